@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The device as its two users see it: the kernel's control path and the doorbells.
+ *
+ * Every function takes the device handle of this process. Internal convention: 0 or -errno. Functions of the
+ * control path are called by the daemon only; they wait for a client's lock with a bound (SH_LOCK_WAIT_MS)
+ * and then give up with -EBUSY, having changed nothing.
+ */
+#ifndef SOFTHCA_DEVICE_DEVICE_H
+#define SOFTHCA_DEVICE_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "host.h"
+#include "layout.h"
+
+#define SH_LOCK_WAIT_MS	2000
+
+enum sh_face { SH_FACE_OFED, SH_FACE_MAINLINE };
+
+/* One process's view of an instance. */
+struct sh_dev {
+	struct sh_instance *inst;	/* base of the mapping */
+	const struct sh_host_ops *ops;
+	void *host;
+	uint32_t proc;			/* index of this process, 0 = the daemon */
+};
+
+static inline void *sh_at(const struct sh_dev *dev, uint64_t off)
+{
+	return (char *)dev->inst + off;
+}
+struct sh_ctx *sh_ctx(const struct sh_dev *dev, uint32_t index);	/* NULL when out of range */
+struct sh_proc *sh_proc(const struct sh_dev *dev, uint32_t index);
+struct sh_evq *sh_evq(const struct sh_dev *dev, uint32_t index);
+struct sh_hca *sh_hca(const struct sh_dev *dev, uint32_t index);
+
+/* ---- making an instance (instance.c; daemon) ---- */
+
+struct sh_config {
+	uint32_t hosts, hcas_per_host, ports;
+	uint32_t cqe_size, driver_abi, face, trap;
+	uint64_t pool_size;		/* 0 = the default */
+};
+uint64_t sh_instance_size(const struct sh_config *cfg);
+/* Write the header, tables and port state into zeroed device memory of sh_instance_size() bytes; fd is its memfd.
+ * Pages are allocated as they are promised. -ENOMEM. */
+int sh_instance_init(void *base, int fd, const struct sh_config *cfg);
+/* Make sure [off, off+len) has pages (fallocate on the memfd): 0 or -ENOMEM. Daemon only. */
+int sh_reserve(int fd, uint64_t off, uint64_t len);
+
+/* ---- doorbells (any process; doorbell.c) ---- */
+
+/* The send doorbell (or a BlueFlame write) of a context named this QP. Unknown numbers and foreign QPs are ignored. */
+void sh_ring(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
+/* The arm doorbell named this CQ: look at its arm record. dw0/dw1 are the doorbell's words in host order, or
+ * both 0 when only the record is to be looked at. */
+void sh_arm(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1);
+/* A receive may have been posted to a QP in the error state. */
+void sh_recv_posted(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
+/* Called by the helper thread when proc.attention changed: serve the ring of requests of this process. */
+void sh_attention(struct sh_dev *dev);
+
+/* Thread slots. enter/leave nest; enter returns false when this thread is in device code already (a signal
+ * handler interrupted it): the caller then records the doorbell with sh_ring_later() and returns. */
+bool sh_enter(struct sh_dev *dev);
+void sh_leave(struct sh_dev *dev);
+/* After invalidating keys: wait until nobody uses what it looked up before. 0 or -EBUSY after the bound. */
+int sh_grace(struct sh_dev *dev);
+/* Everything a dead process held: exec slots. Daemon. */
+void sh_proc_gone(struct sh_dev *dev, uint32_t proc);
+
+/* ---- completion queues (cq.c) ---- */
+
+struct sh_cq_init {
+	uint32_t ctx;
+	uint32_t log_size;		/* log2 of the number of entries */
+	uint64_t user_handle;
+	uint32_t comp_evq;		/* 0 = no channel */
+	uint32_t comp_vector;
+	struct sh_umem buf;
+	struct sh_umem db;		/* 8 bytes */
+};
+/* Fills the buffer with hardware-owned entries. cqn is chosen by the caller (number spaces are the kernel's). */
+int sh_cq_create(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh_cq_init *init);
+/* Two halves, the device's part of RESIZE_CQ (mlx4-hardware.md 5.9). -EINVAL: too small for what is in it. */
+int sh_cq_resize(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh_umem *buf, uint32_t log_size);
+/* No write after return. Reports events written so far (the caller subtracts those it drops from the pipes). */
+int sh_cq_destroy(struct sh_dev *dev, uint32_t hca, uint32_t cqn, uint32_t *comp_events, uint32_t *async_events);
+struct sh_cq_info {
+	uint32_t cqn, ctx, entries, producer, consumer, armed, overrun, comp_evq;
+	uint64_t comp_events;
+};
+int sh_cq_query(struct sh_dev *dev, uint32_t hca, uint32_t cqn, struct sh_cq_info *info);
+
+/* ---- shared receive queues (srq.c) ---- */
+
+struct sh_srq_init {
+	uint32_t ctx, pdn;
+	uint32_t log_size, wqe_shift;	/* entries and their stride */
+	uint32_t xrcd, cqn;		/* XRC: domain and CQ; else 0 */
+	uint32_t max_sge;
+	uint64_t user_handle;
+	struct sh_umem buf;
+	struct sh_umem db;		/* 4 bytes */
+};
+int sh_srq_create(struct sh_dev *dev, uint32_t hca, uint32_t srqn, const struct sh_srq_init *init);
+int sh_srq_limit(struct sh_dev *dev, uint32_t hca, uint32_t srqn, uint32_t limit);	/* arm the watermark */
+int sh_srq_destroy(struct sh_dev *dev, uint32_t hca, uint32_t srqn, uint32_t *async_events);
+struct sh_srq_info {
+	uint32_t srqn, ctx, pdn, entries, available, limit, xrcd, cqn;
+};
+int sh_srq_query(struct sh_dev *dev, uint32_t hca, uint32_t srqn, struct sh_srq_info *info);
+
+/* ---- memory regions (mr.c) ---- */
+
+int sh_mr_create(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn,
+		 uint64_t start, uint64_t len, uint32_t access);
+/* Invalidate and wait until nobody uses it (sh_grace). */
+int sh_mr_destroy(struct sh_dev *dev, uint32_t hca, uint32_t key);
+
+/* ---- queue pairs (qp.c, modify.c) ---- */
+
+enum sh_qp_type {			/* service types */
+	SH_QPT_RC = 0, SH_QPT_UC = 1, SH_QPT_UD = 3, SH_QPT_XRC = 6,	/* OFED's XRC: both directions */
+	SH_QPT_XRC_INI = 16, SH_QPT_XRC_TGT = 17,			/* mainline's halves */
+};
+enum sh_qp_state {			/* as the verbs number them */
+	SH_QPS_RESET, SH_QPS_INIT, SH_QPS_RTR, SH_QPS_RTS, SH_QPS_SQD, SH_QPS_SQE, SH_QPS_ERR,
+};
+
+struct sh_qp_init {
+	uint32_t ctx;			/* 0 = kernel-made XRC receive QP: no queues, no CQs */
+	uint32_t type;			/* enum sh_qp_type */
+	uint32_t pdn, send_cqn, recv_cqn, srqn;	/* 0 = none */
+	uint32_t xrcd;
+	uint32_t sq_sig_all;
+	uint32_t log_sq_size, sq_shift;	/* log_sq_size/rq: log2 of WQE count; sizes 0 with *_present 0 */
+	uint32_t log_rq_size, rq_shift;
+	uint32_t sq_present, rq_present;
+	uint64_t user_handle;
+	struct sh_umem buf;
+	struct sh_umem rq_db;		/* 4 bytes */
+	/* caps as query reports them */
+	uint32_t cap_recv_wr, cap_recv_sge;
+};
+
+/* Attributes in uverbs terms (struct ibv_modify_qp's fields); mask bits as IBV_QP_*. */
+struct sh_path {
+	uint8_t dgid[16];
+	uint32_t flow_label;
+	uint16_t dlid;
+	uint8_t sgid_index, hop_limit, traffic_class, sl, src_path_bits, static_rate, is_global, port_num;
+};
+struct sh_qp_attr {
+	uint32_t qp_state, cur_qp_state, path_mtu, path_mig_state;
+	uint32_t qkey, rq_psn, sq_psn, dest_qp_num, qp_access_flags;
+	uint16_t pkey_index, alt_pkey_index;
+	uint8_t en_sqd_async_notify, sq_draining, max_rd_atomic, max_dest_rd_atomic;
+	uint8_t min_rnr_timer, port_num, timeout, retry_cnt, rnr_retry, alt_port_num, alt_timeout, sq_sig_all;
+	uint32_t max_recv_wr, max_recv_sge;	/* query only */
+	struct sh_path path, alt_path;
+};
+
+int sh_qp_create(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh_qp_init *init);
+/* The whole transition table with required and optional masks, mlx4-hardware.md 7.1: -EINVAL changes nothing.
+ * Moving to RTS does not run the send queue: the caller rings it (the owner's process does). Moving to ERR flushes. */
+int sh_qp_modify(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh_qp_attr *attr, uint32_t mask);
+int sh_qp_query(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_attr *attr);
+/* No CQE for it after return. */
+int sh_qp_destroy(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t *async_events);
+struct sh_qp_info {
+	uint32_t qpn, ctx, type, state, pdn, send_cqn, recv_cqn, srqn, xrcd, dest_qpn, dlid, port;
+	uint32_t sq_posted_unfinished, rq_available, retry_left, rnr_left;
+	uint64_t messages_sent, messages_received;
+};
+int sh_qp_info(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_info *info);
+/* Registrations of an XRC receive QP (events go to each): head of a list in the reg table; set by the kernel under
+ * the QP's lock. */
+int sh_qp_set_regs(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t head);
+/* The address space of a context ended: its QPs become silent to their peers, nothing touches its memory. */
+int sh_qp_silence(struct sh_dev *dev, uint32_t hca, uint32_t qpn);
+
+/* ---- multicast, ports, events (mcast.c, port.c, event.c) ---- */
+
+int sh_mcast_attach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uint32_t qpn);	/* idempotent; -ENOMEM full */
+int sh_mcast_detach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uint32_t qpn);	/* -EINVAL not attached */
+
+/* Raise an unaffiliated asynchronous event (port number or 0) to one context: event.c. */
+int sh_async_event(struct sh_dev *dev, uint32_t ctx, uint64_t element, uint32_t type);
+/* Raise an affiliated event about a QP, CQ or SRQ to its owner (to every registration for XRC receive QPs), counting it. */
+/* Try to move spilled records into the pipe. Daemon, when the pipe has room. Returns records left. */
+int sh_evq_flush(struct sh_dev *dev, uint32_t evq);
+int sh_evq_init(struct sh_dev *dev, uint32_t evq, uint32_t ctx, uint32_t record_size, uint32_t generation);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What the device asks of the process it runs in. The device knows addresses of contexts, event queues and
+ * time; processes, descriptors and threads are behind this table (softhca/host has it for daemon and shim).
+ * No operation may block on another process, allocate on the data path, or take a device lock.
+ */
+#ifndef SOFTHCA_DEVICE_HOST_H
+#define SOFTHCA_DEVICE_HOST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct sh_dev;
+
+/* A piece of a context's memory. */
+struct sh_seg {
+	uint64_t addr;
+	uint64_t len;
+};
+
+enum sh_copy {
+	SH_COPY_OK = 0,
+	SH_COPY_SRC = 1,		/* the source is not mapped (or not readable) any more */
+	SH_COPY_DST = 2,		/* the destination is not */
+};
+
+struct sh_host_ops {
+	/*
+	 * Copy len bytes between memory of two contexts (either may be this process's). ctx 0 means this
+	 * process's own memory given as a plain pointer. A page that is gone is reported, never a fault.
+	 * Bytes before the failing page may have been copied.
+	 */
+	enum sh_copy (*copy)(void *host, uint32_t dst_ctx, const struct sh_seg *dst, unsigned int ndst,
+			     uint32_t src_ctx, const struct sh_seg *src, unsigned int nsrc, uint64_t len);
+
+	/* Write one record to the pipe of an event queue (its lock is held): 0, or -EAGAIN when it is full. */
+	int (*event)(void *host, uint32_t evq, const void *record, size_t len);
+
+	/* Have fn(dev, a, b) called from the helper thread of this process at or after deadline (CLOCK_MONOTONIC, ns). */
+	void (*defer)(void *host, uint64_t deadline_ns, void (*fn)(struct sh_dev *, uint64_t, uint64_t),
+		      uint64_t a, uint64_t b);
+
+	/* Wake the helper thread of another process (proc.attention was incremented). */
+	void (*wake)(void *host, uint32_t proc);
+
+	uint64_t (*now)(void *host);	/* CLOCK_MONOTONIC, ns */
+
+	/* A line about damage found in device memory; rate-limited by the host. */
+	void (*complain)(void *host, const char *what, uint32_t hca, uint32_t number);
+};
+
+#endif

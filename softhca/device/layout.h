@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The device memory of one instance: what every process of it maps at offset 0 of one memfd.
+ *
+ * The daemon ("kernel") makes it, sizes it and allocates pages before it promises them; every process
+ * (daemon and clients) works on it. References inside it are offsets or table indices, never pointers.
+ *
+ *	OFFSET			WHAT
+ *	0			struct sh_instance
+ *	inst.ctx_off		struct sh_ctx[SH_MAX_CTX]	one per open device file; index 0 is the kernel's own
+ *	inst.proc_off		struct sh_proc[SH_MAX_PROC]	one per connected process; index 0 is the daemon
+ *	inst.exec_off		struct sh_exec[SH_MAX_EXEC]	one per thread that runs device code
+ *	inst.evq_off		struct sh_evq[SH_MAX_EVQ]	event queues (completion channels, async fds); 0 = none
+ *	inst.reg_off		struct sh_reg[SH_MAX_REG]	registrations of XRC receive QPs; 0 = none
+ *	inst.hca_off + i*span	one HCA: struct sh_hca, then its QP, CQ, SRQ, MPT and multicast tables
+ *	inst.pool_off		pages that stand in for queue buffers and doorbell records of the clients
+ *
+ * Locks: every lock is a robust process-shared mutex in a struct sh_lock. Order: QP, SRQ, CQ, EVQ. Nobody
+ * holds two QPs' locks. A transition of several stores goes through the transaction of the QP (or CQ, SRQ)
+ * whose lock it runs under: see txn.h.
+ */
+#ifndef SOFTHCA_DEVICE_LAYOUT_H
+#define SOFTHCA_DEVICE_LAYOUT_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#define SH_MAGIC	UINT64_C(0x534f465448434131)
+#define SH_MAX_CTX	16384
+#define SH_MAX_PROC	8192
+#define SH_MAX_EXEC	16384
+#define SH_MAX_EVQ	32768
+#define SH_MAX_REG	65536
+#define SH_MAX_HCAS	256
+#define SH_MAX_PORTS	2
+#define SH_MAX_LIDS	1024	/* unicast LIDs given out: 1 .. SH_MAX_LIDS-1, base LID of each port */
+
+#define SH_LOG_QPS	18	/* reported as qp_tab_size */
+#define SH_LOG_CQS	16
+#define SH_LOG_SRQS	16
+#define SH_LOG_MPTS	19
+#define SH_MAX_MCG	1024
+#define SH_MCG_QPS	56
+#define SH_GIDS		128
+#define SH_PKEYS	128
+
+/* A robust lock and, for recovery, the transaction that its holder works in. */
+struct sh_lock {
+	pthread_mutex_t mutex;		/* PTHREAD_PROCESS_SHARED, PTHREAD_MUTEX_ROBUST */
+	uint64_t txn;			/* offset of the struct sh_txn in use, 0 = none; set under the lock */
+};
+
+/*
+ * Memory that belongs to a client's provider: a queue buffer or a doorbell record.
+ * shm_off != 0: its pages are device memory (the client has them mapped over its own); device code uses
+ * them in place. shm_off == 0: they are the client's private pages and go through the host interface.
+ */
+struct sh_umem {
+	uint64_t uaddr;			/* address in the client */
+	uint64_t len;
+	uint64_t shm_off;
+	uint32_t ctx;			/* index of the owning context */
+	uint32_t reserved;
+};
+
+/* What a store sequence will do, written down before it does it. See txn.h. */
+#define SH_TXN_STORES	28
+struct sh_txn {
+	uint32_t nstores;		/* the commit point: nonzero = must be (re)applied */
+	uint32_t cqe_len;		/* 0, or a CQE to write through the host interface */
+	uint32_t cqe_ctx;
+	uint32_t comp_cqn;		/* completion event to raise for this CQ (hca-relative), 0 = none */
+	uint64_t cqe_addr;
+	uint8_t cqe[32];		/* the last byte is written last, on its own */
+	uint32_t hca;
+	uint32_t async_type;		/* affiliated asynchronous event + 1 to raise; 0 = none */
+	uint32_t async_obj;		/* table index of the QP, CQ or SRQ it is about */
+	uint32_t reserved;
+	struct {
+		uint64_t off;		/* of an aligned 64-bit word of device memory */
+		uint64_t val;
+	} store[SH_TXN_STORES];
+};
+
+/* One open device file of one process. Written by the kernel; state by the kernel only. */
+enum sh_ctx_state {
+	SH_CTX_FREE,
+	SH_CTX_LIVE,
+	SH_CTX_GONE,			/* its address space ended: nothing touches its memory any more */
+};
+
+struct sh_ctx {
+	uint32_t state;
+	uint32_t pid;			/* whose memory uaddr values mean */
+	uint32_t proc;			/* index of the process */
+	uint32_t hca;
+	uint32_t host;
+	uint32_t async_evq;
+	uint32_t generation;		/* counts reuses of the slot */
+	uint32_t kick;			/* nonzero: the post and arm operations are wrapped; 0: stores trap */
+	uint32_t reserved[8];
+};
+
+/* One process of the instance. attention is a shared futex: the helper thread of the process sleeps on it. */
+#define SH_ATTENTION_RING 64
+struct sh_proc {
+	uint32_t pid;			/* 0 = slot free */
+	uint32_t attention;		/* incremented and woken to make the helper thread look */
+	uint32_t ring_lost;		/* nonzero: entries did not fit, look at all QPs of the process */
+	uint32_t ring_tail;		/* atomically advanced by writers; consumer is the helper thread */
+	uint64_t ring[SH_ATTENTION_RING]; /* (hca << 32 | QPN) + 1; 0 = taken */
+};
+
+/*
+ * One thread while it runs device code: what it looked up stays valid until it leaves. The kernel, after it
+ * has invalidated a key, advances inst.epoch and waits (bounded) until no slot is older.
+ */
+struct sh_exec {
+	uint32_t tid;			/* 0 = slot free */
+	uint32_t proc;
+	uint64_t epoch;			/* inst.epoch at entry, 0 = not in device code */
+	uint64_t reserved[6];
+};
+
+/* A completion channel or an async file. The pipe is events/<index>.<generation> in the instance directory. */
+#define SH_EVQ_SPILL 64
+struct sh_evq {
+	struct sh_lock lock;
+	uint32_t generation;		/* 0 = slot free */
+	uint32_t ctx;
+	uint32_t record_size;		/* 8 or 16 */
+	uint32_t spilled;		/* records in spill[], oldest first: they did not fit into the pipe */
+	uint32_t lost;			/* records that did not fit into spill[] either */
+	uint32_t host;
+	uint64_t spill[SH_EVQ_SPILL][2];
+};
+
+/* One context registered with one XRC receive QP; a list hanging off the QP. */
+struct sh_reg {
+	uint32_t ctx;
+	uint32_t next;
+};
+
+struct sh_port {
+	uint32_t state;			/* IB port state: 1 down, 4 active */
+	uint32_t lid;
+	uint32_t sm_lid;
+	uint32_t lmc;
+	uint8_t gid[SH_GIDS][16];
+	uint16_t pkey[SH_PKEYS];	/* host order */
+};
+
+/* Packet faults of the fabric: each kind by rate (per million) or for the next `count` packets. */
+enum sh_fault_kind { SH_FAULT_DROP, SH_FAULT_DELAY, SH_FAULT_DUPLICATE, SH_FAULT_CORRUPT, SH_FAULT_KINDS };
+struct sh_faults {
+	uint32_t active;		/* nonzero when any entry is: the one word the fast path reads */
+	uint32_t rate[SH_FAULT_KINDS];
+	uint32_t count[SH_FAULT_KINDS];
+	uint32_t seed;			/* advanced atomically */
+	uint64_t delay_ns;		/* how long a delayed packet is held, default 100 us */
+	uint64_t done[SH_FAULT_KINDS];	/* packets treated so far */
+};
+
+struct sh_counters {
+	uint64_t xmit_packets, xmit_data, rcv_packets, rcv_data;
+	uint64_t drops_no_qp, drops_state, drops_pkey, drops_qkey, drops_icrc, drops_no_wqe;
+	uint64_t retries, rnr_retries, naks_sent, rnr_naks_sent, duplicates, out_of_sequence;
+	uint64_t copies_fallback;	/* queue accesses through the host interface */
+};
+
+struct sh_instance {
+	uint64_t magic;
+	uint64_t size;			/* bytes to map */
+	uint32_t hosts, hcas_per_host, ports, hcas;	/* hcas = hosts * hcas_per_host */
+	uint64_t ctx_off, proc_off, exec_off, evq_off, reg_off, hca_off, hca_span, pool_off, pool_size;
+	uint64_t epoch;			/* never 0 */
+	uint32_t fatal;
+	uint32_t cqe_size;		/* 32 or 64 */
+	uint32_t driver_abi;
+	uint32_t face;			/* enum sh_face of device.h */
+	uint32_t trap;			/* nonzero: stores trap for the whole instance */
+	uint32_t reserved;
+	struct sh_faults faults;
+	uint32_t lid_port[SH_MAX_LIDS];	/* (hca << 8 | port) + 1 of the port that has the LID; 0 = none */
+};
+
+struct sh_mcg {
+	uint8_t gid[16];
+	uint32_t nqps;			/* 0 = slot free */
+	uint32_t qpn[SH_MCG_QPS];
+};
+
+/* Memory protection table entry. key holds the whole 32-bit key; 0 = free or invalidated. */
+enum sh_access {			/* the IB access bits */
+	SH_LOCAL_WRITE = 1, SH_REMOTE_WRITE = 2, SH_REMOTE_READ = 4, SH_REMOTE_ATOMIC = 8, SH_MW_BIND = 16,
+};
+struct sh_mpt {
+	uint32_t key;			/* stored last on creation, first (as 0) on removal */
+	uint32_t pdn;
+	uint32_t ctx;
+	uint32_t access;
+	uint64_t start;
+	uint64_t len;
+	uint64_t reserved[2];
+};
+
+struct sh_hca {
+	struct sh_lock atomic_lock;	/* IBV_ATOMIC_HCA: atomics of this HCA against each other */
+	struct sh_lock mcg_lock;
+	struct sh_lock port_lock;
+	uint32_t index, host;
+	uint64_t node_guid;		/* host order */
+	struct sh_port port[SH_MAX_PORTS];	/* port n is [n-1] */
+	struct sh_counters counters;	/* advanced with relaxed atomics */
+	uint64_t qp_off, cq_off, srq_off, mpt_off, mcg_off;	/* from the start of device memory */
+};
+
+_Static_assert(sizeof(struct sh_ctx) == 64, "one cache line");
+_Static_assert(sizeof(struct sh_mpt) == 48, "MPT entry");
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Contexts of the HCA's objects in device memory, and what the transport asks of CQs, SRQs, keys and queues.
+ * Only softhca/device includes this. QP contexts are in qp.h.
+ */
+#ifndef SOFTHCA_DEVICE_OBJECTS_H
+#define SOFTHCA_DEVICE_OBJECTS_H
+
+#include "device.h"
+#include "txn.h"
+
+/* ---- client memory of queues (umem.c) ---- */
+
+/* 0, or -EFAULT when the pages are gone. In place when the pages are device memory. */
+int sh_umem_read(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, void *buf, size_t len);
+int sh_umem_write(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, const void *buf, size_t len);
+/* A pointer into shared pages, or NULL when the memory is reached through the host. Bounds-checked. */
+void *sh_umem_at(const struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, size_t len);
+
+/* ---- completion queues ---- */
+
+enum sh_arm { SH_ARM_NONE = 0, SH_ARM_SOLICITED = 1, SH_ARM_ANY = 2 };
+
+struct sh_cq {
+	struct sh_lock lock;
+	uint32_t live;			/* nonzero between create and destroy */
+	uint32_t cqn;
+	uint32_t ctx;
+	uint32_t log_size;
+	uint32_t producer;		/* free-running, 32 bit; 24 bits of it are the HCA's index */
+	uint32_t consumer_seen;		/* set_ci as last read from the record */
+	uint32_t armed;			/* enum sh_arm */
+	uint32_t last_notified;		/* producer when the last event was raised */
+	uint32_t solicited_producer;	/* producer index after the last solicited CQE */
+	uint32_t overrun;
+	uint32_t arm_acted;		/* arm record word acted on last */
+	uint32_t comp_evq;
+	uint64_t user_handle;
+	uint64_t comp_events;		/* records written, ever */
+	uint64_t async_events;
+	struct sh_umem buf;
+	struct sh_umem db;
+	struct sh_txn txn;
+};
+
+/* What the completer says; cq.c turns it into the 32 bytes of the format. */
+struct sh_cqe {
+	uint32_t qpn;			/* dw0: bit 23 as the QP has it */
+	uint32_t imm_be;		/* dw1, raw */
+	uint32_t srqn_srcqp;		/* dw2: flags | source QPN, or SRQ number */
+	uint16_t sl_vid;		/* +12, host order */
+	uint16_t slid;			/* +14 */
+	uint32_t byte_cnt;
+	uint16_t wqe_index;
+	uint8_t opcode;			/* 5 bits; SH_CQE_ERROR for errors */
+	uint8_t send;			/* nonzero: send queue */
+	uint8_t syndrome, vendor;	/* errors */
+	uint8_t solicited;		/* counts for an arm of solicited kind (errors always do) */
+};
+
+struct sh_cq *sh_cq_get(struct sh_dev *dev, uint32_t hca, uint32_t cqn);	/* NULL: no such table entry */
+/*
+ * Add a CQE to an open transaction. The CQ's lock is held and covered. 0, or -ENOSPC: overrun (the CQ is
+ * marked, CQ_ERR is queued in the transaction; the QP goes to the error state with QP_FATAL: caller's part),
+ * -ENODEV: the CQ is gone or its owner is (nothing is added and the caller goes on as if it were).
+ */
+int sh_cq_put(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq, const struct sh_cqe *cqe);
+
+/* ---- shared receive queues ---- */
+
+struct sh_srq {
+	struct sh_lock lock;
+	uint32_t live;
+	uint32_t srqn;
+	uint32_t ctx, pdn;
+	uint32_t log_size, wqe_shift, max_sge;
+	uint32_t head;			/* next WQE to take */
+	uint32_t consumed;		/* 16 bits count */
+	uint32_t limit;
+	uint32_t xrcd, cqn;
+	uint64_t user_handle;
+	uint64_t async_events;
+	struct sh_umem buf;
+	struct sh_umem db;
+	struct sh_txn txn;
+};
+struct sh_srq *sh_srq_get(struct sh_dev *dev, uint32_t hca, uint32_t srqn);
+/* WQEs posted and not taken. Lock held. */
+int sh_srq_available(struct sh_dev *dev, struct sh_srq *srq);
+/*
+ * Take the head WQE inside an open transaction (lock held and covered): *index and its scatter list. The limit
+ * event is queued in the transaction when the watermark is crossed. -ENOENT: empty; -EFAULT: queue memory gone.
+ */
+int sh_srq_take(struct sh_txn_open *t, struct sh_hca *hca, struct sh_srq *srq, uint32_t *index);
+/* Read the scatter list of a WQE: segments (lkey per segment) up to max; returns how many, -errno. */
+struct sh_sge {
+	uint64_t addr;
+	uint32_t len, key;
+};
+int sh_srq_scatter(struct sh_dev *dev, struct sh_srq *srq, uint32_t index, struct sh_sge *sge, unsigned int max);
+
+/* ---- memory keys (mr.c) ---- */
+
+/*
+ * Check [addr, addr+len) of a key for a PD and an access (enum sh_access bits, all required; 0 = local read).
+ * 0 and *ctx of the memory; -ENOENT no such key; -EPERM wrong PD or missing right; -ERANGE bounds.
+ * Valid until the thread leaves the device (sh_leave).
+ */
+int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, uint64_t addr, uint64_t len,
+		uint32_t access, uint32_t *ctx);
+/* Check a gather or scatter list and cut [skip, skip+len) of it into plain segments. All of one context.
+ * Returns the number of segments, or -errno as above (-EMSGSIZE: the list is shorter than skip+len). */
+int sh_mr_slice(struct sh_dev *dev, uint32_t hca, uint32_t pdn, uint32_t access, const struct sh_sge *sge,
+		unsigned int nsge, uint64_t skip, uint64_t len, struct sh_seg *seg, unsigned int max, uint32_t *ctx);
+
+/* ---- events (event.c) ---- */
+
+/* Raise the completion event of a CQ: count it and write the record (spills when the pipe is full). */
+void sh_comp_event(struct sh_dev *dev, uint32_t hca, uint32_t cqn);
+/* An affiliated event about object number obj; the type says which kind of object. XRC receive QPs: with
+ * 0x80000000 to every registered context, uncounted. */
+void sh_affiliated_event(struct sh_dev *dev, uint32_t hca, uint32_t type, uint32_t obj);
+
+#endif
