@@ -359,12 +359,6 @@ struct ibv_poll_cq {
 	__u32 ne;
 };
 
-struct ibv_poll_cq_resp {
-	__u32 count;
-	__u32 reserved;
-	struct ibv_kern_wc wc[0];
-};
-
 struct ibv_kern_wc {
 	__u64 wr_id;
 	__u32 status;
@@ -381,6 +375,12 @@ struct ibv_kern_wc {
 	__u8 dlid_path_bits;
 	__u8 port_num;
 	__u8 reserved;
+};
+
+struct ibv_poll_cq_resp {
+	__u32 count;
+	__u32 reserved;
+	struct ibv_kern_wc wc[0];
 };
 
 struct ibv_req_notify_cq {
@@ -638,7 +638,26 @@ struct ibv_kern_send_wr {
 	__u32 opcode;
 	__u32 send_flags;
 	__u32 imm_data;
-	union (below) wr;
+	union {
+		struct {
+			__u64 remote_addr;
+			__u32 rkey;
+			__u32 reserved;
+		} rdma;
+		struct {
+			__u64 remote_addr;
+			__u64 compare_add;
+			__u64 swap;
+			__u32 rkey;
+			__u32 reserved;
+		} atomic;
+		struct {
+			__u32 ah;
+			__u32 remote_qpn;
+			__u32 remote_qkey;
+			__u32 reserved;
+		} ud;
+	} wr;
 };
 
 /* wr_count work requests follow, then the scatter/gather entries of all of them. */
