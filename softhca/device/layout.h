@@ -64,7 +64,7 @@ struct sh_umem {
 };
 
 /* What a store sequence will do, written down before it does it. See txn.h. */
-#define SH_TXN_STORES	28
+#define SH_TXN_STORES	20
 struct sh_txn {
 	uint32_t nstores;		/* the commit point: nonzero = must be (re)applied */
 	uint32_t cqe_len;		/* 0, or a CQE to write through the host interface */

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The QP context: what a ConnectX keeps about a queue pair. One slot per table entry, under its own lock; only
+ * softhca/device includes this. gen and engine_seq survive reuse of the slot, everything else is set at creation.
+ */
+#ifndef SOFTHCA_DEVICE_QP_H
+#define SOFTHCA_DEVICE_QP_H
+
+#include "objects.h"
+
+#define SH_PSN_MASK	0xffffffu
+#define SH_QP_ATOMICS	16	/* results of atomics kept for replay; max_dest_rd_atomic's limit */
+
+/* What a message in progress at the responder is. */
+enum sh_recv_op { SH_RECV_NONE, SH_RECV_SEND, SH_RECV_WRITE };
+
+struct sh_qp {
+	struct sh_lock lock;
+
+	/* Who it is: set at creation. */
+	uint32_t qpn;			/* 24 bits as reported, 0 = slot free */
+	uint32_t ctx;			/* 0 = kernel-made XRC receive QP */
+	uint32_t type;			/* enum sh_qp_type */
+	uint32_t pdn;
+	uint32_t send_cqn, recv_cqn;	/* 0 = none */
+	uint32_t srqn, xrcd;
+	uint8_t log_sq_size, sq_shift, log_rq_size, rq_shift;
+	uint8_t sq_present, rq_present, sq_sig_all, silent;	/* silent: its address space ended */
+	uint32_t sq_off, rq_off;	/* of each queue in buf */
+	struct sh_umem buf;
+	struct sh_umem rq_db;
+	uint64_t user_handle;
+	uint32_t cap_recv_wr, cap_recv_sge;
+
+	uint32_t regs;			/* head of the list of registrations, 0 = none */
+	uint32_t async_events;		/* affiliated events written, ever */
+
+	/* What it is doing. */
+	uint32_t state;			/* enum sh_qp_state */
+	uint32_t gen;			/* counts entries into RESET and ERR, creations and destructions */
+	uint32_t engine;		/* token of the thread that runs the requester, 0 = nobody */
+	uint32_t engine_seq;
+	uint8_t again;			/* a doorbell came while the engine ran */
+	uint8_t comm_est;		/* COMM_EST was raised */
+	uint8_t last_wqe;		/* LAST_WQE_REACHED was raised */
+	uint8_t drained;		/* SQD: nothing is in progress any more */
+	uint8_t retry_left, rnr_left;
+	uint8_t nak_sent;		/* a sequence NAK is out; no second one until the PSN fits */
+	uint8_t rnr_waiting;
+
+	/* Requester: WQE counters run free, PSNs are 24 bits. una <= next <= begun. */
+	uint32_t sq_una, una_psn;	/* oldest WQE not completed and its first PSN */
+	uint32_t sq_next, next_wqe_psn;	/* WQE that the next packet belongs to and its first PSN */
+	uint32_t sq_begun;		/* WQEs below were begun */
+	uint32_t ack_psn;		/* oldest PSN not acknowledged, within sq_una */
+	uint32_t next_psn;		/* of the next packet */
+	uint32_t rd_out;		/* READs and atomics sent and not completed */
+	uint64_t deadline;		/* of the wait in progress (RNR or ack), 0 = none */
+	uint64_t timer_at;		/* when the pending timer fires, 0 = none is pending */
+	uint32_t timer_gen;
+
+	/* Responder. */
+	uint32_t msn;
+	uint32_t e_psn;
+	uint32_t rq_consumed;		/* free running, 16 bits count; index of the next receive WQE */
+	uint32_t cur_op;		/* enum sh_recv_op */
+	uint32_t cur_wqe;		/* receive WQE of the SEND in progress + 1, 0 = none is taken */
+	uint32_t cur_srqn;		/* the SRQ it came from, 0 = the RQ */
+	uint32_t cur_done;		/* bytes placed so far */
+	uint32_t cur_len;		/* WRITE: length in the RETH */
+	uint64_t cur_va;
+	uint32_t cur_rkey;
+	uint32_t atomic_head;
+	uint32_t atomic_psn[SH_QP_ATOMICS];	/* PSN + 1 */
+	uint64_t atomic_result[SH_QP_ATOMICS];
+
+	/* Attributes. */
+	uint32_t qkey, dest_qpn;
+	uint32_t access;		/* enum sh_access bits: remote read, write, atomic */
+	uint16_t pkey_index, alt_pkey_index;
+	uint8_t path_mtu, mig_state, sqd_notify, max_rd_atomic;
+	uint8_t max_dest_rd_atomic, min_rnr_timer, port, timeout;
+	uint8_t retry_cnt, rnr_retry, alt_port, alt_timeout;
+	struct sh_path path, alt_path;
+
+	/* For people. */
+	uint32_t messages_sent, messages_received;
+
+	struct sh_txn txn;
+} __attribute__((aligned(64)));
+_Static_assert(sizeof(struct sh_qp) == 1024, "a QP context and its log");
+
+/* The slot a number falls into, whatever it holds; NULL when there is no such HCA. Number spaces wrap by the mask. */
+struct sh_qp *sh_qp_slot(struct sh_dev *dev, uint32_t hca, uint32_t qpn);
+/* The QP of exactly this number, or NULL. The answer can change until its lock is held: check again. */
+struct sh_qp *sh_qp_get(struct sh_dev *dev, uint32_t hca, uint32_t qpn);
+
+static inline bool sh_qp_is_xrc(const struct sh_qp *qp)
+{
+	return qp->type == SH_QPT_XRC || qp->type == SH_QPT_XRC_INI || qp->type == SH_QPT_XRC_TGT;
+}
+
+/* Connected and acknowledged: RC and XRC. */
+static inline bool sh_qp_is_reliable(const struct sh_qp *qp)
+{
+	return qp->type == SH_QPT_RC || sh_qp_is_xrc(qp);
+}
+
+/* Distance from b to a on the PSN circle, -2^23 .. 2^23-1. */
+static inline int32_t sh_psn_diff(uint32_t a, uint32_t b)
+{
+	return (int32_t)((a - b) << 8) >> 8;
+}
+
+static inline uint32_t sh_psn_add(uint32_t psn, uint32_t n)
+{
+	return (psn + n) & SH_PSN_MASK;
+}
+
+static inline uint32_t sh_qp_mtu(const struct sh_qp *qp)
+{
+	return 128u << qp->path_mtu;
+}
+
+#endif
