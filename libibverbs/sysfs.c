@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Reading sysfs, through libsysfs and always by whole paths under the root determined here: libsysfs'
+ * own idea of where sysfs is mounted is never asked. The root is fixed once, under pthread_once. */
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sysfs/libsysfs.h>
+
+#include "ibverbs.h"
+
+static char root[IBV_SYSFS_PATH_MAX];
+static pthread_once_t root_once = PTHREAD_ONCE_INIT;
+
+bool environment_trusted(void)
+{
+	return getuid() == geteuid();
+}
+
+static void find_root(void)
+{
+	const char *env = environment_trusted() ? getenv("SYSFS_PATH") : NULL;
+	size_t len;
+
+	snprintf(root, sizeof(root), "%s", env ? env : "/sys");
+	for (len = strlen(root); len > 0 && root[len - 1] == '/'; --len)
+		root[len - 1] = '\0';
+}
+
+const char *ibv_get_sysfs_path(void)
+{
+	pthread_once(&root_once, find_root);
+	return root;
+}
+
+/* Without libsysfs, which cuts longer paths off. */
+static int read_plain(const char *path, char *buf, size_t size)
+{
+	ssize_t len;
+	int err, fd;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+
+	len = read(fd, buf, size);
+	err = errno;
+	close(fd);
+
+	return len < 0 ? -err : (int)len;
+}
+
+/* Up to size bytes of the attribute. The number, or -errno. */
+static int read_attribute(const char *path, char *buf, size_t size)
+{
+	struct sysfs_attribute *attr;
+	int len;
+
+	/* libsysfs reads a page at most and counts in 16 bits: all that sysfs ever gives. */
+	if (strlen(path) >= SYSFS_PATH_MAX || size > (size_t)getpagesize() || size > UINT16_MAX)
+		return read_plain(path, buf, size);
+
+	errno = 0;
+	attr = sysfs_open_attribute(path);
+	if (!attr)
+		return errno ? -errno : -ENOENT;
+
+	if (sysfs_read_attribute(attr)) {
+		len = errno ? -errno : -EIO;
+		goto out;
+	}
+
+	len = attr->len < size ? attr->len : (int)size;
+	if (len)
+		memcpy(buf, attr->value, len);
+out:
+	sysfs_close_attribute(attr);
+	return len;
+}
+
+int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
+{
+	char *path;
+	int len;
+
+	if (asprintf(&path, "%s/%s", dir, file) < 0)
+		return -1;
+
+	len = read_attribute(path, buf, size);
+	free(path);
+	if (len < 0) {
+		errno = -len;
+		return -1;
+	}
+
+	if (len > 0 && buf[len - 1] == '\n')
+		buf[--len] = '\0';
+
+	return len;
+}
+
+int sysfs_read_text(const char *path, char *buf, size_t size)
+{
+	int len;
+
+	len = read_attribute(path, buf, size);
+	if (len < 0)
+		return len;
+
+	if (len > 0 && buf[len - 1] == '\n')
+		--len;
+	else if ((size_t)len == size)
+		return -EOVERFLOW;
+
+	buf[len] = '\0';
+	return len;
+}
