@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * IBVERBS_1.0: completion and asynchronous events. A current object's cq_context, qp_context or srq_context is its
+ * shadow, by which events find their way back; counting is done on the current objects alone. Holds no state.
+ */
+#include "compat.h"
+#include "compat-1_0.h"
+#include "ibverbs.h"
+
+enum element_kind { ELEMENT_NONE, ELEMENT_CQ, ELEMENT_QP, ELEMENT_SRQ };
+
+static enum element_kind element_of(const struct ibv_async_event *event)
+{
+	/* An unsigned switch: an event with the XRC flag matches no case, and carries a number anyway. */
+	switch ((unsigned int)event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		return ELEMENT_CQ;
+
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return ELEMENT_QP;
+
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		return ELEMENT_SRQ;
+
+	default:
+		return ELEMENT_NONE;
+	}
+}
+
+int ibv_get_async_event_1_0(struct ibv_context_1_0 *context, struct ibv_async_event *event)
+{
+	int ret;
+
+	ret = ibv_get_async_event(context->real_context, event);
+	if (ret)
+		return ret;
+
+	switch (element_of(event)) {
+	case ELEMENT_CQ:
+		event->element.cq = event->element.cq->cq_context;
+		break;
+	case ELEMENT_QP:
+		event->element.qp = event->element.qp->qp_context;
+		break;
+	case ELEMENT_SRQ:
+		event->element.srq = event->element.srq->srq_context;
+		break;
+	case ELEMENT_NONE:
+		break;
+	}
+
+	return 0;
+}
+symver(ibv_get_async_event_1_0, ibv_get_async_event, IBVERBS_1.0);
+
+void ibv_ack_async_event_1_0(struct ibv_async_event *event)
+{
+	struct ibv_async_event real_event = *event;
+
+	switch (element_of(event)) {
+	case ELEMENT_CQ:
+		real_event.element.cq = ((struct ibv_cq_1_0 *)event->element.cq)->real_cq;
+		break;
+	case ELEMENT_QP:
+		real_event.element.qp = ((struct ibv_qp_1_0 *)event->element.qp)->real_qp;
+		break;
+	case ELEMENT_SRQ:
+		real_event.element.srq = ((struct ibv_srq_1_0 *)event->element.srq)->real_srq;
+		break;
+	case ELEMENT_NONE:
+		break;
+	}
+
+	ibv_ack_async_event(&real_event);
+}
+symver(ibv_ack_async_event_1_0, ibv_ack_async_event, IBVERBS_1.0);
+
+int ibv_get_cq_event_1_0(struct ibv_comp_channel *channel, struct ibv_cq_1_0 **cq, void **cq_context)
+{
+	struct ibv_comp_channel *real = compat_real_channel(channel);
+	struct ibv_cq *real_cq;
+	void *shadow;
+	int ret;
+
+	ret = ibv_get_cq_event(real ? real : channel, &real_cq, &shadow);
+	if (ret)
+		return ret;
+
+	*cq = shadow;
+	*cq_context = (*cq)->cq_context;
+	return 0;
+}
+symver(ibv_get_cq_event_1_0, ibv_get_cq_event, IBVERBS_1.0);
+
+void ibv_ack_cq_events_1_0(struct ibv_cq_1_0 *cq, unsigned int nevents)
+{
+	ibv_ack_cq_events(cq->real_cq, nevents);
+}
+symver(ibv_ack_cq_events_1_0, ibv_ack_cq_events, IBVERBS_1.0);
