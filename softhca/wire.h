@@ -55,7 +55,7 @@ struct sh_hello {
 	uint32_t pid;
 	uint32_t host;
 	uint32_t client;	/* 1: a shim (gets a process slot); 0: the command */
-	uint32_t reserved;
+	uint32_t again;		/* a process image that lost its connection: 1 + the slot it has; else 0 */
 	uint64_t probe_addr;	/* address of a u64 holding SH_PROBE in the client, read with process_vm_readv */
 };
 #define SH_PROBE UINT64_C(0x736f66746863610a)
@@ -96,7 +96,8 @@ struct sh_command {
 	uint64_t addr, len;	/* of write() */
 	uint64_t memlock_limit;	/* RLIMIT_MEMLOCK soft limit, bytes */
 };
-/* Done by the shim before write() returns. */
+/* Done by the shim before write() returns, and before it sends another request about the same context: with the
+ * daemon serving one command after the other, nobody can use a record in a page that is not mapped yet. */
 struct sh_action {
 	uint64_t uaddr, len, shm_off;	/* map device memory over these pages (MAP_SHARED|MAP_FIXED), contents are there already */
 };

@@ -135,10 +135,16 @@ struct sh_evq {
 	uint64_t spill[SH_EVQ_SPILL][2];
 };
 
-/* One context registered with one XRC receive QP; a list hanging off the QP. */
+/*
+ * One context registered with one kernel-made XRC receive QP; a list hanging off the QP. QPs of type SH_QPT_XRC:
+ * the record says element = QPN and type | 0x80000000, uncounted. QPs of type SH_QPT_XRC_TGT (mainline; one
+ * entry per handle): an ordinary record, element = user_handle, counted in events under the QP's lock.
+ */
 struct sh_reg {
 	uint32_t ctx;
 	uint32_t next;
+	uint64_t user_handle;
+	uint64_t events;
 };
 
 struct sh_port {
