@@ -63,10 +63,18 @@ void sh_recv_posted(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
 /* Called by the helper thread when proc.attention changed: serve the ring of requests of this process. */
 void sh_attention(struct sh_dev *dev);
 
-/* Thread slots. enter/leave nest; enter returns false when this thread is in device code already (a signal
- * handler interrupted it): the caller then records the doorbell with sh_ring_later() and returns. */
+/*
+ * Thread slots. sh_ring(), sh_arm(), sh_recv_posted() and sh_attention() are called between enter and leave, and so is
+ * whatever else uses memory keys. enter returns false when this thread is in device code already (a signal handler
+ * interrupted it): the caller then records the doorbell with one of the *_later() and returns; leave serves it.
+ * Both are async-signal-safe once the thread has entered for the first time, or called sh_exec_prepare().
+ */
 bool sh_enter(struct sh_dev *dev);
 void sh_leave(struct sh_dev *dev);
+void sh_exec_prepare(struct sh_dev *dev);
+void sh_ring_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
+void sh_recv_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
+void sh_arm_later(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1);
 /* After invalidating keys: wait until nobody uses what it looked up before. 0 or -EBUSY after the bound. */
 int sh_grace(struct sh_dev *dev);
 /* Everything a dead process held: exec slots. Daemon. */
@@ -193,6 +201,10 @@ int sh_async_event(struct sh_dev *dev, uint32_t ctx, uint64_t element, uint32_t 
 /* Raise an affiliated event about a QP, CQ or SRQ to its owner (to every registration for XRC receive QPs), counting it. */
 /* Try to move spilled records into the pipe. Daemon, when the pipe has room. Returns records left. */
 int sh_evq_flush(struct sh_dev *dev, uint32_t evq);
+/* generation 0 frees the slot. -EBUSY, -ENOMEM. */
 int sh_evq_init(struct sh_dev *dev, uint32_t evq, uint32_t ctx, uint32_t record_size, uint32_t generation);
+/* The first event queue >= from that has spilled records, 0 = none. The daemon looks at every attention and after every
+ * death of a client. */
+uint32_t sh_evq_spilled(struct sh_dev *dev, uint32_t from);
 
 #endif

@@ -28,7 +28,8 @@ struct sh_host_ops {
 	/*
 	 * Copy len bytes between memory of two contexts (either may be this process's). ctx 0 means this
 	 * process's own memory given as a plain pointer. A page that is gone is reported, never a fault.
-	 * Bytes before the failing page may have been copied.
+	 * Bytes before the failing page may have been copied. Destination segments are completed in their order: a CQE
+	 * is given as its body and, as a second segment, its last byte.
 	 */
 	enum sh_copy (*copy)(void *host, uint32_t dst_ctx, const struct sh_seg *dst, unsigned int ndst,
 			     uint32_t src_ctx, const struct sh_seg *src, unsigned int nsrc, uint64_t len);

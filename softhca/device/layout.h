@@ -23,6 +23,7 @@
 #define SOFTHCA_DEVICE_LAYOUT_H
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define SH_MAGIC	UINT64_C(0x534f465448434131)
@@ -44,11 +45,23 @@
 #define SH_GIDS		128
 #define SH_PKEYS	128
 
-/* A robust lock and, for recovery, the transaction that its holder works in. */
+/*
+ * A robust lock and, for recovery, the transaction that its holder works in. A lock is made once and outlives the
+ * objects that use its slot: somebody may be waiting for it at any time, so nothing clears it with the object.
+ *
+ *	BITS	OF txn
+ *	0	the lock was made
+ *	3-39	offset of the struct sh_txn, 0 = none
+ *	40-63	its seq, as it was when this lock joined it
+ */
 struct sh_lock {
 	pthread_mutex_t mutex;		/* PTHREAD_PROCESS_SHARED, PTHREAD_MUTEX_ROBUST */
-	uint64_t txn;			/* offset of the struct sh_txn in use, 0 = none; set under the lock */
+	uint64_t txn;			/* written by the holder only */
 };
+#define SH_LOCK_MADE		UINT64_C(1)
+#define SH_LOCK_TXN_OFF		UINT64_C(0x000000fffffffff8)
+#define SH_LOCK_TXN_SEQ_SHIFT	40
+#define SH_TXN_SEQ_MASK		0xffffffu
 
 /*
  * Memory that belongs to a client's provider: a queue buffer or a doorbell record.
@@ -65,17 +78,21 @@ struct sh_umem {
 
 /* What a store sequence will do, written down before it does it. See txn.h. */
 #define SH_TXN_STORES	20
+#define SH_TXN_ASYNC	3
 struct sh_txn {
-	uint32_t nstores;		/* the commit point: nonzero = must be (re)applied */
-	uint32_t cqe_len;		/* 0, or a CQE to write through the host interface */
-	uint32_t cqe_ctx;
-	uint32_t comp_cqn;		/* completion event to raise for this CQ (hca-relative), 0 = none */
-	uint64_t cqe_addr;
-	uint8_t cqe[32];		/* the last byte is written last, on its own */
-	uint32_t hca;
-	uint32_t async_type;		/* affiliated asynchronous event + 1 to raise; 0 = none */
-	uint32_t async_obj;		/* table index of the QP, CQ or SRQ it is about */
-	uint32_t reserved;
+	uint32_t commit;		/* the commit point: number of stores + 1; 0 = nothing to carry out */
+	uint32_t seq;			/* counts transactions of this log; 24 bits count */
+	uint32_t hca;			/* of the events */
+	uint32_t comp_cqn;		/* completion event to raise for this CQ, 0 = none */
+	uint32_t cqe_ctx;		/* 0, or whose CQ buffer gets the CQE */
+	uint32_t nasync;
+	uint64_t cqe_addr;		/* in that context's memory */
+	uint64_t cqe_shm;		/* its place in device memory; 0 = through the host interface */
+	uint8_t cqe[32];		/* the last byte becomes visible last */
+	struct {
+		uint32_t type;		/* affiliated asynchronous event */
+		uint32_t obj;		/* number of the QP, CQ or SRQ it is about */
+	} async[SH_TXN_ASYNC];
 	struct {
 		uint64_t off;		/* of an aligned 64-bit word of device memory */
 		uint64_t val;
@@ -113,14 +130,15 @@ struct sh_proc {
 
 /*
  * One thread while it runs device code: what it looked up stays valid until it leaves. The kernel, after it
- * has invalidated a key, advances inst.epoch and waits (bounded) until no slot is older.
+ * has invalidated a key, advances inst.epoch and waits (bounded) until no slot is older. A thread holds the
+ * robust mutex of its slot as long as it lives: whoever can take it has found a free slot, or a dead thread's.
  */
 struct sh_exec {
-	uint32_t tid;			/* 0 = slot free */
+	pthread_mutex_t owner;
 	uint32_t proc;
+	uint32_t reserved;
 	uint64_t epoch;			/* inst.epoch at entry, 0 = not in device code */
-	uint64_t reserved[6];
-};
+} __attribute__((aligned(64)));
 
 /* A completion channel or an async file. The pipe is events/<index>.<generation> in the instance directory. */
 #define SH_EVQ_SPILL 64
@@ -130,8 +148,16 @@ struct sh_evq {
 	uint32_t ctx;
 	uint32_t record_size;		/* 8 or 16 */
 	uint32_t spilled;		/* records in spill[], oldest first: they did not fit into the pipe */
-	uint32_t lost;			/* records that did not fit into spill[] either */
+	uint32_t lost;			/* records that did not fit into spill[] either; not counted as written */
 	uint32_t host;
+	/*
+	 * The record in flight. A death between counting it and the end of write() leaves flight_off set: then the
+	 * pipe may or may not have it. The next owner of the lock takes it for not written (the transaction that
+	 * raised it raises it again): a record too many is allowed, one too few is not.
+	 */
+	uint32_t flight_count;		/* the counter before */
+	uint32_t flight_spilled;	/* spilled before */
+	uint64_t flight_off;		/* where the counter (32 bits) is, 0 = nothing in flight */
 	uint64_t spill[SH_EVQ_SPILL][2];
 };
 
@@ -180,6 +206,9 @@ struct sh_instance {
 	uint32_t hosts, hcas_per_host, ports, hcas;	/* hcas = hosts * hcas_per_host */
 	uint64_t ctx_off, proc_off, exec_off, evq_off, reg_off, hca_off, hca_span, pool_off, pool_size;
 	uint64_t epoch;			/* never 0 */
+	uint32_t exec_used;		/* slots of exec[] that were ever taken: below this */
+	uint32_t exec_bare;		/* threads in device code that found no slot */
+	struct sh_lock recovery;	/* one recovery at a time */
 	uint32_t fatal;
 	uint32_t cqe_size;		/* 32 or 64 */
 	uint32_t driver_abi;
@@ -188,7 +217,17 @@ struct sh_instance {
 	uint32_t reserved;
 	struct sh_faults faults;
 	uint32_t lid_port[SH_MAX_LIDS];	/* (hca << 8 | port) + 1 of the port that has the LID; 0 = none */
+	uint64_t evq_spilled[SH_MAX_EVQ / 64];	/* event queues that have spilled records */
 };
+
+/* Where the tables begin: fixed, so that nobody need trust the header for it. */
+#define SH_PAGES(x)	(((uint64_t)(x) + 4095) & ~UINT64_C(4095))
+#define SH_CTX_OFF	SH_PAGES(sizeof(struct sh_instance))
+#define SH_PROC_OFF	(SH_CTX_OFF + SH_PAGES(SH_MAX_CTX * sizeof(struct sh_ctx)))
+#define SH_EXEC_OFF	(SH_PROC_OFF + SH_PAGES(SH_MAX_PROC * sizeof(struct sh_proc)))
+#define SH_EVQ_OFF	(SH_EXEC_OFF + SH_PAGES(SH_MAX_EXEC * sizeof(struct sh_exec)))
+#define SH_REG_OFF	(SH_EVQ_OFF + SH_PAGES(SH_MAX_EVQ * sizeof(struct sh_evq)))
+#define SH_HCA_OFF	(SH_REG_OFF + SH_PAGES(SH_MAX_REG * sizeof(struct sh_reg)))
 
 struct sh_mcg {
 	uint8_t gid[16];
@@ -222,6 +261,9 @@ struct sh_hca {
 };
 
 _Static_assert(sizeof(struct sh_ctx) == 64, "one cache line");
+_Static_assert(sizeof(struct sh_exec) == 64, "one cache line");
+_Static_assert(offsetof(struct sh_txn, store) == 96, "log head");
+_Static_assert(SH_MAX_EVQ % 64 == 0, "a bit each");
 _Static_assert(sizeof(struct sh_mpt) == 48, "MPT entry");
 
 #endif

@@ -9,6 +9,15 @@
 #include "device.h"
 #include "txn.h"
 
+static inline bool sh_ctx_live(const struct sh_dev *dev, uint32_t ctx)
+{
+	return ctx && ctx < SH_MAX_CTX &&
+	       __atomic_load_n(&((struct sh_ctx *)sh_at(dev, SH_CTX_OFF))[ctx].state, __ATOMIC_ACQUIRE) == SH_CTX_LIVE;
+}
+
+/* The daemon, before it puts something into a table: make sure [off, off+len) has pages. 0 or -ENOMEM. */
+int sh_promise(const struct sh_dev *dev, const void *where, uint64_t len);
+
 /* ---- client memory of queues (umem.c) ---- */
 
 /* 0, or -EFAULT when the pages are gone. In place when the pages are device memory. */
@@ -16,6 +25,10 @@ int sh_umem_read(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, vo
 int sh_umem_write(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, const void *buf, size_t len);
 /* A pointer into shared pages, or NULL when the memory is reached through the host. Bounds-checked. */
 void *sh_umem_at(const struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, size_t len);
+/* One big-endian word (a doorbell record), in host order, read before anything that it covers. 0 or -EFAULT. */
+int sh_umem_load32(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint32_t *val);
+/* Fill [off, off+len) with a byte. 0 or -EFAULT. */
+int sh_umem_fill(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint8_t byte, uint64_t len);
 
 /* ---- completion queues ---- */
 
@@ -28,20 +41,20 @@ struct sh_cq {
 	uint32_t ctx;
 	uint32_t log_size;
 	uint32_t producer;		/* free-running, 32 bit; 24 bits of it are the HCA's index */
-	uint32_t consumer_seen;		/* set_ci as last read from the record */
+	uint32_t solicited_producer;	/* producer index after the last solicited CQE */
 	uint32_t armed;			/* enum sh_arm */
 	uint32_t last_notified;		/* producer when the last event was raised */
-	uint32_t solicited_producer;	/* producer index after the last solicited CQE */
-	uint32_t overrun;
+	uint32_t consumer_seen;		/* set_ci as last read from the record */
 	uint32_t arm_acted;		/* arm record word acted on last */
+	uint32_t overrun;
 	uint32_t comp_evq;
 	uint64_t user_handle;
-	uint64_t comp_events;		/* records written, ever */
-	uint64_t async_events;
+	uint32_t comp_events;		/* records written, ever; under the event queue's lock */
+	uint32_t async_events;
 	struct sh_umem buf;
 	struct sh_umem db;
 	struct sh_txn txn;
-};
+} __attribute__((aligned(64)));
 
 /* What the completer says; cq.c turns it into the 32 bytes of the format. */
 struct sh_cqe {
@@ -58,7 +71,8 @@ struct sh_cqe {
 	uint8_t solicited;		/* counts for an arm of solicited kind (errors always do) */
 };
 
-struct sh_cq *sh_cq_get(struct sh_dev *dev, uint32_t hca, uint32_t cqn);	/* NULL: no such table entry */
+/* NULL: no such entry, or never used. Whether it is live is known under its lock. */
+struct sh_cq *sh_cq_get(struct sh_dev *dev, uint32_t hca, uint32_t cqn);
 /*
  * Add a CQE to an open transaction. The CQ's lock is held and covered. 0, or -ENOSPC: overrun (the CQ is
  * marked, CQ_ERR is queued in the transaction; the QP goes to the error state with QP_FATAL: caller's part),
@@ -77,13 +91,16 @@ struct sh_srq {
 	uint32_t head;			/* next WQE to take */
 	uint32_t consumed;		/* 16 bits count */
 	uint32_t limit;
+	uint32_t damaged;		/* a link led out of the queue: SRQ_ERR was raised */
 	uint32_t xrcd, cqn;
+	uint32_t async_events;		/* under the event queue's lock */
+	uint32_t reserved;
 	uint64_t user_handle;
-	uint64_t async_events;
 	struct sh_umem buf;
 	struct sh_umem db;
 	struct sh_txn txn;
-};
+} __attribute__((aligned(64)));
+/* As sh_cq_get(). */
 struct sh_srq *sh_srq_get(struct sh_dev *dev, uint32_t hca, uint32_t srqn);
 /* WQEs posted and not taken. Lock held. */
 int sh_srq_available(struct sh_dev *dev, struct sh_srq *srq);
@@ -114,6 +131,16 @@ int sh_mr_slice(struct sh_dev *dev, uint32_t hca, uint32_t pdn, uint32_t access,
 		unsigned int nsge, uint64_t skip, uint64_t len, struct sh_seg *seg, unsigned int max, uint32_t *ctx);
 
 /* ---- events (event.c) ---- */
+
+/*
+ * The end of an object's events (destroy). Hold its event queues first (-EBUSY after the bound), then clear what makes
+ * the object live, then end: drops its records from the spill and returns how many went to the pipe, ever. element is
+ * the user handle, or the QP number where that is what the records carry; kind is what the records are about.
+ */
+enum sh_event_kind { SH_EV_COMP, SH_EV_CQ, SH_EV_QP, SH_EV_SRQ };
+int sh_evq_hold(struct sh_dev *dev, uint32_t evq);	/* 0 for evq 0 */
+void sh_evq_release(struct sh_dev *dev, uint32_t evq);
+uint32_t sh_evq_end(struct sh_dev *dev, uint32_t evq, uint32_t *counter, uint64_t element, enum sh_event_kind kind);
 
 /* Raise the completion event of a CQ: count it and write the record (spills when the pipe is full). */
 void sh_comp_event(struct sh_dev *dev, uint32_t hca, uint32_t cqn);
