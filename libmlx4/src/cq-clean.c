@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Rearranging entries that wait in a completion queue: taking out those of an object that goes, and moving them to a
+ * buffer of another size. Every caller holds the CQ's lock. */
+#if HAVE_CONFIG_H
+#include <config.h>
+#endif
+
+#include "mlx4.h"
+
+static int is_send(const struct mlx4_cqe *cqe)
+{
+	return cqe->owner_sr_opcode & MLX4_CQE_IS_SEND;
+}
+
+static uint32_t cqe_qpn(const struct mlx4_cqe *cqe)
+{
+	return from_be32(cqe->vlan_my_qpn) & MLX4_CQE_QPN_MASK;
+}
+
+/* Receives of XRC QPs belong to the SRQ they name, and outlive the QP. */
+static int is_xrc_receive(const struct mlx4_cqe *cqe)
+{
+	return !is_send(cqe) && cqe_qpn(cqe) & MLX4_XRC_QPN_BIT;
+}
+
+static void give_back(struct mlx4_srq *srq, const struct mlx4_cqe *cqe)
+{
+	uint32_t index = from_be16(cqe->wqe_index);
+
+	if (index < srq->max)
+		mlx4_free_srq_wqe(srq, index);
+}
+
+/* The body of an entry moves, the owner bit of the place stays. */
+static void move_body(struct mlx4_cqe *to, const struct mlx4_cqe *from, uint8_t owner)
+{
+	memcpy(to, from, offsetof(struct mlx4_cqe, owner_sr_opcode));
+	to->owner_sr_opcode = (from->owner_sr_opcode & ~MLX4_CQE_OWNER) | owner;
+}
+
+/* Drops every waiting entry that matches; what is not a receive goes to no SRQ. */
+static void clean(struct mlx4_cq *cq, uint32_t number, struct mlx4_srq *srq, int xrc)
+{
+	uint32_t prod = cq->cons_index;
+	struct mlx4_cqe *cqe, *dest;
+	uint32_t dropped = 0;
+	int match;
+
+	while (prod - cq->cons_index <= cq->mask && mlx4_cqe_owned(cq, mlx4_cqe_at(cq, prod), prod))
+		++prod;
+	udma_from_device_barrier(); /* pairs with the device's order: body, then owner bit */
+	VALGRIND_MAKE_MEM_DEFINED(cq->buf.addr, cq->buf.length);
+
+	/* From the newest to the oldest, so that what stays moves up over what went. */
+	while (prod != cq->cons_index) {
+		--prod;
+		cqe = mlx4_cqe_at(cq, prod);
+		if (xrc)
+			match = is_xrc_receive(cqe) &&
+				(from_be32(cqe->g_mlpath_rqpn) & MLX4_CQE_QPN_MASK) == number;
+		else
+			match = cqe_qpn(cqe) == number && !is_xrc_receive(cqe);
+
+		if (match) {
+			if (srq && !is_send(cqe))
+				give_back(srq, cqe);
+			++dropped;
+		} else if (dropped) {
+			dest = mlx4_cqe_at(cq, prod + dropped);
+			move_body(dest, cqe, dest->owner_sr_opcode & MLX4_CQE_OWNER);
+		}
+	}
+
+	if (dropped) {
+		cq->cons_index += dropped;
+		udma_to_device_barrier(); /* the moves come before the device may use the places that became free */
+		mlx4_cq_update_ci(cq);
+	}
+}
+
+void mlx4_cq_clean_qp(struct mlx4_cq *cq, uint32_t qpn, struct mlx4_srq *srq)
+{
+	clean(cq, qpn, srq, 0);
+}
+
+void mlx4_cq_clean_xrc_srq(struct mlx4_cq *cq, struct mlx4_srq *srq)
+{
+	clean(cq, srq->srqn, srq, 1);
+}
+
+/*
+ * After the device went over to a new buffer: entries before the marker move to where they are expected now, one place
+ * further because the marker counts as one. The marker is in place when the command has returned; the walk is bounded
+ * by the queue all the same.
+ */
+void mlx4_cq_copy_resized(struct mlx4_cq *cq, char *new_cqes, uint32_t new_mask)
+{
+	uint32_t i = cq->cons_index;
+	struct mlx4_cqe *cqe, *dest;
+
+	VALGRIND_MAKE_MEM_DEFINED(cq->buf.addr, cq->buf.length);
+	for (; i - cq->cons_index <= cq->mask; ++i) {
+		cqe = mlx4_cqe_at(cq, i);
+		if ((cqe->owner_sr_opcode & MLX4_CQE_OPCODE_MASK) == MLX4_CQE_RESIZE && !is_send(cqe))
+			break;
+		dest = (struct mlx4_cqe *)(new_cqes + ((size_t)((i + 1) & new_mask) << cq->shift));
+		move_body(dest, cqe, (i + 1) & (new_mask + 1) ? MLX4_CQE_OWNER : 0);
+	}
+	++cq->cons_index;
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Doorbell records: pages cut into records of one type, with a bitmap of the free ones. Everything here is under the
+ * context's db_mutex. A page goes when its last record does. */
+#if HAVE_CONFIG_H
+#include <config.h>
+#endif
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "mlx4.h"
+
+enum { BITS = 8 * sizeof(unsigned long) };
+
+struct mlx4_db_page {
+	struct mlx4_db_page *prev, *next;
+	struct mlx4_buf buf;
+	unsigned int records;
+	unsigned int used;
+	unsigned long free[]; /* 1: free */
+};
+
+static const size_t record_size[MLX4_DB_TYPES] = {
+	[MLX4_DB_CQ] = sizeof(struct mlx4_cq_dbrec),
+	[MLX4_DB_RQ] = sizeof(struct mlx4_rq_dbrec),
+};
+
+/* A page at the head of the list; NULL with errno. */
+static struct mlx4_db_page *add_page(struct mlx4_context *ctx, enum mlx4_db_type type)
+{
+	unsigned int records = ctx->page_size / record_size[type];
+	unsigned int words = (records + BITS - 1) / BITS;
+	struct mlx4_db_page *page;
+	unsigned int i;
+	int err;
+
+	page = calloc(1, sizeof(*page) + words * sizeof(page->free[0]));
+	if (!page)
+		return NULL;
+
+	err = mlx4_alloc_buf(ctx, &page->buf, ctx->page_size);
+	if (err) {
+		free(page);
+		errno = -err;
+		return NULL;
+	}
+
+	page->records = records;
+	for (i = 0; i < records; ++i)
+		page->free[i / BITS] |= 1ul << (i % BITS);
+
+	page->next = ctx->db_pages[type];
+	if (page->next)
+		page->next->prev = page;
+	ctx->db_pages[type] = page;
+	return page;
+}
+
+void *mlx4_alloc_db(struct mlx4_context *ctx, enum mlx4_db_type type)
+{
+	struct mlx4_db_page *page;
+	unsigned int i, bit;
+	char *db = NULL;
+
+	pthread_mutex_lock(&ctx->db_mutex);
+	for (page = ctx->db_pages[type]; page; page = page->next)
+		if (page->used < page->records)
+			break;
+	if (!page)
+		page = add_page(ctx, type);
+	if (page) {
+		for (i = 0; !page->free[i]; ++i)
+			;
+		bit = __builtin_ctzl(page->free[i]);
+		page->free[i] &= ~(1ul << bit);
+		++page->used;
+		db = (char *)page->buf.addr + (i * BITS + bit) * record_size[type];
+		memset(db, 0, record_size[type]);
+	}
+	pthread_mutex_unlock(&ctx->db_mutex);
+
+	return db;
+}
+
+void mlx4_free_db(struct mlx4_context *ctx, enum mlx4_db_type type, void *db)
+{
+	uintptr_t base = (uintptr_t)db & ~((uintptr_t)ctx->page_size - 1);
+	struct mlx4_db_page *page;
+	unsigned int i;
+
+	pthread_mutex_lock(&ctx->db_mutex);
+	for (page = ctx->db_pages[type]; page; page = page->next)
+		if ((uintptr_t)page->buf.addr == base)
+			break;
+	if (page) {
+		i = ((uintptr_t)db - base) / record_size[type];
+		page->free[i / BITS] |= 1ul << (i % BITS);
+		if (!--page->used) {
+			if (page->prev)
+				page->prev->next = page->next;
+			else
+				ctx->db_pages[type] = page->next;
+			if (page->next)
+				page->next->prev = page->prev;
+			mlx4_free_buf(&page->buf);
+			free(page);
+		}
+	}
+	pthread_mutex_unlock(&ctx->db_mutex);
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* The waiting side of the data path's spin lock. */
+#include <sched.h>
+
+#include "mlx4-lock.h"
+
+#if defined(__x86_64__) || defined(__i386__)
+#define cpu_relax() __builtin_ia32_pause()
+#elif defined(__aarch64__)
+#define cpu_relax() __asm__ volatile("yield" ::: "memory")
+#else
+#define cpu_relax() __asm__ volatile("" ::: "memory")
+#endif
+
+enum { SPINS_BEFORE_YIELD = 1000 };
+
+void mlx4_lock_wait(struct mlx4_lock *lock)
+{
+	unsigned int spins = 0;
+
+	do {
+		/* Only reads while it is held, so that the holder keeps its cache line. */
+		while (__atomic_load_n(&lock->held, __ATOMIC_RELAXED)) {
+			if (++spins < SPINS_BEFORE_YIELD) {
+				cpu_relax();
+			} else {
+				spins = 0;
+				sched_yield();
+			}
+		}
+	} while (__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE));
+}

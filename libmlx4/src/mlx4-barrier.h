@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Order between this CPU's accesses and the device's, and stores to device pages. All barriers of the provider are
+ * here; threads among themselves are ordered by mlx4-lock.h and by __atomic loads and stores. */
+#ifndef MLX4_BARRIER_H
+#define MLX4_BARRIER_H
+
+#include <stdint.h>
+#include <linux/types.h>
+
+#include "mlx4-bytes.h"
+
+/*
+ * udma_to_device_barrier()    stores to memory before it are visible to the device before stores after it, to memory
+ *                             or to a device page
+ * udma_from_device_barrier()  loads of device-written memory after it do not see older data than loads before it
+ * mmio_flush_writes()         write-combined stores before it leave the CPU before stores after it
+ *
+ * None of them orders a store against a later load. x86 keeps write-back and uncached stores in order, and loads as
+ * well; only the compiler must be held back there.
+ */
+#if defined(__x86_64__)
+#define udma_to_device_barrier() __asm__ volatile("" ::: "memory")
+#define udma_from_device_barrier() __asm__ volatile("" ::: "memory")
+#define mmio_flush_writes() __asm__ volatile("sfence" ::: "memory")
+#elif defined(__i386__)
+#define udma_to_device_barrier() __asm__ volatile("" ::: "memory")
+#define udma_from_device_barrier() __asm__ volatile("lock; addl $0,0(%%esp)" ::: "memory")
+#define mmio_flush_writes() __asm__ volatile("lock; addl $0,0(%%esp)" ::: "memory")
+#elif defined(__aarch64__)
+#define udma_to_device_barrier() __asm__ volatile("dsb st" ::: "memory")
+#define udma_from_device_barrier() __asm__ volatile("dsb ld" ::: "memory")
+#define mmio_flush_writes() __asm__ volatile("dsb st" ::: "memory")
+#elif defined(__powerpc64__)
+#define udma_to_device_barrier() __asm__ volatile("sync" ::: "memory")
+#define udma_from_device_barrier() __asm__ volatile("lwsync" ::: "memory")
+#define mmio_flush_writes() __asm__ volatile("sync" ::: "memory")
+#elif defined(__powerpc__)
+#define udma_to_device_barrier() __asm__ volatile("sync" ::: "memory")
+#define udma_from_device_barrier() __asm__ volatile("sync" ::: "memory")
+#define mmio_flush_writes() __asm__ volatile("sync" ::: "memory")
+#elif defined(__riscv)
+#define udma_to_device_barrier() __asm__ volatile("fence ow,ow" ::: "memory")
+#define udma_from_device_barrier() __asm__ volatile("fence ir,ir" ::: "memory")
+#define mmio_flush_writes() __asm__ volatile("fence ow,ow" ::: "memory")
+#elif defined(__ia64__)
+#define udma_to_device_barrier() __asm__ volatile("mf" ::: "memory")
+#define udma_from_device_barrier() __asm__ volatile("mf" ::: "memory")
+#define mmio_flush_writes() __asm__ volatile("fwb" ::: "memory")
+#else
+#define udma_to_device_barrier() __sync_synchronize()
+#define udma_from_device_barrier() __sync_synchronize()
+#define mmio_flush_writes() __sync_synchronize()
+#endif
+
+static inline void mmio_write32(void *addr, __be32 value)
+{
+	*(volatile __be32 *)addr = value;
+}
+
+#if __SIZEOF_LONG__ == 8
+static inline void mmio_write64(void *addr, __be64 value)
+{
+	*(volatile __be64 *)addr = value;
+}
+#endif
+
+/* Copies whole 64-byte chunks in ascending order, a machine word at a time: the order is part of the protocol, so this
+ * is no place for memcpy. */
+static inline void mmio_copy_chunks(void *dst, const void *src, unsigned int bytes)
+{
+	volatile mlx4_raw_word *d = dst;
+	const mlx4_raw_word *s = src;
+	unsigned int i;
+
+	do {
+		for (i = 0; i < 64 / sizeof(*s); ++i)
+			d[i] = s[i];
+		d += 64 / sizeof(*s);
+		s += 64 / sizeof(*s);
+		bytes -= 64;
+	} while (bytes);
+}
+
+#endif

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The provider's objects and what its files offer each other. Functions return 0 or -errno, those that stand in an
+ * operation table what verbs demands there (0 or a positive errno; NULL with errno).
+ *
+ * Lock order: table mutex, SQ, RQ, CQs in ascending CQN, SRQ. The doorbell record mutex, the BlueFlame lock and the
+ * UAR lock are innermost.
+ */
+#ifndef MLX4_H
+#define MLX4_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <infiniband/driver.h>
+
+#include "mlx4-barrier.h"
+#include "mlx4-bytes.h"
+#include "mlx4-format.h"
+#include "mlx4-lock.h"
+
+#if HAVE_VALGRIND_MEMCHECK_H
+#include <valgrind/memcheck.h>
+#endif
+#ifndef VALGRIND_MAKE_MEM_DEFINED
+#define VALGRIND_MAKE_MEM_DEFINED(addr, len) ((void)0)
+#endif
+
+#define MLX4_CACHE_ALIGNED __attribute__((aligned(64)))
+
+enum {
+	MLX4_PORTS = 2,
+	MLX4_TABLE_BUCKETS = 256,
+	MLX4_NO_NUMBER = 0x7fffffff, /* more than 24 bits: no object's number */
+	MLX4_POLL_ERR = -2, /* what poll_cq returns for a CQE that belongs to nothing */
+};
+
+/* Pages that the device reads or writes: mapped, zeroed, kept from fork()ed children. */
+struct mlx4_buf {
+	void *addr;
+	size_t length;
+};
+
+/*
+ * Number -> object. Writers hold the mutex across kernel command and update, so that a number which the kernel gives
+ * out again cannot be cleared by its former owner. Readers hold the lock of a CQ to which the object's completions go,
+ * and objects are cleared under that lock. Buckets stay until the context goes.
+ */
+struct mlx4_table {
+	pthread_mutex_t mutex;
+	uint32_t num_mask;
+	uint32_t shift;
+	uint32_t mask;
+	void **bucket[MLX4_TABLE_BUCKETS];
+};
+
+enum mlx4_db_type { MLX4_DB_CQ, MLX4_DB_RQ, MLX4_DB_TYPES };
+struct mlx4_db_page;
+
+struct mlx4_device {
+	struct ibv_device ibv_dev;
+	int abi_version;
+};
+
+struct mlx4_context {
+	struct ibv_context ibv_ctx;
+
+	void *uar;
+	void *bf;		/* NULL: no BlueFlame */
+	unsigned int bf_size;	/* of one of the two buffers; 0: no BlueFlame */
+	unsigned int bf_offset; /* under bf_lock */
+	struct mlx4_lock bf_lock;
+	struct mlx4_lock uar_lock; /* where a CQ doorbell takes two stores */
+
+	int single_threaded;
+	size_t page_size;
+	unsigned int cqe_size;
+	uint32_t max_qp_wr;
+	uint32_t max_sge;
+	int has_xrc;
+	uint8_t link_layer[MLX4_PORTS]; /* IBV_LINK_LAYER_*, once asked for; all writers write the same */
+
+	struct mlx4_table qps;
+	struct mlx4_table xrc_srqs;
+
+	pthread_mutex_t db_mutex;
+	struct mlx4_db_page *db_pages[MLX4_DB_TYPES];
+};
+
+struct mlx4_pd {
+	struct ibv_pd ibv_pd;
+	uint32_t pdn;
+};
+
+struct mlx4_qp;
+struct mlx4_srq;
+
+struct mlx4_cq {
+	struct ibv_cq ibv_cq;
+
+	struct mlx4_lock lock MLX4_CACHE_ALIGNED; /* guards all below, and the tails of the QPs that complete here */
+	uint32_t cons_index;
+	uint32_t mask; /* entries - 1 */
+	uint32_t shift;
+	uint32_t cur_qpn; /* of cur_qp, more than 24 bits when there is none */
+	char *cqes;	  /* the 32 valid bytes of the first entry */
+	struct mlx4_cq_dbrec *db;
+	struct mlx4_qp *cur_qp; /* last one found */
+	struct mlx4_srq *cur_srq;
+	uint32_t cur_srqn;
+
+	uint32_t cqn;
+	uint32_t arm_sn;
+	struct mlx4_buf buf;
+};
+
+struct mlx4_srq {
+	struct ibv_srq ibv_srq;
+
+	struct mlx4_lock lock MLX4_CACHE_ALIGNED; /* guards all below */
+	uint32_t head;
+	uint32_t tail;
+	uint32_t counter;
+	uint32_t shift;
+	uint32_t max_gs;
+	uint32_t max;
+	char *wqes;
+	uint64_t *wrid;
+	struct mlx4_rq_dbrec *db;
+
+	uint32_t srqn;
+	struct mlx4_cq *xrc_cq; /* NULL: a plain SRQ */
+	struct mlx4_buf buf;
+};
+
+struct mlx4_send_op; /* what post_send does for an opcode of a QP type */
+
+/* head moves under lock; tail moves under the send CQ's lock and is published with a release store. */
+struct mlx4_sq {
+	struct mlx4_lock lock;
+	uint32_t head;
+	uint32_t max_post;
+	uint32_t mask; /* slots - 1 */
+	uint32_t shift;
+	char *wqes;
+	uint64_t *wrid;
+	const struct mlx4_send_op *ops;
+	void *doorbell;
+	__be32 doorbell_qpn;
+	__be32 flags; /* of every WQE: CQ update when all are signalled */
+	uint32_t max_gs;
+	uint32_t max_inline;
+	uint32_t spare; /* slots between the newest WQE and the oldest that may be overwritten */
+
+	uint32_t tail MLX4_CACHE_ALIGNED;
+};
+
+/* As the send queue, with the receive CQ. No slots: the QP receives through an SRQ. */
+struct mlx4_rq {
+	struct mlx4_lock lock;
+	uint32_t head;
+	uint32_t max_post;
+	uint32_t mask;
+	uint32_t shift;
+	char *wqes;
+	uint64_t *wrid;
+	struct mlx4_rq_dbrec *db;
+	uint32_t max_gs;
+	uint32_t slots;
+
+	uint32_t tail MLX4_CACHE_ALIGNED;
+};
+
+struct mlx4_qp {
+	struct ibv_qp ibv_qp;
+	struct mlx4_sq sq MLX4_CACHE_ALIGNED;
+	struct mlx4_rq rq MLX4_CACHE_ALIGNED;
+	unsigned int sl_shift; /* where a completion's SL is: InfiniBand or Ethernet */
+	struct ibv_qp_cap granted;
+	struct mlx4_buf buf;
+};
+
+struct mlx4_ah {
+	struct ibv_ah ibv_ah;
+	struct mlx4_av av;
+	__be16 vlan;
+	uint8_t mac[6];
+};
+
+#define MLX4_CONTAINER(type, member) \
+	static inline struct mlx4_##type *to_mlx4_##type(struct ibv_##member *obj) \
+	{ \
+		return (struct mlx4_##type *)((char *)obj - offsetof(struct mlx4_##type, ibv_##member)); \
+	}
+MLX4_CONTAINER(pd, pd)
+MLX4_CONTAINER(cq, cq)
+MLX4_CONTAINER(srq, srq)
+MLX4_CONTAINER(qp, qp)
+MLX4_CONTAINER(ah, ah)
+
+static inline struct mlx4_context *to_mlx4_ctx(struct ibv_context *ctx)
+{
+	return (struct mlx4_context *)((char *)ctx - offsetof(struct mlx4_context, ibv_ctx));
+}
+
+static inline struct mlx4_device *to_mlx4_dev(struct ibv_device *dev)
+{
+	return (struct mlx4_device *)((char *)dev - offsetof(struct mlx4_device, ibv_dev));
+}
+
+/* The smallest power of two that is not below n, at least 1. */
+static inline uint32_t mlx4_ceil_pow2(uint32_t n)
+{
+	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
+}
+
+/* The smallest shift, at least min, with 1 << shift >= n. */
+static inline uint32_t mlx4_ceil_shift(uint32_t n, uint32_t min)
+{
+	uint32_t shift = min;
+
+	while ((1u << shift) < n)
+		++shift;
+	return shift;
+}
+
+static inline size_t mlx4_align(size_t n, size_t a)
+{
+	return (n + a - 1) & ~(a - 1);
+}
+
+/* buf.c: -ENOMEM, or the errno of madvise */
+int mlx4_alloc_buf(struct mlx4_context *ctx, struct mlx4_buf *buf, size_t size);
+void mlx4_free_buf(struct mlx4_buf *buf);
+/* Zeroed and aligned for the objects above, for free(); NULL with errno */
+void *mlx4_zalloc(size_t size);
+
+/* dbrec.c: NULL with errno; a zeroed record */
+void *mlx4_alloc_db(struct mlx4_context *ctx, enum mlx4_db_type type);
+void mlx4_free_db(struct mlx4_context *ctx, enum mlx4_db_type type, void *db);
+
+/* table.c: init -EINVAL when num is no power of two; store -ENOMEM. Callers of store and clear hold the mutex. */
+int mlx4_table_init(struct mlx4_table *table, uint32_t num);
+void mlx4_table_destroy(struct mlx4_table *table);
+int mlx4_table_store(struct mlx4_table *table, uint32_t number, void *object);
+void mlx4_table_clear(struct mlx4_table *table, uint32_t number);
+
+static inline void *mlx4_table_find(struct mlx4_table *table, uint32_t number)
+{
+	uint32_t i = number & table->num_mask;
+	/* Acquire: pairs with the release in mlx4_table_store(). */
+	void **bucket = __atomic_load_n(&table->bucket[i >> table->shift], __ATOMIC_ACQUIRE);
+
+	return bucket ? __atomic_load_n(&bucket[i & table->mask], __ATOMIC_ACQUIRE) : NULL;
+}
+
+/* verbs.c */
+int mlx4_query_device(struct ibv_context *context, struct ibv_device_attr *attr);
+int mlx4_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr);
+struct ibv_pd *mlx4_alloc_pd(struct ibv_context *context);
+int mlx4_dealloc_pd(struct ibv_pd *ibpd);
+struct ibv_mr *mlx4_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access);
+int mlx4_dereg_mr(struct ibv_mr *mr);
+/* IBV_LINK_LAYER_* of a port, or -errno; asks the kernel once per port */
+int mlx4_link_layer(struct mlx4_context *ctx, uint8_t port);
+
+/* ah.c */
+struct ibv_ah *mlx4_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
+int mlx4_destroy_ah(struct ibv_ah *ibah);
+
+/* cq.c */
+struct ibv_cq *mlx4_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel, int comp_vector);
+int mlx4_resize_cq(struct ibv_cq *ibcq, int cqe);
+int mlx4_destroy_cq(struct ibv_cq *ibcq);
+int mlx4_arm_cq(struct ibv_cq *ibcq, int solicited_only);
+void mlx4_cq_event(struct ibv_cq *ibcq);
+
+/* cq-poll.c */
+int mlx4_poll_cq(struct ibv_cq *ibcq, int ne, struct ibv_wc *wc);
+
+/* cq-clean.c; callers hold the CQ's lock */
+void mlx4_cq_clean_qp(struct mlx4_cq *cq, uint32_t qpn, struct mlx4_srq *srq);
+void mlx4_cq_clean_xrc_srq(struct mlx4_cq *cq, struct mlx4_srq *srq);
+void mlx4_cq_copy_resized(struct mlx4_cq *cq, char *new_cqes, uint32_t new_mask);
+
+static inline struct mlx4_cqe *mlx4_cqe_at(const struct mlx4_cq *cq, uint32_t index)
+{
+	return (struct mlx4_cqe *)(cq->cqes + ((size_t)(index & cq->mask) << cq->shift));
+}
+
+/* Whether the device has handed over the entry at a free-running index. */
+static inline int mlx4_cqe_owned(const struct mlx4_cq *cq, const struct mlx4_cqe *cqe, uint32_t index)
+{
+	uint8_t owner = __atomic_load_n(&cqe->owner_sr_opcode, __ATOMIC_RELAXED);
+
+	return !(owner & MLX4_CQE_OWNER) == !(index & (cq->mask + 1));
+}
+
+static inline void mlx4_cq_update_ci(struct mlx4_cq *cq)
+{
+	*(volatile __be32 *)&cq->db->set_ci = to_be32(cq->cons_index & MLX4_CQ_DB_CI_MASK);
+}
+
+/* srq.c */
+struct ibv_srq *mlx4_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
+struct ibv_srq *mlx4_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *domain, struct ibv_cq *cq,
+				    struct ibv_srq_init_attr *attr);
+int mlx4_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int attr_mask);
+int mlx4_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
+int mlx4_destroy_srq(struct ibv_srq *ibsrq);
+
+static inline struct mlx4_wqe_srq_next *mlx4_srq_wqe(const struct mlx4_srq *srq, uint32_t index)
+{
+	return (struct mlx4_wqe_srq_next *)(srq->wqes + ((size_t)index << srq->shift));
+}
+
+/* Puts a consumed WQE, index < max, at the end of the free list. */
+static inline void mlx4_free_srq_wqe(struct mlx4_srq *srq, uint32_t index)
+{
+	mlx4_lock(&srq->lock);
+	mlx4_srq_wqe(srq, srq->tail)->next_wqe_index = to_be16(index);
+	srq->tail = index;
+	mlx4_unlock(&srq->lock);
+}
+
+/* qp-size.c */
+int mlx4_size_sq(struct mlx4_context *ctx, const struct ibv_qp_cap *cap, enum ibv_qp_type type, struct mlx4_sq *sq);
+int mlx4_size_rq(struct mlx4_context *ctx, const struct ibv_qp_cap *cap, struct mlx4_rq *rq);
+void mlx4_lay_out_qp(struct mlx4_qp *qp);
+
+/* qp.c */
+struct ibv_qp *mlx4_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+int mlx4_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask);
+int mlx4_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask, struct ibv_qp_init_attr *init_attr);
+int mlx4_destroy_qp(struct ibv_qp *ibqp);
+void mlx4_init_sq_ownership(struct mlx4_qp *qp);
+
+/* post-send.c */
+int mlx4_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+const struct mlx4_send_op *mlx4_send_ops(enum ibv_qp_type type);
+
+/* post-recv.c */
+int mlx4_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int mlx4_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+
+/* xrc.c */
+extern struct ibv_more_ops mlx4_more_ops;
+
+static inline void *mlx4_sq_slot(const struct mlx4_sq *sq, uint32_t index)
+{
+	return sq->wqes + ((size_t)(index & sq->mask) << sq->shift);
+}
+
+/*
+ * A data segment: address and key first, then the byte count, whose first write into a chunk says that the chunk is
+ * complete. Length and key are one aligned 8-byte store where the machine has one, which cannot be seen in part.
+ */
+static inline void mlx4_set_data(struct mlx4_wqe_data *seg, const struct ibv_sge *sge)
+{
+	seg->addr = to_be64(sge->addr);
+#if __SIZEOF_LONG__ == 8 && __BYTE_ORDER == __LITTLE_ENDIAN
+	mlx4_raw64 *out = (void *)seg;
+	uint64_t length_lkey;
+
+	_Static_assert(offsetof(struct ibv_sge, lkey) == offsetof(struct ibv_sge, length) + 4, "one 8-byte load");
+	memcpy(&length_lkey, &sge->length, sizeof(length_lkey));
+	length_lkey = __builtin_bswap64(length_lkey);
+	length_lkey = length_lkey << 32 | length_lkey >> 32;
+	udma_to_device_barrier(); /* pairs with the device's read of byte_count before addr */
+	__atomic_store_n(out, length_lkey, __ATOMIC_RELAXED);
+#else
+	seg->lkey = to_be32(sge->lkey);
+	udma_to_device_barrier(); /* pairs with the device's read of byte_count before lkey and addr */
+	*(volatile __be32 *)&seg->byte_count = to_be32(sge->length);
+#endif
+}
+
+#endif

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Shared receive queues, plain and XRC: their life. Posting is post-recv.c's. */
+#if HAVE_CONFIG_H
+#include <config.h>
+#endif
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "mlx4.h"
+#include "mlx4-cmd.h"
+
+enum { MAX_WR = 65536, MAX_SGE = 64 };
+
+static void link_wqes(struct mlx4_srq *srq)
+{
+	uint32_t entries = ((1u << srq->shift) - sizeof(struct mlx4_wqe_srq_next)) / sizeof(struct mlx4_wqe_data);
+	struct mlx4_wqe_srq_next *next;
+	struct mlx4_wqe_data *data;
+	uint32_t i, k;
+
+	for (i = 0; i < srq->max; ++i) {
+		next = mlx4_srq_wqe(srq, i);
+		next->next_wqe_index = to_be16((i + 1) & (srq->max - 1));
+		/* What a short list leaves behind it ends the list. */
+		data = (struct mlx4_wqe_data *)(next + 1);
+		for (k = 0; k < entries; ++k)
+			data[k].lkey = MLX4_BE32(MLX4_INVALID_LKEY);
+	}
+	srq->head = 0;
+	srq->tail = srq->max - 1;
+}
+
+static void free_srq(struct mlx4_context *ctx, struct mlx4_srq *srq)
+{
+	if (srq->db)
+		mlx4_free_db(ctx, MLX4_DB_RQ, srq->db);
+	mlx4_free_buf(&srq->buf);
+	free(srq->wrid);
+	free(srq);
+}
+
+/* What both kinds have in common, up to the command; NULL with errno. */
+static struct mlx4_srq *new_srq(struct mlx4_context *ctx, const struct ibv_srq_attr *attr)
+{
+	struct mlx4_srq *srq;
+	int err;
+
+	if (attr->max_wr > MAX_WR || attr->max_sge > MAX_SGE) {
+		errno = EINVAL;
+		return NULL;
+	}
+
+	srq = mlx4_zalloc(sizeof(*srq));
+	if (!srq)
+		return NULL;
+
+	mlx4_lock_init(&srq->lock, ctx->single_threaded);
+	srq->max = mlx4_ceil_pow2(attr->max_wr + 1);
+	srq->max_gs = attr->max_sge;
+	srq->shift = mlx4_ceil_shift(sizeof(struct mlx4_wqe_srq_next) + attr->max_sge * sizeof(struct mlx4_wqe_data),
+				     MLX4_MIN_SRQ_SHIFT);
+
+	srq->wrid = calloc(srq->max, sizeof(*srq->wrid));
+	if (!srq->wrid)
+		goto fail;
+
+	err = mlx4_alloc_buf(ctx, &srq->buf, (size_t)srq->max << srq->shift);
+	if (err) {
+		errno = -err;
+		goto fail;
+	}
+	srq->wqes = srq->buf.addr;
+	link_wqes(srq);
+
+	srq->db = mlx4_alloc_db(ctx, MLX4_DB_RQ);
+	if (!srq->db)
+		goto fail;
+
+	return srq;
+
+fail:
+	err = errno;
+	free_srq(ctx, srq);
+	errno = err;
+	return NULL;
+}
+
+struct ibv_srq *mlx4_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct mlx4_context *ctx = to_mlx4_ctx(pd->context);
+	struct mlx4_create_srq_resp resp = { 0 };
+	struct mlx4_create_srq_cmd cmd;
+	struct mlx4_srq *srq;
+	int ret;
+
+	srq = new_srq(ctx, &attr->attr);
+	if (!srq)
+		return NULL;
+
+	memset(&cmd, 0, sizeof(cmd));
+	cmd.drv.buf_addr = (uintptr_t)srq->buf.addr;
+	cmd.drv.db_addr = (uintptr_t)srq->db;
+	ret = ibv_cmd_create_srq(pd, &srq->ibv_srq, attr, &cmd.core, sizeof(cmd), &resp.core, sizeof(resp));
+	if (ret) {
+		free_srq(ctx, srq);
+		errno = ret;
+		return NULL;
+	}
+
+	srq->srqn = resp.drv.srqn;
+	return &srq->ibv_srq;
+}
+
+struct ibv_srq *mlx4_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *domain, struct ibv_cq *cq,
+				    struct ibv_srq_init_attr *attr)
+{
+	struct mlx4_context *ctx = to_mlx4_ctx(pd->context);
+	struct mlx4_create_srq_resp resp = { 0 };
+	struct mlx4_create_xrc_srq_cmd cmd;
+	struct mlx4_srq *srq;
+	int ret;
+
+	srq = new_srq(ctx, &attr->attr);
+	if (!srq)
+		return NULL;
+
+	memset(&cmd, 0, sizeof(cmd));
+	cmd.drv.buf_addr = (uintptr_t)srq->buf.addr;
+	cmd.drv.db_addr = (uintptr_t)srq->db;
+	srq->xrc_cq = to_mlx4_cq(cq);
+	srq->ibv_srq.context = pd->context; /* for the destroy below */
+
+	pthread_mutex_lock(&ctx->xrc_srqs.mutex);
+	ret = ibv_cmd_create_xrc_srq(pd, &srq->ibv_srq, attr, domain->handle, cq->handle, &cmd.core, sizeof(cmd),
+				     &resp.core, sizeof(resp));
+	if (ret)
+		goto fail;
+
+	srq->srqn = resp.drv.srqn & MLX4_QPN_MASK;
+	srq->ibv_srq.xrc_srq_num = srq->srqn;
+	ret = -mlx4_table_store(&ctx->xrc_srqs, srq->srqn, srq);
+	if (ret) {
+		ibv_cmd_destroy_srq(&srq->ibv_srq);
+		goto fail;
+	}
+	pthread_mutex_unlock(&ctx->xrc_srqs.mutex);
+	return &srq->ibv_srq;
+
+fail:
+	pthread_mutex_unlock(&ctx->xrc_srqs.mutex);
+	free_srq(ctx, srq);
+	errno = ret;
+	return NULL;
+}
+
+int mlx4_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int attr_mask)
+{
+	struct ibv_modify_srq cmd;
+
+	return ibv_cmd_modify_srq(ibsrq, attr, attr_mask, &cmd, sizeof(cmd));
+}
+
+int mlx4_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
+{
+	struct ibv_query_srq cmd;
+
+	return ibv_cmd_query_srq(ibsrq, attr, &cmd, sizeof(cmd));
+}
+
+/* The kernel first: when it refuses, no completion has been lost, and after it no further one is written. */
+static int destroy_xrc_srq(struct mlx4_context *ctx, struct mlx4_srq *srq)
+{
+	struct mlx4_cq *cq = srq->xrc_cq;
+	int ret;
+
+	pthread_mutex_lock(&ctx->xrc_srqs.mutex);
+	ret = ibv_cmd_destroy_srq(&srq->ibv_srq);
+	if (!ret) {
+		mlx4_lock(&cq->lock);
+		mlx4_cq_clean_xrc_srq(cq, srq);
+		if (cq->cur_srq == srq) {
+			cq->cur_srq = NULL;
+			cq->cur_srqn = MLX4_NO_NUMBER;
+		}
+		mlx4_table_clear(&ctx->xrc_srqs, srq->srqn);
+		mlx4_unlock(&cq->lock);
+	}
+	pthread_mutex_unlock(&ctx->xrc_srqs.mutex);
+	return ret;
+}
+
+int mlx4_destroy_srq(struct ibv_srq *ibsrq)
+{
+	struct mlx4_context *ctx = to_mlx4_ctx(ibsrq->context);
+	struct mlx4_srq *srq = to_mlx4_srq(ibsrq);
+	int ret;
+
+	ret = srq->xrc_cq ? destroy_xrc_srq(ctx, srq) : ibv_cmd_destroy_srq(ibsrq);
+	if (ret)
+		return ret;
+	free_srq(ctx, srq);
+	return 0;
+}
