@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Requests to the daemon over its control socket, with descriptors coming back. Keeps no state of its own. */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/un.h>
+
+#include "client.h"
+#include "sys.h"
+
+static const uint64_t probe = SH_PROBE;
+
+int sh_client_connect(const char *dir)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int dirfd, fd, err = 0;
+
+	/* By way of a descriptor: a socket's path has room for 107 characters. */
+	dirfd = sh_open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (dirfd < 0)
+		return dirfd;
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/control", dirfd);
+	fd = sh_sys(syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+	if (fd >= 0) {
+		do
+			err = sh_sys(syscall(SYS_connect, fd, &addr, sizeof(addr)));
+		while (err == -EINTR);
+		if (err) {
+			sh_close(fd);
+			fd = err;
+		}
+	}
+	sh_close(dirfd);
+	return fd;
+}
+
+/* Descriptors in a message; those that do not fit are closed. */
+static void take_fds(struct msghdr *msg, int *fds, unsigned int *nfds)
+{
+	unsigned int room = nfds ? SH_CLIENT_FDS : 0, n = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		unsigned int got;
+
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		got = (unsigned int)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		for (unsigned int i = 0; i < got; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+			if (n < room)
+				fds[n++] = fd;
+			else
+				sh_close(fd);
+		}
+	}
+	if (nfds)
+		*nfds = n;
+}
+
+int sh_client_request(int fd, const void *req, size_t len, void *reply, size_t rlen, int *fds,
+		      unsigned int *nfds)
+{
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(SH_CLIENT_FDS * sizeof(int))];
+	} control;
+	struct iovec iov = {.iov_base = (void *)req, .iov_len = len};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	long done;
+
+	if (nfds)
+		*nfds = 0;
+	do
+		done = sh_sys(syscall(SYS_sendmsg, fd, &msg, MSG_NOSIGNAL));
+	while (done == -EINTR);
+	if (done < 0)
+		return done == -EPIPE ? -ECONNRESET : (int)done;
+
+	iov = (struct iovec){.iov_base = reply, .iov_len = rlen};
+	msg.msg_control = control.space;
+	msg.msg_controllen = sizeof(control.space);
+	do
+		done = sh_sys(syscall(SYS_recvmsg, fd, &msg, MSG_CMSG_CLOEXEC));
+	while (done == -EINTR);
+	if (done < 0)
+		return (int)done;
+	take_fds(&msg, fds, nfds);
+	if (!done)
+		return -ECONNRESET;
+	if ((size_t)done != rlen || (msg.msg_flags & MSG_TRUNC)) {
+		for (unsigned int i = 0; nfds && i < *nfds; i++)
+			sh_close(fds[i]);
+		if (nfds)
+			*nfds = 0;
+		return -EPROTO;
+	}
+	return 0;
+}
+
+int sh_client_hello(int fd, unsigned int host, int shim, struct sh_hello_reply *reply, int *memfd)
+{
+	struct sh_hello hello = {
+		.type = SH_MSG_HELLO,
+		.version = SH_WIRE_VERSION,
+		.pid = (uint32_t)getpid(),
+		.host = host,
+		.client = shim ? 1 : 0,
+		.probe_addr = (uintptr_t)&probe,
+	};
+	int fds[SH_CLIENT_FDS];
+	unsigned int nfds;
+	int err;
+
+	err = sh_client_request(fd, &hello, sizeof(hello), reply, sizeof(*reply), fds, &nfds);
+	if (err)
+		return err;
+	err = -reply->error;
+	if (!err && memfd && !nfds)
+		err = -EPROTO;
+	for (unsigned int i = 0; i < nfds; i++) {
+		if (!err && memfd && i == 0)
+			*memfd = fds[i];
+		else
+			sh_close(fds[i]);
+	}
+	return err;
+}
+
+void *sh_client_map(int memfd, uint64_t size)
+{
+	long at = sh_sys(syscall(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd,
+				 0));
+
+	if (at < 0 && at > -4096) {
+		errno = (int)-at;
+		return NULL;
+	}
+	return (void *)at;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The client's end of the control connection, for the preloaded library and for the command. Functions return
+ * 0 or -errno; -ECONNRESET: the daemon is gone. The caller serializes: a connection carries one request at a time.
+ */
+#ifndef SOFTHCA_HOST_CLIENT_H
+#define SOFTHCA_HOST_CLIENT_H
+
+#include <stddef.h>
+
+#include "../wire.h"
+
+#define SH_CLIENT_FDS 4
+
+/* Connect to the daemon of the instance directory: a descriptor (close-on-exec), or -errno. */
+int sh_client_connect(const char *dir);
+
+/* Say hello on it. *memfd is a descriptor of the device memory, or -1 when memfd is NULL (the command). */
+int sh_client_hello(int fd, unsigned int host, int shim, struct sh_hello_reply *reply, int *memfd);
+
+/* One request and its reply of exactly rlen bytes (-EPROTO else); *nfds descriptors come in fds[SH_CLIENT_FDS]. */
+int sh_client_request(int fd, const void *req, size_t len, void *reply, size_t rlen, int *fds,
+		      unsigned int *nfds);
+
+/* Map device memory of that size: its address, or NULL and errno. */
+void *sh_client_map(int memfd, uint64_t size);
+
+#endif

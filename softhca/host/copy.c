@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Copies between the memories of two contexts, by process_vm_readv and process_vm_writev: a page that is not
+ * there any more ends in an error, in this process's own memory too. Holds no lock and allocates nothing.
+ */
+#include <string.h>
+
+#include "process.h"
+#include "sys.h"
+
+#define PIECES	32
+#define BOUNCE	16384
+#define PAGE	4096
+
+/* One side of a copy: whose memory, and where in its list of pieces we are. */
+struct side {
+	int pid;			/* 0: plain pointers of this process */
+	bool gone;
+	const struct sh_seg *seg;
+	unsigned int nseg;
+	uint64_t skip;			/* bytes of seg[0] done */
+};
+
+static void side_init(struct side *side, uint32_t ctx, const struct sh_seg *seg, unsigned int nseg)
+{
+	const struct sh_ctx *c;
+
+	*side = (struct side){.seg = seg, .nseg = nseg};
+	if (!ctx)
+		return;
+	c = sh_ctx(sh_process.dev, ctx);
+	if (!c || __atomic_load_n(&c->state, __ATOMIC_ACQUIRE) != SH_CTX_LIVE)
+		side->gone = true;
+	else
+		side->pid = (int)c->pid;
+}
+
+static bool side_is_own(const struct side *side)
+{
+	return !side->pid || side->pid == sh_process.pid;
+}
+
+/* The next pieces, at most max bytes: how many bytes they hold. The position stays. */
+static uint64_t side_pieces(const struct side *side, struct iovec *iov, unsigned int *niov, uint64_t max)
+{
+	uint64_t skip = side->skip, total = 0;
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < side->nseg && n < PIECES && total < max; i++, skip = 0) {
+		uint64_t len = side->seg[i].len - skip;
+
+		if (!len)
+			continue;
+		if (len > max - total)
+			len = max - total;
+		iov[n].iov_base = (void *)(uintptr_t)(side->seg[i].addr + skip);
+		iov[n].iov_len = len;
+		total += len;
+		n++;
+	}
+	*niov = n;
+	return total;
+}
+
+static void side_advance(struct side *side, uint64_t len)
+{
+	while (len) {
+		uint64_t left = side->seg->len - side->skip;
+
+		if (len < left) {
+			side->skip += len;
+			return;
+		}
+		len -= left;
+		side->seg++;
+		side->nseg--;
+		side->skip = 0;
+	}
+}
+
+/* Shorten the pieces to len bytes. */
+static void trim(struct iovec *iov, unsigned int *niov, uint64_t len)
+{
+	unsigned int n = 0;
+
+	while (len && n < *niov) {
+		if (iov[n].iov_len > len)
+			iov[n].iov_len = len;
+		len -= iov[n].iov_len;
+		n++;
+	}
+	*niov = n;
+}
+
+/* Whether one byte of every page of the pieces can be read: tells which side a copy failed on. */
+static bool readable(int pid, const struct iovec *iov, unsigned int niov)
+{
+	for (unsigned int i = 0; i < niov; i++) {
+		uint64_t at = (uintptr_t)iov[i].iov_base, end = at + iov[i].iov_len;
+
+		while (at < end) {
+			char byte;
+			struct iovec local = {.iov_base = &byte, .iov_len = 1};
+			struct iovec remote = {.iov_base = (void *)(uintptr_t)at, .iov_len = 1};
+
+			if (sh_vm_readv(pid, &local, 1, &remote, 1) != 1)
+				return false;
+			at = (at | (PAGE - 1)) + 1;
+		}
+	}
+	return true;
+}
+
+static enum sh_copy blame(const struct side *src, const struct iovec *iov, unsigned int niov)
+{
+	return readable(src->pid ? src->pid : sh_process.pid, iov, niov) ? SH_COPY_DST : SH_COPY_SRC;
+}
+
+/* Copy len bytes where one side at least is this process's. */
+static enum sh_copy copy_direct(struct side *dst, struct side *src, uint64_t len)
+{
+	struct iovec d[PIECES], s[PIECES];
+	unsigned int nd, ns;
+
+	while (len) {
+		uint64_t nbytes = side_pieces(src, s, &ns, len);
+		uint64_t dbytes = side_pieces(dst, d, &nd, nbytes);
+		long done;
+
+		if (!nbytes)
+			return SH_COPY_SRC;
+		if (!dbytes)
+			return SH_COPY_DST;
+		if (dbytes < nbytes)
+			trim(s, &ns, dbytes);
+		if (side_is_own(dst))
+			done = sh_vm_readv(src->pid ? src->pid : sh_process.pid, d, nd, s, ns);
+		else
+			done = sh_vm_writev(dst->pid, s, ns, d, nd);
+		if (done == -EINTR || done == -EAGAIN)
+			continue;
+		if (done <= 0)
+			return blame(src, s, ns);
+		side_advance(src, (uint64_t)done);
+		side_advance(dst, (uint64_t)done);
+		len -= (uint64_t)done;
+	}
+	return SH_COPY_OK;
+}
+
+/* Neither side is ours: through a buffer. */
+static enum sh_copy copy_bounce(struct side *dst, struct side *src, uint64_t len)
+{
+	char buf[BOUNCE];
+	struct sh_seg seg = {.addr = (uintptr_t)buf};
+	struct side mid;
+	enum sh_copy result;
+
+	while (len) {
+		seg.len = len < sizeof(buf) ? len : sizeof(buf);
+		mid = (struct side){.seg = &seg, .nseg = 1};
+		result = copy_direct(&mid, src, seg.len);
+		if (result != SH_COPY_OK)
+			return SH_COPY_SRC;
+		mid = (struct side){.seg = &seg, .nseg = 1};
+		result = copy_direct(dst, &mid, seg.len);
+		if (result != SH_COPY_OK)
+			return SH_COPY_DST;
+		len -= seg.len;
+	}
+	return SH_COPY_OK;
+}
+
+static enum sh_copy copy_plain(struct side *dst, struct side *src, uint64_t len)
+{
+	while (len) {
+		struct iovec d, s;
+		struct side one;
+		unsigned int n;
+		uint64_t bytes;
+
+		one = *src;
+		one.nseg = one.nseg ? 1 : 0;
+		bytes = side_pieces(&one, &s, &n, len);
+		if (!n) {
+			if (src->nseg < 2)
+				return SH_COPY_SRC;
+			src->seg++;
+			src->nseg--;
+			src->skip = 0;
+			continue;
+		}
+		one = *dst;
+		one.nseg = one.nseg ? 1 : 0;
+		bytes = side_pieces(&one, &d, &n, bytes);
+		if (!n) {
+			if (dst->nseg < 2)
+				return SH_COPY_DST;
+			dst->seg++;
+			dst->nseg--;
+			dst->skip = 0;
+			continue;
+		}
+		memmove(d.iov_base, s.iov_base, bytes);
+		side_advance(src, bytes);
+		side_advance(dst, bytes);
+		len -= bytes;
+	}
+	return SH_COPY_OK;
+}
+
+enum sh_copy sh_host_copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst, unsigned int ndst,
+			  uint32_t src_ctx, const struct sh_seg *src, unsigned int nsrc, uint64_t len)
+{
+	struct side to, from;
+
+	(void)host;
+	side_init(&to, dst_ctx, dst, ndst);
+	side_init(&from, src_ctx, src, nsrc);
+	if (from.gone)
+		return SH_COPY_SRC;
+	if (to.gone)
+		return SH_COPY_DST;
+	if (!to.pid && !from.pid)
+		return copy_plain(&to, &from, len);
+	if (side_is_own(&to) || side_is_own(&from))
+		return copy_direct(&to, &from, len);
+	return copy_bounce(&to, &from, len);
+}

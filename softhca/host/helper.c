@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The one helper thread of a process: it sleeps on the process's attention word until somebody wants it or the
+ * earliest deferred call is due. Owns the heap of deferred calls, under heap_lock. All its signals are blocked.
+ */
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include "process.h"
+#include "sys.h"
+
+#define MAX_CALLS (1u << 20)		/* address space only: pages come with use */
+#define STACK (256 * 1024)
+
+struct call {
+	uint64_t deadline;
+	void (*fn)(struct sh_dev *, uint64_t, uint64_t);
+	uint64_t a, b;
+};
+
+static pthread_mutex_t heap_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct call *heap;		/* min-heap by deadline */
+static unsigned int ncalls;
+static uint64_t sleeping_until;		/* what the helper sleeps for; 0 while it is awake */
+
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool running;
+static pthread_t thread;
+static atomic_bool stop;
+
+static uint32_t *watched;		/* the attention word of this process */
+
+static uint32_t *attention(void)
+{
+	return __atomic_load_n(&watched, __ATOMIC_ACQUIRE);
+}
+
+static long futex(uint32_t *word, int op, uint32_t val, const struct timespec *timeout)
+{
+	return sh_sys(syscall(SYS_futex, word, op, val, timeout, NULL, FUTEX_BITSET_MATCH_ANY));
+}
+
+static void nudge(void)
+{
+	__atomic_add_fetch(attention(), 1, __ATOMIC_SEQ_CST);
+	futex(attention(), FUTEX_WAKE, 1, NULL);
+}
+
+/* ---- the heap; heap_lock is held ---- */
+
+static void sift_up(unsigned int i)
+{
+	struct call c = heap[i];
+
+	while (i && heap[(i - 1) / 2].deadline > c.deadline) {
+		heap[i] = heap[(i - 1) / 2];
+		i = (i - 1) / 2;
+	}
+	heap[i] = c;
+}
+
+static void sift_down(void)
+{
+	struct call c = heap[ncalls];
+	unsigned int i = 0;
+
+	for (;;) {
+		unsigned int child = 2 * i + 1;
+
+		if (child >= ncalls)
+			break;
+		if (child + 1 < ncalls && heap[child + 1].deadline < heap[child].deadline)
+			child++;
+		if (heap[child].deadline >= c.deadline)
+			break;
+		heap[i] = heap[child];
+		i = child;
+	}
+	heap[i] = c;
+}
+
+static bool heap_alloc(void)
+{
+	void *p;
+
+	if (heap)
+		return true;
+	p = (void *)sh_sys(syscall(SYS_mmap, NULL, MAX_CALLS * sizeof(*heap), PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+	if ((long)p < 0 && (long)p > -4096)
+		return false;
+	heap = p;
+	return true;
+}
+
+/* ---- the thread ---- */
+
+/* Carry out what is due; the time of the next call, or 0. */
+static uint64_t run_due(void)
+{
+	struct sh_dev *dev = sh_process.dev;
+	struct call c;
+
+	for (;;) {
+		pthread_mutex_lock(&heap_lock);
+		if (!ncalls || heap[0].deadline > dev->ops->now(dev->host)) {
+			sleeping_until = ncalls ? heap[0].deadline : UINT64_MAX;
+			pthread_mutex_unlock(&heap_lock);
+			return sleeping_until;
+		}
+		c = heap[0];
+		ncalls--;
+		if (ncalls)
+			sift_down();
+		pthread_mutex_unlock(&heap_lock);
+		if (sh_enter(dev)) {
+			c.fn(dev, c.a, c.b);
+			sh_leave(dev);
+		}
+	}
+}
+
+static void *helper_main(void *arg)
+{
+	struct sh_dev *dev = arg;
+	uint32_t seen;
+
+	prctl(PR_SET_NAME, "softhca", 0, 0, 0);
+	while (!atomic_load(&stop)) {
+		struct timespec ts;
+		uint64_t until;
+
+		seen = __atomic_load_n(attention(), __ATOMIC_SEQ_CST);
+		if (sh_enter(dev)) {
+			sh_attention(dev);
+			sh_leave(dev);
+		}
+		until = run_due();
+		ts.tv_sec = (time_t)(until / 1000000000);
+		ts.tv_nsec = (long)(until % 1000000000);
+		/* FUTEX_WAIT_BITSET takes the deadline itself; a word that moved on since `seen` returns at once. */
+		futex(attention(), FUTEX_WAIT_BITSET, seen, until == UINT64_MAX ? NULL : &ts);
+		__atomic_store_n(&sleeping_until, 0, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+int sh_process_helper(void)
+{
+	uint64_t all = ~UINT64_C(0), old;
+	pthread_attr_t attr;
+	int err = 0;
+
+	if (__atomic_load_n(&running, __ATOMIC_ACQUIRE))
+		return 0;
+	pthread_mutex_lock(&start_lock);
+	if (!running) {
+		/* The thread inherits the mask; the call goes round whoever watches over the signal mask here. */
+		syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(all));
+		pthread_attr_init(&attr);
+		pthread_attr_setstacksize(&attr, STACK);
+		atomic_store(&stop, false);
+		err = pthread_create(&thread, &attr, helper_main, sh_process.dev);
+		pthread_attr_destroy(&attr);
+		syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
+		__atomic_store_n(&running, !err, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&start_lock);
+	return -err;
+}
+
+void sh_process_stop(void)
+{
+	pthread_mutex_lock(&start_lock);
+	if (running) {
+		atomic_store(&stop, true);
+		nudge();
+		pthread_join(thread, NULL);
+		running = false;
+	}
+	pthread_mutex_unlock(&start_lock);
+}
+
+void sh_helper_watch(void)
+{
+	uint32_t *old = attention();
+
+	__atomic_store_n(&watched, &sh_proc(sh_process.dev, sh_process.dev->proc)->attention, __ATOMIC_RELEASE);
+	/* A new connection of the same process: the thread is good as it is, but sleeps on the wrong word. */
+	if (old && running) {
+		__atomic_add_fetch(old, 1, __ATOMIC_SEQ_CST);
+		futex(old, FUTEX_WAKE, 1, NULL);
+	}
+}
+
+void sh_helper_forked(void)
+{
+	heap_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	start_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	ncalls = 0;
+	sleeping_until = 0;
+	running = false;
+}
+
+void sh_host_defer(void *host, uint64_t deadline_ns, void (*fn)(struct sh_dev *, uint64_t, uint64_t),
+		   uint64_t a, uint64_t b)
+{
+	bool wake = false;
+
+	(void)host;
+	pthread_mutex_lock(&heap_lock);
+	if (heap_alloc() && ncalls < MAX_CALLS) {
+		heap[ncalls] = (struct call){.deadline = deadline_ns, .fn = fn, .a = a, .b = b};
+		sift_up(ncalls++);
+		/* Awake, the helper looks at the heap under the lock before it sleeps again. */
+		wake = deadline_ns < __atomic_load_n(&sleeping_until, __ATOMIC_RELAXED);
+	} else {
+		sh_process.dev->ops->complain(&sh_process, "too many timers", 0, ncalls);
+	}
+	pthread_mutex_unlock(&heap_lock);
+	if (!__atomic_load_n(&running, __ATOMIC_ACQUIRE))
+		sh_process_helper();
+	else if (wake)
+		nudge();
+}
+
+void sh_host_wake(void *host, uint32_t proc)
+{
+	struct sh_proc *p = sh_proc(sh_process.dev, proc);
+
+	(void)host;
+	if (p)
+		futex(&p->attention, FUTEX_WAKE, 1, NULL);
+}

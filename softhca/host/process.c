@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* The host table of this process, its clock and its complaints. Memory, events and timers have files of their own. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "process.h"
+#include "sys.h"
+
+struct sh_process sh_process;
+
+static uint64_t host_now(void *host)
+{
+	struct timespec ts;
+
+	(void)host;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* Ten lines in a process's life say enough; a scribbled table could say millions. */
+static void host_complain(void *host, const char *what, uint32_t hca, uint32_t number)
+{
+	static atomic_uint said;
+	char line[256];
+	int len;
+
+	(void)host;
+	if (atomic_fetch_add_explicit(&said, 1, memory_order_relaxed) >= 10)
+		return;
+	len = snprintf(line, sizeof(line),
+		       "softhca: damaged device memory: %s (HCA %u, number 0x%x); restart the instance\n", what,
+		       hca, number);
+	if (len > 0)
+		sh_write(STDERR_FILENO, line, len < (int)sizeof(line) ? (size_t)len : sizeof(line) - 1);
+}
+
+static const struct sh_host_ops host_ops = {
+	.copy = sh_host_copy,
+	.event = sh_host_event,
+	.defer = sh_host_defer,
+	.wake = sh_host_wake,
+	.now = host_now,
+	.complain = host_complain,
+};
+
+int sh_process_init(struct sh_dev *dev, const char *dir)
+{
+	if (strlen(dir) >= sizeof(sh_process.dir) - 64)
+		return -ENAMETOOLONG;
+	sh_process.dev = dev;
+	sh_process.pid = getpid();
+	strcpy(sh_process.dir, dir);
+	dev->host = &sh_process;
+	dev->ops = &host_ops;
+	sh_helper_watch();
+	return 0;
+}
+
+void sh_process_forked(void)
+{
+	sh_process.pid = getpid();
+	sh_event_forked();
+	sh_helper_forked();
+}
+
+int sh_fd_high(int fd)
+{
+	struct rlimit limit;
+	long floor = 900;
+	int high;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 1024)
+		floor = (long)limit.rlim_cur * 3 / 4;
+	high = sh_fcntl(fd, F_DUPFD_CLOEXEC, floor);
+	if (high < 0) {
+		sh_fcntl(fd, F_SETFD, FD_CLOEXEC);
+		return fd;
+	}
+	sh_close(fd);
+	return high;
+}

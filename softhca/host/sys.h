@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * System calls made directly: what lives inside an application must not pass through functions that the
+ * application, or the preloaded library itself, has taken over. Each returns its result or -errno.
+ */
+#ifndef SOFTHCA_HOST_SYS_H
+#define SOFTHCA_HOST_SYS_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(long) == 8, "struct stat is the kernel's own on 64-bit machines only");
+
+static inline long sh_sys(long result)
+{
+	return result == -1 ? -errno : result;
+}
+
+static inline int sh_openat(int dirfd, const char *path, int flags, mode_t mode)
+{
+	return sh_sys(syscall(SYS_openat, dirfd, path, flags, mode));
+}
+
+static inline int sh_open(const char *path, int flags)
+{
+	return sh_openat(AT_FDCWD, path, flags, 0);
+}
+
+static inline int sh_close(int fd)
+{
+	return sh_sys(syscall(SYS_close, fd));
+}
+
+static inline long sh_read(int fd, void *buf, size_t len)
+{
+	return sh_sys(syscall(SYS_read, fd, buf, len));
+}
+
+static inline long sh_write(int fd, const void *buf, size_t len)
+{
+	return sh_sys(syscall(SYS_write, fd, buf, len));
+}
+
+static inline int sh_fstat(int fd, struct stat *st)
+{
+	return sh_sys(syscall(SYS_fstat, fd, st));
+}
+
+static inline int sh_stat(const char *path, struct stat *st)
+{
+	return sh_sys(syscall(SYS_newfstatat, AT_FDCWD, path, st, 0));
+}
+
+static inline int sh_fcntl(int fd, int cmd, long arg)
+{
+	return sh_sys(syscall(SYS_fcntl, fd, cmd, arg));
+}
+
+static inline long sh_vm_readv(int pid, const struct iovec *local, unsigned long nlocal,
+			       const struct iovec *remote, unsigned long nremote)
+{
+	return sh_sys(syscall(SYS_process_vm_readv, pid, local, nlocal, remote, nremote, 0));
+}
+
+static inline long sh_vm_writev(int pid, const struct iovec *local, unsigned long nlocal,
+				const struct iovec *remote, unsigned long nremote)
+{
+	return sh_sys(syscall(SYS_process_vm_writev, pid, local, nlocal, remote, nremote, 0));
+}
+
+/* Own memory that may not be there: 0 or -EFAULT. */
+static inline int sh_peek(void *to, uint64_t from, size_t len)
+{
+	struct iovec local = {.iov_base = to, .iov_len = len};
+	struct iovec remote = {.iov_base = (void *)(uintptr_t)from, .iov_len = len};
+
+	return sh_vm_readv(getpid(), &local, 1, &remote, 1) == (long)len ? 0 : -EFAULT;
+}
+
+static inline int sh_poke(uint64_t to, const void *from, size_t len)
+{
+	struct iovec local = {.iov_base = (void *)from, .iov_len = len};
+	struct iovec remote = {.iov_base = (void *)(uintptr_t)to, .iov_len = len};
+
+	return sh_vm_writev(getpid(), &local, 1, &remote, 1) == (long)len ? 0 : -EFAULT;
+}
+
+/* A descriptor that programs are unlikely to trip over, close-on-exec; the old one is closed. */
+int sh_fd_high(int fd);
+
+/* What a descriptor number meant when it was ours: programs close what they did not open. */
+struct sh_ident {
+	dev_t dev;
+	ino_t ino;
+};
+
+static inline bool sh_ident_take(int fd, struct sh_ident *id)
+{
+	struct stat st;
+
+	if (sh_fstat(fd, &st) < 0)
+		return false;
+	id->dev = st.st_dev;
+	id->ino = st.st_ino;
+	return true;
+}
+
+static inline bool sh_ident_holds(int fd, const struct sh_ident *id)
+{
+	struct stat st;
+
+	return fd >= 0 && sh_fstat(fd, &st) == 0 && st.st_ino == id->ino && st.st_dev == id->dev;
+}
+
+#endif
