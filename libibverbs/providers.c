@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Drivers and the plug-ins they come in. A plug-in registers its drivers from an ELF constructor, so
+ * the list of drivers has a lock of its own; everything else runs under the lock of the device list. A
+ * plug-in is never unloaded. What goes wrong is remembered, to be told in one line per device. */
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ibverbs.h"
+
+#define STRING(x) #x
+#define EXPANDED_STRING(x) STRING(x)
+#define PLUGIN_SUFFIX "-" EXPANDED_STRING(IBV_DEVICE_LIBRARY_EXTENSION) ".so"
+
+struct driver {
+	struct driver *next;
+	const char *name;
+	ibv_driver_init_func init;
+	bool broken;	/* made a device without operations */
+};
+
+struct plugin {
+	struct plugin *next;
+	char *name;	/* as configured */
+	void *handle;
+	char *error;	/* why it is of no use; NULL: it is */
+	bool warned;
+};
+
+static pthread_mutex_t drivers_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct driver *drivers, **drivers_tail = &drivers;
+
+static struct plugin *plugins;
+static bool static_linking;
+
+void ibv_register_driver(const char *name, ibv_driver_init_func init_func)
+{
+	struct driver *driver;
+
+	driver = calloc(1, sizeof(*driver));
+	if (!driver) {
+		warning("no memory to register driver '%s'. Its devices are left out.", name);
+		return;
+	}
+
+	driver->name = name;
+	driver->init = init_func;
+
+	pthread_mutex_lock(&drivers_lock);
+	*drivers_tail = driver;
+	drivers_tail = &driver->next;
+	pthread_mutex_unlock(&drivers_lock);
+}
+
+/* The list only grows, at its end: walking needs the lock for each step, not for the whole. */
+static struct driver *next_driver(struct driver *driver)
+{
+	struct driver *next;
+
+	pthread_mutex_lock(&drivers_lock);
+	next = driver ? driver->next : drivers;
+	pthread_mutex_unlock(&drivers_lock);
+
+	return next;
+}
+
+static struct driver *last_driver(void)
+{
+	struct driver *driver = NULL, *next;
+
+	while ((next = next_driver(driver)))
+		driver = next;
+
+	return driver;
+}
+
+struct ibv_device *drivers_try(const struct uverbs_device *dev)
+{
+	struct driver *driver = NULL;
+	struct ibv_device *vdev;
+
+	while ((driver = next_driver(driver))) {
+		vdev = driver->init(dev->path, dev->abi_version);
+		if (!vdev)
+			continue;
+		if (vdev->ops.alloc_context && vdev->ops.free_context)
+			return vdev;
+		driver->broken = true;
+	}
+
+	return NULL;
+}
+
+/* dlopen() of the plug-in by the normal search path, then in the library's own directory: a prefix of
+ * its own is rarely on that path. NULL with *error (to be freed, may be NULL) on failure. */
+static void *open_plugin(const char *name, char **error)
+{
+	char *file, *installed;
+	void *handle = NULL;
+
+	*error = NULL;
+	if (asprintf(&file, "%s%s%s", name[0] == '/' ? "" : "lib", name, PLUGIN_SUFFIX) < 0)
+		return NULL;
+
+	handle = dlopen(file, RTLD_NOW);
+	if (handle)
+		goto out;
+
+	*error = strdup(dlerror());
+	if (name[0] == '/' || asprintf(&installed, "%s/%s", IBV_LIBDIR, file) < 0)
+		goto out;
+
+	/* If it is there, what is wrong with it says more than where else it is not. */
+	if (!access(installed, F_OK)) {
+		free(*error);
+		*error = NULL;
+		handle = dlopen(installed, RTLD_NOW);
+		if (!handle)
+			*error = strdup(dlerror());
+	}
+	free(installed);
+out:
+	free(file);
+	return handle;
+}
+
+/* The file that holds a function. */
+static const char *file_of(ibv_driver_init_func function)
+{
+	Dl_info info;
+
+	return dladdr((void *)(uintptr_t)function, &info) && info.dli_fname ? info.dli_fname : "linked in";
+}
+
+static const char *file_of_plugin(const struct plugin *plugin)
+{
+	struct link_map *map;
+
+	return dlinfo(plugin->handle, RTLD_DI_LINKMAP, &map) ? plugin->name : map->l_name;
+}
+
+static bool has_driver(const char *file)
+{
+	struct driver *driver = NULL;
+
+	while ((driver = next_driver(driver)))
+		if (!strcmp(file_of(driver->init), file))
+			return true;
+
+	return false;
+}
+
+/* The plug-in of that name, new or not. NULL without memory. */
+static struct plugin *find_plugin(const char *name)
+{
+	struct plugin *plugin;
+
+	for (plugin = plugins; plugin; plugin = plugin->next)
+		if (!strcmp(plugin->name, name))
+			return plugin;
+
+	plugin = calloc(1, sizeof(*plugin));
+	if (!plugin)
+		return NULL;
+
+	plugin->name = strdup(name);
+	if (!plugin->name) {
+		free(plugin);
+		return NULL;
+	}
+
+	plugin->next = plugins;
+	plugins = plugin;
+	return plugin;
+}
+
+static void load_plugin(const char *name)
+{
+	struct driver *last = last_driver();
+	struct plugin *plugin;
+	const char *file;
+	int len;
+
+	/* A constructor runs once: what is loaded has said what it has to say. */
+	plugin = find_plugin(name);
+	if (!plugin || plugin->handle)
+		return;
+
+	free(plugin->error);
+	plugin->handle = open_plugin(name, &plugin->error);
+	if (!plugin->handle || last != last_driver())
+		return;
+
+	/* Nothing new, which is as it should be when the program itself has loaded it. */
+	file = file_of_plugin(plugin);
+	if (has_driver(file))
+		return;
+
+	if (dlsym(plugin->handle, "openib_driver_init"))
+		len = asprintf(&plugin->error, "%s has only the entry point of libibverbs 1.0 "
+			       "(openib_driver_init), which is not called", file);
+	else
+		len = asprintf(&plugin->error, "%s registers no driver", file);
+	if (len < 0)
+		plugin->error = NULL;
+}
+
+struct name {
+	struct name *next;
+	char text[];
+};
+
+static void push_name(struct name **names, const char *text, size_t len)
+{
+	struct name *name;
+
+	name = malloc(sizeof(*name) + len + 1);
+	if (!name) {
+		warning("no memory to note driver '%.*s'. Its devices may be left out.", (int)len, text);
+		return;
+	}
+
+	memcpy(name->text, text, len);
+	name->text[len] = '\0';
+	name->next = *names;
+	*names = name;
+}
+
+static void read_config_line(struct name **names, const char *file, const char *line)
+{
+	static const char blank[] = " \t\r\n";
+	size_t len;
+
+	line += strspn(line, blank);
+	len = strcspn(line, blank);
+	if (!len || line[0] == '#')
+		return;
+
+	if (len != strlen("driver") || strncmp(line, "driver", len)) {
+		warning("ignoring bad config directive '%.*s' in '%s'. The only one there is: driver NAME.",
+			(int)len, line, file);
+		return;
+	}
+
+	line += len;
+	line += strspn(line, blank);
+	len = strcspn(line, blank);
+	if (!len) {
+		warning("ignoring bad config directive 'driver' in '%s'. It needs a name.", file);
+		return;
+	}
+
+	push_name(names, line, len);
+}
+
+static void read_config_file(struct name **names, const char *path)
+{
+	char *line = NULL;
+	size_t size = 0;
+	FILE *file;
+
+	file = fopen(path, "re");
+	if (!file) {
+		warning("couldn't read config file '%s': %s. Its drivers are left out.", path, strerror(errno));
+		return;
+	}
+
+	while (getline(&line, &size, file) >= 0)
+		read_config_line(names, path, line);
+
+	free(line);
+	fclose(file);
+}
+
+/* The names in the configuration directory, the last read first. */
+static struct name *read_config(void)
+{
+	struct name *names = NULL;
+	struct dirent **entries;
+	struct stat st;
+	char *path;
+	int i, n;
+
+	n = scandir(IBV_CONFIG_DIR, &entries, NULL, alphasort);
+	if (n < 0) {
+		warning("couldn't open config directory '%s': %s. Install a provider: its file there (NAME.driver, "
+			"holding 'driver NAME') makes it known.", IBV_CONFIG_DIR, strerror(errno));
+		return NULL;
+	}
+
+	for (i = 0; i < n; ++i) {
+		if (asprintf(&path, "%s/%s", IBV_CONFIG_DIR, entries[i]->d_name) >= 0) {
+			if (!stat(path, &st) && S_ISREG(st.st_mode))
+				read_config_file(&names, path);
+			free(path);
+		}
+		free(entries[i]);
+	}
+	free(entries);
+
+	return names;
+}
+
+static void load_from_environment(void)
+{
+	char *list, *rest, *name;
+	const char *env;
+
+	if (!environment_trusted())
+		return;
+
+	env = getenv("RDMAV_DRIVERS");
+	if (!env)
+		env = getenv("IBV_DRIVERS");
+	if (!env)
+		return;
+
+	list = strdup(env);
+	if (!list)
+		return;
+
+	rest = list;
+	while ((name = strsep(&rest, ":;")))
+		if (name[0])
+			load_plugin(name);
+
+	free(list);
+}
+
+void providers_load(void)
+{
+	struct name *names, *name;
+	void *self;
+
+	/* In a program linked statically all drivers there can be are registered already. */
+	self = dlopen(NULL, RTLD_NOW);
+	static_linking = !self;
+	if (static_linking)
+		return;
+	dlclose(self);
+
+	names = read_config();
+	load_from_environment();
+	while ((name = names)) {
+		names = name->next;
+		load_plugin(name->text);
+		free(name);
+	}
+}
+
+/* Everything that may be why a device has no driver, as one piece of text. */
+static void write_reasons(FILE *text, const struct uverbs_device *dev)
+{
+	const char *separator = "";
+	struct driver *driver = NULL;
+	struct plugin *plugin;
+
+	for (plugin = plugins; plugin; plugin = plugin->next)
+		if (plugin->error) {
+			fprintf(text, "%scouldn't load driver '%s': %s", separator, plugin->name, plugin->error);
+			separator = "; ";
+		}
+
+	while ((driver = next_driver(driver))) {
+		fprintf(text, "%s'%s' (%s) %s", separator, driver->name,
+			file_of(driver->init),
+			driver->broken ? "is broken: it makes devices without operations" : "");
+		if (!driver->broken)
+			fprintf(text, "does not take it (its kernel driver has ABI version %d)", dev->abi_version);
+		separator = "; ";
+	}
+
+	if (static_linking)
+		fprintf(text, "%sthe program is linked statically and its driver is not linked in", separator);
+	else if (!separator[0])
+		fprintf(text, "%sno driver is configured in '%s'", separator, IBV_CONFIG_DIR);
+}
+
+static void report_device(const struct uverbs_device *dev)
+{
+	char *reasons = NULL;
+	size_t size;
+	FILE *text;
+
+	text = open_memstream(&reasons, &size);
+	if (text) {
+		write_reasons(text, dev);
+		fclose(text);
+	}
+
+	warning("no userspace device-specific driver found for %s (%s): %s. Install its provider, or name the "
+		"provider in RDMAV_DRIVERS.", dev->path, dev->ibdev, reasons ? reasons : "no memory to say why");
+	free(reasons);
+}
+
+void providers_report(const struct uverbs_device *devices)
+{
+	const struct uverbs_device *dev;
+	struct plugin *plugin;
+	bool told = false;
+
+	for (dev = devices; dev; dev = dev->next)
+		if (!dev->claimed) {
+			report_device(dev);
+			told = true;
+		}
+
+	for (plugin = plugins; plugin; plugin = plugin->next) {
+		if (plugin->error && !plugin->warned && !told)
+			warning("couldn't load driver '%s': %s. Install it, or take it out of '%s'.",
+				plugin->name, plugin->error, IBV_CONFIG_DIR);
+		plugin->warned = true;
+	}
+}
