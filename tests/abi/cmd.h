@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* What the tests of the ibv_cmd_ calls share: a context on the fake kernel, objects in it, and a kernel ABI version. */
+#ifndef TESTS_CMD_H
+#define TESTS_CMD_H
+
+#include "fake_sysfs.h"
+#include "fake_uverbs.h"
+
+#include <infiniband/driver.h>
+#include <infiniband/verbs.h>
+
+#define U8(offset, value) { offset, 1, value }
+#define U16(offset, value) { offset, 2, value }
+#define U32(offset, value) { offset, 4, value }
+#define U64(offset, value) { offset, 8, value }
+
+static char cmd_sysfs[FAKE_PATH_MAX];
+static struct ibv_context context;
+static struct ibv_pd pd = { .context = &context, .handle = 0x9d };
+static struct ibv_cq send_cq, recv_cq;
+static struct ibv_srq srq;
+static struct ibv_qp qp;
+
+/* The library learns the kernel's ABI version at each discovery that finds no device. */
+static void cmd_set_abi(int abi)
+{
+	struct ibv_device **list;
+	int n = -1;
+
+	fake_sysfs_abi(cmd_sysfs, abi);
+	list = ibv_get_device_list(&n);
+	assert_non_null(list);
+	assert_int_equal(n, 0);
+	ibv_free_device_list(list);
+}
+
+static int cmd_group_setup(void **state)
+{
+	(void)state;
+	alarm(60);
+	fake_tree_make(cmd_sysfs);
+	setenv("SYSFS_PATH", cmd_sysfs, 1);
+	unsetenv("RDMAV_DRIVERS");
+	unsetenv("IBV_DRIVERS");
+	fake_sysfs_abi(cmd_sysfs, 6);
+	return 0;
+}
+
+static int cmd_group_teardown(void **state)
+{
+	(void)state;
+	fake_tree_remove(cmd_sysfs);
+	return 0;
+}
+
+static void cmd_init_cq(struct ibv_cq *cq, uint32_t handle)
+{
+	memset(cq, 0, sizeof(*cq));
+	cq->context = &context;
+	cq->handle = handle;
+	pthread_mutex_init(&cq->mutex, NULL);
+	pthread_cond_init(&cq->cond, NULL);
+}
+
+static int cmd_setup(void **state)
+{
+	(void)state;
+	fake_reset();
+	memset(&context, 0, sizeof(context));
+	context.cmd_fd = fake.fd;
+	context.async_fd = -1;
+	pthread_mutex_init(&context.mutex, NULL);
+
+	cmd_init_cq(&send_cq, 0x5c);
+	cmd_init_cq(&recv_cq, 0x4c);
+
+	memset(&srq, 0, sizeof(srq));
+	srq.context = &context;
+	srq.handle = 0x54;
+	pthread_mutex_init(&srq.mutex, NULL);
+	pthread_cond_init(&srq.cond, NULL);
+
+	memset(&qp, 0, sizeof(qp));
+	qp.context = &context;
+	qp.pd = &pd;
+	qp.send_cq = &send_cq;
+	qp.recv_cq = &recv_cq;
+	qp.handle = 0x99;
+	qp.qp_type = IBV_QPT_RC;
+	pthread_mutex_init(&qp.mutex, NULL);
+	pthread_cond_init(&qp.cond, NULL);
+
+	cmd_set_abi(6);
+	return 0;
+}
+
+/*
+ * What every command owes its caller when the kernel refuses: its errno; and an error, with nothing taken from the
+ * response, when the write is short.
+ */
+#define cmd_check_refusals(call)                                                                       \
+	do {                                                                                           \
+		fake.refuse = EPERM;                                                                   \
+		assert_int_equal(call, EPERM);                                                         \
+		errno = EIO;                                                                           \
+		fake.shorten = 4;                                                                      \
+		assert_int_not_equal(call, 0);                                                         \
+	} while (0)
+
+#endif

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * A kernel for one process: the program's own write() stands before the C library's, so the bytes that libibverbs
+ * writes to fake.fd arrive here, whole, and the response is in place when the call returns. Include it once in a
+ * program; one thread at a time may command it.
+ */
+#ifndef FAKE_UVERBS_H
+#define FAKE_UVERBS_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct fake_uverbs {
+	int fd;
+	unsigned int commands;		/* that arrived, the refused ones included */
+	uint8_t command[16384];		/* the last one */
+	size_t command_len;
+	uint8_t response[512];		/* to the next ones */
+	size_t response_len;
+	int refuse;			/* errno that the next command gets */
+	void (*hook)(void);		/* runs when a command has arrived */
+	int shorten;			/* by so much less than its length does the next write return */
+};
+
+static struct fake_uverbs fake = { .fd = -1 };
+
+static uint64_t fake_get(const void *from, size_t offset, size_t size)
+{
+	const uint8_t *p = (const uint8_t *)from + offset;
+	uint64_t u64;
+	uint32_t u32;
+	uint16_t u16;
+
+	switch (size) {
+	case 8:
+		memcpy(&u64, p, 8);
+		return u64;
+	case 4:
+		memcpy(&u32, p, 4);
+		return u32;
+	case 2:
+		memcpy(&u16, p, 2);
+		return u16;
+	default:
+		return *p;
+	}
+}
+
+static inline void fake_put(void *to, size_t offset, size_t size, uint64_t value)
+{
+	uint8_t *p = (uint8_t *)to + offset;
+	uint64_t u64 = value;
+	uint32_t u32 = value;
+	uint16_t u16 = value;
+
+	switch (size) {
+	case 8:
+		memcpy(p, &u64, 8);
+		break;
+	case 4:
+		memcpy(p, &u32, 4);
+		break;
+	case 2:
+		memcpy(p, &u16, 2);
+		break;
+	default:
+		*p = value;
+	}
+}
+
+ssize_t write(int fd, const void *buf, size_t len)
+{
+	size_t room;
+	int err;
+
+	if (fd < 0 || fd != fake.fd)
+		return syscall(SYS_write, fd, buf, len);
+
+	++fake.commands;
+	if (len > sizeof(fake.command) || len < 8) {
+		errno = EINVAL;
+		return -1;
+	}
+	memset(fake.command, 0, sizeof(fake.command));
+	memcpy(fake.command, buf, len);
+	fake.command_len = len;
+
+	if (fake.hook)
+		fake.hook();
+
+	/* A kernel may answer a command that it refuses: the posting ones say where they stopped. */
+	room = fake_get(buf, 6, 2) * 4;
+	if (room && fake.response_len)
+		memcpy((void *)(uintptr_t)fake_get(buf, 8, 8), fake.response,
+		       fake.response_len < room ? fake.response_len : room);
+
+	err = fake.refuse;
+	fake.refuse = 0;
+	if (err) {
+		errno = err;
+		return -1;
+	}
+
+	len -= fake.shorten;
+	fake.shorten = 0;
+	return len;
+}
+
+static inline void fake_reset(void)
+{
+	if (fake.fd >= 0)
+		close(fake.fd);
+	memset(&fake, 0, sizeof(fake));
+	fake.fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	assert_true(fake.fd >= 0);
+}
+
+/* What the kernel answers, in the notation of an array of {offset, size, value}. */
+struct field {
+	size_t offset;
+	size_t size;
+	uint64_t value;
+};
+
+static inline void fake_answer_(size_t len, const struct field *fields, size_t n)
+{
+	size_t i;
+
+	assert_true(len <= sizeof(fake.response));
+	memset(fake.response, 0, sizeof(fake.response));
+	fake.response_len = len;
+	for (i = 0; i < n; ++i)
+		fake_put(fake.response, fields[i].offset, fields[i].size, fields[i].value);
+}
+
+#define fake_answer(len, ...)                                                                          \
+	fake_answer_(len, (const struct field[]){ __VA_ARGS__ },                                       \
+		     sizeof((const struct field[]){ __VA_ARGS__ }) / sizeof(struct field))
+
+/*
+ * The last command is of this number and these lengths, has these fields, and is zero in every byte that no field
+ * covers. The response address, wherever a response is asked for, need only be there.
+ */
+static inline void fake_expect_(unsigned int number, size_t in_len, size_t out_len, const struct field *fields, size_t n)
+{
+	uint8_t covered[sizeof(fake.command)] = { 0 };
+	size_t i;
+
+	assert_int_equal(fake_get(fake.command, 0, 4), number);
+	assert_int_equal(fake.command_len, in_len);
+	assert_int_equal(fake_get(fake.command, 4, 2) * 4, in_len);
+	assert_int_equal(fake_get(fake.command, 6, 2) * 4, out_len);
+	memset(covered, 1, 8);
+
+	if (out_len) {
+		assert_true(fake_get(fake.command, 8, 8) != 0);
+		memset(covered + 8, 1, 8);
+	}
+
+	for (i = 0; i < n; ++i) {
+		uint64_t is = fake_get(fake.command, fields[i].offset, fields[i].size);
+
+		assert_true(fields[i].offset + fields[i].size <= in_len);
+		if (is != fields[i].value)
+			fail_msg("command %u, offset %zu: 0x%llx, must be 0x%llx", number, fields[i].offset,
+				 (unsigned long long)is, (unsigned long long)fields[i].value);
+		memset(covered + fields[i].offset, 1, fields[i].size);
+	}
+
+	for (i = 0; i < in_len; ++i)
+		if (!covered[i] && fake.command[i])
+			fail_msg("command %u, offset %zu: 0x%x, must be zero", number, i, fake.command[i]);
+}
+
+#define fake_expect(number, in_len, out_len, ...)                                                      \
+	fake_expect_(number, in_len, out_len, (const struct field[]){ __VA_ARGS__ },                   \
+		     sizeof((const struct field[]){ __VA_ARGS__ }) / sizeof(struct field))
+
+/* No fields but the header. */
+#define NOTHING { 0, 4, fake_get(fake.command, 0, 4) }
+
+#define PTR(p) ((uint64_t)(uintptr_t)(p))
+
+#endif
