@@ -77,7 +77,7 @@ struct sh_umem {
 };
 
 /* What a store sequence will do, written down before it does it. See txn.h. */
-#define SH_TXN_STORES	20
+#define SH_TXN_STORES	18
 #define SH_TXN_ASYNC	3
 struct sh_txn {
 	uint32_t commit;		/* the commit point: number of stores + 1; 0 = nothing to carry out */
@@ -132,6 +132,7 @@ struct sh_proc {
  * One thread while it runs device code: what it looked up stays valid until it leaves. The kernel, after it
  * has invalidated a key, advances inst.epoch and waits (bounded) until no slot is older. A thread holds the
  * robust mutex of its slot as long as it lives: whoever can take it has found a free slot, or a dead thread's.
+ * The last slot is shared, one call at a time, by threads that found none.
  */
 struct sh_exec {
 	pthread_mutex_t owner;
@@ -207,7 +208,7 @@ struct sh_instance {
 	uint64_t ctx_off, proc_off, exec_off, evq_off, reg_off, hca_off, hca_span, pool_off, pool_size;
 	uint64_t epoch;			/* never 0 */
 	uint32_t exec_used;		/* slots of exec[] that were ever taken: below this */
-	uint32_t exec_bare;		/* threads in device code that found no slot */
+	uint32_t reserved2;
 	struct sh_lock recovery;	/* one recovery at a time */
 	uint32_t fatal;
 	uint32_t cqe_size;		/* 32 or 64 */
@@ -254,6 +255,8 @@ struct sh_hca {
 	struct sh_lock mcg_lock;
 	struct sh_lock port_lock;
 	uint32_t index, host;
+	uint32_t qp_used;		/* slots of the QP table that were ever used: below this */
+	uint32_t reserved;
 	uint64_t node_guid;		/* host order */
 	struct sh_port port[SH_MAX_PORTS];	/* port n is [n-1] */
 	struct sh_counters counters;	/* advanced with relaxed atomics */

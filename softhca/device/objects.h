@@ -18,6 +18,9 @@ static inline bool sh_ctx_live(const struct sh_dev *dev, uint32_t ctx)
 /* The daemon, before it puts something into a table: make sure [off, off+len) has pages. 0 or -ENOMEM. */
 int sh_promise(const struct sh_dev *dev, const void *where, uint64_t len);
 
+/* Make the thread slots of a new instance (exec.c). 0 or -ENOMEM. */
+int sh_exec_init(struct sh_instance *inst);
+
 /* ---- client memory of queues (umem.c) ---- */
 
 /* 0, or -EFAULT when the pages are gone. In place when the pages are device memory. */

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Threads in device code: the slots that keep what they looked up valid, and doorbells that a signal handler rings
+ * while its own thread is inside. A slot belongs to the thread that holds its mutex; the thread keeps it for life.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+#include "objects.h"
+
+#define LATER		64
+#define SHARED_SLOT	(SH_MAX_EXEC - 1)
+
+enum later_kind { LATER_RING, LATER_RECV, LATER_ARM };
+
+struct later {
+	uint32_t kind, ctx, number, dw0, dw1;
+};
+
+/*
+ * Written by the thread and by signal handlers on top of it, so: head by the thread alone; tail taken by one
+ * instruction; an entry below tail is complete whenever the thread itself runs.
+ */
+static __thread struct {
+	struct sh_instance *inst;	/* the slot is one of this instance */
+	struct sh_exec *slot;
+	uint32_t inside;
+	uint32_t head, tail;
+	uint32_t missed;		/* doorbells that did not fit */
+	struct later later[LATER];
+} self __attribute__((tls_model("initial-exec")));
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool have_key;
+
+static void leave_slot(void *slot)
+{
+	struct sh_exec *e = slot;
+
+	__atomic_store_n(&e->epoch, 0, __ATOMIC_RELEASE);
+	e->proc = 0;
+	pthread_mutex_unlock(&e->owner);
+	self.slot = NULL;
+	self.inst = NULL;
+}
+
+/* A forked child has no slot: its parent's thread has it. */
+static void forked(void)
+{
+	self.slot = NULL;
+	self.inst = NULL;
+	self.inside = 0;
+	self.head = self.tail = self.missed = 0;
+	if (have_key)
+		pthread_setspecific(key, NULL);
+}
+
+static void prepare(void)
+{
+	have_key = !pthread_key_create(&key, leave_slot);
+	pthread_atfork(NULL, NULL, forked);
+}
+
+int sh_exec_init(struct sh_instance *inst)
+{
+	struct sh_exec *e = (struct sh_exec *)((char *)inst + SH_EXEC_OFF);
+	pthread_mutexattr_t attr;
+	uint32_t i;
+	int err;
+
+	if (pthread_mutexattr_init(&attr))
+		return -ENOMEM;
+	err = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	if (!err)
+		err = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	for (i = 0; i < SH_MAX_EXEC && !err; i++)
+		err = pthread_mutex_init(&e[i].owner, &attr);
+	pthread_mutexattr_destroy(&attr);
+	return err ? -ENOMEM : 0;
+}
+
+static struct sh_exec *slots(const struct sh_dev *dev)
+{
+	return sh_at(dev, SH_EXEC_OFF);
+}
+
+static struct sh_exec *take_slot(struct sh_dev *dev)
+{
+	struct sh_instance *inst = dev->inst;
+	struct sh_exec *e = slots(dev);
+	uint32_t i;
+
+	for (i = 0; i < SHARED_SLOT; i++, e++) {
+		int err = pthread_mutex_trylock(&e->owner);
+		uint32_t used;
+
+		if (err == EOWNERDEAD)
+			err = pthread_mutex_consistent(&e->owner);
+		if (err)
+			continue;
+		e->epoch = 0;
+		e->proc = dev->proc;
+		used = __atomic_load_n(&inst->exec_used, __ATOMIC_RELAXED);
+		while (used <= i && !__atomic_compare_exchange_n(&inst->exec_used, &used, i + 1, false,
+								 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			;
+		return e;
+	}
+	return NULL;
+}
+
+void sh_exec_prepare(struct sh_dev *dev)
+{
+	if (self.slot && self.inst == dev->inst)
+		return;
+	pthread_once(&once, prepare);
+	self.slot = take_slot(dev);
+	self.inst = dev->inst;
+	if (self.slot && have_key)
+		pthread_setspecific(key, self.slot);
+}
+
+/* For threads that found no slot: one at a time. */
+static struct sh_exec *lock_shared(struct sh_dev *dev)
+{
+	struct sh_exec *e = slots(dev) + SHARED_SLOT;
+
+	if (pthread_mutex_lock(&e->owner) == EOWNERDEAD)
+		pthread_mutex_consistent(&e->owner);
+	__atomic_store_n(&dev->inst->exec_used, SH_MAX_EXEC, __ATOMIC_SEQ_CST);
+	return e;
+}
+
+bool sh_enter(struct sh_dev *dev)
+{
+	struct sh_exec *e;
+
+	if (self.inside)
+		return false;
+	self.inside = 1;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (__builtin_expect(self.inst != dev->inst, 0))
+		sh_exec_prepare(dev);
+	/* pairs with sh_grace(): it sees this epoch, or what is looked up from here on is already invalid */
+	e = self.slot;
+	if (__builtin_expect(!e, 0))
+		e = lock_shared(dev);
+	__atomic_store_n(&e->epoch, __atomic_load_n(&dev->inst->epoch, __ATOMIC_ACQUIRE), __ATOMIC_SEQ_CST);
+	return true;
+}
+
+static void serve_later(struct sh_dev *dev)
+{
+	while (self.head != __atomic_load_n(&self.tail, __ATOMIC_ACQUIRE)) {
+		struct later l = self.later[self.head % LATER];
+
+		__atomic_store_n(&self.head, self.head + 1, __ATOMIC_RELEASE);
+		if (l.kind == LATER_RING)
+			sh_ring(dev, l.ctx, l.number);
+		else if (l.kind == LATER_RECV)
+			sh_recv_posted(dev, l.ctx, l.number);
+		else
+			sh_arm(dev, l.ctx, l.number, l.dw0, l.dw1);
+	}
+	if (self.missed) {
+		struct sh_proc *proc = sh_proc(dev, dev->proc);
+
+		self.missed = 0;
+		if (!proc)
+			return;
+		/* The helper thread looks at every queue of the process. */
+		__atomic_store_n(&proc->ring_lost, 1, __ATOMIC_SEQ_CST);
+		__atomic_fetch_add(&proc->attention, 1, __ATOMIC_SEQ_CST);
+		dev->ops->wake(dev->host, dev->proc);
+	}
+}
+
+void sh_leave(struct sh_dev *dev)
+{
+	/* A handler that comes after inside is 0 goes in by itself; one that came before left an entry. */
+	do {
+		struct sh_exec *e = self.slot ? self.slot : slots(dev) + SHARED_SLOT;
+
+		serve_later(dev);
+		__atomic_store_n(&e->epoch, 0, __ATOMIC_RELEASE);
+		if (!self.slot)
+			pthread_mutex_unlock(&e->owner);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		self.inside = 0;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	} while (__builtin_expect(self.head != __atomic_load_n(&self.tail, __ATOMIC_RELAXED) || self.missed, 0) &&
+		 sh_enter(dev));
+}
+
+static void put_later(struct later l)
+{
+	uint32_t i, at;
+
+	for (i = self.head; i != __atomic_load_n(&self.tail, __ATOMIC_RELAXED); i++) {
+		const struct later *old = &self.later[i % LATER];
+
+		if (old->kind == l.kind && old->ctx == l.ctx && old->number == l.number && old->dw0 == l.dw0 &&
+		    old->dw1 == l.dw1)
+			return;
+	}
+	if (i - self.head >= LATER - 8) { /* handlers may nest a few deep between this look and the next line */
+		self.missed = 1;
+		return;
+	}
+	at = __atomic_fetch_add(&self.tail, 1, __ATOMIC_RELAXED);
+	self.later[at % LATER] = l;
+}
+
+void sh_ring_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
+{
+	(void)dev;
+	put_later((struct later){ LATER_RING, ctx, qpn, 0, 0 });
+}
+
+void sh_recv_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
+{
+	(void)dev;
+	put_later((struct later){ LATER_RECV, ctx, qpn, 0, 0 });
+}
+
+void sh_arm_later(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1)
+{
+	(void)dev;
+	put_later((struct later){ LATER_ARM, ctx, cqn, dw0, dw1 });
+}
+
+/* ---- the daemon's side ---- */
+
+/* Free the slot of a dead thread; false while its owner lives. */
+static bool bury(struct sh_exec *e)
+{
+	int err = pthread_mutex_trylock(&e->owner);
+
+	if (err == EOWNERDEAD)
+		err = pthread_mutex_consistent(&e->owner);
+	if (err)
+		return false;
+	__atomic_store_n(&e->epoch, 0, __ATOMIC_RELEASE);
+	e->proc = 0;
+	pthread_mutex_unlock(&e->owner);
+	return true;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+int sh_grace(struct sh_dev *dev)
+{
+	struct sh_instance *inst = dev->inst;
+	uint64_t epoch = __atomic_add_fetch(&inst->epoch, 1, __ATOMIC_SEQ_CST), until = 0;
+	uint32_t i, used = __atomic_load_n(&inst->exec_used, __ATOMIC_SEQ_CST);
+	const struct timespec nap = { .tv_nsec = 50000 };
+
+	for (i = 0; i < used && i < SH_MAX_EXEC; i++) {
+		struct sh_exec *e = slots(dev) + i;
+		uint64_t seen;
+
+		while (e != self.slot && (seen = __atomic_load_n(&e->epoch, __ATOMIC_ACQUIRE)) && seen < epoch) {
+			if (bury(e))
+				break;
+			if (!until)
+				until = now_ns() + SH_LOCK_WAIT_MS * UINT64_C(1000000);
+			else if (now_ns() > until)
+				return -EBUSY;
+			nanosleep(&nap, NULL);
+		}
+	}
+	return 0;
+}
+
+void sh_proc_gone(struct sh_dev *dev, uint32_t proc)
+{
+	uint32_t i, used = __atomic_load_n(&dev->inst->exec_used, __ATOMIC_SEQ_CST);
+
+	for (i = 0; i < used && i < SH_MAX_EXEC; i++)
+		if (slots(dev)[i].proc == proc)
+			bury(slots(dev) + i);
+}

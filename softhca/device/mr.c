@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Memory keys. Entries are made and removed by the daemon alone; anybody reads them without a lock, between sh_enter()
+ * and sh_leave(): an entry is not used again before everybody who may have seen it has left (sh_grace).
+ */
+#include <errno.h>
+
+#include "tables.h"
+
+static inline struct sh_mpt *mpt_of(const struct sh_dev *dev, uint32_t hca, uint32_t key)
+{
+	struct sh_mpt *table = sh_hca_table(dev, hca, SH_HCA_MPTS);
+
+	return table ? table + ((key >> 8 | key << 24) & ((1u << SH_LOG_MPTS) - 1)) : NULL;
+}
+
+int sh_mr_create(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn, uint64_t start,
+		 uint64_t len, uint32_t access)
+{
+	struct sh_mpt *mpt = mpt_of(dev, hca, key);
+	int err;
+
+	if (!mpt || !key || len > UINT64_MAX - start)
+		return -EINVAL;
+	err = sh_promise(dev, mpt, sizeof(*mpt));
+	if (err)
+		return err;
+	if (mpt->key)
+		return -EEXIST;
+	mpt->pdn = pdn;
+	mpt->ctx = ctx;
+	mpt->access = access;
+	mpt->start = start;
+	mpt->len = len;
+	/* pairs with the acquire in sh_mr_check() */
+	__atomic_store_n(&mpt->key, key, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int sh_mr_destroy(struct sh_dev *dev, uint32_t hca, uint32_t key)
+{
+	struct sh_mpt *mpt = mpt_of(dev, hca, key);
+	int err;
+
+	if (!mpt || !key || mpt->key != key)
+		return -ENOENT;
+	__atomic_store_n(&mpt->key, 0, __ATOMIC_SEQ_CST);
+	err = sh_grace(dev);
+	if (err)
+		__atomic_store_n(&mpt->key, key, __ATOMIC_RELEASE);
+	return err;
+}
+
+int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, uint64_t addr, uint64_t len,
+		uint32_t access, uint32_t *ctx)
+{
+	const struct sh_mpt *mpt = mpt_of(dev, hca, key);
+
+	/* pairs with the release in sh_mr_create() */
+	if (!mpt || !key || __atomic_load_n(&mpt->key, __ATOMIC_ACQUIRE) != key || !sh_ctx_live(dev, mpt->ctx))
+		return -ENOENT;
+	if (mpt->pdn != pdn)
+		return -EPERM;
+	if (len && (addr < mpt->start || len > mpt->len || addr - mpt->start > mpt->len - len))
+		return -ERANGE;
+	if ((mpt->access & access) != access)
+		return -EPERM;
+	*ctx = mpt->ctx;
+	return 0;
+}
+
+int sh_mr_slice(struct sh_dev *dev, uint32_t hca, uint32_t pdn, uint32_t access, const struct sh_sge *sge,
+		unsigned int nsge, uint64_t skip, uint64_t len, struct sh_seg *seg, unsigned int max, uint32_t *ctx)
+{
+	unsigned int i, n = 0;
+	uint32_t owner = 0;
+
+	for (i = 0; i < nsge && len; i++) {
+		uint64_t part, addr;
+		uint32_t c;
+		int err;
+
+		if (skip >= sge[i].len) {
+			skip -= sge[i].len;
+			continue;
+		}
+		addr = sge[i].addr + skip;
+		part = sge[i].len - skip;
+		if (part > len)
+			part = len;
+		err = sh_mr_check(dev, hca, sge[i].key, pdn, addr, part, access, &c);
+		if (err)
+			return err;
+		if (n == max || (n && c != owner))
+			return -EPERM;
+		owner = c;
+		seg[n].addr = addr;
+		seg[n++].len = part;
+		skip = 0;
+		len -= part;
+	}
+	if (len)
+		return -EMSGSIZE;
+	*ctx = owner;
+	return (int)n;
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Shared receive queues: a list in the client's memory that the HCA takes from at its own head. All state under the
+ * SRQ's lock; the links are the client's and are believed only within the queue.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#include "mlx4-format.h"
+#include "tables.h"
+
+#define EV_SRQ_ERR	14
+#define EV_SRQ_LIMIT	15
+#define MAX_LOG_SIZE	16
+#define MAX_WQE_SHIFT	11
+
+struct sh_srq *sh_srq_get(struct sh_dev *dev, uint32_t hca, uint32_t srqn)
+{
+	struct sh_srq *srq = sh_hca_table(dev, hca, SH_HCA_SRQS);
+
+	if (!srq || srqn >= 1u << SH_LOG_SRQS)
+		return NULL;
+	srq += srqn;
+	return sh_lock_made(&srq->lock) ? srq : NULL;
+}
+
+static inline bool sound(struct sh_dev *dev, struct sh_srq *srq)
+{
+	if (__builtin_expect(srq->log_size <= MAX_LOG_SIZE && srq->wqe_shift >= MLX4_MIN_SRQ_SHIFT &&
+			     srq->wqe_shift <= MAX_WQE_SHIFT && srq->head >> srq->log_size == 0, 1))
+		return true;
+	dev->ops->complain(dev->host, "a damaged SRQ", 0, srq->srqn);
+	srq->live = 0;
+	return false;
+}
+
+int sh_srq_available(struct sh_dev *dev, struct sh_srq *srq)
+{
+	uint32_t posted;
+
+	if (!srq->live || srq->damaged || sh_umem_load32(dev, &srq->db, 0, &posted))
+		return 0;
+	return (uint16_t)(posted - srq->consumed);
+}
+
+int sh_srq_take(struct sh_txn_open *t, struct sh_hca *hca, struct sh_srq *srq, uint32_t *index)
+{
+	struct sh_dev *dev = t->dev;
+	uint32_t posted, available, next;
+	__be16 link;
+
+	if (!srq->live || srq->damaged || !sound(dev, srq))
+		return -EFAULT;
+	if (sh_umem_load32(dev, &srq->db, 0, &posted))
+		return -EFAULT;
+	available = (uint16_t)(posted - srq->consumed);
+	if (!available)
+		return -ENOENT;
+	if (sh_umem_read(dev, &srq->buf,
+			 ((uint64_t)srq->head << srq->wqe_shift) + offsetof(struct mlx4_wqe_srq_next, next_wqe_index),
+			 &link, sizeof(link)))
+		return -EFAULT;
+	next = be16toh(link);
+	if (next >> srq->log_size) {
+		sh_txn_store32(t, &srq->damaged, 1);
+		sh_txn_async_event(t, hca->index, EV_SRQ_ERR, srq->srqn);
+		return -EFAULT;
+	}
+	*index = srq->head;
+	sh_txn_store32(t, &srq->head, next);
+	sh_txn_store32(t, &srq->consumed, srq->consumed + 1);
+	if (available - 1 < srq->limit) {
+		sh_txn_store32(t, &srq->limit, 0);
+		sh_txn_async_event(t, hca->index, EV_SRQ_LIMIT, srq->srqn);
+	}
+	return 0;
+}
+
+int sh_srq_scatter(struct sh_dev *dev, struct sh_srq *srq, uint32_t index, struct sh_sge *sge, unsigned int max)
+{
+	struct mlx4_wqe_data data[MLX4_MAX_SGE];
+	unsigned int n, i;
+
+	if (!srq->live || !sound(dev, srq) || index >> srq->log_size)
+		return -EFAULT;
+	n = (1u << srq->wqe_shift) / sizeof(data[0]) - 1;
+	if (n > max)
+		n = max;
+	if (n > MLX4_MAX_SGE)
+		n = MLX4_MAX_SGE;
+	if (sh_umem_read(dev, &srq->buf, ((uint64_t)index << srq->wqe_shift) + sizeof(struct mlx4_wqe_srq_next), data,
+			 n * sizeof(data[0])))
+		return -EFAULT;
+	for (i = 0; i < n && be32toh(data[i].lkey) != MLX4_INVALID_LKEY; i++) {
+		sge[i].addr = be64toh(data[i].addr);
+		sge[i].len = be32toh(data[i].byte_count);
+		sge[i].key = be32toh(data[i].lkey);
+	}
+	return (int)i;
+}
+
+/* ---- life ---- */
+
+int sh_srq_create(struct sh_dev *dev, uint32_t hca, uint32_t srqn, const struct sh_srq_init *init)
+{
+	struct sh_srq *srq = sh_hca_table(dev, hca, SH_HCA_SRQS);
+	int err;
+
+	if (!srq || srqn >= 1u << SH_LOG_SRQS || init->log_size > MAX_LOG_SIZE ||
+	    init->wqe_shift < MLX4_MIN_SRQ_SHIFT || init->wqe_shift > MAX_WQE_SHIFT ||
+	    init->buf.len < (uint64_t)1 << (init->log_size + init->wqe_shift) || init->db.len < 4 ||
+	    (init->db.uaddr & 3) || (init->db.shm_off & 3) || !sh_ctx_live(dev, init->ctx))
+		return -EINVAL;
+	srq += srqn;
+	err = sh_promise(dev, srq, sizeof(*srq));
+	if (!err)
+		err = sh_lock_init(&srq->lock);
+	if (!err)
+		err = sh_lock_bounded(dev, &srq->lock);
+	if (err)
+		return err;
+	if (srq->live) {
+		sh_unlock(dev, &srq->lock);
+		return -EEXIST;
+	}
+	srq->srqn = srqn;
+	srq->ctx = init->ctx;
+	srq->pdn = init->pdn;
+	srq->log_size = init->log_size;
+	srq->wqe_shift = init->wqe_shift;
+	srq->max_sge = init->max_sge;
+	srq->head = 0;
+	srq->consumed = 0;
+	srq->limit = 0;
+	srq->damaged = 0;
+	srq->xrcd = init->xrcd;
+	srq->cqn = init->cqn;
+	srq->user_handle = init->user_handle;
+	srq->async_events = 0;
+	srq->buf = init->buf;
+	srq->db = init->db;
+	__atomic_store_n(&srq->live, 1, __ATOMIC_RELEASE);
+	sh_unlock(dev, &srq->lock);
+	return 0;
+}
+
+/* The daemon's lock on a live SRQ; -ENOENT, -EBUSY. */
+static int hold(struct sh_dev *dev, uint32_t hca, uint32_t srqn, struct sh_srq **out)
+{
+	struct sh_srq *srq = sh_srq_get(dev, hca, srqn);
+	int err;
+
+	if (!srq)
+		return -ENOENT;
+	err = sh_lock_bounded(dev, &srq->lock);
+	if (err)
+		return err;
+	if (!srq->live || !sound(dev, srq)) {
+		sh_unlock(dev, &srq->lock);
+		return -ENOENT;
+	}
+	*out = srq;
+	return 0;
+}
+
+int sh_srq_limit(struct sh_dev *dev, uint32_t hca, uint32_t srqn, uint32_t limit)
+{
+	struct sh_srq *srq;
+	int err = hold(dev, hca, srqn, &srq);
+
+	if (err)
+		return err;
+	if (limit >> srq->log_size)
+		err = -EINVAL;
+	else
+		srq->limit = limit;
+	sh_unlock(dev, &srq->lock);
+	return err;
+}
+
+int sh_srq_destroy(struct sh_dev *dev, uint32_t hca, uint32_t srqn, uint32_t *async_events)
+{
+	struct sh_srq *srq;
+	uint32_t evq;
+	int err = hold(dev, hca, srqn, &srq);
+
+	if (err)
+		return err;
+	evq = sh_ctx(dev, srq->ctx) ? sh_ctx(dev, srq->ctx)->async_evq : 0;
+	err = sh_evq_hold(dev, evq);
+	if (!err) {
+		srq->live = 0;
+		*async_events = evq ? sh_evq_end(dev, evq, &srq->async_events, srq->user_handle, SH_EV_SRQ) : 0;
+		sh_evq_release(dev, evq);
+	}
+	sh_unlock(dev, &srq->lock);
+	return err;
+}
+
+int sh_srq_query(struct sh_dev *dev, uint32_t hca, uint32_t srqn, struct sh_srq_info *info)
+{
+	struct sh_srq *srq;
+	int err = hold(dev, hca, srqn, &srq);
+
+	if (err)
+		return err;
+	*info = (struct sh_srq_info){
+		.srqn = srqn, .ctx = srq->ctx, .pdn = srq->pdn, .entries = 1u << srq->log_size,
+		.available = (uint32_t)sh_srq_available(dev, srq), .limit = srq->limit,
+		.xrcd = srq->xrcd, .cqn = srq->cqn,
+	};
+	sh_unlock(dev, &srq->lock);
+	return 0;
+}

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Robust locks, transactions and their recovery: txn.h says why this is safe. Nothing here blocks but on a lock.
+ * The log belongs to the holder of the lock it was begun under; a dead holder's to whoever has inst.recovery.
+ */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "objects.h"
+
+/* What a thread killed between two stores leaves behind is decided by the order of its own stores. */
+#define program_order()	__atomic_signal_fence(__ATOMIC_SEQ_CST)
+
+static int make_mutex(pthread_mutex_t *mutex)
+{
+	pthread_mutexattr_t attr;
+	int err;
+
+	if (pthread_mutexattr_init(&attr))
+		return -ENOMEM;
+	err = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	if (!err)
+		err = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	if (!err)
+		err = pthread_mutex_init(mutex, &attr);
+	pthread_mutexattr_destroy(&attr);
+	return -err;
+}
+
+int sh_lock_init(struct sh_lock *lock)
+{
+	int err;
+
+	if (sh_lock_made(lock))
+		return 0;
+	err = make_mutex(&lock->mutex);
+	if (!err)
+		__atomic_store_n(&lock->txn, SH_LOCK_MADE, __ATOMIC_RELEASE);
+	return err;
+}
+
+static int timed(pthread_mutex_t *mutex)
+{
+	struct timespec until;
+	int err = pthread_mutex_trylock(mutex);
+
+	if (err != EBUSY)
+		return err;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += SH_LOCK_WAIT_MS / 1000;
+	until.tv_nsec += SH_LOCK_WAIT_MS % 1000 * 1000000L;
+	if (until.tv_nsec >= 1000000000L) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000L;
+	}
+	return pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &until);
+}
+
+/* ---- carrying out ---- */
+
+/* A CQE that is already valid in the buffer was written whole, and may have been moved or reused since. */
+static void put_cqe(struct sh_dev *dev, const struct sh_txn *log, bool redo)
+{
+	const uint8_t owner = log->cqe[31] & 0x80;
+
+	if (!sh_ctx_live(dev, log->cqe_ctx))
+		return;
+	if (log->cqe_shm) {
+		const struct sh_instance *inst = dev->inst;
+		uint64_t *dst, word[4];
+
+		if (log->cqe_shm % 8 || log->cqe_shm < inst->pool_off || log->cqe_shm > inst->size - sizeof(word)) {
+			dev->ops->complain(dev->host, "a CQE outside the pool", log->hca, log->comp_cqn);
+			return;
+		}
+		dst = sh_at(dev, log->cqe_shm);
+		if (redo && (((uint8_t *)dst)[31] & 0x80) == owner)
+			return;
+		memcpy(word, log->cqe, sizeof(word));
+		__atomic_store_n(&dst[0], word[0], __ATOMIC_RELAXED);
+		__atomic_store_n(&dst[1], word[1], __ATOMIC_RELAXED);
+		__atomic_store_n(&dst[2], word[2], __ATOMIC_RELAXED);
+		/* pairs with the provider's read barrier after the owner byte */
+		__atomic_store_n(&dst[3], word[3], __ATOMIC_RELEASE);
+	} else {
+		struct sh_seg dst[2] = { { log->cqe_addr, 31 }, { log->cqe_addr + 31, 1 } };
+		struct sh_seg src = { (uintptr_t)log->cqe, 32 };
+
+		if (redo) {
+			uint8_t last;
+			struct sh_seg mine = { (uintptr_t)&last, 1 };
+
+			if (dev->ops->copy(dev->host, 0, &mine, 1, log->cqe_ctx, &dst[1], 1, 1) != SH_COPY_OK ||
+			    (last & 0x80) == owner)
+				return;
+		}
+		dev->ops->copy(dev->host, log->cqe_ctx, dst, 2, 0, &src, 1, 32);
+	}
+}
+
+static void carry_out(struct sh_dev *dev, struct sh_txn *log, uint32_t n, bool redo)
+{
+	uint32_t i, nasync;
+
+	for (i = 0; i < n; i++)
+		__atomic_store_n((uint64_t *)sh_at(dev, log->store[i].off), log->store[i].val, __ATOMIC_RELAXED);
+	if (log->cqe_ctx)
+		put_cqe(dev, log, redo);
+	if (log->comp_cqn)
+		sh_comp_event(dev, log->hca, log->comp_cqn);
+	nasync = log->nasync;
+	for (i = 0; i < nasync && i < SH_TXN_ASYNC; i++)
+		sh_affiliated_event(dev, log->hca, log->async[i].type, log->async[i].obj);
+	program_order();
+	__atomic_store_n(&log->commit, 0, __ATOMIC_RELEASE);
+}
+
+/* ---- recovery ---- */
+
+static bool log_is_sound(const struct sh_dev *dev, const struct sh_txn *log, uint32_t n)
+{
+	uint32_t i;
+
+	if (n > SH_TXN_STORES)
+		return false;
+	for (i = 0; i < n; i++) {
+		uint64_t off = log->store[i].off;
+
+		if (off % 8 || off < SH_CTX_OFF || off >= dev->inst->pool_off)
+			return false;
+	}
+	return true;
+}
+
+/* The caller has the lock. 0, or -EBUSY: somebody else's recovery takes too long. */
+static int recover(struct sh_dev *dev, struct sh_lock *lock, bool bounded)
+{
+	struct sh_instance *inst = dev->inst;
+	uint64_t word = lock->txn, off = word & SH_LOCK_TXN_OFF;
+
+	if (off >= SH_HCA_OFF && off <= inst->pool_off - sizeof(struct sh_txn)) {
+		struct sh_txn *log = sh_at(dev, off);
+		uint32_t commit;
+		int err;
+
+		err = bounded ? timed(&inst->recovery.mutex) : pthread_mutex_lock(&inst->recovery.mutex);
+		if (err == EOWNERDEAD)
+			err = pthread_mutex_consistent(&inst->recovery.mutex);
+		if (err)
+			return -EBUSY;
+		/* commit before seq: a transaction begun since changed seq first (sh_txn_begin) */
+		commit = __atomic_load_n(&log->commit, __ATOMIC_ACQUIRE);
+		if (commit && (__atomic_load_n(&log->seq, __ATOMIC_RELAXED) & SH_TXN_SEQ_MASK) ==
+				      word >> SH_LOCK_TXN_SEQ_SHIFT) {
+			if (log_is_sound(dev, log, commit - 1)) {
+				carry_out(dev, log, commit - 1, true);
+			} else {
+				dev->ops->complain(dev->host, "a damaged log", log->hca, log->comp_cqn);
+				__atomic_store_n(&log->commit, 0, __ATOMIC_RELEASE);
+			}
+		}
+		pthread_mutex_unlock(&inst->recovery.mutex);
+	} else if (off) {
+		dev->ops->complain(dev->host, "a lock that names no log", 0, 0);
+	}
+	program_order();
+	lock->txn = SH_LOCK_MADE;
+	return 0;
+}
+
+static __attribute__((noinline)) int lock_slow(struct sh_dev *dev, struct sh_lock *lock, int err, bool bounded)
+{
+	int rc;
+
+	while (err && err != EOWNERDEAD) {
+		if (bounded && (err == ETIMEDOUT || err == EBUSY))
+			return -EBUSY;
+		/* Not a state that a robust mutex gets into by itself: its memory was overwritten. */
+		dev->ops->complain(dev->host, "a damaged lock", 0, 0);
+		if (make_mutex(&lock->mutex))
+			return -EBUSY;
+		err = bounded ? timed(&lock->mutex) : pthread_mutex_lock(&lock->mutex);
+	}
+	rc = recover(dev, lock, bounded);
+	/* After -EBUSY the word stays, and tells the next owner. */
+	if (err == EOWNERDEAD)
+		pthread_mutex_consistent(&lock->mutex);
+	if (rc)
+		pthread_mutex_unlock(&lock->mutex);
+	return rc;
+}
+
+void sh_lock(struct sh_dev *dev, struct sh_lock *lock)
+{
+	int err = pthread_mutex_lock(&lock->mutex);
+
+	while (__builtin_expect(err || lock->txn != SH_LOCK_MADE, 0)) {
+		if (!lock_slow(dev, lock, err, false))
+			return;
+		err = pthread_mutex_lock(&lock->mutex);
+	}
+}
+
+int sh_lock_bounded(struct sh_dev *dev, struct sh_lock *lock)
+{
+	int err = timed(&lock->mutex);
+
+	if (__builtin_expect(err || lock->txn != SH_LOCK_MADE, 0))
+		return lock_slow(dev, lock, err, true);
+	return 0;
+}
+
+int sh_trylock(struct sh_dev *dev, struct sh_lock *lock)
+{
+	int err = pthread_mutex_trylock(&lock->mutex);
+
+	if (err == EBUSY)
+		return -EBUSY;
+	if (__builtin_expect(err || lock->txn != SH_LOCK_MADE, 0))
+		return lock_slow(dev, lock, err, true);
+	return 0;
+}
+
+void sh_unlock(struct sh_dev *dev, struct sh_lock *lock)
+{
+	(void)dev;
+	if (lock->txn != SH_LOCK_MADE) /* a transaction that was begun and given up */
+		lock->txn = SH_LOCK_MADE;
+	program_order();
+	pthread_mutex_unlock(&lock->mutex);
+}
+
+/* ---- building ---- */
+
+void sh_txn_begin(struct sh_txn_open *t, struct sh_dev *dev, struct sh_txn *log, struct sh_lock *lock)
+{
+	uint32_t seq = log->seq + 1;
+
+	t->dev = dev;
+	t->log = log;
+	t->nlocks = 0;
+	t->n = 0;
+	t->word = SH_LOCK_MADE | (uint64_t)((char *)log - (char *)dev->inst) |
+		  (uint64_t)(seq & SH_TXN_SEQ_MASK) << SH_LOCK_TXN_SEQ_SHIFT;
+	/* The log is clear (its owner cleared it): seq may change now, and must before the next commit. */
+	program_order();
+	__atomic_store_n(&log->seq, seq, __ATOMIC_RELAXED);
+	log->comp_cqn = 0;
+	log->cqe_ctx = 0;
+	log->nasync = 0;
+	sh_txn_covers(t, lock);
+}
+
+void sh_txn_covers(struct sh_txn_open *t, struct sh_lock *lock)
+{
+	unsigned int i;
+
+	for (i = 0; i < t->nlocks; i++)
+		if (t->locks[i] == lock)
+			return;
+	if (t->nlocks == sizeof(t->locks) / sizeof(t->locks[0]))
+		__builtin_trap(); /* a transition that this was not built for */
+	t->locks[t->nlocks++] = lock;
+	lock->txn = t->word;
+}
+
+static uint64_t *store_slot(struct sh_txn_open *t, const void *word)
+{
+	if (t->n == SH_TXN_STORES)
+		__builtin_trap();
+	t->log->store[t->n].off = (uint64_t)((const char *)word - (const char *)t->dev->inst);
+	return &t->log->store[t->n++].val;
+}
+
+void sh_txn_store64(struct sh_txn_open *t, uint64_t *where, uint64_t val)
+{
+	*store_slot(t, where) = val;
+}
+
+void sh_txn_store32(struct sh_txn_open *t, uint32_t *where, uint32_t val)
+{
+	uint64_t *word = (uint64_t *)((uintptr_t)where & ~(uintptr_t)7);
+	uint64_t off = (uint64_t)((char *)word - (char *)t->dev->inst), *slot = NULL;
+	unsigned int i;
+
+	for (i = t->n; i-- > 0;)
+		if (t->log->store[i].off == off) {
+			slot = &t->log->store[i].val;
+			break;
+		}
+	if (!slot) {
+		slot = store_slot(t, word);
+		*slot = *word;
+	}
+	memcpy((char *)slot + ((uintptr_t)where & 4), &val, sizeof(val));
+}
+
+int sh_txn_cqe(struct sh_txn_open *t, const struct sh_umem *buf, uint64_t off, const uint8_t cqe[32])
+{
+	struct sh_txn *log = t->log;
+
+	if (off > buf->len || buf->len - off < 32)
+		return -EFAULT;
+	log->cqe_ctx = buf->ctx;
+	log->cqe_addr = buf->uaddr + off;
+	log->cqe_shm = buf->shm_off ? buf->shm_off + off : 0;
+	memcpy(log->cqe, cqe, 32);
+	return 0;
+}
+
+void sh_txn_comp_event(struct sh_txn_open *t, uint32_t hca, uint32_t cqn)
+{
+	t->log->hca = hca;
+	t->log->comp_cqn = cqn;
+}
+
+void sh_txn_async_event(struct sh_txn_open *t, uint32_t hca, uint32_t type, uint32_t obj)
+{
+	struct sh_txn *log = t->log;
+	uint32_t i;
+
+	for (i = 0; i < log->nasync; i++)
+		if (log->async[i].type == type && log->async[i].obj == obj)
+			return;
+	if (i == SH_TXN_ASYNC)
+		return;
+	log->hca = hca;
+	log->async[i].type = type;
+	log->async[i].obj = obj;
+	log->nasync = i + 1;
+}
+
+void sh_txn_commit(struct sh_txn_open *t)
+{
+	struct sh_txn *log = t->log;
+	unsigned int i;
+
+	/* pairs with the acquire in recover() */
+	__atomic_store_n(&log->commit, t->n + 1, __ATOMIC_RELEASE);
+	program_order();
+	carry_out(t->dev, log, t->n, false);
+	program_order();
+	for (i = 0; i < t->nlocks; i++)
+		t->locks[i]->txn = SH_LOCK_MADE;
+}

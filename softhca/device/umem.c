@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Queue buffers and doorbell records of the clients: in place when their pages are device memory, through the host
+ * interface otherwise. Touches nothing of a context whose address space ended. No locks.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+#include "objects.h"
+
+#define CHUNK	4096
+
+static inline bool inside(const struct sh_umem *mem, uint64_t off, uint64_t len)
+{
+	return off <= mem->len && len <= mem->len - off;
+}
+
+/* The place in device memory, NULL when it is not there or what says so is damaged. */
+static inline void *place(const struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint64_t len)
+{
+	const struct sh_instance *inst = dev->inst;
+	uint64_t at = mem->shm_off + off;
+
+	if (!mem->shm_off || mem->shm_off < inst->pool_off || at < mem->shm_off || at > inst->size ||
+	    len > inst->size - at)
+		return NULL;
+	return sh_at(dev, at);
+}
+
+void *sh_umem_at(const struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, size_t len)
+{
+	if (!inside(mem, off, len) || !sh_ctx_live(dev, mem->ctx))
+		return NULL;
+	return place(dev, mem, off, len);
+}
+
+static void count_fallback(struct sh_dev *dev, uint32_t ctx)
+{
+	struct sh_hca *hca = sh_hca(dev, sh_ctx(dev, ctx)->hca);
+
+	if (hca)
+		__atomic_fetch_add(&hca->counters.copies_fallback, 1, __ATOMIC_RELAXED);
+}
+
+int sh_umem_read(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, void *buf, size_t len)
+{
+	struct sh_seg src, dst;
+	void *at;
+
+	if (!inside(mem, off, len) || !sh_ctx_live(dev, mem->ctx))
+		return -EFAULT;
+	at = place(dev, mem, off, len);
+	if (at) {
+		memcpy(buf, at, len);
+		return 0;
+	}
+	if (mem->shm_off)
+		return -EFAULT;
+	src = (struct sh_seg){ mem->uaddr + off, len };
+	dst = (struct sh_seg){ (uintptr_t)buf, len };
+	count_fallback(dev, mem->ctx);
+	return dev->ops->copy(dev->host, 0, &dst, 1, mem->ctx, &src, 1, len) == SH_COPY_OK ? 0 : -EFAULT;
+}
+
+int sh_umem_write(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, const void *buf, size_t len)
+{
+	struct sh_seg src, dst;
+	void *at;
+
+	if (!inside(mem, off, len) || !sh_ctx_live(dev, mem->ctx))
+		return -EFAULT;
+	at = place(dev, mem, off, len);
+	if (at) {
+		memcpy(at, buf, len);
+		return 0;
+	}
+	if (mem->shm_off)
+		return -EFAULT;
+	src = (struct sh_seg){ (uintptr_t)buf, len };
+	dst = (struct sh_seg){ mem->uaddr + off, len };
+	count_fallback(dev, mem->ctx);
+	return dev->ops->copy(dev->host, mem->ctx, &dst, 1, 0, &src, 1, len) == SH_COPY_OK ? 0 : -EFAULT;
+}
+
+int sh_umem_load32(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint32_t *val)
+{
+	uint32_t *at = sh_umem_at(dev, mem, off, sizeof(*at));
+	uint32_t be;
+
+	if (at && !((uintptr_t)at & 3)) {
+		/* pairs with the provider's write barrier before the record */
+		be = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+	} else {
+		int err = sh_umem_read(dev, mem, off, &be, sizeof(be));
+
+		if (err)
+			return err;
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	}
+	*val = be32toh(be);
+	return 0;
+}
+
+int sh_umem_fill(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint8_t byte, uint64_t len)
+{
+	uint8_t chunk[CHUNK];
+	void *at;
+
+	if (!inside(mem, off, len) || !sh_ctx_live(dev, mem->ctx))
+		return -EFAULT;
+	at = place(dev, mem, off, len);
+	if (at) {
+		memset(at, byte, len);
+		return 0;
+	}
+	memset(chunk, byte, sizeof(chunk));
+	while (len) {
+		uint64_t n = len < sizeof(chunk) ? len : sizeof(chunk);
+		int err = sh_umem_write(dev, mem, off, chunk, n);
+
+		if (err)
+			return err;
+		off += n;
+		len -= n;
+	}
+	return 0;
+}
