@@ -62,14 +62,14 @@ int ibv_cmd_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_re
 	size_t cmd_size;
 	int ret;
 
-	*bad_wr = wr;
 	ret = count_recv(wr, sizeof(*cmd), &wr_count, &sge_count, &cmd_size);
 	if (ret)
-		return fail(ret);
+		goto err;
 
+	ret = ENOMEM;
 	cmd = malloc(cmd_size);
 	if (!cmd)
-		return fail(ENOMEM);
+		goto err;
 
 	CMD_INIT_RESP(cmd, cmd_size, POST_RECV, &resp, sizeof(resp));
 	cmd->qp_handle = ibqp->handle;
@@ -84,6 +84,10 @@ int ibv_cmd_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_re
 
 	free(cmd);
 	return ret;
+
+err:
+	*bad_wr = wr;
+	return fail(ret);
 }
 
 int ibv_cmd_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
@@ -94,14 +98,14 @@ int ibv_cmd_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ib
 	size_t cmd_size;
 	int ret;
 
-	*bad_wr = wr;
 	ret = count_recv(wr, sizeof(*cmd), &wr_count, &sge_count, &cmd_size);
 	if (ret)
-		return fail(ret);
+		goto err;
 
+	ret = ENOMEM;
 	cmd = malloc(cmd_size);
 	if (!cmd)
-		return fail(ENOMEM);
+		goto err;
 
 	CMD_INIT_RESP(cmd, cmd_size, POST_SRQ_RECV, &resp, sizeof(resp));
 	cmd->srq_handle = srq->handle;
@@ -116,6 +120,10 @@ int ibv_cmd_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ib
 
 	free(cmd);
 	return ret;
+
+err:
+	*bad_wr = wr;
+	return fail(ret);
 }
 
 static void copy_send(struct ibv_kern_send_wr *kern, const struct ibv_send_wr *wr, enum ibv_qp_type type)
@@ -166,24 +174,25 @@ int ibv_cmd_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_se
 	size_t cmd_size;
 	int ret;
 
-	*bad_wr = wr;
+	ret = EINVAL;
 	if (ibqp->qp_type == IBV_QPT_XRC)
-		return fail(EINVAL);
+		goto err;
 
 	cmd_size = sizeof(*cmd);
 	for (i = wr; i; i = i->next) {
 		if (i->num_sge < 0)
-			return fail(EINVAL);
+			goto err;
 		cmd_size += sizeof(*kern) + i->num_sge * sizeof(*sge);
 		if (cmd_size > MAX_CMD_SIZE)
-			return fail(EINVAL);
+			goto err;
 		++wr_count;
 		sge_count += i->num_sge;
 	}
 
+	ret = ENOMEM;
 	cmd = malloc(cmd_size);
 	if (!cmd)
-		return fail(ENOMEM);
+		goto err;
 
 	CMD_INIT_RESP(cmd, cmd_size, POST_SEND, &resp, sizeof(resp));
 	cmd->qp_handle = ibqp->handle;
@@ -203,9 +212,13 @@ int ibv_cmd_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_se
 
 	ret = cmd_write(ibqp->context, cmd, cmd_size);
 	if (ret)
-		while (resp.bad_wr-- > 1 && *bad_wr && (*bad_wr)->next)
+		for (*bad_wr = wr; resp.bad_wr > 1 && *bad_wr && (*bad_wr)->next; --resp.bad_wr)
 			*bad_wr = (*bad_wr)->next;
 
 	free(cmd);
 	return ret;
+
+err:
+	*bad_wr = wr;
+	return fail(ret);
 }

@@ -62,6 +62,14 @@ static void cmd_init_cq(struct ibv_cq *cq, uint32_t handle)
 	pthread_cond_init(&cq->cond, NULL);
 }
 
+static int cmd_query_device(struct ibv_context *ctx, struct ibv_device_attr *attr)
+{
+	(void)ctx;
+	memset(attr, 0, sizeof(*attr));
+	attr->device_cap_flags = IBV_DEVICE_XRC;
+	return 0;
+}
+
 static int cmd_setup(void **state)
 {
 	(void)state;
@@ -69,6 +77,7 @@ static int cmd_setup(void **state)
 	memset(&context, 0, sizeof(context));
 	context.cmd_fd = fake.fd;
 	context.async_fd = -1;
+	context.ops.query_device = cmd_query_device;
 	pthread_mutex_init(&context.mutex, NULL);
 
 	cmd_init_cq(&send_cq, 0x5c);

@@ -7,6 +7,10 @@
 #ifndef FAKE_UVERBS_H
 #define FAKE_UVERBS_H
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
