@@ -2,7 +2,6 @@
 /* Finds the uverbs devices in sysfs and matches them with drivers. Keeps nothing between two runs but
  * abi_ver: whatever is found anew is looked at anew. Runs under the lock of the device list. */
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,27 +115,24 @@ static struct uverbs_device *read_device(const char *sysfs, const char *class_pa
 static int find_devices(const char *sysfs, const char *class_path, struct uverbs_device **devices)
 {
 	struct uverbs_device *dev;
-	struct dirent **entries;
-	int i, n;
+	char **names;
+	int n;
 
 	*devices = NULL;
-	n = scandir(class_path, &entries, NULL, versionsort);
+	n = names_read(class_path, &names);
 	if (n < 0)
-		return errno == ENOMEM ? -ENOMEM : -ENOSYS;
+		return n == -ENOMEM ? -ENOMEM : -ENOSYS;
 
 	/* From the last to the first, since each goes to the front of the list. */
-	for (i = n - 1; i >= 0; --i) {
-		if (entries[i]->d_name[0] != '.') {
-			dev = read_device(sysfs, class_path, entries[i]->d_name);
-			if (dev) {
-				dev->next = *devices;
-				*devices = dev;
-			}
+	while (n--) {
+		dev = read_device(sysfs, class_path, names[n]);
+		if (dev) {
+			dev->next = *devices;
+			*devices = dev;
 		}
-		free(entries[i]);
 	}
-	free(entries);
 
+	names_free(names);
 	return 0;
 }
 

@@ -57,6 +57,11 @@ void fatal(const char *format, ...) __attribute__((format(printf, 1, 2)));
  * a NUL. Its length, or -errno; -EOVERFLOW when it does not fit. */
 int sysfs_read_text(const char *path, char *buf, size_t size);
 
+/* The names in a directory but those starting with '.', in their natural order (uverbs2 before uverbs10),
+ * in an array that ends with NULL and is for names_free(). Their number, or -errno. */
+int names_read(const char *path, char ***names);
+void names_free(char **names);
+
 /* Whether what the environment says may be followed: not for a set-uid program. */
 bool environment_trusted(void);
 

@@ -3,7 +3,6 @@
  * the list of drivers has a lock of its own; everything else runs under the lock of the device list. A
  * plug-in is never unloaded. What goes wrong is remembered, to be told in one line per device. */
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <link.h>
 #include <stdio.h>
@@ -282,28 +281,26 @@ static void read_config_file(struct name **names, const char *path)
 static struct name *read_config(void)
 {
 	struct name *names = NULL;
-	struct dirent **entries;
+	char **files, *path;
 	struct stat st;
-	char *path;
 	int i, n;
 
-	n = scandir(IBV_CONFIG_DIR, &entries, NULL, alphasort);
+	n = names_read(IBV_CONFIG_DIR, &files);
 	if (n < 0) {
 		warning("couldn't open config directory '%s': %s. Install a provider: its file there (NAME.driver, "
-			"holding 'driver NAME') makes it known.", IBV_CONFIG_DIR, strerror(errno));
+			"holding 'driver NAME') makes it known.", IBV_CONFIG_DIR, strerror(-n));
 		return NULL;
 	}
 
 	for (i = 0; i < n; ++i) {
-		if (asprintf(&path, "%s/%s", IBV_CONFIG_DIR, entries[i]->d_name) >= 0) {
-			if (!stat(path, &st) && S_ISREG(st.st_mode))
-				read_config_file(&names, path);
-			free(path);
-		}
-		free(entries[i]);
+		if (asprintf(&path, "%s/%s", IBV_CONFIG_DIR, files[i]) < 0)
+			continue;
+		if (!stat(path, &st) && S_ISREG(st.st_mode))
+			read_config_file(&names, path);
+		free(path);
 	}
-	free(entries);
 
+	names_free(files);
 	return names;
 }
 

@@ -2,6 +2,7 @@
 /* Reading sysfs, through libsysfs and always by whole paths under the root determined here: libsysfs'
  * own idea of where sysfs is mounted is never asked. The root is fixed once, under pthread_once. */
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -117,4 +118,77 @@ int sysfs_read_text(const char *path, char *buf, size_t size)
 
 	buf[len] = '\0';
 	return len;
+}
+
+void names_free(char **names)
+{
+	size_t i;
+
+	for (i = 0; names[i]; ++i)
+		free(names[i]);
+	free(names);
+}
+
+static int by_version(const void *a, const void *b)
+{
+	return strverscmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Appends a copy. 0, or -ENOMEM with the array as it was. */
+static int append_name(char ***names, int n, const char *name)
+{
+	char **grown;
+
+	grown = realloc(*names, (n + 2) * sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	*names = grown;
+
+	grown[n] = strdup(name);
+	if (!grown[n])
+		return -ENOMEM;
+
+	grown[n + 1] = NULL;
+	return 0;
+}
+
+int names_read(const char *path, char ***names)
+{
+	struct dirent *entry;
+	int n = 0, ret;
+	DIR *dir;
+
+	*names = calloc(1, sizeof(**names));
+	if (!*names)
+		return -ENOMEM;
+
+	dir = opendir(path);
+	if (!dir) {
+		ret = -errno;
+		goto err;
+	}
+
+	while ((errno = 0, entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		ret = append_name(names, n, entry->d_name);
+		if (ret)
+			goto err_dir;
+		++n;
+	}
+	if (errno) {
+		ret = -errno;
+		goto err_dir;
+	}
+
+	closedir(dir);
+	qsort(*names, n, sizeof(**names), by_version);
+	return n;
+
+err_dir:
+	closedir(dir);
+err:
+	names_free(*names);
+	*names = NULL;
+	return ret;
 }
