@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * A software ConnectX without processes, for unit tests: an instance in a memfd, and a host whose contexts are plain
+ * memory of the test. All state that a forked child may change is shared with it.
+ *
+ * Every function ends the test program when the machine refuses (no memory, no memfd).
+ */
+#ifndef TESTS_UNIT_SOFTHCA_MOCK_H
+#define TESTS_UNIT_SOFTHCA_MOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "objects.h"
+
+#define MOCK_RECORDS	1024
+#define MOCK_RANGES	256
+#define MOCK_DEFERS	256
+
+struct mock_record {
+	uint32_t evq, len;
+	uint64_t element;
+	uint32_t type, reserved;	/* 0 in completion records */
+};
+
+struct mock_shared {			/* MAP_SHARED: children change it too */
+	uint32_t nrecords;		/* advanced after the record is whole */
+	uint32_t room;			/* records that the pipes take before they are full */
+	uint32_t wakes[16];		/* by process */
+	uint32_t complaints;
+	uint64_t now;
+	uint64_t copies;
+	struct mock_record record[MOCK_RECORDS];
+};
+
+struct mock {
+	int fd;
+	struct sh_instance *inst;
+	size_t size;
+	struct sh_dev dev;		/* a client: process 1 */
+	struct sh_dev daemon;		/* process 0 */
+	struct mock_shared *shared;
+	uint64_t pool_used;
+	uint32_t nctx, nevq;
+	struct {
+		uint32_t ctx;
+		uint64_t addr, len;
+		bool own;		/* made by mock_umem() */
+	} range[MOCK_RANGES];
+	unsigned int nranges;
+	struct {
+		uint64_t deadline;
+		void (*fn)(struct sh_dev *dev, uint64_t a, uint64_t b);
+		uint64_t a, b;
+	} defer[MOCK_DEFERS];
+	unsigned int ndefers;
+};
+
+struct mock_config {
+	uint32_t hosts, hcas_per_host, ports, cqe_size;	/* 0: 1, 1, 1, 32 */
+};
+
+struct mock *mock_new(const struct mock_config *cfg);	/* cfg NULL: all defaults */
+void mock_free(struct mock *m);
+
+/* A live context of process 1 on an HCA, with an event queue for asynchronous events. */
+uint32_t mock_ctx(struct mock *m, uint32_t hca);
+uint32_t mock_evq(struct mock *m, uint32_t ctx, uint32_t record_size);
+/* Zeroed page-aligned memory of a context: in device memory, or reached through the host's copy(). Its address is uaddr. */
+struct sh_umem mock_umem(struct mock *m, uint32_t ctx, size_t len, bool shared);
+static inline void *mock_ptr(const struct sh_umem *mem)
+{
+	return (void *)(uintptr_t)mem->uaddr;
+}
+/* Memory of the test that a context may use (registered memory). */
+void mock_map(struct mock *m, uint32_t ctx, void *addr, size_t len);
+void mock_unmap(struct mock *m, uint32_t ctx, void *addr);
+/* Let time pass and run what is due, in order of deadlines; what it defers anew within ns is run as well. */
+void mock_advance(struct mock *m, uint64_t ns);
+/* Records written to one event queue, in total; the i-th of them. */
+unsigned int mock_records(const struct mock *m, uint32_t evq);
+const struct mock_record *mock_record(const struct mock *m, uint32_t evq, unsigned int i);
+
+#endif
