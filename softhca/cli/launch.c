@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Bringing an instance up: its place, its daemon, the lease. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "softhca.h"
+#include "softhca/host/paths.h"
+
+/* Instances whose daemon was killed leave their directory. */
+static void remove_dead(const char *base)
+{
+	struct dirent *entry;
+	DIR *dir = opendir(base);
+
+	if (!dir)
+		return;
+	while ((entry = readdir(dir))) {
+		char path[PATH_MAX];
+		struct stat st;
+
+		if (!sh_name_valid(entry->d_name) ||
+		    snprintf(path, sizeof(path), "%s/%s", base, entry->d_name) >= (int)sizeof(path))
+			continue;
+		/* One that is only just being made has no lock yet: leave it a minute. */
+		if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_mtime + 60 > time(NULL))
+			continue;
+		if (sh_instance_alive(path) == 0)
+			sh_instance_remove(path);
+	}
+	closedir(dir);
+}
+
+int prepare_base(char path[PATH_MAX])
+{
+	int err = sh_base_dir(path, true);
+
+	if (err == -EPERM)
+		complain("%s belongs to somebody else or is open to others: remove it, or set SOFTHCA_DIR to a directory "
+			 "of yours", path);
+	else if (err)
+		complain("cannot make %s: %s; set SOFTHCA_DIR to a directory that can be written", path, strerror(-err));
+	else
+		remove_dead(path);
+	return err;
+}
+
+/* In the daemon-to-be: out of the caller's session, with nothing of its terminal. */
+static void become_daemon(const char *dir, const struct sh_config *device, bool leased, int ready)
+{
+	struct sh_kernel_config cfg = {
+		.dir = dir,
+		.device = *device,
+		.leased = leased,
+	};
+	const char *copy = getenv("SOFTHCA_QUEUES");
+	int null = open("/dev/null", O_RDWR);
+	sigset_t none;
+
+	cfg.copy_queues = copy && !strcmp(copy, "copy");
+	setsid();
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (null >= 0) {
+		dup2(null, STDIN_FILENO);
+		dup2(null, STDOUT_FILENO);
+		dup2(null, STDERR_FILENO);
+	}
+	if (chdir("/") < 0)
+		_exit(1);
+	_exit(sh_kernel_main(&cfg, ready));
+}
+
+int launch_daemon(const char *dir, const struct sh_config *device, bool leased)
+{
+	struct sh_status status = {.error = ECHILD};
+	int ready[2];
+	ssize_t got;
+	pid_t pid;
+
+	if (pipe2(ready, O_CLOEXEC) < 0) {
+		complain("cannot make a pipe: %s", strerror(errno));
+		return -errno;
+	}
+	pid = fork();
+	if (pid == 0) {
+		/* Twice, so that the daemon is nobody's child here: the command may wait for all of its own. */
+		pid = fork();
+		if (pid == 0)
+			become_daemon(dir, device, leased, ready[1]);
+		_exit(pid < 0);
+	}
+	if (pid < 0) {
+		int err = errno;
+
+		complain("cannot start the daemon: %s", strerror(err));
+		close(ready[0]);
+		close(ready[1]);
+		return -err;
+	}
+	close(ready[1]);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	do
+		got = read(ready[0], &status, sizeof(status));
+	while (got < 0 && errno == EINTR);
+	close(ready[0]);
+	if (got != sizeof(status))
+		status = (struct sh_status){.error = ECHILD, .text = "the daemon ended before it was ready"};
+	if (status.error)
+		complain("cannot start an instance in %s: %s", dir,
+			 status.text[0] ? status.text : strerror(status.error));
+	return -status.error;
+}
+
+int take_lease(const char *dir)
+{
+	char path[PATH_MAX];
+	void *at;
+	int fd;
+
+	if (snprintf(path, sizeof(path), "%s/lease", dir) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0 || flock(fd, LOCK_SH) < 0) {
+		int err = errno;
+
+		if (fd >= 0)
+			close(fd);
+		return -err;
+	}
+	at = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ, MAP_SHARED, fd, 0);
+	close(fd);
+	return at == MAP_FAILED ? -errno : 0;
+}

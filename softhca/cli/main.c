@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* The command line of softhca: finds the verb. */
+#include "config.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "softhca.h"
+
+static const struct verb {
+	const char *name, *what;
+	int (*run)(int argc, char **argv);
+} verbs[] = {
+	{"run", "run a command on a software HCA, in an instance of its own or a running one", verb_run},
+	{"start", "start an instance that stays", verb_start},
+	{"stop", "end an instance", verb_stop},
+	{"show", "list the instances, or what one of them holds", verb_show},
+	{"port", "change the state, LID, P_Key or SM of a port", verb_port},
+	{"fault", "drop, delay, duplicate or corrupt packets", verb_fault},
+};
+
+#define NVERBS (sizeof(verbs) / sizeof(verbs[0]))
+
+void complain(const char *format, ...)
+{
+	va_list args;
+
+	fputs("softhca: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+}
+
+static void usage(FILE *out)
+{
+	fputs("Usage: softhca VERB [OPTIONS] ...\n\n"
+	      "A software ConnectX: programs that use InfiniBand verbs run on it, on a machine without an HCA.\n\n",
+	      out);
+	for (size_t i = 0; i < NVERBS; i++)
+		fprintf(out, "  %-6s %s\n", verbs[i].name, verbs[i].what);
+	fputs("\nsofthca VERB --help tells more. Try: softhca run -- ibv_devinfo\n", out);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		usage(stderr);
+		return EXIT_USAGE;
+	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+		usage(stdout);
+		return 0;
+	}
+	if (!strcmp(argv[1], "--version")) {
+		puts("softhca " PACKAGE_VERSION);
+		return 0;
+	}
+	for (size_t i = 0; i < NVERBS; i++)
+		if (!strcmp(argv[1], verbs[i].name))
+			return verbs[i].run(argc - 1, argv + 1);
+	complain("there is no verb \"%s\"; softhca --help lists them", argv[1]);
+	return EXIT_USAGE;
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* The options of `run` and `start`. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "softhca.h"
+
+bool parse_number(const char *what, const char *text, unsigned long min, unsigned long max,
+		  unsigned long *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtoul(text, &end, 0);
+	if (errno || end == text || *end || strchr(text, '-') || *value < min || *value > max) {
+		complain("%s must be a number from %lu to %lu, not \"%s\"", what, min, max, text);
+		return false;
+	}
+	return true;
+}
+
+static void usage(bool start)
+{
+	if (start)
+		puts("Usage: softhca start [OPTIONS] NAME\n\n"
+		     "Start an instance that stays until softhca stop NAME.\n");
+	else
+		puts("Usage: softhca run [OPTIONS] [--] COMMAND [ARGUMENT...]\n\n"
+		     "Run a command on a software HCA. The instance is made for the command and ends with it and with\n"
+		     "the processes that it left in the background. The exit status is the command's, 128 + N when\n"
+		     "signal N killed it, 125 when softhca itself failed, 126 or 127 when the command cannot be run.\n\n"
+		     "  --instance NAME   run in an instance that softhca start made\n"
+		     "  --host K          on its host K (default 0)");
+	puts("  --hosts N         emulated hosts on one fabric (default 1)\n"
+	     "  --hcas N          HCAs per host (default 1)\n"
+	     "  --ports 1|2       ports per HCA (default 1)\n"
+	     "  --kernel ofed|mainline   whose commands the uverbs files take (default ofed)\n"
+	     "  --mmio kick|trap  how doorbells are seen: after each post, or store by store (default kick)\n"
+	     "  --driver-abi 2|3|4   version of the mlx4 driver's commands (default 3; 4 with --cqe-size 64)\n"
+	     "  --cqe-size 32|64  size of completion queue entries (default 32)\n"
+	     "  --help");
+}
+
+enum { OPT_HOSTS = 256, OPT_HCAS, OPT_PORTS, OPT_KERNEL, OPT_MMIO, OPT_ABI, OPT_CQE, OPT_INSTANCE, OPT_HOST };
+
+static const struct option options[] = {
+	{"hosts", required_argument, NULL, OPT_HOSTS},
+	{"hcas", required_argument, NULL, OPT_HCAS},
+	{"ports", required_argument, NULL, OPT_PORTS},
+	{"kernel", required_argument, NULL, OPT_KERNEL},
+	{"mmio", required_argument, NULL, OPT_MMIO},
+	{"driver-abi", required_argument, NULL, OPT_ABI},
+	{"cqe-size", required_argument, NULL, OPT_CQE},
+	{"instance", required_argument, NULL, OPT_INSTANCE},
+	{"host", required_argument, NULL, OPT_HOST},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
+
+/* One of the words, or -1 after a message. */
+static int parse_word(const char *what, const char *text, const char *first, const char *second)
+{
+	if (!strcmp(text, first))
+		return 0;
+	if (!strcmp(text, second))
+		return 1;
+	complain("%s is %s or %s, not \"%s\"", what, first, second, text);
+	return -1;
+}
+
+static bool take_option(int option, const char *arg, struct run_options *opt)
+{
+	unsigned long value;
+	int word;
+
+	switch (option) {
+	case OPT_HOSTS:
+		if (!parse_number("--hosts", arg, 1, SH_MAX_HCAS, &value))
+			return false;
+		opt->device.hosts = value;
+		return true;
+	case OPT_HCAS:
+		if (!parse_number("--hcas", arg, 1, 32, &value))
+			return false;
+		opt->device.hcas_per_host = value;
+		return true;
+	case OPT_PORTS:
+		if (!parse_number("--ports", arg, 1, SH_MAX_PORTS, &value))
+			return false;
+		opt->device.ports = value;
+		return true;
+	case OPT_KERNEL:
+		word = parse_word("--kernel", arg, "ofed", "mainline");
+		opt->device.face = word == 1 ? SH_FACE_MAINLINE : SH_FACE_OFED;
+		return word >= 0;
+	case OPT_MMIO:
+		word = parse_word("--mmio", arg, "kick", "trap");
+		opt->device.trap = word == 1;
+		opt->mmio = arg;
+		return word >= 0;
+	case OPT_ABI:
+		if (!parse_number("--driver-abi", arg, 2, 4, &value))
+			return false;
+		opt->device.driver_abi = value;
+		return true;
+	case OPT_CQE:
+		word = parse_word("--cqe-size", arg, "32", "64");
+		opt->device.cqe_size = word == 1 ? 64 : 32;
+		return word >= 0;
+	case OPT_HOST:
+		if (!parse_number("--host", arg, 0, SH_MAX_HCAS - 1, &value))
+			return false;
+		opt->host = value;
+		return true;
+	default:
+		opt->instance = arg;
+		return true;
+	}
+}
+
+/* What the values say together. */
+static bool consistent(struct run_options *opt, bool shaped, bool start)
+{
+	if (start && opt->instance) {
+		complain("--instance belongs to softhca run; softhca start takes the name as its last word");
+		return false;
+	}
+	if (opt->instance && shaped) {
+		complain("an instance that runs has its hosts, kernel and device already: with --instance only --host "
+			 "and --mmio mean something");
+		return false;
+	}
+	if (!opt->instance && opt->host >= opt->device.hosts) {
+		complain("host %u of %u: hosts are counted from 0; --hosts says how many there are", opt->host,
+			 opt->device.hosts);
+		return false;
+	}
+	if (opt->device.hosts * opt->device.hcas_per_host > SH_MAX_HCAS) {
+		complain("%u hosts with %u HCAs each are more than the %d HCAs of an instance", opt->device.hosts,
+			 opt->device.hcas_per_host, SH_MAX_HCAS);
+		return false;
+	}
+	if (!opt->device.driver_abi)
+		opt->device.driver_abi = opt->device.cqe_size == 64 ? 4 : 3;
+	if (opt->device.cqe_size == 64 && opt->device.driver_abi < 4) {
+		complain("--cqe-size 64 needs --driver-abi 4: older drivers have no way to say it");
+		return false;
+	}
+	if (opt->device.face == SH_FACE_MAINLINE && opt->device.driver_abi < 3) {
+		complain("--driver-abi 2 goes with --kernel ofed: no mainline library speaks it");
+		return false;
+	}
+	return true;
+}
+
+int parse_run_options(int argc, char **argv, bool start, struct run_options *opt)
+{
+	bool shaped = false;
+	int option;
+
+	*opt = (struct run_options){
+		.device = {.hosts = 1, .hcas_per_host = 1, .ports = 1, .cqe_size = 32, .face = SH_FACE_OFED},
+	};
+	opterr = 0;
+	optind = 1;
+	while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+		if (option == 'h') {
+			usage(start);
+			return -2;
+		}
+		if (option == '?') {
+			complain("option %s is unknown or lacks its value; softhca %s --help lists the options",
+				 argv[optind - 1], argv[0]);
+			return -1;
+		}
+		if (!take_option(option, optarg, opt))
+			return -1;
+		shaped |= option != OPT_INSTANCE && option != OPT_HOST && option != OPT_MMIO;
+	}
+	return consistent(opt, shaped, start) ? optind : -1;
+}

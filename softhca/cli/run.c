@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * `softhca run`: the instance, the environment, and then nothing that the command or its caller could tell from
+ * running it directly. Waits with signals blocked and takes them one by one, so there are no handlers.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "softhca.h"
+#include "softhca/host/client.h"
+#include "softhca/host/paths.h"
+
+#define SHIM "libsofthca-shim.so"
+
+/* ---- environment ---- */
+
+/* The preloaded library: beside this program in a build tree, relative to it when installed, else where it was to be. */
+static bool find_shim(char path[PATH_MAX])
+{
+	static const char *const places[] = {"/../shim/.libs/" SHIM, "/../../shim/.libs/" SHIM, "/../lib/softhca/" SHIM};
+	char self[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+
+	if (len > 0) {
+		self[len] = '\0';
+		slash = strrchr(self, '/');
+		*slash = '\0';
+		for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+			char candidate[PATH_MAX * 2];
+
+			snprintf(candidate, sizeof(candidate), "%s%s", self, places[i]);
+			if (realpath(candidate, path))
+				return true;
+		}
+	}
+	return realpath(SHIM_DIR "/" SHIM, path) != NULL;
+}
+
+/* Put `first` in front of what the variable has; keep the rest, separated by `separator`. */
+static int prepend(const char *name, const char *first, char separator)
+{
+	const char *rest = getenv(name);
+	char *value;
+	int err;
+
+	if (!rest || !*rest)
+		return setenv(name, first, 1);
+	if (asprintf(&value, "%s%c%s", first, separator, rest) < 0)
+		return -1;
+	err = setenv(name, value, 1);
+	free(value);
+	return err;
+}
+
+static int set_environment(const char *dir, const struct run_options *opt)
+{
+	char shim[PATH_MAX], host[16];
+	const char *asan = getenv("ASAN_OPTIONS");
+	char *value = NULL;
+
+	if (!find_shim(shim)) {
+		complain("%s is not where it was installed (%s) nor beside this program: install softhca again", SHIM,
+			 SHIM_DIR);
+		return -1;
+	}
+	snprintf(host, sizeof(host), "%u", opt->host);
+	if (prepend("LD_PRELOAD", shim, ':') || setenv("SOFTHCA_INSTANCE", dir, 1) || setenv("SOFTHCA_HOST", host, 1) ||
+	    (opt->mmio && setenv("SOFTHCA_MMIO", opt->mmio, 1)))
+		goto failed;
+	/* A program built with ASan refuses to start when anything is loaded before its runtime; last word wins. */
+	if (asprintf(&value, "%s%sverify_asan_link_order=0", asan ? asan : "", asan && *asan ? ":" : "") < 0 ||
+	    setenv("ASAN_OPTIONS", value, 1))
+		goto failed;
+	free(value);
+	return 0;
+failed:
+	complain("cannot set the environment of the command: %s", strerror(errno));
+	return -1;
+}
+
+/* ---- the command ---- */
+
+static void exec_command(char **argv, const sigset_t *mask, int report)
+{
+	int err;
+
+	sigprocmask(SIG_SETMASK, mask, NULL);
+	execvp(argv[0], argv);
+	err = errno;
+	if (write(report, &err, sizeof(err)) != sizeof(err))
+		_exit(EXIT_SELF);
+	_exit(err == ENOENT ? 127 : 126);
+}
+
+/* Its process, or -1 after a message. *failed: the errno of the exec, else 0. */
+static pid_t spawn(char **argv, const sigset_t *mask, int *failed)
+{
+	int report[2];
+	ssize_t got;
+	pid_t pid;
+
+	*failed = 0;
+	if (pipe2(report, O_CLOEXEC) < 0) {
+		complain("cannot make a pipe: %s", strerror(errno));
+		return -1;
+	}
+	pid = fork();
+	if (pid == 0)
+		exec_command(argv, mask, report[1]);
+	close(report[1]);
+	if (pid < 0) {
+		complain("cannot start %s: %s", argv[0], strerror(errno));
+	} else {
+		do
+			got = read(report[0], failed, sizeof(*failed));
+		while (got < 0 && errno == EINTR);
+		if (got != sizeof(*failed))
+			*failed = 0;
+	}
+	close(report[0]);
+	return pid;
+}
+
+/* ---- waiting ---- */
+
+static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGTSTP, SIGWINCH};
+
+/*
+ * The terminal sends its signals to the command as well, being in the same process group; what somebody sends to
+ * this process alone is passed on.
+ */
+static void pass_on(pid_t pid, const siginfo_t *info)
+{
+	if (info->si_code != SI_KERNEL)
+		kill(pid, info->si_signo);
+}
+
+/* Stop as the command has stopped, so that the shell sees its job stopped; go on with it. */
+static void stop_along(pid_t pid)
+{
+	raise(SIGSTOP);
+	kill(pid, SIGCONT);
+}
+
+/* Reap what has ended; true when the command has, with its status. Orphans of the command come here too. */
+static bool reap(pid_t pid, int *status)
+{
+	bool ended = false;
+	int one;
+	pid_t who;
+
+	while ((who = waitpid(-1, &one, WNOHANG | WUNTRACED)) > 0) {
+		if (who != pid)
+			continue;
+		if (WIFSTOPPED(one)) {
+			stop_along(pid);
+		} else {
+			*status = one;
+			ended = true;
+		}
+	}
+	return ended;
+}
+
+static int wait_for(pid_t pid, const sigset_t *signals)
+{
+	siginfo_t info;
+	int status = 0;
+
+	while (!reap(pid, &status)) {
+		if (sigwaitinfo(signals, &info) < 0)
+			continue;
+		if (info.si_signo != SIGCHLD)
+			pass_on(pid, &info);
+	}
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* Whether the command left processes in the background: they are our children now. */
+static bool left_behind(void)
+{
+	pid_t who;
+
+	do
+		who = waitpid(-1, NULL, WNOHANG);
+	while (who > 0);
+	return who == 0;
+}
+
+/* Nobody uses the instance any more: have it gone when we return. */
+static void end_instance(const char *dir)
+{
+	static const struct timespec tick = {.tv_nsec = 1000000};
+	const struct sh_stop request = {.type = SH_MSG_STOP};
+	struct sh_status status;
+	struct sh_hello_reply hello;
+	int control = sh_client_connect(dir);
+
+	if (control < 0)
+		return;
+	if (!sh_client_hello(control, 0, 0, &hello, NULL))
+		sh_client_request(control, &request, sizeof(request), &status, sizeof(status), NULL, NULL);
+	close(control);
+	for (int waited = 0; waited < 5000 && access(dir, F_OK) == 0; waited++)
+		nanosleep(&tick, NULL);
+}
+
+/* ---- the verb ---- */
+
+/* The instance to run in: made, or found. 0 or EXIT_SELF after a message. */
+static int get_instance(const struct run_options *opt, char dir[PATH_MAX])
+{
+	struct sh_hello_reply hello;
+	char base[PATH_MAX];
+	int control;
+
+	if (!opt->instance) {
+		if (prepare_base(base))
+			return EXIT_SELF;
+		if (snprintf(dir, PATH_MAX, "%s/run-%ld", base, (long)getpid()) >= PATH_MAX - 64) {
+			complain("%s is too long a path for an instance; set SOFTHCA_DIR", base);
+			return EXIT_SELF;
+		}
+		sh_instance_remove(dir);
+		return launch_daemon(dir, &opt->device, true) ? EXIT_SELF : 0;
+	}
+	control = reach(opt->instance, dir, &hello);
+	if (control < 0)
+		return EXIT_SELF;
+	close(control);
+	if (opt->host >= hello.hosts) {
+		complain("instance \"%s\" has %u host%s, counted from 0: there is no host %u", opt->instance, hello.hosts,
+			 hello.hosts == 1 ? "" : "s", opt->host);
+		return EXIT_SELF;
+	}
+	return 0;
+}
+
+int verb_run(int argc, char **argv)
+{
+	struct run_options opt;
+	sigset_t signals, mask;
+	char dir[PATH_MAX];
+	int word, failed, status, err;
+	pid_t pid;
+
+	word = parse_run_options(argc, argv, false, &opt);
+	if (word < 0)
+		return word == -2 ? 0 : EXIT_SELF;
+	if (word >= argc) {
+		complain("softhca run takes a command: softhca run [OPTIONS] -- COMMAND");
+		return EXIT_SELF;
+	}
+	if (get_instance(&opt, dir))
+		return EXIT_SELF;
+
+	err = take_lease(dir);
+	if (err) {
+		complain("cannot hold the instance in %s: %s", dir, strerror(-err));
+		return EXIT_SELF;
+	}
+	if (set_environment(dir, &opt)) {
+		if (!opt.instance)
+			end_instance(dir);
+		return EXIT_SELF;
+	}
+	/* Orphans of the command become ours: so we know whether any are left. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGCHLD);
+	for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++)
+		sigaddset(&signals, forwarded[i]);
+	sigprocmask(SIG_BLOCK, &signals, &mask);
+
+	pid = spawn(argv + word, &mask, &failed);
+	if (pid < 0)
+		status = EXIT_SELF;
+	else
+		status = wait_for(pid, &signals);
+	if (failed)
+		complain("cannot run %s: %s", argv[word], strerror(failed));
+	if (!opt.instance && !left_behind())
+		end_instance(dir);
+	return status;
+}

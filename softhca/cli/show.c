@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* `softhca show`. */
+#include <dirent.h>
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "softhca.h"
+#include "softhca/host/client.h"
+#include "softhca/host/paths.h"
+
+static int print(const char *text, size_t len, bool json)
+{
+	if (!json)
+		render_text(text, len);
+	else if (fwrite(text, 1, len, stdout) != len || fputc('\n', stdout) == EOF)
+		return EXIT_SELF;
+	if (fflush(stdout) == 0)
+		return 0;
+	complain("cannot write: %s", strerror(errno));
+	return EXIT_SELF;
+}
+
+static int show_one(const char *instance, bool json)
+{
+	const struct sh_show request = {.type = SH_MSG_SHOW};
+	struct sh_hello_reply hello;
+	char dir[PATH_MAX], *text = NULL;
+	int control, status, fd = -1;
+	struct stat st;
+
+	control = reach(instance, dir, &hello);
+	if (control < 0)
+		return EXIT_SELF;
+	status = ask(control, &request, sizeof(request), &fd);
+	close(control);
+	if (status)
+		return status;
+	if (fstat(fd, &st) == 0)
+		text = malloc((size_t)st.st_size + 1);
+	if (!text || pread(fd, text, (size_t)st.st_size, 0) != st.st_size) {
+		complain("cannot read what the daemon answered: %s", strerror(errno));
+		status = EXIT_SELF;
+	} else {
+		status = print(text, (size_t)st.st_size, json);
+	}
+	free(text);
+	close(fd);
+	return status;
+}
+
+/* {"name": ..., "hosts": N, "pid": N} of an instance that answers, or NULL. */
+static json_t *describe(const char *base, const char *name)
+{
+	struct sh_hello_reply hello;
+	char path[PATH_MAX];
+	long pid = 0;
+	FILE *file;
+	int control;
+
+	if (snprintf(path, sizeof(path), "%s/%s", base, name) >= (int)sizeof(path) - 8)
+		return NULL;
+	control = sh_client_connect(path);
+	if (control < 0)
+		return NULL;
+	if (sh_client_hello(control, 0, 0, &hello, NULL)) {
+		close(control);
+		return NULL;
+	}
+	close(control);
+	strcat(path, "/pid");
+	file = fopen(path, "re");
+	if (file) {
+		if (fscanf(file, "%ld", &pid) != 1)
+			pid = 0;
+		fclose(file);
+	}
+	return json_pack("{s:s, s:i, s:I}", "name", name, "hosts", (int)hello.hosts, "pid", (json_int_t)pid);
+}
+
+static int show_all(bool json)
+{
+	char base[PATH_MAX], *text;
+	json_t *list = json_array(), *all;
+	struct dirent *entry;
+	int status;
+	DIR *dir = sh_base_dir(base, false) ? NULL : opendir(base);
+
+	while (dir && (entry = readdir(dir)))
+		if (sh_name_valid(entry->d_name))
+			json_array_append_new(list, describe(base, entry->d_name));
+	if (dir)
+		closedir(dir);
+	if (!json && !json_array_size(list)) {
+		puts("No instance runs. softhca start NAME starts one.");
+		json_decref(list);
+		return 0;
+	}
+	all = json_pack("{s:o}", "instances", list);
+	text = all ? json_dumps(all, JSON_INDENT(2)) : NULL;
+	status = text ? print(text, strlen(text), json) : EXIT_SELF;
+	free(text);
+	json_decref(all);
+	return status;
+}
+
+int verb_show(int argc, char **argv)
+{
+	const char *name = NULL;
+	bool json = false;
+
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--help")) {
+			puts("Usage: softhca show [--json] [NAME]\n\n"
+			     "Show what an instance holds: QPs, CQs, SRQs, XRC domains with their inodes and registrations,\n"
+			     "memory regions, counters. Without NAME, the instances that run.");
+			return 0;
+		}
+		if (!strcmp(argv[i], "--json")) {
+			json = true;
+		} else if (argv[i][0] == '-' || name) {
+			complain("softhca show takes --json and one name; not \"%s\"", argv[i]);
+			return EXIT_USAGE;
+		} else {
+			name = argv[i];
+		}
+	}
+	return name ? show_one(name, json) : show_all(json);
+}

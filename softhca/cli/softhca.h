@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The `softhca` command: one function per verb, and what they share. A verb gets its own arguments (argv[0] is the
+ * verb) and returns the exit status: 0, EXIT_USAGE for a misused command line, EXIT_SELF for its own failure.
+ */
+#ifndef SOFTHCA_CLI_SOFTHCA_H
+#define SOFTHCA_CLI_SOFTHCA_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "softhca/kernel/kernel.h"
+#include "softhca/wire.h"
+
+#define EXIT_USAGE	2
+#define EXIT_SELF	125	/* as env and nice: the command was not started because of us */
+
+int verb_run(int argc, char **argv);
+int verb_start(int argc, char **argv);
+int verb_stop(int argc, char **argv);
+int verb_show(int argc, char **argv);
+int verb_port(int argc, char **argv);
+int verb_fault(int argc, char **argv);
+
+/* "softhca: ..." on standard error. */
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* ---- options.c ---- */
+
+struct run_options {
+	struct sh_config device;
+	const char *instance;		/* run: a running one */
+	unsigned int host;
+	const char *mmio;		/* as given, or NULL */
+};
+
+/*
+ * Parse the options of run and start, stopping at the first word that is none. Returns the index of that word, or
+ * -1 after a message, or -2 after --help was answered.
+ */
+int parse_run_options(int argc, char **argv, bool start, struct run_options *opt);
+
+/* A whole number in [min, max]: true, or false after a message about `what`. */
+bool parse_number(const char *what, const char *text, unsigned long min, unsigned long max,
+		  unsigned long *value);
+
+/* ---- launch.c ---- */
+
+/* Start the daemon of an instance and wait until clients can connect: 0, or -errno after a message. */
+int launch_daemon(const char *dir, const struct sh_config *device, bool leased);
+
+/* Make the base directory, clear away what dead instances left there. 0, or -errno after a message. */
+int prepare_base(char path[PATH_MAX]);
+
+/* Hold the lease of an instance until this process and its unexec'ed children end. 0 or -errno. */
+int take_lease(const char *dir);
+
+/* ---- talk.c ---- */
+
+/* Resolve the name, connect, say hello: a descriptor, or -errno after a message. */
+int reach(const char *instance, char dir[PATH_MAX], struct sh_hello_reply *hello);
+
+/* One request that is answered by a struct sh_status; *fd (or NULL) takes an attached descriptor. 0 or EXIT_SELF. */
+int ask(int control, const void *request, size_t len, int *fd);
+
+/* ---- render.c ---- */
+
+/* What `show` prints for people: every member of the object as a line, a list of objects as an aligned table. */
+void render_text(const char *json, size_t len);
+
+#endif
