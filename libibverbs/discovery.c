@@ -42,7 +42,7 @@ static int check_kernel_abi(const char *class_path)
 		return -ENOSYS;
 
 	if (version < IB_USER_VERBS_MIN_ABI_VERSION || version > IB_USER_VERBS_MAX_ABI_VERSION) {
-		fatal("kernel ABI version %d doesn't match library version %d (down to %d). "
+		ibverbs_fatal("kernel ABI version %d doesn't match library version %d (down to %d). "
 		      "Use a libibverbs that is made for this kernel.",
 		      version, IB_USER_VERBS_MAX_ABI_VERSION, IB_USER_VERBS_MIN_ABI_VERSION);
 		return -ENOSYS;
@@ -61,7 +61,7 @@ static void check_memlock_limit(void)
 		return;
 
 	warned = true;
-	warning("RLIMIT_MEMLOCK is %llu bytes, which leaves little memory to register. "
+	ibverbs_warning("RLIMIT_MEMLOCK is %llu bytes, which leaves little memory to register. "
 		"Raise it (ulimit -l, or a file in /etc/security/limits.d).",
 		(unsigned long long)rlim.rlim_cur);
 }
@@ -79,13 +79,13 @@ static struct uverbs_device *read_device(const char *sysfs, const char *class_pa
 		return NULL;
 
 	if (len >= IBV_SYSFS_PATH_MAX || strlen(entry) >= IBV_SYSFS_NAME_MAX) {
-		warning("ignoring '%s': its name is too long. Use a shorter SYSFS_PATH.", path);
+		ibverbs_warning("ignoring '%s': its name is too long. Use a shorter SYSFS_PATH.", path);
 		return NULL;
 	}
 
 	strcat(path, "/ibdev");
 	if (sysfs_read_text(path, ibdev, sizeof(ibdev)) <= 0) {
-		warning("ignoring '%s/%s', which has no readable attribute 'ibdev'. "
+		ibverbs_warning("ignoring '%s/%s', which has no readable attribute 'ibdev'. "
 			"Check that the RDMA device of it is still there.", class_path, entry);
 		return NULL;
 	}
@@ -96,7 +96,7 @@ static struct uverbs_device *read_device(const char *sysfs, const char *class_pa
 
 	len = snprintf(dev->ibdev_path, sizeof(dev->ibdev_path), "%s/class/infiniband/%s", sysfs, ibdev);
 	if (len >= (int)sizeof(dev->ibdev_path)) {
-		warning("ignoring '%s': its path is too long. Use a shorter SYSFS_PATH.", ibdev);
+		ibverbs_warning("ignoring '%s': its path is too long. Use a shorter SYSFS_PATH.", ibdev);
 		free(dev);
 		return NULL;
 	}
@@ -141,7 +141,7 @@ static void fill_in(struct ibv_device *vdev, const struct uverbs_device *dev)
 	int node_type = read_number(dev->ibdev_path, "node_type");
 
 	if (node_type < 0)
-		warning("cannot read '%s/node_type'. The device is taken as of unknown type: check its "
+		ibverbs_warning("cannot read '%s/node_type'. The device is taken as of unknown type: check its "
 			"kernel driver.", dev->ibdev_path);
 
 	vdev->node_type = IBV_NODE_UNKNOWN;
@@ -199,7 +199,7 @@ int discover_devices(struct ibv_device ***list)
 	*list = NULL;
 
 	if ((getenv("RDMAV_FORK_SAFE") || getenv("IBV_FORK_SAFE")) && ibv_fork_init())
-		warning("fork() protection was asked for (RDMAV_FORK_SAFE or IBV_FORK_SAFE) and cannot be "
+		ibverbs_warning("fork() protection was asked for (RDMAV_FORK_SAFE or IBV_FORK_SAFE) and cannot be "
 			"had. Do not fork after registering memory.");
 
 	snprintf(class_path, sizeof(class_path), "%s/class/infiniband_verbs", sysfs);

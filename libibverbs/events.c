@@ -37,7 +37,7 @@ static struct ibv_comp_channel *take_v2_channel(struct ibv_context *context)
 		channel = &v2->channel;
 	} else if (!warned) {
 		warned = true;
-		warning("kernel ABI version %d has one completion channel per context, which is in use. "
+		ibverbs_warning("kernel ABI version %d has one completion channel per context, which is in use. "
 			"Use a newer kernel, or share the channel.", abi_ver);
 	}
 	pthread_mutex_unlock(&context->mutex);

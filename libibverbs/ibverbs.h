@@ -46,8 +46,8 @@ static inline int fail(int err)
 /*
  * message.c: one line each on stderr, after "libibverbs: Warning: " or "libibverbs: Fatal: ".
  */
-void warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void fatal(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void ibverbs_warning(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void ibverbs_fatal(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /*
  * sysfs.c

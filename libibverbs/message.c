@@ -19,7 +19,7 @@ static void say(const char *kind, const char *format, va_list args)
 	free(text);
 }
 
-void warning(const char *format, ...)
+void ibverbs_warning(const char *format, ...)
 {
 	va_list args;
 
@@ -28,7 +28,7 @@ void warning(const char *format, ...)
 	va_end(args);
 }
 
-void fatal(const char *format, ...)
+void ibverbs_fatal(const char *format, ...)
 {
 	va_list args;
 

@@ -44,7 +44,7 @@ void ibv_register_driver(const char *name, ibv_driver_init_func init_func)
 
 	driver = calloc(1, sizeof(*driver));
 	if (!driver) {
-		warning("no memory to register driver '%s'. Its devices are left out.", name);
+		ibverbs_warning("no memory to register driver '%s'. Its devices are left out.", name);
 		return;
 	}
 
@@ -221,7 +221,7 @@ static void push_name(struct name **names, const char *text, size_t len)
 
 	name = malloc(sizeof(*name) + len + 1);
 	if (!name) {
-		warning("no memory to note driver '%.*s'. Its devices may be left out.", (int)len, text);
+		ibverbs_warning("no memory to note driver '%.*s'. Its devices may be left out.", (int)len, text);
 		return;
 	}
 
@@ -242,7 +242,7 @@ static void read_config_line(struct name **names, const char *file, const char *
 		return;
 
 	if (len != strlen("driver") || strncmp(line, "driver", len)) {
-		warning("ignoring bad config directive '%.*s' in '%s'. The only one there is: driver NAME.",
+		ibverbs_warning("ignoring bad config directive '%.*s' in '%s'. The only one there is: driver NAME.",
 			(int)len, line, file);
 		return;
 	}
@@ -251,7 +251,7 @@ static void read_config_line(struct name **names, const char *file, const char *
 	line += strspn(line, blank);
 	len = strcspn(line, blank);
 	if (!len) {
-		warning("ignoring bad config directive 'driver' in '%s'. It needs a name.", file);
+		ibverbs_warning("ignoring bad config directive 'driver' in '%s'. It needs a name.", file);
 		return;
 	}
 
@@ -266,7 +266,7 @@ static void read_config_file(struct name **names, const char *path)
 
 	file = fopen(path, "re");
 	if (!file) {
-		warning("couldn't read config file '%s': %s. Its drivers are left out.", path, strerror(errno));
+		ibverbs_warning("couldn't read config file '%s': %s. Its drivers are left out.", path, strerror(errno));
 		return;
 	}
 
@@ -287,7 +287,7 @@ static struct name *read_config(void)
 
 	n = names_read(IBV_CONFIG_DIR, &files);
 	if (n < 0) {
-		warning("couldn't open config directory '%s': %s. Install a provider: its file there (NAME.driver, "
+		ibverbs_warning("couldn't open config directory '%s': %s. Install a provider: its file there (NAME.driver, "
 			"holding 'driver NAME') makes it known.", IBV_CONFIG_DIR, strerror(-n));
 		return NULL;
 	}
@@ -391,7 +391,7 @@ static void report_device(const struct uverbs_device *dev)
 		fclose(text);
 	}
 
-	warning("no userspace device-specific driver found for %s (%s): %s. Install its provider, or name the "
+	ibverbs_warning("no userspace device-specific driver found for %s (%s): %s. Install its provider, or name the "
 		"provider in RDMAV_DRIVERS.", dev->path, dev->ibdev, reasons ? reasons : "no memory to say why");
 	free(reasons);
 }
@@ -410,7 +410,7 @@ void providers_report(const struct uverbs_device *devices)
 
 	for (plugin = plugins; plugin; plugin = plugin->next) {
 		if (plugin->error && !plugin->warned && !told)
-			warning("couldn't load driver '%s': %s. Install it, or take it out of '%s'.",
+			ibverbs_warning("couldn't load driver '%s': %s. Install it, or take it out of '%s'.",
 				plugin->name, plugin->error, IBV_CONFIG_DIR);
 		plugin->warned = true;
 	}
