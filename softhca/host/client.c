@@ -100,14 +100,15 @@ int sh_client_request(int fd, const void *req, size_t len, void *reply, size_t r
 	return 0;
 }
 
-int sh_client_hello(int fd, unsigned int host, int shim, struct sh_hello_reply *reply, int *memfd)
+int sh_client_hello(int fd, unsigned int host, uint32_t again, struct sh_hello_reply *reply, int *memfd)
 {
 	struct sh_hello hello = {
 		.type = SH_MSG_HELLO,
 		.version = SH_WIRE_VERSION,
 		.pid = (uint32_t)getpid(),
 		.host = host,
-		.client = shim ? 1 : 0,
+		.client = memfd ? 1 : 0,
+		.again = again,
 		.probe_addr = (uintptr_t)&probe,
 	};
 	int fds[SH_CLIENT_FDS];

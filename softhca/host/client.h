@@ -8,15 +8,18 @@
 
 #include <stddef.h>
 
-#include "../wire.h"
+#include "softhca/wire.h"
 
 #define SH_CLIENT_FDS 4
 
 /* Connect to the daemon of the instance directory: a descriptor (close-on-exec), or -errno. */
 int sh_client_connect(const char *dir);
 
-/* Say hello on it. *memfd is a descriptor of the device memory, or -1 when memfd is NULL (the command). */
-int sh_client_hello(int fd, unsigned int host, int shim, struct sh_hello_reply *reply, int *memfd);
+/*
+ * Say hello on it, as a shim when memfd is not NULL: it gets a descriptor of the device memory then. again: 1 + the slot
+ * of a process that lost its connection, else 0.
+ */
+int sh_client_hello(int fd, unsigned int host, uint32_t again, struct sh_hello_reply *reply, int *memfd);
 
 /* One request and its reply of exactly rlen bytes (-EPROTO else); *nfds descriptors come in fds[SH_CLIENT_FDS]. */
 int sh_client_request(int fd, const void *req, size_t len, void *reply, size_t rlen, int *fds,

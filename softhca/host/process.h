@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "../device/device.h"
+#include "softhca/device/device.h"
 
 /*
  * Fill dev->ops and dev->host; dev->inst and dev->proc are set already, dir is the instance directory. May be

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * write() on a device file: the command goes to the daemon, which reads and answers it in our memory; what only
+ * this process can do (pin, map, take descriptors) is done here before write() returns. The connection is held from the
+ * request to the last of that, so that no other thread's command sees a page half moved.
+ */
+#include <linux/capability.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "shim.h"
+
+static bool has_ipc_lock(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	if (sh_sys(syscall(SYS_capget, &header, data)) < 0)
+		return false;
+	return data[CAP_IPC_LOCK / 32].effective >> (CAP_IPC_LOCK % 32) & 1;
+}
+
+static void close_fds(const int *fds, unsigned int nfds)
+{
+	for (unsigned int i = 0; i < nfds; i++)
+		sh_close(fds[i]);
+}
+
+/* Send the command, pinning what the daemon asks for in between. */
+static int transact(struct sh_command *cmd, struct sh_command_reply *reply, int *fds, unsigned int *nfds)
+{
+	struct {
+		struct sh_command cmd;
+		struct sh_pin_result pin;
+	} again;
+	int err;
+
+	err = shim_request(cmd, sizeof(*cmd), reply, sizeof(*reply), fds, nfds);
+	if (err || reply->error || !reply->pin_check)
+		return err;
+	close_fds(fds, *nfds);
+	again.cmd = *cmd;
+	again.pin.done = 1;
+	again.pin.error = -shim_populate(reply->pin_addr, reply->pin_len, reply->pin_write);
+	return shim_request(&again, sizeof(cmd[0]) + sizeof(again.pin), reply, sizeof(*reply), fds, nfds);
+}
+
+static int place_fds(const struct sh_command_reply *reply, const int *fds, unsigned int nfds)
+{
+	for (unsigned int i = 0; i < nfds && i < 2; i++) {
+		int err;
+
+		if (!(reply->fd_cloexec >> i & 1))
+			sh_fcntl(fds[i], F_SETFD, 0);
+		err = sh_poke(reply->fd_where[i], &fds[i], sizeof(int));
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static void map_pages(const struct shim_ctx *ctx, const struct sh_command_reply *reply)
+{
+	for (unsigned int i = 0; i < reply->nactions && i < SH_MAX_ACTIONS; i++) {
+		const struct sh_action *action = &reply->action[i];
+		struct sh_map_failed failed = {
+			.type = SH_MSG_MAP_FAILED,
+			.ctx = ctx->index,
+			.uaddr = action->uaddr,
+			.len = action->len,
+		};
+		struct sh_status status;
+
+		if (shim_map_action(action))
+			shim_request(&failed, sizeof(failed), &status, sizeof(status), NULL, NULL);
+	}
+}
+
+static void note_object(struct shim_ctx *ctx, const struct sh_command_reply *reply)
+{
+	if (reply->made_kind == SH_MADE_NONE)
+		return;
+	if (reply->made_kind == SH_MADE_CQ)
+		shim_set_cqn(ctx, reply->made_handle, reply->made_number);
+	if (ctx->kicked)
+		return;
+	if (reply->made_kind == SH_MADE_CQ && ctx->nearly_cq < SHIM_EARLY)
+		ctx->early_cq[ctx->nearly_cq++] = reply->made_number;
+	if (reply->made_kind == SH_MADE_QP && ctx->nearly_qp < SHIM_EARLY)
+		ctx->early_qp[ctx->nearly_qp++] = reply->made_number;
+	if (reply->made_user_handle) {
+		ctx->pending[ctx->npending % SHIM_PENDING] = reply->made_user_handle;
+		ctx->npending++;
+	}
+}
+
+long shim_command(struct shim_ctx *ctx, const void *buf, size_t len)
+{
+	struct sh_command cmd = {
+		.type = SH_MSG_COMMAND,
+		.ctx = ctx->index,
+		.tid = (uint32_t)syscall(SYS_gettid),
+		.cap_ipc_lock = has_ipc_lock(),
+		.addr = (uintptr_t)buf,
+		.len = len,
+	};
+	struct sh_command_reply reply;
+	struct rlimit memlock;
+	unsigned int nfds = 0;
+	int fds[4], err;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &memlock) == 0)
+		cmd.memlock_limit = memlock.rlim_cur;
+	err = shim_control_get();
+	if (err)
+		return -EIO;
+	err = transact(&cmd, &reply, fds, &nfds);
+	if (!err)
+		err = -reply.error;
+	if (!err)
+		err = place_fds(&reply, fds, nfds);
+	if (err) {
+		close_fds(fds, nfds);
+		shim_control_put();
+		return err;
+	}
+	map_pages(ctx, &reply);
+	note_object(ctx, &reply);
+	if (!ctx->kicked && !shim.trap)
+		shim_kick_try(ctx);
+	shim_control_put();
+	for (unsigned int i = 0; i < reply.nrings && i < SH_MAX_RINGS; i++)
+		shim_ring(ctx->index, reply.ring[i]);
+	return (long)len;
+}

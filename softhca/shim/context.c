@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Open device files. A context is known by the device and inode numbers of its file, never by a descriptor's number:
+ * duplicates, inherited and passed descriptors all mean it. Entries are never freed, only reused for a later generation
+ * of the same number; list_lock protects the list, which readers walk without it.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "softhca/host/process.h"
+#include "shim.h"
+
+static struct shim_ctx *list;
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+
+bool shim_ctx_current(const struct shim_ctx *ctx)
+{
+	const struct sh_ctx *c = shim_dev.inst ? sh_ctx(&shim_dev, ctx->index) : NULL;
+
+	return c && c->state != SH_CTX_FREE && c->generation == ctx->generation;
+}
+
+unsigned int shim_ctx_minor(const struct shim_ctx *ctx)
+{
+	const struct sh_ctx *c = sh_ctx(&shim_dev, ctx->index);
+
+	return UVERBS_MINOR + (c ? c->hca % shim_dev.inst->hcas_per_host : 0);
+}
+
+/* Pages of contexts that are closed by now: nothing else hears of their end. list_lock is held. */
+static void sweep(void)
+{
+	for (struct shim_ctx *c = list; c; c = c->next) {
+		if (!c->life || shim_ctx_current(c))
+			continue;
+		if (c->life_pid == getpid())
+			syscall(SYS_munmap, c->life, SHIM_PAGE);
+		c->life = NULL;
+	}
+}
+
+struct shim_ctx *shim_ctx_known(uint32_t index, uint32_t generation, dev_t dev, ino_t ino)
+{
+	struct shim_ctx *c;
+	long at;
+
+	pthread_mutex_lock(&list_lock);
+	sweep();
+	for (c = list; c; c = c->next)
+		if (c->index == index)
+			break;
+	if (!c) {
+		at = sh_sys(syscall(SYS_mmap, NULL, sizeof(*c), PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+		if (at < 0 && at > -4096)
+			goto out;
+		c = (struct shim_ctx *)at;
+		c->index = index;
+		c->generation = generation;
+		c->dev = dev;
+		c->ino = ino;
+		c->next = list;
+		__atomic_store_n(&list, c, __ATOMIC_RELEASE);
+	} else if (c->generation != generation) {
+		c->ino = 0;
+		c->kicked = false;
+		c->npending = c->nearly_qp = c->nearly_cq = 0;
+		for (unsigned int i = 0; i < SHIM_CQ_CHUNK; i++)
+			if (c->cqn[i])
+				memset(c->cqn[i], 0, SHIM_CQ_CHUNK * sizeof(uint32_t));
+		c->dev = dev;
+		__atomic_store_n(&c->generation, generation, __ATOMIC_RELEASE);
+		__atomic_store_n(&c->ino, ino, __ATOMIC_RELEASE);
+	}
+out:
+	pthread_mutex_unlock(&list_lock);
+	return c;
+}
+
+/* <dir>/files/c<ctx>.<gen>, deleted or not. */
+int shim_ctx_path(const char *path, uint32_t *index, uint32_t *generation)
+{
+	size_t len = strlen(shim.dir);
+	unsigned int i, g;
+	char after;
+
+	if (strncmp(path, shim.dir, len) || strncmp(path + len, "/files/c", 8))
+		return -ENOENT;
+	if (sscanf(path + len + 8, "%u.%u%c", &i, &g, &after) < 2)
+		return -ENOENT;
+	*index = i;
+	*generation = g;
+	return 0;
+}
+
+/* A descriptor that came from elsewhere: an earlier image of this process, a parent, a message. */
+static struct shim_ctx *recognize(int fd, const struct stat *st)
+{
+	char link[64], path[PATH_MAX];
+	uint32_t index, generation;
+	struct shim_ctx *c;
+	long len;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	len = sh_sys(syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof(path) - 1));
+	if (len < 0)
+		return NULL;
+	path[len] = '\0';
+	if (shim_ctx_path(path, &index, &generation))
+		return NULL;
+	if (shim_control_get())
+		return NULL;
+	shim_control_put();
+	c = shim_ctx_known(index, generation, st->st_dev, st->st_ino);
+	return c && shim_ctx_current(c) ? c : NULL;
+}
+
+struct shim_ctx *shim_ctx_of_stat(int fd, const struct stat *st)
+{
+	if (!S_ISREG(st->st_mode) || st->st_dev != shim.files_dev)
+		return NULL;
+	for (struct shim_ctx *c = __atomic_load_n(&list, __ATOMIC_ACQUIRE); c; c = c->next)
+		if (c->ino == st->st_ino && c->dev == st->st_dev && shim_ctx_current(c))
+			return c;
+	if (st->st_size != 0 && st->st_size != 2 * SHIM_PAGE)
+		return NULL;
+	return recognize(fd, st);
+}
+
+struct shim_ctx *shim_ctx_of_fd(int fd)
+{
+	struct stat st;
+
+	if (fd < 0 || sh_fstat(fd, &st) < 0)
+		return NULL;
+	return shim_ctx_of_stat(fd, &st);
+}
+
+/* ---- opening ---- */
+
+static void *map_life(uint32_t index, uint32_t generation)
+{
+	char path[PATH_MAX];
+	long at;
+	int fd;
+
+	snprintf(path, sizeof(path), "%.*s/files/l%u.%u", PATH_MAX - 64, shim.dir, index, generation);
+	fd = sh_open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	at = sh_sys(syscall(SYS_mmap, NULL, SHIM_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+	sh_close(fd);
+	if (at < 0 && at > -4096)
+		return NULL;
+	if (sh_sys(syscall(SYS_madvise, at, SHIM_PAGE, MADV_DONTFORK)) < 0) {
+		syscall(SYS_munmap, at, SHIM_PAGE);
+		return NULL;
+	}
+	return (void *)at;
+}
+
+int shim_kick_begins(struct shim_ctx *ctx)
+{
+	char path[PATH_MAX];
+
+	/* By name: a descriptor of our own would tell the daemon, when closed, that the file is released. */
+	snprintf(path, sizeof(path), "%.*s/files/c%u.%u", PATH_MAX - 64, shim.dir, ctx->index, ctx->generation);
+	return sh_sys(syscall(SYS_truncate, path, (long)2 * SHIM_PAGE));
+}
+
+int shim_open_device(unsigned int device, int flags)
+{
+	struct sh_open open_req = {.type = SH_MSG_OPEN, .device = device};
+	struct sh_opened opened = {.type = SH_MSG_OPENED};
+	struct sh_open_reply reply;
+	struct sh_status status;
+	struct shim_ctx *ctx;
+	char path[PATH_MAX];
+	struct stat st;
+	void *life;
+	int fd, err;
+
+	err = shim_control_get();
+	if (err)
+		return err == -ENOENT || err == -ECONNREFUSED ? -ENXIO : err;
+	err = shim_request(&open_req, sizeof(open_req), &reply, sizeof(reply), NULL, NULL);
+	if (!err)
+		err = -reply.error;
+	if (err)
+		goto out;
+	snprintf(path, sizeof(path), "%.*s/files/c%u.%u", PATH_MAX - 64, shim.dir, reply.ctx, reply.generation);
+	fd = sh_open(path, flags & ~(O_CREAT | O_EXCL | O_TRUNC));
+	if (fd < 0) {
+		err = fd;
+		goto out;
+	}
+	err = sh_fstat(fd, &st);
+	if (err)
+		goto close_fd;
+	life = map_life(reply.ctx, reply.generation);
+	ctx = life ? shim_ctx_known(reply.ctx, reply.generation, st.st_dev, st.st_ino) : NULL;
+	if (!ctx) {
+		err = -ENOMEM;
+		goto unmap_life;
+	}
+	opened.ctx = reply.ctx;
+	err = shim_request(&opened, sizeof(opened), &status, sizeof(status), NULL, NULL);
+	if (!err)
+		err = -status.error;
+	if (!err)
+		err = shim_trap_install();
+	if (!err)
+		err = sh_process_helper();
+	if (err)
+		goto unmap_life;
+	ctx->life = life;
+	ctx->life_pid = getpid();
+	shim_control_put();
+	return fd;
+
+unmap_life:
+	if (life)
+		syscall(SYS_munmap, life, SHIM_PAGE);
+close_fd:
+	sh_close(fd);
+out:
+	shim_control_put();
+	return err;
+}
+
+/* ---- CQ numbers ---- */
+
+uint32_t shim_cqn(const struct shim_ctx *ctx, uint32_t handle)
+{
+	const uint32_t *chunk;
+
+	if (handle / SHIM_CQ_CHUNK >= SHIM_CQ_CHUNK)
+		return 0;
+	chunk = __atomic_load_n(&ctx->cqn[handle / SHIM_CQ_CHUNK], __ATOMIC_ACQUIRE);
+	return chunk ? __atomic_load_n(&chunk[handle % SHIM_CQ_CHUNK], __ATOMIC_RELAXED) : 0;
+}
+
+void shim_set_cqn(struct shim_ctx *ctx, uint32_t handle, uint32_t cqn)
+{
+	uint32_t **chunk = &ctx->cqn[handle / SHIM_CQ_CHUNK % SHIM_CQ_CHUNK];
+	long at;
+
+	if (handle / SHIM_CQ_CHUNK >= SHIM_CQ_CHUNK)
+		return;
+	if (!*chunk) {
+		at = sh_sys(syscall(SYS_mmap, NULL, SHIM_CQ_CHUNK * sizeof(uint32_t), PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+		if (at < 0 && at > -4096)
+			return;
+		__atomic_store_n(chunk, (uint32_t *)at, __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(&(*chunk)[handle % SHIM_CQ_CHUNK], cqn, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Kick: the device looks right after the provider's own post and arm operations return, because this file has put
+ * itself around them. The client's context is found by the objects that it makes: their addresses come with the
+ * commands. Nothing here follows a pointer of the client before it was read safely and led back to the descriptor that the
+ * command came through. Wrapping runs under the control lock; the wrappers take no lock and make no system call.
+ *
+ *	OFFSET	WHAT		of the client's structures, the same in OFED 1.x and in rdma-core
+ *	0	context		struct ibv_qp, struct ibv_cq
+ *	48, 52	handle, qp_num	struct ibv_qp
+ *	24	handle		struct ibv_cq
+ *	8	operations	struct ibv_context
+ *	264	cmd_fd		struct ibv_context
+ */
+#include <string.h>
+
+#include "softhca/host/process.h"
+#include "shim.h"
+
+#define SLOTS 4096			/* contexts a process can have wrapped, with room for the hash */
+
+struct client_context {
+	void *device;
+	void *op[32];
+	int32_t cmd_fd;
+};
+_Static_assert(offsetof(struct client_context, cmd_fd) == 264, "after 32 operations");
+
+enum { OP_REQ_NOTIFY_CQ = 12, OP_POST_SEND = 25, OP_POST_RECV = 26 };
+_Static_assert(offsetof(struct client_context, op[OP_REQ_NOTIFY_CQ]) == 104, "req_notify_cq");
+_Static_assert(offsetof(struct client_context, op[OP_POST_SEND]) == 208, "post_send");
+_Static_assert(offsetof(struct client_context, op[OP_POST_RECV]) == 216, "post_recv");
+
+struct client_qp {
+	struct client_context *context;
+	char other[44];
+	uint32_t qp_num;
+};
+_Static_assert(offsetof(struct client_qp, qp_num) == 52, "qp_num");
+
+struct client_cq {
+	struct client_context *context;
+	void *channel, *cq_context;
+	uint32_t handle;
+};
+_Static_assert(offsetof(struct client_cq, handle) == 24, "handle");
+
+struct wrapped {
+	struct client_context *context;
+	const struct shim_ctx *ctx;
+	int (*post_send)(struct client_qp *qp, void *wr, void **bad);
+	int (*post_recv)(struct client_qp *qp, void *wr, void **bad);
+	int (*req_notify_cq)(struct client_cq *cq, int solicited);
+};
+
+/* Open addressing by the context's address; an entry stays, and is filled anew when the address is used again. */
+static struct wrapped table[SLOTS];
+static unsigned int used;
+
+static unsigned int hash(const struct client_context *context)
+{
+	return (unsigned int)(((uintptr_t)context >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 52) % SLOTS;
+}
+
+static struct wrapped *find(const struct client_context *context)
+{
+	unsigned int i = hash(context);
+
+	while (__atomic_load_n(&table[i].context, __ATOMIC_ACQUIRE) != context) {
+		if (unlikely(!table[i].context))
+			return NULL;
+		i = (i + 1) % SLOTS;
+	}
+	return &table[i];
+}
+
+/* ---- the operations ---- */
+
+static int kick_post_send(struct client_qp *qp, void *wr, void **bad)
+{
+	const struct wrapped *w = find(qp->context);
+	int ret = w->post_send(qp, wr, bad);
+
+	/* A request may have been refused with others before it posted. */
+	shim_ring(w->ctx->index, qp->qp_num);
+	return ret;
+}
+
+static int kick_post_recv(struct client_qp *qp, void *wr, void **bad)
+{
+	const struct wrapped *w = find(qp->context);
+	int ret = w->post_recv(qp, wr, bad);
+
+	shim_recv(w->ctx->index, qp->qp_num);
+	return ret;
+}
+
+static int kick_req_notify_cq(struct client_cq *cq, int solicited)
+{
+	const struct wrapped *w = find(cq->context);
+	int ret = w->req_notify_cq(cq, solicited);
+	uint32_t cqn = shim_cqn(w->ctx, cq->handle);
+
+	if (likely(cqn))
+		shim_arm(w->ctx->index, cqn, 0, 0);
+	return ret;
+}
+
+/* ---- getting around them; the control lock is held ---- */
+
+/* The client's context that the object at addr belongs to, if it is one that was opened on this context's file. */
+static struct client_context *context_of(const struct shim_ctx *ctx, uint64_t addr, struct client_context *copy)
+{
+	uint64_t context;
+
+	if (sh_peek(&context, addr, sizeof(context)) || !context || context % sizeof(void *))
+		return NULL;
+	if (sh_peek(copy, context, sizeof(*copy)))
+		return NULL;
+	if (shim_ctx_of_fd(copy->cmd_fd) != ctx)
+		return NULL;
+	if (!copy->op[OP_POST_SEND] || !copy->op[OP_POST_RECV] || !copy->op[OP_REQ_NOTIFY_CQ])
+		return NULL;
+	return (struct client_context *)(uintptr_t)context;
+}
+
+static struct wrapped *slot_for(struct client_context *context)
+{
+	struct wrapped *w = find(context);
+	unsigned int i;
+
+	if (w)
+		return w;
+	if (used >= SLOTS * 3 / 4)
+		return NULL;
+	used++;
+	for (i = hash(context); table[i].context; i = (i + 1) % SLOTS)
+		;
+	return &table[i];
+}
+
+/* Doorbells that other threads stored through the unwrapped operations while the page turned into memory. */
+static void look_at_early(struct sh_dev *dev, uint64_t index, uint64_t generation)
+{
+	const struct sh_ctx *c = sh_ctx(dev, (uint32_t)index);
+	struct shim_ctx *ctx;
+
+	if (!c || c->state != SH_CTX_LIVE || c->generation != generation)
+		return;
+	ctx = shim_ctx_known((uint32_t)index, (uint32_t)generation, 0, 0);
+	if (!ctx)
+		return;
+	for (unsigned int i = 0; i < ctx->nearly_qp; i++)
+		sh_ring(dev, ctx->index, ctx->early_qp[i]);
+	for (unsigned int i = 0; i < ctx->nearly_cq; i++)
+		sh_arm(dev, ctx->index, ctx->early_cq[i], 0, 0);
+}
+
+static void wrap(struct shim_ctx *ctx, struct client_context *context, const struct client_context *copy)
+{
+	struct wrapped *w = slot_for(context);
+	struct sh_ctx *shared = sh_ctx(&shim_dev, ctx->index);
+	uint64_t now;
+
+	if (!w || !shared)
+		return;
+	w->ctx = ctx;
+	if (copy->op[OP_POST_SEND] != (void *)kick_post_send) {
+		w->post_send = (__typeof__(w->post_send))copy->op[OP_POST_SEND];
+		w->post_recv = (__typeof__(w->post_recv))copy->op[OP_POST_RECV];
+		w->req_notify_cq = (__typeof__(w->req_notify_cq))copy->op[OP_REQ_NOTIFY_CQ];
+	}
+	/* pairs with find(): who sees the context sees what it wraps */
+	__atomic_store_n(&w->context, context, __ATOMIC_RELEASE);
+	__atomic_store_n(&context->op[OP_POST_SEND], (void *)kick_post_send, __ATOMIC_RELEASE);
+	__atomic_store_n(&context->op[OP_POST_RECV], (void *)kick_post_recv, __ATOMIC_RELEASE);
+	__atomic_store_n(&context->op[OP_REQ_NOTIFY_CQ], (void *)kick_req_notify_cq, __ATOMIC_RELEASE);
+	if (shim_kick_begins(ctx))
+		return;		/* the wrappers stay: a doorbell that is also trapped is heard twice, which is once */
+	ctx->kicked = true;
+	__atomic_store_n(&shared->kick, 1, __ATOMIC_RELEASE);
+	now = shim_dev.ops->now(shim_dev.host);
+	for (uint64_t ms = 1; ms <= 100; ms *= 10)
+		shim_dev.ops->defer(shim_dev.host, now + ms * 1000000, look_at_early, ctx->index, ctx->generation);
+}
+
+void shim_kick_try(struct shim_ctx *ctx)
+{
+	unsigned int n = ctx->npending < SHIM_PENDING ? ctx->npending : SHIM_PENDING;
+	struct client_context copy, *context;
+
+	/* Objects that nobody wrote down could wait for a doorbell that was lost in the change. */
+	if (ctx->nearly_qp == SHIM_EARLY || ctx->nearly_cq == SHIM_EARLY)
+		return;
+	for (unsigned int i = 0; i < n; i++) {
+		context = context_of(ctx, ctx->pending[i], &copy);
+		if (context) {
+			wrap(ctx, context, &copy);
+			return;
+		}
+	}
+}

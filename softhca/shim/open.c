@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Opening, by every name that glibc exports for it. Calls inside glibc do not pass through these: each has its own. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shim.h"
+
+EXPORT int open(const char *path, int flags, ...);
+EXPORT int open64(const char *path, int flags, ...);
+EXPORT int openat(int dirfd, const char *path, int flags, ...);
+EXPORT int openat64(int dirfd, const char *path, int flags, ...);
+EXPORT int __open(const char *path, int flags, ...);
+EXPORT int __open64(const char *path, int flags, ...);
+EXPORT int __open_2(const char *path, int flags);
+EXPORT int __open64_2(const char *path, int flags);
+EXPORT int __openat_2(int dirfd, const char *path, int flags);
+EXPORT int __openat64_2(int dirfd, const char *path, int flags);
+
+#define MODE(flags)                                                                                    \
+	({                                                                                             \
+		mode_t mode_ = 0;                                                                      \
+		if ((flags) & O_CREAT || ((flags) & O_TMPFILE) == O_TMPFILE) {                         \
+			va_list ap_;                                                                   \
+			va_start(ap_, flags);                                                          \
+			mode_ = va_arg(ap_, mode_t);                                                   \
+			va_end(ap_);                                                                   \
+		}                                                                                      \
+		mode_;                                                                                 \
+	})
+
+/* The device number if this opens a device node, else -1. O_PATH only names it. */
+static int node(const char *to, int flags)
+{
+	return flags & O_PATH ? -1 : shim_node(to);
+}
+
+/* "uverbs0" below a descriptor of /dev/infiniband. */
+static int __attribute__((noinline)) node_at(int dirfd, const char *path, int flags)
+{
+	char link[64], full[PATH_MAX];
+	long len;
+
+	if (dirfd == AT_FDCWD || !path || strncmp(path, "uverbs", 6) || !shim_active())
+		return -1;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd);
+	len = sh_sys(syscall(SYS_readlinkat, AT_FDCWD, link, full, sizeof(full) - 32));
+	if (len < 0 || strlen(path) > 20)
+		return -1;
+	full[len] = '/';
+	strcpy(full + len + 1, path);
+	return node(full, flags);
+}
+
+static int open_node(int device, int flags)
+{
+	RETURN_ERRNO(shim_open_device((unsigned int)device, flags));
+}
+
+#define OPEN(name)                                                                                     \
+	int name(const char *path, int flags, ...)                                                     \
+	{                                                                                              \
+		mode_t mode = MODE(flags);                                                             \
+		char buf[PATH_MAX];                                                                    \
+		const char *to = shim_redirect(path, buf);                                             \
+		int n = to == buf ? node(to, flags) : -1;                                              \
+                                                                                                       \
+		return n >= 0 ? open_node(n, flags) : REAL(name)(to, flags, mode);                     \
+	}
+
+#define OPENAT(name)                                                                                   \
+	int name(int dirfd, const char *path, int flags, ...)                                          \
+	{                                                                                              \
+		mode_t mode = MODE(flags);                                                             \
+		char buf[PATH_MAX];                                                                    \
+		const char *to = shim_redirect(path, buf);                                             \
+		int n = to == buf ? node(to, flags) : node_at(dirfd, path, flags);                     \
+                                                                                                       \
+		return n >= 0 ? open_node(n, flags) : REAL(name)(dirfd, to, flags, mode);              \
+	}
+
+#define OPEN_2(name)                                                                                   \
+	int name(const char *path, int flags)                                                          \
+	{                                                                                              \
+		char buf[PATH_MAX];                                                                    \
+		const char *to = shim_redirect(path, buf);                                             \
+		int n = to == buf ? node(to, flags) : -1;                                              \
+                                                                                                       \
+		return n >= 0 ? open_node(n, flags) : REAL(name)(to, flags);                           \
+	}
+
+#define OPENAT_2(name)                                                                                 \
+	int name(int dirfd, const char *path, int flags)                                               \
+	{                                                                                              \
+		char buf[PATH_MAX];                                                                    \
+		const char *to = shim_redirect(path, buf);                                             \
+		int n = to == buf ? node(to, flags) : node_at(dirfd, path, flags);                     \
+                                                                                                       \
+		return n >= 0 ? open_node(n, flags) : REAL(name)(dirfd, to, flags);                    \
+	}
+
+OPEN(open)
+OPEN(open64)
+OPEN(__open)
+OPEN(__open64)
+OPENAT(openat)
+OPENAT(openat64)
+OPEN_2(__open_2)
+OPEN_2(__open64_2)
+OPENAT_2(__openat_2)
+OPENAT_2(__openat64_2)
+
+EXPORT FILE *fopen(const char *path, const char *mode)
+{
+	char buf[PATH_MAX];
+
+	return REAL(fopen)(shim_redirect(path, buf), mode);
+}
+
+EXPORT FILE *fopen64(const char *path, const char *mode)
+{
+	char buf[PATH_MAX];
+
+	return REAL(fopen64)(shim_redirect(path, buf), mode);
+}
+
+EXPORT FILE *freopen(const char *path, const char *mode, FILE *file)
+{
+	char buf[PATH_MAX];
+
+	return REAL(freopen)(shim_redirect(path, buf), mode, file);
+}
+
+EXPORT FILE *freopen64(const char *path, const char *mode, FILE *file)
+{
+	char buf[PATH_MAX];
+
+	return REAL(freopen64)(shim_redirect(path, buf), mode, file);
+}
+
+EXPORT DIR *opendir(const char *path)
+{
+	char buf[PATH_MAX];
+
+	return REAL(opendir)(shim_redirect(path, buf));
+}
+
+EXPORT int scandir(const char *path, struct dirent ***list, int (*filter)(const struct dirent *),
+		   int (*compare)(const struct dirent **, const struct dirent **))
+{
+	char buf[PATH_MAX];
+
+	return REAL(scandir)(shim_redirect(path, buf), list, filter, compare);
+}
+
+EXPORT int scandir64(const char *path, struct dirent64 ***list, int (*filter)(const struct dirent64 *),
+		     int (*compare)(const struct dirent64 **, const struct dirent64 **))
+{
+	char buf[PATH_MAX];
+
+	return REAL(scandir64)(shim_redirect(path, buf), list, filter, compare);
+}
+
+EXPORT int chdir(const char *path)
+{
+	char buf[PATH_MAX];
+
+	return REAL(chdir)(shim_redirect(path, buf));
+}

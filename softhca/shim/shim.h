@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The preloaded library: what its files share. Everything here may run in any program, in any thread, before the
+ * library's own constructor. Internal convention: 0 or -errno.
+ */
+#ifndef SOFTHCA_SHIM_SHIM_H
+#define SOFTHCA_SHIM_SHIM_H
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include "softhca/device/device.h"
+#include "softhca/host/sys.h"
+#include "softhca/wire.h"
+
+#define EXPORT __attribute__((visibility("default")))
+#define TLS __thread __attribute__((tls_model("initial-exec")))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+#define UVERBS_MAJOR 231
+#define UVERBS_MINOR 192
+#define SHIM_PAGE 4096
+
+/* The function that this library stands in front of. */
+#define REAL(name)                                                                                     \
+	({                                                                                             \
+		static __typeof__(&name) real_fn;                                                      \
+		if (unlikely(!real_fn))                                                                \
+			real_fn = (__typeof__(&name))dlsym(RTLD_NEXT, #name);                          \
+		real_fn;                                                                               \
+	})
+
+/* A result of ours as a libc function gives it. */
+#define RETURN_ERRNO(result)                                                                           \
+	do {                                                                                           \
+		long result_ = (result);                                                               \
+		if (result_ >= 0)                                                                      \
+			return (__typeof__(result))result_;                                            \
+		errno = (int)-result_;                                                                 \
+		return -1;                                                                             \
+	} while (0)
+
+/* ---- the instance (attach.c) ---- */
+
+struct shim {
+	bool active;			/* this process belongs to an instance */
+	unsigned int host;
+	char dir[PATH_MAX];		/* the instance */
+	char root[PATH_MAX];		/* dir/host<K>: what stands in for / */
+	size_t root_len;
+	dev_t files_dev;		/* file system of the context files */
+	ino_t root_ino;
+	bool trap;			/* SOFTHCA_MMIO=trap, or the instance says so; known once connected */
+};
+extern struct shim shim;
+extern struct sh_dev shim_dev;		/* inst is NULL before the first connection */
+extern uint32_t shim_stale;		/* nonzero in a forked child that has no connection of its own yet */
+
+void shim_init(void);
+static inline bool shim_active(void)
+{
+	extern bool shim_ready;
+
+	if (unlikely(!__atomic_load_n(&shim_ready, __ATOMIC_ACQUIRE)))
+		shim_init();
+	return shim.active;
+}
+
+/* Take the control connection, making it first where needed; nothing is held on failure. */
+int shim_control_get(void);
+int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds, unsigned int *nfds);
+void shim_control_put(void);
+/* The descriptor of device memory, or -1 when it is not ours any more. The control connection is held. */
+int shim_memory_fd(void);
+/* For the data path of a forked child: a connection of its own. */
+bool shim_refresh(void);
+
+/* ---- open device files (context.c) ---- */
+
+#define SHIM_PENDING 16
+#define SHIM_EARLY 64
+#define SHIM_CQ_CHUNK 1024
+
+struct shim_ctx {
+	uint32_t index, generation;
+	dev_t dev;
+	ino_t ino;
+	void *life;			/* the page whose mapping says that this address space lives; NULL: inherited */
+	int life_pid;
+	bool kicked;			/* operations are wrapped, the page is memory */
+	/* under the control lock */
+	uint64_t pending[SHIM_PENDING];	/* addresses of the client's QPs and CQs, to find its context by */
+	unsigned int npending;
+	uint32_t early_qp[SHIM_EARLY], early_cq[SHIM_EARLY];
+	unsigned int nearly_qp, nearly_cq;
+	/* CQ numbers by handle, for the arm operation: written once before the handle is known to the client */
+	uint32_t *cqn[SHIM_CQ_CHUNK];
+	struct shim_ctx *next;
+};
+
+/* The context that a descriptor is open on, whoever opened it; NULL. */
+struct shim_ctx *shim_ctx_of_fd(int fd);
+struct shim_ctx *shim_ctx_of_stat(int fd, const struct stat *st);
+/* The one of that number and generation, made known if it was not; NULL: no memory or no connection. */
+struct shim_ctx *shim_ctx_known(uint32_t index, uint32_t generation, dev_t dev, ino_t ino);
+bool shim_ctx_current(const struct shim_ctx *ctx);
+unsigned int shim_ctx_minor(const struct shim_ctx *ctx);
+int shim_ctx_path(const char *path, uint32_t *index, uint32_t *generation);	/* 0, -ENOENT */
+/* open() of a device node: a descriptor or -errno. */
+int shim_open_device(unsigned int device, int flags);
+uint32_t shim_cqn(const struct shim_ctx *ctx, uint32_t handle);		/* 0: unknown */
+void shim_set_cqn(struct shim_ctx *ctx, uint32_t handle, uint32_t cqn);
+int shim_kick_begins(struct shim_ctx *ctx);	/* make the UAR pages memory */
+
+/* ---- commands (command.c) ---- */
+
+long shim_command(struct shim_ctx *ctx, const void *buf, size_t len);
+
+/* ---- memory of the client (memory.c) ---- */
+
+int shim_populate(uint64_t addr, uint64_t len, bool write);
+int shim_map_action(const struct sh_action *action);
+void shim_memory_forked(void);
+
+/* ---- doorbells (bus.c, kick.c, trap.c, signals.c) ---- */
+
+void shim_ring(uint32_t ctx, uint32_t qpn);
+void shim_arm(uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1);
+void shim_recv(uint32_t ctx, uint32_t qpn);
+/* One store as the bus carries it, to a page (0 UAR, 1 BlueFlame) of a context. */
+void shim_bus_store(uint32_t ctx, unsigned int page, unsigned int offset, unsigned int width, const uint8_t *value);
+
+/* After a command: put ourselves around the client's operations if its context can be found by now. */
+void shim_kick_try(struct shim_ctx *ctx);
+
+int shim_trap_install(void);
+void shim_signals_init(void);
+
+/* ---- names (names.c) ---- */
+
+/* The path to use instead: path itself, or buf. */
+const char *shim_redirect(const char *path, char buf[PATH_MAX]);
+/* N when the redirected path is the device node uverbsN, else -1. */
+int shim_node(const char *redirected);
+
+#endif

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * SIGBUS stays this library's, and unblocked, once a device is open: here the application's own wishes for it are
+ * stored, answered and honoured. app_lock protects the stored action; the handler reads it without (a torn action would
+ * need a SIGBUS of the application's during its own sigaction).
+ */
+#include <pthread.h>
+#include <string.h>
+
+#include "shim.h"
+#include "signals.h"
+
+static struct sigaction app;			/* what the application set for SIGBUS */
+static void (*own)(int, siginfo_t *, void *);	/* NULL: the real one is the application's */
+static pthread_mutex_t app_lock = PTHREAD_MUTEX_INITIALIZER;
+static TLS bool app_blocks;			/* this thread believes that it blocks SIGBUS */
+
+EXPORT int sigaction(int sig, const struct sigaction *act, struct sigaction *old);
+EXPORT int sigprocmask(int how, const sigset_t *set, sigset_t *old);
+EXPORT int pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
+
+static sigset_t without_bus(const sigset_t *set)
+{
+	sigset_t copy = *set;
+
+	sigdelset(&copy, SIGBUS);
+	return copy;
+}
+
+void shim_signals_init(void)
+{
+	sigset_t bus;
+
+	/* An image that inherited it blocked would die at its first doorbell. */
+	sigemptyset(&bus);
+	sigaddset(&bus, SIGBUS);
+	REAL(pthread_sigmask)(SIG_UNBLOCK, &bus, &bus);
+	app_blocks = sigismember(&bus, SIGBUS) == 1;
+}
+
+int shim_signals_own(void (*handler)(int, siginfo_t *, void *))
+{
+	struct sigaction act = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART};
+	struct sigaction now;
+	int err = 0;
+
+	/* Device code runs in the handler: no other handler of the application may ring a doorbell inside it. */
+	sigfillset(&act.sa_mask);
+	pthread_mutex_lock(&app_lock);
+	if (REAL(sigaction)(SIGBUS, NULL, &now) < 0) {
+		err = -errno;
+	} else if (!(now.sa_flags & SA_SIGINFO) || now.sa_sigaction != handler) {
+		if (REAL(sigaction)(SIGBUS, &act, NULL) < 0) {
+			err = -errno;
+		} else {
+			app = now;
+			own = handler;
+		}
+	}
+	pthread_mutex_unlock(&app_lock);
+	return err;
+}
+
+void shim_signals_chain(int sig, siginfo_t *info, void *context)
+{
+	ucontext_t *uc = context;
+	struct sigaction act = app;
+	sigset_t mask;
+
+	if (info->si_code <= 0 && !(act.sa_flags & SA_SIGINFO) && act.sa_handler == SIG_IGN)
+		return;
+	if (!(act.sa_flags & SA_SIGINFO) && (act.sa_handler == SIG_DFL || act.sa_handler == SIG_IGN)) {
+		/* The kernel's own action, as if nobody had been here: the instruction faults again, or the signal is sent again. */
+		act.sa_handler = SIG_DFL;
+		REAL(sigaction)(SIGBUS, &act, NULL);
+		if (info->si_code <= 0)
+			syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), sig);
+		return;
+	}
+	if (act.sa_flags & (int)SA_RESETHAND) {
+		app.sa_handler = SIG_DFL;
+		app.sa_flags &= ~SA_SIGINFO;
+	}
+	sigorset(&mask, &uc->uc_sigmask, &act.sa_mask);
+	if (act.sa_flags & SA_NODEFER)
+		sigdelset(&mask, SIGBUS);
+	else
+		sigaddset(&mask, SIGBUS);
+	REAL(pthread_sigmask)(SIG_SETMASK, &mask, NULL);
+	if (act.sa_flags & SA_SIGINFO)
+		act.sa_sigaction(sig, info, context);
+	else
+		act.sa_handler(sig);
+}
+
+/* ---- what the application calls ---- */
+
+EXPORT int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	struct sigaction copy, before;
+
+	if (!shim_active())
+		return REAL(sigaction)(sig, act, old);
+	if (sig == SIGBUS && __atomic_load_n(&own, __ATOMIC_ACQUIRE)) {
+		pthread_mutex_lock(&app_lock);
+		before = app;
+		if (act)
+			app = *act;
+		pthread_mutex_unlock(&app_lock);
+		if (old)
+			*old = before;
+		return 0;
+	}
+	if (act) {
+		copy = *act;
+		copy.sa_mask = without_bus(&act->sa_mask);
+		act = &copy;
+	}
+	return REAL(sigaction)(sig, act, old);
+}
+
+static sighandler_t set_handler(int sig, sighandler_t handler, int flags)
+{
+	struct sigaction act = {.sa_handler = handler, .sa_flags = flags}, old;
+
+	sigemptyset(&act.sa_mask);
+	if (!(flags & (int)SA_RESETHAND))
+		sigaddset(&act.sa_mask, sig);
+	if (handler == SIG_ERR) {
+		errno = EINVAL;
+		return SIG_ERR;
+	}
+	if (sigaction(sig, &act, &old) < 0)
+		return SIG_ERR;
+	return old.sa_handler;
+}
+
+EXPORT sighandler_t signal(int sig, sighandler_t handler)
+{
+	if (!shim_active() || sig != SIGBUS)
+		return REAL(signal)(sig, handler);
+	return set_handler(sig, handler, SA_RESTART);
+}
+
+EXPORT sighandler_t bsd_signal(int sig, sighandler_t handler);
+EXPORT sighandler_t bsd_signal(int sig, sighandler_t handler)
+{
+	return set_handler(sig, handler, SA_RESTART);
+}
+
+EXPORT sighandler_t __sysv_signal(int sig, sighandler_t handler);
+EXPORT sighandler_t __sysv_signal(int sig, sighandler_t handler)
+{
+	return set_handler(sig, handler, (int)SA_RESETHAND | SA_NODEFER);
+}
+
+EXPORT sighandler_t sysv_signal(int sig, sighandler_t handler)
+{
+	return set_handler(sig, handler, (int)SA_RESETHAND | SA_NODEFER);
+}
+
+/* The mask without SIGBUS goes to the kernel; whether the thread asked for SIGBUS is remembered and answered. */
+static int mask_change(int (*real)(int, const sigset_t *, sigset_t *), int how, const sigset_t *set, sigset_t *old)
+{
+	bool blocked = app_blocks;
+	sigset_t copy;
+	int ret;
+
+	if (!set)
+		goto call;
+	if (how == SIG_BLOCK)
+		blocked |= sigismember(set, SIGBUS) == 1;
+	else if (how == SIG_UNBLOCK)
+		blocked &= sigismember(set, SIGBUS) != 1;
+	else
+		blocked = sigismember(set, SIGBUS) == 1;
+	copy = without_bus(set);
+	set = &copy;
+call:
+	ret = real(how, set, old);
+	if (ret)
+		return ret;
+	if (old && app_blocks)
+		sigaddset(old, SIGBUS);
+	app_blocks = blocked;
+	return 0;
+}
+
+EXPORT int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+{
+	if (!shim_active())
+		return REAL(sigprocmask)(how, set, old);
+	return mask_change(REAL(sigprocmask), how, set, old);
+}
+
+EXPORT int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+	if (!shim_active())
+		return REAL(pthread_sigmask)(how, set, old);
+	return mask_change(REAL(pthread_sigmask), how, set, old);
+}
