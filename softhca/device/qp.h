@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The QP context: what a ConnectX keeps about a queue pair. One slot per table entry, under its own lock; only
- * softhca/device includes this. gen and engine_seq survive reuse of the slot, everything else is set at creation.
+ * softhca/device includes this. gen, engine_seq, timer_gen and polled survive reuse of the slot, everything else is set at creation.
  */
 #ifndef SOFTHCA_DEVICE_QP_H
 #define SOFTHCA_DEVICE_QP_H
@@ -36,17 +36,17 @@ struct sh_qp {
 	uint32_t async_events;		/* affiliated events written, ever */
 
 	/* What it is doing. */
-	uint32_t state;			/* enum sh_qp_state */
+	uint32_t state __attribute__((aligned(8))); /* enum sh_qp_state */
 	uint32_t gen;			/* counts entries into RESET and ERR, creations and destructions */
 	uint32_t engine;		/* token of the thread that runs the requester, 0 = nobody */
 	uint32_t engine_seq;
+	uint32_t rnr_waiting;		/* the deadline is that of a receiver that was not ready */
+	uint32_t last_wqe;		/* LAST_WQE_REACHED was raised */
 	uint8_t again;			/* a doorbell came while the engine ran */
 	uint8_t comm_est;		/* COMM_EST was raised */
-	uint8_t last_wqe;		/* LAST_WQE_REACHED was raised */
 	uint8_t drained;		/* SQD: nothing is in progress any more */
 	uint8_t retry_left, rnr_left;
 	uint8_t nak_sent;		/* a sequence NAK is out; no second one until the PSN fits */
-	uint8_t rnr_waiting;
 
 	/* Requester: WQE counters run free, PSNs are 24 bits. una <= next <= begun. */
 	uint32_t sq_una, una_psn;	/* oldest WQE not completed and its first PSN */
@@ -54,13 +54,15 @@ struct sh_qp {
 	uint32_t sq_begun;		/* WQEs below were begun */
 	uint32_t ack_psn;		/* oldest PSN not acknowledged, within sq_una */
 	uint32_t next_psn;		/* of the next packet */
+	uint32_t sent_psn;		/* one past the newest PSN ever sent */
 	uint32_t rd_out;		/* READs and atomics sent and not completed */
 	uint64_t deadline;		/* of the wait in progress (RNR or ack), 0 = none */
 	uint64_t timer_at;		/* when the pending timer fires, 0 = none is pending */
 	uint32_t timer_gen;
+	uint32_t polled;		/* gen for which the owner's helper thread looks at the queues in ERR */
 
 	/* Responder. */
-	uint32_t msn;
+	uint32_t msn __attribute__((aligned(8)));
 	uint32_t e_psn;
 	uint32_t rq_consumed;		/* free running, 16 bits count; index of the next receive WQE */
 	uint32_t cur_op;		/* enum sh_recv_op */

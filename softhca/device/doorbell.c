@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Doorbells, and the requests of other processes to look at a QP. Each takes the lock of the QP that it names; numbers
+ * that name nothing, or somebody else's QP, are ignored as the HCA does.
+ */
+#include "tables.h"
+#include "transport.h"
+
+#define POST_TRIES (4 * SH_ATTENTION_RING)
+
+struct sh_qp *sh_qp_slot(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
+{
+	struct sh_qp *table = sh_hca_table(dev, hca, SH_HCA_QPS);
+
+	return table ? &table[qpn & ((1u << SH_LOG_QPS) - 1)] : NULL;
+}
+
+struct sh_qp *sh_qp_get(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
+{
+	struct sh_qp *qp = sh_qp_slot(dev, hca, qpn);
+
+	/* pairs with the release in sh_qp_create() */
+	return qp && qpn && __atomic_load_n(&qp->qpn, __ATOMIC_ACQUIRE) == qpn ? qp : NULL;
+}
+
+/* Locked; unlocked on return. */
+static void serve(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	switch (qp->state) {
+	case SH_QPS_RTS:
+	case SH_QPS_SQD:
+		sh_requester_run(dev, hca, qp);
+		return;
+	case SH_QPS_SQE:
+	case SH_QPS_ERR:
+		sh_qp_flush(dev, hca, qp);
+		break;
+	}
+	sh_unlock(dev, &qp->lock);
+}
+
+/* The QP of this number, locked, if it belongs to the context; else NULL. */
+static struct sh_qp *take(struct sh_dev *dev, uint32_t ctx, uint32_t qpn, struct sh_hca **hca)
+{
+	const struct sh_ctx *c = sh_ctx(dev, ctx);
+	struct sh_qp *qp;
+
+	if (!ctx || !c || !sh_ctx_live(dev, ctx))
+		return NULL;
+	*hca = sh_hca(dev, c->hca);
+	qp = *hca ? sh_qp_get(dev, c->hca, qpn) : NULL;
+	if (!qp)
+		return NULL;
+	sh_lock(dev, &qp->lock);
+	if (qp->qpn == qpn && qp->ctx == ctx)
+		return qp;
+	sh_unlock(dev, &qp->lock);
+	return NULL;
+}
+
+void sh_ring(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
+{
+	struct sh_hca *hca;
+	struct sh_qp *qp = take(dev, ctx, qpn, &hca);
+
+	if (qp)
+		serve(dev, hca, qp);
+}
+
+void sh_recv_posted(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
+{
+	struct sh_hca *hca;
+	struct sh_qp *qp = take(dev, ctx, qpn, &hca);
+
+	if (!qp)
+		return;
+	if (qp->state == SH_QPS_ERR)
+		sh_qp_flush(dev, hca, qp);
+	sh_unlock(dev, &qp->lock);
+}
+
+/* ---- attention ---- */
+
+void sh_attention_post(struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t qpn)
+{
+	struct sh_proc *p = sh_proc(dev, proc);
+	uint64_t entry = ((uint64_t)hca << 32 | qpn) + 1;
+	int i;
+
+	if (!p)
+		return;
+	for (i = 0; i < POST_TRIES; i++) {
+		uint32_t at = __atomic_fetch_add(&p->ring_tail, 1, __ATOMIC_RELAXED) % SH_ATTENTION_RING;
+		uint64_t none = 0;
+
+		/* pairs with the exchange in sh_attention() */
+		if (__atomic_compare_exchange_n(&p->ring[at], &none, entry, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			break;
+	}
+	if (i == POST_TRIES)
+		__atomic_store_n(&p->ring_lost, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&p->attention, 1, __ATOMIC_SEQ_CST);
+	dev->ops->wake(dev->host, proc);
+}
+
+static void look(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
+{
+	struct sh_hca *h = sh_hca(dev, hca);
+	struct sh_qp *qp = h ? sh_qp_get(dev, hca, qpn) : NULL;
+	const struct sh_ctx *ctx;
+
+	if (!qp)
+		return;
+	sh_lock(dev, &qp->lock);
+	ctx = sh_ctx(dev, qp->ctx);
+	if (qp->qpn == qpn && qp->ctx && ctx && ctx->proc == dev->proc)
+		serve(dev, h, qp);
+	else
+		sh_unlock(dev, &qp->lock);
+}
+
+void sh_attention(struct sh_dev *dev)
+{
+	struct sh_proc *p = sh_proc(dev, dev->proc);
+
+	if (!p)
+		return;
+	for (unsigned int i = 0; i < SH_ATTENTION_RING; i++) {
+		uint64_t entry = __atomic_exchange_n(&p->ring[i], 0, __ATOMIC_SEQ_CST);
+
+		if (entry)
+			look(dev, (entry - 1) >> 32, (uint32_t)(entry - 1));
+	}
+	if (!__atomic_exchange_n(&p->ring_lost, 0, __ATOMIC_SEQ_CST))
+		return;
+	for (uint32_t i = 0; i < dev->inst->hcas; i++) {
+		const struct sh_hca *hca = sh_hca(dev, i);
+		uint32_t used = hca ? __atomic_load_n(&hca->qp_used, __ATOMIC_RELAXED) : 0;
+
+		for (uint32_t n = 0; n < used && n < 1u << SH_LOG_QPS; n++) {
+			uint32_t qpn = sh_qp_slot(dev, i, n)->qpn;
+
+			if (qpn)
+				look(dev, i, qpn);
+		}
+	}
+}

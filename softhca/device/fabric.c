@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The fabric: carries packets from QP to QP by LID, and is the only place where they are dropped, delayed, duplicated
+ * or corrupted. It holds no lock. With faults active a run is taken apart, so that each packet meets its own fate.
+ * A packet that outlives its call owns its payload and is delivered by the helper thread of the sender's process.
+ */
+#include <stdlib.h>
+
+#include "transport.h"
+
+#define MILLION 1000000u
+
+bool sh_lid_lookup(const struct sh_dev *dev, uint16_t lid, uint32_t *hca, uint32_t *port)
+{
+	for (unsigned int lmc = 0; lmc < 8; lmc++) {
+		uint32_t base = lid & ~((1u << lmc) - 1), entry;
+		const struct sh_hca *h;
+
+		if (base == 0 || base >= SH_MAX_LIDS)
+			continue;
+		entry = __atomic_load_n(&dev->inst->lid_port[base], __ATOMIC_RELAXED);
+		if (!entry)
+			continue;
+		entry--;
+		h = sh_hca(dev, entry >> 8);
+		if (!h || (entry & 0xff) < 1 || (entry & 0xff) > SH_MAX_PORTS)
+			continue;
+		if (lmc && h->port[(entry & 0xff) - 1].lmc < lmc)
+			continue;
+		*hca = entry >> 8;
+		*port = entry & 0xff;
+		return true;
+	}
+	return false;
+}
+
+void sh_payload_slice(const struct sh_payload *in, uint64_t skip, uint64_t len, struct sh_payload *out,
+		      struct sh_seg *seg)
+{
+	uint32_t n = 0;
+	uint64_t want = len;
+
+	for (uint32_t i = 0; i < in->nseg && want; i++) {
+		uint64_t have = in->seg[i].len, part;
+
+		if (skip >= have) {
+			skip -= have;
+			continue;
+		}
+		part = have - skip < want ? have - skip : want;
+		seg[n].addr = in->seg[i].addr + skip;
+		seg[n++].len = part;
+		skip = 0;
+		want -= part;
+	}
+	out->ctx = in->ctx;
+	out->nseg = n;
+	out->seg = seg;
+	out->len = len - want;
+}
+
+static bool is_mcast(const struct sh_packet *p)
+{
+	return p->service == SH_SVC_UD && p->dqpn == MLX4_MULTICAST_QPN;
+}
+
+void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg)
+{
+	struct sh_hca *src = sh_hca(dev, p->src_hca), *dst;
+	uint32_t hca, port;
+	struct sh_qp *qp;
+
+	sh_packet_init(resp);
+	resp->psn = p->psn;
+	resp->npackets = 1;
+	if (!src || !sh_port_active(src, p->src_port))
+		return;
+	SH_COUNT(src, xmit_packets, p->npackets);
+	SH_COUNT(src, xmit_data, p->payload.len);
+	if (is_mcast(p)) {
+		sh_deliver_mcast(dev, p, resp);
+		return;
+	}
+	if (!sh_lid_lookup(dev, p->dlid, &hca, &port))
+		return;
+	dst = sh_hca(dev, hca);
+	if (!sh_port_active(dst, port))
+		return;
+	qp = sh_qp_get(dev, hca, p->dqpn);
+	if (!qp) {
+		SH_COUNT(dst, drops_no_qp, p->npackets);
+		return;
+	}
+	SH_COUNT(dst, rcv_packets, p->npackets);
+	SH_COUNT(dst, rcv_data, p->payload.len);
+	switch (p->service) {
+	case SH_SVC_UC:
+		sh_respond_uc(dev, dst, qp, port, p, resp);
+		break;
+	case SH_SVC_UD:
+		sh_respond_ud(dev, dst, qp, port, p, resp);
+		break;
+	default:
+		sh_respond_reliable(dev, dst, qp, port, p, resp, resp_seg);
+	}
+}
+
+/* ---- faults ---- */
+
+static uint32_t draw(struct sh_faults *f)
+{
+	uint64_t x = __atomic_add_fetch(&f->seed, 0x9e3779b9u, __ATOMIC_RELAXED);
+
+	x *= UINT64_C(0xbf58476d1ce4e5b9);
+	x ^= x >> 29;
+	x *= UINT64_C(0x94d049bb133111eb);
+	return (x >> 32) % MILLION;
+}
+
+static void settle(struct sh_faults *f)
+{
+	for (int k = 0; k < SH_FAULT_KINDS; k++)
+		if (__atomic_load_n(&f->rate[k], __ATOMIC_RELAXED) || __atomic_load_n(&f->count[k], __ATOMIC_RELAXED))
+			return;
+	__atomic_store_n(&f->active, 0, __ATOMIC_RELAXED);
+}
+
+/* What becomes of the next packet: a kind of fault, or SH_FAULT_KINDS for none. */
+static int fate(struct sh_dev *dev)
+{
+	struct sh_faults *f = &dev->inst->faults;
+
+	for (int k = 0; k < SH_FAULT_KINDS; k++) {
+		uint32_t left = __atomic_load_n(&f->count[k], __ATOMIC_RELAXED);
+		uint32_t rate = __atomic_load_n(&f->rate[k], __ATOMIC_RELAXED);
+		bool hit = false;
+
+		while (left && !hit)
+			hit = __atomic_compare_exchange_n(&f->count[k], &left, left - 1, false, __ATOMIC_RELAXED,
+							  __ATOMIC_RELAXED);
+		if (hit && left == 1)
+			settle(f);
+		if (!hit && rate)
+			hit = draw(f) < rate;
+		if (hit) {
+			__atomic_fetch_add(&f->done[k], 1, __ATOMIC_RELAXED);
+			return k;
+		}
+	}
+	return SH_FAULT_KINDS;
+}
+
+struct late {
+	struct sh_packet p;
+	struct sh_seg seg;
+	bool response;
+	uint32_t hca, qpn, gen;		/* of the requester, for a response */
+	unsigned char payload[];
+};
+
+static void request_one(struct sh_dev *dev, const struct sh_packet *p);
+static void arrive(struct sh_dev *dev, const struct sh_packet *resp, uint32_t hca, uint32_t qpn, uint32_t gen);
+
+static void late_arrives(struct sh_dev *dev, uint64_t a, uint64_t b)
+{
+	struct late *l = (struct late *)(uintptr_t)a;
+	bool entered = sh_enter(dev);
+
+	(void)b;
+	if (l->response)
+		arrive(dev, &l->p, l->hca, l->qpn, l->gen);
+	else
+		request_one(dev, &l->p);
+	if (entered)
+		sh_leave(dev);
+	free(l);
+}
+
+/* Hold a packet back. One that cannot be kept is lost, which a fabric may do. */
+static void delay(struct sh_dev *dev, const struct sh_packet *p, bool response, uint32_t hca, uint32_t qpn, uint32_t gen)
+{
+	struct late *l = malloc(sizeof(*l) + p->payload.len);
+
+	if (!l)
+		return;
+	l->p = *p;
+	l->response = response;
+	l->hca = hca;
+	l->qpn = qpn;
+	l->gen = gen;
+	l->seg.addr = (uintptr_t)l->payload;
+	l->seg.len = p->payload.len;
+	l->p.payload.ctx = 0;
+	l->p.payload.seg = &l->seg;
+	l->p.payload.nseg = p->payload.len ? 1 : 0;
+	if (p->payload.len &&
+	    dev->ops->copy(dev->host, 0, &l->seg, 1, p->payload.ctx, p->payload.seg, p->payload.nseg,
+			   p->payload.len)) {
+		free(l);
+		return;
+	}
+	dev->ops->defer(dev->host, dev->ops->now(dev->host) + dev->inst->faults.delay_ns, late_arrives, (uintptr_t)l, 0);
+}
+
+static void arrive(struct sh_dev *dev, const struct sh_packet *resp, uint32_t hca, uint32_t qpn, uint32_t gen)
+{
+	sh_response(dev, hca, qpn, gen, resp);
+}
+
+static void respond_one(struct sh_dev *dev, const struct sh_packet *resp, uint32_t hca, uint32_t qpn, uint32_t gen)
+{
+	struct sh_hca *h;
+
+	switch (fate(dev)) {
+	case SH_FAULT_DROP:
+		return;
+	case SH_FAULT_CORRUPT:
+		h = sh_hca(dev, hca);
+		if (h)
+			SH_COUNT(h, drops_icrc, 1);
+		return;
+	case SH_FAULT_DELAY:
+		delay(dev, resp, true, hca, qpn, gen);
+		return;
+	case SH_FAULT_DUPLICATE:
+		arrive(dev, resp, hca, qpn, gen);
+		break;
+	}
+	arrive(dev, resp, hca, qpn, gen);
+}
+
+/* A response may be a run (READ data): each packet of it travels alone. */
+static void respond_each(struct sh_dev *dev, const struct sh_packet *req, const struct sh_packet *resp)
+{
+	struct sh_packet one = *resp;
+	struct sh_seg seg[SH_MAX_SEGS];
+	uint64_t off = 0;
+
+	if (resp->op == SH_PKT_NONE)
+		return;
+	if (resp->op == SH_PKT_SRC_FAULT) {
+		arrive(dev, resp, req->src_hca, req->srcqp, req->src_gen);
+		return;
+	}
+	for (uint32_t i = 0; i < resp->npackets; i++) {
+		uint64_t len = resp->payload.len - off;
+
+		if (resp->npackets > 1 && len > resp->mtu)
+			len = resp->mtu;
+		one.psn = sh_psn_add(resp->psn, i);
+		one.npackets = 1;
+		sh_payload_slice(&resp->payload, off, len, &one.payload, seg);
+		off += len;
+		respond_one(dev, &one, req->src_hca, req->srcqp, req->src_gen);
+	}
+}
+
+/* Deliver one request packet and let its responses travel. */
+static void request_one(struct sh_dev *dev, const struct sh_packet *p)
+{
+	struct sh_packet resp;
+	struct sh_seg seg[SH_MAX_SEGS];
+
+	sh_deliver(dev, p, &resp, seg);
+	respond_each(dev, p, &resp);
+}
+
+static void request_with_fate(struct sh_dev *dev, const struct sh_packet *p)
+{
+	uint32_t hca, port;
+
+	switch (fate(dev)) {
+	case SH_FAULT_DROP:
+		return;
+	case SH_FAULT_CORRUPT:
+		if (sh_lid_lookup(dev, p->dlid, &hca, &port))
+			SH_COUNT(sh_hca(dev, hca), drops_icrc, 1);
+		return;
+	case SH_FAULT_DELAY:
+		delay(dev, p, false, 0, 0, 0);
+		return;
+	case SH_FAULT_DUPLICATE:
+		request_one(dev, p);
+		break;
+	}
+	request_one(dev, p);
+}
+
+static void transmit_each(struct sh_dev *dev, const struct sh_packet *p)
+{
+	struct sh_packet one = *p;
+	struct sh_seg seg[SH_MAX_SEGS];
+	uint64_t off = 0;
+
+	for (uint32_t i = 0; i < p->npackets; i++) {
+		uint64_t len = p->payload.len - off;
+		bool last = i + 1 == p->npackets;
+
+		if (!last && len > p->mtu)
+			len = p->mtu;
+		one.psn = sh_psn_add(p->psn, i);
+		one.npackets = 1;
+		one.flags = p->flags;
+		if (i)
+			one.flags &= ~SH_PKT_FIRST;
+		if (!last)
+			one.flags &= ~(SH_PKT_LAST | SH_PKT_SE | SH_PKT_IMM | SH_PKT_ACKREQ);
+		if ((i & 0xff) == 0xff)
+			one.flags |= SH_PKT_ACKREQ;
+		sh_payload_slice(&p->payload, off, len, &one.payload, seg);
+		off += len;
+		request_with_fate(dev, &one);
+	}
+}
+
+void sh_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg)
+{
+	if (!__atomic_load_n(&dev->inst->faults.active, __ATOMIC_RELAXED)) {
+		sh_deliver(dev, p, resp, resp_seg);
+		return;
+	}
+	resp->op = SH_PKT_NONE;
+	transmit_each(dev, p);
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Multicast groups of an HCA: a hash table by GID, changed by the daemon under mcg_lock and copied out under it by
+ * whoever delivers a packet; QPs are locked afterwards. A slot once used keeps its GID, so that searches go on past it.
+ */
+#include "tables.h"
+#include "transport.h"
+
+static struct sh_mcg *groups(struct sh_dev *dev, uint32_t hca)
+{
+	return sh_hca_table(dev, hca, SH_HCA_MCGS);
+}
+
+static uint32_t hash(const uint8_t gid[16])
+{
+	uint32_t h = 2166136261u;
+
+	for (int i = 0; i < 16; i++)
+		h = (h ^ gid[i]) * 16777619u;
+	return h % SH_MAX_MCG;
+}
+
+/* The group with this GID; else, with spare, a slot for it; else NULL. */
+static struct sh_mcg *find(struct sh_mcg *table, const uint8_t gid[16], struct sh_mcg **spare)
+{
+	uint32_t at = hash(gid);
+
+	if (spare)
+		*spare = NULL;
+	for (uint32_t i = 0; i < SH_MAX_MCG; i++) {
+		struct sh_mcg *g = &table[(at + i) % SH_MAX_MCG];
+
+		if (!g->nqps && spare && !*spare)
+			*spare = g;
+		if (g->gid[0] != 0xff)
+			return NULL;
+		if (g->nqps && !memcmp(g->gid, gid, 16))
+			return g;
+	}
+	return NULL;
+}
+
+static uint32_t members(const struct sh_mcg *g)
+{
+	return g->nqps < SH_MCG_QPS ? g->nqps : SH_MCG_QPS;
+}
+
+int sh_mcast_attach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uint32_t qpn)
+{
+	struct sh_hca *h = sh_hca(dev, hca);
+	struct sh_mcg *table = groups(dev, hca), *g, *spare;
+	int err;
+
+	if (!h || !table || gid[0] != 0xff)
+		return -EINVAL;
+	err = sh_promise(dev, table, sizeof(*table) * SH_MAX_MCG);
+	if (err)
+		return err;
+	err = sh_lock_bounded(dev, &h->mcg_lock);
+	if (err)
+		return err;
+	g = find(table, gid, &spare);
+	if (g) {
+		for (uint32_t i = 0; i < members(g); i++)
+			if (g->qpn[i] == qpn)
+				goto out;
+	} else if (spare) {
+		g = spare;
+		memcpy(g->gid, gid, 16);
+	}
+	if (!g || g->nqps >= SH_MCG_QPS)
+		err = -ENOMEM;
+	else
+		g->qpn[g->nqps++] = qpn;
+out:
+	sh_unlock(dev, &h->mcg_lock);
+	return err;
+}
+
+int sh_mcast_detach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uint32_t qpn)
+{
+	struct sh_hca *h = sh_hca(dev, hca);
+	struct sh_mcg *table = groups(dev, hca), *g;
+	int err;
+
+	if (!h || !table || gid[0] != 0xff)
+		return -EINVAL;
+	err = sh_lock_bounded(dev, &h->mcg_lock);
+	if (err)
+		return err;
+	err = -EINVAL;
+	g = find(table, gid, NULL);
+	for (uint32_t i = 0; g && i < members(g); i++) {
+		if (g->qpn[i] != qpn)
+			continue;
+		g->qpn[i] = g->qpn[g->nqps - 1];
+		g->nqps--;
+		err = 0;
+		break;
+	}
+	sh_unlock(dev, &h->mcg_lock);
+	return err;
+}
+
+static void deliver_to(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *p, struct sh_packet *resp)
+{
+	struct sh_mcg *table = groups(dev, hca->index), *g;
+	uint32_t qpn[SH_MCG_QPS], n = 0;
+
+	sh_lock(dev, &hca->mcg_lock);
+	g = find(table, p->grh.dgid, NULL);
+	if (g) {
+		n = members(g);
+		memcpy(qpn, g->qpn, n * sizeof(qpn[0]));
+	}
+	sh_unlock(dev, &hca->mcg_lock);
+	for (uint32_t i = 0; i < n; i++) {
+		struct sh_qp *qp = sh_qp_get(dev, hca->index, qpn[i]);
+		uint32_t port = qp ? qp->port : 0;
+
+		if (!qp || !sh_port_active(hca, port))
+			continue;
+		SH_COUNT(hca, rcv_packets, 1);
+		SH_COUNT(hca, rcv_data, p->payload.len);
+		sh_respond_ud(dev, hca, qp, port, p, resp);
+	}
+}
+
+void sh_deliver_mcast(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp)
+{
+	if (!(p->flags & SH_PKT_GRH) || p->grh.dgid[0] != 0xff || p->dlid < 0xc000)
+		return;
+	for (uint32_t i = 0; i < dev->inst->hcas; i++) {
+		struct sh_hca *hca = sh_hca(dev, i);
+
+		if (hca)
+			deliver_to(dev, hca, p, resp);
+	}
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Queue pairs as the kernel makes, shows and ends them. Called by the daemon; waits for a QP's lock with a bound and
+ * changes nothing when it gives up. A slot's lock, log and counters of generations outlive the QPs in it.
+ */
+#include "transport.h"
+
+/* The part of a slot that belongs to one QP. */
+#define QP_BEGIN	offsetof(struct sh_qp, qpn)
+#define QP_END		offsetof(struct sh_qp, txn)
+
+static bool sizes_ok(const struct sh_qp_init *init)
+{
+	uint64_t need = 0;
+
+	if (init->sq_present) {
+		if (init->log_sq_size > 14 || init->sq_shift < MLX4_MIN_SQ_SHIFT || init->sq_shift > MLX4_MAX_SQ_SHIFT)
+			return false;
+		need += UINT64_C(1) << (init->log_sq_size + init->sq_shift);
+	}
+	if (init->rq_present) {
+		if (init->log_rq_size > 14 || init->rq_shift < MLX4_MIN_RQ_SHIFT || init->rq_shift > 9)
+			return false;
+		need += UINT64_C(1) << (init->log_rq_size + init->rq_shift);
+	}
+	return !need || need <= init->buf.len;
+}
+
+static void clear(struct sh_qp *qp)
+{
+	uint32_t gen = qp->gen, engine_seq = qp->engine_seq, timer_gen = qp->timer_gen, polled = qp->polled;
+
+	memset((char *)qp + QP_BEGIN, 0, QP_END - QP_BEGIN);
+	qp->gen = gen + 1;
+	qp->engine_seq = engine_seq;
+	qp->timer_gen = timer_gen + 1;
+	qp->polled = polled;
+}
+
+static void fill(struct sh_qp *qp, const struct sh_qp_init *init)
+{
+	uint32_t sq_bytes = init->sq_present ? 1u << (init->log_sq_size + init->sq_shift) : 0;
+	uint32_t rq_bytes = init->rq_present ? 1u << (init->log_rq_size + init->rq_shift) : 0;
+
+	qp->ctx = init->ctx;
+	qp->type = init->type;
+	qp->pdn = init->pdn;
+	qp->send_cqn = init->send_cqn;
+	qp->recv_cqn = init->recv_cqn;
+	qp->srqn = init->srqn;
+	qp->xrcd = init->xrcd;
+	qp->sq_sig_all = !!init->sq_sig_all;
+	qp->sq_present = !!init->sq_present;
+	qp->rq_present = !!init->rq_present;
+	qp->log_sq_size = init->log_sq_size;
+	qp->sq_shift = init->sq_shift;
+	qp->log_rq_size = init->log_rq_size;
+	qp->rq_shift = init->rq_shift;
+	/* The queue with the larger stride comes first. */
+	if (init->rq_shift > init->sq_shift)
+		qp->sq_off = rq_bytes;
+	else
+		qp->rq_off = sq_bytes;
+	qp->buf = init->buf;
+	qp->rq_db = init->rq_db;
+	qp->user_handle = init->user_handle;
+	qp->cap_recv_wr = init->cap_recv_wr;
+	qp->cap_recv_sge = init->cap_recv_sge;
+	qp->state = SH_QPS_RESET;
+}
+
+int sh_qp_create(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh_qp_init *init)
+{
+	struct sh_hca *h = sh_hca(dev, hca);
+	struct sh_qp *qp = sh_qp_slot(dev, hca, qpn);
+	uint32_t slot = qpn & ((1u << SH_LOG_QPS) - 1);
+	int err;
+
+	if (!h || !qp || !qpn || qpn > MLX4_QPN_MASK || !sizes_ok(init))
+		return -EINVAL;
+	err = sh_promise(dev, qp, sizeof(*qp));
+	if (!err)
+		err = sh_lock_init(&qp->lock);
+	if (!err)
+		err = sh_lock_bounded(dev, &qp->lock);
+	if (err)
+		return err;
+	if (qp->qpn) {
+		sh_unlock(dev, &qp->lock);
+		return -EEXIST;
+	}
+	clear(qp);
+	fill(qp, init);
+	if (h->qp_used <= slot)
+		__atomic_store_n(&h->qp_used, slot + 1, __ATOMIC_RELAXED);
+	/* pairs with the acquire in sh_qp_get() */
+	__atomic_store_n(&qp->qpn, qpn, __ATOMIC_RELEASE);
+	sh_unlock(dev, &qp->lock);
+	return 0;
+}
+
+/* Locked with a bound, or an error. */
+static int take(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_hca **h, struct sh_qp **qp)
+{
+	int err;
+
+	*h = sh_hca(dev, hca);
+	*qp = *h ? sh_qp_get(dev, hca, qpn) : NULL;
+	if (!*qp)
+		return -EINVAL;
+	err = sh_lock_bounded(dev, &(*qp)->lock);
+	if (err)
+		return err;
+	if ((*qp)->qpn == qpn)
+		return 0;
+	sh_unlock(dev, &(*qp)->lock);
+	return -EINVAL;
+}
+
+int sh_qp_destroy(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t *async_events)
+{
+	struct sh_hca *h;
+	struct sh_qp *qp;
+	const struct sh_ctx *ctx;
+	uint32_t evq, events = 0;
+	int err = take(dev, hca, qpn, &h, &qp);
+
+	if (err)
+		return err;
+	ctx = qp->ctx ? sh_ctx(dev, qp->ctx) : NULL;
+	evq = ctx ? ctx->async_evq : 0;
+	/* A WQE of an SRQ that was taken and not completed would be lost to the SRQ's owner. */
+	if (qp->cur_wqe && qp->cur_srqn)
+		sh_recv_abort(dev, h, qp, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+	err = sh_evq_hold(dev, evq);
+	if (err) {
+		sh_unlock(dev, &qp->lock);
+		return err;
+	}
+	__atomic_store_n(&qp->qpn, 0, __ATOMIC_RELEASE);
+	if (ctx)
+		events = sh_evq_end(dev, evq, &qp->async_events, qp->user_handle, SH_EV_QP);
+	sh_evq_release(dev, evq);
+	clear(qp);
+	sh_unlock(dev, &qp->lock);
+	if (async_events)
+		*async_events = events;
+	return 0;
+}
+
+int sh_qp_query(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_attr *attr)
+{
+	struct sh_hca *h;
+	struct sh_qp *qp;
+	int err = take(dev, hca, qpn, &h, &qp);
+
+	if (err)
+		return err;
+	memset(attr, 0, sizeof(*attr));
+	attr->qp_state = attr->cur_qp_state = qp->state;
+	attr->max_recv_wr = qp->cap_recv_wr;
+	attr->max_recv_sge = qp->cap_recv_sge;
+	attr->sq_sig_all = qp->sq_sig_all;
+	if (qp->state == SH_QPS_RESET) {
+		sh_unlock(dev, &qp->lock);
+		return 0;
+	}
+	attr->path_mtu = qp->type == SH_QPT_UD ? 5 : qp->path_mtu;
+	attr->path_mig_state = qp->mig_state;
+	attr->qkey = qp->qkey;
+	attr->rq_psn = qp->e_psn;
+	attr->sq_psn = qp->next_psn;
+	attr->dest_qp_num = qp->dest_qpn;
+	attr->qp_access_flags = qp->access;
+	attr->pkey_index = qp->pkey_index;
+	attr->alt_pkey_index = qp->alt_pkey_index;
+	attr->en_sqd_async_notify = qp->sqd_notify;
+	attr->sq_draining = qp->state == SH_QPS_SQD && !qp->drained;
+	attr->max_rd_atomic = qp->max_rd_atomic;
+	attr->max_dest_rd_atomic = qp->max_dest_rd_atomic;
+	attr->min_rnr_timer = qp->min_rnr_timer;
+	attr->port_num = qp->port;
+	attr->timeout = qp->timeout;
+	attr->retry_cnt = qp->retry_cnt;
+	attr->rnr_retry = qp->rnr_retry;
+	attr->alt_port_num = qp->alt_port;
+	attr->alt_timeout = qp->alt_timeout;
+	if (qp->type != SH_QPT_UD) {
+		attr->path = qp->path;
+		attr->alt_path = qp->alt_path;
+	}
+	sh_unlock(dev, &qp->lock);
+	return 0;
+}
+
+int sh_qp_info(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_info *info)
+{
+	struct sh_hca *h;
+	struct sh_qp *qp;
+	uint32_t posted, n = 0;
+	int err = take(dev, hca, qpn, &h, &qp);
+
+	if (err)
+		return err;
+	*info = (struct sh_qp_info){
+		.qpn = qpn,
+		.ctx = qp->ctx,
+		.type = qp->type,
+		.state = qp->state,
+		.pdn = qp->pdn,
+		.send_cqn = qp->send_cqn,
+		.recv_cqn = qp->recv_cqn,
+		.srqn = qp->srqn,
+		.xrcd = qp->xrcd,
+		.dest_qpn = qp->dest_qpn,
+		.dlid = qp->path.dlid,
+		.port = qp->port,
+		.retry_left = qp->retry_left,
+		.rnr_left = qp->rnr_left,
+		.messages_sent = qp->messages_sent,
+		.messages_received = qp->messages_received,
+	};
+	if (qp->state != SH_QPS_RESET) {
+		while (n < 1u << qp->log_sq_size && sh_wqe_posted(dev, qp, qp->sq_una + n) == 1)
+			n++;
+		info->sq_posted_unfinished = n;
+		if (qp->rq_present && !sh_umem_load32(dev, &qp->rq_db, 0, &posted))
+			info->rq_available = (uint16_t)(posted - qp->rq_consumed);
+	}
+	sh_unlock(dev, &qp->lock);
+	return 0;
+}
+
+int sh_qp_set_regs(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t head)
+{
+	struct sh_hca *h;
+	struct sh_qp *qp;
+	int err = take(dev, hca, qpn, &h, &qp);
+
+	if (err)
+		return err;
+	qp->regs = head;
+	sh_unlock(dev, &qp->lock);
+	return 0;
+}
+
+int sh_qp_silence(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
+{
+	struct sh_hca *h;
+	struct sh_qp *qp;
+	int err = take(dev, hca, qpn, &h, &qp);
+
+	if (err)
+		return err;
+	qp->silent = 1;
+	qp->gen++;
+	qp->engine = 0;
+	qp->deadline = 0;
+	sh_unlock(dev, &qp->lock);
+	return 0;
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * READ and atomic requests at the responder. A READ is answered with the place of the data; a duplicate brings its own
+ * address and is checked and answered again. Results of atomics are kept for replay. Under the QP's lock; memory that
+ * atomics change under the HCA's atomic_lock as well.
+ */
+#include "transport.h"
+
+int sh_rkey_pd(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p, uint32_t *pdn)
+{
+	const struct sh_srq *srq;
+
+	*pdn = qp->pdn;
+	if (!sh_qp_is_xrc(qp))
+		return 0;
+	srq = p->srqn ? sh_srq_get(dev, hca->index, p->srqn) : NULL;
+	if (!srq || !srq->live || srq->srqn != p->srqn || !srq->cqn || srq->xrcd != qp->xrcd)
+		return -EINVAL;
+	*pdn = srq->pdn;
+	return 0;
+}
+
+static void refuse(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_packet *resp, uint8_t syndrome,
+		   bool duplicate)
+{
+	if (duplicate)
+		return;
+	sh_nak(dev, hca, qp, resp, syndrome);
+	sh_qp_error(dev, hca, qp, syndrome == SH_AETH_NAK_ACCESS ? SH_QPE_ACCESS_ERR : SH_QPE_REQ_ERR,
+		    MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+}
+
+void sh_respond_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
+		     struct sh_packet *resp, struct sh_seg *resp_seg, bool duplicate)
+{
+	uint32_t npackets = sh_packets(p->dmalen, sh_qp_mtu(qp)), pdn, ctx = 0;
+	struct sh_txn_open t;
+
+	if (duplicate && sh_psn_diff(sh_psn_add(p->psn, npackets), qp->e_psn) > 0)
+		return;
+	if (!(qp->access & SH_REMOTE_READ) || !qp->max_dest_rd_atomic || p->dmalen > UINT64_C(1) << 31 ||
+	    sh_rkey_pd(dev, hca, qp, p, &pdn)) {
+		refuse(dev, hca, qp, resp, SH_AETH_NAK_REQ, duplicate);
+		return;
+	}
+	if (p->dmalen && sh_mr_check(dev, hca->index, p->rkey, pdn, p->va, p->dmalen, SH_REMOTE_READ, &ctx)) {
+		refuse(dev, hca, qp, resp, SH_AETH_NAK_ACCESS, duplicate);
+		return;
+	}
+	resp->op = SH_PKT_READ_RESP;
+	resp->flags = SH_PKT_FIRST | SH_PKT_LAST;
+	resp->psn = p->psn;
+	resp->npackets = npackets;
+	resp->mtu = sh_qp_mtu(qp);
+	resp->syndrome = SH_AETH_ACK;
+	resp_seg->addr = p->va;
+	resp_seg->len = p->dmalen;
+	resp->payload = (struct sh_payload){ .ctx = ctx, .nseg = p->dmalen ? 1 : 0, .seg = resp_seg, .len = p->dmalen };
+	if (!duplicate) {
+		sh_txn_begin(&t, dev, &qp->txn, &qp->lock);
+		sh_txn_store32(&t, &qp->e_psn, sh_psn_add(p->psn, npackets));
+		sh_txn_store32(&t, &qp->msn, sh_psn_add(qp->msn, 1));
+		sh_txn_commit(&t);
+		qp->messages_received++;
+	}
+	resp->msn = qp->msn;
+}
+
+/* The read, the change and the write, against all other atomics of this HCA. */
+static int change(struct sh_dev *dev, struct sh_hca *hca, uint32_t ctx, const struct sh_packet *p, uint64_t *old)
+{
+	struct sh_seg theirs = { p->va, sizeof(*old) }, mine = { (uintptr_t)old, sizeof(*old) };
+	uint64_t value;
+	struct sh_seg next = { (uintptr_t)&value, sizeof(value) };
+	int err;
+
+	sh_lock(dev, &hca->atomic_lock);
+	err = dev->ops->copy(dev->host, 0, &mine, 1, ctx, &theirs, 1, sizeof(*old));
+	value = p->op == SH_PKT_FA ? *old + p->swap_add : p->swap_add;
+	if (!err && (p->op == SH_PKT_FA || *old == p->compare))
+		err = dev->ops->copy(dev->host, ctx, &theirs, 1, 0, &next, 1, sizeof(value));
+	sh_unlock(dev, &hca->atomic_lock);
+	return err ? -EFAULT : 0;
+}
+
+static void answer_atomic(struct sh_qp *qp, const struct sh_packet *p, struct sh_packet *resp, uint64_t old)
+{
+	resp->op = SH_PKT_ATOMIC_RESP;
+	resp->flags = SH_PKT_FIRST | SH_PKT_LAST;
+	resp->psn = p->psn;
+	resp->npackets = 1;
+	resp->syndrome = SH_AETH_ACK;
+	resp->swap_add = old;
+	resp->msn = qp->msn;
+}
+
+void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
+		       struct sh_packet *resp, bool duplicate)
+{
+	uint32_t pdn, ctx, slot;
+	struct sh_txn_open t;
+	uint64_t old;
+
+	if (duplicate) {
+		for (slot = 0; slot < SH_QP_ATOMICS; slot++)
+			if (qp->atomic_psn[slot] == p->psn + 1)
+				answer_atomic(qp, p, resp, qp->atomic_result[slot]);
+		return;
+	}
+	if (!(qp->access & SH_REMOTE_ATOMIC) || !qp->max_dest_rd_atomic || sh_rkey_pd(dev, hca, qp, p, &pdn)) {
+		refuse(dev, hca, qp, resp, SH_AETH_NAK_REQ, false);
+		return;
+	}
+	if (sh_mr_check(dev, hca->index, p->rkey, pdn, p->va, sizeof(old), SH_REMOTE_ATOMIC, &ctx)) {
+		refuse(dev, hca, qp, resp, SH_AETH_NAK_ACCESS, false);
+		return;
+	}
+	if (p->va % sizeof(old)) {
+		refuse(dev, hca, qp, resp, SH_AETH_NAK_REQ, false);
+		return;
+	}
+	if (change(dev, hca, ctx, p, &old)) {
+		if (sh_ctx_live(dev, ctx))
+			refuse(dev, hca, qp, resp, SH_AETH_NAK_ACCESS, false);
+		return;
+	}
+	slot = qp->atomic_head % SH_QP_ATOMICS;
+	sh_txn_begin(&t, dev, &qp->txn, &qp->lock);
+	sh_txn_store32(&t, &qp->atomic_psn[slot], p->psn + 1);
+	sh_txn_store64(&t, &qp->atomic_result[slot], old);
+	sh_txn_store32(&t, &qp->atomic_head, qp->atomic_head + 1);
+	sh_txn_store32(&t, &qp->e_psn, sh_psn_add(p->psn, 1));
+	sh_txn_store32(&t, &qp->msn, sh_psn_add(qp->msn, 1));
+	sh_txn_commit(&t);
+	qp->messages_received++;
+	answer_atomic(qp, p, resp, old);
+}

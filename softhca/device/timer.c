@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The waits of a requester: receiver not ready, and acknowledgements that do not come. The deadline is in the QP,
+ * under its lock; at most one call of the helper thread is pending that matters, and it looks at the deadline again.
+ */
+#include "transport.h"
+
+static const uint16_t rnr_10us[32] = {
+	0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
+	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+};
+
+uint64_t sh_rnr_ns(uint32_t code)
+{
+	return (code & 31 ? rnr_10us[code & 31] : 65536) * UINT64_C(10000);
+}
+
+uint64_t sh_ack_ns(uint32_t code)
+{
+	return code & 31 ? UINT64_C(4096) << (code & 31) : 0;
+}
+
+static void fires(struct sh_dev *dev, uint64_t key, uint64_t gen);
+
+static void set(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	if (qp->timer_at && qp->timer_at <= qp->deadline)
+		return;
+	qp->timer_at = qp->deadline;
+	qp->timer_gen++;
+	dev->ops->defer(dev->host, qp->deadline, fires, (uint64_t)hca->index << 32 | qp->qpn, qp->timer_gen);
+}
+
+void sh_timer_arm(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint64_t deadline)
+{
+	qp->deadline = deadline;
+	set(dev, hca, qp);
+}
+
+/* The other path of a QP that has one loaded. */
+void sh_migrate(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	qp->path = qp->alt_path;
+	if (qp->alt_port)
+		qp->port = qp->alt_port;
+	qp->pkey_index = qp->alt_pkey_index;
+	qp->timeout = qp->alt_timeout;
+	qp->mig_state = SH_MIG_MIGRATED;
+	sh_qp_event(dev, hca, qp, SH_QPE_PATH_MIG);
+}
+
+void sh_retry(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	qp->deadline = 0;
+	if (!qp->retry_left) {
+		if (qp->mig_state != SH_MIG_ARMED) {
+			sh_send_failed(dev, hca, qp, MLX4_SYNDROME_RETRY_EXC, SH_VENDOR_RETRY);
+			return;
+		}
+		sh_migrate(dev, hca, qp);
+		qp->retry_left = qp->retry_cnt;
+	} else {
+		qp->retry_left--;
+	}
+	SH_COUNT(hca, retries, 1);
+	sh_requester_rewind(qp);
+}
+
+static void expire(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	qp->deadline = 0;
+	if (qp->rnr_waiting)
+		qp->rnr_waiting = 0;
+	else if (qp->ack_psn != qp->sent_psn && (qp->state == SH_QPS_RTS || qp->state == SH_QPS_SQD))
+		sh_retry(dev, hca, qp);
+	sh_requester_run(dev, hca, qp);
+}
+
+static void fires(struct sh_dev *dev, uint64_t key, uint64_t gen)
+{
+	struct sh_hca *hca = sh_hca(dev, key >> 32);
+	struct sh_qp *qp = sh_qp_get(dev, key >> 32, key & MLX4_QPN_MASK);
+	bool entered;
+
+	if (!hca || !qp)
+		return;
+	entered = sh_enter(dev);
+	sh_lock(dev, &qp->lock);
+	if (qp->qpn != (key & MLX4_QPN_MASK) || qp->timer_gen != (uint32_t)gen) {
+		sh_unlock(dev, &qp->lock);
+		goto out;
+	}
+	qp->timer_at = 0;
+	if (qp->deadline && qp->deadline <= dev->ops->now(dev->host)) {
+		expire(dev, hca, qp);
+		goto out;
+	}
+	if (qp->deadline)
+		set(dev, hca, qp);
+	sh_unlock(dev, &qp->lock);
+out:
+	if (entered)
+		sh_leave(dev);
+}

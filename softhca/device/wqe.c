@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Send WQEs as the device reads them. Never trusts a length, never writes to the queue; the caller holds the QP's
+ * lock. Bits that BlueFlame leaves in the control segment are ignored.
+ */
+#include <asm/byteorder.h>
+#include <errno.h>
+#include <string.h>
+
+#include "wqe.h"
+
+#define BIT(n) (1u << (n))
+
+static const uint32_t legal_opcodes[] = {
+	[SH_SVC_RC] = BIT(MLX4_OPCODE_NOP) | BIT(MLX4_OPCODE_SEND) | BIT(MLX4_OPCODE_SEND_IMM) |
+		      BIT(MLX4_OPCODE_RDMA_WRITE) | BIT(MLX4_OPCODE_RDMA_WRITE_IMM) |
+		      BIT(MLX4_OPCODE_RDMA_READ) | BIT(MLX4_OPCODE_ATOMIC_CS) |
+		      BIT(MLX4_OPCODE_ATOMIC_FA),
+	[SH_SVC_UC] = BIT(MLX4_OPCODE_NOP) | BIT(MLX4_OPCODE_SEND) | BIT(MLX4_OPCODE_SEND_IMM) |
+		      BIT(MLX4_OPCODE_RDMA_WRITE) | BIT(MLX4_OPCODE_RDMA_WRITE_IMM),
+	[SH_SVC_UD] = BIT(MLX4_OPCODE_NOP) | BIT(MLX4_OPCODE_SEND) | BIT(MLX4_OPCODE_SEND_IMM),
+};
+
+static uint32_t opcodes_of(uint32_t type)
+{
+	switch (type) {
+	case SH_QPT_UC:
+		return legal_opcodes[SH_SVC_UC];
+	case SH_QPT_UD:
+		return legal_opcodes[SH_SVC_UD];
+	default:
+		return legal_opcodes[SH_SVC_RC];
+	}
+}
+
+static uint64_t slot_off(const struct sh_qp *qp, uint32_t index)
+{
+	uint32_t slots = 1u << qp->log_sq_size;
+
+	return qp->sq_off + ((uint64_t)(index & (slots - 1)) << qp->sq_shift);
+}
+
+static bool owned(const struct sh_qp *qp, uint32_t index, uint32_t dw0)
+{
+	return !!(dw0 & MLX4_WQE_OWNER) == !!(index & (1u << qp->log_sq_size));
+}
+
+int sh_wqe_posted(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index)
+{
+	__be32 dw0;
+
+	if (!qp->sq_present)
+		return 0;
+	if (sh_umem_read(dev, &qp->buf, slot_off(qp, index), &dw0, sizeof(dw0)))
+		return -EFAULT;
+	return owned(qp, index, __be32_to_cpu(dw0));
+}
+
+/* The rule of mlx4's readers: at each multiple of 16 a word says what follows. Chunk ends are multiples too. */
+static int parse_data(struct sh_wqe *wqe, unsigned int pos, unsigned int end)
+{
+	bool plain = false;
+
+	while (pos + 16 <= end) {
+		const struct mlx4_wqe_data *d = (const void *)(wqe->raw + pos);
+		uint32_t count = __be32_to_cpu(d->byte_count);
+		struct sh_sge *sge;
+
+		if (wqe->nsge == SH_MAX_SEGS)
+			return MLX4_SYNDROME_LOC_QP_OP;
+		sge = &wqe->sge[wqe->nsge];
+		if (count & MLX4_INLINE_SEG) {
+			uint32_t len = count & MLX4_INLINE_LEN_MASK;
+			unsigned int next = pos + sizeof(struct mlx4_wqe_inline) + len;
+
+			if (next > end || (len && pos / MLX4_CHUNK != (next - 1) / MLX4_CHUNK))
+				return MLX4_SYNDROME_LOC_QP_OP;
+			if (len) {
+				wqe->is_inline = 1;
+				sge->addr = (uintptr_t)(wqe->raw + pos + sizeof(struct mlx4_wqe_inline));
+				sge->len = len;
+				sge->key = 0;
+				wqe->nsge++;
+			}
+			wqe->length += len;
+			pos = (next + 15) & ~15u;
+			continue;
+		}
+		if (count) {
+			plain = true;
+			sge->addr = __be64_to_cpu(d->addr);
+			sge->len = count;
+			sge->key = __be32_to_cpu(d->lkey);
+			wqe->nsge++;
+			wqe->length += count;
+		}
+		pos += 16;
+	}
+	return plain && wqe->is_inline ? MLX4_SYNDROME_LOC_QP_OP : 0;
+}
+
+static void parse_datagram(struct sh_wqe *wqe, const struct mlx4_wqe_datagram *dg)
+{
+	uint32_t word = __be32_to_cpu(dg->av.port_pd);
+
+	wqe->av_pd = word & MLX4_PDN_MASK;
+	wqe->av_port = (word >> MLX4_AV_PORT_SHIFT) & MLX4_AV_PORT_MASK;
+	wqe->grh = !!(dg->av.g_slid & MLX4_AV_GRH);
+	wqe->path_bits = dg->av.g_slid & 0x7f;
+	wqe->dlid = __be16_to_cpu(dg->av.dlid);
+	wqe->gid_index = dg->av.gid_index;
+	wqe->hop_limit = dg->av.hop_limit;
+	word = __be32_to_cpu(dg->av.sl_tclass_flowlabel);
+	wqe->sl = word >> MLX4_AV_SL_SHIFT;
+	wqe->traffic_class = word >> MLX4_AV_TCLASS_SHIFT;
+	wqe->flow_label = word & MLX4_AV_FLOW_MASK;
+	wqe->dgid = dg->av.dgid;
+	wqe->dqpn = __be32_to_cpu(dg->dqpn) & MLX4_QPN_MASK;
+	wqe->qkey = __be32_to_cpu(dg->qkey);
+}
+
+static uint8_t parse(const struct sh_qp *qp, struct sh_wqe *wqe, unsigned int end)
+{
+	unsigned int pos = sizeof(struct mlx4_wqe_ctrl);
+
+	if (!(opcodes_of(qp->type) & BIT(wqe->opcode)))
+		return MLX4_SYNDROME_LOC_QP_OP;
+	if (wqe->opcode == MLX4_OPCODE_NOP)
+		return 0;
+	if (qp->type == SH_QPT_UD) {
+		if (pos + sizeof(struct mlx4_wqe_datagram) > end)
+			return MLX4_SYNDROME_LOC_QP_OP;
+		parse_datagram(wqe, (const void *)(wqe->raw + pos));
+		pos += sizeof(struct mlx4_wqe_datagram);
+	} else if (wqe->opcode != MLX4_OPCODE_SEND && wqe->opcode != MLX4_OPCODE_SEND_IMM) {
+		const struct mlx4_wqe_raddr *ra = (const void *)(wqe->raw + pos);
+
+		if (pos + sizeof(*ra) > end)
+			return MLX4_SYNDROME_LOC_QP_OP;
+		wqe->raddr = __be64_to_cpu(ra->raddr);
+		wqe->rkey = __be32_to_cpu(ra->rkey);
+		pos += sizeof(*ra);
+	}
+	if (sh_wqe_is_atomic(wqe)) {
+		const struct mlx4_wqe_atomic *at = (const void *)(wqe->raw + pos);
+
+		if (pos + sizeof(*at) > end)
+			return MLX4_SYNDROME_LOC_QP_OP;
+		wqe->swap_add = __be64_to_cpu(at->swap_add);
+		wqe->compare = __be64_to_cpu(at->compare);
+		pos += sizeof(*at);
+	}
+	return parse_data(wqe, pos, end);
+}
+
+int sh_wqe_fetch(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, struct sh_wqe *wqe)
+{
+	const struct mlx4_wqe_ctrl *ctrl = (const void *)wqe->raw;
+	unsigned int size, slot = 1u << qp->sq_shift;
+	uint64_t off = slot_off(qp, index);
+	uint32_t dw0, flags;
+
+	if (!qp->sq_present)
+		return -ENOENT;
+	if (sh_umem_read(dev, &qp->buf, off, wqe->raw, sizeof(*ctrl)))
+		return -EFAULT;
+	dw0 = __be32_to_cpu(ctrl->owner_opcode);
+	if (!owned(qp, index, dw0))
+		return -ENOENT;
+	/* Pairs with the write barrier between a WQE's body and its owner bit: all of it is read again. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (sh_umem_read(dev, &qp->buf, off + 4, wqe->raw + 4, sizeof(*ctrl) - 4))
+		return -EFAULT;
+	memset(wqe, 0, offsetof(struct sh_wqe, sge));
+	wqe->index = index;
+	wqe->opcode = dw0 & MLX4_WQE_OPCODE_MASK;
+	size = (ctrl->fence_size & MLX4_WQE_DS_MASK) * 16u;
+	flags = __be32_to_cpu(ctrl->flags);
+	wqe->fence = !!(ctrl->fence_size & MLX4_WQE_FENCE);
+	wqe->strong = !!(flags & MLX4_WQE_SO);
+	wqe->signaled = (flags & MLX4_WQE_CQ_UPDATE) == MLX4_WQE_CQ_UPDATE || qp->sq_sig_all;
+	wqe->solicited = !!(flags & MLX4_WQE_SOLICITED);
+	wqe->srqn = flags >> MLX4_WQE_SRQN_SHIFT;
+	wqe->imm_be = (__u32)ctrl->imm;
+	if (size < sizeof(*ctrl) || size > slot) {
+		wqe->bad = MLX4_SYNDROME_LOC_QP_OP;
+		return 0;
+	}
+	if (size > sizeof(*ctrl) &&
+	    sh_umem_read(dev, &qp->buf, off + sizeof(*ctrl), wqe->raw + sizeof(*ctrl), size - sizeof(*ctrl)))
+		return -EFAULT;
+	wqe->bad = parse(qp, wqe, size);
+	return 0;
+}
+
+uint32_t sh_wqe_packets(const struct sh_qp *qp, const struct sh_wqe *wqe)
+{
+	if (wqe->bad || wqe->opcode == MLX4_OPCODE_NOP)
+		return 0;
+	if (qp->type == SH_QPT_UD || sh_wqe_is_atomic(wqe))
+		return 1;
+	return sh_packets(wqe->length, sh_qp_mtu(qp));
+}
