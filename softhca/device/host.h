@@ -22,6 +22,7 @@ enum sh_copy {
 	SH_COPY_OK = 0,
 	SH_COPY_SRC = 1,		/* the source is not mapped (or not readable) any more */
 	SH_COPY_DST = 2,		/* the destination is not */
+	SH_COPY_GONE = 3,		/* the other process has ended: nobody is to blame */
 };
 
 struct sh_host_ops {

@@ -3,6 +3,7 @@
  * Copies between the memories of two contexts, by process_vm_readv and process_vm_writev: a page that is not
  * there any more ends in an error, in this process's own memory too. Holds no lock and allocates nothing.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "process.h"
@@ -139,6 +140,8 @@ static enum sh_copy copy_direct(struct side *dst, struct side *src, uint64_t len
 			done = sh_vm_writev(dst->pid, s, ns, d, nd);
 		if (done == -EINTR || done == -EAGAIN)
 			continue;
+		if (done == -ESRCH)
+			return SH_COPY_GONE;
 		if (done <= 0)
 			return blame(src, s, ns);
 		side_advance(src, (uint64_t)done);
@@ -161,11 +164,11 @@ static enum sh_copy copy_bounce(struct side *dst, struct side *src, uint64_t len
 		mid = (struct side){.seg = &seg, .nseg = 1};
 		result = copy_direct(&mid, src, seg.len);
 		if (result != SH_COPY_OK)
-			return SH_COPY_SRC;
+			return result == SH_COPY_GONE ? result : SH_COPY_SRC;
 		mid = (struct side){.seg = &seg, .nseg = 1};
 		result = copy_direct(dst, &mid, seg.len);
 		if (result != SH_COPY_OK)
-			return SH_COPY_DST;
+			return result == SH_COPY_GONE ? result : SH_COPY_DST;
 		len -= seg.len;
 	}
 	return SH_COPY_OK;
@@ -217,10 +220,8 @@ enum sh_copy sh_host_copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst
 	(void)host;
 	side_init(&to, dst_ctx, dst, ndst);
 	side_init(&from, src_ctx, src, nsrc);
-	if (from.gone)
-		return SH_COPY_SRC;
-	if (to.gone)
-		return SH_COPY_DST;
+	if (from.gone || to.gone)
+		return SH_COPY_GONE;
 	if (!to.pid && !from.pid)
 		return copy_plain(&to, &from, len);
 	if (side_is_own(&to) || side_is_own(&from))
