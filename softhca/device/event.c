@@ -50,7 +50,7 @@ static void settle(struct sh_dev *dev, struct sh_evq *q)
 
 	if (!off)
 		return;
-	if (off % 4 == 0 && off >= SH_HCA_OFF && off < dev->inst->pool_off) {
+	if (off % 4 == 0 && off >= SH_REG_OFF && off < dev->inst->pool_off) {
 		uint32_t *counter = sh_at(dev, off);
 
 		*counter = q->flight_count + (q->spilled > q->flight_spilled);
@@ -209,17 +209,23 @@ static uint32_t async_evq_of(const struct sh_dev *dev, uint32_t ctx)
 	return c && c->state != SH_CTX_FREE ? c->async_evq : 0;
 }
 
-/* To every context that is registered with an XRC receive QP. */
-static int tell_registered(struct sh_dev *dev, uint32_t head, const struct record *rec)
+/* To every context that is registered with an XRC receive QP; to every handle on a target QP, which counts. */
+static int tell_registered(struct sh_dev *dev, uint32_t head, const struct record *rec, bool handles)
 {
-	const struct sh_reg *regs = sh_at(dev, SH_REG_OFF);
-	struct subject nobody = { 0 };
+	struct sh_reg *regs = sh_at(dev, SH_REG_OFF);
+	struct subject s = { 0 };
+	struct record r = *rec;
 	unsigned int steps = 0;
 	int err = 0;
 
-	for (; head && head < SH_MAX_REG && steps < SH_MAX_REG; head = regs[head].next, steps++)
-		if (raise_one(dev, async_evq_of(dev, regs[head].ctx), rec, &nobody))
+	for (; head && head < SH_MAX_REG && steps < SH_MAX_REG; head = regs[head].next, steps++) {
+		if (handles) {
+			r.element = regs[head].user_handle;
+			s.counter = &regs[head].events;
+		}
+		if (raise_one(dev, async_evq_of(dev, regs[head].ctx), &r, &s))
 			err = -EBUSY;
+	}
 	return err;
 }
 
@@ -227,7 +233,8 @@ void sh_affiliated_event(struct sh_dev *dev, uint32_t hca, uint32_t type, uint32
 {
 	struct record rec = { .type = type };
 	struct subject s;
-	uint32_t ctx;
+	uint32_t ctx, head = 0;
+	bool handles = false;
 	int err;
 
 	if (type == EV_CQ_ERR) {
@@ -255,12 +262,14 @@ void sh_affiliated_event(struct sh_dev *dev, uint32_t hca, uint32_t type, uint32
 		rec.element = qp->user_handle;
 		s = (struct subject){ &qp->async_events, &qp->qpn, qp->qpn };
 		if (!ctx) {
+			handles = qp->type == SH_QPT_XRC_TGT;
+			head = qp->regs;
 			rec.element = qp->qpn;
-			rec.type |= XRC_QP_EVENT;
+			rec.type |= handles ? 0 : XRC_QP_EVENT;
 		}
 	}
-	if (rec.type & XRC_QP_EVENT)
-		err = tell_registered(dev, sh_qp_get(dev, hca, obj) ? sh_qp_get(dev, hca, obj)->regs : 0, &rec);
+	if (head)
+		err = tell_registered(dev, head, &rec, handles);
 	else
 		err = raise_one(dev, async_evq_of(dev, ctx), &rec, &s);
 	if (err)

@@ -171,7 +171,8 @@ struct sh_reg {
 	uint32_t ctx;
 	uint32_t next;
 	uint64_t user_handle;
-	uint64_t events;
+	uint32_t events;
+	uint32_t reserved;
 };
 
 struct sh_port {
