@@ -72,6 +72,8 @@ void sh_attention(struct sh_dev *dev);
 bool sh_enter(struct sh_dev *dev);
 void sh_leave(struct sh_dev *dev);
 void sh_exec_prepare(struct sh_dev *dev);
+/* This thread gives its slot back: before the instance's memory is unmapped under it. */
+void sh_exec_release(void);
 void sh_ring_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
 void sh_recv_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
 void sh_arm_later(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1);

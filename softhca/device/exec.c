@@ -133,6 +133,14 @@ static struct sh_exec *lock_shared(struct sh_dev *dev)
 	return e;
 }
 
+void sh_exec_release(void)
+{
+	if (!self.slot)
+		return;
+	pthread_setspecific(key, NULL);
+	leave_slot(self.slot);
+}
+
 bool sh_enter(struct sh_dev *dev)
 {
 	struct sh_exec *e;

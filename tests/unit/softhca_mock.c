@@ -158,6 +158,7 @@ void mock_free(struct mock *m)
 {
 	unsigned int i;
 
+	sh_exec_release();
 	for (i = 0; i < m->nranges; i++)
 		if (m->range[i].own)
 			munmap((void *)(uintptr_t)m->range[i].addr, m->range[i].len);

@@ -1,0 +1,11 @@
+# Unit tests of the transport of softhca/device: queue pairs driven by hand on the mock host.
+
+check_LTLIBRARIES += libsofthca-pair.la
+libsofthca_pair_la_SOURCES = softhca_pair.c softhca_pair.h
+libsofthca_pair_la_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_libs = libsofthca-pair.la $(softhca_device_libs)
+
+check_PROGRAMS += softhca_transport_rc
+softhca_transport_rc_SOURCES = softhca_transport_rc.c
+softhca_transport_rc_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_rc_LDADD = $(softhca_transport_libs)
