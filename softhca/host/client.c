@@ -3,7 +3,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/un.h>
 
 #include "client.h"
@@ -132,12 +131,10 @@ int sh_client_hello(int fd, unsigned int host, uint32_t again, struct sh_hello_r
 
 void *sh_client_map(int memfd, uint64_t size)
 {
-	long at = sh_sys(syscall(SYS_mmap, NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd,
-				 0));
+	int err;
+	void *at = sh_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd, 0, &err);
 
-	if (at < 0 && at > -4096) {
-		errno = (int)-at;
-		return NULL;
-	}
-	return (void *)at;
+	if (!at)
+		errno = -err;
+	return at;
 }

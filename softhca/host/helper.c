@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -43,7 +42,7 @@ static uint32_t *attention(void)
 
 static long futex(uint32_t *word, int op, uint32_t val, const struct timespec *timeout)
 {
-	return sh_sys(syscall(SYS_futex, word, op, val, timeout, NULL, FUTEX_BITSET_MATCH_ANY));
+	return sh_sys(syscall(SYS_futex, word, op, val, timeout, NULL, (long)FUTEX_BITSET_MATCH_ANY));
 }
 
 static void nudge(void)
@@ -91,9 +90,8 @@ static bool heap_alloc(void)
 
 	if (heap)
 		return true;
-	p = (void *)sh_sys(syscall(SYS_mmap, NULL, MAX_CALLS * sizeof(*heap), PROT_READ | PROT_WRITE,
-				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-	if ((long)p < 0 && (long)p > -4096)
+	p = sh_pages(MAX_CALLS * sizeof(*heap));
+	if (!p)
 		return false;
 	heap = p;
 	return true;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * System calls made directly: what lives inside an application must not pass through functions that the
- * application, or the preloaded library itself, has taken over. Each returns its result or -errno.
+ * application, or the preloaded library itself, has taken over. Each returns its result or -errno. syscall() is
+ * variadic: an argument that the kernel reads as 64 bits must have 64, so those that need it have wrappers here.
  */
 #ifndef SOFTHCA_HOST_SYS_H
 #define SOFTHCA_HOST_SYS_H
@@ -10,6 +11,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -63,16 +65,43 @@ static inline int sh_fcntl(int fd, int cmd, long arg)
 	return sh_sys(syscall(SYS_fcntl, fd, cmd, arg));
 }
 
+/* MAP_FAILED becomes NULL and *err. */
+static inline void *sh_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off, int *err)
+{
+	long at = sh_sys(syscall(SYS_mmap, addr, len, prot, flags, fd, off));
+
+	*err = at < 0 && at > -4096 ? (int)at : 0;
+	return *err ? NULL : (void *)at;
+}
+
+static inline int sh_munmap(void *addr, size_t len)
+{
+	return sh_sys(syscall(SYS_munmap, addr, len));
+}
+
+static inline int sh_madvise(uint64_t addr, size_t len, int advice)
+{
+	return sh_sys(syscall(SYS_madvise, addr, len, advice));
+}
+
+/* Zeroed memory that malloc() knows nothing of; NULL. */
+static inline void *sh_pages(size_t len)
+{
+	int err;
+
+	return sh_mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, &err);
+}
+
 static inline long sh_vm_readv(int pid, const struct iovec *local, unsigned long nlocal,
 			       const struct iovec *remote, unsigned long nremote)
 {
-	return sh_sys(syscall(SYS_process_vm_readv, pid, local, nlocal, remote, nremote, 0));
+	return sh_sys(syscall(SYS_process_vm_readv, pid, local, nlocal, remote, nremote, 0UL));
 }
 
 static inline long sh_vm_writev(int pid, const struct iovec *local, unsigned long nlocal,
 				const struct iovec *remote, unsigned long nremote)
 {
-	return sh_sys(syscall(SYS_process_vm_writev, pid, local, nlocal, remote, nremote, 0));
+	return sh_sys(syscall(SYS_process_vm_writev, pid, local, nlocal, remote, nremote, 0UL));
 }
 
 /* Own memory that may not be there: 0 or -EFAULT. */

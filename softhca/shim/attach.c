@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 
 #include "softhca/host/client.h"
@@ -32,14 +31,14 @@ static struct {
 static void take_lease(void)
 {
 	char path[PATH_MAX];
-	int fd;
+	int fd, err;
 
 	snprintf(path, sizeof(path), "%.*s/lease", PATH_MAX - 64, shim.dir);
 	fd = sh_open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return;
 	if (sh_sys(syscall(SYS_flock, fd, LOCK_SH | LOCK_NB)) == 0)
-		syscall(SYS_mmap, NULL, SHIM_PAGE, PROT_NONE, MAP_SHARED, fd, 0);
+		sh_mmap(NULL, SHIM_PAGE, PROT_NONE, MAP_SHARED, fd, 0, &err);
 	sh_close(fd);
 }
 
@@ -121,7 +120,7 @@ static int attach(const struct sh_hello_reply *hello, int memfd)
 		if (!inst)
 			return -errno;
 		if (inst->magic != SH_MAGIC || inst->size != hello->size) {
-			munmap(inst, hello->size);
+			sh_munmap(inst, hello->size);
 			return -EPROTO;
 		}
 	}

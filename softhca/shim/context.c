@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "softhca/host/process.h"
 #include "shim.h"
@@ -37,7 +36,7 @@ static void sweep(void)
 		if (!c->life || shim_ctx_current(c))
 			continue;
 		if (c->life_pid == getpid())
-			syscall(SYS_munmap, c->life, SHIM_PAGE);
+			sh_munmap(c->life, SHIM_PAGE);
 		c->life = NULL;
 	}
 }
@@ -45,7 +44,6 @@ static void sweep(void)
 struct shim_ctx *shim_ctx_known(uint32_t index, uint32_t generation, dev_t dev, ino_t ino)
 {
 	struct shim_ctx *c;
-	long at;
 
 	pthread_mutex_lock(&list_lock);
 	sweep();
@@ -53,11 +51,9 @@ struct shim_ctx *shim_ctx_known(uint32_t index, uint32_t generation, dev_t dev, 
 		if (c->index == index)
 			break;
 	if (!c) {
-		at = sh_sys(syscall(SYS_mmap, NULL, sizeof(*c), PROT_READ | PROT_WRITE,
-				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-		if (at < 0 && at > -4096)
+		c = sh_pages(sizeof(*c));
+		if (!c)
 			goto out;
-		c = (struct shim_ctx *)at;
 		c->index = index;
 		c->generation = generation;
 		c->dev = dev;
@@ -144,22 +140,20 @@ struct shim_ctx *shim_ctx_of_fd(int fd)
 static void *map_life(uint32_t index, uint32_t generation)
 {
 	char path[PATH_MAX];
-	long at;
-	int fd;
+	void *at;
+	int fd, err;
 
 	snprintf(path, sizeof(path), "%.*s/files/l%u.%u", PATH_MAX - 64, shim.dir, index, generation);
 	fd = sh_open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
-	at = sh_sys(syscall(SYS_mmap, NULL, SHIM_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+	at = sh_mmap(NULL, SHIM_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0, &err);
 	sh_close(fd);
-	if (at < 0 && at > -4096)
-		return NULL;
-	if (sh_sys(syscall(SYS_madvise, at, SHIM_PAGE, MADV_DONTFORK)) < 0) {
-		syscall(SYS_munmap, at, SHIM_PAGE);
+	if (at && sh_madvise((uintptr_t)at, SHIM_PAGE, MADV_DONTFORK) < 0) {
+		sh_munmap(at, SHIM_PAGE);
 		return NULL;
 	}
-	return (void *)at;
+	return at;
 }
 
 int shim_kick_begins(struct shim_ctx *ctx)
@@ -216,6 +210,12 @@ int shim_open_device(unsigned int device, int flags)
 		err = sh_process_helper();
 	if (err)
 		goto unmap_life;
+#ifndef HAVE_TRAP
+	/* Nothing can be heard before the operations are wrapped; kick.c looks at what was stored until then. */
+	err = shim_kick_begins(ctx);
+	if (err)
+		goto unmap_life;
+#endif
 	ctx->life = life;
 	ctx->life_pid = getpid();
 	shim_control_put();
@@ -223,7 +223,7 @@ int shim_open_device(unsigned int device, int flags)
 
 unmap_life:
 	if (life)
-		syscall(SYS_munmap, life, SHIM_PAGE);
+		sh_munmap(life, SHIM_PAGE);
 close_fd:
 	sh_close(fd);
 out:
@@ -246,16 +246,15 @@ uint32_t shim_cqn(const struct shim_ctx *ctx, uint32_t handle)
 void shim_set_cqn(struct shim_ctx *ctx, uint32_t handle, uint32_t cqn)
 {
 	uint32_t **chunk = &ctx->cqn[handle / SHIM_CQ_CHUNK % SHIM_CQ_CHUNK];
-	long at;
+	uint32_t *fresh;
 
 	if (handle / SHIM_CQ_CHUNK >= SHIM_CQ_CHUNK)
 		return;
 	if (!*chunk) {
-		at = sh_sys(syscall(SYS_mmap, NULL, SHIM_CQ_CHUNK * sizeof(uint32_t), PROT_READ | PROT_WRITE,
-				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-		if (at < 0 && at > -4096)
+		fresh = sh_pages(SHIM_CQ_CHUNK * sizeof(uint32_t));
+		if (!fresh)
 			return;
-		__atomic_store_n(chunk, (uint32_t *)at, __ATOMIC_RELEASE);
+		__atomic_store_n(chunk, fresh, __ATOMIC_RELEASE);
 	}
 	__atomic_store_n(&(*chunk)[handle % SHIM_CQ_CHUNK], cqn, __ATOMIC_RELAXED);
 }

@@ -141,6 +141,10 @@ static int stored_value(ucontext_t *uc, const struct insn *in, unsigned int widt
 	unsigned int lane;
 	int err;
 
+	/* EVEX forms name their mask in between. */
+	if (src->type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	    ZydisRegisterGetClass(src->reg.value) == ZYDIS_REGCLASS_MASK)
+		src++;
 	if (src->type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
 		memcpy(value, &src->imm.value.u, 8);
 		return 0;
@@ -170,12 +174,12 @@ static int stored_value(ucontext_t *uc, const struct insn *in, unsigned int widt
 	case ZYDIS_MNEMONIC_VPEXTRQ:
 	case ZYDIS_MNEMONIC_EXTRACTPS:
 	case ZYDIS_MNEMONIC_VEXTRACTPS:
-		lane = (unsigned int)in->op[2].imm.value.u % (16 / width);
+		lane = (unsigned int)src[1].imm.value.u % (16 / width);
 		memmove(value, value + lane * width, width);
 		return 0;
 	case ZYDIS_MNEMONIC_VEXTRACTF128:
 	case ZYDIS_MNEMONIC_VEXTRACTI128:
-		lane = (unsigned int)in->op[2].imm.value.u & 1;
+		lane = (unsigned int)src[1].imm.value.u & 1;
 		memmove(value, value + lane * 16, 16);
 		return 0;
 	default:

@@ -5,7 +5,6 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "shim.h"
 
@@ -41,20 +40,19 @@ int shim_populate(uint64_t addr, uint64_t len, bool write)
 	uint64_t start = addr & ~(uint64_t)(SHIM_PAGE - 1);
 	uint64_t end = (addr + len + SHIM_PAGE - 1) & ~(uint64_t)(SHIM_PAGE - 1);
 	char here;
-	long err;
+	int err;
 
 	if (!len)
 		return 0;
 	if (end <= start)
 		return -EFAULT;
 	do
-		err = sh_sys(syscall(SYS_madvise, start, end - start,
-				     write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ));
+		err = sh_madvise(start, end - start, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
 	while (err == -EAGAIN || err == -EINTR);
 	if (!err)
 		return 0;
-	if (err == -EINVAL && sh_sys(syscall(SYS_madvise, (uintptr_t)&here & ~(uintptr_t)(SHIM_PAGE - 1), SHIM_PAGE,
-					     MADV_POPULATE_READ)) == -EINVAL)
+	if (err == -EINVAL && sh_madvise((uintptr_t)&here & ~(uintptr_t)(SHIM_PAGE - 1), SHIM_PAGE,
+					 MADV_POPULATE_READ) == -EINVAL)
 		return look(start, end);
 	return -EFAULT;
 }
@@ -114,37 +112,41 @@ static bool marked_dontfork(uint64_t addr)
 
 /* ---- queue pages ---- */
 
+/* A second mapping of the same pages: that is what an old length of 0 asks for. */
+static int map_again(const struct sh_action *action)
+{
+	long at = sh_sys(syscall(SYS_mremap, sh_at(&shim_dev, action->shm_off), 0UL, action->len,
+				 MREMAP_MAYMOVE | MREMAP_FIXED, action->uaddr));
+
+	return at < 0 && at > -4096 ? (int)at : 0;
+}
+
 int shim_map_action(const struct sh_action *action)
 {
 	bool dontfork = __atomic_load_n(&dontfork_used, __ATOMIC_RELAXED) && marked_dontfork(action->uaddr);
-	int fd = shim_memory_fd();
-	long at;
+	int fd = shim_memory_fd(), err;
 
 	if (action->shm_off > shim_dev.inst->size || action->len > shim_dev.inst->size - action->shm_off)
 		return -EINVAL;
 	if (fd >= 0)
-		at = sh_sys(syscall(SYS_mmap, action->uaddr, action->len, PROT_READ | PROT_WRITE,
-				    MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, action->shm_off));
+		sh_mmap((void *)(uintptr_t)action->uaddr, action->len, PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, (off_t)action->shm_off, &err);
 	else
-		/* A second mapping of the same pages: that is what an old length of 0 asks for. */
-		at = sh_sys(syscall(SYS_mremap, sh_at(&shim_dev, action->shm_off), 0, action->len,
-				    MREMAP_MAYMOVE | MREMAP_FIXED, action->uaddr));
-	if (at < 0 && at > -4096)
-		return (int)at;
-	if (dontfork)
-		syscall(SYS_madvise, action->uaddr, action->len, MADV_DONTFORK);
-	return 0;
+		err = map_again(action);
+	if (!err && dontfork)
+		err = sh_madvise(action->uaddr, action->len, MADV_DONTFORK);
+	return err;
 }
 
 /* Copy a range of device memory that is mapped over pages of the parent's queues into pages of our own. */
 static void make_private(uint64_t start, uint64_t len, uint64_t off)
 {
 	const char *from = sh_at(&shim_dev, off);
+	int err;
 
 	if (off > shim_dev.inst->size || len > shim_dev.inst->size - off)
 		return;
-	if (sh_sys(syscall(SYS_mmap, start, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
-			   0)) == (long)start)
+	if (sh_mmap((void *)start, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, &err))
 		memcpy((void *)start, from, len);
 }
 

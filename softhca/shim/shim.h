@@ -6,6 +6,8 @@
 #ifndef SOFTHCA_SHIM_SHIM_H
 #define SOFTHCA_SHIM_SHIM_H
 
+#include "config.h"
+
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -24,7 +26,7 @@
 
 #define UVERBS_MAJOR 231
 #define UVERBS_MINOR 192
-#define SHIM_PAGE 4096
+#define SHIM_PAGE 4096UL
 
 /* The function that this library stands in front of. */
 #define REAL(name)                                                                                     \
@@ -92,7 +94,7 @@ struct shim_ctx {
 	ino_t ino;
 	void *life;			/* the page whose mapping says that this address space lives; NULL: inherited */
 	int life_pid;
-	bool kicked;			/* operations are wrapped, the page is memory */
+	bool kicked;			/* operations are wrapped and the page is memory */
 	/* under the control lock */
 	uint64_t pending[SHIM_PENDING];	/* addresses of the client's QPs and CQs, to find its context by */
 	unsigned int npending;

@@ -1,1 +1,43 @@
 # Unit tests of softhca.
+
+softhca_device_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/softhca/device -I$(top_srcdir)/libmlx4/src
+softhca_device_libs = libsofthca-mock.la $(top_builddir)/softhca/device/libsofthca-device.la -lcmocka
+
+check_LTLIBRARIES = libsofthca-mock.la
+libsofthca_mock_la_SOURCES = softhca_mock.c softhca_mock.h
+libsofthca_mock_la_CPPFLAGS = $(softhca_device_cppflags)
+
+# The device's own state: softhca/device without the transport.
+check_PROGRAMS += softhca_numbers softhca_cq softhca_srq softhca_mr softhca_event softhca_exec softhca_txn softhca_kill
+softhca_numbers_SOURCES = softhca_numbers.c
+softhca_numbers_CPPFLAGS = $(softhca_device_cppflags)
+softhca_numbers_LDADD = $(softhca_device_libs)
+softhca_cq_SOURCES = softhca_cq.c
+softhca_cq_CPPFLAGS = $(softhca_device_cppflags)
+softhca_cq_LDADD = $(softhca_device_libs)
+softhca_srq_SOURCES = softhca_srq.c
+softhca_srq_CPPFLAGS = $(softhca_device_cppflags)
+softhca_srq_LDADD = $(softhca_device_libs)
+softhca_mr_SOURCES = softhca_mr.c
+softhca_mr_CPPFLAGS = $(softhca_device_cppflags)
+softhca_mr_LDADD = $(softhca_device_libs)
+softhca_event_SOURCES = softhca_event.c
+softhca_event_CPPFLAGS = $(softhca_device_cppflags)
+softhca_event_LDADD = $(softhca_device_libs)
+softhca_exec_SOURCES = softhca_exec.c
+softhca_exec_CPPFLAGS = $(softhca_device_cppflags)
+softhca_exec_LDADD = $(softhca_device_libs)
+softhca_txn_SOURCES = softhca_txn.c
+softhca_txn_CPPFLAGS = $(softhca_device_cppflags)
+softhca_txn_LDADD = $(softhca_device_libs)
+softhca_kill_SOURCES = softhca_kill.c
+softhca_kill_CPPFLAGS = $(softhca_device_cppflags)
+softhca_kill_LDADD = $(softhca_device_libs)
+
+# The preloaded library.
+if TRAP
+check_PROGRAMS += softhca_shim_decode
+softhca_shim_decode_SOURCES = softhca_shim_decode.c ../../softhca/shim/decode.c
+softhca_shim_decode_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
+softhca_shim_decode_LDADD = $(ZYDIS_LIBS) -lcmocka
+endif
