@@ -193,6 +193,14 @@ int sh_qp_set_regs(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t head
 /* The address space of a context ended: its QPs become silent to their peers, nothing touches its memory. */
 int sh_qp_silence(struct sh_dev *dev, uint32_t hca, uint32_t qpn);
 
+/*
+ * The client could not map device memory over [uaddr, uaddr+len): a buffer or record of the object in there goes back to the
+ * client's own pages, with what the device has written so far (unshare.c). -EBUSY, -EFAULT, -EINVAL: no such object.
+ */
+int sh_cq_unshare(struct sh_dev *dev, uint32_t hca, uint32_t cqn, uint64_t uaddr, uint64_t len);
+int sh_srq_unshare(struct sh_dev *dev, uint32_t hca, uint32_t srqn, uint64_t uaddr, uint64_t len);
+int sh_qp_unshare(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint64_t uaddr, uint64_t len);
+
 /* ---- multicast, ports, events (mcast.c, port.c, event.c) ---- */
 
 int sh_mcast_attach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uint32_t qpn);	/* idempotent; -ENOMEM full */

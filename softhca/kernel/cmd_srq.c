@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Shared receive queues, plain and of an XRC domain. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "libmlx4/src/mlx4-abi.h"
+#include "kern.h"
+
+int srq_create(struct call *c, const struct srq_request *rq)
+{
+	struct kernel *k = c->k;
+	struct kctx *ctx = c->ctx;
+	struct khca *hca = &k->hcas[ctx->hca];
+	struct mlx4_abi_create_srq_resp drv_resp = {0};
+	struct mlx4_abi_create_srq drv;
+	struct uv_create_srq_resp resp = {0};
+	struct sh_srq_init init = {0};
+	struct ksrq *srq;
+	uint32_t async;
+	int err;
+
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return -ENOMEM;
+	err = -EINVAL;
+	srq->u.user_handle = rq->user_handle;
+	if (rq->xrc) {
+		srq->xh = uobj_get(ctx, UO_XRCD, rq->xrcd_handle);
+		srq->cq = uobj_get(ctx, UO_CQ, rq->cq_handle);
+		if (!srq->xh || !srq->cq)
+			goto err_free;
+		srq->d = srq->xh->d;
+	}
+	srq->pd = uobj_get(ctx, UO_PD, rq->pd_handle);
+	if (!srq->pd || rq->max_wr >= K_MAX_WQES || rq->max_sge > K_MAX_SRQ_SGE)
+		goto err_free;
+	err = call_driver(c, &drv, sizeof(drv));
+	if (err < 0)
+		goto err_free;
+	err = call_owner(c);
+	if (err < 0)
+		goto err_free;
+	init.ctx = ctx->index;
+	init.pdn = srq->pd->pdn;
+	init.log_size = log2_ceil((uint64_t)rq->max_wr + 1);
+	init.wqe_shift = log2_ceil(16 + 16 * rq->max_sge);
+	if (init.wqe_shift < 5)
+		init.wqe_shift = 5;
+	init.max_sge = rq->max_sge;
+	init.user_handle = rq->user_handle;
+	if (rq->xrc) {
+		init.xrcd = srq->d->xrcdn;
+		init.cqn = srq->cq->cqn;
+	}
+	srq->max = 1u << init.log_size;
+	srq->max_sge = rq->max_sge;
+	err = buf_map(c, &srq->buf, drv.buf_addr, (uint64_t)srq->max << init.wqe_shift, false);
+	if (err < 0)
+		goto err_free;
+	err = db_get(c, drv.db_addr, 4, &init.db);
+	if (err < 0)
+		goto err_buf;
+	srq->db = drv.db_addr;
+	err = num_get(&hca->srqn, &srq->srqn);
+	if (err < 0)
+		goto err_db;
+	init.buf = buf_umem(ctx, &srq->buf);
+	err = sh_srq_create(&k->dev, ctx->hca, srq->srqn, &init);
+	if (err < 0)
+		goto err_num;
+	err = uobj_add(ctx, &srq->u, UO_SRQ);
+	if (err < 0)
+		goto err_srq;
+	resp.srq_handle = srq->u.handle;
+	resp.max_wr = srq->max - 1;
+	resp.max_sge = rq->max_sge;
+	if (rq->tell_srqn)
+		resp.srqn = srq->srqn;
+	drv_resp.srqn = srq->srqn;
+	err = call_respond(c, &resp, sizeof(resp), &drv_resp, sizeof(drv_resp.srqn));
+	if (err < 0)
+		goto err_del;
+	srq->pd->refs++;
+	if (rq->xrc) {
+		srq->cq->refs++;
+		srq->xh->srqs++;
+		srq->d->users++;
+	}
+	return 0;
+
+err_del:
+	uobj_del(&srq->u);
+err_srq:
+	(void)sh_srq_destroy(&k->dev, ctx->hca, srq->srqn, &async);
+err_num:
+	num_put(&hca->srqn, srq->srqn);
+err_db:
+	db_put(ctx, drv.db_addr);
+err_buf:
+	buf_unmap(ctx, &srq->buf);
+err_free:
+	free(srq);
+	return err;
+}
+
+int cmd_modify_srq(struct call *c)
+{
+	const struct uv_modify_srq *cmd = (const void *)c->in;
+	struct ksrq *srq = uobj_get(c->ctx, UO_SRQ, cmd->srq_handle);
+
+	if (!srq || cmd->attr_mask & UV_SRQ_MAX_WR)
+		return -EINVAL;
+	if (!(cmd->attr_mask & UV_SRQ_LIMIT))
+		return 0;
+	if (cmd->srq_limit >= srq->max)
+		return -EINVAL;
+	return sh_srq_limit(&c->k->dev, c->ctx->hca, srq->srqn, cmd->srq_limit);
+}
+
+int cmd_query_srq(struct call *c)
+{
+	const struct uv_object *cmd = (const void *)c->in;
+	struct ksrq *srq = uobj_get(c->ctx, UO_SRQ, cmd->handle);
+	struct uv_query_srq_resp resp = {0};
+	struct sh_srq_info info;
+	int err;
+
+	if (!srq)
+		return -EINVAL;
+	err = sh_srq_query(&c->k->dev, c->ctx->hca, srq->srqn, &info);
+	if (err < 0)
+		return err;
+	resp.max_wr = srq->max - 1;
+	resp.max_sge = srq->max_sge;
+	resp.srq_limit = info.limit;
+	return call_respond(c, &resp, sizeof(resp), NULL, 0);
+}
+
+int srq_free(struct ksrq *srq, uint32_t *async)
+{
+	struct kctx *ctx = srq->u.ctx;
+	struct kernel *k = ctx->k;
+	int err;
+
+	if (srq->refs)
+		return -EBUSY;
+	err = sh_srq_destroy(&k->dev, ctx->hca, srq->srqn, async);
+	if (err < 0)
+		return err;
+	*async -= evq_drop_async(k, ctx->async, srq->u.user_handle, UO_SRQ);
+	num_put(&k->hcas[ctx->hca].srqn, srq->srqn);
+	buf_unmap(ctx, &srq->buf);
+	db_put(ctx, srq->db);
+	srq->pd->refs--;
+	if (srq->d) {
+		srq->cq->refs--;
+		srq->xh->srqs--;
+		xrcd_put_user(k, srq->d);
+	}
+	uobj_del(&srq->u);
+	free(srq);
+	return 0;
+}
+
+int cmd_destroy_srq(struct call *c)
+{
+	const struct uv_object *cmd = (const void *)c->in;
+	struct ksrq *srq = uobj_get(c->ctx, UO_SRQ, cmd->handle);
+	struct uv_destroy_resp resp;
+	int err;
+
+	if (!srq)
+		return -EINVAL;
+	err = srq_free(srq, &resp.events_reported);
+	if (err < 0)
+		return err;
+	return call_respond(c, &resp, sizeof(resp), NULL, 0);
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Files and directories of the instance: made whole, removed whole. Never follows a symbolic link when removing. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "kern.h"
+
+/* In place: a reader finds the old or the new contents, and no directory's time changes. */
+int file_write(int dirfd, const char *path, const char *fmt, ...)
+{
+	char text[4096];
+	va_list ap;
+	int fd, len, err = 0;
+
+	va_start(ap, fmt);
+	len = vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (len < 0 || len >= (int)sizeof(text))
+		return -EOVERFLOW;
+	fd = openat(dirfd, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -errno;
+	if (pwrite(fd, text, len, 0) != len || ftruncate(fd, len) < 0)
+		err = errno ? -errno : -EIO;
+	close(fd);
+	return err;
+}
+
+int dir_make(int dirfd, const char *path)
+{
+	char part[PATH_MAX];
+	char *slash;
+
+	if (snprintf(part, sizeof(part), "%s", path) >= (int)sizeof(part))
+		return -ENAMETOOLONG;
+	for (slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = 0;
+		if (mkdirat(dirfd, part, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		*slash = '/';
+	}
+	return mkdirat(dirfd, part, 0755) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+void dir_remove(int dirfd, const char *path)
+{
+	int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct dirent *e;
+	DIR *d;
+
+	d = fd < 0 ? NULL : fdopendir(fd);
+	if (!d) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while ((e = readdir(d))) {
+		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
+			continue;
+		if (unlinkat(fd, e->d_name, 0) < 0)
+			dir_remove(fd, e->d_name);
+	}
+	closedir(d);
+	unlinkat(dirfd, path, AT_REMOVEDIR);
+}

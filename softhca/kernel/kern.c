@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* The kernel without its sockets: the instance directory, device memory, number spaces. Made whole, taken down whole. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "softhca/host/process.h"
+#include "kern.h"
+
+/* The lock says that the daemon lives; what a dead one left is removed. The descriptor stays open in k->lock_fd. */
+static int make_directory(struct kernel *k, char *text, size_t text_len)
+{
+	int tries, err;
+
+	for (tries = 0; tries < 3; tries++) {
+		if (mkdir(k->dir, 0700) < 0 && errno != EEXIST) {
+			err = -errno;
+			snprintf(text, text_len, "cannot make %s: %s", k->dir, strerror(-err));
+			return err;
+		}
+		k->dir_fd = open(k->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (k->dir_fd < 0)
+			continue;
+		k->lock_fd = openat(k->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		if (k->lock_fd >= 0 && flock(k->lock_fd, LOCK_EX | LOCK_NB) == 0) {
+			struct stat st;
+
+			/* Still the one with that name, and empty. */
+			if (fstatat(k->dir_fd, "control", &st, 0) < 0 && fstatat(AT_FDCWD, k->dir, &st, 0) == 0)
+				return 0;
+			dir_remove(AT_FDCWD, k->dir);
+		} else if (k->lock_fd >= 0 && errno == EWOULDBLOCK) {
+			snprintf(text, text_len, "%s is in use: choose another name, or stop that instance first", k->dir);
+			close(k->lock_fd);
+			close(k->dir_fd);
+			k->lock_fd = k->dir_fd = -1;
+			return -EEXIST;
+		}
+		if (k->lock_fd >= 0)
+			close(k->lock_fd);
+		close(k->dir_fd);
+		k->lock_fd = k->dir_fd = -1;
+	}
+	snprintf(text, text_len, "cannot take %s over: remove it and try again", k->dir);
+	return -EBUSY;
+}
+
+static int fill_directory(struct kernel *k)
+{
+	int err = 0;
+
+	if (mkdirat(k->dir_fd, "files", 0700) < 0 || mkdirat(k->dir_fd, "events", 0700) < 0)
+		return -errno;
+	k->lease_fd = openat(k->dir_fd, "lease", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (k->lease_fd < 0 || ftruncate(k->lease_fd, K_PAGE) < 0)
+		return -errno;
+	err = file_write(k->dir_fd, "pid", "%d\n", getpid());
+	return err < 0 ? err : sysfs_make(k);
+}
+
+static int make_memory(struct kernel *k)
+{
+	void *base;
+	int err;
+
+	k->mem_size = sh_instance_size(&k->cfg.device);
+	k->memfd = memfd_create("softhca", MFD_CLOEXEC);
+	if (k->memfd < 0 || ftruncate(k->memfd, k->mem_size) < 0)
+		return -errno;
+	base = mmap(NULL, k->mem_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, k->memfd, 0);
+	if (base == MAP_FAILED)
+		return -errno;
+	k->dev.inst = base;
+	err = sh_instance_init(base, k->memfd, &k->cfg.device);
+	if (err < 0)
+		return err;
+	sh_proc(&k->dev, 0)->pid = getpid();
+	*sh_ctx(&k->dev, 0) = (struct sh_ctx){.state = SH_CTX_LIVE, .pid = getpid(), .generation = 1};
+	err = pool_init(&k->pool, k->memfd, k->dev.inst->pool_off, k->dev.inst->pool_size);
+	if (err < 0)
+		return err;
+	return sh_process_init(&k->dev, k->dir);
+}
+
+/* Sizes and first numbers of a ConnectX; the allocators differ as the kernels' do. */
+static int make_numbers(struct kernel *k, struct khca *hca)
+{
+	bool rewind = k->cfg.device.face == SH_FACE_MAINLINE;
+	int err;
+
+	err = sh_numbers_init(&hca->pdn, 1u << 15, (1u << 17) - 1, 4, rewind);
+	if (!err)
+		err = sh_numbers_init(&hca->xrcdn, 1u << 16, (1u << 16) - 1, 1, rewind);
+	if (!err)
+		err = sh_numbers_init(&hca->mpt, 1u << SH_LOG_MPTS, UINT32_MAX, 16, rewind);
+	if (!err)
+		err = sh_numbers_init(&hca->cqn, 1u << SH_LOG_CQS, (1u << SH_LOG_CQS) - 1, 128, rewind);
+	if (!err)
+		err = sh_numbers_init(&hca->srqn, 1u << SH_LOG_SRQS, (1u << SH_LOG_SRQS) - 1, 64, rewind);
+	if (!err)
+		err = sh_numbers_init(&hca->qpn, 1u << SH_LOG_QPS, K_XRC_QPN_BIT - 1, 72, rewind);
+	return err;
+}
+
+static int make_tables(struct kernel *k)
+{
+	uint32_t hosts = k->cfg.device.hosts, per_host = k->cfg.device.hcas_per_host, i;
+	int err;
+
+	k->hosts = calloc(hosts, sizeof(*k->hosts));
+	k->hcas = calloc((size_t)hosts * per_host, sizeof(*k->hcas));
+	k->reg_used = calloc(1, SH_MAX_REG);
+	if (!k->hosts || !k->hcas || !k->reg_used)
+		return -ENOMEM;
+	for (i = 0; i < hosts * per_host; i++) {
+		k->hcas[i].host = i / per_host;
+		k->hcas[i].unit = i % per_host;
+		err = make_numbers(k, &k->hcas[i]);
+		if (err < 0)
+			return err;
+	}
+	return 0;
+}
+
+static bool config_ok(const struct sh_config *c)
+{
+	return c->hosts && c->hcas_per_host && c->hosts <= SH_MAX_HCAS && c->hcas_per_host <= SH_MAX_HCAS &&
+	       c->hosts * c->hcas_per_host <= SH_MAX_HCAS && c->ports >= 1 && c->ports <= SH_MAX_PORTS &&
+	       (c->cqe_size == 32 || (c->cqe_size == 64 && c->driver_abi == 4)) && c->driver_abi >= 2 &&
+	       c->driver_abi <= 4 && (c->face == SH_FACE_OFED || c->face == SH_FACE_MAINLINE);
+}
+
+int kern_init(struct kernel *k, const struct sh_kernel_config *cfg, char *text, size_t text_len)
+{
+	int err;
+
+	memset(k, 0, sizeof(*k));
+	k->cfg = *cfg;
+	k->dir_fd = k->lock_fd = k->lease_fd = k->memfd = k->epoll = -1;
+	k->user = &user_real;
+	if (!config_ok(&cfg->device)) {
+		snprintf(text, text_len, "unusable configuration: at most %d HCAs of 1 or %d ports; driver ABI 2 to 4; "
+			 "64-byte CQEs need driver ABI 4", SH_MAX_HCAS, SH_MAX_PORTS);
+		return -EINVAL;
+	}
+	k->face = cfg->device.face == SH_FACE_OFED ? &face_ofed : &face_mainline;
+	if (snprintf(k->dir, sizeof(k->dir), "%s", cfg->dir) >= (int)sizeof(k->dir) - 64) {
+		snprintf(text, text_len, "the name of the instance directory is too long");
+		return -ENAMETOOLONG;
+	}
+	err = make_directory(k, text, text_len);
+	if (err < 0)
+		return err;
+	err = make_memory(k);
+	if (err == 0)
+		err = make_tables(k);
+	if (err == 0)
+		err = fill_directory(k);
+	if (err < 0) {
+		snprintf(text, text_len, "cannot set the instance up in %s: %s%s", k->dir, strerror(-err),
+			 err == -ENOMEM ? "; fewer HCAs, or a higher memory limit of the container, would do" : "");
+		kern_exit(k);
+	}
+	return err;
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Clients may still run: their memory is not touched any more, and nothing of it is kept. */
+void kern_exit(struct kernel *k)
+{
+	uint32_t i, t;
+
+	for (i = 1; k->dev.inst && i < SH_MAX_CTX; i++)
+		if (k->ctx[i])
+			ctx_gone(k->ctx[i]);
+	for (i = 1; k->dev.inst && i < SH_MAX_CTX; i++)
+		if (k->ctx[i])
+			ctx_release(k->ctx[i]);
+	for (i = 1; k->dev.inst && i < SH_MAX_PROC; i++)
+		if (k->proc[i])
+			proc_dead(k, k->proc[i]);
+	if (k->dev.ops)
+		sh_process_stop();
+	for (i = 0; k->hcas && i < k->cfg.device.hosts * k->cfg.device.hcas_per_host; i++) {
+		sh_numbers_fini(&k->hcas[i].pdn);
+		sh_numbers_fini(&k->hcas[i].xrcdn);
+		sh_numbers_fini(&k->hcas[i].mpt);
+		sh_numbers_fini(&k->hcas[i].cqn);
+		sh_numbers_fini(&k->hcas[i].srqn);
+		sh_numbers_fini(&k->hcas[i].qpn);
+	}
+	for (i = 0; k->hosts && i < k->cfg.device.hosts; i++)
+		for (t = 0; t < UO_TYPES; t++)
+			handles_exit(&k->hosts[i].handles[t]);
+	free(k->hosts);
+	free(k->hcas);
+	free(k->reg_used);
+	pool_exit(&k->pool);
+	if (k->dev.inst)
+		munmap(k->dev.inst, k->mem_size);
+	close_fd(k->memfd);
+	close_fd(k->lease_fd);
+	if (k->dir_fd >= 0)
+		dir_remove(AT_FDCWD, k->dir);
+	close_fd(k->dir_fd);
+	close_fd(k->lock_fd);
+	memset(k, 0, sizeof(*k));
+	k->dir_fd = k->lock_fd = k->lease_fd = k->memfd = k->epoll = -1;
+}

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The kernel's own state: what it knows of processes, open device files and the objects behind their handles. Only
+ * softhca/kernel includes this. One thread runs all of it, so nothing here has a lock; device memory is
+ * touched through device.h. Functions return 0 or -errno and change nothing when they fail, unless they say otherwise.
+ */
+#ifndef SOFTHCA_KERNEL_KERN_H
+#define SOFTHCA_KERNEL_KERN_H
+
+#include <errno.h>
+#include <limits.h>
+#include <sys/types.h>
+
+#include <uthash.h>
+#include <utlist.h>
+
+#include "softhca/device/device.h"
+#include "softhca/device/numbers.h"
+#include "softhca/wire.h"
+#include "kernel.h"
+#include "uverbs-abi.h"
+
+#define K_PAGE		4096u
+#define K_COMP_VECTORS	4
+#define K_MAX_WQES	16384
+#define K_SPARE_WQES	33		/* headroom of the send queue at its worst */
+#define K_MAX_SGE	32
+#define K_MAX_SRQ_SGE	31
+#define K_MAX_CQES	4194303
+#define K_XRC_QPN_BIT	(1u << 23)
+#define K_BF_REG_SIZE	512
+
+#define container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+
+/* ---- the memory and descriptors of clients (user.c); tests put their own in place ---- */
+
+struct user_ops {
+	int (*read)(void *arg, pid_t pid, uint64_t addr, void *buf, size_t len);		/* 0, -EFAULT */
+	int (*write)(void *arg, pid_t pid, uint64_t addr, const void *buf, size_t len);	/* 0, -EFAULT */
+	int (*open_fd)(void *arg, pid_t tid, int fd);	/* an O_PATH descriptor of what the client's is, or -EBADF */
+};
+extern const struct user_ops user_real;
+
+/* ---- pages of device memory that stand in for clients' pages (pool.c) ---- */
+
+struct pool {
+	uint64_t base, npages, next, used;
+	uint64_t *map;			/* a bit per page */
+	int fd;				/* of the memfd */
+};
+int pool_init(struct pool *p, int fd, uint64_t base, uint64_t size);
+void pool_exit(struct pool *p);
+uint64_t pool_get(struct pool *p, uint64_t npages);	/* an offset with pages behind it, 0 = no memory */
+void pool_put(struct pool *p, uint64_t off, uint64_t npages);
+
+/* ---- handles (handle.c) ---- */
+
+enum uobj_type { UO_PD, UO_MR, UO_CQ, UO_SRQ, UO_QP, UO_AH, UO_XRCD, UO_TYPES };
+
+struct kctx;
+struct uobj {
+	struct kctx *ctx;
+	enum uobj_type type;
+	uint32_t handle;
+	uint64_t user_handle;
+	struct uobj *prev, *next;	/* objects of the context, by type, oldest first */
+};
+/* One space per host and type, lowest free number first, as the kernel's idr. */
+struct handles {
+	struct uobj **slot;
+	uint32_t size, low;
+};
+int uobj_add(struct kctx *ctx, struct uobj *obj, enum uobj_type type);	/* -ENOMEM */
+void uobj_del(struct uobj *obj);
+/* NULL: no such handle, or another context's. */
+void *uobj_get(struct kctx *ctx, enum uobj_type type, uint32_t handle);
+void handles_exit(struct handles *h);
+
+static inline int num_get(struct sh_numbers *n, uint32_t *number)
+{
+	return sh_numbers_get(n, number) < 0 ? -ENOMEM : 0;
+}
+
+static inline void num_put(struct sh_numbers *n, uint32_t number)
+{
+	sh_numbers_put(n, number);
+}
+
+/* ---- event queues (evq.c) ---- */
+
+struct kevq {
+	uint32_t index, generation;
+	struct kctx *ctx;
+	bool async, closed;		/* closed: the client dropped its end */
+	int fd;				/* O_RDWR: keeps the FIFO alive, drains, polls for room */
+	bool polled;			/* waiting for room */
+	dev_t dev;
+	ino_t ino;
+	uint32_t refs;			/* CQs that report here */
+	struct kevq *prev, *next;	/* of the context */
+};
+
+/* ---- queue memory (queue.c) ---- */
+
+struct kbuf {				/* whole pages */
+	uint64_t uaddr, len;
+	uint64_t shm;			/* 0: the client's own pages */
+	uint32_t locked;		/* pages accounted */
+};
+struct dbpage {				/* a page of doorbell records with users */
+	uint64_t uaddr, shm;
+	uint32_t refs;
+	UT_hash_handle hh;
+};
+
+/* ---- processes and contexts (context.c) ---- */
+
+/* One image of a process: from its first message to its end or its next exec. */
+struct kproc {
+	uint32_t slot;			/* in device memory; 0 = the daemon */
+	pid_t pid;
+	uint32_t host;
+	int pidfd;
+	uint32_t refs;			/* the connection and the contexts */
+	bool connected, gone;		/* gone: the slot is given back */
+	uint64_t locked;		/* pages counted against RLIMIT_MEMLOCK */
+	uint64_t probe_addr;
+};
+
+enum kctx_state { KC_OPENING, KC_OPEN, KC_RELEASING };
+struct kctx {
+	struct kernel *k;
+	uint32_t index, generation;
+	enum kctx_state state;
+	bool started;			/* GET_CONTEXT was done */
+	bool gone;			/* its address space ended */
+	struct kproc *proc;
+	uint32_t host, hca, device;	/* hca over all hosts; device counts per host */
+	struct uobj *objs[UO_TYPES];
+	struct kevq *async, *evqs;	/* evqs: all of them */
+	struct dbpage *dbpages;
+	uint64_t commands;
+};
+
+/* ---- objects ---- */
+
+struct kpd {
+	struct uobj u;
+	uint32_t pdn, refs;
+};
+struct kmr {
+	struct uobj u;
+	struct kpd *pd;
+	uint32_t key, access, locked;
+	uint64_t start, len;
+	bool dead;			/* the device has forgotten it (address space ended) */
+};
+struct kcq {
+	struct uobj u;
+	uint32_t cqn, refs, entries;
+	struct kevq *evq;
+	struct kbuf buf, old;		/* old: being copied from by the library after a resize */
+	uint64_t db;
+};
+struct kxrcd {				/* a domain of one HCA */
+	struct {
+		uint64_t dev, ino;
+	} key;
+	uint32_t hca, xrcdn, pdn;
+	int fd;				/* pins the inode; -1: anonymous */
+	uint32_t opens;			/* handles */
+	uint32_t users;			/* QPs, SRQs, receive QPs */
+	struct kxrcd *prev, *next;	/* of the HCA */
+};
+struct kxrcd_handle {
+	struct uobj u;
+	struct kxrcd *d;
+	uint32_t srqs;			/* made through this handle */
+	struct kreg *regs;		/* registrations, and handles of target QPs, made through it */
+};
+struct ksrq {
+	struct uobj u;
+	uint32_t srqn, refs, max, max_sge;
+	struct kpd *pd;
+	struct kcq *cq;			/* XRC */
+	struct kxrcd_handle *xh;
+	struct kxrcd *d;
+	struct kbuf buf;
+	uint64_t db;
+};
+struct kqp;
+/* A context's interest in a kernel-made receive QP: a registration (OFED) or a handle (mainline). */
+struct kreg {
+	struct kqp *qp;
+	struct kctx *ctx;
+	struct kxrcd_handle *xh;
+	uint32_t index;			/* in device memory */
+	struct kreg *prev, *next;	/* of the QP */
+	struct kreg *xprev, *xnext;	/* of the domain's handle */
+};
+struct kqp {
+	uint32_t hca, qpn, type;
+	struct kpd *pd;
+	struct kcq *scq, *rcq;
+	struct ksrq *srq;
+	struct kxrcd *d;
+	uint32_t cap_recv_wr, cap_recv_sge;
+	struct kbuf buf;
+	uint64_t db;
+	struct kctx *ctx;		/* NULL: kernel-made */
+	struct kreg *regs;
+	UT_hash_handle hh;		/* by number, per HCA */
+};
+struct kmcast {
+	uint8_t gid[16];
+	struct kmcast *next;
+};
+struct kqp_handle {
+	struct uobj u;
+	struct kqp *qp;
+	struct kreg *reg;		/* target QPs */
+	struct kmcast *mcast;
+};
+struct kah {
+	struct uobj u;
+	struct kpd *pd;
+	struct uv_ah_attr attr;
+};
+
+struct khca {
+	struct kxrcd *xrcds;
+	struct kqp *qps;
+	struct sh_numbers pdn, xrcdn, mpt, cqn, srqn, qpn;
+	uint32_t host, unit;		/* unit: per host */
+};
+struct khost {
+	struct handles handles[UO_TYPES];
+};
+
+struct face;
+struct kernel {
+	struct sh_kernel_config cfg;
+	char dir[PATH_MAX];
+	int dir_fd, lock_fd, lease_fd;
+	int memfd;
+	uint64_t mem_size;
+	struct sh_dev dev;
+	const struct face *face;
+	const struct user_ops *user;
+	void *user_arg;
+	struct pool pool;
+	struct khost *hosts;
+	struct khca *hcas;
+	struct kctx *ctx[SH_MAX_CTX];
+	struct kproc *proc[SH_MAX_PROC];
+	struct kevq *evq[SH_MAX_EVQ];
+	uint32_t evq_gen[SH_MAX_EVQ], ctx_gen[SH_MAX_CTX];
+	uint32_t evq_next, reg_next, ctx_next;
+	uint8_t *reg_used;
+	uint32_t releasing;		/* contexts whose release must be tried again */
+	int epoll;			/* -1 in tests */
+	bool stop;
+	struct {
+		uint64_t commands, failed, queues_shared, queues_copied, maps_failed;
+	} count;
+};
+
+/* kern.c: everything but the sockets. -errno, with what went wrong in text. */
+int kern_init(struct kernel *k, const struct sh_kernel_config *cfg, char *text, size_t text_len);
+void kern_exit(struct kernel *k);
+
+/* context.c */
+int proc_attach(struct kernel *k, pid_t pid, uint32_t host, uint32_t again, uint64_t probe_addr, struct kproc **out);
+void proc_detach(struct kernel *k, struct kproc *p);		/* its connection is gone */
+void proc_dead(struct kernel *k, struct kproc *p);		/* the process, or its image, is */
+void proc_put(struct kernel *k, struct kproc *p);
+int ctx_open(struct kernel *k, struct kproc *p, uint32_t device, struct kctx **out);
+int ctx_opened(struct kernel *k, struct kproc *p, uint32_t index);
+struct kctx *ctx_get(struct kernel *k, uint32_t index);		/* NULL */
+void ctx_gone(struct kctx *ctx);
+/* Everything of the context, in the kernel's order. What a stopped client holds is left for ctx_retry(). */
+void ctx_release(struct kctx *ctx);
+void ctx_retry(struct kernel *k);
+
+/* evq.c */
+int evq_open(struct kctx *ctx, bool async, struct kevq **out, int *client_fd);
+void evq_free(struct kernel *k, struct kevq *e);
+void evq_put(struct kernel *k, struct kevq *e);			/* a CQ less reports here */
+void evq_client_closed(struct kernel *k, uint32_t index, uint32_t generation);
+struct kevq *evq_by_fd(struct kctx *ctx, pid_t tid, int fd);	/* a completion channel of the context, NULL */
+/* Drop the records of an object that is gone; returns how many. */
+uint32_t evq_drop_comp(struct kernel *k, struct kevq *e, uint64_t user_handle);
+uint32_t evq_drop_async(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type);
+void evq_spill(struct kernel *k);				/* something may have spilled */
+void evq_room(struct kernel *k, struct kevq *e);		/* the pipe has room */
+
+/* ---- commands ---- */
+
+struct call {
+	struct kernel *k;
+	struct kctx *ctx;
+	struct kproc *proc;		/* of the caller */
+	pid_t tid;
+	bool cap_ipc_lock;
+	uint64_t memlock_limit;
+	bool pinned;			/* second pass */
+	int pin_error;
+	uint64_t resp;			/* address of the response */
+	uint32_t in_len, out_len;	/* bytes of command (header and driver data included) and response */
+	uint32_t core_in, core_out;	/* where driver data begins in each */
+	struct sh_command_reply *r;
+	int fds[2];
+	unsigned char in[512] __attribute__((aligned(8)));	/* the command, as far as anybody looks at it */
+};
+
+struct command {
+	int (*fn)(struct call *c);	/* NULL: not there */
+	uint16_t in, out;		/* core sizes; out 0 = no response */
+	uint16_t drv;			/* out: where driver data begins, if not there */
+	const char *name;
+};
+struct face {
+	const char *name;
+	const struct command *commands, *extended;
+	uint32_t ncommands, nextended;
+	int absent;			/* errno of a known command that the device does not have */
+	int truncated;			/* of a command shorter than its structure */
+	bool has_extended;
+};
+extern const struct face face_ofed, face_mainline;
+
+/* command.c. Fills the reply (error included) and c->fds. */
+void command_run(struct call *c, uint64_t addr, uint64_t len);
+/* Write the response: core, then driver data as far as there is room. */
+int call_respond(struct call *c, const void *core, size_t len, const void *drv, size_t drv_len);
+int call_driver(struct call *c, void *drv, size_t len);		/* -EFAULT */
+void call_fd(struct call *c, int fd, uint64_t where);
+int call_owner(struct call *c);		/* 0, or -EINVAL: not the process whose memory the context means */
+
+/* queue.c */
+int mem_charge(struct call *c, uint64_t pages);			/* -ENOMEM */
+int buf_map(struct call *c, struct kbuf *b, uint64_t addr, uint64_t len, bool write);
+void buf_unmap(struct kctx *ctx, struct kbuf *b);
+struct sh_umem buf_umem(const struct kctx *ctx, const struct kbuf *b);
+int db_get(struct call *c, uint64_t addr, uint32_t len, struct sh_umem *m);
+void db_put(struct kctx *ctx, uint64_t addr);
+int map_failed(struct kctx *ctx, uint64_t uaddr, uint64_t len);
+static inline uint32_t log2_ceil(uint64_t n)
+{
+	uint32_t l = 0;
+
+	while ((UINT64_C(1) << l) < n)
+		l++;
+	return l;
+}
+
+/* What the commands of both faces share. */
+int cmd_get_context(struct call *c);	/* cmd_device.c */
+int cmd_query_device(struct call *c);
+int cmd_query_port(struct call *c);
+void fill_query_device(struct call *c, struct uv_query_device_resp *r);
+int cmd_alloc_pd(struct call *c);	/* cmd_mem.c */
+int cmd_dealloc_pd(struct call *c);
+int cmd_reg_mr(struct call *c);
+int cmd_dereg_mr(struct call *c);
+int cmd_create_ah(struct call *c);
+int cmd_destroy_ah(struct call *c);
+int cmd_create_comp_channel(struct call *c);	/* cmd_cq.c */
+int cmd_create_cq(struct call *c);
+int cmd_resize_cq(struct call *c);
+int cmd_destroy_cq(struct call *c);
+int cmd_create_srq(struct call *c);	/* cmd_srq.c */
+int cmd_modify_srq(struct call *c);
+int cmd_query_srq(struct call *c);
+int cmd_destroy_srq(struct call *c);
+struct srq_request {
+	uint64_t user_handle;
+	uint32_t pd_handle, max_wr, max_sge;
+	bool xrc, tell_srqn;
+	uint32_t xrcd_handle, cq_handle;
+};
+int srq_create(struct call *c, const struct srq_request *rq);
+int cmd_query_qp(struct call *c);	/* cmd_qp.c */
+int cmd_modify_qp(struct call *c);
+int cmd_destroy_qp(struct call *c);
+int cmd_attach_mcast(struct call *c);	/* cmd_mcast.c */
+int cmd_detach_mcast(struct call *c);
+struct qp_request {
+	const struct uv_create_qp *cmd;
+	uint32_t type;			/* enum sh_qp_type */
+	bool no_recv_cq;		/* and no SRQ */
+	struct kxrcd *d;
+};
+int qp_create_user(struct call *c, const struct qp_request *rq);
+struct kqp *qp_create_kernel(struct kxrcd *d, struct kernel *k, uint32_t type, uint32_t sq_sig_all, int *err);	/* NULL */
+int qp_destroy_kernel(struct kernel *k, struct kqp *qp);
+struct kqp *qp_find(struct kernel *k, uint32_t hca, uint32_t qpn);
+int qp_modify(struct call *c, struct kqp *qp, const struct uv_qp_dest *dest, const struct uv_qp_dest *alt,
+	      const struct uv_modify_attr *a);
+int qp_query(struct call *c, struct kqp *qp);
+/* reg.c */
+int reg_add(struct kernel *k, struct kqp *qp, struct kctx *ctx, struct kxrcd_handle *xh, uint64_t user_handle,
+	    struct kreg **out);
+int reg_del(struct kernel *k, struct kreg *reg, uint32_t *events);	/* the last one destroys the QP: -EBUSY */
+struct kreg *reg_find(struct kqp *qp, const struct kctx *ctx);
+int cmd_open_xrcd(struct call *c);	/* xrcd.c */
+int cmd_close_xrc_domain(struct call *c);	/* OFED */
+int cmd_close_xrcd(struct call *c);		/* mainline */
+void xrcd_drop(struct kernel *k, struct kxrcd_handle *xh);
+void xrcd_put_user(struct kernel *k, struct kxrcd *d);
+
+/* Taking objects apart: for the destroy commands and for the release of a context. -EBUSY: a client holds a lock. */
+int pd_free(struct kpd *pd);
+int mr_free(struct kmr *mr);
+int cq_free(struct kcq *cq, uint32_t *comp, uint32_t *async);
+int srq_free(struct ksrq *srq, uint32_t *async);
+int qp_free(struct kqp_handle *h, uint32_t *async);
+int mr_invalidate(struct kmr *mr);
+
+/* sysfs.c */
+int sysfs_make(struct kernel *k);
+int sysfs_port(struct kernel *k, uint32_t hca, uint32_t port);	/* rewrite what changes */
+int file_write(int dirfd, const char *path, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+int dir_make(int dirfd, const char *path);			/* with parents */
+void dir_remove(int dirfd, const char *path);			/* with contents */
+
+/* ports.c, show.c: for the softhca command. Status text says what to do about a failure. */
+void port_change(struct kernel *k, const struct sh_port_msg *m, struct sh_status *st);
+void fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st);
+int show_make(struct kernel *k);	/* a memfd with JSON, -errno */
+
+/* server.c */
+int server_run(struct kernel *k, int ready_fd);
+
+#endif

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Events of ports, as a subnet manager or a cable causes them, and faults of the fabric: asked for by the command. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "softhca/device/txn.h"
+#include "kern.h"
+
+static void say(struct sh_status *st, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void say(struct sh_status *st, int error, const char *fmt, ...)
+{
+	va_list ap;
+
+	st->error = error;
+	va_start(ap, fmt);
+	vsnprintf(st->text, sizeof(st->text), fmt, ap);
+	va_end(ap);
+}
+
+/* To every open file of the HCA that has an asynchronous event queue. */
+static void tell_all(struct kernel *k, uint32_t hca, uint64_t element, uint32_t event)
+{
+	uint32_t i;
+
+	for (i = 1; i < SH_MAX_CTX; i++) {
+		struct kctx *ctx = ctx_get(k, i);
+
+		if (ctx && ctx->hca == hca && ctx->async)
+			(void)sh_async_event(&k->dev, i, element, event);
+	}
+	evq_spill(k);
+}
+
+static bool change_lid(struct kernel *k, struct sh_port *p, uint32_t hca, uint32_t port, uint32_t lid, struct sh_status *st)
+{
+	uint32_t *table = k->dev.inst->lid_port;
+	uint32_t mine = (hca << 8 | port) + 1;
+
+	if (!lid || lid >= SH_MAX_LIDS) {
+		say(st, EINVAL, "LID %u is out of range: choose one of 1 to %d", lid, SH_MAX_LIDS - 1);
+		return false;
+	}
+	if (table[lid] && table[lid] != mine) {
+		say(st, EBUSY, "LID %u belongs to another port: choose a free one (softhca show lists them)", lid);
+		return false;
+	}
+	if (p->lid == lid)
+		return false;
+	__atomic_store_n(&table[p->lid], 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&table[lid], mine, __ATOMIC_RELEASE);
+	p->lid = lid;
+	return true;
+}
+
+/* True: something has changed, and *event tells what. */
+static bool change(struct kernel *k, const struct sh_port_msg *m, uint32_t hca, uint32_t *event, struct sh_status *st)
+{
+	struct sh_port *p = &sh_hca(&k->dev, hca)->port[m->port - 1];
+	uint32_t state;
+
+	switch (m->what) {
+	case SH_PORT_UP:
+	case SH_PORT_DOWN:
+		state = m->what == SH_PORT_UP ? 4 : 1;
+		*event = m->what == SH_PORT_UP ? UV_EV_PORT_ACTIVE : UV_EV_PORT_ERR;
+		if (p->state == state)
+			return false;
+		__atomic_store_n(&p->state, state, __ATOMIC_RELEASE);
+		return true;
+	case SH_PORT_LID:
+		*event = UV_EV_LID_CHANGE;
+		return change_lid(k, p, hca, m->port, m->a, st);
+	case SH_PORT_PKEY:
+		*event = UV_EV_PKEY_CHANGE;
+		if (m->a >= SH_PKEYS || m->b > 0xffff) {
+			say(st, EINVAL, "P_Key table entries are 0 to %d, P_Keys 0 to 0xffff", SH_PKEYS - 1);
+			return false;
+		}
+		if (p->pkey[m->a] == m->b)
+			return false;
+		p->pkey[m->a] = m->b;
+		return true;
+	case SH_PORT_SM:
+		*event = UV_EV_SM_CHANGE;
+		if (!m->a || m->a > 0xbfff) {
+			say(st, EINVAL, "SM LID %u is not a unicast LID: choose one of 1 to 49151", m->a);
+			return false;
+		}
+		if (p->sm_lid == m->a)
+			return false;
+		p->sm_lid = m->a;
+		return true;
+	case SH_PORT_FATAL:
+		*event = UV_EV_DEVICE_FATAL;
+		return true;
+	}
+	say(st, EINVAL, "unknown port event: up, down, lid, pkey, sm and fatal are known");
+	return false;
+}
+
+void port_change(struct kernel *k, const struct sh_port_msg *m, struct sh_status *st)
+{
+	const struct sh_config *cfg = &k->cfg.device;
+	struct sh_hca *hca;
+	uint32_t index, event = 0;
+	bool changed;
+
+	memset(st, 0, sizeof(*st));
+	if (m->host >= cfg->hosts || m->hca >= cfg->hcas_per_host || !m->port || m->port > cfg->ports) {
+		say(st, ENODEV, "no port mlx4_%u:%u on host %u: the instance has %u host(s) with %u HCA(s) of %u port(s)", m->hca,
+		    m->port, m->host, cfg->hosts, cfg->hcas_per_host, cfg->ports);
+		return;
+	}
+	index = m->host * cfg->hcas_per_host + m->hca;
+	hca = sh_hca(&k->dev, index);
+	if (sh_lock_bounded(&k->dev, &hca->port_lock) < 0) {
+		say(st, EBUSY, "a stopped process holds the port: continue or end it, then try again");
+		return;
+	}
+	changed = change(k, m, index, &event, st);
+	sh_unlock(&k->dev, &hca->port_lock);
+	if (!changed)
+		return;
+	(void)sysfs_port(k, index, m->port);
+	tell_all(k, index, m->port, event);
+}
+
+void fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st)
+{
+	struct sh_faults *f = &k->dev.inst->faults;
+	uint32_t i, active = 0;
+
+	memset(st, 0, sizeof(*st));
+	if (m->kind == SH_FAULT_CLEAR) {
+		for (i = 0; i < SH_FAULT_KINDS; i++)
+			f->rate[i] = f->count[i] = 0;
+	} else if (m->kind >= SH_FAULT_KINDS) {
+		say(st, EINVAL, "unknown fault: drop, delay, duplicate and corrupt are known");
+		return;
+	} else if (m->rate > 1000000) {
+		say(st, EINVAL, "a rate is at most 1 (every packet)");
+		return;
+	} else {
+		__atomic_store_n(&f->rate[m->kind], m->rate, __ATOMIC_RELEASE);
+		__atomic_store_n(&f->count[m->kind], m->count, __ATOMIC_RELEASE);
+	}
+	for (i = 0; i < SH_FAULT_KINDS; i++)
+		active |= f->rate[i] | f->count[i];
+	__atomic_store_n(&f->active, active != 0, __ATOMIC_RELEASE);
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Who is interested in a kernel-made receive QP. The list is kept twice: here, and in device memory, where whoever
+ * raises an event walks it under the QP's lock. There it is changed by one store at a time; an entry that was taken
+ * out is used again as late as possible.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "kern.h"
+
+static struct sh_reg *entry(struct kernel *k, uint32_t index)
+{
+	return (struct sh_reg *)sh_at(&k->dev, SH_REG_OFF) + index;
+}
+
+static uint32_t free_entry(struct kernel *k)
+{
+	uint32_t i, index;
+
+	for (i = 0; i < SH_MAX_REG; i++) {
+		index = (k->reg_next + i) % SH_MAX_REG;
+		if (index && !k->reg_used[index]) {
+			k->reg_next = index + 1;
+			return index;
+		}
+	}
+	return 0;
+}
+
+struct kreg *reg_find(struct kqp *qp, const struct kctx *ctx)
+{
+	struct kreg *reg;
+
+	DL_FOREACH(qp->regs, reg)
+		if (reg->ctx == ctx)
+			return reg;
+	return NULL;
+}
+
+int reg_add(struct kernel *k, struct kqp *qp, struct kctx *ctx, struct kxrcd_handle *xh, uint64_t user_handle,
+	    struct kreg **out)
+{
+	struct kreg *reg = calloc(1, sizeof(*reg));
+	int err;
+
+	if (!reg)
+		return -ENOMEM;
+	reg->index = free_entry(k);
+	if (!reg->index) {
+		free(reg);
+		return -ENOMEM;
+	}
+	*entry(k, reg->index) = (struct sh_reg){
+		.ctx = ctx->index,
+		.next = qp->regs ? qp->regs->index : 0,
+		.user_handle = user_handle,
+	};
+	err = sh_qp_set_regs(&k->dev, qp->hca, qp->qpn, reg->index);
+	if (err < 0) {
+		free(reg);
+		return err;
+	}
+	k->reg_used[reg->index] = 1;
+	reg->qp = qp;
+	reg->ctx = ctx;
+	reg->xh = xh;
+	DL_PREPEND(qp->regs, reg);
+	DL_APPEND2(xh->regs, reg, xprev, xnext);
+	*out = reg;
+	return 0;
+}
+
+int reg_del(struct kernel *k, struct kreg *reg, uint32_t *events)
+{
+	struct kqp *qp = reg->qp;
+	bool last = qp->regs == reg && !reg->next;
+	uint32_t next = reg->next ? reg->next->index : 0;
+	int err = 0;
+
+	if (last)
+		err = qp_destroy_kernel(k, qp);
+	else if (qp->regs == reg)
+		err = sh_qp_set_regs(&k->dev, qp->hca, qp->qpn, next);
+	else
+		__atomic_store_n(&entry(k, reg->prev->index)->next, next, __ATOMIC_RELEASE);
+	if (err < 0)
+		return err;
+	*events = entry(k, reg->index)->events;
+	if (!last)
+		DL_DELETE(qp->regs, reg);
+	DL_DELETE2(reg->xh->regs, reg, xprev, xnext);
+	k->reg_used[reg->index] = 0;
+	free(reg);
+	return 0;
+}

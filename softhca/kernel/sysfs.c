@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What /sys and /dev are to the processes of each host: files below host<K>/sys and host<K>/dev with what
+ * libraries of both generations, and programs around them, read. The class directories hold links into a tree of
+ * PCI devices, as the real ones do. Ports change in place; the directory of a device never does.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "kern.h"
+
+#define PCI_VENDOR	0x15b3
+#define PCI_DEVICE	0x673c	/* MT26428: ConnectX-2 QDR, known to every mlx4 provider */
+
+/* The bus number tells the device; one bus per HCA of a host. */
+static void pci_dir(char path[128], uint32_t host, uint32_t unit)
+{
+	snprintf(path, 128, "host%u/sys/devices/pci0000:00/0000:%02x:00.0", host, unit + 1);
+}
+
+static int put(const struct kernel *k, const char *dir, const char *name, const char *value)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return file_write(k->dir_fd, path, "%s\n", value);
+}
+
+static int put_link(const struct kernel *k, const char *target, const char *dir, const char *name)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return symlinkat(target, k->dir_fd, path) < 0 ? -errno : 0;
+}
+
+static void guid_text(char text[32], uint64_t guid)
+{
+	snprintf(text, 32, "%04x:%04x:%04x:%04x", (unsigned int)(guid >> 48), (unsigned int)(guid >> 32 & 0xffff),
+		 (unsigned int)(guid >> 16 & 0xffff), (unsigned int)(guid & 0xffff));
+}
+
+static void gid_text(char text[64], const uint8_t gid[16])
+{
+	int i, n = 0;
+
+	for (i = 0; i < 16; i += 2)
+		n += snprintf(text + n, 64 - n, "%s%02x%02x", i ? ":" : "", gid[i], gid[i + 1]);
+}
+
+static void port_dir(const struct kernel *k, char path[PATH_MAX], uint32_t hca, uint32_t port)
+{
+	const struct khca *h = &k->hcas[hca];
+	char pci[128];
+
+	pci_dir(pci, h->host, h->unit);
+	snprintf(path, PATH_MAX, "%s/infiniband/mlx4_%u/ports/%u", pci, h->unit, port);
+}
+
+/* What events can change. */
+int sysfs_port(struct kernel *k, uint32_t hca, uint32_t port)
+{
+	const struct sh_port *p = &sh_hca(&k->dev, hca)->port[port - 1];
+	char dir[PATH_MAX], name[32], text[64];
+	uint32_t i;
+	int err = 0;
+
+	port_dir(k, dir, hca, port);
+	err |= put(k, dir, "state", p->state == 4 ? "4: ACTIVE" : "1: DOWN");
+	err |= put(k, dir, "phys_state", p->state == 4 ? "5: LinkUp" : "3: Disabled");
+	snprintf(text, sizeof(text), "0x%x", p->lid);
+	err |= put(k, dir, "lid", text);
+	snprintf(text, sizeof(text), "0x%x", p->sm_lid);
+	err |= put(k, dir, "sm_lid", text);
+	for (i = 0; i < SH_PKEYS; i++) {
+		snprintf(name, sizeof(name), "pkeys/%u", i);
+		snprintf(text, sizeof(text), "0x%04x", p->pkey[i]);
+		err |= put(k, dir, name, text);
+	}
+	return err ? -EIO : 0;
+}
+
+static int make_port(struct kernel *k, uint32_t hca, uint32_t port)
+{
+	const struct sh_port *p = &sh_hca(&k->dev, hca)->port[port - 1];
+	char dir[PATH_MAX], path[PATH_MAX + 32], text[64];
+	uint32_t i;
+	int err = 0;
+
+	port_dir(k, dir, hca, port);
+	snprintf(path, sizeof(path), "%s/gids", dir);
+	err |= dir_make(k->dir_fd, path);
+	snprintf(path, sizeof(path), "%s/pkeys", dir);
+	err |= dir_make(k->dir_fd, path);
+	if (err)
+		return -EIO;
+	err |= put(k, dir, "rate", "40 Gb/sec (4X QDR)");
+	err |= put(k, dir, "lid_mask_count", "0");
+	err |= put(k, dir, "sm_sl", "0");
+	err |= put(k, dir, "cap_mask", "0x02510868");
+	err |= put(k, dir, "link_layer", "InfiniBand");
+	for (i = 0; i < SH_GIDS; i++) {
+		snprintf(path, sizeof(path), "gids/%u", i);
+		gid_text(text, p->gid[i]);
+		err |= put(k, dir, path, text);
+	}
+	return err ? -EIO : sysfs_port(k, hca, port);
+}
+
+/* Processors as the machine has them: all are near. */
+static void make_cpus(struct kernel *k, const char *dir, int *err)
+{
+	long n = sysconf(_SC_NPROCESSORS_CONF), word;
+	char text[1024];
+	int len = 0;
+
+	if (n < 1)
+		n = 1;
+	if (n > 2048)
+		n = 2048;
+	for (word = (n - 1) / 32; word >= 0; word--) {
+		unsigned long bits = n - word * 32 >= 32 ? 0xffffffffUL : (1UL << (n - word * 32)) - 1;
+
+		len += snprintf(text + len, sizeof(text) - len, "%s%08lx", len ? "," : "", bits);
+	}
+	*err |= put(k, dir, "local_cpus", text);
+	snprintf(text, sizeof(text), n > 1 ? "0-%ld" : "0", n - 1);
+	*err |= put(k, dir, "local_cpulist", text);
+}
+
+static int make_pci(struct kernel *k, const char *dir)
+{
+	char text[128];
+	int err = 0;
+
+	snprintf(text, sizeof(text), "0x%04x", PCI_VENDOR);
+	err |= put(k, dir, "vendor", text);
+	err |= put(k, dir, "subsystem_vendor", text);
+	snprintf(text, sizeof(text), "0x%04x", PCI_DEVICE);
+	err |= put(k, dir, "device", text);
+	err |= put(k, dir, "subsystem_device", "0x0022");
+	err |= put(k, dir, "class", "0x0c0600");
+	err |= put(k, dir, "revision", "0xb0");
+	err |= put(k, dir, "irq", "0");
+	err |= put(k, dir, "numa_node", "-1");
+	err |= put(k, dir, "current_link_speed", "5.0 GT/s PCIe");
+	err |= put(k, dir, "current_link_width", "8");
+	snprintf(text, sizeof(text), "pci:v%08Xd%08Xsv%08Xsd%08Xbc%02Xsc%02Xi%02X", PCI_VENDOR, PCI_DEVICE, PCI_VENDOR, 0x22,
+		 0x0c, 0x06, 0x00);
+	err |= put(k, dir, "modalias", text);
+	make_cpus(k, dir, &err);
+	return err;
+}
+
+static int make_hca(struct kernel *k, uint32_t index)
+{
+	const struct khca *h = &k->hcas[index];
+	uint64_t guid = sh_hca(&k->dev, index)->node_guid;
+	char pci[128], ib[160], verbs[160], class[64], text[192];
+	uint32_t port;
+	int err = 0;
+
+	pci_dir(pci, h->host, h->unit);
+	snprintf(ib, sizeof(ib), "%s/infiniband/mlx4_%u", pci, h->unit);
+	snprintf(verbs, sizeof(verbs), "%s/infiniband_verbs/uverbs%u", pci, h->unit);
+	if (dir_make(k->dir_fd, ib) < 0 || dir_make(k->dir_fd, verbs) < 0)
+		return -EIO;
+	err |= make_pci(k, pci);
+
+	err |= put(k, ib, "node_type", "1: CA");
+	guid_text(text, guid);
+	err |= put(k, ib, "node_guid", text);
+	guid_text(text, guid + 3);
+	err |= put(k, ib, "sys_image_guid", text);
+	snprintf(text, sizeof(text), "softhca-host%u HCA-%u", h->host, h->unit + 1);
+	err |= put(k, ib, "node_desc", text);
+	err |= put(k, ib, "hw_rev", "b0");
+	err |= put(k, ib, "fw_ver", "2.9.1000");
+	err |= put(k, ib, "hca_type", "MT26428");
+	err |= put(k, ib, "board_id", "MT_0D90110009");
+	for (port = 1; port <= k->cfg.device.ports; port++)
+		err |= make_port(k, index, port);
+
+	snprintf(text, sizeof(text), "mlx4_%u", h->unit);
+	err |= put(k, verbs, "ibdev", text);
+	snprintf(text, sizeof(text), "231:%u", 192 + h->unit);
+	err |= put(k, verbs, "dev", text);
+	snprintf(text, sizeof(text), "%u", k->cfg.device.driver_abi);
+	err |= put(k, verbs, "abi_version", text);
+
+	snprintf(text, sizeof(text), "../../../0000:%02x:00.0", h->unit + 1);
+	err |= put_link(k, text, ib, "device");
+	err |= put_link(k, text, verbs, "device");
+	snprintf(text, sizeof(text), "../../devices/pci0000:00/0000:%02x:00.0/infiniband/mlx4_%u", h->unit + 1, h->unit);
+	snprintf(class, sizeof(class), "host%u/sys/class/infiniband", h->host);
+	snprintf(ib, sizeof(ib), "mlx4_%u", h->unit);
+	err |= put_link(k, text, class, ib);
+	snprintf(text, sizeof(text), "../../devices/pci0000:00/0000:%02x:00.0/infiniband_verbs/uverbs%u", h->unit + 1, h->unit);
+	snprintf(class, sizeof(class), "host%u/sys/class/infiniband_verbs", h->host);
+	snprintf(ib, sizeof(ib), "uverbs%u", h->unit);
+	err |= put_link(k, text, class, ib);
+
+	snprintf(text, sizeof(text), "host%u/dev/infiniband/uverbs%u", h->host, h->unit);
+	err |= file_write(k->dir_fd, text, "%s", "");
+	return err ? -EIO : 0;
+}
+
+int sysfs_make(struct kernel *k)
+{
+	char path[128];
+	uint32_t i;
+	int err = 0;
+
+	for (i = 0; i < k->cfg.device.hosts; i++) {
+		snprintf(path, sizeof(path), "host%u/sys/class/infiniband", i);
+		err |= dir_make(k->dir_fd, path);
+		snprintf(path, sizeof(path), "host%u/sys/class/infiniband_verbs", i);
+		err |= dir_make(k->dir_fd, path);
+		snprintf(path, sizeof(path), "host%u/dev/infiniband", i);
+		err |= dir_make(k->dir_fd, path);
+		snprintf(path, sizeof(path), "host%u/sys/class/infiniband_verbs/abi_version", i);
+		err |= file_write(k->dir_fd, path, "6\n");
+	}
+	for (i = 0; !err && i < k->cfg.device.hosts * k->cfg.device.hcas_per_host; i++)
+		err = make_hca(k, i);
+	return err ? -EIO : 0;
+}
