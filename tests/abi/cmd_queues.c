@@ -3,7 +3,6 @@
  * Description: the commands for CQs, SRQs and QPs have their exact bytes, with every reserved byte zero, and their
  * responses reach the caller. What an application built with headers before XRC has no room for is not touched.
  */
-#define _GNU_SOURCE
 #include <sys/mman.h>
 
 #include "cmd.h"

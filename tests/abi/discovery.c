@@ -5,7 +5,6 @@
  * own. The configuration directory and the library's own directory are compiled in: the functions below, which come
  * before those of the C library, send what is asked there to the tree.
  */
-#define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* The device of fake_provider.h. All its state is in fake_hw; one context at a time. */
-#define _GNU_SOURCE
 #include "fake_provider.h"
 
 #include "fake_sysfs.h"

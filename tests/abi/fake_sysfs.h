@@ -3,9 +3,6 @@
 #ifndef FAKE_SYSFS_H
 #define FAKE_SYSFS_H
 
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdarg.h>
