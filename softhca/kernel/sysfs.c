@@ -25,7 +25,8 @@ static int put(const struct kernel *k, const char *dir, const char *name, const 
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
 	return file_write(k->dir_fd, path, "%s\n", value);
 }
 
@@ -33,7 +34,8 @@ static int put_link(const struct kernel *k, const char *target, const char *dir,
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
 	return symlinkat(target, k->dir_fd, path) < 0 ? -errno : 0;
 }
 
@@ -51,20 +53,20 @@ static void gid_text(char text[64], const uint8_t gid[16])
 		n += snprintf(text + n, 64 - n, "%s%02x%02x", i ? ":" : "", gid[i], gid[i + 1]);
 }
 
-static void port_dir(const struct kernel *k, char path[PATH_MAX], uint32_t hca, uint32_t port)
+static void port_dir(const struct kernel *k, char path[256], uint32_t hca, uint32_t port)
 {
 	const struct khca *h = &k->hcas[hca];
 	char pci[128];
 
 	pci_dir(pci, h->host, h->unit);
-	snprintf(path, PATH_MAX, "%s/infiniband/mlx4_%u/ports/%u", pci, h->unit, port);
+	snprintf(path, 256, "%s/infiniband/mlx4_%u/ports/%u", pci, h->unit, port);
 }
 
 /* What events can change. */
 int sysfs_port(struct kernel *k, uint32_t hca, uint32_t port)
 {
 	const struct sh_port *p = &sh_hca(&k->dev, hca)->port[port - 1];
-	char dir[PATH_MAX], name[32], text[64];
+	char dir[256], name[32], text[64];
 	uint32_t i;
 	int err = 0;
 
@@ -86,7 +88,7 @@ int sysfs_port(struct kernel *k, uint32_t hca, uint32_t port)
 static int make_port(struct kernel *k, uint32_t hca, uint32_t port)
 {
 	const struct sh_port *p = &sh_hca(&k->dev, hca)->port[port - 1];
-	char dir[PATH_MAX], path[PATH_MAX + 32], text[64];
+	char dir[256], path[288], text[64];
 	uint32_t i;
 	int err = 0;
 
