@@ -9,3 +9,13 @@ check_PROGRAMS += softhca_transport_rc
 softhca_transport_rc_SOURCES = softhca_transport_rc.c
 softhca_transport_rc_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_rc_LDADD = $(softhca_transport_libs)
+
+check_PROGRAMS += softhca_transport_errors
+softhca_transport_errors_SOURCES = softhca_transport_errors.c
+softhca_transport_errors_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_errors_LDADD = $(softhca_transport_libs)
+
+check_PROGRAMS += softhca_transport_retry
+softhca_transport_retry_SOURCES = softhca_transport_retry.c
+softhca_transport_retry_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_retry_LDADD = $(softhca_transport_libs)
