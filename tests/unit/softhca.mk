@@ -41,3 +41,4 @@ softhca_shim_decode_SOURCES = softhca_shim_decode.c ../../softhca/shim/decode.c
 softhca_shim_decode_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 softhca_shim_decode_LDADD = $(ZYDIS_LIBS) -lcmocka
 endif
+include $(srcdir)/softhca_kernel.mk
