@@ -64,7 +64,8 @@ void fill_query_device(struct call *c, struct uv_query_device_resp *r)
 		.hw_ver = 0xb0,
 		.max_qp = 261056,
 		.max_qp_wr = K_MAX_WQES - K_SPARE_WQES,
-		.device_cap_flags = 0x00fc9c76,
+		/* Bit 23 means memory windows in mainline. */
+		.device_cap_flags = c->k->cfg.device.face == SH_FACE_OFED ? 0x00fc9c76 : 0x007c9c76,
 		.max_sge = K_MAX_SGE,
 		.max_cq = 65408,
 		.max_cqe = K_MAX_CQES,
