@@ -27,8 +27,11 @@ static void give_back(struct mlx4_srq *srq, const struct mlx4_cqe *cqe)
 {
 	uint32_t index = from_be16(cqe->wqe_index);
 
-	if (index < srq->max)
-		mlx4_free_srq_wqe(srq, index);
+	if (index >= srq->max)
+		return;
+	mlx4_lock(&srq->lock);
+	mlx4_srq_free(srq, index);
+	mlx4_unlock(&srq->lock);
 }
 
 /* The body of an entry moves, the owner bit of the place stays. */
@@ -46,7 +49,7 @@ static void clean(struct mlx4_cq *cq, uint32_t number, struct mlx4_srq *srq, int
 	uint32_t dropped = 0;
 	int match;
 
-	while (prod - cq->cons_index <= cq->mask && mlx4_cqe_owned(cq, mlx4_cqe_at(cq, prod), prod))
+	while (prod - cq->cons_index <= cq->mask && mlx4_cqe_owned(mlx4_cqe_at(cq, prod), mlx4_cq_phase(cq, prod)))
 		++prod;
 	udma_from_device_barrier(); /* pairs with the device's order: body, then owner bit */
 	VALGRIND_MAKE_MEM_DEFINED(cq->buf.addr, cq->buf.length);
@@ -72,7 +75,7 @@ static void clean(struct mlx4_cq *cq, uint32_t number, struct mlx4_srq *srq, int
 	}
 
 	if (dropped) {
-		cq->cons_index += dropped;
+		mlx4_cq_set_ci(cq, cq->cons_index + dropped);
 		udma_to_device_barrier(); /* the moves come before the device may use the places that became free */
 		mlx4_cq_update_ci(cq);
 	}
@@ -91,9 +94,9 @@ void mlx4_cq_clean_xrc_srq(struct mlx4_cq *cq, struct mlx4_srq *srq)
 /*
  * After the device went over to a new buffer: entries before the marker move to where they are expected now, one place
  * further because the marker counts as one. The marker is in place when the command has returned; the walk is bounded
- * by the queue all the same.
+ * by the queue all the same. The caller then goes over to the new buffer.
  */
-void mlx4_cq_copy_resized(struct mlx4_cq *cq, char *new_cqes, uint32_t new_mask)
+void mlx4_cq_copy_resized(struct mlx4_cq *cq, struct mlx4_cqe *new_cqes, uint32_t new_mask)
 {
 	uint32_t i = cq->cons_index;
 	struct mlx4_cqe *cqe, *dest;
@@ -103,7 +106,7 @@ void mlx4_cq_copy_resized(struct mlx4_cq *cq, char *new_cqes, uint32_t new_mask)
 		cqe = mlx4_cqe_at(cq, i);
 		if ((cqe->owner_sr_opcode & MLX4_CQE_OPCODE_MASK) == MLX4_CQE_RESIZE && !is_send(cqe))
 			break;
-		dest = (struct mlx4_cqe *)(new_cqes + ((size_t)((i + 1) & new_mask) << cq->shift));
+		dest = (struct mlx4_cqe *)((char *)new_cqes + (size_t)((i + 1) & new_mask) * cq->stride);
 		move_body(dest, cqe, (i + 1) & (new_mask + 1) ? MLX4_CQE_OWNER : 0);
 	}
 	++cq->cons_index;

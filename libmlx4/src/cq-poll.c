@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Completion queue entries become work completions. Under the CQ's lock, which also guards the tails of the queues that
- * complete here; an SRQ's lock is taken inside it. */
+ * complete here; an SRQ's lock is taken inside it. The common entries are done without a call; at the first that is not
+ * common poll_any() takes over, lock held. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
 
 #include "mlx4.h"
 
+enum { KIND_ERROR = 0xff };
+
 struct wc_kind {
 	uint32_t opcode;
 	uint32_t flags;
 };
 
-enum byte_len { LEN_NONE, LEN_CQE, LEN_ATOMIC };
-
-/* An opcode that no send has is reported as a send. */
+/* An opcode that does not exist is reported as a send, or as the receive of immediate data. */
 static const struct wc_kind send_kinds[MLX4_CQE_OPCODE_MASK + 1] = {
 	[MLX4_OPCODE_SEND] = { IBV_WC_SEND, 0 },
 	[MLX4_OPCODE_SEND_IMM] = { IBV_WC_SEND, IBV_WC_WITH_IMM },
@@ -24,9 +25,10 @@ static const struct wc_kind send_kinds[MLX4_CQE_OPCODE_MASK + 1] = {
 	[MLX4_OPCODE_ATOMIC_CS] = { IBV_WC_COMP_SWAP, 0 },
 	[MLX4_OPCODE_ATOMIC_FA] = { IBV_WC_FETCH_ADD, 0 },
 	[MLX4_OPCODE_BIND_MW] = { IBV_WC_BIND_MW, 0 },
+	[MLX4_CQE_ERROR] = { KIND_ERROR, 0 },
 };
 
-static const struct wc_kind recv_kinds[4] = {
+static const struct wc_kind recv_kinds[MLX4_CQE_OPCODE_MASK + 1] = {
 	[MLX4_CQE_RECV_RDMA_WRITE_IMM] = { IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_WITH_IMM },
 	[MLX4_CQE_RECV_SEND] = { IBV_WC_RECV, 0 },
 	[MLX4_CQE_RECV_SEND_IMM] = { IBV_WC_RECV, IBV_WC_WITH_IMM },
@@ -68,7 +70,7 @@ static enum ibv_wc_status wc_status(uint8_t syndrome)
 }
 
 /* Remembers what it finds. NULL when the number is no QP's that completes here. */
-static struct mlx4_qp *find_qp_slow(struct mlx4_cq *cq, uint32_t qpn)
+static struct mlx4_qp *find_qp(struct mlx4_cq *cq, uint32_t qpn)
 {
 	struct mlx4_qp *qp = mlx4_table_find(&to_mlx4_ctx(cq->ibv_cq.context)->qps, qpn);
 
@@ -76,15 +78,11 @@ static struct mlx4_qp *find_qp_slow(struct mlx4_cq *cq, uint32_t qpn)
 		return NULL;
 	cq->cur_qp = qp;
 	cq->cur_qpn = qpn;
+	cq->cur_rq_qpn = qp->is_ud || qp->srq ? MLX4_NO_NUMBER : qpn;
 	return qp;
 }
 
-static inline struct mlx4_qp *find_qp(struct mlx4_cq *cq, uint32_t qpn)
-{
-	return likely(cq->cur_qpn == qpn) ? cq->cur_qp : find_qp_slow(cq, qpn);
-}
-
-static struct mlx4_srq *find_xrc_srq_slow(struct mlx4_cq *cq, uint32_t srqn)
+static struct mlx4_srq *find_xrc_srq(struct mlx4_cq *cq, uint32_t srqn)
 {
 	struct mlx4_srq *srq = mlx4_table_find(&to_mlx4_ctx(cq->ibv_cq.context)->xrc_srqs, srqn);
 
@@ -95,165 +93,321 @@ static struct mlx4_srq *find_xrc_srq_slow(struct mlx4_cq *cq, uint32_t srqn)
 	return srq;
 }
 
-static inline struct mlx4_srq *find_xrc_srq(struct mlx4_cq *cq, uint32_t srqn)
-{
-	return likely(cq->cur_srqn == srqn) ? cq->cur_srq : find_xrc_srq_slow(cq, srqn);
-}
-
-/* The work request that a receive on an SRQ used, whose WQE is free again. 0 or MLX4_POLL_ERR */
-static inline int complete_srq(struct mlx4_srq *srq, const struct mlx4_cqe *cqe, struct ibv_wc *wc)
-{
-	uint32_t index = from_be16(cqe->wqe_index);
-
-	if (unlikely(index >= srq->max))
-		return MLX4_POLL_ERR;
-	wc->wr_id = srq->wrid[index];
-	mlx4_free_srq_wqe(srq, index);
-	return 0;
-}
-
-static void __attribute__((noinline)) fill_error(const struct mlx4_cqe *cqe, struct ibv_wc *wc)
-{
-	wc->status = wc_status(cqe->syndrome);
-	wc->vendor_err = cqe->vendor_err;
-}
-
 static inline int is_error(uint8_t owner)
 {
 	return (owner & MLX4_CQE_OPCODE_MASK) == MLX4_CQE_ERROR;
 }
 
-/* 0 or MLX4_POLL_ERR */
-static inline int complete_send(struct mlx4_cq *cq, const struct mlx4_cqe *cqe, uint32_t qpn, uint8_t owner,
-				struct ibv_wc *wc)
+static inline uint32_t cqe_qpn(const struct mlx4_cqe *cqe)
 {
-	struct mlx4_qp *qp = find_qp(cq, qpn);
-	const struct wc_kind *kind;
-	uint32_t tail;
+	return from_be32(cqe->vlan_my_qpn) & MLX4_CQE_QPN_MASK;
+}
 
-	if (unlikely(!qp))
-		return MLX4_POLL_ERR;
+/* Or the source QP of a datagram. */
+static inline uint32_t cqe_srqn(const struct mlx4_cqe *cqe)
+{
+	return from_be32(cqe->g_mlpath_rqpn) & MLX4_CQE_QPN_MASK;
+}
 
-	/* Everything before it that was not to be signalled is done as well. */
-	tail = qp->sq.tail;
-	tail += (uint16_t)(from_be16(cqe->wqe_index) - tail);
-	wc->wr_id = qp->sq.wrid[tail & qp->sq.mask];
-	/* Release: pairs with the acquire in mlx4_post_send(), which may then overwrite the wr_id. */
-	__atomic_store_n(&qp->sq.tail, tail + 1, __ATOMIC_RELEASE);
+/* The work request that a send completes; everything before it that was not to be signalled is done as well. */
+static inline void retire_send(struct mlx4_qp *qp, const struct mlx4_cqe *cqe, struct ibv_wc *wc)
+{
+	uint32_t index = from_be16(cqe->wqe_index);
 
-	if (unlikely(is_error(owner))) {
-		fill_error(cqe, wc);
-		return 0;
-	}
+	wc->wr_id = qp->sq.wrid[index & qp->sq.mask];
+	/* Release: pairs with the acquire in post-send-any.c; the wr_id may be overwritten from now on. */
+	__atomic_store_n(&qp->sq.tail, (uint16_t)(index + 1), __ATOMIC_RELEASE);
+}
 
-	kind = &send_kinds[owner & MLX4_CQE_OPCODE_MASK];
+static inline void retire_recv(struct mlx4_qp *qp, struct ibv_wc *wc)
+{
+	uint32_t tail = qp->rq.tail;
+
+	wc->wr_id = qp->rq.wrid[tail & qp->rq.mask];
+	/* Release: pairs with the acquire in post-recv.c. */
+	__atomic_store_n(&qp->rq.tail, tail + 1, __ATOMIC_RELEASE);
+}
+
+/* With the SRQ's lock; index < max. */
+static inline void retire_srq(struct mlx4_srq *srq, uint32_t index, struct ibv_wc *wc)
+{
+	wc->wr_id = srq->wqes[index].wr_id;
+	mlx4_srq_free(srq, index);
+}
+
+static inline const struct wc_kind *send_kind(uint8_t owner)
+{
+	return &send_kinds[owner & MLX4_CQE_OPCODE_MASK];
+}
+
+static inline void fill_send(const struct wc_kind *kind, struct ibv_wc *wc)
+{
 	wc->status = IBV_WC_SUCCESS;
 	wc->opcode = kind->opcode;
 	wc->wc_flags = kind->flags;
-	if (unlikely(kind->opcode >= IBV_WC_RDMA_READ))
-		wc->byte_len = kind->opcode == IBV_WC_RDMA_READ ? from_be32(cqe->byte_cnt) : 8;
-	return 0;
 }
 
-/* 0 or MLX4_POLL_ERR */
-static inline int complete_recv(struct mlx4_cq *cq, const struct mlx4_cqe *cqe, uint32_t qpn, uint8_t owner,
-				struct ibv_wc *wc)
+static void fill_send_length(const struct mlx4_cqe *cqe, struct ibv_wc *wc)
 {
-	uint32_t path = from_be32(cqe->g_mlpath_rqpn);
-	unsigned int sl_shift = MLX4_CQE_SL_SHIFT;
-	const struct wc_kind *kind;
-	struct mlx4_srq *srq;
-	struct mlx4_qp *qp;
-	uint32_t tail;
+	if (wc->opcode == IBV_WC_RDMA_READ)
+		wc->byte_len = from_be32(cqe->byte_cnt);
+	else if (wc->opcode == IBV_WC_COMP_SWAP || wc->opcode == IBV_WC_FETCH_ADD)
+		wc->byte_len = 8;
+}
 
-	if (unlikely(qpn & MLX4_XRC_QPN_BIT)) {
-		srq = find_xrc_srq(cq, path & MLX4_CQE_QPN_MASK);
-		if (unlikely(!srq) || complete_srq(srq, cqe, wc))
-			return MLX4_POLL_ERR;
-	} else {
-		qp = find_qp(cq, qpn);
-		if (unlikely(!qp))
-			return MLX4_POLL_ERR;
-		sl_shift = qp->sl_shift;
-		if (qp->ibv_qp.srq) {
-			if (complete_srq(to_mlx4_srq(qp->ibv_qp.srq), cqe, wc))
-				return MLX4_POLL_ERR;
-		} else {
-			tail = qp->rq.tail;
-			wc->wr_id = qp->rq.wrid[tail & qp->rq.mask];
-			/* Release: pairs with the acquire in mlx4_post_recv(). */
-			__atomic_store_n(&qp->rq.tail, tail + 1, __ATOMIC_RELEASE);
-		}
-	}
+/* All but qp_num, src_qp, and what only a datagram says. */
+static inline void fill_recv(const struct mlx4_cqe *cqe, uint8_t owner, struct ibv_wc *wc)
+{
+	const struct wc_kind *kind = &recv_kinds[owner & MLX4_CQE_OPCODE_MASK];
 
-	if (unlikely(is_error(owner))) {
-		fill_error(cqe, wc);
-		return 0;
-	}
-
-	kind = &recv_kinds[owner & 3];
 	wc->status = IBV_WC_SUCCESS;
 	wc->opcode = kind->opcode;
-	wc->byte_len = from_be32(cqe->byte_cnt);
+	wc->wc_flags = kind->flags;
 	wc->imm_data = (MLX4_FORCE uint32_t)cqe->immed_rss_invalid;
-	wc->src_qp = path & MLX4_CQE_QPN_MASK;
+	wc->byte_len = from_be32(cqe->byte_cnt);
+	/* pkey_index and all behind it: a connection has its own */
+	memset((char *)wc + offsetof(struct ibv_wc, pkey_index), 0, sizeof(*wc) - offsetof(struct ibv_wc, pkey_index));
+}
+
+static void fill_datagram(const struct mlx4_cqe *cqe, const struct mlx4_qp *qp, struct ibv_wc *wc)
+{
+	uint32_t path = from_be32(cqe->g_mlpath_rqpn);
+
 	_Static_assert(IBV_WC_GRH == MLX4_CQE_GRH >> 31, "GRH flag");
-	wc->wc_flags = kind->flags | path >> 31;
+	wc->wc_flags |= path >> 31;
 	wc->pkey_index = from_be32(cqe->immed_rss_invalid) & MLX4_CQE_PKEY_MASK;
 	wc->slid = from_be16(cqe->rlid);
-	wc->sl = from_be16(cqe->sl_vid) >> sl_shift;
+	wc->sl = from_be16(cqe->sl_vid) >> 8 >> qp->sl_shift;
 	wc->dlid_path_bits = path >> MLX4_CQE_PATH_SHIFT & MLX4_CQE_PATH_MASK;
+}
+
+static void fill_error(const struct mlx4_cqe *cqe, struct ibv_wc *wc)
+{
+	wc->status = wc_status(cqe->syndrome);
+	wc->vendor_err = cqe->vendor_err;
+}
+
+/* One entry of any kind. 0 or MLX4_POLL_ERR */
+static int complete_any(struct mlx4_cq *cq, const struct mlx4_cqe *cqe, struct ibv_wc *wc)
+{
+	uint8_t owner = cqe->owner_sr_opcode;
+	int is_send = owner & MLX4_CQE_IS_SEND;
+	struct mlx4_srq *srq = NULL;
+	struct mlx4_qp *qp = NULL;
+	uint32_t index;
+
+	wc->qp_num = cqe_qpn(cqe);
+	if (!is_send && wc->qp_num & MLX4_XRC_QPN_BIT) {
+		srq = cq->cur_srqn == cqe_srqn(cqe) ? cq->cur_srq : find_xrc_srq(cq, cqe_srqn(cqe));
+		if (!srq)
+			return MLX4_POLL_ERR;
+	} else {
+		qp = cq->cur_qpn == wc->qp_num ? cq->cur_qp : find_qp(cq, wc->qp_num);
+		if (!qp)
+			return MLX4_POLL_ERR;
+		if (!is_send)
+			srq = qp->srq;
+	}
+
+	if (is_send) {
+		retire_send(qp, cqe, wc);
+	} else if (srq) {
+		index = from_be16(cqe->wqe_index);
+		if (index >= srq->max)
+			return MLX4_POLL_ERR;
+		mlx4_lock(&srq->lock);
+		retire_srq(srq, index, wc);
+		mlx4_unlock(&srq->lock);
+	} else {
+		retire_recv(qp, wc);
+	}
+
+	if (is_error(owner)) {
+		fill_error(cqe, wc);
+	} else if (is_send) {
+		fill_send(send_kind(owner), wc);
+		fill_send_length(cqe, wc);
+	} else {
+		wc->src_qp = cqe_srqn(cqe);
+		fill_recv(cqe, owner, wc);
+		if (qp && qp->is_ud)
+			fill_datagram(cqe, qp, wc);
+	}
 	return 0;
 }
 
-/* At least one entry waits and one is wanted; the lock is held, and released here. */
-static int __attribute__((noinline)) poll_some(struct mlx4_cq *cq, int ne, struct ibv_wc *wc)
+/* The entry after one that is done. */
+static inline struct mlx4_cqe *next_cqe(struct mlx4_cq *cq, struct mlx4_cqe *cqe)
 {
-	uint32_t ci = cq->cons_index;
-	struct mlx4_cqe *cqe = mlx4_cqe_at(cq, ci);
-	uint32_t qpn;
-	uint8_t owner;
-	int n = 0, err;
+	cqe = (struct mlx4_cqe *)((char *)cqe + cq->stride);
+	if (unlikely(cqe == cq->end)) {
+		cqe = cq->cqes;
+		cq->phase ^= MLX4_CQE_OWNER;
+	}
+	return cqe;
+}
 
-	do {
+/* Goes on behind the first n of ne, which are consumed but not yet told to the device, and releases the lock. */
+static int __attribute__((noinline)) poll_any(struct mlx4_cq *cq, int ne, struct ibv_wc *wc, int n)
+{
+	struct mlx4_cqe *cqe = cq->next;
+	int err;
+
+	while (n < ne && mlx4_cqe_owned(cqe, cq->phase)) {
 		udma_from_device_barrier(); /* pairs with the device's order: body, then owner bit */
 		VALGRIND_MAKE_MEM_DEFINED(cqe, sizeof(*cqe));
 
-		qpn = from_be32(cqe->vlan_my_qpn) & MLX4_CQE_QPN_MASK;
-		owner = cqe->owner_sr_opcode;
-		wc->qp_num = qpn;
-		if (owner & MLX4_CQE_IS_SEND)
-			err = complete_send(cq, cqe, qpn, owner, wc);
-		else
-			err = complete_recv(cq, cqe, qpn, owner, wc);
-
+		err = complete_any(cq, cqe, &wc[n]);
 		if (unlikely(err)) {
 			/* What came before it is not lost: the caller gets that now and the error next time. */
-			if (!n) {
-				++ci;
-				n = err;
-			}
-			break;
+			if (n)
+				break;
+			n = err;
 		}
-		++ci;
-		++wc;
+		++cq->cons_index;
+		cqe = next_cqe(cq, cqe);
+		if (err)
+			break;
 		++n;
-		cqe = mlx4_cqe_at(cq, ci);
-	} while (n < ne && mlx4_cqe_owned(cq, cqe, ci));
+	}
 
-	cq->cons_index = ci;
+	cq->next = cqe;
 	mlx4_cq_update_ci(cq);
 	mlx4_unlock(&cq->lock);
 	return n;
 }
 
+static int __attribute__((noinline)) poll_contended(struct mlx4_cq *cq, int ne, struct ibv_wc *wc)
+{
+	mlx4_lock_wait(&cq->lock);
+	return poll_any(cq, ne, wc, 0);
+}
+
+/* One entry of a common kind. Returns 0, with nothing done, for any other. */
+static inline __attribute__((always_inline)) int complete(struct mlx4_cq *cq, const struct mlx4_cqe *cqe,
+							  struct ibv_wc *wc, int locked)
+{
+	const struct wc_kind *kind;
+	struct mlx4_srq *srq;
+	uint32_t qpn, index;
+	uint8_t owner;
+
+	udma_from_device_barrier(); /* pairs with the device's order: body, then owner bit */
+	VALGRIND_MAKE_MEM_DEFINED(cqe, sizeof(*cqe));
+
+	owner = cqe->owner_sr_opcode;
+	qpn = cqe_qpn(cqe);
+
+	if (owner & MLX4_CQE_IS_SEND) {
+		kind = send_kind(owner);
+		/* Errors, and what has a length of its own */
+		if (unlikely(qpn != cq->cur_qpn) || unlikely(kind->opcode >= IBV_WC_RDMA_READ))
+			return 0;
+		wc->qp_num = qpn;
+		retire_send(cq->cur_qp, cqe, wc);
+		fill_send(kind, wc);
+		return 1;
+	}
+
+	if (unlikely(is_error(owner)))
+		return 0;
+	wc->src_qp = 0;
+	if (likely(qpn == cq->cur_rq_qpn)) {
+		retire_recv(cq->cur_qp, wc);
+	} else {
+		if (qpn & MLX4_XRC_QPN_BIT) {
+			wc->src_qp = cqe_srqn(cqe);
+			if (unlikely(wc->src_qp != cq->cur_srqn))
+				return 0;
+			srq = cq->cur_srq;
+		} else {
+			if (unlikely(qpn != cq->cur_qpn) || unlikely(cq->cur_qp->is_ud))
+				return 0;
+			srq = cq->cur_qp->srq;
+		}
+		index = from_be16(cqe->wqe_index);
+		if (unlikely(index >= srq->max) || (locked && unlikely(!mlx4_trylock(&srq->lock))))
+			return 0;
+		retire_srq(srq, index, wc);
+		if (locked)
+			mlx4_unlock(&srq->lock);
+	}
+	wc->qp_num = qpn;
+	fill_recv(cqe, owner, wc);
+	return 1;
+}
+
+static inline __attribute__((always_inline)) void tell_ci(struct mlx4_cq *cq, int n)
+{
+	cq->cons_index += n;
+	mlx4_cq_update_ci(cq);
+}
+
+/* Goes on behind the first, which is done and consumed; releases the lock. */
+static inline __attribute__((always_inline)) int poll_more(struct mlx4_cq *cq, int ne, struct ibv_wc *wc, int locked)
+{
+	struct mlx4_cqe *cqe = cq->next;
+	int n = 1;
+
+	do {
+		if (unlikely(!complete(cq, cqe, &wc[n], locked))) {
+			cq->next = cqe;
+			cq->cons_index += n;
+			return poll_any(cq, ne, wc, n);
+		}
+		++n;
+		cqe = next_cqe(cq, cqe);
+	} while (n != ne && mlx4_cqe_owned(cqe, cq->phase));
+
+	cq->next = cqe;
+	tell_ci(cq, n);
+	mlx4_unlock(&cq->lock);
+	return n;
+}
+
+static int __attribute__((noinline)) poll_more_locked(struct mlx4_cq *cq, int ne, struct ibv_wc *wc)
+{
+	return poll_more(cq, ne, wc, 1);
+}
+
+static int __attribute__((noinline)) poll_more_st(struct mlx4_cq *cq, int ne, struct ibv_wc *wc)
+{
+	return poll_more(cq, ne, wc, 0);
+}
+
+static inline __attribute__((always_inline)) int poll(struct mlx4_cq *cq, int ne, struct ibv_wc *wc, int locked)
+{
+	struct mlx4_cqe *cqe;
+
+	if (locked && !mlx4_trylock(&cq->lock))
+		return poll_contended(cq, ne, wc);
+
+	cqe = cq->next;
+	if (!mlx4_cqe_owned(cqe, cq->phase) || unlikely(ne <= 0)) {
+		if (locked)
+			mlx4_unlock(&cq->lock);
+		return 0;
+	}
+	if (unlikely(!complete(cq, cqe, wc, locked)))
+		return poll_any(cq, ne, wc, 0);
+
+	cqe = next_cqe(cq, cqe);
+	cq->next = cqe;
+	if (ne > 1 && mlx4_cqe_owned(cqe, cq->phase))
+		return locked ? poll_more_locked(cq, ne, wc) : poll_more_st(cq, ne, wc);
+
+	tell_ci(cq, 1);
+	if (locked)
+		mlx4_unlock(&cq->lock);
+	return 1;
+}
+
 int mlx4_poll_cq(struct ibv_cq *ibcq, int ne, struct ibv_wc *wc)
 {
-	struct mlx4_cq *cq = to_mlx4_cq(ibcq);
+	return poll(to_mlx4_cq(ibcq), ne, wc, 1);
+}
 
-	mlx4_lock(&cq->lock);
-	if (likely(ne > 0) && mlx4_cqe_owned(cq, mlx4_cqe_at(cq, cq->cons_index), cq->cons_index))
-		return poll_some(cq, ne, wc);
-	mlx4_unlock(&cq->lock);
-	return 0;
+int mlx4_poll_cq_st(struct ibv_cq *ibcq, int ne, struct ibv_wc *wc)
+{
+	return poll(to_mlx4_cq(ibcq), ne, wc, 0);
 }

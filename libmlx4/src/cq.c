@@ -22,8 +22,10 @@ static void attach_buf(struct mlx4_context *ctx, struct mlx4_cq *cq, const struc
 {
 	cq->buf = *buf;
 	/* Of a large entry only the second half is written. */
-	cq->cqes = (char *)buf->addr + (ctx->cqe_size - MLX4_CQE_SIZE);
+	cq->cqes = (void *)((char *)buf->addr + (ctx->cqe_size - MLX4_CQE_SIZE));
 	cq->mask = entries - 1;
+	cq->end = (void *)((char *)cq->cqes + (size_t)entries * cq->stride);
+	mlx4_cq_set_ci(cq, cq->cons_index);
 }
 
 struct ibv_cq *mlx4_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel, int comp_vector)
@@ -46,9 +48,9 @@ struct ibv_cq *mlx4_create_cq(struct ibv_context *context, int cqe, struct ibv_c
 		return NULL;
 
 	mlx4_lock_init(&cq->lock, ctx->single_threaded);
-	cq->shift = __builtin_ctz(ctx->cqe_size);
-	cq->cur_qpn = MLX4_NO_NUMBER;
-	cq->cur_srqn = MLX4_NO_NUMBER;
+	cq->stride = ctx->cqe_size;
+	mlx4_cq_forget_qp(cq);
+	mlx4_cq_forget_srq(cq);
 	cq->arm_sn = 1; /* the device's begins at 0, so that the first arm differs */
 
 	err = mlx4_alloc_buf(ctx, &buf, (size_t)entries * ctx->cqe_size);
@@ -87,8 +89,9 @@ free_cq:
 static uint32_t outstanding(const struct mlx4_cq *cq)
 {
 	uint32_t n = 0;
+	uint32_t ci = cq->cons_index;
 
-	while (n <= cq->mask && mlx4_cqe_owned(cq, mlx4_cqe_at(cq, cq->cons_index + n), cq->cons_index + n))
+	while (n <= cq->mask && mlx4_cqe_owned(mlx4_cqe_at(cq, ci + n), mlx4_cq_phase(cq, ci + n)))
 		++n;
 	return n;
 }
@@ -127,7 +130,7 @@ int mlx4_resize_cq(struct ibv_cq *ibcq, int cqe)
 		goto out;
 
 	old_buf = cq->buf;
-	mlx4_cq_copy_resized(cq, (char *)new_buf.addr + (ctx->cqe_size - MLX4_CQE_SIZE), entries - 1);
+	mlx4_cq_copy_resized(cq, (void *)((char *)new_buf.addr + (ctx->cqe_size - MLX4_CQE_SIZE)), entries - 1);
 	attach_buf(ctx, cq, &new_buf, entries);
 	udma_to_device_barrier(); /* the moved entries are ours before the device is told that there is room */
 	mlx4_cq_update_ci(cq);

@@ -20,7 +20,7 @@ void mlx4_lock_wait(struct mlx4_lock *lock)
 
 	do {
 		/* Only reads while it is held, so that the holder keeps its cache line. */
-		while (__atomic_load_n(&lock->held, __ATOMIC_RELAXED)) {
+		while (__atomic_load_n(&lock->free, __ATOMIC_RELAXED) <= 0) {
 			if (++spins < SPINS_BEFORE_YIELD) {
 				cpu_relax();
 			} else {
@@ -28,5 +28,5 @@ void mlx4_lock_wait(struct mlx4_lock *lock)
 				sched_yield();
 			}
 		}
-	} while (__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE));
+	} while (!mlx4_trylock(lock));
 }

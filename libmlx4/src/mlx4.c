@@ -179,6 +179,12 @@ static struct ibv_context *alloc_context(struct ibv_device *ibdev, int cmd_fd)
 	ctx->has_xrc = !!(attr.device_cap_flags & IBV_DEVICE_XRC);
 
 	ctx->ibv_ctx.ops = context_ops;
+	if (ctx->single_threaded) {
+		ctx->ibv_ctx.ops.poll_cq = mlx4_poll_cq_st;
+		ctx->ibv_ctx.ops.post_send = mlx4_post_send_st;
+		ctx->ibv_ctx.ops.post_recv = mlx4_post_recv_st;
+		ctx->ibv_ctx.ops.post_srq_recv = mlx4_post_srq_recv_st;
+	}
 	ctx->ibv_ctx.more_ops = ctx->has_xrc ? &mlx4_more_ops : NULL;
 	return &ctx->ibv_ctx;
 

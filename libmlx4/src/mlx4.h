@@ -101,73 +101,95 @@ struct mlx4_cq {
 	struct ibv_cq ibv_cq;
 
 	struct mlx4_lock lock MLX4_CACHE_ALIGNED; /* guards all below, and the tails of the QPs that complete here */
+	struct mlx4_cqe *next;			  /* the entry at cons_index; set by mlx4_cq_set_ci() */
+	struct mlx4_cqe *end;
 	uint32_t cons_index;
-	uint32_t mask; /* entries - 1 */
-	uint32_t shift;
-	uint32_t cur_qpn; /* of cur_qp, more than 24 bits when there is none */
-	char *cqes;	  /* the 32 valid bytes of the first entry */
-	struct mlx4_cq_dbrec *db;
+	uint32_t cur_qpn;	/* of cur_qp; MLX4_NO_NUMBER when there is none */
+	uint32_t cur_rq_qpn;	/* the same if its receives are a connection's and in a queue of its own */
 	struct mlx4_qp *cur_qp; /* last one found */
+	struct mlx4_cq_dbrec *db;
 	struct mlx4_srq *cur_srq;
 	uint32_t cur_srqn;
+	uint8_t phase; /* what the owner bit of next is when it is ours */
+	uint64_t stride;
+
+	struct mlx4_cqe *cqes; /* the valid 32 bytes of the first entry */
+	uint32_t mask;	       /* entries - 1 */
 
 	uint32_t cqn;
 	uint32_t arm_sn;
 	struct mlx4_buf buf;
 };
 
+/* What is remembered of an SRQ's WQE. The free ones are a list here, too: the device's links are only written. */
+struct mlx4_srq_wqe {
+	uint64_t wr_id;
+	struct mlx4_srq_wqe *next; /* NULL: the last free one, or posted */
+	struct mlx4_wqe_srq_next *wqe;
+};
+
 struct mlx4_srq {
 	struct ibv_srq ibv_srq;
 
 	struct mlx4_lock lock MLX4_CACHE_ALIGNED; /* guards all below */
-	uint32_t head;
-	uint32_t tail;
-	uint32_t counter;
-	uint32_t shift;
+	struct mlx4_srq_wqe *head;		  /* the next to be posted */
+	struct mlx4_srq_wqe *tail;		  /* the last free one, never posted: its link is not known yet */
+	struct mlx4_rq_dbrec *db;
+	struct mlx4_srq_wqe *wqes;
+	uint16_t counter; /* posts so far */
 	uint32_t max_gs;
 	uint32_t max;
-	char *wqes;
-	uint64_t *wrid;
-	struct mlx4_rq_dbrec *db;
 
+	uint32_t shift;
 	uint32_t srqn;
 	struct mlx4_cq *xrc_cq; /* NULL: a plain SRQ */
 	struct mlx4_buf buf;
 };
 
-struct mlx4_send_op; /* what post_send does for an opcode of a QP type */
+/* What post_send does for an opcode of a QP type, and for the low bits of send_flags. */
+struct mlx4_send_op;
+struct mlx4_send_flags;
 
-/* head moves under lock; tail moves under the send CQ's lock and is published with a release store. */
+/* All but the tail is under lock; the tail moves under the send CQ's lock and is published with a release store. */
 struct mlx4_sq {
 	struct mlx4_lock lock;
-	uint32_t head;
-	uint32_t max_post;
+	uint32_t head;	/* index of the next WQE */
+	uint32_t limit; /* where the queue was full by the tail last looked at */
+	void *next;	/* the slot at head, and the owner bit that it gets; set by mlx4_sq_rewind() */
+	__be32 owner;
+	__be32 doorbell_qpn;
+	const struct mlx4_send_op *ops;
+	const struct mlx4_send_flags *flags;
+	uint64_t *wrid;
+	void *doorbell;
+
 	uint32_t mask; /* slots - 1 */
 	uint32_t shift;
+	uint64_t stride; /* 1 << shift */
+	void *end;
 	char *wqes;
-	uint64_t *wrid;
-	const struct mlx4_send_op *ops;
-	void *doorbell;
-	__be32 doorbell_qpn;
-	__be32 flags; /* of every WQE: CQ update when all are signalled */
+	uint32_t longest_ds; /* of any WQE posted */
+	uint32_t spare; /* slots between the newest WQE and the oldest that may be overwritten */
+	uint32_t max_post;
 	uint32_t max_gs;
 	uint32_t max_inline;
-	uint32_t spare; /* slots between the newest WQE and the oldest that may be overwritten */
+	uint32_t max_short; /* the same, or 0 without BlueFlame */
 
-	uint32_t tail MLX4_CACHE_ALIGNED;
+	uint16_t tail MLX4_CACHE_ALIGNED; /* low half of the index behind the last that is done */
 };
 
 /* As the send queue, with the receive CQ. No slots: the QP receives through an SRQ. */
 struct mlx4_rq {
 	struct mlx4_lock lock;
 	uint32_t head;
-	uint32_t max_post;
+	uint32_t limit;
 	uint32_t mask;
 	uint32_t shift;
 	char *wqes;
 	uint64_t *wrid;
 	struct mlx4_rq_dbrec *db;
 	uint32_t max_gs;
+	uint32_t max_post;
 	uint32_t slots;
 
 	uint32_t tail MLX4_CACHE_ALIGNED;
@@ -177,7 +199,9 @@ struct mlx4_qp {
 	struct ibv_qp ibv_qp;
 	struct mlx4_sq sq MLX4_CACHE_ALIGNED;
 	struct mlx4_rq rq MLX4_CACHE_ALIGNED;
-	unsigned int sl_shift; /* where a completion's SL is: InfiniBand or Ethernet */
+	struct mlx4_srq *srq; /* NULL: receives of its own, or XRC */
+	int is_ud;
+	unsigned int sl_shift; /* where the SL is in its byte of a CQE: InfiniBand or Ethernet */
 	struct ibv_qp_cap granted;
 	struct mlx4_buf buf;
 };
@@ -277,25 +301,60 @@ int mlx4_destroy_cq(struct ibv_cq *ibcq);
 int mlx4_arm_cq(struct ibv_cq *ibcq, int solicited_only);
 void mlx4_cq_event(struct ibv_cq *ibcq);
 
-/* cq-poll.c */
+/*
+ * cq-poll.c, post-send.c, post-recv.c: the data path, with its locks and, named _st, for a context whose application
+ * promised a single thread, without.
+ */
 int mlx4_poll_cq(struct ibv_cq *ibcq, int ne, struct ibv_wc *wc);
+int mlx4_poll_cq_st(struct ibv_cq *ibcq, int ne, struct ibv_wc *wc);
+int mlx4_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+int mlx4_post_send_st(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+int mlx4_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int mlx4_post_recv_st(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int mlx4_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int mlx4_post_srq_recv_st(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 
 /* cq-clean.c; callers hold the CQ's lock */
 void mlx4_cq_clean_qp(struct mlx4_cq *cq, uint32_t qpn, struct mlx4_srq *srq);
 void mlx4_cq_clean_xrc_srq(struct mlx4_cq *cq, struct mlx4_srq *srq);
-void mlx4_cq_copy_resized(struct mlx4_cq *cq, char *new_cqes, uint32_t new_mask);
+void mlx4_cq_copy_resized(struct mlx4_cq *cq, struct mlx4_cqe *new_cqes, uint32_t new_mask);
 
 static inline struct mlx4_cqe *mlx4_cqe_at(const struct mlx4_cq *cq, uint32_t index)
 {
-	return (struct mlx4_cqe *)(cq->cqes + ((size_t)(index & cq->mask) << cq->shift));
+	return (struct mlx4_cqe *)((char *)cq->cqes + (size_t)(index & cq->mask) * cq->stride);
 }
 
-/* Whether the device has handed over the entry at a free-running index. */
-static inline int mlx4_cqe_owned(const struct mlx4_cq *cq, const struct mlx4_cqe *cqe, uint32_t index)
+/* Whether the device has handed over an entry that is to have the given owner bit then. */
+static inline int mlx4_cqe_owned(const struct mlx4_cqe *cqe, uint8_t phase)
 {
-	uint8_t owner = __atomic_load_n(&cqe->owner_sr_opcode, __ATOMIC_RELAXED);
+	return (int8_t)(__atomic_load_n(&cqe->owner_sr_opcode, __ATOMIC_RELAXED) ^ phase) >= 0;
+}
 
-	return !(owner & MLX4_CQE_OWNER) == !(index & (cq->mask + 1));
+/* The owner bit of the entry at a free-running index, once it is ours. */
+static inline uint8_t mlx4_cq_phase(const struct mlx4_cq *cq, uint32_t index)
+{
+	return index & (cq->mask + 1) ? MLX4_CQE_OWNER : 0;
+}
+
+/* The number of an object that may be gone is not to be found any more. */
+static inline void mlx4_cq_forget_qp(struct mlx4_cq *cq)
+{
+	cq->cur_qpn = MLX4_NO_NUMBER;
+	cq->cur_rq_qpn = MLX4_NO_NUMBER;
+	cq->cur_qp = NULL;
+}
+
+static inline void mlx4_cq_forget_srq(struct mlx4_cq *cq)
+{
+	cq->cur_srqn = MLX4_NO_NUMBER;
+	cq->cur_srq = NULL;
+}
+
+static inline void mlx4_cq_set_ci(struct mlx4_cq *cq, uint32_t index)
+{
+	cq->cons_index = index;
+	cq->next = mlx4_cqe_at(cq, index);
+	cq->phase = mlx4_cq_phase(cq, index);
 }
 
 static inline void mlx4_cq_update_ci(struct mlx4_cq *cq)
@@ -311,18 +370,14 @@ int mlx4_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int attr_m
 int mlx4_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
 int mlx4_destroy_srq(struct ibv_srq *ibsrq);
 
-static inline struct mlx4_wqe_srq_next *mlx4_srq_wqe(const struct mlx4_srq *srq, uint32_t index)
+/* Puts a consumed WQE, index < max, at the end of the free list. Under the SRQ's lock. */
+static inline void mlx4_srq_free(struct mlx4_srq *srq, uint32_t index)
 {
-	return (struct mlx4_wqe_srq_next *)(srq->wqes + ((size_t)index << srq->shift));
-}
+	struct mlx4_srq_wqe *freed = &srq->wqes[index];
 
-/* Puts a consumed WQE, index < max, at the end of the free list. */
-static inline void mlx4_free_srq_wqe(struct mlx4_srq *srq, uint32_t index)
-{
-	mlx4_lock(&srq->lock);
-	mlx4_srq_wqe(srq, srq->tail)->next_wqe_index = to_be16(index);
-	srq->tail = index;
-	mlx4_unlock(&srq->lock);
+	srq->tail->wqe->next_wqe_index = to_be16(index);
+	srq->tail->next = freed;
+	srq->tail = freed;
 }
 
 /* qp-size.c */
@@ -337,13 +392,18 @@ int mlx4_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask, 
 int mlx4_destroy_qp(struct ibv_qp *ibqp);
 void mlx4_init_sq_ownership(struct mlx4_qp *qp);
 
-/* post-send.c */
-int mlx4_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+/* send-ops.c */
 const struct mlx4_send_op *mlx4_send_ops(enum ibv_qp_type type);
+const struct mlx4_send_flags *mlx4_send_flags(int sq_sig_all);
 
-/* post-recv.c */
-int mlx4_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
-int mlx4_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+/* post-send-short.c: as mlx4_post_send_any(), for one request that has one entry and more than plain flags. The queue has
+ * room, and the opcode exists. */
+int mlx4_post_short(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, uint32_t index);
+int mlx4_post_short_st(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, uint32_t index);
+
+/* post-send-any.c: whatever the fast path leaves. Called with the SQ's lock, which it releases; index is behind what
+ * the call has posted so far, from sq.head on. 0 or a positive errno */
+int mlx4_post_send_any(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, uint32_t index);
 
 /* xrc.c */
 extern struct ibv_more_ops mlx4_more_ops;
@@ -353,28 +413,12 @@ static inline void *mlx4_sq_slot(const struct mlx4_sq *sq, uint32_t index)
 	return sq->wqes + ((size_t)(index & sq->mask) << sq->shift);
 }
 
-/*
- * A data segment: address and key first, then the byte count, whose first write into a chunk says that the chunk is
- * complete. Length and key are one aligned 8-byte store where the machine has one, which cannot be seen in part.
- */
-static inline void mlx4_set_data(struct mlx4_wqe_data *seg, const struct ibv_sge *sge)
+/* Makes what is derived of the head agree with it. */
+static inline void mlx4_sq_rewind(struct mlx4_sq *sq, uint32_t head)
 {
-	seg->addr = to_be64(sge->addr);
-#if __SIZEOF_LONG__ == 8 && __BYTE_ORDER == __LITTLE_ENDIAN
-	mlx4_raw64 *out = (void *)seg;
-	uint64_t length_lkey;
-
-	_Static_assert(offsetof(struct ibv_sge, lkey) == offsetof(struct ibv_sge, length) + 4, "one 8-byte load");
-	memcpy(&length_lkey, &sge->length, sizeof(length_lkey));
-	length_lkey = __builtin_bswap64(length_lkey);
-	length_lkey = length_lkey << 32 | length_lkey >> 32;
-	udma_to_device_barrier(); /* pairs with the device's read of byte_count before addr */
-	__atomic_store_n(out, length_lkey, __ATOMIC_RELAXED);
-#else
-	seg->lkey = to_be32(sge->lkey);
-	udma_to_device_barrier(); /* pairs with the device's read of byte_count before lkey and addr */
-	*(volatile __be32 *)&seg->byte_count = to_be32(sge->length);
-#endif
+	sq->head = head;
+	sq->next = mlx4_sq_slot(sq, head);
+	sq->owner = head & (sq->mask + 1) ? MLX4_BE32(MLX4_WQE_OWNER) : 0;
 }
 
 #endif

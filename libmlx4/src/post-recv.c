@@ -7,139 +7,264 @@
 
 #include <errno.h>
 
-#include "mlx4.h"
+#include "mlx4-wqe.h"
 
-static inline void end_list(struct mlx4_wqe_data *seg)
-{
-	seg->byte_count = 0;
-	seg->lkey = MLX4_BE32(MLX4_INVALID_LKEY);
-	seg->addr = 0;
-}
+/* count is read after the barrier. */
+#define set_record(db, count) \
+	do { \
+		udma_to_device_barrier(); /* pairs with the device's read of the record before the WQEs */ \
+		*(volatile __be32 *)&(db)->posted = to_be32((count) & MLX4_RQ_DB_MASK); \
+	} while (0)
 
 /*
- * A scatter list that is not one plain entry. Entries of length 0 are left out: to the device a count of 0 means 2^31.
- * Returns 0, or -EINVAL for a length that no segment can say; the slot is not posted then.
+ * A scatter list of any length. Entries of length 0 are left out: to the device a count of 0 means 2^31. Returns 0, or a
+ * positive errno for what no list can say; the slot is not posted then.
  */
-static int put_scatter_list(struct mlx4_wqe_data *seg, const struct ibv_recv_wr *wr, uint32_t max_gs)
+static int set_scatter(struct mlx4_wqe_data *seg, const struct ibv_recv_wr *wr, uint32_t max_gs)
 {
 	uint32_t used = 0;
 	int i;
 
+	if ((uint32_t)wr->num_sge > max_gs)
+		return EINVAL;
 	for (i = 0; i < wr->num_sge; ++i) {
 		if (likely((int32_t)wr->sg_list[i].length > 0))
-			mlx4_set_data(&seg[used++], &wr->sg_list[i]);
+			mlx4_set_data(&seg[used++], wr->sg_list[i].addr, mlx4_length_lkey(&wr->sg_list[i]));
 		else if (wr->sg_list[i].length)
-			return -EINVAL;
+			return EINVAL;
 	}
 	if (used < max_gs)
-		end_list(&seg[used]);
+		mlx4_end_list(&seg[used]);
 	return 0;
 }
 
-/* 0 or -EINVAL */
-static inline int put_scatter(struct mlx4_wqe_data *seg, const struct ibv_recv_wr *wr, uint32_t max_gs)
-{
-	if (unlikely((uint32_t)wr->num_sge > max_gs))
-		return -EINVAL;
-	if (unlikely(wr->num_sge != 1 || (int32_t)wr->sg_list->length <= 0))
-		return put_scatter_list(seg, wr, max_gs);
-
-	mlx4_set_data(seg, wr->sg_list);
-	if (max_gs > 1)
-		end_list(seg + 1);
-	return 0;
-}
-
-/* Whether there is no room at head even when nobody is polling; updates the limit. */
-static int rq_full(struct mlx4_qp *qp, uint32_t head, uint32_t *limit)
+/* Whether there is no room at head, even under the lock of those who make room. Learns the new limit. */
+static int __attribute__((noinline)) is_full(struct mlx4_qp *qp, uint32_t head)
 {
 	struct mlx4_cq *cq = to_mlx4_cq(qp->ibv_qp.recv_cq);
 
+	/* Acquire: pairs with the release of the tail in cq-poll.c. */
+	qp->rq.limit = __atomic_load_n(&qp->rq.tail, __ATOMIC_ACQUIRE) + qp->rq.max_post;
+	if (head != qp->rq.limit)
+		return 0;
+
 	mlx4_lock(&cq->lock);
-	*limit = qp->rq.tail + qp->rq.max_post;
+	qp->rq.limit = qp->rq.tail + qp->rq.max_post;
 	mlx4_unlock(&cq->lock);
-	return head == *limit;
+	return head == qp->rq.limit;
 }
 
-int mlx4_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+static inline struct mlx4_wqe_data *rq_slot(const struct mlx4_rq *rq, uint32_t slot)
 {
-	struct mlx4_qp *qp = to_mlx4_qp(ibqp);
+	return (struct mlx4_wqe_data *)(rq->wqes + ((size_t)slot << rq->shift));
+}
+
+/* Whatever the fast path leaves; the lock is held, and released here. head is behind what the call has posted. */
+static int __attribute__((noinline)) post_recv_any(struct mlx4_qp *qp, struct ibv_recv_wr *wr,
+						   struct ibv_recv_wr **bad_wr, uint32_t head)
+{
 	struct mlx4_rq *const rq = &qp->rq;
-	struct mlx4_wqe_data *seg;
-	uint32_t head, limit;
 	int ret = 0;
 
-	mlx4_lock(&rq->lock);
-	head = rq->head;
-	/* Acquire: pairs with the release of the tail in cq-poll.c. */
-	limit = __atomic_load_n(&rq->tail, __ATOMIC_ACQUIRE) + rq->max_post;
-
 	for (; wr; wr = wr->next) {
-		if (unlikely(head == limit) && rq_full(qp, head, &limit)) {
-			/* A QP with an SRQ, or XRC, has no room at all. */
+		/* A QP with an SRQ, or XRC, has no room at all. */
+		if (unlikely(head == rq->limit) && is_full(qp, head))
 			ret = rq->max_post ? ENOMEM : EINVAL;
-			goto bad;
-		}
-		seg = (struct mlx4_wqe_data *)(rq->wqes + ((size_t)(head & rq->mask) << rq->shift));
-		if (unlikely(put_scatter(seg, wr, rq->max_gs))) {
-			ret = EINVAL;
-			goto bad;
+		else
+			ret = set_scatter(rq_slot(rq, head & rq->mask), wr, rq->max_gs);
+		if (ret) {
+			*bad_wr = wr;
+			break;
 		}
 		rq->wrid[head & rq->mask] = wr->wr_id;
 		++head;
 	}
 
-out:
-	if (likely(head != rq->head)) {
+	if (head != rq->head) {
 		rq->head = head;
-		udma_to_device_barrier(); /* pairs with the device's read of the record before the WQEs */
-		*(volatile __be32 *)&rq->db->posted = to_be32(head & MLX4_RQ_DB_MASK);
+		set_record(rq->db, head);
 	}
 	mlx4_unlock(&rq->lock);
 	return ret;
+}
 
-bad:
-	*bad_wr = wr;
-	goto out;
+static int __attribute__((noinline)) post_recv_contended(struct mlx4_qp *qp, struct ibv_recv_wr *wr,
+							 struct ibv_recv_wr **bad_wr)
+{
+	mlx4_lock_wait(&qp->rq.lock);
+	return post_recv_any(qp, wr, bad_wr, qp->rq.head);
+}
+
+/* One receive with one entry. Returns 0, the slot untouched, for whatever is not that. */
+static inline __attribute__((always_inline)) int post_recv_one(struct mlx4_rq *rq, const struct ibv_recv_wr *wr,
+							       uint32_t head)
+{
+	struct mlx4_wqe_data *seg;
+	uint64_t length_lkey;
+	uint32_t slot;
+
+	if (unlikely(head == rq->limit) || unlikely(wr->num_sge != 1))
+		return 0;
+	length_lkey = mlx4_length_lkey(wr->sg_list);
+	if (unlikely(mlx4_pair_length(length_lkey) <= 0))
+		return 0;
+
+	slot = head & rq->mask;
+	rq->wrid[slot] = wr->wr_id;
+	seg = rq_slot(rq, slot);
+	if (rq->max_gs > 1)
+		mlx4_end_list(seg + 1);
+	mlx4_set_data(seg, wr->sg_list->addr, length_lkey);
+	return 1;
+}
+
+/* The rest of a list whose first request is posted, head being behind it. */
+static int __attribute__((noinline)) post_recv_more(struct mlx4_qp *qp, struct ibv_recv_wr *wr,
+						    struct ibv_recv_wr **bad_wr, uint32_t head)
+{
+	struct mlx4_rq *const rq = &qp->rq;
+
+	do {
+		if (unlikely(!post_recv_one(rq, wr, head)))
+			return post_recv_any(qp, wr, bad_wr, head);
+		++head;
+		wr = wr->next;
+	} while (wr);
+
+	rq->head = head;
+	set_record(rq->db, head);
+	mlx4_unlock(&rq->lock);
+	return 0;
+}
+
+static inline __attribute__((always_inline)) int post_recv(struct mlx4_qp *qp, struct ibv_recv_wr *wr,
+							   struct ibv_recv_wr **bad_wr, int locked)
+{
+	struct mlx4_rq *const rq = &qp->rq;
+	uint32_t head;
+
+	if (locked && !mlx4_trylock(&rq->lock))
+		return post_recv_contended(qp, wr, bad_wr);
+
+	head = rq->head;
+	if (unlikely(!wr) || unlikely(!post_recv_one(rq, wr, head)))
+		return post_recv_any(qp, wr, bad_wr, head);
+	++head;
+	if (wr->next)
+		return post_recv_more(qp, wr->next, bad_wr, head);
+
+	rq->head = head;
+	set_record(rq->db, head);
+	if (locked)
+		mlx4_unlock(&rq->lock);
+	return 0;
+}
+
+int mlx4_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	return post_recv(to_mlx4_qp(ibqp), wr, bad_wr, 1);
+}
+
+int mlx4_post_recv_st(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	return post_recv(to_mlx4_qp(ibqp), wr, bad_wr, 0);
+}
+
+/* As post_recv_any(), with the SRQ's lock; what the call has posted is counted already. */
+static int __attribute__((noinline)) post_srq_any(struct mlx4_srq *srq, struct ibv_recv_wr *wr,
+						  struct ibv_recv_wr **bad_wr)
+{
+	struct mlx4_srq_wqe *head;
+	int ret = 0;
+
+	for (; wr; wr = wr->next) {
+		head = srq->head;
+		if (!head->next)
+			ret = ENOMEM;
+		else
+			ret = set_scatter((struct mlx4_wqe_data *)(head->wqe + 1), wr, srq->max_gs);
+		if (ret) {
+			*bad_wr = wr;
+			break;
+		}
+		head->wr_id = wr->wr_id;
+		srq->head = head->next;
+		head->next = NULL;
+		++srq->counter;
+	}
+
+	set_record(srq->db, srq->counter);
+	mlx4_unlock(&srq->lock);
+	return ret;
+}
+
+static int __attribute__((noinline)) post_srq_contended(struct mlx4_srq *srq, struct ibv_recv_wr *wr,
+							struct ibv_recv_wr **bad_wr)
+{
+	mlx4_lock_wait(&srq->lock);
+	return post_srq_any(srq, wr, bad_wr);
+}
+
+static inline __attribute__((always_inline)) int post_srq_one(struct mlx4_srq *srq, const struct ibv_recv_wr *wr)
+{
+	struct mlx4_srq_wqe *head = srq->head, *next = head->next;
+	struct mlx4_wqe_data *seg;
+	uint64_t length_lkey;
+
+	if (unlikely(!next) || unlikely(wr->num_sge != 1))
+		return 0;
+	length_lkey = mlx4_length_lkey(wr->sg_list);
+	if (unlikely(mlx4_pair_length(length_lkey) <= 0))
+		return 0;
+
+	srq->head = next;
+	head->next = NULL;
+	head->wr_id = wr->wr_id;
+	++srq->counter;
+	seg = (struct mlx4_wqe_data *)(head->wqe + 1);
+	if (srq->max_gs > 1)
+		mlx4_end_list(seg + 1);
+	mlx4_set_data(seg, wr->sg_list->addr, length_lkey);
+	return 1;
+}
+
+static int __attribute__((noinline)) post_srq_more(struct mlx4_srq *srq, struct ibv_recv_wr *wr,
+						   struct ibv_recv_wr **bad_wr)
+{
+	do {
+		if (unlikely(!post_srq_one(srq, wr)))
+			return post_srq_any(srq, wr, bad_wr);
+		wr = wr->next;
+	} while (wr);
+
+	set_record(srq->db, srq->counter);
+	mlx4_unlock(&srq->lock);
+	return 0;
+}
+
+static inline __attribute__((always_inline)) int post_srq(struct mlx4_srq *srq, struct ibv_recv_wr *wr,
+							  struct ibv_recv_wr **bad_wr, int locked)
+{
+	if (locked && !mlx4_trylock(&srq->lock))
+		return post_srq_contended(srq, wr, bad_wr);
+
+	if (unlikely(!wr) || unlikely(!post_srq_one(srq, wr)))
+		return post_srq_any(srq, wr, bad_wr);
+	if (wr->next)
+		return post_srq_more(srq, wr->next, bad_wr);
+
+	set_record(srq->db, srq->counter);
+	if (locked)
+		mlx4_unlock(&srq->lock);
+	return 0;
 }
 
 int mlx4_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-	struct mlx4_srq *const srq = to_mlx4_srq(ibsrq);
-	struct mlx4_wqe_srq_next *next;
-	uint32_t head, posted = 0;
-	int ret = 0;
+	return post_srq(to_mlx4_srq(ibsrq), wr, bad_wr, 1);
+}
 
-	mlx4_lock(&srq->lock);
-	head = srq->head;
-
-	for (; wr; wr = wr->next) {
-		/* The last free one stays: its link is not known yet. */
-		if (unlikely(head == srq->tail)) {
-			ret = ENOMEM;
-			goto bad;
-		}
-		next = mlx4_srq_wqe(srq, head);
-		if (unlikely(put_scatter((struct mlx4_wqe_data *)(next + 1), wr, srq->max_gs))) {
-			ret = EINVAL;
-			goto bad;
-		}
-		srq->wrid[head] = wr->wr_id;
-		head = from_be16(next->next_wqe_index);
-		++posted;
-	}
-
-out:
-	if (likely(posted)) {
-		srq->head = head;
-		srq->counter += posted;
-		udma_to_device_barrier(); /* pairs with the device's read of the record before the WQEs */
-		*(volatile __be32 *)&srq->db->posted = to_be32(srq->counter & MLX4_RQ_DB_MASK);
-	}
-	mlx4_unlock(&srq->lock);
-	return ret;
-
-bad:
-	*bad_wr = wr;
-	goto out;
+int mlx4_post_srq_recv_st(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	return post_srq(to_mlx4_srq(ibsrq), wr, bad_wr, 0);
 }

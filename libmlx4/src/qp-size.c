@@ -58,6 +58,7 @@ int mlx4_size_sq(struct mlx4_context *ctx, const struct ibv_qp_cap *cap, enum ib
 		size = sizeof(struct mlx4_wqe_bind);
 
 	sq->shift = mlx4_ceil_shift(size + CTRL, MLX4_MIN_SQ_SHIFT);
+	sq->stride = (uint64_t)1 << sq->shift;
 	sq->spare = (MLX4_SQ_HEADROOM >> sq->shift) + 1;
 	slots = mlx4_ceil_pow2(cap->max_send_wr + sq->spare);
 	sq->mask = slots - 1;
@@ -89,6 +90,7 @@ int mlx4_size_rq(struct mlx4_context *ctx, const struct ibv_qp_cap *cap, struct 
 /* The queue with the larger stride comes first, the send queue when they are equal. */
 void mlx4_lay_out_qp(struct mlx4_qp *qp)
 {
+	size_t sq_size = (size_t)(qp->sq.mask + 1) << qp->sq.shift;
 	char *base = qp->buf.addr;
 
 	if (qp->rq.shift > qp->sq.shift) {
@@ -96,6 +98,7 @@ void mlx4_lay_out_qp(struct mlx4_qp *qp)
 		qp->sq.wqes = base + ((size_t)qp->rq.slots << qp->rq.shift);
 	} else {
 		qp->sq.wqes = base;
-		qp->rq.wqes = base + ((size_t)(qp->sq.mask + 1) << qp->sq.shift);
+		qp->rq.wqes = base + sq_size;
 	}
+	qp->sq.end = qp->sq.wqes + sq_size;
 }

@@ -10,7 +10,7 @@
 #include "mlx4.h"
 #include "mlx4-cmd.h"
 
-enum { SL_SHIFT_INFINIBAND = MLX4_CQE_SL_SHIFT, SL_SHIFT_ETHERNET = MLX4_CQE_SL_SHIFT + 1 };
+enum { SL_SHIFT_INFINIBAND = MLX4_CQE_SL_SHIFT - 8, SL_SHIFT_ETHERNET = SL_SHIFT_INFINIBAND + 1 };
 
 static void lock_cqs(struct mlx4_qp *qp)
 {
@@ -44,24 +44,18 @@ static void clean_cqs(struct mlx4_qp *qp)
 	struct mlx4_cq *send = to_mlx4_cq(qp->ibv_qp.send_cq);
 	struct mlx4_cq *recv = to_mlx4_cq(qp->ibv_qp.recv_cq);
 
-	mlx4_cq_clean_qp(recv, qp->ibv_qp.qp_num, qp->ibv_qp.srq ? to_mlx4_srq(qp->ibv_qp.srq) : NULL);
+	mlx4_cq_clean_qp(recv, qp->ibv_qp.qp_num, qp->srq);
 	if (send != recv)
 		mlx4_cq_clean_qp(send, qp->ibv_qp.qp_num, NULL);
 }
 
-static void forget_qp(struct mlx4_cq *cq, const struct mlx4_qp *qp)
-{
-	if (cq->cur_qp == qp) {
-		cq->cur_qp = NULL;
-		cq->cur_qpn = MLX4_NO_NUMBER;
-	}
-}
-
 static void init_counters(struct mlx4_qp *qp)
 {
-	qp->sq.head = 0;
+	mlx4_sq_rewind(&qp->sq, 0);
+	qp->sq.limit = qp->sq.max_post;
 	__atomic_store_n(&qp->sq.tail, 0, __ATOMIC_RELAXED);
 	qp->rq.head = 0;
+	qp->rq.limit = qp->rq.max_post;
 	__atomic_store_n(&qp->rq.tail, 0, __ATOMIC_RELAXED);
 }
 
@@ -71,6 +65,7 @@ void mlx4_init_sq_ownership(struct mlx4_qp *qp)
 	struct mlx4_wqe_ctrl *ctrl;
 	uint32_t i, offset;
 
+	qp->sq.longest_ds = 0;
 	for (i = 0; i <= qp->sq.mask; ++i) {
 		ctrl = mlx4_sq_slot(&qp->sq, i);
 		ctrl->owner_opcode = MLX4_BE32(MLX4_WQE_OWNER);
@@ -218,6 +213,8 @@ struct ibv_qp *mlx4_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	qp->ibv_qp.recv_cq = attr->recv_cq;
 	qp->ibv_qp.srq = attr->srq;
 	qp->ibv_qp.qp_type = attr->qp_type;
+	qp->srq = attr->srq ? to_mlx4_srq(attr->srq) : NULL;
+	qp->is_ud = attr->qp_type == IBV_QPT_UD;
 	qp->sl_shift = SL_SHIFT_INFINIBAND;
 	mlx4_lock_init(&qp->sq.lock, ctx->single_threaded);
 	mlx4_lock_init(&qp->rq.lock, ctx->single_threaded);
@@ -250,8 +247,10 @@ struct ibv_qp *mlx4_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	qp->sq.ops = mlx4_send_ops(attr->qp_type);
 	qp->sq.doorbell = (char *)ctx->uar + MLX4_UAR_SEND_DB;
 	qp->sq.doorbell_qpn = to_be32(qp->ibv_qp.qp_num << 8);
-	qp->sq.flags = attr->sq_sig_all ? MLX4_BE32(MLX4_WQE_CQ_UPDATE) : 0;
+	qp->sq.flags = mlx4_send_flags(attr->sq_sig_all);
+	qp->sq.max_short = ctx->bf_size >= MLX4_CHUNK ? qp->sq.max_inline : 0;
 	grant_caps(ctx, qp, &attr->cap);
+	init_counters(qp);
 	return &qp->ibv_qp;
 
 fail:
@@ -336,8 +335,8 @@ int mlx4_destroy_qp(struct ibv_qp *ibqp)
 
 	lock_cqs(qp);
 	clean_cqs(qp);
-	forget_qp(to_mlx4_cq(ibqp->send_cq), qp);
-	forget_qp(to_mlx4_cq(ibqp->recv_cq), qp);
+	mlx4_cq_forget_qp(to_mlx4_cq(ibqp->send_cq));
+	mlx4_cq_forget_qp(to_mlx4_cq(ibqp->recv_cq));
 	mlx4_table_clear(&ctx->qps, ibqp->qp_num);
 	unlock_cqs(qp);
 	pthread_mutex_unlock(&ctx->qps.mutex);

@@ -15,20 +15,23 @@ enum { MAX_WR = 65536, MAX_SGE = 64 };
 static void link_wqes(struct mlx4_srq *srq)
 {
 	uint32_t entries = ((1u << srq->shift) - sizeof(struct mlx4_wqe_srq_next)) / sizeof(struct mlx4_wqe_data);
-	struct mlx4_wqe_srq_next *next;
+	struct mlx4_wqe_srq_next *wqe;
 	struct mlx4_wqe_data *data;
 	uint32_t i, k;
 
 	for (i = 0; i < srq->max; ++i) {
-		next = mlx4_srq_wqe(srq, i);
-		next->next_wqe_index = to_be16((i + 1) & (srq->max - 1));
+		wqe = (void *)((char *)srq->buf.addr + ((size_t)i << srq->shift));
+		wqe->next_wqe_index = to_be16((i + 1) & (srq->max - 1));
 		/* What a short list leaves behind it ends the list. */
-		data = (struct mlx4_wqe_data *)(next + 1);
+		data = (struct mlx4_wqe_data *)(wqe + 1);
 		for (k = 0; k < entries; ++k)
 			data[k].lkey = MLX4_BE32(MLX4_INVALID_LKEY);
+
+		srq->wqes[i].wqe = wqe;
+		srq->wqes[i].next = i + 1 < srq->max ? &srq->wqes[i + 1] : NULL;
 	}
-	srq->head = 0;
-	srq->tail = srq->max - 1;
+	srq->head = &srq->wqes[0];
+	srq->tail = &srq->wqes[srq->max - 1];
 }
 
 static void free_srq(struct mlx4_context *ctx, struct mlx4_srq *srq)
@@ -36,7 +39,7 @@ static void free_srq(struct mlx4_context *ctx, struct mlx4_srq *srq)
 	if (srq->db)
 		mlx4_free_db(ctx, MLX4_DB_RQ, srq->db);
 	mlx4_free_buf(&srq->buf);
-	free(srq->wrid);
+	free(srq->wqes);
 	free(srq);
 }
 
@@ -57,12 +60,12 @@ static struct mlx4_srq *new_srq(struct mlx4_context *ctx, const struct ibv_srq_a
 
 	mlx4_lock_init(&srq->lock, ctx->single_threaded);
 	srq->max = mlx4_ceil_pow2(attr->max_wr + 1);
-	srq->max_gs = attr->max_sge;
+	srq->max_gs = attr->max_sge ? attr->max_sge : 1; /* the smallest slot holds one */
 	srq->shift = mlx4_ceil_shift(sizeof(struct mlx4_wqe_srq_next) + attr->max_sge * sizeof(struct mlx4_wqe_data),
 				     MLX4_MIN_SRQ_SHIFT);
 
-	srq->wrid = calloc(srq->max, sizeof(*srq->wrid));
-	if (!srq->wrid)
+	srq->wqes = calloc(srq->max, sizeof(*srq->wqes));
+	if (!srq->wqes)
 		goto fail;
 
 	err = mlx4_alloc_buf(ctx, &srq->buf, (size_t)srq->max << srq->shift);
@@ -70,7 +73,6 @@ static struct mlx4_srq *new_srq(struct mlx4_context *ctx, const struct ibv_srq_a
 		errno = -err;
 		goto fail;
 	}
-	srq->wqes = srq->buf.addr;
 	link_wqes(srq);
 
 	srq->db = mlx4_alloc_db(ctx, MLX4_DB_RQ);
@@ -179,10 +181,7 @@ static int destroy_xrc_srq(struct mlx4_context *ctx, struct mlx4_srq *srq)
 	if (!ret) {
 		mlx4_lock(&cq->lock);
 		mlx4_cq_clean_xrc_srq(cq, srq);
-		if (cq->cur_srq == srq) {
-			cq->cur_srq = NULL;
-			cq->cur_srqn = MLX4_NO_NUMBER;
-		}
+		mlx4_cq_forget_srq(cq);
 		mlx4_table_clear(&ctx->xrc_srqs, srq->srqn);
 		mlx4_unlock(&cq->lock);
 	}
