@@ -19,3 +19,13 @@ check_PROGRAMS += softhca_transport_retry
 softhca_transport_retry_SOURCES = softhca_transport_retry.c
 softhca_transport_retry_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_retry_LDADD = $(softhca_transport_libs)
+
+check_PROGRAMS += softhca_transport_ud
+softhca_transport_ud_SOURCES = softhca_transport_ud.c
+softhca_transport_ud_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_ud_LDADD = $(softhca_transport_libs)
+
+check_PROGRAMS += softhca_transport_states
+softhca_transport_states_SOURCES = softhca_transport_states.c
+softhca_transport_states_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_states_LDADD = $(softhca_transport_libs)

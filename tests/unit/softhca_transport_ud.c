@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Description: UD with its 40 bytes, GRH, keys and multicast; UC, which loses messages whole and says nothing. */
+#include <endian.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "packet.h"
+#include "softhca_pair.h"
+
+static void fault(struct mock *m, enum sh_fault_kind kind, uint32_t count)
+{
+	m->inst->faults.count[kind] = count;
+	m->inst->faults.active = 1;
+}
+
+/* ---- UD ---- */
+
+static void test_ud(void **state)
+{
+	(void)state;
+	for (int how = 0; how < 8; how++) {
+		struct tpair p;
+		bool grh = how & 1;
+
+		tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UD, .same_hca = how & 2, .srq = how & 4 });
+		for (uint32_t i = 0; i < 40; i++) {
+			uint32_t len = i * 103;
+			struct twr wr = tpair_wr(&p, i & 1 ? MLX4_OPCODE_SEND_IMM : MLX4_OPCODE_SEND, len);
+			struct mlx4_cqe cqe;
+
+			memset(p.bmem, 0xaa, 5000);
+			tfill(p.amem, 5000, i);
+			tpair_recv(&p, 0, 40 + len);
+			wr.imm = i;
+			wr.sl = 6;
+			wr.grh = grh;
+			memset(wr.dgid, 0xd0 + how, 16);
+			tqp_send(&p.a, &wr);
+			texpect(&p.acq[0], wr.opcode, true, i);
+			assert_true(tcq_poll(&p.bcq[1], &cqe));
+			assert_int_equal(cqe.owner_sr_opcode & 0x7f,
+					 i & 1 ? MLX4_CQE_RECV_SEND_IMM : MLX4_CQE_RECV_SEND);
+			assert_int_equal(be32toh((uint32_t)cqe.byte_cnt), 40 + len);
+			assert_int_equal(be32toh((uint32_t)cqe.vlan_my_qpn), p.b.qpn);
+			assert_int_equal(be32toh((uint32_t)cqe.g_mlpath_rqpn), (grh ? 0x80000000u : 0) | p.a.qpn);
+			assert_int_equal(be16toh((uint16_t)cqe.sl_vid), 6 << 12);
+			assert_int_equal(be16toh((uint16_t)cqe.rlid), tlid(p.m, 0));
+			assert_int_equal(be32toh((uint32_t)cqe.immed_rss_invalid), i & 1 ? i : 0);
+			assert_memory_equal(p.bmem + 40, p.amem, len);
+			assert_int_equal(p.bmem[40 + len], 0xaa);
+			if (!grh) {
+				assert_int_equal(p.bmem[0], 0xaa);
+				continue;
+			}
+			assert_int_equal(p.bmem[0], 0x60);
+			assert_int_equal(p.bmem[1] & 0xf0, 0x50);	/* traffic class 5 */
+			assert_int_equal((p.bmem[1] & 0xf) << 16 | p.bmem[2] << 8 | p.bmem[3], 0x12345);
+			assert_int_equal(p.bmem[6], 0x1b);
+			assert_int_equal(p.bmem[7], 64);
+			assert_memory_equal(p.bmem + 8, sh_hca(&p.m->dev, 0)->port[0].gid[0], 16);
+			assert_memory_equal(p.bmem + 24, wr.dgid, 16);
+		}
+		texpect_none(&p.bcq[1]);
+		tpair_close(&p);
+	}
+}
+
+/* The 40 bytes may lie anywhere in the list. */
+static void test_ud_split(void **state)
+{
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UD });
+	tqp_recv(&p.b, (struct tsge[]){ { p.bmem, 13, p.bkey }, { p.bmem + 100, 37, p.bkey },
+					{ p.bmem + 1000, 500, p.bkey } }, 3);
+	tfill(p.amem, 500, 1);
+	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 400);
+	wr.grh = true;
+	memset(wr.dgid, 0xee, 16);
+	tqp_send(&p.a, &wr);
+	texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 0);
+	assert_memory_equal(p.bmem + 127, p.amem, 10);
+	assert_memory_equal(p.bmem + 1000, p.amem + 10, 390);
+	assert_int_equal(p.bmem[126], 0xee);
+	assert_int_equal(p.bmem[13], 0);
+	tpair_close(&p);
+}
+
+/* What is not for this QP vanishes; the sender completes all the same. */
+static void test_ud_drops(void **state)
+{
+	(void)state;
+	for (int how = 0; how < 10; how++) {
+		struct tpair p;
+		struct twr wr;
+
+		tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UD });
+		if (how)
+			tpair_recv(&p, 0, 200);
+		wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
+		switch (how) {
+		case 0: /* no receive */
+			break;
+		case 1:
+			wr.qkey ^= 1;
+			break;
+		case 2: /* the QP context's own Q_Key goes out instead */
+			wr.qkey = 0x80010000;
+			tqp_ctx(&p.a)->qkey = 0x22;
+			break;
+		case 3:
+			sh_hca(&p.m->dev, 1)->port[0].pkey[0] = 0x8001;
+			break;
+		case 4: /* two limited members do not talk */
+			sh_hca(&p.m->dev, 0)->port[0].pkey[0] = 0x7fff;
+			sh_hca(&p.m->dev, 1)->port[0].pkey[0] = 0x7fff;
+			break;
+		case 5:
+			wr.dqpn = 0x99;
+			break;
+		case 6:
+			wr.dlid = 500;
+			break;
+		case 7:
+			sh_hca(&p.m->dev, 1)->port[0].state = 1;
+			break;
+		case 8:
+			assert_int_equal(tqp_to(&p.b, SH_QPS_RESET), 0);
+			break;
+		case 9:
+			assert_int_equal(sh_qp_silence(&p.m->daemon, 1, p.b.qpn), 0);
+			break;
+		}
+		tqp_send(&p.a, &wr);
+		texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
+		texpect_none(&p.bcq[1]);
+		assert_int_equal(tqp_state(&p.a), SH_QPS_RTS);
+		tpair_close(&p);
+	}
+}
+
+static void test_ud_limited_member(void **state)
+{
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UD });
+	sh_hca(&p.m->dev, 0)->port[0].pkey[0] = 0x7fff;
+	tpair_recv(&p, 0, 200);
+	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
+	wr.qkey = 0x80000000u | 5;
+	tqp_send(&p.a, &wr);
+	texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 0);
+	tpair_close(&p);
+}
+
+/* Too short a receive: LOC_LEN there; too long a datagram or a foreign address handle: an error here, and SQE. */
+static void test_ud_errors(void **state)
+{
+	for (int how = 0; how < 4; how++) {
+		struct tpair p;
+		struct twr wr;
+		struct sh_qp_attr attr = { .qp_state = SH_QPS_RTS, .cur_qp_state = SH_QPS_SQE };
+
+		(void)state;
+		tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UD });
+		tpair_recv(&p, 0, how ? 8000 : 139);
+		tpair_recv(&p, 0, 8000);
+		wr = tpair_wr(&p, MLX4_OPCODE_SEND, how == 1 ? 4097 : 100);
+		if (how == 0) {
+			tqp_send(&p.a, &wr);
+			texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
+			texpect_error(&p.bcq[1], MLX4_SYNDROME_LOC_LEN, false, 0);
+			texpect_error(&p.bcq[1], MLX4_SYNDROME_WR_FLUSH, false, 1);
+			tpair_close(&p);
+			continue;
+		}
+		if (how == 2)
+			wr.av_pd = 99;
+		if (how == 3)
+			wr.av_port = 2;
+		tqp_post(&p.a, &wr);
+		tqp_post(&p.a, &wr);
+		tqp_ring(&p.a);
+		texpect_error(&p.acq[0], how == 1 ? MLX4_SYNDROME_LOC_LEN : MLX4_SYNDROME_LOC_QP_OP, true, 0);
+		texpect_error(&p.acq[0], MLX4_SYNDROME_WR_FLUSH, true, 1);
+		assert_int_equal(tqp_state(&p.a), SH_QPS_SQE);
+		tqp_send(&p.a, &wr);
+		texpect_error(&p.acq[0], MLX4_SYNDROME_WR_FLUSH, true, 2);
+		/* Back to RTS, and it sends again. */
+		assert_int_equal(tqp_modify(&p.a, &attr, SH_QPA_STATE | SH_QPA_CUR_STATE), 0);
+		wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
+		tqp_send(&p.a, &wr);
+		texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 3);
+		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 0);
+		tpair_close(&p);
+	}
+}
+
+/* ---- multicast ---- */
+
+static void test_multicast(void **state)
+{
+	struct tpair p;
+	struct twr wr;
+	struct mlx4_cqe cqe;
+	uint8_t gid[16] = { 0xff, 0x12, [15] = 1 }, other[16] = { 0xff, 0x12, [15] = 2 };
+	uint8_t unicast[16] = { 0xfe, 0x80 };
+
+	(void)state;
+	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UD });
+	assert_int_equal(sh_mcast_attach(&p.m->daemon, 0, unicast, p.a.qpn), -EINVAL);
+	assert_int_equal(sh_mcast_detach(&p.m->daemon, 0, gid, p.a.qpn), -EINVAL);
+	for (int twice = 0; twice < 2; twice++) {
+		assert_int_equal(sh_mcast_attach(&p.m->daemon, 0, gid, p.a.qpn), 0);
+		assert_int_equal(sh_mcast_attach(&p.m->daemon, 1, gid, p.b.qpn), 0);
+	}
+	for (int i = 0; i < 3; i++) {
+		tpair_recv(&p, 0, 200);
+		tqp_recv(&p.a, &(struct tsge){ p.amem + 8192, 200, p.akey }, 1);
+	}
+	tfill(p.amem, 100, 1);
+	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
+	wr.dqpn = 0xffffff;
+	wr.dlid = 0xc001;
+	wr.grh = true;
+	memcpy(wr.dgid, gid, 16);
+	tqp_send(&p.a, &wr);
+	texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
+	assert_true(tcq_poll(&p.acq[1], &cqe));	/* its own loopback */
+	assert_int_equal(be32toh((uint32_t)cqe.g_mlpath_rqpn), 0x80000000u | p.a.qpn);
+	assert_true(tcq_poll(&p.bcq[1], &cqe));
+	assert_int_equal(be32toh((uint32_t)cqe.g_mlpath_rqpn), 0x80000000u | p.a.qpn);
+	assert_memory_equal(p.bmem + 40, p.amem, 100);
+	assert_memory_equal(p.bmem + 24, gid, 16);
+	assert_memory_equal(p.amem + 8192 + 40, p.amem, 100);
+	/* Once each, though attached twice. */
+	texpect_none(&p.acq[1]);
+	texpect_none(&p.bcq[1]);
+	/* Another group, another Q_Key: nobody. */
+	memcpy(wr.dgid, other, 16);
+	tqp_send(&p.a, &wr);
+	memcpy(wr.dgid, gid, 16);
+	wr.qkey++;
+	tqp_send(&p.a, &wr);
+	wr.qkey--;
+	texpect_none(&p.acq[1]);
+	texpect_none(&p.bcq[1]);
+	assert_int_equal(sh_mcast_detach(&p.m->daemon, 1, gid, p.b.qpn), 0);
+	assert_int_equal(sh_mcast_detach(&p.m->daemon, 1, gid, p.b.qpn), -EINVAL);
+	tqp_send(&p.a, &wr);
+	texpect(&p.acq[1], MLX4_CQE_RECV_SEND, false, 1);
+	texpect_none(&p.bcq[1]);
+	tpair_close(&p);
+}
+
+static void test_multicast_limits(void **state)
+{
+	struct mock *m = mock_new(NULL);
+	uint8_t gid[16] = { 0xff };
+
+	(void)state;
+	for (uint32_t i = 0; i < SH_MCG_QPS; i++)
+		assert_int_equal(sh_mcast_attach(&m->daemon, 0, gid, 100 + i), 0);
+	assert_int_equal(sh_mcast_attach(&m->daemon, 0, gid, 999), -ENOMEM);
+	assert_int_equal(sh_mcast_attach(&m->daemon, 0, gid, 100), 0);
+	assert_int_equal(sh_mcast_detach(&m->daemon, 0, gid, 130), 0);
+	assert_int_equal(sh_mcast_attach(&m->daemon, 0, gid, 999), 0);
+	/* Groups come and go; the table fills and is found again. */
+	for (uint32_t i = 1; i < SH_MAX_MCG; i++) {
+		gid[14] = i >> 8;
+		gid[15] = i & 0xff;
+		assert_int_equal(sh_mcast_attach(&m->daemon, 0, gid, i), 0);
+	}
+	gid[1] = 1;
+	assert_int_equal(sh_mcast_attach(&m->daemon, 0, gid, 1), -ENOMEM);
+	gid[1] = 0;
+	for (uint32_t i = 1; i < SH_MAX_MCG; i++) {
+		gid[14] = i >> 8;
+		gid[15] = i & 0xff;
+		assert_int_equal(sh_mcast_detach(&m->daemon, 0, gid, i), 0);
+		assert_int_equal(sh_mcast_detach(&m->daemon, 0, gid, i), -EINVAL);
+	}
+	gid[1] = 1;
+	assert_int_equal(sh_mcast_attach(&m->daemon, 0, gid, 1), 0);
+	mock_free(m);
+}
+
+/* ---- UC ---- */
+
+static void test_uc(void **state)
+{
+	static const uint32_t sizes[] = { 0, 1, TMTU, TMTU + 1, 10 * TMTU + 3, 200000 };
+
+	(void)state;
+	for (int how = 0; how < 2; how++) {
+		struct tpair p;
+		uint16_t n = 0, r = 0;
+
+		tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UC, .srq = how, .psn = 0xfffff0 });
+		for (unsigned int i = 0; i < 6; i++) {
+			static const uint8_t ops[] = { MLX4_OPCODE_SEND, MLX4_OPCODE_SEND_IMM, MLX4_OPCODE_RDMA_WRITE,
+						       MLX4_OPCODE_RDMA_WRITE_IMM };
+
+			for (unsigned int o = 0; o < 4; o++) {
+				struct twr wr = tpair_wr(&p, ops[o], sizes[i]);
+				struct mlx4_cqe cqe;
+
+				tfill(p.amem, sizes[i], i * 4 + o);
+				memset(p.bmem, 0, 300000);
+				wr.imm = 5;
+				if (o != 2)
+					tpair_recv(&p, 0, sizes[i]);
+				tqp_send(&p.a, &wr);
+				texpect(&p.acq[0], ops[o], true, n++);
+				assert_memory_equal(p.bmem, p.amem, sizes[i]);
+				if (o == 2)
+					continue;
+				assert_true(tcq_poll(&p.bcq[1], &cqe));
+				assert_int_equal(be32toh((uint32_t)cqe.byte_cnt), sizes[i]);
+				assert_int_equal(be16toh((uint16_t)cqe.wqe_index), r++);
+			}
+		}
+		texpect_none(&p.bcq[1]);
+		tpair_close(&p);
+	}
+}
+
+/* A message with a hole is gone; its receive serves the next one. From an SRQ it ends in an error instead. */
+static void test_uc_loss(void **state)
+{
+	(void)state;
+	for (int srq = 0; srq < 2; srq++) {
+		struct tpair p;
+		struct twr wr;
+
+		tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UC, .srq = srq });
+		tpair_recv(&p, 0, 10000);
+		tpair_recv(&p, 10000, 10000);
+		tfill(p.amem, 10000, 4);
+		p.m->inst->faults.rate[SH_FAULT_DUPLICATE] = 1; /* faults stay active: one packet at a time */
+		fault(p.m, SH_FAULT_CORRUPT, 1);
+		wr = tpair_wr(&p, MLX4_OPCODE_SEND, 10000);
+		tqp_send(&p.a, &wr);	/* its first packet is lost */
+		texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
+		texpect_none(&p.bcq[1]);
+		tqp_send(&p.a, &wr);
+		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 0);
+		assert_memory_equal(p.bmem, p.amem, 10000);
+		/* Now lose the second packet of one. */
+		p.m->inst->faults.active = 0;
+		p.m->inst->faults.rate[SH_FAULT_DUPLICATE] = 0;
+		tpair_recv(&p, 20000, 10000);
+		{
+			struct sh_packet pkt, resp;
+			struct sh_seg seg = { (uintptr_t)p.amem, TMTU }, out[SH_MAX_SEGS];
+
+			sh_packet_init(&pkt);
+			pkt.op = SH_PKT_SEND;
+			pkt.service = SH_SVC_UC;
+			pkt.flags = SH_PKT_FIRST;
+			pkt.slid = tlid(p.m, 0);
+			pkt.dlid = tlid(p.m, 1);
+			pkt.pkey = 0xffff;
+			pkt.src_port = 1;
+			pkt.dqpn = p.b.qpn;
+			pkt.psn = tqp_ctx(&p.b)->e_psn;
+			pkt.npackets = 1;
+			pkt.mtu = TMTU;
+			pkt.payload = (struct sh_payload){ .ctx = p.a.ctx, .nseg = 1, .seg = &seg, .len = TMTU };
+			sh_deliver(&p.m->dev, &pkt, &resp, out);
+			pkt.psn += 2;
+			pkt.flags = SH_PKT_LAST;
+			sh_deliver(&p.m->dev, &pkt, &resp, out);
+		}
+		if (srq)
+			texpect_error(&p.bcq[1], MLX4_SYNDROME_REM_ABORT, false, 1);
+		texpect_none(&p.bcq[1]);
+		tqp_ctx(&p.a)->next_psn = tqp_ctx(&p.a)->una_psn;
+		tqp_send(&p.a, &wr);
+		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, srq ? 2 : 1);
+		assert_memory_equal(p.bmem + (srq ? 20000 : 10000), p.amem, 10000);
+		tpair_close(&p);
+	}
+}
+
+/* Errors at the receiver are silent, too. */
+static void test_uc_refused(void **state)
+{
+	(void)state;
+	for (int how = 0; how < 4; how++) {
+		struct tpair p;
+		struct twr wr;
+
+		tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UC });
+		tpair_recv(&p, 0, 100);
+		wr = tpair_wr(&p, how == 3 ? MLX4_OPCODE_SEND : MLX4_OPCODE_RDMA_WRITE, 101);
+		if (how == 0)
+			wr.rkey++;
+		if (how == 1)
+			wr.raddr += TMEM;
+		if (how == 2)
+			tqp_ctx(&p.b)->access = 0;
+		tfill(p.amem, 101, 1);
+		tqp_send(&p.a, &wr);
+		texpect(&p.acq[0], wr.opcode, true, 0);
+		texpect_none(&p.bcq[1]);
+		assert_int_equal(p.bmem[0], 0);
+		assert_int_equal(tqp_state(&p.b), SH_QPS_RTS);
+		for (uint32_t t = 0; t < 20; t++)
+			assert_int_equal(tasync(p.m, p.b.ctx, t), 0);
+		wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
+		tqp_send(&p.a, &wr);
+		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 0);
+		assert_memory_equal(p.bmem, p.amem, 100);
+		tpair_close(&p);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ud), cmocka_unit_test(test_ud_split), cmocka_unit_test(test_ud_drops),
+		cmocka_unit_test(test_ud_limited_member), cmocka_unit_test(test_ud_errors),
+		cmocka_unit_test(test_multicast), cmocka_unit_test(test_multicast_limits), cmocka_unit_test(test_uc),
+		cmocka_unit_test(test_uc_loss), cmocka_unit_test(test_uc_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
