@@ -35,6 +35,17 @@ static void drop(struct pipe_fd *p)
 	p->generation = 0;
 }
 
+/* The queues of another instance have the same names. */
+void sh_event_reset(void)
+{
+	unsigned int i;
+
+	pthread_mutex_lock(&cache_lock);
+	for (i = 0; i < CACHED; i++)
+		drop(&cache[i]);
+	pthread_mutex_unlock(&cache_lock);
+}
+
 /* The descriptor of the queue's FIFO, or -errno. */
 static int pipe_get(struct pipe_fd *p, uint32_t evq, uint32_t generation)
 {

@@ -50,6 +50,8 @@ int sh_process_init(struct sh_dev *dev, const char *dir)
 {
 	if (strlen(dir) >= sizeof(sh_process.dir) - 64)
 		return -ENAMETOOLONG;
+	if (strcmp(sh_process.dir, dir))
+		sh_event_reset();
 	sh_process.dev = dev;
 	sh_process.pid = getpid();
 	strcpy(sh_process.dir, dir);
