@@ -290,7 +290,7 @@ int qp_free(struct kqp_handle *h, uint32_t *async)
 		err = sh_qp_destroy(&k->dev, qp->hca, qp->qpn, async);
 	if (err < 0)
 		return err;
-	*async -= evq_drop_async(k, ctx->async, h->u.user_handle, UO_QP);
+	*async = evq_reported(*async, evq_drop_async(k, ctx->async, h->u.user_handle, UO_QP));
 	if (!h->reg) {
 		HASH_DEL(k->hcas[qp->hca].qps, qp);
 		qpn_put(k, qp);

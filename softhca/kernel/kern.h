@@ -291,6 +291,11 @@ struct kevq *evq_by_fd(struct kctx *ctx, pid_t tid, int fd);	/* a completion cha
 /* Drop the records of an object that is gone; returns how many. */
 uint32_t evq_drop_comp(struct kernel *k, struct kevq *e, uint64_t user_handle);
 uint32_t evq_drop_async(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type);
+/* What was read, and will be acknowledged. After a client's death there may be a record more than was counted. */
+static inline uint32_t evq_reported(uint32_t written, uint32_t dropped)
+{
+	return written > dropped ? written - dropped : 0;
+}
 void evq_spill(struct kernel *k);				/* something may have spilled */
 void evq_room(struct kernel *k, struct kevq *e);		/* the pipe has room */
 

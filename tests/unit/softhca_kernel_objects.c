@@ -1,0 +1,585 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Objects behind uverbs handles: limits, use counts, what a failing command leaves behind (nothing), events of objects that
+ * are gone, and the release of a context.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "libmlx4/src/mlx4-abi.h"
+#include "softhca_kernel.h"
+
+static char page[8192] __attribute__((aligned(4096)));
+
+/* ---- memory regions ---- */
+
+static void regions(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
+	struct kctx *ctx = kt_open(t, 0);
+	struct uv_reg_mr_resp resp;
+	struct uv_reg_mr cmd;
+	struct kt_state before, after;
+	uint32_t pd, mr, key, other;
+
+	(void)state;
+	assert_int_equal(kt_pd(t, ctx, &pd), 0);
+	before = kt_state(t);
+	cmd = (struct uv_reg_mr){.response = (uintptr_t)&resp, .start = (uintptr_t)page, .length = 100,
+				 .hca_va = (uintptr_t)page + 8, .pd_handle = pd};
+	assert_int_equal(kt_cmd(t, ctx, UV_REG_MR, &cmd, sizeof(cmd), sizeof(resp)), EINVAL);
+	cmd.hca_va = cmd.start;
+	cmd.pd_handle = pd + 1;
+	assert_int_equal(kt_cmd(t, ctx, UV_REG_MR, &cmd, sizeof(cmd), sizeof(resp)), EINVAL);
+	cmd.pd_handle = pd;
+	cmd.length = UINT64_MAX;
+	assert_int_equal(kt_cmd(t, ctx, UV_REG_MR, &cmd, sizeof(cmd), sizeof(resp)), EINVAL);
+	assert_int_equal(kt_mr(t, ctx, pd, page, 100, SH_REMOTE_WRITE, &mr, &key), EINVAL);
+	assert_int_equal(kt_mr(t, ctx, pd, page, 100, SH_REMOTE_ATOMIC | SH_REMOTE_READ, &mr, &key), EINVAL);
+	/* The limit counts whole pages; the privilege lifts it. */
+	t->memlock = 4096;
+	assert_int_equal(kt_mr(t, ctx, pd, page + 4000, 200, SH_LOCAL_WRITE, &mr, &key), ENOMEM);
+	t->pin_error = EFAULT;
+	assert_int_equal(kt_mr(t, ctx, pd, page, 4096, SH_LOCAL_WRITE, &mr, &key), EFAULT);
+	t->pin_error = 0;
+	after = kt_state(t);
+	assert_true(kt_same(&before, &after));
+	assert_int_equal(kt_mr(t, ctx, pd, page, 4096, SH_LOCAL_WRITE, &mr, &key), 0);
+	assert_true(key >= 0x1000);
+	assert_int_equal(kt_mr(t, ctx, pd, page + 4096, 1, 0, &other, &key), ENOMEM);
+	t->cap = true;
+	assert_int_equal(kt_mr(t, ctx, pd, page + 4096, 1, 0, &other, &key), 0);
+	t->cap = false;
+	assert_int_equal(kt_dealloc(t, ctx, UV_DEALLOC_PD, pd), EBUSY);
+	assert_int_equal(kt_dealloc(t, ctx, UV_DEREG_MR, other), 0);
+	assert_int_equal(kt_dealloc(t, ctx, UV_DEREG_MR, mr), 0);
+	assert_int_equal(kt_dealloc(t, ctx, UV_DEREG_MR, mr), EINVAL);
+	after = kt_state(t);
+	assert_true(kt_same(&before, &after));
+	assert_int_equal(kt_dealloc(t, ctx, UV_DEALLOC_PD, pd), 0);
+	kt_stop(t);
+}
+
+/* ---- use counts ---- */
+
+static void busy(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
+	struct kctx *ctx = kt_open(t, 0);
+	struct kt_state before = kt_state(t), after;
+	struct kt_queue cq, srq, qp;
+	uint32_t pd;
+
+	(void)state;
+	assert_int_equal(kt_pd(t, ctx, &pd), 0);
+	assert_int_equal(kt_cq(t, ctx, 100, -1, &cq), 0);
+	assert_int_equal(t->r.made_kind, SH_MADE_CQ);
+	assert_int_equal(t->r.made_number, cq.number);
+	assert_int_equal(kt_srq(t, ctx, pd, 100, 2, &srq), 0);
+	assert_int_equal(kt_qp(t, ctx, UV_QPT_RC, pd, cq.handle, srq.handle, &qp), 0);
+	assert_int_equal(t->r.made_kind, SH_MADE_QP);
+	assert_int_equal(t->r.made_user_handle, qp.user_handle);
+	assert_int_equal(kt_dealloc(t, ctx, UV_DEALLOC_PD, pd), EBUSY);
+	assert_int_equal(kt_destroy(t, ctx, UV_DESTROY_CQ, cq.handle), EBUSY);
+	assert_int_equal(kt_destroy(t, ctx, UV_DESTROY_SRQ, srq.handle), EBUSY);
+	assert_int_equal(kt_destroy(t, ctx, UV_DESTROY_QP, qp.handle), 0);
+	assert_int_equal(kt_dealloc(t, ctx, UV_DEALLOC_PD, pd), EBUSY);
+	assert_int_equal(kt_destroy(t, ctx, UV_DESTROY_SRQ, srq.handle), 0);
+	assert_int_equal(kt_destroy(t, ctx, UV_DESTROY_CQ, cq.handle), 0);
+	assert_int_equal(kt_dealloc(t, ctx, UV_DEALLOC_PD, pd), 0);
+	after = kt_state(t);
+	assert_true(kt_same(&before, &after));
+	kt_queue_free(&cq);
+	kt_queue_free(&srq);
+	kt_queue_free(&qp);
+	kt_stop(t);
+}
+
+/* ---- limits ---- */
+
+struct create_cq {
+	struct uv_create_cq core;
+	struct mlx4_abi_create_cq drv;
+};
+
+static int cq_with(struct kt *t, struct kctx *ctx, uint32_t cqe, uint32_t vector, int channel, uint64_t db)
+{
+	uint32_t resp[4];
+	struct create_cq cmd = {
+		.core = {.response = (uintptr_t)resp, .cqe = cqe, .comp_vector = vector, .comp_channel = channel},
+		.drv = {.buf_addr = (uintptr_t)page, .db_addr = db},
+	};
+
+	return kt_cmd(t, ctx, UV_CREATE_CQ, &cmd, sizeof(cmd), sizeof(resp));
+}
+
+static void limits(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
+	struct kctx *ctx = kt_open(t, 0);
+	struct kt_state before;
+	struct kt_state after;
+	struct kt_queue q, cq;
+	uint32_t pd, resp[8];
+	uint64_t db = (uintptr_t)page + 4096;
+	struct create_cq small = {.core = {.response = (uintptr_t)resp, .cqe = 1, .comp_channel = -1}};
+	struct {
+		struct uv_create_qp core;
+		struct mlx4_abi_create_qp drv;
+	} qp, good;
+	int fd;
+
+	(void)state;
+	assert_int_equal(kt_pd(t, ctx, &pd), 0);
+	assert_int_equal(kt_cq(t, ctx, 10, -1, &cq), 0);
+	before = kt_state(t);
+	t->k.cfg.copy_queues = true;
+	assert_int_equal(cq_with(t, ctx, 0, 0, -1, db), EINVAL);
+	assert_int_equal(cq_with(t, ctx, 4194304, 0, -1, db), EINVAL);
+	assert_int_equal(cq_with(t, ctx, 1, K_COMP_VECTORS, -1, db), EINVAL);
+	assert_int_equal(cq_with(t, ctx, 1, 0, 12345, db), EINVAL);
+	fd = open("/dev/null", O_RDONLY);
+	assert_int_equal(cq_with(t, ctx, 1, 0, fd, db), EINVAL);
+	close(fd);
+	assert_int_equal(cq_with(t, ctx, 1, 0, -1, db + 2), EINVAL);
+	assert_int_equal(cq_with(t, ctx, 1, 0, -1, 16), EFAULT);
+	t->memlock = 4096;
+	assert_int_equal(cq_with(t, ctx, 1, 0, -1, db), ENOMEM);
+	t->memlock = UINT64_MAX;
+	/* The core is there, mlx4's part is not. */
+	assert_int_equal(kt_cmd(t, ctx, UV_CREATE_CQ, &small, sizeof(small.core), 16), EFAULT);
+	t->k.cfg.copy_queues = false;
+
+	assert_int_equal(kt_srq(t, ctx, pd, 16384, 1, &q), EINVAL);
+	assert_int_equal(kt_srq(t, ctx, pd, 10, 32, &q), EINVAL);
+	assert_int_equal(kt_srq(t, ctx, pd + 1, 10, 1, &q), EINVAL);
+
+	good.core = (struct uv_create_qp){
+		.response = (uintptr_t)resp, .pd_handle = pd, .send_cq_handle = cq.handle, .recv_cq_handle = cq.handle,
+		.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .qp_type = UV_QPT_RC,
+	};
+	good.drv = (struct mlx4_abi_create_qp){.buf_addr = (uintptr_t)page, .db_addr = db, .log_sq_bb_count = 1, .log_sq_stride = 6};
+#define REFUSED(change, err)						\
+	do {								\
+		qp = good;						\
+		change;							\
+		assert_int_equal(kt_cmd(t, ctx, UV_CREATE_QP, &qp, sizeof(qp), sizeof(resp)), err);	\
+	} while (0)
+	REFUSED(qp.core.max_recv_wr = 16352, EINVAL);
+	REFUSED(qp.core.max_recv_sge = 33, EINVAL);
+	REFUSED(qp.core.max_recv_wr = 0, EINVAL);
+	REFUSED(qp.core.max_recv_sge = 0, EINVAL);
+	REFUSED(qp.drv.log_sq_bb_count = 15, EINVAL);
+	REFUSED(qp.drv.log_sq_bb_count = 200, EINVAL);
+	REFUSED(qp.drv.log_sq_stride = 5, EINVAL);
+	REFUSED(qp.drv.log_sq_stride = 11, EINVAL);
+	REFUSED(qp.drv.buf_addr = 4096, EFAULT);
+	REFUSED(qp.drv.db_addr = 4096, EFAULT);
+	REFUSED(qp.core.pd_handle++, EINVAL);
+	REFUSED(qp.core.send_cq_handle++, EINVAL);
+	REFUSED(qp.core.recv_cq_handle++, EINVAL);
+	REFUSED(qp.core.is_srq = 1, EINVAL);
+	REFUSED(qp.core.qp_type = 0, EINVAL);
+	REFUSED(qp.core.qp_type = 1, EINVAL);
+	REFUSED(qp.core.qp_type = 8, EINVAL);
+	REFUSED(qp.core.qp_type = 9, EINVAL);
+	REFUSED(qp.core.response = 8, EFAULT);
+#undef REFUSED
+	after = kt_state(t);
+	assert_true(kt_same(&before, &after));
+	kt_queue_free(&cq);
+	kt_stop(t);
+}
+
+/* Sizes given are those that mlx4 gives. */
+static void sizes(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
+	struct kctx *ctx = kt_open(t, 0);
+	struct kt_queue cq, srq;
+	struct uv_query_srq_resp resp;
+	struct uv_object query = {.response = (uintptr_t)&resp};
+	struct uv_modify_srq modify;
+	uint32_t pd;
+
+	(void)state;
+	assert_int_equal(kt_pd(t, ctx, &pd), 0);
+	assert_int_equal(kt_cq(t, ctx, 100, -1, &cq), 0);
+	assert_int_equal(kt_srq(t, ctx, pd, 100, 3, &srq), 0);
+	query.handle = srq.handle;
+	assert_int_equal(kt_cmd(t, ctx, UV_QUERY_SRQ, &query, sizeof(query), sizeof(resp)), 0);
+	assert_int_equal(resp.max_wr, 127);
+	assert_int_equal(resp.max_sge, 3);
+	assert_int_equal(resp.srq_limit, 0);
+	modify = (struct uv_modify_srq){.srq_handle = srq.handle, .attr_mask = UV_SRQ_LIMIT, .srq_limit = 128};
+	assert_int_equal(kt_cmd(t, ctx, UV_MODIFY_SRQ, &modify, sizeof(modify), 0), EINVAL);
+	modify.srq_limit = 127;
+	assert_int_equal(kt_cmd(t, ctx, UV_MODIFY_SRQ, &modify, sizeof(modify), 0), 0);
+	modify.attr_mask |= UV_SRQ_MAX_WR;
+	assert_int_equal(kt_cmd(t, ctx, UV_MODIFY_SRQ, &modify, sizeof(modify), 0), EINVAL);
+	assert_int_equal(kt_cmd(t, ctx, UV_QUERY_SRQ, &query, sizeof(query), sizeof(resp)), 0);
+	assert_int_equal(resp.srq_limit, 127);
+	kt_queue_free(&cq);
+	kt_queue_free(&srq);
+	kt_stop(t);
+}
+
+/* ---- every access of every command fails once, and nothing stays ---- */
+
+enum made { MAKE_PD, MAKE_MR, MAKE_CHANNEL, MAKE_CQ, MAKE_SRQ, MAKE_QP, MAKE_XRCD, MAKE_KINDS };
+
+static int make(struct kt *t, struct kctx *ctx, enum made what, uint32_t pd, uint32_t cq, int *fd, struct kt_queue *q)
+{
+	uint32_t handle, key;
+
+	switch (what) {
+	case MAKE_PD:
+		return kt_pd(t, ctx, &handle);
+	case MAKE_MR:
+		return kt_mr(t, ctx, pd, page, 4096, SH_LOCAL_WRITE, &handle, &key);
+	case MAKE_CHANNEL:
+		return kt_channel(t, ctx, fd);
+	case MAKE_CQ:
+		return kt_cq(t, ctx, 200, -1, q);
+	case MAKE_SRQ:
+		return kt_srq(t, ctx, pd, 100, 2, q);
+	case MAKE_QP:
+		return kt_qp(t, ctx, UV_QPT_RC, pd, cq, -1, q);
+	case MAKE_XRCD:
+		return kt_xrcd(t, ctx, -1, O_CREAT, &handle);
+	default:
+		return -1;
+	}
+}
+
+static void faults(void **state)
+{
+	int copy, kind, n, write, err, fd = -1;
+
+	(void)state;
+	for (copy = 0; copy < 2; copy++) {
+		struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
+		struct kctx *ctx = kt_open(t, 0);
+		struct kt_queue cq, q;
+		uint32_t pd;
+
+		t->k.cfg.copy_queues = copy;
+		assert_int_equal(kt_pd(t, ctx, &pd), 0);
+		assert_int_equal(kt_cq(t, ctx, 10, -1, &cq), 0);
+		for (kind = 0; kind < MAKE_KINDS; kind++)
+			for (write = 0; write < 2; write++)
+				for (n = 1;; n++) {
+					struct kt_state before = kt_state(t), after;
+
+					assert_true(n < 100);
+					*(write ? &t->fault_writes : &t->fault_reads) = n;
+					q.mem = NULL;
+					err = make(t, ctx, kind, pd, cq.handle, &fd, &q);
+					t->fault_reads = t->fault_writes = 0;
+					if (!err)
+						break;
+					assert_int_equal(err, EFAULT);
+					after = kt_state(t);
+					assert_true(kt_same(&before, &after));
+				}
+		close(fd);
+		kt_stop(t);
+	}
+}
+
+/* ---- device memory ends ---- */
+
+static void no_memory(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
+	struct kctx *ctx = kt_open(t, 0);
+	struct kt_queue cq, q;
+	struct kt_state before, after;
+	uint32_t pd;
+	uint64_t all;
+
+	(void)state;
+	assert_int_equal(kt_pd(t, ctx, &pd), 0);
+	assert_int_equal(kt_cq(t, ctx, 10, -1, &cq), 0);
+	all = pool_get(&t->k.pool, t->k.pool.npages - t->k.pool.used - 1);
+	assert_true(all);
+	before = kt_state(t);
+	/* One page is left: the buffer fits, the record does not, or the other way round. */
+	assert_int_equal(kt_qp(t, ctx, UV_QPT_RC, pd, cq.handle, -1, &q), ENOMEM);
+	assert_int_equal(kt_cq(t, ctx, 10, -1, &q), ENOMEM);
+	assert_int_equal(kt_srq(t, ctx, pd, 10, 1, &q), ENOMEM);
+	after = kt_state(t);
+	assert_true(kt_same(&before, &after));
+	pool_put(&t->k.pool, all, t->k.pool.npages - 3);
+	kt_stop(t);
+}
+
+/* ---- queue memory that cannot be mapped goes back ---- */
+
+static void map_refused(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
+	struct kctx *ctx = kt_open(t, 0);
+	struct kt_queue cq;
+	uint64_t used = t->k.pool.used;
+	uint32_t i;
+
+	(void)state;
+	t->no_map = true;
+	assert_int_equal(kt_cq(t, ctx, 100, -1, &cq), 0);
+	assert_int_equal(t->r.nactions, 2);
+	assert_int_equal(cq.mem[0], 0);
+	for (i = 0; i < 2; i++)
+		assert_int_equal(map_failed(ctx, t->r.action[i].uaddr, t->r.action[i].len), 0);
+	/* The entries, owned by hardware as the device made them, are in the client's own page now. */
+	assert_true(cq.mem[31] & 0x80);
+	assert_int_equal(t->k.pool.used, used);
+	assert_int_equal(kt_destroy(t, ctx, UV_DESTROY_CQ, cq.handle), 0);
+	assert_int_equal(t->proc->locked, 0);
+	kt_queue_free(&cq);
+	kt_stop(t);
+}
+
+/* ---- another process with the same file ---- */
+
+static void not_the_opener(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
+	struct kctx *ctx = kt_open(t, 0);
+	struct kproc *own = t->proc, child = {.slot = 100, .pid = getpid(), .refs = 1};
+	struct kt_queue cq, q;
+	uint32_t pd, other, mr, key;
+
+	(void)state;
+	assert_int_equal(kt_pd(t, ctx, &pd), 0);
+	assert_int_equal(kt_cq(t, ctx, 10, -1, &cq), 0);
+	t->proc = &child;
+	assert_int_equal(kt_mr(t, ctx, pd, page, 100, SH_LOCAL_WRITE, &mr, &key), EINVAL);
+	assert_int_equal(kt_cq(t, ctx, 10, -1, &q), EINVAL);
+	assert_int_equal(kt_qp(t, ctx, UV_QPT_RC, pd, cq.handle, -1, &q), EINVAL);
+	/* What registers no memory works. */
+	assert_int_equal(kt_pd(t, ctx, &other), 0);
+	t->proc = own;
+	kt_queue_free(&cq);
+	kt_stop(t);
+}
+
+/* ---- events ---- */
+
+static void events(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
+	struct kctx *ctx = kt_open(t, 0);
+	struct uv_destroy_cq_resp resp;
+	struct uv_object destroy = {.response = (uintptr_t)&resp};
+	struct kt_queue a, b;
+	uint64_t record;
+	struct stat st;
+	int fd, i;
+
+	(void)state;
+	assert_int_equal(kt_channel(t, ctx, &fd), 0);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_true(S_ISFIFO(st.st_mode));
+	assert_int_equal(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
+	assert_int_equal(kt_cq(t, ctx, 10, fd, &a), 0);
+	assert_int_equal(kt_cq(t, ctx, 10, fd, &b), 0);
+	/* Two of each, one of a is read: b's own stay, a's rest goes, and one was reported. */
+	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	for (i = 0; i < 2; i++) {
+		struct sh_cq_info info;
+
+		assert_int_equal(sh_cq_query(&t->k.dev, 0, a.number, &info), 0);
+		record = a.user_handle;
+		assert_int_equal(write(ctx->evqs->next->fd, &record, 8), 8);
+		record = b.user_handle;
+		assert_int_equal(write(ctx->evqs->next->fd, &record, 8), 8);
+	}
+	assert_int_equal(read(fd, &record, 8), 8);
+	assert_int_equal(record, a.user_handle);
+	assert_int_equal(evq_drop_comp(&t->k, ctx->evqs->next, a.user_handle), 1);
+	assert_int_equal(read(fd, &record, 8), 8);
+	assert_int_equal(record, b.user_handle);
+	assert_int_equal(read(fd, &record, 8), 8);
+	assert_int_equal(record, b.user_handle);
+	assert_int_equal(read(fd, &record, 8), -1);
+	destroy.handle = a.handle;
+	assert_int_equal(kt_cmd(t, ctx, UV_DESTROY_CQ, &destroy, sizeof(destroy), sizeof(resp)), 0);
+	assert_int_equal(resp.comp_events_reported, 0);
+	/* The channel lives as long as a CQ reports to it. */
+	evq_client_closed(&t->k, ctx->evqs->next->index, ctx->evqs->next->generation);
+	assert_non_null(ctx->evqs->next);
+	assert_int_equal(kt_destroy(t, ctx, UV_DESTROY_CQ, b.handle), 0);
+	assert_null(ctx->evqs->next);
+	close(fd);
+	kt_queue_free(&a);
+	kt_queue_free(&b);
+	kt_stop(t);
+}
+
+static void port_events(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_OFED, 2, 1);
+	struct kctx *ctx = kt_open_raw(t, 0), *far = kt_open_host(t, 1, 0);
+	uint32_t resp[8];
+	struct uv_plain cmd = {.response = (uintptr_t)resp};
+	struct sh_port_msg m = {.type = SH_MSG_PORT, .port = 1, .what = SH_PORT_DOWN};
+	struct uv_async_record rec;
+	struct uv_query_port_resp port;
+	struct uv_query_port query = {.response = (uintptr_t)&port, .port_num = 1};
+	struct sh_status st;
+	int fd;
+
+	(void)state;
+	assert_int_equal(kt_cmd(t, ctx, UV_GET_CONTEXT, &cmd, sizeof(cmd), 16), 0);
+	fd = t->fds[0];
+	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	port_change(&t->k, &m, &st);
+	assert_int_equal(st.error, 0);
+	assert_int_equal(read(fd, &rec, sizeof(rec)), sizeof(rec));
+	assert_int_equal(rec.event_type, UV_EV_PORT_ERR);
+	assert_int_equal(rec.element, 1);
+	assert_int_equal(kt_cmd(t, ctx, UV_QUERY_PORT, &query, sizeof(query), sizeof(port)), 0);
+	assert_int_equal(port.state, 1);
+	/* Nothing changes, nothing happens. */
+	port_change(&t->k, &m, &st);
+	assert_int_equal(read(fd, &rec, sizeof(rec)), -1);
+	m.what = SH_PORT_UP;
+	port_change(&t->k, &m, &st);
+	assert_int_equal(read(fd, &rec, sizeof(rec)), sizeof(rec));
+	assert_int_equal(rec.event_type, UV_EV_PORT_ACTIVE);
+	/* A LID that another port has. */
+	m.what = SH_PORT_LID;
+	m.a = sh_hca(&t->k.dev, 1)->port[0].lid;
+	port_change(&t->k, &m, &st);
+	assert_int_equal(st.error, EBUSY);
+	m.a = 77;
+	port_change(&t->k, &m, &st);
+	assert_int_equal(st.error, 0);
+	assert_int_equal(read(fd, &rec, sizeof(rec)), sizeof(rec));
+	assert_int_equal(rec.event_type, UV_EV_LID_CHANGE);
+	assert_int_equal(t->k.dev.inst->lid_port[77], (0 << 8 | 1) + 1);
+	m.what = SH_PORT_PKEY;
+	m.a = 3;
+	m.b = 0x8001;
+	port_change(&t->k, &m, &st);
+	assert_int_equal(read(fd, &rec, sizeof(rec)), sizeof(rec));
+	assert_int_equal(rec.event_type, UV_EV_PKEY_CHANGE);
+	m.port = 3;
+	port_change(&t->k, &m, &st);
+	assert_int_equal(st.error, ENODEV);
+	assert_true(st.text[0]);
+	/* The other host has heard nothing. */
+	assert_int_equal(read(far->async->fd, &rec, sizeof(rec)), -1);
+	query.port_num = 3;
+	assert_int_equal(kt_cmd(t, ctx, UV_QUERY_PORT, &query, sizeof(query), sizeof(port)), EINVAL);
+	query.port_num = 0;
+	assert_int_equal(kt_cmd(t, ctx, UV_QUERY_PORT, &query, sizeof(query), sizeof(port)), EINVAL);
+	close(fd);
+	kt_stop(t);
+}
+
+/* ---- multicast ---- */
+
+static void multicast(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
+	struct kctx *ctx = kt_open(t, 0);
+	struct uv_mcast m = {.gid = {0xff, 0x12, [15] = 1}};
+	struct kt_queue cq, ud, rc;
+	uint32_t pd;
+
+	(void)state;
+	assert_int_equal(kt_pd(t, ctx, &pd), 0);
+	assert_int_equal(kt_cq(t, ctx, 10, -1, &cq), 0);
+	assert_int_equal(kt_qp(t, ctx, UV_QPT_UD, pd, cq.handle, -1, &ud), 0);
+	assert_int_equal(kt_qp(t, ctx, UV_QPT_RC, pd, cq.handle, -1, &rc), 0);
+	m.qp_handle = rc.handle;
+	assert_int_equal(kt_cmd(t, ctx, UV_ATTACH_MCAST, &m, sizeof(m), 0), EINVAL);
+	m.qp_handle = ud.handle;
+	assert_int_equal(kt_cmd(t, ctx, UV_DETACH_MCAST, &m, sizeof(m), 0), EINVAL);
+	assert_int_equal(kt_cmd(t, ctx, UV_ATTACH_MCAST, &m, sizeof(m), 0), 0);
+	assert_int_equal(kt_cmd(t, ctx, UV_ATTACH_MCAST, &m, sizeof(m), 0), 0);
+	assert_int_equal(kt_destroy(t, ctx, UV_DESTROY_QP, ud.handle), EBUSY);
+	assert_int_equal(kt_cmd(t, ctx, UV_DETACH_MCAST, &m, sizeof(m), 0), 0);
+	m.gid[0] = 0xfe;
+	assert_int_equal(kt_cmd(t, ctx, UV_ATTACH_MCAST, &m, sizeof(m), 0), EINVAL);
+	m.gid[0] = 0xff;
+	assert_int_equal(kt_cmd(t, ctx, UV_ATTACH_MCAST, &m, sizeof(m), 0), 0);
+	/* The end of the context ends the membership. */
+	ctx_release(ctx);
+	kt_queue_free(&cq);
+	kt_queue_free(&ud);
+	kt_queue_free(&rc);
+	kt_stop(t);
+}
+
+/* ---- the end of a context ---- */
+
+static void release(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
+	struct kt_state before = kt_state(t), after;
+	struct kctx *ctx = kt_open(t, 0);
+	struct kt_queue cq, srq, qp, xsrq;
+	uint32_t pd, mr, key, xrcd, index = ctx->index, generation = ctx->generation;
+	char name[64];
+	struct stat st;
+	int fd;
+
+	(void)state;
+	assert_int_equal(kt_pd(t, ctx, &pd), 0);
+	assert_int_equal(kt_mr(t, ctx, pd, page, 4096, SH_LOCAL_WRITE, &mr, &key), 0);
+	assert_int_equal(kt_channel(t, ctx, &fd), 0);
+	assert_int_equal(kt_cq(t, ctx, 10, fd, &cq), 0);
+	assert_int_equal(kt_srq(t, ctx, pd, 10, 1, &srq), 0);
+	assert_int_equal(kt_qp(t, ctx, UV_QPT_RC, pd, cq.handle, srq.handle, &qp), 0);
+	assert_int_equal(kt_xrcd(t, ctx, -1, O_CREAT, &xrcd), 0);
+	assert_int_equal(kt_xsrq(t, ctx, pd, xrcd, cq.handle, &xsrq), 0);
+	snprintf(name, sizeof(name), "files/c%u.%u", index, generation);
+	assert_int_equal(fstatat(t->k.dir_fd, name, &st, 0), 0);
+	ctx_gone(ctx);
+	assert_int_equal(sh_ctx(&t->k.dev, index)->state, SH_CTX_GONE);
+	ctx_release(ctx);
+	after = kt_state(t);
+	assert_true(kt_same(&before, &after));
+	assert_int_equal(fstatat(t->k.dir_fd, name, &st, 0), -1);
+	assert_int_equal(sh_ctx(&t->k.dev, index)->state, SH_CTX_FREE);
+	assert_null(ctx_get(&t->k, index));
+	close(fd);
+	kt_queue_free(&cq);
+	kt_queue_free(&srq);
+	kt_queue_free(&qp);
+	kt_queue_free(&xsrq);
+	kt_stop(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(regions),
+		cmocka_unit_test(busy),
+		cmocka_unit_test(limits),
+		cmocka_unit_test(sizes),
+		cmocka_unit_test(faults),
+		cmocka_unit_test(no_memory),
+		cmocka_unit_test(map_refused),
+		cmocka_unit_test(not_the_opener),
+		cmocka_unit_test(events),
+		cmocka_unit_test(port_events),
+		cmocka_unit_test(multicast),
+		cmocka_unit_test(release),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
