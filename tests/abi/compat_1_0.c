@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -500,6 +501,7 @@ static void check_event(int type, uint64_t element, void *is)
 static void async_events(void **state)
 {
 	static const int qp_types[] = { 1, 2, 3, 4, 5, 6, 7, 16 };
+	struct pollfd pfd = { .fd = context->async_fd, .events = POLLIN };
 	size_t i;
 
 	(void)state;
@@ -510,7 +512,9 @@ static void async_events(void **state)
 	check_event(15, (uintptr_t)REAL_SRQ(srq), srq);
 
 	/* A port's number is no object, and neither is that of an XRC QP. */
+	assert_int_equal(poll(&pfd, 1, 0), 0);
 	fake_async_event(2, 9);
+	assert_int_equal(poll(&pfd, 1, 0), 1);
 	fake_async_event(0x800123, 0x80000000 | 16);
 	for (i = 0; i < 2; ++i) {
 		struct ibv_async_event event;

@@ -263,12 +263,16 @@ static void configuration_grammar(void **state)
 	snprintf(from, sizeof(from), "%s/elsewhere", root);
 	snprintf(to, sizeof(to), "%s/config/link", root);
 	assert_int_equal(symlink(from, to), 0);
+	/* Whoever opened this would wait for ever. */
+	snprintf(to, sizeof(to), "%s/config/fifo", root);
+	assert_int_equal(mkfifo(to, 0666), 0);
 
 	run(print_devices);
 	assert_contains(out, A_LINE("alpha_0", "uverbs0"));
 	assert_contains(out, A_LINE("beta_0", "uverbs1"));
 	assert_contains(out, "2 devices");
 	assert_line(err, WARNING, "ignoring bad config directive", "bogus");
+	assert_lacks(strstr(err, "bad config") + 1, "bad config");
 	assert_lacks(err, NO_DRIVER);
 	assert_lacks(log_text, "no_such");
 	assert_contains(log_text, "fake_silent loaded");
@@ -430,6 +434,14 @@ static void no_kernel_support(void **state)
 	/* Silent, and not looked at again. */
 	run(again_with_devices);
 	assert_string_equal(out, "none, errno ENOSYS, count 0\nnone, errno ENOSYS, count 0\n");
+	assert_string_equal(err, "");
+
+	/* A class without its version is none either. */
+	fake_sysfs_device(root, "uverbs0", "alpha_0", "fake_a");
+	snprintf(path, sizeof(path), "%s/class/infiniband_verbs/abi_version", root);
+	assert_int_equal(unlink(path), 0);
+	run(print_devices);
+	assert_string_equal(out, "none, errno ENOSYS, count 0\n");
 	assert_string_equal(err, "");
 }
 
