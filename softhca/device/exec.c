@@ -135,10 +135,11 @@ static struct sh_exec *lock_shared(struct sh_dev *dev)
 
 void sh_exec_release(void)
 {
-	if (!self.slot)
-		return;
-	pthread_setspecific(key, NULL);
-	leave_slot(self.slot);
+	if (have_key)
+		pthread_setspecific(key, NULL);
+	if (self.slot)
+		leave_slot(self.slot);
+	self.inst = NULL;
 }
 
 bool sh_enter(struct sh_dev *dev)

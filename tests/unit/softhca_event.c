@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Description: event records are counted when written, spilled when the pipe is full, never lost with a count, and end
+ * with their object. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "softhca_mock.h"
+
+#define CQN 130
+
+struct fixture {
+	struct mock *m;
+	uint32_t ctx, evq, async;
+	struct sh_cq *cq[2];
+};
+
+static void fixture_open(struct fixture *f)
+{
+	struct sh_cq_init init = { 0 };
+	int i;
+
+	f->m = mock_new(NULL);
+	f->ctx = mock_ctx(f->m, 0);
+	f->evq = mock_evq(f->m, f->ctx, 8);
+	f->async = sh_ctx(&f->m->dev, f->ctx)->async_evq;
+	init.ctx = f->ctx;
+	init.log_size = 4;
+	init.comp_evq = f->evq;
+	for (i = 0; i < 2; i++) {
+		init.user_handle = 0x5550 + (uint64_t)i;
+		init.buf = mock_umem(f->m, f->ctx, 512, true);
+		init.db = mock_umem(f->m, f->ctx, 8, true);
+		assert_int_equal(sh_cq_create(&f->m->daemon, 0, CQN + i, &init), 0);
+		f->cq[i] = sh_cq_get(&f->m->dev, 0, CQN + i);
+	}
+}
+
+static void spills_and_catches_up_in_order(void **state)
+{
+	struct fixture f;
+	unsigned int i;
+
+	(void)state;
+	fixture_open(&f);
+	f.m->shared->room = 3;
+	for (i = 0; i < 10; i++)
+		sh_comp_event(&f.m->dev, 0, CQN + i % 2);
+	assert_int_equal(mock_records(f.m, f.evq), 3);
+	assert_int_equal(f.cq[0]->comp_events + f.cq[1]->comp_events, 10);
+	assert_int_equal(sh_evq_spilled(&f.m->daemon, 0), f.evq);
+	assert_int_equal(sh_evq_spilled(&f.m->daemon, f.evq), f.evq);
+	assert_int_equal(sh_evq_spilled(&f.m->daemon, f.evq + 1), 0);
+	assert_true(f.m->shared->wakes[0] > 0);
+	/* Room alone is not enough: no overtaking. */
+	f.m->shared->room = 100;
+	sh_comp_event(&f.m->dev, 0, CQN);
+	assert_int_equal(mock_records(f.m, f.evq), 3);
+	f.m->shared->room = 2;
+	assert_int_equal(sh_evq_flush(&f.m->daemon, f.evq), 6);
+	assert_int_equal(sh_evq_spilled(&f.m->daemon, 0), f.evq);
+	f.m->shared->room = 100;
+	assert_int_equal(sh_evq_flush(&f.m->daemon, f.evq), 0);
+	assert_int_equal(sh_evq_spilled(&f.m->daemon, 0), 0);
+	assert_int_equal(mock_records(f.m, f.evq), 11);
+	for (i = 0; i < 11; i++)
+		assert_int_equal(mock_record(f.m, f.evq, i)->element, 0x5550 + i % 2);
+	mock_free(f.m);
+}
+
+static void what_is_lost_is_not_counted(void **state)
+{
+	uint32_t comp, async;
+	struct fixture f;
+	unsigned int i;
+
+	(void)state;
+	fixture_open(&f);
+	f.m->shared->room = 1;
+	for (i = 0; i < SH_EVQ_SPILL + 5; i++)
+		sh_comp_event(&f.m->dev, 0, CQN);
+	assert_int_equal(f.cq[0]->comp_events, SH_EVQ_SPILL + 1);
+	assert_int_equal(sh_evq(&f.m->dev, f.evq)->lost, 4);
+	/* Destroyed: only what is in the pipe was ever written. */
+	assert_int_equal(sh_cq_destroy(&f.m->daemon, 0, CQN, &comp, &async), 0);
+	assert_int_equal(comp, 1);
+	assert_int_equal(sh_evq(&f.m->dev, f.evq)->spilled, 0);
+	mock_free(f.m);
+}
+
+static void the_end_of_one_leaves_the_others(void **state)
+{
+	uint32_t comp, async;
+	struct fixture f;
+	unsigned int i;
+
+	(void)state;
+	fixture_open(&f);
+	f.m->shared->room = 0;
+	for (i = 0; i < 6; i++) {
+		sh_comp_event(&f.m->dev, 0, CQN + i % 2);
+		sh_affiliated_event(&f.m->dev, 0, 0, CQN + i % 2);
+	}
+	assert_int_equal(sh_async_event(&f.m->dev, f.ctx, 1, 10), 0);
+	assert_int_equal(sh_cq_destroy(&f.m->daemon, 0, CQN, &comp, &async), 0);
+	assert_int_equal(comp, 0);
+	assert_int_equal(async, 0);
+	f.m->shared->room = 100;
+	assert_int_equal(sh_evq_flush(&f.m->daemon, f.evq), 0);
+	assert_int_equal(sh_evq_flush(&f.m->daemon, f.async), 0);
+	assert_int_equal(mock_records(f.m, f.evq), 3);
+	assert_int_equal(mock_records(f.m, f.async), 4);
+	assert_int_equal(mock_record(f.m, f.async, 3)->type, 10);
+	assert_int_equal(mock_record(f.m, f.async, 3)->element, 1);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(mock_record(f.m, f.evq, i)->element, 0x5551);
+		assert_int_equal(mock_record(f.m, f.async, i)->element, 0x5551);
+	}
+	/* Late ones for the destroyed CQ are nobody's. */
+	sh_comp_event(&f.m->dev, 0, CQN);
+	sh_affiliated_event(&f.m->dev, 0, 0, CQN);
+	assert_int_equal(mock_records(f.m, f.evq), 3);
+	assert_int_equal(mock_records(f.m, f.async), 4);
+	mock_free(f.m);
+}
+
+static void unknown_addressees_are_ignored(void **state)
+{
+	struct fixture f;
+
+	(void)state;
+	fixture_open(&f);
+	sh_comp_event(&f.m->dev, 0, 9999);
+	sh_comp_event(&f.m->dev, 7, CQN);
+	sh_comp_event(&f.m->dev, 0, UINT32_MAX);
+	sh_affiliated_event(&f.m->dev, 0, 14, 9999);
+	assert_int_equal(sh_async_event(&f.m->dev, 0, 1, 10), -EINVAL);
+	assert_int_equal(sh_async_event(&f.m->dev, SH_MAX_CTX, 1, 10), -EINVAL);
+	assert_int_equal(sh_async_event(&f.m->dev, 1234, 1, 10), 0);
+	f.cq[0]->comp_evq = 0xffffffff;
+	sh_comp_event(&f.m->dev, 0, CQN);
+	f.cq[0]->comp_evq = f.evq + 50; /* never made */
+	sh_comp_event(&f.m->dev, 0, CQN);
+	assert_int_equal(f.m->shared->nrecords, 0);
+	assert_int_equal(sh_evq_flush(&f.m->daemon, f.evq + 50), 0);
+	/* A freed slot. */
+	f.cq[0]->comp_evq = f.evq;
+	assert_int_equal(sh_evq_init(&f.m->daemon, f.evq, f.ctx, 8, 0), 0);
+	sh_comp_event(&f.m->dev, 0, CQN);
+	assert_int_equal(f.m->shared->nrecords, 0);
+	assert_int_equal(sh_evq_init(&f.m->daemon, f.evq, f.ctx, 12, 1), -EINVAL);
+	mock_free(f.m);
+}
+
+static void damage_is_repaired_or_refused(void **state)
+{
+	struct fixture f;
+	struct sh_evq *q;
+
+	(void)state;
+	fixture_open(&f);
+	q = sh_evq(&f.m->dev, f.evq);
+	q->spilled = 100000;
+	sh_comp_event(&f.m->dev, 0, CQN);
+	assert_int_equal(mock_records(f.m, f.evq), 1);
+	q->flight_off = 12345678901234;
+	sh_comp_event(&f.m->dev, 0, CQN);
+	assert_int_equal(mock_records(f.m, f.evq), 2);
+	q->flight_off = 8; /* the header */
+	sh_comp_event(&f.m->dev, 0, CQN);
+	assert_int_equal(mock_records(f.m, f.evq), 3);
+	assert_int_equal(f.m->shared->complaints, 3);
+	mock_free(f.m);
+}
+
+/* A stopped client has the queue's lock: the daemon comes back later, and no record is missing then. */
+static void the_daemon_does_not_wait(void **state)
+{
+	int hello[2], bye[2], status;
+	struct fixture f;
+	char c;
+	pid_t pid;
+
+	(void)state;
+	fixture_open(&f);
+	assert_int_equal(pipe(hello), 0);
+	assert_int_equal(pipe(bye), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		sh_lock(&f.m->dev, &sh_evq(&f.m->dev, f.evq)->lock);
+		if (write(hello[1], "x", 1) != 1 || read(bye[0], &c, 1) != 1)
+			_exit(1);
+		sh_unlock(&f.m->dev, &sh_evq(&f.m->dev, f.evq)->lock);
+		_exit(0);
+	}
+	assert_int_equal(read(hello[0], &c, 1), 1);
+	sh_comp_event(&f.m->daemon, 0, CQN);
+	assert_int_equal(mock_records(f.m, f.evq), 0);
+	assert_int_equal(f.m->ndefers, 1);
+	assert_int_equal(write(bye[1], "x", 1), 1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	mock_advance(f.m, 1000000000);
+	assert_int_equal(mock_records(f.m, f.evq), 1);
+	assert_int_equal(f.cq[0]->comp_events, 1);
+	close(hello[0]);
+	close(hello[1]);
+	close(bye[0]);
+	close(bye[1]);
+	mock_free(f.m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(spills_and_catches_up_in_order),
+		cmocka_unit_test(what_is_lost_is_not_counted),
+		cmocka_unit_test(the_end_of_one_leaves_the_others),
+		cmocka_unit_test(unknown_addressees_are_ignored),
+		cmocka_unit_test(damage_is_repaired_or_refused),
+		cmocka_unit_test(the_daemon_does_not_wait),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

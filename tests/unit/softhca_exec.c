@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Description: a removed key is waited for as long as somebody may use it, the dead do not count, and a doorbell rung by a
+ * signal handler on top of the device is served. */
+#include <endian.h>
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "mlx4-format.h"
+#include "softhca_mock.h"
+
+#define KEY	0x1100u
+#define CQN	200
+
+static unsigned int taken(struct mock *m)
+{
+	struct sh_exec *e = sh_at(&m->dev, SH_EXEC_OFF);
+	unsigned int i, n = 0;
+
+	for (i = 0; i < m->inst->exec_used; i++)
+		n += e[i].proc != 0;
+	return n;
+}
+
+static void entering_twice_is_refused(void **state)
+{
+	struct mock *m = mock_new(NULL);
+
+	(void)state;
+	assert_true(sh_enter(&m->dev));
+	assert_false(sh_enter(&m->dev));
+	sh_leave(&m->dev);
+	assert_true(sh_enter(&m->dev));
+	sh_leave(&m->dev);
+	assert_int_equal(taken(m), 1);
+	assert_int_equal(sh_grace(&m->daemon), 0);
+	mock_free(m);
+}
+
+struct visitor {
+	struct mock *m;
+	pthread_barrier_t in;
+	int go[2];
+	uint32_t left;
+};
+
+static void *visit(void *arg)
+{
+	struct visitor *v = arg;
+	char c;
+
+	sh_enter(&v->m->dev);
+	pthread_barrier_wait(&v->in);
+	if (read(v->go[0], &c, 1) != 1)
+		abort();
+	__atomic_store_n(&v->left, 1, __ATOMIC_SEQ_CST);
+	sh_leave(&v->m->dev);
+	return NULL;
+}
+
+static void *destroy(void *arg)
+{
+	struct visitor *v = arg;
+
+	if (sh_mr_destroy(&v->m->daemon, 0, KEY))
+		return (void *)1;
+	/* Nobody who could have found the key is inside any more. */
+	return __atomic_load_n(&v->left, __ATOMIC_SEQ_CST) ? NULL : (void *)2;
+}
+
+static void removal_waits_for_those_inside(void **state)
+{
+	struct visitor v = { 0 };
+	pthread_t visitor, destroyer;
+	struct sh_dev *d;
+	uint32_t ctx, out;
+	void *ret;
+
+	(void)state;
+	v.m = mock_new(NULL);
+	d = &v.m->dev;
+	ctx = mock_ctx(v.m, 0);
+	assert_int_equal(sh_mr_create(&v.m->daemon, 0, KEY, ctx, 4, 0, 100, 0), 0);
+	pthread_barrier_init(&v.in, NULL, 2);
+	assert_int_equal(pipe(v.go), 0);
+	assert_int_equal(pthread_create(&visitor, NULL, visit, &v), 0);
+	pthread_barrier_wait(&v.in);
+	assert_int_equal(pthread_create(&destroyer, NULL, destroy, &v), 0);
+	/* Who comes now finds nothing, whether the destroyer waits or not. */
+	while (!sh_mr_check(d, 0, KEY, 4, 0, 1, 0, &out))
+		usleep(100);
+	assert_int_equal(write(v.go[1], "x", 1), 1);
+	assert_int_equal(pthread_join(destroyer, &ret), 0);
+	assert_null(ret);
+	assert_int_equal(pthread_join(visitor, &ret), 0);
+	assert_int_equal(taken(v.m), 0); /* ended threads have no slot */
+	pthread_barrier_destroy(&v.in);
+	close(v.go[0]);
+	close(v.go[1]);
+	mock_free(v.m);
+}
+
+/* A child inside the device, ready to be stopped or killed. */
+static pid_t inside(struct mock *m)
+{
+	int hello[2];
+	char c = 0;
+	pid_t pid;
+
+	assert_int_equal(pipe(hello), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		sh_enter(&m->dev);
+		if (write(hello[1], "x", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(hello[0], &c, 1), 1);
+	close(hello[0]);
+	close(hello[1]);
+	return pid;
+}
+
+static void the_dead_are_not_waited_for(void **state)
+{
+	struct mock *m = mock_new(NULL);
+	uint32_t ctx = mock_ctx(m, 0);
+	pid_t pid;
+
+	(void)state;
+	assert_true(sh_enter(&m->dev)); /* the child gets a slot of its own, not this one */
+	pid = inside(m);
+	sh_leave(&m->dev);
+	assert_int_equal(taken(m), 2);
+	assert_int_equal(sh_mr_create(&m->daemon, 0, KEY, ctx, 4, 0, 100, 0), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(sh_mr_destroy(&m->daemon, 0, KEY), 0);
+	assert_int_equal(taken(m), 1);
+	pid = inside(m);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(taken(m), 2);
+	sh_proc_gone(&m->daemon, 1);
+	assert_int_equal(taken(m), 1);
+	mock_free(m);
+}
+
+static void the_stopped_are_waited_for_with_a_bound(void **state)
+{
+	struct mock *m = mock_new(NULL);
+	uint32_t ctx = mock_ctx(m, 0), out;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(sh_mr_create(&m->daemon, 0, KEY, ctx, 4, 0, 100, 0), 0);
+	pid = inside(m);
+	kill(pid, SIGSTOP);
+	assert_int_equal(sh_mr_destroy(&m->daemon, 0, KEY), -EBUSY);
+	assert_int_equal(sh_mr_check(&m->dev, 0, KEY, 4, 0, 1, 0, &out), 0); /* nothing changed */
+	sh_proc_gone(&m->daemon, 1);
+	assert_int_equal(sh_mr_check(&m->dev, 0, KEY, 4, 0, 1, 0, &out), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(sh_mr_destroy(&m->daemon, 0, KEY), 0);
+	mock_free(m);
+}
+
+static struct mock *interrupted;
+static uint32_t interrupted_ctx;
+static volatile sig_atomic_t refused;
+
+static void handler(int sig)
+{
+	(void)sig;
+	if (sh_enter(&interrupted->dev)) {
+		sh_arm(&interrupted->dev, interrupted_ctx, CQN, 0, 0);
+		sh_leave(&interrupted->dev);
+		return;
+	}
+	refused = 1;
+	sh_arm_later(&interrupted->dev, interrupted_ctx, CQN, 0, 0);
+	sh_arm_later(&interrupted->dev, interrupted_ctx, CQN, 0, 0);
+}
+
+static void a_handlers_doorbell_is_served_on_the_way_out(void **state)
+{
+	struct sh_cq_init init = { .log_size = 4, .user_handle = 1 };
+	struct sigaction act = { .sa_handler = handler };
+	struct mock *m = mock_new(NULL);
+	struct sh_cqe cqe = { .opcode = 1 };
+	struct sh_txn_open t;
+	struct sh_cq *cq;
+	unsigned int i;
+
+	(void)state;
+	interrupted = m;
+	init.ctx = interrupted_ctx = mock_ctx(m, 0);
+	init.comp_evq = mock_evq(m, init.ctx, 8);
+	init.buf = mock_umem(m, init.ctx, 512, true);
+	init.db = mock_umem(m, init.ctx, 8, true);
+	assert_int_equal(sh_cq_create(&m->daemon, 0, CQN, &init), 0);
+	cq = sh_cq_get(&m->dev, 0, CQN);
+	sigaction(SIGUSR1, &act, NULL);
+	((struct mlx4_cq_dbrec *)mock_ptr(&init.db))->arm = htobe32(1u << 28 | MLX4_CQ_ARM_NEXT << 24);
+
+	assert_true(sh_enter(&m->dev));
+	sh_lock(&m->dev, &cq->lock);
+	sh_txn_begin(&t, &m->dev, &cq->txn, &cq->lock);
+	assert_int_equal(sh_cq_put(&t, sh_hca(&m->dev, 0), cq, &cqe), 0);
+	raise(SIGUSR1); /* would wait for its own lock */
+	assert_int_equal(refused, 1);
+	sh_txn_commit(&t);
+	sh_unlock(&m->dev, &cq->lock);
+	assert_int_equal(mock_records(m, init.comp_evq), 0);
+	sh_leave(&m->dev);
+	assert_int_equal(mock_records(m, init.comp_evq), 1);
+
+	/* Outside, a handler goes in by itself. */
+	refused = 0;
+	((struct mlx4_cq_dbrec *)mock_ptr(&init.db))->arm = htobe32(2u << 28 | MLX4_CQ_ARM_NEXT << 24 | 1);
+	raise(SIGUSR1);
+	assert_int_equal(refused, 0);
+	assert_int_equal(cq->armed, SH_ARM_ANY);
+
+	/* More than fit: the helper thread is told to look at everything. */
+	assert_true(sh_enter(&m->dev));
+	for (i = 0; i < 200; i++)
+		sh_ring_later(&m->dev, interrupted_ctx, 0x100 + i);
+	sh_leave(&m->dev);
+	assert_int_equal(sh_proc(&m->dev, 1)->ring_lost, 1);
+	assert_true(m->shared->wakes[1] > 0);
+	signal(SIGUSR1, SIG_DFL);
+	mock_free(m);
+}
+
+static void *come_and_go(void *arg)
+{
+	struct mock *m = arg;
+	unsigned int i;
+
+	for (i = 0; i < 2000; i++) {
+		if (!sh_enter(&m->dev))
+			return (void *)1;
+		sh_leave(&m->dev);
+	}
+	return NULL;
+}
+
+static void many_threads_come_and_go(void **state)
+{
+	struct mock *m = mock_new(NULL);
+	pthread_t t[8];
+	unsigned int i, round;
+	void *ret;
+
+	(void)state;
+	for (round = 0; round < 20; round++) {
+		for (i = 0; i < 8; i++)
+			assert_int_equal(pthread_create(&t[i], NULL, come_and_go, m), 0);
+		for (i = 0; i < 20; i++)
+			assert_int_equal(sh_grace(&m->daemon), 0);
+		for (i = 0; i < 8; i++) {
+			assert_int_equal(pthread_join(t[i], &ret), 0);
+			assert_null(ret);
+		}
+	}
+	assert_int_equal(taken(m), 0);
+	assert_true(m->inst->exec_used <= 8);
+	mock_free(m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(entering_twice_is_refused),
+		cmocka_unit_test(removal_waits_for_those_inside),
+		cmocka_unit_test(the_dead_are_not_waited_for),
+		cmocka_unit_test(the_stopped_are_waited_for_with_a_bound),
+		cmocka_unit_test(a_handlers_doorbell_is_served_on_the_way_out),
+		cmocka_unit_test(many_threads_come_and_go),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Description: transitions of dead holders are finished or dropped exactly once, whoever recovers, in whatever order. */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tables.h"
+#include "softhca_mock.h"
+
+/* Two objects with locks, and words of each: two SRQ slots stand in for them. */
+struct pair {
+	struct mock *m;
+	struct sh_srq *a, *b;
+};
+
+static void pair_open(struct pair *p)
+{
+	p->m = mock_new(NULL);
+	p->a = (struct sh_srq *)sh_hca_table(&p->m->dev, 0, SH_HCA_SRQS) + 100;
+	p->b = p->a + 1;
+	assert_int_equal(sh_lock_init(&p->a->lock), 0);
+	assert_int_equal(sh_lock_init(&p->b->lock), 0);
+}
+
+enum die { DIE_HOLDING, DIE_BEFORE_COMMIT, DIE_COMMITTED, DIE_HALF_DONE, DIE_CLEARED };
+
+/* A child takes both locks, works in a's log, and dies where told. */
+static void child_dies(struct pair *p, enum die where)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		struct sh_dev *d = &p->m->dev;
+		struct sh_txn_open t;
+
+		sh_lock(d, &p->a->lock);
+		sh_lock(d, &p->b->lock);
+		if (where == DIE_HOLDING)
+			_exit(0);
+		sh_txn_begin(&t, d, &p->a->txn, &p->a->lock);
+		sh_txn_covers(&t, &p->b->lock);
+		sh_txn_store32(&t, &p->a->pdn, 11);
+		sh_txn_store32(&t, &p->b->pdn, 22);
+		sh_txn_store64(&t, &p->b->user_handle, 33);
+		if (where == DIE_COMMITTED || where == DIE_HALF_DONE)
+			p->a->txn.commit = t.n + 1;
+		if (where == DIE_HALF_DONE)
+			p->a->pdn = 11;
+		if (where == DIE_CLEARED)
+			sh_txn_commit(&t);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void finishes_or_drops(void **state)
+{
+	struct pair p;
+	int where, order;
+
+	(void)state;
+	for (where = DIE_HOLDING; where <= DIE_CLEARED; where++)
+		for (order = 0; order < 2; order++) {
+			bool done = where >= DIE_COMMITTED;
+			struct sh_lock *first, *second;
+
+			pair_open(&p);
+			child_dies(&p, where);
+			first = order ? &p.b->lock : &p.a->lock;
+			second = order ? &p.a->lock : &p.b->lock;
+			sh_lock(&p.m->dev, first);
+			/* All of it, before anybody has the other lock. */
+			assert_int_equal(p.a->pdn, done ? 11 : 0);
+			assert_int_equal(p.b->pdn, done ? 22 : 0);
+			assert_int_equal(p.b->user_handle, done ? 33 : 0);
+			assert_int_equal(p.a->txn.commit, 0);
+			sh_unlock(&p.m->dev, first);
+			assert_int_equal(sh_lock_bounded(&p.m->daemon, second), 0);
+			sh_unlock(&p.m->daemon, second);
+			assert_int_equal(p.m->shared->complaints, 0);
+			mock_free(p.m);
+		}
+}
+
+/* The first recoverer uses the log again, is in the middle of it, and the other lock is still to be recovered. */
+static void a_later_transaction_is_not_taken_for_the_old_one(void **state)
+{
+	struct sh_txn_open t;
+	struct pair p;
+	int committed;
+
+	(void)state;
+	for (committed = 0; committed < 2; committed++) {
+		pair_open(&p);
+		child_dies(&p, committed ? DIE_COMMITTED : DIE_BEFORE_COMMIT);
+		sh_lock(&p.m->dev, &p.a->lock);
+		assert_int_equal(p.b->pdn, committed ? 22 : 0);
+		sh_txn_begin(&t, &p.m->dev, &p.a->txn, &p.a->lock);
+		sh_txn_store32(&t, &p.a->xrcd, 44);
+		p.a->txn.commit = t.n + 1; /* committed, not carried out */
+		sh_lock(&p.m->dev, &p.b->lock);
+		assert_int_equal(p.a->xrcd, 0);
+		assert_int_equal(p.a->txn.commit, t.n + 1);
+		sh_unlock(&p.m->dev, &p.b->lock);
+		p.a->txn.commit = 0;
+		sh_txn_commit(&t);
+		assert_int_equal(p.a->xrcd, 44);
+		sh_unlock(&p.m->dev, &p.a->lock);
+		mock_free(p.m);
+	}
+}
+
+/* A new value written under a recovered lock is not overwritten by the second recovery. */
+static void nothing_is_applied_twice_across_new_work(void **state)
+{
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	child_dies(&p, DIE_COMMITTED);
+	sh_lock(&p.m->dev, &p.a->lock);
+	p.a->pdn = 77;
+	sh_unlock(&p.m->dev, &p.a->lock);
+	sh_lock(&p.m->dev, &p.b->lock);
+	assert_int_equal(p.a->pdn, 77);
+	sh_unlock(&p.m->dev, &p.b->lock);
+	mock_free(p.m);
+}
+
+static void a_transaction_given_up_leaves_nothing(void **state)
+{
+	struct sh_txn_open t;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	sh_lock(&p.m->dev, &p.a->lock);
+	sh_txn_begin(&t, &p.m->dev, &p.a->txn, &p.a->lock);
+	sh_txn_store32(&t, &p.a->pdn, 5);
+	sh_unlock(&p.m->dev, &p.a->lock);
+	assert_int_equal(p.a->lock.txn, SH_LOCK_MADE);
+	sh_lock(&p.m->dev, &p.a->lock);
+	assert_int_equal(p.a->pdn, 0);
+	sh_unlock(&p.m->dev, &p.a->lock);
+	mock_free(p.m);
+}
+
+static void stores_to_one_word_combine(void **state)
+{
+	struct sh_txn_open t;
+	struct pair p;
+
+	(void)state;
+	pair_open(&p);
+	p.a->pdn = 1;
+	p.a->ctx = 2;
+	sh_lock(&p.m->dev, &p.a->lock);
+	sh_txn_begin(&t, &p.m->dev, &p.a->txn, &p.a->lock);
+	sh_txn_store32(&t, &p.a->head, 3);
+	sh_txn_store32(&t, &p.a->consumed, 4);
+	sh_txn_store32(&t, &p.a->head, 5);
+	sh_txn_store64(&t, &p.a->user_handle, 6);
+	sh_txn_store64(&t, &p.a->user_handle, 7);
+	assert_int_equal(p.a->head, 0); /* not before the commit */
+	sh_txn_commit(&t);
+	sh_unlock(&p.m->dev, &p.a->lock);
+	assert_int_equal(p.a->head, 5);
+	assert_int_equal(p.a->consumed, 4);
+	assert_int_equal(p.a->user_handle, 7);
+	assert_int_equal(p.a->pdn, 1);
+	assert_int_equal(p.a->ctx, 2);
+	mock_free(p.m);
+}
+
+static void damaged_logs_and_locks_are_not_followed(void **state)
+{
+	struct pair p;
+	int kind;
+
+	(void)state;
+	for (kind = 0; kind < 6; kind++) {
+		pair_open(&p);
+		child_dies(&p, DIE_COMMITTED);
+		switch (kind) {
+		case 0:
+			p.a->txn.commit = 5000;
+			break;
+		case 1:
+			p.a->txn.store[0].off = UINT64_MAX - 7;
+			break;
+		case 2:
+			p.a->txn.store[0].off = 0;
+			break;
+		case 3:
+			p.a->txn.store[1].off += 3;
+			break;
+		case 4:
+			p.a->lock.txn = SH_LOCK_TXN_OFF | SH_LOCK_MADE;
+			break;
+		case 5:
+			p.a->lock.txn = 0x100 | SH_LOCK_MADE;
+			break;
+		}
+		sh_lock(&p.m->dev, &p.a->lock);
+		assert_int_equal(p.a->pdn, 0);
+		assert_int_equal(p.m->shared->complaints, 1);
+		sh_unlock(&p.m->dev, &p.a->lock);
+		sh_lock(&p.m->dev, &p.b->lock);
+		sh_unlock(&p.m->dev, &p.b->lock);
+		mock_free(p.m);
+	}
+	/* A mutex that was written over comes back to life; nobody holds it. */
+	pair_open(&p);
+	memset(&p.a->lock.mutex, 0x5a, sizeof(p.a->lock.mutex));
+	assert_int_equal(sh_lock_bounded(&p.m->daemon, &p.a->lock), 0);
+	sh_unlock(&p.m->daemon, &p.a->lock);
+	assert_true(p.m->shared->complaints > 0);
+	mock_free(p.m);
+}
+
+/* A child that stops where told until it is killed. */
+static pid_t child_holds(struct pair *p, struct sh_lock *lock, pthread_mutex_t *raw)
+{
+	int hello[2];
+	char c;
+	pid_t pid;
+
+	assert_int_equal(pipe(hello), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		if (lock)
+			sh_lock(&p->m->dev, lock);
+		else
+			pthread_mutex_lock(raw);
+		if (write(hello[1], "x", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(hello[0], &c, 1), 1);
+	close(hello[0]);
+	close(hello[1]);
+	return pid;
+}
+
+static void the_daemon_gives_up_and_nothing_is_lost(void **state)
+{
+	struct pair p;
+	pid_t pid;
+
+	(void)state;
+	pair_open(&p);
+	pid = child_holds(&p, &p.a->lock, NULL);
+	assert_int_equal(sh_lock_bounded(&p.m->daemon, &p.a->lock), -EBUSY);
+	assert_int_equal(sh_trylock(&p.m->daemon, &p.a->lock), -EBUSY);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(sh_trylock(&p.m->daemon, &p.a->lock), 0);
+	sh_unlock(&p.m->daemon, &p.a->lock);
+
+	/* Somebody else's recovery takes for ever: the daemon lets go, and the next owner still finds the log. */
+	child_dies(&p, DIE_COMMITTED);
+	pid = child_holds(&p, NULL, &p.m->inst->recovery.mutex);
+	assert_int_equal(sh_lock_bounded(&p.m->daemon, &p.a->lock), -EBUSY);
+	assert_int_equal(p.a->pdn, 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	sh_lock(&p.m->dev, &p.a->lock);
+	assert_int_equal(p.a->pdn, 11);
+	assert_int_equal(p.b->pdn, 22);
+	sh_unlock(&p.m->dev, &p.a->lock);
+	mock_free(p.m);
+}
+
+/* Processes that move tokens between two objects and are killed all the time: the sum stays. */
+static void sums_survive_random_kills(void **state)
+{
+	enum { PROCS = 3, KILLS = 300 };
+	struct pair p;
+	pid_t pid[PROCS];
+	unsigned int i, k;
+	uint32_t *moves;
+	int status = 0;
+
+	(void)state;
+	pair_open(&p);
+	p.a->head = 1000000;
+	moves = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(moves, MAP_FAILED);
+	memset(pid, 0, sizeof(pid));
+	for (k = 0; k < KILLS + PROCS; k++) {
+		i = k % PROCS;
+		if (pid[i]) {
+			uint32_t seen = __atomic_load_n(moves, __ATOMIC_RELAXED);
+
+			/* Progress, not time: each got some work done or died trying. */
+			while (__atomic_load_n(moves, __ATOMIC_RELAXED) - seen < 50 + k % 13 &&
+			       !waitpid(pid[i], &status, WNOHANG))
+				usleep(10);
+			kill(pid[i], SIGKILL);
+			waitpid(pid[i], &status, 0);
+			assert_true(WIFSIGNALED(status)); /* none saw a wrong sum */
+		}
+		pid[i] = 0;
+		if (k >= KILLS)
+			continue;
+		pid[i] = fork();
+		assert_true(pid[i] >= 0);
+		if (pid[i])
+			continue;
+		for (;;) {
+			struct sh_txn_open t;
+			struct sh_dev *d = &p.m->dev;
+
+			sh_lock(d, &p.a->lock);
+			sh_lock(d, &p.b->lock);
+			if (p.a->head + p.b->head != 1000000)
+				_exit(1);
+			sh_txn_begin(&t, d, &p.a->txn, &p.a->lock);
+			sh_txn_covers(&t, &p.b->lock);
+			sh_txn_store32(&t, &p.a->head, p.a->head - 1);
+			sh_txn_store32(&t, &p.b->head, p.b->head + 1);
+			sh_txn_commit(&t);
+			sh_unlock(d, &p.a->lock); /* in either order */
+			sh_unlock(d, &p.b->lock);
+			sh_lock(d, &p.b->lock); /* alone: may recover through a's log */
+			sh_unlock(d, &p.b->lock);
+			__atomic_fetch_add(moves, 1, __ATOMIC_RELAXED);
+		}
+	}
+	sh_lock(&p.m->dev, &p.a->lock);
+	sh_lock(&p.m->dev, &p.b->lock);
+	assert_int_equal(p.a->head + p.b->head, 1000000);
+	assert_true(*moves > 0);
+	sh_unlock(&p.m->dev, &p.b->lock);
+	sh_unlock(&p.m->dev, &p.a->lock);
+	assert_int_equal(p.m->shared->complaints, 0);
+	munmap(moves, 4096);
+	mock_free(p.m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(finishes_or_drops),
+		cmocka_unit_test(a_later_transaction_is_not_taken_for_the_old_one),
+		cmocka_unit_test(nothing_is_applied_twice_across_new_work),
+		cmocka_unit_test(a_transaction_given_up_leaves_nothing),
+		cmocka_unit_test(stores_to_one_word_combine),
+		cmocka_unit_test(damaged_logs_and_locks_are_not_followed),
+		cmocka_unit_test(the_daemon_gives_up_and_nothing_is_lost),
+		cmocka_unit_test(sums_survive_random_kills),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
