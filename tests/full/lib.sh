@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# For the scripts of the full tier. Each works in a directory of its own below the build directory, and prints TAP.
+# Environment, from make: top_srcdir, top_builddir (absolute), TIER.
+
+set -u
+number=0
+failures=0
+
+# ok DESCRIPTION COMMAND...: one test. Its output is shown as comments.
+ok() {
+	number=$((number + 1))
+	description=$1
+	shift
+	if output=$("$@" 2>&1); then
+		echo "ok $number - $description"
+	else
+		failures=$((failures + 1))
+		printf '%s\n' "$output" | tail -n 60 | sed 's/^/# /'
+		echo "not ok $number - $description"
+	fi
+}
+
+# results DIRECTORY: every test that make check left a .trs file for becomes a test of ours.
+results() {
+	find "$1" -name '*.trs' | sort | while read -r file; do
+		sed -n "s|^:test-result: \([A-Z]*\)\(.*\)|\1 $(basename "${file%.trs}")\2|p" "$file"
+	done >"$1/results.txt"
+	while read -r result name; do
+		number=$((number + 1))
+		case $result in
+		PASS|XFAIL) echo "ok $number - $name" ;;
+		*) failures=$((failures + 1)); echo "not ok $number - $name ($result)" ;;
+		esac
+	done <"$1/results.txt"
+	if [ ! -s "$1/results.txt" ]; then
+		number=$((number + 1)); failures=$((failures + 1))
+		echo "not ok $number - tests ran in $1"
+	fi
+}
+
+finish() {
+	echo "1..$number"
+	[ "$failures" -eq 0 ]
+}

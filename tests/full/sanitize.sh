@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: unit, ABI and fuzz tests of everything, and the system tests with our libraries and tools, under ASan and
+# UBSan, leaks included. The device that the system tests run on is the ordinary build's: a preloaded library cannot be
+# sanitized.
+. "$top_srcdir/tests/full/lib.sh"
+
+dir=$top_builddir/full-sanitize
+rm -rf "$dir"
+flags="-g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all"
+export ASAN_OPTIONS="detect_leaks=1:abort_on_error=0"
+export UBSAN_OPTIONS="print_stacktrace=1"
+ok "everything compiles with sanitizers" \
+	"$top_srcdir/scripts/build" "$dir" CFLAGS="$flags" LDFLAGS="-fsanitize=address,undefined"
+for tests in tests/unit tests/abi tests/fuzz libmlx4; do
+	make -C "$dir/$tests" -k check >"$dir/check.out" 2>&1
+	results "$dir/$tests"
+done
+export SOFTHCA=$top_builddir/softhca/cli/softhca
+make -C "$dir/tests/system" -k check >"$dir/check.out" 2>&1
+results "$dir/tests/system"
+finish

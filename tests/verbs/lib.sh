@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# For run-matrix: TAP, a work directory, our libraries.
+# Environment, from make: top_srcdir, top_builddir (absolute), TIER; SOFTHCA overrides the command under test.
+
+set -u
+number=0
+failures=0
+softhca=${SOFTHCA:-$top_builddir/softhca/cli/softhca}
+work=$(mktemp -d)
+export SOFTHCA_DIR=$work/instances
+mkdir -m 700 "$SOFTHCA_DIR"
+
+# What runs on our libraries, of this build tree: ours PROGRAM [ARGUMENT...], inside `softhca run`.
+ours="env LD_LIBRARY_PATH=$top_builddir/libibverbs/.libs:$top_builddir/libmlx4/.libs RDMAV_DRIVERS=mlx4"
+
+cleanup() {
+	for instance in "$SOFTHCA_DIR"/*/pid; do
+		[ -f "$instance" ] && kill "$(cat "$instance")" 2>/dev/null
+	done
+	rm -rf "$work"
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM HUP
+
+# ok DESCRIPTION COMMAND...: one test, bounded. What it prints is shown as comments when it fails.
+ok() {
+	number=$((number + 1))
+	description=$1
+	shift
+	if output=$("$@" 2>&1); then
+		echo "ok $number - $description"
+	else
+		status=$?
+		failures=$((failures + 1))
+		printf '%s\n' "$output" | tail -n 40 | sed 's/^/# /'
+		echo "# exit status $status"
+		echo "not ok $number - $description"
+	fi
+}
+
+finish() {
+	echo "1..$number"
+	[ "$failures" -eq 0 ]
+}
