@@ -113,10 +113,15 @@ int ibv_cmd_get_context(struct ibv_context *context, struct ibv_get_context *cmd
 		return get_context_v2(context, cmd, cmd_size, resp, resp_size);
 
 	CMD_INIT_RESP(cmd, cmd_size, GET_CONTEXT, resp, resp_size);
+	resp->async_fd = -1;
 	ret = cmd_write(context, cmd, cmd_size);
 	if (ret)
 		return ret;
 	VALGRIND_MAKE_MEM_DEFINED(resp, resp_size);
+
+	/* Descriptor 0 is somebody's: a kernel that gave none must not seem to have given that. */
+	if (resp->async_fd == UINT32_MAX)
+		return fail(EIO);
 
 	context->async_fd = resp->async_fd;
 	context->num_comp_vectors = resp->num_comp_vectors;

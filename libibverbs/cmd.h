@@ -4,12 +4,15 @@
 #ifndef IBVERBS_CMD_H
 #define IBVERBS_CMD_H
 
+#include <string.h>
+
 #include "ibverbs.h"
 
 /* The number of a command in the kernel's ABI version. */
 #define CMD_NUMBER(name) (abi_ver > 2 ? IB_USER_VERBS_CMD_##name : IB_USER_VERBS_CMD_##name##_V2)
 
-/* Fills in the header of a command, without and with a response. */
+/* Fills in the header of a command, without and with a response. What a kernel leaves out of its response
+ * reads as zero: no events to wait for, nothing granted. */
 #define CMD_INIT(cmd, size, name) \
 	do { \
 		(cmd)->command = CMD_NUMBER(name); \
@@ -22,6 +25,7 @@
 		CMD_INIT(cmd, size, name); \
 		(cmd)->out_words = (resp_size) / 4; \
 		(cmd)->response = (uintptr_t)(resp); \
+		memset((resp), 0, sizeof(*(resp))); \
 	} while (0)
 
 /* Hands a command to the kernel. 0, or a positive errno, which errno has too; EIO when the kernel took

@@ -28,6 +28,7 @@ int ibv_cmd_create_qp(struct ibv_pd *pd, struct ibv_qp *qp, struct ibv_qp_init_a
 		      struct ibv_create_qp *cmd, size_t cmd_size, struct ibv_create_qp_resp *resp,
 		      size_t resp_size)
 {
+	struct xrc_context *xrc;
 	int ret;
 
 	if (!attr->send_cq || !attr->recv_cq)
@@ -51,14 +52,14 @@ int ibv_cmd_create_qp(struct ibv_pd *pd, struct ibv_qp *qp, struct ibv_qp_init_a
 
 	/* The last member of attr exists only for callers that make an XRC QP. */
 	if (attr->qp_type == IBV_QPT_XRC) {
-		ret = xrc_kernel(pd->context)->fill_send_qp(cmd, attr);
-		if (ret)
-			return fail(ret);
+		ret = xrc_choose(pd->context, &xrc);
+		if (!ret)
+			ret = xrc->kernel->create_send_qp(pd, qp, attr, cmd, cmd_size);
+	} else {
+		ret = cmd_write(pd->context, cmd, cmd_size);
 	}
-
-	ret = cmd_write(pd->context, cmd, cmd_size);
 	if (ret)
-		return ret;
+		return fail(ret);
 	VALGRIND_MAKE_MEM_DEFINED(resp, resp_size);
 
 	qp->handle = resp->qp_handle;
@@ -138,11 +139,23 @@ int ibv_cmd_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 int ibv_cmd_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 		      struct ibv_modify_qp *cmd, size_t cmd_size)
 {
+	uint32_t kernel_mask = attr_mask;
+	struct xrc_context *xrc;
+	int ret;
+
+	if (qp->qp_type == IBV_QPT_XRC) {
+		ret = xrc_choose(qp->context, &xrc);
+		if (!ret)
+			ret = xrc->kernel->send_qp_mask(qp, attr, &kernel_mask);
+		if (ret)
+			return fail(ret);
+	}
+
 	CMD_INIT(cmd, cmd_size, MODIFY_QP);
 	qp_dest_from_ah(&cmd->dest, &attr->ah_attr);
 	qp_dest_from_ah(&cmd->alt_dest, &attr->alt_ah_attr);
 	cmd->qp_handle = qp->handle;
-	cmd->attr_mask = attr_mask;
+	cmd->attr_mask = kernel_mask;
 	cmd->qkey = attr->qkey;
 	cmd->rq_psn = attr->rq_psn;
 	cmd->sq_psn = attr->sq_psn;
@@ -197,6 +210,7 @@ int ibv_cmd_destroy_qp(struct ibv_qp *qp)
 		return ret;
 	VALGRIND_MAKE_MEM_DEFINED(&resp, sizeof(resp));
 
+	xrc_object_gone(qp->context, qp);
 	wait_acked(&qp->mutex, &qp->cond, &qp->events_completed, resp.events_reported);
 
 	return 0;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "xrc.h"
 
 int ibv_cmd_create_srq(struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_srq_init_attr *attr,
 		       struct ibv_create_srq *cmd, size_t cmd_size, struct ibv_create_srq_resp *resp,
@@ -128,6 +129,7 @@ int ibv_cmd_destroy_srq(struct ibv_srq *srq)
 		return ret;
 	VALGRIND_MAKE_MEM_DEFINED(&resp, sizeof(resp));
 
+	xrc_object_gone(srq->context, srq);
 	wait_acked(&srq->mutex, &srq->cond, &srq->events_completed, resp.events_reported);
 
 	return 0;

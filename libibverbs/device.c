@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ibverbs.h"
+#include "xrc.h"
 
 static pthread_mutex_t device_list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ibv_device **device_list;
@@ -127,6 +127,7 @@ default_symver(ibv_open_device_1_1, ibv_open_device);
 int ibv_close_device_1_1(struct ibv_context *context)
 {
 	struct v2_channel *v2 = abi_ver <= 2 ? context->abi_compat : NULL;
+	struct xrc_context *xrc = xrc_chosen(context);
 	int async_fd = context->async_fd;
 	int cmd_fd = context->cmd_fd;
 
@@ -134,6 +135,7 @@ int ibv_close_device_1_1(struct ibv_context *context)
 
 	close(async_fd);
 	close(cmd_fd);
+	xrc_release(xrc);
 	if (v2) {
 		close(v2->channel.fd);
 		free(v2);

@@ -9,6 +9,7 @@
 
 #include "cmd.h"
 #include "compat.h"
+#include "xrc.h"
 
 /* The kernel writes whole records. 0, or -1 with errno. */
 static int read_record(int fd, void *record, size_t size)
@@ -62,7 +63,10 @@ static struct ibv_comp_channel *create_channel(struct ibv_context *context)
 		return NULL;
 
 	CMD_INIT_RESP(&cmd, sizeof(cmd), CREATE_COMP_CHANNEL, &resp, sizeof(resp));
+	resp.fd = -1;
 	err = cmd_write(context, &cmd, sizeof(cmd));
+	if (!err && resp.fd == UINT32_MAX)
+		err = EIO;
 	if (err) {
 		free(channel);
 		errno = err;
@@ -192,9 +196,11 @@ int ibv_get_async_event_1_1(struct ibv_context *context, struct ibv_async_event 
 {
 	struct ibv_kern_async_event record;
 
-	if (read_record(context->async_fd, &record, sizeof(record)))
-		return -1;
-	VALGRIND_MAKE_MEM_DEFINED(&record, sizeof(record));
+	do {
+		if (read_record(context->async_fd, &record, sizeof(record)))
+			return -1;
+		VALGRIND_MAKE_MEM_DEFINED(&record, sizeof(record));
+	} while (!xrc_translate_event(context, &record));
 
 	memset(event, 0, sizeof(*event));
 	event->event_type = record.event_type;

@@ -240,9 +240,11 @@ struct ibv_qp *ibv_create_qp_1_1(struct ibv_pd *pd, struct ibv_qp_init_attr *qp_
 {
 	bool xrc = qp_init_attr->qp_type == IBV_QPT_XRC;
 	struct ibv_qp *qp;
+	int ret;
 
-	if (xrc && !xrc_supported(pd->context)) {
-		errno = ENOSYS;
+	ret = xrc ? xrc_supported(pd->context) : 0;
+	if (ret) {
+		errno = ret;
 		return NULL;
 	}
 

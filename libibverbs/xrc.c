@@ -1,101 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The XRC verbs, and the choice of the kernel interface that a context's XRC goes through. The choice is
- * kept in the context's abi_compat, which is the library's; it is made once, and two threads that make it
- * together make the same. */
+/* The XRC verbs and commands. Which kernel interface a context's XRC goes through is xrc_probe.c's to
+ * find out; here nothing is kept. */
 
 #include "xrc.h"
 
-static int no_open_domain(struct ibv_context *context, int fd, int oflag, struct ibv_xrc_domain *d,
-			  struct ibv_open_xrc_domain_resp *resp, size_t resp_size)
+int xrc_supported(struct ibv_context *context)
 {
-	(void)context, (void)fd, (void)oflag, (void)d, (void)resp, (void)resp_size;
-	return ENOSYS;
+	struct xrc_context *xrc;
+
+	return context->more_ops ? xrc_choose(context, &xrc) : ENOSYS;
 }
 
-static int no_close_domain(struct ibv_xrc_domain *d)
+void xrc_object_gone(const struct ibv_context *context, const void *object)
 {
-	(void)d;
-	return ENOSYS;
+	struct xrc_context *xrc = xrc_chosen(context);
+
+	if (xrc && xrc->kernel->object_gone)
+		xrc->kernel->object_gone(xrc, object);
 }
 
-static int no_create_srq(struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_srq_init_attr *attr,
-			 uint32_t xrc_domain, uint32_t xrc_cq, struct ibv_create_xrc_srq *cmd,
-			 size_t cmd_size, struct ibv_create_srq_resp *resp, size_t resp_size)
+bool xrc_translate_event(const struct ibv_context *context, struct ibv_kern_async_event *event)
 {
-	(void)pd, (void)srq, (void)attr, (void)xrc_domain, (void)xrc_cq, (void)cmd, (void)cmd_size, (void)resp;
-	(void)resp_size;
-	return ENOSYS;
+	struct xrc_context *xrc = xrc_chosen(context);
+
+	return !xrc || !xrc->kernel->translate_event || xrc->kernel->translate_event(xrc, event);
 }
 
-static int no_fill_send_qp(struct ibv_create_qp *cmd, const struct ibv_qp_init_attr *attr)
+void xrc_release(struct xrc_context *xrc)
 {
-	(void)cmd, (void)attr;
-	return ENOSYS;
-}
-
-static int no_create_rcv_qp(struct ibv_qp_init_attr *init_attr, uint32_t *xrc_rcv_qpn)
-{
-	(void)init_attr, (void)xrc_rcv_qpn;
-	return ENOSYS;
-}
-
-static int no_modify_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn, struct ibv_qp_attr *attr,
-			    int attr_mask)
-{
-	(void)d, (void)xrc_rcv_qpn, (void)attr, (void)attr_mask;
-	return ENOSYS;
-}
-
-static int no_query_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn, struct ibv_qp_attr *attr,
-			   int attr_mask, struct ibv_qp_init_attr *init_attr)
-{
-	(void)d, (void)xrc_rcv_qpn, (void)attr, (void)attr_mask, (void)init_attr;
-	return ENOSYS;
-}
-
-static int no_reg_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn)
-{
-	(void)d, (void)xrc_rcv_qpn;
-	return ENOSYS;
-}
-
-static const struct xrc_kernel xrc_none = {
-	.open_domain = no_open_domain,
-	.close_domain = no_close_domain,
-	.create_srq = no_create_srq,
-	.fill_send_qp = no_fill_send_qp,
-	.create_rcv_qp = no_create_rcv_qp,
-	.modify_rcv_qp = no_modify_rcv_qp,
-	.query_rcv_qp = no_query_rcv_qp,
-	.reg_rcv_qp = no_reg_rcv_qp,
-	.unreg_rcv_qp = no_reg_rcv_qp,
-};
-
-const struct xrc_kernel *xrc_kernel(struct ibv_context *context)
-{
-	const struct xrc_kernel *kernel;
-	struct ibv_device_attr attr;
-
-	/* Before 6 there is no XRC, and up to 2 abi_compat is taken. */
-	if (abi_ver < 6)
-		return &xrc_none;
-
-	kernel = __atomic_load_n(&context->abi_compat, __ATOMIC_RELAXED);
-	if (kernel)
-		return kernel;
-
-	if (context->ops.query_device(context, &attr))
-		return &xrc_none;
-
-	kernel = attr.device_cap_flags & IBV_DEVICE_XRC ? &xrc_ofed : &xrc_none;
-	__atomic_store_n(&context->abi_compat, (void *)kernel, __ATOMIC_RELAXED);
-
-	return kernel;
-}
-
-bool xrc_supported(struct ibv_context *context)
-{
-	return context->more_ops && xrc_kernel(context) != &xrc_none;
+	if (xrc && xrc->kernel->release)
+		xrc->kernel->release(xrc);
 }
 
 /*
@@ -105,14 +39,24 @@ bool xrc_supported(struct ibv_context *context)
 int ibv_cmd_open_xrc_domain(struct ibv_context *context, int fd, int oflag, struct ibv_xrc_domain *d,
 			    struct ibv_open_xrc_domain_resp *resp, size_t resp_size)
 {
-	int ret = xrc_kernel(context)->open_domain(context, fd, oflag, d, resp, resp_size);
+	struct xrc_context *xrc;
+	int ret;
+
+	ret = xrc_choose(context, &xrc);
+	if (!ret)
+		ret = xrc->kernel->open_domain(context, fd, oflag, d, resp, resp_size);
 
 	return ret ? fail(ret) : 0;
 }
 
 int ibv_cmd_close_xrc_domain(struct ibv_xrc_domain *d)
 {
-	int ret = xrc_kernel(d->context)->close_domain(d);
+	struct xrc_context *xrc;
+	int ret;
+
+	ret = xrc_choose(d->context, &xrc);
+	if (!ret)
+		ret = xrc->kernel->close_domain(d);
 
 	return ret ? fail(ret) : 0;
 }
@@ -121,15 +65,24 @@ int ibv_cmd_create_xrc_srq(struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_sr
 			   uint32_t xrc_domain, uint32_t xrc_cq, struct ibv_create_xrc_srq *cmd,
 			   size_t cmd_size, struct ibv_create_srq_resp *resp, size_t resp_size)
 {
-	int ret = xrc_kernel(pd->context)->create_srq(pd, srq, attr, xrc_domain, xrc_cq, cmd, cmd_size, resp,
-						      resp_size);
+	struct xrc_context *xrc;
+	int ret;
+
+	ret = xrc_choose(pd->context, &xrc);
+	if (!ret)
+		ret = xrc->kernel->create_srq(pd, srq, attr, xrc_domain, xrc_cq, cmd, cmd_size, resp, resp_size);
 
 	return ret ? fail(ret) : 0;
 }
 
 int ibv_cmd_create_xrc_rcv_qp(struct ibv_qp_init_attr *init_attr, uint32_t *xrc_rcv_qpn)
 {
-	int ret = xrc_kernel(init_attr->xrc_domain->context)->create_rcv_qp(init_attr, xrc_rcv_qpn);
+	struct xrc_context *xrc;
+	int ret;
+
+	ret = xrc_choose(init_attr->xrc_domain->context, &xrc);
+	if (!ret)
+		ret = xrc->kernel->create_rcv_qp(init_attr, xrc_rcv_qpn);
 
 	return ret ? fail(ret) : 0;
 }
@@ -137,7 +90,12 @@ int ibv_cmd_create_xrc_rcv_qp(struct ibv_qp_init_attr *init_attr, uint32_t *xrc_
 int ibv_cmd_modify_xrc_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn, struct ibv_qp_attr *attr,
 			      int attr_mask)
 {
-	int ret = xrc_kernel(d->context)->modify_rcv_qp(d, xrc_rcv_qpn, attr, attr_mask);
+	struct xrc_context *xrc;
+	int ret;
+
+	ret = xrc_choose(d->context, &xrc);
+	if (!ret)
+		ret = xrc->kernel->modify_rcv_qp(d, xrc_rcv_qpn, attr, attr_mask);
 
 	return ret ? fail(ret) : 0;
 }
@@ -145,21 +103,36 @@ int ibv_cmd_modify_xrc_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn, st
 int ibv_cmd_query_xrc_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn, struct ibv_qp_attr *attr,
 			     int attr_mask, struct ibv_qp_init_attr *init_attr)
 {
-	int ret = xrc_kernel(d->context)->query_rcv_qp(d, xrc_rcv_qpn, attr, attr_mask, init_attr);
+	struct xrc_context *xrc;
+	int ret;
+
+	ret = xrc_choose(d->context, &xrc);
+	if (!ret)
+		ret = xrc->kernel->query_rcv_qp(d, xrc_rcv_qpn, attr, attr_mask, init_attr);
 
 	return ret ? fail(ret) : 0;
 }
 
 int ibv_cmd_reg_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num)
 {
-	int ret = xrc_kernel(xrc_domain->context)->reg_rcv_qp(xrc_domain, xrc_qp_num);
+	struct xrc_context *xrc;
+	int ret;
+
+	ret = xrc_choose(xrc_domain->context, &xrc);
+	if (!ret)
+		ret = xrc->kernel->reg_rcv_qp(xrc_domain, xrc_qp_num);
 
 	return ret ? fail(ret) : 0;
 }
 
 int ibv_cmd_unreg_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num)
 {
-	int ret = xrc_kernel(xrc_domain->context)->unreg_rcv_qp(xrc_domain, xrc_qp_num);
+	struct xrc_context *xrc;
+	int ret;
+
+	ret = xrc_choose(xrc_domain->context, &xrc);
+	if (!ret)
+		ret = xrc->kernel->unreg_rcv_qp(xrc_domain, xrc_qp_num);
 
 	return ret ? fail(ret) : 0;
 }
@@ -172,9 +145,11 @@ struct ibv_srq *ibv_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *xrc
 				   struct ibv_cq *xrc_cq, struct ibv_srq_init_attr *srq_init_attr)
 {
 	struct ibv_srq *srq;
+	int ret;
 
-	if (!xrc_supported(pd->context) || !pd->context->more_ops->create_xrc_srq) {
-		errno = ENOSYS;
+	ret = xrc_supported(pd->context);
+	if (ret || !pd->context->more_ops->create_xrc_srq) {
+		errno = ret ? ret : ENOSYS;
 		return NULL;
 	}
 	if (!xrc_domain || !xrc_cq) {
@@ -201,9 +176,11 @@ struct ibv_srq *ibv_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *xrc
 struct ibv_xrc_domain *ibv_open_xrc_domain(struct ibv_context *context, int fd, int oflag)
 {
 	struct ibv_xrc_domain *d;
+	int ret;
 
-	if (!xrc_supported(context) || !context->more_ops->open_xrc_domain) {
-		errno = ENOSYS;
+	ret = xrc_supported(context);
+	if (ret || !context->more_ops->open_xrc_domain) {
+		errno = ret ? ret : ENOSYS;
 		return NULL;
 	}
 
@@ -220,8 +197,9 @@ int ibv_close_xrc_domain(struct ibv_xrc_domain *d)
 
 	if (!d)
 		return fail(EINVAL);
-	if (!xrc_supported(d->context) || !d->context->more_ops->close_xrc_domain)
-		return fail(ENOSYS);
+	ret = xrc_supported(d->context);
+	if (ret || !d->context->more_ops->close_xrc_domain)
+		return fail(ret ? ret : ENOSYS);
 
 	ret = d->context->more_ops->close_xrc_domain(d);
 	return ret ? fail(ret) : 0;
@@ -235,8 +213,9 @@ int ibv_create_xrc_rcv_qp(struct ibv_qp_init_attr *init_attr, uint32_t *xrc_rcv_
 	if (!init_attr || !init_attr->xrc_domain || !xrc_rcv_qpn)
 		return fail(EINVAL);
 	context = init_attr->xrc_domain->context;
-	if (!xrc_supported(context) || !context->more_ops->create_xrc_rcv_qp)
-		return fail(ENOSYS);
+	ret = xrc_supported(context);
+	if (ret || !context->more_ops->create_xrc_rcv_qp)
+		return fail(ret ? ret : ENOSYS);
 
 	ret = context->more_ops->create_xrc_rcv_qp(init_attr, xrc_rcv_qpn);
 	return ret ? fail(ret) : 0;
@@ -251,8 +230,9 @@ int ibv_modify_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num
 	if (!xrc_domain || !attr)
 		return fail(EINVAL);
 	context = xrc_domain->context;
-	if (!xrc_supported(context) || !context->more_ops->modify_xrc_rcv_qp)
-		return fail(ENOSYS);
+	ret = xrc_supported(context);
+	if (ret || !context->more_ops->modify_xrc_rcv_qp)
+		return fail(ret ? ret : ENOSYS);
 
 	ret = context->more_ops->modify_xrc_rcv_qp(xrc_domain, xrc_qp_num, attr, attr_mask);
 	return ret ? fail(ret) : 0;
@@ -267,8 +247,9 @@ int ibv_query_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num,
 	if (!xrc_domain || !attr || !init_attr)
 		return fail(EINVAL);
 	context = xrc_domain->context;
-	if (!xrc_supported(context) || !context->more_ops->query_xrc_rcv_qp)
-		return fail(ENOSYS);
+	ret = xrc_supported(context);
+	if (ret || !context->more_ops->query_xrc_rcv_qp)
+		return fail(ret ? ret : ENOSYS);
 
 	ret = context->more_ops->query_xrc_rcv_qp(xrc_domain, xrc_qp_num, attr, attr_mask, init_attr);
 	return ret ? fail(ret) : 0;
@@ -282,8 +263,9 @@ int ibv_reg_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num)
 	if (!xrc_domain)
 		return fail(EINVAL);
 	context = xrc_domain->context;
-	if (!xrc_supported(context) || !context->more_ops->reg_xrc_rcv_qp)
-		return fail(ENOSYS);
+	ret = xrc_supported(context);
+	if (ret || !context->more_ops->reg_xrc_rcv_qp)
+		return fail(ret ? ret : ENOSYS);
 
 	ret = context->more_ops->reg_xrc_rcv_qp(xrc_domain, xrc_qp_num);
 	return ret ? fail(ret) : 0;
@@ -297,8 +279,9 @@ int ibv_unreg_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num)
 	if (!xrc_domain)
 		return fail(EINVAL);
 	context = xrc_domain->context;
-	if (!xrc_supported(context) || !context->more_ops->unreg_xrc_rcv_qp)
-		return fail(ENOSYS);
+	ret = xrc_supported(context);
+	if (ret || !context->more_ops->unreg_xrc_rcv_qp)
+		return fail(ret ? ret : ENOSYS);
 
 	ret = context->more_ops->unreg_xrc_rcv_qp(xrc_domain, xrc_qp_num);
 	return ret ? fail(ret) : 0;

@@ -66,13 +66,23 @@ static int ofed_create_srq(struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_sr
 	return 0;
 }
 
-static int ofed_fill_send_qp(struct ibv_create_qp *cmd, const struct ibv_qp_init_attr *attr)
+static int ofed_create_send_qp(struct ibv_pd *pd, const struct ibv_qp *qp,
+			       const struct ibv_qp_init_attr *attr, struct ibv_create_qp *cmd, size_t cmd_size)
 {
+	(void)qp;
+
 	if (attr->srq || !attr->xrc_domain)
 		return EINVAL;
 
 	cmd->srq_handle = attr->xrc_domain->handle;
 
+	return cmd_write(pd->context, cmd, cmd_size);
+}
+
+/* One set of attributes for both directions, which the kernel checks. */
+static int ofed_send_qp_mask(const struct ibv_qp *qp, const struct ibv_qp_attr *attr, uint32_t *attr_mask)
+{
+	(void)qp, (void)attr, (void)attr_mask;
 	return 0;
 }
 
@@ -191,10 +201,11 @@ const struct xrc_kernel xrc_ofed = {
 	.open_domain = ofed_open_domain,
 	.close_domain = ofed_close_domain,
 	.create_srq = ofed_create_srq,
-	.fill_send_qp = ofed_fill_send_qp,
+	.create_send_qp = ofed_create_send_qp,
 	.create_rcv_qp = ofed_create_rcv_qp,
 	.modify_rcv_qp = ofed_modify_rcv_qp,
 	.query_rcv_qp = ofed_query_rcv_qp,
 	.reg_rcv_qp = ofed_reg_rcv_qp,
 	.unreg_rcv_qp = ofed_unreg_rcv_qp,
+	.send_qp_mask = ofed_send_qp_mask,
 };

@@ -74,6 +74,7 @@ static int cmd_setup(void **state)
 {
 	(void)state;
 	fake_reset();
+	fake.hook = fake_ofed;
 	memset(&context, 0, sizeof(context));
 	context.cmd_fd = fake.fd;
 	context.async_fd = -1;

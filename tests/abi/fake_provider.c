@@ -38,6 +38,8 @@ static void obey(void)
 
 	memset(fake.response, 0, sizeof(fake.response));
 	fake.response_len = 0;
+	if (fake_refuse_probe())
+		return;
 	++fake_hw.commands;
 	__atomic_store_n(&fake_hw.latest, number, __ATOMIC_SEQ_CST);
 	if (fake_hw.refuse && fake_hw.refuse_number == number) {

@@ -200,6 +200,20 @@ static inline void fake_expect_(unsigned int number, size_t in_len, size_t out_l
 /* No fields but the header. */
 #define NOTHING { 0, 4, fake_get(fake.command, 0, 4) }
 
+/* XRC is asked for by a command for a domain that nobody has. For an OFED kernel to have as its hook, or in it. */
+static inline int fake_refuse_probe(void)
+{
+	if (fake_get(fake.command, 0, 4) != 40 || fake.command_len != 56 || fake_get(fake.command, 24, 4) != 0xffffffff)
+		return 0;
+	fake.refuse = EINVAL;
+	return 1;
+}
+
+static inline void fake_ofed(void)
+{
+	fake_refuse_probe();
+}
+
 #define PTR(p) ((uint64_t)(uintptr_t)(p))
 
 #endif

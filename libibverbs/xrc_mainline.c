@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* XRC as mainline kernels have it from 3.3 on: domains, SRQs and send QPs; receive QPs are
+ * xrc_mainline_rcv.c's. The kernel keeps the objects. What it does not keep as the API promises is kept
+ * here: which objects of the context a domain has, so that closing it is refused while there are any.
+ *
+ * A send QP is an initiator here and nothing more. The legacy kind can receive as well, when its peer is
+ * another QP of that kind; such a pair cannot be had: either connects, and what is sent ends with
+ * IBV_WC_RETRY_EXC_ERR, since nobody answers. That happens at the peer, which this end does not know, so
+ * nothing is refused here.
+ *
+ * A child process shares the kernel's handles with its parent and has what is known of them as of the
+ * fork; only one of the two may go on using the context, as with everything else in it. */
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cmd.h"
+#include "kern-abi-mainline.h"
+#include "xrc_mainline.h"
+
+struct xrc_handle *xrc_find_domain(const struct xrc_mainline *m, uint32_t handle)
+{
+	struct xrc_handle *domain;
+
+	for (domain = m->domains; domain; domain = domain->next)
+		if (domain->handle == handle)
+			break;
+	return domain;
+}
+
+/* The kernel holds the inode of every domain that is open, so its number is not another's meanwhile. */
+bool xrc_same_domain(const struct xrc_handle *a, const struct xrc_handle *b)
+{
+	return a == b || (a->has_file && b->has_file && a->dev == b->dev && a->ino == b->ino);
+}
+
+static struct xrc_object **bucket_of(struct xrc_mainline *m, const void *object)
+{
+	return &m->objects[(uintptr_t)object / 64 % XRC_BUCKETS];
+}
+
+/* Before the kernel is asked to make the object, which must not fail afterwards. 0, EINVAL when the
+ * domain is not open, or ENOMEM. */
+static int object_coming(struct xrc_mainline *m, uint32_t domain_handle, const void *object)
+{
+	struct xrc_object *entry, **bucket;
+	int ret = EINVAL;
+
+	entry = malloc(sizeof(*entry));
+	if (!entry)
+		return ENOMEM;
+
+	pthread_mutex_lock(&m->lock);
+	entry->domain = xrc_find_domain(m, domain_handle);
+	if (entry->domain) {
+		++entry->domain->objects;
+		entry->object = object;
+		bucket = bucket_of(m, object);
+		entry->next = *bucket;
+		*bucket = entry;
+		entry = NULL;
+		ret = 0;
+	}
+	pthread_mutex_unlock(&m->lock);
+
+	free(entry);
+	return ret;
+}
+
+static void mainline_object_gone(struct xrc_context *xrc, const void *object)
+{
+	struct xrc_mainline *m = (struct xrc_mainline *)xrc;
+	struct xrc_object *entry, **link;
+
+	pthread_mutex_lock(&m->lock);
+	for (link = bucket_of(m, object); (entry = *link); link = &entry->next) {
+		if (entry->object != object)
+			continue;
+		--entry->domain->objects;
+		*link = entry->next;
+		free(entry);
+		break;
+	}
+	pthread_mutex_unlock(&m->lock);
+}
+
+static int mainline_open_domain(struct ibv_context *context, int fd, int oflag, struct ibv_xrc_domain *d,
+				struct ibv_open_xrc_domain_resp *resp, size_t resp_size)
+{
+	struct xrc_mainline *m = xrc_mainline_of(context);
+	struct ibv_open_xrc_domain cmd;
+	struct xrc_handle *domain;
+	struct stat st;
+	int ret;
+
+	domain = calloc(1, sizeof(*domain));
+	if (!domain)
+		return ENOMEM;
+
+	/* A descriptor that is none is the kernel's to refuse. */
+	if (fd != -1 && !fstat(fd, &st)) {
+		domain->has_file = true;
+		domain->dev = st.st_dev;
+		domain->ino = st.st_ino;
+	}
+
+	CMD_INIT_RESP(&cmd, sizeof(cmd), OPEN_XRCD, resp, resp_size);
+	cmd.fd = fd;
+	cmd.oflags = oflag;
+
+	pthread_mutex_lock(&m->lock);
+	ret = cmd_write(context, &cmd, sizeof(cmd));
+	if (!ret) {
+		/* Only the core of the response: mlx4 tells nothing more. */
+		VALGRIND_MAKE_MEM_DEFINED(resp, sizeof(*resp));
+		d->handle = domain->handle = resp->xrcd_handle;
+		domain->next = m->domains;
+		m->domains = domain;
+	}
+	pthread_mutex_unlock(&m->lock);
+
+	if (ret)
+		free(domain);
+	return ret;
+}
+
+/* The kernel lets a domain go while the context has send QPs in it, and some versions with receive QPs,
+ * which then stay for ever. */
+static bool domain_in_use(const struct xrc_mainline *m, const struct xrc_handle *domain)
+{
+	const struct xrc_handle *other;
+
+	if (domain->rcv_qps)
+		return true;
+
+	for (other = m->domains; other; other = other->next)
+		if (other->objects && xrc_same_domain(other, domain))
+			return true;
+	return false;
+}
+
+static int mainline_close_domain(struct ibv_xrc_domain *d)
+{
+	struct xrc_mainline *m = xrc_mainline_of(d->context);
+	struct xrc_handle *domain, **link;
+	struct mainline_close_xrcd cmd;
+	int ret = EINVAL;
+
+	CMD_INIT(&cmd, sizeof(cmd), CLOSE_XRCD);
+	cmd.xrcd_handle = d->handle;
+
+	pthread_mutex_lock(&m->lock);
+	domain = xrc_find_domain(m, d->handle);
+	if (domain)
+		ret = domain_in_use(m, domain) ? EBUSY : cmd_write(d->context, &cmd, sizeof(cmd));
+	if (!ret) {
+		for (link = &m->domains; *link != domain; link = &(*link)->next)
+			;
+		*link = domain->next;
+		free(domain);
+	}
+	pthread_mutex_unlock(&m->lock);
+
+	return ret;
+}
+
+/* The provider's part of the command comes behind a core that is longer here; that of the response has
+ * its place. */
+static int mainline_create_srq(struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_srq_init_attr *attr,
+			       uint32_t xrc_domain, uint32_t xrc_cq, struct ibv_create_xrc_srq *legacy,
+			       size_t legacy_size, struct ibv_create_srq_resp *resp, size_t resp_size)
+{
+	size_t driver_size = legacy_size - sizeof(*legacy);
+	struct xrc_mainline *m = xrc_mainline_of(pd->context);
+	struct mainline_create_xsrq_resp answer;
+	struct mainline_create_xsrq *cmd;
+	int ret;
+
+	cmd = calloc(1, sizeof(*cmd) + driver_size);
+	if (!cmd)
+		return ENOMEM;
+
+	CMD_INIT_RESP(cmd, sizeof(*cmd) + driver_size, CREATE_XSRQ, resp, resp_size);
+	cmd->user_handle = (uintptr_t)srq;
+	cmd->srq_type = MAINLINE_SRQT_XRC;
+	cmd->pd_handle = pd->handle;
+	cmd->max_wr = attr->attr.max_wr;
+	cmd->max_sge = attr->attr.max_sge;
+	cmd->srq_limit = attr->attr.srq_limit;
+	cmd->xrcd_handle = xrc_domain;
+	cmd->cq_handle = xrc_cq;
+	memcpy(cmd->driver_data, legacy->driver_data, driver_size);
+
+	ret = object_coming(m, xrc_domain, srq);
+	if (ret)
+		goto out;
+
+	ret = cmd_write(pd->context, cmd, sizeof(*cmd) + driver_size);
+	if (ret) {
+		mainline_object_gone(&m->xrc, srq);
+		goto out;
+	}
+	VALGRIND_MAKE_MEM_DEFINED(resp, resp_size);
+
+	memcpy(&answer, resp, sizeof(answer));
+	srq->handle = answer.srq_handle;
+	srq->context = pd->context;
+	srq->xrc_srq_num = answer.srqn;
+	attr->attr.max_wr = answer.max_wr;
+	attr->attr.max_sge = answer.max_sge;
+out:
+	free(cmd);
+	return ret;
+}
+
+/* The kernel knows no domain of an initiator; that it is this context's, and stays, is seen to here. */
+static int mainline_create_send_qp(struct ibv_pd *pd, const struct ibv_qp *qp,
+				   const struct ibv_qp_init_attr *attr, struct ibv_create_qp *cmd, size_t cmd_size)
+{
+	struct xrc_mainline *m = xrc_mainline_of(pd->context);
+	int ret;
+
+	if (attr->srq || !attr->xrc_domain)
+		return EINVAL;
+
+	ret = object_coming(m, attr->xrc_domain->handle, qp);
+	if (ret)
+		return ret;
+
+	cmd->qp_type = MAINLINE_QPT_XRC_INI;
+	cmd->max_recv_wr = 0;
+	cmd->max_recv_sge = 0;
+
+	ret = cmd_write(pd->context, cmd, cmd_size);
+	if (ret)
+		mainline_object_gone(&m->xrc, qp);
+	return ret;
+}
+
+/*
+ * The API has one set of attributes for both directions, and whoever breaks its rules learns so. The
+ * kernel wants none of the receiving direction from an initiator: the rules about those are checked here,
+ * by the state the library knows, which is also the one that an OFED kernel would go by.
+ */
+static int mainline_send_qp_mask(const struct ibv_qp *qp, const struct ibv_qp_attr *attr, uint32_t *attr_mask)
+{
+	const uint32_t receiving = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	uint32_t given = *attr_mask & receiving, required = 0, allowed = 0;
+	enum ibv_qp_state from = *attr_mask & IBV_QP_CUR_STATE ? attr->cur_qp_state : qp->state;
+	enum ibv_qp_state to = *attr_mask & IBV_QP_STATE ? attr->qp_state : from;
+
+	if (to == IBV_QPS_RTR)
+		required = allowed = receiving;
+	else if (to == IBV_QPS_RTS)
+		allowed = IBV_QP_MIN_RNR_TIMER;
+	else if (to == IBV_QPS_SQD && from == IBV_QPS_SQD)
+		allowed = receiving;
+
+	if (given & ~allowed || required & ~given)
+		return EINVAL;
+
+	*attr_mask &= ~receiving;
+	return 0;
+}
+
+/* The kernel drops its part when the context is closed. */
+static void mainline_release(struct xrc_context *xrc)
+{
+	struct xrc_mainline *m = (struct xrc_mainline *)xrc;
+	struct xrc_handle *domain;
+	struct xrc_rcv_qp *rcv_qp;
+	struct xrc_object *object;
+	int i;
+
+	for (i = 0; i < XRC_BUCKETS; ++i) {
+		while ((object = m->objects[i])) {
+			m->objects[i] = object->next;
+			free(object);
+		}
+		while ((rcv_qp = m->rcv_qps[i])) {
+			m->rcv_qps[i] = rcv_qp->next;
+			free(rcv_qp);
+		}
+	}
+	while ((domain = m->domains)) {
+		m->domains = domain->next;
+		free(domain);
+	}
+	pthread_mutex_destroy(&m->lock);
+	free(m);
+}
+
+static const struct xrc_kernel xrc_mainline = {
+	.open_domain = mainline_open_domain,
+	.close_domain = mainline_close_domain,
+	.create_srq = mainline_create_srq,
+	.create_send_qp = mainline_create_send_qp,
+	.create_rcv_qp = mainline_create_rcv_qp,
+	.modify_rcv_qp = mainline_modify_rcv_qp,
+	.query_rcv_qp = mainline_query_rcv_qp,
+	.reg_rcv_qp = mainline_reg_rcv_qp,
+	.unreg_rcv_qp = mainline_unreg_rcv_qp,
+	.send_qp_mask = mainline_send_qp_mask,
+	.object_gone = mainline_object_gone,
+	.translate_event = mainline_translate_event,
+	.release = mainline_release,
+};
+
+struct xrc_context *xrc_mainline_new(void)
+{
+	struct xrc_mainline *m;
+
+	m = calloc(1, sizeof(*m));
+	if (!m)
+		return NULL;
+
+	m->xrc.kernel = &xrc_mainline;
+	pthread_mutex_init(&m->lock, NULL);
+
+	return &m->xrc;
+}

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Receive QPs on mainline kernels. There they are XRC target QPs, which live as long as any context has a
+ * handle on them: a handle is what the API calls a registration. The API names them by number, so the
+ * numbers and handles of the context's registrations are kept; xrc_mainline.h says under which lock. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cmd.h"
+#include "kern-abi-mainline.h"
+#include "xrc_mainline.h"
+
+/*
+ * The kernel returns user_handle with every event. Those of other QPs are addresses of their objects,
+ * which are even; these are odd, and never given out twice, so that an event that was read before its
+ * registration ended is not taken for somebody else's. A handle that is no registration has the first.
+ */
+enum { UNREGISTERED_USER_HANDLE = 1, USER_HANDLE_STEP = 2 };
+
+static struct xrc_rcv_qp **bucket_of(struct xrc_mainline *m, uint32_t qpn)
+{
+	return &m->rcv_qps[qpn % XRC_BUCKETS];
+}
+
+/* The registration with the QP of this number in this domain, through whichever handle on it. */
+static struct xrc_rcv_qp *find(struct xrc_mainline *m, const struct xrc_handle *domain, uint32_t qpn)
+{
+	struct xrc_rcv_qp *rcv_qp;
+
+	for (rcv_qp = *bucket_of(m, qpn); rcv_qp; rcv_qp = rcv_qp->next)
+		if (rcv_qp->qpn == qpn && xrc_same_domain(rcv_qp->domain, domain))
+			break;
+	return rcv_qp;
+}
+
+/* A registration that is not yet one; NULL without memory. */
+static struct xrc_rcv_qp *new_rcv_qp(struct xrc_mainline *m, struct xrc_handle *domain)
+{
+	struct xrc_rcv_qp *rcv_qp;
+
+	rcv_qp = malloc(sizeof(*rcv_qp));
+	if (!rcv_qp)
+		return NULL;
+
+	if (!m->last_user_handle)
+		m->last_user_handle = UNREGISTERED_USER_HANDLE;
+	m->last_user_handle += USER_HANDLE_STEP;
+	rcv_qp->user_handle = m->last_user_handle;
+	rcv_qp->domain = domain;
+
+	return rcv_qp;
+}
+
+static void add(struct xrc_mainline *m, struct xrc_rcv_qp *rcv_qp, uint32_t qpn, uint32_t handle)
+{
+	struct xrc_rcv_qp **bucket = bucket_of(m, qpn);
+
+	rcv_qp->qpn = qpn;
+	rcv_qp->handle = handle;
+	rcv_qp->next = *bucket;
+	*bucket = rcv_qp;
+	++rcv_qp->domain->rcv_qps;
+}
+
+static void del(struct xrc_mainline *m, struct xrc_rcv_qp *rcv_qp)
+{
+	struct xrc_rcv_qp **link = bucket_of(m, rcv_qp->qpn);
+
+	while (*link != rcv_qp)
+		link = &(*link)->next;
+	*link = rcv_qp->next;
+	--rcv_qp->domain->rcv_qps;
+	free(rcv_qp);
+}
+
+/* Only for a domain of ours that is open: given another, some kernels fall over. */
+static int open_handle(struct ibv_context *context, const struct xrc_handle *domain, uint32_t qpn,
+		       uint64_t user_handle, uint32_t *handle)
+{
+	struct ibv_create_qp_resp resp;
+	struct mainline_open_qp cmd;
+	int ret;
+
+	memset(&cmd, 0, sizeof(cmd));
+	CMD_INIT_RESP(&cmd, sizeof(cmd), OPEN_QP, &resp, sizeof(resp));
+	cmd.user_handle = user_handle;
+	cmd.xrcd_handle = domain->handle;
+	cmd.qpn = qpn;
+	cmd.qp_type = MAINLINE_QPT_XRC_TGT;
+
+	ret = cmd_write(context, &cmd, sizeof(cmd));
+	if (ret)
+		return ret;
+	VALGRIND_MAKE_MEM_DEFINED(&resp, sizeof(resp));
+
+	*handle = resp.qp_handle;
+	return 0;
+}
+
+/* Nobody acknowledges events of these, so nobody waits for that. The last handle takes the QP along. */
+static int drop_handle(struct ibv_context *context, uint32_t handle)
+{
+	struct ibv_destroy_qp_resp resp;
+	struct ibv_destroy_qp cmd;
+
+	CMD_INIT_RESP(&cmd, sizeof(cmd), DESTROY_QP, &resp, sizeof(resp));
+	cmd.qp_handle = handle;
+	cmd.reserved = 0;
+
+	return cmd_write(context, &cmd, sizeof(cmd));
+}
+
+int mainline_create_rcv_qp(struct ibv_qp_init_attr *init_attr, uint32_t *xrc_rcv_qpn)
+{
+	struct ibv_context *context = init_attr->xrc_domain->context;
+	struct xrc_mainline *m = xrc_mainline_of(context);
+	struct xrc_rcv_qp *rcv_qp = NULL;
+	struct ibv_create_qp_resp resp;
+	struct xrc_handle *domain;
+	struct ibv_create_qp cmd;
+	int ret = EINVAL;
+
+	pthread_mutex_lock(&m->lock);
+	domain = xrc_find_domain(m, init_attr->xrc_domain->handle);
+	if (!domain)
+		goto out;
+
+	ret = ENOMEM;
+	rcv_qp = new_rcv_qp(m, domain);
+	if (!rcv_qp)
+		goto out;
+
+	/* What else the caller wants of it is ignored, as it always was. */
+	memset(&cmd, 0, sizeof(cmd));
+	CMD_INIT_RESP(&cmd, sizeof(cmd), CREATE_QP, &resp, sizeof(resp));
+	cmd.user_handle = rcv_qp->user_handle;
+	cmd.pd_handle = domain->handle;
+	cmd.sq_sig_all = init_attr->sq_sig_all;
+	cmd.qp_type = MAINLINE_QPT_XRC_TGT;
+
+	ret = cmd_write(context, &cmd, sizeof(cmd));
+	if (ret)
+		goto out;
+	VALGRIND_MAKE_MEM_DEFINED(&resp, sizeof(resp));
+
+	add(m, rcv_qp, resp.qpn, resp.qp_handle);
+	rcv_qp = NULL;
+	*xrc_rcv_qpn = resp.qpn;
+out:
+	pthread_mutex_unlock(&m->lock);
+	free(rcv_qp);
+	return ret;
+}
+
+int mainline_reg_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn)
+{
+	struct xrc_mainline *m = xrc_mainline_of(d->context);
+	struct xrc_rcv_qp *rcv_qp = NULL;
+	struct xrc_handle *domain;
+	uint32_t handle;
+	int ret = EINVAL;
+
+	pthread_mutex_lock(&m->lock);
+	domain = xrc_find_domain(m, d->handle);
+	if (!domain)
+		goto out;
+
+	/* One registration, however often it is asked for. */
+	ret = 0;
+	if (find(m, domain, xrc_rcv_qpn))
+		goto out;
+
+	ret = ENOMEM;
+	rcv_qp = new_rcv_qp(m, domain);
+	if (!rcv_qp)
+		goto out;
+
+	ret = open_handle(d->context, domain, xrc_rcv_qpn, rcv_qp->user_handle, &handle);
+	if (ret)
+		goto out;
+
+	add(m, rcv_qp, xrc_rcv_qpn, handle);
+	rcv_qp = NULL;
+out:
+	pthread_mutex_unlock(&m->lock);
+	free(rcv_qp);
+	return ret;
+}
+
+int mainline_unreg_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn)
+{
+	struct xrc_mainline *m = xrc_mainline_of(d->context);
+	struct xrc_rcv_qp *rcv_qp;
+	struct xrc_handle *domain;
+	int ret = EINVAL;
+
+	pthread_mutex_lock(&m->lock);
+	domain = xrc_find_domain(m, d->handle);
+	rcv_qp = domain ? find(m, domain, xrc_rcv_qpn) : NULL;
+	if (rcv_qp)
+		ret = drop_handle(d->context, rcv_qp->handle);
+	if (!ret)
+		del(m, rcv_qp);
+	pthread_mutex_unlock(&m->lock);
+
+	/* The API knows one reason; that the device is gone is another matter. */
+	return !ret || ret == EIO || ret == ENODEV ? ret : EINVAL;
+}
+
+/* Runs the function with a handle on the QP: the one that the context is registered by, or else one of
+ * its own for the time. Whoever is registered meanwhile keeps the QP; when the last of them goes in that
+ * time, it ends with this handle, and not earlier. 0 or errno. */
+static int with_handle(struct ibv_xrc_domain *d, uint32_t qpn,
+		       int (*function)(struct ibv_context *context, uint32_t handle, void *arg), void *arg)
+{
+	struct xrc_mainline *m = xrc_mainline_of(d->context);
+	struct xrc_rcv_qp *rcv_qp;
+	struct xrc_handle *domain;
+	uint32_t handle;
+	int ret = EINVAL;
+
+	pthread_mutex_lock(&m->lock);
+	domain = xrc_find_domain(m, d->handle);
+	if (!domain)
+		goto out;
+
+	rcv_qp = find(m, domain, qpn);
+	if (rcv_qp) {
+		ret = function(d->context, rcv_qp->handle, arg);
+		goto out;
+	}
+
+	ret = open_handle(d->context, domain, qpn, UNREGISTERED_USER_HANDLE, &handle);
+	if (ret)
+		goto out;
+	ret = function(d->context, handle, arg);
+	drop_handle(d->context, handle);
+out:
+	pthread_mutex_unlock(&m->lock);
+	return ret;
+}
+
+struct modify {
+	struct ibv_qp_attr *attr;
+	int attr_mask;
+};
+
+static int modify(struct ibv_context *context, uint32_t handle, void *arg)
+{
+	/* Of the type that has no rules of its own on this way. */
+	struct ibv_qp qp = { .context = context, .handle = handle, .qp_type = IBV_QPT_RC };
+	struct modify *m = arg;
+	struct ibv_modify_qp cmd;
+
+	return ibv_cmd_modify_qp(&qp, m->attr, m->attr_mask, &cmd, sizeof(cmd));
+}
+
+/*
+ * The API has one set of attributes for both directions, and the kernel wants none of the sending one
+ * from a target. Whether they may be there is checked as far as the request alone tells: on the way to RTS
+ * they belong to the transition that needs SQ_PSN, about which the kernel is strict. 0 or EINVAL.
+ */
+static int rcv_qp_mask(const struct ibv_qp_attr *attr, int *attr_mask)
+{
+	const int sending = IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
+	int given = *attr_mask & sending, required = 0, allowed = 0;
+
+	if (!(*attr_mask & IBV_QP_STATE) || attr->qp_state == IBV_QPS_SQD)
+		allowed = sending;
+	else if (attr->qp_state == IBV_QPS_RTS && *attr_mask & IBV_QP_SQ_PSN)
+		required = allowed = sending;
+
+	if (given & ~allowed || required & ~given)
+		return EINVAL;
+
+	*attr_mask &= ~sending;
+	return 0;
+}
+
+int mainline_modify_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn, struct ibv_qp_attr *attr,
+			   int attr_mask)
+{
+	struct modify m = { .attr = attr, .attr_mask = attr_mask };
+	int ret;
+
+	ret = rcv_qp_mask(attr, &m.attr_mask);
+
+	return ret ? ret : with_handle(d, xrc_rcv_qpn, modify, &m);
+}
+
+struct query {
+	int attr_mask;
+	struct ibv_query_qp_resp resp;
+};
+
+static int query(struct ibv_context *context, uint32_t handle, void *arg)
+{
+	struct query *q = arg;
+	struct ibv_query_qp cmd;
+	int ret;
+
+	CMD_INIT_RESP(&cmd, sizeof(cmd), QUERY_QP, &q->resp, sizeof(q->resp));
+	cmd.qp_handle = handle;
+	cmd.attr_mask = q->attr_mask;
+
+	ret = cmd_write(context, &cmd, sizeof(cmd));
+	if (!ret)
+		VALGRIND_MAKE_MEM_DEFINED(&q->resp, sizeof(q->resp));
+	return ret;
+}
+
+int mainline_query_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn, struct ibv_qp_attr *attr,
+			  int attr_mask, struct ibv_qp_init_attr *init_attr)
+{
+	struct query q = { .attr_mask = attr_mask };
+	int ret;
+
+	ret = with_handle(d, xrc_rcv_qpn, query, &q);
+	if (ret)
+		return ret;
+
+	qp_attr_from_resp(attr, &q.resp);
+	init_attr->cap = attr->cap;
+	init_attr->sq_sig_all = q.resp.sq_sig_all;
+
+	return 0;
+}
+
+static bool is_qp_event(uint32_t event_type)
+{
+	switch (event_type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_PATH_MIG:
+	case IBV_EVENT_PATH_MIG_ERR:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* An event whose registration has ended since, or that was for a passing handle, is nobody's: a kernel
+ * that had been asked a moment later would not have had it any more. */
+bool mainline_translate_event(struct xrc_context *xrc, struct ibv_kern_async_event *event)
+{
+	struct xrc_mainline *m = (struct xrc_mainline *)xrc;
+	struct xrc_rcv_qp *rcv_qp = NULL;
+	int i;
+
+	if (!is_qp_event(event->event_type) || !(event->element & 1))
+		return true;
+
+	pthread_mutex_lock(&m->lock);
+	for (i = 0; i < XRC_BUCKETS && !rcv_qp; ++i)
+		for (rcv_qp = m->rcv_qps[i]; rcv_qp; rcv_qp = rcv_qp->next)
+			if (rcv_qp->user_handle == event->element)
+				break;
+	if (rcv_qp) {
+		event->element = rcv_qp->qpn;
+		event->event_type |= IBV_XRC_QP_EVENT_FLAG;
+	}
+	pthread_mutex_unlock(&m->lock);
+
+	return rcv_qp;
+}
