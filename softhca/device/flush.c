@@ -191,14 +191,13 @@ static void store_state(struct sh_txn_open *t, struct sh_qp *qp, uint32_t state)
 	sh_txn_store64(t, &qp->deadline, 0);
 }
 
-void sh_qp_errored(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+/* Before the state is committed: should this thread die in the flush, the owner, who waits for the lock, finishes it. */
+static void tell_owner(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	const struct sh_ctx *ctx = sh_ctx(dev, qp->ctx);
 
-	/* Before the flush: if this thread dies in it, the owner finishes it. */
 	if (qp->ctx && ctx && ctx->proc != dev->proc)
 		sh_attention_post(dev, ctx->proc, hca->index, qp->qpn);
-	sh_qp_flush(dev, hca, qp);
 }
 
 void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t event, uint8_t recv_syndrome,
@@ -208,13 +207,14 @@ void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint3
 
 	if (qp->state == SH_QPS_ERR || qp->state == SH_QPS_RESET)
 		return;
+	tell_owner(dev, hca, qp);
 	sh_txn_begin(&t, dev, &qp->txn, &qp->lock);
 	store_state(&t, qp, SH_QPS_ERR);
 	if (event != SH_QPE_NONE)
 		sh_txn_async_event(&t, hca->index, event, qp->qpn);
 	sh_txn_commit(&t);
 	sh_recv_abort(dev, hca, qp, recv_syndrome, vendor);
-	sh_qp_errored(dev, hca, qp);
+	sh_qp_flush(dev, hca, qp);
 }
 
 void sh_send_failed(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome, uint8_t vendor)
@@ -222,9 +222,10 @@ void sh_send_failed(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, ui
 	struct sh_cqe cqe = error_cqe(qp, true, qp->sq_una, syndrome, vendor);
 	struct sh_txn_open t;
 
+	tell_owner(dev, hca, qp);
 	sh_txn_begin(&t, dev, &qp->txn, &qp->lock);
 	store_state(&t, qp, sh_qp_is_reliable(qp) ? SH_QPS_ERR : SH_QPS_SQE);
 	sh_txn_store32(&t, &qp->sq_una, qp->sq_una + 1);
 	commit_with(&t, dev, hca, qp->send_cqn, &cqe);
-	sh_qp_errored(dev, hca, qp);
+	sh_qp_flush(dev, hca, qp);
 }

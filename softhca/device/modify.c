@@ -128,6 +128,10 @@ static void move(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const
 			reset(dev, hca, qp);
 		return;
 	}
+	if (to == SH_QPS_ERR && qp->state == SH_QPS_ERR) {
+		sh_qp_flush(dev, hca, qp);
+		return;
+	}
 	if (to == SH_QPS_ERR) {
 		sh_qp_error(dev, hca, qp, SH_QPE_NONE, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
 		return;

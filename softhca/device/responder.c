@@ -6,7 +6,7 @@
  */
 #include "transport.h"
 
-#define ONE_STEP_MAX	(16u << 10)	/* above this a SEND does not keep its SRQ locked while it is copied */
+#define ONE_STEP_MAX	(8u << 10)	/* above this a SEND does not keep its SRQ locked while it is copied */
 #define MAX_MESSAGE	(UINT64_C(1) << 31)
 
 bool sh_pkey_match(uint16_t a, uint16_t b)

@@ -90,8 +90,6 @@ void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint3
 void sh_qp_flush(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 /* Complete the receive WQE of the message in progress in error, if one is taken. */
 void sh_recv_abort(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome, uint8_t vendor);
-/* The rest of entering ERR or SQE once the state is stored: owner told, queues flushed, LAST_WQE_REACHED. */
-void sh_qp_errored(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 void sh_qp_event(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t event);
 /* Have the owner's helper thread look at this QP (any process). */
 void sh_attention_post(struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t qpn);

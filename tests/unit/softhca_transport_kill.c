@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Description: a sender is killed after each of its stores into shared memory, in the middle of whatever it does to its
+ * peer; the survivors lose no WQE, no CQE and no message, and see none twice. */
+#include <endian.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "softhca_pair.h"
+
+#define RECEIVES	6
+#define MAX_STEPS	200000
+#define MAX_POINTS	2000
+
+/* One QP of the victim to a receiver that has another peer as well; both peers share its SRQ or have their own RQs. */
+struct scene {
+	struct tpair p;			/* p.a is the victim's */
+	struct tqp c, d;		/* c is the survivor's, connected to d, which is beside p.b */
+	struct tcq ccq[2];
+	uint32_t cctx;
+	struct twr wr;
+};
+
+struct plot {
+	const char *name;
+	uint32_t type;
+	bool srq;
+	uint8_t opcode;
+	uint32_t len;
+	void (*twist)(struct scene *s);
+};
+
+static void bad_rkey(struct scene *s)
+{
+	s->wr.rkey++;
+}
+
+static void scene_open(struct scene *s, const struct plot *plot)
+{
+	bool xrc = plot->type == SH_QPT_XRC;
+	struct tpair *p = &s->p;
+	struct sh_qp_attr ca, da;
+
+	memset(s, 0, sizeof(*s));
+	tpair_open(p, &(struct tpair_opts){ .type = plot->type, .srq = plot->srq });
+	/* The receiver is another process than the victim, and this one. */
+	sh_ctx(&p->m->dev, p->b.ctx)->proc = 2;
+	sh_proc(&p->m->dev, 2)->pid = (uint32_t)getpid();
+	s->cctx = mock_ctx(p->m, 0);
+	sh_ctx(&p->m->dev, s->cctx)->proc = 2;
+	mock_map(p->m, s->cctx, p->amem, TMEM);
+	assert_int_equal(sh_mr_create(&p->m->daemon, 0, 0x3000, s->cctx, 8, (uintptr_t)p->amem, TMEM, 0xf), 0);
+	for (uint32_t i = 0; i < 2; i++)
+		tcq_open(&s->ccq[i], p->m, 0, s->cctx, 0xb0 + i, 7);
+	tqp_open(&s->c, p->m, 0, s->cctx, 8, plot->type, xrc ? 0x800070 : 0x70, &s->ccq[0], &s->ccq[1],
+		 &(struct topts){ .no_rq = xrc });
+	tqp_open(&s->d, p->m, 1, p->b.ctx, p->b.pdn, plot->type, xrc ? 0x800071 : 0x71, &p->bcq[0], &p->bcq[1],
+		 &(struct topts){ .no_rq = xrc || plot->srq, .srqn = plot->srq ? 0x60 : 0, .xrcd = xrc ? 9 : 0 });
+	ca = tqp_attr(tlid(p->m, 1), s->d.qpn);
+	da = tqp_attr(tlid(p->m, 0), s->c.qpn);
+	tqp_up(&s->c, &ca);
+	tqp_up(&s->d, &da);
+	for (uint32_t i = 0; i < RECEIVES; i++)
+		tpair_recv(p, 65536 * (i + 1), 65536);
+	tfill(p->amem, 65536, 3);
+	s->wr = tpair_wr(p, plot->opcode, plot->len);
+	if (plot->twist)
+		plot->twist(s);
+	tqp_post(&p->a, &s->wr);
+	tqp_post(&p->a, &s->wr);
+}
+
+/* What the victim changes: the contexts and queues of everybody in the scene. */
+#define NAREAS 8
+struct area {
+	const uint8_t *at;
+	size_t len;
+};
+
+static void areas(struct scene *s, struct area *a)
+{
+	struct sh_dev *dev = &s->p.m->dev;
+
+	a[0] = (struct area){ (void *)tqp_ctx(&s->p.a), sizeof(struct sh_qp) };
+	a[1] = (struct area){ (void *)tqp_ctx(&s->p.b), sizeof(struct sh_qp) };
+	a[2] = (struct area){ (void *)sh_cq_get(dev, 0, s->p.acq[0].cqn), sizeof(struct sh_cq) };
+	a[3] = (struct area){ (void *)sh_cq_get(dev, 1, s->p.bcq[1].cqn), sizeof(struct sh_cq) };
+	a[4] = (struct area){ mock_ptr(&s->p.acq[0].buf), 256 };
+	a[5] = (struct area){ mock_ptr(&s->p.bcq[1].buf), 512 };
+	a[6] = (struct area){ NULL, 0 };
+	if (s->p.srq.srqn)
+		a[6] = (struct area){ (void *)sh_srq_get(dev, 1, 0x60), sizeof(struct sh_srq) };
+	a[7] = (struct area){ (void *)sh_proc(dev, 2), sizeof(struct sh_proc) };
+}
+
+static uint64_t digest(const struct area *a)
+{
+	uint64_t h = 1;
+
+	for (int i = 0; i < NAREAS; i++)
+		for (size_t off = 0; off + 8 <= a[i].len; off += 8) {
+			uint64_t w;
+
+			memcpy(&w, a[i].at + off, 8);
+			h = (h ^ w) * UINT64_C(0x9e3779b97f4a7c15);
+			h ^= h >> 29;
+		}
+	return h;
+}
+
+static pid_t victim(struct scene *s)
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		if (!sh_enter(&s->p.m->dev))
+			_exit(3);
+		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		raise(SIGSTOP);
+		sh_ring(&s->p.m->dev, s->p.a.ctx, s->p.a.qpn);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSTOPPED(status));
+	ptrace(PTRACE_SETOPTIONS, pid, NULL, (void *)PTRACE_O_EXITKILL);
+	return pid;
+}
+
+/* One instruction on; false: it has ended. */
+static bool go_on(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status))
+		assert_int_equal(WEXITSTATUS(status), 0);
+	return WIFSTOPPED(status);
+}
+
+/* Every receive is accounted for: completed once, by one of the two peers or by a flush. */
+static void survive(struct scene *s, const struct plot *plot)
+{
+	struct tpair *p = &s->p;
+	bool seen[RECEIVES] = { false };
+	unsigned int total = 0, good = 0;
+	struct mlx4_cqe cqe;
+	struct twr wr;
+
+	p->m->dev.proc = 2;
+	/* The daemon cleans up after the victim. */
+	sh_ctx(&p->m->dev, p->a.ctx)->state = SH_CTX_GONE;
+	assert_int_equal(sh_qp_silence(&p->m->daemon, 0, p->a.qpn), 0);
+	assert_int_equal(sh_qp_destroy(&p->m->daemon, 0, p->a.qpn, NULL), 0);
+	assert_true(sh_enter(&p->m->dev));
+	sh_attention(&p->m->dev);
+	sh_leave(&p->m->dev);
+	mock_advance(p->m, 100000000);
+	/* The receiver gives up the connection. */
+	assert_int_equal(tqp_to(&p->b, SH_QPS_ERR), 0);
+	assert_int_equal(sh_qp_destroy(&p->m->daemon, 1, p->b.qpn, NULL), 0);
+	/* The other peer uses what is left. */
+	wr = s->wr;
+	wr.opcode = MLX4_OPCODE_SEND;
+	wr.sge[0] = (struct tsge){ p->amem + 32768, 100, 0x3000 };
+	wr.nsge = 1;
+	for (uint32_t i = 0; i < RECEIVES; i++)
+		tqp_send(&s->c, &wr);
+	while (tcq_poll(&p->bcq[1], &cqe)) {
+		uint16_t index = be16toh((uint16_t)cqe.wqe_index);
+		uint32_t qpn = be32toh((uint32_t)cqe.vlan_my_qpn);
+		const uint8_t *at = p->bmem + 65536 * (index + 1);
+
+		total++;
+		assert_in_range(index, 0, RECEIVES - 1);
+		assert_false(seen[index]);
+		seen[index] = true;
+		if ((cqe.owner_sr_opcode & 0x1f) == MLX4_CQE_ERROR) {
+			assert_int_equal(qpn, p->b.qpn);
+			assert_int_equal(cqe.syndrome, MLX4_SYNDROME_WR_FLUSH);
+		} else if (qpn == p->b.qpn) {
+			good++;
+			assert_int_equal(cqe.owner_sr_opcode & 0x1f,
+					 plot->opcode == MLX4_OPCODE_SEND ? MLX4_CQE_RECV_SEND : 0);
+			if (plot->opcode == MLX4_OPCODE_SEND)
+				assert_memory_equal(at, p->amem, plot->len);
+		} else {
+			assert_int_equal(qpn, s->d.qpn);
+			assert_memory_equal(at, p->amem + 32768, 100);
+		}
+	}
+	assert_int_equal(total, RECEIVES);
+	assert_true(good <= 2);
+	/* The locks are free and whole. */
+	p->m->dev.proc = 1;
+}
+
+/* The numbers of instructions after which something has changed. */
+static unsigned int rehearse(const struct plot *plot, unsigned int *points)
+{
+	struct area a[NAREAS];
+	struct scene *s = calloc(1, sizeof(*s));
+	unsigned int n = 0, steps = 0;
+	uint64_t before;
+	pid_t pid;
+
+	scene_open(s, plot);
+	areas(s, a);
+	pid = victim(s);
+	before = digest(a);
+	while (go_on(pid)) {
+		uint64_t now = digest(a);
+
+		assert_true(++steps < MAX_STEPS);
+		if (now == before)
+			continue;
+		before = now;
+		assert_true(n < MAX_POINTS);
+		points[n++] = steps;
+	}
+	survive(s, plot);
+	tpair_close(&s->p);
+	free(s);
+	return n;
+}
+
+/* The quick tier takes every eighth point, the full one all of them. */
+static unsigned int stride(void)
+{
+	const char *tier = getenv("TIER");
+
+	return tier && !strcmp(tier, "full") ? 1 : 8;
+}
+
+static void play(const struct plot *plot)
+{
+	static unsigned int points[MAX_POINTS];
+	unsigned int n;
+
+	/* Once without a death, so that later runs find every symbol bound and take the same steps. */
+	rehearse(plot, points);
+	n = rehearse(plot, points);
+	assert_true(n > 20);
+	for (unsigned int i = 0; i <= n; i += i < n && i + stride() > n ? n - i : stride()) {
+		struct scene *s = calloc(1, sizeof(*s));
+		unsigned int steps;
+		pid_t pid;
+
+		scene_open(s, plot);
+		pid = victim(s);
+		for (steps = 0; i < n && steps < points[i]; steps++)
+			assert_true(go_on(pid));
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		survive(s, plot);
+		tpair_close(&s->p);
+		free(s);
+	}
+	print_message("# %s: %u points, the last after %u instructions\n", plot->name, n, points[n - 1]);
+}
+
+static void test_kill(void **state)
+{
+	static const struct plot plots[] = {
+		{ "SEND to an RQ", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, NULL },
+		{ "SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL },
+		{ "large SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 8200, NULL },
+		{ "SEND over XRC", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, NULL },
+		{ "WRITE with immediate over XRC", SH_QPT_XRC, false, MLX4_OPCODE_RDMA_WRITE_IMM, 50, NULL },
+		{ "WRITE to a key that is not there", SH_QPT_RC, false, MLX4_OPCODE_RDMA_WRITE, 50, bad_rkey },
+	};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(plots) / sizeof(plots[0]); i++)
+
+		play(&plots[i]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_kill) };
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
