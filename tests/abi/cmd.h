@@ -32,6 +32,7 @@ static void cmd_set_abi(int abi)
 	assert_non_null(list);
 	assert_int_equal(n, 0);
 	ibv_free_device_list(list);
+	fake_dirty_stack();
 }
 
 static int cmd_group_setup(void **state)

@@ -17,6 +17,7 @@ static void get_context(void **state)
 	} resp = { .driver = 0 };
 
 	(void)state;
+	memset(&cmd.core, 0xee, sizeof(cmd.core));
 	fake_answer(16, U32(0, 77), U32(4, 3), U64(8, 0xfeedf00d12345678));
 	assert_int_equal(ibv_cmd_get_context(&context, &cmd.core, sizeof(cmd), &resp.core, sizeof(resp)), 0);
 	fake_expect(0, 24, 16, U64(8, PTR(&resp)), U64(16, 0x1122334455667788));
@@ -54,6 +55,7 @@ static void query_device(void **state)
 	size_t i;
 
 	(void)state;
+	memset(&cmd.core, 0xee, sizeof(cmd.core));
 	for (i = 0; i < sizeof(answer); ++i)
 		byte[i] = 1 + i % 120;
 	memcpy(fake.response, &answer, sizeof(answer));
@@ -94,6 +96,7 @@ static void query_port(void **state)
 	size_t i;
 
 	(void)state;
+	memset(&cmd.core, 0xee, sizeof(cmd.core));
 	for (i = 0; i < sizeof(answer); ++i)
 		byte[i] = 1 + i;
 	memcpy(fake.response, &answer, sizeof(answer));
@@ -123,6 +126,7 @@ static void protection_domain(void **state)
 	struct ibv_pd new_pd = { .context = &context, .handle = 1 };
 
 	(void)state;
+	memset(&cmd.core, 0xee, sizeof(cmd.core));
 	fake_answer(12, U32(0, 0xabcd), U32(4, 0x1234), U32(8, 0x5678));
 	assert_int_equal(ibv_cmd_alloc_pd(&context, &new_pd, &cmd.core, sizeof(cmd), &resp.core, sizeof(resp)), 0);
 	fake_expect(3, 24, 12, U64(8, PTR(&resp)), U64(16, 0x77));
@@ -153,6 +157,7 @@ static void memory_region(void **state)
 	void *addr = (void *)0x7f0012345678;
 
 	(void)state;
+	memset(&cmd.core, 0xee, sizeof(cmd.core));
 	fake_answer(16, U32(0, 0x3333), U32(4, 0x4444), U32(8, 0x5555), U32(12, 0x6666));
 	assert_int_equal(ibv_cmd_reg_mr(&pd, addr, 0x100200300, 0x99000000aa, 0x1f, &mr, &cmd.core, sizeof(cmd),
 					&resp.core, sizeof(resp)), 0);

@@ -21,6 +21,7 @@ static void create_cq(void **state)
 	struct ibv_cq *cq = &recv_cq;
 
 	(void)state;
+	memset(&cmd.core, 0xee, sizeof(cmd.core));
 	fake_answer(16, U32(0, 0xc9), U32(4, 255), U64(8, 0xd1));
 	assert_int_equal(ibv_cmd_create_cq(&context, 200, &channel, 2, cq, &cmd.core, sizeof(cmd), &resp.core,
 					   sizeof(resp)), 0);
@@ -91,6 +92,7 @@ static void resize_cq(void **state)
 	struct ibv_resize_cq_resp resp;
 
 	(void)state;
+	memset(&cmd.core, 0xee, sizeof(cmd.core));
 	/* The kernel gives the first four bytes only. */
 	fake_answer(4, U32(0, 511));
 	send_cq.cqe = 1;
@@ -139,6 +141,7 @@ static void create_srq(void **state)
 	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 100, .max_sge = 3, .srq_limit = 17 } };
 
 	(void)state;
+	memset(&cmd.core, 0xee, sizeof(cmd.core));
 	fake_answer(24, U32(0, 0x5a), U32(4, 127), U32(8, 4), U64(16, 0x77));
 	assert_int_equal(ibv_cmd_create_srq(&pd, &srq, &attr, &cmd.core, sizeof(cmd), &resp.core, sizeof(resp)), 0);
 	fake_expect(32, 56, 24, U64(8, PTR(&resp)), U64(16, PTR(&srq)), U32(24, 0x9d), U32(28, 100), U32(32, 3),
@@ -168,6 +171,8 @@ static void modify_and_query_srq(void **state)
 	struct ibv_srq_attr attr = { .max_wr = 64, .max_sge = 5, .srq_limit = 8 };
 
 	(void)state;
+	memset(&modify.core, 0xee, sizeof(modify.core));
+	memset(&query.core, 0xee, sizeof(query.core));
 	assert_int_equal(ibv_cmd_modify_srq(&srq, &attr, 3, &modify.core, sizeof(modify)), 0);
 	fake_expect(33, 32, 0, U32(8, 0x54), U32(12, 3), U32(16, 64), U32(20, 8), U64(24, 0x666));
 	cmd_check_refusals(ibv_cmd_modify_srq(&srq, &attr, 3, &modify.core, sizeof(modify)));
@@ -215,6 +220,7 @@ static void create_qp(void **state)
 	struct ibv_qp_init_attr *attr = old_init_attr();
 
 	(void)state;
+	memset(&cmd.core, 0xee, sizeof(cmd.core));
 	attr->send_cq = &send_cq;
 	attr->recv_cq = &recv_cq;
 	attr->srq = &srq;
@@ -272,6 +278,7 @@ static void create_xrc_qp(void **state)
 	struct ibv_create_qp_resp resp;
 
 	(void)state;
+	memset(&cmd, 0xee, sizeof(cmd));
 	fake_answer(32, U32(0, 0x9b), U32(4, 0x800001));
 	assert_int_equal(ibv_cmd_create_qp(&pd, &qp, &attr, &cmd, sizeof(cmd), &resp, sizeof(resp)), 0);
 	fake_expect(24, 64, 32, U64(16, PTR(&qp)), U32(24, 0x9d), U32(28, 0x5c), U32(32, 0x4c), U32(36, 0xd0d0),
@@ -291,6 +298,7 @@ static void query_qp(void **state)
 	size_t i;
 
 	(void)state;
+	memset(&cmd.core, 0xee, sizeof(cmd.core));
 	fake.response_len = 128;
 	for (i = 0; i < 128; ++i)
 		fake.response[i] = i + 1;
@@ -375,6 +383,7 @@ static void query_xrc_qp(void **state)
 	struct ibv_qp_attr attr;
 
 	(void)state;
+	memset(&cmd, 0xee, sizeof(cmd));
 	qp.qp_type = IBV_QPT_XRC;
 	qp.xrc_domain = &domain;
 	fake_answer(128, U8(108, 3));
@@ -394,6 +403,7 @@ static void modify_qp(void **state)
 	size_t i;
 
 	(void)state;
+	memset(&cmd.core, 0xee, sizeof(cmd.core));
 	for (i = 0; i < sizeof(attr); ++i)
 		byte[i] = 1 + i % 100;
 	attr.qp_state = 1;

@@ -29,6 +29,7 @@ static void open_v2(int abi)
 	} resp = { .driver = 0 };
 
 	cmd_set_abi(abi);
+	memset(&cmd.core, 0xee, sizeof(cmd.core));
 	fake.hook = get_context_v2;
 	fake_answer(16, U32(0, 77), U32(4, 9), U64(8, 0x66));
 	assert_int_equal(ibv_cmd_get_context(&context, &cmd.core, sizeof(cmd), &resp.core, sizeof(resp)), 0);
@@ -50,6 +51,7 @@ static void one_channel(void **state)
 	int abi;
 
 	(void)state;
+	memset(&cmd.core, 0xee, sizeof(cmd.core));
 	for (abi = 1; abi <= 2; ++abi) {
 		open_v2(abi);
 
@@ -181,6 +183,7 @@ static void create_qp_short(void **state)
 	size_t i;
 
 	(void)state;
+	memset(&cmd, 0xee, sizeof(cmd));
 	for (i = 0; i < sizeof(kernels) / sizeof(kernels[0]); ++i) {
 		struct ibv_qp_init_attr attr = {
 			.send_cq = &send_cq,
@@ -218,6 +221,7 @@ static void create_srq_short(void **state)
 	int abi;
 
 	(void)state;
+	memset(&cmd, 0xee, sizeof(cmd));
 	for (abi = 1; abi <= 6; ++abi) {
 		struct ibv_srq_init_attr attr = { .attr = { .max_wr = 100, .max_sge = 3 } };
 		size_t core = abi <= 5 ? 4 : 16;
@@ -244,6 +248,7 @@ static void modify_srq_v3(void **state)
 	struct ibv_srq_attr attr = { .max_wr = 64, .max_sge = 5, .srq_limit = 8 };
 
 	(void)state;
+	memset(&cmd.core, 0xee, sizeof(cmd.core));
 	cmd_set_abi(3);
 	cmd.driver = 0x666;
 	assert_int_equal(ibv_cmd_modify_srq(&srq, &attr, 3, &cmd.core, sizeof(cmd)), 0);

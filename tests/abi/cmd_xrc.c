@@ -45,6 +45,7 @@ static void create_xrc_srq(void **state)
 	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 100, .max_sge = 3, .srq_limit = 17 } };
 
 	(void)state;
+	memset(&cmd.core, 0xee, sizeof(cmd.core));
 	fake_answer(24, U32(0, 0x5a), U32(4, 127), U32(8, 4), U64(16, 0x77));
 	assert_int_equal(ibv_cmd_create_xrc_srq(&pd, &srq, &attr, 0xd0, 0xc0, &cmd.core, sizeof(cmd), &resp.core,
 						sizeof(resp)), 0);

@@ -127,6 +127,18 @@ ssize_t write(int fd, const void *buf, size_t len)
 	return len;
 }
 
+/*
+ * Leaves rubbish where the next call will have its commands: a byte that the library forgets to set is not zero by luck.
+ */
+static __attribute__((noinline)) void fake_dirty_stack(void)
+{
+	volatile uint8_t rubbish[4096];
+	size_t i;
+
+	for (i = 0; i < sizeof(rubbish); ++i)
+		rubbish[i] = 0xee;
+}
+
 static inline void fake_reset(void)
 {
 	if (fake.fd >= 0)
@@ -134,6 +146,7 @@ static inline void fake_reset(void)
 	memset(&fake, 0, sizeof(fake));
 	fake.fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	assert_true(fake.fd >= 0);
+	fake_dirty_stack();
 }
 
 /* What the kernel answers, in the notation of an array of {offset, size, value}. */
@@ -152,6 +165,7 @@ static inline void fake_answer_(size_t len, const struct field *fields, size_t n
 	fake.response_len = len;
 	for (i = 0; i < n; ++i)
 		fake_put(fake.response, fields[i].offset, fields[i].size, fields[i].value);
+	fake_dirty_stack();
 }
 
 #define fake_answer(len, ...)                                                                          \
@@ -191,6 +205,7 @@ static inline void fake_expect_(unsigned int number, size_t in_len, size_t out_l
 	for (i = 0; i < in_len; ++i)
 		if (!covered[i] && fake.command[i])
 			fail_msg("command %u, offset %zu: 0x%x, must be zero", number, i, fake.command[i]);
+	fake_dirty_stack();
 }
 
 #define fake_expect(number, in_len, out_len, ...)                                                      \
