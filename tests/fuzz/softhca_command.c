@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The command channel of softhca's kernel, both faces. An input is a list of records: what to send and which of its fields
+ * tell the truth. The fields that must point somewhere mostly do, so that commands get past the first check. After each
+ * input everything is released, and nothing may be left.
+ *
+ *	BYTE	OF A RECORD
+ *	0	bit 0 face, bit 1 (with bit 7 of the next) which of two device files, the rest: which lie, if any
+ *	1	command number
+ *	2	bytes of payload that follow, modulo 160
+ *	3..	payload: what comes behind the header. In an honest record handles are few, sizes small, addresses good
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/unit/softhca_kernel.h"
+
+#define ARENA_PAGES 16
+
+#define FACE	1
+#define SECOND	2
+enum lie { LIE_LENGTH, LIE_ROOM, LIE_RESPONSE, LIE_DRIVER, LIE_FIELDS, LIE_EXTENDED, LIE_FAULT, LIE_SHORT };	/* higher: honest */
+
+/* Fields of a command that must make sense for it to get far. */
+enum kind { END, HANDLE, SIZE, TYPE, STATE, PORT, NONE, MASK, GROUP };
+static const struct honest {
+	uint32_t command;
+	int face;			/* -1: both */
+	size_t len;			/* of the core */
+	size_t driver;			/* bytes behind it */
+	struct {
+		enum kind kind;
+		size_t at;
+	} field[10];
+} honest[] = {
+#define AT(kind, type, field)	{kind, offsetof(struct type, field)}
+	{UV_GET_CONTEXT, -1, sizeof(struct uv_plain), 0, {{0}}},
+	{UV_ALLOC_PD, -1, sizeof(struct uv_plain), 0, {{0}}},
+	{UV_DEALLOC_PD, -1, sizeof(struct uv_handle), 0, {AT(HANDLE, uv_handle, handle)}},
+	{UV_REG_MR, -1, sizeof(struct uv_reg_mr), 0, {AT(SIZE, uv_reg_mr, length), AT(HANDLE, uv_reg_mr, pd_handle)}},
+	{UV_DEREG_MR, -1, sizeof(struct uv_handle), 0, {AT(HANDLE, uv_handle, handle)}},
+	{UV_CREATE_COMP_CHANNEL, -1, sizeof(struct uv_plain), 0, {{0}}},
+	{UV_CREATE_CQ, -1, sizeof(struct uv_create_cq), 16,
+	 {AT(SIZE, uv_create_cq, cqe), AT(HANDLE, uv_create_cq, comp_vector), AT(NONE, uv_create_cq, comp_channel)}},
+	{UV_RESIZE_CQ, -1, sizeof(struct uv_resize_cq), 8, {AT(HANDLE, uv_resize_cq, cq_handle), AT(SIZE, uv_resize_cq, cqe)}},
+	{UV_DESTROY_CQ, -1, sizeof(struct uv_object), 0, {AT(HANDLE, uv_object, handle)}},
+	{UV_CREATE_QP, -1, sizeof(struct uv_create_qp), 24,
+	 {AT(HANDLE, uv_create_qp, pd_handle), AT(HANDLE, uv_create_qp, send_cq_handle), AT(HANDLE, uv_create_qp, recv_cq_handle),
+	  AT(HANDLE, uv_create_qp, srq_handle), AT(SIZE, uv_create_qp, max_recv_wr), AT(PORT, uv_create_qp, max_recv_sge),
+	  AT(TYPE, uv_create_qp, sq_sig_all)}},
+	{UV_QUERY_QP, -1, sizeof(struct uv_query_qp), 0, {AT(HANDLE, uv_query_qp, qp_handle)}},
+	{UV_MODIFY_QP, -1, sizeof(struct uv_modify_qp), 0,
+	 {AT(HANDLE, uv_modify_qp, qp_handle), AT(MASK, uv_modify_qp, attr.attr_mask), AT(STATE, uv_modify_qp, attr.qp_state),
+	  AT(PORT, uv_modify_qp, attr.port_num)}},
+	{UV_DESTROY_QP, -1, sizeof(struct uv_object), 0, {AT(HANDLE, uv_object, handle)}},
+	{UV_ATTACH_MCAST, -1, sizeof(struct uv_mcast), 0, {AT(GROUP, uv_mcast, gid), AT(HANDLE, uv_mcast, qp_handle)}},
+	{UV_DETACH_MCAST, -1, sizeof(struct uv_mcast), 0, {AT(GROUP, uv_mcast, gid), AT(HANDLE, uv_mcast, qp_handle)}},
+	{UV_CREATE_SRQ, -1, sizeof(struct uv_create_srq), 16,
+	 {AT(HANDLE, uv_create_srq, pd_handle), AT(SIZE, uv_create_srq, max_wr), AT(PORT, uv_create_srq, max_sge)}},
+	{UV_MODIFY_SRQ, -1, sizeof(struct uv_modify_srq), 0,
+	 {AT(HANDLE, uv_modify_srq, srq_handle), AT(PORT, uv_modify_srq, attr_mask), AT(SIZE, uv_modify_srq, srq_limit)}},
+	{UV_QUERY_SRQ, -1, sizeof(struct uv_object), 0, {AT(HANDLE, uv_object, handle)}},
+	{UV_DESTROY_SRQ, -1, sizeof(struct uv_object), 0, {AT(HANDLE, uv_object, handle)}},
+	{UV_CREATE_AH, -1, sizeof(struct uv_create_ah), 0, {AT(HANDLE, uv_create_ah, pd_handle)}},
+	{UV_DESTROY_AH, -1, sizeof(struct uv_handle), 0, {AT(HANDLE, uv_handle, handle)}},
+	{UV_OPEN_XRC_DOMAIN, 0, sizeof(struct uv_open_xrc_domain), 0, {AT(NONE, uv_open_xrc_domain, fd)}},
+	{UV_CLOSE_XRC_DOMAIN, 0, sizeof(struct uv_object), 0, {AT(HANDLE, uv_object, handle)}},
+	{UV_CREATE_XRC_SRQ, 0, sizeof(struct uv_create_xrc_srq), 16,
+	 {AT(HANDLE, uv_create_xrc_srq, pd_handle), AT(SIZE, uv_create_xrc_srq, max_wr), AT(PORT, uv_create_xrc_srq, max_sge),
+	  AT(HANDLE, uv_create_xrc_srq, xrcd_handle), AT(HANDLE, uv_create_xrc_srq, xrc_cq)}},
+	{UV_CREATE_XRC_RCV_QP, 0, sizeof(struct uv_create_xrc_rcv_qp), 0, {AT(HANDLE, uv_create_xrc_rcv_qp, xrc_domain_handle)}},
+	{UV_MODIFY_XRC_RCV_QP, 0, sizeof(struct uv_modify_xrc_rcv_qp), 0,
+	 {AT(HANDLE, uv_modify_xrc_rcv_qp, xrc_domain_handle), AT(MASK, uv_modify_xrc_rcv_qp, attr.attr_mask),
+	  AT(STATE, uv_modify_xrc_rcv_qp, attr.qp_state), AT(PORT, uv_modify_xrc_rcv_qp, attr.port_num)}},
+	{UV_QUERY_XRC_RCV_QP, 0, sizeof(struct uv_query_xrc_rcv_qp), 0, {AT(HANDLE, uv_query_xrc_rcv_qp, xrc_domain_handle)}},
+	{UV_REG_XRC_RCV_QP, 0, sizeof(struct uv_reg_xrc_rcv_qp), 0, {AT(HANDLE, uv_reg_xrc_rcv_qp, xrc_domain_handle)}},
+	{UV_UNREG_XRC_RCV_QP, 0, sizeof(struct uv_reg_xrc_rcv_qp), 0, {AT(HANDLE, uv_reg_xrc_rcv_qp, xrc_domain_handle)}},
+	{UV_OPEN_XRCD, 1, sizeof(struct uv_open_xrc_domain), 0, {AT(NONE, uv_open_xrc_domain, fd)}},
+	{UV_CLOSE_XRCD, 1, sizeof(struct uv_handle), 0, {AT(HANDLE, uv_handle, handle)}},
+	{UV_CREATE_XSRQ, 1, sizeof(struct uv_create_xsrq), 16,
+	 {AT(HANDLE, uv_create_xsrq, pd_handle), AT(SIZE, uv_create_xsrq, max_wr), AT(PORT, uv_create_xsrq, max_sge),
+	  AT(PORT, uv_create_xsrq, srq_type), AT(HANDLE, uv_create_xsrq, xrcd_handle), AT(HANDLE, uv_create_xsrq, cq_handle)}},
+	{UV_OPEN_QP, 1, sizeof(struct uv_open_qp), 0, {AT(HANDLE, uv_open_qp, pd_handle)}},
+#undef AT
+};
+
+static struct kt *kernel[2];
+static struct kt_state empty[2];
+static char *arena;
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "softhca_command: %s\n", what);
+	abort();
+}
+
+/* Fresh pages: those of the input before may be device memory. */
+static void new_arena(void)
+{
+	if (mmap(arena, ARENA_PAGES * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (arena ? MAP_FIXED : 0), -1, 0) ==
+	    MAP_FAILED)
+		fail("mmap");
+}
+
+static void set_up(void)
+{
+	if (kernel[0])
+		return;
+	arena = mmap(NULL, ARENA_PAGES * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (arena == MAP_FAILED)
+		fail("mmap");
+	/* The host interface serves one instance of a process at a time: events of the first go nowhere. */
+	kernel[0] = kt_start(SH_FACE_OFED, 1, 1);
+	kernel[1] = kt_start(SH_FACE_MAINLINE, 1, 1);
+	empty[0] = kt_state(kernel[0]);
+	empty[1] = kt_state(kernel[1]);
+}
+
+static const struct honest *find(unsigned int face, uint32_t command)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(honest) / sizeof(honest[0]); i++)
+		if (honest[i].command == command && (honest[i].face < 0 || (unsigned int)honest[i].face == face))
+			return &honest[i];
+	return NULL;
+}
+
+static void put(unsigned char *buf, size_t at, uint64_t value)
+{
+	memcpy(buf + at, &value, sizeof(value));
+}
+
+static void put32(unsigned char *buf, size_t at, uint32_t value)
+{
+	memcpy(buf + at, &value, sizeof(value));
+}
+
+/* The number of a receive QP that was made last stands where it is asked for: behind the domain. */
+static uint32_t last_qpn[2];
+
+static void make_honest(unsigned char *buf, const struct honest *h, unsigned int face)
+{
+	static const uint8_t type[] = {UV_QPT_RC, UV_QPT_UC, UV_QPT_UD, UV_QPT_XRC, UV_QPT_XRC_INI, UV_QPT_XRC_TGT, 0, 8};
+	static const uint32_t mask[] = {0x39, 0x71, 0x129181, 0x12e01, 0x1, 0x10001};
+	size_t i, at;
+
+	for (i = 0; i < 10 && h->field[i].kind; i++) {
+		at = h->field[i].at;
+		switch (h->field[i].kind) {
+		case HANDLE:
+			put32(buf, at, buf[at] % 2);
+			break;
+		case SIZE:
+			put32(buf, at, buf[at] & 0x3f);
+			put32(buf, at + 4, 0);
+			break;
+		case PORT:
+			buf[at] %= 3;
+			if (h->command != UV_MODIFY_QP && h->command != UV_MODIFY_XRC_RCV_QP)
+				put32(buf, at, buf[at]);
+			break;
+		case TYPE:
+			buf[at + 1] = type[buf[at + 1] % 8];
+			buf[at + 2] &= 1;
+			break;
+		case STATE:
+			buf[at] %= 7;
+			break;
+		case MASK:
+			put32(buf, at, mask[buf[at] % 6]);
+			buf[at + 20] = buf[at + 22] = 0;
+			break;
+		case NONE:
+			put32(buf, at, UINT32_MAX);
+			break;
+		case GROUP:
+			buf[at] = 0xff;
+			memset(buf + at + 1, 0, 14);
+			break;
+		case END:
+			break;
+		}
+	}
+	if (!face && h->command >= UV_MODIFY_XRC_RCV_QP)
+		put32(buf, h->field[0].at + 4, last_qpn[face]);
+	if (face && h->command == UV_OPEN_QP) {
+		put32(buf, offsetof(struct uv_open_qp, qpn), last_qpn[face]);
+		buf[offsetof(struct uv_open_qp, qp_type)] = UV_QPT_XRC_TGT;
+	}
+}
+
+static void send_record(struct kt *t, struct kctx *ctx, unsigned int flags, uint32_t command, const uint8_t *payload, size_t n)
+{
+	unsigned char buf[256] __attribute__((aligned(8))) = {0};
+	const struct honest *h = find(flags & FACE, command);
+	struct uv_hdr hdr = {.command = command, .out_words = 64};
+	enum lie lie = flags >> 2;
+	size_t len = sizeof(hdr) + (n & ~(size_t)3);
+
+	memcpy(buf + sizeof(hdr), payload, n);
+	if (h && lie != LIE_SHORT)
+		len = h->len + h->driver;
+	if (h && lie != LIE_FIELDS)
+		make_honest(buf, h, flags & FACE);
+	if (h && h->driver && lie != LIE_DRIVER) {
+		put(buf, h->len, (uintptr_t)arena + 4096 * (n % 8));
+		if (h->driver > 8)
+			put(buf, h->len + 8, (uintptr_t)arena + 4096 * 12 + 8 * (n % 500));
+		if (h->driver > 16) {
+			buf[h->len + 16] = 1 + n % 5;
+			buf[h->len + 17] = 6;
+		}
+	}
+	if (command == UV_REG_MR && lie != LIE_FIELDS) {
+		put(buf, offsetof(struct uv_reg_mr, start), (uintptr_t)arena);
+		put(buf, offsetof(struct uv_reg_mr, hca_va), (uintptr_t)arena);
+	}
+	if (!h || h->len > sizeof(struct uv_handle))
+		if (lie != LIE_RESPONSE && command != UV_MODIFY_QP && command != UV_MODIFY_SRQ && command != UV_ATTACH_MCAST &&
+		    command != UV_DETACH_MCAST && (flags & FACE || command < UV_MODIFY_XRC_RCV_QP || command == UV_QUERY_XRC_RCV_QP))
+			put(buf, 8, (uintptr_t)arena + 4096 * 14);
+	if (lie == LIE_ROOM && n)
+		hdr.out_words = payload[0];
+	hdr.in_words = len / 4;
+	if (lie == LIE_LENGTH && n)
+		hdr.in_words = payload[n - 1];
+	if (lie == LIE_EXTENDED) {
+		hdr.command |= UV_EXTENDED;
+		hdr.in_words = len < 24 ? 0 : (len - 24) / 8;
+		hdr.out_words = 38;
+	}
+	memcpy(buf, &hdr, sizeof(hdr));
+	t->fault_writes = lie == LIE_FAULT ? 1 + n % 3 : 0;
+	if (kt_write(t, ctx, buf, len) == 0 && (command == UV_CREATE_XRC_RCV_QP || command == UV_CREATE_QP))
+		memcpy(&last_qpn[flags & FACE], arena + 4096 * 14 + (command == UV_CREATE_QP ? 4 : 0), 4);
+	while (t->r.nfds)
+		close(t->fds[--t->r.nfds]);
+	t->fault_writes = 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct kctx *ctx[2][2];
+	struct kt_state after;
+	unsigned int face, i;
+	size_t n;
+
+	set_up();
+	new_arena();
+	for (face = 0; face < 2; face++)
+		for (i = 0; i < 2; i++)
+			ctx[face][i] = i ? kt_open(kernel[face], 0) : kt_open_raw(kernel[face], 0);
+	while (size >= 3) {
+		face = data[0] & FACE;
+		n = data[2] % 160;
+		if (n > size - 3)
+			n = size - 3;
+		send_record(kernel[face], ctx[face][!(data[0] & SECOND && data[1] & 0x80)], data[0], data[1] % 48, data + 3, n);
+		data += 3 + n;
+		size -= 3 + n;
+	}
+	for (face = 0; face < 2; face++) {
+		for (i = 0; i < 2; i++)
+			ctx_release(ctx[face][i]);
+		after = kt_state(kernel[face]);
+		if (kernel[face]->k.releasing || !kt_same(&after, &empty[face]))
+			fail("something is left");
+	}
+	return 0;
+}
+
+/* The fuzzer ends by exit(); so does the driver. */
+static void __attribute__((destructor)) take_down(void)
+{
+	if (!kernel[0])
+		return;
+	kt_stop(kernel[0]);
+	kt_stop(kernel[1]);
+	munmap(arena, ARENA_PAGES * 4096);
+}
