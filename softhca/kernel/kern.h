@@ -424,7 +424,7 @@ int mr_invalidate(struct kmr *mr);
 
 /* sysfs.c */
 int sysfs_make(struct kernel *k);
-int sysfs_port(struct kernel *k, uint32_t hca, uint32_t port);	/* rewrite what changes */
+int sysfs_port(struct kernel *k, uint32_t hca, uint32_t port, uint32_t pkey);	/* what changes; pkey: an index */
 int file_write(int dirfd, const char *path, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 int dir_make(int dirfd, const char *path);			/* with parents */
 void dir_remove(int dirfd, const char *path);			/* with contents */

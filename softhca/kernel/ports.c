@@ -123,7 +123,7 @@ void port_change(struct kernel *k, const struct sh_port_msg *m, struct sh_status
 	sh_unlock(&k->dev, &hca->port_lock);
 	if (!changed)
 		return;
-	(void)sysfs_port(k, index, m->port);
+	(void)sysfs_port(k, index, m->port, m->what == SH_PORT_PKEY ? m->a : 0);
 	tell_all(k, index, m->port, event);
 }
 

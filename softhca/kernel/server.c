@@ -47,6 +47,7 @@ struct server {
 	int listen_fd, inotify, signals, tick, attention;
 	int files_wd, events_wd;
 	unsigned int ticks, idle;
+	unsigned int retry_at, backoff;	/* ticks: releases that a stopped client holds up */
 	bool leased_once;
 	uint64_t message[SH_MSG_MAX / 8];
 };
@@ -370,6 +371,21 @@ static void look_at_lease(struct server *s)
 		k->stop = true;
 }
 
+/* Each try may wait for a lock as long as the bound allows; everybody else waits too, so tries become rare. */
+static void retry_releases(struct server *s)
+{
+	if (!s->k->releasing) {
+		s->backoff = 1;
+		return;
+	}
+	if (s->ticks < s->retry_at)
+		return;
+	ctx_retry(s->k);
+	s->retry_at = s->ticks + s->backoff;
+	if (s->backoff < 32)
+		s->backoff *= 2;
+}
+
 static void on_tick(struct server *s)
 {
 	uint64_t n;
@@ -377,7 +393,7 @@ static void on_tick(struct server *s)
 	if (read(s->tick, &n, sizeof(n)) < 0)
 		return;
 	s->ticks++;
-	ctx_retry(s->k);
+	retry_releases(s);
 	evq_spill(s->k);
 	look_at_lease(s);
 }

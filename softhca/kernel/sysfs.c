@@ -62,12 +62,20 @@ static void port_dir(const struct kernel *k, char path[256], uint32_t hca, uint3
 	snprintf(path, 256, "%s/infiniband/mlx4_%u/ports/%u", pci, h->unit, port);
 }
 
+static int put_pkey(struct kernel *k, const char *dir, uint32_t index, uint16_t pkey)
+{
+	char name[32], text[16];
+
+	snprintf(name, sizeof(name), "pkeys/%u", index);
+	snprintf(text, sizeof(text), "0x%04x", pkey);
+	return put(k, dir, name, text);
+}
+
 /* What events can change. */
-int sysfs_port(struct kernel *k, uint32_t hca, uint32_t port)
+int sysfs_port(struct kernel *k, uint32_t hca, uint32_t port, uint32_t pkey)
 {
 	const struct sh_port *p = &sh_hca(&k->dev, hca)->port[port - 1];
-	char dir[256], name[32], text[64];
-	uint32_t i;
+	char dir[256], text[16];
 	int err = 0;
 
 	port_dir(k, dir, hca, port);
@@ -77,11 +85,7 @@ int sysfs_port(struct kernel *k, uint32_t hca, uint32_t port)
 	err |= put(k, dir, "lid", text);
 	snprintf(text, sizeof(text), "0x%x", p->sm_lid);
 	err |= put(k, dir, "sm_lid", text);
-	for (i = 0; i < SH_PKEYS; i++) {
-		snprintf(name, sizeof(name), "pkeys/%u", i);
-		snprintf(text, sizeof(text), "0x%04x", p->pkey[i]);
-		err |= put(k, dir, name, text);
-	}
+	err |= put_pkey(k, dir, pkey, p->pkey[pkey]);
 	return err ? -EIO : 0;
 }
 
@@ -109,7 +113,9 @@ static int make_port(struct kernel *k, uint32_t hca, uint32_t port)
 		gid_text(text, p->gid[i]);
 		err |= put(k, dir, path, text);
 	}
-	return err ? -EIO : sysfs_port(k, hca, port);
+	for (i = 0; i < SH_PKEYS; i++)
+		err |= put_pkey(k, dir, i, p->pkey[i]);
+	return err ? -EIO : sysfs_port(k, hca, port, 0);
 }
 
 /* Processors as the machine has them: all are near. */

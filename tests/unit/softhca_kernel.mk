@@ -20,3 +20,7 @@ check_PROGRAMS += softhca_kernel_xrc
 softhca_kernel_xrc_SOURCES = softhca_kernel_xrc.c
 softhca_kernel_xrc_CPPFLAGS = $(softhca_kernel_cppflags)
 softhca_kernel_xrc_LDADD = $(softhca_kernel_libs)
+check_PROGRAMS += softhca_kernel_server
+softhca_kernel_server_SOURCES = softhca_kernel_server.c
+softhca_kernel_server_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_kernel_server_LDADD = $(softhca_kernel_libs)

@@ -1,0 +1,525 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The daemon itself, as a process: what it says to clients that do not follow the protocol, what is left of clients that
+ * die, and that it leaves nothing behind. Waits are bounded by alarm().
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "libmlx4/src/mlx4-abi.h"
+#include "softhca/host/client.h"
+#include "softhca/kernel/kern.h"
+
+static char base[] = "/tmp/softhca-server.XXXXXX";
+static char dir[64];
+
+/* ---- the daemon ---- */
+
+static pid_t launch(bool leased, struct sh_status *st)
+{
+	struct sh_kernel_config cfg = {
+		.dir = dir, .leased = leased,
+		.device = {.hosts = 2, .hcas_per_host = 1, .ports = 1, .cqe_size = 32, .driver_abi = 3, .face = SH_FACE_OFED,
+			   .pool_size = 64 << 20},
+	};
+	int ready[2];
+	pid_t pid;
+
+	alarm(60);
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	if (!pid)
+		_exit(sh_kernel_main(&cfg, ready[1]));
+	close(ready[1]);
+	assert_int_equal(read(ready[0], st, sizeof(*st)), sizeof(*st));
+	close(ready[0]);
+	return pid;
+}
+
+static pid_t start(void)
+{
+	struct sh_status st;
+	pid_t pid = launch(false, &st);
+
+	assert_int_equal(st.error, 0);
+	return pid;
+}
+
+static int connect_raw(void)
+{
+	int fd = sh_client_connect(dir);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static int hello(bool shim, uint32_t again, struct sh_hello_reply *r)
+{
+	int fd = connect_raw(), memfd = -1;
+
+	assert_int_equal(sh_client_hello(fd, 0, again, r, shim ? &memfd : NULL), 0);
+	assert_int_equal(r->error, 0);
+	if (memfd >= 0)
+		close(memfd);
+	return fd;
+}
+
+static void stop(pid_t pid)
+{
+	struct sh_stop m = {.type = SH_MSG_STOP};
+	struct sh_hello_reply r;
+	struct sh_status st;
+	struct stat s;
+	int fd = hello(false, 0, &r), status;
+
+	assert_int_equal(sh_client_request(fd, &m, sizeof(m), &st, sizeof(st), NULL, NULL), 0);
+	assert_int_equal(st.error, 0);
+	close(fd);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(stat(dir, &s), -1);
+}
+
+static json_t *show(void)
+{
+	struct sh_show m = {.type = SH_MSG_SHOW};
+	struct sh_hello_reply r;
+	struct sh_status st;
+	unsigned int nfds;
+	int fds[SH_CLIENT_FDS], fd = hello(false, 0, &r);
+	json_t *j;
+
+	assert_int_equal(sh_client_request(fd, &m, sizeof(m), &st, sizeof(st), fds, &nfds), 0);
+	assert_int_equal(st.error, 0);
+	assert_int_equal(nfds, 1);
+	close(fd);
+	j = json_loadfd(fds[0], 0, NULL);
+	close(fds[0]);
+	assert_non_null(j);
+	return j;
+}
+
+static json_t *hca_of(json_t *j)
+{
+	return json_array_get(json_object_get(json_array_get(json_object_get(j, "hosts"), 0), "hcas"), 0);
+}
+
+static size_t count(const char *what)
+{
+	json_t *j = show();
+	size_t n = json_array_size(json_object_get(hca_of(j), what));
+
+	json_decref(j);
+	return n;
+}
+
+static size_t processes(void)
+{
+	json_t *j = show();
+	size_t n = json_array_size(json_object_get(j, "processes"));
+
+	json_decref(j);
+	return n;
+}
+
+/* ---- a client ---- */
+
+struct client {
+	int fd, file, life;
+	uint32_t slot, ctx, generation;
+};
+
+static void client_hello(struct client *c, uint32_t again)
+{
+	struct sh_hello_reply r;
+
+	c->fd = hello(true, again, &r);
+	c->slot = r.proc;
+}
+
+static void client_open(struct client *c)
+{
+	struct sh_open m = {.type = SH_MSG_OPEN};
+	struct sh_opened done = {.type = SH_MSG_OPENED};
+	struct sh_open_reply r;
+	struct sh_status st;
+	char path[128];
+
+	assert_int_equal(sh_client_request(c->fd, &m, sizeof(m), &r, sizeof(r), NULL, NULL), 0);
+	assert_int_equal(r.error, 0);
+	c->ctx = done.ctx = r.ctx;
+	c->generation = r.generation;
+	snprintf(path, sizeof(path), "%s/files/c%u.%u", dir, r.ctx, r.generation);
+	c->file = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(c->file >= 0);
+	snprintf(path, sizeof(path), "%s/files/l%u.%u", dir, r.ctx, r.generation);
+	c->life = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(c->life >= 0);
+	assert_int_equal(sh_client_request(c->fd, &done, sizeof(done), &st, sizeof(st), NULL, NULL), 0);
+	assert_int_equal(st.error, 0);
+}
+
+static int command(struct client *c, uint32_t number, void *buf, size_t len, size_t out, struct sh_command_reply *r, int *fd)
+{
+	struct sh_command m = {.type = SH_MSG_COMMAND, .ctx = c->ctx, .tid = gettid(), .cap_ipc_lock = 1, .addr = (uintptr_t)buf, .len = len};
+	unsigned int nfds;
+	int fds[SH_CLIENT_FDS];
+
+	*(struct uv_hdr *)buf = (struct uv_hdr){.command = number, .in_words = len / 4, .out_words = out / 4};
+	assert_int_equal(sh_client_request(c->fd, &m, sizeof(m), r, sizeof(*r), fds, &nfds), 0);
+	assert_int_equal(nfds, r->nfds);
+	if (nfds)
+		*fd = fds[0];
+	return r->error;
+}
+
+static int plain(struct client *c, uint32_t number, size_t out, int *fd)
+{
+	uint32_t resp[8];
+	struct uv_plain cmd = {.response = (uintptr_t)resp};
+	struct sh_command_reply r;
+
+	return command(c, number, &cmd, sizeof(cmd), out, &r, fd);
+}
+
+/* ---- tests ---- */
+
+static void life(void **state)
+{
+	struct sh_status st;
+	struct stat s;
+	pid_t first, second;
+	int status;
+
+	(void)state;
+	first = start();
+	assert_int_equal(stat(dir, &s), 0);
+	assert_int_equal(s.st_mode & 0777, 0700);
+	/* Its name is taken, with words about what to do. */
+	second = launch(false, &st);
+	assert_int_equal(st.error, EEXIST);
+	assert_non_null(strstr(st.text, "stop that instance"));
+	assert_int_equal(waitpid(second, &status, 0), second);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
+	/* Killed, it leaves its directory, and the next one takes that over. */
+	kill(first, SIGKILL);
+	waitpid(first, &status, 0);
+	assert_int_equal(stat(dir, &s), 0);
+	stop(start());
+	/* A signal is as good as a message. */
+	first = start();
+	kill(first, SIGTERM);
+	assert_int_equal(waitpid(first, &status, 0), first);
+	assert_int_equal(status, 0);
+	assert_int_equal(stat(dir, &s), -1);
+}
+
+/* The connection of a client that talks nonsense is closed; nobody else notices. */
+static void refuse(const void *msg, size_t len, bool greet)
+{
+	struct sh_hello_reply r;
+	int fd = greet ? hello(true, 0, &r) : connect_raw();
+	char buf[64];
+
+	assert_int_equal(send(fd, msg, len, MSG_NOSIGNAL), len);
+	assert_int_equal(recv(fd, buf, sizeof(buf), 0), 0);
+	close(fd);
+}
+
+static void nonsense(void **state)
+{
+	static char big[SH_MSG_MAX + 4096];
+	struct sh_open open_msg = {.type = SH_MSG_OPEN};
+	struct sh_command cmd = {.type = SH_MSG_COMMAND};
+	struct sh_hello h = {.type = SH_MSG_HELLO, .version = SH_WIRE_VERSION, .client = 1};
+	struct sh_hello_reply r;
+	struct sh_command_reply reply;
+	struct client c;
+	uint32_t type;
+	pid_t pid = start();
+	int fd, size = sizeof(big) * 2;
+
+	(void)state;
+	for (type = 0; type < 12; type++) {
+		refuse(&type, sizeof(type), false);
+		refuse(&type, sizeof(type), true);
+	}
+	refuse("x", 1, false);
+	refuse("x", 1, true);
+	refuse(&open_msg, sizeof(open_msg), false);
+	refuse(&open_msg, sizeof(open_msg) - 4, true);
+	refuse(&cmd, sizeof(cmd) + 4, true);
+	fd = hello(true, 0, &r);
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	assert_int_equal(send(fd, big, sizeof(big), MSG_NOSIGNAL), sizeof(big));
+	assert_int_equal(recv(fd, big, sizeof(big), 0), 0);
+	close(fd);
+	/* Said politely, it is answered politely. */
+	fd = connect_raw();
+	h.probe_addr = (uintptr_t)&type;
+	assert_int_equal(sh_client_request(fd, &h, sizeof(h), &r, sizeof(r), NULL, NULL), 0);
+	assert_int_equal(r.error, EPERM);
+	h.probe_addr = 8;
+	assert_int_equal(sh_client_request(fd, &h, sizeof(h), &r, sizeof(r), NULL, NULL), 0);
+	assert_int_equal(r.error, EPERM);
+	h.host = 2;
+	assert_int_equal(sh_client_request(fd, &h, sizeof(h), &r, sizeof(r), NULL, NULL), 0);
+	assert_int_equal(r.error, EINVAL);
+	h.host = 0;
+	h.version++;
+	assert_int_equal(sh_client_request(fd, &h, sizeof(h), &r, sizeof(r), NULL, NULL), 0);
+	assert_int_equal(r.error, EPROTO);
+	close(fd);
+	/* A device that is not there, a context that is nobody's. */
+	client_hello(&c, 0);
+	open_msg.device = 1;
+	{
+		struct sh_open_reply o;
+
+		assert_int_equal(sh_client_request(c.fd, &open_msg, sizeof(open_msg), &o, sizeof(o), NULL, NULL), 0);
+		assert_int_equal(o.error, ENOENT);
+	}
+	c.ctx = 999;
+	cmd.tid = gettid();
+	assert_int_equal(sh_client_request(c.fd, &cmd, sizeof(cmd), &reply, sizeof(reply), NULL, NULL), 0);
+	assert_int_equal(reply.error, ENODEV);
+	close(c.fd);
+	assert_int_equal(count("contexts"), 0);
+	stop(pid);
+}
+
+static void wait_for(size_t (*now)(void), size_t n)
+{
+	while (now() != n)
+		usleep(1000);
+}
+
+static size_t contexts(void)
+{
+	return count("contexts");
+}
+
+static void death(void **state)
+{
+	pid_t pid = start(), child;
+	struct client c;
+	int status, fd, go[2];
+	char byte;
+
+	(void)state;
+	assert_int_equal(pipe(go), 0);
+	child = fork();
+	if (!child) {
+		client_hello(&c, 0);
+		client_open(&c);
+		if (plain(&c, UV_GET_CONTEXT, 16, &fd) || plain(&c, UV_ALLOC_PD, 12, &fd) ||
+		    plain(&c, UV_CREATE_COMP_CHANNEL, 4, &fd))
+			_exit(1);
+		if (write(go[1], "", 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	assert_int_equal(read(go[0], &byte, 1), 1);
+	assert_int_equal(count("contexts"), 1);
+	assert_int_equal(count("pds"), 1);
+	/* Stopped, it holds nobody up. */
+	kill(child, SIGSTOP);
+	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+	client_hello(&c, 0);
+	client_open(&c);
+	assert_int_equal(plain(&c, UV_GET_CONTEXT, 16, &fd), 0);
+	close(fd);
+	close(c.file);
+	close(c.life);
+	close(c.fd);
+	assert_int_equal(count("contexts"), 1);
+	/* Killed, it is gone when its parent knows. */
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(count("contexts"), 0);
+	assert_int_equal(count("pds"), 0);
+	wait_for(processes, 1);		/* this one: its image still lives */
+	close(go[0]);
+	close(go[1]);
+	stop(pid);
+}
+
+static void ends(void **state)
+{
+	pid_t pid = start();
+	struct sh_open m = {.type = SH_MSG_OPEN};
+	struct sh_open_reply o;
+	struct client c, again;
+	json_t *j;
+	int fd, channel;
+
+	(void)state;
+	client_hello(&c, 0);
+	/* An open that is never confirmed goes with the connection. */
+	assert_int_equal(sh_client_request(c.fd, &m, sizeof(m), &o, sizeof(o), NULL, NULL), 0);
+	assert_int_equal(count("contexts"), 1);
+	close(c.fd);
+	wait_for(contexts, 0);
+	/* A process that lost its connection goes on in its old slot, with what it had. */
+	client_hello(&again, c.slot + 1);
+	assert_int_equal(again.slot, c.slot);
+	client_open(&again);
+	assert_int_equal(plain(&again, UV_GET_CONTEXT, 16, &fd), 0);
+	close(again.fd);
+	c = again;
+	client_hello(&again, c.slot + 1);
+	assert_int_equal(again.slot, c.slot);
+	c.fd = again.fd;
+	assert_int_equal(plain(&c, UV_ALLOC_PD, 12, &channel), 0);
+	/* A completion channel ends when the client closes its end of it. */
+	assert_int_equal(plain(&c, UV_CREATE_COMP_CHANNEL, 4, &channel), 0);
+	j = show();
+	assert_int_equal(json_array_size(json_object_get(json_array_get(json_object_get(hca_of(j), "contexts"), 0), "event_queues")), 2);
+	json_decref(j);
+	close(channel);
+	j = show();
+	assert_int_equal(json_array_size(json_object_get(json_array_get(json_object_get(hca_of(j), "contexts"), 0), "event_queues")), 1);
+	json_decref(j);
+	/* The memory goes before the file. */
+	close(c.life);
+	j = show();
+	assert_string_equal(json_string_value(json_object_get(json_array_get(json_object_get(hca_of(j), "contexts"), 0), "state")),
+			    "memory gone");
+	json_decref(j);
+	close(c.file);
+	assert_int_equal(count("contexts"), 0);
+	close(fd);
+	close(c.fd);
+	stop(pid);
+}
+
+static void port(struct client *c, uint32_t what)
+{
+	struct sh_port_msg m = {.type = SH_MSG_PORT, .port = 1, .what = what};
+	struct sh_status st;
+
+	assert_int_equal(sh_client_request(c->fd, &m, sizeof(m), &st, sizeof(st), NULL, NULL), 0);
+	assert_int_equal(st.error, 0);
+}
+
+/* What does not fit into the pipe comes when there is room. */
+static void full_pipe(void **state)
+{
+	struct uv_async_record rec = {.event_type = 99};
+	pid_t pid = start();
+	struct client c;
+	struct pollfd p = {.events = POLLIN};
+	char path[128];
+	int fd, fill;
+	size_t n = 0;
+	json_t *j, *ctx;
+
+	(void)state;
+	client_hello(&c, 0);
+	client_open(&c);
+	assert_int_equal(plain(&c, UV_GET_CONTEXT, 16, &fd), 0);
+	j = show();
+	ctx = json_array_get(json_object_get(hca_of(j), "contexts"), 0);
+	snprintf(path, sizeof(path), "%s/events/%d.1", dir,
+		 (int)json_integer_value(json_object_get(json_array_get(json_object_get(ctx, "event_queues"), 0), "queue")));
+	json_decref(j);
+	fill = open(path, O_WRONLY | O_NONBLOCK);
+	assert_true(fill >= 0);
+	while (write(fill, &rec, sizeof(rec)) == sizeof(rec))
+		n++;
+	close(fill);
+	port(&c, SH_PORT_DOWN);
+	port(&c, SH_PORT_UP);
+	j = show();
+	ctx = json_array_get(json_object_get(hca_of(j), "contexts"), 0);
+	assert_int_equal(json_integer_value(json_object_get(json_array_get(json_object_get(ctx, "event_queues"), 0), "spilled")), 2);
+	json_decref(j);
+	while (n--) {
+		assert_int_equal(read(fd, &rec, sizeof(rec)), sizeof(rec));
+		assert_int_equal(rec.event_type, 99);
+	}
+	assert_int_equal(read(fd, &rec, sizeof(rec)), sizeof(rec));
+	assert_int_equal(rec.event_type, UV_EV_PORT_ERR);
+	assert_int_equal(read(fd, &rec, sizeof(rec)), sizeof(rec));
+	assert_int_equal(rec.event_type, UV_EV_PORT_ACTIVE);
+	p.fd = fd;
+	assert_int_equal(poll(&p, 1, 0), 0);
+	close(fd);
+	close(c.fd);
+	close(c.file);
+	close(c.life);
+	stop(pid);
+}
+
+static void lease(void **state)
+{
+	struct sh_status st;
+	char path[128];
+	pid_t pid = launch(true, &st);
+	struct stat s;
+	int fd, status;
+	void *map;
+
+	(void)state;
+	assert_int_equal(st.error, 0);
+	snprintf(path, sizeof(path), "%s/lease", dir);
+	fd = open(path, O_RDWR);
+	assert_int_equal(flock(fd, LOCK_SH), 0);
+	map = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(map, MAP_FAILED);
+	close(fd);
+	/* The mapping holds it, longer than two looks take. */
+	sleep(4);
+	assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
+	munmap(map, 4096);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(stat(dir, &s), -1);
+}
+
+static int make_base(void **state)
+{
+	(void)state;
+	if (!mkdtemp(base))
+		return -1;
+	snprintf(dir, sizeof(dir), "%s/instance", base);
+	return 0;
+}
+
+static int remove_base(void **state)
+{
+	(void)state;
+	dir_remove(AT_FDCWD, base);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(life),
+		cmocka_unit_test(nonsense),
+		cmocka_unit_test(death),
+		cmocka_unit_test(ends),
+		cmocka_unit_test(full_pipe),
+		cmocka_unit_test(lease),
+	};
+
+	return cmocka_run_group_tests(tests, make_base, remove_base);
+}
