@@ -35,6 +35,8 @@ static int probe(struct ibv_context *context, uint32_t number, size_t resp_size)
 
 	memset(&cmd, 0, sizeof(cmd));
 	CMD_INIT_RESP(&cmd, sizeof(cmd), CREATE_XRC_RCV_QP, &resp, resp_size);
+	if (!resp_size)
+		cmd.response = 0;
 	cmd.command = number;
 	cmd.xrc_domain_handle = UINT32_MAX;
 
