@@ -362,12 +362,29 @@ bool event_pending(struct ibv_context *context)
 	return poll(&fd, 1, 0) == 1;
 }
 
+static bool is_established(const struct ibv_async_event *event)
+{
+	return ((unsigned int)event->event_type & ~IBV_XRC_QP_EVENT_FLAG) == IBV_EVENT_COMM_EST;
+}
+
+void skip_established(struct ibv_context *context)
+{
+	struct ibv_async_event event;
+
+	CHECK(event_pending(context));
+	CHECK_EQ(ibv_get_async_event(context, &event), 0);
+	ibv_ack_async_event(&event);
+	CHECK(is_established(&event));
+}
+
 struct ibv_async_event expect_event(struct ibv_context *context, int type)
 {
 	struct ibv_async_event event;
 
-	CHECK_EQ(ibv_get_async_event(context, &event), 0);
-	ibv_ack_async_event(&event);
+	do {
+		CHECK_EQ(ibv_get_async_event(context, &event), 0);
+		ibv_ack_async_event(&event);
+	} while ((int)event.event_type != type && is_established(&event));
 	CHECK_EQ((unsigned int)event.event_type, (unsigned int)type);
 	return event;
 }

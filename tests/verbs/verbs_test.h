@@ -112,8 +112,13 @@ struct ibv_wc next_wc(struct ibv_cq *cq);
 struct ibv_wc expect_wc(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status);
 /* Nothing may come for some time: ms of polling. */
 void expect_silence(struct ibv_cq *cq, unsigned int ms);
-/* The next asynchronous event, acknowledged; must be of this type. Returns its element as ibv_get_async_event gave it. */
+/*
+ * The next asynchronous event, acknowledged; must be of this type (COMM_EST before it is passed over, unless it is what
+ * is asked for). Returns its element as ibv_get_async_event gave it.
+ */
 struct ibv_async_event expect_event(struct ibv_context *context, int type);
+/* The pending event must be COMM_EST, of a QP or a receive QP; acknowledged. */
+void skip_established(struct ibv_context *context);
 bool event_pending(struct ibv_context *context);
 
 /* Contents that tell who sent what: pattern of a seed, and where a buffer first differs from it (-1: nowhere). */
