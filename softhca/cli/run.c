@@ -89,10 +89,14 @@ failed:
 
 /* ---- the command ---- */
 
-static void exec_command(char **argv, const sigset_t *mask, int report)
+static void exec_command(char **argv, const sigset_t *mask, int report, pid_t run)
 {
 	int err;
 
+	/* Who kills this program outright means the command, as with env and nice, which become the command. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != run)
+		_exit(EXIT_SELF);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 	execvp(argv[0], argv);
 	err = errno;
@@ -104,9 +108,9 @@ static void exec_command(char **argv, const sigset_t *mask, int report)
 /* Its process, or -1 after a message. *failed: the errno of the exec, else 0. */
 static pid_t spawn(char **argv, const sigset_t *mask, int *failed)
 {
+	pid_t run = getpid(), pid;
 	int report[2];
 	ssize_t got;
-	pid_t pid;
 
 	*failed = 0;
 	if (pipe2(report, O_CLOEXEC) < 0) {
@@ -115,7 +119,7 @@ static pid_t spawn(char **argv, const sigset_t *mask, int *failed)
 	}
 	pid = fork();
 	if (pid == 0)
-		exec_command(argv, mask, report[1]);
+		exec_command(argv, mask, report[1], run);
 	close(report[1]);
 	if (pid < 0) {
 		complain("cannot start %s: %s", argv[0], strerror(errno));

@@ -85,8 +85,11 @@ void shim_init(void)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	static TLS bool inside;
 
-	/* The initialization itself calls functions of this library. */
-	if (inside)
+	/*
+	 * The initialization itself calls functions of this library. And sanitizers in a program call some before libc has
+	 * its environment: that is too early to tell.
+	 */
+	if (inside || !environ)
 		return;
 	inside = true;
 	pthread_once(&once, init_once);

@@ -1,81 +1,157 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# For the shell tests of this folder. They print TAP; one `ok` line is one outcome that a user cares about.
-# Environment, from make: top_srcdir, top_builddir (absolute), TIER; SOFTHCA overrides the command under test.
-# Variables for tests: work (an empty directory of this test's own, removed at the end), softhca, tools.
+# For the system tests: each script sources this, prints TAP through ok() and ends with finish. It works in a temporary
+# directory of its own ($tmp, also the base of its instances), which goes with whatever still runs in it.
+# Environment, from make: SOFTHCA (the command), TOOLS (directory of our ibv_* tools), OURS (LD_LIBRARY_PATH of our
+# libraries), PROGRAMS (directory of the test programs), CC.
 
 set -u
 number=0
 failures=0
-softhca=${SOFTHCA:-$top_builddir/softhca/cli/softhca}
-tools=$top_builddir/examples/.libs
-work=$(mktemp -d)
-export SOFTHCA_DIR=$work/instances
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/softhca-test.XXXXXX") || exit 1
+export SOFTHCA_DIR=$tmp/instances
 mkdir -m 700 "$SOFTHCA_DIR"
+# What the caller's own environment says about instances is not for the tests.
+unset SOFTHCA_INSTANCE SOFTHCA_HOST SOFTHCA_MMIO XDG_RUNTIME_DIR RDMAV_DRIVERS IBV_DRIVERS SYSFS_PATH
 
-# What runs on our libraries, of this build tree: ours PROGRAM [ARGUMENT...], inside `softhca run`.
-ours="env LD_LIBRARY_PATH=$top_builddir/libibverbs/.libs:$top_builddir/libmlx4/.libs RDMAV_DRIVERS=mlx4"
+# A test that hangs ends here, and says so by its missing plan.
+(sleep "${TEST_TIMEOUT:-300}" && kill -TERM $$) >/dev/null 2>&1 &
+watchdog=$!
 
 cleanup() {
-	for instance in "$SOFTHCA_DIR"/*/pid; do
-		[ -f "$instance" ] && kill "$(cat "$instance")" 2>/dev/null
+	pkill -P $watchdog 2>/dev/null
+	# shellcheck disable=SC2046
+	kill $(jobs -p) 2>/dev/null
+	for pid_file in "$SOFTHCA_DIR"/*/pid; do
+		[ -f "$pid_file" ] && kill "$(cat "$pid_file")" 2>/dev/null
 	done
-	rm -rf "$work"
+	rm -rf "$tmp"
 }
 trap cleanup EXIT
 trap 'exit 1' INT TERM HUP
 
-# ok DESCRIPTION COMMAND...: one test, bounded. What it prints is shown as comments when it fails.
+# ok DESCRIPTION COMMAND...: one test, in at most a minute. Its output is shown when it fails.
 ok() {
 	number=$((number + 1))
 	description=$1
 	shift
-	if output=$("$@" 2>&1); then
+	if "$@" >"$tmp/ok.out" 2>&1; then
 		echo "ok $number - $description"
 	else
 		status=$?
 		failures=$((failures + 1))
-		printf '%s\n' "$output" | tail -n 40 | sed 's/^/# /'
-		echo "# exit status $status"
+		echo "# status $status of: $*"
+		tail -n 40 "$tmp/ok.out" | sed 's/^/# /'
 		echo "not ok $number - $description"
 	fi
+}
+
+# skip DESCRIPTION REASON
+skip() {
+	number=$((number + 1))
+	echo "ok $number - $1 # SKIP $2"
 }
 
 finish() {
 	echo "1..$number"
 	[ "$failures" -eq 0 ]
+	exit
 }
 
-# A TCP port that no other test of this machine was given: ports are handed out one after another.
-port() {
-	(
-		flock 9
-		last=$(cat "${TMPDIR:-/tmp}/verbs-test-port" 2>/dev/null || echo 0)
-		next=$(( (last + 1) % 12000 ))
-		echo "$next" >"${TMPDIR:-/tmp}/verbs-test-port"
-		echo $((20000 + next))
-	) 9>"${TMPDIR:-/tmp}/verbs-test-port.lock"
+# What a command's exit status is: status N COMMAND...
+status() {
+	wanted=$1
+	shift
+	"$@"
+	got=$?
+	[ "$got" -eq "$wanted" ] || { echo "exit status $got, not $wanted"; return 1; }
 }
 
-# pingpong RUN-OPTIONS SERVER-COMMAND CLIENT-COMMAND: both ends in one instance; the client tries until the server
-# listens. PORT in the commands is replaced by a free one. Succeeds when both do.
+# Try something until it is true, for ten seconds.
+until_true() {
+	for _ in $(seq 1000); do
+		"$@" && return 0
+		sleep 0.01
+	done
+	echo "not within ten seconds: $*"
+	return 1
+}
+
+no_instance() {
+	[ -z "$(ls -A "$SOFTHCA_DIR")" ]
+}
+
+# Our tools and libraries, in the build tree.
+ours() {
+	LD_LIBRARY_PATH=$OURS${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} RDMAV_DRIVERS=mlx4 "$@"
+}
+
+# A TCP port that nobody listens on: $port.
+take_port() {
+	port=$((10240 + (RANDOM * 32768 + RANDOM) % 22000))
+	while listening; do
+		port=$((port + 1))
+	done
+}
+
+listening() {
+	cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -qi ":$(printf '%04X' "$port") 0* *[0:]* 0A \|:$(printf '%04X' "$port") [0-9A-F]*:0000 0A"
+}
+
+# pingpong TOOL [ARGUMENT...]: a server and a client of it inside the instance that this runs in; both must succeed.
+# Exported to the shell that `softhca run` starts.
 pingpong() {
-	p=$(port)
-	server=$(printf '%s' "$2" | sed "s/PORT/$p/g")
-	client=$(printf '%s' "$3" | sed "s/PORT/$p/g")
-	timeout -k 5 120 "$softhca" run $1 -- sh -c '
-		$1 >"$3/server.out.$4" 2>&1 &
-		server=$!
-		for try in $(seq 100); do
-			awk -v port="$(printf :%04X "$4")" "index(\$2, port) && \$4 == \"0A\" { found = 1 } END { exit !found }" \
-				/proc/net/tcp /proc/net/tcp6 && break
-			kill -0 $server 2>/dev/null || break
-			sleep 0.05
-		done
-		$2
-		client=$?
-		wait $server || { status=$?; cat "$3/server.out.$4"; echo "server: exit status $status"; exit 1; }
-		echo "--- server"; cat "$3/server.out.$4"
-		exit $client
-	' sh "$server" "$client" "$work" "$p"
+	tool=$1
+	shift
+	take_port
+	timeout 50 "$tool" -p "$port" "$@" >"$tmp/server.out" 2>&1 &
+	server=$!
+	until_true listening || { cat "$tmp/server.out"; return 1; }
+	timeout 50 "$tool" -p "$port" "$@" 127.0.0.1 >"$tmp/client.out" 2>&1
+	client=$?
+	wait "$server"
+	server=$?
+	[ "$server" -eq 0 ] && [ "$client" -eq 0 ] && return 0
+	echo "server: status $server"
+	cat "$tmp/server.out"
+	echo "client: status $client"
+	cat "$tmp/client.out"
+	return 1
 }
+
+# xsrq CLIENTS [ARGUMENT...]: the server and that many clients.
+xsrq() {
+	clients=$1
+	shift
+	take_port
+	timeout 50 "$TOOLS/ibv_xsrq_pingpong" -p "$port" -c "$clients" "$@" >"$tmp/server.out" 2>&1 &
+	server=$!
+	until_true listening || { cat "$tmp/server.out"; return 1; }
+	pids=
+	for i in $(seq "$clients"); do
+		timeout 50 "$TOOLS/ibv_xsrq_pingpong" -p "$port" "$@" 127.0.0.1 >"$tmp/client$i.out" 2>&1 &
+		pids="$pids $!"
+	done
+	bad=0
+	for pid in $pids; do
+		wait "$pid" || bad=1
+	done
+	wait "$server" || bad=1
+	[ $bad -eq 0 ] && return 0
+	tail -n 20 "$tmp"/server.out "$tmp"/client*.out
+	return 1
+}
+
+# within RUN-OPTIONS -- FUNCTION [ARGUMENT...]: call one of the functions above in a fresh instance.
+within() {
+	options=
+	while [ "$1" != -- ]; do
+		options="$options $1"
+		shift
+	done
+	shift
+	# shellcheck disable=SC2086
+	"$SOFTHCA" run $options -- bash -c 'set -u; "$@"' within "$@"
+}
+export SOFTHCA TOOLS OURS PROGRAMS CC srcdir tmp
+export -f until_true listening take_port pingpong xsrq

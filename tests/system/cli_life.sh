@@ -1,0 +1,85 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: how long an instance lives: as long as somebody is in it, and no longer.
+. "$srcdir/lib.sh"
+
+instances() { ls -A "$SOFTHCA_DIR" | wc -l; }
+
+at_once() { "$SOFTHCA" run -- true && no_instance; }
+ok "it is gone when run returns" at_once
+
+background() {
+	mkfifo "$tmp/hold"
+	"$SOFTHCA" run -- sh -c 'sh -c "read x" <"$0" >/dev/null 2>&1 &' "$tmp/hold" || return 1
+	exec 7>"$tmp/hold"
+	# Longer than the daemon's second look.
+	sleep 2.5
+	[ "$(instances)" -eq 1 ] || { echo "the instance went"; return 1; }
+	exec 7>&-
+	until_true no_instance
+}
+ok "a process in the background keeps it" background
+
+parallel() {
+	pids=
+	for i in 1 2 3 4 5 6 7 8; do
+		"$SOFTHCA" run -- sh -c 'ls /sys/class/infiniband | grep -q mlx4_0' & pids="$pids $!"
+	done
+	bad=0
+	for pid in $pids; do wait "$pid" || bad=1; done
+	[ $bad -eq 0 ] && no_instance
+}
+ok "eight at a time are eight instances" parallel
+
+apart() {
+	a=$("$SOFTHCA" run -- sh -c 'echo $SOFTHCA_INSTANCE'); b=$("$SOFTHCA" run -- sh -c 'echo $SOFTHCA_INSTANCE')
+	[ -n "$a" ] && [ ! -e "$a" ] && [ ! -e "$b" ]
+}
+ok "each has a directory of its own, and none stays" apart
+
+nested() { "$SOFTHCA" run -- "$SOFTHCA" run --hcas 2 -- sh -c '[ "$(ls /sys/class/infiniband | wc -l)" = 2 ]' && no_instance; }
+ok "one inside another is the inner one's" nested
+
+started() {
+	"$SOFTHCA" start --hosts 2 --ports 2 lasting || return 1
+	"$SOFTHCA" run --instance lasting --host 1 -- sh -c '[ "$(uname -n)" = host1 ] && [ -d /sys/class/infiniband/mlx4_0/ports/2 ]' || return 1
+	"$SOFTHCA" show | grep -q lasting || return 1
+	"$SOFTHCA" show --json | grep -q '"lasting"' || return 1
+	"$SOFTHCA" show lasting >/dev/null && "$SOFTHCA" show --json lasting | grep -q '{' || return 1
+	"$SOFTHCA" start lasting 2>"$tmp/err" && return 1
+	grep -q "softhca stop lasting" "$tmp/err" || return 1
+	"$SOFTHCA" run --instance lasting --host 2 -- true 2>/dev/null
+	[ $? -eq 125 ] || return 1
+	"$SOFTHCA" stop lasting && until_true no_instance
+}
+ok "start, run in it, show, stop" started
+
+stale() {
+	"$SOFTHCA" start dead || return 1
+	kill -KILL "$(cat "$SOFTHCA_DIR/dead/pid")"
+	until_true stale_free || return 1
+	"$SOFTHCA" show 2>/dev/null | grep -q dead && { echo "show lists a dead instance"; return 1; }
+	"$SOFTHCA" run --instance dead -- true 2>"$tmp/err"
+	[ $? -eq 125 ] && grep -q "softhca start" "$tmp/err" || { cat "$tmp/err"; return 1; }
+	"$SOFTHCA" start dead && "$SOFTHCA" stop dead && until_true no_instance
+}
+stale_free() { flock -n "$SOFTHCA_DIR/dead/lock" true; }
+ok "what a killed daemon left is in nobody's way" stale
+
+daemon_dies() {
+	"$SOFTHCA" start gone || return 1
+	"$SOFTHCA" run --instance gone -- sh -c 'kill -KILL $(cat "$SOFTHCA_INSTANCE/pid"); sleep 0.1; cat /sys/class/infiniband/mlx4_0/node_type' || return 1
+	"$SOFTHCA" start gone && "$SOFTHCA" stop gone
+}
+ok "processes survive their daemon" daemon_dies
+
+refused() {
+	mkdir -m 777 "$tmp/open"
+	chmod 777 "$tmp/open"
+	SOFTHCA_DIR=$tmp/open "$SOFTHCA" run -- true 2>"$tmp/err"
+	[ $? -eq 125 ] && grep -q SOFTHCA_DIR "$tmp/err"
+}
+ok "a base directory open to others is refused, with what to do" refused
+ok "nothing is left behind" no_instance
+finish

@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: signals sent to `softhca run` reach the command, and what happens to the command is what is seen of it.
+. "$srcdir/lib.sh"
+
+# The command says that it is ready and which signal it got.
+catcher='trap "echo got $0; exit 9" "$0"; echo ready; while :; do sleep 0.02; done'
+
+forwarded() {
+	rm -f "$tmp/out"
+	"$SOFTHCA" run -- sh -c "$catcher" "$1" >"$tmp/out" &
+	run=$!
+	until_true grep -qs ready "$tmp/out" || return 1
+	kill -"$1" $run
+	wait $run
+	[ $? -eq 9 ] && grep -q "got $1" "$tmp/out"
+}
+for signal in TERM INT HUP USR1 USR2 QUIT ALRM; do
+	# A background job of a script ignores INT and QUIT, as its children then do: set them free first.
+	ok "$signal reaches the command" env -i PATH="$PATH" HOME=/ \
+		bash -c "$(declare -f forwarded until_true); catcher='$catcher'; set -m; SOFTHCA=$SOFTHCA; tmp=$tmp
+		export SOFTHCA_DIR=$SOFTHCA_DIR; forwarded $signal"
+done
+
+dies() {
+	"$SOFTHCA" run -- sleep 60 &
+	run=$!
+	until_true pgrep -P $run -x sleep >/dev/null || return 1
+	kill -TERM $run
+	wait $run
+	[ $? -eq 143 ]
+}
+ok "a command that a forwarded signal kills is seen to be killed" dies
+
+state() { sed 's/.*) //' "/proc/$1/stat" | cut -c1; }
+is_state() { [ "$(state "$1")" = "$2" ]; }
+stops() {
+	rm -f "$tmp/out"
+	"$SOFTHCA" run -- sh -c 'echo ready; while :; do sleep 0.02; done' >"$tmp/out" &
+	run=$!
+	until_true grep -qs ready "$tmp/out" || return 1
+	command=$(pgrep -P $run -x sh)
+	kill -STOP "$command"
+	until_true is_state $run T || return 1
+	kill -CONT $run
+	until_true is_state "$command" S || return 1
+	kill -TERM $run
+	wait $run
+	[ $? -eq 143 ]
+}
+ok "run stops when the command stops, and both go on" stops
+
+killed() {
+	"$SOFTHCA" run -- sleep 60 &
+	run=$!
+	until_true pgrep -P $run -x sleep >/dev/null || return 1
+	command=$(pgrep -P $run -x sleep)
+	kill -KILL $run
+	wait $run 2>/dev/null
+	until_true gone "$command" && until_true no_instance
+}
+gone() { ! kill -0 "$1" 2>/dev/null; }
+ok "when run is killed the command and the instance go" killed
+until_true no_instance
+ok "nothing is left behind" no_instance
+finish

@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: `softhca run` is to a script what `env` or `nice` is: exit status, streams, environment, arguments.
+. "$srcdir/lib.sh"
+
+run() { "$SOFTHCA" run "$@"; }
+
+ok "success is success" status 0 run -- true
+ok "the command's exit status comes through" status 37 run -- sh -c 'exit 37'
+ok "a signal n is 128 + n" status 143 run -- sh -c 'kill -TERM $$'
+ok "so is one that nobody can catch" status 137 run -- sh -c 'kill -KILL $$'
+ok "a command that is not there is 127" status 127 run -- "$tmp/nothing"
+: >"$tmp/plain"
+ok "one that cannot be run is 126" status 126 run -- "$tmp/plain"
+ok "an unknown option is 125" status 125 run --no-such-option -- true
+ok "a bad value is 125" status 125 run --kernel solaris -- true
+ok "no command is 125" status 125 run
+ok "options of the command are not ours" status 0 run sh -c 'test "$1" = --help' x --help
+
+streams() {
+	[ "$(printf 'in\n' | run -- sh -c 'read x; echo "$x" out; echo err >&2' 2>"$tmp/err")" = "in out" ] &&
+		[ "$(cat "$tmp/err")" = err ]
+}
+ok "standard streams pass through" streams
+closed() { run -- sh -c '[ ! -e /proc/self/fd/0 ] || exit 3' <&-; }
+ok "a closed standard input stays closed" closed
+pipe_ends() { timeout 10 "$SOFTHCA" run -- echo hello | cat | grep -q hello; }
+ok "the daemon keeps no end of a pipe open" pipe_ends
+other_fd() { run -- sh -c 'read x <&5; [ "$x" = five ]' 5< <(echo five); }
+ok "other descriptors are inherited" other_fd
+cwd() { cd "$tmp" && [ "$(run -- pwd)" = "$tmp" ]; }
+ok "the working directory stays" cwd
+arguments() { [ "$(run -- printf '<%s>' 'a b' '' '*')" = '<a b><><*>' ]; }
+ok "arguments come as they are" arguments
+preload() { LD_PRELOAD=libm.so.6 run -- sh -c 'case $LD_PRELOAD in *softhca-shim.so*libm.so.6*) ;; *) exit 1 ;; esac'; }
+ok "a user's own LD_PRELOAD stays" preload
+asan_options() { ASAN_OPTIONS=color=never run -- sh -c '[ "$ASAN_OPTIONS" = color=never:verify_asan_link_order=0 ]'; }
+ok "so do a user's ASAN_OPTIONS" asan_options
+named() { run -- sh -c '[ -S "$SOFTHCA_INSTANCE/control" ] && [ "$SOFTHCA_HOST" = 0 ]'; }
+ok "the command is told its instance and host" named
+mask() { run -- grep -q '^SigBlk:.0*$' /proc/self/status; }
+ok "the command starts with no signal blocked" mask
+ignored() { (trap '' HUP; run -- grep '^SigIgn:.*1$' /proc/self/status); }
+ok "a signal that was ignored stays ignored" ignored
+helps() { for verb in run start stop show port fault; do "$SOFTHCA" $verb --help | grep -q "softhca $verb" || return 1; done; }
+ok "every verb has --help" helps
+ok "nothing is left behind" no_instance
+finish
