@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Faces: ofed
  * Description: opening an XRC domain with every kind of descriptor, O_CREAT, O_EXCL, and a domain that is there or not,
  * gives the errno that a kernel gives; identity is device and inode.
  */

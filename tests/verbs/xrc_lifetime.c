@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Faces: ofed
  * Description: what keeps a domain busy (SRQs, QPs, registrations: EBUSY), the last reference that destroys it, and a domain
  * that outlives its creator.
  */

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Faces: ofed
  * Description: of N processes that open one file's domain with O_CREAT and O_EXCL at once exactly one succeeds, every time;
  * the others get EINVAL.
  */

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Faces: ofed
  * Description: RDMA WRITE (and with immediate), RDMA READ and both atomics over XRC, between two processes; keys are those
  * of the PD of the SRQ that the packet names.
  */
