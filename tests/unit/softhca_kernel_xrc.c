@@ -238,7 +238,7 @@ static void receive_qps(void **state)
 	struct kt_state before, after;
 	struct uv_query_qp_resp attr;
 	struct kt_queue cq, qp;
-	uint32_t ha, hb, other, qpn, gone, pd;
+	uint32_t ha, hb, other, qpn = 0, gone = 0, pd;
 	int fd = in_dir("rcv", O_RDWR | O_CREAT);
 
 	(void)state;
@@ -313,7 +313,7 @@ static void two_handles(void **state)
 	struct kctx *a = kt_open(t, 0);
 	struct kt_state before = kt_state(t), after;
 	int fd = in_dir("two", O_RDWR | O_CREAT);
-	uint32_t h1, h2, qpn;
+	uint32_t h1, h2, qpn = 0;
 
 	(void)state;
 	assert_int_equal(kt_xrcd(t, a, fd, O_CREAT, &h1), 0);
@@ -337,7 +337,7 @@ static void receive_qp_events(void **state)
 	struct kctx *ctx[3] = {kt_open(t, 0), kt_open(t, 0), kt_open(t, 0)};
 	int fd = in_dir("events", O_RDWR | O_CREAT), i;
 	struct uv_async_record rec;
-	uint32_t h[3], qpn;
+	uint32_t h[3], qpn = 0;
 
 	(void)state;
 	for (i = 0; i < 3; i++)
