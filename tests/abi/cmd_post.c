@@ -132,6 +132,32 @@ static void post_srq_recv(void **state)
 	assert_ptr_equal(bad, recv_wr);
 }
 
+/* What no command can say is refused here, and the kernel is not asked. */
+static void never_sent(void **state)
+{
+	struct ibv_recv_wr recv[2] = { { .next = &recv[1] }, { .num_sge = -1 } }, *bad_recv = NULL;
+	struct ibv_send_wr send[2] = { { .next = &send[1], .opcode = IBV_WR_SEND }, { .num_sge = 1 << 20 } };
+	struct ibv_send_wr *bad_send = NULL;
+
+	(void)state;
+	assert_int_equal(ibv_cmd_post_recv(&qp, recv, &bad_recv), EINVAL);
+	assert_ptr_equal(bad_recv, recv);
+	bad_recv = NULL;
+	recv[1].num_sge = 1 << 20;
+	assert_int_equal(ibv_cmd_post_srq_recv(&srq, recv, &bad_recv), EINVAL);
+	assert_ptr_equal(bad_recv, recv);
+	assert_int_equal(ibv_cmd_post_send(&qp, send, &bad_send), EINVAL);
+	assert_ptr_equal(bad_send, send);
+
+	/* There is no place in it for the number of an SRQ. */
+	qp.qp_type = IBV_QPT_XRC;
+	bad_send = NULL;
+	send[1].num_sge = 0;
+	assert_int_equal(ibv_cmd_post_send(&qp, send, &bad_send), EINVAL);
+	assert_ptr_equal(bad_send, send);
+	assert_int_equal(fake.commands, 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, cmd_setup)
@@ -140,6 +166,7 @@ int main(void)
 		TEST(post_send_ud),
 		TEST(post_recv),
 		TEST(post_srq_recv),
+		TEST(never_sent),
 	};
 
 	return cmocka_run_group_tests_name("commands of posting", tests, cmd_group_setup, cmd_group_teardown);
