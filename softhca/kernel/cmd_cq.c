@@ -165,13 +165,10 @@ int cq_free(struct kcq *cq, uint32_t *comp, uint32_t *async)
 {
 	struct kctx *ctx = cq->u.ctx;
 	struct kernel *k = ctx->k;
-	int err;
 
-	if (cq->refs)
+	*comp = *async = 0;
+	if (cq->refs || sh_cq_destroy(&k->dev, ctx->hca, cq->cqn, comp, async) == -EBUSY)
 		return -EBUSY;
-	err = sh_cq_destroy(&k->dev, ctx->hca, cq->cqn, comp, async);
-	if (err < 0)
-		return err;
 	*comp = evq_reported(*comp, evq_drop_comp(k, cq->evq, cq->u.user_handle));
 	*async = evq_reported(*async, evq_drop_async(k, ctx->async, cq->u.user_handle, UO_CQ));
 	num_put(&k->hcas[ctx->hca].cqn, cq->cqn);

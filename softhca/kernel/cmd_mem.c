@@ -155,27 +155,12 @@ err_free:
 	return err;
 }
 
-int mr_invalidate(struct kmr *mr)
-{
-	struct kctx *ctx = mr->u.ctx;
-	int err;
-
-	if (mr->dead)
-		return 0;
-	err = sh_mr_destroy(&ctx->k->dev, ctx->hca, mr->key);
-	if (err < 0)
-		return err;
-	mr->dead = true;
-	return 0;
-}
-
 int mr_free(struct kmr *mr)
 {
 	struct kctx *ctx = mr->u.ctx;
-	int err = mr_invalidate(mr);
 
-	if (err < 0)
-		return err;
+	if (sh_mr_destroy(&ctx->k->dev, ctx->hca, mr->key) == -EBUSY)
+		return -EBUSY;
 	num_put(&ctx->k->hcas[ctx->hca].mpt, index_of(mr->key));
 	ctx->proc->locked -= mr->locked;
 	mr->pd->refs--;

@@ -72,11 +72,9 @@ err_free:
 int qp_destroy_kernel(struct kernel *k, struct kqp *qp)
 {
 	uint32_t async;
-	int err;
 
-	err = sh_qp_destroy(&k->dev, qp->hca, qp->qpn, &async);
-	if (err < 0)
-		return err;
+	if (sh_qp_destroy(&k->dev, qp->hca, qp->qpn, &async) == -EBUSY)
+		return -EBUSY;
 	HASH_DEL(k->hcas[qp->hca].qps, qp);
 	qpn_put(k, qp);
 	xrcd_put_user(k, qp->d);
@@ -281,15 +279,11 @@ int qp_free(struct kqp_handle *h, uint32_t *async)
 	struct kctx *ctx = h->u.ctx;
 	struct kernel *k = ctx->k;
 	struct kqp *qp = h->qp;
-	int err;
 
 	leave_groups(k, h);
-	if (h->reg)
-		err = reg_del(k, h->reg, async);
-	else
-		err = sh_qp_destroy(&k->dev, qp->hca, qp->qpn, async);
-	if (err < 0)
-		return err;
+	*async = 0;
+	if (h->reg ? reg_del(k, h->reg, async) < 0 : sh_qp_destroy(&k->dev, qp->hca, qp->qpn, async) == -EBUSY)
+		return -EBUSY;
 	*async = evq_reported(*async, evq_drop_async(k, ctx->async, h->u.user_handle, UO_QP));
 	if (!h->reg) {
 		HASH_DEL(k->hcas[qp->hca].qps, qp);

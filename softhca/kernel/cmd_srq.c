@@ -140,13 +140,10 @@ int srq_free(struct ksrq *srq, uint32_t *async)
 {
 	struct kctx *ctx = srq->u.ctx;
 	struct kernel *k = ctx->k;
-	int err;
 
-	if (srq->refs)
+	*async = 0;
+	if (srq->refs || sh_srq_destroy(&k->dev, ctx->hca, srq->srqn, async) == -EBUSY)
 		return -EBUSY;
-	err = sh_srq_destroy(&k->dev, ctx->hca, srq->srqn, async);
-	if (err < 0)
-		return err;
 	*async = evq_reported(*async, evq_drop_async(k, ctx->async, srq->u.user_handle, UO_SRQ));
 	num_put(&k->hcas[ctx->hca].srqn, srq->srqn);
 	buf_unmap(ctx, &srq->buf);

@@ -226,24 +226,33 @@ struct kctx *ctx_get(struct kernel *k, uint32_t index)
 	return ctx && ctx->state != KC_RELEASING ? ctx : NULL;
 }
 
-/* The memory goes away by itself, so the order matters: first nobody new, then those who are in it. */
-void ctx_gone(struct kctx *ctx)
+/* A lock that a stopped process holds ends it: one wait is enough. */
+static void silence(struct kctx *ctx)
 {
 	struct kernel *k = ctx->k;
 	struct uobj *u;
+
+	DL_FOREACH(ctx->objs[UO_QP], u) {
+		struct kqp *qp = ((struct kqp_handle *)u)->qp;
+
+		if (qp->ctx == ctx && sh_qp_silence(&k->dev, qp->hca, qp->qpn) == -EBUSY)
+			return;
+	}
+	ctx->silenced = true;
+	k->loud--;
+}
+
+/* The state alone makes its keys useless and keeps everybody out of its memory. */
+void ctx_gone(struct kctx *ctx)
+{
+	struct kernel *k = ctx->k;
 
 	if (ctx->gone)
 		return;
 	ctx->gone = true;
 	__atomic_store_n(&sh_ctx(&k->dev, ctx->index)->state, SH_CTX_GONE, __ATOMIC_SEQ_CST);
-	DL_FOREACH(ctx->objs[UO_QP], u) {
-		struct kqp *qp = ((struct kqp_handle *)u)->qp;
-
-		if (qp->ctx == ctx)
-			(void)sh_qp_silence(&k->dev, qp->hca, qp->qpn);
-	}
-	DL_FOREACH(ctx->objs[UO_MR], u)
-		(void)mr_invalidate((struct kmr *)u);
+	k->loud++;
+	silence(ctx);
 }
 
 static int release_objects(struct kctx *ctx)
@@ -314,6 +323,8 @@ void ctx_release(struct kctx *ctx)
 	__atomic_store_n(&shared->state, SH_CTX_FREE, __ATOMIC_SEQ_CST);
 	k->ctx[ctx->index] = NULL;
 	k->releasing--;
+	if (ctx->gone && !ctx->silenced)
+		k->loud--;
 	proc_put(k, ctx->proc);
 	free(ctx);
 }
@@ -322,7 +333,12 @@ void ctx_retry(struct kernel *k)
 {
 	uint32_t i;
 
-	for (i = 1; k->releasing && i < SH_MAX_CTX; i++)
-		if (k->ctx[i] && k->ctx[i]->state == KC_RELEASING)
-			ctx_release(k->ctx[i]);
+	for (i = 1; k->releasing + k->loud && i < SH_MAX_CTX; i++) {
+		struct kctx *ctx = k->ctx[i];
+
+		if (ctx && ctx->gone && !ctx->silenced)
+			silence(ctx);
+		if (ctx && ctx->state == KC_RELEASING)
+			ctx_release(ctx);
+	}
 }

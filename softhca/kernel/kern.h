@@ -134,6 +134,7 @@ struct kctx {
 	enum kctx_state state;
 	bool started;			/* GET_CONTEXT was done */
 	bool gone;			/* its address space ended */
+	bool silenced;			/* and its peers know */
 	struct kproc *proc;
 	uint32_t host, hca, device;	/* hca over all hosts; device counts per host */
 	struct uobj *objs[UO_TYPES];
@@ -153,7 +154,6 @@ struct kmr {
 	struct kpd *pd;
 	uint32_t key, access, locked;
 	uint64_t start, len;
-	bool dead;			/* the device has forgotten it (address space ended) */
 };
 struct kcq {
 	struct uobj u;
@@ -257,7 +257,7 @@ struct kernel {
 	uint32_t evq_gen[SH_MAX_EVQ], ctx_gen[SH_MAX_CTX];
 	uint32_t evq_next, reg_next, ctx_next;
 	uint8_t *reg_used;
-	uint32_t releasing;		/* contexts whose release must be tried again */
+	uint32_t releasing, loud;	/* contexts to release, or to silence, in another try */
 	int epoll;			/* -1 in tests */
 	bool stop;
 	struct {
@@ -414,13 +414,15 @@ int cmd_close_xrcd(struct call *c);		/* mainline */
 void xrcd_drop(struct kernel *k, struct kxrcd_handle *xh);
 void xrcd_put_user(struct kernel *k, struct kxrcd *d);
 
-/* Taking objects apart: for the destroy commands and for the release of a context. -EBUSY: a client holds a lock. */
+/*
+ * Taking objects apart: for the destroy commands and for the release of a context. -EBUSY: in use, or a client holds a lock.
+ * What the device does not know any more (a client has scribbled over it) goes all the same.
+ */
 int pd_free(struct kpd *pd);
 int mr_free(struct kmr *mr);
 int cq_free(struct kcq *cq, uint32_t *comp, uint32_t *async);
 int srq_free(struct ksrq *srq, uint32_t *async);
 int qp_free(struct kqp_handle *h, uint32_t *async);
-int mr_invalidate(struct kmr *mr);
 
 /* sysfs.c */
 int sysfs_make(struct kernel *k);

@@ -84,7 +84,7 @@ int reg_del(struct kernel *k, struct kreg *reg, uint32_t *events)
 		err = sh_qp_set_regs(&k->dev, qp->hca, qp->qpn, next);
 	else
 		__atomic_store_n(&entry(k, reg->prev->index)->next, next, __ATOMIC_RELEASE);
-	if (err < 0)
+	if (err == -EBUSY)
 		return err;
 	*events = entry(k, reg->index)->events;
 	if (!last)

@@ -374,7 +374,7 @@ static void look_at_lease(struct server *s)
 /* Each try may wait for a lock as long as the bound allows; everybody else waits too, so tries become rare. */
 static void retry_releases(struct server *s)
 {
-	if (!s->k->releasing) {
+	if (!(s->k->releasing + s->k->loud)) {
 		s->backoff = 1;
 		return;
 	}
