@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * How an MPI library lays out XRC, in one program to read. Several nodes, P processes (ranks) on each, every rank sends to
+ * every rank of the other nodes, and checks what it gets.
+ *
+ *	RC:	a rank has one QP per remote rank		P * (nodes - 1) per rank
+ *	XRC:	a rank has one send QP per remote node, and	    nodes - 1   per rank
+ *		creates one receive QP per remote node, which	    nodes - 1   per rank
+ *		all ranks of its own node receive through
+ *
+ * Each rank has one SRQ. With XRC all SRQs of a node are in one domain, which the ranks share by a file, and a sender names
+ * the SRQ, and so the rank, in every message.
+ *
+ * One process per node starts the ranks (fork, before any verb) and, on node 0, serves the exchange of numbers over TCP,
+ * which a real MPI leaves to its launcher.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+
+#define MAX_NODES 64
+#define MAX_PROCS 64
+#define SLOTS 32		/* receives that a rank keeps posted */
+
+static int nodes = 2, procs = 4, node, messages = 16, size = 256, rc;
+static const char *server = "127.0.0.1", *service = "18600";
+
+/* What a rank tells all others, in two rounds: before and after the receive QPs are there. */
+struct card {
+	uint16_t lid;
+	uint32_t srqn;
+	uint32_t send_qpn[MAX_NODES];		/* XRC: the send QP to each node */
+	uint32_t rcv_qpn[MAX_NODES];		/* XRC: the receive QP for each node's rank of the same place */
+	uint32_t rc_qpn[MAX_NODES * MAX_PROCS];	/* RC: the QP for each rank */
+};
+static struct card mine, *cards;
+
+/* A message says who sent it and the how manyth it is; the rest follows from that. */
+struct header {
+	uint32_t from, number;
+};
+
+static int me;			/* rank: node * procs + place */
+static int place;
+static int exchange_fd;
+static int domain_fd;
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_cq *cq;
+static struct ibv_srq *srq;
+static struct ibv_xrc_domain *domain;
+static struct ibv_qp *send_qp[MAX_NODES];
+static struct ibv_qp *rc_qp[MAX_NODES * MAX_PROCS];
+static struct ibv_mr *mr;
+static uint8_t *buf;		/* SLOTS receive slots, then one to send from */
+
+static void die(const char *what)
+{
+	fprintf(stderr, "xrc_mesh: rank %d: %s: %s\n", me, what, strerror(errno));
+	exit(1);
+}
+
+static void check(int err, const char *what)
+{
+	if (err) {
+		errno = err;
+		die(what);
+	}
+}
+
+/* ---- exchange ---- */
+
+static void transfer(int fd, void *data, size_t len, int out)
+{
+	for (size_t done = 0; done < len;) {
+		ssize_t n = out ? write(fd, (char *)data + done, len - done) : read(fd, (char *)data + done, len - done);
+
+		if (n == 0)
+			errno = ECONNRESET;
+		if (n <= 0 && errno != EINTR)
+			die("exchange with the other ranks");
+		done += n > 0 ? (size_t)n : 0;
+	}
+}
+
+/* Every rank's card to every rank; also a barrier. */
+static void all_gather(void)
+{
+	transfer(exchange_fd, &mine, sizeof(mine), 1);
+	transfer(exchange_fd, cards, sizeof(*cards) * nodes * procs, 0);
+}
+
+/* Node 0's parent: collect all cards, hand all of them out, until the ranks are done. */
+static void serve(int listener)
+{
+	int total = nodes * procs, *fds = calloc(total, sizeof(*fds));
+	struct card *all = calloc(total, sizeof(*all));
+
+	if (!fds || !all)
+		die("memory");
+	for (int i = 0; i < total; i++) {
+		uint32_t rank;
+		int fd = accept(listener, NULL, NULL);
+
+		if (fd < 0)
+			die("accept");
+		transfer(fd, &rank, sizeof(rank), 0);
+		fds[rank] = fd;
+	}
+	for (int round = 0; round < 4; round++) {
+		for (int i = 0; i < total; i++)
+			transfer(fds[i], &all[i], sizeof(*all), 0);
+		for (int i = 0; i < total; i++)
+			transfer(fds[i], all, sizeof(*all) * total, 1);
+	}
+	for (int i = 0; i < total; i++)
+		close(fds[i]);
+	free(fds);
+	free(all);
+}
+
+static struct addrinfo *resolve(void)
+{
+	struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *info;
+
+	if (getaddrinfo(server, service, &hints, &info)) {
+		fprintf(stderr, "xrc_mesh: %s:%s is no address\n", server, service);
+		exit(1);
+	}
+	return info;
+}
+
+static int listen_here(void)
+{
+	struct addrinfo *info = resolve();
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+
+	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) ||
+	    bind(fd, info->ai_addr, info->ai_addrlen) || listen(fd, nodes * procs))
+		die("listen");
+	freeaddrinfo(info);
+	return fd;
+}
+
+static void join_exchange(void)
+{
+	struct addrinfo *info = resolve();
+	uint32_t rank = me;
+	int tries = 0;
+
+	for (;;) {
+		exchange_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (connect(exchange_fd, info->ai_addr, info->ai_addrlen) == 0)
+			break;
+		if (++tries == 200)
+			die("connect to node 0");
+		close(exchange_fd);
+		usleep(50000);
+	}
+	freeaddrinfo(info);
+	transfer(exchange_fd, &rank, sizeof(rank), 1);
+}
+
+/* ---- queue pairs ---- */
+
+static void fill_rtr(struct ibv_qp_attr *attr, uint16_t dlid, uint32_t qpn)
+{
+	*attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_2048,
+		.dest_qp_num = qpn,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 5,
+		.ah_attr = {.dlid = dlid, .port_num = 1},
+	};
+}
+
+#define INIT_MASK (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
+#define RTR_MASK \
+	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | \
+	 IBV_QP_MIN_RNR_TIMER)
+#define RTS_MASK \
+	(IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC)
+
+static void connect_qp(struct ibv_qp *qp, uint16_t dlid, uint32_t qpn)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+
+	check(ibv_modify_qp(qp, &attr, INIT_MASK), "modify QP to INIT");
+	fill_rtr(&attr, dlid, qpn);
+	check(ibv_modify_qp(qp, &attr, RTR_MASK), "modify QP to RTR");
+	attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1,
+	};
+	check(ibv_modify_qp(qp, &attr, RTS_MASK), "modify QP to RTS");
+}
+
+static struct ibv_qp *create_qp(enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.srq = type == IBV_QPT_RC ? srq : NULL,
+		.xrc_domain = domain,
+		.qp_type = type,
+		.cap = {.max_send_wr = 8, .max_send_sge = 1},
+	};
+	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+	if (!qp)
+		die("create QP");
+	return qp;
+}
+
+/* Round one: my send QPs. Round two: a receive QP for the rank of my place on each other node. */
+static void connect_xrc(void)
+{
+	struct ibv_qp_attr attr;
+
+	for (int n = 0; n < nodes; n++) {
+		if (n == node)
+			continue;
+		send_qp[n] = create_qp(IBV_QPT_XRC);
+		mine.send_qpn[n] = send_qp[n]->qp_num;
+	}
+	all_gather();
+	for (int n = 0; n < nodes; n++) {
+		struct ibv_qp_init_attr init = {.xrc_domain = domain};
+		const struct card *peer = &cards[n * procs + place];
+
+		if (n == node)
+			continue;
+		check(ibv_create_xrc_rcv_qp(&init, &mine.rcv_qpn[n]), "create XRC receive QP");
+		attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT, .port_num = 1};
+		check(ibv_modify_xrc_rcv_qp(domain, mine.rcv_qpn[n], &attr, INIT_MASK), "modify receive QP to INIT");
+		fill_rtr(&attr, peer->lid, peer->send_qpn[node]);
+		check(ibv_modify_xrc_rcv_qp(domain, mine.rcv_qpn[n], &attr, RTR_MASK), "modify receive QP to RTR");
+	}
+	all_gather();
+	for (int n = 0; n < nodes; n++) {
+		const struct card *peer = &cards[n * procs + place];
+
+		if (n == node)
+			continue;
+		connect_qp(send_qp[n], peer->lid, peer->rcv_qpn[node]);
+		/* The creator may end before me: my registration keeps the QP. */
+		for (int p = 0; p < procs; p++)
+			check(ibv_reg_xrc_rcv_qp(domain, cards[node * procs + p].rcv_qpn[n]), "register receive QP");
+	}
+}
+
+static void connect_rc(void)
+{
+	for (int r = 0; r < nodes * procs; r++) {
+		if (r / procs == node)
+			continue;
+		rc_qp[r] = create_qp(IBV_QPT_RC);
+		mine.rc_qpn[r] = rc_qp[r]->qp_num;
+	}
+	all_gather();
+	for (int r = 0; r < nodes * procs; r++)
+		if (r / procs != node)
+			connect_qp(rc_qp[r], cards[r].lid, cards[r].rc_qpn[me]);
+	all_gather();
+}
+
+/* ---- traffic ---- */
+
+static void post_slot(int slot)
+{
+	struct ibv_sge sge = {.addr = (uintptr_t)(buf + (size_t)slot * size), .length = size, .lkey = mr->lkey};
+	struct ibv_recv_wr wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	check(ibv_post_srq_recv(srq, &wr, &bad), "post receive");
+}
+
+static uint8_t content(const struct header *h, int i)
+{
+	return (uint8_t)(h->from * 31 + h->number * 7 + i);
+}
+
+static uint32_t expected[MAX_NODES * MAX_PROCS];
+static int received;
+static int sending;
+
+static void completion(const struct ibv_wc *wc)
+{
+	const struct header *h;
+
+	if (wc->status != IBV_WC_SUCCESS) {
+		fprintf(stderr, "xrc_mesh: rank %d: completion: %s\n", me, ibv_wc_status_str(wc->status));
+		exit(1);
+	}
+	if (!(wc->opcode & IBV_WC_RECV)) {
+		sending--;
+		return;
+	}
+	h = (const void *)(buf + wc->wr_id * size);
+	if ((int)wc->byte_len != size || (int)h->from >= nodes * procs || h->number != expected[h->from]++) {
+		fprintf(stderr, "xrc_mesh: rank %d: message %u of rank %u is not the next one\n", me, h->number, h->from);
+		exit(1);
+	}
+	for (int i = sizeof(*h); i < size; i++) {
+		if (((const uint8_t *)h)[i] != content(h, i)) {
+			fprintf(stderr, "xrc_mesh: rank %d: message %u of rank %u differs at byte %d\n", me, h->number, h->from, i);
+			exit(1);
+		}
+	}
+	received++;
+	post_slot((int)wc->wr_id);
+}
+
+static void progress(void)
+{
+	struct ibv_wc wc[8];
+	int n = ibv_poll_cq(cq, 8, wc);
+
+	if (n < 0)
+		die("poll CQ");
+	for (int i = 0; i < n; i++)
+		completion(&wc[i]);
+}
+
+static void send_to(int rank, uint32_t number)
+{
+	struct header *h = (void *)(buf + (size_t)SLOTS * size);
+	struct ibv_sge sge = {.addr = (uintptr_t)h, .length = size, .lkey = mr->lkey};
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED,
+		.xrc_remote_srq_num = cards[rank].srqn,
+	}, *bad;
+
+	*h = (struct header){.from = me, .number = number};
+	for (int i = sizeof(*h); i < size; i++)
+		((uint8_t *)h)[i] = content(h, i);
+	sending = 1;
+	check(ibv_post_send(rc ? rc_qp[rank] : send_qp[rank / procs], &wr, &bad), "post send");
+	while (sending)
+		progress();
+}
+
+static void traffic(void)
+{
+	for (int number = 0; number < messages; number++)
+		for (int r = 0; r < nodes * procs; r++)
+			if (r / procs != node)
+				send_to(r, number);
+	while (received < messages * procs * (nodes - 1))
+		progress();
+}
+
+/* ---- one rank ---- */
+
+static void open_all(void)
+{
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = SLOTS, .max_sge = 1}};
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_port_attr port;
+
+	if (!list || !list[0])
+		die("no device");
+	context = ibv_open_device(list[0]);
+	ibv_free_device_list(list);
+	if (!context)
+		die("open device");
+	check(ibv_query_port(context, 1, &port), "query port");
+	mine.lid = port.lid;
+	pd = ibv_alloc_pd(context);
+	cq = pd ? ibv_create_cq(context, 4 * SLOTS, NULL, NULL, 0) : NULL;
+	if (!cq)
+		die("create PD and CQ");
+	if (rc) {
+		srq = ibv_create_srq(pd, &attr);
+	} else {
+		domain = ibv_open_xrc_domain(context, domain_fd, O_CREAT);
+		if (!domain)
+			die("open XRC domain");
+		srq = ibv_create_xrc_srq(pd, domain, cq, &attr);
+	}
+	if (!srq)
+		die("create SRQ");
+	mine.srqn = srq->xrc_srq_num;
+	buf = calloc(SLOTS + 1, size);
+	mr = buf ? ibv_reg_mr(pd, buf, (size_t)(SLOTS + 1) * size, IBV_ACCESS_LOCAL_WRITE) : NULL;
+	if (!mr)
+		die("register memory");
+	for (int i = 0; i < SLOTS; i++)
+		post_slot(i);
+}
+
+static void close_all(void)
+{
+	for (int r = 0; r < nodes * procs; r++)
+		if (rc_qp[r])
+			check(ibv_destroy_qp(rc_qp[r]), "destroy QP");
+	for (int n = 0; n < nodes; n++) {
+		if (!send_qp[n])
+			continue;
+		check(ibv_destroy_qp(send_qp[n]), "destroy QP");
+		for (int p = 0; p < procs; p++)
+			check(ibv_unreg_xrc_rcv_qp(domain, cards[node * procs + p].rcv_qpn[n]), "unregister receive QP");
+	}
+	check(ibv_destroy_srq(srq), "destroy SRQ");
+	if (domain)
+		check(ibv_close_xrc_domain(domain), "close XRC domain");
+	check(ibv_dereg_mr(mr), "deregister memory");
+	check(ibv_destroy_cq(cq), "destroy CQ");
+	check(ibv_dealloc_pd(pd), "deallocate PD");
+	check(ibv_close_device(context), "close device");
+	free(buf);
+}
+
+static void run_rank(int p)
+{
+	place = p;
+	me = node * procs + p;
+	cards = calloc(nodes * procs, sizeof(*cards));
+	if (!cards)
+		die("memory");
+	open_all();
+	join_exchange();
+	if (rc)
+		connect_rc();
+	else
+		connect_xrc();
+	all_gather();		/* everybody is connected */
+	traffic();
+	all_gather();		/* everybody has what was sent */
+	if (me == 0)
+		printf("%s: %d nodes of %d ranks: %d messages verified by each rank; %d QPs per rank\n", rc ? "RC" : "XRC",
+		       nodes, procs, received, rc ? procs * (nodes - 1) : 2 * (nodes - 1));
+	close_all();
+	free(cards);
+	close(exchange_fd);
+}
+
+static void usage(int status)
+{
+	fputs("Usage: xrc_mesh [--rc] [--nodes N] [--procs P] --node K [--server HOST] [--port PORT] [--messages M] [--size S]\n"
+	      "Start it once on each node; node 0 is the one that --server names.\n", status ? stderr : stdout);
+	exit(status);
+}
+
+static void options(int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{"rc", no_argument, &rc, 1}, {"nodes", required_argument, NULL, 'N'}, {"procs", required_argument, NULL, 'P'},
+		{"node", required_argument, NULL, 'k'}, {"server", required_argument, NULL, 's'},
+		{"port", required_argument, NULL, 'p'}, {"messages", required_argument, NULL, 'm'},
+		{"size", required_argument, NULL, 'S'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0},
+	};
+
+	for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
+		switch (c) {
+		case 0: break;
+		case 'N': nodes = atoi(optarg); break;
+		case 'P': procs = atoi(optarg); break;
+		case 'k': node = atoi(optarg); break;
+		case 's': server = optarg; break;
+		case 'p': service = optarg; break;
+		case 'm': messages = atoi(optarg); break;
+		case 'S': size = atoi(optarg); break;
+		default: usage(c == 'h' ? 0 : 2);
+		}
+	}
+	if (nodes < 2 || nodes > MAX_NODES || procs < 1 || procs > MAX_PROCS || node < 0 || node >= nodes || messages < 1 ||
+	    size < (int)sizeof(struct header) || optind != argc)
+		usage(2);
+}
+
+int main(int argc, char **argv)
+{
+	char path[] = "/tmp/xrc-mesh-XXXXXX";
+	int listener = -1, failed = 0, status;
+
+	options(argc, argv);
+	/* The file is only where the ranks of this node meet; it needs no name and no content. */
+	domain_fd = mkstemp(path);
+	if (domain_fd < 0)
+		die("make a file for the domain");
+	unlink(path);
+	if (node == 0)
+		listener = listen_here();
+	fflush(NULL);
+	for (int p = 0; p < procs; p++) {
+		pid_t pid = fork();
+
+		if (pid < 0)
+			die("fork");
+		if (pid == 0) {
+			if (listener >= 0)
+				close(listener);
+			run_rank(p);
+			exit(0);
+		}
+	}
+	if (node == 0)
+		serve(listener);
+	for (int p = 0; p < procs; p++)
+		failed |= wait(&status) < 0 || status;
+	return failed;
+}
