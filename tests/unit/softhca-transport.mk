@@ -34,3 +34,13 @@ check_PROGRAMS += softhca_transport_kill
 softhca_transport_kill_SOURCES = softhca_transport_kill.c
 softhca_transport_kill_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_kill_LDADD = $(softhca_transport_libs)
+
+check_PROGRAMS += softhca_transport_packets
+softhca_transport_packets_SOURCES = softhca_transport_packets.c
+softhca_transport_packets_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_packets_LDADD = $(softhca_transport_libs)
+
+check_PROGRAMS += softhca_transport_threads
+softhca_transport_threads_SOURCES = softhca_transport_threads.c
+softhca_transport_threads_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_threads_LDADD = $(softhca_transport_libs)
