@@ -1,0 +1,79 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Builds the guest's file tree: busybox, the modules in the order of their loading, our library, plug-in, tools and tests
+# with every shared library that they need.
+
+# The program itself, not the script that libtool may have put in its place.
+real_file() {
+	if [ -f "$(dirname "$1")/.libs/$(basename "$1")" ]; then
+		echo "$(dirname "$1")/.libs/$(basename "$1")"
+	else
+		echo "$1"
+	fi
+}
+
+# install_binary FILE DIRECTORY NAME: a program or library, and the libraries that the loader will look for.
+install_binary() {
+	cp -L "$1" "$root/$2/$3" || return 1
+	LD_LIBRARY_PATH=$top_builddir/libibverbs/.libs ldd "$1" |
+		sed -n 's/^.*=> \(\/[^ ]*\) (.*$/\1/p; s/^[[:space:]]*\(\/[^ ]*\) (.*$/\1/p' |
+		while read -r library; do
+			case $library in
+			*/ld-linux*) target=$root$library ;;
+			*) target=$root/lib/$(basename "$library") ;;
+			esac
+			mkdir -p "$(dirname "$target")"
+			[ -e "$target" ] || cp -L "$library" "$target" || exit 1
+		done
+}
+
+# install_modules NAME...: the modules and what they depend on, uncompressed, numbered in the order of loading.
+install_modules() {
+	number=100
+	for module in "$@"; do
+		modprobe -d "${modules:-/}" -S "$release" --show-depends "$module" >"$work/depends" || return 1
+		while read -r verb file rest; do
+			[ "$verb" = insmod ] || continue
+			name=$(basename "$file" | sed 's/\.ko.*$//')
+			ls "$root/modules/"*"-$name.ko" >/dev/null 2>&1 && continue
+			number=$((number + 1))
+			target=$root/modules/$number-$name.ko
+			case $file in
+			*.xz) xz -dc "$file" >"$target" ;;
+			*.zst) zstd -qdc "$file" >"$target" ;;
+			*.gz) gzip -dc "$file" >"$target" ;;
+			*) cp "$file" "$target" ;;
+			esac || return 1
+		done <"$work/depends"
+	done
+}
+
+# build_initramfs OUTPUT; $root is the tree, $work a directory for what comes between.
+build_initramfs() {
+	here=$top_srcdir/tests/kernel
+	built=$top_builddir/tests/kernel
+	# shellcheck source=/dev/null
+	. "$built/paths"
+
+	mkdir -p "$root/bin" "$root/lib" "$root/modules" "$root/proc" "$root/sys" "$root/dev" "$root/tmp" \
+		"$root$sysconfdir/libibverbs.d" || return 1
+	cp "$(command -v busybox)" "$root/bin/busybox" || return 1
+	cp "$here/guest/init" "$root/init" && cp "$here/guest/tools.sh" "$root/tools.sh" || return 1
+	chmod 755 "$root/init" "$root/tools.sh"
+	echo "driver rxe" >"$root$sysconfdir/libibverbs.d/rxe.driver"
+
+	install_modules ib_core ib_uverbs udp_tunnel ip6_udp_tunnel crc32_generic rdma_rxe dummy || return 1
+
+	for program in guest_tests rxe_link; do
+		install_binary "$(real_file "$built/$program")" bin "$program" || return 1
+	done
+	for tool in ibv_devices ibv_devinfo ibv_asyncwatch ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong
+	do
+		install_binary "$(real_file "$top_builddir/examples/$tool")" bin "$tool" || return 1
+	done
+	install_binary "$built/.libs/librxe-rdmav2.so" lib librxe-rdmav2.so || return 1
+
+	# The names of init and of the node the kernel itself opens come with devtmpfs and the archive.
+	(cd "$root" && find . | LC_ALL=C sort | cpio -o -H newc --quiet -R 0:0) | gzip -1 >"$1"
+}
