@@ -232,7 +232,8 @@ int sysfs_make(struct kernel *k)
 		snprintf(path, sizeof(path), "host%u/sys/class/infiniband_verbs/abi_version", i);
 		err |= file_write(k->dir_fd, path, "6\n");
 	}
-	for (i = 0; !err && i < k->cfg.device.hosts * k->cfg.device.hcas_per_host; i++)
-		err = make_hca(k, i);
+	/* Last first: a tmpfs lists what is newest first, and programs take the first device they find. */
+	for (i = k->cfg.device.hosts * k->cfg.device.hcas_per_host; !err && i; i--)
+		err = make_hca(k, i - 1);
 	return err ? -EIO : 0;
 }
