@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * A kernel and a bus for one process, enough for a provider to live on: a sysfs tree, a device file whose writes are
+ * answered here, and the UAR and BlueFlame pages as plain memory. The program's own write() and open() stand before the
+ * C library's. Commands are taken apart by offset, as the interface has them.
+ */
+#ifndef FAKE_KERNEL_H
+#define FAKE_KERNEL_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <infiniband/driver.h>
+
+enum { FK_COMMANDS = 64, FK_MAX_COMMAND = 256 };
+
+struct fake_kernel {
+	/* What the device is; settle it before fk_open(). */
+	int driver_abi;
+	uint32_t qp_tab_size;
+	uint16_t bf_reg_size;
+	uint32_t dev_caps;
+	uint32_t cqe_size;
+	uint32_t cap_flags;
+	uint8_t link_layer;
+
+	/* What it does next. */
+	int fail_command; /* this one fails, once, with fail_errno */
+	int fail_errno;
+	void (*hook)(int command, uint8_t *cmd, uint8_t *resp); /* after a command was carried out */
+	uint32_t next_qpn, next_cqn, next_srqn;
+
+	/* What was asked of it. */
+	unsigned int count[FK_COMMANDS];
+	uint8_t last[FK_COMMANDS][FK_MAX_COMMAND];
+	size_t last_len[FK_COMMANDS];
+	uint8_t *uar, *bf; /* the pages that the provider has mapped */
+
+	/* Allocations of the provider: the fail_at-th from now on fails; 0 for never. */
+	unsigned int fail_at;
+	int mapped; /* mmap less munmap */
+};
+
+extern struct fake_kernel fk;
+
+/* A fresh kernel of the default kind: driver ABI 3, BlueFlame, XRC, 32-byte entries. */
+void fk_reset(void);
+
+/* Opens the device through libibverbs; NULL with errno. abi_version is fixed by the first call of the process. */
+struct ibv_context *fk_open(void);
+
+/* Only makes the tree and the device file, of which fk_open() makes sure anyway; and changes an attribute. */
+void fk_make_device(void);
+void fk_put_file(const char *path, const char *text);
+
+/* Takes the sysfs tree away. */
+void fk_cleanup(void);
+
+uint64_t fk_get(const void *from, size_t offset, size_t size);
+void fk_put(void *to, size_t offset, size_t size, uint64_t value);
+
+/* Big-endian words at an offset. */
+uint16_t be16_at(const void *p, size_t offset);
+uint32_t be32_at(const void *p, size_t offset);
+uint64_t be64_at(const void *p, size_t offset);
+void put_be16(void *p, size_t offset, uint16_t value);
+void put_be32(void *p, size_t offset, uint32_t value);
+void put_be64(void *p, size_t offset, uint64_t value);
+
+/*
+ * Queues as the device sees them.
+ */
+
+struct dev_cq {
+	struct ibv_cq *cq;
+	uint8_t *buf;
+	uint8_t *db;
+	uint32_t entries;
+	uint32_t entry_size;
+	uint32_t producer;
+};
+
+struct dev_qp {
+	struct ibv_qp *qp;
+	uint8_t *sq, *rq; /* where the device finds them */
+	uint8_t *db;
+	uint32_t sq_slots, sq_shift, rq_slots, rq_shift;
+};
+
+struct dev_srq {
+	struct ibv_srq *srq;
+	uint8_t *buf;
+	uint8_t *db;
+	uint32_t slots, shift;
+	uint32_t head; /* the device's own */
+};
+
+void dev_create_cq(struct dev_cq *d, struct ibv_context *ctx, int cqe);
+
+/* attr as for ibv_create_qp(); the caps are overwritten with those granted. */
+void dev_create_qp(struct dev_qp *d, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
+
+/* domain and cq make it an XRC SRQ; both NULL a plain one. */
+void dev_create_srq(struct dev_srq *d, struct ibv_pd *pd, struct ibv_xrc_domain *domain, struct ibv_cq *cq, int max_wr,
+		    int max_sge);
+
+/* RESET -> INIT, as far as the provider cares. */
+void dev_init_qp(struct dev_qp *d);
+
+struct cqe_fields {
+	uint32_t qpn, dw1, dw2, byte_count, sl_vid, slid;
+	uint16_t wqe_index;
+	uint8_t vendor, syndrome, sr_opcode;
+};
+
+/* The device writes an entry: 32 valid bytes, the owner last. */
+void dev_write_cqe(struct dev_cq *d, const struct cqe_fields *f);
+
+/* The next WQE that the device takes of an SRQ; follows the link. */
+uint32_t dev_take_srq_wqe(struct dev_srq *d);
+
+static inline uint8_t *dev_sq_slot(const struct dev_qp *d, uint32_t index)
+{
+	return d->sq + ((size_t)(index & (d->sq_slots - 1)) << d->sq_shift);
+}
+
+#endif

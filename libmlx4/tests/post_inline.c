@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Description: inline data of every length, on every QP type, from one entry and from many, is split at 64-byte boundaries as
+ * the device reads it; a single such request goes through the BlueFlame register, and what is too long is refused. */
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fake-kernel.h"
+
+static struct ibv_context *ctx;
+static struct ibv_pd *pd;
+static struct dev_cq cq;
+static struct ibv_xrc_domain *domain;
+static struct ibv_ah *ah;
+static uint8_t data[1024];
+static uint8_t *edge; /* where a page ends, with none behind it */
+
+static uint32_t create(struct dev_qp *qp, enum ibv_qp_type type, uint32_t max_inline)
+{
+	struct ibv_qp_init_attr attr = {
+		.send_cq = cq.cq,
+		.recv_cq = cq.cq,
+		.cap = { .max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1,
+			 .max_inline_data = max_inline },
+		.qp_type = type,
+	};
+
+	if (type == IBV_QPT_XRC)
+		attr.xrc_domain = domain;
+	dev_create_qp(qp, pd, &attr);
+	dev_init_qp(qp);
+	memset(fk.uar, 0, 4096);
+	return attr.cap.max_inline_data;
+}
+
+static void retire(const struct dev_qp *qp, uint32_t last_index)
+{
+	struct ibv_wc wc;
+
+	dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = qp->qp->qp_num, .wqe_index = last_index, .sr_opcode = 0x4a });
+	assert_int_equal(ibv_poll_cq(cq.cq, 1, &wc), 1);
+}
+
+/* Reads the run of inline segments from offset at to ds*16 as the device does; returns how many bytes there are. */
+static uint32_t gather_inline(const uint8_t *wqe, uint32_t at, uint8_t *out)
+{
+	uint32_t end = (wqe[7] & 0x3f) * 16, total = 0, header, n;
+
+	while (at < end) {
+		header = be32_at(wqe, at);
+		assert_true(header & 0x80000000);
+		assert_int_equal(header & 0x7ffffc00, 0);
+		n = header & 0x3ff;
+		assert_true(n > 0);
+		/* Within one chunk */
+		assert_int_equal(at / 64, (at + 4 + n - 1) / 64);
+		memcpy(out + total, wqe + at + 4, n);
+		total += n;
+		at = (at + 4 + n + 15) & ~15u;
+	}
+	assert_int_equal(at, end);
+	return total;
+}
+
+/* The size that the interface prescribes. */
+static uint32_t inline_ds(uint32_t fixed, uint32_t bytes)
+{
+	uint32_t segs = 0, left = bytes, room = 64 - fixed % 64 - 4;
+
+	while (left) {
+		++segs;
+		left -= left < room ? left : room;
+		room = 60;
+	}
+	return fixed / 16 + (bytes + 4 * segs + 15) / 16;
+}
+
+static void check(const struct dev_qp *qp, uint32_t index, uint32_t fixed, uint32_t length)
+{
+	const uint8_t *wqe = dev_sq_slot(qp, index);
+	uint8_t got[1024];
+
+	assert_int_equal(be32_at(wqe, 0) >> 31, !!(index & qp->sq_slots));
+	assert_int_equal(wqe[7] & 0x3f, inline_ds(fixed, length));
+	assert_int_equal(gather_inline(wqe, fixed, got), length);
+	assert_memory_equal(got, data, length);
+	/* What is behind is still unfinished. */
+	if ((wqe[7] & 0x3f) * 16 % 64 == 0 && (wqe[7] & 0x3f) * 16u < 1u << qp->sq_shift)
+		assert_int_equal(be32_at(wqe, (wqe[7] & 0x3f) * 16), 0xffffffff);
+}
+
+/* One request, alone: through the register if it is no more than a buffer, by the doorbell otherwise. */
+static void check_bus(const struct dev_qp *qp, uint32_t index, uint32_t length, unsigned int *buffer)
+{
+	const uint8_t *wqe = dev_sq_slot(qp, index), *bf = fk.bf + *buffer * 256;
+	uint32_t bytes = (wqe[7] & 0x3f) * 16;
+	uint32_t doorbell = be32_at(fk.uar, 0x14);
+
+	memset(fk.uar, 0, 4096);
+	if (length && bytes <= 256) {
+		assert_int_equal(doorbell, 0);
+		assert_memory_equal(bf, wqe, (bytes + 63) / 64 * 64);
+		assert_int_equal(be32_at(bf, 0) >> 8 & 0xffff, index & 0xffff);
+		assert_int_equal(be32_at(bf, 4) >> 8, qp->qp->qp_num);
+		*buffer ^= 1;
+	} else {
+		assert_int_equal(doorbell, qp->qp->qp_num << 8);
+	}
+}
+
+/* Cuts the data into entries of the sizes that the seed says, empty ones among them. */
+static int cut(struct ibv_sge *list, int max, uint32_t length, uint32_t seed)
+{
+	uint32_t done = 0, n;
+	int i;
+
+	for (i = 0; i < max - 1 && done < length; ++i) {
+		n = (seed >> i) % 3 ? (seed * (i + 7)) % 97 : 0;
+		if (n > length - done)
+			n = length - done;
+		list[i] = (struct ibv_sge){ (uintptr_t)data + done, n, 0 };
+		done += n;
+	}
+	list[i] = (struct ibv_sge){ (uintptr_t)data + done, length - done, 0 };
+	return i + 1;
+}
+
+static void every_length(enum ibv_qp_type type, enum ibv_wr_opcode opcode, uint32_t fixed, uint32_t max_inline)
+{
+	struct ibv_sge list[8];
+	struct ibv_send_wr wr, pair[2], *bad;
+	uint32_t granted, length, index = 0, seed;
+	unsigned int buffer;
+	struct dev_qp qp;
+
+	granted = create(&qp, type, max_inline);
+	/* Which buffer is next is not known before the first. */
+	memset(fk.bf, 0, 4096);
+	memset(&wr, 0, sizeof(wr));
+	wr.sg_list = list;
+	wr.opcode = opcode;
+	wr.send_flags = IBV_SEND_INLINE;
+	if (type == IBV_QPT_UD)
+		wr.wr.ud.ah = ah;
+	list[0] = (struct ibv_sge){ (uintptr_t)data, 4, 0 };
+	wr.num_sge = 1;
+	assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), 0);
+	buffer = be32_at(fk.bf, 0) ? 1 : 0;
+	retire(&qp, index++);
+
+	for (length = 0; length <= granted; ++length) {
+		for (seed = 0; seed < 4; ++seed) {
+			if (seed) {
+				wr.num_sge = cut(list, qp.sq_shift == 6 ? 2 : 3 + seed % 2, length, length * 31 + seed);
+			} else {
+				/* Up to the end of the page, not beyond */
+				list[0] = (struct ibv_sge){ (uintptr_t)edge - length, length, 0 };
+				memcpy(edge - length, data, length);
+				wr.num_sge = 1;
+			}
+			assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), 0);
+			check(&qp, index, fixed, length);
+			check_bus(&qp, index, length, &buffer);
+			retire(&qp, index++);
+		}
+
+		/* In a list: the doorbell */
+		pair[0] = pair[1] = wr;
+		pair[0].next = &pair[1];
+		assert_int_equal(ibv_post_send(qp.qp, pair, &bad), 0);
+		check(&qp, index, fixed, length);
+		check(&qp, index + 1, fixed, length);
+		assert_int_equal(be32_at(fk.uar, 0x14), qp.qp->qp_num << 8);
+		memset(fk.uar, 0, 4096);
+		retire(&qp, index + 1);
+		index += 2;
+	}
+
+	/* One byte too many, from one entry or from two: refused, nothing rung, the slot stamped. */
+	list[0] = (struct ibv_sge){ (uintptr_t)data, granted + 1, 0 };
+	wr.num_sge = 1;
+	bad = NULL;
+	assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), EINVAL);
+	assert_ptr_equal(bad, &wr);
+	list[0].length = granted;
+	list[1] = (struct ibv_sge){ (uintptr_t)data, 1, 0 };
+	wr.num_sge = 2;
+	assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), EINVAL);
+	/* A sum that would wrap */
+	list[0].length = 0xffffffff;
+	list[1].length = 2;
+	assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), EINVAL);
+	assert_int_equal(be32_at(fk.uar, 0x14), 0);
+	assert_int_equal(be32_at(dev_sq_slot(&qp, index), 0) >> 31, !(index & qp.sq_slots));
+	for (length = 64; length < 1u << qp.sq_shift; length += 64)
+		assert_int_equal(be32_at(dev_sq_slot(&qp, index), length), 0xffffffff);
+
+	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
+}
+
+static void rc_send(void **state)
+{
+	(void)state;
+	every_length(IBV_QPT_RC, IBV_WR_SEND, 16, 0);
+	every_length(IBV_QPT_RC, IBV_WR_SEND, 16, 64);
+	every_length(IBV_QPT_RC, IBV_WR_SEND_WITH_IMM, 16, 912);
+}
+
+static void rc_write(void **state)
+{
+	(void)state;
+	every_length(IBV_QPT_RC, IBV_WR_RDMA_WRITE, 32, 0);
+	every_length(IBV_QPT_RC, IBV_WR_RDMA_WRITE_WITH_IMM, 32, 300);
+}
+
+static void uc(void **state)
+{
+	(void)state;
+	every_length(IBV_QPT_UC, IBV_WR_SEND, 16, 200);
+	every_length(IBV_QPT_UC, IBV_WR_RDMA_WRITE, 32, 200);
+}
+
+static void ud(void **state)
+{
+	(void)state;
+	every_length(IBV_QPT_UD, IBV_WR_SEND, 64, 0);
+	every_length(IBV_QPT_UD, IBV_WR_SEND, 64, 884);
+}
+
+static void xrc(void **state)
+{
+	(void)state;
+	every_length(IBV_QPT_XRC, IBV_WR_SEND, 16, 150);
+	every_length(IBV_QPT_XRC, IBV_WR_RDMA_WRITE, 32, 150);
+}
+
+/* All of a short inline WQE: flags, immediate, remote address, SRQ number, owner over two rounds, wr_id. */
+static void control_of_short(void **state)
+{
+	struct ibv_sge sge = { (uintptr_t)data, 9, 0 };
+	struct ibv_send_wr wr, *bad;
+	struct dev_qp qp;
+	struct ibv_wc wc;
+	uint32_t index;
+	uint8_t *wqe;
+
+	(void)state;
+	create(&qp, IBV_QPT_XRC, 64);
+	for (index = 0; index < 2 * qp.sq_slots + 3; ++index) {
+		memset(&wr, 0, sizeof(wr));
+		wr.wr_id = 0x123400000000 + index;
+		wr.sg_list = &sge;
+		wr.num_sge = 1;
+		wr.opcode = index & 1 ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_SEND;
+		wr.send_flags = IBV_SEND_INLINE | (index & 7);
+		wr.imm_data = 0x44332211;
+		wr.wr.rdma.remote_addr = 0x0102030405060708;
+		wr.wr.rdma.rkey = 0x11121314;
+		wr.xrc_remote_srq_num = 0xabcdef;
+		assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), 0);
+
+		wqe = dev_sq_slot(&qp, index);
+		assert_int_equal(be32_at(wqe, 0),
+				 (index & qp.sq_slots ? 0x80000000 : 0) | index << 8 | (index & 1 ? 0x09 : 0x0a));
+		assert_int_equal(be32_at(wqe, 4) >> 8, qp.qp->qp_num);
+		assert_int_equal(wqe[7], (index & 1 ? 3 : 2) | (index & IBV_SEND_FENCE ? 0x40 : 0));
+		assert_int_equal(be32_at(wqe, 8), 0xabcdef00 | (index & IBV_SEND_SIGNALED ? 0xc : 0) |
+							  (index & IBV_SEND_SOLICITED ? 2 : 0));
+		assert_int_equal(fk_get(wqe, 12, 4), index & 1 ? 0x44332211 : 0);
+		if (index & 1) {
+			assert_int_equal(be64_at(wqe, 16), 0x0102030405060708);
+			assert_int_equal(be32_at(wqe, 24), 0x11121314);
+			assert_int_equal(be32_at(wqe, 28), 0);
+		}
+		dev_write_cqe(&cq, &(struct cqe_fields){
+					   .qpn = qp.qp->qp_num, .wqe_index = index, .sr_opcode = 0x4a });
+		assert_int_equal(ibv_poll_cq(cq.cq, 1, &wc), 1);
+		assert_true(wc.wr_id == wr.wr_id);
+	}
+	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
+}
+
+/* What has no data of its own cannot have it inline, nor can unknown flags make it so. */
+static void not_for_reads(void **state)
+{
+	struct ibv_sge sge = { (uintptr_t)data, 8, 0 };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_INLINE }, *bad;
+	struct dev_qp qp;
+	int op;
+
+	(void)state;
+	create(&qp, IBV_QPT_RC, 64);
+	for (op = IBV_WR_RDMA_READ; op <= IBV_WR_ATOMIC_FETCH_AND_ADD; ++op) {
+		wr.opcode = op;
+		assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), EINVAL);
+	}
+	assert_int_equal(be32_at(dev_sq_slot(&qp, 0), 0) >> 31, 1);
+
+	/* A flag of a later generation is ignored. */
+	wr.opcode = IBV_WR_SEND;
+	wr.send_flags = 1 << 4 | IBV_SEND_SIGNALED;
+	assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), 0);
+	assert_int_equal(be32_at(dev_sq_slot(&qp, 0), 8), 0xc);
+	retire(&qp, 0);
+	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
+}
+
+/* The state says whether the application promises a single thread, which has code of its own. */
+static int setup(void **state)
+{
+	const char *single_threaded = *state;
+
+	struct ibv_ah_attr attr = { .dlid = 1, .port_num = 1 };
+	size_t page = sysconf(_SC_PAGESIZE);
+	uint8_t *two;
+	uint32_t i;
+
+	fk_reset();
+	setenv("MLX4_SINGLE_THREADED", single_threaded, 1);
+	ctx = fk_open();
+	if (!ctx)
+		return -1;
+	pd = ibv_alloc_pd(ctx);
+	domain = ibv_open_xrc_domain(ctx, -1, 0);
+	ah = ibv_create_ah(pd, &attr);
+	dev_create_cq(&cq, ctx, 15);
+
+	two = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (two == MAP_FAILED || mprotect(two + page, page, PROT_NONE))
+		return -1;
+	edge = two + page;
+	for (i = 0; i < 1024; ++i)
+		data[i] = i * 7 + i / 256;
+	return !pd || !domain || !ah;
+}
+
+static int teardown(void **state)
+{
+	size_t page = sysconf(_SC_PAGESIZE);
+
+	(void)state;
+	munmap(edge - page, 2 * page);
+	return ibv_destroy_ah(ah) || ibv_destroy_cq(cq.cq) || ibv_close_xrc_domain(domain) || ibv_dealloc_pd(pd) ||
+	       ibv_close_device(ctx);
+}
+
+int main(void)
+{
+#define BOTH(test) { #test, test, setup, teardown, "0" }, { #test "_single_threaded", test, setup, teardown, "1" }
+	const struct CMUnitTest tests[] = {
+		BOTH(rc_send),
+		BOTH(rc_write),
+		BOTH(uc),
+		BOTH(ud),
+		BOTH(xrc),
+		BOTH(control_of_short),
+		BOTH(not_for_reads),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+}
