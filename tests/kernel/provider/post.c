@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Posting work requests: each becomes an element of a ring. A send queue's doorbell is a POST_SEND command without
- * work requests; receive queues need none, but for one to be flushed. The lock of each ring covers filling it. */
+ * work requests; receive queues need none, until there is one to be flushed. The lock of each ring covers filling it. */
 
 #include <errno.h>
 #include <string.h>
-#include <stdio.h>
 
 #include "rxe.h"
 
-/* 0, EINVAL, or ENOMEM when there are more bytes than one message can have. */
+/* 0, or EINVAL when there are more bytes than one message can have. */
 static int sum_lengths(const struct ibv_sge *sge, int num_sge, uint32_t *length)
 {
 	uint64_t sum = 0;
@@ -201,10 +200,18 @@ static int post_recvs(struct rxe_ring *ring, uint32_t max_sge, struct ibv_recv_w
 	return 0;
 }
 
+/* Nothing comes to a QP in error and makes the kernel look at its receive queue: entering the state once more does. */
+static void flush_recvs(struct ibv_qp *ibv)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_modify_qp cmd;
+
+	ibv_cmd_modify_qp(ibv, &attr, IBV_QP_STATE, &cmd, sizeof(cmd));
+}
+
 int rxe_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct rxe_qp *qp = to_rxe_qp(ibv);
-	struct ibv_recv_wr *none;
 	int ret;
 
 	*bad_wr = wr;
@@ -215,9 +222,8 @@ int rxe_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	ret = post_recvs(&qp->rq, qp->cap.max_recv_sge, wr, bad_wr);
 	pthread_spin_unlock(&qp->rq_lock);
 
-	/* No message will come and make the kernel look at the queue. */
 	if (ibv->state == IBV_QPS_ERR)
-		{ int r = ibv_cmd_post_recv(ibv, NULL, &none); fprintf(stderr, "# kick %d\n", r); }
+		flush_recvs(ibv);
 
 	return ret;
 }
