@@ -61,7 +61,7 @@ static inline bool sound(struct sh_dev *dev, struct sh_cq *cq)
 	return false;
 }
 
-static void format(uint8_t out[32], const struct sh_cqe *cqe)
+static void format(uint8_t out[32], const struct sh_cqe *cqe, uint8_t owner)
 {
 	struct mlx4_cqe e = {
 		.vlan_my_qpn = htobe32(cqe->qpn),
@@ -71,7 +71,7 @@ static void format(uint8_t out[32], const struct sh_cqe *cqe)
 		.rlid = htobe16(cqe->slid),
 		.byte_cnt = htobe32(cqe->byte_cnt),
 		.wqe_index = htobe16(cqe->wqe_index),
-		.owner_sr_opcode = (cqe->opcode & MLX4_CQE_OPCODE_MASK) | (cqe->send ? MLX4_CQE_IS_SEND : 0),
+		.owner_sr_opcode = (cqe->opcode & MLX4_CQE_OPCODE_MASK) | (cqe->send ? MLX4_CQE_IS_SEND : 0) | owner,
 	};
 
 	if (cqe->opcode == MLX4_CQE_ERROR) {
@@ -109,8 +109,7 @@ int sh_cq_put(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq, const
 		if (producer - cq->consumer_seen >= entries)
 			return overrun(t, hca, cq);
 	}
-	format(raw, cqe);
-	raw[31] |= owner_bit(producer, entries);
+	format(raw, cqe, owner_bit(producer, entries));
 	if (sh_txn_cqe(t, &cq->buf, cqe_at(dev, producer, entries), raw)) {
 		dev->ops->complain(dev->host, "a CQ larger than its buffer", hca->index, cq->cqn);
 		return -ENODEV;

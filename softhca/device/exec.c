@@ -40,7 +40,7 @@ static void leave_slot(void *slot)
 	struct sh_exec *e = slot;
 
 	__atomic_store_n(&e->epoch, 0, __ATOMIC_RELEASE);
-	e->proc = 0;
+	__atomic_store_n(&e->proc, 0, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&e->owner);
 	self.slot = NULL;
 	self.inst = NULL;
@@ -100,8 +100,8 @@ static struct sh_exec *take_slot(struct sh_dev *dev)
 			err = pthread_mutex_consistent(&e->owner);
 		if (err)
 			continue;
-		e->epoch = 0;
-		e->proc = dev->proc;
+		__atomic_store_n(&e->epoch, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&e->proc, dev->proc, __ATOMIC_RELAXED);
 		used = __atomic_load_n(&inst->exec_used, __ATOMIC_RELAXED);
 		while (used <= i && !__atomic_compare_exchange_n(&inst->exec_used, &used, i + 1, false,
 								 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
@@ -252,7 +252,7 @@ static bool bury(struct sh_exec *e)
 	if (err)
 		return false;
 	__atomic_store_n(&e->epoch, 0, __ATOMIC_RELEASE);
-	e->proc = 0;
+	__atomic_store_n(&e->proc, 0, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&e->owner);
 	return true;
 }
@@ -294,6 +294,6 @@ void sh_proc_gone(struct sh_dev *dev, uint32_t proc)
 	uint32_t i, used = __atomic_load_n(&dev->inst->exec_used, __ATOMIC_SEQ_CST);
 
 	for (i = 0; i < used && i < SH_MAX_EXEC; i++)
-		if (slots(dev)[i].proc == proc)
+		if (__atomic_load_n(&slots(dev)[i].proc, __ATOMIC_RELAXED) == proc)
 			bury(slots(dev) + i);
 }

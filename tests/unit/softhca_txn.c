@@ -137,6 +137,53 @@ static void nothing_is_applied_twice_across_new_work(void **state)
 	mock_free(p.m);
 }
 
+/* The provider saw the entry that a dead holder wrote, and has put another in its place since. */
+static void an_entry_that_was_seen_is_not_written_again(void **state)
+{
+	struct sh_cq_init init = { .log_size = 2 };
+	struct sh_txn_open t;
+	struct sh_umem buf;
+	struct sh_cq *cq;
+	struct pair p;
+	uint8_t *entry;
+	int shared, seen;
+
+	(void)state;
+	for (shared = 0; shared < 2; shared++)
+		for (seen = 0; seen < 2; seen++) {
+			struct sh_cqe cqe = { .qpn = 0x48, .opcode = 1 };
+			pid_t pid;
+
+			pair_open(&p);
+			init.ctx = mock_ctx(p.m, 0);
+			buf = init.buf = mock_umem(p.m, init.ctx, 128, shared);
+			init.db = mock_umem(p.m, init.ctx, 8, shared);
+			assert_int_equal(sh_cq_create(&p.m->daemon, 0, 150, &init), 0);
+			cq = sh_cq_get(&p.m->dev, 0, 150);
+			pid = fork();
+			assert_true(pid >= 0);
+			if (!pid) {
+				sh_lock(&p.m->dev, &cq->lock);
+				sh_txn_begin(&t, &p.m->dev, &cq->txn, &cq->lock);
+				if (sh_cq_put(&t, sh_hca(&p.m->dev, 0), cq, &cqe))
+					_exit(1);
+				cq->txn.commit = t.n + 1;
+				_exit(0);
+			}
+			assert_int_equal(waitpid(pid, NULL, 0), pid);
+			entry = mock_ptr(&buf);
+			assert_int_equal(entry[31], 0xcc);
+			if (seen)
+				entry[31] = 0x01;
+			sh_lock(&p.m->dev, &cq->lock);
+			sh_unlock(&p.m->dev, &cq->lock);
+			assert_int_equal(cq->producer, 1);
+			assert_int_equal(entry[31], 0x01);
+			assert_int_equal(entry[3], seen ? 0xcc : 0x48);
+			mock_free(p.m);
+		}
+}
+
 static void a_transaction_given_up_leaves_nothing(void **state)
 {
 	struct sh_txn_open t;
@@ -356,6 +403,7 @@ int main(void)
 		cmocka_unit_test(finishes_or_drops),
 		cmocka_unit_test(a_later_transaction_is_not_taken_for_the_old_one),
 		cmocka_unit_test(nothing_is_applied_twice_across_new_work),
+		cmocka_unit_test(an_entry_that_was_seen_is_not_written_again),
 		cmocka_unit_test(a_transaction_given_up_leaves_nothing),
 		cmocka_unit_test(stores_to_one_word_combine),
 		cmocka_unit_test(damaged_logs_and_locks_are_not_followed),
