@@ -532,7 +532,7 @@ void dev_write_cqe(struct dev_cq *d, const struct cqe_fields *f)
 	put_be16(cqe, 24, f->wqe_index);
 	cqe[26] = f->vendor;
 	cqe[27] = f->syndrome;
-	cqe[31] = f->sr_opcode | (i & d->entries ? 0x80 : 0);
+	__atomic_store_n(&cqe[31], f->sr_opcode | (i & d->entries ? 0x80 : 0), __ATOMIC_RELEASE);
 }
 
 uint32_t dev_take_srq_wqe(struct dev_srq *d)
