@@ -69,9 +69,15 @@ void sh_ring(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
 
 void sh_recv_posted(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
 {
+	const struct sh_ctx *c = sh_ctx(dev, ctx);
+	struct sh_qp *qp = c ? sh_qp_get(dev, c->hca, qpn) : NULL;
 	struct sh_hca *hca;
-	struct sh_qp *qp = take(dev, ctx, qpn, &hca);
 
+	/* Nearly every receive is posted to a QP that works. Should the state change right now, the helper thread,
+	 * which looks again and again while it is ERR, finds the receive. */
+	if (!qp || __atomic_load_n(&qp->state, __ATOMIC_RELAXED) != SH_QPS_ERR)
+		return;
+	qp = take(dev, ctx, qpn, &hca);
 	if (!qp)
 		return;
 	if (qp->state == SH_QPS_ERR)

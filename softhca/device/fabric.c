@@ -288,6 +288,8 @@ static void request_with_fate(struct sh_dev *dev, const struct sh_packet *p)
 
 static void transmit_each(struct sh_dev *dev, const struct sh_packet *p)
 {
+	const struct sh_qp *from = sh_qp_get(dev, p->src_hca, p->srcqp);
+	uint32_t after = from ? __atomic_load_n(&from->next_psn, __ATOMIC_RELAXED) : 0;
 	struct sh_packet one = *p;
 	struct sh_seg seg[SH_MAX_SEGS];
 	uint64_t off = 0;
@@ -310,6 +312,9 @@ static void transmit_each(struct sh_dev *dev, const struct sh_packet *p)
 		sh_payload_slice(&p->payload, off, len, &one.payload, seg);
 		off += len;
 		request_with_fate(dev, &one);
+		/* The sender went back: what is left of this run comes again anyway. */
+		if (from && __atomic_load_n(&from->next_psn, __ATOMIC_RELAXED) != after)
+			return;
 	}
 }
 

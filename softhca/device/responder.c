@@ -150,14 +150,15 @@ static void finish(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, st
 	err = sh_recv_cqe(r, dev, hca, qp, cqe);
 	sh_txn_store32(&r->txn, &qp->cur_op, SH_RECV_NONE);
 	sh_txn_store32(&r->txn, &qp->cur_wqe, 0);
-	store_psn(&r->txn, qp, p);
+	if (!err)
+		store_psn(&r->txn, qp, p);
 	sh_recv_commit(r, dev);
-	qp->messages_received++;
 	if (err) {
 		sh_nak(dev, hca, qp, resp, SH_AETH_NAK_OP);
 		sh_qp_error(dev, hca, qp, SH_QPE_FATAL, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
 		return;
 	}
+	qp->messages_received++;
 	acknowledge(qp, p, resp);
 }
 

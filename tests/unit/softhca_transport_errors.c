@@ -493,13 +493,86 @@ static void test_send_overrun(void **state)
 	tpair_close(&p);
 }
 
+/* A full receive CQ: the same at the other end, and the sender hears that something went wrong there. */
+static void test_receive_overrun(void **state)
+{
+	struct tpair p;
+	struct tcq tiny;
+	struct tqp d;
+	struct twr wr;
+	struct sh_qp_attr attr;
+
+	(void)state;
+	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC, .unconnected = true });
+	tcq_open(&tiny, p.m, 1, p.b.ctx, 0xa0, 1);
+	tqp_open(&d, p.m, 1, p.b.ctx, p.b.pdn, SH_QPT_RC, 0x62, &p.bcq[0], &tiny, NULL);
+	p.aattr.dest_qp_num = d.qpn;
+	attr = p.battr;
+	tqp_up(&p.a, &p.aattr);
+	tqp_up(&d, &attr);
+	for (int i = 0; i < 5; i++)
+		tqp_recv(&d, &(struct tsge){ p.bmem, 64, p.bkey }, 1);
+	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 8);
+	for (int i = 0; i < 3; i++)
+		tqp_send(&p.a, &wr);
+	texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
+	texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 1);
+	texpect_error(&p.acq[0], MLX4_SYNDROME_REM_OP, true, 2);
+	assert_int_equal(tqp_state(&d), SH_QPS_ERR);
+	assert_int_equal(tasync(p.m, p.b.ctx, FATAL), 1);
+	assert_int_equal(tasync(p.m, p.b.ctx, 0), 1);
+	texpect(&tiny, MLX4_CQE_RECV_SEND, false, 0);
+	texpect(&tiny, MLX4_CQE_RECV_SEND, false, 1);
+	texpect_none(&tiny);
+	tpair_close(&p);
+}
+
+/* The SRQ goes away under the traffic. */
+static void test_srq_destroyed(void **state)
+{
+	struct tpair p;
+	struct twr wr;
+	uint32_t events;
+
+	(void)state;
+	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_XRC });
+	tpair_recv(&p, 0, 64);
+	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 8);
+	tqp_send(&p.a, &wr);
+	texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
+	tqp_send(&p.a, &wr);	/* waits for a receive */
+	assert_int_equal(sh_srq_destroy(&p.m->daemon, p.b.hca, p.srq.srqn, &events), 0);
+	mock_advance(p.m, 1000000);
+	texpect_error(&p.acq[0], MLX4_SYNDROME_REM_INVAL_REQ, true, 1);
+	tpair_close(&p);
+}
+
+/* Its owner ends: silence, and no harm to the receive QP, which others may share. */
+static void test_srq_owner_gone(void **state)
+{
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_XRC, .retry = 1 });
+	tpair_recv(&p, 0, 64);
+	sh_ctx(&p.m->dev, p.b.ctx)->state = SH_CTX_GONE;
+	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 8);
+	tqp_send(&p.a, &wr);
+	mock_advance(p.m, 1000000000);
+	texpect_error(&p.acq[0], MLX4_SYNDROME_RETRY_EXC, true, 0);
+	assert_int_equal(tqp_state(&p.b), SH_QPS_RTS);
+	tpair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_local), cmocka_unit_test(test_illegal_opcode), cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_xrc_event), cmocka_unit_test(test_receive_errors),
 		cmocka_unit_test(test_xrc_error_cqe), cmocka_unit_test(test_flush_order),
-		cmocka_unit_test(test_send_overrun),
+		cmocka_unit_test(test_send_overrun), cmocka_unit_test(test_receive_overrun),
+		cmocka_unit_test(test_srq_destroyed), cmocka_unit_test(test_srq_owner_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

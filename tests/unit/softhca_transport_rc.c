@@ -371,13 +371,41 @@ static void test_two_srqs(void **state)
 	tpair_close(&p);
 }
 
+/* A QP that is connected to itself. */
+static void test_self(void **state)
+{
+	struct tpair p;
+	struct twr wr;
+	struct sh_qp_attr attr;
+
+	(void)state;
+	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC, .unconnected = true });
+	attr = tqp_attr(tlid(p.m, 0), p.a.qpn);
+	tqp_up(&p.a, &attr);
+	tfill(p.amem, 4096, 1);
+	tqp_recv(&p.a, &(struct tsge){ p.amem + 8192, 4096, p.akey }, 1);
+	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 4096);
+	tqp_send(&p.a, &wr);
+	texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
+	texpect(&p.acq[1], MLX4_CQE_RECV_SEND, false, 0);
+	assert_memory_equal(p.amem + 8192, p.amem, 4096);
+	wr.opcode = MLX4_OPCODE_RDMA_READ;
+	wr.raddr = (uintptr_t)p.amem;
+	wr.rkey = p.akey;
+	wr.sge[0].addr = p.amem + 20000;
+	tqp_send(&p.a, &wr);
+	texpect(&p.acq[0], MLX4_OPCODE_RDMA_READ, true, 1);
+	assert_memory_equal(p.amem + 20000, p.amem, 4096);
+	tpair_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_op), cmocka_unit_test(test_psn_wrap), cmocka_unit_test(test_atomics),
 		cmocka_unit_test(test_gather_scatter), cmocka_unit_test(test_inline), cmocka_unit_test(test_many),
 		cmocka_unit_test(test_bidirectional_xrc), cmocka_unit_test(test_solicited),
-		cmocka_unit_test(test_two_srqs),
+		cmocka_unit_test(test_two_srqs), cmocka_unit_test(test_self),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
