@@ -302,7 +302,7 @@ static void query_qp(void **state)
 	fake.response_len = 128;
 	for (i = 0; i < 128; ++i)
 		fake.response[i] = i + 1;
-	memset(&attr, 0, sizeof(attr));
+	memset(&attr, 0xee, sizeof(attr));
 	qp.qp_context = &cmd;
 	qp.srq = &srq;
 	assert_int_equal(ibv_cmd_query_qp(&qp, &attr, 0x1fffff, init, &cmd.core, sizeof(cmd)), 0);
@@ -358,6 +358,8 @@ static void query_qp(void **state)
 	IS(rnr_retry, 119);
 	IS(alt_port_num, 120);
 	IS(alt_timeout, 121);
+	/* Which no kernel tells. */
+	assert_int_equal(attr.en_sqd_async_notify, 0);
 	assert_int_equal(init->sq_sig_all, fake.response[122]);
 	assert_int_equal(init->cap.max_send_wr, fake_get(fake.response, 64, 4));
 	assert_int_equal(init->cap.max_inline_data, fake_get(fake.response, 80, 4));

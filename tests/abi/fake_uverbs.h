@@ -128,15 +128,23 @@ ssize_t write(int fd, const void *buf, size_t len)
 }
 
 /*
- * Leaves rubbish where the next call will have its commands: a byte that the library forgets to set is not zero by luck.
+ * Leaves rubbish where the next call will have its commands, on the stack and on the heap: a byte that the library
+ * forgets to set is not right by luck.
  */
-static __attribute__((noinline)) void fake_dirty_stack(void)
+static __attribute__((noinline)) void fake_dirty(void)
 {
 	volatile uint8_t rubbish[4096];
+	void *chunk;
 	size_t i;
 
 	for (i = 0; i < sizeof(rubbish); ++i)
 		rubbish[i] = 0xee;
+	for (i = 32; i < 512; i += 16) {
+		chunk = malloc(i);
+		if (chunk)
+			memset(chunk, 0xee, i);
+		free(chunk);
+	}
 }
 
 static inline void fake_reset(void)
@@ -146,7 +154,7 @@ static inline void fake_reset(void)
 	memset(&fake, 0, sizeof(fake));
 	fake.fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	assert_true(fake.fd >= 0);
-	fake_dirty_stack();
+	fake_dirty();
 }
 
 /* What the kernel answers, in the notation of an array of {offset, size, value}. */
@@ -165,7 +173,7 @@ static inline void fake_answer_(size_t len, const struct field *fields, size_t n
 	fake.response_len = len;
 	for (i = 0; i < n; ++i)
 		fake_put(fake.response, fields[i].offset, fields[i].size, fields[i].value);
-	fake_dirty_stack();
+	fake_dirty();
 }
 
 #define fake_answer(len, ...)                                                                          \
@@ -205,7 +213,7 @@ static inline void fake_expect_(unsigned int number, size_t in_len, size_t out_l
 	for (i = 0; i < in_len; ++i)
 		if (!covered[i] && fake.command[i])
 			fail_msg("command %u, offset %zu: 0x%x, must be zero", number, i, fake.command[i]);
-	fake_dirty_stack();
+	fake_dirty();
 }
 
 #define fake_expect(number, in_len, out_len, ...)                                                      \

@@ -189,6 +189,7 @@ static void no_async_event(void **state)
 	/* Half a record is none. */
 	assert_int_equal(write(fake_hw.async_write, half, sizeof(half)), sizeof(half));
 	assert_int_equal(ibv_get_async_event(context, &event), -1);
+	assert_int_equal(errno, EIO);
 	assert_int_equal((uint32_t)event.event_type, 0xeeeeeeee);
 	assert_int_equal(fake_hw.async_events, 0);
 }
