@@ -78,7 +78,7 @@ void sh_ring_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
 void sh_recv_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
 void sh_arm_later(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1);
 /* After invalidating keys: wait until nobody uses what it looked up before. 0 or -EBUSY after the bound. */
-int sh_grace(struct sh_dev *dev);
+int sh_grace(struct sh_dev *dev, uint32_t bound_ms);
 /* Everything a dead process held: exec slots. Daemon. */
 void sh_proc_gone(struct sh_dev *dev, uint32_t proc);
 
@@ -128,7 +128,8 @@ int sh_srq_query(struct sh_dev *dev, uint32_t hca, uint32_t srqn, struct sh_srq_
 
 int sh_mr_create(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn,
 		 uint64_t start, uint64_t len, uint32_t access);
-/* Invalidate and wait until nobody uses it (sh_grace). */
+/* Invalidate and wait until nobody uses it (sh_grace). -EBUSY, with the key as it was: somebody does for too long;
+ * at once where the context is gone, since its keys open nothing any more and the caller can come back. */
 int sh_mr_destroy(struct sh_dev *dev, uint32_t hca, uint32_t key);
 
 /* ---- queue pairs (qp.c, modify.c) ---- */
@@ -209,7 +210,8 @@ int sh_mcast_detach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uin
 /* Raise an unaffiliated asynchronous event (port number or 0) to one context: event.c. */
 int sh_async_event(struct sh_dev *dev, uint32_t ctx, uint64_t element, uint32_t type);
 /* Raise an affiliated event about a QP, CQ or SRQ to its owner (to every registration for XRC receive QPs), counting it. */
-/* Try to move spilled records into the pipe. Daemon, when the pipe has room. Returns records left. */
+/* Try to move spilled records into the pipe. Daemon, when the pipe has room. Returns records left; -EBUSY, at once: a
+ * client has the queue's lock. */
 int sh_evq_flush(struct sh_dev *dev, uint32_t evq);
 /* generation 0 frees the slot. -EBUSY, -ENOMEM. */
 int sh_evq_init(struct sh_dev *dev, uint32_t evq, uint32_t ctx, uint32_t record_size, uint32_t generation);

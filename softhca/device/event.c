@@ -115,9 +115,13 @@ static int hold_to_raise(struct sh_dev *dev, struct sh_evq *q)
 
 /* ---- raising ---- */
 
-static void wake_daemon(struct sh_dev *dev, uint32_t evq)
+static void mark_spilled(struct sh_dev *dev, uint32_t evq)
 {
 	__atomic_fetch_or(&dev->inst->evq_spilled[evq / 64], UINT64_C(1) << evq % 64, __ATOMIC_SEQ_CST);
+}
+
+static void wake_daemon(struct sh_dev *dev)
+{
 	__atomic_fetch_add(&sh_proc(dev, 0)->attention, 1, __ATOMIC_SEQ_CST);
 	dev->ops->wake(dev->host, 0);
 }
@@ -141,10 +145,11 @@ static void write_record(struct sh_dev *dev, uint32_t evq, struct sh_evq *q, con
 	/* Behind spilled records there is no overtaking. */
 	err = q->spilled ? -EAGAIN : dev->ops->event(dev->host, evq, rec, q->record_size == 8 ? 8 : 16);
 	if (err == -EAGAIN && q->spilled < SH_EVQ_SPILL) {
+		mark_spilled(dev, evq); /* first: after a death the daemon looks at the marks */
 		memcpy(q->spill[q->spilled], rec, sizeof(*rec));
 		__atomic_store_n(&q->spilled, q->spilled + 1, __ATOMIC_RELEASE);
 		err = 0;
-		wake_daemon(dev, evq);
+		wake_daemon(dev);
 	}
 	if (err) {
 		q->lost++;
@@ -337,9 +342,9 @@ int sh_evq_flush(struct sh_dev *dev, uint32_t evq)
 	if (!q)
 		return 0;
 	__atomic_fetch_and(&dev->inst->evq_spilled[evq / 64], ~(UINT64_C(1) << evq % 64), __ATOMIC_SEQ_CST);
-	err = sh_evq_hold(dev, evq);
+	err = hold_to_raise(dev, q);
 	if (err) {
-		__atomic_fetch_or(&dev->inst->evq_spilled[evq / 64], UINT64_C(1) << evq % 64, __ATOMIC_SEQ_CST);
+		mark_spilled(dev, evq);
 		return err;
 	}
 	for (i = 0; i < q->spilled; i++)
@@ -350,7 +355,7 @@ int sh_evq_flush(struct sh_dev *dev, uint32_t evq)
 		memmove(q->spill[0], q->spill[i], left * sizeof(q->spill[0]));
 	q->spilled = left;
 	if (left)
-		__atomic_fetch_or(&dev->inst->evq_spilled[evq / 64], UINT64_C(1) << evq % 64, __ATOMIC_SEQ_CST);
+		mark_spilled(dev, evq);
 	sh_unlock(dev, &q->lock);
 	return (int)left;
 }

@@ -265,7 +265,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-int sh_grace(struct sh_dev *dev)
+int sh_grace(struct sh_dev *dev, uint32_t bound_ms)
 {
 	struct sh_instance *inst = dev->inst;
 	uint64_t epoch = __atomic_add_fetch(&inst->epoch, 1, __ATOMIC_SEQ_CST), until = 0;
@@ -280,7 +280,7 @@ int sh_grace(struct sh_dev *dev)
 			if (bury(e))
 				break;
 			if (!until)
-				until = now_ns() + SH_LOCK_WAIT_MS * UINT64_C(1000000);
+				until = now_ns() + bound_ms * UINT64_C(1000000);
 			else if (now_ns() > until)
 				return -EBUSY;
 			nanosleep(&nap, NULL);

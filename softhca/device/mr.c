@@ -7,6 +7,8 @@
 
 #include "tables.h"
 
+#define GONE_WAIT_MS	2
+
 static inline struct sh_mpt *mpt_of(const struct sh_dev *dev, uint32_t hca, uint32_t key)
 {
 	struct sh_mpt *table = sh_hca_table(dev, hca, SH_HCA_MPTS);
@@ -45,7 +47,7 @@ int sh_mr_destroy(struct sh_dev *dev, uint32_t hca, uint32_t key)
 	if (!mpt || !key || mpt->key != key)
 		return -ENOENT;
 	__atomic_store_n(&mpt->key, 0, __ATOMIC_SEQ_CST);
-	err = sh_grace(dev);
+	err = sh_grace(dev, sh_ctx_live(dev, mpt->ctx) ? SH_LOCK_WAIT_MS : GONE_WAIT_MS);
 	if (err)
 		__atomic_store_n(&mpt->key, key, __ATOMIC_RELEASE);
 	return err;

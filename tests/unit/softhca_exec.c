@@ -42,7 +42,7 @@ static void entering_twice_is_refused(void **state)
 	assert_true(sh_enter(&m->dev));
 	sh_leave(&m->dev);
 	assert_int_equal(taken(m), 1);
-	assert_int_equal(sh_grace(&m->daemon), 0);
+	assert_int_equal(sh_grace(&m->daemon, SH_LOCK_WAIT_MS), 0);
 	mock_free(m);
 }
 
@@ -270,7 +270,7 @@ static void many_threads_come_and_go(void **state)
 		for (i = 0; i < 8; i++)
 			assert_int_equal(pthread_create(&t[i], NULL, come_and_go, m), 0);
 		for (i = 0; i < 20; i++)
-			assert_int_equal(sh_grace(&m->daemon), 0);
+			assert_int_equal(sh_grace(&m->daemon, SH_LOCK_WAIT_MS), 0);
 		for (i = 0; i < 8; i++) {
 			assert_int_equal(pthread_join(t[i], &ret), 0);
 			assert_null(ret);
