@@ -128,6 +128,8 @@ void qp_to_state(struct ibv_qp *qp, enum ibv_qp_state state);
 /* From RESET to RTS. */
 void qp_connect(struct rig *rig, struct ibv_qp *qp, uint32_t dest);
 void connect_pair(struct rig *rig, struct ibv_qp *a, struct ibv_qp *b);
+/* From RTS to SQD; returns when the event says that every send has completed. */
+void qp_drain(struct rig *rig, struct ibv_qp *qp);
 enum ibv_qp_state qp_queried_state(struct ibv_qp *qp);
 
 /* Requests on [offset, offset + length) of the rig's buffer; wr_id is the offset. */

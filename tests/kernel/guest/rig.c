@@ -215,6 +215,17 @@ void connect_pair(struct rig *rig, struct ibv_qp *a, struct ibv_qp *b)
 	qp_connect(rig, b, a->qp_num);
 }
 
+void qp_drain(struct rig *rig, struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+	struct ibv_async_event event;
+
+	CHECK_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
+	event = wait_async_event(rig->context, IBV_EVENT_SQ_DRAINED);
+	CHECK(event.element.qp == qp);
+	ibv_ack_async_event(&event);
+}
+
 enum ibv_qp_state qp_queried_state(struct ibv_qp *qp)
 {
 	struct ibv_qp_init_attr init;
