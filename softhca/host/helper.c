@@ -48,7 +48,7 @@ static long futex(uint32_t *word, int op, uint32_t val, const struct timespec *t
 static void nudge(void)
 {
 	__atomic_add_fetch(attention(), 1, __ATOMIC_SEQ_CST);
-	futex(attention(), FUTEX_WAKE, 1, NULL);
+	futex(attention(), FUTEX_WAKE, INT_MAX, NULL);
 }
 
 /* ---- the heap; heap_lock is held ---- */
@@ -130,11 +130,14 @@ static void *helper_main(void *arg)
 	uint32_t seen;
 
 	prctl(PR_SET_NAME, "softhca", 0, 0, 0);
-	while (!atomic_load(&stop)) {
+	for (;;) {
 		struct timespec ts;
 		uint64_t until;
 
 		seen = __atomic_load_n(attention(), __ATOMIC_SEQ_CST);
+		/* After the word: sh_process_stop() moves it once more when stop is set. */
+		if (atomic_load(&stop))
+			break;
 		if (sh_enter(dev)) {
 			sh_attention(dev);
 			sh_leave(dev);
@@ -193,7 +196,7 @@ void sh_helper_watch(void)
 	/* A new connection of the same process: the thread is good as it is, but sleeps on the wrong word. */
 	if (old && running) {
 		__atomic_add_fetch(old, 1, __ATOMIC_SEQ_CST);
-		futex(old, FUTEX_WAKE, 1, NULL);
+		futex(old, FUTEX_WAKE, INT_MAX, NULL);
 	}
 }
 
@@ -233,6 +236,7 @@ void sh_host_wake(void *host, uint32_t proc)
 	struct sh_proc *p = sh_proc(sh_process.dev, proc);
 
 	(void)host;
+	/* All of them: in the daemon two threads look at the word. */
 	if (p)
-		futex(&p->attention, FUTEX_WAKE, 1, NULL);
+		futex(&p->attention, FUTEX_WAKE, INT_MAX, NULL);
 }

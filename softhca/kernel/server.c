@@ -406,16 +406,16 @@ static void *attention_thread(void *arg)
 	uint32_t seen = __atomic_load_n(word, __ATOMIC_SEQ_CST);
 	uint64_t one = 1;
 
-	for (;;) {
+	/* stop is set before the word moves for the last time, which this thread may have seen as its first. */
+	while (!__atomic_load_n(&s->k->stop, __ATOMIC_SEQ_CST)) {
 		syscall(SYS_futex, word, FUTEX_WAIT, seen, NULL, NULL, 0);
-		if (__atomic_load_n(&s->k->stop, __ATOMIC_SEQ_CST))
-			return NULL;
 		if (__atomic_load_n(word, __ATOMIC_SEQ_CST) == seen)
 			continue;
 		seen = __atomic_load_n(word, __ATOMIC_SEQ_CST);
 		if (write(s->attention, &one, sizeof(one)) < 0)
 			return NULL;
 	}
+	return NULL;
 }
 
 static void on_attention(struct server *s)
