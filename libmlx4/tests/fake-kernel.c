@@ -206,6 +206,9 @@ static int carry_out(int command, uint8_t *cmd, uint8_t *resp)
 		fk_put(resp, 0, 4, next_handle++);
 		break;
 	case IB_USER_VERBS_CMD_CREATE_XRC_RCV_QP:
+		/* libibverbs looks for an OFED kernel with a domain that cannot be. */
+		if (fk_get(cmd, 24, 4) >= next_handle)
+			return EINVAL;
 		fk_put(resp, 0, 4, fk.next_qpn++ | 1 << 23);
 		break;
 	default:

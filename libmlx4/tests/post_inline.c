@@ -125,6 +125,15 @@ static int cut(struct ibv_sge *list, int max, uint32_t length, uint32_t seed)
 	return i + 1;
 }
 
+/* Bytes that the slot does not hold from before */
+static void renew_data(uint32_t seed)
+{
+	uint32_t i;
+
+	for (i = 0; i < sizeof(data); ++i)
+		data[i] = i * 7 + i / 256 + seed * 13;
+}
+
 static void every_length(enum ibv_qp_type type, enum ibv_wr_opcode opcode, uint32_t fixed, uint32_t max_inline)
 {
 	struct ibv_sge list[8];
@@ -150,6 +159,7 @@ static void every_length(enum ibv_qp_type type, enum ibv_wr_opcode opcode, uint3
 
 	for (length = 0; length <= granted; ++length) {
 		for (seed = 0; seed < 4; ++seed) {
+			renew_data(index);
 			if (seed) {
 				wr.num_sge = cut(list, qp.sq_shift == 6 ? 2 : 3 + seed % 2, length, length * 31 + seed);
 			} else {
@@ -313,7 +323,6 @@ static int setup(void **state)
 	struct ibv_ah_attr attr = { .dlid = 1, .port_num = 1 };
 	size_t page = sysconf(_SC_PAGESIZE);
 	uint8_t *two;
-	uint32_t i;
 
 	fk_reset();
 	setenv("MLX4_SINGLE_THREADED", single_threaded, 1);
@@ -329,8 +338,6 @@ static int setup(void **state)
 	if (two == MAP_FAILED || mprotect(two + page, page, PROT_NONE))
 		return -1;
 	edge = two + page;
-	for (i = 0; i < 1024; ++i)
-		data[i] = i * 7 + i / 256;
 	return !pd || !domain || !ah;
 }
 

@@ -250,13 +250,15 @@ static void stamps_in_lists(void **state)
 	(void)state;
 	create(&qp, IBV_QPT_RC, 10, 6, 0);
 	spare = (2048 >> qp.sq_shift) + 1;
-	for (round = 0; round < 20; ++round) {
+	for (round = 0; round < 60; ++round) {
 		for (i = 0; i < 5; ++i) {
-			/* Of both kinds, so that both paths post in turn */
-			wr[i] = request(IBV_QPT_RC, IBV_WR_SEND, 0, list, i & 1 ? 1 : 6);
+			/* Long and short, alone and in turn, so that each way to post follows each */
+			wr[i] = request(IBV_QPT_RC, IBV_WR_SEND, 0, list, round >> i % 3 & 1 ? 1 : 6);
 			wr[i].next = i < 4 ? &wr[i + 1] : NULL;
 		}
 		assert_int_equal(ibv_post_send(qp.qp, wr, &bad), 0);
+		for (i = 0; i < 5; ++i)
+			check_wqe(&qp, IBV_QPT_RC, &wr[i], index + i, 0);
 		index += 5;
 		for (i = 0; i < spare; ++i)
 			assert_int_equal(be32_at(dev_sq_slot(&qp, index + i), 64), 0xffffffff);
@@ -393,7 +395,7 @@ static void read_by_blueflame(void **state)
 	(void)state;
 	create(&qp, IBV_QPT_RC, 4, 6, 0);
 	for (index = 0; index < 70; ++index) {
-		wr = request(IBV_QPT_RC, IBV_WR_RDMA_READ, IBV_SEND_SIGNALED, list, index & 1 ? 2 : 0);
+		wr = request(IBV_QPT_RC, IBV_WR_RDMA_READ, IBV_SEND_SIGNALED, list, index % 3);
 		assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), 0);
 		check_wqe(&qp, IBV_QPT_RC, &wr, index, 0);
 		slot = dev_sq_slot(&qp, index);
