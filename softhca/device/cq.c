@@ -52,12 +52,22 @@ static int read_consumer(struct sh_dev *dev, struct sh_cq *cq)
 	return err;
 }
 
-static inline bool sound(struct sh_dev *dev, struct sh_cq *cq)
+static __attribute__((noinline)) void declare_damaged(struct sh_dev *dev, uint32_t hca, struct sh_cq *cq)
 {
-	if (__builtin_expect(cq->log_size <= MAX_LOG_SIZE, 1))
+	uint32_t cqn = (uint32_t)(cq - (struct sh_cq *)sh_hca_table(dev, hca, SH_HCA_CQS));
+
+	cq->live = SH_DAMAGED;
+	dev->ops->complain(dev->host, "a damaged CQ", hca, cqn);
+	sh_affiliated_event(dev, hca, EV_CQ_ERR, cqn);
+}
+
+/* In use, and not overwritten by somebody. */
+static inline bool usable(struct sh_dev *dev, uint32_t hca, struct sh_cq *cq)
+{
+	if (__builtin_expect(cq->live == SH_LIVE && cq->log_size <= MAX_LOG_SIZE, 1))
 		return true;
-	dev->ops->complain(dev->host, "a damaged CQ", 0, cq->cqn);
-	cq->live = 0;
+	if (cq->live == SH_LIVE)
+		declare_damaged(dev, hca, cq);
 	return false;
 }
 
@@ -98,7 +108,7 @@ int sh_cq_put(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq, const
 	uint8_t raw[32];
 	bool solicited;
 
-	if (!cq->live || !sound(dev, cq) || !sh_ctx_live(dev, cq->ctx))
+	if (!usable(dev, hca->index, cq) || !sh_ctx_live(dev, cq->ctx))
 		return -ENODEV;
 	entries = 1u << cq->log_size;
 	if (__builtin_expect(cq->overrun, 0))
@@ -111,7 +121,7 @@ int sh_cq_put(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq, const
 	}
 	format(raw, cqe, owner_bit(producer, entries));
 	if (sh_txn_cqe(t, &cq->buf, cqe_at(dev, producer, entries), raw)) {
-		dev->ops->complain(dev->host, "a CQ larger than its buffer", hca->index, cq->cqn);
+		declare_damaged(dev, hca->index, cq);
 		return -ENODEV;
 	}
 	solicited = cqe->solicited || cqe->opcode == MLX4_CQE_ERROR;
@@ -168,7 +178,7 @@ void sh_arm(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32
 	if (!cq)
 		return;
 	sh_lock(dev, &cq->lock);
-	if (cq->live && cq->ctx == ctx && sound(dev, cq)) {
+	if (cq->ctx == ctx && usable(dev, c->hca, cq)) {
 		if (dw0 || dw1) /* the record's word, which has ci where the doorbell has the number */
 			arm(dev, c->hca, cq, (dw0 & record) | (dw1 & MLX4_CQ_DB_CI_MASK));
 		else if (!sh_umem_load32(dev, &cq->db, offsetof(struct mlx4_cq_dbrec, arm), &word) &&
@@ -224,13 +234,13 @@ int sh_cq_create(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh
 	cq->async_events = 0;
 	cq->buf = init->buf;
 	cq->db = init->db;
-	__atomic_store_n(&cq->live, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&cq->live, SH_LIVE, __ATOMIC_RELEASE);
 	sh_unlock(dev, &cq->lock);
 	return 0;
 }
 
-/* The daemon's lock on a live CQ; -ENOENT, -EBUSY. */
-static int hold(struct sh_dev *dev, uint32_t hca, uint32_t cqn, struct sh_cq **out)
+/* The daemon's lock on a live CQ; damaged ones only to destroy them. -ENOENT, -EBUSY. */
+static int hold(struct sh_dev *dev, uint32_t hca, uint32_t cqn, bool to_destroy, struct sh_cq **out)
 {
 	struct sh_cq *cq = sh_cq_get(dev, hca, cqn);
 	int err;
@@ -240,7 +250,7 @@ static int hold(struct sh_dev *dev, uint32_t hca, uint32_t cqn, struct sh_cq **o
 	err = sh_lock_bounded(dev, &cq->lock);
 	if (err)
 		return err;
-	if (!cq->live || !sound(dev, cq)) {
+	if (to_destroy ? !cq->live : !usable(dev, hca, cq)) {
 		sh_unlock(dev, &cq->lock);
 		return -ENOENT;
 	}
@@ -285,7 +295,7 @@ int sh_cq_resize(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh
 
 	if (!fits(dev, buf, log_size))
 		return -EINVAL;
-	err = hold(dev, hca, cqn, &cq);
+	err = hold(dev, hca, cqn, false, &cq);
 	if (err)
 		return err;
 	if (log_size == cq->log_size)
@@ -329,7 +339,7 @@ int sh_cq_destroy(struct sh_dev *dev, uint32_t hca, uint32_t cqn, uint32_t *comp
 	struct sh_cq *cq;
 	int err;
 
-	err = hold(dev, hca, cqn, &cq);
+	err = hold(dev, hca, cqn, true, &cq);
 	if (err)
 		return err;
 	comp_evq = cq->comp_evq;
@@ -344,7 +354,7 @@ int sh_cq_destroy(struct sh_dev *dev, uint32_t hca, uint32_t cqn, uint32_t *comp
 	err = sh_evq_hold(dev, second);
 	if (err)
 		goto out_first;
-	cq->live = 0;
+	cq->live = SH_NONE;
 	*comp_events = comp_evq ? sh_evq_end(dev, comp_evq, &cq->comp_events, cq->user_handle, SH_EV_COMP) : 0;
 	*async_events = async_evq ? sh_evq_end(dev, async_evq, &cq->async_events, cq->user_handle, SH_EV_CQ) : 0;
 	sh_evq_release(dev, second);
@@ -360,7 +370,7 @@ int sh_cq_query(struct sh_dev *dev, uint32_t hca, uint32_t cqn, struct sh_cq_inf
 	struct sh_cq *cq;
 	int err;
 
-	err = hold(dev, hca, cqn, &cq);
+	err = hold(dev, hca, cqn, false, &cq);
 	if (err)
 		return err;
 	read_consumer(dev, cq); /* its memory may be gone: then what was seen last */

@@ -35,11 +35,14 @@ int sh_umem_fill(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, ui
 
 /* ---- completion queues ---- */
 
+/* Nonzero between create and destroy. Damaged: found overwritten, told so to its owner, used no more. */
+enum sh_live { SH_NONE = 0, SH_LIVE = 1, SH_DAMAGED = 2 };
+
 enum sh_arm { SH_ARM_NONE = 0, SH_ARM_SOLICITED = 1, SH_ARM_ANY = 2 };
 
 struct sh_cq {
 	struct sh_lock lock;
-	uint32_t live;			/* nonzero between create and destroy */
+	uint32_t live;			/* enum sh_live */
 	uint32_t cqn;
 	uint32_t ctx;
 	uint32_t log_size;
@@ -87,17 +90,15 @@ int sh_cq_put(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq, const
 
 struct sh_srq {
 	struct sh_lock lock;
-	uint32_t live;
+	uint32_t live;			/* enum sh_live; damaged also by a link that leads out of the queue */
 	uint32_t srqn;
 	uint32_t ctx, pdn;
 	uint32_t log_size, wqe_shift, max_sge;
 	uint32_t head;			/* next WQE to take */
 	uint32_t consumed;		/* 16 bits count */
 	uint32_t limit;
-	uint32_t damaged;		/* a link led out of the queue: SRQ_ERR was raised */
 	uint32_t xrcd, cqn;
 	uint32_t async_events;		/* under the event queue's lock */
-	uint32_t reserved;
 	uint64_t user_handle;
 	struct sh_umem buf;
 	struct sh_umem db;

@@ -25,13 +25,21 @@ struct sh_srq *sh_srq_get(struct sh_dev *dev, uint32_t hca, uint32_t srqn)
 	return sh_lock_made(&srq->lock) ? srq : NULL;
 }
 
-static inline bool sound(struct sh_dev *dev, struct sh_srq *srq)
+/* In use, and not overwritten by somebody. */
+static inline bool usable(struct sh_dev *dev, uint32_t hca, struct sh_srq *srq)
 {
-	if (__builtin_expect(srq->log_size <= MAX_LOG_SIZE && srq->wqe_shift >= MLX4_MIN_SRQ_SHIFT &&
-			     srq->wqe_shift <= MAX_WQE_SHIFT && srq->head >> srq->log_size == 0, 1))
+	uint32_t srqn;
+
+	if (__builtin_expect(srq->live == SH_LIVE && srq->log_size <= MAX_LOG_SIZE &&
+			     srq->wqe_shift >= MLX4_MIN_SRQ_SHIFT && srq->wqe_shift <= MAX_WQE_SHIFT &&
+			     srq->head >> srq->log_size == 0, 1))
 		return true;
-	dev->ops->complain(dev->host, "a damaged SRQ", 0, srq->srqn);
-	srq->live = 0;
+	if (srq->live == SH_LIVE) {
+		srqn = (uint32_t)(srq - (struct sh_srq *)sh_hca_table(dev, hca, SH_HCA_SRQS));
+		srq->live = SH_DAMAGED;
+		dev->ops->complain(dev->host, "a damaged SRQ", hca, srqn);
+		sh_affiliated_event(dev, hca, EV_SRQ_ERR, srqn);
+	}
 	return false;
 }
 
@@ -39,7 +47,7 @@ int sh_srq_available(struct sh_dev *dev, struct sh_srq *srq)
 {
 	uint32_t posted;
 
-	if (!srq->live || srq->damaged || sh_umem_load32(dev, &srq->db, 0, &posted))
+	if (srq->live != SH_LIVE || sh_umem_load32(dev, &srq->db, 0, &posted))
 		return 0;
 	return (uint16_t)(posted - srq->consumed);
 }
@@ -50,7 +58,7 @@ int sh_srq_take(struct sh_txn_open *t, struct sh_hca *hca, struct sh_srq *srq, u
 	uint32_t posted, available, next;
 	__be16 link;
 
-	if (!srq->live || srq->damaged || !sound(dev, srq))
+	if (!usable(dev, hca->index, srq))
 		return -EFAULT;
 	if (sh_umem_load32(dev, &srq->db, 0, &posted))
 		return -EFAULT;
@@ -63,7 +71,7 @@ int sh_srq_take(struct sh_txn_open *t, struct sh_hca *hca, struct sh_srq *srq, u
 		return -EFAULT;
 	next = be16toh(link);
 	if (next >> srq->log_size) {
-		sh_txn_store32(t, &srq->damaged, 1);
+		sh_txn_store32(t, &srq->live, SH_DAMAGED);
 		sh_txn_async_event(t, hca->index, EV_SRQ_ERR, srq->srqn);
 		return -EFAULT;
 	}
@@ -82,7 +90,8 @@ int sh_srq_scatter(struct sh_dev *dev, struct sh_srq *srq, uint32_t index, struc
 	struct mlx4_wqe_data data[MLX4_MAX_SGE];
 	unsigned int n, i;
 
-	if (!srq->live || !sound(dev, srq) || index >> srq->log_size)
+	if (srq->live != SH_LIVE || srq->log_size > MAX_LOG_SIZE || srq->wqe_shift > MAX_WQE_SHIFT ||
+	    srq->wqe_shift < MLX4_MIN_SRQ_SHIFT || index >> srq->log_size)
 		return -EFAULT;
 	n = (1u << srq->wqe_shift) / sizeof(data[0]) - 1;
 	if (n > max)
@@ -133,20 +142,19 @@ int sh_srq_create(struct sh_dev *dev, uint32_t hca, uint32_t srqn, const struct 
 	srq->head = 0;
 	srq->consumed = 0;
 	srq->limit = 0;
-	srq->damaged = 0;
 	srq->xrcd = init->xrcd;
 	srq->cqn = init->cqn;
 	srq->user_handle = init->user_handle;
 	srq->async_events = 0;
 	srq->buf = init->buf;
 	srq->db = init->db;
-	__atomic_store_n(&srq->live, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&srq->live, SH_LIVE, __ATOMIC_RELEASE);
 	sh_unlock(dev, &srq->lock);
 	return 0;
 }
 
-/* The daemon's lock on a live SRQ; -ENOENT, -EBUSY. */
-static int hold(struct sh_dev *dev, uint32_t hca, uint32_t srqn, struct sh_srq **out)
+/* The daemon's lock on a live SRQ; damaged ones only to destroy them. -ENOENT, -EBUSY. */
+static int hold(struct sh_dev *dev, uint32_t hca, uint32_t srqn, bool to_destroy, struct sh_srq **out)
 {
 	struct sh_srq *srq = sh_srq_get(dev, hca, srqn);
 	int err;
@@ -156,7 +164,7 @@ static int hold(struct sh_dev *dev, uint32_t hca, uint32_t srqn, struct sh_srq *
 	err = sh_lock_bounded(dev, &srq->lock);
 	if (err)
 		return err;
-	if (!srq->live || !sound(dev, srq)) {
+	if (to_destroy ? !srq->live : !usable(dev, hca, srq)) {
 		sh_unlock(dev, &srq->lock);
 		return -ENOENT;
 	}
@@ -167,7 +175,7 @@ static int hold(struct sh_dev *dev, uint32_t hca, uint32_t srqn, struct sh_srq *
 int sh_srq_limit(struct sh_dev *dev, uint32_t hca, uint32_t srqn, uint32_t limit)
 {
 	struct sh_srq *srq;
-	int err = hold(dev, hca, srqn, &srq);
+	int err = hold(dev, hca, srqn, false, &srq);
 
 	if (err)
 		return err;
@@ -183,14 +191,14 @@ int sh_srq_destroy(struct sh_dev *dev, uint32_t hca, uint32_t srqn, uint32_t *as
 {
 	struct sh_srq *srq;
 	uint32_t evq;
-	int err = hold(dev, hca, srqn, &srq);
+	int err = hold(dev, hca, srqn, true, &srq);
 
 	if (err)
 		return err;
 	evq = sh_ctx(dev, srq->ctx) ? sh_ctx(dev, srq->ctx)->async_evq : 0;
 	err = sh_evq_hold(dev, evq);
 	if (!err) {
-		srq->live = 0;
+		srq->live = SH_NONE;
 		*async_events = evq ? sh_evq_end(dev, evq, &srq->async_events, srq->user_handle, SH_EV_SRQ) : 0;
 		sh_evq_release(dev, evq);
 	}
@@ -201,7 +209,7 @@ int sh_srq_destroy(struct sh_dev *dev, uint32_t hca, uint32_t srqn, uint32_t *as
 int sh_srq_query(struct sh_dev *dev, uint32_t hca, uint32_t srqn, struct sh_srq_info *info)
 {
 	struct sh_srq *srq;
-	int err = hold(dev, hca, srqn, &srq);
+	int err = hold(dev, hca, srqn, false, &srq);
 
 	if (err)
 		return err;

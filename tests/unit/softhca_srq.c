@@ -239,6 +239,10 @@ static void scribbled_state_is_not_followed(void **state)
 		assert_int_equal(take(&s, &index), -EFAULT);
 		assert_int_equal(sh_srq_scatter(&s.m->dev, srq, 0, sge, 4), -EFAULT);
 		assert_int_equal(s.m->shared->complaints, 1);
+		assert_int_equal(mock_records(s.m, sh_ctx(&s.m->dev, s.ctx)->async_evq), 1);
+		assert_int_equal(mock_record(s.m, sh_ctx(&s.m->dev, s.ctx)->async_evq, 0)->type, 14);
+		assert_int_equal(sh_srq_destroy(&s.m->daemon, 0, SRQN, &index), 0);
+		assert_int_equal(index, 1);
 		mock_free(s.m);
 	}
 }
