@@ -129,23 +129,35 @@ ssize_t write(int fd, const void *buf, size_t len)
 
 /*
  * Leaves rubbish where the next call will have its commands, on the stack and on the heap: a byte that the library
- * forgets to set is not right by luck.
+ * forgets to set is not right by luck. The arguments are rubbish for the first bytes of the next frame.
  */
-static __attribute__((noinline)) void fake_dirty(void)
+static __attribute__((noinline)) void fake_dirty_(unsigned long a1, unsigned long a2, unsigned long a3,
+						  unsigned long a4, unsigned long a5, unsigned long a6,
+						  unsigned long a7, unsigned long a8, unsigned long a9,
+						  unsigned long a10, unsigned long a11, unsigned long a12,
+						  unsigned long a13, unsigned long a14, unsigned long a15,
+						  unsigned long a16, unsigned long a17, unsigned long a18)
 {
-	volatile uint8_t rubbish[4096];
-	void *chunk;
-	size_t i;
+	volatile unsigned long sum = a1 + a2 + a3 + a4 + a5 + a6 + a7 + a8 + a9 + a10 + a11 + a12 + a13 + a14 + a15 +
+				     a16 + a17 + a18;
+	volatile uint8_t rubbish[4096], *chunk;
+	size_t i, j;
 
+	(void)sum;
 	for (i = 0; i < sizeof(rubbish); ++i)
 		rubbish[i] = 0xee;
 	for (i = 32; i < 512; i += 16) {
 		chunk = malloc(i);
-		if (chunk)
-			memset(chunk, 0xee, i);
-		free(chunk);
+		for (j = 0; chunk && j < i; ++j)
+			chunk[j] = 0xee;
+		free((void *)chunk);
 	}
 }
+
+#define FAKE_RUBBISH 0xeeeeeeeeeeeeeeee
+#define FAKE_RUBBISH_6                                                                                 \
+	FAKE_RUBBISH, FAKE_RUBBISH, FAKE_RUBBISH, FAKE_RUBBISH, FAKE_RUBBISH, FAKE_RUBBISH
+#define fake_dirty() fake_dirty_(0, 0, 0, 0, 0, 0, FAKE_RUBBISH_6, FAKE_RUBBISH_6)
 
 static inline void fake_reset(void)
 {
