@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * An instance's device memory: its size, its first contents, and pages before they are promised. Only the daemon, before
- * anybody else maps it; afterwards the look-ups by index.
+ * An instance's device memory: its size, its first contents, and pages before they are promised. Only the daemon,
+ * before anybody else maps it; afterwards the look-ups by index.
  */
 #include <errno.h>
 #include <fcntl.h>
