@@ -78,7 +78,7 @@ static int flush_receives(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 		struct sh_cqe cqe = error_cqe(qp, false, qp->rq_consumed, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
 		struct sh_txn_open t;
 
-		if ((uint16_t)(posted - qp->rq_consumed) > 1u << qp->log_rq_size) {
+		if ((uint16_t)(posted - qp->rq_consumed) > 1u << (qp->log_rq_size & 15)) {
 			dev->ops->complain(dev->host, "a receive queue's record runs ahead of it", hca->index, qp->qpn);
 			return 0;
 		}

@@ -221,7 +221,7 @@ int sh_qp_info(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_info
 		.messages_received = qp->messages_received,
 	};
 	if (qp->state != SH_QPS_RESET) {
-		while (n < 1u << qp->log_sq_size && sh_wqe_posted(dev, qp, qp->sq_una + n) == 1)
+		while (n < 1u << (qp->log_sq_size & 15) && sh_wqe_posted(dev, qp, qp->sq_una + n) == 1)
 			n++;
 		info->sq_posted_unfinished = n;
 		if (qp->rq_present && !sh_umem_load32(dev, &qp->rq_db, 0, &posted))

@@ -121,7 +121,7 @@ static inline uint32_t sh_psn_add(uint32_t psn, uint32_t n)
 
 static inline uint32_t sh_qp_mtu(const struct sh_qp *qp)
 {
-	return 128u << qp->path_mtu;
+	return 128u << (qp->path_mtu & 7);
 }
 
 #endif

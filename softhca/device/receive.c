@@ -75,7 +75,7 @@ int sh_recv_take(struct sh_recv *r, struct sh_hca *hca, struct sh_qp *qp)
 	n = (uint16_t)(posted - qp->rq_consumed);
 	if (!n)
 		return -ENOENT;
-	if (n > 1u << qp->log_rq_size) {
+	if (n > 1u << (qp->log_rq_size & 15)) {
 		dev->ops->complain(dev->host, "a receive queue's record runs ahead of it", hca->index, qp->qpn);
 		return -EFAULT;
 	}
@@ -124,12 +124,12 @@ void sh_recv_resume(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, s
 static int rq_scatter(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, struct sh_sge *sge, unsigned int max)
 {
 	struct mlx4_wqe_data list[MLX4_MAX_SGE];
-	uint32_t slot = index & ((1u << qp->log_rq_size) - 1);
-	unsigned int n, gs = 1u << (qp->rq_shift - MLX4_MIN_RQ_SHIFT);
+	uint32_t slot = index & ((1u << (qp->log_rq_size & 15)) - 1);
+	unsigned int n, gs = 1u << ((qp->rq_shift - MLX4_MIN_RQ_SHIFT) & 15);
 
 	if (gs > MLX4_MAX_SGE)
 		gs = MLX4_MAX_SGE;
-	if (sh_umem_read(dev, &qp->buf, qp->rq_off + ((uint64_t)slot << qp->rq_shift), list, gs * sizeof(list[0])))
+	if (sh_umem_read(dev, &qp->buf, qp->rq_off + ((uint64_t)slot << (qp->rq_shift & 15)), list, gs * sizeof(list[0])))
 		return -EFAULT;
 	for (n = 0; n < gs && n < max; n++) {
 		sge[n].len = __be32_to_cpu(list[n].byte_count);

@@ -33,16 +33,20 @@ static uint32_t opcodes_of(uint32_t type)
 	}
 }
 
+/* The masks keep an overwritten context from more than wrong answers; sh_umem_read() checks the bounds. */
+static uint32_t slots_of(const struct sh_qp *qp)
+{
+	return 1u << (qp->log_sq_size & 15);
+}
+
 static uint64_t slot_off(const struct sh_qp *qp, uint32_t index)
 {
-	uint32_t slots = 1u << qp->log_sq_size;
-
-	return qp->sq_off + ((uint64_t)(index & (slots - 1)) << qp->sq_shift);
+	return qp->sq_off + ((uint64_t)(index & (slots_of(qp) - 1)) << (qp->sq_shift & 15));
 }
 
 static bool owned(const struct sh_qp *qp, uint32_t index, uint32_t dw0)
 {
-	return !!(dw0 & MLX4_WQE_OWNER) == !!(index & (1u << qp->log_sq_size));
+	return !!(dw0 & MLX4_WQE_OWNER) == !!(index & slots_of(qp));
 }
 
 int sh_wqe_posted(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index)
@@ -156,7 +160,7 @@ static uint8_t parse(const struct sh_qp *qp, struct sh_wqe *wqe, unsigned int en
 int sh_wqe_fetch(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, struct sh_wqe *wqe)
 {
 	const struct mlx4_wqe_ctrl *ctrl = (const void *)wqe->raw;
-	unsigned int size, slot = 1u << qp->sq_shift;
+	unsigned int size, slot = 1u << (qp->sq_shift & 15);
 	uint64_t off = slot_off(qp, index);
 	uint32_t dw0, flags;
 
@@ -182,7 +186,7 @@ int sh_wqe_fetch(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, str
 	wqe->solicited = !!(flags & MLX4_WQE_SOLICITED);
 	wqe->srqn = flags >> MLX4_WQE_SRQN_SHIFT;
 	wqe->imm_be = (__u32)ctrl->imm;
-	if (size < sizeof(*ctrl) || size > slot) {
+	if (size < sizeof(*ctrl) || size > slot || size > sizeof(wqe->raw)) {
 		wqe->bad = MLX4_SYNDROME_LOC_QP_OP;
 		return 0;
 	}
