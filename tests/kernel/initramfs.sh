@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Builds the guest's file tree: busybox, the modules in the order of their loading, our library, plug-in, tools and tests
-# with every shared library that they need.
+# Builds the guest's file tree: busybox, the modules in the order of their loading, our library, plug-in, tools and
+# tests with every shared library that they need.
 
 # The program itself, not the script that libtool may have put in its place.
 real_file() {

@@ -5,6 +5,7 @@
 # installed: the package is unpacked, once, below $1. What cannot be had ends the script with 77 and a line saying so.
 
 kernel_skip() {
+	rm -rf "${kernel_new:-}"
 	echo "1..0 # SKIP $*"
 	exit 77
 }
@@ -65,17 +66,19 @@ find_kernel() {
 	command -v dpkg-deb >/dev/null || kernel_skip "no kernel: this machine has no dpkg-deb to unpack linux-image-amd64"
 
 	# In place only when it is whole.
-	rm -rf "$1.new"
-	mkdir -p "$1.new"
-	if ! kernel_download "$1.new"; then
-		sed 's/^/# /' "$1.new/apt.log" 2>/dev/null
+	kernel_new=$1.new
+	rm -rf "$kernel_new"
+	mkdir -p "$kernel_new"
+	if ! kernel_download "$kernel_new"; then
+		sed 's/^/# /' "$kernel_new/apt.log" 2>/dev/null
 		kernel_skip "no kernel: linux-image-amd64 cannot be downloaded"
 	fi
-	kernel_unpack "$1.new" || kernel_skip "no kernel: the package linux-image-amd64 cannot be unpacked"
-	rm -f "$1.new"/linux-image-*.deb
-	rm -rf "$1"
-	mv "$1.new" "$1"
+	kernel_unpack "$kernel_new" || kernel_skip "no kernel: the package linux-image-amd64 cannot be unpacked"
+	rm -f "$kernel_new"/linux-image-*.deb "$kernel_new/apt.log"
 	release=
-	kernel_in "$1" || kernel_skip "no kernel: linux-image-amd64 has no rdma_rxe module"
-	depmod -b "$1" "$release" || kernel_skip "no kernel: depmod does not understand linux-image-amd64"
+	kernel_in "$kernel_new" || kernel_skip "no kernel: linux-image-amd64 has no rdma_rxe module"
+	depmod -b "$kernel_new" "$release" || kernel_skip "no kernel: depmod does not understand linux-image-amd64"
+	rm -rf "$1"
+	mv "$kernel_new" "$1"
+	kernel_in "$1"
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Address handles, both ways that the kernel has: by number, which its answer gives to a request with room for it; or
- * as a whole address vector in every work request, for a provider that asks without. The address vector needs a MAC,
- * and no one is asked for a neighbour's: it is that of the interface itself, so peers are on this host, or a group's. */
+/* Address handles, both ways that the kernel has: by number, which its answer gives to a request with room for it;
+ * or as a whole address vector in every work request, for a provider that asks without. The address vector needs a
+ * MAC, and no one is asked for a neighbour's: it is the interface's own, so peers are on this host, or a group's. */
 
 #include <errno.h>
 #include <net/ethernet.h>
