@@ -3,8 +3,10 @@
  * with their object. */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <stddef.h>
@@ -216,6 +218,7 @@ static void the_daemon_does_not_wait(void **state)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves nobody behind */
 		sh_lock(&f.m->dev, &sh_evq(&f.m->dev, f.evq)->lock);
 		if (write(hello[1], "x", 1) != 1 || read(bye[0], &c, 1) != 1)
 			_exit(1);

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <stddef.h>
@@ -120,6 +121,7 @@ static pid_t inside(struct mock *m)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves nobody behind */
 		sh_enter(&m->dev);
 		if (write(hello[1], "x", 1) != 1)
 			_exit(1);

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <stddef.h>
@@ -286,6 +287,7 @@ static pid_t child_holds(struct pair *p, struct sh_lock *lock, pthread_mutex_t *
 	pid = fork();
 	assert_true(pid >= 0);
 	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves nobody behind */
 		if (lock)
 			sh_lock(&p->m->dev, lock);
 		else
@@ -366,6 +368,7 @@ static void sums_survive_random_kills(void **state)
 		assert_true(pid[i] >= 0);
 		if (pid[i])
 			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (;;) {
 			struct sh_txn_open t;
 			struct sh_dev *d = &p.m->dev;
