@@ -24,3 +24,7 @@ check_PROGRAMS += softhca_kernel_server
 softhca_kernel_server_SOURCES = softhca_kernel_server.c
 softhca_kernel_server_CPPFLAGS = $(softhca_kernel_cppflags)
 softhca_kernel_server_LDADD = $(softhca_kernel_libs)
+check_PROGRAMS += softhca_kernel_abi
+softhca_kernel_abi_SOURCES = softhca_kernel_abi.c
+softhca_kernel_abi_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_kernel_abi_LDADD = -lcmocka
