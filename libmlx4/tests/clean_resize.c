@@ -475,14 +475,18 @@ static void refused_destroy(void **state)
 static void numbers_come_back(void **state)
 {
 	struct ibv_recv_wr recv = { .wr_id = 1 }, *bad;
-	struct dev_srq xsrq;
-	struct dev_qp qp;
+	struct dev_srq xsrq, between_srq[3];
+	struct dev_qp qp, between[3];
+	struct ibv_wc wc;
 	int i;
 
 	(void)state;
 	fk.cqe_size = 32;
 	dev_create_cq(&cq, ctx, 7);
 	for (i = 0; i < 3; ++i) {
+		/* Someone else may get the memory. */
+		fk.next_qpn = 0x1000 + i;
+		create(&between[i], IBV_QPT_RC, cq.cq, cq.cq, NULL);
 		fk.next_qpn = 0x100;
 		create(&qp, IBV_QPT_RC, cq.cq, cq.cq, NULL);
 		post_send(&qp, 20 + i);
@@ -490,6 +494,8 @@ static void numbers_come_back(void **state)
 		expect(&cq, 20 + i);
 		assert_int_equal(ibv_destroy_qp(qp.qp), 0);
 
+		fk.next_srqn = 0x2000 + i;
+		dev_create_srq(&between_srq[i], pd, domain, cq.cq, 3, 1);
 		fk.next_srqn = 0x200;
 		dev_create_srq(&xsrq, pd, domain, cq.cq, 3, 1);
 		recv.wr_id = 30 + i;
@@ -497,6 +503,15 @@ static void numbers_come_back(void **state)
 		dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = 0x800001, .dw2 = 0x200, .sr_opcode = 1 });
 		expect(&cq, 30 + i);
 		assert_int_equal(ibv_destroy_srq(xsrq.srq), 0);
+	}
+	/* And to nobody while it has none. */
+	dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = 0x800001, .dw2 = 0x200, .sr_opcode = 1 });
+	assert_true(ibv_poll_cq(cq.cq, 1, &wc) < 0);
+	dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = 0x100, .sr_opcode = 0x4a });
+	assert_true(ibv_poll_cq(cq.cq, 1, &wc) < 0);
+	for (i = 0; i < 3; ++i) {
+		assert_int_equal(ibv_destroy_qp(between[i].qp), 0);
+		assert_int_equal(ibv_destroy_srq(between_srq[i].srq), 0);
 	}
 	assert_int_equal(ibv_destroy_cq(cq.cq), 0);
 }

@@ -174,6 +174,7 @@ static void without_xrc(void **state)
 	fk.cap_flags = 0;
 	ctx = fk_open();
 	assert_non_null(ctx);
+	assert_null(ctx->more_ops);
 	pd = ibv_alloc_pd(ctx);
 	assert_non_null(pd);
 	dev_create_cq(&cq, ctx, 1);

@@ -249,6 +249,7 @@ static void ah_infiniband(void **state)
 	assert_true(fk.count[IB_USER_VERBS_CMD_QUERY_PORT] <= asked + 1);
 	assert_int_equal(fk.count[IB_USER_VERBS_CMD_CREATE_AH], 0);
 
+	asked = fk.count[IB_USER_VERBS_CMD_QUERY_PORT];
 	attr.port_num = 0;
 	errno = 0;
 	assert_null(ibv_create_ah(pd, &attr));
@@ -256,6 +257,7 @@ static void ah_infiniband(void **state)
 	attr.port_num = 3;
 	assert_null(ibv_create_ah(pd, &attr));
 	assert_int_equal(errno, EINVAL);
+	assert_int_equal(fk.count[IB_USER_VERBS_CMD_QUERY_PORT], asked);
 }
 
 static void ah_ethernet(void **state)
@@ -270,6 +272,7 @@ static void ah_ethernet(void **state)
 
 	(void)state;
 	/* An address without a GRH is none there. */
+	memcpy(attr.grh.dgid.raw, link_local, 16);
 	errno = 0;
 	assert_null(ibv_create_ah(pd, &attr));
 	assert_int_equal(errno, EINVAL);

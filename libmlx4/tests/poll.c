@@ -352,7 +352,13 @@ static void strangers(void **state)
 		{ .qpn = 0x8000a0, .sr_opcode = 1, .wqe_index = 0xffff },      /* no such WQE */
 		{ .sr_opcode = 1, .wqe_index = 0xffff },
 		{ .sr_opcode = 0x4a },					       /* low bits of a QP's, another round */
+		{ .qpn = 0x8000a0, .sr_opcode = 1 },			       /* of an SRQ's */
+		{ .sr_opcode = 0x4a },					       /* a QP of another CQ */
+		{ .qpn = 0x8000a0, .sr_opcode = 1 },			       /* an SRQ of another CQ */
 	};
+	struct dev_cq this = cq, other;
+	struct dev_srq other_srq;
+	struct dev_qp other_qp;
 	struct ibv_wc wc[4];
 	size_t i;
 
@@ -360,6 +366,14 @@ static void strangers(void **state)
 	none[3].dw2 = xrc_srq.srq->xrc_srq_num;
 	none[4].qpn = on_srq.qp->qp_num;
 	none[5].qpn = rc.qp->qp_num + fk.qp_tab_size;
+	none[6].dw2 = xrc_srq.srq->xrc_srq_num + fk.qp_tab_size;
+	dev_create_cq(&other, ctx, 1);
+	dev_create_srq(&other_srq, pd, domain, other.cq, 1, 1);
+	cq = other;
+	create(&other_qp, IBV_QPT_RC, NULL);
+	cq = this;
+	none[7].qpn = other_qp.qp->qp_num;
+	none[8].dw2 = other_srq.srq->xrc_srq_num;
 	for (i = 0; i < sizeof(none) / sizeof(none[0]); ++i) {
 		dev_write_cqe(&cq, &none[i]);
 		assert_true(ibv_poll_cq(cq.cq, 4, wc) < 0);
@@ -378,6 +392,9 @@ static void strangers(void **state)
 		assert_int_equal(ibv_poll_cq(cq.cq, 4, wc), 1);
 		assert_int_equal(wc[0].wr_id, 51);
 	}
+	assert_int_equal(ibv_destroy_qp(other_qp.qp), 0);
+	assert_int_equal(ibv_destroy_srq(other_srq.srq), 0);
+	assert_int_equal(ibv_destroy_cq(other.cq), 0);
 }
 
 static void arming(void **state)

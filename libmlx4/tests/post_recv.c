@@ -210,7 +210,7 @@ static void refusals(void **state)
  * the device takes next, and each completion names its wr_id. */
 static void shared_queue(struct dev_srq *srq, uint32_t qpn, uint32_t srqn)
 {
-	uint32_t taken[64], posted = 0, completed = 0, round, n, k, i, pick, room = srq->slots - 1;
+	uint32_t taken[64], posted = 0, completed = 0, round, n, k, i, pick, n_sge, room = srq->slots - 1;
 	uint64_t id_of[64];
 	struct ibv_recv_wr wr, *bad;
 	struct ibv_wc wc;
@@ -218,18 +218,22 @@ static void shared_queue(struct dev_srq *srq, uint32_t qpn, uint32_t srqn)
 	n = 0; /* taken and not yet completed */
 	for (round = 0; round < 12000; ++round) {
 		while (posted - completed < room) {
-			wr = (struct ibv_recv_wr){ .wr_id = 5000 + posted, .sg_list = list, .num_sge = 1 };
+			n_sge = (posted + round) % 3;
+			wr = (struct ibv_recv_wr){ .wr_id = 5000 + posted, .sg_list = list, .num_sge = n_sge };
 			assert_int_equal(ibv_post_srq_recv(srq->srq, &wr, &bad), 0);
 			++posted;
 			assert_int_equal(be32_at(srq->db, 0), posted & 0xffff);
 			i = dev_take_srq_wqe(srq);
-			check_scatter(srq->buf + ((size_t)i << srq->shift) + 16, list, 1, 2);
+			check_scatter(srq->buf + ((size_t)i << srq->shift) + 16, list, n_sge, 2);
 			id_of[i] = wr.wr_id;
 			taken[n++] = i;
 		}
-		bad = NULL;
-		assert_int_equal(ibv_post_srq_recv(srq->srq, &wr, &bad), ENOMEM);
-		assert_ptr_equal(bad, &wr);
+		for (i = 0; i < 3; ++i) {
+			wr.num_sge = i;
+			bad = NULL;
+			assert_int_equal(ibv_post_srq_recv(srq->srq, &wr, &bad), ENOMEM);
+			assert_ptr_equal(bad, &wr);
+		}
 		assert_int_equal(be32_at(srq->db, 0), posted & 0xffff);
 
 		for (k = 0; k < 1 + round % room; ++k) {
@@ -284,6 +288,9 @@ static void srq_of_no_entries(void **state)
 	dev_create_srq(&d, pd, NULL, NULL, 3, 0);
 	assert_int_equal(ibv_post_srq_recv(d.srq, &wr, &bad), 0);
 	check_scatter(d.buf + 16, list, 0, 1);
+	wr.num_sge = 1;
+	assert_int_equal(ibv_post_srq_recv(d.srq, &wr, &bad), 0);
+	check_scatter(d.buf + (1 << d.shift) + 16, list, 1, 1);
 	assert_int_equal(ibv_destroy_srq(d.srq), 0);
 }
 

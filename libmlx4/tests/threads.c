@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: several threads post to one queue, poll one CQ and use one BlueFlame register, and nothing is lost or doubled.
- * The number of operations bounds each test; no outcome depends on when anything happens. */
+/* Description: several threads post to one queue and poll one CQ, and nothing is lost or doubled; each operation waits for the
+ * locks it needs, and none without need. The number of operations bounds each test. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 
 #include "fake-kernel.h"
+#include "mlx4.h"
 
 enum { THREADS = 4, EACH = 2000, TOTAL = THREADS * EACH };
 
@@ -214,6 +215,153 @@ static void shared_receives(void **state)
 	assert_int_equal(ibv_destroy_srq(srq.srq), 0);
 }
 
+/*
+ * One operation against a lock that is held here. Failing to get a lock leaves a trace in it, so that there is no need to
+ * guess when the other thread has come to it.
+ */
+
+static int done;
+
+static void *one_send(void *arg)
+{
+	struct ibv_sge sge = { 1, 1, 1 };
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	(void)arg;
+	if (ibv_post_send(qp.qp, &wr, &bad))
+		count_failure();
+	__atomic_store_n(&done, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void *one_recv(void *arg)
+{
+	struct ibv_sge sge = { 1, 1, 1 };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	(void)arg;
+	if (ibv_post_recv(qp.qp, &wr, &bad))
+		count_failure();
+	__atomic_store_n(&done, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void *one_srq_recv(void *arg)
+{
+	struct ibv_sge sge = { 1, 1, 1 };
+	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	(void)arg;
+	if (ibv_post_srq_recv(srq.srq, &wr, &bad))
+		count_failure();
+	__atomic_store_n(&done, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void *one_poll(void *arg)
+{
+	struct ibv_wc wc;
+
+	(void)arg;
+	if (ibv_poll_cq(cq.cq, 1, &wc) != 1)
+		count_failure();
+	__atomic_store_n(&done, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void *one_send_to_full(void *arg)
+{
+	struct ibv_sge sge = { 1, 1, 1 };
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+	(void)arg;
+	if (ibv_post_send(qp.qp, &wr, &bad) != ENOMEM)
+		count_failure();
+	__atomic_store_n(&done, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static void waits_for(struct mlx4_lock *lock, void *(*body)(void *))
+{
+	pthread_t thread;
+	int i;
+
+	failures = done = 0;
+	mlx4_lock(lock);
+	assert_int_equal(pthread_create(&thread, NULL, body, NULL), 0);
+	/* Bounded for a provider that never looks at the lock. */
+	for (i = 0; i < 10000000 && __atomic_load_n(&lock->free, __ATOMIC_RELAXED) == 0 &&
+		    !__atomic_load_n(&done, __ATOMIC_ACQUIRE); ++i)
+		sched_yield();
+	assert_int_equal(__atomic_load_n(&done, __ATOMIC_ACQUIRE), 0);
+	assert_true(__atomic_load_n(&lock->free, __ATOMIC_RELAXED) < 0);
+	mlx4_unlock(lock);
+	pthread_join(thread, NULL);
+	assert_int_equal(failures, 0);
+	assert_int_equal(lock->free, 1);
+}
+
+static void waiting(void **state)
+{
+	int i;
+
+	(void)state;
+	create(8, NULL);
+	waits_for(&to_mlx4_qp(qp.qp)->sq.lock, one_send);
+	waits_for(&to_mlx4_qp(qp.qp)->rq.lock, one_recv);
+	dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = qp.qp->qp_num, .sr_opcode = 1 });
+	waits_for(&to_mlx4_cq(cq.cq)->lock, one_poll);
+	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
+
+	dev_create_srq(&srq, pd, NULL, NULL, 15, 1);
+	create(1, srq.srq);
+	waits_for(&to_mlx4_srq(srq.srq)->lock, one_srq_recv);
+	/* The first poll does not know the QP yet, the second does. */
+	for (i = 0; i < 2; ++i) {
+		one_srq_recv(NULL);
+		dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = qp.qp->qp_num, .wqe_index = dev_take_srq_wqe(&srq),
+							 .sr_opcode = 1 });
+		waits_for(&to_mlx4_srq(srq.srq)->lock, one_poll);
+	}
+	/* A full queue asks under the CQ's lock whether it is still full. */
+	while (to_mlx4_qp(qp.qp)->sq.head < to_mlx4_qp(qp.qp)->sq.max_post)
+		one_send(NULL);
+	assert_int_equal(failures, 0);
+	waits_for(&to_mlx4_cq(cq.cq)->lock, one_send_to_full);
+	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
+	assert_int_equal(ibv_destroy_srq(srq.srq), 0);
+}
+
+/* The BlueFlame register is not worth waiting for. */
+static void blueflame_taken(void **state)
+{
+	struct mlx4_context *mctx = to_mlx4_ctx(ctx);
+	uint32_t i;
+	struct ibv_sge list[2] = { { (uintptr_t)"0123456789abcdef", 8, 0 }, { (uintptr_t)"0123456789abcdef", 8, 0 } };
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .sg_list = list, .send_flags = IBV_SEND_INLINE }, *bad;
+
+	(void)state;
+	create(8, NULL);
+	for (i = 0; i < 2; ++i) {
+		/* One entry is the short way's, two are not. */
+		wr.num_sge = i + 1;
+		memset(fk.uar, 0, 8192);
+		mlx4_lock(&mctx->bf_lock);
+		assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), 0);
+		mlx4_unlock(&mctx->bf_lock);
+		assert_int_equal(be32_at(fk.uar, 0x14), qp.qp->qp_num << 8);
+		assert_int_equal(be32_at(fk.bf, 0), 0);
+		assert_int_equal(be32_at(fk.bf, 256), 0);
+		assert_int_equal(be32_at(dev_sq_slot(&qp, i), 0) >> 31, 0);
+
+		memset(fk.uar, 0, 8192);
+		assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), 0);
+		assert_int_equal(be32_at(fk.uar, 0x14), 0);
+		assert_int_equal(mctx->bf_lock.free, 1);
+	}
+	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -239,6 +387,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sends, setup, teardown),
 		cmocka_unit_test_setup_teardown(receives, setup, teardown),
 		cmocka_unit_test_setup_teardown(shared_receives, setup, teardown),
+		cmocka_unit_test_setup_teardown(waiting, setup, teardown),
+		cmocka_unit_test_setup_teardown(blueflame_taken, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
