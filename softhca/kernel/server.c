@@ -590,7 +590,7 @@ static void become_daemon(int keep)
 
 	setsid();
 	(void)chdir("/");
-	umask(077);
+	umask(022);
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	if (keep > 3)
