@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: SIGBUS and signal masks look to a program as if nobody else used them: its handlers get the faults that
+ * are its own, what it sets is what it reads back, threads that block every signal ring doorbells, and so do handlers
+ * that interrupt one.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+
+#include "verbs_test.h"
+
+static struct side s;
+static struct ibv_qp *a, *b, *c, *d;
+static char *hole;			/* a mapping with nothing behind it */
+static sigjmp_buf back;
+static void *volatile fault;
+
+static void make_hole(void)
+{
+	FILE *f = tmpfile();
+
+	CHECK(f);
+	hole = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(f), 0);
+	CHECK(hole != MAP_FAILED);
+}
+
+static void on_bus(int sig, siginfo_t *info, void *uc)
+{
+	(void)sig, (void)uc;
+	fault = info->si_addr;
+	siglongjmp(back, 1);
+}
+
+static void one_message(struct ibv_qp *from, struct ibv_qp *to, uint64_t id)
+{
+	CHECK_EQ(post_recv1(to, &s, id, 4096, 64), 0);
+	CHECK_EQ(post_send1(from, &s, id, 0, 64, IBV_SEND_SIGNALED), 0);
+	expect_wc(s.scq, id, IBV_WC_SUCCESS);
+	expect_wc(s.rcq, id, IBV_WC_SUCCESS);
+}
+
+static void take_own_fault(void)
+{
+	fault = NULL;
+	if (!sigsetjmp(back, 1))
+		*(volatile char *)(hole + 100) = 1;
+	CHECK(fault == hole + 100);
+	fault = NULL;
+	if (!sigsetjmp(back, 1))
+		(void)*(volatile char *)(hole + 200);
+	CHECK(fault == hole + 200);
+}
+
+/* Set before the device is opened, and changed afterwards. */
+static void handlers(void)
+{
+	struct sigaction act = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_NODEFER}, old;
+
+	take_own_fault();
+	one_message(a, b, 1);
+	CHECK_EQ(sigaction(SIGBUS, NULL, &old), 0);
+	CHECK(old.sa_sigaction == on_bus && (old.sa_flags & SA_SIGINFO));
+	CHECK((void *)signal(SIGBUS, SIG_IGN) == (void *)on_bus);
+	CHECK_EQ(raise(SIGBUS), 0);
+	one_message(a, b, 2);
+	CHECK_EQ(sigaction(SIGBUS, &act, &old), 0);
+	CHECK(old.sa_handler == SIG_IGN);
+	one_message(a, b, 3);
+	take_own_fault();
+	take_own_fault();
+}
+
+static void *deaf(void *arg)
+{
+	sigset_t all, now;
+
+	(void)arg;
+	sigfillset(&all);
+	CHECK_EQ(pthread_sigmask(SIG_SETMASK, &all, NULL), 0);
+	one_message(a, b, 4);
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &now), 0);
+	CHECK_EQ(sigismember(&now, SIGBUS), 1);
+	CHECK_EQ(sigismember(&now, SIGTERM), 1);
+	CHECK_EQ(sigprocmask(SIG_UNBLOCK, &all, &now), 0);
+	CHECK_EQ(sigismember(&now, SIGBUS), 1);
+	CHECK_EQ(sigprocmask(SIG_BLOCK, NULL, &now), 0);
+	CHECK_EQ(sigismember(&now, SIGBUS), 0);
+	return NULL;
+}
+
+/* ---- handlers that post ---- */
+
+#define IN_HANDLER 50
+static volatile sig_atomic_t posted;
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+	if (posted < IN_HANDLER && !post_send1(c, &s, 1000, 0, 64, IBV_SEND_SIGNALED))
+		posted++;
+}
+
+static void posting_handler(void)
+{
+	struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
+	struct sigaction act = {.sa_handler = on_alarm, .sa_flags = SA_RESTART}, old;
+	unsigned int sent = 0, seen = 0, done = 0;
+	struct ibv_wc wc;
+
+	sigfillset(&act.sa_mask);
+	for (int i = 0; i < IN_HANDLER; i++)
+		CHECK_EQ(post_recv1(d, &s, 2000, 8192, 64), 0);
+	CHECK_EQ(sigaction(SIGVTALRM, &act, &old), 0);
+	CHECK_EQ(setitimer(ITIMER_VIRTUAL, &often, NULL), 0);
+	while (posted < IN_HANDLER || sent < 2000) {
+		CHECK_EQ(post_recv1(b, &s, 3000, 4096, 64), 0);
+		CHECK_EQ(post_send1(a, &s, 3000, 0, 64, IBV_SEND_SIGNALED), 0);
+		sent++;
+		for (done = 0; done < 2;) {
+			struct ibv_cq *cq = done ? s.rcq : s.scq;
+
+			if (ibv_poll_cq(cq, 1, &wc) != 1)
+				continue;
+			CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+			if (wc.wr_id == 3000)
+				done++;
+			else
+				seen++;
+		}
+	}
+	CHECK_EQ(setitimer(ITIMER_VIRTUAL, &never, NULL), 0);
+	while (seen < 2 * IN_HANDLER) {
+		if (ibv_poll_cq(s.scq, 1, &wc) == 1 || ibv_poll_cq(s.rcq, 1, &wc) == 1) {
+			CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+			seen++;
+		}
+	}
+}
+
+/* ---- the default action ---- */
+
+static void dies_of_fault(int arg)
+{
+	side_open(&s, 4096, 16, 0);
+	signal(SIGBUS, SIG_DFL);
+	make_hole();
+	if (arg)
+		raise(SIGBUS);
+	*(volatile char *)hole = 1;
+}
+
+int main(void)
+{
+	struct sigaction act = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_NODEFER};
+	struct ibv_qp_cap cap = {.max_send_wr = 128, .max_recv_wr = 128, .max_send_sge = 1, .max_recv_sge = 1};
+	pthread_t thread;
+
+	test_begin();
+	join_killed(spawn(dies_of_fault, 0), SIGBUS);
+	join_killed(spawn(dies_of_fault, 1), SIGBUS);
+
+	CHECK_EQ(sigaction(SIGBUS, &act, NULL), 0);
+	make_hole();
+	side_open(&s, 16384, 512, 0);
+	a = make_qp(&s, IBV_QPT_RC, NULL, NULL, &cap);
+	b = make_qp(&s, IBV_QPT_RC, NULL, NULL, &cap);
+	c = make_qp(&s, IBV_QPT_RC, NULL, NULL, &cap);
+	d = make_qp(&s, IBV_QPT_RC, NULL, NULL, &cap);
+	connect_pair(&s, a, b);
+	connect_pair(&s, c, d);
+	handlers();
+	CHECK_EQ(pthread_create(&thread, NULL, deaf, NULL), 0);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	posting_handler();
+	for (struct ibv_qp **qp = (struct ibv_qp *[]){a, b, c, d, NULL}; *qp; qp++)
+		CHECK_EQ(ibv_destroy_qp(*qp), 0);
+	side_close(&s);
+	return 0;
+}
