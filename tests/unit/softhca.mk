@@ -42,3 +42,14 @@ softhca_shim_decode_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 softhca_shim_decode_LDADD = $(ZYDIS_LIBS) -lcmocka
 endif
 include $(srcdir)/softhca_kernel.mk
+
+# What a process lends to the device.
+softhca_host_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)
+softhca_host_libs = $(top_builddir)/softhca/host/libsofthca-host.la $(top_builddir)/softhca/device/libsofthca-device.la -lcmocka
+check_PROGRAMS += softhca_paths softhca_copy
+softhca_paths_SOURCES = softhca_paths.c
+softhca_paths_CPPFLAGS = $(softhca_host_cppflags)
+softhca_paths_LDADD = $(softhca_host_libs)
+softhca_copy_SOURCES = softhca_copy.c
+softhca_copy_CPPFLAGS = $(softhca_host_cppflags)
+softhca_copy_LDADD = $(softhca_host_libs)

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: copies between contexts: own memory, another process's, two others'; lists cut in any way; pages that are
+ * gone are reported as the side that they are on, and never fault.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "softhca/host/process.h"
+
+#define PAGE 4096
+#define AREA (64 * PAGE)
+enum { OWN = 1, CHILD = 2, OTHER = 3, GONE = 4 };
+
+static struct sh_dev dev;
+static uint8_t *area;			/* at the same address in every process */
+static pid_t child[2];
+
+static enum sh_copy copy(uint32_t to, const void *dst, uint32_t from, const void *src, uint64_t len)
+{
+	struct sh_seg d = {(uintptr_t)dst, len}, s = {(uintptr_t)src, len};
+
+	return dev.ops->copy(dev.host, to, &d, 1, from, &s, 1, len);
+}
+
+static pid_t memory_of(uint8_t value)
+{
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		memset(area, value, 8 * PAGE);
+		memset(area + 9 * PAGE, value, AREA - 9 * PAGE);
+		munmap(area + 8 * PAGE, PAGE);
+		mprotect(area + 9 * PAGE, PAGE, PROT_READ);
+		raise(SIGSTOP);
+		for (;;)
+			pause();
+	}
+	waitpid(pid, NULL, WUNTRACED);
+	return pid;
+}
+
+static int setup(void **state)
+{
+	struct sh_ctx *ctx;
+
+	(void)state;
+	/* As much of device memory as the host looks at: the tables of contexts and processes. */
+	dev.inst = mmap(NULL, SH_EXEC_OFF, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	area = mmap(NULL, AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (dev.inst == MAP_FAILED || area == MAP_FAILED || sh_process_init(&dev, "/nowhere"))
+		return -1;
+	child[0] = memory_of(0xc1);
+	child[1] = memory_of(0xc2);
+	for (int i = OWN; i <= GONE; i++) {
+		ctx = sh_ctx(&dev, i);
+		ctx->state = i == GONE ? SH_CTX_GONE : SH_CTX_LIVE;
+		ctx->pid = i == CHILD ? child[0] : i == OTHER ? child[1] : getpid();
+	}
+	memset(area, 0x11, AREA);
+	munmap(area + 8 * PAGE, PAGE);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		kill(child[i], SIGKILL);
+		waitpid(child[i], NULL, 0);
+	}
+	return 0;
+}
+
+static void whole(void **state)
+{
+	static const int sides[] = {0, OWN, CHILD, OTHER};
+	uint8_t want[2 * PAGE], got[2 * PAGE];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(want); i++)
+		want[i] = (uint8_t)(i * 7 + i / 256);
+	for (int from = 0; from < 4; from++) {
+		for (int to = 0; to < 4; to++) {
+			uint8_t *src = area + 16 * PAGE + 5, *dst = area + 32 * PAGE + 3;
+
+			assert_int_equal(copy(sides[from], src, 0, want, sizeof(want)), SH_COPY_OK);
+			assert_int_equal(copy(sides[to], dst, sides[from], src, sizeof(want)), SH_COPY_OK);
+			memset(got, 0, sizeof(got));
+			assert_int_equal(copy(0, got, sides[to], dst, sizeof(got)), SH_COPY_OK);
+			assert_memory_equal(got, want, sizeof(want));
+		}
+	}
+}
+
+/* Random cuts of both lists, longer than the copy, empty pieces among them. */
+static void lists(void **state)
+{
+	static uint8_t model[AREA];
+	struct sh_seg d[50], s[50];
+
+	(void)state;
+	srand(1);
+	for (int round = 0; round < 200; round++) {
+		uint32_t from = round % 3 == 0 ? 0 : round % 3 == 1 ? OWN : CHILD, to = round & 1 ? CHILD : OWN;
+		uint64_t len = 0, room = 0, at, want = 20000 + (uint64_t)rand() % 60000;
+		unsigned int ns, nd;
+		static uint8_t got[AREA];
+
+		for (ns = 0, at = 12 * PAGE; ns < 50 && len < want; ns++) {
+			s[ns] = (struct sh_seg){(uintptr_t)area + at, (uint64_t)rand() % 4000 * (rand() % 5 != 0)};
+			at += s[ns].len;
+			len += s[ns].len;
+		}
+		if (len > want)
+			len = want;
+		for (nd = 0, at = 38 * PAGE; nd < 50 && room < len; nd++) {
+			d[nd] = (struct sh_seg){(uintptr_t)area + at, nd == 49 ? len : (uint64_t)rand() % 4000};
+			at += d[nd].len;
+			room += d[nd].len;
+		}
+		if (room < len)
+			len = room;
+		for (size_t i = 0; i < sizeof(model); i++)
+			model[i] = (uint8_t)(rand() >> 3);
+		assert_int_equal(copy(from, area + 12 * PAGE, 0, model, 26 * PAGE), SH_COPY_OK);
+		assert_int_equal(dev.ops->copy(dev.host, to, d, nd, from, s, ns, len), SH_COPY_OK);
+		assert_int_equal(copy(0, got, to, area + 38 * PAGE, len), SH_COPY_OK);
+		assert_memory_equal(got, model, len);
+	}
+}
+
+static void holes(void **state)
+{
+	static const uint32_t sides[] = {OWN, CHILD};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		for (int j = 0; j < 2; j++) {
+			uint8_t *edge = area + 8 * PAGE - 100, *good = area + 20 * PAGE;
+
+			assert_int_equal(copy(sides[i], good, sides[j], edge, 200), SH_COPY_SRC);
+			assert_int_equal(copy(sides[i], edge, sides[j], good, 200), SH_COPY_DST);
+			assert_int_equal(copy(sides[i], edge + 100, sides[j], good, 8), SH_COPY_DST);
+			assert_int_equal(copy(sides[i], good, sides[j], edge, 100), SH_COPY_OK);
+		}
+	}
+	/* Two other processes, through a buffer. */
+	assert_int_equal(copy(OTHER, area, CHILD, area + 8 * PAGE, 8), SH_COPY_SRC);
+	assert_int_equal(copy(OTHER, area + 8 * PAGE, CHILD, area, 8), SH_COPY_DST);
+	/* Read-only pages can be read. */
+	assert_int_equal(copy(OWN, area, CHILD, area + 9 * PAGE, 8), SH_COPY_OK);
+	assert_int_equal(copy(CHILD, area + 9 * PAGE, OWN, area, 8), SH_COPY_DST);
+}
+
+static void gone(void **state)
+{
+	pid_t pid = memory_of(1);
+	struct sh_ctx *ctx = sh_ctx(&dev, 5);
+
+	(void)state;
+	assert_int_equal(copy(GONE, area, OWN, area, 8), SH_COPY_DST);
+	assert_int_equal(copy(OWN, area, GONE, area, 8), SH_COPY_SRC);
+	assert_int_equal(copy(SH_MAX_CTX + 5, area, OWN, area, 8), SH_COPY_DST);
+	/* Dead, and the daemon has not noticed. */
+	ctx->state = SH_CTX_LIVE;
+	ctx->pid = (uint32_t)pid;
+	assert_int_equal(copy(OWN, area, 5, area, 8), SH_COPY_OK);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(copy(OWN, area, 5, area, 8), SH_COPY_SRC);
+	assert_int_equal(copy(5, area, OWN, area, 8), SH_COPY_DST);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(whole), cmocka_unit_test(lists), cmocka_unit_test(holes), cmocka_unit_test(gone),
+	};
+
+	return cmocka_run_group_tests_name("softhca_copy", tests, setup, teardown);
+}
