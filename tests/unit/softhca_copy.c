@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: copies between contexts: own memory, another process's, two others'; lists cut in any way; pages that are
- * gone are reported as the side that they are on, and never fault.
+ * gone are reported as the side that they are on, and never fault; whose process has ended is told apart.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -169,17 +169,17 @@ static void gone(void **state)
 	struct sh_ctx *ctx = sh_ctx(&dev, 5);
 
 	(void)state;
-	assert_int_equal(copy(GONE, area, OWN, area, 8), SH_COPY_DST);
-	assert_int_equal(copy(OWN, area, GONE, area, 8), SH_COPY_SRC);
-	assert_int_equal(copy(SH_MAX_CTX + 5, area, OWN, area, 8), SH_COPY_DST);
+	assert_int_equal(copy(GONE, area, OWN, area, 8), SH_COPY_GONE);
+	assert_int_equal(copy(OWN, area, GONE, area, 8), SH_COPY_GONE);
+	assert_int_equal(copy(SH_MAX_CTX + 5, area, OWN, area, 8), SH_COPY_GONE);
 	/* Dead, and the daemon has not noticed. */
 	ctx->state = SH_CTX_LIVE;
 	ctx->pid = (uint32_t)pid;
 	assert_int_equal(copy(OWN, area, 5, area, 8), SH_COPY_OK);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	assert_int_equal(copy(OWN, area, 5, area, 8), SH_COPY_SRC);
-	assert_int_equal(copy(5, area, OWN, area, 8), SH_COPY_DST);
+	assert_int_equal(copy(OWN, area, 5, area, 8), SH_COPY_GONE);
+	assert_int_equal(copy(5, area, OWN, area, 8), SH_COPY_GONE);
 }
 
 int main(void)
