@@ -84,6 +84,18 @@ static uint64_t pages_of(uint64_t addr, uint64_t len)
 	return len ? (addr + len - 1) / K_PAGE - addr / K_PAGE + 1 : 0;
 }
 
+/* The access bits of a region, and those that may be ignored by those who do not know them. OFED looks at the rest no further. */
+#define ACCESS_KNOWN	(SH_LOCAL_WRITE | SH_REMOTE_WRITE | SH_REMOTE_READ | SH_REMOTE_ATOMIC | SH_MW_BIND)
+#define ACCESS_OPTIONAL	0x3ff00000u
+#define ACCESS_HUGETLB	0x80u
+
+static bool access_ok(const struct kernel *k, uint32_t access)
+{
+	if (access & (SH_REMOTE_WRITE | SH_REMOTE_ATOMIC) && !(access & SH_LOCAL_WRITE))
+		return false;
+	return k->cfg.device.face == SH_FACE_OFED || !(access & ~(ACCESS_KNOWN | ACCESS_OPTIONAL | ACCESS_HUGETLB));
+}
+
 int cmd_reg_mr(struct call *c)
 {
 	const struct uv_reg_mr *cmd = (const void *)c->in;
@@ -97,7 +109,7 @@ int cmd_reg_mr(struct call *c)
 
 	if ((cmd->start ^ cmd->hca_va) % K_PAGE)
 		return -EINVAL;
-	if (cmd->access_flags & (SH_REMOTE_WRITE | SH_REMOTE_ATOMIC) && !(cmd->access_flags & SH_LOCAL_WRITE))
+	if (!access_ok(k, cmd->access_flags))
 		return -EINVAL;
 	mr = calloc(1, sizeof(*mr));
 	if (!mr)
@@ -114,7 +126,7 @@ int cmd_reg_mr(struct call *c)
 	if (cmd->length && !c->pinned) {
 		c->ctx->proc->locked -= pages;
 		free(mr);
-		return pin(c, cmd->start, cmd->length, (cmd->access_flags & ~(uint32_t)SH_REMOTE_READ) != 0);
+		return pin(c, cmd->start, cmd->length, (cmd->access_flags & ACCESS_KNOWN & ~SH_REMOTE_READ) != 0);
 	}
 	err = c->pin_error;
 	if (err < 0)
@@ -128,7 +140,7 @@ int cmd_reg_mr(struct call *c)
 	mr->access = cmd->access_flags;
 	mr->locked = pages;
 	err = sh_mr_create(&k->dev, c->ctx->hca, mr->key, c->ctx->index, mr->pd->pdn, mr->start, mr->len,
-			   mr->access & (SH_LOCAL_WRITE | SH_REMOTE_WRITE | SH_REMOTE_READ | SH_REMOTE_ATOMIC | SH_MW_BIND));
+			   mr->access & ACCESS_KNOWN);
 	if (err < 0)
 		goto err_num;
 	err = uobj_add(c->ctx, &mr->u, UO_MR);

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "libmlx4/src/mlx4-abi.h"
+#include "softhca/device/qp.h"
 #include "softhca_kernel.h"
 
 static char page[8192] __attribute__((aligned(4096)));
@@ -564,6 +565,44 @@ static void release(void **state)
 	kt_stop(t);
 }
 
+/* ---- device memory that a client has written over ---- */
+
+#define SCRIBBLE(slot)	memset((char *)(slot) + sizeof((slot)->lock), 0xa5, sizeof(*(slot)) - sizeof((slot)->lock))
+
+static void scribbled(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
+	struct kt_state before = kt_state(t), after;
+	struct kctx *ctx = kt_open(t, 0);
+	struct kt_queue cq, srq, qp;
+	uint32_t pd, mr, key, xrcd;
+	struct sh_mpt *mpt;
+
+	(void)state;
+	assert_int_equal(kt_pd(t, ctx, &pd), 0);
+	assert_int_equal(kt_mr(t, ctx, pd, page, 4096, SH_LOCAL_WRITE, &mr, &key), 0);
+	assert_int_equal(kt_cq(t, ctx, 10, -1, &cq), 0);
+	assert_int_equal(kt_srq(t, ctx, pd, 10, 1, &srq), 0);
+	assert_int_equal(kt_qp(t, ctx, UV_QPT_RC, pd, cq.handle, srq.handle, &qp), 0);
+	assert_int_equal(kt_xrcd(t, ctx, -1, O_CREAT, &xrcd), 0);
+	SCRIBBLE(sh_cq_get(&t->k.dev, 0, cq.number));
+	SCRIBBLE(sh_srq_get(&t->k.dev, 0, srq.number));
+	SCRIBBLE(sh_qp_slot(&t->k.dev, 0, qp.number));
+	mpt = (struct sh_mpt *)((char *)t->k.dev.inst + sh_hca(&t->k.dev, 0)->mpt_off) + (key >> 8);
+	assert_int_equal(mpt->key, key);
+	memset(mpt, 0xa5, sizeof(*mpt));
+	/* Asked about, they answer or refuse; released, they go. */
+	close(show_make(&t->k));
+	ctx_release(ctx);
+	assert_int_equal(t->k.releasing, 0);
+	after = kt_state(t);
+	assert_true(kt_same(&before, &after));
+	kt_queue_free(&cq);
+	kt_queue_free(&srq);
+	kt_queue_free(&qp);
+	kt_stop(t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -579,6 +618,7 @@ int main(void)
 		cmocka_unit_test(port_events),
 		cmocka_unit_test(multicast),
 		cmocka_unit_test(release),
+		cmocka_unit_test(scribbled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
