@@ -19,8 +19,8 @@ static int set_ethernet(struct ibv_pd *pd, struct ibv_ah_attr *attr, struct mlx4
 	if (!attr->is_global)
 		return -EINVAL;
 
-	ret = ibv_resolve_eth_gid(pd, attr->port_num, &attr->grh.dgid, attr->grh.sgid_index, ah->mac, &vlan, &tagged,
-				  &is_mcast);
+	ret = ibv_resolve_eth_gid(pd, attr->port_num, &attr->grh.dgid, attr->grh.sgid_index,
+				  ah->mac, &vlan, &tagged, &is_mcast);
 	if (ret)
 		return ret == -1 ? -EINVAL : ret;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Rearranging entries that wait in a completion queue: taking out those of an object that goes, and moving them to a
- * buffer of another size. Every caller holds the CQ's lock. */
+/* Rearranging entries that wait in a completion queue: taking out those of an object that goes, and
+ * moving them to a buffer of another size. Every caller holds the CQ's lock. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -49,7 +49,8 @@ static void clean(struct mlx4_cq *cq, uint32_t number, struct mlx4_srq *srq, int
 	uint32_t dropped = 0;
 	int match;
 
-	while (prod - cq->cons_index <= cq->mask && mlx4_cqe_owned(mlx4_cqe_at(cq, prod), mlx4_cq_phase(cq, prod)))
+	while (prod - cq->cons_index <= cq->mask &&
+	       mlx4_cqe_owned(mlx4_cqe_at(cq, prod), mlx4_cq_phase(cq, prod)))
 		++prod;
 	udma_from_device_barrier(); /* pairs with the device's order: body, then owner bit */
 	VALGRIND_MAKE_MEM_DEFINED(cq->buf.addr, cq->buf.length);
@@ -76,7 +77,8 @@ static void clean(struct mlx4_cq *cq, uint32_t number, struct mlx4_srq *srq, int
 
 	if (dropped) {
 		mlx4_cq_set_ci(cq, cq->cons_index + dropped);
-		udma_to_device_barrier(); /* the moves come before the device may use the places that became free */
+		udma_to_device_barrier(); /* the moves come before the device may use the places
+					     that became free */
 		mlx4_cq_update_ci(cq);
 	}
 }
@@ -92,9 +94,10 @@ void mlx4_cq_clean_xrc_srq(struct mlx4_cq *cq, struct mlx4_srq *srq)
 }
 
 /*
- * After the device went over to a new buffer: entries before the marker move to where they are expected now, one place
- * further because the marker counts as one. The marker is in place when the command has returned; the walk is bounded
- * by the queue all the same. The caller then goes over to the new buffer.
+ * After the device went over to a new buffer: entries before the marker move to where they are
+ * expected now, one place further because the marker counts as one. The marker is in place when the
+ * command has returned; the walk is bounded by the queue all the same. The caller then goes over to
+ * the new buffer.
  */
 void mlx4_cq_copy_resized(struct mlx4_cq *cq, struct mlx4_cqe *new_cqes, uint32_t new_mask)
 {
@@ -104,9 +107,11 @@ void mlx4_cq_copy_resized(struct mlx4_cq *cq, struct mlx4_cqe *new_cqes, uint32_
 	VALGRIND_MAKE_MEM_DEFINED(cq->buf.addr, cq->buf.length);
 	for (; i - cq->cons_index <= cq->mask; ++i) {
 		cqe = mlx4_cqe_at(cq, i);
-		if ((cqe->owner_sr_opcode & MLX4_CQE_OPCODE_MASK) == MLX4_CQE_RESIZE && !is_send(cqe))
+		if ((cqe->owner_sr_opcode & MLX4_CQE_OPCODE_MASK) == MLX4_CQE_RESIZE &&
+		    !is_send(cqe))
 			break;
-		dest = (struct mlx4_cqe *)((char *)new_cqes + (size_t)((i + 1) & new_mask) * cq->stride);
+		dest = (struct mlx4_cqe *)((char *)new_cqes +
+					   (size_t)((i + 1) & new_mask) * cq->stride);
 		move_body(dest, cqe, (i + 1) & (new_mask + 1) ? MLX4_CQE_OWNER : 0);
 	}
 	++cq->cons_index;

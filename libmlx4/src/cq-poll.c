@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Completion queue entries become work completions. Under the CQ's lock, which also guards the tails of the queues that
- * complete here; an SRQ's lock is taken inside it. The common entries are done without a call; at the first that is not
- * common poll_any() takes over, lock held. */
+/* Completion queue entries become work completions. Under the CQ's lock, which also guards the
+ * tails of the queues that complete here; an SRQ's lock is taken inside it. The common entries are
+ * done without a call; at the first that is not common poll_any() takes over, lock held. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -17,22 +17,22 @@ struct wc_kind {
 
 /* An opcode that does not exist is reported as a send, or as the receive of immediate data. */
 static const struct wc_kind send_kinds[MLX4_CQE_OPCODE_MASK + 1] = {
-	[MLX4_OPCODE_SEND] = { IBV_WC_SEND, 0 },
-	[MLX4_OPCODE_SEND_IMM] = { IBV_WC_SEND, IBV_WC_WITH_IMM },
-	[MLX4_OPCODE_RDMA_WRITE] = { IBV_WC_RDMA_WRITE, 0 },
-	[MLX4_OPCODE_RDMA_WRITE_IMM] = { IBV_WC_RDMA_WRITE, IBV_WC_WITH_IMM },
-	[MLX4_OPCODE_RDMA_READ] = { IBV_WC_RDMA_READ, 0 },
-	[MLX4_OPCODE_ATOMIC_CS] = { IBV_WC_COMP_SWAP, 0 },
-	[MLX4_OPCODE_ATOMIC_FA] = { IBV_WC_FETCH_ADD, 0 },
-	[MLX4_OPCODE_BIND_MW] = { IBV_WC_BIND_MW, 0 },
-	[MLX4_CQE_ERROR] = { KIND_ERROR, 0 },
+	[MLX4_OPCODE_SEND] = {IBV_WC_SEND, 0},
+	[MLX4_OPCODE_SEND_IMM] = {IBV_WC_SEND, IBV_WC_WITH_IMM},
+	[MLX4_OPCODE_RDMA_WRITE] = {IBV_WC_RDMA_WRITE, 0},
+	[MLX4_OPCODE_RDMA_WRITE_IMM] = {IBV_WC_RDMA_WRITE, IBV_WC_WITH_IMM},
+	[MLX4_OPCODE_RDMA_READ] = {IBV_WC_RDMA_READ, 0},
+	[MLX4_OPCODE_ATOMIC_CS] = {IBV_WC_COMP_SWAP, 0},
+	[MLX4_OPCODE_ATOMIC_FA] = {IBV_WC_FETCH_ADD, 0},
+	[MLX4_OPCODE_BIND_MW] = {IBV_WC_BIND_MW, 0},
+	[MLX4_CQE_ERROR] = {KIND_ERROR, 0},
 };
 
 static const struct wc_kind recv_kinds[MLX4_CQE_OPCODE_MASK + 1] = {
-	[MLX4_CQE_RECV_RDMA_WRITE_IMM] = { IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_WITH_IMM },
-	[MLX4_CQE_RECV_SEND] = { IBV_WC_RECV, 0 },
-	[MLX4_CQE_RECV_SEND_IMM] = { IBV_WC_RECV, IBV_WC_WITH_IMM },
-	[MLX4_CQE_RECV_SEND_INVAL] = { IBV_WC_RECV, 0 },
+	[MLX4_CQE_RECV_RDMA_WRITE_IMM] = {IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_WITH_IMM},
+	[MLX4_CQE_RECV_SEND] = {IBV_WC_RECV, 0},
+	[MLX4_CQE_RECV_SEND_IMM] = {IBV_WC_RECV, IBV_WC_WITH_IMM},
+	[MLX4_CQE_RECV_SEND_INVAL] = {IBV_WC_RECV, 0},
 };
 
 static enum ibv_wc_status wc_status(uint8_t syndrome)
@@ -74,7 +74,8 @@ static struct mlx4_qp *find_qp(struct mlx4_cq *cq, uint32_t qpn)
 {
 	struct mlx4_qp *qp = mlx4_table_find(&to_mlx4_ctx(cq->ibv_cq.context)->qps, qpn);
 
-	if (!qp || qp->ibv_qp.qp_num != qpn || (qp->ibv_qp.send_cq != &cq->ibv_cq && qp->ibv_qp.recv_cq != &cq->ibv_cq))
+	if (!qp || qp->ibv_qp.qp_num != qpn ||
+	    (qp->ibv_qp.send_cq != &cq->ibv_cq && qp->ibv_qp.recv_cq != &cq->ibv_cq))
 		return NULL;
 	cq->cur_qp = qp;
 	cq->cur_qpn = qpn;
@@ -109,13 +110,15 @@ static inline uint32_t cqe_srqn(const struct mlx4_cqe *cqe)
 	return from_be32(cqe->g_mlpath_rqpn) & MLX4_CQE_QPN_MASK;
 }
 
-/* The work request that a send completes; everything before it that was not to be signalled is done as well. */
+/* The work request that a send completes; everything before it that was not to be signalled is done
+ * as well. */
 static inline void retire_send(struct mlx4_qp *qp, const struct mlx4_cqe *cqe, struct ibv_wc *wc)
 {
 	uint32_t index = from_be16(cqe->wqe_index);
 
 	wc->wr_id = qp->sq.wrid[index & qp->sq.mask];
-	/* Release: pairs with the acquire in post-send-any.c; the wr_id may be overwritten from now on. */
+	/* Release: pairs with the acquire in post-send-any.c; the wr_id may be overwritten from now
+	 * on. */
 	__atomic_store_n(&qp->sq.tail, (uint16_t)(index + 1), __ATOMIC_RELEASE);
 }
 
@@ -166,7 +169,8 @@ static inline void fill_recv(const struct mlx4_cqe *cqe, uint8_t owner, struct i
 	wc->imm_data = (MLX4_FORCE uint32_t)cqe->immed_rss_invalid;
 	wc->byte_len = from_be32(cqe->byte_cnt);
 	/* pkey_index and all behind it: a connection has its own */
-	memset((char *)wc + offsetof(struct ibv_wc, pkey_index), 0, sizeof(*wc) - offsetof(struct ibv_wc, pkey_index));
+	memset((char *)wc + offsetof(struct ibv_wc, pkey_index), 0,
+	       sizeof(*wc) - offsetof(struct ibv_wc, pkey_index));
 }
 
 static void fill_datagram(const struct mlx4_cqe *cqe, const struct mlx4_qp *qp, struct ibv_wc *wc)
@@ -247,19 +251,22 @@ static inline struct mlx4_cqe *next_cqe(struct mlx4_cq *cq, struct mlx4_cqe *cqe
 	return cqe;
 }
 
-/* Goes on behind the first n of ne, which are consumed but not yet told to the device, and releases the lock. */
+/* Goes on behind the first n of ne, which are consumed but not yet told to the device, and releases
+ * the lock. */
 static int __attribute__((noinline)) poll_any(struct mlx4_cq *cq, int ne, struct ibv_wc *wc, int n)
 {
 	struct mlx4_cqe *cqe = cq->next;
 	int err;
 
 	while (n < ne && mlx4_cqe_owned(cqe, cq->phase)) {
-		udma_from_device_barrier(); /* pairs with the device's order: body, then owner bit */
+		udma_from_device_barrier(); /* pairs with the device's order: body, then owner bit
+					     */
 		VALGRIND_MAKE_MEM_DEFINED(cqe, sizeof(*cqe));
 
 		err = complete_any(cq, cqe, &wc[n]);
 		if (unlikely(err)) {
-			/* What came before it is not lost: the caller gets that now and the error next time. */
+			/* What came before it is not lost: the caller gets that now and the error
+			 * next time. */
 			if (n)
 				break;
 			n = err;
@@ -284,8 +291,8 @@ static int __attribute__((noinline)) poll_contended(struct mlx4_cq *cq, int ne, 
 }
 
 /* One entry of a common kind. Returns 0, with nothing done, for any other. */
-static inline __attribute__((always_inline)) int complete(struct mlx4_cq *cq, const struct mlx4_cqe *cqe,
-							  struct ibv_wc *wc, int locked)
+static inline __attribute__((always_inline)) int
+complete(struct mlx4_cq *cq, const struct mlx4_cqe *cqe, struct ibv_wc *wc, int locked)
 {
 	const struct wc_kind *kind;
 	struct mlx4_srq *srq;
@@ -344,7 +351,8 @@ static inline __attribute__((always_inline)) void tell_ci(struct mlx4_cq *cq, in
 }
 
 /* Goes on behind the first, which is done and consumed; releases the lock. */
-static inline __attribute__((always_inline)) int poll_more(struct mlx4_cq *cq, int ne, struct ibv_wc *wc, int locked)
+static inline __attribute__((always_inline)) int poll_more(struct mlx4_cq *cq, int ne,
+							   struct ibv_wc *wc, int locked)
 {
 	struct mlx4_cqe *cqe = cq->next;
 	int n = 1;
@@ -375,7 +383,8 @@ static int __attribute__((noinline)) poll_more_st(struct mlx4_cq *cq, int ne, st
 	return poll_more(cq, ne, wc, 0);
 }
 
-static inline __attribute__((always_inline)) int poll(struct mlx4_cq *cq, int ne, struct ibv_wc *wc, int locked)
+static inline __attribute__((always_inline)) int poll(struct mlx4_cq *cq, int ne, struct ibv_wc *wc,
+						      int locked)
 {
 	struct mlx4_cqe *cqe;
 

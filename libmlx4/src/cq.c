@@ -18,7 +18,8 @@ static int cq_entries(int cqe)
 	return mlx4_ceil_pow2(cqe + 1);
 }
 
-static void attach_buf(struct mlx4_context *ctx, struct mlx4_cq *cq, const struct mlx4_buf *buf, uint32_t entries)
+static void attach_buf(struct mlx4_context *ctx, struct mlx4_cq *cq, const struct mlx4_buf *buf,
+		       uint32_t entries)
 {
 	cq->buf = *buf;
 	/* Of a large entry only the second half is written. */
@@ -28,10 +29,11 @@ static void attach_buf(struct mlx4_context *ctx, struct mlx4_cq *cq, const struc
 	mlx4_cq_set_ci(cq, cq->cons_index);
 }
 
-struct ibv_cq *mlx4_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel, int comp_vector)
+struct ibv_cq *mlx4_create_cq(struct ibv_context *context, int cqe,
+			      struct ibv_comp_channel *channel, int comp_vector)
 {
 	struct mlx4_context *ctx = to_mlx4_ctx(context);
-	struct mlx4_create_cq_resp resp = { 0 };
+	struct mlx4_create_cq_resp resp = {0};
 	struct mlx4_create_cq_cmd cmd;
 	struct mlx4_buf buf;
 	struct mlx4_cq *cq;
@@ -67,8 +69,8 @@ struct ibv_cq *mlx4_create_cq(struct ibv_context *context, int cqe, struct ibv_c
 	memset(&cmd, 0, sizeof(cmd));
 	cmd.drv.buf_addr = (uintptr_t)buf.addr;
 	cmd.drv.db_addr = (uintptr_t)cq->db;
-	err = -ibv_cmd_create_cq(context, entries - 1, channel, comp_vector, &cq->ibv_cq, &cmd.core, sizeof(cmd),
-				 &resp.core, sizeof(resp));
+	err = -ibv_cmd_create_cq(context, entries - 1, channel, comp_vector, &cq->ibv_cq, &cmd.core,
+				 sizeof(cmd), &resp.core, sizeof(resp));
 	if (err)
 		goto free_db;
 
@@ -114,7 +116,8 @@ int mlx4_resize_cq(struct ibv_cq *ibcq, int cqe)
 		return -err;
 	old_buf = new_buf;
 
-	/* Until the marker is written nobody may poll, and afterwards not before the entries have moved. */
+	/* Until the marker is written nobody may poll, and afterwards not before the entries have
+	 * moved. */
 	mlx4_lock(&cq->lock);
 	if ((uint32_t)entries == cq->mask + 1)
 		goto out;
@@ -130,9 +133,11 @@ int mlx4_resize_cq(struct ibv_cq *ibcq, int cqe)
 		goto out;
 
 	old_buf = cq->buf;
-	mlx4_cq_copy_resized(cq, (void *)((char *)new_buf.addr + (ctx->cqe_size - MLX4_CQE_SIZE)), entries - 1);
+	mlx4_cq_copy_resized(cq, (void *)((char *)new_buf.addr + (ctx->cqe_size - MLX4_CQE_SIZE)),
+			     entries - 1);
 	attach_buf(ctx, cq, &new_buf, entries);
-	udma_to_device_barrier(); /* the moved entries are ours before the device is told that there is room */
+	udma_to_device_barrier(); /* the moved entries are ours before the device is told that there
+				     is room */
 	mlx4_cq_update_ci(cq);
 out:
 	mlx4_unlock(&cq->lock);
@@ -174,8 +179,9 @@ static void ring_cq_doorbell(struct mlx4_context *ctx, const __be32 db[2])
 }
 
 /*
- * Takes no lock: a racing poll makes the consumer index old, which can only make the device fire too early. There is
- * no race with an entry that arrives meanwhile either, because the device compares it with the index it is given.
+ * Takes no lock: a racing poll makes the consumer index old, which can only make the device fire
+ * too early. There is no race with an entry that arrives meanwhile either, because the device
+ * compares it with the index it is given.
  */
 int mlx4_arm_cq(struct ibv_cq *ibcq, int solicited_only)
 {
@@ -183,11 +189,13 @@ int mlx4_arm_cq(struct ibv_cq *ibcq, int solicited_only)
 	uint32_t ci = __atomic_load_n(&cq->cons_index, __ATOMIC_RELAXED) & MLX4_CQ_DB_CI_MASK;
 	uint32_t sn = __atomic_load_n(&cq->arm_sn, __ATOMIC_RELAXED) & MLX4_CQ_DB_SN_MASK;
 	uint32_t cmd = sn << MLX4_CQ_DB_SN_SHIFT |
-		       (solicited_only ? MLX4_CQ_ARM_SOLICITED : MLX4_CQ_ARM_NEXT) << MLX4_CQ_DB_CMD_SHIFT;
-	__be32 doorbell[2] = { to_be32(cmd | cq->cqn), to_be32(ci) };
+		       (solicited_only ? MLX4_CQ_ARM_SOLICITED : MLX4_CQ_ARM_NEXT)
+			       << MLX4_CQ_DB_CMD_SHIFT;
+	__be32 doorbell[2] = {to_be32(cmd | cq->cqn), to_be32(ci)};
 
 	*(volatile __be32 *)&cq->db->arm = to_be32(cmd | ci);
-	udma_to_device_barrier(); /* pairs with the device's read of the record when the doorbell rings */
+	udma_to_device_barrier(); /* pairs with the device's read of the record when the doorbell
+				     rings */
 	ring_cq_doorbell(to_mlx4_ctx(ibcq->context), doorbell);
 	return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Doorbell records: pages cut into records of one type, with a bitmap of the free ones. Everything here is under the
- * context's db_mutex. A page goes when its last record does. */
+/* Doorbell records: pages cut into records of one type, with a bitmap of the free ones. Everything
+ * here is under the context's db_mutex. A page goes when its last record does. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif

@@ -13,7 +13,7 @@
 #define MLX4_FORCE
 #endif
 
-#define likely(x) __builtin_expect(!!(x), 1)
+#define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 /* Words that are moved whatever object lies there. */

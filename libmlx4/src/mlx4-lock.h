@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The spin lock of the data path: one exchange to take, one store to release, nothing called while nobody waits.
- * Private to the process, not recursive, held for a few hundred instructions (longer only around a CQ resize). */
+/* The spin lock of the data path: one exchange to take, one store to release, nothing called while
+ * nobody waits. Private to the process, not recursive, held for a few hundred instructions (longer
+ * only around a CQ resize). */
 #ifndef MLX4_LOCK_H
 #define MLX4_LOCK_H
 
@@ -11,7 +12,8 @@ struct mlx4_lock {
 	int skip; /* the application promised a single thread: never taken */
 };
 
-/* Out of line, after mlx4_trylock() failed: spins, then gives the processor away in between. Returns with the lock. */
+/* Out of line, after mlx4_trylock() failed: spins, then gives the processor away in between.
+ * Returns with the lock. */
 void mlx4_lock_wait(struct mlx4_lock *lock);
 
 static inline void mlx4_lock_init(struct mlx4_lock *lock, int skip)
@@ -23,7 +25,8 @@ static inline void mlx4_lock_init(struct mlx4_lock *lock, int skip)
 /* Whether the lock was free and is ours now. Does not look at skip: for callers that know. */
 static inline int mlx4_trylock(struct mlx4_lock *lock)
 {
-	/* Acquire: pairs with the release in mlx4_unlock(), whose 1 also forgets those who failed here. */
+	/* Acquire: pairs with the release in mlx4_unlock(), whose 1 also forgets those who failed
+	 * here. */
 	return likely(__atomic_sub_fetch(&lock->free, 1, __ATOMIC_ACQUIRE) == 0);
 }
 

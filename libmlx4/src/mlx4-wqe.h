@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Writing the parts of a WQE, and what posting does by opcode and flags. Everything here is inlined into the data path
- * and touches nothing but the slot it is given. */
+/* Writing the parts of a WQE, and what posting does by opcode and flags. Everything here is inlined
+ * into the data path and touches nothing but the slot it is given. */
 #ifndef MLX4_WQE_H
 #define MLX4_WQE_H
 
@@ -12,8 +12,10 @@ enum {
 	SEG_RADDR = 1 << 1, /* remote address */
 	SEG_CS = 1 << 2,    /* atomics */
 	SEG_FA = 1 << 3,
-	SEG_UD = 1 << 4,  /* datagram */
-	OP_READ = 1 << 5, /* fetches: no data of ours to put inline; as good as inline for BlueFlame */
+	SEG_UD = 1 << 4, /* datagram */
+	OP_READ =
+		1
+		<< 5, /* fetches: no data of ours to put inline; as good as inline for BlueFlame */
 	OP_ATOMIC = SEG_CS | SEG_FA,
 };
 
@@ -38,14 +40,15 @@ struct mlx4_send_flags {
 _Static_assert(sizeof(struct mlx4_send_flags) == 8, "indexed in one instruction");
 
 /*
- * A data segment: address and key first, then the byte count, whose first write into a chunk says that the chunk is
- * complete. Length and key are one aligned 8-byte store where the machine has one, which cannot be seen in part.
- * length_lkey is the pair as it lies in the entry.
+ * A data segment: address and key first, then the byte count, whose first write into a chunk says
+ * that the chunk is complete. Length and key are one aligned 8-byte store where the machine has
+ * one, which cannot be seen in part. length_lkey is the pair as it lies in the entry.
  */
 #if __SIZEOF_LONG__ == 8
 static inline uint64_t mlx4_length_lkey(const struct ibv_sge *sge)
 {
-	_Static_assert(offsetof(struct ibv_sge, lkey) == offsetof(struct ibv_sge, length) + 4, "one 8-byte load");
+	_Static_assert(offsetof(struct ibv_sge, lkey) == offsetof(struct ibv_sge, length) + 4,
+		       "one 8-byte load");
 	uint64_t pair;
 
 	memcpy(&pair, &sge->length, sizeof(pair));
@@ -87,7 +90,8 @@ static inline void mlx4_set_data(void *at, uint64_t addr, uint64_t pair)
 
 	seg->addr = to_be64(addr);
 	seg->lkey = to_be32(pair >> 32);
-	udma_to_device_barrier(); /* pairs with the device's read of byte_count before lkey and addr */
+	udma_to_device_barrier(); /* pairs with the device's read of byte_count before lkey and addr
+				   */
 	*(volatile __be32 *)&seg->byte_count = to_be32(pair);
 }
 #endif
@@ -96,7 +100,8 @@ static inline void mlx4_set_data(void *at, uint64_t addr, uint64_t pair)
 static inline void mlx4_end_list(struct mlx4_wqe_data *seg)
 {
 	seg->byte_count = 0;
-	*(volatile __be32 *)&seg->lkey = MLX4_BE32(MLX4_INVALID_LKEY); /* not to be paired: a constant of 8 bytes is a load */
+	/* Not to be paired with the count: a constant of 8 bytes would be a load. */
+	*(volatile __be32 *)&seg->lkey = MLX4_BE32(MLX4_INVALID_LKEY);
 	seg->addr = 0;
 }
 
@@ -135,8 +140,9 @@ static inline int mlx4_has_long(const struct mlx4_sq *sq)
 }
 
 /*
- * The slot that the headroom reaches next becomes unfinished in every chunk but the first, over the length of what it
- * held. The first chunk needs no stamp: its owner bit says the same. index is of the WQE just posted.
+ * The slot that the headroom reaches next becomes unfinished in every chunk but the first, over the
+ * length of what it held. The first chunk needs no stamp: its owner bit says the same. index is of
+ * the WQE just posted.
  */
 static inline void mlx4_stamp(const struct mlx4_sq *sq, uint32_t index)
 {
@@ -152,7 +158,8 @@ struct mlx4_block {
 	char bytes[16];
 } __attribute__((may_alias));
 
-/* Up to a chunk's worth, no byte outside [src, src + n) read; a call would cost more than the copy. */
+/* Up to a chunk's worth, no byte outside [src, src + n) read; a call would cost more than the copy.
+ */
 static inline void mlx4_copy_short(char *dst, const char *src, uint32_t n)
 {
 	if (n >= 16) {
@@ -183,10 +190,12 @@ static inline void mlx4_copy_short(char *dst, const char *src, uint32_t n)
 	}
 }
 
-/* The header comes after its bytes, so that a chunk which was prefetched in between still carries its stamp. */
+/* The header comes after its bytes, so that a chunk which was prefetched in between still carries
+ * its stamp. */
 static inline void mlx4_end_inline_seg(char *header, uint32_t length)
 {
-	udma_to_device_barrier(); /* pairs with the device's read of a header before the bytes behind it */
+	udma_to_device_barrier(); /* pairs with the device's read of a header before the bytes
+				     behind it */
 	*(volatile __be32 *)header = to_be32(MLX4_INLINE_SEG | length);
 }
 
@@ -210,13 +219,16 @@ static inline __be32 mlx4_blueflame_index(uint32_t index)
 	return to_be32((index & MLX4_WQE_INDEX_MASK) << MLX4_WQE_INDEX_SHIFT);
 }
 
-/* The WQE goes, as doorbell and payload, to the register; what the register wants to find in it is in memory already.
- * With the register's lock, which this releases. Who does not get it may ring the plain doorbell instead. */
-static inline void mlx4_write_blueflame(struct mlx4_context *ctx, const struct mlx4_wqe_ctrl *ctrl, uint32_t bytes)
+/* The WQE goes, as doorbell and payload, to the register; what the register wants to find in it is
+ * in memory already. With the register's lock, which this releases. Who does not get it may ring
+ * the plain doorbell instead. */
+static inline void mlx4_write_blueflame(struct mlx4_context *ctx, const struct mlx4_wqe_ctrl *ctrl,
+					uint32_t bytes)
 {
 	udma_to_device_barrier(); /* the WQE is in memory before the register says so */
 	mmio_copy_chunks((char *)ctx->bf + ctx->bf_offset, ctrl, bytes);
-	mmio_flush_writes(); /* this buffer leaves before the next user of the register fills the other */
+	mmio_flush_writes(); /* this buffer leaves before the next user of the register fills the
+				other */
 	ctx->bf_offset ^= ctx->bf_size;
 	mlx4_unlock(&ctx->bf_lock);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Which devices are ours, and the life of a context. Registers with libibverbs when the library is loaded. */
+/* Which devices are ours, and the life of a context. Registers with libibverbs when the library is
+ * loaded. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -20,20 +21,20 @@
 enum { PCI_VENDOR_MELLANOX = 0x15b3 };
 
 static const uint16_t pci_devices[] = {
-	0x6340, /* MT25408 Hermon SDR */
-	0x634a, /* MT25408 Hermon DDR */
-	0x6354, /* MT25408 Hermon QDR */
-	0x6732, /* MT26418 Hermon DDR, PCIe gen2 */
-	0x673c, /* MT26428 Hermon QDR, PCIe gen2 */
-	0x6368, /* MT25448 ConnectX EN */
-	0x6750, /* MT26448 ConnectX EN, PCIe gen2 */
+	0x6340,					/* MT25408 Hermon SDR */
+	0x634a,					/* MT25408 Hermon DDR */
+	0x6354,					/* MT25408 Hermon QDR */
+	0x6732,					/* MT26418 Hermon DDR, PCIe gen2 */
+	0x673c,					/* MT26428 Hermon QDR, PCIe gen2 */
+	0x6368,					/* MT25448 ConnectX EN */
+	0x6750,					/* MT26448 ConnectX EN, PCIe gen2 */
 	0x6372, 0x675a, 0x6764, 0x6746, 0x676e, /* further ConnectX EN and VPI */
 	0x6778,					/* MT26488 VPI */
-	0x1000, 0x1001,
-	0x1002, /* MT25400 ConnectX-2 virtual function */
-	0x1003, /* MT27500 ConnectX-3 */
-	0x1004, 0x1005, 0x1006, 0x1007, 0x1008, 0x1009, 0x100a, 0x100b, 0x100c, 0x100d, 0x100e, 0x100f,
-	0x1010, /* ConnectX-3 family and their virtual functions */
+	0x1000, 0x1001, 0x1002,			/* MT25400 ConnectX-2 virtual function */
+	0x1003,					/* MT27500 ConnectX-3 */
+	0x1004, 0x1005, 0x1006, 0x1007, 0x1008, 0x1009, 0x100a,
+	0x100b, 0x100c, 0x100d, 0x100e, 0x100f, 0x1010, /* ConnectX-3 family and their virtual
+							   functions */
 };
 
 static const struct ibv_context_ops context_ops = {
@@ -66,8 +67,10 @@ static const struct ibv_context_ops context_ops = {
 	.detach_mcast = ibv_cmd_detach_mcast,
 };
 
-/* What the kernel says of the device, whichever version it speaks. 0 or -errno; async_fd is open on success. */
-static int get_context(struct mlx4_context *ctx, int abi_version, struct mlx4_abi_context_resp *info)
+/* What the kernel says of the device, whichever version it speaks. 0 or -errno; async_fd is open on
+ * success. */
+static int get_context(struct mlx4_context *ctx, int abi_version,
+		       struct mlx4_abi_context_resp *info)
 {
 	struct mlx4_get_context_resp resp;
 	struct mlx4_get_context_resp_v3 resp_v3;
@@ -76,7 +79,8 @@ static int get_context(struct mlx4_context *ctx, int abi_version, struct mlx4_ab
 
 	if (abi_version > MLX4_UVERBS_NO_DEV_CAPS_ABI) {
 		memset(&resp, 0, sizeof(resp));
-		err = -ibv_cmd_get_context(&ctx->ibv_ctx, &cmd, sizeof(cmd), &resp.core, sizeof(resp));
+		err = -ibv_cmd_get_context(&ctx->ibv_ctx, &cmd, sizeof(cmd), &resp.core,
+					   sizeof(resp));
 		if (err)
 			return err;
 		*info = resp.drv;
@@ -84,7 +88,8 @@ static int get_context(struct mlx4_context *ctx, int abi_version, struct mlx4_ab
 	}
 
 	memset(&resp_v3, 0, sizeof(resp_v3));
-	err = -ibv_cmd_get_context(&ctx->ibv_ctx, &cmd, sizeof(cmd), &resp_v3.core, sizeof(resp_v3));
+	err = -ibv_cmd_get_context(&ctx->ibv_ctx, &cmd, sizeof(cmd), &resp_v3.core,
+				   sizeof(resp_v3));
 	if (err)
 		return err;
 	*info = (struct mlx4_abi_context_resp){
@@ -102,7 +107,8 @@ static int map_device_pages(struct mlx4_context *ctx, const struct mlx4_abi_cont
 	int fd = ctx->ibv_ctx.cmd_fd;
 	void *page;
 
-	page = mmap(NULL, ctx->page_size, PROT_WRITE, MAP_SHARED, fd, MLX4_MAP_UAR * ctx->page_size);
+	page = mmap(NULL, ctx->page_size, PROT_WRITE, MAP_SHARED, fd,
+		    MLX4_MAP_UAR * ctx->page_size);
 	if (page == MAP_FAILED)
 		return -errno;
 	ctx->uar = page;
@@ -111,8 +117,10 @@ static int map_device_pages(struct mlx4_context *ctx, const struct mlx4_abi_cont
 		return 0;
 	page = mmap(NULL, ctx->page_size, PROT_WRITE, MAP_SHARED, fd, MLX4_MAP_BF * ctx->page_size);
 	if (page == MAP_FAILED) {
-		fprintf(stderr, "libmlx4: Warning: BlueFlame page cannot be mapped (%s); small sends will be slower. "
-				"Check that the kernel's mlx4 driver can map write-combining memory.\n",
+		fprintf(stderr,
+			"libmlx4: Warning: BlueFlame page cannot be mapped (%s); small sends will "
+			"be slower. "
+			"Check that the kernel's mlx4 driver can map write-combining memory.\n",
 			strerror(errno));
 		return 0;
 	}
@@ -249,15 +257,18 @@ static struct ibv_device *driver_init(const char *uverbs_sys_path, int abi_versi
 		return NULL;
 
 	if (abi_version < MLX4_UVERBS_MIN_ABI || abi_version > MLX4_UVERBS_MAX_ABI) {
-		fprintf(stderr, "libmlx4: Fatal: ABI version %d of %s is not supported (%d to %d are). "
-				"Install the libmlx4 that belongs to the running kernel.\n",
+		fprintf(stderr,
+			"libmlx4: Fatal: ABI version %d of %s is not supported (%d to %d are). "
+			"Install the libmlx4 that belongs to the running kernel.\n",
 			abi_version, uverbs_sys_path, MLX4_UVERBS_MIN_ABI, MLX4_UVERBS_MAX_ABI);
 		return NULL;
 	}
 
 	dev = calloc(1, sizeof(*dev));
 	if (!dev) {
-		fprintf(stderr, "libmlx4: Fatal: no memory for the device %s. Free some, or raise the limit (ulimit -v).\n",
+		fprintf(stderr,
+			"libmlx4: Fatal: no memory for the device %s. Free some, or raise the "
+			"limit (ulimit -v).\n",
 			uverbs_sys_path);
 		return NULL;
 	}

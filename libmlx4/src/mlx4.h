@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The provider's objects and what its files offer each other. Functions return 0 or -errno, those that stand in an
- * operation table what verbs demands there (0 or a positive errno; NULL with errno).
+ * The provider's objects and what its files offer each other. Functions return 0 or -errno, those
+ * that stand in an operation table what verbs demands there (0 or a positive errno; NULL with
+ * errno).
  *
- * Lock order: table mutex, SQ, RQ, CQs in ascending CQN, SRQ. The doorbell record mutex, the BlueFlame lock and the
- * UAR lock are innermost.
+ * Lock order: table mutex, SQ, RQ, CQs in ascending CQN, SRQ. The doorbell record mutex, the
+ * BlueFlame lock and the UAR lock are innermost.
  */
 #ifndef MLX4_H
 #define MLX4_H
@@ -34,7 +35,7 @@ enum {
 	MLX4_PORTS = 2,
 	MLX4_TABLE_BUCKETS = 256,
 	MLX4_NO_NUMBER = 0x7fffffff, /* more than 24 bits: no object's number */
-	MLX4_POLL_ERR = -2, /* what poll_cq returns for a CQE that belongs to nothing */
+	MLX4_POLL_ERR = -2,	     /* what poll_cq returns for a CQE that belongs to nothing */
 };
 
 /* Pages that the device reads or writes: mapped, zeroed, kept from fork()ed children. */
@@ -44,9 +45,10 @@ struct mlx4_buf {
 };
 
 /*
- * Number -> object. Writers hold the mutex across kernel command and update, so that a number which the kernel gives
- * out again cannot be cleared by its former owner. Readers hold the lock of a CQ to which the object's completions go,
- * and objects are cleared under that lock. Buckets stay until the context goes.
+ * Number -> object. Writers hold the mutex across kernel command and update, so that a number which
+ * the kernel gives out again cannot be cleared by its former owner. Readers hold the lock of a CQ
+ * to which the object's completions go, and objects are cleared under that lock. Buckets stay until
+ * the context goes.
  */
 struct mlx4_table {
 	pthread_mutex_t mutex;
@@ -80,7 +82,8 @@ struct mlx4_context {
 	uint32_t max_qp_wr;
 	uint32_t max_sge;
 	int has_xrc;
-	uint8_t link_layer[MLX4_PORTS]; /* IBV_LINK_LAYER_*, once asked for; all writers write the same */
+	/* IBV_LINK_LAYER_*, once asked for; all writers write the same */
+	uint8_t link_layer[MLX4_PORTS];
 
 	struct mlx4_table qps;
 	struct mlx4_table xrc_srqs;
@@ -100,13 +103,16 @@ struct mlx4_srq;
 struct mlx4_cq {
 	struct ibv_cq ibv_cq;
 
-	struct mlx4_lock lock MLX4_CACHE_ALIGNED; /* guards all below, and the tails of the QPs that complete here */
-	struct mlx4_cqe *next;			  /* the entry at cons_index; set by mlx4_cq_set_ci() */
+	/* Guards all below, and the tails of the QPs that complete here. */
+	struct mlx4_lock lock MLX4_CACHE_ALIGNED;
+	struct mlx4_cqe *next; /* the entry at cons_index; set by mlx4_cq_set_ci() */
 	struct mlx4_cqe *end;
 	uint32_t cons_index;
-	uint32_t cur_qpn;	/* of cur_qp; MLX4_NO_NUMBER when there is none */
-	uint32_t cur_rq_qpn;	/* the same if its receives are a connection's and in a queue of its own */
-	struct mlx4_qp *cur_qp; /* last one found */
+	/* The QP found last. cur_rq_qpn is its number, too, if its receives are a connection's and
+	 * in a queue of its own; MLX4_NO_NUMBER otherwise. */
+	uint32_t cur_qpn;
+	uint32_t cur_rq_qpn;
+	struct mlx4_qp *cur_qp;
 	struct mlx4_cq_dbrec *db;
 	struct mlx4_srq *cur_srq;
 	uint32_t cur_srqn;
@@ -121,7 +127,8 @@ struct mlx4_cq {
 	struct mlx4_buf buf;
 };
 
-/* What is remembered of an SRQ's WQE. The free ones are a list here, too: the device's links are only written. */
+/* What is remembered of an SRQ's WQE. The free ones are a list here, too: the device's links are
+ * only written. */
 struct mlx4_srq_wqe {
 	uint64_t wr_id;
 	struct mlx4_srq_wqe *next; /* NULL: the last free one, or posted */
@@ -131,9 +138,11 @@ struct mlx4_srq_wqe {
 struct mlx4_srq {
 	struct ibv_srq ibv_srq;
 
-	struct mlx4_lock lock MLX4_CACHE_ALIGNED; /* guards all below */
-	struct mlx4_srq_wqe *head;		  /* the next to be posted */
-	struct mlx4_srq_wqe *tail;		  /* the last free one, never posted: its link is not known yet */
+	/* Guards all below. head is posted next; tail, the last free one, never: its link is not
+	 * known yet. */
+	struct mlx4_lock lock MLX4_CACHE_ALIGNED;
+	struct mlx4_srq_wqe *head;
+	struct mlx4_srq_wqe *tail;
 	struct mlx4_rq_dbrec *db;
 	struct mlx4_srq_wqe *wqes;
 	uint16_t counter; /* posts so far */
@@ -150,12 +159,13 @@ struct mlx4_srq {
 struct mlx4_send_op;
 struct mlx4_send_flags;
 
-/* All but the tail is under lock; the tail moves under the send CQ's lock and is published with a release store. */
+/* All but the tail is under lock; the tail moves under the send CQ's lock and is published with a
+ * release store. */
 struct mlx4_sq {
 	struct mlx4_lock lock;
 	uint32_t head;	/* index of the next WQE */
 	uint32_t limit; /* where the queue was full by the tail last looked at */
-	void *next;	/* the slot at head, and the owner bit that it gets; set by mlx4_sq_rewind() */
+	void *next; /* the slot at head, and the owner bit that it gets; set by mlx4_sq_rewind() */
 	__be32 owner;
 	__be32 doorbell_qpn;
 	const struct mlx4_send_op *ops;
@@ -175,7 +185,8 @@ struct mlx4_sq {
 	uint32_t max_inline;
 	uint32_t max_short; /* the same, or 0 without BlueFlame */
 
-	uint16_t tail MLX4_CACHE_ALIGNED; /* low half of the index behind the last that is done */
+	/* Low half of the index behind the last that is done */
+	uint16_t tail MLX4_CACHE_ALIGNED;
 };
 
 /* As the send queue, with the receive CQ. No slots: the QP receives through an SRQ. */
@@ -213,10 +224,11 @@ struct mlx4_ah {
 	uint8_t mac[6];
 };
 
-#define MLX4_CONTAINER(type, member) \
-	static inline struct mlx4_##type *to_mlx4_##type(struct ibv_##member *obj) \
-	{ \
-		return (struct mlx4_##type *)((char *)obj - offsetof(struct mlx4_##type, ibv_##member)); \
+#define MLX4_CONTAINER(type, member)                                                               \
+	static inline struct mlx4_##type *to_mlx4_##type(struct ibv_##member *obj)                 \
+	{                                                                                          \
+		return (struct mlx4_##type *)((char *)obj -                                        \
+					      offsetof(struct mlx4_##type, ibv_##member));         \
 	}
 MLX4_CONTAINER(pd, pd)
 MLX4_CONTAINER(cq, cq)
@@ -265,7 +277,8 @@ void *mlx4_zalloc(size_t size);
 void *mlx4_alloc_db(struct mlx4_context *ctx, enum mlx4_db_type type);
 void mlx4_free_db(struct mlx4_context *ctx, enum mlx4_db_type type, void *db);
 
-/* table.c: init -EINVAL when num is no power of two; store -ENOMEM. Callers of store and clear hold the mutex. */
+/* table.c: init -EINVAL when num is no power of two; store -ENOMEM. Callers of store and clear hold
+ * the mutex. */
 int mlx4_table_init(struct mlx4_table *table, uint32_t num);
 void mlx4_table_destroy(struct mlx4_table *table);
 int mlx4_table_store(struct mlx4_table *table, uint32_t number, void *object);
@@ -295,15 +308,16 @@ struct ibv_ah *mlx4_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 int mlx4_destroy_ah(struct ibv_ah *ibah);
 
 /* cq.c */
-struct ibv_cq *mlx4_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel, int comp_vector);
+struct ibv_cq *mlx4_create_cq(struct ibv_context *context, int cqe,
+			      struct ibv_comp_channel *channel, int comp_vector);
 int mlx4_resize_cq(struct ibv_cq *ibcq, int cqe);
 int mlx4_destroy_cq(struct ibv_cq *ibcq);
 int mlx4_arm_cq(struct ibv_cq *ibcq, int solicited_only);
 void mlx4_cq_event(struct ibv_cq *ibcq);
 
 /*
- * cq-poll.c, post-send.c, post-recv.c: the data path, with its locks and, named _st, for a context whose application
- * promised a single thread, without.
+ * cq-poll.c, post-send.c, post-recv.c: the data path, with its locks and, named _st, for a context
+ * whose application promised a single thread, without.
  */
 int mlx4_poll_cq(struct ibv_cq *ibcq, int ne, struct ibv_wc *wc);
 int mlx4_poll_cq_st(struct ibv_cq *ibcq, int ne, struct ibv_wc *wc);
@@ -312,7 +326,8 @@ int mlx4_post_send_st(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_se
 int mlx4_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int mlx4_post_recv_st(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int mlx4_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
-int mlx4_post_srq_recv_st(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int mlx4_post_srq_recv_st(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
+			  struct ibv_recv_wr **bad_wr);
 
 /* cq-clean.c; callers hold the CQ's lock */
 void mlx4_cq_clean_qp(struct mlx4_cq *cq, uint32_t qpn, struct mlx4_srq *srq);
@@ -364,8 +379,8 @@ static inline void mlx4_cq_update_ci(struct mlx4_cq *cq)
 
 /* srq.c */
 struct ibv_srq *mlx4_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr);
-struct ibv_srq *mlx4_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *domain, struct ibv_cq *cq,
-				    struct ibv_srq_init_attr *attr);
+struct ibv_srq *mlx4_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *domain,
+				    struct ibv_cq *cq, struct ibv_srq_init_attr *attr);
 int mlx4_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int attr_mask);
 int mlx4_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
 int mlx4_destroy_srq(struct ibv_srq *ibsrq);
@@ -381,14 +396,16 @@ static inline void mlx4_srq_free(struct mlx4_srq *srq, uint32_t index)
 }
 
 /* qp-size.c */
-int mlx4_size_sq(struct mlx4_context *ctx, const struct ibv_qp_cap *cap, enum ibv_qp_type type, struct mlx4_sq *sq);
+int mlx4_size_sq(struct mlx4_context *ctx, const struct ibv_qp_cap *cap, enum ibv_qp_type type,
+		 struct mlx4_sq *sq);
 int mlx4_size_rq(struct mlx4_context *ctx, const struct ibv_qp_cap *cap, struct mlx4_rq *rq);
 void mlx4_lay_out_qp(struct mlx4_qp *qp);
 
 /* qp.c */
 struct ibv_qp *mlx4_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 int mlx4_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask);
-int mlx4_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask, struct ibv_qp_init_attr *init_attr);
+int mlx4_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
+		  struct ibv_qp_init_attr *init_attr);
 int mlx4_destroy_qp(struct ibv_qp *ibqp);
 void mlx4_init_sq_ownership(struct mlx4_qp *qp);
 
@@ -396,14 +413,17 @@ void mlx4_init_sq_ownership(struct mlx4_qp *qp);
 const struct mlx4_send_op *mlx4_send_ops(enum ibv_qp_type type);
 const struct mlx4_send_flags *mlx4_send_flags(int sq_sig_all);
 
-/* post-send-short.c: as mlx4_post_send_any(), for one request that has one entry and more than plain flags. The queue has
- * room, and the opcode exists. */
-int mlx4_post_short(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, uint32_t index);
-int mlx4_post_short_st(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, uint32_t index);
+/* post-send-short.c: as mlx4_post_send_any(), for one request that has one entry and more than
+ * plain flags. The queue has room, and the opcode exists. */
+int mlx4_post_short(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+		    uint32_t index);
+int mlx4_post_short_st(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+		       uint32_t index);
 
-/* post-send-any.c: whatever the fast path leaves. Called with the SQ's lock, which it releases; index is behind what
- * the call has posted so far, from sq.head on. 0 or a positive errno */
-int mlx4_post_send_any(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, uint32_t index);
+/* post-send-any.c: whatever the fast path leaves. Called with the SQ's lock, which it releases;
+ * index is behind what the call has posted so far, from sq.head on. 0 or a positive errno */
+int mlx4_post_send_any(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+		       uint32_t index);
 
 /* xrc.c */
 extern struct ibv_more_ops mlx4_more_ops;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Receive work requests become scatter lists, told to the device by one doorbell record per call. Under the RQ's or the
- * SRQ's lock; there is no MMIO for receives. */
+/* Receive work requests become scatter lists, told to the device by one doorbell record per call.
+ * Under the RQ's or the SRQ's lock; there is no MMIO for receives. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -10,15 +10,16 @@
 #include "mlx4-wqe.h"
 
 /* count is read after the barrier. */
-#define set_record(db, count) \
-	do { \
-		udma_to_device_barrier(); /* pairs with the device's read of the record before the WQEs */ \
-		*(volatile __be32 *)&(db)->posted = to_be32((count) & MLX4_RQ_DB_MASK); \
+#define set_record(db, count)                                                                      \
+	do {                                                                                       \
+		udma_to_device_barrier(); /* pairs with the device's read of the record before the \
+					     WQEs */                                               \
+		*(volatile __be32 *)&(db)->posted = to_be32((count)&MLX4_RQ_DB_MASK);              \
 	} while (0)
 
 /*
- * A scatter list of any length. Entries of length 0 are left out: to the device a count of 0 means 2^31. Returns 0, or a
- * positive errno for what no list can say; the slot is not posted then.
+ * A scatter list of any length. Entries of length 0 are left out: to the device a count of 0 means
+ * 2^31. Returns 0, or a positive errno for what no list can say; the slot is not posted then.
  */
 static int set_scatter(struct mlx4_wqe_data *seg, const struct ibv_recv_wr *wr, uint32_t max_gs)
 {
@@ -29,7 +30,8 @@ static int set_scatter(struct mlx4_wqe_data *seg, const struct ibv_recv_wr *wr, 
 		return EINVAL;
 	for (i = 0; i < wr->num_sge; ++i) {
 		if (likely((int32_t)wr->sg_list[i].length > 0))
-			mlx4_set_data(&seg[used++], wr->sg_list[i].addr, mlx4_length_lkey(&wr->sg_list[i]));
+			mlx4_set_data(&seg[used++], wr->sg_list[i].addr,
+				      mlx4_length_lkey(&wr->sg_list[i]));
 		else if (wr->sg_list[i].length)
 			return EINVAL;
 	}
@@ -38,7 +40,8 @@ static int set_scatter(struct mlx4_wqe_data *seg, const struct ibv_recv_wr *wr, 
 	return 0;
 }
 
-/* Whether there is no room at head, even under the lock of those who make room. Learns the new limit. */
+/* Whether there is no room at head, even under the lock of those who make room. Learns the new
+ * limit. */
 static int __attribute__((noinline)) is_full(struct mlx4_qp *qp, uint32_t head)
 {
 	struct mlx4_cq *cq = to_mlx4_cq(qp->ibv_qp.recv_cq);
@@ -59,7 +62,8 @@ static inline struct mlx4_wqe_data *rq_slot(const struct mlx4_rq *rq, uint32_t s
 	return (struct mlx4_wqe_data *)(rq->wqes + ((size_t)slot << rq->shift));
 }
 
-/* Whatever the fast path leaves; the lock is held, and released here. head is behind what the call has posted. */
+/* Whatever the fast path leaves; the lock is held, and released here. head is behind what the call
+ * has posted. */
 static int __attribute__((noinline)) post_recv_any(struct mlx4_qp *qp, struct ibv_recv_wr *wr,
 						   struct ibv_recv_wr **bad_wr, uint32_t head)
 {
@@ -88,16 +92,16 @@ static int __attribute__((noinline)) post_recv_any(struct mlx4_qp *qp, struct ib
 	return ret;
 }
 
-static int __attribute__((noinline)) post_recv_contended(struct mlx4_qp *qp, struct ibv_recv_wr *wr,
-							 struct ibv_recv_wr **bad_wr)
+static int __attribute__((noinline))
+post_recv_contended(struct mlx4_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	mlx4_lock_wait(&qp->rq.lock);
 	return post_recv_any(qp, wr, bad_wr, qp->rq.head);
 }
 
 /* One receive with one entry. Returns 0, the slot untouched, for whatever is not that. */
-static inline __attribute__((always_inline)) int post_recv_one(struct mlx4_rq *rq, const struct ibv_recv_wr *wr,
-							       uint32_t head)
+static inline __attribute__((always_inline)) int
+post_recv_one(struct mlx4_rq *rq, const struct ibv_recv_wr *wr, uint32_t head)
 {
 	struct mlx4_wqe_data *seg;
 	uint64_t length_lkey;
@@ -137,8 +141,8 @@ static int __attribute__((noinline)) post_recv_more(struct mlx4_qp *qp, struct i
 	return 0;
 }
 
-static inline __attribute__((always_inline)) int post_recv(struct mlx4_qp *qp, struct ibv_recv_wr *wr,
-							   struct ibv_recv_wr **bad_wr, int locked)
+static inline __attribute__((always_inline)) int
+post_recv(struct mlx4_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr, int locked)
 {
 	struct mlx4_rq *const rq = &qp->rq;
 	uint32_t head;
@@ -171,8 +175,8 @@ int mlx4_post_recv_st(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_re
 }
 
 /* As post_recv_any(), with the SRQ's lock; what the call has posted is counted already. */
-static int __attribute__((noinline)) post_srq_any(struct mlx4_srq *srq, struct ibv_recv_wr *wr,
-						  struct ibv_recv_wr **bad_wr)
+static int __attribute__((noinline))
+post_srq_any(struct mlx4_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct mlx4_srq_wqe *head;
 	int ret = 0;
@@ -198,14 +202,15 @@ static int __attribute__((noinline)) post_srq_any(struct mlx4_srq *srq, struct i
 	return ret;
 }
 
-static int __attribute__((noinline)) post_srq_contended(struct mlx4_srq *srq, struct ibv_recv_wr *wr,
-							struct ibv_recv_wr **bad_wr)
+static int __attribute__((noinline))
+post_srq_contended(struct mlx4_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	mlx4_lock_wait(&srq->lock);
 	return post_srq_any(srq, wr, bad_wr);
 }
 
-static inline __attribute__((always_inline)) int post_srq_one(struct mlx4_srq *srq, const struct ibv_recv_wr *wr)
+static inline __attribute__((always_inline)) int post_srq_one(struct mlx4_srq *srq,
+							      const struct ibv_recv_wr *wr)
 {
 	struct mlx4_srq_wqe *head = srq->head, *next = head->next;
 	struct mlx4_wqe_data *seg;
@@ -228,8 +233,8 @@ static inline __attribute__((always_inline)) int post_srq_one(struct mlx4_srq *s
 	return 1;
 }
 
-static int __attribute__((noinline)) post_srq_more(struct mlx4_srq *srq, struct ibv_recv_wr *wr,
-						   struct ibv_recv_wr **bad_wr)
+static int __attribute__((noinline))
+post_srq_more(struct mlx4_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	do {
 		if (unlikely(!post_srq_one(srq, wr)))
@@ -242,8 +247,8 @@ static int __attribute__((noinline)) post_srq_more(struct mlx4_srq *srq, struct 
 	return 0;
 }
 
-static inline __attribute__((always_inline)) int post_srq(struct mlx4_srq *srq, struct ibv_recv_wr *wr,
-							  struct ibv_recv_wr **bad_wr, int locked)
+static inline __attribute__((always_inline)) int
+post_srq(struct mlx4_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr, int locked)
 {
 	if (locked && !mlx4_trylock(&srq->lock))
 		return post_srq_contended(srq, wr, bad_wr);
@@ -264,7 +269,8 @@ int mlx4_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv
 	return post_srq(to_mlx4_srq(ibsrq), wr, bad_wr, 1);
 }
 
-int mlx4_post_srq_recv_st(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+int mlx4_post_srq_recv_st(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
+			  struct ibv_recv_wr **bad_wr)
 {
 	return post_srq(to_mlx4_srq(ibsrq), wr, bad_wr, 0);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Send work requests of every kind: inline data and BlueFlame, atomics, lists of entries, and all that is refused.
- * Entered from post-send.c with the SQ's lock. Of what the send CQ's lock guards only the tail is read. */
+/* Send work requests of every kind: inline data and BlueFlame, atomics, lists of entries, and all
+ * that is refused. Entered from post-send.c with the SQ's lock. Of what the send CQ's lock guards
+ * only the tail is read. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -69,8 +70,8 @@ static char *set_inline(const struct mlx4_sq *sq, char *seg, const struct ibv_se
 	return length ? set_inline_list(seg, wr) : seg;
 }
 
-/* A gather list, last entry first so that the first word of a chunk is written last. Returns where it ends, or NULL for
- * a length that no segment can say. */
+/* A gather list, last entry first so that the first word of a chunk is written last. Returns where
+ * it ends, or NULL for a length that no segment can say. */
 static char *set_gather(char *at, const struct ibv_sge *list, int n)
 {
 	struct mlx4_wqe_data *seg = (struct mlx4_wqe_data *)at;
@@ -80,10 +81,12 @@ static char *set_gather(char *at, const struct ibv_sge *list, int n)
 		if (likely((int32_t)list[i].length > 0)) {
 			mlx4_set_data(&seg[i], list[i].addr, mlx4_length_lkey(&list[i]));
 		} else if (!list[i].length) {
-			/* A count of 0 would mean 2^31; an inline segment of nothing means nothing. */
+			/* A count of 0 would mean 2^31; an inline segment of nothing means nothing.
+			 */
 			seg[i].addr = to_be64(list[i].addr);
 			seg[i].lkey = to_be32(list[i].lkey);
-			udma_to_device_barrier(); /* pairs with the device's read of byte_count before the rest */
+			udma_to_device_barrier(); /* pairs with the device's read of byte_count
+						     before the rest */
 			*(volatile __be32 *)&seg[i].byte_count = MLX4_BE32(MLX4_INLINE_SEG);
 		} else {
 			return NULL;
@@ -94,7 +97,8 @@ static char *set_gather(char *at, const struct ibv_sge *list, int n)
 
 static char *set_atomic(void *at, const struct ibv_send_wr *wr, uint32_t segs)
 {
-	struct mlx4_wqe_atomic *seg = mlx4_set_raddr(at, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
+	struct mlx4_wqe_atomic *seg =
+		mlx4_set_raddr(at, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
 
 	if (segs & SEG_CS) {
 		seg->swap_add = to_be64(wr->wr.atomic.swap);
@@ -106,7 +110,8 @@ static char *set_atomic(void *at, const struct ibv_send_wr *wr, uint32_t segs)
 	return (char *)(seg + 1);
 }
 
-/* Whether there is no room at index, even under the lock of those who make room. Learns the new limit. */
+/* Whether there is no room at index, even under the lock of those who make room. Learns the new
+ * limit. */
 static int __attribute__((noinline)) is_full(struct mlx4_qp *qp, uint32_t index)
 {
 	struct mlx4_cq *cq = to_mlx4_cq(qp->ibv_qp.send_cq);
@@ -124,11 +129,12 @@ static int __attribute__((noinline)) is_full(struct mlx4_qp *qp, uint32_t index)
 }
 
 /*
- * Everything of a WQE but the word with the owner bit, which *owner_opcode is to be. Returns 0, or a positive errno; the
- * slot is then as unfinished as before. *blueflame: whether the WQE is better written to the register.
+ * Everything of a WQE but the word with the owner bit, which *owner_opcode is to be. Returns 0, or
+ * a positive errno; the slot is then as unfinished as before. *blueflame: whether the WQE is better
+ * written to the register.
  */
-static inline int build(struct mlx4_qp *qp, const struct ibv_send_wr *wr, uint32_t index, __be32 *owner_opcode,
-			int *blueflame)
+static inline int build(struct mlx4_qp *qp, const struct ibv_send_wr *wr, uint32_t index,
+			__be32 *owner_opcode, int *blueflame)
 {
 	struct mlx4_sq *sq = &qp->sq;
 	struct mlx4_wqe_ctrl *ctrl = sq->next;
@@ -140,7 +146,8 @@ static inline int build(struct mlx4_qp *qp, const struct ibv_send_wr *wr, uint32
 
 	if (unlikely(index == sq->limit) && is_full(qp, index))
 		return ENOMEM;
-	if (unlikely((uint32_t)wr->num_sge > sq->max_gs) || unlikely((uint32_t)wr->opcode >= MLX4_SEND_OPCODES))
+	if (unlikely((uint32_t)wr->num_sge > sq->max_gs) ||
+	    unlikely((uint32_t)wr->opcode >= MLX4_SEND_OPCODES))
 		return EINVAL;
 
 	op = &sq->ops[wr->opcode];
@@ -187,9 +194,10 @@ static inline int build(struct mlx4_qp *qp, const struct ibv_send_wr *wr, uint32
 	return 0;
 }
 
-/* Adds the index and the doorbell to a finished WQE. They stay in memory, where no one looks at them. */
-static void ring_blueflame(struct mlx4_context *ctx, struct mlx4_sq *sq, struct mlx4_wqe_ctrl *ctrl, uint32_t index,
-			   uint32_t bytes)
+/* Adds the index and the doorbell to a finished WQE. They stay in memory, where no one looks at
+ * them. */
+static void ring_blueflame(struct mlx4_context *ctx, struct mlx4_sq *sq, struct mlx4_wqe_ctrl *ctrl,
+			   uint32_t index, uint32_t bytes)
 {
 	__be32 words[2];
 
@@ -203,7 +211,8 @@ static void ring_blueflame(struct mlx4_context *ctx, struct mlx4_sq *sq, struct 
 		mlx4_ring_doorbell(sq);
 }
 
-int mlx4_post_send_any(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, uint32_t index)
+int mlx4_post_send_any(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+		       uint32_t index)
 {
 	struct mlx4_context *ctx = to_mlx4_ctx(qp->ibv_qp.context);
 	struct mlx4_sq *const sq = &qp->sq;
@@ -222,7 +231,8 @@ int mlx4_post_send_any(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_se
 			break;
 		}
 
-		udma_to_device_barrier(); /* pairs with the device's read of the owner bit before the rest of the WQE */
+		udma_to_device_barrier(); /* pairs with the device's read of the owner bit before
+					     the rest of the WQE */
 		*(volatile __be32 *)&ctrl->owner_opcode = owner_opcode;
 
 		++index;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* What inline data and BlueFlame are for: one request of a few bytes, without a call. Entered from post-send.c with the
- * SQ's lock; what does not fit is left to post-send-any.c. */
+/* What inline data and BlueFlame are for: one request of a few bytes, without a call. Entered from
+ * post-send.c with the SQ's lock; what does not fit is left to post-send-any.c. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -19,8 +19,10 @@ static inline void copy_blocks(char *dst, const char *src, uint32_t n)
 	*(struct mlx4_block *)(dst + n - 16) = last;
 }
 
-static inline __attribute__((always_inline)) int post_short(struct mlx4_qp *qp, struct ibv_send_wr *wr,
-							    struct ibv_send_wr **bad_wr, uint32_t index, int locked)
+static inline __attribute__((always_inline)) int post_short(struct mlx4_qp *qp,
+							    struct ibv_send_wr *wr,
+							    struct ibv_send_wr **bad_wr,
+							    uint32_t index, int locked)
 {
 	const uint32_t header_size = sizeof(struct mlx4_wqe_inline);
 	struct mlx4_sq *const sq = &qp->sq;
@@ -35,7 +37,8 @@ static inline __attribute__((always_inline)) int post_short(struct mlx4_qp *qp, 
 
 	/* max_short is 0 without BlueFlame, and a length of 0 goes round to more than it is. */
 	if (length - 1 >= sq->max_short || end > MLX4_CHUNK ||
-	    op->segs & (OP_READ | OP_ATOMIC | SEG_UD) || (uint32_t)wr->send_flags > (MLX4_PLAIN_FLAGS | IBV_SEND_INLINE))
+	    op->segs & (OP_READ | OP_ATOMIC | SEG_UD) ||
+	    (uint32_t)wr->send_flags > (MLX4_PLAIN_FLAGS | IBV_SEND_INLINE))
 		return mlx4_post_send_any(qp, wr, bad_wr, index);
 
 	sq->wrid[index & sq->mask] = wr->wr_id;
@@ -61,8 +64,10 @@ static inline __attribute__((always_inline)) int post_short(struct mlx4_qp *qp, 
 	/* The register wants doorbell and index in the WQE; in memory no one looks at them. */
 	dw1 = sq->doorbell_qpn | to_be32(flags->fence | (end + 15) / 16);
 	memcpy(&ctrl->vlan_tag, &dw1, sizeof(dw1));
-	udma_to_device_barrier(); /* pairs with the device's read of the owner bit before the rest of the WQE */
-	*(volatile __be32 *)&ctrl->owner_opcode = op->opcode | sq->owner | mlx4_blueflame_index(index);
+	udma_to_device_barrier(); /* pairs with the device's read of the owner bit before the rest
+				     of the WQE */
+	*(volatile __be32 *)&ctrl->owner_opcode =
+		op->opcode | sq->owner | mlx4_blueflame_index(index);
 
 	ctx = to_mlx4_ctx(qp->ibv_qp.context);
 	if (!locked || mlx4_trylock(&ctx->bf_lock))
@@ -78,12 +83,14 @@ static inline __attribute__((always_inline)) int post_short(struct mlx4_qp *qp, 
 	return 0;
 }
 
-int mlx4_post_short(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, uint32_t index)
+int mlx4_post_short(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+		    uint32_t index)
 {
 	return post_short(qp, wr, bad_wr, index, 1);
 }
 
-int mlx4_post_short_st(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, uint32_t index)
+int mlx4_post_short_st(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+		       uint32_t index)
 {
 	return post_short(qp, wr, bad_wr, index, 0);
 }

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Send work requests become WQEs and a doorbell: the common ones, without a call. What is not common is left, lock held,
- * to post-send-any.c. Never touches the kernel, allocates or looks at the QP's state. */
+/* Send work requests become WQEs and a doorbell: the common ones, without a call. What is not
+ * common is left, lock held, to post-send-any.c. Never touches the kernel, allocates or looks at
+ * the QP's state. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
 
 #include "mlx4-wqe.h"
 
-static int __attribute__((noinline)) post_contended(struct mlx4_qp *qp, struct ibv_send_wr *wr,
-						    struct ibv_send_wr **bad_wr)
+static int __attribute__((noinline))
+post_contended(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	mlx4_lock_wait(&qp->sq.lock);
 	return mlx4_post_send_any(qp, wr, bad_wr, qp->sq.head);
 }
 
-/* What posting a list keeps in registers of the queue; a single post reads each where it needs it. */
+/* What posting a list keeps in registers of the queue; a single post reads each where it needs it.
+ */
 struct cursor {
 	struct mlx4_wqe_ctrl *ctrl;
 	const struct mlx4_send_op *ops;
@@ -26,25 +28,27 @@ struct cursor {
 #define AT(c, sq, field) ((c) ? (c)->field : (sq)->field)
 
 /* The rest of a WQE: its data, and then the word that makes it valid. */
-static inline __attribute__((always_inline)) void finish(const struct mlx4_sq *sq, struct mlx4_wqe_ctrl *ctrl, void *seg,
+static inline __attribute__((always_inline)) void finish(const struct mlx4_sq *sq,
+							 struct mlx4_wqe_ctrl *ctrl, void *seg,
 							 const struct ibv_send_wr *wr,
-							 const struct mlx4_send_op *op, uint64_t addr,
-							 uint64_t length_lkey)
+							 const struct mlx4_send_op *op,
+							 uint64_t addr, uint64_t length_lkey)
 {
 	mlx4_set_data(seg, addr, length_lkey);
 	ctrl->imm = (MLX4_FORCE __be32)(wr->imm_data & (uint32_t)(int32_t)op->imm_mask);
-	udma_to_device_barrier(); /* pairs with the device's read of the owner bit before the rest of the WQE */
+	udma_to_device_barrier(); /* pairs with the device's read of the owner bit before the rest
+				     of the WQE */
 	*(volatile __be32 *)&ctrl->owner_opcode = op->opcode | sq->owner;
 }
 
 enum posted { POSTED, FLAGS_NOT_PLAIN, NOT_PLAIN };
 
 /*
- * One WQE with one data segment, at the cursor or, without one, at sq->next; and on to the next slot. Otherwise says
- * what is in the way, with no more than the first chunk of the slot touched.
+ * One WQE with one data segment, at the cursor or, without one, at sq->next; and on to the next
+ * slot. Otherwise says what is in the way, with no more than the first chunk of the slot touched.
  */
-static inline __attribute__((always_inline)) enum posted post_one(struct mlx4_sq *sq, struct cursor *c,
-								  const struct ibv_send_wr *wr, uint32_t index)
+static inline __attribute__((always_inline)) enum posted
+post_one(struct mlx4_sq *sq, struct cursor *c, const struct ibv_send_wr *wr, uint32_t index)
 {
 	struct mlx4_wqe_ctrl *ctrl = c ? c->ctrl : sq->next;
 	const struct mlx4_send_op *op;
@@ -111,13 +115,15 @@ static inline __attribute__((always_inline)) void ring(struct mlx4_sq *sq, uint3
 }
 
 /* The rest of a list whose first request is posted, index being behind it. */
-static int __attribute__((noinline)) post_more(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
-					       uint32_t index)
+static int __attribute__((noinline))
+post_more(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, uint32_t index)
 {
 	struct mlx4_sq *const sq = &qp->sq;
-	struct cursor c = {
-		.ctrl = sq->next, .ops = sq->ops, .flags = sq->flags, .wrid = sq->wrid, .mask = sq->mask
-	};
+	struct cursor c = {.ctrl = sq->next,
+			   .ops = sq->ops,
+			   .flags = sq->flags,
+			   .wrid = sq->wrid,
+			   .mask = sq->mask};
 
 	do {
 		if (mlx4_has_long(sq))
@@ -136,8 +142,8 @@ static int __attribute__((noinline)) post_more(struct mlx4_qp *qp, struct ibv_se
 	return 0;
 }
 
-static inline __attribute__((always_inline)) int post_send(struct mlx4_qp *qp, struct ibv_send_wr *wr,
-							   struct ibv_send_wr **bad_wr, int locked)
+static inline __attribute__((always_inline)) int
+post_send(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, int locked)
 {
 	struct mlx4_sq *const sq = &qp->sq;
 	enum posted posted;
@@ -151,7 +157,8 @@ static inline __attribute__((always_inline)) int post_send(struct mlx4_qp *qp, s
 		return mlx4_post_send_any(qp, wr, bad_wr, index);
 	posted = post_one(sq, NULL, wr, index);
 	if (unlikely(posted == FLAGS_NOT_PLAIN) && !wr->next)
-		return locked ? mlx4_post_short(qp, wr, bad_wr, index) : mlx4_post_short_st(qp, wr, bad_wr, index);
+		return locked ? mlx4_post_short(qp, wr, bad_wr, index)
+			      : mlx4_post_short_st(qp, wr, bad_wr, index);
 	if (unlikely(posted != POSTED))
 		return mlx4_post_send_any(qp, wr, bad_wr, index);
 	++index;

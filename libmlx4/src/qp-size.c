@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* How large the queues of a QP are, and how they lie in its buffer. Arithmetic only; the device and the kernel repeat
- * part of it, so every formula here is an interface. */
+/* How large the queues of a QP are, and how they lie in its buffer. Arithmetic only; the device and
+ * the kernel repeat part of it, so every formula here is an interface. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -18,7 +18,8 @@ enum {
 /* What precedes the data, beside the control segment. */
 static uint32_t header_size(enum ibv_qp_type type)
 {
-	return type == IBV_QPT_UD ? sizeof(struct mlx4_wqe_datagram) : sizeof(struct mlx4_wqe_raddr);
+	return type == IBV_QPT_UD ? sizeof(struct mlx4_wqe_datagram)
+				  : sizeof(struct mlx4_wqe_raddr);
 }
 
 /* The most inline headers that so many bytes can need. */
@@ -33,7 +34,8 @@ static uint32_t inline_segs(uint32_t bytes, enum ibv_qp_type type)
 }
 
 /* -EINVAL when more is asked than a WQE or the device can hold */
-int mlx4_size_sq(struct mlx4_context *ctx, const struct ibv_qp_cap *cap, enum ibv_qp_type type, struct mlx4_sq *sq)
+int mlx4_size_sq(struct mlx4_context *ctx, const struct ibv_qp_cap *cap, enum ibv_qp_type type,
+		 struct mlx4_sq *sq)
 {
 	uint32_t header = header_size(type);
 	uint32_t sges, size, space, slots;
@@ -41,11 +43,15 @@ int mlx4_size_sq(struct mlx4_context *ctx, const struct ibv_qp_cap *cap, enum ib
 	if (cap->max_send_wr > ctx->max_qp_wr || cap->max_send_sge > ctx->max_sge ||
 	    cap->max_inline_data > MLX4_MAX_WQE_SIZE)
 		return -EINVAL;
-	space = MLX4_MAX_WQE_SIZE - CTRL - header - INLINE_HEADER * inline_segs(cap->max_inline_data, type);
+	space = MLX4_MAX_WQE_SIZE - CTRL - header -
+		INLINE_HEADER * inline_segs(cap->max_inline_data, type);
 	if (cap->max_inline_data > space)
 		return -EINVAL;
 
-	sges = mlx4_align(cap->max_inline_data + INLINE_HEADER * inline_segs(cap->max_inline_data, type), DATA) / DATA;
+	sges = mlx4_align(cap->max_inline_data +
+				  INLINE_HEADER * inline_segs(cap->max_inline_data, type),
+			  DATA) /
+	       DATA;
 	if (sges < cap->max_send_sge)
 		sges = cap->max_send_sge;
 

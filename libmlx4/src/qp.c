@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Queue pairs: their life and their states. Posting is post-send.c's and post-recv.c's, the arithmetic qp-size.c's. */
+/* Queue pairs: their life and their states. Posting is post-send.c's and post-recv.c's, the
+ * arithmetic qp-size.c's. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -59,7 +60,8 @@ static void init_counters(struct mlx4_qp *qp)
 	__atomic_store_n(&qp->rq.tail, 0, __ATOMIC_RELAXED);
 }
 
-/* Every slot becomes the previous pass's, and unfinished wherever the device may have prefetched it. */
+/* Every slot becomes the previous pass's, and unfinished wherever the device may have prefetched
+ * it. */
 void mlx4_init_sq_ownership(struct mlx4_qp *qp)
 {
 	struct mlx4_wqe_ctrl *ctrl;
@@ -135,7 +137,8 @@ static int alloc_queues(struct mlx4_context *ctx, struct mlx4_qp *qp)
 }
 
 /* The kernel and the number table, together under the table's mutex. 0 or -errno */
-static int enter_qp(struct mlx4_context *ctx, struct mlx4_qp *qp, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+static int enter_qp(struct mlx4_context *ctx, struct mlx4_qp *qp, struct ibv_pd *pd,
+		    struct ibv_qp_init_attr *attr)
 {
 	struct ibv_create_qp_resp resp;
 	struct mlx4_create_qp_cmd cmd;
@@ -148,7 +151,8 @@ static int enter_qp(struct mlx4_context *ctx, struct mlx4_qp *qp, struct ibv_pd 
 	cmd.drv.log_sq_stride = qp->sq.shift;
 
 	pthread_mutex_lock(&ctx->qps.mutex);
-	err = -ibv_cmd_create_qp(pd, &qp->ibv_qp, attr, &cmd.core, sizeof(cmd), &resp, sizeof(resp));
+	err = -ibv_cmd_create_qp(pd, &qp->ibv_qp, attr, &cmd.core, sizeof(cmd), &resp,
+				 sizeof(resp));
 	if (!err) {
 		err = mlx4_table_store(&ctx->qps, qp->ibv_qp.qp_num, qp);
 		if (err)
@@ -163,7 +167,8 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* What the kernel said of the receive side, and what is known of the send side, becomes what the caller is granted. */
+/* What the kernel said of the receive side, and what is known of the send side, becomes what the
+ * caller is granted. */
 static void grant_caps(struct mlx4_context *ctx, struct mlx4_qp *qp, struct ibv_qp_cap *cap)
 {
 	struct mlx4_rq *rq = &qp->rq;
@@ -171,7 +176,8 @@ static void grant_caps(struct mlx4_context *ctx, struct mlx4_qp *qp, struct ibv_
 
 	if (rq->slots) {
 		/* Kernels from before uverbs 4 say nothing, and round by the same rule. */
-		if (cap->max_recv_wr && !(cap->max_recv_wr & (cap->max_recv_wr - 1)) && cap->max_recv_wr < rq->slots) {
+		if (cap->max_recv_wr && !(cap->max_recv_wr & (cap->max_recv_wr - 1)) &&
+		    cap->max_recv_wr < rq->slots) {
 			rq->slots = cap->max_recv_wr;
 			rq->mask = rq->slots - 1;
 		}
@@ -260,7 +266,8 @@ fail:
 	return NULL;
 }
 
-int mlx4_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask, struct ibv_qp_init_attr *init_attr)
+int mlx4_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
+		  struct ibv_qp_init_attr *init_attr)
 {
 	struct mlx4_qp *qp = to_mlx4_qp(ibqp);
 	struct ibv_query_qp cmd;
@@ -299,7 +306,8 @@ int mlx4_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)
 	struct ibv_modify_qp cmd;
 	int layer, ret;
 
-	if (attr_mask & IBV_QP_STATE && ibqp->state == IBV_QPS_RESET && attr->qp_state == IBV_QPS_INIT) {
+	if (attr_mask & IBV_QP_STATE && ibqp->state == IBV_QPS_RESET &&
+	    attr->qp_state == IBV_QPS_INIT) {
 		mlx4_lock(&qp->sq.lock);
 		mlx4_init_sq_ownership(qp);
 		mlx4_unlock(&qp->sq.lock);
@@ -312,7 +320,8 @@ int mlx4_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)
 	if (attr_mask & IBV_QP_PORT) {
 		/* Not knowing means InfiniBand; the modify has succeeded. */
 		layer = mlx4_link_layer(to_mlx4_ctx(ibqp->context), attr->port_num);
-		qp->sl_shift = layer == IBV_LINK_LAYER_ETHERNET ? SL_SHIFT_ETHERNET : SL_SHIFT_INFINIBAND;
+		qp->sl_shift =
+			layer == IBV_LINK_LAYER_ETHERNET ? SL_SHIFT_ETHERNET : SL_SHIFT_INFINIBAND;
 	}
 
 	if (attr_mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)

@@ -14,7 +14,8 @@ enum { MAX_WR = 65536, MAX_SGE = 64 };
 
 static void link_wqes(struct mlx4_srq *srq)
 {
-	uint32_t entries = ((1u << srq->shift) - sizeof(struct mlx4_wqe_srq_next)) / sizeof(struct mlx4_wqe_data);
+	uint32_t entries = ((1u << srq->shift) - sizeof(struct mlx4_wqe_srq_next)) /
+			   sizeof(struct mlx4_wqe_data);
 	struct mlx4_wqe_srq_next *wqe;
 	struct mlx4_wqe_data *data;
 	uint32_t i, k;
@@ -61,7 +62,8 @@ static struct mlx4_srq *new_srq(struct mlx4_context *ctx, const struct ibv_srq_a
 	mlx4_lock_init(&srq->lock, ctx->single_threaded);
 	srq->max = mlx4_ceil_pow2(attr->max_wr + 1);
 	srq->max_gs = attr->max_sge ? attr->max_sge : 1; /* the smallest slot holds one */
-	srq->shift = mlx4_ceil_shift(sizeof(struct mlx4_wqe_srq_next) + attr->max_sge * sizeof(struct mlx4_wqe_data),
+	srq->shift = mlx4_ceil_shift(sizeof(struct mlx4_wqe_srq_next) +
+					     attr->max_sge * sizeof(struct mlx4_wqe_data),
 				     MLX4_MIN_SRQ_SHIFT);
 
 	srq->wqes = calloc(srq->max, sizeof(*srq->wqes));
@@ -91,7 +93,7 @@ fail:
 struct ibv_srq *mlx4_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
 	struct mlx4_context *ctx = to_mlx4_ctx(pd->context);
-	struct mlx4_create_srq_resp resp = { 0 };
+	struct mlx4_create_srq_resp resp = {0};
 	struct mlx4_create_srq_cmd cmd;
 	struct mlx4_srq *srq;
 	int ret;
@@ -103,7 +105,8 @@ struct ibv_srq *mlx4_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 	memset(&cmd, 0, sizeof(cmd));
 	cmd.drv.buf_addr = (uintptr_t)srq->buf.addr;
 	cmd.drv.db_addr = (uintptr_t)srq->db;
-	ret = ibv_cmd_create_srq(pd, &srq->ibv_srq, attr, &cmd.core, sizeof(cmd), &resp.core, sizeof(resp));
+	ret = ibv_cmd_create_srq(pd, &srq->ibv_srq, attr, &cmd.core, sizeof(cmd), &resp.core,
+				 sizeof(resp));
 	if (ret) {
 		free_srq(ctx, srq);
 		errno = ret;
@@ -114,11 +117,11 @@ struct ibv_srq *mlx4_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 	return &srq->ibv_srq;
 }
 
-struct ibv_srq *mlx4_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *domain, struct ibv_cq *cq,
-				    struct ibv_srq_init_attr *attr)
+struct ibv_srq *mlx4_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *domain,
+				    struct ibv_cq *cq, struct ibv_srq_init_attr *attr)
 {
 	struct mlx4_context *ctx = to_mlx4_ctx(pd->context);
-	struct mlx4_create_srq_resp resp = { 0 };
+	struct mlx4_create_srq_resp resp = {0};
 	struct mlx4_create_xrc_srq_cmd cmd;
 	struct mlx4_srq *srq;
 	int ret;
@@ -134,8 +137,8 @@ struct ibv_srq *mlx4_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *do
 	srq->ibv_srq.context = pd->context; /* for the destroy below */
 
 	pthread_mutex_lock(&ctx->xrc_srqs.mutex);
-	ret = ibv_cmd_create_xrc_srq(pd, &srq->ibv_srq, attr, domain->handle, cq->handle, &cmd.core, sizeof(cmd),
-				     &resp.core, sizeof(resp));
+	ret = ibv_cmd_create_xrc_srq(pd, &srq->ibv_srq, attr, domain->handle, cq->handle, &cmd.core,
+				     sizeof(cmd), &resp.core, sizeof(resp));
 	if (ret)
 		goto fail;
 
@@ -170,7 +173,8 @@ int mlx4_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 	return ibv_cmd_query_srq(ibsrq, attr, &cmd, sizeof(cmd));
 }
 
-/* The kernel first: when it refuses, no completion has been lost, and after it no further one is written. */
+/* The kernel first: when it refuses, no completion has been lost, and after it no further one is
+ * written. */
 static int destroy_xrc_srq(struct mlx4_context *ctx, struct mlx4_srq *srq)
 {
 	struct mlx4_cq *cq = srq->xrc_cq;

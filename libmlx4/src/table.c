@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Tables from QP and SRQ numbers to objects, in two levels. mlx4.h says who may read and who may write when. */
+/* Tables from QP and SRQ numbers to objects, in two levels. mlx4.h says who may read and who may
+ * write when. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif

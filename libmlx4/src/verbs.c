@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The verbs that are a kernel command and little else: device, port, protection domain, memory region. */
+/* The verbs that are a kernel command and little else: device, port, protection domain, memory
+ * region. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -21,8 +22,9 @@ int mlx4_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	if (ret)
 		return ret;
 
-	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%u.%u.%03u", (unsigned int)(raw >> 32) & 0xffff,
-		 (unsigned int)(raw >> 16) & 0xffff, (unsigned int)raw & 0xffff);
+	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%u.%u.%03u",
+		 (unsigned int)(raw >> 32) & 0xffff, (unsigned int)(raw >> 16) & 0xffff,
+		 (unsigned int)raw & 0xffff);
 	return 0;
 }
 
@@ -54,14 +56,15 @@ int mlx4_link_layer(struct mlx4_context *ctx, uint8_t port)
 		return -ret;
 
 	/* Kernels from before RoCE say nothing. */
-	layer = attr.link_layer == IBV_LINK_LAYER_UNSPECIFIED ? IBV_LINK_LAYER_INFINIBAND : attr.link_layer;
+	layer = attr.link_layer == IBV_LINK_LAYER_UNSPECIFIED ? IBV_LINK_LAYER_INFINIBAND
+							      : attr.link_layer;
 	__atomic_store_n(known, layer, __ATOMIC_RELAXED);
 	return layer;
 }
 
 struct ibv_pd *mlx4_alloc_pd(struct ibv_context *context)
 {
-	struct mlx4_alloc_pd_resp resp = { 0 };
+	struct mlx4_alloc_pd_resp resp = {0};
 	struct ibv_alloc_pd cmd;
 	struct mlx4_pd *pd;
 	int ret;
@@ -103,7 +106,8 @@ struct ibv_mr *mlx4_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acc
 	if (!mr)
 		return NULL;
 
-	ret = ibv_cmd_reg_mr(pd, addr, length, (uintptr_t)addr, access, mr, &cmd, sizeof(cmd), &resp, sizeof(resp));
+	ret = ibv_cmd_reg_mr(pd, addr, length, (uintptr_t)addr, access, mr, &cmd, sizeof(cmd),
+			     &resp, sizeof(resp));
 	if (ret) {
 		free(mr);
 		errno = ret;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* XRC domains and receive QPs, which live in the kernel. XRC SRQs are srq.c's, XRC send QPs qp.c's. */
+/* XRC domains and receive QPs, which live in the kernel. XRC SRQs are srq.c's, XRC send QPs qp.c's.
+ */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -20,7 +21,8 @@ static struct ibv_xrc_domain *open_xrc_domain(struct ibv_context *context, int f
 	if (!domain)
 		return NULL;
 
-	/* The number behind the handle is given only to whoever makes the domain, and nobody needs it. */
+	/* The number behind the handle is given only to whoever makes the domain, and nobody needs
+	 * it. */
 	ret = ibv_cmd_open_xrc_domain(context, fd, oflag, domain, &resp.core, sizeof(resp));
 	if (ret) {
 		free(domain);
@@ -41,8 +43,8 @@ static int close_xrc_domain(struct ibv_xrc_domain *domain)
 	return 0;
 }
 
-static int query_xrc_rcv_qp(struct ibv_xrc_domain *domain, uint32_t qpn, struct ibv_qp_attr *attr, int attr_mask,
-			    struct ibv_qp_init_attr *init_attr)
+static int query_xrc_rcv_qp(struct ibv_xrc_domain *domain, uint32_t qpn, struct ibv_qp_attr *attr,
+			    int attr_mask, struct ibv_qp_init_attr *init_attr)
 {
 	int ret;
 

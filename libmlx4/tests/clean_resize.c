@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: completions that wait survive a resize from any position to any size, and only those of a destroyed or reset
- * object go when it does, its SRQ's receives being given back; with entries of both sizes. */
+/* Description: completions that wait survive a resize from any position to any size, and only those
+ * of a destroyed or reset object go when it does, its SRQ's receives being given back; with entries
+ * of both sizes. */
 #include <errno.h>
 
 #include "fake-kernel.h"
@@ -10,14 +11,14 @@ static struct ibv_pd *pd;
 static struct ibv_xrc_domain *domain;
 static struct dev_cq cq;
 
-static void create(struct dev_qp *qp, enum ibv_qp_type type, struct ibv_cq *send, struct ibv_cq *recv,
-		   struct ibv_srq *srq)
+static void create(struct dev_qp *qp, enum ibv_qp_type type, struct ibv_cq *send,
+		   struct ibv_cq *recv, struct ibv_srq *srq)
 {
 	struct ibv_qp_init_attr attr = {
 		.send_cq = send,
 		.recv_cq = recv,
 		.srq = srq,
-		.cap = { .max_send_wr = 60, .max_recv_wr = 64, .max_send_sge = 1, .max_recv_sge = 1 },
+		.cap = {.max_send_wr = 60, .max_recv_wr = 64, .max_send_sge = 1, .max_recv_sge = 1},
 		.qp_type = type,
 	};
 
@@ -29,15 +30,16 @@ static void create(struct dev_qp *qp, enum ibv_qp_type type, struct ibv_cq *send
 
 static void post_send(struct dev_qp *qp, uint64_t id)
 {
-	struct ibv_sge sge = { 1, 1, 1 };
-	struct ibv_send_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
+	struct ibv_sge sge = {1, 1, 1};
+	struct ibv_send_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND},
+			   *bad;
 
 	assert_int_equal(ibv_post_send(qp->qp, &wr, &bad), 0);
 }
 
 static void post_recv(struct dev_qp *qp, uint64_t id)
 {
-	struct ibv_recv_wr wr = { .wr_id = id }, *bad;
+	struct ibv_recv_wr wr = {.wr_id = id}, *bad;
 
 	assert_int_equal(ibv_post_recv(qp->qp, &wr, &bad), 0);
 }
@@ -64,8 +66,9 @@ static void turn(struct dev_cq *d, struct dev_qp *qp, uint32_t *index, uint32_t 
 {
 	while (n--) {
 		post_send(qp, 7);
-		dev_write_cqe(d, &(struct cqe_fields){
-					 .qpn = qp->qp->qp_num, .wqe_index = (*index)++, .sr_opcode = 0x4a });
+		dev_write_cqe(d, &(struct cqe_fields){.qpn = qp->qp->qp_num,
+						      .wqe_index = (*index)++,
+						      .sr_opcode = 0x4a});
 		expect(d, 7);
 	}
 }
@@ -76,7 +79,8 @@ static void turn(struct dev_cq *d, struct dev_qp *qp, uint32_t *index, uint32_t 
 
 static struct dev_cq *resizing;
 
-/* What the device does: new owner bits by phase, the marker into the old buffer, and from then on the new one. */
+/* What the device does: new owner bits by phase, the marker into the old buffer, and from then on
+ * the new one. */
 static void on_resize(int command, uint8_t *cmd, uint8_t *resp)
 {
 	uint32_t i = resizing->producer++, n, p;
@@ -85,7 +89,8 @@ static void on_resize(int command, uint8_t *cmd, uint8_t *resp)
 	(void)resp;
 	if (command != IB_USER_VERBS_CMD_RESIZE_CQ)
 		return;
-	entry = resizing->buf + (size_t)(i & (resizing->entries - 1)) * resizing->entry_size + resizing->entry_size - 32;
+	entry = resizing->buf + (size_t)(i & (resizing->entries - 1)) * resizing->entry_size +
+		resizing->entry_size - 32;
 	memset(entry, 0, 31);
 	entry[31] = 0x16 | (i & resizing->entries ? 0x80 : 0);
 
@@ -93,8 +98,10 @@ static void on_resize(int command, uint8_t *cmd, uint8_t *resp)
 	resizing->buf = (uint8_t *)(uintptr_t)fk_get(cmd, 24, 8);
 	for (n = resizing->producer; n < resizing->producer + resizing->entries; ++n) {
 		p = n & (resizing->entries - 1);
-		memset(resizing->buf + (size_t)p * resizing->entry_size, 0x4c, resizing->entry_size);
-		resizing->buf[(size_t)(p + 1) * resizing->entry_size - 1] = n & resizing->entries ? 0x4c : 0xcc;
+		memset(resizing->buf + (size_t)p * resizing->entry_size, 0x4c,
+		       resizing->entry_size);
+		resizing->buf[(size_t)(p + 1) * resizing->entry_size - 1] =
+			n & resizing->entries ? 0x4c : 0xcc;
 	}
 }
 
@@ -110,8 +117,9 @@ static void resize_once(uint32_t cqe_size, int from, int to, uint32_t start, uin
 	turn(&cq, &qp, &index, start);
 	for (i = 0; i < waiting; ++i) {
 		post_send(&qp, 1000 + i);
-		dev_write_cqe(&cq, &(struct cqe_fields){
-					   .qpn = qp.qp->qp_num, .wqe_index = index++, .sr_opcode = 0x4a });
+		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num,
+							.wqe_index = index++,
+							.sr_opcode = 0x4a});
 	}
 
 	fk.count[IB_USER_VERBS_CMD_RESIZE_CQ] = 0;
@@ -134,8 +142,9 @@ static void resize_once(uint32_t cqe_size, int from, int to, uint32_t start, uin
 	/* More arrive, as many as there is room for. */
 	for (i = waiting; i < (uint32_t)cq.cq->cqe; ++i) {
 		post_send(&qp, 1000 + i);
-		dev_write_cqe(&cq, &(struct cqe_fields){
-					   .qpn = qp.qp->qp_num, .wqe_index = index++, .sr_opcode = 0x4a });
+		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num,
+							.wqe_index = index++,
+							.sr_opcode = 0x4a});
 	}
 	for (i = 0; i < (uint32_t)cq.cq->cqe; ++i)
 		expect(&cq, 1000 + i);
@@ -148,7 +157,7 @@ static void resize_once(uint32_t cqe_size, int from, int to, uint32_t start, uin
 
 static void resize_all(uint32_t cqe_size)
 {
-	static const int sizes[] = { 1, 3, 7, 15 };
+	static const int sizes[] = {1, 3, 7, 15};
 	uint32_t start, waiting;
 	unsigned int f, t;
 
@@ -171,7 +180,8 @@ static void resize_64(void **state)
 	resize_all(64);
 }
 
-/* Every last entry is in use: counting ends all the same, and a kernel's refusal changes nothing. */
+/* Every last entry is in use: counting ends all the same, and a kernel's refusal changes nothing.
+ */
 static void resize_full(void **state)
 {
 	uint32_t index = 0, i, start;
@@ -187,8 +197,9 @@ static void resize_full(void **state)
 		turn(&cq, &qp, &index, start);
 		for (i = 0; i < 8; ++i) {
 			post_send(&qp, 1000 + i);
-			dev_write_cqe(&cq, &(struct cqe_fields){
-						   .qpn = qp.qp->qp_num, .wqe_index = index++, .sr_opcode = 0x4a });
+			dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num,
+								.wqe_index = index++,
+								.sr_opcode = 0x4a});
 		}
 		mapped = fk.mapped;
 		assert_int_equal(ibv_resize_cq(cq.cq, 3), EINVAL);
@@ -209,12 +220,13 @@ static void resize_full(void **state)
  * Cleaning
  */
 
-/* 3 QPs, one on an SRQ, and an XRC SRQ: entries of all in turn. Then one goes, from any position of the ring. */
+/* 3 QPs, one on an SRQ, and an XRC SRQ: entries of all in turn. Then one goes, from any position of
+ * the ring. */
 enum victim { GOES_QP, GOES_QP_BY_RESET, GOES_QP_ON_SRQ, GOES_XRC_SRQ, GOES_XRC_QP, VICTIMS };
 
 static void reset(struct dev_qp *qp)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RESET };
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
 
 	assert_int_equal(ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE), 0);
 }
@@ -222,7 +234,7 @@ static void reset(struct dev_qp *qp)
 /* How many receives an SRQ takes until it is full. */
 static uint32_t room_of(struct dev_srq *srq)
 {
-	struct ibv_recv_wr wr = { .wr_id = 9 }, *bad;
+	struct ibv_recv_wr wr = {.wr_id = 9}, *bad;
 	uint32_t n = 0;
 
 	while (!ibv_post_srq_recv(srq->srq, &wr, &bad))
@@ -232,12 +244,15 @@ static uint32_t room_of(struct dev_srq *srq)
 
 static void clean_once(uint32_t cqe_size, enum victim victim, uint32_t start, uint32_t waiting)
 {
-	struct ibv_recv_wr recv = { 0 }, *bad;
+	struct ibv_recv_wr recv = {0}, *bad;
 	struct dev_srq srq, xsrq, other_xsrq;
 	struct dev_qp a, b, on_srq, xrc;
 	uint32_t ia = 0, ib = 0, ix = 0, i, n;
 	uint32_t srq_waiting = 0, xsrq_waiting = 0;
-	struct { uint64_t id; int goes; } log[64];
+	struct {
+		uint64_t id;
+		int goes;
+	} log[64];
 	struct cqe_fields f;
 	struct ibv_wc wc;
 
@@ -256,7 +271,7 @@ static void clean_once(uint32_t cqe_size, enum victim victim, uint32_t start, ui
 	turn(&cq, &b, &ib, start);
 
 	for (i = 0; i < waiting; ++i) {
-		f = (struct cqe_fields){ .sr_opcode = 1 };
+		f = (struct cqe_fields){.sr_opcode = 1};
 		log[i].id = 100 + i;
 		recv.wr_id = log[i].id;
 		switch ((i * 5 + start) % 8) {
@@ -417,10 +432,10 @@ static void two_cqs(void **state)
 	post_recv(&a, 2);
 	post_send(&b, 3);
 	post_recv(&b, 4);
-	dev_write_cqe(&scq, &(struct cqe_fields){ .qpn = a.qp->qp_num, .sr_opcode = 0x4a });
-	dev_write_cqe(&scq, &(struct cqe_fields){ .qpn = b.qp->qp_num, .sr_opcode = 1 });
-	dev_write_cqe(&rcq, &(struct cqe_fields){ .qpn = a.qp->qp_num, .sr_opcode = 1 });
-	dev_write_cqe(&rcq, &(struct cqe_fields){ .qpn = b.qp->qp_num, .sr_opcode = 0x4a });
+	dev_write_cqe(&scq, &(struct cqe_fields){.qpn = a.qp->qp_num, .sr_opcode = 0x4a});
+	dev_write_cqe(&scq, &(struct cqe_fields){.qpn = b.qp->qp_num, .sr_opcode = 1});
+	dev_write_cqe(&rcq, &(struct cqe_fields){.qpn = a.qp->qp_num, .sr_opcode = 1});
+	dev_write_cqe(&rcq, &(struct cqe_fields){.qpn = b.qp->qp_num, .sr_opcode = 0x4a});
 	assert_int_equal(ibv_destroy_qp(a.qp), 0);
 	expect(&scq, 4);
 	expect(&rcq, 3);
@@ -434,7 +449,7 @@ static void two_cqs(void **state)
 /* A kernel that refuses loses nothing: completions, table entry and SRQ links stay. */
 static void refused_destroy(void **state)
 {
-	struct ibv_recv_wr recv = { .wr_id = 5 }, *bad;
+	struct ibv_recv_wr recv = {.wr_id = 5}, *bad;
 	struct dev_srq xsrq;
 	struct dev_qp a;
 	int i;
@@ -447,9 +462,11 @@ static void refused_destroy(void **state)
 	for (i = 0; i < 2; ++i) {
 		post_recv(&a, 4);
 		assert_int_equal(ibv_post_srq_recv(xsrq.srq, &recv, &bad), 0);
-		dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = a.qp->qp_num, .sr_opcode = 1 });
-		dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = 0x800055, .dw2 = xsrq.srq->xrc_srq_num,
-							 .wqe_index = dev_take_srq_wqe(&xsrq), .sr_opcode = 1 });
+		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = a.qp->qp_num, .sr_opcode = 1});
+		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = 0x800055,
+							.dw2 = xsrq.srq->xrc_srq_num,
+							.wqe_index = dev_take_srq_wqe(&xsrq),
+							.sr_opcode = 1});
 		fk.fail_command = IB_USER_VERBS_CMD_DESTROY_QP;
 		fk.fail_errno = EBUSY;
 		assert_int_equal(ibv_destroy_qp(a.qp), EBUSY);
@@ -461,7 +478,9 @@ static void refused_destroy(void **state)
 		assert_int_equal(ibv_destroy_cq(cq.cq), EBUSY);
 		fk.fail_command = IB_USER_VERBS_CMD_MODIFY_QP;
 		fk.fail_errno = EINVAL;
-		assert_int_equal(ibv_modify_qp(a.qp, &(struct ibv_qp_attr){ .qp_state = IBV_QPS_RESET }, IBV_QP_STATE),
+		assert_int_equal(ibv_modify_qp(a.qp,
+					       &(struct ibv_qp_attr){.qp_state = IBV_QPS_RESET},
+					       IBV_QP_STATE),
 				 EINVAL);
 		expect(&cq, 4);
 		expect(&cq, 5);
@@ -471,10 +490,11 @@ static void refused_destroy(void **state)
 	assert_int_equal(ibv_destroy_cq(cq.cq), 0);
 }
 
-/* A number that comes back belongs to its new owner, also for a queue that remembers the old one. */
+/* A number that comes back belongs to its new owner, also for a queue that remembers the old one.
+ */
 static void numbers_come_back(void **state)
 {
-	struct ibv_recv_wr recv = { .wr_id = 1 }, *bad;
+	struct ibv_recv_wr recv = {.wr_id = 1}, *bad;
 	struct dev_srq xsrq, between_srq[3];
 	struct dev_qp qp, between[3];
 	struct ibv_wc wc;
@@ -490,7 +510,7 @@ static void numbers_come_back(void **state)
 		fk.next_qpn = 0x100;
 		create(&qp, IBV_QPT_RC, cq.cq, cq.cq, NULL);
 		post_send(&qp, 20 + i);
-		dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = 0x100, .sr_opcode = 0x4a });
+		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = 0x100, .sr_opcode = 0x4a});
 		expect(&cq, 20 + i);
 		assert_int_equal(ibv_destroy_qp(qp.qp), 0);
 
@@ -500,14 +520,15 @@ static void numbers_come_back(void **state)
 		dev_create_srq(&xsrq, pd, domain, cq.cq, 3, 1);
 		recv.wr_id = 30 + i;
 		assert_int_equal(ibv_post_srq_recv(xsrq.srq, &recv, &bad), 0);
-		dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = 0x800001, .dw2 = 0x200, .sr_opcode = 1 });
+		dev_write_cqe(&cq,
+			      &(struct cqe_fields){.qpn = 0x800001, .dw2 = 0x200, .sr_opcode = 1});
 		expect(&cq, 30 + i);
 		assert_int_equal(ibv_destroy_srq(xsrq.srq), 0);
 	}
 	/* And to nobody while it has none. */
-	dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = 0x800001, .dw2 = 0x200, .sr_opcode = 1 });
+	dev_write_cqe(&cq, &(struct cqe_fields){.qpn = 0x800001, .dw2 = 0x200, .sr_opcode = 1});
 	assert_true(ibv_poll_cq(cq.cq, 1, &wc) < 0);
-	dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = 0x100, .sr_opcode = 0x4a });
+	dev_write_cqe(&cq, &(struct cqe_fields){.qpn = 0x100, .sr_opcode = 0x4a});
 	assert_true(ibv_poll_cq(cq.cq, 1, &wc) < 0);
 	for (i = 0; i < 3; ++i) {
 		assert_int_equal(ibv_destroy_qp(between[i].qp), 0);
@@ -541,10 +562,14 @@ static int teardown(void **state)
 
 int main(void)
 {
-#define TEST(test, size) { #test, test, setup, teardown, size }
+#define TEST(test, size)                                                                           \
+	{                                                                                          \
+#test, test, setup, teardown, size                                                 \
+	}
 	const struct CMUnitTest tests[] = {
-		TEST(resize_32, "32"),	 TEST(resize_64, "64"), TEST(resize_full, "32"),     TEST(clean_32, "32"),
-		TEST(clean_64, "64"),	 TEST(two_cqs, "32"),	TEST(refused_destroy, "32"), TEST(numbers_come_back, "32"),
+		TEST(resize_32, "32"),	     TEST(resize_64, "64"),	    TEST(resize_full, "32"),
+		TEST(clean_32, "32"),	     TEST(clean_64, "64"),	    TEST(two_cqs, "32"),
+		TEST(refused_destroy, "32"), TEST(numbers_come_back, "32"),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: opening a device under each version of the driver's ABI, with and without BlueFlame and XRC, and what is refused;
- * every open that fails leaves nothing open or mapped. */
+/* Description: opening a device under each version of the driver's ABI, with and without BlueFlame
+ * and XRC, and what is refused; every open that fails leaves nothing open or mapped. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,7 +9,8 @@
 
 #include "fake-kernel.h"
 
-/* The version is fixed for a process, so each has one of its own. The child says 0 when all was well. */
+/* The version is fixed for a process, so each has one of its own. The child says 0 when all was
+ * well. */
 static void in_child(int (*test)(int), int arg)
 {
 	int status;
@@ -36,17 +37,17 @@ static int open_descriptors(void)
 	return n;
 }
 
-#define CHECK(condition) \
-	do { \
-		if (!(condition)) { \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-			return 1; \
-		} \
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);            \
+			return 1;                                                                  \
+		}                                                                                  \
 	} while (0)
 
 static int opens(int abi)
 {
-	static const uint32_t sizes[] = { 32, 64 };
+	static const uint32_t sizes[] = {32, 64};
 	struct ibv_device_attr attr;
 	struct ibv_context *ctx;
 	struct ibv_cq *cq;
@@ -62,7 +63,8 @@ static int opens(int abi)
 		/* Two pages, the UAR and BlueFlame */
 		CHECK(fk.mapped == 2);
 		CHECK(fk.last_len[IB_USER_VERBS_CMD_GET_CONTEXT] == 16);
-		CHECK(fk_get(fk.last[IB_USER_VERBS_CMD_GET_CONTEXT], 6, 2) * 4 == (abi == 4 ? 24 : 16));
+		CHECK(fk_get(fk.last[IB_USER_VERBS_CMD_GET_CONTEXT], 6, 2) * 4 ==
+		      (abi == 4 ? 24 : 16));
 		CHECK(ctx->more_ops);
 		CHECK(!ibv_query_device(ctx, &attr));
 		CHECK(!strcmp(attr.fw_ver, "2.9.007"));
@@ -70,7 +72,7 @@ static int opens(int abi)
 		cq = ibv_create_cq(ctx, 1, NULL, NULL, 0);
 		CHECK(cq);
 		/* Polling looks where the entry size says: the kernel has filled just that much. */
-		CHECK(ibv_poll_cq(cq, 1, &(struct ibv_wc){ 0 }) == 0);
+		CHECK(ibv_poll_cq(cq, 1, &(struct ibv_wc){0}) == 0);
 		CHECK(!ibv_destroy_cq(cq));
 		before = open_descriptors();
 		CHECK(!ibv_close_device(ctx));
@@ -134,7 +136,8 @@ static int recognized(int id)
 	snprintf(text, sizeof(text), "0x%04x\n", id & 0xffff);
 	fk_put_file("class/infiniband_verbs/uverbs0/device/device", text);
 	if (!known)
-		dup2(open("/dev/null", O_WRONLY), 2); /* libibverbs finds nobody for it, and says so */
+		dup2(open("/dev/null", O_WRONLY),
+		     2); /* libibverbs finds nobody for it, and says so */
 	list = ibv_get_device_list(&n);
 	CHECK(list);
 	CHECK(n == known);
@@ -144,10 +147,10 @@ static int recognized(int id)
 
 static void devices(void **state)
 {
-	static const int known[] = { 0x6340, 0x634a, 0x6354, 0x6732, 0x673c, 0x6368, 0x6750, 0x6372,
-				     0x675a, 0x6764, 0x6746, 0x676e, 0x6778, 0x1000, 0x1001, 0x1002,
-				     0x1003, 0x1004, 0x100f, 0x1010 };
-	static const int unknown[] = { 0x6341, 0x1011, 0x1013, 0x0000 };
+	static const int known[] = {0x6340, 0x634a, 0x6354, 0x6732, 0x673c, 0x6368, 0x6750,
+				    0x6372, 0x675a, 0x6764, 0x6746, 0x676e, 0x6778, 0x1000,
+				    0x1001, 0x1002, 0x1003, 0x1004, 0x100f, 0x1010};
+	static const int unknown[] = {0x6341, 0x1011, 0x1013, 0x0000};
 	unsigned int i;
 
 	(void)state;
@@ -160,9 +163,10 @@ static void devices(void **state)
 /* Without XRC everything else works. */
 static void without_xrc(void **state)
 {
-	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_XRC, .cap = { .max_send_wr = 1, .max_send_sge = 1 } };
-	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 1, .max_sge = 1 } };
-	struct ibv_xrc_domain domain = { 0 };
+	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_XRC,
+					.cap = {.max_send_wr = 1, .max_send_sge = 1}};
+	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 1, .max_sge = 1}};
+	struct ibv_xrc_domain domain = {0};
 	struct ibv_context *ctx;
 	struct dev_qp qp;
 	struct dev_cq cq;
@@ -207,11 +211,15 @@ static void without_xrc(void **state)
 /* A register size of 0: inline data goes by the doorbell, and the page is not asked for. */
 static void without_blueflame(void **state)
 {
-	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC,
-					 .cap = { .max_send_wr = 1, .max_send_sge = 1, .max_inline_data = 20 } };
-	struct ibv_sge sge = { (uintptr_t)"0123456789", 10, 0 };
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
-				  .send_flags = IBV_SEND_INLINE }, *bad;
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 1, .max_send_sge = 1, .max_inline_data = 20}};
+	struct ibv_sge sge = {(uintptr_t) "0123456789", 10, 0};
+	struct ibv_send_wr wr = {.sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_INLINE},
+			   *bad;
 	struct ibv_context *ctx;
 	struct dev_qp qp;
 	struct dev_cq cq;
@@ -254,7 +262,7 @@ static void no_open(int err)
 /* Commands that fail, and answers that cannot be. */
 static void refused(void **state)
 {
-	static const uint32_t tables[] = { 0, 3, 262143 };
+	static const uint32_t tables[] = {0, 3, 262143};
 	struct ibv_context *ctx;
 	unsigned int i;
 
@@ -312,8 +320,9 @@ static void out_of_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(versions),    cmocka_unit_test(unknown_versions),  cmocka_unit_test(devices),
-		cmocka_unit_test(without_xrc), cmocka_unit_test(without_blueflame), cmocka_unit_test(refused),
+		cmocka_unit_test(versions),	     cmocka_unit_test(unknown_versions),
+		cmocka_unit_test(devices),	     cmocka_unit_test(without_xrc),
+		cmocka_unit_test(without_blueflame), cmocka_unit_test(refused),
 		cmocka_unit_test(out_of_memory),
 	};
 

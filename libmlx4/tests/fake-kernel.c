@@ -227,7 +227,7 @@ static int is_device(int fd)
 
 ssize_t write(int fd, const void *buf, size_t len)
 {
-	uint8_t resp[512] = { 0 };
+	uint8_t resp[512] = {0};
 	int command, err = 0;
 	size_t room;
 
@@ -384,8 +384,10 @@ void fk_make_device(void)
 	fk_put_file("class/infiniband_verbs/uverbs0/device/vendor", "0x15b3\n");
 	fk_put_file("class/infiniband_verbs/uverbs0/device/device", "0x673c\n");
 	fk_put_file("class/infiniband/mlx4_0/node_type", "1: CA\n");
-	fk_put_file("class/infiniband/mlx4_0/ports/1/gids/0", "fe80:0000:0000:0000:0202:c9ff:fe12:3456\n");
-	fk_put_file("class/infiniband/mlx4_0/ports/1/gids/1", "fe80:0000:0000:0000:0202:c900:2a12:3456\n");
+	fk_put_file("class/infiniband/mlx4_0/ports/1/gids/0",
+		    "fe80:0000:0000:0000:0202:c9ff:fe12:3456\n");
+	fk_put_file("class/infiniband/mlx4_0/ports/1/gids/1",
+		    "fe80:0000:0000:0000:0202:c900:2a12:3456\n");
 	setenv("SYSFS_PATH", sysfs, 1);
 
 	device_fd = syscall(SYS_memfd_create, "uverbs0", 1u);
@@ -496,11 +498,12 @@ void dev_create_qp(struct dev_qp *d, struct ibv_pd *pd, struct ibv_qp_init_attr 
 	}
 }
 
-void dev_create_srq(struct dev_srq *d, struct ibv_pd *pd, struct ibv_xrc_domain *domain, struct ibv_cq *cq, int max_wr,
-		    int max_sge)
+void dev_create_srq(struct dev_srq *d, struct ibv_pd *pd, struct ibv_xrc_domain *domain,
+		    struct ibv_cq *cq, int max_wr, int max_sge)
 {
-	struct ibv_srq_init_attr attr = { .attr = { .max_wr = max_wr, .max_sge = max_sge } };
-	const uint8_t *cmd = fk.last[domain ? IB_USER_VERBS_CMD_CREATE_XRC_SRQ : IB_USER_VERBS_CMD_CREATE_SRQ];
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = max_wr, .max_sge = max_sge}};
+	const uint8_t *cmd =
+		fk.last[domain ? IB_USER_VERBS_CMD_CREATE_XRC_SRQ : IB_USER_VERBS_CMD_CREATE_SRQ];
 	size_t driver = domain ? 48 : 40;
 
 	memset(d, 0, sizeof(*d));
@@ -515,7 +518,7 @@ void dev_create_srq(struct dev_srq *d, struct ibv_pd *pd, struct ibv_xrc_domain 
 
 void dev_init_qp(struct dev_qp *d)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 
 	assert_int_equal(ibv_modify_qp(d->qp, &attr, IBV_QP_STATE | IBV_QP_PORT), 0);
 }
@@ -523,7 +526,8 @@ void dev_init_qp(struct dev_qp *d)
 void dev_write_cqe(struct dev_cq *d, const struct cqe_fields *f)
 {
 	uint32_t i = d->producer++;
-	uint8_t *cqe = d->buf + (size_t)(i & (d->entries - 1)) * d->entry_size + (d->entry_size - 32);
+	uint8_t *cqe =
+		d->buf + (size_t)(i & (d->entries - 1)) * d->entry_size + (d->entry_size - 32);
 
 	memset(cqe, 0, 31);
 	put_be32(cqe, 0, f->qpn);

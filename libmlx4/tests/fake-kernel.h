@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A kernel and a bus for one process, enough for a provider to live on: a sysfs tree, a device file whose writes are
- * answered here, and the UAR and BlueFlame pages as plain memory. The program's own write() and open() stand before the
- * C library's. Commands are taken apart by offset, as the interface has them.
+ * A kernel and a bus for one process, enough for a provider to live on: a sysfs tree, a device file
+ * whose writes are answered here, and the UAR and BlueFlame pages as plain memory. The program's
+ * own write() and open() stand before the C library's. Commands are taken apart by offset, as the
+ * interface has them.
  */
 #ifndef FAKE_KERNEL_H
 #define FAKE_KERNEL_H
@@ -32,7 +33,8 @@ struct fake_kernel {
 	/* What it does next. */
 	int fail_command; /* this one fails, once, with fail_errno */
 	int fail_errno;
-	void (*hook)(int command, uint8_t *cmd, uint8_t *resp); /* after a command was carried out */
+	void (*hook)(int command, uint8_t *cmd,
+		     uint8_t *resp); /* after a command was carried out */
 	uint32_t next_qpn, next_cqn, next_srqn;
 
 	/* What was asked of it. */
@@ -51,10 +53,12 @@ extern struct fake_kernel fk;
 /* A fresh kernel of the default kind: driver ABI 3, BlueFlame, XRC, 32-byte entries. */
 void fk_reset(void);
 
-/* Opens the device through libibverbs; NULL with errno. abi_version is fixed by the first call of the process. */
+/* Opens the device through libibverbs; NULL with errno. abi_version is fixed by the first call of
+ * the process. */
 struct ibv_context *fk_open(void);
 
-/* Only makes the tree and the device file, of which fk_open() makes sure anyway; and changes an attribute. */
+/* Only makes the tree and the device file, of which fk_open() makes sure anyway; and changes an
+ * attribute. */
 void fk_make_device(void);
 void fk_put_file(const char *path, const char *text);
 
@@ -106,8 +110,8 @@ void dev_create_cq(struct dev_cq *d, struct ibv_context *ctx, int cqe);
 void dev_create_qp(struct dev_qp *d, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 
 /* domain and cq make it an XRC SRQ; both NULL a plain one. */
-void dev_create_srq(struct dev_srq *d, struct ibv_pd *pd, struct ibv_xrc_domain *domain, struct ibv_cq *cq, int max_wr,
-		    int max_sge);
+void dev_create_srq(struct dev_srq *d, struct ibv_pd *pd, struct ibv_xrc_domain *domain,
+		    struct ibv_cq *cq, int max_wr, int max_sge);
 
 /* RESET -> INIT, as far as the provider cares. */
 void dev_init_qp(struct dev_qp *d);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: doorbell records and number tables with many objects, pages kept from fork()ed children, and every allocation
- * failing in turn. */
+/* Description: doorbell records and number tables with many objects, pages kept from fork()ed
+ * children, and every allocation failing in turn. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static struct ibv_qp_init_attr qp_attr(enum ibv_qp_type type)
 	struct ibv_qp_init_attr attr = {
 		.send_cq = cq.cq,
 		.recv_cq = cq.cq,
-		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
 		.qp_type = type,
 	};
 
@@ -96,15 +96,16 @@ static void find_qps(uint32_t table_size)
 {
 	enum { N = 300 };
 	struct dev_qp *qp = test_malloc(N * sizeof(*qp));
-	struct ibv_sge sge = { 1, 1, 1 };
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
+	struct ibv_sge sge = {1, 1, 1};
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad;
 	struct ibv_qp_init_attr attr;
 	uint32_t i, k, n = N < table_size ? N : table_size;
 	struct ibv_wc wc;
 
 	for (i = 0; i < n; ++i) {
 		/* Low bits all different, high bits as they come */
-		fk.next_qpn = ((i * 0x9e37 + 1) & (table_size - 1)) | ((i * 77 * table_size) & 0x7fffff);
+		fk.next_qpn =
+			((i * 0x9e37 + 1) & (table_size - 1)) | ((i * 77 * table_size) & 0x7fffff);
 		attr = qp_attr(i % 7 ? IBV_QPT_RC : IBV_QPT_XRC);
 		dev_create_qp(&qp[i], pd, &attr);
 		dev_init_qp(&qp[i]);
@@ -113,8 +114,9 @@ static void find_qps(uint32_t table_size)
 		for (i = 0; i < n; ++i) {
 			wr.wr_id = k * 1000 + i;
 			assert_int_equal(ibv_post_send(qp[i].qp, &wr, &bad), 0);
-			dev_write_cqe(&cq, &(struct cqe_fields){
-						   .qpn = qp[i].qp->qp_num, .wqe_index = k, .sr_opcode = 0x4a });
+			dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp[i].qp->qp_num,
+								.wqe_index = k,
+								.sr_opcode = 0x4a});
 			assert_int_equal(ibv_poll_cq(cq.cq, 1, &wc), 1);
 			assert_int_equal(wc.wr_id, k * 1000 + i);
 			assert_int_equal(wc.qp_num, qp[i].qp->qp_num);
@@ -124,8 +126,10 @@ static void find_qps(uint32_t table_size)
 	for (i = 0; i < n; i += 2)
 		assert_int_equal(ibv_destroy_qp(qp[i].qp), 0);
 	for (i = 0; i < n; ++i) {
-		k = ((i * 0x9e37 + 1) & (table_size - 1)) | ((i * 77 * table_size) & 0x7fffff) | (i % 7 ? 0 : 1 << 23);
-		dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = k, .wqe_index = 2, .sr_opcode = 0x4a });
+		k = ((i * 0x9e37 + 1) & (table_size - 1)) | ((i * 77 * table_size) & 0x7fffff) |
+		    (i % 7 ? 0 : 1 << 23);
+		dev_write_cqe(&cq,
+			      &(struct cqe_fields){.qpn = k, .wqe_index = 2, .sr_opcode = 0x4a});
 		if (i & 1)
 			assert_int_equal(ibv_poll_cq(cq.cq, 1, &wc), 1);
 		else
@@ -145,7 +149,7 @@ static void xrc_srq_table(void **state)
 {
 	enum { N = 200 };
 	struct dev_srq *srq = test_malloc(N * sizeof(*srq));
-	struct ibv_recv_wr wr = { 0 }, *bad;
+	struct ibv_recv_wr wr = {0}, *bad;
 	struct ibv_wc wc;
 	uint32_t i;
 
@@ -157,8 +161,9 @@ static void xrc_srq_table(void **state)
 		assert_int_equal(ibv_post_srq_recv(srq[i].srq, &wr, &bad), 0);
 	}
 	for (i = 0; i < N; ++i) {
-		dev_write_cqe(&cq, &(struct cqe_fields){
-					   .qpn = 0x800001, .dw2 = srq[i].srq->xrc_srq_num, .sr_opcode = 1 });
+		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = 0x800001,
+							.dw2 = srq[i].srq->xrc_srq_num,
+							.sr_opcode = 1});
 		assert_int_equal(ibv_poll_cq(cq.cq, 1, &wc), 1);
 		assert_int_equal(wc.wr_id, i);
 	}
@@ -167,37 +172,38 @@ static void xrc_srq_table(void **state)
 	test_free(srq);
 }
 
-/* Each object with its first, second, ... allocation refused: ENOMEM, nothing left; and with all of them it exists. */
+/* Each object with its first, second, ... allocation refused: ENOMEM, nothing left; and with all of
+ * them it exists. */
 static void out_of_memory(void **state)
 {
-	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 1, .max_sge = 1}};
 	struct ibv_qp_init_attr attr;
-	struct ibv_ah_attr ah_attr = { .dlid = 1, .port_num = 1 };
+	struct ibv_ah_attr ah_attr = {.dlid = 1, .port_num = 1};
 	int mapped = fk.mapped;
 	unsigned int n, refused;
 
 	(void)state;
-#define EXHAUST(type, expected, create, destroy) \
-	do { \
-		type *obj; \
-		for (n = 1, refused = 0;; ++n) { \
-			fk.fail_at = n; \
-			errno = 0; \
-			obj = create; \
-			if (obj && fk.fail_at) \
-				break; \
-			if (obj) { \
-				destroy(obj); \
-				continue; \
-			} \
-			assert_int_equal(errno, ENOMEM); \
-			assert_int_equal(fk.mapped, mapped); \
-			++refused; \
-		} \
-		fk.fail_at = 0; \
-		destroy(obj); \
-		assert_int_equal(fk.mapped, mapped); \
-		assert_int_equal(refused, expected); \
+#define EXHAUST(type, expected, create, destroy)                                                   \
+	do {                                                                                       \
+		type *obj;                                                                         \
+		for (n = 1, refused = 0;; ++n) {                                                   \
+			fk.fail_at = n;                                                            \
+			errno = 0;                                                                 \
+			obj = create;                                                              \
+			if (obj && fk.fail_at)                                                     \
+				break;                                                             \
+			if (obj) {                                                                 \
+				destroy(obj);                                                      \
+				continue;                                                          \
+			}                                                                          \
+			assert_int_equal(errno, ENOMEM);                                           \
+			assert_int_equal(fk.mapped, mapped);                                       \
+			++refused;                                                                 \
+		}                                                                                  \
+		fk.fail_at = 0;                                                                    \
+		destroy(obj);                                                                      \
+		assert_int_equal(fk.mapped, mapped);                                               \
+		assert_int_equal(refused, expected);                                               \
 	} while (0)
 	/* object, buffer, wr_ids or WQEs, record page and its bookkeeping, table bucket */
 	EXHAUST(struct ibv_pd, 1, ibv_alloc_pd(ctx), ibv_dealloc_pd);
@@ -205,18 +211,24 @@ static void out_of_memory(void **state)
 	EXHAUST(struct ibv_ah, 1, ibv_create_ah(pd, &ah_attr), ibv_destroy_ah);
 	EXHAUST(struct ibv_cq, 2, ibv_create_cq(ctx, 1, NULL, NULL, 0), ibv_destroy_cq);
 	EXHAUST(struct ibv_srq, 5, ibv_create_srq(pd, &srq_attr), ibv_destroy_srq);
-	EXHAUST(struct ibv_srq, 6, (fk.next_srqn = 0x7000, ibv_create_xrc_srq(pd, domain, cq.cq, &srq_attr)),
+	EXHAUST(struct ibv_srq, 6,
+		(fk.next_srqn = 0x7000, ibv_create_xrc_srq(pd, domain, cq.cq, &srq_attr)),
 		ibv_destroy_srq);
-	EXHAUST(struct ibv_qp, 7, (fk.next_qpn = 0x30000, attr = qp_attr(IBV_QPT_RC), ibv_create_qp(pd, &attr)),
+	EXHAUST(struct ibv_qp, 7,
+		(fk.next_qpn = 0x30000, attr = qp_attr(IBV_QPT_RC), ibv_create_qp(pd, &attr)),
 		ibv_destroy_qp);
-	EXHAUST(struct ibv_xrc_domain, 1, ibv_open_xrc_domain(ctx, -1, O_CREAT), ibv_close_xrc_domain);
+	EXHAUST(struct ibv_xrc_domain, 1, ibv_open_xrc_domain(ctx, -1, O_CREAT),
+		ibv_close_xrc_domain);
 
 	fk.fail_at = 1;
 	assert_int_equal(ibv_resize_cq(cq.cq, 1000), ENOMEM);
 	assert_int_equal(fk.mapped, mapped);
-	/* What could not be entered in a table was destroyed in the kernel: no more was made than unmade. */
-	assert_int_equal(fk.count[IB_USER_VERBS_CMD_CREATE_QP], fk.count[IB_USER_VERBS_CMD_DESTROY_QP]);
-	assert_int_equal(fk.count[IB_USER_VERBS_CMD_CREATE_SRQ] + fk.count[IB_USER_VERBS_CMD_CREATE_XRC_SRQ],
+	/* What could not be entered in a table was destroyed in the kernel: no more was made than
+	 * unmade. */
+	assert_int_equal(fk.count[IB_USER_VERBS_CMD_CREATE_QP],
+			 fk.count[IB_USER_VERBS_CMD_DESTROY_QP]);
+	assert_int_equal(fk.count[IB_USER_VERBS_CMD_CREATE_SRQ] +
+				 fk.count[IB_USER_VERBS_CMD_CREATE_XRC_SRQ],
 			 fk.count[IB_USER_VERBS_CMD_DESTROY_SRQ]);
 }
 
@@ -276,17 +288,20 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	return ibv_destroy_cq(cq.cq) || ibv_close_xrc_domain(domain) || ibv_dealloc_pd(pd) || ibv_close_device(ctx) ||
-	       fk.mapped;
+	return ibv_destroy_cq(cq.cq) || ibv_close_xrc_domain(domain) || ibv_dealloc_pd(pd) ||
+	       ibv_close_device(ctx) || fk.mapped;
 }
 
 int main(void)
 {
-#define TEST(test, size) { #test, test, setup, teardown, size }
+#define TEST(test, size)                                                                           \
+	{                                                                                          \
+#test, test, setup, teardown, size                                                 \
+	}
 	const struct CMUnitTest tests[] = {
-		TEST(cq_records, NULL),	  TEST(rq_records, NULL), TEST(tables, "262144"), TEST(tables, "256"),
-		TEST(tables, "64"),	  TEST(tables, "16777216"), TEST(xrc_srq_table, NULL), TEST(out_of_memory, NULL),
-		TEST(fork_safety, NULL),
+		TEST(cq_records, NULL),	   TEST(rq_records, NULL),    TEST(tables, "262144"),
+		TEST(tables, "256"),	   TEST(tables, "64"),	      TEST(tables, "16777216"),
+		TEST(xrc_srq_table, NULL), TEST(out_of_memory, NULL), TEST(fork_safety, NULL),
 	};
 
 	if (ibv_fork_init())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: the commands that each object costs, word by word; address handles; the XRC calls; and that a kernel's refusal
- * leaves nothing behind. */
+/* Description: the commands that each object costs, word by word; address handles; the XRC calls;
+ * and that a kernel's refusal leaves nothing behind. */
 #include <errno.h>
 #include <fcntl.h>
 
@@ -26,7 +26,7 @@ static struct ibv_qp_init_attr qp_attr(enum ibv_qp_type type)
 	struct ibv_qp_init_attr attr = {
 		.send_cq = cq.cq,
 		.recv_cq = cq.cq,
-		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
 		.qp_type = type,
 	};
 
@@ -41,11 +41,15 @@ static void command_sizes(void **state)
 		int command;
 		uint32_t in, out;
 	} v[] = {
-		{ IB_USER_VERBS_CMD_ALLOC_PD, 16, 12 },	      { IB_USER_VERBS_CMD_CREATE_CQ, 56, 16 },
-		{ IB_USER_VERBS_CMD_RESIZE_CQ, 32, 8 },	      { IB_USER_VERBS_CMD_CREATE_SRQ, 56, 24 },
-		{ IB_USER_VERBS_CMD_CREATE_XRC_SRQ, 64, 24 }, { IB_USER_VERBS_CMD_CREATE_QP, 88, 32 },
-		{ IB_USER_VERBS_CMD_OPEN_XRC_DOMAIN, 24, 12 }, { IB_USER_VERBS_CMD_REG_MR, 48, 12 },
-		{ IB_USER_VERBS_CMD_QUERY_DEVICE, 16, sizeof(struct ibv_query_device_resp) },
+		{IB_USER_VERBS_CMD_ALLOC_PD, 16, 12},
+		{IB_USER_VERBS_CMD_CREATE_CQ, 56, 16},
+		{IB_USER_VERBS_CMD_RESIZE_CQ, 32, 8},
+		{IB_USER_VERBS_CMD_CREATE_SRQ, 56, 24},
+		{IB_USER_VERBS_CMD_CREATE_XRC_SRQ, 64, 24},
+		{IB_USER_VERBS_CMD_CREATE_QP, 88, 32},
+		{IB_USER_VERBS_CMD_OPEN_XRC_DOMAIN, 24, 12},
+		{IB_USER_VERBS_CMD_REG_MR, 48, 12},
+		{IB_USER_VERBS_CMD_QUERY_DEVICE, 16, sizeof(struct ibv_query_device_resp)},
 	};
 	struct ibv_qp_init_attr attr = qp_attr(IBV_QPT_XRC);
 	struct dev_srq srq, xsrq;
@@ -86,25 +90,26 @@ static void command_sizes(void **state)
 	assert_int_equal(ibv_destroy_srq(srq.srq), 0);
 }
 
-/* Each command that makes something fails once: nothing stays mapped, errno says why, and the next try works. */
+/* Each command that makes something fails once: nothing stays mapped, errno says why, and the next
+ * try works. */
 static void refused_creations(void **state)
 {
-	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 1, .max_sge = 1}};
 	struct ibv_qp_init_attr rc = qp_attr(IBV_QPT_RC), xrc = qp_attr(IBV_QPT_XRC), before;
 	int mapped = fk.mapped, errnum;
 	uint32_t qpn;
 
 	(void)state;
-#define REFUSED(cmd, call) \
-	do { \
-		for (errnum = 1; errnum < 40; errnum += 11) { \
-			fk.fail_command = IB_USER_VERBS_CMD_##cmd; \
-			fk.fail_errno = errnum; \
-			errno = 0; \
-			assert_null(call); \
-			assert_int_equal(errno, errnum); \
-			assert_int_equal(fk.mapped, mapped); \
-		} \
+#define REFUSED(cmd, call)                                                                         \
+	do {                                                                                       \
+		for (errnum = 1; errnum < 40; errnum += 11) {                                      \
+			fk.fail_command = IB_USER_VERBS_CMD_##cmd;                                 \
+			fk.fail_errno = errnum;                                                    \
+			errno = 0;                                                                 \
+			assert_null(call);                                                         \
+			assert_int_equal(errno, errnum);                                           \
+			assert_int_equal(fk.mapped, mapped);                                       \
+		}                                                                                  \
 	} while (0)
 	REFUSED(ALLOC_PD, ibv_alloc_pd(ctx));
 	REFUSED(REG_MR, ibv_reg_mr(pd, &mapped, 4, 0));
@@ -137,12 +142,12 @@ static void refused_destructions(void **state)
 	mr = ibv_reg_mr(pd, &qp, sizeof(qp), 0);
 	d = ibv_open_xrc_domain(ctx, -1, O_CREAT);
 	assert_true(other && mr && d);
-#define STAYS(cmd, call) \
-	do { \
-		fk.fail_command = IB_USER_VERBS_CMD_##cmd; \
-		fk.fail_errno = EBUSY; \
-		assert_int_equal(call, EBUSY); \
-		assert_int_equal(call, 0); \
+#define STAYS(cmd, call)                                                                           \
+	do {                                                                                       \
+		fk.fail_command = IB_USER_VERBS_CMD_##cmd;                                         \
+		fk.fail_errno = EBUSY;                                                             \
+		assert_int_equal(call, EBUSY);                                                     \
+		assert_int_equal(call, 0);                                                         \
 	} while (0)
 	STAYS(DESTROY_QP, ibv_destroy_qp(qp.qp));
 	STAYS(DEALLOC_PD, ibv_dealloc_pd(other));
@@ -152,14 +157,15 @@ static void refused_destructions(void **state)
 
 static void xrc_calls(void **state)
 {
-	struct ibv_qp_init_attr init = { .xrc_domain = domain }, queried;
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	struct ibv_qp_init_attr init = {.xrc_domain = domain}, queried;
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
 	uint32_t qpn = 0;
 
 	(void)state;
 	assert_int_equal(ibv_create_xrc_rcv_qp(&init, &qpn), 0);
 	assert_true(qpn & 1 << 23);
-	assert_int_equal(fk_get(fk.last[IB_USER_VERBS_CMD_CREATE_XRC_RCV_QP], 24, 4), domain->handle);
+	assert_int_equal(fk_get(fk.last[IB_USER_VERBS_CMD_CREATE_XRC_RCV_QP], 24, 4),
+			 domain->handle);
 	assert_int_equal(ibv_modify_xrc_rcv_qp(domain, qpn, &attr, IBV_QP_STATE), 0);
 	assert_int_equal(fk_get(fk.last[IB_USER_VERBS_CMD_MODIFY_XRC_RCV_QP], 12, 4), qpn);
 	assert_int_equal(ibv_reg_xrc_rcv_qp(domain, qpn), 0);
@@ -200,7 +206,7 @@ static uint32_t posted;
 
 static const uint8_t *datagram_of(struct ibv_ah *ah)
 {
-	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .wr.ud = { ah, 0x123456, 0x87654321 } }, *bad;
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .wr.ud = {ah, 0x123456, 0x87654321}}, *bad;
 
 	assert_int_equal(ibv_post_send(ud.qp, &wr, &bad), 0);
 	return dev_sq_slot(&ud, posted++) + 16;
@@ -208,7 +214,7 @@ static const uint8_t *datagram_of(struct ibv_ah *ah)
 
 static void ah_infiniband(void **state)
 {
-	struct ibv_ah_attr attr = { .dlid = 0xabcd, .sl = 15, .src_path_bits = 0x7f, .port_num = 1 };
+	struct ibv_ah_attr attr = {.dlid = 0xabcd, .sl = 15, .src_path_bits = 0x7f, .port_num = 1};
 	unsigned int asked = fk.count[IB_USER_VERBS_CMD_QUERY_PORT];
 	uint8_t expected[48];
 	struct ibv_ah *ah;
@@ -262,11 +268,13 @@ static void ah_infiniband(void **state)
 
 static void ah_ethernet(void **state)
 {
-	static const uint8_t link_local[16] = { 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x02, 0x11, 0x22, 0xff, 0xfe, 0x33, 0x44, 0x55 };
-	static const uint8_t multicast[16] = { 0xff, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x0a, 0x0b, 0x0c, 0x0d };
-	struct ibv_ah_attr attr = { .sl = 5, .port_num = 1, .grh = { .hop_limit = 1 } };
-	static const uint8_t mac[6] = { 0x00, 0x11, 0x22, 0x33, 0x44, 0x55 };
-	static const uint8_t group[6] = { 0x33, 0x33, 0x0a, 0x0b, 0x0c, 0x0d };
+	static const uint8_t link_local[16] = {0xfe, 0x80, 0,	 0,    0,    0,	   0,	 0,
+					       0x02, 0x11, 0x22, 0xff, 0xfe, 0x33, 0x44, 0x55};
+	static const uint8_t multicast[16] = {0xff, 0x12, 0, 0, 0,    0,    0,	  0,
+					      0,    0,	  0, 0, 0x0a, 0x0b, 0x0c, 0x0d};
+	struct ibv_ah_attr attr = {.sl = 5, .port_num = 1, .grh = {.hop_limit = 1}};
+	static const uint8_t mac[6] = {0x00, 0x11, 0x22, 0x33, 0x44, 0x55};
+	static const uint8_t group[6] = {0x33, 0x33, 0x0a, 0x0b, 0x0c, 0x0d};
 	const uint8_t *datagram;
 	struct ibv_ah *ah;
 
@@ -344,8 +352,8 @@ static int teardown(void **state)
 	int mapped;
 
 	(void)state;
-	if (ibv_destroy_qp(ud.qp) || ibv_destroy_cq(cq.cq) || ibv_close_xrc_domain(domain) || ibv_dealloc_pd(pd) ||
-	    ibv_close_device(ctx))
+	if (ibv_destroy_qp(ud.qp) || ibv_destroy_cq(cq.cq) || ibv_close_xrc_domain(domain) ||
+	    ibv_dealloc_pd(pd) || ibv_close_device(ctx))
 		return -1;
 	mapped = fk.mapped;
 	fk.mapped = 0;
@@ -354,10 +362,14 @@ static int teardown(void **state)
 
 int main(void)
 {
-#define TEST(test, layer) { #test, test, setup, teardown, layer }
+#define TEST(test, layer)                                                                          \
+	{                                                                                          \
+#test, test, setup, teardown, layer                                                \
+	}
 	const struct CMUnitTest tests[] = {
-		TEST(command_sizes, NULL), TEST(refused_creations, NULL), TEST(refused_destructions, NULL),
-		TEST(xrc_calls, NULL),	   TEST(ah_infiniband, "1"),	  TEST(ah_infiniband, "0"),
+		TEST(command_sizes, NULL),	  TEST(refused_creations, NULL),
+		TEST(refused_destructions, NULL), TEST(xrc_calls, NULL),
+		TEST(ah_infiniband, "1"),	  TEST(ah_infiniband, "0"),
 		TEST(ah_ethernet, "2"),
 	};
 

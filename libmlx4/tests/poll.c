@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: completion entries of every kind become the right work completions, in ones and in batches, through several
- * rounds of the queue; consumer index and arming as the device sees them; entries that belong to nothing. */
+/* Description: completion entries of every kind become the right work completions, in ones and in
+ * batches, through several rounds of the queue; consumer index and arming as the device sees them;
+ * entries that belong to nothing. */
 #include "fake-kernel.h"
 
 static struct ibv_context *ctx;
@@ -25,7 +26,7 @@ static void create(struct dev_qp *qp, enum ibv_qp_type type, struct ibv_srq *sha
 		.send_cq = cq.cq,
 		.recv_cq = cq.cq,
 		.srq = shared,
-		.cap = { .max_send_wr = 20, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1 },
+		.cap = {.max_send_wr = 20, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1},
 		.qp_type = type,
 	};
 
@@ -37,8 +38,8 @@ static void create(struct dev_qp *qp, enum ibv_qp_type type, struct ibv_srq *sha
 
 static void post_sends(struct dev_qp *qp, uint32_t n, uint64_t first_id)
 {
-	struct ibv_sge sge = { 1, 1, 1 };
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE }, *bad;
+	struct ibv_sge sge = {1, 1, 1};
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE}, *bad;
 
 	while (n--) {
 		wr.wr_id = first_id++;
@@ -48,8 +49,8 @@ static void post_sends(struct dev_qp *qp, uint32_t n, uint64_t first_id)
 
 static void post_recvs(struct dev_qp *qp, uint32_t n, uint64_t first_id)
 {
-	struct ibv_sge sge = { 1, 1, 1 };
-	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_sge sge = {1, 1, 1};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
 
 	while (n--) {
 		wr.wr_id = first_id++;
@@ -59,8 +60,8 @@ static void post_recvs(struct dev_qp *qp, uint32_t n, uint64_t first_id)
 
 static uint32_t post_srq(struct dev_srq *d, uint64_t id)
 {
-	struct ibv_sge sge = { 1, 1, 1 };
-	struct ibv_recv_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_sge sge = {1, 1, 1};
+	struct ibv_recv_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1}, *bad;
 
 	assert_int_equal(ibv_post_srq_recv(d->srq, &wr, &bad), 0);
 	return dev_take_srq_wqe(d);
@@ -76,11 +77,11 @@ static void sends(void **state)
 		int flags;
 		uint32_t length; /* 0: not said */
 	} v[] = {
-		{ 0x0a, IBV_WC_SEND, 0, 0 },	      { 0x0b, IBV_WC_SEND, IBV_WC_WITH_IMM, 0 },
-		{ 0x08, IBV_WC_RDMA_WRITE, 0, 0 },    { 0x09, IBV_WC_RDMA_WRITE, IBV_WC_WITH_IMM, 0 },
-		{ 0x10, IBV_WC_RDMA_READ, 0, 12345 }, { 0x11, IBV_WC_COMP_SWAP, 0, 8 },
-		{ 0x12, IBV_WC_FETCH_ADD, 0, 8 },     { 0x18, IBV_WC_BIND_MW, 0, 0 },
-		{ 0x00, IBV_WC_SEND, 0, 0 },
+		{0x0a, IBV_WC_SEND, 0, 0},	    {0x0b, IBV_WC_SEND, IBV_WC_WITH_IMM, 0},
+		{0x08, IBV_WC_RDMA_WRITE, 0, 0},    {0x09, IBV_WC_RDMA_WRITE, IBV_WC_WITH_IMM, 0},
+		{0x10, IBV_WC_RDMA_READ, 0, 12345}, {0x11, IBV_WC_COMP_SWAP, 0, 8},
+		{0x12, IBV_WC_FETCH_ADD, 0, 8},	    {0x18, IBV_WC_BIND_MW, 0, 0},
+		{0x00, IBV_WC_SEND, 0, 0},
 	};
 	struct ibv_wc wc;
 	size_t i;
@@ -88,8 +89,10 @@ static void sends(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(v) / sizeof(v[0]); ++i) {
 		post_sends(&rc, 1, 100 + i);
-		dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = rc.qp->qp_num, .byte_count = 12345,
-							 .wqe_index = sent++, .sr_opcode = 0x40 | v[i].code });
+		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = rc.qp->qp_num,
+							.byte_count = 12345,
+							.wqe_index = sent++,
+							.sr_opcode = 0x40 | v[i].code});
 		wc = poll_one();
 		assert_int_equal(wc.wr_id, 100 + i);
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
@@ -108,11 +111,11 @@ static void unsignalled(void **state)
 	(void)state;
 	post_sends(&rc, 10, 200);
 	dev_write_cqe(&cq, &(struct cqe_fields){
-				   .qpn = rc.qp->qp_num, .wqe_index = sent + 6, .sr_opcode = 0x48 });
+				   .qpn = rc.qp->qp_num, .wqe_index = sent + 6, .sr_opcode = 0x48});
 	wc = poll_one();
 	assert_int_equal(wc.wr_id, 206);
 	dev_write_cqe(&cq, &(struct cqe_fields){
-				   .qpn = rc.qp->qp_num, .wqe_index = sent + 9, .sr_opcode = 0x48 });
+				   .qpn = rc.qp->qp_num, .wqe_index = sent + 9, .sr_opcode = 0x48});
 	wc = poll_one();
 	assert_int_equal(wc.wr_id, 209);
 	sent += 10;
@@ -124,18 +127,20 @@ static void receives(void **state)
 		uint8_t code;
 		enum ibv_wc_opcode opcode;
 		int flags;
-	} v[] = { { 0, IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_WITH_IMM },
-		  { 1, IBV_WC_RECV, 0 },
-		  { 2, IBV_WC_RECV, IBV_WC_WITH_IMM },
-		  { 3, IBV_WC_RECV, 0 } };
+	} v[] = {{0, IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_WITH_IMM},
+		 {1, IBV_WC_RECV, 0},
+		 {2, IBV_WC_RECV, IBV_WC_WITH_IMM},
+		 {3, IBV_WC_RECV, 0}};
 	struct ibv_wc wc;
 	size_t i;
 
 	(void)state;
 	for (i = 0; i < 4; ++i) {
 		post_recvs(&rc, 1, 300 + i);
-		dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = rc.qp->qp_num, .dw1 = 0x01020304,
-							 .byte_count = 4000000, .sr_opcode = v[i].code });
+		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = rc.qp->qp_num,
+							.dw1 = 0x01020304,
+							.byte_count = 4000000,
+							.sr_opcode = v[i].code});
 		wc = poll_one();
 		assert_int_equal(wc.wr_id, 300 + i);
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
@@ -160,13 +165,14 @@ static void datagrams(void **state)
 	(void)state;
 	for (grh = 0; grh < 2; ++grh) {
 		post_recvs(&ud, 1, 400 + grh);
-		dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = ud.qp->qp_num,
-							 .dw1 = 0x85,
-							 .dw2 = 0x55u << 24 | 0xabcdef | (uint32_t)grh << 31,
-							 .byte_count = 100,
-							 .sl_vid = 0xb123,
-							 .slid = 0x4321,
-							 .sr_opcode = 1 });
+		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = ud.qp->qp_num,
+							.dw1 = 0x85,
+							.dw2 = 0x55u << 24 | 0xabcdef |
+							       (uint32_t)grh << 31,
+							.byte_count = 100,
+							.sl_vid = 0xb123,
+							.slid = 0x4321,
+							.sr_opcode = 1});
 		wc = poll_one();
 		assert_int_equal(wc.wr_id, 400 + grh);
 		assert_int_equal(wc.wc_flags, grh ? IBV_WC_GRH : 0);
@@ -181,7 +187,7 @@ static void datagrams(void **state)
 /* Priority bits instead of an SL. */
 static void datagram_on_ethernet(void **state)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 2 };
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 2};
 	struct dev_qp qp;
 	struct ibv_wc wc;
 
@@ -191,7 +197,9 @@ static void datagram_on_ethernet(void **state)
 	assert_int_equal(ibv_modify_qp(qp.qp, &attr, IBV_QP_STATE | IBV_QP_PORT), 0);
 	fk.link_layer = IBV_LINK_LAYER_INFINIBAND;
 	post_recvs(&qp, 1, 1);
-	dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = qp.qp->qp_num, .sl_vid = 5 << 13 | 0x123, .sr_opcode = 1 });
+	dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num,
+						.sl_vid = 5 << 13 | 0x123,
+						.sr_opcode = 1});
 	wc = poll_one();
 	assert_int_equal(wc.sl, 5);
 	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
@@ -203,13 +211,16 @@ static void errors(void **state)
 		uint8_t syndrome;
 		enum ibv_wc_status status;
 	} v[] = {
-		{ 0x01, IBV_WC_LOC_LEN_ERR },	   { 0x02, IBV_WC_LOC_QP_OP_ERR },   { 0x04, IBV_WC_LOC_PROT_ERR },
-		{ 0x05, IBV_WC_WR_FLUSH_ERR },	   { 0x06, IBV_WC_MW_BIND_ERR },     { 0x10, IBV_WC_BAD_RESP_ERR },
-		{ 0x11, IBV_WC_LOC_ACCESS_ERR },   { 0x12, IBV_WC_REM_INV_REQ_ERR }, { 0x13, IBV_WC_REM_ACCESS_ERR },
-		{ 0x14, IBV_WC_REM_OP_ERR },	   { 0x15, IBV_WC_RETRY_EXC_ERR },   { 0x16, IBV_WC_RNR_RETRY_EXC_ERR },
-		{ 0x22, IBV_WC_REM_ABORT_ERR },	   { 0x03, IBV_WC_GENERAL_ERR },     { 0x20, IBV_WC_GENERAL_ERR },
-		{ 0x21, IBV_WC_GENERAL_ERR },	   { 0x23, IBV_WC_GENERAL_ERR },     { 0x24, IBV_WC_GENERAL_ERR },
-		{ 0xff, IBV_WC_GENERAL_ERR },	   { 0x00, IBV_WC_GENERAL_ERR },
+		{0x01, IBV_WC_LOC_LEN_ERR},    {0x02, IBV_WC_LOC_QP_OP_ERR},
+		{0x04, IBV_WC_LOC_PROT_ERR},   {0x05, IBV_WC_WR_FLUSH_ERR},
+		{0x06, IBV_WC_MW_BIND_ERR},    {0x10, IBV_WC_BAD_RESP_ERR},
+		{0x11, IBV_WC_LOC_ACCESS_ERR}, {0x12, IBV_WC_REM_INV_REQ_ERR},
+		{0x13, IBV_WC_REM_ACCESS_ERR}, {0x14, IBV_WC_REM_OP_ERR},
+		{0x15, IBV_WC_RETRY_EXC_ERR},  {0x16, IBV_WC_RNR_RETRY_EXC_ERR},
+		{0x22, IBV_WC_REM_ABORT_ERR},  {0x03, IBV_WC_GENERAL_ERR},
+		{0x20, IBV_WC_GENERAL_ERR},    {0x21, IBV_WC_GENERAL_ERR},
+		{0x23, IBV_WC_GENERAL_ERR},    {0x24, IBV_WC_GENERAL_ERR},
+		{0xff, IBV_WC_GENERAL_ERR},    {0x00, IBV_WC_GENERAL_ERR},
 	};
 	struct cqe_fields f;
 	struct ibv_wc wc;
@@ -219,7 +230,8 @@ static void errors(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(v) / sizeof(v[0]); ++i) {
 		for (kind = 0; kind < 4; ++kind) {
-			f = (struct cqe_fields){ .vendor = 0xf9, .syndrome = v[i].syndrome, .sr_opcode = 0x1e };
+			f = (struct cqe_fields){
+				.vendor = 0xf9, .syndrome = v[i].syndrome, .sr_opcode = 0x1e};
 			switch (kind) {
 			case 0:
 				post_sends(&rc, 1, 500 + kind);
@@ -258,12 +270,12 @@ static void xrc_receive(void **state)
 
 	(void)state;
 	for (i = 0; i < 20; ++i) {
-		dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = 0x8000a0 + i,
-							 .dw1 = 0x0a0b0c0d,
-							 .dw2 = xrc_srq.srq->xrc_srq_num,
-							 .byte_count = 17,
-							 .wqe_index = post_srq(&xrc_srq, 600 + i),
-							 .sr_opcode = 2 });
+		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = 0x8000a0 + i,
+							.dw1 = 0x0a0b0c0d,
+							.dw2 = xrc_srq.srq->xrc_srq_num,
+							.byte_count = 17,
+							.wqe_index = post_srq(&xrc_srq, 600 + i),
+							.sr_opcode = 2});
 		wc = poll_one();
 		assert_int_equal(wc.wr_id, 600 + i);
 		assert_int_equal(wc.opcode, IBV_WC_RECV);
@@ -275,7 +287,7 @@ static void xrc_receive(void **state)
 
 	/* A send of an XRC QP has the bit in its number too, and is the QP's. */
 	post_sends(&xrc, 1, 650);
-	dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = xrc.qp->qp_num, .sr_opcode = 0x48 });
+	dev_write_cqe(&cq, &(struct cqe_fields){.qpn = xrc.qp->qp_num, .sr_opcode = 0x48});
 	wc = poll_one();
 	assert_int_equal(wc.wr_id, 650);
 	assert_true(wc.qp_num & 1 << 23);
@@ -295,22 +307,29 @@ static void batches(void **state)
 		for (i = 0; i < 15; ++i) {
 			switch (i % 3) {
 			case 0:
-				dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = rc.qp->qp_num, .wqe_index = sent + i / 3,
-									 .sr_opcode = i == 6 ? 0x50 : 0x48 });
+				dev_write_cqe(&cq, &(struct cqe_fields){
+							   .qpn = rc.qp->qp_num,
+							   .wqe_index = sent + i / 3,
+							   .sr_opcode = i == 6 ? 0x50 : 0x48});
 				break;
 			case 1:
 				if (i == 13)
-					dev_write_cqe(&cq, &(struct cqe_fields){
-								   .qpn = on_srq.qp->qp_num,
-								   .wqe_index = post_srq(&srq, 1000), .sr_opcode = 1 });
+					dev_write_cqe(&cq,
+						      &(struct cqe_fields){
+							      .qpn = on_srq.qp->qp_num,
+							      .wqe_index = post_srq(&srq, 1000),
+							      .sr_opcode = 1});
 				else
-					dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = rc.qp->qp_num, .sr_opcode = 1 });
+					dev_write_cqe(&cq,
+						      &(struct cqe_fields){.qpn = rc.qp->qp_num,
+									   .sr_opcode = 1});
 				break;
 			case 2:
-				dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = 0x8000a0 + i,
-									 .dw2 = xrc_srq.srq->xrc_srq_num,
-									 .wqe_index = post_srq(&xrc_srq, 900 + i),
-									 .sr_opcode = 1 });
+				dev_write_cqe(&cq, &(struct cqe_fields){
+							   .qpn = 0x8000a0 + i,
+							   .dw2 = xrc_srq.srq->xrc_srq_num,
+							   .wqe_index = post_srq(&xrc_srq, 900 + i),
+							   .sr_opcode = 1});
 				break;
 			}
 		}
@@ -342,19 +361,20 @@ static void batches(void **state)
 	assert_int_equal(ibv_poll_cq(cq.cq, 0, wc), 0);
 }
 
-/* Entries of no object: an error of their own, once, and never in place of completions that came before. */
+/* Entries of no object: an error of their own, once, and never in place of completions that came
+ * before. */
 static void strangers(void **state)
 {
 	struct cqe_fields none[] = {
-		{ .qpn = 0x3ffff, .sr_opcode = 0x4a },			       /* no such QP */
-		{ .qpn = 0x3ffff, .sr_opcode = 1 },
-		{ .qpn = 0x8000a0, .dw2 = 0x1234, .sr_opcode = 1 },	       /* no such SRQ */
-		{ .qpn = 0x8000a0, .sr_opcode = 1, .wqe_index = 0xffff },      /* no such WQE */
-		{ .sr_opcode = 1, .wqe_index = 0xffff },
-		{ .sr_opcode = 0x4a },					       /* low bits of a QP's, another round */
-		{ .qpn = 0x8000a0, .sr_opcode = 1 },			       /* of an SRQ's */
-		{ .sr_opcode = 0x4a },					       /* a QP of another CQ */
-		{ .qpn = 0x8000a0, .sr_opcode = 1 },			       /* an SRQ of another CQ */
+		{.qpn = 0x3ffff, .sr_opcode = 0x4a}, /* no such QP */
+		{.qpn = 0x3ffff, .sr_opcode = 1},
+		{.qpn = 0x8000a0, .dw2 = 0x1234, .sr_opcode = 1},	/* no such SRQ */
+		{.qpn = 0x8000a0, .sr_opcode = 1, .wqe_index = 0xffff}, /* no such WQE */
+		{.sr_opcode = 1, .wqe_index = 0xffff},
+		{.sr_opcode = 0x4a},		   /* low bits of a QP's, another round */
+		{.qpn = 0x8000a0, .sr_opcode = 1}, /* of an SRQ's */
+		{.sr_opcode = 0x4a},		   /* a QP of another CQ */
+		{.qpn = 0x8000a0, .sr_opcode = 1}, /* an SRQ of another CQ */
 	};
 	struct dev_cq this = cq, other;
 	struct dev_srq other_srq;
@@ -381,11 +401,13 @@ static void strangers(void **state)
 		assert_int_equal(ibv_poll_cq(cq.cq, 4, wc), 0);
 
 		post_sends(&rc, 2, 50);
-		dev_write_cqe(&cq, &(struct cqe_fields){
-					   .qpn = rc.qp->qp_num, .wqe_index = sent++, .sr_opcode = 0x48 });
+		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = rc.qp->qp_num,
+							.wqe_index = sent++,
+							.sr_opcode = 0x48});
 		dev_write_cqe(&cq, &none[i]);
-		dev_write_cqe(&cq, &(struct cqe_fields){
-					   .qpn = rc.qp->qp_num, .wqe_index = sent++, .sr_opcode = 0x48 });
+		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = rc.qp->qp_num,
+							.wqe_index = sent++,
+							.sr_opcode = 0x48});
 		assert_int_equal(ibv_poll_cq(cq.cq, 4, wc), 1);
 		assert_int_equal(wc[0].wr_id, 50);
 		assert_true(ibv_poll_cq(cq.cq, 4, wc) < 0);
@@ -412,17 +434,20 @@ static void arming(void **state)
 			memset(fk.uar, 0, 4096);
 			ci = d.producer;
 			assert_int_equal(ibv_req_notify_cq(d.cq, solicited), 0);
-			assert_int_equal(be32_at(d.db, 4), (sn & 3) << 28 | (solicited ? 1 : 2) << 24 | ci);
-			assert_int_equal(be32_at(fk.uar, 0x20), (sn & 3) << 28 | (solicited ? 1 : 2) << 24 | cqn);
+			assert_int_equal(be32_at(d.db, 4),
+					 (sn & 3) << 28 | (solicited ? 1 : 2) << 24 | ci);
+			assert_int_equal(be32_at(fk.uar, 0x20),
+					 (sn & 3) << 28 | (solicited ? 1 : 2) << 24 | cqn);
 			assert_int_equal(be32_at(fk.uar, 0x24), ci);
 		}
 		/* One number per event delivered, not per arming. */
 		d.cq->context->ops.cq_event(d.cq);
 		post_sends(&rc, 1, 0);
-		dev_write_cqe(&d, &(struct cqe_fields){ .qpn = 0x3fffe, .sr_opcode = 0x48 });
+		dev_write_cqe(&d, &(struct cqe_fields){.qpn = 0x3fffe, .sr_opcode = 0x48});
 		assert_true(ibv_poll_cq(d.cq, 1, &wc) < 0);
-		dev_write_cqe(&cq, &(struct cqe_fields){
-					   .qpn = rc.qp->qp_num, .wqe_index = sent++, .sr_opcode = 0x48 });
+		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = rc.qp->qp_num,
+							.wqe_index = sent++,
+							.sr_opcode = 0x48});
 		poll_one();
 	}
 	assert_int_equal(ibv_destroy_cq(d.cq), 0);
@@ -466,21 +491,37 @@ static int setup_single_threaded(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	return ibv_destroy_qp(rc.qp) || ibv_destroy_qp(ud.qp) || ibv_destroy_qp(on_srq.qp) || ibv_destroy_qp(xrc.qp) ||
-	       ibv_destroy_srq(srq.srq) || ibv_destroy_srq(xrc_srq.srq) || ibv_destroy_cq(cq.cq) ||
-	       ibv_close_xrc_domain(domain) || ibv_dealloc_pd(pd) || ibv_close_device(ctx);
+	return ibv_destroy_qp(rc.qp) || ibv_destroy_qp(ud.qp) || ibv_destroy_qp(on_srq.qp) ||
+	       ibv_destroy_qp(xrc.qp) || ibv_destroy_srq(srq.srq) || ibv_destroy_srq(xrc_srq.srq) ||
+	       ibv_destroy_cq(cq.cq) || ibv_close_xrc_domain(domain) || ibv_dealloc_pd(pd) ||
+	       ibv_close_device(ctx);
 }
 
 int main(void)
 {
 #define EACH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-#define EACH_ST(test) { #test "_single_threaded", test, setup_single_threaded, teardown, NULL }
+#define EACH_ST(test)                                                                              \
+	{                                                                                          \
+#test "_single_threaded", test, setup_single_threaded, teardown, NULL              \
+	}
 	const struct CMUnitTest tests[] = {
-		EACH(sends),	   EACH(unsignalled),	 EACH(receives),    EACH(datagrams),
+		EACH(sends),
+		EACH(unsignalled),
+		EACH(receives),
+		EACH(datagrams),
 		EACH(datagram_on_ethernet),
-		EACH(errors),	   EACH(xrc_receive),	 EACH(batches),	    EACH(strangers),
-		EACH(arming),	   EACH_ST(sends),	 EACH_ST(receives), EACH_ST(datagrams),
-		EACH_ST(errors),   EACH_ST(xrc_receive), EACH_ST(batches),  EACH_ST(strangers),
+		EACH(errors),
+		EACH(xrc_receive),
+		EACH(batches),
+		EACH(strangers),
+		EACH(arming),
+		EACH_ST(sends),
+		EACH_ST(receives),
+		EACH_ST(datagrams),
+		EACH_ST(errors),
+		EACH_ST(xrc_receive),
+		EACH_ST(batches),
+		EACH_ST(strangers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

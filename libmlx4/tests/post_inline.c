@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: inline data of every length, on every QP type, from one entry and from many, is split at 64-byte boundaries as
- * the device reads it; a single such request goes through the BlueFlame register, and what is too long is refused. */
+/* Description: inline data of every length, on every QP type, from one entry and from many, is
+ * split at 64-byte boundaries as the device reads it; a single such request goes through the
+ * BlueFlame register, and what is too long is refused. */
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,8 +21,11 @@ static uint32_t create(struct dev_qp *qp, enum ibv_qp_type type, uint32_t max_in
 	struct ibv_qp_init_attr attr = {
 		.send_cq = cq.cq,
 		.recv_cq = cq.cq,
-		.cap = { .max_send_wr = 4, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1,
-			 .max_inline_data = max_inline },
+		.cap = {.max_send_wr = 4,
+			.max_recv_wr = 1,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+			.max_inline_data = max_inline},
 		.qp_type = type,
 	};
 
@@ -37,11 +41,14 @@ static void retire(const struct dev_qp *qp, uint32_t last_index)
 {
 	struct ibv_wc wc;
 
-	dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = qp->qp->qp_num, .wqe_index = last_index, .sr_opcode = 0x4a });
+	dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp->qp->qp_num,
+						.wqe_index = last_index,
+						.sr_opcode = 0x4a});
 	assert_int_equal(ibv_poll_cq(cq.cq, 1, &wc), 1);
 }
 
-/* Reads the run of inline segments from offset at to ds*16 as the device does; returns how many bytes there are. */
+/* Reads the run of inline segments from offset at to ds*16 as the device does; returns how many
+ * bytes there are. */
 static uint32_t gather_inline(const uint8_t *wqe, uint32_t at, uint8_t *out)
 {
 	uint32_t end = (wqe[7] & 0x3f) * 16, total = 0, header, n;
@@ -89,8 +96,10 @@ static void check(const struct dev_qp *qp, uint32_t index, uint32_t fixed, uint3
 		assert_int_equal(be32_at(wqe, (wqe[7] & 0x3f) * 16), 0xffffffff);
 }
 
-/* One request, alone: through the register if it is no more than a buffer, by the doorbell otherwise. */
-static void check_bus(const struct dev_qp *qp, uint32_t index, uint32_t length, unsigned int *buffer)
+/* One request, alone: through the register if it is no more than a buffer, by the doorbell
+ * otherwise. */
+static void check_bus(const struct dev_qp *qp, uint32_t index, uint32_t length,
+		      unsigned int *buffer)
 {
 	const uint8_t *wqe = dev_sq_slot(qp, index), *bf = fk.bf + *buffer * 256;
 	uint32_t bytes = (wqe[7] & 0x3f) * 16;
@@ -118,10 +127,10 @@ static int cut(struct ibv_sge *list, int max, uint32_t length, uint32_t seed)
 		n = (seed >> i) % 3 ? (seed * (i + 7)) % 97 : 0;
 		if (n > length - done)
 			n = length - done;
-		list[i] = (struct ibv_sge){ (uintptr_t)data + done, n, 0 };
+		list[i] = (struct ibv_sge){(uintptr_t)data + done, n, 0};
 		done += n;
 	}
-	list[i] = (struct ibv_sge){ (uintptr_t)data + done, length - done, 0 };
+	list[i] = (struct ibv_sge){(uintptr_t)data + done, length - done, 0};
 	return i + 1;
 }
 
@@ -134,7 +143,8 @@ static void renew_data(uint32_t seed)
 		data[i] = i * 7 + i / 256 + seed * 13;
 }
 
-static void every_length(enum ibv_qp_type type, enum ibv_wr_opcode opcode, uint32_t fixed, uint32_t max_inline)
+static void every_length(enum ibv_qp_type type, enum ibv_wr_opcode opcode, uint32_t fixed,
+			 uint32_t max_inline)
 {
 	struct ibv_sge list[8];
 	struct ibv_send_wr wr, pair[2], *bad;
@@ -151,7 +161,7 @@ static void every_length(enum ibv_qp_type type, enum ibv_wr_opcode opcode, uint3
 	wr.send_flags = IBV_SEND_INLINE;
 	if (type == IBV_QPT_UD)
 		wr.wr.ud.ah = ah;
-	list[0] = (struct ibv_sge){ (uintptr_t)data, 4, 0 };
+	list[0] = (struct ibv_sge){(uintptr_t)data, 4, 0};
 	wr.num_sge = 1;
 	assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), 0);
 	buffer = be32_at(fk.bf, 0) ? 1 : 0;
@@ -161,10 +171,11 @@ static void every_length(enum ibv_qp_type type, enum ibv_wr_opcode opcode, uint3
 		for (seed = 0; seed < 4; ++seed) {
 			renew_data(index);
 			if (seed) {
-				wr.num_sge = cut(list, qp.sq_shift == 6 ? 2 : 3 + seed % 2, length, length * 31 + seed);
+				wr.num_sge = cut(list, qp.sq_shift == 6 ? 2 : 3 + seed % 2, length,
+						 length * 31 + seed);
 			} else {
 				/* Up to the end of the page, not beyond */
-				list[0] = (struct ibv_sge){ (uintptr_t)edge - length, length, 0 };
+				list[0] = (struct ibv_sge){(uintptr_t)edge - length, length, 0};
 				memcpy(edge - length, data, length);
 				wr.num_sge = 1;
 			}
@@ -186,14 +197,15 @@ static void every_length(enum ibv_qp_type type, enum ibv_wr_opcode opcode, uint3
 		index += 2;
 	}
 
-	/* One byte too many, from one entry or from two: refused, nothing rung, the slot stamped. */
-	list[0] = (struct ibv_sge){ (uintptr_t)data, granted + 1, 0 };
+	/* One byte too many, from one entry or from two: refused, nothing rung, the slot stamped.
+	 */
+	list[0] = (struct ibv_sge){(uintptr_t)data, granted + 1, 0};
 	wr.num_sge = 1;
 	bad = NULL;
 	assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), EINVAL);
 	assert_ptr_equal(bad, &wr);
 	list[0].length = granted;
-	list[1] = (struct ibv_sge){ (uintptr_t)data, 1, 0 };
+	list[1] = (struct ibv_sge){(uintptr_t)data, 1, 0};
 	wr.num_sge = 2;
 	assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), EINVAL);
 	/* A sum that would wrap */
@@ -244,10 +256,11 @@ static void xrc(void **state)
 	every_length(IBV_QPT_XRC, IBV_WR_RDMA_WRITE, 32, 150);
 }
 
-/* All of a short inline WQE: flags, immediate, remote address, SRQ number, owner over two rounds, wr_id. */
+/* All of a short inline WQE: flags, immediate, remote address, SRQ number, owner over two rounds,
+ * wr_id. */
 static void control_of_short(void **state)
 {
-	struct ibv_sge sge = { (uintptr_t)data, 9, 0 };
+	struct ibv_sge sge = {(uintptr_t)data, 9, 0};
 	struct ibv_send_wr wr, *bad;
 	struct dev_qp qp;
 	struct ibv_wc wc;
@@ -270,11 +283,12 @@ static void control_of_short(void **state)
 		assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), 0);
 
 		wqe = dev_sq_slot(&qp, index);
-		assert_int_equal(be32_at(wqe, 0),
-				 (index & qp.sq_slots ? 0x80000000 : 0) | index << 8 | (index & 1 ? 0x09 : 0x0a));
+		assert_int_equal(be32_at(wqe, 0), (index & qp.sq_slots ? 0x80000000 : 0) |
+							  index << 8 | (index & 1 ? 0x09 : 0x0a));
 		assert_int_equal(be32_at(wqe, 4) >> 8, qp.qp->qp_num);
 		assert_int_equal(wqe[7], (index & 1 ? 3 : 2) | (index & IBV_SEND_FENCE ? 0x40 : 0));
-		assert_int_equal(be32_at(wqe, 8), 0xabcdef00 | (index & IBV_SEND_SIGNALED ? 0xc : 0) |
+		assert_int_equal(be32_at(wqe, 8), 0xabcdef00 |
+							  (index & IBV_SEND_SIGNALED ? 0xc : 0) |
 							  (index & IBV_SEND_SOLICITED ? 2 : 0));
 		assert_int_equal(fk_get(wqe, 12, 4), index & 1 ? 0x44332211 : 0);
 		if (index & 1) {
@@ -282,8 +296,9 @@ static void control_of_short(void **state)
 			assert_int_equal(be32_at(wqe, 24), 0x11121314);
 			assert_int_equal(be32_at(wqe, 28), 0);
 		}
-		dev_write_cqe(&cq, &(struct cqe_fields){
-					   .qpn = qp.qp->qp_num, .wqe_index = index, .sr_opcode = 0x4a });
+		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num,
+							.wqe_index = index,
+							.sr_opcode = 0x4a});
 		assert_int_equal(ibv_poll_cq(cq.cq, 1, &wc), 1);
 		assert_true(wc.wr_id == wr.wr_id);
 	}
@@ -293,8 +308,9 @@ static void control_of_short(void **state)
 /* What has no data of its own cannot have it inline, nor can unknown flags make it so. */
 static void not_for_reads(void **state)
 {
-	struct ibv_sge sge = { (uintptr_t)data, 8, 0 };
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_INLINE }, *bad;
+	struct ibv_sge sge = {(uintptr_t)data, 8, 0};
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_INLINE},
+			   *bad;
 	struct dev_qp qp;
 	int op;
 
@@ -320,7 +336,7 @@ static int setup(void **state)
 {
 	const char *single_threaded = *state;
 
-	struct ibv_ah_attr attr = { .dlid = 1, .port_num = 1 };
+	struct ibv_ah_attr attr = {.dlid = 1, .port_num = 1};
 	size_t page = sysconf(_SC_PAGESIZE);
 	uint8_t *two;
 
@@ -347,21 +363,20 @@ static int teardown(void **state)
 
 	(void)state;
 	munmap(edge - page, 2 * page);
-	return ibv_destroy_ah(ah) || ibv_destroy_cq(cq.cq) || ibv_close_xrc_domain(domain) || ibv_dealloc_pd(pd) ||
-	       ibv_close_device(ctx);
+	return ibv_destroy_ah(ah) || ibv_destroy_cq(cq.cq) || ibv_close_xrc_domain(domain) ||
+	       ibv_dealloc_pd(pd) || ibv_close_device(ctx);
 }
 
 int main(void)
 {
-#define BOTH(test) { #test, test, setup, teardown, "0" }, { #test "_single_threaded", test, setup, teardown, "1" }
+#define BOTH(test)                                                                                 \
+	{#test, test, setup, teardown, "0"},                                                       \
+	{                                                                                          \
+#test "_single_threaded", test, setup, teardown, "1"                               \
+	}
 	const struct CMUnitTest tests[] = {
-		BOTH(rc_send),
-		BOTH(rc_write),
-		BOTH(uc),
-		BOTH(ud),
-		BOTH(xrc),
-		BOTH(control_of_short),
-		BOTH(not_for_reads),
+		BOTH(rc_send),		BOTH(rc_write),	     BOTH(uc), BOTH(ud), BOTH(xrc),
+		BOTH(control_of_short), BOTH(not_for_reads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

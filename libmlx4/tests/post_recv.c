@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: receives posted to queues and shared queues: scatter lists with their terminators, doorbell records, links in
- * the order of completions, and every refusal. */
+/* Description: receives posted to queues and shared queues: scatter lists with their terminators,
+ * doorbell records, links in the order of completions, and every refusal. */
 #include <errno.h>
 
 #include "fake-kernel.h"
@@ -11,19 +11,23 @@ static struct dev_cq cq;
 static struct ibv_xrc_domain *domain;
 
 static struct ibv_sge list[4] = {
-	{ 0x1000200030004000, 8, 0x71727374 },
-	{ 0x5000600070008000, 0x7fffffff, 0x81828384 },
-	{ 0x9000a000b000c000, 1, 0x91929394 },
-	{ 0xd000e000f000f100, 77, 0xa1a2a3a4 },
+	{0x1000200030004000, 8, 0x71727374},
+	{0x5000600070008000, 0x7fffffff, 0x81828384},
+	{0x9000a000b000c000, 1, 0x91929394},
+	{0xd000e000f000f100, 77, 0xa1a2a3a4},
 };
 
-static void create(struct dev_qp *qp, enum ibv_qp_type type, struct ibv_srq *srq, uint32_t wr, uint32_t sge)
+static void create(struct dev_qp *qp, enum ibv_qp_type type, struct ibv_srq *srq, uint32_t wr,
+		   uint32_t sge)
 {
 	struct ibv_qp_init_attr attr = {
 		.send_cq = cq.cq,
 		.recv_cq = cq.cq,
 		.srq = srq,
-		.cap = { .max_send_wr = 1, .max_recv_wr = wr, .max_send_sge = 1, .max_recv_sge = sge },
+		.cap = {.max_send_wr = 1,
+			.max_recv_wr = wr,
+			.max_send_sge = 1,
+			.max_recv_sge = sge},
 		.qp_type = type,
 	};
 
@@ -56,7 +60,7 @@ static void check_scatter(const uint8_t *at, const struct ibv_sge *sges, int n, 
 
 static void queue(void **state)
 {
-	struct ibv_recv_wr wr[3] = { 0 }, *bad;
+	struct ibv_recv_wr wr[3] = {0}, *bad;
 	uint32_t index = 0, round;
 	struct dev_qp qp;
 	struct ibv_wc wc;
@@ -66,19 +70,20 @@ static void queue(void **state)
 	create(&qp, IBV_QPT_RC, NULL, 8, 4);
 	for (round = 0; round < 30000; ++round) {
 		for (i = 0; i < 3; ++i) {
-			wr[i] = (struct ibv_recv_wr){ .wr_id = 1000 + index + i,
-						      .next = i < 2 ? &wr[i + 1] : NULL,
-						      .sg_list = list,
-						      .num_sge = (round + i) % 5 };
+			wr[i] = (struct ibv_recv_wr){.wr_id = 1000 + index + i,
+						     .next = i < 2 ? &wr[i + 1] : NULL,
+						     .sg_list = list,
+						     .num_sge = (round + i) % 5};
 		}
 		assert_int_equal(ibv_post_recv(qp.qp, wr, &bad), 0);
 		for (i = 0; i < 3; ++i)
-			check_scatter(qp.rq + ((size_t)((index + i) % qp.rq_slots) << qp.rq_shift), list,
-				      (round + i) % 5, 4);
+			check_scatter(qp.rq + ((size_t)((index + i) % qp.rq_slots) << qp.rq_shift),
+				      list, (round + i) % 5, 4);
 		index += 3;
 		assert_int_equal(be32_at(qp.db, 0), index & 0xffff);
 		for (i = 0; i < 3; ++i) {
-			dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = qp.qp->qp_num, .sr_opcode = 1 });
+			dev_write_cqe(&cq,
+				      &(struct cqe_fields){.qpn = qp.qp->qp_num, .sr_opcode = 1});
 			assert_int_equal(ibv_poll_cq(cq.cq, 1, &wc), 1);
 			assert_int_equal(wc.wr_id, 1000 + index - 3 + i);
 		}
@@ -88,7 +93,7 @@ static void queue(void **state)
 
 static void overflow(void **state)
 {
-	struct ibv_recv_wr wr[3] = { { .sg_list = list, .num_sge = 1 } }, *bad;
+	struct ibv_recv_wr wr[3] = {{.sg_list = list, .num_sge = 1}}, *bad;
 	struct dev_qp qp;
 	struct ibv_wc wc;
 	int i;
@@ -104,11 +109,12 @@ static void overflow(void **state)
 
 	/* Two done: of three the last is bad. */
 	for (i = 0; i < 2; ++i)
-		dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = qp.qp->qp_num, .sr_opcode = 1 });
+		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num, .sr_opcode = 1});
 	while (ibv_poll_cq(cq.cq, 1, &wc) == 1)
 		;
 	for (i = 0; i < 3; ++i)
-		wr[i] = (struct ibv_recv_wr){ .sg_list = list, .num_sge = 1, .next = i < 2 ? &wr[i + 1] : NULL };
+		wr[i] = (struct ibv_recv_wr){
+			.sg_list = list, .num_sge = 1, .next = i < 2 ? &wr[i + 1] : NULL};
 	assert_int_equal(ibv_post_recv(qp.qp, wr, &bad), ENOMEM);
 	assert_ptr_equal(bad, &wr[2]);
 	assert_int_equal(be32_at(qp.db, 0), 10);
@@ -117,8 +123,8 @@ static void overflow(void **state)
 
 static void zero_length_entries(void **state)
 {
-	struct ibv_sge sges[4] = { list[0], { 0x1234, 0, 5 }, list[2], { 0x5678, 0, 6 } };
-	struct ibv_recv_wr wr = { .sg_list = sges }, *bad;
+	struct ibv_sge sges[4] = {list[0], {0x1234, 0, 5}, list[2], {0x5678, 0, 6}};
+	struct ibv_recv_wr wr = {.sg_list = sges}, *bad;
 	struct dev_srq srq;
 	struct dev_qp qp;
 	int n;
@@ -143,8 +149,8 @@ static void zero_length_entries(void **state)
 
 static void refusals(void **state)
 {
-	struct ibv_sge huge = { 0x1000, 0x80000000, 1 }, second_huge[2] = { list[0], huge };
-	struct ibv_recv_wr wr[2] = { 0 }, *bad;
+	struct ibv_sge huge = {0x1000, 0x80000000, 1}, second_huge[2] = {list[0], huge};
+	struct ibv_recv_wr wr[2] = {0}, *bad;
 	struct dev_srq srq;
 	struct dev_qp qp, on_srq, on_xrc;
 	int i;
@@ -153,8 +159,8 @@ static void refusals(void **state)
 	create(&qp, IBV_QPT_RC, NULL, 8, 2);
 	dev_create_srq(&srq, pd, NULL, NULL, 8, 2);
 	for (i = 0; i < 4; ++i) {
-		wr[0] = (struct ibv_recv_wr){ .next = &wr[1], .sg_list = list, .num_sge = 1 };
-		wr[1] = (struct ibv_recv_wr){ .sg_list = list, .num_sge = 1 };
+		wr[0] = (struct ibv_recv_wr){.next = &wr[1], .sg_list = list, .num_sge = 1};
+		wr[1] = (struct ibv_recv_wr){.sg_list = list, .num_sge = 1};
 		switch (i) {
 		case 0:
 			wr[1].num_sge = 3;
@@ -192,7 +198,7 @@ static void refusals(void **state)
 	/* A QP that receives through an SRQ, or by XRC, has no queue to post to. */
 	create(&on_srq, IBV_QPT_RC, srq.srq, 0, 0);
 	create(&on_xrc, IBV_QPT_XRC, NULL, 0, 0);
-	wr[1] = (struct ibv_recv_wr){ .sg_list = list, .num_sge = 1 };
+	wr[1] = (struct ibv_recv_wr){.sg_list = list, .num_sge = 1};
 	bad = NULL;
 	assert_int_equal(ibv_post_recv(on_srq.qp, &wr[1], &bad), EINVAL);
 	assert_ptr_equal(bad, &wr[1]);
@@ -206,11 +212,12 @@ static void refusals(void **state)
 	assert_int_equal(ibv_destroy_srq(srq.srq), 0);
 }
 
-/* Posts all that fit, lets the device take and complete them out of order, again and again: each WQE posted is the one that
- * the device takes next, and each completion names its wr_id. */
+/* Posts all that fit, lets the device take and complete them out of order, again and again: each
+ * WQE posted is the one that the device takes next, and each completion names its wr_id. */
 static void shared_queue(struct dev_srq *srq, uint32_t qpn, uint32_t srqn)
 {
-	uint32_t taken[64], posted = 0, completed = 0, round, n, k, i, pick, n_sge, room = srq->slots - 1;
+	uint32_t taken[64], posted = 0, completed = 0, round, n, k, i, pick, n_sge,
+			    room = srq->slots - 1;
 	uint64_t id_of[64];
 	struct ibv_recv_wr wr, *bad;
 	struct ibv_wc wc;
@@ -219,7 +226,8 @@ static void shared_queue(struct dev_srq *srq, uint32_t qpn, uint32_t srqn)
 	for (round = 0; round < 12000; ++round) {
 		while (posted - completed < room) {
 			n_sge = (posted + round) % 3;
-			wr = (struct ibv_recv_wr){ .wr_id = 5000 + posted, .sg_list = list, .num_sge = n_sge };
+			wr = (struct ibv_recv_wr){
+				.wr_id = 5000 + posted, .sg_list = list, .num_sge = n_sge};
 			assert_int_equal(ibv_post_srq_recv(srq->srq, &wr, &bad), 0);
 			++posted;
 			assert_int_equal(be32_at(srq->db, 0), posted & 0xffff);
@@ -240,16 +248,20 @@ static void shared_queue(struct dev_srq *srq, uint32_t qpn, uint32_t srqn)
 			pick = (round * 7 + k * 3) % n;
 			i = taken[pick];
 			taken[pick] = taken[--n];
-			dev_write_cqe(&cq, &(struct cqe_fields){
-						   .qpn = qpn, .dw2 = srqn, .wqe_index = i, .sr_opcode = 1 });
+			dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qpn,
+								.dw2 = srqn,
+								.wqe_index = i,
+								.sr_opcode = 1});
 			assert_int_equal(ibv_poll_cq(cq.cq, 1, &wc), 1);
 			assert_int_equal(wc.wr_id, id_of[i]);
 			++completed;
 		}
 	}
 	while (n) {
-		dev_write_cqe(&cq, &(struct cqe_fields){
-					   .qpn = qpn, .dw2 = srqn, .wqe_index = taken[--n], .sr_opcode = 1 });
+		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qpn,
+							.dw2 = srqn,
+							.wqe_index = taken[--n],
+							.sr_opcode = 1});
 		assert_int_equal(ibv_poll_cq(cq.cq, 1, &wc), 1);
 	}
 }
@@ -278,10 +290,11 @@ static void xrc_srq(void **state)
 	assert_int_equal(ibv_destroy_srq(d.srq), 0);
 }
 
-/* Asked for no entry, an SRQ has room for one all the same; what is given back keeps its terminator. */
+/* Asked for no entry, an SRQ has room for one all the same; what is given back keeps its
+ * terminator. */
 static void srq_of_no_entries(void **state)
 {
-	struct ibv_recv_wr wr = { .sg_list = list, .num_sge = 0 }, *bad;
+	struct ibv_recv_wr wr = {.sg_list = list, .num_sge = 0}, *bad;
 	struct dev_srq d;
 
 	(void)state;
@@ -313,20 +326,20 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	return ibv_destroy_cq(cq.cq) || ibv_close_xrc_domain(domain) || ibv_dealloc_pd(pd) || ibv_close_device(ctx);
+	return ibv_destroy_cq(cq.cq) || ibv_close_xrc_domain(domain) || ibv_dealloc_pd(pd) ||
+	       ibv_close_device(ctx);
 }
 
 int main(void)
 {
-#define BOTH(test) { #test, test, setup, teardown, "0" }, { #test "_single_threaded", test, setup, teardown, "1" }
+#define BOTH(test)                                                                                 \
+	{#test, test, setup, teardown, "0"},                                                       \
+	{                                                                                          \
+#test "_single_threaded", test, setup, teardown, "1"                               \
+	}
 	const struct CMUnitTest tests[] = {
-		BOTH(queue),
-		BOTH(overflow),
-		BOTH(zero_length_entries),
-		BOTH(refusals),
-		BOTH(srq),
-		BOTH(xrc_srq),
-		BOTH(srq_of_no_entries),
+		BOTH(queue), BOTH(overflow), BOTH(zero_length_entries), BOTH(refusals),
+		BOTH(srq),   BOTH(xrc_srq),  BOTH(srq_of_no_entries),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

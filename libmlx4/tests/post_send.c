@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: what post_send leaves in memory and on the bus, byte by byte: every opcode on every QP type, ownership over
- * several rounds, stamps, headroom, doorbells, and every refusal. */
+/* Description: what post_send leaves in memory and on the bus, byte by byte: every opcode on every
+ * QP type, ownership over several rounds, stamps, headroom, doorbells, and every refusal. */
 #include <errno.h>
 
 #include "fake-kernel.h"
@@ -17,7 +17,10 @@ static void create(struct dev_qp *qp, enum ibv_qp_type type, uint32_t wr, uint32
 	struct ibv_qp_init_attr attr = {
 		.send_cq = cq.cq,
 		.recv_cq = cq.cq,
-		.cap = { .max_send_wr = wr, .max_recv_wr = 1, .max_send_sge = sge, .max_recv_sge = 1 },
+		.cap = {.max_send_wr = wr,
+			.max_recv_wr = 1,
+			.max_send_sge = sge,
+			.max_recv_sge = 1},
 		.qp_type = type,
 		.sq_sig_all = sig_all,
 	};
@@ -43,20 +46,23 @@ static void retire(const struct dev_qp *qp, uint32_t last_index)
 {
 	struct ibv_wc wc;
 
-	dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = qp->qp->qp_num, .wqe_index = last_index, .sr_opcode = 0x4a });
+	dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp->qp->qp_num,
+						.wqe_index = last_index,
+						.sr_opcode = 0x4a});
 	assert_int_equal(ibv_poll_cq(cq.cq, 1, &wc), 1);
 }
 
 /*
- * The WQE as the device expects it, written from the interface's description. Returns its size in 16-byte units; bytes 4
- * to 6 are not compared.
+ * The WQE as the device expects it, written from the interface's description. Returns its size in
+ * 16-byte units; bytes 4 to 6 are not compared.
  */
-static uint32_t expected_wqe(uint8_t *wqe, enum ibv_qp_type type, const struct ibv_send_wr *wr, uint32_t index,
-			     uint32_t slots, int sig_all)
+static uint32_t expected_wqe(uint8_t *wqe, enum ibv_qp_type type, const struct ibv_send_wr *wr,
+			     uint32_t index, uint32_t slots, int sig_all)
 {
-	static const uint8_t code[] = { 0x08, 0x09, 0x0a, 0x0b, 0x10, 0x11, 0x12 };
+	static const uint8_t code[] = {0x08, 0x09, 0x0a, 0x0b, 0x10, 0x11, 0x12};
 	int imm = wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM || wr->opcode == IBV_WR_SEND_WITH_IMM;
-	int atomic = wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP || wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	int atomic = wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+		     wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 	int send = wr->opcode == IBV_WR_SEND || wr->opcode == IBV_WR_SEND_WITH_IMM;
 	uint32_t flags = 0, at = 16;
 	int i;
@@ -103,8 +109,8 @@ static uint32_t expected_wqe(uint8_t *wqe, enum ibv_qp_type type, const struct i
 	return at / 16;
 }
 
-static void check_wqe(const struct dev_qp *qp, enum ibv_qp_type type, const struct ibv_send_wr *wr, uint32_t index,
-		      int sig_all)
+static void check_wqe(const struct dev_qp *qp, enum ibv_qp_type type, const struct ibv_send_wr *wr,
+		      uint32_t index, int sig_all)
 {
 	const uint8_t *slot = dev_sq_slot(qp, index);
 	uint8_t wqe[1024];
@@ -116,8 +122,8 @@ static void check_wqe(const struct dev_qp *qp, enum ibv_qp_type type, const stru
 	assert_memory_equal(slot + 7, wqe + 7, ds * 16 - 7);
 }
 
-static struct ibv_send_wr request(enum ibv_qp_type type, enum ibv_wr_opcode opcode, int flags, struct ibv_sge *list,
-				  int n)
+static struct ibv_send_wr request(enum ibv_qp_type type, enum ibv_wr_opcode opcode, int flags,
+				  struct ibv_sge *list, int n)
 {
 	struct ibv_send_wr wr = {
 		.wr_id = 0xabcd000000000000 + opcode,
@@ -148,12 +154,12 @@ static struct ibv_send_wr request(enum ibv_qp_type type, enum ibv_wr_opcode opco
 /* Every opcode, QP type, set of plain flags and number of entries, alone and in a list. */
 static void golden(void **state)
 {
-	static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC };
+	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC};
 	struct ibv_sge list[4] = {
-		{ 0x1000200030004000, 8, 0x71727374 },
-		{ 0x5000600070008000, 0x40000000, 0x81828384 },
-		{ 0x9000a000b000c000, 0, 0x91929394 },
-		{ 0xd000e000f000f100, 0x7fffffff, 0xa1a2a3a4 },
+		{0x1000200030004000, 8, 0x71727374},
+		{0x5000600070008000, 0x40000000, 0x81828384},
+		{0x9000a000b000c000, 0, 0x91929394},
+		{0xd000e000f000f100, 0x7fffffff, 0xa1a2a3a4},
 	};
 	struct ibv_send_wr wr, pair[2], *bad;
 	unsigned int t, flags, n, sig_all;
@@ -170,16 +176,20 @@ static void golden(void **state)
 				for (flags = 0; flags < 8; ++flags) {
 					for (n = 0; n <= 4; ++n) {
 						wr = request(types[t], op, flags, list, n);
-						assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), 0);
+						assert_int_equal(ibv_post_send(qp.qp, &wr, &bad),
+								 0);
 						check_wqe(&qp, types[t], &wr, index, sig_all);
 						retire(&qp, index++);
 
 						pair[0] = request(types[t], op, flags, list, n);
-						pair[1] = request(types[t], IBV_WR_SEND, 0, list + 1, 1);
+						pair[1] = request(types[t], IBV_WR_SEND, 0,
+								  list + 1, 1);
 						pair[0].next = &pair[1];
-						assert_int_equal(ibv_post_send(qp.qp, pair, &bad), 0);
+						assert_int_equal(ibv_post_send(qp.qp, pair, &bad),
+								 0);
 						check_wqe(&qp, types[t], &pair[0], index, sig_all);
-						check_wqe(&qp, types[t], &pair[1], index + 1, sig_all);
+						check_wqe(&qp, types[t], &pair[1], index + 1,
+							  sig_all);
 						retire(&qp, index + 1);
 						index += 2;
 						assert_true(rang(&qp));
@@ -191,10 +201,11 @@ static void golden(void **state)
 	}
 }
 
-/* From the first post to the third round: owner bits valid exactly for what is posted, and the headroom stamped. */
+/* From the first post to the third round: owner bits valid exactly for what is posted, and the
+ * headroom stamped. */
 static void ownership(uint32_t sges)
 {
-	struct ibv_sge list[6] = { { 1, 1, 1 }, { 2, 2, 2 }, { 3, 3, 3 }, { 4, 4, 4 }, { 5, 5, 5 }, { 6, 6, 6 } };
+	struct ibv_sge list[6] = {{1, 1, 1}, {2, 2, 2}, {3, 3, 3}, {4, 4, 4}, {5, 5, 5}, {6, 6, 6}};
 	struct ibv_send_wr wr, *bad;
 	uint32_t index, i, chunk, spare;
 	struct dev_qp qp;
@@ -214,7 +225,8 @@ static void ownership(uint32_t sges)
 		wr = request(IBV_QPT_RC, IBV_WR_SEND, IBV_SEND_SIGNALED, list, 1 + index % sges);
 		assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), 0);
 		assert_true(rang(&qp));
-		assert_int_equal(be32_at(dev_sq_slot(&qp, index), 0) >> 31, !!(index & qp.sq_slots));
+		assert_int_equal(be32_at(dev_sq_slot(&qp, index), 0) >> 31,
+				 !!(index & qp.sq_slots));
 		for (i = 1; i <= spare; ++i) {
 			slot = dev_sq_slot(&qp, index + i);
 			/* Not ours yet: the bit of the round before. */
@@ -242,7 +254,7 @@ static void ownership_128(void **state)
 /* In a list each slot that the headroom reaches is stamped as well. */
 static void stamps_in_lists(void **state)
 {
-	struct ibv_sge list[6] = { { 1, 1, 1 }, { 2, 2, 2 }, { 3, 3, 3 }, { 4, 4, 4 }, { 5, 5, 5 }, { 6, 6, 6 } };
+	struct ibv_sge list[6] = {{1, 1, 1}, {2, 2, 2}, {3, 3, 3}, {4, 4, 4}, {5, 5, 5}, {6, 6, 6}};
 	struct ibv_send_wr wr[5], *bad;
 	uint32_t round, index = 0, spare, i;
 	struct dev_qp qp;
@@ -252,8 +264,10 @@ static void stamps_in_lists(void **state)
 	spare = (2048 >> qp.sq_shift) + 1;
 	for (round = 0; round < 60; ++round) {
 		for (i = 0; i < 5; ++i) {
-			/* Long and short, alone and in turn, so that each way to post follows each */
-			wr[i] = request(IBV_QPT_RC, IBV_WR_SEND, 0, list, round >> i % 3 & 1 ? 1 : 6);
+			/* Long and short, alone and in turn, so that each way to post follows each
+			 */
+			wr[i] = request(IBV_QPT_RC, IBV_WR_SEND, 0, list,
+					round >> i % 3 & 1 ? 1 : 6);
 			wr[i].next = i < 4 ? &wr[i + 1] : NULL;
 		}
 		assert_int_equal(ibv_post_send(qp.qp, wr, &bad), 0);
@@ -270,7 +284,7 @@ static void stamps_in_lists(void **state)
 /* As many as were granted, then ENOMEM; one completion makes room for what it retires. */
 static void overflow(void **state)
 {
-	struct ibv_sge sge = { 1, 1, 1 };
+	struct ibv_sge sge = {1, 1, 1};
 	struct ibv_send_wr wr[4], *bad;
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
@@ -298,7 +312,8 @@ static void overflow(void **state)
 	assert_int_equal(be32_at(dev_sq_slot(&qp, granted), 0), before);
 
 	/* WQE 3 is done, and with it the unsignalled before it. */
-	dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = qp.qp->qp_num, .wqe_index = 3, .sr_opcode = 0x4a });
+	dev_write_cqe(
+		&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num, .wqe_index = 3, .sr_opcode = 0x4a});
 	assert_int_equal(ibv_poll_cq(cq.cq, 1, &wc), 1);
 	assert_int_equal(wc.wr_id, 3);
 
@@ -312,7 +327,8 @@ static void overflow(void **state)
 	assert_true(rang(&qp));
 	assert_int_equal(ibv_post_send(qp.qp, wr + 3, &bad), ENOMEM);
 
-	dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = qp.qp->qp_num, .wqe_index = 5, .sr_opcode = 0x4a });
+	dev_write_cqe(
+		&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num, .wqe_index = 5, .sr_opcode = 0x4a});
 	assert_int_equal(ibv_poll_cq(cq.cq, 1, &wc), 1);
 	assert_int_equal(wc.wr_id, 5);
 	bad = NULL;
@@ -322,10 +338,11 @@ static void overflow(void **state)
 	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
 }
 
-/* Each refusal names its request, leaves its slot invalid and stamped, and rings for those before it. */
+/* Each refusal names its request, leaves its slot invalid and stamped, and rings for those before
+ * it. */
 static void refusals(void **state)
 {
-	struct ibv_sge list[8] = { { 1, 1, 1 }, { 2, 2, 2 } };
+	struct ibv_sge list[8] = {{1, 1, 1}, {2, 2, 2}};
 	struct ibv_send_wr wr[3], *bad;
 	struct dev_qp qp;
 	int i;
@@ -357,7 +374,7 @@ static void refusals(void **state)
 			break;
 		case 5:
 			list[1].length = 0x80000001;
-			list[5] = (struct ibv_sge){ 5, 5, 5 };
+			list[5] = (struct ibv_sge){5, 5, 5};
 			wr[1].num_sge = 6;
 			break;
 		}
@@ -383,10 +400,11 @@ static void refusals(void **state)
 	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
 }
 
-/* READ is worth the register even without inline data; it may come with entries, in the last of the 64-byte chunks. */
+/* READ is worth the register even without inline data; it may come with entries, in the last of the
+ * 64-byte chunks. */
 static void read_by_blueflame(void **state)
 {
-	struct ibv_sge list[2] = { { 0x1000, 16, 7 }, { 0x2000, 16, 7 } };
+	struct ibv_sge list[2] = {{0x1000, 16, 7}, {0x2000, 16, 7}};
 	struct ibv_send_wr wr, *bad;
 	struct dev_qp qp;
 	uint32_t index;
@@ -412,7 +430,7 @@ static void read_by_blueflame(void **state)
 /* The counter in a BlueFlame WQE, the owner bit and a completion's index after 65536 posts. */
 static void counter_wraps(void **state)
 {
-	struct ibv_sge sge = { 0x1000, 16, 7 };
+	struct ibv_sge sge = {0x1000, 16, 7};
 	struct ibv_send_wr wr, *bad;
 	struct dev_qp qp;
 	uint32_t index;
@@ -424,11 +442,13 @@ static void counter_wraps(void **state)
 	for (index = 0; index < 65540; ++index) {
 		wr.wr_id = index;
 		assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), 0);
-		dev_write_cqe(&cq, &(struct cqe_fields){
-					   .qpn = qp.qp->qp_num, .wqe_index = index, .sr_opcode = 0x4a });
+		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num,
+							.wqe_index = index,
+							.sr_opcode = 0x4a});
 		assert_int_equal(ibv_poll_cq(cq.cq, 1, &wc), 1);
 		assert_int_equal(wc.wr_id, index);
-		assert_int_equal(be32_at(dev_sq_slot(&qp, index), 0) >> 31, !!(index & qp.sq_slots));
+		assert_int_equal(be32_at(dev_sq_slot(&qp, index), 0) >> 31,
+				 !!(index & qp.sq_slots));
 	}
 	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
 }
@@ -439,7 +459,10 @@ static int setup(void **state)
 	const char *single_threaded = *state;
 
 	struct ibv_ah_attr attr = {
-		.grh = { .flow_label = 0x54321, .sgid_index = 3, .hop_limit = 64, .traffic_class = 0x77 },
+		.grh = {.flow_label = 0x54321,
+			.sgid_index = 3,
+			.hop_limit = 64,
+			.traffic_class = 0x77},
 		.dlid = 0x1122,
 		.sl = 5,
 		.src_path_bits = 6,
@@ -475,22 +498,20 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	return ibv_destroy_ah(ah) || ibv_destroy_cq(cq.cq) || ibv_close_xrc_domain(domain) || ibv_dealloc_pd(pd) ||
-	       ibv_close_device(ctx);
+	return ibv_destroy_ah(ah) || ibv_destroy_cq(cq.cq) || ibv_close_xrc_domain(domain) ||
+	       ibv_dealloc_pd(pd) || ibv_close_device(ctx);
 }
 
 int main(void)
 {
-#define BOTH(test) { #test, test, setup, teardown, "0" }, { #test "_single_threaded", test, setup, teardown, "1" }
+#define BOTH(test)                                                                                 \
+	{#test, test, setup, teardown, "0"},                                                       \
+	{                                                                                          \
+#test "_single_threaded", test, setup, teardown, "1"                               \
+	}
 	const struct CMUnitTest tests[] = {
-		BOTH(golden),
-		BOTH(ownership_64),
-		BOTH(ownership_128),
-		BOTH(stamps_in_lists),
-		BOTH(overflow),
-		BOTH(refusals),
-		BOTH(read_by_blueflame),
-		BOTH(counter_wraps),
+		BOTH(golden),	BOTH(ownership_64), BOTH(ownership_128),     BOTH(stamps_in_lists),
+		BOTH(overflow), BOTH(refusals),	    BOTH(read_by_blueflame), BOTH(counter_wraps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

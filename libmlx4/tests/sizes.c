@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: the queue sizes of a QP, an SRQ and a CQ are exactly those that device and kernel compute, what is granted
- * follows from them, and what cannot be is refused before the kernel is asked. */
+/* Description: the queue sizes of a QP, an SRQ and a CQ are exactly those that device and kernel
+ * compute, what is granted follows from them, and what cannot be is refused before the kernel is
+ * asked. */
 #include <errno.h>
 
 #include "fake-kernel.h"
@@ -10,13 +11,17 @@ static struct ibv_pd *pd;
 static struct dev_cq cq;
 static struct ibv_xrc_domain *domain;
 
-static struct ibv_qp_init_attr attr_of(enum ibv_qp_type type, uint32_t wr, uint32_t sge, uint32_t inl)
+static struct ibv_qp_init_attr attr_of(enum ibv_qp_type type, uint32_t wr, uint32_t sge,
+				       uint32_t inl)
 {
 	struct ibv_qp_init_attr attr = {
 		.send_cq = cq.cq,
 		.recv_cq = cq.cq,
-		.cap = { .max_send_wr = wr, .max_recv_wr = 1, .max_send_sge = sge, .max_recv_sge = 1,
-			 .max_inline_data = inl },
+		.cap = {.max_send_wr = wr,
+			.max_recv_wr = 1,
+			.max_send_sge = sge,
+			.max_recv_sge = 1,
+			.max_inline_data = inl},
 		.qp_type = type,
 	};
 
@@ -33,16 +38,16 @@ static void vectors(void **state)
 		uint32_t shift, spare, slots;
 		uint32_t got_sge, got_wr, got_inl;
 	} v[] = {
-		{ IBV_QPT_RC, 1, 1, 0, 6, 33, 64, 2, 31, 28 },
-		{ IBV_QPT_RC, 1, 1, 64, 7, 17, 32, 6, 15, 88 },
-		{ IBV_QPT_RC, 100, 1, 0, 6, 33, 256, 2, 223, 28 },
-		{ IBV_QPT_RC, 128, 4, 0, 7, 17, 256, 6, 239, 88 },
-		{ IBV_QPT_RC, 10, 1, 400, 9, 5, 16, 30, 11, 448 },
-		{ IBV_QPT_RC, 16351, 32, 0, 10, 3, 16384, 32, 16351, 912 },
-		{ IBV_QPT_UC, 16, 1, 0, 6, 33, 64, 2, 31, 28 },
-		{ IBV_QPT_XRC, 1, 1, 0, 6, 33, 64, 2, 31, 28 },
-		{ IBV_QPT_UD, 1, 1, 0, 7, 17, 32, 4, 15, 60 },
-		{ IBV_QPT_UD, 64, 2, 100, 8, 9, 128, 12, 119, 180 },
+		{IBV_QPT_RC, 1, 1, 0, 6, 33, 64, 2, 31, 28},
+		{IBV_QPT_RC, 1, 1, 64, 7, 17, 32, 6, 15, 88},
+		{IBV_QPT_RC, 100, 1, 0, 6, 33, 256, 2, 223, 28},
+		{IBV_QPT_RC, 128, 4, 0, 7, 17, 256, 6, 239, 88},
+		{IBV_QPT_RC, 10, 1, 400, 9, 5, 16, 30, 11, 448},
+		{IBV_QPT_RC, 16351, 32, 0, 10, 3, 16384, 32, 16351, 912},
+		{IBV_QPT_UC, 16, 1, 0, 6, 33, 64, 2, 31, 28},
+		{IBV_QPT_XRC, 1, 1, 0, 6, 33, 64, 2, 31, 28},
+		{IBV_QPT_UD, 1, 1, 0, 7, 17, 32, 4, 15, 60},
+		{IBV_QPT_UD, 64, 2, 100, 8, 9, 128, 12, 119, 180},
 	};
 	struct ibv_qp_init_attr attr, queried;
 	struct ibv_qp_attr qp_attr;
@@ -79,7 +84,7 @@ static void inline_limits(void **state)
 	static const struct {
 		enum ibv_qp_type type;
 		uint32_t max;
-	} v[] = { { IBV_QPT_RC, 912 }, { IBV_QPT_UC, 912 }, { IBV_QPT_XRC, 912 }, { IBV_QPT_UD, 884 } };
+	} v[] = {{IBV_QPT_RC, 912}, {IBV_QPT_UC, 912}, {IBV_QPT_XRC, 912}, {IBV_QPT_UD, 884}};
 	struct ibv_qp_init_attr attr;
 	struct dev_qp qp;
 	size_t i;
@@ -102,12 +107,12 @@ static void inline_limits(void **state)
 static void refusals(void **state)
 {
 	static const struct ibv_qp_cap bad[] = {
-		{ 16352, 1, 1, 1, 0 },	{ 1, 16352, 1, 1, 0 },	    { 1, 1, 33, 1, 0 },
-		{ 1, 1, 1, 33, 0 },	{ 1, 1, 1, 1, 0xffffffff }, { 0xffffffff, 1, 1, 1, 0 },
-		{ 1, 0xffffffff, 1, 1, 0 },
+		{16352, 1, 1, 1, 0},	  {1, 16352, 1, 1, 0},	    {1, 1, 33, 1, 0},
+		{1, 1, 1, 33, 0},	  {1, 1, 1, 1, 0xffffffff}, {0xffffffff, 1, 1, 1, 0},
+		{1, 0xffffffff, 1, 1, 0},
 	};
 	unsigned int asked = fk.count[IB_USER_VERBS_CMD_CREATE_QP];
-	struct ibv_srq_init_attr srq_attr = { 0 };
+	struct ibv_srq_init_attr srq_attr = {0};
 	struct ibv_qp_init_attr attr;
 	struct dev_srq srq;
 	size_t i;
@@ -161,7 +166,7 @@ static void receive_queues(void **state)
 {
 	static const struct {
 		uint32_t wr, sge, slots, shift;
-	} v[] = { { 0, 0, 1, 4 }, { 1, 1, 1, 4 }, { 3, 2, 4, 5 }, { 100, 3, 128, 6 }, { 16, 32, 16, 9 } };
+	} v[] = {{0, 0, 1, 4}, {1, 1, 1, 4}, {3, 2, 4, 5}, {100, 3, 128, 6}, {16, 32, 16, 9}};
 	struct ibv_qp_init_attr attr;
 	struct dev_srq srq;
 	struct dev_qp qp;
@@ -208,7 +213,7 @@ static void srq_links(void **state)
 {
 	static const struct {
 		uint32_t wr, sge, slots, shift;
-	} v[] = { { 1, 1, 2, 5 }, { 3, 1, 4, 5 }, { 4, 2, 8, 6 }, { 100, 31, 128, 9 } };
+	} v[] = {{1, 1, 2, 5}, {3, 1, 4, 5}, {4, 2, 8, 6}, {100, 31, 128, 9}};
 	struct dev_srq srq;
 	uint8_t *wqe;
 	uint32_t k, n;
@@ -234,7 +239,8 @@ static void srq_links(void **state)
 
 static void cq_entries(void **state)
 {
-	static const int v[][2] = { { 1, 2 }, { 2, 4 }, { 3, 4 }, { 4, 8 }, { 63, 64 }, { 64, 128 }, { 1000, 1024 } };
+	static const int v[][2] = {{1, 2},   {2, 4},	{3, 4},	     {4, 8},
+				   {63, 64}, {64, 128}, {1000, 1024}};
 	struct dev_cq d;
 	size_t i;
 
@@ -255,10 +261,10 @@ static void layout(void **state)
 {
 	static const struct {
 		uint32_t recv_sge, send_sge;
-	} v[] = { { 1, 1 }, { 4, 1 }, { 8, 1 }, { 32, 2 }, { 8, 4 } };
-	struct ibv_sge sge = { .addr = 0x1122334455667788, .length = 7, .lkey = 9 };
-	struct ibv_recv_wr recv = { .sg_list = &sge, .num_sge = 1 }, *bad_recv;
-	struct ibv_send_wr send = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad_send;
+	} v[] = {{1, 1}, {4, 1}, {8, 1}, {32, 2}, {8, 4}};
+	struct ibv_sge sge = {.addr = 0x1122334455667788, .length = 7, .lkey = 9};
+	struct ibv_recv_wr recv = {.sg_list = &sge, .num_sge = 1}, *bad_recv;
+	struct ibv_send_wr send = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND}, *bad_send;
 	struct ibv_qp_init_attr attr;
 	struct dev_qp qp;
 	size_t i;
@@ -297,14 +303,16 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	return ibv_destroy_cq(cq.cq) || ibv_close_xrc_domain(domain) || ibv_dealloc_pd(pd) || ibv_close_device(ctx);
+	return ibv_destroy_cq(cq.cq) || ibv_close_xrc_domain(domain) || ibv_dealloc_pd(pd) ||
+	       ibv_close_device(ctx);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(vectors),	  cmocka_unit_test(inline_limits), cmocka_unit_test(refusals),
-		cmocka_unit_test(receive_queues), cmocka_unit_test(srq_links),	   cmocka_unit_test(cq_entries),
+		cmocka_unit_test(vectors),   cmocka_unit_test(inline_limits),
+		cmocka_unit_test(refusals),  cmocka_unit_test(receive_queues),
+		cmocka_unit_test(srq_links), cmocka_unit_test(cq_entries),
 		cmocka_unit_test(layout),
 	};
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: several threads post to one queue and poll one CQ, and nothing is lost or doubled; each operation waits for the
- * locks it needs, and none without need. The number of operations bounds each test. */
+/* Description: several threads post to one queue and poll one CQ, and nothing is lost or doubled;
+ * each operation waits for the locks it needs, and none without need. The number of operations
+ * bounds each test. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -52,8 +53,11 @@ static void create(int max_wr, struct ibv_srq *shared)
 		.send_cq = cq.cq,
 		.recv_cq = cq.cq,
 		.srq = shared,
-		.cap = { .max_send_wr = max_wr, .max_recv_wr = shared ? 0 : max_wr, .max_send_sge = 1, .max_recv_sge = 1,
-			 .max_inline_data = 16 },
+		.cap = {.max_send_wr = max_wr,
+			.max_recv_wr = shared ? 0 : max_wr,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+			.max_inline_data = 16},
 		.qp_type = IBV_QPT_RC,
 	};
 
@@ -63,7 +67,7 @@ static void create(int max_wr, struct ibv_srq *shared)
 
 static void *post_sends(void *arg)
 {
-	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .num_sge = 1 }, *bad;
+	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE, .num_sge = 1}, *bad;
 	uintptr_t thread = (uintptr_t)arg, i;
 	uint64_t payload;
 	struct ibv_sge sge;
@@ -71,7 +75,7 @@ static void *post_sends(void *arg)
 	for (i = 0; i < EACH; ++i) {
 		wr.wr_id = payload = thread * EACH + i;
 		wr.wr.rdma.remote_addr = wr.wr_id;
-		sge = (struct ibv_sge){ (uintptr_t)&payload, 8, 0 };
+		sge = (struct ibv_sge){(uintptr_t)&payload, 8, 0};
 		wr.sg_list = &sge;
 		/* Plain, inline, and a list by turns, so that all ways meet */
 		wr.send_flags = i % 3 ? 0 : IBV_SEND_INLINE;
@@ -92,8 +96,9 @@ static void sends(void **state)
 	run(post_sends);
 	for (i = 0; i < TOTAL; ++i) {
 		assert_int_equal(be32_at(dev_sq_slot(&qp, i), 0) >> 31, 0);
-		dev_write_cqe(&cq, &(struct cqe_fields){
-					   .qpn = qp.qp->qp_num, .wqe_index = i, .sr_opcode = 0x48 });
+		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num,
+							.wqe_index = i,
+							.sr_opcode = 0x48});
 		assert_int_equal(ibv_poll_cq(cq.cq, 1, &wc), 1);
 		assert_int_equal(be64_at(dev_sq_slot(&qp, i), 16), wc.wr_id);
 		++seen[wc.wr_id];
@@ -106,8 +111,8 @@ static void sends(void **state)
 static void *post_recvs(void *arg)
 {
 	uintptr_t thread = (uintptr_t)arg, i;
-	struct ibv_recv_wr wr = { .num_sge = 1 }, *bad;
-	struct ibv_sge sge = { .length = 1 };
+	struct ibv_recv_wr wr = {.num_sge = 1}, *bad;
+	struct ibv_sge sge = {.length = 1};
 
 	wr.sg_list = &sge;
 	for (i = 0; i < EACH; ++i) {
@@ -126,7 +131,8 @@ static void *poll_share(void *arg)
 	(void)arg;
 	while ((n = ibv_poll_cq(cq.cq, 5, wc)) > 0) {
 		for (i = 0; i < n; ++i)
-			if (wc[i].status != IBV_WC_SUCCESS || __atomic_fetch_add(&seen[wc[i].wr_id], 1, __ATOMIC_RELAXED))
+			if (wc[i].status != IBV_WC_SUCCESS ||
+			    __atomic_fetch_add(&seen[wc[i].wr_id], 1, __ATOMIC_RELAXED))
 				count_failure();
 	}
 	if (n < 0)
@@ -148,7 +154,7 @@ static void receives(void **state)
 
 	/* And all threads poll what the device completes. */
 	for (i = 0; i < TOTAL; ++i)
-		dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = qp.qp->qp_num, .sr_opcode = 1 });
+		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num, .sr_opcode = 1});
 	run(poll_share);
 	all_seen_once();
 	assert_int_equal(be32_at(cq.db, 0), cq.producer & 0xffffff);
@@ -159,11 +165,12 @@ static uint32_t next_id;
 static pthread_mutex_t device = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t consumed;
 
-/* Posts to an SRQ too small for all, plays the device when there is something to take, and polls. */
+/* Posts to an SRQ too small for all, plays the device when there is something to take, and polls.
+ */
 static void *share_srq(void *arg)
 {
-	struct ibv_sge sge = { 1, 1, 1 };
-	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_sge sge = {1, 1, 1};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
 	uint32_t id = ~0u;
 	struct ibv_wc wc;
 	int n, ret;
@@ -184,16 +191,17 @@ static void *share_srq(void *arg)
 		pthread_mutex_lock(&device);
 		/* cq.producer counts what was taken, the record what was posted. */
 		if ((uint16_t)(be32_at(srq.db, 0) - cq.producer))
-			dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = qp.qp->qp_num,
-								 .wqe_index = dev_take_srq_wqe(&srq),
-								 .sr_opcode = 1 });
+			dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num,
+								.wqe_index = dev_take_srq_wqe(&srq),
+								.sr_opcode = 1});
 		pthread_mutex_unlock(&device);
 
 		n = ibv_poll_cq(cq.cq, 1, &wc);
 		if (n < 0)
 			count_failure();
 		if (n > 0) {
-			if (wc.wr_id >= TOTAL || __atomic_fetch_add(&seen[wc.wr_id], 1, __ATOMIC_RELAXED))
+			if (wc.wr_id >= TOTAL ||
+			    __atomic_fetch_add(&seen[wc.wr_id], 1, __ATOMIC_RELAXED))
 				count_failure();
 			__atomic_fetch_add(&consumed, 1, __ATOMIC_RELAXED);
 		} else {
@@ -216,16 +224,16 @@ static void shared_receives(void **state)
 }
 
 /*
- * One operation against a lock that is held here. Failing to get a lock leaves a trace in it, so that there is no need to
- * guess when the other thread has come to it.
+ * One operation against a lock that is held here. Failing to get a lock leaves a trace in it, so
+ * that there is no need to guess when the other thread has come to it.
  */
 
 static int done;
 
 static void *one_send(void *arg)
 {
-	struct ibv_sge sge = { 1, 1, 1 };
-	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_sge sge = {1, 1, 1};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1}, *bad;
 
 	(void)arg;
 	if (ibv_post_send(qp.qp, &wr, &bad))
@@ -236,8 +244,8 @@ static void *one_send(void *arg)
 
 static void *one_recv(void *arg)
 {
-	struct ibv_sge sge = { 1, 1, 1 };
-	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_sge sge = {1, 1, 1};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
 
 	(void)arg;
 	if (ibv_post_recv(qp.qp, &wr, &bad))
@@ -248,8 +256,8 @@ static void *one_recv(void *arg)
 
 static void *one_srq_recv(void *arg)
 {
-	struct ibv_sge sge = { 1, 1, 1 };
-	struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_sge sge = {1, 1, 1};
+	struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
 
 	(void)arg;
 	if (ibv_post_srq_recv(srq.srq, &wr, &bad))
@@ -271,8 +279,8 @@ static void *one_poll(void *arg)
 
 static void *one_send_to_full(void *arg)
 {
-	struct ibv_sge sge = { 1, 1, 1 };
-	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_sge sge = {1, 1, 1};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND, .sg_list = &sge, .num_sge = 1}, *bad;
 
 	(void)arg;
 	if (ibv_post_send(qp.qp, &wr, &bad) != ENOMEM)
@@ -291,7 +299,8 @@ static void waits_for(struct mlx4_lock *lock, void *(*body)(void *))
 	assert_int_equal(pthread_create(&thread, NULL, body, NULL), 0);
 	/* Bounded for a provider that never looks at the lock. */
 	for (i = 0; i < 10000000 && __atomic_load_n(&lock->free, __ATOMIC_RELAXED) == 0 &&
-		    !__atomic_load_n(&done, __ATOMIC_ACQUIRE); ++i)
+		    !__atomic_load_n(&done, __ATOMIC_ACQUIRE);
+	     ++i)
 		sched_yield();
 	assert_int_equal(__atomic_load_n(&done, __ATOMIC_ACQUIRE), 0);
 	assert_true(__atomic_load_n(&lock->free, __ATOMIC_RELAXED) < 0);
@@ -309,7 +318,7 @@ static void waiting(void **state)
 	create(8, NULL);
 	waits_for(&to_mlx4_qp(qp.qp)->sq.lock, one_send);
 	waits_for(&to_mlx4_qp(qp.qp)->rq.lock, one_recv);
-	dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = qp.qp->qp_num, .sr_opcode = 1 });
+	dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num, .sr_opcode = 1});
 	waits_for(&to_mlx4_cq(cq.cq)->lock, one_poll);
 	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
 
@@ -319,8 +328,9 @@ static void waiting(void **state)
 	/* The first poll does not know the QP yet, the second does. */
 	for (i = 0; i < 2; ++i) {
 		one_srq_recv(NULL);
-		dev_write_cqe(&cq, &(struct cqe_fields){ .qpn = qp.qp->qp_num, .wqe_index = dev_take_srq_wqe(&srq),
-							 .sr_opcode = 1 });
+		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num,
+							.wqe_index = dev_take_srq_wqe(&srq),
+							.sr_opcode = 1});
 		waits_for(&to_mlx4_srq(srq.srq)->lock, one_poll);
 	}
 	/* A full queue asks under the CQ's lock whether it is still full. */
@@ -337,8 +347,12 @@ static void blueflame_taken(void **state)
 {
 	struct mlx4_context *mctx = to_mlx4_ctx(ctx);
 	uint32_t i;
-	struct ibv_sge list[2] = { { (uintptr_t)"0123456789abcdef", 8, 0 }, { (uintptr_t)"0123456789abcdef", 8, 0 } };
-	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .sg_list = list, .send_flags = IBV_SEND_INLINE }, *bad;
+	struct ibv_sge list[2] = {{(uintptr_t) "0123456789abcdef", 8, 0},
+				  {(uintptr_t) "0123456789abcdef", 8, 0}};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+				 .sg_list = list,
+				 .send_flags = IBV_SEND_INLINE},
+			   *bad;
 
 	(void)state;
 	create(8, NULL);
