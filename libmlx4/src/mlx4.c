@@ -285,7 +285,8 @@ static __attribute__((constructor)) void register_driver(void)
 }
 #else
 /* What libibverbs from before ibv_register_driver() looks up. */
-struct ibv_device *openib_driver_init(struct sysfs_class_device *sysdev);
+__attribute__((visibility("default"))) struct ibv_device *
+openib_driver_init(struct sysfs_class_device *sysdev);
 
 struct ibv_device *openib_driver_init(struct sysfs_class_device *sysdev)
 {
