@@ -1,0 +1,139 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: Debian's perftest and XRC ping-pong on the mainline face, and pairs of one tool of ours and one of theirs.
+. "$srcdir/lib.sh"
+
+for program in ib_send_bw ib_write_bw ib_read_lat ib_atomic_lat ibv_xsrq_pingpong ibv_asyncwatch; do
+	if [ ! -x /usr/bin/$program ]; then
+		skip "Debian's tools" "install perftest, ibverbs-utils and ibverbs-providers: there is no $program"
+		finish
+	fi
+done
+
+# pair SERVER-COMMAND -- CLIENT-COMMAND: both get -p PORT, the client also the address; both must succeed.
+pair() {
+	server_command=
+	while [ "$1" != -- ]; do
+		server_command="$server_command $1"
+		shift
+	done
+	shift
+	take_port
+	# shellcheck disable=SC2086
+	timeout 50 $server_command -p "$port" >"$tmp/server.out" 2>&1 &
+	server=$!
+	until_true listening || { cat "$tmp/server.out"; return 1; }
+	timeout 50 "$@" -p "$port" 127.0.0.1 >"$tmp/client.out" 2>&1
+	client=$?
+	wait "$server"
+	server=$?
+	[ "$server" -eq 0 ] && [ "$client" -eq 0 ] && return 0
+	echo "server: status $server"
+	cat "$tmp/server.out"
+	echo "client: status $client"
+	cat "$tmp/client.out"
+	return 1
+}
+
+perf() { pair "$@" -- "$@"; }
+
+# A tool's last line has as many numbers as its heading has columns: it has measured something.
+measured() {
+	perf "$@" && grep -q '^ *[0-9]\+ \+[0-9]\+ \+[0-9.]\+' "$tmp/client.out" || { cat "$tmp/client.out"; return 1; }
+}
+
+theirs_xsrq() {
+	take_port
+	timeout 50 /usr/bin/ibv_xsrq_pingpong -p "$port" -c 4 "$@" >"$tmp/server.out" 2>&1 &
+	server=$!
+	until_true listening || { cat "$tmp/server.out"; return 1; }
+	pids=
+	for i in 1 2 3 4; do
+		timeout 50 /usr/bin/ibv_xsrq_pingpong -p "$port" "$@" 127.0.0.1 >"$tmp/client$i.out" 2>&1 &
+		pids="$pids $!"
+	done
+	bad=0
+	for pid in $pids $server; do
+		wait "$pid" || bad=1
+	done
+	[ $bad -eq 0 ] || { tail -n 20 "$tmp"/server.out "$tmp"/client*.out; return 1; }
+}
+mixed() {
+	name=$1
+	shift
+	printf '#!/bin/sh\nLD_LIBRARY_PATH="%s" RDMAV_DRIVERS=mlx4 exec "%s/%s" "$@"\n' "$OURS" "$TOOLS" "$name" >"$tmp/$name"
+	chmod +x "$tmp/$name"
+	pair "$tmp/$name" "$@" -- "/usr/bin/$name" "$@" && pair "/usr/bin/$name" "$@" -- "$tmp/$name" "$@"
+}
+# The watcher sees the port go and come back.
+asyncwatch() {
+	stdbuf -oL timeout 20 /usr/bin/ibv_asyncwatch >"$tmp/watch" 2>&1 &
+	watch=$!
+	until_true grep -q 'async event FD' "$tmp/watch" || { cat "$tmp/watch"; return 1; }
+	"$SOFTHCA" port "$SOFTHCA_INSTANCE" mlx4_0:1 down && "$SOFTHCA" port "$SOFTHCA_INSTANCE" mlx4_0:1 up
+	until_true grep -qi 'PORT_ACTIVE' "$tmp/watch" && grep -qi 'PORT_ERR' "$tmp/watch"
+	seen=$?
+	kill $watch
+	wait $watch
+	[ $seen -eq 0 ] || cat "$tmp/watch"
+	return $seen
+}
+export -f pair perf measured theirs_xsrq mixed asyncwatch
+
+n=200
+[ "${TIER:-}" = full ] && n=2000
+for mmio in kick trap; do
+	on="--kernel mainline --mmio $mmio"
+	# One tool of each kind in each way in the quick tier, everything in the full one.
+	while read -r line; do
+		full=${line%%:*}
+		command=${line#*:}
+		[ "$full" = full ] && [ "${TIER:-}" != full ] && continue
+		# shellcheck disable=SC2086
+		ok "$command, $mmio" within $on -- measured $command -F -n $n
+	done <<-END
+		quick:ib_send_bw
+		quick:ib_send_bw -c UC
+		quick:ib_send_bw -c UD
+		quick:ib_send_bw -e -q 4
+		quick:ib_send_bw -c XRC
+		full:ib_send_bw -c UC -e
+		full:ib_send_bw -c UD -e
+		full:ib_send_bw -c UC -q 4
+		full:ib_send_bw -c UD -q 4
+		full:ib_send_bw -c XRC -q 4
+		full:ib_send_bw -b
+		full:ib_send_bw -a
+		full:ib_send_bw -r 64 --use-srq
+		full:ib_send_lat
+		full:ib_send_lat -e
+		full:ib_send_lat -c UD
+		quick:ib_write_bw
+		quick:ib_write_bw -c UC -q 4
+		full:ib_write_bw -q 4
+		full:ib_write_bw -c UC
+		full:ib_write_bw -a
+		full:ib_write_lat
+		full:ib_write_lat -c UC
+		quick:ib_read_lat
+		full:ib_read_lat -e
+		full:ib_read_bw -q 4
+		full:ib_read_bw -c XRC
+		quick:ib_atomic_lat
+		full:ib_atomic_lat -A CMP_AND_SWAP
+		full:ib_atomic_lat -e
+		full:ib_atomic_bw -q 4
+		full:ib_atomic_bw -c XRC
+	END
+	ok "ibv_xsrq_pingpong with four clients, $mmio" within $on -- theirs_xsrq
+	ok "ibv_xsrq_pingpong -e with four clients, $mmio" within $on -- theirs_xsrq -e -n 100
+	for transport in rc uc srq; do
+		ok "$transport, ours and theirs, $mmio" within $on -- mixed ibv_${transport}_pingpong -n 200
+	done
+	ok "ud, ours and theirs, $mmio" within $on -- mixed ibv_ud_pingpong -s 1024 -n 200
+	ok "xsrq, ours and theirs, $mmio" within $on -- mixed ibv_xsrq_pingpong -m 1024
+	ok "ibv_asyncwatch sees a port go and come, $mmio" within $on -- asyncwatch
+done
+ok "nothing is left behind" no_instance
+finish

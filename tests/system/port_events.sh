@@ -1,0 +1,51 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: `softhca port` and `softhca fault` do what they say: events reach ibv_asyncwatch, attributes change, and a
+# reliable connection survives lost, doubled and damaged packets.
+. "$srcdir/lib.sh"
+
+"$SOFTHCA" start --ports 2 fabric >/dev/null || exit 1
+in_it() { ours "$SOFTHCA" run --instance fabric -- "$@"; }
+stdbuf=$(command -v stdbuf)
+in_it ${stdbuf:+stdbuf -oL} "$TOOLS/ibv_asyncwatch" >"$tmp/events" 2>&1 &
+watch=$!
+until_true grep -qs mlx4_0 "$tmp/events"
+
+# change WORDS EVENT: the event arrives at the watcher.
+change() {
+	before=$(grep -ci "$2" "$tmp/events")
+	# shellcheck disable=SC2086
+	"$SOFTHCA" port fabric $1 || return 1
+	until_true more "$2" "$before" || { cat "$tmp/events"; return 1; }
+}
+more() { [ "$(grep -ci "$1" "$tmp/events")" -gt "$2" ]; }
+state() { in_it cat "/sys/class/infiniband/mlx4_0/ports/$1/$2"; }
+
+ok "a port goes down" change "mlx4_0:1 down" PORT_ERR
+down() { state 1 state | grep -q DOWN && state 2 state | grep -q ACTIVE; }
+ok "and is seen to be down, the other not" down
+ok "it comes up" change "mlx4_0:1 up" PORT_ACTIVE
+ok "its LID changes" change "mlx4_0:1 lid 77" LID_CHANGE
+lid() { [ $(($(state 1 lid))) -eq 77 ]; }
+ok "and is seen" lid
+ok "a P_Key changes" change "mlx4_0:2 pkey 3 0x8123" PKEY_CHANGE
+pkey() { [ "$(state 2 pkeys/3)" = 0x8123 ]; }
+ok "and is seen" pkey
+ok "the SM changes" change "mlx4_0:2 sm 9" SM_CHANGE
+bad() { "$SOFTHCA" port fabric mlx4_7:1 down 2>"$tmp/err"; [ $? -ne 0 ] && [ -s "$tmp/err" ]; }
+ok "a device that is not there is an error with words" bad
+kill $watch
+
+lossy() {
+	for kind in drop duplicate corrupt delay; do
+		"$SOFTHCA" fault fabric $kind 5% || "$SOFTHCA" fault fabric $kind 0.05 || return 1
+	done
+	export -f pingpong
+	in_it bash -c '"$@"' x pingpong "$TOOLS/ibv_rc_pingpong" -n 300 --verify || return 1
+	"$SOFTHCA" fault fabric clear
+}
+ok "RC carries everything over a bad fabric" lossy
+ok "the instance ends" "$SOFTHCA" stop fabric
+ok "nothing is left behind" until_true no_instance
+finish
