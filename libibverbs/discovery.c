@@ -16,35 +16,76 @@
 
 int abi_ver;
 
-/* Leading number of a sysfs attribute, like "1: CA"; -1 if there is none. */
-static int read_number(const char *dir, const char *file)
+/* What is wrong with an attribute, for a message: its file and what it holds. */
+struct problem {
+	char text[IBV_SYSFS_PATH_MAX + 160];
+};
+
+#define VALUE_SHOWN 40
+
+static void describe(struct problem *problem, const char *path, int len, const char *value, size_t size)
 {
-	char path[IBV_SYSFS_PATH_MAX + 32], text[32], *end;
-	long value;
+	size_t shown = len < 0 ? size : (size_t)len, i;
+	char copy[VALUE_SHOWN + 1];
+
+	if (len < 0 && len != -EOVERFLOW) {
+		snprintf(problem->text, sizeof(problem->text), "'%s' cannot be read (%s)", path, strerror(-len));
+		return;
+	}
+	if (!len) {
+		snprintf(problem->text, sizeof(problem->text), "'%s' is empty", path);
+		return;
+	}
+
+	for (i = 0; i < shown && i < VALUE_SHOWN; ++i)
+		copy[i] = value[i] >= ' ' && value[i] <= '~' ? value[i] : '?';
+	copy[i] = '\0';
+	snprintf(problem->text, sizeof(problem->text), "'%s' holds '%s%s'", path, copy, shown > i ? "..." : "");
+}
+
+/* The number in a sysfs attribute; like in "1: CA" if there may be more behind it. -ENOENT when there is no
+ * such file, -EINVAL with the problem for everything else. */
+static int read_number(const char *dir, const char *file, bool more, struct problem *problem)
+{
+	char path[IBV_SYSFS_PATH_MAX + 32], text[2 * VALUE_SHOWN], *end;
+	long value = -1;
 	int len;
 
 	snprintf(path, sizeof(path), "%s/%s", dir, file);
 	len = sysfs_read_text(path, text, sizeof(text));
-	if (len < 0)
-		return -1;
+	if (len > 0) {
+		errno = 0;
+		value = strtol(text, &end, 10);
+		if (end == text || errno || value > INT32_MAX || (!more && end != text + len))
+			value = -1;
+	}
+	if (value >= 0)
+		return value;
 
-	value = strtol(text, &end, 10);
-	return end == text || value < 0 || value > INT32_MAX ? -1 : (int)value;
+	describe(problem, path, len, text, sizeof(text));
+	return len == -ENOENT ? -ENOENT : -EINVAL;
 }
 
 /* 0, or -ENOSYS: no uverbs in this kernel, or of a version that we do not speak. */
 static int check_kernel_abi(const char *class_path)
 {
-	int version = read_number(class_path, "abi_version");
+	struct problem problem;
+	int version = read_number(class_path, "abi_version", false, &problem);
 
 	/* Silent: a machine without RDMA is no fault. */
-	if (version < 0)
+	if (version == -ENOENT)
 		return -ENOSYS;
 
+	if (version < 0) {
+		ibverbs_fatal("the kernel ABI version is not known: %s. Check the kernel module ib_uverbs, and SYSFS_PATH "
+			      "if it is set.", problem.text);
+		return -ENOSYS;
+	}
+
 	if (version < IB_USER_VERBS_MIN_ABI_VERSION || version > IB_USER_VERBS_MAX_ABI_VERSION) {
-		ibverbs_fatal("kernel ABI version %d doesn't match library version %d (down to %d). "
-		      "Use a libibverbs that is made for this kernel.",
-		      version, IB_USER_VERBS_MAX_ABI_VERSION, IB_USER_VERBS_MIN_ABI_VERSION);
+		ibverbs_fatal("kernel ABI version %d doesn't match library version %d (down to %d): see "
+			      "'%s/abi_version'. Use a libibverbs that is made for this kernel.",
+			      version, IB_USER_VERBS_MAX_ABI_VERSION, IB_USER_VERBS_MIN_ABI_VERSION, class_path);
 		return -ENOSYS;
 	}
 
@@ -66,11 +107,23 @@ static void check_memlock_limit(void)
 		(unsigned long long)rlim.rlim_cur);
 }
 
+/* A name that is a directory's. */
+static bool is_name(const char *name, int len)
+{
+	int i;
+
+	for (i = 0; i < len; ++i)
+		if (name[i] <= ' ' || name[i] > '~' || name[i] == '/')
+			return false;
+	return len > 0 && name[0] != '.';
+}
+
 /* The device behind one entry of the class. NULL when the entry is none; a broken one is warned of. */
 static struct uverbs_device *read_device(const char *sysfs, const char *class_path, const char *entry)
 {
 	char path[2 * IBV_SYSFS_PATH_MAX], ibdev[IBV_SYSFS_NAME_MAX];
 	struct uverbs_device *dev;
+	struct problem problem;
 	struct stat st;
 	int len;
 
@@ -84,9 +137,11 @@ static struct uverbs_device *read_device(const char *sysfs, const char *class_pa
 	}
 
 	strcat(path, "/ibdev");
-	if (sysfs_read_text(path, ibdev, sizeof(ibdev)) <= 0) {
-		ibverbs_warning("ignoring '%s/%s', which has no readable attribute 'ibdev'. "
-			"Check that the RDMA device of it is still there.", class_path, entry);
+	len = sysfs_read_text(path, ibdev, sizeof(ibdev));
+	if (len < 0 || !is_name(ibdev, len)) {
+		describe(&problem, path, len, ibdev, sizeof(ibdev));
+		ibverbs_warning("ignoring '%s/%s': %s, not the name of an RDMA device. Check that the device is still "
+				"there.", class_path, entry, problem.text);
 		return NULL;
 	}
 
@@ -104,9 +159,15 @@ static struct uverbs_device *read_device(const char *sysfs, const char *class_pa
 	snprintf(dev->path, sizeof(dev->path), "%.*s", (int)(strlen(path) - strlen("/ibdev")), path);
 	strcpy(dev->name, entry);
 	strcpy(dev->ibdev, ibdev);
-	dev->abi_version = read_number(dev->path, "abi_version");
-	if (dev->abi_version < 0)
+	dev->abi_version = read_number(dev->path, "abi_version", false, &problem);
+	if (dev->abi_version == -ENOENT) {
 		dev->abi_version = 0;
+	} else if (dev->abi_version < 0) {
+		ibverbs_warning("ignoring '%s': %s, not the ABI version of its driver. Check the device's kernel driver.",
+				dev->path, problem.text);
+		free(dev);
+		return NULL;
+	}
 
 	return dev;
 }
@@ -138,11 +199,12 @@ static int find_devices(const char *sysfs, const char *class_path, struct uverbs
 
 static void fill_in(struct ibv_device *vdev, const struct uverbs_device *dev)
 {
-	int node_type = read_number(dev->ibdev_path, "node_type");
+	struct problem problem;
+	int node_type = read_number(dev->ibdev_path, "node_type", true, &problem);
 
 	if (node_type < 0)
-		ibverbs_warning("cannot read '%s/node_type'. The device is taken as of unknown type: check its "
-			"kernel driver.", dev->ibdev_path);
+		ibverbs_warning("%s, not a node type. The device is taken as of unknown type: check its kernel driver.",
+				problem.text);
 
 	vdev->node_type = IBV_NODE_UNKNOWN;
 	vdev->transport_type = IBV_TRANSPORT_UNKNOWN;

@@ -54,7 +54,7 @@ void ibverbs_fatal(const char *format, ...) __attribute__((format(printf, 1, 2))
  */
 
 /* Reads a sysfs attribute by its whole path, as ibv_read_sysfs_file() does, but the text always ends with
- * a NUL. Its length, or -errno; -EOVERFLOW when it does not fit. */
+ * a NUL. Its length, or -errno; -EOVERFLOW when it does not fit, and buf is full of its beginning. */
 int sysfs_read_text(const char *path, char *buf, size_t size);
 
 /* The names in a directory but those starting with '.', in their natural order (uverbs2 before uverbs10),

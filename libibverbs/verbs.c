@@ -39,20 +39,24 @@ static int read_port_table(struct ibv_context *context, uint8_t port_num, const 
 
 int ibv_query_gid_1_1(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
 {
+	unsigned int value, i;
 	union ibv_gid found;
-	unsigned int value;
 	char text[41];
-	int i;
 
 	if (read_port_table(context, port_num, "gids", index, text, sizeof(text)))
 		return -1;
 
 	/* Eight groups of four digits, five characters apart. */
+	if (strlen(text) != 39 || strspn(text, "0123456789abcdefABCDEF:") != 39) {
+		errno = EINVAL;
+		return -1;
+	}
 	for (i = 0; i < 8; ++i) {
-		if (strlen(text) < 39 || sscanf(text + 5 * i, "%4x", &value) != 1) {
+		if (strcspn(text + 5 * i, ":") != 4) {
 			errno = EINVAL;
 			return -1;
 		}
+		value = strtoul(text + 5 * i, NULL, 16);
 		found.raw[2 * i] = value >> 8;
 		found.raw[2 * i + 1] = value;
 	}
@@ -64,13 +68,14 @@ default_symver(ibv_query_gid_1_1, ibv_query_gid);
 
 int ibv_query_pkey_1_1(struct ibv_context *context, uint8_t port_num, int index, uint16_t *pkey)
 {
-	unsigned int value;
-	char text[16];
+	unsigned long value;
+	char text[16], *end;
 
 	if (read_port_table(context, port_num, "pkeys", index, text, sizeof(text)))
 		return -1;
 
-	if (sscanf(text, "%x", &value) != 1 || value > UINT16_MAX) {
+	value = strtoul(text, &end, 16);
+	if (end == text || *end || value > UINT16_MAX) {
 		errno = EINVAL;
 		return -1;
 	}
