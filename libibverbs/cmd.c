@@ -28,7 +28,11 @@ void cmd_move_driver_resp(void *resp, size_t resp_size, size_t old_core, size_t 
 void wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed, uint32_t reported)
 {
 	pthread_mutex_lock(mutex);
-	while (*completed != reported)
+	/*
+	 * Counts wrap. More acknowledged than reported is no reason to wait: a device that died while it raised an
+	 * event may have been unable to say whether it had.
+	 */
+	while ((int32_t)(*completed - reported) < 0)
 		pthread_cond_wait(cond, mutex);
 	pthread_mutex_unlock(mutex);
 }
