@@ -15,6 +15,11 @@
 static struct shim_ctx *list;
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 
+void shim_context_forked(void)
+{
+	list_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
 bool shim_ctx_current(const struct shim_ctx *ctx)
 {
 	const struct sh_ctx *c = shim_dev.inst ? sh_ctx(&shim_dev, ctx->index) : NULL;

@@ -118,6 +118,7 @@ int shim_open_device(unsigned int device, int flags);
 uint32_t shim_cqn(const struct shim_ctx *ctx, uint32_t handle);		/* 0: unknown */
 void shim_set_cqn(struct shim_ctx *ctx, uint32_t handle, uint32_t cqn);
 int shim_kick_begins(struct shim_ctx *ctx);	/* make the UAR pages memory */
+void shim_context_forked(void);
 
 /* ---- commands (command.c) ---- */
 
@@ -142,6 +143,7 @@ void shim_kick_try(struct shim_ctx *ctx);
 
 int shim_trap_install(void);
 void shim_signals_init(void);
+void shim_signals_forked(void);
 
 /* ---- names (names.c) ---- */
 

@@ -38,6 +38,11 @@ void shim_signals_init(void)
 	app_blocks = sigismember(&bus, SIGBUS) == 1;
 }
 
+void shim_signals_forked(void)
+{
+	app_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}
+
 int shim_signals_own(void (*handler)(int, siginfo_t *, void *))
 {
 	struct sigaction act = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART};
