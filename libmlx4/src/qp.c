@@ -6,6 +6,7 @@
 #endif
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "mlx4.h"
@@ -300,6 +301,20 @@ static void forget_work(struct mlx4_qp *qp)
 	mlx4_unlock(&qp->sq.lock);
 }
 
+/* Where XRC QPs have two kinds, those that receive have a bit in their numbers, and these do not. Two of these
+ * connect and then hear nothing from each other; the peer may be another make's, so it is said and not refused. */
+static void check_xrc_peer(const struct ibv_qp *ibqp, uint32_t dest_qp_num)
+{
+	static int warned;
+
+	if ((ibqp->qp_num | dest_qp_num) & MLX4_XRC_QPN_BIT || __atomic_exchange_n(&warned, 1, __ATOMIC_RELAXED))
+		return;
+	fprintf(stderr, "libmlx4: Warning: XRC QP 0x%06x of %s is connected to QP 0x%06x, which is no XRC receive QP of this "
+			"kind of device. With this kernel a QP of ibv_create_qp() only sends: make its peer by "
+			"ibv_create_xrc_rcv_qp().\n",
+		ibqp->qp_num, ibqp->context->device->name, dest_qp_num);
+}
+
 int mlx4_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)
 {
 	struct mlx4_qp *qp = to_mlx4_qp(ibqp);
@@ -323,6 +338,9 @@ int mlx4_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)
 		qp->sl_shift =
 			layer == IBV_LINK_LAYER_ETHERNET ? SL_SHIFT_ETHERNET : SL_SHIFT_INFINIBAND;
 	}
+
+	if (attr_mask & IBV_QP_DEST_QPN && ibqp->qp_type == IBV_QPT_XRC)
+		check_xrc_peer(ibqp, attr->dest_qp_num);
 
 	if (attr_mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET)
 		forget_work(qp);

@@ -115,7 +115,7 @@ static void run(void)
 static int setup(void **state)
 {
 	static const char *const names[] = { "alpha_0", "beta_0" };
-	char path[FAKE_PATH_MAX], uverbs[16];
+	char path[FAKE_PATH_MAX], uverbs[32];
 	int i;
 
 	(void)state;
