@@ -37,7 +37,7 @@ static void usage(bool start)
 	puts("  --hosts N         emulated hosts on one fabric (default 1)\n"
 	     "  --hcas N          HCAs per host (default 1)\n"
 	     "  --ports 1|2       ports per HCA (default 1)\n"
-	     "  --kernel ofed|mainline   whose commands the uverbs files take (default ofed)\n"
+	     "  --kernel ofed|mainline   whose commands the uverbs files take (default mainline)\n"
 	     "  --mmio kick|trap  how doorbells are seen: after each post, or store by store (default kick)\n"
 	     "  --driver-abi 2|3|4   version of the mlx4 driver's commands (default 3; 4 with --cqe-size 64)\n"
 	     "  --cqe-size 32|64  size of completion queue entries (default 32)\n"
@@ -150,7 +150,7 @@ static bool consistent(struct run_options *opt, bool shaped, bool start)
 		return false;
 	}
 	if (opt->device.face == SH_FACE_MAINLINE && opt->device.driver_abi < 3) {
-		complain("--driver-abi 2 goes with --kernel ofed: no mainline library speaks it");
+		complain("--driver-abi 2 needs --kernel ofed: no mainline driver had it");
 		return false;
 	}
 	return true;
@@ -162,7 +162,7 @@ int parse_run_options(int argc, char **argv, bool start, struct run_options *opt
 	int option;
 
 	*opt = (struct run_options){
-		.device = {.hosts = 1, .hcas_per_host = 1, .ports = 1, .cqe_size = 32, .face = SH_FACE_OFED},
+		.device = {.hosts = 1, .hcas_per_host = 1, .ports = 1, .cqe_size = 32, .face = SH_FACE_MAINLINE},
 	};
 	opterr = 0;
 	optind = 1;
