@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -96,6 +97,61 @@ void await(unsigned int word, uint64_t value)
 {
 	while (__atomic_load_n(&board->word[word], __ATOMIC_ACQUIRE) < value)
 		sleep_ms(1);
+}
+
+/* ---- the emulator ---- */
+
+static const char *environment(const char *name)
+{
+	const char *value = getenv(name);
+
+	if (!value)
+		fprintf(stderr, "%s is not in the environment: run this with run-matrix\n", name);
+	CHECK(value);
+	return value;
+}
+
+void port_change(const char *fmt, ...)
+{
+	char change[64], command[4096];
+	const char *host = getenv("SOFTHCA_HOST");
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(change, sizeof(change), fmt, ap);
+	va_end(ap);
+	snprintf(command, sizeof(command), "'%s' port '%s' --host %s mlx4_0:1 %s", environment("SOFTHCA"),
+		 environment("SOFTHCA_INSTANCE"), host ? host : "0", change);
+	CHECK_EQ(system(command), 0);
+}
+
+void fabric_fault(const char *what)
+{
+	char command[4096];
+
+	snprintf(command, sizeof(command), "'%s' fault '%s' %s", environment("SOFTHCA"), environment("SOFTHCA_INSTANCE"), what);
+	CHECK_EQ(system(command), 0);
+}
+
+uint64_t hca_counter(const char *name)
+{
+	char command[4096], line[4096], key[64];
+	uint64_t value = UINT64_MAX;
+	FILE *f;
+
+	snprintf(command, sizeof(command), "'%s' show --json '%s'", environment("SOFTHCA"), environment("SOFTHCA_INSTANCE"));
+	snprintf(key, sizeof(key), "\"%s\":", name);
+	f = popen(command, "r");
+	CHECK(f);
+	while (fgets(line, sizeof(line), f)) {
+		char *at = strstr(line, key);
+
+		if (at && value == UINT64_MAX)
+			value = strtoull(at + strlen(key), NULL, 10);
+	}
+	CHECK_EQ(pclose(f), 0);
+	CHECK(value != UINT64_MAX);
+	return value;
 }
 
 /* ---- verbs ---- */
@@ -266,16 +322,25 @@ enum ibv_qp_state real_state(struct ibv_qp *qp)
 	return attr.qp_state;
 }
 
+void connect_pair_as(struct side *s, struct ibv_qp *a, struct ibv_qp *b, const struct link *like)
+{
+	struct link l = *like;
+
+	l.dlid = s->lid;
+	l.dest_qpn = b->qp_num;
+	CHECK_EQ(to_init(a, &l), 0);
+	CHECK_EQ(to_rtr(a, &l), 0);
+	l.dest_qpn = a->qp_num;
+	connect_qp(b, &l);
+	CHECK_EQ(to_rts(a, &l), 0);
+}
+
 void connect_pair(struct side *s, struct ibv_qp *a, struct ibv_qp *b)
 {
 	struct link l;
 
-	link_defaults(&l, s->lid, b->qp_num);
-	CHECK_EQ(to_init(a, &l), 0);
-	CHECK_EQ(to_rtr(a, &l), 0);
-	link_defaults(&l, s->lid, a->qp_num);
-	connect_qp(b, &l);
-	CHECK_EQ(to_rts(a, &l), 0);
+	link_defaults(&l, 0, 0);
+	connect_pair_as(s, a, b, &l);
 }
 
 static struct ibv_sge sge_of(struct side *s, size_t off, uint32_t len)

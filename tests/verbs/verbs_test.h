@@ -58,6 +58,15 @@ void post(unsigned int word, uint64_t value);
 void await(unsigned int word, uint64_t value);
 void sleep_ms(unsigned int ms);
 
+/* ---- the emulator ---- */
+
+/* `softhca port`, of port 1 of this host's first HCA, as port_change("lid %d", 77). It must succeed. */
+void port_change(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* `softhca fault`, as fabric_fault("drop 2"). It must succeed. */
+void fabric_fault(const char *what);
+/* A counter of the first HCA, as `softhca show --json` has it. */
+uint64_t hca_counter(const char *name);
+
 /* ---- verbs ---- */
 
 /* An open device with a PD, and what nearly every test needs. */
@@ -99,6 +108,8 @@ int to_state(struct ibv_qp *qp, enum ibv_qp_state state);	/* RESET, ERR, SQD: ma
 enum ibv_qp_state real_state(struct ibv_qp *qp);		/* as query_qp reports it */
 /* Two RC (or UC) QPs of one process, connected to each other. */
 void connect_pair(struct side *s, struct ibv_qp *a, struct ibv_qp *b);
+/* The same, but with everything else of the link as given. */
+void connect_pair_as(struct side *s, struct ibv_qp *a, struct ibv_qp *b, const struct link *like);
 
 int post_recv1(struct ibv_qp *qp, struct side *s, uint64_t wr_id, size_t off, uint32_t len);
 int post_srq1(struct ibv_srq *srq, struct side *s, uint64_t wr_id, size_t off, uint32_t len);
