@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -45,7 +46,7 @@ static pid_t launch(bool leased, struct sh_status *st)
 	assert_int_equal(pipe(ready), 0);
 	pid = fork();
 	if (!pid)
-		_exit(sh_kernel_main(&cfg, ready[1]));
+		_exit(prctl(PR_SET_PDEATHSIG, SIGKILL) ? 1 : sh_kernel_main(&cfg, ready[1]));
 	close(ready[1]);
 	assert_int_equal(read(ready[0], st, sizeof(*st)), sizeof(*st));
 	close(ready[0]);
@@ -246,6 +247,10 @@ static void nonsense(void **state)
 {
 	static char big[SH_MSG_MAX + 4096];
 	struct sh_open open_msg = {.type = SH_MSG_OPEN};
+	struct {
+		struct sh_command cmd;
+		uint32_t more;
+	} longer = {.cmd = {.type = SH_MSG_COMMAND}};
 	struct sh_command cmd = {.type = SH_MSG_COMMAND};
 	struct sh_hello h = {.type = SH_MSG_HELLO, .version = SH_WIRE_VERSION, .client = 1};
 	struct sh_hello_reply r;
@@ -264,7 +269,7 @@ static void nonsense(void **state)
 	refuse("x", 1, true);
 	refuse(&open_msg, sizeof(open_msg), false);
 	refuse(&open_msg, sizeof(open_msg) - 4, true);
-	refuse(&cmd, sizeof(cmd) + 4, true);
+	refuse(&longer, sizeof(cmd) + 4, true);
 	fd = hello(true, 0, &r);
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
 	assert_int_equal(send(fd, big, sizeof(big), MSG_NOSIGNAL), sizeof(big));
