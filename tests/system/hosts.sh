@@ -1,42 +1,142 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: emulated hosts: names, devices and LIDs of their own on one fabric, and traffic between them.
+# Description: several emulated hosts in one instance: names, devices and XRC domains are per host, the fabric is one. XRC
+# laid out as MPI does, counted against plain RC.
 . "$srcdir/lib.sh"
 
-"$SOFTHCA" start --hosts 3 --hcas 2 fabric >/dev/null || exit 1
-on() { host=$1; shift; "$SOFTHCA" run --instance fabric --host "$host" -- "$@"; }
-
+on() {
+	host=$1
+	shift
+	"$SOFTHCA" run --instance "$SOFTHCA_INSTANCE" --host "$host" -- "$@"
+}
+# The same instead of this shell, for the background: a signal reaches it.
+become() {
+	host=$1
+	shift
+	exec "$SOFTHCA" run --instance "$SOFTHCA_INSTANCE" --host "$host" -- "$@"
+}
 names() {
 	for host in 0 1 2; do
-		[ "$(on $host hostname)" = host$host ] && [ "$(on $host uname -n)" = host$host ] || return 1
+		[ "$(on $host uname -n)" = host$host ] || { echo "uname on host $host: $(on $host uname -n)"; return 1; }
+		[ "$(on $host hostname)" = host$host ] || { echo "hostname on host $host"; return 1; }
 	done
+	# Children and programs that they execute are where their parent is.
+	[ "$(on 2 sh -c 'sh -c "uname -n; :"')" = host2 ]
 }
-ok "each host has its name" names
-real_name() { [ "$("$SOFTHCA" run -- hostname)" = "$(hostname)" ]; }
-ok "a lone one keeps the machine's" real_name
-lids() {
+devices() {
+	lids=
+	guids=
 	for host in 0 1 2; do
+		[ "$(on $host ls /sys/class/infiniband | tr '\n' ' ')" = "mlx4_0 mlx4_1 " ] || return 1
 		for device in mlx4_0 mlx4_1; do
-			on $host cat /sys/class/infiniband/$device/ports/1/lid
-			on $host cat /sys/class/infiniband/$device/node_guid
+			lids="$lids $(on $host cat /sys/class/infiniband/$device/ports/1/lid)"
+			guids="$guids $(on $host cat /sys/class/infiniband/$device/node_guid)"
 		done
-	done >"$tmp/ids"
-	[ "$(sort -u "$tmp/ids" | wc -l)" -eq 12 ]
+	done
+	# shellcheck disable=SC2086
+	[ "$(printf '%s\n' $lids | sort -u | wc -l)" -eq 6 ] && [ "$(printf '%s\n' $guids | sort -u | wc -l)" -eq 6 ] ||
+		{ echo "LIDs$lids, GUIDs$guids"; return 1; }
 }
-ok "LIDs and GUIDs are all different" lids
-
-between() {
+ports_apart() {
+	"$SOFTHCA" port "$SOFTHCA_INSTANCE" --host 1 mlx4_0:1 down || return 1
+	on 0 grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state || { echo "host 0's port went too"; return 1; }
+	on 1 grep -q DOWN /sys/class/infiniband/mlx4_0/ports/1/state
+}
+lone() { [ "$("$SOFTHCA" run -- hostname)" = "$(hostname)" ]; }
+across() {
 	take_port
-	ours on 0 timeout 50 "$TOOLS/ibv_$1" -p "$port" >"$tmp/server.out" 2>&1 &
+	become 0 timeout 50 "$TOOLS/$1" -p "$port" --verify >"$tmp/server.out" 2>&1 &
 	server=$!
 	until_true listening || return 1
-	ours on 2 timeout 50 "$TOOLS/ibv_$1" -p "$port" -d mlx4_1 127.0.0.1 || return 1
-	wait $server || { cat "$tmp/server.out"; return 1; }
+	on 1 timeout 50 "$TOOLS/$1" -p "$port" -d mlx4_1 --verify 127.0.0.1 >"$tmp/client.out" 2>&1
+	client=$?
+	wait $server && [ $client -eq 0 ] || { cat "$tmp"/server.out "$tmp"/client.out; return 1; }
 }
-for tool in rc_pingpong uc_pingpong ud_pingpong srq_pingpong xsrq_pingpong; do
-	ok "$tool from host to host" between $tool
+
+# mesh QPS [OPTION...]: one xrc_mesh per host, looked at while it runs; $seen is the most QPs that there were at once.
+mesh_once() {
+	expected=$1
+	shift
+	take_port
+	become 1 timeout 50 "$TOOLS/xrc_mesh" --procs 4 --port "$port" --node 1 "$@" >"$tmp/node1.out" 2>&1 &
+	other=$!
+	timeout 50 "$TOOLS/xrc_mesh" --procs 4 --port "$port" --node 0 "$@" >"$tmp/node0.out" 2>&1 &
+	self=$!
+	seen=0
+	rm -f "$tmp/whole"
+	while kill -0 $self 2>/dev/null; do
+		"$SOFTHCA" show --json "$SOFTHCA_INSTANCE" >"$tmp/state" || return 1
+		now=$(jq '[.hosts[].hcas[].qps[]] | length' "$tmp/state")
+		if [ "$now" -gt "$seen" ]; then
+			seen=$now
+		fi
+		[ "$now" -eq "$expected" ] && [ "$(jq '[.hosts[].hcas[].contexts[]] | length' "$tmp/state")" -eq 8 ] &&
+			cp "$tmp/state" "$tmp/whole"
+	done
+	wait $self
+	first=$?
+	wait $other && [ $first -eq 0 ] || { cat "$tmp"/node?.out; return 1; }
+	[ "$seen" -le "$expected" ] || { echo "$seen QPs, not $expected"; return 1; }
+	jq -e '[.hosts[].hcas[] | (.qps + .cqs + .srqs + .mrs + .pds + .xrc_domains + .contexts)[]] | length == 0' \
+		<("$SOFTHCA" show --json "$SOFTHCA_INSTANCE") >/dev/null
+}
+# Who looks too rarely to see all QPs at once looks again at more messages.
+mesh() {
+	messages=400
+	while mesh_once "$@" --messages $messages; do
+		[ -f "$tmp/whole" ] && return
+		messages=$((messages * 4))
+		[ $messages -gt 30000 ] && { echo "never more than $seen QPs, not $1"; return 1; }
+	done
+	return 1
+}
+# Two hosts of four: with RC every rank has a QP for each of the four others; with XRC one to send and one to receive.
+mesh_rc() { mesh 32 --rc; }
+mesh_xrc() {
+	mesh 16 || return 1
+	# One domain on each host, with the inode of one file each, opened by four processes, and four receive QPs with the
+	# registrations of creator and all four ranks.
+	jq -e 'all(.hosts[].hcas[0].xrc_domains; length == 1) and all(.hosts[].hcas[0].xrc_domains[0]; .opens == 4 and
+		(.receive_qps | length) == 4) and .hosts[0].hcas[0].xrc_domains[0].inode !=
+		.hosts[1].hcas[0].xrc_domains[0].inode' "$tmp/whole" || { jq '.hosts[].hcas[0].xrc_domains' "$tmp/whole"; return 1; }
+}
+# One file, two hosts: two domains.
+domains_apart() {
+	: >"$tmp/domain"
+	take_port
+	become 0 timeout 20 "$TOOLS/ibv_xsrq_pingpong" -p "$port" --domain="$tmp/domain" >"$tmp/server.out" 2>&1 &
+	server=$!
+	until_true listening || { cat "$tmp/server.out"; return 1; }
+	become 1 timeout 20 "$TOOLS/ibv_xsrq_pingpong" -p $((port + 1)) --domain="$tmp/domain" >"$tmp/other.out" 2>&1 &
+	other=$!
+	port=$((port + 1))
+	until_true listening || { cat "$tmp/other.out"; return 1; }
+	"$SOFTHCA" show --json "$SOFTHCA_INSTANCE" >"$tmp/state"
+	kill $server $other
+	wait $server $other 2>/dev/null
+	jq -e '[.hosts[0,1].hcas[0].xrc_domains[] | [.opens, .inode]] | length == 2 and .[0] == .[1] and .[0][0] == 1' \
+		"$tmp/state" || { jq '.hosts[].hcas[0].xrc_domains' "$tmp/state"; return 1; }
+}
+export -f on become names devices ports_apart across mesh mesh_once mesh_rc mesh_xrc domains_apart
+
+for face in ofed mainline; do
+	three="--kernel $face --hosts 3 --hcas 2"
+	ok "uname, gethostname, $face" within $three -- names
+	ok "devices, LIDs and GUIDs are each host's own, $face" within $three -- devices
+	ok "a port goes down on one host only, $face" within $three -- ports_apart
+	for tool in ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong ibv_xsrq_pingpong; do
+		ok "$tool across, $face" ours within $three -- across $tool
+	done
+	two="--kernel $face --hosts 2"
+	ok "one file is a domain on each host, $face" ours within $two -- domains_apart
+	ok "a mesh of 2 x 4 ranks, plain RC: 32 QPs, $face" ours within $two -- mesh_rc
+	ok "the same over XRC: 16 QPs, $face" ours within $two -- mesh_xrc
 done
-ok "the instance ends" "$SOFTHCA" stop fabric
+ok "a lone host keeps the machine's name" lone
+range() {
+	status 125 "$SOFTHCA" run --hosts 2 --host 2 -- true 2>"$tmp/err" && grep -q 'counted from 0' "$tmp/err"
+}
+ok "a host that is not there is an error that says how many there are" range
 ok "nothing is left behind" until_true no_instance
 finish

@@ -107,6 +107,7 @@ for mmio in kick trap; do
 		full:ib_send_bw -a
 		full:ib_send_bw -r 64 --use-srq
 		full:ib_send_lat
+		full:ib_send_lat -I 64
 		full:ib_send_lat -e
 		full:ib_send_lat -c UD
 		quick:ib_write_bw
@@ -135,5 +136,5 @@ for mmio in kick trap; do
 	ok "xsrq, ours and theirs, $mmio" within $on -- mixed ibv_xsrq_pingpong -m 1024
 	ok "ibv_asyncwatch sees a port go and come, $mmio" within $on -- asyncwatch
 done
-ok "nothing is left behind" no_instance
+ok "nothing is left behind" until_true no_instance
 finish
