@@ -328,6 +328,10 @@ void connect_pair_as(struct side *s, struct ibv_qp *a, struct ibv_qp *b, const s
 
 	l.dlid = s->lid;
 	l.dest_qpn = b->qp_num;
+	if (a == b) {
+		connect_qp(a, &l);
+		return;
+	}
 	CHECK_EQ(to_init(a, &l), 0);
 	CHECK_EQ(to_rtr(a, &l), 0);
 	l.dest_qpn = a->qp_num;

@@ -106,7 +106,7 @@ int to_rts(struct ibv_qp *qp, const struct link *l);
 void connect_qp(struct ibv_qp *qp, const struct link *l);	/* all three, checked */
 int to_state(struct ibv_qp *qp, enum ibv_qp_state state);	/* RESET, ERR, SQD: mask STATE alone */
 enum ibv_qp_state real_state(struct ibv_qp *qp);		/* as query_qp reports it */
-/* Two RC (or UC) QPs of one process, connected to each other. */
+/* Two RC (or UC) QPs of one process, connected to each other; or one to itself. */
 void connect_pair(struct side *s, struct ibv_qp *a, struct ibv_qp *b);
 /* The same, but with everything else of the link as given. */
 void connect_pair_as(struct side *s, struct ibv_qp *a, struct ibv_qp *b, const struct link *like);

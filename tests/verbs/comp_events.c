@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: completion events: armed once, fired once; solicited only; several CQs on a channel; poll(), O_NONBLOCK and
+ * acknowledgements in batches; a CQ is not gone before its events are acknowledged, and takes those not yet read with it.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+
+#include "verbs_test.h"
+
+static struct side s;
+static struct ibv_qp *a, *b;
+
+static bool pending(struct ibv_comp_channel *channel)
+{
+	struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
+
+	return poll(&fd, 1, 0) == 1;
+}
+
+/* The event of this CQ, which has that context; not acknowledged. */
+static void take_event(struct ibv_comp_channel *channel, struct ibv_cq *cq, void *context)
+{
+	struct ibv_cq *got;
+	void *got_context;
+
+	CHECK_EQ(ibv_get_cq_event(channel, &got, &got_context), 0);
+	CHECK(got == cq);
+	CHECK(got_context == context);
+}
+
+static void message(uint64_t id, int flags)
+{
+	CHECK_EQ(post_recv1(b, &s, id, 4096, 64), 0);
+	CHECK_EQ(post_send1(a, &s, id, 0, 64, IBV_SEND_SIGNALED | flags), 0);
+	expect_wc(s.scq, id, IBV_WC_SUCCESS);
+}
+
+static void arming(void)
+{
+	/* Not armed: nothing. */
+	message(1, 0);
+	CHECK(!pending(s.channel));
+	/* What is there when it is armed, and has been told of by nobody, fires at once or is found by the poll that
+	 * follows; here it is taken first. */
+	expect_wc(s.rcq, 1, IBV_WC_SUCCESS);
+	CHECK_EQ(ibv_req_notify_cq(s.rcq, 0), 0);
+	CHECK(!pending(s.channel));
+	message(2, 0);
+	message(3, 0);
+	CHECK(pending(s.channel));
+	take_event(s.channel, s.rcq, &s);
+	/* Armed once is fired once. */
+	CHECK(!pending(s.channel));
+	expect_wc(s.rcq, 2, IBV_WC_SUCCESS);
+	expect_wc(s.rcq, 3, IBV_WC_SUCCESS);
+	/* Armed twice is armed. */
+	CHECK_EQ(ibv_req_notify_cq(s.rcq, 0), 0);
+	CHECK_EQ(ibv_req_notify_cq(s.rcq, 0), 0);
+	message(4, 0);
+	take_event(s.channel, s.rcq, &s);
+	CHECK(!pending(s.channel));
+	expect_wc(s.rcq, 4, IBV_WC_SUCCESS);
+	ibv_ack_cq_events(s.rcq, 2);
+}
+
+static void solicited(void)
+{
+	struct ibv_send_wr wr = {.wr_id = 20, .opcode = IBV_WR_RDMA_WRITE_WITH_IMM, .send_flags = IBV_SEND_SOLICITED}, *bad;
+
+	CHECK_EQ(ibv_req_notify_cq(s.rcq, 1), 0);
+	message(10, 0);
+	message(11, 0);
+	CHECK(!pending(s.channel));
+	message(12, IBV_SEND_SOLICITED);
+	CHECK(pending(s.channel));
+	take_event(s.channel, s.rcq, &s);
+	for (int i = 10; i <= 12; i++)
+		expect_wc(s.rcq, i, IBV_WC_SUCCESS);
+	/* A WRITE asks for nobody, one with immediate data may. */
+	CHECK_EQ(ibv_req_notify_cq(s.rcq, 1), 0);
+	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 13, 0, 64, (uintptr_t)s.buf + 8192, s.mr->rkey,
+			    IBV_SEND_SIGNALED | IBV_SEND_SOLICITED), 0);
+	expect_wc(s.scq, 13, IBV_WC_SUCCESS);
+	CHECK(!pending(s.channel));
+	CHECK_EQ(post_recv1(b, &s, 20, 4096, 64), 0);
+	CHECK_EQ(ibv_post_send(a, &wr, &bad), 0);
+	expect_wc(s.rcq, 20, IBV_WC_SUCCESS);
+	take_event(s.channel, s.rcq, &s);
+	/* Any is more than solicited only. */
+	CHECK_EQ(ibv_req_notify_cq(s.rcq, 1), 0);
+	CHECK_EQ(ibv_req_notify_cq(s.rcq, 0), 0);
+	message(14, 0);
+	take_event(s.channel, s.rcq, &s);
+	expect_wc(s.rcq, 14, IBV_WC_SUCCESS);
+	/* An error is solicited by nobody and told all the same. */
+	CHECK_EQ(ibv_req_notify_cq(s.rcq, 1), 0);
+	CHECK_EQ(post_recv1(b, &s, 15, 4096, 64), 0);
+	CHECK(!pending(s.channel));
+	CHECK_EQ(to_state(b, IBV_QPS_ERR), 0);
+	expect_wc(s.rcq, 15, IBV_WC_WR_FLUSH_ERR);
+	take_event(s.channel, s.rcq, &s);
+	ibv_ack_cq_events(s.rcq, 4);
+}
+
+static void non_blocking(void)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(s.context);
+	struct ibv_cq *cq[3], *got;
+	struct ibv_qp *qp[3];
+	void *context;
+	int seen[3] = {0};
+
+	CHECK(channel);
+	CHECK_EQ(fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK), 0);
+	errno = 0;
+	CHECK_EQ(ibv_get_cq_event(channel, &got, &context), -1);
+	CHECK_EQ(errno, EAGAIN);
+	for (int i = 0; i < 3; i++) {
+		struct ibv_cq *own = s.scq;
+
+		cq[i] = ibv_create_cq(s.context, 8, &cq[i], channel, 0);
+		CHECK(cq[i]);
+		CHECK_EQ(channel->refcnt, i + 1);
+		s.scq = cq[i];
+		qp[i] = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+		s.scq = own;
+		connect_pair(&s, qp[i], qp[i]);
+		CHECK_EQ(ibv_req_notify_cq(cq[i], 0), 0);
+	}
+	CHECK_EQ(ibv_destroy_comp_channel(channel), EBUSY);
+	/* Events come in the order of the completions. */
+	for (int i = 2; i >= 0; i--)
+		CHECK_EQ(post_rdma1(qp[i], &s, IBV_WR_RDMA_WRITE, i, 0, 8, (uintptr_t)s.buf + 4096, s.mr->rkey, IBV_SEND_SIGNALED), 0);
+	for (int i = 2; i >= 0; i--) {
+		take_event(channel, cq[i], &cq[i]);
+		seen[i]++;
+		expect_wc(cq[i], i, IBV_WC_SUCCESS);
+	}
+	CHECK(seen[0] && seen[1] && seen[2]);
+	errno = 0;
+	CHECK_EQ(ibv_get_cq_event(channel, &got, &context), -1);
+	CHECK_EQ(errno, EAGAIN);
+	for (int i = 0; i < 3; i++) {
+		ibv_ack_cq_events(cq[i], 1);
+		CHECK_EQ(ibv_destroy_cq(cq[i]), EBUSY);
+		CHECK_EQ(ibv_destroy_qp(qp[i]), 0);
+		CHECK_EQ(ibv_destroy_cq(cq[i]), 0);
+	}
+	CHECK_EQ(ibv_destroy_comp_channel(channel), 0);
+}
+
+static uint32_t acked;
+
+static void *acknowledge_later(void *arg)
+{
+	struct ibv_cq *cq = arg;
+
+	for (int i = 0; i < 3; i++) {
+		sleep_ms(10);
+		__atomic_add_fetch(&acked, 1, __ATOMIC_SEQ_CST);
+		ibv_ack_cq_events(cq, i == 2 ? 3 : 1);
+	}
+	return NULL;
+}
+
+/* Five events read and one not: destruction waits for the five, and the sixth is never seen. */
+static void destruction(void)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(s.context);
+	struct ibv_cq *own = s.scq, *cq = ibv_create_cq(s.context, 64, NULL, channel, 0);
+	struct ibv_qp *qp;
+	pthread_t thread;
+
+	CHECK(channel && cq);
+	s.scq = cq;
+	qp = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+	s.scq = own;
+	connect_pair(&s, qp, qp);
+	for (int i = 0; i < 6; i++) {
+		CHECK_EQ(ibv_req_notify_cq(cq, 0), 0);
+		CHECK_EQ(post_rdma1(qp, &s, IBV_WR_RDMA_WRITE, i, 0, 8, (uintptr_t)s.buf + 4096, s.mr->rkey, IBV_SEND_SIGNALED), 0);
+		expect_wc(cq, i, IBV_WC_SUCCESS);
+		if (i < 5)
+			take_event(channel, cq, NULL);
+	}
+	CHECK(pending(channel));
+	CHECK_EQ(ibv_destroy_qp(qp), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, acknowledge_later, cq), 0);
+	CHECK_EQ(ibv_destroy_cq(cq), 0);
+	CHECK_EQ(__atomic_load_n(&acked, __ATOMIC_SEQ_CST), 3);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK(!pending(channel));
+	CHECK_EQ(ibv_destroy_comp_channel(channel), 0);
+}
+
+static void bad_vector(void)
+{
+	CHECK(s.context->num_comp_vectors >= 1);
+	CHECK(!ibv_create_cq(s.context, 8, NULL, s.channel, s.context->num_comp_vectors));
+	CHECK_EQ(errno, EINVAL);
+	CHECK(!ibv_create_cq(s.context, 0x400000, NULL, NULL, 0));
+	CHECK_EQ(errno, EINVAL);
+}
+
+int main(void)
+{
+	test_begin();
+	side_open(&s, 16384, 64, SIDE_CHANNEL);
+	a = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+	b = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+	connect_pair(&s, a, b);
+	arming();
+	solicited();
+	non_blocking();
+	destruction();
+	bad_vector();
+	CHECK_EQ(ibv_destroy_qp(a), 0);
+	CHECK_EQ(ibv_destroy_qp(b), 0);
+	side_close(&s);
+	return 0;
+}
