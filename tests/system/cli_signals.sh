@@ -17,8 +17,8 @@ forwarded() {
 	[ $? -eq 9 ] && grep -q "got $1" "$tmp/out"
 }
 for signal in TERM INT HUP USR1 USR2 QUIT ALRM; do
-	# A background job of a script ignores INT and QUIT, as its children then do: set them free first.
-	ok "$signal reaches the command" env -i PATH="$PATH" HOME=/ \
+	# A background job ignores INT and QUIT, and so do its children, these tests perhaps: set them free first.
+	ok "$signal reaches the command" env --default-signal -i PATH="$PATH" HOME=/ \
 		bash -c "$(declare -f forwarded until_true); catcher='$catcher'; set -m; SOFTHCA=$SOFTHCA; tmp=$tmp
 		export SOFTHCA_DIR=$SOFTHCA_DIR; forwarded $signal"
 done
