@@ -8,8 +8,9 @@
  *		creates one receive QP per remote node, which	    nodes - 1   per rank
  *		all ranks of its own node receive through
  *
- * Each rank has one SRQ. With XRC all SRQs of a node are in one domain, which the ranks share by a file, and a sender names
- * the SRQ, and so the rank, in every message.
+ * With XRC and with --rc-srq each rank keeps its receives in one SRQ; with --rc each QP has receives of its own, and one CQ
+ * must have room for all of them. With XRC all SRQs of a node are in one domain, which the ranks share by a file, and a
+ * sender names the SRQ, and so the rank, in every message.
  *
  * One process per node starts the ranks (fork, before any verb) and, on node 0, serves the exchange of numbers over TCP,
  * which a real MPI leaves to its launcher.
@@ -30,20 +31,26 @@
 
 #define MAX_NODES 64
 #define MAX_PROCS 64
-#define SLOTS 32		/* receives that a rank keeps posted */
 
-static int nodes = 2, procs = 4, node, messages = 16, size = 256, rc;
+static int nodes = 2, procs = 4, node, messages = 16, size = 256, hold;
+static int slots = 32;		/* receives that each receive queue keeps posted */
+static int rc, rc_srq;		/* neither: XRC */
 static const char *server = "127.0.0.1", *service = "18600";
 
 /* What a rank tells all others, in two rounds: before and after the receive QPs are there. */
 struct card {
 	uint16_t lid;
 	uint32_t srqn;
-	uint32_t send_qpn[MAX_NODES];		/* XRC: the send QP to each node */
 	uint32_t rcv_qpn[MAX_NODES];		/* XRC: the receive QP for each node's rank of the same place */
-	uint32_t rc_qpn[MAX_NODES * MAX_PROCS];	/* RC: the QP for each rank */
+	uint32_t qpn[];				/* XRC: the send QP to each node. RC: the QP for each rank */
 };
-static struct card mine, *cards;
+static struct card *mine, *cards;
+static size_t card_size;
+
+static const struct card *card_of(int rank)
+{
+	return (const void *)((const char *)cards + rank * card_size);
+}
 
 /* A message says who sent it and the how manyth it is; the rest follows from that. */
 struct header {
@@ -63,7 +70,8 @@ static struct ibv_xrc_domain *domain;
 static struct ibv_qp *send_qp[MAX_NODES];
 static struct ibv_qp *rc_qp[MAX_NODES * MAX_PROCS];
 static struct ibv_mr *mr;
-static uint8_t *buf;		/* SLOTS receive slots, then one to send from */
+static uint8_t *buf;		/* the slots of each receive queue (SRQ: one, RC: by rank), then one to send from */
+static int queues;		/* receive queues that buf has slots for */
 
 static void die(const char *what)
 {
@@ -94,18 +102,20 @@ static void transfer(int fd, void *data, size_t len, int out)
 	}
 }
 
+#define ROUNDS 5		/* calls of all_gather() in a rank's life */
+
 /* Every rank's card to every rank; also a barrier. */
 static void all_gather(void)
 {
-	transfer(exchange_fd, &mine, sizeof(mine), 1);
-	transfer(exchange_fd, cards, sizeof(*cards) * nodes * procs, 0);
+	transfer(exchange_fd, mine, card_size, 1);
+	transfer(exchange_fd, cards, card_size * nodes * procs, 0);
 }
 
 /* Node 0's parent: collect all cards, hand all of them out, until the ranks are done. */
 static void serve(int listener)
 {
 	int total = nodes * procs, *fds = calloc(total, sizeof(*fds));
-	struct card *all = calloc(total, sizeof(*all));
+	char *all = calloc(total, card_size);
 
 	if (!fds || !all)
 		die("memory");
@@ -118,11 +128,11 @@ static void serve(int listener)
 		transfer(fd, &rank, sizeof(rank), 0);
 		fds[rank] = fd;
 	}
-	for (int round = 0; round < 4; round++) {
+	for (int round = 0; round < ROUNDS; round++) {
 		for (int i = 0; i < total; i++)
-			transfer(fds[i], &all[i], sizeof(*all), 0);
+			transfer(fds[i], all + i * card_size, card_size, 0);
 		for (int i = 0; i < total; i++)
-			transfer(fds[i], all, sizeof(*all) * total, 1);
+			transfer(fds[i], all, card_size * total, 1);
 	}
 	for (int i = 0; i < total; i++)
 		close(fds[i]);
@@ -216,11 +226,31 @@ static struct ibv_qp *create_qp(enum ibv_qp_type type)
 		.qp_type = type,
 		.cap = {.max_send_wr = 8, .max_send_sge = 1},
 	};
-	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+	struct ibv_qp *qp;
 
+	if (rc) {
+		init.cap.max_recv_wr = slots;
+		init.cap.max_recv_sge = 1;
+	}
+	qp = ibv_create_qp(pd, &init);
 	if (!qp)
 		die("create QP");
 	return qp;
+}
+
+/* Slot of all receive queues' slots: back to the queue that it belongs to. */
+static void post_slot(int slot)
+{
+	struct ibv_sge sge = {.addr = (uintptr_t)(buf + (size_t)slot * size), .length = size, .lkey = mr->lkey};
+	struct ibv_recv_wr wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	check(srq ? ibv_post_srq_recv(srq, &wr, &bad) : ibv_post_recv(rc_qp[slot / slots], &wr, &bad), "post receive");
+}
+
+static void fill_queue(int queue)
+{
+	for (int i = 0; i < slots; i++)
+		post_slot(queue * slots + i);
 }
 
 /* Round one: my send QPs. Round two: a receive QP for the rank of my place on each other node. */
@@ -232,31 +262,31 @@ static void connect_xrc(void)
 		if (n == node)
 			continue;
 		send_qp[n] = create_qp(IBV_QPT_XRC);
-		mine.send_qpn[n] = send_qp[n]->qp_num;
+		mine->qpn[n] = send_qp[n]->qp_num;
 	}
 	all_gather();
 	for (int n = 0; n < nodes; n++) {
 		struct ibv_qp_init_attr init = {.xrc_domain = domain};
-		const struct card *peer = &cards[n * procs + place];
+		const struct card *peer = card_of(n * procs + place);
 
 		if (n == node)
 			continue;
-		check(ibv_create_xrc_rcv_qp(&init, &mine.rcv_qpn[n]), "create XRC receive QP");
+		check(ibv_create_xrc_rcv_qp(&init, &mine->rcv_qpn[n]), "create XRC receive QP");
 		attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT, .port_num = 1};
-		check(ibv_modify_xrc_rcv_qp(domain, mine.rcv_qpn[n], &attr, INIT_MASK), "modify receive QP to INIT");
-		fill_rtr(&attr, peer->lid, peer->send_qpn[node]);
-		check(ibv_modify_xrc_rcv_qp(domain, mine.rcv_qpn[n], &attr, RTR_MASK), "modify receive QP to RTR");
+		check(ibv_modify_xrc_rcv_qp(domain, mine->rcv_qpn[n], &attr, INIT_MASK), "modify receive QP to INIT");
+		fill_rtr(&attr, peer->lid, peer->qpn[node]);
+		check(ibv_modify_xrc_rcv_qp(domain, mine->rcv_qpn[n], &attr, RTR_MASK), "modify receive QP to RTR");
 	}
 	all_gather();
 	for (int n = 0; n < nodes; n++) {
-		const struct card *peer = &cards[n * procs + place];
+		const struct card *peer = card_of(n * procs + place);
 
 		if (n == node)
 			continue;
 		connect_qp(send_qp[n], peer->lid, peer->rcv_qpn[node]);
 		/* The creator may end before me: my registration keeps the QP. */
 		for (int p = 0; p < procs; p++)
-			check(ibv_reg_xrc_rcv_qp(domain, cards[node * procs + p].rcv_qpn[n]), "register receive QP");
+			check(ibv_reg_xrc_rcv_qp(domain, card_of(node * procs + p)->rcv_qpn[n]), "register receive QP");
 	}
 }
 
@@ -266,24 +296,20 @@ static void connect_rc(void)
 		if (r / procs == node)
 			continue;
 		rc_qp[r] = create_qp(IBV_QPT_RC);
-		mine.rc_qpn[r] = rc_qp[r]->qp_num;
+		mine->qpn[r] = rc_qp[r]->qp_num;
 	}
 	all_gather();
-	for (int r = 0; r < nodes * procs; r++)
-		if (r / procs != node)
-			connect_qp(rc_qp[r], cards[r].lid, cards[r].rc_qpn[me]);
+	for (int r = 0; r < nodes * procs; r++) {
+		if (r / procs == node)
+			continue;
+		connect_qp(rc_qp[r], card_of(r)->lid, card_of(r)->qpn[me]);
+		if (rc)
+			fill_queue(r);
+	}
 	all_gather();
 }
 
 /* ---- traffic ---- */
-
-static void post_slot(int slot)
-{
-	struct ibv_sge sge = {.addr = (uintptr_t)(buf + (size_t)slot * size), .length = size, .lkey = mr->lkey};
-	struct ibv_recv_wr wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1}, *bad;
-
-	check(ibv_post_srq_recv(srq, &wr, &bad), "post receive");
-}
 
 static uint8_t content(const struct header *h, int i)
 {
@@ -334,21 +360,21 @@ static void progress(void)
 
 static void send_to(int rank, uint32_t number)
 {
-	struct header *h = (void *)(buf + (size_t)SLOTS * size);
+	struct header *h = (void *)(buf + (size_t)queues * slots * size);
 	struct ibv_sge sge = {.addr = (uintptr_t)h, .length = size, .lkey = mr->lkey};
 	struct ibv_send_wr wr = {
 		.sg_list = &sge,
 		.num_sge = 1,
 		.opcode = IBV_WR_SEND,
 		.send_flags = IBV_SEND_SIGNALED,
-		.xrc_remote_srq_num = cards[rank].srqn,
+		.xrc_remote_srq_num = card_of(rank)->srqn,
 	}, *bad;
 
 	*h = (struct header){.from = me, .number = number};
 	for (int i = sizeof(*h); i < size; i++)
 		((uint8_t *)h)[i] = content(h, i);
 	sending = 1;
-	check(ibv_post_send(rc ? rc_qp[rank] : send_qp[rank / procs], &wr, &bad), "post send");
+	check(ibv_post_send(rc_qp[rank] ? rc_qp[rank] : send_qp[rank / procs], &wr, &bad), "post send");
 	while (sending)
 		progress();
 }
@@ -367,7 +393,7 @@ static void traffic(void)
 
 static void open_all(void)
 {
-	struct ibv_srq_init_attr attr = {.attr = {.max_wr = SLOTS, .max_sge = 1}};
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = slots, .max_sge = 1}};
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_port_attr port;
 
@@ -378,28 +404,31 @@ static void open_all(void)
 	if (!context)
 		die("open device");
 	check(ibv_query_port(context, 1, &port), "query port");
-	mine.lid = port.lid;
+	mine->lid = port.lid;
 	pd = ibv_alloc_pd(context);
-	cq = pd ? ibv_create_cq(context, 4 * SLOTS, NULL, NULL, 0) : NULL;
+	/* Every receive that is posted may complete before we look; and one send. */
+	queues = rc ? nodes * procs : 1;
+	cq = pd ? ibv_create_cq(context, (rc ? procs * (nodes - 1) : 1) * slots + 1, NULL, NULL, 0) : NULL;
 	if (!cq)
 		die("create PD and CQ");
-	if (rc) {
+	if (rc_srq) {
 		srq = ibv_create_srq(pd, &attr);
-	} else {
+	} else if (!rc) {
 		domain = ibv_open_xrc_domain(context, domain_fd, O_CREAT);
 		if (!domain)
 			die("open XRC domain");
 		srq = ibv_create_xrc_srq(pd, domain, cq, &attr);
 	}
-	if (!srq)
+	if (!srq && !rc)
 		die("create SRQ");
-	mine.srqn = srq->xrc_srq_num;
-	buf = calloc(SLOTS + 1, size);
-	mr = buf ? ibv_reg_mr(pd, buf, (size_t)(SLOTS + 1) * size, IBV_ACCESS_LOCAL_WRITE) : NULL;
+	if (srq)
+		mine->srqn = srq->xrc_srq_num;
+	buf = calloc(queues * slots + 1, size);
+	mr = buf ? ibv_reg_mr(pd, buf, (size_t)(queues * slots + 1) * size, IBV_ACCESS_LOCAL_WRITE) : NULL;
 	if (!mr)
 		die("register memory");
-	for (int i = 0; i < SLOTS; i++)
-		post_slot(i);
+	if (srq)
+		fill_queue(0);
 }
 
 static void close_all(void)
@@ -412,9 +441,10 @@ static void close_all(void)
 			continue;
 		check(ibv_destroy_qp(send_qp[n]), "destroy QP");
 		for (int p = 0; p < procs; p++)
-			check(ibv_unreg_xrc_rcv_qp(domain, cards[node * procs + p].rcv_qpn[n]), "unregister receive QP");
+			check(ibv_unreg_xrc_rcv_qp(domain, card_of(node * procs + p)->rcv_qpn[n]), "unregister receive QP");
 	}
-	check(ibv_destroy_srq(srq), "destroy SRQ");
+	if (srq)
+		check(ibv_destroy_srq(srq), "destroy SRQ");
 	if (domain)
 		check(ibv_close_xrc_domain(domain), "close XRC domain");
 	check(ibv_dereg_mr(mr), "deregister memory");
@@ -424,41 +454,64 @@ static void close_all(void)
 	free(buf);
 }
 
+/* For who wants to look at all of it while it stands. */
+static void wait_for_a_line(void)
+{
+	char c;
+
+	puts("connected");
+	fflush(stdout);
+	while (read(STDIN_FILENO, &c, 1) == 1 && c != '\n')
+		;
+}
+
 static void run_rank(int p)
 {
+	const char *name = rc ? "RC" : rc_srq ? "RC with SRQ" : "XRC";
+
 	place = p;
 	me = node * procs + p;
-	cards = calloc(nodes * procs, sizeof(*cards));
-	if (!cards)
+	cards = calloc(nodes * procs, card_size);
+	mine = calloc(1, card_size);
+	if (!cards || !mine)
 		die("memory");
 	open_all();
 	join_exchange();
-	if (rc)
+	if (rc || rc_srq)
 		connect_rc();
 	else
 		connect_xrc();
 	all_gather();		/* everybody is connected */
 	traffic();
 	all_gather();		/* everybody has what was sent */
+	if (me == 0 && hold)
+		wait_for_a_line();
+	all_gather();		/* and nobody is held any more */
 	if (me == 0)
-		printf("%s: %d nodes of %d ranks: %d messages verified by each rank; %d QPs per rank\n", rc ? "RC" : "XRC",
-		       nodes, procs, received, rc ? procs * (nodes - 1) : 2 * (nodes - 1));
+		printf("%s: %d nodes of %d ranks: %d messages verified by each rank; %d QPs per rank\n", name, nodes, procs,
+		       received, rc || rc_srq ? procs * (nodes - 1) : 2 * (nodes - 1));
 	close_all();
+	free(mine);
 	free(cards);
 	close(exchange_fd);
 }
 
 static void usage(int status)
 {
-	fputs("Usage: xrc_mesh [--rc] [--nodes N] [--procs P] --node K [--server HOST] [--port PORT] [--messages M] [--size S]\n"
-	      "Start it once on each node; node 0 is the one that --server names.\n", status ? stderr : stdout);
+	fputs("Usage: xrc_mesh [--rc|--rc-srq] [--nodes N] [--procs P] --node K [--server HOST] [--port PORT] [--messages M]\n"
+	      "                [--size S] [--slots R] [--hold]\n"
+	      "Start it once on each node; node 0 is the one that --server names. XRC, unless --rc (receives per QP) or\n"
+	      "--rc-srq (RC with a shared receive queue). --hold, on node 0: when all messages have been verified it prints\n"
+	      "\"connected\" and everybody stays until a line, or the end, comes on its standard input.\n",
+	      status ? stderr : stdout);
 	exit(status);
 }
 
 static void options(int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{"rc", no_argument, &rc, 1}, {"nodes", required_argument, NULL, 'N'}, {"procs", required_argument, NULL, 'P'},
+		{"rc", no_argument, &rc, 1}, {"rc-srq", no_argument, &rc_srq, 1}, {"hold", no_argument, &hold, 1},
+		{"slots", required_argument, NULL, 'r'}, {"nodes", required_argument, NULL, 'N'}, {"procs", required_argument, NULL, 'P'},
 		{"node", required_argument, NULL, 'k'}, {"server", required_argument, NULL, 's'},
 		{"port", required_argument, NULL, 'p'}, {"messages", required_argument, NULL, 'm'},
 		{"size", required_argument, NULL, 'S'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0},
@@ -474,12 +527,14 @@ static void options(int argc, char **argv)
 		case 'p': service = optarg; break;
 		case 'm': messages = atoi(optarg); break;
 		case 'S': size = atoi(optarg); break;
+		case 'r': slots = atoi(optarg); break;
 		default: usage(c == 'h' ? 0 : 2);
 		}
 	}
 	if (nodes < 2 || nodes > MAX_NODES || procs < 1 || procs > MAX_PROCS || node < 0 || node >= nodes || messages < 1 ||
-	    size < (int)sizeof(struct header) || optind != argc)
+	    size < (int)sizeof(struct header) || slots < 1 || (rc && rc_srq) || optind != argc)
 		usage(2);
+	card_size = sizeof(struct card) + sizeof(uint32_t) * nodes * procs;
 }
 
 int main(int argc, char **argv)

@@ -98,6 +98,7 @@ static void show_qps(struct kernel *k, uint32_t hca, json_t *out)
 		if (qp->d)
 			add_int(o, "xrcd", qp->d->xrcdn);
 		add_text(o, "queue_memory", qp->buf.shm ? "shared" : qp->ctx ? "copied" : "none");
+		add_int(o, "queue_bytes", qp->buf.len);
 		if (sh_qp_info(&k->dev, hca, qp->qpn, &info) < 0)
 			continue;
 		add_text(o, "state", state_name(info.state));
@@ -126,6 +127,7 @@ static void show_cq(struct kernel *k, uint32_t hca, const struct kcq *cq, json_t
 	add_int(o, "entries", cq->entries);
 	add_int(o, "users", cq->refs);
 	add_text(o, "queue_memory", cq->buf.shm ? "shared" : "copied");
+	add_int(o, "queue_bytes", cq->buf.len);
 	if (cq->evq)
 		add_int(o, "channel", cq->evq->index);
 	if (sh_cq_query(&k->dev, hca, cq->cqn, &info) < 0)
@@ -148,6 +150,7 @@ static void show_srq(struct kernel *k, uint32_t hca, const struct ksrq *srq, jso
 	add_int(o, "max_wr", srq->max - 1);
 	add_int(o, "users", srq->refs);
 	add_text(o, "queue_memory", srq->buf.shm ? "shared" : "copied");
+	add_int(o, "queue_bytes", srq->buf.len);
 	if (srq->d) {
 		add_int(o, "xrcd", srq->d->xrcdn);
 		add_int(o, "cq", srq->cq->cqn);
