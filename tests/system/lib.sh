@@ -5,6 +5,9 @@
 # Environment, from make: SOFTHCA (the command), TOOLS (directory of our ibv_* tools), OURS (LD_LIBRARY_PATH of our
 # libraries), PROGRAMS (directory of the test programs), CC.
 
+# A shell cannot trap what was ignored when it started, and a background job starts with SIGINT ignored.
+[ -n "${SIGNALS_RESET:-}" ] || SIGNALS_RESET=1 exec env --default-signal bash "$0" "$@"
+
 set -u
 number=0
 failures=0
