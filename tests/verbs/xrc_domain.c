@@ -4,6 +4,8 @@
  * gives the errno that a kernel gives; identity is device and inode.
  */
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
 #include "verbs_test.h"
@@ -101,6 +103,34 @@ static void identity(void)
 	free(moved);
 }
 
+/* A file mounted over another is the file that it is, not the one whose name it has. Needs root; says so without. */
+static void bind_mounted(void)
+{
+	char *real = path_of("real"), *over = path_of("over");
+	struct ibv_xrc_domain *held;
+	int fd = open(real, O_RDWR | O_CREAT, 0600), below = open(over, O_RDWR | O_CREAT, 0600), through;
+
+	CHECK(fd >= 0 && below >= 0);
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) || mount(real, over, NULL, MS_BIND, NULL)) {
+		printf("bind mounts not tried: %s\n", strerror(errno));
+	} else {
+		CHECK_EQ(open_domain(context, fd, O_CREAT, &held), 0);
+		through = open(over, O_RDONLY);
+		CHECK_EQ(try_open(through, 0), 0);
+		CHECK_EQ(try_open(through, O_EXCL), EINVAL);
+		CHECK_EQ(try_open(below, 0), EAGAIN);
+		close(through);
+		CHECK_EQ(umount2(over, MNT_DETACH), 0);
+		CHECK_EQ(ibv_close_xrc_domain(held), 0);
+	}
+	close(fd);
+	close(below);
+	unlink(real);
+	unlink(over);
+	free(real);
+	free(over);
+}
+
 static void other_device_file(void)
 {
 	struct ibv_context *second = open_device(0);
@@ -162,6 +192,7 @@ int main(void)
 
 	identity();
 	other_device_file();
+	bind_mounted();
 	ibv_close_device(context);
 	return 0;
 }
