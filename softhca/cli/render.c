@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * JSON for people. A value is one line, "name: value"; an object is a heading and its members; a list of objects is
- * a table, one column per member, as wide as its widest cell.
+ * a table, one column per member, as wide as its widest cell, or, where the objects are too rich for a row, one part with
+ * a heading for each.
  */
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +14,8 @@
 
 #define COLUMNS 32
 
-/* What a cell or line shows: caller frees. Lists are joined with commas, objects as name=value. */
+/* What a cell or line shows: caller frees. Lists are joined with commas, objects as name=value, lists inside of those in
+ * parentheses. */
 static char *cell(const json_t *value)
 {
 	char *text = NULL, *part;
@@ -39,26 +42,34 @@ static char *cell(const json_t *value)
 	}
 	index = 0;
 	json_object_foreach((json_t *)value, key, item) {
+		bool list = json_is_array(item) && json_array_size(item);
+
 		part = cell(item);
-		fprintf(out, "%s%s=%s", index++ ? " " : "", key, part ? part : "?");
+		fprintf(out, "%s%s=%s%s%s", index++ ? " " : "", key, list ? "(" : "", part ? part : "?", list ? ")" : "");
 		free(part);
 	}
 	fclose(out);
 	return text;
 }
 
-static void table(const json_t *rows)
+static void table(const json_t *rows, int indent)
 {
 	const char *name[COLUMNS];
 	size_t width[COLUMNS], columns = 0, row;
 	const char *key;
 	json_t *value, *object;
 
-	json_object_foreach(json_array_get(rows, 0), key, value) {
-		if (columns == COLUMNS)
-			break;
-		width[columns] = strlen(key);
-		name[columns++] = key;
+	json_array_foreach(rows, row, object) {
+		json_object_foreach(object, key, value) {
+			size_t i = 0;
+
+			while (i < columns && strcmp(name[i], key))
+				i++;
+			if (i < columns || columns == COLUMNS)
+				continue;
+			width[columns] = strlen(key);
+			name[columns++] = key;
+		}
 	}
 	json_array_foreach(rows, row, object) {
 		for (size_t i = 0; i < columns; i++) {
@@ -69,10 +80,12 @@ static void table(const json_t *rows)
 			free(text);
 		}
 	}
+	printf("%*s", indent, "");
 	for (size_t i = 0; i < columns; i++)
 		printf("  %-*s", i + 1 < columns ? (int)width[i] : 0, name[i]);
 	putchar('\n');
 	json_array_foreach(rows, row, object) {
+		printf("%*s", indent, "");
 		for (size_t i = 0; i < columns; i++) {
 			json_t *at = json_object_get(object, name[i]);
 			char *text = at ? cell(at) : strdup("-");
@@ -84,7 +97,45 @@ static void table(const json_t *rows)
 	}
 }
 
-static void members(const json_t *object, const char *indent)
+/* Too rich for a row: it has an object among its members, or such an object in one of its lists. */
+static bool rich(const json_t *object)
+{
+	const char *key;
+	json_t *value, *item;
+	size_t index;
+
+	json_object_foreach((json_t *)object, key, value) {
+		if (json_is_object(value))
+			return true;
+		json_array_foreach(value, index, item)
+			if (rich(item))
+				return true;
+	}
+	return false;
+}
+
+static void members(const json_t *object, int indent, const char *skip);
+
+/* One part for each, named by the list and by its first member: "hosts" of {"host": 0, ...} is "host 0". */
+static void parts(const char *list, const json_t *objects, int indent)
+{
+	int len = (int)strlen(list);
+	json_t *object;
+	size_t index;
+
+	if (len > 1 && list[len - 1] == 's')
+		len--;
+	json_array_foreach(objects, index, object) {
+		const char *first = json_object_iter_key(json_object_iter(object));
+		char *name = first ? cell(json_object_get(object, first)) : NULL;
+
+		printf("%*s%.*s %s\n", indent, "", len, list, name ? name : "");
+		free(name);
+		members(object, indent + 2, first);
+	}
+}
+
+static void members(const json_t *object, int indent, const char *skip)
 {
 	const char *key;
 	json_t *value;
@@ -92,18 +143,24 @@ static void members(const json_t *object, const char *indent)
 	json_object_foreach((json_t *)object, key, value) {
 		char *text;
 
+		if (skip && !strcmp(key, skip))
+			continue;
 		if (json_is_array(value) && json_is_object(json_array_get(value, 0))) {
-			printf("%s%s (%zu)\n", indent, key, json_array_size(value));
-			table(value);
+			if (rich(json_array_get(value, 0))) {
+				parts(key, value, indent);
+				continue;
+			}
+			printf("%*s%s (%zu)\n", indent, "", key, json_array_size(value));
+			table(value, indent);
 			continue;
 		}
 		if (json_is_object(value)) {
-			printf("%s%s\n", indent, key);
-			members(value, "  ");
+			printf("%*s%s\n", indent, "", key);
+			members(value, indent + 2, NULL);
 			continue;
 		}
 		text = cell(value);
-		printf("%s%s: %s\n", indent, key, text ? text : "?");
+		printf("%*s%s: %s\n", indent, "", key, text ? text : "?");
 		free(text);
 	}
 }
@@ -117,6 +174,6 @@ void render_text(const char *json, size_t len)
 		complain("the daemon's answer is no JSON: %s", error.text);
 		return;
 	}
-	members(root, "");
+	members(root, 0, NULL);
 	json_decref(root);
 }

@@ -207,12 +207,11 @@ static void end_instance(const char *dir)
 	const struct sh_stop request = {.type = SH_MSG_STOP};
 	struct sh_status status;
 	struct sh_hello_reply hello;
-	int control = sh_client_connect(dir);
+	int control = greet(dir, &hello);
 
 	if (control < 0)
 		return;
-	if (!sh_client_hello(control, 0, 0, &hello, NULL))
-		sh_client_request(control, &request, sizeof(request), &status, sizeof(status), NULL, NULL);
+	sh_client_request(control, &request, sizeof(request), &status, sizeof(status), NULL, NULL);
 	close(control);
 	for (int waited = 0; waited < 5000 && access(dir, F_OK) == 0; waited++)
 		nanosleep(&tick, NULL);

@@ -53,33 +53,25 @@ static int show_one(const char *instance, bool json)
 	return status;
 }
 
-/* {"name": ..., "hosts": N, "pid": N} of an instance that answers, or NULL. */
-static json_t *describe(const char *base, const char *name)
+/* {"name": ..., "hosts": N, "pid": N} of an instance that answers, or NULL; *silent when it should and does not. */
+static json_t *describe(const char *base, const char *name, bool *silent)
 {
 	struct sh_hello_reply hello;
 	char path[PATH_MAX];
-	long pid = 0;
-	FILE *file;
 	int control;
 
-	if (snprintf(path, sizeof(path), "%s/%s", base, name) >= (int)sizeof(path) - 8)
+	if (snprintf(path, sizeof(path), "%s/%s", base, name) >= (int)sizeof(path))
 		return NULL;
-	control = sh_client_connect(path);
+	control = greet(path, &hello);
+	if (control == -ETIMEDOUT) {
+		complain_silence(name, path);
+		*silent = true;
+	}
 	if (control < 0)
 		return NULL;
-	if (sh_client_hello(control, 0, 0, &hello, NULL)) {
-		close(control);
-		return NULL;
-	}
 	close(control);
-	strcat(path, "/pid");
-	file = fopen(path, "re");
-	if (file) {
-		if (fscanf(file, "%ld", &pid) != 1)
-			pid = 0;
-		fclose(file);
-	}
-	return json_pack("{s:s, s:i, s:I}", "name", name, "hosts", (int)hello.hosts, "pid", (json_int_t)pid);
+	return json_pack("{s:s, s:i, s:I}", "name", name, "hosts", (int)hello.hosts, "pid",
+			 (json_int_t)daemon_pid(path));
 }
 
 static int show_all(bool json)
@@ -87,17 +79,20 @@ static int show_all(bool json)
 	char base[PATH_MAX], *text;
 	json_t *list = json_array(), *all;
 	struct dirent *entry;
+	bool silent = false;
 	int status;
 	DIR *dir = sh_base_dir(base, false) ? NULL : opendir(base);
 
 	while (dir && (entry = readdir(dir)))
 		if (sh_name_valid(entry->d_name))
-			json_array_append_new(list, describe(base, entry->d_name));
+			json_array_append_new(list, describe(base, entry->d_name, &silent));
 	if (dir)
 		closedir(dir);
 	if (!json && !json_array_size(list)) {
-		puts("No instance runs. softhca start NAME starts one.");
 		json_decref(list);
+		if (silent)
+			return EXIT_SELF;
+		puts("No instance runs. softhca start NAME starts one.");
 		return 0;
 	}
 	all = json_pack("{s:o}", "instances", list);
@@ -105,7 +100,7 @@ static int show_all(bool json)
 	status = text ? print(text, strlen(text), json) : EXIT_SELF;
 	free(text);
 	json_decref(all);
-	return status;
+	return silent ? EXIT_SELF : status;
 }
 
 int verb_show(int argc, char **argv)

@@ -58,6 +58,15 @@ int take_lease(const char *dir);
 
 /* ---- talk.c ---- */
 
+/* Connect and say hello, with a limit on how long that and every later answer may take: a descriptor, or -errno. */
+int greet(const char *dir, struct sh_hello_reply *hello);
+
+/* The message for -ETIMEDOUT. */
+void complain_silence(const char *instance, const char *dir);
+
+/* The process number that the instance directory has of its daemon, or 0. */
+long daemon_pid(const char *dir);
+
 /* Resolve the name, connect, say hello: a descriptor, or -errno after a message. */
 int reach(const char *instance, char dir[PATH_MAX], struct sh_hello_reply *hello);
 

@@ -1,12 +1,60 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Speaking with the daemon of an instance. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "softhca.h"
 #include "softhca/host/client.h"
 #include "softhca/host/paths.h"
+
+#define PATIENCE 10	/* seconds until a daemon counts as one that does not answer */
+
+/* The daemon's number as its instance directory has it, or 0. */
+long daemon_pid(const char *dir)
+{
+	char path[PATH_MAX];
+	long pid = 0;
+	FILE *file;
+
+	if (snprintf(path, sizeof(path), "%s/pid", dir) >= (int)sizeof(path))
+		return 0;
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%ld", &pid) != 1)
+		pid = 0;
+	fclose(file);
+	return pid;
+}
+
+int greet(const char *dir, struct sh_hello_reply *hello)
+{
+	const struct timeval patience = {.tv_sec = PATIENCE};
+	int fd = sh_client_connect(dir), err;
+
+	if (fd < 0)
+		return fd;
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) ||
+	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)))
+		err = -errno;
+	else
+		err = sh_client_hello(fd, 0, 0, hello, NULL);
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
+void complain_silence(const char *instance, const char *dir)
+{
+	complain("instance \"%s\" does not answer within %d seconds: its daemon, process %ld, is stopped or stuck; "
+		 "kill -CONT %ld lets it go on, kill -KILL %ld ends it", instance, PATIENCE, daemon_pid(dir),
+		 daemon_pid(dir), daemon_pid(dir));
+}
 
 int reach(const char *instance, char dir[PATH_MAX], struct sh_hello_reply *hello)
 {
@@ -17,18 +65,14 @@ int reach(const char *instance, char dir[PATH_MAX], struct sh_hello_reply *hello
 		complain("\"%s\" cannot be an instance: names are letters, digits, '.', '_' and '-'", instance);
 		return err;
 	}
-	fd = err ? err : sh_client_connect(dir);
-	if (fd < 0) {
+	fd = err ? err : greet(dir, hello);
+	if (fd == -ETIMEDOUT)
+		complain_silence(instance, dir);
+	else if (fd == -ENOENT || fd == -ECONNREFUSED)
 		complain("no instance \"%s\" runs (%s); softhca show lists those that do, softhca start makes one",
 			 instance, strerror(-fd));
-		return fd;
-	}
-	err = sh_client_hello(fd, 0, 0, hello, NULL);
-	if (err) {
-		complain("instance \"%s\" does not answer: %s", instance, strerror(-err));
-		close(fd);
-		return err;
-	}
+	else if (fd < 0)
+		complain("instance \"%s\" cannot be reached: %s", instance, strerror(-fd));
 	return fd;
 }
 
@@ -40,8 +84,12 @@ int ask(int control, const void *request, size_t len, int *fd)
 	int err;
 
 	err = sh_client_request(control, request, len, &status, sizeof(status), fds, &nfds);
+	if (err == -ETIMEDOUT) {
+		complain("the daemon does not answer within %d seconds: is it stopped?", PATIENCE);
+		return EXIT_SELF;
+	}
 	if (err) {
-		complain("the daemon does not answer: %s", strerror(-err));
+		complain("the daemon ended before it answered: %s", strerror(-err));
 		return EXIT_SELF;
 	}
 	status.text[sizeof(status.text) - 1] = '\0';

@@ -76,7 +76,7 @@ int sh_client_request(int fd, const void *req, size_t len, void *reply, size_t r
 		done = sh_sys(syscall(SYS_sendmsg, fd, &msg, MSG_NOSIGNAL));
 	while (done == -EINTR);
 	if (done < 0)
-		return done == -EPIPE ? -ECONNRESET : (int)done;
+		return done == -EPIPE ? -ECONNRESET : done == -EAGAIN ? -ETIMEDOUT : (int)done;
 
 	iov = (struct iovec){.iov_base = reply, .iov_len = rlen};
 	msg.msg_control = control.space;
@@ -85,7 +85,7 @@ int sh_client_request(int fd, const void *req, size_t len, void *reply, size_t r
 		done = sh_sys(syscall(SYS_recvmsg, fd, &msg, MSG_CMSG_CLOEXEC));
 	while (done == -EINTR);
 	if (done < 0)
-		return (int)done;
+		return done == -EAGAIN ? -ETIMEDOUT : (int)done;
 	take_fds(&msg, fds, nfds);
 	if (!done)
 		return -ECONNRESET;

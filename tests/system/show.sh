@@ -1,0 +1,115 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: `softhca show` of a layout that is known: every object with its numbers, for programs and for people; nothing
+# of it afterwards; and what the command says when it cannot.
+. "$srcdir/lib.sh"
+
+if ! command -v jq >/dev/null; then
+	skip "softhca show" "install jq"
+	finish
+fi
+
+query() { jq -e "$@" "$tmp/state" >/dev/null || { echo "not so: $*"; cat "$tmp/state"; return 1; }; }
+dump() { "$SOFTHCA" show --json lab >"$tmp/state"; }
+
+for face in ofed mainline; do
+	"$SOFTHCA" start --kernel $face --ports 2 lab >/dev/null || exit 1
+	dump
+	jq 'del(.. | .counters?, .daemon?, .pid?)' "$tmp/state" >"$tmp/fresh"
+	pages=$(jq .daemon.pool_pages_used "$tmp/state")
+	mkfifo "$tmp/hold"
+	ours "$SOFTHCA" run --instance lab -- "$PROGRAMS/layout" "$tmp/domain" <"$tmp/hold" >"$tmp/numbers" 2>"$tmp/layout.err" &
+	program=$!
+	exec 7>"$tmp/hold"
+	until_true grep -qs lid= "$tmp/numbers" || { cat "$tmp/layout.err"; exit 1; }
+	eval "$(sed -n 's/^pid=/layout_pid=/p' "$tmp/numbers")"
+	dump
+	inode=$(stat -c %i "$tmp/domain")
+
+	ok "the instance, $face" query --arg face $face '.kernel == $face and .mmio == "kick" and .driver_abi == 3 and
+		(.hosts | length) == 1 and .hosts[0].hcas[0].device == "mlx4_0" and (.faults | length) == 0'
+	ok "its ports, $face" query --argjson lid "$lid" '.hosts[0].hcas[0].ports | length == 2 and .[0].lid == $lid and
+		.[0].state == "ACTIVE" and .[0].pkeys == [{"index": 0, "pkey": 65535}]'
+	ok "the process, $face" query --argjson pid "$layout_pid" 'any(.processes[]; .pid == $pid and .connected)'
+	ok "the context, $face" query --argjson pid "$layout_pid" '.hosts[0].hcas[0].contexts | length == 1 and .[0].pid == $pid and
+		.[0].state == "open" and .[0].doorbells == "kick" and ([.[0].event_queues[].kind] | sort) == ["async", "completion"]'
+	ok "the PD with its users, $face" query '.hosts[0].hcas[0].pds | length == 1 and .[0].users == 4'
+	ok "the QP, $face" query --argjson qpn "$qpn" --argjson lid "$lid" '.hosts[0].hcas[0].qps | map(select(.qpn == $qpn)) |
+		length == 1 and (.[0] | .type == "RC" and .state == "RTS" and .dest_qpn == $qpn and .dlid == $lid and
+		.messages_sent == 3 and .messages_received == 3 and .send_outstanding == 0 and .queue_memory == "shared")'
+	ok "the CQs, $face" query '.hosts[0].hcas[0].cqs | length == 2 and any(.[]; .entries >= 60 and .producer == 6 and
+		.consumer == 6 and has("channel")) and any(.[]; .producer == 0 and (has("channel") | not))'
+	ok "the SRQs, $face" query --argjson n "$xsrqn" '.hosts[0].hcas[0] | (.srqs | length == 2) and
+		any(.srqs[]; .available == 2 and .max_wr >= 20 and (has("xrcd") | not)) and
+		(.xrc_domains[0].xrcd as $d | any(.srqs[]; .srqn == $n and .xrcd == $d))'
+	ok "the XRC domain with its inode, receive QP and registration, $face" query --argjson inode "$inode" \
+		--argjson qpn "$rcv_qpn" --argjson pid "$layout_pid" '.hosts[0].hcas[0].xrc_domains | length == 1 and (.[0] |
+		.inode == $inode and .opens == 1 and (.receive_qps | length == 1 and (.[0].qpn % 16777216) == $qpn and
+		[.[0].registrations[].pid] == [$pid]))'
+	ok "the memory region, $face" query --arg key "$(printf '0x%08x' "$lkey")" --arg at "$(printf '0x%x' "$address")" \
+		'.hosts[0].hcas[0].mrs | length == 1 and .[0].key == $key and .[0].address == $at and .[0].length == 12345'
+	ok "counters, $face" query '.hosts[0].hcas[0].counters | .xmit_packets >= 3 and .retries == 0 and .drops_icrc == 0'
+
+	text() {
+		"$SOFTHCA" show lab >"$tmp/text" || return 1
+		# A heading with the number of rows, and a table whose columns are aligned.
+		for heading in 'qps (2)' 'cqs (2)' 'srqs (2)' 'xrc_domains (1)' 'mrs (1)' 'counters'; do
+			grep -q "$heading" "$tmp/text" || { echo "no $heading"; cat "$tmp/text"; return 1; }
+		done
+		grep -q "$inode" "$tmp/text" || { cat "$tmp/text"; return 1; }
+		awk '/mrs \(1\)/ { getline head; getline row; at = index(head, "length")
+			exit !(at && substr(row, at, 5) == "12345") }' "$tmp/text" || { cat "$tmp/text"; return 1; }
+	}
+	ok "the same as text, $face" text
+	list() {
+		"$SOFTHCA" show --json | jq -e --argjson pid "$(cat "$SOFTHCA_DIR/lab/pid")" \
+			'.instances == [{"name": "lab", "hosts": 1, "pid": $pid}]' && "$SOFTHCA" show | grep -q lab
+	}
+	ok "the list of instances, $face" list
+	exec 7>&-
+	wait $program
+	same_as_fresh() {
+		dump
+		[ "$(jq .daemon.pool_pages_used "$tmp/state")" = "$pages" ] || return 1
+		jq 'del(.. | .counters?, .daemon?, .pid?)' "$tmp/state" | cmp -s - "$tmp/fresh"
+	}
+	ok "when the process has ended it is as if fresh, $face" until_true same_as_fresh
+	"$SOFTHCA" stop lab
+	rm -f "$tmp/hold"
+done
+
+until_true no_instance
+none() { [ "$("$SOFTHCA" show)" = "No instance runs. softhca start NAME starts one." ] && "$SOFTHCA" show --json | jq -e '.instances == []'; }
+ok "no instance is said in words, and as an empty list" none
+says() {
+	wanted=$1
+	words=$2
+	shift 2
+	"$SOFTHCA" "$@" 2>"$tmp/err" >"$tmp/out"
+	got=$?
+	[ $got -eq "$wanted" ] && grep -q "$words" "$tmp/err" || { echo "status $got:"; cat "$tmp/err"; return 1; }
+}
+ok "an instance that is not there: what to do" says 125 'softhca show lists' show nothing
+ok "a name that cannot be one" says 125 'letters, digits' show 'a b'
+ok "a wrong option" says 2 'takes --json' show --xml
+ok "a port of an instance that is not there" says 125 'softhca start makes one' port nothing mlx4_0:1 up
+"$SOFTHCA" start lab >/dev/null
+ok "a port that is not there" says 125 . port lab mlx4_0:3 up
+ok "a host that is not there" says 125 . port lab --host 4 mlx4_0:1 up
+ok "a word that is no change" says 2 'up or down' port lab mlx4_0:1 sideways
+ok "a fault of no kind" says 2 'dropped (drop)' fault lab lose 5%
+ok "a rate of more than all" says 2 'from 0% to 100%' fault lab drop 101%
+ok "a count of nothing" says 2 'number from 1' fault lab drop 0
+
+# A daemon that is stopped: nobody waits for ever, and the message says what to do.
+pid=$(cat "$SOFTHCA_DIR/lab/pid")
+kill -STOP "$pid"
+ok "show of a stopped daemon ends, with words" says 125 "kill -CONT $pid" show lab
+ok "so does the list" says 125 "kill -CONT $pid" show
+ok "so does stop" says 125 "kill -CONT $pid" stop lab
+kill -CONT "$pid"
+ok "and it answers again" "$SOFTHCA" show lab
+ok "and stops" "$SOFTHCA" stop lab
+ok "nothing is left behind" until_true no_instance
+finish
