@@ -39,30 +39,47 @@ static bool lid_is(const struct sh_dev *dev, uint16_t slid, uint16_t dlid)
 	       hca[0] == hca[1] && port[0] == port[1];
 }
 
+/* Did the packet come in where this path of a QP ends, and from where it begins? */
+static bool on_path(const struct sh_dev *dev, const struct sh_qp *qp, uint32_t at, uint32_t port, const struct sh_packet *p,
+		    const struct sh_path *path)
+{
+	return at == port && (qp->type == SH_QPT_UD || lid_is(dev, p->slid, path->dlid));
+}
+
+static uint16_t alt_pkey(const struct sh_hca *hca, const struct sh_qp *qp)
+{
+	return hca->port[(qp->alt_port - 1) % SH_MAX_PORTS].pkey[qp->alt_pkey_index % SH_PKEYS];
+}
+
 bool sh_receive_ok(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port, const struct sh_packet *p)
 {
+	bool migrate;
+
 	if (qp->silent || qp->qpn != (p->dqpn == MLX4_MULTICAST_QPN ? qp->qpn : p->dqpn) ||
 	    !service_fits(qp, p->service) || (qp->ctx && !sh_ctx_live(dev, qp->ctx))) {
 		SH_COUNT(hca, drops_no_qp, p->npackets);
 		return false;
 	}
-	if (qp->state < SH_QPS_RTR || qp->state == SH_QPS_ERR || qp->port != port) {
+	if (qp->state < SH_QPS_RTR || qp->state == SH_QPS_ERR) {
 		SH_COUNT(hca, drops_state, p->npackets);
 		return false;
 	}
-	if (!sh_pkey_match(p->pkey, sh_qp_pkey(hca, qp))) {
+	migrate = false;
+	if (!on_path(dev, qp, port, qp->port, p, &qp->path)) {
+		migrate = qp->mig_state == SH_MIG_ARMED && on_path(dev, qp, port, qp->alt_port, p, &qp->alt_path);
+		if (!migrate) {
+			SH_COUNT(hca, drops_state, p->npackets);
+			return false;
+		}
+	}
+	if (!sh_pkey_match(p->pkey, migrate ? alt_pkey(hca, qp) : sh_qp_pkey(hca, qp))) {
 		SH_COUNT(hca, drops_pkey, p->npackets);
 		return false;
 	}
 	if (qp->type == SH_QPT_UD)
 		return true;
-	if (!lid_is(dev, p->slid, qp->path.dlid)) {
-		if (qp->mig_state != SH_MIG_ARMED || !lid_is(dev, p->slid, qp->alt_path.dlid)) {
-			SH_COUNT(hca, drops_state, p->npackets);
-			return false;
-		}
+	if (migrate)
 		sh_migrate(dev, hca, qp);
-	}
 	if (qp->state == SH_QPS_RTR && !qp->comm_est) {
 		qp->comm_est = 1;
 		sh_qp_event(dev, hca, qp, SH_QPE_COMM_EST);
