@@ -70,7 +70,7 @@ static struct ibv_xrc_domain *domain;
 static struct ibv_qp *send_qp[MAX_NODES];
 static struct ibv_qp *rc_qp[MAX_NODES * MAX_PROCS];
 static struct ibv_mr *mr;
-static uint8_t *buf;		/* the slots of each receive queue (SRQ: one, RC: by rank), then one to send from */
+static uint8_t *buf;		/* the slots of each receive queue (SRQ: one, RC: one per QP), then one to send from */
 static int queues;		/* receive queues that buf has slots for */
 
 static void die(const char *what)
@@ -238,13 +238,19 @@ static struct ibv_qp *create_qp(enum ibv_qp_type type)
 	return qp;
 }
 
-/* Slot of all receive queues' slots: back to the queue that it belongs to. */
+/* RC: receive queues are numbered by the rank that they receive from, those of my own node left out. */
+static int rank_of(int queue)
+{
+	return queue < node * procs ? queue : queue + procs;
+}
+
+/* A slot goes to the queue that it belongs to. */
 static void post_slot(int slot)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)(buf + (size_t)slot * size), .length = size, .lkey = mr->lkey};
 	struct ibv_recv_wr wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1}, *bad;
 
-	check(srq ? ibv_post_srq_recv(srq, &wr, &bad) : ibv_post_recv(rc_qp[slot / slots], &wr, &bad), "post receive");
+	check(srq ? ibv_post_srq_recv(srq, &wr, &bad) : ibv_post_recv(rc_qp[rank_of(slot / slots)], &wr, &bad), "post receive");
 }
 
 static void fill_queue(int queue)
@@ -299,13 +305,11 @@ static void connect_rc(void)
 		mine->qpn[r] = rc_qp[r]->qp_num;
 	}
 	all_gather();
-	for (int r = 0; r < nodes * procs; r++) {
-		if (r / procs == node)
-			continue;
-		connect_qp(rc_qp[r], card_of(r)->lid, card_of(r)->qpn[me]);
-		if (rc)
-			fill_queue(r);
-	}
+	for (int r = 0; r < nodes * procs; r++)
+		if (r / procs != node)
+			connect_qp(rc_qp[r], card_of(r)->lid, card_of(r)->qpn[me]);
+	for (int q = 0; rc && q < queues; q++)
+		fill_queue(q);
 	all_gather();
 }
 
@@ -407,8 +411,8 @@ static void open_all(void)
 	mine->lid = port.lid;
 	pd = ibv_alloc_pd(context);
 	/* Every receive that is posted may complete before we look; and one send. */
-	queues = rc ? nodes * procs : 1;
-	cq = pd ? ibv_create_cq(context, (rc ? procs * (nodes - 1) : 1) * slots + 1, NULL, NULL, 0) : NULL;
+	queues = rc ? procs * (nodes - 1) : 1;
+	cq = pd ? ibv_create_cq(context, queues * slots + 1, NULL, NULL, 0) : NULL;
 	if (!cq)
 		die("create PD and CQ");
 	if (rc_srq) {
