@@ -228,7 +228,7 @@ static int match_devices(struct uverbs_device *devices, struct ibv_device ***lis
 	int left = 0;
 
 	for (dev = devices; dev; dev = dev->next) {
-		if (dev->claimed)
+		if (dev->claimed || dev->declined)
 			continue;
 
 		/* Room first: what a driver has made for us cannot be given back. */
@@ -239,7 +239,7 @@ static int match_devices(struct uverbs_device *devices, struct ibv_device ***lis
 
 		vdev = drivers_try(dev);
 		if (!vdev) {
-			++left;
+			left += !dev->declined;
 			continue;
 		}
 

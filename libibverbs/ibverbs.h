@@ -76,6 +76,7 @@ struct uverbs_device {
 	char ibdev_path[IBV_SYSFS_PATH_MAX];
 	int abi_version;		/* of its kernel driver; 0: not given */
 	bool claimed;
+	bool declined;			/* by its own driver, which has told the user why */
 };
 
 /* The kernel's uverbs ABI version, valid once discovery has succeeded. */
@@ -90,8 +91,9 @@ int discover_devices(struct ibv_device ***list);
  * providers.c: drivers, and the plug-ins they come in
  */
 
-/* Offers the device to every registered driver, in the order of registration. NULL if none takes it. */
-struct ibv_device *drivers_try(const struct uverbs_device *dev);
+/* Offers the device to every registered driver, in the order of registration. NULL if none takes it; dev->declined tells
+ * whether one of them has said why. */
+struct ibv_device *drivers_try(struct uverbs_device *dev);
 
 /* Loads the plug-ins that the environment and the configuration directory name. */
 void providers_load(void);

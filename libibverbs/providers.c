@@ -79,13 +79,19 @@ static struct driver *last_driver(void)
 	return driver;
 }
 
-struct ibv_device *drivers_try(const struct uverbs_device *dev)
+struct ibv_device *drivers_try(struct uverbs_device *dev)
 {
 	struct driver *driver = NULL;
 	struct ibv_device *vdev;
 
 	while ((driver = next_driver(driver))) {
+		errno = 0;
 		vdev = driver->init(dev->path, dev->abi_version);
+		if (!vdev && errno == EPROTONOSUPPORT) {
+			/* Its driver, which has said what is wrong: it is not asked, and nothing said, again. */
+			dev->declined = true;
+			return NULL;
+		}
 		if (!vdev)
 			continue;
 		if (vdev->ops.alloc_context && vdev->ops.free_context)
@@ -403,7 +409,7 @@ void providers_report(const struct uverbs_device *devices)
 	bool told = false;
 
 	for (dev = devices; dev; dev = dev->next)
-		if (!dev->claimed) {
+		if (!dev->claimed && !dev->declined) {
 			report_device(dev);
 			told = true;
 		}

@@ -19,7 +19,9 @@ BEGIN_C_DECLS
 /*
  * A provider's init function gets the sysfs path of a uverbs device and the ABI version of its kernel
  * driver. It returns NULL when the device is not the provider's, else a struct ibv_device of which it has
- * set ops; the library fills in the rest and keeps the object for the life of the process.
+ * set ops; the library fills in the rest and keeps the object for the life of the process. A provider that
+ * cannot drive a device of its own, and has told the user so in a line on stderr, returns NULL with errno
+ * EPROTONOSUPPORT: the library then says nothing more about that device.
  *
  * ops.alloc_context allocates a zeroed struct ibv_context (or one whose more_ops is NULL or valid), sets
  * its cmd_fd and calls ibv_cmd_get_context(); it returns NULL with errno set on failure. ops.free_context

@@ -5,6 +5,7 @@
 #include <config.h>
 #endif
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -248,19 +249,41 @@ static int is_ours(const char *uverbs_sys_path)
 	return 0;
 }
 
-/* NULL for a device that is not ours, or that we cannot drive and have said so. */
+/* The file that this code is in. */
+static const char *own_file(void)
+{
+	Dl_info info;
+
+	return dladdr(pci_devices, &info) && info.dli_fname ? info.dli_fname : "libmlx4";
+}
+
+/* The RDMA device (mlx4_0) of a uverbs device, or an empty text. */
+static const char *device_name(const char *uverbs_sys_path, char *name, size_t size)
+{
+	if (ibv_read_sysfs_file(uverbs_sys_path, "ibdev", name, size) < 0)
+		name[0] = 0;
+	return name;
+}
+
+/* NULL for a device that is not ours; NULL and errno EPROTONOSUPPORT for one that we cannot drive and have said so, which
+ * libibverbs then leaves at that. */
 static struct ibv_device *driver_init(const char *uverbs_sys_path, int abi_version)
 {
 	struct mlx4_device *dev;
+	char name[64];
 
-	if (!is_ours(uverbs_sys_path))
+	if (!is_ours(uverbs_sys_path)) {
+		errno = 0;
 		return NULL;
+	}
 
 	if (abi_version < MLX4_UVERBS_MIN_ABI || abi_version > MLX4_UVERBS_MAX_ABI) {
 		fprintf(stderr,
-			"libmlx4: Fatal: ABI version %d of %s is not supported (%d to %d are). "
+			"libmlx4: Fatal: ABI version %d of %s (%s) is not supported by %s (%d to %d are). "
 			"Install the libmlx4 that belongs to the running kernel.\n",
-			abi_version, uverbs_sys_path, MLX4_UVERBS_MIN_ABI, MLX4_UVERBS_MAX_ABI);
+			abi_version, uverbs_sys_path, device_name(uverbs_sys_path, name, sizeof(name)),
+			own_file(), MLX4_UVERBS_MIN_ABI, MLX4_UVERBS_MAX_ABI);
+		errno = EPROTONOSUPPORT;
 		return NULL;
 	}
 
@@ -270,6 +293,7 @@ static struct ibv_device *driver_init(const char *uverbs_sys_path, int abi_versi
 			"libmlx4: Fatal: no memory for the device %s. Free some, or raise the "
 			"limit (ulimit -v).\n",
 			uverbs_sys_path);
+		errno = EPROTONOSUPPORT;
 		return NULL;
 	}
 	dev->abi_version = abi_version;

@@ -94,7 +94,7 @@ static void versions(void **state)
 static int declined(int abi)
 {
 	struct ibv_device **list;
-	char text[512] = "";
+	char text[1024] = "";
 	int out[2], saved, n = -1;
 	ssize_t len;
 
@@ -113,6 +113,10 @@ static int declined(int abi)
 	CHECK(strstr(text, "libmlx4: Fatal: ABI version"));
 	CHECK(strstr(text, "uverbs0"));
 	CHECK(strstr(text, "is not supported"));
+	/* One line, with the device and the provider's file (linked in here), and no second one from libibverbs. */
+	CHECK(strstr(text, "mlx4_0"));
+	CHECK(strstr(text, "/context ("));
+	CHECK(strchr(text, '\n') == text + len - 1);
 	if (list)
 		ibv_free_device_list(list);
 	return 0;

@@ -398,6 +398,26 @@ static void provider_of_another_abi(void **state)
 	assert_contains(log_text, "fake_b offered uverbs1 17");
 	assert_line(err, WARNING NO_DRIVER, "libfake_b-rdmav2.so", "gamma_0");
 	assert_line(err, NO_DRIVER, "uverbs1", "17");
+	assert_ptr_equal(strchr(err, '\n'), err + strlen(err) - 1);
+}
+
+/* What the provider has said, once, the library does not say again. */
+static void provider_that_says_why(void **state)
+{
+	(void)state;
+	fake_sysfs_device(root, "uverbs0", "alpha_0", "fake_a");
+	fake_sysfs_device(root, "uverbs1", "gamma_0", "fake_b");
+	fake_file(root, "class/infiniband_verbs/uverbs1/abi_version", "17\n");
+	fake_file(root, "config/c", "driver fake_a\ndriver fake_b\n");
+	setenv("FAKE_DECLINES", "1", 1);
+
+	run(print_devices);
+	unsetenv("FAKE_DECLINES");
+	assert_contains(out, A_LINE("alpha_0", "uverbs0"));
+	assert_contains(out, "1 devices");
+	assert_contains(err, "fake_b cannot drive ");
+	assert_contains(err, "/class/infiniband_verbs/uverbs1\n");
+	assert_ptr_equal(strchr(err, '\n'), err + strlen(err) - 1);
 }
 
 static void missing_configuration(void **state)
@@ -716,6 +736,7 @@ int main(void)
 		TEST(configuration_grammar),	   TEST(names_of_plugins),	  TEST(environment_lists),
 		TEST(environment_second_choice),   TEST(missing_provider),	  TEST(broken_provider),
 		TEST(provider_without_operations), TEST(provider_of_1_0_only),	  TEST(provider_of_another_abi),
+		TEST(provider_that_says_why),
 		TEST(missing_configuration),	   TEST(no_kernel_support),	  TEST(kernel_abi_out_of_range),
 		TEST(nothing_is_not_cached),	   TEST(devices_are_cached),	  TEST(retry_after_unclaimed),
 		TEST(entries_of_the_class),	   TEST(no_driver_abi),		  TEST(node_types),

@@ -2,8 +2,9 @@
 /*
  * A provider plug-in for the discovery tests, built several times. It takes the devices whose attribute
  * device/driver_name is FAKE_NAME and whose kernel driver has ABI version 3, and notes in the file $FAKE_LOG that it
- * was loaded and what it was offered.
+ * was loaded and what it was offered. With $FAKE_DECLINES it says itself what it does not drive.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,8 +60,17 @@ static struct ibv_device *init(const char *uverbs_sys_path, int abi_version)
 	note("offered", strrchr(uverbs_sys_path, '/') + 1, abi_version);
 	if (ibv_read_sysfs_file(uverbs_sys_path, "device/driver_name", name, sizeof(name)) < 0)
 		return NULL;
-	if (strcmp(name, FAKE_NAME) || abi_version != 3)
+	if (strcmp(name, FAKE_NAME))
 		return NULL;
+	if (abi_version != 3) {
+		/* As a provider that speaks for itself, if so wished. */
+		errno = EAGAIN;
+		if (getenv("FAKE_DECLINES")) {
+			fprintf(stderr, FAKE_NAME " cannot drive %s\n", uverbs_sys_path);
+			errno = EPROTONOSUPPORT;
+		}
+		return NULL;
+	}
 
 	device = calloc(1, sizeof(*device));
 	if (!device)
