@@ -1,0 +1,136 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: on a Debian 12 that has nothing else, the packages install, devices and ping-pongs run on softhca, a program is
+# built against the library, and after a purge the file tree is what it was; the same again beside rdma-core's packages.
+# Takes root and the Debian mirror that apt is configured with.
+. "$top_srcdir/tests/packaging/lib.sh"
+needs debootstrap dpkg-buildpackage dh unshare
+[ "$(id -u)" -eq 0 ] || { echo "1..0 # SKIP takes root"; exit 0; }
+
+# Mounts are seen by this script alone and go with it, however it ends.
+if [ -z "${BARE_ROOT_MOUNTS:-}" ]; then
+	unshare -m true 2>/dev/null || { echo "1..0 # SKIP no mount namespaces here"; exit 0; }
+	BARE_ROOT_MOUNTS=own exec unshare -m --propagation private "$0" "$@"
+fi
+
+root=$work/root
+mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Codename: bookworm' | sort -u | head -n 1)
+[ -n "$mirror" ] || { echo "1..0 # SKIP apt has no mirror of Debian 12"; exit 0; }
+trap 'umount -R "$root"/proc "$root"/dev/shm 2>/dev/null' EXIT
+
+inside() {
+	timeout "${bound:-300}" chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive \
+		LC_ALL=C "$@"
+}
+
+make_root() {
+	timeout 500 debootstrap --variant=minbase bookworm "$root" "$mirror" &&
+	mount -t proc proc "$root/proc" && mkdir -p "$root/dev/shm" && mount -t tmpfs tmpfs "$root/dev/shm" &&
+	# What apt itself keeps is not what packages leave.
+	inside apt-get update -q && mkdir -p "$root/debs"
+}
+
+# Those that deb.sh kept, if it did.
+build_debs() {
+	if [ -n "${KEEP_DEBS:-}" ] && ls "$KEEP_DEBS"/*.deb >/dev/null 2>&1; then
+		cp "$KEEP_DEBS"/*.deb "$root/debs/"
+		return
+	fi
+	tarball libibverbs && cd "$work" && tar -xzf libibverbs-"$VERSION".tar.gz && cd libibverbs-"$VERSION" &&
+	DEB_BUILD_OPTIONS="nocheck parallel=$(nproc)" timeout 540 dpkg-buildpackage -us -uc -b && rm -f ../*-dbgsym_* &&
+	cp ../*.deb "$root/debs/"
+}
+
+# Every file with its kind, mode and owner; of /etc also what is in it. Left out: what apt and dpkg remember, and what
+# the tools for users and libraries write anew each time.
+snapshot() {
+	(cd "$root" && find . -xdev \( -path ./proc -o -path ./dev -o -path ./sys -o -path ./tmp -o -path ./debs -o -path ./root \
+			-o -path ./var/lib/dpkg -o -path ./var/lib/apt -o -path ./var/cache -o -path ./var/log \) -prune \
+			-o -printf '%y %m %u %g %p\n' | grep -v ' ./etc/[a-z]*-$\| ./etc/ld.so.cache$' | sort
+		find ./etc -type f ! -name '*-' ! -name ld.so.cache -exec sha256sum {} + | sort -k 2
+		chroot . dpkg-query -W -f '${Package} ${Status}\n' | sort) >"$1"
+}
+
+install_ours() {
+	snapshot "$work/before" && inside sh -c 'apt-get install -y -q --no-install-recommends /debs/*.deb'
+}
+
+run_devinfo() {
+	inside xrc-verbs-run softhca run "$@" -- ibv_devinfo | tee "$work/said" && grep -q 'PORT_ACTIVE (4)' "$work/said" &&
+	grep -q '^hca_id:.mlx4_0$' "$work/said"
+}
+
+# The other way about, and the tool by its path: it knows its library.
+run_direct() {
+	inside softhca run -- /usr/lib/xrc-verbs/bin/ibv_devinfo -l | tee "$work/said" && grep -q 'mlx4_0' "$work/said" &&
+	inside softhca run -- xrc-verbs-run ibv_devices | tee "$work/said" && grep -q 'mlx4_0' "$work/said"
+}
+
+# pingpong KERNEL SCRIPT: server and client, both must succeed.
+pingpong() {
+	bound=60 inside xrc-verbs-run softhca run --kernel "$1" -- sh -c "$2"
+}
+
+rc='ibv_rc_pingpong --chk & ibv_rc_pingpong --chk --timeout 20 localhost && wait $!'
+xsrq='ibv_xsrq_pingpong --clients 2 & server=$!
+	ibv_xsrq_pingpong --timeout 20 localhost & first=$!
+	ibv_xsrq_pingpong --timeout 20 localhost && wait $first && wait $server'
+
+run_all() {
+	ok "ibv_devinfo, $1" run_devinfo
+	ok "ibv_devinfo on the OFED face, $1" run_devinfo --kernel ofed
+	ok "the tools without the wrapper in front, $1" run_direct
+	for face in ofed mainline; do
+		ok "ibv_rc_pingpong, $face, $1" pingpong $face "$rc"
+		ok "ibv_xsrq_pingpong, $face, $1" pingpong $face "$xsrq"
+	done
+}
+
+group() {
+	inside getent group rdma
+}
+
+# As docs/packages.md has it.
+build_program() {
+	inside apt-get install -y -q --no-install-recommends gcc libc6-dev pkg-config &&
+	cp "$top_srcdir/tests/packaging/static.c" "$root/debs/program.c" &&
+	inside sh -ec 'cd /debs; gcc -o program program.c $(pkg-config --cflags --libs libibverbs-xrc); softhca run -- ./program' &&
+	inside sh -ec "cd /debs; PKG_CONFIG_PATH=$(cd "$root" && echo /usr/lib/*-linux-gnu*/xrc-verbs)/pkgconfig
+		export PKG_CONFIG_PATH
+		gcc -o program \$(pkg-config --cflags libibverbs) program.c \$(pkg-config --libs libibverbs)
+		xrc-verbs-run softhca run -- ./program"
+}
+
+rdma_core() {
+	inside apt-get install -y -q --no-install-recommends ibverbs-utils ibverbs-providers rdma-core libibverbs-dev
+}
+
+# What is theirs is still theirs, and runs on the software HCA.
+theirs_intact() {
+	inside sh -ec 'for package in ibverbs-utils ibverbs-providers libibverbs1; do dpkg -V $package; done
+		softhca run --kernel mainline -- ibv_devinfo | tee /dev/stderr | grep -q PORT_ACTIVE
+		[ "$(command -v ibv_devinfo)" = /usr/bin/ibv_devinfo ]'
+}
+
+purge_ours() {
+	inside sh -c 'cd /debs && apt-get purge -y -q $(for deb in *.deb; do echo ${deb%%_*}; done) &&
+		apt-get autoremove --purge -y -q' && snapshot "$work/after" && diff "$work/before" "$work/after"
+}
+
+ok "a bare Debian 12" make_root
+ok "the packages" build_debs
+[ "$failures" -eq 0 ] || finish
+ok "they install" install_ours
+ok "group rdma is there" group
+run_all "alone"
+ok "purged, nothing is left" purge_ours
+ok "rdma-core's packages" rdma_core
+ok "ours install beside them" install_ours
+run_all "beside rdma-core's"
+ok "rdma-core's files and tools are as they were" theirs_intact
+ok "purged, rdma-core's are as they were" purge_ours
+ok "ours install again" install_ours
+ok "a program is built with ours, with rdma-core's headers there" build_program
+umount -R "$root/proc" "$root/dev/shm"
+finish

@@ -1,0 +1,99 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: the Debian packages build from the tarball; lintian finds no error; no file of theirs is one of rdma-core's.
+# KEEP_DEBS, when set, is a directory to copy them to.
+. "$top_srcdir/tests/packaging/lib.sh"
+needs dpkg-buildpackage dh lintian
+
+[ -z "${KEEP_DEBS:-}" ] || rm -rf "$KEEP_DEBS"
+
+packages="ibverbs-xrc-utils libibverbs-xrc-dev libibverbs-xrc1 libmlx4-xrc-dev libmlx4-xrc1 softhca"
+triplet=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
+
+build() {
+	tarball libibverbs && cd "$work" && tar -xzf libibverbs-"$VERSION".tar.gz && cd libibverbs-"$VERSION" &&
+	# Building in the tree of the tarball, as the checkout is built by whoever has only that.
+	DEB_BUILD_OPTIONS="nocheck parallel=$(nproc)" timeout 540 dpkg-buildpackage -us -uc -b
+}
+
+made() {
+	(cd "$work" && for deb in *.deb; do echo "${deb%%_*}"; done) | grep -v -- '-dbgsym$' >"$work/list"
+	same "$(printf '%s\n' $packages)" "$work/list"
+}
+
+# Warnings are shown when there is an error among them.
+checked() {
+	(cd "$work" && HOME=$work lintian --allow-root --fail-on error ./*.changes)
+}
+
+unpack() {
+	for package in $packages; do
+		dpkg-deb -x "$work/$package"_*.deb "$work/root" || return 1
+		dpkg-deb -c "$work/$package"_*.deb | awk '$1 !~ /^d/ { sub(/^\./, "", $6); print $6 }' |
+			grep -v '^/usr/share/doc/' >"$work/$package.files"
+	done
+}
+
+lib=/usr/lib/$triplet
+contents() {
+	same "$lib/xrc-verbs/libibverbs.so.1
+$lib/xrc-verbs/libibverbs.so.1.0.0
+/usr/lib/udev/rules.d/90-xrc-verbs.rules" "$work/libibverbs-xrc1.files" &&
+	grep -v '/man/man7/' "$work/libmlx4-xrc1.files" >"$work/list" &&
+	same "$lib/xrc-verbs/libmlx4-rdmav2.so
+/etc/xrc-verbs/libibverbs.d/mlx4.driver" "$work/list" &&
+	same "$lib/xrc-verbs/libmlx4.a
+$lib/xrc-verbs/pkgconfig/libmlx4.pc" "$work/libmlx4-xrc-dev.files" &&
+	grep -v '^/usr/share/xrc-verbs/man/' "$work/libibverbs-xrc-dev.files" >"$work/list" &&
+	same "$(printf '/usr/include/xrc-verbs/infiniband/%s.h\n' arch driver kern-abi marshall opcode sa-kern-abi sa verbs)
+$lib/xrc-verbs/libibverbs.a
+$lib/xrc-verbs/libibverbs.so
+$lib/xrc-verbs/pkgconfig/libibverbs.pc
+$lib/pkgconfig/libibverbs-xrc.pc" "$work/list" &&
+	grep -v '/man/' "$work/softhca.files" >"$work/list" &&
+	same "/usr/bin/softhca
+$lib/xrc-verbs/softhca/libsofthca-shim.so" "$work/list" &&
+	tools=$(printf '%s\n' asyncwatch devices devinfo rc_pingpong srq_pingpong uc_pingpong ud_pingpong xsrq_pingpong) &&
+	same "$(for tool in $tools; do
+		echo "/usr/lib/xrc-verbs/bin/ibv_$tool"
+		echo "/usr/share/xrc-verbs/man/man1/ibv_$tool.1"
+	done)
+/usr/bin/xrc-verbs-run
+/usr/share/man/man1/xrc-verbs-run.1.gz" "$work/ibverbs-xrc-utils.files"
+}
+
+# Where rdma-core's packages are installed, none of their files is one of ours.
+beside() {
+	for package in rdma-core ibverbs-utils ibverbs-providers libibverbs1 libibverbs-dev; do
+		dpkg-query -L "$package" 2>/dev/null | while read -r path; do [ -d "$path" ] || echo "$path"; done
+	done | sort -u >"$work/theirs"
+	sort -u "$work"/*.files >"$work/ours"
+	both=$(comm -12 "$work/theirs" "$work/ours")
+	[ -z "$both" ] || { echo "both have: $both"; return 1; }
+	# Names in directories that everybody searches.
+	! grep -E "^(/usr)?(/bin|/sbin)/ibv|^$lib/lib(ibverbs|mlx4)|^/usr/include/infiniband|^/etc/libibverbs.d" "$work/ours"
+}
+
+# Every exported symbol is in the symbols file, so that what uses them depends on us.
+symbols() {
+	dpkg-deb -e "$work"/libibverbs-xrc1_*.deb "$work/control" &&
+	grep -q '^libibverbs.so.1 libibverbs-xrc1 ' "$work/control/symbols" &&
+	sed 's/@@/@/' "$top_srcdir/tests/abi/libibverbs.symbols" | sort -u >"$work/wanted" &&
+	sed -n 's/^ \([^ ]*\) .*/\1/p' "$work/control/symbols" | sort -u >"$work/found" &&
+	diff -u "$work/wanted" "$work/found" &&
+	dpkg-deb -f "$work"/libmlx4-xrc1_*.deb Depends | grep -q libibverbs-xrc1 &&
+	dpkg-deb -f "$work"/ibverbs-xrc-utils_*.deb Depends | grep -q libibverbs-xrc1
+}
+
+ok "dpkg-buildpackage" build
+ok "the packages are these" made
+ok "lintian finds no error" checked
+ok "they unpack" unpack
+ok "their files are these" contents
+ok "no file is one of rdma-core's" beside
+ok "the symbols file has what the library exports" symbols
+if [ "$failures" -eq 0 ] && [ -n "${KEEP_DEBS:-}" ]; then
+	mkdir -p "$KEEP_DEBS" && for package in $packages; do cp "$work/$package"_*.deb "$KEEP_DEBS"; done
+fi
+finish

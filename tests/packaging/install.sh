@@ -1,0 +1,88 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: make install DESTDIR= puts every file where it belongs and nothing beside, pkg-config files say where, and
+# make uninstall leaves nothing.
+. "$top_srcdir/tests/packaging/lib.sh"
+
+prefix=$(sed -n 's/^prefix = //p' "$top_builddir/Makefile")
+dest=$work/dest
+
+install_into() {
+	"$MAKE" -C "$top_builddir" install DESTDIR="$dest"
+}
+
+tools="ibv_asyncwatch ibv_devices ibv_devinfo ibv_rc_pingpong ibv_srq_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_xsrq_pingpong"
+
+files() {
+	for tool in $tools softhca; do
+		echo "bin/$tool"
+	done
+	echo "etc/libibverbs.d/mlx4.driver
+etc/udev/rules.d/90-ib.rules
+lib/libibverbs.a
+lib/libibverbs.la
+lib/libibverbs.so
+lib/libibverbs.so.1
+lib/libibverbs.so.1.0.0
+lib/libmlx4-rdmav2.la
+lib/libmlx4-rdmav2.so
+lib/libmlx4.a
+lib/pkgconfig/libibverbs.pc
+lib/pkgconfig/libmlx4.pc
+lib/softhca/libsofthca-shim.la
+lib/softhca/libsofthca-shim.so"
+	for header in arch driver kern-abi marshall opcode sa-kern-abi sa verbs; do
+		echo "include/infiniband/$header.h"
+	done
+}
+
+installed() {
+	(cd "$dest$prefix" && find . ! -type d | sed 's|^\./||' | grep -v '^share/man/man[1-8]/[a-z0-9_-]*\.[1-8]$') >"$work/list"
+	same "$(files)" "$work/list"
+}
+
+# Outside the prefix nothing is touched.
+inside() {
+	outside=$(cd "$dest" && find . ! -type d ! -path ".$prefix/*")
+	[ -z "$outside" ] || { echo "outside the prefix: $outside"; return 1; }
+}
+
+pages() {
+	for tool in $tools; do
+		[ -s "$dest$prefix/share/man/man1/$tool.1" ] || { echo "no manual page of $tool"; return 1; }
+	done
+}
+
+pc() {
+	PKG_CONFIG_LIBDIR=$dest$prefix/lib/pkgconfig pkg-config "$@"
+}
+
+pkgconfig() {
+	[ "$(pc --modversion libibverbs)" = "$VERSION" ] &&
+	[ "$(pc --cflags libibverbs | sed 's/ *$//')" = "-I$prefix/include" ] &&
+	[ "$(pc --libs libibverbs | sed 's/ *$//')" = "-L$prefix/lib -libverbs" ] &&
+	pc --static --libs libibverbs | grep -q -- -lsysfs &&
+	pc --static --libs libmlx4 | grep -q -- '-lmlx4.*-libverbs.*-lsysfs'
+}
+
+# The rule does not know what its kernel calls the node, but for the group and the mode.
+rule() {
+	grep -q '^SUBSYSTEM=="infiniband_verbs", KERNEL=="uverbs\[0-9\]\*", GROUP="rdma", MODE="0660"$' \
+		"$dest$prefix/etc/udev/rules.d/90-ib.rules"
+}
+
+uninstall() {
+	"$MAKE" -C "$top_builddir" uninstall DESTDIR="$dest" || return 1
+	left=$(cd "$dest" && find . ! -type d; find . -type d \( -name infiniband -o -name softhca -o -name '*.d' -o -name pkgconfig \))
+	[ -z "$left" ] || { echo "left: $left"; return 1; }
+}
+
+ok "make install DESTDIR=" install_into
+ok "the installed files are these" installed
+ok "nothing is outside the prefix" inside
+ok "each tool has its manual page" pages
+ok "pkg-config files" pkgconfig
+ok "udev rule" rule
+ok "make uninstall leaves nothing" uninstall
+finish

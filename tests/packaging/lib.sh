@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# For the packaging tests. Each works in work/NAME below its build directory ($work), made anew, and prints TAP.
+# Environment, from make: top_srcdir, top_builddir (absolute), VERSION, MAKE, CC.
+
+set -u
+number=0
+failures=0
+export LC_ALL=C
+work=$top_builddir/tests/packaging/work/$(basename "$0" .sh)
+rm -rf "$work"
+mkdir -p "$work" || exit 1
+jobs=-j$(nproc)
+
+# ok DESCRIPTION COMMAND...: one test, whose last lines of output are shown when it fails.
+ok() {
+	number=$((number + 1))
+	description=$1
+	shift
+	if "$@" >"$work/$number.out" 2>&1; then
+		echo "ok $number - $description"
+	else
+		failures=$((failures + 1))
+		tail -n 60 "$work/$number.out" | sed 's/^/# /'
+		echo "not ok $number - $description"
+	fi
+}
+
+finish() {
+	echo "1..$number"
+	[ "$failures" -eq 0 ] && rm -rf "$work"
+	[ "$failures" -eq 0 ]
+	exit
+}
+
+# needs COMMAND...: without one of them nothing can be said.
+needs() {
+	for command in "$@"; do
+		command -v "$command" >/dev/null || { echo "1..0 # SKIP $command is missing"; exit 0; }
+	done
+}
+
+# The tarball of the whole tree, or of libmlx4 alone, as $work/NAME.tar.gz.
+tarball() {
+	case $1 in
+	libibverbs) dir=$top_builddir ;;
+	libmlx4) dir=$top_builddir/libmlx4 ;;
+	esac
+	# In a directory of this test's: others make the same tarball.
+	flock "$top_builddir/tests/packaging/work" "$MAKE" -C "$dir" dist-gzip && mv "$dir/$1"-*.tar.gz "$work/"
+}
+
+# same GOLDEN-TEXT FILE-LIST: both sorted, or the difference.
+same() {
+	printf '%s\n' "$1" | sed '/^$/d' | sort >"$work/wanted"
+	sort "$2" >"$work/found"
+	diff -u "$work/wanted" "$work/found"
+}

@@ -1,0 +1,72 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: the RPMs build from the two tarballs with the specs that are in them, libmlx4's against what libibverbs's hold,
+# and their files are these.
+. "$top_srcdir/tests/packaging/lib.sh"
+needs rpmbuild rpm2cpio cpio
+
+top=$work/rpmbuild
+lib=$(rpm --define '_topdir /' -E '%{_libdir}')
+etc=$(rpm -E '%{_sysconfdir}')
+
+# The packages that a spec needs have RPM's names, which dpkg does not know: --nodeps.
+build() {
+	tarball "$1" && timeout 540 rpmbuild -tb --nodeps --define "_topdir $top" --define "_smp_mflags $jobs" \
+		"$work/$1"-[0-9]*.tar.gz
+}
+
+unpack() {
+	mkdir -p "$work/root" && cd "$work/root" && for rpm in $(find "$top/RPMS" -name 'libibverbs*.rpm'); do
+		rpm2cpio "$rpm" | cpio -idm --quiet || return 1
+	done
+}
+
+build_mlx4() {
+	CPPFLAGS=-I$work/root/usr/include LDFLAGS="-L$work/root$lib -Wl,-rpath-link,$work/root$lib" PKG_CONFIG=false build libmlx4
+}
+
+made() {
+	(cd "$top/RPMS" && find . -name '*.rpm' -exec rpm -qp --qf '%{NAME}\n' {} +) | grep -v -- '-debug' >"$work/list"
+	same "$(printf '%s\n' libibverbs libibverbs-devel libibverbs-devel-static libibverbs-utils softhca libmlx4 libmlx4-devel)" \
+		"$work/list"
+}
+
+# holds PACKAGE FILES: without documentation.
+holds() {
+	rpm=$(find "$top/RPMS" -name "$1-[0-9]*.rpm")
+	[ -f "$rpm" ] || { echo "no package $1"; return 1; }
+	rpm -qp --qf '[%{FILEMODES:perms} %{FILENAMES}\n]' "$rpm" | sed -n 's/^[-l][^ ]* //p' |
+		grep -v '^/usr/share/\(doc\|licenses\)/\|/\.build-id/' | sed 's/\.[gx]z$//' >"$work/list"
+	if [ "$1" = libibverbs-devel ]; then
+		# The functions and overviews are many; that each has a page is another test's.
+		grep -q '/man3/ibv_create_qp\.3$' "$work/list" || { echo "no manual pages in $1"; return 1; }
+		sed -i '/\/man[37]\//d' "$work/list"
+	fi
+	same "$2" "$work/list"
+}
+
+tools="asyncwatch devices devinfo rc_pingpong srq_pingpong uc_pingpong ud_pingpong xsrq_pingpong"
+shell_pages=$(cd "$top_srcdir/man" && for page in softhca*.1; do [ ! -e "$page" ] || echo "/usr/share/man/man1/$page"; done)
+
+ok "libibverbs builds from its tarball" build libibverbs
+ok "its packages unpack" unpack
+ok "libmlx4 builds from its tarball, against them" build_mlx4
+ok "the packages are these" made
+ok "libibverbs" holds libibverbs "$lib/libibverbs.so.1
+$lib/libibverbs.so.1.0.0
+/usr/lib/udev/rules.d/90-ib.rules"
+ok "libibverbs-devel" holds libibverbs-devel "$lib/libibverbs.so
+$lib/pkgconfig/libibverbs.pc
+$(printf '/usr/include/infiniband/%s.h\n' arch driver kern-abi marshall opcode sa-kern-abi sa verbs)"
+ok "libibverbs-devel-static" holds libibverbs-devel-static "$lib/libibverbs.a"
+ok "libibverbs-utils" holds libibverbs-utils "$(for tool in $tools; do
+	echo "/usr/bin/ibv_$tool"; echo "/usr/share/man/man1/ibv_$tool.1"; done)"
+ok "softhca" holds softhca "/usr/bin/softhca
+$lib/softhca/libsofthca-shim.so
+$shell_pages"
+ok "libmlx4" holds libmlx4 "$lib/libmlx4-rdmav2.so
+$etc/libibverbs.d/mlx4.driver"
+ok "libmlx4-devel" holds libmlx4-devel "$lib/libmlx4.a
+$lib/pkgconfig/libmlx4.pc"
+finish

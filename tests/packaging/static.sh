@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: a program linked with the archives of libibverbs, libmlx4 and libsysfs, found by pkg-config, needs no shared
+# library of ours and no provider plug-in, and sends on softhca. Its C library stays shared: softhca is preloaded.
+. "$top_srcdir/tests/packaging/lib.sh"
+
+prefix=$work/prefix
+
+built() {
+	"$MAKE" -C "$top_builddir" install DESTDIR="$work/dest" &&
+	mv "$work/dest$(sed -n 's/^prefix = //p' "$top_builddir/Makefile")" "$prefix" &&
+	# What says that it is elsewhere; and what a static program must do without.
+	sed -i "s|^prefix=.*|prefix=$prefix|; s|^exec_prefix=.*|exec_prefix=\${prefix}|; s|^libdir=.*|libdir=\${prefix}/lib|
+		s|^includedir=.*|includedir=\${prefix}/include|" "$prefix"/lib/pkgconfig/*.pc &&
+	rm -f "$prefix"/lib/lib*.so* "$prefix"/lib/*.la
+}
+
+linked() {
+	flags=$(PKG_CONFIG_LIBDIR=$prefix/lib/pkgconfig pkg-config --static --cflags --libs libmlx4 libibverbs) || return 1
+	echo "$flags"
+	# The archive of libsysfs too, where there is one.
+	flags=${flags//-lsysfs/-Wl,-Bstatic -lsysfs -Wl,-Bdynamic}
+	$CC -Wall -Wextra -Werror -O2 -o "$work/static" "$top_srcdir/tests/packaging/static.c" $flags
+}
+
+needs_nothing() {
+	readelf -d "$work/static" | grep NEEDED
+	! readelf -d "$work/static" | grep -E 'NEEDED.*(ibverbs|mlx4|sysfs)'
+}
+
+sends() {
+	mkdir -p "$work/run" &&
+	SOFTHCA_DIR=$work/run timeout 60 "$top_builddir/softhca/cli/softhca" run "$@" -- "$work/static" | tee "$work/said" &&
+	grep -q '^mlx4_0: a message$' "$work/said"
+}
+
+ok "install" built
+ok "a program links with the archives" linked
+ok "it needs no shared library of ours" needs_nothing
+for face in ofed mainline; do
+	for mmio in kick trap; do
+		ok "it sends on softhca, $face, $mmio" sends --kernel $face --mmio $mmio
+	done
+done
+finish
