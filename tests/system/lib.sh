@@ -44,7 +44,8 @@ ok() {
 		status=$?
 		failures=$((failures + 1))
 		echo "# status $status of: $*"
-		tail -n 40 "$tmp/ok.out" | sed 's/^/# /'
+		# awk ends the last line, which a killed program may have left open.
+		tail -n 40 "$tmp/ok.out" | awk '{ print "# " $0 }'
 		echo "not ok $number - $description"
 	fi
 }
