@@ -125,6 +125,7 @@ struct sh_proc {
 	uint32_t attention;		/* incremented and woken to make the helper thread look */
 	uint32_t ring_lost;		/* nonzero: entries did not fit, look at all QPs of the process */
 	uint32_t ring_tail;		/* atomically advanced by writers; consumer is the helper thread */
+	uint64_t probe_addr;		/* holds SH_PROBE as long as the process has the memory it connected with */
 	uint64_t ring[SH_ATTENTION_RING]; /* (hca << 32 | QPN) + 1; 0 = taken */
 };
 

@@ -344,7 +344,7 @@ static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 			sh_recv_drop(&r, dev);
 			if (err == SH_COPY_SRC)
 				resp->op = SH_PKT_SRC_FAULT;
-			else if (sh_ctx_live(dev, ctx))
+			else if (err == SH_COPY_DST && sh_ctx_live(dev, ctx))
 				forbidden(dev, hca, qp, resp);
 			return;
 		}

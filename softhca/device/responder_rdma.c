@@ -80,7 +80,7 @@ static int change(struct sh_dev *dev, struct sh_hca *hca, uint32_t ctx, const st
 	if (!err && (p->op == SH_PKT_FA || *old == p->compare))
 		err = dev->ops->copy(dev->host, ctx, &theirs, 1, 0, &next, 1, sizeof(value));
 	sh_unlock(dev, &hca->atomic_lock);
-	return err ? -EFAULT : 0;
+	return err == SH_COPY_GONE ? -ESRCH : err ? -EFAULT : 0;
 }
 
 static void answer_atomic(struct sh_qp *qp, const struct sh_packet *p, struct sh_packet *resp, uint64_t old)
@@ -100,6 +100,7 @@ void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	uint32_t pdn, ctx, slot;
 	struct sh_txn_open t;
 	uint64_t old;
+	int err;
 
 	if (duplicate) {
 		for (slot = 0; slot < SH_QP_ATOMICS; slot++)
@@ -119,8 +120,9 @@ void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		refuse(dev, hca, qp, resp, SH_AETH_NAK_REQ, false);
 		return;
 	}
-	if (change(dev, hca, ctx, p, &old)) {
-		if (sh_ctx_live(dev, ctx))
+	err = change(dev, hca, ctx, p, &old);
+	if (err) {
+		if (err != -ESRCH && sh_ctx_live(dev, ctx))
 			refuse(dev, hca, qp, resp, SH_AETH_NAK_ACCESS, false);
 		return;
 	}

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "process.h"
+#include "softhca/wire.h"
 #include "sys.h"
 
 #define PIECES	32
@@ -16,6 +17,7 @@
 /* One side of a copy: whose memory, and where in its list of pieces we are. */
 struct side {
 	int pid;			/* 0: plain pointers of this process */
+	uint32_t proc;
 	bool gone;
 	const struct sh_seg *seg;
 	unsigned int nseg;
@@ -32,8 +34,10 @@ static void side_init(struct side *side, uint32_t ctx, const struct sh_seg *seg,
 	c = sh_ctx(sh_process.dev, ctx);
 	if (!c || __atomic_load_n(&c->state, __ATOMIC_ACQUIRE) != SH_CTX_LIVE)
 		side->gone = true;
-	else
-		side->pid = (int)c->pid;
+	if (side->gone)
+		return;
+	side->pid = (int)c->pid;
+	side->proc = c->proc;
 }
 
 static bool side_is_own(const struct side *side)
@@ -212,10 +216,30 @@ static enum sh_copy copy_plain(struct side *dst, struct side *src, uint64_t len)
 	return SH_COPY_OK;
 }
 
+/*
+ * A process may have another program's memory by now, and the daemon not know it yet. What is missing there says
+ * nothing about a key.
+ */
+static bool replaced(const struct side *side)
+{
+	const struct sh_proc *proc;
+	uint64_t probe = 0;
+	struct iovec local = {.iov_base = &probe, .iov_len = sizeof(probe)}, remote = {.iov_len = sizeof(probe)};
+
+	if (side_is_own(side))
+		return false;
+	proc = sh_proc(sh_process.dev, side->proc);
+	if (!proc)
+		return true;
+	remote.iov_base = (void *)(uintptr_t)__atomic_load_n(&proc->probe_addr, __ATOMIC_ACQUIRE);
+	return sh_vm_readv(side->pid, &local, 1, &remote, 1) != sizeof(probe) || probe != SH_PROBE;
+}
+
 enum sh_copy sh_host_copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst, unsigned int ndst,
 			  uint32_t src_ctx, const struct sh_seg *src, unsigned int nsrc, uint64_t len)
 {
 	struct side to, from;
+	enum sh_copy result;
 
 	(void)host;
 	side_init(&to, dst_ctx, dst, ndst);
@@ -224,7 +248,8 @@ enum sh_copy sh_host_copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst
 		return SH_COPY_GONE;
 	if (!to.pid && !from.pid)
 		return copy_plain(&to, &from, len);
-	if (side_is_own(&to) || side_is_own(&from))
-		return copy_direct(&to, &from, len);
-	return copy_bounce(&to, &from, len);
+	result = side_is_own(&to) || side_is_own(&from) ? copy_direct(&to, &from, len) : copy_bounce(&to, &from, len);
+	if ((result == SH_COPY_SRC && replaced(&from)) || (result == SH_COPY_DST && replaced(&to)))
+		return SH_COPY_GONE;
+	return result;
 }

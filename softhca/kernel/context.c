@@ -48,6 +48,7 @@ int proc_attach(struct kernel *k, pid_t pid, uint32_t host, uint32_t again, uint
 		if (p && p->pid == pid && !p->connected && p->host == host) {
 			p->connected = true;
 			p->probe_addr = probe_addr;
+			__atomic_store_n(&sh_proc(&k->dev, p->slot)->probe_addr, probe_addr, __ATOMIC_RELEASE);
 			p->refs++;
 			*out = p;
 			return 0;
@@ -70,6 +71,7 @@ int proc_attach(struct kernel *k, pid_t pid, uint32_t host, uint32_t again, uint
 	p->pidfd = syscall(SYS_pidfd_open, pid, 0);
 	slot = sh_proc(&k->dev, p->slot);
 	memset(slot, 0, sizeof(*slot));
+	slot->probe_addr = probe_addr;
 	__atomic_store_n(&slot->pid, pid, __ATOMIC_RELEASE);
 	k->proc[p->slot] = p;
 	*out = p;

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "softhca/host/process.h"
+#include "softhca/wire.h"
 
 #define PAGE 4096
 #define AREA (64 * PAGE)
@@ -32,6 +33,8 @@ static enum sh_copy copy(uint32_t to, const void *dst, uint32_t from, const void
 
 	return dev.ops->copy(dev.host, to, &d, 1, from, &s, 1, len);
 }
+
+static const uint64_t probe = SH_PROBE;
 
 static pid_t memory_of(uint8_t value)
 {
@@ -66,6 +69,8 @@ static int setup(void **state)
 		ctx = sh_ctx(&dev, i);
 		ctx->state = i == GONE ? SH_CTX_GONE : SH_CTX_LIVE;
 		ctx->pid = i == CHILD ? child[0] : i == OTHER ? child[1] : getpid();
+		ctx->proc = i;
+		sh_proc(&dev, i)->probe_addr = (uintptr_t)&probe;
 	}
 	memset(area, 0x11, AREA);
 	munmap(area + 8 * PAGE, PAGE);
@@ -80,6 +85,22 @@ static int teardown(void **state)
 		waitpid(child[i], NULL, 0);
 	}
 	return 0;
+}
+
+/* What is missing in a process that has become another program is nobody's fault. */
+static void replaced(void **state)
+{
+	uint8_t buf[16] = {0};
+
+	(void)state;
+	assert_int_equal(copy(CHILD, area + 8 * PAGE, 0, buf, sizeof(buf)), SH_COPY_DST);
+	assert_int_equal(copy(0, buf, CHILD, area + 8 * PAGE, sizeof(buf)), SH_COPY_SRC);
+	sh_proc(&dev, CHILD)->probe_addr = (uintptr_t)area + 8 * PAGE;
+	assert_int_equal(copy(CHILD, area + 8 * PAGE, 0, buf, sizeof(buf)), SH_COPY_GONE);
+	assert_int_equal(copy(0, buf, CHILD, area + 8 * PAGE, sizeof(buf)), SH_COPY_GONE);
+	assert_int_equal(copy(OTHER, area + 8 * PAGE, CHILD, area, sizeof(buf)), SH_COPY_DST);
+	sh_proc(&dev, CHILD)->probe_addr = (uintptr_t)&probe;
+	assert_int_equal(copy(CHILD, area, 0, buf, sizeof(buf)), SH_COPY_OK);
 }
 
 static void whole(void **state)
@@ -186,6 +207,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whole), cmocka_unit_test(lists), cmocka_unit_test(holes), cmocka_unit_test(gone),
+		cmocka_unit_test(replaced),
 	};
 
 	return cmocka_run_group_tests_name("softhca_copy", tests, setup, teardown);
