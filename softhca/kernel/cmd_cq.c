@@ -191,7 +191,7 @@ int cmd_destroy_cq(struct call *c)
 	int err;
 
 	if (!cq)
-		return -EINVAL;
+		return c->k->face->no_object;
 	err = cq_free(cq, &resp.comp_events_reported, &resp.async_events_reported);
 	if (err < 0)
 		return err;

@@ -54,7 +54,7 @@ int cmd_dealloc_pd(struct call *c)
 	const struct uv_handle *cmd = (const void *)c->in;
 	struct kpd *pd = uobj_get(c->ctx, UO_PD, cmd->handle);
 
-	return pd ? pd_free(pd) : -EINVAL;
+	return pd ? pd_free(pd) : c->k->face->no_object;
 }
 
 /* ---- memory regions ---- */
@@ -186,7 +186,7 @@ int cmd_dereg_mr(struct call *c)
 	const struct uv_handle *cmd = (const void *)c->in;
 	struct kmr *mr = uobj_get(c->ctx, UO_MR, cmd->handle);
 
-	return mr ? mr_free(mr) : -EINVAL;
+	return mr ? mr_free(mr) : c->k->face->no_object;
 }
 
 /* ---- address handles: mlx4's library keeps its own, others may ask ---- */
@@ -230,7 +230,7 @@ int cmd_destroy_ah(struct call *c)
 	struct kah *ah = uobj_get(c->ctx, UO_AH, cmd->handle);
 
 	if (!ah)
-		return -EINVAL;
+		return c->k->face->no_object;
 	ah->pd->refs--;
 	uobj_del(&ah->u);
 	free(ah);

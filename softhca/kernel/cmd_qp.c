@@ -307,7 +307,7 @@ int cmd_destroy_qp(struct call *c)
 	int err;
 
 	if (!h)
-		return -EINVAL;
+		return c->k->face->no_object;
 	if (h->mcast)
 		return -EBUSY;
 	err = qp_free(h, &resp.events_reported);

@@ -167,7 +167,7 @@ int cmd_destroy_srq(struct call *c)
 	int err;
 
 	if (!srq)
-		return -EINVAL;
+		return c->k->face->no_object;
 	err = srq_free(srq, &resp.events_reported);
 	if (err < 0)
 		return err;

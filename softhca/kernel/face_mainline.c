@@ -205,5 +205,6 @@ const struct face face_mainline = {
 	.nextended = sizeof(extended) / sizeof(extended[0]),
 	.absent = -EOPNOTSUPP,
 	.truncated = -ENOSPC,
+	.no_object = -ENOENT,
 	.has_extended = true,
 };

@@ -196,4 +196,5 @@ const struct face face_ofed = {
 	.ncommands = sizeof(commands) / sizeof(commands[0]),
 	.absent = -EINVAL,
 	.truncated = -EINVAL,
+	.no_object = -EINVAL,
 };

@@ -330,6 +330,7 @@ struct face {
 	uint32_t ncommands, nextended;
 	int absent;			/* errno of a known command that the device does not have */
 	int truncated;			/* of a command shorter than its structure */
+	int no_object;			/* of a destroying command whose handle names nothing */
 	bool has_extended;
 };
 extern const struct face face_ofed, face_mainline;

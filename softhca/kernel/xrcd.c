@@ -200,7 +200,7 @@ int cmd_close_xrcd(struct call *c)
 	struct kxrcd_handle *xh = uobj_get(c->ctx, UO_XRCD, cmd->handle);
 
 	if (!xh)
-		return -EINVAL;
+		return c->k->face->no_object;
 	if (xh->srqs)
 		return -EBUSY;
 	return close_domain(c, xh);

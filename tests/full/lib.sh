@@ -21,7 +21,8 @@ ok() {
 	fi
 }
 
-# results DIRECTORY: every test that make check left a .trs file for becomes a test of ours.
+# results DIRECTORY: every test that make check left a .trs file for becomes a test of ours. What it printed is in
+# DIRECTORY/check.out.
 results() {
 	find "$1" -name '*.trs' | sort | while read -r file; do
 		sed -n "s|^:test-result: \([A-Z]*\)\(.*\)|\1 $(basename "${file%.trs}")\2|p" "$file"
@@ -35,6 +36,7 @@ results() {
 	done <"$1/results.txt"
 	if [ ! -s "$1/results.txt" ]; then
 		number=$((number + 1)); failures=$((failures + 1))
+		tail -n 40 "$1/check.out" | sed 's/^/# /'
 		echo "not ok $number - tests ran in $1"
 	fi
 }

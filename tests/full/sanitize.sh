@@ -14,10 +14,14 @@ export UBSAN_OPTIONS="print_stacktrace=1"
 ok "everything compiles with sanitizers" \
 	"$top_srcdir/scripts/build" "$dir" CFLAGS="$flags" LDFLAGS="-fsanitize=address,undefined"
 for tests in tests/unit tests/abi tests/fuzz libmlx4; do
-	make -C "$dir/$tests" -k check >"$dir/check.out" 2>&1
+	make -C "$dir/$tests" -k check >"$dir/$tests/check.out" 2>&1
 	results "$dir/$tests"
 done
 export SOFTHCA=$top_builddir/softhca/cli/softhca
-make -C "$dir/tests/system" -k check >"$dir/check.out" 2>&1
+# Those where our libraries and tools run; in the others they would be loaded by somebody else's program.
+make -C "$dir/tests/system" -k check TESTS="faults.sh hosts.sh pingpong_ours.sh port_events.sh" \
+	>"$dir/tests/system/check.out" 2>&1
 results "$dir/tests/system"
+make -C "$dir/tests/verbs" -k check >"$dir/tests/verbs/check.out" 2>&1
+results "$dir/tests/verbs"
 finish
