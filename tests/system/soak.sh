@@ -1,0 +1,72 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: many client processes on one instance, killed at random and replaced, and others stopped at random for a while.
+# Nobody else loses a message, and afterwards the instance is as it was before the first.
+# SOAK_SECONDS and SOAK_PROCESSES say for how long and how many, SOAK_SEED which ones.
+. "$srcdir/lib.sh"
+
+if ! command -v jq >/dev/null; then
+	skip "soak" "install jq"
+	finish
+fi
+seconds=5
+processes=16
+if [ "${TIER:-}" = full ]; then
+	seconds=60
+	processes=64
+fi
+seconds=${SOAK_SECONDS:-$seconds}
+processes=${SOAK_PROCESSES:-$processes}
+seed=${SOAK_SEED:-$RANDOM}
+progress=/dev/null
+[ -t 1 ] && progress=/dev/tty
+
+# Counters count; everything else must be gone.
+state() { "$SOFTHCA" show --json lab | jq 'del(.. | .counters?) | del(.daemon.commands, .daemon.failed, .daemon.ranges_shared)'; }
+idle() { [ "$(state)" = "$fresh" ]; }
+memory() { awk '/^VmRSS/ { print $2 }' "/proc/$daemon/status"; }
+descriptors() { find "/proc/$daemon/fd" -mindepth 1 | wc -l; }
+files() { find "$SOFTHCA_DIR/lab" -type f -o -type p | grep -c -v /host; }
+
+soak() {
+	timeout $((${3%.*} + 150)) "$SOFTHCA" run --instance lab -- "$PROGRAMS/soak" "$1" --processes "$2" --seconds "$3" \
+		--seed "$seed" --progress "$progress"
+}
+in_peace() {
+	until_true idle || { diff <(echo "$fresh") <(state); return 1; }
+}
+flat() {
+	after=$(memory)
+	echo "VmRSS $before kB before, $after kB after"
+	[ "$after" -le $((before + 1024)) ]
+}
+closed() {
+	echo "$fds descriptors before, $(descriptors) after; $leaf files before, $(files) after"
+	[ "$(descriptors)" -eq "$fds" ] && [ "$(files)" -eq "$leaf" ]
+}
+serves() { ours "$SOFTHCA" run --instance lab -- bash -c '"$@"' x pingpong "$TOOLS/ibv_rc_pingpong" --verify; }
+
+for face in mainline ofed; do
+	[ "${TIER:-}" = full ] || [ $face = mainline ] || continue
+	"$SOFTHCA" start --kernel $face lab >/dev/null || exit 1
+	daemon=$(cat "$SOFTHCA_DIR/lab/pid")
+	fresh=$(state)
+	fds=$(descriptors)
+	leaf=$(files)
+	# Once for what is allocated once.
+	ok "$processes processes, nobody killed, $face" ours soak --none "$processes" 1
+	in_peace >/dev/null
+	before=$(memory)
+	ok "$processes processes, killed at random for $seconds s, seed $seed, $face" ours soak --kill "$processes" "$seconds"
+	ok "then the instance is as before, $face" in_peace
+	ok "the daemon's memory too, $face" flat
+	ok "its descriptors and files too, $face" closed
+	half=$(((seconds + 1) / 2))
+	ok "$processes processes, stopped at random for $half s, $face" ours soak --stop "$processes" $half
+	ok "and killed and stopped processes leave nothing, $face" in_peace
+	ok "it serves, $face" serves
+	ok "and ends, $face" "$SOFTHCA" stop lab
+done
+ok "nothing is left behind" until_true no_instance
+finish
