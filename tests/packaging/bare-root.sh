@@ -45,7 +45,7 @@ build_debs() {
 # Every file with its kind, mode and owner; of /etc also what is in it. Left out: what apt and dpkg remember, and what
 # the tools for users and libraries write anew each time.
 snapshot() {
-	(cd "$root" && find . -xdev \( -path ./proc -o -path ./dev -o -path ./sys -o -path ./tmp -o -path ./debs -o -path ./root \
+	(cd "$root" && find . -xdev \( -path ./proc -o -path ./dev -o -path ./sys -o -path ./run -o -path ./tmp -o -path ./debs -o -path ./root \
 			-o -path ./var/lib/dpkg -o -path ./var/lib/apt -o -path ./var/cache -o -path ./var/log \) -prune \
 			-o -printf '%y %m %u %g %p\n' | grep -v ' ./etc/[a-z]*-$\| ./etc/ld.so.cache$' | sort
 		find ./etc -type f ! -name '*-' ! -name ld.so.cache -exec sha256sum {} + | sort -k 2
@@ -67,15 +67,25 @@ run_direct() {
 	inside softhca run -- xrc-verbs-run ibv_devices | tee "$work/said" && grep -q 'mlx4_0' "$work/said"
 }
 
-# pingpong KERNEL SCRIPT: server and client, both must succeed.
-pingpong() {
-	bound=60 inside xrc-verbs-run softhca run --kernel "$1" -- sh -c "$2"
+# A TCP port that nobody listens on: $port. The network is that of the machine.
+take_port() {
+	port=$((10240 + (RANDOM * 32768 + RANDOM) % 22000))
+	while grep -qi ":$(printf '%04X' "$port") 0* *[0:]* 0A " /proc/net/tcp /proc/net/tcp6; do
+		port=$((port + 1))
+	done
 }
 
-rc='ibv_rc_pingpong --chk & ibv_rc_pingpong --chk --timeout 20 localhost && wait $!'
-xsrq='ibv_xsrq_pingpong --clients 2 & server=$!
-	ibv_xsrq_pingpong --timeout 20 localhost & first=$!
-	ibv_xsrq_pingpong --timeout 20 localhost && wait $first && wait $server'
+# pingpong KERNEL SCRIPT: server and client, both must succeed. The root has no /etc/hosts.
+pingpong() {
+	take_port
+	bound=60 inside xrc-verbs-run softhca run --kernel "$1" -- sh -c "$2" pingpong "$port"
+}
+
+rc='ibv_rc_pingpong -p $1 --chk & server=$!
+	ibv_rc_pingpong -p $1 --chk --timeout 20 127.0.0.1 && wait $server'
+xsrq='ibv_xsrq_pingpong -p $1 --clients 2 & server=$!
+	ibv_xsrq_pingpong -p $1 --timeout 20 127.0.0.1 & first=$!
+	ibv_xsrq_pingpong -p $1 --timeout 20 127.0.0.1 && wait $first && wait $server'
 
 run_all() {
 	ok "ibv_devinfo, $1" run_devinfo
@@ -96,10 +106,12 @@ build_program() {
 	inside apt-get install -y -q --no-install-recommends gcc libc6-dev pkg-config &&
 	cp "$top_srcdir/tests/packaging/static.c" "$root/debs/program.c" &&
 	inside sh -ec 'cd /debs; gcc -o program program.c $(pkg-config --cflags --libs libibverbs-xrc); softhca run -- ./program' &&
-	inside sh -ec "cd /debs; PKG_CONFIG_PATH=$(cd "$root" && echo /usr/lib/*-linux-gnu*/xrc-verbs)/pkgconfig
+	inside sh -ec "cd /debs; PKG_CONFIG_PATH=/$(cd "$root" && echo usr/lib/*-linux-gnu*/xrc-verbs)/pkgconfig
 		export PKG_CONFIG_PATH
 		gcc -o program \$(pkg-config --cflags libibverbs) program.c \$(pkg-config --libs libibverbs)
-		xrc-verbs-run softhca run -- ./program"
+		xrc-verbs-run softhca run -- ./program
+		gcc -o program program.c \$(pkg-config --cflags --libs libmlx4) -Wl,-Bstatic -libverbs -lsysfs -Wl,-Bdynamic
+		softhca run -- ./program"
 }
 
 rdma_core() {
