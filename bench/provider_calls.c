@@ -163,7 +163,7 @@ static void set_up(const char *what)
 		struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 		struct ibv_qp_init_attr init = {0};
 		struct ibv_xrc_domain *domain;
-		uint32_t rcv;
+		uint32_t rcv = 0;
 
 		if (!open_domain || !create || !create_rcv || !modify_rcv) {
 			fputs("provider_calls: this library has no legacy XRC\n", stderr);
