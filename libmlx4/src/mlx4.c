@@ -265,8 +265,8 @@ static const char *device_name(const char *uverbs_sys_path, char *name, size_t s
 	return name;
 }
 
-/* NULL for a device that is not ours; NULL and errno EPROTONOSUPPORT for one that we cannot drive and have said so, which
- * libibverbs then leaves at that. */
+/* NULL for a device that is not ours; NULL and errno EPROTONOSUPPORT for one that we cannot drive and have
+ * said so, which libibverbs then leaves at that. */
 static struct ibv_device *driver_init(const char *uverbs_sys_path, int abi_version)
 {
 	struct mlx4_device *dev;

@@ -21,7 +21,8 @@ int sh_client_connect(const char *dir);
  */
 int sh_client_hello(int fd, unsigned int host, uint32_t again, struct sh_hello_reply *reply, int *memfd);
 
-/* One request and its reply of exactly rlen bytes (-EPROTO else; -ETIMEDOUT where the caller gave fd a limit); *nfds descriptors come in fds[SH_CLIENT_FDS]. */
+/* One request and its reply of exactly rlen bytes (-EPROTO else; -ETIMEDOUT where the caller gave fd a limit); *nfds
+ * descriptors come in fds[SH_CLIENT_FDS]. */
 int sh_client_request(int fd, const void *req, size_t len, void *reply, size_t rlen, int *fds,
 		      unsigned int *nfds);
 

@@ -194,7 +194,8 @@ static const struct command commands[] = {
 };
 
 static const struct command extended[] = {
-	CMD(UV_QUERY_DEVICE, ex_query_device, sizeof(struct uv_ex_query_device), offsetof(struct uv_ex_query_device_resp, odp_general_caps)),
+	CMD(UV_QUERY_DEVICE, ex_query_device, sizeof(struct uv_ex_query_device),
+	    offsetof(struct uv_ex_query_device_resp, odp_general_caps)),
 };
 
 const struct face face_mainline = {

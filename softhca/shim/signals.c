@@ -75,7 +75,8 @@ void shim_signals_chain(int sig, siginfo_t *info, void *context)
 	if (info->si_code <= 0 && !(act.sa_flags & SA_SIGINFO) && act.sa_handler == SIG_IGN)
 		return;
 	if (!(act.sa_flags & SA_SIGINFO) && (act.sa_handler == SIG_DFL || act.sa_handler == SIG_IGN)) {
-		/* The kernel's own action, as if nobody had been here: the instruction faults again, or the signal is sent again. */
+		/* The kernel's own action, as if nobody had been here: the instruction faults again, or the signal is
+		 * sent again. */
 		act.sa_handler = SIG_DFL;
 		REAL(sigaction)(SIGBUS, &act, NULL);
 		if (info->si_code <= 0)
