@@ -5,9 +5,11 @@
  * of the same number; list_lock protects the list, which readers walk without it.
  */
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "softhca/host/process.h"
 #include "shim.h"
@@ -163,11 +165,20 @@ static void *map_life(uint32_t index, uint32_t generation)
 
 int shim_kick_begins(struct shim_ctx *ctx)
 {
+	static const struct timespec now;
+	uint64_t xfsz = UINT64_C(1) << (SIGXFSZ - 1), mask;
 	char path[PATH_MAX];
+	int err;
 
 	/* By name: a descriptor of our own would tell the daemon, when closed, that the file is released. */
 	snprintf(path, sizeof(path), "%.*s/files/c%u.%u", PATH_MAX - 64, shim.dir, ctx->index, ctx->generation);
-	return sh_sys(syscall(SYS_truncate, path, (long)2 * SHIM_PAGE));
+	/* A limit on the application's files (RLIMIT_FSIZE) comes with a signal, which is not about files of the application. */
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &xfsz, &mask, sizeof(mask));
+	err = sh_sys(syscall(SYS_truncate, path, (long)2 * SHIM_PAGE));
+	if (err == -EFBIG)
+		syscall(SYS_rt_sigtimedwait, &xfsz, NULL, &now, sizeof(xfsz));
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
+	return err;
 }
 
 int shim_open_device(unsigned int device, int flags)

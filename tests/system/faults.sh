@@ -3,6 +3,7 @@
 #
 # Description: packets that are lost, doubled, damaged and late. RC and XRC deliver everything once and in order; what was
 # done to packets and what the transport did about it shows in the counters; when nothing comes through, retries end.
+TEST_TIMEOUT=${TEST_TIMEOUT:-900}
 . "$srcdir/lib.sh"
 
 if ! command -v jq >/dev/null; then

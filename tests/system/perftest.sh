@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Description: Debian's perftest and XRC ping-pong on the mainline face, and pairs of one tool of ours and one of theirs.
+TEST_TIMEOUT=${TEST_TIMEOUT:-900}
 . "$srcdir/lib.sh"
 
 for program in ib_send_bw ib_write_bw ib_read_lat ib_atomic_lat ibv_xsrq_pingpong ibv_asyncwatch; do

@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: what is not to be had is an errno and a sentence, never a crash: locked memory, address space, files, device
+# memory. And all of it works for a user without rights.
+. "$srcdir/lib.sh"
+
+# The user without rights: this one, or nobody where root runs the tests.
+as_user() {
+	if [ "$(id -u)" -ne 0 ]; then
+		"$@"
+	else
+		setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all \
+			env HOME="$tmp/home" SOFTHCA_DIR="$tmp/home/instances" "$@"
+	fi
+}
+can_be_user=yes
+if [ "$(id -u)" -eq 0 ]; then
+	# The build tree may be where nobody else may look: what runs is copied.
+	mkdir -m 711 "$tmp/home"
+	mkdir -m 700 "$tmp/home/instances"
+	chmod 711 "$tmp"
+	command -v setpriv >/dev/null || can_be_user=no
+	chown 65534:65534 "$tmp/home" "$tmp/home/instances"
+	as_user test -x "$SOFTHCA" && as_user test -r "$srcdir/lib.sh" || can_be_user=no
+fi
+
+unprivileged() {
+	mine=$tmp/home/$RANDOM
+	[ "$(id -u)" -eq 0 ] || mine=$tmp
+	as_user env tmp="$mine" bash -c 'mkdir -p "$tmp"; [ "$(id -u)" -ne 0 ] || exit 1; within() { '"$(declare -f within | sed '1,2d;$d')"'; }; "$@"' \
+		x within "$@"
+}
+small_lock() { (ulimit -S -l "$1" && ulimit -H -l "$1" && shift && unprivileged "$@"); }
+
+if [ $can_be_user = yes ]; then
+	for face in mainline ofed; do
+		for mmio in kick trap; do
+			on="--kernel $face --mmio $mmio"
+			ok "RC without rights, $face, $mmio" ours unprivileged $on -- pingpong "$TOOLS/ibv_rc_pingpong" --verify
+			ok "XRC without rights, $face, $mmio" ours unprivileged $on -- xsrq 2 --verify
+		done
+	done
+	# 64 KiB may be locked: a buffer of 1 MiB may not, and the tool says it.
+	refused() {
+		small_lock 64 --kernel "$1" -- "$TOOLS/ibv_rc_pingpong" -s 1048576 -p 1 >"$tmp/refused" 2>&1
+		got=$?
+		[ $got -ne 0 ] && [ $got -lt 124 ] && grep -q 'Cannot allocate memory' "$tmp/refused" ||
+			{ echo "status $got"; cat "$tmp/refused"; return 1; }
+	}
+	ok "more than may be locked is ENOMEM, mainline" ours refused mainline
+	ok "more than may be locked is ENOMEM, ofed" ours refused ofed
+	ok "what may be locked still works" ours small_lock 8192 -- pingpong "$TOOLS/ibv_rc_pingpong" --verify
+else
+	skip "without rights" "setpriv, or a build tree that user 65534 may read"
+fi
+
+# No address space, no descriptors: whatever step fails first, it is an error of a program, not a signal.
+graceful() {
+	limit=$1
+	value=$2
+	shift 2
+	(ulimit -S "$limit" "$value" && exec timeout 20 "$@") 2>&1 | cat >"$tmp/limited"
+	got=${PIPESTATUS[0]}
+	[ $got -lt 124 ] || { echo "limit $limit $value: status $got"; tail -n 20 "$tmp/limited"; return 1; }
+}
+limited_tool() {
+	flag=$1
+	shift
+	for value in "$@"; do
+		graceful "$flag" "$value" "$TOOLS/ibv_rc_pingpong" -s 4194304 --timeout 1 || return 1
+		graceful "$flag" "$value" "$TOOLS/ibv_devinfo" || return 1
+		graceful "$flag" "$value" "$PROGRAMS/layout" "$tmp/domain" </dev/null || return 1
+	done
+	# Others go on.
+	pingpong "$TOOLS/ibv_rc_pingpong" --verify -n 10
+}
+export -f graceful limited_tool
+step=18000
+[ "${TIER:-}" = full ] && step=4000
+# shellcheck disable=SC2046
+ok "little address space" ours within -- limited_tool -v $(seq 6000 $step 60000)
+# shellcheck disable=SC2046
+ok "few descriptors" ours within -- limited_tool -n $(seq 8 $((step / 8000 + 1)) 16)
+ok "no files to write" ours within -- limited_tool -f 0
+
+# The daemon has no memory left: it lives, the command fails with ENOMEM, and others go on.
+full_device() {
+	daemon=$(cat "$SOFTHCA_INSTANCE/pid")
+	used=$(awk '/^VmSize/ { print $2 }' "/proc/$daemon/status")
+	prlimit --pid "$daemon" --as=$(((used + 200) * 1024)) || return 1
+	pids=
+	for i in $(seq 12); do
+		"$PROGRAMS/layout" "$tmp/domain$i" </dev/null >"$tmp/full$i" 2>&1 &
+		pids="$pids $!"
+	done
+	for pid in $pids; do
+		wait "$pid"
+		got=$?
+		[ $got -lt 124 ] || { echo "status $got"; return 1; }
+	done
+	prlimit --pid "$daemon" --as=unlimited
+	pingpong "$TOOLS/ibv_rc_pingpong" --verify -n 10
+}
+export -f full_device
+if [ "$(id -u)" -eq 0 ]; then
+	ok "a daemon without memory" ours within -- full_device
+else
+	skip "a daemon without memory" "giving it back takes root"
+fi
+ok "nothing is left behind" until_true no_instance
+finish
