@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The commands that both kernels have, as entries of a face's table. Included inside the table; CMD, create_qp() and
+ * create_srq() are the face's own.
+ */
+	CMD(UV_GET_CONTEXT, cmd_get_context, sizeof(struct uv_plain), sizeof(struct uv_get_context_resp)),
+	CMD(UV_QUERY_DEVICE, cmd_query_device, sizeof(struct uv_plain), sizeof(struct uv_query_device_resp)),
+	CMD(UV_QUERY_PORT, cmd_query_port, sizeof(struct uv_query_port), sizeof(struct uv_query_port_resp)),
+	CMD(UV_ALLOC_PD, cmd_alloc_pd, sizeof(struct uv_plain), sizeof(struct uv_alloc_pd_resp)),
+	CMD(UV_DEALLOC_PD, cmd_dealloc_pd, sizeof(struct uv_handle), 0),
+	CMD(UV_CREATE_AH, cmd_create_ah, sizeof(struct uv_create_ah), sizeof(struct uv_create_ah_resp)),
+	CMD(UV_DESTROY_AH, cmd_destroy_ah, sizeof(struct uv_handle), 0),
+	CMD(UV_REG_MR, cmd_reg_mr, sizeof(struct uv_reg_mr), sizeof(struct uv_reg_mr_resp)),
+	CMD(UV_DEREG_MR, cmd_dereg_mr, sizeof(struct uv_handle), 0),
+	CMD(UV_CREATE_COMP_CHANNEL, cmd_create_comp_channel, sizeof(struct uv_plain),
+	    sizeof(struct uv_create_comp_channel_resp)),
+	CMD(UV_CREATE_CQ, cmd_create_cq, sizeof(struct uv_create_cq), sizeof(struct uv_create_cq_resp)),
+	[UV_RESIZE_CQ] = {cmd_resize_cq, sizeof(struct uv_resize_cq), sizeof(struct uv_resize_cq_resp),
+			  UV_RESIZE_CQ_RESP_SIZE, "UV_RESIZE_CQ"},
+	CMD(UV_DESTROY_CQ, cmd_destroy_cq, sizeof(struct uv_object), sizeof(struct uv_destroy_cq_resp)),
+	CMD(UV_CREATE_QP, create_qp, sizeof(struct uv_create_qp), sizeof(struct uv_create_qp_resp)),
+	CMD(UV_QUERY_QP, cmd_query_qp, sizeof(struct uv_query_qp), sizeof(struct uv_query_qp_resp)),
+	CMD(UV_MODIFY_QP, cmd_modify_qp, sizeof(struct uv_modify_qp), 0),
+	CMD(UV_DESTROY_QP, cmd_destroy_qp, sizeof(struct uv_object), sizeof(struct uv_destroy_resp)),
+	CMD(UV_ATTACH_MCAST, cmd_attach_mcast, sizeof(struct uv_mcast), 0),
+	CMD(UV_DETACH_MCAST, cmd_detach_mcast, sizeof(struct uv_mcast), 0),
+	CMD(UV_CREATE_SRQ, create_srq, sizeof(struct uv_create_srq), sizeof(struct uv_create_srq_resp)),
+	CMD(UV_MODIFY_SRQ, cmd_modify_srq, sizeof(struct uv_modify_srq), 0),
+	CMD(UV_QUERY_SRQ, cmd_query_srq, sizeof(struct uv_object), sizeof(struct uv_query_srq_resp)),
+	CMD(UV_DESTROY_SRQ, cmd_destroy_srq, sizeof(struct uv_object), sizeof(struct uv_destroy_resp)),
