@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: a sender is killed after each of its stores into shared memory, in the middle of whatever it does to its
- * peer; the survivors lose no WQE, no CQE and no message, and see none twice. */
+/* Description: a sender is killed, or stopped for a while, after each of its stores into shared memory, in the middle of
+ * whatever it does to its peer; the others lose no WQE, no CQE and no message, and see none twice. */
 #include <endian.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -278,13 +279,111 @@ static void test_kill(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < sizeof(plots) / sizeof(plots[0]); i++)
-
 		play(&plots[i]);
+}
+
+/* ---- stopped, and going on later ---- */
+
+/* The other peer sends one message, in a process of its own: it may have to wait for the stopped one. */
+static pid_t bystander(struct scene *s)
+{
+	pid_t pid = fork();
+	struct twr wr;
+
+	assert_true(pid >= 0);
+	if (pid)
+		return pid;
+	alarm(60);
+	s->p.m->dev.proc = 2;
+	wr = s->wr;
+	wr.sge[0] = (struct tsge){ s->p.amem + 32768, 100, 0x3000 };
+	wr.nsge = 1;
+	tqp_send(&s->c, &wr);
+	_exit(0);
+}
+
+static void ended(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+/* Both messages have arrived, each in a receive of its own. */
+static void both_arrived(struct scene *s, const struct plot *plot)
+{
+	struct tpair *p = &s->p;
+	bool seen[RECEIVES] = { false };
+	unsigned int from_a = 0, from_c = 0;
+	struct mlx4_cqe cqe;
+
+	while (tcq_poll(&p->bcq[1], &cqe)) {
+		uint16_t index = be16toh((uint16_t)cqe.wqe_index);
+		uint32_t qpn = be32toh((uint32_t)cqe.vlan_my_qpn);
+		const uint8_t *at = p->bmem + 65536 * (index + 1);
+
+		assert_in_range(index, 0, RECEIVES - 1);
+		assert_false(seen[index]);
+		seen[index] = true;
+		assert_int_equal(cqe.owner_sr_opcode & 0x1f, MLX4_CQE_RECV_SEND);
+		if (qpn == p->b.qpn) {
+			from_a++;
+			assert_memory_equal(at, p->amem, plot->len);
+		} else {
+			from_c++;
+			assert_int_equal(qpn, s->d.qpn);
+			assert_memory_equal(at, p->amem + 32768, 100);
+		}
+	}
+	assert_int_equal(from_a, 1);
+	assert_int_equal(from_c, 1);
+}
+
+static void pause_at_each(const struct plot *plot)
+{
+	static const struct timespec while_stopped = { .tv_nsec = 2000000 };
+	static unsigned int points[MAX_POINTS];
+	unsigned int n;
+
+	rehearse(plot, points);
+	n = rehearse(plot, points);
+	for (unsigned int i = 0; i < n; i += stride()) {
+		struct scene *s = calloc(1, sizeof(*s));
+		pid_t pid, other;
+
+		scene_open(s, plot);
+		pid = victim(s);
+		for (unsigned int steps = 0; steps < points[i]; steps++)
+			assert_true(go_on(pid));
+		other = bystander(s);
+		nanosleep(&while_stopped, NULL);
+		assert_int_equal(ptrace(PTRACE_DETACH, pid, NULL, NULL), 0);
+		ended(pid);
+		ended(other);
+		both_arrived(s, plot);
+		tpair_close(&s->p);
+		free(s);
+	}
+}
+
+static void test_stop(void **state)
+{
+	static const struct plot plots[] = {
+		{ "SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL },
+		{ "large SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 8200, NULL },
+		{ "SEND over XRC", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, NULL },
+	};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(plots) / sizeof(plots[0]); i++)
+		pause_at_each(&plots[i]);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_kill) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_kill), cmocka_unit_test(test_stop) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
