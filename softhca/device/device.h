@@ -128,6 +128,9 @@ int sh_srq_query(struct sh_dev *dev, uint32_t hca, uint32_t srqn, struct sh_srq_
 
 int sh_mr_create(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn,
 		 uint64_t start, uint64_t len, uint32_t access);
+/* The same where the region's addresses (start) are not those that its owner has its memory at (home). */
+int sh_mr_create_at(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn, uint64_t start,
+		    uint64_t home, uint64_t len, uint32_t access);
 /* Invalidate and wait until nobody uses it (sh_grace). -EBUSY, with the key as it was: somebody does for too long;
  * at once where the context is gone, since its keys open nothing any more and the caller can come back. */
 int sh_mr_destroy(struct sh_dev *dev, uint32_t hca, uint32_t key);

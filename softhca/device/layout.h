@@ -247,9 +247,10 @@ struct sh_mpt {
 	uint32_t pdn;
 	uint32_t ctx;
 	uint32_t access;
-	uint64_t start;
+	uint64_t start;			/* as work requests and packets name it */
 	uint64_t len;
-	uint64_t reserved[2];
+	uint64_t shift;			/* add it to such an address to have the owner's own */
+	uint64_t reserved;
 };
 
 struct sh_hca {

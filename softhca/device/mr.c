@@ -19,10 +19,16 @@ static inline struct sh_mpt *mpt_of(const struct sh_dev *dev, uint32_t hca, uint
 int sh_mr_create(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn, uint64_t start,
 		 uint64_t len, uint32_t access)
 {
+	return sh_mr_create_at(dev, hca, key, ctx, pdn, start, start, len, access);
+}
+
+int sh_mr_create_at(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn, uint64_t start,
+		    uint64_t home, uint64_t len, uint32_t access)
+{
 	struct sh_mpt *mpt = mpt_of(dev, hca, key);
 	int err;
 
-	if (!mpt || !key || len > UINT64_MAX - start)
+	if (!mpt || !key || len > UINT64_MAX - start || len > UINT64_MAX - home)
 		return -EINVAL;
 	err = sh_promise(dev, mpt, sizeof(*mpt));
 	if (err)
@@ -34,6 +40,7 @@ int sh_mr_create(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, u
 	mpt->access = access;
 	mpt->start = start;
 	mpt->len = len;
+	mpt->shift = home - start;
 	/* pairs with the acquire in sh_mr_check() */
 	__atomic_store_n(&mpt->key, key, __ATOMIC_RELEASE);
 	return 0;
@@ -71,6 +78,13 @@ int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, ui
 	return 0;
 }
 
+uint64_t sh_mr_home(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t addr)
+{
+	const struct sh_mpt *mpt = mpt_of(dev, hca, key);
+
+	return mpt ? addr + mpt->shift : addr;
+}
+
 int sh_mr_slice(struct sh_dev *dev, uint32_t hca, uint32_t pdn, uint32_t access, const struct sh_sge *sge,
 		unsigned int nsge, uint64_t skip, uint64_t len, struct sh_seg *seg, unsigned int max, uint32_t *ctx)
 {
@@ -96,7 +110,7 @@ int sh_mr_slice(struct sh_dev *dev, uint32_t hca, uint32_t pdn, uint32_t access,
 		if (n == max || (n && c != owner))
 			return -EPERM;
 		owner = c;
-		seg[n].addr = addr;
+		seg[n].addr = sh_mr_home(dev, hca, sge[i].key, addr);
 		seg[n++].len = part;
 		skip = 0;
 		len -= part;

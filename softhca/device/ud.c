@@ -122,13 +122,14 @@ static void uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, c
 	if (qp->cur_done + len > qp->cur_len || (last && qp->cur_done + len != qp->cur_len))
 		return;
 	if (len) {
-		struct sh_seg seg = { qp->cur_va + qp->cur_done, len };
-
+		uint64_t va = qp->cur_va + qp->cur_done;
+		struct sh_seg seg = { .len = len };
 		int err;
 
-		if (sh_mr_check(dev, hca->index, qp->cur_rkey, qp->pdn, first ? qp->cur_va : seg.addr,
+		if (sh_mr_check(dev, hca->index, qp->cur_rkey, qp->pdn, first ? qp->cur_va : va,
 				first ? qp->cur_len : len, SH_REMOTE_WRITE, &ctx))
 			return;
+		seg.addr = sh_mr_home(dev, hca->index, qp->cur_rkey, va);
 		err = dev->ops->copy(dev->host, ctx, &seg, 1, p->payload.ctx, p->payload.seg, p->payload.nseg, len);
 		if (err == SH_COPY_SRC)
 			resp->op = SH_PKT_SRC_FAULT;

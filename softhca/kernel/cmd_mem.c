@@ -116,7 +116,8 @@ int cmd_reg_mr(struct call *c)
 		return -ENOMEM;
 	err = -EINVAL;
 	mr->pd = uobj_get(c->ctx, UO_PD, cmd->pd_handle);
-	if (!mr->pd || call_owner(c) < 0 || cmd->start + cmd->length < cmd->start || cmd->start != cmd->hca_va)
+	if (!mr->pd || call_owner(c) < 0 || cmd->start + cmd->length < cmd->start ||
+	    cmd->hca_va + cmd->length < cmd->hca_va)
 		goto err_free;
 	if (!cmd->length && k->cfg.device.face == SH_FACE_MAINLINE)
 		goto err_free;
@@ -139,8 +140,8 @@ int cmd_reg_mr(struct call *c)
 	mr->len = cmd->length;
 	mr->access = cmd->access_flags;
 	mr->locked = pages;
-	err = sh_mr_create(&k->dev, c->ctx->hca, mr->key, c->ctx->index, mr->pd->pdn, mr->start, mr->len,
-			   mr->access & ACCESS_KNOWN);
+	err = sh_mr_create_at(&k->dev, c->ctx->hca, mr->key, c->ctx->index, mr->pd->pdn, cmd->hca_va, mr->start, mr->len,
+			      mr->access & ACCESS_KNOWN);
 	if (err < 0)
 		goto err_num;
 	err = uobj_add(c->ctx, &mr->u, UO_MR);
