@@ -7,7 +7,7 @@ set -u
 number=0
 failures=0
 export LC_ALL=C
-work=$top_builddir/tests/packaging/work/$(basename "$0" .sh)
+work=$top_builddir/tests/packaging/scratch/$(basename "$0" .sh)
 rm -rf "$work"
 mkdir -p "$work" || exit 1
 jobs=-j$(nproc)
