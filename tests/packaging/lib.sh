@@ -47,7 +47,7 @@ tarball() {
 	libmlx4) dir=$top_builddir/libmlx4 ;;
 	esac
 	# In a directory of this test's: others make the same tarball.
-	flock "$top_builddir/tests/packaging/work" "$MAKE" -C "$dir" dist-gzip && mv "$dir/$1"-*.tar.gz "$work/"
+	flock "$top_builddir/tests/packaging/scratch" "$MAKE" -C "$dir" dist-gzip && mv "$dir/$1"-*.tar.gz "$work/"
 }
 
 # same GOLDEN-TEXT FILE-LIST: both sorted, or the difference.
