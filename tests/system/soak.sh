@@ -26,7 +26,9 @@ progress=/dev/null
 # Counters count; everything else must be gone.
 state() { "$SOFTHCA" show --json lab | jq 'del(.. | .counters?) | del(.daemon.commands, .daemon.failed, .daemon.ranges_shared)'; }
 idle() { [ "$(state)" = "$fresh" ]; }
-memory() { awk '/^VmRSS/ { print $2 }' "/proc/$daemon/status"; }
+# What the daemon has for itself. Device memory is shared and not counted here: numbers are given out in turn, so its
+# tables are touched further with every object ever made, up to their size.
+memory() { awk '/^RssAnon/ { print $2 }' "/proc/$daemon/status"; }
 descriptors() { find "/proc/$daemon/fd" -mindepth 1 | wc -l; }
 files() { find "$SOFTHCA_DIR/lab" -type f -o -type p | grep -c -v /host; }
 
@@ -39,7 +41,7 @@ in_peace() {
 }
 flat() {
 	after=$(memory)
-	echo "VmRSS $before kB before, $after kB after"
+	echo "RssAnon $before kB before, $after kB after"
 	[ "$after" -le $((before + 1024)) ]
 }
 closed() {
@@ -65,7 +67,7 @@ for face in mainline ofed; do
 	ok "$processes processes, killed at random for $seconds s, seed $seed, $face" ours soak --kill "$processes" "$seconds"
 	ok "then the instance is as before, $face" in_peace
 	ok "the daemon's memory too, $face" flat
-	ok "its descriptors and files too, $face" closed
+	ok "its descriptors and files too, $face" until_true closed
 	half=$(((seconds + 1) / 2))
 	ok "$processes processes, stopped at random for $half s, $face" ours soak --stop "$processes" $half
 	ok "and killed and stopped processes leave nothing, $face" in_peace
