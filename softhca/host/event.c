@@ -46,6 +46,17 @@ void sh_event_reset(void)
 	pthread_mutex_unlock(&cache_lock);
 }
 
+/* The queue is no more: its FIFO would live on as long as somebody holds it open. */
+void sh_event_forget(uint32_t evq)
+{
+	struct pipe_fd *p = &cache[evq % CACHED];
+
+	pthread_mutex_lock(&cache_lock);
+	if (p->evq == evq)
+		drop(p);
+	pthread_mutex_unlock(&cache_lock);
+}
+
 /* The descriptor of the queue's FIFO, or -errno. */
 static int pipe_get(struct pipe_fd *p, uint32_t evq, uint32_t generation)
 {

@@ -29,6 +29,9 @@ void sh_process_forked(void);
 /* End the helper thread and wait for it. */
 void sh_process_stop(void);
 
+/* An event queue was freed: this process keeps nothing of it. */
+void sh_event_forget(uint32_t evq);
+
 /* ---- between the files of this directory ---- */
 
 struct sh_process {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "softhca/device/txn.h"
+#include "softhca/host/process.h"
 #include "kern.h"
 
 static void evq_path(const struct kevq *e, char path[64])
@@ -105,6 +106,7 @@ void evq_free(struct kernel *k, struct kevq *e)
 
 	evq_path(e, path);
 	(void)sh_evq_init(&k->dev, e->index, 0, 0, 0);
+	sh_event_forget(e->index);
 	unlinkat(k->dir_fd, path, 0);
 	close(e->fd);
 	k->evq[e->index] = NULL;
