@@ -35,7 +35,7 @@ ok "and is seen" pkey
 ok "the SM changes" change "mlx4_0:2 sm 9" SM_CHANGE
 bad() { "$SOFTHCA" port fabric mlx4_7:1 down 2>"$tmp/err"; [ $? -ne 0 ] && [ -s "$tmp/err" ]; }
 ok "a device that is not there is an error with words" bad
-kill $watch
+pkill -P $watch
 # What it wrote events to is gone with the watcher.
 no_queue_open() { ! find "/proc/$(cat "$SOFTHCA_DIR/fabric/pid")/fd" -lname '*/events/*' | grep .; }
 ok "and the daemon keeps nothing of it" until_true no_queue_open
