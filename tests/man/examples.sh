@@ -27,7 +27,8 @@ names='struct ibv_device *device, struct ibv_context *context, struct ibv_pd *pd
 	struct ibv_send_wr *bad_wr, int fd, int ret'
 
 mkdir "$tmp/examples"
-$AWK -v dir="$tmp/examples" -f "$srcdir/examples.awk" "$top_srcdir"/man/*.[1-8] "$top_srcdir"/*.md "$top_srcdir"/docs/*.md
+$AWK -v dir="$tmp/examples" -f "$srcdir/examples.awk" "$top_srcdir"/man/*.[1-8] "$top_srcdir"/libmlx4/*.[1-8] \
+	"$top_srcdir"/*.md "$top_srcdir"/docs/*.md
 cd "$tmp/examples" || exit 1
 
 fragment() {

@@ -47,7 +47,7 @@ pages() {
 	for document in $documents; do
 		for page in $(prose "$document" | grep -oE '\<(ibv_[a-z0-9_]+|softhca|verbs|xrc|libmlx4|libibverbs)\([1-8]\)' | sort -u); do
 			section=${page#*(}
-			[ -f "man/${page%(*}.${section%)}" ] || { echo "$document: no page $page"; bad=1; }
+			[ -f "man/${page%(*}.${section%)}" ] || [ -f "libmlx4/${page%(*}.${section%)}" ] || { echo "$document: no page $page"; bad=1; }
 		done
 	done
 	return $bad

@@ -7,6 +7,8 @@
 
 export LC_ALL=C
 man=$top_srcdir/man
+# Of the package that is in its own directory.
+mlx4=$top_srcdir/libmlx4
 include=$top_srcdir/include
 headers=$(cd "$include" && echo infiniband/*.h)
 # Pages of the system that ours may refer to.
@@ -42,6 +44,24 @@ synopsis_is_prototype() {
 	diff -u "$tmp/prototypes" "$tmp/synopses" || { echo "a header (-) and the pages (+) differ"; return 1; }
 }
 ok "the SYNOPSIS of the pages is what the headers declare, and no function is missing" synopsis_is_prototype
+
+# A comment ends on the line before each function, structure, union and enumeration, or stands in it.
+documented() {
+	for header in $headers; do
+		$AWK -v header="$header" '
+			/^(struct|union|enum)( [a-z0-9_]+)? \{/ || /^[a-z].*[ *](ibv_[a-z0-9_]+|mult_to_ibv_rate|htonll|ntohll)\(/ {
+				n++
+				if (before !~ /\*\/$/ && !/\*\//) {
+					print header ": no comment: " $0
+					bad = 1
+				}
+			}
+			{ before = $0 }
+			END { print header, n + 0 > "/dev/stderr"; exit bad }' "$include/$header" || return 1
+	done 2>"$tmp/documented"
+	[ "$($AWK '{ n += $2 } END { print n }' "$tmp/documented")" -ge 240 ] || { echo "declarations are missed"; return 1; }
+}
+ok "every declaration of the headers has a comment" documented
 
 functions() {
 	sed 's/(.*//; s/.*[ *]//' "$tmp/prototypes" | sort -u
@@ -81,7 +101,7 @@ structures() {
 	done >"$tmp/headers"
 	bad=0
 	found=0
-	for page in "$man"/*.[1-8]; do
+	for page in "$man"/*.[1-8] "$mlx4"/*.[1-8]; do
 		$AWK '/^\.Bd -literal$/ { block = ""; inside = 1; next } /^\.Ed/ { if (block ~ /^(struct|union|enum) [a-z_]+ \{/)
 			print block; inside = 0; next } inside { while ((from = index($0, "/*")) && (to = index($0, "*/"))) $0 = substr($0, 1, from - 1) substr($0, to + 2)
 		block = block " " $0; sub(/^ /, "", block) }' \
@@ -99,7 +119,7 @@ ok "structures are shown as the headers have them" structures
 
 constants() {
 	bad=0
-	for name in $(grep -hv '^\.Dt ' "$man"/*.[37] | grep -oE '\<IBV_[A-Z0-9_]+' | sort -u); do
+	for name in $(grep -hv '^\.Dt ' "$man"/*.[37] "$mlx4"/*.7 | grep -oE '\<IBV_[A-Z0-9_]+' | sort -u); do
 		# Variables of the environment begin like constants.
 		case $name in IBV_FORK_SAFE | IBV_DRIVERS) continue ;; esac
 		grep -qw "$name" "$include"/infiniband/*.h || { echo "$name is no constant"; bad=1; }
@@ -109,7 +129,7 @@ constants() {
 ok "constants exist" constants
 
 # A tree as man(1) wants it, so that links are followed.
-for page in "$man"/*.[1-8]; do
+for page in "$man"/*.[1-8] "$mlx4"/*.[1-8]; do
 	section=${page##*.}
 	mkdir -p "$tmp/tree/man$section"
 	cp "$page" "$tmp/tree/man$section/"
@@ -144,7 +164,7 @@ ok "SEE ALSO and other references lead somewhere" references
 
 ends_with_references() {
 	bad=0
-	for page in "$man"/*.[1-8]; do
+	for page in "$man"/*.[1-8] "$mlx4"/*.[1-8]; do
 		grep -q '^\.so \|^\.Sh SEE ALSO' "$page" || { echo "${page##*/} has no SEE ALSO"; bad=1; }
 	done
 	return $bad
@@ -170,10 +190,15 @@ tools() {
 }
 ok "every tool has a page" tools
 
-installed() {
-	(cd "$man" && ls -- *.[1-8]) >"$tmp/present"
-	$AWK '/^dist_man_MANS/ { on = 1 } on { print } !/\\$/ { on = 0 }' "$man/Makefile.am" |
+# listed DIRECTORY: what is there, and what its Makefile installs.
+listed() {
+	(cd "$1" && ls -- *.[1-8]) >"$tmp/present"
+	$AWK '/^dist_man_MANS/ { on = 1 } on { print } !/\\$/ { on = 0 }' "$1/Makefile.am" |
 		grep -oE '[a-zA-Z0-9_-]+\.[1-8]' | sort | diff "$tmp/present" -
+}
+
+installed() {
+	listed "$man" && listed "$mlx4"
 }
 ok "every page is installed" installed
 finish

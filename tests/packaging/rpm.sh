@@ -66,7 +66,8 @@ ok "softhca" holds softhca "/usr/bin/softhca
 $lib/softhca/libsofthca-shim.so
 $shell_pages"
 ok "libmlx4" holds libmlx4 "$lib/libmlx4-rdmav2.so
-$etc/libibverbs.d/mlx4.driver"
+$etc/libibverbs.d/mlx4.driver
+/usr/share/man/man7/libmlx4.7"
 ok "libmlx4-devel" holds libmlx4-devel "$lib/libmlx4.a
 $lib/pkgconfig/libmlx4.pc"
 finish
