@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <endian.h>
 
-/* Not by htobe64(), which strict ISO C hides. */
+/* Host to network order of 64 bits. Not by htobe64(), which strict ISO C hides. */
 static inline uint64_t htonll(uint64_t x)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -18,6 +18,7 @@ static inline uint64_t htonll(uint64_t x)
 #endif
 }
 
+/* The inverse, which is the same. */
 static inline uint64_t ntohll(uint64_t x)
 {
 	return htonll(x);
@@ -28,6 +29,9 @@ static inline uint64_t ntohll(uint64_t x)
  * rmb()     loads before it come before loads after it: valid bit first, then the rest of a CQE
  * wmb()     stores to memory before it come before stores after it: WQE first, then its doorbell
  * wc_wmb()  write-combined stores before it leave the CPU before any store after it
+ *
+ * On x86-64 mb() is what it was in OFED, which does not keep a store before a later load: where that is
+ * needed (arm, then look at the queue once more) use __atomic_thread_fence(__ATOMIC_SEQ_CST).
  */
 #if defined(__x86_64__)
 

@@ -127,6 +127,7 @@ enum {
 	IB_USER_VERBS_CMD_UNREG_XRC_RCV_QP_V2 = -1
 };
 
+/* Kernel ABI 1 and 2: what there is besides commands. */
 struct ibv_query_params {
 	__u32 command;
 	__u16 in_words;
@@ -134,10 +135,12 @@ struct ibv_query_params {
 	__u64 response;
 };
 
+/* num_cq_events: event descriptors per context; 1. */
 struct ibv_query_params_resp {
 	__u32 num_cq_events;
 };
 
+/* Opens the context of this file; the first command on it, and only once. */
 struct ibv_get_context {
 	__u32 command;
 	__u16 in_words;
@@ -146,6 +149,7 @@ struct ibv_get_context {
 	__u64 driver_data[0];
 };
 
+/* async_fd: a new descriptor, for struct ibv_kern_async_event. */
 struct ibv_get_context_resp {
 	__u32 async_fd;
 	__u32 num_comp_vectors;
@@ -161,6 +165,7 @@ struct ibv_get_context_v2 {
 	__u64 driver_data[0];
 };
 
+/* Asks for the identity and limits of the device. */
 struct ibv_query_device {
 	__u32 command;
 	__u16 in_words;
@@ -169,6 +174,8 @@ struct ibv_query_device {
 	__u64 driver_data[0];
 };
 
+/* As struct ibv_device_attr of verbs.h, GUIDs in network order. fw_ver is a number, of the
+ * provider's kind. */
 struct ibv_query_device_resp {
 	__u64 fw_ver;
 	__u64 node_guid;
@@ -213,6 +220,7 @@ struct ibv_query_device_resp {
 	__u8 reserved[4];
 };
 
+/* Asks for the state of a port. port_num counts from 1. */
 struct ibv_query_port {
 	__u32 command;
 	__u16 in_words;
@@ -223,6 +231,7 @@ struct ibv_query_port {
 	__u64 driver_data[0];
 };
 
+/* As struct ibv_port_attr of verbs.h. link_layer is 0 from kernels that do not tell. */
 struct ibv_query_port_resp {
 	__u32 port_cap_flags;
 	__u32 max_msg_sz;
@@ -247,6 +256,7 @@ struct ibv_query_port_resp {
 	__u8 reserved[2];
 };
 
+/* Makes a protection domain. */
 struct ibv_alloc_pd {
 	__u32 command;
 	__u16 in_words;
@@ -255,10 +265,12 @@ struct ibv_alloc_pd {
 	__u64 driver_data[0];
 };
 
+/* Handles, here and below, are numbers of this context alone. */
 struct ibv_alloc_pd_resp {
 	__u32 pd_handle;
 };
 
+/* EBUSY while something of it lives. */
 struct ibv_dealloc_pd {
 	__u32 command;
 	__u16 in_words;
@@ -266,6 +278,8 @@ struct ibv_dealloc_pd {
 	__u32 pd_handle;
 };
 
+/* Pins length bytes from the address start; hca_va is what the device calls them, with the same
+ * offset in its page. access_flags: enum ibv_access_flags. */
 struct ibv_reg_mr {
 	__u32 command;
 	__u16 in_words;
@@ -279,12 +293,14 @@ struct ibv_reg_mr {
 	__u64 driver_data[0];
 };
 
+/* Keys in host order. */
 struct ibv_reg_mr_resp {
 	__u32 mr_handle;
 	__u32 lkey;
 	__u32 rkey;
 };
 
+/* Lets the pages go. */
 struct ibv_dereg_mr {
 	__u32 command;
 	__u16 in_words;
@@ -292,6 +308,7 @@ struct ibv_dereg_mr {
 	__u32 mr_handle;
 };
 
+/* Makes a completion channel. */
 struct ibv_create_comp_channel {
 	__u32 command;
 	__u16 in_words;
@@ -299,6 +316,7 @@ struct ibv_create_comp_channel {
 	__u64 response;
 };
 
+/* fd: a new descriptor, for struct ibv_comp_event. */
 struct ibv_create_comp_channel_resp {
 	__u32 fd;
 };
@@ -317,6 +335,7 @@ struct ibv_create_cq {
 	__u64 driver_data[0];
 };
 
+/* cqe: what was granted, not less than asked for. */
 struct ibv_create_cq_resp {
 	__u32 cq_handle;
 	__u32 cqe;
@@ -334,6 +353,7 @@ struct ibv_create_cq_v2 {
 	__u64 driver_data[0];
 };
 
+/* cqe: entries asked for. EINVAL: fewer than are waiting. */
 struct ibv_resize_cq {
 	__u32 command;
 	__u16 in_words;
@@ -344,12 +364,14 @@ struct ibv_resize_cq {
 	__u64 driver_data[0];
 };
 
+/* cqe: what was granted. */
 struct ibv_resize_cq_resp {
 	__u32 cqe;
 	__u32 reserved;
 	__u64 driver_data[0];
 };
 
+/* Takes up to ne completions off. For devices whose CQs are the kernel's. */
 struct ibv_poll_cq {
 	__u32 command;
 	__u16 in_words;
@@ -359,6 +381,7 @@ struct ibv_poll_cq {
 	__u32 ne;
 };
 
+/* As struct ibv_wc of verbs.h. */
 struct ibv_kern_wc {
 	__u64 wr_id;
 	__u32 status;
@@ -377,12 +400,15 @@ struct ibv_kern_wc {
 	__u8 reserved;
 };
 
+/* count completions follow. */
 struct ibv_poll_cq_resp {
 	__u32 count;
 	__u32 reserved;
 	struct ibv_kern_wc wc[0];
 };
 
+/* Arms the CQ: solicited 1 for solicited completions, 0 for all. For devices whose CQs are the
+ * kernel's. */
 struct ibv_req_notify_cq {
 	__u32 command;
 	__u16 in_words;
@@ -391,6 +417,7 @@ struct ibv_req_notify_cq {
 	__u32 solicited;
 };
 
+/* Waits for nothing: the response tells how many events are still to be acknowledged. */
 struct ibv_destroy_cq {
 	__u32 command;
 	__u16 in_words;
@@ -400,6 +427,7 @@ struct ibv_destroy_cq {
 	__u32 reserved;
 };
 
+/* Events that were read from the descriptors about this CQ, ever. */
 struct ibv_destroy_cq_resp {
 	__u32 comp_events_reported;
 	__u32 async_events_reported;
@@ -413,6 +441,7 @@ struct ibv_destroy_cq_v1 {
 	__u32 cq_handle;
 };
 
+/* As struct ibv_global_route of verbs.h. */
 struct ibv_kern_global_route {
 	__u8 dgid[16];
 	__u32 flow_label;
@@ -422,6 +451,7 @@ struct ibv_kern_global_route {
 	__u8 reserved;
 };
 
+/* As struct ibv_ah_attr of verbs.h. */
 struct ibv_kern_ah_attr {
 	struct ibv_kern_global_route grh;
 	__u16 dlid;
@@ -491,6 +521,7 @@ struct ibv_create_qp {
 	__u64 driver_data[0];
 };
 
+/* What was granted, and the QP number, of 24 bits. */
 struct ibv_create_qp_resp {
 	__u32 qp_handle;
 	__u32 qpn;
@@ -519,6 +550,7 @@ struct ibv_create_qp_resp_v4 {
 	__u32 max_inline_data;
 };
 
+/* An address of struct ibv_qp_attr: ah_attr and its grh. */
 struct ibv_qp_dest {
 	__u8 dgid[16];
 	__u32 flow_label;
@@ -534,6 +566,7 @@ struct ibv_qp_dest {
 	__u8 port_num;
 };
 
+/* attr_mask: enum ibv_qp_attr_mask, what is wanted. */
 struct ibv_query_qp {
 	__u32 command;
 	__u16 in_words;
@@ -544,6 +577,7 @@ struct ibv_query_qp {
 	__u64 driver_data[0];
 };
 
+/* As struct ibv_qp_attr of verbs.h. */
 struct ibv_query_qp_resp {
 	struct ibv_qp_dest dest;
 	struct ibv_qp_dest alt_dest;
@@ -578,6 +612,7 @@ struct ibv_query_qp_resp {
 	__u64 driver_data[0];
 };
 
+/* attr_mask: enum ibv_qp_attr_mask, which of the fields are to be set. No response. */
 struct ibv_modify_qp {
 	__u32 command;
 	__u16 in_words;
@@ -611,6 +646,7 @@ struct ibv_modify_qp {
 	__u64 driver_data[0];
 };
 
+/* EBUSY while it is in a multicast group. */
 struct ibv_destroy_qp {
 	__u32 command;
 	__u16 in_words;
@@ -620,6 +656,7 @@ struct ibv_destroy_qp {
 	__u32 reserved;
 };
 
+/* Events that were read about this QP, ever. */
 struct ibv_destroy_qp_resp {
 	__u32 events_reported;
 };
@@ -632,6 +669,7 @@ struct ibv_destroy_qp_v1 {
 	__u32 qp_handle;
 };
 
+/* As struct ibv_send_wr of verbs.h; ah is a handle. */
 struct ibv_kern_send_wr {
 	__u64 wr_id;
 	__u32 num_sge;
@@ -673,16 +711,19 @@ struct ibv_post_send {
 	struct ibv_kern_send_wr send_wr[0];
 };
 
+/* bad_wr: 0, or the number of the first that was not posted, from 1. */
 struct ibv_post_send_resp {
 	__u32 bad_wr;
 };
 
+/* As struct ibv_recv_wr of verbs.h. */
 struct ibv_kern_recv_wr {
 	__u64 wr_id;
 	__u32 num_sge;
 	__u32 reserved;
 };
 
+/* As struct ibv_post_send. */
 struct ibv_post_recv {
 	__u32 command;
 	__u16 in_words;
@@ -695,10 +736,12 @@ struct ibv_post_recv {
 	struct ibv_kern_recv_wr recv_wr[0];
 };
 
+/* bad_wr as in struct ibv_post_send_resp. */
 struct ibv_post_recv_resp {
 	__u32 bad_wr;
 };
 
+/* As struct ibv_post_send. */
 struct ibv_post_srq_recv {
 	__u32 command;
 	__u16 in_words;
@@ -711,10 +754,12 @@ struct ibv_post_srq_recv {
 	struct ibv_kern_recv_wr recv_wr[0];
 };
 
+/* bad_wr as in struct ibv_post_send_resp. */
 struct ibv_post_srq_recv_resp {
 	__u32 bad_wr;
 };
 
+/* For devices that must be told of address handles. */
 struct ibv_create_ah {
 	__u32 command;
 	__u16 in_words;
@@ -726,10 +771,12 @@ struct ibv_create_ah {
 	struct ibv_kern_ah_attr attr;
 };
 
+/* What ah of struct ibv_kern_send_wr takes. */
 struct ibv_create_ah_resp {
 	__u32 handle;
 };
 
+/* No response. */
 struct ibv_destroy_ah {
 	__u32 command;
 	__u16 in_words;
@@ -737,6 +784,7 @@ struct ibv_destroy_ah {
 	__u32 ah_handle;
 };
 
+/* The QP receives what is sent to the group. mlid in host order. No response. */
 struct ibv_attach_mcast {
 	__u32 command;
 	__u16 in_words;
@@ -748,6 +796,7 @@ struct ibv_attach_mcast {
 	__u64 driver_data[0];
 };
 
+/* The inverse. EINVAL: it is not in the group. */
 struct ibv_detach_mcast {
 	__u32 command;
 	__u16 in_words;
@@ -759,6 +808,7 @@ struct ibv_detach_mcast {
 	__u64 driver_data[0];
 };
 
+/* user_handle comes back in events of it, here and in the other creating commands. */
 struct ibv_create_srq {
 	__u32 command;
 	__u16 in_words;
@@ -772,6 +822,7 @@ struct ibv_create_srq {
 	__u64 driver_data[0];
 };
 
+/* What was granted. */
 struct ibv_create_srq_resp {
 	__u32 srq_handle;
 	__u32 max_wr;
@@ -784,6 +835,7 @@ struct ibv_create_srq_resp_v5 {
 	__u32 srq_handle;
 };
 
+/* attr_mask: enum ibv_srq_attr_mask. No response. */
 struct ibv_modify_srq {
 	__u32 command;
 	__u16 in_words;
@@ -809,6 +861,7 @@ struct ibv_modify_srq_v3 {
 	__u64 driver_data[0];
 };
 
+/* Asks for sizes and limit. */
 struct ibv_query_srq {
 	__u32 command;
 	__u16 in_words;
@@ -819,6 +872,7 @@ struct ibv_query_srq {
 	__u64 driver_data[0];
 };
 
+/* srq_limit: 0 when none is armed. */
 struct ibv_query_srq_resp {
 	__u32 max_wr;
 	__u32 max_sge;
@@ -826,6 +880,7 @@ struct ibv_query_srq_resp {
 	__u32 reserved;
 };
 
+/* EBUSY while QPs use it. */
 struct ibv_destroy_srq {
 	__u32 command;
 	__u16 in_words;
@@ -835,6 +890,7 @@ struct ibv_destroy_srq {
 	__u32 reserved;
 };
 
+/* Events that were read about this SRQ, ever. */
 struct ibv_destroy_srq_resp {
 	__u32 events_reported;
 };
@@ -874,10 +930,12 @@ struct ibv_open_xrc_domain {
 	__u64 driver_data[0];
 };
 
+/* A handle of this context, whoever else has the domain open. */
 struct ibv_open_xrc_domain_resp {
 	__u32 xrcd_handle;
 };
 
+/* EBUSY while this context has something in it. */
 struct ibv_close_xrc_domain {
 	__u32 command;
 	__u16 in_words;
@@ -888,6 +946,7 @@ struct ibv_close_xrc_domain {
 	__u64 driver_data[0];
 };
 
+/* Sizes are 0: such a QP has no queues. The caller is registered with it. */
 struct ibv_create_xrc_rcv_qp {
 	__u32 command;
 	__u16 in_words;
@@ -906,11 +965,13 @@ struct ibv_create_xrc_rcv_qp {
 	__u64 driver_data[0];
 };
 
+/* The number by which everybody in the domain knows it. */
 struct ibv_create_xrc_rcv_qp_resp {
 	__u32 qpn;
 	__u32 reserved;
 };
 
+/* As struct ibv_modify_qp. */
 struct ibv_modify_xrc_rcv_qp {
 	__u32 command;
 	__u16 in_words;
@@ -958,6 +1019,7 @@ struct ibv_query_xrc_rcv_qp {
 	__u64 driver_data[0];
 };
 
+/* Again is the same as once. EINVAL: the domain has no such QP. */
 struct ibv_reg_xrc_rcv_qp {
 	__u32 command;
 	__u16 in_words;
@@ -967,6 +1029,7 @@ struct ibv_reg_xrc_rcv_qp {
 	__u64 driver_data[0];
 };
 
+/* With the last registration the QP goes. EINVAL: not registered. */
 struct ibv_unreg_xrc_rcv_qp {
 	__u32 command;
 	__u16 in_words;

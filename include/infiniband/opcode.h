@@ -6,6 +6,7 @@
 
 #define IBV_OPCODE(transport, op) IBV_OPCODE_##transport##_##op = IBV_OPCODE_##transport + IBV_OPCODE_##op
 
+/* Bits 7-5 are the transport, bits 4-0 the operation. */
 enum {
 	/* transports */
 	IBV_OPCODE_RC = 0x00,

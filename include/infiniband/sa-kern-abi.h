@@ -6,6 +6,7 @@
 
 #include <linux/types.h>
 
+/* A path, as struct ibv_sa_path_rec of sa.h, whose meaning and byte order the fields have. */
 struct ibv_kern_path_rec {
 	__u8 dgid[16];
 	__u8 sgid[16];

@@ -7,6 +7,9 @@
 
 #include <infiniband/verbs.h>
 
+/* A path between two ports. *_selector: 0 greater than, 1 less than, 2 exactly, 3 the largest
+ * there is, of the value after it. packet_life_time: 4.096 us * 2^n. reversible, raw_traffic: 0
+ * or 1. */
 struct ibv_sa_path_rec {
 	union ibv_gid dgid;
 	union ibv_gid sgid;
@@ -29,6 +32,8 @@ struct ibv_sa_path_rec {
 	uint8_t preference;
 };
 
+/* A port's membership in a multicast group. join_state is a bit mask: 1 full member, 2 non-
+ * member, 4 sends only. */
 struct ibv_sa_mcmember_rec {
 	union ibv_gid mgid;
 	union ibv_gid port_gid;
@@ -50,6 +55,7 @@ struct ibv_sa_mcmember_rec {
 	int proxy_join;
 };
 
+/* A service that a port offers. id is in network order; lease in seconds, 0xffffffff for ever. */
 struct ibv_sa_service_rec {
 	uint64_t id;
 	union ibv_gid gid;

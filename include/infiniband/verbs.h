@@ -37,6 +37,8 @@ BEGIN_C_DECLS
  *    ENOMEM (often the locked memory limit: see ulimit -l), ENOSYS (device or kernel cannot do it).
  */
 
+/* A global identifier, as it is on the wire: 16 bytes in network order. An IPv6 address has the
+ * same form. */
 union ibv_gid {
 	uint8_t raw[16];
 	struct {
@@ -45,6 +47,7 @@ union ibv_gid {
 	} global;
 };
 
+/* What a device is; UNKNOWN when sysfs does not say, or says something else. */
 enum ibv_node_type {
 	IBV_NODE_UNKNOWN = -1,
 	IBV_NODE_CA = 1,
@@ -53,12 +56,15 @@ enum ibv_node_type {
 	IBV_NODE_RNIC
 };
 
+/* The wire that a device speaks. RoCE counts as InfiniBand: see link_layer of the port. */
 enum ibv_transport_type {
 	IBV_TRANSPORT_UNKNOWN = -1,
 	IBV_TRANSPORT_IB = 0,
 	IBV_TRANSPORT_IWARP = 1
 };
 
+/* What a device can do, in device_cap_flags. IBV_DEVICE_XRC: its kernel and its provider both
+ * have XRC. */
 enum ibv_device_cap_flags {
 	IBV_DEVICE_RESIZE_MAX_WR = 1,
 	IBV_DEVICE_BAD_PKEY_CNTR = 1 << 1,
@@ -78,12 +84,15 @@ enum ibv_device_cap_flags {
 	IBV_DEVICE_XRC = 1 << 20
 };
 
+/* How far the atomicity of IBV_WR_ATOMIC_* reaches. */
 enum ibv_atomic_cap {
 	IBV_ATOMIC_NONE,	/* no atomics */
 	IBV_ATOMIC_HCA,		/* atomic among the QPs of this HCA only */
 	IBV_ATOMIC_GLOB		/* atomic towards the CPU too */
 };
 
+/* What ibv_query_device() tells: identity and limits. max_* are upper bounds, each for itself:
+ * what is granted may be less. ee, rdd, raw, fmr: features of few or no devices; 0 there. */
 struct ibv_device_attr {
 	char fw_ver[64];		/* text, NUL-terminated */
 	uint64_t node_guid;		/* network order */
@@ -127,6 +136,7 @@ struct ibv_device_attr {
 	uint8_t phys_port_cnt;
 };
 
+/* Payload bytes of a packet: 128 << value. */
 enum ibv_mtu {
 	IBV_MTU_256 = 1,
 	IBV_MTU_512 = 2,
@@ -135,6 +145,7 @@ enum ibv_mtu {
 	IBV_MTU_4096 = 5
 };
 
+/* The logical state of a port. Only ACTIVE carries data; a subnet manager leads it there. */
 enum ibv_port_state {
 	IBV_PORT_NOP = 0,
 	IBV_PORT_DOWN = 1,
@@ -144,12 +155,14 @@ enum ibv_port_state {
 	IBV_PORT_ACTIVE_DEFER = 5
 };
 
+/* What a port is plugged into: link_layer of struct ibv_port_attr. */
 enum {
 	IBV_LINK_LAYER_UNSPECIFIED,	/* InfiniBand, from a kernel that does not say */
 	IBV_LINK_LAYER_INFINIBAND,
 	IBV_LINK_LAYER_ETHERNET
 };
 
+/* What ibv_query_port() tells. LIDs are in host order; 0: none assigned. */
 struct ibv_port_attr {
 	enum ibv_port_state state;
 	enum ibv_mtu max_mtu;
@@ -174,6 +187,8 @@ struct ibv_port_attr {
 	uint8_t pad;
 };
 
+/* Asynchronous events, and the member of element that each is about: CQ_ERR cq; QP_*, COMM_EST,
+ * SQ_DRAINED and PATH_MIG* qp; SRQ_* srq; DEVICE_FATAL none; the others port_num. */
 enum ibv_event_type {
 	IBV_EVENT_CQ_ERR,
 	IBV_EVENT_QP_FATAL,
@@ -201,6 +216,8 @@ enum ibv_event_flags {
 	IBV_XRC_QP_EVENT_FLAG = 0x80000000
 };
 
+/* What ibv_get_async_event() gives. The object in element lives at least until the event is
+ * acknowledged. */
 struct ibv_async_event {
 	union {
 		struct ibv_cq *cq;
@@ -212,6 +229,9 @@ struct ibv_async_event {
 	enum ibv_event_type event_type;
 };
 
+/* How a work request ended; ibv_wc_status_str() has the words. An error stops the QP
+ * (IBV_QPS_ERR), or with UC and UD mostly its send queue alone (IBV_QPS_SQE); what else was
+ * posted there ends as WR_FLUSH_ERR. */
 enum ibv_wc_status {
 	IBV_WC_SUCCESS,
 	IBV_WC_LOC_LEN_ERR,
@@ -237,6 +257,7 @@ enum ibv_wc_status {
 	IBV_WC_GENERAL_ERR
 };
 
+/* What a completion is about. Receives from IBV_WC_RECV on, the others are sends. */
 enum ibv_wc_opcode {
 	IBV_WC_SEND,
 	IBV_WC_RDMA_WRITE,
@@ -248,6 +269,7 @@ enum ibv_wc_opcode {
 	IBV_WC_RECV_RDMA_WITH_IMM
 };
 
+/* Bits of wc_flags: what else a receive brought. */
 enum ibv_wc_flags {
 	IBV_WC_GRH = 1 << 0,	/* UD: the first 40 bytes of the buffer hold a GRH */
 	IBV_WC_WITH_IMM = 1 << 1
@@ -270,6 +292,8 @@ struct ibv_wc {
 	uint8_t dlid_path_bits;	/* UD */
 };
 
+/* What may be done to a memory region or, the remote ones, through a QP. Local reading is always
+ * allowed. */
 enum ibv_access_flags {
 	IBV_ACCESS_LOCAL_WRITE = 1,	/* needed with REMOTE_WRITE and REMOTE_ATOMIC */
 	IBV_ACCESS_REMOTE_WRITE = 1 << 1,
@@ -278,6 +302,7 @@ enum ibv_access_flags {
 	IBV_ACCESS_MW_BIND = 1 << 4
 };
 
+/* A protection domain: memory, QPs, SRQs and address handles work together only within one. */
 struct ibv_pd {
 	struct ibv_context *context;
 	uint32_t handle;
@@ -290,6 +315,7 @@ struct ibv_xrc_domain {
 	uint32_t handle;
 };
 
+/* For rereg_mr of the operation tables; no verb uses them. */
 enum ibv_rereg_mr_flags {
 	IBV_REREG_MR_CHANGE_TRANSLATION = 1 << 0,
 	IBV_REREG_MR_CHANGE_PD = 1 << 1,
@@ -297,6 +323,8 @@ enum ibv_rereg_mr_flags {
 	IBV_REREG_MR_KEEP_VALID = 1 << 3
 };
 
+/* A memory region, from ibv_reg_mr(): addr and length as they were given, lkey for struct
+ * ibv_sge, rkey to be told to the peer. Keys are opaque and in host order. */
 struct ibv_mr {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
@@ -307,17 +335,20 @@ struct ibv_mr {
 	uint32_t rkey;
 };
 
+/* For alloc_mw of the operation tables; no verb uses them. */
 enum ibv_mw_type {
 	IBV_MW_TYPE_1 = 1,
 	IBV_MW_TYPE_2 = 2
 };
 
+/* A memory window, for the operation tables; no verb makes one. */
 struct ibv_mw {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	uint32_t rkey;
 };
 
+/* Where a packet with a global header goes: dgid, from entry sgid_index of the port's GID table. */
 struct ibv_global_route {
 	union ibv_gid dgid;
 	uint32_t flow_label;	/* 20 bits */
@@ -336,6 +367,7 @@ struct ibv_grh {
 	union ibv_gid dgid;
 };
 
+/* A static rate, for ports slower than the sender; the numbers are the wire's. MAX: no limit. */
 enum ibv_rate {
 	IBV_RATE_MAX = 0,
 	IBV_RATE_2_5_GBPS = 2,
@@ -355,6 +387,8 @@ int ibv_rate_to_mult(enum ibv_rate rate) __attribute_const;
 /* The inverse; IBV_RATE_MAX for a multiple that is no rate. */
 enum ibv_rate mult_to_ibv_rate(int mult) __attribute_const;
 
+/* An address: the destination dlid, in host order, with the path to it; with is_global also grh.
+ * On Ethernet ports grh alone counts, and is_global must be set. */
 struct ibv_ah_attr {
 	struct ibv_global_route grh;	/* with is_global */
 	uint16_t dlid;
@@ -365,22 +399,27 @@ struct ibv_ah_attr {
 	uint8_t port_num;		/* from 1 */
 };
 
+/* Which members of struct ibv_srq_attr ibv_modify_srq() is to set. */
 enum ibv_srq_attr_mask {
 	IBV_SRQ_MAX_WR = 1 << 0,
 	IBV_SRQ_LIMIT = 1 << 1
 };
 
+/* An SRQ: entries it can hold, of how many segments each, and when it warns. */
 struct ibv_srq_attr {
 	uint32_t max_wr;
 	uint32_t max_sge;
 	uint32_t srq_limit;	/* IBV_EVENT_SRQ_LIMIT_REACHED once, when fewer receives are left; 0: never */
 };
 
+/* For ibv_create_srq() and ibv_create_xrc_srq(). srq_context is the caller's own and stays in
+ * the SRQ. */
 struct ibv_srq_init_attr {
 	void *srq_context;
 	struct ibv_srq_attr attr;	/* max_wr and max_sge as granted, after creation */
 };
 
+/* The transport of a QP. XRC is a send QP: receive QPs are made with ibv_create_xrc_rcv_qp(). */
 enum ibv_qp_type {
 	IBV_QPT_RC = 2,
 	IBV_QPT_UC,
@@ -389,6 +428,8 @@ enum ibv_qp_type {
 	IBV_QPT_RAW_ETH = 8
 };
 
+/* Sizes of a QP's queues: requests outstanding, and scatter/gather entries of each. 0 is
+ * allowed. */
 struct ibv_qp_cap {
 	uint32_t max_send_wr;
 	uint32_t max_recv_wr;
@@ -397,6 +438,7 @@ struct ibv_qp_cap {
 	uint32_t max_inline_data;	/* bytes */
 };
 
+/* For ibv_create_qp(). qp_context is the caller's own and stays in the QP. */
 struct ibv_qp_init_attr {
 	void *qp_context;
 	struct ibv_cq *send_cq;
@@ -408,6 +450,8 @@ struct ibv_qp_init_attr {
 	struct ibv_xrc_domain *xrc_domain;	/* XRC only; never looked at for another type */
 };
 
+/* Which members of struct ibv_qp_attr count. ibv_modify_qp(3) has what each transition needs and
+ * allows. */
 enum ibv_qp_attr_mask {
 	IBV_QP_STATE = 1 << 0,
 	IBV_QP_CUR_STATE = 1 << 1,
@@ -432,6 +476,8 @@ enum ibv_qp_attr_mask {
 	IBV_QP_DEST_QPN = 1 << 20
 };
 
+/* RESET, INIT (may post receives), RTR (receives), RTS (sends too), SQD (sends drained), SQE
+ * (sends failed, not RC), ERR (everything is flushed). */
 enum ibv_qp_state {
 	IBV_QPS_RESET,
 	IBV_QPS_INIT,
@@ -442,12 +488,16 @@ enum ibv_qp_state {
 	IBV_QPS_ERR
 };
 
+/* Automatic path migration: MIGRATED uses the primary path; REARM asks for, ARMED has an
+ * alternate one. */
 enum ibv_mig_state {
 	IBV_MIG_MIGRATED,
 	IBV_MIG_REARM,
 	IBV_MIG_ARMED
 };
 
+/* For ibv_modify_qp(), which reads what the mask names, and ibv_query_qp(). PSNs and QP numbers
+ * are in host order. */
 struct ibv_qp_attr {
 	enum ibv_qp_state qp_state;
 	enum ibv_qp_state cur_qp_state;
@@ -476,6 +526,8 @@ struct ibv_qp_attr {
 	uint8_t alt_timeout;
 };
 
+/* What a send request does. UD only sends; UC neither reads nor does atomics; _WITH_IMM takes a
+ * receive of the peer. */
 enum ibv_wr_opcode {
 	IBV_WR_RDMA_WRITE,
 	IBV_WR_RDMA_WRITE_WITH_IMM,
@@ -486,6 +538,9 @@ enum ibv_wr_opcode {
 	IBV_WR_ATOMIC_FETCH_AND_ADD
 };
 
+/* FENCE: not before READs and atomics posted earlier are done. SIGNALED: completes visibly.
+ * SOLICITED: wakes who asked for such only. INLINE: the data is copied during the post, and lkey
+ * is not looked at. */
 enum ibv_send_flags {
 	IBV_SEND_FENCE = 1 << 0,
 	IBV_SEND_SIGNALED = 1 << 1,
@@ -493,6 +548,7 @@ enum ibv_send_flags {
 	IBV_SEND_INLINE = 1 << 3
 };
 
+/* A piece of registered memory. The buffer is the device's until the request has completed. */
 struct ibv_sge {
 	uint64_t addr;
 	uint32_t length;	/* bytes */
@@ -528,6 +584,8 @@ struct ibv_send_wr {
 	uint32_t xrc_remote_srq_num;	/* XRC only; never looked at for another type */
 };
 
+/* Room for one incoming message; on UD it begins with 40 bytes for the GRH. The list is the
+ * caller's again after the post. */
 struct ibv_recv_wr {
 	uint64_t wr_id;
 	struct ibv_recv_wr *next;
@@ -535,6 +593,7 @@ struct ibv_recv_wr {
 	int num_sge;
 };
 
+/* For bind_mw of the operation tables; no verb uses it. */
 struct ibv_mw_bind {
 	uint64_t wr_id;
 	struct ibv_mr *mr;
@@ -544,6 +603,8 @@ struct ibv_mw_bind {
 	int mw_access_flags;
 };
 
+/* A shared receive queue. Made and freed by the library or the provider, like all objects below:
+ * read them, never copy or write them. */
 struct ibv_srq {
 	struct ibv_context *context;
 	void *srq_context;
@@ -560,6 +621,7 @@ struct ibv_srq {
 	pthread_cond_t cond;
 };
 
+/* A queue pair. */
 struct ibv_qp {
 	struct ibv_context *context;
 	void *qp_context;
@@ -580,12 +642,14 @@ struct ibv_qp {
 	pthread_cond_t cond;
 };
 
+/* Where completion events of any number of CQs arrive; fd is readable when one waits. */
 struct ibv_comp_channel {
 	struct ibv_context *context;
 	int fd;		/* may be polled and made non-blocking */
 	int refcnt;
 };
 
+/* A completion queue. */
 struct ibv_cq {
 	struct ibv_context *context;
 	struct ibv_comp_channel *channel;
@@ -600,6 +664,7 @@ struct ibv_cq {
 	pthread_cond_t cond;
 };
 
+/* An address handle: where a UD message goes. */
 struct ibv_ah {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
@@ -609,16 +674,20 @@ struct ibv_ah {
 struct ibv_device;
 struct ibv_context;
 
+/* How a provider opens its device: see ibv_driver_init_func in driver.h. */
 struct ibv_device_ops {
 	struct ibv_context *(*alloc_context)(struct ibv_device *device, int cmd_fd);
 	void (*free_context)(struct ibv_context *context);
 };
 
+/* Bytes of the names and paths below, NUL included. */
 enum {
 	IBV_SYSFS_NAME_MAX = 64,
 	IBV_SYSFS_PATH_MAX = 256
 };
 
+/* A device of the list of ibv_get_device_list(). The library's for the life of the process; read
+ * only. */
 struct ibv_device {
 	struct ibv_device_ops ops;
 	enum ibv_node_type node_type;
@@ -629,6 +698,9 @@ struct ibv_device {
 	char ibdev_path[IBV_SYSFS_PATH_MAX];	/* of the RDMA device in sysfs */
 };
 
+/* What a provider does for its context. NULL where it cannot: the verb then fails with ENOSYS.
+ * Return values are those of the verbs; the library fills in what it owns in the objects
+ * (context, pd, mutex and so on). */
 struct ibv_context_ops {
 	int (*query_device)(struct ibv_context *context, struct ibv_device_attr *device_attr);
 	int (*query_port)(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *port_attr);
@@ -668,6 +740,7 @@ struct ibv_context_ops {
 	void (*async_event)(struct ibv_async_event *event);
 };
 
+/* XRC, which came after the size of struct ibv_context_ops was frozen. */
 struct ibv_more_ops {
 	struct ibv_srq *(*create_xrc_srq)(struct ibv_pd *pd, struct ibv_xrc_domain *xrc_domain,
 					  struct ibv_cq *xrc_cq, struct ibv_srq_init_attr *srq_init_attr);
@@ -683,6 +756,8 @@ struct ibv_more_ops {
 	int (*unreg_xrc_rcv_qp)(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num);
 };
 
+/* An open device, from ibv_open_device(). Fields without a comment are the library's and the
+ * provider's. */
 struct ibv_context {
 	struct ibv_device *device;
 	struct ibv_context_ops ops;
@@ -725,6 +800,7 @@ int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *eve
 /* Acknowledges an event that ibv_get_async_event() returned. */
 void ibv_ack_async_event(struct ibv_async_event *event);
 
+/* Fills device_attr; left as it is on failure. 0 or a positive errno. */
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *device_attr);
 
 /* port_num counts from 1; EINVAL otherwise. */
@@ -752,20 +828,25 @@ int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, uin
  * Protection domains and memory regions
  */
 
+/* A protection domain of the context. ENOMEM: no more of them. */
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context);
 
+/* EBUSY while something of it lives. */
 int ibv_dealloc_pd(struct ibv_pd *pd);
 
 /* Registers [addr, addr + length) with enum ibv_access_flags; local reading is always allowed. ENOMEM:
  * no memory, or the locked memory limit; EFAULT: not mapped. The memory stays the caller's. */
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access);
 
+/* Its keys are dead afterwards: requests that use them end in an error. EBUSY: memory windows
+ * are bound to it. */
 int ibv_dereg_mr(struct ibv_mr *mr);
 
 /*
  * Completion channels and queues
  */
 
+/* A channel for CQs of this context. EMFILE: too many descriptors are open. */
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context);
 
 /* EBUSY while a CQ uses it. */
@@ -813,8 +894,11 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *srq_
 struct ibv_srq *ibv_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *xrc_domain,
 				   struct ibv_cq *xrc_cq, struct ibv_srq_init_attr *srq_init_attr);
 
+/* Sets what srq_attr_mask (enum ibv_srq_attr_mask) names, or nothing. EINVAL: a value out of
+ * range, an unknown bit, or a device that cannot resize (IBV_DEVICE_SRQ_RESIZE). */
 int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr, int srq_attr_mask);
 
+/* Fills srq_attr, srq_limit being 0 when none is armed. EIO, ENODEV: the device is gone. */
 int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr);
 
 /* Waits until every asynchronous event got for this SRQ is acknowledged. */
@@ -860,6 +944,8 @@ static inline int ibv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struc
  * Address handles and multicast
  */
 
+/* An address handle for UD sends, of the attributes, which are copied. EINVAL: no such port, or
+ * what an Ethernet port cannot reach; ENOMEM. */
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 
 /* The way back to the sender of a UD message: fills ah_attr from the completion and, with IBV_WC_GRH in
@@ -872,11 +958,13 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ib
 struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,
 				     uint8_t port_num);
 
+/* Sends that use it must have completed. */
 int ibv_destroy_ah(struct ibv_ah *ah);
 
 /* The UD QP receives what is sent to the group; lid is the group's, host order. */
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
 
+/* Takes it out of the group again. EINVAL: it is not in it. */
 int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
 
 /*
@@ -892,9 +980,16 @@ int ibv_fork_init(void);
  * Names of things; "unknown" for a value out of range. The strings are constants.
  */
 
+/* "InfiniBand channel adapter" and the like. */
 const char *ibv_node_type_str(enum ibv_node_type node_type);
+
+/* "active" and the like. */
 const char *ibv_port_state_str(enum ibv_port_state port_state);
+
+/* A few words; event without IBV_XRC_QP_EVENT_FLAG. */
 const char *ibv_event_type_str(enum ibv_event_type event);
+
+/* "success", "transport retry counter exceeded" and the like. */
 const char *ibv_wc_status_str(enum ibv_wc_status status);
 
 /*
