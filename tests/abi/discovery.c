@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -665,21 +666,26 @@ static void sysfs_path(void **state)
 	assert_string_equal(out, "/sys\n");
 }
 
+static int started_by_another;
+
+/* In front of the C library's for the library too: who is not root cannot become two users. */
+uid_t getuid(void)
+{
+	return syscall(SYS_getuid) + started_by_another;
+}
+
 static void as_set_uid(void)
 {
-	/* The real user stays root, the effective one is nobody: as in a set-uid program. */
-	if (setresuid(-1, 65534, -1))
+	/* Root is still the real user and nobody the effective one: as in a set-uid program. */
+	if (!geteuid() && setresuid(-1, 65534, -1))
 		_exit(98);
+	started_by_another = getuid() == geteuid();
 	print_sysfs_path();
 }
 
 static void set_uid_programs_trust_nothing(void **state)
 {
 	(void)state;
-	if (geteuid()) {
-		print_message("not root: cannot become another user\n");
-		skip();
-	}
 	run(as_set_uid);
 	assert_string_equal(out, "/sys\n");
 }

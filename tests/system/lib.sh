@@ -71,6 +71,15 @@ status() {
 	[ "$got" -eq "$wanted" ] || { echo "exit status $got, not $wanted"; return 1; }
 }
 
+# What programs register counts against the limit of locked memory, as on a kernel: taken as high as it goes.
+ulimit -l unlimited 2>/dev/null || ulimit -S -l hard
+
+# locks KIB: whether a process here may lock that much.
+locks() {
+	limit=$(ulimit -l)
+	[ "$limit" = unlimited ] || [ "$limit" -ge "$1" ]
+}
+
 # Try something until it is true, for ten seconds.
 until_true() {
 	for _ in $(seq 1000); do

@@ -14,6 +14,10 @@ for kernel in ofed mainline; do
 		for size in 1 29 1024 1025 65536 4194304; do
 			n=100
 			[ $size -gt 65536 ] && n=10
+			if [ $size -ge 65536 ] && ! locks 81920; then
+				skip "rc -s $size, $kernel, $mmio" "takes 80 MiB of locked memory: see ulimit -l"
+				continue
+			fi
 			ok "rc -s $size, $kernel, $mmio" ours within --kernel $kernel --mmio $mmio -- \
 				pingpong "$TOOLS/ibv_rc_pingpong" -s $size -n $n --verify
 		done
