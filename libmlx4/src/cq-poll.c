@@ -33,6 +33,7 @@ static const struct wc_kind recv_kinds[MLX4_CQE_OPCODE_MASK + 1] = {
 	[MLX4_CQE_RECV_SEND] = {IBV_WC_RECV, 0},
 	[MLX4_CQE_RECV_SEND_IMM] = {IBV_WC_RECV, IBV_WC_WITH_IMM},
 	[MLX4_CQE_RECV_SEND_INVAL] = {IBV_WC_RECV, 0},
+	[MLX4_CQE_ERROR] = {KIND_ERROR, 0},
 };
 
 static enum ibv_wc_status wc_status(uint8_t syndrome)
@@ -94,9 +95,9 @@ static struct mlx4_srq *find_xrc_srq(struct mlx4_cq *cq, uint32_t srqn)
 	return srq;
 }
 
-static inline int is_error(uint8_t owner)
+static inline uint32_t cqe_opcode(uint32_t owner)
 {
-	return (owner & MLX4_CQE_OPCODE_MASK) == MLX4_CQE_ERROR;
+	return owner & MLX4_CQE_OPCODE_MASK;
 }
 
 static inline uint32_t cqe_qpn(const struct mlx4_cqe *cqe)
@@ -138,11 +139,6 @@ static inline void retire_srq(struct mlx4_srq *srq, uint32_t index, struct ibv_w
 	mlx4_srq_free(srq, index);
 }
 
-static inline const struct wc_kind *send_kind(uint8_t owner)
-{
-	return &send_kinds[owner & MLX4_CQE_OPCODE_MASK];
-}
-
 static inline void fill_send(const struct wc_kind *kind, struct ibv_wc *wc)
 {
 	wc->status = IBV_WC_SUCCESS;
@@ -159,14 +155,14 @@ static void fill_send_length(const struct mlx4_cqe *cqe, struct ibv_wc *wc)
 }
 
 /* All but qp_num, src_qp, and what only a datagram says. */
-static inline void fill_recv(const struct mlx4_cqe *cqe, uint8_t owner, struct ibv_wc *wc)
+static inline void fill_recv(const struct mlx4_cqe *cqe, const struct wc_kind *kind,
+			     struct ibv_wc *wc)
 {
-	const struct wc_kind *kind = &recv_kinds[owner & MLX4_CQE_OPCODE_MASK];
-
 	wc->status = IBV_WC_SUCCESS;
 	wc->opcode = kind->opcode;
 	wc->wc_flags = kind->flags;
 	wc->imm_data = (MLX4_FORCE uint32_t)cqe->immed_rss_invalid;
+	keep_stores_apart();
 	wc->byte_len = from_be32(cqe->byte_cnt);
 	/* pkey_index and all behind it: a connection has its own */
 	memset((char *)wc + offsetof(struct ibv_wc, pkey_index), 0,
@@ -195,6 +191,7 @@ static void fill_error(const struct mlx4_cqe *cqe, struct ibv_wc *wc)
 static int complete_any(struct mlx4_cq *cq, const struct mlx4_cqe *cqe, struct ibv_wc *wc)
 {
 	uint8_t owner = cqe->owner_sr_opcode;
+	uint32_t opcode = cqe_opcode(owner);
 	int is_send = owner & MLX4_CQE_IS_SEND;
 	struct mlx4_srq *srq = NULL;
 	struct mlx4_qp *qp = NULL;
@@ -226,14 +223,14 @@ static int complete_any(struct mlx4_cq *cq, const struct mlx4_cqe *cqe, struct i
 		retire_recv(qp, wc);
 	}
 
-	if (is_error(owner)) {
+	if (opcode == MLX4_CQE_ERROR) {
 		fill_error(cqe, wc);
 	} else if (is_send) {
-		fill_send(send_kind(owner), wc);
+		fill_send(&send_kinds[opcode], wc);
 		fill_send_length(cqe, wc);
 	} else {
 		wc->src_qp = cqe_srqn(cqe);
-		fill_recv(cqe, owner, wc);
+		fill_recv(cqe, &recv_kinds[opcode], wc);
 		if (qp && qp->is_ud)
 			fill_datagram(cqe, qp, wc);
 	}
@@ -296,27 +293,31 @@ complete(struct mlx4_cq *cq, const struct mlx4_cqe *cqe, struct ibv_wc *wc, int 
 {
 	const struct wc_kind *kind;
 	struct mlx4_srq *srq;
-	uint32_t qpn, index;
-	uint8_t owner;
+	uint32_t owner, qpn, index;
+	size_t opcode;
 
 	udma_from_device_barrier(); /* pairs with the device's order: body, then owner bit */
 	VALGRIND_MAKE_MEM_DEFINED(cqe, sizeof(*cqe));
 
 	owner = cqe->owner_sr_opcode;
 	qpn = cqe_qpn(cqe);
+	keep_value(qpn);
+	wc->qp_num = qpn;
 
 	if (owner & MLX4_CQE_IS_SEND) {
-		kind = send_kind(owner);
+		kind = &send_kinds[cqe_opcode(owner)];
 		/* Errors, and what has a length of its own */
 		if (unlikely(qpn != cq->cur_qpn) || unlikely(kind->opcode >= IBV_WC_RDMA_READ))
 			return 0;
-		wc->qp_num = qpn;
 		retire_send(cq->cur_qp, cqe, wc);
 		fill_send(kind, wc);
 		return 1;
 	}
 
-	if (unlikely(is_error(owner)))
+	opcode = cqe_opcode(owner);
+	keep_value(opcode);
+	kind = &recv_kinds[opcode];
+	if (unlikely(kind->opcode == KIND_ERROR))
 		return 0;
 	wc->src_qp = 0;
 	if (likely(qpn == cq->cur_rq_qpn)) {
@@ -339,8 +340,7 @@ complete(struct mlx4_cq *cq, const struct mlx4_cqe *cqe, struct ibv_wc *wc, int 
 		if (locked)
 			mlx4_unlock(&srq->lock);
 	}
-	wc->qp_num = qpn;
-	fill_recv(cqe, owner, wc);
+	fill_recv(cqe, kind, wc);
 	return 1;
 }
 
@@ -350,27 +350,48 @@ static inline __attribute__((always_inline)) void tell_ci(struct mlx4_cq *cq, in
 	mlx4_cq_update_ci(cq);
 }
 
+/* Where a run of entries from cqe on ends at the latest: after max of them, or with the queue. */
+static inline struct mlx4_cqe *run_end(const struct mlx4_cq *cq, struct mlx4_cqe *cqe, uint32_t max)
+{
+	uint64_t want = max * cq->stride;
+	uint64_t left = (char *)cq->end - (char *)cqe;
+
+	return (struct mlx4_cqe *)((char *)cqe + (want < left ? want : left));
+}
+
 /* Goes on behind the first, which is done and consumed; releases the lock. */
 static inline __attribute__((always_inline)) int poll_more(struct mlx4_cq *cq, int ne,
 							   struct ibv_wc *wc, int locked)
 {
+	struct ibv_wc *const first = wc++;
 	struct mlx4_cqe *cqe = cq->next;
-	int n = 1;
+	const struct mlx4_cqe *stop = run_end(cq, cqe, ne - 1);
+	const uint64_t stride = cq->stride;
 
-	do {
-		if (unlikely(!complete(cq, cqe, &wc[n], locked))) {
-			cq->next = cqe;
-			cq->cons_index += n;
-			return poll_any(cq, ne, wc, n);
-		}
-		++n;
-		cqe = next_cqe(cq, cqe);
-	} while (n != ne && mlx4_cqe_owned(cqe, cq->phase));
+	for (;;) {
+		do {
+			if (unlikely(!complete(cq, cqe, wc, locked))) {
+				cq->next = cqe;
+				cq->cons_index += wc - first;
+				return poll_any(cq, ne, first, wc - first);
+			}
+			++wc;
+			cqe = (struct mlx4_cqe *)((char *)cqe + stride);
+		} while (cqe != stop && mlx4_cqe_owned(cqe, cq->phase));
+
+		if (likely(cqe != cq->end))
+			break;
+		cqe = cq->cqes;
+		cq->phase ^= MLX4_CQE_OWNER;
+		if (wc - first == ne || !mlx4_cqe_owned(cqe, cq->phase))
+			break;
+		stop = run_end(cq, cqe, ne - (wc - first));
+	}
 
 	cq->next = cqe;
-	tell_ci(cq, n);
+	tell_ci(cq, wc - first);
 	mlx4_unlock(&cq->lock);
-	return n;
+	return wc - first;
 }
 
 static int __attribute__((noinline)) poll_more_locked(struct mlx4_cq *cq, int ne, struct ibv_wc *wc)

@@ -52,6 +52,14 @@
 #define mmio_flush_writes() __sync_synchronize()
 #endif
 
+/*
+ * Neither orders anything the device or another thread could see; both keep the compiler from a rewrite that takes more
+ * instructions: to gather neighbouring words in a vector for one store, and to derive a value again from what it came
+ * from.
+ */
+#define keep_stores_apart() __asm__("" ::: "memory")
+#define keep_value(value) __asm__("" : "+r"(value))
+
 static inline void mmio_write32(void *addr, __be32 value)
 {
 	*(volatile __be32 *)addr = value;

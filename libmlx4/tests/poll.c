@@ -361,6 +361,35 @@ static void batches(void **state)
 	assert_int_equal(ibv_poll_cq(cq.cq, 0, wc), 0);
 }
 
+/* Runs of one kind from every place of the queue on, so that its end comes at every place of a run,
+ * and of what was asked for. */
+static void runs(void **state)
+{
+	struct ibv_wc wc[16];
+	int want, start, got, i, total;
+
+	(void)state;
+	for (want = 1; want <= 15; ++want) {
+		for (start = 0; start < 16; ++start) {
+			post_sends(&rc, 15, 700);
+			for (i = 0; i < 15; ++i)
+				dev_write_cqe(&cq, &(struct cqe_fields){.qpn = rc.qp->qp_num,
+									.wqe_index = sent++,
+									.sr_opcode = 0x48});
+			for (total = 0; total < 15; total += got) {
+				memset(wc, 0xee, sizeof(wc));
+				got = ibv_poll_cq(cq.cq, want, wc);
+				assert_int_equal(got, want < 15 - total ? want : 15 - total);
+				for (i = 0; i < got; ++i)
+					assert_int_equal(wc[i].wr_id, 700 + total + i);
+				assert_int_equal(wc[got].qp_num, 0xeeeeeeee);
+			}
+			assert_int_equal(ibv_poll_cq(cq.cq, want, wc), 0);
+			assert_int_equal(be32_at(cq.db, 0), cq.producer & 0xffffff);
+		}
+	}
+}
+
 /* Entries of no object: an error of their own, once, and never in place of completions that came
  * before. */
 static void strangers(void **state)
@@ -513,6 +542,7 @@ int main(void)
 		EACH(errors),
 		EACH(xrc_receive),
 		EACH(batches),
+		EACH(runs),
 		EACH(strangers),
 		EACH(arming),
 		EACH_ST(sends),
@@ -521,6 +551,7 @@ int main(void)
 		EACH_ST(errors),
 		EACH_ST(xrc_receive),
 		EACH_ST(batches),
+		EACH_ST(runs),
 		EACH_ST(strangers),
 	};
 
