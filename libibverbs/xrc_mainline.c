@@ -35,16 +35,11 @@ bool xrc_same_domain(const struct xrc_handle *a, const struct xrc_handle *b)
 	return a == b || (a->has_file && b->has_file && a->dev == b->dev && a->ino == b->ino);
 }
 
-static struct xrc_object **bucket_of(struct xrc_mainline *m, const void *object)
-{
-	return &m->objects[(uintptr_t)object / 64 % XRC_BUCKETS];
-}
-
 /* Before the kernel is asked to make the object, which must not fail afterwards. 0, EINVAL when the
  * domain is not open, or ENOMEM. */
 static int object_coming(struct xrc_mainline *m, uint32_t domain_handle, const void *object)
 {
-	struct xrc_object *entry, **bucket;
+	struct xrc_object *entry;
 	int ret = EINVAL;
 
 	entry = malloc(sizeof(*entry));
@@ -55,10 +50,7 @@ static int object_coming(struct xrc_mainline *m, uint32_t domain_handle, const v
 	entry->domain = xrc_find_domain(m, domain_handle);
 	if (entry->domain) {
 		++entry->domain->objects;
-		entry->object = object;
-		bucket = bucket_of(m, object);
-		entry->next = *bucket;
-		*bucket = entry;
+		table_add(&m->objects, &entry->link, (uintptr_t)object);
 		entry = NULL;
 		ret = 0;
 	}
@@ -71,16 +63,16 @@ static int object_coming(struct xrc_mainline *m, uint32_t domain_handle, const v
 static void mainline_object_gone(struct xrc_context *xrc, const void *object)
 {
 	struct xrc_mainline *m = (struct xrc_mainline *)xrc;
-	struct xrc_object *entry, **link;
+	struct table_link *link;
+	struct xrc_object *entry;
 
 	pthread_mutex_lock(&m->lock);
-	for (link = bucket_of(m, object); (entry = *link); link = &entry->next) {
-		if (entry->object != object)
-			continue;
+	link = table_find(&m->objects, (uintptr_t)object);
+	if (link) {
+		entry = (struct xrc_object *)link;
+		table_del(&m->objects, link);
 		--entry->domain->objects;
-		*link = entry->next;
 		free(entry);
-		break;
 	}
 	pthread_mutex_unlock(&m->lock);
 }
@@ -264,25 +256,28 @@ static int mainline_send_qp_mask(const struct ibv_qp *qp, const struct ibv_qp_at
 	return 0;
 }
 
+/* Both kinds of entries begin with the link that they were allocated with. */
+static void table_free(struct table *table)
+{
+	struct table_link *all = table_take_all(table);
+	struct table_link *next;
+
+	for (; all; all = next) {
+		next = all->next;
+		free(all);
+	}
+	table_destroy(table);
+}
+
 /* The kernel drops its part when the context is closed. */
 static void mainline_release(struct xrc_context *xrc)
 {
 	struct xrc_mainline *m = (struct xrc_mainline *)xrc;
 	struct xrc_handle *domain;
-	struct xrc_rcv_qp *rcv_qp;
-	struct xrc_object *object;
-	int i;
 
-	for (i = 0; i < XRC_BUCKETS; ++i) {
-		while ((object = m->objects[i])) {
-			m->objects[i] = object->next;
-			free(object);
-		}
-		while ((rcv_qp = m->rcv_qps[i])) {
-			m->rcv_qps[i] = rcv_qp->next;
-			free(rcv_qp);
-		}
-	}
+	table_free(&m->objects);
+	table_free(&m->rcv_qps);
+	table_destroy(&m->rcv_user_handles);
 	while ((domain = m->domains)) {
 		m->domains = domain->next;
 		free(domain);
@@ -316,6 +311,9 @@ struct xrc_context *xrc_mainline_new(void)
 		return NULL;
 
 	m->xrc.kernel = &xrc_mainline;
+	table_init(&m->objects);
+	table_init(&m->rcv_qps);
+	table_init(&m->rcv_user_handles);
 	pthread_mutex_init(&m->lock, NULL);
 
 	return &m->xrc;

@@ -8,9 +8,8 @@
 
 #include <sys/types.h>
 
+#include "table.h"
 #include "xrc.h"
-
-#define XRC_BUCKETS 256
 
 /* A handle on a domain. Two of them can be on the same domain, which has a file then. */
 struct xrc_handle {
@@ -25,18 +24,16 @@ struct xrc_handle {
 
 /* A send QP or an SRQ of a domain. */
 struct xrc_object {
-	struct xrc_object *next;
-	const void *object;		/* the ibv_qp or ibv_srq: looked at by nobody */
+	struct table_link link;		/* by the address of the ibv_qp or ibv_srq: looked at by nobody */
 	struct xrc_handle *domain;
 };
 
 /* A receive QP that the context is registered with. */
 struct xrc_rcv_qp {
-	struct xrc_rcv_qp *next;
+	struct table_link by_qpn;	/* one per domain */
+	struct table_link by_user_handle;
 	struct xrc_handle *domain;
-	uint32_t qpn;
 	uint32_t handle;
-	uint64_t user_handle;
 };
 
 struct xrc_mainline {
@@ -44,8 +41,9 @@ struct xrc_mainline {
 	pthread_mutex_t lock;
 	uint64_t last_user_handle;
 	struct xrc_handle *domains;
-	struct xrc_object *objects[XRC_BUCKETS];
-	struct xrc_rcv_qp *rcv_qps[XRC_BUCKETS];
+	struct table objects;
+	struct table rcv_qps;
+	struct table rcv_user_handles;
 };
 
 static inline struct xrc_mainline *xrc_mainline_of(const struct ibv_context *context)

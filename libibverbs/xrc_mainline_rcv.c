@@ -3,6 +3,7 @@
  * handle on them: a handle is what the API calls a registration. The API names them by number, so the
  * numbers and handles of the context's registrations are kept; xrc_mainline.h says under which lock. */
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,20 +18,25 @@
  */
 enum { UNREGISTERED_USER_HANDLE = 1, USER_HANDLE_STEP = 2 };
 
-static struct xrc_rcv_qp **bucket_of(struct xrc_mainline *m, uint32_t qpn)
+static struct xrc_rcv_qp *of_qpn(struct table_link *link)
 {
-	return &m->rcv_qps[qpn % XRC_BUCKETS];
+	return (struct xrc_rcv_qp *)((char *)link - offsetof(struct xrc_rcv_qp, by_qpn));
+}
+
+static struct xrc_rcv_qp *of_user_handle(struct table_link *link)
+{
+	return (struct xrc_rcv_qp *)((char *)link - offsetof(struct xrc_rcv_qp, by_user_handle));
 }
 
 /* The registration with the QP of this number in this domain, through whichever handle on it. */
 static struct xrc_rcv_qp *find(struct xrc_mainline *m, const struct xrc_handle *domain, uint32_t qpn)
 {
-	struct xrc_rcv_qp *rcv_qp;
+	struct table_link *link;
 
-	for (rcv_qp = *bucket_of(m, qpn); rcv_qp; rcv_qp = rcv_qp->next)
-		if (rcv_qp->qpn == qpn && xrc_same_domain(rcv_qp->domain, domain))
-			break;
-	return rcv_qp;
+	for (link = table_find(&m->rcv_qps, qpn); link; link = table_find_next(link))
+		if (xrc_same_domain(of_qpn(link)->domain, domain))
+			return of_qpn(link);
+	return NULL;
 }
 
 /* A registration that is not yet one; NULL without memory. */
@@ -45,7 +51,7 @@ static struct xrc_rcv_qp *new_rcv_qp(struct xrc_mainline *m, struct xrc_handle *
 	if (!m->last_user_handle)
 		m->last_user_handle = UNREGISTERED_USER_HANDLE;
 	m->last_user_handle += USER_HANDLE_STEP;
-	rcv_qp->user_handle = m->last_user_handle;
+	rcv_qp->by_user_handle.key = m->last_user_handle;
 	rcv_qp->domain = domain;
 
 	return rcv_qp;
@@ -53,22 +59,16 @@ static struct xrc_rcv_qp *new_rcv_qp(struct xrc_mainline *m, struct xrc_handle *
 
 static void add(struct xrc_mainline *m, struct xrc_rcv_qp *rcv_qp, uint32_t qpn, uint32_t handle)
 {
-	struct xrc_rcv_qp **bucket = bucket_of(m, qpn);
-
-	rcv_qp->qpn = qpn;
 	rcv_qp->handle = handle;
-	rcv_qp->next = *bucket;
-	*bucket = rcv_qp;
+	table_add(&m->rcv_qps, &rcv_qp->by_qpn, qpn);
+	table_add(&m->rcv_user_handles, &rcv_qp->by_user_handle, rcv_qp->by_user_handle.key);
 	++rcv_qp->domain->rcv_qps;
 }
 
 static void del(struct xrc_mainline *m, struct xrc_rcv_qp *rcv_qp)
 {
-	struct xrc_rcv_qp **link = bucket_of(m, rcv_qp->qpn);
-
-	while (*link != rcv_qp)
-		link = &(*link)->next;
-	*link = rcv_qp->next;
+	table_del(&m->rcv_qps, &rcv_qp->by_qpn);
+	table_del(&m->rcv_user_handles, &rcv_qp->by_user_handle);
 	--rcv_qp->domain->rcv_qps;
 	free(rcv_qp);
 }
@@ -133,7 +133,7 @@ int mainline_create_rcv_qp(struct ibv_qp_init_attr *init_attr, uint32_t *xrc_rcv
 	/* What else the caller wants of it is ignored, as it always was. */
 	memset(&cmd, 0, sizeof(cmd));
 	CMD_INIT_RESP(&cmd, sizeof(cmd), CREATE_QP, &resp, sizeof(resp));
-	cmd.user_handle = rcv_qp->user_handle;
+	cmd.user_handle = rcv_qp->by_user_handle.key;
 	cmd.pd_handle = domain->handle;
 	cmd.sq_sig_all = init_attr->sq_sig_all;
 	cmd.qp_type = MAINLINE_QPT_XRC_TGT;
@@ -175,7 +175,7 @@ int mainline_reg_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn)
 	if (!rcv_qp)
 		goto out;
 
-	ret = open_handle(d->context, domain, xrc_rcv_qpn, rcv_qp->user_handle, &handle);
+	ret = open_handle(d->context, domain, xrc_rcv_qpn, rcv_qp->by_user_handle.key, &handle);
 	if (ret)
 		goto out;
 
@@ -348,22 +348,18 @@ static bool is_qp_event(uint32_t event_type)
 bool mainline_translate_event(struct xrc_context *xrc, struct ibv_kern_async_event *event)
 {
 	struct xrc_mainline *m = (struct xrc_mainline *)xrc;
-	struct xrc_rcv_qp *rcv_qp = NULL;
-	int i;
+	struct table_link *link;
 
 	if (!is_qp_event(event->event_type) || !(event->element & 1))
 		return true;
 
 	pthread_mutex_lock(&m->lock);
-	for (i = 0; i < XRC_BUCKETS && !rcv_qp; ++i)
-		for (rcv_qp = m->rcv_qps[i]; rcv_qp; rcv_qp = rcv_qp->next)
-			if (rcv_qp->user_handle == event->element)
-				break;
-	if (rcv_qp) {
-		event->element = rcv_qp->qpn;
+	link = table_find(&m->rcv_user_handles, event->element);
+	if (link) {
+		event->element = of_user_handle(link)->by_qpn.key;
 		event->event_type |= IBV_XRC_QP_EVENT_FLAG;
 	}
 	pthread_mutex_unlock(&m->lock);
 
-	return rcv_qp;
+	return link;
 }

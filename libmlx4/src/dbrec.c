@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Doorbell records: pages cut into records of one type, with a bitmap of the free ones. Everything
- * here is under the context's db_mutex. A page goes when its last record does. */
+/* Doorbell records: pages cut into records of one type, with a bitmap of the free ones. Those with room
+ * are in a list; all are found by their address, which must not be looked up in the page itself: the
+ * device may have taken its contents along. Everything here is under the context's db_mutex. A page goes
+ * when its last record does. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -13,7 +15,8 @@
 enum { BITS = 8 * sizeof(unsigned long) };
 
 struct mlx4_db_page {
-	struct mlx4_db_page *prev, *next;
+	struct mlx4_db_page *prev, *next; /* with room */
+	struct mlx4_db_page *chain;	  /* of the same bucket */
 	struct mlx4_buf buf;
 	unsigned int records;
 	unsigned int used;
@@ -25,12 +28,36 @@ static const size_t record_size[MLX4_DB_TYPES] = {
 	[MLX4_DB_RQ] = sizeof(struct mlx4_rq_dbrec),
 };
 
+static struct mlx4_db_page **bucket_of(struct mlx4_context *ctx, uintptr_t base)
+{
+	return &ctx->db_hash[base / ctx->page_size % MLX4_DB_BUCKETS];
+}
+
+static void link_page(struct mlx4_context *ctx, enum mlx4_db_type type, struct mlx4_db_page *page)
+{
+	page->prev = NULL;
+	page->next = ctx->db_pages[type];
+	if (page->next)
+		page->next->prev = page;
+	ctx->db_pages[type] = page;
+}
+
+static void unlink_page(struct mlx4_context *ctx, enum mlx4_db_type type, struct mlx4_db_page *page)
+{
+	if (page->prev)
+		page->prev->next = page->next;
+	else
+		ctx->db_pages[type] = page->next;
+	if (page->next)
+		page->next->prev = page->prev;
+}
+
 /* A page at the head of the list; NULL with errno. */
 static struct mlx4_db_page *add_page(struct mlx4_context *ctx, enum mlx4_db_type type)
 {
 	unsigned int records = ctx->page_size / record_size[type];
 	unsigned int words = (records + BITS - 1) / BITS;
-	struct mlx4_db_page *page;
+	struct mlx4_db_page *page, **bucket;
 	unsigned int i;
 	int err;
 
@@ -49,10 +76,10 @@ static struct mlx4_db_page *add_page(struct mlx4_context *ctx, enum mlx4_db_type
 	for (i = 0; i < records; ++i)
 		page->free[i / BITS] |= 1ul << (i % BITS);
 
-	page->next = ctx->db_pages[type];
-	if (page->next)
-		page->next->prev = page;
-	ctx->db_pages[type] = page;
+	link_page(ctx, type, page);
+	bucket = bucket_of(ctx, (uintptr_t)page->buf.addr);
+	page->chain = *bucket;
+	*bucket = page;
 	return page;
 }
 
@@ -63,9 +90,7 @@ void *mlx4_alloc_db(struct mlx4_context *ctx, enum mlx4_db_type type)
 	char *db = NULL;
 
 	pthread_mutex_lock(&ctx->db_mutex);
-	for (page = ctx->db_pages[type]; page; page = page->next)
-		if (page->used < page->records)
-			break;
+	page = ctx->db_pages[type];
 	if (!page)
 		page = add_page(ctx, type);
 	if (page) {
@@ -73,7 +98,8 @@ void *mlx4_alloc_db(struct mlx4_context *ctx, enum mlx4_db_type type)
 			;
 		bit = __builtin_ctzl(page->free[i]);
 		page->free[i] &= ~(1ul << bit);
-		++page->used;
+		if (++page->used == page->records)
+			unlink_page(ctx, type, page);
 		db = (char *)page->buf.addr + (i * BITS + bit) * record_size[type];
 		memset(db, 0, record_size[type]);
 	}
@@ -85,23 +111,21 @@ void *mlx4_alloc_db(struct mlx4_context *ctx, enum mlx4_db_type type)
 void mlx4_free_db(struct mlx4_context *ctx, enum mlx4_db_type type, void *db)
 {
 	uintptr_t base = (uintptr_t)db & ~((uintptr_t)ctx->page_size - 1);
-	struct mlx4_db_page *page;
+	struct mlx4_db_page *page, **link;
 	unsigned int i;
 
 	pthread_mutex_lock(&ctx->db_mutex);
-	for (page = ctx->db_pages[type]; page; page = page->next)
+	for (link = bucket_of(ctx, base); (page = *link); link = &page->chain)
 		if ((uintptr_t)page->buf.addr == base)
 			break;
 	if (page) {
+		if (page->used == page->records)
+			link_page(ctx, type, page);
 		i = ((uintptr_t)db - base) / record_size[type];
 		page->free[i / BITS] |= 1ul << (i % BITS);
 		if (!--page->used) {
-			if (page->prev)
-				page->prev->next = page->next;
-			else
-				ctx->db_pages[type] = page->next;
-			if (page->next)
-				page->next->prev = page->prev;
+			unlink_page(ctx, type, page);
+			*link = page->chain;
 			mlx4_free_buf(&page->buf);
 			free(page);
 		}

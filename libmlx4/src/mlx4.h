@@ -34,6 +34,7 @@
 enum {
 	MLX4_PORTS = 2,
 	MLX4_TABLE_BUCKETS = 256,
+	MLX4_DB_BUCKETS = 256, /* one page each for as many QPs as a device has */
 	MLX4_NO_NUMBER = 0x7fffffff, /* more than 24 bits: no object's number */
 	MLX4_POLL_ERR = -2,	     /* what poll_cq returns for a CQE that belongs to nothing */
 };
@@ -89,7 +90,8 @@ struct mlx4_context {
 	struct mlx4_table xrc_srqs;
 
 	pthread_mutex_t db_mutex;
-	struct mlx4_db_page *db_pages[MLX4_DB_TYPES];
+	struct mlx4_db_page *db_pages[MLX4_DB_TYPES]; /* with room */
+	struct mlx4_db_page *db_hash[MLX4_DB_BUCKETS];
 };
 
 struct mlx4_pd {

@@ -103,8 +103,14 @@ void sh_attention_post(struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t
 		if (__atomic_compare_exchange_n(&p->ring[at], &none, entry, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 			break;
 	}
-	if (i == POST_TRIES)
+	if (i == POST_TRIES) {
+		uint32_t group = (qpn & ((1u << SH_LOG_QPS) - 1)) / 64;
+
+		/* Before the word that says so. */
+		__atomic_fetch_or(&p->lost_hca[hca / 64 % (SH_MAX_HCAS / 64)], UINT64_C(1) << hca % 64, __ATOMIC_SEQ_CST);
+		__atomic_fetch_or(&p->lost_qps[group / 64], UINT64_C(1) << group % 64, __ATOMIC_SEQ_CST);
 		__atomic_store_n(&p->ring_lost, 1, __ATOMIC_SEQ_CST);
+	}
 	__atomic_fetch_add(&p->attention, 1, __ATOMIC_SEQ_CST);
 	dev->ops->wake(dev->host, proc);
 }
@@ -125,6 +131,34 @@ static void look(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
 		sh_unlock(dev, &qp->lock);
 }
 
+/* 64 neighbours for each that did not fit, however many there are. */
+static void look_at_group(struct sh_dev *dev, const struct sh_proc *p, uint32_t group)
+{
+	for (uint32_t i = 0; i < dev->inst->hcas && i < SH_MAX_HCAS; i++) {
+		const struct sh_hca *hca = sh_hca(dev, i);
+		uint32_t used = hca ? __atomic_load_n(&hca->qp_used, __ATOMIC_RELAXED) : 0;
+
+		if (!(__atomic_load_n(&p->lost_hca[i / 64], __ATOMIC_RELAXED) >> i % 64 & 1))
+			continue;
+		for (uint32_t n = group * 64; n < group * 64 + 64 && n < used; n++) {
+			uint32_t qpn = sh_qp_slot(dev, i, n)->qpn;
+
+			if (qpn)
+				look(dev, i, qpn);
+		}
+	}
+}
+
+static void look_at_lost(struct sh_dev *dev, struct sh_proc *p)
+{
+	for (uint32_t i = 0; i < (1u << SH_LOG_QPS) / 64 / 64; i++) {
+		uint64_t groups = __atomic_exchange_n(&p->lost_qps[i], 0, __ATOMIC_SEQ_CST);
+
+		for (; groups; groups &= groups - 1)
+			look_at_group(dev, p, i * 64 + (uint32_t)__builtin_ctzll(groups));
+	}
+}
+
 void sh_attention(struct sh_dev *dev)
 {
 	struct sh_proc *p = sh_proc(dev, dev->proc);
@@ -137,17 +171,6 @@ void sh_attention(struct sh_dev *dev)
 		if (entry)
 			look(dev, (entry - 1) >> 32, (uint32_t)(entry - 1));
 	}
-	if (!__atomic_exchange_n(&p->ring_lost, 0, __ATOMIC_SEQ_CST))
-		return;
-	for (uint32_t i = 0; i < dev->inst->hcas; i++) {
-		const struct sh_hca *hca = sh_hca(dev, i);
-		uint32_t used = hca ? __atomic_load_n(&hca->qp_used, __ATOMIC_RELAXED) : 0;
-
-		for (uint32_t n = 0; n < used && n < 1u << SH_LOG_QPS; n++) {
-			uint32_t qpn = sh_qp_slot(dev, i, n)->qpn;
-
-			if (qpn)
-				look(dev, i, qpn);
-		}
-	}
+	if (__atomic_exchange_n(&p->ring_lost, 0, __ATOMIC_SEQ_CST))
+		look_at_lost(dev, p);
 }

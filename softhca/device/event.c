@@ -58,6 +58,7 @@ static void settle(struct sh_dev *dev, struct sh_evq *q)
 		dev->ops->complain(dev->host, "a damaged event queue", 0, 0);
 	}
 	q->flight_off = 0;
+	q->uncounted = 1;
 }
 
 static void check(struct sh_dev *dev, struct sh_evq *q)
@@ -396,6 +397,7 @@ int sh_evq_init(struct sh_dev *dev, uint32_t evq, uint32_t ctx, uint32_t record_
 	q->record_size = record_size;
 	q->spilled = 0;
 	q->lost = 0;
+	q->uncounted = 0;
 	q->generation = generation;
 	sh_unlock(dev, &q->lock);
 	__atomic_fetch_and(&dev->inst->evq_spilled[evq / 64], ~(UINT64_C(1) << evq % 64), __ATOMIC_SEQ_CST);

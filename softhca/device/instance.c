@@ -129,10 +129,8 @@ int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
 	if (!hcas || hcas > SH_MAX_HCAS || !cfg->ports || cfg->ports > SH_MAX_PORTS ||
 	    hcas * cfg->ports >= SH_MAX_LIDS || (cfg->cqe_size != 32 && cfg->cqe_size != 64))
 		return -EINVAL;
-	/* Contexts, processes and thread slots are small; event queues get their pages one by one. */
+	/* Contexts, processes and thread slots are small; event queues and registrations get their pages one by one. */
 	err = sh_reserve(fd, 0, SH_EVQ_OFF);
-	if (!err)
-		err = sh_reserve(fd, SH_REG_OFF, SH_HCA_OFF - SH_REG_OFF);
 	if (err)
 		return err;
 	inst->size = sh_instance_size(cfg);

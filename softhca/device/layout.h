@@ -31,7 +31,7 @@
 #define SH_MAX_PROC	8192
 #define SH_MAX_EXEC	16384
 #define SH_MAX_EVQ	32768
-#define SH_MAX_REG	65536
+#define SH_MAX_REG	262144	/* as many as QPs; a power of two */
 #define SH_MAX_HCAS	256
 #define SH_MAX_PORTS	2
 #define SH_MAX_LIDS	1024	/* unicast LIDs given out: 1 .. SH_MAX_LIDS-1, base LID of each port */
@@ -123,10 +123,12 @@ struct sh_ctx {
 struct sh_proc {
 	uint32_t pid;			/* 0 = slot free */
 	uint32_t attention;		/* incremented and woken to make the helper thread look */
-	uint32_t ring_lost;		/* nonzero: entries did not fit, look at all QPs of the process */
+	uint32_t ring_lost;		/* nonzero: entries did not fit, look at the QPs that lost_* mean */
 	uint32_t ring_tail;		/* atomically advanced by writers; consumer is the helper thread */
 	uint64_t probe_addr;		/* holds SH_PROBE as long as the process has the memory it connected with */
 	uint64_t ring[SH_ATTENTION_RING]; /* (hca << 32 | QPN) + 1; 0 = taken */
+	uint64_t lost_hca[SH_MAX_HCAS / 64];	/* a bit each; never taken back */
+	uint64_t lost_qps[(1u << SH_LOG_QPS) / 64 / 64];	/* a bit for 64 slots of the table, of whichever HCA */
 };
 
 /*
@@ -159,6 +161,7 @@ struct sh_evq {
 	 */
 	uint32_t flight_count;		/* the counter before */
 	uint32_t flight_spilled;	/* spilled before */
+	uint32_t uncounted, reserved;	/* uncounted: after a death; the pipe may have records that no counter knows */
 	uint64_t flight_off;		/* where the counter (32 bits) is, 0 = nothing in flight */
 	uint64_t spill[SH_EVQ_SPILL][2];
 };

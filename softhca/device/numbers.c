@@ -33,6 +33,29 @@ int sh_numbers_init(struct sh_numbers *n, uint32_t bits, uint32_t mask, uint32_t
 	return 0;
 }
 
+int sh_numbers_grow(struct sh_numbers *n)
+{
+	struct sh_numbers bigger;
+	uint32_t i;
+	int err;
+
+	if (n->mask != n->bits - 1 || n->bits > UINT32_MAX / 2)
+		return -EINVAL;
+	err = sh_numbers_init(&bigger, n->bits * 2, n->mask * 2 + 1, n->reserved, n->rewind);
+	if (err)
+		return err;
+	for (i = 0; i < n->bits / 64; i++) {
+		bigger.words[i] = n->words[i];
+		if (!~bigger.words[i])
+			bigger.full[i / 64] |= UINT64_C(1) << i % 64;
+	}
+	bigger.used = n->used;
+	bigger.last = n->used + n->reserved == n->bits ? n->bits : n->last;
+	free(n->words);
+	*n = bigger;
+	return 0;
+}
+
 void sh_numbers_fini(struct sh_numbers *n)
 {
 	free(n->words);

@@ -26,6 +26,8 @@ int sh_numbers_init(struct sh_numbers *n, uint32_t bits, uint32_t mask, uint32_t
 void sh_numbers_fini(struct sh_numbers *n);
 /* 0 and *number, or -ENOSPC. */
 int sh_numbers_get(struct sh_numbers *n, uint32_t *number);
+/* Twice as many. Only where numbers have no high part (mask is bits - 1, and becomes so again). 0, -EINVAL or -ENOMEM. */
+int sh_numbers_grow(struct sh_numbers *n);
 /* A number that is not out is ignored. */
 void sh_numbers_put(struct sh_numbers *n, uint32_t number);
 

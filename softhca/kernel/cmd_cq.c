@@ -154,6 +154,7 @@ int cmd_resize_cq(struct call *c)
 	cq->old = cq->buf;
 	cq->buf = buf;
 	cq->entries = 1u << log;
+	c->ctx->newest = &cq->u;
 	return 0;
 
 err_buf:
@@ -169,8 +170,8 @@ int cq_free(struct kcq *cq, uint32_t *comp, uint32_t *async)
 	*comp = *async = 0;
 	if (cq->refs || sh_cq_destroy(&k->dev, ctx->hca, cq->cqn, comp, async) == -EBUSY)
 		return -EBUSY;
-	*comp = evq_reported(*comp, evq_drop_comp(k, cq->evq, cq->u.user_handle));
-	*async = evq_reported(*async, evq_drop_async(k, ctx->async, cq->u.user_handle, UO_CQ));
+	*comp = evq_reported(*comp, evq_drop_comp(k, cq->evq, cq->u.user_handle, *comp));
+	*async = evq_reported(*async, evq_drop_async(k, ctx->async, cq->u.user_handle, UO_CQ, *async));
 	num_put(&k->hcas[ctx->hca].cqn, cq->cqn);
 	buf_unmap(ctx, &cq->buf);
 	if (cq->old.len)

@@ -284,7 +284,7 @@ int qp_free(struct kqp_handle *h, uint32_t *async)
 	*async = 0;
 	if (h->reg ? reg_del(k, h->reg, async) < 0 : sh_qp_destroy(&k->dev, qp->hca, qp->qpn, async) == -EBUSY)
 		return -EBUSY;
-	*async = evq_reported(*async, evq_drop_async(k, ctx->async, h->u.user_handle, UO_QP));
+	*async = evq_reported(*async, evq_drop_async(k, ctx->async, h->u.user_handle, UO_QP, *async));
 	if (!h->reg) {
 		HASH_DEL(k->hcas[qp->hca].qps, qp);
 		qpn_put(k, qp);

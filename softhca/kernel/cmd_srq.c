@@ -144,7 +144,7 @@ int srq_free(struct ksrq *srq, uint32_t *async)
 	*async = 0;
 	if (srq->refs || sh_srq_destroy(&k->dev, ctx->hca, srq->srqn, async) == -EBUSY)
 		return -EBUSY;
-	*async = evq_reported(*async, evq_drop_async(k, ctx->async, srq->u.user_handle, UO_SRQ));
+	*async = evq_reported(*async, evq_drop_async(k, ctx->async, srq->u.user_handle, UO_SRQ, *async));
 	num_put(&k->hcas[ctx->hca].srqn, srq->srqn);
 	buf_unmap(ctx, &srq->buf);
 	db_put(ctx, srq->db);

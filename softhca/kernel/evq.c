@@ -227,14 +227,22 @@ static uint32_t drop(struct kernel *k, struct kevq *e, uint64_t user_handle, enu
 	return dropped;
 }
 
-uint32_t evq_drop_comp(struct kernel *k, struct kevq *e, uint64_t user_handle)
+/* Nearly every object goes without ever having raised an event: then nothing need be looked through. */
+static bool may_have(struct kernel *k, const struct kevq *e, uint32_t written)
 {
-	return e ? drop(k, e, user_handle, UO_CQ) : 0;
+	const struct sh_evq *q = e ? sh_evq(&k->dev, e->index) : NULL;
+
+	return q && (written || __atomic_load_n(&q->uncounted, __ATOMIC_RELAXED));
 }
 
-uint32_t evq_drop_async(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type)
+uint32_t evq_drop_comp(struct kernel *k, struct kevq *e, uint64_t user_handle, uint32_t written)
 {
-	return e ? drop(k, e, user_handle, type) : 0;
+	return may_have(k, e, written) ? drop(k, e, user_handle, UO_CQ) : 0;
+}
+
+uint32_t evq_drop_async(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type, uint32_t written)
+{
+	return may_have(k, e, written) ? drop(k, e, user_handle, type) : 0;
 }
 
 /* ---- records that did not fit ---- */

@@ -9,35 +9,54 @@
 
 #include "kern.h"
 
+#define FIRST_SIZE	64
+
 static struct handles *space(const struct kctx *ctx, enum uobj_type type)
 {
 	return &ctx->k->hosts[ctx->host].handles[type];
 }
 
+/* Twice the slots, or the first ones. Nothing has changed when there is no memory: slots beyond the numbers do no harm. */
+static int grow(struct handles *h)
+{
+	uint32_t size = h->slot ? h->numbers.bits * 2 : FIRST_SIZE;
+	struct uobj **grown = realloc(h->slot, size * sizeof(*grown));
+	int err;
+
+	if (!grown)
+		return -ENOMEM;
+	if (!h->slot)
+		/* A freed number is the next one given out, if it is the lowest. */
+		err = sh_numbers_init(&h->numbers, size, size - 1, 0, true);
+	else
+		err = sh_numbers_grow(&h->numbers);
+	if (err < 0 && !h->slot)
+		free(grown);
+	else
+		h->slot = grown;
+	return err;
+}
+
 int uobj_add(struct kctx *ctx, struct uobj *obj, enum uobj_type type)
 {
 	struct handles *h = space(ctx, type);
-	struct uobj **grown;
-	uint32_t i;
+	uint32_t handle;
+	int err;
 
-	for (i = h->low; i < h->size && h->slot[i]; i++)
-		;
-	if (i == h->size) {
-		uint32_t size = h->size ? h->size * 2 : 64;
-
-		grown = realloc(h->slot, size * sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		memset(grown + h->size, 0, (size - h->size) * sizeof(*grown));
-		h->slot = grown;
-		h->size = size;
+	if (!h->slot || h->numbers.used == h->numbers.bits) {
+		err = grow(h);
+		if (err < 0)
+			return err;
 	}
-	h->slot[i] = obj;
-	h->low = i + 1;
+	err = num_get(&h->numbers, &handle);
+	if (err < 0)
+		return err;
+	h->slot[handle] = obj;
 	obj->ctx = ctx;
 	obj->type = type;
-	obj->handle = i;
+	obj->handle = handle;
 	DL_APPEND(ctx->objs[type], obj);
+	ctx->newest = obj;
 	return 0;
 }
 
@@ -45,17 +64,22 @@ void uobj_del(struct uobj *obj)
 {
 	struct handles *h = space(obj->ctx, obj->type);
 
-	h->slot[obj->handle] = NULL;
-	if (obj->handle < h->low)
-		h->low = obj->handle;
+	num_put(&h->numbers, obj->handle);
+	if (obj->ctx->newest == obj)
+		obj->ctx->newest = NULL;
 	DL_DELETE(obj->ctx->objs[obj->type], obj);
+}
+
+static bool is_out(const struct handles *h, uint32_t handle)
+{
+	return h->slot && handle < h->numbers.bits && h->numbers.words[handle / 64] >> handle % 64 & 1;
 }
 
 void *uobj_get(struct kctx *ctx, enum uobj_type type, uint32_t handle)
 {
 	struct handles *h = space(ctx, type);
 
-	if (handle >= h->size || !h->slot[handle] || h->slot[handle]->ctx != ctx)
+	if (!is_out(h, handle) || h->slot[handle]->ctx != ctx)
 		return NULL;
 	return h->slot[handle];
 }
@@ -63,5 +87,6 @@ void *uobj_get(struct kctx *ctx, enum uobj_type type, uint32_t handle)
 void handles_exit(struct handles *h)
 {
 	free(h->slot);
+	sh_numbers_fini(&h->numbers);
 	memset(h, 0, sizeof(*h));
 }

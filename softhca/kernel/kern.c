@@ -115,9 +115,11 @@ static int make_tables(struct kernel *k)
 
 	k->hosts = calloc(hosts, sizeof(*k->hosts));
 	k->hcas = calloc((size_t)hosts * per_host, sizeof(*k->hcas));
-	k->reg_used = calloc(1, SH_MAX_REG);
-	if (!k->hosts || !k->hcas || !k->reg_used)
+	if (!k->hosts || !k->hcas)
 		return -ENOMEM;
+	err = sh_numbers_init(&k->reg, SH_MAX_REG, SH_MAX_REG - 1, 1, false);
+	if (err < 0)
+		return err;
 	for (i = 0; i < hosts * per_host; i++) {
 		k->hcas[i].host = i / per_host;
 		k->hcas[i].unit = i % per_host;
@@ -205,7 +207,7 @@ void kern_exit(struct kernel *k)
 			handles_exit(&k->hosts[i].handles[t]);
 	free(k->hosts);
 	free(k->hcas);
-	free(k->reg_used);
+	sh_numbers_fini(&k->reg);
 	pool_exit(&k->pool);
 	if (k->dev.inst)
 		munmap(k->dev.inst, k->mem_size);

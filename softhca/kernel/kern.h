@@ -41,17 +41,32 @@ struct user_ops {
 };
 extern const struct user_ops user_real;
 
-/* ---- pages of device memory that stand in for clients' pages (pool.c) ---- */
+/* ---- pages of device memory that stand in for clients' pages (pool.c, window.c) ---- */
 
+#define POOL_UNIT	256		/* pages of a window */
+struct kwindow;
 struct pool {
-	uint64_t base, npages, next, used;
+	uint64_t base, npages, used;	/* used: with memory behind them */
+	uint64_t next, next_unit;	/* where the next search begins */
 	uint64_t *map;			/* a bit per page */
+	struct kwindow **window;	/* by unit; NULL: its pages are handed out one by one */
 	int fd;				/* of the memfd */
 };
 int pool_init(struct pool *p, int fd, uint64_t base, uint64_t size);
 void pool_exit(struct pool *p);
 uint64_t pool_get(struct pool *p, uint64_t npages);	/* an offset with pages behind it, 0 = no memory */
 void pool_put(struct pool *p, uint64_t off, uint64_t npages);
+/* A whole unit without memory behind it: its number, or UINT64_MAX when there is none for windows. */
+uint64_t pool_claim_unit(struct pool *p);
+void pool_release_unit(struct pool *p, uint64_t unit);
+int pool_back(struct pool *p, uint64_t off, uint64_t npages);		/* memory behind pages of a unit: -ENOMEM */
+void pool_unback(struct pool *p, uint64_t off, uint64_t npages);
+
+struct kernel;
+struct kproc;
+/* As pool_get(), in the window of a process that uaddr falls into where that can be; pages_put() takes either's. */
+uint64_t pages_get(struct kernel *k, struct kproc *p, uint64_t uaddr, uint64_t npages);
+void pages_put(struct kernel *k, uint64_t off, uint64_t npages);
 
 /* ---- handles (handle.c) ---- */
 
@@ -67,8 +82,8 @@ struct uobj {
 };
 /* One space per host and type, lowest free number first, as the kernel's idr. */
 struct handles {
-	struct uobj **slot;
-	uint32_t size, low;
+	struct uobj **slot;		/* NULL: none yet; what a number that is not out has there means nothing */
+	struct sh_numbers numbers;
 };
 int uobj_add(struct kctx *ctx, struct uobj *obj, enum uobj_type type);	/* -ENOMEM */
 void uobj_del(struct uobj *obj);
@@ -124,6 +139,7 @@ struct kproc {
 	uint32_t refs;			/* the connection and the contexts */
 	bool connected, gone;		/* gone: the slot is given back */
 	uint64_t locked;		/* pages counted against RLIMIT_MEMLOCK */
+	struct kwindow *windows;	/* by address */
 	uint64_t probe_addr;
 };
 
@@ -138,6 +154,7 @@ struct kctx {
 	struct kproc *proc;
 	uint32_t host, hca, device;	/* hca over all hosts; device counts per host */
 	struct uobj *objs[UO_TYPES];
+	struct uobj *newest;		/* made, or given another buffer, last; NULL when it is gone */
 	struct kevq *async, *evqs;	/* evqs: all of them */
 	struct dbpage *dbpages;
 	uint64_t commands;
@@ -255,8 +272,9 @@ struct kernel {
 	struct kproc *proc[SH_MAX_PROC];
 	struct kevq *evq[SH_MAX_EVQ];
 	uint32_t evq_gen[SH_MAX_EVQ], ctx_gen[SH_MAX_CTX];
-	uint32_t evq_next, reg_next, ctx_next;
-	uint8_t *reg_used;
+	uint32_t evq_next, ctx_next;
+	struct sh_numbers reg;		/* entries of registrations; 0 is none */
+	uint32_t reg_backed;		/* entries below have memory behind them */
 	uint32_t releasing, loud;	/* contexts to release, or to silence, in another try */
 	int epoll;			/* -1 in tests */
 	bool stop;
@@ -288,9 +306,9 @@ void evq_free(struct kernel *k, struct kevq *e);
 void evq_put(struct kernel *k, struct kevq *e);			/* a CQ less reports here */
 void evq_client_closed(struct kernel *k, uint32_t index, uint32_t generation);
 struct kevq *evq_by_fd(struct kctx *ctx, pid_t tid, int fd);	/* a completion channel of the context, NULL */
-/* Drop the records of an object that is gone; returns how many. */
-uint32_t evq_drop_comp(struct kernel *k, struct kevq *e, uint64_t user_handle);
-uint32_t evq_drop_async(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type);
+/* Drop the records of an object that is gone, of which so many were written; returns how many were dropped. */
+uint32_t evq_drop_comp(struct kernel *k, struct kevq *e, uint64_t user_handle, uint32_t written);
+uint32_t evq_drop_async(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type, uint32_t written);
 /* What was read, and will be acknowledged. After a client's death there may be a record more than was counted. */
 static inline uint32_t evq_reported(uint32_t written, uint32_t dropped)
 {

@@ -60,11 +60,11 @@ static int share(struct call *c, uint64_t uaddr, uint64_t len, uint64_t *shm)
 		k->count.queues_copied++;
 		return 0;
 	}
-	*shm = pool_get(&k->pool, len / K_PAGE);
+	*shm = pages_get(k, c->ctx->proc, uaddr, len / K_PAGE);
 	if (!*shm)
 		return -ENOMEM;
 	if (user_read(c->ctx, uaddr, sh_at(&k->dev, *shm), len) < 0) {
-		pool_put(&k->pool, *shm, len / K_PAGE);
+		pages_put(k, *shm, len / K_PAGE);
 		*shm = 0;
 		return -EFAULT;
 	}
@@ -88,7 +88,7 @@ int buf_map(struct call *c, struct kbuf *b, uint64_t addr, uint64_t len, bool wr
 	if (err == 0 && (write || !shm))
 		err = check_pages(c->ctx, first, last - first, write);
 	if (err < 0) {
-		pool_put(&c->k->pool, shm, (last - first) / K_PAGE);
+		pages_put(c->k, shm, (last - first) / K_PAGE);
 		c->ctx->proc->locked -= (last - first) / K_PAGE;
 		return err;
 	}
@@ -101,7 +101,7 @@ int buf_map(struct call *c, struct kbuf *b, uint64_t addr, uint64_t len, bool wr
 
 void buf_unmap(struct kctx *ctx, struct kbuf *b)
 {
-	pool_put(&ctx->k->pool, b->shm, b->len / K_PAGE);
+	pages_put(ctx->k, b->shm, b->len / K_PAGE);
 	ctx->proc->locked -= b->locked;
 	memset(b, 0, sizeof(*b));
 }
@@ -162,7 +162,7 @@ void db_put(struct kctx *ctx, uint64_t addr)
 	HASH_FIND(hh, ctx->dbpages, &uaddr, sizeof(uaddr), page);
 	if (!page || --page->refs)
 		return;
-	pool_put(&ctx->k->pool, page->shm, 1);
+	pages_put(ctx->k, page->shm, 1);
 	ctx->proc->locked--;
 	HASH_DEL(ctx->dbpages, page);
 	free(page);
@@ -175,9 +175,23 @@ static bool covers(const struct kbuf *b, uint64_t uaddr, uint64_t len)
 	return b->shm && b->uaddr == uaddr && b->len == len;
 }
 
+static bool has_buffer(const struct uobj *u, uint64_t uaddr, uint64_t len)
+{
+	switch (u->type) {
+	case UO_CQ:
+		return covers(&((const struct kcq *)u)->buf, uaddr, len);
+	case UO_SRQ:
+		return covers(&((const struct ksrq *)u)->buf, uaddr, len);
+	case UO_QP:
+		return covers(&((const struct kqp_handle *)u)->qp->buf, uaddr, len);
+	default:
+		return false;
+	}
+}
+
 static void forget(struct kernel *k, struct kbuf *b)
 {
-	pool_put(&k->pool, b->shm, b->len / K_PAGE);
+	pages_put(k, b->shm, b->len / K_PAGE);
 	b->shm = 0;
 }
 
@@ -186,39 +200,85 @@ static bool in_page(uint64_t db, const struct dbpage *page)
 	return page && db / K_PAGE == page->uaddr / K_PAGE;
 }
 
-/* Every object of the context that has something there. The first failure ends it: the rest stays as it is. */
-static int unshare_objects(struct kctx *ctx, const struct dbpage *page, uint64_t uaddr, uint64_t len)
+static int unshare_cq(struct kctx *ctx, struct kcq *cq, const struct dbpage *page, uint64_t uaddr, uint64_t len)
 {
-	struct sh_dev *dev = &ctx->k->dev;
+	int err = 0;
+
+	if (covers(&cq->buf, uaddr, len) || in_page(cq->db, page))
+		err = sh_cq_unshare(&ctx->k->dev, ctx->hca, cq->cqn, uaddr, len);
+	if (!err && covers(&cq->buf, uaddr, len))
+		forget(ctx->k, &cq->buf);
+	return err;
+}
+
+static int unshare_srq(struct kctx *ctx, struct ksrq *srq, const struct dbpage *page, uint64_t uaddr, uint64_t len)
+{
+	int err = 0;
+
+	if (covers(&srq->buf, uaddr, len) || in_page(srq->db, page))
+		err = sh_srq_unshare(&ctx->k->dev, ctx->hca, srq->srqn, uaddr, len);
+	if (!err && covers(&srq->buf, uaddr, len))
+		forget(ctx->k, &srq->buf);
+	return err;
+}
+
+static int unshare_qp(struct kctx *ctx, struct kqp *qp, const struct dbpage *page, uint64_t uaddr, uint64_t len)
+{
+	int err = 0;
+
+	if (qp->ctx != ctx)
+		return 0;
+	if (covers(&qp->buf, uaddr, len) || (qp->db && in_page(qp->db, page)))
+		err = sh_qp_unshare(&ctx->k->dev, ctx->hca, qp->qpn, uaddr, len);
+	if (!err && covers(&qp->buf, uaddr, len))
+		forget(ctx->k, &qp->buf);
+	return err;
+}
+
+static int unshare_one(struct uobj *u, const struct dbpage *page, uint64_t uaddr, uint64_t len)
+{
+	switch (u->type) {
+	case UO_CQ:
+		return unshare_cq(u->ctx, (struct kcq *)u, page, uaddr, len);
+	case UO_SRQ:
+		return unshare_srq(u->ctx, (struct ksrq *)u, page, uaddr, len);
+	case UO_QP:
+		return unshare_qp(u->ctx, ((struct kqp_handle *)u)->qp, page, uaddr, len);
+	default:
+		return 0;
+	}
+}
+
+/* The first failure ends it: the rest stays as it is. */
+static int unshare_all(struct kctx *ctx, enum uobj_type type, const struct dbpage *page, uint64_t uaddr, uint64_t len)
+{
 	struct uobj *u;
 	int err = 0;
 
-	DL_FOREACH(ctx->objs[UO_CQ], u) {
-		struct kcq *cq = (struct kcq *)u;
-
-		if (!err && (covers(&cq->buf, uaddr, len) || in_page(cq->db, page)))
-			err = sh_cq_unshare(dev, ctx->hca, cq->cqn, uaddr, len);
-		if (!err && covers(&cq->buf, uaddr, len))
-			forget(ctx->k, &cq->buf);
+	DL_FOREACH(ctx->objs[type], u) {
+		err = unshare_one(u, page, uaddr, len);
+		if (err)
+			break;
 	}
-	DL_FOREACH(ctx->objs[UO_SRQ], u) {
-		struct ksrq *srq = (struct ksrq *)u;
+	return err;
+}
 
-		if (!err && (covers(&srq->buf, uaddr, len) || in_page(srq->db, page)))
-			err = sh_srq_unshare(dev, ctx->hca, srq->srqn, uaddr, len);
-		if (!err && covers(&srq->buf, uaddr, len))
-			forget(ctx->k, &srq->buf);
-	}
-	DL_FOREACH(ctx->objs[UO_QP], u) {
-		struct kqp *qp = ((struct kqp_handle *)u)->qp;
+/*
+ * Every object of the context that has something there: as a rule the newest, whose command the client has not come
+ * back from, and nobody else.
+ */
+static int unshare_objects(struct kctx *ctx, const struct dbpage *page, uint64_t uaddr, uint64_t len)
+{
+	struct uobj *newest = ctx->newest;
+	int err;
 
-		if (qp->ctx != ctx)
-			continue;
-		if (!err && (covers(&qp->buf, uaddr, len) || (qp->db && in_page(qp->db, page))))
-			err = sh_qp_unshare(dev, ctx->hca, qp->qpn, uaddr, len);
-		if (!err && covers(&qp->buf, uaddr, len))
-			forget(ctx->k, &qp->buf);
-	}
+	if (newest && (page ? page->refs == 1 : has_buffer(newest, uaddr, len)))
+		return unshare_one(newest, page, uaddr, len);
+	err = unshare_all(ctx, UO_CQ, page, uaddr, len);
+	if (!err)
+		err = unshare_all(ctx, UO_SRQ, page, uaddr, len);
+	if (!err)
+		err = unshare_all(ctx, UO_QP, page, uaddr, len);
 	return err;
 }
 
@@ -232,7 +292,7 @@ int map_failed(struct kctx *ctx, uint64_t uaddr, uint64_t len)
 	err = unshare_objects(ctx, page, uaddr, len);
 	if (err < 0 || !page)
 		return err;
-	pool_put(&ctx->k->pool, page->shm, 1);
+	pages_put(ctx->k, page->shm, 1);
 	page->shm = 0;
 	return 0;
 }

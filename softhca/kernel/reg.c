@@ -14,18 +14,22 @@ static struct sh_reg *entry(struct kernel *k, uint32_t index)
 	return (struct sh_reg *)sh_at(&k->dev, SH_REG_OFF) + index;
 }
 
-static uint32_t free_entry(struct kernel *k)
-{
-	uint32_t i, index;
+#define BACK_AT_ONCE	1024
 
-	for (i = 0; i < SH_MAX_REG; i++) {
-		index = (k->reg_next + i) % SH_MAX_REG;
-		if (index && !k->reg_used[index]) {
-			k->reg_next = index + 1;
-			return index;
-		}
+/* With memory behind it. Indices are given out in turn, so those below a mark have had theirs. */
+static int entry_get(struct kernel *k, uint32_t *index)
+{
+	int err = num_get(&k->reg, index);
+
+	while (err == 0 && *index >= k->reg_backed) {
+		err = sh_reserve(k->memfd, SH_REG_OFF + (uint64_t)k->reg_backed * sizeof(struct sh_reg),
+				 BACK_AT_ONCE * sizeof(struct sh_reg));
+		if (err < 0)
+			num_put(&k->reg, *index);
+		else
+			k->reg_backed += BACK_AT_ONCE;
 	}
-	return 0;
+	return err;
 }
 
 struct kreg *reg_find(struct kqp *qp, const struct kctx *ctx)
@@ -46,10 +50,10 @@ int reg_add(struct kernel *k, struct kqp *qp, struct kctx *ctx, struct kxrcd_han
 
 	if (!reg)
 		return -ENOMEM;
-	reg->index = free_entry(k);
-	if (!reg->index) {
+	err = entry_get(k, &reg->index);
+	if (err < 0) {
 		free(reg);
-		return -ENOMEM;
+		return err;
 	}
 	*entry(k, reg->index) = (struct sh_reg){
 		.ctx = ctx->index,
@@ -58,10 +62,10 @@ int reg_add(struct kernel *k, struct kqp *qp, struct kctx *ctx, struct kxrcd_han
 	};
 	err = sh_qp_set_regs(&k->dev, qp->hca, qp->qpn, reg->index);
 	if (err < 0) {
+		num_put(&k->reg, reg->index);
 		free(reg);
 		return err;
 	}
-	k->reg_used[reg->index] = 1;
 	reg->qp = qp;
 	reg->ctx = ctx;
 	reg->xh = xh;
@@ -90,7 +94,7 @@ int reg_del(struct kernel *k, struct kreg *reg, uint32_t *events)
 	if (!last)
 		DL_DELETE(qp->regs, reg);
 	DL_DELETE2(reg->xh->regs, reg, xprev, xnext);
-	k->reg_used[reg->index] = 0;
+	num_put(&k->reg, reg->index);
 	free(reg);
 	return 0;
 }

@@ -395,8 +395,7 @@ struct kt_state kt_state(struct kt *t)
 			s.domains += 1 + 100 * d->opens + 10000 * d->users;
 		s.qps += HASH_COUNT(h->qps);
 	}
-	for (i = 0; i < SH_MAX_REG; i++)
-		s.regs += t->k.reg_used[i];
+	s.regs = t->k.reg.used;
 	s.pool = t->k.pool.used;
 	s.locked = t->proc->locked;
 	return s;
