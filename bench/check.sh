@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: the benchmarks run, in few messages of each kind, and their JSON has every row: with ours, with the peers that
+# are here, with tables of it. No number decides anything.
+. "$srcdir/lib.sh"
+
+if ! command -v jq >/dev/null; then
+	skip "benchmarks" "install jq"
+	finish
+fi
+
+query() { jq -e "$@" "$tmp/json" >/dev/null || { echo "not so: $*"; cat "$tmp/json"; return 1; }; }
+is_number='def is_number: type == "number" and . > 0;
+	def is_stats: (.median | is_number) and .min <= .median and .median <= .max and .runs == 1; '
+
+# In the quick tier only what the machine itself has: other software has its own troubles.
+peers=tcp
+[ "${TIER:-}" != full ] || peers="ucx libfabric openmpi tcp"
+ok "messages" "$BENCH/messages" --quick --peers "$peers" --json "$tmp/json"
+cp "$tmp/ok.out" "$tmp/tables"
+ok "it has all rows" query '[.rows[].name] == ([("send", "xrc") as $k | (8, 1024, 4096, 65536, 1048576) |
+	"\($k)-\(.)"] + ["heap-65536", "write-8", "read-65536", "rate-8", "events-8"])'
+ok "ours is in each" query "$is_number"'all(.rows[]; .ours | is_stats)'
+ok "and TCP's where it has such messages" query "$is_number"'all(.rows[] | select(.name | test("^(write|read)") | not);
+	.others.TCP | is_stats)'
+ok "and the bare wake-ups" query "$is_number"'.rows[] | select(.part == "wake-up") | .others.pipe, .others.futex | is_stats'
+ok "a ratio is to the best of them" query 'all(.rows[] | select(.best); (.ratio - .ours.median / .others[.best].median) |
+	fabs < 1e-9) and all(.rows[] | select(.unit == "us" and .best); .others[.best].median ==
+	([.others | to_entries[] | select(.key != "pipe" and .key != "futex") | .value.median] | min))'
+ok "it says where" query '.quick and (.machine | .cpu != "" and .kernel != "" and .compiler != "" and (.pinned | length) == 2)'
+ok "it prints a line of each row" awk -F '|' '/^\| (RC SEND|XRC SEND|RDMA|8 B SENDs|SEND 8 B)/ { n++ }
+	END { if (n != 30) { print n " lines"; exit 1 } }' "$tmp/tables"
+ok "the JSON alone prints the same" sh -c '"$0" --show "$1" | cmp - "$2"' "$BENCH/messages" "$tmp/json" "$tmp/tables"
+
+# A machine that has none of them: the same commands less these.
+mkdir "$tmp/bin"
+for file in /bin/* /usr/bin/*; do
+	case ${file##*/} in ucx_*|fi_*|mpi*) ;; *) ln -sf "$file" "$tmp/bin" ;; esac
+done
+without() {
+	PATH=$tmp/bin "$BENCH/messages" --quick --part rate --json "$tmp/json" 2>&1 | tee "$tmp/said"
+	for package in ucx-utils libfabric-bin openmpi-bin; do
+		[ "$(grep -c "Debian package $package$" "$tmp/said")" -eq 1 ] || { echo "no $package"; return 1; }
+	done
+}
+ok "a missing peer is named with its package, once" without
+ok "and is no part of the result" query '.rows[0].ours and (.rows[0].others | keys) == ["TCP"]'
+ok "an unknown part is refused" status 2 "$BENCH/messages" --part latencies
+
+ok "xrc-scale" "$BENCH/xrc-scale" --json "$tmp/json" --svg "$tmp/svg" 2x2
+ok "its JSON has the mesh over three ways" query '[.meshes[] | .mesh + " " + .over] ==
+	["2x2 RC", "2x2 RC with SRQ", "2x2 XRC"] and all(.meshes[]; .qps_per_process > 0 and .queue_bytes_per_process > 0)'
+ok "nothing is left behind" until_true no_instance
+finish

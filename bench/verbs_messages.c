@@ -1,0 +1,511 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What messages between two processes cost their users, on the verbs API and nothing else: half round trips, reads and the
+ * rate of one QP, for bench/messages. The two sides fork before any verb and have a core each. What arrives is verified
+ * once the clock has stopped.
+ *
+ * Usage: verbs_messages TEST SIZE ITERATIONS CPU CPU [OFFSET]. Prints one number: microseconds, or million messages a second.
+ *	send, xrc	half round trip of a SEND, both sides polling
+ *	events		the same over RC, both sides sleeping on a completion channel
+ *	write		half round trip of an RDMA WRITE, the target polls its memory
+ *	read		one RDMA READ, from the post to its completion; the other side sleeps
+ *	rate		SENDs on one QP, one in CHAIN signaled
+ * With OFFSET the buffers are the heap's, and the receiving one lies this much further in its page than the sending one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+
+#include "bench.h"
+
+#define TX_DEPTH 512
+#define RECEIVES 32		/* kept posted by a ping-pong */
+#define SIGNAL_EVERY 16
+#define CHAIN 32		/* requests of one post, of a rate */
+#define WINDOW 2048		/* receives kept posted by a rate */
+#define INLINE_MAX 28
+#define PATIENCE 120		/* seconds; a run that lasts longer has failed */
+
+enum test { SEND, XRC, EVENTS, WRITE, READ, RATE };
+static const char *const names[] = {"send", "xrc", "events", "write", "read", "rate"};
+
+static enum test test;
+static uint32_t size;
+static int iterations, side, peer_fd;
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_comp_channel *channel;
+static struct ibv_cq *scq, *rcq;
+static struct ibv_srq *srq;
+static struct ibv_xrc_domain *domain;
+static struct ibv_qp *qp;
+static uint8_t *out, *in;
+static struct ibv_mr *out_mr, *in_mr;
+
+/* What each side tells the other. */
+static struct card {
+	uint64_t in_addr, out_addr;
+	uint32_t qpn, rcv_qpn, srqn, in_rkey, out_rkey;
+	uint16_t lid;
+} mine, theirs;
+
+static void die(const char *what)
+{
+	fprintf(stderr, "verbs_messages: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static void check(int err, const char *what)
+{
+	if (err) {
+		errno = err;
+		die(what);
+	}
+}
+
+/* ---- setting up ---- */
+
+/* Also a barrier. */
+static void exchange(void)
+{
+	if (write(peer_fd, &mine, sizeof(mine)) != sizeof(mine) ||
+	    recv(peer_fd, &theirs, sizeof(theirs), MSG_WAITALL) != sizeof(theirs))
+		die("exchange with the other side");
+}
+
+static uint8_t content(int from, uint32_t i)
+{
+	return (uint8_t)(from * 101 + i * 7 + (i >> 8) + 1);
+}
+
+static void make_buffers(int offset)
+{
+	if (offset < 0) {
+		out = aligned_alloc(4096, (size + 4095) & ~4095u);
+		in = aligned_alloc(4096, (size + 4095) & ~4095u);
+	} else {
+		uint8_t *room;
+
+		out = malloc(size);
+		room = malloc(size + 4096);
+		in = room ? room + (((uintptr_t)out + offset - (uintptr_t)room) & 4095) : NULL;
+	}
+	if (!out || !in)
+		die("memory");
+	for (uint32_t i = 0; i < size; i++)
+		out[i] = content(side, i);
+	memset(in, 0, size);
+	out_mr = ibv_reg_mr(pd, out, size, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+	in_mr = ibv_reg_mr(pd, in, size, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	if (!out_mr || !in_mr)
+		die("register memory");
+}
+
+static void open_all(int offset)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_port_attr port;
+
+	if (!list || !list[0])
+		die("no device");
+	context = ibv_open_device(list[0]);
+	if (!context)
+		die("open device");
+	ibv_free_device_list(list);
+	check(ibv_query_port(context, 1, &port), "query port");
+	mine.lid = port.lid;
+	pd = ibv_alloc_pd(context);
+	if (test == EVENTS) {
+		channel = ibv_create_comp_channel(context);
+		if (!channel)
+			die("create completion channel");
+	}
+	scq = ibv_create_cq(context, TX_DEPTH, NULL, NULL, 0);
+	rcq = ibv_create_cq(context, WINDOW, NULL, channel, 0);
+	if (!pd || !scq || !rcq)
+		die("create PD and CQs");
+	make_buffers(offset);
+	mine.in_addr = (uintptr_t)in;
+	mine.out_addr = (uintptr_t)out;
+	mine.in_rkey = in_mr->rkey;
+	mine.out_rkey = out_mr->rkey;
+}
+
+#define INIT_MASK (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
+#define RTR_MASK                                                                                   \
+	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |            \
+	 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define RTS_MASK                                                                                   \
+	(IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |     \
+	 IBV_QP_MAX_QP_RD_ATOMIC)
+
+static const struct ibv_qp_attr to_init = {
+	.qp_state = IBV_QPS_INIT,
+	.port_num = 1,
+	.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
+};
+
+static struct ibv_qp_attr to_rtr(uint32_t qpn)
+{
+	return (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_2048,
+		.dest_qp_num = qpn,
+		.max_dest_rd_atomic = 4,
+		.min_rnr_timer = 1,
+		.ah_attr = {.dlid = theirs.lid, .port_num = 1},
+	};
+}
+
+static void connect_qp(uint32_t to)
+{
+	struct ibv_qp_attr attr = to_init;
+
+	check(ibv_modify_qp(qp, &attr, INIT_MASK), "modify QP to INIT");
+	attr = to_rtr(to);
+	check(ibv_modify_qp(qp, &attr, RTR_MASK), "modify QP to RTR");
+	attr = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTS,
+		.timeout = 18,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 4,
+	};
+	check(ibv_modify_qp(qp, &attr, RTS_MASK), "modify QP to RTS");
+}
+
+static void make_qps(void)
+{
+	struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = RECEIVES, .max_sge = 1}};
+	struct ibv_qp_init_attr rcv_init = {0}, init = {
+		.send_cq = scq,
+		.recv_cq = rcq,
+		.qp_type = test == XRC ? IBV_QPT_XRC : IBV_QPT_RC,
+		.cap = {.max_send_wr = TX_DEPTH, .max_send_sge = 1, .max_inline_data = INLINE_MAX},
+	};
+	struct ibv_qp_attr attr = to_init;
+
+	if (test == XRC) {
+		domain = ibv_open_xrc_domain(context, -1, O_CREAT);
+		srq = domain ? ibv_create_xrc_srq(pd, domain, rcq, &srq_init) : NULL;
+		if (!srq)
+			die("create domain and SRQ");
+		mine.srqn = srq->xrc_srq_num;
+		init.xrc_domain = rcv_init.xrc_domain = domain;
+		check(ibv_create_xrc_rcv_qp(&rcv_init, &mine.rcv_qpn), "create XRC receive QP");
+	} else {
+		init.cap.max_recv_wr = test == RATE ? WINDOW : RECEIVES;
+		init.cap.max_recv_sge = 1;
+	}
+	qp = ibv_create_qp(pd, &init);
+	if (!qp)
+		die("create QP");
+	mine.qpn = qp->qp_num;
+	exchange();
+	if (test == XRC) {
+		check(ibv_modify_xrc_rcv_qp(domain, mine.rcv_qpn, &attr, INIT_MASK), "receive QP to INIT");
+		attr = to_rtr(theirs.qpn);
+		check(ibv_modify_xrc_rcv_qp(domain, mine.rcv_qpn, &attr, RTR_MASK), "receive QP to RTR");
+	}
+	connect_qp(test == XRC ? theirs.rcv_qpn : theirs.qpn);
+}
+
+static void close_all(void)
+{
+	check(ibv_destroy_qp(qp), "destroy QP");
+	if (test == XRC)
+		check(ibv_unreg_xrc_rcv_qp(domain, mine.rcv_qpn), "unregister receive QP");
+	if (srq)
+		check(ibv_destroy_srq(srq), "destroy SRQ");
+	if (domain)
+		check(ibv_close_xrc_domain(domain), "close XRC domain");
+	check(ibv_dereg_mr(in_mr), "deregister memory");
+	check(ibv_dereg_mr(out_mr), "deregister memory");
+	check(ibv_destroy_cq(rcq), "destroy CQ");
+	check(ibv_destroy_cq(scq), "destroy CQ");
+	if (channel)
+		check(ibv_destroy_comp_channel(channel), "destroy completion channel");
+	check(ibv_dealloc_pd(pd), "deallocate PD");
+	check(ibv_close_device(context), "close device");
+}
+
+/* ---- the steps of a message ---- */
+
+static struct ibv_sge send_sge, recv_sge;
+static struct ibv_send_wr send_wr[CHAIN], *bad_send;
+static struct ibv_recv_wr recv_wr[CHAIN], *bad_recv;
+static struct ibv_wc wc[CHAIN];
+static unsigned int posted;
+
+static void prepare(void)
+{
+	send_sge = (struct ibv_sge){(uintptr_t)out, size, out_mr->lkey};
+	recv_sge = (struct ibv_sge){(uintptr_t)in, size, in_mr->lkey};
+	for (int i = 0; i < CHAIN; i++) {
+		recv_wr[i] = (struct ibv_recv_wr){.sg_list = &recv_sge, .num_sge = 1};
+		send_wr[i] = (struct ibv_send_wr){
+			.sg_list = &send_sge,
+			.num_sge = 1,
+			.opcode = IBV_WR_SEND,
+			.send_flags = size <= INLINE_MAX ? IBV_SEND_INLINE : 0,
+			.xrc_remote_srq_num = theirs.srqn,
+		};
+	}
+	if (test == WRITE) {
+		send_wr[0].opcode = IBV_WR_RDMA_WRITE;
+		send_wr[0].wr.rdma.remote_addr = theirs.in_addr;
+		send_wr[0].wr.rdma.rkey = theirs.in_rkey;
+	}
+	if (test == READ) {
+		send_sge = recv_sge;
+		send_wr[0].opcode = IBV_WR_RDMA_READ;
+		send_wr[0].send_flags = IBV_SEND_SIGNALED;
+		send_wr[0].wr.rdma.remote_addr = theirs.out_addr;
+		send_wr[0].wr.rdma.rkey = theirs.out_rkey;
+	}
+	if (test == RATE) {
+		for (int i = 0; i + 1 < CHAIN; i++) {
+			send_wr[i].next = &send_wr[i + 1];
+			recv_wr[i].next = &recv_wr[i + 1];
+		}
+		send_wr[CHAIN - 1].send_flags |= IBV_SEND_SIGNALED;
+	}
+}
+
+/* Until at least one completion is there; how many were taken. */
+static int complete(struct ibv_cq *cq, int at_most)
+{
+	int n;
+
+	while ((n = ibv_poll_cq(cq, at_most, wc)) == 0)
+		;
+	if (n < 0)
+		die("poll CQ");
+	for (int i = 0; i < n; i++) {
+		if (wc[i].status != IBV_WC_SUCCESS) {
+			fprintf(stderr, "verbs_messages: completion: %s\n",
+				ibv_wc_status_str(wc[i].status));
+			exit(1);
+		}
+	}
+	return n;
+}
+
+static void post_receive(void)
+{
+	check(srq ? ibv_post_srq_recv(srq, recv_wr, &bad_recv) :
+		    ibv_post_recv(qp, recv_wr, &bad_recv),
+	      "post receive");
+}
+
+/* One in SIGNAL_EVERY is signaled, and its completion taken when the next one's turn has come. */
+static void post_one(void)
+{
+	if (++posted % SIGNAL_EVERY == 0) {
+		if (posted > SIGNAL_EVERY)
+			complete(scq, 1);
+		send_wr[0].send_flags |= IBV_SEND_SIGNALED;
+	} else {
+		send_wr[0].send_flags &= ~IBV_SEND_SIGNALED;
+	}
+	check(ibv_post_send(qp, send_wr, &bad_send), "post send");
+}
+
+static void receive_asleep(void)
+{
+	struct ibv_cq *cq;
+	void *unused;
+
+	while (ibv_poll_cq(rcq, 1, wc) == 0) {
+		if (ibv_get_cq_event(channel, &cq, &unused))
+			die("get CQ event");
+		ibv_ack_cq_events(cq, 1);
+		check(ibv_req_notify_cq(cq, 0), "request notification");
+	}
+	if (wc[0].status != IBV_WC_SUCCESS) {
+		fprintf(stderr, "verbs_messages: %s\n", ibv_wc_status_str(wc[0].status));
+		exit(1);
+	}
+}
+
+static void receive(void)
+{
+	if (test == EVENTS)
+		receive_asleep();
+	else
+		complete(rcq, 1);
+}
+
+static void round_trip(void)
+{
+	if (side == 0)
+		post_one();
+	receive();
+	if (side == 1)
+		post_one();
+	post_receive();
+}
+
+/* The last eight bytes say which message it is. */
+static void write_round_trip(void)
+{
+	volatile uint64_t *arrived = (void *)(in + size - 8);
+	static uint64_t number;
+
+	number++;
+	if (side == 1)
+		while (*arrived != number)
+			;
+	*(uint64_t *)(out + size - 8) = number;
+	post_one();
+	if (side == 0)
+		while (*arrived != number)
+			;
+}
+
+static void read_once(void)
+{
+	check(ibv_post_send(qp, send_wr, &bad_send), "post send");
+	complete(scq, 1);
+}
+
+/* The receiver writes how many receives it has posted so far into the sender's memory. */
+static void send_chain(void)
+{
+	volatile uint64_t *receives = (void *)in;
+	static uint64_t sent, completed;
+
+	while (sent + CHAIN > *receives)
+		;
+	while (sent + CHAIN - completed > TX_DEPTH)
+		completed += (uint64_t)CHAIN * complete(scq, CHAIN);
+	check(ibv_post_send(qp, send_wr, &bad_send), "post send");
+	sent += CHAIN;
+}
+
+static void receive_chain(void)
+{
+	static uint64_t receives = WINDOW, credits;
+	static int got;
+	struct ibv_sge sge = {(uintptr_t)&receives, sizeof(receives), 0};
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_INLINE,
+		.wr.rdma = {.remote_addr = theirs.in_addr, .rkey = theirs.in_rkey},
+	};
+
+	while (got < CHAIN)
+		got += complete(rcq, CHAIN);
+	got -= CHAIN;
+	check(ibv_post_recv(qp, recv_wr, &bad_recv), "post receive");
+	receives += CHAIN;
+	if (receives % (WINDOW / 8))
+		return;
+	if (++credits % SIGNAL_EVERY == 0) {
+		if (credits > SIGNAL_EVERY)
+			complete(scq, 1);
+		wr.send_flags |= IBV_SEND_SIGNALED;
+	}
+	check(ibv_post_send(qp, &wr, &bad_send), "post credit");
+}
+
+/* ---- one side ---- */
+
+static void verify(void)
+{
+	uint32_t len = test == WRITE ? size - 8 : size;
+
+	if ((test == READ && side == 1) || (test == RATE && side == 0))
+		return;
+	for (uint32_t i = 0; i < len; i++) {
+		if (in[i] != content(!side, i)) {
+			fprintf(stderr, "verbs_messages: byte %u differs\n", i);
+			exit(1);
+		}
+	}
+}
+
+static void run_side(int cpu, int offset)
+{
+	void (*step)(void) = round_trip;
+	struct timing t = {0, 0};
+
+	alarm(PATIENCE);
+	pin_to(cpu);
+	open_all(offset);
+	make_qps();
+	prepare();
+	if (test == WRITE)
+		step = write_round_trip;
+	else if (test == READ)
+		step = side == 0 ? read_once : NULL;
+	else if (test == RATE)
+		step = side == 0 ? send_chain : receive_chain;
+	if (test == RATE && side == 0)
+		*(volatile uint64_t *)in = WINDOW;
+	if (test == RATE && side == 1) {
+		for (int i = 0; i < WINDOW / CHAIN; i++)
+			post_receive();
+	} else if (test == SEND || test == XRC || test == EVENTS) {
+		for (int i = 0; i < RECEIVES; i++)
+			post_receive();
+	}
+	if (test == EVENTS)
+		check(ibv_req_notify_cq(rcq, 0), "request notification");
+	exchange();
+	if (step)
+		t = time_of(step, test == RATE ? iterations / CHAIN : iterations);
+	exchange();
+	verify();
+	if (side == 0 && test == RATE)
+		printf("%.4f\n", CHAIN / t.mean);
+	else if (side == 0)
+		printf("%.4f\n", test == READ ? t.median : t.median / 2);
+	close_all();
+}
+
+int main(int argc, char **argv)
+{
+	int fds[2], cpus[2], offset = -1, status;
+	pid_t child;
+
+	while (argc > 1 && test < sizeof(names) / sizeof(*names) && strcmp(argv[1], names[test]))
+		test++;
+	if (argc < 6 || argc > 7 || test == sizeof(names) / sizeof(*names)) {
+		fputs("Usage: verbs_messages send|xrc|events|write|read|rate SIZE ITERATIONS CPU CPU "
+		      "[OFFSET]\n",
+		      stderr);
+		return 2;
+	}
+	size = strtoul(argv[2], NULL, 0);
+	iterations = atoi(argv[3]);
+	cpus[0] = atoi(argv[4]);
+	cpus[1] = atoi(argv[5]);
+	if (argc == 7)
+		offset = atoi(argv[6]) & 4095;
+	if (size < 8 || size > 1 << 30 || iterations < 1) {
+		fputs("verbs_messages: sizes are 8 bytes to 1 GiB, iterations 1 and more\n", stderr);
+		return 2;
+	}
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds))
+		die("socketpair");
+	child = fork();
+	if (child < 0)
+		die("fork");
+	side = child == 0;
+	peer_fd = fds[side];
+	close(fds[!side]);
+	run_side(cpus[side], offset);
+	if (side == 1)
+		return 0;
+	return fflush(stdout) || waitpid(child, &status, 0) < 0 || status ? 1 : 0;
+}
