@@ -21,6 +21,12 @@ for domain in $domains; do
 		xrc=no
 	fi
 done
+# Who runs these tests at the same time keeps the files until the last one is through.
+if [ $xrc = yes ]; then
+	(umask 337 && touch /tmp/xrc_domain)
+	exec 9</tmp/xrc_domain
+	flock -s 9
+fi
 
 # pair SERVER-COMMAND -- CLIENT-COMMAND: both get -p PORT, the client also the address; both must succeed.
 pair() {
@@ -54,14 +60,21 @@ measured() {
 	perf "$@" && grep -q '^ *[0-9]\+ \+[0-9]\+ \+[0-9.]\+' "$tmp/client.out" || { cat "$tmp/client.out"; return 1; }
 }
 
-theirs_xsrq() {
+# xsrq_of SERVER CLIENTS [ARGUMENT...]: a server and its clients, each "ours" or "theirs".
+xsrq_of() {
+	by=$1
+	clients=$2
+	shift 2
 	take_port
-	timeout 50 /usr/bin/ibv_xsrq_pingpong -p "$port" -c 4 "$@" >"$tmp/server.out" 2>&1 &
+	# shellcheck disable=SC2086
+	one_xsrq "$by" server -c "$(set -- $clients; echo $#)" "$@" &
 	server=$!
 	until_true listening || { cat "$tmp/server.out"; return 1; }
 	pids=
-	for i in 1 2 3 4; do
-		timeout 50 /usr/bin/ibv_xsrq_pingpong -p "$port" "$@" 127.0.0.1 >"$tmp/client$i.out" 2>&1 &
+	i=0
+	for by in $clients; do
+		i=$((i + 1))
+		one_xsrq "$by" client$i "$@" 127.0.0.1 &
 		pids="$pids $!"
 	done
 	bad=0
@@ -69,6 +82,16 @@ theirs_xsrq() {
 		wait "$pid" || bad=1
 	done
 	[ $bad -eq 0 ] || { tail -n 20 "$tmp"/server.out "$tmp"/client*.out; return 1; }
+}
+one_xsrq() {
+	by=$1
+	name=$2
+	shift 2
+	case $by in
+	ours) set -- env LD_LIBRARY_PATH="$OURS" RDMAV_DRIVERS=mlx4 "$TOOLS/ibv_xsrq_pingpong" -p "$port" "$@" ;;
+	theirs) set -- /usr/bin/ibv_xsrq_pingpong -p "$port" "$@" ;;
+	esac
+	timeout 50 "$@" >"$tmp/$name.out" 2>&1
 }
 mixed() {
 	name=$1
@@ -90,7 +113,7 @@ asyncwatch() {
 	[ $seen -eq 0 ] || cat "$tmp/watch"
 	return $seen
 }
-export -f pair perf measured theirs_xsrq mixed asyncwatch
+export -f pair perf measured xsrq_of one_xsrq mixed asyncwatch
 
 n=200
 [ "${TIER:-}" = full ] && n=2000
@@ -143,8 +166,15 @@ for mmio in kick trap; do
 		full:ib_atomic_bw -c XRC
 	END
 	if [ $xrc = yes ]; then
-		ok "ibv_xsrq_pingpong with four clients, $mmio" within $on -- theirs_xsrq
-		ok "ibv_xsrq_pingpong -e with four clients, $mmio" within $on -- theirs_xsrq -e -n 100
+		ok "ibv_xsrq_pingpong with four clients, $mmio" within $on -- xsrq_of theirs "theirs theirs theirs theirs"
+		ok "ibv_xsrq_pingpong -e with four clients, $mmio" within $on -- xsrq_of theirs "theirs theirs theirs theirs" -e -n 100
+		# Theirs answers one client through the QP of another, so that all clients must share a domain.
+		ok "their ibv_xsrq_pingpong with four clients of ours, $mmio" within $on -- \
+			xsrq_of theirs "ours ours ours ours" -m 1024 -n 100
+		ok "their ibv_xsrq_pingpong with mixed clients, $mmio" within $on -- xsrq_of theirs "ours theirs ours theirs" -m 1024
+		ok "our ibv_xsrq_pingpong with mixed clients, $mmio" within $on -- xsrq_of ours "theirs ours theirs ours" -m 1024
+		ok "their ibv_xsrq_pingpong -e with mixed clients, $mmio" within $on -- \
+			xsrq_of theirs "theirs ours theirs ours" -e -m 1024 -n 100
 	fi
 	for transport in rc uc srq; do
 		ok "$transport, ours and theirs, $mmio" within $on -- mixed ibv_${transport}_pingpong -n 200
@@ -153,6 +183,6 @@ for mmio in kick trap; do
 	ok "xsrq, ours and theirs, $mmio" within $on -- mixed ibv_xsrq_pingpong -m 1024
 	ok "ibv_asyncwatch sees a port go and come, $mmio" within $on -- asyncwatch
 done
-[ $xrc = no ] || rm -f $domains
+[ $xrc = no ] || ! flock -n -x 9 || rm -f $domains
 ok "nothing is left behind" until_true no_instance
 finish
