@@ -11,8 +11,8 @@
  * nobody touches ("survivors", one of each kind) must get every message until the end. One that is stopped and goes on must
  * lose nothing either.
  *
- * soak [--kill | --stop | --none] --seconds N --processes N --seed N [--progress FILE]: exit status 0 when all who were not killed were right. Progress
- * goes to the file of --progress.
+ * soak [--kill | --stop | --none] --seconds N --processes N --seed N [--progress FILE]: exit status 0 when all who were not
+ * killed were right. Progress goes to the file of --progress; without it to standard error, when that is a terminal.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -500,6 +500,8 @@ int main(int argc, char **argv)
 		default: return 2;
 		}
 	}
+	if (!progress_file && isatty(STDERR_FILENO))
+		progress_file = stderr;
 	srand(seed);
 	groups = mmap(NULL, sizeof(*groups) * GROUPS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (groups == MAP_FAILED)
@@ -534,7 +536,7 @@ int main(int argc, char **argv)
 	finish_all();
 	if (progress_file) {
 		fputc('\n', progress_file);
-		fclose(progress_file);
+		fflush(progress_file);
 	}
 	if (!survivors) {
 		fputs("soak: who was not killed got no message\n", stderr);
