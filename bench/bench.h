@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the programs of message benchmarks share: where they run, what time it is, and what a run comes down to.
+ * What the programs of message benchmarks share: where they run, what time it is, and what a
+ * run comes down to.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -52,8 +53,8 @@ struct timing {
 };
 
 /*
- * What a call of step() takes: iterations of them, after a tenth as many for the warmth. Both sides of a ping-pong call this
- * with the same number.
+ * What a call of step() takes: iterations of them, after a tenth as many for the warmth. Both
+ * sides of a ping-pong call this with the same number.
  */
 static inline struct timing time_of(void (*step)(void), int iterations)
 {

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: the benchmarks run, in few messages of each kind, and their JSON has every row: with ours, with the peers that
-# are here, with tables of it. No number decides anything.
+# Description: the benchmarks run, in few messages of each kind, and their JSON has every row: with
+# ours, with the peers that are here, with tables of it. No number decides anything.
 . "$srcdir/lib.sh"
 
 if ! command -v jq >/dev/null; then
@@ -12,7 +12,8 @@ fi
 
 query() { jq -e "$@" "$tmp/json" >/dev/null || { echo "not so: $*"; cat "$tmp/json"; return 1; }; }
 is_number='def is_number: type == "number" and . > 0;
-	def is_stats: (.median | is_number) and .min <= .median and .median <= .max and .runs == 1; '
+	def is_stats: (.median | is_number) and .min <= .median and .median <= .max and .runs == 1;
+	'
 
 # In the quick tier only what the machine itself has: other software has its own troubles.
 peers=tcp
@@ -51,5 +52,12 @@ ok "an unknown part is refused" status 2 "$BENCH/messages" --part latencies
 ok "xrc-scale" "$BENCH/xrc-scale" --json "$tmp/json" --svg "$tmp/svg" 2x2
 ok "its JSON has the mesh over three ways" query '[.meshes[] | .mesh + " " + .over] ==
 	["2x2 RC", "2x2 RC with SRQ", "2x2 XRC"] and all(.meshes[]; .qps_per_process > 0 and .queue_bytes_per_process > 0)'
+if [ "${TIER:-}" = full ] && command -v valgrind >/dev/null; then
+	ok "device" "$BENCH/device" --json "$tmp/json"
+	ok "its JSON has where the instructions go" query '(.calls | length) == 7 and all(.calls[];
+		.all > 0 and .libraries > 0 and .libraries <= .all) and (.calls[0].functions | length) > 1'
+else
+	skip "device" "belongs to the full tier: make check TIER=full"
+fi
 ok "nothing is left behind" until_true no_instance
 finish

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What the machine itself gives two processes on a core each, to hold messages of verbs against (bench/messages): TCP over
- * the loopback, and what waking a sleeping process costs whoever does it.
+ * What the machine itself gives two processes on a core each, to hold messages of verbs against
+ * (bench/messages): TCP over the loopback, and what waking a sleeping process costs whoever
+ * does it.
  *
- * Usage: host_messages TEST SIZE ITERATIONS CPU CPU. Prints one number: microseconds, or million messages a second.
+ * Usage: host_messages TEST SIZE ITERATIONS CPU CPU. Prints one number: microseconds, or
+ * million messages a second.
  *	tcp		half round trip over TCP, both sides polling
  *	tcp-sleep	the same, both sides sleeping in recv()
  *	tcp-rate	one send() per message, the other side takes whatever is there

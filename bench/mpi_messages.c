@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Messages between two ranks of an MPI job, each on a core: half round trips, and the rate of windows of unanswered sends.
- * bench/messages compiles it with mpicc and starts it with mpirun.
+ * Messages between two ranks of an MPI job, each on a core: half round trips, and the rate of
+ * windows of unanswered sends. bench/messages compiles it with mpicc and starts it with mpirun.
  *
- * Usage: mpi_messages latency|rate SIZE ITERATIONS CPU CPU. Prints one number: microseconds, or million messages a second.
+ * Usage: mpi_messages latency|rate SIZE ITERATIONS CPU CPU. Prints one number: microseconds, or
+ * million messages a second.
  */
 #include <string.h>
 
@@ -62,7 +63,8 @@ int main(int argc, char **argv)
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	if (argc != 6 || ranks != 2) {
-		fputs("Usage: mpirun -np 2 mpi_messages latency|rate SIZE ITERATIONS CPU CPU\n", stderr);
+		fputs("Usage: mpirun -np 2 mpi_messages latency|rate SIZE ITERATIONS CPU CPU\n",
+		      stderr);
 		MPI_Abort(MPI_COMM_WORLD, 2);
 	}
 	rate = !strcmp(argv[1], "rate");

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What messages between two processes cost their users, on the verbs API and nothing else: half round trips, reads and the
- * rate of one QP, for bench/messages. The two sides fork before any verb and have a core each. What arrives is verified
- * once the clock has stopped.
+ * What messages between two processes cost their users, on the verbs API and nothing else: half
+ * round trips, reads and the rate of one QP, for bench/messages. The two sides fork before any
+ * verb and have a core each. What arrives is verified once the clock has stopped.
  *
- * Usage: verbs_messages TEST SIZE ITERATIONS CPU CPU [OFFSET]. Prints one number: microseconds, or million messages a second.
+ * Usage: verbs_messages TEST SIZE ITERATIONS CPU CPU [OFFSET]. Prints one number: microseconds,
+ * or million messages a second.
  *	send, xrc	half round trip of a SEND, both sides polling
  *	events		the same over RC, both sides sleeping on a completion channel
  *	write		half round trip of an RDMA WRITE, the target polls its memory
  *	read		one RDMA READ, from the post to its completion; the other side sleeps
  *	rate		SENDs on one QP, one in CHAIN signaled
- * With OFFSET the buffers are the heap's, and the receiving one lies this much further in its page than the sending one.
+ *	paced		like send, but each side looks when the message is there: for counting
+ *			instructions (bench/device), for which posts and polls are functions
+ * With OFFSET the buffers are the heap's, and the receiving one lies that much further in its
+ * page than the sending one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,8 +36,8 @@
 #define INLINE_MAX 28
 #define PATIENCE 120		/* seconds; a run that lasts longer has failed */
 
-enum test { SEND, XRC, EVENTS, WRITE, READ, RATE };
-static const char *const names[] = {"send", "xrc", "events", "write", "read", "rate"};
+enum test { SEND, XRC, EVENTS, WRITE, READ, RATE, PACED };
+static const char *const names[] = {"send", "xrc", "events", "write", "read", "rate", "paced"};
 
 static enum test test;
 static uint32_t size;
@@ -210,9 +214,11 @@ static void make_qps(void)
 	mine.qpn = qp->qp_num;
 	exchange();
 	if (test == XRC) {
-		check(ibv_modify_xrc_rcv_qp(domain, mine.rcv_qpn, &attr, INIT_MASK), "receive QP to INIT");
+		check(ibv_modify_xrc_rcv_qp(domain, mine.rcv_qpn, &attr, INIT_MASK),
+		      "receive QP to INIT");
 		attr = to_rtr(theirs.qpn);
-		check(ibv_modify_xrc_rcv_qp(domain, mine.rcv_qpn, &attr, RTR_MASK), "receive QP to RTR");
+		check(ibv_modify_xrc_rcv_qp(domain, mine.rcv_qpn, &attr, RTR_MASK),
+		      "receive QP to RTR");
 	}
 	connect_qp(test == XRC ? theirs.rcv_qpn : theirs.qpn);
 }
@@ -279,12 +285,28 @@ static void prepare(void)
 	}
 }
 
+static __attribute__((noinline)) int measured_send(struct ibv_send_wr *wr)
+{
+	return ibv_post_send(qp, wr, &bad_send);
+}
+
+static __attribute__((noinline)) int measured_recv(void)
+{
+	return srq ? ibv_post_srq_recv(srq, recv_wr, &bad_recv) :
+		     ibv_post_recv(qp, recv_wr, &bad_recv);
+}
+
+static __attribute__((noinline)) int measured_poll(struct ibv_cq *cq, int at_most)
+{
+	return ibv_poll_cq(cq, at_most, wc);
+}
+
 /* Until at least one completion is there; how many were taken. */
 static int complete(struct ibv_cq *cq, int at_most)
 {
 	int n;
 
-	while ((n = ibv_poll_cq(cq, at_most, wc)) == 0)
+	while ((n = measured_poll(cq, at_most)) == 0)
 		;
 	if (n < 0)
 		die("poll CQ");
@@ -300,9 +322,7 @@ static int complete(struct ibv_cq *cq, int at_most)
 
 static void post_receive(void)
 {
-	check(srq ? ibv_post_srq_recv(srq, recv_wr, &bad_recv) :
-		    ibv_post_recv(qp, recv_wr, &bad_recv),
-	      "post receive");
+	check(measured_recv(), "post receive");
 }
 
 /* One in SIGNAL_EVERY is signaled, and its completion taken when the next one's turn has come. */
@@ -315,7 +335,7 @@ static void post_one(void)
 	} else {
 		send_wr[0].send_flags &= ~IBV_SEND_SIGNALED;
 	}
-	check(ibv_post_send(qp, send_wr, &bad_send), "post send");
+	check(measured_send(send_wr), "post send");
 }
 
 static void receive_asleep(void)
@@ -323,7 +343,7 @@ static void receive_asleep(void)
 	struct ibv_cq *cq;
 	void *unused;
 
-	while (ibv_poll_cq(rcq, 1, wc) == 0) {
+	while (measured_poll(rcq, 1) == 0) {
 		if (ibv_get_cq_event(channel, &cq, &unused))
 			die("get CQ event");
 		ibv_ack_cq_events(cq, 1);
@@ -353,6 +373,21 @@ static void round_trip(void)
 	post_receive();
 }
 
+static void paced_round_trip(void)
+{
+	if (side == 0)
+		post_one();
+	exchange();
+	if (side == 0)
+		exchange();
+	receive();
+	if (side == 1) {
+		post_one();
+		exchange();
+	}
+	post_receive();
+}
+
 /* The last eight bytes say which message it is. */
 static void write_round_trip(void)
 {
@@ -372,7 +407,7 @@ static void write_round_trip(void)
 
 static void read_once(void)
 {
-	check(ibv_post_send(qp, send_wr, &bad_send), "post send");
+	check(measured_send(send_wr), "post send");
 	complete(scq, 1);
 }
 
@@ -386,7 +421,7 @@ static void send_chain(void)
 		;
 	while (sent + CHAIN - completed > TX_DEPTH)
 		completed += (uint64_t)CHAIN * complete(scq, CHAIN);
-	check(ibv_post_send(qp, send_wr, &bad_send), "post send");
+	check(measured_send(send_wr), "post send");
 	sent += CHAIN;
 }
 
@@ -406,7 +441,7 @@ static void receive_chain(void)
 	while (got < CHAIN)
 		got += complete(rcq, CHAIN);
 	got -= CHAIN;
-	check(ibv_post_recv(qp, recv_wr, &bad_recv), "post receive");
+	check(measured_recv(), "post receive");
 	receives += CHAIN;
 	if (receives % (WINDOW / 8))
 		return;
@@ -415,7 +450,7 @@ static void receive_chain(void)
 			complete(scq, 1);
 		wr.send_flags |= IBV_SEND_SIGNALED;
 	}
-	check(ibv_post_send(qp, &wr, &bad_send), "post credit");
+	check(measured_send(&wr), "post credit");
 }
 
 /* ---- one side ---- */
@@ -446,6 +481,8 @@ static void run_side(int cpu, int offset)
 	prepare();
 	if (test == WRITE)
 		step = write_round_trip;
+	else if (test == PACED)
+		step = paced_round_trip;
 	else if (test == READ)
 		step = side == 0 ? read_once : NULL;
 	else if (test == RATE)
@@ -455,7 +492,7 @@ static void run_side(int cpu, int offset)
 	if (test == RATE && side == 1) {
 		for (int i = 0; i < WINDOW / CHAIN; i++)
 			post_receive();
-	} else if (test == SEND || test == XRC || test == EVENTS) {
+	} else if (test == SEND || test == XRC || test == EVENTS || test == PACED) {
 		for (int i = 0; i < RECEIVES; i++)
 			post_receive();
 	}
@@ -481,8 +518,8 @@ int main(int argc, char **argv)
 	while (argc > 1 && test < sizeof(names) / sizeof(*names) && strcmp(argv[1], names[test]))
 		test++;
 	if (argc < 6 || argc > 7 || test == sizeof(names) / sizeof(*names)) {
-		fputs("Usage: verbs_messages send|xrc|events|write|read|rate SIZE ITERATIONS CPU CPU "
-		      "[OFFSET]\n",
+		fputs("Usage: verbs_messages send|xrc|events|write|read|rate|paced SIZE ITERATIONS "
+		      "CPU CPU [OFFSET]\n",
 		      stderr);
 		return 2;
 	}
