@@ -2,6 +2,7 @@
 /* Posting work requests through the kernel, for providers that have no queues of their own. A command is
  * the header, then the work requests, then the scatter/gather entries of all of them. Keeps no state. */
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,9 +55,18 @@ static struct ibv_recv_wr *nth_recv(struct ibv_recv_wr *wr, uint32_t n)
 	return wr;
 }
 
-int ibv_cmd_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+/* A receive queue of either kind is its handle in the same place of the same struct. */
+_Static_assert(sizeof(struct ibv_post_recv) == sizeof(struct ibv_post_srq_recv) &&
+	       offsetof(struct ibv_post_recv, qp_handle) == offsetof(struct ibv_post_srq_recv, srq_handle) &&
+	       offsetof(struct ibv_post_recv, recv_wr) == offsetof(struct ibv_post_srq_recv, recv_wr) &&
+	       sizeof(struct ibv_post_recv_resp) == sizeof(struct ibv_post_srq_recv_resp),
+	       "POST_RECV and POST_SRQ_RECV");
+
+/* 0, or a positive errno with *bad_wr set. */
+static int post_recv(struct ibv_context *context, uint32_t command, uint32_t handle, struct ibv_recv_wr *wr,
+		     struct ibv_recv_wr **bad_wr)
 {
-	struct ibv_post_recv_resp resp = { 0 };
+	struct ibv_post_recv_resp resp;
 	uint32_t wr_count, sge_count;
 	struct ibv_post_recv *cmd;
 	size_t cmd_size;
@@ -72,13 +82,14 @@ int ibv_cmd_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_re
 		goto err;
 
 	CMD_INIT_RESP(cmd, cmd_size, POST_RECV, &resp, sizeof(resp));
-	cmd->qp_handle = ibqp->handle;
+	cmd->command = command;
+	cmd->qp_handle = handle;
 	cmd->wr_count = wr_count;
 	cmd->sge_count = sge_count;
 	cmd->wqe_size = sizeof(struct ibv_kern_recv_wr);
 	copy_recv(cmd->recv_wr, wr_count, wr);
 
-	ret = cmd_write(ibqp->context, cmd, cmd_size);
+	ret = cmd_write(context, cmd, cmd_size);
 	if (ret && wr)
 		*bad_wr = nth_recv(wr, resp.bad_wr);
 
@@ -90,40 +101,14 @@ err:
 	return fail(ret);
 }
 
+int ibv_cmd_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	return post_recv(ibqp->context, CMD_NUMBER(POST_RECV), ibqp->handle, wr, bad_wr);
+}
+
 int ibv_cmd_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-	struct ibv_post_srq_recv_resp resp = { 0 };
-	uint32_t wr_count, sge_count;
-	struct ibv_post_srq_recv *cmd;
-	size_t cmd_size;
-	int ret;
-
-	ret = count_recv(wr, sizeof(*cmd), &wr_count, &sge_count, &cmd_size);
-	if (ret)
-		goto err;
-
-	ret = ENOMEM;
-	cmd = malloc(cmd_size);
-	if (!cmd)
-		goto err;
-
-	CMD_INIT_RESP(cmd, cmd_size, POST_SRQ_RECV, &resp, sizeof(resp));
-	cmd->srq_handle = srq->handle;
-	cmd->wr_count = wr_count;
-	cmd->sge_count = sge_count;
-	cmd->wqe_size = sizeof(struct ibv_kern_recv_wr);
-	copy_recv(cmd->recv_wr, wr_count, wr);
-
-	ret = cmd_write(srq->context, cmd, cmd_size);
-	if (ret && wr)
-		*bad_wr = nth_recv(wr, resp.bad_wr);
-
-	free(cmd);
-	return ret;
-
-err:
-	*bad_wr = wr;
-	return fail(ret);
+	return post_recv(srq->context, CMD_NUMBER(POST_SRQ_RECV), srq->handle, wr, bad_wr);
 }
 
 static void copy_send(struct ibv_kern_send_wr *kern, const struct ibv_send_wr *wr, enum ibv_qp_type type)

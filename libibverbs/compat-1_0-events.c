@@ -7,34 +7,6 @@
 #include "compat-1_0.h"
 #include "ibverbs.h"
 
-enum element_kind { ELEMENT_NONE, ELEMENT_CQ, ELEMENT_QP, ELEMENT_SRQ };
-
-static enum element_kind element_of(const struct ibv_async_event *event)
-{
-	/* An unsigned switch: an event with the XRC flag matches no case, and carries a number anyway. */
-	switch ((unsigned int)event->event_type) {
-	case IBV_EVENT_CQ_ERR:
-		return ELEMENT_CQ;
-
-	case IBV_EVENT_QP_FATAL:
-	case IBV_EVENT_QP_REQ_ERR:
-	case IBV_EVENT_QP_ACCESS_ERR:
-	case IBV_EVENT_COMM_EST:
-	case IBV_EVENT_SQ_DRAINED:
-	case IBV_EVENT_PATH_MIG:
-	case IBV_EVENT_PATH_MIG_ERR:
-	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		return ELEMENT_QP;
-
-	case IBV_EVENT_SRQ_ERR:
-	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		return ELEMENT_SRQ;
-
-	default:
-		return ELEMENT_NONE;
-	}
-}
-
 int ibv_get_async_event_1_0(struct ibv_context_1_0 *context, struct ibv_async_event *event)
 {
 	int ret;
@@ -43,7 +15,7 @@ int ibv_get_async_event_1_0(struct ibv_context_1_0 *context, struct ibv_async_ev
 	if (ret)
 		return ret;
 
-	switch (element_of(event)) {
+	switch (event_element_of(event->event_type)) {
 	case ELEMENT_CQ:
 		event->element.cq = event->element.cq->cq_context;
 		break;
@@ -53,8 +25,9 @@ int ibv_get_async_event_1_0(struct ibv_context_1_0 *context, struct ibv_async_ev
 	case ELEMENT_SRQ:
 		event->element.srq = event->element.srq->srq_context;
 		break;
-	case ELEMENT_NONE:
-		break;
+	case ELEMENT_XRC_RCV_QP:
+	case ELEMENT_PORT:
+		break;	/* a number, alike in both forms */
 	}
 
 	return 0;
@@ -65,7 +38,7 @@ void ibv_ack_async_event_1_0(struct ibv_async_event *event)
 {
 	struct ibv_async_event real_event = *event;
 
-	switch (element_of(event)) {
+	switch (event_element_of(event->event_type)) {
 	case ELEMENT_CQ:
 		real_event.element.cq = ((struct ibv_cq_1_0 *)event->element.cq)->real_cq;
 		break;
@@ -75,8 +48,9 @@ void ibv_ack_async_event_1_0(struct ibv_async_event *event)
 	case ELEMENT_SRQ:
 		real_event.element.srq = ((struct ibv_srq_1_0 *)event->element.srq)->real_srq;
 		break;
-	case ELEMENT_NONE:
-		break;
+	case ELEMENT_XRC_RCV_QP:
+	case ELEMENT_PORT:
+		break;	/* a number, alike in both forms */
 	}
 
 	ibv_ack_async_event(&real_event);

@@ -63,7 +63,7 @@ static int post_send_1_0(struct ibv_qp_1_0 *qp, struct ibv_send_wr_1_0 *wr, stru
 	return 0;
 }
 
-/* What post_recv and post_srq_recv share: turns up to WR_BATCH requests, returns the first one left out. */
+/* Turns up to WR_BATCH requests, returns the first one left out. */
 static struct ibv_recv_wr_1_0 *copy_recv_wrs(struct ibv_recv_wr *batch, struct ibv_recv_wr_1_0 *wr)
 {
 	int i;
@@ -88,9 +88,10 @@ static struct ibv_recv_wr_1_0 *skip_recv_wrs(struct ibv_recv_wr_1_0 *wr, int n)
 	return wr;
 }
 
-static int post_recv_1_0(struct ibv_qp_1_0 *qp, struct ibv_recv_wr_1_0 *wr, struct ibv_recv_wr_1_0 **bad_wr)
+/* To the SRQ, or to the QP where that is NULL. */
+static int post_recv(struct ibv_qp *qp, struct ibv_srq *srq, struct ibv_recv_wr_1_0 *wr,
+		     struct ibv_recv_wr_1_0 **bad_wr)
 {
-	struct ibv_qp *real_qp = qp->real_qp;
 	struct ibv_recv_wr batch[WR_BATCH], *real_bad;
 	struct ibv_recv_wr_1_0 *next;
 	int ret;
@@ -98,7 +99,8 @@ static int post_recv_1_0(struct ibv_qp_1_0 *qp, struct ibv_recv_wr_1_0 *wr, stru
 	for (; wr; wr = next) {
 		next = copy_recv_wrs(batch, wr);
 		real_bad = batch;
-		ret = real_qp->context->ops.post_recv(real_qp, batch, &real_bad);
+		ret = srq ? srq->context->ops.post_srq_recv(srq, batch, &real_bad) :
+			    qp->context->ops.post_recv(qp, batch, &real_bad);
 		if (ret) {
 			*bad_wr = skip_recv_wrs(wr, real_bad - batch);
 			return ret;
@@ -108,24 +110,14 @@ static int post_recv_1_0(struct ibv_qp_1_0 *qp, struct ibv_recv_wr_1_0 *wr, stru
 	return 0;
 }
 
+static int post_recv_1_0(struct ibv_qp_1_0 *qp, struct ibv_recv_wr_1_0 *wr, struct ibv_recv_wr_1_0 **bad_wr)
+{
+	return post_recv(qp->real_qp, NULL, wr, bad_wr);
+}
+
 static int post_srq_recv_1_0(struct ibv_srq_1_0 *srq, struct ibv_recv_wr_1_0 *wr, struct ibv_recv_wr_1_0 **bad_wr)
 {
-	struct ibv_srq *real_srq = srq->real_srq;
-	struct ibv_recv_wr batch[WR_BATCH], *real_bad;
-	struct ibv_recv_wr_1_0 *next;
-	int ret;
-
-	for (; wr; wr = next) {
-		next = copy_recv_wrs(batch, wr);
-		real_bad = batch;
-		ret = real_srq->context->ops.post_srq_recv(real_srq, batch, &real_bad);
-		if (ret) {
-			*bad_wr = skip_recv_wrs(wr, real_bad - batch);
-			return ret;
-		}
-	}
-
-	return 0;
+	return post_recv(NULL, srq->real_srq, wr, bad_wr);
 }
 
 void compat_1_0_set_ops(struct ibv_context_ops_1_0 *ops)

@@ -162,9 +162,7 @@ void ibv_ack_cq_events_1_1(struct ibv_cq *cq, unsigned int nevents)
 }
 default_symver(ibv_ack_cq_events_1_1, ibv_ack_cq_events);
 
-enum event_element { ELEMENT_PORT, ELEMENT_CQ, ELEMENT_QP, ELEMENT_SRQ, ELEMENT_XRC_RCV_QP };
-
-static enum event_element element_of(uint32_t event_type)
+enum event_element event_element_of(uint32_t event_type)
 {
 	if (event_type & IBV_XRC_QP_EVENT_FLAG)
 		return ELEMENT_XRC_RCV_QP;
@@ -205,7 +203,7 @@ int ibv_get_async_event_1_1(struct ibv_context *context, struct ibv_async_event 
 	memset(event, 0, sizeof(*event));
 	event->event_type = record.event_type;
 
-	switch (element_of(record.event_type)) {
+	switch (event_element_of(record.event_type)) {
 	case ELEMENT_CQ:
 		event->element.cq = (struct ibv_cq *)(uintptr_t)record.element;
 		break;
@@ -236,7 +234,7 @@ void ibv_ack_async_event_1_1(struct ibv_async_event *event)
 	struct ibv_qp *qp = event->element.qp;
 	struct ibv_srq *srq = event->element.srq;
 
-	switch (element_of(event->event_type)) {
+	switch (event_element_of(event->event_type)) {
 	case ELEMENT_CQ:
 		acknowledge(&cq->mutex, &cq->cond, &cq->async_events_completed, 1);
 		break;

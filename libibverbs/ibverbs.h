@@ -102,6 +102,14 @@ void providers_load(void);
 void providers_report(const struct uverbs_device *devices);
 
 /*
+ * events.c: what an asynchronous event is about
+ */
+enum event_element { ELEMENT_PORT, ELEMENT_CQ, ELEMENT_QP, ELEMENT_SRQ, ELEMENT_XRC_RCV_QP };
+
+/* Also ELEMENT_PORT for events about the device, or unknown: they carry no object. */
+enum event_element event_element_of(uint32_t event_type);
+
+/*
  * fork.c keeps books on registered memory: see ibv_dontfork_range().
  */
 

@@ -205,84 +205,50 @@ int ibv_close_xrc_domain(struct ibv_xrc_domain *d)
 	return ret ? fail(ret) : 0;
 }
 
+/* Calls an operation on receive QPs that the context has. 0, or a positive errno, which errno has too. */
+#define CALL_RCV_QP(ctx, op, ...) \
+	({ \
+		struct ibv_context *context_ = (ctx); \
+		int ret_ = xrc_supported(context_); \
+		if (!ret_) \
+			ret_ = context_->more_ops->op ? context_->more_ops->op(__VA_ARGS__) : ENOSYS; \
+		ret_ ? fail(ret_) : 0; \
+	})
+
 int ibv_create_xrc_rcv_qp(struct ibv_qp_init_attr *init_attr, uint32_t *xrc_rcv_qpn)
 {
-	struct ibv_context *context;
-	int ret;
-
 	if (!init_attr || !init_attr->xrc_domain || !xrc_rcv_qpn)
 		return fail(EINVAL);
-	context = init_attr->xrc_domain->context;
-	ret = xrc_supported(context);
-	if (ret || !context->more_ops->create_xrc_rcv_qp)
-		return fail(ret ? ret : ENOSYS);
-
-	ret = context->more_ops->create_xrc_rcv_qp(init_attr, xrc_rcv_qpn);
-	return ret ? fail(ret) : 0;
+	return CALL_RCV_QP(init_attr->xrc_domain->context, create_xrc_rcv_qp, init_attr, xrc_rcv_qpn);
 }
 
 int ibv_modify_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num, struct ibv_qp_attr *attr,
 			  int attr_mask)
 {
-	struct ibv_context *context;
-	int ret;
-
 	if (!xrc_domain || !attr)
 		return fail(EINVAL);
-	context = xrc_domain->context;
-	ret = xrc_supported(context);
-	if (ret || !context->more_ops->modify_xrc_rcv_qp)
-		return fail(ret ? ret : ENOSYS);
-
-	ret = context->more_ops->modify_xrc_rcv_qp(xrc_domain, xrc_qp_num, attr, attr_mask);
-	return ret ? fail(ret) : 0;
+	return CALL_RCV_QP(xrc_domain->context, modify_xrc_rcv_qp, xrc_domain, xrc_qp_num, attr, attr_mask);
 }
 
 int ibv_query_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num, struct ibv_qp_attr *attr,
 			 int attr_mask, struct ibv_qp_init_attr *init_attr)
 {
-	struct ibv_context *context;
-	int ret;
-
 	if (!xrc_domain || !attr || !init_attr)
 		return fail(EINVAL);
-	context = xrc_domain->context;
-	ret = xrc_supported(context);
-	if (ret || !context->more_ops->query_xrc_rcv_qp)
-		return fail(ret ? ret : ENOSYS);
-
-	ret = context->more_ops->query_xrc_rcv_qp(xrc_domain, xrc_qp_num, attr, attr_mask, init_attr);
-	return ret ? fail(ret) : 0;
+	return CALL_RCV_QP(xrc_domain->context, query_xrc_rcv_qp, xrc_domain, xrc_qp_num, attr, attr_mask,
+			   init_attr);
 }
 
 int ibv_reg_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num)
 {
-	struct ibv_context *context;
-	int ret;
-
 	if (!xrc_domain)
 		return fail(EINVAL);
-	context = xrc_domain->context;
-	ret = xrc_supported(context);
-	if (ret || !context->more_ops->reg_xrc_rcv_qp)
-		return fail(ret ? ret : ENOSYS);
-
-	ret = context->more_ops->reg_xrc_rcv_qp(xrc_domain, xrc_qp_num);
-	return ret ? fail(ret) : 0;
+	return CALL_RCV_QP(xrc_domain->context, reg_xrc_rcv_qp, xrc_domain, xrc_qp_num);
 }
 
 int ibv_unreg_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num)
 {
-	struct ibv_context *context;
-	int ret;
-
 	if (!xrc_domain)
 		return fail(EINVAL);
-	context = xrc_domain->context;
-	ret = xrc_supported(context);
-	if (ret || !context->more_ops->unreg_xrc_rcv_qp)
-		return fail(ret ? ret : ENOSYS);
-
-	ret = context->more_ops->unreg_xrc_rcv_qp(xrc_domain, xrc_qp_num);
-	return ret ? fail(ret) : 0;
+	return CALL_RCV_QP(xrc_domain->context, unreg_xrc_rcv_qp, xrc_domain, xrc_qp_num);
 }

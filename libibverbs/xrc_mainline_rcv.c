@@ -326,23 +326,6 @@ int mainline_query_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn, struct
 	return 0;
 }
 
-static bool is_qp_event(uint32_t event_type)
-{
-	switch (event_type) {
-	case IBV_EVENT_QP_FATAL:
-	case IBV_EVENT_QP_REQ_ERR:
-	case IBV_EVENT_QP_ACCESS_ERR:
-	case IBV_EVENT_COMM_EST:
-	case IBV_EVENT_SQ_DRAINED:
-	case IBV_EVENT_PATH_MIG:
-	case IBV_EVENT_PATH_MIG_ERR:
-	case IBV_EVENT_QP_LAST_WQE_REACHED:
-		return true;
-	default:
-		return false;
-	}
-}
-
 /* An event whose registration has ended since, or that was for a passing handle, is nobody's: a kernel
  * that had been asked a moment later would not have had it any more. */
 bool mainline_translate_event(struct xrc_context *xrc, struct ibv_kern_async_event *event)
@@ -350,7 +333,7 @@ bool mainline_translate_event(struct xrc_context *xrc, struct ibv_kern_async_eve
 	struct xrc_mainline *m = (struct xrc_mainline *)xrc;
 	struct table_link *link;
 
-	if (!is_qp_event(event->event_type) || !(event->element & 1))
+	if (event_element_of(event->event_type) != ELEMENT_QP || !(event->element & 1))
 		return true;
 
 	pthread_mutex_lock(&m->lock);

@@ -94,8 +94,8 @@ static void on_resize(int command, uint8_t *cmd, uint8_t *resp)
 	memset(entry, 0, 31);
 	entry[31] = 0x16 | (i & resizing->entries ? 0x80 : 0);
 
-	resizing->entries = fk_get(cmd, 20, 4) + 1;
-	resizing->buf = (uint8_t *)(uintptr_t)fk_get(cmd, 24, 8);
+	resizing->entries = field_get(cmd, 20, 4) + 1;
+	resizing->buf = (uint8_t *)(uintptr_t)field_get(cmd, 24, 8);
 	for (n = resizing->producer; n < resizing->producer + resizing->entries; ++n) {
 		p = n & (resizing->entries - 1);
 		memset(resizing->buf + (size_t)p * resizing->entry_size, 0x4c,

@@ -63,7 +63,7 @@ static int opens(int abi)
 		/* Two pages, the UAR and BlueFlame */
 		CHECK(fk.mapped == 2);
 		CHECK(fk.last_len[IB_USER_VERBS_CMD_GET_CONTEXT] == 16);
-		CHECK(fk_get(fk.last[IB_USER_VERBS_CMD_GET_CONTEXT], 6, 2) * 4 ==
+		CHECK(field_get(fk.last[IB_USER_VERBS_CMD_GET_CONTEXT], 6, 2) * 4 ==
 		      (abi == 4 ? 24 : 16));
 		CHECK(ctx->more_ops);
 		CHECK(!ibv_query_device(ctx, &attr));

@@ -20,77 +20,34 @@ static int device_fd = -1;
 static int async_fd = -1;
 static uint32_t next_handle = 1;
 
-uint64_t fk_get(const void *from, size_t offset, size_t size)
-{
-	const uint8_t *p = (const uint8_t *)from + offset;
-	uint64_t u64;
-	uint32_t u32;
-	uint16_t u16;
-
-	switch (size) {
-	case 8:
-		memcpy(&u64, p, 8);
-		return u64;
-	case 4:
-		memcpy(&u32, p, 4);
-		return u32;
-	case 2:
-		memcpy(&u16, p, 2);
-		return u16;
-	default:
-		return *p;
-	}
-}
-
-void fk_put(void *to, size_t offset, size_t size, uint64_t value)
-{
-	uint8_t *p = (uint8_t *)to + offset;
-	uint32_t u32 = value;
-	uint16_t u16 = value;
-
-	switch (size) {
-	case 8:
-		memcpy(p, &value, 8);
-		break;
-	case 4:
-		memcpy(p, &u32, 4);
-		break;
-	case 2:
-		memcpy(p, &u16, 2);
-		break;
-	default:
-		*p = value;
-	}
-}
-
 uint16_t be16_at(const void *p, size_t offset)
 {
-	return be16toh(fk_get(p, offset, 2));
+	return be16toh(field_get(p, offset, 2));
 }
 
 uint32_t be32_at(const void *p, size_t offset)
 {
-	return be32toh(fk_get(p, offset, 4));
+	return be32toh(field_get(p, offset, 4));
 }
 
 uint64_t be64_at(const void *p, size_t offset)
 {
-	return be64toh(fk_get(p, offset, 8));
+	return be64toh(field_get(p, offset, 8));
 }
 
 void put_be16(void *p, size_t offset, uint16_t value)
 {
-	fk_put(p, offset, 2, htobe16(value));
+	field_put(p, offset, 2, htobe16(value));
 }
 
 void put_be32(void *p, size_t offset, uint32_t value)
 {
-	fk_put(p, offset, 4, htobe32(value));
+	field_put(p, offset, 4, htobe32(value));
 }
 
 void put_be64(void *p, size_t offset, uint64_t value)
 {
-	fk_put(p, offset, 8, htobe64(value));
+	field_put(p, offset, 8, htobe64(value));
 }
 
 static uint32_t ceil_pow2(uint32_t n)
@@ -104,18 +61,18 @@ static uint32_t ceil_pow2(uint32_t n)
 
 static void answer_context(uint8_t *resp)
 {
-	fk_put(resp, 0, 4, async_fd = dup(device_fd));
-	fk_put(resp, 4, 4, 1);
+	field_put(resp, 0, 4, async_fd = dup(device_fd));
+	field_put(resp, 4, 4, 1);
 	if (fk.driver_abi > 3) {
-		fk_put(resp, 8, 4, fk.dev_caps);
-		fk_put(resp, 12, 4, fk.qp_tab_size);
-		fk_put(resp, 16, 2, fk.bf_reg_size);
-		fk_put(resp, 18, 2, 8);
-		fk_put(resp, 20, 4, fk.cqe_size);
+		field_put(resp, 8, 4, fk.dev_caps);
+		field_put(resp, 12, 4, fk.qp_tab_size);
+		field_put(resp, 16, 2, fk.bf_reg_size);
+		field_put(resp, 18, 2, 8);
+		field_put(resp, 20, 4, fk.cqe_size);
 	} else {
-		fk_put(resp, 8, 4, fk.qp_tab_size);
-		fk_put(resp, 12, 2, fk.bf_reg_size);
-		fk_put(resp, 14, 2, 8);
+		field_put(resp, 8, 4, fk.qp_tab_size);
+		field_put(resp, 12, 2, fk.bf_reg_size);
+		field_put(resp, 14, 2, 8);
 	}
 }
 
@@ -135,34 +92,34 @@ static void answer_device(uint8_t *resp)
 
 static void answer_cq(const uint8_t *cmd, uint8_t *resp)
 {
-	uint32_t entries = ceil_pow2(fk_get(cmd, 24, 4) + 1);
+	uint32_t entries = ceil_pow2(field_get(cmd, 24, 4) + 1);
 
 	/* Taking ownership of the buffer sets every owner bit. */
-	memset((void *)(uintptr_t)fk_get(cmd, 40, 8), 0xcc, (size_t)entries * fk.cqe_size);
-	fk_put(resp, 0, 4, next_handle++);
-	fk_put(resp, 4, 4, entries - 1);
-	fk_put(resp, 8, 4, fk.next_cqn++);
+	memset((void *)(uintptr_t)field_get(cmd, 40, 8), 0xcc, (size_t)entries * fk.cqe_size);
+	field_put(resp, 0, 4, next_handle++);
+	field_put(resp, 4, 4, entries - 1);
+	field_put(resp, 8, 4, fk.next_cqn++);
 }
 
 static void answer_srq(const uint8_t *cmd, uint8_t *resp)
 {
-	fk_put(resp, 0, 4, next_handle++);
-	fk_put(resp, 4, 4, ceil_pow2(fk_get(cmd, 28, 4) + 1) - 1);
-	fk_put(resp, 8, 4, fk_get(cmd, 32, 4));
-	fk_put(resp, 16, 4, fk.next_srqn++);
+	field_put(resp, 0, 4, next_handle++);
+	field_put(resp, 4, 4, ceil_pow2(field_get(cmd, 28, 4) + 1) - 1);
+	field_put(resp, 8, 4, field_get(cmd, 32, 4));
+	field_put(resp, 16, 4, fk.next_srqn++);
 }
 
 static void answer_qp(const uint8_t *cmd, uint8_t *resp)
 {
 	int has_rq = !cmd[62] && cmd[61] != IBV_QPT_XRC;
 
-	fk_put(resp, 0, 4, next_handle++);
-	fk_put(resp, 4, 4, cmd[61] == IBV_QPT_XRC ? fk.next_qpn++ | 1 << 23 : fk.next_qpn++);
-	fk_put(resp, 8, 4, fk_get(cmd, 40, 4));
-	fk_put(resp, 12, 4, has_rq ? ceil_pow2(fk_get(cmd, 44, 4)) : 0);
-	fk_put(resp, 16, 4, fk_get(cmd, 48, 4));
-	fk_put(resp, 20, 4, has_rq ? ceil_pow2(fk_get(cmd, 52, 4)) : 0);
-	fk_put(resp, 24, 4, fk_get(cmd, 56, 4));
+	field_put(resp, 0, 4, next_handle++);
+	field_put(resp, 4, 4, cmd[61] == IBV_QPT_XRC ? fk.next_qpn++ | 1 << 23 : fk.next_qpn++);
+	field_put(resp, 8, 4, field_get(cmd, 40, 4));
+	field_put(resp, 12, 4, has_rq ? ceil_pow2(field_get(cmd, 44, 4)) : 0);
+	field_put(resp, 16, 4, field_get(cmd, 48, 4));
+	field_put(resp, 20, 4, has_rq ? ceil_pow2(field_get(cmd, 52, 4)) : 0);
+	field_put(resp, 24, 4, field_get(cmd, 56, 4));
 }
 
 /* 0 or an errno */
@@ -181,19 +138,19 @@ static int carry_out(int command, uint8_t *cmd, uint8_t *resp)
 		resp[37] = fk.link_layer;
 		break;
 	case IB_USER_VERBS_CMD_ALLOC_PD:
-		fk_put(resp, 0, 4, next_handle++);
-		fk_put(resp, 4, 4, 0x1234);
+		field_put(resp, 0, 4, next_handle++);
+		field_put(resp, 4, 4, 0x1234);
 		break;
 	case IB_USER_VERBS_CMD_REG_MR:
-		fk_put(resp, 0, 4, next_handle++);
-		fk_put(resp, 4, 4, 0x8100);
-		fk_put(resp, 8, 4, 0x8101);
+		field_put(resp, 0, 4, next_handle++);
+		field_put(resp, 4, 4, 0x8100);
+		field_put(resp, 8, 4, 0x8101);
 		break;
 	case IB_USER_VERBS_CMD_CREATE_CQ:
 		answer_cq(cmd, resp);
 		break;
 	case IB_USER_VERBS_CMD_RESIZE_CQ:
-		fk_put(resp, 0, 4, ceil_pow2(fk_get(cmd, 20, 4) + 1) - 1);
+		field_put(resp, 0, 4, ceil_pow2(field_get(cmd, 20, 4) + 1) - 1);
 		break;
 	case IB_USER_VERBS_CMD_CREATE_SRQ:
 	case IB_USER_VERBS_CMD_CREATE_XRC_SRQ:
@@ -203,13 +160,13 @@ static int carry_out(int command, uint8_t *cmd, uint8_t *resp)
 		answer_qp(cmd, resp);
 		break;
 	case IB_USER_VERBS_CMD_OPEN_XRC_DOMAIN:
-		fk_put(resp, 0, 4, next_handle++);
+		field_put(resp, 0, 4, next_handle++);
 		break;
 	case IB_USER_VERBS_CMD_CREATE_XRC_RCV_QP:
 		/* libibverbs looks for an OFED kernel with a domain that cannot be. */
-		if (fk_get(cmd, 24, 4) >= next_handle)
+		if (field_get(cmd, 24, 4) >= next_handle)
 			return EINVAL;
-		fk_put(resp, 0, 4, fk.next_qpn++ | 1 << 23);
+		field_put(resp, 0, 4, fk.next_qpn++ | 1 << 23);
 		break;
 	default:
 		break;
@@ -234,9 +191,9 @@ ssize_t write(int fd, const void *buf, size_t len)
 	if (!is_device(fd))
 		return syscall(SYS_write, fd, buf, len);
 
-	command = fk_get(buf, 0, 4);
+	command = field_get(buf, 0, 4);
 	if (len < 8 || len > FK_MAX_COMMAND || command < 0 || command >= FK_COMMANDS ||
-	    fk_get(buf, 4, 2) * 4 != len) {
+	    field_get(buf, 4, 2) * 4 != len) {
 		errno = EINVAL;
 		return -1;
 	}
@@ -257,9 +214,9 @@ ssize_t write(int fd, const void *buf, size_t len)
 	if (fk.hook)
 		fk.hook(command, fk.last[command], resp);
 
-	room = fk_get(buf, 6, 2) * 4;
+	room = field_get(buf, 6, 2) * 4;
 	if (room)
-		memcpy((void *)(uintptr_t)fk_get(buf, 8, 8), resp, room);
+		memcpy((void *)(uintptr_t)field_get(buf, 8, 8), resp, room);
 	return len;
 }
 
@@ -270,20 +227,10 @@ static int open_any(const char *path, int flags, mode_t mode)
 	return syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
+/* Both names, as the library is built with either. */
+int open64(const char *path, int flags, ...) __attribute__((alias("open")));
+
 int open(const char *path, int flags, ...)
-{
-	mode_t mode = 0;
-	va_list ap;
-
-	if (flags & (O_CREAT | O_TMPFILE)) {
-		va_start(ap, flags);
-		mode = va_arg(ap, mode_t);
-		va_end(ap);
-	}
-	return open_any(path, flags, mode);
-}
-
-int open64(const char *path, int flags, ...)
 {
 	mode_t mode = 0;
 	va_list ap;
@@ -461,9 +408,9 @@ void dev_create_cq(struct dev_cq *d, struct ibv_context *ctx, int cqe)
 	memset(d, 0, sizeof(*d));
 	d->cq = ibv_create_cq(ctx, cqe, NULL, NULL, 0);
 	assert_non_null(d->cq);
-	d->buf = (uint8_t *)(uintptr_t)fk_get(cmd, 40, 8);
-	d->db = (uint8_t *)(uintptr_t)fk_get(cmd, 48, 8);
-	d->entries = fk_get(cmd, 24, 4) + 1;
+	d->buf = (uint8_t *)(uintptr_t)field_get(cmd, 40, 8);
+	d->db = (uint8_t *)(uintptr_t)field_get(cmd, 48, 8);
+	d->entries = field_get(cmd, 24, 4) + 1;
 	d->entry_size = fk.cqe_size;
 }
 
@@ -477,13 +424,13 @@ void dev_create_qp(struct dev_qp *d, struct ibv_pd *pd, struct ibv_qp_init_attr 
 	d->qp = ibv_create_qp(pd, attr);
 	assert_non_null(d->qp);
 
-	buf = (uint8_t *)(uintptr_t)fk_get(cmd, 64, 8);
-	d->db = (uint8_t *)(uintptr_t)fk_get(cmd, 72, 8);
+	buf = (uint8_t *)(uintptr_t)field_get(cmd, 64, 8);
+	d->db = (uint8_t *)(uintptr_t)field_get(cmd, 72, 8);
 	d->sq_slots = 1u << cmd[80];
 	d->sq_shift = cmd[81];
 	if (!cmd[62] && cmd[61] != IBV_QPT_XRC) {
-		d->rq_slots = ceil_pow2(fk_get(cmd, 44, 4));
-		sge = ceil_pow2(fk_get(cmd, 52, 4));
+		d->rq_slots = ceil_pow2(field_get(cmd, 44, 4));
+		sge = ceil_pow2(field_get(cmd, 52, 4));
 		for (d->rq_shift = 4; 1u << d->rq_shift < 16 * sge; ++d->rq_shift)
 			;
 	}
@@ -509,8 +456,8 @@ void dev_create_srq(struct dev_srq *d, struct ibv_pd *pd, struct ibv_xrc_domain 
 	memset(d, 0, sizeof(*d));
 	d->srq = domain ? ibv_create_xrc_srq(pd, domain, cq, &attr) : ibv_create_srq(pd, &attr);
 	assert_non_null(d->srq);
-	d->buf = (uint8_t *)(uintptr_t)fk_get(cmd, driver, 8);
-	d->db = (uint8_t *)(uintptr_t)fk_get(cmd, driver + 8, 8);
+	d->buf = (uint8_t *)(uintptr_t)field_get(cmd, driver, 8);
+	d->db = (uint8_t *)(uintptr_t)field_get(cmd, driver + 8, 8);
 	d->slots = ceil_pow2(max_wr + 1);
 	for (d->shift = 5; 1u << d->shift < 16u + 16 * max_sge; ++d->shift)
 		;

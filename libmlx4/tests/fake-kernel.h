@@ -18,6 +18,8 @@
 
 #include <infiniband/driver.h>
 
+#include "fields.h"
+
 enum { FK_COMMANDS = 64, FK_MAX_COMMAND = 256 };
 
 struct fake_kernel {
@@ -64,9 +66,6 @@ void fk_put_file(const char *path, const char *text);
 
 /* Takes the sysfs tree away. */
 void fk_cleanup(void);
-
-uint64_t fk_get(const void *from, size_t offset, size_t size);
-void fk_put(void *to, size_t offset, size_t size, uint64_t value);
 
 /* Big-endian words at an offset. */
 uint16_t be16_at(const void *p, size_t offset);

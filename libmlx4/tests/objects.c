@@ -13,12 +13,12 @@ static struct dev_cq cq;
 
 static uint32_t in_bytes(int command)
 {
-	return fk_get(fk.last[command], 4, 2) * 4;
+	return field_get(fk.last[command], 4, 2) * 4;
 }
 
 static uint32_t out_bytes(int command)
 {
-	return fk_get(fk.last[command], 6, 2) * 4;
+	return field_get(fk.last[command], 6, 2) * 4;
 }
 
 static struct ibv_qp_init_attr qp_attr(enum ibv_qp_type type)
@@ -65,8 +65,8 @@ static void command_sizes(void **state)
 	assert_non_null(mr);
 	assert_int_equal(mr->lkey, 0x8100);
 	assert_int_equal(mr->rkey, 0x8101);
-	assert_int_equal(fk_get(fk.last[IB_USER_VERBS_CMD_REG_MR], 16, 8), (uintptr_t)&mr);
-	assert_int_equal(fk_get(fk.last[IB_USER_VERBS_CMD_REG_MR], 32, 8), (uintptr_t)&mr);
+	assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_REG_MR], 16, 8), (uintptr_t)&mr);
+	assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_REG_MR], 32, 8), (uintptr_t)&mr);
 	fk.fail_command = IB_USER_VERBS_CMD_RESIZE_CQ;
 	fk.fail_errno = EBUSY;
 	assert_int_equal(ibv_resize_cq(cq.cq, 100), EBUSY);
@@ -77,12 +77,12 @@ static void command_sizes(void **state)
 		assert_int_equal(out_bytes(v[i].command), v[i].out);
 	}
 	/* The domain's handle travels as the SRQ's; there is no record. */
-	assert_int_equal(fk_get(fk.last[IB_USER_VERBS_CMD_CREATE_QP], 36, 4), domain->handle);
-	assert_int_equal(fk_get(fk.last[IB_USER_VERBS_CMD_CREATE_QP], 62, 1), 0);
-	assert_int_equal(fk_get(fk.last[IB_USER_VERBS_CMD_CREATE_QP], 72, 8), 0);
+	assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_CREATE_QP], 36, 4), domain->handle);
+	assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_CREATE_QP], 62, 1), 0);
+	assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_CREATE_QP], 72, 8), 0);
 	/* Domain and CQ of the XRC SRQ */
-	assert_int_equal(fk_get(fk.last[IB_USER_VERBS_CMD_CREATE_XRC_SRQ], 40, 4), domain->handle);
-	assert_int_equal(fk_get(fk.last[IB_USER_VERBS_CMD_CREATE_XRC_SRQ], 44, 4), cq.cq->handle);
+	assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_CREATE_XRC_SRQ], 40, 4), domain->handle);
+	assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_CREATE_XRC_SRQ], 44, 4), cq.cq->handle);
 
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
@@ -164,12 +164,12 @@ static void xrc_calls(void **state)
 	(void)state;
 	assert_int_equal(ibv_create_xrc_rcv_qp(&init, &qpn), 0);
 	assert_true(qpn & 1 << 23);
-	assert_int_equal(fk_get(fk.last[IB_USER_VERBS_CMD_CREATE_XRC_RCV_QP], 24, 4),
+	assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_CREATE_XRC_RCV_QP], 24, 4),
 			 domain->handle);
 	assert_int_equal(ibv_modify_xrc_rcv_qp(domain, qpn, &attr, IBV_QP_STATE), 0);
-	assert_int_equal(fk_get(fk.last[IB_USER_VERBS_CMD_MODIFY_XRC_RCV_QP], 12, 4), qpn);
+	assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_MODIFY_XRC_RCV_QP], 12, 4), qpn);
 	assert_int_equal(ibv_reg_xrc_rcv_qp(domain, qpn), 0);
-	assert_int_equal(fk_get(fk.last[IB_USER_VERBS_CMD_REG_XRC_RCV_QP], 12, 4), qpn);
+	assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_REG_XRC_RCV_QP], 12, 4), qpn);
 
 	memset(&queried, 0xee, sizeof(queried));
 	memset(&attr, 0xee, sizeof(attr));

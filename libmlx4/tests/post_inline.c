@@ -290,7 +290,7 @@ static void control_of_short(void **state)
 		assert_int_equal(be32_at(wqe, 8), 0xabcdef00 |
 							  (index & IBV_SEND_SIGNALED ? 0xc : 0) |
 							  (index & IBV_SEND_SOLICITED ? 2 : 0));
-		assert_int_equal(fk_get(wqe, 12, 4), index & 1 ? 0x44332211 : 0);
+		assert_int_equal(field_get(wqe, 12, 4), index & 1 ? 0x44332211 : 0);
 		if (index & 1) {
 			assert_int_equal(be64_at(wqe, 16), 0x0102030405060708);
 			assert_int_equal(be32_at(wqe, 24), 0x11121314);

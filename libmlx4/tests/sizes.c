@@ -66,8 +66,8 @@ static void vectors(void **state)
 		if (attr.cap.max_send_wr != 16351) /* the device's own limit comes first there */
 			assert_int_equal(qp.sq_slots - attr.cap.max_send_wr, v[i].spare);
 		/* sq_no_prefetch and the reserved bytes */
-		assert_int_equal(fk_get(fk.last[IB_USER_VERBS_CMD_CREATE_QP], 82, 2), 0);
-		assert_int_equal(fk_get(fk.last[IB_USER_VERBS_CMD_CREATE_QP], 84, 4), 0);
+		assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_CREATE_QP], 82, 2), 0);
+		assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_CREATE_QP], 84, 4), 0);
 
 		memset(&queried, 0, sizeof(queried));
 		assert_int_equal(ibv_query_qp(qp.qp, &qp_attr, IBV_QP_CAP, &queried), 0);
@@ -196,7 +196,7 @@ static void receive_queues(void **state)
 	assert_null(qp.db);
 	assert_int_equal(attr.cap.max_recv_wr, 0);
 	assert_int_equal(attr.cap.max_recv_sge, 0);
-	assert_int_equal(fk_get(fk.last[IB_USER_VERBS_CMD_CREATE_QP], 44, 4), 0);
+	assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_CREATE_QP], 44, 4), 0);
 	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
 	assert_int_equal(ibv_destroy_srq(srq.srq), 0);
 

@@ -308,7 +308,7 @@ static void query_qp(void **state)
 	assert_int_equal(ibv_cmd_query_qp(&qp, &attr, 0x1fffff, init, &cmd.core, sizeof(cmd)), 0);
 	fake_expect(25, 32, 128, U32(16, 0x99), U32(20, 0x1fffff), U64(24, 0x888));
 
-#define IS(field, offset) assert_true((uint64_t)attr.field == fake_get(fake.response, offset, sizeof(attr.field)))
+#define IS(field, offset) assert_true((uint64_t)attr.field == field_get(fake.response, offset, sizeof(attr.field)))
 #define IS8(field, offset) assert_int_equal(attr.field, fake.response[offset])
 	assert_memory_equal(attr.ah_attr.grh.dgid.raw, fake.response, 16);
 	IS(ah_attr.grh.flow_label, 16);
@@ -361,8 +361,8 @@ static void query_qp(void **state)
 	/* Which no kernel tells. */
 	assert_int_equal(attr.en_sqd_async_notify, 0);
 	assert_int_equal(init->sq_sig_all, fake.response[122]);
-	assert_int_equal(init->cap.max_send_wr, fake_get(fake.response, 64, 4));
-	assert_int_equal(init->cap.max_inline_data, fake_get(fake.response, 80, 4));
+	assert_int_equal(init->cap.max_send_wr, field_get(fake.response, 64, 4));
+	assert_int_equal(init->cap.max_inline_data, field_get(fake.response, 80, 4));
 	assert_ptr_equal(init->qp_context, &cmd);
 	assert_ptr_equal(init->send_cq, &send_cq);
 	assert_ptr_equal(init->recv_cq, &recv_cq);
@@ -415,7 +415,7 @@ static void modify_qp(void **state)
 
 	assert_int_equal(ibv_cmd_modify_qp(&qp, &attr, 0x1fffff, &cmd.core, sizeof(cmd)), 0);
 #define AV(at, av)                                                                                     \
-	U64(at, fake_get(av.grh.dgid.raw, 0, 8)), U64(at + 8, fake_get(av.grh.dgid.raw, 8, 8)),        \
+	U64(at, field_get(av.grh.dgid.raw, 0, 8)), U64(at + 8, field_get(av.grh.dgid.raw, 8, 8)),        \
 		U32(at + 16, av.grh.flow_label), U16(at + 20, av.dlid), U8(at + 24, av.grh.sgid_index),\
 		U8(at + 25, av.grh.hop_limit), U8(at + 26, av.grh.traffic_class), U8(at + 27, av.sl),  \
 		U8(at + 28, av.src_path_bits), U8(at + 29, av.static_rate), U8(at + 30, av.is_global), \

@@ -12,7 +12,7 @@ static void get_context_v2(void)
 	uint32_t fd = comp_fd = fcntl(fake.fd, F_DUPFD_CLOEXEC, 0);
 
 	/* The kernel stores the descriptor of the completion events. */
-	memcpy((void *)(uintptr_t)fake_get(fake.command, 16, 8), &fd, sizeof(fd));
+	memcpy((void *)(uintptr_t)field_get(fake.command, 16, 8), &fd, sizeof(fd));
 	fake.hook = NULL;
 }
 
@@ -33,7 +33,7 @@ static void open_v2(int abi)
 	fake.hook = get_context_v2;
 	fake_answer(16, U32(0, 77), U32(4, 9), U64(8, 0x66));
 	assert_int_equal(ibv_cmd_get_context(&context, &cmd.core, sizeof(cmd), &resp.core, sizeof(resp)), 0);
-	fake_expect(1, 32, 16, U64(8, PTR(&resp)), U64(16, fake_get(fake.command, 16, 8)), U64(24, 0x55));
+	fake_expect(1, 32, 16, U64(8, PTR(&resp)), U64(16, field_get(fake.command, 16, 8)), U64(24, 0x55));
 	assert_int_equal(context.async_fd, 77);
 	assert_int_equal(context.num_comp_vectors, 1);
 	assert_true(resp.driver == 0x66);
@@ -116,7 +116,7 @@ static void numbers_v2(void **state)
 #define NUMBER(call, number)                                                                           \
 	do {                                                                                           \
 		call;                                                                                  \
-		assert_int_equal(fake_get(fake.command, 0, 4), number);                                \
+		assert_int_equal(field_get(fake.command, 0, 4), number);                                \
 	} while (0)
 
 	(void)state;
@@ -199,7 +199,7 @@ static void create_qp_short(void **state)
 			    U32(4, 0x123), U32(core, 0xa1), U32(core + 4, 0xa2), U32(core + 8, 0xa3),
 			    U32(core + 12, 0xa4));
 		assert_int_equal(ibv_cmd_create_qp(&pd, &qp, &attr, &cmd, sizeof(cmd), &resp.core, sizeof(resp)), 0);
-		assert_int_equal(fake_get(fake.command, 6, 2) * 4, 48);
+		assert_int_equal(field_get(fake.command, 6, 2) * 4, 48);
 		assert_int_equal(qp.handle, 0x9b);
 		assert_int_equal(qp.qp_num, 0x123);
 		assert_int_equal(resp.driver[0], 0xa1);
@@ -230,7 +230,7 @@ static void create_srq_short(void **state)
 		memset(&resp, 0, sizeof(resp));
 		fake_answer(24, U32(4, 127), U32(8, 4), U32(0, 0x5b), U32(core, 0xa1), U32(core + 4, 0xa2));
 		assert_int_equal(ibv_cmd_create_srq(&pd, &srq, &attr, &cmd, sizeof(cmd), &resp.core, sizeof(resp)), 0);
-		assert_int_equal(fake_get(fake.command, 6, 2) * 4, 24);
+		assert_int_equal(field_get(fake.command, 6, 2) * 4, 24);
 		assert_int_equal(srq.handle, 0x5b);
 		assert_int_equal(resp.driver[0], 0xa1);
 		assert_int_equal(resp.driver[1], 0xa2);

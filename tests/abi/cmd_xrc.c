@@ -100,7 +100,7 @@ static void modify_rcv_qp(void **state)
 
 	assert_int_equal(ibv_cmd_modify_xrc_rcv_qp(&domain, 0x800123, &attr, 0x1fffff), 0);
 #define AV(at, av)                                                                                     \
-	U64(at, fake_get(av.grh.dgid.raw, 0, 8)), U64(at + 8, fake_get(av.grh.dgid.raw, 8, 8)),        \
+	U64(at, field_get(av.grh.dgid.raw, 0, 8)), U64(at + 8, field_get(av.grh.dgid.raw, 8, 8)),        \
 		U32(at + 16, av.grh.flow_label), U16(at + 20, av.dlid), U8(at + 24, av.grh.sgid_index),\
 		U8(at + 25, av.grh.hop_limit), U8(at + 26, av.grh.traffic_class), U8(at + 27, av.sl),  \
 		U8(at + 28, av.src_path_bits), U8(at + 29, av.static_rate), U8(at + 30, av.is_global), \

@@ -241,14 +241,14 @@ static void send_qp_attributes(void **state)
 			mainline_silent();
 			continue;
 		}
-		assert_int_equal(fake_get(mainline.bytes[0], 76, 4), cases[i].mask & ~(DEST | RNR));
+		assert_int_equal(field_get(mainline.bytes[0], 76, 4), cases[i].mask & ~(DEST | RNR));
 		mainline_commands(MODIFY_QP);
 	}
 
 	/* Other QPs have it all passed on. */
 	qp.qp_type = IBV_QPT_RC;
 	assert_int_equal(ibv_cmd_modify_qp(&qp, &attr, DEST | RNR, &cmd, sizeof(cmd)), 0);
-	assert_int_equal(fake_get(mainline.bytes[0], 76, 4), DEST | RNR);
+	assert_int_equal(field_get(mainline.bytes[0], 76, 4), DEST | RNR);
 }
 
 int main(void)

@@ -59,7 +59,7 @@ static void creation(void **state)
 
 	assert_int_equal(ibv_cmd_create_xrc_rcv_qp(&init, &qpn), 0);
 	assert_int_equal(qpn, QPN);
-	user_handle = fake_get(mainline.bytes[0], 16, 8);
+	user_handle = field_get(mainline.bytes[0], 16, 8);
 	assert_int_equal(user_handle & 1, 1);
 	mainline_expect(0, CREATE_QP, 64, 32, U64(16, user_handle), U32(24, domain.handle), U8(60, 1), U8(61, 10));
 	mainline_forget();
@@ -94,7 +94,7 @@ static void registration(void **state)
 	mainline_commands(OPEN_QP);
 
 	assert_int_equal(ibv_cmd_reg_xrc_rcv_qp(&domain, QPN), 0);
-	user_handle = fake_get(mainline.bytes[0], 16, 8);
+	user_handle = field_get(mainline.bytes[0], 16, 8);
 	assert_int_equal(user_handle & 1, 1);
 	mainline_expect(0, OPEN_QP, 40, 32, U64(16, user_handle), U32(24, domain.handle), U32(28, QPN), U8(32, 10));
 	mainline_forget();
@@ -122,7 +122,7 @@ static void registration(void **state)
 
 	/* And again, under another name. */
 	assert_int_equal(ibv_cmd_reg_xrc_rcv_qp(&domain, QPN), 0);
-	assert_true(fake_get(mainline.bytes[0], 16, 8) != user_handle);
+	assert_true(field_get(mainline.bytes[0], 16, 8) != user_handle);
 }
 
 /* Given a domain that it does not know, some kernels crash at OPEN_QP. */
@@ -162,8 +162,8 @@ static void modify(void **state)
 	assert_int_equal(ibv_cmd_modify_xrc_rcv_qp(&domain, QPN + 1, &attr, IBV_QP_STATE), 0);
 	handle = mainline.next_handle;
 	mainline_expect(0, OPEN_QP, 40, 32, U64(16, 1), U32(24, domain.handle), U32(28, QPN + 1), U8(32, 10));
-	assert_int_equal(fake_get(mainline.bytes[1], 72, 4), handle);
-	assert_int_equal(fake_get(mainline.bytes[2], 16, 4), handle);
+	assert_int_equal(field_get(mainline.bytes[1], 72, 4), handle);
+	assert_int_equal(field_get(mainline.bytes[2], 16, 4), handle);
 	mainline_commands(OPEN_QP, MODIFY_QP, DESTROY_QP);
 	assert_int_equal(mainline.open_qps, 1);
 
@@ -221,7 +221,7 @@ static void attributes(void **state)
 			mainline_silent();
 			continue;
 		}
-		assert_int_equal(fake_get(mainline.bytes[0], 76, 4), cases[i].mask & ~(RD | RETRY | RNR_RETRY));
+		assert_int_equal(field_get(mainline.bytes[0], 76, 4), cases[i].mask & ~(RD | RETRY | RNR_RETRY));
 		mainline_commands(MODIFY_QP);
 	}
 }
@@ -309,7 +309,7 @@ static void raise_event(uint64_t element, uint32_t type)
 
 static uint64_t last_user_handle(void)
 {
-	return fake_get(mainline.bytes[mainline.commands - 1], 16, 8);
+	return field_get(mainline.bytes[mainline.commands - 1], 16, 8);
 }
 
 static void events(void **state)
@@ -376,7 +376,7 @@ static void late_events(void **state)
 	assert_int_equal(ibv_cmd_modify_xrc_rcv_qp(&domain, QPN + 1, &attr, IBV_QP_STATE), 0);
 
 	raise_event(before, IBV_EVENT_COMM_EST);
-	raise_event(fake_get(mainline.bytes[0], 16, 8), IBV_EVENT_COMM_EST);
+	raise_event(field_get(mainline.bytes[0], 16, 8), IBV_EVENT_COMM_EST);
 	raise_event(after, IBV_EVENT_QP_FATAL);
 	assert_int_equal(ibv_get_async_event(&context, &event), 0);
 	assert_int_equal((uint32_t)event.event_type, 0x80000000u | IBV_EVENT_QP_FATAL);

@@ -35,7 +35,7 @@ static struct mainline {
 
 static void mainline_answer(size_t offset, uint32_t value)
 {
-	fake_put(fake.response, offset, 4, value);
+	field_put(fake.response, offset, 4, value);
 	if (fake.response_len < offset + 4)
 		fake.response_len = offset + 4;
 }
@@ -51,8 +51,8 @@ static void mainline_note(int number)
 
 static void mainline_obey(void)
 {
-	int number = fake_get(fake.command, 0, 4);
-	int probe = fake.command_len == 56 && fake_get(fake.command, 24, 4) == 0xffffffff;
+	int number = field_get(fake.command, 0, 4);
+	int probe = fake.command_len == 56 && field_get(fake.command, 24, 4) == 0xffffffff;
 
 	fake.response_len = 0;
 	memset(fake.response, 0, sizeof(fake.response));

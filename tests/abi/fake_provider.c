@@ -14,7 +14,7 @@ static uint32_t next_handle;
 
 static void answer(size_t offset, uint32_t value)
 {
-	fake_put(fake.response, offset, 4, value);
+	field_put(fake.response, offset, 4, value);
 	if (fake.response_len < offset + 4)
 		fake.response_len = offset + 4;
 }
@@ -34,7 +34,7 @@ static int new_pipe(int *write_end)
 /* The kernel. Whatever has a handle gets the next one. */
 static void obey(void)
 {
-	int number = fake_get(fake.command, 0, 4);
+	int number = field_get(fake.command, 0, 4);
 
 	memset(fake.response, 0, sizeof(fake.response));
 	fake.response_len = 0;
@@ -67,10 +67,10 @@ static void obey(void)
 		break;
 	case IB_USER_VERBS_CMD_CREATE_CQ:
 		answer(0, ++next_handle);
-		answer(4, fake_get(fake.command, 24, 4) + 5);
+		answer(4, field_get(fake.command, 24, 4) + 5);
 		break;
 	case IB_USER_VERBS_CMD_RESIZE_CQ:
-		answer(0, fake_get(fake.command, 20, 4) + 5);
+		answer(0, field_get(fake.command, 20, 4) + 5);
 		break;
 	case IB_USER_VERBS_CMD_REG_MR:
 		answer(0, ++next_handle);
@@ -79,8 +79,8 @@ static void obey(void)
 		break;
 	case IB_USER_VERBS_CMD_CREATE_SRQ:
 		answer(0, ++next_handle);
-		answer(4, fake_get(fake.command, 28, 4) + 7);
-		answer(8, fake_get(fake.command, 32, 4));
+		answer(4, field_get(fake.command, 28, 4) + 7);
+		answer(8, field_get(fake.command, 32, 4));
 		answer(12, 0);
 		break;
 	case IB_USER_VERBS_CMD_QUERY_SRQ:
@@ -91,11 +91,11 @@ static void obey(void)
 	case IB_USER_VERBS_CMD_CREATE_QP:
 		answer(0, ++next_handle);
 		answer(4, 0x100 + next_handle);
-		answer(8, fake_get(fake.command, 40, 4) + 3);
-		answer(12, fake_get(fake.command, 44, 4) + 3);
-		answer(16, fake_get(fake.command, 48, 4));
-		answer(20, fake_get(fake.command, 52, 4));
-		answer(24, fake_get(fake.command, 56, 4));
+		answer(8, field_get(fake.command, 40, 4) + 3);
+		answer(12, field_get(fake.command, 44, 4) + 3);
+		answer(16, field_get(fake.command, 48, 4));
+		answer(20, field_get(fake.command, 52, 4));
+		answer(24, field_get(fake.command, 56, 4));
 		answer(28, 0);
 		break;
 	case IB_USER_VERBS_CMD_QUERY_QP:
@@ -544,4 +544,22 @@ void fake_provider_stop(void)
 	if (fake_hw.comp_write >= 0)
 		close(fake_hw.comp_write);
 	fake_tree_remove(fake_hw.sysfs);
+}
+
+struct ibv_device **fake_list;
+
+int fake_group_setup(void **state)
+{
+	(void)state;
+	fake_provider_start();
+	fake_list = ibv_get_device_list(NULL);
+	return fake_list && fake_list[0] ? 0 : -1;
+}
+
+int fake_group_teardown(void **state)
+{
+	(void)state;
+	ibv_free_device_list(fake_list);
+	fake_provider_stop();
+	return 0;
 }

@@ -66,6 +66,11 @@ void fake_provider_start(void);
 /* Removes what start made. */
 void fake_provider_stop(void);
 
+/* Start and stop for a group of tests, and the list of devices in between. */
+extern struct ibv_device **fake_list;
+int fake_group_setup(void **state);
+int fake_group_teardown(void **state);
+
 /* Writes an asynchronous event record, or a completion event record. */
 void fake_async_event(uint64_t element, uint32_t type);
 void fake_comp_event(uint64_t cq_handle);

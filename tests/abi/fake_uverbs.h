@@ -23,6 +23,8 @@
 
 #include <cmocka.h>
 
+#include "../../libmlx4/tests/fields.h"
+
 struct fake_uverbs {
 	int fd;
 	unsigned int commands;		/* that arrived, the refused ones included */
@@ -36,50 +38,6 @@ struct fake_uverbs {
 };
 
 static struct fake_uverbs fake = { .fd = -1 };
-
-static uint64_t fake_get(const void *from, size_t offset, size_t size)
-{
-	const uint8_t *p = (const uint8_t *)from + offset;
-	uint64_t u64;
-	uint32_t u32;
-	uint16_t u16;
-
-	switch (size) {
-	case 8:
-		memcpy(&u64, p, 8);
-		return u64;
-	case 4:
-		memcpy(&u32, p, 4);
-		return u32;
-	case 2:
-		memcpy(&u16, p, 2);
-		return u16;
-	default:
-		return *p;
-	}
-}
-
-static inline void fake_put(void *to, size_t offset, size_t size, uint64_t value)
-{
-	uint8_t *p = (uint8_t *)to + offset;
-	uint64_t u64 = value;
-	uint32_t u32 = value;
-	uint16_t u16 = value;
-
-	switch (size) {
-	case 8:
-		memcpy(p, &u64, 8);
-		break;
-	case 4:
-		memcpy(p, &u32, 4);
-		break;
-	case 2:
-		memcpy(p, &u16, 2);
-		break;
-	default:
-		*p = value;
-	}
-}
 
 /* Every device node that a test opens is /dev/null, so that closing it is nothing special. */
 static int fake_is_node(int fd)
@@ -110,9 +68,9 @@ ssize_t write(int fd, const void *buf, size_t len)
 		fake.hook();
 
 	/* A kernel may answer a command that it refuses: the posting ones say where they stopped. */
-	room = fake_get(buf, 6, 2) * 4;
+	room = field_get(buf, 6, 2) * 4;
 	if (room && fake.response_len)
-		memcpy((void *)(uintptr_t)fake_get(buf, 8, 8), fake.response,
+		memcpy((void *)(uintptr_t)field_get(buf, 8, 8), fake.response,
 		       fake.response_len < room ? fake.response_len : room);
 
 	err = fake.refuse;
@@ -184,7 +142,7 @@ static inline void fake_answer_(size_t len, const struct field *fields, size_t n
 	memset(fake.response, 0, sizeof(fake.response));
 	fake.response_len = len;
 	for (i = 0; i < n; ++i)
-		fake_put(fake.response, fields[i].offset, fields[i].size, fields[i].value);
+		field_put(fake.response, fields[i].offset, fields[i].size, fields[i].value);
 	fake_dirty();
 }
 
@@ -201,19 +159,19 @@ static inline void fake_expect_(unsigned int number, size_t in_len, size_t out_l
 	uint8_t covered[sizeof(fake.command)] = { 0 };
 	size_t i;
 
-	assert_int_equal(fake_get(fake.command, 0, 4), number);
+	assert_int_equal(field_get(fake.command, 0, 4), number);
 	assert_int_equal(fake.command_len, in_len);
-	assert_int_equal(fake_get(fake.command, 4, 2) * 4, in_len);
-	assert_int_equal(fake_get(fake.command, 6, 2) * 4, out_len);
+	assert_int_equal(field_get(fake.command, 4, 2) * 4, in_len);
+	assert_int_equal(field_get(fake.command, 6, 2) * 4, out_len);
 	memset(covered, 1, 8);
 
 	if (out_len) {
-		assert_true(fake_get(fake.command, 8, 8) != 0);
+		assert_true(field_get(fake.command, 8, 8) != 0);
 		memset(covered + 8, 1, 8);
 	}
 
 	for (i = 0; i < n; ++i) {
-		uint64_t is = fake_get(fake.command, fields[i].offset, fields[i].size);
+		uint64_t is = field_get(fake.command, fields[i].offset, fields[i].size);
 
 		assert_true(fields[i].offset + fields[i].size <= in_len);
 		if (is != fields[i].value)
@@ -233,12 +191,12 @@ static inline void fake_expect_(unsigned int number, size_t in_len, size_t out_l
 		     sizeof((const struct field[]){ __VA_ARGS__ }) / sizeof(struct field))
 
 /* No fields but the header. */
-#define NOTHING { 0, 4, fake_get(fake.command, 0, 4) }
+#define NOTHING { 0, 4, field_get(fake.command, 0, 4) }
 
 /* XRC is asked for by a command for a domain that nobody has. For an OFED kernel to have as its hook, or in it. */
 static inline int fake_refuse_probe(void)
 {
-	if (fake_get(fake.command, 0, 4) != 40 || fake.command_len != 56 || fake_get(fake.command, 24, 4) != 0xffffffff)
+	if (field_get(fake.command, 0, 4) != 40 || fake.command_len != 56 || field_get(fake.command, 24, 4) != 0xffffffff)
 		return 0;
 	fake.refuse = EINVAL;
 	return 1;

@@ -22,29 +22,12 @@
 
 #include "fake_provider.h"
 
-static struct ibv_device **list;
 static struct ibv_context *context;
 static struct ibv_pd *pd;
 static struct ibv_comp_channel *channel;
 static struct ibv_cq *cq;
 static struct ibv_srq *srq;
 static struct ibv_qp *qp;
-
-static int group_setup(void **state)
-{
-	(void)state;
-	fake_provider_start();
-	list = ibv_get_device_list(NULL);
-	return list && list[0] ? 0 : -1;
-}
-
-static int group_teardown(void **state)
-{
-	(void)state;
-	ibv_free_device_list(list);
-	fake_provider_stop();
-	return 0;
-}
 
 static int setup(void **state)
 {
@@ -54,7 +37,7 @@ static int setup(void **state)
 	(void)state;
 	fake_hw.comp_reported = fake_hw.async_reported = 0;
 	fake_hw.cq_events = fake_hw.async_events = 0;
-	context = ibv_open_device(list[0]);
+	context = ibv_open_device(fake_list[0]);
 	assert_non_null(context);
 	pd = ibv_alloc_pd(context);
 	channel = ibv_create_comp_channel(context);
@@ -404,5 +387,5 @@ int main(void)
 		TEST(srq_waits),		     TEST(counters_wrap),
 	};
 
-	return cmocka_run_group_tests_name("events", tests, group_setup, group_teardown);
+	return cmocka_run_group_tests_name("events", tests, fake_group_setup, fake_group_teardown);
 }

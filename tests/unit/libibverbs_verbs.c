@@ -20,32 +20,15 @@
 
 #include "fake_provider.h"
 
-static struct ibv_device **list;
 static struct ibv_context *context;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
-
-static int group_setup(void **state)
-{
-	(void)state;
-	fake_provider_start();
-	list = ibv_get_device_list(NULL);
-	return list && list[0] ? 0 : -1;
-}
-
-static int group_teardown(void **state)
-{
-	(void)state;
-	ibv_free_device_list(list);
-	fake_provider_stop();
-	return 0;
-}
 
 static int setup(void **state)
 {
 	(void)state;
 	fake_hw.refuse = 0;
-	context = ibv_open_device(list[0]);
+	context = ibv_open_device(fake_list[0]);
 	assert_non_null(context);
 	pd = ibv_alloc_pd(context);
 	assert_non_null(pd);
@@ -69,9 +52,9 @@ static void open_and_close(void **state)
 	int async_fd, cmd_fd;
 
 	(void)state;
-	other = ibv_open_device(list[0]);
+	other = ibv_open_device(fake_list[0]);
 	assert_non_null(other);
-	assert_ptr_equal(other->device, list[0]);
+	assert_ptr_equal(other->device, fake_list[0]);
 	cmd_fd = other->cmd_fd;
 	async_fd = other->async_fd;
 	assert_true(fcntl(cmd_fd, F_GETFD) >= 0);
@@ -86,14 +69,14 @@ static void open_and_close(void **state)
 	fake_hw.refuse_number = 0;
 	fake_hw.refuse = EPERM;
 	errno = 0;
-	assert_null(ibv_open_device(list[0]));
+	assert_null(ibv_open_device(fake_list[0]));
 	assert_int_equal(errno, EPERM);
 	assert_int_equal(fcntl(cmd_fd, F_GETFD), -1);
 }
 
 static void objects(void **state)
 {
-	struct ibv_srq_init_attr srq_attr = { .srq_context = &list, .attr = { .max_wr = 10, .max_sge = 2 } };
+	struct ibv_srq_init_attr srq_attr = { .srq_context = &fake_list, .attr = { .max_wr = 10, .max_sge = 2 } };
 	struct ibv_srq *srq;
 	struct ibv_mr *mr;
 	char buffer[10];
@@ -116,7 +99,7 @@ static void objects(void **state)
 	srq = ibv_create_srq(pd, &srq_attr);
 	assert_non_null(srq);
 	assert_ptr_equal(srq->context, context);
-	assert_ptr_equal(srq->srq_context, &list);
+	assert_ptr_equal(srq->srq_context, &fake_list);
 	assert_ptr_equal(srq->pd, pd);
 	assert_int_equal(srq->xrc_srq_num, 0);
 	assert_null(srq->xrc_domain);
@@ -267,5 +250,5 @@ int main(void)
 		TEST(query_port),     TEST(failures),	TEST(missing_operations),
 	};
 
-	return cmocka_run_group_tests_name("verbs", tests, group_setup, group_teardown);
+	return cmocka_run_group_tests_name("verbs", tests, fake_group_setup, fake_group_teardown);
 }

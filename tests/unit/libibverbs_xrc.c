@@ -17,30 +17,13 @@
 
 #include "fake_provider.h"
 
-static struct ibv_device **list;
 static struct ibv_context *context;
 static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 
-static int group_setup(void **state)
-{
-	(void)state;
-	fake_provider_start();
-	list = ibv_get_device_list(NULL);
-	return list && list[0] ? 0 : -1;
-}
-
-static int group_teardown(void **state)
-{
-	(void)state;
-	ibv_free_device_list(list);
-	fake_provider_stop();
-	return 0;
-}
-
 static void open_device(void)
 {
-	context = ibv_open_device(list[0]);
+	context = ibv_open_device(fake_list[0]);
 	assert_non_null(context);
 	pd = ibv_alloc_pd(context);
 	assert_non_null(pd);
@@ -86,7 +69,7 @@ static int with_old_device(void **state)
 
 static void domains_and_queues(void **state)
 {
-	struct ibv_srq_init_attr srq_attr = { .srq_context = &list, .attr = { .max_wr = 5, .max_sge = 1 } };
+	struct ibv_srq_init_attr srq_attr = { .srq_context = &fake_list, .attr = { .max_wr = 5, .max_sge = 1 } };
 	struct ibv_qp_init_attr qp_attr = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_XRC };
 	struct ibv_xrc_domain *domain;
 	struct ibv_srq *srq;
@@ -102,7 +85,7 @@ static void domains_and_queues(void **state)
 	assert_non_null(srq);
 	assert_int_equal(fake_hw.latest, 37);
 	assert_ptr_equal(srq->context, context);
-	assert_ptr_equal(srq->srq_context, &list);
+	assert_ptr_equal(srq->srq_context, &fake_list);
 	assert_ptr_equal(srq->pd, pd);
 	assert_ptr_equal(srq->xrc_domain, domain);
 	assert_ptr_equal(srq->xrc_cq, cq);
@@ -238,13 +221,38 @@ static void old_device(void **state)
 	no_xrc(state);
 }
 
+/* Of the operations a table may lack any. */
+static void empty_table(void **state)
+{
+	struct ibv_xrc_domain domain = { .context = context, .handle = 1 };
+	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 5, .max_sge = 1 } };
+	struct ibv_qp_init_attr init = { .xrc_domain = &domain };
+	struct ibv_more_ops *full = context->more_ops, none = { 0 };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	uint32_t qpn;
+
+	(void)state;
+	context->more_ops = &none;
+	NO_OBJECT(ibv_open_xrc_domain(context, -1, O_CREAT));
+	NO_OBJECT(ibv_create_xrc_srq(pd, &domain, cq, &srq_attr));
+	assert_int_equal(ibv_close_xrc_domain(&domain), ENOSYS);
+	assert_int_equal(ibv_create_xrc_rcv_qp(&init, &qpn), ENOSYS);
+	assert_int_equal(ibv_modify_xrc_rcv_qp(&domain, 1, &attr, 1), ENOSYS);
+	assert_int_equal(ibv_query_xrc_rcv_qp(&domain, 1, &attr, 1, &init), ENOSYS);
+	assert_int_equal(ibv_reg_xrc_rcv_qp(&domain, 1), ENOSYS);
+	errno = 0;
+	assert_int_equal(ibv_unreg_xrc_rcv_qp(&domain, 1), ENOSYS);
+	assert_int_equal(errno, ENOSYS);
+	context->more_ops = full;
+}
+
 int main(void)
 {
 #define TEST(name, with) cmocka_unit_test_setup_teardown(name, with, teardown)
 	static const struct CMUnitTest tests[] = {
 		TEST(domains_and_queues, with_xrc),    TEST(receive_qps, with_xrc), TEST(bad_arguments, with_xrc),
-		TEST(old_provider, with_old_provider), TEST(old_device, with_old_device),
+		TEST(empty_table, with_xrc),	       TEST(old_provider, with_old_provider), TEST(old_device, with_old_device),
 	};
 
-	return cmocka_run_group_tests_name("XRC", tests, group_setup, group_teardown);
+	return cmocka_run_group_tests_name("XRC", tests, fake_group_setup, fake_group_teardown);
 }
