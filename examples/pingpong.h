@@ -101,16 +101,20 @@ void pp_parse(int argc, char **argv, unsigned int known, struct pp_options *opt)
 
 /* ---- Clock (options.c) ---- */
 
+/* How far a long run is: a line on standard error, from its first second on, if that is a terminal; in the end it is
+ * taken away. Anywhere else nothing is written. */
 struct pp_progress {
 	bool on; /* only on a terminal */
 	bool shown;
 	uint64_t next;
 };
 
+/* Microseconds of a clock that nobody sets. */
 uint64_t pp_now_usec(void);
 void pp_progress_start(struct pp_progress *progress);
 void pp_progress_step(struct pp_progress *progress, int done, int total);
 void pp_progress_end(struct pp_progress *progress);
+/* The two lines at the end. Messages have gone both ways, so bytes count twice. */
 void pp_print_rate(uint32_t size, int iters, uint64_t usec);
 
 /* ---- Addresses and their exchange (exchange.c) ----
@@ -120,6 +124,7 @@ void pp_print_rate(uint32_t size, int iters, uint64_t usec);
  *   xsrq              "%04x:%06x:%06x:%06x:%06x:%32s"     LID, receive QPN, send QPN, PSN, SRQ number, GID   66 bytes
  */
 
+/* One side's address; what a kind of ping-pong has not is 0. */
 struct pp_dest {
 	union ibv_gid gid;
 	uint32_t qpn; /* xsrq: the receive QP's */
@@ -139,6 +144,7 @@ _Static_assert(PP_WIRE_XRC_LEN == 66, "what the other generations of these tools
 
 #define PP_SRQ_QPS 256
 
+/* 24 bits. */
 uint32_t pp_random_psn(void);
 /* Both need PP_WIRE_*_LEN bytes. pp_parse_dest returns 0 or -EPROTO, and prints nothing. */
 void pp_format_dest(enum pp_wire wire, const struct pp_dest *dest, char *msg);
@@ -163,6 +169,7 @@ void pp_linger(int sock);
 
 #define PP_UD_QKEY 0x11111111 /* what every generation of ibv_ud_pingpong uses */
 
+/* The way to REMOTE, by its GID if a GID index was asked for. */
 void pp_fill_ah(const struct pp_options *opt, const struct pp_dest *remote, struct ibv_ah_attr *ah);
 int pp_init_attr(const struct pp_options *opt, struct ibv_qp_attr *attr);
 int pp_rtr_attr(const struct pp_options *opt, const struct pp_dest *remote, uint32_t dest_qpn, struct ibv_qp_attr *attr);
@@ -181,6 +188,7 @@ int pp_rts_attr(uint32_t psn, struct ibv_qp_attr *attr);
  * Without verification one receive slot serves all receives, as the bytes are never looked at. */
 #define PP_GUARD 64
 
+/* The memory of one side: send buffers, then receive slots. Freed by pp_content_free(). */
 struct pp_content {
 	char *base;
 	size_t length;
@@ -213,6 +221,7 @@ void pp_write_message(struct pp_content *content, int send, uint64_t stream, uin
 int pp_check_message(struct pp_content *content, int slot, uint64_t stream, uint64_t iter, uint32_t byte_len);
 void pp_print_verified(const struct pp_content *content);
 
+/* Whose messages: the seed of their contents, which both sides know. */
 static inline uint64_t pp_stream(uint32_t send_qpn, uint32_t psn)
 {
 	return (uint64_t)send_qpn << 32 | psn;
@@ -220,6 +229,7 @@ static inline uint64_t pp_stream(uint32_t send_qpn, uint32_t psn)
 
 /* ---- Completion queues with or without events (queue.c) ---- */
 
+/* A CQ, and its events that are not acknowledged yet. */
 struct pp_queue {
 	struct ibv_cq *cq;
 	unsigned int unacked;
@@ -242,6 +252,7 @@ struct pp_watch {
 	uint64_t since;
 };
 
+/* Nothing came: 0, or -ETIMEDOUT after a message. TIMEOUT in seconds, 0: wait for ever. */
 int pp_idle(struct pp_watch *watch, int timeout);
 static inline void pp_busy(struct pp_watch *watch)
 {
@@ -252,6 +263,7 @@ static inline void pp_busy(struct pp_watch *watch)
 
 struct pp_pair;
 
+/* What the four have different. */
 struct pp_kind {
 	enum ibv_qp_type qp_type;
 	bool srq;
