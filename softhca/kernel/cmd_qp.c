@@ -59,6 +59,7 @@ struct kqp *qp_create_kernel(struct kxrcd *d, struct kernel *k, uint32_t type, u
 	if (*err < 0)
 		goto err_num;
 	d->users++;
+	DL_APPEND2(d->qps, qp, dprev, dnext);
 	HASH_ADD(hh, k->hcas[qp->hca].qps, qpn, sizeof(qp->qpn), qp);
 	return qp;
 
@@ -76,6 +77,7 @@ int qp_destroy_kernel(struct kernel *k, struct kqp *qp)
 	if (sh_qp_destroy(&k->dev, qp->hca, qp->qpn, &async) == -EBUSY)
 		return -EBUSY;
 	HASH_DEL(k->hcas[qp->hca].qps, qp);
+	DL_DELETE2(qp->d->qps, qp, dprev, dnext);
 	qpn_put(k, qp);
 	xrcd_put_user(k, qp->d);
 	free(qp);

@@ -187,6 +187,7 @@ struct kxrcd {				/* a domain of one HCA */
 	int fd;				/* pins the inode; -1: anonymous */
 	uint32_t opens;			/* handles */
 	uint32_t users;			/* QPs, SRQs, receive QPs */
+	struct kqp *qps;		/* kernel-made: receive and target QPs */
 	struct kxrcd *prev, *next;	/* of the HCA */
 };
 struct kxrcd_handle {
@@ -226,6 +227,7 @@ struct kqp {
 	uint64_t db;
 	struct kctx *ctx;		/* NULL: kernel-made */
 	struct kreg *regs;
+	struct kqp *dprev, *dnext;	/* of the domain, if kernel-made */
 	UT_hash_handle hh;		/* by number, per HCA */
 };
 struct kmcast {

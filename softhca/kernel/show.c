@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* What an instance holds, as JSON, for the softhca command and for tests. Changes nothing. */
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -10,32 +12,96 @@
 
 #include "kern.h"
 
-static void add_int(json_t *o, const char *name, uint64_t value)
+/* Where it goes: written as it is looked up, since there can be more of it than anybody wants to keep. */
+struct out {
+	FILE *f;
+	unsigned int depth;
+	bool begun;			/* the innermost object or array has something in it */
+};
+
+static void new_line(struct out *o)
 {
-	json_object_set_new(o, name, json_integer((json_int_t)value));
+	fprintf(o->f, "\n%*s", (int)o->depth * 2, "");
 }
 
-static void add_text(json_t *o, const char *name, const char *value)
+/* Before each value; an array's have no names. */
+static void item(struct out *o, const char *name)
 {
-	json_object_set_new(o, name, json_string(value));
+	if (o->begun)
+		fputc(',', o->f);
+	if (o->depth)
+		new_line(o);
+	if (name)
+		fprintf(o->f, "\"%s\": ", name);
+	o->begun = true;
 }
 
-static json_t *add_array(json_t *o, const char *name)
+static void add_int(struct out *o, const char *name, uint64_t value)
 {
-	json_t *a = json_array();
-
-	json_object_set(o, name, a);
-	json_decref(a);
-	return a;
+	item(o, name);
+	fprintf(o->f, "%" PRId64, (int64_t)value);
 }
 
-static json_t *add_object(json_t *array)
+/* Text of our own: nothing in it needs escaping. */
+static void add_text(struct out *o, const char *name, const char *value)
 {
-	json_t *o = json_object();
+	item(o, name);
+	fprintf(o->f, "\"%s\"", value);
+}
 
-	json_array_append(array, o);
-	json_decref(o);
-	return o;
+/* Text of others, if it is text at all. */
+static void add_path(struct out *o, const char *name, const char *value)
+{
+	json_t *string = json_string(value);
+
+	if (!string)
+		return;
+	item(o, name);
+	json_dumpf(string, o->f, JSON_ENCODE_ANY);
+	json_decref(string);
+}
+
+static void add_word(struct out *o, const char *name, const char *word)
+{
+	item(o, name);
+	fputs(word, o->f);
+}
+
+static void begin(struct out *o, const char *name, char bracket)
+{
+	item(o, name);
+	fputc(bracket, o->f);
+	o->depth++;
+	o->begun = false;
+}
+
+static void end(struct out *o, char bracket)
+{
+	o->depth--;
+	if (o->begun)
+		new_line(o);
+	fputc(bracket, o->f);
+	o->begun = true;
+}
+
+static void begin_array(struct out *o, const char *name)
+{
+	begin(o, name, '[');
+}
+
+static void end_array(struct out *o)
+{
+	end(o, ']');
+}
+
+static void begin_object(struct out *o, const char *name)
+{
+	begin(o, name, '{');
+}
+
+static void end_object(struct out *o)
+{
+	end(o, '}');
 }
 
 static const char *type_name(uint32_t type)
@@ -64,34 +130,52 @@ static const char *state_name(uint32_t state)
 	return state < sizeof(name) / sizeof(name[0]) ? name[state] : "unknown";
 }
 
-static json_t *registrations(const struct kqp *qp)
+static void registrations(const struct kqp *qp, struct out *o)
 {
 	const struct kreg *reg;
-	json_t *a = json_array(), *o;
 
+	begin_array(o, "registrations");
 	DL_FOREACH(qp->regs, reg) {
-		o = add_object(a);
+		begin_object(o, NULL);
 		add_int(o, "context", reg->ctx->index);
 		add_int(o, "pid", reg->ctx->proc->pid);
+		end_object(o);
 	}
-	return a;
+	end_array(o);
 }
 
-static void show_qps(struct kernel *k, uint32_t hca, json_t *out)
+static void show_qp_state(const struct sh_qp_info *info, struct out *o)
 {
-	json_t *list = add_array(out, "qps"), *o;
+	add_text(o, "state", state_name(info->state));
+	add_int(o, "send_cq", info->send_cqn);
+	add_int(o, "recv_cq", info->recv_cqn);
+	add_int(o, "srq", info->srqn);
+	add_int(o, "dest_qpn", info->dest_qpn);
+	add_int(o, "dlid", info->dlid);
+	add_int(o, "port", info->port);
+	add_int(o, "send_outstanding", info->sq_posted_unfinished);
+	add_int(o, "recv_posted", info->rq_available);
+	add_int(o, "retries_left", info->retry_left);
+	add_int(o, "rnr_retries_left", info->rnr_left);
+	add_int(o, "messages_sent", info->messages_sent);
+	add_int(o, "messages_received", info->messages_received);
+}
+
+static void show_qps(struct kernel *k, uint32_t hca, struct out *o)
+{
 	struct sh_qp_info info;
 	struct kqp *qp, *tmp;
 
+	begin_array(o, "qps");
 	HASH_ITER(hh, k->hcas[hca].qps, qp, tmp) {
-		o = add_object(list);
+		begin_object(o, NULL);
 		add_int(o, "qpn", qp->qpn);
 		add_text(o, "type", type_name(qp->type));
 		if (qp->ctx) {
 			add_int(o, "context", qp->ctx->index);
 			add_int(o, "pid", qp->ctx->proc->pid);
 		} else {
-			json_object_set_new(o, "registrations", registrations(qp));
+			registrations(qp, o);
 		}
 		if (qp->pd)
 			add_int(o, "pd", qp->pd->pdn);
@@ -99,25 +183,14 @@ static void show_qps(struct kernel *k, uint32_t hca, json_t *out)
 			add_int(o, "xrcd", qp->d->xrcdn);
 		add_text(o, "queue_memory", qp->buf.shm ? "shared" : qp->ctx ? "copied" : "none");
 		add_int(o, "queue_bytes", qp->buf.len);
-		if (sh_qp_info(&k->dev, hca, qp->qpn, &info) < 0)
-			continue;
-		add_text(o, "state", state_name(info.state));
-		add_int(o, "send_cq", info.send_cqn);
-		add_int(o, "recv_cq", info.recv_cqn);
-		add_int(o, "srq", info.srqn);
-		add_int(o, "dest_qpn", info.dest_qpn);
-		add_int(o, "dlid", info.dlid);
-		add_int(o, "port", info.port);
-		add_int(o, "send_outstanding", info.sq_posted_unfinished);
-		add_int(o, "recv_posted", info.rq_available);
-		add_int(o, "retries_left", info.retry_left);
-		add_int(o, "rnr_retries_left", info.rnr_left);
-		add_int(o, "messages_sent", info.messages_sent);
-		add_int(o, "messages_received", info.messages_received);
+		if (sh_qp_info(&k->dev, hca, qp->qpn, &info) == 0)
+			show_qp_state(&info, o);
+		end_object(o);
 	}
+	end_array(o);
 }
 
-static void show_cq(struct kernel *k, uint32_t hca, const struct kcq *cq, json_t *o)
+static void show_cq(struct kernel *k, uint32_t hca, const struct kcq *cq, struct out *o)
 {
 	struct sh_cq_info info;
 
@@ -139,7 +212,7 @@ static void show_cq(struct kernel *k, uint32_t hca, const struct kcq *cq, json_t
 	add_int(o, "events", info.comp_events);
 }
 
-static void show_srq(struct kernel *k, uint32_t hca, const struct ksrq *srq, json_t *o)
+static void show_srq(struct kernel *k, uint32_t hca, const struct ksrq *srq, struct out *o)
 {
 	struct sh_srq_info info;
 
@@ -161,7 +234,7 @@ static void show_srq(struct kernel *k, uint32_t hca, const struct ksrq *srq, jso
 	add_int(o, "limit", info.limit);
 }
 
-static void show_mr(const struct kmr *mr, json_t *o)
+static void show_mr(const struct kmr *mr, struct out *o)
 {
 	char text[32];
 
@@ -176,79 +249,82 @@ static void show_mr(const struct kmr *mr, json_t *o)
 	add_int(o, "access", mr->access);
 }
 
-static void show_objects(struct kernel *k, uint32_t hca, json_t *out)
+static void show_pd(const struct kpd *pd, struct out *o)
 {
-	json_t *pds = add_array(out, "pds"), *cqs = add_array(out, "cqs"), *srqs = add_array(out, "srqs");
-	json_t *mrs = add_array(out, "mrs"), *o;
+	add_int(o, "pdn", pd->pdn);
+	add_int(o, "context", pd->u.ctx->index);
+	add_int(o, "pid", pd->u.ctx->proc->pid);
+	add_int(o, "users", pd->refs);
+}
+
+static void show_type(struct kernel *k, uint32_t hca, enum uobj_type type, const char *name, struct out *o)
+{
 	const struct uobj *u;
 	uint32_t i;
 
+	begin_array(o, name);
 	for (i = 1; i < SH_MAX_CTX; i++) {
-		const struct kctx *ctx = k->ctx[i];
-
-		if (!ctx || ctx->hca != hca)
+		if (!k->ctx[i] || k->ctx[i]->hca != hca)
 			continue;
-		DL_FOREACH(ctx->objs[UO_PD], u) {
-			o = add_object(pds);
-			add_int(o, "pdn", ((const struct kpd *)u)->pdn);
-			add_int(o, "context", i);
-			add_int(o, "pid", ctx->proc->pid);
-			add_int(o, "users", ((const struct kpd *)u)->refs);
+		DL_FOREACH(k->ctx[i]->objs[type], u) {
+			begin_object(o, NULL);
+			if (type == UO_PD)
+				show_pd((const struct kpd *)u, o);
+			else if (type == UO_CQ)
+				show_cq(k, hca, (const struct kcq *)u, o);
+			else if (type == UO_SRQ)
+				show_srq(k, hca, (const struct ksrq *)u, o);
+			else
+				show_mr((const struct kmr *)u, o);
+			end_object(o);
 		}
-		DL_FOREACH(ctx->objs[UO_CQ], u)
-			show_cq(k, hca, (const struct kcq *)u, add_object(cqs));
-		DL_FOREACH(ctx->objs[UO_SRQ], u)
-			show_srq(k, hca, (const struct ksrq *)u, add_object(srqs));
-		DL_FOREACH(ctx->objs[UO_MR], u)
-			show_mr((const struct kmr *)u, add_object(mrs));
 	}
+	end_array(o);
 }
 
-static void show_xrcds(struct kernel *k, uint32_t hca, json_t *out)
+static void show_xrcds(struct kernel *k, uint32_t hca, struct out *o)
 {
-	json_t *list = add_array(out, "xrc_domains"), *o;
 	const struct kxrcd *d;
-	struct kqp *qp, *tmp;
+	const struct kqp *qp;
 
+	begin_array(o, "xrc_domains");
 	DL_FOREACH(k->hcas[hca].xrcds, d) {
-		json_t *qps;
-
-		o = add_object(list);
+		begin_object(o, NULL);
 		add_int(o, "xrcd", d->xrcdn);
 		if (d->fd >= 0) {
 			add_int(o, "device", d->key.dev);
 			add_int(o, "inode", d->key.ino);
 		} else {
-			json_object_set_new(o, "device", json_null());
-			json_object_set_new(o, "inode", json_null());
+			add_word(o, "device", "null");
+			add_word(o, "inode", "null");
 		}
 		add_int(o, "opens", d->opens);
 		add_int(o, "users", d->users);
-		qps = add_array(o, "receive_qps");
-		HASH_ITER(hh, k->hcas[hca].qps, qp, tmp) {
-			json_t *r;
-
-			if (qp->ctx || qp->d != d)
-				continue;
-			r = add_object(qps);
-			add_int(r, "qpn", qp->qpn);
-			json_object_set_new(r, "registrations", registrations(qp));
+		begin_array(o, "receive_qps");
+		DL_FOREACH2(d->qps, qp, dnext) {
+			begin_object(o, NULL);
+			add_int(o, "qpn", qp->qpn);
+			registrations(qp, o);
+			end_object(o);
 		}
+		end_array(o);
+		end_object(o);
 	}
+	end_array(o);
 }
 
-static void show_contexts(struct kernel *k, uint32_t hca, json_t *out)
+static void show_contexts(struct kernel *k, uint32_t hca, struct out *o)
 {
-	json_t *list = add_array(out, "contexts"), *o, *evqs, *e;
 	const struct kevq *q;
 	uint32_t i;
 
+	begin_array(o, "contexts");
 	for (i = 1; i < SH_MAX_CTX; i++) {
 		const struct kctx *ctx = k->ctx[i];
 
 		if (!ctx || ctx->hca != hca)
 			continue;
-		o = add_object(list);
+		begin_object(o, NULL);
 		add_int(o, "context", i);
 		add_int(o, "pid", ctx->proc->pid);
 		add_text(o, "state", ctx->state == KC_RELEASING ? "releasing" : ctx->gone ? "memory gone" :
@@ -256,52 +332,58 @@ static void show_contexts(struct kernel *k, uint32_t hca, json_t *out)
 		add_text(o, "doorbells", sh_ctx(&k->dev, i)->kick ? "kick" : "trap");
 		add_int(o, "commands", ctx->commands);
 		add_int(o, "locked_pages", ctx->proc->locked);
-		evqs = add_array(o, "event_queues");
+		begin_array(o, "event_queues");
 		DL_FOREACH(ctx->evqs, q) {
 			const struct sh_evq *shared = sh_evq(&k->dev, q->index);
 
-			e = add_object(evqs);
-			add_int(e, "queue", q->index);
-			add_text(e, "kind", q->async ? "async" : "completion");
-			add_int(e, "users", q->refs);
-			add_int(e, "spilled", shared->spilled);
-			add_int(e, "lost", shared->lost);
+			begin_object(o, NULL);
+			add_int(o, "queue", q->index);
+			add_text(o, "kind", q->async ? "async" : "completion");
+			add_int(o, "users", q->refs);
+			add_int(o, "spilled", shared->spilled);
+			add_int(o, "lost", shared->lost);
+			end_object(o);
 		}
+		end_array(o);
+		end_object(o);
 	}
+	end_array(o);
 }
 
-static void show_ports(struct kernel *k, uint32_t index, json_t *out)
+static void show_ports(struct kernel *k, uint32_t index, struct out *o)
 {
 	const struct sh_hca *hca = sh_hca(&k->dev, index);
-	json_t *list = add_array(out, "ports"), *o, *pkeys;
 	uint32_t p, i;
 
+	begin_array(o, "ports");
 	for (p = 0; p < k->cfg.device.ports; p++) {
 		const struct sh_port *port = &hca->port[p];
 
-		o = add_object(list);
+		begin_object(o, NULL);
 		add_int(o, "port", p + 1);
 		add_text(o, "state", port->state == 4 ? "ACTIVE" : "DOWN");
 		add_int(o, "lid", port->lid);
 		add_int(o, "sm_lid", port->sm_lid);
-		pkeys = add_array(o, "pkeys");
+		begin_array(o, "pkeys");
 		for (i = 0; i < SH_PKEYS; i++) {
-			json_t *e;
-
 			if (!port->pkey[i])
 				continue;
-			e = add_object(pkeys);
-			add_int(e, "index", i);
-			add_int(e, "pkey", port->pkey[i]);
+			begin_object(o, NULL);
+			add_int(o, "index", i);
+			add_int(o, "pkey", port->pkey[i]);
+			end_object(o);
 		}
+		end_array(o);
+		end_object(o);
 	}
+	end_array(o);
 }
 
-static void show_counters(const struct sh_hca *hca, json_t *out)
+static void show_counters(const struct sh_hca *hca, struct out *o)
 {
 	const struct sh_counters *c = &hca->counters;
-	json_t *o = json_object();
 
+	begin_object(o, "counters");
 	add_int(o, "xmit_packets", c->xmit_packets);
 	add_int(o, "xmit_data", c->xmit_data);
 	add_int(o, "rcv_packets", c->rcv_packets);
@@ -319,75 +401,72 @@ static void show_counters(const struct sh_hca *hca, json_t *out)
 	add_int(o, "duplicates", c->duplicates);
 	add_int(o, "out_of_sequence", c->out_of_sequence);
 	add_int(o, "copies_fallback", c->copies_fallback);
-	json_object_set_new(out, "counters", o);
+	end_object(o);
 }
 
-static void show_hca(struct kernel *k, uint32_t index, json_t *out)
+static void show_hca(struct kernel *k, uint32_t index, struct out *o)
 {
 	char text[32];
 	uint64_t guid = sh_hca(&k->dev, index)->node_guid;
 
 	snprintf(text, sizeof(text), "mlx4_%u", k->hcas[index].unit);
-	add_text(out, "device", text);
+	add_text(o, "device", text);
 	snprintf(text, sizeof(text), "%04x:%04x:%04x:%04x", (unsigned int)(guid >> 48), (unsigned int)(guid >> 32 & 0xffff),
 		 (unsigned int)(guid >> 16 & 0xffff), (unsigned int)(guid & 0xffff));
-	add_text(out, "node_guid", text);
-	show_ports(k, index, out);
-	show_contexts(k, index, out);
-	show_objects(k, index, out);
-	show_qps(k, index, out);
-	show_xrcds(k, index, out);
-	show_counters(sh_hca(&k->dev, index), out);
+	add_text(o, "node_guid", text);
+	show_ports(k, index, o);
+	show_contexts(k, index, o);
+	show_type(k, index, UO_PD, "pds", o);
+	show_type(k, index, UO_CQ, "cqs", o);
+	show_type(k, index, UO_SRQ, "srqs", o);
+	show_type(k, index, UO_MR, "mrs", o);
+	show_qps(k, index, o);
+	show_xrcds(k, index, o);
+	show_counters(sh_hca(&k->dev, index), o);
 }
 
-static void show_processes(struct kernel *k, json_t *out)
+static void show_processes(struct kernel *k, struct out *o)
 {
-	json_t *list = add_array(out, "processes"), *o;
 	uint32_t i;
 
+	begin_array(o, "processes");
 	for (i = 1; i < SH_MAX_PROC; i++) {
 		if (!k->proc[i])
 			continue;
-		o = add_object(list);
+		begin_object(o, NULL);
 		add_int(o, "pid", k->proc[i]->pid);
 		add_int(o, "slot", i);
 		add_int(o, "host", k->proc[i]->host);
-		json_object_set_new(o, "connected", json_boolean(k->proc[i]->connected));
+		add_word(o, "connected", k->proc[i]->connected ? "true" : "false");
 		add_int(o, "locked_pages", k->proc[i]->locked);
+		end_object(o);
 	}
+	end_array(o);
 }
 
-static void show_faults(struct kernel *k, json_t *out)
+static void show_faults(struct kernel *k, struct out *o)
 {
 	static const char *const name[SH_FAULT_KINDS] = {"drop", "delay", "duplicate", "corrupt"};
 	const struct sh_faults *f = &k->dev.inst->faults;
-	json_t *list = add_array(out, "faults"), *o;
 	int i;
 
+	begin_array(o, "faults");
 	for (i = 0; i < SH_FAULT_KINDS; i++) {
 		if (!f->rate[i] && !f->count[i] && !f->done[i])
 			continue;
-		o = add_object(list);
+		begin_object(o, NULL);
 		add_text(o, "fault", name[i]);
 		add_int(o, "rate_per_million", f->rate[i]);
 		add_int(o, "count", f->count[i]);
 		add_int(o, "done", f->done[i]);
+		end_object(o);
 	}
+	end_array(o);
 }
 
-static json_t *show_all(struct kernel *k)
+static void show_daemon(struct kernel *k, struct out *o)
 {
-	const struct sh_config *cfg = &k->cfg.device;
-	json_t *out = json_object(), *hosts, *host, *hcas, *o;
-	uint32_t h, i;
-
-	add_text(out, "instance", k->dir);
-	add_int(out, "pid", getpid());
-	add_text(out, "kernel", k->face->name);
-	add_text(out, "mmio", cfg->trap ? "trap" : "kick");
-	add_int(out, "driver_abi", cfg->driver_abi);
-	add_int(out, "cqe_size", cfg->cqe_size);
-	o = json_object();
+	begin_object(o, "daemon");
 	add_int(o, "commands", k->count.commands);
 	add_int(o, "failed", k->count.failed);
 	add_int(o, "ranges_shared", k->count.queues_shared);
@@ -396,52 +475,65 @@ static json_t *show_all(struct kernel *k)
 	add_int(o, "pool_pages", k->pool.npages);
 	add_int(o, "pool_pages_used", k->pool.used);
 	add_int(o, "contexts_releasing", k->releasing);
-	json_object_set_new(out, "daemon", o);
-	show_processes(k, out);
-	show_faults(k, out);
-	hosts = add_array(out, "hosts");
+	end_object(o);
+}
+
+static void show_all(struct kernel *k, struct out *o)
+{
+	const struct sh_config *cfg = &k->cfg.device;
+	uint32_t h, i;
+
+	begin_object(o, NULL);
+	add_path(o, "instance", k->dir);
+	add_int(o, "pid", getpid());
+	add_text(o, "kernel", k->face->name);
+	add_text(o, "mmio", cfg->trap ? "trap" : "kick");
+	add_int(o, "driver_abi", cfg->driver_abi);
+	add_int(o, "cqe_size", cfg->cqe_size);
+	show_daemon(k, o);
+	show_processes(k, o);
+	show_faults(k, o);
+	begin_array(o, "hosts");
 	for (h = 0; h < cfg->hosts; h++) {
-		host = add_object(hosts);
-		add_int(host, "host", h);
-		hcas = add_array(host, "hcas");
-		for (i = 0; i < cfg->hcas_per_host; i++)
-			show_hca(k, h * cfg->hcas_per_host + i, add_object(hcas));
+		begin_object(o, NULL);
+		add_int(o, "host", h);
+		begin_array(o, "hcas");
+		for (i = 0; i < cfg->hcas_per_host; i++) {
+			begin_object(o, NULL);
+			show_hca(k, h * cfg->hcas_per_host + i, o);
+			end_object(o);
+		}
+		end_array(o);
+		end_object(o);
 	}
-	return out;
+	end_array(o);
+	end_object(o);
+	fputc('\n', o->f);
 }
 
 int show_make(struct kernel *k)
 {
-	json_t *all = show_all(k);
-	char *text = json_dumps(all, JSON_INDENT(2));
-	size_t len, at = 0;
-	ssize_t n;
-	int fd, err = 0;
+	struct out o = {0};
+	int fd, own, err;
 
-	json_decref(all);
-	if (!text)
-		return -ENOMEM;
 	fd = memfd_create("softhca-show", MFD_CLOEXEC);
-	if (fd < 0) {
+	if (fd < 0)
+		return -errno;
+	own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	o.f = own < 0 ? NULL : fdopen(own, "w");
+	if (!o.f) {
 		err = -errno;
-		free(text);
+		if (own >= 0)
+			close(own);
+		close(fd);
 		return err;
 	}
-	for (len = 0; text[len]; len++)
-		;
-	text[len++] = '\n';
-	while (at < len) {
-		n = write(fd, text + at, len - at);
-		if (n < 0) {
-			err = -errno;
-			break;
-		}
-		at += n;
-	}
-	free(text);
-	if (err < 0 || lseek(fd, 0, SEEK_SET) < 0) {
-		close(fd);
-		return err < 0 ? err : -EIO;
-	}
-	return fd;
+	show_all(k, &o);
+	err = ferror(o.f) ? -EIO : 0;
+	if (fclose(o.f) || lseek(fd, 0, SEEK_SET) < 0)
+		err = -EIO;
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
 }

@@ -47,6 +47,7 @@ static void forked_child(void)
 	/* Another thread of the parent may have held any of them. */
 	control_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	shim_context_forked();
+	shim_dontfork_forked();
 	shim_signals_forked();
 	if (!shim_dev.inst)
 		return;

@@ -13,14 +13,13 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Whether anybody here ever asked for pages not to be inherited: only then is it worth a look at /proc. */
-static bool dontfork_used;
-
 EXPORT int madvise(void *addr, size_t len, int advice)
 {
-	if (advice == MADV_DONTFORK)
-		__atomic_store_n(&dontfork_used, true, __ATOMIC_RELAXED);
-	return REAL(madvise)(addr, len, advice);
+	int ret = REAL(madvise)(addr, len, advice);
+
+	if (!ret)
+		shim_dontfork_note((uintptr_t)addr, len, advice);
+	return ret;
 }
 
 /* For kernels before 5.14: is there something on every page? */
@@ -91,11 +90,15 @@ static char *next_line(struct lines *l)
 
 static bool marked_dontfork(uint64_t addr)
 {
-	struct lines l = {.fd = sh_open("/proc/self/smaps", O_RDONLY | O_CLOEXEC)};
+	struct lines l = {.fd = -1};
 	bool inside = false, marked = false;
+	int known = shim_dontfork_known(addr);
 	unsigned long start, end;
 	char *line;
 
+	if (known >= 0)
+		return known;
+	l.fd = sh_open("/proc/self/smaps", O_RDONLY | O_CLOEXEC);
 	if (l.fd < 0)
 		return false;
 	while ((line = next_line(&l))) {
@@ -123,7 +126,7 @@ static int map_again(const struct sh_action *action)
 
 int shim_map_action(const struct sh_action *action)
 {
-	bool dontfork = __atomic_load_n(&dontfork_used, __ATOMIC_RELAXED) && marked_dontfork(action->uaddr);
+	bool dontfork = marked_dontfork(action->uaddr);
 	int fd = shim_memory_fd(), err;
 
 	if (action->shm_off > shim_dev.inst->size || action->len > shim_dev.inst->size - action->shm_off)

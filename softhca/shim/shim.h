@@ -130,6 +130,11 @@ int shim_populate(uint64_t addr, uint64_t len, bool write);
 int shim_map_action(const struct sh_action *action);
 void shim_memory_forked(void);
 
+/* dontfork.c: what madvise() was asked, and whether a page must not be inherited: 1, 0, or -1: not known */
+void shim_dontfork_note(uint64_t addr, uint64_t len, int advice);
+int shim_dontfork_known(uint64_t addr);
+void shim_dontfork_forked(void);
+
 /* ---- doorbells (bus.c, kick.c, trap.c, signals.c) ---- */
 
 void shim_ring(uint32_t ctx, uint32_t qpn);

@@ -218,6 +218,7 @@ static void count_all(enum sh_face face, long least[2][STEPS])
 		child(face);
 	assert_true(pid > 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(ptrace(PTRACE_SETOPTIONS, pid, NULL, PTRACE_O_EXITKILL), 0);
 	for (round = 0; round < 2; round++)
 		for (pair = 0; pair < PAIRS; pair++)
 			for (step = 0; step < STEPS; step++) {
