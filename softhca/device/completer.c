@@ -57,9 +57,10 @@ int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, co
 
 		if (sh_wqe_is_fetch(wqe))
 			cqe.byte_cnt = wqe->length;
+		/* The CQ's log: the QP's is its responder's. */
 		sh_lock(dev, &cq->lock);
-		sh_txn_begin(&t, dev, &qp->txn, &qp->lock);
-		sh_txn_covers(&t, &cq->lock);
+		sh_txn_begin(&t, dev, &cq->txn, &cq->lock);
+		sh_txn_covers(&t, &qp->lock);
 		err = sh_cq_put(&t, hca, cq, &cqe);
 		sh_txn_store32(&t, &qp->sq_una, qp->sq_una + 1);
 		sh_txn_store32(&t, &qp->una_psn, psn);
@@ -74,9 +75,12 @@ int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, co
 	if (sh_wqe_is_fetch(wqe) && qp->rd_out)
 		qp->rd_out--;
 	pull_next(qp);
-	if (err == -ENOSPC)
-		sh_qp_error(dev, hca, qp, SH_QPE_FATAL, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
-	return err == -ENOSPC ? err : 0;
+	if (err != -ENOSPC)
+		return 0;
+	sh_lock(dev, &qp->rlock);
+	sh_qp_error(dev, hca, qp, SH_QPE_FATAL, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+	sh_unlock(dev, &qp->rlock);
+	return err;
 }
 
 /* The sender of a sequence of PSNs learns that some were lost: from a NAK, or because a later answer came first. */
@@ -296,11 +300,27 @@ static __attribute__((noinline)) void complete(struct sh_dev *dev, struct sh_hca
 }
 
 /* A positive acknowledgement of just the oldest WQE, which is at hand: nearly all of them. */
+static inline bool simple(const struct sh_qp *qp, const struct sh_packet *resp, const struct sh_wqe *wqe)
+{
+	return resp->op == SH_PKT_ACK && !(resp->syndrome & SH_AETH_KIND) && wqe && wqe->index == qp->sq_una &&
+	       !sh_wqe_is_fetch(wqe) && qp->sq_una + 1 == qp->sq_next && sh_psn_add(resp->psn, 1) == qp->next_psn;
+}
+
+bool sh_complete_quiet(struct sh_qp *qp, const struct sh_packet *resp, const struct sh_wqe *wqe)
+{
+	if (wqe->signaled || !simple(qp, resp, wqe))
+		return false;
+	progress(qp);
+	qp->sq_una++;
+	qp->una_psn = qp->ack_psn = qp->next_psn;
+	qp->messages_sent++;
+	return true;
+}
+
 static bool complete_simple(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *resp,
 			    const struct sh_wqe *cache)
 {
-	if (resp->op != SH_PKT_ACK || resp->syndrome & SH_AETH_KIND || !cache || cache->index != qp->sq_una ||
-	    sh_wqe_is_fetch(cache) || qp->sq_una + 1 != qp->sq_next || sh_psn_add(resp->psn, 1) != qp->next_psn)
+	if (!simple(qp, resp, cache))
 		return false;
 	progress(qp);
 	sh_complete_wqe(dev, hca, qp, cache);

@@ -12,6 +12,7 @@
 
 #define EV_CQ_ERR	0
 #define MAX_LOG_SIZE	22
+#define SOON		4	/* CQEs ahead: a line of the consumer's comes while so many are written */
 
 static inline uint32_t cqe_size(const struct sh_dev *dev)
 {
@@ -71,24 +72,20 @@ static inline bool usable(struct sh_dev *dev, uint32_t hca, struct sh_cq *cq)
 	return false;
 }
 
-static void format(uint8_t out[32], const struct sh_cqe *cqe, uint8_t owner)
+/* The 32 bytes, composed in registers: pieces read back as larger ones stall the processor. */
+static inline void format(uint8_t out[32], const struct sh_cqe *cqe, uint8_t owner)
 {
-	struct mlx4_cqe e = {
-		.vlan_my_qpn = htobe32(cqe->qpn),
-		.immed_rss_invalid = cqe->imm_be,
-		.g_mlpath_rqpn = htobe32(cqe->srqn_srcqp),
-		.sl_vid = htobe16(cqe->sl_vid),
-		.rlid = htobe16(cqe->slid),
-		.byte_cnt = htobe32(cqe->byte_cnt),
-		.wqe_index = htobe16(cqe->wqe_index),
-		.owner_sr_opcode = (cqe->opcode & MLX4_CQE_OPCODE_MASK) | (cqe->send ? MLX4_CQE_IS_SEND : 0) | owner,
+	bool error = cqe->opcode == MLX4_CQE_ERROR;
+	uint8_t last = (cqe->opcode & MLX4_CQE_OPCODE_MASK) | (cqe->send ? MLX4_CQE_IS_SEND : 0) | owner;
+	uint32_t tail = (uint32_t)cqe->wqe_index << 16 | (error ? (uint32_t)cqe->vendor << 8 | cqe->syndrome : 0);
+	uint64_t word[4] = {
+		sh_two(htobe32(cqe->qpn), cqe->imm_be),
+		sh_two(htobe32(cqe->srqn_srcqp), htobe32((uint32_t)cqe->sl_vid << 16 | cqe->slid)),
+		sh_two(0, htobe32(cqe->byte_cnt)),
+		sh_two(htobe32(tail), htobe32(last)),
 	};
 
-	if (cqe->opcode == MLX4_CQE_ERROR) {
-		e.vendor_err = cqe->vendor;
-		e.syndrome = cqe->syndrome;
-	}
-	memcpy(out, &e, sizeof(e));
+	memcpy(out, word, sizeof(word));
 }
 
 /* Overrun happens once: the CQ stays as it is until it is destroyed. */
@@ -101,11 +98,21 @@ static int overrun(struct sh_txn_open *t, const struct sh_hca *hca, struct sh_cq
 	return -ENOSPC;
 }
 
+void sh_cq_soon(struct sh_dev *dev, const struct sh_cq *cq)
+{
+	uint32_t entries = 1u << (cq->log_size & 31);
+	const char *buf = sh_umem_in_place(dev, &cq->buf, 0, (uint64_t)cqe_size(dev) << (cq->log_size & 31));
+
+	if (!buf)
+		return;
+	__builtin_prefetch(buf + cqe_at(dev, cq->producer, entries), 1);
+	__builtin_prefetch(buf + cqe_at(dev, cq->producer + SOON, entries), 1);
+}
+
 int sh_cq_put(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq, const struct sh_cqe *cqe)
 {
 	struct sh_dev *dev = t->dev;
 	uint32_t entries, producer = cq->producer;
-	uint8_t raw[32];
 	bool solicited;
 
 	if (!usable(dev, hca->index, cq) || !sh_ctx_live(dev, cq->ctx))
@@ -119,18 +126,15 @@ int sh_cq_put(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq, const
 		if (producer - cq->consumer_seen >= entries)
 			return overrun(t, hca, cq);
 	}
-	format(raw, cqe, owner_bit(producer, entries));
-	if (sh_txn_cqe(t, &cq->buf, cqe_at(dev, producer, entries), raw)) {
+	if (sh_txn_cqe_place(t, &cq->buf, cqe_at(dev, producer, entries))) {
 		declare_damaged(dev, hca->index, cq);
 		return -ENODEV;
 	}
+	format(t->log->cqe, cqe, owner_bit(producer, entries));
 	solicited = cqe->solicited || cqe->opcode == MLX4_CQE_ERROR;
-	sh_txn_store32(t, &cq->producer, producer + 1);
-	if (solicited)
-		sh_txn_store32(t, &cq->solicited_producer, producer + 1);
+	sh_txn_store_two(t, &cq->producer, producer + 1, solicited ? producer + 1 : cq->solicited_producer);
 	if (cq->armed == SH_ARM_ANY || (cq->armed == SH_ARM_SOLICITED && solicited)) {
-		sh_txn_store32(t, &cq->armed, SH_ARM_NONE);
-		sh_txn_store32(t, &cq->last_notified, producer + 1);
+		sh_txn_store_two(t, &cq->armed, SH_ARM_NONE, producer + 1);
 		sh_txn_comp_event(t, hca->index, cq->cqn);
 	}
 	return 0;

@@ -191,6 +191,8 @@ struct sh_qp_info {
 	uint64_t messages_sent, messages_received;
 };
 int sh_qp_info(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_info *info);
+/* The counters of an HCA that exists, with those that its QPs keep for themselves. For the daemon, which alone ends QPs. */
+void sh_counters(struct sh_dev *dev, uint32_t hca, struct sh_counters *out);
 /* Registrations of an XRC receive QP (events go to each): head of a list in the reg table; set by the kernel under
  * the QP's lock. */
 int sh_qp_set_regs(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t head);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Doorbells, and the requests of other processes to look at a QP. Each takes the lock of the QP that it names; numbers
+ * Doorbells, and the requests of other processes to look at a QP. Each takes the requester's lock of the QP that it names; numbers
  * that name nothing, or somebody else's QP, are ignored as the HCA does.
  */
 #include "tables.h"
@@ -33,7 +33,9 @@ static void serve(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 		return;
 	case SH_QPS_SQE:
 	case SH_QPS_ERR:
+		sh_lock(dev, &qp->rlock);
 		sh_qp_flush(dev, hca, qp);
+		sh_unlock(dev, &qp->rlock);
 		break;
 	}
 	sh_unlock(dev, &qp->lock);
@@ -80,8 +82,11 @@ void sh_recv_posted(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
 	qp = take(dev, ctx, qpn, &hca);
 	if (!qp)
 		return;
-	if (qp->state == SH_QPS_ERR)
+	if (qp->state == SH_QPS_ERR) {
+		sh_lock(dev, &qp->rlock);
 		sh_qp_flush(dev, hca, qp);
+		sh_unlock(dev, &qp->rlock);
+	}
 	sh_unlock(dev, &qp->lock);
 }
 

@@ -101,7 +101,8 @@ void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet 
 		sh_respond_ud(dev, dst, qp, port, p, resp);
 		break;
 	default:
-		sh_respond_reliable(dev, dst, qp, port, p, resp, resp_seg);
+		if (!sh_respond_express(dev, dst, qp, port, p, resp, resp_seg))
+			sh_respond_reliable(dev, dst, qp, port, p, resp, resp_seg);
 	}
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Errors and flushing. Whoever moves a QP into ERR or SQE flushes at once what is visible, under the QP's lock and in
+ * Errors and flushing. Whoever moves a QP into ERR or SQE flushes at once what is visible, under both of the QP's locks and in
  * posting order; what is posted later is flushed by the doorbell, or, for receives, by the helper thread of the owner,
  * which looks again as long as the QP stays in ERR. Nothing here runs the requester.
  */
@@ -13,7 +13,7 @@ void sh_qp_event(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint3
 {
 	struct sh_txn_open t;
 
-	sh_txn_begin(&t, dev, &qp->txn, &qp->lock);
+	sh_qp_txn(&t, dev, qp);
 	sh_txn_async_event(&t, hca->index, event, qp->qpn);
 	sh_txn_commit(&t);
 }
@@ -58,7 +58,7 @@ static int flush_sends(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 		struct sh_cqe cqe = error_cqe(qp, true, qp->sq_una, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_SQ);
 		struct sh_txn_open t;
 
-		sh_txn_begin(&t, dev, &qp->txn, &qp->lock);
+		sh_qp_txn(&t, dev, qp);
 		sh_txn_store32(&t, &qp->sq_una, qp->sq_una + 1);
 		if (commit_with(&t, dev, hca, qp->send_cqn, &cqe))
 			return -EBUSY;
@@ -82,7 +82,7 @@ static int flush_receives(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 			dev->ops->complain(dev->host, "a receive queue's record runs ahead of it", hca->index, qp->qpn);
 			return 0;
 		}
-		sh_txn_begin(&t, dev, &qp->txn, &qp->lock);
+		sh_qp_txn(&t, dev, qp);
 		sh_txn_store32(&t, &qp->rq_consumed, qp->rq_consumed + 1);
 		if (commit_with(&t, dev, hca, qp->recv_cqn, &cqe))
 			return -EBUSY;
@@ -107,7 +107,7 @@ void sh_recv_abort(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 		cqe.srqn_srcqp = qp->cur_srqn;
 		cqn = srq ? srq->cqn : 0;
 	}
-	sh_txn_begin(&t, dev, &qp->txn, &qp->lock);
+	sh_qp_txn(&t, dev, qp);
 	sh_txn_store32(&t, &qp->cur_op, SH_RECV_NONE);
 	sh_txn_store32(&t, &qp->cur_wqe, 0);
 	commit_with(&t, dev, hca, cqn, &cqe);
@@ -119,7 +119,7 @@ static void last_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 
 	if (qp->state != SH_QPS_ERR || !qp->srqn || qp->last_wqe || qp->cur_wqe)
 		return;
-	sh_txn_begin(&t, dev, &qp->txn, &qp->lock);
+	sh_qp_txn(&t, dev, qp);
 	sh_txn_store32(&t, &qp->last_wqe, 1);
 	sh_txn_async_event(&t, hca->index, SH_QPE_LAST_WQE, qp->qpn);
 	sh_txn_commit(&t);
@@ -148,13 +148,14 @@ static void poll(struct sh_dev *dev, uint64_t key, uint64_t arg)
 
 	if (!hca || !qp)
 		return;
-	sh_lock(dev, &qp->lock);
+	if (sh_qp_lock_both(dev, qp))
+		return;
 	if (qp->qpn == (key & MLX4_QPN_MASK) && qp->gen == gen && qp->state == SH_QPS_ERR) {
 		flush(dev, hca, qp);
 		wait = wait * 2 > POLL_LAST_NS ? POLL_LAST_NS : wait * 2;
 		dev->ops->defer(dev->host, dev->ops->now(dev->host) + wait, poll, key, (wait / 1000) << 32 | gen);
 	}
-	sh_unlock(dev, &qp->lock);
+	sh_qp_unlock_both(dev, qp);
 }
 
 /* A posted receive makes no store that the device sees: somebody has to look. */
@@ -208,7 +209,7 @@ void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint3
 	if (qp->state == SH_QPS_ERR || qp->state == SH_QPS_RESET)
 		return;
 	tell_owner(dev, hca, qp);
-	sh_txn_begin(&t, dev, &qp->txn, &qp->lock);
+	sh_qp_txn(&t, dev, qp);
 	store_state(&t, qp, SH_QPS_ERR);
 	if (event != SH_QPE_NONE)
 		sh_txn_async_event(&t, hca->index, event, qp->qpn);
@@ -222,10 +223,12 @@ void sh_send_failed(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, ui
 	struct sh_cqe cqe = error_cqe(qp, true, qp->sq_una, syndrome, vendor);
 	struct sh_txn_open t;
 
+	sh_lock(dev, &qp->rlock);
 	tell_owner(dev, hca, qp);
-	sh_txn_begin(&t, dev, &qp->txn, &qp->lock);
+	sh_qp_txn(&t, dev, qp);
 	store_state(&t, qp, sh_qp_is_reliable(qp) ? SH_QPS_ERR : SH_QPS_SQE);
 	sh_txn_store32(&t, &qp->sq_una, qp->sq_una + 1);
 	commit_with(&t, dev, hca, qp->send_cqn, &cqe);
 	sh_qp_flush(dev, hca, qp);
+	sh_unlock(dev, &qp->rlock);
 }

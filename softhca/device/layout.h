@@ -15,9 +15,9 @@
  *	inst.hca_off + i*span	one HCA: struct sh_hca, then its QP, CQ, SRQ, MPT and multicast tables
  *	inst.pool_off		pages that stand in for queue buffers and doorbell records of the clients
  *
- * Locks: every lock is a robust process-shared mutex in a struct sh_lock. Order: QP, SRQ, CQ, EVQ. Nobody
- * holds two QPs' locks. A transition of several stores goes through the transaction of the QP (or CQ, SRQ)
- * whose lock it runs under: see txn.h.
+ * Locks: every lock is a robust process-shared mutex in a struct sh_lock. Order: a QP's requester (lock), a QP's
+ * responder (rlock), SRQ, CQ, EVQ. Nobody holds two QPs' requester locks, or two responder locks. A transition of
+ * several stores goes through the transaction of the QP (or CQ, SRQ) whose lock it runs under: see txn.h.
  */
 #ifndef SOFTHCA_DEVICE_LAYOUT_H
 #define SOFTHCA_DEVICE_LAYOUT_H
@@ -77,7 +77,7 @@ struct sh_umem {
 };
 
 /* What a store sequence will do, written down before it does it. See txn.h. */
-#define SH_TXN_STORES	18
+#define SH_TXN_STORES	14
 #define SH_TXN_ASYNC	3
 struct sh_txn {
 	uint32_t commit;		/* the commit point: number of stores + 1; 0 = nothing to carry out */

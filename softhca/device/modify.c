@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Modifying a QP: everything is checked before anything changes. Called by the daemon, under the QP's lock. Moving to
+ * Modifying a QP: everything is checked before anything changes. Called by the daemon, under both of the QP's locks. Moving to
  * ERR flushes here; moving to RTS runs nothing, the owner rings.
  */
 #include "transitions.h"
@@ -106,7 +106,7 @@ static void reset(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	qp->sq_una = qp->sq_next = qp->sq_begun = qp->rd_out = 0;
 	qp->una_psn = qp->next_wqe_psn = qp->ack_psn = qp->next_psn = qp->sent_psn = 0;
 	qp->deadline = qp->timer_at = 0;
-	qp->msn = qp->e_psn = qp->rq_consumed = 0;
+	qp->msn = qp->e_psn = qp->rq_consumed = qp->rq_seen = 0;
 	qp->cur_op = qp->cur_wqe = qp->cur_srqn = qp->cur_done = qp->cur_len = qp->cur_rkey = 0;
 	qp->cur_va = 0;
 	qp->atomic_head = 0;
@@ -160,7 +160,7 @@ int sh_qp_modify(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh
 
 	if (!qp)
 		return -EINVAL;
-	err = sh_lock_bounded(dev, &qp->lock);
+	err = sh_qp_lock_both(dev, qp);
 	if (err)
 		return err;
 	err = -EINVAL;
@@ -179,6 +179,6 @@ int sh_qp_modify(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh
 	move(dev, h, qp, attr, mask, to);
 	err = 0;
 out:
-	sh_unlock(dev, &qp->lock);
+	sh_qp_unlock_both(dev, qp);
 	return err;
 }

@@ -28,6 +28,17 @@ int sh_umem_read(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, vo
 int sh_umem_write(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, const void *buf, size_t len);
 /* A pointer into shared pages, or NULL when the memory is reached through the host. Bounds-checked. */
 void *sh_umem_at(const struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, size_t len);
+/* The same inline, without asking whether the context lives. */
+static inline void *sh_umem_in_place(const struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint64_t len)
+{
+	const struct sh_instance *inst = dev->inst;
+	uint64_t at = mem->shm_off + off;
+
+	if (off > mem->len || len > mem->len - off || !mem->shm_off || mem->shm_off < inst->pool_off ||
+	    at < mem->shm_off || at > inst->size || len > inst->size - at)
+		return NULL;
+	return sh_at(dev, at);
+}
 /* One big-endian word (a doorbell record), in host order, read before anything that it covers. 0 or -EFAULT. */
 int sh_umem_load32(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint32_t *val);
 /* Fill [off, off+len) with a byte. 0 or -EFAULT. */
@@ -40,27 +51,29 @@ enum sh_live { SH_NONE = 0, SH_LIVE = 1, SH_DAMAGED = 2 };
 
 enum sh_arm { SH_ARM_NONE = 0, SH_ARM_SOLICITED = 1, SH_ARM_ANY = 2 };
 
+/* The first line is what every CQE changes, the others hardly ever change. */
 struct sh_cq {
 	struct sh_lock lock;
-	uint32_t live;			/* enum sh_live */
-	uint32_t cqn;
-	uint32_t ctx;
-	uint32_t log_size;
 	uint32_t producer;		/* free-running, 32 bit; 24 bits of it are the HCA's index */
 	uint32_t solicited_producer;	/* producer index after the last solicited CQE */
 	uint32_t armed;			/* enum sh_arm */
 	uint32_t last_notified;		/* producer when the last event was raised */
-	uint32_t consumer_seen;		/* set_ci as last read from the record */
-	uint32_t arm_acted;		/* arm record word acted on last */
+	uint32_t live;			/* enum sh_live */
+	uint32_t cqn;
+	uint32_t ctx;
+	uint32_t log_size;
 	uint32_t overrun;
 	uint32_t comp_evq;
+	struct sh_umem buf;
+	uint32_t consumer_seen;		/* set_ci as last read from the record */
+	uint32_t arm_acted;		/* arm record word acted on last */
+	struct sh_umem db;
 	uint64_t user_handle;
 	uint32_t comp_events;		/* records written, ever; under the event queue's lock */
 	uint32_t async_events;
-	struct sh_umem buf;
-	struct sh_umem db;
-	struct sh_txn txn;
+	struct sh_txn txn __attribute__((aligned(64)));
 } __attribute__((aligned(64)));
+_Static_assert(offsetof(struct sh_cq, live) == 64, "one line for what changes");
 
 /* What the completer says; cq.c turns it into the 32 bytes of the format. */
 struct sh_cqe {
@@ -86,26 +99,34 @@ struct sh_cq *sh_cq_get(struct sh_dev *dev, uint32_t hca, uint32_t cqn);
  */
 int sh_cq_put(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq, const struct sh_cqe *cqe);
 
+/* A CQE comes soon: have its place at hand. Lock held. */
+void sh_cq_soon(struct sh_dev *dev, const struct sh_cq *cq);
+
 /* ---- shared receive queues ---- */
 
 struct sh_srq {
 	struct sh_lock lock;
+	uint32_t head;			/* next WQE to take */
+	uint32_t consumed;		/* 16 bits count */
+	uint32_t limit;
+	uint32_t seen;			/* the doorbell record as it was read last */
 	uint32_t live;			/* enum sh_live; damaged also by a link that leads out of the queue */
 	uint32_t srqn;
 	uint32_t ctx, pdn;
 	uint32_t log_size, wqe_shift, max_sge;
-	uint32_t head;			/* next WQE to take */
-	uint32_t consumed;		/* 16 bits count */
-	uint32_t limit;
 	uint32_t xrcd, cqn;
 	uint32_t async_events;		/* under the event queue's lock */
 	uint64_t user_handle;
 	struct sh_umem buf;
 	struct sh_umem db;
-	struct sh_txn txn;
+	struct sh_txn txn __attribute__((aligned(64)));
 } __attribute__((aligned(64)));
+_Static_assert(offsetof(struct sh_srq, live) == 64, "one line for what changes");
 /* As sh_cq_get(). */
 struct sh_srq *sh_srq_get(struct sh_dev *dev, uint32_t hca, uint32_t srqn);
+/* Is it the SRQ of this number, whole, and may this QP take receives from it? Lock held; changes nothing. */
+struct sh_qp;
+bool sh_srq_usable(struct sh_dev *dev, const struct sh_qp *qp, const struct sh_srq *srq, uint32_t srqn);
 /* WQEs posted and not taken. Lock held. */
 int sh_srq_available(struct sh_dev *dev, struct sh_srq *srq);
 /*

@@ -77,16 +77,25 @@ struct sh_packet {
 	struct sh_grh grh;		/* with SH_PKT_GRH */
 };
 
+/* Zero a known number of bytes in plain stores: for a hundred or two of them "rep stos" takes longer to begin with. */
+static inline __attribute__((always_inline)) void sh_zero(void *at, size_t len)
+{
+#pragma GCC unroll 16
+	for (size_t i = 0; i < len / 16; i++)
+		__builtin_memset((char *)at + i * 16, 0, 16);
+	__builtin_memset((char *)at + len / 16 * 16, 0, len % 16);
+}
+
 /* A new packet with everything but the GRH zero: the GRH is large and mostly absent. */
 static inline void sh_packet_init(struct sh_packet *p)
 {
-	__builtin_memset(p, 0, offsetof(struct sh_packet, grh));
+	sh_zero(p, offsetof(struct sh_packet, grh));
 }
 
-/* Packets that carry len bytes. */
+/* Packets that carry len bytes. The MTU is a power of two. */
 static inline uint32_t sh_packets(uint64_t len, uint32_t mtu)
 {
-	return len ? (uint32_t)((len + mtu - 1) / mtu) : 1;
+	return len <= mtu ? 1 : (uint32_t)((len + mtu - 1) >> __builtin_ctz(mtu));
 }
 
 /* Cut [skip, skip+len) out of a payload; seg has room for in->nseg entries. */

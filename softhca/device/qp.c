@@ -1,13 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Queue pairs as the kernel makes, shows and ends them. Called by the daemon; waits for a QP's lock with a bound and
+ * Queue pairs as the kernel makes, shows and ends them. Called by the daemon; waits for a QP's locks with a bound and
  * changes nothing when it gives up. A slot's lock, log and counters of generations outlive the QPs in it.
  */
 #include "transport.h"
 
-/* The part of a slot that belongs to one QP. */
-#define QP_BEGIN	offsetof(struct sh_qp, qpn)
-#define QP_END		offsetof(struct sh_qp, txn)
+int sh_qp_lock_both(struct sh_dev *dev, struct sh_qp *qp)
+{
+	int err = sh_lock_mine(dev, &qp->lock);
+
+	if (err)
+		return err;
+	err = sh_lock_mine(dev, &qp->rlock);
+	if (err)
+		sh_unlock(dev, &qp->lock);
+	return err;
+}
+
+void sh_qp_unlock_both(struct sh_dev *dev, struct sh_qp *qp)
+{
+	sh_unlock(dev, &qp->rlock);
+	sh_unlock(dev, &qp->lock);
+}
+
+/* The parts of a slot that belong to one QP: from a field to the one before another. */
+static void clear_from(struct sh_qp *qp, size_t begin, size_t end)
+{
+	memset((char *)qp + begin, 0, end - begin);
+}
 
 static bool sizes_ok(const struct sh_qp_init *init)
 {
@@ -30,7 +50,8 @@ static void clear(struct sh_qp *qp)
 {
 	uint32_t gen = qp->gen, engine_seq = qp->engine_seq, timer_gen = qp->timer_gen, polled = qp->polled;
 
-	memset((char *)qp + QP_BEGIN, 0, QP_END - QP_BEGIN);
+	clear_from(qp, offsetof(struct sh_qp, engine), offsetof(struct sh_qp, rlock));
+	clear_from(qp, offsetof(struct sh_qp, msn), offsetof(struct sh_qp, txn));
 	qp->gen = gen + 1;
 	qp->engine_seq = engine_seq;
 	qp->timer_gen = timer_gen + 1;
@@ -82,11 +103,13 @@ int sh_qp_create(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh
 	if (!err)
 		err = sh_lock_init(&qp->lock);
 	if (!err)
-		err = sh_lock_bounded(dev, &qp->lock);
+		err = sh_lock_init(&qp->rlock);
+	if (!err)
+		err = sh_qp_lock_both(dev, qp);
 	if (err)
 		return err;
 	if (qp->qpn) {
-		sh_unlock(dev, &qp->lock);
+		sh_qp_unlock_both(dev, qp);
 		return -EEXIST;
 	}
 	clear(qp);
@@ -95,7 +118,7 @@ int sh_qp_create(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh
 		__atomic_store_n(&h->qp_used, slot + 1, __ATOMIC_RELAXED);
 	/* pairs with the acquire in sh_qp_get() */
 	__atomic_store_n(&qp->qpn, qpn, __ATOMIC_RELEASE);
-	sh_unlock(dev, &qp->lock);
+	sh_qp_unlock_both(dev, qp);
 	return 0;
 }
 
@@ -108,13 +131,35 @@ static int take(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_hca **
 	*qp = *h ? sh_qp_get(dev, hca, qpn) : NULL;
 	if (!*qp)
 		return -EINVAL;
-	err = sh_lock_bounded(dev, &(*qp)->lock);
+	err = sh_qp_lock_both(dev, *qp);
 	if (err)
 		return err;
 	if ((*qp)->qpn == qpn)
 		return 0;
-	sh_unlock(dev, &(*qp)->lock);
+	sh_qp_unlock_both(dev, *qp);
 	return -EINVAL;
+}
+
+/* What a QP has counted for itself. */
+static void add_counters(struct sh_counters *to, const struct sh_qp *qp)
+{
+	__atomic_fetch_add(&to->xmit_packets, qp->xmit_packets, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&to->xmit_data, qp->xmit_data, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&to->rcv_packets, qp->rcv_packets, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&to->rcv_data, qp->rcv_data, __ATOMIC_RELAXED);
+}
+
+void sh_counters(struct sh_dev *dev, uint32_t hca, struct sh_counters *out)
+{
+	const struct sh_hca *h = sh_hca(dev, hca);
+
+	*out = h->counters;
+	for (uint32_t n = 0; n < h->qp_used && n < 1u << SH_LOG_QPS; n++) {
+		const struct sh_qp *qp = sh_qp_slot(dev, hca, n);
+
+		if (qp->qpn)
+			add_counters(out, qp);
+	}
 }
 
 int sh_qp_destroy(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t *async_events)
@@ -134,15 +179,16 @@ int sh_qp_destroy(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t *asyn
 		sh_recv_abort(dev, h, qp, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
 	err = sh_evq_hold(dev, evq);
 	if (err) {
-		sh_unlock(dev, &qp->lock);
+		sh_qp_unlock_both(dev, qp);
 		return err;
 	}
 	__atomic_store_n(&qp->qpn, 0, __ATOMIC_RELEASE);
 	if (ctx)
 		events = sh_evq_end(dev, evq, &qp->async_events, qp->user_handle, SH_EV_QP);
 	sh_evq_release(dev, evq);
+	add_counters(&h->counters, qp);
 	clear(qp);
-	sh_unlock(dev, &qp->lock);
+	sh_qp_unlock_both(dev, qp);
 	if (async_events)
 		*async_events = events;
 	return 0;
@@ -162,7 +208,7 @@ int sh_qp_query(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_att
 	attr->max_recv_sge = qp->cap_recv_sge;
 	attr->sq_sig_all = qp->sq_sig_all;
 	if (qp->state == SH_QPS_RESET) {
-		sh_unlock(dev, &qp->lock);
+		sh_qp_unlock_both(dev, qp);
 		return 0;
 	}
 	attr->path_mtu = qp->type == SH_QPT_UD ? 5 : qp->path_mtu;
@@ -189,7 +235,7 @@ int sh_qp_query(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_att
 		attr->path = qp->path;
 		attr->alt_path = qp->alt_path;
 	}
-	sh_unlock(dev, &qp->lock);
+	sh_qp_unlock_both(dev, qp);
 	return 0;
 }
 
@@ -227,7 +273,7 @@ int sh_qp_info(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_info
 		if (qp->rq_present && !sh_umem_load32(dev, &qp->rq_db, 0, &posted))
 			info->rq_available = (uint16_t)(posted - qp->rq_consumed);
 	}
-	sh_unlock(dev, &qp->lock);
+	sh_qp_unlock_both(dev, qp);
 	return 0;
 }
 
@@ -240,7 +286,7 @@ int sh_qp_set_regs(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t head
 	if (err)
 		return err;
 	qp->regs = head;
-	sh_unlock(dev, &qp->lock);
+	sh_qp_unlock_both(dev, qp);
 	return 0;
 }
 
@@ -256,6 +302,6 @@ int sh_qp_silence(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
 	qp->gen++;
 	qp->engine = 0;
 	qp->deadline = 0;
-	sh_unlock(dev, &qp->lock);
+	sh_qp_unlock_both(dev, qp);
 	return 0;
 }

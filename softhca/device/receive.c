@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Receive WQEs, from the QP's own queue or from an SRQ, and their CQEs. Runs under the responder's QP lock; the SRQ's
+ * Receive WQEs, from the QP's own queue or from an SRQ, and their CQEs. Runs under both locks of the responder's QP; the SRQ's
  * is held from taking a WQE until the transaction that takes it is committed or given up, the CQ's while a CQE is in it.
  */
 #include <asm/byteorder.h>
@@ -44,7 +44,7 @@ int sh_recv_begin(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, str
 		return -EINVAL;
 	if (srq && !sh_ctx_live(dev, srq->ctx))
 		return -ENODEV;
-	sh_txn_begin(&r->txn, dev, &qp->txn, &qp->lock);
+	sh_qp_txn(&r->txn, dev, qp);
 	if (!srq)
 		return 0;
 	sh_lock(dev, &srq->lock);
@@ -106,7 +106,7 @@ void sh_recv_keep(struct sh_recv *r, struct sh_hca *hca, struct sh_qp *qp)
 	sh_txn_store32(&r->txn, &qp->cur_done, 0);
 	sh_txn_commit(&r->txn);
 	let_go(r, dev);
-	sh_txn_begin(&r->txn, dev, &qp->txn, &qp->lock);
+	sh_qp_txn(&r->txn, dev, qp);
 }
 
 void sh_recv_resume(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
@@ -118,7 +118,7 @@ void sh_recv_resume(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, s
 	source(r, dev, hca, qp, qp->cur_srqn, &srq);
 	r->index = qp->cur_wqe - 1;
 	r->have = true;
-	sh_txn_begin(&r->txn, dev, &qp->txn, &qp->lock);
+	sh_qp_txn(&r->txn, dev, qp);
 }
 
 static int rq_scatter(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, struct sh_sge *sge, unsigned int max)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The requester: turns WQEs into packets. One thread of the owning process runs it per QP (the engine); it holds the
- * QP's lock to pick work and to take in responses, and none while a packet is on its way. A thread that finds the
+ * QP's requester lock to pick work, to send what is short and to take in responses, and none while other packets are on
+ * their way. A thread that finds the
  * engine busy leaves word (again) and goes. Whoever moves the QP to RESET or ERR advances gen, which sends the engine
  * away: it touches nothing of the QP any more.
  */
@@ -11,6 +12,7 @@
 #define PSN_WINDOW	(1 << 22)	/* PSNs in flight; must stay far below half the circle */
 #define MAX_MESSAGE	(UINT64_C(1) << 30)
 #define UD_MTU		4096
+#define HELD_MAX	32
 
 enum step { STEP_SEND, STEP_AGAIN, STEP_STOP };
 
@@ -23,6 +25,8 @@ struct run {
 	struct sh_seg seg[SH_MAX_SEGS], resp_seg[SH_MAX_SEGS];
 	struct sh_wqe wqe;		/* its index is valid while cached is */
 	bool cached;
+	unsigned int held;		/* messages since the lock was let go */
+	struct sh_express express;
 };
 
 void sh_requester_rewind(struct sh_qp *qp)
@@ -90,6 +94,16 @@ static uint8_t locate(struct run *r, uint64_t off, uint64_t len, uint32_t access
 			all[i].len = wqe->sge[i].len;
 		}
 		sh_payload_slice(&data, off, len, out, r->seg);
+		return 0;
+	}
+	if (wqe->nsge == 1 && !off && len == wqe->sge[0].len) {
+		const struct sh_sge *sge = &wqe->sge[0];
+
+		if (sh_mr_check(r->dev, r->hca->index, sge->key, r->qp->pdn, sge->addr, len, access, &out->ctx))
+			return MLX4_SYNDROME_LOC_PROT;
+		r->seg[0].addr = sh_mr_home(r->dev, r->hca->index, sge->key, sge->addr);
+		r->seg[0].len = len;
+		out->nseg = 1;
 		return 0;
 	}
 	n = sh_mr_slice(r->dev, r->hca->index, r->qp->pdn, access, wqe->sge, wqe->nsge, off, len, r->seg,
@@ -253,6 +267,7 @@ static uint8_t vendor_of(uint8_t syndrome)
 /* A WQE that cannot be sent fails when it is the oldest; until then it waits for those before it. */
 static enum step failed(struct run *r, uint8_t syndrome)
 {
+	sh_express_end(&r->express, r->dev);
 	if (r->qp->sq_una == r->qp->sq_next)
 		sh_send_failed(r->dev, r->hca, r->qp, syndrome, vendor_of(syndrome));
 	return STEP_STOP;
@@ -281,7 +296,10 @@ static enum step step(struct run *r)
 		if (err == -ENOENT)
 			return STEP_STOP;
 		if (err) {
+			sh_express_end(&r->express, r->dev);
+			sh_lock(r->dev, &qp->rlock);
 			sh_qp_error(r->dev, r->hca, qp, SH_QPE_FATAL, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+			sh_unlock(r->dev, &qp->rlock);
 			return STEP_STOP;
 		}
 		r->cached = true;
@@ -295,6 +313,7 @@ static enum step step(struct run *r)
 		qp->sq_next++;
 		if ((int32_t)(qp->sq_begun - qp->sq_next) < 0)
 			qp->sq_begun = qp->sq_next;
+		sh_express_end(&r->express, r->dev);
 		if (qp->sq_una + 1 == qp->sq_next)
 			sh_complete_wqe(r->dev, r->hca, qp, &r->wqe);
 		return STEP_AGAIN;
@@ -317,6 +336,29 @@ static void sent(struct run *r)
 		sh_complete_wqe(r->dev, r->hca, qp, &r->wqe);
 }
 
+/*
+ * Most messages are short and go through without ado: then the lock stays, which the responder at the other end does not
+ * need, and so do the locks there for the next one. They are let go now and then for others who want them.
+ */
+static bool express(struct run *r)
+{
+	struct sh_qp *qp = r->qp;
+
+	if (!reliable(r) || r->p.payload.len > SH_SHORT || ++r->held > HELD_MAX ||
+	    !sh_express(&r->express, r->dev, r->hca, &r->p, &r->resp, r->resp_seg)) {
+		sh_express_end(&r->express, r->dev);
+		r->held = 0;
+		return false;
+	}
+	qp->xmit_packets += r->p.npackets;
+	qp->xmit_data += r->p.payload.len;
+	if (!sh_complete_quiet(qp, &r->resp, &r->wqe)) {
+		sh_express_end(&r->express, r->dev);
+		sent(r);
+	}
+	return true;
+}
+
 /* The engine stops: see to it that somebody wakes it when an answer does not come. */
 static void settle(struct run *r)
 {
@@ -330,8 +372,11 @@ static void settle(struct run *r)
 	}
 	if (qp->state == SH_QPS_SQD && !qp->drained && qp->sq_una == qp->sq_begun) {
 		qp->drained = 1;
-		if (qp->sqd_notify)
+		if (qp->sqd_notify) {
+			sh_lock(r->dev, &qp->rlock);
 			sh_qp_event(r->dev, r->hca, qp, SH_QPE_SQ_DRAINED);
+			sh_unlock(r->dev, &qp->rlock);
+		}
 	}
 }
 
@@ -345,6 +390,8 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 	r.hca = hca;
 	r.qp = qp;
 	r.cached = false;
+	r.held = 0;
+	r.express.qp = NULL;
 	if (!++qp->engine_seq)
 		qp->engine_seq = 1;
 	r.token = qp->engine = qp->engine_seq;
@@ -352,7 +399,7 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 	do {
 		qp->again = 0;
 		while ((s = step(&r)) != STEP_STOP) {
-			if (s == STEP_SEND) {
+			if (s == STEP_SEND && !express(&r)) {
 				sh_unlock(dev, &qp->lock);
 				sh_transmit(dev, &r.p, &r.resp, r.resp_seg);
 				sh_lock(dev, &qp->lock);
@@ -363,6 +410,7 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 				break;
 		}
 	} while (qp->gen == r.gen && qp->again);
+	sh_express_end(&r.express, dev);
 	if (qp->gen == r.gen)
 		settle(&r);
 	if (qp->engine == r.token)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The responder of acknowledged transports (RC, XRC): checks a request in the order of the InfiniBand rules, executes
- * it and answers. Runs in whatever process the packet came from, under the lock of the QP that it is for. Payload is
+ * it and answers. Runs in whatever process the packet came from, under both locks of the QP that it is for. Payload is
  * placed first and the step of the QP committed after, so that a sender killed in between has not sent the packet.
  */
 #include "transport.h"
@@ -326,7 +326,7 @@ static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 		}
 	} else {
 		r = (struct sh_recv){ 0 };
-		sh_txn_begin(&r.txn, dev, &qp->txn, &qp->lock);
+		sh_qp_txn(&r.txn, dev, qp);
 	}
 	err = first ? total && sh_mr_check(dev, hca->index, rkey, pdn, va, total, SH_REMOTE_WRITE, &ctx) : 0;
 	if (!err && !first && len)
@@ -434,9 +434,10 @@ void sh_respond_reliable(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 {
 	int32_t ahead;
 
-	sh_lock(dev, &qp->lock);
+	if (sh_qp_lock_both(dev, qp))
+		return;
 	if (!sh_receive_ok(dev, hca, qp, port, p)) {
-		sh_unlock(dev, &qp->lock);
+		sh_qp_unlock_both(dev, qp);
 		return;
 	}
 	ahead = sh_psn_diff(p->psn, qp->e_psn);
@@ -451,5 +452,5 @@ void sh_respond_reliable(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 	} else {
 		execute(dev, hca, qp, p, resp, resp_seg);
 	}
-	sh_unlock(dev, &qp->lock);
+	sh_qp_unlock_both(dev, qp);
 }

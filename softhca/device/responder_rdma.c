@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * READ and atomic requests at the responder. A READ is answered with the place of the data; a duplicate brings its own
- * address and is checked and answered again. Results of atomics are kept for replay. Under the QP's lock; memory that
+ * address and is checked and answered again. Results of atomics are kept for replay. Under both of the QP's locks; memory that
  * atomics change under the HCA's atomic_lock as well.
  */
 #include "transport.h"
@@ -57,7 +57,7 @@ void sh_respond_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, c
 	resp_seg->len = p->dmalen;
 	resp->payload = (struct sh_payload){ .ctx = ctx, .nseg = p->dmalen ? 1 : 0, .seg = resp_seg, .len = p->dmalen };
 	if (!duplicate) {
-		sh_txn_begin(&t, dev, &qp->txn, &qp->lock);
+		sh_qp_txn(&t, dev, qp);
 		sh_txn_store32(&t, &qp->e_psn, sh_psn_add(p->psn, npackets));
 		sh_txn_store32(&t, &qp->msn, sh_psn_add(qp->msn, 1));
 		sh_txn_commit(&t);
@@ -128,7 +128,7 @@ void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		return;
 	}
 	slot = qp->atomic_head % SH_QP_ATOMICS;
-	sh_txn_begin(&t, dev, &qp->txn, &qp->lock);
+	sh_qp_txn(&t, dev, qp);
 	sh_txn_store32(&t, &qp->atomic_psn[slot], p->psn + 1);
 	sh_txn_store64(&t, &qp->atomic_result[slot], old);
 	sh_txn_store32(&t, &qp->atomic_head, qp->atomic_head + 1);

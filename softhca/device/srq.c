@@ -25,14 +25,24 @@ struct sh_srq *sh_srq_get(struct sh_dev *dev, uint32_t hca, uint32_t srqn)
 	return sh_lock_made(&srq->lock) ? srq : NULL;
 }
 
+static inline bool whole(const struct sh_srq *srq)
+{
+	return srq->live == SH_LIVE && srq->log_size <= MAX_LOG_SIZE && srq->wqe_shift >= MLX4_MIN_SRQ_SHIFT &&
+	       srq->wqe_shift <= MAX_WQE_SHIFT && srq->head >> srq->log_size == 0;
+}
+
+bool sh_srq_usable(struct sh_dev *dev, const struct sh_qp *qp, const struct sh_srq *srq, uint32_t srqn)
+{
+	return whole(srq) && srq->srqn == srqn && sh_ctx_live(dev, srq->ctx) &&
+	       (!sh_qp_is_xrc(qp) || (srq->cqn && srq->xrcd == qp->xrcd));
+}
+
 /* In use, and not overwritten by somebody. */
 static inline bool usable(struct sh_dev *dev, uint32_t hca, struct sh_srq *srq)
 {
 	uint32_t srqn;
 
-	if (__builtin_expect(srq->live == SH_LIVE && srq->log_size <= MAX_LOG_SIZE &&
-			     srq->wqe_shift >= MLX4_MIN_SRQ_SHIFT && srq->wqe_shift <= MAX_WQE_SHIFT &&
-			     srq->head >> srq->log_size == 0, 1))
+	if (__builtin_expect(whole(srq), 1))
 		return true;
 	if (srq->live == SH_LIVE) {
 		srqn = (uint32_t)(srq - (struct sh_srq *)sh_hca_table(dev, hca, SH_HCA_SRQS));
@@ -141,6 +151,7 @@ int sh_srq_create(struct sh_dev *dev, uint32_t hca, uint32_t srqn, const struct 
 	srq->max_sge = init->max_sge;
 	srq->head = 0;
 	srq->consumed = 0;
+	srq->seen = 0;
 	srq->limit = 0;
 	srq->xrcd = init->xrcd;
 	srq->cqn = init->cqn;

@@ -57,7 +57,9 @@ void sh_retry(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 			sh_send_failed(dev, hca, qp, MLX4_SYNDROME_RETRY_EXC, SH_VENDOR_RETRY);
 			return;
 		}
+		sh_lock(dev, &qp->rlock);
 		sh_migrate(dev, hca, qp);
+		sh_unlock(dev, &qp->rlock);
 		qp->retry_left = qp->retry_cnt;
 	} else {
 		qp->retry_left--;

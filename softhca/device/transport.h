@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the parts of the transport ask of each other. A QP's lock is held where "locked" is said; nobody holds two.
+ * What the parts of the transport ask of each other. "Locked": the QP's requester lock is held; "both locked": that of its
+ * responder too (qp.h).
  * Completion and error functions commit one transaction per CQE, so that a kill leaves either all or nothing of it.
  */
 #ifndef SOFTHCA_DEVICE_TRANSPORT_H
@@ -49,6 +50,19 @@ static inline int sh_lock_mine(struct sh_dev *dev, struct sh_lock *lock)
 	return 0;
 }
 
+/* ---- both halves of a QP (qp.c) ---- */
+
+/* A QP's requester lock, then its responder's. The daemon waits with a bound: -EBUSY, with neither. */
+int sh_qp_lock_both(struct sh_dev *dev, struct sh_qp *qp);
+void sh_qp_unlock_both(struct sh_dev *dev, struct sh_qp *qp);
+
+/* A transaction over both halves. */
+static inline void sh_qp_txn(struct sh_txn_open *t, struct sh_dev *dev, struct sh_qp *qp)
+{
+	sh_txn_begin(t, dev, &qp->txn, &qp->rlock);
+	sh_txn_covers(t, &qp->lock);
+}
+
 /* ---- requester.c ---- */
 
 /* Run the send queue from this thread if nobody does. Locked on entry, unlocked on return; the thread is in the
@@ -62,9 +76,11 @@ void sh_requester_rewind(struct sh_qp *qp);
 /* Execute a response. cache: a parsed WQE that may be the one in question, or NULL. */
 void sh_complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *resp,
 		 struct sh_wqe *cache);
+/* A positive acknowledgement of just the oldest WQE, which wants no CQE: no lock is taken. false: not so. */
+bool sh_complete_quiet(struct sh_qp *qp, const struct sh_packet *resp, const struct sh_wqe *wqe);
 /* The oldest WQE is done: CQE when it asks for one, and on to the next. -ENOSPC: the CQ overran and the QP is in ERR. */
 int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_wqe *wqe);
-/* The oldest WQE failed: its error CQE, then ERR (SQE for UC and UD) and the flush. */
+/* The oldest WQE failed: its error CQE, then ERR (SQE for UC and UD) and the flush. Takes the responder's lock. */
 void sh_send_failed(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome, uint8_t vendor);
 
 /* ---- timer.c; locked ---- */
@@ -73,12 +89,12 @@ void sh_send_failed(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, ui
 void sh_timer_arm(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint64_t deadline);
 uint64_t sh_rnr_ns(uint32_t code);
 uint64_t sh_ack_ns(uint32_t code);	/* 0 = never */
-/* To the alternate path, with its event. */
+/* To the alternate path, with its event. Both locked. */
 void sh_migrate(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 /* An acknowledgement is late: send again or give up. */
 void sh_retry(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 
-/* ---- flush.c; locked ---- */
+/* ---- flush.c; both locked ---- */
 
 /*
  * Into the error state: the async event (SH_QPE_NONE: none), then everything visible is flushed, then
@@ -94,7 +110,7 @@ void sh_qp_event(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint3
 /* Have the owner's helper thread look at this QP (any process). */
 void sh_attention_post(struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t qpn);
 
-/* ---- responders; they take the QP's lock themselves ---- */
+/* ---- responders; they take the QP's locks themselves ---- */
 
 void sh_respond_reliable(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
 			 const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg);
@@ -105,7 +121,33 @@ void sh_respond_ud(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 /* A multicast packet: to every attached QP of every HCA. */
 void sh_deliver_mcast(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp);
 
-/* ---- receive.c: receive WQEs of a responder; locked ---- */
+/* ---- express.c ---- */
+
+#define SH_SHORT	(8u << 10)	/* what is copied while an SRQ and a CQ are locked */
+
+/* The other end of a QP, and what is locked there from one message of a chain to the next. */
+struct sh_express {
+	struct sh_qp *qp;		/* its responder is locked, or NULL: nothing is */
+	struct sh_hca *hca;
+	struct sh_srq *srq;		/* locked, or NULL */
+	struct sh_cq *cq;		/* locked, or NULL */
+	uint32_t srqn;			/* with cq: where receives come from, 0 = the RQ */
+};
+/*
+ * Execute a whole request if nothing about it is out of the ordinary: *resp (and *resp_seg) is the positive answer then,
+ * as far as it is read. false: nothing has changed. Takes no requester's lock.
+ */
+bool sh_respond_express(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
+			const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg);
+/*
+ * The same from the sender's end, whose requester lock is held. After true, e goes on holding what it has for the next
+ * request of this QP: meanwhile the caller takes no lock, and calls sh_express_end() soon. After false nothing is held.
+ */
+bool sh_express(struct sh_express *e, struct sh_dev *dev, struct sh_hca *src, const struct sh_packet *p,
+		struct sh_packet *resp, struct sh_seg *resp_seg);
+void sh_express_end(struct sh_express *e, struct sh_dev *dev);
+
+/* ---- receive.c: receive WQEs of a responder; both locked ---- */
 
 /* The receive side of one packet: what it took and has to give back. */
 struct sh_recv {
@@ -137,7 +179,7 @@ void sh_recv_commit(struct sh_recv *r, struct sh_dev *dev);
 /* Let go of everything and change nothing. */
 void sh_recv_drop(struct sh_recv *r, struct sh_dev *dev);
 
-/* ---- responder_rdma.c; locked ---- */
+/* ---- responder_rdma.c; both locked ---- */
 
 /* The PD that a packet's R_Key is checked against: the QP's, for XRC that of the SRQ named. -EINVAL */
 int sh_rkey_pd(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p, uint32_t *pdn);
@@ -158,7 +200,7 @@ static inline void sh_aeth(struct sh_packet *resp, uint32_t psn, uint8_t syndrom
 }
 void sh_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_packet *resp, uint8_t syndrome);
 
-/* May this QP take a packet at all: state, peer, port, P_Key. Locked. */
+/* May this QP take a packet at all: state, peer, port, P_Key. Both locked. */
 bool sh_receive_ok(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
 		   const struct sh_packet *p);
 bool sh_pkey_match(uint16_t a, uint16_t b);

@@ -9,8 +9,17 @@
 
 #include "objects.h"
 
-/* What a thread killed between two stores leaves behind is decided by the order of its own stores. */
-#define program_order()	__atomic_signal_fence(__ATOMIC_SEQ_CST)
+#define program_order	sh_program_order
+#define LOCK_SPIN	64		/* pauses in the last of the rounds before sleeping; about 5 us in all */
+
+static inline void spin_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
 
 static int make_mutex(pthread_mutex_t *mutex)
 {
@@ -60,7 +69,7 @@ static int timed(pthread_mutex_t *mutex)
 /* ---- carrying out ---- */
 
 /* A CQE that is already valid in the buffer was written whole, and may have been moved or reused since. */
-static void put_cqe(struct sh_dev *dev, const struct sh_txn *log, bool redo)
+static inline __attribute__((always_inline)) void put_cqe(struct sh_dev *dev, const struct sh_txn *log, bool redo)
 {
 	const uint8_t owner = log->cqe[31] & 0x80;
 
@@ -99,19 +108,27 @@ static void put_cqe(struct sh_dev *dev, const struct sh_txn *log, bool redo)
 	}
 }
 
-static void carry_out(struct sh_dev *dev, struct sh_txn *log, uint32_t n, bool redo)
+/* What few transactions have. */
+static __attribute__((noinline)) void raise_events(struct sh_dev *dev, struct sh_txn *log)
 {
-	uint32_t i, nasync;
+	uint32_t i, nasync = log->nasync;
+
+	if (log->comp_cqn)
+		sh_comp_event(dev, log->hca, log->comp_cqn);
+	for (i = 0; i < nasync && i < SH_TXN_ASYNC; i++)
+		sh_affiliated_event(dev, log->hca, log->async[i].type, log->async[i].obj);
+}
+
+static inline __attribute__((always_inline)) void carry_out(struct sh_dev *dev, struct sh_txn *log, uint32_t n, bool redo)
+{
+	uint32_t i;
 
 	for (i = 0; i < n; i++)
 		__atomic_store_n((uint64_t *)sh_at(dev, log->store[i].off), log->store[i].val, __ATOMIC_RELAXED);
 	if (log->cqe_ctx)
 		put_cqe(dev, log, redo);
-	if (log->comp_cqn)
-		sh_comp_event(dev, log->hca, log->comp_cqn);
-	nasync = log->nasync;
-	for (i = 0; i < nasync && i < SH_TXN_ASYNC; i++)
-		sh_affiliated_event(dev, log->hca, log->async[i].type, log->async[i].obj);
+	if (log->comp_cqn || log->nasync)
+		raise_events(dev, log);
 	program_order();
 	__atomic_store_n(&log->commit, 0, __ATOMIC_RELEASE);
 }
@@ -194,14 +211,39 @@ static __attribute__((noinline)) int lock_slow(struct sh_dev *dev, struct sh_loc
 	return rc;
 }
 
+/*
+ * Another has it. Most are held for less time than it takes to sleep and be woken, so look a few times first, less and less
+ * often: each look takes the line from the one who is about to let go.
+ */
+static __attribute__((noinline)) int lock_contended(pthread_mutex_t *mutex)
+{
+	for (unsigned int wait = 4; wait <= LOCK_SPIN; wait *= 2) {
+		int err;
+
+		for (unsigned int i = 0; i < wait; i++)
+			spin_pause();
+		err = pthread_mutex_trylock(mutex);
+		if (err != EBUSY)
+			return err;
+	}
+	return pthread_mutex_lock(mutex);
+}
+
+static inline int lock_mutex(pthread_mutex_t *mutex)
+{
+	int err = pthread_mutex_trylock(mutex);
+
+	return __builtin_expect(err == EBUSY, 0) ? lock_contended(mutex) : err;
+}
+
 void sh_lock(struct sh_dev *dev, struct sh_lock *lock)
 {
-	int err = pthread_mutex_lock(&lock->mutex);
+	int err = lock_mutex(&lock->mutex);
 
 	while (__builtin_expect(err || lock->txn != SH_LOCK_MADE, 0)) {
 		if (!lock_slow(dev, lock, err, false))
 			return;
-		err = pthread_mutex_lock(&lock->mutex);
+		err = lock_mutex(&lock->mutex);
 	}
 }
 
@@ -236,51 +278,6 @@ void sh_unlock(struct sh_dev *dev, struct sh_lock *lock)
 
 /* ---- building ---- */
 
-void sh_txn_begin(struct sh_txn_open *t, struct sh_dev *dev, struct sh_txn *log, struct sh_lock *lock)
-{
-	uint32_t seq = log->seq + 1;
-
-	t->dev = dev;
-	t->log = log;
-	t->nlocks = 0;
-	t->n = 0;
-	t->word = SH_LOCK_MADE | (uint64_t)((char *)log - (char *)dev->inst) |
-		  (uint64_t)(seq & SH_TXN_SEQ_MASK) << SH_LOCK_TXN_SEQ_SHIFT;
-	/* The log is clear (its owner cleared it): seq may change now, and must before the next commit. */
-	program_order();
-	__atomic_store_n(&log->seq, seq, __ATOMIC_RELAXED);
-	log->comp_cqn = 0;
-	log->cqe_ctx = 0;
-	log->nasync = 0;
-	sh_txn_covers(t, lock);
-}
-
-void sh_txn_covers(struct sh_txn_open *t, struct sh_lock *lock)
-{
-	unsigned int i;
-
-	for (i = 0; i < t->nlocks; i++)
-		if (t->locks[i] == lock)
-			return;
-	if (t->nlocks == sizeof(t->locks) / sizeof(t->locks[0]))
-		__builtin_trap(); /* a transition that this was not built for */
-	t->locks[t->nlocks++] = lock;
-	lock->txn = t->word;
-}
-
-static uint64_t *store_slot(struct sh_txn_open *t, const void *word)
-{
-	if (t->n == SH_TXN_STORES)
-		__builtin_trap();
-	t->log->store[t->n].off = (uint64_t)((const char *)word - (const char *)t->dev->inst);
-	return &t->log->store[t->n++].val;
-}
-
-void sh_txn_store64(struct sh_txn_open *t, uint64_t *where, uint64_t val)
-{
-	*store_slot(t, where) = val;
-}
-
 void sh_txn_store32(struct sh_txn_open *t, uint32_t *where, uint32_t val)
 {
 	uint64_t *word = (uint64_t *)((uintptr_t)where & ~(uintptr_t)7);
@@ -293,7 +290,7 @@ void sh_txn_store32(struct sh_txn_open *t, uint32_t *where, uint32_t val)
 			break;
 		}
 	if (!slot) {
-		slot = store_slot(t, word);
+		slot = sh_txn_slot(t, word);
 		*slot = *word;
 	}
 	/* whole words: a half written and the whole read back stalls the processor */
@@ -302,14 +299,9 @@ void sh_txn_store32(struct sh_txn_open *t, uint32_t *where, uint32_t val)
 
 int sh_txn_cqe(struct sh_txn_open *t, const struct sh_umem *buf, uint64_t off, const uint8_t cqe[32])
 {
-	struct sh_txn *log = t->log;
-
-	if (off > buf->len || buf->len - off < 32)
+	if (sh_txn_cqe_place(t, buf, off))
 		return -EFAULT;
-	log->cqe_ctx = buf->ctx;
-	log->cqe_addr = buf->uaddr + off;
-	log->cqe_shm = buf->shm_off ? buf->shm_off + off : 0;
-	memcpy(log->cqe, cqe, 32);
+	memcpy(t->log->cqe, cqe, 32);
 	return 0;
 }
 

@@ -25,6 +25,8 @@
 #ifndef SOFTHCA_DEVICE_TXN_H
 #define SOFTHCA_DEVICE_TXN_H
 
+#include <errno.h>
+
 #include "device.h"
 
 /* Once in the life of device memory: a lock that was made stays as it is. 0 or -ENOMEM. */
@@ -54,12 +56,85 @@ struct sh_txn_open {
 	unsigned int n;
 	uint64_t word;			/* what a covering lock's txn is set to */
 };
-void sh_txn_begin(struct sh_txn_open *t, struct sh_dev *dev, struct sh_txn *log, struct sh_lock *lock);
-void sh_txn_covers(struct sh_txn_open *t, struct sh_lock *lock);
-void sh_txn_store64(struct sh_txn_open *t, uint64_t *where, uint64_t val);
+
+/* What a thread killed between two stores leaves behind is decided by the order of its own stores. */
+static inline void sh_program_order(void)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static inline void sh_txn_covers(struct sh_txn_open *t, struct sh_lock *lock)
+{
+	unsigned int i;
+
+	for (i = 0; i < t->nlocks; i++)
+		if (t->locks[i] == lock)
+			return;
+	if (t->nlocks == sizeof(t->locks) / sizeof(t->locks[0]))
+		__builtin_trap(); /* a transition that this was not built for */
+	t->locks[t->nlocks++] = lock;
+	lock->txn = t->word;
+}
+
+static inline void sh_txn_begin(struct sh_txn_open *t, struct sh_dev *dev, struct sh_txn *log, struct sh_lock *lock)
+{
+	uint32_t seq = log->seq + 1;
+
+	t->dev = dev;
+	t->log = log;
+	t->nlocks = 0;
+	t->n = 0;
+	t->word = SH_LOCK_MADE | (uint64_t)((char *)log - (char *)dev->inst) |
+		  (uint64_t)(seq & SH_TXN_SEQ_MASK) << SH_LOCK_TXN_SEQ_SHIFT;
+	/* The log is clear (its owner cleared it): seq may change now, and must before the next commit. */
+	sh_program_order();
+	__atomic_store_n(&log->seq, seq, __ATOMIC_RELAXED);
+	log->comp_cqn = 0;
+	log->cqe_ctx = 0;
+	log->nasync = 0;
+	sh_txn_covers(t, lock);
+}
+
+/* Where the new value of a word goes. */
+static inline uint64_t *sh_txn_slot(struct sh_txn_open *t, const void *word)
+{
+	if (t->n == SH_TXN_STORES)
+		__builtin_trap();
+	t->log->store[t->n].off = (uint64_t)((const char *)word - (const char *)t->dev->inst);
+	return &t->log->store[t->n++].val;
+}
+
+static inline void sh_txn_store64(struct sh_txn_open *t, uint64_t *where, uint64_t val)
+{
+	*sh_txn_slot(t, where) = val;
+}
+
+/* Two neighbours, of which the first is aligned to 8 bytes and neither is stored otherwise. */
+static inline uint64_t sh_two(uint32_t first, uint32_t second)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	return (uint64_t)first << 32 | second;
+#else
+	return (uint64_t)second << 32 | first;
+#endif
+}
+static inline void sh_txn_store_two(struct sh_txn_open *t, uint32_t *where, uint32_t first, uint32_t second)
+{
+	*sh_txn_slot(t, where) = sh_two(first, second);
+}
 void sh_txn_store32(struct sh_txn_open *t, uint32_t *where, uint32_t val);	/* several to one word combine */
 /* A 32-byte CQE into a client's CQ buffer (at byte offset off), last byte last. At most one per transaction. -EFAULT:
  * outside the buffer. */
+/* Only its place: the caller writes log->cqe. */
+static inline int sh_txn_cqe_place(struct sh_txn_open *t, const struct sh_umem *buf, uint64_t off)
+{
+	if (off > buf->len || buf->len - off < sizeof(t->log->cqe))
+		return -EFAULT;
+	t->log->cqe_ctx = buf->ctx;
+	t->log->cqe_addr = buf->uaddr + off;
+	t->log->cqe_shm = buf->shm_off ? buf->shm_off + off : 0;
+	return 0;
+}
 int sh_txn_cqe(struct sh_txn_open *t, const struct sh_umem *buf, uint64_t off, const uint8_t cqe[32]);
 void sh_txn_comp_event(struct sh_txn_open *t, uint32_t hca, uint32_t cqn);
 /* At most SH_TXN_ASYNC; several of one kind about one object are one. */

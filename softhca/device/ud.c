@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The responders without acknowledgements: UC and UD. What they cannot take vanishes. UD leaves 40 bytes for the GRH in
- * front of every payload. Under the lock of the QP that receives.
+ * front of every payload. Under both locks of the QP that receives.
  */
 #include <asm/byteorder.h>
 
@@ -176,7 +176,8 @@ void sh_respond_uc(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 	enum sh_recv_op op = p->op == SH_PKT_WRITE ? SH_RECV_WRITE : SH_RECV_SEND;
 	bool first = p->flags & SH_PKT_FIRST;
 
-	sh_lock(dev, &qp->lock);
+	if (sh_qp_lock_both(dev, qp))
+		return;
 	if (!sh_receive_ok(dev, hca, qp, port, p))
 		goto out;
 	if (p->op != SH_PKT_WRITE && p->op != SH_PKT_SEND)
@@ -194,7 +195,7 @@ void sh_respond_uc(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 	else
 		uc_write(dev, hca, qp, p, resp);
 out:
-	sh_unlock(dev, &qp->lock);
+	sh_qp_unlock_both(dev, qp);
 }
 
 /* ---- UD ---- */
@@ -302,12 +303,13 @@ static void ud_receive(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 void sh_respond_ud(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port, const struct sh_packet *p,
 		   struct sh_packet *resp)
 {
-	sh_lock(dev, &qp->lock);
+	if (sh_qp_lock_both(dev, qp))
+		return;
 	if (sh_receive_ok(dev, hca, qp, port, p)) {
 		if (qp->qkey != p->qkey)
 			SH_COUNT(hca, drops_qkey, 1);
 		else
 			ud_receive(dev, hca, qp, port, p, resp);
 	}
-	sh_unlock(dev, &qp->lock);
+	sh_qp_unlock_both(dev, qp);
 }

@@ -5,8 +5,7 @@
  */
 #include <errno.h>
 
-#include "objects.h"
-#include "qp.h"
+#include "transport.h"
 
 static bool within(const struct sh_umem *m, uint64_t uaddr, uint64_t len)
 {
@@ -73,12 +72,12 @@ int sh_qp_unshare(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint64_t uaddr
 
 	if (!qp)
 		return -EINVAL;
-	err = sh_lock_bounded(dev, &qp->lock);
+	err = sh_qp_lock_both(dev, qp);
 	if (err)
 		return err;
 	err = give_back(dev, &qp->buf, uaddr, len);
 	if (!err)
 		err = give_back(dev, &qp->rq_db, uaddr, len);
-	sh_unlock(dev, &qp->lock);
+	sh_qp_unlock_both(dev, qp);
 	return err;
 }

@@ -379,10 +379,11 @@ static void show_ports(struct kernel *k, uint32_t index, struct out *o)
 	end_array(o);
 }
 
-static void show_counters(const struct sh_hca *hca, struct out *o)
+static void show_counters(struct kernel *k, uint32_t index, struct out *o)
 {
-	const struct sh_counters *c = &hca->counters;
+	struct sh_counters counters, *c = &counters;
 
+	sh_counters(&k->dev, index, c);
 	begin_object(o, "counters");
 	add_int(o, "xmit_packets", c->xmit_packets);
 	add_int(o, "xmit_data", c->xmit_data);
@@ -422,7 +423,7 @@ static void show_hca(struct kernel *k, uint32_t index, struct out *o)
 	show_type(k, index, UO_MR, "mrs", o);
 	show_qps(k, index, o);
 	show_xrcds(k, index, o);
-	show_counters(sh_hca(&k->dev, index), o);
+	show_counters(k, index, o);
 }
 
 static void show_processes(struct kernel *k, struct out *o)

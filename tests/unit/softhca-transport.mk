@@ -44,3 +44,8 @@ check_PROGRAMS += softhca_transport_threads
 softhca_transport_threads_SOURCES = softhca_transport_threads.c
 softhca_transport_threads_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_threads_LDADD = $(softhca_transport_libs)
+
+check_PROGRAMS += softhca_transport_express
+softhca_transport_express_SOURCES = softhca_transport_express.c
+softhca_transport_express_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_express_LDADD = $(softhca_transport_libs)

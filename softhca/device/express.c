@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Whole requests that find everything as it should be: nearly all of them. They need the responder's half of the QP that
+ * they are for, so the process at the other end can send meanwhile. Nothing here refuses, reports an error or changes a
+ * state: at the first thing that is not as usual everything is let go as it was found, and the ordinary responders, which
+ * hold both halves, execute the request from its beginning.
+ */
+#include <asm/byteorder.h>
+
+#include "tables.h"
+#include "transport.h"
+
+#define AHEAD	4		/* receive WQEs of an RQ are fetched so far ahead */
+
+/* A receive: all under the locks of the QP's responder, the SRQ and the CQ. */
+struct sink {
+	const struct mlx4_wqe_data *data;
+	uint64_t *word;			/* what taking the WQE changes, and to what */
+	uint64_t value;
+	const void *following;		/* a WQE after it, when that is posted already */
+	uint32_t nsge, index, pdn;
+};
+
+static inline bool service_fits(const struct sh_qp *qp, uint8_t service)
+{
+	if (service == SH_SVC_RC)
+		return qp->type == SH_QPT_RC;
+	return service == SH_SVC_XRC && (qp->type == SH_QPT_XRC || qp->type == SH_QPT_XRC_TGT);
+}
+
+/* A QP that is where the packet is to go, and has nothing unfinished. Holds as long as the lock is held. */
+static bool usual(struct sh_dev *dev, const struct sh_hca *hca, const struct sh_qp *qp, uint32_t port,
+		  const struct sh_packet *p)
+{
+	return qp->qpn == p->dqpn && !qp->silent && service_fits(qp, p->service) &&
+	       (qp->state == SH_QPS_RTS || qp->state == SH_QPS_SQD || (qp->state == SH_QPS_RTR && qp->comm_est)) &&
+	       (!qp->ctx || sh_ctx_live(dev, qp->ctx)) && port == qp->port && p->slid == qp->path.dlid &&
+	       qp->cur_op == SH_RECV_NONE && !qp->cur_wqe && sh_pkey_match(p->pkey, sh_qp_pkey(hca, qp));
+}
+
+/* A whole message, and the next one. */
+static inline bool fits(const struct sh_qp *qp, const struct sh_packet *p)
+{
+	const uint8_t whole = SH_PKT_FIRST | SH_PKT_LAST;
+	uint64_t mtu = sh_qp_mtu(qp), full = p->npackets * mtu;
+
+	return p->psn == qp->e_psn && (p->flags & whole) == whole && p->payload.len <= full &&
+	       (p->npackets == 1 || p->payload.len > full - mtu);
+}
+
+/* How many WQEs are posted, at least: the record is read when those seen before are used up. 0 also for nonsense. */
+static uint32_t posted(struct sh_dev *dev, const struct sh_umem *db, uint32_t *seen, uint32_t consumed, uint32_t size,
+		       bool now)
+{
+	uint32_t n = (uint16_t)(*seen - consumed);
+
+	if ((!n || n > size || now) && sh_umem_load32(dev, db, 0, seen))
+		return 0;
+	n = (uint16_t)(*seen - consumed);
+	return n > size ? 0 : n;
+}
+
+static bool from_rq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp)
+{
+	uint32_t size = 1u << (qp->log_rq_size & 15), shift = qp->rq_shift & 15, slot, n;
+	uint64_t at;
+
+	if (!qp->rq_present || shift < MLX4_MIN_RQ_SHIFT)
+		return false;
+	n = posted(dev, &qp->rq_db, &qp->rq_seen, qp->rq_consumed, size, false);
+	if (!n)
+		return false;
+	slot = qp->rq_consumed & (size - 1);
+	at = qp->rq_off + ((uint64_t)slot << shift);
+	s->nsge = 1u << (shift - MLX4_MIN_RQ_SHIFT);
+	s->data = sh_umem_in_place(dev, &qp->buf, at, s->nsge * sizeof(s->data[0]));
+	if (!s->data)
+		return false;
+	n = n > AHEAD ? AHEAD : n - 1;
+	s->following = slot + n < size ? s->data + (size_t)n * s->nsge : s->data;
+	s->pdn = qp->pdn;
+	s->index = qp->rq_consumed & MLX4_RQ_DB_MASK;
+	s->word = (uint64_t *)&qp->rq_consumed;
+	s->value = sh_two(qp->rq_consumed + 1, qp->rq_seen);
+	return true;
+}
+
+static bool from_srq(struct sink *s, struct sh_dev *dev, struct sh_srq *srq)
+{
+	const struct mlx4_wqe_srq_next *wqe;
+	uint32_t n, next;
+
+	n = posted(dev, &srq->db, &srq->seen, srq->consumed, 1u << srq->log_size, srq->limit);
+	if (!n || n <= srq->limit)
+		return false;
+	wqe = sh_umem_in_place(dev, &srq->buf, (uint64_t)srq->head << srq->wqe_shift, UINT64_C(1) << srq->wqe_shift);
+	if (!wqe)
+		return false;
+	next = __be16_to_cpu(wqe->next_wqe_index);
+	if (next >> srq->log_size)
+		return false;
+	s->pdn = srq->pdn;
+	s->index = srq->head;
+	s->data = (const void *)(wqe + 1);
+	s->nsge = (1u << srq->wqe_shift) / sizeof(s->data[0]) - 1;
+	s->following = n > 1 ? sh_umem_in_place(dev, &srq->buf, (uint64_t)next << srq->wqe_shift, sizeof(*wqe)) : wqe;
+	s->word = (uint64_t *)&srq->head;
+	s->value = sh_two(next, srq->consumed + 1);
+	return true;
+}
+
+/* Let the SRQ and the CQ go. */
+static void close_sink(struct sh_express *e, struct sh_dev *dev)
+{
+	if (e->cq)
+		sh_unlock(dev, &e->cq->lock);
+	if (e->srq)
+		sh_unlock(dev, &e->srq->lock);
+	e->cq = NULL;
+	e->srq = NULL;
+}
+
+/* Have them, and the next receive. What is locked stays so whatever is returned. */
+static bool open_sink(struct sh_express *e, struct sink *s, struct sh_dev *dev, uint32_t srqn)
+{
+	struct sh_qp *qp = e->qp;
+	uint32_t cqn = qp->recv_cqn;
+
+	if (!sh_qp_is_xrc(qp))
+		srqn = qp->srqn;
+	else if (!srqn)
+		return false;
+	if (e->cq && e->srqn != srqn)
+		close_sink(e, dev);
+	if (!e->cq) {
+		struct sh_srq *srq = srqn ? sh_srq_get(dev, e->hca->index, srqn) : NULL;
+		struct sh_cq *cq;
+
+		if (srqn && !srq)
+			return false;
+		if (srq) {
+			sh_lock(dev, &srq->lock);
+			e->srq = srq;
+			if (!sh_srq_usable(dev, qp, srq, srqn))
+				return false;
+			if (sh_qp_is_xrc(qp))
+				cqn = srq->cqn;
+		}
+		cq = cqn ? sh_cq_get(dev, e->hca->index, cqn) : NULL;
+		if (!cq)
+			return false;
+		sh_lock(dev, &cq->lock);
+		e->cq = cq;
+		e->srqn = srqn;
+	}
+	return e->srq ? from_srq(s, dev, e->srq) : from_rq(s, dev, qp);
+}
+
+/* Place the payload where the WQE says. */
+static bool scatter(const struct sink *s, struct sh_dev *dev, const struct sh_hca *hca, const struct sh_payload *data)
+{
+	struct sh_sge sge[MLX4_MAX_SGE];
+	struct sh_seg seg[MLX4_MAX_SGE];
+	uint64_t room = 0;
+	uint32_t ctx, n;
+	int nseg;
+
+	if (!data->len)
+		return true;
+	for (n = 0; n < s->nsge && n < MLX4_MAX_SGE && room < data->len; n++) {
+		sge[n].len = __be32_to_cpu(s->data[n].byte_count);
+		sge[n].key = __be32_to_cpu(s->data[n].lkey);
+		sge[n].addr = __be64_to_cpu(s->data[n].addr);
+		if (sge[n].key == MLX4_INVALID_LKEY)
+			return false;
+		room += sge[n].len;
+	}
+	if (room < data->len)
+		return false;
+	if (n == 1) {
+		if (sh_mr_check(dev, hca->index, sge[0].key, s->pdn, sge[0].addr, data->len, SH_LOCAL_WRITE, &ctx))
+			return false;
+		seg[0].addr = sh_mr_home(dev, hca->index, sge[0].key, sge[0].addr);
+		seg[0].len = data->len;
+		nseg = 1;
+	} else {
+		nseg = sh_mr_slice(dev, hca->index, s->pdn, SH_LOCAL_WRITE, sge, n, 0, data->len, seg, MLX4_MAX_SGE,
+				   &ctx);
+	}
+	return nseg > 0 && !dev->ops->copy(dev->host, ctx, seg, nseg, data->ctx, data->seg, data->nseg, data->len);
+}
+
+/* The step of the QP, its receive and its CQE: all or nothing. */
+static bool finish(const struct sh_express *e, const struct sink *s, struct sh_dev *dev, const struct sh_packet *p,
+		   uint8_t opcode, uint32_t byte_cnt)
+{
+	struct sh_qp *qp = e->qp;
+	struct sh_cqe cqe = {
+		.qpn = qp->qpn,
+		.imm_be = p->flags & SH_PKT_IMM ? p->imm_be : 0,
+		.srqn_srcqp = sh_qp_is_xrc(qp) ? e->srqn : 0,
+		.byte_cnt = byte_cnt,
+		.wqe_index = s->index,
+		.opcode = opcode,
+		.solicited = !!(p->flags & SH_PKT_SE),
+	};
+	struct sh_txn_open t;
+
+	sh_txn_begin(&t, dev, &qp->txn, &qp->rlock);
+	sh_txn_covers(&t, &e->cq->lock);
+	if (e->srq)
+		sh_txn_covers(&t, &e->srq->lock);
+	if (sh_cq_put(&t, e->hca, e->cq, &cqe))
+		return false;
+	sh_txn_store64(&t, s->word, s->value);
+	sh_txn_store_two(&t, &qp->msn, sh_psn_add(qp->msn, 1), sh_psn_add(p->psn, p->npackets));
+	sh_txn_commit(&t);
+	return true;
+}
+
+static bool express_send(struct sh_express *e, struct sh_dev *dev, const struct sh_packet *p)
+{
+	uint8_t opcode = p->flags & SH_PKT_IMM ? MLX4_CQE_RECV_SEND_IMM : MLX4_CQE_RECV_SEND;
+	struct sink s;
+
+	if (p->payload.len > SH_SHORT || !open_sink(e, &s, dev, p->srqn))
+		return false;
+	sh_cq_soon(dev, e->cq);
+	if (!scatter(&s, dev, e->hca, &p->payload) || !finish(e, &s, dev, p, opcode, p->payload.len))
+		return false;
+	/* Its owner has it in another processor's cache: a later message does not wait for it. */
+	__builtin_prefetch(s.following);
+	return true;
+}
+
+/* One word, so one store: no transaction. */
+static inline void next_psn(struct sh_qp *qp, const struct sh_packet *p, uint32_t npackets)
+{
+	__atomic_store_n((uint64_t *)&qp->msn, sh_two(sh_psn_add(qp->msn, 1), sh_psn_add(p->psn, npackets)),
+			 __ATOMIC_RELAXED);
+}
+
+static bool express_write(struct sh_express *e, struct sh_dev *dev, const struct sh_packet *p)
+{
+	struct sh_seg seg = { .len = p->payload.len };
+	uint32_t pdn, ctx = 0, hca = e->hca->index;
+	bool notify = p->flags & SH_PKT_IMM;
+	struct sink s;
+
+	if (!(e->qp->access & SH_REMOTE_WRITE) || p->dmalen != seg.len || sh_rkey_pd(dev, e->hca, e->qp, p, &pdn))
+		return false;
+	if (seg.len && sh_mr_check(dev, hca, p->rkey, pdn, p->va, seg.len, SH_REMOTE_WRITE, &ctx))
+		return false;
+	if (notify && (seg.len > SH_SHORT || !open_sink(e, &s, dev, p->srqn)))
+		return false;
+	if (seg.len) {
+		seg.addr = sh_mr_home(dev, hca, p->rkey, p->va);
+		if (dev->ops->copy(dev->host, ctx, &seg, 1, p->payload.ctx, p->payload.seg, p->payload.nseg, seg.len))
+			return false;
+	}
+	if (notify)
+		return finish(e, &s, dev, p, MLX4_CQE_RECV_RDMA_WRITE_IMM, seg.len);
+	next_psn(e->qp, p, p->npackets);
+	return true;
+}
+
+static bool express_read(struct sh_express *e, struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,
+			 struct sh_seg *resp_seg)
+{
+	uint32_t npackets = sh_packets(p->dmalen, sh_qp_mtu(e->qp)), pdn, ctx = 0, hca = e->hca->index;
+
+	if (!(e->qp->access & SH_REMOTE_READ) || !e->qp->max_dest_rd_atomic || !p->dmalen ||
+	    p->dmalen > UINT64_C(1) << 31 || sh_rkey_pd(dev, e->hca, e->qp, p, &pdn) ||
+	    sh_mr_check(dev, hca, p->rkey, pdn, p->va, p->dmalen, SH_REMOTE_READ, &ctx))
+		return false;
+	next_psn(e->qp, p, npackets);
+	sh_aeth(resp, p->psn, SH_AETH_ACK, e->qp->msn);
+	resp->op = SH_PKT_READ_RESP;
+	resp->flags = SH_PKT_FIRST | SH_PKT_LAST;
+	resp->npackets = npackets;
+	resp->mtu = sh_qp_mtu(e->qp);
+	*resp_seg = (struct sh_seg){ sh_mr_home(dev, hca, p->rkey, p->va), p->dmalen };
+	resp->payload = (struct sh_payload){ .ctx = ctx, .nseg = 1, .seg = resp_seg, .len = p->dmalen };
+	return true;
+}
+
+void sh_express_end(struct sh_express *e, struct sh_dev *dev)
+{
+	if (!e->qp)
+		return;
+	close_sink(e, dev);
+	sh_unlock(dev, &e->qp->rlock);
+	e->qp = NULL;
+}
+
+static bool begin(struct sh_express *e, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
+		  const struct sh_packet *p)
+{
+	sh_lock(dev, &qp->rlock);
+	*e = (struct sh_express){ .qp = qp, .hca = hca };
+	return usual(dev, hca, qp, port, p);
+}
+
+static bool execute(struct sh_express *e, struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,
+		    struct sh_seg *resp_seg)
+{
+	bool done = false;
+
+	if (!fits(e->qp, p))
+		return false;
+	if (p->op == SH_PKT_SEND)
+		done = express_send(e, dev, p);
+	else if (p->op == SH_PKT_WRITE)
+		done = express_write(e, dev, p);
+	else if (p->op == SH_PKT_READ)
+		done = express_read(e, dev, p, resp, resp_seg);
+	if (!done)
+		return false;
+	if (p->op != SH_PKT_READ)
+		sh_aeth(resp, sh_psn_add(e->qp->e_psn, SH_PSN_MASK), SH_AETH_ACK, e->qp->msn);
+	e->qp->nak_sent = 0;
+	e->qp->messages_received++;
+	return true;
+}
+
+bool sh_respond_express(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
+			const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg)
+{
+	struct sh_express e;
+	bool done = begin(&e, dev, hca, qp, port, p) && execute(&e, dev, p, resp, resp_seg);
+
+	sh_express_end(&e, dev);
+	return done;
+}
+
+/* The way through a fabric without faults. */
+static bool find(struct sh_express *e, struct sh_dev *dev, struct sh_hca *src, const struct sh_packet *p)
+{
+	struct sh_hca *dst;
+	uint32_t entry, port;
+	struct sh_qp *qp;
+
+	if (p->dlid >= SH_MAX_LIDS || !sh_port_active(src, p->src_port))
+		return false;
+	entry = __atomic_load_n(&dev->inst->lid_port[p->dlid], __ATOMIC_RELAXED);
+	if (!entry)
+		return false;
+	entry--;
+	port = entry & 0xff;
+	dst = sh_hca_table(dev, entry >> 8, 0);
+	if (!dst || !sh_port_active(dst, port))
+		return false;
+	qp = sh_qp_get(dev, entry >> 8, p->dqpn);
+	return qp && begin(e, dev, dst, qp, port, p);
+}
+
+bool sh_express(struct sh_express *e, struct sh_dev *dev, struct sh_hca *src, const struct sh_packet *p,
+		struct sh_packet *resp, struct sh_seg *resp_seg)
+{
+	if (!__atomic_load_n(&dev->inst->faults.active, __ATOMIC_RELAXED) && (e->qp || find(e, dev, src, p)) &&
+	    execute(e, dev, p, resp, resp_seg)) {
+		e->qp->rcv_packets += p->npackets;
+		e->qp->rcv_data += p->payload.len;
+		return true;
+	}
+	sh_express_end(e, dev);
+	return false;
+}

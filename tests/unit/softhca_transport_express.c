@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Description: short requests take the express way when everything is as usual and only then, and what the ordinary way
+ * makes of the others is as right; a chain of sends ends where it must. */
+#include <endian.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "packet.h"
+#include "softhca_pair.h"
+
+enum { COMM_EST = 4, SRQ_LIMIT = 15 };
+
+static struct tpair p;
+
+static void open_pair(uint32_t type, bool srq)
+{
+	tpair_open(&p, &(struct tpair_opts){ .type = type, .srq = srq });
+	tfill(p.amem, TMEM / 2, 1);
+}
+
+/* How many requests of a came the express way. */
+static uint64_t express(void)
+{
+	assert_int_equal(tqp_ctx(&p.b)->rcv_packets, tqp_ctx(&p.a)->xmit_packets);
+	assert_int_equal(tqp_ctx(&p.b)->rcv_data, tqp_ctx(&p.a)->xmit_data);
+	return tqp_ctx(&p.b)->rcv_packets;
+}
+
+static void send_one(uint32_t len)
+{
+	struct twr wr = tpair_wr(&p, MLX4_OPCODE_SEND, len);
+
+	tqp_send(&p.a, &wr);
+}
+
+static void arrived(uint16_t index, uint32_t off, uint32_t len)
+{
+	texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, index);
+	assert_memory_equal(p.bmem + off, p.amem, len);
+}
+
+static void taken(uint32_t type, bool srq)
+{
+	struct sh_counters c;
+	struct twr wr;
+
+	open_pair(type, srq);
+	for (uint32_t i = 0; i < 3; i++)
+		tpair_recv(&p, 4096 * (i + 1), 4096);
+	send_one(100);
+	arrived(0, 4096, 100);
+	texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
+	wr = tpair_wr(&p, MLX4_OPCODE_SEND_IMM, 0);
+	tqp_send(&p.a, &wr);
+	texpect(&p.bcq[1], MLX4_CQE_RECV_SEND_IMM, false, 1);
+	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 2500);
+	tqp_send(&p.a, &wr);
+	assert_memory_equal(p.bmem, p.amem, 2500);
+	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE_IMM, 60);
+	wr.raddr += 3000;
+	tqp_send(&p.a, &wr);
+	texpect(&p.bcq[1], MLX4_CQE_RECV_RDMA_WRITE_IMM, false, 2);
+	assert_memory_equal(p.bmem + 3000, p.amem, 60);
+	assert_int_equal(express(), 6);
+	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_READ, 1100);
+	wr.sge[0].addr = p.amem + TMEM / 2;
+	tqp_send(&p.a, &wr);
+	assert_memory_equal(p.amem + TMEM / 2, p.bmem, 1100);
+	assert_int_equal(express(), 7);
+	for (uint16_t i = 1; i < 5; i++)
+		texpect(&p.acq[0], i < 2 ? MLX4_OPCODE_SEND_IMM : i < 3 ? MLX4_OPCODE_RDMA_WRITE :
+			i < 4 ? MLX4_OPCODE_RDMA_WRITE_IMM : MLX4_OPCODE_RDMA_READ, true, i);
+	/* The HCA shows them, as long as the QP lives and after. */
+	sh_counters(&p.m->daemon, 1, &c);
+	assert_int_equal(c.rcv_packets, 7);
+	assert_int_equal(c.rcv_data, 100 + 2500 + 60);
+	assert_int_equal(sh_qp_destroy(&p.m->daemon, 1, p.b.qpn, NULL), 0);
+	sh_counters(&p.m->daemon, 1, &c);
+	assert_int_equal(c.rcv_packets, 7);
+	sh_counters(&p.m->daemon, 0, &c);
+	assert_int_equal(c.xmit_packets, 7);
+	tpair_close(&p);
+}
+
+static void test_taken(void **state)
+{
+	(void)state;
+	taken(SH_QPT_RC, false);
+	taken(SH_QPT_RC, true);
+	taken(SH_QPT_XRC, false);
+}
+
+static void test_first_message(void **state)
+{
+	(void)state;
+	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC, .unconnected = true });
+	tfill(p.amem, TMEM / 2, 1);
+	tqp_up(&p.a, &p.aattr);
+	tqp_init(&p.b, &p.battr);
+	tpair_recv(&p, 4096, 4096);
+	tpair_recv(&p, 8192, 4096);
+	tqp_rtr(&p.b, &p.battr);
+	send_one(100);
+	arrived(0, 4096, 100);
+	assert_int_equal(tasync(p.m, p.b.ctx, COMM_EST), 1);
+	assert_int_equal(express(), 0);
+	send_one(100);
+	arrived(1, 8192, 100);
+	assert_int_equal(tasync(p.m, p.b.ctx, COMM_EST), 1);
+	assert_int_equal(express(), 1);
+	tpair_close(&p);
+}
+
+static void test_not_ready(void **state)
+{
+	(void)state;
+	open_pair(SH_QPT_RC, false);
+	send_one(100);
+	texpect_none(&p.bcq[1]);
+	assert_int_equal(sh_hca(&p.m->dev, 1)->counters.rnr_naks_sent, 1);
+	tpair_recv(&p, 4096, 4096);
+	mock_advance(p.m, 10000000);
+	arrived(0, 4096, 100);
+	texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
+	tpair_close(&p);
+}
+
+/* The record of receives is not read for each; it is when those seen are used up, again and again around the queue. */
+static void test_receives_run_out(void **state)
+{
+	(void)state;
+	for (int srq = 0; srq < 2; srq++) {
+		open_pair(SH_QPT_RC, srq);
+		for (uint32_t i = 0; i < 200; i++) {
+			for (uint32_t n = 0; n <= i % 3; n++)
+				tpair_recv(&p, 4096, 4096);
+			for (uint32_t n = 0; n <= i % 3; n++) {
+				struct mlx4_cqe cqe;
+
+				send_one(8);
+				assert_true(tcq_poll(&p.bcq[1], &cqe));
+				assert_int_equal(cqe.owner_sr_opcode & 0x1f, MLX4_CQE_RECV_SEND);
+				texpect(&p.acq[0], MLX4_OPCODE_SEND, true, (uint16_t)(p.a.head - 1));
+			}
+		}
+		assert_int_equal(express(), p.a.head);
+		send_one(8);
+		texpect_none(&p.bcq[1]);
+		tpair_close(&p);
+	}
+}
+
+static void test_srq_limit(void **state)
+{
+	(void)state;
+	open_pair(SH_QPT_RC, true);
+	for (uint32_t i = 0; i < 3; i++)
+		tpair_recv(&p, 4096 * (i + 1), 4096);
+	assert_int_equal(sh_srq_limit(&p.m->daemon, 1, 0x60, 2), 0);
+	send_one(100);
+	arrived(0, 4096, 100);
+	assert_int_equal(tasync(p.m, p.b.ctx, SRQ_LIMIT), 0);
+	assert_int_equal(express(), 1);
+	send_one(100);
+	arrived(1, 8192, 100);
+	assert_int_equal(tasync(p.m, p.b.ctx, SRQ_LIMIT), 1);
+	assert_int_equal(express(), 1);
+	tpair_close(&p);
+}
+
+static void test_faults(void **state)
+{
+	(void)state;
+	open_pair(SH_QPT_RC, false);
+	tpair_recv(&p, 4096, 4096);
+	p.m->inst->faults.count[SH_FAULT_DUPLICATE] = 1;
+	p.m->inst->faults.active = 1;
+	send_one(100);
+	arrived(0, 4096, 100);
+	texpect_none(&p.bcq[1]);
+	assert_int_equal(express(), 0);
+	assert_int_equal(sh_hca(&p.m->dev, 1)->counters.duplicates, 1);
+	tpair_close(&p);
+}
+
+static void test_long(void **state)
+{
+	(void)state;
+	open_pair(SH_QPT_RC, true);
+	tpair_recv(&p, 0, 65536);
+	send_one(8193);
+	arrived(0, 0, 8193);
+	assert_int_equal(express(), 0);
+	tpair_close(&p);
+}
+
+static void test_port_down(void **state)
+{
+	(void)state;
+	open_pair(SH_QPT_RC, false);
+	tpair_recv(&p, 4096, 4096);
+	sh_hca(&p.m->dev, 1)->port[0].state = 1;
+	send_one(100);
+	texpect_none(&p.bcq[1]);
+	assert_int_equal(express(), 0);
+	sh_hca(&p.m->dev, 1)->port[0].state = 4;
+	mock_advance(p.m, 1000000000);
+	arrived(0, 4096, 100);
+	tpair_close(&p);
+}
+
+/* The receiver's fault: nothing is taken twice, and both ends hear of it. */
+static void refused(void (*spoil)(void), uint32_t len, uint8_t theirs, uint8_t ours)
+{
+	open_pair(SH_QPT_RC, false);
+	tqp_recv(&p.b, &(struct tsge){ p.bmem + 4096, 4096, p.bkey }, 1);
+	tqp_recv(&p.b, &(struct tsge){ p.bmem + 8192, 4096, p.bkey }, 1);
+	if (spoil)
+		spoil();
+	send_one(len);
+	texpect_error(&p.bcq[1], theirs, false, 0);
+	texpect_error(&p.bcq[1], MLX4_SYNDROME_WR_FLUSH, false, 1);
+	texpect_none(&p.bcq[1]);
+	texpect_error(&p.acq[0], ours, true, 0);
+	assert_int_equal(express(), 0);
+	tpair_close(&p);
+}
+
+static void unmap(void)
+{
+	mock_unmap(p.m, p.b.ctx, p.bmem);
+}
+
+static void drop_key(void)
+{
+	assert_int_equal(sh_mr_destroy(&p.m->daemon, 1, p.bkey), 0);
+}
+
+static void test_refused(void **state)
+{
+	(void)state;
+	refused(NULL, 4097, MLX4_SYNDROME_LOC_LEN, MLX4_SYNDROME_REM_INVAL_REQ);
+	refused(unmap, 100, MLX4_SYNDROME_LOC_PROT, MLX4_SYNDROME_REM_OP);
+	refused(drop_key, 100, MLX4_SYNDROME_LOC_PROT, MLX4_SYNDROME_REM_OP);
+}
+
+/* ---- chains ---- */
+
+static void test_chain(void **state)
+{
+	struct twr wr;
+
+	(void)state;
+	open_pair(SH_QPT_RC, false);
+	for (uint32_t i = 0; i < 30; i++)
+		tpair_recv(&p, 4096 * (i + 1), 4096);
+	for (uint32_t i = 0; i < 40; i++) {
+		wr = tpair_wr(&p, i % 4 ? MLX4_OPCODE_SEND : MLX4_OPCODE_NOP, i % 4 ? 64 : 0);
+		wr.sge[0].addr = p.amem + 64 * i;
+		wr.signaled = i % 10 == 9;
+		tqp_post(&p.a, &wr);
+	}
+	tqp_ring(&p.a);
+	for (uint32_t i = 0, n = 0; i < 40; i++) {
+		if (i % 4 == 0)
+			continue;
+		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, n);
+		n++;
+		assert_memory_equal(p.bmem + 4096 * n, p.amem + 64 * i, 64);
+	}
+	for (uint16_t i = 9; i < 40; i += 10)
+		texpect(&p.acq[0], MLX4_OPCODE_SEND, true, i);
+	texpect_none(&p.acq[0]);
+	assert_int_equal(express(), 30);
+	tpair_close(&p);
+}
+
+/* The fifth of ten cannot be read: four arrive, it fails, the others are flushed. */
+static void test_chain_breaks(void **state)
+{
+	(void)state;
+	open_pair(SH_QPT_RC, true);
+	for (uint32_t i = 0; i < 10; i++)
+		tpair_recv(&p, 4096 * (i + 1), 4096);
+	for (uint32_t i = 0; i < 10; i++) {
+		struct twr wr = tpair_wr(&p, MLX4_OPCODE_SEND, 64);
+
+		wr.sge[0].key += i == 4;
+		wr.signaled = false;
+		tqp_post(&p.a, &wr);
+	}
+	tqp_ring(&p.a);
+	for (uint16_t i = 0; i < 4; i++)
+		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, i);
+	texpect_none(&p.bcq[1]);
+	texpect_error(&p.acq[0], MLX4_SYNDROME_LOC_PROT, true, 4);
+	for (uint16_t i = 5; i < 10; i++)
+		texpect_error(&p.acq[0], MLX4_SYNDROME_WR_FLUSH, true, i);
+	texpect_none(&p.acq[0]);
+	/* Nothing is left locked at the other end. */
+	assert_int_equal(sh_trylock(&p.m->dev, &tqp_ctx(&p.b)->rlock), 0);
+	sh_unlock(&p.m->dev, &tqp_ctx(&p.b)->rlock);
+	assert_int_equal(sh_trylock(&p.m->dev, &sh_srq_get(&p.m->dev, 1, 0x60)->lock), 0);
+	sh_unlock(&p.m->dev, &sh_srq_get(&p.m->dev, 1, 0x60)->lock);
+	tpair_close(&p);
+}
+
+/* Receives end in the middle of a chain: the rest comes later, each once. */
+static void test_chain_waits(void **state)
+{
+	(void)state;
+	open_pair(SH_QPT_RC, false);
+	for (uint32_t i = 0; i < 4; i++)
+		tpair_recv(&p, 4096 * (i + 1), 4096);
+	for (uint32_t i = 0; i < 10; i++) {
+		struct twr wr = tpair_wr(&p, MLX4_OPCODE_SEND, 64);
+
+		wr.signaled = i == 9;
+		tqp_post(&p.a, &wr);
+	}
+	tqp_ring(&p.a);
+	for (uint32_t i = 4; i < 10; i++)
+		tpair_recv(&p, 4096 * (i + 1), 4096);
+	mock_advance(p.m, 10000000);
+	for (uint16_t i = 0; i < 10; i++)
+		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, i);
+	texpect_none(&p.bcq[1]);
+	texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 9);
+	tpair_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_taken),	      cmocka_unit_test(test_first_message),
+		cmocka_unit_test(test_not_ready),     cmocka_unit_test(test_receives_run_out),
+		cmocka_unit_test(test_srq_limit),     cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_long),	      cmocka_unit_test(test_port_down),
+		cmocka_unit_test(test_refused),	      cmocka_unit_test(test_chain),
+		cmocka_unit_test(test_chain_breaks),  cmocka_unit_test(test_chain_waits),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
