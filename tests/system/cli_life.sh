@@ -81,5 +81,5 @@ refused() {
 	[ $? -eq 125 ] && grep -q SOFTHCA_DIR "$tmp/err"
 }
 ok "a base directory open to others is refused, with what to do" refused
-ok "nothing is left behind" no_instance
+ok "nothing is left behind" until_true no_instance
 finish
