@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define BLOCKS 40
+#define BLOCK_US 20.0
+#define MAX_BLOCK 64
 
 static inline double now_us(void)
 {
@@ -47,31 +48,44 @@ static inline double median_of(double *values, int n)
 	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* Of BLOCKS equal parts of a run: what interrupts a few of them does not show in the median. */
 struct timing {
 	double median, mean;	/* of one step, microseconds */
 };
 
 /*
- * What a call of step() takes: iterations of them, after a tenth as many for the warmth. Both
- * sides of a ping-pong call this with the same number.
+ * What a call of step() takes: iterations of them, after a tenth as many for the warmth. The median
+ * is one of blocks of steps, long enough for the clock not to count and short enough for few of
+ * them to be interrupted by somebody else. Both sides of a ping-pong call this with the same number.
  */
 static inline struct timing time_of(void (*step)(void), int iterations)
 {
-	int per_block = iterations / BLOCKS + !(iterations / BLOCKS);
-	double blocks[BLOCKS], all = 0;
+	double *blocks = malloc(iterations * sizeof(*blocks)), least = BLOCK_US, all = 0;
+	int per_block, n = 0;
 
-	for (int i = 0; i < iterations / 10 + 1; i++)
+	if (!blocks) {
+		perror("memory");
+		exit(1);
+	}
+	for (int i = 0; i < iterations / 10 + 1; i++) {
+		double began = now_us(), took;
+
 		step();
-	for (int b = 0; b < BLOCKS; b++) {
+		took = now_us() - began;
+		least = took < least ? took : least;
+	}
+	per_block = least > 0 && BLOCK_US / least < MAX_BLOCK ? BLOCK_US / least : MAX_BLOCK;
+	for (int done = 0; done < iterations; n++) {
+		int steps = iterations - done < per_block ? iterations - done : per_block;
 		double began = now_us();
 
-		for (int i = 0; i < per_block; i++)
+		for (int i = 0; i < steps; i++)
 			step();
-		blocks[b] = (now_us() - began) / per_block;
-		all += blocks[b];
+		blocks[n] = (now_us() - began) / steps;
+		all += blocks[n] * steps;
+		done += steps;
 	}
-	return (struct timing){median_of(blocks, BLOCKS), all / BLOCKS};
+	all /= iterations;
+	return (struct timing){median_of(blocks, n), all};
 }
 
 #endif
