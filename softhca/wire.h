@@ -33,7 +33,7 @@
 
 #include <stdint.h>
 
-#define SH_WIRE_VERSION	1
+#define SH_WIRE_VERSION	2
 #define SH_MSG_MAX	65536
 #define SH_MAX_ACTIONS	64
 #define SH_MAX_RINGS	64
@@ -44,6 +44,7 @@ enum sh_msg_type {
 	SH_MSG_OPENED,		/* the file of the context is open, life file mapped */
 	SH_MSG_COMMAND,		/* write() on a context's file */
 	SH_MSG_MAP_FAILED,	/* an action could not be carried out: use the fall-back way for that range */
+	SH_MSG_CHANGED,		/* pages of registered memory change */
 	SH_MSG_SHOW,		/* reply carries a descriptor of a memfd with JSON */
 	SH_MSG_PORT,
 	SH_MSG_FAULT,
@@ -98,8 +99,14 @@ struct sh_command {
 };
 /* Done by the shim before write() returns, and before it sends another request about the same context: with the
  * daemon serving one command after the other, nobody can use a record in a page that is not mapped yet. */
+enum sh_action_kind {
+	SH_ACTION_QUEUE,	/* map device memory over these pages (MAP_SHARED|MAP_FIXED); contents are there already */
+	SH_ACTION_SHARE,	/* the same, after copying the contents there, with every writer held off; SH_MSG_CHANGED if not */
+	SH_ACTION_GIVE_BACK,	/* make them private again if that can be, with what is in device memory; then SH_MSG_CHANGED */
+};
 struct sh_action {
-	uint64_t uaddr, len, shm_off;	/* map device memory over these pages (MAP_SHARED|MAP_FIXED), contents are there already */
+	uint64_t uaddr, len, shm_off;
+	uint64_t kind;
 };
 struct sh_command_reply {	/* nfds descriptors attached, in order of fd_where */
 	int32_t error;		/* positive errno, or 0: write() returns len */
@@ -121,17 +128,36 @@ struct sh_command_reply {	/* nfds descriptors attached, in order of fd_where */
 	 * SH_MSG_COMMAND again with pin_result. error is 0 and nothing has happened yet.
 	 */
 	uint64_t pin_addr, pin_len;
-	uint32_t pin_write, reserved;
+	uint32_t pin_write;
+	uint32_t pin_share;	/* nonzero: say whether the pages can become device memory */
 };
 /* struct sh_command of the second pass is followed by this. */
 struct sh_pin_result {
 	uint32_t done;		/* 1 */
 	int32_t error;		/* positive errno: EFAULT */
+	uint32_t share;		/* enum sh_share, of all pages of the range */
+	uint32_t reserved;
+	uint64_t have_off;	/* SH_SHARE_HAVE: where the first page is in device memory */
+};
+enum sh_share {
+	SH_SHARE_NO,
+	SH_SHARE_PRIVATE,	/* private anonymous memory whose other writers can be held off */
+	SH_SHARE_HAVE,		/* device memory already, in one piece */
 };
 enum sh_made { SH_MADE_NONE, SH_MADE_QP, SH_MADE_CQ };
 
 struct sh_map_failed {
 	uint32_t type, ctx;
+	uint64_t uaddr, len;
+};				/* reply: struct sh_status */
+
+/*
+ * Before pages that are device memory change their meaning (munmap, mremap, ...) the shim has them revoked: when the answer
+ * comes, the device reaches that memory by the process's addresses only. Afterwards it says which are mapped no more.
+ */
+enum sh_changed { SH_CHANGED_REVOKE, SH_CHANGED_GONE };
+struct sh_changed_msg {
+	uint32_t type, what;
 	uint64_t uaddr, len;
 };				/* reply: struct sh_status */
 

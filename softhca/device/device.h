@@ -42,7 +42,8 @@ struct sh_hca *sh_hca(const struct sh_dev *dev, uint32_t index);
 struct sh_config {
 	uint32_t hosts, hcas_per_host, ports;
 	uint32_t cqe_size, driver_abi, face, trap;
-	uint64_t pool_size;		/* 0 = the default */
+	uint64_t pool_size;		/* for queues; 0 = the default */
+	uint64_t shared_size;		/* for registered memory; 0 = the default */
 };
 uint64_t sh_instance_size(const struct sh_config *cfg);
 /* Write the header, tables and port state into zeroed device memory of sh_instance_size() bytes; fd is its memfd.
@@ -131,6 +132,11 @@ int sh_mr_create(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, u
 /* The same where the region's addresses (start) are not those that its owner has its memory at (home). */
 int sh_mr_create_at(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn, uint64_t start,
 		    uint64_t home, uint64_t len, uint32_t access);
+/*
+ * The owner's pages of the region are device memory: off is where its first byte is there; 0 takes that back, which is
+ * true for everybody only after sh_grace(). -ENOENT.
+ */
+int sh_mr_share(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t off);
 /* Invalidate and wait until nobody uses it (sh_grace). -EBUSY, with the key as it was: somebody does for too long;
  * at once where the context is gone, since its keys open nothing any more and the caller can come back. */
 int sh_mr_destroy(struct sh_dev *dev, uint32_t hca, uint32_t key);

@@ -14,9 +14,10 @@ struct sh_dev;
 
 /* A piece of a context's memory. */
 struct sh_seg {
-	uint64_t addr;
+	uint64_t addr;			/* in the context; with SH_SEG_SHARED an offset in device memory, where its pages are */
 	uint64_t len;
 };
+#define SH_SEG_SHARED (UINT64_C(1) << 63)	/* no address of a user has it */
 
 enum sh_copy {
 	SH_COPY_OK = 0,

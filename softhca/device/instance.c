@@ -10,7 +10,8 @@
 
 #include "tables.h"
 
-#define DEFAULT_POOL	(UINT64_C(4) << 30)
+#define DEFAULT_POOL	(UINT64_C(4) << 30)	/* address space; pages come with use */
+#define DEFAULT_SHARED	(UINT64_C(8) << 30)
 #define OUI		UINT64_C(0x0002c903)
 
 /* The instance that this process made: where its pages come from. */
@@ -44,9 +45,14 @@ static uint64_t pool_size(const struct sh_config *cfg)
 	return SH_PAGES(cfg->pool_size ? cfg->pool_size : DEFAULT_POOL);
 }
 
+static uint64_t shared_size(const struct sh_config *cfg)
+{
+	return SH_PAGES(cfg->shared_size ? cfg->shared_size : DEFAULT_SHARED);
+}
+
 uint64_t sh_instance_size(const struct sh_config *cfg)
 {
-	return SH_HCA_OFF + (uint64_t)cfg->hosts * cfg->hcas_per_host * SH_HCA_SPAN + pool_size(cfg);
+	return SH_HCA_OFF + (uint64_t)cfg->hosts * cfg->hcas_per_host * SH_HCA_SPAN + pool_size(cfg) + shared_size(cfg);
 }
 
 int sh_reserve(int fd, uint64_t off, uint64_t len)
@@ -147,6 +153,8 @@ int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
 	inst->hca_span = SH_HCA_SPAN;
 	inst->pool_off = SH_HCA_OFF + hcas * SH_HCA_SPAN;
 	inst->pool_size = pool_size(cfg);
+	inst->shared_off = inst->pool_off + inst->pool_size;
+	inst->shared_size = shared_size(cfg);
 	inst->epoch = 1;
 	inst->cqe_size = cfg->cqe_size;
 	inst->driver_abi = cfg->driver_abi;

@@ -14,6 +14,7 @@
  *	inst.reg_off		struct sh_reg[SH_MAX_REG]	registrations of XRC receive QPs; 0 = none
  *	inst.hca_off + i*span	one HCA: struct sh_hca, then its QP, CQ, SRQ, MPT and multicast tables
  *	inst.pool_off		pages that stand in for queue buffers and doorbell records of the clients
+ *	inst.shared_off		pages that stand in for memory that the clients have registered
  *
  * Locks: every lock is a robust process-shared mutex in a struct sh_lock. Order: a QP's requester (lock), a QP's
  * responder (rlock), SRQ, CQ, EVQ. Nobody holds two QPs' requester locks, or two responder locks. A transition of
@@ -204,13 +205,14 @@ struct sh_counters {
 	uint64_t drops_no_qp, drops_state, drops_pkey, drops_qkey, drops_icrc, drops_no_wqe;
 	uint64_t retries, rnr_retries, naks_sent, rnr_naks_sent, duplicates, out_of_sequence;
 	uint64_t copies_fallback;	/* queue accesses through the host interface */
+	uint64_t copies_foreign;	/* payload copies by system calls: a side was not in device memory */
 };
 
 struct sh_instance {
 	uint64_t magic;
 	uint64_t size;			/* bytes to map */
 	uint32_t hosts, hcas_per_host, ports, hcas;	/* hcas = hosts * hcas_per_host */
-	uint64_t ctx_off, proc_off, exec_off, evq_off, reg_off, hca_off, hca_span, pool_off, pool_size;
+	uint64_t ctx_off, proc_off, exec_off, evq_off, reg_off, hca_off, hca_span, pool_off, pool_size, shared_off, shared_size;
 	uint64_t epoch;			/* never 0 */
 	uint32_t exec_used;		/* slots of exec[] that were ever taken: below this */
 	uint32_t reserved2;
@@ -253,7 +255,7 @@ struct sh_mpt {
 	uint64_t start;			/* as work requests and packets name it */
 	uint64_t len;
 	uint64_t shift;			/* add it to such an address to have the owner's own */
-	uint64_t reserved;
+	uint64_t shared;		/* where start is in device memory; 0: its pages are the owner's alone */
 };
 
 struct sh_hca {

@@ -41,8 +41,19 @@ int sh_mr_create_at(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx
 	mpt->start = start;
 	mpt->len = len;
 	mpt->shift = home - start;
+	mpt->shared = 0;
 	/* pairs with the acquire in sh_mr_check() */
 	__atomic_store_n(&mpt->key, key, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int sh_mr_share(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t off)
+{
+	struct sh_mpt *mpt = mpt_of(dev, hca, key);
+
+	if (!mpt || !key || mpt->key != key)
+		return -ENOENT;
+	__atomic_store_n(&mpt->shared, off, __ATOMIC_SEQ_CST);
 	return 0;
 }
 
@@ -81,8 +92,13 @@ int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, ui
 uint64_t sh_mr_home(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t addr)
 {
 	const struct sh_mpt *mpt = mpt_of(dev, hca, key);
+	uint64_t shared;
 
-	return mpt ? addr + mpt->shift : addr;
+	if (!mpt)
+		return addr;
+	/* Whoever takes it back waits for those who have it by now (sh_grace). */
+	shared = __atomic_load_n(&mpt->shared, __ATOMIC_ACQUIRE);
+	return shared ? SH_SEG_SHARED | (shared + (addr - mpt->start)) : addr + mpt->shift;
 }
 
 int sh_mr_slice(struct sh_dev *dev, uint32_t hca, uint32_t pdn, uint32_t access, const struct sh_sge *sge,

@@ -150,7 +150,7 @@ int sh_srq_scatter(struct sh_dev *dev, struct sh_srq *srq, uint32_t index, struc
  */
 int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, uint64_t addr, uint64_t len,
 		uint32_t access, uint32_t *ctx);
-/* Where the owner of a region has an address of it. Only after a check of that address has succeeded. */
+/* Where an address of a region is, as struct sh_seg says it. Only after a check of that address has succeeded. */
 uint64_t sh_mr_home(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t addr);
 /* Check a gather or scatter list and cut [skip, skip+len) of it into plain segments. All of one context.
  * Returns the number of segments, or -errno as above (-EMSGSIZE: the list is shorter than skip+len). */

@@ -176,6 +176,11 @@ int sh_process_helper(void)
 	return -err;
 }
 
+int sh_process_threads(void)
+{
+	return __atomic_load_n(&running, __ATOMIC_ACQUIRE);
+}
+
 void sh_process_stop(void)
 {
 	pthread_mutex_lock(&start_lock);

@@ -23,6 +23,9 @@ int sh_process_init(struct sh_dev *dev, const char *dir);
 /* Start the helper thread if it does not run: 0, -EAGAIN. It is started by the first deferred call otherwise. */
 int sh_process_helper(void);
 
+/* How many threads of this process are ours. */
+int sh_process_threads(void);
+
 /* In a forked child: the parent's helper thread, timers and locks are not ours. */
 void sh_process_forked(void);
 

@@ -76,6 +76,7 @@ static int pin(struct call *c, uint64_t addr, uint64_t len, bool write)
 	c->r->pin_addr = addr;
 	c->r->pin_len = len;
 	c->r->pin_write = write;
+	c->r->pin_share = !c->k->cfg.copy_queues;
 	return 0;
 }
 
@@ -153,6 +154,7 @@ int cmd_reg_mr(struct call *c)
 	if (err < 0)
 		goto err_del;
 	mr->pd->refs++;
+	region_join(c, mr);
 	return 0;
 
 err_del:
@@ -176,6 +178,7 @@ int mr_free(struct kmr *mr)
 		return -EBUSY;
 	num_put(&ctx->k->hcas[ctx->hca].mpt, index_of(mr->key));
 	ctx->proc->locked -= mr->locked;
+	region_leave(mr);
 	mr->pd->refs--;
 	uobj_del(&mr->u);
 	free(mr);
@@ -186,8 +189,16 @@ int cmd_dereg_mr(struct call *c)
 {
 	const struct uv_handle *cmd = (const void *)c->in;
 	struct kmr *mr = uobj_get(c->ctx, UO_MR, cmd->handle);
+	struct kregion *region;
+	int err;
 
-	return mr ? mr_free(mr) : c->k->face->no_object;
+	if (!mr)
+		return c->k->face->no_object;
+	region = mr->region;
+	err = mr_free(mr);
+	if (!err && region && call_owner(c) == 0)
+		region_offer(c, region);
+	return err;
 }
 
 /* ---- address handles: mlx4's library keeps its own, others may ask ---- */

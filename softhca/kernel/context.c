@@ -101,6 +101,7 @@ void proc_dead(struct kernel *k, struct kproc *p)
 	for (i = 1; i < SH_MAX_CTX; i++)
 		if (k->ctx[i] && k->ctx[i]->proc == p)
 			ctx_gone(k->ctx[i]);
+	regions_orphan(k, p);
 	sh_proc_gone(&k->dev, p->slot);
 	__atomic_store_n(&sh_proc(&k->dev, p->slot)->pid, 0, __ATOMIC_RELEASE);
 	k->proc[p->slot] = NULL;

@@ -83,6 +83,8 @@ static int make_memory(struct kernel *k)
 	sh_proc(&k->dev, 0)->pid = getpid();
 	*sh_ctx(&k->dev, 0) = (struct sh_ctx){.state = SH_CTX_LIVE, .pid = getpid(), .generation = 1};
 	err = pool_init(&k->pool, k->memfd, k->dev.inst->pool_off, k->dev.inst->pool_size);
+	if (!err)
+		err = pool_init(&k->shared, k->memfd, k->dev.inst->shared_off, k->dev.inst->shared_size);
 	if (err < 0)
 		return err;
 	return sh_process_init(&k->dev, k->dir);
@@ -209,6 +211,7 @@ void kern_exit(struct kernel *k)
 	free(k->hcas);
 	sh_numbers_fini(&k->reg);
 	pool_exit(&k->pool);
+	pool_exit(&k->shared);
 	if (k->dev.inst)
 		munmap(k->dev.inst, k->mem_size);
 	close_fd(k->memfd);

@@ -128,6 +128,16 @@ struct dbpage {				/* a page of doorbell records with users */
 	UT_hash_handle hh;
 };
 
+/* ---- registered memory that is device memory (region.c) ---- */
+
+struct kmr;
+struct kregion {			/* whole pages of one process */
+	uint64_t uaddr, len;
+	uint64_t shm;
+	struct kmr *mrs;		/* that use it */
+	struct kregion *prev, *next;	/* in limbo */
+};
+
 /* ---- processes and contexts (context.c) ---- */
 
 /* One image of a process: from its first message to its end or its next exec. */
@@ -141,6 +151,8 @@ struct kproc {
 	uint64_t locked;		/* pages counted against RLIMIT_MEMLOCK */
 	struct kwindow *windows;	/* by address */
 	uint64_t probe_addr;
+	void *regions;			/* a tree of struct kregion, by address */
+	struct kmr *unshared;		/* memory regions that are not device memory */
 };
 
 enum kctx_state { KC_OPENING, KC_OPEN, KC_RELEASING };
@@ -171,6 +183,8 @@ struct kmr {
 	struct kpd *pd;
 	uint32_t key, access, locked;
 	uint64_t start, len;
+	struct kregion *region;		/* NULL: one of its process's unshared */
+	struct kmr *rprev, *rnext;	/* of the region, or of the unshared */
 };
 struct kcq {
 	struct uobj u;
@@ -267,7 +281,8 @@ struct kernel {
 	const struct face *face;
 	const struct user_ops *user;
 	void *user_arg;
-	struct pool pool;
+	struct pool pool, shared;	/* for queues, for registered memory */
+	struct kregion *limbo;		/* of processes that have ended, until nobody can be using them */
 	struct khost *hosts;
 	struct khca *hcas;
 	struct kctx *ctx[SH_MAX_CTX];
@@ -282,6 +297,7 @@ struct kernel {
 	bool stop;
 	struct {
 		uint64_t commands, failed, queues_shared, queues_copied, maps_failed;
+		uint64_t regions_shared, regions_private, regions_revoked;
 	} count;
 };
 
@@ -330,6 +346,8 @@ struct call {
 	uint64_t memlock_limit;
 	bool pinned;			/* second pass */
 	int pin_error;
+	uint32_t share;			/* enum sh_share: what the shim found there */
+	uint64_t have_off;
 	uint64_t resp;			/* address of the response */
 	uint32_t in_len, out_len;	/* bytes of command (header and driver data included) and response */
 	uint32_t core_in, core_out;	/* where driver data begins in each */
@@ -371,6 +389,16 @@ struct sh_umem buf_umem(const struct kctx *ctx, const struct kbuf *b);
 int db_get(struct call *c, uint64_t addr, uint32_t len, struct sh_umem *m);
 void db_put(struct kctx *ctx, uint64_t addr);
 int map_failed(struct kctx *ctx, uint64_t uaddr, uint64_t len);
+
+/* region.c */
+void region_join(struct call *c, struct kmr *mr);	/* a new one: share its pages if that can be */
+void region_leave(struct kmr *mr);			/* nobody uses its key any more */
+void region_offer(struct call *c, struct kregion *r);	/* unused: the caller may have its pages as its own again */
+/* What the shim says about pages (enum sh_changed). -EBUSY: a stopped client is using them; then nothing is given back. */
+int region_changed(struct kernel *k, struct kproc *p, uint32_t what, uint64_t uaddr, uint64_t len);
+void regions_orphan(struct kernel *k, struct kproc *p);
+void regions_sweep(struct kernel *k);
+
 static inline uint32_t log2_ceil(uint64_t n)
 {
 	uint32_t l = 0;

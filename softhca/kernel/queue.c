@@ -48,6 +48,7 @@ static void add_action(struct call *c, uint64_t uaddr, uint64_t len, uint64_t sh
 	a->uaddr = uaddr;
 	a->len = len;
 	a->shm_off = shm;
+	a->kind = SH_ACTION_QUEUE;
 }
 
 /* Pages of device memory with what the client has there now: 0 and *shm (0 when they stay the client's own). */
@@ -68,6 +69,8 @@ static int share(struct call *c, uint64_t uaddr, uint64_t len, uint64_t *shm)
 		*shm = 0;
 		return -EFAULT;
 	}
+	/* What was shared there as registered memory is not mapped there any more. */
+	(void)region_changed(k, c->ctx->proc, SH_CHANGED_GONE, uaddr, len);
 	add_action(c, uaddr, len, *shm);
 	k->count.queues_shared++;
 	return 0;

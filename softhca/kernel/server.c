@@ -243,6 +243,8 @@ static int do_command(struct server *s, struct conn *c, const struct sh_command 
 	if (len != sizeof(*m)) {
 		call.pinned = pin->done;
 		call.pin_error = pin->error > 0 ? -pin->error : 0;
+		call.share = pin->share;
+		call.have_off = pin->have_off;
 	}
 	call.ctx = ctx_get(s->k, m->ctx);
 	if (call.ctx && call.ctx->host == c->host)
@@ -263,6 +265,13 @@ static int do_map_failed(struct server *s, struct conn *c, const struct sh_map_f
 		return -EPROTO;
 	ctx = ctx_get(s->k, m->ctx);
 	return status(c, ctx && ctx->proc == c->proc ? map_failed(ctx, m->uaddr, m->len) : -EINVAL);
+}
+
+static int do_changed(struct server *s, struct conn *c, const struct sh_changed_msg *m, size_t len)
+{
+	if (len != sizeof(*m) || !c->proc)
+		return -EPROTO;
+	return status(c, region_changed(s->k, c->proc, m->what, m->uaddr, m->len));
 }
 
 static int do_show(struct server *s, struct conn *c, size_t len)
@@ -329,6 +338,8 @@ static int dispatch(struct server *s, struct conn *c, size_t len)
 		return do_command(s, c, m, len);
 	case SH_MSG_MAP_FAILED:
 		return do_map_failed(s, c, m, len);
+	case SH_MSG_CHANGED:
+		return do_changed(s, c, m, len);
 	case SH_MSG_SHOW:
 		return do_show(s, c, len);
 	case SH_MSG_PORT:
@@ -394,6 +405,7 @@ static void on_tick(struct server *s)
 		return;
 	s->ticks++;
 	retry_releases(s);
+	regions_sweep(s->k);
 	evq_spill(s->k);
 	look_at_lease(s);
 }

@@ -402,6 +402,7 @@ static void show_counters(struct kernel *k, uint32_t index, struct out *o)
 	add_int(o, "duplicates", c->duplicates);
 	add_int(o, "out_of_sequence", c->out_of_sequence);
 	add_int(o, "copies_fallback", c->copies_fallback);
+	add_int(o, "copies_foreign", c->copies_foreign);
 	end_object(o);
 }
 
@@ -475,6 +476,10 @@ static void show_daemon(struct kernel *k, struct out *o)
 	add_int(o, "maps_failed", k->count.maps_failed);
 	add_int(o, "pool_pages", k->pool.npages);
 	add_int(o, "pool_pages_used", k->pool.used);
+	add_int(o, "regions_shared", k->count.regions_shared);
+	add_int(o, "regions_private", k->count.regions_private);
+	add_int(o, "regions_revoked", k->count.regions_revoked);
+	add_int(o, "shared_pages_used", k->shared.used);
 	add_int(o, "contexts_releasing", k->releasing);
 	end_object(o);
 }

@@ -58,6 +58,7 @@ static void forked_child(void)
 	control.fd = -1;
 	sh_process_forked();
 	shim_memory_forked();
+	shim_share_child();
 	__atomic_store_n(&shim_stale, 1, __ATOMIC_RELEASE);
 }
 
@@ -80,7 +81,7 @@ static void init_once(void)
 	if (sh_sys(syscall(SYS_access, "/proc/sys/kernel/yama", F_OK)) == 0)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	shim_signals_init();
-	pthread_atfork(NULL, NULL, forked_child);
+	pthread_atfork(shim_share_prepare, shim_share_parent, forked_child);
 	shim.active = true;
 }
 
@@ -201,6 +202,11 @@ int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds
 int shim_memory_fd(void)
 {
 	return sh_ident_holds(control.memfd, &control.mem_id) ? control.memfd : -1;
+}
+
+bool shim_memory_is(dev_t dev, ino_t ino)
+{
+	return ino && ino == control.mem_id.ino && dev == control.mem_id.dev;
 }
 
 bool shim_refresh(void)

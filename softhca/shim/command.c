@@ -42,6 +42,10 @@ static int transact(struct sh_command *cmd, struct sh_command_reply *reply, int 
 	again.cmd = *cmd;
 	again.pin.done = 1;
 	again.pin.error = -shim_populate(reply->pin_addr, reply->pin_len, reply->pin_write);
+	again.pin.share = SH_SHARE_NO;
+	again.pin.have_off = again.pin.reserved = 0;
+	if (reply->pin_share && !again.pin.error)
+		shim_share_examine(reply->pin_addr, reply->pin_len, &again.pin);
 	return shim_request(&again, sizeof(cmd[0]) + sizeof(again.pin), reply, sizeof(*reply), fds, nfds);
 }
 
@@ -71,6 +75,16 @@ static void map_pages(const struct shim_ctx *ctx, const struct sh_command_reply 
 		};
 		struct sh_status status;
 
+		if (action->kind == SH_ACTION_SHARE) {
+			if (shim_share(action))
+				shim_changed(SH_CHANGED_GONE, action->uaddr, action->len);
+			continue;
+		}
+		if (action->kind == SH_ACTION_GIVE_BACK) {
+			shim_give_back(action);
+			continue;
+		}
+		shim_share_forget(action->uaddr, action->len);
 		if (shim_map_action(action))
 			shim_request(&failed, sizeof(failed), &status, sizeof(status), NULL, NULL);
 	}

@@ -6,21 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "maps.h"
 #include "shim.h"
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
 #endif
-
-EXPORT int madvise(void *addr, size_t len, int advice)
-{
-	int ret = REAL(madvise)(addr, len, advice);
-
-	if (!ret)
-		shim_dontfork_note((uintptr_t)addr, len, advice);
-	return ret;
-}
 
 /* For kernels before 5.14: is there something on every page? */
 static int look(uint64_t addr, uint64_t end)
@@ -56,41 +48,11 @@ int shim_populate(uint64_t addr, uint64_t len, bool write)
 	return -EFAULT;
 }
 
-/* ---- /proc/self ---- */
+/* ---- queue pages ---- */
 
-struct lines {
-	int fd;
-	size_t have, at;
-	char buf[4096];
-};
-
-/* The next line without its newline, cut to the buffer; NULL at the end. */
-static char *next_line(struct lines *l)
+bool shim_marked_dontfork(uint64_t addr)
 {
-	for (;;) {
-		char *line = l->buf + l->at, *nl = memchr(line, '\n', l->have - l->at);
-		long got;
-
-		if (nl) {
-			*nl = '\0';
-			l->at = (size_t)(nl + 1 - l->buf);
-			return line;
-		}
-		memmove(l->buf, line, l->have - l->at);
-		l->have -= l->at;
-		l->at = 0;
-		if (l->have == sizeof(l->buf))
-			l->have = 0;
-		got = sh_read(l->fd, l->buf + l->have, sizeof(l->buf) - l->have);
-		if (got <= 0)
-			return NULL;
-		l->have += (size_t)got;
-	}
-}
-
-static bool marked_dontfork(uint64_t addr)
-{
-	struct lines l = {.fd = -1};
+	struct maps m = {.fd = -1};
 	bool inside = false, marked = false;
 	int known = shim_dontfork_known(addr);
 	unsigned long start, end;
@@ -98,10 +60,10 @@ static bool marked_dontfork(uint64_t addr)
 
 	if (known >= 0)
 		return known;
-	l.fd = sh_open("/proc/self/smaps", O_RDONLY | O_CLOEXEC);
-	if (l.fd < 0)
+	m.fd = sh_open("/proc/self/smaps", O_RDONLY | O_CLOEXEC);
+	if (m.fd < 0)
 		return false;
-	while ((line = next_line(&l))) {
+	while ((line = maps_line(&m))) {
 		if (sscanf(line, "%lx-%lx ", &start, &end) == 2) {
 			inside = addr >= start && addr < end;
 		} else if (inside && !strncmp(line, "VmFlags:", 8)) {
@@ -109,11 +71,9 @@ static bool marked_dontfork(uint64_t addr)
 			break;
 		}
 	}
-	sh_close(l.fd);
+	maps_close(&m);
 	return marked;
 }
-
-/* ---- queue pages ---- */
 
 /* A second mapping of the same pages: that is what an old length of 0 asks for. */
 static int map_again(const struct sh_action *action)
@@ -126,7 +86,7 @@ static int map_again(const struct sh_action *action)
 
 int shim_map_action(const struct sh_action *action)
 {
-	bool dontfork = marked_dontfork(action->uaddr);
+	bool dontfork = shim_marked_dontfork(action->uaddr);
 	int fd = shim_memory_fd(), err;
 
 	if (action->shm_off > shim_dev.inst->size || action->len > shim_dev.inst->size - action->shm_off)
@@ -141,50 +101,37 @@ int shim_map_action(const struct sh_action *action)
 	return err;
 }
 
-/* Copy a range of device memory that is mapped over pages of the parent's queues into pages of our own. */
-static void make_private(uint64_t start, uint64_t len, uint64_t off)
+/* Copy a range of device memory that is mapped over pages of the parent's into pages of our own. */
+static void make_private(const struct mapping *m)
 {
-	const char *from = sh_at(&shim_dev, off);
-	int err;
+	uint64_t len = m->end - m->start;
+	int prot = m->perms[1] == 'w' ? PROT_READ | PROT_WRITE : PROT_READ, err;
 
-	if (off > shim_dev.inst->size || len > shim_dev.inst->size - off)
+	if (m->off > shim_dev.inst->size || len > shim_dev.inst->size - m->off)
 		return;
-	if (sh_mmap((void *)start, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, &err))
-		memcpy((void *)start, from, len);
+	if (!sh_mmap((void *)m->start, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, &err))
+		return;
+	memcpy((void *)m->start, sh_at(&shim_dev, m->off), len);
+	if (m->perms[0] != 'r')
+		prot = PROT_NONE;
+	if (!(prot & PROT_WRITE))
+		sh_sys(syscall(SYS_mprotect, m->start, len, (long)prot));
 }
 
 /*
- * In the child: queue pages are the parent's and the device's. What pinned private memory is to a child, a copy, they
- * become again. The pages are found by what is mapped now, not by what once was.
+ * In the child: queue pages and registered memory are the parent's and the device's. What pinned private memory is to a
+ * child, a copy, they become again. The pages are found by what is mapped now, not by what once was.
  */
 void shim_memory_forked(void)
 {
 	uint64_t own = (uintptr_t)shim_dev.inst;
-	struct lines l = {.fd = sh_open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
-	unsigned long start, end, off, inode, own_inode = 0;
-	unsigned int major, minor, own_major = 0, own_minor = 0;
-	char *line;
+	struct mapping at;
+	struct maps m;
 
-	if (l.fd < 0)
+	if (maps_open(&m))
 		return;
-	while ((line = next_line(&l))) {
-		if (sscanf(line, "%lx-%lx %*s %lx %x:%x %lu", &start, &end, &off, &major, &minor, &inode) == 6 &&
-		    start == own) {
-			own_major = major;
-			own_minor = minor;
-			own_inode = inode;
-			break;
-		}
-	}
-	sh_close(l.fd);
-	l = (struct lines){.fd = sh_open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
-	if (l.fd < 0)
-		return;
-	while (own_inode && (line = next_line(&l))) {
-		if (sscanf(line, "%lx-%lx %*s %lx %x:%x %lu", &start, &end, &off, &major, &minor, &inode) == 6 &&
-		    inode == own_inode && major == own_major && minor == own_minor &&
-		    (start < own || start >= own + shim_dev.inst->size))
-			make_private(start, end - start, off);
-	}
-	sh_close(l.fd);
+	while (maps_next(&m, &at))
+		if (shim_memory_is(at.dev, at.ino) && (at.start < own || at.start >= own + shim_dev.inst->size))
+			make_private(&at);
+	maps_close(&m);
 }

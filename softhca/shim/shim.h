@@ -79,6 +79,8 @@ int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds
 void shim_control_put(void);
 /* The descriptor of device memory, or -1 when it is not ours any more. The control connection is held. */
 int shim_memory_fd(void);
+/* Is that file device memory? */
+bool shim_memory_is(dev_t dev, ino_t ino);
 /* For the data path of a forked child: a connection of its own. */
 bool shim_refresh(void);
 
@@ -129,6 +131,27 @@ long shim_command(struct shim_ctx *ctx, const void *buf, size_t len);
 int shim_populate(uint64_t addr, uint64_t len, bool write);
 int shim_map_action(const struct sh_action *action);
 void shim_memory_forked(void);
+bool shim_marked_dontfork(uint64_t addr);
+
+/* ---- registered memory that becomes device memory (share.c); the control connection is held ---- */
+
+void shim_share_examine(uint64_t addr, uint64_t len, struct sh_pin_result *pin);
+int shim_share(const struct sh_action *action);
+void shim_give_back(const struct sh_action *action);
+/* Pages of a range are no region's any more, whoever's they are now. */
+void shim_share_forget(uint64_t addr, uint64_t len);
+int shim_changed(uint32_t what, uint64_t addr, uint64_t len);
+/* Make all regions that overlap the range private again. 0, or -EBUSY: their writers cannot be held off. */
+int shim_privatize(uint64_t addr, uint64_t len);
+/* Does it overlap a region? Without the connection: a first look, which may say yes too often. */
+bool shim_may_share(uint64_t addr, uint64_t len);
+bool shim_shares(uint64_t addr, uint64_t len);
+/* The first run of region pages in [addr, end). */
+bool shim_share_first(uint64_t addr, uint64_t end, struct sh_action *piece);
+/* Around fork(): the parent goes on when the child has its copies. */
+void shim_share_prepare(void);
+void shim_share_parent(void);
+void shim_share_child(void);
 
 /* dontfork.c: what madvise() was asked, and whether a page must not be inherited: 1, 0, or -1: not known */
 void shim_dontfork_note(uint64_t addr, uint64_t len, int advice);
@@ -147,6 +170,7 @@ void shim_bus_store(uint32_t ctx, unsigned int page, unsigned int offset, unsign
 void shim_kick_try(struct shim_ctx *ctx);
 
 int shim_trap_install(void);
+void shim_trap_unmapped(uint64_t start, uint64_t end);
 void shim_signals_init(void);
 void shim_signals_forked(void);
 

@@ -68,10 +68,8 @@ static void cache_put(const struct uar_page *in)
 }
 
 /* Forget what is unmapped, when we are told. */
-EXPORT int munmap(void *addr, size_t len)
+void shim_trap_unmapped(uint64_t start, uint64_t end)
 {
-	uint64_t start = (uintptr_t)addr, end = start + len;
-
 	for (unsigned int i = 0; shim_dev.inst && i < CACHED; i++) {
 		if (cache[i].addr >= start && cache[i].addr < end) {
 			uint32_t seq = cache[i].seq | 1;
@@ -81,7 +79,6 @@ EXPORT int munmap(void *addr, size_t len)
 			__atomic_store_n(&cache[i].seq, seq + 1, __ATOMIC_RELEASE);
 		}
 	}
-	return REAL(munmap)(addr, len);
 }
 
 /* ---- /proc/self/maps, in a signal handler ---- */
@@ -212,4 +209,10 @@ int shim_trap_install(void)
 	return 0;
 }
 
+
+void shim_trap_unmapped(uint64_t start, uint64_t end)
+{
+	(void)start;
+	(void)end;
+}
 #endif

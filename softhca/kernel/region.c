@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Registered memory whose pages are device memory: regions of a process, each a run of whole pages that the shim has
+ * exchanged for pages of the shared pool. A region is the process's, not a context's: its pages hold what the
+ * application wrote, so they are given back only when the shim says that they are mapped no more, or when the process
+ * has ended. Memory regions (kmr) use a region until its pages are about to change their meaning; then they are taken
+ * off it, and the device reaches the memory as it reaches any other.
+ */
+#include <errno.h>
+#include <search.h>
+#include <stdlib.h>
+
+#include "kern.h"
+
+#define GRACE_MS 2			/* for what the sweep tries again */
+
+/* Ranges that overlap are equal: a search finds what is in the way, too. */
+static int by_range(const void *a, const void *b)
+{
+	const struct kregion *r = a, *s = b;
+
+	if (r->uaddr + r->len <= s->uaddr)
+		return -1;
+	return r->uaddr >= s->uaddr + s->len;
+}
+
+static struct kregion *overlapping(struct kproc *p, uint64_t uaddr, uint64_t len)
+{
+	struct kregion key = {.uaddr = uaddr, .len = len};
+	struct kregion **found = tfind(&key, &p->regions, by_range);
+
+	return found ? *found : NULL;
+}
+
+/* NULL: no memory. Takes the pages only when it succeeds. */
+static struct kregion *region_add(struct kproc *p, uint64_t uaddr, uint64_t len, uint64_t shm)
+{
+	struct kregion *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->uaddr = uaddr;
+	r->len = len;
+	r->shm = shm;
+	if (!tsearch(r, &p->regions, by_range)) {
+		free(r);
+		return NULL;
+	}
+	return r;
+}
+
+static bool used_unshared(const struct kproc *p, uint64_t uaddr, uint64_t len)
+{
+	const struct kmr *mr;
+
+	DL_FOREACH2(p->unshared, mr, rnext)
+		if (mr->start < uaddr + len && uaddr < mr->start + mr->len)
+			return true;
+	return false;
+}
+
+static void use(struct kmr *mr, struct kregion *r)
+{
+	mr->region = r;
+	DL_APPEND2(r->mrs, mr, rprev, rnext);
+}
+
+/* ---- memory regions come and go ---- */
+
+static struct kregion *region_new(struct call *c, uint64_t first, uint64_t len)
+{
+	struct kernel *k = c->k;
+	struct kproc *p = c->proc;
+	struct kregion *r;
+	struct sh_action *a;
+	uint64_t shm;
+
+	if (c->r->nactions == SH_MAX_ACTIONS || used_unshared(p, first, len) ||
+	    region_changed(k, p, SH_CHANGED_GONE, first, len) < 0)
+		return NULL;
+	shm = pool_get(&k->shared, len / K_PAGE);
+	if (!shm)
+		return NULL;
+	r = region_add(p, first, len, shm);
+	if (!r) {
+		pool_put(&k->shared, shm, len / K_PAGE);
+		return NULL;
+	}
+	a = &c->r->action[c->r->nactions++];
+	*a = (struct sh_action){.uaddr = first, .len = len, .shm_off = shm, .kind = SH_ACTION_SHARE};
+	return r;
+}
+
+void region_join(struct call *c, struct kmr *mr)
+{
+	uint64_t first = mr->start & ~(uint64_t)(K_PAGE - 1);
+	uint64_t len = ((mr->start + mr->len + K_PAGE - 1) & ~(uint64_t)(K_PAGE - 1)) - first;
+	struct kregion *r = NULL;
+
+	if (mr->len && c->share == SH_SHARE_HAVE) {
+		r = overlapping(c->proc, first, len);
+		if (r && (r->uaddr > first || first + len > r->uaddr + r->len ||
+			  c->have_off != r->shm + (first - r->uaddr)))
+			r = NULL;
+	} else if (mr->len && c->share == SH_SHARE_PRIVATE) {
+		r = region_new(c, first, len);
+	}
+	if (!r) {
+		if (mr->len)
+			c->k->count.regions_private++;
+		DL_APPEND2(c->proc->unshared, mr, rprev, rnext);
+		return;
+	}
+	use(mr, r);
+	(void)sh_mr_share(&c->k->dev, c->ctx->hca, mr->key, r->shm + (mr->start - r->uaddr));
+	c->k->count.regions_shared++;
+}
+
+void region_leave(struct kmr *mr)
+{
+	struct kproc *p = mr->u.ctx->proc;
+
+	if (mr->region)
+		DL_DELETE2(mr->region->mrs, mr, rprev, rnext);
+	else
+		DL_DELETE2(p->unshared, mr, rprev, rnext);
+	mr->region = NULL;
+}
+
+void region_offer(struct call *c, struct kregion *r)
+{
+	struct sh_action *a;
+
+	/* What the device may still write there by another key must not be missed by the copy. */
+	if (r->mrs || c->r->nactions == SH_MAX_ACTIONS || used_unshared(c->proc, r->uaddr, r->len))
+		return;
+	a = &c->r->action[c->r->nactions++];
+	*a = (struct sh_action){.uaddr = r->uaddr, .len = r->len, .shm_off = r->shm, .kind = SH_ACTION_GIVE_BACK};
+}
+
+/* ---- the pages change ---- */
+
+/* Nobody uses it any more: every key of it means the process's own addresses again. The caller waits. */
+static void revoke(struct kernel *k, struct kproc *p, struct kregion *r)
+{
+	struct kmr *mr;
+
+	while ((mr = r->mrs)) {
+		(void)sh_mr_share(&k->dev, mr->u.ctx->hca, mr->key, 0);
+		DL_DELETE2(r->mrs, mr, rprev, rnext);
+		mr->region = NULL;
+		DL_APPEND2(p->unshared, mr, rprev, rnext);
+		k->count.regions_revoked++;
+	}
+}
+
+/* The part of r in [from, to) is mapped no more; what is left of r stays, as one region or as two. */
+static int cut(struct kernel *k, struct kproc *p, struct kregion *r, uint64_t from, uint64_t to)
+{
+	uint64_t end = r->uaddr + r->len;
+
+	if (from < r->uaddr)
+		from = r->uaddr;
+	if (to > end)
+		to = end;
+	if (from > r->uaddr && to < end) {
+		/* The rest first: without it r would have to stay whole. */
+		uint64_t shm = r->shm + (to - r->uaddr);
+
+		r->len = from - r->uaddr;
+		if (!region_add(p, to, end - to, shm)) {
+			r->len = end - r->uaddr;
+			return -ENOMEM;
+		}
+		pool_put(&k->shared, r->shm + r->len, (to - from) / K_PAGE);
+		return 0;
+	}
+	pool_put(&k->shared, r->shm + (from - r->uaddr), (to - from) / K_PAGE);
+	if (from == r->uaddr && to == end) {
+		tdelete(r, &p->regions, by_range);
+		free(r);
+	} else if (from == r->uaddr) {
+		r->shm += to - from;
+		r->len -= to - from;
+		r->uaddr = to;		/* its place in the order stays: nothing lies between */
+	} else {
+		r->len = from - r->uaddr;
+	}
+	return 0;
+}
+
+int region_changed(struct kernel *k, struct kproc *p, uint32_t what, uint64_t uaddr, uint64_t len)
+{
+	uint64_t first = uaddr & ~(uint64_t)(K_PAGE - 1), end = (uaddr + len + K_PAGE - 1) & ~(uint64_t)(K_PAGE - 1);
+	uint64_t at = first;
+	struct kregion *r;
+	bool used = false;
+	int err;
+
+	if (!len || end <= first)
+		return -EINVAL;
+	while (at < end && (r = overlapping(p, at, end - at))) {
+		/* The leftmost of those that overlap: everything is equal to the search. */
+		struct kregion *left;
+
+		while (r->uaddr > at && (left = overlapping(p, at, r->uaddr - at)))
+			r = left;
+		used |= r->mrs != NULL;
+		revoke(k, p, r);
+		at = r->uaddr + r->len;
+	}
+	if (used) {
+		err = sh_grace(&k->dev, SH_LOCK_WAIT_MS);
+		if (err < 0)
+			return err;
+	}
+	if (what != SH_CHANGED_GONE)
+		return 0;
+	while ((r = overlapping(p, first, end - first))) {
+		err = cut(k, p, r, first, end);
+		if (err < 0)
+			return err;
+	}
+	return 0;
+}
+
+/* ---- the process ends ---- */
+
+void regions_orphan(struct kernel *k, struct kproc *p)
+{
+	struct kregion *r;
+
+	/* The order of a tree is lost while it is taken apart: one node after the other from the root. */
+	while (p->regions) {
+		r = *(struct kregion **)p->regions;
+		revoke(k, p, r);
+		tdelete(r, &p->regions, by_range);
+		DL_APPEND(k->limbo, r);
+	}
+	regions_sweep(k);
+}
+
+void regions_sweep(struct kernel *k)
+{
+	struct kregion *r, *tmp;
+
+	if (!k->limbo || sh_grace(&k->dev, GRACE_MS) < 0)
+		return;
+	DL_FOREACH_SAFE(k->limbo, r, tmp) {
+		DL_DELETE(k->limbo, r);
+		pool_put(&k->shared, r->shm, r->len / K_PAGE);
+		free(r);
+	}
+}

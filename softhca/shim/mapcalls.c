@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Calls that change what is mapped where: before they change pages that are device memory, the daemon has them revoked,
+ * and afterwards it gets back those that are gone. A call on other memory costs two comparisons more than it did. The C
+ * library's own calls do not come here: what it unmaps stays device memory that nobody sees, until its region ends.
+ */
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "shim.h"
+
+#ifndef MADV_WIPEONFORK
+#define MADV_WIPEONFORK 18
+#endif
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
+
+EXPORT int munmap(void *addr, size_t len);
+EXPORT int mprotect(void *addr, size_t len, int prot);
+EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
+EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t off);
+EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...);
+
+static size_t whole(size_t len)
+{
+	return (len + SHIM_PAGE - 1) & ~(SHIM_PAGE - 1);
+}
+
+/* True: the range has shared pages, and the control connection is held. */
+static bool begin(void *addr, size_t len)
+{
+	uint64_t at = (uintptr_t)addr;
+
+	if (likely(!shim_may_share(at, len)) || !len || shim_control_get())
+		return false;
+	if (shim_shares(at, whole(len)))
+		return true;
+	shim_control_put();
+	return false;
+}
+
+static void gone(void *addr, size_t len)
+{
+	shim_share_forget((uintptr_t)addr, whole(len));
+	shim_changed(SH_CHANGED_GONE, (uintptr_t)addr, whole(len));
+}
+
+EXPORT int munmap(void *addr, size_t len)
+{
+	int ret;
+
+	shim_trap_unmapped((uintptr_t)addr, (uintptr_t)addr + len);
+	if (!begin(addr, len))
+		return REAL(munmap)(addr, len);
+	shim_changed(SH_CHANGED_REVOKE, (uintptr_t)addr, len);
+	ret = REAL(munmap)(addr, len);
+	if (!ret)
+		gone(addr, len);
+	shim_control_put();
+	return ret;
+}
+
+EXPORT int mprotect(void *addr, size_t len, int prot)
+{
+	/* The device keeps to what the process may do, as it does with memory that it reaches by address. */
+	if (!(prot & PROT_READ && prot & PROT_WRITE) && begin(addr, len)) {
+		shim_changed(SH_CHANGED_REVOKE, (uintptr_t)addr, len);
+		shim_control_put();
+	}
+	return REAL(mprotect)(addr, len, prot);
+}
+
+EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
+{
+	void *ret;
+
+	if (!(flags & MAP_FIXED) || !begin(addr, len))
+		return REAL(mmap)(addr, len, prot, flags, fd, off);
+	shim_changed(SH_CHANGED_REVOKE, (uintptr_t)addr, len);
+	ret = REAL(mmap)(addr, len, prot, flags, fd, off);
+	if (ret != MAP_FAILED)
+		gone(addr, len);
+	shim_control_put();
+	return ret;
+}
+
+EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t off)
+{
+	return mmap(addr, len, prot, flags, fd, off);
+}
+
+static void *move(void *old, size_t old_len, size_t len)
+{
+	void *ret = REAL(mmap)(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (ret == MAP_FAILED)
+		return ret;
+	memcpy(ret, old, old_len < len ? old_len : len);
+	REAL(munmap)(old, old_len);
+	return ret;
+}
+
+EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
+{
+	void *where, *ret;
+	va_list ap;
+	bool privatized = false;
+	int err = 0;
+
+	va_start(ap, flags);
+	where = va_arg(ap, void *);
+	va_end(ap);
+	/* It would grow into pages of others, and move without the daemon's knowing. */
+	if (begin(old, old_len)) {
+		err = shim_privatize((uintptr_t)old, old_len);
+		shim_control_put();
+		privatized = true;
+	}
+	if (!err && flags & MREMAP_FIXED && begin(where, len)) {
+		shim_changed(SH_CHANGED_REVOKE, (uintptr_t)where, len);
+		ret = REAL(mremap)(old, old_len, len, flags, where);
+		if (ret != MAP_FAILED)
+			gone(where, len);
+		shim_control_put();
+		return ret;
+	}
+	if (err) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	ret = REAL(mremap)(old, old_len, len, flags, where);
+	/* What was shared is a mapping of its own now, and one call moves no more than one. */
+	if (ret == MAP_FAILED && errno == EFAULT && privatized && flags == MREMAP_MAYMOVE)
+		ret = move(old, old_len, len);
+	return ret;
+}
+
+/* Shared pages of the range become fresh private ones. */
+static int renew(void *addr, size_t len)
+{
+	struct sh_action piece;
+	uint64_t at = (uintptr_t)addr, end = at + whole(len);
+	int err = shim_changed(SH_CHANGED_REVOKE, at, len);
+
+	while (!err && shim_share_first(at, end, &piece)) {
+		bool dontfork = shim_marked_dontfork(piece.uaddr);
+
+		sh_mmap((void *)(uintptr_t)piece.uaddr, piece.len, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, &err);
+		if (err)
+			break;
+		if (dontfork)
+			sh_madvise(piece.uaddr, piece.len, MADV_DONTFORK);
+		gone((void *)(uintptr_t)piece.uaddr, piece.len);
+	}
+	return err;
+}
+
+EXPORT int madvise(void *addr, size_t len, int advice)
+{
+	int err = 0;
+
+	switch (advice) {
+	case MADV_DONTNEED:
+	case MADV_DONTNEED_LOCKED:
+	case MADV_FREE:
+		if ((uintptr_t)addr % SHIM_PAGE == 0 && begin(addr, len)) {
+			err = renew(addr, len);
+			shim_control_put();
+		}
+		break;
+	case MADV_WIPEONFORK:
+		if (begin(addr, len)) {
+			err = shim_privatize((uintptr_t)addr, len);
+			shim_control_put();
+		}
+		break;
+	case MADV_REMOVE:	/* not of private memory, which it is to the caller */
+		if (begin(addr, len)) {
+			err = -EINVAL;
+			shim_control_put();
+		}
+		break;
+	}
+	if (err)
+		RETURN_ERRNO(err == -EINVAL ? err : -ENOMEM);
+	err = REAL(madvise)(addr, len, advice);
+	if (!err)
+		shim_dontfork_note((uintptr_t)addr, len, advice);
+	return err;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Mappings of this process as /proc/self/maps has them, read without malloc(). */
+#ifndef SOFTHCA_SHIM_MAPS_H
+#define SOFTHCA_SHIM_MAPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct maps {
+	int fd;
+	size_t have, at;
+	char buf[4096];
+};
+
+struct mapping {
+	uint64_t start, end, off;
+	char perms[5];			/* "rw-p" */
+	uint64_t dev, ino;		/* 0, 0: anonymous */
+	bool stack;			/* grows by itself */
+};
+
+int maps_open(struct maps *m);				/* 0 or -errno */
+bool maps_next(struct maps *m, struct mapping *out);	/* false: no more */
+void maps_close(struct maps *m);
+
+/* The next line of an open file without its newline, cut to the buffer; NULL at the end. */
+char *maps_line(struct maps *m);
+
+#endif

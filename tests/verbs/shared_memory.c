@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: registered memory that has become device memory is still its process's own: it keeps its contents there and
+ * back, its neighbours in the page too, while other threads and system calls write to it; a child's view is a private copy;
+ * munmap, mremap, realloc, madvise and mprotect mean what they mean for any memory; and what must not be shared is not, and
+ * counted.
+ */
+#include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "verbs_test.h"
+
+#define PAGE 4096UL
+#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
+
+static struct side s;
+static struct ibv_qp *a, *b;
+
+static void up(void)
+{
+	side_open(&s, 16 * PAGE, 64, 0);
+	a = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+	b = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+	connect_pair(&s, a, b);
+}
+
+static void down(void)
+{
+	CHECK_EQ(ibv_destroy_qp(a), 0);
+	CHECK_EQ(ibv_destroy_qp(b), 0);
+	side_close(&s);
+}
+
+static uint8_t *pages(size_t n)
+{
+	uint8_t *p = mmap(NULL, n * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	CHECK(p != MAP_FAILED);
+	return p;
+}
+
+static struct ibv_mr *reg(void *addr, size_t len)
+{
+	struct ibv_mr *mr = ibv_reg_mr(s.pd, addr, len, ACCESS);
+
+	CHECK(mr);
+	return mr;
+}
+
+/* What the device writes to [to, to+len) of a region, which must show there; and reads back from it. */
+static void through(struct ibv_mr *mr, uint8_t *to, size_t len, uint64_t seed)
+{
+	CHECK(len <= 8 * PAGE);
+	fill(s.buf, len, seed);
+	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 1, 0, len, (uintptr_t)to, mr->rkey, IBV_SEND_SIGNALED), 0);
+	expect_wc(s.scq, 1, IBV_WC_SUCCESS);
+	CHECK_EQ(differs(to, len, seed), -1);
+	fill(to, len, seed + 1);
+	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_READ, 2, 8 * PAGE, len, (uintptr_t)to, mr->rkey, IBV_SEND_SIGNALED), 0);
+	expect_wc(s.scq, 2, IBV_WC_SUCCESS);
+	CHECK_EQ(differs(s.buf + 8 * PAGE, len, seed + 1), -1);
+}
+
+static void refused(struct ibv_mr *mr, uint8_t *to, size_t len, enum ibv_wc_status status)
+{
+	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 3, 0, len, (uintptr_t)to, mr->rkey, IBV_SEND_SIGNALED), 0);
+	expect_wc(s.scq, 3, status);
+	expect_event(s.context, IBV_EVENT_QP_ACCESS_ERR);
+	CHECK_EQ(to_state(a, IBV_QPS_RESET), 0);
+	CHECK_EQ(to_state(b, IBV_QPS_RESET), 0);
+	connect_pair(&s, a, b);
+}
+
+/* Registers it, and whether that shared it. Where the way is closed on purpose nothing is. */
+static bool shares(void *addr, size_t len, struct ibv_mr **mr)
+{
+	uint64_t shared = hca_counter("regions_shared"), private = hca_counter("regions_private");
+
+	*mr = reg(addr, len);
+	shared = hca_counter("regions_shared") - shared;
+	private = hca_counter("regions_private") - private;
+	CHECK_EQ(shared + private, 1);
+	return shared;
+}
+
+static uint8_t bss[64 * PAGE];	/* its first page may be one of the program file */
+
+static void what_is_shared(void)
+{
+	static const size_t sizes[] = {1, 100, PAGE, 3 * PAGE + 5};
+	uint64_t foreign = hca_counter("copies_foreign");
+	struct ibv_mr *mr;
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		/* The middle of a buffer: what is before and after it in its pages is somebody else's. */
+		uint8_t *mem = malloc(sizes[i] + 2000);
+
+		fill(mem, 1000, 1);
+		fill(mem + 1000, sizes[i], 2);
+		fill(mem + 1000 + sizes[i], 1000, 3);
+		CHECK(shares(mem + 1000, sizes[i], &mr));
+		CHECK_EQ(differs(mem + 1000, sizes[i], 2), -1);
+		through(mr, mem + 1000, sizes[i], 10 + i);
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+		CHECK_EQ(differs(mem, 1000, 1), -1);
+		CHECK_EQ(differs(mem + 1000, sizes[i], 11 + i), -1);
+		CHECK_EQ(differs(mem + 1000 + sizes[i], 1000, 3), -1);
+		free(mem);
+	}
+	CHECK(shares(bss + 30 * PAGE + 7, 2 * PAGE, &mr));
+	through(mr, bss + 30 * PAGE + 7, 2 * PAGE, 20);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	/* None of that took a system call. */
+	CHECK_EQ(hca_counter("copies_foreign"), foreign);
+}
+
+static void what_is_not(void)
+{
+	uint64_t foreign = hca_counter("copies_foreign");
+	char name[] = "/tmp/shared-memory.XXXXXX";
+	uint8_t stack[3 * PAGE], *mem;
+	int fd = mkstemp(name), status;
+	struct ibv_mr *mr;
+	pid_t pid;
+
+	CHECK(fd >= 0);
+	CHECK_EQ(unlink(name), 0);
+	CHECK_EQ(ftruncate(fd, 4 * PAGE), 0);
+	CHECK(!shares(stack, sizeof(stack), &mr));
+	through(mr, stack, sizeof(stack), 30);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+
+	mem = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	CHECK(mem != MAP_FAILED);
+	CHECK(!shares(mem, 4 * PAGE, &mr));
+	through(mr, mem, 4 * PAGE, 31);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	munmap(mem, 4 * PAGE);
+
+	/* What is shared already stays shared with those it is shared with: a child, a file. */
+	mem = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	CHECK(mem != MAP_FAILED);
+	CHECK(!shares(mem, 4 * PAGE, &mr));
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		fill(mem, 4 * PAGE, 32);
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(differs(mem, 4 * PAGE, 32), -1);
+	through(mr, mem, 4 * PAGE, 33);
+	CHECK_EQ(pread(fd, stack, PAGE, 0), (long)PAGE);
+	CHECK_EQ(memcmp(stack, mem, PAGE), 0);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	munmap(mem, 4 * PAGE);
+	CHECK_EQ(ftruncate(fd, 0), 0);
+	close(fd);
+
+	mem = mmap(NULL, 2 * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(mem != MAP_FAILED);
+	mr = ibv_reg_mr(s.pd, mem, 2 * PAGE, 0);
+	CHECK(mr);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(mprotect(mem, PAGE, PROT_READ), 0);
+	munmap(mem, 2 * PAGE);
+	CHECK(hca_counter("copies_foreign") > foreign);
+}
+
+/* One page, several regions in it; a range that is shared in part only; regions that outlive each other. */
+static void neighbours(void)
+{
+	uint8_t *mem = pages(4);
+	struct ibv_mr *one, *two, *three, *four;
+
+	fill(mem, 4 * PAGE, 40);
+	CHECK(shares(mem + 100, 50, &one));
+	CHECK(shares(mem + 2000, 96, &two));
+	CHECK(shares(mem, PAGE, &three));
+	CHECK(!shares(mem, 2 * PAGE, &four));
+	CHECK_EQ(differs(mem, 4 * PAGE, 40), -1);
+	through(four, mem + PAGE - 50, 100, 41);
+	CHECK_EQ(ibv_dereg_mr(one), 0);
+	CHECK_EQ(ibv_dereg_mr(three), 0);
+	through(two, mem + 2000, 96, 42);
+	CHECK_EQ(ibv_dereg_mr(two), 0);
+	through(four, mem, 2 * PAGE, 43);
+	CHECK_EQ(ibv_dereg_mr(four), 0);
+	CHECK_EQ(differs(mem, 2 * PAGE, 44), -1);
+	munmap(mem, 4 * PAGE);
+}
+
+/* ---- fork ---- */
+
+static void forking(void)
+{
+	uint8_t *mem = pages(8);
+	struct ibv_mr *mr;
+	int status;
+	pid_t pid;
+
+	CHECK(shares(mem, 8 * PAGE, &mr));
+	for (int i = 0; i < 30; i++) {
+		fill(mem, 8 * PAGE, i);
+		pid = fork();
+		CHECK(pid >= 0);
+		if (!pid) {
+			bool mine = differs(mem, 8 * PAGE, i) == -1;
+
+			memset(mem, 0xcc, 8 * PAGE);
+			_exit(mine ? 0 : 1);
+		}
+		/* At once: a child that looked at these pages would see it. */
+		memset(mem, 0xaa, 8 * PAGE);
+		CHECK_EQ(waitpid(pid, &status, 0), pid);
+		CHECK_EQ(status, 0);
+		for (size_t at = 0; at < 8 * PAGE; at++)
+			CHECK_EQ(mem[at], 0xaa);
+	}
+	through(mr, mem, 8 * PAGE, 50);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	munmap(mem, 8 * PAGE);
+}
+
+/* A daemon's way: the process that registered it forks and ends, and the child goes on with its copy. */
+static void orphan(int arg)
+{
+	uint8_t *mem;
+	struct ibv_mr *mr;
+	pid_t pid;
+
+	(void)arg;
+	side_open(&s, 16 * PAGE, 64, 0);
+	mem = pages(8);
+	fill(mem, 8 * PAGE, 51);
+	mr = reg(mem, 8 * PAGE);
+	CHECK(mr);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (pid)
+		_exit(0);
+	while (getppid() != 1 && hca_counter("shared_pages_used") > board->word[1])
+		sleep_ms(1);
+	CHECK_EQ(differs(mem, 8 * PAGE, 51), -1);
+	memset(mem, 1, 8 * PAGE);
+	post(0, 1);
+	_exit(0);
+}
+
+/* ---- the calls that change mappings ---- */
+
+static void unmapping(void)
+{
+	uint8_t *mem = pages(8), *other = pages(8);
+	struct ibv_mr *mr, *beside;
+
+	CHECK(shares(mem, 8 * PAGE, &mr));
+	CHECK(shares(other, 8 * PAGE, &beside));
+	fill(mem, 8 * PAGE, 60);
+	fill(other, 8 * PAGE, 61);
+	CHECK_EQ(munmap(mem + 3 * PAGE, PAGE), 0);
+	CHECK_EQ(differs(mem, 3 * PAGE, 60), -1);
+	through(mr, mem, 3 * PAGE, 62);
+	through(mr, mem + 4 * PAGE, 4 * PAGE, 63);
+	refused(mr, mem + 3 * PAGE, 100, IBV_WC_REM_ACCESS_ERR);
+	/* Something else there, which the device finds as it finds any memory. */
+	CHECK(mmap(mem + 2 * PAGE, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == mem + 2 * PAGE);
+	for (size_t i = 0; i < 3 * PAGE; i++)
+		CHECK_EQ(mem[2 * PAGE + i], 0);
+	through(mr, mem, 8 * PAGE, 64);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(differs(mem, 8 * PAGE, 65), -1);
+	CHECK_EQ(differs(other, 8 * PAGE, 61), -1);
+	CHECK(shares(mem, 2 * PAGE, &mr));
+	CHECK_EQ(munmap(mem, 8 * PAGE), 0);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	through(beside, other, 8 * PAGE, 66);
+	CHECK_EQ(ibv_dereg_mr(beside), 0);
+	munmap(other, 8 * PAGE);
+}
+
+/* What grows must not grow into its neighbour in device memory. */
+static void growing(bool by_realloc)
+{
+	size_t n = 64;
+	uint8_t *mem = by_realloc ? malloc(n * PAGE) : pages(n), *other = pages(n), *more;
+	struct ibv_mr *mr, *beside;
+
+	CHECK(mem);
+	fill(mem, n * PAGE, 70);
+	CHECK(shares(mem, n * PAGE, &mr));
+	fill(other, n * PAGE, 71);
+	CHECK(shares(other, n * PAGE, &beside));
+	more = by_realloc ? realloc(mem, 4 * n * PAGE) : mremap(mem, n * PAGE, 4 * n * PAGE, MREMAP_MAYMOVE);
+	CHECK(more && more != MAP_FAILED);
+	CHECK_EQ(differs(more, n * PAGE, 70), -1);
+	fill(more, 4 * n * PAGE, 72);
+	CHECK_EQ(differs(other, n * PAGE, 71), -1);
+	through(beside, other, 8 * PAGE, 73);
+	CHECK_EQ(differs(more, 4 * n * PAGE, 72), -1);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(ibv_dereg_mr(beside), 0);
+	CHECK_EQ(differs(more, 4 * n * PAGE, 72), -1);
+	if (by_realloc)
+		free(more);
+	else
+		munmap(more, 4 * n * PAGE);
+	munmap(other, n * PAGE);
+}
+
+static void advising(void)
+{
+	uint8_t *mem = pages(8);
+	struct ibv_mr *mr;
+
+	fill(mem, 8 * PAGE, 80);
+	CHECK(shares(mem, 8 * PAGE, &mr));
+	CHECK_EQ(madvise(mem + 2 * PAGE, 2 * PAGE, MADV_REMOVE), -1);
+	CHECK_EQ(errno, EINVAL);
+	CHECK_EQ(madvise(mem + PAGE, PAGE, MADV_WILLNEED), 0);
+	CHECK_EQ(differs(mem, 8 * PAGE, 80), -1);
+	CHECK_EQ(madvise(mem + 2 * PAGE, 2 * PAGE, MADV_DONTNEED), 0);
+	CHECK_EQ(differs(mem, 2 * PAGE, 80), -1);
+	for (size_t i = 0; i < 2 * PAGE; i++)
+		CHECK_EQ(mem[2 * PAGE + i], 0);
+	through(mr, mem, 8 * PAGE, 81);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(differs(mem, 8 * PAGE, 82), -1);
+	munmap(mem, 8 * PAGE);
+}
+
+static void protecting(void)
+{
+	uint8_t *mem = pages(4);
+	struct ibv_mr *mr;
+
+	fill(mem, 4 * PAGE, 90);
+	CHECK(shares(mem, 4 * PAGE, &mr));
+	CHECK_EQ(mprotect(mem + PAGE, PAGE, PROT_READ), 0);
+	refused(mr, mem + PAGE, 10, IBV_WC_REM_ACCESS_ERR);
+	CHECK_EQ(differs(mem, 4 * PAGE, 90), -1);
+	CHECK_EQ(mprotect(mem + PAGE, PAGE, PROT_READ | PROT_WRITE), 0);
+	through(mr, mem, 4 * PAGE, 91);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(differs(mem, 4 * PAGE, 92), -1);
+	munmap(mem, 4 * PAGE);
+}
+
+/* ---- writers ---- */
+
+static uint8_t *field;
+static bool over;
+
+static void *count_up(void *arg)
+{
+	volatile uint64_t *word = arg;
+	uint64_t n = 0;
+
+	while (!__atomic_load_n(&over, __ATOMIC_RELAXED))
+		CHECK_EQ(*word, n), *word = ++n;
+	return (void *)(uintptr_t)n;
+}
+
+static void *read_in(void *arg)
+{
+	int *ends = arg;
+	uint64_t n = 0;
+
+	while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
+		CHECK_EQ(write(ends[1], &n, sizeof(n)), sizeof(n));
+		CHECK_EQ(read(ends[0], field + 2 * PAGE, sizeof(n)), sizeof(n));
+		CHECK_EQ(memcmp(field + 2 * PAGE, &n, sizeof(n)), 0);
+		n++;
+	}
+	return NULL;
+}
+
+/* Stores of other threads and of system calls, while their pages go there and back. */
+static void writers(void)
+{
+	pthread_t up1, up2, in;
+	int ends[2];
+
+	field = pages(4);
+	memset(field, 0, 4 * PAGE);
+	CHECK_EQ(pipe(ends), 0);
+	CHECK_EQ(pthread_create(&up1, NULL, count_up, field + 8), 0);
+	CHECK_EQ(pthread_create(&up2, NULL, count_up, field + 3 * PAGE + 64), 0);
+	CHECK_EQ(pthread_create(&in, NULL, read_in, ends), 0);
+	for (int i = 0; i < 300; i++) {
+		struct ibv_mr *mr = reg(field + 100, 3 * PAGE);
+
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+	}
+	__atomic_store_n(&over, true, __ATOMIC_RELAXED);
+	CHECK_EQ(pthread_join(up1, NULL), 0);
+	CHECK_EQ(pthread_join(up2, NULL), 0);
+	CHECK_EQ(pthread_join(in, NULL), 0);
+	munmap(field, 4 * PAGE);
+}
+
+/* ---- leaving ---- */
+
+/* Its regions go with a context; the memory is the process's. */
+static void closing(void)
+{
+	uint64_t used = hca_counter("shared_pages_used");
+	uint8_t *mem = pages(8);
+	struct ibv_context *context = open_device(0);
+	struct ibv_pd *pd = ibv_alloc_pd(context);
+	int status;
+	pid_t pid;
+
+	fill(mem, 8 * PAGE, 95);
+	CHECK(pd && ibv_reg_mr(pd, mem, 8 * PAGE, ACCESS));
+	CHECK_EQ(hca_counter("shared_pages_used"), used + 8);
+	CHECK_EQ(ibv_close_device(context), 0);
+	CHECK_EQ(differs(mem, 8 * PAGE, 95), -1);
+	fill(mem, 8 * PAGE, 96);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		memset(mem, 0, 8 * PAGE);
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(differs(mem, 8 * PAGE, 96), -1);
+	munmap(mem, 8 * PAGE);
+	CHECK_EQ(hca_counter("shared_pages_used"), used);
+}
+
+static void given_back(uint64_t used)
+{
+	for (int i = 0; i < 2000 && hca_counter("shared_pages_used") != used; i++)
+		sleep_ms(5);
+	CHECK_EQ(hca_counter("shared_pages_used"), used);
+}
+
+int main(void)
+{
+	pid_t pid;
+
+	test_begin();
+	board->word[1] = hca_counter("shared_pages_used");
+	pid = spawn(orphan, 0);
+	join(pid);
+	await(0, 1);
+	given_back(board->word[1]);
+	up();
+	what_is_shared();
+	what_is_not();
+	neighbours();
+	forking();
+	unmapping();
+	growing(false);
+	growing(true);
+	advising();
+	protecting();
+	closing();
+	writers();
+	down();
+	given_back(board->word[1]);
+	return 0;
+}
