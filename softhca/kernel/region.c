@@ -150,7 +150,6 @@ static void revoke(struct kernel *k, struct kproc *p, struct kregion *r)
 		DL_DELETE2(r->mrs, mr, rprev, rnext);
 		mr->region = NULL;
 		DL_APPEND2(p->unshared, mr, rprev, rnext);
-		k->count.regions_revoked++;
 	}
 }
 
@@ -205,7 +204,10 @@ int region_changed(struct kernel *k, struct kproc *p, uint32_t what, uint64_t ua
 
 		while (r->uaddr > at && (left = overlapping(p, at, r->uaddr - at)))
 			r = left;
-		used |= r->mrs != NULL;
+		if (r->mrs) {
+			used = true;
+			k->count.regions_revoked++;
+		}
 		revoke(k, p, r);
 		at = r->uaddr + r->len;
 	}

@@ -24,7 +24,8 @@ progress=/dev/null
 [ -t 1 ] && progress=/dev/tty
 
 # Counters count; everything else must be gone.
-state() { "$SOFTHCA" show --json lab | jq 'del(.. | .counters?) | del(.daemon.commands, .daemon.failed, .daemon.ranges_shared)'; }
+state() { "$SOFTHCA" show --json lab | jq 'del(.. | .counters?) | del(.daemon.commands, .daemon.failed, .daemon.ranges_shared,
+	.daemon.regions_shared, .daemon.regions_private, .daemon.regions_revoked)'; }
 idle() { [ "$(state)" = "$fresh" ]; }
 # What the daemon has for itself. Device memory is shared and not counted here: numbers are given out in turn, so its
 # tables are touched further with every object ever made, up to their size.
