@@ -58,11 +58,13 @@ static int setup(void **state)
 	struct sh_ctx *ctx;
 
 	(void)state;
-	/* As much of device memory as the host looks at: the tables of contexts and processes. */
-	dev.inst = mmap(NULL, SH_EXEC_OFF, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	/* As much of device memory as the host looks at: the tables of contexts and processes, and some shared pages. */
+	dev.inst = mmap(NULL, SH_EXEC_OFF + AREA, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	area = mmap(NULL, AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (dev.inst == MAP_FAILED || area == MAP_FAILED || sh_process_init(&dev, "/nowhere"))
 		return -1;
+	dev.inst->shared_off = SH_EXEC_OFF;
+	dev.inst->size = SH_EXEC_OFF + AREA;
 	child[0] = memory_of(0xc1);
 	child[1] = memory_of(0xc2);
 	for (int i = OWN; i <= GONE; i++) {
@@ -101,6 +103,78 @@ static void replaced(void **state)
 	assert_int_equal(copy(OTHER, area + 8 * PAGE, CHILD, area, sizeof(buf)), SH_COPY_DST);
 	sh_proc(&dev, CHILD)->probe_addr = (uintptr_t)&probe;
 	assert_int_equal(copy(CHILD, area, 0, buf, sizeof(buf)), SH_COPY_OK);
+}
+
+/* Pages that are device memory: every length and alignment, in order, and nothing beside it. */
+static void shared(void **state)
+{
+	uint8_t *pages = (uint8_t *)dev.inst + SH_EXEC_OFF, want[700];
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(want); i++)
+		want[i] = (uint8_t)(i * 13 + 1);
+	for (unsigned int len = 0; len < 600; len += len < 80 ? 1 : 37) {
+		for (unsigned int shift = 0; shift < 20; shift++) {
+			struct sh_seg d = {SH_SEG_SHARED | (SH_EXEC_OFF + 64 + shift), len};
+			struct sh_seg s = {SH_SEG_SHARED | (SH_EXEC_OFF + PAGE + 7), len};
+
+			memset(pages, 0x77, PAGE);
+			memcpy(pages + PAGE + 7, want, len);
+			assert_int_equal(dev.ops->copy(dev.host, CHILD, &d, 1, OTHER, &s, 1, len), SH_COPY_OK);
+			assert_memory_equal(pages + 64 + shift, want, len);
+			assert_int_equal(pages[64 + shift - 1], 0x77);
+			assert_int_equal(pages[64 + shift + len], 0x77);
+		}
+	}
+	/* Over itself, both ways. */
+	memcpy(pages, want, 700);
+	for (int by = -3; by <= 3; by += 6) {
+		struct sh_seg s = {SH_SEG_SHARED | (SH_EXEC_OFF + 10), 500}, d = {s.addr + by, 500};
+		uint8_t before[500];
+
+		memcpy(before, pages + 10, sizeof(before));
+		assert_int_equal(dev.ops->copy(dev.host, OWN, &d, 1, OWN, &s, 1, 500), SH_COPY_OK);
+		assert_memory_equal(pages + 10 + by, before, 500);
+	}
+}
+
+/* One piece is device memory and the next is not, on either side; what is beyond its end is damage, and not followed. */
+static void shared_in_part(void **state)
+{
+	static const int others[] = {OWN, CHILD};
+	uint8_t *pages = (uint8_t *)dev.inst + SH_EXEC_OFF, got[300];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct sh_seg src[] = {{(uintptr_t)area + 16 * PAGE, 100}, {SH_SEG_SHARED | (SH_EXEC_OFF + 5), 0},
+				       {SH_SEG_SHARED | (SH_EXEC_OFF + PAGE), 150}, {(uintptr_t)area + 17 * PAGE, 50}};
+		struct sh_seg dst[] = {{SH_SEG_SHARED | (SH_EXEC_OFF + 4 * PAGE), 30}, {(uintptr_t)area + 40 * PAGE, 200},
+				       {SH_SEG_SHARED | (SH_EXEC_OFF + 6 * PAGE), 70}};
+		uint8_t one[100], two[150], three[50];
+
+		memset(one, 0xa1, sizeof(one));
+		memset(two, 0xa2, sizeof(two));
+		memset(three, 0xa3, sizeof(three));
+		assert_int_equal(copy(others[i], area + 16 * PAGE, 0, one, 100), SH_COPY_OK);
+		assert_int_equal(copy(others[i], area + 17 * PAGE, 0, three, 50), SH_COPY_OK);
+		memcpy(pages + PAGE, two, 150);
+		assert_int_equal(dev.ops->copy(dev.host, OTHER, dst, 3, others[i], src, 4, 300), SH_COPY_OK);
+		memcpy(got, pages + 4 * PAGE, 30);
+		assert_int_equal(copy(0, got + 30, OTHER, area + 40 * PAGE, 200), SH_COPY_OK);
+		memcpy(got + 230, pages + 6 * PAGE, 70);
+		assert_memory_equal(got, one, 100);
+		assert_memory_equal(got + 100, two, 150);
+		assert_memory_equal(got + 250, three, 50);
+	}
+	for (int i = 0; i < 3; i++) {
+		static const uint64_t wrong[] = {SH_EXEC_OFF - 8, SH_EXEC_OFF + AREA - 8, ~UINT64_C(0) >> 1};
+		struct sh_seg bad = {SH_SEG_SHARED | wrong[i], 16}, good = {(uintptr_t)got, 16};
+
+		assert_int_equal(dev.ops->copy(dev.host, CHILD, &bad, 1, 0, &good, 1, 16), SH_COPY_DST);
+		assert_int_equal(dev.ops->copy(dev.host, 0, &good, 1, CHILD, &bad, 1, 16), SH_COPY_SRC);
+	}
+	assert_int_equal(dev.ops->copy(dev.host, GONE, &(struct sh_seg){SH_SEG_SHARED | SH_EXEC_OFF, 8}, 1, 0,
+				       &(struct sh_seg){(uintptr_t)got, 8}, 1, 8), SH_COPY_GONE);
 }
 
 static void whole(void **state)
@@ -206,7 +280,9 @@ static void gone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whole), cmocka_unit_test(lists), cmocka_unit_test(holes), cmocka_unit_test(gone),
+		cmocka_unit_test(whole),
+		cmocka_unit_test(shared),
+		cmocka_unit_test(shared_in_part), cmocka_unit_test(lists), cmocka_unit_test(holes), cmocka_unit_test(gone),
 		cmocka_unit_test(replaced),
 	};
 

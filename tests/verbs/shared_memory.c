@@ -275,6 +275,8 @@ static void unmapping(void)
 	CHECK_EQ(differs(mem, 8 * PAGE, 65), -1);
 	CHECK_EQ(differs(other, 8 * PAGE, 61), -1);
 	CHECK(shares(mem, 2 * PAGE, &mr));
+	CHECK(mmap(mem, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == mem);
+	through(mr, mem, 2 * PAGE, 67);
 	CHECK_EQ(munmap(mem, 8 * PAGE), 0);
 	CHECK_EQ(ibv_dereg_mr(mr), 0);
 	through(beside, other, 8 * PAGE, 66);
@@ -402,6 +404,91 @@ static void writers(void)
 	munmap(field, 4 * PAGE);
 }
 
+/* ---- the device writes meanwhile ---- */
+
+enum { QPN = 10, LID = 12, ADDR = 14, RKEY = 15, WRITTEN = 16, GO = 17, TIMES = 300 };
+
+static struct ibv_qp *connect_to_other(int me)
+{
+	struct ibv_qp *qp = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+	struct link l;
+
+	post(LID + me, s.lid);
+	post(QPN + me, qp->qp_num);
+	meet(2);
+	link_defaults(&l, (uint16_t)board->word[LID + !me], (uint32_t)board->word[QPN + !me]);
+	connect_qp(qp, &l);
+	meet(2);
+	return qp;
+}
+
+/* One number each time, a moment after it was asked for: the last that is written must be there. */
+static void writes_numbers(int arg)
+{
+	struct ibv_qp *qp;
+
+	(void)arg;
+	side_open(&s, PAGE, 64, 0);
+	qp = connect_to_other(1);
+	for (uint64_t n = 1; n <= TIMES; n++) {
+		while (__atomic_load_n(&board->word[GO], __ATOMIC_ACQUIRE) < n)
+			;
+		for (volatile unsigned int i = n % 50 * 1000; i; i--)
+			;
+		memcpy(s.buf, &n, sizeof(n));
+		CHECK_EQ(post_rdma1(qp, &s, IBV_WR_RDMA_WRITE, n, 0, sizeof(n), board->word[ADDR], (uint32_t)board->word[RKEY],
+				    IBV_SEND_SIGNALED), 0);
+		expect_wc(s.scq, n, IBV_WC_SUCCESS);
+		post(WRITTEN, n);
+	}
+	CHECK_EQ(ibv_destroy_qp(qp), 0);
+	side_close(&s);
+}
+
+/* What another process has written through one region is not lost while its page comes and goes with another. */
+static void written_meanwhile(bool shared)
+{
+	uint8_t *mem = pages(2);
+	struct ibv_mr *mr, *beside;
+	struct ibv_qp *qp;
+	uint64_t before, revoked;
+	pid_t pid;
+
+	memset(mem, 0, 2 * PAGE);
+	CHECK(shares(mem + 2000, 8, &mr));
+	if (!shared) {
+		CHECK_EQ(mprotect(mem, PAGE, PROT_READ), 0);
+		CHECK_EQ(mprotect(mem, PAGE, PROT_READ | PROT_WRITE), 0);
+		/* The page is device memory still, but the region is not: pages that replace it are ours alone. */
+		CHECK(mmap(mem, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == mem);
+		memset(mem, 0, PAGE);
+	}
+	board->word[ADDR] = (uintptr_t)mem + 2000;
+	board->word[RKEY] = mr->rkey;
+	board->word[WRITTEN] = board->word[GO] = 0;
+	pid = spawn(writes_numbers, 0);
+	qp = connect_to_other(0);
+	before = hca_counter("regions_shared");
+	revoked = hca_counter("regions_revoked");
+	for (uint64_t n = 1; n <= TIMES; n++) {
+		uint64_t seen;
+
+		post(GO, n);
+		beside = reg(mem + 100, 50);
+		CHECK_EQ(ibv_dereg_mr(beside), 0);
+		await(WRITTEN, n);
+		memcpy(&seen, mem + 2000, sizeof(seen));
+		CHECK_EQ(seen, n);
+	}
+	join(pid);
+	/* Not once did the page change its owner, which takes nobody else to use it. */
+	CHECK_EQ(hca_counter("regions_shared"), before + (shared ? TIMES : 0));
+	CHECK_EQ(hca_counter("regions_revoked"), revoked);
+	CHECK_EQ(ibv_destroy_qp(qp), 0);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	munmap(mem, 2 * PAGE);
+}
+
 /* ---- leaving ---- */
 
 /* Its regions go with a context; the memory is the process's. */
@@ -460,6 +547,8 @@ int main(void)
 	advising();
 	protecting();
 	closing();
+	written_meanwhile(true);
+	written_meanwhile(false);
 	writers();
 	down();
 	given_back(board->word[1]);
