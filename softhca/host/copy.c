@@ -25,6 +25,13 @@ struct side {
 	uint64_t skip;			/* bytes of seg[0] done */
 };
 
+static inline bool lives(uint32_t ctx)
+{
+	const struct sh_ctx *c = sh_ctx(sh_process.dev, ctx);
+
+	return c && __atomic_load_n(&c->state, __ATOMIC_ACQUIRE) == SH_CTX_LIVE;
+}
+
 static void side_init(struct side *side, uint32_t ctx, const struct sh_seg *seg, unsigned int nseg)
 {
 	const struct sh_ctx *c;
@@ -369,11 +376,9 @@ static enum sh_copy copy_pieces(struct side *dst, struct side *src, uint64_t len
 /* One piece each, and both can be touched: nearly every message. */
 static bool copy_simple(uint32_t dst_ctx, const struct sh_seg *dst, uint32_t src_ctx, const struct sh_seg *src, uint64_t len)
 {
-	const struct sh_ctx *ctx = sh_ctx(sh_process.dev, dst_ctx);
 	void *to = shared_at(dst), *from = src_ctx ? shared_at(src) : (void *)(uintptr_t)src->addr;
 
-	if (!to || !from || len > dst->len || len > src->len || !ctx ||
-	    __atomic_load_n(&ctx->state, __ATOMIC_ACQUIRE) != SH_CTX_LIVE)
+	if (!to || !from || len > dst->len || len > src->len || !lives(dst_ctx) || (src_ctx && !lives(src_ctx)))
 		return false;
 	forward(to, from, len);
 	return true;

@@ -214,6 +214,15 @@ static void executes(int arg)
 	CHECK(false);
 }
 
+/* The emulator hears of it a moment after: until then a message finds what was there. */
+static bool memory_is_gone(void)
+{
+	char command[4096];
+
+	snprintf(command, sizeof(command), "'%s' show --json '%s' | grep -q 'memory gone'", getenv("SOFTHCA"), getenv("SOFTHCA_INSTANCE"));
+	return system(command) == 0;
+}
+
 static void exec_with_device(void)
 {
 	struct link l;
@@ -238,6 +247,8 @@ static void exec_with_device(void)
 	expect_wc(s.scq, 1, IBV_WC_SUCCESS);
 	meet(2);
 	CHECK_EQ(read(pipe_of[0], &c, 1), 0);	/* closed by the exec */
+	while (!memory_is_gone())
+		sleep_ms(5);
 	CHECK_EQ(post_send1(b, &s, 2, 0, 64, IBV_SEND_SIGNALED), 0);
 	expect_wc(s.scq, 2, IBV_WC_RETRY_EXC_ERR);
 	CHECK_EQ(kill(pid, 0), 0);
