@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 # Write the examples of man pages and of Markdown files to files in `dir`, named FILE.NUMBER.c (or .sh; .out: what the
 # program before it prints). In man pages, they are the literal blocks after a comment: C, or Output. In Markdown, they
-# are fenced as c or sh. Starts a C file with a #line that names the source.
+# are fenced as c or sh; a shell example after the line <!-- run --> is to be run and ends in .run. Starts a C file with a
+# #line that names the source.
 
 function begin(suffix) {
 	if (suffix == "out")
@@ -20,6 +21,7 @@ FNR == 1 {
 	sub(/.*\//, "", base)
 	number = 0
 	target = pending = ""
+	run = 0
 	man = base ~ /\.[1-8]$/
 }
 man && /^\.\\" C$/ { pending = "c"; next }
@@ -28,7 +30,8 @@ man && pending && /^\.Bd / { begin(pending); pending = ""; next }
 man && /^\.Ed/ { target = ""; next }
 !man && target && /^```/ { target = ""; next }
 !man && !fence && /^```c$/ { begin("c"); next }
-!man && !fence && /^```sh$/ { begin("sh"); next }
+!man && !fence && /^<!-- run -->$/ { run = 1; next }
+!man && !fence && /^```sh$/ { begin(run ? "run" : "sh"); run = 0; next }
 !man && /^```/ { fence = !fence; next }
 target {
 	line = $0

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Description: the code examples of the man pages and of the documents compile; whole programs run, and print what the
-# page says; shell examples parse; the page of softhca has every option.
+# page says; shell examples parse, and those that need nothing else run; the page of softhca has every option.
 . "$srcdir/../system/lib.sh"
 
 include=$top_srcdir/include
@@ -68,12 +68,34 @@ done
 ok "examples were found" test "$found" -ge 12
 
 shells() {
-	for file in *.sh; do
+	for file in *.sh *.run; do
 		[ -e "$file" ] || break
 		bash -n "$file" || { echo "in $file"; return 1; }
 	done
 }
 ok "shell examples parse" shells
+
+# As somebody types it who has the tools, jq and programs of the names that the example has; all in one instance, as the
+# last of them look at the one that they run in.
+shell() {
+	(mkdir -p "$tmp/here" && cd "$tmp/here" || exit 1
+	for name in program tests server-and-client.sh; do
+		printf '#!/bin/sh\nexec ibv_devinfo\n' >$name && chmod +x $name
+	done
+	PATH=$(dirname "$SOFTHCA"):$TOOLS:$PATH
+	export PATH
+	ours timeout 60 "$SOFTHCA" run -- bash -euo pipefail "$1")
+}
+if [ -x "$SOFTHCA" ] && command -v jq >/dev/null; then
+	found=0
+	for file in *.run; do
+		found=$((found + 1))
+		ok "${file%.run}: it runs" shell "$tmp/examples/$file"
+	done
+	ok "shell examples to run were found" test "$found" -ge 3
+else
+	skip "shell examples run" "no softhca in this build, or jq is not installed"
+fi
 
 options() {
 	bad=0
