@@ -47,7 +47,8 @@ pages() {
 	for document in $documents; do
 		for page in $(prose "$document" | grep -oE '\<(ibv_[a-z0-9_]+|softhca|verbs|xrc|libmlx4|libibverbs)\([1-8]\)' | sort -u); do
 			section=${page#*(}
-			[ -f "man/${page%(*}.${section%)}" ] || [ -f "libmlx4/${page%(*}.${section%)}" ] || { echo "$document: no page $page"; bad=1; }
+			file=${page%(*}.${section%)}
+			[ -f "man/$file" ] || [ -f "libmlx4/$file" ] || { echo "$document: no page $page"; bad=1; }
 		done
 	done
 	return $bad
