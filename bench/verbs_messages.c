@@ -20,6 +20,7 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -89,11 +90,19 @@ static uint8_t content(int from, uint32_t i)
 	return (uint8_t)(from * 101 + i * 7 + (i >> 8) + 1);
 }
 
+/* Pages of their own. */
+static uint8_t *map_buffer(void)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
 static void make_buffers(int offset)
 {
 	if (offset < 0) {
-		out = aligned_alloc(4096, (size + 4095) & ~4095u);
-		in = aligned_alloc(4096, (size + 4095) & ~4095u);
+		out = map_buffer();
+		in = map_buffer();
 	} else {
 		uint8_t *room;
 
