@@ -67,11 +67,15 @@ static uint64_t find(const struct pool *p, uint64_t from, uint64_t to, uint64_t 
 
 static void mark(struct pool *p, uint64_t page, uint64_t npages, bool set)
 {
-	for (; npages; npages--, page++) {
+	uint64_t bits, word;
+
+	for (; npages; npages -= bits, page += bits) {
+		bits = 64 - page % 64 < npages ? 64 - page % 64 : npages;
+		word = ~UINT64_C(0) >> (64 - bits) << page % 64;
 		if (set)
-			p->map[page / 64] |= UINT64_C(1) << (page % 64);
+			p->map[page / 64] |= word;
 		else
-			p->map[page / 64] &= ~(UINT64_C(1) << (page % 64));
+			p->map[page / 64] &= ~word;
 	}
 }
 

@@ -1,0 +1,103 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: a queue pair costs the same however many there are: in instructions of its process, in mappings, in device
+# memory, and looked at from outside. Nothing is timed. A hundred thousand of them in the full tier.
+TEST_TIMEOUT=${TEST_TIMEOUT:-600}
+. "$srcdir/lib.sh"
+
+many=5000
+[ "${TIER:-}" != full ] || many=100000
+case $(uname -m) in
+x86_64 | aarch64) ;;
+*)
+	skip "many queue pairs" "no single-stepping here"
+	finish ;;
+esac
+# A page of queue each, or two, and its records. CAP_IPC_LOCK lifts the limit.
+privileged() { [ $((0x$(awk '/^CapEff/ { print $2 }' /proc/self/status) >> 14 & 1)) -eq 1 ]; }
+if ! locks $((many * 12)) && ! privileged; then
+	skip "many queue pairs" "locked memory is limited to $(ulimit -l) KiB"
+	finish
+fi
+
+counted() { ours timeout 250 "$SOFTHCA" run "$@"; }
+
+for kind in rc xrc receive; do
+	[ $kind = rc ] || ok "$many $kind" counted -- "$PROGRAMS/scale" $kind $many
+	ok "5000 $kind, ofed" counted --kernel ofed -- "$PROGRAMS/scale" $kind 5000
+done
+safe() { RDMAV_FORK_SAFE=1 counted -- "$PROGRAMS/scale" rc 5000; }
+ok "5000 that a forked child does not get" safe
+
+if ! command -v jq >/dev/null; then
+	skip "many queue pairs from outside" "install jq"
+	finish
+fi
+
+# Bytes of device memory in use, without the clients' own queues.
+device() {
+	"$SOFTHCA" show --json lab >"$tmp/state" || return 1
+	echo $(($(stat -L -c %b "$memory") * 512 - $(jq '.daemon.pool_pages_used * 4096' "$tmp/state")))
+}
+seen() {
+	jq -e --argjson many $many '.daemon.ranges_copied == 0 and .daemon.maps_failed == 0 and
+		(.hosts[0].hcas[0].qps | length == $many and all(.[]; .state == "RTS" and .queue_memory == "shared"))' \
+		"$tmp/state" >/dev/null || { jq .daemon "$tmp/state"; return 1; }
+}
+lean() {
+	echo "$before bytes before, $after with $many"
+	[ $((after - before)) -le $((many * 1024 + 65536)) ]
+}
+own() {
+	echo "RssAnon $private kB before, $(private) kB after"
+	[ $(($(private) - private)) -le $((many / 2 + 4096)) ]
+}
+private() { awk '/^RssAnon/ { print $2 }' "/proc/$daemon/status"; }
+empty() {
+	"$SOFTHCA" show --json lab >"$tmp/state" || return 1
+	jq -e '.daemon.pool_pages_used == 0 and .daemon.contexts_releasing == 0 and (.hosts[0].hcas[0].qps | length == 0)' \
+		"$tmp/state" >/dev/null
+}
+
+# hold NUMBER: that many, alive until descriptor 7 is closed.
+hold() {
+	rm -f "$tmp/hold"
+	mkfifo "$tmp/hold"
+	ours "$SOFTHCA" run --instance lab -- "$PROGRAMS/scale" rc "$1" hold <"$tmp/hold" >"$tmp/out" 2>&1 &
+	program=$!
+	exec 7>"$tmp/hold"
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
+		until_true grep -q '^alive' "$tmp/out" >/dev/null && return
+		kill -0 $program 2>/dev/null || return
+	done
+}
+ended() {
+	wait $program || { cat "$tmp/out"; return 1; }
+}
+
+"$SOFTHCA" start lab >/dev/null || exit 1
+daemon=$(cat "$SOFTHCA_DIR/lab/pid")
+for memory in /proc/"$daemon"/fd/*; do
+	case $(readlink "$memory") in
+	/memfd:softhca\ *) break ;;
+	esac
+done
+before=$(device)
+private=$(private)
+hold $many
+after=$(device)
+ok "show has them all, and no queue fell back" seen
+ok "at most 1 KiB of device memory each" lean
+ok "and less than that of the daemon's own, also after it was asked" own
+exec 7>&-
+ok "$many rc" ended
+ok "none stays" empty
+
+hold 5000
+pkill -KILL -P $program
+kill -KILL $program 2>/dev/null
+exec 7>&-
+ok "none stays when their process is killed" until_true empty
+"$SOFTHCA" stop lab
+finish
