@@ -49,6 +49,10 @@ ok "a missing peer is named with its package, once" without
 ok "and is no part of the result" query '.rows[0].ours and (.rows[0].others | keys) == ["TCP"]'
 ok "an unknown part is refused" status 2 "$BENCH/messages" --part latencies
 
+ok "scale" "$BENCH/scale" --points 1,10 --processes 2 --largest 65536 --json "$tmp/json"
+ok "its JSON has each kind at each number" query '[.queue_pairs[] | "\(.type) \(.alive)"] == [("RC", "XRC send",
+	"XRC receive", "RC") as $kind | "\($kind) 1", "\($kind) 10"] and all(.queue_pairs[]; .create_us > 0) and
+	.run_true_ms > 0 and [.registration[].bytes] == [4096, 65536]'
 ok "xrc-scale" "$BENCH/xrc-scale" --json "$tmp/json" --svg "$tmp/svg" 2x2
 ok "its JSON has the mesh over three ways" query '[.meshes[] | .mesh + " " + .over] ==
 	["2x2 RC", "2x2 RC with SRQ", "2x2 XRC"] and all(.meshes[]; .qps_per_process > 0 and .queue_bytes_per_process > 0)'

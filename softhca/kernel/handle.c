@@ -16,7 +16,7 @@ static struct handles *space(const struct kctx *ctx, enum uobj_type type)
 	return &ctx->k->hosts[ctx->host].handles[type];
 }
 
-/* Twice the slots, or the first ones. Nothing has changed when there is no memory: slots beyond the numbers do no harm. */
+/* Twice the slots, or the first ones. Without memory nothing has changed: slots beyond the numbers do no harm. */
 static int grow(struct handles *h)
 {
 	uint32_t size = h->slot ? h->numbers.bits * 2 : FIRST_SIZE;

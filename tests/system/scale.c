@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: many queue pairs alive in one process. What each operation costs it is counted, in instructions, with few
- * and with many alive, by a parent that single-steps it; all of the many work; and they take few mappings of the
- * limited number there is. Arguments: the kind, and how many.
+ * Description: many queue pairs alive in one process. What each operation costs it is counted, in
+ * instructions, with few and with many alive, by a parent that single-steps it; all of the many work;
+ * and they take few mappings of the limited number there is. Arguments: the kind, and how many.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -186,7 +186,8 @@ static const char *const step_name[STEPS] = {"query", "work", "destroy", "create
 		raise(MARK_END); \
 	} while (0)
 
-/* An old one, never the same again; and one more when its place has been filled: the worst for who looks from either end. */
+/* An old one, never the same again; and one more when its place has been filled: the worst for who looks
+ * from either end. */
 static void sample(unsigned int round)
 {
 	unsigned int some = alive / 4 + 3 * round;

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: a queue pair costs the same however many there are: in instructions of its process, in mappings, in device
-# memory, and looked at from outside. Nothing is timed. A hundred thousand of them in the full tier.
+# Description: a queue pair costs the same however many there are: in instructions of its process, in
+# mappings, in device memory, and looked at from outside. Nothing is timed. A hundred thousand of them
+# in the full tier.
 TEST_TIMEOUT=${TEST_TIMEOUT:-600}
 . "$srcdir/lib.sh"
 
