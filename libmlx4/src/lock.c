@@ -2,7 +2,12 @@
 /* The waiting side of the data path's spin lock. */
 #include <sched.h>
 
+#include "mlx4-barrier.h"
 #include "mlx4-lock.h"
+
+#ifdef MLX4_TSAN
+char mlx4_through_device;
+#endif
 
 #if defined(__x86_64__) || defined(__i386__)
 #define cpu_relax() __builtin_ia32_pause()

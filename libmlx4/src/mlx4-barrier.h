@@ -53,6 +53,29 @@
 #endif
 
 /*
+ * ThreadSanitizer sees the threads of a process, not the device. What a thread has done before it told the device is before
+ * what a thread does that has it from the device; and a device page is no memory on which stores could race.
+ */
+#if defined(__SANITIZE_THREAD__)
+#define MLX4_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define MLX4_TSAN 1
+#endif
+#endif
+#ifdef MLX4_TSAN
+#include <sanitizer/tsan_interface.h>
+extern char mlx4_through_device; /* stands for the order; lock.c */
+#undef udma_to_device_barrier
+#undef udma_from_device_barrier
+#define udma_to_device_barrier() __tsan_release(&mlx4_through_device)
+#define udma_from_device_barrier() __tsan_acquire(&mlx4_through_device)
+#define MLX4_DEVICE_PAGE __attribute__((no_sanitize("thread"), noinline))
+#else
+#define MLX4_DEVICE_PAGE
+#endif
+
+/*
  * Neither orders anything the device or another thread could see; both keep the compiler from a rewrite that takes more
  * instructions: to gather neighbouring words in a vector for one store, and to derive a value again from what it came
  * from.
@@ -60,13 +83,13 @@
 #define keep_stores_apart() __asm__("" ::: "memory")
 #define keep_value(value) __asm__("" : "+r"(value))
 
-static inline void mmio_write32(void *addr, __be32 value)
+static inline MLX4_DEVICE_PAGE void mmio_write32(void *addr, __be32 value)
 {
 	*(volatile __be32 *)addr = value;
 }
 
 #if __SIZEOF_LONG__ == 8
-static inline void mmio_write64(void *addr, __be64 value)
+static inline MLX4_DEVICE_PAGE void mmio_write64(void *addr, __be64 value)
 {
 	*(volatile __be64 *)addr = value;
 }
@@ -82,7 +105,7 @@ typedef mlx4_raw_word mlx4_raw_block;
 
 enum { MLX4_BLOCKS = 64 / sizeof(mlx4_raw_block) };
 
-static inline void mmio_copy_chunks(void *dst, const void *src, unsigned int bytes)
+static inline MLX4_DEVICE_PAGE void mmio_copy_chunks(void *dst, const void *src, unsigned int bytes)
 {
 	volatile mlx4_raw_block *d = dst;
 	const mlx4_raw_block *s = src;
