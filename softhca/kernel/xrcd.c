@@ -165,6 +165,8 @@ static bool used_by_context(const struct kctx *ctx, const struct kxrcd *d)
 {
 	const struct uobj *u;
 
+	if (!d->users)
+		return false;
 	DL_FOREACH(ctx->objs[UO_QP], u)
 		if (((const struct kqp_handle *)u)->qp->d == d)
 			return true;
