@@ -39,7 +39,8 @@ fi
 # Bytes of device memory in use, without what stands in for clients' own pages.
 device() {
 	"$SOFTHCA" show --json lab >"$tmp/state" || return 1
-	echo $(($(stat -L -c %b "$memory") * 512 - $(jq '(.daemon.pool_pages_used + .daemon.shared_pages_used) * 4096' "$tmp/state")))
+	pages=$(jq '.daemon.pool_pages_used + .daemon.shared_pages_used' "$tmp/state")
+	echo $(($(stat -L -c %b "$memory") * 512 - pages * 4096))
 }
 seen() {
 	jq -e --argjson many $many '.daemon.ranges_copied == 0 and .daemon.maps_failed == 0 and
