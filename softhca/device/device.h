@@ -61,6 +61,8 @@ void sh_ring(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
 void sh_arm(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1);
 /* A receive may have been posted to a QP in the error state. */
 void sh_recv_posted(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
+/* Whether it is in the error state, nearly never. Needs no sh_enter(). */
+bool sh_recv_matters(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
 /* Called by the helper thread when proc.attention changed: serve the ring of requests of this process. */
 void sh_attention(struct sh_dev *dev);
 

@@ -69,6 +69,14 @@ void sh_ring(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
 		serve(dev, hca, qp);
 }
 
+bool sh_recv_matters(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
+{
+	const struct sh_ctx *c = sh_ctx(dev, ctx);
+	const struct sh_qp *qp = c ? sh_qp_get(dev, c->hca, qpn) : NULL;
+
+	return qp && __atomic_load_n(&qp->state, __ATOMIC_RELAXED) == SH_QPS_ERR;
+}
+
 void sh_recv_posted(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
 {
 	const struct sh_ctx *c = sh_ctx(dev, ctx);

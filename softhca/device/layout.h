@@ -78,7 +78,7 @@ struct sh_umem {
 };
 
 /* What a store sequence will do, written down before it does it. See txn.h. */
-#define SH_TXN_STORES	14
+#define SH_TXN_STORES	10
 #define SH_TXN_ASYNC	3
 struct sh_txn {
 	uint32_t commit;		/* the commit point: number of stores + 1; 0 = nothing to carry out */

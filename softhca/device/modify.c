@@ -106,7 +106,7 @@ static void reset(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	qp->sq_una = qp->sq_next = qp->sq_begun = qp->rd_out = 0;
 	qp->una_psn = qp->next_wqe_psn = qp->ack_psn = qp->next_psn = qp->sent_psn = 0;
 	qp->deadline = qp->timer_at = 0;
-	qp->msn = qp->e_psn = qp->rq_consumed = qp->rq_seen = 0;
+	qp->msn = qp->e_psn = qp->rq_consumed = qp->rq_seen = qp->rq_cached = 0;
 	qp->cur_op = qp->cur_wqe = qp->cur_srqn = qp->cur_done = qp->cur_len = qp->cur_rkey = 0;
 	qp->cur_va = 0;
 	qp->atomic_head = 0;

@@ -11,6 +11,8 @@
 #define SH_PSN_MASK	0xffffffu
 #define SH_QP_ATOMICS	16	/* results of atomics kept for replay; max_dest_rd_atomic's limit */
 
+#define SH_QP_RECEIVES	4	/* of 16 bytes, on one line of the queue */
+
 /* What a message in progress at the responder is. */
 enum sh_recv_op { SH_RECV_NONE, SH_RECV_SEND, SH_RECV_WRITE };
 
@@ -28,7 +30,8 @@ enum sh_recv_op { SH_RECV_NONE, SH_RECV_SEND, SH_RECV_WRITE };
  *	5	the alternate path		both; counters: lock
  *	6-7	the responder			rlock
  *	8-10	results of atomics		rlock
- *	11-15	the log				rlock
+ *	11	receives, read ahead		rlock
+ *	12-15	the log				rlock
  */
 struct sh_qp {
 	struct sh_lock lock;
@@ -100,8 +103,10 @@ struct sh_qp {
 	uint8_t comm_est;		/* COMM_EST was raised */
 	uint64_t rcv_packets, rcv_data;	/* as xmit_packets, xmit_data */
 	uint32_t atomic_head;
+	uint32_t rq_cached;		/* index of the first receive in rq_cache << 8 | how many are */
 	uint32_t atomic_psn[SH_QP_ATOMICS] __attribute__((aligned(64)));	/* PSN + 1 */
 	uint64_t atomic_result[SH_QP_ATOMICS];
+	uint64_t rq_cache[SH_QP_RECEIVES][2]; /* receives of one segment, as the queue has them */
 
 	struct sh_txn txn;
 } __attribute__((aligned(64)));
@@ -112,7 +117,7 @@ _Static_assert(offsetof(struct sh_qp, buf) == 192, "queues");
 _Static_assert(offsetof(struct sh_qp, qkey) == 256, "attributes");
 _Static_assert(offsetof(struct sh_qp, alt_path) == 320, "alternate path");
 _Static_assert(offsetof(struct sh_qp, rlock) == 384, "responder");
-_Static_assert(offsetof(struct sh_qp, txn) == 704, "log");
+_Static_assert(offsetof(struct sh_qp, txn) == 768, "log");
 
 /* The slot a number falls into, whatever it holds; NULL when there is no such HCA. Number spaces wrap by the mask. */
 struct sh_qp *sh_qp_slot(struct sh_dev *dev, uint32_t hca, uint32_t qpn);

@@ -44,7 +44,7 @@ void shim_arm(uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1)
 
 void shim_recv(uint32_t ctx, uint32_t qpn)
 {
-	if (unlikely(!ready()))
+	if (unlikely(!ready()) || likely(!sh_recv_matters(&shim_dev, ctx, qpn)))
 		return;
 	if (likely(sh_enter(&shim_dev))) {
 		sh_recv_posted(&shim_dev, ctx, qpn);

@@ -171,7 +171,7 @@ void tqp_open(struct tqp *qp, struct mock *m, uint32_t hca, uint32_t ctx, uint32
 	*qp = (struct tqp){ .m = m, .hca = hca, .ctx = ctx, .pdn = pdn, .qpn = qpn, .type = type, .scq = scq, .rcq = rcq };
 	qp->sq_shift = opts->sq_shift ? opts->sq_shift : 8;
 	qp->log_sq = opts->log_sq ? opts->log_sq : 6;
-	qp->rq_shift = 6;
+	qp->rq_shift = opts->rq_shift ? opts->rq_shift : 6;
 	qp->log_rq = opts->no_rq ? 0 : opts->log_rq ? opts->log_rq : 5;
 	sq_bytes = 1u << (qp->sq_shift + qp->log_sq);
 	rq_bytes = opts->no_rq ? 0 : 1u << (qp->rq_shift + qp->log_rq);
@@ -380,7 +380,7 @@ void tqp_recv(struct tqp *qp, const struct tsge *sge, unsigned int nsge)
 
 	at += 1u << (qp->sq_shift + qp->log_sq);
 	at += (qp->rq_head & ((1u << qp->log_rq) - 1)) << qp->rq_shift;
-	put_scatter(at, sge, nsge, 4);
+	put_scatter(at, sge, nsge, qp->rq_shift == 4 ? 1 : 4);
 	qp->rq_head++;
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	put32(mock_ptr(&qp->db), qp->rq_head & 0xffff);

@@ -71,7 +71,7 @@ void tsrq_post(struct tsrq *srq, const struct tsge *sge, unsigned int nsge);
 struct topts {				/* 0 = the default */
 	uint32_t srqn, xrcd, max_sge_shift;
 	bool no_rq, private_memory;
-	uint32_t log_sq, sq_shift, log_rq;
+	uint32_t log_sq, sq_shift, log_rq, rq_shift;
 };
 void tqp_open(struct tqp *qp, struct mock *m, uint32_t hca, uint32_t ctx, uint32_t pdn, uint32_t type, uint32_t qpn,
 	      struct tcq *scq, struct tcq *rcq, const struct topts *opts);

@@ -152,6 +152,52 @@ static void test_receives_run_out(void **state)
 	}
 }
 
+/* Receives of one segment lie four to a line and are read ahead: each is used once, in its turn, whoever takes it. */
+static void test_read_ahead(void **state)
+{
+	struct topts opts = { .rq_shift = 4, .log_rq = 3 };
+	uint32_t used = 0, counted = 0;
+	struct sh_qp_attr attr;
+	struct tqp b;
+
+	(void)state;
+	open_pair(SH_QPT_RC, false);
+	tqp_open(&b, p.m, 1, p.b.ctx, p.b.pdn, SH_QPT_RC, 0x55, &p.bcq[0], &p.bcq[1], &opts);
+	attr = p.battr;
+	tqp_up(&b, &attr);
+	attr = p.aattr;
+	attr.dest_qp_num = 0x55;
+	assert_int_equal(tqp_to(&p.a, SH_QPS_RESET), 0);
+	p.a.head = 0;
+	for (uint32_t i = 0; i < 64; i++)
+		*(uint32_t *)((char *)mock_ptr(&p.a.buf) + (i << p.a.sq_shift)) = htobe32(0x80000000u);
+	tqp_up(&p.a, &attr);
+	for (uint32_t round = 0; round < 100; round++) {
+		uint32_t n = round * 7 % 8 + 1;
+
+		for (uint32_t i = 0; i < n; i++)
+			tqp_recv(&b, &(struct tsge){ p.bmem + 16384 * ((used + i) % 8), 16384, p.bkey }, 1);
+		for (uint32_t i = 0; i < n; i++, used++) {
+			uint32_t len = (used * 5 + round) % 3 ? 100 : 9000; /* the long ones go the other way */
+			uint8_t *at = p.bmem + 16384 * (used % 8);
+
+			memset(p.bmem, 0, 8 * 16384);
+			send_one(len);
+			counted += len == 100;
+			texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, (uint16_t)used);
+			texpect(&p.acq[0], MLX4_OPCODE_SEND, true, (uint16_t)used);
+			assert_memory_equal(at, p.amem, len);
+		}
+	}
+	assert_int_equal(sh_qp_get(&p.m->dev, 1, 0x55)->rcv_packets, counted);
+	/* One that is full to its end, and no more. */
+	tqp_recv(&b, &(struct tsge){ p.bmem, 99, p.bkey }, 1);
+	send_one(100);
+	texpect_error(&p.bcq[1], MLX4_SYNDROME_LOC_LEN, false, (uint16_t)used);
+	texpect_error(&p.acq[0], MLX4_SYNDROME_REM_INVAL_REQ, true, (uint16_t)used);
+	tpair_close(&p);
+}
+
 static void test_srq_limit(void **state)
 {
 	(void)state;
@@ -340,6 +386,7 @@ int main(void)
 		cmocka_unit_test(test_long),	      cmocka_unit_test(test_port_down),
 		cmocka_unit_test(test_refused),	      cmocka_unit_test(test_chain),
 		cmocka_unit_test(test_chain_breaks),  cmocka_unit_test(test_chain_waits),
+		cmocka_unit_test(test_read_ahead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
