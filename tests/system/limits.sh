@@ -62,7 +62,8 @@ graceful() {
 	shift 2
 	(ulimit -S "$limit" "$value" || exit 125; exec timeout 20 "$@") 2>&1 | cat >"$tmp/limited"
 	got=${PIPESTATUS[0]}
-	[ $got -eq 0 ] || felt=yes
+	# A server that nobody connects to fails anyhow.
+	case $* in */ibv_devinfo*|*/layout*) [ $got -eq 0 ] || felt=yes ;; esac
 	[ $got -lt 124 ] || { echo "limit $limit $value: status $got"; tail -n 20 "$tmp/limited"; return 1; }
 }
 limited_tool() {
@@ -79,14 +80,20 @@ limited_tool() {
 	# Others go on.
 	pingpong "$TOOLS/ibv_rc_pingpong" --verify -n 10
 }
-export -f graceful limited_tool
+# Nothing here grows a file of its own.
+no_files() {
+	felt=
+	graceful -f 0 "$TOOLS/ibv_devinfo" && graceful -f 0 "$PROGRAMS/layout" "$tmp/domain" </dev/null || return 1
+	[ -z "$felt" ] || { cat "$tmp/limited"; return 1; }
+}
+export -f graceful limited_tool no_files
 step=18000
 [ "${TIER:-}" = full ] && step=4000
 # shellcheck disable=SC2046
 ok "little address space" ours within -- limited_tool -v $(seq 6000 $step 60000)
 # shellcheck disable=SC2046
 ok "few descriptors" ours within -- limited_tool -n $(seq 8 $((step / 8000 + 1)) 16)
-ok "no files to write" ours within -- limited_tool -f 0
+ok "no files to write" ours within -- no_files
 
 # The daemon has no memory left: it lives, the command fails with ENOMEM, and others go on.
 full_device() {
