@@ -104,21 +104,34 @@ static inline long sh_vm_writev(int pid, const struct iovec *local, unsigned lon
 	return sh_sys(syscall(SYS_process_vm_writev, pid, local, nlocal, remote, nremote, 0UL));
 }
 
-/* Own memory that may not be there: 0 or -EFAULT. */
+/*
+ * Own memory that may not be there, or that a sanitizer of the program's watches over: 0 or -EFAULT. The kernel copies at
+ * most 2 GiB at a time.
+ */
+static inline int sh_own_copy(uint64_t own, void *here, size_t len, bool in)
+{
+	while (len) {
+		struct iovec local = {.iov_base = here, .iov_len = len};
+		struct iovec remote = {.iov_base = (void *)(uintptr_t)own, .iov_len = len};
+		long n = in ? sh_vm_writev(getpid(), &local, 1, &remote, 1) : sh_vm_readv(getpid(), &local, 1, &remote, 1);
+
+		if (n <= 0)
+			return -EFAULT;
+		own += (uint64_t)n;
+		here = (char *)here + n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
 static inline int sh_peek(void *to, uint64_t from, size_t len)
 {
-	struct iovec local = {.iov_base = to, .iov_len = len};
-	struct iovec remote = {.iov_base = (void *)(uintptr_t)from, .iov_len = len};
-
-	return sh_vm_readv(getpid(), &local, 1, &remote, 1) == (long)len ? 0 : -EFAULT;
+	return sh_own_copy(from, to, len, false);
 }
 
 static inline int sh_poke(uint64_t to, const void *from, size_t len)
 {
-	struct iovec local = {.iov_base = (void *)from, .iov_len = len};
-	struct iovec remote = {.iov_base = (void *)(uintptr_t)to, .iov_len = len};
-
-	return sh_vm_writev(getpid(), &local, 1, &remote, 1) == (long)len ? 0 : -EFAULT;
+	return sh_own_copy(to, (void *)(uintptr_t)from, len, true);
 }
 
 /* A descriptor that programs are unlikely to trip over, close-on-exec; the old one is closed. */

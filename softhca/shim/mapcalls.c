@@ -97,7 +97,11 @@ static void *move(void *old, size_t old_len, size_t len)
 
 	if (ret == MAP_FAILED)
 		return ret;
-	memcpy(ret, old, old_len < len ? old_len : len);
+	if (sh_peek(ret, (uintptr_t)old, old_len < len ? old_len : len)) {
+		REAL(munmap)(ret, len);
+		errno = EFAULT;
+		return MAP_FAILED;
+	}
 	REAL(munmap)(old, old_len);
 	return ret;
 }

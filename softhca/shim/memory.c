@@ -111,7 +111,8 @@ static void make_private(const struct mapping *m)
 		return;
 	if (!sh_mmap((void *)m->start, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, &err))
 		return;
-	memcpy((void *)m->start, sh_at(&shim_dev, m->off), len);
+	/* Where no memory is left for it, what is not copied is zero: there is nobody to tell. */
+	(void)sh_poke(m->start, sh_at(&shim_dev, m->off), len);
 	if (m->perms[0] != 'r')
 		prot = PROT_NONE;
 	if (!(prot & PROT_WRITE))

@@ -296,7 +296,13 @@ static int privatize(const struct mapping *m, bool watched)
 				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, &failed);
 	if (!fresh)
 		return -ENOMEM;
-	memcpy(fresh, sh_at(&shim_dev, m->off), len);
+	if (sh_poke((uintptr_t)fresh, sh_at(&shim_dev, m->off), len)) {
+		if (watched)
+			sh_munmap(fresh, len);
+		else
+			shim_map_action(&(struct sh_action){.uaddr = m->start, .len = len, .shm_off = m->off});
+		return -EFAULT;
+	}
 	if (dontfork)
 		sh_madvise((uintptr_t)fresh, len, MADV_DONTFORK);
 	if (prot != (PROT_READ | PROT_WRITE))
