@@ -43,6 +43,7 @@ struct kqp *qp_create_kernel(struct kxrcd *d, struct kernel *k, uint32_t type, u
 {
 	struct kqp *qp = calloc(1, sizeof(*qp));
 	struct sh_qp_init init;
+	uint32_t async;
 
 	if (!qp) {
 		*err = -ENOMEM;
@@ -58,11 +59,17 @@ struct kqp *qp_create_kernel(struct kxrcd *d, struct kernel *k, uint32_t type, u
 	*err = sh_qp_create(&k->dev, qp->hca, qp->qpn, &init);
 	if (*err < 0)
 		goto err_num;
+	HASH_ADD(hh, k->hcas[qp->hca].qps, qpn, sizeof(qp->qpn), qp);
+	if (!qp->hh.tbl) {
+		*err = -ENOMEM;
+		goto err_qp;
+	}
 	d->users++;
 	DL_APPEND2(d->qps, qp, dprev, dnext);
-	HASH_ADD(hh, k->hcas[qp->hca].qps, qpn, sizeof(qp->qpn), qp);
 	return qp;
 
+err_qp:
+	(void)sh_qp_destroy(&k->dev, qp->hca, qp->qpn, &async);
 err_num:
 	qpn_put(k, qp);
 err_free:
@@ -237,17 +244,23 @@ int qp_create_user(struct call *c, const struct qp_request *rq)
 		.max_recv_sge = qp->cap_recv_sge,
 		.max_inline_data = cmd->max_inline_data,
 	};
+	HASH_ADD(hh, k->hcas[qp->hca].qps, qpn, sizeof(qp->qpn), qp);
+	if (!qp->hh.tbl) {
+		err = -ENOMEM;
+		goto err_del;
+	}
 	err = call_respond(c, &resp, sizeof(resp), NULL, 0);
 	if (err < 0)
-		goto err_del;
+		goto err_hash;
 	hold(qp);
-	HASH_ADD(hh, k->hcas[qp->hca].qps, qpn, sizeof(qp->qpn), qp);
 	c->r->made_kind = SH_MADE_QP;
 	c->r->made_number = qp->qpn;
 	c->r->made_handle = h->u.handle;
 	c->r->made_user_handle = cmd->user_handle;
 	return 0;
 
+err_hash:
+	HASH_DEL(k->hcas[qp->hca].qps, qp);
 err_del:
 	uobj_del(&h->u);
 err_qp:

@@ -11,6 +11,8 @@
 #include <limits.h>
 #include <sys/types.h>
 
+/* Without memory for it an element is not added, and its hh.tbl is NULL: the header's own answer is to exit. */
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 #include <utlist.h>
 

@@ -141,12 +141,16 @@ int db_get(struct call *c, uint64_t addr, uint32_t len, struct sh_umem *m)
 		err = share(c, uaddr, K_PAGE, &page->shm);
 		if (err == 0 && !page->shm)
 			err = check_pages(ctx, uaddr, K_PAGE, false);
+		if (err == 0) {
+			HASH_ADD(hh, ctx->dbpages, uaddr, sizeof(page->uaddr), page);
+			err = page->hh.tbl ? 0 : -ENOMEM;
+		}
 		if (err < 0) {
+			pages_put(c->k, page->shm, 1);
 			ctx->proc->locked--;
 			free(page);
 			return err;
 		}
-		HASH_ADD(hh, ctx->dbpages, uaddr, sizeof(page->uaddr), page);
 	}
 	page->refs++;
 	*m = (struct sh_umem){.uaddr = addr, .len = len, .ctx = ctx->index};

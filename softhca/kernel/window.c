@@ -54,8 +54,13 @@ static struct kwindow *window_new(struct kernel *k, struct kproc *p, uint64_t ua
 	}
 	w->proc = p;
 	w->uaddr = uaddr;
-	k->pool.window[w->unit] = w;
 	HASH_ADD(hh, p->windows, uaddr, sizeof(w->uaddr), w);
+	if (!w->hh.tbl) {
+		pool_release_unit(&k->pool, w->unit);
+		free(w);
+		return NULL;
+	}
+	k->pool.window[w->unit] = w;
 	return w;
 }
 

@@ -263,6 +263,78 @@ static int make(struct kt *t, struct kctx *ctx, enum made what, uint32_t pd, uin
 	}
 }
 
+/* The n-th allocation from now fails; 0: none does. The linker sends those of the kernel here. */
+static int heap_countdown;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *p, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *p, size_t size);
+
+static bool heap_fails(void)
+{
+	return heap_countdown && !--heap_countdown;
+}
+
+void *__wrap_malloc(size_t size)
+{
+	return heap_fails() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+	return heap_fails() ? NULL : __real_calloc(n, size);
+}
+
+void *__wrap_realloc(void *p, size_t size)
+{
+	return heap_fails() ? NULL : __real_realloc(p, size);
+}
+
+/* Every allocation of every command fails once: it has a way round, or the command is ENOMEM and nothing stays. */
+static void no_heap(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
+	struct kctx *ctx = kt_open(t, 0);
+	int kind, n, err, fd = -1, refused;
+	uint32_t pd, scq = 0;
+
+	(void)state;
+	assert_int_equal(kt_pd(t, ctx, &pd), 0);
+	for (kind = 0; kind < MAKE_KINDS; kind++) {
+		refused = 0;
+		for (n = 1;; n++) {
+			struct kt_state before = kt_state(t), after;
+			struct kt_queue q = {.mem = NULL};
+			bool failed;
+
+			assert_true(n < 100);
+			heap_countdown = n;
+			err = make(t, ctx, kind, pd, scq, &fd, &q);
+			failed = !heap_countdown;
+			heap_countdown = 0;
+			if (!err && kind == MAKE_CHANNEL)
+				close(fd);
+			if (!err && kind == MAKE_CQ)
+				scq = q.handle;
+			if (!failed) {
+				assert_int_equal(err, 0);
+				break;
+			}
+			if (!err)
+				continue;
+			assert_int_equal(err, ENOMEM);
+			after = kt_state(t);
+			assert_true(kt_same(&before, &after));
+			refused++;
+		}
+		assert_true(refused > 0);
+	}
+	kt_stop(t);
+}
+
 static void faults(void **state)
 {
 	int copy, kind, n, write, err, fd = -1;
@@ -627,6 +699,7 @@ int main(void)
 		cmocka_unit_test(limits),
 		cmocka_unit_test(sizes),
 		cmocka_unit_test(faults),
+		cmocka_unit_test(no_heap),
 		cmocka_unit_test(no_memory),
 		cmocka_unit_test(map_refused),
 		cmocka_unit_test(not_the_opener),
