@@ -140,7 +140,7 @@ static void unmap_device_pages(struct mlx4_context *ctx)
 static struct ibv_context *alloc_context(struct ibv_device *ibdev, int cmd_fd)
 {
 	const char *single = getenv("MLX4_SINGLE_THREADED");
-	struct mlx4_abi_context_resp info;
+	struct mlx4_abi_context_resp info = {0};
 	struct ibv_device_attr attr;
 	struct mlx4_context *ctx;
 	int err;

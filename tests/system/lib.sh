@@ -100,10 +100,10 @@ ours() {
 	LD_LIBRARY_PATH=$OURS${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} RDMAV_DRIVERS=mlx4 "$@"
 }
 
-# A TCP port that nobody listens on: $port.
+# A TCP port that nobody has a connection at, not even one that is over: not every server says SO_REUSEADDR. $port
 take_port() {
 	port=$((10240 + (RANDOM * 32768 + RANDOM) % 22000))
-	while listening; do
+	while cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -qi "^ *[0-9]*: [0-9A-F]*:$(printf '%04X' "$port") "; do
 		port=$((port + 1))
 	done
 }
