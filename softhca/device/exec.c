@@ -127,7 +127,7 @@ static struct sh_exec *lock_shared(struct sh_dev *dev)
 {
 	struct sh_exec *e = slots(dev) + SHARED_SLOT;
 
-	if (pthread_mutex_lock(&e->owner) == EOWNERDEAD)
+	if (sh_mutex_lock(&e->owner) == EOWNERDEAD)
 		pthread_mutex_consistent(&e->owner);
 	__atomic_store_n(&dev->inst->exec_used, SH_MAX_EXEC, __ATOMIC_SEQ_CST);
 	return e;

@@ -10,6 +10,7 @@
 #include "objects.h"
 
 #define program_order	sh_program_order
+#define LOCK_LOOK_MS	100
 #define LOCK_SPIN	64		/* pauses in the last of the rounds before sleeping; about 5 us in all */
 
 static inline void spin_pause(void)
@@ -49,21 +50,39 @@ int sh_lock_init(struct sh_lock *lock)
 	return err;
 }
 
-static int timed(pthread_mutex_t *mutex)
+static int wait_for(pthread_mutex_t *mutex)
 {
 	struct timespec until;
-	int err = pthread_mutex_trylock(mutex);
 
-	if (err != EBUSY)
-		return err;
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += SH_LOCK_WAIT_MS / 1000;
-	until.tv_nsec += SH_LOCK_WAIT_MS % 1000 * 1000000L;
+	until.tv_nsec += LOCK_LOOK_MS * 1000000L;
 	if (until.tv_nsec >= 1000000000L) {
 		until.tv_sec++;
 		until.tv_nsec -= 1000000000L;
 	}
 	return pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &until);
+}
+
+int sh_mutex_lock(pthread_mutex_t *mutex)
+{
+	int err;
+
+	do
+		err = wait_for(mutex);
+	while (err == ETIMEDOUT);
+	return err;
+}
+
+static int timed(pthread_mutex_t *mutex)
+{
+	int err = pthread_mutex_trylock(mutex);
+
+	if (err != EBUSY)
+		return err;
+	err = ETIMEDOUT;
+	for (unsigned int ms = 0; err == ETIMEDOUT && ms < SH_LOCK_WAIT_MS; ms += LOCK_LOOK_MS)
+		err = wait_for(mutex);
+	return err;
 }
 
 /* ---- carrying out ---- */
@@ -161,7 +180,7 @@ static int recover(struct sh_dev *dev, struct sh_lock *lock, bool bounded)
 		uint32_t commit;
 		int err;
 
-		err = bounded ? timed(&inst->recovery.mutex) : pthread_mutex_lock(&inst->recovery.mutex);
+		err = bounded ? timed(&inst->recovery.mutex) : sh_mutex_lock(&inst->recovery.mutex);
 		if (err == EOWNERDEAD)
 			pthread_mutex_consistent(&inst->recovery.mutex);
 		else if (err == ETIMEDOUT)
@@ -200,7 +219,7 @@ static __attribute__((noinline)) int lock_slow(struct sh_dev *dev, struct sh_loc
 		dev->ops->complain(dev->host, "a damaged lock", 0, 0);
 		if (make_mutex(&lock->mutex))
 			return -EBUSY;
-		err = bounded ? timed(&lock->mutex) : pthread_mutex_lock(&lock->mutex);
+		err = bounded ? timed(&lock->mutex) : sh_mutex_lock(&lock->mutex);
 	}
 	rc = recover(dev, lock, bounded);
 	/* After -EBUSY the word stays, and tells the next owner. */
@@ -226,7 +245,7 @@ static __attribute__((noinline)) int lock_contended(pthread_mutex_t *mutex)
 		if (err != EBUSY)
 			return err;
 	}
-	return pthread_mutex_lock(mutex);
+	return sh_mutex_lock(mutex);
 }
 
 static inline int lock_mutex(pthread_mutex_t *mutex)

@@ -35,6 +35,12 @@ static inline bool sh_lock_made(const struct sh_lock *lock)
 {
 	return __atomic_load_n(&lock->txn, __ATOMIC_RELAXED) & SH_LOCK_MADE;
 }
+/*
+ * pthread_mutex_lock() for a mutex between processes. Its sleepers are woken one at a time. One that is killed between its
+ * wake-up and its turn takes the wake-up along if meanwhile somebody took the mutex who knows of no sleepers: the others
+ * would sleep on, with nobody to wake them. So they look now and then.
+ */
+int sh_mutex_lock(pthread_mutex_t *mutex);
 /* Takes the lock, recovering after a dead holder. Never fails (waits without bound: clients). */
 void sh_lock(struct sh_dev *dev, struct sh_lock *lock);
 /* The daemon's way: -EBUSY after SH_LOCK_WAIT_MS. */

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -332,6 +333,54 @@ static void the_daemon_gives_up_and_nothing_is_lost(void **state)
 	mock_free(p.m);
 }
 
+/* The process sleeps. */
+static bool sleeps(pid_t pid)
+{
+	char path[64], state = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%*d (%*[^)]) %c", &state), 1);
+	fclose(f);
+	return state == 'S';
+}
+
+/* The one who was woken has died, and who had the lock meanwhile knew of no sleepers. */
+static void a_wake_up_that_never_comes_is_not_waited_for(void **state)
+{
+	struct pair p;
+	int *word, status, i;
+	pid_t pid, got = 0;
+
+	(void)state;
+	pair_open(&p);
+	word = &p.a->lock.mutex.__data.__lock;
+	__atomic_store_n(word, getpid(), __ATOMIC_SEQ_CST);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		sh_lock(&p.m->dev, &p.a->lock);
+		_exit(0);
+	}
+	while (__atomic_load_n(word, __ATOMIC_SEQ_CST) == getpid() || !sleeps(pid))
+		usleep(100);
+	__atomic_store_n(word, 0, __ATOMIC_SEQ_CST);
+	for (i = 0; i < 3000 && !got; i++) {
+		usleep(10000);
+		got = waitpid(pid, &status, WNOHANG);
+	}
+	if (!got) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+	assert_int_equal(got, pid);
+	assert_int_equal(status, 0);
+	mock_free(p.m);
+}
+
 /* Processes that move tokens between two objects and are killed all the time: the sum stays. */
 static void sums_survive_random_kills(void **state)
 {
@@ -411,6 +460,7 @@ int main(void)
 		cmocka_unit_test(stores_to_one_word_combine),
 		cmocka_unit_test(damaged_logs_and_locks_are_not_followed),
 		cmocka_unit_test(the_daemon_gives_up_and_nothing_is_lost),
+		cmocka_unit_test(a_wake_up_that_never_comes_is_not_waited_for),
 		cmocka_unit_test(sums_survive_random_kills),
 	};
 
