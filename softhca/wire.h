@@ -124,7 +124,8 @@ struct sh_command_reply {	/* nfds descriptors attached, in order of fd_where */
 	uint64_t made_user_handle;
 	/*
 	 * REG_MR and queue memory: pages must be there. The daemon answers a first pass with pin_check = 1 and the
-	 * range below; the shim populates it (MADV_POPULATE_READ or _WRITE, or a touch of each page), and sends
+	 * range below; the shim populates it (MADV_POPULATE_READ or _WRITE, or a touch of each page) unless it says
+	 * SH_SHARE_PRIVATE, and sends
 	 * SH_MSG_COMMAND again with pin_result. error is 0 and nothing has happened yet.
 	 */
 	uint64_t pin_addr, pin_len;

@@ -41,11 +41,14 @@ static int transact(struct sh_command *cmd, struct sh_command_reply *reply, int 
 	close_fds(fds, *nfds);
 	again.cmd = *cmd;
 	again.pin.done = 1;
-	again.pin.error = -shim_populate(reply->pin_addr, reply->pin_len, reply->pin_write);
+	again.pin.error = 0;
 	again.pin.share = SH_SHARE_NO;
 	again.pin.have_off = again.pin.reserved = 0;
-	if (reply->pin_share && !again.pin.error)
+	if (reply->pin_share)
 		shim_share_examine(reply->pin_addr, reply->pin_len, &again.pin);
+	/* Pages about to be exchanged for others need not be there; that they may be written is known. */
+	if (again.pin.share != SH_SHARE_PRIVATE)
+		again.pin.error = -shim_populate(reply->pin_addr, reply->pin_len, reply->pin_write);
 	return shim_request(&again, sizeof(cmd[0]) + sizeof(again.pin), reply, sizeof(*reply), fds, nfds);
 }
 

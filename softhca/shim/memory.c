@@ -9,10 +9,10 @@
 #include "maps.h"
 #include "shim.h"
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
-#endif
+#define PAGE_MAP_MIN	(64 << 10)	/* bytes; to copy fewer costs no more than to open the page map */
+#define PM_PRESENT	(UINT64_C(1) << 63)
+#define PM_SWAP		(UINT64_C(1) << 62)
+#define PM_GUARD	(UINT64_C(1) << 58)
 
 /* For kernels before 5.14: is there something on every page? */
 static int look(uint64_t addr, uint64_t end)
@@ -46,6 +46,52 @@ int shim_populate(uint64_t addr, uint64_t len, bool write)
 					 MADV_POPULATE_READ) == -EINVAL)
 		return look(start, end);
 	return -EFAULT;
+}
+
+/* ---- the contents of pages ---- */
+
+static int kind(uint64_t entry)
+{
+	return entry & PM_GUARD ? -1 : entry & (PM_PRESENT | PM_SWAP) ? 1 : 0;
+}
+
+/* n entries of the page map, in runs of a kind. */
+static int copy_runs(char *to, uint64_t from, const uint64_t *entry, size_t n)
+{
+	int err = 0;
+
+	for (size_t i = 0, end; !err && i < n; i = end) {
+		for (end = i + 1; end < n && kind(entry[end]) == kind(entry[i]); end++)
+			;
+		if (kind(entry[i]) < 0)
+			err = -EFAULT;
+		else if (kind(entry[i]) > 0)
+			err = sh_peek(to + i * SHIM_PAGE, from + i * SHIM_PAGE, (end - i) * SHIM_PAGE);
+	}
+	return err;
+}
+
+int shim_copy_pages(char *to, uint64_t from, uint64_t len, bool still)
+{
+	int fd = still && len >= PAGE_MAP_MIN ? sh_open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC) : -1, err = 0;
+	uint64_t entry[256];
+
+	while (fd >= 0 && len && !err) {
+		size_t want = len / SHIM_PAGE * sizeof(*entry), n;
+		long got = sh_sys(syscall(SYS_pread64, fd, entry, want < sizeof(entry) ? want : sizeof(entry),
+					  from / SHIM_PAGE * sizeof(*entry)));
+
+		if (got < (long)sizeof(*entry))
+			break;
+		n = (size_t)got / sizeof(*entry);
+		err = copy_runs(to, from, entry, n);
+		to += n * SHIM_PAGE;
+		from += n * SHIM_PAGE;
+		len -= n * SHIM_PAGE;
+	}
+	if (fd >= 0)
+		sh_close(fd);
+	return err ? err : sh_peek(to, from, len);
 }
 
 /* ---- queue pages ---- */

@@ -177,7 +177,9 @@ static int hold_begin(struct hold *h, uint64_t addr, uint64_t len)
 	h->uffd = uffd_open();
 	if (h->uffd < 0)
 		err = -EBUSY;
-	if (!err && (sh_sys(syscall(SYS_ioctl, h->uffd, UFFDIO_REGISTER, &reg)) < 0 ||
+	/* Protection is a page's that is there. */
+	if (!err && (sh_madvise(addr, len, MADV_POPULATE_READ) < 0 ||
+		     sh_sys(syscall(SYS_ioctl, h->uffd, UFFDIO_REGISTER, &reg)) < 0 ||
 		     sh_sys(syscall(SYS_ioctl, h->uffd, UFFDIO_WRITEPROTECT, &wp)) < 0)) {
 		sh_close(h->uffd);
 		err = -EBUSY;
@@ -263,7 +265,7 @@ int shim_share(const struct sh_action *a)
 	err = hold_begin(&h, a->uaddr, a->len);
 	if (err)
 		return err;
-	err = sh_peek(sh_at(&shim_dev, a->shm_off), a->uaddr, a->len);
+	err = shim_copy_pages(sh_at(&shim_dev, a->shm_off), a->uaddr, a->len, h.uffd < 0);
 	if (!err)
 		err = shim_map_action(a);
 	if (!err) {

@@ -128,7 +128,17 @@ long shim_command(struct shim_ctx *ctx, const void *buf, size_t len);
 
 /* ---- memory of the client (memory.c) ---- */
 
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
 int shim_populate(uint64_t addr, uint64_t len, bool write);
+/*
+ * Copy whole private pages of this process to memory that is zero. still: no other thread runs; pages that were never touched
+ * are passed over then, as a large buffer is mostly registered before it is used. 0, or -EFAULT: they cannot all be read.
+ */
+int shim_copy_pages(char *to, uint64_t from, uint64_t len, bool still);
 int shim_map_action(const struct sh_action *action);
 void shim_memory_forked(void);
 bool shim_marked_dontfork(uint64_t addr);

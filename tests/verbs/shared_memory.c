@@ -404,6 +404,63 @@ static void writers(void)
 	munmap(field, 4 * PAGE);
 }
 
+enum { FRESH = 1024, ROUNDS = 40 };
+
+static void *touch_first(void *arg)
+{
+	uint8_t *mem = arg;
+
+	for (uint64_t i = 0; i < FRESH; i++)
+		*(volatile uint64_t *)(mem + (i * 389 % FRESH) * PAGE) = i + 1;
+	return NULL;
+}
+
+/* Pages that nobody has touched yet are touched while they become device memory. */
+static void first_touches(void)
+{
+	for (int round = 0; round < ROUNDS; round++) {
+		uint8_t *mem = pages(FRESH);
+		struct ibv_mr *mr;
+		pthread_t toucher;
+
+		CHECK_EQ(pthread_create(&toucher, NULL, touch_first, mem), 0);
+		mr = reg(mem, FRESH * PAGE);
+		CHECK_EQ(pthread_join(toucher, NULL), 0);
+		for (uint64_t i = 0; i < FRESH; i++)
+			CHECK_EQ(*(uint64_t *)(mem + (i * 389 % FRESH) * PAGE), i + 1);
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+		munmap(mem, FRESH * PAGE);
+	}
+}
+
+/* Some pages were touched, some only read, some neither. */
+static void sparse(void)
+{
+	uint8_t *mem = pages(FRESH);
+	struct ibv_mr *mr;
+	int sum = 0;
+
+	for (int i = 0; i < FRESH; i++) {
+		if (i % 7 == 3 || i % 200 > 150)
+			fill(mem + i * PAGE, PAGE, i);
+		else if (i % 5 == 1)
+			sum += *(volatile uint8_t *)(mem + i * PAGE);
+	}
+	CHECK_EQ(sum, 0);
+	CHECK(shares(mem, FRESH * PAGE, &mr));
+	for (int i = 0; i < FRESH; i++) {
+		static const uint8_t zero[PAGE];
+
+		if (i % 7 == 3 || i % 200 > 150)
+			CHECK_EQ(differs(mem + i * PAGE, PAGE, i), -1);
+		else
+			CHECK_EQ(memcmp(mem + i * PAGE, zero, PAGE), 0);
+	}
+	through(mr, mem + 10 * PAGE, 3 * PAGE, 80);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	munmap(mem, FRESH * PAGE);
+}
+
 /* ---- the device writes meanwhile ---- */
 
 enum { QPN = 10, LID = 12, ADDR = 14, RKEY = 15, WRITTEN = 16, GO = 17, TIMES = 300 };
@@ -540,6 +597,7 @@ int main(void)
 	what_is_shared();
 	what_is_not();
 	neighbours();
+	sparse();
 	forking();
 	unmapping();
 	growing(false);
@@ -550,6 +608,7 @@ int main(void)
 	written_meanwhile(true);
 	written_meanwhile(false);
 	writers();
+	first_touches();
 	down();
 	given_back(board->word[1]);
 	return 0;
