@@ -49,7 +49,7 @@ static const struct {
 	[PP_NEW_SEND] = { "new_send", NULL, "the later post send API", 0, 0, 'N', FLAG },
 	[PP_CHK] = { "chk", NULL, "check the contents of every message (on both sides)", 0, 0, 'c', FLAG },
 	[PP_VERIFY] = { "verify", NULL, "check the contents of every message (on both sides)", 0, 0, 0, FLAG },
-	[PP_DOMAIN] = { "domain", "file", "share the XRC domain of <file> (default a domain of its own)", 0, 0, 0, STRING },
+	[PP_DOMAIN] = { "domain", "file", "share the XRC domain of <file> (default: clients /tmp/xrc_domain, the server its own)", 0, 0, 0, STRING },
 	[PP_TIMEOUT] = { "timeout", "s", "fail after <s> seconds without progress (default wait)", 1, 86400, 0, NUMBER },
 	[PP_HELP] = { "help", NULL, "print this text and exit", 0, 0, 0, FLAG },
 	[PP_VERSION] = { "version", NULL, "print the version and exit", 0, 0, 0, FLAG },
