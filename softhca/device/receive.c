@@ -79,7 +79,9 @@ int sh_recv_take(struct sh_recv *r, struct sh_hca *hca, struct sh_qp *qp)
 		dev->ops->complain(dev->host, "a receive queue's record runs ahead of it", hca->index, qp->qpn);
 		return -EFAULT;
 	}
-	qp->rq_cached = 0; /* its indices come around */
+	/* What the express way remembers comes around, as indices do. */
+	qp->rq_cached = 0;
+	qp->rq_seen = posted;
 	r->index = qp->rq_consumed & MLX4_RQ_DB_MASK;
 	sh_txn_store32(&r->txn, &qp->rq_consumed, qp->rq_consumed + 1);
 	r->have = true;

@@ -75,6 +75,7 @@ int sh_srq_take(struct sh_txn_open *t, struct sh_hca *hca, struct sh_srq *srq, u
 	available = (uint16_t)(posted - srq->consumed);
 	if (!available)
 		return -ENOENT;
+	srq->seen = posted; /* or it would come around for the express way */
 	if (sh_umem_read(dev, &srq->buf,
 			 ((uint64_t)srq->head << srq->wqe_shift) + offsetof(struct mlx4_wqe_srq_next, next_wqe_index),
 			 &link, sizeof(link)))

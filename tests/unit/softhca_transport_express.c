@@ -9,6 +9,7 @@
 
 #include "packet.h"
 #include "softhca_pair.h"
+#include "transport.h"
 
 enum { COMM_EST = 4, SRQ_LIMIT = 15 };
 
@@ -148,6 +149,28 @@ static void test_receives_run_out(void **state)
 		assert_int_equal(express(), p.a.head);
 		send_one(8);
 		texpect_none(&p.bcq[1]);
+		tpair_close(&p);
+	}
+}
+
+/* Receives that the ordinary way takes are counted too: a record has 16 bits and comes around. */
+static void test_record_comes_around(void **state)
+{
+	(void)state;
+	for (int srq = 0; srq < 2; srq++) {
+		open_pair(SH_QPT_RC, srq);
+		for (uint32_t i = 0; i < 65536; i++) {
+			struct mlx4_cqe cqe;
+
+			tpair_recv(&p, 4096, 16384);
+			send_one(i ? SH_SHORT + 1 : 8);
+			assert_true(tcq_poll(&p.bcq[1], &cqe));
+			assert_int_equal(cqe.owner_sr_opcode & 0x1f, MLX4_CQE_RECV_SEND);
+			assert_true(tcq_poll(&p.acq[0], &cqe));
+		}
+		send_one(8);
+		texpect_none(&p.bcq[1]);
+		assert_int_equal(sh_hca(&p.m->dev, 1)->counters.rnr_naks_sent, 1);
 		tpair_close(&p);
 	}
 }
@@ -386,7 +409,7 @@ int main(void)
 		cmocka_unit_test(test_long),	      cmocka_unit_test(test_port_down),
 		cmocka_unit_test(test_refused),	      cmocka_unit_test(test_chain),
 		cmocka_unit_test(test_chain_breaks),  cmocka_unit_test(test_chain_waits),
-		cmocka_unit_test(test_read_ahead),
+		cmocka_unit_test(test_read_ahead),    cmocka_unit_test(test_record_comes_around),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
