@@ -154,6 +154,7 @@ struct kproc {
 	struct kwindow *windows;	/* by address */
 	uint64_t probe_addr;
 	void *regions;			/* a tree of struct kregion, by address */
+	bool ungraced;			/* regions were revoked, and somebody may be writing there still */
 	struct kmr *unshared;		/* memory regions that are not device memory */
 };
 

@@ -211,8 +211,10 @@ int region_changed(struct kernel *k, struct kproc *p, uint32_t what, uint64_t ua
 		revoke(k, p, r);
 		at = r->uaddr + r->len;
 	}
-	if (used) {
+	/* Who was inside when a wait before this one ended may be so still. */
+	if (used || p->ungraced) {
 		err = sh_grace(&k->dev, SH_LOCK_WAIT_MS);
+		p->ungraced = err < 0;
 		if (err < 0)
 			return err;
 	}

@@ -21,6 +21,7 @@ uint32_t shim_stale;
 bool shim_ready;
 
 static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
+static TLS bool mine;		/* this thread has it */
 static struct {
 	int pid;			/* whose connection it is; 0 = none */
 	int fd, memfd;
@@ -46,6 +47,7 @@ static void forked_child(void)
 {
 	/* Another thread of the parent may have held any of them. */
 	control_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	mine = false;
 	shim_context_forked();
 	shim_dontfork_forked();
 	shim_signals_forked();
@@ -170,23 +172,33 @@ fail:
 	return err;
 }
 
+bool shim_control_mine(void)
+{
+	return mine;
+}
+
 int shim_control_get(void)
 {
 	int err = 0;
 
+	/* Said before it is so, and until it is no more: a handler comes at any moment. */
+	mine = true;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	pthread_mutex_lock(&control_lock);
 	if (control.pid != getpid() || !sh_ident_holds(control.fd, &control.id)) {
 		control.pid = 0;
 		err = connect_now();
 	}
 	if (err)
-		pthread_mutex_unlock(&control_lock);
+		shim_control_put();
 	return err;
 }
 
 void shim_control_put(void)
 {
 	pthread_mutex_unlock(&control_lock);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	mine = false;
 }
 
 int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds, unsigned int *nfds)

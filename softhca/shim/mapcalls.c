@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "maps.h"
 #include "shim.h"
 
 #ifndef MADV_WIPEONFORK
@@ -33,7 +34,8 @@ static bool begin(void *addr, size_t len)
 {
 	uint64_t at = (uintptr_t)addr;
 
-	if (likely(!shim_may_share(at, len)) || !len || shim_control_get())
+	/* In a signal handler on top of a call that has the connection it goes unseen, as the C library's own do. */
+	if (likely(!shim_may_share(at, len)) || !len || shim_control_mine() || shim_control_get())
 		return false;
 	if (shim_shares(at, whole(len)))
 		return true;
@@ -141,24 +143,30 @@ EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 	return ret;
 }
 
-/* Shared pages of the range become fresh private ones. */
+/* Pages of the range that are shared become fresh private ones. What else may be mapped there by now stays. */
 static int renew(void *addr, size_t len)
 {
-	struct sh_action piece;
 	uint64_t at = (uintptr_t)addr, end = at + whole(len);
 	int err = shim_changed(SH_CHANGED_REVOKE, at, len);
+	struct mapping m;
+	struct maps maps;
 
-	while (!err && shim_share_first(at, end, &piece)) {
-		bool dontfork = shim_marked_dontfork(piece.uaddr);
+	if (!err)
+		err = maps_open(&maps);
+	if (err)
+		return err;
+	while (!err && maps_next(&maps, &m) && m.start < end) {
+		uint64_t from = m.start > at ? m.start : at, to = m.end < end ? m.end : end;
 
-		sh_mmap((void *)(uintptr_t)piece.uaddr, piece.len, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, &err);
-		if (err)
-			break;
-		if (dontfork)
-			sh_madvise(piece.uaddr, piece.len, MADV_DONTFORK);
-		gone((void *)(uintptr_t)piece.uaddr, piece.len);
+		if (m.end <= at || !shim_region_mapped(&m))
+			continue;
+		err = shim_fresh_pages(from, to - from, mapping_prot(&m));
+		if (!err)
+			gone((void *)(uintptr_t)from, to - from);
 	}
+	maps_close(&maps);
+	if (!err)
+		gone(addr, len);
 	return err;
 }
 

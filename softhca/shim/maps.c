@@ -53,6 +53,7 @@ bool maps_next(struct maps *m, struct mapping *out)
 		out->dev = makedev(major, minor);
 		out->ino = ino;
 		out->stack = strstr(line, "[stack") != NULL;
+		out->rings = strstr(line, "[io_uring]") || strstr(line, "/[aio]");
 		return true;
 	}
 	return false;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 
 struct maps {
 	int fd;
@@ -18,7 +19,14 @@ struct mapping {
 	char perms[5];			/* "rw-p" */
 	uint64_t dev, ino;		/* 0, 0: anonymous */
 	bool stack;			/* grows by itself */
+	bool rings;			/* of asynchronous I/O, which goes on without a thread */
 };
+
+static inline int mapping_prot(const struct mapping *m)
+{
+	return (m->perms[0] == 'r' ? PROT_READ : 0) | (m->perms[1] == 'w' ? PROT_WRITE : 0) |
+	       (m->perms[2] == 'x' ? PROT_EXEC : 0);
+}
 
 int maps_open(struct maps *m);				/* 0 or -errno */
 bool maps_next(struct maps *m, struct mapping *out);	/* false: no more */

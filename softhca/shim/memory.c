@@ -142,8 +142,25 @@ int shim_map_action(const struct sh_action *action)
 			MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, (off_t)action->shm_off, &err);
 	else
 		err = map_again(action);
+	/* Without it a child gets a copy that it did not ask for. */
 	if (!err && dontfork)
-		err = sh_madvise(action->uaddr, action->len, MADV_DONTFORK);
+		(void)sh_madvise(action->uaddr, action->len, MADV_DONTFORK);
+	return err;
+}
+
+bool shim_region_mapped(const struct mapping *m)
+{
+	return shim_memory_is(m->dev, m->ino) && m->off >= shim_dev.inst->shared_off;
+}
+
+int shim_fresh_pages(uint64_t addr, uint64_t len, int prot)
+{
+	bool dontfork = shim_marked_dontfork(addr);
+	int err;
+
+	sh_mmap((void *)(uintptr_t)addr, len, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, &err);
+	if (!err && dontfork)
+		(void)sh_madvise(addr, len, MADV_DONTFORK);
 	return err;
 }
 
@@ -151,7 +168,7 @@ int shim_map_action(const struct sh_action *action)
 static void make_private(const struct mapping *m)
 {
 	uint64_t len = m->end - m->start;
-	int prot = m->perms[1] == 'w' ? PROT_READ | PROT_WRITE : PROT_READ, err;
+	int prot = mapping_prot(m), err;
 
 	if (m->off > shim_dev.inst->size || len > shim_dev.inst->size - m->off)
 		return;
@@ -159,9 +176,7 @@ static void make_private(const struct mapping *m)
 		return;
 	/* Where no memory is left for it, what is not copied is zero: there is nobody to tell. */
 	(void)sh_poke(m->start, sh_at(&shim_dev, m->off), len);
-	if (m->perms[0] != 'r')
-		prot = PROT_NONE;
-	if (!(prot & PROT_WRITE))
+	if (prot != (PROT_READ | PROT_WRITE))
 		sh_sys(syscall(SYS_mprotect, m->start, len, (long)prot));
 }
 

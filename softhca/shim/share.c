@@ -45,15 +45,17 @@ static size_t lower_bound(uint64_t addr)
 static bool table_grow(void)
 {
 	size_t more = room ? 2 * room : 4096 / sizeof(*table);
+	struct region *old = table;
 	struct region *grown = sh_pages(more * sizeof(*table));
 
 	if (!grown)
 		return false;
-	if (table) {
+	if (table)
 		memcpy(grown, table, count * sizeof(*table));
-		sh_munmap(table, room * sizeof(*table));
-	}
-	table = grown;
+	/* A child that another thread makes in between has one or the other. */
+	__atomic_store_n(&table, grown, __ATOMIC_SEQ_CST);
+	if (old)
+		sh_munmap(old, room * sizeof(*table));
 	room = more;
 	return true;
 }
@@ -83,19 +85,6 @@ bool shim_shares(uint64_t addr, uint64_t len)
 	size_t i = lower_bound(addr);
 
 	return i < count && table[i].uaddr < addr + len;
-}
-
-bool shim_share_first(uint64_t addr, uint64_t end, struct sh_action *piece)
-{
-	size_t i = lower_bound(addr);
-	uint64_t last;
-
-	if (i == count || table[i].uaddr >= end)
-		return false;
-	last = table[i].uaddr + table[i].len;
-	piece->uaddr = table[i].uaddr > addr ? table[i].uaddr : addr;
-	piece->len = (last < end ? last : end) - piece->uaddr;
-	return true;
 }
 
 void shim_share_forget(uint64_t addr, uint64_t len)
@@ -163,7 +152,8 @@ static bool can_hold(void)
 	return fd >= 0;
 }
 
-static int hold_begin(struct hold *h, uint64_t addr, uint64_t len)
+/* Protection of private memory is a page's that is there; that of shared memory is not. */
+static int hold_begin(struct hold *h, uint64_t addr, uint64_t len, bool private)
 {
 	struct uffdio_register reg = {.range = {addr, len}, .mode = UFFDIO_REGISTER_MODE_WP};
 	struct uffdio_writeprotect wp = {.range = {addr, len}, .mode = UFFDIO_WRITEPROTECT_MODE_WP};
@@ -177,8 +167,7 @@ static int hold_begin(struct hold *h, uint64_t addr, uint64_t len)
 	h->uffd = uffd_open();
 	if (h->uffd < 0)
 		err = -EBUSY;
-	/* Protection is a page's that is there. */
-	if (!err && (sh_madvise(addr, len, MADV_POPULATE_READ) < 0 ||
+	if (!err && ((private && sh_madvise(addr, len, MADV_POPULATE_READ) < 0) ||
 		     sh_sys(syscall(SYS_ioctl, h->uffd, UFFDIO_REGISTER, &reg)) < 0 ||
 		     sh_sys(syscall(SYS_ioctl, h->uffd, UFFDIO_WRITEPROTECT, &wp)) < 0)) {
 		sh_close(h->uffd);
@@ -218,8 +207,11 @@ void shim_share_examine(uint64_t addr, uint64_t len, struct sh_pin_result *pin)
 		return;
 	if (maps_open(&maps))
 		return;
-	while (at < end && (private || shared) && maps_next(&maps, &m)) {
-		if (m.end <= at)
+	while ((private || shared) && maps_next(&maps, &m)) {
+		/* The kernel writes to pages that it has pinned, or from within any system call. */
+		if (m.rings)
+			private = false;
+		if (m.end <= at || at >= end)
 			continue;
 		if (m.start > at)
 			break;
@@ -260,9 +252,11 @@ int shim_share(const struct sh_action *a)
 
 	if (a->shm_off > shim_dev.inst->size || a->len > shim_dev.inst->size - a->shm_off)
 		return -EINVAL;
+	/* What is left there of regions that the C library unmapped unseen is over. */
+	shim_share_forget(a->uaddr, a->len);
 	if (count == room && !table_grow())
 		return -ENOMEM;
-	err = hold_begin(&h, a->uaddr, a->len);
+	err = hold_begin(&h, a->uaddr, a->len, true);
 	if (err)
 		return err;
 	err = shim_copy_pages(sh_at(&shim_dev, a->shm_off), a->uaddr, a->len, h.uffd < 0);
@@ -271,10 +265,11 @@ int shim_share(const struct sh_action *a)
 	if (!err) {
 		/*
 		 * Two mappings, not one: mremap() refuses to work on more than one. The C library's own, in realloc(), would
-		 * otherwise let it grow into pages that are not this region's.
+		 * otherwise let it grow into pages that are not this region's. The first page is the one that is left when it
+		 * has shrunk before.
 		 */
 		if (a->len > SHIM_PAGE)
-			sh_madvise(a->uaddr + a->len - SHIM_PAGE, SHIM_PAGE, MADV_RANDOM);
+			sh_madvise(a->uaddr, SHIM_PAGE, MADV_RANDOM);
 		table_insert((struct region){a->uaddr, a->len, a->shm_off});
 	}
 	hold_end(&h);
@@ -289,7 +284,7 @@ static int privatize(const struct mapping *m, bool watched)
 {
 	uint64_t len = m->end - m->start;
 	bool dontfork = shim_marked_dontfork(m->start);
-	long prot = (m->perms[0] == 'r' ? PROT_READ : 0) | (m->perms[1] == 'w' ? PROT_WRITE : 0), err;
+	long prot = mapping_prot(m), err;
 	void *fresh;
 	int failed;
 
@@ -326,7 +321,7 @@ static int give_back(struct region r)
 	struct hold h;
 	int err;
 
-	err = hold_begin(&h, r.uaddr, r.len);
+	err = hold_begin(&h, r.uaddr, r.len, false);
 	if (err)
 		return err;
 	err = maps_open(&maps);

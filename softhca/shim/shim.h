@@ -77,6 +77,7 @@ static inline bool shim_active(void)
 int shim_control_get(void);
 int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds, unsigned int *nfds);
 void shim_control_put(void);
+bool shim_control_mine(void);	/* this thread has it */
 /* The descriptor of device memory, or -1 when it is not ours any more. The control connection is held. */
 int shim_memory_fd(void);
 /* Is that file device memory? */
@@ -140,6 +141,9 @@ int shim_populate(uint64_t addr, uint64_t len, bool write);
  */
 int shim_copy_pages(char *to, uint64_t from, uint64_t len, bool still);
 int shim_map_action(const struct sh_action *action);
+struct mapping;
+bool shim_region_mapped(const struct mapping *m);	/* registered memory that is device memory; of this process or its parent */
+int shim_fresh_pages(uint64_t addr, uint64_t len, int prot);	/* zeroed private pages in place of what is mapped there */
 void shim_memory_forked(void);
 bool shim_marked_dontfork(uint64_t addr);
 
@@ -156,8 +160,6 @@ int shim_privatize(uint64_t addr, uint64_t len);
 /* Does it overlap a region? Without the connection: a first look, which may say yes too often. */
 bool shim_may_share(uint64_t addr, uint64_t len);
 bool shim_shares(uint64_t addr, uint64_t len);
-/* The first run of region pages in [addr, end). */
-bool shim_share_first(uint64_t addr, uint64_t end, struct sh_action *piece);
 /* Around fork(): the parent goes on when the child has its copies. */
 void shim_share_prepare(void);
 void shim_share_parent(void);

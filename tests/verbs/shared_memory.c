@@ -8,8 +8,12 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "verbs_test.h"
 
@@ -285,7 +289,7 @@ static void unmapping(void)
 }
 
 /* What grows must not grow into its neighbour in device memory. */
-static void growing(bool by_realloc)
+static void growing(bool by_realloc, size_t shrunk)
 {
 	size_t n = 64;
 	uint8_t *mem = by_realloc ? malloc(n * PAGE) : pages(n), *other = pages(n), *more;
@@ -296,9 +300,17 @@ static void growing(bool by_realloc)
 	CHECK(shares(mem, n * PAGE, &mr));
 	fill(other, n * PAGE, 71);
 	CHECK(shares(other, n * PAGE, &beside));
-	more = by_realloc ? realloc(mem, 4 * n * PAGE) : mremap(mem, n * PAGE, 4 * n * PAGE, MREMAP_MAYMOVE);
+	if (shrunk) {
+		uint8_t *less = by_realloc ? realloc(mem, shrunk) : mremap(mem, n * PAGE, shrunk, 0);
+
+		CHECK(less && less != MAP_FAILED);
+		mem = less;
+	} else {
+		shrunk = n * PAGE;
+	}
+	more = by_realloc ? realloc(mem, 4 * n * PAGE) : mremap(mem, shrunk, 4 * n * PAGE, MREMAP_MAYMOVE);
 	CHECK(more && more != MAP_FAILED);
-	CHECK_EQ(differs(more, n * PAGE, 70), -1);
+	CHECK_EQ(differs(more, shrunk, 70), -1);
 	fill(more, 4 * n * PAGE, 72);
 	CHECK_EQ(differs(other, n * PAGE, 71), -1);
 	through(beside, other, 8 * PAGE, 73);
@@ -334,10 +346,102 @@ static void advising(void)
 	munmap(mem, 8 * PAGE);
 }
 
+/* What is mapped where a region was, as when the C library unmaps and maps again without anybody's seeing. */
+static void unseen(void)
+{
+	char name[] = "/tmp/shared-memory.XXXXXX";
+	uint8_t *mem = pages(8), *again;
+	int fd = mkstemp(name);
+	struct ibv_mr *mr, *other;
+
+	CHECK(fd >= 0);
+	CHECK_EQ(unlink(name), 0);
+	fill(mem, 8 * PAGE, 100);
+	CHECK_EQ(write(fd, mem, 4 * PAGE), (long)(4 * PAGE));
+	CHECK(shares(mem, 8 * PAGE, &mr));
+	/* A file: advice about it is not advice about what was there. */
+	again = (void *)syscall(SYS_mmap, mem, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0);
+	CHECK(again == mem);
+	CHECK_EQ(madvise(mem, 4 * PAGE, MADV_DONTNEED), 0);
+	CHECK_EQ(differs(mem, 8 * PAGE, 100), -1);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	munmap(mem, 8 * PAGE);
+
+	/* Another region over half of what is left: what becomes of the other half is nothing to it. */
+	mem = pages(8);
+	fill(mem, 8 * PAGE, 101);
+	CHECK(shares(mem, 8 * PAGE, &mr));
+	again = (void *)syscall(SYS_mmap, mem, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+				-1, 0);
+	CHECK(again == mem);
+	fill(mem, 4 * PAGE, 102);
+	CHECK(shares(mem, 4 * PAGE, &other));
+	again = mremap(mem + 4 * PAGE, 4 * PAGE, 16 * PAGE, MREMAP_MAYMOVE);
+	CHECK(again != MAP_FAILED);
+	CHECK_EQ(differs(mem, 4 * PAGE, 102), -1);
+	through(other, mem, 4 * PAGE, 103);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(ibv_dereg_mr(other), 0);
+	CHECK_EQ(differs(mem, 4 * PAGE, 104), -1);
+	munmap(mem, 4 * PAGE);
+	munmap(again, 16 * PAGE);
+	close(fd);
+}
+
+/* The kernel writes on behalf of nobody who can be held off. */
+static void rings(void)
+{
+	unsigned long ring = 0;
+	uint8_t *mem = pages(4);
+	struct ibv_mr *mr;
+
+	CHECK_EQ(syscall(SYS_io_setup, 1, &ring), 0);
+	CHECK(!shares(mem, 4 * PAGE, &mr));
+	through(mr, mem, 4 * PAGE, 110);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(syscall(SYS_io_destroy, ring), 0);
+	CHECK(shares(mem, 4 * PAGE, &mr));
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	munmap(mem, 4 * PAGE);
+}
+
+static uint8_t *watched;
+static int handled;
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+	if (!mprotect(watched, PAGE, PROT_READ) && !mprotect(watched, PAGE, PROT_READ | PROT_WRITE))
+		handled++;
+}
+
+/* A collector's handler changes mappings of its own, whatever it interrupts. */
+static void interrupted(void)
+{
+	struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
+	struct sigaction act = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+	uint8_t *mem = pages(8);
+	struct ibv_mr *mr, *own;
+
+	watched = pages(1);
+	CHECK(shares(watched, PAGE, &own));
+	CHECK_EQ(sigaction(SIGALRM, &act, NULL), 0);
+	CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
+	while (handled < 300) {
+		mr = reg(mem, 8 * PAGE);
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+	}
+	CHECK_EQ(setitimer(ITIMER_REAL, &never, NULL), 0);
+	CHECK_EQ(ibv_dereg_mr(own), 0);
+	munmap(mem, 8 * PAGE);
+	munmap(watched, PAGE);
+}
+
 static void protecting(void)
 {
 	uint8_t *mem = pages(4);
 	struct ibv_mr *mr;
+	int ends[2];
 
 	fill(mem, 4 * PAGE, 90);
 	CHECK(shares(mem, 4 * PAGE, &mr));
@@ -348,6 +452,17 @@ static void protecting(void)
 	through(mr, mem, 4 * PAGE, 91);
 	CHECK_EQ(ibv_dereg_mr(mr), 0);
 	CHECK_EQ(differs(mem, 4 * PAGE, 92), -1);
+	/* Given up, and forbidden, as allocators do: it stays forbidden. */
+	CHECK(shares(mem, 4 * PAGE, &mr));
+	CHECK_EQ(mprotect(mem, 2 * PAGE, PROT_NONE), 0);
+	CHECK_EQ(madvise(mem, 2 * PAGE, MADV_DONTNEED), 0);
+	CHECK_EQ(pipe(ends), 0);
+	CHECK_EQ(write(ends[1], mem, 1), -1);
+	CHECK_EQ(errno, EFAULT);
+	CHECK_EQ(write(ends[1], mem + 2 * PAGE, 1), 1);
+	close(ends[0]);
+	close(ends[1]);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
 	munmap(mem, 4 * PAGE);
 }
 
@@ -600,9 +715,15 @@ int main(void)
 	sparse();
 	forking();
 	unmapping();
-	growing(false);
-	growing(true);
+	(void)mallopt(M_MMAP_THRESHOLD, 128 << 10); /* a mapping each; a sanitizer has its own way */
+	for (int by_realloc = 0; by_realloc < 2; by_realloc++) {
+		growing(by_realloc, 0);
+		growing(by_realloc, 32 * PAGE);
+	}
 	advising();
+	unseen();
+	rings();
+	interrupted();
 	protecting();
 	closing();
 	written_meanwhile(true);
