@@ -103,10 +103,8 @@ void sh_cq_soon(struct sh_dev *dev, const struct sh_cq *cq)
 	uint32_t entries = 1u << (cq->log_size & 31);
 	const char *buf = sh_umem_in_place(dev, &cq->buf, 0, (uint64_t)cqe_size(dev) << (cq->log_size & 31));
 
-	if (!buf)
-		return;
-	__builtin_prefetch(buf + cqe_at(dev, cq->producer, entries), 1);
-	__builtin_prefetch(buf + cqe_at(dev, cq->producer + SOON, entries), 1);
+	if (buf)
+		__builtin_prefetch(buf + cqe_at(dev, cq->producer + SOON, entries), 1);
 }
 
 int sh_cq_put(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq, const struct sh_cqe *cqe)
