@@ -129,12 +129,14 @@ struct mlx4_cq {
 	struct mlx4_buf buf;
 };
 
-/* What is remembered of an SRQ's WQE. The free ones are a list here, too: the device's links are
- * only written. */
+/* What is remembered of an SRQ's WQE. The free ones are a list here. The device's links are only
+ * written, each with the WQE that it leads on from: a consumed one, which the device has just read,
+ * is not touched until it is posted again. */
 struct mlx4_srq_wqe {
 	uint64_t wr_id;
-	struct mlx4_srq_wqe *next; /* NULL: the last free one, or posted */
+	struct mlx4_srq_wqe *next; /* NULL: the last free one; of a posted one, nothing */
 	struct mlx4_wqe_srq_next *wqe;
+	uint64_t link; /* to this one, in the device's order: 16 bits count */
 };
 
 struct mlx4_srq {
@@ -392,7 +394,7 @@ static inline void mlx4_srq_free(struct mlx4_srq *srq, uint32_t index)
 {
 	struct mlx4_srq_wqe *freed = &srq->wqes[index];
 
-	srq->tail->wqe->next_wqe_index = to_be16(index);
+	freed->next = NULL;
 	srq->tail->next = freed;
 	srq->tail = freed;
 }

@@ -122,18 +122,17 @@ post_recv_one(struct mlx4_rq *rq, const struct ibv_recv_wr *wr, uint32_t head)
 	return 1;
 }
 
-/* The rest of a list whose first request is posted, head being behind it. */
+/* Those after wr, which is posted, head being behind it. */
 static int __attribute__((noinline)) post_recv_more(struct mlx4_qp *qp, struct ibv_recv_wr *wr,
 						    struct ibv_recv_wr **bad_wr, uint32_t head)
 {
 	struct mlx4_rq *const rq = &qp->rq;
 
-	do {
+	while ((wr = wr->next)) {
 		if (unlikely(!post_recv_one(rq, wr, head)))
 			return post_recv_any(qp, wr, bad_wr, head);
 		++head;
-		wr = wr->next;
-	} while (wr);
+	}
 
 	rq->head = head;
 	set_record(rq->db, head);
@@ -155,7 +154,7 @@ post_recv(struct mlx4_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_w
 		return post_recv_any(qp, wr, bad_wr, head);
 	++head;
 	if (wr->next)
-		return post_recv_more(qp, wr->next, bad_wr, head);
+		return post_recv_more(qp, wr, bad_wr, head);
 
 	rq->head = head;
 	set_record(rq->db, head);
@@ -192,8 +191,8 @@ post_srq_any(struct mlx4_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **
 			break;
 		}
 		head->wr_id = wr->wr_id;
+		head->wqe->next_wqe_index = head->next->link;
 		srq->head = head->next;
-		head->next = NULL;
 		++srq->counter;
 	}
 
@@ -223,9 +222,9 @@ static inline __attribute__((always_inline)) int post_srq_one(struct mlx4_srq *s
 		return 0;
 
 	srq->head = next;
-	head->next = NULL;
 	head->wr_id = wr->wr_id;
 	++srq->counter;
+	head->wqe->next_wqe_index = next->link;
 	seg = (struct mlx4_wqe_data *)(head->wqe + 1);
 	if (srq->max_gs > 1)
 		mlx4_end_list(seg + 1);
@@ -233,14 +232,13 @@ static inline __attribute__((always_inline)) int post_srq_one(struct mlx4_srq *s
 	return 1;
 }
 
+/* Those after wr, which is posted. */
 static int __attribute__((noinline))
 post_srq_more(struct mlx4_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
-	do {
+	while ((wr = wr->next))
 		if (unlikely(!post_srq_one(srq, wr)))
 			return post_srq_any(srq, wr, bad_wr);
-		wr = wr->next;
-	} while (wr);
 
 	set_record(srq->db, srq->counter);
 	mlx4_unlock(&srq->lock);
@@ -256,7 +254,7 @@ post_srq(struct mlx4_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_
 	if (unlikely(!wr) || unlikely(!post_srq_one(srq, wr)))
 		return post_srq_any(srq, wr, bad_wr);
 	if (wr->next)
-		return post_srq_more(srq, wr->next, bad_wr);
+		return post_srq_more(srq, wr, bad_wr);
 
 	set_record(srq->db, srq->counter);
 	if (locked)
