@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: SRQs of RC QPs: fed to several QPs in order, RNR when empty, the limit event once, sizes and limits refused, not
- * flushed by an error of a QP; LAST_WQE_REACHED for each QP that ends, however it ends;
- * in use is EBUSY.
+ * Description: SRQs of RC QPs: fed to several QPs in order, also when they come back in another, RNR when empty, the limit
+ * event once, sizes and limits refused, not flushed by an error of a QP; LAST_WQE_REACHED for each QP that ends, however
+ * it ends; in use is EBUSY.
  */
 #include "verbs_test.h"
 
@@ -91,6 +91,46 @@ static void feed(void)
 	CHECK_EQ(ibv_destroy_srq(srq), 0);
 }
 
+/* Two CQs, polled one after the other: receives come back in another order than they were posted in, lap after lap. */
+static void out_of_order(void)
+{
+	struct ibv_srq_init_attr init;
+	struct ibv_srq *srq = make_srq(10, 1, &init);
+	struct ibv_cq *cq[2] = {s.rcq, ibv_create_cq(s.context, 16, NULL, NULL, 0)};
+	struct ibv_qp *a[2], *b[2];
+
+	CHECK(cq[1]);
+	for (int i = 0; i < 2; i++) {
+		s.rcq = cq[i];
+		a[i] = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+		b[i] = make_qp(&s, IBV_QPT_RC, srq, NULL, NULL);
+		connect_pair(&s, a[i], b[i]);
+	}
+	s.rcq = cq[0];
+	for (uint32_t lap = 0; lap < 40; lap++) {
+		uint32_t n = 4 + lap % 7;
+
+		for (uint32_t i = 0; i < n; i++)
+			CHECK_EQ(post_srq1(srq, &s, i, 4096 + i * 64, 64), 0);
+		for (uint32_t i = 0; i < n; i++) {
+			fill(s.buf, 64, lap * 16 + i);
+			CHECK_EQ(post_send1(a[i % 2], &s, i, 0, 64, IBV_SEND_SIGNALED), 0);
+			expect_wc(s.scq, i, IBV_WC_SUCCESS);
+		}
+		for (int odd = 1; odd >= 0; odd--)
+			for (uint32_t i = odd; i < n; i += 2)
+				CHECK_EQ(expect_wc(cq[odd], i, IBV_WC_SUCCESS).qp_num, b[odd]->qp_num);
+		for (uint32_t i = 0; i < n; i++)
+			CHECK_EQ(differs(s.buf + 4096 + i * 64, 64, lap * 16 + i), -1);
+	}
+	for (int i = 0; i < 2; i++) {
+		CHECK_EQ(ibv_destroy_qp(a[i]), 0);
+		CHECK_EQ(ibv_destroy_qp(b[i]), 0);
+	}
+	CHECK_EQ(ibv_destroy_cq(cq[1]), 0);
+	CHECK_EQ(ibv_destroy_srq(srq), 0);
+}
+
 static void limit(void)
 {
 	struct ibv_srq_init_attr init;
@@ -146,6 +186,7 @@ int main(void)
 	test_begin();
 	side_open(&s, 16384, 64, 0);
 	feed();
+	out_of_order();
 	limit();
 	while (event_pending(s.context))
 		skip_established(s.context);
