@@ -210,10 +210,10 @@ int sh_cq_create(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh
 	err = sh_promise(dev, cq, sizeof(*cq));
 	if (!err)
 		err = sh_umem_fill(dev, &init->buf, 0, MLX4_CQE_FILL, (uint64_t)cqe_size(dev) << init->log_size);
-	if (!err)
-		err = sh_lock_init(&cq->lock);
-	if (!err)
-		err = sh_lock_bounded(dev, &cq->lock);
+	if (err)
+		return err;
+	sh_lock_init(&cq->lock);
+	err = sh_lock_bounded(dev, &cq->lock);
 	if (err)
 		return err;
 	if (cq->live) {

@@ -386,10 +386,10 @@ int sh_evq_init(struct sh_dev *dev, uint32_t evq, uint32_t ctx, uint32_t record_
 	if (!q || !c || (generation && record_size != 8 && record_size != 16))
 		return -EINVAL;
 	err = sh_promise(dev, q, sizeof(*q));
-	if (!err)
-		err = sh_lock_init(&q->lock);
-	if (!err)
-		err = sh_evq_hold(dev, evq);
+	if (err)
+		return err;
+	sh_lock_init(&q->lock);
+	err = sh_evq_hold(dev, evq);
 	if (err)
 		return err;
 	q->ctx = ctx;

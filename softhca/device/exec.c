@@ -10,6 +10,7 @@
 #include "objects.h"
 
 #define LATER		64
+#define LOOK_MS		100
 #define SHARED_SLOT	(SH_MAX_EXEC - 1)
 
 enum later_kind { LATER_RING, LATER_RECV, LATER_ARM };
@@ -31,9 +32,18 @@ static __thread struct {
 	struct later later[LATER];
 } self __attribute__((tls_model("initial-exec")));
 
+__thread struct sh_self sh_self;
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool have_key;
+
+static void forget_slot(void)
+{
+	self.slot = NULL;
+	self.inst = NULL;
+	sh_self = (struct sh_self){ NULL, 0 };
+}
 
 static void leave_slot(void *slot)
 {
@@ -42,15 +52,13 @@ static void leave_slot(void *slot)
 	__atomic_store_n(&e->epoch, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&e->proc, 0, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&e->owner);
-	self.slot = NULL;
-	self.inst = NULL;
+	forget_slot();
 }
 
 /* A forked child has no slot: its parent's thread has it. */
 static void forked(void)
 {
-	self.slot = NULL;
-	self.inst = NULL;
+	forget_slot();
 	self.inside = 0;
 	self.head = self.tail = self.missed = 0;
 	if (have_key)
@@ -86,6 +94,17 @@ static struct sh_exec *slots(const struct sh_dev *dev)
 	return sh_at(dev, SH_EXEC_OFF);
 }
 
+/* Its owner mutex is ours now: what the one before may have held is a dead thread's from here on. */
+static void begin_life(struct sh_exec *e)
+{
+	__atomic_add_fetch(&e->generation, 1, __ATOMIC_SEQ_CST);
+}
+
+static uint64_t word_of(const struct sh_dev *dev, const struct sh_exec *e)
+{
+	return (uint64_t)e->generation << SH_OWNER_GENERATION | (uint64_t)(e - slots(dev) + 1);
+}
+
 static struct sh_exec *take_slot(struct sh_dev *dev)
 {
 	struct sh_instance *inst = dev->inst;
@@ -100,6 +119,7 @@ static struct sh_exec *take_slot(struct sh_dev *dev)
 			err = pthread_mutex_consistent(&e->owner);
 		if (err)
 			continue;
+		begin_life(e);
 		__atomic_store_n(&e->epoch, 0, __ATOMIC_RELEASE);
 		__atomic_store_n(&e->proc, dev->proc, __ATOMIC_RELAXED);
 		used = __atomic_load_n(&inst->exec_used, __ATOMIC_RELAXED);
@@ -118,8 +138,31 @@ void sh_exec_prepare(struct sh_dev *dev)
 	pthread_once(&once, prepare);
 	self.slot = take_slot(dev);
 	self.inst = dev->inst;
+	sh_self.inst = dev->inst;
+	sh_self.word = self.slot ? word_of(dev, self.slot) : 0;
 	if (self.slot && have_key)
 		pthread_setspecific(key, self.slot);
+}
+
+/*
+ * A robust mutex wakes its sleepers one at a time. One that is killed between its wake-up and its turn takes the wake-up
+ * along if meanwhile somebody took the mutex who knows of no sleepers. So they look now and then.
+ */
+static int wait_for(pthread_mutex_t *mutex)
+{
+	struct timespec until;
+	int err;
+
+	do {
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += LOOK_MS * 1000000L;
+		if (until.tv_nsec >= 1000000000L) {
+			until.tv_sec++;
+			until.tv_nsec -= 1000000000L;
+		}
+		err = pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &until);
+	} while (err == ETIMEDOUT);
+	return err;
 }
 
 /* For threads that found no slot: one at a time. */
@@ -127,10 +170,19 @@ static struct sh_exec *lock_shared(struct sh_dev *dev)
 {
 	struct sh_exec *e = slots(dev) + SHARED_SLOT;
 
-	if (sh_mutex_lock(&e->owner) == EOWNERDEAD)
+	if (wait_for(&e->owner) == EOWNERDEAD)
 		pthread_mutex_consistent(&e->owner);
+	begin_life(e);
+	sh_self.word = word_of(dev, e);
 	__atomic_store_n(&dev->inst->exec_used, SH_MAX_EXEC, __ATOMIC_SEQ_CST);
 	return e;
+}
+
+uint64_t sh_self_word(struct sh_dev *dev)
+{
+	if (sh_self.inst != dev->inst || !sh_self.word)
+		sh_exec_prepare(dev);
+	return sh_self.word;
 }
 
 void sh_exec_release(void)
@@ -139,7 +191,7 @@ void sh_exec_release(void)
 		pthread_setspecific(key, NULL);
 	if (self.slot)
 		leave_slot(self.slot);
-	self.inst = NULL;
+	forget_slot();
 }
 
 bool sh_enter(struct sh_dev *dev)
@@ -194,8 +246,10 @@ void sh_leave(struct sh_dev *dev)
 
 		serve_later(dev);
 		__atomic_store_n(&e->epoch, 0, __ATOMIC_RELEASE);
-		if (!self.slot)
+		if (!self.slot) {
+			sh_self.word = 0;
 			pthread_mutex_unlock(&e->owner);
+		}
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		self.inside = 0;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -240,7 +294,7 @@ void sh_arm_later(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, 
 	put_later((struct later){ LATER_ARM, ctx, cqn, dw0, dw1 });
 }
 
-/* ---- the daemon's side ---- */
+/* ---- the dead ---- */
 
 /* Free the slot of a dead thread; false while its owner lives. */
 static bool bury(struct sh_exec *e)
@@ -251,11 +305,21 @@ static bool bury(struct sh_exec *e)
 		err = pthread_mutex_consistent(&e->owner);
 	if (err)
 		return false;
+	begin_life(e);
 	__atomic_store_n(&e->epoch, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&e->proc, 0, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&e->owner);
 	return true;
 }
+
+bool sh_owner_dead(struct sh_dev *dev, uint64_t owner)
+{
+	struct sh_exec *e = slots(dev) + (owner & SH_OWNER_SLOT) - 1;
+
+	return __atomic_load_n(&e->generation, __ATOMIC_SEQ_CST) != owner >> SH_OWNER_GENERATION || bury(e);
+}
+
+/* ---- the daemon's side ---- */
 
 static uint64_t now_ns(void)
 {

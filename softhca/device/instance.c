@@ -98,14 +98,11 @@ static int hca_init(struct sh_instance *inst, int fd, uint32_t index)
 	err = sh_reserve(fd, off, sizeof(*hca));
 	if (!err)
 		err = sh_reserve(fd, off + SH_HCA_MCGS, sizeof(struct sh_mcg) * SH_MAX_MCG);
-	if (!err)
-		err = sh_lock_init(&hca->atomic_lock);
-	if (!err)
-		err = sh_lock_init(&hca->mcg_lock);
-	if (!err)
-		err = sh_lock_init(&hca->port_lock);
 	if (err)
 		return err;
+	sh_lock_init(&hca->atomic_lock);
+	sh_lock_init(&hca->mcg_lock);
+	sh_lock_init(&hca->port_lock);
 	hca->index = index;
 	hca->host = index / inst->hcas_per_host;
 	/* The node, two ports and the system image take one number each. */
@@ -164,9 +161,8 @@ int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	inst->faults.seed = (uint32_t)now.tv_nsec | 1;
 
-	err = sh_lock_init(&inst->recovery);
-	if (!err)
-		err = sh_exec_init(base);
+	sh_lock_init(&inst->recovery);
+	err = sh_exec_init(base);
 	for (i = 0; i < inst->hcas && !err; i++)
 		err = hca_init(inst, fd, i);
 	if (err)

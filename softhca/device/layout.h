@@ -16,7 +16,7 @@
  *	inst.pool_off		pages that stand in for queue buffers and doorbell records of the clients
  *	inst.shared_off		pages that stand in for memory that the clients have registered
  *
- * Locks: every lock is a robust process-shared mutex in a struct sh_lock. Order: a QP's requester (lock), a QP's
+ * Locks: every lock is a struct sh_lock, which the death of its holder does not keep from others (lock.h). Order: a QP's requester (lock), a QP's
  * responder (rlock), SRQ, CQ, EVQ. Nobody holds two QPs' requester locks, or two responder locks. A transition of
  * several stores goes through the transaction of the QP (or CQ, SRQ) whose lock it runs under: see txn.h.
  */
@@ -56,7 +56,7 @@
  *	40-63	its seq, as it was when this lock joined it
  */
 struct sh_lock {
-	pthread_mutex_t mutex;		/* PTHREAD_PROCESS_SHARED, PTHREAD_MUTEX_ROBUST */
+	uint64_t owner;			/* which thread holds it: lock.h */
 	uint64_t txn;			/* written by the holder only */
 };
 #define SH_LOCK_MADE		UINT64_C(1)
@@ -135,13 +135,14 @@ struct sh_proc {
 /*
  * One thread while it runs device code: what it looked up stays valid until it leaves. The kernel, after it
  * has invalidated a key, advances inst.epoch and waits (bounded) until no slot is older. A thread holds the
- * robust mutex of its slot as long as it lives: whoever can take it has found a free slot, or a dead thread's.
+ * robust mutex of its slot as long as it lives: whoever can take it has found a free slot, or a dead thread's, and counts
+ * that in generation, by which locks know who holds them.
  * The last slot is shared, one call at a time, by threads that found none.
  */
 struct sh_exec {
 	pthread_mutex_t owner;
 	uint32_t proc;
-	uint32_t reserved;
+	uint32_t generation;		/* changes whenever owner is taken */
 	uint64_t epoch;			/* inst.epoch at entry, 0 = not in device code */
 } __attribute__((aligned(64)));
 

@@ -58,7 +58,7 @@ struct sh_cq {
 	uint32_t solicited_producer;	/* producer index after the last solicited CQE */
 	uint32_t armed;			/* enum sh_arm */
 	uint32_t last_notified;		/* producer when the last event was raised */
-	uint32_t live;			/* enum sh_live */
+	uint32_t live __attribute__((aligned(64)));	/* enum sh_live */
 	uint32_t cqn;
 	uint32_t ctx;
 	uint32_t log_size;
@@ -110,7 +110,7 @@ struct sh_srq {
 	uint32_t consumed;		/* 16 bits count */
 	uint32_t limit;
 	uint32_t seen;			/* the doorbell record as it was read last */
-	uint32_t live;			/* enum sh_live; damaged also by a link that leads out of the queue */
+	uint32_t live __attribute__((aligned(64))); /* enum sh_live; damaged also by a link that leads out of the queue */
 	uint32_t srqn;
 	uint32_t ctx, pdn;
 	uint32_t log_size, wqe_shift, max_sge;

@@ -100,12 +100,11 @@ int sh_qp_create(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh
 	if (!h || !qp || !qpn || qpn > MLX4_QPN_MASK || !sizes_ok(init))
 		return -EINVAL;
 	err = sh_promise(dev, qp, sizeof(*qp));
-	if (!err)
-		err = sh_lock_init(&qp->lock);
-	if (!err)
-		err = sh_lock_init(&qp->rlock);
-	if (!err)
-		err = sh_qp_lock_both(dev, qp);
+	if (err)
+		return err;
+	sh_lock_init(&qp->lock);
+	sh_lock_init(&qp->rlock);
+	err = sh_qp_lock_both(dev, qp);
 	if (err)
 		return err;
 	if (qp->qpn) {

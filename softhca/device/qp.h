@@ -40,7 +40,8 @@ struct sh_qp {
 	uint64_t deadline;		/* of the wait in progress (RNR or ack), 0 = none */
 
 	/* Requester: WQE counters run free, PSNs are 24 bits. una <= next <= begun. */
-	uint32_t sq_una, una_psn;	/* oldest WQE not completed and its first PSN */
+	uint32_t sq_una __attribute__((aligned(64)));
+	uint32_t una_psn;		/* oldest WQE not completed and its first PSN */
 	uint32_t sq_next, next_wqe_psn;	/* WQE that the next packet belongs to and its first PSN */
 	uint32_t sq_begun;		/* WQEs below were begun */
 	uint32_t ack_psn;		/* oldest PSN not acknowledged, within sq_una */

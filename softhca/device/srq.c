@@ -134,10 +134,10 @@ int sh_srq_create(struct sh_dev *dev, uint32_t hca, uint32_t srqn, const struct 
 		return -EINVAL;
 	srq += srqn;
 	err = sh_promise(dev, srq, sizeof(*srq));
-	if (!err)
-		err = sh_lock_init(&srq->lock);
-	if (!err)
-		err = sh_lock_bounded(dev, &srq->lock);
+	if (err)
+		return err;
+	sh_lock_init(&srq->lock);
+	err = sh_lock_bounded(dev, &srq->lock);
 	if (err)
 		return err;
 	if (srq->live) {

@@ -4,85 +4,17 @@
  * The log belongs to the holder of the lock it was begun under; a dead holder's to whoever has inst.recovery.
  */
 #include <errno.h>
+#include <sched.h>
 #include <string.h>
-#include <time.h>
 
 #include "objects.h"
 
 #define program_order	sh_program_order
-#define LOCK_LOOK_MS	100
-#define LOCK_SPIN	64		/* pauses in the last of the rounds before sleeping; about 5 us in all */
 
-static inline void spin_pause(void)
+void sh_lock_init(struct sh_lock *lock)
 {
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
-
-static int make_mutex(pthread_mutex_t *mutex)
-{
-	pthread_mutexattr_t attr;
-	int err;
-
-	if (pthread_mutexattr_init(&attr))
-		return -ENOMEM;
-	err = pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	if (!err)
-		err = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
-	if (!err)
-		err = pthread_mutex_init(mutex, &attr);
-	pthread_mutexattr_destroy(&attr);
-	return -err;
-}
-
-int sh_lock_init(struct sh_lock *lock)
-{
-	int err;
-
-	if (sh_lock_made(lock))
-		return 0;
-	err = make_mutex(&lock->mutex);
-	if (!err)
+	if (!sh_lock_made(lock))
 		__atomic_store_n(&lock->txn, SH_LOCK_MADE, __ATOMIC_RELEASE);
-	return err;
-}
-
-static int wait_for(pthread_mutex_t *mutex)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_nsec += LOCK_LOOK_MS * 1000000L;
-	if (until.tv_nsec >= 1000000000L) {
-		until.tv_sec++;
-		until.tv_nsec -= 1000000000L;
-	}
-	return pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &until);
-}
-
-int sh_mutex_lock(pthread_mutex_t *mutex)
-{
-	int err;
-
-	do
-		err = wait_for(mutex);
-	while (err == ETIMEDOUT);
-	return err;
-}
-
-static int timed(pthread_mutex_t *mutex)
-{
-	int err = pthread_mutex_trylock(mutex);
-
-	if (err != EBUSY)
-		return err;
-	err = ETIMEDOUT;
-	for (unsigned int ms = 0; err == ETIMEDOUT && ms < SH_LOCK_WAIT_MS; ms += LOCK_LOOK_MS)
-		err = wait_for(mutex);
-	return err;
 }
 
 /* ---- carrying out ---- */
@@ -178,15 +110,9 @@ static int recover(struct sh_dev *dev, struct sh_lock *lock, bool bounded)
 	if (off >= SH_HCA_OFF && off <= inst->pool_off - sizeof(struct sh_txn)) {
 		struct sh_txn *log = sh_at(dev, off);
 		uint32_t commit;
-		int err;
 
-		err = bounded ? timed(&inst->recovery.mutex) : sh_mutex_lock(&inst->recovery.mutex);
-		if (err == EOWNERDEAD)
-			pthread_mutex_consistent(&inst->recovery.mutex);
-		else if (err == ETIMEDOUT)
+		if (sh_hold(dev, &inst->recovery, bounded ? SH_WAIT_BOUNDED : SH_WAIT_EVER) == -EBUSY)
 			return -EBUSY;
-		else if (err)
-			make_mutex(&inst->recovery.mutex); /* overwritten; the next is by the rules again */
 		/* commit before seq: a transaction begun since changed seq first (sh_txn_begin) */
 		commit = __atomic_load_n(&log->commit, __ATOMIC_ACQUIRE);
 		if (commit && (__atomic_load_n(&log->seq, __ATOMIC_RELAXED) & SH_TXN_SEQ_MASK) ==
@@ -198,8 +124,7 @@ static int recover(struct sh_dev *dev, struct sh_lock *lock, bool bounded)
 				__atomic_store_n(&log->commit, 0, __ATOMIC_RELEASE);
 			}
 		}
-		if (!err || err == EOWNERDEAD)
-			pthread_mutex_unlock(&inst->recovery.mutex);
+		sh_let_go(&inst->recovery);
 	} else if (off) {
 		dev->ops->complain(dev->host, "a lock that names no log", 0, 0);
 	}
@@ -208,91 +133,30 @@ static int recover(struct sh_dev *dev, struct sh_lock *lock, bool bounded)
 	return 0;
 }
 
-static __attribute__((noinline)) int lock_slow(struct sh_dev *dev, struct sh_lock *lock, int err, bool bounded)
+int sh_lock_held(struct sh_dev *dev, struct sh_lock *lock, bool bounded)
 {
-	int rc;
+	int err = lock->txn == SH_LOCK_MADE ? 0 : recover(dev, lock, bounded);
 
-	while (err && err != EOWNERDEAD) {
-		if (bounded && (err == ETIMEDOUT || err == EBUSY))
-			return -EBUSY;
-		/* Not a state that a robust mutex gets into by itself: its memory was overwritten. */
-		dev->ops->complain(dev->host, "a damaged lock", 0, 0);
-		if (make_mutex(&lock->mutex))
-			return -EBUSY;
-		err = bounded ? timed(&lock->mutex) : sh_mutex_lock(&lock->mutex);
-	}
-	rc = recover(dev, lock, bounded);
-	/* After -EBUSY the word stays, and tells the next owner. */
-	if (err == EOWNERDEAD)
-		pthread_mutex_consistent(&lock->mutex);
-	if (rc)
-		pthread_mutex_unlock(&lock->mutex);
-	return rc;
+	/* The word stays, and tells the next owner. */
+	if (err)
+		sh_let_go(lock);
+	return err;
 }
 
-/*
- * Another has it. Most are held for less time than it takes to sleep and be woken, so look a few times first, less and less
- * often: each look takes the line from the one who is about to let go.
- */
-static __attribute__((noinline)) int lock_contended(pthread_mutex_t *mutex)
+void sh_lock_wait(struct sh_dev *dev, struct sh_lock *lock)
 {
-	for (unsigned int wait = 4; wait <= LOCK_SPIN; wait *= 2) {
-		int err;
-
-		for (unsigned int i = 0; i < wait; i++)
-			spin_pause();
-		err = pthread_mutex_trylock(mutex);
-		if (err != EBUSY)
-			return err;
-	}
-	return sh_mutex_lock(mutex);
-}
-
-static inline int lock_mutex(pthread_mutex_t *mutex)
-{
-	int err = pthread_mutex_trylock(mutex);
-
-	return __builtin_expect(err == EBUSY, 0) ? lock_contended(mutex) : err;
-}
-
-void sh_lock(struct sh_dev *dev, struct sh_lock *lock)
-{
-	int err = lock_mutex(&lock->mutex);
-
-	while (__builtin_expect(err || lock->txn != SH_LOCK_MADE, 0)) {
-		if (!lock_slow(dev, lock, err, false))
-			return;
-		err = lock_mutex(&lock->mutex);
-	}
+	while (sh_hold(dev, lock, SH_WAIT_EVER) < 0 || sh_lock_held(dev, lock, false))
+		sched_yield();
 }
 
 int sh_lock_bounded(struct sh_dev *dev, struct sh_lock *lock)
 {
-	int err = timed(&lock->mutex);
-
-	if (__builtin_expect(err || lock->txn != SH_LOCK_MADE, 0))
-		return lock_slow(dev, lock, err, true);
-	return 0;
+	return sh_hold(dev, lock, SH_WAIT_BOUNDED) < 0 ? -EBUSY : sh_lock_held(dev, lock, true);
 }
 
 int sh_trylock(struct sh_dev *dev, struct sh_lock *lock)
 {
-	int err = pthread_mutex_trylock(&lock->mutex);
-
-	if (err == EBUSY)
-		return -EBUSY;
-	if (__builtin_expect(err || lock->txn != SH_LOCK_MADE, 0))
-		return lock_slow(dev, lock, err, true);
-	return 0;
-}
-
-void sh_unlock(struct sh_dev *dev, struct sh_lock *lock)
-{
-	(void)dev;
-	if (lock->txn != SH_LOCK_MADE) /* a transaction that was begun and given up */
-		lock->txn = SH_LOCK_MADE;
-	program_order();
-	pthread_mutex_unlock(&lock->mutex);
+	return sh_hold(dev, lock, SH_WAIT_NOT) < 0 ? -EBUSY : sh_lock_held(dev, lock, true);
 }
 
 /* ---- building ---- */

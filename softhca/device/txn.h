@@ -25,29 +25,45 @@
 #ifndef SOFTHCA_DEVICE_TXN_H
 #define SOFTHCA_DEVICE_TXN_H
 
-#include <errno.h>
+#include "lock.h"
 
-#include "device.h"
-
-/* Once in the life of device memory: a lock that was made stays as it is. 0 or -ENOMEM. */
-int sh_lock_init(struct sh_lock *lock);
+/* Once in the life of device memory: a lock that was made stays as it is. */
+void sh_lock_init(struct sh_lock *lock);
 static inline bool sh_lock_made(const struct sh_lock *lock)
 {
 	return __atomic_load_n(&lock->txn, __ATOMIC_RELAXED) & SH_LOCK_MADE;
 }
-/*
- * pthread_mutex_lock() for a mutex between processes. Its sleepers are woken one at a time. One that is killed between its
- * wake-up and its turn takes the wake-up along if meanwhile somebody took the mutex who knows of no sleepers: the others
- * would sleep on, with nobody to wake them. So they look now and then.
- */
-int sh_mutex_lock(pthread_mutex_t *mutex);
+
+/* What a thread killed between two stores leaves behind is decided by the order of its own stores. */
+static inline void sh_program_order(void)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* The ways into a lock that is not free, or whose holder has died. */
+void sh_lock_wait(struct sh_dev *dev, struct sh_lock *lock);
+/* Recover after a dead holder of a lock that is ours now: 0, or -EBUSY and it is not any more. */
+int sh_lock_held(struct sh_dev *dev, struct sh_lock *lock, bool bounded);
+
 /* Takes the lock, recovering after a dead holder. Never fails (waits without bound: clients). */
-void sh_lock(struct sh_dev *dev, struct sh_lock *lock);
+static inline void sh_lock(struct sh_dev *dev, struct sh_lock *lock)
+{
+	if (__builtin_expect(!sh_hold_free(dev, lock), 0) ||
+	    (__builtin_expect(lock->txn != SH_LOCK_MADE, 0) && sh_lock_held(dev, lock, false)))
+		sh_lock_wait(dev, lock);
+}
 /* The daemon's way: -EBUSY after SH_LOCK_WAIT_MS. */
 int sh_lock_bounded(struct sh_dev *dev, struct sh_lock *lock);
 /* Not at all: -EBUSY when it is held. */
 int sh_trylock(struct sh_dev *dev, struct sh_lock *lock);
-void sh_unlock(struct sh_dev *dev, struct sh_lock *lock);
+static inline void sh_unlock(struct sh_dev *dev, struct sh_lock *lock)
+{
+	(void)dev;
+	if (__builtin_expect(lock->txn != SH_LOCK_MADE, 0)) /* a transaction that was begun and given up */
+		lock->txn = SH_LOCK_MADE;
+	sh_program_order();
+	sh_let_go(lock);
+}
 
 /*
  * A transaction under construction, on the caller's stack. The log is the struct sh_txn of the object whose
@@ -62,12 +78,6 @@ struct sh_txn_open {
 	unsigned int n;
 	uint64_t word;			/* what a covering lock's txn is set to */
 };
-
-/* What a thread killed between two stores leaves behind is decided by the order of its own stores. */
-static inline void sh_program_order(void)
-{
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-}
 
 static inline void sh_txn_covers(struct sh_txn_open *t, struct sh_lock *lock)
 {

@@ -212,8 +212,10 @@ void kern_exit(struct kernel *k)
 	sh_numbers_fini(&k->reg);
 	pool_exit(&k->pool);
 	pool_exit(&k->shared);
-	if (k->dev.inst)
+	if (k->dev.inst) {
+		sh_exec_release();
 		munmap(k->dev.inst, k->mem_size);
+	}
 	close_fd(k->memfd);
 	close_fd(k->lease_fd);
 	if (k->dir_fd >= 0)

@@ -8,7 +8,8 @@ libsofthca_mock_la_SOURCES = softhca_mock.c softhca_mock.h
 libsofthca_mock_la_CPPFLAGS = $(softhca_device_cppflags)
 
 # The device's own state: softhca/device without the transport.
-check_PROGRAMS += softhca_numbers softhca_cq softhca_srq softhca_mr softhca_event softhca_exec softhca_txn softhca_kill
+check_PROGRAMS += softhca_numbers softhca_cq softhca_srq softhca_mr softhca_event softhca_exec softhca_lock softhca_txn \
+	softhca_kill
 softhca_numbers_SOURCES = softhca_numbers.c
 softhca_numbers_CPPFLAGS = $(softhca_device_cppflags)
 softhca_numbers_LDADD = $(softhca_device_libs)
@@ -27,6 +28,9 @@ softhca_event_LDADD = $(softhca_device_libs)
 softhca_exec_SOURCES = softhca_exec.c
 softhca_exec_CPPFLAGS = $(softhca_device_cppflags)
 softhca_exec_LDADD = $(softhca_device_libs)
+softhca_lock_SOURCES = softhca_lock.c
+softhca_lock_CPPFLAGS = $(softhca_device_cppflags)
+softhca_lock_LDADD = $(softhca_device_libs)
 softhca_txn_SOURCES = softhca_txn.c
 softhca_txn_CPPFLAGS = $(softhca_device_cppflags)
 softhca_txn_LDADD = $(softhca_device_libs)

@@ -151,6 +151,7 @@ struct mock *mock_new(const struct mock_config *cfg)
 	proc = sh_proc(&m->dev, 0);
 	proc[0].pid = 1;
 	proc[1].pid = (uint32_t)getpid();
+	sh_exec_prepare(&m->dev); /* as a client's thread, also where the test plays the daemon */
 	return m;
 }
 

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The ways into a lock that is held: look again, then sleep; and out of one that somebody sleeps on. lock.h has the rules.
+ */
+#include <limits.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lock.h"
+
+#define LOOK_MS	100			/* the longest sleep */
+#define SPIN	64			/* pauses in the last of the rounds before sleeping; about 5 us in all */
+
+static inline void spin_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+/* The half of the word that the kernel compares. */
+static uint32_t *lower(struct sh_lock *lock)
+{
+	return (uint32_t *)&lock->owner + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+}
+
+void sh_wake_sleeper(struct sh_lock *lock)
+{
+	syscall(SYS_futex, lower(lock), FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static bool possible(uint64_t owner)
+{
+	uint64_t slot = owner & SH_OWNER_SLOT;
+
+	return slot && slot <= SH_MAX_EXEC && !((uint32_t)owner & ~(SH_OWNER_SLOT | SH_OWNER_SLEEPERS));
+}
+
+/* Whether it said the one, and says the other now. */
+static inline bool exchange(struct sh_lock *lock, uint64_t *was, uint64_t is)
+{
+	return __atomic_compare_exchange_n(&lock->owner, was, is, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* One try: as sh_hold(), and who has it after -EBUSY. */
+static int look(struct sh_dev *dev, struct sh_lock *lock, uint64_t me, uint64_t *owner)
+{
+	bool damaged;
+
+	*owner = __atomic_load_n(&lock->owner, __ATOMIC_RELAXED);
+	if (!*owner)
+		return exchange(lock, owner, me) ? 0 : -EBUSY;
+	damaged = !possible(*owner);
+	if (!damaged && !sh_owner_dead(dev, *owner))
+		return -EBUSY;
+	/* Whoever slept there still does. */
+	if (!exchange(lock, owner, me | SH_OWNER_SLEEPERS))
+		return -EBUSY;
+	if (damaged)
+		dev->ops->complain(dev->host, "a damaged lock", 0, 0);
+	return EOWNERDEAD;
+}
+
+/*
+ * Another may have it. Most are held for less time than it takes to sleep and be woken. Less and less often, as each look
+ * takes the line from the one who is about to let go.
+ */
+static bool spin(struct sh_lock *lock, uint64_t me)
+{
+	for (unsigned int wait = 4; wait <= SPIN; wait *= 2) {
+		uint64_t nobody = 0;
+
+		if (!__atomic_load_n(&lock->owner, __ATOMIC_RELAXED) && exchange(lock, &nobody, me))
+			return true;
+		for (unsigned int i = 0; i < wait; i++)
+			spin_pause();
+	}
+	return false;
+}
+
+/* Until the holder seen lets go, or for so long. */
+static void sleep_on(struct sh_lock *lock, uint64_t owner, unsigned int ms)
+{
+	const struct timespec limit = { .tv_nsec = ms * 1000000L };
+
+	if (!(owner & SH_OWNER_SLEEPERS)) {
+		if (!exchange(lock, &owner, owner | SH_OWNER_SLEEPERS))
+			return;
+		owner |= SH_OWNER_SLEEPERS;
+	}
+	syscall(SYS_futex, lower(lock), FUTEX_WAIT, (uint32_t)owner, &limit, NULL, 0);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+int sh_hold(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait wait)
+{
+	uint64_t me = sh_self_word(dev), owner, until = 0;
+	int err;
+
+	if (!me)
+		return -EBUSY;
+	if (wait == SH_WAIT_NOT)
+		return look(dev, lock, me, &owner);
+	if (spin(lock, me))
+		return 0;
+	if (wait == SH_WAIT_BOUNDED)
+		until = now_ms() + SH_LOCK_WAIT_MS;
+	/* Who has slept does not know of the others who sleep. */
+	for (unsigned int ms = 1; (err = look(dev, lock, me | SH_OWNER_SLEEPERS, &owner)) == -EBUSY;) {
+		if (until && now_ms() >= until)
+			return -EBUSY;
+		if (owner)
+			sleep_on(lock, owner, ms);
+		ms = ms * 2 > LOOK_MS ? LOOK_MS : ms * 2;
+	}
+	return err;
+}

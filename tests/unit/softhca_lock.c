@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Description: a lock is one thread's at a time, and the next one's after its holder has let go or died, whoever has the
+ * dead one's slot by now. */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "tables.h"
+#include "softhca_mock.h"
+
+/* An object with a lock: an SRQ slot stands in for it. */
+static struct sh_srq *object(struct mock *m)
+{
+	struct sh_srq *srq = (struct sh_srq *)sh_hca_table(&m->dev, 0, SH_HCA_SRQS) + 100;
+
+	sh_lock_init(&srq->lock);
+	return srq;
+}
+
+/* A child in which what() is done, and which then stays until it is killed. */
+static pid_t child(struct mock *m, void (*what)(struct mock *m))
+{
+	int hello[2];
+	char c;
+	pid_t pid;
+
+	assert_int_equal(pipe(hello), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves nobody behind */
+		what(m);
+		if (write(hello[1], "x", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(hello[0], &c, 1), 1);
+	close(hello[0]);
+	close(hello[1]);
+	return pid;
+}
+
+static void end(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void hold(struct mock *m)
+{
+	sh_lock(&m->dev, &object(m)->lock);
+}
+
+static void get_slot(struct mock *m)
+{
+	sh_exec_prepare(&m->dev);
+}
+
+static uint64_t slot_of(uint64_t owner)
+{
+	return owner & SH_OWNER_SLOT;
+}
+
+/* The slot of the dead holder is a living thread's by the time somebody looks. */
+static void a_slot_taken_again_is_not_the_holder(void **state)
+{
+	struct mock *m = mock_new(NULL);
+	struct sh_srq *o = object(m);
+	pid_t dead, heir;
+	uint64_t owner;
+
+	(void)state;
+	dead = child(m, hold);
+	owner = o->lock.owner;
+	assert_int_equal(sh_trylock(&m->dev, &o->lock), -EBUSY);
+	end(dead);
+	heir = child(m, get_slot);
+	assert_int_equal(((struct sh_exec *)sh_at(&m->dev, SH_EXEC_OFF))[slot_of(owner) - 1].generation,
+			 (owner >> SH_OWNER_GENERATION) + 1);
+	assert_int_equal(pthread_mutex_trylock(&((struct sh_exec *)sh_at(&m->dev, SH_EXEC_OFF))[slot_of(owner) - 1].owner),
+			 EBUSY);
+	assert_int_equal(o->lock.owner, owner);
+	assert_int_equal(sh_trylock(&m->dev, &o->lock), 0);
+	sh_unlock(&m->dev, &o->lock);
+	assert_int_equal(o->lock.owner, 0);
+	end(heir);
+	assert_int_equal(m->shared->complaints, 0);
+	mock_free(m);
+}
+
+/* The daemon has cleared up after the dead one, and the next thread to come has its slot. */
+static void what_the_daemon_buries_stays_dead(void **state)
+{
+	struct mock *m = mock_new(NULL);
+	struct sh_srq *o = object(m);
+
+	(void)state;
+	end(child(m, hold));
+	sh_proc_gone(&m->daemon, 1);
+	assert_int_equal(sh_lock_bounded(&m->daemon, &o->lock), 0);
+	sh_unlock(&m->daemon, &o->lock);
+	mock_free(m);
+}
+
+/* The process sleeps. */
+static bool sleeps(pid_t pid)
+{
+	char path[64], state = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%*d (%*[^)]) %c", &state), 1);
+	fclose(f);
+	return state == 'S';
+}
+
+/* The one who was woken has died, and who had the lock meanwhile knew of no sleepers. */
+static void a_wake_up_that_never_comes_is_not_waited_for(void **state)
+{
+	struct mock *m = mock_new(NULL);
+	struct sh_srq *o = object(m);
+	int status, i;
+	uint64_t *word, mine;
+	pid_t pid, got = 0;
+
+	(void)state;
+	word = &o->lock.owner;
+	sh_lock(&m->dev, &o->lock);
+	mine = *word;
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		sh_lock(&m->dev, &o->lock);
+		_exit(0);
+	}
+	while (__atomic_load_n(word, __ATOMIC_SEQ_CST) == mine || !sleeps(pid))
+		usleep(100);
+	__atomic_store_n(word, 0, __ATOMIC_SEQ_CST);
+	for (i = 0; i < 3000 && !got; i++) {
+		usleep(10000);
+		got = waitpid(pid, &status, WNOHANG);
+	}
+	if (!got) {
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+	assert_int_equal(got, pid);
+	assert_int_equal(status, 0);
+	mock_free(m);
+}
+
+/* Somebody sleeps, and the holder dies without a word. */
+static void a_sleeper_outlives_the_holder(void **state)
+{
+	struct mock *m = mock_new(NULL);
+	struct sh_srq *o = object(m);
+	pid_t holder, sleeper;
+	int status;
+
+	(void)state;
+	holder = child(m, hold);
+	sleeper = fork();
+	assert_true(sleeper >= 0);
+	if (!sleeper) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		alarm(60);
+		sh_lock(&m->dev, &o->lock);
+		sh_unlock(&m->dev, &o->lock);
+		_exit(0);
+	}
+	while (!(__atomic_load_n(&o->lock.owner, __ATOMIC_SEQ_CST) & SH_OWNER_SLEEPERS))
+		usleep(100);
+	end(holder);
+	assert_int_equal(waitpid(sleeper, &status, 0), sleeper);
+	assert_int_equal(status, 0);
+	assert_int_equal(o->lock.owner, 0);
+	mock_free(m);
+}
+
+/* ---- threads that find no slot ---- */
+
+struct hog {
+	struct mock *m;
+	pthread_barrier_t both;
+};
+
+/* Every slot that one can have for oneself. */
+static void *take_all(void *arg)
+{
+	struct hog *h = arg;
+	struct sh_exec *e = sh_at(&h->m->dev, SH_EXEC_OFF);
+
+	for (unsigned int i = 0; i < SH_MAX_EXEC - 1; i++)
+		pthread_mutex_lock(&e[i].owner);
+	pthread_barrier_wait(&h->both);
+	pthread_barrier_wait(&h->both);
+	for (unsigned int i = 0; i < SH_MAX_EXEC - 1; i++)
+		pthread_mutex_unlock(&e[i].owner);
+	return NULL;
+}
+
+static void enter_and_hold(struct mock *m)
+{
+	if (!sh_enter(&m->dev))
+		_exit(1);
+	hold(m);
+}
+
+static void without_a_slot_one_at_a_time(void **state)
+{
+	struct hog h = { .m = mock_new(NULL) };
+	struct mock *m = h.m;
+	struct sh_srq *o = object(m);
+	pthread_t hog;
+
+	(void)state;
+	sh_exec_release();
+	pthread_barrier_init(&h.both, NULL, 2);
+	assert_int_equal(pthread_create(&hog, NULL, take_all, &h), 0);
+	pthread_barrier_wait(&h.both);
+
+	/* Outside of the device there is nothing to be known by. */
+	assert_int_equal(sh_trylock(&m->dev, &o->lock), -EBUSY);
+	assert_int_equal(sh_lock_bounded(&m->daemon, &o->lock), -EBUSY);
+	assert_int_equal(o->lock.owner, 0);
+	assert_true(sh_enter(&m->dev));
+	sh_lock(&m->dev, &o->lock);
+	assert_int_equal(slot_of(o->lock.owner), SH_MAX_EXEC);
+	sh_unlock(&m->dev, &o->lock);
+	sh_leave(&m->dev);
+	assert_int_equal(sh_trylock(&m->dev, &o->lock), -EBUSY);
+
+	/* One that dies inside: the next has its slot, and is not taken for it. */
+	end(child(m, enter_and_hold));
+	assert_int_equal(slot_of(o->lock.owner), SH_MAX_EXEC);
+	assert_true(sh_enter(&m->dev));
+	sh_lock(&m->dev, &o->lock);
+	sh_unlock(&m->dev, &o->lock);
+	sh_leave(&m->dev);
+
+	pthread_barrier_wait(&h.both);
+	assert_int_equal(pthread_join(hog, NULL), 0);
+	pthread_barrier_destroy(&h.both);
+	assert_int_equal(sh_trylock(&m->dev, &o->lock), 0);
+	sh_unlock(&m->dev, &o->lock);
+	mock_free(m);
+}
+
+/* ---- many ---- */
+
+enum { COUNTERS = 4, ROUNDS = 20000 };
+
+static void *count(void *arg)
+{
+	struct mock *m = arg;
+	struct sh_srq *o = object(m);
+
+	for (int i = 0; i < ROUNDS; i++) {
+		uint32_t seen;
+
+		sh_lock(&m->dev, &o->lock);
+		seen = *(volatile uint32_t *)&o->pdn;
+		if (!(i & 0xff))
+			usleep(1); /* the others get as far as sleeping */
+		*(volatile uint32_t *)&o->pdn = seen + 1;
+		sh_unlock(&m->dev, &o->lock);
+	}
+	return NULL;
+}
+
+/* Threads of this process and of another: nothing is counted twice, or not at all. */
+static void one_at_a_time(void **state)
+{
+	struct mock *m = mock_new(NULL);
+	struct sh_srq *o = object(m);
+	pthread_t t[COUNTERS];
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	assert_true(pid >= 0);
+	for (int i = 0; i < COUNTERS / 2; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, count, m), 0);
+	for (int i = 0; i < COUNTERS / 2; i++)
+		assert_int_equal(pthread_join(t[i], NULL), 0);
+	if (!pid)
+		_exit(0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(o->pdn, COUNTERS * ROUNDS);
+	assert_int_equal(o->lock.owner, 0);
+	mock_free(m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_slot_taken_again_is_not_the_holder),
+		cmocka_unit_test(what_the_daemon_buries_stays_dead),
+		cmocka_unit_test(a_wake_up_that_never_comes_is_not_waited_for),
+		cmocka_unit_test(a_sleeper_outlives_the_holder),
+		cmocka_unit_test(without_a_slot_one_at_a_time),
+		cmocka_unit_test(one_at_a_time),
+	};
+
+	alarm(300); /* a lock that nobody gets is a failure too */
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
