@@ -37,6 +37,9 @@
 #define SH_MAX_PORTS	2
 #define SH_MAX_LIDS	1024	/* unicast LIDs given out: 1 .. SH_MAX_LIDS-1, base LID of each port */
 
+/* What different processes write is so far apart: processors fetch a line and its neighbour. */
+#define SH_APART	128
+
 #define SH_LOG_QPS	18	/* reported as qp_tab_size */
 #define SH_LOG_CQS	16
 #define SH_LOG_SRQS	16
@@ -144,7 +147,7 @@ struct sh_exec {
 	uint32_t proc;
 	uint32_t generation;		/* changes whenever owner is taken */
 	uint64_t epoch;			/* inst.epoch at entry, 0 = not in device code */
-} __attribute__((aligned(64)));
+} __attribute__((aligned(SH_APART)));
 
 /* A completion channel or an async file. The pipe is events/<index>.<generation> in the instance directory. */
 #define SH_EVQ_SPILL 64
@@ -273,7 +276,7 @@ struct sh_hca {
 };
 
 _Static_assert(sizeof(struct sh_ctx) == 64, "one cache line");
-_Static_assert(sizeof(struct sh_exec) == 64, "one cache line");
+_Static_assert(sizeof(struct sh_exec) == SH_APART, "lines of its own");
 _Static_assert(offsetof(struct sh_txn, store) == 96, "log head");
 _Static_assert(SH_MAX_EVQ % 64 == 0, "a bit each");
 _Static_assert(sizeof(struct sh_mpt) == 48, "MPT entry");

@@ -72,7 +72,7 @@ struct sh_cq {
 	uint32_t comp_events;		/* records written, ever; under the event queue's lock */
 	uint32_t async_events;
 	struct sh_txn txn __attribute__((aligned(64)));
-} __attribute__((aligned(64)));
+} __attribute__((aligned(SH_APART)));
 _Static_assert(offsetof(struct sh_cq, live) == 64, "one line for what changes");
 
 /* What the completer says; cq.c turns it into the 32 bytes of the format. */
@@ -120,7 +120,7 @@ struct sh_srq {
 	struct sh_umem buf;
 	struct sh_umem db;
 	struct sh_txn txn __attribute__((aligned(64)));
-} __attribute__((aligned(64)));
+} __attribute__((aligned(SH_APART)));
 _Static_assert(offsetof(struct sh_srq, live) == 64, "one line for what changes");
 /* As sh_cq_get(). */
 struct sh_srq *sh_srq_get(struct sh_dev *dev, uint32_t hca, uint32_t srqn);

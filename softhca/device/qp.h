@@ -29,9 +29,12 @@ enum sh_recv_op { SH_RECV_NONE, SH_RECV_SEND, SH_RECV_WRITE };
  *	2-4	who it is, attributes		both
  *	5	the alternate path		both; counters: lock
  *	6-7	the responder			rlock
- *	8-10	results of atomics		rlock
- *	11	receives, read ahead		rlock
- *	12-15	the log				rlock
+ *	8	receives, read ahead		rlock
+ *	9-12	the log				rlock
+ *	13-15	results of atomics		rlock
+ *
+ * What the peer writes at every message (6-11) has lines behind it that nobody does: processors that see ascending lines
+ * used fetch some more, which would be the requester of the next QP, out of the hands of its owner.
  */
 struct sh_qp {
 	struct sh_lock lock;
@@ -105,11 +108,11 @@ struct sh_qp {
 	uint64_t rcv_packets, rcv_data;	/* as xmit_packets, xmit_data */
 	uint32_t atomic_head;
 	uint32_t rq_cached;		/* index of the first receive in rq_cache << 8 | how many are */
-	uint32_t atomic_psn[SH_QP_ATOMICS] __attribute__((aligned(64)));	/* PSN + 1 */
-	uint64_t atomic_result[SH_QP_ATOMICS];
-	uint64_t rq_cache[SH_QP_RECEIVES][2]; /* receives of one segment, as the queue has them */
-
+	uint64_t rq_cache[SH_QP_RECEIVES][2] __attribute__((aligned(64))); /* receives of one segment, as the queue has them */
 	struct sh_txn txn;
+
+	uint32_t atomic_psn[SH_QP_ATOMICS];	/* PSN + 1 */
+	uint64_t atomic_result[SH_QP_ATOMICS];
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct sh_qp) == 1024, "a QP context and its log");
 _Static_assert(offsetof(struct sh_qp, sq_una) == 64, "requester");
@@ -118,7 +121,8 @@ _Static_assert(offsetof(struct sh_qp, buf) == 192, "queues");
 _Static_assert(offsetof(struct sh_qp, qkey) == 256, "attributes");
 _Static_assert(offsetof(struct sh_qp, alt_path) == 320, "alternate path");
 _Static_assert(offsetof(struct sh_qp, rlock) == 384, "responder");
-_Static_assert(offsetof(struct sh_qp, txn) == 768, "log");
+_Static_assert(offsetof(struct sh_qp, txn) == 576, "log");
+_Static_assert(offsetof(struct sh_qp, atomic_psn) == 832, "atomics");
 
 /* The slot a number falls into, whatever it holds; NULL when there is no such HCA. Number spaces wrap by the mask. */
 struct sh_qp *sh_qp_slot(struct sh_dev *dev, uint32_t hca, uint32_t qpn);
