@@ -1,94 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: registered memory that has become device memory is still its process's own: it keeps its contents there and
- * back, its neighbours in the page too, while other threads and system calls write to it; a child's view is a private copy;
- * munmap, mremap, realloc, madvise and mprotect mean what they mean for any memory; and what must not be shared is not, and
- * counted.
+ * back, its neighbours in the page too, while other threads, system calls and the device write to it, and when its context
+ * is closed; and what must not be shared is not, and counted. Calls on mappings are shared_memory_mappings.c's.
  */
 #include <fcntl.h>
-#include <malloc.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "verbs_test.h"
-
-#define PAGE 4096UL
-#define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
-
-static struct side s;
-static struct ibv_qp *a, *b;
-
-static void up(void)
-{
-	side_open(&s, 16 * PAGE, 64, 0);
-	a = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
-	b = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
-	connect_pair(&s, a, b);
-}
-
-static void down(void)
-{
-	CHECK_EQ(ibv_destroy_qp(a), 0);
-	CHECK_EQ(ibv_destroy_qp(b), 0);
-	side_close(&s);
-}
-
-static uint8_t *pages(size_t n)
-{
-	uint8_t *p = mmap(NULL, n * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	CHECK(p != MAP_FAILED);
-	return p;
-}
-
-static struct ibv_mr *reg(void *addr, size_t len)
-{
-	struct ibv_mr *mr = ibv_reg_mr(s.pd, addr, len, ACCESS);
-
-	CHECK(mr);
-	return mr;
-}
-
-/* What the device writes to [to, to+len) of a region, which must show there; and reads back from it. */
-static void through(struct ibv_mr *mr, uint8_t *to, size_t len, uint64_t seed)
-{
-	CHECK(len <= 8 * PAGE);
-	fill(s.buf, len, seed);
-	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 1, 0, len, (uintptr_t)to, mr->rkey, IBV_SEND_SIGNALED), 0);
-	expect_wc(s.scq, 1, IBV_WC_SUCCESS);
-	CHECK_EQ(differs(to, len, seed), -1);
-	fill(to, len, seed + 1);
-	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_READ, 2, 8 * PAGE, len, (uintptr_t)to, mr->rkey, IBV_SEND_SIGNALED), 0);
-	expect_wc(s.scq, 2, IBV_WC_SUCCESS);
-	CHECK_EQ(differs(s.buf + 8 * PAGE, len, seed + 1), -1);
-}
-
-static void refused(struct ibv_mr *mr, uint8_t *to, size_t len, enum ibv_wc_status status)
-{
-	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 3, 0, len, (uintptr_t)to, mr->rkey, IBV_SEND_SIGNALED), 0);
-	expect_wc(s.scq, 3, status);
-	expect_event(s.context, IBV_EVENT_QP_ACCESS_ERR);
-	CHECK_EQ(to_state(a, IBV_QPS_RESET), 0);
-	CHECK_EQ(to_state(b, IBV_QPS_RESET), 0);
-	connect_pair(&s, a, b);
-}
-
-/* Registers it, and whether that shared it. Where the way is closed on purpose nothing is. */
-static bool shares(void *addr, size_t len, struct ibv_mr **mr)
-{
-	uint64_t shared = hca_counter("regions_shared"), private = hca_counter("regions_private");
-
-	*mr = reg(addr, len);
-	shared = hca_counter("regions_shared") - shared;
-	private = hca_counter("regions_private") - private;
-	CHECK_EQ(shared + private, 1);
-	return shared;
-}
+#include "shared_memory_test.h"
 
 static uint8_t bss[64 * PAGE];	/* its first page may be one of the program file */
 
@@ -197,197 +120,6 @@ static void neighbours(void)
 	munmap(mem, 4 * PAGE);
 }
 
-/* ---- fork ---- */
-
-static void forking(void)
-{
-	uint8_t *mem = pages(8);
-	struct ibv_mr *mr;
-	int status;
-	pid_t pid;
-
-	CHECK(shares(mem, 8 * PAGE, &mr));
-	for (int i = 0; i < 30; i++) {
-		fill(mem, 8 * PAGE, i);
-		pid = fork();
-		CHECK(pid >= 0);
-		if (!pid) {
-			bool mine = differs(mem, 8 * PAGE, i) == -1;
-
-			memset(mem, 0xcc, 8 * PAGE);
-			_exit(mine ? 0 : 1);
-		}
-		/* At once: a child that looked at these pages would see it. */
-		memset(mem, 0xaa, 8 * PAGE);
-		CHECK_EQ(waitpid(pid, &status, 0), pid);
-		CHECK_EQ(status, 0);
-		for (size_t at = 0; at < 8 * PAGE; at++)
-			CHECK_EQ(mem[at], 0xaa);
-	}
-	through(mr, mem, 8 * PAGE, 50);
-	CHECK_EQ(ibv_dereg_mr(mr), 0);
-	munmap(mem, 8 * PAGE);
-}
-
-/* A daemon's way: the process that registered it forks and ends, and the child goes on with its copy. */
-static void orphan(int arg)
-{
-	uint8_t *mem;
-	struct ibv_mr *mr;
-	pid_t pid;
-
-	(void)arg;
-	side_open(&s, 16 * PAGE, 64, 0);
-	mem = pages(8);
-	fill(mem, 8 * PAGE, 51);
-	mr = reg(mem, 8 * PAGE);
-	CHECK(mr);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (pid)
-		_exit(0);
-	while (getppid() != 1 && hca_counter("shared_pages_used") > board->word[1])
-		sleep_ms(1);
-	CHECK_EQ(differs(mem, 8 * PAGE, 51), -1);
-	memset(mem, 1, 8 * PAGE);
-	post(0, 1);
-	_exit(0);
-}
-
-/* ---- the calls that change mappings ---- */
-
-static void unmapping(void)
-{
-	uint8_t *mem = pages(8), *other = pages(8);
-	struct ibv_mr *mr, *beside;
-
-	CHECK(shares(mem, 8 * PAGE, &mr));
-	CHECK(shares(other, 8 * PAGE, &beside));
-	fill(mem, 8 * PAGE, 60);
-	fill(other, 8 * PAGE, 61);
-	CHECK_EQ(munmap(mem + 3 * PAGE, PAGE), 0);
-	CHECK_EQ(differs(mem, 3 * PAGE, 60), -1);
-	through(mr, mem, 3 * PAGE, 62);
-	through(mr, mem + 4 * PAGE, 4 * PAGE, 63);
-	refused(mr, mem + 3 * PAGE, 100, IBV_WC_REM_ACCESS_ERR);
-	/* Something else there, which the device finds as it finds any memory. */
-	CHECK(mmap(mem + 2 * PAGE, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == mem + 2 * PAGE);
-	for (size_t i = 0; i < 3 * PAGE; i++)
-		CHECK_EQ(mem[2 * PAGE + i], 0);
-	through(mr, mem, 8 * PAGE, 64);
-	CHECK_EQ(ibv_dereg_mr(mr), 0);
-	CHECK_EQ(differs(mem, 8 * PAGE, 65), -1);
-	CHECK_EQ(differs(other, 8 * PAGE, 61), -1);
-	CHECK(shares(mem, 2 * PAGE, &mr));
-	CHECK(mmap(mem, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == mem);
-	through(mr, mem, 2 * PAGE, 67);
-	CHECK_EQ(munmap(mem, 8 * PAGE), 0);
-	CHECK_EQ(ibv_dereg_mr(mr), 0);
-	through(beside, other, 8 * PAGE, 66);
-	CHECK_EQ(ibv_dereg_mr(beside), 0);
-	munmap(other, 8 * PAGE);
-}
-
-/* What grows must not grow into its neighbour in device memory. */
-static void growing(bool by_realloc, size_t shrunk)
-{
-	size_t n = 64;
-	uint8_t *mem = by_realloc ? malloc(n * PAGE) : pages(n), *other = pages(n), *more;
-	struct ibv_mr *mr, *beside;
-
-	CHECK(mem);
-	fill(mem, n * PAGE, 70);
-	CHECK(shares(mem, n * PAGE, &mr));
-	fill(other, n * PAGE, 71);
-	CHECK(shares(other, n * PAGE, &beside));
-	if (shrunk) {
-		uint8_t *less = by_realloc ? realloc(mem, shrunk) : mremap(mem, n * PAGE, shrunk, 0);
-
-		CHECK(less && less != MAP_FAILED);
-		mem = less;
-	} else {
-		shrunk = n * PAGE;
-	}
-	more = by_realloc ? realloc(mem, 4 * n * PAGE) : mremap(mem, shrunk, 4 * n * PAGE, MREMAP_MAYMOVE);
-	CHECK(more && more != MAP_FAILED);
-	CHECK_EQ(differs(more, shrunk, 70), -1);
-	fill(more, 4 * n * PAGE, 72);
-	CHECK_EQ(differs(other, n * PAGE, 71), -1);
-	through(beside, other, 8 * PAGE, 73);
-	CHECK_EQ(differs(more, 4 * n * PAGE, 72), -1);
-	CHECK_EQ(ibv_dereg_mr(mr), 0);
-	CHECK_EQ(ibv_dereg_mr(beside), 0);
-	CHECK_EQ(differs(more, 4 * n * PAGE, 72), -1);
-	if (by_realloc)
-		free(more);
-	else
-		munmap(more, 4 * n * PAGE);
-	munmap(other, n * PAGE);
-}
-
-static void advising(void)
-{
-	uint8_t *mem = pages(8);
-	struct ibv_mr *mr;
-
-	fill(mem, 8 * PAGE, 80);
-	CHECK(shares(mem, 8 * PAGE, &mr));
-	CHECK_EQ(madvise(mem + 2 * PAGE, 2 * PAGE, MADV_REMOVE), -1);
-	CHECK_EQ(errno, EINVAL);
-	CHECK_EQ(madvise(mem + PAGE, PAGE, MADV_WILLNEED), 0);
-	CHECK_EQ(differs(mem, 8 * PAGE, 80), -1);
-	CHECK_EQ(madvise(mem + 2 * PAGE, 2 * PAGE, MADV_DONTNEED), 0);
-	CHECK_EQ(differs(mem, 2 * PAGE, 80), -1);
-	for (size_t i = 0; i < 2 * PAGE; i++)
-		CHECK_EQ(mem[2 * PAGE + i], 0);
-	through(mr, mem, 8 * PAGE, 81);
-	CHECK_EQ(ibv_dereg_mr(mr), 0);
-	CHECK_EQ(differs(mem, 8 * PAGE, 82), -1);
-	munmap(mem, 8 * PAGE);
-}
-
-/* What is mapped where a region was, as when the C library unmaps and maps again without anybody's seeing. */
-static void unseen(void)
-{
-	char name[] = "/tmp/shared-memory.XXXXXX";
-	uint8_t *mem = pages(8), *again;
-	int fd = mkstemp(name);
-	struct ibv_mr *mr, *other;
-
-	CHECK(fd >= 0);
-	CHECK_EQ(unlink(name), 0);
-	fill(mem, 8 * PAGE, 100);
-	CHECK_EQ(write(fd, mem, 4 * PAGE), (long)(4 * PAGE));
-	CHECK(shares(mem, 8 * PAGE, &mr));
-	/* A file: advice about it is not advice about what was there. */
-	again = (void *)syscall(SYS_mmap, mem, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0);
-	CHECK(again == mem);
-	CHECK_EQ(madvise(mem, 4 * PAGE, MADV_DONTNEED), 0);
-	CHECK_EQ(differs(mem, 8 * PAGE, 100), -1);
-	CHECK_EQ(ibv_dereg_mr(mr), 0);
-	munmap(mem, 8 * PAGE);
-
-	/* Another region over half of what is left: what becomes of the other half is nothing to it. */
-	mem = pages(8);
-	fill(mem, 8 * PAGE, 101);
-	CHECK(shares(mem, 8 * PAGE, &mr));
-	again = (void *)syscall(SYS_mmap, mem, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-				-1, 0);
-	CHECK(again == mem);
-	fill(mem, 4 * PAGE, 102);
-	CHECK(shares(mem, 4 * PAGE, &other));
-	again = mremap(mem + 4 * PAGE, 4 * PAGE, 16 * PAGE, MREMAP_MAYMOVE);
-	CHECK(again != MAP_FAILED);
-	CHECK_EQ(differs(mem, 4 * PAGE, 102), -1);
-	through(other, mem, 4 * PAGE, 103);
-	CHECK_EQ(ibv_dereg_mr(mr), 0);
-	CHECK_EQ(ibv_dereg_mr(other), 0);
-	CHECK_EQ(differs(mem, 4 * PAGE, 104), -1);
-	munmap(mem, 4 * PAGE);
-	munmap(again, 16 * PAGE);
-	close(fd);
-}
-
 /* The kernel writes on behalf of nobody who can be held off. */
 static void rings(void)
 {
@@ -401,67 +133,6 @@ static void rings(void)
 	CHECK_EQ(ibv_dereg_mr(mr), 0);
 	CHECK_EQ(syscall(SYS_io_destroy, ring), 0);
 	CHECK(shares(mem, 4 * PAGE, &mr));
-	CHECK_EQ(ibv_dereg_mr(mr), 0);
-	munmap(mem, 4 * PAGE);
-}
-
-static uint8_t *watched;
-static int handled;
-
-static void on_alarm(int sig)
-{
-	(void)sig;
-	if (!mprotect(watched, PAGE, PROT_READ) && !mprotect(watched, PAGE, PROT_READ | PROT_WRITE))
-		handled++;
-}
-
-/* A collector's handler changes mappings of its own, whatever it interrupts. */
-static void interrupted(void)
-{
-	struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
-	struct sigaction act = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
-	uint8_t *mem = pages(8);
-	struct ibv_mr *mr, *own;
-
-	watched = pages(1);
-	CHECK(shares(watched, PAGE, &own));
-	CHECK_EQ(sigaction(SIGALRM, &act, NULL), 0);
-	CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
-	while (handled < 300) {
-		mr = reg(mem, 8 * PAGE);
-		CHECK_EQ(ibv_dereg_mr(mr), 0);
-	}
-	CHECK_EQ(setitimer(ITIMER_REAL, &never, NULL), 0);
-	CHECK_EQ(ibv_dereg_mr(own), 0);
-	munmap(mem, 8 * PAGE);
-	munmap(watched, PAGE);
-}
-
-static void protecting(void)
-{
-	uint8_t *mem = pages(4);
-	struct ibv_mr *mr;
-	int ends[2];
-
-	fill(mem, 4 * PAGE, 90);
-	CHECK(shares(mem, 4 * PAGE, &mr));
-	CHECK_EQ(mprotect(mem + PAGE, PAGE, PROT_READ), 0);
-	refused(mr, mem + PAGE, 10, IBV_WC_REM_ACCESS_ERR);
-	CHECK_EQ(differs(mem, 4 * PAGE, 90), -1);
-	CHECK_EQ(mprotect(mem + PAGE, PAGE, PROT_READ | PROT_WRITE), 0);
-	through(mr, mem, 4 * PAGE, 91);
-	CHECK_EQ(ibv_dereg_mr(mr), 0);
-	CHECK_EQ(differs(mem, 4 * PAGE, 92), -1);
-	/* Given up, and forbidden, as allocators do: it stays forbidden. */
-	CHECK(shares(mem, 4 * PAGE, &mr));
-	CHECK_EQ(mprotect(mem, 2 * PAGE, PROT_NONE), 0);
-	CHECK_EQ(madvise(mem, 2 * PAGE, MADV_DONTNEED), 0);
-	CHECK_EQ(pipe(ends), 0);
-	CHECK_EQ(write(ends[1], mem, 1), -1);
-	CHECK_EQ(errno, EFAULT);
-	CHECK_EQ(write(ends[1], mem + 2 * PAGE, 1), 1);
-	close(ends[0]);
-	close(ends[1]);
 	CHECK_EQ(ibv_dereg_mr(mr), 0);
 	munmap(mem, 4 * PAGE);
 }
@@ -691,46 +362,24 @@ static void closing(void)
 	CHECK_EQ(hca_counter("shared_pages_used"), used);
 }
 
-static void given_back(uint64_t used)
-{
-	for (int i = 0; i < 2000 && hca_counter("shared_pages_used") != used; i++)
-		sleep_ms(5);
-	CHECK_EQ(hca_counter("shared_pages_used"), used);
-}
-
 int main(void)
 {
-	pid_t pid;
+	uint64_t used;
 
 	test_begin();
-	board->word[1] = hca_counter("shared_pages_used");
-	pid = spawn(orphan, 0);
-	join(pid);
-	await(0, 1);
-	given_back(board->word[1]);
+	used = hca_counter("shared_pages_used");
 	up();
 	what_is_shared();
 	what_is_not();
 	neighbours();
 	sparse();
-	forking();
-	unmapping();
-	(void)mallopt(M_MMAP_THRESHOLD, 128 << 10); /* a mapping each; a sanitizer has its own way */
-	for (int by_realloc = 0; by_realloc < 2; by_realloc++) {
-		growing(by_realloc, 0);
-		growing(by_realloc, 32 * PAGE);
-	}
-	advising();
-	unseen();
 	rings();
-	interrupted();
-	protecting();
 	closing();
 	written_meanwhile(true);
 	written_meanwhile(false);
 	writers();
 	first_touches();
 	down();
-	given_back(board->word[1]);
+	given_back(used);
 	return 0;
 }
