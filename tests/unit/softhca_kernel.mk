@@ -16,7 +16,11 @@ check_PROGRAMS += softhca_kernel_objects
 softhca_kernel_objects_SOURCES = softhca_kernel_objects.c
 softhca_kernel_objects_CPPFLAGS = $(softhca_kernel_cppflags)
 softhca_kernel_objects_LDADD = $(softhca_kernel_libs)
-softhca_kernel_objects_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
+check_PROGRAMS += softhca_kernel_failures
+softhca_kernel_failures_SOURCES = softhca_kernel_failures.c
+softhca_kernel_failures_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_kernel_failures_LDADD = $(softhca_kernel_libs)
+softhca_kernel_failures_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc
 check_PROGRAMS += softhca_kernel_xrc
 softhca_kernel_xrc_SOURCES = softhca_kernel_xrc.c
 softhca_kernel_xrc_CPPFLAGS = $(softhca_kernel_cppflags)
