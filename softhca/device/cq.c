@@ -98,13 +98,13 @@ static int overrun(struct sh_txn_open *t, const struct sh_hca *hca, struct sh_cq
 	return -ENOSPC;
 }
 
+/* No bounds: fetching early does nothing to memory, and nothing at all where there is none. */
 void sh_cq_soon(struct sh_dev *dev, const struct sh_cq *cq)
 {
 	uint32_t entries = 1u << (cq->log_size & 31);
-	const char *buf = sh_umem_in_place(dev, &cq->buf, 0, (uint64_t)cqe_size(dev) << (cq->log_size & 31));
 
-	if (buf)
-		__builtin_prefetch(buf + cqe_at(dev, cq->producer + SOON, entries), 1);
+	if (cq->buf.shm_off)
+		__builtin_prefetch(sh_at(dev, cq->buf.shm_off + cqe_at(dev, cq->producer + SOON, entries)), 1);
 }
 
 int sh_cq_put(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq, const struct sh_cqe *cqe)

@@ -32,7 +32,11 @@ static inline void *sh_at(const struct sh_dev *dev, uint64_t off)
 {
 	return (char *)dev->inst + off;
 }
-struct sh_ctx *sh_ctx(const struct sh_dev *dev, uint32_t index);	/* NULL when out of range */
+/* NULL when out of range. */
+static inline struct sh_ctx *sh_ctx(const struct sh_dev *dev, uint32_t index)
+{
+	return index < SH_MAX_CTX ? (struct sh_ctx *)sh_at(dev, SH_CTX_OFF) + index : NULL;
+}
 struct sh_proc *sh_proc(const struct sh_dev *dev, uint32_t index);
 struct sh_evq *sh_evq(const struct sh_dev *dev, uint32_t index);
 struct sh_hca *sh_hca(const struct sh_dev *dev, uint32_t index);

@@ -204,10 +204,9 @@ static bool scatter(const struct sink *s, struct sh_dev *dev, const struct sh_hc
 	if (room < data->len)
 		return false;
 	if (n == 1) {
-		if (sh_mr_check(dev, hca->index, sge[0].key, s->pdn, sge[0].addr, data->len, SH_LOCAL_WRITE, &ctx))
+		sge[0].len = (uint32_t)data->len;
+		if (sh_mr_locate(dev, hca->index, s->pdn, SH_LOCAL_WRITE, sge, seg, &ctx))
 			return false;
-		seg[0].addr = sh_mr_home(dev, hca->index, sge[0].key, sge[0].addr);
-		seg[0].len = data->len;
 		nseg = 1;
 	} else {
 		nseg = sh_mr_slice(dev, hca->index, s->pdn, SH_LOCAL_WRITE, sge, n, 0, data->len, seg, MLX4_MAX_SGE,
@@ -268,24 +267,23 @@ static inline void next_psn(struct sh_qp *qp, const struct sh_packet *p, uint32_
 
 static bool express_write(struct sh_express *e, struct sh_dev *dev, const struct sh_packet *p)
 {
-	struct sh_seg seg = { .len = p->payload.len };
-	uint32_t pdn, ctx = 0, hca = e->hca->index;
+	const struct sh_sge place = { p->va, p->dmalen, p->rkey };
 	bool notify = p->flags & SH_PKT_IMM;
+	uint32_t pdn, ctx = 0;
+	struct sh_seg seg;
 	struct sink s;
 
-	if (!(e->qp->access & SH_REMOTE_WRITE) || p->dmalen != seg.len || sh_rkey_pd(dev, e->hca, e->qp, p, &pdn))
+	if (!(e->qp->access & SH_REMOTE_WRITE) || p->payload.len != place.len || sh_rkey_pd(dev, e->hca, e->qp, p, &pdn))
 		return false;
-	if (seg.len && sh_mr_check(dev, hca, p->rkey, pdn, p->va, seg.len, SH_REMOTE_WRITE, &ctx))
+	if (place.len && sh_mr_locate(dev, e->hca->index, pdn, SH_REMOTE_WRITE, &place, &seg, &ctx))
 		return false;
-	if (notify && (seg.len > SH_SHORT || !open_sink(e, &s, dev, p->srqn)))
+	if (notify && (place.len > SH_SHORT || !open_sink(e, &s, dev, p->srqn)))
 		return false;
-	if (seg.len) {
-		seg.addr = sh_mr_home(dev, hca, p->rkey, p->va);
-		if (dev->ops->copy(dev->host, ctx, &seg, 1, p->payload.ctx, p->payload.seg, p->payload.nseg, seg.len))
-			return false;
-	}
+	if (place.len &&
+	    dev->ops->copy(dev->host, ctx, &seg, 1, p->payload.ctx, p->payload.seg, p->payload.nseg, place.len))
+		return false;
 	if (notify)
-		return finish(e, &s, dev, p, MLX4_CQE_RECV_RDMA_WRITE_IMM, seg.len);
+		return finish(e, &s, dev, p, MLX4_CQE_RECV_RDMA_WRITE_IMM, place.len);
 	next_psn(e->qp, p, p->npackets);
 	return true;
 }
@@ -293,11 +291,12 @@ static bool express_write(struct sh_express *e, struct sh_dev *dev, const struct
 static bool express_read(struct sh_express *e, struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,
 			 struct sh_seg *resp_seg)
 {
-	uint32_t npackets = sh_packets(p->dmalen, sh_qp_mtu(e->qp)), pdn, ctx = 0, hca = e->hca->index;
+	uint32_t npackets = sh_packets(p->dmalen, sh_qp_mtu(e->qp)), pdn, ctx = 0;
+	const struct sh_sge place = { p->va, p->dmalen, p->rkey };
 
 	if (!(e->qp->access & SH_REMOTE_READ) || !e->qp->max_dest_rd_atomic || !p->dmalen ||
 	    p->dmalen > UINT64_C(1) << 31 || sh_rkey_pd(dev, e->hca, e->qp, p, &pdn) ||
-	    sh_mr_check(dev, hca, p->rkey, pdn, p->va, p->dmalen, SH_REMOTE_READ, &ctx))
+	    sh_mr_locate(dev, e->hca->index, pdn, SH_REMOTE_READ, &place, resp_seg, &ctx))
 		return false;
 	next_psn(e->qp, p, npackets);
 	sh_aeth(resp, p->psn, SH_AETH_ACK, e->qp->msn);
@@ -305,7 +304,6 @@ static bool express_read(struct sh_express *e, struct sh_dev *dev, const struct 
 	resp->flags = SH_PKT_FIRST | SH_PKT_LAST;
 	resp->npackets = npackets;
 	resp->mtu = sh_qp_mtu(e->qp);
-	*resp_seg = (struct sh_seg){ sh_mr_home(dev, hca, p->rkey, p->va), p->dmalen };
 	resp->payload = (struct sh_payload){ .ctx = ctx, .nseg = 1, .seg = resp_seg, .len = p->dmalen };
 	return true;
 }

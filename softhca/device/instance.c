@@ -20,11 +20,6 @@ static struct {
 	int fd;
 } made;
 
-struct sh_ctx *sh_ctx(const struct sh_dev *dev, uint32_t index)
-{
-	return index < SH_MAX_CTX ? (struct sh_ctx *)sh_at(dev, SH_CTX_OFF) + index : NULL;
-}
-
 struct sh_proc *sh_proc(const struct sh_dev *dev, uint32_t index)
 {
 	return index < SH_MAX_PROC ? (struct sh_proc *)sh_at(dev, SH_PROC_OFF) + index : NULL;

@@ -71,11 +71,9 @@ int sh_mr_destroy(struct sh_dev *dev, uint32_t hca, uint32_t key)
 	return err;
 }
 
-int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, uint64_t addr, uint64_t len,
-		uint32_t access, uint32_t *ctx)
+static inline int check(struct sh_dev *dev, const struct sh_mpt *mpt, uint32_t key, uint32_t pdn, uint64_t addr, uint64_t len,
+			uint32_t access, uint32_t *ctx)
 {
-	const struct sh_mpt *mpt = mpt_of(dev, hca, key);
-
 	/* pairs with the release in sh_mr_create() */
 	if (!mpt || !key || __atomic_load_n(&mpt->key, __ATOMIC_ACQUIRE) != key || !sh_ctx_live(dev, mpt->ctx))
 		return -ENOENT;
@@ -89,16 +87,36 @@ int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, ui
 	return 0;
 }
 
+static inline uint64_t home(const struct sh_mpt *mpt, uint64_t addr)
+{
+	/* Whoever takes it back waits for those who have it by now (sh_grace). */
+	uint64_t shared = __atomic_load_n(&mpt->shared, __ATOMIC_ACQUIRE);
+
+	return shared ? SH_SEG_SHARED | (shared + (addr - mpt->start)) : addr + mpt->shift;
+}
+
+int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, uint64_t addr, uint64_t len,
+		uint32_t access, uint32_t *ctx)
+{
+	return check(dev, mpt_of(dev, hca, key), key, pdn, addr, len, access, ctx);
+}
+
 uint64_t sh_mr_home(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t addr)
 {
 	const struct sh_mpt *mpt = mpt_of(dev, hca, key);
-	uint64_t shared;
 
-	if (!mpt)
-		return addr;
-	/* Whoever takes it back waits for those who have it by now (sh_grace). */
-	shared = __atomic_load_n(&mpt->shared, __ATOMIC_ACQUIRE);
-	return shared ? SH_SEG_SHARED | (shared + (addr - mpt->start)) : addr + mpt->shift;
+	return mpt ? home(mpt, addr) : addr;
+}
+
+int sh_mr_locate(struct sh_dev *dev, uint32_t hca, uint32_t pdn, uint32_t access, const struct sh_sge *piece,
+		 struct sh_seg *seg, uint32_t *ctx)
+{
+	const struct sh_mpt *mpt = mpt_of(dev, hca, piece->key);
+	int err = check(dev, mpt, piece->key, pdn, piece->addr, piece->len, access, ctx);
+
+	if (!err)
+		*seg = (struct sh_seg){ home(mpt, piece->addr), piece->len };
+	return err;
 }
 
 int sh_mr_slice(struct sh_dev *dev, uint32_t hca, uint32_t pdn, uint32_t access, const struct sh_sge *sge,
@@ -108,7 +126,8 @@ int sh_mr_slice(struct sh_dev *dev, uint32_t hca, uint32_t pdn, uint32_t access,
 	uint32_t owner = 0;
 
 	for (i = 0; i < nsge && len; i++) {
-		uint64_t part, addr;
+		struct sh_sge piece = { .addr = sge[i].addr + skip, .key = sge[i].key };
+		uint64_t part;
 		uint32_t c;
 		int err;
 
@@ -116,18 +135,18 @@ int sh_mr_slice(struct sh_dev *dev, uint32_t hca, uint32_t pdn, uint32_t access,
 			skip -= sge[i].len;
 			continue;
 		}
-		addr = sge[i].addr + skip;
 		part = sge[i].len - skip;
 		if (part > len)
 			part = len;
-		err = sh_mr_check(dev, hca, sge[i].key, pdn, addr, part, access, &c);
+		piece.len = (uint32_t)part;
+		if (n == max)
+			return -EPERM;
+		err = sh_mr_locate(dev, hca, pdn, access, &piece, &seg[n], &c);
 		if (err)
 			return err;
-		if (n == max || (n && c != owner))
+		if (n++ && c != owner)
 			return -EPERM;
 		owner = c;
-		seg[n].addr = sh_mr_home(dev, hca, sge[i].key, addr);
-		seg[n++].len = part;
 		skip = 0;
 		len -= part;
 	}

@@ -152,6 +152,9 @@ int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, ui
 		uint32_t access, uint32_t *ctx);
 /* Where an address of a region is, as struct sh_seg says it. Only after a check of that address has succeeded. */
 uint64_t sh_mr_home(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t addr);
+/* Both with one look at the key, for a piece of a list. */
+int sh_mr_locate(struct sh_dev *dev, uint32_t hca, uint32_t pdn, uint32_t access, const struct sh_sge *piece,
+		 struct sh_seg *seg, uint32_t *ctx);
 /* Check a gather or scatter list and cut [skip, skip+len) of it into plain segments. All of one context.
  * Returns the number of segments, or -errno as above (-EMSGSIZE: the list is shorter than skip+len). */
 int sh_mr_slice(struct sh_dev *dev, uint32_t hca, uint32_t pdn, uint32_t access, const struct sh_sge *sge,

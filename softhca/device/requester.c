@@ -85,6 +85,14 @@ static uint8_t locate(struct run *r, uint64_t off, uint64_t len, uint32_t access
 	out->len = len;
 	if (!len)
 		return 0;
+	if (wqe->nsge == 1 && !off && len == wqe->sge[0].len) {
+		out->nseg = 1;
+		if (wqe->is_inline)
+			r->seg[0] = (struct sh_seg){ wqe->sge[0].addr, len };
+		else if (sh_mr_locate(r->dev, r->hca->index, r->qp->pdn, access, &wqe->sge[0], &r->seg[0], &out->ctx))
+			return MLX4_SYNDROME_LOC_PROT;
+		return 0;
+	}
 	if (wqe->is_inline) {
 		struct sh_seg all[SH_MAX_SEGS];
 		struct sh_payload data = { .nseg = wqe->nsge, .seg = all, .len = wqe->length };
@@ -94,16 +102,6 @@ static uint8_t locate(struct run *r, uint64_t off, uint64_t len, uint32_t access
 			all[i].len = wqe->sge[i].len;
 		}
 		sh_payload_slice(&data, off, len, out, r->seg);
-		return 0;
-	}
-	if (wqe->nsge == 1 && !off && len == wqe->sge[0].len) {
-		const struct sh_sge *sge = &wqe->sge[0];
-
-		if (sh_mr_check(r->dev, r->hca->index, sge->key, r->qp->pdn, sge->addr, len, access, &out->ctx))
-			return MLX4_SYNDROME_LOC_PROT;
-		r->seg[0].addr = sh_mr_home(r->dev, r->hca->index, sge->key, sge->addr);
-		r->seg[0].len = len;
-		out->nseg = 1;
 		return 0;
 	}
 	n = sh_mr_slice(r->dev, r->hca->index, r->qp->pdn, access, wqe->sge, wqe->nsge, off, len, r->seg,

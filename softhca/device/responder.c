@@ -9,11 +9,6 @@
 #define ONE_STEP_MAX	(8u << 10)	/* above this a SEND does not keep its SRQ locked while it is copied */
 #define MAX_MESSAGE	(UINT64_C(1) << 31)
 
-bool sh_pkey_match(uint16_t a, uint16_t b)
-{
-	return (a & 0x7fff) && (a & 0x7fff) == (b & 0x7fff) && ((a | b) & 0x8000);
-}
-
 static bool service_fits(const struct sh_qp *qp, uint8_t service)
 {
 	switch (service) {

@@ -203,7 +203,10 @@ void sh_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_
 /* May this QP take a packet at all: state, peer, port, P_Key. Both locked. */
 bool sh_receive_ok(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
 		   const struct sh_packet *p);
-bool sh_pkey_match(uint16_t a, uint16_t b);
+static inline bool sh_pkey_match(uint16_t a, uint16_t b)
+{
+	return (a & 0x7fff) && (a & 0x7fff) == (b & 0x7fff) && ((a | b) & 0x8000);
+}
 
 /* The attributes a QP's port has now. */
 static inline uint16_t sh_qp_pkey(const struct sh_hca *hca, const struct sh_qp *qp)

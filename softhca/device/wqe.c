@@ -214,12 +214,3 @@ int sh_wqe_fetch(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, str
 	wqe->bad = parse(qp, wqe, size);
 	return 0;
 }
-
-uint32_t sh_wqe_packets(const struct sh_qp *qp, const struct sh_wqe *wqe)
-{
-	if (wqe->bad || wqe->opcode == MLX4_OPCODE_NOP)
-		return 0;
-	if (qp->type == SH_QPT_UD || sh_wqe_is_atomic(wqe))
-		return 1;
-	return sh_packets(wqe->length, sh_qp_mtu(qp));
-}

@@ -34,9 +34,6 @@ int sh_wqe_fetch(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, str
 /* Only whether it has been posted: 1, 0, -EFAULT. */
 int sh_wqe_posted(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index);
 
-/* PSNs that it takes. */
-uint32_t sh_wqe_packets(const struct sh_qp *qp, const struct sh_wqe *wqe);
-
 static inline bool sh_wqe_is_atomic(const struct sh_wqe *wqe)
 {
 	return wqe->opcode == MLX4_OPCODE_ATOMIC_CS || wqe->opcode == MLX4_OPCODE_ATOMIC_FA;
@@ -46,6 +43,16 @@ static inline bool sh_wqe_is_atomic(const struct sh_wqe *wqe)
 static inline bool sh_wqe_is_fetch(const struct sh_wqe *wqe)
 {
 	return wqe->opcode == MLX4_OPCODE_RDMA_READ || sh_wqe_is_atomic(wqe);
+}
+
+/* PSNs that it takes. */
+static inline uint32_t sh_wqe_packets(const struct sh_qp *qp, const struct sh_wqe *wqe)
+{
+	if (wqe->bad || wqe->opcode == MLX4_OPCODE_NOP)
+		return 0;
+	if (qp->type == SH_QPT_UD || sh_wqe_is_atomic(wqe))
+		return 1;
+	return sh_packets(wqe->length, sh_qp_mtu(qp));
 }
 
 #endif
