@@ -3,7 +3,7 @@
  * The device as its two users see it: the kernel's control path and the doorbells.
  *
  * Every function takes the device handle of this process. Internal convention: 0 or -errno. Functions of the
- * control path are called by the daemon only; they wait for a client's lock with a bound (SH_LOCK_WAIT_MS)
+ * control path are called by the daemon only; they wait for a client's lock with a bound (SH_LOCK_WAIT_MS, and as long for who recovers after its holder)
  * and then give up with -EBUSY, having changed nothing.
  */
 #ifndef SOFTHCA_DEVICE_DEVICE_H
@@ -86,8 +86,8 @@ void sh_recv_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
 void sh_arm_later(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1);
 /* After invalidating keys: wait until nobody uses what it looked up before. 0 or -EBUSY after the bound. */
 int sh_grace(struct sh_dev *dev, uint32_t bound_ms);
-/* Everything a dead process held: exec slots. Daemon. */
-void sh_proc_gone(struct sh_dev *dev, uint32_t proc);
+/* Everything a dead process held: exec slots. certain: it cannot run any more, whatever the kernel says of them. Daemon. */
+void sh_proc_gone(struct sh_dev *dev, uint32_t proc, bool certain);
 
 /* ---- completion queues (cq.c) ---- */
 

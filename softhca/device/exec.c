@@ -5,12 +5,14 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <time.h>
 
 #include "objects.h"
 
 #define LATER		64
 #define LOOK_MS		100
+#define LOST		UINT32_MAX	/* for proc: the slot is a dead thread's, and cannot be taken */
 #define SHARED_SLOT	(SH_MAX_EXEC - 1)
 
 enum later_kind { LATER_RING, LATER_RECV, LATER_ARM };
@@ -45,14 +47,19 @@ static void forget_slot(void)
 	sh_self = (struct sh_self){ NULL, 0 };
 }
 
+/* Not half-way with a signal handler on top, which would go in with a slot that others can take already. */
 static void leave_slot(void *slot)
 {
 	struct sh_exec *e = slot;
+	sigset_t all, before;
 
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	forget_slot();
 	__atomic_store_n(&e->epoch, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&e->proc, 0, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&e->owner);
-	forget_slot();
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 /* A forked child has no slot: its parent's thread has it. */
@@ -119,9 +126,10 @@ static struct sh_exec *take_slot(struct sh_dev *dev)
 			err = pthread_mutex_consistent(&e->owner);
 		if (err)
 			continue;
+		/* pairs with lose() */
+		__atomic_store_n(&e->proc, dev->proc, __ATOMIC_SEQ_CST);
 		begin_life(e);
 		__atomic_store_n(&e->epoch, 0, __ATOMIC_RELEASE);
-		__atomic_store_n(&e->proc, dev->proc, __ATOMIC_RELAXED);
 		used = __atomic_load_n(&inst->exec_used, __ATOMIC_RELAXED);
 		while (used <= i && !__atomic_compare_exchange_n(&inst->exec_used, &used, i + 1, false,
 								 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
@@ -136,6 +144,8 @@ void sh_exec_prepare(struct sh_dev *dev)
 	if (self.slot && self.inst == dev->inst)
 		return;
 	pthread_once(&once, prepare);
+	if (self.slot)
+		leave_slot(self.slot);
 	self.slot = take_slot(dev);
 	self.inst = dev->inst;
 	sh_self.inst = dev->inst;
@@ -172,6 +182,7 @@ static struct sh_exec *lock_shared(struct sh_dev *dev)
 
 	if (wait_for(&e->owner) == EOWNERDEAD)
 		pthread_mutex_consistent(&e->owner);
+	__atomic_store_n(&e->proc, dev->proc, __ATOMIC_SEQ_CST);
 	begin_life(e);
 	sh_self.word = word_of(dev, e);
 	__atomic_store_n(&dev->inst->exec_used, SH_MAX_EXEC, __ATOMIC_SEQ_CST);
@@ -340,7 +351,8 @@ int sh_grace(struct sh_dev *dev, uint32_t bound_ms)
 		struct sh_exec *e = slots(dev) + i;
 		uint64_t seen;
 
-		while (e != self.slot && (seen = __atomic_load_n(&e->epoch, __ATOMIC_ACQUIRE)) && seen < epoch) {
+		while (e != self.slot && (seen = __atomic_load_n(&e->epoch, __ATOMIC_ACQUIRE)) && seen < epoch &&
+		       __atomic_load_n(&e->proc, __ATOMIC_SEQ_CST) != LOST) {
 			if (bury(e))
 				break;
 			if (!until)
@@ -353,11 +365,25 @@ int sh_grace(struct sh_dev *dev, uint32_t bound_ms)
 	return 0;
 }
 
-void sh_proc_gone(struct sh_dev *dev, uint32_t proc)
+/*
+ * The kernel has not said so of the slot's mutex, and never will: it gives up after 2048 of those that a thread held, and
+ * at the first that it cannot reach. The slot stays as it is, but what its thread held is free. Somebody who takes the slot
+ * at this moment names himself first and changes generation then.
+ */
+static void lose(struct sh_exec *e, uint32_t proc)
+{
+	uint32_t generation = __atomic_load_n(&e->generation, __ATOMIC_SEQ_CST);
+
+	if (__atomic_compare_exchange_n(&e->proc, &proc, LOST, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		__atomic_compare_exchange_n(&e->generation, &generation, generation + 1, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_RELAXED);
+}
+
+void sh_proc_gone(struct sh_dev *dev, uint32_t proc, bool certain)
 {
 	uint32_t i, used = __atomic_load_n(&dev->inst->exec_used, __ATOMIC_SEQ_CST);
 
 	for (i = 0; i < used && i < SH_MAX_EXEC; i++)
-		if (__atomic_load_n(&slots(dev)[i].proc, __ATOMIC_RELAXED) == proc)
-			bury(slots(dev) + i);
+		if (__atomic_load_n(&slots(dev)[i].proc, __ATOMIC_RELAXED) == proc && !bury(slots(dev) + i) && certain)
+			lose(slots(dev) + i, proc);
 }

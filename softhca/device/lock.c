@@ -33,6 +33,17 @@ void sh_wake_sleeper(struct sh_lock *lock)
 	syscall(SYS_futex, lower(lock), FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
+void sh_let_go_slow(struct sh_lock *lock)
+{
+	uint64_t owner = __atomic_load_n(&lock->owner, __ATOMIC_RELAXED);
+
+	if (!sh_self.word || (owner & ~SH_OWNER_SLEEPERS) != sh_self.word)
+		return;
+	/* It must not be ours any more when somebody is told. */
+	__atomic_store_n(&lock->owner, 0, __ATOMIC_SEQ_CST);
+	sh_wake_sleeper(lock);
+}
+
 static bool possible(uint64_t owner)
 {
 	uint64_t slot = owner & SH_OWNER_SLOT;
@@ -118,10 +129,12 @@ int sh_hold(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait wait)
 		until = now_ms() + SH_LOCK_WAIT_MS;
 	/* Who has slept does not know of the others who sleep. */
 	for (unsigned int ms = 1; (err = look(dev, lock, me | SH_OWNER_SLEEPERS, &owner)) == -EBUSY;) {
-		if (until && now_ms() >= until)
+		uint64_t left = until ? until - now_ms() : ms;
+
+		if ((int64_t)left <= 0)
 			return -EBUSY;
 		if (owner)
-			sleep_on(lock, owner, ms);
+			sleep_on(lock, owner, left < ms ? (unsigned int)left : ms);
 		ms = ms * 2 > LOOK_MS ? LOOK_MS : ms * 2;
 	}
 	return err;

@@ -10,6 +10,8 @@
  *	15	somebody sleeps on the lower half
  *	32-63	generation of the slot
  *
+ * Where the kernel does not mark the slot's mutex of a dead thread, the daemon tells when it learns of the process's end.
+ *
  * Sleepers are woken one at a time. One that is killed between its wake-up and its turn takes the wake-up along, and
  * nobody wakes the sleepers of a holder that dies: so they look now and then.
  */
@@ -47,6 +49,8 @@ enum sh_wait { SH_WAIT_NOT, SH_WAIT_BOUNDED, SH_WAIT_EVER };
 
 /* 0; EOWNERDEAD: taken from somebody who has died, or from nobody who can be (damage); -EBUSY: not taken. */
 int sh_hold(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait wait);
+/* Wake a sleeper, too; and leave alone what is not ours: a child forked inside the device, or damage. */
+void sh_let_go_slow(struct sh_lock *lock);
 void sh_wake_sleeper(struct sh_lock *lock);
 
 /* Whether it was free and is taken now. */
@@ -60,8 +64,9 @@ static inline bool sh_hold_free(struct sh_dev *dev, struct sh_lock *lock)
 
 static inline void sh_let_go(struct sh_lock *lock)
 {
-	/* It must not be ours any more when somebody is told. */
-	if (__builtin_expect(__atomic_exchange_n(&lock->owner, 0, __ATOMIC_SEQ_CST) & SH_OWNER_SLEEPERS, 0))
+	if (__builtin_expect(__atomic_load_n(&lock->owner, __ATOMIC_RELAXED) != sh_self.word, 0))
+		sh_let_go_slow(lock);
+	else if (__builtin_expect(__atomic_exchange_n(&lock->owner, 0, __ATOMIC_SEQ_CST) & SH_OWNER_SLEEPERS, 0))
 		sh_wake_sleeper(lock);
 }
 

@@ -52,6 +52,7 @@ static void clear(struct sh_qp *qp)
 
 	clear_from(qp, offsetof(struct sh_qp, engine), offsetof(struct sh_qp, rlock));
 	clear_from(qp, offsetof(struct sh_qp, msn), offsetof(struct sh_qp, txn));
+	clear_from(qp, offsetof(struct sh_qp, atomic_psn), sizeof(*qp));
 	qp->gen = gen + 1;
 	qp->engine_seq = engine_seq;
 	qp->timer_gen = timer_gen + 1;

@@ -90,6 +90,15 @@ void proc_put(struct kernel *k, struct kproc *p)
 	}
 }
 
+/* A process may close the connection and live on: the shim then makes another one and names its slot. */
+static bool same_image(struct kernel *k, const struct kproc *p)
+{
+	uint64_t probe = 0;
+
+	return p->pidfd >= 0 && kill(p->pid, 0) == 0 &&
+	       k->user->read(k->user_arg, p->pid, p->probe_addr, &probe, sizeof(probe)) == 0 && probe == SH_PROBE;
+}
+
 void proc_dead(struct kernel *k, struct kproc *p)
 {
 	uint32_t i;
@@ -102,7 +111,8 @@ void proc_dead(struct kernel *k, struct kproc *p)
 		if (k->ctx[i] && k->ctx[i]->proc == p)
 			ctx_gone(k->ctx[i]);
 	regions_orphan(k, p);
-	sh_proc_gone(&k->dev, p->slot);
+	/* It lives yet where it is the instance that ends. */
+	sh_proc_gone(&k->dev, p->slot, !same_image(k, p));
 	__atomic_store_n(&sh_proc(&k->dev, p->slot)->pid, 0, __ATOMIC_RELEASE);
 	k->proc[p->slot] = NULL;
 	if (p->pidfd >= 0) {
@@ -110,15 +120,6 @@ void proc_dead(struct kernel *k, struct kproc *p)
 		p->pidfd = -1;
 	}
 	proc_put(k, p);
-}
-
-/* A process may close the connection and live on: the shim then makes another one and names its slot. */
-static bool same_image(struct kernel *k, const struct kproc *p)
-{
-	uint64_t probe = 0;
-
-	return p->pidfd >= 0 && kill(p->pid, 0) == 0 &&
-	       k->user->read(k->user_arg, p->pid, p->probe_addr, &probe, sizeof(probe)) == 0 && probe == SH_PROBE;
 }
 
 void proc_detach(struct kernel *k, struct kproc *p)

@@ -154,7 +154,7 @@ static void the_dead_are_not_waited_for(void **state)
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	assert_int_equal(taken(m), 2);
-	sh_proc_gone(&m->daemon, 1);
+	sh_proc_gone(&m->daemon, 1, false);
 	assert_int_equal(taken(m), 1);
 	mock_free(m);
 }
@@ -171,7 +171,7 @@ static void the_stopped_are_waited_for_with_a_bound(void **state)
 	kill(pid, SIGSTOP);
 	assert_int_equal(sh_mr_destroy(&m->daemon, 0, KEY), -EBUSY);
 	assert_int_equal(sh_mr_check(&m->dev, 0, KEY, 4, 0, 1, 0, &out), 0); /* nothing changed */
-	sh_proc_gone(&m->daemon, 1);
+	sh_proc_gone(&m->daemon, 1, false);
 	assert_int_equal(sh_mr_check(&m->dev, 0, KEY, 4, 0, 1, 0, &out), 0);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);

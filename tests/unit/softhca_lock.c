@@ -107,9 +107,75 @@ static void what_the_daemon_buries_stays_dead(void **state)
 
 	(void)state;
 	end(child(m, hold));
-	sh_proc_gone(&m->daemon, 1);
+	sh_proc_gone(&m->daemon, 1, false);
 	assert_int_equal(sh_lock_bounded(&m->daemon, &o->lock), 0);
 	sh_unlock(&m->daemon, &o->lock);
+	mock_free(m);
+}
+
+/* Dies with more robust mutexes than the kernel looks at, the one of its slot being the oldest. */
+static void hold_much(struct mock *m)
+{
+	enum { MANY = 2100 };
+	static pthread_mutex_t mutex[MANY];
+	struct sh_dev other = m->dev;
+	pthread_mutexattr_t attr;
+
+	other.proc = 2;
+	if (!sh_enter(&other))
+		_exit(1);
+	sh_lock(&other, &object(m)->lock);
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	for (int i = 0; i < MANY; i++)
+		if (pthread_mutex_init(&mutex[i], &attr) || pthread_mutex_lock(&mutex[i]))
+			_exit(1);
+}
+
+static void what_the_kernel_gives_up_the_daemon_frees(void **state)
+{
+	struct mock *m = mock_new(NULL);
+	struct sh_srq *o = object(m);
+	uint32_t ctx = mock_ctx(m, 0);
+
+	(void)state;
+	assert_int_equal(sh_mr_create(&m->daemon, 0, 0x1100, ctx, 4, 0, 100, 0), 0);
+	end(child(m, hold_much));
+	assert_int_equal(sh_trylock(&m->dev, &o->lock), -EBUSY); /* or the kernel does better by now */
+	sh_proc_gone(&m->daemon, 2, false);
+	assert_int_equal(sh_trylock(&m->dev, &o->lock), -EBUSY);
+	sh_proc_gone(&m->daemon, 2, true);
+	assert_int_equal(sh_trylock(&m->dev, &o->lock), 0);
+	sh_unlock(&m->dev, &o->lock);
+	assert_int_equal(o->lock.owner, 0);
+	/* Nor is it waited for inside the device. */
+	assert_int_equal(sh_mr_destroy(&m->daemon, 0, 0x1100), 0);
+	mock_free(m);
+}
+
+/* A child forked with the lock held comes to the unlock, too. */
+static void only_the_holder_lets_go(void **state)
+{
+	struct mock *m = mock_new(NULL);
+	struct sh_srq *o = object(m);
+	uint64_t owner;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	sh_lock(&m->dev, &o->lock);
+	owner = o->lock.owner;
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		sh_unlock(&m->dev, &o->lock);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(o->lock.owner, owner);
+	sh_unlock(&m->dev, &o->lock);
+	assert_int_equal(o->lock.owner, 0);
 	mock_free(m);
 }
 
@@ -311,6 +377,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_slot_taken_again_is_not_the_holder),
 		cmocka_unit_test(what_the_daemon_buries_stays_dead),
+		cmocka_unit_test(what_the_kernel_gives_up_the_daemon_frees),
+		cmocka_unit_test(only_the_holder_lets_go),
 		cmocka_unit_test(a_wake_up_that_never_comes_is_not_waited_for),
 		cmocka_unit_test(a_sleeper_outlives_the_holder),
 		cmocka_unit_test(without_a_slot_one_at_a_time),

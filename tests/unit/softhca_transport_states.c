@@ -232,6 +232,7 @@ static void test_xrc_halves(void **state)
 
 static void test_create(void **state)
 {
+	static const uint32_t nothing[SH_QP_ATOMICS];
 	struct tpair p;
 	struct sh_qp_init init = { .type = SH_QPT_RC, .log_sq_size = 4, .sq_shift = 6, .sq_present = 1,
 				   .log_rq_size = 4, .rq_shift = 4, .rq_present = 1 };
@@ -251,6 +252,8 @@ static void test_create(void **state)
 	init.sq_shift = 6;
 	assert_int_equal(sh_qp_create(&p.m->daemon, 0, 0x99, &init), 0);
 	assert_int_equal(sh_qp_slot(&p.m->dev, 0, 0x99)->rq_off, 1024);
+	/* Results of atomics that the next one must not answer with. */
+	memset(sh_qp_slot(&p.m->dev, 0, 0x99)->atomic_psn, 7, sizeof(nothing));
 	assert_int_equal(sh_qp_destroy(&p.m->daemon, 0, 0x99, NULL), 0);
 	assert_int_equal(sh_qp_destroy(&p.m->daemon, 0, 0x99, NULL), -EINVAL);
 	/* The larger stride comes first. */
@@ -259,6 +262,7 @@ static void test_create(void **state)
 	assert_int_equal(sh_qp_create(&p.m->daemon, 0, 0x99 + (1u << SH_LOG_QPS), &init), 0);
 	assert_null(sh_qp_get(&p.m->dev, 0, 0x99));
 	assert_int_equal(sh_qp_slot(&p.m->dev, 0, 0x99)->rq_off, 0);
+	assert_memory_equal(sh_qp_slot(&p.m->dev, 0, 0x99)->atomic_psn, nothing, sizeof(nothing));
 	assert_int_equal(sh_qp_slot(&p.m->dev, 0, 0x99)->sq_off, 256);
 	tpair_close(&p);
 }
