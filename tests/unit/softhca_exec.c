@@ -9,7 +9,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <stddef.h>
@@ -110,28 +109,12 @@ static void removal_waits_for_those_inside(void **state)
 	mock_free(v.m);
 }
 
-/* A child inside the device, ready to be stopped or killed. */
-static pid_t inside(struct mock *m)
+static void go_in(void *arg)
 {
-	int hello[2];
-	char c = 0;
-	pid_t pid;
+	struct mock *m = arg;
 
-	assert_int_equal(pipe(hello), 0);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves nobody behind */
-		sh_enter(&m->dev);
-		if (write(hello[1], "x", 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	assert_int_equal(read(hello[0], &c, 1), 1);
-	close(hello[0]);
-	close(hello[1]);
-	return pid;
+	if (!sh_enter(&m->dev))
+		_exit(1);
 }
 
 static void the_dead_are_not_waited_for(void **state)
@@ -142,17 +125,15 @@ static void the_dead_are_not_waited_for(void **state)
 
 	(void)state;
 	assert_true(sh_enter(&m->dev)); /* the child gets a slot of its own, not this one */
-	pid = inside(m);
+	pid = mock_child(go_in, m);
 	sh_leave(&m->dev);
 	assert_int_equal(taken(m), 2);
 	assert_int_equal(sh_mr_create(&m->daemon, 0, KEY, ctx, 4, 0, 100, 0), 0);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	mock_kill(pid);
 	assert_int_equal(sh_mr_destroy(&m->daemon, 0, KEY), 0);
 	assert_int_equal(taken(m), 1);
-	pid = inside(m);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	pid = mock_child(go_in, m);
+	mock_kill(pid);
 	assert_int_equal(taken(m), 2);
 	sh_proc_gone(&m->daemon, 1, false);
 	assert_int_equal(taken(m), 1);
@@ -167,14 +148,13 @@ static void the_stopped_are_waited_for_with_a_bound(void **state)
 
 	(void)state;
 	assert_int_equal(sh_mr_create(&m->daemon, 0, KEY, ctx, 4, 0, 100, 0), 0);
-	pid = inside(m);
+	pid = mock_child(go_in, m);
 	kill(pid, SIGSTOP);
 	assert_int_equal(sh_mr_destroy(&m->daemon, 0, KEY), -EBUSY);
 	assert_int_equal(sh_mr_check(&m->dev, 0, KEY, 4, 0, 1, 0, &out), 0); /* nothing changed */
 	sh_proc_gone(&m->daemon, 1, false);
 	assert_int_equal(sh_mr_check(&m->dev, 0, KEY, 4, 0, 1, 0, &out), 0);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	mock_kill(pid);
 	assert_int_equal(sh_mr_destroy(&m->daemon, 0, KEY), 0);
 	mock_free(m);
 }

@@ -27,43 +27,17 @@ static struct sh_srq *object(struct mock *m)
 	return srq;
 }
 
-/* A child in which what() is done, and which then stays until it is killed. */
-static pid_t child(struct mock *m, void (*what)(struct mock *m))
+static void hold(void *arg)
 {
-	int hello[2];
-	char c;
-	pid_t pid;
+	struct mock *m = arg;
 
-	assert_int_equal(pipe(hello), 0);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves nobody behind */
-		what(m);
-		if (write(hello[1], "x", 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	assert_int_equal(read(hello[0], &c, 1), 1);
-	close(hello[0]);
-	close(hello[1]);
-	return pid;
-}
-
-static void end(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	assert_int_equal(waitpid(pid, NULL, 0), pid);
-}
-
-static void hold(struct mock *m)
-{
 	sh_lock(&m->dev, &object(m)->lock);
 }
 
-static void get_slot(struct mock *m)
+static void get_slot(void *arg)
 {
+	struct mock *m = arg;
+
 	sh_exec_prepare(&m->dev);
 }
 
@@ -81,11 +55,11 @@ static void a_slot_taken_again_is_not_the_holder(void **state)
 	uint64_t owner;
 
 	(void)state;
-	dead = child(m, hold);
+	dead = mock_child(hold, m);
 	owner = o->lock.owner;
 	assert_int_equal(sh_trylock(&m->dev, &o->lock), -EBUSY);
-	end(dead);
-	heir = child(m, get_slot);
+	mock_kill(dead);
+	heir = mock_child(get_slot, m);
 	assert_int_equal(((struct sh_exec *)sh_at(&m->dev, SH_EXEC_OFF))[slot_of(owner) - 1].generation,
 			 (owner >> SH_OWNER_GENERATION) + 1);
 	assert_int_equal(pthread_mutex_trylock(&((struct sh_exec *)sh_at(&m->dev, SH_EXEC_OFF))[slot_of(owner) - 1].owner),
@@ -94,7 +68,7 @@ static void a_slot_taken_again_is_not_the_holder(void **state)
 	assert_int_equal(sh_trylock(&m->dev, &o->lock), 0);
 	sh_unlock(&m->dev, &o->lock);
 	assert_int_equal(o->lock.owner, 0);
-	end(heir);
+	mock_kill(heir);
 	assert_int_equal(m->shared->complaints, 0);
 	mock_free(m);
 }
@@ -106,7 +80,7 @@ static void what_the_daemon_buries_stays_dead(void **state)
 	struct sh_srq *o = object(m);
 
 	(void)state;
-	end(child(m, hold));
+	mock_kill(mock_child(hold, m));
 	sh_proc_gone(&m->daemon, 1, false);
 	assert_int_equal(sh_lock_bounded(&m->daemon, &o->lock), 0);
 	sh_unlock(&m->daemon, &o->lock);
@@ -114,10 +88,11 @@ static void what_the_daemon_buries_stays_dead(void **state)
 }
 
 /* Dies with more robust mutexes than the kernel looks at, the one of its slot being the oldest. */
-static void hold_much(struct mock *m)
+static void hold_much(void *arg)
 {
 	enum { MANY = 2100 };
 	static pthread_mutex_t mutex[MANY];
+	struct mock *m = arg;
 	struct sh_dev other = m->dev;
 	pthread_mutexattr_t attr;
 
@@ -140,7 +115,7 @@ static void what_the_kernel_gives_up_the_daemon_frees(void **state)
 
 	(void)state;
 	assert_int_equal(sh_mr_create(&m->daemon, 0, 0x1100, ctx, 4, 0, 100, 0), 0);
-	end(child(m, hold_much));
+	mock_kill(mock_child(hold_much, m));
 	assert_int_equal(sh_trylock(&m->dev, &o->lock), -EBUSY); /* or the kernel does better by now */
 	sh_proc_gone(&m->daemon, 2, false);
 	assert_int_equal(sh_trylock(&m->dev, &o->lock), -EBUSY);
@@ -238,7 +213,7 @@ static void a_sleeper_outlives_the_holder(void **state)
 	int status;
 
 	(void)state;
-	holder = child(m, hold);
+	holder = mock_child(hold, m);
 	sleeper = fork();
 	assert_true(sleeper >= 0);
 	if (!sleeper) {
@@ -250,7 +225,7 @@ static void a_sleeper_outlives_the_holder(void **state)
 	}
 	while (!(__atomic_load_n(&o->lock.owner, __ATOMIC_SEQ_CST) & SH_OWNER_SLEEPERS))
 		usleep(100);
-	end(holder);
+	mock_kill(holder);
 	assert_int_equal(waitpid(sleeper, &status, 0), sleeper);
 	assert_int_equal(status, 0);
 	assert_int_equal(o->lock.owner, 0);
@@ -279,8 +254,10 @@ static void *take_all(void *arg)
 	return NULL;
 }
 
-static void enter_and_hold(struct mock *m)
+static void enter_and_hold(void *arg)
 {
+	struct mock *m = arg;
+
 	if (!sh_enter(&m->dev))
 		_exit(1);
 	hold(m);
@@ -311,7 +288,7 @@ static void without_a_slot_one_at_a_time(void **state)
 	assert_int_equal(sh_trylock(&m->dev, &o->lock), -EBUSY);
 
 	/* One that dies inside: the next has its slot, and is not taken for it. */
-	end(child(m, enter_and_hold));
+	mock_kill(mock_child(enter_and_hold, m));
 	assert_int_equal(slot_of(o->lock.owner), SH_MAX_EXEC);
 	assert_true(sh_enter(&m->dev));
 	sh_lock(&m->dev, &o->lock);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* The host that unit tests of softhca/device run on: see softhca_mock.h. One thread but for what tests start. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "softhca_mock.h"
@@ -276,4 +279,33 @@ const struct mock_record *mock_record(const struct mock *m, uint32_t evq, unsign
 		if (m->shared->record[i].evq == evq && !nth--)
 			return &m->shared->record[i];
 	return NULL;
+}
+
+pid_t mock_child(void (*what)(void *arg), void *arg)
+{
+	int hello[2];
+	char c;
+	pid_t pid;
+
+	must(!pipe(hello), "pipe");
+	pid = fork();
+	must(pid >= 0, "fork");
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves nobody behind */
+		what(arg);
+		if (write(hello[1], "x", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(hello[1]);
+	must(read(hello[0], &c, 1) == 1, "a child ended early");
+	close(hello[0]);
+	return pid;
+}
+
+void mock_kill(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	must(waitpid(pid, NULL, 0) == pid, "waitpid");
 }

@@ -8,6 +8,7 @@
 #ifndef TESTS_UNIT_SOFTHCA_MOCK_H
 #define TESTS_UNIT_SOFTHCA_MOCK_H
 
+#include <sys/types.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -81,5 +82,10 @@ void mock_advance(struct mock *m, uint64_t ns);
 /* Records written to one event queue, in total; the i-th of them. */
 unsigned int mock_records(const struct mock *m, uint32_t evq);
 const struct mock_record *mock_record(const struct mock *m, uint32_t evq, unsigned int i);
+
+/* A child in which what(arg) has been done, and which stays until it is killed: with the test at the latest. */
+pid_t mock_child(void (*what)(void *arg), void *arg);
+/* Kill it, and wait for its end. */
+void mock_kill(pid_t pid);
 
 #endif

@@ -283,28 +283,16 @@ static void damaged_logs_and_locks_are_not_followed(void **state)
 	}
 }
 
-/* A child that stops where told until it is killed. */
-static pid_t child_holds(struct pair *p, struct sh_lock *lock)
-{
-	int hello[2];
-	char c;
-	pid_t pid;
+struct held {
+	struct pair *p;
+	struct sh_lock *lock;
+};
 
-	assert_int_equal(pipe(hello), 0);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves nobody behind */
-		sh_lock(&p->m->dev, lock);
-		if (write(hello[1], "x", 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	assert_int_equal(read(hello[0], &c, 1), 1);
-	close(hello[0]);
-	close(hello[1]);
-	return pid;
+static void hold(void *arg)
+{
+	const struct held *held = arg;
+
+	sh_lock(&held->p->m->dev, held->lock);
 }
 
 static void the_daemon_gives_up_and_nothing_is_lost(void **state)
@@ -314,21 +302,19 @@ static void the_daemon_gives_up_and_nothing_is_lost(void **state)
 
 	(void)state;
 	pair_open(&p);
-	pid = child_holds(&p, &p.a->lock);
+	pid = mock_child(hold, &(struct held){ &p, &p.a->lock });
 	assert_int_equal(sh_lock_bounded(&p.m->daemon, &p.a->lock), -EBUSY);
 	assert_int_equal(sh_trylock(&p.m->daemon, &p.a->lock), -EBUSY);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	mock_kill(pid);
 	assert_int_equal(sh_trylock(&p.m->daemon, &p.a->lock), 0);
 	sh_unlock(&p.m->daemon, &p.a->lock);
 
 	/* Somebody else's recovery takes for ever: the daemon lets go, and the next owner still finds the log. */
 	child_dies(&p, DIE_COMMITTED);
-	pid = child_holds(&p, &p.m->inst->recovery);
+	pid = mock_child(hold, &(struct held){ &p, &p.m->inst->recovery });
 	assert_int_equal(sh_lock_bounded(&p.m->daemon, &p.a->lock), -EBUSY);
 	assert_int_equal(p.a->pdn, 0);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	mock_kill(pid);
 	sh_lock(&p.m->dev, &p.a->lock);
 	assert_int_equal(p.a->pdn, 11);
 	assert_int_equal(p.b->pdn, 22);
