@@ -7,30 +7,11 @@
 #include <errno.h>
 #include <string.h>
 
-#include "mlx4-format.h"
+#include "cqe.h"
 #include "tables.h"
 
 #define EV_CQ_ERR	0
-#define MAX_LOG_SIZE	22
 #define SOON		4	/* CQEs ahead: a line of the consumer's comes while so many are written */
-
-static inline uint32_t cqe_size(const struct sh_dev *dev)
-{
-	return dev->inst->cqe_size == MLX4_CQE_SIZE_LARGE ? MLX4_CQE_SIZE_LARGE : MLX4_CQE_SIZE;
-}
-
-/* Of the valid 32 bytes of entry n: the second half of a large one. */
-static inline uint64_t cqe_at(const struct sh_dev *dev, uint32_t n, uint32_t entries)
-{
-	uint32_t size = cqe_size(dev);
-
-	return (uint64_t)(n & (entries - 1)) * size + (size - MLX4_CQE_SIZE);
-}
-
-static inline uint8_t owner_bit(uint32_t n, uint32_t entries)
-{
-	return n & entries ? MLX4_CQE_OWNER : 0;
-}
 
 struct sh_cq *sh_cq_get(struct sh_dev *dev, uint32_t hca, uint32_t cqn)
 {
@@ -65,27 +46,11 @@ static __attribute__((noinline)) void declare_damaged(struct sh_dev *dev, uint32
 /* In use, and not overwritten by somebody. */
 static inline bool usable(struct sh_dev *dev, uint32_t hca, struct sh_cq *cq)
 {
-	if (__builtin_expect(cq->live == SH_LIVE && cq->log_size <= MAX_LOG_SIZE, 1))
+	if (__builtin_expect(cq->live == SH_LIVE && cq->log_size <= SH_CQ_MAX_LOG_SIZE, 1))
 		return true;
 	if (cq->live == SH_LIVE)
 		declare_damaged(dev, hca, cq);
 	return false;
-}
-
-/* The 32 bytes, composed in registers: pieces read back as larger ones stall the processor. */
-static inline void format(uint8_t out[32], const struct sh_cqe *cqe, uint8_t owner)
-{
-	bool error = cqe->opcode == MLX4_CQE_ERROR;
-	uint8_t last = (cqe->opcode & MLX4_CQE_OPCODE_MASK) | (cqe->send ? MLX4_CQE_IS_SEND : 0) | owner;
-	uint32_t tail = (uint32_t)cqe->wqe_index << 16 | (error ? (uint32_t)cqe->vendor << 8 | cqe->syndrome : 0);
-	uint64_t word[4] = {
-		sh_two(htobe32(cqe->qpn), cqe->imm_be),
-		sh_two(htobe32(cqe->srqn_srcqp), htobe32((uint32_t)cqe->sl_vid << 16 | cqe->slid)),
-		sh_two(0, htobe32(cqe->byte_cnt)),
-		sh_two(htobe32(tail), htobe32(last)),
-	};
-
-	memcpy(out, word, sizeof(word));
 }
 
 /* Overrun happens once: the CQ stays as it is until it is destroyed. */
@@ -104,38 +69,35 @@ void sh_cq_soon(struct sh_dev *dev, const struct sh_cq *cq)
 	uint32_t entries = 1u << (cq->log_size & 31);
 
 	if (cq->buf.shm_off)
-		__builtin_prefetch(sh_at(dev, cq->buf.shm_off + cqe_at(dev, cq->producer + SOON, entries)), 1);
+		__builtin_prefetch(sh_at(dev, cq->buf.shm_off + sh_cqe_at(dev, cq->producer + SOON, entries)), 1);
 }
 
-int sh_cq_put(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq, const struct sh_cqe *cqe)
+int sh_cq_room(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq)
 {
 	struct sh_dev *dev = t->dev;
-	uint32_t entries, producer = cq->producer;
-	bool solicited;
+	uint32_t entries;
 
 	if (!usable(dev, hca->index, cq) || !sh_ctx_live(dev, cq->ctx))
 		return -ENODEV;
 	entries = 1u << cq->log_size;
-	if (__builtin_expect(cq->overrun, 0))
+	if (cq->overrun)
 		return -ENOSPC;
-	if (__builtin_expect(producer - cq->consumer_seen >= entries, 0)) {
-		if (read_consumer(dev, cq))
-			return -ENODEV;
-		if (producer - cq->consumer_seen >= entries)
-			return overrun(t, hca, cq);
-	}
-	if (sh_txn_cqe_place(t, &cq->buf, cqe_at(dev, producer, entries))) {
-		declare_damaged(dev, hca->index, cq);
+	if (cq->producer - cq->consumer_seen < entries)
+		return 0;
+	if (read_consumer(dev, cq))
 		return -ENODEV;
-	}
-	format(t->log->cqe, cqe, owner_bit(producer, entries));
-	solicited = cqe->solicited || cqe->opcode == MLX4_CQE_ERROR;
-	sh_txn_store_two(t, &cq->producer, producer + 1, solicited ? producer + 1 : cq->solicited_producer);
-	if (cq->armed == SH_ARM_ANY || (cq->armed == SH_ARM_SOLICITED && solicited)) {
-		sh_txn_store_two(t, &cq->armed, SH_ARM_NONE, producer + 1);
-		sh_txn_comp_event(t, hca->index, cq->cqn);
-	}
-	return 0;
+	return cq->producer - cq->consumer_seen < entries ? 0 : overrun(t, hca, cq);
+}
+
+int sh_cq_outside(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq)
+{
+	declare_damaged(t->dev, hca->index, cq);
+	return -ENODEV;
+}
+
+int sh_cq_put(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq, const struct sh_cqe *cqe)
+{
+	return sh_cqe_add(t, hca, cq, cqe);
 }
 
 /* ---- arming ---- */
@@ -194,7 +156,7 @@ void sh_arm(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32
 
 static bool fits(const struct sh_dev *dev, const struct sh_umem *buf, uint32_t log_size)
 {
-	return log_size <= MAX_LOG_SIZE && buf->len >= (uint64_t)cqe_size(dev) << log_size &&
+	return log_size <= SH_CQ_MAX_LOG_SIZE && buf->len >= (uint64_t)sh_cqe_size(dev) << log_size &&
 	       (buf->shm_off & 7) == 0;
 }
 
@@ -209,7 +171,7 @@ int sh_cq_create(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh
 	cq += cqn;
 	err = sh_promise(dev, cq, sizeof(*cq));
 	if (!err)
-		err = sh_umem_fill(dev, &init->buf, 0, MLX4_CQE_FILL, (uint64_t)cqe_size(dev) << init->log_size);
+		err = sh_umem_fill(dev, &init->buf, 0, MLX4_CQE_FILL, (uint64_t)sh_cqe_size(dev) << init->log_size);
 	if (err)
 		return err;
 	sh_lock_init(&cq->lock);
@@ -266,7 +228,7 @@ static int hold(struct sh_dev *dev, uint32_t hca, uint32_t cqn, bool to_destroy,
  */
 static int fill_phased(struct sh_dev *dev, const struct sh_umem *buf, uint32_t from, uint32_t log_size)
 {
-	uint32_t size = cqe_size(dev), entries = 1u << log_size, i, n;
+	uint32_t size = sh_cqe_size(dev), entries = 1u << log_size, i, n;
 	uint8_t chunk[64 * MLX4_CQE_SIZE_LARGE];
 	uint32_t per = sizeof(chunk) / size;
 
@@ -277,7 +239,7 @@ static int fill_phased(struct sh_dev *dev, const struct sh_umem *buf, uint32_t f
 		memset(chunk, MLX4_CQE_FILL, sizeof(chunk));
 		for (n = 0; n < per && i + n < entries; n++) {
 			k = from + ((i + n - from) & (entries - 1));
-			if (owner_bit(k, entries))
+			if (sh_cqe_owner(k, entries))
 				chunk[n * size + size - 1] &= (uint8_t)~MLX4_CQE_OWNER;
 		}
 		err = sh_umem_write(dev, buf, (uint64_t)i * size, chunk, (size_t)n * size);
@@ -316,9 +278,9 @@ int sh_cq_resize(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh
 	err = fill_phased(dev, buf, producer + 1, log_size);
 	if (err)
 		goto out;
-	marker[31] = MLX4_CQE_RESIZE | owner_bit(producer, entries);
+	marker[31] = MLX4_CQE_RESIZE | sh_cqe_owner(producer, entries);
 	sh_txn_begin(&t, dev, &cq->txn, &cq->lock);
-	err = sh_txn_cqe(&t, &cq->buf, cqe_at(dev, producer, entries), marker);
+	err = sh_txn_cqe(&t, &cq->buf, sh_cqe_at(dev, producer, entries), marker);
 	if (err)
 		goto out;
 	sh_txn_store32(&t, &cq->log_size, log_size);

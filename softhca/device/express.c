@@ -7,6 +7,7 @@
  */
 #include <asm/byteorder.h>
 
+#include "cqe.h"
 #include "tables.h"
 #include "transport.h"
 
@@ -182,8 +183,9 @@ static bool open_sink(struct sh_express *e, struct sink *s, struct sh_dev *dev, 
 	return e->srq ? from_srq(s, dev, e->srq) : from_rq(s, dev, qp);
 }
 
-/* Place the payload where the WQE says. */
-static bool scatter(const struct sink *s, struct sh_dev *dev, const struct sh_hca *hca, const struct sh_payload *data)
+/* Place the payload where the WQE's list says. */
+static __attribute__((noinline)) bool scatter_list(const struct sink *s, struct sh_dev *dev, const struct sh_hca *hca,
+						   const struct sh_payload *data)
 {
 	struct sh_sge sge[MLX4_MAX_SGE];
 	struct sh_seg seg[MLX4_MAX_SGE];
@@ -191,8 +193,6 @@ static bool scatter(const struct sink *s, struct sh_dev *dev, const struct sh_hc
 	uint32_t ctx, n;
 	int nseg;
 
-	if (!data->len)
-		return true;
 	for (n = 0; n < s->nsge && n < MLX4_MAX_SGE && room < data->len; n++) {
 		sge[n].len = __be32_to_cpu(s->data[n].byte_count);
 		sge[n].key = __be32_to_cpu(s->data[n].lkey);
@@ -203,16 +203,26 @@ static bool scatter(const struct sink *s, struct sh_dev *dev, const struct sh_hc
 	}
 	if (room < data->len)
 		return false;
-	if (n == 1) {
-		sge[0].len = (uint32_t)data->len;
-		if (sh_mr_locate(dev, hca->index, s->pdn, SH_LOCAL_WRITE, sge, seg, &ctx))
-			return false;
-		nseg = 1;
-	} else {
-		nseg = sh_mr_slice(dev, hca->index, s->pdn, SH_LOCAL_WRITE, sge, n, 0, data->len, seg, MLX4_MAX_SGE,
-				   &ctx);
-	}
+	nseg = sh_mr_slice(dev, hca->index, s->pdn, SH_LOCAL_WRITE, sge, n, 0, data->len, seg, MLX4_MAX_SGE, &ctx);
 	return nseg > 0 && !dev->ops->copy(dev->host, ctx, seg, nseg, data->ctx, data->seg, data->nseg, data->len);
+}
+
+/* The same; nearly always the first entry has room for all of it. */
+static inline bool scatter(const struct sink *s, struct sh_dev *dev, const struct sh_hca *hca, const struct sh_payload *data)
+{
+	struct sh_sge first;
+	struct sh_seg seg;
+	uint32_t ctx;
+
+	if (!data->len)
+		return true;
+	first.key = __be32_to_cpu(s->data->lkey);
+	if (__be32_to_cpu(s->data->byte_count) < data->len || first.key == MLX4_INVALID_LKEY)
+		return scatter_list(s, dev, hca, data);
+	first.addr = __be64_to_cpu(s->data->addr);
+	first.len = (uint32_t)data->len;
+	return !sh_mr_locate(dev, hca->index, s->pdn, SH_LOCAL_WRITE, &first, &seg, &ctx) &&
+	       !dev->ops->copy(dev->host, ctx, &seg, 1, data->ctx, data->seg, data->nseg, data->len);
 }
 
 /* The step of the QP, its receive and its CQE: all or nothing. */
@@ -235,7 +245,7 @@ static bool finish(const struct sh_express *e, const struct sink *s, struct sh_d
 	sh_txn_covers(&t, &e->cq->lock);
 	if (e->srq)
 		sh_txn_covers(&t, &e->srq->lock);
-	if (sh_cq_put(&t, e->hca, e->cq, &cqe))
+	if (sh_cqe_add(&t, e->hca, e->cq, &cqe))
 		return false;
 	sh_txn_store64(&t, s->word, s->value);
 	sh_txn_store_two(&t, &qp->msn, sh_psn_add(qp->msn, 1), sh_psn_add(p->psn, p->npackets));

@@ -98,7 +98,8 @@ static inline void sh_txn_begin(struct sh_txn_open *t, struct sh_dev *dev, struc
 
 	t->dev = dev;
 	t->log = log;
-	t->nlocks = 0;
+	t->locks[0] = lock;
+	t->nlocks = 1;
 	t->n = 0;
 	t->word = SH_LOCK_MADE | (uint64_t)((char *)log - (char *)dev->inst) |
 		  (uint64_t)(seq & SH_TXN_SEQ_MASK) << SH_LOCK_TXN_SEQ_SHIFT;
@@ -108,7 +109,7 @@ static inline void sh_txn_begin(struct sh_txn_open *t, struct sh_dev *dev, struc
 	log->comp_cqn = 0;
 	log->cqe_ctx = 0;
 	log->nasync = 0;
-	sh_txn_covers(t, lock);
+	lock->txn = t->word;
 }
 
 /* Where the new value of a word goes. */
