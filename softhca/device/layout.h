@@ -16,8 +16,8 @@
  *	inst.pool_off		pages that stand in for queue buffers and doorbell records of the clients
  *	inst.shared_off		pages that stand in for memory that the clients have registered
  *
- * Locks: every lock is a struct sh_lock, which the death of its holder does not keep from others (lock.h). Order: a QP's requester (lock), a QP's
- * responder (rlock), SRQ, CQ, EVQ. Nobody holds two QPs' requester locks, or two responder locks. A transition of
+ * Locks: every lock is a struct sh_lock, which the death of its holder does not keep from others (lock.h). Order: a QP's
+ * requester (lock), a QP's responder (rlock), SRQ, CQ, EVQ. Nobody holds two QPs' requester locks, or two responder locks. A transition of
  * several stores goes through the transaction of the QP (or CQ, SRQ) whose lock it runs under: see txn.h.
  */
 #ifndef SOFTHCA_DEVICE_LAYOUT_H

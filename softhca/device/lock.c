@@ -2,7 +2,6 @@
 /*
  * The ways into a lock that is held: look again, then sleep; and out of one that somebody sleeps on. lock.h has the rules.
  */
-#include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>

@@ -154,6 +154,22 @@ static void only_the_holder_lets_go(void **state)
 	mock_free(m);
 }
 
+/* A child that takes the lock, lets it go and ends. */
+static pid_t taker(struct mock *m, struct sh_srq *o)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		alarm(60);
+		sh_lock(&m->dev, &o->lock);
+		sh_unlock(&m->dev, &o->lock);
+		_exit(0);
+	}
+	return pid;
+}
+
 /* The process sleeps. */
 static bool sleeps(pid_t pid)
 {
@@ -181,13 +197,7 @@ static void a_wake_up_that_never_comes_is_not_waited_for(void **state)
 	word = &o->lock.owner;
 	sh_lock(&m->dev, &o->lock);
 	mine = *word;
-	pid = fork();
-	assert_true(pid >= 0);
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		sh_lock(&m->dev, &o->lock);
-		_exit(0);
-	}
+	pid = taker(m, o);
 	while (__atomic_load_n(word, __ATOMIC_SEQ_CST) == mine || !sleeps(pid))
 		usleep(100);
 	__atomic_store_n(word, 0, __ATOMIC_SEQ_CST);
@@ -214,15 +224,7 @@ static void a_sleeper_outlives_the_holder(void **state)
 
 	(void)state;
 	holder = mock_child(hold, m);
-	sleeper = fork();
-	assert_true(sleeper >= 0);
-	if (!sleeper) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		alarm(60);
-		sh_lock(&m->dev, &o->lock);
-		sh_unlock(&m->dev, &o->lock);
-		_exit(0);
-	}
+	sleeper = taker(m, o);
 	while (!(__atomic_load_n(&o->lock.owner, __ATOMIC_SEQ_CST) & SH_OWNER_SLEEPERS))
 		usleep(100);
 	mock_kill(holder);
