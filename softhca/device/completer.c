@@ -6,14 +6,6 @@
  */
 #include "transport.h"
 
-static void progress(struct sh_qp *qp)
-{
-	qp->retry_left = qp->retry_cnt;
-	qp->rnr_left = qp->rnr_retry;
-	if (!qp->rnr_waiting)
-		qp->deadline = 0;
-}
-
 /* The WQE at the head of the queue, from the cache or into buf. NULL: the queue's memory is gone. */
 static const struct sh_wqe *oldest(struct sh_dev *dev, const struct sh_qp *qp, const struct sh_wqe *cache,
 				   struct sh_wqe *buf, bool *have)
@@ -112,12 +104,12 @@ static enum acked acknowledge(struct sh_dev *dev, struct sh_hca *hca, struct sh_
 		if (sh_psn_diff(limit, sh_psn_add(qp->una_psn, n)) < 0) {
 			if (sh_psn_diff(limit, qp->ack_psn) > 0) {
 				qp->ack_psn = limit;
-				progress(qp);
+				sh_progress(qp);
 				pull_next(qp);
 			}
 			return ACKED;
 		}
-		progress(qp);
+		sh_progress(qp);
 		if (sh_complete_wqe(dev, hca, qp, wqe))
 			return ACK_STOP;
 	}
@@ -210,7 +202,7 @@ static void place(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, cons
 		if (err) /* the peer ended meanwhile: as if no response had come */
 			return;
 	}
-	progress(qp);
+	sh_progress(qp);
 	qp->ack_psn = sh_psn_add(qp->ack_psn, resp->npackets);
 	pull_next(qp);
 	if (sh_psn_diff(qp->ack_psn, qp->una_psn) >= (int32_t)sh_wqe_packets(qp, wqe))
@@ -306,23 +298,12 @@ static inline bool simple(const struct sh_qp *qp, const struct sh_packet *resp, 
 	       !sh_wqe_is_fetch(wqe) && qp->sq_una + 1 == qp->sq_next && sh_psn_add(resp->psn, 1) == qp->next_psn;
 }
 
-bool sh_complete_quiet(struct sh_qp *qp, const struct sh_packet *resp, const struct sh_wqe *wqe)
-{
-	if (wqe->signaled || !simple(qp, resp, wqe))
-		return false;
-	progress(qp);
-	qp->sq_una++;
-	qp->una_psn = qp->ack_psn = qp->next_psn;
-	qp->messages_sent++;
-	return true;
-}
-
 static bool complete_simple(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *resp,
 			    const struct sh_wqe *cache)
 {
 	if (!simple(qp, resp, cache))
 		return false;
-	progress(qp);
+	sh_progress(qp);
 	sh_complete_wqe(dev, hca, qp, cache);
 	return true;
 }

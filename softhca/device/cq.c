@@ -11,17 +11,6 @@
 #include "tables.h"
 
 #define EV_CQ_ERR	0
-#define SOON		4	/* CQEs ahead: a line of the consumer's comes while so many are written */
-
-struct sh_cq *sh_cq_get(struct sh_dev *dev, uint32_t hca, uint32_t cqn)
-{
-	struct sh_cq *cq = sh_hca_table(dev, hca, SH_HCA_CQS);
-
-	if (!cq || cqn >= 1u << SH_LOG_CQS)
-		return NULL;
-	cq += cqn;
-	return sh_lock_made(&cq->lock) ? cq : NULL;
-}
 
 /* What set_ci says, as a free-running index at or behind the producer. */
 static int read_consumer(struct sh_dev *dev, struct sh_cq *cq)
@@ -63,16 +52,8 @@ static int overrun(struct sh_txn_open *t, const struct sh_hca *hca, struct sh_cq
 	return -ENOSPC;
 }
 
-/* No bounds: fetching early does nothing to memory, and nothing at all where there is none. */
-void sh_cq_soon(struct sh_dev *dev, const struct sh_cq *cq)
-{
-	uint32_t entries = 1u << (cq->log_size & 31);
-
-	if (cq->buf.shm_off)
-		__builtin_prefetch(sh_at(dev, cq->buf.shm_off + sh_cqe_at(dev, cq->producer + SOON, entries)), 1);
-}
-
-int sh_cq_room(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq)
+/* Whether it takes another one: as sh_cq_put(). */
+static int room(struct sh_txn_open *t, const struct sh_hca *hca, struct sh_cq *cq)
 {
 	struct sh_dev *dev = t->dev;
 	uint32_t entries;
@@ -89,15 +70,28 @@ int sh_cq_room(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq)
 	return cq->producer - cq->consumer_seen < entries ? 0 : overrun(t, hca, cq);
 }
 
-int sh_cq_outside(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq)
-{
-	declare_damaged(t->dev, hca->index, cq);
-	return -ENODEV;
-}
-
 int sh_cq_put(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq, const struct sh_cqe *cqe)
 {
-	return sh_cqe_add(t, hca, cq, cqe);
+	uint32_t producer = cq->producer, entries;
+	int err = room(t, hca, cq);
+	uint64_t word[4];
+	bool solicited;
+
+	if (err)
+		return err;
+	entries = 1u << cq->log_size;
+	sh_cqe_format(word, cqe, sh_cqe_owner(producer, entries));
+	if (sh_txn_cqe(t, &cq->buf, sh_cqe_at(t->dev, producer, entries), word)) {
+		declare_damaged(t->dev, hca->index, cq);
+		return -ENODEV;
+	}
+	solicited = cqe->solicited || cqe->opcode == MLX4_CQE_ERROR;
+	sh_txn_store_two(t, &cq->producer, producer + 1, solicited ? producer + 1 : cq->solicited_producer);
+	if (cq->armed == SH_ARM_ANY || (cq->armed == SH_ARM_SOLICITED && solicited)) {
+		sh_txn_store_two(t, &cq->armed, SH_ARM_NONE, producer + 1);
+		sh_txn_comp_event(t, hca->index, cq->cqn);
+	}
+	return 0;
 }
 
 /* ---- arming ---- */

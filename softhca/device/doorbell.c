@@ -3,28 +3,12 @@
  * Doorbells, and the requests of other processes to look at a QP. Each takes the requester's lock of the QP that it names; numbers
  * that name nothing, or somebody else's QP, are ignored as the HCA does.
  */
-#include "tables.h"
 #include "transport.h"
 
 #define POST_TRIES (4 * SH_ATTENTION_RING)
 
-struct sh_qp *sh_qp_slot(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
-{
-	struct sh_qp *table = sh_hca_table(dev, hca, SH_HCA_QPS);
-
-	return table ? &table[qpn & ((1u << SH_LOG_QPS) - 1)] : NULL;
-}
-
-struct sh_qp *sh_qp_get(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
-{
-	struct sh_qp *qp = sh_qp_slot(dev, hca, qpn);
-
-	/* pairs with the release in sh_qp_create() */
-	return qp && qpn && __atomic_load_n(&qp->qpn, __ATOMIC_ACQUIRE) == qpn ? qp : NULL;
-}
-
 /* Locked; unlocked on return. */
-static void serve(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+static inline void serve(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	switch (qp->state) {
 	case SH_QPS_RTS:
@@ -42,15 +26,15 @@ static void serve(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 }
 
 /* The QP of this number, locked, if it belongs to the context; else NULL. */
-static struct sh_qp *take(struct sh_dev *dev, uint32_t ctx, uint32_t qpn, struct sh_hca **hca)
+static inline struct sh_qp *take(struct sh_dev *dev, uint32_t ctx, uint32_t qpn, struct sh_hca **hca)
 {
 	const struct sh_ctx *c = sh_ctx(dev, ctx);
 	struct sh_qp *qp;
 
 	if (!ctx || !c || !sh_ctx_live(dev, ctx))
 		return NULL;
-	*hca = sh_hca(dev, c->hca);
-	qp = *hca ? sh_qp_get(dev, c->hca, qpn) : NULL;
+	*hca = sh_hca_table(dev, c->hca, 0);
+	qp = *hca ? sh_qp_of(*hca, qpn) : NULL;
 	if (!qp)
 		return NULL;
 	sh_lock(dev, &qp->lock);

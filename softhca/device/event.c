@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "objects.h"
-#include "qp.h"
+#include "tables.h"
 
 #define RETRY_NS	UINT64_C(20000000)
 #define XRC_QP_EVENT	0x80000000u

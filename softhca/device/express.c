@@ -8,7 +8,7 @@
 #include <asm/byteorder.h>
 
 #include "cqe.h"
-#include "tables.h"
+#include "mr.h"
 #include "transport.h"
 
 #define AHEAD	4		/* receive WQEs of an RQ are fetched so far ahead */
@@ -225,31 +225,59 @@ static inline bool scatter(const struct sink *s, struct sh_dev *dev, const struc
 	       !dev->ops->copy(dev->host, ctx, &seg, 1, data->ctx, data->seg, data->nseg, data->len);
 }
 
-/* The step of the QP, its receive and its CQE: all or nothing. */
-static bool finish(const struct sh_express *e, const struct sink *s, struct sh_dev *dev, const struct sh_packet *p,
-		   uint8_t opcode, uint32_t byte_cnt)
+static inline struct sh_cqe received(const struct sh_express *e, const struct sink *s, const struct sh_packet *p,
+				     uint8_t opcode)
 {
-	struct sh_qp *qp = e->qp;
-	struct sh_cqe cqe = {
-		.qpn = qp->qpn,
+	return (struct sh_cqe){
+		.qpn = e->qp->qpn,
 		.imm_be = p->flags & SH_PKT_IMM ? p->imm_be : 0,
-		.srqn_srcqp = sh_qp_is_xrc(qp) ? e->srqn : 0,
-		.byte_cnt = byte_cnt,
+		.srqn_srcqp = sh_qp_is_xrc(e->qp) ? e->srqn : 0,
+		.byte_cnt = (uint32_t)p->payload.len,
 		.wqe_index = s->index,
 		.opcode = opcode,
 		.solicited = !!(p->flags & SH_PKT_SE),
 	};
+}
+
+static inline void step_on(struct sh_txn_open *t, struct sh_qp *qp, const struct sink *s, const struct sh_packet *p)
+{
+	sh_txn_store64(t, s->word, s->value);
+	sh_txn_store_two(t, &qp->msn, sh_psn_add(qp->msn, 1), sh_psn_add(p->psn, p->npackets));
+}
+
+static __attribute__((noinline)) bool finish_unusual(const struct sh_express *e, const struct sink *s, struct sh_dev *dev,
+						     const struct sh_packet *p, uint8_t opcode)
+{
+	struct sh_cqe cqe = received(e, s, p, opcode);
 	struct sh_txn_open t;
 
-	sh_txn_begin(&t, dev, &qp->txn, &qp->rlock);
+	sh_txn_begin(&t, dev, &e->qp->txn, &e->qp->rlock);
 	sh_txn_covers(&t, &e->cq->lock);
 	if (e->srq)
 		sh_txn_covers(&t, &e->srq->lock);
-	if (sh_cqe_add(&t, e->hca, e->cq, &cqe))
+	if (sh_cq_put(&t, e->hca, e->cq, &cqe))
 		return false;
-	sh_txn_store64(&t, s->word, s->value);
-	sh_txn_store_two(&t, &qp->msn, sh_psn_add(qp->msn, 1), sh_psn_add(p->psn, p->npackets));
+	step_on(&t, e->qp, s, p);
 	sh_txn_commit(&t);
+	return true;
+}
+
+/* The step of the QP, its receive and its CQE: all or nothing. */
+static inline __attribute__((always_inline)) bool finish(const struct sh_express *e, const struct sink *s, struct sh_dev *dev,
+							 const struct sh_packet *p, uint8_t opcode)
+{
+	uint64_t *place = sh_cq_usual(dev, e->cq);
+	struct sh_cqe cqe = received(e, s, p, opcode);
+	struct sh_txn_open t;
+
+	if (!place)
+		return finish_unusual(e, s, dev, p, opcode);
+	sh_txn_begin(&t, dev, &e->qp->txn, &e->qp->rlock);
+	sh_txn_joins(&t, &e->cq->lock);
+	if (e->srq)
+		sh_txn_joins(&t, &e->srq->lock);
+	step_on(&t, e->qp, s, p);
+	sh_cqe_commit(&t, e->cq, place, &cqe);
 	return true;
 }
 
@@ -261,7 +289,7 @@ static bool express_send(struct sh_express *e, struct sh_dev *dev, const struct 
 	if (p->payload.len > SH_SHORT || !open_sink(e, &s, dev, p->srqn))
 		return false;
 	sh_cq_soon(dev, e->cq);
-	if (!scatter(&s, dev, e->hca, &p->payload) || !finish(e, &s, dev, p, opcode, p->payload.len))
+	if (!scatter(&s, dev, e->hca, &p->payload) || !finish(e, &s, dev, p, opcode))
 		return false;
 	/* Its owner has it in another processor's cache: a later message does not wait for it. */
 	__builtin_prefetch(s.following);
@@ -293,7 +321,7 @@ static bool express_write(struct sh_express *e, struct sh_dev *dev, const struct
 	    dev->ops->copy(dev->host, ctx, &seg, 1, p->payload.ctx, p->payload.seg, p->payload.nseg, place.len))
 		return false;
 	if (notify)
-		return finish(e, &s, dev, p, MLX4_CQE_RECV_RDMA_WRITE_IMM, place.len);
+		return finish(e, &s, dev, p, MLX4_CQE_RECV_RDMA_WRITE_IMM);
 	next_psn(e->qp, p, p->npackets);
 	return true;
 }
@@ -350,8 +378,6 @@ static bool execute(struct sh_express *e, struct sh_dev *dev, const struct sh_pa
 		done = express_read(e, dev, p, resp, resp_seg);
 	if (!done)
 		return false;
-	if (p->op != SH_PKT_READ)
-		sh_aeth(resp, sh_psn_add(e->qp->e_psn, SH_PSN_MASK), SH_AETH_ACK, e->qp->msn);
 	e->qp->nak_sent = 0;
 	e->qp->messages_received++;
 	return true;
@@ -363,6 +389,8 @@ bool sh_respond_express(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
 	struct sh_express e;
 	bool done = begin(&e, dev, hca, qp, port, p) && execute(&e, dev, p, resp, resp_seg);
 
+	if (done && p->op != SH_PKT_READ)
+		sh_express_ack(resp, p, qp->msn);
 	sh_express_end(&e, dev);
 	return done;
 }
@@ -384,7 +412,7 @@ static bool find(struct sh_express *e, struct sh_dev *dev, struct sh_hca *src, c
 	dst = sh_hca_table(dev, entry >> 8, 0);
 	if (!dst || !sh_port_active(dst, port))
 		return false;
-	qp = sh_qp_get(dev, entry >> 8, p->dqpn);
+	qp = sh_qp_of(dst, p->dqpn);
 	return qp && begin(e, dev, dst, qp, port, p);
 }
 

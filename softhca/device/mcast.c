@@ -3,7 +3,6 @@
  * Multicast groups of an HCA: a hash table by GID, changed by the daemon under mcg_lock and copied out under it by
  * whoever delivers a packet; QPs are locked afterwards. A slot once used keeps its GID, so that searches go on past it.
  */
-#include "tables.h"
 #include "transport.h"
 
 static struct sh_mcg *groups(struct sh_dev *dev, uint32_t hca)

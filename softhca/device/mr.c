@@ -5,16 +5,9 @@
  */
 #include <errno.h>
 
-#include "tables.h"
+#include "mr.h"
 
 #define GONE_WAIT_MS	2
-
-static inline struct sh_mpt *mpt_of(const struct sh_dev *dev, uint32_t hca, uint32_t key)
-{
-	struct sh_mpt *table = sh_hca_table(dev, hca, SH_HCA_MPTS);
-
-	return table ? table + ((key >> 8 | key << 24) & ((1u << SH_LOG_MPTS) - 1)) : NULL;
-}
 
 int sh_mr_create(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn, uint64_t start,
 		 uint64_t len, uint32_t access)
@@ -25,7 +18,7 @@ int sh_mr_create(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, u
 int sh_mr_create_at(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn, uint64_t start,
 		    uint64_t home, uint64_t len, uint32_t access)
 {
-	struct sh_mpt *mpt = mpt_of(dev, hca, key);
+	struct sh_mpt *mpt = sh_mpt_of(dev, hca, key);
 	int err;
 
 	if (!mpt || !key || len > UINT64_MAX - start || len > UINT64_MAX - home)
@@ -49,7 +42,7 @@ int sh_mr_create_at(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx
 
 int sh_mr_share(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t off)
 {
-	struct sh_mpt *mpt = mpt_of(dev, hca, key);
+	struct sh_mpt *mpt = sh_mpt_of(dev, hca, key);
 
 	if (!mpt || !key || mpt->key != key)
 		return -ENOENT;
@@ -59,7 +52,7 @@ int sh_mr_share(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t off)
 
 int sh_mr_destroy(struct sh_dev *dev, uint32_t hca, uint32_t key)
 {
-	struct sh_mpt *mpt = mpt_of(dev, hca, key);
+	struct sh_mpt *mpt = sh_mpt_of(dev, hca, key);
 	int err;
 
 	if (!mpt || !key || mpt->key != key)
@@ -71,52 +64,17 @@ int sh_mr_destroy(struct sh_dev *dev, uint32_t hca, uint32_t key)
 	return err;
 }
 
-static inline int check(struct sh_dev *dev, const struct sh_mpt *mpt, uint32_t key, uint32_t pdn, uint64_t addr, uint64_t len,
-			uint32_t access, uint32_t *ctx)
-{
-	/* pairs with the release in sh_mr_create() */
-	if (!mpt || !key || __atomic_load_n(&mpt->key, __ATOMIC_ACQUIRE) != key || !sh_ctx_live(dev, mpt->ctx))
-		return -ENOENT;
-	if (mpt->pdn != pdn)
-		return -EPERM;
-	if (len && (addr < mpt->start || len > mpt->len || addr - mpt->start > mpt->len - len))
-		return -ERANGE;
-	if ((mpt->access & access) != access)
-		return -EPERM;
-	*ctx = mpt->ctx;
-	return 0;
-}
-
-static inline uint64_t home(const struct sh_mpt *mpt, uint64_t addr)
-{
-	/* Whoever takes it back waits for those who have it by now (sh_grace). */
-	uint64_t shared = __atomic_load_n(&mpt->shared, __ATOMIC_ACQUIRE);
-
-	return shared ? SH_SEG_SHARED | (shared + (addr - mpt->start)) : addr + mpt->shift;
-}
-
 int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, uint64_t addr, uint64_t len,
 		uint32_t access, uint32_t *ctx)
 {
-	return check(dev, mpt_of(dev, hca, key), key, pdn, addr, len, access, ctx);
+	return sh_mpt_check(dev, sh_mpt_of(dev, hca, key), key, pdn, addr, len, access, ctx);
 }
 
 uint64_t sh_mr_home(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t addr)
 {
-	const struct sh_mpt *mpt = mpt_of(dev, hca, key);
+	const struct sh_mpt *mpt = sh_mpt_of(dev, hca, key);
 
-	return mpt ? home(mpt, addr) : addr;
-}
-
-int sh_mr_locate(struct sh_dev *dev, uint32_t hca, uint32_t pdn, uint32_t access, const struct sh_sge *piece,
-		 struct sh_seg *seg, uint32_t *ctx)
-{
-	const struct sh_mpt *mpt = mpt_of(dev, hca, piece->key);
-	int err = check(dev, mpt, piece->key, pdn, piece->addr, piece->len, access, ctx);
-
-	if (!err)
-		*seg = (struct sh_seg){ home(mpt, piece->addr), piece->len };
-	return err;
+	return mpt ? sh_mpt_home(mpt, addr) : addr;
 }
 
 int sh_mr_slice(struct sh_dev *dev, uint32_t hca, uint32_t pdn, uint32_t access, const struct sh_sge *sge,

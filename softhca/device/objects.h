@@ -28,14 +28,12 @@ int sh_umem_read(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, vo
 int sh_umem_write(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, const void *buf, size_t len);
 /* A pointer into shared pages, or NULL when the memory is reached through the host. Bounds-checked. */
 void *sh_umem_at(const struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, size_t len);
-/* The same inline, without asking whether the context lives. */
+/* The same inline, without asking whether the context lives. off and len are small enough for their sum. */
 static inline void *sh_umem_in_place(const struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint64_t len)
 {
-	const struct sh_instance *inst = dev->inst;
-	uint64_t at = mem->shm_off + off;
+	uint64_t pool = dev->inst->pool_off, at = mem->shm_off + off;
 
-	if (off > mem->len || len > mem->len - off || !mem->shm_off || mem->shm_off < inst->pool_off ||
-	    at < mem->shm_off || at > inst->size || len > inst->size - at)
+	if (__builtin_expect(off + len > mem->len || !mem->shm_off || at - pool > dev->inst->size - pool - len, 0))
 		return NULL;
 	return sh_at(dev, at);
 }
@@ -90,17 +88,12 @@ struct sh_cqe {
 	uint8_t solicited;		/* counts for an arm of solicited kind (errors always do) */
 };
 
-/* NULL: no such entry, or never used. Whether it is live is known under its lock. */
-struct sh_cq *sh_cq_get(struct sh_dev *dev, uint32_t hca, uint32_t cqn);
 /*
  * Add a CQE to an open transaction. The CQ's lock is held and covered. 0, or -ENOSPC: overrun (the CQ is
  * marked, CQ_ERR is queued in the transaction; the QP goes to the error state with QP_FATAL: caller's part),
  * -ENODEV: the CQ is gone or its owner is (nothing is added and the caller goes on as if it were).
  */
 int sh_cq_put(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq, const struct sh_cqe *cqe);
-
-/* A CQE comes soon: have its place at hand. Lock held. */
-void sh_cq_soon(struct sh_dev *dev, const struct sh_cq *cq);
 
 /* ---- shared receive queues ---- */
 
@@ -122,8 +115,6 @@ struct sh_srq {
 	struct sh_txn txn __attribute__((aligned(64)));
 } __attribute__((aligned(SH_APART)));
 _Static_assert(offsetof(struct sh_srq, live) == 64, "one line for what changes");
-/* As sh_cq_get(). */
-struct sh_srq *sh_srq_get(struct sh_dev *dev, uint32_t hca, uint32_t srqn);
 /* Is it the SRQ of this number, whole, and may this QP take receives from it? Lock held; changes nothing. */
 struct sh_qp;
 bool sh_srq_usable(struct sh_dev *dev, const struct sh_qp *qp, const struct sh_srq *srq, uint32_t srqn);
@@ -152,9 +143,6 @@ int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, ui
 		uint32_t access, uint32_t *ctx);
 /* Where an address of a region is, as struct sh_seg says it. Only after a check of that address has succeeded. */
 uint64_t sh_mr_home(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t addr);
-/* Both with one look at the key, for a piece of a list. */
-int sh_mr_locate(struct sh_dev *dev, uint32_t hca, uint32_t pdn, uint32_t access, const struct sh_sge *piece,
-		 struct sh_seg *seg, uint32_t *ctx);
 /* Check a gather or scatter list and cut [skip, skip+len) of it into plain segments. All of one context.
  * Returns the number of segments, or -errno as above (-EMSGSIZE: the list is shorter than skip+len). */
 int sh_mr_slice(struct sh_dev *dev, uint32_t hca, uint32_t pdn, uint32_t access, const struct sh_sge *sge,

@@ -124,11 +124,6 @@ _Static_assert(offsetof(struct sh_qp, rlock) == 384, "responder");
 _Static_assert(offsetof(struct sh_qp, txn) == 576, "log");
 _Static_assert(offsetof(struct sh_qp, atomic_psn) == 832, "atomics");
 
-/* The slot a number falls into, whatever it holds; NULL when there is no such HCA. Number spaces wrap by the mask. */
-struct sh_qp *sh_qp_slot(struct sh_dev *dev, uint32_t hca, uint32_t qpn);
-/* The QP of exactly this number, or NULL. The answer can change until its lock is held: check again. */
-struct sh_qp *sh_qp_get(struct sh_dev *dev, uint32_t hca, uint32_t qpn);
-
 static inline bool sh_qp_is_xrc(const struct sh_qp *qp)
 {
 	return qp->type == SH_QPT_XRC || qp->type == SH_QPT_XRC_INI || qp->type == SH_QPT_XRC_TGT;

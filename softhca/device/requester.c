@@ -6,6 +6,7 @@
  * engine busy leaves word (again) and goes. Whoever moves the QP to RESET or ERR advances gen, which sends the engine
  * away: it touches nothing of the QP any more.
  */
+#include "mr.h"
 #include "transport.h"
 
 #define RUN_BYTES	(8u << 20)	/* the longest run, so that a lock is not held for too long */
@@ -73,26 +74,13 @@ static uint8_t check_wqe(const struct sh_qp *qp, const struct sh_wqe *wqe)
 	return 0;
 }
 
-/* Where the bytes [off, off+len) of the WQE's data are: a syndrome, 0 = found. */
-static uint8_t locate(struct run *r, uint64_t off, uint64_t len, uint32_t access, struct sh_payload *out)
+/* Pieces of a list. As locate(). */
+static __attribute__((noinline)) uint8_t locate_list(struct run *r, uint64_t off, uint64_t len, uint32_t access,
+						     struct sh_payload *out)
 {
 	const struct sh_wqe *wqe = &r->wqe;
 	int n;
 
-	out->ctx = 0;
-	out->nseg = 0;
-	out->seg = r->seg;
-	out->len = len;
-	if (!len)
-		return 0;
-	if (wqe->nsge == 1 && !off && len == wqe->sge[0].len) {
-		out->nseg = 1;
-		if (wqe->is_inline)
-			r->seg[0] = (struct sh_seg){ wqe->sge[0].addr, len };
-		else if (sh_mr_locate(r->dev, r->hca->index, r->qp->pdn, access, &wqe->sge[0], &r->seg[0], &out->ctx))
-			return MLX4_SYNDROME_LOC_PROT;
-		return 0;
-	}
 	if (wqe->is_inline) {
 		struct sh_seg all[SH_MAX_SEGS];
 		struct sh_payload data = { .nseg = wqe->nsge, .seg = all, .len = wqe->length };
@@ -112,31 +100,37 @@ static uint8_t locate(struct run *r, uint64_t off, uint64_t len, uint32_t access
 	return 0;
 }
 
-static void address(struct run *r)
+/* Where the bytes [off, off+len) of the WQE's data are: a syndrome, 0 = found. */
+static inline uint8_t locate(struct run *r, uint64_t off, uint64_t len, uint32_t access, struct sh_payload *out)
+{
+	const struct sh_wqe *wqe = &r->wqe;
+
+	out->ctx = 0;
+	out->nseg = 0;
+	out->seg = r->seg;
+	out->len = len;
+	if (!len)
+		return 0;
+	if (wqe->nsge != 1 || off || len != wqe->sge[0].len)
+		return locate_list(r, off, len, access, out);
+	out->nseg = 1;
+	if (wqe->is_inline)
+		r->seg[0] = (struct sh_seg){ wqe->sge[0].addr, len };
+	else if (sh_mr_locate(r->dev, r->hca->index, r->qp->pdn, access, &wqe->sge[0], &r->seg[0], &out->ctx))
+		return MLX4_SYNDROME_LOC_PROT;
+	return 0;
+}
+
+static __attribute__((noinline)) void address_datagram(struct run *r, const struct sh_port *port)
 {
 	struct sh_packet *p = &r->p;
-	const struct sh_qp *qp = r->qp;
 	const struct sh_wqe *wqe = &r->wqe;
-	const struct sh_port *port = &r->hca->port[(qp->port - 1) % SH_MAX_PORTS];
 
-	p->src_hca = r->hca->index;
-	p->srcqp = qp->qpn;
-	p->src_gen = qp->gen;
-	p->src_port = qp->port;
-	p->pkey = sh_qp_pkey(r->hca, qp);
-	if (qp->type != SH_QPT_UD) {
-		p->slid = port->lid | qp->path.src_path_bits;
-		p->dlid = qp->path.dlid;
-		p->sl = qp->path.sl;
-		p->dqpn = qp->dest_qpn;
-		p->srqn = wqe->srqn;
-		return;
-	}
 	p->slid = port->lid | wqe->path_bits;
 	p->dlid = wqe->dlid;
 	p->sl = wqe->sl;
 	p->dqpn = wqe->dqpn;
-	p->qkey = wqe->qkey & 0x80000000u ? qp->qkey : wqe->qkey;
+	p->qkey = wqe->qkey & 0x80000000u ? r->qp->qkey : wqe->qkey;
 	if (wqe->grh) {
 		p->flags |= SH_PKT_GRH;
 		memcpy(p->grh.sgid, port->gid[wqe->gid_index % SH_GIDS], 16);
@@ -145,6 +139,28 @@ static void address(struct run *r)
 		p->grh.traffic_class = wqe->traffic_class;
 		p->grh.hop_limit = wqe->hop_limit;
 	}
+}
+
+static inline void address(struct run *r)
+{
+	struct sh_packet *p = &r->p;
+	const struct sh_qp *qp = r->qp;
+	const struct sh_port *port = &r->hca->port[(qp->port - 1u) % SH_MAX_PORTS];
+
+	p->src_hca = r->hca->index;
+	p->srcqp = qp->qpn;
+	p->src_gen = qp->gen;
+	p->src_port = qp->port;
+	p->pkey = port->pkey[qp->pkey_index % SH_PKEYS];
+	if (qp->type == SH_QPT_UD) {
+		address_datagram(r, port);
+		return;
+	}
+	p->slid = port->lid | qp->path.src_path_bits;
+	p->dlid = qp->path.dlid;
+	p->sl = qp->path.sl;
+	p->dqpn = qp->dest_qpn;
+	p->srqn = r->wqe.srqn;
 }
 
 static uint8_t service_of(const struct sh_qp *qp)
@@ -178,15 +194,27 @@ static uint8_t packet_op(uint8_t opcode)
 	}
 }
 
-/* The next packets of the WQE at sq_next as one run in r->p, and the state as if they were sent. A syndrome, 0 = ok. */
-static uint8_t build(struct run *r)
+/* Nothing is wrong with the WQE, and it is no more than a packet of an acknowledged SEND or WRITE: nearly all of them. */
+static inline bool is_one_packet(const struct sh_qp *qp, const struct sh_wqe *wqe)
+{
+	const uint32_t opcodes = 1u << MLX4_OPCODE_SEND | 1u << MLX4_OPCODE_SEND_IMM | 1u << MLX4_OPCODE_RDMA_WRITE |
+				 1u << MLX4_OPCODE_RDMA_WRITE_IMM;
+
+	return !wqe->bad && opcodes >> wqe->opcode & 1 && wqe->length <= sh_qp_mtu(qp) && sh_qp_is_reliable(qp);
+}
+
+/*
+ * The next packets of the WQE at sq_next as one run in r->p, and the state as if they were sent. A syndrome, 0 = ok.
+ * one: the caller knows that it is one packet, as is_one_packet() says, and then this is a third of the work.
+ */
+static inline __attribute__((always_inline)) uint8_t build_as(struct run *r, bool one)
 {
 	struct sh_qp *qp = r->qp;
 	const struct sh_wqe *wqe = &r->wqe;
 	struct sh_packet *p = &r->p;
-	uint32_t mtu = qp->type == SH_QPT_UD ? UD_MTU : sh_qp_mtu(qp), npkt, first, n;
+	uint32_t mtu = !one && qp->type == SH_QPT_UD ? UD_MTU : sh_qp_mtu(qp), npkt, first, n;
+	bool last = true, fetch = !one && sh_wqe_is_fetch(wqe);
 	uint64_t off, left, len;
-	bool last = true;
 	uint8_t bad;
 
 	sh_packet_init(p);
@@ -194,13 +222,13 @@ static uint8_t build(struct run *r)
 	p->service = service_of(qp);
 	p->mtu = mtu;
 	p->psn = qp->next_psn;
-	npkt = sh_wqe_packets(qp, wqe);
-	first = sh_psn_diff(qp->next_psn, qp->next_wqe_psn);
+	npkt = one ? 1 : sh_wqe_packets(qp, wqe);
+	first = one ? 0 : sh_psn_diff(qp->next_psn, qp->next_wqe_psn);
 	off = (uint64_t)first * mtu;
 	left = wqe->length > off ? wqe->length - off : 0;
 	n = npkt - first;
 	len = left;
-	if (sh_wqe_is_fetch(wqe)) {
+	if (fetch) {
 		bad = locate(r, off, len, SH_LOCAL_WRITE, &p->payload);
 		if (bad)
 			return bad;
@@ -211,7 +239,7 @@ static uint8_t build(struct run *r)
 		p->swap_add = wqe->swap_add;
 		p->compare = wqe->compare;
 	} else {
-		if (left > RUN_BYTES) {
+		if (!one && left > RUN_BYTES) {
 			n = RUN_BYTES / mtu;
 			len = RUN_BYTES;
 			last = false;
@@ -236,7 +264,7 @@ static uint8_t build(struct run *r)
 	p->rkey = wqe->rkey;
 	address(r);
 
-	if (sh_wqe_is_fetch(wqe))
+	if (fetch)
 		qp->rd_out++;
 	if ((int32_t)(qp->sq_begun - qp->sq_next) <= 0)
 		qp->sq_begun = qp->sq_next + 1;
@@ -248,6 +276,11 @@ static uint8_t build(struct run *r)
 		qp->next_wqe_psn = qp->next_psn;
 	}
 	return 0;
+}
+
+static __attribute__((noinline)) uint8_t build(struct run *r)
+{
+	return build_as(r, false);
 }
 
 static uint8_t vendor_of(uint8_t syndrome)
@@ -302,8 +335,14 @@ static enum step step(struct run *r)
 		}
 		r->cached = true;
 	}
-	if (qp->next_psn == qp->next_wqe_psn && !may_start(qp, &r->wqe))
-		return STEP_STOP;
+	if (qp->next_psn == qp->next_wqe_psn) {
+		if (!may_start(qp, &r->wqe))
+			return STEP_STOP;
+		if (is_one_packet(qp, &r->wqe)) {
+			bad = build_as(r, true);
+			return bad ? failed(r, bad) : STEP_SEND;
+		}
+	}
 	bad = check_wqe(qp, &r->wqe);
 	if (bad)
 		return failed(r, bad);
@@ -350,7 +389,9 @@ static bool express(struct run *r)
 	}
 	qp->xmit_packets += r->p.npackets;
 	qp->xmit_data += r->p.payload.len;
-	if (!sh_complete_quiet(qp, &r->resp, &r->wqe)) {
+	if (!sh_complete_quiet(qp, &r->wqe)) {
+		if (r->p.op != SH_PKT_READ)
+			sh_express_ack(&r->resp, &r->p, 0);
 		sh_express_end(&r->express, r->dev);
 		sent(r);
 	}

@@ -15,16 +15,6 @@
 #define MAX_LOG_SIZE	16
 #define MAX_WQE_SHIFT	11
 
-struct sh_srq *sh_srq_get(struct sh_dev *dev, uint32_t hca, uint32_t srqn)
-{
-	struct sh_srq *srq = sh_hca_table(dev, hca, SH_HCA_SRQS);
-
-	if (!srq || srqn >= 1u << SH_LOG_SRQS)
-		return NULL;
-	srq += srqn;
-	return sh_lock_made(&srq->lock) ? srq : NULL;
-}
-
 static inline bool whole(const struct sh_srq *srq)
 {
 	return srq->live == SH_LIVE && srq->log_size <= MAX_LOG_SIZE && srq->wqe_shift >= MLX4_MIN_SRQ_SHIFT &&

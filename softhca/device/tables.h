@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Where the tables of an HCA are: fixed offsets, so that an overwritten header leads nobody astray.
+ * Where the tables of an HCA and their entries are: fixed offsets, so that an overwritten header leads nobody astray.
  * Only softhca/device includes this.
  */
 #ifndef SOFTHCA_DEVICE_TABLES_H
@@ -21,6 +21,47 @@ static inline void *sh_hca_table(const struct sh_dev *dev, uint32_t hca, uint64_
 	if (hca >= dev->inst->hcas || hca >= SH_MAX_HCAS)
 		return NULL;
 	return sh_at(dev, SH_HCA_OFF + hca * SH_HCA_SPAN + table);
+}
+
+/* The slot a number falls into, whatever it holds; NULL when there is no such HCA. Number spaces wrap by the mask. */
+static inline struct sh_qp *sh_qp_slot(const struct sh_dev *dev, uint32_t hca, uint32_t qpn)
+{
+	struct sh_qp *table = sh_hca_table(dev, hca, SH_HCA_QPS);
+
+	return table ? &table[qpn & ((1u << SH_LOG_QPS) - 1)] : NULL;
+}
+
+/* The QP of exactly this number, or NULL. The answer can change until its lock is held: check again. */
+static inline struct sh_qp *sh_qp_of(struct sh_hca *hca, uint32_t qpn)
+{
+	struct sh_qp *table = (struct sh_qp *)((char *)hca + SH_HCA_QPS), *qp = &table[qpn & ((1u << SH_LOG_QPS) - 1)];
+
+	/* pairs with the release in sh_qp_create() */
+	return qpn && __atomic_load_n(&qp->qpn, __ATOMIC_ACQUIRE) == qpn ? qp : NULL;
+}
+
+/* The same where the HCA is known by its index, and may not exist. */
+static inline struct sh_qp *sh_qp_get(const struct sh_dev *dev, uint32_t hca, uint32_t qpn)
+{
+	struct sh_hca *h = sh_hca_table(dev, hca, 0);
+
+	return h ? sh_qp_of(h, qpn) : NULL;
+}
+
+/* NULL: no such entry, or never used. Whether it is live is known under its lock. */
+static inline struct sh_cq *sh_cq_get(const struct sh_dev *dev, uint32_t hca, uint32_t cqn)
+{
+	struct sh_cq *table = sh_hca_table(dev, hca, SH_HCA_CQS);
+
+	return table && cqn < 1u << SH_LOG_CQS && sh_lock_made(&table[cqn].lock) ? &table[cqn] : NULL;
+}
+
+/* As sh_cq_get(). */
+static inline struct sh_srq *sh_srq_get(const struct sh_dev *dev, uint32_t hca, uint32_t srqn)
+{
+	struct sh_srq *table = sh_hca_table(dev, hca, SH_HCA_SRQS);
+
+	return table && srqn < 1u << SH_LOG_SRQS && sh_lock_made(&table[srqn].lock) ? &table[srqn] : NULL;
 }
 
 #endif

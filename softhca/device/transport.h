@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "packet.h"
+#include "tables.h"
 #include "wqe.h"
 
 /* Affiliated asynchronous events about QPs, in uverbs numbers. */
@@ -76,8 +77,26 @@ void sh_requester_rewind(struct sh_qp *qp);
 /* Execute a response. cache: a parsed WQE that may be the one in question, or NULL. */
 void sh_complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *resp,
 		 struct sh_wqe *cache);
-/* A positive acknowledgement of just the oldest WQE, which wants no CQE: no lock is taken. false: not so. */
-bool sh_complete_quiet(struct sh_qp *qp, const struct sh_packet *resp, const struct sh_wqe *wqe);
+/* An answer came: what was counted and waited for begins anew. */
+static inline void sh_progress(struct sh_qp *qp)
+{
+	qp->retry_left = qp->retry_cnt;
+	qp->rnr_left = qp->rnr_retry;
+	if (!qp->rnr_waiting)
+		qp->deadline = 0;
+}
+/* The WQE sent last has arrived. If it is the only one and neither returns data nor wants a CQE, it is done, without a lock.
+ * false: not so. */
+static inline bool sh_complete_quiet(struct sh_qp *qp, const struct sh_wqe *wqe)
+{
+	if (wqe->signaled || sh_wqe_is_fetch(wqe) || wqe->index != qp->sq_una || qp->sq_una + 1 != qp->sq_next)
+		return false;
+	sh_progress(qp);
+	qp->sq_una++;
+	qp->una_psn = qp->ack_psn = qp->next_psn;
+	qp->messages_sent++;
+	return true;
+}
 /* The oldest WQE is done: CQE when it asks for one, and on to the next. -ENOSPC: the CQ overran and the QP is in ERR. */
 int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_wqe *wqe);
 /* The oldest WQE failed: its error CQE, then ERR (SQE for UC and UD) and the flush. Takes the responder's lock. */
@@ -140,8 +159,9 @@ struct sh_express {
 bool sh_respond_express(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
 			const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg);
 /*
- * The same from the sender's end, whose requester lock is held. After true, e goes on holding what it has for the next
- * request of this QP: meanwhile the caller takes no lock, and calls sh_express_end() soon. After false nothing is held.
+ * The same from the sender's end, whose requester lock is held. *resp is filled for READ only: the answer to anything else is
+ * sh_express_ack(). After true, e goes on holding what it has for the next request of this QP: meanwhile the caller takes
+ * no lock, and calls sh_express_end() soon. After false nothing is held.
  */
 bool sh_express(struct sh_express *e, struct sh_dev *dev, struct sh_hca *src, const struct sh_packet *p,
 		struct sh_packet *resp, struct sh_seg *resp_seg);
@@ -197,6 +217,11 @@ static inline void sh_aeth(struct sh_packet *resp, uint32_t psn, uint8_t syndrom
 	resp->npackets = 1;
 	resp->syndrome = syndrome;
 	resp->msn = msn;
+}
+/* The positive answer to the whole of a request. */
+static inline void sh_express_ack(struct sh_packet *resp, const struct sh_packet *p, uint32_t msn)
+{
+	sh_aeth(resp, p->psn + p->npackets - 1, SH_AETH_ACK, msn);
 }
 void sh_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_packet *resp, uint8_t syndrome);
 

@@ -38,11 +38,7 @@ static inline __attribute__((always_inline)) void put_cqe(struct sh_dev *dev, co
 		if (redo && (((uint8_t *)dst)[31] & 0x80) == owner)
 			return;
 		memcpy(word, log->cqe, sizeof(word));
-		__atomic_store_n(&dst[0], word[0], __ATOMIC_RELAXED);
-		__atomic_store_n(&dst[1], word[1], __ATOMIC_RELAXED);
-		__atomic_store_n(&dst[2], word[2], __ATOMIC_RELAXED);
-		/* pairs with the provider's read barrier after the owner byte */
-		__atomic_store_n(&dst[3], word[3], __ATOMIC_RELEASE);
+		sh_txn_put_cqe(dst, word);
 	} else {
 		struct sh_seg dst[2] = { { log->cqe_addr, 31 }, { log->cqe_addr + 31, 1 } };
 		struct sh_seg src = { (uintptr_t)log->cqe, 32 };
@@ -180,11 +176,16 @@ void sh_txn_store32(struct sh_txn_open *t, uint32_t *where, uint32_t val)
 	*slot = (*slot & ~(UINT64_C(0xffffffff) << shift)) | (uint64_t)val << shift;
 }
 
-int sh_txn_cqe(struct sh_txn_open *t, const struct sh_umem *buf, uint64_t off, const uint8_t cqe[32])
+int sh_txn_cqe(struct sh_txn_open *t, const struct sh_umem *buf, uint64_t off, const void *cqe)
 {
-	if (sh_txn_cqe_place(t, buf, off))
+	struct sh_txn *log = t->log;
+
+	if (off > buf->len || buf->len - off < sizeof(log->cqe))
 		return -EFAULT;
-	memcpy(t->log->cqe, cqe, 32);
+	log->cqe_ctx = buf->ctx;
+	log->cqe_addr = buf->uaddr + off;
+	log->cqe_shm = buf->shm_off ? buf->shm_off + off : 0;
+	memcpy(log->cqe, cqe, sizeof(log->cqe));
 	return 0;
 }
 

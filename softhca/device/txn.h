@@ -140,23 +140,53 @@ static inline void sh_txn_store_two(struct sh_txn_open *t, uint32_t *where, uint
 	*sh_txn_slot(t, where) = sh_two(first, second);
 }
 void sh_txn_store32(struct sh_txn_open *t, uint32_t *where, uint32_t val);	/* several to one word combine */
+/* What a CQE in device memory becomes visible by. */
+static inline void sh_txn_put_cqe(uint64_t *place, const uint64_t cqe[4])
+{
+	__atomic_store_n(&place[0], cqe[0], __ATOMIC_RELAXED);
+	__atomic_store_n(&place[1], cqe[1], __ATOMIC_RELAXED);
+	__atomic_store_n(&place[2], cqe[2], __ATOMIC_RELAXED);
+	/* pairs with the provider's read barrier after the owner byte */
+	__atomic_store_n(&place[3], cqe[3], __ATOMIC_RELEASE);
+}
 /* A 32-byte CQE into a client's CQ buffer (at byte offset off), last byte last. At most one per transaction. -EFAULT:
  * outside the buffer. */
-/* Only its place: the caller writes log->cqe. */
-static inline int sh_txn_cqe_place(struct sh_txn_open *t, const struct sh_umem *buf, uint64_t off)
-{
-	if (off > buf->len || buf->len - off < sizeof(t->log->cqe))
-		return -EFAULT;
-	t->log->cqe_ctx = buf->ctx;
-	t->log->cqe_addr = buf->uaddr + off;
-	t->log->cqe_shm = buf->shm_off ? buf->shm_off + off : 0;
-	return 0;
-}
-int sh_txn_cqe(struct sh_txn_open *t, const struct sh_umem *buf, uint64_t off, const uint8_t cqe[32]);
+int sh_txn_cqe(struct sh_txn_open *t, const struct sh_umem *buf, uint64_t off, const void *cqe);
 void sh_txn_comp_event(struct sh_txn_open *t, uint32_t hca, uint32_t cqn);
 /* At most SH_TXN_ASYNC; several of one kind about one object are one. */
 void sh_txn_async_event(struct sh_txn_open *t, uint32_t hca, uint32_t type, uint32_t obj);
 /* Commit, carry out, raise the events, clear. The locks stay the caller's, and do not belong to the log any more. */
 void sh_txn_commit(struct sh_txn_open *t);
+
+/* Another lock, which is not among them yet. Only for a transaction that ends with sh_txn_commit_cqe(). */
+static inline void sh_txn_joins(const struct sh_txn_open *t, struct sh_lock *lock)
+{
+	lock->txn = t->word;
+}
+
+/*
+ * The same for a transaction with a CQE and no events, inline: place is in device memory, cqe what goes there. The locks
+ * go on naming the log until they are let go or join another transaction. There is nothing to recover by it then.
+ */
+static inline __attribute__((always_inline)) void sh_txn_commit_cqe(const struct sh_txn_open *t, const struct sh_umem *buf,
+								    uint64_t *place, const uint64_t cqe[4])
+{
+	struct sh_txn *log = t->log;
+
+	log->cqe_ctx = buf->ctx;
+	log->cqe_shm = (uint64_t)((char *)place - (char *)t->dev->inst);
+	log->cqe_addr = buf->uaddr + (log->cqe_shm - buf->shm_off);
+	for (unsigned int i = 0; i < sizeof(log->cqe) / sizeof(cqe[0]); i++)
+		__builtin_memcpy(log->cqe + i * sizeof(cqe[0]), &cqe[i], sizeof(cqe[0]));
+	/* pairs with the acquire in recover() */
+	__atomic_store_n(&log->commit, t->n + 1, __ATOMIC_RELEASE);
+	sh_program_order();
+#pragma GCC unroll 4
+	for (unsigned int i = 0; i < t->n; i++)
+		__atomic_store_n((uint64_t *)sh_at(t->dev, log->store[i].off), log->store[i].val, __ATOMIC_RELAXED);
+	sh_txn_put_cqe(place, cqe);
+	sh_program_order();
+	__atomic_store_n(&log->commit, 0, __ATOMIC_RELEASE);
+}
 
 #endif

@@ -33,31 +33,15 @@ static uint32_t opcodes_of(uint32_t type)
 	}
 }
 
-/* The masks keep an overwritten context from more than wrong answers; sh_umem_read() checks the bounds. */
-static uint32_t slots_of(const struct sh_qp *qp)
-{
-	return 1u << (qp->log_sq_size & 15);
-}
-
-static uint64_t slot_off(const struct sh_qp *qp, uint32_t index)
-{
-	return qp->sq_off + ((uint64_t)(index & (slots_of(qp) - 1)) << (qp->sq_shift & 15));
-}
-
-static bool owned(const struct sh_qp *qp, uint32_t index, uint32_t dw0)
-{
-	return !!(dw0 & MLX4_WQE_OWNER) == !!(index & slots_of(qp));
-}
-
 int sh_wqe_posted(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index)
 {
 	__be32 dw0;
 
 	if (!qp->sq_present)
 		return 0;
-	if (sh_umem_read(dev, &qp->buf, slot_off(qp, index), &dw0, sizeof(dw0)))
+	if (sh_umem_read(dev, &qp->buf, sh_wqe_off(qp, index), &dw0, sizeof(dw0)))
 		return -EFAULT;
-	return owned(qp, index, __be32_to_cpu(dw0));
+	return sh_wqe_owned(qp, index, (uint32_t)dw0);
 }
 
 /* The rule of mlx4's readers: at each multiple of 16 a word says what follows. Chunk ends are multiples too. */
@@ -103,7 +87,8 @@ static int parse_data(struct sh_wqe *wqe, unsigned int pos, unsigned int end)
 	return plain && wqe->is_inline ? MLX4_SYNDROME_LOC_QP_OP : 0;
 }
 
-static void parse_datagram(struct sh_wqe *wqe, const struct mlx4_wqe_datagram *dg)
+/* What few WQEs have is parsed out of the way of the others. */
+static __attribute__((noinline)) void parse_datagram(struct sh_wqe *wqe, const struct mlx4_wqe_datagram *dg)
 {
 	uint32_t word = __be32_to_cpu(dg->av.port_pd);
 
@@ -164,52 +149,65 @@ static inline void copy16(void *to, const void *from, unsigned int len)
 		__builtin_memcpy((char *)to + i, (const char *)from + i, 16);
 }
 
-int sh_wqe_fetch(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, struct sh_wqe *wqe)
+/* The control segment, which is at hand. The length of the whole. */
+static inline unsigned int parse_ctrl(const struct sh_qp *qp, uint32_t index, struct sh_wqe *wqe)
 {
 	const struct mlx4_wqe_ctrl *ctrl = (const void *)wqe->raw;
-	unsigned int size, slot = 1u << (qp->sq_shift & 15);
-	uint64_t off = slot_off(qp, index);
-	const void *at = sh_umem_in_place(dev, &qp->buf, off, slot);
-	uint32_t dw0, flags;
+	uint32_t flags = __be32_to_cpu(ctrl->flags);
 
-	if (!qp->sq_present)
-		return -ENOENT;
-	if (at) {
-		__be32 word = (__be32)__atomic_load_n((const uint32_t *)at, __ATOMIC_RELAXED);
-
-		dw0 = __be32_to_cpu(word);
-	} else {
-		if (sh_umem_read(dev, &qp->buf, off, wqe->raw, sizeof(*ctrl)))
-			return -EFAULT;
-		dw0 = __be32_to_cpu(ctrl->owner_opcode);
-	}
-	if (!owned(qp, index, dw0))
-		return -ENOENT;
-	/* Pairs with the write barrier between a WQE's body and its owner bit: all of it is read again. */
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (at)
-		copy16(wqe->raw, at, sizeof(*ctrl));
-	else if (sh_umem_read(dev, &qp->buf, off + 4, wqe->raw + 4, sizeof(*ctrl) - 4))
-		return -EFAULT;
 	sh_zero(wqe, offsetof(struct sh_wqe, sge));
 	wqe->index = index;
-	wqe->opcode = dw0 & MLX4_WQE_OPCODE_MASK;
-	size = (ctrl->fence_size & MLX4_WQE_DS_MASK) * 16u;
-	flags = __be32_to_cpu(ctrl->flags);
+	wqe->opcode = __be32_to_cpu(ctrl->owner_opcode) & MLX4_WQE_OPCODE_MASK;
 	wqe->fence = !!(ctrl->fence_size & MLX4_WQE_FENCE);
 	wqe->strong = !!(flags & MLX4_WQE_SO);
 	wqe->signaled = (flags & MLX4_WQE_CQ_UPDATE) == MLX4_WQE_CQ_UPDATE || qp->sq_sig_all;
 	wqe->solicited = !!(flags & MLX4_WQE_SOLICITED);
 	wqe->srqn = flags >> MLX4_WQE_SRQN_SHIFT;
 	wqe->imm_be = (__u32)ctrl->imm;
-	if (size < sizeof(*ctrl) || size > slot || size > sizeof(wqe->raw)) {
+	return (ctrl->fence_size & MLX4_WQE_DS_MASK) * 16u;
+}
+
+static inline bool length_fits(const struct sh_qp *qp, unsigned int size)
+{
+	return size >= sizeof(struct mlx4_wqe_ctrl) && size <= 1u << (qp->sq_shift & 15) &&
+	       size <= sizeof(((struct sh_wqe *)NULL)->raw);
+}
+
+int sh_wqe_take(const struct sh_qp *qp, uint32_t index, const void *at, struct sh_wqe *wqe)
+{
+	unsigned int size;
+
+	copy16(wqe->raw, at, sizeof(struct mlx4_wqe_ctrl));
+	size = parse_ctrl(qp, index, wqe);
+	if (!length_fits(qp, size)) {
 		wqe->bad = MLX4_SYNDROME_LOC_QP_OP;
 		return 0;
 	}
-	if (at)
-		copy16(wqe->raw + sizeof(*ctrl), (const char *)at + sizeof(*ctrl), size - sizeof(*ctrl));
-	else if (size > sizeof(*ctrl) &&
-		 sh_umem_read(dev, &qp->buf, off + sizeof(*ctrl), wqe->raw + sizeof(*ctrl), size - sizeof(*ctrl)))
+	copy16(wqe->raw + sizeof(struct mlx4_wqe_ctrl), (const char *)at + sizeof(struct mlx4_wqe_ctrl),
+	       size - sizeof(struct mlx4_wqe_ctrl));
+	wqe->bad = parse(qp, wqe, size);
+	return 0;
+}
+
+int sh_wqe_read(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, struct sh_wqe *wqe)
+{
+	const unsigned int ctrl = sizeof(struct mlx4_wqe_ctrl);
+	uint64_t off = sh_wqe_off(qp, index);
+	unsigned int size;
+	int posted = sh_wqe_posted(dev, qp, index);
+
+	if (posted <= 0)
+		return posted ? posted : -ENOENT;
+	/* As in sh_wqe_fetch(). */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (sh_umem_read(dev, &qp->buf, off, wqe->raw, ctrl))
+		return -EFAULT;
+	size = parse_ctrl(qp, index, wqe);
+	if (!length_fits(qp, size)) {
+		wqe->bad = MLX4_SYNDROME_LOC_QP_OP;
+		return 0;
+	}
+	if (size > ctrl && sh_umem_read(dev, &qp->buf, off + ctrl, wqe->raw + ctrl, size - ctrl))
 		return -EFAULT;
 	wqe->bad = parse(qp, wqe, size);
 	return 0;

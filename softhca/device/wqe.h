@@ -6,6 +6,8 @@
 #ifndef SOFTHCA_DEVICE_WQE_H
 #define SOFTHCA_DEVICE_WQE_H
 
+#include <asm/byteorder.h>
+
 #include "packet.h"
 #include "mlx4-format.h"
 
@@ -28,11 +30,42 @@ struct sh_wqe {
 	uint8_t raw[1 << MLX4_MAX_SQ_SHIFT] __attribute__((aligned(16)));
 };
 
-/* Copy WQE number index out and parse it: 0 (also when it is illegal, see bad), -ENOENT when it has not been
- * posted yet, -EFAULT when the queue's memory is gone. */
-int sh_wqe_fetch(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, struct sh_wqe *wqe);
 /* Only whether it has been posted: 1, 0, -EFAULT. */
 int sh_wqe_posted(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index);
+
+/* Where the WQE is in the QP's buffer. The masks keep an overwritten context from more than wrong answers; bounds are
+ * checked with the memory. */
+static inline uint64_t sh_wqe_off(const struct sh_qp *qp, uint32_t index)
+{
+	uint32_t slots = 1u << (qp->log_sq_size & 15);
+
+	return qp->sq_off + ((uint64_t)(index & (slots - 1)) << (qp->sq_shift & 15));
+}
+
+/* By the word of its control segment that the owner bit is in, as it is in memory. */
+static inline bool sh_wqe_owned(const struct sh_qp *qp, uint32_t index, uint32_t word_be)
+{
+	return !(word_be & __cpu_to_be32(MLX4_WQE_OWNER)) == !(index & 1u << (qp->log_sq_size & 15));
+}
+
+/* The two ways of sh_wqe_fetch(): a posted WQE in device memory; any WQE, wherever the queue is. */
+int sh_wqe_take(const struct sh_qp *qp, uint32_t index, const void *at, struct sh_wqe *wqe);
+int sh_wqe_read(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, struct sh_wqe *wqe);
+
+/* Copy WQE number index out and parse it: 0 (also when it is illegal, see bad), -ENOENT when it has not been
+ * posted yet, -EFAULT when the queue's memory is gone. */
+static inline int sh_wqe_fetch(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, struct sh_wqe *wqe)
+{
+	const uint32_t *at = sh_umem_in_place(dev, &qp->buf, sh_wqe_off(qp, index), UINT64_C(1) << (qp->sq_shift & 15));
+
+	if (__builtin_expect(!at || !qp->sq_present, 0))
+		return sh_wqe_read(dev, qp, index, wqe);
+	if (!sh_wqe_owned(qp, index, __atomic_load_n(at, __ATOMIC_RELAXED)))
+		return -ENOENT;
+	/* Pairs with the write barrier between a WQE's body and its owner bit: all of it is read again. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return sh_wqe_take(qp, index, at, wqe);
+}
 
 static inline bool sh_wqe_is_atomic(const struct sh_wqe *wqe)
 {

@@ -196,6 +196,16 @@ typedef unsigned char vector __attribute__((vector_size(16), aligned(1), may_ali
  */
 static void forward(unsigned char *to, const unsigned char *from, uint64_t len)
 {
+	if (len - sizeof(uint64_t) <= sizeof(uint64_t)) { /* 8 to 16 bytes: both ends, which may overlap */
+		uint64_t first, last;
+
+		__builtin_memcpy(&first, from, sizeof(first));
+		__builtin_memcpy(&last, from + len - sizeof(last), sizeof(last));
+		__builtin_memcpy(to, &first, sizeof(first));
+		__asm__ volatile("" ::: "memory");
+		__builtin_memcpy(to + len - sizeof(last), &last, sizeof(last));
+		return;
+	}
 	if ((uintptr_t)to - (uintptr_t)from < len) { /* overlapping, from below */
 		memmove(to, from, len);
 		return;

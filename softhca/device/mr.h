@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * One look at a memory key, inline for those who look at one per message. Between sh_enter() and sh_leave(), as all of mr.c.
+ */
+#ifndef SOFTHCA_DEVICE_MR_H
+#define SOFTHCA_DEVICE_MR_H
+
+#include <errno.h>
+
+#include "tables.h"
+
+static inline struct sh_mpt *sh_mpt_of(const struct sh_dev *dev, uint32_t hca, uint32_t key)
+{
+	struct sh_mpt *table = sh_hca_table(dev, hca, SH_HCA_MPTS);
+
+	return table ? table + ((key >> 8 | key << 24) & ((1u << SH_LOG_MPTS) - 1)) : NULL;
+}
+
+/* As sh_mr_check(). */
+static inline int sh_mpt_check(const struct sh_dev *dev, const struct sh_mpt *mpt, uint32_t key, uint32_t pdn, uint64_t addr,
+			       uint64_t len, uint32_t access, uint32_t *ctx)
+{
+	/* pairs with the release in sh_mr_create() */
+	if (!mpt || !key || __atomic_load_n(&mpt->key, __ATOMIC_ACQUIRE) != key || !sh_ctx_live(dev, mpt->ctx))
+		return -ENOENT;
+	if (mpt->pdn != pdn)
+		return -EPERM;
+	if (len && (addr - mpt->start > mpt->len || len > mpt->len - (addr - mpt->start)))
+		return -ERANGE;
+	if ((mpt->access & access) != access)
+		return -EPERM;
+	*ctx = mpt->ctx;
+	return 0;
+}
+
+/* As sh_mr_home(). */
+static inline uint64_t sh_mpt_home(const struct sh_mpt *mpt, uint64_t addr)
+{
+	/* Whoever takes it back waits for those who have it by now (sh_grace). */
+	uint64_t shared = __atomic_load_n(&mpt->shared, __ATOMIC_ACQUIRE);
+
+	return shared ? SH_SEG_SHARED | (shared + (addr - mpt->start)) : addr + mpt->shift;
+}
+
+/* Both with one look at the key, for a piece of a list. */
+static inline int sh_mr_locate(const struct sh_dev *dev, uint32_t hca, uint32_t pdn, uint32_t access, const struct sh_sge *piece,
+			       struct sh_seg *seg, uint32_t *ctx)
+{
+	const struct sh_mpt *mpt = sh_mpt_of(dev, hca, piece->key);
+	int err = sh_mpt_check(dev, mpt, piece->key, pdn, piece->addr, piece->len, access, ctx);
+
+	if (!err)
+		*seg = (struct sh_seg){ sh_mpt_home(mpt, piece->addr), piece->len };
+	return err;
+}
+
+#endif
