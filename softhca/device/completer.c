@@ -4,6 +4,7 @@
  * the requester's QP, in the process that owns it. Every CQE is one transaction with the step of the queue that it
  * reports.
  */
+#include "cqe.h"
 #include "transport.h"
 
 /* The WQE at the head of the queue, from the cache or into buf. NULL: the queue's memory is gone. */
@@ -32,6 +33,56 @@ static void pull_next(struct sh_qp *qp)
 	}
 }
 
+static inline struct sh_cqe done(const struct sh_qp *qp, const struct sh_wqe *wqe)
+{
+	return (struct sh_cqe){
+		.qpn = qp->qpn,
+		.byte_cnt = sh_wqe_is_fetch(wqe) ? (uint32_t)wqe->length : 0,
+		.wqe_index = (uint16_t)qp->sq_una,
+		.opcode = wqe->opcode,
+		.send = 1,
+	};
+}
+
+static __attribute__((noinline)) int step_unusual(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_cq *cq,
+						  const struct sh_wqe *wqe, uint32_t psn)
+{
+	struct sh_cqe cqe = done(qp, wqe);
+	struct sh_txn_open t;
+	int err;
+
+	sh_txn_begin(&t, dev, &cq->txn, &cq->lock);
+	sh_txn_covers(&t, &qp->lock);
+	err = sh_cq_put(&t, hca, cq, &cqe);
+	sh_txn_store_two(&t, &qp->sq_una, qp->sq_una + 1, psn);
+	sh_txn_commit(&t);
+	return err;
+}
+
+/* The step of the queue and its CQE: as sh_cq_put(). In the CQ's log: the QP's is its responder's. */
+static int step_with_cqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_cq *cq, const struct sh_wqe *wqe,
+			 uint32_t psn)
+{
+	struct sh_cqe cqe = done(qp, wqe);
+	struct sh_txn_open t;
+	uint64_t *place;
+	int err = 0;
+
+	sh_lock(dev, &cq->lock);
+	place = sh_cq_usual(dev, cq);
+	if (place) {
+		sh_txn_begin(&t, dev, &cq->txn, &cq->lock);
+		sh_txn_joins(&t, &qp->lock);
+		sh_txn_store_two(&t, &qp->sq_una, qp->sq_una + 1, psn);
+		sh_cqe_commit(&t, cq, place, &cqe);
+		sh_txn_leave(&qp->lock);
+	} else {
+		err = step_unusual(dev, hca, qp, cq, wqe, psn);
+	}
+	sh_unlock(dev, &cq->lock);
+	return err;
+}
+
 int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_wqe *wqe)
 {
 	uint32_t psn = sh_psn_add(qp->una_psn, sh_wqe_packets(qp, wqe));
@@ -39,25 +90,7 @@ int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, co
 	int err = 0;
 
 	if (cq) {
-		struct sh_cqe cqe = {
-			.qpn = qp->qpn,
-			.wqe_index = qp->sq_una,
-			.opcode = wqe->opcode,
-			.send = 1,
-		};
-		struct sh_txn_open t;
-
-		if (sh_wqe_is_fetch(wqe))
-			cqe.byte_cnt = wqe->length;
-		/* The CQ's log: the QP's is its responder's. */
-		sh_lock(dev, &cq->lock);
-		sh_txn_begin(&t, dev, &cq->txn, &cq->lock);
-		sh_txn_covers(&t, &qp->lock);
-		err = sh_cq_put(&t, hca, cq, &cqe);
-		sh_txn_store32(&t, &qp->sq_una, qp->sq_una + 1);
-		sh_txn_store32(&t, &qp->una_psn, psn);
-		sh_txn_commit(&t);
-		sh_unlock(dev, &cq->lock);
+		err = step_with_cqe(dev, hca, qp, cq, wqe, psn);
 	} else {
 		qp->sq_una++;
 		qp->una_psn = psn;

@@ -92,7 +92,7 @@ struct sh_txn {
 	uint32_t nasync;
 	uint64_t cqe_addr;		/* in that context's memory */
 	uint64_t cqe_shm;		/* its place in device memory; 0 = through the host interface */
-	uint8_t cqe[32];		/* the last byte becomes visible last */
+	uint64_t cqe[4];		/* as it is in memory; the last byte becomes visible last */
 	struct {
 		uint32_t type;		/* affiliated asynchronous event */
 		uint32_t obj;		/* number of the QP, CQ or SRQ it is about */

@@ -22,23 +22,22 @@ void sh_lock_init(struct sh_lock *lock)
 /* A CQE that is already valid in the buffer was written whole, and may have been moved or reused since. */
 static inline __attribute__((always_inline)) void put_cqe(struct sh_dev *dev, const struct sh_txn *log, bool redo)
 {
-	const uint8_t owner = log->cqe[31] & 0x80;
+	const uint8_t owner = ((const uint8_t *)log->cqe)[31] & 0x80;
 
 	if (!sh_ctx_live(dev, log->cqe_ctx))
 		return;
 	if (log->cqe_shm) {
 		const struct sh_instance *inst = dev->inst;
-		uint64_t *dst, word[4];
+		uint64_t *dst;
 
-		if (log->cqe_shm % 8 || log->cqe_shm < inst->pool_off || log->cqe_shm > inst->size - sizeof(word)) {
+		if (log->cqe_shm % 8 || log->cqe_shm < inst->pool_off || log->cqe_shm > inst->size - sizeof(log->cqe)) {
 			dev->ops->complain(dev->host, "a CQE outside the pool", log->hca, log->comp_cqn);
 			return;
 		}
 		dst = sh_at(dev, log->cqe_shm);
 		if (redo && (((uint8_t *)dst)[31] & 0x80) == owner)
 			return;
-		memcpy(word, log->cqe, sizeof(word));
-		sh_txn_put_cqe(dst, word);
+		sh_txn_put_cqe(dst, log->cqe);
 	} else {
 		struct sh_seg dst[2] = { { log->cqe_addr, 31 }, { log->cqe_addr + 31, 1 } };
 		struct sh_seg src = { (uintptr_t)log->cqe, 32 };
