@@ -44,8 +44,8 @@ static inline struct sh_cqe done(const struct sh_qp *qp, const struct sh_wqe *wq
 	};
 }
 
-static __attribute__((noinline)) int step_unusual(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_cq *cq,
-						  const struct sh_wqe *wqe, uint32_t psn)
+SH_OUTLINE int step_unusual(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_cq *cq,
+			    const struct sh_wqe *wqe, uint32_t psn)
 {
 	struct sh_cqe cqe = done(qp, wqe);
 	struct sh_txn_open t;
@@ -60,8 +60,8 @@ static __attribute__((noinline)) int step_unusual(struct sh_dev *dev, struct sh_
 }
 
 /* The step of the queue and its CQE: as sh_cq_put(). In the CQ's log: the QP's is its responder's. */
-static int step_with_cqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_cq *cq, const struct sh_wqe *wqe,
-			 uint32_t psn)
+static int step_with_cqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_cq *cq,
+			 const struct sh_wqe *wqe, uint32_t psn)
 {
 	struct sh_cqe cqe = done(qp, wqe);
 	struct sh_txn_open t;
@@ -305,8 +305,8 @@ static void source_gone(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
 		lost(dev, hca, qp);
 }
 
-static __attribute__((noinline)) void complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
-					       const struct sh_packet *resp, const struct sh_wqe *cache)
+SH_OUTLINE void complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *resp,
+			 const struct sh_wqe *cache)
 {
 	struct sh_wqe buf;
 

@@ -23,7 +23,7 @@ static int read_consumer(struct sh_dev *dev, struct sh_cq *cq)
 	return err;
 }
 
-static __attribute__((noinline)) void declare_damaged(struct sh_dev *dev, uint32_t hca, struct sh_cq *cq)
+SH_OUTLINE void declare_damaged(struct sh_dev *dev, uint32_t hca, struct sh_cq *cq)
 {
 	uint32_t cqn = (uint32_t)(cq - (struct sh_cq *)sh_hca_table(dev, hca, SH_HCA_CQS));
 

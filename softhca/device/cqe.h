@@ -57,8 +57,8 @@ static inline void sh_cq_soon(const struct sh_dev *dev, const struct sh_cq *cq)
 }
 
 /*
- * The place of the next CQE where nothing is to be said about it: the CQ is whole and has room as far as was seen last, nobody
- * waits for an event, its buffer is device memory. NULL: sh_cq_put() knows more. The CQ's lock is held.
+ * The place of the next CQE where there is nothing to say about it: the CQ is whole and has room as far as was seen last,
+ * nobody waits for an event, its buffer is device memory. NULL: sh_cq_put() knows more. The CQ's lock is held.
  */
 static inline uint64_t *sh_cq_usual(const struct sh_dev *dev, const struct sh_cq *cq)
 {
@@ -72,8 +72,7 @@ static inline uint64_t *sh_cq_usual(const struct sh_dev *dev, const struct sh_cq
 }
 
 /* Commit a transaction with a CQE there. */
-static inline __attribute__((always_inline)) void sh_cqe_commit(struct sh_txn_open *t, struct sh_cq *cq, uint64_t *place,
-								const struct sh_cqe *cqe)
+SH_INLINE void sh_cqe_commit(struct sh_txn_open *t, struct sh_cq *cq, uint64_t *place, const struct sh_cqe *cqe)
 {
 	uint32_t next = cq->producer + 1;
 	uint64_t word[4];

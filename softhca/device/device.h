@@ -18,6 +18,10 @@
 
 #define SH_LOCK_WAIT_MS	2000
 
+/* What every message goes through is one function for the compiler; what few do is kept out of that. */
+#define SH_INLINE static inline __attribute__((always_inline))
+#define SH_OUTLINE static __attribute__((noinline))
+
 enum sh_face { SH_FACE_OFED, SH_FACE_MAINLINE };
 
 /* One process's view of an instance. */

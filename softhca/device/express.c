@@ -7,6 +7,7 @@
  */
 #include <asm/byteorder.h>
 
+#include "copy.h"
 #include "cqe.h"
 #include "mr.h"
 #include "transport.h"
@@ -30,8 +31,8 @@ static inline bool service_fits(const struct sh_qp *qp, uint8_t service)
 }
 
 /* A QP that is where the packet is to go, and has nothing unfinished. Holds as long as the lock is held. */
-static bool usual(struct sh_dev *dev, const struct sh_hca *hca, const struct sh_qp *qp, uint32_t port,
-		  const struct sh_packet *p)
+SH_INLINE bool usual(struct sh_dev *dev, const struct sh_hca *hca, const struct sh_qp *qp, uint32_t port,
+		     const struct sh_packet *p)
 {
 	return qp->qpn == p->dqpn && !qp->silent && service_fits(qp, p->service) &&
 	       (qp->state == SH_QPS_RTS || qp->state == SH_QPS_SQD || (qp->state == SH_QPS_RTR && qp->comm_est)) &&
@@ -85,7 +86,7 @@ static const struct mlx4_wqe_data *read_ahead(struct sh_qp *qp, const struct mlx
 	return (const void *)qp->rq_cache[0];
 }
 
-static bool from_rq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp)
+SH_INLINE bool from_rq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp)
 {
 	uint32_t size = 1u << (qp->log_rq_size & 15), shift = qp->rq_shift & 15, slot, ahead, n;
 	uint64_t at;
@@ -148,7 +149,7 @@ static void close_sink(struct sh_express *e, struct sh_dev *dev)
 }
 
 /* Have them, and the next receive. What is locked stays so whatever is returned. */
-static bool open_sink(struct sh_express *e, struct sink *s, struct sh_dev *dev, uint32_t srqn)
+SH_INLINE bool open_sink(struct sh_express *e, struct sink *s, struct sh_dev *dev, uint32_t srqn)
 {
 	struct sh_qp *qp = e->qp;
 	uint32_t cqn = qp->recv_cqn;
@@ -183,9 +184,16 @@ static bool open_sink(struct sh_express *e, struct sink *s, struct sh_dev *dev, 
 	return e->srq ? from_srq(s, dev, e->srq) : from_rq(s, dev, qp);
 }
 
+/* To where a key was just found good for. */
+SH_INLINE bool copy_to(struct sh_dev *dev, uint32_t ctx, const struct sh_seg *seg, const struct sh_payload *data)
+{
+	return (data->nseg == 1 && sh_copy_one(dev, seg, data->ctx, data->seg, data->len)) ||
+	       !dev->ops->copy(dev->host, ctx, seg, 1, data->ctx, data->seg, data->nseg, data->len);
+}
+
 /* Place the payload where the WQE's list says. */
-static __attribute__((noinline)) bool scatter_list(const struct sink *s, struct sh_dev *dev, const struct sh_hca *hca,
-						   const struct sh_payload *data)
+SH_OUTLINE bool scatter_list(const struct sink *s, struct sh_dev *dev, const struct sh_hca *hca,
+			     const struct sh_payload *data)
 {
 	struct sh_sge sge[MLX4_MAX_SGE];
 	struct sh_seg seg[MLX4_MAX_SGE];
@@ -208,7 +216,7 @@ static __attribute__((noinline)) bool scatter_list(const struct sink *s, struct 
 }
 
 /* The same; nearly always the first entry has room for all of it. */
-static inline bool scatter(const struct sink *s, struct sh_dev *dev, const struct sh_hca *hca, const struct sh_payload *data)
+SH_INLINE bool scatter(const struct sink *s, struct sh_dev *dev, const struct sh_hca *hca, const struct sh_payload *data)
 {
 	struct sh_sge first;
 	struct sh_seg seg;
@@ -221,8 +229,7 @@ static inline bool scatter(const struct sink *s, struct sh_dev *dev, const struc
 		return scatter_list(s, dev, hca, data);
 	first.addr = __be64_to_cpu(s->data->addr);
 	first.len = (uint32_t)data->len;
-	return !sh_mr_locate(dev, hca->index, s->pdn, SH_LOCAL_WRITE, &first, &seg, &ctx) &&
-	       !dev->ops->copy(dev->host, ctx, &seg, 1, data->ctx, data->seg, data->nseg, data->len);
+	return !sh_mr_locate(dev, hca->index, s->pdn, SH_LOCAL_WRITE, &first, &seg, &ctx) && copy_to(dev, ctx, &seg, data);
 }
 
 static inline struct sh_cqe received(const struct sh_express *e, const struct sink *s, const struct sh_packet *p,
@@ -245,8 +252,8 @@ static inline void step_on(struct sh_txn_open *t, struct sh_qp *qp, const struct
 	sh_txn_store_two(t, &qp->msn, sh_psn_add(qp->msn, 1), sh_psn_add(p->psn, p->npackets));
 }
 
-static __attribute__((noinline)) bool finish_unusual(const struct sh_express *e, const struct sink *s, struct sh_dev *dev,
-						     const struct sh_packet *p, uint8_t opcode)
+SH_OUTLINE bool finish_unusual(const struct sh_express *e, const struct sink *s, struct sh_dev *dev,
+			       const struct sh_packet *p, uint8_t opcode)
 {
 	struct sh_cqe cqe = received(e, s, p, opcode);
 	struct sh_txn_open t;
@@ -263,8 +270,8 @@ static __attribute__((noinline)) bool finish_unusual(const struct sh_express *e,
 }
 
 /* The step of the QP, its receive and its CQE: all or nothing. */
-static inline __attribute__((always_inline)) bool finish(const struct sh_express *e, const struct sink *s, struct sh_dev *dev,
-							 const struct sh_packet *p, uint8_t opcode)
+SH_INLINE bool finish(const struct sh_express *e, const struct sink *s, struct sh_dev *dev, const struct sh_packet *p,
+		      uint8_t opcode)
 {
 	uint64_t *place = sh_cq_usual(dev, e->cq);
 	struct sh_cqe cqe = received(e, s, p, opcode);
@@ -281,7 +288,7 @@ static inline __attribute__((always_inline)) bool finish(const struct sh_express
 	return true;
 }
 
-static bool express_send(struct sh_express *e, struct sh_dev *dev, const struct sh_packet *p)
+SH_INLINE bool express_send(struct sh_express *e, struct sh_dev *dev, const struct sh_packet *p)
 {
 	uint8_t opcode = p->flags & SH_PKT_IMM ? MLX4_CQE_RECV_SEND_IMM : MLX4_CQE_RECV_SEND;
 	struct sink s;
@@ -303,7 +310,7 @@ static inline void next_psn(struct sh_qp *qp, const struct sh_packet *p, uint32_
 			 __ATOMIC_RELAXED);
 }
 
-static bool express_write(struct sh_express *e, struct sh_dev *dev, const struct sh_packet *p)
+SH_OUTLINE bool express_write(struct sh_express *e, struct sh_dev *dev, const struct sh_packet *p)
 {
 	const struct sh_sge place = { p->va, p->dmalen, p->rkey };
 	bool notify = p->flags & SH_PKT_IMM;
@@ -317,8 +324,7 @@ static bool express_write(struct sh_express *e, struct sh_dev *dev, const struct
 		return false;
 	if (notify && (place.len > SH_SHORT || !open_sink(e, &s, dev, p->srqn)))
 		return false;
-	if (place.len &&
-	    dev->ops->copy(dev->host, ctx, &seg, 1, p->payload.ctx, p->payload.seg, p->payload.nseg, place.len))
+	if (place.len && !copy_to(dev, ctx, &seg, &p->payload))
 		return false;
 	if (notify)
 		return finish(e, &s, dev, p, MLX4_CQE_RECV_RDMA_WRITE_IMM);
@@ -326,8 +332,8 @@ static bool express_write(struct sh_express *e, struct sh_dev *dev, const struct
 	return true;
 }
 
-static bool express_read(struct sh_express *e, struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,
-			 struct sh_seg *resp_seg)
+SH_OUTLINE bool express_read(struct sh_express *e, struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,
+			    struct sh_seg *resp_seg)
 {
 	uint32_t npackets = sh_packets(p->dmalen, sh_qp_mtu(e->qp)), pdn, ctx = 0;
 	const struct sh_sge place = { p->va, p->dmalen, p->rkey };
@@ -355,16 +361,16 @@ void sh_express_end(struct sh_express *e, struct sh_dev *dev)
 	e->qp = NULL;
 }
 
-static bool begin(struct sh_express *e, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
-		  const struct sh_packet *p)
+SH_INLINE bool begin(struct sh_express *e, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
+		     const struct sh_packet *p)
 {
 	sh_lock(dev, &qp->rlock);
 	*e = (struct sh_express){ .qp = qp, .hca = hca };
 	return usual(dev, hca, qp, port, p);
 }
 
-static bool execute(struct sh_express *e, struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,
-		    struct sh_seg *resp_seg)
+SH_INLINE bool execute(struct sh_express *e, struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,
+		       struct sh_seg *resp_seg)
 {
 	bool done = false;
 

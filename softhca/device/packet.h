@@ -78,7 +78,7 @@ struct sh_packet {
 };
 
 /* Zero a known number of bytes in plain stores: for a hundred or two of them "rep stos" takes longer to begin with. */
-static inline __attribute__((always_inline)) void sh_zero(void *at, size_t len)
+SH_INLINE void sh_zero(void *at, size_t len)
 {
 #pragma GCC unroll 16
 	for (size_t i = 0; i < len / 16; i++)

@@ -75,8 +75,7 @@ static uint8_t check_wqe(const struct sh_qp *qp, const struct sh_wqe *wqe)
 }
 
 /* Pieces of a list. As locate(). */
-static __attribute__((noinline)) uint8_t locate_list(struct run *r, uint64_t off, uint64_t len, uint32_t access,
-						     struct sh_payload *out)
+SH_OUTLINE uint8_t locate_list(struct run *r, uint64_t off, uint64_t len, uint32_t access, struct sh_payload *out)
 {
 	const struct sh_wqe *wqe = &r->wqe;
 	int n;
@@ -121,7 +120,7 @@ static inline uint8_t locate(struct run *r, uint64_t off, uint64_t len, uint32_t
 	return 0;
 }
 
-static __attribute__((noinline)) void address_datagram(struct run *r, const struct sh_port *port)
+SH_OUTLINE void address_datagram(struct run *r, const struct sh_port *port)
 {
 	struct sh_packet *p = &r->p;
 	const struct sh_wqe *wqe = &r->wqe;
@@ -207,7 +206,7 @@ static inline bool is_one_packet(const struct sh_qp *qp, const struct sh_wqe *wq
  * The next packets of the WQE at sq_next as one run in r->p, and the state as if they were sent. A syndrome, 0 = ok.
  * one: the caller knows that it is one packet, as is_one_packet() says, and then this is a third of the work.
  */
-static inline __attribute__((always_inline)) uint8_t build_as(struct run *r, bool one)
+SH_INLINE uint8_t build_as(struct run *r, bool one)
 {
 	struct sh_qp *qp = r->qp;
 	const struct sh_wqe *wqe = &r->wqe;
@@ -278,7 +277,7 @@ static inline __attribute__((always_inline)) uint8_t build_as(struct run *r, boo
 	return 0;
 }
 
-static __attribute__((noinline)) uint8_t build(struct run *r)
+SH_OUTLINE uint8_t build(struct run *r)
 {
 	return build_as(r, false);
 }

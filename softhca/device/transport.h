@@ -85,8 +85,8 @@ static inline void sh_progress(struct sh_qp *qp)
 	if (!qp->rnr_waiting)
 		qp->deadline = 0;
 }
-/* The WQE sent last has arrived. If it is the only one and neither returns data nor wants a CQE, it is done, without a lock.
- * false: not so. */
+/* The WQE sent last has arrived. If it is the only one and neither returns data nor wants a CQE, it is done, and no lock
+ * was needed. false: not so. */
 static inline bool sh_complete_quiet(struct sh_qp *qp, const struct sh_wqe *wqe)
 {
 	if (wqe->signaled || sh_wqe_is_fetch(wqe) || wqe->index != qp->sq_una || qp->sq_una + 1 != qp->sq_next)

@@ -20,7 +20,7 @@ void sh_lock_init(struct sh_lock *lock)
 /* ---- carrying out ---- */
 
 /* A CQE that is already valid in the buffer was written whole, and may have been moved or reused since. */
-static inline __attribute__((always_inline)) void put_cqe(struct sh_dev *dev, const struct sh_txn *log, bool redo)
+SH_INLINE void put_cqe(struct sh_dev *dev, const struct sh_txn *log, bool redo)
 {
 	const uint8_t owner = ((const uint8_t *)log->cqe)[31] & 0x80;
 
@@ -55,7 +55,7 @@ static inline __attribute__((always_inline)) void put_cqe(struct sh_dev *dev, co
 }
 
 /* What few transactions have. */
-static __attribute__((noinline)) void raise_events(struct sh_dev *dev, struct sh_txn *log)
+SH_OUTLINE void raise_events(struct sh_dev *dev, struct sh_txn *log)
 {
 	uint32_t i, nasync = log->nasync;
 
@@ -65,7 +65,7 @@ static __attribute__((noinline)) void raise_events(struct sh_dev *dev, struct sh
 		sh_affiliated_event(dev, log->hca, log->async[i].type, log->async[i].obj);
 }
 
-static inline __attribute__((always_inline)) void carry_out(struct sh_dev *dev, struct sh_txn *log, uint32_t n, bool redo)
+SH_INLINE void carry_out(struct sh_dev *dev, struct sh_txn *log, uint32_t n, bool redo)
 {
 	uint32_t i;
 

@@ -15,7 +15,8 @@
  *  - the first recoverer clears log->commit. It may then use the same log again while other locks of the dead
  *    holder still point to it: their words carry the old seq, the log has a new one, and nothing is done.
  *    A new transaction changes seq before commit; a recoverer reads commit before seq.
- *  - a holder clears the log, then the lock's word, then releases the lock.
+ *  - a holder clears the log, then the lock's word, then releases the lock. A word that goes on naming the log in between
+ *    (sh_txn_commit_cqe) says nothing: commit is 0, or seq another one.
  * A lock word that names a log also tells the next owner when a recoverer had to give up (the daemon waits for
  * other recoverers with a bound): it tries again.
  *
@@ -140,7 +141,7 @@ static inline void sh_txn_store_two(struct sh_txn_open *t, uint32_t *where, uint
 	*sh_txn_slot(t, where) = sh_two(first, second);
 }
 void sh_txn_store32(struct sh_txn_open *t, uint32_t *where, uint32_t val);	/* several to one word combine */
-/* What a CQE in device memory becomes visible by. */
+/* How a CQE in device memory becomes visible. */
 static inline void sh_txn_put_cqe(uint64_t *place, const uint64_t cqe[4])
 {
 	__atomic_store_n(&place[0], cqe[0], __ATOMIC_RELAXED);
@@ -158,12 +159,12 @@ void sh_txn_async_event(struct sh_txn_open *t, uint32_t hca, uint32_t type, uint
 /* Commit, carry out, raise the events, clear. The locks stay the caller's, and do not belong to the log any more. */
 void sh_txn_commit(struct sh_txn_open *t);
 
-/* Another lock, which is not among them yet. Only for a transaction that ends with sh_txn_commit_cqe(). */
+/* Another lock, which it does not cover yet. Only for a transaction that ends with sh_txn_commit_cqe(). */
 static inline void sh_txn_joins(const struct sh_txn_open *t, struct sh_lock *lock)
 {
 	lock->txn = t->word;
 }
-/* It does not any more: for one that stays held longer than those of the log's owner. */
+/* Not any more: for a lock that stays held when the one that the log belongs to is let go. */
 static inline void sh_txn_leave(struct sh_lock *lock)
 {
 	lock->txn = SH_LOCK_MADE;
@@ -173,8 +174,8 @@ static inline void sh_txn_leave(struct sh_lock *lock)
  * The same for a transaction with a CQE and no events, inline: place is in device memory, cqe what goes there. The locks
  * go on naming the log until they are let go or join another transaction. There is nothing to recover by it then.
  */
-static inline __attribute__((always_inline)) void sh_txn_commit_cqe(const struct sh_txn_open *t, const struct sh_umem *buf,
-								    uint64_t *place, const uint64_t cqe[4])
+SH_INLINE void sh_txn_commit_cqe(const struct sh_txn_open *t, const struct sh_umem *buf, uint64_t *place,
+				 const uint64_t cqe[4])
 {
 	struct sh_txn *log = t->log;
 

@@ -45,7 +45,7 @@ int sh_wqe_posted(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index)
 }
 
 /* The rule of mlx4's readers: at each multiple of 16 a word says what follows. Chunk ends are multiples too. */
-static int parse_data(struct sh_wqe *wqe, unsigned int pos, unsigned int end)
+static inline int parse_data(struct sh_wqe *wqe, unsigned int pos, unsigned int end)
 {
 	bool plain = false;
 
@@ -88,7 +88,7 @@ static int parse_data(struct sh_wqe *wqe, unsigned int pos, unsigned int end)
 }
 
 /* What few WQEs have is parsed out of the way of the others. */
-static __attribute__((noinline)) void parse_datagram(struct sh_wqe *wqe, const struct mlx4_wqe_datagram *dg)
+SH_OUTLINE void parse_datagram(struct sh_wqe *wqe, const struct mlx4_wqe_datagram *dg)
 {
 	uint32_t word = __be32_to_cpu(dg->av.port_pd);
 
@@ -108,7 +108,7 @@ static __attribute__((noinline)) void parse_datagram(struct sh_wqe *wqe, const s
 	wqe->qkey = __be32_to_cpu(dg->qkey);
 }
 
-static uint8_t parse(const struct sh_qp *qp, struct sh_wqe *wqe, unsigned int end)
+SH_INLINE uint8_t parse(const struct sh_qp *qp, struct sh_wqe *wqe, unsigned int end)
 {
 	unsigned int pos = sizeof(struct mlx4_wqe_ctrl);
 

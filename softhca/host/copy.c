@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "process.h"
+#include "softhca/device/copy.h"
 #include "softhca/wire.h"
 #include "sys.h"
 
@@ -187,57 +188,6 @@ static enum sh_copy copy_bounce(struct side *dst, struct side *src, uint64_t len
 	return SH_COPY_OK;
 }
 
-typedef unsigned char vector __attribute__((vector_size(16), aligned(1), may_alias));
-
-/*
- * Forward and in order, the last byte last: receivers poll for it. A loop of vectors, because memcpy() of this size
- * goes through string instructions that are ten times slower when the low bits of the addresses nearly agree, which
- * those of ordinary buffers do.
- */
-static void forward(unsigned char *to, const unsigned char *from, uint64_t len)
-{
-	if (len - sizeof(uint64_t) <= sizeof(uint64_t)) { /* 8 to 16 bytes: both ends, which may overlap */
-		uint64_t first, last;
-
-		__builtin_memcpy(&first, from, sizeof(first));
-		__builtin_memcpy(&last, from + len - sizeof(last), sizeof(last));
-		__builtin_memcpy(to, &first, sizeof(first));
-		__asm__ volatile("" ::: "memory");
-		__builtin_memcpy(to + len - sizeof(last), &last, sizeof(last));
-		return;
-	}
-	if ((uintptr_t)to - (uintptr_t)from < len) { /* overlapping, from below */
-		memmove(to, from, len);
-		return;
-	}
-	for (; len >= 4 * sizeof(vector); len -= 4 * sizeof(vector)) {
-		const vector *f = (const vector *)from;
-		vector a = f[0], b = f[1], c = f[2], d = f[3], *t = (vector *)to;
-
-		t[0] = a;
-		t[1] = b;
-		t[2] = c;
-		t[3] = d;
-		to += 4 * sizeof(vector);
-		from += 4 * sizeof(vector);
-		/* or the compiler knows better, and calls memcpy() */
-		__asm__ volatile("" ::: "memory");
-	}
-	for (; len >= sizeof(uint64_t); len -= sizeof(uint64_t)) {
-		uint64_t word;
-
-		__builtin_memcpy(&word, from, sizeof(word));
-		__builtin_memcpy(to, &word, sizeof(word));
-		to += sizeof(word);
-		from += sizeof(word);
-		__asm__ volatile("" ::: "memory");
-	}
-	for (; len; len--) {
-		*to++ = *from++;
-		__asm__ volatile("" ::: "memory");
-	}
-}
-
 static enum sh_copy copy_plain(struct side *dst, struct side *src, uint64_t len)
 {
 	while (len) {
@@ -268,7 +218,7 @@ static enum sh_copy copy_plain(struct side *dst, struct side *src, uint64_t len)
 			dst->skip = 0;
 			continue;
 		}
-		forward(d.iov_base, s.iov_base, bytes);
+		sh_copy_forward(d.iov_base, s.iov_base, bytes);
 		side_advance(src, bytes);
 		side_advance(dst, bytes);
 		len -= bytes;
@@ -297,17 +247,6 @@ static bool replaced(const struct side *side)
 
 /* ---- memory that is device memory ---- */
 
-/* Where a piece can be touched without a fault: shared pages. NULL: not there, or not what device memory has. */
-static void *shared_at(const struct sh_seg *seg)
-{
-	const struct sh_instance *inst = sh_process.dev->inst;
-	uint64_t off = seg->addr & ~SH_SEG_SHARED;
-
-	if (!(seg->addr & SH_SEG_SHARED) || off < inst->shared_off || off > inst->size || seg->len > inst->size - off)
-		return NULL;
-	return sh_at(sh_process.dev, off);
-}
-
 static bool any_shared(const struct sh_seg *seg, unsigned int nseg)
 {
 	for (unsigned int i = 0; i < nseg; i++)
@@ -332,7 +271,7 @@ static bool first_piece(const struct side *side, uint64_t len, struct side *one,
 	one->skip = 0;
 	if (!(seg->addr & SH_SEG_SHARED))
 		return true;
-	at = shared_at(seg);
+	at = sh_shared_at(sh_process.dev, seg);
 	seg->addr = (uintptr_t)at;
 	one->pid = 0;
 	return at != NULL;
@@ -383,17 +322,6 @@ static enum sh_copy copy_pieces(struct side *dst, struct side *src, uint64_t len
 	return SH_COPY_OK;
 }
 
-/* One piece each, and both can be touched: nearly every message. */
-static bool copy_simple(uint32_t dst_ctx, const struct sh_seg *dst, uint32_t src_ctx, const struct sh_seg *src, uint64_t len)
-{
-	void *to = shared_at(dst), *from = src_ctx ? shared_at(src) : (void *)(uintptr_t)src->addr;
-
-	if (!to || !from || len > dst->len || len > src->len || !lives(dst_ctx) || (src_ctx && !lives(src_ctx)))
-		return false;
-	forward(to, from, len);
-	return true;
-}
-
 enum sh_copy sh_host_copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst, unsigned int ndst,
 			  uint32_t src_ctx, const struct sh_seg *src, unsigned int nsrc, uint64_t len)
 {
@@ -401,7 +329,8 @@ enum sh_copy sh_host_copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst
 	enum sh_copy result;
 
 	(void)host;
-	if (ndst == 1 && nsrc == 1 && copy_simple(dst_ctx, dst, src_ctx, src, len))
+	if (ndst == 1 && nsrc == 1 && lives(dst_ctx) && (!src_ctx || lives(src_ctx)) &&
+	    sh_copy_one(sh_process.dev, dst, src_ctx, src, len))
 		return SH_COPY_OK;
 	side_init(&to, dst_ctx, dst, ndst);
 	side_init(&from, src_ctx, src, nsrc);

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Bytes from one piece of memory to another, in an order that who polls the last one can rely on. No locks.
+ */
+#include <string.h>
+
+#include "copy.h"
+
+typedef unsigned char vector __attribute__((vector_size(16), aligned(1), may_alias));
+
+/*
+ * A loop of vectors, because memcpy() of this size goes through string instructions that are ten times slower when the low
+ * bits of the addresses nearly agree, which those of ordinary buffers do.
+ */
+void sh_copy_forward(void *dst, const void *src, uint64_t len)
+{
+	const unsigned char *from = src;
+	unsigned char *to = dst;
+
+	if ((uintptr_t)to - (uintptr_t)from < len) { /* overlapping, from below */
+		memmove(to, from, len);
+		return;
+	}
+	for (; len >= 4 * sizeof(vector); len -= 4 * sizeof(vector)) {
+		const vector *f = (const vector *)from;
+		vector a = f[0], b = f[1], c = f[2], d = f[3], *t = (vector *)to;
+
+		t[0] = a;
+		t[1] = b;
+		t[2] = c;
+		t[3] = d;
+		to += 4 * sizeof(vector);
+		from += 4 * sizeof(vector);
+		/* or the compiler knows better, and calls memcpy() */
+		__asm__ volatile("" ::: "memory");
+	}
+	for (; len >= sizeof(uint64_t); len -= sizeof(uint64_t)) {
+		uint64_t word;
+
+		__builtin_memcpy(&word, from, sizeof(word));
+		__builtin_memcpy(to, &word, sizeof(word));
+		to += sizeof(word);
+		from += sizeof(word);
+		__asm__ volatile("" ::: "memory");
+	}
+	for (; len; len--) {
+		*to++ = *from++;
+		__asm__ volatile("" ::: "memory");
+	}
+}

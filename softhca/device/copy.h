@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Copies that cannot fault and need no other process: between pieces of memory that are device memory, or to them from a
+ * plain pointer of this process. The host interface has all the others.
+ */
+#ifndef SOFTHCA_DEVICE_COPY_H
+#define SOFTHCA_DEVICE_COPY_H
+
+#include "device.h"
+
+/* Where a piece can be touched without a fault. NULL: its pages are not device memory, or not what device memory has. */
+static inline void *sh_shared_at(const struct sh_dev *dev, const struct sh_seg *seg)
+{
+	const struct sh_instance *inst = dev->inst;
+	uint64_t off = seg->addr & ~SH_SEG_SHARED;
+
+	if (!(seg->addr & SH_SEG_SHARED) || off < inst->shared_off || off > inst->size || seg->len > inst->size - off)
+		return NULL;
+	return sh_at(dev, off);
+}
+
+/* Forward and in order, the last byte last: receivers poll for it. Overlapping memory is copied as by memmove(). */
+void sh_copy_forward(void *to, const void *from, uint64_t len);
+
+/* len bytes of one piece each; src_ctx 0: src is a plain pointer. false: it is not for this file, and nothing was copied. */
+static inline bool sh_copy_one(const struct sh_dev *dev, const struct sh_seg *dst, uint32_t src_ctx,
+			       const struct sh_seg *src, uint64_t len)
+{
+	const char *from = src_ctx ? sh_shared_at(dev, src) : (const void *)(uintptr_t)src->addr;
+	char *to = sh_shared_at(dev, dst);
+	uint64_t first, last;
+
+	if (!to || !from || len > dst->len || len > src->len)
+		return false;
+	if (len - sizeof(first) > sizeof(last)) {
+		sh_copy_forward(to, from, len);
+		return true;
+	}
+	/* 8 to 16 bytes: both ends, which may overlap. */
+	__builtin_memcpy(&first, from, sizeof(first));
+	__builtin_memcpy(&last, from + len - sizeof(last), sizeof(last));
+	__builtin_memcpy(to, &first, sizeof(first));
+	__asm__ volatile("" ::: "memory");
+	__builtin_memcpy(to + len - sizeof(last), &last, sizeof(last));
+	return true;
+}
+
+#endif
