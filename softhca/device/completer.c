@@ -86,7 +86,7 @@ static int step_with_cqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_wqe *wqe)
 {
 	uint32_t psn = sh_psn_add(qp->una_psn, sh_wqe_packets(qp, wqe));
-	struct sh_cq *cq = wqe->signaled ? sh_cq_get(dev, hca->index, qp->send_cqn) : NULL;
+	struct sh_cq *cq = wqe->signaled ? sh_cq_of(hca, qp->send_cqn) : NULL;
 	int err = 0;
 
 	if (cq) {
@@ -217,7 +217,7 @@ static void place(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, cons
 	int n, err;
 
 	if (data->len) {
-		n = sh_mr_slice(dev, hca->index, qp->pdn, SH_LOCAL_WRITE, wqe->sge, wqe->nsge, off, data->len, seg,
+		n = sh_mr_slice(dev, hca, qp->pdn, SH_LOCAL_WRITE, wqe->sge, wqe->nsge, off, data->len, seg,
 				SH_MAX_SEGS, &ctx);
 		if (n < 0) {
 			sh_send_failed(dev, hca, qp, MLX4_SYNDROME_LOC_PROT, SH_VENDOR_NONE);

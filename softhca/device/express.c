@@ -19,7 +19,7 @@ struct sink {
 	const struct mlx4_wqe_data *data;
 	uint64_t *word;			/* what taking the WQE changes, and to what */
 	uint64_t value;
-	const void *following;		/* a WQE after it, when that is posted already */
+	const void *following;		/* a WQE after it, when that is posted already; NULL: it is not to be fetched now */
 	uint32_t nsge, index, pdn;
 };
 
@@ -66,14 +66,10 @@ static uint32_t posted(struct sh_dev *dev, const struct sh_umem *db, uint32_t *s
  * The owner posts new receives on the line of the queue that the next ones are read from. So those on it that are posted
  * are read together, once.
  */
-static const struct mlx4_wqe_data *read_ahead(struct sh_qp *qp, const struct mlx4_wqe_data *at, uint32_t n)
+static const struct mlx4_wqe_data *read_ahead(struct sh_qp *qp, uint32_t index, const struct mlx4_wqe_data *at, uint32_t n)
 {
-	uint32_t index = qp->rq_consumed & MLX4_RQ_DB_MASK, first = qp->rq_cached >> 8, i;
-	uint32_t left = (64 - ((uintptr_t)at & 63)) / sizeof(*at);
+	uint32_t left = (64 - ((uintptr_t)at & 63)) / sizeof(*at), i;
 
-	i = (index - first) & MLX4_RQ_DB_MASK;
-	if (i < SH_QP_RECEIVES && i < (qp->rq_cached & 0xff))
-		return (const void *)qp->rq_cache[i];
 	if (n > left)
 		n = left;
 	/* Whoever dies in here leaves none. */
@@ -86,30 +82,42 @@ static const struct mlx4_wqe_data *read_ahead(struct sh_qp *qp, const struct mlx
 	return (const void *)qp->rq_cache[0];
 }
 
+/* The next of n receives that are posted, where the queue has it. */
+SH_OUTLINE bool in_rq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp, uint32_t n, uint32_t size)
+{
+	uint32_t shift = qp->rq_shift & 15, slot = qp->rq_consumed & (size - 1), ahead = n > AHEAD ? AHEAD : n - 1;
+
+	if (shift < MLX4_MIN_RQ_SHIFT)
+		return false;
+	s->nsge = 1u << (shift - MLX4_MIN_RQ_SHIFT);
+	s->data = sh_umem_in_place(dev, &qp->buf, qp->rq_off + ((uint64_t)slot << shift), s->nsge * sizeof(s->data[0]));
+	if (!s->data)
+		return false;
+	s->following = slot + ahead < size ? s->data + (size_t)ahead * s->nsge : s->data;
+	if (s->nsge == 1)
+		s->data = read_ahead(qp, s->index, s->data, n < size - slot ? n : size - slot);
+	return true;
+}
+
 SH_INLINE bool from_rq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp)
 {
-	uint32_t size = 1u << (qp->log_rq_size & 15), shift = qp->rq_shift & 15, slot, ahead, n;
-	uint64_t at;
+	uint32_t size = 1u << (qp->log_rq_size & 15), n, i;
 
-	if (!qp->rq_present || shift < MLX4_MIN_RQ_SHIFT)
+	if (!qp->rq_present)
 		return false;
 	n = posted(dev, &qp->rq_db, &qp->rq_seen, qp->rq_consumed, size, false);
 	if (!n)
 		return false;
-	slot = qp->rq_consumed & (size - 1);
-	at = qp->rq_off + ((uint64_t)slot << shift);
-	s->nsge = 1u << (shift - MLX4_MIN_RQ_SHIFT);
-	s->data = sh_umem_in_place(dev, &qp->buf, at, s->nsge * sizeof(s->data[0]));
-	if (!s->data)
-		return false;
-	ahead = n > AHEAD ? AHEAD : n - 1;
-	s->following = slot + ahead < size ? s->data + (size_t)ahead * s->nsge : s->data;
-	if (s->nsge == 1)
-		s->data = read_ahead(qp, s->data, n < size - slot ? n : size - slot);
 	s->pdn = qp->pdn;
 	s->index = qp->rq_consumed & MLX4_RQ_DB_MASK;
 	s->word = (uint64_t *)&qp->rq_consumed;
 	s->value = sh_two(qp->rq_consumed + 1, qp->rq_seen);
+	i = (s->index - (qp->rq_cached >> 8)) & MLX4_RQ_DB_MASK;
+	if (i >= SH_QP_RECEIVES || i >= (qp->rq_cached & 0xff))
+		return in_rq(s, dev, qp, n, size);
+	s->data = (const void *)qp->rq_cache[i];
+	s->nsge = 1;
+	s->following = NULL;
 	return true;
 }
 
@@ -161,7 +169,7 @@ SH_INLINE bool open_sink(struct sh_express *e, struct sink *s, struct sh_dev *de
 	if (e->cq && e->srqn != srqn)
 		close_sink(e, dev);
 	if (!e->cq) {
-		struct sh_srq *srq = srqn ? sh_srq_get(dev, e->hca->index, srqn) : NULL;
+		struct sh_srq *srq = srqn ? sh_srq_of(e->hca, srqn) : NULL;
 		struct sh_cq *cq;
 
 		if (srqn && !srq)
@@ -174,7 +182,7 @@ SH_INLINE bool open_sink(struct sh_express *e, struct sink *s, struct sh_dev *de
 			if (sh_qp_is_xrc(qp))
 				cqn = srq->cqn;
 		}
-		cq = cqn ? sh_cq_get(dev, e->hca->index, cqn) : NULL;
+		cq = cqn ? sh_cq_of(e->hca, cqn) : NULL;
 		if (!cq)
 			return false;
 		sh_lock(dev, &cq->lock);
@@ -192,7 +200,7 @@ SH_INLINE bool copy_to(struct sh_dev *dev, uint32_t ctx, const struct sh_seg *se
 }
 
 /* Place the payload where the WQE's list says. */
-SH_OUTLINE bool scatter_list(const struct sink *s, struct sh_dev *dev, const struct sh_hca *hca,
+SH_OUTLINE bool scatter_list(const struct sink *s, struct sh_dev *dev, struct sh_hca *hca,
 			     const struct sh_payload *data)
 {
 	struct sh_sge sge[MLX4_MAX_SGE];
@@ -211,12 +219,12 @@ SH_OUTLINE bool scatter_list(const struct sink *s, struct sh_dev *dev, const str
 	}
 	if (room < data->len)
 		return false;
-	nseg = sh_mr_slice(dev, hca->index, s->pdn, SH_LOCAL_WRITE, sge, n, 0, data->len, seg, MLX4_MAX_SGE, &ctx);
+	nseg = sh_mr_slice(dev, hca, s->pdn, SH_LOCAL_WRITE, sge, n, 0, data->len, seg, MLX4_MAX_SGE, &ctx);
 	return nseg > 0 && !dev->ops->copy(dev->host, ctx, seg, nseg, data->ctx, data->seg, data->nseg, data->len);
 }
 
 /* The same; nearly always the first entry has room for all of it. */
-SH_INLINE bool scatter(const struct sink *s, struct sh_dev *dev, const struct sh_hca *hca, const struct sh_payload *data)
+SH_INLINE bool scatter(const struct sink *s, struct sh_dev *dev, struct sh_hca *hca, const struct sh_payload *data)
 {
 	struct sh_sge first;
 	struct sh_seg seg;
@@ -229,7 +237,7 @@ SH_INLINE bool scatter(const struct sink *s, struct sh_dev *dev, const struct sh
 		return scatter_list(s, dev, hca, data);
 	first.addr = __be64_to_cpu(s->data->addr);
 	first.len = (uint32_t)data->len;
-	return !sh_mr_locate(dev, hca->index, s->pdn, SH_LOCAL_WRITE, &first, &seg, &ctx) && copy_to(dev, ctx, &seg, data);
+	return !sh_mr_locate(dev, hca, s->pdn, SH_LOCAL_WRITE, &first, &seg, &ctx) && copy_to(dev, ctx, &seg, data);
 }
 
 static inline struct sh_cqe received(const struct sh_express *e, const struct sink *s, const struct sh_packet *p,
@@ -299,7 +307,8 @@ SH_INLINE bool express_send(struct sh_express *e, struct sh_dev *dev, const stru
 	if (!scatter(&s, dev, e->hca, &p->payload) || !finish(e, &s, dev, p, opcode))
 		return false;
 	/* Its owner has it in another processor's cache: a later message does not wait for it. */
-	__builtin_prefetch(s.following);
+	if (s.following)
+		__builtin_prefetch(s.following);
 	return true;
 }
 
@@ -318,9 +327,9 @@ SH_OUTLINE bool express_write(struct sh_express *e, struct sh_dev *dev, const st
 	struct sh_seg seg;
 	struct sink s;
 
-	if (!(e->qp->access & SH_REMOTE_WRITE) || p->payload.len != place.len || sh_rkey_pd(dev, e->hca, e->qp, p, &pdn))
+	if (!(e->qp->access & SH_REMOTE_WRITE) || p->payload.len != place.len || sh_rkey_pd(e->hca, e->qp, p, &pdn))
 		return false;
-	if (place.len && sh_mr_locate(dev, e->hca->index, pdn, SH_REMOTE_WRITE, &place, &seg, &ctx))
+	if (place.len && sh_mr_locate(dev, e->hca, pdn, SH_REMOTE_WRITE, &place, &seg, &ctx))
 		return false;
 	if (notify && (place.len > SH_SHORT || !open_sink(e, &s, dev, p->srqn)))
 		return false;
@@ -339,8 +348,8 @@ SH_OUTLINE bool express_read(struct sh_express *e, struct sh_dev *dev, const str
 	const struct sh_sge place = { p->va, p->dmalen, p->rkey };
 
 	if (!(e->qp->access & SH_REMOTE_READ) || !e->qp->max_dest_rd_atomic || !p->dmalen ||
-	    p->dmalen > UINT64_C(1) << 31 || sh_rkey_pd(dev, e->hca, e->qp, p, &pdn) ||
-	    sh_mr_locate(dev, e->hca->index, pdn, SH_REMOTE_READ, &place, resp_seg, &ctx))
+	    p->dmalen > UINT64_C(1) << 31 || sh_rkey_pd(e->hca, e->qp, p, &pdn) ||
+	    sh_mr_locate(dev, e->hca, pdn, SH_REMOTE_READ, &place, resp_seg, &ctx))
 		return false;
 	next_psn(e->qp, p, npackets);
 	sh_aeth(resp, p->psn, SH_AETH_ACK, e->qp->msn);

@@ -24,7 +24,7 @@ void sh_qp_event(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint3
 static int commit_with(struct sh_txn_open *t, struct sh_dev *dev, struct sh_hca *hca, uint32_t cqn,
 		       const struct sh_cqe *cqe)
 {
-	struct sh_cq *cq = cqn ? sh_cq_get(dev, hca->index, cqn) : NULL;
+	struct sh_cq *cq = cqn ? sh_cq_of(hca, cqn) : NULL;
 
 	if (cq) {
 		if (sh_lock_mine(dev, &cq->lock))
@@ -102,7 +102,7 @@ void sh_recv_abort(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 	}
 	cqe = error_cqe(qp, false, qp->cur_wqe - 1, syndrome, vendor);
 	if (sh_qp_is_xrc(qp)) {
-		const struct sh_srq *srq = sh_srq_get(dev, hca->index, qp->cur_srqn);
+		const struct sh_srq *srq = sh_srq_of(hca, qp->cur_srqn);
 
 		cqe.srqn_srcqp = qp->cur_srqn;
 		cqn = srq ? srq->cqn : 0;

@@ -18,7 +18,7 @@ int sh_mr_create(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, u
 int sh_mr_create_at(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn, uint64_t start,
 		    uint64_t home, uint64_t len, uint32_t access)
 {
-	struct sh_mpt *mpt = sh_mpt_of(dev, hca, key);
+	struct sh_mpt *mpt = sh_mpt_get(dev, hca, key);
 	int err;
 
 	if (!mpt || !key || len > UINT64_MAX - start || len > UINT64_MAX - home)
@@ -42,7 +42,7 @@ int sh_mr_create_at(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx
 
 int sh_mr_share(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t off)
 {
-	struct sh_mpt *mpt = sh_mpt_of(dev, hca, key);
+	struct sh_mpt *mpt = sh_mpt_get(dev, hca, key);
 
 	if (!mpt || !key || mpt->key != key)
 		return -ENOENT;
@@ -52,7 +52,7 @@ int sh_mr_share(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t off)
 
 int sh_mr_destroy(struct sh_dev *dev, uint32_t hca, uint32_t key)
 {
-	struct sh_mpt *mpt = sh_mpt_of(dev, hca, key);
+	struct sh_mpt *mpt = sh_mpt_get(dev, hca, key);
 	int err;
 
 	if (!mpt || !key || mpt->key != key)
@@ -67,17 +67,17 @@ int sh_mr_destroy(struct sh_dev *dev, uint32_t hca, uint32_t key)
 int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, uint64_t addr, uint64_t len,
 		uint32_t access, uint32_t *ctx)
 {
-	return sh_mpt_check(dev, sh_mpt_of(dev, hca, key), key, pdn, addr, len, access, ctx);
+	return sh_mpt_check(dev, sh_mpt_get(dev, hca, key), key, pdn, addr, len, access, ctx);
 }
 
 uint64_t sh_mr_home(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t addr)
 {
-	const struct sh_mpt *mpt = sh_mpt_of(dev, hca, key);
+	const struct sh_mpt *mpt = sh_mpt_get(dev, hca, key);
 
 	return mpt ? sh_mpt_home(mpt, addr) : addr;
 }
 
-int sh_mr_slice(struct sh_dev *dev, uint32_t hca, uint32_t pdn, uint32_t access, const struct sh_sge *sge,
+int sh_mr_slice(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, uint32_t access, const struct sh_sge *sge,
 		unsigned int nsge, uint64_t skip, uint64_t len, struct sh_seg *seg, unsigned int max, uint32_t *ctx)
 {
 	unsigned int i, n = 0;

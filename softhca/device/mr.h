@@ -9,13 +9,6 @@
 
 #include "tables.h"
 
-static inline struct sh_mpt *sh_mpt_of(const struct sh_dev *dev, uint32_t hca, uint32_t key)
-{
-	struct sh_mpt *table = sh_hca_table(dev, hca, SH_HCA_MPTS);
-
-	return table ? table + ((key >> 8 | key << 24) & ((1u << SH_LOG_MPTS) - 1)) : NULL;
-}
-
 /* As sh_mr_check(). */
 static inline int sh_mpt_check(const struct sh_dev *dev, const struct sh_mpt *mpt, uint32_t key, uint32_t pdn,
 			       uint64_t addr, uint64_t len, uint32_t access, uint32_t *ctx)
@@ -43,10 +36,10 @@ static inline uint64_t sh_mpt_home(const struct sh_mpt *mpt, uint64_t addr)
 }
 
 /* Both with one look at the key, for a piece of a list. */
-static inline int sh_mr_locate(const struct sh_dev *dev, uint32_t hca, uint32_t pdn, uint32_t access,
+static inline int sh_mr_locate(const struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, uint32_t access,
 			       const struct sh_sge *piece, struct sh_seg *seg, uint32_t *ctx)
 {
-	const struct sh_mpt *mpt = sh_mpt_of(dev, hca, piece->key);
+	const struct sh_mpt *mpt = sh_mpt_of(hca, piece->key);
 	int err = sh_mpt_check(dev, mpt, piece->key, pdn, piece->addr, piece->len, access, ctx);
 
 	if (!err)

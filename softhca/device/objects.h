@@ -146,7 +146,7 @@ int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, ui
 uint64_t sh_mr_home(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t addr);
 /* Check a gather or scatter list and cut [skip, skip+len) of it into plain segments. All of one context.
  * Returns the number of segments, or -errno as above (-EMSGSIZE: the list is shorter than skip+len). */
-int sh_mr_slice(struct sh_dev *dev, uint32_t hca, uint32_t pdn, uint32_t access, const struct sh_sge *sge,
+int sh_mr_slice(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, uint32_t access, const struct sh_sge *sge,
 		unsigned int nsge, uint64_t skip, uint64_t len, struct sh_seg *seg, unsigned int max, uint32_t *ctx);
 
 /* ---- events (event.c) ---- */

@@ -8,8 +8,7 @@
 #include "transport.h"
 
 /* Everything about where receives come from and go to; -EINVAL: not an SRQ that this QP may use. */
-static int source(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t srqn,
-		  struct sh_srq **srq)
+static int source(struct sh_recv *r, struct sh_hca *hca, struct sh_qp *qp, uint32_t srqn, struct sh_srq **srq)
 {
 	*srq = NULL;
 	r->srqn = srqn;
@@ -17,7 +16,7 @@ static int source(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, str
 	r->cqn = qp->recv_cqn;
 	if (!srqn)
 		return 0;
-	*srq = sh_srq_get(dev, hca->index, srqn);
+	*srq = sh_srq_of(hca, srqn);
 	if (!*srq || !(*srq)->live || (*srq)->srqn != srqn)
 		return -EINVAL;
 	r->pdn = (*srq)->pdn;
@@ -40,7 +39,7 @@ int sh_recv_begin(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, str
 		srqn = qp->srqn;
 	else if (!srqn)
 		return -EINVAL;
-	if (source(r, dev, hca, qp, srqn, &srq))
+	if (source(r, hca, qp, srqn, &srq))
 		return -EINVAL;
 	if (srq && !sh_ctx_live(dev, srq->ctx))
 		return -ENODEV;
@@ -118,7 +117,7 @@ void sh_recv_resume(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, s
 
 	r->srq = NULL;
 	r->cq = NULL;
-	source(r, dev, hca, qp, qp->cur_srqn, &srq);
+	source(r, hca, qp, qp->cur_srqn, &srq);
 	r->index = qp->cur_wqe - 1;
 	r->have = true;
 	sh_qp_txn(&r->txn, dev, qp);
@@ -151,7 +150,7 @@ int sh_recv_scatter(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, s
 
 	if (!r->srqn)
 		return rq_scatter(dev, qp, r->index, sge, max);
-	srq = sh_srq_get(dev, hca->index, r->srqn);
+	srq = sh_srq_of(hca, r->srqn);
 	if (!srq || !srq->live)
 		return -EFAULT;
 	return sh_srq_scatter(dev, srq, r->index, sge, max);
@@ -159,7 +158,7 @@ int sh_recv_scatter(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, s
 
 int sh_recv_cqe(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_cqe *cqe)
 {
-	r->cq = r->cqn ? sh_cq_get(dev, hca->index, r->cqn) : NULL;
+	r->cq = r->cqn ? sh_cq_of(hca, r->cqn) : NULL;
 	if (!r->cq)
 		return 0;
 	cqe->qpn = qp->qpn;

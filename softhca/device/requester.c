@@ -91,7 +91,7 @@ SH_OUTLINE uint8_t locate_list(struct run *r, uint64_t off, uint64_t len, uint32
 		sh_payload_slice(&data, off, len, out, r->seg);
 		return 0;
 	}
-	n = sh_mr_slice(r->dev, r->hca->index, r->qp->pdn, access, wqe->sge, wqe->nsge, off, len, r->seg,
+	n = sh_mr_slice(r->dev, r->hca, r->qp->pdn, access, wqe->sge, wqe->nsge, off, len, r->seg,
 			SH_MAX_SEGS, &out->ctx);
 	if (n < 0)
 		return MLX4_SYNDROME_LOC_PROT;
@@ -115,7 +115,7 @@ static inline uint8_t locate(struct run *r, uint64_t off, uint64_t len, uint32_t
 	out->nseg = 1;
 	if (wqe->is_inline)
 		r->seg[0] = (struct sh_seg){ wqe->sge[0].addr, len };
-	else if (sh_mr_locate(r->dev, r->hca->index, r->qp->pdn, access, &wqe->sge[0], &r->seg[0], &out->ctx))
+	else if (sh_mr_locate(r->dev, r->hca, r->qp->pdn, access, &wqe->sge[0], &r->seg[0], &out->ctx))
 		return MLX4_SYNDROME_LOC_PROT;
 	return 0;
 }

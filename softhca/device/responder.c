@@ -231,7 +231,7 @@ static void respond_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 		return;
 	}
 	if (n >= 0 && len)
-		nseg = sh_mr_slice(dev, hca->index, r.pdn, SH_LOCAL_WRITE, sge, n, done, len, seg, MLX4_MAX_SGE, &ctx);
+		nseg = sh_mr_slice(dev, hca, r.pdn, SH_LOCAL_WRITE, sge, n, done, len, seg, MLX4_MAX_SGE, &ctx);
 	if (n < 0 || nseg < 0) {
 		sh_nak(dev, hca, qp, resp, SH_AETH_NAK_OP);
 		receive_failed(&r, dev, hca, qp, MLX4_SYNDROME_LOC_PROT);
@@ -303,7 +303,7 @@ static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 	va = first ? p->va : qp->cur_va;
 	rkey = first ? p->rkey : qp->cur_rkey;
 	if (!length_fits(qp, p) || (last ? done + len != total : done + len >= total) ||
-	    sh_rkey_pd(dev, hca, qp, p, &pdn)) {
+	    sh_rkey_pd(hca, qp, p, &pdn)) {
 		invalid(dev, hca, qp, resp);
 		return;
 	}

@@ -6,14 +6,14 @@
  */
 #include "transport.h"
 
-int sh_rkey_pd(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p, uint32_t *pdn)
+int sh_rkey_pd(struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p, uint32_t *pdn)
 {
 	const struct sh_srq *srq;
 
 	*pdn = qp->pdn;
 	if (!sh_qp_is_xrc(qp))
 		return 0;
-	srq = p->srqn ? sh_srq_get(dev, hca->index, p->srqn) : NULL;
+	srq = p->srqn ? sh_srq_of(hca, p->srqn) : NULL;
 	if (!srq || !srq->live || srq->srqn != p->srqn || !srq->cqn || srq->xrcd != qp->xrcd)
 		return -EINVAL;
 	*pdn = srq->pdn;
@@ -39,7 +39,7 @@ void sh_respond_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, c
 	if (duplicate && sh_psn_diff(sh_psn_add(p->psn, npackets), qp->e_psn) > 0)
 		return;
 	if (!(qp->access & SH_REMOTE_READ) || !qp->max_dest_rd_atomic || p->dmalen > UINT64_C(1) << 31 ||
-	    sh_rkey_pd(dev, hca, qp, p, &pdn)) {
+	    sh_rkey_pd(hca, qp, p, &pdn)) {
 		refuse(dev, hca, qp, resp, SH_AETH_NAK_REQ, duplicate);
 		return;
 	}
@@ -109,7 +109,7 @@ void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 				answer_atomic(qp, p, resp, qp->atomic_result[slot]);
 		return;
 	}
-	if (!(qp->access & SH_REMOTE_ATOMIC) || !qp->max_dest_rd_atomic || sh_rkey_pd(dev, hca, qp, p, &pdn)) {
+	if (!(qp->access & SH_REMOTE_ATOMIC) || !qp->max_dest_rd_atomic || sh_rkey_pd(hca, qp, p, &pdn)) {
 		refuse(dev, hca, qp, resp, SH_AETH_NAK_REQ, false);
 		return;
 	}

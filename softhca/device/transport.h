@@ -202,7 +202,7 @@ void sh_recv_drop(struct sh_recv *r, struct sh_dev *dev);
 /* ---- responder_rdma.c; both locked ---- */
 
 /* The PD that a packet's R_Key is checked against: the QP's, for XRC that of the SRQ named. -EINVAL */
-int sh_rkey_pd(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p, uint32_t *pdn);
+int sh_rkey_pd(struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p, uint32_t *pdn);
 /* READ and atomics; duplicate: behind the expected PSN. They fill *resp. */
 void sh_respond_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
 		     struct sh_packet *resp, struct sh_seg *resp_seg, bool duplicate);

@@ -61,7 +61,7 @@ static void uc_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, co
 	if (n < 0)
 		goto lost;
 	if (len)
-		nseg = sh_mr_slice(dev, hca->index, r.pdn, SH_LOCAL_WRITE, sge, n, done, len, seg, MLX4_MAX_SGE, &ctx);
+		nseg = sh_mr_slice(dev, hca, r.pdn, SH_LOCAL_WRITE, sge, n, done, len, seg, MLX4_MAX_SGE, &ctx);
 	if (nseg < 0)
 		goto lost;
 	if (len) {
@@ -234,7 +234,7 @@ static int ud_place(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, s
 		struct wire_grh grh;
 		struct sh_seg src = { (uintptr_t)&grh, sizeof(grh) };
 
-		n = sh_mr_slice(dev, hca->index, r->pdn, SH_LOCAL_WRITE, sge, nsge, 0, SH_GRH_LEN, seg, MLX4_MAX_SGE, &ctx);
+		n = sh_mr_slice(dev, hca, r->pdn, SH_LOCAL_WRITE, sge, nsge, 0, SH_GRH_LEN, seg, MLX4_MAX_SGE, &ctx);
 		if (n < 0)
 			return MLX4_SYNDROME_LOC_PROT;
 		make_grh(p, &grh);
@@ -243,7 +243,7 @@ static int ud_place(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, s
 	}
 	if (!len)
 		return 0;
-	n = sh_mr_slice(dev, hca->index, r->pdn, SH_LOCAL_WRITE, sge, nsge, SH_GRH_LEN, len, seg, MLX4_MAX_SGE, &ctx);
+	n = sh_mr_slice(dev, hca, r->pdn, SH_LOCAL_WRITE, sge, nsge, SH_GRH_LEN, len, seg, MLX4_MAX_SGE, &ctx);
 	if (n < 0)
 		return MLX4_SYNDROME_LOC_PROT;
 	err = dev->ops->copy(dev->host, ctx, seg, n, p->payload.ctx, p->payload.seg, p->payload.nseg, len);

@@ -45,7 +45,7 @@ int sh_wqe_posted(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index)
 }
 
 /* The rule of mlx4's readers: at each multiple of 16 a word says what follows. Chunk ends are multiples too. */
-static inline int parse_data(struct sh_wqe *wqe, unsigned int pos, unsigned int end)
+SH_INLINE int parse_data(struct sh_wqe *wqe, unsigned int pos, unsigned int end)
 {
 	bool plain = false;
 

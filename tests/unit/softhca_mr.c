@@ -93,24 +93,24 @@ static void slices_lists(void **state)
 
 	(void)state;
 	assert_int_equal(sh_mr_create(&m->daemon, 0, KEY, ctx, PD, START, 4096, SH_LOCAL_WRITE), 0);
-	assert_int_equal(sh_mr_slice(d, 0, PD, 0, list, 4, 0, 150, seg, 4, &out), 2);
+	assert_int_equal(sh_mr_slice(d, sh_hca(d, 0), PD, 0, list, 4, 0, 150, seg, 4, &out), 2);
 	assert_int_equal(out, ctx);
 	assert_true(seg[0].addr == START && seg[0].len == 100 && seg[1].addr == START + 2000 && seg[1].len == 50);
-	assert_int_equal(sh_mr_slice(d, 0, PD, SH_LOCAL_WRITE, list, 4, 99, 3, seg, 4, &out), 2);
+	assert_int_equal(sh_mr_slice(d, sh_hca(d, 0), PD, SH_LOCAL_WRITE, list, 4, 99, 3, seg, 4, &out), 2);
 	assert_true(seg[0].addr == START + 99 && seg[0].len == 1 && seg[1].addr == START + 2000 && seg[1].len == 2);
-	assert_int_equal(sh_mr_slice(d, 0, PD, 0, list, 4, 100, 50, seg, 4, &out), 1);
-	assert_int_equal(sh_mr_slice(d, 0, PD, 0, list, 4, 150, 0, seg, 4, &out), 0);
+	assert_int_equal(sh_mr_slice(d, sh_hca(d, 0), PD, 0, list, 4, 100, 50, seg, 4, &out), 1);
+	assert_int_equal(sh_mr_slice(d, sh_hca(d, 0), PD, 0, list, 4, 150, 0, seg, 4, &out), 0);
 	/* Only what is touched is checked. */
-	assert_int_equal(sh_mr_slice(d, 0, PD, 0, list, 4, 0, 156, seg, 4, &out), 3);
-	assert_int_equal(sh_mr_slice(d, 0, PD, 0, list, 4, 0, 157, seg, 4, &out), -ERANGE);
-	assert_int_equal(sh_mr_slice(d, 0, PD, 0, list, 4, 0, 158, seg, 4, &out), -ERANGE);
-	assert_int_equal(sh_mr_slice(d, 0, PD, 0, list, 3, 0, 151, seg, 4, &out), -EMSGSIZE);
-	assert_int_equal(sh_mr_slice(d, 0, PD, 0, list, 3, 400, 1, seg, 4, &out), -EMSGSIZE);
-	assert_int_equal(sh_mr_slice(d, 0, PD, SH_REMOTE_READ, list, 4, 0, 1, seg, 4, &out), -EPERM);
+	assert_int_equal(sh_mr_slice(d, sh_hca(d, 0), PD, 0, list, 4, 0, 156, seg, 4, &out), 3);
+	assert_int_equal(sh_mr_slice(d, sh_hca(d, 0), PD, 0, list, 4, 0, 157, seg, 4, &out), -ERANGE);
+	assert_int_equal(sh_mr_slice(d, sh_hca(d, 0), PD, 0, list, 4, 0, 158, seg, 4, &out), -ERANGE);
+	assert_int_equal(sh_mr_slice(d, sh_hca(d, 0), PD, 0, list, 3, 0, 151, seg, 4, &out), -EMSGSIZE);
+	assert_int_equal(sh_mr_slice(d, sh_hca(d, 0), PD, 0, list, 3, 400, 1, seg, 4, &out), -EMSGSIZE);
+	assert_int_equal(sh_mr_slice(d, sh_hca(d, 0), PD, SH_REMOTE_READ, list, 4, 0, 1, seg, 4, &out), -EPERM);
 	/* One message, one owner. */
 	assert_int_equal(sh_mr_create(&m->daemon, 0, KEY + 0x100, other, PD, START, 4096, 0), 0);
 	list[2].key = KEY + 0x100;
-	assert_int_equal(sh_mr_slice(d, 0, PD, 0, list, 4, 0, 101, seg, 4, &out), -EPERM);
+	assert_int_equal(sh_mr_slice(d, sh_hca(d, 0), PD, 0, list, 4, 0, 101, seg, 4, &out), -EPERM);
 	mock_free(m);
 }
 
