@@ -315,6 +315,88 @@ static void test_refused(void **state)
 	refused(drop_key, 100, MLX4_SYNDROME_LOC_PROT, MLX4_SYNDROME_REM_OP);
 }
 
+static void overrun(struct sh_cq *cq)
+{
+	cq->overrun = 1;
+}
+
+static void damaged(struct sh_cq *cq)
+{
+	cq->live = SH_DAMAGED;
+}
+
+static void too_large(struct sh_cq *cq)
+{
+	cq->log_size = 23;
+}
+
+static void owner_gone(struct sh_cq *cq)
+{
+	cq->ctx = mock_ctx(p.m, 1);
+	sh_ctx(&p.m->dev, cq->ctx)->state = SH_CTX_GONE;
+}
+
+static void shorter(struct sh_cq *cq)
+{
+	cq->buf.len = 16;
+}
+
+/* A CQ that takes no more gets nothing, though there is room. */
+static void test_cq_takes_none(void **state)
+{
+	static const struct {
+		void (*spoil)(struct sh_cq *cq);
+		uint32_t complaints;
+	} cases[] = { { overrun, 0 }, { damaged, 0 }, { owner_gone, 0 }, { too_large, 1 }, { shorter, 1 } };
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint8_t before[32];
+
+		open_pair(SH_QPT_RC, false);
+		tpair_recv(&p, 4096, 4096);
+		memcpy(before, mock_ptr(&p.bcq[1].buf), sizeof(before));
+		cases[i].spoil(sh_cq_get(&p.m->dev, 1, p.bcq[1].cqn));
+		send_one(100);
+		assert_memory_equal(mock_ptr(&p.bcq[1].buf), before, sizeof(before));
+		assert_int_equal(express(), 0);
+		assert_int_equal(p.m->shared->complaints, cases[i].complaints);
+		p.m->shared->complaints = 0;
+		tpair_close(&p);
+	}
+}
+
+/* The acknowledgement of a request was lost; that of the next one stands for both. */
+static void test_acknowledged_late(void **state)
+{
+	(void)state;
+	for (unsigned int signaled = 0; signaled < 2; signaled++) {
+		struct sh_qp *a;
+		struct twr wr;
+
+		open_pair(SH_QPT_RC, false);
+		a = tqp_ctx(&p.a);
+		tpair_recv(&p, 4096, 4096);
+		tpair_recv(&p, 8192, 4096);
+		wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
+		wr.signaled = signaled;
+		tqp_send(&p.a, &wr);
+		if (signaled)
+			texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
+		a->sq_una--;
+		a->una_psn = a->ack_psn = sh_psn_add(a->ack_psn, SH_PSN_MASK);
+		tqp_send(&p.a, &wr);
+		assert_int_equal(express(), 2);
+		assert_int_equal(a->sq_una, 2);
+		assert_int_equal(a->sq_next, 2);
+		assert_int_equal(a->ack_psn, a->next_psn);
+		for (uint16_t i = 0; i < 2 && signaled; i++)
+			texpect(&p.acq[0], MLX4_OPCODE_SEND, true, i);
+		texpect_none(&p.acq[0]);
+		tpair_close(&p);
+	}
+}
+
 /* ---- chains ---- */
 
 static void test_chain(void **state)
@@ -407,9 +489,10 @@ int main(void)
 		cmocka_unit_test(test_not_ready),     cmocka_unit_test(test_receives_run_out),
 		cmocka_unit_test(test_srq_limit),     cmocka_unit_test(test_faults),
 		cmocka_unit_test(test_long),	      cmocka_unit_test(test_port_down),
-		cmocka_unit_test(test_refused),	      cmocka_unit_test(test_chain),
-		cmocka_unit_test(test_chain_breaks),  cmocka_unit_test(test_chain_waits),
-		cmocka_unit_test(test_read_ahead),    cmocka_unit_test(test_record_comes_around),
+		cmocka_unit_test(test_refused),	      cmocka_unit_test(test_cq_takes_none),
+		cmocka_unit_test(test_chain),	      cmocka_unit_test(test_chain_breaks),
+		cmocka_unit_test(test_chain_waits),   cmocka_unit_test(test_read_ahead),
+		cmocka_unit_test(test_record_comes_around), cmocka_unit_test(test_acknowledged_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

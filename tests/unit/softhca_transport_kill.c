@@ -38,6 +38,11 @@ struct plot {
 	unsigned int chain;		/* more of the same behind the first */
 };
 
+static bool shares_receives(const struct plot *plot)
+{
+	return plot->srq || plot->type == SH_QPT_XRC;
+}
+
 static void bad_rkey(struct scene *s)
 {
 	s->wr.rkey++;
@@ -70,6 +75,8 @@ static void scene_open(struct scene *s, const struct plot *plot)
 	tqp_up(&s->d, &da);
 	for (uint32_t i = 0; i < RECEIVES; i++)
 		tpair_recv(p, 65536 * (i + 1), 65536);
+	if (!shares_receives(plot))
+		tqp_recv(&s->d, &(struct tsge){ p->bmem, 65536, p->bkey }, 1);
 	tfill(p->amem, 65536, 3);
 	s->wr = tpair_wr(p, plot->opcode, plot->len);
 	if (plot->twist)
@@ -154,11 +161,17 @@ static void survive(struct scene *s, const struct plot *plot)
 {
 	struct tpair *p = &s->p;
 	bool seen[RECEIVES] = { false };
-	unsigned int total = 0, good = 0;
+	unsigned int total = 0, good = 0, own = 0;
 	struct mlx4_cqe cqe;
 	struct twr wr;
 
 	p->m->dev.proc = 2;
+	wr = s->wr;
+	wr.opcode = MLX4_OPCODE_SEND;
+	wr.sge[0] = (struct tsge){ p->amem + 32768, 100, 0x3000 };
+	wr.nsge = 1;
+	/* Nobody knows yet: the other peer comes upon what the victim left behind. */
+	tqp_send(&s->c, &wr);
 	/* The daemon cleans up after the victim. */
 	sh_ctx(&p->m->dev, p->a.ctx)->state = SH_CTX_GONE;
 	assert_int_equal(sh_qp_silence(&p->m->daemon, 0, p->a.qpn), 0);
@@ -171,17 +184,18 @@ static void survive(struct scene *s, const struct plot *plot)
 	assert_int_equal(tqp_to(&p->b, SH_QPS_ERR), 0);
 	assert_int_equal(sh_qp_destroy(&p->m->daemon, 1, p->b.qpn, NULL), 0);
 	/* The other peer uses what is left. */
-	wr = s->wr;
-	wr.opcode = MLX4_OPCODE_SEND;
-	wr.sge[0] = (struct tsge){ p->amem + 32768, 100, 0x3000 };
-	wr.nsge = 1;
-	for (uint32_t i = 0; i < RECEIVES; i++)
+	for (uint32_t i = 1; i < RECEIVES; i++)
 		tqp_send(&s->c, &wr);
 	while (tcq_poll(&p->bcq[1], &cqe)) {
 		uint16_t index = be16toh((uint16_t)cqe.wqe_index);
 		uint32_t qpn = be32toh((uint32_t)cqe.vlan_my_qpn);
 		const uint8_t *at = p->bmem + 65536 * (index + 1);
 
+		if (qpn == s->d.qpn && !shares_receives(plot)) {
+			own++;
+			assert_memory_equal(p->bmem, p->amem + 32768, 100);
+			continue;
+		}
 		total++;
 		assert_in_range(index, 0, RECEIVES - 1);
 		assert_false(seen[index]);
@@ -201,6 +215,7 @@ static void survive(struct scene *s, const struct plot *plot)
 		}
 	}
 	assert_int_equal(total, RECEIVES);
+	assert_int_equal(own, !shares_receives(plot));
 	assert_true(good <= 1 + plot->chain);
 	p->m->dev.proc = 1;
 }
