@@ -9,7 +9,7 @@
 #include "device.h"
 
 /* Where a piece can be touched without a fault. NULL: its pages are not device memory, or not what device memory has. */
-static inline void *sh_shared_at(const struct sh_dev *dev, const struct sh_seg *seg)
+SH_INLINE void *sh_shared_at(const struct sh_dev *dev, const struct sh_seg *seg)
 {
 	const struct sh_instance *inst = dev->inst;
 	uint64_t off = seg->addr & ~SH_SEG_SHARED;
@@ -23,8 +23,8 @@ static inline void *sh_shared_at(const struct sh_dev *dev, const struct sh_seg *
 void sh_copy_forward(void *to, const void *from, uint64_t len);
 
 /* len bytes of one piece each; src_ctx 0: src is a plain pointer. false: it is not for this file, and nothing was copied. */
-static inline bool sh_copy_one(const struct sh_dev *dev, const struct sh_seg *dst, uint32_t src_ctx,
-			       const struct sh_seg *src, uint64_t len)
+SH_INLINE bool sh_copy_one(const struct sh_dev *dev, const struct sh_seg *dst, uint32_t src_ctx, const struct sh_seg *src,
+			   uint64_t len)
 {
 	const char *from = src_ctx ? sh_shared_at(dev, src) : (const void *)(uintptr_t)src->addr;
 	char *to = sh_shared_at(dev, dst);

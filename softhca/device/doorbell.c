@@ -31,7 +31,7 @@ static inline struct sh_qp *take(struct sh_dev *dev, uint32_t ctx, uint32_t qpn,
 	const struct sh_ctx *c = sh_ctx(dev, ctx);
 	struct sh_qp *qp;
 
-	if (!ctx || !c || !sh_ctx_live(dev, ctx))
+	if (!sh_ctx_live(dev, ctx))
 		return NULL;
 	*hca = sh_hca_table(dev, c->hca, 0);
 	qp = *hca ? sh_qp_of(*hca, qpn) : NULL;

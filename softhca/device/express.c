@@ -10,6 +10,7 @@
 #include "copy.h"
 #include "cqe.h"
 #include "mr.h"
+#include "srq.h"
 #include "transport.h"
 
 #define AHEAD	4		/* receive WQEs of an RQ are fetched so far ahead */
@@ -121,7 +122,7 @@ SH_INLINE bool from_rq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp)
 	return true;
 }
 
-static bool from_srq(struct sink *s, struct sh_dev *dev, struct sh_srq *srq)
+SH_INLINE bool from_srq(struct sink *s, struct sh_dev *dev, struct sh_srq *srq)
 {
 	const struct mlx4_wqe_srq_next *wqe;
 	uint32_t n, next;

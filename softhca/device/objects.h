@@ -116,9 +116,6 @@ struct sh_srq {
 	struct sh_txn txn __attribute__((aligned(64)));
 } __attribute__((aligned(SH_APART)));
 _Static_assert(offsetof(struct sh_srq, live) == 64, "one line for what changes");
-/* Is it the SRQ of this number, whole, and may this QP take receives from it? Lock held; changes nothing. */
-struct sh_qp;
-bool sh_srq_usable(struct sh_dev *dev, const struct sh_qp *qp, const struct sh_srq *srq, uint32_t srqn);
 /* WQEs posted and not taken. Lock held. */
 int sh_srq_available(struct sh_dev *dev, struct sh_srq *srq);
 /*

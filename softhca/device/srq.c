@@ -7,32 +7,16 @@
 #include <errno.h>
 #include <string.h>
 
-#include "mlx4-format.h"
-#include "tables.h"
+#include "srq.h"
 
 #define EV_SRQ_ERR	14
 #define EV_SRQ_LIMIT	15
-#define MAX_LOG_SIZE	16
-#define MAX_WQE_SHIFT	11
-
-static inline bool whole(const struct sh_srq *srq)
-{
-	return srq->live == SH_LIVE && srq->log_size <= MAX_LOG_SIZE && srq->wqe_shift >= MLX4_MIN_SRQ_SHIFT &&
-	       srq->wqe_shift <= MAX_WQE_SHIFT && srq->head >> srq->log_size == 0;
-}
-
-bool sh_srq_usable(struct sh_dev *dev, const struct sh_qp *qp, const struct sh_srq *srq, uint32_t srqn)
-{
-	return whole(srq) && srq->srqn == srqn && sh_ctx_live(dev, srq->ctx) &&
-	       (!sh_qp_is_xrc(qp) || (srq->cqn && srq->xrcd == qp->xrcd));
-}
-
 /* In use, and not overwritten by somebody. */
 static inline bool usable(struct sh_dev *dev, uint32_t hca, struct sh_srq *srq)
 {
 	uint32_t srqn;
 
-	if (__builtin_expect(whole(srq), 1))
+	if (__builtin_expect(sh_srq_whole(srq), 1))
 		return true;
 	if (srq->live == SH_LIVE) {
 		srqn = (uint32_t)(srq - (struct sh_srq *)sh_hca_table(dev, hca, SH_HCA_SRQS));
@@ -91,7 +75,7 @@ int sh_srq_scatter(struct sh_dev *dev, struct sh_srq *srq, uint32_t index, struc
 	struct mlx4_wqe_data data[MLX4_MAX_SGE];
 	unsigned int n, i;
 
-	if (srq->live != SH_LIVE || srq->log_size > MAX_LOG_SIZE || srq->wqe_shift > MAX_WQE_SHIFT ||
+	if (srq->live != SH_LIVE || srq->log_size > SH_SRQ_MAX_LOG_SIZE || srq->wqe_shift > SH_SRQ_MAX_WQE_SHIFT ||
 	    srq->wqe_shift < MLX4_MIN_SRQ_SHIFT || index >> srq->log_size)
 		return -EFAULT;
 	n = (1u << srq->wqe_shift) / sizeof(data[0]) - 1;
@@ -117,8 +101,8 @@ int sh_srq_create(struct sh_dev *dev, uint32_t hca, uint32_t srqn, const struct 
 	struct sh_srq *srq = sh_hca_table(dev, hca, SH_HCA_SRQS);
 	int err;
 
-	if (!srq || srqn >= 1u << SH_LOG_SRQS || init->log_size > MAX_LOG_SIZE ||
-	    init->wqe_shift < MLX4_MIN_SRQ_SHIFT || init->wqe_shift > MAX_WQE_SHIFT ||
+	if (!srq || srqn >= 1u << SH_LOG_SRQS || init->log_size > SH_SRQ_MAX_LOG_SIZE ||
+	    init->wqe_shift < MLX4_MIN_SRQ_SHIFT || init->wqe_shift > SH_SRQ_MAX_WQE_SHIFT ||
 	    init->buf.len < (uint64_t)1 << (init->log_size + init->wqe_shift) || init->db.len < 4 ||
 	    (init->db.uaddr & 3) || (init->db.shm_off & 3) || !sh_ctx_live(dev, init->ctx))
 		return -EINVAL;
