@@ -166,6 +166,16 @@ static void shared_in_part(void **state)
 		assert_memory_equal(got + 100, two, 150);
 		assert_memory_equal(got + 250, three, 50);
 	}
+	/* Shorter than what is asked for. */
+	{
+		struct sh_seg few = {SH_SEG_SHARED | SH_EXEC_OFF, 8}, many = {SH_SEG_SHARED | (SH_EXEC_OFF + PAGE), 16};
+
+		memset(pages, 0x55, 16);
+		assert_int_equal(dev.ops->copy(dev.host, OWN, &many, 1, CHILD, &few, 1, 16), SH_COPY_SRC);
+		assert_int_equal(dev.ops->copy(dev.host, OWN, &few, 1, CHILD, &many, 1, 16), SH_COPY_DST);
+		for (int i = 8; i < 16; i++)
+			assert_int_equal(pages[i], 0x55);
+	}
 	for (int i = 0; i < 3; i++) {
 		static const uint64_t wrong[] = {SH_EXEC_OFF - 8, SH_EXEC_OFF + AREA - 8, ~UINT64_C(0) >> 1};
 		struct sh_seg bad = {SH_SEG_SHARED | wrong[i], 16}, good = {(uintptr_t)got, 16};
