@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "softhca_pair.h"
+#include "transport.h"
 
 #define RECEIVES	6
 #define MAX_STEPS	200000
@@ -170,8 +171,11 @@ static void survive(struct scene *s, const struct plot *plot)
 	wr.opcode = MLX4_OPCODE_SEND;
 	wr.sge[0] = (struct tsge){ p->amem + 32768, 100, 0x3000 };
 	wr.nsge = 1;
-	/* Nobody knows yet: the other peer comes upon what the victim left behind. */
+	/* Nobody knows yet: the other peer comes upon what the victim left behind. Long messages take the SRQ alone at first. */
+	if (shares_receives(plot))
+		wr.sge[0].len = SH_SHORT + 1;
 	tqp_send(&s->c, &wr);
+	wr.sge[0].len = 100;
 	/* The daemon cleans up after the victim. */
 	sh_ctx(&p->m->dev, p->a.ctx)->state = SH_CTX_GONE;
 	assert_int_equal(sh_qp_silence(&p->m->daemon, 0, p->a.qpn), 0);
