@@ -124,23 +124,24 @@ SH_INLINE bool from_rq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp)
 
 SH_INLINE bool from_srq(struct sink *s, struct sh_dev *dev, struct sh_srq *srq)
 {
+	/* It was whole when it was locked; the masks are for who overwrites it meanwhile. */
+	uint32_t size = 1u << (srq->log_size & 31), shift = srq->wqe_shift & 15, n, next;
 	const struct mlx4_wqe_srq_next *wqe;
-	uint32_t n, next;
 
-	n = posted(dev, &srq->db, &srq->seen, srq->consumed, 1u << srq->log_size, srq->limit);
-	if (!n || n <= srq->limit)
+	n = posted(dev, &srq->db, &srq->seen, srq->consumed, size, srq->limit);
+	if (!n || n <= srq->limit || shift < MLX4_MIN_SRQ_SHIFT)
 		return false;
-	wqe = sh_umem_in_place(dev, &srq->buf, (uint64_t)srq->head << srq->wqe_shift, UINT64_C(1) << srq->wqe_shift);
+	wqe = sh_umem_in_place(dev, &srq->buf, (uint64_t)srq->head << shift, UINT64_C(1) << shift);
 	if (!wqe)
 		return false;
 	next = __be16_to_cpu(wqe->next_wqe_index);
-	if (next >> srq->log_size)
+	if (next >= size)
 		return false;
 	s->pdn = srq->pdn;
 	s->index = srq->head;
 	s->data = (const void *)(wqe + 1);
-	s->nsge = (1u << srq->wqe_shift) / sizeof(s->data[0]) - 1;
-	s->following = n > 1 ? sh_umem_in_place(dev, &srq->buf, (uint64_t)next << srq->wqe_shift, sizeof(*wqe)) : wqe;
+	s->nsge = (1u << shift) / sizeof(s->data[0]) - 1;
+	s->following = n > 1 ? sh_umem_in_place(dev, &srq->buf, (uint64_t)next << shift, sizeof(*wqe)) : wqe;
 	s->word = (uint64_t *)&srq->head;
 	s->value = sh_two(next, srq->consumed + 1);
 	return true;

@@ -28,13 +28,14 @@ int sh_umem_read(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, vo
 int sh_umem_write(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, const void *buf, size_t len);
 /* A pointer into shared pages, or NULL when the memory is reached through the host. Bounds-checked. */
 void *sh_umem_at(const struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, size_t len);
-/* The same inline, without asking whether the context lives. off and len are those of queues: neither their sum nor the room
- * for len in the pool is in question. */
+/* The same inline, without asking whether the context lives. off and len are below 2^62. */
 static inline void *sh_umem_in_place(const struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint64_t len)
 {
-	uint64_t pool = dev->inst->pool_off, at = mem->shm_off + off;
+	const struct sh_instance *inst = dev->inst;
+	uint64_t at = mem->shm_off + off;
 
-	if (__builtin_expect(off + len > mem->len || !mem->shm_off || at - pool > dev->inst->size - pool - len, 0))
+	if (__builtin_expect(off + len > mem->len || !mem->shm_off || at < inst->pool_off || at > inst->size ||
+			     len > inst->size - at, 0))
 		return NULL;
 	return sh_at(dev, at);
 }

@@ -11,6 +11,7 @@
 
 #define EV_SRQ_ERR	14
 #define EV_SRQ_LIMIT	15
+
 /* In use, and not overwritten by somebody. */
 static inline bool usable(struct sh_dev *dev, uint32_t hca, struct sh_srq *srq)
 {

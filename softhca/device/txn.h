@@ -60,7 +60,7 @@ int sh_trylock(struct sh_dev *dev, struct sh_lock *lock);
 static inline void sh_unlock(struct sh_dev *dev, struct sh_lock *lock)
 {
 	(void)dev;
-	if (__builtin_expect(lock->txn != SH_LOCK_MADE, 0)) /* a transaction that was begun and given up */
+	if (lock->txn != SH_LOCK_MADE) /* sh_txn_commit_cqe(), or a transaction that was begun and given up */
 		lock->txn = SH_LOCK_MADE;
 	sh_program_order();
 	sh_let_go(lock);
@@ -69,7 +69,7 @@ static inline void sh_unlock(struct sh_dev *dev, struct sh_lock *lock)
 /*
  * A transaction under construction, on the caller's stack. The log is the struct sh_txn of the object whose
  * lock was taken first (qp->txn, or srq->txn / cq->txn when no QP is involved). Every lock that covers a word
- * of it must be held and be named with sh_txn_covers() before the commit.
+ * of it must be held and be named with sh_txn_covers() or sh_txn_joins() before the commit.
  */
 struct sh_txn_open {
 	struct sh_dev *dev;

@@ -167,26 +167,24 @@ static inline unsigned int parse_ctrl(const struct sh_qp *qp, uint32_t index, st
 	return (ctrl->fence_size & MLX4_WQE_DS_MASK) * 16u;
 }
 
-static inline bool length_fits(const struct sh_qp *qp, unsigned int size)
+static inline bool length_fits(unsigned int slot, unsigned int size)
 {
-	return size >= sizeof(struct mlx4_wqe_ctrl) && size <= 1u << (qp->sq_shift & 15) &&
-	       size <= sizeof(((struct sh_wqe *)NULL)->raw);
+	return size >= sizeof(struct mlx4_wqe_ctrl) && size <= slot && size <= sizeof(((struct sh_wqe *)NULL)->raw);
 }
 
-int sh_wqe_take(const struct sh_qp *qp, uint32_t index, const void *at, struct sh_wqe *wqe)
+void sh_wqe_take(const struct sh_qp *qp, uint32_t index, const void *at, unsigned int slot, struct sh_wqe *wqe)
 {
 	unsigned int size;
 
 	copy16(wqe->raw, at, sizeof(struct mlx4_wqe_ctrl));
 	size = parse_ctrl(qp, index, wqe);
-	if (!length_fits(qp, size)) {
+	if (!length_fits(slot, size)) {
 		wqe->bad = MLX4_SYNDROME_LOC_QP_OP;
-		return 0;
+		return;
 	}
 	copy16(wqe->raw + sizeof(struct mlx4_wqe_ctrl), (const char *)at + sizeof(struct mlx4_wqe_ctrl),
 	       size - sizeof(struct mlx4_wqe_ctrl));
 	wqe->bad = parse(qp, wqe, size);
-	return 0;
 }
 
 int sh_wqe_read(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, struct sh_wqe *wqe)
@@ -203,7 +201,7 @@ int sh_wqe_read(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, stru
 	if (sh_umem_read(dev, &qp->buf, off, wqe->raw, ctrl))
 		return -EFAULT;
 	size = parse_ctrl(qp, index, wqe);
-	if (!length_fits(qp, size)) {
+	if (!length_fits(1u << (qp->sq_shift & 15), size)) {
 		wqe->bad = MLX4_SYNDROME_LOC_QP_OP;
 		return 0;
 	}

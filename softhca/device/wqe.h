@@ -48,23 +48,25 @@ static inline bool sh_wqe_owned(const struct sh_qp *qp, uint32_t index, uint32_t
 	return !(word_be & __cpu_to_be32(MLX4_WQE_OWNER)) == !(index & 1u << (qp->log_sq_size & 15));
 }
 
-/* The two ways of sh_wqe_fetch(): a posted WQE in device memory; any WQE, wherever the queue is. */
-int sh_wqe_take(const struct sh_qp *qp, uint32_t index, const void *at, struct sh_wqe *wqe);
+/* The two ways of sh_wqe_fetch(): a posted WQE in a slot of so many bytes of device memory; any WQE, wherever the queue is. */
+void sh_wqe_take(const struct sh_qp *qp, uint32_t index, const void *at, unsigned int slot, struct sh_wqe *wqe);
 int sh_wqe_read(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, struct sh_wqe *wqe);
 
 /* Copy WQE number index out and parse it: 0 (also when it is illegal, see bad), -ENOENT when it has not been
  * posted yet, -EFAULT when the queue's memory is gone. */
 static inline int sh_wqe_fetch(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, struct sh_wqe *wqe)
 {
-	const uint32_t *at = sh_umem_in_place(dev, &qp->buf, sh_wqe_off(qp, index), UINT64_C(1) << (qp->sq_shift & 15));
+	unsigned int slot = 1u << (qp->sq_shift & 15);
+	const uint32_t *at = sh_umem_in_place(dev, &qp->buf, sh_wqe_off(qp, index), slot);
 
-	if (__builtin_expect(!at || !qp->sq_present, 0))
+	if (__builtin_expect(!at || !qp->sq_present || slot < sizeof(struct mlx4_wqe_ctrl), 0))
 		return sh_wqe_read(dev, qp, index, wqe);
 	if (!sh_wqe_owned(qp, index, __atomic_load_n(at, __ATOMIC_RELAXED)))
 		return -ENOENT;
 	/* Pairs with the write barrier between a WQE's body and its owner bit: all of it is read again. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return sh_wqe_take(qp, index, at, wqe);
+	sh_wqe_take(qp, index, at, slot, wqe);
+	return 0;
 }
 
 static inline bool sh_wqe_is_atomic(const struct sh_wqe *wqe)

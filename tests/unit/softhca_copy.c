@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -135,6 +136,56 @@ static void shared(void **state)
 		memcpy(before, pages + 10, sizeof(before));
 		assert_int_equal(dev.ops->copy(dev.host, OWN, &d, 1, OWN, &s, 1, 500), SH_COPY_OK);
 		assert_memory_equal(pages + 10 + by, before, 500);
+	}
+}
+
+static bool go_on(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status))
+		assert_int_equal(WEXITSTATUS(status), 0);
+	return WIFSTOPPED(status);
+}
+
+/* Who waits for the last byte may answer in its place at once: nothing is stored there after it. */
+static void stored_once(void **state)
+{
+	volatile uint8_t *at = (uint8_t *)dev.inst + SH_EXEC_OFF + 512;
+	uint8_t want[32];
+
+	(void)state;
+	memset(want, 0x77, sizeof(want));
+	for (unsigned int len = 1; len <= sizeof(want); len++) {
+		struct sh_seg d = {SH_SEG_SHARED | (SH_EXEC_OFF + 512), len}, s = {(uintptr_t)want, len};
+		bool seen = false;
+		pid_t pid;
+
+		for (unsigned int i = 0; i < sizeof(want); i++)
+			at[i] = 0;
+		pid = fork();
+		assert_true(pid >= 0);
+		if (!pid) {
+			ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+			raise(SIGSTOP);
+			_exit(dev.ops->copy(dev.host, OWN, &d, 1, 0, &s, 1, len) != SH_COPY_OK);
+		}
+		assert_int_equal(waitpid(pid, NULL, 0), pid);
+		ptrace(PTRACE_SETOPTIONS, pid, NULL, (void *)PTRACE_O_EXITKILL);
+		while (go_on(pid)) {
+			if (seen || !at[len - 1])
+				continue;
+			seen = true;
+			for (unsigned int i = 0; i < len; i++) {
+				assert_int_equal(at[i], 0x77);
+				at[i] = 0;
+			}
+		}
+		assert_true(seen);
+		for (unsigned int i = 0; i < sizeof(want); i++)
+			assert_int_equal(at[i], 0);
 	}
 }
 
@@ -291,7 +342,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whole),
-		cmocka_unit_test(shared),
+		cmocka_unit_test(shared), cmocka_unit_test(stored_once),
 		cmocka_unit_test(shared_in_part), cmocka_unit_test(lists), cmocka_unit_test(holes), cmocka_unit_test(gone),
 		cmocka_unit_test(replaced),
 	};
