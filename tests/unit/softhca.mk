@@ -34,7 +34,7 @@ softhca_lock_LDADD = $(softhca_device_libs)
 softhca_txn_SOURCES = softhca_txn.c
 softhca_txn_CPPFLAGS = $(softhca_device_cppflags)
 softhca_txn_LDADD = $(softhca_device_libs)
-softhca_kill_SOURCES = softhca_kill.c
+softhca_kill_SOURCES = softhca_kill.c softhca_step.h
 softhca_kill_CPPFLAGS = $(softhca_device_cppflags)
 softhca_kill_LDADD = $(softhca_device_libs)
 
@@ -54,6 +54,6 @@ check_PROGRAMS += softhca_paths softhca_copy
 softhca_paths_SOURCES = softhca_paths.c
 softhca_paths_CPPFLAGS = $(softhca_host_cppflags)
 softhca_paths_LDADD = $(softhca_host_libs)
-softhca_copy_SOURCES = softhca_copy.c
+softhca_copy_SOURCES = softhca_copy.c softhca_step.h
 softhca_copy_CPPFLAGS = $(softhca_host_cppflags)
 softhca_copy_LDADD = $(softhca_host_libs)

@@ -19,6 +19,7 @@
 
 #include "softhca/host/process.h"
 #include "softhca/wire.h"
+#include "softhca_step.h"
 
 #define PAGE 4096
 #define AREA (64 * PAGE)
@@ -139,17 +140,6 @@ static void shared(void **state)
 	}
 }
 
-static bool go_on(pid_t pid)
-{
-	int status;
-
-	assert_int_equal(ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL), 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	if (WIFEXITED(status))
-		assert_int_equal(WEXITSTATUS(status), 0);
-	return WIFSTOPPED(status);
-}
-
 /* Who waits for the last byte may answer in its place at once: nothing is stored there after it. */
 static void stored_once(void **state)
 {
@@ -174,7 +164,7 @@ static void stored_once(void **state)
 		}
 		assert_int_equal(waitpid(pid, NULL, 0), pid);
 		ptrace(PTRACE_SETOPTIONS, pid, NULL, (void *)PTRACE_O_EXITKILL);
-		while (go_on(pid)) {
+		while (single_step(pid)) {
 			if (seen || !at[len - 1])
 				continue;
 			seen = true;

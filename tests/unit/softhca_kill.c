@@ -24,6 +24,7 @@
 
 #include "mlx4-format.h"
 #include "softhca_mock.h"
+#include "softhca_step.h"
 
 #define CQN	200
 #define SRQN	70
@@ -197,28 +198,13 @@ static pid_t traced(struct world *w, void (*transition)(struct world *))
 	return pid;
 }
 
-/* One instruction. False when the child has ended. */
-static bool step(pid_t pid)
-{
-	int status;
-
-	assert_int_equal(ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL), 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	if (WIFSTOPPED(status)) {
-		assert_int_equal(WSTOPSIG(status), SIGTRAP);
-		return true;
-	}
-	assert_true(WIFEXITED(status) && !WEXITSTATUS(status));
-	return false;
-}
-
 /* Step until shared memory has changed so many times; how many times it had when the child ended. */
 static unsigned int step_changes(const struct world *w, pid_t pid, unsigned int changes)
 {
 	uint64_t before = watched(w);
 	unsigned int seen = 0;
 
-	while (seen < changes && step(pid)) {
+	while (seen < changes && single_step(pid)) {
 		uint64_t h = watched(w);
 
 		seen += h != before;

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "softhca_pair.h"
+#include "softhca_step.h"
 #include "transport.h"
 
 #define RECEIVES	6
@@ -145,18 +146,6 @@ static pid_t victim(struct scene *s)
 	return pid;
 }
 
-/* One instruction on; false: it has ended. */
-static bool go_on(pid_t pid)
-{
-	int status;
-
-	assert_int_equal(ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL), 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	if (WIFEXITED(status))
-		assert_int_equal(WEXITSTATUS(status), 0);
-	return WIFSTOPPED(status);
-}
-
 /* Every receive is accounted for: completed once, by one of the two peers or by a flush. */
 static void survive(struct scene *s, const struct plot *plot)
 {
@@ -237,7 +226,7 @@ static unsigned int rehearse(const struct plot *plot, unsigned int *points)
 	areas(s, a);
 	pid = victim(s);
 	before = digest(a);
-	while (go_on(pid)) {
+	while (single_step(pid)) {
 		uint64_t now = digest(a);
 
 		assert_true(++steps < MAX_STEPS);
@@ -278,7 +267,7 @@ static void play(const struct plot *plot)
 		scene_open(s, plot);
 		pid = victim(s);
 		for (steps = 0; i < n && steps < points[i]; steps++)
-			assert_true(go_on(pid));
+			assert_true(single_step(pid));
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
 		survive(s, plot);
@@ -381,7 +370,7 @@ static void pause_at_each(const struct plot *plot)
 		scene_open(s, plot);
 		pid = victim(s);
 		for (unsigned int steps = 0; steps < points[i]; steps++)
-			assert_true(go_on(pid));
+			assert_true(single_step(pid));
 		other = bystander(s);
 		nanosleep(&while_stopped, NULL);
 		assert_int_equal(ptrace(PTRACE_DETACH, pid, NULL, NULL), 0);
