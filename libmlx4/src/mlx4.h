@@ -423,6 +423,10 @@ int mlx4_post_short(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 		    uint32_t index);
 int mlx4_post_short_st(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
 		       uint32_t index);
+/* As mlx4_post_send_any(), for a list that probably begins with such requests; none of them has been
+ * looked at. */
+int mlx4_post_short_list(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+			 uint32_t index);
 
 /* post-send-any.c: whatever the fast path leaves. Called with the SQ's lock, which it releases;
  * index is behind what the call has posted so far, from sq.head on. 0 or a positive errno */

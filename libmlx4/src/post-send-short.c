@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* What inline data and BlueFlame are for: one request of a few bytes, without a call. Entered from
- * post-send.c with the SQ's lock; what does not fit is left to post-send-any.c. */
+/* What inline data and BlueFlame are for: requests of a few bytes, without a call for each. Entered
+ * from post-send.c with the SQ's lock; what does not fit is left to post-send-any.c. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -19,39 +19,47 @@ static inline void copy_blocks(char *dst, const char *src, uint32_t n)
 	*(struct mlx4_block *)(dst + n - 16) = last;
 }
 
-static inline __attribute__((always_inline)) int post_short(struct mlx4_qp *qp,
-							    struct ibv_send_wr *wr,
-							    struct ibv_send_wr **bad_wr,
-							    uint32_t index, int locked)
+/* Whether a request is for this file; with one entry and a known opcode, as post-send.c has seen.
+ * end: of its data in the WQE, max: of the inline bytes. */
+static inline __attribute__((always_inline)) int
+is_short(const struct ibv_send_wr *wr, const struct mlx4_send_op *op, uint32_t end, uint32_t max)
+{
+	/* A length of 0 goes round to more than there may be. */
+	return wr->sg_list->length - 1 < max && end <= MLX4_CHUNK &&
+	       !(op->segs & (OP_READ | OP_ATOMIC | SEG_UD)) &&
+	       (uint32_t)wr->send_flags - IBV_SEND_INLINE <= MLX4_PLAIN_FLAGS;
+}
+
+static inline __attribute__((always_inline)) uint32_t data_end(const struct ibv_send_wr *wr,
+							       const struct mlx4_send_op *op)
+{
+	return op->data_at + sizeof(struct mlx4_wqe_inline) + wr->sg_list->length;
+}
+
+static inline __attribute__((always_inline)) const struct mlx4_send_flags *
+flags_of(const struct mlx4_sq *sq, const struct ibv_send_wr *wr)
+{
+	return &sq->flags[wr->send_flags & MLX4_PLAIN_FLAGS];
+}
+
+/* Everything of the WQE but the two words that BlueFlame has a say in. */
+static inline __attribute__((always_inline)) void
+fill(struct mlx4_sq *sq, struct mlx4_wqe_ctrl *ctrl, const struct ibv_send_wr *wr,
+     const struct mlx4_send_op *op, uint32_t index)
 {
 	const uint32_t header_size = sizeof(struct mlx4_wqe_inline);
-	struct mlx4_sq *const sq = &qp->sq;
-	const struct mlx4_send_op *op = &sq->ops[wr->opcode];
 	uint32_t length = wr->sg_list->length;
-	uint32_t end = op->data_at + header_size + length;
-	const struct mlx4_send_flags *flags;
-	struct mlx4_wqe_ctrl *ctrl;
-	struct mlx4_context *ctx;
-	__be32 ctrl_flags, dw1;
-	char *data;
-
-	/* max_short is 0 without BlueFlame, and a length of 0 goes round to more than it is. */
-	if (length - 1 >= sq->max_short || end > MLX4_CHUNK ||
-	    op->segs & (OP_READ | OP_ATOMIC | SEG_UD) ||
-	    (uint32_t)wr->send_flags > (MLX4_PLAIN_FLAGS | IBV_SEND_INLINE))
-		return mlx4_post_send_any(qp, wr, bad_wr, index);
+	char *data = (char *)ctrl + op->data_at + header_size;
+	__be32 ctrl_flags;
 
 	sq->wrid[index & sq->mask] = wr->wr_id;
-	ctrl = sq->next;
-	data = (char *)ctrl + op->data_at + header_size;
 	if (length >= 16)
 		copy_blocks(data, (const char *)(uintptr_t)wr->sg_list->addr, length);
 	else
 		mlx4_copy_short(data, (const char *)(uintptr_t)wr->sg_list->addr, length);
 	mlx4_end_inline_seg(data - header_size, length);
 
-	flags = &sq->flags[wr->send_flags & MLX4_PLAIN_FLAGS];
-	ctrl_flags = flags->ctrl;
+	ctrl_flags = flags_of(sq, wr)->ctrl;
 	if (op->segs) {
 		if (op->segs & SEG_XRC)
 			ctrl_flags |= to_be32(wr->xrc_remote_srq_num << MLX4_WQE_SRQN_SHIFT);
@@ -60,14 +68,38 @@ static inline __attribute__((always_inline)) int post_short(struct mlx4_qp *qp,
 	}
 	ctrl->flags = ctrl_flags;
 	ctrl->imm = (MLX4_FORCE __be32)(wr->imm_data & (uint32_t)(int32_t)op->imm_mask);
+}
 
-	/* The register wants doorbell and index in the WQE; in memory no one looks at them. */
-	dw1 = sq->doorbell_qpn | to_be32(flags->fence | (end + 15) / 16);
-	memcpy(&ctrl->vlan_tag, &dw1, sizeof(dw1));
+static inline __attribute__((always_inline)) void make_valid(struct mlx4_wqe_ctrl *ctrl,
+							     __be32 owner_opcode)
+{
 	udma_to_device_barrier(); /* pairs with the device's read of the owner bit before the rest
 				     of the WQE */
-	*(volatile __be32 *)&ctrl->owner_opcode =
-		op->opcode | sq->owner | mlx4_blueflame_index(index);
+	*(volatile __be32 *)&ctrl->owner_opcode = owner_opcode;
+}
+
+static inline __attribute__((always_inline)) int post_short(struct mlx4_qp *qp,
+							    struct ibv_send_wr *wr,
+							    struct ibv_send_wr **bad_wr,
+							    uint32_t index, int locked)
+{
+	struct mlx4_sq *const sq = &qp->sq;
+	const struct mlx4_send_op *op = &sq->ops[wr->opcode];
+	uint32_t end = data_end(wr, op);
+	struct mlx4_wqe_ctrl *ctrl;
+	struct mlx4_context *ctx;
+	__be32 dw1;
+
+	/* max_short is 0 without BlueFlame. */
+	if (!is_short(wr, op, end, sq->max_short))
+		return mlx4_post_send_any(qp, wr, bad_wr, index);
+
+	ctrl = sq->next;
+	fill(sq, ctrl, wr, op, index);
+	/* The register wants doorbell and index in the WQE; in memory no one looks at them. */
+	dw1 = sq->doorbell_qpn | to_be32(flags_of(sq, wr)->fence | (end + 15) / 16);
+	memcpy(&ctrl->vlan_tag, &dw1, sizeof(dw1));
+	make_valid(ctrl, op->opcode | sq->owner | mlx4_blueflame_index(index));
 
 	ctx = to_mlx4_ctx(qp->ibv_qp.context);
 	if (!locked || mlx4_trylock(&ctx->bf_lock))
@@ -79,6 +111,43 @@ static inline __attribute__((always_inline)) int post_short(struct mlx4_qp *qp,
 	sq->head = index + 1;
 	if (mlx4_has_long(sq))
 		mlx4_stamp(sq, index);
+	mlx4_unlock(&sq->lock);
+	return 0;
+}
+
+int mlx4_post_short_list(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+			 uint32_t index)
+{
+	struct mlx4_sq *const sq = &qp->sq;
+	const struct mlx4_send_op *op;
+	struct mlx4_wqe_ctrl *ctrl;
+	uint32_t end;
+
+	do {
+		/* Again for what the caller has posted last: it does no harm. */
+		if (mlx4_has_long(sq) && index != sq->head)
+			mlx4_stamp(sq, index - 1);
+		if (unlikely(index == sq->limit) || unlikely(wr->num_sge != 1) ||
+		    unlikely((uint32_t)wr->opcode >= MLX4_SEND_OPCODES))
+			return mlx4_post_send_any(qp, wr, bad_wr, index);
+		op = &sq->ops[wr->opcode];
+		end = data_end(wr, op);
+		if (unlikely(!is_short(wr, op, end, sq->max_inline)))
+			return mlx4_post_send_any(qp, wr, bad_wr, index);
+
+		ctrl = sq->next;
+		fill(sq, ctrl, wr, op, index);
+		ctrl->fence_size = flags_of(sq, wr)->fence | (end + 15) / 16;
+		make_valid(ctrl, op->opcode | sq->owner);
+		mlx4_next_slot(sq, ctrl);
+		++index;
+		wr = wr->next;
+	} while (wr);
+
+	sq->head = index;
+	mlx4_ring_doorbell(sq);
+	if (mlx4_has_long(sq))
+		mlx4_stamp(sq, index - 1);
 	mlx4_unlock(&sq->lock);
 	return 0;
 }

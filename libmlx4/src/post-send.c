@@ -124,13 +124,17 @@ post_more(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_w
 			   .flags = sq->flags,
 			   .wrid = sq->wrid,
 			   .mask = sq->mask};
+	enum posted posted;
 
 	do {
 		if (mlx4_has_long(sq))
 			mlx4_stamp(sq, index - 1);
-		if (unlikely(post_one(sq, &c, wr, index) != POSTED)) {
+		posted = post_one(sq, &c, wr, index);
+		if (unlikely(posted != POSTED)) {
 			sq->next = c.ctrl;
-			return mlx4_post_send_any(qp, wr, bad_wr, index);
+			return posted == FLAGS_NOT_PLAIN
+				       ? mlx4_post_short_list(qp, wr, bad_wr, index)
+				       : mlx4_post_send_any(qp, wr, bad_wr, index);
 		}
 		++index;
 		wr = wr->next;
@@ -156,9 +160,12 @@ post_send(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_w
 	if (unlikely(!wr))
 		return mlx4_post_send_any(qp, wr, bad_wr, index);
 	posted = post_one(sq, NULL, wr, index);
-	if (unlikely(posted == FLAGS_NOT_PLAIN) && !wr->next)
+	if (unlikely(posted == FLAGS_NOT_PLAIN)) {
+		if (wr->next)
+			return mlx4_post_short_list(qp, wr, bad_wr, index);
 		return locked ? mlx4_post_short(qp, wr, bad_wr, index)
 			      : mlx4_post_short_st(qp, wr, bad_wr, index);
+	}
 	if (unlikely(posted != POSTED))
 		return mlx4_post_send_any(qp, wr, bad_wr, index);
 	++index;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Description: inline data of every length, on every QP type, from one entry and from many, is
  * split at 64-byte boundaries as the device reads it; a single such request goes through the
- * BlueFlame register, and what is too long is refused. */
+ * BlueFlame register, a list of any requests by the doorbell, and what is too long is refused. */
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -185,16 +185,24 @@ static void every_length(enum ibv_qp_type type, enum ibv_wr_opcode opcode, uint3
 			retire(&qp, index++);
 		}
 
-		/* In a list: the doorbell */
-		pair[0] = pair[1] = wr;
-		pair[0].next = &pair[1];
-		assert_int_equal(ibv_post_send(qp.qp, pair, &bad), 0);
-		check(&qp, index, fixed, length);
-		check(&qp, index + 1, fixed, length);
-		assert_int_equal(be32_at(fk.uar, 0x14), qp.qp->qp_num << 8);
-		memset(fk.uar, 0, 4096);
-		retire(&qp, index + 1);
-		index += 2;
+		/* In a list, from several entries and from one: the doorbell */
+		for (seed = 0; seed < 2; ++seed) {
+			if (seed) {
+				renew_data(index);
+				list[0] = (struct ibv_sge){(uintptr_t)edge - length, length, 0};
+				memcpy(edge - length, data, length);
+				wr.num_sge = 1;
+			}
+			pair[0] = pair[1] = wr;
+			pair[0].next = &pair[1];
+			assert_int_equal(ibv_post_send(qp.qp, pair, &bad), 0);
+			check(&qp, index, fixed, length);
+			check(&qp, index + 1, fixed, length);
+			assert_int_equal(be32_at(fk.uar, 0x14), qp.qp->qp_num << 8);
+			memset(fk.uar, 0, 4096);
+			retire(&qp, index + 1);
+			index += 2;
+		}
 	}
 
 	/* One byte too many, from one entry or from two: refused, nothing rung, the slot stamped.
@@ -305,6 +313,175 @@ static void control_of_short(void **state)
 	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
 }
 
+/* ---- lists ---- */
+
+enum kind { SHORT, SHORT_WRITE, TWO_ENTRIES, LONG, EMPTY, BY_REFERENCE, KINDS };
+
+static struct ibv_send_wr of_kind(enum kind kind, uint32_t index)
+{
+	static const uint32_t lengths[KINDS] = {9, 17, 20, 150, 0, 8};
+	struct ibv_send_wr wr = {
+		.wr_id = UINT64_C(0x432100000000) + index,
+		.num_sge = kind == TWO_ENTRIES ? 2 : 1,
+		.opcode = kind == SHORT_WRITE ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_SEND,
+		.send_flags = IBV_SEND_SIGNALED | (index & 5) |
+			      (kind == BY_REFERENCE ? 0 : IBV_SEND_INLINE),
+		.imm_data = 0x44332211,
+		.wr.rdma = {.remote_addr = 0x0102030405060708, .rkey = 0x11121314},
+		.xrc_remote_srq_num = 0xabcdef,
+	};
+	static struct ibv_sge lists[KINDS][2];
+
+	lists[kind][0] = (struct ibv_sge){(uintptr_t)data, lengths[kind], 0x99};
+	lists[kind][1] = (struct ibv_sge){(uintptr_t)data + lengths[kind], 5, 0x99};
+	wr.sg_list = lists[kind];
+	return wr;
+}
+
+static void check_of_kind(const struct dev_qp *qp, enum kind kind, uint32_t index)
+{
+	static const uint32_t lengths[KINDS] = {9, 17, 25, 150, 0, 8};
+	uint32_t fixed = kind == SHORT_WRITE ? 32 : 16, ds;
+	const uint8_t *wqe = dev_sq_slot(qp, index);
+	uint8_t got[1024];
+
+	assert_int_equal(be32_at(wqe, 0), (index & qp->sq_slots ? 0x80000000 : 0) |
+						  (kind == SHORT_WRITE ? 0x09 : 0x0a));
+	ds = kind == BY_REFERENCE ? 2 : inline_ds(fixed, lengths[kind]);
+	assert_int_equal(wqe[7], ds | (index & IBV_SEND_FENCE ? 0x40 : 0));
+	assert_int_equal(be32_at(wqe, 8), 0xabcdef0c | (index & IBV_SEND_SOLICITED ? 2 : 0));
+	assert_int_equal(field_get(wqe, 12, 4), kind == SHORT_WRITE ? 0x44332211 : 0);
+	if (kind == SHORT_WRITE) {
+		assert_int_equal(be64_at(wqe, 16), 0x0102030405060708);
+		assert_int_equal(be32_at(wqe, 24), 0x11121314);
+		assert_int_equal(be32_at(wqe, 28), 0);
+	}
+	if (kind == BY_REFERENCE) {
+		assert_int_equal(be32_at(wqe, 16), 8);
+		assert_int_equal(be32_at(wqe, 20), 0x99);
+		assert_int_equal(be64_at(wqe, 24), (uintptr_t)data);
+	} else {
+		assert_int_equal(gather_inline(wqe, fixed, got), lengths[kind]);
+		assert_memory_equal(got, data, lengths[kind]);
+	}
+}
+
+/* Three of any kinds in any order: each as if it were alone, but that the doorbell rings for all of
+ * them; what the headroom reaches is unfinished. */
+static void lists(void **state)
+{
+	uint32_t combination, n, index = 0, spare, i;
+	enum kind kinds[3];
+	struct ibv_send_wr wr[3], *bad;
+	struct dev_qp qp;
+	struct ibv_wc wc;
+
+	(void)state;
+	create(&qp, IBV_QPT_XRC, 150);
+	spare = (2048 >> qp.sq_shift) + 1;
+	/* Each of them, and then many in any order: what was in the slots before differs. */
+	for (n = 0; n < 3000; ++n) {
+		combination = n < KINDS * KINDS * KINDS ? n : n * 2654435761u >> 16;
+		renew_data(n);
+		for (i = 0; i < 3; ++i) {
+			kinds[i] = combination /
+				   (i == 0   ? 1
+				    : i == 1 ? KINDS
+					     : KINDS * KINDS) %
+				   KINDS;
+			wr[i] = of_kind(kinds[i], index + i);
+			wr[i].next = i < 2 ? &wr[i + 1] : NULL;
+		}
+		assert_int_equal(ibv_post_send(qp.qp, wr, &bad), 0);
+		assert_int_equal(be32_at(fk.uar, 0x14), qp.qp->qp_num << 8);
+		memset(fk.uar, 0, 4096);
+		for (i = 0; i < 3; ++i)
+			check_of_kind(&qp, kinds[i], index + i);
+		for (i = 3; i < 3 + spare; ++i) {
+			const uint8_t *slot = dev_sq_slot(&qp, index + i);
+			uint32_t chunk;
+
+			assert_int_not_equal(be32_at(slot, 0) >> 31, !!((index + i) & qp.sq_slots));
+			for (chunk = 64; chunk < (slot[7] & 0x3fu) * 16; chunk += 64)
+				assert_int_equal(be32_at(slot, chunk), 0xffffffff);
+		}
+		for (i = 0; i < 3; ++i, ++index) {
+			dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num,
+								.wqe_index = index,
+								.sr_opcode = 0x4a});
+			assert_int_equal(ibv_poll_cq(cq.cq, 1, &wc), 1);
+			assert_true(wc.wr_id == UINT64_C(0x432100000000) + index);
+		}
+	}
+	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
+}
+
+/* A list that is not posted whole: who is at fault, and that those before it are rung for. */
+static void lists_end(void **state)
+{
+	struct ibv_send_wr wr[64], *bad;
+	struct ibv_qp_init_attr init;
+	uint32_t granted, i, at;
+	struct ibv_qp_attr attr;
+	struct dev_qp qp;
+
+	(void)state;
+	create(&qp, IBV_QPT_XRC, 64);
+	assert_int_equal(ibv_query_qp(qp.qp, &attr, IBV_QP_CAP, &init), 0);
+	granted = init.cap.max_send_wr;
+	assert_in_range(granted, 4, 60);
+
+	/* Too long, an unknown opcode, too many entries, for a fetch: at the first, the second, the
+	 * third. */
+	for (at = 0; at < 3; ++at) {
+		for (i = 0; i < 4; ++i) {
+			struct ibv_sge list = {(uintptr_t)data, 8, 0};
+			uint32_t base = (at * (at - 1) / 2) * 4 + i * at, n;
+
+			for (n = 0; n < 4; ++n) {
+				wr[n] = of_kind(SHORT, base + n);
+				wr[n].next = n < 3 ? &wr[n + 1] : NULL;
+			}
+			if (i == 0) {
+				list.length = init.cap.max_inline_data + 1;
+				wr[at].sg_list = &list;
+			} else if (i == 1) {
+				wr[at].opcode = IBV_WR_ATOMIC_FETCH_AND_ADD + 1;
+			} else if (i == 2) {
+				wr[at].num_sge = 99;
+			} else {
+				wr[at].opcode = IBV_WR_RDMA_READ;
+			}
+			bad = NULL;
+			assert_int_equal(ibv_post_send(qp.qp, wr, &bad), EINVAL);
+			assert_ptr_equal(bad, &wr[at]);
+			assert_int_equal(be32_at(fk.uar, 0x14), at ? qp.qp->qp_num << 8 : 0);
+			memset(fk.uar, 0, 4096);
+			for (n = 0; n < at; ++n)
+				check_of_kind(&qp, SHORT, base + n);
+			assert_int_not_equal(be32_at(dev_sq_slot(&qp, base + at), 0) >> 31,
+					     !!((base + at) & qp.sq_slots));
+			if (at)
+				retire(&qp, base + at - 1);
+		}
+	}
+
+	/* No more than there is room for: 12 are done. */
+	for (i = 0; i <= granted; ++i) {
+		wr[i] = of_kind(SHORT, 12 + i);
+		wr[i].next = i < granted ? &wr[i + 1] : NULL;
+	}
+	bad = NULL;
+	assert_int_equal(ibv_post_send(qp.qp, wr, &bad), ENOMEM);
+	assert_ptr_equal(bad, &wr[granted]);
+	assert_int_equal(be32_at(fk.uar, 0x14), qp.qp->qp_num << 8);
+	for (i = 0; i < granted; ++i)
+		check_of_kind(&qp, SHORT, 12 + i);
+	assert_int_not_equal(be32_at(dev_sq_slot(&qp, 12 + granted), 0) >> 31,
+			     !!((12 + granted) & qp.sq_slots));
+	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
+}
+
 /* What has no data of its own cannot have it inline, nor can unknown flags make it so. */
 static void not_for_reads(void **state)
 {
@@ -375,8 +552,15 @@ int main(void)
 #test "_single_threaded", test, setup, teardown, "1"                               \
 	}
 	const struct CMUnitTest tests[] = {
-		BOTH(rc_send),		BOTH(rc_write),	     BOTH(uc), BOTH(ud), BOTH(xrc),
-		BOTH(control_of_short), BOTH(not_for_reads),
+		BOTH(rc_send),
+		BOTH(rc_write),
+		BOTH(uc),
+		BOTH(ud),
+		BOTH(xrc),
+		BOTH(control_of_short),
+		BOTH(not_for_reads),
+		BOTH(lists),
+		BOTH(lists_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
