@@ -65,16 +65,18 @@ static int step_with_cqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 {
 	struct sh_cqe cqe = done(qp, wqe);
 	struct sh_txn_open t;
-	uint64_t *place;
+	uint64_t *place, word[4];
 	int err = 0;
 
 	sh_lock(dev, &cq->lock);
-	place = sh_cq_usual(dev, cq);
+	place = sh_cq_usual(dev, cq, cq->producer);
 	if (place) {
 		sh_txn_begin(&t, dev, &cq->txn, &cq->lock);
 		sh_txn_joins(&t, &qp->lock);
 		sh_txn_store_two(&t, &qp->sq_una, qp->sq_una + 1, psn);
-		sh_cqe_commit(&t, cq, place, &cqe);
+		sh_txn_store_two(&t, &cq->producer, cq->producer + 1, cq->solicited_producer);
+		sh_cqe_words(word, &cqe, cq, cq->producer);
+		sh_txn_commit_cqe(&t, &cq->buf, place, word, false);
 		sh_txn_leave(&qp->lock);
 	} else {
 		err = step_unusual(dev, hca, qp, cq, wqe, psn);

@@ -13,7 +13,6 @@
 #include "objects.h"
 
 #define SH_CQ_MAX_LOG_SIZE	22
-#define SH_CQ_SOON		4	/* CQEs ahead: a line of the consumer's comes while so many are written */
 
 static inline uint32_t sh_cqe_size(const struct sh_dev *dev)
 {
@@ -46,40 +45,54 @@ static inline void sh_cqe_format(uint64_t word[4], const struct sh_cqe *cqe, uin
 	word[3] = sh_two(htobe32(tail), htobe32(last));
 }
 
-/* Have the place of one that comes soon at hand. No bounds: fetching early does nothing to memory, and nothing at all
- * where there is none. Lock held. */
-static inline void sh_cq_soon(const struct sh_dev *dev, const struct sh_cq *cq)
+/* Ask for a line that is going to be written: for the whole of it, where others have it. Memory need not be there. */
+static inline void sh_fetch_to_write(const void *at)
 {
-	uint64_t at = cq->buf.shm_off + sh_cqe_at(dev, cq->producer + SH_CQ_SOON, 1u << (cq->log_size & 31));
-
-	if (cq->buf.shm_off)
-		__builtin_prefetch(sh_at(dev, at), 1);
+#if defined(__x86_64__)
+	/* What the compiler has for this asks for a copy, unless it is told that the processor knows better; all take this. */
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)at));
+#else
+	__builtin_prefetch(at, 1);
+#endif
 }
 
 /*
- * The place of the next CQE where there is nothing to say about it: the CQ is whole and has room as far as was seen last,
+ * The reader of a CQ, who waits for the next CQE, has its line, and that takes about as long to come as everything else that
+ * a message needs. So who is about to send asks for it before all that. No lock and no bounds: it is right or does nothing.
+ */
+static inline void sh_cq_expect(const struct sh_dev *dev, const struct sh_cq *cq)
+{
+	uint64_t at = cq->buf.shm_off + sh_cqe_at(dev, cq->producer, 1u << (cq->log_size & 31));
+
+	if (cq->buf.shm_off)
+		sh_fetch_to_write(sh_at(dev, at));
+}
+
+/*
+ * The place of the next CQE, entry n, where there is nothing to say about it: the CQ is whole and has room as far as was seen last,
  * nobody waits for an event, its buffer is device memory. NULL: sh_cq_put() knows more. The CQ's lock is held.
  */
-static inline uint64_t *sh_cq_usual(const struct sh_dev *dev, const struct sh_cq *cq)
+static inline uint64_t *sh_cq_usual(const struct sh_dev *dev, const struct sh_cq *cq, uint32_t n)
 {
 	uint32_t entries = 1u << (cq->log_size & 31);
 
 	if (__builtin_expect(cq->live != SH_LIVE || cq->log_size > SH_CQ_MAX_LOG_SIZE || cq->overrun ||
-			     cq->armed != SH_ARM_NONE || cq->producer - cq->consumer_seen >= entries ||
+			     cq->armed != SH_ARM_NONE || n - cq->consumer_seen >= entries ||
 			     cq->buf.shm_off % sizeof(uint64_t) || !sh_ctx_live(dev, cq->ctx), 0))
 		return NULL;
-	return sh_umem_in_place(dev, &cq->buf, sh_cqe_at(dev, cq->producer, entries), MLX4_CQE_SIZE);
+	return sh_umem_in_place(dev, &cq->buf, sh_cqe_at(dev, n, entries), MLX4_CQE_SIZE);
 }
 
-/* Commit a transaction with a CQE there. */
-SH_INLINE void sh_cqe_commit(struct sh_txn_open *t, struct sh_cq *cq, uint64_t *place, const struct sh_cqe *cqe)
+/* Whether the CQE behind entry n is on the same line. */
+static inline bool sh_cqe_begins_line(const struct sh_dev *dev, uint32_t n)
 {
-	uint32_t next = cq->producer + 1;
-	uint64_t word[4];
+	return !(n & 1) && sh_cqe_size(dev) == MLX4_CQE_SIZE;
+}
 
-	sh_cqe_format(word, cqe, sh_cqe_owner(cq->producer, 1u << (cq->log_size & 31)));
-	sh_txn_store_two(t, &cq->producer, next, cqe->solicited ? next : cq->solicited_producer);
-	sh_txn_commit_cqe(t, &cq->buf, place, word);
+/* The words of a CQE that is entry n. */
+static inline void sh_cqe_words(uint64_t word[4], const struct sh_cqe *cqe, const struct sh_cq *cq, uint32_t n)
+{
+	sh_cqe_format(word, cqe, sh_cqe_owner(n, 1u << (cq->log_size & 31)));
 }
 
 #endif

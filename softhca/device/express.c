@@ -18,10 +18,9 @@
 /* A receive: all under the locks of the QP's responder, the SRQ and the CQ. */
 struct sink {
 	const struct mlx4_wqe_data *data;
-	uint64_t *word;			/* what taking the WQE changes, and to what */
-	uint64_t value;
 	const void *following;		/* a WQE after it, when that is posted already; NULL: it is not to be fetched now */
 	uint32_t nsge, index, pdn;
+	uint32_t next;			/* SRQ: the head when it is taken; RQ: 0 */
 };
 
 static inline bool service_fits(const struct sh_qp *qp, uint8_t service)
@@ -41,13 +40,19 @@ SH_INLINE bool usual(struct sh_dev *dev, const struct sh_hca *hca, const struct 
 	       qp->cur_op == SH_RECV_NONE && !qp->cur_wqe && sh_pkey_match(p->pkey, sh_qp_pkey(hca, qp));
 }
 
+/* Messages that wait for the next one, each of one packet: 0 or 1. */
+static inline uint32_t held_back(const struct sh_express *e)
+{
+	return e->waiting ? 1 : 0;
+}
+
 /* A whole message, and the next one. */
-static inline bool fits(const struct sh_qp *qp, const struct sh_packet *p)
+static inline bool fits(const struct sh_express *e, const struct sh_packet *p)
 {
 	const uint8_t whole = SH_PKT_FIRST | SH_PKT_LAST;
-	uint64_t mtu = sh_qp_mtu(qp), full = p->npackets * mtu;
+	uint64_t mtu = sh_qp_mtu(e->qp), full = p->npackets * mtu;
 
-	return p->psn == qp->e_psn && (p->flags & whole) == whole && p->payload.len <= full &&
+	return p->psn == sh_psn_add(e->qp->e_psn, held_back(e)) && (p->flags & whole) == whole && p->payload.len <= full &&
 	       (p->npackets == 1 || p->payload.len > full - mtu);
 }
 
@@ -83,79 +88,107 @@ static const struct mlx4_wqe_data *read_ahead(struct sh_qp *qp, uint32_t index, 
 	return (const void *)qp->rq_cache[0];
 }
 
-/* The next of n receives that are posted, where the queue has it. */
-SH_OUTLINE bool in_rq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp, uint32_t n, uint32_t size)
+/* The next receive, where the queue has it. */
+SH_OUTLINE bool in_rq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp, uint32_t consumed)
 {
-	uint32_t shift = qp->rq_shift & 15, slot = qp->rq_consumed & (size - 1), ahead = n > AHEAD ? AHEAD : n - 1;
+	uint32_t size = 1u << (qp->log_rq_size & 15), shift = qp->rq_shift & 15, slot = consumed & (size - 1);
+	uint32_t n = qp->rq_present ? posted(dev, &qp->rq_db, &qp->rq_seen, consumed, size, false) : 0, ahead;
 
-	if (shift < MLX4_MIN_RQ_SHIFT)
+	if (!n || shift < MLX4_MIN_RQ_SHIFT)
 		return false;
 	s->nsge = 1u << (shift - MLX4_MIN_RQ_SHIFT);
 	s->data = sh_umem_in_place(dev, &qp->buf, qp->rq_off + ((uint64_t)slot << shift), s->nsge * sizeof(s->data[0]));
 	if (!s->data)
 		return false;
+	ahead = n > AHEAD ? AHEAD : n - 1;
 	s->following = slot + ahead < size ? s->data + (size_t)ahead * s->nsge : s->data;
 	if (s->nsge == 1)
 		s->data = read_ahead(qp, s->index, s->data, n < size - slot ? n : size - slot);
 	return true;
 }
 
-SH_INLINE bool from_rq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp)
+SH_INLINE bool from_rq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp, uint32_t consumed)
 {
-	uint32_t size = 1u << (qp->log_rq_size & 15), n, i;
+	uint32_t i;
 
-	if (!qp->rq_present)
-		return false;
-	n = posted(dev, &qp->rq_db, &qp->rq_seen, qp->rq_consumed, size, false);
-	if (!n)
-		return false;
 	s->pdn = qp->pdn;
-	s->index = qp->rq_consumed & MLX4_RQ_DB_MASK;
-	s->word = (uint64_t *)&qp->rq_consumed;
-	s->value = sh_two(qp->rq_consumed + 1, qp->rq_seen);
+	s->next = 0;
+	s->index = consumed & MLX4_RQ_DB_MASK;
 	i = (s->index - (qp->rq_cached >> 8)) & MLX4_RQ_DB_MASK;
-	if (i >= SH_QP_RECEIVES || i >= (qp->rq_cached & 0xff))
-		return in_rq(s, dev, qp, n, size);
-	s->data = (const void *)qp->rq_cache[i];
-	s->nsge = 1;
-	s->following = NULL;
+	if (i < SH_QP_RECEIVES && i < (qp->rq_cached & 0xff)) {
+		/* It was posted when it was read ahead, and that is all there is to know. */
+		s->data = (const void *)qp->rq_cache[i];
+		s->nsge = 1;
+		s->following = NULL;
+	} else if (!in_rq(s, dev, qp, consumed)) {
+		return false;
+	}
 	return true;
 }
 
-SH_INLINE bool from_srq(struct sink *s, struct sh_dev *dev, struct sh_srq *srq)
+SH_INLINE bool from_srq(struct sink *s, struct sh_dev *dev, struct sh_srq *srq, uint32_t consumed, uint32_t head)
 {
 	/* It was whole when it was locked; the masks are for who overwrites it meanwhile. */
 	uint32_t size = 1u << (srq->log_size & 31), shift = srq->wqe_shift & 15, n, next;
 	const struct mlx4_wqe_srq_next *wqe;
 
-	n = posted(dev, &srq->db, &srq->seen, srq->consumed, size, srq->limit);
+	n = posted(dev, &srq->db, &srq->seen, consumed, size, srq->limit);
 	if (!n || n <= srq->limit || shift < MLX4_MIN_SRQ_SHIFT)
 		return false;
-	wqe = sh_umem_in_place(dev, &srq->buf, (uint64_t)srq->head << shift, UINT64_C(1) << shift);
+	wqe = sh_umem_in_place(dev, &srq->buf, (uint64_t)head << shift, UINT64_C(1) << shift);
 	if (!wqe)
 		return false;
 	next = __be16_to_cpu(wqe->next_wqe_index);
 	if (next >= size)
 		return false;
 	s->pdn = srq->pdn;
-	s->index = srq->head;
+	s->index = head;
+	s->next = next;
 	s->data = (const void *)(wqe + 1);
 	s->nsge = (1u << shift) / sizeof(s->data[0]) - 1;
 	s->following = n > 1 ? sh_umem_in_place(dev, &srq->buf, (uint64_t)next << shift, sizeof(*wqe)) : wqe;
-	s->word = (uint64_t *)&srq->head;
-	s->value = sh_two(next, srq->consumed + 1);
 	return true;
+}
+
+/* The steps of the QP and of the queue that receives come from, n messages on; what they lead to. */
+static inline void step_on(struct sh_txn_open *t, const struct sh_express *e, uint32_t n, uint32_t head, uint32_t e_psn)
+{
+	struct sh_qp *qp = e->qp;
+
+	if (e->srq)
+		sh_txn_store_two(t, &e->srq->head, head, e->srq->consumed + n);
+	else
+		sh_txn_store_two(t, &qp->rq_consumed, qp->rq_consumed + n, qp->rq_seen);
+	sh_txn_store_two(t, &qp->msn, sh_psn_add(qp->msn, n), e_psn);
+}
+
+/* A message waits, and there is no next one, or it is no company. */
+SH_OUTLINE void commit_alone(struct sh_express *e, struct sh_dev *dev)
+{
+	struct sh_cq *cq = e->cq;
+	struct sh_txn_open t;
+	uint64_t cqe[4];
+
+	sh_txn_again(&t, dev, &e->qp->txn);
+	step_on(&t, e, 1, e->head, sh_psn_add(e->qp->e_psn, 1));
+	sh_txn_store_two(&t, &cq->producer, cq->producer + 1, cq->solicited_producer);
+	memcpy(cqe, t.log->cqe[0], sizeof(cqe));
+	sh_txn_commit_cqe(&t, &cq->buf, e->waiting, cqe, false);
+	e->waiting = NULL;
 }
 
 /* Let the SRQ and the CQ go. */
 static void close_sink(struct sh_express *e, struct sh_dev *dev)
 {
+	if (e->waiting)
+		commit_alone(e, dev);
 	if (e->cq)
 		sh_unlock(dev, &e->cq->lock);
 	if (e->srq)
 		sh_unlock(dev, &e->srq->lock);
 	e->cq = NULL;
 	e->srq = NULL;
+	e->begun = false;
 }
 
 /* Have them, and the next receive. What is locked stays so whatever is returned. */
@@ -191,7 +224,9 @@ SH_INLINE bool open_sink(struct sh_express *e, struct sink *s, struct sh_dev *de
 		e->cq = cq;
 		e->srqn = srqn;
 	}
-	return e->srq ? from_srq(s, dev, e->srq) : from_rq(s, dev, qp);
+	if (e->srq)
+		return from_srq(s, dev, e->srq, e->srq->consumed + held_back(e), e->waiting ? e->head : e->srq->head);
+	return from_rq(s, dev, qp, qp->rq_consumed + held_back(e));
 }
 
 /* To where a key was just found good for. */
@@ -256,14 +291,8 @@ static inline struct sh_cqe received(const struct sh_express *e, const struct si
 	};
 }
 
-static inline void step_on(struct sh_txn_open *t, struct sh_qp *qp, const struct sink *s, const struct sh_packet *p)
-{
-	sh_txn_store64(t, s->word, s->value);
-	sh_txn_store_two(t, &qp->msn, sh_psn_add(qp->msn, 1), sh_psn_add(p->psn, p->npackets));
-}
-
-SH_OUTLINE bool finish_unusual(const struct sh_express *e, const struct sink *s, struct sh_dev *dev,
-			       const struct sh_packet *p, uint8_t opcode)
+SH_OUTLINE bool finish_unusual(struct sh_express *e, const struct sink *s, struct sh_dev *dev, const struct sh_packet *p,
+			       uint8_t opcode)
 {
 	struct sh_cqe cqe = received(e, s, p, opcode);
 	struct sh_txn_open t;
@@ -274,28 +303,65 @@ SH_OUTLINE bool finish_unusual(const struct sh_express *e, const struct sink *s,
 		sh_txn_covers(&t, &e->srq->lock);
 	if (sh_cq_put(&t, e->hca, e->cq, &cqe))
 		return false;
-	step_on(&t, e->qp, s, p);
+	step_on(&t, e, 1, s->next, sh_psn_add(p->psn, p->npackets));
 	sh_txn_commit(&t);
+	e->begun = false;
 	return true;
 }
 
-/* The step of the QP, its receive and its CQE: all or nothing. */
-SH_INLINE bool finish(const struct sh_express *e, const struct sink *s, struct sh_dev *dev, const struct sh_packet *p,
-		      uint8_t opcode)
+/*
+ * The step of the QP, its receive and its CQE: all or nothing. first: of those since the locks were taken. Nothing waits then,
+ * and a message that comes alone is not slowed down by what is for chains.
+ */
+SH_INLINE bool finish_as(struct sh_express *e, const struct sink *s, struct sh_dev *dev, const struct sh_packet *p,
+			 uint8_t opcode, bool first)
 {
-	uint64_t *place = sh_cq_usual(dev, e->cq);
+	uint32_t n = first ? 0 : held_back(e), entry = e->cq->producer + n;
+	uint64_t *place = sh_cq_usual(dev, e->cq, entry), word[4];
 	struct sh_cqe cqe = received(e, s, p, opcode);
 	struct sh_txn_open t;
 
+	if (n && place != e->waiting + 4) {
+		commit_alone(e, dev);
+		n = 0;
+	}
 	if (!place)
 		return finish_unusual(e, s, dev, p, opcode);
-	sh_txn_begin(&t, dev, &e->qp->txn, &e->qp->rlock);
-	sh_txn_joins(&t, &e->cq->lock);
-	if (e->srq)
-		sh_txn_joins(&t, &e->srq->lock);
-	step_on(&t, e->qp, s, p);
-	sh_cqe_commit(&t, e->cq, place, &cqe);
+	sh_cqe_words(word, &cqe, e->cq, entry);
+	if (first) {
+		sh_txn_begin(&t, dev, &e->qp->txn, &e->qp->rlock);
+		sh_txn_joins(&t, &e->cq->lock);
+		if (e->srq)
+			sh_txn_joins(&t, &e->srq->lock);
+		e->begun = true;
+	} else {
+		sh_txn_again(&t, dev, &e->qp->txn);
+		/* To get a line that its reader waits for takes longer than all the rest: once for two CQEs. */
+		if (sh_cqe_begins_line(dev, entry) && p->npackets == 1 && !cqe.solicited) {
+			sh_txn_log_cqe(&t, 0, word);
+			e->waiting = place;
+			e->head = s->next;
+			return true;
+		}
+	}
+	step_on(&t, e, n + 1, s->next, sh_psn_add(p->psn, p->npackets));
+	sh_txn_store_two(&t, &e->cq->producer, entry + 1, cqe.solicited ? entry + 1 : e->cq->solicited_producer);
+	sh_txn_commit_cqe(&t, &e->cq->buf, place, word, n);
+	if (!first)
+		e->waiting = NULL;
 	return true;
+}
+
+SH_OUTLINE bool finish_next(struct sh_express *e, const struct sink *s, struct sh_dev *dev, const struct sh_packet *p,
+			    uint8_t opcode)
+{
+	return finish_as(e, s, dev, p, opcode, false);
+}
+
+SH_INLINE bool finish(struct sh_express *e, const struct sink *s, struct sh_dev *dev, const struct sh_packet *p,
+		      uint8_t opcode)
+{
+	return e->begun ? finish_next(e, s, dev, p, opcode) : finish_as(e, s, dev, p, opcode, true);
 }
 
 SH_INLINE bool express_send(struct sh_express *e, struct sh_dev *dev, const struct sh_packet *p)
@@ -305,7 +371,7 @@ SH_INLINE bool express_send(struct sh_express *e, struct sh_dev *dev, const stru
 
 	if (p->payload.len > SH_SHORT || !open_sink(e, &s, dev, p->srqn))
 		return false;
-	sh_cq_soon(dev, e->cq);
+	sh_cq_expect(dev, e->cq);
 	if (!scatter(&s, dev, e->hca, &p->payload) || !finish(e, &s, dev, p, opcode))
 		return false;
 	/* Its owner has it in another processor's cache: a later message does not wait for it. */
@@ -314,7 +380,7 @@ SH_INLINE bool express_send(struct sh_express *e, struct sh_dev *dev, const stru
 	return true;
 }
 
-/* One word, so one store: no transaction. */
+/* One word, so one store: no transaction. Nothing waits. */
 static inline void next_psn(struct sh_qp *qp, const struct sh_packet *p, uint32_t npackets)
 {
 	__atomic_store_n((uint64_t *)&qp->msn, sh_two(sh_psn_add(qp->msn, 1), sh_psn_add(p->psn, npackets)),
@@ -385,8 +451,10 @@ SH_INLINE bool execute(struct sh_express *e, struct sh_dev *dev, const struct sh
 {
 	bool done = false;
 
-	if (!fits(e->qp, p))
+	if (!fits(e, p))
 		return false;
+	if (p->op != SH_PKT_SEND && e->waiting)
+		commit_alone(e, dev);
 	if (p->op == SH_PKT_SEND)
 		done = express_send(e, dev, p);
 	else if (p->op == SH_PKT_WRITE)

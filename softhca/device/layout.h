@@ -81,18 +81,18 @@ struct sh_umem {
 };
 
 /* What a store sequence will do, written down before it does it. See txn.h. */
-#define SH_TXN_STORES	10
+#define SH_TXN_STORES	8
+#define SH_TXN_CQES	2
 #define SH_TXN_ASYNC	3
 struct sh_txn {
 	uint32_t commit;		/* the commit point: number of stores + 1; 0 = nothing to carry out */
 	uint32_t seq;			/* counts transactions of this log; 24 bits count */
 	uint32_t hca;			/* of the events */
 	uint32_t comp_cqn;		/* completion event to raise for this CQ, 0 = none */
-	uint32_t cqe_ctx;		/* 0, or whose CQ buffer gets the CQE */
-	uint32_t nasync;
+	uint32_t cqe_ctx;		/* 0, or whose CQ buffer gets CQEs */
+	uint8_t nasync, ncqe;
 	uint64_t cqe_addr;		/* in that context's memory */
 	uint64_t cqe_shm;		/* its place in device memory; 0 = through the host interface */
-	uint64_t cqe[4];		/* as it is in memory; the last byte becomes visible last */
 	struct {
 		uint32_t type;		/* affiliated asynchronous event */
 		uint32_t obj;		/* number of the QP, CQ or SRQ it is about */
@@ -101,6 +101,7 @@ struct sh_txn {
 		uint64_t off;		/* of an aligned 64-bit word of device memory */
 		uint64_t val;
 	} store[SH_TXN_STORES];
+	uint64_t cqe[SH_TXN_CQES][4];	/* neighbours, as they are in memory; the last byte of each becomes visible last */
 };
 
 /* One open device file of one process. Written by the kernel; state by the kernel only. */
@@ -277,7 +278,7 @@ struct sh_hca {
 
 _Static_assert(sizeof(struct sh_ctx) == 64, "one cache line");
 _Static_assert(sizeof(struct sh_exec) == SH_APART, "lines of its own");
-_Static_assert(offsetof(struct sh_txn, store) == 96, "log head");
+_Static_assert(offsetof(struct sh_txn, store) == 64, "log head");
 _Static_assert(SH_MAX_EVQ % 64 == 0, "a bit each");
 _Static_assert(sizeof(struct sh_mpt) == 48, "MPT entry");
 

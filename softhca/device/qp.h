@@ -41,6 +41,7 @@ struct sh_qp {
 	uint32_t engine;		/* token of the thread that runs the requester, 0 = nobody */
 	uint32_t engine_seq;
 	uint64_t deadline;		/* of the wait in progress (RNR or ack), 0 = none */
+	uint32_t told_hca, told_cqn;	/* the CQ that its last message was announced in: a hint; told_cqn 0: none */
 
 	/* Requester: WQE counters run free, PSNs are 24 bits. una <= next <= begun. */
 	uint32_t sq_una __attribute__((aligned(64)));

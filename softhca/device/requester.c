@@ -6,6 +6,7 @@
  * engine busy leaves word (again) and goes. Whoever moves the QP to RESET or ERR advances gen, which sends the engine
  * away: it touches nothing of the QP any more.
  */
+#include "cqe.h"
 #include "mr.h"
 #include "transport.h"
 
@@ -386,6 +387,10 @@ static bool express(struct run *r)
 		r->held = 0;
 		return false;
 	}
+	if (r->express.cq) {
+		qp->told_hca = r->express.hca->index;
+		qp->told_cqn = r->express.cq->cqn;
+	}
 	qp->xmit_packets += r->p.npackets;
 	qp->xmit_data += r->p.payload.len;
 	if (!sh_complete_quiet(qp, &r->wqe)) {
@@ -421,9 +426,12 @@ static void settle(struct run *r)
 /* Not in the frame of sh_requester_run(): most calls there end before they need these kilobytes. */
 static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
+	const struct sh_cq *told = qp->told_cqn ? sh_cq_get(dev, qp->told_hca, qp->told_cqn) : NULL;
 	struct run r;
 	enum step s;
 
+	if (told)
+		sh_cq_expect(dev, told);
 	r.dev = dev;
 	r.hca = hca;
 	r.qp = qp;

@@ -160,8 +160,7 @@ static void finish(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, st
 		cqe->imm_be = p->imm_be;
 	cqe->solicited = !!(p->flags & SH_PKT_SE);
 	err = sh_recv_cqe(r, dev, hca, qp, cqe);
-	sh_txn_store32(&r->txn, &qp->cur_op, SH_RECV_NONE);
-	sh_txn_store32(&r->txn, &qp->cur_wqe, 0);
+	sh_txn_store_two(&r->txn, &qp->cur_op, SH_RECV_NONE, 0);
 	if (!err)
 		store_psn(&r->txn, qp, p);
 	sh_recv_commit(r, dev);

@@ -62,8 +62,7 @@ int sh_srq_take(struct sh_txn_open *t, struct sh_hca *hca, struct sh_srq *srq, u
 		return -EFAULT;
 	}
 	*index = srq->head;
-	sh_txn_store32(t, &srq->head, next);
-	sh_txn_store32(t, &srq->consumed, srq->consumed + 1);
+	sh_txn_store_two(t, &srq->head, next, srq->consumed + 1);
 	if (available - 1 < srq->limit) {
 		sh_txn_store32(t, &srq->limit, 0);
 		sh_txn_async_event(t, hca->index, EV_SRQ_LIMIT, srq->srqn);

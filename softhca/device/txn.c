@@ -19,10 +19,16 @@ void sh_lock_init(struct sh_lock *lock)
 
 /* ---- carrying out ---- */
 
-/* A CQE that is already valid in the buffer was written whole, and may have been moved or reused since. */
-SH_INLINE void put_cqe(struct sh_dev *dev, const struct sh_txn *log, bool redo)
+static uint8_t cqe_owner(const uint64_t cqe[4])
 {
-	const uint8_t owner = ((const uint8_t *)log->cqe)[31] & 0x80;
+	return ((const uint8_t *)cqe)[31] & 0x80;
+}
+
+/* A CQE that is already valid in the buffer was written whole, and may have been moved or reused since. */
+SH_INLINE void put_cqes(struct sh_dev *dev, const struct sh_txn *log, bool redo)
+{
+	/* Once: somebody may overwrite it. */
+	const unsigned int n = __atomic_load_n(&log->ncqe, __ATOMIC_RELAXED) > 1 ? SH_TXN_CQES : 1;
 
 	if (!sh_ctx_live(dev, log->cqe_ctx))
 		return;
@@ -30,15 +36,17 @@ SH_INLINE void put_cqe(struct sh_dev *dev, const struct sh_txn *log, bool redo)
 		const struct sh_instance *inst = dev->inst;
 		uint64_t *dst;
 
-		if (log->cqe_shm % 8 || log->cqe_shm < inst->pool_off || log->cqe_shm > inst->size - sizeof(log->cqe)) {
+		if (log->cqe_shm % 8 || log->cqe_shm < inst->pool_off ||
+		    log->cqe_shm > inst->size - n * sizeof(log->cqe[0])) {
 			dev->ops->complain(dev->host, "a CQE outside the pool", log->hca, log->comp_cqn);
 			return;
 		}
 		dst = sh_at(dev, log->cqe_shm);
-		if (redo && (((uint8_t *)dst)[31] & 0x80) == owner)
-			return;
-		sh_txn_put_cqe(dst, log->cqe);
+		for (unsigned int i = 0; i < n; i++, dst += 4)
+			if (!redo || cqe_owner(dst) != cqe_owner(log->cqe[i]))
+				sh_txn_put_cqe(dst, log->cqe[i]);
 	} else {
+		const uint8_t owner = cqe_owner(log->cqe[0]);
 		struct sh_seg dst[2] = { { log->cqe_addr, 31 }, { log->cqe_addr + 31, 1 } };
 		struct sh_seg src = { (uintptr_t)log->cqe, 32 };
 
@@ -72,7 +80,7 @@ SH_INLINE void carry_out(struct sh_dev *dev, struct sh_txn *log, uint32_t n, boo
 	for (i = 0; i < n; i++)
 		__atomic_store_n((uint64_t *)sh_at(dev, log->store[i].off), log->store[i].val, __ATOMIC_RELAXED);
 	if (log->cqe_ctx)
-		put_cqe(dev, log, redo);
+		put_cqes(dev, log, redo);
 	if (log->comp_cqn || log->nasync)
 		raise_events(dev, log);
 	program_order();
@@ -179,12 +187,13 @@ int sh_txn_cqe(struct sh_txn_open *t, const struct sh_umem *buf, uint64_t off, c
 {
 	struct sh_txn *log = t->log;
 
-	if (off > buf->len || buf->len - off < sizeof(log->cqe))
+	if (off > buf->len || buf->len - off < sizeof(log->cqe[0]))
 		return -EFAULT;
 	log->cqe_ctx = buf->ctx;
 	log->cqe_addr = buf->uaddr + off;
 	log->cqe_shm = buf->shm_off ? buf->shm_off + off : 0;
-	memcpy(log->cqe, cqe, sizeof(log->cqe));
+	log->ncqe = 1;
+	memcpy(log->cqe[0], cqe, sizeof(log->cqe[0]));
 	return 0;
 }
 

@@ -14,7 +14,8 @@
  *    recovery: nobody can have changed a covered word in between;
  *  - the first recoverer clears log->commit. It may then use the same log again while other locks of the dead
  *    holder still point to it: their words carry the old seq, the log has a new one, and nothing is done.
- *    A new transaction changes seq before commit; a recoverer reads commit before seq.
+ *    A new transaction, or the first of several under the same locks (sh_txn_again), changes seq before commit; a recoverer
+ *    reads commit before seq.
  *  - a holder clears the log, then the lock's word, then releases the lock. A word that goes on naming the log in between
  *    (sh_txn_commit_cqe) says nothing: commit is 0, or seq another one.
  * A lock word that names a log also tells the next owner when a recoverer had to give up (the daemon waits for
@@ -109,8 +110,18 @@ static inline void sh_txn_begin(struct sh_txn_open *t, struct sh_dev *dev, struc
 	__atomic_store_n(&log->seq, seq, __ATOMIC_RELAXED);
 	log->comp_cqn = 0;
 	log->cqe_ctx = 0;
-	log->nasync = 0;
+	log->nasync = log->ncqe = 0;
 	lock->txn = t->word;
+}
+
+/* The next transaction of the same locks and the same log: their words say so already. Of the log only stores are begun anew:
+ * what sh_txn_log_cqe() has put down stays. */
+static inline void sh_txn_again(struct sh_txn_open *t, struct sh_dev *dev, struct sh_txn *log)
+{
+	t->dev = dev;
+	t->log = log;
+	t->n = 0;
+	sh_program_order();
 }
 
 /* Where the new value of a word goes. */
@@ -170,28 +181,38 @@ static inline void sh_txn_leave(struct sh_lock *lock)
 	lock->txn = SH_LOCK_MADE;
 }
 
-/*
- * The same for a transaction with a CQE and no events, inline: place is in device memory, cqe what goes there. The locks
- * go on naming the log until they are let go or join another transaction. There is nothing to recover by it then.
- */
-SH_INLINE void sh_txn_commit_cqe(const struct sh_txn_open *t, const struct sh_umem *buf, uint64_t *place,
-				 const uint64_t cqe[4])
+/* The words of a CQE into the log. As words: put together to larger ones they would have to come out of the store buffer first. */
+SH_INLINE void sh_txn_log_cqe(const struct sh_txn_open *t, unsigned int n, const uint64_t cqe[4])
 {
-	struct sh_txn *log = t->log;
-
-	log->cqe_ctx = buf->ctx;
-	log->cqe_shm = (uint64_t)((char *)place - (char *)t->dev->inst);
-	log->cqe_addr = buf->uaddr + (log->cqe_shm - buf->shm_off);
-	/* in words, as they were made: put together to larger ones they would have to come out of the store buffer first */
 #pragma GCC unroll 4
 	for (unsigned int i = 0; i < 4; i++)
-		__atomic_store_n(&log->cqe[i], cqe[i], __ATOMIC_RELAXED);
+		__atomic_store_n(&t->log->cqe[n][i], cqe[i], __ATOMIC_RELAXED);
+}
+
+/*
+ * As sh_txn_commit(), inline, for a transaction with CQEs and without events: cqe goes to place, which is in device memory.
+ * second: and the one that sh_txn_log_cqe() has put down as number 0 goes before it. The locks go on naming the log until they
+ * are let go or join another transaction. There is nothing to recover by it then.
+ */
+SH_INLINE void sh_txn_commit_cqe(const struct sh_txn_open *t, const struct sh_umem *buf, uint64_t *place,
+				 const uint64_t cqe[4], bool second)
+{
+	struct sh_txn *log = t->log;
+	uint64_t *first = second ? place - 4 : place;
+
+	log->cqe_ctx = buf->ctx;
+	log->ncqe = 1 + second;
+	log->cqe_shm = (uint64_t)((char *)first - (char *)t->dev->inst);
+	log->cqe_addr = buf->uaddr + (log->cqe_shm - buf->shm_off);
+	sh_txn_log_cqe(t, second, cqe);
 	/* pairs with the acquire in recover() */
 	__atomic_store_n(&log->commit, t->n + 1, __ATOMIC_RELEASE);
 	sh_program_order();
 #pragma GCC unroll 4
 	for (unsigned int i = 0; i < t->n; i++)
 		__atomic_store_n((uint64_t *)sh_at(t->dev, log->store[i].off), log->store[i].val, __ATOMIC_RELAXED);
+	if (second)
+		sh_txn_put_cqe(first, log->cqe[0]);
 	sh_txn_put_cqe(place, cqe);
 	sh_program_order();
 	__atomic_store_n(&log->commit, 0, __ATOMIC_RELEASE);

@@ -49,3 +49,8 @@ check_PROGRAMS += softhca_transport_express
 softhca_transport_express_SOURCES = softhca_transport_express.c
 softhca_transport_express_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_express_LDADD = $(softhca_transport_libs)
+
+check_PROGRAMS += softhca_transport_line
+softhca_transport_line_SOURCES = softhca_transport_line.c softhca_step.h
+softhca_transport_line_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_line_LDADD = $(softhca_transport_libs)

@@ -18,6 +18,7 @@
 #include "transport.h"
 
 #define RECEIVES	6
+#define OTHERS		2		/* receives of the other SRQ */
 #define MAX_STEPS	200000
 #define MAX_POINTS	2000
 
@@ -27,6 +28,7 @@ struct scene {
 	struct tqp c, d;		/* c is the survivor's, connected to d, which is beside p.b */
 	struct tcq ccq[2];
 	uint32_t cctx;
+	struct tsrq other;		/* for the last of a chain, where there is one */
 	struct twr wr;
 };
 
@@ -48,6 +50,21 @@ static bool shares_receives(const struct plot *plot)
 static void bad_rkey(struct scene *s)
 {
 	s->wr.rkey++;
+}
+
+/* The CQ has room for one, as far as is known: the second takes a transaction of another kind than those around it. */
+static void nearly_full(struct scene *s)
+{
+	sh_cq_get(&s->p.m->dev, 1, s->p.bcq[1].cqn)->consumer_seen = 1 - (1u << s->p.bcq[1].log_size);
+}
+
+static void other_srq(struct scene *s)
+{
+	struct tpair *p = &s->p;
+
+	tsrq_open(&s->other, p->m, 1, p->b.ctx, p->b.pdn, 0x61, 9, p->bcq[1].cqn);
+	for (uint32_t i = 0; i < OTHERS; i++)
+		tsrq_post(&s->other, &(struct tsge){ p->bmem + 65536 * (RECEIVES + 1 + i), 65536, p->bkey }, 1);
 }
 
 static void scene_open(struct scene *s, const struct plot *plot)
@@ -84,12 +101,17 @@ static void scene_open(struct scene *s, const struct plot *plot)
 	if (plot->twist)
 		plot->twist(s);
 	s->wr.signaled = !plot->chain;
-	for (uint32_t i = 0; i <= plot->chain; i++)
-		tqp_post(&p->a, &s->wr);
+	for (uint32_t i = 0; i <= plot->chain; i++) {
+		struct twr wr = s->wr;
+
+		if (i == plot->chain && s->other.srqn)
+			wr.srqn = s->other.srqn;
+		tqp_post(&p->a, &wr);
+	}
 }
 
 /* What the victim changes: the contexts and queues of everybody in the scene. */
-#define NAREAS 8
+#define NAREAS 9
 struct area {
 	const uint8_t *at;
 	size_t len;
@@ -109,6 +131,9 @@ static void areas(struct scene *s, struct area *a)
 	if (s->p.srq.srqn)
 		a[6] = (struct area){ (void *)sh_srq_get(dev, 1, 0x60), sizeof(struct sh_srq) };
 	a[7] = (struct area){ (void *)sh_proc(dev, 2), sizeof(struct sh_proc) };
+	a[8] = (struct area){ NULL, 0 };
+	if (s->other.srqn)
+		a[8] = (struct area){ (void *)sh_srq_get(dev, 1, s->other.srqn), sizeof(struct sh_srq) };
 }
 
 static uint64_t digest(const struct area *a)
@@ -151,7 +176,7 @@ static void survive(struct scene *s, const struct plot *plot)
 {
 	struct tpair *p = &s->p;
 	bool seen[RECEIVES] = { false };
-	unsigned int total = 0, good = 0, own = 0;
+	unsigned int total = 0, good = 0, own = 0, others = 0;
 	struct mlx4_cqe cqe;
 	struct twr wr;
 
@@ -176,7 +201,19 @@ static void survive(struct scene *s, const struct plot *plot)
 	/* The receiver gives up the connection. */
 	assert_int_equal(tqp_to(&p->b, SH_QPS_ERR), 0);
 	assert_int_equal(sh_qp_destroy(&p->m->daemon, 1, p->b.qpn, NULL), 0);
-	/* The other peer uses what is left. */
+	/* The other peer uses what is left, to the last of which it may find none. */
+	if (s->other.srqn) {
+		struct sh_srq *srq = sh_srq_get(&p->m->dev, 1, s->other.srqn);
+		struct twr to = wr;
+		int n;
+
+		sh_lock(&p->m->dev, &srq->lock);
+		n = sh_srq_available(&p->m->dev, srq);
+		sh_unlock(&p->m->dev, &srq->lock);
+		to.srqn = s->other.srqn;
+		while (n-- > 0)
+			tqp_send(&s->c, &to);
+	}
 	for (uint32_t i = 1; i < RECEIVES; i++)
 		tqp_send(&s->c, &wr);
 	while (tcq_poll(&p->bcq[1], &cqe)) {
@@ -184,6 +221,10 @@ static void survive(struct scene *s, const struct plot *plot)
 		uint32_t qpn = be32toh((uint32_t)cqe.vlan_my_qpn);
 		const uint8_t *at = p->bmem + 65536 * (index + 1);
 
+		if (s->other.srqn && be32toh((uint32_t)cqe.g_mlpath_rqpn) == s->other.srqn) {
+			assert_int_equal(index, others++);
+			continue;
+		}
 		if (qpn == s->d.qpn && !shares_receives(plot)) {
 			own++;
 			assert_memory_equal(p->bmem, p->amem + 32768, 100);
@@ -208,6 +249,7 @@ static void survive(struct scene *s, const struct plot *plot)
 		}
 	}
 	assert_int_equal(total, RECEIVES);
+	assert_int_equal(others, s->other.srqn ? OTHERS : 0);
 	assert_int_equal(own, !shares_receives(plot));
 	assert_true(good <= 1 + plot->chain);
 	p->m->dev.proc = 1;
@@ -284,8 +326,10 @@ static void test_kill(void **state)
 		{ "SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0 },
 		{ "large SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 8200, NULL, 0 },
 		{ "SEND over XRC", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, NULL, 0 },
-		{ "SENDs to an RQ", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, NULL, 2 },
-		{ "SENDs over XRC", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, NULL, 2 },
+		{ "SENDs to an RQ", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, NULL, 4 },
+		{ "SENDs over XRC", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, NULL, 4 },
+		{ "SENDs to a CQ that seems full", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, nearly_full, 3 },
+		{ "SENDs to two SRQs", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, other_srq, 3 },
 		{ "WRITE with immediate over XRC", SH_QPT_XRC, false, MLX4_OPCODE_RDMA_WRITE_IMM, 50, NULL, 0 },
 		{ "WRITE to a key that is not there", SH_QPT_RC, false, MLX4_OPCODE_RDMA_WRITE, 50, bad_rkey, 0 },
 	};
