@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A CQE and the commit of its transaction inline, for nearly every message: who calls knows at compile time most of what
- * is in it. cq.c has the rest of what becomes of completion queues, and sh_cq_put() for everything else.
+ * What a CQE is and where it goes, inline for nearly every message: who calls knows at compile time most of what is in it, and
+ * commits it by sh_txn_commit_cqe(). cq.c has the rest of what becomes of completion queues, and sh_cq_put() for everything else.
  */
 #ifndef SOFTHCA_DEVICE_CQE_H
 #define SOFTHCA_DEVICE_CQE_H
@@ -69,8 +69,8 @@ static inline void sh_cq_expect(const struct sh_dev *dev, const struct sh_cq *cq
 }
 
 /*
- * The place of the next CQE, entry n, where there is nothing to say about it: the CQ is whole and has room as far as was seen last,
- * nobody waits for an event, its buffer is device memory. NULL: sh_cq_put() knows more. The CQ's lock is held.
+ * The place of the next CQE, entry n, where there is nothing to say about it: the CQ is whole and has room as far as was seen
+ * last, nobody waits for an event, its buffer is device memory. NULL: sh_cq_put() knows more. The CQ's lock is held.
  */
 static inline uint64_t *sh_cq_usual(const struct sh_dev *dev, const struct sh_cq *cq, uint32_t n)
 {
