@@ -80,7 +80,7 @@ static struct mlx4_qp *find_qp(struct mlx4_cq *cq, uint32_t qpn)
 		return NULL;
 	cq->cur_qp = qp;
 	cq->cur_qpn = qpn;
-	cq->cur_rq_qpn = qp->is_ud || qp->srq ? MLX4_NO_NUMBER : qpn;
+	cq->cur_rq_qpn = qp->connected_rq_qpn;
 	return qp;
 }
 
@@ -187,54 +187,81 @@ static void fill_error(const struct mlx4_cqe *cqe, struct ibv_wc *wc)
 	wc->vendor_err = cqe->vendor_err;
 }
 
-/* One entry of any kind. 0 or MLX4_POLL_ERR */
-static int complete_any(struct mlx4_cq *cq, const struct mlx4_cqe *cqe, struct ibv_wc *wc)
+/* Whether cur_qp is the QP of this number, now if not before. */
+static inline int know_qp(struct mlx4_cq *cq, uint32_t qpn)
 {
-	uint8_t owner = cqe->owner_sr_opcode;
-	uint32_t opcode = cqe_opcode(owner);
-	int is_send = owner & MLX4_CQE_IS_SEND;
-	struct mlx4_srq *srq = NULL;
+	return cq->cur_qpn == qpn || find_qp(cq, qpn);
+}
+
+static inline int send_any(struct mlx4_cq *cq, const struct mlx4_cqe *cqe, struct ibv_wc *wc,
+			   uint32_t qpn, uint32_t opcode)
+{
+	if (!know_qp(cq, qpn))
+		return MLX4_POLL_ERR;
+	retire_send(cq->cur_qp, cqe, wc);
+
+	if (opcode == MLX4_CQE_ERROR) {
+		fill_error(cqe, wc);
+		return 0;
+	}
+	fill_send(&send_kinds[opcode], wc);
+	fill_send_length(cqe, wc);
+	return 0;
+}
+
+static inline int recv_any(struct mlx4_cq *cq, const struct mlx4_cqe *cqe, struct ibv_wc *wc,
+			   uint32_t qpn, uint32_t opcode)
+{
 	struct mlx4_qp *qp = NULL;
+	struct mlx4_srq *srq;
 	uint32_t index;
 
-	wc->qp_num = cqe_qpn(cqe);
-	if (!is_send && wc->qp_num & MLX4_XRC_QPN_BIT) {
+	if (qpn & MLX4_XRC_QPN_BIT) {
 		srq = cq->cur_srqn == cqe_srqn(cqe) ? cq->cur_srq : find_xrc_srq(cq, cqe_srqn(cqe));
 		if (!srq)
 			return MLX4_POLL_ERR;
 	} else {
-		qp = cq->cur_qpn == wc->qp_num ? cq->cur_qp : find_qp(cq, wc->qp_num);
-		if (!qp)
+		if (!know_qp(cq, qpn))
 			return MLX4_POLL_ERR;
-		if (!is_send)
-			srq = qp->srq;
+		qp = cq->cur_qp;
+		srq = qp->srq;
 	}
 
-	if (is_send) {
-		retire_send(qp, cqe, wc);
-	} else if (srq) {
+	if (srq) {
 		index = from_be16(cqe->wqe_index);
 		if (index >= srq->max)
 			return MLX4_POLL_ERR;
 		mlx4_lock(&srq->lock);
 		retire_srq(srq, index, wc);
 		mlx4_unlock(&srq->lock);
-	} else {
+	} else if (likely(mlx4_has_rq(qp))) {
 		retire_recv(qp, wc);
+	} else {
+		/* A number without the bit, of an XRC QP that only sends */
+		return MLX4_POLL_ERR;
 	}
 
 	if (opcode == MLX4_CQE_ERROR) {
 		fill_error(cqe, wc);
-	} else if (is_send) {
-		fill_send(&send_kinds[opcode], wc);
-		fill_send_length(cqe, wc);
-	} else {
-		wc->src_qp = cqe_srqn(cqe);
-		fill_recv(cqe, &recv_kinds[opcode], wc);
-		if (qp && qp->is_ud)
-			fill_datagram(cqe, qp, wc);
+		return 0;
 	}
+	wc->src_qp = cqe_srqn(cqe);
+	fill_recv(cqe, &recv_kinds[opcode], wc);
+	if (qp && qp->is_ud)
+		fill_datagram(cqe, qp, wc);
 	return 0;
+}
+
+/* One entry of any kind. 0 or MLX4_POLL_ERR */
+static int complete_any(struct mlx4_cq *cq, const struct mlx4_cqe *cqe, struct ibv_wc *wc)
+{
+	uint32_t owner = cqe->owner_sr_opcode;
+	uint32_t qpn = cqe_qpn(cqe);
+
+	wc->qp_num = qpn;
+	if (owner & MLX4_CQE_IS_SEND)
+		return send_any(cq, cqe, wc, qpn, cqe_opcode(owner));
+	return recv_any(cq, cqe, wc, qpn, cqe_opcode(owner));
 }
 
 /* The entry after one that is done. */
@@ -329,9 +356,11 @@ complete(struct mlx4_cq *cq, const struct mlx4_cqe *cqe, struct ibv_wc *wc, int 
 				return 0;
 			srq = cq->cur_srq;
 		} else {
-			if (unlikely(qpn != cq->cur_qpn) || unlikely(cq->cur_qp->is_ud))
+			if (unlikely(qpn != cq->cur_qpn))
 				return 0;
-			srq = cq->cur_qp->srq;
+			srq = cq->cur_qp->connected_srq;
+			if (unlikely(!srq))
+				return 0;
 		}
 		index = from_be16(cqe->wqe_index);
 		if (unlikely(index >= srq->max) || (locked && unlikely(!mlx4_trylock(&srq->lock))))

@@ -46,10 +46,13 @@ struct mlx4_buf {
 };
 
 /*
- * Number -> object. Writers hold the mutex across kernel command and update, so that a number which
- * the kernel gives out again cannot be cleared by its former owner. Readers hold the lock of a CQ
- * to which the object's completions go, and objects are cleared under that lock. Buckets stay until
- * the context goes.
+ * Number -> object. Readers hold the lock of a CQ to which the object's completions go, and objects
+ * are cleared under that lock. Writers hold the mutex, and no writer holds it while a command runs:
+ * destroying waits until the application has acknowledged the object's events, and the thread that
+ * is to acknowledge them may make another object first. The kernel may give out the number again
+ * meanwhile. So the maker of an object first takes out what it finds in its place, which the kernel
+ * has destroyed, and the thread that destroys takes out only what is still its own. Buckets stay
+ * until the context goes.
  */
 struct mlx4_table {
 	pthread_mutex_t mutex;
@@ -110,8 +113,7 @@ struct mlx4_cq {
 	struct mlx4_cqe *next; /* the entry at cons_index; set by mlx4_cq_set_ci() */
 	struct mlx4_cqe *end;
 	uint32_t cons_index;
-	/* The QP found last. cur_rq_qpn is its number, too, if its receives are a connection's and
-	 * in a queue of its own; MLX4_NO_NUMBER otherwise. */
+	/* The QP found last. cur_rq_qpn is its connected_rq_qpn. */
 	uint32_t cur_qpn;
 	uint32_t cur_rq_qpn;
 	struct mlx4_qp *cur_qp;
@@ -214,7 +216,11 @@ struct mlx4_qp {
 	struct ibv_qp ibv_qp;
 	struct mlx4_sq sq MLX4_CACHE_ALIGNED;
 	struct mlx4_rq rq MLX4_CACHE_ALIGNED;
-	struct mlx4_srq *srq; /* NULL: receives of its own, or XRC */
+	struct mlx4_srq *srq; /* NULL: a receive queue of its own, or XRC; mlx4_has_rq() tells */
+	/* What the fast path of polling looks up, of connections only: the SRQ, or NULL; the QP's
+	 * number where it has a receive queue, or MLX4_NO_NUMBER. */
+	struct mlx4_srq *connected_srq;
+	uint32_t connected_rq_qpn;
 	int is_ud;
 	unsigned int sl_shift; /* where the SL is in its byte of a CQE: InfiniBand or Ethernet */
 	struct ibv_qp_cap granted;
@@ -388,6 +394,13 @@ struct ibv_srq *mlx4_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *do
 int mlx4_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int attr_mask);
 int mlx4_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
 int mlx4_destroy_srq(struct ibv_srq *ibsrq);
+
+/* Whether a QP receives into a queue of its own. An XRC QP receives too, into the SRQ that each
+ * message names: a completion of it, which bit 23 of the number tells, is never the QP's. */
+static inline int mlx4_has_rq(const struct mlx4_qp *qp)
+{
+	return !qp->srq && qp->ibv_qp.qp_type != IBV_QPT_XRC;
+}
 
 /* Puts a consumed WQE, index < max, at the end of the free list. Under the SRQ's lock. */
 static inline void mlx4_srq_free(struct mlx4_srq *srq, uint32_t index)

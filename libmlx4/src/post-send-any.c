@@ -141,7 +141,7 @@ static inline int build(struct mlx4_qp *qp, const struct ibv_send_wr *wr, uint32
 	const struct mlx4_send_flags *flags;
 	const struct mlx4_send_op *op;
 	char *seg, *fixed_end;
-	__be32 ctrl_flags;
+	__be32 ctrl_flags, size;
 	uint32_t ds;
 
 	if (unlikely(index == sq->limit) && is_full(qp, index))
@@ -187,28 +187,32 @@ static inline int build(struct mlx4_qp *qp, const struct ibv_send_wr *wr, uint32
 	ctrl->flags = ctrl_flags;
 	ctrl->imm = (MLX4_FORCE __be32)(wr->imm_data & (uint32_t)(int32_t)op->imm_mask);
 	ds = (seg - (char *)ctrl + 15) / 16;
-	ctrl->fence_size = flags->fence | ds;
+	/* Where the slot's last WQE may have left the QP's number there is to be no VLAN. */
+	size = to_be32(flags->fence | ds);
+	memcpy(&ctrl->vlan_tag, &size, sizeof(size));
 	if (ds > sq->longest_ds)
 		sq->longest_ds = ds;
 	*owner_opcode = op->opcode | sq->owner;
 	return 0;
 }
 
-/* Adds the index and the doorbell to a finished WQE. They stay in memory, where no one looks at
- * them. */
+/* A finished WQE goes to the register, which wants index and doorbell in it; they stay in memory,
+ * where the device does not look any more. When the register is taken the device reads the WQE from
+ * memory, as it is. */
 static void ring_blueflame(struct mlx4_context *ctx, struct mlx4_sq *sq, struct mlx4_wqe_ctrl *ctrl,
 			   uint32_t index, uint32_t bytes)
 {
 	__be32 words[2];
 
+	if (!mlx4_lock_if_free(&ctx->bf_lock)) {
+		mlx4_ring_doorbell(sq);
+		return;
+	}
 	words[0] = ctrl->owner_opcode | mlx4_blueflame_index(index);
 	memcpy(&words[1], &ctrl->vlan_tag, sizeof(words[1]));
 	words[1] |= sq->doorbell_qpn;
 	memcpy(ctrl, words, sizeof(words));
-	if (mlx4_lock_if_free(&ctx->bf_lock))
-		mlx4_write_blueflame(ctx, ctrl, mlx4_align(bytes, MLX4_CHUNK));
-	else
-		mlx4_ring_doorbell(sq);
+	mlx4_write_blueflame(ctx, ctrl, mlx4_align(bytes, MLX4_CHUNK));
 }
 
 int mlx4_post_send_any(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,

@@ -78,6 +78,12 @@ static inline __attribute__((always_inline)) void make_valid(struct mlx4_wqe_ctr
 	*(volatile __be32 *)&ctrl->owner_opcode = owner_opcode;
 }
 
+/* The word with fence and size, whose other bits are VLAN or doorbell. */
+static inline __attribute__((always_inline)) void set_size(struct mlx4_wqe_ctrl *ctrl, __be32 word)
+{
+	memcpy(&ctrl->vlan_tag, &word, sizeof(word));
+}
+
 static inline __attribute__((always_inline)) int post_short(struct mlx4_qp *qp,
 							    struct ibv_send_wr *wr,
 							    struct ibv_send_wr **bad_wr,
@@ -88,7 +94,7 @@ static inline __attribute__((always_inline)) int post_short(struct mlx4_qp *qp,
 	uint32_t end = data_end(wr, op);
 	struct mlx4_wqe_ctrl *ctrl;
 	struct mlx4_context *ctx;
-	__be32 dw1;
+	__be32 size;
 
 	/* max_short is 0 without BlueFlame. */
 	if (!is_short(wr, op, end, sq->max_short))
@@ -96,16 +102,19 @@ static inline __attribute__((always_inline)) int post_short(struct mlx4_qp *qp,
 
 	ctrl = sq->next;
 	fill(sq, ctrl, wr, op, index);
-	/* The register wants doorbell and index in the WQE; in memory no one looks at them. */
-	dw1 = sq->doorbell_qpn | to_be32(flags_of(sq, wr)->fence | (end + 15) / 16);
-	memcpy(&ctrl->vlan_tag, &dw1, sizeof(dw1));
-	make_valid(ctrl, op->opcode | sq->owner | mlx4_blueflame_index(index));
-
+	size = to_be32(flags_of(sq, wr)->fence | (end + 15) / 16);
 	ctx = to_mlx4_ctx(qp->ibv_qp.context);
-	if (!locked || mlx4_trylock(&ctx->bf_lock))
+	if (!locked || mlx4_trylock(&ctx->bf_lock)) {
+		/* The register wants doorbell and index in the WQE. */
+		set_size(ctrl, sq->doorbell_qpn | size);
+		make_valid(ctrl, op->opcode | sq->owner | mlx4_blueflame_index(index));
 		mlx4_write_blueflame(ctx, ctrl, MLX4_CHUNK);
-	else
+	} else {
+		/* In memory they would stand where the device looks for a VLAN. */
+		set_size(ctrl, size);
+		make_valid(ctrl, op->opcode | sq->owner);
 		mlx4_ring_doorbell(sq);
+	}
 
 	mlx4_next_slot(sq, ctrl);
 	sq->head = index + 1;

@@ -114,7 +114,7 @@ static int alloc_queues(struct mlx4_context *ctx, struct mlx4_qp *qp)
 	size_t size = (size_t)(qp->sq.mask + 1) << qp->sq.shift;
 	int err;
 
-	if (qp->rq.slots)
+	if (mlx4_has_rq(qp))
 		size += (size_t)qp->rq.slots << qp->rq.shift;
 
 	qp->sq.wrid = calloc(qp->sq.mask + 1, sizeof(*qp->sq.wrid));
@@ -126,7 +126,7 @@ static int alloc_queues(struct mlx4_context *ctx, struct mlx4_qp *qp)
 		return err;
 	mlx4_lay_out_qp(qp);
 
-	if (qp->rq.slots) {
+	if (mlx4_has_rq(qp)) {
 		qp->rq.wrid = calloc(qp->rq.slots, sizeof(*qp->rq.wrid));
 		if (!qp->rq.wrid)
 			return -ENOMEM;
@@ -137,7 +137,36 @@ static int alloc_queues(struct mlx4_context *ctx, struct mlx4_qp *qp)
 	return 0;
 }
 
-/* The kernel and the number table, together under the table's mutex. 0 or -errno */
+/* Out of the number table, with what waits of it in its CQs. Under the table's mutex, after the
+ * kernel has destroyed it. */
+static void take_out(struct mlx4_context *ctx, struct mlx4_qp *qp)
+{
+	lock_cqs(qp);
+	clean_cqs(qp);
+	mlx4_cq_forget_qp(to_mlx4_cq(qp->ibv_qp.send_cq));
+	mlx4_cq_forget_qp(to_mlx4_cq(qp->ibv_qp.recv_cq));
+	mlx4_table_clear(&ctx->qps, qp->ibv_qp.qp_num);
+	unlock_cqs(qp);
+}
+
+/* Into the number table. 0 or -ENOMEM */
+static int put_in(struct mlx4_context *ctx, struct mlx4_qp *qp)
+{
+	struct mlx4_qp *former;
+	int err;
+
+	qp->connected_rq_qpn = mlx4_has_rq(qp) && !qp->is_ud ? qp->ibv_qp.qp_num : MLX4_NO_NUMBER;
+
+	pthread_mutex_lock(&ctx->qps.mutex);
+	former = mlx4_table_find(&ctx->qps, qp->ibv_qp.qp_num);
+	if (former)
+		take_out(ctx, former);
+	err = mlx4_table_store(&ctx->qps, qp->ibv_qp.qp_num, qp);
+	pthread_mutex_unlock(&ctx->qps.mutex);
+	return err;
+}
+
+/* The kernel, then the number table. 0 or -errno */
 static int enter_qp(struct mlx4_context *ctx, struct mlx4_qp *qp, struct ibv_pd *pd,
 		    struct ibv_qp_init_attr *attr)
 {
@@ -151,15 +180,13 @@ static int enter_qp(struct mlx4_context *ctx, struct mlx4_qp *qp, struct ibv_pd 
 	cmd.drv.log_sq_bb_count = __builtin_ctz(qp->sq.mask + 1);
 	cmd.drv.log_sq_stride = qp->sq.shift;
 
-	pthread_mutex_lock(&ctx->qps.mutex);
 	err = -ibv_cmd_create_qp(pd, &qp->ibv_qp, attr, &cmd.core, sizeof(cmd), &resp,
 				 sizeof(resp));
-	if (!err) {
-		err = mlx4_table_store(&ctx->qps, qp->ibv_qp.qp_num, qp);
-		if (err)
-			ibv_cmd_destroy_qp(&qp->ibv_qp);
-	}
-	pthread_mutex_unlock(&ctx->qps.mutex);
+	if (err)
+		return err;
+	err = put_in(ctx, qp);
+	if (err)
+		ibv_cmd_destroy_qp(&qp->ibv_qp);
 	return err;
 }
 
@@ -175,7 +202,7 @@ static void grant_caps(struct mlx4_context *ctx, struct mlx4_qp *qp, struct ibv_
 	struct mlx4_rq *rq = &qp->rq;
 	uint32_t stride_gs = (1u << rq->shift) / sizeof(struct mlx4_wqe_data);
 
-	if (rq->slots) {
+	if (mlx4_has_rq(qp)) {
 		/* Kernels from before uverbs 4 say nothing, and round by the same rule. */
 		if (cap->max_recv_wr && !(cap->max_recv_wr & (cap->max_recv_wr - 1)) &&
 		    cap->max_recv_wr < rq->slots) {
@@ -222,6 +249,7 @@ struct ibv_qp *mlx4_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	qp->ibv_qp.qp_type = attr->qp_type;
 	qp->srq = attr->srq ? to_mlx4_srq(attr->srq) : NULL;
 	qp->is_ud = attr->qp_type == IBV_QPT_UD;
+	qp->connected_srq = qp->is_ud ? NULL : qp->srq;
 	qp->sl_shift = SL_SHIFT_INFINIBAND;
 	mlx4_lock_init(&qp->sq.lock, ctx->single_threaded);
 	mlx4_lock_init(&qp->rq.lock, ctx->single_threaded);
@@ -230,10 +258,7 @@ struct ibv_qp *mlx4_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	if (err)
 		goto fail;
 
-	if (attr->srq || attr->qp_type == IBV_QPT_XRC) {
-		attr->cap.max_recv_wr = 0;
-		attr->cap.max_recv_sge = 0;
-	} else {
+	if (mlx4_has_rq(qp)) {
 		if (!attr->cap.max_recv_wr)
 			attr->cap.max_recv_wr = 1;
 		if (!attr->cap.max_recv_sge)
@@ -241,6 +266,9 @@ struct ibv_qp *mlx4_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 		err = mlx4_size_rq(ctx, &attr->cap, &qp->rq);
 		if (err)
 			goto fail;
+	} else {
+		attr->cap.max_recv_wr = 0;
+		attr->cap.max_recv_sge = 0;
 	}
 
 	err = alloc_queues(ctx, qp);
@@ -295,7 +323,7 @@ static void forget_work(struct mlx4_qp *qp)
 	clean_cqs(qp);
 	init_counters(qp);
 	unlock_cqs(qp);
-	if (qp->rq.db)
+	if (mlx4_has_rq(qp))
 		*(volatile __be32 *)&qp->rq.db->posted = 0;
 	mlx4_unlock(&qp->rq.lock);
 	mlx4_unlock(&qp->sq.lock);
@@ -353,19 +381,13 @@ int mlx4_destroy_qp(struct ibv_qp *ibqp)
 	struct mlx4_qp *qp = to_mlx4_qp(ibqp);
 	int ret;
 
-	pthread_mutex_lock(&ctx->qps.mutex);
 	ret = ibv_cmd_destroy_qp(ibqp);
-	if (ret) {
-		pthread_mutex_unlock(&ctx->qps.mutex);
+	if (ret)
 		return ret;
-	}
 
-	lock_cqs(qp);
-	clean_cqs(qp);
-	mlx4_cq_forget_qp(to_mlx4_cq(ibqp->send_cq));
-	mlx4_cq_forget_qp(to_mlx4_cq(ibqp->recv_cq));
-	mlx4_table_clear(&ctx->qps, ibqp->qp_num);
-	unlock_cqs(qp);
+	pthread_mutex_lock(&ctx->qps.mutex);
+	if (mlx4_table_find(&ctx->qps, ibqp->qp_num) == qp)
+		take_out(ctx, qp);
 	pthread_mutex_unlock(&ctx->qps.mutex);
 
 	free_qp(ctx, qp);

@@ -118,6 +118,32 @@ struct ibv_srq *mlx4_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 	return &srq->ibv_srq;
 }
 
+/* As for QPs (qp.c): out of the number table and into it. */
+static void take_out(struct mlx4_context *ctx, struct mlx4_srq *srq)
+{
+	struct mlx4_cq *cq = srq->xrc_cq;
+
+	mlx4_lock(&cq->lock);
+	mlx4_cq_clean_xrc_srq(cq, srq);
+	mlx4_cq_forget_srq(cq);
+	mlx4_table_clear(&ctx->xrc_srqs, srq->srqn);
+	mlx4_unlock(&cq->lock);
+}
+
+static int put_in(struct mlx4_context *ctx, struct mlx4_srq *srq)
+{
+	struct mlx4_srq *former;
+	int err;
+
+	pthread_mutex_lock(&ctx->xrc_srqs.mutex);
+	former = mlx4_table_find(&ctx->xrc_srqs, srq->srqn);
+	if (former)
+		take_out(ctx, former);
+	err = mlx4_table_store(&ctx->xrc_srqs, srq->srqn, srq);
+	pthread_mutex_unlock(&ctx->xrc_srqs.mutex);
+	return err;
+}
+
 struct ibv_srq *mlx4_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *domain,
 				    struct ibv_cq *cq, struct ibv_srq_init_attr *attr)
 {
@@ -137,7 +163,6 @@ struct ibv_srq *mlx4_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *do
 	srq->xrc_cq = to_mlx4_cq(cq);
 	srq->ibv_srq.context = pd->context; /* for the destroy below */
 
-	pthread_mutex_lock(&ctx->xrc_srqs.mutex);
 	ret = ibv_cmd_create_xrc_srq(pd, &srq->ibv_srq, attr, domain->handle, cq->handle, &cmd.core,
 				     sizeof(cmd), &resp.core, sizeof(resp));
 	if (ret)
@@ -145,16 +170,14 @@ struct ibv_srq *mlx4_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *do
 
 	srq->srqn = resp.drv.srqn & MLX4_QPN_MASK;
 	srq->ibv_srq.xrc_srq_num = srq->srqn;
-	ret = -mlx4_table_store(&ctx->xrc_srqs, srq->srqn, srq);
+	ret = -put_in(ctx, srq);
 	if (ret) {
 		ibv_cmd_destroy_srq(&srq->ibv_srq);
 		goto fail;
 	}
-	pthread_mutex_unlock(&ctx->xrc_srqs.mutex);
 	return &srq->ibv_srq;
 
 fail:
-	pthread_mutex_unlock(&ctx->xrc_srqs.mutex);
 	free_srq(ctx, srq);
 	errno = ret;
 	return NULL;
@@ -174,35 +197,24 @@ int mlx4_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr)
 	return ibv_cmd_query_srq(ibsrq, attr, &cmd, sizeof(cmd));
 }
 
-/* The kernel first: when it refuses, no completion has been lost, and after it no further one is
- * written. */
-static int destroy_xrc_srq(struct mlx4_context *ctx, struct mlx4_srq *srq)
-{
-	struct mlx4_cq *cq = srq->xrc_cq;
-	int ret;
-
-	pthread_mutex_lock(&ctx->xrc_srqs.mutex);
-	ret = ibv_cmd_destroy_srq(&srq->ibv_srq);
-	if (!ret) {
-		mlx4_lock(&cq->lock);
-		mlx4_cq_clean_xrc_srq(cq, srq);
-		mlx4_cq_forget_srq(cq);
-		mlx4_table_clear(&ctx->xrc_srqs, srq->srqn);
-		mlx4_unlock(&cq->lock);
-	}
-	pthread_mutex_unlock(&ctx->xrc_srqs.mutex);
-	return ret;
-}
-
 int mlx4_destroy_srq(struct ibv_srq *ibsrq)
 {
 	struct mlx4_context *ctx = to_mlx4_ctx(ibsrq->context);
 	struct mlx4_srq *srq = to_mlx4_srq(ibsrq);
 	int ret;
 
-	ret = srq->xrc_cq ? destroy_xrc_srq(ctx, srq) : ibv_cmd_destroy_srq(ibsrq);
+	/* The kernel first: when it refuses, no completion has been lost, and after it no further
+	 * one is written. */
+	ret = ibv_cmd_destroy_srq(ibsrq);
 	if (ret)
 		return ret;
+
+	if (srq->xrc_cq) {
+		pthread_mutex_lock(&ctx->xrc_srqs.mutex);
+		if (mlx4_table_find(&ctx->xrc_srqs, srq->srqn) == srq)
+			take_out(ctx, srq);
+		pthread_mutex_unlock(&ctx->xrc_srqs.mutex);
+	}
 	free_srq(ctx, srq);
 	return 0;
 }

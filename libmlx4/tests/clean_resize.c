@@ -4,123 +4,40 @@
  * of both sizes. */
 #include <errno.h>
 
-#include "fake-kernel.h"
+#include "kinds.h"
 
-static struct ibv_context *ctx;
-static struct ibv_pd *pd;
-static struct ibv_xrc_domain *domain;
 static struct dev_cq cq;
 
-static void create(struct dev_qp *qp, enum ibv_qp_type type, struct ibv_cq *send,
-		   struct ibv_cq *recv, struct ibv_srq *srq)
-{
-	struct ibv_qp_init_attr attr = {
-		.send_cq = send,
-		.recv_cq = recv,
-		.srq = srq,
-		.cap = {.max_send_wr = 60, .max_recv_wr = 64, .max_send_sge = 1, .max_recv_sge = 1},
-		.qp_type = type,
-	};
-
-	if (type == IBV_QPT_XRC)
-		attr.xrc_domain = domain;
-	dev_create_qp(qp, pd, &attr);
-	dev_init_qp(qp);
-}
-
-static void post_send(struct dev_qp *qp, uint64_t id)
-{
-	struct ibv_sge sge = {1, 1, 1};
-	struct ibv_send_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND},
-			   *bad;
-
-	assert_int_equal(ibv_post_send(qp->qp, &wr, &bad), 0);
-}
-
-static void post_recv(struct dev_qp *qp, uint64_t id)
-{
-	struct ibv_recv_wr wr = {.wr_id = id}, *bad;
-
-	assert_int_equal(ibv_post_recv(qp->qp, &wr, &bad), 0);
-}
-
-static void expect(struct dev_cq *d, uint64_t id)
-{
-	struct ibv_wc wc;
-
-	assert_int_equal(ibv_poll_cq(d->cq, 1, &wc), 1);
-	assert_int_equal(wc.wr_id, id);
-	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-}
-
-static void expect_empty(struct dev_cq *d)
-{
-	struct ibv_wc wc;
-
-	assert_int_equal(ibv_poll_cq(d->cq, 1, &wc), 0);
-	assert_int_equal(be32_at(d->db, 0), d->producer & 0xffffff);
-}
-
 /* Moves producer and consumer on, with completions of no interest. */
-static void turn(struct dev_cq *d, struct dev_qp *qp, uint32_t *index, uint32_t n)
+static void turn(struct lane *l, uint32_t n)
 {
 	while (n--) {
-		post_send(qp, 7);
-		dev_write_cqe(d, &(struct cqe_fields){.qpn = qp->qp->qp_num,
-						      .wqe_index = (*index)++,
-						      .sr_opcode = 0x4a});
-		expect(d, 7);
+		lane_do(l, SENT, 7);
+		lane_expect(l, SENT, 7);
 	}
+}
+
+/* What waits is of both directions in turn, in one order or the other. */
+static enum event event_at(uint32_t i, uint32_t start)
+{
+	return (i + start / 2) & 1 ? RECEIVED : SENT;
 }
 
 /*
  * Resize
  */
 
-static struct dev_cq *resizing;
-
-/* What the device does: new owner bits by phase, the marker into the old buffer, and from then on
- * the new one. */
-static void on_resize(int command, uint8_t *cmd, uint8_t *resp)
+static void resize_once(enum kind kind, int from, int to, uint32_t start, uint32_t waiting)
 {
-	uint32_t i = resizing->producer++, n, p;
-	uint8_t *entry;
-
-	(void)resp;
-	if (command != IB_USER_VERBS_CMD_RESIZE_CQ)
-		return;
-	entry = resizing->buf + (size_t)(i & (resizing->entries - 1)) * resizing->entry_size +
-		resizing->entry_size - 32;
-	memset(entry, 0, 31);
-	entry[31] = 0x16 | (i & resizing->entries ? 0x80 : 0);
-
-	resizing->entries = field_get(cmd, 20, 4) + 1;
-	resizing->buf = (uint8_t *)(uintptr_t)field_get(cmd, 24, 8);
-	for (n = resizing->producer; n < resizing->producer + resizing->entries; ++n) {
-		p = n & (resizing->entries - 1);
-		memset(resizing->buf + (size_t)p * resizing->entry_size, 0x4c,
-		       resizing->entry_size);
-		resizing->buf[(size_t)(p + 1) * resizing->entry_size - 1] =
-			n & resizing->entries ? 0x4c : 0xcc;
-	}
-}
-
-static void resize_once(uint32_t cqe_size, int from, int to, uint32_t start, uint32_t waiting)
-{
-	uint32_t index = 0, i;
-	struct dev_qp qp;
+	struct lane l;
+	uint32_t i;
 	int ret;
 
-	fk.cqe_size = cqe_size;
 	dev_create_cq(&cq, ctx, from);
-	create(&qp, IBV_QPT_RC, cq.cq, cq.cq, NULL);
-	turn(&cq, &qp, &index, start);
-	for (i = 0; i < waiting; ++i) {
-		post_send(&qp, 1000 + i);
-		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num,
-							.wqe_index = index++,
-							.sr_opcode = 0x4a});
-	}
+	lane_open(&l, kind, &cq, &cq);
+	turn(&l, start);
+	for (i = 0; i < waiting; ++i)
+		lane_do(&l, event_at(i, start), 1000 + i);
 
 	fk.count[IB_USER_VERBS_CMD_RESIZE_CQ] = 0;
 	resizing = &cq;
@@ -140,22 +57,18 @@ static void resize_once(uint32_t cqe_size, int from, int to, uint32_t start, uin
 	}
 
 	/* More arrive, as many as there is room for. */
-	for (i = waiting; i < (uint32_t)cq.cq->cqe; ++i) {
-		post_send(&qp, 1000 + i);
-		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num,
-							.wqe_index = index++,
-							.sr_opcode = 0x4a});
-	}
+	for (i = waiting; i < (uint32_t)cq.cq->cqe; ++i)
+		lane_do(&l, event_at(i, start), 1000 + i);
 	for (i = 0; i < (uint32_t)cq.cq->cqe; ++i)
-		expect(&cq, 1000 + i);
+		lane_expect(&l, event_at(i, start), 1000 + i);
 	expect_empty(&cq);
-	turn(&cq, &qp, &index, 3 * cq.entries + 1);
+	turn(&l, 3 * cq.entries + 1);
 	expect_empty(&cq);
-	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
+	lane_close(&l);
 	assert_int_equal(ibv_destroy_cq(cq.cq), 0);
 }
 
-static void resize_all(uint32_t cqe_size)
+static void resize(enum kind kind)
 {
 	static const int sizes[] = {1, 3, 7, 15};
 	uint32_t start, waiting;
@@ -165,42 +78,23 @@ static void resize_all(uint32_t cqe_size)
 		for (t = 0; t < 4; ++t)
 			for (start = 0; start <= 2 * (uint32_t)sizes[f] + 2; ++start)
 				for (waiting = 0; waiting <= (uint32_t)sizes[f]; ++waiting)
-					resize_once(cqe_size, sizes[f], sizes[t], start, waiting);
-}
-
-static void resize_32(void **state)
-{
-	(void)state;
-	resize_all(32);
-}
-
-static void resize_64(void **state)
-{
-	(void)state;
-	resize_all(64);
+					resize_once(kind, sizes[f], sizes[t], start, waiting);
 }
 
 /* Every last entry is in use: counting ends all the same, and a kernel's refusal changes nothing.
  */
-static void resize_full(void **state)
+static void resize_full(enum kind kind)
 {
-	uint32_t index = 0, i, start;
-	struct dev_qp qp;
+	struct lane l;
+	uint32_t i, start;
 	int mapped;
 
-	(void)state;
-	fk.cqe_size = 32;
 	for (start = 0; start < 9; ++start) {
-		index = 0;
 		dev_create_cq(&cq, ctx, 7);
-		create(&qp, IBV_QPT_RC, cq.cq, cq.cq, NULL);
-		turn(&cq, &qp, &index, start);
-		for (i = 0; i < 8; ++i) {
-			post_send(&qp, 1000 + i);
-			dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num,
-								.wqe_index = index++,
-								.sr_opcode = 0x4a});
-		}
+		lane_open(&l, kind, &cq, &cq);
+		turn(&l, start);
+		for (i = 0; i < 8; ++i)
+			lane_do(&l, event_at(i, start), 1000 + i);
 		mapped = fk.mapped;
 		assert_int_equal(ibv_resize_cq(cq.cq, 3), EINVAL);
 		fk.fail_command = IB_USER_VERBS_CMD_RESIZE_CQ;
@@ -209,9 +103,9 @@ static void resize_full(void **state)
 		assert_int_equal(fk.mapped, mapped);
 		assert_int_equal(cq.cq->cqe, 7);
 		for (i = 0; i < 8; ++i)
-			expect(&cq, 1000 + i);
+			lane_expect(&l, event_at(i, start), 1000 + i);
 		expect_empty(&cq);
-		assert_int_equal(ibv_destroy_qp(qp.qp), 0);
+		lane_close(&l);
 		assert_int_equal(ibv_destroy_cq(cq.cq), 0);
 	}
 }
@@ -220,15 +114,14 @@ static void resize_full(void **state)
  * Cleaning
  */
 
-/* 3 QPs, one on an SRQ, and an XRC SRQ: entries of all in turn. Then one goes, from any position of
- * the ring. */
-enum victim { GOES_QP, GOES_QP_BY_RESET, GOES_QP_ON_SRQ, GOES_XRC_SRQ, GOES_XRC_QP, VICTIMS };
+/* What goes. Receives through an SRQ of XRC are the SRQ's, all others the QP's. */
+enum victim { QP_DESTROYED, QP_RESET, SRQ_DESTROYED };
 
-static void reset(struct dev_qp *qp)
+static int goes(enum victim victim, enum kind kind, enum event e)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RESET};
-
-	assert_int_equal(ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE), 0);
+	if (is_xrc(kind) && is_recv(e))
+		return victim == SRQ_DESTROYED;
+	return victim != SRQ_DESTROYED;
 }
 
 /* How many receives an SRQ takes until it is full. */
@@ -242,335 +135,318 @@ static uint32_t room_of(struct dev_srq *srq)
 	return n;
 }
 
-static void clean_once(uint32_t cqe_size, enum victim victim, uint32_t start, uint32_t waiting)
+static void make_victim(struct lane *l, enum victim victim, uint32_t xrc_left)
 {
-	struct ibv_recv_wr recv = {0}, *bad;
-	struct dev_srq srq, xsrq, other_xsrq;
-	struct dev_qp a, b, on_srq, xrc;
-	uint32_t ia = 0, ib = 0, ix = 0, i, n;
-	uint32_t srq_waiting = 0, xsrq_waiting = 0;
+	switch (victim) {
+	case QP_DESTROYED:
+		lane_destroy_qp(l);
+		break;
+	case QP_RESET:
+		lane_reset_qp(l);
+		if (!l->srq)
+			assert_int_equal(be32_at(l->qp.db, 0), 0);
+		break;
+	case SRQ_DESTROYED:
+		lane_destroy_srq(l);
+		break;
+	}
+	/* What went was given back; what waits still holds its place. */
+	if (l->own_srq.srq)
+		assert_int_equal(room_of(&l->own_srq), LANE_RECVS - xrc_left);
+}
+
+/* The victim, of its kind; a QP of its own kind, on an SRQ of its own; one of each other kind.
+ * Entries of all in turn, the victim's more often. Then it goes, from any position of the ring. */
+static void clean_once(enum kind kind, enum victim victim, uint32_t start, uint32_t waiting)
+{
+	enum { OTHERS = KINDS };
+	struct lane l[1 + OTHERS];
 	struct {
-		uint64_t id;
+		const struct lane *lane;
+		enum event event;
 		int goes;
-	} log[64];
-	struct cqe_fields f;
+	} log[16];
+	uint32_t i, n = 0, which, xrc_left = 0;
 	struct ibv_wc wc;
 
-	fk.cqe_size = cqe_size;
 	dev_create_cq(&cq, ctx, 15);
-	dev_create_srq(&srq, pd, NULL, NULL, 31, 1);
-	/* Numbers that differ in one byte only */
-	fk.next_srqn = 0x1240;
-	dev_create_srq(&xsrq, pd, domain, cq.cq, 31, 1);
-	fk.next_srqn = 0x1340;
-	dev_create_srq(&other_xsrq, pd, domain, cq.cq, 31, 1);
-	create(&a, IBV_QPT_RC, cq.cq, cq.cq, NULL);
-	create(&b, IBV_QPT_RC, cq.cq, cq.cq, NULL);
-	create(&on_srq, IBV_QPT_RC, cq.cq, cq.cq, srq.srq);
-	create(&xrc, IBV_QPT_XRC, cq.cq, cq.cq, NULL);
-	turn(&cq, &b, &ib, start);
+	for (i = 0; i < 1 + OTHERS; ++i) {
+		/* Numbers that differ in one byte only */
+		fk.next_srqn = 0x1240 + (i << 8);
+		fk.next_qpn = 0x1240 + (i << 8);
+		lane_open(&l[i], i ? i - 1 : kind, &cq, &cq);
+	}
+	turn(&l[1], start);
 
 	for (i = 0; i < waiting; ++i) {
-		f = (struct cqe_fields){.sr_opcode = 1};
-		log[i].id = 100 + i;
-		recv.wr_id = log[i].id;
-		switch ((i * 5 + start) % 8) {
-		case 0:
-			post_send(&a, log[i].id);
-			f.qpn = a.qp->qp_num;
-			f.wqe_index = ia++;
-			f.sr_opcode = 0x4a;
-			log[i].goes = victim == GOES_QP || victim == GOES_QP_BY_RESET;
-			break;
-		case 1:
-			post_recv(&a, log[i].id);
-			f.qpn = a.qp->qp_num;
-			log[i].goes = victim == GOES_QP || victim == GOES_QP_BY_RESET;
-			break;
-		case 2:
-			post_send(&b, log[i].id);
-			f.qpn = b.qp->qp_num;
-			f.wqe_index = ib++;
-			f.sr_opcode = 0x4a;
-			log[i].goes = 0;
-			break;
-		case 3:
-			assert_int_equal(ibv_post_srq_recv(srq.srq, &recv, &bad), 0);
-			f.qpn = on_srq.qp->qp_num;
-			f.wqe_index = dev_take_srq_wqe(&srq);
-			log[i].goes = victim == GOES_QP_ON_SRQ;
-			++srq_waiting;
-			break;
-		case 4:
-			assert_int_equal(ibv_post_srq_recv(xsrq.srq, &recv, &bad), 0);
-			f.qpn = xrc.qp->qp_num; /* the QP is the far end of its connection */
-			f.dw2 = xsrq.srq->xrc_srq_num;
-			f.wqe_index = dev_take_srq_wqe(&xsrq);
-			log[i].goes = victim == GOES_XRC_SRQ;
-			++xsrq_waiting;
-			break;
-		case 5:
-			assert_int_equal(ibv_post_srq_recv(other_xsrq.srq, &recv, &bad), 0);
-			f.qpn = 0x800099;
-			f.dw2 = other_xsrq.srq->xrc_srq_num;
-			f.wqe_index = dev_take_srq_wqe(&other_xsrq);
-			log[i].goes = 0;
-			break;
-		case 6:
-			post_send(&xrc, log[i].id);
-			f.qpn = xrc.qp->qp_num;
-			f.wqe_index = ix++;
-			f.sr_opcode = 0x4a;
-			log[i].goes = victim == GOES_XRC_QP;
-			break;
-		case 7:
-			/* A send whose second word looks like an SRQ's number */
-			post_send(&b, log[i].id);
-			f.qpn = b.qp->qp_num;
-			f.dw2 = xsrq.srq->xrc_srq_num;
-			f.wqe_index = ib++;
-			f.sr_opcode = 0x4a;
-			log[i].goes = 0;
-			break;
-		}
-		dev_write_cqe(&cq, &f);
+		which = (i * 5 + start) % (3 + 2 * OTHERS);
+		which = which < 4 ? 0 : which / 2 - 1;
+		log[i].lane = &l[which];
+		log[i].event = (i * 3 + start / 3) & 1 ? RECEIVED : SENT;
+		log[i].goes = !which && goes(victim, kind, log[i].event);
+		n += log[i].goes;
+		if (!which && is_xrc(kind) && is_recv(log[i].event))
+			++xrc_left;
+		lane_do(&l[which], log[i].event, 100 + i);
 	}
 
-	switch (victim) {
-	case GOES_QP:
-		assert_int_equal(ibv_destroy_qp(a.qp), 0);
-		break;
-	case GOES_QP_BY_RESET:
-		reset(&a);
-		assert_int_equal(be32_at(a.db, 0), 0);
-		break;
-	case GOES_QP_ON_SRQ:
-		assert_int_equal(ibv_destroy_qp(on_srq.qp), 0);
-		assert_int_equal(room_of(&srq), 31);
-		break;
-	case GOES_XRC_SRQ:
-		assert_int_equal(ibv_destroy_srq(xsrq.srq), 0);
-		break;
-	case GOES_XRC_QP:
-		assert_int_equal(ibv_destroy_qp(xrc.qp), 0);
-		break;
-	default:
-		break;
-	}
+	make_victim(&l[0], victim, xrc_left);
 
 	/* Dropped entries are room for the device at once. */
-	for (i = n = 0; i < waiting; ++i)
-		n += log[i].goes;
 	if (n)
 		assert_int_equal(be32_at(cq.db, 0), (cq.producer - (waiting - n)) & 0xffffff);
 	for (i = 0; i < waiting; ++i)
 		if (!log[i].goes)
-			expect(&cq, log[i].id);
+			lane_expect(log[i].lane, log[i].event, 100 + i);
 	assert_int_equal(ibv_poll_cq(cq.cq, 1, &wc), 0);
 
-	if (victim == GOES_QP_BY_RESET) {
+	if (victim == QP_RESET && !l[0].srq) {
 		/* Counts begin again; the QP is as new. */
-		dev_init_qp(&a);
-		ia = 0;
-		turn(&cq, &a, &ia, 3);
-		for (i = 0; i < 64; ++i)
-			post_recv(&a, i);
-		assert_int_equal(be32_at(a.db, 0), 64);
+		for (i = 0; i < LANE_RECVS; ++i)
+			lane_post_recv(&l[0], i);
+		assert_int_equal(be32_at(l[0].qp.db, 0), LANE_RECVS);
 	}
-	turn(&cq, &b, &ib, 40);
+	if (victim == QP_RESET)
+		turn(&l[0], 3);
+	turn(&l[1], 40);
 
-	if (victim != GOES_QP)
-		assert_int_equal(ibv_destroy_qp(a.qp), 0);
-	if (victim != GOES_QP_ON_SRQ)
-		assert_int_equal(ibv_destroy_qp(on_srq.qp), 0);
-	if (victim != GOES_XRC_QP)
-		assert_int_equal(ibv_destroy_qp(xrc.qp), 0);
-	if (victim != GOES_XRC_SRQ)
-		assert_int_equal(ibv_destroy_srq(xsrq.srq), 0);
-	assert_int_equal(ibv_destroy_qp(b.qp), 0);
-	assert_int_equal(ibv_destroy_srq(srq.srq), 0);
-	assert_int_equal(ibv_destroy_srq(other_xsrq.srq), 0);
+	for (i = 0; i < 1 + OTHERS; ++i)
+		lane_close(&l[i]);
 	assert_int_equal(ibv_destroy_cq(cq.cq), 0);
 }
 
-static void clean_all(uint32_t cqe_size)
+static void clean_all(enum kind kind, enum victim victim)
 {
-	uint32_t start, waiting;
-	int victim;
+	static const uint32_t waiting[] = {0, 1, 2, 7, 15, 16};
+	uint32_t start;
+	size_t i;
 
-	for (victim = 0; victim < VICTIMS; ++victim)
-		for (start = 0; start < 34; ++start)
-			for (waiting = 0; waiting <= 16; ++waiting)
-				clean_once(cqe_size, victim, start, waiting);
+	for (start = 0; start < 34; ++start)
+		for (i = 0; i < sizeof(waiting) / sizeof(waiting[0]); ++i)
+			clean_once(kind, victim, start, waiting[i]);
 }
 
-static void clean_32(void **state)
+static void destroyed(enum kind kind)
 {
-	(void)state;
-	clean_all(32);
+	clean_all(kind, QP_DESTROYED);
 }
 
-static void clean_64(void **state)
+static void reset(enum kind kind)
 {
-	(void)state;
-	clean_all(64);
+	clean_all(kind, QP_RESET);
+}
+
+static void srq_destroyed(enum kind kind)
+{
+	clean_all(kind, SRQ_DESTROYED);
+}
+
+/* A QP and an SRQ of one number, which are two things: one goes, and what is the other's stays. */
+static void one_number(enum kind kind)
+{
+	struct lane l, other;
+	int srq_goes;
+
+	for (srq_goes = 0; srq_goes < 2; ++srq_goes) {
+		dev_create_cq(&cq, ctx, 15);
+		lane_open(&l, kind, &cq, &cq);
+		fk.next_srqn = l.qp.qp->qp_num;
+		lane_open(&other, KIND_XRC_RCV_QP, &cq, &cq);
+		lane_do(&l, SENT, 1);
+		lane_do(&other, RECEIVED, 2);
+		lane_do(&l, RECEIVED, 3);
+		lane_do(&other, SENT, 4);
+		lane_do(&other, RECEIVED, 5);
+		lane_do(&l, SENT, 6);
+		if (srq_goes) {
+			lane_destroy_srq(&other);
+			lane_expect(&l, SENT, 1);
+			lane_expect(&l, RECEIVED, 3);
+			lane_expect(&other, SENT, 4);
+			lane_expect(&l, SENT, 6);
+		} else {
+			lane_destroy_qp(&l);
+			lane_expect(&other, RECEIVED, 2);
+			if (is_xrc(kind))
+				lane_expect(&l, RECEIVED, 3);
+			lane_expect(&other, SENT, 4);
+			lane_expect(&other, RECEIVED, 5);
+		}
+		expect_empty(&cq);
+		lane_close(&l);
+		lane_close(&other);
+		assert_int_equal(ibv_destroy_cq(cq.cq), 0);
+	}
+}
+
+/* The QP is gone, and messages to it lie in the SRQ's completions still and go on coming: from a
+ * peer's QP that was connected to it, or because its number is another's by now. */
+static void receives_outlive(enum kind kind)
+{
+	struct lane l;
+	int after_send, i;
+
+	for (after_send = 0; after_send < 2; ++after_send) {
+		dev_create_cq(&cq, ctx, 15);
+		lane_open(&l, kind, &cq, &cq);
+		if (after_send)
+			turn(&l, 1);
+		for (i = 0; i < 4; ++i)
+			lane_do(&l, RECEIVED, i);
+		lane_do(&l, SENT, 7);
+		lane_expect(&l, RECEIVED, 0);
+		lane_destroy_qp(&l);
+		for (i = 4; i < 10; ++i)
+			lane_do(&l, i & 1 ? RECEIVED : RECV_FLUSHED, i);
+		for (i = 1; i < 10; ++i)
+			lane_expect(&l, i < 4 || i & 1 ? RECEIVED : RECV_FLUSHED, i);
+		expect_empty(&cq);
+		assert_int_equal(room_of(&l.own_srq), LANE_RECVS);
+		lane_close(&l);
+		assert_int_equal(ibv_destroy_cq(cq.cq), 0);
+	}
 }
 
 /* Two queues: the sends' and the receives'. */
-static void two_cqs(void **state)
+static void two_cqs(enum kind kind)
 {
 	struct dev_cq scq, rcq;
-	struct dev_qp a, b;
+	struct lane a, b;
+	int other, round;
 
-	(void)state;
-	fk.cqe_size = 32;
-	dev_create_cq(&rcq, ctx, 7);
-	dev_create_cq(&scq, ctx, 7);
-	create(&a, IBV_QPT_RC, scq.cq, rcq.cq, NULL);
-	create(&b, IBV_QPT_RC, rcq.cq, scq.cq, NULL);
-	post_send(&a, 1);
-	post_recv(&a, 2);
-	post_send(&b, 3);
-	post_recv(&b, 4);
-	dev_write_cqe(&scq, &(struct cqe_fields){.qpn = a.qp->qp_num, .sr_opcode = 0x4a});
-	dev_write_cqe(&scq, &(struct cqe_fields){.qpn = b.qp->qp_num, .sr_opcode = 1});
-	dev_write_cqe(&rcq, &(struct cqe_fields){.qpn = a.qp->qp_num, .sr_opcode = 1});
-	dev_write_cqe(&rcq, &(struct cqe_fields){.qpn = b.qp->qp_num, .sr_opcode = 0x4a});
-	assert_int_equal(ibv_destroy_qp(a.qp), 0);
-	expect(&scq, 4);
-	expect(&rcq, 3);
-	expect_empty(&scq);
-	expect_empty(&rcq);
-	assert_int_equal(ibv_destroy_qp(b.qp), 0);
-	assert_int_equal(ibv_destroy_cq(scq.cq), 0);
-	assert_int_equal(ibv_destroy_cq(rcq.cq), 0);
+	for (other = 0; other < KINDS; ++other) {
+		dev_create_cq(&rcq, ctx, 7);
+		dev_create_cq(&scq, ctx, 7);
+		lane_open(&a, kind, &scq, &rcq);
+		lane_open(&b, other, &rcq, &scq);
+		for (round = 0; round < 2; ++round) {
+			lane_do(&a, SENT, 1);
+			lane_do(&a, RECEIVED, 2);
+			lane_do(&b, SENT, 3);
+			lane_do(&b, RECEIVED, 4);
+			if (round)
+				break;
+			lane_expect(&a, SENT, 1);
+			lane_expect(&b, RECEIVED, 4);
+			lane_expect(&a, RECEIVED, 2);
+			lane_expect(&b, SENT, 3);
+		}
+		lane_destroy_qp(&a);
+		lane_expect(&b, RECEIVED, 4);
+		if (is_xrc(kind))
+			lane_expect(&a, RECEIVED, 2);
+		lane_expect(&b, SENT, 3);
+		expect_empty(&scq);
+		expect_empty(&rcq);
+		lane_close(&a);
+		lane_close(&b);
+		assert_int_equal(ibv_destroy_cq(scq.cq), 0);
+		assert_int_equal(ibv_destroy_cq(rcq.cq), 0);
+	}
+}
+
+static void refuse_next(int command, int err)
+{
+	fk.fail_command = command;
+	fk.fail_errno = err;
 }
 
 /* A kernel that refuses loses nothing: completions, table entry and SRQ links stay. */
-static void refused_destroy(void **state)
+static void refused_destroy(enum kind kind)
 {
-	struct ibv_recv_wr recv = {.wr_id = 5}, *bad;
-	struct dev_srq xsrq;
-	struct dev_qp a;
+	struct ibv_qp_attr to_reset = {.qp_state = IBV_QPS_RESET};
+	struct lane l;
 	int i;
 
-	(void)state;
-	fk.cqe_size = 32;
 	dev_create_cq(&cq, ctx, 7);
-	create(&a, IBV_QPT_RC, cq.cq, cq.cq, NULL);
-	dev_create_srq(&xsrq, pd, domain, cq.cq, 3, 1);
+	lane_open(&l, kind, &cq, &cq);
 	for (i = 0; i < 2; ++i) {
-		post_recv(&a, 4);
-		assert_int_equal(ibv_post_srq_recv(xsrq.srq, &recv, &bad), 0);
-		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = a.qp->qp_num, .sr_opcode = 1});
-		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = 0x800055,
-							.dw2 = xsrq.srq->xrc_srq_num,
-							.wqe_index = dev_take_srq_wqe(&xsrq),
-							.sr_opcode = 1});
-		fk.fail_command = IB_USER_VERBS_CMD_DESTROY_QP;
-		fk.fail_errno = EBUSY;
-		assert_int_equal(ibv_destroy_qp(a.qp), EBUSY);
-		fk.fail_command = IB_USER_VERBS_CMD_DESTROY_SRQ;
-		fk.fail_errno = EBUSY;
-		assert_int_equal(ibv_destroy_srq(xsrq.srq), EBUSY);
-		fk.fail_command = IB_USER_VERBS_CMD_DESTROY_CQ;
-		fk.fail_errno = EBUSY;
+		lane_do(&l, SENT, 4);
+		lane_do(&l, RECEIVED, 5);
+		refuse_next(IB_USER_VERBS_CMD_DESTROY_QP, EBUSY);
+		assert_int_equal(ibv_destroy_qp(l.qp.qp), EBUSY);
+		if (l.srq) {
+			refuse_next(IB_USER_VERBS_CMD_DESTROY_SRQ, EBUSY);
+			assert_int_equal(ibv_destroy_srq(l.srq->srq), EBUSY);
+		}
+		refuse_next(IB_USER_VERBS_CMD_DESTROY_CQ, EBUSY);
 		assert_int_equal(ibv_destroy_cq(cq.cq), EBUSY);
-		fk.fail_command = IB_USER_VERBS_CMD_MODIFY_QP;
-		fk.fail_errno = EINVAL;
-		assert_int_equal(ibv_modify_qp(a.qp,
-					       &(struct ibv_qp_attr){.qp_state = IBV_QPS_RESET},
-					       IBV_QP_STATE),
-				 EINVAL);
-		expect(&cq, 4);
-		expect(&cq, 5);
+		refuse_next(IB_USER_VERBS_CMD_MODIFY_QP, EINVAL);
+		assert_int_equal(ibv_modify_qp(l.qp.qp, &to_reset, IBV_QP_STATE), EINVAL);
+		lane_expect(&l, SENT, 4);
+		lane_expect(&l, RECEIVED, 5);
 	}
-	assert_int_equal(ibv_destroy_qp(a.qp), 0);
-	assert_int_equal(ibv_destroy_srq(xsrq.srq), 0);
+	lane_close(&l);
 	assert_int_equal(ibv_destroy_cq(cq.cq), 0);
 }
 
 /* A number that comes back belongs to its new owner, also for a queue that remembers the old one.
  */
-static void numbers_come_back(void **state)
+static void numbers_come_back(enum kind kind)
 {
-	struct ibv_recv_wr recv = {.wr_id = 1}, *bad;
-	struct dev_srq xsrq, between_srq[3];
-	struct dev_qp qp, between[3];
+	struct lane l, between[3];
+	struct cqe_fields f[2];
 	struct ibv_wc wc;
 	int i;
 
-	(void)state;
-	fk.cqe_size = 32;
 	dev_create_cq(&cq, ctx, 7);
 	for (i = 0; i < 3; ++i) {
-		/* Someone else may get the memory. */
-		fk.next_qpn = 0x1000 + i;
-		create(&between[i], IBV_QPT_RC, cq.cq, cq.cq, NULL);
-		fk.next_qpn = 0x100;
-		create(&qp, IBV_QPT_RC, cq.cq, cq.cq, NULL);
-		post_send(&qp, 20 + i);
-		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = 0x100, .sr_opcode = 0x4a});
-		expect(&cq, 20 + i);
-		assert_int_equal(ibv_destroy_qp(qp.qp), 0);
-
+		/* Another object may get the memory. */
+		fk.next_qpn = 0x1000 + 2 * i;
 		fk.next_srqn = 0x2000 + i;
-		dev_create_srq(&between_srq[i], pd, domain, cq.cq, 3, 1);
+		lane_open(&between[i], kind, &cq, &cq);
+		fk.next_qpn = 0x100;
 		fk.next_srqn = 0x200;
-		dev_create_srq(&xsrq, pd, domain, cq.cq, 3, 1);
-		recv.wr_id = 30 + i;
-		assert_int_equal(ibv_post_srq_recv(xsrq.srq, &recv, &bad), 0);
-		dev_write_cqe(&cq,
-			      &(struct cqe_fields){.qpn = 0x800001, .dw2 = 0x200, .sr_opcode = 1});
-		expect(&cq, 30 + i);
-		assert_int_equal(ibv_destroy_srq(xsrq.srq), 0);
+		lane_open(&l, kind, &cq, &cq);
+		lane_do(&l, SENT, 20 + i);
+		lane_expect(&l, SENT, 20 + i);
+		lane_do(&l, RECEIVED, 30 + i);
+		lane_expect(&l, RECEIVED, 30 + i);
+		f[0] = (struct cqe_fields){.qpn = l.qp.qp->qp_num, .sr_opcode = 0x4a};
+		f[1] = (struct cqe_fields){.qpn = l.recv_qpn, .dw2 = 0x200, .sr_opcode = 1};
+		lane_close(&l);
 	}
-	/* And to nobody while it has none. */
-	dev_write_cqe(&cq, &(struct cqe_fields){.qpn = 0x800001, .dw2 = 0x200, .sr_opcode = 1});
-	assert_true(ibv_poll_cq(cq.cq, 1, &wc) < 0);
-	dev_write_cqe(&cq, &(struct cqe_fields){.qpn = 0x100, .sr_opcode = 0x4a});
-	assert_true(ibv_poll_cq(cq.cq, 1, &wc) < 0);
-	for (i = 0; i < 3; ++i) {
-		assert_int_equal(ibv_destroy_qp(between[i].qp), 0);
-		assert_int_equal(ibv_destroy_srq(between_srq[i].srq), 0);
+	/* And to no object while it has none. */
+	for (i = 0; i < 2; ++i) {
+		dev_write_cqe(&cq, &f[i]);
+		assert_true(ibv_poll_cq(cq.cq, 1, &wc) < 0);
 	}
+	for (i = 0; i < 3; ++i)
+		lane_close(&between[i]);
 	assert_int_equal(ibv_destroy_cq(cq.cq), 0);
 }
 
-/* Entry size is the context's, so each test has its own. */
-static int setup(void **state)
-{
-	const char *size = *state;
-
-	fk_reset();
-	fk.driver_abi = 4;
-	fk.dev_caps = 1;
-	fk.cqe_size = size ? atoi(size) : 32;
-	ctx = fk_open();
-	if (!ctx)
-		return -1;
-	pd = ibv_alloc_pd(ctx);
-	domain = ibv_open_xrc_domain(ctx, -1, 0);
-	return !pd || !domain;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	return ibv_close_xrc_domain(domain) || ibv_dealloc_pd(pd) || ibv_close_device(ctx);
-}
+#define NO_XRC_SRQ   "no SRQ that could go before its QP"
+#define QPS_RECEIVES "its receives go with the QP: destroyed"
 
 int main(void)
 {
-#define TEST(test, size)                                                                           \
-	{                                                                                          \
-#test, test, setup, teardown, size                                                 \
-	}
-	const struct CMUnitTest tests[] = {
-		TEST(resize_32, "32"),	     TEST(resize_64, "64"),	    TEST(resize_full, "32"),
-		TEST(clean_32, "32"),	     TEST(clean_64, "64"),	    TEST(two_cqs, "32"),
-		TEST(refused_destroy, "32"), TEST(numbers_come_back, "32"),
+	static const struct kind_case cases[] = {
+		{.name = "resize", .run = resize},
+		{.name = "resize_full", .run = resize_full},
+		{.name = "destroyed", .run = destroyed},
+		{.name = "reset", .run = reset},
+		{.name = "srq_destroyed",
+		 .run = srq_destroyed,
+		 .left_out = {{NO_XRC_SRQ, KIND_RC},
+			      {NO_XRC_SRQ, KIND_UC},
+			      {NO_XRC_SRQ, KIND_UD},
+			      {NO_XRC_SRQ, KIND_RC_SRQ},
+			      {NO_XRC_SRQ, KIND_UC_SRQ},
+			      {NO_XRC_SRQ, KIND_UD_SRQ}}},
+		{.name = "one_number", .run = one_number},
+		{.name = "receives_outlive",
+		 .run = receives_outlive,
+		 .left_out = {{QPS_RECEIVES, KIND_RC},
+			      {QPS_RECEIVES, KIND_UC},
+			      {QPS_RECEIVES, KIND_UD},
+			      {QPS_RECEIVES, KIND_RC_SRQ},
+			      {QPS_RECEIVES, KIND_UC_SRQ},
+			      {QPS_RECEIVES, KIND_UD_SRQ}}},
+		{.name = "two_cqs", .run = two_cqs},
+		{.name = "refused_destroy", .run = refused_destroy},
+		{.name = "numbers_come_back", .run = numbers_come_back},
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
+	return run_kinds("clean_resize", cases, sizeof(cases) / sizeof(cases[0]));
 }

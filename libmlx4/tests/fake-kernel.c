@@ -114,7 +114,9 @@ static void answer_qp(const uint8_t *cmd, uint8_t *resp)
 	int has_rq = !cmd[62] && cmd[61] != IBV_QPT_XRC;
 
 	field_put(resp, 0, 4, next_handle++);
-	field_put(resp, 4, 4, cmd[61] == IBV_QPT_XRC ? fk.next_qpn++ | 1 << 23 : fk.next_qpn++);
+	field_put(resp, 4, 4, fk.next_qpn++);
+	if (cmd[61] == IBV_QPT_XRC && !fk.xrc_without_bit)
+		field_put(resp, 4, 4, field_get(resp, 4, 4) | 1 << 23);
 	field_put(resp, 8, 4, field_get(cmd, 40, 4));
 	field_put(resp, 12, 4, has_rq ? ceil_pow2(field_get(cmd, 44, 4)) : 0);
 	field_put(resp, 16, 4, field_get(cmd, 48, 4));

@@ -38,6 +38,7 @@ struct fake_kernel {
 	void (*hook)(int command, uint8_t *cmd,
 		     uint8_t *resp); /* after a command was carried out */
 	uint32_t next_qpn, next_cqn, next_srqn;
+	int xrc_without_bit; /* XRC QPs get numbers as those that only send have them elsewhere */
 
 	/* What was asked of it. */
 	unsigned int count[FK_COMMANDS];

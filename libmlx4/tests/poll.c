@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: completion entries of every kind become the right work completions, in ones and in
- * batches, through several rounds of the queue; consumer index and arming as the device sees them;
- * entries that belong to nothing. */
+/* Description: what a datagram's completion says, and that of a message to an XRC SRQ from any
+ * receive QP; entries that belong to nothing; consumer index and arming as the device sees them.
+ * What all kinds of QP have in common is poll_kinds.c's. */
 #include "fake-kernel.h"
 
 static struct ibv_context *ctx;
@@ -69,94 +69,6 @@ static uint32_t post_srq(struct dev_srq *d, uint64_t id)
 
 static uint32_t sent; /* WQEs of rc completed so far */
 
-static void sends(void **state)
-{
-	static const struct {
-		uint8_t code;
-		enum ibv_wc_opcode opcode;
-		int flags;
-		uint32_t length; /* 0: not said */
-	} v[] = {
-		{0x0a, IBV_WC_SEND, 0, 0},	    {0x0b, IBV_WC_SEND, IBV_WC_WITH_IMM, 0},
-		{0x08, IBV_WC_RDMA_WRITE, 0, 0},    {0x09, IBV_WC_RDMA_WRITE, IBV_WC_WITH_IMM, 0},
-		{0x10, IBV_WC_RDMA_READ, 0, 12345}, {0x11, IBV_WC_COMP_SWAP, 0, 8},
-		{0x12, IBV_WC_FETCH_ADD, 0, 8},	    {0x18, IBV_WC_BIND_MW, 0, 0},
-		{0x00, IBV_WC_SEND, 0, 0},
-	};
-	struct ibv_wc wc;
-	size_t i;
-
-	(void)state;
-	for (i = 0; i < sizeof(v) / sizeof(v[0]); ++i) {
-		post_sends(&rc, 1, 100 + i);
-		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = rc.qp->qp_num,
-							.byte_count = 12345,
-							.wqe_index = sent++,
-							.sr_opcode = 0x40 | v[i].code});
-		wc = poll_one();
-		assert_int_equal(wc.wr_id, 100 + i);
-		assert_int_equal(wc.status, IBV_WC_SUCCESS);
-		assert_int_equal(wc.opcode, v[i].opcode);
-		assert_int_equal(wc.wc_flags, v[i].flags);
-		assert_int_equal(wc.qp_num, rc.qp->qp_num);
-		if (v[i].length)
-			assert_int_equal(wc.byte_len, v[i].length);
-	}
-}
-
-static void unsignalled(void **state)
-{
-	struct ibv_wc wc;
-
-	(void)state;
-	post_sends(&rc, 10, 200);
-	dev_write_cqe(&cq, &(struct cqe_fields){
-				   .qpn = rc.qp->qp_num, .wqe_index = sent + 6, .sr_opcode = 0x48});
-	wc = poll_one();
-	assert_int_equal(wc.wr_id, 206);
-	dev_write_cqe(&cq, &(struct cqe_fields){
-				   .qpn = rc.qp->qp_num, .wqe_index = sent + 9, .sr_opcode = 0x48});
-	wc = poll_one();
-	assert_int_equal(wc.wr_id, 209);
-	sent += 10;
-}
-
-static void receives(void **state)
-{
-	static const struct {
-		uint8_t code;
-		enum ibv_wc_opcode opcode;
-		int flags;
-	} v[] = {{0, IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_WITH_IMM},
-		 {1, IBV_WC_RECV, 0},
-		 {2, IBV_WC_RECV, IBV_WC_WITH_IMM},
-		 {3, IBV_WC_RECV, 0}};
-	struct ibv_wc wc;
-	size_t i;
-
-	(void)state;
-	for (i = 0; i < 4; ++i) {
-		post_recvs(&rc, 1, 300 + i);
-		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = rc.qp->qp_num,
-							.dw1 = 0x01020304,
-							.byte_count = 4000000,
-							.sr_opcode = v[i].code});
-		wc = poll_one();
-		assert_int_equal(wc.wr_id, 300 + i);
-		assert_int_equal(wc.status, IBV_WC_SUCCESS);
-		assert_int_equal(wc.opcode, v[i].opcode);
-		assert_int_equal(wc.wc_flags, v[i].flags);
-		assert_int_equal(wc.byte_len, 4000000);
-		/* As it lay in the entry */
-		assert_int_equal(be32_at(&wc.imm_data, 0), 0x01020304);
-		assert_int_equal(wc.qp_num, rc.qp->qp_num);
-		assert_int_equal(wc.src_qp, 0);
-		assert_int_equal(wc.slid, 0);
-		assert_int_equal(wc.sl, 0);
-		assert_int_equal(wc.dlid_path_bits, 0);
-	}
-}
-
 static void datagrams(void **state)
 {
 	struct ibv_wc wc;
@@ -205,64 +117,6 @@ static void datagram_on_ethernet(void **state)
 	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
 }
 
-static void errors(void **state)
-{
-	static const struct {
-		uint8_t syndrome;
-		enum ibv_wc_status status;
-	} v[] = {
-		{0x01, IBV_WC_LOC_LEN_ERR},    {0x02, IBV_WC_LOC_QP_OP_ERR},
-		{0x04, IBV_WC_LOC_PROT_ERR},   {0x05, IBV_WC_WR_FLUSH_ERR},
-		{0x06, IBV_WC_MW_BIND_ERR},    {0x10, IBV_WC_BAD_RESP_ERR},
-		{0x11, IBV_WC_LOC_ACCESS_ERR}, {0x12, IBV_WC_REM_INV_REQ_ERR},
-		{0x13, IBV_WC_REM_ACCESS_ERR}, {0x14, IBV_WC_REM_OP_ERR},
-		{0x15, IBV_WC_RETRY_EXC_ERR},  {0x16, IBV_WC_RNR_RETRY_EXC_ERR},
-		{0x22, IBV_WC_REM_ABORT_ERR},  {0x03, IBV_WC_GENERAL_ERR},
-		{0x20, IBV_WC_GENERAL_ERR},    {0x21, IBV_WC_GENERAL_ERR},
-		{0x23, IBV_WC_GENERAL_ERR},    {0x24, IBV_WC_GENERAL_ERR},
-		{0xff, IBV_WC_GENERAL_ERR},    {0x00, IBV_WC_GENERAL_ERR},
-	};
-	struct cqe_fields f;
-	struct ibv_wc wc;
-	uint32_t kind;
-	size_t i;
-
-	(void)state;
-	for (i = 0; i < sizeof(v) / sizeof(v[0]); ++i) {
-		for (kind = 0; kind < 4; ++kind) {
-			f = (struct cqe_fields){
-				.vendor = 0xf9, .syndrome = v[i].syndrome, .sr_opcode = 0x1e};
-			switch (kind) {
-			case 0:
-				post_sends(&rc, 1, 500 + kind);
-				f.qpn = rc.qp->qp_num;
-				f.sr_opcode |= 0x40;
-				f.wqe_index = sent++;
-				break;
-			case 1:
-				post_recvs(&rc, 1, 500 + kind);
-				f.qpn = rc.qp->qp_num;
-				break;
-			case 2:
-				f.wqe_index = post_srq(&srq, 500 + kind);
-				f.qpn = on_srq.qp->qp_num;
-				break;
-			case 3:
-				f.wqe_index = post_srq(&xrc_srq, 500 + kind);
-				f.qpn = 0x800099;
-				f.dw2 = xrc_srq.srq->xrc_srq_num;
-				break;
-			}
-			dev_write_cqe(&cq, &f);
-			wc = poll_one();
-			assert_int_equal(wc.wr_id, 500 + kind);
-			assert_int_equal(wc.status, v[i].status);
-			assert_int_equal(wc.vendor_err, 0xf9);
-			assert_int_equal(wc.qp_num, f.qpn);
-		}
-	}
-}
-
 static void xrc_receive(void **state)
 {
 	struct ibv_wc wc;
@@ -291,103 +145,6 @@ static void xrc_receive(void **state)
 	wc = poll_one();
 	assert_int_equal(wc.wr_id, 650);
 	assert_true(wc.qp_num & 1 << 23);
-}
-
-/* Many at once, of several queues in turn, and never more than asked for. */
-static void batches(void **state)
-{
-	uint32_t want, i, n, total;
-	struct ibv_wc wc[16];
-	int got, k;
-
-	(void)state;
-	for (want = 1; want <= 15; ++want) {
-		post_sends(&rc, 5, 700);
-		post_recvs(&rc, 4, 800);
-		for (i = 0; i < 15; ++i) {
-			switch (i % 3) {
-			case 0:
-				dev_write_cqe(&cq, &(struct cqe_fields){
-							   .qpn = rc.qp->qp_num,
-							   .wqe_index = sent + i / 3,
-							   .sr_opcode = i == 6 ? 0x50 : 0x48});
-				break;
-			case 1:
-				if (i == 13)
-					dev_write_cqe(&cq,
-						      &(struct cqe_fields){
-							      .qpn = on_srq.qp->qp_num,
-							      .wqe_index = post_srq(&srq, 1000),
-							      .sr_opcode = 1});
-				else
-					dev_write_cqe(&cq,
-						      &(struct cqe_fields){.qpn = rc.qp->qp_num,
-									   .sr_opcode = 1});
-				break;
-			case 2:
-				dev_write_cqe(&cq, &(struct cqe_fields){
-							   .qpn = 0x8000a0 + i,
-							   .dw2 = xrc_srq.srq->xrc_srq_num,
-							   .wqe_index = post_srq(&xrc_srq, 900 + i),
-							   .sr_opcode = 1});
-				break;
-			}
-		}
-		sent += 5;
-		for (total = 0; total < 15; total += n) {
-			memset(wc, 0xee, sizeof(wc));
-			got = ibv_poll_cq(cq.cq, want, wc);
-			assert_true(got > 0 && got <= (int)want);
-			n = got;
-			assert_int_equal(n, want < 15 - total ? want : 15 - total);
-			for (k = 0; k < got; ++k) {
-				i = total + k;
-				if (i % 3 == 0)
-					assert_int_equal(wc[k].wr_id, 700 + i / 3);
-				else if (i == 13)
-					assert_int_equal(wc[k].wr_id, 1000);
-				else if (i % 3 == 1)
-					assert_int_equal(wc[k].wr_id, 800 + i / 3);
-				else
-					assert_int_equal(wc[k].wr_id, 900 + i);
-				assert_int_equal(wc[k].status, IBV_WC_SUCCESS);
-			}
-			/* What is behind is not touched. */
-			assert_int_equal(wc[got].qp_num, 0xeeeeeeee);
-		}
-		assert_int_equal(be32_at(cq.db, 0), cq.producer & 0xffffff);
-	}
-	assert_int_equal(ibv_poll_cq(cq.cq, 16, wc), 0);
-	assert_int_equal(ibv_poll_cq(cq.cq, 0, wc), 0);
-}
-
-/* Runs of one kind from every place of the queue on, so that its end comes at every place of a run,
- * and of what was asked for. */
-static void runs(void **state)
-{
-	struct ibv_wc wc[16];
-	int want, start, got, i, total;
-
-	(void)state;
-	for (want = 1; want <= 15; ++want) {
-		for (start = 0; start < 16; ++start) {
-			post_sends(&rc, 15, 700);
-			for (i = 0; i < 15; ++i)
-				dev_write_cqe(&cq, &(struct cqe_fields){.qpn = rc.qp->qp_num,
-									.wqe_index = sent++,
-									.sr_opcode = 0x48});
-			for (total = 0; total < 15; total += got) {
-				memset(wc, 0xee, sizeof(wc));
-				got = ibv_poll_cq(cq.cq, want, wc);
-				assert_int_equal(got, want < 15 - total ? want : 15 - total);
-				for (i = 0; i < got; ++i)
-					assert_int_equal(wc[i].wr_id, 700 + total + i);
-				assert_int_equal(wc[got].qp_num, 0xeeeeeeee);
-			}
-			assert_int_equal(ibv_poll_cq(cq.cq, want, wc), 0);
-			assert_int_equal(be32_at(cq.db, 0), cq.producer & 0xffffff);
-		}
-	}
 }
 
 /* Entries of no object: an error of their own, once, and never in place of completions that came
@@ -534,24 +291,13 @@ int main(void)
 #test "_single_threaded", test, setup_single_threaded, teardown, NULL              \
 	}
 	const struct CMUnitTest tests[] = {
-		EACH(sends),
-		EACH(unsignalled),
-		EACH(receives),
 		EACH(datagrams),
 		EACH(datagram_on_ethernet),
-		EACH(errors),
 		EACH(xrc_receive),
-		EACH(batches),
-		EACH(runs),
 		EACH(strangers),
 		EACH(arming),
-		EACH_ST(sends),
-		EACH_ST(receives),
 		EACH_ST(datagrams),
-		EACH_ST(errors),
 		EACH_ST(xrc_receive),
-		EACH_ST(batches),
-		EACH_ST(runs),
 		EACH_ST(strangers),
 	};
 

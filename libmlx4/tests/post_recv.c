@@ -58,6 +58,9 @@ static void check_scatter(const uint8_t *at, const struct ibv_sge *sges, int n, 
 	}
 }
 
+/* Of the running test: a type that has a receive queue of its own */
+static enum ibv_qp_type type;
+
 static void queue(void **state)
 {
 	struct ibv_recv_wr wr[3] = {0}, *bad;
@@ -67,7 +70,7 @@ static void queue(void **state)
 	int i;
 
 	(void)state;
-	create(&qp, IBV_QPT_RC, NULL, 8, 4);
+	create(&qp, type, NULL, 8, 4);
 	for (round = 0; round < 30000; ++round) {
 		for (i = 0; i < 3; ++i) {
 			wr[i] = (struct ibv_recv_wr){.wr_id = 1000 + index + i,
@@ -99,7 +102,7 @@ static void overflow(void **state)
 	int i;
 
 	(void)state;
-	create(&qp, IBV_QPT_RC, NULL, 8, 1);
+	create(&qp, type, NULL, 8, 1);
 	for (i = 0; i < 8; ++i)
 		assert_int_equal(ibv_post_recv(qp.qp, wr, &bad), 0);
 	bad = NULL;
@@ -130,7 +133,7 @@ static void zero_length_entries(void **state)
 	int n;
 
 	(void)state;
-	create(&qp, IBV_QPT_RC, NULL, 8, 4);
+	create(&qp, type, NULL, 8, 4);
 	dev_create_srq(&srq, pd, NULL, NULL, 8, 4);
 	for (n = 0; n <= 4; ++n) {
 		wr.num_sge = n;
@@ -156,7 +159,7 @@ static void refusals(void **state)
 	int i;
 
 	(void)state;
-	create(&qp, IBV_QPT_RC, NULL, 8, 2);
+	create(&qp, type, NULL, 8, 2);
 	dev_create_srq(&srq, pd, NULL, NULL, 8, 2);
 	for (i = 0; i < 4; ++i) {
 		wr[0] = (struct ibv_recv_wr){.next = &wr[1], .sg_list = list, .num_sge = 1};
@@ -307,13 +310,23 @@ static void srq_of_no_entries(void **state)
 	assert_int_equal(ibv_destroy_srq(d.srq), 0);
 }
 
-/* The state says whether the application promises a single thread, which has code of its own. */
+/* The type of QP, and whether the application promises a single thread, which has code of its own.
+ */
+static struct variant {
+	enum ibv_qp_type type;
+	const char *single_threaded;
+} variants[] = {
+	{IBV_QPT_RC, "0"}, {IBV_QPT_UC, "0"}, {IBV_QPT_UD, "0"},
+	{IBV_QPT_RC, "1"}, {IBV_QPT_UC, "1"}, {IBV_QPT_UD, "1"},
+};
+
 static int setup(void **state)
 {
-	const char *single_threaded = *state;
+	const struct variant *variant = *state;
 
 	fk_reset();
-	setenv("MLX4_SINGLE_THREADED", single_threaded, 1);
+	type = variant->type;
+	setenv("MLX4_SINGLE_THREADED", variant->single_threaded, 1);
 	ctx = fk_open();
 	if (!ctx)
 		return -1;
@@ -332,14 +345,22 @@ static int teardown(void **state)
 
 int main(void)
 {
-#define BOTH(test)                                                                                 \
-	{#test, test, setup, teardown, "0"},                                                       \
+#define ONE(test, name, n)                                                                         \
 	{                                                                                          \
-#test "_single_threaded", test, setup, teardown, "1"                               \
+#test "/" name, test, setup, teardown, &variants[n]                                \
 	}
+/* XRC, and what receives through an SRQ, have no receive queue of their own; refusals has them too.
+ */
+#define OWN_QUEUE(test)                                                                            \
+	ONE(test, "RC", 0), ONE(test, "UC", 1), ONE(test, "UD", 2),                                \
+		ONE(test, "RC_single_threaded", 3), ONE(test, "UC_single_threaded", 4),            \
+		ONE(test, "UD_single_threaded", 5)
+/* Of SRQs, plain and XRC */
+#define BOTH(test) ONE(test, "all", 0), ONE(test, "all_single_threaded", 3)
 	const struct CMUnitTest tests[] = {
-		BOTH(queue), BOTH(overflow), BOTH(zero_length_entries), BOTH(refusals),
-		BOTH(srq),   BOTH(xrc_srq),  BOTH(srq_of_no_entries),
+		OWN_QUEUE(queue),	 OWN_QUEUE(overflow), OWN_QUEUE(zero_length_entries),
+		OWN_QUEUE(refusals),	 BOTH(srq),	      BOTH(xrc_srq),
+		BOTH(srq_of_no_entries),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

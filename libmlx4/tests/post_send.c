@@ -201,6 +201,15 @@ static void golden(void **state)
 	}
 }
 
+/* Of the running test */
+static enum ibv_qp_type type;
+
+/* And READ */
+static int has_atomics(void)
+{
+	return type == IBV_QPT_RC || type == IBV_QPT_XRC;
+}
+
 /* From the first post to the third round: owner bits valid exactly for what is posted, and the
  * headroom stamped. */
 static void ownership(uint32_t sges)
@@ -211,7 +220,7 @@ static void ownership(uint32_t sges)
 	struct dev_qp qp;
 	uint8_t *slot;
 
-	create(&qp, IBV_QPT_RC, 10, sges, 0);
+	create(&qp, type, 10, sges, 0);
 	spare = (2048 >> qp.sq_shift) + 1;
 	for (i = 0; i < qp.sq_slots; ++i) {
 		slot = dev_sq_slot(&qp, i);
@@ -222,7 +231,7 @@ static void ownership(uint32_t sges)
 	}
 
 	for (index = 0; index < 3 * qp.sq_slots; ++index) {
-		wr = request(IBV_QPT_RC, IBV_WR_SEND, IBV_SEND_SIGNALED, list, 1 + index % sges);
+		wr = request(type, IBV_WR_SEND, IBV_SEND_SIGNALED, list, 1 + index % sges);
 		assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), 0);
 		assert_true(rang(&qp));
 		assert_int_equal(be32_at(dev_sq_slot(&qp, index), 0) >> 31,
@@ -260,19 +269,18 @@ static void stamps_in_lists(void **state)
 	struct dev_qp qp;
 
 	(void)state;
-	create(&qp, IBV_QPT_RC, 10, 6, 0);
+	create(&qp, type, 10, 6, 0);
 	spare = (2048 >> qp.sq_shift) + 1;
 	for (round = 0; round < 60; ++round) {
 		for (i = 0; i < 5; ++i) {
 			/* Long and short, alone and in turn, so that each way to post follows each
 			 */
-			wr[i] = request(IBV_QPT_RC, IBV_WR_SEND, 0, list,
-					round >> i % 3 & 1 ? 1 : 6);
+			wr[i] = request(type, IBV_WR_SEND, 0, list, round >> i % 3 & 1 ? 1 : 6);
 			wr[i].next = i < 4 ? &wr[i + 1] : NULL;
 		}
 		assert_int_equal(ibv_post_send(qp.qp, wr, &bad), 0);
 		for (i = 0; i < 5; ++i)
-			check_wqe(&qp, IBV_QPT_RC, &wr[i], index + i, 0);
+			check_wqe(&qp, type, &wr[i], index + i, 0);
 		index += 5;
 		for (i = 0; i < spare; ++i)
 			assert_int_equal(be32_at(dev_sq_slot(&qp, index + i), 64), 0xffffffff);
@@ -293,11 +301,11 @@ static void overflow(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	create(&qp, IBV_QPT_RC, 5, 1, 0);
+	create(&qp, type, 5, 1, 0);
 	assert_int_equal(ibv_query_qp(qp.qp, &attr, IBV_QP_CAP, &init), 0);
 	granted = init.cap.max_send_wr;
 
-	wr[0] = request(IBV_QPT_RC, IBV_WR_SEND, 0, &sge, 1);
+	wr[0] = request(type, IBV_WR_SEND, 0, &sge, 1);
 	for (i = 0; i < granted; ++i) {
 		wr[0].wr_id = i;
 		wr[0].send_flags = i == 3 || i == granted - 1 ? IBV_SEND_SIGNALED : 0;
@@ -319,7 +327,7 @@ static void overflow(void **state)
 
 	/* Four fit; of five the last is bad and the others are rung. */
 	for (i = 0; i < 4; ++i) {
-		wr[i] = request(IBV_QPT_RC, IBV_WR_SEND, 0, &sge, 1);
+		wr[i] = request(type, IBV_WR_SEND, 0, &sge, 1);
 		wr[i].next = i < 3 ? &wr[i + 1] : &wr[0];
 	}
 	wr[3].next = NULL;
@@ -342,22 +350,26 @@ static void overflow(void **state)
  * it. */
 static void refusals(void **state)
 {
-	struct ibv_sge list[8] = {{1, 1, 1}, {2, 2, 2}};
+	struct ibv_sge list[16] = {{1, 1, 1}, {2, 2, 2}};
 	struct ibv_send_wr wr[3], *bad;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
 	struct dev_qp qp;
-	int i;
+	int i, most;
 
 	(void)state;
-	create(&qp, IBV_QPT_RC, 8, 6, 0);
+	create(&qp, type, 8, 6, 0);
+	assert_int_equal(ibv_query_qp(qp.qp, &attr, IBV_QP_CAP, &init), 0);
+	most = init.cap.max_send_sge;
 	for (i = 0; i < 6; ++i) {
-		wr[0] = request(IBV_QPT_RC, IBV_WR_SEND, 0, list, 1);
-		wr[1] = request(IBV_QPT_RC, IBV_WR_SEND, 0, list, 1);
-		wr[2] = request(IBV_QPT_RC, IBV_WR_SEND, 0, list, 1);
+		wr[0] = request(type, IBV_WR_SEND, 0, list, 1);
+		wr[1] = request(type, IBV_WR_SEND, 0, list, 1);
+		wr[2] = request(type, IBV_WR_SEND, 0, list, 1);
 		wr[0].next = &wr[1];
 		wr[1].next = &wr[2];
 		switch (i) {
 		case 0:
-			wr[1].num_sge = 7;
+			wr[1].num_sge = most + 1;
 			break;
 		case 1:
 			wr[1].num_sge = -1;
@@ -369,8 +381,10 @@ static void refusals(void **state)
 			wr[1].opcode = -1;
 			break;
 		case 4:
-			/* The place of an entry goes to the operands. */
-			wr[1] = request(IBV_QPT_RC, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, list, 6);
+			/* The place of an entry goes to the operands. Without atomics there are
+			 * none. */
+			wr[1] = request(type, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, list,
+					has_atomics() ? most : most + 1);
 			break;
 		case 5:
 			list[1].length = 0x80000001;
@@ -395,7 +409,7 @@ static void refusals(void **state)
 	assert_false(rang(&qp));
 
 	/* A single long entry */
-	wr[0] = request(IBV_QPT_RC, IBV_WR_SEND, 0, list + 1, 1);
+	wr[0] = request(type, IBV_WR_SEND, 0, list + 1, 1);
 	assert_int_equal(ibv_post_send(qp.qp, wr, &bad), EINVAL);
 	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
 }
@@ -411,11 +425,11 @@ static void read_by_blueflame(void **state)
 	uint8_t *slot;
 
 	(void)state;
-	create(&qp, IBV_QPT_RC, 4, 6, 0);
+	create(&qp, type, 4, 6, 0);
 	for (index = 0; index < 70; ++index) {
-		wr = request(IBV_QPT_RC, IBV_WR_RDMA_READ, IBV_SEND_SIGNALED, list, index % 3);
+		wr = request(type, IBV_WR_RDMA_READ, IBV_SEND_SIGNALED, list, index % 3);
 		assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), 0);
-		check_wqe(&qp, IBV_QPT_RC, &wr, index, 0);
+		check_wqe(&qp, type, &wr, index, 0);
 		slot = dev_sq_slot(&qp, index);
 		assert_int_equal(be32_at(fk.uar, 0x14), 0);
 		/* Buffers alternate. Index and doorbell are in the copy. */
@@ -437,8 +451,8 @@ static void counter_wraps(void **state)
 	struct ibv_wc wc;
 
 	(void)state;
-	create(&qp, IBV_QPT_RC, 4, 1, 0);
-	wr = request(IBV_QPT_RC, IBV_WR_SEND, IBV_SEND_SIGNALED, &sge, 1);
+	create(&qp, type, 4, 1, 0);
+	wr = request(type, IBV_WR_SEND, IBV_SEND_SIGNALED, &sge, 1);
 	for (index = 0; index < 65540; ++index) {
 		wr.wr_id = index;
 		assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), 0);
@@ -453,10 +467,19 @@ static void counter_wraps(void **state)
 	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
 }
 
-/* The state says whether the application promises a single thread, which has code of its own. */
+/* The type of QP, and whether the application promises a single thread, which has code of its own.
+ */
+static struct variant {
+	enum ibv_qp_type type;
+	const char *single_threaded;
+} variants[] = {
+	{IBV_QPT_RC, "0"}, {IBV_QPT_UC, "0"}, {IBV_QPT_UD, "0"}, {IBV_QPT_XRC, "0"},
+	{IBV_QPT_RC, "1"}, {IBV_QPT_UC, "1"}, {IBV_QPT_UD, "1"}, {IBV_QPT_XRC, "1"},
+};
+
 static int setup(void **state)
 {
-	const char *single_threaded = *state;
+	const struct variant *variant = *state;
 
 	struct ibv_ah_attr attr = {
 		.grh = {.flow_label = 0x54321,
@@ -473,7 +496,8 @@ static int setup(void **state)
 	int i;
 
 	fk_reset();
-	setenv("MLX4_SINGLE_THREADED", single_threaded, 1);
+	type = variant->type;
+	setenv("MLX4_SINGLE_THREADED", variant->single_threaded, 1);
 	ctx = fk_open();
 	if (!ctx)
 		return -1;
@@ -504,14 +528,25 @@ static int teardown(void **state)
 
 int main(void)
 {
-#define BOTH(test)                                                                                 \
-	{#test, test, setup, teardown, "0"},                                                       \
+#define ONE(test, name, n)                                                                         \
 	{                                                                                          \
-#test "_single_threaded", test, setup, teardown, "1"                               \
+#test "/" name, test, setup, teardown, &variants[n]                                \
 	}
+#define EVERY(test)                                                                                \
+	ONE(test, "RC", 0), ONE(test, "UC", 1), ONE(test, "UD", 2), ONE(test, "XRC", 3),           \
+		ONE(test, "RC_single_threaded", 4), ONE(test, "UC_single_threaded", 5),            \
+		ONE(test, "UD_single_threaded", 6), ONE(test, "XRC_single_threaded", 7)
+/* Not for UC and UD: they have no READ. */
+#define WITH_READ(test)                                                                            \
+	ONE(test, "RC", 0), ONE(test, "XRC", 3), ONE(test, "RC_single_threaded", 4),               \
+		ONE(test, "XRC_single_threaded", 7)
 	const struct CMUnitTest tests[] = {
-		BOTH(golden),	BOTH(ownership_64), BOTH(ownership_128),     BOTH(stamps_in_lists),
-		BOTH(overflow), BOTH(refusals),	    BOTH(read_by_blueflame), BOTH(counter_wraps),
+		/* Has a loop over the types. */
+		ONE(golden, "all", 0),	ONE(golden, "all_single_threaded", 4),
+		EVERY(ownership_64),	EVERY(ownership_128),
+		EVERY(stamps_in_lists), EVERY(overflow),
+		EVERY(refusals),	WITH_READ(read_by_blueflame),
+		EVERY(counter_wraps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

@@ -47,20 +47,39 @@ static void all_seen_once(void)
 	memset(seen, 0, sizeof(seen));
 }
 
+static int xrc; /* the running test is of XRC, else of RC */
+static struct ibv_xrc_domain *domain;
+
+static void create_srq(void)
+{
+	dev_create_srq(&srq, pd, xrc ? domain : NULL, xrc ? cq.cq : NULL, 15, 1);
+}
+
+/* The device completes the next receive of the SRQ. */
+static void complete_srq(void)
+{
+	dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num,
+						.dw2 = xrc ? srq.srq->xrc_srq_num : 0,
+						.wqe_index = dev_take_srq_wqe(&srq),
+						.sr_opcode = 1});
+}
+
 static void create(int max_wr, struct ibv_srq *shared)
 {
 	struct ibv_qp_init_attr attr = {
 		.send_cq = cq.cq,
 		.recv_cq = cq.cq,
-		.srq = shared,
+		.srq = xrc ? NULL : shared,
 		.cap = {.max_send_wr = max_wr,
 			.max_recv_wr = shared ? 0 : max_wr,
 			.max_send_sge = 1,
 			.max_recv_sge = 1,
 			.max_inline_data = 16},
-		.qp_type = IBV_QPT_RC,
+		.qp_type = xrc ? IBV_QPT_XRC : IBV_QPT_RC,
 	};
 
+	if (xrc)
+		attr.xrc_domain = domain;
 	dev_create_qp(&qp, pd, &attr);
 	dev_init_qp(&qp);
 }
@@ -191,9 +210,7 @@ static void *share_srq(void *arg)
 		pthread_mutex_lock(&device);
 		/* cq.producer counts what was taken, the record what was posted. */
 		if ((uint16_t)(be32_at(srq.db, 0) - cq.producer))
-			dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num,
-								.wqe_index = dev_take_srq_wqe(&srq),
-								.sr_opcode = 1});
+			complete_srq();
 		pthread_mutex_unlock(&device);
 
 		n = ibv_poll_cq(cq.cq, 1, &wc);
@@ -214,7 +231,7 @@ static void *share_srq(void *arg)
 static void shared_receives(void **state)
 {
 	(void)state;
-	dev_create_srq(&srq, pd, NULL, NULL, 15, 1);
+	create_srq();
 	create(1, srq.srq);
 	next_id = consumed = 0;
 	run(share_srq);
@@ -317,20 +334,22 @@ static void waiting(void **state)
 	(void)state;
 	create(8, NULL);
 	waits_for(&to_mlx4_qp(qp.qp)->sq.lock, one_send);
-	waits_for(&to_mlx4_qp(qp.qp)->rq.lock, one_recv);
-	dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num, .sr_opcode = 1});
+	if (xrc) {
+		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num, .sr_opcode = 0x4a});
+	} else {
+		waits_for(&to_mlx4_qp(qp.qp)->rq.lock, one_recv);
+		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num, .sr_opcode = 1});
+	}
 	waits_for(&to_mlx4_cq(cq.cq)->lock, one_poll);
 	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
 
-	dev_create_srq(&srq, pd, NULL, NULL, 15, 1);
+	create_srq();
 	create(1, srq.srq);
 	waits_for(&to_mlx4_srq(srq.srq)->lock, one_srq_recv);
-	/* The first poll does not know the QP yet, the second does. */
+	/* The first poll does not know the QP, or the XRC SRQ, yet; the second does. */
 	for (i = 0; i < 2; ++i) {
 		one_srq_recv(NULL);
-		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num,
-							.wqe_index = dev_take_srq_wqe(&srq),
-							.sr_opcode = 1});
+		complete_srq();
 		waits_for(&to_mlx4_srq(srq.srq)->lock, one_poll);
 	}
 	/* A full queue asks under the CQ's lock whether it is still full. */
@@ -342,67 +361,42 @@ static void waiting(void **state)
 	assert_int_equal(ibv_destroy_srq(srq.srq), 0);
 }
 
-/* The BlueFlame register is not worth waiting for. */
-static void blueflame_taken(void **state)
-{
-	struct mlx4_context *mctx = to_mlx4_ctx(ctx);
-	uint32_t i;
-	struct ibv_sge list[2] = {{(uintptr_t) "0123456789abcdef", 8, 0},
-				  {(uintptr_t) "0123456789abcdef", 8, 0}};
-	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
-				 .sg_list = list,
-				 .send_flags = IBV_SEND_INLINE},
-			   *bad;
-
-	(void)state;
-	create(8, NULL);
-	for (i = 0; i < 2; ++i) {
-		/* One entry is the short way's, two are not. */
-		wr.num_sge = i + 1;
-		memset(fk.uar, 0, 8192);
-		mlx4_lock(&mctx->bf_lock);
-		assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), 0);
-		mlx4_unlock(&mctx->bf_lock);
-		assert_int_equal(be32_at(fk.uar, 0x14), qp.qp->qp_num << 8);
-		assert_int_equal(be32_at(fk.bf, 0), 0);
-		assert_int_equal(be32_at(fk.bf, 256), 0);
-		assert_int_equal(be32_at(dev_sq_slot(&qp, i), 0) >> 31, 0);
-
-		memset(fk.uar, 0, 8192);
-		assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), 0);
-		assert_int_equal(be32_at(fk.uar, 0x14), 0);
-		assert_int_equal(mctx->bf_lock.free, 1);
-	}
-	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
-}
-
 static int setup(void **state)
 {
-	(void)state;
+	xrc = *state != NULL;
 	fk_reset();
 	unsetenv("MLX4_SINGLE_THREADED");
 	ctx = fk_open();
 	if (!ctx)
 		return -1;
 	pd = ibv_alloc_pd(ctx);
+	domain = ibv_open_xrc_domain(ctx, -1, 0);
 	dev_create_cq(&cq, ctx, TOTAL);
-	return !pd;
+	return !pd || !domain;
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	return ibv_destroy_cq(cq.cq) || ibv_dealloc_pd(pd) || ibv_close_device(ctx);
+	return ibv_destroy_cq(cq.cq) || ibv_close_xrc_domain(domain) || ibv_dealloc_pd(pd) ||
+	       ibv_close_device(ctx);
 }
 
 int main(void)
 {
+	static char of_xrc[] = "XRC";
+#define RC(test)                                                                                   \
+	{                                                                                          \
+#test "/RC", test, setup, teardown, NULL                                           \
+	}
+#define XRC(test)                                                                                  \
+	{                                                                                          \
+#test "/XRC", test, setup, teardown, of_xrc                                        \
+	}
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(sends, setup, teardown),
-		cmocka_unit_test_setup_teardown(receives, setup, teardown),
-		cmocka_unit_test_setup_teardown(shared_receives, setup, teardown),
-		cmocka_unit_test_setup_teardown(waiting, setup, teardown),
-		cmocka_unit_test_setup_teardown(blueflame_taken, setup, teardown),
+		RC(sends),	     XRC(sends),	   RC(receives), /* XRC has no receive queue
+									    of its own. */
+		RC(shared_receives), XRC(shared_receives), RC(waiting),	 XRC(waiting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
