@@ -23,14 +23,26 @@
  * Symbol versions. A function of which the 1.0 ABI has another form is defined as NAME_1_1 and bound with
  * default_symver(); its old form, NAME_1_0, with symver(). All others have their plain name, and
  * libibverbs.map gives them their version. The static library has the current functions only.
+ *
+ * Where the compiler has the attribute it knows the symbol. It does not look into assembly, and with
+ * link-time optimization that may end up in another unit than the function.
  */
 #ifdef PIC
-#define symver(function, name, version) \
-	__asm__(".symver " #function ", " #name "@" #version); \
+#if defined(__has_attribute)
+#if __has_attribute(__symver__)
+#define SYMVER_ATTRIBUTE 1
+#endif
+#endif
+#ifdef SYMVER_ATTRIBUTE
+#define bind_symbol(function, symbol) \
+	extern __typeof__(function) function __attribute__((__symver__(symbol)))
+#else
+#define bind_symbol(function, symbol) \
+	__asm__(".symver " #function ", " symbol); \
 	extern __typeof__(function) function
-#define default_symver(function, name) \
-	__asm__(".symver " #function ", " #name "@@IBVERBS_1.1"); \
-	extern __typeof__(function) name
+#endif
+#define symver(function, name, version) bind_symbol(function, #name "@" #version)
+#define default_symver(function, name) bind_symbol(function, #name "@@IBVERBS_1.1")
 #else
 #define symver(function, name, version) extern __typeof__(function) function
 #define default_symver(function, name) extern __typeof__(function) name __attribute__((alias(#function)))
@@ -62,8 +74,11 @@ int sysfs_read_text(const char *path, char *buf, size_t size);
 int names_read(const char *path, char ***names);
 void names_free(char **names);
 
-/* Whether what the environment says may be followed: not for a set-uid program. */
-bool environment_trusted(void);
+/*
+ * As getenv(), for what must not be believed in a program that has rights which its caller does not
+ * have: set-uid, set-gid, capabilities of its file. NULL there.
+ */
+const char *trusted_getenv(const char *name);
 
 /*
  * discovery.c: the uverbs devices of the machine

@@ -315,12 +315,9 @@ static void load_from_environment(void)
 	char *list, *rest, *name;
 	const char *env;
 
-	if (!environment_trusted())
-		return;
-
-	env = getenv("RDMAV_DRIVERS");
+	env = trusted_getenv("RDMAV_DRIVERS");
 	if (!env)
-		env = getenv("IBV_DRIVERS");
+		env = trusted_getenv("IBV_DRIVERS");
 	if (!env)
 		return;
 

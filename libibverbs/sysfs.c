@@ -16,14 +16,21 @@
 static char root[IBV_SYSFS_PATH_MAX];
 static pthread_once_t root_once = PTHREAD_ONCE_INIT;
 
-bool environment_trusted(void)
+const char *trusted_getenv(const char *name)
 {
-	return getuid() == geteuid();
+	/* How the program began does not tell what it has become since. */
+	if (getuid() != geteuid() || getgid() != getegid())
+		return NULL;
+#ifdef HAVE_SECURE_GETENV
+	return secure_getenv(name);
+#else
+	return getenv(name);
+#endif
 }
 
 static void find_root(void)
 {
-	const char *env = environment_trusted() ? getenv("SYSFS_PATH") : NULL;
+	const char *env = trusted_getenv("SYSFS_PATH");
 	size_t len;
 
 	snprintf(root, sizeof(root), "%s", env ? env : "/sys");

@@ -32,6 +32,63 @@ struct ibv_sa_path_rec {
 	uint8_t preference;
 };
 
+/*
+ * A path as the SA sends it, all in network order; what path services and rdma_getaddrinfo() of
+ * librdmacm hand around. "27:8" are bits of a field.
+ *
+ *   OFFSET  SIZE  MEANING
+ *   0       8     service_id
+ *   8       16    dgid
+ *   24      16    sgid
+ *   40      2     dlid
+ *   42      2     slid
+ *   44      4     flowlabel_hoplimit: 27:8 flow label, 7:0 hop limit
+ *   48      1     tclass
+ *   49      1     reversible_numpath: 7 reversible, 6:0 how many paths
+ *   50      2     pkey
+ *   52      2     qosclass_sl: 15:4 QoS class, 3:0 SL
+ *   54      1     mtu: 7:6 selector as in ibv_sa_path_rec, 5:0 enum ibv_mtu
+ *   55      1     rate: 7:6 selector, 5:0 enum ibv_rate
+ *   56      1     packetlifetime: 7:6 selector, 5:0 n of 4.096 us * 2^n
+ *   57      1     preference
+ *   58      6     reserved
+ */
+struct ibv_path_record {
+	uint64_t service_id;
+	union ibv_gid dgid;
+	union ibv_gid sgid;
+	uint16_t dlid;
+	uint16_t slid;
+	uint32_t flowlabel_hoplimit;
+	uint8_t tclass;
+	uint8_t reversible_numpath;
+	uint16_t pkey;
+	uint16_t qosclass_sl;
+	uint8_t mtu;
+	uint8_t rate;
+	uint8_t packetlifetime;
+	uint8_t preference;
+	uint8_t reserved[6];
+};
+
+#define IBV_PATH_RECORD_REVERSIBLE 0x80 /* of reversible_numpath */
+
+/* What a path is good for: ibv_path_data.flags, in the order of the machine. */
+#define IBV_PATH_FLAG_GMP (1<<0)		/* general management datagrams */
+#define IBV_PATH_FLAG_PRIMARY (1<<1)
+#define IBV_PATH_FLAG_ALTERNATE (1<<2)
+#define IBV_PATH_FLAG_OUTBOUND (1<<3)
+#define IBV_PATH_FLAG_INBOUND (1<<4)
+#define IBV_PATH_FLAG_INBOUND_REVERSE (1<<5)	/* inbound, by reversing this one */
+#define IBV_PATH_FLAG_BIDIRECTIONAL (IBV_PATH_FLAG_OUTBOUND | IBV_PATH_FLAG_INBOUND_REVERSE)
+
+/* A path, and what it is good for: an option of librdmacm's rdma_set_option(). */
+struct ibv_path_data {
+	uint32_t flags;
+	uint32_t reserved;
+	struct ibv_path_record path;
+};
+
 /* A port's membership in a multicast group. join_state is a bit mask: 1 full member, 2 non-
  * member, 4 sends only. */
 struct ibv_sa_mcmember_rec {

@@ -2,8 +2,10 @@
 /* Description: devices are found in sysfs, and looked for again while there are none; what of it is wrong is told in the
  * known words; what the environment and the limits of the process have to say. */
 #include <errno.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 
 #include "discovery_child.h"
 
@@ -219,6 +221,100 @@ static void set_uid_programs_trust_nothing(void **state)
 	assert_string_equal(child_out, "/sys\n");
 }
 
+/* What a program that was given rights by its file says: this program again, after exec. */
+static const char *copy_of_this;
+
+static int say_and_end(void)
+{
+	/* The file system or the container may have taken the rights away. */
+	if (!getauxval(AT_SECURE)) {
+		puts("no rights");
+		return 0;
+	}
+	puts(ibv_get_sysfs_path());
+	ibv_free_device_list(ibv_get_device_list(NULL));
+	return 0;
+}
+
+static void run_the_copy(void)
+{
+	fflush(NULL);
+	execl(copy_of_this, "copy", "say", (char *)NULL);
+	_exit(97);
+}
+
+static void as_somebody(void)
+{
+	if (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))
+		_exit(98);
+	run_the_copy();
+}
+
+/* The library is this build's there too: its directory is in the program. */
+static void copy_this_program(char path[2 * FAKE_PATH_MAX])
+{
+	char buf[65536];
+	int from = open("/proc/self/exe", O_RDONLY), to;
+	ssize_t n;
+
+	snprintf(path, 2 * FAKE_PATH_MAX, "%s/copy", tree);
+	to = open(path, O_WRONLY | O_CREAT | O_EXCL, 0755);
+	assert_true(from >= 0 && to >= 0);
+	while ((n = read(from, buf, sizeof(buf))) > 0)
+		assert_int_equal(write(to, buf, n), n);
+	close(from);
+	close(to);
+	assert_int_equal(chmod(tree, 0777), 0);
+	copy_of_this = path;
+}
+
+static void expect_no_trust(void (*child)(void))
+{
+	setenv("RDMAV_DRIVERS", PLUGINS "libfake_a", 1);
+	setenv("IBV_DRIVERS", PLUGINS "libfake_b", 1);
+	run(child);
+	if (!strcmp(child_out, "no rights\n")) {
+		print_message("# SKIP programs get no rights by their files here\n");
+		skip();
+	}
+	assert_string_equal(child_out, "/sys\n");
+	assert_lacks(child_log, "loaded");
+}
+
+static void set_gid_programs_trust_nothing(void **state)
+{
+	char path[2 * FAKE_PATH_MAX];
+
+	(void)state;
+	if (geteuid()) {
+		print_message("# SKIP only root makes a file somebody else's\n");
+		skip();
+	}
+	copy_this_program(path);
+	assert_int_equal(chown(path, -1, 65534), 0);
+	assert_int_equal(chmod(path, 02755), 0);
+	expect_no_trust(run_the_copy);
+}
+
+static void programs_with_capabilities_trust_nothing(void **state)
+{
+	/* CAP_NET_BIND_SERVICE, permitted and effective: struct vfs_cap_data, revision 2 */
+	static const unsigned char cap[20] = {1, 0, 0, 2, 0, 4};
+	char path[2 * FAKE_PATH_MAX];
+
+	(void)state;
+	if (geteuid()) {
+		print_message("# SKIP only root gives a file capabilities\n");
+		skip();
+	}
+	copy_this_program(path);
+	if (setxattr(path, "security.capability", cap, sizeof(cap), 0)) {
+		print_message("# SKIP no capabilities of files here: %s\n", strerror(errno));
+		skip();
+	}
+	expect_no_trust(as_somebody);
+}
+
 static void with_little_memory(void)
 {
 	struct rlimit limit = { 32768, 32768 };
@@ -264,14 +360,18 @@ static void fork_safe(void **state)
 	assert_contains(child_out, "fork_init 0\n");
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
 		TEST(no_kernel_support),    TEST(kernel_abi_out_of_range), TEST(nothing_is_not_cached),
 		TEST(devices_are_cached),   TEST(retry_after_unclaimed),   TEST(entries_of_the_class),
 		TEST(no_driver_abi),	    TEST(node_types),		   TEST(sysfs_path),
 		TEST(set_uid_programs_trust_nothing), TEST(locked_memory), TEST(fork_safe),
+		TEST(set_gid_programs_trust_nothing), TEST(programs_with_capabilities_trust_nothing),
 	};
+
+	if (argc == 2 && !strcmp(argv[1], "say"))
+		return say_and_end();
 
 	return cmocka_run_group_tests_name("discovery", tests, NULL, NULL);
 }

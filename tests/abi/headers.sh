@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 # Description: the installed headers are the eight of OFED, each compiles alone, as C and as C++, they declare what the
-# library exports and nothing else, and a program made with them and -libverbs alone links.
+# library exports and nothing else, a program made with them and -libverbs alone links, and path records are found both by
+# programs that bring their own where a header has none and by path services, which rely on the header.
 
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
@@ -56,6 +57,112 @@ for header in $headers; do
 		compile "$c" -std=c++98 -Wno-long-long -Wno-variadic-macros
 		compile "$c" -std=c++17
 	done
+done
+
+# What a configure script asks before it lets its program define path records itself.
+cat >"$tmp/probe.c" <<'END'
+#include <infiniband/sa.h>
+
+int main(void)
+{
+	static struct ibv_path_record record;
+
+	return record.service_id ? 1 : 0;
+}
+END
+# Such a program: DEFINE_PATH_RECORD comes of the answer. Constants alone may be there twice.
+cat >"$tmp/guarded.c" <<'END'
+#include <infiniband/verbs.h>
+#include <infiniband/sa.h>
+#include <arpa/inet.h>
+#include <string.h>
+
+#define IBV_PATH_RECORD_REVERSIBLE 0x80
+#define IBV_PATH_FLAG_GMP (1<<0)
+#define IBV_PATH_FLAG_PRIMARY (1<<1)
+#ifdef DEFINE_PATH_RECORD
+struct ibv_path_record {
+	uint64_t service_id;
+	union ibv_gid dgid, sgid;
+	uint16_t dlid, slid;
+	uint32_t flowlabel_hoplimit;
+	uint8_t tclass, reversible_numpath;
+	uint16_t pkey, qosclass_sl;
+	uint8_t mtu, rate, packetlifetime, preference, reserved[6];
+};
+#endif
+
+int main(void)
+{
+	struct ibv_path_record path;
+
+	memset(&path, 0, sizeof(path));
+	path.dlid = htons(7);
+	path.pkey = 0xffff;
+	path.reversible_numpath = IBV_PATH_RECORD_REVERSIBLE | 1;
+	return sizeof(path) != 64 || ntohs(path.dlid) != 7;
+}
+END
+# A path service: a record of bytes as an SA sends it, taken apart by name and handed on with flags.
+cat >"$tmp/service.c" <<'END'
+#include <infiniband/sa.h>
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+static int resolve(struct ibv_path_data *out, const unsigned char sent[64])
+{
+	memset(out, 0, sizeof(*out));
+	memcpy(&out->path, sent, sizeof(out->path));
+	out->flags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY;
+	out->flags |= out->path.reversible_numpath & IBV_PATH_RECORD_REVERSIBLE ? IBV_PATH_FLAG_BIDIRECTIONAL
+										: IBV_PATH_FLAG_OUTBOUND;
+	return ntohs(out->path.dlid) ? 0 : -1;
+}
+
+int main(void)
+{
+	unsigned char sent[64];
+	struct ibv_path_data data;
+	uint64_t *service = &data.path.service_id;
+	unsigned int i;
+
+	for (i = 0; i < sizeof(sent); i++)
+		sent[i] = (unsigned char)(i | 0x80);
+	if (resolve(&data, sent))
+		return 1;
+	printf("%02x %02x %02x %04x %04x %08x %02x %02x %04x %04x %02x %02x %02x %02x %02x flags %u\n",
+	       *(unsigned char *)service, data.path.dgid.raw[0], data.path.sgid.raw[0], ntohs(data.path.dlid),
+	       ntohs(data.path.slid), (unsigned int)ntohl(data.path.flowlabel_hoplimit), data.path.tclass,
+	       data.path.reversible_numpath, ntohs(data.path.pkey), ntohs(data.path.qosclass_sl), data.path.mtu,
+	       data.path.rate, data.path.packetlifetime, data.path.preference, data.path.reserved[0], data.flags);
+	return 0;
+}
+END
+golden="80 88 98 a8a9 aaab acadaeaf b0 b1 b2b3 b4b5 b6 b7 b8 b9 ba flags 43"
+paths()
+{
+	suffix=${1#*,} compiler=${1%,*}
+	shift
+	for program in probe guarded service; do
+		cp "$tmp/$program.c" "$tmp/$program-.$suffix"
+		if ! $compiler "$@" -Wall -Wextra -Werror -I"$inc" -o "$tmp/$program" "$tmp/$program-.$suffix" \
+			>"$tmp/log" 2>&1; then
+			cat "$tmp/log"
+			fail "path records: $program.$suffix does not compile with $compiler $*"
+			return
+		fi
+	done
+	"$tmp/guarded" || fail "path records: the guarded program of $compiler $* finds another layout"
+	[ "$("$tmp/service")" = "$golden" ] || fail "path records: of $compiler $*: $("$tmp/service")"
+}
+for c in $ccs; do
+	paths "$c,c" -std=gnu89
+	paths "$c,c" -std=c11
+done
+for c in $cxxs; do
+	paths "$c,cc" -std=c++98 -Wno-long-long -Wno-variadic-macros
+	paths "$c,cc" -std=c++17
 done
 
 # Every function that the headers declare without a body, and that is not one of the C library.
