@@ -106,11 +106,15 @@ int verb_port(int argc, char **argv)
 
 static int fault_usage(int status)
 {
-	fputs("Usage: softhca fault NAME drop|delay|duplicate|corrupt RATE|COUNT\n"
+	fputs("Usage: softhca fault NAME drop|duplicate|corrupt RATE|COUNT\n"
+	      "       softhca fault NAME delay RATE|COUNT [LENGTH]\n"
+	      "       softhca fault NAME seed N\n"
 	      "       softhca fault NAME clear\n\n"
 	      "Do that to packets of the fabric: RATE is a share of all from now on (5% or 0.05; 0% ends it), COUNT\n"
 	      "(a whole number without a sign) is the next so many. A corrupted packet reaches its receiver with a wrong\n"
-	      "ICRC. clear ends all of it. Example: softhca fault lab drop 5%\n",
+	      "ICRC. LENGTH is a time (500us, 2ms, 1s; 100us at first). Which packets a rate hits follows\n"
+	      "from a seed, which show prints; seed begins anew from N. clear ends all of it.\n"
+	      "Example: softhca fault lab drop 5%\n",
 	      status ? stderr : stdout);
 	return status;
 }
@@ -139,6 +143,26 @@ static bool parse_amount(const char *text, struct sh_fault_msg *msg)
 	return true;
 }
 
+/* "500us", "2ms", "1s": false after a message. */
+static bool parse_length(const char *text, uint64_t *ns)
+{
+	static const struct {
+		const char *unit;
+		double ns;
+	} units[] = {{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+	char *end;
+	double value = strtod(text, &end);
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (end != text && !strcmp(end, units[i].unit) && value * units[i].ns >= 1e3 &&
+		    value * units[i].ns <= 60e9) {
+			*ns = (uint64_t)llround(value * units[i].ns);
+			return true;
+		}
+	complain("a delay is from 1us to 60s, with its unit (us, ms, s); not \"%s\"", text);
+	return false;
+}
+
 int verb_fault(int argc, char **argv)
 {
 	static const char *const kinds[SH_FAULT_KINDS] = {
@@ -153,7 +177,16 @@ int verb_fault(int argc, char **argv)
 		return fault_usage(0);
 	if (argc == 3 && !strcmp(argv[2], "clear"))
 		return send_to(argv[1], &msg, sizeof(msg));
-	if (argc != 4)
+	if (argc == 4 && !strcmp(argv[2], "seed")) {
+		unsigned long seed;
+
+		if (!parse_number("the seed", argv[3], 0, UINT32_MAX, &seed))
+			return EXIT_USAGE;
+		msg.kind = SH_FAULT_SEED;
+		msg.count = (uint32_t)seed;
+		return send_to(argv[1], &msg, sizeof(msg));
+	}
+	if (argc != 4 && !(argc == 5 && !strcmp(argv[2], "delay")))
 		return fault_usage(EXIT_USAGE);
 	for (uint32_t kind = 0; kind < SH_FAULT_KINDS; kind++)
 		if (!strcmp(argv[2], kinds[kind]))
@@ -163,7 +196,7 @@ int verb_fault(int argc, char **argv)
 			 "not \"%s\"", argv[2]);
 		return EXIT_USAGE;
 	}
-	if (!parse_amount(argv[3], &msg))
+	if (!parse_amount(argv[3], &msg) || (argc == 5 && !parse_length(argv[4], &msg.delay_ns)))
 		return EXIT_USAGE;
 	return send_to(argv[1], &msg, sizeof(msg));
 }

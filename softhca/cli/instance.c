@@ -3,17 +3,28 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "softhca.h"
 #include "softhca/host/paths.h"
 
-#define STOP_WAIT_MS 10000
+/* The lock alone does not say: it may be held by another command that removes a dead instance. */
+static bool runs(const char *dir)
+{
+	struct sh_hello_reply hello;
+	int control;
+
+	if (sh_instance_alive(dir) != 1)
+		return false;
+	control = greet(dir, &hello);
+	if (control >= 0)
+		close(control);
+	return control != -ENOENT && control != -ECONNREFUSED;
+}
 
 int verb_start(int argc, char **argv)
 {
-	char base[PATH_MAX], dir[PATH_MAX];
+	char place[PATH_MAX], dir[PATH_MAX];
 	struct run_options opt;
 	int word = parse_run_options(argc, argv, true, &opt);
 	const char *name;
@@ -26,16 +37,20 @@ int verb_start(int argc, char **argv)
 	}
 	name = argv[word];
 	if (!sh_name_valid(name)) {
-		complain("\"%s\" cannot be a name: up to 64 letters, digits, '.', '_' and '-'", name);
+		complain("\"%s\" cannot be a name: up to 64 letters, digits, '.', '_' and '-', and not \"lock\"", name);
 		return EXIT_USAGE;
 	}
-	if (prepare_base(base) || sh_instance_dir(dir, name))
+	if (prepare_place(place))
 		return EXIT_SELF;
-	if (sh_instance_alive(dir) == 1) {
+	/* Names are looked for in every place, so one in another place is in the way too. */
+	if (!sh_instance_dir(dir, name) && runs(dir)) {
 		complain("an instance \"%s\" runs already; softhca stop %s ends it", name, name);
 		return EXIT_SELF;
 	}
-	sh_instance_remove(dir);
+	if (snprintf(dir, sizeof(dir), "%s/%s", place, name) >= (int)sizeof(dir)) {
+		complain("%s is too long a path for an instance; set SOFTHCA_DIR", place);
+		return EXIT_SELF;
+	}
 	if (launch_daemon(dir, &opt.device, false))
 		return EXIT_SELF;
 	printf("Instance %s runs. Use it with: softhca run --instance %s -- COMMAND\n", name, name);
@@ -44,8 +59,6 @@ int verb_start(int argc, char **argv)
 
 int verb_stop(int argc, char **argv)
 {
-	static const struct timespec tick = {.tv_nsec = 5000000};
-	const struct sh_stop request = {.type = SH_MSG_STOP};
 	struct sh_hello_reply hello;
 	char dir[PATH_MAX];
 	int control, status;
@@ -61,16 +74,7 @@ int verb_stop(int argc, char **argv)
 	control = reach(argv[1], dir, &hello);
 	if (control < 0)
 		return EXIT_SELF;
-	status = ask(control, &request, sizeof(request), NULL);
+	status = end_instance(control, dir);
 	close(control);
-	if (status)
-		return status;
-	for (int waited = 0; sh_instance_alive(dir) == 1; waited += 5) {
-		if (waited > STOP_WAIT_MS) {
-			complain("the daemon of \"%s\" was told to end and has not yet", argv[1]);
-			return EXIT_SELF;
-		}
-		nanosleep(&tick, NULL);
-	}
-	return 0;
+	return status;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Bringing an instance up: its place, its daemon, the lease. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,43 +13,27 @@
 #include <unistd.h>
 
 #include "softhca.h"
-#include "softhca/host/paths.h"
+#include "softhca/host/instdir.h"
+#include "softhca/host/places.h"
 
-/* Instances whose daemon was killed leave their directory. */
-static void remove_dead(const char *base)
+void complain_left(const char *dir, const struct sh_left *left)
 {
-	struct dirent *entry;
-	DIR *dir = opendir(base);
-
-	if (!dir)
-		return;
-	while ((entry = readdir(dir))) {
-		char path[PATH_MAX];
-		struct stat st;
-
-		if (!sh_name_valid(entry->d_name) ||
-		    snprintf(path, sizeof(path), "%s/%s", base, entry->d_name) >= (int)sizeof(path))
-			continue;
-		/* One that is only just being made has no lock yet: leave it a minute. */
-		if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_mtime + 60 > time(NULL))
-			continue;
-		if (sh_instance_alive(path) == 0)
-			sh_instance_remove(path);
-	}
-	closedir(dir);
+	complain("%s/%s is left alone: %s; move it away, and the next softhca removes what is left of the instance", dir,
+		 left->path, left->why);
 }
 
-int prepare_base(char path[PATH_MAX])
+int prepare_place(char path[PATH_MAX])
 {
-	int err = sh_base_dir(path, true);
+	char tried[SH_PLACES * (PATH_MAX + SH_PLACE_WHY)];
+	int err = sh_place_make(path, tried, sizeof(tried));
 
-	if (err == -EPERM)
-		complain("%s belongs to somebody else or is open to others: remove it, or set SOFTHCA_DIR to a directory "
-			 "of yours", path);
-	else if (err)
-		complain("cannot make %s: %s; set SOFTHCA_DIR to a directory that can be written", path, strerror(-err));
+	if (!err)
+		sh_instance_sweep(path, complain_left);
+	else if (sh_place_named())
+		complain("SOFTHCA_DIR cannot be used (%s): set it to a directory of yours that only you can write to", tried);
 	else
-		remove_dead(path);
+		complain("there is no place for an instance (%s): set SOFTHCA_DIR to a directory of yours that only you can "
+			 "write to", tried);
 	return err;
 }
 
@@ -116,7 +99,7 @@ int launch_daemon(const char *dir, const struct sh_config *device, bool leased)
 	close(ready[0]);
 	if (got != sizeof(status))
 		status = (struct sh_status){.error = ECHILD, .text = "the daemon ended before it was ready"};
-	if (status.error)
+	if (status.error && !(leased && status.error == EEXIST))
 		complain("cannot start an instance in %s: %s", dir,
 			 status.text[0] ? status.text : strerror(status.error));
 	return -status.error;

@@ -33,7 +33,7 @@ static void usage(bool start)
 		     "the processes that it left in the background. The exit status is the command's, 128 + N when\n"
 		     "signal N killed it, 125 when softhca itself failed, 126 or 127 when the command cannot be run.\n\n"
 		     "  --instance NAME   run in an instance that softhca start made\n"
-		     "  --host K          on its host K (default 0)");
+		     "  --host K          on its host K (default 0; outside of an instance, what SOFTHCA_HOST says)");
 	puts("  --hosts N         emulated hosts on one fabric (default 1)\n"
 	     "  --hcas N          HCAs per host (default 1)\n"
 	     "  --ports 1|2       ports per HCA (default 1)\n"
@@ -114,6 +114,7 @@ static bool take_option(int option, const char *arg, struct run_options *opt)
 		if (!parse_number("--host", arg, 0, SH_MAX_HCAS - 1, &value))
 			return false;
 		opt->host = value;
+		opt->host_given = true;
 		return true;
 	default:
 		opt->instance = arg;

@@ -17,6 +17,7 @@
 #include "softhca.h"
 #include "softhca/host/client.h"
 #include "softhca/host/paths.h"
+#include "softhca/host/runs.h"
 
 #define SHIM "libsofthca-shim.so"
 
@@ -61,7 +62,26 @@ static int prepend(const char *name, const char *first, char separator)
 	return err;
 }
 
-static int set_environment(const char *dir, const struct run_options *opt)
+/* A relative SOFTHCA_DIR means our directory also in processes that have gone to another. */
+static int name_place(void)
+{
+	const char *dir = getenv("SOFTHCA_DIR");
+	char *full;
+	int err = 0;
+
+	if (!dir || !*dir || *dir == '/')
+		return 0;
+	full = realpath(dir, NULL);
+	if (full)
+		err = setenv("SOFTHCA_DIR", full, 1);
+	free(full);
+	return err;
+}
+
+/*
+ * tag: of this run, or an empty one where there is but one host. A tag of a run further up says nothing here.
+ */
+static int set_environment(const char *dir, const struct run_options *opt, const char *tag)
 {
 	char shim[PATH_MAX], host[16];
 	const char *asan = getenv("ASAN_OPTIONS");
@@ -74,7 +94,8 @@ static int set_environment(const char *dir, const struct run_options *opt)
 	}
 	snprintf(host, sizeof(host), "%u", opt->host);
 	if (prepend("LD_PRELOAD", shim, ':') || setenv("SOFTHCA_INSTANCE", dir, 1) || setenv("SOFTHCA_HOST", host, 1) ||
-	    (opt->mmio && setenv("SOFTHCA_MMIO", opt->mmio, 1)))
+	    (*tag ? setenv("SOFTHCA_RUN", tag, 1) : unsetenv("SOFTHCA_RUN")) ||
+	    (opt->mmio && setenv("SOFTHCA_MMIO", opt->mmio, 1)) || name_place())
 		goto failed;
 	/* A program built with ASan refuses to start when anything is loaded before its runtime; last word wins. */
 	if (asprintf(&value, "%s%sverify_asan_link_order=0", asan ? asan : "", asan && *asan ? ":" : "") < 0 ||
@@ -200,41 +221,86 @@ static bool left_behind(void)
 	return who == 0;
 }
 
-/* Nobody uses the instance any more: have it gone when we return. */
-static void end_instance(const char *dir)
+/* No process uses the instance any more: have it gone when we return. */
+static void end_own(const char *dir)
 {
-	static const struct timespec tick = {.tv_nsec = 1000000};
-	const struct sh_stop request = {.type = SH_MSG_STOP};
-	struct sh_status status;
 	struct sh_hello_reply hello;
 	int control = greet(dir, &hello);
 
 	if (control < 0)
 		return;
-	sh_client_request(control, &request, sizeof(request), &status, sizeof(status), NULL, NULL);
+	(void)end_instance(control, dir);
 	close(control);
-	for (int waited = 0; waited < 5000 && access(dir, F_OK) == 0; waited++)
-		nanosleep(&tick, NULL);
 }
 
 /* ---- the verb ---- */
 
-/* The instance to run in: made, or found. 0 or EXIT_SELF after a message. */
-static int get_instance(const struct run_options *opt, char dir[PATH_MAX])
+/* Another PID namespace may have the same number, and the same place. */
+static bool free_name(char dir[PATH_MAX], const char *place)
+{
+	for (int i = 0; i < 1000; i++) {
+		char more[16] = "";
+		struct stat st;
+
+		if (i)
+			snprintf(more, sizeof(more), ".%d", i);
+		if (snprintf(dir, PATH_MAX, "%s/run-%ld%s", place, (long)getpid(), more) >= PATH_MAX - 64)
+			return false;
+		if (lstat(dir, &st) < 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Without --host: SOFTHCA_HOST that somebody set by hand, outside of any instance, chooses the host. Inside this one it says
+ * where the caller is, and the default stays 0. Either way it has to name a host. 0 or EXIT_SELF after a message.
+ */
+static int default_host(struct run_options *opt, const char *dir, unsigned int hosts)
+{
+	const char *text = getenv("SOFTHCA_HOST"), *inside = getenv("SOFTHCA_INSTANCE");
+	char own[PATH_MAX];
+	unsigned long host;
+	char *end;
+
+	if (opt->host_given || !text || !*text)
+		return 0;
+	if (inside && *inside && (sh_instance_dir(own, inside) || strcmp(own, dir)))
+		return 0;
+	errno = 0;
+	host = strtoul(text, &end, 10);
+	if (errno || *end || *text < '0' || *text > '9' || host >= hosts) {
+		complain("SOFTHCA_HOST is \"%s\", and the instance has %u host%s, counted from 0: set it to one of them, or "
+			 "unset it", text, hosts, hosts == 1 ? "" : "s");
+		return EXIT_SELF;
+	}
+	if (!inside || !*inside)
+		opt->host = (unsigned int)host;
+	return 0;
+}
+
+/* The instance to run in: made, or found; with its number of hosts. 0 or EXIT_SELF after a message. */
+static int get_instance(struct run_options *opt, char dir[PATH_MAX], unsigned int *hosts)
 {
 	struct sh_hello_reply hello;
-	char base[PATH_MAX];
-	int control;
+	char place[PATH_MAX];
+	int control, err;
 
 	if (!opt->instance) {
-		if (prepare_base(base))
+		if (prepare_place(place))
 			return EXIT_SELF;
-		if (snprintf(dir, PATH_MAX, "%s/run-%ld", base, (long)getpid()) >= PATH_MAX - 64) {
-			complain("%s is too long a path for an instance; set SOFTHCA_DIR", base);
-			return EXIT_SELF;
-		}
-		sh_instance_remove(dir);
-		return launch_daemon(dir, &opt->device, true) ? EXIT_SELF : 0;
+		*hosts = opt->device.hosts;
+		do {
+			if (!free_name(dir, place)) {
+				complain("%s is too long a path for an instance, or every name there is taken; set "
+					 "SOFTHCA_DIR", place);
+				return EXIT_SELF;
+			}
+			if (default_host(opt, dir, *hosts))
+				return EXIT_SELF;
+			err = launch_daemon(dir, &opt->device, true);
+		} while (err == -EEXIST);
+		return err ? EXIT_SELF : 0;
 	}
 	control = reach(opt->instance, dir, &hello);
 	if (control < 0)
@@ -245,14 +311,17 @@ static int get_instance(const struct run_options *opt, char dir[PATH_MAX])
 			 hello.hosts == 1 ? "" : "s", opt->host);
 		return EXIT_SELF;
 	}
-	return 0;
+	*hosts = hello.hosts;
+	return default_host(opt, dir, *hosts);
 }
 
 int verb_run(int argc, char **argv)
 {
 	struct run_options opt;
 	sigset_t signals, mask;
-	char dir[PATH_MAX];
+	char dir[PATH_MAX], tag[SH_RUN_TAG] = "";
+	unsigned int hosts;
+	bool left;
 	int word, failed, status, err;
 	pid_t pid;
 
@@ -263,7 +332,7 @@ int verb_run(int argc, char **argv)
 		complain("softhca run takes a command: softhca run [OPTIONS] -- COMMAND");
 		return EXIT_SELF;
 	}
-	if (get_instance(&opt, dir))
+	if (get_instance(&opt, dir, &hosts))
 		return EXIT_SELF;
 
 	err = take_lease(dir);
@@ -271,9 +340,14 @@ int verb_run(int argc, char **argv)
 		complain("cannot hold the instance in %s: %s", dir, strerror(-err));
 		return EXIT_SELF;
 	}
-	if (set_environment(dir, &opt)) {
+	err = hosts > 1 ? sh_run_record(dir, opt.host, tag) : 0;
+	if (err)
+		complain("cannot record this run in %s: %s", dir, strerror(-err));
+	if (err || set_environment(dir, &opt, tag)) {
+		if (*tag)
+			sh_run_forget(dir, tag);
 		if (!opt.instance)
-			end_instance(dir);
+			end_own(dir);
 		return EXIT_SELF;
 	}
 	/* Orphans of the command become ours: so we know whether any are left. */
@@ -291,7 +365,12 @@ int verb_run(int argc, char **argv)
 		status = wait_for(pid, &signals);
 	if (failed)
 		complain("cannot run %s: %s", argv[word], strerror(failed));
-	if (!opt.instance && !left_behind())
-		end_instance(dir);
+	/* What is left behind still descends from this run, and needs its record; an instance ends with its last process. */
+	/* With process 1 of a container the kernel ends everything else in it; and the daemon is among its children there. */
+	left = left_behind() && getpid() != 1;
+	if (!left && *tag)
+		sh_run_forget(dir, tag);
+	if (!left && !opt.instance)
+		end_own(dir);
 	return status;
 }

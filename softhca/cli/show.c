@@ -12,6 +12,7 @@
 #include "softhca.h"
 #include "softhca/host/client.h"
 #include "softhca/host/paths.h"
+#include "softhca/host/places.h"
 
 static int print(const char *text, size_t len, bool json)
 {
@@ -53,19 +54,19 @@ static int show_one(const char *instance, bool json)
 	return status;
 }
 
-/* {"name": ..., "hosts": N, "pid": N} of an instance that answers, or NULL; *silent when it should and does not. */
-static json_t *describe(const char *base, const char *name, bool *silent)
+/* {"name": ..., "hosts": N, "pid": N} of an instance that answers, or NULL; *failed when it should and does not. */
+static json_t *describe(const char *place, const char *name, bool *failed)
 {
 	struct sh_hello_reply hello;
 	char path[PATH_MAX];
 	int control;
 
-	if (snprintf(path, sizeof(path), "%s/%s", base, name) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "%s/%s", place, name) >= (int)sizeof(path))
 		return NULL;
 	control = greet(path, &hello);
 	if (control == -ETIMEDOUT) {
 		complain_silence(name, path);
-		*silent = true;
+		*failed = true;
 	}
 	if (control < 0)
 		return NULL;
@@ -74,23 +75,46 @@ static json_t *describe(const char *base, const char *name, bool *silent)
 			 (json_int_t)daemon_pid(path));
 }
 
-static int show_all(bool json)
+/* The instances of one place; where the user has named it, what is wrong with it. */
+static void describe_place(unsigned int index, json_t *list, bool *failed)
 {
-	char base[PATH_MAX], *text;
-	json_t *list = json_array(), *all;
+	char place[PATH_MAX], why[SH_PLACE_WHY];
 	struct dirent *entry;
-	bool silent = false;
-	int status;
-	DIR *dir = sh_base_dir(base, false) ? NULL : opendir(base);
+	int err = sh_place(index, place);
+	DIR *dir;
 
+	if (err) {
+		if (!sh_place_named() || index)
+			return;
+		complain("SOFTHCA_DIR cannot be used: %s", strerror(-err));
+		*failed = true;
+		return;
+	}
+	err = sh_place_check(place, why, sizeof(why));
+	if (err && err != -ENOENT && sh_place_named()) {
+		complain("SOFTHCA_DIR cannot be used (%s: %s)", place, why);
+		*failed = true;
+	}
+	dir = err ? NULL : opendir(place);
 	while (dir && (entry = readdir(dir)))
 		if (sh_name_valid(entry->d_name))
-			json_array_append_new(list, describe(base, entry->d_name, &silent));
+			json_array_append_new(list, describe(place, entry->d_name, failed));
 	if (dir)
 		closedir(dir);
+}
+
+static int show_all(bool json)
+{
+	json_t *list = json_array(), *all;
+	bool failed = false;
+	char *text;
+	int status;
+
+	for (unsigned int i = 0; i < SH_PLACES; i++)
+		describe_place(i, list, &failed);
 	if (!json && !json_array_size(list)) {
 		json_decref(list);
-		if (silent)
+		if (failed)
 			return EXIT_SELF;
 		puts("No instance runs. softhca start NAME starts one.");
 		return 0;
@@ -100,7 +124,7 @@ static int show_all(bool json)
 	status = text ? print(text, strlen(text), json) : EXIT_SELF;
 	free(text);
 	json_decref(all);
-	return silent ? EXIT_SELF : status;
+	return failed ? EXIT_SELF : status;
 }
 
 int verb_show(int argc, char **argv)

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "softhca/host/instdir.h"
 #include "softhca/kernel/kernel.h"
 #include "softhca/wire.h"
 
@@ -32,6 +33,7 @@ struct run_options {
 	struct sh_config device;
 	const char *instance;		/* run: a running one */
 	unsigned int host;
+	bool host_given;
 	const char *mmio;		/* as given, or NULL */
 };
 
@@ -47,11 +49,17 @@ bool parse_number(const char *what, const char *text, unsigned long min, unsigne
 
 /* ---- launch.c ---- */
 
-/* Start the daemon of an instance and wait until clients can connect: 0, or -errno after a message. */
+/*
+ * Start the daemon of an instance and wait until clients can connect: 0, or -errno after a message. -EEXIST: the name is
+ * taken; without a message where leased, since the caller has made the name up and can take another one.
+ */
 int launch_daemon(const char *dir, const struct sh_config *device, bool leased);
 
-/* Make the base directory, clear away what dead instances left there. 0, or -errno after a message. */
-int prepare_base(char path[PATH_MAX]);
+/* Make the place of instances, clear away what dead ones left there. 0, or -errno after a message. */
+int prepare_place(char path[PATH_MAX]);
+
+/* What a dead instance has that softhca did not make. */
+void complain_left(const char *dir, const struct sh_left *left);
 
 /* Hold the lease of an instance until this process and its unexec'ed children end. 0 or -errno. */
 int take_lease(const char *dir);
@@ -72,6 +80,14 @@ int reach(const char *instance, char dir[PATH_MAX], struct sh_hello_reply *hello
 
 /* One request that is answered by a struct sh_status; *fd (or NULL) takes an attached descriptor. 0 or EXIT_SELF. */
 int ask(int control, const void *request, size_t len, int *fd);
+
+/* ---- ending.c ---- */
+
+/*
+ * Have the daemon at the other end of the connection end, and wait until it is gone, and its directory with it. 0, or
+ * EXIT_SELF after a message: it does not answer, or takes too long, or something is in the directory that is not ours.
+ */
+int end_instance(int control, const char *dir);
 
 /* ---- render.c ---- */
 

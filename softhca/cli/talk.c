@@ -10,6 +10,7 @@
 #include "softhca.h"
 #include "softhca/host/client.h"
 #include "softhca/host/paths.h"
+#include "softhca/host/places.h"
 
 #define PATIENCE 10	/* seconds until a daemon counts as one that does not answer */
 
@@ -56,6 +57,16 @@ void complain_silence(const char *instance, const char *dir)
 		 daemon_pid(dir), daemon_pid(dir));
 }
 
+static void complain_place(int err)
+{
+	char place[PATH_MAX], why[SH_PLACE_WHY] = "";
+
+	if (!sh_place(0, place) && sh_place_check(place, why, sizeof(why)))
+		complain("SOFTHCA_DIR cannot be used (%s: %s)", place, why);
+	else
+		complain("SOFTHCA_DIR cannot be used: %s", strerror(-err));
+}
+
 int reach(const char *instance, char dir[PATH_MAX], struct sh_hello_reply *hello)
 {
 	int fd, err;
@@ -63,6 +74,10 @@ int reach(const char *instance, char dir[PATH_MAX], struct sh_hello_reply *hello
 	err = sh_instance_dir(dir, instance);
 	if (err == -EINVAL) {
 		complain("\"%s\" cannot be an instance: names are letters, digits, '.', '_' and '-'", instance);
+		return err;
+	}
+	if (err && err != -ENOENT && sh_place_named() && !strchr(instance, '/')) {
+		complain_place(err);
 		return err;
 	}
 	fd = err ? err : greet(dir, hello);

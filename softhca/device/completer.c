@@ -81,7 +81,7 @@ static int step_with_cqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 	} else {
 		err = step_unusual(dev, hca, qp, cq, wqe, psn);
 	}
-	sh_unlock(dev, &cq->lock);
+	sh_cq_let_go(dev, cq);
 	return err;
 }
 
@@ -317,6 +317,10 @@ SH_OUTLINE void complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 		take_ack(dev, hca, qp, resp, cache, &buf);
 		break;
 	case SH_PKT_READ_RESP:
+		SH_COUNT(hca, rcv_packets, resp->npackets);
+		SH_COUNT(hca, rcv_data, resp->payload.len);
+		take_data(dev, hca, qp, resp, cache, &buf);
+		break;
 	case SH_PKT_ATOMIC_RESP:
 		take_data(dev, hca, qp, resp, cache, &buf);
 		break;

@@ -9,6 +9,27 @@
 typedef unsigned char vector __attribute__((vector_size(16), aligned(1), may_alias));
 
 /*
+ * The end of a copy where processors make stores visible in any order: everything but the last
+ * word, if that is one store, or the last byte; then the barrier; then that.
+ */
+static __attribute__((unused)) void copy_end(unsigned char *to, const unsigned char *from,
+					     uint64_t len)
+{
+	uint64_t word;
+
+	if (len % sizeof(word) == 0 && (uintptr_t)to % sizeof(word) == 0) {
+		memcpy(to, from, len - sizeof(word));
+		memcpy(&word, from + len - sizeof(word), sizeof(word));
+		sh_order_stores();
+		__atomic_store_n((uint64_t *)(to + len - sizeof(word)), word, __ATOMIC_RELAXED);
+		return;
+	}
+	memcpy(to, from, len - 1);
+	sh_order_stores();
+	__atomic_store_n(to + len - 1, from[len - 1], __ATOMIC_RELAXED);
+}
+
+/*
  * A loop of vectors, because memcpy() of this size goes through string instructions that are ten times slower when the low
  * bits of the addresses nearly agree, which those of ordinary buffers do.
  */
@@ -21,7 +42,7 @@ void sh_copy_forward(void *dst, const void *src, uint64_t len)
 		memmove(to, from, len);
 		return;
 	}
-	for (; len >= 4 * sizeof(vector); len -= 4 * sizeof(vector)) {
+	for (; len >= 4 * sizeof(vector) + SH_WEAKLY_ORDERED; len -= 4 * sizeof(vector)) {
 		const vector *f = (const vector *)from;
 		vector a = f[0], b = f[1], c = f[2], d = f[3], *t = (vector *)to;
 
@@ -33,6 +54,11 @@ void sh_copy_forward(void *dst, const void *src, uint64_t len)
 		from += 4 * sizeof(vector);
 		/* or the compiler knows better, and calls memcpy() */
 		__asm__ volatile("" ::: "memory");
+	}
+	if (SH_WEAKLY_ORDERED) {
+		if (len)
+			copy_end(to, from, len);
+		return;
 	}
 	for (; len >= sizeof(uint64_t); len -= sizeof(uint64_t)) {
 		uint64_t word;

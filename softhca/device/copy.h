@@ -11,13 +11,34 @@
 /* Where a piece can be touched without a fault. NULL: its pages are not device memory, or not what device memory has. */
 SH_INLINE void *sh_shared_at(const struct sh_dev *dev, const struct sh_seg *seg)
 {
-	const struct sh_instance *inst = dev->inst;
 	uint64_t off = seg->addr & ~SH_SEG_SHARED;
 
-	if (!(seg->addr & SH_SEG_SHARED) || off < inst->shared_off || off > inst->size || seg->len > inst->size - off)
+	if (!(seg->addr & SH_SEG_SHARED) || off < dev->shared_off || off > dev->size ||
+	    seg->len > dev->size - off)
 		return NULL;
 	return sh_at(dev, off);
 }
+
+/*
+ * Stores before it are visible before those after it, to a reader that polls the later ones and
+ * orders its own reads. A message's last byte is such a store: who waits for an RDMA WRITE polls
+ * it, and pairs with this by whatever barrier its processor needs between the poll and the data.
+ * x86 makes stores visible in their order, so there it only holds the compiler to that order and
+ * costs nothing; other processors get the instruction for it, on aarch64 "dmb ish".
+ */
+static inline void sh_order_stores(void)
+{
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+/* Whether that takes an instruction, so that one for each step of a copy would be too many. */
+#ifndef SH_WEAKLY_ORDERED
+#if defined(__x86_64__) || defined(__i386__)
+#define SH_WEAKLY_ORDERED 0
+#else
+#define SH_WEAKLY_ORDERED 1
+#endif
+#endif
 
 /* Forward and in order, the last byte last: receivers poll for it. Overlapping memory is copied as by memmove(). */
 void sh_copy_forward(void *to, const void *from, uint64_t len);
@@ -42,7 +63,7 @@ SH_INLINE bool sh_copy_one(const struct sh_dev *dev, const struct sh_seg *dst, u
 	__builtin_memcpy(to, &first, sizeof(first));
 	if (len == sizeof(first))
 		return true;
-	__asm__ volatile("" ::: "memory");
+	sh_order_stores();
 	__builtin_memcpy(to + len - sizeof(last), &last, sizeof(last));
 	return true;
 }

@@ -130,10 +130,12 @@ void sh_arm(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32
 	const uint32_t record = MLX4_CQ_DB_SN_MASK << MLX4_CQ_DB_SN_SHIFT |
 				MLX4_CQ_DB_CMD_MASK << MLX4_CQ_DB_CMD_SHIFT;
 	struct sh_ctx *c = sh_ctx(dev, ctx);
-	struct sh_cq *cq = c && sh_ctx_live(dev, ctx) ? sh_cq_get(dev, c->hca, cqn) : NULL;
+	struct sh_hca *hca = c && sh_ctx_live(dev, ctx) ? sh_hca(dev, c->hca) : NULL;
+	struct sh_cq *cq = hca ? sh_cq_of(hca, cqn) : NULL;
 	uint32_t word;
 
-	if (!cq)
+	/* A card that has stopped raises nothing, for what it has completed neither. */
+	if (!cq || __atomic_load_n(&hca->fatal, __ATOMIC_RELAXED))
 		return;
 	sh_lock(dev, &cq->lock);
 	if (cq->ctx == ctx && usable(dev, c->hca, cq)) {

@@ -16,13 +16,13 @@
 
 static inline uint32_t sh_cqe_size(const struct sh_dev *dev)
 {
-	return dev->inst->cqe_size == MLX4_CQE_SIZE_LARGE ? MLX4_CQE_SIZE_LARGE : MLX4_CQE_SIZE;
+	return dev->cqe_size == MLX4_CQE_SIZE_LARGE ? MLX4_CQE_SIZE_LARGE : MLX4_CQE_SIZE;
 }
 
 /* Of the valid 32 bytes of entry n: the second half of a large one. */
 static inline uint64_t sh_cqe_at(const struct sh_dev *dev, uint32_t n, uint32_t entries)
 {
-	unsigned int large = dev->inst->cqe_size == MLX4_CQE_SIZE_LARGE;
+	unsigned int large = dev->cqe_size == MLX4_CQE_SIZE_LARGE;
 
 	return ((uint64_t)(n & (entries - 1)) * MLX4_CQE_SIZE << large) + large * MLX4_CQE_SIZE;
 }

@@ -24,12 +24,19 @@
 
 enum sh_face { SH_FACE_OFED, SH_FACE_MAINLINE };
 
-/* One process's view of an instance. */
+/*
+ * One process's view of an instance. Every process of it can write to device memory, its header
+ * included. So what bounds depend on is here, in the process's own memory: sh_dev_attach() takes it
+ * from the header once, and nothing looks there again.
+ */
 struct sh_dev {
 	struct sh_instance *inst;	/* base of the mapping */
 	const struct sh_host_ops *ops;
 	void *host;
 	uint32_t proc;			/* index of this process, 0 = the daemon */
+	uint32_t hcas, hcas_per_host, ports;
+	uint32_t cqe_size;
+	uint64_t size, pool_off, shared_off;	/* the pool ends where shared memory begins */
 };
 
 static inline void *sh_at(const struct sh_dev *dev, uint64_t off)
@@ -57,6 +64,12 @@ uint64_t sh_instance_size(const struct sh_config *cfg);
 /* Write the header, tables and port state into zeroed device memory of sh_instance_size() bytes; fd is its memfd.
  * Pages are allocated as they are promised. -ENOMEM. */
 int sh_instance_init(void *base, int fd, const struct sh_config *cfg);
+/*
+ * Use the device memory that is mapped at base. size is what its descriptor has (fstat), not what
+ * the header says. 0, or -EPROTO: it is no instance, or its parts do not fit together; then *dev is
+ * as it was.
+ */
+int sh_dev_attach(struct sh_dev *dev, struct sh_instance *base, uint64_t size);
 /* Make sure [off, off+len) has pages (fallocate on the memfd): 0 or -ENOMEM. Daemon only. */
 int sh_reserve(int fd, uint64_t off, uint64_t len);
 
@@ -83,6 +96,12 @@ void sh_attention(struct sh_dev *dev);
 bool sh_enter(struct sh_dev *dev);
 void sh_leave(struct sh_dev *dev);
 void sh_exec_prepare(struct sh_dev *dev);
+/*
+ * Whether this thread is in device code; and the same, with fn() called once by the sh_leave() that
+ * ends it. For signal handlers on top of it.
+ */
+bool sh_inside(void);
+bool sh_after_leave(void (*fn)(void));
 /* This thread gives its slot back: before the instance's memory is unmapped under it. */
 void sh_exec_release(void);
 void sh_ring_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
@@ -212,7 +231,10 @@ void sh_counters(struct sh_dev *dev, uint32_t hca, struct sh_counters *out);
 /* Registrations of an XRC receive QP (events go to each): head of a list in the reg table; set by the kernel under
  * the QP's lock. */
 int sh_qp_set_regs(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t head);
-/* The address space of a context ended: its QPs become silent to their peers, nothing touches its memory. */
+/*
+ * The address space of a context ended, or the card: its QPs become silent, to their peers and
+ * their owner.
+ */
 int sh_qp_silence(struct sh_dev *dev, uint32_t hca, uint32_t qpn);
 
 /*

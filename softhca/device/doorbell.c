@@ -10,6 +10,10 @@
 /* Locked; unlocked on return. */
 static inline void serve(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
+	if (__builtin_expect(qp->silent, 0)) {
+		sh_unlock(dev, &qp->lock);
+		return;
+	}
 	switch (qp->state) {
 	case SH_QPS_RTS:
 	case SH_QPS_SQD:
@@ -74,7 +78,7 @@ void sh_recv_posted(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
 	qp = take(dev, ctx, qpn, &hca);
 	if (!qp)
 		return;
-	if (qp->state == SH_QPS_ERR) {
+	if (qp->state == SH_QPS_ERR && !qp->silent) {
 		sh_lock(dev, &qp->rlock);
 		sh_qp_flush(dev, hca, qp);
 		sh_unlock(dev, &qp->rlock);
@@ -131,7 +135,7 @@ static void look(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
 /* 64 neighbours for each that did not fit, however many there are. */
 static void look_at_group(struct sh_dev *dev, const struct sh_proc *p, uint32_t group)
 {
-	for (uint32_t i = 0; i < dev->inst->hcas && i < SH_MAX_HCAS; i++) {
+	for (uint32_t i = 0; i < dev->hcas; i++) {
 		const struct sh_hca *hca = sh_hca(dev, i);
 		uint32_t used = hca ? __atomic_load_n(&hca->qp_used, __ATOMIC_RELAXED) : 0;
 

@@ -50,7 +50,7 @@ static void settle(struct sh_dev *dev, struct sh_evq *q)
 
 	if (!off)
 		return;
-	if (off % 4 == 0 && off >= SH_REG_OFF && off < dev->inst->pool_off) {
+	if (off % 4 == 0 && off >= SH_REG_OFF && off < dev->pool_off) {
 		uint32_t *counter = sh_at(dev, off);
 
 		*counter = q->flight_count + (q->spilled > q->flight_spilled);
@@ -114,6 +114,14 @@ static int hold_to_raise(struct sh_dev *dev, struct sh_evq *q)
 	return 0;
 }
 
+/* Looked at once, and never more than there is room for: others can write to it at any time. */
+static uint32_t spilled_in(const struct sh_evq *q)
+{
+	uint32_t n = __atomic_load_n(&q->spilled, __ATOMIC_RELAXED);
+
+	return n < SH_EVQ_SPILL ? n : SH_EVQ_SPILL;
+}
+
 /* ---- raising ---- */
 
 static void mark_spilled(struct sh_dev *dev, uint32_t evq)
@@ -130,13 +138,13 @@ static void wake_daemon(struct sh_dev *dev)
 static void write_record(struct sh_dev *dev, uint32_t evq, struct sh_evq *q, const struct record *rec,
 			 const struct subject *s)
 {
-	uint32_t before = 0;
+	uint32_t before = 0, spilled = spilled_in(q);
 	int err;
 
 	if (s->counter) {
 		before = *s->counter;
 		q->flight_count = before;
-		q->flight_spilled = q->spilled;
+		q->flight_spilled = spilled;
 		__atomic_store_n(&q->flight_off, (uint64_t)((char *)s->counter - (char *)dev->inst),
 				 __ATOMIC_RELEASE);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -144,11 +152,13 @@ static void write_record(struct sh_dev *dev, uint32_t evq, struct sh_evq *q, con
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	}
 	/* Behind spilled records there is no overtaking. */
-	err = q->spilled ? -EAGAIN : dev->ops->event(dev->host, evq, rec, q->record_size == 8 ? 8 : 16);
-	if (err == -EAGAIN && q->spilled < SH_EVQ_SPILL) {
+	err = -EAGAIN;
+	if (!spilled)
+		err = dev->ops->event(dev->host, evq, rec, q->record_size == 8 ? 8 : 16);
+	if (err == -EAGAIN && spilled < SH_EVQ_SPILL) {
 		mark_spilled(dev, evq); /* first: after a death the daemon looks at the marks */
-		memcpy(q->spill[q->spilled], rec, sizeof(*rec));
-		__atomic_store_n(&q->spilled, q->spilled + 1, __ATOMIC_RELEASE);
+		memcpy(q->spill[spilled], rec, sizeof(*rec));
+		__atomic_store_n(&q->spilled, spilled + 1, __ATOMIC_RELEASE);
 		err = 0;
 		wake_daemon(dev);
 	}
@@ -321,14 +331,15 @@ static bool about(const uint64_t spilled[2], uint64_t element, enum sh_event_kin
 uint32_t sh_evq_end(struct sh_dev *dev, uint32_t evq, uint32_t *counter, uint64_t element, enum sh_event_kind kind)
 {
 	struct sh_evq *q = made_evq(dev, evq);
-	uint32_t i, kept = 0, dropped;
+	uint32_t i, kept = 0, dropped, spilled;
 
 	if (!q)
 		return 0;
-	for (i = 0; i < q->spilled; i++)
+	spilled = spilled_in(q);
+	for (i = 0; i < spilled; i++)
 		if (!about(q->spill[i], element, kind))
 			memmove(q->spill[kept++], q->spill[i], sizeof(q->spill[0]));
-	dropped = q->spilled - kept;
+	dropped = spilled - kept;
 	q->spilled = kept;
 	*counter -= dropped < *counter ? dropped : *counter;
 	return *counter;
@@ -337,7 +348,7 @@ uint32_t sh_evq_end(struct sh_dev *dev, uint32_t evq, uint32_t *counter, uint64_
 int sh_evq_flush(struct sh_dev *dev, uint32_t evq)
 {
 	struct sh_evq *q = made_evq(dev, evq);
-	uint32_t i, left;
+	uint32_t i, left, spilled;
 	int err;
 
 	if (!q)
@@ -348,10 +359,11 @@ int sh_evq_flush(struct sh_dev *dev, uint32_t evq)
 		mark_spilled(dev, evq);
 		return err;
 	}
-	for (i = 0; i < q->spilled; i++)
+	spilled = spilled_in(q);
+	for (i = 0; i < spilled; i++)
 		if (dev->ops->event(dev->host, evq, q->spill[i], q->record_size == 8 ? 8 : 16) == -EAGAIN)
 			break;
-	left = q->spilled - i;
+	left = spilled - i;
 	if (i)
 		memmove(q->spill[0], q->spill[i], left * sizeof(q->spill[0]));
 	q->spilled = left;

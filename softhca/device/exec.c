@@ -11,11 +11,14 @@
 #include "objects.h"
 
 #define LATER		64
+#define ROUSE		4
 #define LOOK_MS		100
 #define LOST		UINT32_MAX	/* for proc: the slot is a dead thread's, and cannot be taken */
 #define SHARED_SLOT	(SH_MAX_EXEC - 1)
 
 enum later_kind { LATER_RING, LATER_RECV, LATER_ARM };
+/* Doorbells that did not fit; somebody to call when this thread is outside. */
+enum missed { MISSED_RINGS = 1, MISSED_CALL = 2 };
 
 struct later {
 	uint32_t kind, ctx, number, dw0, dw1;
@@ -30,7 +33,10 @@ static __thread struct {
 	struct sh_exec *slot;
 	uint32_t inside;
 	uint32_t head, tail;
-	uint32_t missed;		/* doorbells that did not fit */
+	uint32_t missed;		/* enum missed */
+	void (*after)(void);
+	uint32_t nrouse;		/* processes whose dozing threads are woken on the way out */
+	uint32_t rouse[ROUSE];
 	struct later later[LATER];
 } self __attribute__((tls_model("initial-exec")));
 
@@ -67,7 +73,7 @@ static void forked(void)
 {
 	forget_slot();
 	self.inside = 0;
-	self.head = self.tail = self.missed = 0;
+	self.head = self.tail = self.missed = self.nrouse = 0;
 	if (have_key)
 		pthread_setspecific(key, NULL);
 }
@@ -236,10 +242,11 @@ static void serve_later(struct sh_dev *dev)
 		else
 			sh_arm(dev, l.ctx, l.number, l.dw0, l.dw1);
 	}
-	if (self.missed) {
+	if (self.missed & MISSED_RINGS) {
 		struct sh_proc *proc = sh_proc(dev, dev->proc);
 
-		self.missed = 0;
+		/* A handler may add to it at this moment. */
+		__atomic_fetch_and(&self.missed, ~(uint32_t)MISSED_RINGS, __ATOMIC_RELAXED);
 		if (!proc)
 			return;
 		/* The helper thread looks at every queue of the process. */
@@ -247,6 +254,70 @@ static void serve_later(struct sh_dev *dev)
 		__atomic_fetch_add(&proc->attention, 1, __ATOMIC_SEQ_CST);
 		dev->ops->wake(dev->host, dev->proc);
 	}
+}
+
+/* The threads sleep on a word of their own, so that the helper thread of the process sleeps on. */
+static void rouse(struct sh_dev *dev, uint32_t proc)
+{
+	struct sh_proc *p = sh_proc(dev, proc);
+
+	if (!p)
+		return;
+	__atomic_add_fetch(&p->roused, 1, __ATOMIC_SEQ_CST);
+	dev->ops->rouse(dev->host, proc);
+}
+
+static void rouse_all(struct sh_dev *dev)
+{
+	while (self.nrouse)
+		rouse(dev, self.rouse[--self.nrouse]);
+}
+
+/*
+ * The wake-up is a system call, so a client makes it when it holds no lock. The daemon does not enter, and calls at once.
+ * One wake-up is enough until the thread says again that it dozes.
+ */
+void sh_cq_rouse(struct sh_dev *dev, struct sh_ctx *ctx)
+{
+	uint32_t proc = ctx->proc;
+
+	if (!__atomic_exchange_n(&ctx->dozing, 0, __ATOMIC_SEQ_CST))
+		return;
+	if (!self.inside) {
+		rouse(dev, proc);
+		return;
+	}
+	if (self.nrouse == ROUSE)
+		rouse_all(dev);
+	self.rouse[self.nrouse++] = proc;
+}
+
+bool sh_inside(void)
+{
+	return self.inside;
+}
+
+bool sh_after_leave(void (*fn)(void))
+{
+	if (!self.inside)
+		return false;
+	self.after = fn;
+	__atomic_fetch_or(&self.missed, MISSED_CALL, __ATOMIC_RELAXED);
+	return true;
+}
+
+/*
+ * Outside: go in again for doorbells that are left, or make the call, which does not return when it
+ * lets a handler run that jumps away.
+ */
+SH_OUTLINE bool again(struct sh_dev *dev)
+{
+	if (self.head != __atomic_load_n(&self.tail, __ATOMIC_RELAXED) ||
+	    (self.missed & MISSED_RINGS))
+		return sh_enter(dev);
+	self.missed = 0;
+	self.after();
+	return false;
 }
 
 void sh_leave(struct sh_dev *dev)
@@ -261,11 +332,13 @@ void sh_leave(struct sh_dev *dev)
 			sh_self.word = 0;
 			pthread_mutex_unlock(&e->owner);
 		}
+		if (__builtin_expect(self.nrouse, 0))
+			rouse_all(dev);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		self.inside = 0;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	} while (__builtin_expect(self.head != __atomic_load_n(&self.tail, __ATOMIC_RELAXED) || self.missed, 0) &&
-		 sh_enter(dev));
+		 again(dev));
 }
 
 static void put_later(struct later l)
@@ -280,7 +353,7 @@ static void put_later(struct later l)
 			return;
 	}
 	if (i - self.head >= LATER - 8) { /* handlers may nest a few deep between this look and the next line */
-		self.missed = 1;
+		__atomic_fetch_or(&self.missed, MISSED_RINGS, __ATOMIC_RELAXED);
 		return;
 	}
 	at = __atomic_fetch_add(&self.tail, 1, __ATOMIC_RELAXED);

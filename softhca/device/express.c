@@ -183,7 +183,7 @@ static void close_sink(struct sh_express *e, struct sh_dev *dev)
 	if (e->waiting)
 		commit_alone(e, dev);
 	if (e->cq)
-		sh_unlock(dev, &e->cq->lock);
+		sh_cq_let_go(dev, e->cq);
 	if (e->srq)
 		sh_unlock(dev, &e->srq->lock);
 	e->cq = NULL;
@@ -421,6 +421,8 @@ SH_OUTLINE bool express_read(struct sh_express *e, struct sh_dev *dev, const str
 		return false;
 	next_psn(e->qp, p, npackets);
 	sh_aeth(resp, p->psn, SH_AETH_ACK, e->qp->msn);
+	SH_COUNT(e->hca, xmit_packets, npackets);
+	SH_COUNT(e->hca, xmit_data, p->dmalen);
 	resp->op = SH_PKT_READ_RESP;
 	resp->flags = SH_PKT_FIRST | SH_PKT_LAST;
 	resp->npackets = npackets;

@@ -8,7 +8,8 @@
 
 #include "transport.h"
 
-#define MILLION 1000000u
+#define MILLION		1000000u
+#define HELD_MAX	(1u << 18)
 
 bool sh_lid_lookup(const struct sh_dev *dev, uint16_t lid, uint32_t *hca, uint32_t *port)
 {
@@ -73,19 +74,27 @@ void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet 
 	sh_packet_init(resp);
 	resp->psn = p->psn;
 	resp->npackets = 1;
-	if (!src || !sh_port_active(src, p->src_port))
+	if (!src)
 		return;
+	if (!sh_port_active(src, p->src_port)) {
+		SH_COUNT(src, drops_port, p->npackets);
+		return;
+	}
 	SH_COUNT(src, xmit_packets, p->npackets);
 	SH_COUNT(src, xmit_data, p->payload.len);
 	if (is_mcast(p)) {
 		sh_deliver_mcast(dev, p, resp);
 		return;
 	}
-	if (!sh_lid_lookup(dev, p->dlid, &hca, &port))
+	if (!sh_lid_lookup(dev, p->dlid, &hca, &port)) {
+		SH_COUNT(src, drops_lid, p->npackets);
 		return;
+	}
 	dst = sh_hca(dev, hca);
-	if (!sh_port_active(dst, port))
+	if (!sh_port_active(dst, port)) {
+		SH_COUNT(dst, drops_port, p->npackets);
 		return;
+	}
 	qp = sh_qp_get(dev, hca, p->dqpn);
 	if (!qp) {
 		SH_COUNT(dst, drops_no_qp, p->npackets);
@@ -151,6 +160,9 @@ static int fate(struct sh_dev *dev)
 	return SH_FAULT_KINDS;
 }
 
+/* Packets that this process holds back: more of them would take the room that timers need. */
+static uint32_t held;
+
 struct late {
 	struct sh_packet p;
 	struct sh_seg seg;
@@ -168,6 +180,7 @@ static void late_arrives(struct sh_dev *dev, uint64_t a, uint64_t b)
 	bool entered = sh_enter(dev);
 
 	(void)b;
+	__atomic_sub_fetch(&held, 1, __ATOMIC_RELAXED);
 	if (l->response)
 		arrive(dev, &l->p, l->hca, l->qpn, l->gen);
 	else
@@ -177,13 +190,17 @@ static void late_arrives(struct sh_dev *dev, uint64_t a, uint64_t b)
 	free(l);
 }
 
-/* Hold a packet back. One that cannot be kept is lost, which a fabric may do. */
-static void delay(struct sh_dev *dev, const struct sh_packet *p, bool response, uint32_t hca, uint32_t qpn, uint32_t gen)
+/* Hold a packet back. false: it cannot be kept, and is lost, which a fabric may do. */
+static bool delay(struct sh_dev *dev, const struct sh_packet *p, bool response, uint32_t hca,
+		  uint32_t qpn, uint32_t gen)
 {
-	struct late *l = malloc(sizeof(*l) + p->payload.len);
+	struct late *l;
 
+	if (__atomic_add_fetch(&held, 1, __ATOMIC_RELAXED) > HELD_MAX)
+		goto lost;
+	l = malloc(sizeof(*l) + p->payload.len);
 	if (!l)
-		return;
+		goto lost;
 	l->p = *p;
 	l->response = response;
 	l->hca = hca;
@@ -196,11 +213,16 @@ static void delay(struct sh_dev *dev, const struct sh_packet *p, bool response, 
 	l->p.payload.nseg = p->payload.len ? 1 : 0;
 	if (p->payload.len &&
 	    dev->ops->copy(dev->host, 0, &l->seg, 1, p->payload.ctx, p->payload.seg, p->payload.nseg,
-			   p->payload.len)) {
-		free(l);
-		return;
-	}
-	dev->ops->defer(dev->host, dev->ops->now(dev->host) + dev->inst->faults.delay_ns, late_arrives, (uintptr_t)l, 0);
+			   p->payload.len))
+		goto free;
+	if (dev->ops->defer(dev->host, dev->ops->now(dev->host) + dev->inst->faults.delay_ns,
+			    late_arrives, (uintptr_t)l, 0) == 0)
+		return true;
+free:
+	free(l);
+lost:
+	__atomic_sub_fetch(&held, 1, __ATOMIC_RELAXED);
+	return false;
 }
 
 static void arrive(struct sh_dev *dev, const struct sh_packet *resp, uint32_t hca, uint32_t qpn, uint32_t gen)
@@ -210,18 +232,20 @@ static void arrive(struct sh_dev *dev, const struct sh_packet *resp, uint32_t hc
 
 static void respond_one(struct sh_dev *dev, const struct sh_packet *resp, uint32_t hca, uint32_t qpn, uint32_t gen)
 {
-	struct sh_hca *h;
+	struct sh_hca *h = sh_hca(dev, hca);
 
+	if (!h)
+		return;
 	switch (fate(dev)) {
 	case SH_FAULT_DROP:
+		SH_COUNT(h, drops_fault, 1);
 		return;
 	case SH_FAULT_CORRUPT:
-		h = sh_hca(dev, hca);
-		if (h)
-			SH_COUNT(h, drops_icrc, 1);
+		SH_COUNT(h, drops_icrc, 1);
 		return;
 	case SH_FAULT_DELAY:
-		delay(dev, resp, true, hca, qpn, gen);
+		if (!delay(dev, resp, true, hca, qpn, gen))
+			SH_COUNT(h, drops_fault, 1);
 		return;
 	case SH_FAULT_DUPLICATE:
 		arrive(dev, resp, hca, qpn, gen);
@@ -268,17 +292,23 @@ static void request_one(struct sh_dev *dev, const struct sh_packet *p)
 
 static void request_with_fate(struct sh_dev *dev, const struct sh_packet *p)
 {
+	struct sh_hca *to;
 	uint32_t hca, port;
 
+	/* Without a receiver the sender has to do for what is counted. */
+	to = sh_hca(dev, sh_lid_lookup(dev, p->dlid, &hca, &port) ? hca : p->src_hca);
+	if (!to)
+		return;
 	switch (fate(dev)) {
 	case SH_FAULT_DROP:
+		SH_COUNT(to, drops_fault, 1);
 		return;
 	case SH_FAULT_CORRUPT:
-		if (sh_lid_lookup(dev, p->dlid, &hca, &port))
-			SH_COUNT(sh_hca(dev, hca), drops_icrc, 1);
+		SH_COUNT(to, drops_icrc, 1);
 		return;
 	case SH_FAULT_DELAY:
-		delay(dev, p, false, 0, 0, 0);
+		if (!delay(dev, p, false, 0, 0, 0))
+			SH_COUNT(to, drops_fault, 1);
 		return;
 	case SH_FAULT_DUPLICATE:
 		request_one(dev, p);

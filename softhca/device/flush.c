@@ -34,7 +34,7 @@ static int commit_with(struct sh_txn_open *t, struct sh_dev *dev, struct sh_hca 
 	}
 	sh_txn_commit(t);
 	if (cq)
-		sh_unlock(dev, &cq->lock);
+		sh_cq_let_go(dev, cq);
 	return 0;
 }
 
@@ -164,8 +164,10 @@ static void watch(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	if (qp->state != SH_QPS_ERR || !qp->rq_present || qp->polled == qp->gen)
 		return;
 	qp->polled = qp->gen;
-	dev->ops->defer(dev->host, dev->ops->now(dev->host) + POLL_FIRST_NS, poll,
-			(uint64_t)hca->index << 32 | qp->qpn, (POLL_FIRST_NS / 1000) << 32 | qp->gen);
+	if (dev->ops->defer(dev->host, dev->ops->now(dev->host) + POLL_FIRST_NS, poll,
+			    (uint64_t)hca->index << 32 | qp->qpn,
+			    (POLL_FIRST_NS / 1000) << 32 | qp->gen))
+		qp->polled = qp->gen - 1;
 }
 
 void sh_qp_flush(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)

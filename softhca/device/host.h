@@ -39,12 +39,18 @@ struct sh_host_ops {
 	/* Write one record to the pipe of an event queue (its lock is held): 0, or -EAGAIN when it is full. */
 	int (*event)(void *host, uint32_t evq, const void *record, size_t len);
 
-	/* Have fn(dev, a, b) called from the helper thread of this process at or after deadline (CLOCK_MONOTONIC, ns). */
-	void (*defer)(void *host, uint64_t deadline_ns, void (*fn)(struct sh_dev *, uint64_t, uint64_t),
-		      uint64_t a, uint64_t b);
+	/*
+	 * Have fn(dev, a, b) called from the helper thread of this process at or after deadline
+	 * (CLOCK_MONOTONIC, ns). 0, or -ENOMEM: it will not be called.
+	 */
+	int (*defer)(void *host, uint64_t deadline_ns,
+		     void (*fn)(struct sh_dev *, uint64_t, uint64_t), uint64_t a, uint64_t b);
 
 	/* Wake the helper thread of another process (proc.attention was incremented). */
 	void (*wake)(void *host, uint32_t proc);
+
+	/* Wake the threads of a process that doze until a CQE comes (proc.roused was incremented). */
+	void (*rouse)(void *host, uint32_t proc);
 
 	uint64_t (*now)(void *host);	/* CLOCK_MONOTONIC, ns */
 

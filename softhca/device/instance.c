@@ -69,6 +69,36 @@ int sh_promise(const struct sh_dev *dev, const void *where, uint64_t len)
 	return sh_reserve(made.fd, off, len);
 }
 
+int sh_dev_attach(struct sh_dev *dev, struct sh_instance *base, uint64_t size)
+{
+	const volatile struct sh_instance *header = base;
+	const uint64_t hosts = header->hosts, hcas_per_host = header->hcas_per_host;
+	const uint64_t pool_size = header->pool_size, shared_size = header->shared_size;
+	const uint32_t ports = header->ports, cqe_size = header->cqe_size;
+	const uint64_t hcas = hosts * hcas_per_host;
+	const uint64_t pool_off = SH_HCA_OFF + hcas * SH_HCA_SPAN;
+
+	if (size < SH_HCA_OFF || header->magic != SH_MAGIC || header->size != size)
+		return -EPROTO;
+	if (!hosts || hosts > SH_MAX_HCAS || !hcas_per_host || hcas_per_host > SH_MAX_HCAS ||
+	    hcas > SH_MAX_HCAS || header->hcas != hcas || !ports || ports > SH_MAX_PORTS ||
+	    (cqe_size != 32 && cqe_size != 64))
+		return -EPROTO;
+	if (pool_off > size || pool_size > size - pool_off ||
+	    shared_size != size - pool_off - pool_size || header->pool_off != pool_off ||
+	    header->shared_off != pool_off + pool_size)
+		return -EPROTO;
+	dev->inst = base;
+	dev->hcas = (uint32_t)hcas;
+	dev->hcas_per_host = (uint32_t)hcas_per_host;
+	dev->ports = ports;
+	dev->cqe_size = cqe_size;
+	dev->size = size;
+	dev->pool_off = pool_off;
+	dev->shared_off = pool_off + pool_size;
+	return 0;
+}
+
 static void port_init(struct sh_port *port, uint64_t guid, uint32_t lid)
 {
 	int i;
@@ -91,8 +121,6 @@ static int hca_init(struct sh_instance *inst, int fd, uint32_t index)
 	int err;
 
 	err = sh_reserve(fd, off, sizeof(*hca));
-	if (!err)
-		err = sh_reserve(fd, off + SH_HCA_MCGS, sizeof(struct sh_mcg) * SH_MAX_MCG);
 	if (err)
 		return err;
 	sh_lock_init(&hca->atomic_lock);

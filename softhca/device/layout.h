@@ -44,7 +44,7 @@
 #define SH_LOG_CQS	16
 #define SH_LOG_SRQS	16
 #define SH_LOG_MPTS	19
-#define SH_MAX_MCG	1024
+#define SH_MAX_MCG	8192	/* as many as a ConnectX has */
 #define SH_MCG_QPS	56
 #define SH_GIDS		128
 #define SH_PKEYS	128
@@ -120,7 +120,9 @@ struct sh_ctx {
 	uint32_t async_evq;
 	uint32_t generation;		/* counts reuses of the slot */
 	uint32_t kick;			/* nonzero: the post and arm operations are wrapped; 0: stores trap */
-	uint32_t reserved[8];
+	uint64_t witness;		/* a page that only its address space has: host/witness.h */
+	uint32_t dozing;		/* nonzero: a thread of the owner may sleep until a CQE comes (sh_proc.roused) */
+	uint32_t reserved[5];
 };
 
 /* One process of the instance. attention is a shared futex: the helper thread of the process sleeps on it. */
@@ -130,7 +132,8 @@ struct sh_proc {
 	uint32_t attention;		/* incremented and woken to make the helper thread look */
 	uint32_t ring_lost;		/* nonzero: entries did not fit, look at the QPs that lost_* mean */
 	uint32_t ring_tail;		/* atomically advanced by writers; consumer is the helper thread */
-	uint64_t probe_addr;		/* holds SH_PROBE as long as the process has the memory it connected with */
+	uint32_t roused;		/* futex of the threads that doze in poll_cq: incremented, and all are woken */
+	uint32_t reserved;
 	uint64_t ring[SH_ATTENTION_RING]; /* (hca << 32 | QPN) + 1; 0 = taken */
 	uint64_t lost_hca[SH_MAX_HCAS / 64];	/* a bit each; never taken back */
 	uint64_t lost_qps[(1u << SH_LOG_QPS) / 64 / 64];	/* a bit for 64 slots of the table, of whichever HCA */
@@ -207,10 +210,33 @@ struct sh_faults {
 
 struct sh_counters {
 	uint64_t xmit_packets, xmit_data, rcv_packets, rcv_data;
+	/*
+	 * Packets that vanish, by reason. At the HCA that they were for; drops_lid and drops_mcast
+	 * at the one that sent them, for there is no other.
+	 */
 	uint64_t drops_no_qp, drops_state, drops_pkey, drops_qkey, drops_icrc, drops_no_wqe;
+	uint64_t drops_lid;		/* no port has the LID */
+	/* the port is down: its sender's, or that of the receiver */
+	uint64_t drops_port;
+	uint64_t drops_path;		/* not from where the QP is connected to */
+	uint64_t drops_mcast;		/* no member, or not addressed as multicast is */
+	/* no place for it: key, bounds, rights, or memory is gone */
+	uint64_t drops_memory;
+	uint64_t drops_fault;		/* softhca fault */
 	uint64_t retries, rnr_retries, naks_sent, rnr_naks_sent, duplicates, out_of_sequence;
 	uint64_t copies_fallback;	/* queue accesses through the host interface */
 	uint64_t copies_foreign;	/* payload copies by system calls: a side was not in device memory */
+};
+
+/*
+ * Processes that exchange pages of theirs, and threads that reach into a process by its addresses:
+ * neither begins while the other is at it. A word is (who << 32 | process that it is done to), 0 =
+ * free; who: a process or thread number. A word whose owner is no more is free, too.
+ */
+#define SH_MOVES 64
+struct sh_moves {
+	uint64_t moving[SH_MOVES];
+	uint64_t reaching[SH_MOVES];
 };
 
 struct sh_instance {
@@ -231,6 +257,7 @@ struct sh_instance {
 	struct sh_faults faults;
 	uint32_t lid_port[SH_MAX_LIDS];	/* (hca << 8 | port) + 1 of the port that has the LID; 0 = none */
 	uint64_t evq_spilled[SH_MAX_EVQ / 64];	/* event queues that have spilled records */
+	struct sh_moves moves;
 };
 
 /* Where the tables begin: fixed, so that nobody need trust the header for it. */
@@ -269,6 +296,8 @@ struct sh_hca {
 	struct sh_lock port_lock;
 	uint32_t index, host;
 	uint32_t qp_used;		/* slots of the QP table that were ever used: below this */
+	uint32_t fatal;			/* the card has stopped */
+	uint32_t mcgs_made;		/* the multicast table has pages */
 	uint32_t reserved;
 	uint64_t node_guid;		/* host order */
 	struct sh_port port[SH_MAX_PORTS];	/* port n is [n-1] */

@@ -5,9 +5,15 @@
  */
 #include "transport.h"
 
+/* NULL: no group of the HCA has ever had a member, and the table no memory. */
 static struct sh_mcg *groups(struct sh_dev *dev, uint32_t hca)
 {
-	return sh_hca_table(dev, hca, SH_HCA_MCGS);
+	struct sh_hca *h = sh_hca(dev, hca);
+
+	/* pairs with the release in sh_mcast_attach() */
+	if (!h || !__atomic_load_n(&h->mcgs_made, __ATOMIC_ACQUIRE))
+		return NULL;
+	return sh_table_of(h, SH_HCA_MCGS);
 }
 
 static uint32_t hash(const uint8_t gid[16])
@@ -47,14 +53,17 @@ static uint32_t members(const struct sh_mcg *g)
 int sh_mcast_attach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uint32_t qpn)
 {
 	struct sh_hca *h = sh_hca(dev, hca);
-	struct sh_mcg *table = groups(dev, hca), *g, *spare;
+	struct sh_mcg *table, *g, *spare;
 	int err;
 
-	if (!h || !table || gid[0] != 0xff)
+	if (!h || gid[0] != 0xff)
 		return -EINVAL;
-	err = sh_promise(dev, table, sizeof(*table) * SH_MAX_MCG);
+	table = sh_table_of(h, SH_HCA_MCGS);
+	/* Memory for all of it with the first: senders look through it. */
+	err = h->mcgs_made ? 0 : sh_promise(dev, table, sizeof(*table) * SH_MAX_MCG);
 	if (err)
 		return err;
+	__atomic_store_n(&h->mcgs_made, 1, __ATOMIC_RELEASE);
 	err = sh_lock_bounded(dev, &h->mcg_lock);
 	if (err)
 		return err;
@@ -101,11 +110,15 @@ int sh_mcast_detach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uin
 	return err;
 }
 
-static void deliver_to(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *p, struct sh_packet *resp)
+/* How many members the group has at this HCA. */
+static uint32_t deliver_to(struct sh_dev *dev, struct sh_hca *hca, uint32_t index,
+			   const struct sh_packet *p, struct sh_packet *resp)
 {
-	struct sh_mcg *table = groups(dev, hca->index), *g;
+	struct sh_mcg *table = groups(dev, index), *g;
 	uint32_t qpn[SH_MCG_QPS], n = 0;
 
+	if (!table)
+		return 0;
 	sh_lock(dev, &hca->mcg_lock);
 	g = find(table, p->grh.dgid, NULL);
 	if (g) {
@@ -114,25 +127,32 @@ static void deliver_to(struct sh_dev *dev, struct sh_hca *hca, const struct sh_p
 	}
 	sh_unlock(dev, &hca->mcg_lock);
 	for (uint32_t i = 0; i < n; i++) {
-		struct sh_qp *qp = sh_qp_get(dev, hca->index, qpn[i]);
+		struct sh_qp *qp = sh_qp_get(dev, index, qpn[i]);
 		uint32_t port = qp ? qp->port : 0;
 
-		if (!qp || !sh_port_active(hca, port))
+		if (!qp) {
+			SH_COUNT(hca, drops_no_qp, 1);
 			continue;
+		}
+		if (!sh_port_active(hca, port)) {
+			SH_COUNT(hca, drops_port, 1);
+			continue;
+		}
 		SH_COUNT(hca, rcv_packets, 1);
 		SH_COUNT(hca, rcv_data, p->payload.len);
 		sh_respond_ud(dev, hca, qp, port, p, resp);
 	}
+	return n;
 }
 
 void sh_deliver_mcast(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp)
 {
-	if (!(p->flags & SH_PKT_GRH) || p->grh.dgid[0] != 0xff || p->dlid < 0xc000)
-		return;
-	for (uint32_t i = 0; i < dev->inst->hcas; i++) {
-		struct sh_hca *hca = sh_hca(dev, i);
+	struct sh_hca *src = sh_hca(dev, p->src_hca);
+	uint32_t n = 0;
 
-		if (hca)
-			deliver_to(dev, hca, p, resp);
-	}
+	if ((p->flags & SH_PKT_GRH) && p->grh.dgid[0] == 0xff && p->dlid >= 0xc000)
+		for (uint32_t i = 0; i < dev->hcas; i++)
+			n += deliver_to(dev, sh_hca(dev, i), i, p, resp);
+	if (!n && src)
+		SH_COUNT(src, drops_mcast, 1);
 }

@@ -10,7 +10,7 @@
 
 static bool values_ok(const struct sh_dev *dev, const struct sh_qp_attr *a, uint32_t mask)
 {
-	uint32_t ports = dev->inst->ports;
+	uint32_t ports = dev->ports;
 
 	if (HAS(PORT) && (a->port_num < 1 || a->port_num > ports))
 		return false;

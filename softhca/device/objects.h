@@ -31,11 +31,11 @@ void *sh_umem_at(const struct sh_dev *dev, const struct sh_umem *mem, uint64_t o
 /* The same inline, without asking whether the context lives. off and len are below 2^62. */
 static inline void *sh_umem_in_place(const struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint64_t len)
 {
-	const struct sh_instance *inst = dev->inst;
-	uint64_t at = mem->shm_off + off;
+	/* Once: what is checked is what is used. */
+	uint64_t base = __atomic_load_n(&mem->shm_off, __ATOMIC_RELAXED), at = base + off;
 
-	if (__builtin_expect(off + len > mem->len || !mem->shm_off || at < inst->pool_off || at > inst->size ||
-			     len > inst->size - at, 0))
+	if (__builtin_expect(off + len > mem->len || !base || at < dev->pool_off ||
+			     at > dev->size || len > dev->size - at, 0))
 		return NULL;
 	return sh_at(dev, at);
 }
@@ -74,6 +74,23 @@ struct sh_cq {
 	struct sh_txn txn __attribute__((aligned(64)));
 } __attribute__((aligned(SH_APART)));
 _Static_assert(offsetof(struct sh_cq, live) == 64, "one line for what changes");
+
+/* Wake the threads that doze in poll_cq on CQs of this context: now, or when this thread leaves the device (exec.c). */
+void sh_cq_rouse(struct sh_dev *dev, struct sh_ctx *ctx);
+
+/*
+ * Let the lock of a CQ go that may have a new CQE. A thread that polled it in vain for long may doze. It says so in
+ * sh_ctx.dozing and polls once more before it sleeps; here the CQE is stored first, and the flag is read when the lock has
+ * been let go. That is an atomic exchange, and orders the two: pairs with the fence in shim/idle.c.
+ */
+static inline void sh_cq_let_go(struct sh_dev *dev, struct sh_cq *cq)
+{
+	struct sh_ctx *ctx = (struct sh_ctx *)sh_at(dev, SH_CTX_OFF) + cq->ctx % SH_MAX_CTX;
+
+	sh_unlock(dev, &cq->lock);
+	if (__builtin_expect(__atomic_load_n(&ctx->dozing, __ATOMIC_SEQ_CST), 0))
+		sh_cq_rouse(dev, ctx);
+}
 
 /* What the completer says; cq.c turns it into the 32 bytes of the format. */
 struct sh_cqe {

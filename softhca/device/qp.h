@@ -71,7 +71,8 @@ struct sh_qp {
 	uint32_t send_cqn, recv_cqn;	/* 0 = none */
 	uint32_t srqn, xrcd;
 	uint8_t log_sq_size, sq_shift, log_rq_size, rq_shift;
-	uint8_t sq_present, rq_present, sq_sig_all, silent;	/* silent: its address space ended */
+	/* silent: its address space ended, or the card */
+	uint8_t sq_present, rq_present, sq_sig_all, silent;
 	uint32_t sq_off, rq_off;	/* of each queue in buf */
 	uint32_t regs;			/* head of the list of registrations, 0 = none */
 	uint32_t async_events;		/* affiliated events written, ever */

@@ -90,7 +90,7 @@ int sh_recv_take(struct sh_recv *r, struct sh_hca *hca, struct sh_qp *qp)
 static void let_go(struct sh_recv *r, struct sh_dev *dev)
 {
 	if (r->cq)
-		sh_unlock(dev, &r->cq->lock);
+		sh_cq_let_go(dev, r->cq);
 	if (r->srq)
 		sh_unlock(dev, &r->srq->lock);
 	r->cq = NULL;

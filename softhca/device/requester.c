@@ -304,9 +304,22 @@ static enum step failed(struct run *r, uint8_t syndrome)
 	return STEP_STOP;
 }
 
+/* The queue is not there, or the QP's context is overwritten. */
+SH_OUTLINE enum step broken(struct run *r)
+{
+	struct sh_qp *qp = r->qp;
+
+	sh_express_end(&r->express, r->dev);
+	sh_lock(r->dev, &qp->rlock);
+	sh_qp_error(r->dev, r->hca, qp, SH_QPE_FATAL, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+	sh_unlock(r->dev, &qp->rlock);
+	return STEP_STOP;
+}
+
 static enum step step(struct run *r)
 {
 	struct sh_qp *qp = r->qp;
+	bool only_nops = false;
 	uint8_t bad;
 	int err;
 
@@ -319,21 +332,23 @@ static enum step step(struct run *r)
 	if (qp->rnr_waiting || !sh_ctx_live(r->dev, qp->ctx))
 		return STEP_STOP;
 	/* Nothing but NOPs is left of what was sent: they complete on a second look. */
-	if (qp->sq_una != qp->sq_next && qp->ack_psn == qp->next_psn)
+	if (qp->sq_una != qp->sq_next && qp->ack_psn == qp->next_psn) {
 		sh_requester_rewind(qp);
+		only_nops = true;
+	}
 	if (!r->cached || r->wqe.index != qp->sq_next) {
 		r->cached = false;
 		err = sh_wqe_fetch(r->dev, qp, qp->sq_next, &r->wqe);
 		if (err == -ENOENT)
 			return STEP_STOP;
-		if (err) {
-			sh_express_end(&r->express, r->dev);
-			sh_lock(r->dev, &qp->rlock);
-			sh_qp_error(r->dev, r->hca, qp, SH_QPE_FATAL, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
-			sh_unlock(r->dev, &qp->rlock);
-			return STEP_STOP;
-		}
+		if (err)
+			return broken(r);
 		r->cached = true;
+	}
+	/* The counters are overwritten: without an end this thread would stay here for ever. */
+	if (__builtin_expect(only_nops && r->wqe.opcode != MLX4_OPCODE_NOP, 0)) {
+		r->dev->ops->complain(r->dev->host, "a damaged QP", r->hca->index, qp->qpn);
+		return broken(r);
 	}
 	if (qp->next_psn == qp->next_wqe_psn) {
 		if (!may_start(qp, &r->wqe))

@@ -63,7 +63,7 @@ bool sh_receive_ok(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 	if (!on_path(dev, qp, port, qp->port, p, &qp->path)) {
 		migrate = qp->mig_state == SH_MIG_ARMED && on_path(dev, qp, port, qp->alt_port, p, &qp->alt_path);
 		if (!migrate) {
-			SH_COUNT(hca, drops_state, p->npackets);
+			SH_COUNT(hca, drops_path, p->npackets);
 			return false;
 		}
 	}
@@ -213,6 +213,8 @@ static void respond_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 		if (err) {
 			if (err != -ENODEV)
 				invalid(dev, hca, qp, resp);
+			else
+				SH_COUNT(hca, drops_no_wqe, p->npackets);
 			return;
 		}
 		err = sh_recv_take(&r, hca, qp);
@@ -249,6 +251,8 @@ static void respond_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 			sh_recv_drop(&r, dev);
 			if (err == SH_COPY_SRC)
 				resp->op = SH_PKT_SRC_FAULT;
+			else
+				SH_COUNT(hca, drops_memory, p->npackets);
 			return;
 		}
 	}
@@ -311,6 +315,8 @@ static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 		if (err) {
 			if (err != -ENODEV)
 				invalid(dev, hca, qp, resp);
+			else
+				SH_COUNT(hca, drops_no_wqe, p->npackets);
 			return;
 		}
 		err = sh_recv_take(&r, hca, qp);
@@ -340,6 +346,8 @@ static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 				resp->op = SH_PKT_SRC_FAULT;
 			else if (err == SH_COPY_DST && sh_ctx_live(dev, ctx))
 				forbidden(dev, hca, qp, resp);
+			else
+				SH_COUNT(hca, drops_memory, p->npackets);
 			return;
 		}
 	}

@@ -47,6 +47,8 @@ void sh_respond_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, c
 		refuse(dev, hca, qp, resp, SH_AETH_NAK_ACCESS, duplicate);
 		return;
 	}
+	SH_COUNT(hca, xmit_packets, npackets);
+	SH_COUNT(hca, xmit_data, p->dmalen);
 	resp->op = SH_PKT_READ_RESP;
 	resp->flags = SH_PKT_FIRST | SH_PKT_LAST;
 	resp->psn = p->psn;
@@ -125,6 +127,8 @@ void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	if (err) {
 		if (err != -ESRCH && sh_ctx_live(dev, ctx))
 			refuse(dev, hca, qp, resp, SH_AETH_NAK_ACCESS, false);
+		else
+			SH_COUNT(hca, drops_memory, 1);
 		return;
 	}
 	slot = qp->atomic_head % SH_QP_ATOMICS;

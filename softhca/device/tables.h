@@ -18,7 +18,7 @@
 /* NULL: no such HCA. */
 static inline void *sh_hca_table(const struct sh_dev *dev, uint32_t hca, uint64_t table)
 {
-	if (hca >= dev->inst->hcas || hca >= SH_MAX_HCAS)
+	if (hca >= dev->hcas)
 		return NULL;
 	return sh_at(dev, SH_HCA_OFF + hca * SH_HCA_SPAN + table);
 }

@@ -28,7 +28,13 @@ static void set(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 		return;
 	qp->timer_at = qp->deadline;
 	qp->timer_gen++;
-	dev->ops->defer(dev->host, qp->deadline, fires, (uint64_t)hca->index << 32 | qp->qpn, qp->timer_gen);
+	/*
+	 * Without a timer the next doorbell sets another one, where this one would be taken for
+	 * set.
+	 */
+	if (dev->ops->defer(dev->host, qp->deadline, fires, (uint64_t)hca->index << 32 | qp->qpn,
+			    qp->timer_gen))
+		qp->timer_at = qp->deadline = 0;
 }
 
 void sh_timer_arm(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint64_t deadline)

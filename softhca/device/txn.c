@@ -29,19 +29,18 @@ SH_INLINE void put_cqes(struct sh_dev *dev, const struct sh_txn *log, bool redo)
 {
 	/* Once: somebody may overwrite it. */
 	const unsigned int n = __atomic_load_n(&log->ncqe, __ATOMIC_RELAXED) > 1 ? SH_TXN_CQES : 1;
+	const uint64_t shm = __atomic_load_n(&log->cqe_shm, __ATOMIC_RELAXED);
 
 	if (!sh_ctx_live(dev, log->cqe_ctx))
 		return;
-	if (log->cqe_shm) {
-		const struct sh_instance *inst = dev->inst;
+	if (shm) {
 		uint64_t *dst;
 
-		if (log->cqe_shm % 8 || log->cqe_shm < inst->pool_off ||
-		    log->cqe_shm > inst->size - n * sizeof(log->cqe[0])) {
+		if (shm % 8 || shm < dev->pool_off || shm > dev->size - n * sizeof(log->cqe[0])) {
 			dev->ops->complain(dev->host, "a CQE outside the pool", log->hca, log->comp_cqn);
 			return;
 		}
-		dst = sh_at(dev, log->cqe_shm);
+		dst = sh_at(dev, shm);
 		for (unsigned int i = 0; i < n; i++, dst += 4)
 			if (!redo || cqe_owner(dst) != cqe_owner(log->cqe[i]))
 				sh_txn_put_cqe(dst, log->cqe[i]);
@@ -73,12 +72,9 @@ SH_OUTLINE void raise_events(struct sh_dev *dev, struct sh_txn *log)
 		sh_affiliated_event(dev, log->hca, log->async[i].type, log->async[i].obj);
 }
 
-SH_INLINE void carry_out(struct sh_dev *dev, struct sh_txn *log, uint32_t n, bool redo)
+/* What comes behind the stores. */
+SH_INLINE void carry_out(struct sh_dev *dev, struct sh_txn *log, bool redo)
 {
-	uint32_t i;
-
-	for (i = 0; i < n; i++)
-		__atomic_store_n((uint64_t *)sh_at(dev, log->store[i].off), log->store[i].val, __ATOMIC_RELAXED);
 	if (log->cqe_ctx)
 		put_cqes(dev, log, redo);
 	if (log->comp_cqn || log->nasync)
@@ -89,19 +85,34 @@ SH_INLINE void carry_out(struct sh_dev *dev, struct sh_txn *log, uint32_t n, boo
 
 /* ---- recovery ---- */
 
-static bool log_is_sound(const struct sh_dev *dev, const struct sh_txn *log, uint32_t n)
+struct store {
+	uint64_t *where, val;
+};
+
+/*
+ * What the log says the stores are, taken once: others can write to it. false: it is damaged.
+ */
+static bool read_stores(struct sh_dev *dev, const struct sh_txn *log, uint32_t n, struct store *to)
 {
 	uint32_t i;
 
 	if (n > SH_TXN_STORES)
 		return false;
 	for (i = 0; i < n; i++) {
-		uint64_t off = log->store[i].off;
+		uint64_t off = __atomic_load_n(&log->store[i].off, __ATOMIC_RELAXED);
 
-		if (off % 8 || off < SH_CTX_OFF || off >= dev->inst->pool_off)
+		if (off % 8 || off < SH_CTX_OFF || off >= dev->pool_off)
 			return false;
+		to[i].where = sh_at(dev, off);
+		to[i].val = __atomic_load_n(&log->store[i].val, __ATOMIC_RELAXED);
 	}
 	return true;
+}
+
+static void redo_stores(const struct store *store, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		__atomic_store_n(store[i].where, store[i].val, __ATOMIC_RELAXED);
 }
 
 /* The caller has the lock. 0, or -EBUSY: somebody else's recovery takes too long. */
@@ -110,7 +121,7 @@ static int recover(struct sh_dev *dev, struct sh_lock *lock, bool bounded)
 	struct sh_instance *inst = dev->inst;
 	uint64_t word = lock->txn, off = word & SH_LOCK_TXN_OFF;
 
-	if (off >= SH_HCA_OFF && off <= inst->pool_off - sizeof(struct sh_txn)) {
+	if (off >= SH_HCA_OFF && off <= dev->pool_off - sizeof(struct sh_txn)) {
 		struct sh_txn *log = sh_at(dev, off);
 		uint32_t commit;
 
@@ -120,8 +131,11 @@ static int recover(struct sh_dev *dev, struct sh_lock *lock, bool bounded)
 		commit = __atomic_load_n(&log->commit, __ATOMIC_ACQUIRE);
 		if (commit && (__atomic_load_n(&log->seq, __ATOMIC_RELAXED) & SH_TXN_SEQ_MASK) ==
 				      word >> SH_LOCK_TXN_SEQ_SHIFT) {
-			if (log_is_sound(dev, log, commit - 1)) {
-				carry_out(dev, log, commit - 1, true);
+			struct store store[SH_TXN_STORES];
+
+			if (read_stores(dev, log, commit - 1, store)) {
+				redo_stores(store, commit - 1);
+				carry_out(dev, log, true);
 			} else {
 				dev->ops->complain(dev->host, "a damaged log", log->hca, log->comp_cqn);
 				__atomic_store_n(&log->commit, 0, __ATOMIC_RELEASE);
@@ -167,11 +181,11 @@ int sh_trylock(struct sh_dev *dev, struct sh_lock *lock)
 void sh_txn_store32(struct sh_txn_open *t, uint32_t *where, uint32_t val)
 {
 	uint64_t *word = (uint64_t *)((uintptr_t)where & ~(uintptr_t)7);
-	uint64_t off = (uint64_t)((char *)word - (char *)t->dev->inst), *slot = NULL;
+	uint64_t *slot = NULL;
 	unsigned int i, shift = ((uintptr_t)where & 4 ? 32 : 0) ^ (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 32 : 0);
 
 	for (i = t->n; i-- > 0;)
-		if (t->log->store[i].off == off) {
+		if (t->where[i] == word) {
 			slot = &t->log->store[i].val;
 			break;
 		}
@@ -227,7 +241,9 @@ void sh_txn_commit(struct sh_txn_open *t)
 	/* pairs with the acquire in recover() */
 	__atomic_store_n(&log->commit, t->n + 1, __ATOMIC_RELEASE);
 	program_order();
-	carry_out(t->dev, log, t->n, false);
+	for (i = 0; i < t->n; i++)
+		__atomic_store_n(t->where[i], log->store[i].val, __ATOMIC_RELAXED);
+	carry_out(t->dev, log, false);
 	program_order();
 	for (i = 0; i < t->nlocks; i++)
 		t->locks[i]->txn = SH_LOCK_MADE;

@@ -79,6 +79,11 @@ struct sh_txn_open {
 	unsigned int nlocks;
 	unsigned int n;
 	uint64_t word;			/* what a covering lock's txn is set to */
+	/*
+	 * Where the stores go. The log says it too, for a recoverer, but others can write to the
+	 * log.
+	 */
+	uint64_t *where[SH_TXN_STORES];
 };
 
 static inline void sh_txn_covers(struct sh_txn_open *t, struct sh_lock *lock)
@@ -125,10 +130,11 @@ static inline void sh_txn_again(struct sh_txn_open *t, struct sh_dev *dev, struc
 }
 
 /* Where the new value of a word goes. */
-static inline uint64_t *sh_txn_slot(struct sh_txn_open *t, const void *word)
+static inline uint64_t *sh_txn_slot(struct sh_txn_open *t, void *word)
 {
 	if (t->n == SH_TXN_STORES)
 		__builtin_trap();
+	t->where[t->n] = word;
 	t->log->store[t->n].off = (uint64_t)((const char *)word - (const char *)t->dev->inst);
 	return &t->log->store[t->n++].val;
 }
@@ -210,7 +216,7 @@ SH_INLINE void sh_txn_commit_cqe(const struct sh_txn_open *t, const struct sh_um
 	sh_program_order();
 #pragma GCC unroll 4
 	for (unsigned int i = 0; i < t->n; i++)
-		__atomic_store_n((uint64_t *)sh_at(t->dev, log->store[i].off), log->store[i].val, __ATOMIC_RELAXED);
+		__atomic_store_n(t->where[i], log->store[i].val, __ATOMIC_RELAXED);
 	if (second)
 		sh_txn_put_cqe(first, log->cqe[0]);
 	sh_txn_put_cqe(place, cqe);

@@ -49,8 +49,10 @@ static void uc_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, co
 	if (qp->cur_wqe) {
 		sh_recv_resume(&r, dev, hca, qp);
 	} else {
-		if (sh_recv_begin(&r, dev, hca, qp, 0))
+		if (sh_recv_begin(&r, dev, hca, qp, 0)) {
+			SH_COUNT(hca, drops_no_wqe, p->npackets);
 			return;
+		}
 		if (sh_recv_take(&r, hca, qp)) {
 			SH_COUNT(hca, drops_no_wqe, p->npackets);
 			goto drop;
@@ -94,6 +96,7 @@ static void uc_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, co
 	sh_recv_commit(&r, dev);
 	return;
 lost:
+	SH_COUNT(hca, drops_memory, p->npackets);
 	sh_recv_drop(&r, dev);
 	abandon(dev, hca, qp);
 	return;
@@ -102,8 +105,9 @@ drop:
 	qp->cur_op = SH_RECV_NONE;
 }
 
-static void uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
-		     struct sh_packet *resp)
+/* false: the sender may not write there, or it is not there. */
+static bool uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		     const struct sh_packet *p, struct sh_packet *resp)
 {
 	bool first = p->flags & SH_PKT_FIRST, last = p->flags & SH_PKT_LAST;
 	uint64_t len = p->payload.len;
@@ -112,7 +116,7 @@ static void uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, c
 
 	if (first) {
 		if (!(qp->access & SH_REMOTE_WRITE))
-			return;
+			return false;
 		qp->cur_va = p->va;
 		qp->cur_rkey = p->rkey;
 		qp->cur_len = p->dmalen;
@@ -120,7 +124,7 @@ static void uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, c
 	}
 	qp->cur_op = SH_RECV_NONE;
 	if (qp->cur_done + len > qp->cur_len || (last && qp->cur_done + len != qp->cur_len))
-		return;
+		return false;
 	if (len) {
 		uint64_t va = qp->cur_va + qp->cur_done;
 		struct sh_seg seg = { .len = len };
@@ -128,18 +132,18 @@ static void uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, c
 
 		if (sh_mr_check(dev, hca->index, qp->cur_rkey, qp->pdn, first ? qp->cur_va : va,
 				first ? qp->cur_len : len, SH_REMOTE_WRITE, &ctx))
-			return;
+			return false;
 		seg.addr = sh_mr_home(dev, hca->index, qp->cur_rkey, va);
 		err = dev->ops->copy(dev->host, ctx, &seg, 1, p->payload.ctx, p->payload.seg, p->payload.nseg, len);
 		if (err == SH_COPY_SRC)
 			resp->op = SH_PKT_SRC_FAULT;
 		if (err)
-			return;
+			return false;
 	}
 	qp->cur_done += len;
 	if (!last) {
 		qp->cur_op = SH_RECV_WRITE;
-		return;
+		return true;
 	}
 	if (p->flags & SH_PKT_IMM) {
 		struct sh_cqe cqe = {
@@ -153,12 +157,14 @@ static void uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, c
 		if (qp->cur_wqe) {
 			sh_recv_resume(&r, dev, hca, qp);
 		} else {
-			if (sh_recv_begin(&r, dev, hca, qp, 0))
-				return;
+			if (sh_recv_begin(&r, dev, hca, qp, 0)) {
+				SH_COUNT(hca, drops_no_wqe, 1);
+				return true;
+			}
 			if (sh_recv_take(&r, hca, qp)) {
 				SH_COUNT(hca, drops_no_wqe, 1);
 				sh_recv_drop(&r, dev);
-				return;
+				return true;
 			}
 		}
 		err = sh_recv_cqe(&r, dev, hca, qp, &cqe);
@@ -168,6 +174,7 @@ static void uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, c
 			sh_qp_error(dev, hca, qp, SH_QPE_FATAL, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
 	}
 	qp->messages_received++;
+	return true;
 }
 
 void sh_respond_uc(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port, const struct sh_packet *p,
@@ -192,8 +199,8 @@ void sh_respond_uc(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 	}
 	if (op == SH_RECV_SEND)
 		uc_send(dev, hca, qp, p, resp);
-	else
-		uc_write(dev, hca, qp, p, resp);
+	else if (!uc_write(dev, hca, qp, p, resp))
+		SH_COUNT(hca, drops_memory, p->npackets);
 out:
 	sh_qp_unlock_both(dev, qp);
 }
@@ -269,8 +276,10 @@ static void ud_receive(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	struct sh_recv r;
 	int bad, err;
 
-	if (sh_recv_begin(&r, dev, hca, qp, 0))
+	if (sh_recv_begin(&r, dev, hca, qp, 0)) {
+		SH_COUNT(hca, drops_no_wqe, 1);
 		return;
+	}
 	if (sh_recv_take(&r, hca, qp)) {
 		sh_recv_drop(&r, dev);
 		SH_COUNT(hca, drops_no_wqe, 1);
@@ -278,6 +287,7 @@ static void ud_receive(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	}
 	bad = ud_place(&r, dev, hca, qp, p, resp);
 	if (bad < 0) {
+		SH_COUNT(hca, drops_memory, 1);
 		sh_recv_drop(&r, dev);
 		return;
 	}

@@ -19,11 +19,9 @@ static inline bool inside(const struct sh_umem *mem, uint64_t off, uint64_t len)
 /* The place in device memory, NULL when it is not there or what says so is damaged. */
 static inline void *place(const struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint64_t len)
 {
-	const struct sh_instance *inst = dev->inst;
-	uint64_t at = mem->shm_off + off;
+	uint64_t base = __atomic_load_n(&mem->shm_off, __ATOMIC_RELAXED), at = base + off;
 
-	if (!mem->shm_off || mem->shm_off < inst->pool_off || at < mem->shm_off || at > inst->size ||
-	    len > inst->size - at)
+	if (!base || base < dev->pool_off || at < base || at > dev->size || len > dev->size - at)
 		return NULL;
 	return sh_at(dev, at);
 }

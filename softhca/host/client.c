@@ -6,9 +6,7 @@
 #include <sys/un.h>
 
 #include "client.h"
-#include "sys.h"
-
-static const uint64_t probe = SH_PROBE;
+#include "witness.h"
 
 int sh_client_connect(const char *dir)
 {
@@ -108,12 +106,15 @@ int sh_client_hello(int fd, unsigned int host, uint32_t again, struct sh_hello_r
 		.host = host,
 		.client = memfd ? 1 : 0,
 		.again = again,
-		.probe_addr = (uintptr_t)&probe,
 	};
 	int fds[SH_CLIENT_FDS];
 	unsigned int nfds;
-	int err;
+	int err = 0;
 
+	if (memfd)
+		hello.witness = sh_witness(&err);
+	if (err)
+		return err;
 	err = sh_client_request(fd, &hello, sizeof(hello), reply, sizeof(*reply), fds, &nfds);
 	if (err)
 		return err;
@@ -132,7 +133,8 @@ int sh_client_hello(int fd, unsigned int host, uint32_t again, struct sh_hello_r
 void *sh_client_map(int memfd, uint64_t size)
 {
 	int err;
-	void *at = sh_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd, 0, &err);
+	void *at = sh_mmap_unlocked(size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd,
+				    &err);
 
 	if (!at)
 		errno = -err;

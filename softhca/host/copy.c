@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Copies between the memories of two contexts: plain where the pages of both sides are device memory, by
- * process_vm_readv and process_vm_writev otherwise. A page that is not there any more ends in an error, in this
- * process's own memory too. Holds no lock and allocates nothing.
+ * Copies between the memories of two contexts: plain where the pages of both sides are device
+ * memory, by process_vm_readv and process_vm_writev otherwise. A page that is not there any more
+ * ends in an error, in this process's own memory too; an address space that is not there any more
+ * is told from that, and what the process has instead is not touched (witness.h). Holds no lock and
+ * allocates nothing.
  */
 #include <errno.h>
 #include <string.h>
 
+#include "moves.h"
 #include "process.h"
 #include "softhca/device/copy.h"
-#include "softhca/wire.h"
-#include "sys.h"
+#include "witness.h"
 
 #define PIECES	32
 #define BOUNCE	16384
@@ -19,7 +21,8 @@
 /* One side of a copy: whose memory, and where in its list of pieces we are. */
 struct side {
 	int pid;			/* 0: plain pointers of this process */
-	uint32_t proc, hca;
+	uint64_t witness;		/* 0: it is this address space */
+	uint32_t hca;
 	bool gone;
 	const struct sh_seg *seg;
 	unsigned int nseg;
@@ -46,13 +49,17 @@ static void side_init(struct side *side, uint32_t ctx, const struct sh_seg *seg,
 	if (side->gone)
 		return;
 	side->pid = (int)c->pid;
-	side->proc = c->proc;
 	side->hca = c->hca;
+	/* A slot is one image's: what this process was before exec is another's memory. */
+	if (side->pid == sh_process.pid && c->proc == sh_process.dev->proc)
+		return;
+	side->witness = c->witness;
+	side->gone = !side->witness;
 }
 
 static bool side_is_own(const struct side *side)
 {
-	return !side->pid || side->pid == sh_process.pid;
+	return !side->witness;
 }
 
 /* The next pieces, at most max bytes: how many bytes they hold. The position stays. */
@@ -107,34 +114,40 @@ static void trim(struct iovec *iov, unsigned int *niov, uint64_t len)
 	*niov = n;
 }
 
+/* Arrays have an element more at their beginning, for another address space's witness. */
+static long pull(const struct side *from, struct iovec *local, unsigned int nlocal,
+		 struct iovec *remote, unsigned int nremote)
+{
+	if (side_is_own(from))
+		return sh_vm_readv(sh_process.pid, local + 1, nlocal, remote + 1, nremote);
+	return sh_witness_readv(from->pid, from->witness, local, nlocal, remote, nremote);
+}
+
 /* Whether one byte of every page of the pieces can be read: tells which side a copy failed on. */
-static bool readable(int pid, const struct iovec *iov, unsigned int niov)
+static enum sh_copy blame(const struct side *src, const struct iovec *iov, unsigned int niov)
 {
 	for (unsigned int i = 0; i < niov; i++) {
 		uint64_t at = (uintptr_t)iov[i].iov_base, end = at + iov[i].iov_len;
 
 		while (at < end) {
 			char byte;
-			struct iovec local = {.iov_base = &byte, .iov_len = 1};
-			struct iovec remote = {.iov_base = (void *)(uintptr_t)at, .iov_len = 1};
+			struct iovec local[] = {{0}, {.iov_base = &byte, .iov_len = 1}};
+			struct iovec remote[] = {{0},
+						 {.iov_base = (void *)(uintptr_t)at, .iov_len = 1}};
+			long done = pull(src, local, 1, remote, 1);
 
-			if (sh_vm_readv(pid, &local, 1, &remote, 1) != 1)
-				return false;
+			if (done != 1)
+				return done == -ESRCH ? SH_COPY_GONE : SH_COPY_SRC;
 			at = (at | (PAGE - 1)) + 1;
 		}
 	}
-	return true;
-}
-
-static enum sh_copy blame(const struct side *src, const struct iovec *iov, unsigned int niov)
-{
-	return readable(src->pid ? src->pid : sh_process.pid, iov, niov) ? SH_COPY_DST : SH_COPY_SRC;
+	return SH_COPY_DST;
 }
 
 /* Copy len bytes where one side at least is this process's. */
 static enum sh_copy copy_direct(struct side *dst, struct side *src, uint64_t len)
 {
-	struct iovec d[PIECES], s[PIECES];
+	struct iovec darray[PIECES + 1], sarray[PIECES + 1], *d = darray + 1, *s = sarray + 1;
 	unsigned int nd, ns;
 
 	while (len) {
@@ -149,9 +162,9 @@ static enum sh_copy copy_direct(struct side *dst, struct side *src, uint64_t len
 		if (dbytes < nbytes)
 			trim(s, &ns, dbytes);
 		if (side_is_own(dst))
-			done = sh_vm_readv(src->pid ? src->pid : sh_process.pid, d, nd, s, ns);
+			done = pull(src, darray, nd, sarray, ns);
 		else
-			done = sh_vm_writev(dst->pid, s, ns, d, nd);
+			done = sh_witness_writev(dst->pid, dst->witness, sarray, ns, darray, nd);
 		if (done == -EINTR || done == -EAGAIN)
 			continue;
 		if (done == -ESRCH)
@@ -226,25 +239,6 @@ static enum sh_copy copy_plain(struct side *dst, struct side *src, uint64_t len)
 	return SH_COPY_OK;
 }
 
-/*
- * A process may have another program's memory by now, and the daemon not know it yet. What is missing there says
- * nothing about a key.
- */
-static bool replaced(const struct side *side)
-{
-	const struct sh_proc *proc;
-	uint64_t probe = 0;
-	struct iovec local = {.iov_base = &probe, .iov_len = sizeof(probe)}, remote = {.iov_len = sizeof(probe)};
-
-	if (side_is_own(side))
-		return false;
-	proc = sh_proc(sh_process.dev, side->proc);
-	if (!proc)
-		return true;
-	remote.iov_base = (void *)(uintptr_t)__atomic_load_n(&proc->probe_addr, __ATOMIC_ACQUIRE);
-	return sh_vm_readv(side->pid, &local, 1, &remote, 1) != sizeof(probe) || probe != SH_PROBE;
-}
-
 /* ---- memory that is device memory ---- */
 
 static bool any_shared(const struct sh_seg *seg, unsigned int nseg)
@@ -274,11 +268,15 @@ static bool first_piece(const struct side *side, uint64_t len, struct side *one,
 	at = sh_shared_at(sh_process.dev, seg);
 	seg->addr = (uintptr_t)at;
 	one->pid = 0;
+	one->witness = 0;
 	return at != NULL;
 }
 
 static enum sh_copy by_pid(struct side *to, struct side *from, uint64_t len)
 {
+	struct sh_moves *moves = &sh_process.dev->inst->moves;
+	struct sh_reach reach;
+	enum sh_copy result;
 	struct sh_hca *hca;
 
 	if (!to->pid && !from->pid)
@@ -286,7 +284,10 @@ static enum sh_copy by_pid(struct side *to, struct side *from, uint64_t len)
 	hca = sh_hca(sh_process.dev, to->pid ? to->hca : from->hca);
 	if (hca)
 		__atomic_fetch_add(&hca->counters.copies_foreign, 1, __ATOMIC_RELAXED);
-	return side_is_own(to) || side_is_own(from) ? copy_direct(to, from, len) : copy_bounce(to, from, len);
+	sh_reach_begin(moves, &reach, (uint32_t)to->pid, (uint32_t)from->pid);
+	result = side_is_own(to) || side_is_own(from) ? copy_direct(to, from, len) : copy_bounce(to, from, len);
+	sh_reach_end(moves, &reach);
+	return result;
 }
 
 /* Piece by piece: what one side has in device memory the other may not. */
@@ -326,7 +327,6 @@ enum sh_copy sh_host_copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst
 			  uint32_t src_ctx, const struct sh_seg *src, unsigned int nsrc, uint64_t len)
 {
 	struct side to, from;
-	enum sh_copy result;
 
 	(void)host;
 	if (ndst == 1 && nsrc == 1 && lives(dst_ctx) && (!src_ctx || lives(src_ctx)) &&
@@ -336,8 +336,6 @@ enum sh_copy sh_host_copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst
 	side_init(&from, src_ctx, src, nsrc);
 	if (from.gone || to.gone)
 		return SH_COPY_GONE;
-	result = any_shared(dst, ndst) || any_shared(src, nsrc) ? copy_pieces(&to, &from, len) : by_pid(&to, &from, len);
-	if ((result == SH_COPY_SRC && replaced(&from)) || (result == SH_COPY_DST && replaced(&to)))
-		return SH_COPY_GONE;
-	return result;
+	return any_shared(dst, ndst) || any_shared(src, nsrc) ? copy_pieces(&to, &from, len)
+							      : by_pid(&to, &from, len);
 }

@@ -81,7 +81,11 @@ static int pipe_get(struct pipe_fd *p, uint32_t evq, uint32_t generation)
 	return fd;
 }
 
-/* A queue that is gone takes every record: nobody will read it. */
+/*
+ * A queue that is gone takes every record: nobody will read it. A client that cannot reach the FIFO
+ * (no descriptor is left, or it has another root directory) leaves the record to the daemon, which
+ * knows.
+ */
 int sh_host_event(void *host, uint32_t evq, const void *record, size_t len)
 {
 	struct sh_evq *q = sh_evq(sh_process.dev, evq);
@@ -99,7 +103,7 @@ int sh_host_event(void *host, uint32_t evq, const void *record, size_t len)
 		while (done == -EINTR);
 	}
 	pthread_mutex_unlock(&cache_lock);
-	if (fd == -EMFILE || fd == -ENFILE)
+	if (fd < 0 && (sh_process.dev->proc || fd != -ENOENT))
 		return -EAGAIN;
 	return done == -EAGAIN ? -EAGAIN : 0;
 }

@@ -3,6 +3,7 @@
  * The one helper thread of a process: it sleeps on the process's attention word until somebody wants it or the
  * earliest deferred call is due. Owns the heap of deferred calls, under heap_lock. All its signals are blocked.
  */
+#include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
@@ -30,8 +31,11 @@ static uint64_t sleeping_until;		/* what the helper sleeps for; 0 while it is aw
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool running;
+static __thread bool starting;
 static pthread_t thread;
 static atomic_bool stop;
+
+static uint64_t stack_low, descriptor;	/* the helper's own memory, as far as it is known */
 
 static uint32_t *watched;		/* the attention word of this process */
 
@@ -87,10 +91,12 @@ static void sift_down(void)
 static bool heap_alloc(void)
 {
 	void *p;
+	int err;
 
 	if (heap)
 		return true;
-	p = sh_pages(MAX_CALLS * sizeof(*heap));
+	p = sh_mmap_unlocked(MAX_CALLS * sizeof(*heap), PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, &err);
 	if (!p)
 		return false;
 	heap = p;
@@ -129,6 +135,8 @@ static void *helper_main(void *arg)
 	struct sh_dev *dev = arg;
 	uint32_t seen;
 
+	__atomic_store_n(&stack_low, (uintptr_t)__builtin_frame_address(0) - STACK, __ATOMIC_RELEASE);
+	__atomic_store_n(&descriptor, (uintptr_t)__builtin_thread_pointer(), __ATOMIC_RELEASE);
 	prctl(PR_SET_NAME, "softhca", 0, 0, 0);
 	for (;;) {
 		struct timespec ts;
@@ -167,7 +175,9 @@ int sh_process_helper(void)
 		pthread_attr_init(&attr);
 		pthread_attr_setstacksize(&attr, STACK);
 		atomic_store(&stop, false);
+		starting = true;
 		err = pthread_create(&thread, &attr, helper_main, sh_process.dev);
+		starting = false;
 		pthread_attr_destroy(&attr);
 		syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
 		__atomic_store_n(&running, !err, __ATOMIC_RELEASE);
@@ -176,9 +186,21 @@ int sh_process_helper(void)
 	return -err;
 }
 
+bool sh_process_helper_starting(void)
+{
+	return starting;
+}
+
 int sh_process_threads(void)
 {
 	return __atomic_load_n(&running, __ATOMIC_ACQUIRE);
+}
+
+bool sh_process_helper_memory(uint64_t *low, uint64_t *high)
+{
+	*low = __atomic_load_n(&stack_low, __ATOMIC_ACQUIRE);
+	*high = __atomic_load_n(&descriptor, __ATOMIC_ACQUIRE);
+	return sh_process_threads() && *high;
 }
 
 void sh_process_stop(void)
@@ -214,10 +236,23 @@ void sh_helper_forked(void)
 	running = false;
 }
 
-void sh_host_defer(void *host, uint64_t deadline_ns, void (*fn)(struct sh_dev *, uint64_t, uint64_t),
-		   uint64_t a, uint64_t b)
+/* Once in the life of a process; there is nothing wrong with device memory. */
+static void say_full(void)
 {
-	bool wake = false;
+	static const char line[] =
+		"softhca: a million timers of this process are waiting, and there is no room for "
+		"more: time-outs come late, delayed packets are lost; use fewer QPs or end "
+		"softhca fault\n";
+	static atomic_bool said;
+
+	if (!atomic_exchange(&said, true))
+		sh_write(STDERR_FILENO, line, sizeof(line) - 1);
+}
+
+int sh_host_defer(void *host, uint64_t deadline_ns, void (*fn)(struct sh_dev *, uint64_t, uint64_t),
+		  uint64_t a, uint64_t b)
+{
+	bool wake = false, full = false;
 
 	(void)host;
 	pthread_mutex_lock(&heap_lock);
@@ -227,13 +262,16 @@ void sh_host_defer(void *host, uint64_t deadline_ns, void (*fn)(struct sh_dev *,
 		/* Awake, the helper looks at the heap under the lock before it sleeps again. */
 		wake = deadline_ns < __atomic_load_n(&sleeping_until, __ATOMIC_RELAXED);
 	} else {
-		sh_process.dev->ops->complain(&sh_process, "too many timers", 0, ncalls);
+		full = true;
 	}
 	pthread_mutex_unlock(&heap_lock);
+	if (full)
+		say_full();
 	if (!__atomic_load_n(&running, __ATOMIC_ACQUIRE))
 		sh_process_helper();
 	else if (wake)
 		nudge();
+	return full ? -ENOMEM : 0;
 }
 
 void sh_host_wake(void *host, uint32_t proc)
@@ -244,4 +282,13 @@ void sh_host_wake(void *host, uint32_t proc)
 	/* All of them: in the daemon two threads look at the word. */
 	if (p)
 		futex(&p->attention, FUTEX_WAKE, INT_MAX, NULL);
+}
+
+void sh_host_rouse(void *host, uint32_t proc)
+{
+	struct sh_proc *p = sh_proc(sh_process.dev, proc);
+
+	(void)host;
+	if (p)
+		futex(&p->roused, FUTEX_WAKE, INT_MAX, NULL);
 }

@@ -42,6 +42,7 @@ static const struct sh_host_ops host_ops = {
 	.event = sh_host_event,
 	.defer = sh_host_defer,
 	.wake = sh_host_wake,
+	.rouse = sh_host_rouse,
 	.now = host_now,
 	.complain = host_complain,
 };
@@ -66,6 +67,15 @@ void sh_process_forked(void)
 	sh_process.pid = getpid();
 	sh_event_forked();
 	sh_helper_forked();
+}
+
+bool sh_page_size_known(long size, char *text, size_t len)
+{
+	if (size == 4096)
+		return true;
+	snprintf(text, len, "softhca knows pages of 4096 bytes, and this kernel has pages of %ld: boot one "
+		 "with pages of 4096 bytes, or run in a virtual machine that has", size);
+	return false;
 }
 
 int sh_fd_high(int fd)

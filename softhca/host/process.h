@@ -23,8 +23,20 @@ int sh_process_init(struct sh_dev *dev, const char *dir);
 /* Start the helper thread if it does not run: 0, -EAGAIN. It is started by the first deferred call otherwise. */
 int sh_process_helper(void);
 
+/*
+ * Whether pages of this size are what softhca is written for. false, with what to say about it in
+ * text: device memory, queues and the doorbell pages are laid out in pages of 4096 bytes.
+ */
+bool sh_page_size_known(long size, char *text, size_t len);
+
+/* Is this thread in the middle of starting it? */
+bool sh_process_helper_starting(void);
+
 /* How many threads of this process are ours. */
 int sh_process_threads(void);
+
+/* What the helper has: from within its stack to its descriptor, or a little below. false: it does not run. */
+bool sh_process_helper_memory(uint64_t *low, uint64_t *high);
 
 /* In a forked child: the parent's helper thread, timers and locks are not ours. */
 void sh_process_forked(void);
@@ -49,9 +61,10 @@ enum sh_copy sh_host_copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst
 int sh_host_event(void *host, uint32_t evq, const void *record, size_t len);
 void sh_event_forked(void);
 void sh_event_reset(void);
-void sh_host_defer(void *host, uint64_t deadline_ns, void (*fn)(struct sh_dev *, uint64_t, uint64_t),
+int sh_host_defer(void *host, uint64_t deadline_ns, void (*fn)(struct sh_dev *, uint64_t, uint64_t),
 		   uint64_t a, uint64_t b);
 void sh_host_wake(void *host, uint32_t proc);
+void sh_host_rouse(void *host, uint32_t proc);
 void sh_helper_forked(void);
 void sh_helper_watch(void);
 

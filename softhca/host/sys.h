@@ -20,6 +20,8 @@
 
 _Static_assert(sizeof(long) == 8, "struct stat is the kernel's own on 64-bit machines only");
 
+#define SH_FIRST_PAGE 4096UL
+
 static inline long sh_sys(long result)
 {
 	return result == -1 ? -errno : result;
@@ -65,12 +67,13 @@ static inline int sh_fcntl(int fd, int cmd, long arg)
 	return sh_sys(syscall(SYS_fcntl, fd, cmd, arg));
 }
 
-/* MAP_FAILED becomes NULL and *err. */
+/* MAP_FAILED becomes NULL and *err. What mlockall() of the program and its limit leave no room for
+ * is -ENOMEM. */
 static inline void *sh_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off, int *err)
 {
 	long at = sh_sys(syscall(SYS_mmap, addr, len, prot, flags, fd, off));
 
-	*err = at < 0 && at > -4096 ? (int)at : 0;
+	*err = at == -EAGAIN ? -ENOMEM : at < 0 && at > -4096 ? (int)at : 0;
 	return *err ? NULL : (void *)at;
 }
 
@@ -82,6 +85,29 @@ static inline int sh_munmap(void *addr, size_t len)
 static inline int sh_madvise(uint64_t addr, size_t len, int advice)
 {
 	return sh_sys(syscall(SYS_madvise, addr, len, advice));
+}
+
+/*
+ * Address space of which little will be used: a core dump leaves it out, and mlockall(MCL_FUTURE)
+ * does not make it locked memory. A mapping that grows keeps what it was, so only its first page is
+ * made under that rule.
+ */
+static inline void *sh_mmap_unlocked(size_t len, int prot, int flags, int fd, int *err)
+{
+	void *first = sh_mmap(NULL, SH_FIRST_PAGE, prot, flags, fd, 0, err);
+	long at;
+
+	if (!first)
+		return NULL;
+	sh_sys(syscall(SYS_munlock, first, SH_FIRST_PAGE));
+	at = sh_sys(syscall(SYS_mremap, first, SH_FIRST_PAGE, len, (long)MREMAP_MAYMOVE, NULL));
+	if (at < 0 && at > -4096) {
+		sh_munmap(first, SH_FIRST_PAGE);
+		*err = (int)at;
+		return NULL;
+	}
+	(void)sh_madvise((uint64_t)at, len, MADV_DONTDUMP);
+	return (void *)at;
 }
 
 /* Zeroed memory that malloc() knows nothing of; NULL. */

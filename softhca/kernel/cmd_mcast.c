@@ -6,6 +6,9 @@
 
 #include "kern.h"
 
+#define LID_MCAST	0xc000
+#define LID_PERMISSIVE	0xffff
+
 static struct kmcast **find(struct kqp_handle *h, const uint8_t gid[16])
 {
 	struct kmcast **m;
@@ -16,8 +19,12 @@ static struct kmcast **find(struct kqp_handle *h, const uint8_t gid[16])
 	return m;
 }
 
-static bool is_group(const struct kqp_handle *h, const uint8_t gid[16])
+/* Kernels of OFED's time do not look at the LID. */
+static bool is_group(const struct kernel *k, const struct kqp_handle *h, const uint8_t gid[16],
+		     uint16_t lid)
 {
+	if (k->cfg.device.face == SH_FACE_MAINLINE && (lid < LID_MCAST || lid == LID_PERMISSIVE))
+		return false;
 	return gid[0] == 0xff && h->qp->type == SH_QPT_UD;
 }
 
@@ -32,7 +39,7 @@ int cmd_attach_mcast(struct call *c)
 		return -EINVAL;
 	if (*find(h, cmd->gid))
 		return 0;
-	if (!is_group(h, cmd->gid))
+	if (!is_group(c->k, h, cmd->gid, cmd->mlid))
 		return -EINVAL;
 	m = calloc(1, sizeof(*m));
 	if (!m)
@@ -55,7 +62,7 @@ int cmd_detach_mcast(struct call *c)
 	struct kmcast **m, *gone;
 	int err;
 
-	if (!h || !is_group(h, cmd->gid))
+	if (!h || !is_group(c->k, h, cmd->gid, cmd->mlid))
 		return -EINVAL;
 	m = find(h, cmd->gid);
 	if (!*m)

@@ -278,15 +278,21 @@ err_free:
 	return err;
 }
 
-static void leave_groups(struct kernel *k, struct kqp_handle *h)
+/*
+ * -EBUSY: a stopped client holds the lock of the groups; those that are left are for the next try.
+ * A group that does not have the QP (a client has scribbled over it) is left all the same.
+ */
+static int leave_groups(struct kernel *k, struct kqp_handle *h)
 {
 	struct kmcast *m;
 
 	while ((m = h->mcast)) {
+		if (sh_mcast_detach(&k->dev, h->qp->hca, m->gid, h->qp->qpn) == -EBUSY)
+			return -EBUSY;
 		h->mcast = m->next;
-		(void)sh_mcast_detach(&k->dev, h->qp->hca, m->gid, h->qp->qpn);
 		free(m);
 	}
+	return 0;
 }
 
 int qp_free(struct kqp_handle *h, uint32_t *async)
@@ -295,8 +301,10 @@ int qp_free(struct kqp_handle *h, uint32_t *async)
 	struct kernel *k = ctx->k;
 	struct kqp *qp = h->qp;
 
-	leave_groups(k, h);
 	*async = 0;
+	/* First: a number in a group would deliver to the QP that gets it next. */
+	if (leave_groups(k, h) < 0)
+		return -EBUSY;
 	if (h->reg ? reg_del(k, h->reg, async) < 0 : sh_qp_destroy(&k->dev, qp->hca, qp->qpn, async) == -EBUSY)
 		return -EBUSY;
 	*async = evq_reported(*async, evq_drop_async(k, ctx->async, h->u.user_handle, UO_QP, *async));

@@ -8,6 +8,7 @@
  *	before GET_CONTEXT				EINVAL
  *	shorter than its structure			EINVAL (mainline: ENOSPC)
  *	less room for the response than it has		ENOSPC
+ *	the device has failed, and nothing ends		EIO
  *	memory not there				EFAULT
  */
 #include <errno.h>
@@ -25,9 +26,10 @@ int call_respond(struct call *c, const void *core, size_t len, const void *drv, 
 		len = c->out_len;
 	if (drv_len > room)
 		drv_len = room;
-	if (drv_len && k->user->write(k->user_arg, c->proc->pid, c->resp + c->core_out, drv, drv_len) < 0)
+	if (drv_len &&
+	    k->user->write(k->user_arg, &c->proc->user, c->resp + c->core_out, drv, drv_len) < 0)
 		return -EFAULT;
-	if (len && k->user->write(k->user_arg, c->proc->pid, c->resp, core, len) < 0)
+	if (len && k->user->write(k->user_arg, &c->proc->user, c->resp, core, len) < 0)
 		return -EFAULT;
 	return 0;
 }
@@ -61,7 +63,7 @@ static int user_in(struct call *c, uint64_t addr, size_t len)
 	if (len > sizeof(c->in))
 		len = sizeof(c->in);
 	memset(c->in, 0, sizeof(c->in));
-	return c->k->user->read(c->k->user_arg, c->proc->pid, addr, c->in, len);
+	return c->k->user->read(c->k->user_arg, &c->proc->user, addr, c->in, len);
 }
 
 /* The header and a second one follow each other; command structures of extended commands begin after both. */
@@ -80,6 +82,8 @@ static int run_extended(struct call *c, uint64_t addr, uint64_t len)
 	cmd = number < f->nextended ? &f->extended[number] : NULL;
 	if (!cmd || !cmd->fn)
 		return -EOPNOTSUPP;
+	if (c->k->hcas[c->ctx->hca].fatal)
+		return -EIO;
 	if (!c->ctx->started)
 		return -EINVAL;
 	if (len < sizeof(hdr) + sizeof(ex))
@@ -109,6 +113,21 @@ static int run_extended(struct call *c, uint64_t addr, uint64_t len)
 	return cmd->fn(c);
 }
 
+/* What a device that has failed still takes: it ends objects, which needs no device. */
+static bool ends_something(const struct command *cmd)
+{
+	static int (*const fn[])(struct call *) = {
+		cmd_dealloc_pd, cmd_dereg_mr, cmd_destroy_ah, cmd_destroy_cq, cmd_destroy_srq,
+		cmd_destroy_qp, cmd_detach_mcast, cmd_close_xrc_domain, cmd_close_xrcd,
+		cmd_unreg_xrc_rcv_qp,
+	};
+
+	for (size_t i = 0; i < sizeof(fn) / sizeof(fn[0]); i++)
+		if (cmd->fn == fn[i])
+			return true;
+	return false;
+}
+
 static int run(struct call *c, uint64_t addr, uint64_t len)
 {
 	const struct face *f = c->k->face;
@@ -131,6 +150,8 @@ static int run(struct call *c, uint64_t addr, uint64_t len)
 		return -EINVAL;
 	if (!cmd->fn)
 		return f->absent;
+	if (c->k->hcas[c->ctx->hca].fatal && !ends_something(cmd))
+		return -EIO;
 	c->in_len = len;
 	c->out_len = hdr.out_words * 4;
 	c->core_in = cmd->in;

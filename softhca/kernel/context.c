@@ -38,17 +38,17 @@ static void bury_old_images(struct kernel *k, pid_t pid)
 			proc_dead(k, k->proc[i]);
 }
 
-int proc_attach(struct kernel *k, pid_t pid, uint32_t host, uint32_t again, uint64_t probe_addr, struct kproc **out)
+int proc_attach(struct kernel *k, pid_t pid, uint32_t host, uint32_t again, uint64_t witness,
+		struct kproc **out)
 {
 	struct sh_proc *slot;
 	struct kproc *p;
 
 	if (again && again - 1 < SH_MAX_PROC) {
 		p = k->proc[again - 1];
-		if (p && p->pid == pid && !p->connected && p->host == host) {
+		if (p && p->pid == pid && p->user.witness == witness && !p->connected &&
+		    p->host == host) {
 			p->connected = true;
-			p->probe_addr = probe_addr;
-			__atomic_store_n(&sh_proc(&k->dev, p->slot)->probe_addr, probe_addr, __ATOMIC_RELEASE);
 			p->refs++;
 			*out = p;
 			return 0;
@@ -65,13 +65,12 @@ int proc_attach(struct kernel *k, pid_t pid, uint32_t host, uint32_t again, uint
 	}
 	p->pid = pid;
 	p->host = host;
-	p->probe_addr = probe_addr;
+	p->user = (struct user){.pid = pid, .witness = witness};
 	p->connected = true;
 	p->refs = 1;
 	p->pidfd = syscall(SYS_pidfd_open, pid, 0);
 	slot = sh_proc(&k->dev, p->slot);
 	memset(slot, 0, sizeof(*slot));
-	slot->probe_addr = probe_addr;
 	__atomic_store_n(&slot->pid, pid, __ATOMIC_RELEASE);
 	k->proc[p->slot] = p;
 	*out = p;
@@ -93,10 +92,10 @@ void proc_put(struct kernel *k, struct kproc *p)
 /* A process may close the connection and live on: the shim then makes another one and names its slot. */
 static bool same_image(struct kernel *k, const struct kproc *p)
 {
-	uint64_t probe = 0;
+	char byte;
 
 	return p->pidfd >= 0 && kill(p->pid, 0) == 0 &&
-	       k->user->read(k->user_arg, p->pid, p->probe_addr, &probe, sizeof(probe)) == 0 && probe == SH_PROBE;
+	       k->user->read(k->user_arg, &p->user, p->user.witness, &byte, 1) == 0;
 }
 
 void proc_dead(struct kernel *k, struct kproc *p)
@@ -202,6 +201,7 @@ int ctx_open(struct kernel *k, struct kproc *p, uint32_t device, struct kctx **o
 	shared = sh_ctx(&k->dev, ctx->index);
 	memset(shared, 0, sizeof(*shared));
 	shared->pid = p->pid;
+	shared->witness = p->user.witness;
 	shared->proc = p->slot;
 	shared->hca = ctx->hca;
 	shared->host = ctx->host;
@@ -221,6 +221,16 @@ int ctx_opened(struct kernel *k, struct kproc *p, uint32_t index)
 		return -EINVAL;
 	ctx->state = KC_OPEN;
 	return 0;
+}
+
+/* By name: a descriptor of it would say, when closed, that the file is released. */
+int ctx_kick(struct kctx *ctx)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/files/c%u.%u", ctx->k->dir_fd, ctx->index,
+		 ctx->generation);
+	return truncate(path, 2 * K_PAGE) < 0 ? -errno : 0;
 }
 
 struct kctx *ctx_get(struct kernel *k, uint32_t index)
@@ -337,6 +347,7 @@ void ctx_retry(struct kernel *k)
 {
 	uint32_t i;
 
+	hcas_retry(k);
 	for (i = 1; k->releasing + k->loud && i < SH_MAX_CTX; i++) {
 		struct kctx *ctx = k->ctx[i];
 

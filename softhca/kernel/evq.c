@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -182,39 +183,60 @@ static bool matches(const struct kevq *e, const uint64_t *record, uint64_t user_
 }
 
 /*
- * The pipe is emptied and what stays is written back, in order and before anything newer: whoever raises an event
- * needs the queue's lock. A reader that comes in between waits, as it would for an event that was dropped.
+ * The pipe is emptied and what stays is written back, in order and before anything newer: a thread
+ * that raises an event needs the queue's lock. A reader that comes in between waits, as it would
+ * for an event that was dropped. Nothing is read before there is room for all that may have to be
+ * written back. Returns how many records were dropped.
  */
-static uint32_t drop(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type)
+static uint32_t drop_from_pipe(struct kernel *k, struct kevq *e, uint64_t user_handle,
+			       enum uobj_type type)
 {
-	struct sh_evq *q = sh_evq(&k->dev, e->index);
-	size_t size = e->async ? 16 : 8;
-	uint32_t i, kept, dropped = 0;
-	char *keep = NULL, *grown;
-	size_t len = 0, cap = 0;
+	size_t size = e->async ? 16 : 8, len = 0, at;
+	uint32_t dropped = 0;
 	uint64_t record[2];
+	char *grown;
+	int held;
 
-	if (!q || sh_lock_bounded(&k->dev, &q->lock) < 0)
+	if (ioctl(e->fd, FIONREAD, &held) < 0 || held <= 0)
 		return 0;
-	while (read(e->fd, record, size) == (ssize_t)size) {
+	/*
+	 * Only a client that has given its pipe more room than pipes have at first brings this
+	 * about.
+	 */
+	if ((size_t)held > k->keep_size) {
+		grown = realloc(k->keep, held);
+		/*
+		 * All of the pipe stays: its owner reads and acknowledges records of an object that
+		 * is gone.
+		 */
+		if (!grown)
+			return 0;
+		k->keep = grown;
+		k->keep_size = held;
+	}
+	while (held >= (int)size && read(e->fd, record, size) == (ssize_t)size) {
+		held -= (int)size;
 		if (matches(e, record, user_handle, type)) {
 			dropped++;
 			continue;
 		}
-		if (len + size > cap) {
-			grown = realloc(keep, cap ? cap * 2 : 4096);
-			if (!grown)
-				break;
-			keep = grown;
-			cap = cap ? cap * 2 : 4096;
-		}
-		memcpy(keep + len, record, size);
+		memcpy(k->keep + len, record, size);
 		len += size;
 	}
-	for (i = 0; i < len; i += size)
-		if (write(e->fd, keep + i, size) != (ssize_t)size)
+	for (at = 0; at < len; at += size)
+		if (write(e->fd, k->keep + at, size) != (ssize_t)size)
 			break;
-	free(keep);
+	return dropped;
+}
+
+static uint32_t drop(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type)
+{
+	struct sh_evq *q = sh_evq(&k->dev, e->index);
+	uint32_t i, kept, dropped;
+
+	if (!q || sh_lock_bounded(&k->dev, &q->lock) < 0)
+		return 0;
+	dropped = drop_from_pipe(k, e, user_handle, type);
 	for (i = kept = 0; i < q->spilled && i < SH_EVQ_SPILL; i++) {
 		if (matches(e, q->spill[i], user_handle, type)) {
 			dropped++;

@@ -138,7 +138,7 @@ static int reg_xrc_rcv_qp(struct call *c)
 	return reg_add(c->k, qp, c->ctx, xh, 0, &reg);
 }
 
-static int unreg_xrc_rcv_qp(struct call *c)
+int cmd_unreg_xrc_rcv_qp(struct call *c)
 {
 	const struct uv_reg_xrc_rcv_qp *cmd = (const void *)c->in;
 	struct kxrcd_handle *xh;
@@ -163,7 +163,7 @@ static const struct command commands[] = {
 	CMD(UV_MODIFY_XRC_RCV_QP, modify_xrc_rcv_qp, sizeof(struct uv_modify_xrc_rcv_qp), 0),
 	CMD(UV_QUERY_XRC_RCV_QP, query_xrc_rcv_qp, sizeof(struct uv_query_xrc_rcv_qp), sizeof(struct uv_query_qp_resp)),
 	CMD(UV_REG_XRC_RCV_QP, reg_xrc_rcv_qp, sizeof(struct uv_reg_xrc_rcv_qp), 0),
-	CMD(UV_UNREG_XRC_RCV_QP, unreg_xrc_rcv_qp, sizeof(struct uv_reg_xrc_rcv_qp), 0),
+	CMD(UV_UNREG_XRC_RCV_QP, cmd_unreg_xrc_rcv_qp, sizeof(struct uv_reg_xrc_rcv_qp), 0),
 };
 
 const struct face face_ofed = {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Files and directories of the instance: made whole, removed whole. Never follows a symbolic link when removing. */
-#include <dirent.h>
+/*
+ * Files and directories of the instance. softhca/wire.h lists all that is made here: what it lacks stays behind when the
+ * instance ends.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -17,17 +19,21 @@ int file_write(int dirfd, const char *path, const char *fmt, ...)
 	char text[4096];
 	va_list ap;
 	int fd, len, err = 0;
+	ssize_t n;
 
 	va_start(ap, fmt);
 	len = vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	if (len < 0 || len >= (int)sizeof(text))
 		return -EOVERFLOW;
-	fd = openat(dirfd, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	fd = openat(dirfd, path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return -errno;
-	if (pwrite(fd, text, len, 0) != len || ftruncate(fd, len) < 0)
-		err = errno ? -errno : -EIO;
+	n = pwrite(fd, text, len, 0);
+	if (n >= 0 && n < len)
+		err = -ENOSPC;
+	else if (n < 0 || ftruncate(fd, len) < 0)
+		err = -errno;
 	close(fd);
 	return err;
 }
@@ -46,26 +52,4 @@ int dir_make(int dirfd, const char *path)
 		*slash = '/';
 	}
 	return mkdirat(dirfd, part, 0755) < 0 && errno != EEXIST ? -errno : 0;
-}
-
-void dir_remove(int dirfd, const char *path)
-{
-	int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	struct dirent *e;
-	DIR *d;
-
-	d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d) {
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-	while ((e = readdir(d))) {
-		if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, ".."))
-			continue;
-		if (unlinkat(fd, e->d_name, 0) < 0)
-			dir_remove(fd, e->d_name);
-	}
-	closedir(d);
-	unlinkat(dirfd, path, AT_REMOVEDIR);
 }

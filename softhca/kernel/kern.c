@@ -5,50 +5,105 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "softhca/host/client.h"
 #include "softhca/host/process.h"
 #include "kern.h"
 
-/* The lock says that the daemon lives; what a dead one left is removed. The descriptor stays open in k->lock_fd. */
+#define TAKE_OVER_MS	10000	/* how long another process may need to remove a dead instance */
+
+/* What a person can do about it. */
+static const char *advice(int err)
+{
+	switch (err) {
+	case -ENOSPC:
+	case -EDQUOT:
+		return "; free some room there, or set SOFTHCA_DIR to a directory of yours that has some";
+	case -EACCES:
+	case -EPERM:
+	case -EROFS:
+		return "; set SOFTHCA_DIR to a directory of yours that can be written";
+	case -EFBIG:
+		return "; device memory counts as a file: raise the limit on their size where the "
+		       "instance is started (ulimit -f unlimited)";
+	case -ENOMEM:
+		return "; fewer HCAs, or a higher memory limit of the container, would do";
+	}
+	return "";
+}
+
 static int make_directory(struct kernel *k, char *text, size_t text_len)
 {
-	int tries, err;
+	char base[PATH_MAX];
+	int err;
 
-	for (tries = 0; tries < 3; tries++) {
-		if (mkdir(k->dir, 0700) < 0 && errno != EEXIST) {
-			err = -errno;
-			snprintf(text, text_len, "cannot make %s: %s", k->dir, strerror(-err));
-			return err;
-		}
-		k->dir_fd = open(k->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		if (k->dir_fd < 0)
-			continue;
-		k->lock_fd = openat(k->dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-		if (k->lock_fd >= 0 && flock(k->lock_fd, LOCK_EX | LOCK_NB) == 0) {
-			struct stat st;
+	snprintf(base, sizeof(base), "%.*s", (int)(strrchr(k->dir, '/') - k->dir), k->dir);
+	err = sh_instdir_make(&k->at, base);
+	if (err < 0)
+		snprintf(text, text_len, "cannot make a directory there: %s%s", strerror(-err), advice(err));
+	k->dir_fd = k->at.dir_fd;
+	return err;
+}
 
-			/* Still the one with that name, and empty. */
-			if (fstatat(k->dir_fd, "control", &st, 0) < 0 && fstatat(AT_FDCWD, k->dir, &st, 0) == 0)
-				return 0;
-			dir_remove(AT_FDCWD, k->dir);
-		} else if (k->lock_fd >= 0 && errno == EWOULDBLOCK) {
-			snprintf(text, text_len, "%s is in use: choose another name, or stop that instance first", k->dir);
-			close(k->lock_fd);
-			close(k->dir_fd);
-			k->lock_fd = k->dir_fd = -1;
-			return -EEXIST;
-		}
-		if (k->lock_fd >= 0)
-			close(k->lock_fd);
-		close(k->dir_fd);
-		k->lock_fd = k->dir_fd = -1;
+/*
+ * A daemon that lives accepts connections, be it stopped. Another holder of the lock is a process that removes a dead
+ * instance.
+ */
+static bool answers(const char *dir)
+{
+	int fd = sh_client_connect(dir);
+
+	if (fd >= 0)
+		close(fd);
+	return fd != -ENOENT && fd != -ECONNREFUSED;
+}
+
+/* The name is taken: 0 when it is free now. */
+static int take_over(struct kernel *k, const char *name, char *text, size_t text_len)
+{
+	static const struct timespec tick = {.tv_nsec = 5000000};
+	struct sh_left left = {.why = ""};
+	int err, waited = 0;
+
+	while ((err = sh_instance_remove(k->dir, &left)) == -EBUSY && !answers(k->dir) && waited < TAKE_OVER_MS) {
+		nanosleep(&tick, NULL);
+		waited += 5;
 	}
-	snprintf(text, text_len, "cannot take %s over: remove it and try again", k->dir);
-	return -EBUSY;
+	if (err == -EBUSY)
+		snprintf(text, text_len, "an instance \"%s\" runs already: choose another name, or end "
+			 "it with softhca stop %s", name, name);
+	else if (err == -ETXTBSY)
+		snprintf(text, text_len, "the daemon of an earlier instance \"%s\" has ended, but "
+			 "programs that use it have not: end them (fuser -v %.200s/lease lists them), "
+			 "or choose another name", name, k->dir);
+	else if (err == -ENODATA || err == -EPERM)
+		snprintf(text, text_len, "there is something with that name which softhca did not make: "
+			 "move it away, or choose another name");
+	else if (err && left.path[0])
+		snprintf(text, text_len, "an earlier instance cannot be removed because of %.200s in it: "
+			 "%s; move it away, or choose another name", left.path, left.why);
+	else if (err)
+		snprintf(text, text_len, "what is there cannot be removed: %s%s", strerror(-err), advice(err));
+	return err == -EBUSY ? -EEXIST : err;
+}
+
+int kern_publish(struct kernel *k, char *text, size_t text_len)
+{
+	const char *name = strrchr(k->dir, '/') + 1;
+	int err;
+
+	while ((err = sh_instdir_publish(&k->at, name)) == -EEXIST || err == -ENOTEMPTY) {
+		err = take_over(k, name, text, text_len);
+		if (err)
+			return err;
+	}
+	if (err)
+		snprintf(text, text_len, "cannot give the directory its name: %s%s", strerror(-err), advice(err));
+	return err;
 }
 
 static int fill_directory(struct kernel *k)
@@ -61,6 +116,8 @@ static int fill_directory(struct kernel *k)
 	if (k->lease_fd < 0 || ftruncate(k->lease_fd, K_PAGE) < 0)
 		return -errno;
 	err = file_write(k->dir_fd, "pid", "%d\n", getpid());
+	if (err == 0)
+		err = identity_make(k);
 	return err < 0 ? err : sysfs_make(k);
 }
 
@@ -78,13 +135,18 @@ static int make_memory(struct kernel *k)
 		return -errno;
 	k->dev.inst = base;
 	err = sh_instance_init(base, k->memfd, &k->cfg.device);
+	if (!err)
+		err = sh_dev_attach(&k->dev, base, k->mem_size);
 	if (err < 0)
 		return err;
+	k->fault_seed = k->dev.inst->faults.seed;
 	sh_proc(&k->dev, 0)->pid = getpid();
 	*sh_ctx(&k->dev, 0) = (struct sh_ctx){.state = SH_CTX_LIVE, .pid = getpid(), .generation = 1};
-	err = pool_init(&k->pool, k->memfd, k->dev.inst->pool_off, k->dev.inst->pool_size);
+	err = pool_init(&k->pool, k->memfd, k->dev.pool_off,
+			k->dev.shared_off - k->dev.pool_off);
 	if (!err)
-		err = pool_init(&k->shared, k->memfd, k->dev.inst->shared_off, k->dev.inst->shared_size);
+		err = pool_init(&k->shared, k->memfd, k->dev.shared_off,
+				k->dev.size - k->dev.shared_off);
 	if (err < 0)
 		return err;
 	return sh_process_init(&k->dev, k->dir);
@@ -117,8 +179,10 @@ static int make_tables(struct kernel *k)
 
 	k->hosts = calloc(hosts, sizeof(*k->hosts));
 	k->hcas = calloc((size_t)hosts * per_host, sizeof(*k->hcas));
-	if (!k->hosts || !k->hcas)
+	k->keep = malloc(K_PIPE_SIZE);
+	if (!k->hosts || !k->hcas || !k->keep)
 		return -ENOMEM;
+	k->keep_size = K_PIPE_SIZE;
 	err = sh_numbers_init(&k->reg, SH_MAX_REG, SH_MAX_REG - 1, 1, false);
 	if (err < 0)
 		return err;
@@ -146,14 +210,22 @@ int kern_init(struct kernel *k, const struct sh_kernel_config *cfg, char *text, 
 
 	memset(k, 0, sizeof(*k));
 	k->cfg = *cfg;
-	k->dir_fd = k->lock_fd = k->lease_fd = k->memfd = k->epoll = -1;
+	k->at = (struct sh_instdir)SH_INSTDIR_NONE;
+	k->dir_fd = k->lease_fd = k->memfd = k->epoll = -1;
 	k->user = &user_real;
+	if (!sh_page_size_known(sysconf(_SC_PAGESIZE), text, text_len))
+		return -ENOTSUP;
 	if (!config_ok(&cfg->device)) {
 		snprintf(text, text_len, "unusable configuration: at most %d HCAs of 1 or %d ports; driver ABI 2 to 4; "
 			 "64-byte CQEs need driver ABI 4", SH_MAX_HCAS, SH_MAX_PORTS);
 		return -EINVAL;
 	}
 	k->face = cfg->device.face == SH_FACE_OFED ? &face_ofed : &face_mainline;
+	if (access("/proc/self/fd", X_OK) < 0) {
+		snprintf(text, text_len, "there is no /proc, by which the device reaches the memory and the files of "
+			 "programs: mount it (mount -t proc proc /proc)");
+		return -ENOENT;
+	}
 	if (snprintf(k->dir, sizeof(k->dir), "%s", cfg->dir) >= (int)sizeof(k->dir) - 64) {
 		snprintf(text, text_len, "the name of the instance directory is too long");
 		return -ENAMETOOLONG;
@@ -167,8 +239,7 @@ int kern_init(struct kernel *k, const struct sh_kernel_config *cfg, char *text, 
 	if (err == 0)
 		err = fill_directory(k);
 	if (err < 0) {
-		snprintf(text, text_len, "cannot set the instance up in %s: %s%s", k->dir, strerror(-err),
-			 err == -ENOMEM ? "; fewer HCAs, or a higher memory limit of the container, would do" : "");
+		snprintf(text, text_len, "cannot set it up: %s%s", strerror(-err), advice(err));
 		kern_exit(k);
 	}
 	return err;
@@ -209,6 +280,7 @@ void kern_exit(struct kernel *k)
 			handles_exit(&k->hosts[i].handles[t]);
 	free(k->hosts);
 	free(k->hcas);
+	free(k->keep);
 	sh_numbers_fini(&k->reg);
 	pool_exit(&k->pool);
 	pool_exit(&k->shared);
@@ -218,10 +290,8 @@ void kern_exit(struct kernel *k)
 	}
 	close_fd(k->memfd);
 	close_fd(k->lease_fd);
-	if (k->dir_fd >= 0)
-		dir_remove(AT_FDCWD, k->dir);
-	close_fd(k->dir_fd);
-	close_fd(k->lock_fd);
+	(void)sh_instdir_end(&k->at, NULL);
 	memset(k, 0, sizeof(*k));
-	k->dir_fd = k->lock_fd = k->lease_fd = k->memfd = k->epoll = -1;
+	k->at = (struct sh_instdir)SH_INSTDIR_NONE;
+	k->dir_fd = k->lease_fd = k->memfd = k->epoll = -1;
 }

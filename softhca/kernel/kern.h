@@ -18,6 +18,7 @@
 
 #include "softhca/device/device.h"
 #include "softhca/device/numbers.h"
+#include "softhca/host/instdir.h"
 #include "softhca/wire.h"
 #include "kernel.h"
 #include "uverbs-abi.h"
@@ -31,14 +32,21 @@
 #define K_MAX_CQES	4194303
 #define K_XRC_QPN_BIT	(1u << 23)
 #define K_BF_REG_SIZE	512
+#define K_PIPE_SIZE	65536		/* of a new FIFO */
 
 #define container_of(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
 
 /* ---- the memory and descriptors of clients (user.c); tests put their own in place ---- */
 
+struct user {				/* an address space, not only a process number */
+	pid_t pid;
+	uint64_t witness;
+};
 struct user_ops {
-	int (*read)(void *arg, pid_t pid, uint64_t addr, void *buf, size_t len);		/* 0, -EFAULT */
-	int (*write)(void *arg, pid_t pid, uint64_t addr, const void *buf, size_t len);	/* 0, -EFAULT */
+	/* 0, or -EFAULT: also where the process has another address space by now */
+	int (*read)(void *arg, const struct user *user, uint64_t addr, void *buf, size_t len);
+	int (*write)(void *arg, const struct user *user, uint64_t addr, const void *buf,
+		     size_t len);
 	int (*open_fd)(void *arg, pid_t tid, int fd);	/* an O_PATH descriptor of what the client's is, or -EBADF */
 };
 extern const struct user_ops user_real;
@@ -152,7 +160,7 @@ struct kproc {
 	bool connected, gone;		/* gone: the slot is given back */
 	uint64_t locked;		/* pages counted against RLIMIT_MEMLOCK */
 	struct kwindow *windows;	/* by address */
-	uint64_t probe_addr;
+	struct user user;
 	void *regions;			/* a tree of struct kregion, by address */
 	bool ungraced;			/* regions were revoked, and somebody may be writing there still */
 	struct kmr *unshared;		/* memory regions that are not device memory */
@@ -268,6 +276,9 @@ struct khca {
 	struct kqp *qps;
 	struct sh_numbers pdn, xrcdn, mpt, cqn, srqn, qpn;
 	uint32_t host, unit;		/* unit: per host */
+	bool fatal;			/* it has failed: nothing but the end of what there is */
+	/* and a stopped client holds a QP that does not know it yet */
+	bool loud;
 };
 struct khost {
 	struct handles handles[UO_TYPES];
@@ -277,7 +288,8 @@ struct face;
 struct kernel {
 	struct sh_kernel_config cfg;
 	char dir[PATH_MAX];
-	int dir_fd, lock_fd, lease_fd;
+	struct sh_instdir at;		/* the directory, with its lock */
+	int dir_fd, lease_fd;		/* dir_fd: that of at */
 	int memfd;
 	uint64_t mem_size;
 	struct sh_dev dev;
@@ -293,6 +305,10 @@ struct kernel {
 	struct kevq *evq[SH_MAX_EVQ];
 	uint32_t evq_gen[SH_MAX_EVQ], ctx_gen[SH_MAX_CTX];
 	uint32_t evq_next, ctx_next;
+	uint32_t fault_seed;		/* where the choices of faults began */
+	/* where evq.c puts records aside; has room for a pipe as pipes are at first */
+	char *keep;
+	size_t keep_size;
 	struct sh_numbers reg;		/* entries of registrations; 0 is none */
 	uint32_t reg_backed;		/* entries below have memory behind them */
 	uint32_t releasing, loud;	/* contexts to release, or to silence, in another try */
@@ -304,17 +320,23 @@ struct kernel {
 	} count;
 };
 
-/* kern.c: everything but the sockets. -errno, with what went wrong in text. */
+/*
+ * kern.c: everything but the sockets. -errno, with what went wrong in text. The directory gets its name last, by
+ * kern_publish(), when clients can connect.
+ */
 int kern_init(struct kernel *k, const struct sh_kernel_config *cfg, char *text, size_t text_len);
+int kern_publish(struct kernel *k, char *text, size_t text_len);
 void kern_exit(struct kernel *k);
 
 /* context.c */
-int proc_attach(struct kernel *k, pid_t pid, uint32_t host, uint32_t again, uint64_t probe_addr, struct kproc **out);
+int proc_attach(struct kernel *k, pid_t pid, uint32_t host, uint32_t again, uint64_t witness,
+		struct kproc **out);
 void proc_detach(struct kernel *k, struct kproc *p);		/* its connection is gone */
 void proc_dead(struct kernel *k, struct kproc *p);		/* the process, or its image, is */
 void proc_put(struct kernel *k, struct kproc *p);
 int ctx_open(struct kernel *k, struct kproc *p, uint32_t device, struct kctx **out);
 int ctx_opened(struct kernel *k, struct kproc *p, uint32_t index);
+int ctx_kick(struct kctx *ctx);				/* its file has length 0 until then */
 struct kctx *ctx_get(struct kernel *k, uint32_t index);		/* NULL */
 void ctx_gone(struct kctx *ctx);
 /* Everything of the context, in the kernel's order. What a stopped client holds is left for ctx_retry(). */
@@ -463,6 +485,7 @@ struct kreg *reg_find(struct kqp *qp, const struct kctx *ctx);
 int cmd_open_xrcd(struct call *c);	/* xrcd.c */
 int cmd_close_xrc_domain(struct call *c);	/* OFED */
 int cmd_close_xrcd(struct call *c);		/* mainline */
+int cmd_unreg_xrc_rcv_qp(struct call *c);	/* OFED; face_ofed.c */
 void xrcd_drop(struct kernel *k, struct kxrcd_handle *xh);
 void xrcd_put_user(struct kernel *k, struct kxrcd *d);
 
@@ -478,17 +501,18 @@ int qp_free(struct kqp_handle *h, uint32_t *async);
 
 /* sysfs.c */
 int sysfs_make(struct kernel *k);
+int identity_make(struct kernel *k);	/* names of hosts, and the directory of runs */
 int sysfs_port(struct kernel *k, uint32_t hca, uint32_t port, uint32_t pkey);	/* what changes; pkey: an index */
 int file_write(int dirfd, const char *path, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 int dir_make(int dirfd, const char *path);			/* with parents */
-void dir_remove(int dirfd, const char *path);			/* with contents */
 
 /* ports.c, show.c: for the softhca command. Status text says what to do about a failure. */
+void hcas_retry(struct kernel *k);		/* silence failed HCAs, if any is loud yet */
 void port_change(struct kernel *k, const struct sh_port_msg *m, struct sh_status *st);
 void fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st);
 int show_make(struct kernel *k);	/* a memfd with JSON, -errno */
 
 /* server.c */
-int server_run(struct kernel *k, int ready_fd);
+int server_run(struct kernel *k, int ready_fd, struct sh_status *st);
 
 #endif

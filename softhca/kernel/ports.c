@@ -8,6 +8,8 @@
 #include "softhca/device/txn.h"
 #include "kern.h"
 
+#define MAX_DELAY_NS	UINT64_C(60000000000)
+
 static void say(struct sh_status *st, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 static void say(struct sh_status *st, int error, const char *fmt, ...)
 {
@@ -36,7 +38,7 @@ static void tell_all(struct kernel *k, uint32_t hca, uint64_t element, uint32_t 
 static bool change_lid(struct kernel *k, struct sh_port *p, uint32_t hca, uint32_t port, uint32_t lid, struct sh_status *st)
 {
 	uint32_t *table = k->dev.inst->lid_port;
-	uint32_t mine = (hca << 8 | port) + 1;
+	uint32_t mine = (hca << 8 | port) + 1, i;
 
 	if (!lid || lid >= SH_MAX_LIDS) {
 		say(st, EINVAL, "LID %u is out of range: choose one of 1 to %d", lid, SH_MAX_LIDS - 1);
@@ -46,12 +48,49 @@ static bool change_lid(struct kernel *k, struct sh_port *p, uint32_t hca, uint32
 		say(st, EBUSY, "LID %u belongs to another port: choose a free one (softhca show lists them)", lid);
 		return false;
 	}
-	if (p->lid == lid)
+	if (p->lid == lid && table[lid] == mine)
 		return false;
-	__atomic_store_n(&table[p->lid], 0, __ATOMIC_RELEASE);
+	/* Wherever it is: what the port says of its LID may be overwritten. */
+	for (i = 0; i < SH_MAX_LIDS; i++)
+		if (table[i] == mine && i != lid)
+			__atomic_store_n(&table[i], 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&table[lid], mine, __ATOMIC_RELEASE);
 	p->lid = lid;
 	return true;
+}
+
+/*
+ * Its QPs send, receive and complete nothing any more; their peers retry in vain. A lock that a
+ * stopped client holds ends it: one wait is enough.
+ */
+static void silence(struct kernel *k, uint32_t hca)
+{
+	struct khca *h = &k->hcas[hca];
+	struct kqp *qp, *tmp;
+
+	HASH_ITER(hh, h->qps, qp, tmp)
+		if (sh_qp_silence(&k->dev, hca, qp->qpn) == -EBUSY)
+			return;
+	h->loud = false;
+	k->loud--;
+}
+
+void hcas_retry(struct kernel *k)
+{
+	uint32_t i;
+
+	for (i = 0; k->loud && i < k->dev.hcas; i++)
+		if (k->hcas[i].loud)
+			silence(k, i);
+}
+
+/* The card stops, for good: an instance has nobody who resets it. */
+static void fail(struct kernel *k, uint32_t hca)
+{
+	k->hcas[hca].fatal = k->hcas[hca].loud = true;
+	k->loud++;
+	__atomic_store_n(&sh_hca(&k->dev, hca)->fatal, 1, __ATOMIC_RELEASE);
+	silence(k, hca);
 }
 
 /* True: something has changed, and *event tells what. */
@@ -94,6 +133,7 @@ static bool change(struct kernel *k, const struct sh_port_msg *m, uint32_t hca, 
 		return true;
 	case SH_PORT_FATAL:
 		*event = UV_EV_DEVICE_FATAL;
+		fail(k, hca);
 		return true;
 	}
 	say(st, EINVAL, "unknown port event: up, down, lid, pkey, sm and fatal are known");
@@ -114,6 +154,12 @@ void port_change(struct kernel *k, const struct sh_port_msg *m, struct sh_status
 		return;
 	}
 	index = m->host * cfg->hcas_per_host + m->hca;
+	if (k->hcas[index].fatal) {
+		if (m->what != SH_PORT_FATAL)
+			say(st, EIO, "mlx4_%u of host %u has failed: only another instance has it again",
+			    m->hca, m->host);
+		return;
+	}
 	hca = sh_hca(&k->dev, index);
 	if (sh_lock_bounded(&k->dev, &hca->port_lock) < 0) {
 		say(st, EBUSY, "a stopped process holds the port: continue or end it, then try again");
@@ -125,6 +171,9 @@ void port_change(struct kernel *k, const struct sh_port_msg *m, struct sh_status
 		return;
 	(void)sysfs_port(k, index, m->port, m->what == SH_PORT_PKEY ? m->a : 0);
 	tell_all(k, index, m->port, event);
+	/* A subnet manager that has taken over asks in its first sweep for subscriptions anew. */
+	if (event == UV_EV_SM_CHANGE)
+		tell_all(k, index, m->port, UV_EV_CLIENT_REREGISTER);
 }
 
 void fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st)
@@ -136,13 +185,22 @@ void fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status 
 	if (m->kind == SH_FAULT_CLEAR) {
 		for (i = 0; i < SH_FAULT_KINDS; i++)
 			f->rate[i] = f->count[i] = 0;
+	} else if (m->kind == SH_FAULT_SEED) {
+		k->fault_seed = m->count;
+		__atomic_store_n(&f->seed, m->count, __ATOMIC_RELAXED);
+		return;
 	} else if (m->kind >= SH_FAULT_KINDS) {
 		say(st, EINVAL, "unknown fault: drop, delay, duplicate and corrupt are known");
+		return;
+	} else if (m->delay_ns > MAX_DELAY_NS) {
+		say(st, EINVAL, "a packet is delayed by at most a minute");
 		return;
 	} else if (m->rate > 1000000) {
 		say(st, EINVAL, "a rate is at most 1 (every packet)");
 		return;
 	} else {
+		if (m->delay_ns)
+			__atomic_store_n(&f->delay_ns, m->delay_ns, __ATOMIC_RELAXED);
 		__atomic_store_n(&f->rate[m->kind], m->rate, __ATOMIC_RELEASE);
 		__atomic_store_n(&f->count[m->kind], m->count, __ATOMIC_RELEASE);
 	}

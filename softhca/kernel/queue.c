@@ -23,7 +23,7 @@ int mem_charge(struct call *c, uint64_t pages)
 
 static int user_read(struct kctx *ctx, uint64_t addr, void *buf, size_t len)
 {
-	return ctx->k->user->read(ctx->k->user_arg, ctx->proc->pid, addr, buf, len);
+	return ctx->k->user->read(ctx->k->user_arg, &ctx->proc->user, addr, buf, len);
 }
 
 /* Each page is there, and can be written if it must be. What it holds does not change. */
@@ -35,7 +35,8 @@ static int check_pages(struct kctx *ctx, uint64_t addr, uint64_t len, bool write
 	for (at = addr; at < addr + len; at += K_PAGE) {
 		if (user_read(ctx, at, &byte, 1) < 0)
 			return -EFAULT;
-		if (write && ctx->k->user->write(ctx->k->user_arg, ctx->proc->pid, at, &byte, 1) < 0)
+		if (write &&
+		    ctx->k->user->write(ctx->k->user_arg, &ctx->proc->user, at, &byte, 1) < 0)
 			return -EFAULT;
 	}
 	return 0;

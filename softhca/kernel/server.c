@@ -49,6 +49,8 @@ struct server {
 	unsigned int ticks, idle;
 	unsigned int retry_at, backoff;	/* ticks: releases that a stopped client holds up */
 	bool leased_once;
+	/* no descriptor was left for another connection: those that come wait */
+	bool deaf;
 	uint64_t message[SH_MSG_MAX / 8];
 };
 
@@ -100,10 +102,18 @@ static void drain_files(struct server *s)
 
 /* ---- connections ---- */
 
+/* A descriptor may be free again. Tried at every tick too: not only connections use them. */
+static void listen_again(struct server *s)
+{
+	if (s->deaf && watch(s, s->listen_fd, SRC_LISTEN, 0) == 0)
+		s->deaf = false;
+}
+
 static void conn_close(struct server *s, struct conn *c)
 {
 	s->conns[c->fd] = NULL;
 	close(c->fd);
+	listen_again(s);
 	if (c->proc)
 		proc_detach(s->k, c->proc);
 	free(c);
@@ -117,8 +127,12 @@ static void conn_accept(struct server *s)
 	int fd;
 
 	fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (fd < 0)
+	if (fd < 0) {
+		/* The connection stays in the socket's queue, which the loop would see for ever. */
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+			s->deaf = epoll_ctl(s->k->epoll, EPOLL_CTL_DEL, s->listen_fd, NULL) == 0;
 		return;
+	}
 	if (fd >= s->nconns) {
 		grown = realloc(s->conns, (fd + 64) * sizeof(*grown));
 		if (!grown) {
@@ -168,7 +182,8 @@ static int do_hello(struct server *s, struct conn *c, const struct sh_hello *m, 
 {
 	struct kernel *k = s->k;
 	struct sh_hello_reply r = {.size = k->mem_size, .hosts = k->cfg.device.hosts};
-	uint64_t probe = 0;
+	struct user user = {.pid = c->pid, .witness = m->witness};
+	char byte;
 	int err;
 
 	if (len != sizeof(*m) || c->greeted)
@@ -178,10 +193,10 @@ static int do_hello(struct server *s, struct conn *c, const struct sh_hello *m, 
 	} else if (m->host >= k->cfg.device.hosts) {
 		r.error = EINVAL;
 	} else if (m->client) {
-		if (k->user->read(k->user_arg, c->pid, m->probe_addr, &probe, sizeof(probe)) < 0 || probe != SH_PROBE) {
+		if (k->user->read(k->user_arg, &user, m->witness, &byte, 1) < 0) {
 			r.error = EPERM;
 		} else {
-			err = proc_attach(k, c->pid, m->host, m->again, m->probe_addr, &c->proc);
+			err = proc_attach(k, c->pid, m->host, m->again, m->witness, &c->proc);
 			r.error = -err;
 		}
 	}
@@ -226,6 +241,18 @@ static int do_opened(struct server *s, struct conn *c, const struct sh_opened *m
 	if (len != sizeof(*m) || !c->proc)
 		return -EPROTO;
 	return status(c, ctx_opened(s->k, c->proc, m->ctx));
+}
+
+static int do_kick(struct server *s, struct conn *c, const struct sh_kick *m, size_t len)
+{
+	struct kctx *ctx;
+
+	if (len != sizeof(*m) || !c->proc)
+		return -EPROTO;
+	ctx = ctx_get(s->k, m->ctx);
+	if (!ctx || ctx->generation != m->generation || ctx->host != c->host)
+		return status(c, -ENODEV);
+	return status(c, ctx_kick(ctx));
 }
 
 static int do_command(struct server *s, struct conn *c, const struct sh_command *m, size_t len)
@@ -334,6 +361,8 @@ static int dispatch(struct server *s, struct conn *c, size_t len)
 		return do_open(s, c, m, len);
 	case SH_MSG_OPENED:
 		return do_opened(s, c, m, len);
+	case SH_MSG_KICK:
+		return do_kick(s, c, m, len);
 	case SH_MSG_COMMAND:
 		return do_command(s, c, m, len);
 	case SH_MSG_MAP_FAILED:
@@ -404,6 +433,7 @@ static void on_tick(struct server *s)
 	if (read(s->tick, &n, sizeof(n)) < 0)
 		return;
 	s->ticks++;
+	listen_again(s);
 	retry_releases(s);
 	regions_sweep(s->k);
 	evq_spill(s->k);
@@ -499,7 +529,7 @@ static int set_up(struct server *s)
 {
 	struct kernel *k = s->k;
 	struct itimerspec second = {.it_interval.tv_sec = 1, .it_value.tv_sec = 1};
-	char path[PATH_MAX + 16];
+	char path[64];
 	sigset_t signals;
 
 	k->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -513,9 +543,10 @@ static int set_up(struct server *s)
 	s->signals = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (k->epoll < 0 || s->inotify < 0 || s->tick < 0 || s->attention < 0 || s->signals < 0)
 		return -errno;
-	snprintf(path, sizeof(path), "%s/files", k->dir);
+	/* By the descriptor: the directory does not have its name yet. */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/files", k->dir_fd);
 	s->files_wd = inotify_add_watch(s->inotify, path, IN_CLOSE_WRITE);
-	snprintf(path, sizeof(path), "%s/events", k->dir);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/events", k->dir_fd);
 	s->events_wd = inotify_add_watch(s->inotify, path, IN_CLOSE_NOWRITE);
 	if (s->files_wd < 0 || s->events_wd < 0 || timerfd_settime(s->tick, 0, &second, NULL) < 0)
 		return -errno;
@@ -556,10 +587,9 @@ static void announce(int ready_fd, const struct sh_status *st)
 	close(ready_fd);
 }
 
-int server_run(struct kernel *k, int ready_fd)
+int server_run(struct kernel *k, int ready_fd, struct sh_status *st)
 {
 	struct server *s = calloc(1, sizeof(*s));
-	struct sh_status st = {0};
 	struct epoll_event ev;
 	pthread_t thread;
 	int err = -ENOMEM;
@@ -571,17 +601,18 @@ int server_run(struct kernel *k, int ready_fd)
 	if (err == 0)
 		err = sh_process_helper();
 	if (err == 0)
+		err = kern_publish(k, st->text, sizeof(st->text));
+	if (err == 0)
 		err = -pthread_create(&thread, NULL, attention_thread, s);
 	if (err < 0) {
-		st.error = -err;
-		snprintf(st.text, sizeof(st.text), "cannot serve %.300s: %s", k->dir, strerror(-err));
-		announce(ready_fd, &st);
+		if (!st->text[0])
+			snprintf(st->text, sizeof(st->text), "cannot serve it: %s", strerror(-err));
 		if (s)
 			take_down(s);
 		free(s);
 		return err;
 	}
-	announce(ready_fd, &st);
+	announce(ready_fd, st);
 	while (!k->stop)
 		if (epoll_wait(k->epoll, &ev, 1, -1) == 1)
 			serve(s, ev.data.u64);
@@ -624,14 +655,15 @@ int sh_kernel_main(const struct sh_kernel_config *cfg, int ready_fd)
 	fcntl(ready_fd, F_SETFD, FD_CLOEXEC);
 	k = calloc(1, sizeof(*k));
 	err = k ? kern_init(k, cfg, st.text, sizeof(st.text)) : -ENOMEM;
+	if (!err) {
+		err = server_run(k, ready_fd, &st);
+		kern_exit(k);
+	}
+	free(k);
+	/* The last thing: when the command hears of it nothing is left. */
 	if (err < 0) {
 		st.error = -err;
 		announce(ready_fd, &st);
-		free(k);
-		return 1;
 	}
-	err = server_run(k, ready_fd);
-	kern_exit(k);
-	free(k);
 	return err < 0;
 }

@@ -395,6 +395,12 @@ static void show_counters(struct kernel *k, uint32_t index, struct out *o)
 	add_int(o, "drops_qkey", c->drops_qkey);
 	add_int(o, "drops_icrc", c->drops_icrc);
 	add_int(o, "drops_no_wqe", c->drops_no_wqe);
+	add_int(o, "drops_lid", c->drops_lid);
+	add_int(o, "drops_port", c->drops_port);
+	add_int(o, "drops_path", c->drops_path);
+	add_int(o, "drops_mcast", c->drops_mcast);
+	add_int(o, "drops_memory", c->drops_memory);
+	add_int(o, "drops_fault", c->drops_fault);
 	add_int(o, "retries", c->retries);
 	add_int(o, "rnr_retries", c->rnr_retries);
 	add_int(o, "naks_sent", c->naks_sent);
@@ -416,6 +422,7 @@ static void show_hca(struct kernel *k, uint32_t index, struct out *o)
 	snprintf(text, sizeof(text), "%04x:%04x:%04x:%04x", (unsigned int)(guid >> 48), (unsigned int)(guid >> 32 & 0xffff),
 		 (unsigned int)(guid >> 16 & 0xffff), (unsigned int)(guid & 0xffff));
 	add_text(o, "node_guid", text);
+	add_word(o, "fatal", k->hcas[index].fatal ? "true" : "false");
 	show_ports(k, index, o);
 	show_contexts(k, index, o);
 	show_type(k, index, UO_PD, "pds", o);
@@ -452,6 +459,8 @@ static void show_faults(struct kernel *k, struct out *o)
 	const struct sh_faults *f = &k->dev.inst->faults;
 	int i;
 
+	add_int(o, "fault_seed", k->fault_seed);
+	add_int(o, "fault_delay_us", f->delay_ns / 1000);
 	begin_array(o, "faults");
 	for (i = 0; i < SH_FAULT_KINDS; i++) {
 		if (!f->rate[i] && !f->count[i] && !f->done[i])

@@ -79,14 +79,14 @@ int sysfs_port(struct kernel *k, uint32_t hca, uint32_t port, uint32_t pkey)
 	int err = 0;
 
 	port_dir(k, dir, hca, port);
-	err |= put(k, dir, "state", p->state == 4 ? "4: ACTIVE" : "1: DOWN");
-	err |= put(k, dir, "phys_state", p->state == 4 ? "5: LinkUp" : "3: Disabled");
+	err = err ?: put(k, dir, "state", p->state == 4 ? "4: ACTIVE" : "1: DOWN");
+	err = err ?: put(k, dir, "phys_state", p->state == 4 ? "5: LinkUp" : "3: Disabled");
 	snprintf(text, sizeof(text), "0x%x", p->lid);
-	err |= put(k, dir, "lid", text);
+	err = err ?: put(k, dir, "lid", text);
 	snprintf(text, sizeof(text), "0x%x", p->sm_lid);
-	err |= put(k, dir, "sm_lid", text);
-	err |= put_pkey(k, dir, pkey, p->pkey[pkey]);
-	return err ? -EIO : 0;
+	err = err ?: put(k, dir, "sm_lid", text);
+	err = err ?: put_pkey(k, dir, pkey, p->pkey[pkey]);
+	return err;
 }
 
 static int make_port(struct kernel *k, uint32_t hca, uint32_t port)
@@ -98,24 +98,24 @@ static int make_port(struct kernel *k, uint32_t hca, uint32_t port)
 
 	port_dir(k, dir, hca, port);
 	snprintf(path, sizeof(path), "%s/gids", dir);
-	err |= dir_make(k->dir_fd, path);
+	err = err ?: dir_make(k->dir_fd, path);
 	snprintf(path, sizeof(path), "%s/pkeys", dir);
-	err |= dir_make(k->dir_fd, path);
+	err = err ?: dir_make(k->dir_fd, path);
 	if (err)
-		return -EIO;
-	err |= put(k, dir, "rate", "40 Gb/sec (4X QDR)");
-	err |= put(k, dir, "lid_mask_count", "0");
-	err |= put(k, dir, "sm_sl", "0");
-	err |= put(k, dir, "cap_mask", "0x02510868");
-	err |= put(k, dir, "link_layer", "InfiniBand");
+		return err;
+	err = err ?: put(k, dir, "rate", "40 Gb/sec (4X QDR)");
+	err = err ?: put(k, dir, "lid_mask_count", "0");
+	err = err ?: put(k, dir, "sm_sl", "0");
+	err = err ?: put(k, dir, "cap_mask", "0x02510868");
+	err = err ?: put(k, dir, "link_layer", "InfiniBand");
 	for (i = 0; i < SH_GIDS; i++) {
 		snprintf(path, sizeof(path), "gids/%u", i);
 		gid_text(text, p->gid[i]);
-		err |= put(k, dir, path, text);
+		err = err ?: put(k, dir, path, text);
 	}
 	for (i = 0; i < SH_PKEYS; i++)
-		err |= put_pkey(k, dir, i, p->pkey[i]);
-	return err ? -EIO : sysfs_port(k, hca, port, 0);
+		err = err ?: put_pkey(k, dir, i, p->pkey[i]);
+	return err ?: sysfs_port(k, hca, port, 0);
 }
 
 /* Processors as the machine has them: all are near. */
@@ -134,9 +134,9 @@ static void make_cpus(struct kernel *k, const char *dir, int *err)
 
 		len += snprintf(text + len, sizeof(text) - len, "%s%08lx", len ? "," : "", bits);
 	}
-	*err |= put(k, dir, "local_cpus", text);
+	*err = *err ?: put(k, dir, "local_cpus", text);
 	snprintf(text, sizeof(text), n > 1 ? "0-%ld" : "0", n - 1);
-	*err |= put(k, dir, "local_cpulist", text);
+	*err = *err ?: put(k, dir, "local_cpulist", text);
 }
 
 static int make_pci(struct kernel *k, const char *dir)
@@ -145,20 +145,20 @@ static int make_pci(struct kernel *k, const char *dir)
 	int err = 0;
 
 	snprintf(text, sizeof(text), "0x%04x", PCI_VENDOR);
-	err |= put(k, dir, "vendor", text);
-	err |= put(k, dir, "subsystem_vendor", text);
+	err = err ?: put(k, dir, "vendor", text);
+	err = err ?: put(k, dir, "subsystem_vendor", text);
 	snprintf(text, sizeof(text), "0x%04x", PCI_DEVICE);
-	err |= put(k, dir, "device", text);
-	err |= put(k, dir, "subsystem_device", "0x0022");
-	err |= put(k, dir, "class", "0x0c0600");
-	err |= put(k, dir, "revision", "0xb0");
-	err |= put(k, dir, "irq", "0");
-	err |= put(k, dir, "numa_node", "-1");
-	err |= put(k, dir, "current_link_speed", "5.0 GT/s PCIe");
-	err |= put(k, dir, "current_link_width", "8");
+	err = err ?: put(k, dir, "device", text);
+	err = err ?: put(k, dir, "subsystem_device", "0x0022");
+	err = err ?: put(k, dir, "class", "0x0c0600");
+	err = err ?: put(k, dir, "revision", "0xb0");
+	err = err ?: put(k, dir, "irq", "0");
+	err = err ?: put(k, dir, "numa_node", "-1");
+	err = err ?: put(k, dir, "current_link_speed", "5.0 GT/s PCIe");
+	err = err ?: put(k, dir, "current_link_width", "8");
 	snprintf(text, sizeof(text), "pci:v%08Xd%08Xsv%08Xsd%08Xbc%02Xsc%02Xi%02X", PCI_VENDOR, PCI_DEVICE, PCI_VENDOR, 0x22,
 		 0x0c, 0x06, 0x00);
-	err |= put(k, dir, "modalias", text);
+	err = err ?: put(k, dir, "modalias", text);
 	make_cpus(k, dir, &err);
 	return err;
 }
@@ -169,51 +169,51 @@ static int make_hca(struct kernel *k, uint32_t index)
 	uint64_t guid = sh_hca(&k->dev, index)->node_guid;
 	char pci[128], ib[160], verbs[160], class[64], text[192];
 	uint32_t port;
-	int err = 0;
+	int err;
 
 	pci_dir(pci, h->host, h->unit);
 	snprintf(ib, sizeof(ib), "%s/infiniband/mlx4_%u", pci, h->unit);
 	snprintf(verbs, sizeof(verbs), "%s/infiniband_verbs/uverbs%u", pci, h->unit);
-	if (dir_make(k->dir_fd, ib) < 0 || dir_make(k->dir_fd, verbs) < 0)
-		return -EIO;
-	err |= make_pci(k, pci);
+	err = dir_make(k->dir_fd, ib);
+	err = err ?: dir_make(k->dir_fd, verbs);
+	err = err ?: make_pci(k, pci);
 
-	err |= put(k, ib, "node_type", "1: CA");
+	err = err ?: put(k, ib, "node_type", "1: CA");
 	guid_text(text, guid);
-	err |= put(k, ib, "node_guid", text);
+	err = err ?: put(k, ib, "node_guid", text);
 	guid_text(text, guid + 3);
-	err |= put(k, ib, "sys_image_guid", text);
+	err = err ?: put(k, ib, "sys_image_guid", text);
 	snprintf(text, sizeof(text), "softhca-host%u HCA-%u", h->host, h->unit + 1);
-	err |= put(k, ib, "node_desc", text);
-	err |= put(k, ib, "hw_rev", "b0");
-	err |= put(k, ib, "fw_ver", "2.9.1000");
-	err |= put(k, ib, "hca_type", "MT26428");
-	err |= put(k, ib, "board_id", "MT_0D90110009");
+	err = err ?: put(k, ib, "node_desc", text);
+	err = err ?: put(k, ib, "hw_rev", "b0");
+	err = err ?: put(k, ib, "fw_ver", "2.9.1000");
+	err = err ?: put(k, ib, "hca_type", "MT26428");
+	err = err ?: put(k, ib, "board_id", "MT_0D90110009");
 	for (port = 1; port <= k->cfg.device.ports; port++)
-		err |= make_port(k, index, port);
+		err = err ?: make_port(k, index, port);
 
 	snprintf(text, sizeof(text), "mlx4_%u", h->unit);
-	err |= put(k, verbs, "ibdev", text);
+	err = err ?: put(k, verbs, "ibdev", text);
 	snprintf(text, sizeof(text), "231:%u", 192 + h->unit);
-	err |= put(k, verbs, "dev", text);
+	err = err ?: put(k, verbs, "dev", text);
 	snprintf(text, sizeof(text), "%u", k->cfg.device.driver_abi);
-	err |= put(k, verbs, "abi_version", text);
+	err = err ?: put(k, verbs, "abi_version", text);
 
 	snprintf(text, sizeof(text), "../../../0000:%02x:00.0", h->unit + 1);
-	err |= put_link(k, text, ib, "device");
-	err |= put_link(k, text, verbs, "device");
+	err = err ?: put_link(k, text, ib, "device");
+	err = err ?: put_link(k, text, verbs, "device");
 	snprintf(text, sizeof(text), "../../devices/pci0000:00/0000:%02x:00.0/infiniband/mlx4_%u", h->unit + 1, h->unit);
 	snprintf(class, sizeof(class), "host%u/sys/class/infiniband", h->host);
 	snprintf(ib, sizeof(ib), "mlx4_%u", h->unit);
-	err |= put_link(k, text, class, ib);
+	err = err ?: put_link(k, text, class, ib);
 	snprintf(text, sizeof(text), "../../devices/pci0000:00/0000:%02x:00.0/infiniband_verbs/uverbs%u", h->unit + 1, h->unit);
 	snprintf(class, sizeof(class), "host%u/sys/class/infiniband_verbs", h->host);
 	snprintf(ib, sizeof(ib), "uverbs%u", h->unit);
-	err |= put_link(k, text, class, ib);
+	err = err ?: put_link(k, text, class, ib);
 
 	snprintf(text, sizeof(text), "host%u/dev/infiniband/uverbs%u", h->host, h->unit);
-	err |= file_write(k->dir_fd, text, "%s", "");
-	return err ? -EIO : 0;
+	err = err ?: file_write(k->dir_fd, text, "%s", "");
+	return err;
 }
 
 int sysfs_make(struct kernel *k)
@@ -224,16 +224,16 @@ int sysfs_make(struct kernel *k)
 
 	for (i = 0; i < k->cfg.device.hosts; i++) {
 		snprintf(path, sizeof(path), "host%u/sys/class/infiniband", i);
-		err |= dir_make(k->dir_fd, path);
+		err = err ?: dir_make(k->dir_fd, path);
 		snprintf(path, sizeof(path), "host%u/sys/class/infiniband_verbs", i);
-		err |= dir_make(k->dir_fd, path);
+		err = err ?: dir_make(k->dir_fd, path);
 		snprintf(path, sizeof(path), "host%u/dev/infiniband", i);
-		err |= dir_make(k->dir_fd, path);
+		err = err ?: dir_make(k->dir_fd, path);
 		snprintf(path, sizeof(path), "host%u/sys/class/infiniband_verbs/abi_version", i);
-		err |= file_write(k->dir_fd, path, "6\n");
+		err = err ?: file_write(k->dir_fd, path, "6\n");
 	}
 	/* Last first: a tmpfs lists what is newest first, and programs take the first device they find. */
 	for (i = k->cfg.device.hosts * k->cfg.device.hcas_per_host; !err && i; i--)
 		err = make_hca(k, i - 1);
-	return err ? -EIO : 0;
+	return err;
 }

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The memory and the descriptors of clients, as the kernel reaches them: process_vm_*() and /proc. Never follows a
- * pointer of a client.
+ * The memory and the descriptors of clients, as the kernel reaches them: through their witness, and
+ * /proc. Never follows a pointer of a client.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
+#include "softhca/host/witness.h"
 #include "kern.h"
 
-static int move(pid_t pid, uint64_t addr, void *buf, size_t len, bool out)
+static int move(const struct user *user, uint64_t addr, void *buf, size_t len, bool out)
 {
 	char *p = buf;
 
 	while (len) {
-		struct iovec local = {.iov_base = p, .iov_len = len};
-		struct iovec remote = {.iov_base = (void *)(uintptr_t)addr, .iov_len = len};
-		ssize_t done = out ? process_vm_writev(pid, &local, 1, &remote, 1, 0)
-				   : process_vm_readv(pid, &local, 1, &remote, 1, 0);
+		struct iovec local[] = {{0}, {.iov_base = p, .iov_len = len}};
+		struct iovec remote[] = {{0},
+					 {.iov_base = (void *)(uintptr_t)addr, .iov_len = len}};
+		long done = out ? sh_witness_writev(user->pid, user->witness, local, 1, remote, 1)
+				: sh_witness_readv(user->pid, user->witness, local, 1, remote, 1);
 
 		if (done <= 0)
 			return -EFAULT;
@@ -32,16 +33,17 @@ static int move(pid_t pid, uint64_t addr, void *buf, size_t len, bool out)
 	return 0;
 }
 
-static int real_read(void *arg, pid_t pid, uint64_t addr, void *buf, size_t len)
+static int real_read(void *arg, const struct user *user, uint64_t addr, void *buf, size_t len)
 {
 	(void)arg;
-	return move(pid, addr, buf, len, false);
+	return move(user, addr, buf, len, false);
 }
 
-static int real_write(void *arg, pid_t pid, uint64_t addr, const void *buf, size_t len)
+static int real_write(void *arg, const struct user *user, uint64_t addr, const void *buf,
+		      size_t len)
 {
 	(void)arg;
-	return move(pid, addr, (void *)buf, len, true);
+	return move(user, addr, (void *)buf, len, true);
 }
 
 /* A descriptor opened with O_PATH is none for the kernel's commands. */

@@ -13,7 +13,10 @@
 #include "softhca/host/client.h"
 #include "softhca/host/paths.h"
 #include "softhca/host/process.h"
+#include "softhca/host/runs.h"
+#include "own.h"
 #include "shim.h"
+#include "still.h"
 
 struct shim shim;
 struct sh_dev shim_dev;
@@ -45,12 +48,17 @@ static void take_lease(void)
 
 static void forked_child(void)
 {
+	/* Before anything looks at them. */
+	shim_fork_child();
 	/* Another thread of the parent may have held any of them. */
 	control_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	mine = false;
 	shim_context_forked();
 	shim_dontfork_forked();
 	shim_signals_forked();
+	shim_trap_forked();
+	still_forked();
+	own_forked();
 	if (!shim_dev.inst)
 		return;
 	/* The parent's socket: our end of it must not keep it open. */
@@ -59,9 +67,57 @@ static void forked_child(void)
 	control.pid = 0;
 	control.fd = -1;
 	sh_process_forked();
-	shim_memory_forked();
-	shim_share_child();
+	shim_share_forked();
 	__atomic_store_n(&shim_stale, 1, __ATOMIC_RELEASE);
+}
+
+bool shim_host_exists(unsigned int host)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%.*s/host%u", PATH_MAX - 64, shim.dir, host);
+	return sh_sys(syscall(SYS_faccessat, AT_FDCWD, path, F_OK)) == 0;
+}
+
+/* The number that SOFTHCA_HOST has; 0 without. SH_MAX_HCAS: it has none that could be a host's. */
+static unsigned int host_by_variable(const char *text)
+{
+	unsigned long host;
+	char *end;
+
+	if (!text || !*text)
+		return 0;
+	errno = 0;
+	host = strtoul(text, &end, 10);
+	return errno || *end || *text < '0' || *text > '9' || host > SH_MAX_HCAS ? SH_MAX_HCAS : (unsigned int)host;
+}
+
+/* Which host of several this image of a process is on. */
+static unsigned int choose_host(const char *variable)
+{
+	int nearest, host = sh_run_host(shim.dir, getenv("SOFTHCA_RUN"), &nearest);
+
+	if (host < 0 && (!variable || !*variable))
+		host = nearest;
+	return host >= 0 ? (unsigned int)host : host_by_variable(variable);
+}
+
+static void complain_host(const char *variable)
+{
+	char line[256];
+	unsigned int hosts = 0;
+	int len;
+
+	while (hosts < SH_MAX_HCAS && shim_host_exists(hosts))
+		hosts++;
+	/* Without any it is the instance that is gone. */
+	if (!hosts || !variable)
+		return;
+	len = snprintf(line, sizeof(line),
+		       "softhca: %s sees no device: SOFTHCA_HOST is \"%.32s\", and the instance has %u host%s, counted from 0\n",
+		       program_invocation_short_name, variable, hosts, hosts == 1 ? "" : "s");
+	if (len > 0)
+		sh_write(STDERR_FILENO, line, len < (int)sizeof(line) ? (size_t)len : sizeof(line) - 1);
 }
 
 static void init_once(void)
@@ -69,21 +125,30 @@ static void init_once(void)
 	const char *instance = getenv("SOFTHCA_INSTANCE");
 	const char *host = getenv("SOFTHCA_HOST");
 	struct stat st;
+	char resolved[PATH_MAX];
 	int len;
 
 	if (!instance || !*instance || sh_instance_dir(shim.dir, instance))
 		return;
-	shim.host = host ? (unsigned int)strtoul(host, NULL, 10) : 0;
+	/* As the kernel names what is mapped and opened. */
+	if (realpath(shim.dir, resolved) && strlen(resolved) < PATH_MAX - 64)
+		strcpy(shim.dir, resolved);
+	shim.several = shim_host_exists(1);
+	shim.host = shim.several ? choose_host(host) : host_by_variable(host);
 	len = snprintf(shim.root, sizeof(shim.root), "%.*s/host%u", PATH_MAX - 64, shim.dir, shim.host);
 	shim.root_len = (size_t)len;
-	if (sh_stat(shim.root, &st) < 0)
+	if (sh_stat(shim.root, &st) < 0) {
+		complain_host(host);
 		return;
+	}
 	shim.files_dev = st.st_dev;
 	take_lease();
 	if (sh_sys(syscall(SYS_access, "/proc/sys/kernel/yama", F_OK)) == 0)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	shim_signals_init();
-	pthread_atfork(shim_share_prepare, shim_share_parent, forked_child);
+	still_init();
+	own_init();
+	pthread_atfork(shim_fork_prepare, shim_fork_parent, forked_child);
 	shim.active = true;
 }
 
@@ -119,24 +184,44 @@ static void drop_connection(void)
 	control.pid = 0;
 }
 
+/* The daemon says so first where there is one; a client may be in a machine of another kind. */
+static bool usable_here(void)
+{
+	static bool said;
+	char text[256], line[300];
+	int len;
+
+	if (sh_page_size_known(sysconf(_SC_PAGESIZE), text, sizeof(text)))
+		return true;
+	len = snprintf(line, sizeof(line), "softhca: %s\n", text);
+	if (!said)
+		sh_write(STDERR_FILENO, line, (size_t)len);
+	said = true;
+	return false;
+}
+
 /* Device memory is mapped once in the life of an address space. */
 static int attach(const struct sh_hello_reply *hello, int memfd)
 {
 	const char *mmio = getenv("SOFTHCA_MMIO");
-	struct sh_instance *inst = shim_dev.inst;
+	struct sh_instance *inst;
+	off_t size;
 
-	if (!inst) {
+	if (!shim_dev.inst) {
+		/* Not what the header says, which others write to. */
+		size = sh_sys(syscall(SYS_lseek, memfd, 0L, SEEK_END));
+		if (size < 0 || (uint64_t)size != hello->size)
+			return size < 0 ? (int)size : -EPROTO;
 		inst = sh_client_map(memfd, hello->size);
 		if (!inst)
 			return -errno;
-		if (inst->magic != SH_MAGIC || inst->size != hello->size) {
+		if (sh_dev_attach(&shim_dev, inst, hello->size)) {
 			sh_munmap(inst, hello->size);
 			return -EPROTO;
 		}
 	}
-	shim_dev.inst = inst;
 	shim_dev.proc = hello->proc;
-	shim.trap = mmio && *mmio ? !strcmp(mmio, "trap") : inst->trap;
+	shim.trap = mmio && *mmio ? !strcmp(mmio, "trap") : shim_dev.inst->trap;
 	return sh_process_init(&shim_dev, shim.dir);
 }
 
@@ -146,6 +231,8 @@ static int connect_now(void)
 	struct sh_hello_reply hello;
 	int fd, memfd = -1, err;
 
+	if (!usable_here())
+		return -ENOTSUP;
 	fd = sh_client_connect(shim.dir);
 	if (fd < 0)
 		return fd;
@@ -177,14 +264,19 @@ bool shim_control_mine(void)
 	return mine;
 }
 
-int shim_control_get(void)
+void shim_control_hold(void)
 {
-	int err = 0;
-
 	/* Said before it is so, and until it is no more: a handler comes at any moment. */
 	mine = true;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	pthread_mutex_lock(&control_lock);
+}
+
+int shim_control_get(void)
+{
+	int err = 0;
+
+	shim_control_hold();
 	if (control.pid != getpid() || !sh_ident_holds(control.fd, &control.id)) {
 		control.pid = 0;
 		err = connect_now();
@@ -199,12 +291,18 @@ void shim_control_put(void)
 	pthread_mutex_unlock(&control_lock);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	mine = false;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	shim_signals_release();
 }
 
 int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds, unsigned int *nfds)
 {
-	int err = sh_client_request(control.fd, req, len, reply, rlen, fds, nfds);
+	int err;
 
+	/* In a moment in which it cannot be made anew. */
+	if (control.pid != getpid() || !sh_ident_holds(control.fd, &control.id))
+		return -EIO;
+	err = sh_client_request(control.fd, req, len, reply, rlen, fds, nfds);
 	/* The daemon is gone, as a device is that was pulled out. */
 	if (err)
 		drop_connection();

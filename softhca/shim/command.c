@@ -10,7 +10,7 @@
 
 #include "shim.h"
 
-static bool has_ipc_lock(void)
+bool shim_has_ipc_lock(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
@@ -87,7 +87,7 @@ static void map_pages(const struct shim_ctx *ctx, const struct sh_command_reply 
 			shim_give_back(action);
 			continue;
 		}
-		shim_share_forget(action->uaddr, action->len);
+		shim_share_queue(action);
 		if (shim_map_action(action))
 			shim_request(&failed, sizeof(failed), &status, sizeof(status), NULL, NULL);
 	}
@@ -117,7 +117,7 @@ long shim_command(struct shim_ctx *ctx, const void *buf, size_t len)
 		.type = SH_MSG_COMMAND,
 		.ctx = ctx->index,
 		.tid = (uint32_t)syscall(SYS_gettid),
-		.cap_ipc_lock = has_ipc_lock(),
+		.cap_ipc_lock = shim_has_ipc_lock(),
 		.addr = (uintptr_t)buf,
 		.len = len,
 	};
@@ -143,7 +143,7 @@ long shim_command(struct shim_ctx *ctx, const void *buf, size_t len)
 	}
 	map_pages(ctx, &reply);
 	note_object(ctx, &reply);
-	if (!ctx->kicked && !shim.trap)
+	if (shim.trap ? !ctx->wrapped : !ctx->kicked)
 		shim_kick_try(ctx);
 	shim_control_put();
 	for (unsigned int i = 0; i < reply.nrings && i < SH_MAX_RINGS; i++)

@@ -5,11 +5,9 @@
  * of the same number; list_lock protects the list, which readers walk without it.
  */
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "softhca/host/process.h"
 #include "shim.h"
@@ -33,7 +31,7 @@ unsigned int shim_ctx_minor(const struct shim_ctx *ctx)
 {
 	const struct sh_ctx *c = sh_ctx(&shim_dev, ctx->index);
 
-	return UVERBS_MINOR + (c ? c->hca % shim_dev.inst->hcas_per_host : 0);
+	return UVERBS_MINOR + (c ? c->hca % shim_dev.hcas_per_host : 0);
 }
 
 /* Pages of contexts that are closed by now: nothing else hears of their end. list_lock is held. */
@@ -69,7 +67,7 @@ struct shim_ctx *shim_ctx_known(uint32_t index, uint32_t generation, dev_t dev, 
 		__atomic_store_n(&list, c, __ATOMIC_RELEASE);
 	} else if (c->generation != generation) {
 		c->ino = 0;
-		c->kicked = false;
+		c->wrapped = c->kicked = false;
 		c->npending = c->nearly_qp = c->nearly_cq = 0;
 		for (unsigned int i = 0; i < SHIM_CQ_CHUNK; i++)
 			if (c->cqn[i])
@@ -133,6 +131,18 @@ struct shim_ctx *shim_ctx_of_stat(int fd, const struct stat *st)
 	return recognize(fd, st);
 }
 
+struct shim_ctx *shim_ctx_open_on(int fd)
+{
+	struct stat st;
+
+	if (fd < 0 || sh_fstat(fd, &st) < 0 || st.st_dev != shim.files_dev)
+		return NULL;
+	for (struct shim_ctx *c = __atomic_load_n(&list, __ATOMIC_ACQUIRE); c; c = c->next)
+		if (c->ino == st.st_ino && c->dev == st.st_dev && shim_ctx_current(c))
+			return c;
+	return NULL;
+}
+
 struct shim_ctx *shim_ctx_of_fd(int fd)
 {
 	struct stat st;
@@ -165,20 +175,15 @@ static void *map_life(uint32_t index, uint32_t generation)
 
 int shim_kick_begins(struct shim_ctx *ctx)
 {
-	static const struct timespec now;
-	uint64_t xfsz = UINT64_C(1) << (SIGXFSZ - 1), mask;
-	char path[PATH_MAX];
+	struct sh_kick kick = {
+		.type = SH_MSG_KICK, .ctx = ctx->index, .generation = ctx->generation};
+	struct sh_status status;
 	int err;
 
-	/* By name: a descriptor of our own would tell the daemon, when closed, that the file is released. */
-	snprintf(path, sizeof(path), "%.*s/files/c%u.%u", PATH_MAX - 64, shim.dir, ctx->index, ctx->generation);
-	/* A limit on the application's files (RLIMIT_FSIZE) comes with a signal, which is not about files of the application. */
-	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &xfsz, &mask, sizeof(mask));
-	err = sh_sys(syscall(SYS_truncate, path, (long)2 * SHIM_PAGE));
-	if (err == -EFBIG)
-		syscall(SYS_rt_sigtimedwait, &xfsz, NULL, &now, sizeof(xfsz));
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
-	return err;
+	/* The daemon does it: here the path may lead elsewhere by now, and a limit on the
+	 * application's files would count. */
+	err = shim_request(&kick, sizeof(kick), &status, sizeof(status), NULL, NULL);
+	return err ? err : -status.error;
 }
 
 int shim_open_device(unsigned int device, int flags)
@@ -222,10 +227,11 @@ int shim_open_device(unsigned int device, int flags)
 		err = -status.error;
 	if (!err)
 		err = shim_trap_install();
-	if (!err)
-		err = sh_process_helper();
+	if (!err && sh_process_helper())
+		err = -ENOMEM;
 	if (err)
 		goto unmap_life;
+	shim_handlers_begin();
 #ifndef HAVE_TRAP
 	/* Nothing can be heard before the operations are wrapped; kick.c looks at what was stored until then. */
 	err = shim_kick_begins(ctx);
@@ -245,6 +251,14 @@ close_fd:
 out:
 	shim_control_put();
 	return err;
+}
+
+/* Walks the list without its lock, as readers do. */
+void shim_contexts_doze(void)
+{
+	for (struct shim_ctx *c = __atomic_load_n(&list, __ATOMIC_ACQUIRE); c; c = c->next)
+		if (c->life && c->life_pid == sh_process.pid && shim_ctx_current(c))
+			__atomic_store_n(&sh_ctx(&shim_dev, c->index)->dozing, 1, __ATOMIC_RELAXED);
 }
 
 /* ---- CQ numbers ---- */

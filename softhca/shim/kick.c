@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Kick: the device looks right after the provider's own post and arm operations return, because this file has put
- * itself around them. The client's context is found by the objects that it makes: their addresses come with the
- * commands. Nothing here follows a pointer of the client before it was read safely and led back to the descriptor that the
- * command came through. Wrapping runs under the control lock; the wrappers take no lock and make no system call.
+ * Around the client's operations. Kick: the device looks right after the provider's own post and
+ * arm operations return, because this file has put itself around them. The client's context is
+ * found by the objects that it makes: their addresses come with the commands. Nothing here follows
+ * a pointer of the client before it was read safely and led back to the descriptor that the command
+ * came through. Wrapping runs under the control lock. The wrappers take no lock, and those of the
+ * post and arm operations make no system call of their own. poll_cq is wrapped in trap as well,
+ * where the context can be found: a thread that polls in vain gives way (idle.c), for which its
+ * wrapper looks at the clock, yields and sleeps.
  *
  *	OFFSET	WHAT		of the client's structures, the same in OFED 1.x and in rdma-core
  *	0	context		struct ibv_qp, struct ibv_cq
@@ -15,6 +19,7 @@
 #include <string.h>
 
 #include "softhca/host/process.h"
+#include "idle.h"
 #include "shim.h"
 
 #define SLOTS 4096			/* contexts a process can have wrapped, with room for the hash */
@@ -26,7 +31,8 @@ struct client_context {
 };
 _Static_assert(offsetof(struct client_context, cmd_fd) == 264, "after 32 operations");
 
-enum { OP_REQ_NOTIFY_CQ = 12, OP_POST_SEND = 25, OP_POST_RECV = 26 };
+enum { OP_POLL_CQ = 11, OP_REQ_NOTIFY_CQ = 12, OP_POST_SEND = 25, OP_POST_RECV = 26 };
+_Static_assert(offsetof(struct client_context, op[OP_POLL_CQ]) == 96, "poll_cq");
 _Static_assert(offsetof(struct client_context, op[OP_REQ_NOTIFY_CQ]) == 104, "req_notify_cq");
 _Static_assert(offsetof(struct client_context, op[OP_POST_SEND]) == 208, "post_send");
 _Static_assert(offsetof(struct client_context, op[OP_POST_RECV]) == 216, "post_recv");
@@ -51,6 +57,7 @@ struct wrapped {
 	int (*post_send)(struct client_qp *qp, void *wr, void **bad);
 	int (*post_recv)(struct client_qp *qp, void *wr, void **bad);
 	int (*req_notify_cq)(struct client_cq *cq, int solicited);
+	int (*poll_cq)(struct client_cq *cq, int n, void *wc);
 };
 
 /* Open addressing by the context's address; an entry stays, and is filled anew when the address is used again. */
@@ -106,6 +113,38 @@ static int kick_req_notify_cq(struct client_cq *cq, int solicited)
 	return ret;
 }
 
+/* One that is looked at. */
+static __attribute__((noinline)) int poll_idle(int (*poll_cq)(struct client_cq *, int, void *), struct client_cq *cq, int n,
+					       void *wc)
+{
+	int ret = poll_cq(cq, n, wc);
+
+	if (ret || n <= 0)
+		shim_idle_ends();
+	else if (shim_idle(cq) && (ret = poll_cq(cq, n, wc)))
+		shim_idle_ends();
+	return ret;
+}
+
+/* Nearly every process has one provider, so its function is known without looking the context up. */
+static int (*the_poll_cq)(struct client_cq *cq, int n, void *wc);
+
+static int kick_poll_cq(struct client_cq *cq, int n, void *wc)
+{
+	if (likely(--shim_polls_left >= 0))
+		return the_poll_cq(cq, n, wc);
+	return poll_idle(the_poll_cq, cq, n, wc);
+}
+
+static int kick_poll_cq_of_another(struct client_cq *cq, int n, void *wc)
+{
+	const struct wrapped *w = find(cq->context);
+
+	if (likely(--shim_polls_left >= 0))
+		return w->poll_cq(cq, n, wc);
+	return poll_idle(w->poll_cq, cq, n, wc);
+}
+
 /* ---- getting around them; the control lock is held ---- */
 
 /* The client's context that the object at addr belongs to, if it is one that was opened on this context's file. */
@@ -119,7 +158,7 @@ static struct client_context *context_of(const struct shim_ctx *ctx, uint64_t ad
 		return NULL;
 	if (shim_ctx_of_fd(copy->cmd_fd) != ctx)
 		return NULL;
-	if (!copy->op[OP_POST_SEND] || !copy->op[OP_POST_RECV] || !copy->op[OP_REQ_NOTIFY_CQ])
+	if (!copy->op[OP_POLL_CQ] || !copy->op[OP_POST_SEND] || !copy->op[OP_POST_RECV] || !copy->op[OP_REQ_NOTIFY_CQ])
 		return NULL;
 	return (struct client_context *)(uintptr_t)context;
 }
@@ -165,13 +204,23 @@ static void wrap(struct shim_ctx *ctx, struct client_context *context, const str
 	if (!w || !shared)
 		return;
 	w->ctx = ctx;
-	if (copy->op[OP_POST_SEND] != (void *)kick_post_send) {
+	if (copy->op[OP_POLL_CQ] != (void *)kick_poll_cq && copy->op[OP_POLL_CQ] != (void *)kick_poll_cq_of_another) {
+		w->poll_cq = (__typeof__(w->poll_cq))copy->op[OP_POLL_CQ];
+		if (!the_poll_cq)
+			the_poll_cq = w->poll_cq;
+	}
+	if (!shim.trap && copy->op[OP_POST_SEND] != (void *)kick_post_send) {
 		w->post_send = (__typeof__(w->post_send))copy->op[OP_POST_SEND];
 		w->post_recv = (__typeof__(w->post_recv))copy->op[OP_POST_RECV];
 		w->req_notify_cq = (__typeof__(w->req_notify_cq))copy->op[OP_REQ_NOTIFY_CQ];
 	}
 	/* pairs with find(): who sees the context sees what it wraps */
 	__atomic_store_n(&w->context, context, __ATOMIC_RELEASE);
+	__atomic_store_n(&context->op[OP_POLL_CQ],
+			 w->poll_cq == the_poll_cq ? (void *)kick_poll_cq : (void *)kick_poll_cq_of_another, __ATOMIC_RELEASE);
+	ctx->wrapped = true;
+	if (shim.trap)
+		return;
 	__atomic_store_n(&context->op[OP_POST_SEND], (void *)kick_post_send, __ATOMIC_RELEASE);
 	__atomic_store_n(&context->op[OP_POST_RECV], (void *)kick_post_recv, __ATOMIC_RELEASE);
 	__atomic_store_n(&context->op[OP_REQ_NOTIFY_CQ], (void *)kick_req_notify_cq, __ATOMIC_RELEASE);

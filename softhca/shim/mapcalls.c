@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "maps.h"
+#include "own.h"
 #include "shim.h"
 
 #ifndef MADV_WIPEONFORK
@@ -54,6 +55,7 @@ EXPORT int munmap(void *addr, size_t len)
 	int ret;
 
 	shim_trap_unmapped((uintptr_t)addr, (uintptr_t)addr + len);
+	own_unmapped((uintptr_t)addr, whole(len));
 	if (!begin(addr, len))
 		return REAL(munmap)(addr, len);
 	shim_changed(SH_CHANGED_REVOKE, (uintptr_t)addr, len);
@@ -74,14 +76,41 @@ EXPORT int mprotect(void *addr, size_t len, int prot)
 	return REAL(mprotect)(addr, len, prot);
 }
 
+/* A trapped store is told by the address alone, in a handler that may have no descriptor left to
+ * ask with. */
+static void *noted(void *ret, size_t len, int flags, int fd, off_t off)
+{
+	const struct shim_ctx *ctx;
+
+	if (ret != MAP_FAILED && fd >= 0 && flags & MAP_SHARED && shim_dev.inst &&
+	    (ctx = shim_ctx_open_on(fd)))
+		shim_trap_mapped(ctx, (uintptr_t)ret, len, (uint64_t)off);
+	return ret;
+}
+
+/* Memory, and for no stack. */
+static bool plain(int flags)
+{
+	return (flags & (MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_GROWSDOWN | MAP_HUGETLB)) ==
+	       (MAP_PRIVATE | MAP_ANONYMOUS);
+}
+
 EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off)
 {
 	void *ret;
 
-	if (!(flags & MAP_FIXED) || !begin(addr, len))
-		return REAL(mmap)(addr, len, prot, flags, fd, off);
+	if (flags & MAP_FIXED) {
+		shim_trap_unmapped((uintptr_t)addr, (uintptr_t)addr + len);
+		own_unmapped((uintptr_t)addr, whole(len));
+	}
+	if (!(flags & MAP_FIXED) || !begin(addr, len)) {
+		ret = noted(REAL(mmap)(addr, len, prot, flags, fd, off), len, flags, fd, off);
+		if (ret != MAP_FAILED && plain(flags))
+			own_mapped((uintptr_t)ret, whole(len));
+		return ret;
+	}
 	shim_changed(SH_CHANGED_REVOKE, (uintptr_t)addr, len);
-	ret = REAL(mmap)(addr, len, prot, flags, fd, off);
+	ret = noted(REAL(mmap)(addr, len, prot, flags, fd, off), len, flags, fd, off);
 	if (ret != MAP_FAILED)
 		gone(addr, len);
 	shim_control_put();
@@ -93,6 +122,7 @@ EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t
 	return mmap(addr, len, prot, flags, fd, off);
 }
 
+/* By way of a copy: what becomes of old is what munmap() makes of it. */
 static void *move(void *old, size_t old_len, size_t len)
 {
 	void *ret = REAL(mmap)(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -104,8 +134,22 @@ static void *move(void *old, size_t old_len, size_t len)
 		errno = EFAULT;
 		return MAP_FAILED;
 	}
-	REAL(munmap)(old, old_len);
+	munmap(old, old_len);
 	return ret;
+}
+
+/* Device memory that other threads use cannot be made private: what can be done without. */
+static void *remap_shared(void *old, size_t old_len, size_t len, int flags)
+{
+	if (flags & ~MREMAP_MAYMOVE || (whole(len) > whole(old_len) && !(flags & MREMAP_MAYMOVE))) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	if (whole(len) > whole(old_len))
+		return move(old, old_len, len);
+	if (whole(len) < whole(old_len) && munmap((char *)old + whole(len), whole(old_len) - whole(len)))
+		return MAP_FAILED;
+	return old;
 }
 
 EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
@@ -118,12 +162,17 @@ EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 	va_start(ap, flags);
 	where = va_arg(ap, void *);
 	va_end(ap);
+	own_unmapped((uintptr_t)old, whole(old_len));
+	if (flags & MREMAP_FIXED)
+		own_unmapped((uintptr_t)where, whole(len));
 	/* It would grow into pages of others, and move without the daemon's knowing. */
 	if (begin(old, old_len)) {
 		err = shim_privatize((uintptr_t)old, old_len);
 		shim_control_put();
 		privatized = true;
 	}
+	if (err == -EBUSY && len && (uintptr_t)old % SHIM_PAGE == 0)
+		return remap_shared(old, old_len, len, flags);
 	if (!err && flags & MREMAP_FIXED && begin(where, len)) {
 		shim_changed(SH_CHANGED_REVOKE, (uintptr_t)where, len);
 		ret = REAL(mremap)(old, old_len, len, flags, where);

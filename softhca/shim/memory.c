@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Pages of the client: made present when they are registered, exchanged for device memory when they are queues, and
- * made private again in a forked child. Knows nothing of what they hold.
+ * Pages of the client: made present when they are registered, and exchanged for device memory. Knows nothing of what they
+ * hold.
  */
 #include <stdio.h>
 #include <string.h>
@@ -71,9 +71,9 @@ static int copy_runs(char *to, uint64_t from, const uint64_t *entry, size_t n)
 	return err;
 }
 
-int shim_copy_pages(char *to, uint64_t from, uint64_t len, bool still)
+int shim_copy_pages(char *to, uint64_t from, uint64_t len)
 {
-	int fd = still && len >= PAGE_MAP_MIN ? sh_open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC) : -1, err = 0;
+	int fd = len >= PAGE_MAP_MIN ? sh_open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC) : -1, err = 0;
 	uint64_t entry[256];
 
 	while (fd >= 0 && len && !err) {
@@ -127,7 +127,11 @@ static int map_again(const struct sh_action *action)
 	long at = sh_sys(syscall(SYS_mremap, sh_at(&shim_dev, action->shm_off), 0UL, action->len,
 				 MREMAP_MAYMOVE | MREMAP_FIXED, action->uaddr));
 
-	return at < 0 && at > -4096 ? (int)at : 0;
+	if (at < 0 && at > -4096)
+		return (int)at;
+	/* These are the program's. */
+	(void)sh_madvise(action->uaddr, action->len, MADV_DODUMP);
+	return 0;
 }
 
 int shim_map_action(const struct sh_action *action)
@@ -135,7 +139,7 @@ int shim_map_action(const struct sh_action *action)
 	bool dontfork = shim_marked_dontfork(action->uaddr);
 	int fd = shim_memory_fd(), err;
 
-	if (action->shm_off > shim_dev.inst->size || action->len > shim_dev.inst->size - action->shm_off)
+	if (action->shm_off > shim_dev.size || action->len > shim_dev.size - action->shm_off)
 		return -EINVAL;
 	if (fd >= 0)
 		sh_mmap((void *)(uintptr_t)action->uaddr, action->len, PROT_READ | PROT_WRITE,
@@ -150,7 +154,7 @@ int shim_map_action(const struct sh_action *action)
 
 bool shim_region_mapped(const struct mapping *m)
 {
-	return shim_memory_is(m->dev, m->ino) && m->off >= shim_dev.inst->shared_off;
+	return shim_memory_is(m->dev, m->ino) && m->off >= shim_dev.shared_off;
 }
 
 int shim_fresh_pages(uint64_t addr, uint64_t len, int prot)
@@ -164,36 +168,13 @@ int shim_fresh_pages(uint64_t addr, uint64_t len, int prot)
 	return err;
 }
 
-/* Copy a range of device memory that is mapped over pages of the parent's into pages of our own. */
-static void make_private(const struct mapping *m)
+/* An old length of 0 asks for a second mapping of what is there, which private memory refuses. */
+bool shim_is_shared(uint64_t addr)
 {
-	uint64_t len = m->end - m->start;
-	int prot = mapping_prot(m), err;
+	long at = sh_sys(syscall(SYS_mremap, addr, 0UL, SHIM_PAGE, MREMAP_MAYMOVE));
 
-	if (m->off > shim_dev.inst->size || len > shim_dev.inst->size - m->off)
-		return;
-	if (!sh_mmap((void *)m->start, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, &err))
-		return;
-	/* Where no memory is left for it, what is not copied is zero: there is nobody to tell. */
-	(void)sh_poke(m->start, sh_at(&shim_dev, m->off), len);
-	if (prot != (PROT_READ | PROT_WRITE))
-		sh_sys(syscall(SYS_mprotect, m->start, len, (long)prot));
-}
-
-/*
- * In the child: queue pages and registered memory are the parent's and the device's. What pinned private memory is to a
- * child, a copy, they become again. The pages are found by what is mapped now, not by what once was.
- */
-void shim_memory_forked(void)
-{
-	uint64_t own = (uintptr_t)shim_dev.inst;
-	struct mapping at;
-	struct maps m;
-
-	if (maps_open(&m))
-		return;
-	while (maps_next(&m, &at))
-		if (shim_memory_is(at.dev, at.ino) && (at.start < own || at.start >= own + shim_dev.inst->size))
-			make_private(&at);
-	maps_close(&m);
+	if (at < 0 && at > -4096)
+		return false;
+	sh_munmap((void *)at, SHIM_PAGE);
+	return true;
 }

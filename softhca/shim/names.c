@@ -46,14 +46,37 @@ static const char *in_root(const char *path, char buf[PATH_MAX])
 	return len >= PATH_MAX ? NULL : buf;
 }
 
+/*
+ * Where there are several hosts: what tells this one from others. /etc/machine-id stays the machine's: it names an
+ * installation, its journal and its buses, and the file system is shared.
+ */
+static const char *own_file(const char *path, char buf[PATH_MAX])
+{
+	static const char *const files[] = {"/etc/hostname", "/proc/sys/kernel/hostname", "/proc/sys/kernel/random/boot_id"};
+	char plain[PATH_MAX];
+	const char *to;
+
+	if ((strncmp(path, "/etc", 4) && strncmp(path, "/proc", 5)) || !tidy(path, plain))
+		return path;
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		if (strcmp(plain, files[i]))
+			continue;
+		to = in_root(plain, buf);
+		return to ? to : path;
+	}
+	return path;
+}
+
 const char *shim_redirect(const char *path, char buf[PATH_MAX])
 {
 	char plain[PATH_MAX], *end;
 	const char *to;
 	unsigned long minor;
 
-	if (!path || path[0] != '/' || (path[1] != 's' && path[1] != 'd') || !shim_active())
+	if (!path || path[0] != '/' || !strchr("sdpe", path[1]) || !shim_active())
 		return path;
+	if (path[1] == 'p' || path[1] == 'e')
+		return shim.several ? own_file(path, buf) : path;
 	if (strncmp(path, "/sys", 4) && strncmp(path, "/dev", 4))
 		return path;
 	if (!tidy(path, plain))

@@ -51,6 +51,7 @@
 
 struct shim {
 	bool active;			/* this process belongs to an instance */
+	bool several;			/* it has more than one host */
 	unsigned int host;
 	char dir[PATH_MAX];		/* the instance */
 	char root[PATH_MAX];		/* dir/host<K>: what stands in for / */
@@ -64,6 +65,7 @@ extern struct sh_dev shim_dev;		/* inst is NULL before the first connection */
 extern uint32_t shim_stale;		/* nonzero in a forked child that has no connection of its own yet */
 
 void shim_init(void);
+bool shim_host_exists(unsigned int host);	/* in the instance, by its files; shim.dir is known */
 static inline bool shim_active(void)
 {
 	extern bool shim_ready;
@@ -77,6 +79,8 @@ static inline bool shim_active(void)
 int shim_control_get(void);
 int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds, unsigned int *nfds);
 void shim_control_put(void);
+/* The same without a connection, as it is: for a moment in which nothing may happen. */
+void shim_control_hold(void);
 bool shim_control_mine(void);	/* this thread has it */
 /* The descriptor of device memory, or -1 when it is not ours any more. The control connection is held. */
 int shim_memory_fd(void);
@@ -97,7 +101,8 @@ struct shim_ctx {
 	ino_t ino;
 	void *life;			/* the page whose mapping says that this address space lives; NULL: inherited */
 	int life_pid;
-	bool kicked;			/* operations are wrapped and the page is memory */
+	bool wrapped;			/* operations are wrapped: in trap only the one that polls */
+	bool kicked;			/* and the page is memory */
 	/* under the control lock */
 	uint64_t pending[SHIM_PENDING];	/* addresses of the client's QPs and CQs, to find its context by */
 	unsigned int npending;
@@ -111,6 +116,8 @@ struct shim_ctx {
 /* The context that a descriptor is open on, whoever opened it; NULL. */
 struct shim_ctx *shim_ctx_of_fd(int fd);
 struct shim_ctx *shim_ctx_of_stat(int fd, const struct stat *st);
+/* The same among those that this process knows already. */
+struct shim_ctx *shim_ctx_open_on(int fd);
 /* The one of that number and generation, made known if it was not; NULL: no memory or no connection. */
 struct shim_ctx *shim_ctx_known(uint32_t index, uint32_t generation, dev_t dev, ino_t ino);
 bool shim_ctx_current(const struct shim_ctx *ctx);
@@ -120,12 +127,16 @@ int shim_ctx_path(const char *path, uint32_t *index, uint32_t *generation);	/* 0
 int shim_open_device(unsigned int device, int flags);
 uint32_t shim_cqn(const struct shim_ctx *ctx, uint32_t handle);		/* 0: unknown */
 void shim_set_cqn(struct shim_ctx *ctx, uint32_t handle, uint32_t cqn);
-int shim_kick_begins(struct shim_ctx *ctx);	/* make the UAR pages memory */
+/* Say of all contexts of this process that a thread may sleep until a CQE comes. */
+void shim_contexts_doze(void);
+/* Make the UAR pages memory; the control connection is held. */
+int shim_kick_begins(struct shim_ctx *ctx);
 void shim_context_forked(void);
 
 /* ---- commands (command.c) ---- */
 
 long shim_command(struct shim_ctx *ctx, const void *buf, size_t len);
+bool shim_has_ipc_lock(void);		/* RLIMIT_MEMLOCK does not count for this thread */
 
 /* ---- memory of the client (memory.c) ---- */
 
@@ -136,16 +147,16 @@ long shim_command(struct shim_ctx *ctx, const void *buf, size_t len);
 
 int shim_populate(uint64_t addr, uint64_t len, bool write);
 /*
- * Copy whole private pages of this process to memory that is zero. still: no other thread runs; pages that were never touched
- * are passed over then, as a large buffer is mostly registered before it is used. 0, or -EFAULT: they cannot all be read.
+ * Copy whole private pages of this process, where no other thread runs, to memory that is zero. Pages that were never touched
+ * are passed over, as a large buffer is mostly registered before it is used. 0, or -EFAULT: they cannot all be read.
  */
-int shim_copy_pages(char *to, uint64_t from, uint64_t len, bool still);
+int shim_copy_pages(char *to, uint64_t from, uint64_t len);
 int shim_map_action(const struct sh_action *action);
 struct mapping;
 bool shim_region_mapped(const struct mapping *m);	/* registered memory that is device memory; of this process or its parent */
 int shim_fresh_pages(uint64_t addr, uint64_t len, int prot);	/* zeroed private pages in place of what is mapped there */
-void shim_memory_forked(void);
 bool shim_marked_dontfork(uint64_t addr);
+bool shim_is_shared(uint64_t addr);	/* for who cannot look: is something shared mapped there? */
 
 /* ---- registered memory that becomes device memory (share.c); the control connection is held ---- */
 
@@ -155,15 +166,29 @@ void shim_give_back(const struct sh_action *action);
 /* Pages of a range are no region's any more, whoever's they are now. */
 void shim_share_forget(uint64_t addr, uint64_t len);
 int shim_changed(uint32_t what, uint64_t addr, uint64_t len);
-/* Make all regions that overlap the range private again. 0, or -EBUSY: their writers cannot be held off. */
+/* Make all regions that overlap the range private again. 0, -EBUSY: the process is not still, -ENOMEM. */
 int shim_privatize(uint64_t addr, uint64_t len);
+/*
+ * Regions that may not be device memory beside threads and across fork(), and those that overlap
+ * [low, high): from anywhere, it takes the connection itself. The same results.
+ */
+int shim_make_private(uint64_t low, uint64_t high);
+/* Queue pages that are mapped now. */
+void shim_share_queue(const struct sh_action *action);
+struct ranges;
+const struct ranges *shim_share_regions(void);
+const struct ranges *shim_share_queues(void);
+void shim_share_forked(void);
 /* Does it overlap a region? Without the connection: a first look, which may say yes too often. */
 bool shim_may_share(uint64_t addr, uint64_t len);
 bool shim_shares(uint64_t addr, uint64_t len);
-/* Around fork(): the parent goes on when the child has its copies. */
-void shim_share_prepare(void);
-void shim_share_parent(void);
-void shim_share_child(void);
+bool shim_shares_any(void);		/* is there a region, or was there one? */
+
+/* ---- around fork() (fork.c) ---- */
+
+void shim_fork_prepare(void);
+void shim_fork_parent(void);
+void shim_fork_child(void);
 
 /* dontfork.c: what madvise() was asked, and whether a page must not be inherited: 1, 0, or -1: not known */
 void shim_dontfork_note(uint64_t addr, uint64_t len, int advice);
@@ -182,9 +207,19 @@ void shim_bus_store(uint32_t ctx, unsigned int page, unsigned int offset, unsign
 void shim_kick_try(struct shim_ctx *ctx);
 
 int shim_trap_install(void);
+/* Pages of a context's file, from byte off on, are mapped at start. */
+void shim_trap_mapped(const struct shim_ctx *ctx, uint64_t start, uint64_t len, uint64_t off);
 void shim_trap_unmapped(uint64_t start, uint64_t end);
+void shim_trap_forked(void);
 void shim_signals_init(void);
 void shim_signals_forked(void);
+/*
+ * From the first open device on, handlers of the application do not run in the middle of device
+ * code or of a request.
+ */
+void shim_handlers_begin(void);
+/* What came meanwhile is delivered, if this thread is out of both. */
+void shim_signals_release(void);
 
 /* ---- names (names.c) ---- */
 

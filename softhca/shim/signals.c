@@ -40,6 +40,7 @@ void shim_signals_init(void)
 
 void shim_signals_forked(void)
 {
+	shim_handlers_forked();
 	app_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
@@ -122,7 +123,7 @@ EXPORT int sigaction(int sig, const struct sigaction *act, struct sigaction *old
 		copy.sa_mask = without_bus(&act->sa_mask);
 		act = &copy;
 	}
-	return REAL(sigaction)(sig, act, old);
+	return shim_handlers_change(sig, act, old);
 }
 
 static sighandler_t set_handler(int sig, sighandler_t handler, int flags)
@@ -143,8 +144,10 @@ static sighandler_t set_handler(int sig, sighandler_t handler, int flags)
 
 EXPORT sighandler_t signal(int sig, sighandler_t handler)
 {
-	if (!shim_active() || sig != SIGBUS)
+	if (!shim_active())
 		return REAL(signal)(sig, handler);
+	if (sig != SIGBUS)
+		return shim_handlers_adopt(sig, REAL(signal)(sig, handler));
 	return set_handler(sig, handler, SA_RESTART);
 }
 

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Trap: the file behind the UAR has length 0, so each store to it raises SIGBUS; here the store is taken apart and
- * handed to the bus. Everything in the handler is async-signal-safe. The cache of UAR pages is filled from
- * /proc/self/maps, because other libraries map behind everybody's back; an entry counts while its context lives.
+ * Trap: the file behind the UAR has length 0, so each store to it raises SIGBUS; here the store is
+ * taken apart and handed to the bus. Everything in the handler is async-signal-safe. The table of
+ * UAR pages is filled where they are mapped; a page that some library mapped by a system call of
+ * its own is found in /proc/self/maps, while there is a descriptor for it. An entry counts while
+ * its context lives.
  */
 #include "shim.h"
 
 #ifdef HAVE_TRAP
 
-#include <stdio.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -16,18 +18,20 @@
 #include "decode.h"
 #include "signals.h"
 
-#define CACHED 256
+#define SLOTS  4096
+#define WINDOW 32   /* places for an address, from that of its hash */
+#define SINGLE 1024 /* pages of a range that are looked up one by one */
 
 /* Readers and writers race: an entry is taken apart into one word of page number and one of meaning, both checked. */
 struct uar_page {
-	uint64_t addr;			/* 0: empty */
+	uint64_t addr; /* 0: none */
 	uint32_t ctx, generation;
 	uint32_t page;			/* 0 UAR, 1 BlueFlame */
-	uint32_t seq;			/* odd while it is written */
+	uint32_t seq;			/* odd while it is written; 0: never used */
 };
 
-static struct uar_page cache[CACHED];
-static uint32_t cache_lock;
+static struct uar_page table[SLOTS + WINDOW];
+static uint32_t table_lock; /* of writers; a handler goes without */
 
 static bool lives(uint32_t index, uint32_t generation)
 {
@@ -36,48 +40,127 @@ static bool lives(uint32_t index, uint32_t generation)
 	return c && c->state == SH_CTX_LIVE && c->generation == generation;
 }
 
-static bool cache_get(uint64_t addr, struct uar_page *out)
+static struct uar_page *first_place(uint64_t addr)
 {
-	struct uar_page *p = &cache[addr / SHIM_PAGE % CACHED];
-	uint32_t seq = __atomic_load_n(&p->seq, __ATOMIC_ACQUIRE);
+	return &table[addr / SHIM_PAGE * UINT64_C(0x9e3779b97f4a7c15) >> 52];
+}
+_Static_assert(SLOTS == 1 << 12, "the upper bits of a product");
 
-	*out = *p;
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if ((seq & 1) || seq != __atomic_load_n(&p->seq, __ATOMIC_RELAXED))
-		return false;
-	return out->addr == addr && lives(out->ctx, out->generation);
+static bool table_get(uint64_t addr, struct uar_page *out)
+{
+	struct uar_page *p = first_place(addr);
+
+	for (struct uar_page *end = p + WINDOW; p < end; p++) {
+		uint32_t seq = __atomic_load_n(&p->seq, __ATOMIC_ACQUIRE);
+
+		if (!seq)
+			return false;
+		*out = *p;
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (!(seq & 1) && seq == __atomic_load_n(&p->seq, __ATOMIC_RELAXED) &&
+		    out->addr == addr)
+			return lives(out->ctx, out->generation);
+	}
+	return false;
 }
 
-static void cache_put(const struct uar_page *in)
+/* Never back to 0, which ends a search. */
+static void write_place(struct uar_page *p, const struct uar_page *in)
 {
-	struct uar_page *p = &cache[in->addr / SHIM_PAGE % CACHED];
-	uint32_t seq;
+	uint32_t seq = p->seq;
 
-	/* Without the lock for a moment, the next store just looks again. */
-	if (__atomic_exchange_n(&cache_lock, 1, __ATOMIC_ACQUIRE))
-		return;
-	seq = p->seq;
-	__atomic_store_n(&p->seq, seq + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&p->seq, seq | 1, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	p->addr = in->addr;
 	p->ctx = in->ctx;
 	p->generation = in->generation;
 	p->page = in->page;
-	__atomic_store_n(&p->seq, seq + 2, __ATOMIC_RELEASE);
-	__atomic_store_n(&cache_lock, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&p->seq, (seq | 1) + 1 ? (seq | 1) + 1 : 2, __ATOMIC_RELEASE);
+}
+
+/* Its own place, else one that is free, else one of a context that has ended; the lock is held. */
+static void table_put(const struct uar_page *in)
+{
+	struct uar_page *first = first_place(in->addr), *place = NULL;
+
+	for (struct uar_page *p = first; p < first + WINDOW; p++) {
+		if (p->addr == in->addr) {
+			place = p;
+			break;
+		}
+		if (!place && (!p->addr || !lives(p->ctx, p->generation)))
+			place = p;
+		if (!p->seq)
+			break;
+	}
+	if (place)
+		write_place(place, in);
+}
+
+/* false: a handler interrupted the one who has it, or might have. Then /proc tells, as it does
+ * where there is no room. */
+static bool lock_table(void)
+{
+	for (int tries = 0; __atomic_exchange_n(&table_lock, 1, __ATOMIC_ACQUIRE); tries++) {
+		if (tries > 1000)
+			return false;
+		sched_yield();
+	}
+	return true;
+}
+
+static void unlock_table(void)
+{
+	__atomic_store_n(&table_lock, 0, __ATOMIC_RELEASE);
+}
+
+void shim_trap_forked(void)
+{
+	unlock_table();
+}
+
+void shim_trap_mapped(const struct shim_ctx *ctx, uint64_t start, uint64_t len, uint64_t off)
+{
+	if (!lock_table())
+		return;
+	for (uint64_t done = 0; done < len && (off + done) / SHIM_PAGE < 2; done += SHIM_PAGE)
+		table_put(&(struct uar_page){
+			.addr = start + done,
+			.ctx = ctx->index,
+			.generation = ctx->generation,
+			.page = (uint32_t)((off + done) / SHIM_PAGE),
+		});
+	unlock_table();
+}
+
+static void forget(struct uar_page *p)
+{
+	write_place(p, &(struct uar_page){.addr = 0});
 }
 
 /* Forget what is unmapped, when we are told. */
 void shim_trap_unmapped(uint64_t start, uint64_t end)
 {
-	for (unsigned int i = 0; shim_dev.inst && i < CACHED; i++) {
-		if (cache[i].addr >= start && cache[i].addr < end) {
-			uint32_t seq = cache[i].seq | 1;
+	struct uar_page page;
 
-			__atomic_store_n(&cache[i].seq, seq, __ATOMIC_RELEASE);
-			cache[i].addr = 0;
-			__atomic_store_n(&cache[i].seq, seq + 1, __ATOMIC_RELEASE);
-		}
+	if (!shim_dev.inst)
+		return;
+	if (end - start > SINGLE * SHIM_PAGE) {
+		if (!lock_table())
+			return;
+		for (struct uar_page *p = table; p < table + SLOTS + WINDOW; p++)
+			if (p->addr >= start && p->addr < end)
+				forget(p);
+		unlock_table();
+		return;
+	}
+	for (uint64_t at = start & ~(uint64_t)(SHIM_PAGE - 1); at < end; at += SHIM_PAGE) {
+		if (!table_get(at, &page) || !lock_table())
+			continue;
+		for (struct uar_page *p = first_place(at); p < first_place(at) + WINDOW; p++)
+			if (p->addr == at)
+				forget(p);
+		unlock_table();
 	}
 }
 
@@ -162,7 +245,14 @@ static bool look_up(uint64_t addr, struct uar_page *out)
 		memmove(buf, line, have);
 	}
 	sh_close(fd);
-	return found > 0 && out->page < 2;
+	if (found <= 0 || out->page >= 2)
+		return false;
+	/* Without the lock for a moment, the next store just looks again. */
+	if (!__atomic_exchange_n(&table_lock, 1, __ATOMIC_ACQUIRE)) {
+		table_put(out);
+		unlock_table();
+	}
+	return true;
 }
 
 static void store(void *arg, uint64_t addr, unsigned int width, const uint8_t *value)
@@ -179,8 +269,7 @@ static void on_bus(int sig, siginfo_t *info, void *uc)
 	int saved = errno;
 
 	if (info->si_code == BUS_ADRERR) {
-		if (cache_get(start, &page) ||
-		    (look_up(start, &page) && (cache_put(&page), true))) {
+		if (table_get(start, &page) || look_up(start, &page)) {
 			if (!sh_decode_store(uc, addr, start, start + SHIM_PAGE, store, &page)) {
 				errno = saved;
 				return;
@@ -209,10 +298,17 @@ int shim_trap_install(void)
 	return 0;
 }
 
+void shim_trap_mapped(const struct shim_ctx *ctx, uint64_t start, uint64_t len, uint64_t off)
+{
+	(void)ctx, (void)start, (void)len, (void)off;
+}
 
 void shim_trap_unmapped(uint64_t start, uint64_t end)
 {
-	(void)start;
-	(void)end;
+	(void)start, (void)end;
+}
+
+void shim_trap_forked(void)
+{
 }
 #endif

@@ -45,7 +45,7 @@ ok "links between documents resolve" links
 pages() {
 	bad=0
 	for document in $documents; do
-		for page in $(prose "$document" | grep -oE '\<(ibv_[a-z0-9_]+|softhca|verbs|xrc|libmlx4|libibverbs)\([1-8]\)' | sort -u); do
+		for page in $(prose "$document" | grep -oE '\<(ibv_[a-z0-9_]+|softhca|softhca-check-mpi|softhca-rsh|verbs|xrc|libmlx4|libibverbs)\([1-8]\)' | sort -u); do
 			section=${page#*(}
 			file=${page%(*}.${section%)}
 			[ -f "man/$file" ] || [ -f "libmlx4/$file" ] || { echo "$document: no page $page"; bad=1; }

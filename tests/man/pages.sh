@@ -12,7 +12,7 @@ mlx4=$top_srcdir/libmlx4
 include=$top_srcdir/include
 headers=$(cd "$include" && echo infiniband/*.h)
 # Pages of the system that ours may refer to.
-system_pages='dlopen(3) env(1) execve(2) fork(2) getrlimit(2) madvise(2) mlock(2) open(2) poll(2)'
+system_pages='dlopen(3) env(1) execve(2) fork(2) getrlimit(2) madvise(2) mlock(2) open(2) poll(2) ssh(1)'
 
 # What a header itself says, preprocessed, on one line.
 text_of() {
@@ -183,7 +183,7 @@ ok "every page of section 3 tells what is returned" error_sections
 tools() {
 	bad=0
 	for tool in $(sed -n '/^bin_PROGRAMS/,/[^\\]$/p' "$top_srcdir/examples/Makefile.am" | tr -d '=\\' |
-		sed 's/^bin_PROGRAMS//') softhca; do
+		sed 's/^bin_PROGRAMS//') softhca softhca-check-mpi softhca-rsh; do
 		[ -f "$man/$tool.1" ] || { echo "$tool has no page"; bad=1; }
 	done
 	return $bad

@@ -53,7 +53,10 @@ $lib/xrc-verbs/pkgconfig/libibverbs.pc
 $lib/pkgconfig/libibverbs-xrc.pc" "$work/list" &&
 	grep -v '/man/' "$work/softhca.files" >"$work/list" &&
 	same "/usr/bin/softhca
-$lib/xrc-verbs/softhca/libsofthca-shim.so" "$work/list" &&
+/usr/bin/softhca-check-mpi
+/usr/bin/softhca-rsh
+$lib/xrc-verbs/softhca/libsofthca-shim.so
+/usr/share/softhca/mpi_verify.c" "$work/list" &&
 	tools=$(printf '%s\n' asyncwatch devices devinfo rc_pingpong srq_pingpong uc_pingpong ud_pingpong xsrq_pingpong) &&
 	same "$(for tool in $tools; do
 		echo "/usr/lib/xrc-verbs/bin/ibv_$tool"

@@ -15,7 +15,7 @@ install_into() {
 tools="ibv_asyncwatch ibv_devices ibv_devinfo ibv_rc_pingpong ibv_srq_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_xsrq_pingpong"
 
 files() {
-	for tool in $tools softhca; do
+	for tool in $tools softhca softhca-check-mpi softhca-rsh; do
 		echo "bin/$tool"
 	done
 	echo "etc/libibverbs.d/mlx4.driver
@@ -31,7 +31,8 @@ lib/libmlx4.a
 lib/pkgconfig/libibverbs.pc
 lib/pkgconfig/libmlx4.pc
 lib/softhca/libsofthca-shim.la
-lib/softhca/libsofthca-shim.so"
+lib/softhca/libsofthca-shim.so
+share/softhca/mpi_verify.c"
 	for header in arch driver kern-abi marshall opcode sa-kern-abi sa verbs; do
 		echo "include/infiniband/$header.h"
 	done

@@ -63,7 +63,10 @@ ok "libibverbs-devel-static" holds libibverbs-devel-static "$lib/libibverbs.a"
 ok "libibverbs-utils" holds libibverbs-utils "$(for tool in $tools; do
 	echo "/usr/bin/ibv_$tool"; echo "/usr/share/man/man1/ibv_$tool.1"; done)"
 ok "softhca" holds softhca "/usr/bin/softhca
+/usr/bin/softhca-check-mpi
+/usr/bin/softhca-rsh
 $lib/softhca/libsofthca-shim.so
+/usr/share/softhca/mpi_verify.c
 $shell_pages"
 ok "libmlx4" holds libmlx4 "$lib/libmlx4-rdmav2.so
 $etc/libibverbs.d/mlx4.driver

@@ -4,7 +4,7 @@
 # Description: how long an instance lives: as long as somebody is in it, and no longer.
 . "$srcdir/lib.sh"
 
-instances() { ls -A "$SOFTHCA_DIR" | wc -l; }
+instances() { ls "$SOFTHCA_DIR/softhca" | grep -c -v "^lock$"; }
 
 at_once() { "$SOFTHCA" run -- true && no_instance; }
 ok "it is gone when run returns" at_once
@@ -20,6 +20,28 @@ background() {
 	until_true no_instance
 }
 ok "a process in the background keeps it" background
+
+# Process 1 of a container: orphans are its children, the daemon among them.
+first_process() {
+	unshare -rUmpf --mount-proc "$SOFTHCA" run -- sh -c 'sleep 60 >/dev/null 2>&1 &' && [ "$(instances)" -eq 0 ]
+}
+# Their process numbers are the same, and so is the place.
+containers() {
+	pids=
+	for i in 1 2 3 4; do
+		unshare -rUmpf --mount-proc "$SOFTHCA" run -- sh -c 'ls /sys/class/infiniband | grep -q mlx4_0' & pids="$pids $!"
+	done
+	bad=0
+	for pid in $pids; do wait "$pid" || bad=1; done
+	[ $bad -eq 0 ] && [ "$(instances)" -eq 0 ]
+}
+if unshare -rUmpf --mount-proc true 2>/dev/null; then
+	ok "four containers at a time" containers
+	ok "one that is run as process 1 is gone when it returns" first_process
+else
+	skip "four containers at a time" "this kernel lets no user make the namespaces of a container"
+	skip "an instance that is run as process 1" "this kernel lets no user make the namespaces of a container"
+fi
 
 parallel() {
 	pids=
@@ -57,14 +79,14 @@ ok "start, run in it, show, stop" started
 
 stale() {
 	"$SOFTHCA" start dead || return 1
-	kill -KILL "$(cat "$SOFTHCA_DIR/dead/pid")"
+	kill -KILL "$(cat "$SOFTHCA_DIR/softhca/dead/pid")"
 	until_true stale_free || return 1
 	"$SOFTHCA" show 2>/dev/null | grep -q dead && { echo "show lists a dead instance"; return 1; }
 	"$SOFTHCA" run --instance dead -- true 2>"$tmp/err"
 	[ $? -eq 125 ] && grep -q "softhca start" "$tmp/err" || { cat "$tmp/err"; return 1; }
 	"$SOFTHCA" start dead && "$SOFTHCA" stop dead && until_true no_instance
 }
-stale_free() { flock -n "$SOFTHCA_DIR/dead/lock" true; }
+stale_free() { flock -n "$SOFTHCA_DIR/softhca/dead/lock" true; }
 ok "what a killed daemon left is in nobody's way" stale
 
 daemon_dies() {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # For the system tests: each script sources this, prints TAP through ok() and ends with finish. It works in a temporary
-# directory of its own ($tmp, also the base of its instances), which goes with whatever still runs in it.
+# directory of its own ($tmp, also with its instances), which goes with whatever still runs in it.
 # Environment, from make: SOFTHCA (the command), TOOLS (directory of our ibv_* tools), OURS (LD_LIBRARY_PATH of our
 # libraries), PROGRAMS (directory of the test programs), CC.
 
@@ -9,6 +9,8 @@
 [ -n "${SIGNALS_RESET:-}" ] || SIGNALS_RESET=1 exec env --default-signal bash "$0" "$@"
 
 set -u
+# softhca refuses directories that a group can write to, which is what some users' umask makes.
+umask 022
 number=0
 failures=0
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/softhca-test.XXXXXX") || exit 1
@@ -25,7 +27,7 @@ cleanup() {
 	pkill -P $watchdog 2>/dev/null
 	# shellcheck disable=SC2046
 	kill $(jobs -p) 2>/dev/null
-	for pid_file in "$SOFTHCA_DIR"/*/pid; do
+	for pid_file in "$SOFTHCA_DIR"/softhca/*/pid; do
 		[ -f "$pid_file" ] && kill "$(cat "$pid_file")" 2>/dev/null
 	done
 	rm -rf "$tmp"
@@ -91,8 +93,9 @@ until_true() {
 	return 1
 }
 
+# The place has its own lock, and nothing else.
 no_instance() {
-	[ -z "$(ls -A "$SOFTHCA_DIR")" ]
+	[ -z "$(ls -A "$SOFTHCA_DIR/softhca" 2>/dev/null | grep -v '^lock$')" ]
 }
 
 # Our tools and libraries, in the build tree.

@@ -95,17 +95,28 @@ ok "little address space" ours within -- limited_tool -v $(seq 6000 $step 60000)
 ok "few descriptors" ours within -- limited_tool -n $(seq 8 $((step / 8000 + 1)) 16)
 ok "no files to write" ours within -- no_files
 
+# Each of the first $1 has everything that it wants, or has said what it did not get.
+settled() {
+	for i in $(seq "$1"); do
+		grep -q -e '^layout: ' -e '^pid=' "$tmp/full$i" || return 1
+	done
+}
 # The daemon has no memory left: it lives, the command fails with ENOMEM, and others go on. Room as $1, in KiB.
 full_device() {
 	daemon=$(cat "$SOFTHCA_INSTANCE/pid")
 	# The soft limit alone: whoever is not root may not raise the hard one again.
 	used=$(awk '/^VmSize/ { print $2 }' "/proc/$daemon/status")
 	prlimit --pid "$daemon" --as=$(((used + $1) * 1024)): || return 1
+	# All at once: the daemon uses again what those that have ended gave back.
+	mkfifo "$tmp/hold$1"
+	exec 7<>"$tmp/hold$1"
 	pids=
-	for i in $(seq 12); do
-		"$PROGRAMS/layout" "$tmp/domain$i" </dev/null >"$tmp/full$i" 2>&1 &
+	for i in $(seq 100); do
+		"$PROGRAMS/layout" "$tmp/domain$i" <"$tmp/hold$1" >"$tmp/full$i" 2>&1 7>&- &
 		pids="$pids $!"
 	done
+	until_true settled 100 || until_true settled 100 || until_true settled 100 || return 1
+	exec 7>&-
 	refused=
 	for pid in $pids; do
 		wait "$pid"
@@ -118,9 +129,34 @@ full_device() {
 	prlimit --pid "$daemon" --as=unlimited:
 	pingpong "$TOOLS/ibv_rc_pingpong" --verify -n 10
 }
-export -f full_device
+export -f full_device settled
 for room in 0 64 200; do
 	ok "a daemon with $room KiB left" ours within -- full_device $room
 done
+# A kernel with other pages, as far as a program can tell.
+cat >"$tmp/pages.c" <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <unistd.h>
+long sysconf(int name)
+{
+	long (*real)(int) = (long (*)(int))dlsym(RTLD_NEXT, "sysconf");
+
+	return name == _SC_PAGESIZE ? 65536 : real(name);
+}
+END
+$CC -shared -fPIC -o "$tmp/pages.so" "$tmp/pages.c" -ldl || exit 1
+other_pages() {
+	for verb in "run -- true" "start paged"; do
+		# shellcheck disable=SC2086
+		status 125 env LD_PRELOAD="$tmp/pages.so" "$SOFTHCA" $verb 2>"$tmp/err" &&
+			grep -q "this kernel has pages of 65536: boot one" "$tmp/err" || { echo "$verb:"; cat "$tmp/err"; return 1; }
+	done
+	# Now the program alone.
+	"$SOFTHCA" run -- sh -c 'LD_PRELOAD="$0:$LD_PRELOAD" exec "$@"' "$tmp/pages.so" "$TOOLS/ibv_devinfo" >"$tmp/out" 2>"$tmp/err" &&
+		{ cat "$tmp/out"; return 1; }
+	grep -q "this kernel has pages of 65536: boot one" "$tmp/err" || { cat "$tmp/err"; return 1; }
+}
+ok "pages of another size are refused by the daemon, and by what a program preloads" ours other_pages
 ok "nothing is left behind" until_true no_instance
 finish

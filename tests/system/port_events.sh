@@ -38,7 +38,7 @@ ok "and is seen" sm
 bad() { "$SOFTHCA" port fabric mlx4_7:1 down 2>"$tmp/err"; [ $? -ne 0 ] && [ -s "$tmp/err" ]; }
 ok "a device that is not there is an error with words" bad
 # What the daemon wrote events to is gone with the watcher.
-daemon=$(cat "$SOFTHCA_DIR/fabric/pid")
+daemon=$(cat "$SOFTHCA_DIR/softhca/fabric/pid")
 queue_open() { [ -n "$(find "/proc/$daemon/fd" -lname '*/events/*')" ]; }
 no_queue_open() { ! queue_open; }
 ok "the daemon has the queue of the watcher open" queue_open

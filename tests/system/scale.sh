@@ -80,7 +80,7 @@ ended() {
 }
 
 "$SOFTHCA" start lab >/dev/null || exit 1
-daemon=$(cat "$SOFTHCA_DIR/lab/pid")
+daemon=$(cat "$SOFTHCA_DIR/softhca/lab/pid")
 for memory in /proc/"$daemon"/fd/*; do
 	case $(readlink "$memory") in
 	/memfd:softhca\ *) break ;;

@@ -63,7 +63,7 @@ for face in ofed mainline; do
 	}
 	ok "the same as text, $face" text
 	list() {
-		"$SOFTHCA" show --json | jq -e --argjson pid "$(cat "$SOFTHCA_DIR/lab/pid")" \
+		"$SOFTHCA" show --json | jq -e --argjson pid "$(cat "$SOFTHCA_DIR/softhca/lab/pid")" \
 			'.instances == [{"name": "lab", "hosts": 1, "pid": $pid}]' && "$SOFTHCA" show | grep -q lab
 	}
 	ok "the list of instances, $face" list
@@ -103,7 +103,7 @@ ok "a rate of more than all" says 2 'from 0% to 100%' fault lab drop 101%
 ok "a count of nothing" says 2 'number from 1' fault lab drop 0
 
 # A daemon that is stopped: nobody waits for ever, and the message says what to do.
-pid=$(cat "$SOFTHCA_DIR/lab/pid")
+pid=$(cat "$SOFTHCA_DIR/softhca/lab/pid")
 kill -STOP "$pid"
 ok "show of a stopped daemon ends, with words" says 125 "kill -CONT $pid" show lab
 ok "so does the list" says 125 "kill -CONT $pid" show

@@ -31,11 +31,11 @@ idle() { [ "$(state)" = "$fresh" ]; }
 # tables are touched further with every object ever made, up to their size.
 memory() { awk '/^RssAnon/ { print $2 }' "/proc/$daemon/status"; }
 descriptors() { find "/proc/$daemon/fd" -mindepth 1 | wc -l; }
-files() { find "$SOFTHCA_DIR/lab" -type f -o -type p | grep -c -v /host; }
+files() { find "$SOFTHCA_DIR/softhca/lab" -type f -o -type p | grep -c -v /host; }
 
 soak() {
 	timeout $((${3%.*} + 150)) "$SOFTHCA" run --instance lab -- "$PROGRAMS/soak" "$1" --processes "$2" --seconds "$3" \
-		--seed "$seed" --progress "$progress"
+		--seed "$seed" --progress "$progress" || { echo "to repeat it: SOAK_SEED=$seed"; return 1; }
 }
 in_peace() {
 	until_true idle || { diff <(echo "$fresh") <(state); return 1; }
@@ -57,7 +57,7 @@ for face in mainline ofed; do
 		seconds=$((seconds / 3 + 1))
 	fi
 	"$SOFTHCA" start --kernel $face lab >/dev/null || exit 1
-	daemon=$(cat "$SOFTHCA_DIR/lab/pid")
+	daemon=$(cat "$SOFTHCA_DIR/softhca/lab/pid")
 	fresh=$(state)
 	fds=$(descriptors)
 	leaf=$(files)

@@ -45,6 +45,17 @@ softhca_transport_threads_SOURCES = softhca_transport_threads.c
 softhca_transport_threads_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_threads_LDADD = $(softhca_transport_libs)
 
+check_PROGRAMS += softhca_bounds
+softhca_bounds_SOURCES = softhca_bounds.c
+softhca_bounds_CPPFLAGS = $(softhca_device_cppflags)
+softhca_bounds_LDADD = $(softhca_transport_libs)
+
+check_PROGRAMS += softhca_transport_drops
+softhca_transport_drops_SOURCES = softhca_transport_drops.c
+softhca_transport_drops_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_drops_LDADD = $(softhca_transport_libs)
+softhca_transport_drops_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=free
+
 check_PROGRAMS += softhca_transport_express
 softhca_transport_express_SOURCES = softhca_transport_express.c
 softhca_transport_express_CPPFLAGS = $(softhca_device_cppflags)
@@ -54,3 +65,8 @@ check_PROGRAMS += softhca_transport_line
 softhca_transport_line_SOURCES = softhca_transport_line.c softhca_step.h
 softhca_transport_line_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_line_LDADD = $(softhca_transport_libs)
+
+check_PROGRAMS += softhca_transport_doze
+softhca_transport_doze_SOURCES = softhca_transport_doze.c
+softhca_transport_doze_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_doze_LDADD = $(softhca_transport_libs)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,12 +19,12 @@
 #include <cmocka.h>
 
 #include "softhca/host/process.h"
-#include "softhca/wire.h"
+#include "softhca/host/witness.h"
 #include "softhca_step.h"
 
 #define PAGE 4096
 #define AREA (64 * PAGE)
-enum { OWN = 1, CHILD = 2, OTHER = 3, GONE = 4 };
+enum { OWN = 1, CHILD = 2, OTHER = 3, GONE = 4, ENDED = 5 };
 
 static struct sh_dev dev;
 static uint8_t *area;			/* at the same address in every process */
@@ -36,13 +37,14 @@ static enum sh_copy copy(uint32_t to, const void *dst, uint32_t from, const void
 	return dev.ops->copy(dev.host, to, &d, 1, from, &s, 1, len);
 }
 
-static const uint64_t probe = SH_PROBE;
-
-static pid_t memory_of(uint8_t value)
+/* The memory of context ctx. */
+static pid_t memory_of(uint32_t ctx, uint8_t value)
 {
 	pid_t pid = fork();
+	int err;
 
 	if (pid == 0) {
+		sh_ctx(&dev, ctx)->witness = sh_witness(&err);
 		memset(area, value, 8 * PAGE);
 		memset(area + 9 * PAGE, value, AREA - 9 * PAGE);
 		munmap(area + 8 * PAGE, PAGE);
@@ -63,18 +65,18 @@ static int setup(void **state)
 	/* As much of device memory as the host looks at: the tables of contexts and processes, and some shared pages. */
 	dev.inst = mmap(NULL, SH_EXEC_OFF + AREA, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	area = mmap(NULL, AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	dev.proc = OWN;
 	if (dev.inst == MAP_FAILED || area == MAP_FAILED || sh_process_init(&dev, "/nowhere"))
 		return -1;
-	dev.inst->shared_off = SH_EXEC_OFF;
-	dev.inst->size = SH_EXEC_OFF + AREA;
-	child[0] = memory_of(0xc1);
-	child[1] = memory_of(0xc2);
+	dev.shared_off = SH_EXEC_OFF;
+	dev.size = SH_EXEC_OFF + AREA;
+	child[0] = memory_of(CHILD, 0xc1);
+	child[1] = memory_of(OTHER, 0xc2);
 	for (int i = OWN; i <= GONE; i++) {
 		ctx = sh_ctx(&dev, i);
 		ctx->state = i == GONE ? SH_CTX_GONE : SH_CTX_LIVE;
 		ctx->pid = i == CHILD ? child[0] : i == OTHER ? child[1] : getpid();
 		ctx->proc = i;
-		sh_proc(&dev, i)->probe_addr = (uintptr_t)&probe;
 	}
 	memset(area, 0x11, AREA);
 	munmap(area + 8 * PAGE, PAGE);
@@ -94,17 +96,40 @@ static int teardown(void **state)
 /* What is missing in a process that has become another program is nobody's fault. */
 static void replaced(void **state)
 {
-	uint8_t buf[16] = {0};
+	struct sh_ctx *ctx = sh_ctx(&dev, CHILD), *own = sh_ctx(&dev, OWN);
+	uint64_t witness = ctx->witness;
+	uint8_t buf[16], was[16];
 
 	(void)state;
+	memset(buf, 0x99, sizeof(buf));
 	assert_int_equal(copy(CHILD, area + 8 * PAGE, 0, buf, sizeof(buf)), SH_COPY_DST);
 	assert_int_equal(copy(0, buf, CHILD, area + 8 * PAGE, sizeof(buf)), SH_COPY_SRC);
-	sh_proc(&dev, CHILD)->probe_addr = (uintptr_t)area + 8 * PAGE;
-	assert_int_equal(copy(CHILD, area + 8 * PAGE, 0, buf, sizeof(buf)), SH_COPY_GONE);
-	assert_int_equal(copy(0, buf, CHILD, area + 8 * PAGE, sizeof(buf)), SH_COPY_GONE);
+	/* Not there, and there for reading alone, where it does not say what it should. */
+	for (int i = 8; i <= 9; i++) {
+		ctx->witness = (uintptr_t)area + (size_t)i * PAGE;
+		assert_int_equal(copy(CHILD, area + 8 * PAGE, 0, buf, sizeof(buf)), SH_COPY_GONE);
+		assert_int_equal(copy(0, was, CHILD, area + 8 * PAGE, sizeof(was)), SH_COPY_GONE);
+		/* Nor is anything written or read that another program does have at the place. */
+		assert_int_equal(copy(CHILD, area, 0, buf, sizeof(buf)), SH_COPY_GONE);
+		assert_int_equal(copy(CHILD, area, OTHER, area, sizeof(buf)), SH_COPY_GONE);
+		assert_int_equal(copy(OTHER, area, CHILD, area, sizeof(buf)), SH_COPY_GONE);
+		assert_int_equal(copy(0, was, CHILD, area, sizeof(was)), SH_COPY_GONE);
+	}
+	ctx->witness = witness;
 	assert_int_equal(copy(OTHER, area + 8 * PAGE, CHILD, area, sizeof(buf)), SH_COPY_DST);
-	sh_proc(&dev, CHILD)->probe_addr = (uintptr_t)&probe;
-	assert_int_equal(copy(CHILD, area, 0, buf, sizeof(buf)), SH_COPY_OK);
+	assert_int_equal(copy(0, was, CHILD, area, sizeof(was)), SH_COPY_OK);
+	for (size_t i = 0; i < sizeof(was); i++)
+		assert_int_equal(was[i], 0xc1);
+	/* What this process was before it executed this program. */
+	own->proc = ENDED;
+	memset(area, 0x11, sizeof(buf));
+	assert_int_equal(copy(OWN, area, 0, buf, sizeof(buf)), SH_COPY_GONE);
+	own->witness = (uintptr_t)area + 8 * PAGE;
+	assert_int_equal(copy(OWN, area, 0, buf, sizeof(buf)), SH_COPY_GONE);
+	assert_int_equal(copy(OWN, area, CHILD, area, sizeof(buf)), SH_COPY_GONE);
+	assert_int_equal(area[0], 0x11);
+	own->proc = OWN;
+	own->witness = 0;
 }
 
 /* Pages that are device memory: every length and alignment, in order, and nothing beside it. */
@@ -311,8 +336,8 @@ static void holes(void **state)
 
 static void gone(void **state)
 {
-	pid_t pid = memory_of(1);
-	struct sh_ctx *ctx = sh_ctx(&dev, 5);
+	pid_t pid = memory_of(ENDED, 1);
+	struct sh_ctx *ctx = sh_ctx(&dev, ENDED);
 
 	(void)state;
 	assert_int_equal(copy(GONE, area, OWN, area, 8), SH_COPY_GONE);
@@ -321,11 +346,59 @@ static void gone(void **state)
 	/* Dead, and the daemon has not noticed. */
 	ctx->state = SH_CTX_LIVE;
 	ctx->pid = (uint32_t)pid;
-	assert_int_equal(copy(OWN, area, 5, area, 8), SH_COPY_OK);
+	assert_int_equal(copy(OWN, area, ENDED, area, 8), SH_COPY_OK);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	assert_int_equal(copy(OWN, area, 5, area, 8), SH_COPY_GONE);
-	assert_int_equal(copy(5, area, OWN, area, 8), SH_COPY_GONE);
+	assert_int_equal(copy(OWN, area, ENDED, area, 8), SH_COPY_GONE);
+	assert_int_equal(copy(ENDED, area, OWN, area, 8), SH_COPY_GONE);
+}
+
+/* A process without rights, and its child that makes itself undumpable. 0: as it should be. */
+static int look_at_undumpable(void)
+{
+	uint64_t word = 0;
+	struct iovec local[] = {{0}, {.iov_base = &word, .iov_len = sizeof(word)}};
+	struct iovec remote[] = {{0}, {.iov_base = area, .iov_len = sizeof(word)}};
+	int err, ready[2], result = 0;
+	pid_t pid;
+
+	if ((!geteuid() && setresuid(65534, 65534, 65534)) || prctl(PR_SET_DUMPABLE, 1) ||
+	    pipe(ready))
+		return 1;
+	pid = fork();
+	if (pid == 0) {
+		uint64_t at = sh_witness(&err);
+
+		if (!at || prctl(PR_SET_DUMPABLE, 0) ||
+		    write(ready[1], &at, sizeof(at)) != sizeof(at))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	if (read(ready[0], &word, sizeof(word)) != sizeof(word))
+		return 2;
+	if (sh_witness_readv(pid, word, local, 1, remote, 1) != -EPERM)
+		result = 3;
+	if (sh_witness_writev(pid, word, local, 1, remote, 1) != -EPERM)
+		result = 4;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	if (sh_witness_readv(pid, word, local, 1, remote, 1) != -ESRCH)
+		result = 5;
+	return result;
+}
+
+/* A process that lives and may not be looked at does not pass for one that has ended. */
+static void undumpable(void **state)
+{
+	pid_t pid = fork();
+	int status;
+
+	(void)state;
+	if (pid == 0)
+		_exit(look_at_undumpable());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 }
 
 int main(void)
@@ -334,7 +407,7 @@ int main(void)
 		cmocka_unit_test(whole),
 		cmocka_unit_test(shared), cmocka_unit_test(stored_once),
 		cmocka_unit_test(shared_in_part), cmocka_unit_test(lists), cmocka_unit_test(holes), cmocka_unit_test(gone),
-		cmocka_unit_test(replaced),
+		cmocka_unit_test(replaced), cmocka_unit_test(undumpable),
 	};
 
 	return cmocka_run_group_tests_name("softhca_copy", tests, setup, teardown);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "libmlx4/src/mlx4-abi.h"
+#include "softhca/host/witness.h"
 #include "softhca_kernel.h"
 
 static void *must(void *p, const char *what)
@@ -28,18 +29,20 @@ static bool faults(struct kt *t, int *countdown, uint64_t addr, size_t len)
 	return *countdown && !--*countdown;
 }
 
-static int mem_read(void *arg, pid_t pid, uint64_t addr, void *buf, size_t len)
+static int mem_read(void *arg, const struct user *user, uint64_t addr, void *buf, size_t len)
 {
 	struct kt *t = arg;
 
-	return faults(t, &t->fault_reads, addr, len) ? -EFAULT : user_real.read(NULL, pid, addr, buf, len);
+	return faults(t, &t->fault_reads, addr, len) ? -EFAULT
+						     : user_real.read(NULL, user, addr, buf, len);
 }
 
-static int mem_write(void *arg, pid_t pid, uint64_t addr, const void *buf, size_t len)
+static int mem_write(void *arg, const struct user *user, uint64_t addr, const void *buf, size_t len)
 {
 	struct kt *t = arg;
 
-	return faults(t, &t->fault_writes, addr, len) ? -EFAULT : user_real.write(NULL, pid, addr, buf, len);
+	return faults(t, &t->fault_writes, addr, len) ? -EFAULT
+						      : user_real.write(NULL, user, addr, buf, len);
 }
 
 static int open_fd(void *arg, pid_t tid, int fd)
@@ -59,19 +62,22 @@ struct kt *kt_start(enum sh_face face, uint32_t hosts, uint32_t hcas)
 		.device = {.hosts = hosts, .hcas_per_host = hcas, .ports = 2, .cqe_size = 32, .driver_abi = 3, .face = face,
 			   .pool_size = 64 << 20},
 	};
+	uint64_t witness;
+	int err;
 	char text[512] = "", base[] = "/tmp/softhca-test.XXXXXX";
 
 	must(mkdtemp(base), "mkdtemp");
 	snprintf(t->dir, sizeof(t->dir), "%s/instance", base);
 	cfg.dir = t->dir;
-	if (kern_init(&t->k, &cfg, text, sizeof(text)) < 0) {
+	if (kern_init(&t->k, &cfg, text, sizeof(text)) < 0 || kern_publish(&t->k, text, sizeof(text)) < 0) {
 		fprintf(stderr, "instance: %s\n", text);
 		exit(1);
 	}
 	t->k.user = &ops;
 	t->k.user_arg = t;
 	t->memlock = UINT64_MAX;
-	if (proc_attach(&t->k, getpid(), 0, 0, 0, &t->proc) < 0)
+	witness = sh_witness(&err);
+	if (err || proc_attach(&t->k, getpid(), 0, 0, witness, &t->proc) < 0)
 		exit(1);
 	return t;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "softhca/device/tables.h"
 #include "softhca_kernel.h"
 
 static char page[4096] __attribute__((aligned(4096)));
@@ -112,6 +113,48 @@ static void no_heap(void **state)
 		}
 		assert_true(refused > 0);
 	}
+	kt_stop(t);
+}
+
+/*
+ * A queue is destroyed without a byte of heap: its own records go, those of its neighbour stay, in
+ * their order.
+ */
+static void no_heap_for_events(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
+	struct kctx *ctx = kt_open(t, 0);
+	struct uv_destroy_cq_resp resp;
+	struct uv_object destroy = {.response = (uintptr_t)&resp};
+	struct kt_queue a, b;
+	uint64_t record;
+	int fd, i;
+
+	(void)state;
+	assert_int_equal(kt_channel(t, ctx, &fd), 0);
+	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(kt_cq(t, ctx, 10, fd, &a), 0);
+	assert_int_equal(kt_cq(t, ctx, 10, fd, &b), 0);
+	for (i = 0; i < 3; i++) {
+		sh_comp_event(&t->k.dev, 0, b.number);
+		sh_comp_event(&t->k.dev, 0, a.number);
+	}
+	destroy.handle = a.handle;
+	heap_countdown = 1;
+	assert_int_equal(kt_cmd(t, ctx, UV_DESTROY_CQ, &destroy, sizeof(destroy), sizeof(resp)), 0);
+	heap_countdown = 0;
+	assert_int_equal(resp.comp_events_reported, 0);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(read(fd, &record, 8), 8);
+		assert_int_equal(record, b.user_handle);
+	}
+	assert_int_equal(read(fd, &record, 8), -1);
+	destroy.handle = b.handle;
+	assert_int_equal(kt_cmd(t, ctx, UV_DESTROY_CQ, &destroy, sizeof(destroy), sizeof(resp)), 0);
+	assert_int_equal(resp.comp_events_reported, 3);
+	close(fd);
+	kt_queue_free(&a);
+	kt_queue_free(&b);
 	kt_stop(t);
 }
 
@@ -224,6 +267,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(faults),
 		cmocka_unit_test(no_heap),
+		cmocka_unit_test(no_heap_for_events),
 		cmocka_unit_test(no_memory),
 		cmocka_unit_test(map_refused),
 	};

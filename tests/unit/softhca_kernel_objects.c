@@ -4,6 +4,7 @@
  * the release of a context. Commands that fail half-way are softhca_kernel_failures.c's.
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -239,7 +240,8 @@ static void not_the_opener(void **state)
 {
 	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
 	struct kctx *ctx = kt_open(t, 0);
-	struct kproc *own = t->proc, child = {.slot = 100, .pid = getpid(), .refs = 1};
+	struct kproc *own = t->proc,
+		     child = {.slot = 100, .pid = getpid(), .user = own->user, .refs = 1};
 	struct kt_queue cq, q;
 	uint32_t pd, other, mr, key;
 
@@ -372,6 +374,77 @@ static void port_events(void **state)
 	kt_stop(t);
 }
 
+/* A card that has failed takes nothing but the end of objects; its neighbours go on. */
+static void device_fatal(void **state)
+{
+	static const enum sh_face faces[] = {SH_FACE_OFED, SH_FACE_MAINLINE};
+
+	(void)state;
+	for (int f = 0; f < 2; f++) {
+		struct kt *t = kt_start(faces[f], 2, 1);
+		struct kctx *ctx = kt_open(t, 0), *far = kt_open_host(t, 1, 0);
+		struct sh_port_msg m = {.port = 1, .what = SH_PORT_FATAL};
+		struct uv_async_record rec;
+		struct kt_queue cq, qp, q;
+		uint32_t pd, mr, key, xrcd, other;
+		struct sh_status st;
+
+		assert_int_equal(kt_pd(t, ctx, &pd), 0);
+		assert_int_equal(kt_mr(t, ctx, pd, page, 4096, SH_LOCAL_WRITE, &mr, &key), 0);
+		assert_int_equal(kt_cq(t, ctx, 10, -1, &cq), 0);
+		assert_int_equal(kt_qp(t, ctx, UV_QPT_RC, pd, cq.handle, -1, &qp), 0);
+		assert_int_equal(kt_xrcd(t, ctx, -1, O_CREAT, &xrcd), 0);
+		for (int twice = 0; twice < 2; twice++) {
+			port_change(&t->k, &m, &st);
+			assert_int_equal(st.error, 0);
+		}
+		assert_int_equal(read(ctx->async->fd, &rec, sizeof(rec)), sizeof(rec));
+		assert_int_equal(rec.event_type, UV_EV_DEVICE_FATAL);
+		assert_int_equal(read(ctx->async->fd, &rec, sizeof(rec)), -1);
+		assert_int_equal(read(far->async->fd, &rec, sizeof(rec)), -1);
+		assert_int_equal(t->k.loud, 0);
+		m.what = SH_PORT_DOWN;
+		port_change(&t->k, &m, &st);
+		assert_int_equal(st.error, EIO);
+		assert_true(st.text[0]);
+		assert_int_equal(kt_pd(t, ctx, &other), EIO);
+		assert_int_equal(kt_mr(t, ctx, pd, page, 4096, SH_LOCAL_WRITE, &other, &key), EIO);
+		assert_int_equal(kt_cq(t, ctx, 10, -1, &q), EIO);
+		assert_int_equal(kt_qp(t, ctx, UV_QPT_RC, pd, cq.handle, -1, &q), EIO);
+		assert_int_equal(kt_xrcd(t, ctx, -1, O_CREAT, &other), EIO);
+		assert_int_equal(kt_pd(t, far, &other), 0);
+		assert_int_equal(kt_destroy(t, ctx, UV_DESTROY_QP, qp.handle), 0);
+		assert_int_equal(kt_destroy(t, ctx, UV_DESTROY_CQ, cq.handle), 0);
+		assert_int_equal(kt_dealloc(t, ctx, UV_DEREG_MR, mr), 0);
+		assert_int_equal(kt_dealloc(t, ctx, UV_DEALLOC_PD, pd), 0);
+		kt_queue_free(&qp);
+		kt_queue_free(&cq);
+		kt_stop(t);
+	}
+}
+
+/* What a port says of its LID was overwritten: the daemon uses it for nothing. */
+static void scribbled_lid(void **state)
+{
+	static const uint32_t wrong[] = {0, 2, SH_MAX_LIDS, 0x7fffffff, UINT32_MAX};
+	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
+	const uint32_t *table = t->k.dev.inst->lid_port, mine = (0 << 8 | 1) + 1;
+	struct sh_port_msg m = {.port = 1, .what = SH_PORT_LID};
+	struct sh_status st;
+
+	(void)state;
+	for (uint32_t i = 0; i < 5; i++) {
+		sh_hca(&t->k.dev, 0)->port[0].lid = wrong[i];
+		m.a = 70 + i;
+		port_change(&t->k, &m, &st);
+		assert_int_equal(st.error, 0);
+		for (uint32_t lid = 0; lid < SH_MAX_LIDS; lid++)
+			assert_int_equal(table[lid] == mine, lid == m.a);
+		assert_int_equal(table[2], (0 << 8 | 2) + 1);
+	}
+	kt_stop(t);
+}
+
 /* ---- multicast ---- */
 
 static void multicast(void **state)
@@ -404,6 +477,154 @@ static void multicast(void **state)
 	kt_queue_free(&cq);
 	kt_queue_free(&ud);
 	kt_queue_free(&rc);
+	kt_stop(t);
+}
+
+static int membership(struct kt *t, struct kctx *ctx, uint32_t command, uint32_t qp, uint16_t lid)
+{
+	struct uv_mcast m = {.gid = {0xff, 0x12, [15] = 1}, .qp_handle = qp, .mlid = lid};
+
+	return kt_cmd(t, ctx, command, &m, sizeof(m), 0);
+}
+
+static int attach(struct kt *t, struct kctx *ctx, uint32_t qp, uint16_t lid)
+{
+	return membership(t, ctx, UV_ATTACH_MCAST, qp, lid);
+}
+
+static int detach(struct kt *t, struct kctx *ctx, uint32_t qp, uint16_t lid)
+{
+	return membership(t, ctx, UV_DETACH_MCAST, qp, lid);
+}
+
+/*
+ * A LID that is no multicast LID: a mainline kernel refuses it, attached or detached; one of OFED's
+ * time does not look.
+ */
+static void multicast_lids(void **state)
+{
+	static const uint16_t wrong[] = {0, 1, 0xbfff, 0xffff}, right[] = {0xc000, 0xfffe};
+	static const enum sh_face faces[] = {SH_FACE_OFED, SH_FACE_MAINLINE};
+
+	(void)state;
+	for (unsigned int f = 0; f < 2; f++) {
+		struct kt *t = kt_start(faces[f], 1, 1);
+		int refused = faces[f] == SH_FACE_MAINLINE ? EINVAL : 0;
+		struct kctx *ctx = kt_open(t, 0);
+		struct kt_queue cq, ud;
+		uint32_t pd;
+
+		assert_int_equal(kt_pd(t, ctx, &pd), 0);
+		assert_int_equal(kt_cq(t, ctx, 10, -1, &cq), 0);
+		assert_int_equal(kt_qp(t, ctx, UV_QPT_UD, pd, cq.handle, -1, &ud), 0);
+		for (unsigned int i = 0; i < 4; i++) {
+			assert_int_equal(attach(t, ctx, ud.handle, wrong[i]), refused);
+			assert_int_equal(detach(t, ctx, ud.handle, wrong[i]), refused);
+		}
+		for (unsigned int i = 0; i < 2; i++) {
+			assert_int_equal(attach(t, ctx, ud.handle, right[i]), 0);
+			if (refused)
+				assert_int_equal(detach(t, ctx, ud.handle, 2), EINVAL);
+			assert_int_equal(detach(t, ctx, ud.handle, right[i]), 0);
+		}
+		kt_queue_free(&cq);
+		kt_queue_free(&ud);
+		kt_stop(t);
+	}
+}
+
+static uint32_t members(struct kt *t)
+{
+	const struct sh_mcg *g = sh_hca_table(&t->k.dev, 0, SH_HCA_MCGS);
+	uint32_t n = 0;
+
+	for (int i = 0; i < SH_MAX_MCG; i++)
+		n += g[i].nqps;
+	return n;
+}
+
+/* As many groups as the device says, and not one more. */
+static void multicast_groups(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
+	struct kctx *ctx = kt_open(t, 0);
+	struct uv_query_device_resp dev = {0};
+	struct call c = {.k = &t->k, .ctx = ctx};
+	struct uv_mcast m = {.gid = {0xff}, .mlid = 0xc001};
+	struct kt_queue cq, ud;
+	uint32_t pd, i;
+
+	(void)state;
+	fill_query_device(&c, &dev);
+	assert_int_equal(dev.max_mcast_grp, 8192);	/* a ConnectX's */
+	assert_int_equal(kt_pd(t, ctx, &pd), 0);
+	assert_int_equal(kt_cq(t, ctx, 10, -1, &cq), 0);
+	assert_int_equal(kt_qp(t, ctx, UV_QPT_UD, pd, cq.handle, -1, &ud), 0);
+	m.qp_handle = ud.handle;
+	for (i = 0; i <= dev.max_mcast_grp; i++) {
+		memcpy(m.gid + 12, &i, sizeof(i));
+		assert_int_equal(kt_cmd(t, ctx, UV_ATTACH_MCAST, &m, sizeof(m), 0),
+				 i < dev.max_mcast_grp ? 0 : ENOMEM);
+	}
+	assert_int_equal(members(t), dev.max_mcast_grp);
+	ctx_release(ctx);
+	assert_int_equal(members(t), 0);
+	kt_queue_free(&cq);
+	kt_queue_free(&ud);
+	kt_stop(t);
+}
+
+static pthread_barrier_t barrier;
+
+/* A client that is stopped while it copies a group out. */
+static void *hold_groups(void *arg)
+{
+	struct kt *t = arg;
+	struct sh_lock *lock = &sh_hca(&t->k.dev, 0)->mcg_lock;
+
+	sh_lock(&t->k.dev, lock);
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	sh_unlock(&t->k.dev, lock);
+	sh_exec_release();
+	return NULL;
+}
+
+/* A QP that cannot leave its groups now does so before it goes: nothing of it stays in them. */
+static void multicast_held(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
+	struct kt_state before = kt_state(t), after;
+	struct kctx *ctx = kt_open(t, 0);
+	struct uv_mcast m = {.gid = {0xff, 0x12, [15] = 1}, .mlid = 0xc001};
+	struct kt_queue cq, ud;
+	pthread_t thread;
+	uint32_t pd;
+
+	(void)state;
+	assert_int_equal(kt_pd(t, ctx, &pd), 0);
+	assert_int_equal(kt_cq(t, ctx, 10, -1, &cq), 0);
+	assert_int_equal(kt_qp(t, ctx, UV_QPT_UD, pd, cq.handle, -1, &ud), 0);
+	m.qp_handle = ud.handle;
+	for (m.gid[15] = 1; m.gid[15] <= 2; m.gid[15]++)
+		assert_int_equal(kt_cmd(t, ctx, UV_ATTACH_MCAST, &m, sizeof(m), 0), 0);
+	assert_int_equal(members(t), 2);
+	assert_int_equal(pthread_barrier_init(&barrier, NULL, 2), 0);
+	assert_int_equal(pthread_create(&thread, NULL, hold_groups, t), 0);
+	pthread_barrier_wait(&barrier);
+	ctx_release(ctx);
+	assert_int_equal(t->k.releasing, 1);
+	assert_non_null(sh_qp_get(&t->k.dev, 0, ud.number));
+	pthread_barrier_wait(&barrier);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	pthread_barrier_destroy(&barrier);
+	ctx_retry(&t->k);
+	assert_int_equal(t->k.releasing, 0);
+	assert_int_equal(members(t), 0);
+	after = kt_state(t);
+	assert_true(kt_same(&before, &after));
+	kt_queue_free(&cq);
+	kt_queue_free(&ud);
 	kt_stop(t);
 }
 
@@ -495,7 +716,12 @@ int main(void)
 		cmocka_unit_test(not_the_opener),
 		cmocka_unit_test(events),
 		cmocka_unit_test(port_events),
+		cmocka_unit_test(device_fatal),
+		cmocka_unit_test(scribbled_lid),
 		cmocka_unit_test(multicast),
+		cmocka_unit_test(multicast_lids),
+		cmocka_unit_test(multicast_groups),
+		cmocka_unit_test(multicast_held),
 		cmocka_unit_test(release),
 		cmocka_unit_test(scribbled),
 	};

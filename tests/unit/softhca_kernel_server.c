@@ -16,6 +16,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -215,7 +216,7 @@ static void life(void **state)
 	/* Its name is taken, with words about what to do. */
 	second = launch(false, &st);
 	assert_int_equal(st.error, EEXIST);
-	assert_non_null(strstr(st.text, "stop that instance"));
+	assert_non_null(strstr(st.text, "softhca stop instance"));
 	assert_int_equal(waitpid(second, &status, 0), second);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 1);
 	/* Killed, it leaves its directory, and the next one takes that over. */
@@ -277,10 +278,10 @@ static void nonsense(void **state)
 	close(fd);
 	/* Said politely, it is answered politely. */
 	fd = connect_raw();
-	h.probe_addr = (uintptr_t)&type;
+	h.witness = (uintptr_t)&type;
 	assert_int_equal(sh_client_request(fd, &h, sizeof(h), &r, sizeof(r), NULL, NULL), 0);
 	assert_int_equal(r.error, EPERM);
-	h.probe_addr = 8;
+	h.witness = 8;
 	assert_int_equal(sh_client_request(fd, &h, sizeof(h), &r, sizeof(r), NULL, NULL), 0);
 	assert_int_equal(r.error, EPERM);
 	h.host = 2;
@@ -473,6 +474,62 @@ static void full_pipe(void **state)
 	stop(pid);
 }
 
+/*
+ * The main thread sleeps: seen so a number of times in a row. A daemon that spins never does, and
+ * the alarm ends the test.
+ */
+static void wait_for_sleep(pid_t pid)
+{
+	char path[64], text[512], *at;
+	int fd, seen = 0;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	while (seen < 20) {
+		fd = open(path, O_RDONLY);
+		assert_true(fd >= 0);
+		n = read(fd, text, sizeof(text) - 1);
+		close(fd);
+		assert_true(n > 0);
+		text[n] = 0;
+		at = strrchr(text, ')');
+		assert_non_null(at);
+		seen = at[2] == 'S' ? seen + 1 : 0;
+		usleep(2000);
+	}
+}
+
+/*
+ * More connections than the daemon may have descriptors: those that wait cost nothing, and come to
+ * their turn.
+ */
+static void no_descriptors(void **state)
+{
+	enum { CONNECTIONS = 60 };
+	const struct rlimit few = {.rlim_cur = 40, .rlim_max = 40};
+	struct sh_hello_reply r;
+	int fd[CONNECTIONS], i;
+	pid_t pid;
+
+	(void)state;
+	pid = start();
+	assert_int_equal(prlimit(pid, RLIMIT_NOFILE, &few, NULL), 0);
+	for (i = 0; i < CONNECTIONS; i++)
+		fd[i] = connect_raw();
+	/*
+	 * This one has been accepted; when it is answered, so have as many of the others as could
+	 * be.
+	 */
+	assert_int_equal(sh_client_hello(fd[0], 0, 0, &r, NULL), 0);
+	wait_for_sleep(pid);
+	for (i = 0; i < CONNECTIONS - 1; i++)
+		close(fd[i]);
+	assert_int_equal(sh_client_hello(fd[i], 0, 0, &r, NULL), 0);
+	assert_int_equal(r.error, 0);
+	close(fd[i]);
+	stop(pid);
+}
+
 static void lease(void **state)
 {
 	struct sh_status st;
@@ -511,8 +568,8 @@ static int make_base(void **state)
 static int remove_base(void **state)
 {
 	(void)state;
-	dir_remove(AT_FDCWD, base);
-	return 0;
+	/* Empty: each instance has removed itself. */
+	return rmdir(base);
 }
 
 int main(void)
@@ -523,6 +580,7 @@ int main(void)
 		cmocka_unit_test(death),
 		cmocka_unit_test(ends),
 		cmocka_unit_test(full_pipe),
+		cmocka_unit_test(no_descriptors),
 		cmocka_unit_test(lease),
 	};
 

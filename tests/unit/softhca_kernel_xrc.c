@@ -465,9 +465,16 @@ static int make_dir(void **state)
 
 static int remove_dir(void **state)
 {
+	static const char *const names[] = {"domain", "link", "srq", "rcv", "two", "events", "tgt"};
+
 	(void)state;
-	dir_remove(AT_FDCWD, dir);
-	return 0;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char path[64];
+
+		snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		unlink(path);
+	}
+	return rmdir(dir);
 }
 
 int main(void)

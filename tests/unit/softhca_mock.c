@@ -89,15 +89,19 @@ static int event(void *host, uint32_t evq, const void *record, size_t len)
 	return 0;
 }
 
-static void defer(void *host, uint64_t deadline, void (*fn)(struct sh_dev *, uint64_t, uint64_t), uint64_t a, uint64_t b)
+static int defer(void *host, uint64_t deadline, void (*fn)(struct sh_dev *, uint64_t, uint64_t),
+		 uint64_t a, uint64_t b)
 {
 	struct mock *m = host;
 
+	if (m->no_timers)
+		return -ENOMEM;
 	must(m->ndefers < MOCK_DEFERS, "too many deferred calls");
 	m->defer[m->ndefers].deadline = deadline;
 	m->defer[m->ndefers].fn = fn;
 	m->defer[m->ndefers].a = a;
 	m->defer[m->ndefers++].b = b;
+	return 0;
 }
 
 static void wake(void *host, uint32_t proc)
@@ -106,6 +110,14 @@ static void wake(void *host, uint32_t proc)
 
 	if (proc < 16)
 		__atomic_fetch_add(&m->shared->wakes[proc], 1, __ATOMIC_RELAXED);
+}
+
+static void rouse(void *host, uint32_t proc)
+{
+	struct mock *m = host;
+
+	if (proc < 16)
+		__atomic_fetch_add(&m->shared->rouses[proc], 1, __ATOMIC_RELAXED);
 }
 
 static uint64_t now(void *host)
@@ -122,7 +134,7 @@ static void complain(void *host, const char *what, uint32_t hca, uint32_t number
 }
 
 static const struct sh_host_ops ops = {
-	.copy = copy, .event = event, .defer = defer, .wake = wake, .now = now, .complain = complain,
+	.copy = copy, .event = event, .defer = defer, .wake = wake, .rouse = rouse, .now = now, .complain = complain,
 };
 
 struct mock *mock_new(const struct mock_config *cfg)
@@ -149,8 +161,10 @@ struct mock *mock_new(const struct mock_config *cfg)
 	must(m->shared != MAP_FAILED, "mmap");
 	m->shared->room = MOCK_RECORDS;
 	m->shared->now = 1000000000;
-	m->dev = (struct sh_dev){ .inst = m->inst, .ops = &ops, .host = m, .proc = 1 };
-	m->daemon = (struct sh_dev){ .inst = m->inst, .ops = &ops, .host = m, .proc = 0 };
+	m->dev = (struct sh_dev){ .ops = &ops, .host = m, .proc = 1 };
+	must(!sh_dev_attach(&m->dev, m->inst, m->size), "sh_dev_attach");
+	m->daemon = m->dev;
+	m->daemon.proc = 0;
 	proc = sh_proc(&m->dev, 0);
 	proc[0].pid = 1;
 	proc[1].pid = (uint32_t)getpid();
@@ -181,7 +195,7 @@ uint32_t mock_ctx(struct mock *m, uint32_t hca)
 	ctx->pid = (uint32_t)getpid();
 	ctx->proc = 1;
 	ctx->hca = hca;
-	ctx->host = hca / m->inst->hcas_per_host;
+	ctx->host = hca / m->dev.hcas_per_host;
 	ctx->generation++;
 	ctx->kick = 1;
 	ctx->state = SH_CTX_LIVE;
@@ -220,9 +234,9 @@ struct sh_umem mock_umem(struct mock *m, uint32_t ctx, size_t len, bool shared)
 	void *at;
 
 	if (shared) {
-		mem.shm_off = m->inst->pool_off + m->pool_used;
+		mem.shm_off = m->dev.pool_off + m->pool_used;
 		m->pool_used += SH_PAGES(len);
-		must(m->pool_used <= m->inst->pool_size, "the pool is used up");
+		must(m->pool_used <= m->dev.shared_off - m->dev.pool_off, "the pool is used up");
 		must(!sh_reserve(m->fd, mem.shm_off, SH_PAGES(len)), "sh_reserve");
 		at = sh_at(&m->dev, mem.shm_off);
 	} else {

@@ -29,6 +29,7 @@ struct mock_shared {			/* MAP_SHARED: children change it too */
 	uint32_t nrecords;		/* advanced after the record is whole */
 	uint32_t room;			/* records that the pipes take before they are full */
 	uint32_t wakes[16];		/* by process */
+	uint32_t rouses[16];
 	uint32_t complaints;
 	uint64_t now;
 	uint64_t copies;
@@ -56,6 +57,7 @@ struct mock {
 		uint64_t a, b;
 	} defer[MOCK_DEFERS];
 	unsigned int ndefers;
+	bool no_timers;			/* there is no room for deferred calls */
 };
 
 struct mock_config {

@@ -30,7 +30,7 @@ void tcq_open(struct tcq *cq, struct mock *m, uint32_t hca, uint32_t ctx, uint32
 
 	*cq = (struct tcq){ .m = m, .hca = hca, .ctx = ctx, .cqn = cqn, .log_size = log_size };
 	cq->evq = mock_evq(m, ctx, 8);
-	cq->buf = mock_umem(m, ctx, (size_t)m->inst->cqe_size << log_size, true);
+	cq->buf = mock_umem(m, ctx, (size_t)m->dev.cqe_size << log_size, true);
 	cq->db = mock_umem(m, ctx, 8, true);
 	init.ctx = ctx;
 	init.log_size = log_size;
@@ -43,7 +43,7 @@ void tcq_open(struct tcq *cq, struct mock *m, uint32_t hca, uint32_t ctx, uint32
 
 bool tcq_poll(struct tcq *cq, struct mlx4_cqe *cqe)
 {
-	uint32_t size = 1u << cq->log_size, stride = cq->m->inst->cqe_size;
+	uint32_t size = 1u << cq->log_size, stride = cq->m->dev.cqe_size;
 	const uint8_t *at = mock_ptr(&cq->buf);
 
 	at += (cq->ci & (size - 1)) * stride + (stride - 32);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: where instances live, what may be their name, when one is dead, and that its removal leaves nothing. */
+/* Description: where instances live, what may be their name, and when one runs. */
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +17,7 @@
 #include <cmocka.h>
 
 #include "softhca/host/paths.h"
+#include "softhca/host/places.h"
 
 static char tmp[64];
 
@@ -29,10 +31,18 @@ static int setup(void **state)
 	return mkdtemp(tmp) ? 0 : -1;
 }
 
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	(void)st;
+	(void)flag;
+	(void)ftw;
+	return remove(path);
+}
+
 static int teardown(void **state)
 {
 	(void)state;
-	return sh_instance_remove(tmp);
+	return nftw(tmp, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 static char *in_tmp(const char *name)
@@ -43,45 +53,100 @@ static char *in_tmp(const char *name)
 	return path;
 }
 
-static void base_by_hand(void **state)
+static void place_by_hand(void **state)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], tried[256];
 	struct stat st;
 
 	(void)state;
 	setenv("SOFTHCA_DIR", in_tmp("base"), 1);
-	assert_int_equal(sh_base_dir(path, false), -ENOENT);
-	assert_int_equal(sh_base_dir(path, true), 0);
-	assert_string_equal(path, in_tmp("base"));
+	assert_int_equal(sh_place(0, path), 0);
+	assert_string_equal(path, in_tmp("base/softhca"));
+	assert_int_equal(sh_place_check(path, tried, sizeof(tried)), -ENOENT);
+	assert_int_equal(sh_place(1, path), -ENOENT);
+	assert_int_equal(sh_place_make(path, tried, sizeof(tried)), 0);
+	assert_string_equal(path, in_tmp("base/softhca"));
 	assert_int_equal(stat(path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0700);
-	assert_int_equal(sh_base_dir(path, true), 0);
+	assert_int_equal(sh_place_make(path, tried, sizeof(tried)), 0);
 	assert_int_equal(chmod(path, 0777), 0);
-	assert_int_equal(sh_base_dir(path, true), -EPERM);
+	assert_int_equal(sh_place_make(path, tried, sizeof(tried)), -EPERM);
+	assert_non_null(strstr(tried, in_tmp("base/softhca: it can be written by other users")));
+	assert_int_equal(chmod(path, 0700), 0);
+	assert_int_equal(chmod(in_tmp("base"), 0777), 0);
+	assert_int_equal(sh_place_make(path, tried, sizeof(tried)), -EPERM);
+	/* As /tmp is: no other user can rename or remove what is ours. */
+	assert_int_equal(chmod(in_tmp("base"), 01777), 0);
+	assert_int_equal(sh_place_make(path, tried, sizeof(tried)), 0);
 }
 
-static void base_of_session(void **state)
+static void place_of_session(void **state)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], tried[256], other[PATH_MAX];
+	unsigned int i;
 
 	(void)state;
 	setenv("XDG_RUNTIME_DIR", tmp, 1);
-	assert_int_equal(sh_base_dir(path, true), 0);
+	assert_int_equal(sh_place_make(path, tried, sizeof(tried)), 0);
 	assert_string_equal(path, in_tmp("softhca"));
-	/* Somebody else's session directory is not ours. */
-	setenv("XDG_RUNTIME_DIR", "/proc/1", 1);
-	if (sh_base_dir(path, false) != -EPERM)
-		assert_null(strstr(path, "/proc/1/softhca/"));
+	/* A session directory that is not ours, not absolute or not there is none. */
+	for (i = 0; i < 3; i++) {
+		setenv("XDG_RUNTIME_DIR", i == 0 ? geteuid() ? "/" : in_tmp("not-ours") : i == 1 ? "." : in_tmp("nowhere"), 1);
+		if (i == 0 && !geteuid()) {
+			assert_int_equal(mkdir(in_tmp("not-ours"), 0755), 0);
+			assert_int_equal(chown(in_tmp("not-ours"), 65533, 65533), 0);
+		}
+		assert_int_equal(sh_place(0, path), -ENOENT);
+	}
+	/* In order, each once. */
+	setenv("TMPDIR", tmp, 1);
+	snprintf(other, sizeof(other), "/dev/shm/softhca-%u", geteuid());
+	assert_int_equal(sh_place(1, path), 0);
+	assert_string_equal(path, other);
+	snprintf(other, sizeof(other), "%s/softhca-%u", tmp, geteuid());
+	assert_int_equal(sh_place(2, path), 0);
+	assert_string_equal(path, other);
+	snprintf(other, sizeof(other), "/tmp/softhca-%u", geteuid());
+	assert_int_equal(sh_place(3, path), 0);
+	assert_string_equal(path, other);
+	setenv("TMPDIR", "/tmp", 1);
+	assert_int_equal(sh_place(3, path), -ENOENT);
 }
 
-static void base_is_a_file(void **state)
+static void place_is_a_file(void **state)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], tried[256];
 
 	(void)state;
 	close(open(in_tmp("file"), O_CREAT | O_WRONLY, 0600));
 	setenv("SOFTHCA_DIR", in_tmp("file"), 1);
-	assert_int_equal(sh_base_dir(path, true), -ENOTDIR);
+	assert_int_equal(sh_place_make(path, tried, sizeof(tried)), -ENOTDIR);
+	assert_int_equal(mkdir(in_tmp("base"), 0700), 0);
+	setenv("SOFTHCA_DIR", in_tmp("base"), 1);
+	close(open(in_tmp("base/softhca"), O_CREAT | O_WRONLY, 0600));
+	assert_int_equal(sh_place_make(path, tried, sizeof(tried)), -ENOTDIR);
+	assert_int_equal(unlink(in_tmp("base/softhca")), 0);
+	assert_int_equal(symlink("..", in_tmp("base/softhca")), 0);
+	assert_int_equal(sh_place_make(path, tried, sizeof(tried)), -ENOTDIR);
+	assert_non_null(strstr(tried, "symbolic link"));
+}
+
+/* A relative directory is the caller's at that moment, and a link is where it leads. */
+static void place_is_relative(void **state)
+{
+	char path[PATH_MAX], tried[256], here[PATH_MAX];
+
+	(void)state;
+	assert_non_null(getcwd(here, sizeof(here)));
+	assert_int_equal(chdir(tmp), 0);
+	setenv("SOFTHCA_DIR", "there", 1);
+	assert_int_equal(sh_place_make(path, tried, sizeof(tried)), 0);
+	assert_string_equal(path, in_tmp("there/softhca"));
+	assert_int_equal(symlink("there", "link"), 0);
+	setenv("SOFTHCA_DIR", "link", 1);
+	assert_int_equal(sh_place(0, path), 0);
+	assert_string_equal(path, in_tmp("there/softhca"));
+	assert_int_equal(chdir(here), 0);
 }
 
 static void names(void **state)
@@ -101,10 +166,13 @@ static void names(void **state)
 	assert_false(sh_name_valid("-x"));
 	assert_false(sh_name_valid("a b"));
 	assert_false(sh_name_valid("a/b"));
+	assert_false(sh_name_valid("lock"));
 
 	setenv("SOFTHCA_DIR", tmp, 1);
+	assert_int_equal(sh_instance_dir(path, "one"), -ENOENT);
+	assert_int_equal(mkdir(in_tmp("softhca"), 0700), 0);
 	assert_int_equal(sh_instance_dir(path, "one"), 0);
-	assert_string_equal(path, in_tmp("one"));
+	assert_string_equal(path, in_tmp("softhca/one"));
 	assert_int_equal(sh_instance_dir(path, "/some/where/"), 0);
 	assert_string_equal(path, "/some/where");
 	assert_int_equal(sh_instance_dir(path, "a b"), -EINVAL);
@@ -116,8 +184,12 @@ static void life(void **state)
 
 	(void)state;
 	assert_int_equal(mkdir(in_tmp("i"), 0700), 0);
+	/* No lock: whatever it is, nothing runs there. */
 	assert_int_equal(sh_instance_alive(in_tmp("i")), 0);
 	fd = open(in_tmp("i/lock"), O_CREAT | O_RDWR, 0600);
+	assert_int_equal(sh_instance_alive(in_tmp("i")), 0);
+	/* Another process that asks the same is no daemon. */
+	assert_int_equal(flock(fd, LOCK_SH), 0);
 	assert_int_equal(sh_instance_alive(in_tmp("i")), 0);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
 	assert_int_equal(sh_instance_alive(in_tmp("i")), 1);
@@ -125,31 +197,15 @@ static void life(void **state)
 	assert_int_equal(sh_instance_alive(in_tmp("i")), 0);
 }
 
-/* Links are removed, not followed. */
-static void removal(void **state)
-{
-	(void)state;
-	assert_int_equal(mkdir(in_tmp("keep"), 0700), 0);
-	close(open(in_tmp("keep/file"), O_CREAT | O_WRONLY, 0600));
-	assert_int_equal(mkdir(in_tmp("d"), 0700), 0);
-	assert_int_equal(mkdir(in_tmp("d/e"), 0700), 0);
-	assert_int_equal(mkfifo(in_tmp("d/e/fifo"), 0600), 0);
-	assert_int_equal(symlink("../keep", in_tmp("d/link")), 0);
-	assert_int_equal(sh_instance_remove(in_tmp("d")), 0);
-	assert_int_equal(access(in_tmp("d"), F_OK), -1);
-	assert_int_equal(access(in_tmp("keep/file"), F_OK), 0);
-	assert_int_equal(sh_instance_remove(in_tmp("d")), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(base_by_hand, setup, teardown),
-		cmocka_unit_test_setup_teardown(base_of_session, setup, teardown),
-		cmocka_unit_test_setup_teardown(base_is_a_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(place_by_hand, setup, teardown),
+		cmocka_unit_test_setup_teardown(place_of_session, setup, teardown),
+		cmocka_unit_test_setup_teardown(place_is_a_file, setup, teardown),
+		cmocka_unit_test_setup_teardown(place_is_relative, setup, teardown),
 		cmocka_unit_test_setup_teardown(names, setup, teardown),
 		cmocka_unit_test_setup_teardown(life, setup, teardown),
-		cmocka_unit_test_setup_teardown(removal, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("softhca_paths", tests, NULL, NULL);

@@ -254,6 +254,34 @@ static void test_faults(void **state)
 	tpair_close(&p);
 }
 
+/* Data that a READ fetches goes from the responder's port to the requester's, whichever way the request came. */
+static void test_fetched_is_counted(void **state)
+{
+	struct sh_counters mine, theirs;
+	struct twr wr;
+
+	(void)state;
+	for (uint32_t round = 0; round < 4; round++) {
+		open_pair(round & 1 ? SH_QPT_XRC : SH_QPT_RC, false);
+		/* Each packet on its own, as with faults. */
+		p.m->inst->faults.active = round >= 2;
+		wr = tpair_wr(&p, MLX4_OPCODE_RDMA_READ, 2 * TMTU + 1);
+		wr.sge[0].addr = p.amem + TMEM / 2;
+		tqp_send(&p.a, &wr);
+		assert_memory_equal(p.amem + TMEM / 2, p.bmem, 2 * TMTU + 1);
+		assert_int_equal(express(), round < 2);
+		sh_counters(&p.m->daemon, 0, &mine);
+		sh_counters(&p.m->daemon, 1, &theirs);
+		assert_int_equal(theirs.xmit_data, 2 * TMTU + 1);
+		assert_int_equal(theirs.xmit_packets, 3);
+		assert_int_equal(mine.rcv_data, 2 * TMTU + 1);
+		assert_int_equal(mine.rcv_packets, 3);
+		assert_int_equal(mine.xmit_data, 0);
+		assert_int_equal(mine.xmit_packets, 1);
+		tpair_close(&p);
+	}
+}
+
 static void test_long(void **state)
 {
 	(void)state;
@@ -493,6 +521,7 @@ int main(void)
 		cmocka_unit_test(test_chain),	      cmocka_unit_test(test_chain_breaks),
 		cmocka_unit_test(test_chain_waits),   cmocka_unit_test(test_read_ahead),
 		cmocka_unit_test(test_record_comes_around), cmocka_unit_test(test_acknowledged_late),
+		cmocka_unit_test(test_fetched_is_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

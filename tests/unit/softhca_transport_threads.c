@@ -37,13 +37,15 @@ static void wr_of(struct twr *wr, uint32_t who, uint32_t n)
 }
 
 /* The mock's timers know one thread only; here the main thread asks again by itself. */
-static void no_defer(void *host, uint64_t deadline, void (*fn)(struct sh_dev *, uint64_t, uint64_t), uint64_t a, uint64_t b)
+static int no_defer(void *host, uint64_t deadline, void (*fn)(struct sh_dev *, uint64_t, uint64_t),
+		    uint64_t a, uint64_t b)
 {
 	(void)host;
 	(void)deadline;
 	(void)fn;
 	(void)a;
 	(void)b;
+	return 0;
 }
 
 static void ring(struct tqp *qp)

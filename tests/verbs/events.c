@@ -104,7 +104,9 @@ static void lid_and_sm(void)
 	told(IBV_EVENT_LID_CHANGE);
 	reached(old, 0, 0, IBV_WC_SUCCESS);
 	port_change("sm %d", 4321);
-	told(IBV_EVENT_SM_CHANGE);
+	CHECK_EQ(expect_event(s.context, IBV_EVENT_SM_CHANGE).element.port_num, 1);
+	CHECK_EQ(expect_event(other.context, IBV_EVENT_SM_CHANGE).element.port_num, 1);
+	told(IBV_EVENT_CLIENT_REREGISTER);
 	CHECK_EQ(port().sm_lid, 4321);
 }
 
@@ -324,6 +326,40 @@ static void witness(int arg)
 	side_close(&s);
 }
 
+/* The card stops: once, for everybody, and for good. What there is can be destroyed. */
+static void fatal(void)
+{
+	struct ibv_qp *a = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+	struct ibv_qp *b = make_qp(&other, IBV_QPT_RC, NULL, NULL, NULL);
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct link l;
+
+	link_defaults(&l, s.lid, b->qp_num);
+	connect_qp(a, &l);
+	l.dest_qpn = a->qp_num;
+	connect_qp(b, &l);
+	CHECK_EQ(post_recv1(b, &other, 1, 0, 64), 0);
+	CHECK_EQ(post_send1(a, &s, 1, 0, 64, IBV_SEND_SIGNALED), 0);
+	expect_wc(s.scq, 1, IBV_WC_SUCCESS);
+	expect_wc(other.rcq, 1, IBV_WC_SUCCESS);
+	port_change("fatal");
+	expect_event(s.context, IBV_EVENT_DEVICE_FATAL);
+	expect_event(other.context, IBV_EVENT_DEVICE_FATAL);
+	port_change("fatal");
+	CHECK(!event_pending(s.context));
+	CHECK(!event_pending(other.context));
+	CHECK_EQ(post_recv1(b, &other, 2, 0, 64), 0);
+	CHECK_EQ(post_send1(a, &s, 2, 0, 64, IBV_SEND_SIGNALED), 0);
+	expect_silence(s.scq, 3);
+	expect_silence(other.rcq, 0);
+	CHECK_EQ(ibv_modify_qp(a, &attr, IBV_QP_STATE), EIO);
+	errno = 0;
+	CHECK(!ibv_alloc_pd(s.context) && errno == EIO);
+	expect_silence(s.scq, 0);
+	CHECK_EQ(ibv_destroy_qp(a), 0);
+	CHECK_EQ(ibv_destroy_qp(b), 0);
+}
+
 int main(void)
 {
 	pid_t child;
@@ -348,9 +384,7 @@ int main(void)
 	while (event_pending(other.context))
 		skip_established(other.context);
 	non_blocking();
-	port_change("fatal");
-	expect_event(s.context, IBV_EVENT_DEVICE_FATAL);
-	expect_event(other.context, IBV_EVENT_DEVICE_FATAL);
+	fatal();
 	side_close(&other);
 	side_close(&s);
 	return 0;

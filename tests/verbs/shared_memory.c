@@ -127,12 +127,18 @@ static void rings(void)
 	uint8_t *mem = pages(4);
 	struct ibv_mr *mr;
 
+	fill(mem, 4 * PAGE, 109);
 	CHECK_EQ(syscall(SYS_io_setup, 1, &ring), 0);
 	CHECK(!shares(mem, 4 * PAGE, &mr));
 	through(mr, mem, 4 * PAGE, 110);
 	CHECK_EQ(ibv_dereg_mr(mr), 0);
 	CHECK_EQ(syscall(SYS_io_destroy, ring), 0);
-	CHECK(shares(mem, 4 * PAGE, &mr));
+	/* The process has to be still, and on a busy machine that may take a moment. */
+	for (int i = 0; !shares(mem, 4 * PAGE, &mr); i++) {
+		CHECK(i < 500);
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+		sleep_ms(10);
+	}
 	CHECK_EQ(ibv_dereg_mr(mr), 0);
 	munmap(mem, 4 * PAGE);
 }
@@ -192,18 +198,31 @@ static void writers(void)
 
 enum { FRESH = 1024, ROUNDS = 40 };
 
+static int numbers;
+
+/* Every second one by a system call. */
 static void *touch_first(void *arg)
 {
 	uint8_t *mem = arg;
 
-	for (uint64_t i = 0; i < FRESH; i++)
-		*(volatile uint64_t *)(mem + (i * 389 % FRESH) * PAGE) = i + 1;
+	for (uint64_t i = 0; i < FRESH; i++) {
+		uint8_t *at = mem + (i * 389 % FRESH) * PAGE;
+
+		if (i & 1)
+			CHECK_EQ(pread(numbers, at, 8, (off_t)(i * 8)), 8);
+		else
+			*(volatile uint64_t *)at = i + 1;
+	}
 	return NULL;
 }
 
 /* Pages that nobody has touched yet are touched while they become device memory. */
 static void first_touches(void)
 {
+	numbers = memfd_create("numbers", MFD_CLOEXEC);
+	CHECK(numbers >= 0);
+	for (uint64_t i = 1; i <= FRESH; i++)
+		CHECK_EQ(write(numbers, &i, sizeof(i)), sizeof(i));
 	for (int round = 0; round < ROUNDS; round++) {
 		uint8_t *mem = pages(FRESH);
 		struct ibv_mr *mr;
@@ -217,6 +236,77 @@ static void first_touches(void)
 		CHECK_EQ(ibv_dereg_mr(mr), 0);
 		munmap(mem, FRESH * PAGE);
 	}
+	close(numbers);
+}
+
+static pthread_barrier_t steps;
+
+static void *two_steps(void *arg)
+{
+	(void)arg;
+	pthread_barrier_wait(&steps);
+	pthread_barrier_wait(&steps);
+	return NULL;
+}
+
+/* Can a thread's faults be held off, in system calls as well? */
+static bool privileged(void)
+{
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/*
+ * A pool that the program has mapped itself stays shared across fork() and beside threads, and one
+ * that was never touched can become so there. A sanitizer's heap is such memory, too: there not.
+ */
+static void pools(void)
+{
+	uint8_t *pool = pages(16), *late = pages(16), *used = pages(16);
+	struct ibv_mr *mr, *late_mr, *used_mr;
+	uint64_t foreign;
+	pthread_t t;
+	pid_t pid;
+	int status;
+
+	if (SANITIZED)
+		return;
+	CHECK(shares(pool, 16 * PAGE, &mr));
+	foreign = hca_counter("copies_foreign");
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(0);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	through(mr, pool, 8 * PAGE, 120);
+	pthread_barrier_init(&steps, NULL, 2);
+	CHECK_EQ(pthread_create(&t, NULL, two_steps, NULL), 0);
+	pthread_barrier_wait(&steps);
+	through(mr, pool, 8 * PAGE, 121);
+	fill(used, PAGE, 122);
+	CHECK(!shares(used, 16 * PAGE, &used_mr));
+	CHECK_EQ(shares(late, 16 * PAGE, &late_mr), privileged());
+	CHECK_EQ(hca_counter("copies_foreign"), foreign);
+	through(late_mr, late, 8 * PAGE, 123);
+	CHECK_EQ(hca_counter("copies_foreign") > foreign, !privileged());
+	through(used_mr, used, 8 * PAGE, 124);
+	/* It stays what it is as long as somebody else is there, and is shared again at once. */
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(differs(pool, 8 * PAGE, 122), -1);
+	CHECK(shares(pool, 16 * PAGE, &mr));
+	CHECK_EQ(differs(pool, 8 * PAGE, 122), -1);
+	pthread_barrier_wait(&steps);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(ibv_dereg_mr(late_mr), 0);
+	CHECK_EQ(ibv_dereg_mr(used_mr), 0);
+	CHECK_EQ(differs(pool, 8 * PAGE, 122), -1);
+	munmap(pool, 16 * PAGE);
+	munmap(late, 16 * PAGE);
+	munmap(used, 16 * PAGE);
 }
 
 /* Some pages were touched, some only read, some neither. */
@@ -271,6 +361,7 @@ static void writes_numbers(int arg)
 	struct ibv_qp *qp;
 
 	(void)arg;
+	await(ADDR, 1);
 	side_open(&s, PAGE, 64, 0);
 	qp = connect_to_other(1);
 	for (uint64_t n = 1; n <= TIMES; n++) {
@@ -298,6 +389,9 @@ static void written_meanwhile(bool shared)
 	pid_t pid;
 
 	memset(mem, 0, 2 * PAGE);
+	board->word[ADDR] = board->word[WRITTEN] = board->word[GO] = 0;
+	/* Before: a fork makes memory that is shared private. */
+	pid = spawn(writes_numbers, 0);
 	CHECK(shares(mem + 2000, 8, &mr));
 	if (!shared) {
 		CHECK_EQ(mprotect(mem, PAGE, PROT_READ), 0);
@@ -306,10 +400,8 @@ static void written_meanwhile(bool shared)
 		CHECK(mmap(mem, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == mem);
 		memset(mem, 0, PAGE);
 	}
-	board->word[ADDR] = (uintptr_t)mem + 2000;
 	board->word[RKEY] = mr->rkey;
-	board->word[WRITTEN] = board->word[GO] = 0;
-	pid = spawn(writes_numbers, 0);
+	post(ADDR, (uintptr_t)mem + 2000);
 	qp = connect_to_other(0);
 	before = hca_counter("regions_shared");
 	revoked = hca_counter("regions_revoked");
@@ -379,6 +471,7 @@ int main(void)
 	written_meanwhile(false);
 	writers();
 	first_touches();
+	pools();
 	down();
 	given_back(used);
 	return 0;

@@ -78,3 +78,26 @@ void given_back(uint64_t used)
 		sleep_ms(5);
 	CHECK_EQ(hca_counter("shared_pages_used"), used);
 }
+
+static bool named(int argc, char **argv, const char *name)
+{
+	for (int i = 1; i < argc; i++)
+		if (!strcmp(argv[i], name))
+			return true;
+	return argc < 2;
+}
+
+void repeat(int argc, char **argv, const char *name, void (*fn)(int arg))
+{
+	const char *times = getenv("REPEAT"), *tier = getenv("TIER");
+	int n = times && *times ? atoi(times) : tier && !strcmp(tier, "full") ? 30 : 3;
+
+	if (!named(argc, argv, name))
+		return;
+	printf("# %s, %d times\n", name, n);
+	fflush(stdout);
+	for (int i = 0; i < n; i++) {
+		alarm(TEST_SECONDS);
+		join(spawn(fn, 0));
+	}
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * See moves.h. Each stores its own word before it looks at those of the other kind, so that one of
+ * them at least sees the other; who reaches steps back. Nothing is allocated, no lock is held; a
+ * word is free again when the thread that had it is no more.
+ */
+#include <time.h>
+
+#include "moves.h"
+#include "process.h"
+#include "sys.h"
+
+#define MOMENT_NS   50000
+#define PATIENCE_NS 100000000 /* for what others have begun */
+
+static void a_moment(void)
+{
+	static const struct timespec moment = {.tv_nsec = MOMENT_NS};
+
+	syscall(SYS_nanosleep, &moment, NULL);
+}
+
+static uint32_t thread_number(void)
+{
+	static __thread uint32_t of, number;
+	uint32_t pid = (uint32_t)getpid();
+
+	if (of != pid) {
+		number = (uint32_t)syscall(SYS_gettid);
+		of = pid;
+	}
+	return number;
+}
+
+static bool dead(uint32_t number)
+{
+	return sh_sys(syscall(SYS_kill, (long)number, 0L)) == -ESRCH;
+}
+
+/* A free word, or one whose owner is no more; -1: all are taken. */
+static int take(uint64_t *words, uint64_t value)
+{
+	for (int pass = 0; pass < 2; pass++) {
+		for (int i = 0; i < SH_MOVES; i++) {
+			uint64_t old = __atomic_load_n(&words[i], __ATOMIC_SEQ_CST);
+
+			if (old && (!pass || !dead((uint32_t)(old >> 32))))
+				continue;
+			if (__atomic_compare_exchange_n(&words[i], &old, value, false,
+							__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+				return i;
+		}
+	}
+	return -1;
+}
+
+static void put(uint64_t *words, int i)
+{
+	if (i >= 0)
+		__atomic_store_n(&words[i], 0, __ATOMIC_SEQ_CST);
+}
+
+static bool any(uint64_t *words, uint32_t pid)
+{
+	for (int i = 0; pid && i < SH_MOVES; i++) {
+		uint64_t word = __atomic_load_n(&words[i], __ATOMIC_SEQ_CST);
+
+		if (!word || (uint32_t)word != pid)
+			continue;
+		if (!dead((uint32_t)(word >> 32)))
+			return true;
+		__atomic_compare_exchange_n(&words[i], &word, 0, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST);
+	}
+	return false;
+}
+
+void sh_reach_begin(struct sh_moves *moves, struct sh_reach *r, uint32_t pid, uint32_t other)
+{
+	uint64_t me = (uint64_t)thread_number() << 32;
+
+	if (other == pid)
+		other = 0;
+	for (;;) {
+		r->word[0] = pid ? take(moves->reaching, me | pid) : -1;
+		r->word[1] = other ? take(moves->reaching, me | other) : -1;
+		/* pairs with sh_move_begin() */
+		if ((r->word[0] >= 0 || !pid) && (r->word[1] >= 0 || !other) &&
+		    !any(moves->moving, pid) && !any(moves->moving, other))
+			return;
+		sh_reach_end(moves, r);
+		a_moment();
+	}
+}
+
+void sh_reach_end(struct sh_moves *moves, const struct sh_reach *r)
+{
+	put(moves->reaching, r->word[0]);
+	put(moves->reaching, r->word[1]);
+}
+
+int sh_move_begin(struct sh_moves *moves)
+{
+	uint32_t pid = (uint32_t)getpid();
+	int word = take(moves->moving, (uint64_t)pid << 32 | pid);
+
+	if (word < 0)
+		return -EBUSY;
+	/* pairs with sh_reach_begin() */
+	for (int i = 0; any(moves->reaching, pid); i++) {
+		if (i == PATIENCE_NS / MOMENT_NS) {
+			put(moves->moving, word);
+			return -EBUSY;
+		}
+		a_moment();
+	}
+	return word;
+}
+
+void sh_move_end(struct sh_moves *moves, int word)
+{
+	put(moves->moving, word);
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* The witness of this address space, and copies that name another's. witness.h says what it is good
+ * for. Takes no lock. */
+#include <sys/auxv.h>
+#include <string.h>
+
+#include "witness.h"
+
+#define PAGE  4096
+#define TRIES 64
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+/*
+ * Where kernels put neither programs nor heaps, libraries nor stacks by themselves, and sanitizers
+ * no memory that can be written. The second is for address spaces of 39 bits and for tools that
+ * leave a program the lower part only.
+ */
+static const struct {
+	uint64_t from, pages;
+} range[] = {
+	{UINT64_C(0x610000000000), UINT64_C(0x70000000)},
+	{UINT64_C(0x2000000000), UINT64_C(0x3000000)},
+};
+
+static struct {
+	int pid;
+	uint64_t at;
+} own;
+
+/* A sandbox may keep getrandom() from us; what the kernel gave this program at its start is
+ * another's secret, too. */
+static uint64_t random_word(unsigned int n)
+{
+	const unsigned char *given = (const void *)getauxval(AT_RANDOM);
+	uint64_t word = 0;
+
+	if (sh_sys(syscall(SYS_getrandom, &word, sizeof(word), 1UL)) == sizeof(word))
+		return word;
+	if (given)
+		memcpy(&word, given, sizeof(word));
+	return (word ^ (uint64_t)getpid()) * UINT64_C(0x9e3779b97f4a7c15) * (2 * n + 1) >> 16;
+}
+
+static void *map_somewhere(int *err)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+
+	for (unsigned int n = 0; n < 2 * TRIES; n++) {
+		uint64_t page = random_word(n) % range[n / TRIES].pages;
+		void *want = (void *)(uintptr_t)(range[n / TRIES].from + page * PAGE), *at;
+
+		at = sh_mmap(want, PAGE, PROT_READ | PROT_WRITE, flags, -1, 0, err);
+		if (at == want)
+			return at;
+		if (at) /* a kernel that does not know the flag */
+			sh_munmap(at, PAGE);
+	}
+	if (!*err)
+		*err = -ENOMEM;
+	return NULL;
+}
+
+uint64_t sh_witness(int *err)
+{
+	int pid = getpid();
+	uint64_t *at;
+
+	*err = 0;
+	if (own.at && own.pid == pid)
+		return own.at;
+	at = map_somewhere(err);
+	if (!at)
+		return 0;
+	*err = sh_madvise((uintptr_t)at, PAGE, MADV_DONTFORK);
+	if (*err) {
+		sh_munmap(at, PAGE);
+		return 0;
+	}
+	(void)sh_madvise((uintptr_t)at, PAGE, MADV_DONTDUMP);
+	*at = SH_WITNESS;
+	own.at = (uintptr_t)at;
+	own.pid = pid;
+	return own.at;
+}
+
+/* -EFAULT: nothing was copied, as the witness came first. What a call that never began says of other
+ * things is the caller's: that it may not look (-EPERM) says nothing of which address space it is.
+ */
+static long verdict(long done, long before)
+{
+	if (done == -EFAULT)
+		return -ESRCH;
+	if (done < 0)
+		return done;
+	return done < before ? -ESRCH : done - before;
+}
+
+long sh_witness_readv(int pid, uint64_t witness, struct iovec *local, unsigned long nlocal,
+		      struct iovec *remote, unsigned long nremote)
+{
+	uint64_t says = 0;
+	long done;
+
+	local[0] = (struct iovec){.iov_base = &says, .iov_len = sizeof(says)};
+	remote[0] = (struct iovec){.iov_base = (void *)(uintptr_t)witness, .iov_len = sizeof(says)};
+	done = verdict(sh_vm_readv(pid, local, nlocal + 1, remote, nremote + 1), sizeof(says));
+	return done >= 0 && says != SH_WITNESS ? -ESRCH : done;
+}
+
+long sh_witness_writev(int pid, uint64_t witness, struct iovec *local, unsigned long nlocal,
+		       struct iovec *remote, unsigned long nremote)
+{
+	static char nothing;
+
+	local[0] = (struct iovec){.iov_base = &nothing, .iov_len = 1};
+	remote[0] = (struct iovec){.iov_base = (void *)(uintptr_t)(witness + SH_WITNESS_BYTE),
+				   .iov_len = 1};
+	return verdict(sh_vm_writev(pid, local, nlocal + 1, remote, nremote + 1), 1);
+}

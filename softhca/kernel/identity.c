@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What files say of each host, below host<K>: its name, and the id of its boot. Only where there are several: a lone host is
+ * the machine. Also the directory where each `softhca run` records itself (softhca/host/runs.h).
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "softhca/host/address.h"
+#include "kern.h"
+
+/* A random UUID, version 4, as the kernel makes it. */
+static int uuid_text(char text[40])
+{
+	uint8_t id[16];
+	int i, n = 0;
+
+	if (getrandom(id, sizeof(id), 0) != sizeof(id))
+		return -EIO;
+	id[6] = (id[6] & 0x0f) | 0x40;
+	id[8] = (id[8] & 0x3f) | 0x80;
+	for (i = 0; i < 16; i++)
+		n += snprintf(text + n, 40 - n, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", id[i]);
+	return 0;
+}
+
+static int make_host(struct kernel *k, uint32_t host)
+{
+	char path[64], name[SH_HOST_NAME], uuid[40];
+	int err;
+
+	sh_host_name(name, host);
+	err = uuid_text(uuid);
+	if (err)
+		return err;
+	snprintf(path, sizeof(path), "host%u/etc", host);
+	err = dir_make(k->dir_fd, path);
+	snprintf(path, sizeof(path), "host%u/etc/hostname", host);
+	err = err ?: file_write(k->dir_fd, path, "%s\n", name);
+	snprintf(path, sizeof(path), "host%u/proc/sys/kernel/random", host);
+	err = err ?: dir_make(k->dir_fd, path);
+	snprintf(path, sizeof(path), "host%u/proc/sys/kernel/hostname", host);
+	err = err ?: file_write(k->dir_fd, path, "%s\n", name);
+	snprintf(path, sizeof(path), "host%u/proc/sys/kernel/random/boot_id", host);
+	return err ?: file_write(k->dir_fd, path, "%s\n", uuid);
+}
+
+int identity_make(struct kernel *k)
+{
+	uint32_t i;
+	int err;
+
+	if (mkdirat(k->dir_fd, "runs", 0700) < 0)
+		return -errno;
+	for (i = 0; k->cfg.device.hosts > 1 && i < k->cfg.device.hosts; i++) {
+		err = make_host(k, i);
+		if (err)
+			return err;
+	}
+	return 0;
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Around fork(). A child's memory is a private copy. So registered memory is made private before,
+ * where that can be done unnoticed: then the kernel copies it as it copies the rest. Whatever is
+ * device memory still (queue pages always) is not inherited: the parent makes a private copy
+ * before, which the child puts in its place first thing. That takes no descriptor, no /proc and no
+ * waiting; where there is no memory for the copy the pages are missing in the child, and never the
+ * parent's.
+ *
+ * Nothing may be in such pages that the C library or other libraries look at in the child before:
+ * see docs/shared-memory.md. The control connection is held from before until after the fork, so
+ * that no other thread exchanges pages meanwhile.
+ */
+#include <signal.h>
+#include <string.h>
+
+#include "maps.h"
+#include "ranges.h"
+#include "shim.h"
+#include "still.h"
+
+#define MOST 131072 /* mappings; address space only: pages come with use */
+
+struct kept {
+	uint64_t start, len;
+	uint64_t copy; /* 0: there is none, and there are no pages in the child */
+	int prot;
+	bool inherited; /* they could not be kept from the child */
+};
+
+static struct kept *list;
+static size_t count;
+static bool held, blocked;
+static uint64_t mask; /* signals blocked before */
+static size_t list_size = MOST * sizeof(struct kept);
+
+static void keep(uint64_t start, uint64_t end, uint64_t off, int prot)
+{
+	struct kept *k = &list[count];
+	void *copy;
+
+	/* What the application keeps from its children is missing there anyway. */
+	if (count == MOST || shim_marked_dontfork(start))
+		return;
+	*k = (struct kept){.start = start, .len = end - start, .prot = prot};
+	copy = sh_pages(k->len);
+	if (copy && sh_poke((uintptr_t)copy, sh_at(&shim_dev, off), k->len)) {
+		sh_munmap(copy, k->len);
+		copy = NULL;
+	}
+	k->copy = (uintptr_t)copy;
+	k->inherited = sh_madvise(start, k->len, MADV_DONTFORK) != 0;
+	count++;
+}
+
+static bool is_device_memory(const struct mapping *m)
+{
+	uint64_t own = (uintptr_t)shim_dev.inst;
+
+	return shim_memory_is(m->dev, m->ino) &&
+	       (m->start < own || m->start >= own + shim_dev.size) &&
+	       m->off < shim_dev.size && m->end - m->start <= shim_dev.size - m->off;
+}
+
+/* Without a look at what is mapped. */
+static void keep_table(const struct ranges *t)
+{
+	for (size_t i = 0; i < t->count; i++) {
+		struct range r = t->at[i];
+		uint64_t len;
+
+		for (uint64_t done = 0; done < r.len; done += len) {
+			bool shared = shim_is_shared(r.uaddr + done);
+
+			for (len = SHIM_PAGE;
+			     done + len < r.len && shim_is_shared(r.uaddr + done + len) == shared;
+			     len += SHIM_PAGE)
+				;
+			if (shared)
+				keep(r.uaddr + done, r.uaddr + done + len, r.shm + done,
+				     PROT_READ | PROT_WRITE);
+		}
+	}
+}
+
+EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+			     void *dso);
+
+/* Ours come first: before a fork it is called last, and in the child before any other. */
+EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+			     void *dso)
+{
+	(void)shim_active();
+	return REAL(__register_atfork)(prepare, parent, child, dso);
+}
+
+void shim_fork_prepare(void)
+{
+	struct mapping m;
+	struct maps maps;
+
+	uint64_t here = (uintptr_t)__builtin_frame_address(0), all = ~UINT64_C(0);
+
+	count = 0;
+	held = false;
+	if (!shim_dev.inst)
+		return;
+	/* The stack, too, where fork() below has not been called but the C library's. */
+	(void)shim_make_private(here, here + 1);
+	if (!shim_control_mine()) {
+		shim_control_hold();
+		held = true;
+	}
+	/* A handler that runs in the child before its pages are there would miss them. */
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof(all));
+	blocked = true;
+	if (!list)
+		list = sh_pages(list_size);
+	if (!list)
+		return;
+	if (maps_open(&maps)) {
+		keep_table(shim_share_queues());
+		keep_table(shim_share_regions());
+		return;
+	}
+	while (maps_next(&maps, &m))
+		if (is_device_memory(&m))
+			keep(m.start, m.end, m.off, mapping_prot(&m));
+	maps_close(&maps);
+}
+
+static void unblock(void)
+{
+	uint64_t before = mask;
+
+	if (blocked) {
+		blocked = false;
+		syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
+	}
+}
+
+void shim_fork_parent(void)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (!list[i].inherited)
+			sh_madvise(list[i].start, list[i].len, MADV_DOFORK);
+		if (list[i].copy)
+			sh_munmap((void *)(uintptr_t)list[i].copy, list[i].len);
+	}
+	count = 0;
+	if (held)
+		shim_control_put();
+	held = false;
+	unblock();
+}
+
+/* In the child: another thread of the parent may have mapped something else there in the moment
+ * before. It is the child's. */
+static bool is_free(const struct kept *k)
+{
+	int err;
+
+	return sh_mmap((void *)(uintptr_t)k->start, k->len, PROT_NONE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0,
+		       &err) != NULL;
+}
+
+void shim_fork_child(void)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct kept *k = &list[i];
+		void *to = (void *)(uintptr_t)k->start, *copy = (void *)(uintptr_t)k->copy;
+		long at = -ENOMEM;
+
+		if (!k->inherited && !is_free(k)) {
+			if (copy)
+				sh_munmap(copy, k->len);
+			continue;
+		}
+		if (copy && k->prot != (PROT_READ | PROT_WRITE))
+			sh_sys(syscall(SYS_mprotect, copy, k->len, (long)k->prot));
+		if (copy)
+			at = sh_sys(syscall(SYS_mremap, copy, k->len, k->len,
+					    MREMAP_MAYMOVE | MREMAP_FIXED, to));
+		if (at < 0 && at > -4096) {
+			sh_munmap(to, k->len);
+			if (copy)
+				sh_munmap(copy, k->len);
+		}
+	}
+	count = 0;
+	held = false;
+	unblock();
+}
+
+/* ---- on a stack that is the child's from the start ---- */
+
+#define STACK (4 << 20) /* address space only; handlers of the application run on it */
+
+static int fork_there(void *arg)
+{
+	pid_t pid = REAL(fork)();
+
+	*(int *)arg = errno;
+	return pid;
+}
+
+static bool stack_is_region(void)
+{
+	uint64_t here = (uintptr_t)__builtin_frame_address(0);
+	bool is;
+
+	if (likely(!shim_may_share(here, 1)) || shim_control_mine())
+		return false;
+	shim_control_hold();
+	is = shim_shares(here, 1);
+	shim_control_put();
+	return is;
+}
+
+/* A coroutine's stack, for instance, that lies in memory which the application has registered. */
+EXPORT pid_t fork(void)
+{
+	int pid, err = 0;
+
+	if (!shim_active() || !stack_is_region())
+		return REAL(fork)();
+	pid = still_on_stack(STACK, fork_there, &err);
+	if (pid < 0)
+		errno = pid == -ENOMEM ? ENOMEM : err;
+	return pid < 0 ? -1 : pid;
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Pages that were never touched have no contents that could be lost, nobody has pinned them, and
+ * nobody sleeps on a word in them: each of these would have made the page be there. So they can be
+ * exchanged beside other threads if it is certain that none comes to be in the meantime. That is
+ * what userfaultfd does for missing pages: it is looked at after the range has been registered, and
+ * every fault from then on, of a system call or another process, too, waits until the descriptor is
+ * closed, and then finds what is mapped there now.
+ *
+ * Without the privilege a userfaultfd holds off user code only, and a read() into the range would
+ * fail. So it is not used then.
+ */
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+
+#include "fresh.h"
+#include "shim.h"
+#include "still.h"
+
+#define SOFT_DIRTY (UINT64_C(1) << 55) /* of the page map: may be set where there is no page */
+
+static int open_uffd(void)
+{
+	struct uffdio_api api = {.api = UFFD_API};
+	int fd = sh_sys(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
+
+	if (fd >= 0 && sh_sys(syscall(SYS_ioctl, fd, UFFDIO_API, &api)) < 0) {
+		sh_close(fd);
+		return -ENOSYS;
+	}
+	return fd;
+}
+
+/* No page of it is there: neither in memory, nor on the swap device, nor as a mark of its own. */
+static bool untouched(uint64_t addr, uint64_t len)
+{
+	int fd = sh_open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	bool none = fd >= 0;
+	uint64_t entry[256];
+
+	while (none && len) {
+		size_t want = len / SHIM_PAGE * sizeof(*entry);
+		long got = sh_sys(syscall(SYS_pread64, fd, entry,
+					  want < sizeof(entry) ? want : sizeof(entry),
+					  addr / SHIM_PAGE * sizeof(*entry)));
+
+		none = got >= (long)sizeof(*entry);
+		for (size_t i = 0; none && i < (size_t)got / sizeof(*entry); i++)
+			none = !(entry[i] & ~SOFT_DIRTY);
+		if (none) {
+			addr += (size_t)got / sizeof(*entry) * SHIM_PAGE;
+			len -= (size_t)got / sizeof(*entry) * SHIM_PAGE;
+		}
+	}
+	if (fd >= 0)
+		sh_close(fd);
+	return none;
+}
+
+bool fresh_likely(uint64_t addr, uint64_t len)
+{
+	static int may = -1;
+
+	if (may < 0) {
+		int fd = open_uffd();
+
+		may = fd >= 0;
+		if (fd >= 0)
+			sh_close(fd);
+	}
+	return may && untouched(addr, len);
+}
+
+static struct {
+	uint64_t addr, len;
+	int (*fn)(void);
+} job;
+
+static int run(void *arg)
+{
+	struct uffdio_register reg = {
+		.range = {job.addr, job.len},
+		.mode = UFFDIO_REGISTER_MODE_MISSING,
+	};
+	int fd = open_uffd(), err = -EBUSY;
+
+	(void)arg;
+	if (fd < 0)
+		return -EBUSY;
+	if (sh_sys(syscall(SYS_ioctl, fd, UFFDIO_REGISTER, &reg)) == 0 &&
+	    untouched(job.addr, job.len))
+		err = job.fn();
+	sh_close(fd);
+	return err;
+}
+
+int fresh_run(uint64_t addr, uint64_t len, int (*fn)(void))
+{
+	job.addr = addr;
+	job.len = len;
+	job.fn = fn;
+	/* The caller's own stack may be about to grow into the range. */
+	return still_on_own_stack(run, NULL);
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Handlers of the application wait until their thread is out of device code and off the control
+ * connection: on a card they interrupt neither, and one that jumps away with siglongjmp(), throws
+ * or ends the thread would leave locks held and doorbells lost. From the first open device on, this
+ * library's handler is installed in front of each. Where the thread is inside, it blocks the
+ * signals that can wait, sends the thread the same signal again and returns; the thread unblocks
+ * them when it is out, and the kernel delivers what has come. Signals about what the thread itself
+ * does (SIGSEGV and its kin, abort()) are left alone.
+ *
+ * The table is written by sigaction(), which may run in a handler: no lock, and each entry before
+ * its handler is installed.
+ */
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "shim.h"
+#include "signals.h"
+
+#define BIT(sig) (UINT64_C(1) << ((sig)-1))
+#define CANNOT_WAIT                                                                                \
+	(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) | BIT(SIGTRAP) | BIT(SIGSYS) |     \
+	 BIT(SIGABRT))
+#define OURS_TO_SAY                                                                                \
+	(SA_SIGINFO | (int)SA_RESETHAND) /* not the kernel's to know of these handlers */
+
+typedef void handler_fn(int, siginfo_t *, void *);
+
+static struct wanted {
+	handler_fn *handler;
+	int flags;
+} wanted[NSIG];
+static int guarding; /* the process that it is on in, 0: none */
+static int adopting; /* a thread changes all of them; set before guarding */
+static TLS struct {
+	bool held;
+	uint64_t mask; /* to go back to */
+} hold;
+
+/* One place, so that the function was looked up before a handler needs it. */
+static int real_sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	return REAL(sigaction)(sig, act, old);
+}
+
+static uint64_t set_mask(uint64_t mask)
+{
+	uint64_t old = 0;
+
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, &old, sizeof(mask));
+	return old;
+}
+
+void shim_signals_release(void)
+{
+	if (!hold.held || sh_inside() || shim_control_mine())
+		return;
+	hold.held = false;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	set_mask(hold.mask);
+}
+
+/* This thread is interrupted in the middle of something: the signal comes again when that is done.
+ */
+static bool put_off(int sig, siginfo_t *info, ucontext_t *uc)
+{
+	uint64_t before, interrupted, later;
+
+	if (!sh_after_leave(shim_signals_release) && !shim_control_mine())
+		return false;
+	before = set_mask(~CANNOT_WAIT);
+	if (sh_sys(syscall(SYS_rt_tgsigqueueinfo, getpid(), (int)syscall(SYS_gettid), sig, info)) <
+	    0) {
+		set_mask(before);
+		return false;
+	}
+	/* Of handlers on top of each other the lowest, which knows the mask of the interrupted
+	 * code, writes last. */
+	memcpy(&interrupted, &uc->uc_sigmask, sizeof(interrupted));
+	hold.mask = interrupted;
+	hold.held = true;
+	later = interrupted | ~CANNOT_WAIT;
+	memcpy(&uc->uc_sigmask, &later, sizeof(later));
+	return true;
+}
+
+static void on_signal(int sig, siginfo_t *info, void *context)
+{
+	static const struct sigaction none = {.sa_handler = SIG_DFL};
+	struct wanted *w = &wanted[sig];
+	handler_fn *handler;
+	int saved = errno;
+
+	if (put_off(sig, info, context)) {
+		errno = saved;
+		return;
+	}
+	handler = __atomic_load_n(&w->handler, __ATOMIC_ACQUIRE);
+	if (!handler || __atomic_load_n(&w->flags, __ATOMIC_ACQUIRE) & (int)SA_RESETHAND)
+		real_sigaction(sig, &none, NULL);
+	/* The program had this function from the kernel itself, and set it for a signal that has no
+	 * handler: the signal comes again when this returns. */
+	if (!handler)
+		sh_sys(syscall(SYS_rt_tgsigqueueinfo, getpid(), (int)syscall(SYS_gettid), sig,
+			       info));
+	errno = saved;
+	if (handler)
+		handler(sig, info, context);
+}
+
+static bool has_handler(const struct sigaction *act)
+{
+	return act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN &&
+	       act->sa_handler != SIG_ERR && act->sa_sigaction != on_signal;
+}
+
+static bool may_wait(int sig)
+{
+	return sig > 0 && sig < NSIG && !(CANNOT_WAIT & BIT(sig));
+}
+
+static void want(int sig, handler_fn *handler, int flags)
+{
+	__atomic_store_n(&wanted[sig].handler, handler, __ATOMIC_RELEASE);
+	__atomic_store_n(&wanted[sig].flags, flags, __ATOMIC_RELEASE);
+}
+
+/* As the application set it. */
+static void translate(int sig, struct sigaction *old, const struct wanted *was)
+{
+	if (!may_wait(sig) || old->sa_sigaction != on_signal || !was->handler)
+		return;
+	old->sa_sigaction = was->handler;
+	old->sa_flags = (old->sa_flags & ~OURS_TO_SAY) | (was->flags & OURS_TO_SAY);
+}
+
+/*
+ * What goes to the kernel in place of a handler, which is wanted from here on. A program that had
+ * our function from the kernel itself and sets it again means what was wanted: it stays.
+ */
+static struct sigaction in_front(int sig, const struct sigaction *act)
+{
+	struct sigaction ours = *act;
+
+	if (has_handler(act))
+		want(sig, act->sa_sigaction, act->sa_flags);
+	ours.sa_sigaction = on_signal;
+	ours.sa_flags = (ours.sa_flags & ~OURS_TO_SAY) | SA_SIGINFO;
+	return ours;
+}
+
+static int change(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	struct wanted was = wanted[sig];
+	struct sigaction copy;
+	int ret;
+
+	/* A child of vfork() has handlers of its own, but this memory is its parent's. */
+	if (act && (has_handler(act) || act->sa_sigaction == on_signal) && guarding == getpid()) {
+		copy = in_front(sig, act);
+		act = &copy;
+	}
+	ret = real_sigaction(sig, act, old);
+	if (ret < 0 && act == &copy)
+		want(sig, was.handler, was.flags);
+	if (!ret && old)
+		translate(sig, old, &was);
+	return ret;
+}
+
+static bool guarded(int sig)
+{
+	return may_wait(sig) && __atomic_load_n(&guarding, __ATOMIC_ACQUIRE) == getpid();
+}
+
+static bool same(const struct sigaction *a, const struct sigaction *b)
+{
+	return a->sa_sigaction == b->sa_sigaction && a->sa_flags == b->sa_flags &&
+	       !memcmp(&a->sa_mask, &b->sa_mask, sizeof(uint64_t));
+}
+
+/*
+ * A thread that began its sigaction() before guarding was set may set another action between the
+ * look at the old one and its replacement. What the replacement returns tells: that action goes in
+ * next. Each such thread comes here for its own action before it goes on, so there is an end.
+ */
+static void adopt(int sig)
+{
+	struct sigaction now = {0}, put, was = {0}, expected;
+
+	if (real_sigaction(sig, NULL, &now) < 0 || !has_handler(&now))
+		return;
+	expected = now;
+	for (;;) {
+		put = has_handler(&now) ? in_front(sig, &now) : now;
+		if (real_sigaction(sig, &put, &was) < 0 || was.sa_sigaction == on_signal ||
+		    same(&was, &expected))
+			return;
+		expected = put;
+		now = was;
+	}
+}
+
+/* Until the thread that opens the first device has adopted all: it is not this one, whose handlers
+ * do not run meanwhile. */
+static void await_adoption(void)
+{
+	while (__atomic_load_n(&adopting, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+int shim_handlers_change(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	struct wanted was;
+	int ret;
+
+	if (may_wait(sig) && __atomic_load_n(&guarding, __ATOMIC_ACQUIRE)) {
+		if (guarded(sig))
+			await_adoption();
+		return change(sig, act, old);
+	}
+	ret = real_sigaction(sig, act, old);
+	if (ret < 0 || !guarded(sig))
+		return ret;
+	/* Another thread has opened the first device meanwhile. */
+	await_adoption();
+	was = wanted[sig];
+	if (old)
+		translate(sig, old, &was);
+	if (act)
+		adopt(sig);
+	return ret;
+}
+
+sighandler_t shim_handlers_adopt(int sig, sighandler_t old)
+{
+	struct sigaction before = {.sa_handler = old};
+	struct wanted was;
+
+	if (!may_wait(sig))
+		return old;
+	if (guarded(sig))
+		await_adoption();
+	was = wanted[sig];
+	translate(sig, &before, &was);
+	if (guarded(sig))
+		adopt(sig);
+	return before.sa_handler;
+}
+
+void shim_handlers_begin(void)
+{
+	uint64_t before;
+	int none = 0;
+
+	if (__atomic_load_n(&guarding, __ATOMIC_ACQUIRE))
+		return;
+	/* A handler of this thread would wait for the adoption for ever. */
+	before = set_mask(~UINT64_C(0));
+	if (__atomic_exchange_n(&adopting, 1, __ATOMIC_ACQ_REL))
+		goto unblock;
+	if (__atomic_compare_exchange_n(&guarding, &none, getpid(), false, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
+		for (int sig = 1; sig < NSIG; sig++)
+			if (may_wait(sig))
+				adopt(sig);
+	__atomic_store_n(&adopting, 0, __ATOMIC_RELEASE);
+unblock:
+	set_mask(before);
+}
+
+void shim_handlers_forked(void)
+{
+	adopting = 0;
+	if (guarding)
+		guarding = getpid();
+}

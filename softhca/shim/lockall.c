@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * mlockall() means the memory of the program. Device memory is gigabytes of address space of which
+ * each process uses little; locking it would take all of that, and more than limits allow. So what
+ * is mapped is locked piece by piece but for this one, with the errors that the kernel has for all
+ * of it. What is mapped later is the kernel's to lock: mappings of our own are made so that it does
+ * not (sh_mmap_unlocked() in host/sys.h).
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "maps.h"
+#include "shim.h"
+
+#ifndef MLOCK_ONFAULT
+#define MLOCK_ONFAULT 1
+#endif
+#ifndef MCL_ONFAULT
+#define MCL_ONFAULT 4
+#endif
+
+static bool future; /* the kernel locks what is mapped */
+
+EXPORT int mlockall(int flags);
+EXPORT int munlockall(void);
+
+static bool is_device_memory(const struct mapping *m)
+{
+	uint64_t own = (uintptr_t)shim_dev.inst;
+
+	return m->start >= own && m->end <= own + shim_dev.size;
+}
+
+/* All that the kernel would count, in bytes; 0: it cannot be told. */
+static uint64_t program_size(void)
+{
+	struct mapping m;
+	struct maps maps;
+	uint64_t sum = 0;
+
+	if (maps_open(&maps))
+		return 0;
+	while (maps_next(&maps, &m))
+		if (!is_device_memory(&m))
+			sum += m.end - m.start;
+	maps_close(&maps);
+	return sum;
+}
+
+/* Pages without contents, or that cannot be touched, are marked all the same: mlockall() does not
+ * report them either. */
+static void lock_program(bool onfault)
+{
+	struct mapping m;
+	struct maps maps;
+
+	if (maps_open(&maps))
+		return;
+	while (maps_next(&maps, &m))
+		if (!is_device_memory(&m))
+			sh_sys(syscall(SYS_mlock2, m.start, m.end - m.start,
+				       (long)(onfault ? MLOCK_ONFAULT : 0)));
+	maps_close(&maps);
+}
+
+static int check_limit(uint64_t size)
+{
+	struct rlimit limit;
+
+	if (shim_has_ipc_lock() || getrlimit(RLIMIT_MEMLOCK, &limit) < 0 ||
+	    limit.rlim_cur == RLIM_INFINITY)
+		return 0;
+	return !limit.rlim_cur ? -EPERM : size > limit.rlim_cur ? -ENOMEM : 0;
+}
+
+EXPORT int mlockall(int flags)
+{
+	uint64_t size;
+	int ret;
+
+	if (!shim_active() || !shim_dev.inst || !(flags & MCL_CURRENT) ||
+	    flags & ~(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) || !(size = program_size())) {
+		ret = REAL(mlockall)(flags);
+		if (!ret)
+			future = flags & MCL_FUTURE;
+		return ret;
+	}
+	ret = check_limit(size);
+	if (ret)
+		RETURN_ERRNO(ret);
+	/* The kernel has no other call that ends what an earlier one said of the future. */
+	if (future && !(flags & MCL_FUTURE))
+		REAL(munlockall)();
+	if (flags & MCL_FUTURE && REAL(mlockall)(flags & ~MCL_CURRENT) < 0)
+		return -1;
+	future = flags & MCL_FUTURE;
+	lock_program(flags & MCL_ONFAULT);
+	return 0;
+}
+
+EXPORT int munlockall(void)
+{
+	int ret = REAL(munlockall)();
+
+	if (!ret)
+		future = false;
+	return ret;
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Memory that the application has mapped for itself: the C library never has anything of its own
+ * there, since its heap, its threads' stacks and descriptors come from calls that do not pass by
+ * here. So nothing of it is looked at in a forked child before the shim's handler, and such memory
+ * can be device memory across fork() and beside threads. It holds as long as malloc() is the C
+ * library's: another heap maps its memory as an application does.
+ *
+ * Owns the table of such ranges. mmap() may be called in a signal handler: who does not get the
+ * lock leaves word, and the table begins anew. To know too little is safe.
+ */
+#include <stdatomic.h>
+
+#include "own.h"
+#include "ranges.h"
+#include "shim.h"
+
+#define MOST 1024
+
+static struct ranges table;
+static atomic_flag busy = ATOMIC_FLAG_INIT;
+static atomic_bool lost;
+static bool usual_heap;
+
+static bool lock(void)
+{
+	if (atomic_flag_test_and_set(&busy))
+		return false;
+	if (atomic_exchange(&lost, false))
+		table.count = 0;
+	return true;
+}
+
+static void unlock(void)
+{
+	atomic_flag_clear(&busy);
+}
+
+/* Is malloc() in the same file as what only the C library has? */
+void own_init(void)
+{
+	void *heap = dlsym(RTLD_DEFAULT, "malloc"),
+	     *libc = dlsym(RTLD_DEFAULT, "gnu_get_libc_version");
+	Dl_info a, b;
+
+	usual_heap =
+		heap && libc && dladdr(heap, &a) && dladdr(libc, &b) && a.dli_fbase == b.dli_fbase;
+}
+
+void own_forked(void)
+{
+	/* Another thread of the parent was in the middle of a change. */
+	if (atomic_flag_test_and_set(&busy))
+		table.count = 0;
+	atomic_flag_clear(&busy);
+}
+
+void own_mapped(uint64_t addr, uint64_t len)
+{
+	if (!usual_heap || !lock())
+		return;
+	if (table.count < MOST && ranges_room(&table))
+		ranges_join(&table, (struct range){addr, len, 0});
+	unlock();
+}
+
+void own_unmapped(uint64_t addr, uint64_t len)
+{
+	if (addr >= __atomic_load_n(&table.highest, __ATOMIC_ACQUIRE) ||
+	    addr + len <= __atomic_load_n(&table.lowest, __ATOMIC_ACQUIRE))
+		return;
+	if (!lock()) {
+		atomic_store(&lost, true);
+		return;
+	}
+	ranges_remove(&table, addr, len);
+	unlock();
+}
+
+bool own_has(uint64_t addr, uint64_t len)
+{
+	bool has = false;
+	size_t i;
+
+	if (!lock())
+		return false;
+	i = ranges_find(&table, addr);
+	if (i < table.count)
+		has = table.at[i].uaddr <= addr &&
+		      addr + len <= table.at[i].uaddr + table.at[i].len;
+	unlock();
+	return has;
+}

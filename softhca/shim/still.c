@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * When pages of a process can be exchanged for others that hold the same, and nobody can tell: no
+ * thread runs that could store in between, sleep on a word in them or read into them; the kernel
+ * has not been lent any of them (rings of asynchronous I/O, pages that vmsplice() gave to a pipe);
+ * no process of the instance reaches into it, by process_vm_writev() or for the device. A page that
+ * the kernel has pinned is written without a fault, so that no protection would hold it off: such a
+ * process waits (host/moves.c).
+ *
+ * Owns the stack on which exchanges run, which is the one's who holds the control connection.
+ */
+#include <signal.h>
+
+#include "softhca/host/moves.h"
+#include "softhca/host/process.h"
+#include "maps.h"
+#include "shim.h"
+#include "still.h"
+
+#define STACK (64 << 10)
+
+static bool lent; /* pages are with a pipe: for good, since nothing says when they have been read */
+static uint64_t local_size; /* of a thread's variables and descriptor, an upper bound */
+static char *stack;
+
+/* ---- this process ---- */
+
+bool still_alone(void)
+{
+	static bool rings;
+	struct mapping m;
+	struct maps maps;
+	struct stat st;
+	int err;
+
+	/* . and .. and one for each thread */
+	if (__atomic_load_n(&lent, __ATOMIC_RELAXED) || sh_stat("/proc/self/task", &st) ||
+	    st.st_nlink > (nlink_t)(3 + sh_process_threads()))
+		return false;
+	err = maps_open(&maps);
+	if (!err) {
+		rings = false;
+		while (!rings && maps_next(&maps, &m))
+			rings = m.rings;
+		maps_close(&maps);
+	}
+	/* A process without a descriptor left has hardly made any since it was last looked at. */
+	return (!err || err == -EMFILE || err == -ENFILE) && !rings;
+}
+
+bool still_writes(uint64_t start, uint64_t end)
+{
+	uint64_t mine = (uintptr_t)__builtin_thread_pointer(), low, high;
+
+	/* The kernel stores here, too: the processor that a thread runs on, and a child's number at
+	 * fork(). */
+	if (start < mine + local_size && end > mine - local_size)
+		return true;
+	if (start < (uintptr_t)stack + STACK && end > (uintptr_t)stack)
+		return true;
+	return sh_process_helper_memory(&low, &high) && start < high + local_size && end > low;
+}
+
+void still_forked(void)
+{
+	lent = false;
+}
+
+void still_init(void)
+{
+	void (*info)(size_t *, size_t *) =
+		(void (*)(size_t *, size_t *))dlsym(RTLD_DEFAULT, "_dl_get_tls_static_info");
+	size_t size = 1 << 20, align;
+
+	if (info)
+		info(&size, &align);
+	local_size = (size + 3 * SHIM_PAGE) & ~(SHIM_PAGE - 1);
+}
+
+/* ---- other processes ---- */
+
+typedef ssize_t vm_call(pid_t, const struct iovec *, unsigned long, const struct iovec *,
+			unsigned long, unsigned long);
+
+/* What MPI libraries copy with: into another process that may have pages to exchange. */
+static ssize_t reach(vm_call *real, pid_t pid, const struct iovec *local, unsigned long nlocal,
+		     const struct iovec *remote, unsigned long nremote, unsigned long flags)
+{
+	struct sh_reach r;
+	ssize_t ret;
+	int err;
+
+	if (!shim_active() || pid <= 0 || (!shim_dev.inst && !shim_refresh()))
+		return real(pid, local, nlocal, remote, nremote, flags);
+	sh_reach_begin(&shim_dev.inst->moves, &r, (uint32_t)pid, 0);
+	ret = real(pid, local, nlocal, remote, nremote, flags);
+	err = errno;
+	sh_reach_end(&shim_dev.inst->moves, &r);
+	errno = err;
+	return ret;
+}
+
+EXPORT ssize_t process_vm_writev(pid_t pid, const struct iovec *local, unsigned long nlocal,
+				 const struct iovec *remote, unsigned long nremote,
+				 unsigned long flags)
+{
+	return reach(REAL(process_vm_writev), pid, local, nlocal, remote, nremote, flags);
+}
+
+EXPORT ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned long nlocal,
+				const struct iovec *remote, unsigned long nremote,
+				unsigned long flags)
+{
+	return reach(REAL(process_vm_readv), pid, local, nlocal, remote, nremote, flags);
+}
+
+/* What is stored to such pages later, until they have been read, goes to the pipe as well. */
+EXPORT ssize_t vmsplice(int fd, const struct iovec *iov, size_t n, unsigned int flags)
+{
+	if (shim_active() && !__atomic_load_n(&lent, __ATOMIC_RELAXED)) {
+		(void)shim_make_private(0, UINT64_MAX);
+		__atomic_store_n(&lent, true, __ATOMIC_RELAXED);
+	}
+	return REAL(vmsplice)(fd, iov, n, flags);
+}
+
+/* Behind a root without /proc nothing tells any more whether the process is alone. */
+EXPORT int chroot(const char *path)
+{
+	if (shim_active())
+		(void)shim_make_private(0, UINT64_MAX);
+	return REAL(chroot)(path);
+}
+
+/* ---- on a stack of our own ---- */
+
+struct run {
+	int (*fn)(void *);
+	void *arg;
+	int result;
+};
+
+static void run(struct run *r)
+{
+	r->result = r->fn(r->arg);
+}
+
+#if defined(__x86_64__)
+static void on_stack(char *top, struct run *r)
+{
+	register struct run *arg __asm__("rdi") = r;
+	register char *to __asm__("rbx") = top;
+
+	/* The frame below the red zone is left alone; what it calls saves rbx. */
+	__asm__ volatile("xchgq %%rsp, %%rbx\n\tcall *%[fn]\n\tmovq %%rbx, %%rsp"
+			 : "+r"(to), "+r"(arg)
+			 : [fn] "r"(run)
+			 : "rax", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "cc", "memory",
+			   "mm0", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
+			   "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+}
+#define HAVE_OWN_STACK 1
+#elif defined(__aarch64__)
+static void on_stack(char *top, struct run *r)
+{
+	register struct run *arg __asm__("x0") = r;
+	register char *to __asm__("x19") = top;
+	register char *was __asm__("x20");
+
+	__asm__ volatile("mov %[was], sp\n\tmov sp, %[to]\n\tblr %[fn]\n\tmov sp, %[was]"
+			 : [was] "=&r"(was), "+r"(arg)
+			 : [to] "r"(to), [fn] "r"(run)
+			 : "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11",
+			   "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x30", "cc", "memory",
+			   "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v16", "v17", "v18",
+			   "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28",
+			   "v29", "v30", "v31");
+}
+#define HAVE_OWN_STACK 1
+#endif
+
+int still_on_stack(size_t size, int (*fn)(void *), void *arg)
+{
+#ifdef HAVE_OWN_STACK
+	struct run r = {.fn = fn, .arg = arg};
+	char *mem = sh_pages(size);
+
+	if (!mem)
+		return -ENOMEM;
+	on_stack(mem + size, &r);
+	sh_munmap(mem, size);
+	return r.result;
+#else
+	(void)size;
+	return fn(arg);
+#endif
+}
+
+int still_on_own_stack(int (*fn)(void *), void *arg)
+{
+#ifdef HAVE_OWN_STACK
+	uint64_t all = ~UINT64_C(0);
+	static uint64_t mask;
+	static struct run r;
+
+	if (!stack)
+		stack = sh_pages(STACK);
+	if (!stack)
+		return -ENOMEM;
+	r = (struct run){.fn = fn, .arg = arg};
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof(all));
+	on_stack(stack + STACK, &r);
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
+	return r.result;
+#else
+	(void)fn;
+	(void)arg;
+	return -EBUSY;
+#endif
+}
+
+static struct {
+	int (*fn)(void *);
+	void *arg;
+} job;
+
+static int run_still(void *arg)
+{
+	int word, err;
+
+	(void)arg;
+	if (!still_alone())
+		return -EBUSY;
+	word = sh_move_begin(&shim_dev.inst->moves);
+	if (word < 0)
+		return word;
+	err = job.fn(job.arg);
+	sh_move_end(&shim_dev.inst->moves, word);
+	return err;
+}
+
+int still_run(int (*fn)(void *), void *arg)
+{
+	job.fn = fn;
+	job.arg = arg;
+	return still_on_own_stack(run_still, NULL);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/* Is this process still: can its pages be exchanged and nobody tell? Between share.c, fork.c,
+ * threads.c and still.c. */
+#ifndef SOFTHCA_SHIM_STILL_H
+#define SOFTHCA_SHIM_STILL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* No thread but the caller and softhca's helper, and nothing of its memory is lent to the kernel.
+ */
+bool still_alone(void);
+
+/*
+ * Runs fn(arg) while nobody but this thread can store to memory of the process: every signal is
+ * blocked, processes of the instance wait with process_vm_writev(), and fn runs on a stack of the
+ * shim's, so that the caller's can be exchanged, too. Returns what fn does; -EBUSY: the process is
+ * not still, and fn was not called. The control connection is held.
+ */
+int still_run(int (*fn)(void *), void *arg);
+
+/*
+ * The same but for other threads and processes: signals are blocked, and the stack is the shim's.
+ * -ENOMEM, or what fn returns.
+ */
+int still_on_own_stack(int (*fn)(void *), void *arg);
+
+/* Runs fn(arg) on a stack of that many bytes. -ENOMEM, or what fn returns. Any thread, any time. */
+int still_on_stack(size_t size, int (*fn)(void *), void *arg);
+
+/* What fn itself writes while it runs, or the helper does: pages of these may not be exchanged. */
+bool still_writes(uint64_t start, uint64_t end);
+
+void still_init(void);
+void still_forked(void);
+
+#endif

@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: the two libraries compile with link-time optimization, as distributions build their packages; libibverbs
+# exports what it does without, and a device opens.
+. "$top_srcdir/tests/full/lib.sh"
+
+dir=$top_builddir/full-lto
+rm -rf "$dir"
+mkdir -p "$dir"
+
+compile() {
+	cd "$dir" && "$top_srcdir/configure" CFLAGS="-g -O2 -flto=1 -Werror" && make -C libibverbs && make -C libmlx4 ||
+		return
+	# Or the compiler has not understood the flag.
+	grep -q -- -flto config.log
+}
+
+device_opens() {
+	"$top_builddir/softhca/cli/softhca" run -- env LD_LIBRARY_PATH="$dir/libibverbs/.libs:$dir/libmlx4/.libs" \
+		RDMAV_DRIVERS=mlx4 "$top_builddir/examples/.libs/ibv_devinfo" | grep -q 'hca_id'
+}
+
+ok "libibverbs and libmlx4 compile" compile
+ok "libibverbs exports its names and versions" \
+	env top_builddir="$dir" srcdir="$top_srcdir/tests/abi" sh "$top_srcdir/tests/abi/symbols.sh"
+[ ! -x "$top_builddir/softhca/cli/softhca" ] || ok "a device opens" device_opens
+finish

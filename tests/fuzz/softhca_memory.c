@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Device memory that somebody writes to while a device works with it. Two QPs of a kind send to each
+ * other, commands come in between, and before each step words of device memory are overwritten.
+ * What becomes of the messages does not matter: nothing outside of device memory is touched (the
+ * sanitizer, or the system, would say so) and every step ends. What is not overwritten are the
+ * mutexes of the slots of threads, in which the C library itself follows pointers.
+ *
+ *	BYTE	OF AN INPUT
+ *	0	what kind of QPs
+ *	1..	steps of 4 bytes: what is done, which table is written to, where, and how
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "softhca_pair.h"
+
+#define SECONDS 60			/* for an input: no step waits for anything but a lock */
+
+static uint64_t state;
+
+static uint64_t next(void)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state;
+}
+
+/* A place in one of the tables that this pair uses. */
+static void *place(struct tpair *p, uint8_t table, size_t *len)
+{
+	struct sh_dev *dev = &p->m->dev;
+	uint32_t hca = table >> 7;
+
+	switch (table % 16) {
+	case 0:
+		*len = sizeof(struct sh_instance);
+		return dev->inst;
+	case 1:
+		*len = 4 * sizeof(struct sh_ctx);
+		return sh_ctx(dev, 0);
+	case 2:
+		*len = 2 * sizeof(struct sh_proc);
+		return sh_proc(dev, 0);
+	case 3:
+		*len = 8 * sizeof(struct sh_evq);
+		return sh_evq(dev, 1);
+	case 4:
+		*len = sizeof(struct sh_hca);
+		return sh_hca(dev, hca);
+	case 5:
+	case 6:
+	case 7:
+		*len = sizeof(struct sh_qp);
+		return sh_qp_slot(dev, p->a.hca, p->a.qpn);
+	case 8:
+	case 9:
+	case 10:
+		*len = sizeof(struct sh_qp);
+		return sh_qp_slot(dev, p->b.hca, p->b.qpn);
+	case 11:
+		*len = sizeof(struct sh_cq);
+		return sh_cq_get(dev, p->bcq[1].hca, p->bcq[1].cqn);
+	case 12:
+		*len = sizeof(struct sh_cq);
+		return sh_cq_get(dev, p->acq[0].hca, p->acq[0].cqn);
+	case 13:
+		*len = sizeof(struct sh_mpt);
+		return sh_mpt_get(dev, p->b.hca, table & 16 ? p->akey : p->bkey);
+	case 14:
+		*len = sizeof(struct sh_srq);
+		return p->srq.srqn ? sh_srq_get(dev, p->srq.hca, p->srq.srqn) : NULL;
+	default:
+		*len = p->m->pool_used;
+		return sh_at(dev, dev->pool_off);
+	}
+}
+
+/* A word: a bit of it, a number that is likely to hurt, a neighbour's, or anything. */
+static struct {
+	char *at;
+	size_t size;
+	uint64_t word;
+} before;
+
+static void overwrite(struct tpair *p, uint8_t table, uint8_t how)
+{
+	static const uint64_t bad[] = {
+		0, 1, 31, 63, 255, 4096, 0x7fffffff, 0x80000000, UINT32_MAX, INT64_MAX, UINT64_MAX,
+		UINT64_C(1) << 40, UINT64_C(1) << 63,
+	};
+	size_t len, size = how & 16 ? 4 : 8;
+	char *at = place(p, table, &len);
+	uint64_t word = 0;
+
+	if (!at || len < size)
+		return;
+	at += next() % (len / size) * size;
+	memcpy(&word, at, size);
+	before.at = at;
+	before.size = size;
+	before.word = word;
+	switch (how % 4) {
+	case 0:
+		word ^= UINT64_C(1) << next() % (size * 8);
+		break;
+	case 1:
+		word = bad[next() % (sizeof(bad) / sizeof(bad[0]))];
+		break;
+	case 2:
+		word += next() % 2 ? 8 : -8;
+		break;
+	default:
+		word = next();
+	}
+	memcpy(at, &word, size);
+}
+
+/* Most words are put back after the step, or soon nothing would happen any more. */
+static void put_back(void)
+{
+	if (before.at)
+		memcpy(before.at, &before.word, before.size);
+	before.at = NULL;
+}
+
+static void revive(struct tqp *qp, const struct sh_qp_attr *attr)
+{
+	static const struct {
+		uint32_t state, mask;
+	} way[] = {
+		{ SH_QPS_RESET, SH_QPA_STATE },
+		{ SH_QPS_INIT, SH_QPA_STATE | SH_QPA_PKEY_INDEX | SH_QPA_PORT },
+		{ SH_QPS_RTR, SH_QPA_STATE },
+		{ SH_QPS_RTS, SH_QPA_STATE | SH_QPA_SQ_PSN },
+	};
+	bool ud = qp->type == SH_QPT_UD, acked = !ud && qp->type != SH_QPT_UC;
+	struct sh_qp_attr a = *attr;
+
+	for (int i = 0; i < 4; i++) {
+		uint32_t mask = way[i].mask;
+
+		a.qp_state = way[i].state;
+		if (i == 1)
+			mask |= ud ? SH_QPA_QKEY : SH_QPA_ACCESS_FLAGS;
+		if (i == 2 && !ud)
+			mask |= SH_QPA_AV | SH_QPA_PATH_MTU | SH_QPA_DEST_QPN | SH_QPA_RQ_PSN;
+		if (i == 2 && acked)
+			mask |= SH_QPA_MAX_DEST_RD_ATOMIC | SH_QPA_MIN_RNR_TIMER;
+		if (i == 3 && acked)
+			mask |= SH_QPA_TIMEOUT | SH_QPA_RETRY_CNT | SH_QPA_RNR_RETRY |
+				SH_QPA_MAX_QP_RD_ATOMIC;
+		(void)tqp_modify(qp, &a, mask);
+	}
+	/* The rings of the test begin anew, too. */
+	qp->head = qp->rq_head = 0;
+	if (qp->buf.len)
+		memset(mock_ptr(&qp->buf), 0xff, qp->buf.len);
+}
+
+static void drain(struct tcq *cq)
+{
+	struct mlx4_cqe cqe;
+
+	for (unsigned int i = 0; i < 1u << cq->log_size && tcq_poll(cq, &cqe); i++)
+		;
+}
+
+static void send(struct tpair *p, uint8_t arg)
+{
+	static const uint8_t opcodes[] = {
+		MLX4_OPCODE_SEND, MLX4_OPCODE_SEND_IMM, MLX4_OPCODE_RDMA_WRITE,
+		MLX4_OPCODE_RDMA_WRITE_IMM, MLX4_OPCODE_RDMA_READ, MLX4_OPCODE_ATOMIC_FA,
+	};
+	struct twr wr;
+
+	wr = tpair_wr(p, opcodes[arg % 6], arg % 6 == 5 ? 8 : arg & 64 ? 9000 : arg);
+	for (uint8_t n = 0; n <= arg % 3; n++) {
+		tpair_recv(p, 0, 9100);
+		tqp_post(&p->a, &wr);
+	}
+	tqp_ring(&p->a);
+}
+
+static void command(struct tpair *p, uint8_t arg)
+{
+	struct sh_dev *daemon = &p->m->daemon;
+	struct sh_qp_attr attr = p->aattr;
+	uint8_t gid[16] = { 0xff, [15] = arg & 3 };
+	struct sh_counters counters;
+	struct sh_qp_info qp;
+	struct sh_cq_info cq;
+	struct sh_srq_info srq;
+
+	switch (arg % 12) {
+	case 0:
+		attr.qp_state = arg / 16 % 8;
+		(void)sh_qp_modify(daemon, p->a.hca, p->a.qpn, &attr, SH_QPA_STATE);
+		break;
+	case 1:
+		(void)sh_qp_query(daemon, p->b.hca, p->b.qpn, &attr);
+		break;
+	case 2:
+		(void)sh_qp_info(daemon, p->b.hca, p->b.qpn, &qp);
+		break;
+	case 3:
+		(void)sh_cq_query(daemon, p->b.hca, p->bcq[1].cqn, &cq);
+		break;
+	case 4:
+		(void)sh_srq_query(daemon, p->b.hca, p->srq.srqn, &srq);
+		break;
+	case 5:
+		sh_counters(daemon, p->b.hca, &counters);
+		break;
+	case 6:
+		(void)sh_mcast_attach(daemon, p->b.hca, gid, p->b.qpn);
+		break;
+	case 7:
+		(void)sh_mcast_detach(daemon, p->b.hca, gid, p->b.qpn);
+		break;
+	case 8:
+		(void)sh_async_event(daemon, p->b.ctx, 1, 9);
+		break;
+	case 9:
+		for (uint32_t evq = sh_evq_spilled(daemon, 1), n = 0; evq && n < 8; n++) {
+			(void)sh_evq_flush(daemon, evq);
+			evq = sh_evq_spilled(daemon, evq + 1);
+		}
+		break;
+	case 10:
+		sh_affiliated_event(&p->m->dev, p->a.hca, 1, p->a.qpn);
+		break;
+	case 11:
+		tcq_arm(&p->bcq[1], arg & 16);
+		break;
+	}
+}
+
+static void step(struct tpair *p, uint8_t what, uint8_t arg)
+{
+	switch (what % 8) {
+	case 0:
+	case 1:
+	case 2:
+	case 3:
+		send(p, arg);
+		break;
+	case 4:
+	case 5:
+		command(p, arg);
+		break;
+	case 6:
+		assert_true(sh_enter(&p->m->dev));
+		sh_attention(&p->m->dev);
+		sh_leave(&p->m->dev);
+		break;
+	case 7:
+		/* What waits may defer itself for ever, from now on to now. */
+		p->m->no_timers = true;
+		mock_advance(p->m, 1000000000);
+		p->m->no_timers = false;
+		break;
+	}
+	drain(&p->acq[0]);
+	drain(&p->bcq[1]);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const uint32_t types[] = { SH_QPT_RC, SH_QPT_UC, SH_QPT_UD, SH_QPT_XRC, SH_QPT_RC };
+	struct tpair_opts opts = { 0 };
+	unsigned int n = 0;
+	struct tpair p;
+
+	if (size < 5)
+		return 0;
+	opts.type = types[data[0] % 5];
+	opts.srq = data[0] & 32;
+	opts.same_hca = data[0] & 64;
+	alarm(SECONDS);
+	before.at = NULL;
+	tpair_open(&p, &opts);
+	p.m->shared->room = 20;
+	state = 0x9e3779b97f4a7c15u ^ data[1];
+	for (data++, size--; size >= 4; data += 4, size -= 4) {
+		if (data[3] & 32)
+			overwrite(&p, data[2], data[3]);
+		step(&p, data[0], data[1]);
+		if (data[3] & 0xc0)
+			put_back();
+		if (!(n++ % 32)) {
+			revive(&p.a, &p.aattr);
+			revive(&p.b, &p.battr);
+		}
+		if (p.m->ndefers > MOCK_DEFERS / 2)
+			step(&p, 7, 0);
+	}
+	p.m->shared->complaints = 0;
+	tpair_close(&p);
+	alarm(0);
+	return 0;
+}

@@ -1,0 +1,9 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: X queues, three XRC SRQs for each rank: xrc_queues.c.
+. "$srcdir/xrc_ranks.sh"
+
+layout() { picture 1 'whole(3)'; }
+across xrc_queues 4 2 2 2
+finish

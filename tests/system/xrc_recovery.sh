@@ -1,0 +1,9 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: ranks killed in the midst of traffic, and others in their places: xrc_recovery.c.
+. "$srcdir/xrc_ranks.sh"
+
+layout() { picture 1 'whole(2)'; }
+across xrc_recovery 3 3 2 2
+finish

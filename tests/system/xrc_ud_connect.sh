@@ -1,0 +1,12 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: connections asked for by datagrams, of which some are lost and some come
+# twice: xrc_ud_connect.c.
+. "$srcdir/xrc_ranks.sh"
+
+layout() {
+	picture 1 'whole(2) and all(hcas; [.qps[] | select(.type == "UD")] | length == $local)'
+}
+across xrc_ud_connect 4 2 2 2
+finish

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: the copy for processors that make stores visible in any order copies what the other
+ * one copies: every length, from and to every alignment, and nothing beside it.
+ */
+#define SH_WEAKLY_ORDERED 1
+#define sh_copy_forward sh_copy_weak
+#include "softhca/device/copy.c"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+#define ROOM 512
+
+static void test_copy(void **state)
+{
+	static unsigned char from[ROOM + 16], to[ROOM + 48] __attribute__((aligned(16)));
+	unsigned char expected[sizeof(to)];
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(from); i++)
+		from[i] = (unsigned char)(i * 7 + i / 256);
+	for (unsigned int len = 0; len <= 300; len++)
+		for (unsigned int at = 0; at < 16; at++)
+			for (unsigned int src = 0; src < 16; src += 5) {
+				memset(to, 0xee, sizeof(to));
+				memset(expected, 0xee, sizeof(expected));
+				memcpy(expected + 16 + at, from + src, len);
+				sh_copy_weak(to + 16 + at, from + src, len);
+				assert_memory_equal(to, expected, sizeof(to));
+			}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_copy)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: the directory of an instance, with its maker and its remover killed before each of
+ * their system calls: the next sweep leaves nothing. And what is no instance, what is in use and
+ * what is foreign is not touched.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ptrace.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "softhca/host/instdir.h"
+
+static char tmp[64];
+static unsigned int told;
+static bool poor; /* a file system that knows neither files without a name nor RENAME_NOREPLACE */
+
+int __real_openat(int dirfd, const char *path, int flags, ...);
+int __wrap_openat(int dirfd, const char *path, int flags, ...);
+int __wrap_openat(int dirfd, const char *path, int flags, ...)
+{
+	va_list ap;
+	mode_t mode;
+
+	va_start(ap, flags);
+	mode = flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(ap, mode_t) : 0;
+	va_end(ap);
+	if (poor && (flags & O_TMPFILE) == O_TMPFILE) {
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+	return __real_openat(dirfd, path, flags, mode);
+}
+
+int __real_renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned int flags);
+int __wrap_renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned int flags);
+int __wrap_renameat2(int from_fd, const char *from, int to_fd, const char *to, unsigned int flags)
+{
+	if (poor && flags) {
+		errno = EINVAL;
+		return -1;
+	}
+	return __real_renameat2(from_fd, from, to_fd, to, flags);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	alarm(240);
+	strcpy(tmp, "/tmp/softhca-instdir-XXXXXX");
+	told = 0;
+	poor = false;
+	return mkdtemp(tmp) ? 0 : -1;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	(void)st;
+	(void)flag;
+	(void)ftw;
+	return remove(path);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	return nftw(tmp, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static char *in_tmp(const char *name)
+{
+	static char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", tmp, name);
+	return path;
+}
+
+static void tell(const char *dir, const struct sh_left *left)
+{
+	(void)dir;
+	(void)left;
+	told++;
+}
+
+static bool empty(const char *dir)
+{
+	/* Only an empty one can be removed. */
+	return rmdir(dir) == 0 && mkdir(dir, 0700) == 0;
+}
+
+/* Some of everything that the list has. */
+static bool fill(int dirfd)
+{
+	return mkdirat(dirfd, "files", 0700) == 0 && mkdirat(dirfd, "events", 0700) == 0 &&
+	       mkdirat(dirfd, "host0", 0755) == 0 && mkdirat(dirfd, "host0/sys", 0755) == 0 &&
+	       mkdirat(dirfd, "host0/sys/class", 0755) == 0 &&
+	       mkdirat(dirfd, "host0/sys/class/infiniband", 0755) == 0 &&
+	       symlinkat("/nowhere", dirfd, "host0/sys/class/infiniband/mlx4_0") == 0 &&
+	       mknodat(dirfd, "files/c1.4294967295", S_IFREG | 0600, 0) == 0 &&
+	       mknodat(dirfd, "lease", S_IFREG | 0600, 0) == 0 &&
+	       mkfifoat(dirfd, "events/1.1", 0600) == 0;
+}
+
+static int whole_life(void)
+{
+	struct sh_instdir d;
+	struct sh_left left;
+
+	return sh_instdir_make(&d, tmp) || !fill(d.dir_fd) || sh_instdir_publish(&d, "name") ||
+	       sh_instdir_end(&d, &left);
+}
+
+/*
+ * One life, killed at the entry of that system call of it, from 1: false when there are not so
+ * many.
+ */
+static bool killed_at(unsigned int call)
+{
+	pid_t pid = fork();
+	unsigned int stops = 0;
+	int status;
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
+			_exit(77);
+		raise(SIGSTOP);
+		_exit(whole_life());
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		skip();
+	assert_true(WIFSTOPPED(status));
+	/* Each call stops twice, on its way in and out. */
+	while (stops < 2 * call - 1) {
+		assert_int_equal(ptrace(PTRACE_SYSCALL, pid, NULL, NULL), 0);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		if (WIFEXITED(status)) {
+			assert_int_equal(WEXITSTATUS(status), 0);
+			return false;
+		}
+		stops++;
+	}
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return true;
+}
+
+static void killed(void **state)
+{
+	unsigned int call, seen = 0;
+
+	(void)state;
+	for (call = 1; killed_at(call); call++) {
+		seen += !empty(tmp);
+		sh_instance_sweep(tmp, tell);
+		if (!empty(tmp))
+			fail_msg("killed at its system call %u it has left something", call);
+	}
+	assert_true(empty(tmp));
+	assert_int_equal(told, 0);
+	/* There was something to do. */
+	assert_true(seen > 20);
+}
+
+/* While its maker lives, nothing of it is taken away. */
+static void held(void **state)
+{
+	struct sh_instdir d;
+	struct sh_left left;
+
+	(void)state;
+	assert_int_equal(sh_instdir_make(&d, tmp), 0);
+	assert_true(fill(d.dir_fd));
+	sh_instance_sweep(tmp, tell);
+	assert_int_equal(faccessat(d.dir_fd, "host0/sys/class/infiniband", F_OK, 0), 0);
+	assert_int_equal(sh_instdir_publish(&d, "one"), 0);
+	sh_instance_sweep(tmp, tell);
+	assert_int_equal(sh_instance_remove(in_tmp("one"), &left), -EBUSY);
+	assert_int_equal(access(in_tmp("one/files/c1.4294967295"), F_OK), 0);
+	assert_int_equal(sh_instdir_end(&d, &left), 0);
+	assert_true(empty(tmp));
+	assert_int_equal(told, 0);
+}
+
+static void name_taken(void **state)
+{
+	static const char *const kinds[] = {"an instance", "a directory", "a file", "a link"};
+	struct sh_instdir d, other;
+	struct sh_left left;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		assert_int_equal(sh_instdir_make(&d, tmp), 0);
+		if (i == 0) {
+			assert_int_equal(sh_instdir_make(&other, tmp), 0);
+			assert_int_equal(sh_instdir_publish(&other, "one"), 0);
+		} else if (i == 1) {
+			assert_int_equal(mkdir(in_tmp("one"), 0700), 0);
+		} else if (i == 2) {
+			close(open(in_tmp("one"), O_CREAT | O_WRONLY, 0600));
+		} else {
+			assert_int_equal(symlink("nowhere", in_tmp("one")), 0);
+		}
+		if (sh_instdir_publish(&d, "one") != -EEXIST)
+			fail_msg("it has taken the name of %s", kinds[i]);
+		assert_int_equal(sh_instdir_end(&d, &left), 0);
+		if (i == 0)
+			assert_int_equal(sh_instdir_end(&other, &left), 0);
+		else
+			assert_int_equal(remove(in_tmp("one")), 0);
+	}
+	assert_true(empty(tmp));
+}
+
+static void poor_file_system(void **state)
+{
+	poor = true;
+	name_taken(state);
+	assert_int_equal(whole_life(), 0);
+	assert_true(empty(tmp));
+}
+
+/* A dead instance, of which lock has been made something else. */
+static void make_dead(const char *name)
+{
+	struct sh_instdir d;
+
+	assert_int_equal(sh_instdir_make(&d, tmp), 0);
+	assert_true(fill(d.dir_fd));
+	assert_int_equal(sh_instdir_publish(&d, name), 0);
+	close(d.dir_fd);
+	close(d.lock_fd);
+	close(d.base_fd);
+}
+
+static void unmarked(void **state)
+{
+	static const char *const kinds[] = {"none",	 "empty",	  "forged", "longer",
+					    "hard link", "symbolic link", "FIFO",   "directory"};
+	struct sh_left left;
+	char text[128];
+	int fd;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		make_dead("one");
+		if (i == 3) {
+			fd = open(in_tmp("one/lock"), O_WRONLY | O_APPEND);
+			assert_int_equal(write(fd, "\n", 1), 1);
+			close(fd);
+		} else if (i == 4) {
+			snprintf(text, sizeof(text), "%s/copy", tmp);
+			assert_int_equal(link(in_tmp("one/lock"), text), 0);
+		} else if (i == 5) {
+			snprintf(text, sizeof(text), "%s/copy", tmp);
+			assert_int_equal(rename(in_tmp("one/lock"), text), 0);
+			assert_int_equal(symlink("../copy", in_tmp("one/lock")), 0);
+		} else {
+			assert_int_equal(unlink(in_tmp("one/lock")), 0);
+			if (i == 6)
+				assert_int_equal(mkfifo(in_tmp("one/lock"), 0600), 0);
+			if (i == 7)
+				assert_int_equal(mkdir(in_tmp("one/lock"), 0700), 0);
+			if (i == 1 || i == 2) {
+				fd = open(in_tmp("one/lock"), O_CREAT | O_WRONLY, 0600);
+				if (i == 2)
+					assert_true(write(fd, "softhca instance, inode 1\n", 26) ==
+						    26);
+				close(fd);
+			}
+		}
+		sh_instance_sweep(tmp, tell);
+		if (sh_instance_remove(in_tmp("one"), &left) != -ENODATA)
+			fail_msg("taken for an instance, its lock: %s", kinds[i]);
+		assert_int_equal(access(in_tmp("one/files/c1.4294967295"), F_OK), 0);
+		assert_int_equal(access(in_tmp("one/lease"), F_OK), 0);
+		assert_int_equal(nftw(in_tmp("one"), remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+		remove(in_tmp("copy"));
+	}
+	assert_int_equal(told, 0);
+}
+
+static void link_to_one(void **state)
+{
+	struct sh_left left;
+
+	(void)state;
+	make_dead("one");
+	assert_int_equal(symlink("one", in_tmp("two")), 0);
+	assert_int_equal(sh_instance_remove(in_tmp("two"), &left), -ENODATA);
+	assert_int_equal(access(in_tmp("one/files/c1.4294967295"), F_OK), 0);
+	assert_int_equal(sh_instance_remove(in_tmp("one"), &left), 0);
+	assert_int_equal(sh_instance_remove(in_tmp("one"), &left), 0);
+	assert_int_equal(unlink(in_tmp("two")), 0);
+	assert_true(empty(tmp));
+}
+
+/* Names that nearly are of the list. */
+static void nearly(void **state)
+{
+	static const char *const names[] = {
+		"locks",
+		"files/c",
+		"files/c1",
+		"files/c1.",
+		"files/c1.1.1",
+		"files/c1.1~",
+		"files/x1.1",
+		"files/.c1.1",
+		"files/c12345678901.1",
+		"events/c1.1",
+		"host",
+		"host0x",
+		"host0/etc",
+		"host0/sys/class/net",
+		"hosts",
+		"pid.old",
+	};
+	struct sh_left left;
+	char path[128];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		make_dead("one");
+		snprintf(path, sizeof(path), "one/%s", names[i]);
+		if (mknod(in_tmp(path), i % 2 ? S_IFREG | 0600 : S_IFIFO | 0600, 0) < 0)
+			fail_msg("%s: %s", path, strerror(errno));
+		assert_int_equal(sh_instance_remove(in_tmp("one"), &left), -ENOTEMPTY);
+		assert_string_equal(left.path, names[i]);
+		assert_int_equal(access(in_tmp(path), F_OK), 0);
+		assert_int_equal(access(in_tmp("one/lease"), F_OK), -1);
+		assert_int_equal(unlink(in_tmp(path)), 0);
+		assert_int_equal(sh_instance_remove(in_tmp("one"), &left), 0);
+		assert_true(empty(tmp));
+	}
+}
+
+/* A process that has the lease uses it, be its daemon dead. */
+static void leased(void **state)
+{
+	struct sh_left left;
+	int fd;
+
+	(void)state;
+	make_dead("one");
+	fd = open(in_tmp("one/lease"), O_RDWR);
+	assert_int_equal(flock(fd, LOCK_SH), 0);
+	sh_instance_sweep(tmp, tell);
+	assert_int_equal(sh_instance_remove(in_tmp("one"), &left), -ETXTBSY);
+	assert_int_equal(access(in_tmp("one/files/c1.4294967295"), F_OK), 0);
+	close(fd);
+	sh_instance_sweep(tmp, tell);
+	assert_true(empty(tmp));
+}
+
+/* As by another maker that died, but with something in the directory that it cannot have made. */
+static void foreign_half(void **state)
+{
+	char lock[128];
+
+	(void)state;
+	make_dead(".new-0123456789abcdef");
+	assert_int_equal(mkdir(in_tmp(".new-0123456789abcdef/precious"), 0700), 0);
+	sh_instance_sweep(tmp, tell);
+	assert_int_equal(told, 1);
+	assert_int_equal(access(in_tmp(".new-0123456789abcdef/precious"), F_OK), 0);
+	snprintf(lock, sizeof(lock), "%s/.new-0123456789abcdef.lock", tmp);
+	assert_int_equal(rename(in_tmp(".new-0123456789abcdef/lock"), lock), 0);
+	sh_instance_sweep(tmp, tell);
+	assert_int_equal(told, 2);
+	assert_int_equal(access(in_tmp(".new-0123456789abcdef/precious"), F_OK), 0);
+	assert_int_equal(rmdir(in_tmp(".new-0123456789abcdef/precious")), 0);
+	sh_instance_sweep(tmp, tell);
+	assert_true(empty(tmp));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(killed, setup, teardown),
+		cmocka_unit_test_setup_teardown(held, setup, teardown),
+		cmocka_unit_test_setup_teardown(name_taken, setup, teardown),
+		cmocka_unit_test_setup_teardown(poor_file_system, setup, teardown),
+		cmocka_unit_test_setup_teardown(unmarked, setup, teardown),
+		cmocka_unit_test_setup_teardown(link_to_one, setup, teardown),
+		cmocka_unit_test_setup_teardown(nearly, setup, teardown),
+		cmocka_unit_test_setup_teardown(leased, setup, teardown),
+		cmocka_unit_test_setup_teardown(foreign_half, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("softhca_instdir", tests, NULL, NULL);
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Description: threads that have announced that they doze until a CQE comes are woken by whatever writes one to a CQ of
+ * their context, once, and when the writer holds no lock; nothing is woken that has not announced it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "packet.h"
+#include "softhca_pair.h"
+#include "transport.h"
+
+static struct tpair p;
+
+static void dozes(uint32_t ctx)
+{
+	__atomic_store_n(&sh_ctx(&p.m->dev, ctx)->dozing, 1, __ATOMIC_SEQ_CST);
+}
+
+static bool announced(uint32_t ctx)
+{
+	return sh_ctx(&p.m->dev, ctx)->dozing;
+}
+
+/* Both contexts are process 1's. */
+static unsigned int woken(void)
+{
+	unsigned int n = p.m->shared->rouses[1];
+
+	/* The word that the sleepers watch has changed before they were woken. */
+	assert_int_equal(sh_proc(&p.m->dev, 1)->roused, n);
+	return n;
+}
+
+/* A message of a to b wakes b's threads; when it is signaled a's own, too. */
+static void message(const struct tpair_opts *opts, uint8_t opcode, uint32_t len)
+{
+	struct twr wr;
+
+	tpair_open(&p, opts);
+	for (uint32_t i = 0; i < 8; i++)
+		tpair_recv(&p, 4096 * (i + 1), 4096);
+	wr = tpair_wr(&p, opcode, len);
+	wr.signaled = false;
+	tqp_send(&p.a, &wr);
+	assert_int_equal(woken(), 0);
+
+	dozes(p.b.ctx);
+	tqp_send(&p.a, &wr);
+	assert_int_equal(woken(), 1);
+	assert_false(announced(p.b.ctx));
+	tqp_send(&p.a, &wr);
+	assert_int_equal(woken(), 1);
+
+	/* Not for the CQEs of somebody else. */
+	dozes(p.a.ctx);
+	tqp_send(&p.a, &wr);
+	assert_int_equal(woken(), 1);
+	assert_true(announced(p.a.ctx));
+	wr.signaled = true;
+	tqp_send(&p.a, &wr);
+	assert_int_equal(woken(), 2);
+	assert_false(announced(p.a.ctx));
+
+	/* One wake-up for a chain. */
+	dozes(p.b.ctx);
+	wr.signaled = false;
+	for (int i = 0; i < 3; i++)
+		tqp_post(&p.a, &wr);
+	tqp_ring(&p.a);
+	assert_int_equal(woken(), 3);
+	tpair_close(&p);
+}
+
+static void test_messages(void **state)
+{
+	static const uint32_t type[] = { SH_QPT_RC, SH_QPT_UC, SH_QPT_XRC };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(type) / sizeof(type[0]); i++)
+		for (int private = 0; private < 2; private++) {
+			struct tpair_opts opts = { .type = type[i], .private_memory = private };
+
+			message(&opts, MLX4_OPCODE_SEND, 8);
+			message(&opts, MLX4_OPCODE_SEND, 3000);
+			message(&opts, MLX4_OPCODE_RDMA_WRITE_IMM, 100);
+			message(&opts, MLX4_OPCODE_SEND, 0);
+		}
+	message(&(struct tpair_opts){ .type = SH_QPT_RC, .srq = true }, MLX4_OPCODE_SEND, 8);
+	message(&(struct tpair_opts){ .type = SH_QPT_RC, .same_hca = true }, MLX4_OPCODE_SEND, 8);
+}
+
+/* Requests that complete at the sender alone. */
+static void test_fetch(void **state)
+{
+	struct twr wr;
+
+	(void)state;
+	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC });
+	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_READ, 500);
+	dozes(p.a.ctx);
+	dozes(p.b.ctx);
+	tqp_send(&p.a, &wr);
+	assert_int_equal(woken(), 1);
+	assert_false(announced(p.a.ctx));
+	assert_true(announced(p.b.ctx));
+	tpair_close(&p);
+}
+
+/* The daemon moves a QP to ERR: it holds no slot of a thread, and wakes at once. */
+static void test_flush(void **state)
+{
+	(void)state;
+	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC });
+	tpair_recv(&p, 4096, 4096);
+	dozes(p.b.ctx);
+	assert_int_equal(tqp_to(&p.b, SH_QPS_ERR), 0);
+	assert_int_equal(woken(), 1);
+	assert_false(announced(p.b.ctx));
+	tpair_close(&p);
+}
+
+/* A word of device memory that somebody has overwritten leads no further than to a table. */
+static void test_damage(void **state)
+{
+	struct sh_cq *cq;
+	struct twr wr;
+
+	(void)state;
+	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC });
+	tpair_recv(&p, 4096, 4096);
+	cq = sh_cq_get(&p.m->dev, p.bcq[1].hca, p.bcq[1].cqn);
+	cq->ctx = UINT32_MAX;
+	sh_ctx(&p.m->dev, p.b.ctx)->proc = UINT32_MAX;
+	dozes(p.b.ctx);
+	dozes(UINT32_MAX % SH_MAX_CTX);
+	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 8);
+	tqp_send(&p.a, &wr);
+	assert_int_equal(p.m->shared->rouses[1], 0);
+	tpair_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_messages),
+		cmocka_unit_test(test_fetch),
+		cmocka_unit_test(test_flush),
+		cmocka_unit_test(test_damage),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,604 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: fork() in a program that has registered memory is fork(): whatever shares a page
+ * with a registered buffer (the header of an arena, a FILE, a thread's descriptor, a stack),
+ * whatever other threads do meanwhile, and with no descriptor left and no /proc, parent and child
+ * each have their own. Run as often as repeat() says.
+ *
+ * Seconds: 900
+ */
+#include <fcntl.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "shared_memory_test.h"
+
+static void open_only(void)
+{
+	side_open(&s, 4 * PAGE, 16, 0);
+}
+
+/* What a child does to find out whether its heap is whole; _exit: it must not end what is its
+ * parent's. */
+static void use_heap(void)
+{
+	void *p[64];
+
+	for (int round = 0; round < 4; round++) {
+		for (int i = 0; i < 64; i++) {
+			size_t n = (size_t)(1 + (i * 37 + round * 101) % 3000);
+
+			p[i] = malloc(n);
+			CHECK(p[i]);
+			memset(p[i], i, n);
+		}
+		for (int i = 0; i < 64; i++)
+			free(p[i]);
+	}
+}
+
+/* The same in a child of a process whose other threads may be in the heap at the time. */
+static void use_heap_if_whole(void)
+{
+	if (!SANITIZED)
+		use_heap();
+}
+
+/* A child that is to end with 0, and has 20 s for it. */
+static void child_is_well(void (*fn)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (!pid) {
+		alarm(20);
+		fn();
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+}
+
+/* ---- what lies beside the buffer ---- */
+
+static pthread_barrier_t steps;
+
+static void *has_arena(void *arg)
+{
+	struct ibv_mr *mr;
+	uint8_t *mem = malloc(6000);
+
+	(void)arg;
+	CHECK(mem);
+	fill(mem, 6000, 1);
+	mr = reg(mem, 6000);
+	pthread_barrier_wait(&steps);
+	pthread_barrier_wait(&steps);
+	CHECK_EQ(differs(mem, 6000, 1), -1);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	free(mem);
+	use_heap();
+	return NULL;
+}
+
+/* A buffer in the first page of a thread's arena, where its header is; the other thread forks. */
+static void arena(int arg)
+{
+	pthread_t t;
+
+	(void)arg;
+	open_only();
+	pthread_barrier_init(&steps, NULL, 2);
+	CHECK_EQ(pthread_create(&t, NULL, has_arena, NULL), 0);
+	pthread_barrier_wait(&steps);
+	for (int i = 0; i < 3; i++) {
+		child_is_well(use_heap);
+		use_heap();
+	}
+	pthread_barrier_wait(&steps);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	use_heap();
+	side_close(&s);
+}
+
+static void *waits(void *arg)
+{
+	(void)arg;
+	use_heap();
+	pthread_barrier_wait(&steps);
+	pthread_barrier_wait(&steps);
+	use_heap();
+	return NULL;
+}
+
+enum { BUFFERS = 20 };
+
+static bool over;
+
+/* In the only arena, which the first thread had to itself. */
+static void *allocates(void *arg)
+{
+	(void)arg;
+	pthread_barrier_wait(&steps);
+	while (!__atomic_load_n(&over, __ATOMIC_RELAXED))
+		use_heap();
+	return NULL;
+}
+
+/* Buffers of the heap, registered while there is no other thread; then one is started, and there
+ * are children. */
+static void later_thread(int arg)
+{
+	struct ibv_mr *mr[BUFFERS];
+	uint8_t *mem[BUFFERS];
+	pthread_t t;
+
+	(void)arg;
+	(void)mallopt(M_ARENA_MAX, 1);
+	open_only();
+	pthread_barrier_init(&steps, NULL, 2);
+	for (int i = 0; i < BUFFERS; i++) {
+		mem[i] = malloc(3000);
+		fill(mem[i], 3000, i);
+		mr[i] = reg(mem[i], 3000);
+	}
+	CHECK_EQ(pthread_create(&t, NULL, allocates, NULL), 0);
+	pthread_barrier_wait(&steps);
+	for (int i = 0; i < 20; i++) {
+		child_is_well(use_heap_if_whole);
+		use_heap();
+	}
+	__atomic_store_n(&over, true, __ATOMIC_RELAXED);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	for (int i = 0; i < BUFFERS; i++) {
+		CHECK_EQ(differs(mem[i], 3000, i), -1);
+		CHECK_EQ(ibv_dereg_mr(mr[i]), 0);
+		CHECK_EQ(differs(mem[i], 3000, i), -1);
+		free(mem[i]);
+	}
+	use_heap();
+	side_close(&s);
+}
+
+static __thread uint8_t local[3 * PAGE];
+static uint8_t *another;
+
+static void *has_local(void *arg)
+{
+	(void)arg;
+	fill(local, sizeof(local), 3);
+	another = local;
+	pthread_barrier_wait(&steps);
+	pthread_barrier_wait(&steps);
+	CHECK_EQ(differs(local, sizeof(local), 3), -1);
+	return NULL;
+}
+
+/* A thread's own variables, with its descriptor beside them: the thread is there after a fork, too.
+ */
+static void thread_local(int arg)
+{
+	struct ibv_mr *mr, *theirs;
+	pthread_t t;
+
+	(void)arg;
+	open_only();
+	fill(local, sizeof(local), 4);
+	mr = reg(local, sizeof(local));
+	child_is_well(use_heap);
+	pthread_barrier_init(&steps, NULL, 2);
+	CHECK_EQ(pthread_create(&t, NULL, has_local, NULL), 0);
+	pthread_barrier_wait(&steps);
+	theirs = reg(another, sizeof(local));
+	for (int i = 0; i < 3; i++) {
+		child_is_well(use_heap);
+		CHECK_EQ(pthread_tryjoin_np(t, NULL), EBUSY);
+	}
+	CHECK_EQ(ibv_dereg_mr(theirs), 0);
+	pthread_barrier_wait(&steps);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	CHECK_EQ(differs(local, sizeof(local), 4), -1);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	side_close(&s);
+}
+
+static struct ibv_mr *deep_mr;
+
+static __attribute__((noinline)) int deeper(uint8_t *mem, size_t len, int depth)
+{
+	volatile uint8_t frame[1024];
+
+	frame[0] = (uint8_t)depth;
+	if (!depth)
+		deep_mr = reg(mem, len);
+	else
+		(void)deeper(mem, len, depth - 1);
+	return frame[0];
+}
+
+/* Its frame is over, what it has registered is not. */
+static __attribute__((noinline)) void registers(void)
+{
+	uint8_t mem[6 * PAGE];
+
+	fill(mem, sizeof(mem), 5);
+	(void)deeper(mem, sizeof(mem), 24);
+	CHECK_EQ(differs(mem, sizeof(mem), 5), -1);
+}
+
+static __attribute__((noinline)) void shallow(void)
+{
+	registers();
+	for (int i = 0; i < 3; i++)
+		child_is_well(use_heap);
+	CHECK_EQ(ibv_dereg_mr(deep_mr), 0);
+}
+
+static void *runs_shallow(void *arg)
+{
+	(void)arg;
+	shallow();
+	return NULL;
+}
+
+/* A buffer of a frame, registered from a call chain far below, where the stack pointer is not near;
+ * then frames above fork. */
+static void stack_buffer(int arg)
+{
+	pthread_t t;
+
+	(void)arg;
+	open_only();
+	shallow();
+	CHECK_EQ(pthread_create(&t, NULL, runs_shallow, NULL), 0);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	side_close(&s);
+}
+
+static ucontext_t back, there;
+static struct ibv_mr *stack_mr;
+
+static void on_coroutine(void)
+{
+	volatile int mine = 1;
+
+	child_is_well(use_heap);
+	mine++;
+	child_is_well(use_heap);
+	CHECK_EQ(mine, 2);
+	(void)swapcontext(&there, &back);
+	child_is_well(use_heap);
+	mine++;
+	CHECK_EQ(mine, 3);
+}
+
+/* The stack of a coroutine, in a pool that is registered; with another thread and without. */
+static void coroutine(int arg)
+{
+	uint8_t *pool = pages(256);
+	pthread_t t;
+
+	(void)arg;
+	open_only();
+	stack_mr = reg(pool, 256 * PAGE);
+	CHECK_EQ(getcontext(&there), 0);
+	there.uc_stack.ss_sp = pool + 64 * PAGE;
+	there.uc_stack.ss_size = 128 * PAGE;
+	there.uc_link = &back;
+	makecontext(&there, on_coroutine, 0);
+	CHECK_EQ(swapcontext(&back, &there), 0);
+	pthread_barrier_init(&steps, NULL, 2);
+	CHECK_EQ(pthread_create(&t, NULL, waits, NULL), 0);
+	pthread_barrier_wait(&steps);
+	CHECK_EQ(swapcontext(&back, &there), 0);
+	pthread_barrier_wait(&steps);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	CHECK_EQ(ibv_dereg_mr(stack_mr), 0);
+	munmap(pool, 256 * PAGE);
+	side_close(&s);
+}
+
+static FILE *log_file;
+
+static void write_log(void)
+{
+	CHECK(fprintf(log_file, "child %d\n", (int)getpid()) > 0);
+	CHECK_EQ(fflush(log_file), 0);
+	use_heap();
+}
+
+static void *tries_lock(void *arg)
+{
+	(void)arg;
+	CHECK(ftrylockfile(log_file));
+	return NULL;
+}
+
+/* A FILE between registered buffers: its lock is its process's own. */
+static void stream(int arg)
+{
+	uint8_t *before, *after;
+	struct ibv_mr *one, *two;
+	pthread_t t;
+
+	(void)arg;
+	open_only();
+	before = malloc(900);
+	log_file = fopen("/dev/null", "w");
+	after = malloc(900);
+	CHECK(before && log_file && after);
+	one = reg(before, 900);
+	two = reg(after, 900);
+	for (int i = 0; i < 3; i++) {
+		flockfile(log_file);
+		child_is_well(write_log);
+		/* Ours still: a child that has reset the lock has reset its own. */
+		CHECK_EQ(pthread_create(&t, NULL, tries_lock, NULL), 0);
+		CHECK_EQ(pthread_join(t, NULL), 0);
+		funlockfile(log_file);
+		write_log();
+	}
+	CHECK_EQ(ibv_dereg_mr(one), 0);
+	CHECK_EQ(ibv_dereg_mr(two), 0);
+	CHECK_EQ(fclose(log_file), 0);
+	free(before);
+	free(after);
+	side_close(&s);
+}
+
+/* ---- threads that allocate, register and post ---- */
+
+static void *works(void *arg)
+{
+	uint64_t me = (uintptr_t)arg, n = 0;
+	struct side own;
+	struct ibv_qp *a, *b;
+
+	side_open(&own, 8 * PAGE, 32, 0);
+	a = make_qp(&own, IBV_QPT_RC, NULL, NULL, NULL);
+	b = make_qp(&own, IBV_QPT_RC, NULL, NULL, NULL);
+	connect_pair(&own, a, b);
+	while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
+		size_t len = 500 + n * 977 % 9000;
+		/* Every second time memory of its own, never touched. */
+		uint8_t *mem = n & 1 ? pages(3) : malloc(len);
+		struct ibv_mr *mr;
+
+		CHECK(mem);
+		if (!(n & 1))
+			fill(mem, len, me + n);
+		mr = ibv_reg_mr(own.pd, mem, len, ACCESS);
+		CHECK(mr);
+		fill(own.buf, 4 * PAGE, n);
+		CHECK_EQ(post_rdma1(a, &own, IBV_WR_RDMA_WRITE, n, 0, (uint32_t)len, (uintptr_t)mem,
+				    mr->rkey, IBV_SEND_SIGNALED),
+			 0);
+		expect_wc(own.scq, n, IBV_WC_SUCCESS);
+		CHECK_EQ(differs(mem, len, n), -1);
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+		CHECK_EQ(differs(mem, len, n), -1);
+		if (n++ & 1)
+			munmap(mem, 3 * PAGE);
+		else
+			free(mem);
+	}
+	CHECK_EQ(ibv_destroy_qp(a), 0);
+	CHECK_EQ(ibv_destroy_qp(b), 0);
+	side_close(&own);
+	return NULL;
+}
+
+enum { WORKERS = 3, CHILDREN = 6 };
+
+extern char **environ;
+
+/* Every way to have a child, and several at once. */
+static void children(void)
+{
+	char *args[] = {"true", NULL};
+	pid_t pid, many[CHILDREN];
+	int status;
+
+	child_is_well(use_heap_if_whole);
+	CHECK_EQ(system("true"), 0);
+	CHECK_EQ(posix_spawnp(&pid, "true", NULL, NULL, args, environ), 0);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	pid = vfork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		execlp("true", "true", (char *)NULL);
+		_exit(9);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	for (int i = 0; i < CHILDREN; i++) {
+		many[i] = fork();
+		CHECK(many[i] >= 0);
+		if (!many[i]) {
+			alarm(20);
+			use_heap_if_whole();
+			_exit(0);
+		}
+	}
+	for (int i = 0; i < CHILDREN; i++) {
+		CHECK_EQ(waitpid(many[i], &status, 0), many[i]);
+		CHECK_EQ(status, 0);
+	}
+}
+
+static void busy_threads(int arg)
+{
+	pthread_t t[WORKERS];
+
+	(void)arg;
+	open_only();
+	for (uintptr_t i = 0; i < WORKERS; i++)
+		CHECK_EQ(pthread_create(&t[i], NULL, works, (void *)(i * 1000)), 0);
+	for (int i = 0; i < 4; i++) {
+		children();
+		use_heap();
+	}
+	__atomic_store_n(&over, true, __ATOMIC_RELAXED);
+	for (int i = 0; i < WORKERS; i++)
+		CHECK_EQ(pthread_join(t[i], NULL), 0);
+	child_is_well(use_heap);
+	side_close(&s);
+}
+
+/* ---- a child's view ---- */
+
+enum { LOOKED = 20, STORED };
+
+/* Neither sees what the other stores after the fork, whatever is shared with the device. */
+static void each_its_own(uint8_t *mem, size_t len)
+{
+	int status;
+	pid_t pid;
+
+	fill(mem, len, 7);
+	__atomic_store_n(&board->word[LOOKED], 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&board->word[STORED], 0, __ATOMIC_RELEASE);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		alarm(20);
+		await(STORED, 1);
+		CHECK_EQ(differs(mem, len, 7), -1);
+		fill(mem, len, 8);
+		post(LOOKED, 1);
+		await(STORED, 2);
+		CHECK_EQ(differs(mem, len, 8), -1);
+		_exit(0);
+	}
+	fill(mem, len, 9);
+	post(STORED, 1);
+	await(LOOKED, 1);
+	CHECK_EQ(differs(mem, len, 9), -1);
+	fill(mem, len, 10);
+	post(STORED, 2);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	CHECK_EQ(differs(mem, len, 10), -1);
+}
+
+enum { POOL = 64 };
+
+/* Before it is a pool that nobody has touched, after it memory of the heap; with another thread and
+ * without. */
+static void views(void (*meanwhile)(void))
+{
+	uint8_t *pool = pages(POOL), *mem;
+	struct ibv_mr *one, *two;
+	pthread_t t;
+
+	up();
+	one = reg(pool, POOL * PAGE);
+	mem = malloc(10000);
+	CHECK(mem);
+	fill(mem, 10000, 6);
+	two = reg(mem, 10000);
+	CHECK_EQ(differs(mem, 10000, 6), -1);
+	if (meanwhile)
+		meanwhile();
+	for (int i = 0; i < 2; i++) {
+		each_its_own(pool, POOL * PAGE);
+		each_its_own(mem, 10000);
+	}
+	if (!meanwhile) {
+		through(one, pool + 100, 5 * PAGE, 60);
+		through(two, mem, 10000, 61);
+	}
+	pthread_barrier_init(&steps, NULL, 2);
+	CHECK_EQ(pthread_create(&t, NULL, waits, NULL), 0);
+	pthread_barrier_wait(&steps);
+	for (int i = 0; i < 2; i++) {
+		each_its_own(pool, POOL * PAGE);
+		each_its_own(mem, 10000);
+	}
+	if (!meanwhile) {
+		through(one, pool + 100, 5 * PAGE, 62);
+		through(two, mem, 10000, 63);
+	}
+	pthread_barrier_wait(&steps);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+}
+
+static void view(int arg)
+{
+	(void)arg;
+	views(NULL);
+}
+
+static void use_up_descriptors(void)
+{
+	struct rlimit limit;
+
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	limit.rlim_cur = limit.rlim_max = 3;
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	while (dup(0) >= 0)
+		;
+}
+
+static void no_descriptor(int arg)
+{
+	(void)arg;
+	views(use_up_descriptors);
+}
+
+static void change_root(void)
+{
+	char dir[] = "/tmp/shared-memory-root.XXXXXX";
+
+	CHECK(mkdtemp(dir));
+	CHECK_EQ(chroot(dir), 0);
+	CHECK_EQ(chdir("/"), 0);
+	CHECK(access("/proc", F_OK));
+}
+
+/* In its own directory, which its parent removes when this has ended. */
+static void no_proc(int arg)
+{
+	(void)arg;
+	if (geteuid()) {
+		printf("# chroot() takes a privilege: that part is left out\n");
+		return;
+	}
+	views(change_root);
+}
+
+/* ---- */
+
+static const struct scenario {
+	const char *name;
+	void (*fn)(int arg);
+} scenario[] = {
+	{"arena", arena},
+	{"later_thread", later_thread},
+	{"thread_local", thread_local},
+	{"stack_buffer", stack_buffer},
+	{"coroutine", coroutine},
+	{"stream", stream},
+	{"busy_threads", busy_threads},
+	{"view", view},
+	{"no_descriptor", no_descriptor},
+	{"no_proc", no_proc},
+};
+
+int main(int argc, char **argv)
+{
+	test_begin();
+	for (size_t i = 0; i < sizeof(scenario) / sizeof(scenario[0]); i++)
+		repeat(argc, argv, scenario[i].name, scenario[i].fn);
+	return 0;
+}

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: what others do to a page while it is registered and deregistered is done to it:
+ * another process's process_vm_writev(), a thread's read past the page cache (O_DIRECT), a store; a
+ * sleeper on a word in it is woken. Run as often as repeat() says.
+ *
+ * Seconds: 900
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shared_memory_test.h"
+
+enum { PID = 20, ADDR, STOP, READY, ROUNDS = 60, FAR = 256 };
+
+/* ---- another process ---- */
+
+/* A word after the other, and each must be there when the next is written. */
+static void writes_there(int arg)
+{
+	size_t len = arg ? FAR * PAGE : 8;
+	uint8_t *mine = calloc(1, len), *seen = calloc(1, len);
+	struct iovec local = {mine, len}, back = {seen, 8}, remote = {NULL, len}, there = {NULL, 8};
+	uint64_t n = 0;
+
+	await(READY, 1);
+	remote.iov_base = there.iov_base = (void *)(uintptr_t)board->word[ADDR];
+	while (!__atomic_load_n(&board->word[STOP], __ATOMIC_ACQUIRE)) {
+		n++;
+		memcpy(mine, &n, 8);
+		memcpy(mine + len - 8, &n, 8);
+		CHECK_EQ(process_vm_writev((pid_t)board->word[PID], &local, 1, &remote, 1, 0),
+			 (long long)len);
+		CHECK_EQ(process_vm_readv((pid_t)board->word[PID], &back, 1, &there, 1, 0), 8);
+		CHECK_EQ(memcmp(seen, mine, 8), 0);
+		there.iov_base = (uint8_t *)remote.iov_base + len - 8;
+		CHECK_EQ(process_vm_readv((pid_t)board->word[PID], &back, 1, &there, 1, 0), 8);
+		CHECK_EQ(memcmp(seen, mine, 8), 0);
+		there.iov_base = remote.iov_base;
+	}
+	post(STOP, 2);
+	free(mine);
+	free(seen);
+}
+
+/* It writes beside a buffer that comes and goes, one word or a megabyte, that lies in the buffer's
+ * own pages. */
+static void other_process(int large)
+{
+	uint8_t *mem = pages(FAR + 2);
+	pid_t pid;
+
+	/* As MPI libraries do for their single copies. */
+	(void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+	memset(mem, 0, (FAR + 2) * PAGE);
+	board->word[PID] = (uint64_t)getpid();
+	board->word[ADDR] = (uintptr_t)mem + 2048;
+	board->word[READY] = board->word[STOP] = 0;
+	pid = spawn(writes_there, large);
+	side_open(&s, PAGE, 16, 0);
+	post(READY, 1);
+	for (int i = 0; i < ROUNDS; i++) {
+		struct ibv_mr *mr = reg(mem + 100, large ? FAR * PAGE : 50);
+
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+	}
+	post(STOP, 1);
+	join(pid);
+	munmap(mem, (FAR + 2) * PAGE);
+	side_close(&s);
+}
+
+static void writev_small(int arg)
+{
+	(void)arg;
+	other_process(0);
+}
+
+static void writev_large(int arg)
+{
+	(void)arg;
+	other_process(1);
+}
+
+/* ---- the device, for another process ---- */
+
+enum { QPN = 30, LID = 32, RKEY = 34, GO, DONE, LAST, TURNS = 10 };
+
+static struct ibv_qp *connect_to_other(int me)
+{
+	struct ibv_qp *qp = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+	struct link l;
+
+	post((unsigned int)(LID + me), s.lid);
+	post((unsigned int)(QPN + me), qp->qp_num);
+	meet(2);
+	link_defaults(&l, (uint16_t)board->word[LID + !me], (uint32_t)board->word[QPN + !me]);
+	connect_qp(qp, &l);
+	meet(2);
+	return qp;
+}
+
+/* A number after the other, read back at once; until the owner goes on to the next region. */
+static void writes_by_key(int arg)
+{
+	struct ibv_qp *qp;
+	uint64_t n = 0, *mine;
+
+	(void)arg;
+	side_open(&s, PAGE, 64, 0);
+	mine = (uint64_t *)s.buf;
+	qp = connect_to_other(1);
+	for (uint64_t turn = 1; turn <= TURNS; turn++) {
+		await(GO, turn);
+		do {
+			uint64_t addr = board->word[ADDR];
+			uint32_t key = (uint32_t)board->word[RKEY];
+
+			mine[0] = ++n;
+			CHECK_EQ(post_rdma1(qp, &s, IBV_WR_RDMA_WRITE, n, 0, 8, addr, key,
+					    IBV_SEND_SIGNALED),
+				 0);
+			expect_wc(s.scq, n, IBV_WC_SUCCESS);
+			CHECK_EQ(post_rdma1(qp, &s, IBV_WR_RDMA_READ, n, 64, 8, addr, key,
+					    IBV_SEND_SIGNALED),
+				 0);
+			expect_wc(s.scq, n, IBV_WC_SUCCESS);
+			CHECK_EQ(mine[8], n);
+		} while (__atomic_load_n(&board->word[STOP], __ATOMIC_ACQUIRE) < turn);
+		board->word[LAST] = n;
+		post(DONE, turn);
+	}
+	CHECK_EQ(ibv_destroy_qp(qp), 0);
+	side_close(&s);
+}
+
+static void *does_nothing(void *arg)
+{
+	return arg;
+}
+
+/* It writes to a region of the heap that is made private, by a fork or a thread, and shared again.
+ */
+static void peer(int arg)
+{
+	struct ibv_qp *qp;
+	uint64_t seen;
+	pid_t pid, child;
+	pthread_t t;
+	int status;
+
+	(void)arg;
+	board->word[GO] = board->word[STOP] = board->word[DONE] = 0;
+	pid = spawn(writes_by_key, 0);
+	side_open(&s, PAGE, 16, 0);
+	qp = connect_to_other(0);
+	for (uint64_t turn = 1; turn <= TURNS; turn++) {
+		uint8_t *mem = malloc(20000);
+		struct ibv_mr *mr;
+
+		CHECK(mem);
+		memset(mem, 0, 20000);
+		mr = reg(mem, 20000);
+		board->word[ADDR] = (uintptr_t)mem + 10000;
+		board->word[RKEY] = mr->rkey;
+		post(GO, turn);
+		/* Not before it writes there. */
+		while (!*(volatile uint64_t *)(mem + 10000))
+			;
+		if (turn & 1) {
+			child = fork();
+			CHECK(child >= 0);
+			if (!child)
+				_exit(0);
+			CHECK_EQ(waitpid(child, &status, 0), child);
+			CHECK_EQ(status, 0);
+		} else {
+			CHECK_EQ(pthread_create(&t, NULL, does_nothing, NULL), 0);
+			CHECK_EQ(pthread_join(t, NULL), 0);
+		}
+		post(STOP, turn);
+		await(DONE, turn);
+		memcpy(&seen, mem + 10000, 8);
+		CHECK_EQ(seen, board->word[LAST]);
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+		CHECK_EQ(memcmp(mem + 10000, &seen, 8), 0);
+		free(mem);
+	}
+	join(pid);
+	CHECK_EQ(ibv_destroy_qp(qp), 0);
+	side_close(&s);
+}
+
+/* ---- a second thread, past the page cache ---- */
+
+static uint8_t *field;
+static bool over;
+static char path[] = "/var/tmp/shared-memory.XXXXXX";
+
+enum { BLOCKS = 4, SIZE = 1024 };
+
+static void *reads_directly(void *arg)
+{
+	int fd = *(int *)arg;
+
+	for (uint64_t n = 0; !__atomic_load_n(&over, __ATOMIC_RELAXED); n++) {
+		uint64_t block = n % BLOCKS;
+
+		memset(field, 0, SIZE * PAGE);
+		CHECK_EQ(pread(fd, field, SIZE * PAGE, (off_t)(block * SIZE * PAGE)),
+			 (long long)(SIZE * PAGE));
+		CHECK_EQ(differs(field, SIZE * PAGE, block), -1);
+	}
+	return NULL;
+}
+
+static void direct(int arg)
+{
+	uint8_t *mem;
+	pthread_t t;
+	int fd;
+
+	(void)arg;
+	fd = mkstemp(path);
+	CHECK(fd >= 0);
+	mem = pages(SIZE + 128);
+	field = mem + 64 * PAGE;
+	for (int i = 0; i < BLOCKS; i++) {
+		fill(field, SIZE * PAGE, i);
+		CHECK_EQ(write(fd, field, SIZE * PAGE), (long long)(SIZE * PAGE));
+	}
+	CHECK_EQ(fsync(fd), 0);
+	close(fd);
+	fd = open(path, O_RDONLY | O_DIRECT);
+	unlink(path);
+	if (fd < 0) {
+		printf("# no O_DIRECT in /var/tmp: that part is left out\n");
+		return;
+	}
+	side_open(&s, PAGE, 16, 0);
+	CHECK_EQ(pthread_create(&t, NULL, reads_directly, &fd), 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		struct ibv_mr *mr = reg(field, (SIZE + 1) * PAGE);
+
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+	}
+	__atomic_store_n(&over, true, __ATOMIC_RELAXED);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	close(fd);
+	munmap(mem, (SIZE + 128) * PAGE);
+	side_close(&s);
+}
+
+/* ---- sleepers ---- */
+
+struct shared {
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
+	uint64_t before, after;
+	bool told;
+};
+
+static void *sleeps(void *arg)
+{
+	struct shared *w = arg;
+
+	/* As long as it is nobody's turn: then on the mutex, or on the condition. */
+	CHECK_EQ(pthread_mutex_lock(&w->mutex), 0);
+	while (!w->told)
+		CHECK_EQ(pthread_cond_wait(&w->cond, &w->mutex), 0);
+	CHECK_EQ(pthread_mutex_unlock(&w->mutex), 0);
+	return NULL;
+}
+
+/* Is that thread of ours asleep, and in futex()? */
+static bool asleep(pid_t tid)
+{
+	char name[64], state = 0;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/self/task/%d/stat", (int)tid);
+	f = fopen(name, "r");
+	if (!f)
+		return false;
+	CHECK_EQ(fscanf(f, "%*d (%*[^)]) %c", &state), 1);
+	fclose(f);
+	return state == 'S';
+}
+
+static pid_t sleeper;
+
+static void *sleeps_there(void *arg)
+{
+	__atomic_store_n(&sleeper, gettid(), __ATOMIC_RELEASE);
+	return sleeps(arg);
+}
+
+static void await_sleeper(void)
+{
+	for (int i = 0; i < 2000; i++) {
+		pid_t tid = __atomic_load_n(&sleeper, __ATOMIC_ACQUIRE);
+
+		if (tid && asleep(tid))
+			return;
+		sleep_ms(1);
+	}
+	CHECK(false);
+}
+
+/* A word of a mutex that processes may share: its futex is known by what is mapped there. */
+static void sleeping(bool on_mutex, bool within)
+{
+	struct ibv_mr *mr = NULL;
+	struct shared *w;
+	pthread_mutexattr_t ma;
+	pthread_condattr_t ca;
+	pthread_t t;
+
+	side_open(&s, PAGE, 16, 0);
+	w = (void *)(pages(2) + 512);
+	if (within)
+		mr = reg((uint8_t *)w - 256, 100);
+	pthread_mutexattr_init(&ma);
+	pthread_mutexattr_setpshared(&ma, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&ma, PTHREAD_MUTEX_ROBUST);
+	pthread_condattr_init(&ca);
+	pthread_condattr_setpshared(&ca, PTHREAD_PROCESS_SHARED);
+	CHECK_EQ(pthread_mutex_init(&w->mutex, &ma), 0);
+	CHECK_EQ(pthread_cond_init(&w->cond, &ca), 0);
+	if (on_mutex)
+		CHECK_EQ(pthread_mutex_lock(&w->mutex), 0);
+	CHECK_EQ(pthread_create(&t, NULL, sleeps_there, w), 0);
+	await_sleeper();
+	if (within)
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+	else
+		mr = reg((uint8_t *)w - 256, 100);
+	if (!on_mutex)
+		CHECK_EQ(pthread_mutex_lock(&w->mutex), 0);
+	w->told = true;
+	CHECK_EQ(pthread_cond_signal(&w->cond), 0);
+	CHECK_EQ(pthread_mutex_unlock(&w->mutex), 0);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	if (!within)
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+	side_close(&s);
+}
+
+static void sleepers(int arg)
+{
+	(void)arg;
+	for (int i = 0; i < 4; i++) {
+		sleeper = 0;
+		sleeping(i & 1, i & 2);
+	}
+}
+
+static void *waits_for_word(void *arg)
+{
+	char word;
+
+	CHECK_EQ(read(*(int *)arg, &word, 1), 1);
+	return NULL;
+}
+
+static void *joins(void *arg)
+{
+	__atomic_store_n(&sleeper, gettid(), __ATOMIC_RELEASE);
+	CHECK_EQ(pthread_join(*(pthread_t *)arg, NULL), 0);
+	return NULL;
+}
+
+/* One that waits for the end of a thread whose stack, with its descriptor at the end, is memory of
+ * ours. */
+static void joiner(int arg)
+{
+	size_t size = 64 * PAGE;
+	/* In the middle: the first thread's own memory, which never is shared, may be next to what
+	 * it maps first. */
+	uint8_t *mem = pages(192), *stack = mem + 64 * PAGE;
+	pthread_attr_t attr;
+	pthread_t t, j;
+	struct ibv_mr *mr;
+	int ends[2];
+
+	(void)arg;
+	side_open(&s, PAGE, 16, 0);
+	CHECK_EQ(pipe(ends), 0);
+	pthread_attr_init(&attr);
+	CHECK_EQ(pthread_attr_setstack(&attr, stack, size), 0);
+	CHECK_EQ(pthread_create(&t, &attr, waits_for_word, ends), 0);
+	CHECK_EQ(pthread_create(&j, NULL, joins, &t), 0);
+	await_sleeper();
+	/* As a registration cache does, which knows what it was asked for and takes the whole of
+	 * it. */
+	mr = reg(stack + size - 3 * PAGE, 3 * PAGE);
+	CHECK_EQ(write(ends[1], "", 1), 1);
+	CHECK_EQ(pthread_join(j, NULL), 0);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	munmap(mem, 192 * PAGE);
+	side_close(&s);
+}
+
+int main(int argc, char **argv)
+{
+	test_begin();
+	repeat(argc, argv, "writev_small", writev_small);
+	repeat(argc, argv, "writev_large", writev_large);
+	repeat(argc, argv, "peer", peer);
+	repeat(argc, argv, "direct", direct);
+	repeat(argc, argv, "sleepers", sleepers);
+	repeat(argc, argv, "joiner", joiner);
+	return 0;
+}

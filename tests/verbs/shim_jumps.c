@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: a handler that leaves a post with siglongjmp() leaves its thread a working device:
+ * nothing is lost or done twice, no lock stays held, and commands that wait for posts to end
+ * succeed. Handlers look as the program set them.
+ *
+ * In trap a store to a doorbell is a signal of its own, whose handler is softhca's and runs with all
+ * others blocked: no handler of the program finds anything to jump out of, so the storm is for kick.
+ *
+ * A provider's own lock is the program's affair, on a card as here: the handler jumps only when it
+ * finds the thread in softhca's library, or in the system call by which that lets handlers run.
+ */
+#include <fcntl.h>
+#include <link.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <time.h>
+#include <ucontext.h>
+
+#include "verbs_test.h"
+
+#define JUMPS  3000
+#define CALLS  30000 /* of the handler, where few of them find something to jump out of */
+#define POSTED 8     /* receives */
+
+static struct side s;
+static struct ibv_qp *a, *b;
+static sigjmp_buf back;
+static volatile sig_atomic_t armed, calls, jumps;
+static uintptr_t shim_from, shim_to;
+
+static int find_shim(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)size, (void)arg;
+	if (!strstr(info->dlpi_name, "softhca-shim"))
+		return 0;
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+
+		if (p->p_type == PT_LOAD && (p->p_flags & PF_X)) {
+			shim_from = info->dlpi_addr + p->p_vaddr;
+			shim_to = shim_from + p->p_memsz;
+		}
+	}
+	return 1;
+}
+
+static uintptr_t counter(const ucontext_t *uc)
+{
+#if defined(__x86_64__)
+	return (uintptr_t)uc->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+	return (uintptr_t)uc->uc_mcontext.pc;
+#else
+#error "where is the program counter?"
+#endif
+}
+
+static void jump(int sig, siginfo_t *info, void *context)
+{
+	uintptr_t at = counter(context), call = (uintptr_t)syscall;
+
+	(void)sig, (void)info;
+	calls++;
+	if (!armed || !((at >= shim_from && at < shim_to) || (at >= call && at < call + 64)))
+		return;
+	armed = 0;
+	jumps++;
+	siglongjmp(back, 1);
+}
+
+/* ---- messages ---- */
+
+static uint64_t next_id = 1, last_sent;
+
+static void take_events(void)
+{
+	struct pollfd p = {.fd = s.channel->fd, .events = POLLIN};
+	struct ibv_cq *cq;
+	void *arg;
+
+	while (poll(&p, 1, 0) > 0) {
+		CHECK_EQ(ibv_get_cq_event(s.channel, &cq, &arg), 0);
+		ibv_ack_cq_events(cq, 1);
+	}
+}
+
+static void drain(void)
+{
+	struct ibv_wc wc;
+
+	while (ibv_poll_cq(s.scq, 1, &wc) == 1) {
+		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+		/* In their order, none twice. */
+		CHECK(wc.wr_id > last_sent);
+		last_sent = wc.wr_id;
+	}
+	while (ibv_poll_cq(s.rcq, 1, &wc) == 1) {
+		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
+		CHECK_EQ(post_recv1(b, &s, 0, 4096, 64), 0);
+	}
+}
+
+static void post_one(uint64_t id)
+{
+	if (id % 2)
+		CHECK_EQ(post_send1(a, &s, id, 0, 64, IBV_SEND_SIGNALED), 0);
+	else
+		CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, id, 0, 64, (uintptr_t)s.buf + 8192,
+				    s.mr->rkey, IBV_SEND_SIGNALED),
+			 0);
+}
+
+/* What was posted is done, and so is what is posted now. */
+static void settle(void)
+{
+	uint64_t id = next_id++;
+
+	post_one(id);
+	while (last_sent < id)
+		drain();
+	CHECK_EQ(last_sent, id);
+}
+
+static void storm(void)
+{
+	struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+	struct itimerspec often = {{0, 70000}, {0, 70000}};
+	timer_t timer;
+
+	CHECK_EQ(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
+	CHECK_EQ(timer_settime(timer, 0, &often, NULL), 0);
+	while (jumps < JUMPS && calls < CALLS) {
+		uint64_t id = next_id++;
+
+		CHECK_EQ(ibv_req_notify_cq(s.rcq, 0), 0);
+		if (!sigsetjmp(back, 1)) {
+			armed = 1;
+			post_one(id);
+			armed = 0;
+		}
+		settle();
+		take_events();
+	}
+	CHECK_EQ(timer_delete(timer), 0);
+	CHECK(jumps > 0);
+}
+
+/* ---- handlers are what the program made them ---- */
+
+static volatile sig_atomic_t got, value;
+
+static void with_info(int sig, siginfo_t *info, void *context)
+{
+	(void)context;
+	got = sig;
+	value = info->si_value.sival_int;
+}
+
+static void plain(int sig)
+{
+	got = sig;
+}
+
+static void handlers(void)
+{
+	struct sigaction act = {.sa_sigaction = with_info, .sa_flags = SA_SIGINFO | SA_NODEFER},
+			 old;
+	struct sigaction once = {.sa_handler = plain, .sa_flags = (int)SA_RESETHAND};
+
+	/* Set before the device was opened. */
+	CHECK_EQ(sigaction(SIGUSR2, NULL, &old), 0);
+	CHECK(old.sa_handler == plain);
+	CHECK_EQ(old.sa_flags & ~0x04000000,
+		 SA_RESTART); /* but what the C library adds for itself */
+	CHECK_EQ(raise(SIGUSR2), 0);
+	CHECK_EQ(got, SIGUSR2);
+	sigaddset(&act.sa_mask, SIGHUP);
+	CHECK_EQ(sigaction(SIGUSR2, &act, &old), 0);
+	CHECK(old.sa_handler == plain && !(old.sa_flags & SA_SIGINFO));
+	CHECK_EQ(sigqueue(getpid(), SIGUSR2, (union sigval){.sival_int = 4711}), 0);
+	CHECK_EQ(value, 4711);
+	CHECK_EQ(sigaction(SIGUSR2, &once, &old), 0);
+	CHECK(old.sa_sigaction == with_info);
+	CHECK_EQ(old.sa_flags & ~0x04000000, SA_SIGINFO | SA_NODEFER);
+	CHECK_EQ(sigismember(&old.sa_mask, SIGHUP), 1);
+	got = 0;
+	CHECK_EQ(raise(SIGUSR2), 0);
+	CHECK_EQ(got, SIGUSR2);
+	CHECK_EQ(sigaction(SIGUSR2, NULL, &old), 0);
+	CHECK(old.sa_handler == SIG_DFL);
+	CHECK(signal(SIGUSR2, plain) == SIG_DFL);
+	CHECK(signal(SIGUSR2, SIG_IGN) == plain);
+	CHECK(signal(SIGUSR2, plain) == SIG_IGN);
+	/* What a child of vfork() does to its own is nothing to its parent. */
+	{
+		pid_t pid = vfork();
+
+		if (!pid) {
+			signal(SIGUSR2, SIG_DFL);
+			signal(SIGUSR1, plain);
+			_exit(0);
+		}
+		join(pid);
+	}
+	CHECK_EQ(sigaction(SIGUSR2, NULL, &old), 0);
+	CHECK(old.sa_handler == plain);
+	CHECK_EQ(sigaction(SIGUSR1, NULL, &old), 0);
+	CHECK(old.sa_sigaction == jump);
+}
+
+int main(void)
+{
+	struct sigaction act = {.sa_sigaction = jump, .sa_flags = SA_SIGINFO | SA_RESTART};
+	const char *mmio = getenv("SOFTHCA_MMIO");
+	struct ibv_mr *mr;
+
+	test_begin();
+	CHECK_EQ(sigaction(SIGUSR1, &act, NULL), 0);
+	CHECK(signal(SIGUSR2, plain) == SIG_DFL);
+	side_open(&s, 3 * 4096, 64, SIDE_CHANNEL);
+	a = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+	b = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+	connect_pair(&s, a, b);
+	for (int i = 0; i < POSTED; i++)
+		CHECK_EQ(post_recv1(b, &s, 0, 4096, 64), 0);
+	dl_iterate_phdr(find_shim, NULL);
+	CHECK(shim_to);
+	CHECK(mmio);
+	if (!strcmp(mmio, "kick"))
+		storm();
+	else
+		settle();
+	handlers();
+	/* The daemon waits until nobody uses the keys. */
+	mr = ibv_reg_mr(s.pd, s.buf, 4096, IBV_ACCESS_LOCAL_WRITE);
+	CHECK(mr);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(to_state(a, IBV_QPS_ERR), 0);
+	CHECK_EQ(ibv_destroy_qp(a), 0);
+	CHECK_EQ(ibv_destroy_qp(b), 0);
+	side_close(&s);
+	printf("%d calls, %d jumps\n", (int)calls, (int)jumps);
+	return 0;
+}
