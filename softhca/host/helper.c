@@ -3,6 +3,7 @@
  * The one helper thread of a process: it sleeps on the process's attention word until somebody wants it or the
  * earliest deferred call is due. Owns the heap of deferred calls, under heap_lock. All its signals are blocked.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -16,7 +17,7 @@
 #include "sys.h"
 
 #define MAX_CALLS (1u << 20)		/* address space only: pages come with use */
-#define STACK (256 * 1024)
+#define STACK (256 * 1024)		/* beside what the C library has of a thread */
 
 struct call {
 	uint64_t deadline;
@@ -33,9 +34,16 @@ static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool running;
 static __thread bool starting;
 static pthread_t thread;
+static int number;			/* the kernel's of the thread; 0 until it runs */
 static atomic_bool stop;
 
-static uint64_t stack_low, descriptor;	/* the helper's own memory, as far as it is known */
+/*
+ * The helper's stack, where the C library has the thread's variables and descriptor, too. It is
+ * mapped before the thread exists and stays, so that its place is known at any time; a forked child
+ * has it as a copy, for a helper of its own.
+ */
+static char *stack;
+static size_t stack_size;
 
 static uint32_t *watched;		/* the attention word of this process */
 
@@ -135,8 +143,7 @@ static void *helper_main(void *arg)
 	struct sh_dev *dev = arg;
 	uint32_t seen;
 
-	__atomic_store_n(&stack_low, (uintptr_t)__builtin_frame_address(0) - STACK, __ATOMIC_RELEASE);
-	__atomic_store_n(&descriptor, (uintptr_t)__builtin_thread_pointer(), __ATOMIC_RELEASE);
+	__atomic_store_n(&number, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	prctl(PR_SET_NAME, "softhca", 0, 0, 0);
 	for (;;) {
 		struct timespec ts;
@@ -160,10 +167,59 @@ static void *helper_main(void *arg)
 	return NULL;
 }
 
+size_t sh_thread_size(void)
+{
+	void (*info)(size_t *, size_t *) =
+		(void (*)(size_t *, size_t *))dlsym(RTLD_DEFAULT, "_dl_get_tls_static_info");
+	size_t size = 1 << 20, align;
+
+	if (info)
+		info(&size, &align);
+	return size;
+}
+
+/* A guard page, and above it the stack. */
+static bool map_stack(void)
+{
+	size_t size = SH_FIRST_PAGE +
+		((STACK + sh_thread_size() + SH_FIRST_PAGE - 1) & ~(SH_FIRST_PAGE - 1));
+	char *mem;
+
+	if (stack)
+		return true;
+	mem = sh_pages(size);
+	if (!mem)
+		return false;
+	if (sh_sys(syscall(SYS_mprotect, mem, SH_FIRST_PAGE, (long)PROT_NONE)) < 0) {
+		sh_munmap(mem, size);
+		return false;
+	}
+	stack_size = size;
+	__atomic_store_n(&stack, mem, __ATOMIC_RELEASE);
+	return true;
+}
+
+static int create(void)
+{
+	pthread_attr_t attr;
+	int err;
+
+	if (!map_stack())
+		return EAGAIN;
+	pthread_attr_init(&attr);
+	err = pthread_attr_setstack(&attr, stack + SH_FIRST_PAGE, stack_size - SH_FIRST_PAGE);
+	if (!err) {
+		starting = true;
+		err = pthread_create(&thread, &attr, helper_main, sh_process.dev);
+		starting = false;
+	}
+	pthread_attr_destroy(&attr);
+	return err;
+}
+
 int sh_process_helper(void)
 {
 	uint64_t all = ~UINT64_C(0), old;
-	pthread_attr_t attr;
 	int err = 0;
 
 	if (__atomic_load_n(&running, __ATOMIC_ACQUIRE))
@@ -172,13 +228,8 @@ int sh_process_helper(void)
 	if (!running) {
 		/* The thread inherits the mask; the call goes round whoever watches over the signal mask here. */
 		syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(all));
-		pthread_attr_init(&attr);
-		pthread_attr_setstacksize(&attr, STACK);
 		atomic_store(&stop, false);
-		starting = true;
-		err = pthread_create(&thread, &attr, helper_main, sh_process.dev);
-		starting = false;
-		pthread_attr_destroy(&attr);
+		err = create();
 		syscall(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
 		__atomic_store_n(&running, !err, __ATOMIC_RELEASE);
 	}
@@ -196,11 +247,16 @@ int sh_process_threads(void)
 	return __atomic_load_n(&running, __ATOMIC_ACQUIRE);
 }
 
+int sh_process_helper_thread(void)
+{
+	return __atomic_load_n(&number, __ATOMIC_ACQUIRE);
+}
+
 bool sh_process_helper_memory(uint64_t *low, uint64_t *high)
 {
-	*low = __atomic_load_n(&stack_low, __ATOMIC_ACQUIRE);
-	*high = __atomic_load_n(&descriptor, __ATOMIC_ACQUIRE);
-	return sh_process_threads() && *high;
+	*low = (uintptr_t)__atomic_load_n(&stack, __ATOMIC_ACQUIRE);
+	*high = *low + stack_size;
+	return *low;
 }
 
 void sh_process_stop(void)
@@ -210,6 +266,7 @@ void sh_process_stop(void)
 		atomic_store(&stop, true);
 		nudge();
 		pthread_join(thread, NULL);
+		number = 0;
 		running = false;
 	}
 	pthread_mutex_unlock(&start_lock);
@@ -233,6 +290,7 @@ void sh_helper_forked(void)
 	start_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	ncalls = 0;
 	sleeping_until = 0;
+	number = 0;
 	running = false;
 }
 

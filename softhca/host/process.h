@@ -35,8 +35,14 @@ bool sh_process_helper_starting(void);
 /* How many threads of this process are ours. */
 int sh_process_threads(void);
 
-/* What the helper has: from within its stack to its descriptor, or a little below. false: it does not run. */
+/* The kernel's number of the helper; 0: it has not begun to run. */
+int sh_process_helper_thread(void);
+
+/* The helper's stack, with all that the C library has of the thread. false: there has been none so far. */
 bool sh_process_helper_memory(uint64_t *low, uint64_t *high);
+
+/* How many bytes the C library takes for a thread's variables, an upper bound. */
+size_t sh_thread_size(void);
 
 /* In a forked child: the parent's helper thread, timers and locks are not ours. */
 void sh_process_forked(void);

@@ -13,6 +13,7 @@
 
 #include "softhca/host/moves.h"
 #include "softhca/host/process.h"
+#include "alone.h"
 #include "maps.h"
 #include "shim.h"
 #include "still.h"
@@ -20,7 +21,8 @@
 #define STACK (64 << 10)
 
 static bool lent; /* pages are with a pipe: for good, since nothing says when they have been read */
-static uint64_t local_size; /* of a thread's variables and descriptor, an upper bound */
+/* What the C library has of a thread: from the thread pointer down, and up. */
+static uint64_t local_below, local_above;
 static char *stack;
 
 /* ---- this process ---- */
@@ -30,12 +32,9 @@ bool still_alone(void)
 	static bool rings;
 	struct mapping m;
 	struct maps maps;
-	struct stat st;
 	int err;
 
-	/* . and .. and one for each thread */
-	if (__atomic_load_n(&lent, __ATOMIC_RELAXED) || sh_stat("/proc/self/task", &st) ||
-	    st.st_nlink > (nlink_t)(3 + sh_process_threads()))
+	if (__atomic_load_n(&lent, __ATOMIC_RELAXED) || !alone())
 		return false;
 	err = maps_open(&maps);
 	if (!err) {
@@ -54,11 +53,11 @@ bool still_writes(uint64_t start, uint64_t end)
 
 	/* The kernel stores here, too: the processor that a thread runs on, and a child's number at
 	 * fork(). */
-	if (start < mine + local_size && end > mine - local_size)
+	if (start < mine + local_above && end > mine - local_below)
 		return true;
 	if (start < (uintptr_t)stack + STACK && end > (uintptr_t)stack)
 		return true;
-	return sh_process_helper_memory(&low, &high) && start < high + local_size && end > low;
+	return sh_process_helper_memory(&low, &high) && start < high && end > low;
 }
 
 void still_forked(void)
@@ -66,15 +65,20 @@ void still_forked(void)
 	lent = false;
 }
 
+/* The thread pointer lies between a thread's variables and its descriptor. */
 void still_init(void)
 {
-	void (*info)(size_t *, size_t *) =
-		(void (*)(size_t *, size_t *))dlsym(RTLD_DEFAULT, "_dl_get_tls_static_info");
-	size_t size = 1 << 20, align;
+	const uint32_t *known = dlsym(RTLD_DEFAULT, "_thread_db_sizeof_pthread");
+	uint64_t descriptor = known ? *known : SHIM_PAGE;
 
-	if (info)
-		info(&size, &align);
-	local_size = (size + 3 * SHIM_PAGE) & ~(SHIM_PAGE - 1);
+#ifdef __x86_64__
+	/* The size of the variables includes the descriptor's. */
+	local_below = sh_thread_size() - (known ? descriptor : 0);
+	local_above = descriptor;
+#else
+	local_below = descriptor;
+	local_above = sh_thread_size();
+#endif
 }
 
 /* ---- other processes ---- */

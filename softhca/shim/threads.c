@@ -19,7 +19,7 @@ static int before(uint64_t low, uint64_t high)
 {
 	int err;
 
-	if (!shim_active() || sh_process_helper_starting())
+	if (!shim_active())
 		return 0;
 	err = shim_make_private(low, high);
 	return err == -ENOMEM ? err : 0;
@@ -56,8 +56,11 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
 			  void *arg)
 {
 	uint64_t low, high;
-	bool own = stack_of(attr, &low, &high);
+	bool own;
 
+	if (sh_process_helper_starting())
+		return REAL(pthread_create)(thread, attr, fn, arg);
+	own = stack_of(attr, &low, &high);
 	/* A descriptor in memory that is not a forked child's from the start would be missed there.
 	 */
 	if (before(low, high) || (own && is_region(low, high)))

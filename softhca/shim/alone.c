@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Does no thread run but the caller and softhca's helper? The kernel counts the threads of a
+ * process, and counts one for a moment longer than pthread_join() waits for: the word that
+ * pthread_join() sleeps on is cleared first. Such a thread is waited for, since what is registered
+ * just then would stay private for as long as it is registered. Owns nothing, allocates nothing.
+ */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "alone.h"
+#include "shim.h"
+#include "softhca/host/process.h"
+
+#define MOMENT_NS   50000
+#define PATIENCE_NS 100000000
+
+#define EXITING 0x4 /* PF_EXITING: the thread is past its last instruction of user code */
+
+/* In the middle of do_exit(). A zombie is the first thread, ended before the others: it stays. */
+static bool is_exiting(const char *name)
+{
+	char path[64], text[512], state, *at;
+	unsigned int flags;
+	long got;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%.20s/stat", name);
+	fd = sh_open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return fd == -ENOENT;
+	got = sh_read(fd, text, sizeof(text) - 1);
+	sh_close(fd);
+	if (got <= 0)
+		return got == -ESRCH;
+	text[got] = '\0';
+	/* A name may have parentheses of its own. */
+	at = strrchr(text, ')');
+	return at && sscanf(at + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags) == 2 &&
+	       state != 'Z' && flags & EXITING;
+}
+
+/* Nothing is decided by this but whether to wait; it ends at the first thread that lives. */
+static bool others_exit(void)
+{
+	int self = (int)syscall(SYS_gettid), helper = sh_process_helper_thread();
+	/* The helper has not got to saying its number. */
+	int unknown = sh_process_threads() && !helper;
+	_Alignas(struct dirent64) char text[1024];
+	int fd = sh_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool exiting = fd >= 0;
+	long got = 0;
+
+	while (exiting && (got = sh_sys(syscall(SYS_getdents64, fd, text, sizeof(text)))) > 0) {
+		const struct dirent64 *d;
+
+		for (long at = 0; exiting && at < got; at += d->d_reclen) {
+			int tid;
+
+			d = (const struct dirent64 *)(text + at);
+			tid = atoi(d->d_name);
+			if (tid && tid != self && tid != helper && !is_exiting(d->d_name))
+				exiting = unknown-- > 0;
+		}
+	}
+	if (fd >= 0)
+		sh_close(fd);
+	return exiting && got >= 0;
+}
+
+bool alone(void)
+{
+	static const struct timespec moment = {.tv_nsec = MOMENT_NS};
+	struct stat st;
+
+	for (int i = 0; !sh_stat("/proc/self/task", &st); i++) {
+		/* . and .. and one for each thread */
+		if (st.st_nlink <= (nlink_t)(3 + sh_process_threads()))
+			return true;
+		if (i == PATIENCE_NS / MOMENT_NS || !others_exit())
+			return false;
+		syscall(SYS_nanosleep, &moment, NULL);
+	}
+	return false;
+}

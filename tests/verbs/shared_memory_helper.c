@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: which registered memory is shared does not depend on softhca's own thread: pages
+ * right beside its stack are shared, those of the stack never are, not even before the thread has
+ * begun to run; and a thread that was joined a moment ago does not count.
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/mman.h>
+
+#include "shared_memory_test.h"
+
+enum { JOINED = 100 };
+
+/* ---- the thread, held up before its first instruction ---- */
+
+static void *(*helper)(void *);
+static void *helper_arg;
+static uint8_t *on_its_stack; /* an address there */
+static sem_t arrived, released;
+static bool hold;
+
+static void *held(void *arg)
+{
+	uint8_t here;
+
+	(void)arg;
+	on_its_stack = &here;
+	CHECK_EQ(sem_post(&arrived), 0);
+	while (sem_wait(&released) < 0)
+		CHECK_EQ(errno, EINTR);
+	return helper(helper_arg);
+}
+
+typedef int create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+/* In front of softhca's own, which creates its thread by this one. */
+int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
+{
+	create *real = (create *)dlsym(RTLD_NEXT, "pthread_create");
+
+	CHECK(real);
+	if (!hold)
+		return real(thread, attr, fn, arg);
+	hold = false;
+	helper = fn;
+	helper_arg = arg;
+	return real(thread, attr, held, NULL);
+}
+
+/* ---- its stack ---- */
+
+/* The mapping that has this address: its protection, and where it begins and ends. */
+static bool mapping_of(uint64_t addr, char perms[5], uint64_t *start, uint64_t *end)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	bool found = false;
+	char line[4096];
+
+	CHECK(f);
+	while (!found && fgets(line, sizeof(line), f))
+		found = sscanf(line, "%lx-%lx %4s", start, end, perms) == 3 && *start <= addr &&
+			addr < *end;
+	fclose(f);
+	return found;
+}
+
+static void is_shared(uint64_t at, bool expected)
+{
+	struct ibv_mr *mr;
+
+	CHECK_EQ(shares((void *)(uintptr_t)at, PAGE, &mr), expected);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+}
+
+/* Nothing is mapped there yet: it is where the kernel puts the next mapping. */
+static void map_at(uint64_t at)
+{
+	void *p = mmap((void *)(uintptr_t)at, PAGE, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	CHECK((uintptr_t)p == at);
+}
+
+/* The device is opened with the thread held up; the page of its stack that it is in. */
+static uint64_t open_held(void)
+{
+	CHECK_EQ(sem_init(&arrived, 0, 0), 0);
+	CHECK_EQ(sem_init(&released, 0, 0), 0);
+	hold = true;
+	s.context = open_device(0);
+	CHECK(!hold);
+	s.pd = ibv_alloc_pd(s.context);
+	CHECK(s.pd);
+	while (sem_wait(&arrived) < 0)
+		CHECK_EQ(errno, EINTR);
+	return (uintptr_t)on_its_stack & ~(PAGE - 1);
+}
+
+static void close_it(void)
+{
+	CHECK_EQ(ibv_dealloc_pd(s.pd), 0);
+	CHECK_EQ(ibv_close_device(s.context), 0);
+}
+
+static void its_stack(int arg)
+{
+	uint64_t here = open_held(), start, end;
+	char perms[5];
+
+	(void)arg;
+	is_shared(here, false);
+	CHECK(mapping_of(here, perms, &start, &end));
+	is_shared(start, false);
+	CHECK_EQ(sem_post(&released), 0);
+	is_shared(here, false);
+	is_shared(start, false);
+	close_it();
+}
+
+static void below_its_stack(int arg)
+{
+	uint64_t here = open_held(), start, guard, end;
+	char perms[5];
+
+	(void)arg;
+	CHECK_EQ(sem_post(&released), 0);
+	CHECK(mapping_of(here, perms, &start, &end));
+	CHECK(mapping_of(start - 1, perms, &guard, &end));
+	CHECK(!strcmp(perms, "---p"));
+	map_at(guard - PAGE);
+	for (int i = 0; i < 50; i++) {
+		is_shared(guard - PAGE, true);
+		sleep_ms(1);
+	}
+	close_it();
+}
+
+/* ---- threads that are no more ---- */
+
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+static void joined_before(int arg)
+{
+	uint8_t *mem = pages(4);
+
+	(void)arg;
+	up();
+	fill(mem, 4 * PAGE, 7);
+	for (int i = 0; i < JOINED; i++) {
+		struct ibv_mr *mr;
+		pthread_t t[4];
+		uint64_t shared = hca_counter("regions_shared");
+
+		for (int k = 0; k < 4; k++)
+			CHECK_EQ(pthread_create(&t[k], NULL, nothing, NULL), 0);
+		for (int k = 0; k < 4; k++)
+			CHECK_EQ(pthread_join(t[k], NULL), 0);
+		mr = reg(mem, 4 * PAGE);
+		CHECK_EQ(hca_counter("regions_shared"), shared + 1);
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+	}
+	CHECK_EQ(differs(mem, 4 * PAGE, 7), -1);
+	munmap(mem, 4 * PAGE);
+	down();
+}
+
+int main(int argc, char **argv)
+{
+	test_begin();
+	repeat(argc, argv, "its_stack", its_stack);
+	repeat(argc, argv, "below_its_stack", below_its_stack);
+	repeat(argc, argv, "joined_before", joined_before);
+	return 0;
+}
