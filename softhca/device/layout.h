@@ -231,7 +231,7 @@ struct sh_counters {
 /*
  * Processes that exchange pages of theirs, and threads that reach into a process by its addresses:
  * neither begins while the other is at it. A word is (who << 32 | process that it is done to), 0 =
- * free; who: a process or thread number. A word whose owner is no more is free, too.
+ * free; who: a thread number. A word whose owner is no more is free, too.
  */
 #define SH_MOVES 64
 struct sh_moves {

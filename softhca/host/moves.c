@@ -4,10 +4,12 @@
  * them at least sees the other; who reaches steps back. Nothing is allocated, no lock is held; a
  * word is free again when the thread that had it is no more.
  */
+#include <stdio.h>
 #include <time.h>
 
 #include "moves.h"
 #include "process.h"
+#include "procstat.h"
 #include "sys.h"
 
 #define MOMENT_NS   50000
@@ -32,9 +34,21 @@ static uint32_t thread_number(void)
 	return number;
 }
 
+/*
+ * A process that was killed in the middle is dead from then on, but has its number until its parent
+ * asks for its status, which may be never.
+ */
 static bool dead(uint32_t number)
 {
-	return sh_sys(syscall(SYS_kill, (long)number, 0L)) == -ESRCH;
+	char path[40], text[512];
+	const char *state;
+	int err;
+
+	if (sh_sys(syscall(SYS_kill, (long)number, 0L)) == -ESRCH)
+		return true;
+	snprintf(path, sizeof(path), "/proc/%u/stat", number);
+	state = sh_proc_stat(path, text, sizeof(text), &err);
+	return state ? state[1] == 'Z' || state[1] == 'X' : err == -ESRCH;
 }
 
 /* A free word, or one whose owner is no more; -1: all are taken. */
@@ -102,19 +116,19 @@ void sh_reach_end(struct sh_moves *moves, const struct sh_reach *r)
 int sh_move_begin(struct sh_moves *moves)
 {
 	uint32_t pid = (uint32_t)getpid();
-	int word = take(moves->moving, (uint64_t)pid << 32 | pid);
+	int word = -1;
 
-	if (word < 0)
-		return -EBUSY;
-	/* pairs with sh_reach_begin() */
-	for (int i = 0; any(moves->reaching, pid); i++) {
-		if (i == PATIENCE_NS / MOMENT_NS) {
-			put(moves->moving, word);
-			return -EBUSY;
-		}
+	/* Others that exchange pages have all the words, or reach into this process. */
+	for (int i = 0; i < PATIENCE_NS / MOMENT_NS; i++) {
+		if (word < 0)
+			word = take(moves->moving, (uint64_t)thread_number() << 32 | pid);
+		/* pairs with sh_reach_begin() */
+		if (word >= 0 && !any(moves->reaching, pid))
+			return word;
 		a_moment();
 	}
-	return word;
+	put(moves->moving, word);
+	return -EBUSY;
 }
 
 void sh_move_end(struct sh_moves *moves, int word)

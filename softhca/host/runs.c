@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "procstat.h"
 #include "runs.h"
 #include "sys.h"
 
@@ -21,25 +22,18 @@ struct stat_line {
  * more. */
 static int read_stat(long pid, struct stat_line *st)
 {
-	char path[40], text[1024], state, *s;
-	long len;
-	int fd;
+	char path[40], text[1024], state;
+	const char *s;
+	int err;
 
 	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
-	fd = sh_open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return fd;
-	len = sh_read(fd, text, sizeof(text) - 1);
-	sh_close(fd);
-	if (len <= 0)
-		return len ? (int)len : -ESRCH;
-	text[len] = '\0';
-	/* The name of the program stands in parentheses and may hold anything. */
-	s = strrchr(text, ')');
-	if (!s || sscanf(s + 1,
-			 " %c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
-			 "%*d %llu",
-			 &state, &st->parent, &st->start) != 3)
+	s = sh_proc_stat(path, text, sizeof(text), &err);
+	if (!s)
+		return err;
+	if (sscanf(s,
+		   " %c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
+		   "%*d %llu",
+		   &state, &st->parent, &st->start) != 3)
 		return -EPROTO;
 	return state == 'Z' || state == 'X' ? -ESRCH : 0;
 }

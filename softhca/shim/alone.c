@@ -8,12 +8,12 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "alone.h"
 #include "shim.h"
 #include "softhca/host/process.h"
+#include "softhca/host/procstat.h"
 
 #define MOMENT_NS   50000
 #define PATIENCE_NS 100000000
@@ -23,24 +23,17 @@
 /* In the middle of do_exit(). A zombie is the first thread, ended before the others: it stays. */
 static bool is_exiting(const char *name)
 {
-	char path[64], text[512], state, *at;
+	char path[64], text[512], state;
 	unsigned int flags;
-	long got;
-	int fd;
+	const char *at;
+	int err;
 
 	snprintf(path, sizeof(path), "/proc/self/task/%.20s/stat", name);
-	fd = sh_open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return fd == -ENOENT;
-	got = sh_read(fd, text, sizeof(text) - 1);
-	sh_close(fd);
-	if (got <= 0)
-		return got == -ESRCH;
-	text[got] = '\0';
-	/* A name may have parentheses of its own. */
-	at = strrchr(text, ')');
-	return at && sscanf(at + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags) == 2 &&
-	       state != 'Z' && flags & EXITING;
+	at = sh_proc_stat(path, text, sizeof(text), &err);
+	if (!at)
+		return err == -ENOENT || err == -ESRCH;
+	return sscanf(at, " %c %*d %*d %*d %*d %*d %u", &state, &flags) == 2 && state != 'Z' &&
+	       flags & EXITING;
 }
 
 /* Nothing is decided by this but whether to wait; it ends at the first thread that lives. */

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: a process that exchanges pages and one that reaches into it wait for each other, but
+ * not for one that was killed in the middle, even as long as its parent has not asked for its
+ * status.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "softhca/host/moves.h"
+
+static struct sh_moves *moves;
+
+static int setup(void **state)
+{
+	(void)state;
+	moves = mmap(NULL, sizeof(*moves), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
+	assert_true(moves != MAP_FAILED);
+	alarm(50);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	alarm(0);
+	munmap(moves, sizeof(*moves));
+	return 0;
+}
+
+/* A child that does the one or the other, and has ended before it is over: a zombie. */
+static pid_t killed_in_the_middle(uint32_t reaches)
+{
+	struct sh_reach r;
+	siginfo_t info;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		if (reaches)
+			sh_reach_begin(moves, &r, reaches, 0);
+		else if (sh_move_begin(moves) < 0)
+			_exit(1);
+		raise(SIGKILL);
+	}
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(info.si_code, CLD_KILLED);
+	return pid;
+}
+
+static void test_dead_mover(void **state)
+{
+	pid_t pid = killed_in_the_middle(0);
+	struct sh_reach r;
+
+	(void)state;
+	sh_reach_begin(moves, &r, (uint32_t)pid, 0);
+	sh_reach_end(moves, &r);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void test_dead_reacher(void **state)
+{
+	pid_t pid = killed_in_the_middle((uint32_t)getpid());
+	int word = sh_move_begin(moves);
+
+	(void)state;
+	assert_true(word >= 0);
+	sh_move_end(moves, word);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* As many as there are words, and one more. */
+static void test_dead_everywhere(void **state)
+{
+	pid_t pid[SH_MOVES];
+	int word;
+
+	(void)state;
+	for (int i = 0; i < SH_MOVES; i++)
+		pid[i] = killed_in_the_middle(0);
+	word = sh_move_begin(moves);
+	assert_true(word >= 0);
+	sh_move_end(moves, word);
+	for (int i = 0; i < SH_MOVES; i++)
+		assert_int_equal(waitpid(pid[i], NULL, 0), pid[i]);
+}
+
+/* Who lives has its time: the exchange is put off, and not for ever. */
+static void test_living_reacher(void **state)
+{
+	struct sh_reach r;
+	int word;
+
+	(void)state;
+	sh_reach_begin(moves, &r, (uint32_t)getpid(), 0);
+	assert_true(sh_move_begin(moves) < 0);
+	sh_reach_end(moves, &r);
+	word = sh_move_begin(moves);
+	assert_true(word >= 0);
+	sh_move_end(moves, word);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_dead_mover, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_dead_reacher, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_dead_everywhere, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_living_reacher, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
