@@ -3,6 +3,8 @@
  * Description: registered memory that has become device memory is still its process's own: it keeps its contents there and
  * back, its neighbours in the page too, while other threads, system calls and the device write to it, and when its context
  * is closed; and what must not be shared is not, and counted. Calls on mappings are shared_memory_mappings.c's.
+ *
+ * Seconds: 600
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -424,6 +426,16 @@ static void written_meanwhile(bool shared)
 	munmap(mem, 2 * PAGE);
 }
 
+static void device_meanwhile(void)
+{
+	written_meanwhile(true);
+}
+
+static void device_beside(void)
+{
+	written_meanwhile(false);
+}
+
 /* ---- leaving ---- */
 
 /* Its regions go with a context; the memory is the process's. */
@@ -454,6 +466,12 @@ static void closing(void)
 	CHECK_EQ(hca_counter("shared_pages_used"), used);
 }
 
+/* Each has the time that a test has: some take long on a machine with much else to do. */
+static void (*const scenario[])(void) = {
+	what_is_shared, what_is_not, neighbours, sparse, rings, closing, device_meanwhile, device_beside, writers,
+	first_touches, pools,
+};
+
 int main(void)
 {
 	uint64_t used;
@@ -461,17 +479,10 @@ int main(void)
 	test_begin();
 	used = hca_counter("shared_pages_used");
 	up();
-	what_is_shared();
-	what_is_not();
-	neighbours();
-	sparse();
-	rings();
-	closing();
-	written_meanwhile(true);
-	written_meanwhile(false);
-	writers();
-	first_touches();
-	pools();
+	for (size_t i = 0; i < sizeof(scenario) / sizeof(scenario[0]); i++) {
+		alarm(TEST_SECONDS);
+		scenario[i]();
+	}
 	down();
 	given_back(used);
 	return 0;
