@@ -62,7 +62,7 @@ pc() {
 pkgconfig() {
 	[ "$(pc --modversion libibverbs)" = "$VERSION" ] &&
 	[ "$(pc --cflags libibverbs | sed 's/ *$//')" = "-I$prefix/include" ] &&
-	[ "$(pc --libs libibverbs | sed 's/ *$//')" = "-L$prefix/lib -libverbs" ] &&
+	[ "$(pc --libs libibverbs | sed 's/ *$//')" = "-L$prefix/lib -Wl,-rpath,$prefix/lib -libverbs" ] &&
 	pc --static --libs libibverbs | grep -q -- -lsysfs &&
 	pc --static --libs libmlx4 | grep -q -- '-lmlx4.*-libverbs.*-lsysfs'
 }
