@@ -33,7 +33,11 @@ static void usage(bool start)
 		     "the processes that it left in the background. The exit status is the command's, 128 + N when\n"
 		     "signal N killed it, 125 when softhca itself failed, 126 or 127 when the command cannot be run.\n\n"
 		     "  --instance NAME   run in an instance that softhca start made\n"
-		     "  --host K          on its host K (default 0; outside of an instance, what SOFTHCA_HOST says)");
+		     "  --host K          on its host K (default 0; outside of an instance, what SOFTHCA_HOST says)\n"
+		     "  --libibverbs auto|ours|system   which library programs get (default auto: this softhca's where the\n"
+		     "                    command was linked against OFED's and does not find it)\n"
+		     "  --stats           say at the end what went over each HCA, and what was left open\n"
+		     "  --require-traffic fail, with 125, when the command succeeds and nothing went over an HCA");
 	puts("  --hosts N         emulated hosts on one fabric (default 1)\n"
 	     "  --hcas N          HCAs per host (default 1)\n"
 	     "  --ports 1|2       ports per HCA (default 1)\n"
@@ -44,7 +48,8 @@ static void usage(bool start)
 	     "  --help");
 }
 
-enum { OPT_HOSTS = 256, OPT_HCAS, OPT_PORTS, OPT_KERNEL, OPT_MMIO, OPT_ABI, OPT_CQE, OPT_INSTANCE, OPT_HOST };
+enum { OPT_HOSTS = 256, OPT_HCAS, OPT_PORTS, OPT_KERNEL, OPT_MMIO, OPT_ABI, OPT_CQE, OPT_INSTANCE, OPT_HOST,
+       OPT_LIBRARY, OPT_STATS, OPT_TRAFFIC };
 
 static const struct option options[] = {
 	{"hosts", required_argument, NULL, OPT_HOSTS},
@@ -56,6 +61,9 @@ static const struct option options[] = {
 	{"cqe-size", required_argument, NULL, OPT_CQE},
 	{"instance", required_argument, NULL, OPT_INSTANCE},
 	{"host", required_argument, NULL, OPT_HOST},
+	{"libibverbs", required_argument, NULL, OPT_LIBRARY},
+	{"stats", no_argument, NULL, OPT_STATS},
+	{"require-traffic", no_argument, NULL, OPT_TRAFFIC},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -69,6 +77,12 @@ static int parse_word(const char *what, const char *text, const char *first, con
 		return 1;
 	complain("%s is %s or %s, not \"%s\"", what, first, second, text);
 	return -1;
+}
+
+/* Those that say nothing about the instance: only run has them. */
+static bool of_run_alone(int option)
+{
+	return option == OPT_LIBRARY || option == OPT_STATS || option == OPT_TRAFFIC;
 }
 
 static bool take_option(int option, const char *arg, struct run_options *opt)
@@ -116,6 +130,18 @@ static bool take_option(int option, const char *arg, struct run_options *opt)
 		opt->host = value;
 		opt->host_given = true;
 		return true;
+	case OPT_LIBRARY:
+		if (!strcmp(arg, "auto")) {
+			opt->library = LIBRARY_AUTO;
+			return true;
+		}
+		word = parse_word("--libibverbs (unless auto)", arg, "ours", "system");
+		opt->library = word == 1 ? LIBRARY_SYSTEM : LIBRARY_OURS;
+		return word >= 0;
+	case OPT_STATS:
+		return opt->stats = true;
+	case OPT_TRAFFIC:
+		return opt->require_traffic = true;
 	default:
 		opt->instance = arg;
 		return true;
@@ -177,9 +203,13 @@ int parse_run_options(int argc, char **argv, bool start, struct run_options *opt
 				 argv[optind - 1], argv[0]);
 			return -1;
 		}
+		if (start && of_run_alone(option)) {
+			complain("%s belongs to softhca run", argv[optind - 1]);
+			return -1;
+		}
 		if (!take_option(option, optarg, opt))
 			return -1;
-		shaped |= option != OPT_INSTANCE && option != OPT_HOST && option != OPT_MMIO;
+		shaped |= option != OPT_INSTANCE && option != OPT_HOST && option != OPT_MMIO && !of_run_alone(option);
 	}
 	return consistent(opt, shaped, start) ? optind : -1;
 }

@@ -46,8 +46,7 @@ static bool find_shim(char path[PATH_MAX])
 	return realpath(SHIM_DIR "/" SHIM, path) != NULL;
 }
 
-/* Put `first` in front of what the variable has; keep the rest, separated by `separator`. */
-static int prepend(const char *name, const char *first, char separator)
+int prepend(const char *name, const char *first, char separator)
 {
 	const char *rest = getenv(name);
 	char *value;
@@ -81,7 +80,7 @@ static int name_place(void)
 /*
  * tag: of this run, or an empty one where there is but one host. A tag of a run further up says nothing here.
  */
-static int set_environment(const char *dir, const struct run_options *opt, const char *tag)
+static int set_environment(const char *dir, const struct run_options *opt, const char *tag, const char *command)
 {
 	char shim[PATH_MAX], host[16];
 	const char *asan = getenv("ASAN_OPTIONS");
@@ -92,6 +91,8 @@ static int set_environment(const char *dir, const struct run_options *opt, const
 			 SHIM_DIR);
 		return -1;
 	}
+	if (choose_library(opt->library, command, shim))
+		return -1;
 	snprintf(host, sizeof(host), "%u", opt->host);
 	if (prepend("LD_PRELOAD", shim, ':') || setenv("SOFTHCA_INSTANCE", dir, 1) || setenv("SOFTHCA_HOST", host, 1) ||
 	    (*tag ? setenv("SOFTHCA_RUN", tag, 1) : unsetenv("SOFTHCA_RUN")) ||
@@ -233,6 +234,31 @@ static void end_own(const char *dir)
 	close(control);
 }
 
+/* ---- what went over the HCAs ---- */
+
+static bool counted(const struct run_options *opt)
+{
+	return opt->stats || opt->require_traffic;
+}
+
+/* The exit status of the run, after what was asked for has been said. */
+static int conclude(const struct run_options *opt, const char *dir, const struct stats *before, int status)
+{
+	struct stats *after = stats_take(dir);
+	bool traffic;
+
+	if (!after)
+		return opt->require_traffic && !status ? EXIT_SELF : status;
+	traffic = stats_traffic(before, after);
+	if (opt->stats)
+		stats_print(before, after);
+	if (!traffic && (opt->stats || !status))
+		complain("nothing went over an HCA: no process sent a packet. Was another transport chosen, as MPI libraries do "
+			 "by themselves?");
+	stats_free(after);
+	return opt->require_traffic && !traffic && !status ? EXIT_SELF : status;
+}
+
 /* ---- the verb ---- */
 
 /* Another PID namespace may have the same number, and the same place. */
@@ -318,6 +344,7 @@ static int get_instance(struct run_options *opt, char dir[PATH_MAX], unsigned in
 int verb_run(int argc, char **argv)
 {
 	struct run_options opt;
+	struct stats *before = NULL;
 	sigset_t signals, mask;
 	char dir[PATH_MAX], tag[SH_RUN_TAG] = "";
 	unsigned int hosts;
@@ -343,7 +370,11 @@ int verb_run(int argc, char **argv)
 	err = hosts > 1 ? sh_run_record(dir, opt.host, tag) : 0;
 	if (err)
 		complain("cannot record this run in %s: %s", dir, strerror(-err));
-	if (err || set_environment(dir, &opt, tag)) {
+	if (!err && counted(&opt)) {
+		before = stats_take(dir);
+		err = before ? 0 : -EIO;
+	}
+	if (err || set_environment(dir, &opt, tag, argv[word])) {
 		if (*tag)
 			sh_run_forget(dir, tag);
 		if (!opt.instance)
@@ -365,6 +396,9 @@ int verb_run(int argc, char **argv)
 		status = wait_for(pid, &signals);
 	if (failed)
 		complain("cannot run %s: %s", argv[word], strerror(failed));
+	if (pid >= 0 && !failed && counted(&opt))
+		status = conclude(&opt, dir, before, status);
+	stats_free(before);
 	/* What is left behind still descends from this run, and needs its record; an instance ends with its last process. */
 	/* With process 1 of a container the kernel ends everything else in it; and the daemon is among its children there. */
 	left = left_behind() && getpid() != 1;

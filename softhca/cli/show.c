@@ -26,7 +26,7 @@ static int print(const char *text, size_t len, bool json)
 	return EXIT_SELF;
 }
 
-static int show_one(const char *instance, bool json)
+char *show_fetch(const char *instance, size_t *len)
 {
 	const struct sh_show request = {.type = SH_MSG_SHOW};
 	struct sh_hello_reply hello;
@@ -36,21 +36,31 @@ static int show_one(const char *instance, bool json)
 
 	control = reach(instance, dir, &hello);
 	if (control < 0)
-		return EXIT_SELF;
+		return NULL;
 	status = ask(control, &request, sizeof(request), &fd);
 	close(control);
 	if (status)
-		return status;
+		return NULL;
 	if (fstat(fd, &st) == 0)
 		text = malloc((size_t)st.st_size + 1);
 	if (!text || pread(fd, text, (size_t)st.st_size, 0) != st.st_size) {
 		complain("cannot read what the daemon answered: %s", strerror(errno));
-		status = EXIT_SELF;
+		free(text);
+		text = NULL;
 	} else {
-		status = print(text, (size_t)st.st_size, json);
+		*len = (size_t)st.st_size;
 	}
-	free(text);
 	close(fd);
+	return text;
+}
+
+static int show_one(const char *instance, bool json)
+{
+	size_t len;
+	char *text = show_fetch(instance, &len);
+	int status = text ? print(text, len, json) : EXIT_SELF;
+
+	free(text);
 	return status;
 }
 

@@ -29,12 +29,17 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- options.c ---- */
 
+/* run: which libibverbs the command gets. */
+enum library { LIBRARY_AUTO, LIBRARY_OURS, LIBRARY_SYSTEM };
+
 struct run_options {
 	struct sh_config device;
 	const char *instance;		/* run: a running one */
 	unsigned int host;
 	bool host_given;
 	const char *mmio;		/* as given, or NULL */
+	enum library library;
+	bool stats, require_traffic;	/* run */
 };
 
 /*
@@ -46,6 +51,31 @@ int parse_run_options(int argc, char **argv, bool start, struct run_options *opt
 /* A whole number in [min, max]: true, or false after a message about `what`. */
 bool parse_number(const char *what, const char *text, unsigned long min, unsigned long max,
 		  unsigned long *value);
+
+/* ---- run.c ---- */
+
+/* Put `first` in front of what the environment variable has; keep the rest, behind `separator`. 0, or -1 and errno. */
+int prepend(const char *name, const char *first, char separator);
+
+/* ---- library.c ---- */
+
+/*
+ * Put the libibverbs and the provider that belong to this softhca in front, where the command is to have them. shim: the
+ * path of the preloaded library, by which they are found. 0, or -errno after a message.
+ */
+int choose_library(enum library choice, const char *command, const char *shim);
+
+/* ---- stats.c ---- */
+
+/* What went over the HCAs of an instance until now, and what programs left open. NULL after a message. */
+struct stats *stats_take(const char *dir);
+void stats_free(struct stats *stats);
+
+/* Says on standard error, for each HCA that was used, what came about between the two. */
+void stats_print(const struct stats *before, const struct stats *after);
+
+/* Whether a packet went over any HCA between the two. */
+bool stats_traffic(const struct stats *before, const struct stats *after);
 
 /* ---- launch.c ---- */
 
@@ -88,6 +118,11 @@ int ask(int control, const void *request, size_t len, int *fd);
  * EXIT_SELF after a message: it does not answer, or takes too long, or something is in the directory that is not ours.
  */
 int end_instance(int control, const char *dir);
+
+/* ---- show.c ---- */
+
+/* What an instance holds, as JSON of *len bytes, which the caller frees. NULL after a message. */
+char *show_fetch(const char *instance, size_t *len);
 
 /* ---- render.c ---- */
 

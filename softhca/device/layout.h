@@ -210,6 +210,8 @@ struct sh_faults {
 
 struct sh_counters {
 	uint64_t xmit_packets, xmit_data, rcv_packets, rcv_data;
+	/* work requests that were done, and messages that came, of QPs that are no more */
+	uint64_t messages_sent, messages_received;
 	/*
 	 * Packets that vanish, by reason. At the HCA that they were for; drops_lid and drops_mcast
 	 * at the one that sent them, for there is no other.

@@ -147,6 +147,8 @@ static void add_counters(struct sh_counters *to, const struct sh_qp *qp)
 	__atomic_fetch_add(&to->xmit_data, qp->xmit_data, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&to->rcv_packets, qp->rcv_packets, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&to->rcv_data, qp->rcv_data, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&to->messages_sent, qp->messages_sent, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&to->messages_received, qp->messages_received, __ATOMIC_RELAXED);
 }
 
 void sh_counters(struct sh_dev *dev, uint32_t hca, struct sh_counters *out)

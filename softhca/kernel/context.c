@@ -316,6 +316,17 @@ static int release_objects(struct kctx *ctx)
 	return 0;
 }
 
+/* What the program has not destroyed itself. */
+static void count_left(struct kctx *ctx)
+{
+	const struct uobj *u;
+	int type;
+
+	for (type = 0; type < UO_TYPES; type++)
+		DL_FOREACH(ctx->objs[type], u)
+			ctx->k->hcas[ctx->hca].left[type]++;
+}
+
 void ctx_release(struct kctx *ctx)
 {
 	struct kernel *k = ctx->k;
@@ -325,6 +336,7 @@ void ctx_release(struct kctx *ctx)
 	if (ctx->state != KC_RELEASING) {
 		ctx->state = KC_RELEASING;
 		k->releasing++;
+		count_left(ctx);
 	}
 	if (release_objects(ctx) < 0)
 		return;

@@ -279,6 +279,7 @@ struct khca {
 	bool fatal;			/* it has failed: nothing but the end of what there is */
 	/* and a stopped client holds a QP that does not know it yet */
 	bool loud;
+	uint64_t left[UO_TYPES];	/* objects that were there when their file was released */
 };
 struct khost {
 	struct handles handles[UO_TYPES];

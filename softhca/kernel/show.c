@@ -381,6 +381,7 @@ static void show_ports(struct kernel *k, uint32_t index, struct out *o)
 
 static void show_counters(struct kernel *k, uint32_t index, struct out *o)
 {
+	const uint64_t *left = k->hcas[index].left;
 	struct sh_counters counters, *c = &counters;
 
 	sh_counters(&k->dev, index, c);
@@ -389,6 +390,8 @@ static void show_counters(struct kernel *k, uint32_t index, struct out *o)
 	add_int(o, "xmit_data", c->xmit_data);
 	add_int(o, "rcv_packets", c->rcv_packets);
 	add_int(o, "rcv_data", c->rcv_data);
+	add_int(o, "messages_sent", c->messages_sent);
+	add_int(o, "messages_received", c->messages_received);
 	add_int(o, "drops_no_qp", c->drops_no_qp);
 	add_int(o, "drops_state", c->drops_state);
 	add_int(o, "drops_pkey", c->drops_pkey);
@@ -409,6 +412,12 @@ static void show_counters(struct kernel *k, uint32_t index, struct out *o)
 	add_int(o, "out_of_sequence", c->out_of_sequence);
 	add_int(o, "copies_fallback", c->copies_fallback);
 	add_int(o, "copies_foreign", c->copies_foreign);
+	add_int(o, "left_pds", left[UO_PD]);
+	add_int(o, "left_mrs", left[UO_MR]);
+	add_int(o, "left_cqs", left[UO_CQ]);
+	add_int(o, "left_srqs", left[UO_SRQ]);
+	add_int(o, "left_qps", left[UO_QP]);
+	add_int(o, "left_xrc_domains", left[UO_XRCD]);
 	end_object(o);
 }
 

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Which libibverbs the command of `softhca run` gets. By itself the loader takes the first libibverbs.so.1 that it
+ * finds. That may be rdma-core's, or there may be none, for a program that was linked against OFED's. For such a
+ * program the library that softhca was built or installed with goes in front. A program that the loader serves well
+ * keeps what it has: this file changes nothing for it.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "executable.h"
+#include "softhca.h"
+
+#define LIBRARY	"libibverbs.so.1"
+
+/* ---- where ours is ---- */
+
+/* Relative to the directory of the shim: in a build tree, and installed. */
+static const struct layout {
+	const char *library, *provider;
+	bool installed;
+} layouts[] = {
+	{"/../../../libibverbs/.libs", "/../../../libmlx4/.libs", false},
+	{"/..", "/..", true},
+};
+
+static bool find_ours(const char *shim, char library[PATH_MAX], char provider[PATH_MAX], bool *installed)
+{
+	int dir = (int)(strrchr(shim, '/') - shim);
+	char path[PATH_MAX * 2];
+
+	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+		snprintf(path, sizeof(path), "%.*s%s/" LIBRARY, dir, shim, layouts[i].library);
+		if (access(path, R_OK))
+			continue;
+		snprintf(path, sizeof(path), "%.*s%s", dir, shim, layouts[i].library);
+		if (!realpath(path, library))
+			continue;
+		snprintf(path, sizeof(path), "%.*s%s", dir, shim, layouts[i].provider);
+		if (!realpath(path, provider))
+			continue;
+		/* Moved after it was configured, the library looks for the list of providers where it is not. */
+		*installed = layouts[i].installed && !strncmp(shim, SHIM_DIR "/", sizeof(SHIM_DIR));
+		return true;
+	}
+	return false;
+}
+
+/* ---- what the command needs ---- */
+
+/* As execvp() finds it. */
+static bool find_command(const char *name, char path[PATH_MAX])
+{
+	const char *dirs = getenv("PATH"), *end;
+
+	if (strchr(name, '/'))
+		return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX;
+	for (; dirs; dirs = *end ? end + 1 : NULL) {
+		int len, full;
+
+		end = strchrnul(dirs, ':');
+		len = (int)(end - dirs);
+		full = snprintf(path, PATH_MAX, "%.*s%s%s", len, dirs, len ? "/" : "", name);
+		if (full < PATH_MAX && !access(path, X_OK))
+			return true;
+	}
+	return false;
+}
+
+/* Whether there is one in a list of directories with colons; with its name. $ORIGIN is the directory of the program. */
+static bool find_in(const char *dirs, const char *program, char found[PATH_MAX])
+{
+	static const char *const origins[] = {"$ORIGIN", "${ORIGIN}"};
+	const char *slash = strrchr(program, '/'), *end;
+	int origin = slash ? (int)(slash - program) : 0;
+
+	for (; dirs; dirs = *end ? end + 1 : NULL) {
+		const char *before = "";
+		int len, full;
+
+		end = strchrnul(dirs, ':');
+		for (size_t i = 0; i < 2; i++) {
+			if (!strncmp(dirs, origins[i], strlen(origins[i]))) {
+				before = origin ? program : ".";
+				dirs += strlen(origins[i]);
+			}
+		}
+		len = (int)(end - dirs);
+		full = snprintf(found, PATH_MAX, "%.*s%.*s/" LIBRARY,
+				before == program ? origin : (int)strlen(before), before, len, dirs);
+		if ((len || *before) && full < PATH_MAX && !access(found, R_OK))
+			return true;
+	}
+	return false;
+}
+
+static bool has_symbol(void *library, const char *symbol, const char *version)
+{
+	return dlvsym(library, symbol, version) != NULL;
+}
+
+/* A library that is not there has nothing. */
+static bool serves(const struct elf *program, const char *path)
+{
+	void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+
+	return library && elf_each_symbol(program, LIBRARY, has_symbol, library);
+}
+
+static bool same_file(const char *one, const char *other)
+{
+	struct stat a, b;
+
+	return !stat(one, &a) && !stat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/*
+ * The library that the loader takes lacks something that the program needs, and ours has it all; or it is ours, in a
+ * place where it does not find its provider.
+ */
+static bool wants_ours(const char *command, const char *ours, bool installed)
+{
+	char path[PATH_MAX], linked[PATH_MAX];
+	const char *theirs = LIBRARY;
+	struct elf program;
+
+	if (!find_command(command, path) || elf_open(&program, path))
+		return false;
+	/* A DT_RPATH comes before LD_LIBRARY_PATH: nothing that we set would change it. */
+	if (!elf_needs(&program, LIBRARY) || (!program.runpath && find_in(program.rpath, path, linked)))
+		return false;
+	if (!find_in(getenv("LD_LIBRARY_PATH"), path, linked) && find_in(program.runpath, path, linked))
+		theirs = linked;
+	if (theirs == linked && same_file(linked, ours))
+		return !installed;
+	return !serves(&program, theirs) && serves(&program, ours);
+}
+
+/* Asked in a process of its own: it loads libraries, whose constructors run, and reads a file that may be anything. */
+static bool ask_child(const char *command, const char *ours, bool installed)
+{
+	int status = 1;
+	pid_t pid;
+
+	pid = fork();
+	if (pid == 0) {
+		fclose(stderr);
+		_exit(wants_ours(command, ours, installed) ? 0 : 1);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return pid > 0 && status == 0;
+}
+
+/* ---- the verb ---- */
+
+int choose_library(enum library choice, const char *command, const char *shim)
+{
+	char library[PATH_MAX], provider[PATH_MAX], file[PATH_MAX + 32];
+	bool installed;
+
+	if (choice == LIBRARY_SYSTEM)
+		return 0;
+	if (!find_ours(shim, library, provider, &installed)) {
+		if (choice == LIBRARY_AUTO)
+			return 0;
+		complain("--libibverbs ours: there is no " LIBRARY " that belongs to this softhca (%s); install it, or set "
+			 "LD_LIBRARY_PATH", shim);
+		return -ENOENT;
+	}
+	snprintf(file, sizeof(file), "%s/" LIBRARY, library);
+	if (choice == LIBRARY_AUTO && !ask_child(command, file, installed))
+		return 0;
+	if ((strcmp(library, provider) && prepend("LD_LIBRARY_PATH", provider, ':')) ||
+	    prepend("LD_LIBRARY_PATH", library, ':') ||
+	    (!installed && !getenv("RDMAV_DRIVERS") && !getenv("IBV_DRIVERS") && setenv("RDMAV_DRIVERS", "mlx4", 1))) {
+		complain("cannot set the environment of the command: %s", strerror(errno));
+		return -ENOMEM;
+	}
+	return 0;
+}

@@ -1,0 +1,135 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: the tutorial works as it stands: its programs, built with its line against the build tree or an
+# installed prefix, run under `softhca run` by themselves, beside rdma-core's library; so does a program that knows no
+# directory of its library, as those that were linked elsewhere; and programs of rdma-core keep their own.
+. "$srcdir/lib.sh"
+
+if ! command -v pkg-config >/dev/null; then
+	skip "the tutorial" "install pkg-config"
+	finish
+fi
+top_srcdir=$srcdir/../..
+build=${OURS%%:*}
+build=${build%/libibverbs/.libs}
+# Nothing of this test's caller leads to a library.
+unset LD_LIBRARY_PATH LD_RUN_PATH PKG_CONFIG_LIBDIR
+
+# The programs of the document, in its order: 1.c, 2.c.
+awk -v dir="$tmp" '/^```c$/ { n++; out = dir "/" n ".c"; next } /^```/ { out = "" } out { print > out }' \
+	"$top_srcdir/docs/xrc.md"
+mv "$tmp/1.c" "$tmp/one.c" && mv "$tmp/2.c" "$tmp/share.c" || exit 1
+# The line that builds them, as the document has it.
+line=$(sed -n 's/^Saved as `one.c`, it is built with `\(.*\)` (.*/\1/p' "$top_srcdir/docs/xrc.md")
+
+# What make install would put into a prefix of its own, and no more.
+prefix=$tmp/prefix
+mkdir -p "$prefix/lib/pkgconfig" "$prefix/lib/softhca" "$prefix/bin"
+cp -P "$build"/libibverbs/.libs/libibverbs.so* "$build/libmlx4/.libs/libmlx4-rdmav2.so" "$prefix/lib/"
+cp "$build/softhca/shim/.libs/libsofthca-shim.so" "$prefix/lib/softhca/"
+cp "$SOFTHCA" "$prefix/bin/softhca"
+ln -s "$(cd "$top_srcdir" && pwd)/include" "$prefix/include"
+sed -e "s|^prefix=.*|prefix=$prefix|" -e 's|^exec_prefix=.*|exec_prefix=${prefix}|' -e 's|^libdir=.*|libdir=${prefix}/lib|' \
+	-e 's|^includedir=.*|includedir=${prefix}/include|' "$build/libibverbs/libibverbs.pc" >"$prefix/lib/pkgconfig/libibverbs.pc"
+
+# built WHERE NAME: with the line of the document.
+built() {
+	cd "$tmp" || return 1
+	export PKG_CONFIG_PATH=$1
+	eval "$(echo "$line" | sed "s/\<cc\>/$CC/; s/\<one\>/$2/g")"
+}
+# runs SOFTHCA PROGRAM WORDS
+runs() {
+	for face in ofed mainline; do
+		timeout 50 "$1" run --kernel $face -- "$tmp/$2" >"$tmp/out" 2>"$tmp/err" && grep -q "$3" "$tmp/out" ||
+			{ echo "$face:"; cat "$tmp/out" "$tmp/err"; return 1; }
+	done
+}
+ok "the document has the line" test -n "$line"
+for place in "the build tree:$build/libibverbs:$SOFTHCA" "an installed prefix:$prefix/lib/pkgconfig:$prefix/bin/softhca"; do
+	IFS=: read -r where config softhca <<<"$place"
+	ok "one.c is built against $where" built "$config" one
+	ok "and runs" runs "$softhca" one "received: hello over XRC"
+	ok "share.c is built against $where" built "$config" share
+	ok "and runs" runs "$softhca" share "through the QP that receiver 0 made"
+done
+
+# A program that was linked where its library was in the loader's way, as on an OFED system.
+elsewhere() {
+	# shellcheck disable=SC2086
+	$CC -o "$tmp/elsewhere" "$tmp/one.c" -I"$prefix/include" -L"$prefix/lib" -libverbs &&
+		! "$tmp/elsewhere" >/dev/null 2>&1
+}
+ok "a program without a directory of its library" elsewhere
+for softhca in "$SOFTHCA" "$prefix/bin/softhca"; do
+	ok "runs, softhca of ${softhca#"$tmp"}" runs "$softhca" elsewhere "received: hello over XRC"
+	by_path() { cd / && PATH=$tmp:$PATH timeout 50 "$softhca" run -- elsewhere | grep -q "received: hello"; }
+	ok "is found in PATH as well" by_path
+	in_script() { timeout 50 "$softhca" run --libibverbs ours -- sh -c '"$0"' "$tmp/elsewhere" | grep -q "received: hello"; }
+	ok "runs in a script with --libibverbs ours" in_script
+	not_ours() { ! timeout 50 "$softhca" run --libibverbs system -- "$tmp/elsewhere" >"$tmp/out" 2>&1; }
+	ok "does not with --libibverbs system" not_ours
+done
+
+# The user's own choice: a library that has all of it, in a directory of LD_LIBRARY_PATH, or in the program's.
+mkdir "$tmp/chosen"
+cp -P "$prefix"/lib/libibverbs.so* "$tmp/chosen/"
+# It says what `softhca run` has given it.
+cat >"$tmp/path.c" <<'END'
+#include <stdio.h>
+#include <stdlib.h>
+#include <infiniband/verbs.h>
+int main(void)
+{
+	const char *path = getenv("LD_LIBRARY_PATH");
+	void *volatile needed = (void *)ibv_open_xrc_domain;
+
+	printf("%s\n", path ? path : "none");
+	return needed == NULL;
+}
+END
+path_of() {
+	# shellcheck disable=SC2086
+	$CC -o "$tmp/path" "$tmp/path.c" -I"$prefix/include" -L"$prefix/lib" -libverbs $1 || return 1
+	got=$(env ${3:+LD_LIBRARY_PATH="$3"} "$SOFTHCA" run -- "$tmp/path")
+	[ "$got" = "$2" ] || { echo "$got, not $2"; return 1; }
+}
+ok "where the user's library serves the program nothing is added" path_of "" "$tmp/chosen" "$tmp/chosen"
+ok "nor where the program's own directory does" path_of "-Wl,-rpath,$tmp/chosen -Wl,--enable-new-dtags" none ""
+ok "nor with the older kind of it" path_of "-Wl,-rpath,$tmp/chosen -Wl,--disable-new-dtags" none ""
+relative() {
+	mkdir -p "$tmp/lib" && cp -P "$prefix"/lib/libibverbs.so* "$tmp/lib/" &&
+		path_of '-Wl,-rpath,$ORIGIN/lib' none ""
+}
+ok "a directory beside the program counts" relative
+ok "a library that lacks what the program needs does not" path_of "" "$build/libibverbs/.libs:$build/libmlx4/.libs:$tmp" "$tmp"
+
+# rdma-core's programs on rdma-core's library.
+if command -v ibv_devinfo >/dev/null; then
+	theirs() { "$SOFTHCA" run -- "$(command -v ibv_devinfo)" | grep -q PORT_ACTIVE; }
+	ok "Debian's tools run on their own library" theirs
+	same_environment() {
+		"$SOFTHCA" run -- env >"$tmp/theirs"
+		! grep -q '^LD_LIBRARY_PATH=\|^RDMAV_DRIVERS=' "$tmp/theirs"
+	}
+	ok "and nothing is added to the environment of others" same_environment
+else
+	skip "Debian's tools" "install ibverbs-utils"
+fi
+
+# What is no program of this machine is run, or refused, as without softhca.
+damaged() {
+	for size in 7 64 1000 3000 9000; do
+		head -c $size "$tmp/elsewhere" >"$tmp/cut$size"
+		chmod +x "$tmp/cut$size"
+		env "$tmp/cut$size" >/dev/null 2>&1
+		without=$?
+		"$SOFTHCA" run -- "$tmp/cut$size" >/dev/null 2>&1
+		got=$?
+		[ $got -eq $without ] || { echo "$size bytes: status $got, and $without without softhca"; return 1; }
+	done
+}
+ok "a program that is cut off fails as without softhca" damaged
+ok "nothing is left behind" until_true no_instance
+finish
