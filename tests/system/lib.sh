@@ -93,6 +93,24 @@ until_true() {
 	return 1
 }
 
+# For another user: what such a user may run. The build tree may lie where nobody else looks, as in /root.
+for_others() {
+	mkdir -p "$tmp/tree/softhca/cli" "$tmp/tree/softhca/shim/.libs" "$tmp/tree/libs" "$tmp/tree/tools" &&
+		cp "$SOFTHCA" "$tmp/tree/softhca/cli/" &&
+		cp "$(dirname "$SOFTHCA")/../shim/.libs/libsofthca-shim.so" "$tmp/tree/softhca/shim/.libs/" &&
+		cp -P "${OURS%%:*}"/libibverbs.so* "${OURS##*:}"/libmlx4-rdmav2.so "$tmp/tree/libs/" || return 1
+	# libtool's scripts would look into the build tree.
+	for tool in "$TOOLS"/ibv_*; do
+		case $tool in *.o|*.c) continue ;; esac
+		[ ! -x "${tool%/*}/.libs/${tool##*/}" ] || tool=${tool%/*}/.libs/${tool##*/}
+		cp "$tool" "$tmp/tree/tools/" || return 1
+	done
+	chmod -R a+rX "$tmp/tree" && chmod 711 "$tmp" || return 1
+	SOFTHCA=$tmp/tree/softhca/cli/softhca
+	TOOLS=$tmp/tree/tools
+	OURS=$tmp/tree/libs
+}
+
 # The place has its own lock, and nothing else.
 no_instance() {
 	[ -z "$(ls -A "$SOFTHCA_DIR/softhca" 2>/dev/null | grep -v '^lock$')" ]

@@ -248,7 +248,8 @@ unprivileged() {
 	shift
 	(cd / && env -u SOFTHCA_DIR "${vars[@]}" setpriv --reuid "$uid" --regid "$uid" --clear-groups "$@")
 }
-if [ "$(id -u)" -eq 0 ] && setpriv --reuid 65533 --clear-groups true 2>/dev/null && setpriv --reuid 65533 --clear-groups test -x "$SOFTHCA"; then
+if [ "$(id -u)" -eq 0 ] && setpriv --reuid 65533 --clear-groups true 2>/dev/null && for_others &&
+	setpriv --reuid 65533 --clear-groups test -x "$SOFTHCA"; then
 	chmod 755 "$tmp"
 	mkdir -m 1777 "$tmp/shared"
 	chmod 1777 "$tmp/shared"
@@ -297,7 +298,7 @@ if [ "$(id -u)" -eq 0 ] && setpriv --reuid 65533 --clear-groups true 2>/dev/null
 	}
 	ok "what another user has in an instance is left" others
 else
-	skip "places and files of other users" "not root, or other users cannot reach the build"
+	skip "places and files of other users" "run as root; and TMPDIR where other users may look and execute files"
 fi
 
 file_limit() {

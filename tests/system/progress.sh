@@ -10,6 +10,11 @@ if ! command -v script >/dev/null; then
 	finish
 fi
 
+if ! script -qefc true /dev/null >"$tmp/pty" 2>&1 </dev/null; then
+	skip "progress" "a terminal cannot be made: mount devpts at /dev/pts ($(tr -d '\r' <"$tmp/pty" | tail -n 1))"
+	finish
+fi
+
 # terminal FILE COMMAND: in a terminal of its own, what it shows going to FILE.
 terminal() {
 	script -qefc "$2" /dev/null >"$1" 2>&1 </dev/null
