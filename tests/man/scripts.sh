@@ -1,0 +1,132 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: scripts/test runs the tier that it is told, says what ends, what was skipped and what took long, counts each
+# test once, and fails where one failed, was skipped, or none ran; scripts/install-packages says what it will install, and how
+# much that is; scripts/build refuses a tree that is configured in place. All on made-up trees and a made-up apt-get.
+. "$srcdir/../system/lib.sh"
+unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL TIER BUILD TESTS_ENVIRONMENT
+
+tree=$tmp/tree
+mkdir -p "$tree/scripts" "$tree/build/tests/one" "$tree/build/tests/two" "$tree/build/full-other/tests" "$tmp/bin"
+cp "$top_srcdir/scripts/test" "$tree/scripts/"
+printf '#!/bin/sh\necho "$@" >>%s/installed\n' "$tmp" >"$tree/scripts/install-packages"
+printf '#!/bin/sh\n:\n' >"$tree/scripts/build"
+chmod +x "$tree"/scripts/*
+# As automake's: a program's results are in PROGRAM.trs, and the driver adds an ERROR to those that fail.
+cat >"$tree/build/Makefile" <<'END'
+check:
+	@echo $(TIER) >tier
+	@for dir in $(DIRS); do $(MAKE) -C tests/$$dir check || exit 1; done
+	@printf ':test-result: FAIL\n' >full-other/tests/inner.trs
+check-packages:
+	@echo packages >>tier
+END
+cat >"$tree/build/tests/one/Makefile" <<'END'
+TESTS = good.sh $(MORE)
+FULL_TESTS = full.sh
+check: check-TESTS
+check-TESTS: $(TESTS:.sh=.run)
+	@! grep -q ':test-result: [FE]' *.trs
+result = printf ':global-test-result: x\n' >$*.trs; for word in $(1); do echo ":test-result: $$word" >>$*.trs; done
+%.run:
+	@log=$*.log; $(TESTS_ENVIRONMENT) echo "what $* says" >$$log; case $* in \
+	good) sleep 1; n=0; while [ -n "$$SHOWN" ] && [ $$n -lt 100 ] && ! grep -q one/good "$$SHOWN"; do sleep 0.1; n=$$((n + 1)); done; \
+		$(call result,PASS PASS XFAIL) ;; \
+	bad) $(call result,PASS FAIL ERROR) ;; \
+	crash) $(call result,PASS ERROR) ;; \
+	skip) echo 'SKIP: skip.sh 2 - a thing # SKIP install jq' >>$$log; $(call result,PASS SKIP) ;; esac
+END
+sed 's/good.sh/other.sh/; s/good)/other)/' "$tree/build/tests/one/Makefile" >"$tree/build/tests/two/Makefile"
+
+# tests STATUS LAST-LINE [ARGUMENT...], with DIRS and MORE; the output is in $tmp/out.
+tests() {
+	wanted=$1
+	last=$2
+	shift 2
+	(cd / && env DIRS="$dirs" MORE="$more" timeout 50 "$tree/scripts/test" "$@") >"$tmp/out" 2>&1
+	got=$?
+	[ $got -eq "$wanted" ] && [ "$(tail -n 1 "$tmp/out")" = "$last" ] || { echo "status $got:"; cat "$tmp/out"; return 1; }
+}
+has() { grep -q -- "$1" "$tmp/out" || { echo "no $1 in:"; cat "$tmp/out"; return 1; }; }
+tier() { [ "$(tr '\n' ' ' <"$tree/build/tier")" = "$1 " ] || { cat "$tree/build/tier"; return 1; }; }
+
+dirs="one two" more=
+all_pass() {
+	tests 0 "6 passed, 0 failed, 0 skipped" quick && tier quick && has '^Testing, tier quick, 2 programs' &&
+	has '^1 of 2, [0-9]* s: build/tests/one/good: 3 passed$' && has '^2 of 2, [0-9]* s: build/tests/two/other: 3 passed$' &&
+	has '^The slowest, in seconds:$' && has '^  [1-9][0-9]* build/tests/one/good$'
+}
+ok "what passes, a line for each program as it ends, and its time" all_pass
+full() { tests 0 "6 passed, 0 failed, 0 skipped" && tier full && has 'tier full, 4 programs'; }
+ok "without an argument it is the full tier" full
+named() { tests 0 "6 passed, 0 failed, 0 skipped" full && tier full; }
+ok "which can be named" named
+by_variable() { TIER=quick tests 0 "6 passed, 0 failed, 0 skipped" && tier quick; }
+ok "TIER says the same" by_variable
+argument_first() { TIER=quick tests 0 "6 passed, 0 failed, 0 skipped" full && tier full; }
+ok "an argument comes first" argument_first
+long() {
+	rm -f "$tmp/installed"
+	tests 0 "6 passed, 0 failed, 0 skipped" long || return 1
+	if [ "$(id -u)" -eq 0 ]; then
+		tier "full packages" && grep -q packages "$tmp/installed"
+	else
+		tier full
+	fi
+}
+ok "long is the full one with more, as root with the packages" long
+usage() { (cd / && "$tree/scripts/test" fast >"$tmp/out" 2>&1); [ $? -eq 2 ] && has 'usage: .*not "fast"'; }
+ok "another word is refused" usage
+
+dirs=one more="bad.sh"
+fails() { tests 1 "4 passed, 1 failed, 0 skipped" quick && has '^--- build/tests/one/bad.log$' && has '^what bad says$' && has 'bad: 1 passed, 1 failed$'; }
+ok "a failure is counted once, and shown" fails
+more="crash.sh"
+ok "a program that ends early has failed once" tests 1 "4 passed, 1 failed, 0 skipped" quick
+more="skip.sh"
+skips() { tests 1 "4 passed, 0 failed, 1 skipped" quick && has 'skip: 1 passed, 1 skipped$' && has 'a thing # SKIP install jq$'; }
+ok "a skip is a skip, with what is missing, and no success" skips
+dirs= more=
+nothing() { tests 1 "0 passed, 1 failed, 0 skipped" quick && has '^--- build/check.out$'; }
+ok "no tests are no success" nothing
+
+# On a terminal one line tells where it is.
+dirs="one two" more="bad.sh"
+terminal() {
+	SHOWN=$tmp/out DIRS=$dirs MORE=$more script -qefc "'$tree/scripts/test' quick" /dev/null >"$tmp/out" 2>&1 </dev/null
+	tr '\r' '\n' <"$tmp/out" | grep -q "$(printf '\033')\[K[0-9] of 4, 0:[0-9][0-9]: build/tests/one/good" &&
+		has 'build/tests/one/bad: 1 passed, 1 failed' && ! grep -q 'good: 3 passed' "$tmp/out" || { cat "$tmp/out"; return 1; }
+}
+if script -qefc true /dev/null >/dev/null 2>&1 </dev/null; then
+	ok "on a terminal it says how many of how many, since when, and what runs" terminal
+else
+	skip "on a terminal" "script(1), or a terminal for it: install bsdutils, mount devpts at /dev/pts"
+fi
+
+# ---- install-packages ----
+cat >"$tmp/bin/apt-get" <<'END'
+#!/bin/sh
+echo "$*" >>"$tmp/apt"
+case $* in
+*--assume-no*) echo "0 upgraded, 2 newly installed, 0 to remove"; echo "Need to get 3 MB of archives."
+	echo "After this operation, 14 MB of additional disk space will be used."; exit 1 ;;
+esac
+END
+printf '#!/bin/sh\nexec "$@"\n' >"$tmp/bin/sudo"
+printf '#!/bin/sh\ncase $* in *jq) ;; *) echo "install ok installed" ;; esac\n' >"$tmp/bin/dpkg-query"
+chmod +x "$tmp"/bin/*
+announces() {
+	PATH=$tmp/bin:$PATH "$top_srcdir/scripts/install-packages" test >"$tmp/out" || return 1
+	has '^Missing: jq$' && has 'After this operation, 14 MB' && has 'Need to get 3 MB' || return 1
+	[ "$(sed -n 's/ .*//p' "$tmp/apt" | tr '\n' ' ')" = "update install install " ] && ! tail -n 1 "$tmp/apt" | grep -q assume-no
+}
+ok "what apt installs is said before, with its size" announces
+
+# ---- build ----
+in_place() {
+	mkdir -p "$tmp/configured/scripts" && cp "$top_srcdir/scripts/build" "$tmp/configured/scripts/" && : >"$tmp/configured/config.status" &&
+		status 1 "$tmp/configured/scripts/build" "$tmp/configured/build" >"$tmp/out" 2>&1 && has 'make -C .*/configured distclean'
+}
+ok "a tree that is configured in place is not built elsewhere, and it says what to do" in_place
+finish
