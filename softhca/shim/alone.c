@@ -16,11 +16,14 @@
 #include "softhca/host/procstat.h"
 
 #define MOMENT_NS   50000
-#define PATIENCE_NS 100000000
+#define PATIENCE_NS 2000000000
 
 #define EXITING 0x4 /* PF_EXITING: the thread is past its last instruction of user code */
 
-/* In the middle of do_exit(). A zombie is the first thread, ended before the others: it stays. */
+/*
+ * In the middle of do_exit(), or a zombie until a debugger has heard of it. The first thread, ended
+ * before the others, is one that stays.
+ */
 static bool is_exiting(const char *name)
 {
 	char path[64], text[512], state;
@@ -32,8 +35,8 @@ static bool is_exiting(const char *name)
 	at = sh_proc_stat(path, text, sizeof(text), &err);
 	if (!at)
 		return err == -ENOENT || err == -ESRCH;
-	return sscanf(at, " %c %*d %*d %*d %*d %*d %u", &state, &flags) == 2 && state != 'Z' &&
-	       flags & EXITING;
+	return sscanf(at, " %c %*d %*d %*d %*d %*d %u", &state, &flags) == 2 && flags & EXITING &&
+	       (state != 'Z' || atoi(name) != getpid());
 }
 
 /* Nothing is decided by this but whether to wait; it ends at the first thread that lives. */

@@ -3,15 +3,19 @@
  * Description: which registered memory is shared does not depend on softhca's own thread: pages
  * right beside its stack are shared, those of the stack never are, not even before the thread has
  * begun to run; and a thread that was joined a moment ago does not count.
+ *
+ * Seconds: 900
  */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 
 #include "shared_memory_test.h"
 
-enum { JOINED = 100 };
+enum { JOINED = 30, THREAD = 40, SEEN, REAP };
 
 /* ---- the thread, held up before its first instruction ---- */
 
@@ -130,7 +134,7 @@ static void below_its_stack(int arg)
 	CHECK(mapping_of(start - 1, perms, &guard, &end));
 	CHECK(!strcmp(perms, "---p"));
 	map_at(guard - PAGE);
-	for (int i = 0; i < 50; i++) {
+	for (int i = 0; i < 5; i++) {
 		is_shared(guard - PAGE, true);
 		sleep_ms(1);
 	}
@@ -169,11 +173,70 @@ static void joined_before(int arg)
 	down();
 }
 
+static void *waits_to_be_seen(void *arg)
+{
+	post(THREAD, (uint64_t)gettid());
+	await(SEEN, 1);
+	return arg;
+}
+
+/* A debugger that hears of its end a little later: it is there that long. */
+static void debugger(int arg)
+{
+	pid_t tid;
+
+	(void)arg;
+	await(THREAD, 1);
+	tid = (pid_t)board->word[THREAD];
+	if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0) {
+		printf("# no debugger here: that part is left out\n");
+		post(SEEN, 2);
+		return;
+	}
+	post(SEEN, 1);
+	await(REAP, 1);
+	sleep_ms(200);
+	CHECK_EQ(waitpid(tid, NULL, __WALL), tid);
+}
+
+static void joined_late(int arg)
+{
+	uint8_t *mem = pages(4);
+	struct ibv_mr *mr;
+	uint64_t shared;
+	char path[64];
+	pthread_t t;
+	pid_t pid;
+
+	(void)arg;
+	board->word[THREAD] = board->word[SEEN] = board->word[REAP] = 0;
+	/* Pages that were touched: others can be shared beside threads. */
+	fill(mem, 4 * PAGE, 8);
+	pid = spawn(debugger, 0);
+	s.context = open_device(0);
+	s.pd = ibv_alloc_pd(s.context);
+	CHECK(s.pd);
+	CHECK_EQ(pthread_create(&t, NULL, waits_to_be_seen, NULL), 0);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	snprintf(path, sizeof(path), "/proc/self/task/%d", (int)board->word[THREAD]);
+	if (board->word[SEEN] == 1)
+		CHECK_EQ(access(path, F_OK), 0);
+	shared = hca_counter("regions_shared");
+	post(REAP, 1);
+	mr = reg(mem, 4 * PAGE);
+	CHECK_EQ(hca_counter("regions_shared"), shared + 1);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	join(pid);
+	munmap(mem, 4 * PAGE);
+	close_it();
+}
+
 int main(int argc, char **argv)
 {
 	test_begin();
 	repeat(argc, argv, "its_stack", its_stack);
 	repeat(argc, argv, "below_its_stack", below_its_stack);
 	repeat(argc, argv, "joined_before", joined_before);
+	repeat(argc, argv, "joined_late", joined_late);
 	return 0;
 }
