@@ -1,0 +1,24 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: Python's ways to have children, in a program with registered memory: multiprocessing, subprocess, os.fork().
+TEST_TIMEOUT=${TEST_TIMEOUT:-1500}
+. "$srcdir/lib.sh"
+
+if ! python3 -c 'import ctypes, multiprocessing' 2>/dev/null; then
+	skip "children of a Python program" "install python3: there is none with ctypes and multiprocessing"
+	finish
+fi
+
+rounds=2
+[ "${TIER:-}" = full ] && rounds=30
+python() { ours timeout $((rounds * 60)) python3 "$srcdir/python_fork.py" "$1" "$rounds"; }
+export -f python ours
+export rounds
+
+for mmio in kick trap; do
+	for way in fork spawn subprocess os_fork; do
+		ok "$way, $mmio" within --mmio $mmio -- python $way
+	done
+done
+finish
