@@ -997,7 +997,7 @@ const char *ibv_wc_status_str(enum ibv_wc_status status);
  */
 
 /* Opens the XRC domain that belongs to the file (its inode) behind fd, which may be closed afterwards;
- * fd -1: a new domain of this context alone, whatever oflag says. oflag: O_CREAT makes the domain when
+ * fd -1: a new domain of this context alone, with O_CREAT. oflag: O_CREAT makes the domain when
  * there is none (without it: EAGAIN); O_EXCL fails with EINVAL when there is one. EBADF: fd not open. */
 struct ibv_xrc_domain *ibv_open_xrc_domain(struct ibv_context *context, int fd, int oflag);
 

@@ -201,4 +201,17 @@ installed() {
 	listed "$man" && listed "$mlx4"
 }
 ok "every page is installed" installed
+# Each of several errors has brackets of its own.
+brackets() {
+	bad=0
+	for page in "$man"/*.[1-8] "$mlx4"/*.[1-8]; do
+		mandoc -Tascii "$page" 2>/dev/null | sed "s/.$(printf '\b')//g" | grep -n '\[E[A-Z]*, \[E' && { echo "in $page"; bad=1; }
+	done
+	return $bad
+}
+if command -v mandoc >/dev/null; then
+	ok "errors stand in brackets of their own" brackets
+else
+	skip "errors in brackets" "install mandoc"
+fi
 finish
