@@ -74,7 +74,7 @@ static bool parse_change(int argc, char **argv, struct sh_port_msg *msg)
 		msg->b = b;
 		return true;
 	}
-	complain("a port goes up or down, or gets a lid, pkey or sm; not \"%s\"", argv[0]);
+	complain("a port goes up or down, gets a lid, pkey or sm, or fails (fatal); not \"%s\"", argv[0]);
 	return false;
 }
 

@@ -510,6 +510,7 @@ int dir_make(int dirfd, const char *path);			/* with parents */
 /* ports.c, show.c: for the softhca command. Status text says what to do about a failure. */
 void hcas_retry(struct kernel *k);		/* silence failed HCAs, if any is loud yet */
 void port_change(struct kernel *k, const struct sh_port_msg *m, struct sh_status *st);
+void ports_end(struct kernel *k);		/* the instance ends: a fatal event for every open file */
 void fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st);
 int show_make(struct kernel *k);	/* a memfd with JSON, -errno */
 

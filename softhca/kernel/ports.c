@@ -176,6 +176,13 @@ void port_change(struct kernel *k, const struct sh_port_msg *m, struct sh_status
 		tell_all(k, index, m->port, UV_EV_CLIENT_REREGISTER);
 }
 
+void ports_end(struct kernel *k)
+{
+	for (uint32_t i = 0; i < k->dev.hcas; i++)
+		if (!k->hcas[i].fatal)
+			tell_all(k, i, 1, UV_EV_DEVICE_FATAL);
+}
+
 void fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st)
 {
 	struct sh_faults *f = &k->dev.inst->faults;

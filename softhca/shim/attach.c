@@ -111,6 +111,9 @@ static void complain_host(const char *variable)
 	while (hosts < SH_MAX_HCAS && shim_host_exists(hosts))
 		hosts++;
 	/* Without any it is the instance that is gone. */
+	if (!hosts)
+		shim_say_later("there is no device: the instance %.200s has ended, or never was; softhca show lists those that "
+			       "run", shim.dir);
 	if (!hosts || !variable)
 		return;
 	len = snprintf(line, sizeof(line),
@@ -128,8 +131,13 @@ static void init_once(void)
 	char resolved[PATH_MAX];
 	int len;
 
-	if (!instance || !*instance || sh_instance_dir(shim.dir, instance))
+	if (!instance || !*instance)
 		return;
+	if (sh_instance_dir(shim.dir, instance)) {
+		shim_say_later("there is no device: SOFTHCA_INSTANCE is \"%.200s\", and no such instance runs; softhca show lists "
+			       "those that do, and softhca run sets the variable", instance);
+		return;
+	}
 	/* As the kernel names what is mapped and opened. */
 	if (realpath(shim.dir, resolved) && strlen(resolved) < PATH_MAX - 64)
 		strcpy(shim.dir, resolved);
@@ -221,6 +229,10 @@ static int attach(const struct sh_hello_reply *hello, int memfd)
 		}
 	}
 	shim_dev.proc = hello->proc;
+	if (mmio && *mmio && strcmp(mmio, "kick") && strcmp(mmio, "trap")) {
+		shim_say("SOFTHCA_MMIO is \"%.32s\", which is neither kick nor trap: the instance's own way is taken", mmio);
+		mmio = NULL;
+	}
 	shim.trap = mmio && *mmio ? !strcmp(mmio, "trap") : shim_dev.inst->trap;
 	return sh_process_init(&shim_dev, shim.dir);
 }

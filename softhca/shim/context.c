@@ -200,6 +200,8 @@ int shim_open_device(unsigned int device, int flags)
 
 	err = shim_control_get();
 	if (err)
+		shim_say_unreachable(err);
+	if (err)
 		return err == -ENOENT || err == -ECONNREFUSED ? -ENXIO : err;
 	err = shim_request(&open_req, sizeof(open_req), &reply, sizeof(reply), NULL, NULL);
 	if (!err)

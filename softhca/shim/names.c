@@ -73,8 +73,12 @@ const char *shim_redirect(const char *path, char buf[PATH_MAX])
 	const char *to;
 	unsigned long minor;
 
-	if (!path || path[0] != '/' || !strchr("sdpe", path[1]) || !shim_active())
+	if (!path || path[0] != '/' || !strchr("sdpe", path[1]))
 		return path;
+	if (!shim_active()) {
+		shim_say_now(path);
+		return path;
+	}
 	if (path[1] == 'p' || path[1] == 'e')
 		return shim.several ? own_file(path, buf) : path;
 	if (strncmp(path, "/sys", 4) && strncmp(path, "/dev", 4))

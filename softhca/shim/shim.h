@@ -65,6 +65,15 @@ extern struct sh_dev shim_dev;		/* inst is NULL before the first connection */
 extern uint32_t shim_stale;		/* nonzero in a forked child that has no connection of its own yet */
 
 void shim_init(void);
+/* ---- say.c: lines on standard error, about this process ---- */
+
+void shim_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Said, once, when the program looks for devices: shim_say_now() is asked for each path that may be one of theirs. */
+void shim_say_later(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void shim_say_now(const char *path);
+/* Why the daemon is not to be had: -errno of shim_control_get(). Once; quiet about what is no fault of softhca. */
+void shim_say_unreachable(int err);
+
 bool shim_host_exists(unsigned int host);	/* in the instance, by its files; shim.dir is known */
 static inline bool shim_active(void)
 {

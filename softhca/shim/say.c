@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What a user has to know when softhca is why a program sees no device: one line each on standard error. The line comes when
+ * the program looks for devices, not before: most programs below `softhca run` never do, and see nothing of it. Owns the text
+ * that waits for that moment, which is written once, before any other thread exists. Allocates nothing.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shim.h"
+
+static char waiting[512];
+static bool said;
+
+static void vsay(char *line, size_t size, const char *format, va_list args)
+{
+	int head = snprintf(line, size, "softhca: %s: ", program_invocation_short_name), len;
+
+	if (head < 0 || head >= (int)size)
+		head = 0;
+	len = vsnprintf(line + head, size - (size_t)head - 1, format, args);
+	if (len < 0)
+		return;
+	strcat(line, "\n");
+}
+
+void shim_say(const char *format, ...)
+{
+	char line[512];
+	va_list args;
+
+	line[0] = '\0';
+	va_start(args, format);
+	vsay(line, sizeof(line), format, args);
+	va_end(args);
+	sh_write(STDERR_FILENO, line, strlen(line));
+}
+
+void shim_say_later(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsay(waiting, sizeof(waiting), format, args);
+	va_end(args);
+}
+
+void shim_say_now(const char *path)
+{
+	if (!waiting[0] || (strncmp(path, "/sys/class/infiniband", 21) && strncmp(path, "/dev/infiniband", 15)))
+		return;
+	if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
+		sh_write(STDERR_FILENO, waiting, strlen(waiting));
+}
+
+void shim_say_unreachable(int err)
+{
+	static bool once;
+
+	if (__atomic_exchange_n(&once, true, __ATOMIC_RELAXED))
+		return;
+	switch (err) {
+	case -ENOENT:
+	case -ECONNREFUSED:
+	case -ECONNRESET:
+		shim_say("no device can be opened: the daemon of the instance %s has ended; start the instance, and the "
+			 "program, again", shim.dir);
+		break;
+	case -EPERM:
+		shim_say("no device can be opened: the daemon of the instance may not reach the memory of this process "
+			 "(process_vm_readv): another user, another PID namespace, or a security profile is in the way");
+		break;
+	case -EPROTO:
+		shim_say("no device can be opened: the instance %s was started by another version of softhca", shim.dir);
+		break;
+	case -EAGAIN:
+		shim_say("no device can be opened: the instance %s has no room for more processes", shim.dir);
+		break;
+	case -ENOMEM:
+		shim_say("no device can be opened: the device's memory cannot be mapped; the limit of address space "
+			 "(ulimit -v) is too small");
+		break;
+	}
+}

@@ -1,0 +1,83 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: where softhca is why a program has no device, or why it is not run, a line says so and what to do: an instance
+# that is not there, one that has ended, a dead daemon, a wrong SOFTHCA_MMIO, no /proc, no room, nowhere to write. Programs
+# that look for no device see nothing of it. A program that runs when its instance is stopped gets a fatal event first.
+. "$srcdir/lib.sh"
+
+says() {
+	grep -q -- "$1" "$tmp/err" || { echo "it does not say: $1"; cat "$tmp/err"; return 1; }
+}
+once() { [ "$(grep -c '^softhca: ' "$tmp/err")" -eq 1 ] || { cat "$tmp/err"; return 1; }; }
+# devinfo NAME=VALUE...: with the environment of a run, changed. It has to fail, but for $wanted.
+devinfo() {
+	ours "$SOFTHCA" run -- env "$@" "$TOOLS/ibv_devinfo" >"$tmp/out" 2>"$tmp/err"
+	got=$?
+	[ $got -ne 0 ] || [ -n "${may_work:-}" ] || { echo "it found a device"; cat "$tmp/out"; return 1; }
+}
+
+wrong_instance() { devinfo SOFTHCA_INSTANCE=nowhere && says 'ibv_devinfo: there is no device: the instance .*/nowhere has ended, or never was' && once; }
+ok "an instance that is not there" wrong_instance
+no_name() { devinfo SOFTHCA_INSTANCE='a b' && says 'SOFTHCA_INSTANCE is "a b"' && once; }
+ok "what cannot be an instance" no_name
+ended() { devinfo SOFTHCA_INSTANCE="$tmp/gone" && says "the instance $tmp/gone has ended, or never was" && once; }
+ok "an instance that has ended" ended
+others_quiet() {
+	"$SOFTHCA" run -- env SOFTHCA_INSTANCE=nowhere ls / >"$tmp/out" 2>"$tmp/err" && [ ! -s "$tmp/err" ] || { cat "$tmp/err"; return 1; }
+}
+ok "a program that looks for no device says nothing" others_quiet
+mmio() {
+	may_work=yes devinfo SOFTHCA_MMIO=polling && grep -q PORT_ACTIVE "$tmp/out" &&
+		says 'SOFTHCA_MMIO is "polling", which is neither kick nor trap' && once
+}
+ok "a SOFTHCA_MMIO that is neither" mmio
+dead_daemon() {
+	ours "$SOFTHCA" run -- sh -c 'kill -KILL "$(cat "$SOFTHCA_INSTANCE/pid")"; sleep 0.1; exec "$@"' x "$TOOLS/ibv_devinfo" >"$tmp/out" 2>"$tmp/err"
+	says "ibv_devinfo: no device can be opened: the daemon of the instance $SOFTHCA_DIR/softhca/run-[0-9]* has ended" && once
+}
+ok "a daemon that was killed" dead_daemon
+
+# A program of a stopped instance hears of it before its calls fail.
+fatal() {
+	"$SOFTHCA" start lab >/dev/null || return 1
+	ours "$SOFTHCA" run --instance lab -- ${stdbuf:+stdbuf -oL} "$TOOLS/ibv_asyncwatch" >"$tmp/events" 2>"$tmp/err" &
+	watch=$!
+	until_true grep -qs mlx4_0 "$tmp/events" || return 1
+	"$SOFTHCA" stop lab && wait $watch
+	grep -q 'DEVICE_FATAL' "$tmp/events" || { echo "no fatal event:"; cat "$tmp/events" "$tmp/err"; return 1; }
+}
+stdbuf=$(command -v stdbuf)
+ok "a fatal event comes when the instance is stopped" fatal
+
+# In namespaces of this test's own.
+if unshare -rUm sh -c 'mount -t tmpfs -o size=64k,nr_inodes=40 none "$1"' x "$tmp" 2>/dev/null; then
+	small() {
+		unshare -rUm sh -c 'mount -t tmpfs -o size=4k none "$1" && export SOFTHCA_DIR=$1 && exec "$2" run -- true' x "$tmp/small" "$SOFTHCA" \
+			>"$tmp/out" 2>"$tmp/err"
+		[ $? -eq 125 ] && says 'No space left on device' && says 'set SOFTHCA_DIR to a directory of yours that has some'
+	}
+	mkdir "$tmp/small"
+	ok "a place that is full" small
+	inodes() {
+		unshare -rUm sh -c 'mount -t tmpfs -o nr_inodes=40 none "$1" && export SOFTHCA_DIR=$1 && exec "$2" run -- true' x "$tmp/small" "$SOFTHCA" \
+			>"$tmp/out" 2>"$tmp/err"
+		[ $? -eq 125 ] && says 'No space left on device' && says 'set SOFTHCA_DIR'
+	}
+	ok "a place that has room for few files" inodes
+	read_only() {
+		unshare -rUm sh -c 'mount -t tmpfs -o ro none "$1" && export SOFTHCA_DIR=$1 && exec "$2" run -- true' x "$tmp/small" "$SOFTHCA" \
+			>"$tmp/out" 2>"$tmp/err"
+		[ $? -eq 125 ] && says 'Read-only file system' && says 'set it to a directory of yours that only you can write to'
+	}
+	ok "a place that is read-only" read_only
+	no_proc() {
+		unshare -rUm sh -c 'mount -t tmpfs none /proc && exec "$1" run -- true' x "$SOFTHCA" >"$tmp/out" 2>"$tmp/err"
+		[ $? -eq 125 ] && says 'there is no /proc' && says 'mount -t proc'
+	}
+	ok "no /proc" no_proc
+else
+	skip "places that are full, small or read-only, and no /proc" "this kernel lets no user make a mount namespace"
+fi
+ok "nothing is left behind" until_true no_instance
+finish
