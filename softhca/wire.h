@@ -48,7 +48,7 @@
 
 #include <stdint.h>
 
-#define SH_WIRE_VERSION	3
+#define SH_WIRE_VERSION	4
 #define SH_MSG_MAX	65536
 #define SH_MAX_ACTIONS	64
 #define SH_MAX_RINGS	64
@@ -241,11 +241,14 @@ struct sh_port_msg {
 
 struct sh_fault_msg {
 	uint32_t type, kind;	/* enum sh_fault_kind of device/layout.h, or one of those below */
-	uint32_t rate, count;	/* per million, or the next count packets; one of them 0 */
+	uint32_t rate, count;	/* per million, or the next count packets; one of them 0; both: it ends */
 	uint64_t delay_ns;	/* of delayed packets; 0: as it is */
+	uint32_t from, to, qpn;	/* SH_FAULT_ANY (device/fault.h): not named */
+	uint32_t seeded, seed;	/* seeded 0: the seed of the instance */
+	uint32_t reserved;
 };				/* reply: struct sh_status */
-#define SH_FAULT_SEED	254	/* the choices of rates begin anew, from count */
-#define SH_FAULT_CLEAR	255
+#define SH_FAULT_SEED	254	/* the choices of all rates begin anew, from seed */
+#define SH_FAULT_OFF	255	/* every kind with this scope; without a scope, everything */
 
 struct sh_stop {
 	uint32_t type, reserved;

@@ -111,6 +111,9 @@ int reach(const char *instance, char dir[PATH_MAX], struct sh_hello_reply *hello
 /* One request that is answered by a struct sh_status; *fd (or NULL) takes an attached descriptor. 0 or EXIT_SELF. */
 int ask(int control, const void *request, size_t len, int *fd);
 
+/* The same to an instance by its name. 0, or EXIT_SELF after a message. */
+int send_to(const char *instance, const void *request, size_t len);
+
 /* ---- ending.c ---- */
 
 /*

@@ -120,3 +120,17 @@ int ask(int control, const void *request, size_t len, int *fd)
 		complain("%s", status.text[0] ? status.text : strerror(status.error));
 	return status.error ? EXIT_SELF : 0;
 }
+
+int send_to(const char *instance, const void *request, size_t len)
+{
+	struct sh_hello_reply hello;
+	char dir[PATH_MAX];
+	int control = reach(instance, dir, &hello);
+	int status;
+
+	if (control < 0)
+		return EXIT_SELF;
+	status = ask(control, request, len, NULL);
+	close(control);
+	return status;
+}

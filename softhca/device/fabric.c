@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The fabric: carries packets from QP to QP by LID, and is the only place where they are dropped, delayed, duplicated
- * or corrupted. It holds no lock. With faults active a run is taken apart, so that each packet meets its own fate.
+ * or corrupted, as the rules say (fault.h). It holds no lock. With faults active a run is taken apart, so that each packet meets its own fate.
  * A packet that outlives its call owns its payload and is delivered by the helper thread of the sender's process.
  */
 #include <stdlib.h>
 
+#include "fault.h"
 #include "transport.h"
 
-#define MILLION		1000000u
 #define HELD_MAX	(1u << 18)
 
 bool sh_lid_lookup(const struct sh_dev *dev, uint16_t lid, uint32_t *hca, uint32_t *port)
@@ -117,49 +117,6 @@ void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet 
 
 /* ---- faults ---- */
 
-static uint32_t draw(struct sh_faults *f)
-{
-	uint64_t x = __atomic_add_fetch(&f->seed, 0x9e3779b9u, __ATOMIC_RELAXED);
-
-	x *= UINT64_C(0xbf58476d1ce4e5b9);
-	x ^= x >> 29;
-	x *= UINT64_C(0x94d049bb133111eb);
-	return (x >> 32) % MILLION;
-}
-
-static void settle(struct sh_faults *f)
-{
-	for (int k = 0; k < SH_FAULT_KINDS; k++)
-		if (__atomic_load_n(&f->rate[k], __ATOMIC_RELAXED) || __atomic_load_n(&f->count[k], __ATOMIC_RELAXED))
-			return;
-	__atomic_store_n(&f->active, 0, __ATOMIC_RELAXED);
-}
-
-/* What becomes of the next packet: a kind of fault, or SH_FAULT_KINDS for none. */
-static int fate(struct sh_dev *dev)
-{
-	struct sh_faults *f = &dev->inst->faults;
-
-	for (int k = 0; k < SH_FAULT_KINDS; k++) {
-		uint32_t left = __atomic_load_n(&f->count[k], __ATOMIC_RELAXED);
-		uint32_t rate = __atomic_load_n(&f->rate[k], __ATOMIC_RELAXED);
-		bool hit = false;
-
-		while (left && !hit)
-			hit = __atomic_compare_exchange_n(&f->count[k], &left, left - 1, false, __ATOMIC_RELAXED,
-							  __ATOMIC_RELAXED);
-		if (hit && left == 1)
-			settle(f);
-		if (!hit && rate)
-			hit = draw(f) < rate;
-		if (hit) {
-			__atomic_fetch_add(&f->done[k], 1, __ATOMIC_RELAXED);
-			return k;
-		}
-	}
-	return SH_FAULT_KINDS;
-}
-
 /* Packets that this process holds back: more of them would take the room that timers need. */
 static uint32_t held;
 
@@ -191,8 +148,8 @@ static void late_arrives(struct sh_dev *dev, uint64_t a, uint64_t b)
 }
 
 /* Hold a packet back. false: it cannot be kept, and is lost, which a fabric may do. */
-static bool delay(struct sh_dev *dev, const struct sh_packet *p, bool response, uint32_t hca,
-		  uint32_t qpn, uint32_t gen)
+static bool delay(struct sh_dev *dev, const struct sh_packet *p, uint64_t ns, bool response,
+		  uint32_t hca, uint32_t qpn, uint32_t gen)
 {
 	struct late *l;
 
@@ -215,8 +172,8 @@ static bool delay(struct sh_dev *dev, const struct sh_packet *p, bool response, 
 	    dev->ops->copy(dev->host, 0, &l->seg, 1, p->payload.ctx, p->payload.seg, p->payload.nseg,
 			   p->payload.len))
 		goto free;
-	if (dev->ops->defer(dev->host, dev->ops->now(dev->host) + dev->inst->faults.delay_ns,
-			    late_arrives, (uintptr_t)l, 0) == 0)
+	if (dev->ops->defer(dev->host, dev->ops->now(dev->host) + ns, late_arrives, (uintptr_t)l,
+			    0) == 0)
 		return true;
 free:
 	free(l);
@@ -230,13 +187,34 @@ static void arrive(struct sh_dev *dev, const struct sh_packet *resp, uint32_t hc
 	sh_response(dev, hca, qpn, gen, resp);
 }
 
-static void respond_one(struct sh_dev *dev, const struct sh_packet *resp, uint32_t hca, uint32_t qpn, uint32_t gen)
+static uint32_t host_of(const struct sh_hca *h)
+{
+	return h ? h->host : SH_FAULT_ANY;
+}
+
+/* Of a request. One to a multicast group, or to a LID that no port has, is for no host. */
+static struct sh_way way_of(struct sh_dev *dev, const struct sh_packet *p)
+{
+	uint32_t hca, port;
+
+	return (struct sh_way){
+		.from = host_of(sh_hca(dev, p->src_hca)),
+		.to = sh_lid_lookup(dev, p->dlid, &hca, &port) ? host_of(sh_hca(dev, hca)) :
+								 SH_FAULT_ANY,
+		.src_qpn = p->srcqp,
+		.dst_qpn = p->dqpn,
+	};
+}
+
+static void respond_one(struct sh_dev *dev, const struct sh_packet *resp, const struct sh_way *way,
+			uint32_t hca, uint32_t qpn, uint32_t gen)
 {
 	struct sh_hca *h = sh_hca(dev, hca);
+	uint64_t ns;
 
 	if (!h)
 		return;
-	switch (fate(dev)) {
+	switch (sh_fate(dev, way, &ns)) {
 	case SH_FAULT_DROP:
 		SH_COUNT(h, drops_fault, 1);
 		return;
@@ -244,7 +222,7 @@ static void respond_one(struct sh_dev *dev, const struct sh_packet *resp, uint32
 		SH_COUNT(h, drops_icrc, 1);
 		return;
 	case SH_FAULT_DELAY:
-		if (!delay(dev, resp, true, hca, qpn, gen))
+		if (!delay(dev, resp, ns, true, hca, qpn, gen))
 			SH_COUNT(h, drops_fault, 1);
 		return;
 	case SH_FAULT_DUPLICATE:
@@ -257,6 +235,7 @@ static void respond_one(struct sh_dev *dev, const struct sh_packet *resp, uint32
 /* A response may be a run (READ data): each packet of it travels alone. */
 static void respond_each(struct sh_dev *dev, const struct sh_packet *req, const struct sh_packet *resp)
 {
+	struct sh_way there, back;
 	struct sh_packet one = *resp;
 	struct sh_seg seg[SH_MAX_SEGS];
 	uint64_t off = 0;
@@ -267,6 +246,8 @@ static void respond_each(struct sh_dev *dev, const struct sh_packet *req, const 
 		arrive(dev, resp, req->src_hca, req->srcqp, req->src_gen);
 		return;
 	}
+	there = way_of(dev, req);
+	back = (struct sh_way){there.to, there.from, there.dst_qpn, there.src_qpn};
 	for (uint32_t i = 0; i < resp->npackets; i++) {
 		uint64_t len = resp->payload.len - off;
 
@@ -276,7 +257,7 @@ static void respond_each(struct sh_dev *dev, const struct sh_packet *req, const 
 		one.npackets = 1;
 		sh_payload_slice(&resp->payload, off, len, &one.payload, seg);
 		off += len;
-		respond_one(dev, &one, req->src_hca, req->srcqp, req->src_gen);
+		respond_one(dev, &one, &back, req->src_hca, req->srcqp, req->src_gen);
 	}
 }
 
@@ -292,14 +273,16 @@ static void request_one(struct sh_dev *dev, const struct sh_packet *p)
 
 static void request_with_fate(struct sh_dev *dev, const struct sh_packet *p)
 {
+	const struct sh_way way = way_of(dev, p);
 	struct sh_hca *to;
 	uint32_t hca, port;
+	uint64_t ns;
 
 	/* Without a receiver the sender has to do for what is counted. */
 	to = sh_hca(dev, sh_lid_lookup(dev, p->dlid, &hca, &port) ? hca : p->src_hca);
 	if (!to)
 		return;
-	switch (fate(dev)) {
+	switch (sh_fate(dev, &way, &ns)) {
 	case SH_FAULT_DROP:
 		SH_COUNT(to, drops_fault, 1);
 		return;
@@ -307,7 +290,7 @@ static void request_with_fate(struct sh_dev *dev, const struct sh_packet *p)
 		SH_COUNT(to, drops_icrc, 1);
 		return;
 	case SH_FAULT_DELAY:
-		if (!delay(dev, p, false, 0, 0, 0))
+		if (!delay(dev, p, ns, false, 0, 0, 0))
 			SH_COUNT(to, drops_fault, 1);
 		return;
 	case SH_FAULT_DUPLICATE:

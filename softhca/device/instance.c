@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "fault.h"
 #include "tables.h"
 
 #define DEFAULT_POOL	(UINT64_C(4) << 30)	/* address space; pages come with use */
@@ -180,9 +181,14 @@ int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
 	inst->driver_abi = cfg->driver_abi;
 	inst->face = cfg->face;
 	inst->trap = cfg->trap;
-	inst->faults.delay_ns = 100000;
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	inst->faults.seed = (uint32_t)now.tv_nsec | 1;
+	for (i = 0; i < SH_FAULT_KINDS; i++) {
+		const struct sh_fault_scope whole = {i, SH_FAULT_ANY, SH_FAULT_ANY, SH_FAULT_ANY};
+
+		inst->faults.rule[i].scope = sh_fault_pack(&whole);
+		inst->faults.rule[i].delay_ns = 100000;
+		inst->faults.rule[i].seed = (uint32_t)now.tv_nsec | 1;
+	}
 
 	sh_lock_init(&inst->recovery);
 	err = sh_exec_init(base);

@@ -197,15 +197,21 @@ struct sh_port {
 	uint16_t pkey[SH_PKEYS];	/* host order */
 };
 
-/* Packet faults of the fabric: each kind by rate (per million) or for the next `count` packets. */
+/* Packet faults: each rule by rate (per million) or for the next `count` packets. See fault.h. */
 enum sh_fault_kind { SH_FAULT_DROP, SH_FAULT_DELAY, SH_FAULT_DUPLICATE, SH_FAULT_CORRUPT, SH_FAULT_KINDS };
+#define SH_FAULT_SCOPED	16		/* rules that name a host or a QP */
+#define SH_FAULT_RULES	(SH_FAULT_KINDS + SH_FAULT_SCOPED)
+struct sh_fault_rule {
+	uint64_t scope;			/* which packets it is about, and its kind; 0: never used */
+	uint32_t rate, count;		/* both 0: it is over */
+	uint64_t delay_ns;		/* how long a delayed packet is held */
+	uint64_t done;			/* packets treated so far */
+	uint32_t seed, drawn;		/* the choices of a rate: where they began, how many there were */
+};
 struct sh_faults {
-	uint32_t active;		/* nonzero when any entry is: the one word the fast path reads */
-	uint32_t rate[SH_FAULT_KINDS];
-	uint32_t count[SH_FAULT_KINDS];
-	uint32_t seed;			/* advanced atomically */
-	uint64_t delay_ns;		/* how long a delayed packet is held, default 100 us */
-	uint64_t done[SH_FAULT_KINDS];	/* packets treated so far */
+	uint32_t active;		/* nonzero when any rule is: the one word the fast path reads */
+	uint32_t reserved;
+	struct sh_fault_rule rule[SH_FAULT_RULES];	/* first those of the whole fabric, by kind */
 };
 
 struct sh_counters {

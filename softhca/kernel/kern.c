@@ -139,7 +139,7 @@ static int make_memory(struct kernel *k)
 		err = sh_dev_attach(&k->dev, base, k->mem_size);
 	if (err < 0)
 		return err;
-	k->fault_seed = k->dev.inst->faults.seed;
+	k->fault_seed = k->dev.inst->faults.rule[0].seed;
 	sh_proc(&k->dev, 0)->pid = getpid();
 	*sh_ctx(&k->dev, 0) = (struct sh_ctx){.state = SH_CTX_LIVE, .pid = getpid(), .generation = 1};
 	err = pool_init(&k->pool, k->memfd, k->dev.pool_off,

@@ -306,7 +306,7 @@ struct kernel {
 	struct kevq *evq[SH_MAX_EVQ];
 	uint32_t evq_gen[SH_MAX_EVQ], ctx_gen[SH_MAX_CTX];
 	uint32_t evq_next, ctx_next;
-	uint32_t fault_seed;		/* where the choices of faults began */
+	uint32_t fault_seed;		/* for rules of faults that are to come */
 	/* where evq.c puts records aside; has room for a pipe as pipes are at first */
 	char *keep;
 	size_t keep_size;

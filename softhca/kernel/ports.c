@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Events of ports, as a subnet manager or a cable causes them, and faults of the fabric: asked for by the command. */
+/* Events of ports, as a subnet manager or a cable causes them: asked for by the command. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,8 +7,6 @@
 
 #include "softhca/device/txn.h"
 #include "kern.h"
-
-#define MAX_DELAY_NS	UINT64_C(60000000000)
 
 static void say(struct sh_status *st, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 static void say(struct sh_status *st, int error, const char *fmt, ...)
@@ -181,37 +179,4 @@ void ports_end(struct kernel *k)
 	for (uint32_t i = 0; i < k->dev.hcas; i++)
 		if (!k->hcas[i].fatal)
 			tell_all(k, i, 1, UV_EV_DEVICE_FATAL);
-}
-
-void fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st)
-{
-	struct sh_faults *f = &k->dev.inst->faults;
-	uint32_t i, active = 0;
-
-	memset(st, 0, sizeof(*st));
-	if (m->kind == SH_FAULT_CLEAR) {
-		for (i = 0; i < SH_FAULT_KINDS; i++)
-			f->rate[i] = f->count[i] = 0;
-	} else if (m->kind == SH_FAULT_SEED) {
-		k->fault_seed = m->count;
-		__atomic_store_n(&f->seed, m->count, __ATOMIC_RELAXED);
-		return;
-	} else if (m->kind >= SH_FAULT_KINDS) {
-		say(st, EINVAL, "unknown fault: drop, delay, duplicate and corrupt are known");
-		return;
-	} else if (m->delay_ns > MAX_DELAY_NS) {
-		say(st, EINVAL, "a packet is delayed by at most a minute");
-		return;
-	} else if (m->rate > 1000000) {
-		say(st, EINVAL, "a rate is at most 1 (every packet)");
-		return;
-	} else {
-		if (m->delay_ns)
-			__atomic_store_n(&f->delay_ns, m->delay_ns, __ATOMIC_RELAXED);
-		__atomic_store_n(&f->rate[m->kind], m->rate, __ATOMIC_RELEASE);
-		__atomic_store_n(&f->count[m->kind], m->count, __ATOMIC_RELEASE);
-	}
-	for (i = 0; i < SH_FAULT_KINDS; i++)
-		active |= f->rate[i] | f->count[i];
-	__atomic_store_n(&f->active, active != 0, __ATOMIC_RELEASE);
 }

@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 
+#include "softhca/device/fault.h"
 #include "kern.h"
 
 /* Where it goes: written as it is looked up, since there can be more of it than anybody wants to keep. */
@@ -462,23 +463,48 @@ static void show_processes(struct kernel *k, struct out *o)
 	end_array(o);
 }
 
+static void add_host(struct out *o, const char *name, uint32_t host)
+{
+	char text[16];
+
+	if (host == SH_FAULT_ANY) {
+		add_word(o, name, "null");
+		return;
+	}
+	snprintf(text, sizeof(text), "host%u", host);
+	add_text(o, name, text);
+}
+
 static void show_faults(struct kernel *k, struct out *o)
 {
-	static const char *const name[SH_FAULT_KINDS] = {"drop", "delay", "duplicate", "corrupt"};
+	static const char *const name[] = {"drop", "delay", "duplicate", "corrupt"};
 	const struct sh_faults *f = &k->dev.inst->faults;
-	int i;
 
 	add_int(o, "fault_seed", k->fault_seed);
-	add_int(o, "fault_delay_us", f->delay_ns / 1000);
+	add_int(o, "fault_delay_us", f->rule[SH_FAULT_DELAY].delay_ns / 1000);
 	begin_array(o, "faults");
-	for (i = 0; i < SH_FAULT_KINDS; i++) {
-		if (!f->rate[i] && !f->count[i] && !f->done[i])
+	for (uint32_t i = 0; i < SH_FAULT_RULES; i++) {
+		const struct sh_fault_rule *rule = &f->rule[i];
+		struct sh_fault_scope scope = sh_fault_unpack(rule->scope);
+
+		if (!rule->rate && !rule->count && !rule->done)
 			continue;
 		begin_object(o, NULL);
-		add_text(o, "fault", name[i]);
-		add_int(o, "rate_per_million", f->rate[i]);
-		add_int(o, "count", f->count[i]);
-		add_int(o, "done", f->done[i]);
+		add_text(o, "fault", name[scope.kind]);
+		add_host(o, "from", scope.from);
+		add_host(o, "to", scope.to);
+		if (scope.qpn == SH_FAULT_ANY)
+			add_word(o, "qp", "null");
+		else
+			add_int(o, "qp", scope.qpn);
+		add_int(o, "rate_per_million", rule->rate);
+		add_int(o, "count", rule->count);
+		if (scope.kind == SH_FAULT_DELAY)
+			add_int(o, "delay_us", rule->delay_ns / 1000);
+		else
+			add_word(o, "delay_us", "null");
+		add_int(o, "seed", rule->seed);
+		add_int(o, "done", rule->done);
 		end_object(o);
 	}
 	end_array(o);

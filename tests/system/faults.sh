@@ -3,6 +3,7 @@
 #
 # Description: packets that are lost, doubled, damaged and late. RC and XRC deliver everything once and in order; what was
 # done to packets and what the transport did about it shows in the counters; when nothing comes through, retries end.
+# Faults that name hosts or a QP hit the packets of these, and no others.
 TEST_TIMEOUT=${TEST_TIMEOUT:-900}
 . "$srcdir/lib.sh"
 
@@ -108,6 +109,76 @@ settings() {
 	done
 	fault delay 7 && query '.fault_seed == 4711 and .fault_delay_us == 2500 and .faults[0].count == 7'
 }
+# across [ARGUMENT...]: a server on host 0, a client on host 1; both must succeed.
+across() {
+	take_port
+	SOFTHCA_HOST=0 timeout 50 "$TOOLS/ibv_rc_pingpong" -p "$port" --verify "$@" >"$tmp/server.out" 2>&1 &
+	server=$!
+	until_true listening || { cat "$tmp/server.out"; return 1; }
+	[ -z "${before:-}" ] || "$before" || { kill $server; return 1; }
+	SOFTHCA_HOST=1 timeout 50 "$TOOLS/ibv_rc_pingpong" -p "$port" --verify "$@" 127.0.0.1 >"$tmp/client.out" 2>&1
+	client=$?
+	wait "$server" && [ $client -eq 0 ] || { cat "$tmp/server.out" "$tmp/client.out"; return 1; }
+}
+losses='def lost(h): [.hosts[h].hcas[].counters | .drops_fault] | add; def again(h): [.hosts[h].hcas[].counters | .retries] | add;'
+# Packets from one host to another meet a fault; those of the way back and of other hosts do not.
+link() {
+	fault drop 20% --from host1 --to host0 --seed 3 && fault corrupt 100% --from 2 --to 0 || return 1
+	across -n "$1" && query "$losses"' lost(0) > 0 and lost(1) == 0 and again(0) + again(1) > 0' &&
+		SOFTHCA_HOST=2 pingpong "$TOOLS/ibv_rc_pingpong" --verify -n "$1" &&
+		query "$losses"' lost(2) == 0 and again(2) == 0 and .hosts[0].hcas[0].counters.drops_icrc == 0' &&
+		query '.faults | map(select(.fault == "drop")) | .[0] | .from == "host1" and .to == "host0" and
+			.qp == null and .rate_per_million == 200000 and .seed == 3 and .done > 0 and .delay_us == null'
+}
+# What a host sends, with what it answers; and what one is sent.
+host() {
+	fault "$1" 5 "$2" host1 && SOFTHCA_HOST=0 pingpong "$TOOLS/ibv_rc_pingpong" --verify -n 10 &&
+		query "$total"' total(.retries) == 0 and done("drop") == 0' && across -n 20 &&
+		query "$total"' total(.drops_fault) == 5 and done("drop") == 5 and total(.retries) > 0'
+}
+# One QP of two: the server's, which waits for its client.
+qp() {
+	name_it() {
+		query '[.hosts[0].hcas[].qps[]] | length == 1' || return 1
+		number=$(jq '.hosts[0].hcas[0].qps[0].qpn' "$tmp/state")
+		fault drop 3 --qp "$(printf '0x%x' "$number")" && fault drop 3 --from host0 --qp "$number" &&
+			fault drop 0.0 --qp "$number" --from host0
+		fault drop 100% --qp $((number + 77)) 2>"$tmp/err" && { echo "a QP that is not there was taken"; return 1; }
+		grep -q "there are 0x$(printf %x "$number")" "$tmp/err" || { cat "$tmp/err"; return 1; }
+		# Other QPs of the HCA lose nothing. (Those of another one can have the same number.)
+		SOFTHCA_HOST=0 pingpong_beside && query "$total"' total(.drops_fault) == 0 and total(.retries) == 0'
+	}
+	# In a shell of its own: the port is another one.
+	pingpong_beside() { (pingpong "$TOOLS/ibv_rc_pingpong" --verify -n 10); }
+	before=name_it across -n 20 && query --argjson qp "$number" "$total"' total(.drops_fault) == 3 and
+		([.faults[] | select(.done > 0)] | length == 1 and .[0].qp == $qp and .[0].from == null and .[0].done == 3)'
+}
+# Scopes are set, replaced, shown and ended one by one.
+scopes() {
+	set_are() { query --argjson are "$1" '[.faults[] | select(.rate_per_million > 0) | [.fault, .from, .to, .rate_per_million]] == $are'; }
+	fault drop 1% && fault --from host0 drop 2% && fault delay 3% 7ms --to host1 --from host0 && fault drop --from host1 4% &&
+		set_are '[["drop",null,null,10000],["drop","host0",null,20000],["delay","host0","host1",30000],["drop","host1",null,40000]]' &&
+		query '.fault_delay_us == 100 and ([.faults[] | .delay_us] == [null, null, 7000, null])' || return 1
+	"$SOFTHCA" show "$SOFTHCA_INSTANCE" >"$tmp/text" && grep -Eq '^ +delay +host0 +host1 +- +30000 ' "$tmp/text" ||
+		{ cat "$tmp/text"; return 1; }
+	fault drop 5% --from host0 && fault delay off --from host0 --to host1 && fault drop 0% &&
+		set_are '[["drop","host0",null,50000],["drop","host1",null,40000]]' && fault off --from host1 &&
+		set_are '[["drop","host0",null,50000]]' && fault off --to host0 && set_are '[["drop","host0",null,50000]]' || return 1
+	for wrong in "drop 1% --from" "drop 1% --from host" "drop 1% --from hosta" "drop 1% --from host1x" "drop 1% --from -1" \
+		"drop 1% --to host2" "drop 1% --from host7 --to host0" "drop 1% --qp" "drop 1% --qp 0" "drop 1% --qp -3" \
+		"drop 1% --qp 0x1000000" "drop 1% --qp 0x77" "drop 1% --seed x" "drop 1% --bogus 1" "drop --from host0" \
+		"drop 1% 2% --from host0" "off --from host9" "off --seed 3" "seed 3 --from host0" "off 1%" "--from host0"; do
+		# shellcheck disable=SC2086
+		fault $wrong 2>"$tmp/err" && { echo "taken: $wrong"; return 1; }
+		[ -s "$tmp/err" ] || { echo "without a word: $wrong"; return 1; }
+		set_are '[["drop","host0",null,50000]]' || { echo "after: $wrong"; return 1; }
+	done
+	fault drop 1% --from host7 2>"$tmp/err"
+	grep -q 'no host7: the instance has host0 to host1' "$tmp/err" || { cat "$tmp/err"; return 1; }
+	fault drop 1% --qp 5 2>"$tmp/err"
+	grep -q 'no QP 0x5' "$tmp/err" || { cat "$tmp/err"; return 1; }
+	fault off && set_are '[]'
+}
 # What is delayed by a second takes as long: it is not there when everything else is.
 # The packet outlives the program that sent it, which a sanitizer takes for a leak.
 long_delay() {
@@ -115,8 +186,9 @@ long_delay() {
 	fault delay 1 1s && pingpong "$TOOLS/ibv_rc_pingpong" --verify -n 5 &&
 		query "$total"' done("delay") == 1 and total(.retries) >= 1'
 }
-export -f fault query bad_fabric at_work rc late srq xrc mesh theirs one nothing unreliable ends settings long_delay
-export total
+export -f fault query bad_fabric at_work rc late srq xrc mesh theirs one nothing unreliable ends settings \
+	long_delay across link host qp scopes
+export total losses
 
 for face in mainline ofed; do
 	for mmio in kick trap; do
@@ -145,5 +217,10 @@ done
 ok "rates are set, changed, shown and cleared" within -- ends
 ok "seed and delay are set and shown" within -- settings
 ok "a long delay is a retry" ours within -- long_delay
+ok "scopes are set, replaced, shown and ended" within --hosts 2 -- scopes
+ok "faults from one host to another" ours within --hosts 3 -- link $((n / 2))
+ok "faults of what a host sends" ours within --hosts 2 -- host drop --from
+ok "faults of what a host is sent" ours within --hosts 2 -- host drop --to
+ok "faults of a QP" ours within --hosts 2 -- qp
 ok "nothing is left behind" until_true no_instance
 finish

@@ -70,3 +70,8 @@ check_PROGRAMS += softhca_transport_doze
 softhca_transport_doze_SOURCES = softhca_transport_doze.c
 softhca_transport_doze_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_doze_LDADD = $(softhca_transport_libs)
+
+check_PROGRAMS += softhca_transport_faults
+softhca_transport_faults_SOURCES = softhca_transport_faults.c
+softhca_transport_faults_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_faults_LDADD = $(softhca_transport_libs)

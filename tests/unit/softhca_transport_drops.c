@@ -58,7 +58,7 @@ enum what {
 
 static void fault(struct mock *m, enum sh_fault_kind kind, uint32_t count)
 {
-	m->inst->faults.count[kind] = count;
+	m->inst->faults.rule[kind].count = count;
 	m->inst->faults.active = 1;
 }
 
@@ -243,8 +243,8 @@ static uint64_t arrivals(uint32_t seed)
 
 	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UC });
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
-	p.m->inst->faults.seed = seed;
-	p.m->inst->faults.rate[SH_FAULT_DROP] = 400000;
+	p.m->inst->faults.rule[SH_FAULT_DROP].seed = seed;
+	p.m->inst->faults.rule[SH_FAULT_DROP].rate = 400000;
 	p.m->inst->faults.active = 1;
 	for (int i = 0; i < 50; i++) {
 		struct mlx4_cqe cqe;

@@ -244,7 +244,7 @@ static void test_faults(void **state)
 	(void)state;
 	open_pair(SH_QPT_RC, false);
 	tpair_recv(&p, 4096, 4096);
-	p.m->inst->faults.count[SH_FAULT_DUPLICATE] = 1;
+	p.m->inst->faults.rule[SH_FAULT_DUPLICATE].count = 1;
 	p.m->inst->faults.active = 1;
 	send_one(100);
 	arrived(0, 4096, 100);

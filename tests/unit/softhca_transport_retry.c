@@ -15,9 +15,9 @@ enum { SQ_DRAINED = 5, PATH_MIG = 6 };
 
 static void fault(struct mock *m, enum sh_fault_kind kind, uint32_t count, uint32_t rate)
 {
-	m->inst->faults.count[kind] = count;
-	m->inst->faults.rate[kind] = rate;
-	m->inst->faults.delay_ns = 100000;
+	m->inst->faults.rule[kind].count = count;
+	m->inst->faults.rule[kind].rate = rate;
+	m->inst->faults.rule[SH_FAULT_DELAY].delay_ns = 100000;
 	m->inst->faults.active = 1;
 }
 
@@ -227,7 +227,7 @@ static void test_single_loss(void **state)
 				texpect(&p.acq[0], ops[i], true, skip);
 				texpect_none(&p.acq[0]);
 				assert_int_equal(p.m->inst->faults.active, 0);
-				assert_int_equal(p.m->inst->faults.done[kind], 1);
+				assert_int_equal(p.m->inst->faults.rule[kind].done, 1);
 				if (ops[i] == MLX4_OPCODE_ATOMIC_FA)
 					assert_int_equal(*target, 1 + skip);
 				if (ops[i] == MLX4_OPCODE_SEND) {
@@ -249,7 +249,8 @@ static void storm(uint32_t type, uint32_t seed, bool reads)
 
 	tpair_open(&p, &(struct tpair_opts){ .type = type, .psn = 0xfffff0, .timeout = 10 });
 	sum = (uint64_t *)(p.bmem + TMEM - 64);
-	p.m->inst->faults.seed = seed;
+	for (int k = 0; k < SH_FAULT_KINDS; k++)
+		p.m->inst->faults.rule[k].seed = seed;
 	for (int k = 0; k < SH_FAULT_KINDS; k++)
 		fault(p.m, k, 0, 50000);
 	tfill(p.amem, TMEM / 2, seed);
@@ -307,7 +308,7 @@ static void storm(uint32_t type, uint32_t seed, bool reads)
 			assert_int_equal(*(uint64_t *)(p.amem + TMEM - 4096 + i * 8), i / 4);
 	}
 	for (int k = 0; k < SH_FAULT_KINDS; k++)
-		assert_true(p.m->inst->faults.done[k] > 10);
+		assert_true(p.m->inst->faults.rule[k].done > 10);
 	assert_int_equal(tqp_state(&p.a), SH_QPS_RTS);
 	assert_int_equal(tqp_state(&p.b), SH_QPS_RTS);
 	p.m->inst->faults.active = 0;
@@ -350,8 +351,8 @@ static void test_fence_and_depth(void **state)
 	tqp_post(&p.a, &wr);
 	tqp_ring(&p.a);
 	assert_int_equal(tqp_ctx(&p.a)->sq_next, 2);
-	assert_int_equal(p.m->inst->faults.done[SH_FAULT_DROP], 2);
-	p.m->inst->faults.rate[SH_FAULT_DROP] = 0;
+	assert_int_equal(p.m->inst->faults.rule[SH_FAULT_DROP].done, 2);
+	p.m->inst->faults.rule[SH_FAULT_DROP].rate = 0;
 	p.m->inst->faults.active = 0;
 	mock_advance(p.m, 1000 * MS);
 	for (int i = 0; i < 3; i++)
@@ -366,7 +367,7 @@ static void test_fence_and_depth(void **state)
 
 		fault(p.m, SH_FAULT_DROP, 0, 1000000);
 		tqp_send(&p.a, &rd);
-		p.m->inst->faults.rate[SH_FAULT_DROP] = 0;
+		p.m->inst->faults.rule[SH_FAULT_DROP].rate = 0;
 		fault(p.m, SH_FAULT_DROP, 0, 1000000);
 		wr.fence = fenced == 1;
 		wr.strong = fenced == 2;

@@ -12,7 +12,7 @@
 
 static void fault(struct mock *m, enum sh_fault_kind kind, uint32_t count)
 {
-	m->inst->faults.count[kind] = count;
+	m->inst->faults.rule[kind].count = count;
 	m->inst->faults.active = 1;
 }
 
@@ -344,7 +344,7 @@ static void test_uc_loss(void **state)
 		tpair_recv(&p, 0, 10000);
 		tpair_recv(&p, 10000, 10000);
 		tfill(p.amem, 10000, 4);
-		p.m->inst->faults.rate[SH_FAULT_DUPLICATE] = 1; /* faults stay active: one packet at a time */
+		p.m->inst->faults.rule[SH_FAULT_DUPLICATE].rate = 1; /* faults stay active: one packet at a time */
 		fault(p.m, SH_FAULT_CORRUPT, 1);
 		wr = tpair_wr(&p, MLX4_OPCODE_SEND, 10000);
 		tqp_send(&p.a, &wr);	/* its first packet is lost */
@@ -355,7 +355,7 @@ static void test_uc_loss(void **state)
 		assert_memory_equal(p.bmem, p.amem, 10000);
 		/* Now lose the second packet of one. */
 		p.m->inst->faults.active = 0;
-		p.m->inst->faults.rate[SH_FAULT_DUPLICATE] = 0;
+		p.m->inst->faults.rule[SH_FAULT_DUPLICATE].rate = 0;
 		tpair_recv(&p, 20000, 10000);
 		{
 			struct sh_packet pkt, resp;

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* `softhca fault`: what happens to packets, and to which. Hosts and QPs are looked up by the daemon. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "softhca.h"
+#include "softhca/device/fault.h"
+
+static int usage(int status)
+{
+	fputs("Usage: softhca fault NAME drop|duplicate|corrupt RATE|COUNT|off [SCOPE] [--seed N]\n"
+	      "       softhca fault NAME delay RATE|COUNT|off [LENGTH] [SCOPE] [--seed N]\n"
+	      "       softhca fault NAME off [SCOPE]\n"
+	      "       softhca fault NAME seed N\n"
+	      "SCOPE: [--from HOST] [--to HOST] [--qp NUMBER]\n\n"
+	      "Do that to packets of the fabric: RATE is a share of all from now on (5% or 0.05), COUNT\n"
+	      "(a whole number without a sign) is the next so many. A corrupted packet reaches its\n"
+	      "receiver with a wrong ICRC. LENGTH is a time (500us, 2ms, 1s; 100us at first).\n\n"
+	      "SCOPE limits it to packets that host HOST (host0, host1, ...) sends, that HOST gets, or\n"
+	      "that a QP sends or gets; several together: to packets for which all of it is true. A call\n"
+	      "replaces what was set for that kind with the same SCOPE. KIND off ends that, off ends\n"
+	      "every kind with that SCOPE, and off alone everything (as clear does).\n\n"
+	      "Which packets a rate hits follows from a seed, which show prints; seed begins anew from N.\n"
+	      "Example: softhca fault lab drop 5%\n"
+	      "         softhca fault lab drop 1% --from host0 --to host1\n",
+	      status ? stderr : stdout);
+	return status;
+}
+
+/* "5%", "0.05", "12" or "off": false after a message. */
+static bool parse_amount(const char *text, struct sh_fault_msg *msg)
+{
+	char *end;
+	double value = strtod(text, &end);
+	bool percent = end != text && !strcmp(end, "%");
+	unsigned long count;
+
+	if (!strcmp(text, "off"))
+		return true;
+	if (percent || strchr(text, '.')) {
+		if (percent)
+			value /= 100;
+		if (end == text || (*end && !percent) || !(value >= 0 && value <= 1)) {
+			complain("a rate is from 0%% to 100%%, or from 0.0 to 1.0; not \"%s\"", text);
+			return false;
+		}
+		msg->rate = (uint32_t)lround(value * SH_FAULT_MILLION);
+		return true;
+	}
+	if (!parse_number("the count", text, 1, UINT32_MAX, &count))
+		return false;
+	msg->count = count;
+	return true;
+}
+
+/* "500us", "2ms", "1s": false after a message. */
+static bool parse_length(const char *text, uint64_t *ns)
+{
+	static const struct {
+		const char *unit;
+		double ns;
+	} units[] = {{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+	char *end;
+	double value = strtod(text, &end);
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (end != text && !strcmp(end, units[i].unit) && value * units[i].ns >= 1e3 &&
+		    value * units[i].ns <= SH_FAULT_DELAY_MAX) {
+			*ns = (uint64_t)llround(value * units[i].ns);
+			return true;
+		}
+	complain("a delay is from 1us to 60s, with its unit (us, ms, s); not \"%s\"", text);
+	return false;
+}
+
+/* "host1", or "1" as other options have it: false after a message. */
+static bool parse_host(const char *option, const char *text, uint32_t *host)
+{
+	const char *digits = strncmp(text, "host", 4) ? text : text + 4;
+	char *end;
+	unsigned long value = strtoul(digits, &end, 10);
+
+	/* More than there can be stays more: that there is no such host is for the daemon to say. */
+	if (*digits >= '0' && *digits <= '9' && !*end && value < SH_FAULT_ANY) {
+		*host = (uint32_t)value;
+		return true;
+	}
+	complain("%s takes a host (host0, host1, ...), not \"%s\"", option, text);
+	return false;
+}
+
+/* One option and its value: false after a message. */
+static bool parse_option(const char *option, const char *text, struct sh_fault_msg *msg)
+{
+	unsigned long value;
+
+	if (!text) {
+		complain("%s takes a value", option);
+		return false;
+	}
+	if (!strcmp(option, "--from"))
+		return parse_host(option, text, &msg->from);
+	if (!strcmp(option, "--to"))
+		return parse_host(option, text, &msg->to);
+	if (!strcmp(option, "--qp")) {
+		if (!parse_number("the QP", text, 1, 0xffffff, &value))
+			return false;
+		msg->qpn = (uint32_t)value;
+		return true;
+	}
+	if (!strcmp(option, "--seed")) {
+		if (!parse_number("the seed", text, 0, UINT32_MAX, &value))
+			return false;
+		msg->seed = (uint32_t)value;
+		msg->seeded = 1;
+		return true;
+	}
+	complain("a fault is limited by --from, --to and --qp, and has a --seed; not \"%s\"", option);
+	return false;
+}
+
+/* Options may stand anywhere behind the name. The words that are left go to word[]: their number, or -1 after a message. */
+static int parse_words(int argc, char **argv, const char *word[], int room, struct sh_fault_msg *msg)
+{
+	int n = 0;
+
+	for (int i = 0; i < argc; i++) {
+		if (!strncmp(argv[i], "--", 2)) {
+			if (!parse_option(argv[i], argv[i + 1], msg))
+				return -1;
+			i++;
+		} else if (n == room) {
+			complain("\"%s\" is too much", argv[i]);
+			return -1;
+		} else {
+			word[n++] = argv[i];
+		}
+	}
+	return n;
+}
+
+static bool parse_kind(const char *text, uint32_t *kind)
+{
+	static const char *const kinds[SH_FAULT_KINDS] = {
+		[SH_FAULT_DROP] = "drop",
+		[SH_FAULT_DELAY] = "delay",
+		[SH_FAULT_DUPLICATE] = "duplicate",
+		[SH_FAULT_CORRUPT] = "corrupt",
+	};
+
+	for (uint32_t i = 0; i < SH_FAULT_KINDS; i++)
+		if (!strcmp(text, kinds[i])) {
+			*kind = i;
+			return true;
+		}
+	complain("packets can be dropped (drop), delayed (delay), duplicated (duplicate) or corrupted "
+		 "(corrupt); not \"%s\"", text);
+	return false;
+}
+
+static bool scoped(const struct sh_fault_msg *msg)
+{
+	return msg->from != SH_FAULT_ANY || msg->to != SH_FAULT_ANY || msg->qpn != SH_FAULT_ANY;
+}
+
+int verb_fault(int argc, char **argv)
+{
+	struct sh_fault_msg msg = {
+		.type = SH_MSG_FAULT,
+		.from = SH_FAULT_ANY,
+		.to = SH_FAULT_ANY,
+		.qpn = SH_FAULT_ANY,
+	};
+	const char *word[3];
+	unsigned long seed;
+	int n;
+
+	if (argc >= 2 && !strcmp(argv[1], "--help"))
+		return usage(0);
+	if (argc < 3)
+		return usage(EXIT_USAGE);
+	n = parse_words(argc - 2, argv + 2, word, 3, &msg);
+	if (n < 0)
+		return EXIT_USAGE;
+	if (n == 1 && (!strcmp(word[0], "off") || !strcmp(word[0], "clear"))) {
+		if (msg.seeded) {
+			complain("what ends has no seed");
+			return EXIT_USAGE;
+		}
+		msg.kind = SH_FAULT_OFF;
+		return send_to(argv[1], &msg, sizeof(msg));
+	}
+	if (n == 2 && !strcmp(word[0], "seed")) {
+		if (scoped(&msg) || msg.seeded) {
+			complain("seed N is for all faults: that of one is set with it, by --seed N");
+			return EXIT_USAGE;
+		}
+		if (!parse_number("the seed", word[1], 0, UINT32_MAX, &seed))
+			return EXIT_USAGE;
+		msg.kind = SH_FAULT_SEED;
+		msg.seed = (uint32_t)seed;
+		return send_to(argv[1], &msg, sizeof(msg));
+	}
+	if (n != 2 && !(n == 3 && !strcmp(word[0], "delay")))
+		return usage(EXIT_USAGE);
+	if (!parse_kind(word[0], &msg.kind) || !parse_amount(word[1], &msg) ||
+	    (n == 3 && !parse_length(word[2], &msg.delay_ns)))
+		return EXIT_USAGE;
+	return send_to(argv[1], &msg, sizeof(msg));
+}

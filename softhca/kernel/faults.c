@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Faults of the fabric as the command asks for them: rules are set and ended here alone, and followed by
+ * the senders (device/fault.c). Names of hosts and QPs are checked here, where what exists is known.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "softhca/device/fault.h"
+#include "kern.h"
+
+static void say(struct sh_status *st, int error, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+static void say(struct sh_status *st, int error, const char *fmt, ...)
+{
+	va_list ap;
+
+	st->error = error;
+	va_start(ap, fmt);
+	vsnprintf(st->text, sizeof(st->text), fmt, ap);
+	va_end(ap);
+}
+
+static bool host_exists(struct kernel *k, uint32_t host, struct sh_status *st)
+{
+	uint32_t hosts = k->cfg.device.hosts;
+
+	if (host == SH_FAULT_ANY || host < hosts)
+		return true;
+	if (hosts == 1)
+		say(st, ENOENT, "there is no host%u: the instance has one host, host0", host);
+	else
+		say(st, ENOENT, "there is no host%u: the instance has host0 to host%u", host,
+		    hosts - 1);
+	return false;
+}
+
+/* Can packets of this host be what the rule is about? */
+static bool host_in(uint32_t host, const struct sh_fault_msg *m)
+{
+	return m->from == SH_FAULT_ANY || m->to == SH_FAULT_ANY || host == m->from || host == m->to;
+}
+
+/* " 0x48 0x49 ...", those that exist and could be meant, as far as there is room: how many there are. */
+static uint32_t list_qps(struct kernel *k, const struct sh_fault_msg *m, char *text, size_t room)
+{
+	uint32_t n = 0;
+	size_t at = 0;
+
+	for (uint32_t i = 0; i < k->dev.hcas; i++) {
+		struct kqp *qp, *tmp;
+
+		if (!host_in(k->hcas[i].host, m))
+			continue;
+		HASH_ITER(hh, k->hcas[i].qps, qp, tmp) {
+			n++;
+			if (at + 12 < room)
+				at += snprintf(text + at, room - at, " 0x%x", qp->qpn);
+			else
+				snprintf(text + at, room - at, " ...");
+		}
+	}
+	return n;
+}
+
+static bool qp_exists(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st)
+{
+	char list[200] = "";
+
+	if (m->qpn == SH_FAULT_ANY)
+		return true;
+	for (uint32_t i = 0; i < k->dev.hcas; i++) {
+		struct kqp *qp;
+
+		HASH_FIND_INT(k->hcas[i].qps, &m->qpn, qp);
+		if (qp && host_in(k->hcas[i].host, m))
+			return true;
+	}
+	if (list_qps(k, m, list, sizeof(list)))
+		say(st, ENOENT, "there is no QP 0x%x%s: there are%s", m->qpn,
+		    m->from != SH_FAULT_ANY && m->to != SH_FAULT_ANY ? " on these hosts" : "", list);
+	else
+		say(st, ENOENT, "there is no QP 0x%x, nor any other: name it when it has been made",
+		    m->qpn);
+	return false;
+}
+
+static bool valid(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st)
+{
+	if (m->delay_ns > SH_FAULT_DELAY_MAX)
+		say(st, EINVAL, "a packet is delayed by at most a minute");
+	else if (m->rate > SH_FAULT_MILLION)
+		say(st, EINVAL, "a rate is at most 1 (every packet)");
+	else if (m->qpn != SH_FAULT_ANY && m->qpn > 0xffffff)
+		say(st, EINVAL, "a QP number has 24 bits");
+	return !st->error && host_exists(k, m->from, st) && host_exists(k, m->to, st);
+}
+
+static bool is_set(const struct sh_fault_rule *rule)
+{
+	return rule->rate || rule->count;
+}
+
+static void rule_end(struct sh_fault_rule *rule)
+{
+	__atomic_store_n(&rule->rate, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&rule->count, 0, __ATOMIC_RELEASE);
+}
+
+/* Those of the whole fabric have a place each. The others: that of the same scope, a new one, one of a rule that is over. */
+static struct sh_fault_rule *find(struct sh_faults *f, const struct sh_fault_scope *scope)
+{
+	struct sh_fault_rule *free = NULL, *over = NULL;
+	uint64_t word = sh_fault_pack(scope);
+
+	for (uint32_t i = 0; i < SH_FAULT_RULES; i++) {
+		struct sh_fault_rule *rule = &f->rule[i];
+
+		if (rule->scope == word)
+			return rule;
+		if (i < SH_FAULT_KINDS)
+			continue;
+		if (!free && !(rule->scope & SH_FAULT_USED))
+			free = rule;
+		if (!over && !is_set(rule))
+			over = rule;
+	}
+	return free ? free : over;
+}
+
+static void rule_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st)
+{
+	const struct sh_fault_scope scope = {m->kind, m->from, m->to, m->qpn};
+	struct sh_faults *f = &k->dev.inst->faults;
+	uint64_t word = sh_fault_pack(&scope);
+	struct sh_fault_rule *rule = find(f, &scope);
+
+	if (!rule) {
+		say(st, ENOSPC,
+		    "%u faults of hosts and QPs are set, and that is as many as there can be: "
+		    "end one with off (softhca show lists them)", SH_FAULT_SCOPED);
+		return;
+	}
+	rule_end(rule);
+	if (rule->scope != word) {
+		__atomic_store_n(&rule->scope, word, __ATOMIC_RELEASE);
+		__atomic_store_n(&rule->done, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&rule->delay_ns, f->rule[SH_FAULT_DELAY].delay_ns, __ATOMIC_RELAXED);
+	}
+	if (m->delay_ns)
+		__atomic_store_n(&rule->delay_ns, m->delay_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&rule->seed, m->seeded ? m->seed : k->fault_seed, __ATOMIC_RELAXED);
+	__atomic_store_n(&rule->drawn, 0, __ATOMIC_RELAXED);
+	/* pairs with the loads in sh_fate(): what a rule does is seen with all that it is about */
+	__atomic_store_n(&rule->rate, m->rate, __ATOMIC_RELEASE);
+	__atomic_store_n(&rule->count, m->count, __ATOMIC_RELEASE);
+}
+
+/* Every kind with exactly this scope; without one, everything. */
+static void end(struct sh_faults *f, const struct sh_fault_msg *m)
+{
+	bool all = m->from == SH_FAULT_ANY && m->to == SH_FAULT_ANY && m->qpn == SH_FAULT_ANY;
+
+	for (uint32_t i = 0; i < SH_FAULT_RULES; i++) {
+		struct sh_fault_scope s = sh_fault_unpack(f->rule[i].scope);
+
+		if (all || (s.from == m->from && s.to == m->to && s.qpn == m->qpn))
+			rule_end(&f->rule[i]);
+	}
+}
+
+/* From here on, and for what is set already. */
+static void seed(struct kernel *k, uint32_t value)
+{
+	struct sh_faults *f = &k->dev.inst->faults;
+
+	k->fault_seed = value;
+	for (uint32_t i = 0; i < SH_FAULT_RULES; i++) {
+		__atomic_store_n(&f->rule[i].seed, value, __ATOMIC_RELAXED);
+		__atomic_store_n(&f->rule[i].drawn, 0, __ATOMIC_RELAXED);
+	}
+}
+
+void fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st)
+{
+	bool ends = m->kind < SH_FAULT_KINDS && !m->rate && !m->count;
+
+	memset(st, 0, sizeof(*st));
+	if (m->kind == SH_FAULT_SEED) {
+		seed(k, m->seed);
+		return;
+	}
+	if (m->kind >= SH_FAULT_KINDS && m->kind != SH_FAULT_OFF) {
+		say(st, EINVAL, "unknown fault: drop, delay, duplicate and corrupt are known");
+		return;
+	}
+	if (!valid(k, m, st))
+		return;
+	if (m->kind == SH_FAULT_OFF) {
+		end(&k->dev.inst->faults, m);
+	} else if (ends) {
+		/* A QP that is gone can still be named, and nothing is set for one that never was. */
+		const struct sh_fault_scope scope = {m->kind, m->from, m->to, m->qpn};
+		struct sh_fault_rule *rule = find(&k->dev.inst->faults, &scope);
+
+		if (rule && rule->scope == sh_fault_pack(&scope))
+			rule_end(rule);
+	} else if (qp_exists(k, m, st)) {
+		rule_set(k, m, st);
+	}
+	sh_faults_settle(&k->dev.inst->faults);
+}

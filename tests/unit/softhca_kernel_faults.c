@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: faults as the command asks for them. A rule replaces that of its kind and scope, off ends
+ * what it names, and hosts and QPs that do not exist are refused by a message that says what does.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "softhca/device/fault.h"
+#include "softhca_kernel.h"
+
+#define ANY	SH_FAULT_ANY
+
+static struct sh_status st;
+
+static int ask(struct kt *t, uint32_t kind, uint32_t from, uint32_t to, uint32_t qpn, uint32_t rate,
+	       uint32_t count)
+{
+	const struct sh_fault_msg m = {.type = SH_MSG_FAULT, .kind = kind, .from = from, .to = to,
+				       .qpn = qpn, .rate = rate, .count = count};
+
+	fault_set(&t->k, &m, &st);
+	assert_int_equal(!!st.error, !!st.text[0]);
+	return st.error;
+}
+
+/* The one rule of this scope, or NULL. */
+static struct sh_fault_rule *rule(struct kt *t, uint32_t kind, uint32_t from, uint32_t to, uint32_t qpn)
+{
+	const struct sh_fault_scope scope = {kind, from, to, qpn};
+	struct sh_fault_rule *found = NULL;
+
+	for (uint32_t i = 0; i < SH_FAULT_RULES; i++) {
+		struct sh_fault_rule *r = &t->k.dev.inst->faults.rule[i];
+
+		if (r->scope != sh_fault_pack(&scope))
+			continue;
+		assert_null(found);
+		found = r;
+	}
+	return found;
+}
+
+static void rates(struct kt *t, uint32_t whole, uint32_t from0, uint32_t link)
+{
+	assert_int_equal(rule(t, SH_FAULT_DROP, ANY, ANY, ANY)->rate, whole);
+	assert_int_equal(rule(t, SH_FAULT_DROP, 0, ANY, ANY)->rate, from0);
+	assert_int_equal(rule(t, SH_FAULT_DROP, 0, 1, ANY)->rate, link);
+	assert_int_equal(t->k.dev.inst->faults.active, whole || from0 || link);
+}
+
+static void scopes(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_MAINLINE, 2, 1);
+
+	(void)state;
+	assert_int_equal(ask(t, SH_FAULT_DROP, ANY, ANY, ANY, 1, 0), 0);
+	assert_int_equal(ask(t, SH_FAULT_DROP, 0, ANY, ANY, 2, 0), 0);
+	assert_int_equal(ask(t, SH_FAULT_DROP, 0, 1, ANY, 3, 0), 0);
+	rates(t, 1, 2, 3);
+	/* Each is replaced, and ended, by itself. */
+	assert_int_equal(ask(t, SH_FAULT_DROP, 0, ANY, ANY, 22, 0), 0);
+	rates(t, 1, 22, 3);
+	assert_int_equal(ask(t, SH_FAULT_DROP, ANY, ANY, ANY, 0, 0), 0);
+	rates(t, 0, 22, 3);
+	assert_int_equal(ask(t, SH_FAULT_DROP, 0, 1, ANY, 0, 0), 0);
+	rates(t, 0, 22, 0);
+	/* Every kind of a scope. */
+	assert_int_equal(ask(t, SH_FAULT_CORRUPT, 0, ANY, ANY, 5, 0), 0);
+	assert_int_equal(ask(t, SH_FAULT_CORRUPT, 1, ANY, ANY, 5, 0), 0);
+	assert_int_equal(ask(t, SH_FAULT_OFF, 0, ANY, ANY, 0, 0), 0);
+	assert_int_equal(rule(t, SH_FAULT_DROP, 0, ANY, ANY)->rate, 0);
+	assert_int_equal(rule(t, SH_FAULT_CORRUPT, 0, ANY, ANY)->rate, 0);
+	assert_int_equal(rule(t, SH_FAULT_CORRUPT, 1, ANY, ANY)->rate, 5);
+	/* What is not set can be ended. */
+	assert_int_equal(ask(t, SH_FAULT_OFF, 1, 0, ANY, 0, 0), 0);
+	assert_int_equal(ask(t, SH_FAULT_DELAY, 1, 0, ANY, 0, 0), 0);
+	assert_null(rule(t, SH_FAULT_DELAY, 1, 0, ANY));
+	assert_int_equal(t->k.dev.inst->faults.active, 1);
+	assert_int_equal(ask(t, SH_FAULT_OFF, ANY, ANY, ANY, 0, 0), 0);
+	for (uint32_t i = 0; i < SH_FAULT_RULES; i++)
+		assert_false(t->k.dev.inst->faults.rule[i].rate || t->k.dev.inst->faults.rule[i].count);
+	assert_int_equal(t->k.dev.inst->faults.active, 0);
+	kt_stop(t);
+}
+
+static void names(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_MAINLINE, 2, 1);
+	struct kctx *ctx = kt_open(t, 0);
+	struct kt_queue cq, qp;
+	uint32_t pd;
+
+	(void)state;
+	assert_int_equal(ask(t, SH_FAULT_DROP, 7, ANY, ANY, 1, 0), ENOENT);
+	assert_non_null(strstr(st.text, "no host7: the instance has host0 to host1"));
+	assert_int_equal(ask(t, SH_FAULT_DROP, 0, 2, ANY, 1, 0), ENOENT);
+	assert_int_equal(ask(t, SH_FAULT_OFF, 2, ANY, ANY, 0, 0), ENOENT);
+	assert_int_equal(ask(t, SH_FAULT_DROP, ANY, ANY, 0x48, 1, 0), ENOENT);
+	assert_int_equal(ask(t, SH_FAULT_DROP, ANY, ANY, 0x1000048, 1, 0), EINVAL);
+	assert_int_equal(ask(t, SH_FAULT_KINDS, ANY, ANY, ANY, 1, 0), EINVAL);
+	assert_int_equal(ask(t, SH_FAULT_DROP, ANY, ANY, ANY, 1000001, 0), EINVAL);
+	assert_int_equal(t->k.dev.inst->faults.active, 0);
+
+	assert_int_equal(kt_pd(t, ctx, &pd), 0);
+	assert_int_equal(kt_cq(t, ctx, 10, -1, &cq), 0);
+	assert_int_equal(kt_qp(t, ctx, UV_QPT_RC, pd, cq.handle, -1, &qp), 0);
+	assert_int_equal(ask(t, SH_FAULT_DROP, ANY, ANY, qp.number, 1, 0), 0);
+	assert_int_equal(ask(t, SH_FAULT_DROP, 1, ANY, qp.number, 1, 0), 0);
+	assert_int_equal(ask(t, SH_FAULT_DROP, 1, 0, qp.number, 1, 0), 0);
+	/* It is on neither of these hosts. */
+	assert_int_equal(ask(t, SH_FAULT_DROP, 1, 1, qp.number, 1, 0), ENOENT);
+	assert_int_equal(ask(t, SH_FAULT_DROP, ANY, ANY, qp.number + 1, 1, 0), ENOENT);
+	assert_non_null(strstr(st.text, "there are 0x"));
+	/* Off needs no QP that exists. */
+	assert_int_equal(kt_destroy(t, ctx, UV_DESTROY_QP, qp.handle), 0);
+	assert_int_equal(ask(t, SH_FAULT_DROP, ANY, ANY, qp.number, 2, 0), ENOENT);
+	assert_int_equal(rule(t, SH_FAULT_DROP, ANY, ANY, qp.number)->rate, 1);
+	assert_int_equal(ask(t, SH_FAULT_DROP, ANY, ANY, qp.number, 0, 0), 0);
+	assert_int_equal(rule(t, SH_FAULT_DROP, ANY, ANY, qp.number)->rate, 0);
+	assert_int_equal(ask(t, SH_FAULT_OFF, 1, ANY, qp.number, 0, 0), 0);
+	assert_int_equal(rule(t, SH_FAULT_DROP, 1, ANY, qp.number)->rate, 0);
+	kt_queue_free(&qp);
+	kt_queue_free(&cq);
+	kt_stop(t);
+}
+
+/* Sixteen with a scope; those that are over give way. */
+static void room(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_MAINLINE, 32, 1);
+	struct sh_faults *f = &t->k.dev.inst->faults;
+
+	(void)state;
+	for (uint32_t host = 0; host < SH_FAULT_SCOPED; host++)
+		assert_int_equal(ask(t, SH_FAULT_DROP, host, ANY, ANY, 1, 0), 0);
+	assert_int_equal(ask(t, SH_FAULT_DROP, 30, ANY, ANY, 1, 0), ENOSPC);
+	assert_non_null(strstr(st.text, "off"));
+	/* The whole fabric's have places of their own, and what is set can be changed. */
+	for (uint32_t kind = 0; kind < SH_FAULT_KINDS; kind++)
+		assert_int_equal(ask(t, kind, ANY, ANY, ANY, 1, 0), 0);
+	assert_int_equal(ask(t, SH_FAULT_DROP, 3, ANY, ANY, 0, 9), 0);
+	assert_int_equal(rule(t, SH_FAULT_DROP, 3, ANY, ANY)->count, 9);
+	rule(t, SH_FAULT_DROP, 3, ANY, ANY)->count = 0;
+	rule(t, SH_FAULT_DROP, 3, ANY, ANY)->done = 9;
+	assert_int_equal(ask(t, SH_FAULT_DROP, 30, ANY, ANY, 1, 0), 0);
+	assert_null(rule(t, SH_FAULT_DROP, 3, ANY, ANY));
+	assert_int_equal(rule(t, SH_FAULT_DROP, 30, ANY, ANY)->done, 0);
+	assert_int_equal(ask(t, SH_FAULT_DROP, 31, ANY, ANY, 1, 0), ENOSPC);
+	assert_int_equal(f->active, 1);
+	kt_stop(t);
+}
+
+static void seeds(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_MAINLINE, 2, 1);
+	struct sh_fault_msg m = {.type = SH_MSG_FAULT, .kind = SH_FAULT_SEED, .from = ANY, .to = ANY,
+				 .qpn = ANY, .seed = 4711};
+	struct sh_fault_rule *whole, *from1;
+
+	(void)state;
+	fault_set(&t->k, &m, &st);
+	assert_int_equal(st.error, 0);
+	assert_int_equal(ask(t, SH_FAULT_DROP, ANY, ANY, ANY, 1, 0), 0);
+	m = (struct sh_fault_msg){.type = SH_MSG_FAULT, .kind = SH_FAULT_DELAY, .from = 1, .to = ANY,
+				  .qpn = ANY, .rate = 1, .delay_ns = 5000, .seeded = 1, .seed = 12};
+	fault_set(&t->k, &m, &st);
+	assert_int_equal(st.error, 0);
+	whole = rule(t, SH_FAULT_DROP, ANY, ANY, ANY);
+	from1 = rule(t, SH_FAULT_DELAY, 1, ANY, ANY);
+	assert_int_equal(whole->seed, 4711);
+	assert_int_equal(from1->seed, 12);
+	assert_int_equal(from1->delay_ns, 5000);
+	assert_int_equal(rule(t, SH_FAULT_DELAY, ANY, ANY, ANY)->delay_ns, 100000);
+	/* Setting it again begins its choices anew; the length stays. */
+	from1->drawn = 33;
+	m.delay_ns = 0;
+	fault_set(&t->k, &m, &st);
+	assert_int_equal(from1->drawn, 0);
+	assert_int_equal(from1->delay_ns, 5000);
+	/* A seed for all. */
+	from1->drawn = whole->drawn = 33;
+	m.kind = SH_FAULT_SEED;
+	fault_set(&t->k, &m, &st);
+	assert_int_equal(whole->seed, 12);
+	assert_int_equal(from1->seed, 12);
+	assert_int_equal(whole->drawn + from1->drawn, 0);
+	kt_stop(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(scopes), cmocka_unit_test(names),
+		cmocka_unit_test(room),	  cmocka_unit_test(seeds),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

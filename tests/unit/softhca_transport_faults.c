@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: a fault that names hosts or a QP hits their packets and no others, in the direction that
+ * it names; what a rule hits depends on its seed and on its own packets alone.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "fault.h"
+#include "packet.h"
+#include "softhca_pair.h"
+
+#define ANY	SH_FAULT_ANY
+#define AQPN	0x48
+#define BQPN	0x51
+#define FIRST	SH_FAULT_KINDS	/* the first rule that may have a scope */
+
+/* QP a on host 0, QP b on host 1. */
+static void open_hosts(struct tpair *p, uint32_t type)
+{
+	tpair_open(p, &(struct tpair_opts){ .type = type });
+	assert_int_equal(p->a.qpn, AQPN);
+	assert_int_equal(p->b.qpn, BQPN);
+	sh_hca(&p->m->dev, 1)->host = 1;
+}
+
+static struct sh_fault_rule *set(struct tpair *p, uint32_t at, struct sh_fault_scope scope, uint32_t rate,
+				 uint32_t count)
+{
+	struct sh_fault_rule *rule = &p->m->inst->faults.rule[at];
+
+	rule->scope = sh_fault_pack(&scope);
+	rule->rate = rate;
+	rule->count = count;
+	rule->delay_ns = 100000;
+	sh_faults_settle(&p->m->inst->faults);
+	return rule;
+}
+
+static struct sh_counters counters(struct tpair *p, uint32_t hca)
+{
+	struct sh_counters c;
+
+	sh_counters(&p->m->daemon, hca, &c);
+	return c;
+}
+
+/* One message and its acknowledgement: which of the two is lost, if any. */
+static void test_direction(void **state)
+{
+	enum lost { NONE, REQUEST, ACK };
+	static const struct {
+		struct sh_fault_scope scope;
+		enum lost lost;
+	} cases[] = {
+		{{SH_FAULT_DROP, 0, ANY, ANY}, REQUEST},  {{SH_FAULT_DROP, 1, ANY, ANY}, ACK},
+		{{SH_FAULT_DROP, ANY, 1, ANY}, REQUEST},  {{SH_FAULT_DROP, ANY, 0, ANY}, ACK},
+		{{SH_FAULT_DROP, 0, 1, ANY}, REQUEST},	  {{SH_FAULT_DROP, 1, 0, ANY}, ACK},
+		{{SH_FAULT_DROP, 0, 0, ANY}, NONE},	  {{SH_FAULT_DROP, 1, 1, ANY}, NONE},
+		{{SH_FAULT_DROP, 2, ANY, ANY}, NONE},	  {{SH_FAULT_DROP, ANY, 2, ANY}, NONE},
+		{{SH_FAULT_DROP, ANY, ANY, AQPN}, REQUEST}, {{SH_FAULT_DROP, ANY, ANY, BQPN}, REQUEST},
+		{{SH_FAULT_DROP, ANY, ANY, 0x52}, NONE},  {{SH_FAULT_DROP, ANY, ANY, 0}, NONE},
+		{{SH_FAULT_DROP, 1, ANY, AQPN}, ACK},	  {{SH_FAULT_DROP, 0, 1, BQPN}, REQUEST},
+		{{SH_FAULT_DROP, 0, 1, 0x52}, NONE},	  {{SH_FAULT_DROP, 1, 1, AQPN}, NONE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sh_fault_rule *rule;
+		struct tpair p;
+		struct twr wr;
+
+		open_hosts(&p, SH_QPT_RC);
+		wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
+		rule = set(&p, FIRST, cases[i].scope, 0, 1);
+		tpair_recv(&p, 0, 100);
+		tqp_send(&p.a, &wr);
+		/* The request arrives now, or when it is sent again. */
+		if (cases[i].lost == REQUEST)
+			texpect_none(&p.bcq[1]);
+		else
+			texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 0);
+		if (cases[i].lost != NONE)
+			texpect_none(&p.acq[0]);
+		mock_advance(p.m, 1000000000);
+		if (cases[i].lost == REQUEST)
+			texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 0);
+		texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
+		texpect_none(&p.bcq[1]);
+		assert_int_equal(counters(&p, 0).drops_fault, cases[i].lost == ACK);
+		assert_int_equal(counters(&p, 1).drops_fault, cases[i].lost == REQUEST);
+		assert_int_equal(counters(&p, 0).retries, cases[i].lost != NONE);
+		assert_int_equal(counters(&p, 1).duplicates, cases[i].lost == ACK);
+		assert_int_equal(rule->done, cases[i].lost != NONE);
+		assert_int_equal(p.m->inst->faults.active, cases[i].lost == NONE);
+		tpair_close(&p);
+	}
+}
+
+/* Each kind does to the packets of a scope what it does to those of the fabric. */
+static void test_kinds(void **state)
+{
+	(void)state;
+	for (uint32_t kind = 0; kind < SH_FAULT_KINDS; kind++) {
+		struct tpair p;
+		struct twr wr;
+
+		open_hosts(&p, SH_QPT_UC);
+		wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
+		set(&p, FIRST, (struct sh_fault_scope){kind, 1, ANY, ANY}, 0, 1);
+		set(&p, FIRST + 1, (struct sh_fault_scope){kind, 0, 1, AQPN}, 0, 1);
+		tpair_recv(&p, 0, 100);
+		tqp_send(&p.a, &wr);
+		assert_int_equal(counters(&p, 1).drops_fault, kind == SH_FAULT_DROP);
+		assert_int_equal(counters(&p, 1).drops_icrc, kind == SH_FAULT_CORRUPT);
+		assert_int_equal(counters(&p, 1).rcv_packets,
+				 kind == SH_FAULT_DUPLICATE ? 2 : 0);
+		mock_advance(p.m, 100000);
+		assert_int_equal(counters(&p, 1).rcv_packets,
+				 kind == SH_FAULT_DUPLICATE ? 2 : kind == SH_FAULT_DELAY ? 1 : 0);
+		/* The one about packets of host 1 waits for one. */
+		assert_int_equal(p.m->inst->faults.rule[FIRST].count, 1);
+		assert_int_equal(p.m->inst->faults.rule[FIRST + 1].done, 1);
+		tpair_close(&p);
+	}
+}
+
+struct rules {
+	struct sh_fault_scope scope[2];
+	uint32_t rate[2], at[2], seed;
+	uint32_t others;		/* packets of b between those of a */
+};
+
+/* Which of 50 packets of a are lost: a bit for each. */
+static uint64_t losses(const struct rules *r)
+{
+	uint64_t lost = 0;
+	struct tpair p;
+	struct twr wr, back;
+
+	open_hosts(&p, SH_QPT_UC);
+	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
+	back = wr;
+	back.sge[0] = (struct tsge){ p.bmem, 100, p.bkey };
+	for (int i = 0; i < 2; i++)
+		if (r->rate[i])
+			set(&p, r->at[i], r->scope[i], r->rate[i], 0)->seed = r->seed;
+	for (int i = 0; i < 50; i++) {
+		uint64_t before = counters(&p, 1).rcv_packets;
+		struct mlx4_cqe cqe;
+
+		tqp_send(&p.a, &wr);
+		assert_true(tcq_poll(&p.acq[0], &cqe));
+		lost |= (uint64_t)(counters(&p, 1).rcv_packets == before) << i;
+		for (uint32_t n = 0; n < r->others; n++) {
+			tqp_send(&p.b, &back);
+			assert_true(tcq_poll(&p.bcq[0], &cqe));
+		}
+	}
+	if (r->others)
+		assert_int_equal(counters(&p, 0).drops_fault, 0);
+	tpair_close(&p);
+	return lost;
+}
+
+static void test_seed(void **state)
+{
+	const struct sh_fault_scope drop_a = {SH_FAULT_DROP, 0, ANY, ANY};
+	const struct sh_fault_scope drop_qp = {SH_FAULT_DROP, ANY, ANY, AQPN};
+	const struct sh_fault_scope all = {SH_FAULT_CORRUPT, ANY, ANY, ANY};
+	struct rules r = {{drop_a}, {400000}, {FIRST, SH_FAULT_CORRUPT}, 7, 0};
+	uint64_t one = losses(&r), both, other;
+
+	(void)state;
+	assert_in_range(__builtin_popcountll(one), 5, 40);
+	assert_true(losses(&r) == one);
+	/* Wherever it is kept, and whatever else travels. */
+	r.at[0] = FIRST + 9;
+	r.others = 3;
+	assert_true(losses(&r) == one);
+	r.others = 0;
+	/* Another seed and another scope choose others. */
+	r.seed = 8;
+	assert_true(losses(&r) != one);
+	r.seed = 7;
+	r.scope[0] = drop_qp;
+	other = losses(&r);
+	assert_true(other != one);
+	/* Two rules hit what each of them hits alone. */
+	r = (struct rules){{drop_a, drop_qp}, {400000, 400000}, {FIRST, FIRST + 1}, 7, 0};
+	assert_true(losses(&r) == (one | other));
+	r = (struct rules){{all}, {300000}, {SH_FAULT_CORRUPT}, 7, 0};
+	other = losses(&r);
+	r = (struct rules){{drop_a, all}, {400000, 300000}, {FIRST, SH_FAULT_CORRUPT}, 7, 0};
+	both = losses(&r);
+	assert_true(both == (one | other) && both != one && both != other);
+}
+
+/* The next packets of a QP are what its own rule takes, when the fabric drops everything, too. */
+static void test_scope_first(void **state)
+{
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	open_hosts(&p, SH_QPT_UC);
+	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
+	set(&p, SH_FAULT_DROP, (struct sh_fault_scope){SH_FAULT_DROP, ANY, ANY, ANY}, 1000000, 0);
+	set(&p, FIRST + 15, (struct sh_fault_scope){SH_FAULT_CORRUPT, ANY, ANY, BQPN}, 0, 2);
+	for (int i = 0; i < 3; i++) {
+		tqp_send(&p.a, &wr);
+		texpect(&p.acq[0], MLX4_OPCODE_SEND, true, i);
+		assert_int_equal(counters(&p, 1).drops_icrc, i < 2 ? i + 1 : 2);
+		assert_int_equal(counters(&p, 1).drops_fault, i < 2 ? 0 : 1);
+		assert_int_equal(p.m->inst->faults.active, 1);
+	}
+	tpair_close(&p);
+}
+
+/* A group is not a host: its packets come from their sender, and that is all. */
+static void test_multicast(void **state)
+{
+	static const struct {
+		struct sh_fault_scope scope;
+		bool lost;
+	} cases[] = {
+		{{SH_FAULT_DROP, 0, ANY, ANY}, true},	  {{SH_FAULT_DROP, ANY, ANY, AQPN}, true},
+		{{SH_FAULT_DROP, ANY, 1, ANY}, false},	  {{SH_FAULT_DROP, ANY, 0, ANY}, false},
+		{{SH_FAULT_DROP, 1, ANY, ANY}, false},
+	};
+	uint8_t gid[16] = { 0xff, 0x12, [15] = 1 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct mlx4_cqe cqe;
+		struct tpair p;
+		struct twr wr;
+
+		open_hosts(&p, SH_QPT_UD);
+		assert_int_equal(sh_mcast_attach(&p.m->daemon, 1, gid, p.b.qpn), 0);
+		wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
+		wr.dqpn = 0xffffff;
+		wr.dlid = 0xc001;
+		wr.grh = true;
+		memcpy(wr.dgid, gid, sizeof(gid));
+		tpair_recv(&p, 0, 200);
+		set(&p, FIRST, cases[i].scope, 0, 1);
+		tqp_send(&p.a, &wr);
+		assert_int_equal(tcq_poll(&p.bcq[1], &cqe), !cases[i].lost);
+		tpair_close(&p);
+	}
+}
+
+/* Rules that somebody has overwritten: any host, QP and time, and packets go on. */
+static void test_overwritten(void **state)
+{
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	open_hosts(&p, SH_QPT_UC);
+	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
+	for (uint32_t i = 0; i < SH_FAULT_RULES; i++)
+		memset(&p.m->inst->faults.rule[i], 0xff, sizeof(p.m->inst->faults.rule[i]));
+	p.m->inst->faults.active = UINT32_MAX;
+	for (int i = 0; i < 10; i++) {
+		tqp_send(&p.a, &wr);
+		texpect(&p.acq[0], MLX4_OPCODE_SEND, true, i);
+	}
+	/* For ever is a minute. */
+	for (uint32_t i = 0; i < SH_FAULT_RULES; i++)
+		p.m->inst->faults.rule[i].scope = 0;
+	set(&p, FIRST, (struct sh_fault_scope){SH_FAULT_DELAY, ANY, ANY, ANY}, 0, 1)->delay_ns = UINT64_MAX;
+	tpair_recv(&p, 0, 100);
+	tqp_send(&p.a, &wr);
+	texpect_none(&p.bcq[1]);
+	mock_advance(p.m, SH_FAULT_DELAY_MAX);
+	texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 0);
+	tpair_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_direction),   cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_seed),	    cmocka_unit_test(test_scope_first),
+		cmocka_unit_test(test_multicast),   cmocka_unit_test(test_overwritten),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
