@@ -111,6 +111,16 @@ void sh_arm_later(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, 
 int sh_grace(struct sh_dev *dev, uint32_t bound_ms);
 /* Everything a dead process held: exec slots. certain: it cannot run any more, whatever the kernel says of them. Daemon. */
 void sh_proc_gone(struct sh_dev *dev, uint32_t proc, bool certain);
+/*
+ * Locks that the dead held become free, so that nobody sleeps for them until it looks again: orphans.c. Daemon.
+ * Whether any thread has died in device code since *seen, which is moved on; then each object that exists is named.
+ */
+bool sh_orphans(struct sh_dev *dev, uint32_t *seen);
+void sh_orphans_of_hca(struct sh_dev *dev, uint32_t hca);
+void sh_orphans_of_qp(struct sh_dev *dev, uint32_t hca, uint32_t qpn);
+void sh_orphans_of_srq(struct sh_dev *dev, uint32_t hca, uint32_t srqn);
+void sh_orphans_of_cq(struct sh_dev *dev, uint32_t hca, uint32_t cqn);
+void sh_orphans_of_evq(struct sh_dev *dev, uint32_t evq);
 
 /* ---- completion queues (cq.c) ---- */
 

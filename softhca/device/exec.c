@@ -108,8 +108,10 @@ static struct sh_exec *slots(const struct sh_dev *dev)
 }
 
 /* Its owner mutex is ours now: what the one before may have held is a dead thread's from here on. */
-static void begin_life(struct sh_exec *e)
+static void begin_life(struct sh_instance *inst, struct sh_exec *e)
 {
+	if (__atomic_load_n(&e->epoch, __ATOMIC_RELAXED))
+		__atomic_add_fetch(&inst->died_inside, 1, __ATOMIC_SEQ_CST);
 	__atomic_add_fetch(&e->generation, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -134,7 +136,7 @@ static struct sh_exec *take_slot(struct sh_dev *dev)
 			continue;
 		/* pairs with lose() */
 		__atomic_store_n(&e->proc, dev->proc, __ATOMIC_SEQ_CST);
-		begin_life(e);
+		begin_life(inst, e);
 		__atomic_store_n(&e->epoch, 0, __ATOMIC_RELEASE);
 		used = __atomic_load_n(&inst->exec_used, __ATOMIC_RELAXED);
 		while (used <= i && !__atomic_compare_exchange_n(&inst->exec_used, &used, i + 1, false,
@@ -189,7 +191,7 @@ static struct sh_exec *lock_shared(struct sh_dev *dev)
 	if (wait_for(&e->owner) == EOWNERDEAD)
 		pthread_mutex_consistent(&e->owner);
 	__atomic_store_n(&e->proc, dev->proc, __ATOMIC_SEQ_CST);
-	begin_life(e);
+	begin_life(dev->inst, e);
 	sh_self.word = word_of(dev, e);
 	__atomic_store_n(&dev->inst->exec_used, SH_MAX_EXEC, __ATOMIC_SEQ_CST);
 	return e;
@@ -381,7 +383,7 @@ void sh_arm_later(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, 
 /* ---- the dead ---- */
 
 /* Free the slot of a dead thread; false while its owner lives. */
-static bool bury(struct sh_exec *e)
+static bool bury(struct sh_dev *dev, struct sh_exec *e)
 {
 	int err = pthread_mutex_trylock(&e->owner);
 
@@ -389,7 +391,7 @@ static bool bury(struct sh_exec *e)
 		err = pthread_mutex_consistent(&e->owner);
 	if (err)
 		return false;
-	begin_life(e);
+	begin_life(dev->inst, e);
 	__atomic_store_n(&e->epoch, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&e->proc, 0, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&e->owner);
@@ -400,7 +402,7 @@ bool sh_owner_dead(struct sh_dev *dev, uint64_t owner)
 {
 	struct sh_exec *e = slots(dev) + (owner & SH_OWNER_SLOT) - 1;
 
-	return __atomic_load_n(&e->generation, __ATOMIC_SEQ_CST) != owner >> SH_OWNER_GENERATION || bury(e);
+	return __atomic_load_n(&e->generation, __ATOMIC_SEQ_CST) != owner >> SH_OWNER_GENERATION || bury(dev, e);
 }
 
 /* ---- the daemon's side ---- */
@@ -426,7 +428,7 @@ int sh_grace(struct sh_dev *dev, uint32_t bound_ms)
 
 		while (e != self.slot && (seen = __atomic_load_n(&e->epoch, __ATOMIC_ACQUIRE)) && seen < epoch &&
 		       __atomic_load_n(&e->proc, __ATOMIC_SEQ_CST) != LOST) {
-			if (bury(e))
+			if (bury(dev, e))
 				break;
 			if (!until)
 				until = now_ns() + bound_ms * UINT64_C(1000000);
@@ -443,10 +445,12 @@ int sh_grace(struct sh_dev *dev, uint32_t bound_ms)
  * at the first that it cannot reach. The slot stays as it is, but what its thread held is free. Somebody who takes the slot
  * at this moment names himself first and changes generation then.
  */
-static void lose(struct sh_exec *e, uint32_t proc)
+static void lose(struct sh_dev *dev, struct sh_exec *e, uint32_t proc)
 {
 	uint32_t generation = __atomic_load_n(&e->generation, __ATOMIC_SEQ_CST);
 
+	if (__atomic_load_n(&e->epoch, __ATOMIC_RELAXED))
+		__atomic_add_fetch(&dev->inst->died_inside, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_compare_exchange_n(&e->proc, &proc, LOST, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		__atomic_compare_exchange_n(&e->generation, &generation, generation + 1, false, __ATOMIC_SEQ_CST,
 					    __ATOMIC_RELAXED);
@@ -457,6 +461,6 @@ void sh_proc_gone(struct sh_dev *dev, uint32_t proc, bool certain)
 	uint32_t i, used = __atomic_load_n(&dev->inst->exec_used, __ATOMIC_SEQ_CST);
 
 	for (i = 0; i < used && i < SH_MAX_EXEC; i++)
-		if (__atomic_load_n(&slots(dev)[i].proc, __ATOMIC_RELAXED) == proc && !bury(slots(dev) + i) && certain)
-			lose(slots(dev) + i, proc);
+		if (__atomic_load_n(&slots(dev)[i].proc, __ATOMIC_RELAXED) == proc && !bury(dev, slots(dev) + i) && certain)
+			lose(dev, slots(dev) + i, proc);
 }

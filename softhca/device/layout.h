@@ -261,7 +261,7 @@ struct sh_instance {
 	uint32_t driver_abi;
 	uint32_t face;			/* enum sh_face of device.h */
 	uint32_t trap;			/* nonzero: stores trap for the whole instance */
-	uint32_t reserved;
+	uint32_t died_inside;		/* threads found dead in device code: they may have held locks */
 	struct sh_faults faults;
 	uint32_t lid_port[SH_MAX_LIDS];	/* (hca << 8 | port) + 1 of the port that has the LID; 0 = none */
 	uint64_t evq_spilled[SH_MAX_EVQ / 64];	/* event queues that have spilled records */

@@ -12,8 +12,8 @@
  *
  * Where the kernel does not mark the slot's mutex of a dead thread, the daemon tells when it learns of the process's end.
  *
- * Sleepers are woken one at a time. One that is killed between its wake-up and its turn takes the wake-up along, and
- * nobody wakes the sleepers of a holder that dies: so they look now and then.
+ * Sleepers are woken one at a time. One that is killed between its wake-up and its turn takes the wake-up along.
+ * Those of a holder that dies are woken by the daemon when it learns of the death (orphans.c). So they look now and then.
  */
 #ifndef SOFTHCA_DEVICE_LOCK_H
 #define SOFTHCA_DEVICE_LOCK_H

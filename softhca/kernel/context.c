@@ -112,6 +112,7 @@ void proc_dead(struct kernel *k, struct kproc *p)
 	regions_orphan(k, p);
 	/* It lives yet where it is the instance that ends. */
 	sh_proc_gone(&k->dev, p->slot, !same_image(k, p));
+	orphans_free(k);
 	__atomic_store_n(&sh_proc(&k->dev, p->slot)->pid, 0, __ATOMIC_RELEASE);
 	k->proc[p->slot] = NULL;
 	if (p->pidfd >= 0) {

@@ -312,6 +312,7 @@ struct kernel {
 	size_t keep_size;
 	struct sh_numbers reg;		/* entries of registrations; 0 is none */
 	uint32_t reg_backed;		/* entries below have memory behind them */
+	uint32_t died_inside;		/* as of the last orphans_free() */
 	uint32_t releasing, loud;	/* contexts to release, or to silence, in another try */
 	int epoll;			/* -1 in tests */
 	bool stop;
@@ -511,6 +512,8 @@ int dir_make(int dirfd, const char *path);			/* with parents */
 void hcas_retry(struct kernel *k);		/* silence failed HCAs, if any is loud yet */
 void port_change(struct kernel *k, const struct sh_port_msg *m, struct sh_status *st);
 void ports_end(struct kernel *k);		/* the instance ends: a fatal event for every open file */
+/* orphans.c: locks that a dead thread held are nobody's again, and whoever sleeps for one goes on. */
+void orphans_free(struct kernel *k);
 void fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st);
 int show_make(struct kernel *k);	/* a memfd with JSON, -errno */
 

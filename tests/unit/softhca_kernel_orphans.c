@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: when the daemon has heard of a process's death, no lock is held by its threads any more,
+ * whichever object it belongs to and whoever noticed the death first; locks of the living stay theirs.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "softhca/device/tables.h"
+#include "softhca/device/txn.h"
+#include "softhca_kernel.h"
+
+enum { QP_LOCK, QP_RLOCK, SRQ_LOCK, CQ_LOCK, EVQ_LOCK, ATOMIC_LOCK, LOCKS };
+
+struct world {
+	struct kt *t;
+	struct kt_queue cq, srq, qp;
+	struct sh_lock *lock[LOCKS];
+};
+
+static void make(struct world *w)
+{
+	struct kctx *ctx;
+	struct sh_qp *qp;
+	uint32_t pd;
+
+	w->t = kt_start(SH_FACE_MAINLINE, 2, 1);
+	ctx = kt_open_host(w->t, 1, 0);
+	assert_int_equal(kt_pd(w->t, ctx, &pd), 0);
+	assert_int_equal(kt_cq(w->t, ctx, 10, -1, &w->cq), 0);
+	assert_int_equal(kt_srq(w->t, ctx, pd, 10, 1, &w->srq), 0);
+	assert_int_equal(kt_qp(w->t, ctx, UV_QPT_RC, pd, w->cq.handle, w->srq.handle, &w->qp), 0);
+	qp = sh_qp_get(&w->t->k.dev, 1, w->qp.number);
+	w->lock[QP_LOCK] = &qp->lock;
+	w->lock[QP_RLOCK] = &qp->rlock;
+	w->lock[SRQ_LOCK] = &sh_srq_get(&w->t->k.dev, 1, w->srq.number)->lock;
+	w->lock[CQ_LOCK] = &sh_cq_get(&w->t->k.dev, 1, w->cq.number)->lock;
+	w->lock[EVQ_LOCK] = &sh_evq(&w->t->k.dev, ctx->async->index)->lock;
+	w->lock[ATOMIC_LOCK] = &sh_hca(&w->t->k.dev, 1)->atomic_lock;
+}
+
+static void unmake(struct world *w)
+{
+	kt_queue_free(&w->qp);
+	kt_queue_free(&w->srq);
+	kt_queue_free(&w->cq);
+	kt_stop(w->t);
+}
+
+/* A process of the instance with these locks, a bit each, in device code: until it is killed. */
+static struct kproc *holder(struct world *w, unsigned int which, pid_t *pid)
+{
+	struct kproc *p;
+	int told[2];
+	char byte;
+
+	assert_int_equal(pipe(told), 0);
+	*pid = fork();
+	assert_true(*pid >= 0);
+	if (!*pid) {
+		struct sh_dev dev = w->t->k.dev;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* The slot that the daemon gives it: the next one. */
+		dev.proc = 2;
+		if (!sh_enter(&dev))
+			_exit(1);
+		for (int i = 0; i < LOCKS; i++)
+			if (which >> i & 1)
+				sh_lock(&dev, w->lock[i]);
+		if (write(told[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(told[1]);
+	assert_int_equal(read(told[0], &byte, 1), 1);
+	close(told[0]);
+	assert_int_equal(proc_attach(&w->t->k, *pid, 0, 0, 0, &p), 0);
+	assert_int_equal(p->slot, 2);
+	return p;
+}
+
+static void kill_it(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void each_kind_of_lock(void **state)
+{
+	(void)state;
+	for (int i = 0; i < LOCKS; i++) {
+		struct world w;
+		struct kproc *p;
+		pid_t pid;
+
+		make(&w);
+		p = holder(&w, 1u << i, &pid);
+		assert_true(w.lock[i]->owner != 0);
+		kill_it(pid);
+		assert_true(w.lock[i]->owner != 0);
+		proc_detach(&w.t->k, p);
+		assert_true(w.lock[i]->owner == 0);
+		unmake(&w);
+	}
+}
+
+static void all_at_once(void **state)
+{
+	struct world w;
+	struct kproc *p;
+	pid_t pid;
+
+	(void)state;
+	make(&w);
+	p = holder(&w, (1u << LOCKS) - 1, &pid);
+	kill_it(pid);
+	/* Another process wants one of them, and knows by it that the holder is dead before the daemon does. */
+	assert_int_equal(sh_trylock(&w.t->k.dev, w.lock[CQ_LOCK]), 0);
+	sh_unlock(&w.t->k.dev, w.lock[CQ_LOCK]);
+	proc_detach(&w.t->k, p);
+	for (int i = 0; i < LOCKS; i++)
+		assert_true(w.lock[i]->owner == 0);
+	unmake(&w);
+}
+
+/* A process that holds nothing dies; one that lives goes on holding. */
+static void the_living_keep_theirs(void **state)
+{
+	struct world w;
+	struct kproc *p;
+	uint64_t owner;
+	pid_t pid;
+
+	(void)state;
+	make(&w);
+	p = holder(&w, 1u << CQ_LOCK | 1u << QP_LOCK, &pid);
+	owner = w.lock[CQ_LOCK]->owner;
+	w.t->k.dev.inst->died_inside++;		/* somebody else did */
+	orphans_free(&w.t->k);
+	assert_true(w.lock[CQ_LOCK]->owner == owner);
+	assert_true(w.lock[QP_LOCK]->owner == owner);
+	kill_it(pid);
+	proc_detach(&w.t->k, p);
+	assert_true(w.lock[CQ_LOCK]->owner == 0);
+	assert_true(w.lock[QP_LOCK]->owner == 0);
+	unmake(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_kind_of_lock),
+		cmocka_unit_test(all_at_once),
+		cmocka_unit_test(the_living_keep_theirs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
