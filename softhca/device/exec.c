@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "objects.h"
 
@@ -108,11 +110,18 @@ static struct sh_exec *slots(const struct sh_dev *dev)
 }
 
 /* Its owner mutex is ours now: what the one before may have held is a dead thread's from here on. */
-static void begin_life(struct sh_instance *inst, struct sh_exec *e)
+static void begin_life(struct sh_instance *inst, struct sh_exec *e, uint32_t tid)
 {
 	if (__atomic_load_n(&e->epoch, __ATOMIC_RELAXED))
 		__atomic_add_fetch(&inst->died_inside, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&e->waits, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&e->tid, tid, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&e->generation, 1, __ATOMIC_SEQ_CST);
+}
+
+static uint32_t own_tid(void)
+{
+	return (uint32_t)syscall(SYS_gettid);
 }
 
 static uint64_t word_of(const struct sh_dev *dev, const struct sh_exec *e)
@@ -136,7 +145,7 @@ static struct sh_exec *take_slot(struct sh_dev *dev)
 			continue;
 		/* pairs with lose() */
 		__atomic_store_n(&e->proc, dev->proc, __ATOMIC_SEQ_CST);
-		begin_life(inst, e);
+		begin_life(inst, e, own_tid());
 		__atomic_store_n(&e->epoch, 0, __ATOMIC_RELEASE);
 		used = __atomic_load_n(&inst->exec_used, __ATOMIC_RELAXED);
 		while (used <= i && !__atomic_compare_exchange_n(&inst->exec_used, &used, i + 1, false,
@@ -191,7 +200,7 @@ static struct sh_exec *lock_shared(struct sh_dev *dev)
 	if (wait_for(&e->owner) == EOWNERDEAD)
 		pthread_mutex_consistent(&e->owner);
 	__atomic_store_n(&e->proc, dev->proc, __ATOMIC_SEQ_CST);
-	begin_life(dev->inst, e);
+	begin_life(dev->inst, e, own_tid());
 	sh_self.word = word_of(dev, e);
 	__atomic_store_n(&dev->inst->exec_used, SH_MAX_EXEC, __ATOMIC_SEQ_CST);
 	return e;
@@ -391,7 +400,7 @@ static bool bury(struct sh_dev *dev, struct sh_exec *e)
 		err = pthread_mutex_consistent(&e->owner);
 	if (err)
 		return false;
-	begin_life(dev->inst, e);
+	begin_life(dev->inst, e, 0);
 	__atomic_store_n(&e->epoch, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&e->proc, 0, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&e->owner);

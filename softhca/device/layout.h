@@ -151,6 +151,14 @@ struct sh_exec {
 	uint32_t proc;
 	uint32_t generation;		/* changes whenever owner is taken */
 	uint64_t epoch;			/* inst.epoch at entry, 0 = not in device code */
+	/*
+	 * What the thread says of itself before it sleeps (announce.h), for `softhca show --waits`. The device
+	 * reads none of it.
+	 */
+	uint32_t tid;			/* its number; stale where it has ended and nobody has freed the slot */
+	uint32_t waits;			/* enum sh_waits, stored last; 0: the thread does not sleep */
+	uint64_t waits_since;		/* CLOCK_MONOTONIC, ns */
+	uint64_t waits_a, waits_b;	/* enum sh_waits says what */
 } __attribute__((aligned(SH_APART)));
 
 /* A completion channel or an async file. The pipe is events/<index>.<generation> in the instance directory. */

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "announce.h"
 #include "lock.h"
 
 #define LOOK_MS	100			/* the longest sleep */
@@ -126,15 +127,18 @@ int sh_hold(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait wait)
 		return 0;
 	if (wait == SH_WAIT_BOUNDED)
 		until = now_ms() + SH_LOCK_WAIT_MS;
+	/* Everybody from here on waits for longer than the announcement takes. */
+	sh_wait_begin(dev, SH_WAITS_LOCK, (uint64_t)((char *)lock - (char *)dev->inst), 0);
 	/* Who has slept does not know of the others who sleep. */
 	for (unsigned int ms = 1; (err = look(dev, lock, me | SH_OWNER_SLEEPERS, &owner)) == -EBUSY;) {
 		uint64_t left = until ? until - now_ms() : ms;
 
 		if ((int64_t)left <= 0)
-			return -EBUSY;
+			break;
 		if (owner)
 			sleep_on(lock, owner, left < ms ? (unsigned int)left : ms);
 		ms = ms * 2 > LOOK_MS ? LOOK_MS : ms * 2;
 	}
+	sh_wait_end(dev);
 	return err;
 }

@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "softhca/device/announce.h"
 #include "process.h"
 #include "sys.h"
 
@@ -160,9 +161,11 @@ static void *helper_main(void *arg)
 		until = run_due();
 		ts.tv_sec = (time_t)(until / 1000000000);
 		ts.tv_nsec = (long)(until % 1000000000);
+		sh_wait_begin(dev, SH_WAITS_HELPER, until, seen);
 		/* FUTEX_WAIT_BITSET takes the deadline itself; a word that moved on since `seen` returns at once. */
 		futex(attention(), FUTEX_WAIT_BITSET, seen, until == UINT64_MAX ? NULL : &ts);
 		__atomic_store_n(&sleeping_until, 0, __ATOMIC_RELAXED);
+		sh_wait_end(dev);
 	}
 	return NULL;
 }

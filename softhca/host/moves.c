@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "softhca/device/announce.h"
 #include "moves.h"
 #include "process.h"
 #include "procstat.h"
@@ -15,11 +16,14 @@
 #define MOMENT_NS   50000
 #define PATIENCE_NS 100000000 /* for what others have begun */
 
-static void a_moment(void)
+/* On account of a process: of its exchange, or of copies into it. */
+static void a_moment(uint32_t pid)
 {
 	static const struct timespec moment = {.tv_nsec = MOMENT_NS};
 
+	sh_wait_begin(sh_process.dev, SH_WAITS_PAGES, pid, 0);
 	syscall(SYS_nanosleep, &moment, NULL);
+	sh_wait_end(sh_process.dev);
 }
 
 static uint32_t thread_number(void)
@@ -103,7 +107,7 @@ void sh_reach_begin(struct sh_moves *moves, struct sh_reach *r, uint32_t pid, ui
 		    !any(moves->moving, pid) && !any(moves->moving, other))
 			return;
 		sh_reach_end(moves, r);
-		a_moment();
+		a_moment(other ? other : pid);
 	}
 }
 
@@ -125,7 +129,7 @@ int sh_move_begin(struct sh_moves *moves)
 		/* pairs with sh_reach_begin() */
 		if (word >= 0 && !any(moves->reaching, pid))
 			return word;
-		a_moment();
+		a_moment(pid);
 	}
 	put(moves->moving, word);
 	return -EBUSY;

@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/prctl.h>
 
+#include "softhca/device/announce.h"
 #include "softhca/host/client.h"
 #include "softhca/host/paths.h"
 #include "softhca/host/process.h"
@@ -271,6 +272,21 @@ fail:
 	return err;
 }
 
+/* Before a sleep on account of the connection, and with SH_WAITS_NOT after it. Without one of its own, as in a forked
+ * child, a process would speak in its parent's name. */
+static void announce(enum sh_waits what, uint64_t a, uint64_t b)
+{
+	int saved = errno;
+
+	if (!shim_dev.inst || __atomic_load_n(&shim_stale, __ATOMIC_ACQUIRE))
+		return;
+	if (what == SH_WAITS_NOT)
+		sh_wait_end(&shim_dev);
+	else
+		sh_wait_begin(&shim_dev, what, a, b);
+	errno = saved;
+}
+
 bool shim_control_mine(void)
 {
 	return mine;
@@ -281,7 +297,11 @@ void shim_control_hold(void)
 	/* Said before it is so, and until it is no more: a handler comes at any moment. */
 	mine = true;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (!pthread_mutex_trylock(&control_lock))
+		return;
+	announce(SH_WAITS_CONTROL, 0, 0);
 	pthread_mutex_lock(&control_lock);
+	announce(SH_WAITS_NOT, 0, 0);
 }
 
 int shim_control_get(void)
@@ -307,14 +327,25 @@ void shim_control_put(void)
 	shim_signals_release();
 }
 
+/* Of a command's header: which one it is. Read as the kernel would, since it may be the application's mistake. */
+static uint32_t uverbs_command(const struct sh_command *cmd)
+{
+	uint32_t number;
+
+	return cmd->len >= sizeof(number) && !sh_peek(&number, cmd->addr, sizeof(number)) ? number : 0;
+}
+
 int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds, unsigned int *nfds)
 {
+	uint32_t type = *(const uint32_t *)req;
 	int err;
 
 	/* In a moment in which it cannot be made anew. */
 	if (control.pid != getpid() || !sh_ident_holds(control.fd, &control.id))
 		return -EIO;
+	announce(SH_WAITS_REQUEST, type, type == SH_MSG_COMMAND ? uverbs_command(req) : 0);
 	err = sh_client_request(control.fd, req, len, reply, rlen, fds, nfds);
+	announce(SH_WAITS_NOT, 0, 0);
 	/* The daemon is gone, as a device is that was pulled out. */
 	if (err)
 		drop_connection();

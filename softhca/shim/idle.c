@@ -21,6 +21,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "softhca/device/announce.h"
 #include "idle.h"
 
 #define US UINT64_C(1000)
@@ -149,7 +150,9 @@ static bool doze(const void *cq)
 	}
 	ts.tv_sec = 0;
 	ts.tv_nsec = (long)idle.doze;
+	sh_wait_begin(&shim_dev, SH_WAITS_DOZE, idle.word, 0);
 	syscall(SYS_futex, &proc->roused, FUTEX_WAIT, idle.word, &ts, NULL, 0);
+	sh_wait_end(&shim_dev);
 	idle.announced = NULL;
 	idle.doze = 2 * idle.doze < DOZE_MAX ? 2 * idle.doze : DOZE_MAX;
 	idle.next = clock_ns();

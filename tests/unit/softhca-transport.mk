@@ -75,3 +75,8 @@ check_PROGRAMS += softhca_transport_faults
 softhca_transport_faults_SOURCES = softhca_transport_faults.c
 softhca_transport_faults_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_faults_LDADD = $(softhca_transport_libs)
+
+check_PROGRAMS += softhca_transport_waits
+softhca_transport_waits_SOURCES = softhca_transport_waits.c
+softhca_transport_waits_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_waits_LDADD = $(softhca_transport_libs)

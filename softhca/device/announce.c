@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Announcements of sleeping threads: announce.h. Written by the thread alone, read by nobody in the device. */
+#include <time.h>
+
+#include "announce.h"
+#include "lock.h"
+
+/* This thread's slot, or NULL. */
+static struct sh_exec *own_slot(struct sh_dev *dev)
+{
+	if (sh_self.inst != dev->inst || !sh_self.word)
+		return NULL;
+	return (struct sh_exec *)sh_at(dev, SH_EXEC_OFF) + (sh_self.word & SH_OWNER_SLOT) - 1;
+}
+
+void sh_wait_begin(struct sh_dev *dev, enum sh_waits what, uint64_t a, uint64_t b)
+{
+	struct sh_exec *e = own_slot(dev);
+	struct timespec now;
+
+	/* Entering gets a slot, and keeps handlers of signals away meanwhile. */
+	if (!e && sh_enter(dev)) {
+		sh_leave(dev);
+		e = own_slot(dev);
+	}
+	if (!e)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	e->waits_since = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	e->waits_a = a;
+	e->waits_b = b;
+	/* pairs with the acquire in sh_each_thread() */
+	__atomic_store_n(&e->waits, what, __ATOMIC_RELEASE);
+}
+
+void sh_wait_end(struct sh_dev *dev)
+{
+	struct sh_exec *e = own_slot(dev);
+
+	if (e)
+		__atomic_store_n(&e->waits, SH_WAITS_NOT, __ATOMIC_RELAXED);
+}
