@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "softhca.h"
+#include "waits.h"
 #include "softhca/host/client.h"
 #include "softhca/host/paths.h"
 #include "softhca/host/places.h"
@@ -140,23 +141,33 @@ static int show_all(bool json)
 int verb_show(int argc, char **argv)
 {
 	const char *name = NULL;
-	bool json = false;
+	bool json = false, waits = false;
 
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--help")) {
-			puts("Usage: softhca show [--json] [NAME]\n\n"
+			puts("Usage: softhca show [--json] [NAME]\n"
+			     "       softhca show --waits [--json] NAME\n\n"
 			     "Show what an instance holds: QPs, CQs, SRQs, XRC domains with their inodes and registrations,\n"
-			     "memory regions, counters. Without NAME, the instances that run.");
+			     "memory regions, counters. Without NAME, the instances that run. --waits: who waits for what, and\n"
+			     "whether a wake-up is lost.");
 			return 0;
 		}
 		if (!strcmp(argv[i], "--json")) {
 			json = true;
+		} else if (!strcmp(argv[i], "--waits")) {
+			waits = true;
 		} else if (argv[i][0] == '-' || name) {
-			complain("softhca show takes --json and one name; not \"%s\"", argv[i]);
+			complain("softhca show takes --json, --waits and one name; not \"%s\"", argv[i]);
 			return EXIT_USAGE;
 		} else {
 			name = argv[i];
 		}
 	}
+	if (waits && !name) {
+		complain("softhca show --waits wants the name of an instance; softhca show lists those that run");
+		return EXIT_USAGE;
+	}
+	if (waits)
+		return show_waits(name, json);
 	return name ? show_one(name, json) : show_all(json);
 }

@@ -1,0 +1,332 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * `softhca show --waits`: who waits in which call for what, and whether anything is lost. The command looks by itself
+ * rather than ask the daemon: the daemon serves one request after the other, and one that waits for a client's lock, is
+ * stopped or has no processor is among what there is to report.
+ *
+ * A look is torn, and a thread between two instructions owes something to somebody. So there are two, some time apart. What
+ * has not moved in between, where its process had a processor, and that the device's own rules leave to no one, is lost.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "softhca.h"
+#include "softhca/device/lock.h"
+#include "softhca/host/paths.h"
+#include "waits.h"
+
+#define APART_MS 500
+
+struct report {
+	struct look first, last;
+	const char *dir;
+	long daemon;
+	bool json;
+};
+
+/* ---- judgement ---- */
+
+/* A process that is ready had no processor between the looks. */
+static bool starved(const struct report *r, uint32_t proc)
+{
+	bool ready = false;
+
+	for (unsigned int i = 0; i < r->last.ntasks; i++) {
+		const struct task *t = &r->last.task[i], *before;
+
+		if (t->proc != proc)
+			continue;
+		before = look_task(&r->first, t->pid, t->tid);
+		if (!before || t->ran_ns != before->ran_ns)
+			return false;
+		ready |= t->state == 'R';
+	}
+	return ready;
+}
+
+static bool stopped(const struct report *r, uint32_t proc)
+{
+	for (unsigned int i = 0; i < r->last.ntasks; i++)
+		if (r->last.task[i].proc == proc && is_stopped(r->last.task[i].state))
+			return true;
+	return false;
+}
+
+static const struct sh_due *same_before(const struct report *r, const struct sh_due *d)
+{
+	for (unsigned int i = 0; i < r->first.ndue; i++) {
+		const struct sh_due *b = &r->first.due[i];
+
+		if (b->kind == d->kind && b->hca == d->hca && b->number == d->number && b->srqn == d->srqn &&
+		    b->proc == d->proc && b->progress == d->progress)
+			return b;
+	}
+	return NULL;
+}
+
+static enum verdict judge(const struct report *r, const struct sh_due *d)
+{
+	const struct sh_due *before = same_before(r, d);
+
+	if (!before)
+		return VERDICT_MOVES;
+	if (stopped(r, d->proc))
+		return VERDICT_STOPPED;
+	if (starved(r, d->proc))
+		return VERDICT_STARVED;
+	return d->lost && before->lost == d->lost ? VERDICT_LOST : VERDICT_WAITS;
+}
+
+/* ---- the report ---- */
+
+static json_t *number_or_null(bool known, json_int_t value)
+{
+	return known ? json_integer(value) : json_null();
+}
+
+static json_t *describe_task(const struct report *r, const struct task *t)
+{
+	const struct task *before = look_task(&r->first, t->pid, t->tid);
+	bool waits = t->announced && t->slot.waits;
+	static const char *const kind[] = {"", "lock", "doze", "timer", "daemon", "command", "pages"};
+	char text[WORDS];
+
+	task_words(text, &r->last, t, r->dir);
+	return json_pack("{s:I, s:I, s:o, s:s, s:b, s:s?, s:o, s:o, s:o, s:s}", "pid", (json_int_t)t->pid, "tid",
+			 (json_int_t)t->tid, "host", number_or_null(t->host >= 0, t->host), "state", state_word(t->state),
+			 "in_device", t->announced && t->slot.inside, "waits",
+			 waits && t->slot.waits < sizeof(kind) / sizeof(kind[0]) ? kind[t->slot.waits] : NULL, "waits_ms",
+			 number_or_null(waits, (json_int_t)(r->last.now - t->slot.since) / 1000000), "ran_us",
+			 number_or_null(before, before ? (json_int_t)(t->ran_ns - before->ran_ns) / 1000 : 0), "queued_us",
+			 number_or_null(before, before ? (json_int_t)(t->queued_ns - before->queued_ns) / 1000 : 0), "text", text);
+}
+
+static json_t *describe_lock(const struct report *r, const struct sh_held *h)
+{
+	char text[WORDS];
+
+	lock_words(text, &r->last, h);
+	return json_pack("{s:I, s:I, s:b, s:s}", "pid", (json_int_t)look_pid(&r->last, h->holder.proc), "tid",
+			 (json_int_t)h->holder.tid, "waited_for", h->sleepers, "text", text);
+}
+
+static json_t *describe_due(const struct report *r, const struct sh_due *d, enum verdict v)
+{
+	char name[WORDS], text[WORDS];
+
+	due_name(name, &r->last, d);
+	due_words(text, &r->last, d);
+	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:I, s:s, s:s}", "verdict", verdict_word(v), "kind",
+			 due_kind_word(d->kind), "pid", (json_int_t)look_pid(&r->last, d->proc), "hca", (json_int_t)d->hca,
+			 "number", (json_int_t)d->number, "srqn", (json_int_t)d->srqn, "peer_pid",
+			 number_or_null(d->peer_proc, look_pid(&r->last, d->peer_proc)), "peer_qpn",
+			 number_or_null(d->has_peer, d->peer_qpn), "count", (json_int_t)d->count, "object", name, "text", text);
+}
+
+/* A lock that is held in both looks by the same thread; others come and go. */
+static bool held_before(const struct report *r, const struct sh_held *h)
+{
+	for (unsigned int i = 0; i < r->first.nheld; i++) {
+		const struct sh_held *b = &r->first.held[i];
+
+		if (b->kind == h->kind && b->hca == h->hca && b->number == h->number &&
+		    !((b->owner ^ h->owner) & ~SH_OWNER_SLEEPERS))
+			return true;
+	}
+	return false;
+}
+
+static json_t *describe(const struct report *r)
+{
+	json_t *threads = json_array(), *locks = json_array(), *due = json_array();
+	json_int_t lost = 0;
+
+	for (unsigned int i = 0; i < r->last.ntasks; i++)
+		json_array_append_new(threads, describe_task(r, &r->last.task[i]));
+	for (unsigned int i = 0; i < r->last.nheld; i++)
+		if (held_before(r, &r->last.held[i]))
+			json_array_append_new(locks, describe_lock(r, &r->last.held[i]));
+	for (unsigned int i = 0; i < r->last.ndue; i++) {
+		enum verdict v = judge(r, &r->last.due[i]);
+
+		lost += v == VERDICT_LOST;
+		json_array_append_new(due, describe_due(r, &r->last.due[i], v));
+	}
+	return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o, s:o}", "instance", r->dir, "daemon", (json_int_t)r->daemon, "apart_ms",
+			 (json_int_t)(r->last.now - r->first.now) / 1000000, "lost", lost, "threads", threads, "locks", locks,
+			 "outstanding", due);
+}
+
+/* ---- for people ---- */
+
+/* Within 100 columns: what does not fit goes to lines of its own, at a blank. */
+static void print_wrapped(int indent, int hang, const char *text)
+{
+	int room = 100 - indent;
+
+	while ((int)strlen(text) > room) {
+		int cut = room;
+
+		while (cut > 0 && text[cut] != ' ')
+			cut--;
+		if (!cut)
+			cut = room;
+		printf("%*s%.*s\n", indent, "", cut, text);
+		text += cut + (text[cut] == ' ');
+		indent = hang;
+		room = 100 - indent;
+	}
+	printf("%*s%s\n", indent, "", text);
+}
+
+static const char *string(const json_t *object, const char *key)
+{
+	const char *value = json_string_value(json_object_get(object, key));
+
+	return value ? value : "";
+}
+
+static json_int_t integer(const json_t *object, const char *key)
+{
+	return json_integer_value(json_object_get(object, key));
+}
+
+/* A thread of the program that is not on the device: only the first of its process is of interest. */
+static bool dull(const json_t *t)
+{
+	return integer(t, "pid") != integer(t, "tid") && json_is_null(json_object_get(t, "waits")) &&
+	       !json_is_true(json_object_get(t, "in_device")) && strncmp(string(t, "text"), "reads ", 6);
+}
+
+static void print_threads(const json_t *threads, json_int_t daemon, json_int_t apart_ms)
+{
+	json_int_t process = 0;
+	unsigned int left_out = 0;
+	char line[WORDS + 200];
+	size_t index;
+	json_t *t;
+
+	json_array_foreach(threads, index, t) {
+		json_int_t queued_ms = integer(t, "queued_us") / 1000;
+
+		if (integer(t, "pid") != process) {
+			process = integer(t, "pid");
+			printf("%s %lld", process == daemon ? "daemon" : "process", (long long)process);
+			if (!json_is_null(json_object_get(t, "host")))
+				printf(", host %lld", (long long)integer(t, "host"));
+			putchar('\n');
+		}
+		if (dull(t)) {
+			left_out++;
+			continue;
+		}
+		snprintf(line, sizeof(line), "thread %lld %s: %s", (long long)integer(t, "tid"), string(t, "state"), string(t, "text"));
+		/* Half of the time without a processor is starvation. */
+		if (2 * queued_ms > apart_ms)
+			snprintf(line + strlen(line), sizeof(line) - strlen(line), "; without a processor for %lld of %lld ms",
+				 (long long)queued_ms, (long long)apart_ms);
+		print_wrapped(2, 6, line);
+	}
+	if (left_out)
+		printf("and %u more threads, none of them in softhca's code\n", left_out);
+}
+
+static void print_due(const json_t *list, bool lost)
+{
+	char line[2 * WORDS];
+	size_t index;
+	json_t *d;
+
+	json_array_foreach(list, index, d) {
+		if (lost != !strcmp(string(d, "verdict"), "lost"))
+			continue;
+		print_wrapped(2, 6, string(d, "object"));
+		snprintf(line, sizeof(line), "%s: %s", string(d, "verdict"), string(d, "text"));
+		print_wrapped(6, 6, line);
+	}
+}
+
+static void print_text(const json_t *report)
+{
+	const json_t *due = json_object_get(report, "outstanding"), *locks = json_object_get(report, "locks");
+	json_int_t lost = integer(report, "lost");
+	size_t index;
+	json_t *item;
+
+	print_threads(json_object_get(report, "threads"), integer(report, "daemon"), integer(report, "apart_ms"));
+	if (json_array_size(locks))
+		puts("\nheld in both looks");
+	json_array_foreach(locks, index, item)
+		print_wrapped(2, 6, string(item, "text"));
+	if (json_array_size(due) > (size_t)lost)
+		puts("\noutstanding");
+	print_due(due, false);
+	printf("\n%s\n", lost ? "lost wake-ups" : "no wake-up is lost");
+	print_due(due, true);
+}
+
+/* ---- the command ---- */
+
+static void nap(void)
+{
+	struct timespec left = {.tv_nsec = APART_MS * 1000000L};
+
+	while (nanosleep(&left, &left) && errno == EINTR)
+		;
+}
+
+static int print(const struct report *r)
+{
+	json_t *report = describe(r);
+	int status = 0;
+
+	if (!report) {
+		complain("there is no memory for the report");
+		return EXIT_SELF;
+	}
+	if (!r->json)
+		print_text(report);
+	else if (json_dumpf(report, stdout, JSON_INDENT(2)) || putchar('\n') == EOF)
+		status = EXIT_SELF;
+	if (fflush(stdout) || status) {
+		complain("cannot write: %s", strerror(errno));
+		status = EXIT_SELF;
+	}
+	json_decref(report);
+	return status;
+}
+
+int show_waits(const char *instance, bool json)
+{
+	struct report r = {.json = json};
+	char dir[PATH_MAX];
+	int err, memory = -1, status = EXIT_SELF;
+
+	err = sh_instance_dir(dir, instance);
+	if (!err) {
+		r.dir = dir;
+		r.daemon = daemon_pid(dir);
+		memory = r.daemon ? look_open(r.daemon) : -ENOENT;
+		err = memory < 0 ? memory : look_take(&r.first, memory);
+	}
+	if (!err) {
+		nap();
+		err = look_take(&r.last, memory);
+	}
+	if (err == -ENOENT)
+		complain("no instance \"%s\" runs; softhca show lists those that do", instance);
+	else if (err)
+		complain("cannot look into the memory of instance \"%s\": %s", instance, strerror(-err));
+	else
+		status = print(&r);
+	look_drop(&r.first);
+	look_drop(&r.last);
+	if (memory >= 0)
+		close(memory);
+	return status;
+}
