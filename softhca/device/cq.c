@@ -171,7 +171,7 @@ int sh_cq_create(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh
 	if (err)
 		return err;
 	sh_lock_init(&cq->lock);
-	err = sh_lock_bounded(dev, &cq->lock);
+	err = sh_lock_soon(dev, &cq->lock);
 	if (err)
 		return err;
 	if (cq->live) {
@@ -199,7 +199,7 @@ int sh_cq_create(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh
 	return 0;
 }
 
-/* The daemon's lock on a live CQ; damaged ones only to destroy them. -ENOENT, -EBUSY. */
+/* The daemon's lock on a live CQ; damaged ones only to destroy them. -ENOENT, -EINPROGRESS. */
 static int hold(struct sh_dev *dev, uint32_t hca, uint32_t cqn, bool to_destroy, struct sh_cq **out)
 {
 	struct sh_cq *cq = sh_cq_get(dev, hca, cqn);
@@ -207,7 +207,7 @@ static int hold(struct sh_dev *dev, uint32_t hca, uint32_t cqn, bool to_destroy,
 
 	if (!cq)
 		return -ENOENT;
-	err = sh_lock_bounded(dev, &cq->lock);
+	err = sh_lock_soon(dev, &cq->lock);
 	if (err)
 		return err;
 	if (to_destroy ? !cq->live : !usable(dev, hca, cq)) {
@@ -325,20 +325,65 @@ out:
 	return err;
 }
 
+/* Without the queue's lock what has been written is all that can be told. */
+static uint32_t end_events(struct sh_dev *dev, uint32_t evq, uint32_t *counter, uint64_t element,
+			   enum sh_event_kind kind)
+{
+	uint32_t events;
+
+	if (!evq)
+		return 0;
+	if (sh_evq_hold(dev, evq))
+		return __atomic_load_n(counter, __ATOMIC_SEQ_CST);
+	events = sh_evq_end(dev, evq, counter, element, kind);
+	sh_evq_release(dev, evq);
+	return events;
+}
+
+void sh_cq_end(struct sh_dev *dev, uint32_t hca, uint32_t cqn, uint32_t *comp_events, uint32_t *async_events)
+{
+	struct sh_cq *cq = sh_cq_get(dev, hca, cqn);
+	const struct sh_ctx *ctx = cq ? sh_ctx(dev, cq->ctx) : NULL;
+
+	*comp_events = *async_events = 0;
+	if (!cq)
+		return;
+	__atomic_store_n(&cq->live, SH_NONE, __ATOMIC_SEQ_CST);
+	*comp_events = end_events(dev, cq->comp_evq, &cq->comp_events, cq->user_handle, SH_EV_COMP);
+	*async_events = end_events(dev, ctx ? ctx->async_evq : 0, &cq->async_events, cq->user_handle, SH_EV_CQ);
+}
+
+int sh_cq_reclaim(struct sh_dev *dev, uint32_t hca, uint32_t cqn)
+{
+	struct sh_cq *cq = sh_cq_get(dev, hca, cqn);
+	int err = cq ? sh_lock_soon(dev, &cq->lock) : 0;
+
+	if (!cq || err)
+		return err;
+	cq->live = SH_NONE; /* whoever had the lock may have found damage */
+	sh_unlock(dev, &cq->lock);
+	return 0;
+}
+
 int sh_cq_query(struct sh_dev *dev, uint32_t hca, uint32_t cqn, struct sh_cq_info *info)
 {
 	struct sh_cq *cq;
 	int err;
 
 	err = hold(dev, hca, cqn, false, &cq);
-	if (err)
+	/* What is shown need not be of one moment. */
+	if (err == -EINPROGRESS)
+		cq = sh_cq_get(dev, hca, cqn);
+	else if (err)
 		return err;
-	read_consumer(dev, cq); /* its memory may be gone: then what was seen last */
+	else
+		read_consumer(dev, cq); /* its memory may be gone: then what was seen last */
 	*info = (struct sh_cq_info){
 		.cqn = cqn, .ctx = cq->ctx, .entries = 1u << cq->log_size, .producer = cq->producer,
 		.consumer = cq->consumer_seen, .armed = cq->armed, .overrun = cq->overrun,
 		.comp_evq = cq->comp_evq, .comp_events = cq->comp_events,
 	};
-	sh_unlock(dev, &cq->lock);
+	if (!err)
+		sh_unlock(dev, &cq->lock);
 	return 0;
 }

@@ -3,8 +3,8 @@
  * The device as its two users see it: the kernel's control path and the doorbells.
  *
  * Every function takes the device handle of this process. Internal convention: 0 or -errno. Functions of the
- * control path are called by the daemon only; they wait for a client's lock with a bound (SH_LOCK_WAIT_MS, and as long for who recovers after its holder)
- * and then give up with -EBUSY, having changed nothing.
+ * control path are called by the daemon only, which never sleeps for a client. Where a client holds a lock for longer than
+ * it takes to look a few times, they return -EINPROGRESS and have changed nothing: the daemon serves others and tries again.
  */
 #ifndef SOFTHCA_DEVICE_DEVICE_H
 #define SOFTHCA_DEVICE_DEVICE_H
@@ -16,7 +16,8 @@
 #include "host.h"
 #include "layout.h"
 
-#define SH_LOCK_WAIT_MS	2000
+/* How long the daemon sleeps for a lock (sh_lock_bounded): it only looks a few times, some microseconds. */
+#define SH_LOCK_WAIT_MS	0
 
 /* What every message goes through is one function for the compiler; what few do is kept out of that. */
 #define SH_INLINE static inline __attribute__((always_inline))
@@ -107,8 +108,13 @@ void sh_exec_release(void);
 void sh_ring_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
 void sh_recv_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
 void sh_arm_later(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1);
-/* After invalidating keys: wait until nobody uses what it looked up before. 0 or -EBUSY after the bound. */
-int sh_grace(struct sh_dev *dev, uint32_t bound_ms);
+/*
+ * After something was made unreachable: the moment, and whether each thread that was in device code at that moment has left
+ * since. Until then a thread may use what it had looked up before. Threads that were in already at the moment `since` are not
+ * asked about (0: all are).
+ */
+uint64_t sh_grace_begin(struct sh_dev *dev);
+bool sh_grace_over(struct sh_dev *dev, uint64_t since, uint64_t moment);
 /* Everything a dead process held: exec slots. certain: it cannot run any more, whatever the kernel says of them. Daemon. */
 void sh_proc_gone(struct sh_dev *dev, uint32_t proc, bool certain);
 /*
@@ -139,6 +145,8 @@ int sh_cq_create(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh
 int sh_cq_resize(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh_umem *buf, uint32_t log_size);
 /* No write after return. Reports events written so far (the caller subtracts those it drops from the pipes). */
 int sh_cq_destroy(struct sh_dev *dev, uint32_t hca, uint32_t cqn, uint32_t *comp_events, uint32_t *async_events);
+void sh_cq_end(struct sh_dev *dev, uint32_t hca, uint32_t cqn, uint32_t *comp_events, uint32_t *async_events);
+int sh_cq_reclaim(struct sh_dev *dev, uint32_t hca, uint32_t cqn);
 struct sh_cq_info {
 	uint32_t cqn, ctx, entries, producer, consumer, armed, overrun, comp_evq;
 	uint64_t comp_events;
@@ -159,6 +167,8 @@ struct sh_srq_init {
 int sh_srq_create(struct sh_dev *dev, uint32_t hca, uint32_t srqn, const struct sh_srq_init *init);
 int sh_srq_limit(struct sh_dev *dev, uint32_t hca, uint32_t srqn, uint32_t limit);	/* arm the watermark */
 int sh_srq_destroy(struct sh_dev *dev, uint32_t hca, uint32_t srqn, uint32_t *async_events);
+uint32_t sh_srq_end(struct sh_dev *dev, uint32_t hca, uint32_t srqn);
+int sh_srq_reclaim(struct sh_dev *dev, uint32_t hca, uint32_t srqn);
 struct sh_srq_info {
 	uint32_t srqn, ctx, pdn, entries, available, limit, xrcd, cqn;
 };
@@ -173,11 +183,13 @@ int sh_mr_create_at(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx
 		    uint64_t home, uint64_t len, uint32_t access);
 /*
  * The owner's pages of the region are device memory: off is where its first byte is there; 0 takes that back, which is
- * true for everybody only after sh_grace(). -ENOENT.
+ * true for each thread only when a grace that begins afterwards is over. -ENOENT.
  */
 int sh_mr_share(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t off);
-/* Invalidate and wait until nobody uses it (sh_grace). -EBUSY, with the key as it was: somebody does for too long;
- * at once where the context is gone, since its keys open nothing any more and the caller can come back. */
+/*
+ * Invalidate: no thread finds it any more, but one that has may use it still. So the caller does not give out the key again
+ * before the grace that begins afterwards is over. -ENOENT.
+ */
 int sh_mr_destroy(struct sh_dev *dev, uint32_t hca, uint32_t key);
 
 /* ---- queue pairs (qp.c, modify.c) ---- */
@@ -227,9 +239,23 @@ int sh_qp_create(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh
 /* The whole transition table with required and optional masks, mlx4-hardware.md 7.1: -EINVAL changes nothing.
  * Moving to RTS does not run the send queue: the caller rings it (the owner's process does). Moving to ERR flushes. */
 int sh_qp_modify(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh_qp_attr *attr, uint32_t mask);
+/*
+ * Before a move to RESET or ERR that has to wait for a lock: as seen by each thread that takes a lock of the QP from now on,
+ * it is in ERR, where nothing is sent, placed or answered.
+ */
+void sh_qp_halt(struct sh_dev *dev, uint32_t hca, uint32_t qpn);
 int sh_qp_query(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_attr *attr);
+/* The same without locks, for a QP whose locks a client does not let go. */
+int sh_qp_peek(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_attr *attr);
 /* No CQE for it after return. */
 int sh_qp_destroy(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t *async_events);
+/*
+ * The same in two halves, for an object whose lock a client does not let go; for CQs and SRQs as well. _end: no thread finds
+ * it any more; what it reports as sh_*_destroy() does. Its number and memory stay taken until _reclaim, which needs the lock
+ * (-EINPROGRESS), has returned 0.
+ */
+uint32_t sh_qp_end(struct sh_dev *dev, uint32_t hca, uint32_t qpn);
+int sh_qp_reclaim(struct sh_dev *dev, uint32_t hca, uint32_t qpn);
 struct sh_qp_info {
 	uint32_t qpn, ctx, type, state, pdn, send_cqn, recv_cqn, srqn, xrcd, dest_qpn, dlid, port;
 	uint32_t sq_posted_unfinished, rq_available, retry_left, rnr_left;
@@ -238,8 +264,7 @@ struct sh_qp_info {
 int sh_qp_info(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_info *info);
 /* The counters of an HCA that exists, with those that its QPs keep for themselves. For the daemon, which alone ends QPs. */
 void sh_counters(struct sh_dev *dev, uint32_t hca, struct sh_counters *out);
-/* Registrations of an XRC receive QP (events go to each): head of a list in the reg table; set by the kernel under
- * the QP's lock. */
+/* Registrations of an XRC receive QP (events go to each): head of a list in the reg table, which the kernel alone changes. */
 int sh_qp_set_regs(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t head);
 /*
  * The address space of a context ended, or the card: its QPs become silent, to their peers and
@@ -249,7 +274,7 @@ int sh_qp_silence(struct sh_dev *dev, uint32_t hca, uint32_t qpn);
 
 /*
  * The client could not map device memory over [uaddr, uaddr+len): a buffer or record of the object in there goes back to the
- * client's own pages, with what the device has written so far (unshare.c). -EBUSY, -EFAULT, -EINVAL: no such object.
+ * client's own pages, with what the device has written so far (unshare.c). -EINPROGRESS, -EFAULT, -EINVAL: no such object.
  */
 int sh_cq_unshare(struct sh_dev *dev, uint32_t hca, uint32_t cqn, uint64_t uaddr, uint64_t len);
 int sh_srq_unshare(struct sh_dev *dev, uint32_t hca, uint32_t srqn, uint64_t uaddr, uint64_t len);
@@ -263,10 +288,10 @@ int sh_mcast_detach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uin
 /* Raise an unaffiliated asynchronous event (port number or 0) to one context: event.c. */
 int sh_async_event(struct sh_dev *dev, uint32_t ctx, uint64_t element, uint32_t type);
 /* Raise an affiliated event about a QP, CQ or SRQ to its owner (to every registration for XRC receive QPs), counting it. */
-/* Try to move spilled records into the pipe. Daemon, when the pipe has room. Returns records left; -EBUSY, at once: a
+/* Try to move spilled records into the pipe. Daemon, when the pipe has room. Returns records left; -EINPROGRESS: a
  * client has the queue's lock. */
 int sh_evq_flush(struct sh_dev *dev, uint32_t evq);
-/* generation 0 frees the slot. -EBUSY, -ENOMEM. */
+/* generation 0 frees the slot. -EINPROGRESS, -ENOMEM. */
 int sh_evq_init(struct sh_dev *dev, uint32_t evq, uint32_t ctx, uint32_t record_size, uint32_t generation);
 /* The first event queue >= from that has spilled records, 0 = none. The daemon looks at every attention and after every
  * death of a client. */

@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "objects.h"
 #include "tables.h"
@@ -80,7 +79,7 @@ static struct sh_evq *made_evq(const struct sh_dev *dev, uint32_t evq)
 int sh_evq_hold(struct sh_dev *dev, uint32_t evq)
 {
 	struct sh_evq *q = made_evq(dev, evq);
-	int err = q ? sh_lock_bounded(dev, &q->lock) : 0;
+	int err = q ? sh_lock_soon(dev, &q->lock) : 0;
 
 	if (q && !err)
 		check(dev, q);
@@ -98,18 +97,10 @@ void sh_evq_release(struct sh_dev *dev, uint32_t evq)
 /* To raise: clients wait, the daemon does not. */
 static int hold_to_raise(struct sh_dev *dev, struct sh_evq *q)
 {
-	if (dev->proc) {
+	if (dev->proc)
 		sh_lock(dev, &q->lock);
-	} else {
-		const struct timespec nap = { .tv_nsec = 100000 };
-		int tries;
-
-		for (tries = 0; sh_trylock(dev, &q->lock); tries++) {
-			if (tries == 50)
-				return -EBUSY;
-			nanosleep(&nap, NULL);
-		}
-	}
+	else if (sh_lock_soon(dev, &q->lock))
+		return -EINPROGRESS;
 	check(dev, q);
 	return 0;
 }
@@ -172,7 +163,7 @@ static void write_record(struct sh_dev *dev, uint32_t evq, struct sh_evq *q, con
 		q->flight_off = 0;
 }
 
-/* 0, also when there is nobody to tell; -EBUSY: the daemon should come back later. */
+/* 0, also when there is nobody to tell; -EINPROGRESS: the daemon should come back later. */
 static int raise_one(struct sh_dev *dev, uint32_t evq, const struct record *rec, const struct subject *s)
 {
 	struct sh_evq *q = made_evq(dev, evq);
@@ -180,7 +171,7 @@ static int raise_one(struct sh_dev *dev, uint32_t evq, const struct record *rec,
 	if (!q)
 		return 0;
 	if (hold_to_raise(dev, q))
-		return -EBUSY;
+		return -EINPROGRESS;
 	/* Whoever ends the object cleared its live word, then had this lock, then read the counter. */
 	if (q->generation && is_live(s))
 		write_record(dev, evq, q, rec, s);
@@ -240,7 +231,7 @@ static int tell_registered(struct sh_dev *dev, uint32_t head, const struct recor
 			s.counter = &regs[head].events;
 		}
 		if (raise_one(dev, async_evq_of(dev, regs[head].ctx), &r, &s))
-			err = -EBUSY;
+			err = -EINPROGRESS;
 	}
 	return err;
 }

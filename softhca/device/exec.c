@@ -232,7 +232,7 @@ bool sh_enter(struct sh_dev *dev)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (__builtin_expect(self.inst != dev->inst, 0))
 		sh_exec_prepare(dev);
-	/* pairs with sh_grace(): it sees this epoch, or what is looked up from here on is already invalid */
+	/* pairs with sh_grace_over(): it sees this epoch, or what is looked up from here on is already invalid */
 	e = self.slot;
 	if (__builtin_expect(!e, 0))
 		e = lock_shared(dev);
@@ -416,37 +416,27 @@ bool sh_owner_dead(struct sh_dev *dev, uint64_t owner)
 
 /* ---- the daemon's side ---- */
 
-static uint64_t now_ns(void)
+uint64_t sh_grace_begin(struct sh_dev *dev)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+	return __atomic_add_fetch(&dev->inst->epoch, 1, __ATOMIC_SEQ_CST);
 }
 
-int sh_grace(struct sh_dev *dev, uint32_t bound_ms)
+bool sh_grace_over(struct sh_dev *dev, uint64_t since, uint64_t moment)
 {
-	struct sh_instance *inst = dev->inst;
-	uint64_t epoch = __atomic_add_fetch(&inst->epoch, 1, __ATOMIC_SEQ_CST), until = 0;
-	uint32_t i, used = __atomic_load_n(&inst->exec_used, __ATOMIC_SEQ_CST);
-	const struct timespec nap = { .tv_nsec = 50000 };
+	uint32_t i, used = __atomic_load_n(&dev->inst->exec_used, __ATOMIC_SEQ_CST);
 
 	for (i = 0; i < used && i < SH_MAX_EXEC; i++) {
 		struct sh_exec *e = slots(dev) + i;
 		uint64_t seen;
 
-		while (e != self.slot && (seen = __atomic_load_n(&e->epoch, __ATOMIC_ACQUIRE)) && seen < epoch &&
-		       __atomic_load_n(&e->proc, __ATOMIC_SEQ_CST) != LOST) {
-			if (bury(dev, e))
-				break;
-			if (!until)
-				until = now_ns() + bound_ms * UINT64_C(1000000);
-			else if (now_ns() > until)
-				return -EBUSY;
-			nanosleep(&nap, NULL);
-		}
+		if (e == self.slot)
+			continue;
+		seen = __atomic_load_n(&e->epoch, __ATOMIC_ACQUIRE);
+		if (seen && seen >= since && seen < moment && __atomic_load_n(&e->proc, __ATOMIC_SEQ_CST) != LOST &&
+		    !bury(dev, e))
+			return false;
 	}
-	return 0;
+	return true;
 }
 
 /*

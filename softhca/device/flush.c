@@ -20,7 +20,7 @@ void sh_qp_event(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint3
 
 /* ---- one CQE ---- */
 
-/* Commit t with this CQE in it; a CQ that is gone or full takes none. -EBUSY: nothing was done (daemon only). */
+/* Commit t with this CQE in it; a CQ that is gone or full takes none. -EINPROGRESS: nothing was done (daemon only). */
 static int commit_with(struct sh_txn_open *t, struct sh_dev *dev, struct sh_hca *hca, uint32_t cqn,
 		       const struct sh_cqe *cqe)
 {
@@ -28,7 +28,7 @@ static int commit_with(struct sh_txn_open *t, struct sh_dev *dev, struct sh_hca 
 
 	if (cq) {
 		if (sh_lock_mine(dev, &cq->lock))
-			return -EBUSY;
+			return -EINPROGRESS;
 		sh_txn_covers(t, &cq->lock);
 		sh_cq_put(t, hca, cq, cqe);
 	}
@@ -61,7 +61,7 @@ static int flush_sends(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 		sh_qp_txn(&t, dev, qp);
 		sh_txn_store32(&t, &qp->sq_una, qp->sq_una + 1);
 		if (commit_with(&t, dev, hca, qp->send_cqn, &cqe))
-			return -EBUSY;
+			return -EINPROGRESS;
 	}
 	qp->sq_next = qp->sq_begun = qp->sq_una;
 	qp->next_wqe_psn = qp->next_psn = qp->ack_psn = qp->una_psn;
@@ -85,12 +85,12 @@ static int flush_receives(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 		sh_qp_txn(&t, dev, qp);
 		sh_txn_store32(&t, &qp->rq_consumed, qp->rq_consumed + 1);
 		if (commit_with(&t, dev, hca, qp->recv_cqn, &cqe))
-			return -EBUSY;
+			return -EINPROGRESS;
 	}
 	return 0;
 }
 
-void sh_recv_abort(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome, uint8_t vendor)
+int sh_recv_abort(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome, uint8_t vendor)
 {
 	uint32_t cqn = qp->recv_cqn;
 	struct sh_txn_open t;
@@ -98,7 +98,7 @@ void sh_recv_abort(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 
 	if (!qp->cur_wqe) {
 		qp->cur_op = SH_RECV_NONE;
-		return;
+		return 0;
 	}
 	cqe = error_cqe(qp, false, qp->cur_wqe - 1, syndrome, vendor);
 	if (sh_qp_is_xrc(qp)) {
@@ -110,7 +110,7 @@ void sh_recv_abort(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 	sh_qp_txn(&t, dev, qp);
 	sh_txn_store32(&t, &qp->cur_op, SH_RECV_NONE);
 	sh_txn_store32(&t, &qp->cur_wqe, 0);
-	commit_with(&t, dev, hca, cqn, &cqe);
+	return commit_with(&t, dev, hca, cqn, &cqe);
 }
 
 static void last_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
@@ -129,11 +129,12 @@ static int flush(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	int err = flush_sends(dev, hca, qp);
 
-	if (!err && qp->state == SH_QPS_ERR) {
-		sh_recv_abort(dev, hca, qp, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+	if (err || qp->state != SH_QPS_ERR)
+		return err;
+	err = sh_recv_abort(dev, hca, qp, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+	if (!err)
 		err = flush_receives(dev, hca, qp);
-		last_wqe(dev, hca, qp);
-	}
+	last_wqe(dev, hca, qp);
 	return err;
 }
 
@@ -216,7 +217,8 @@ void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint3
 	if (event != SH_QPE_NONE)
 		sh_txn_async_event(&t, hca->index, event, qp->qpn);
 	sh_txn_commit(&t);
-	sh_recv_abort(dev, hca, qp, recv_syndrome, vendor);
+	/* What the daemon cannot do now is done as part of the flush. */
+	(void)sh_recv_abort(dev, hca, qp, recv_syndrome, vendor);
 	sh_qp_flush(dev, hca, qp);
 }
 

@@ -64,7 +64,7 @@ int sh_mcast_attach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uin
 	if (err)
 		return err;
 	__atomic_store_n(&h->mcgs_made, 1, __ATOMIC_RELEASE);
-	err = sh_lock_bounded(dev, &h->mcg_lock);
+	err = sh_lock_soon(dev, &h->mcg_lock);
 	if (err)
 		return err;
 	g = find(table, gid, &spare);
@@ -93,7 +93,7 @@ int sh_mcast_detach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uin
 
 	if (!h || !table || gid[0] != 0xff)
 		return -EINVAL;
-	err = sh_lock_bounded(dev, &h->mcg_lock);
+	err = sh_lock_soon(dev, &h->mcg_lock);
 	if (err)
 		return err;
 	err = -EINVAL;

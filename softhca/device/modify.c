@@ -92,11 +92,15 @@ static void set_migration(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 		qp->mig_state = SH_MIG_ARMED;
 }
 
-/* Back to the beginning: nothing of the past is completed or remembered. */
-static void reset(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+/* Back to the beginning: nothing of the past is completed or remembered. -EINPROGRESS: nothing has changed. */
+static int reset(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
+	int err = 0;
+
 	if (qp->cur_wqe && qp->cur_srqn)
-		sh_recv_abort(dev, hca, qp, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+		err = sh_recv_abort(dev, hca, qp, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+	if (err)
+		return err;
 	qp->state = SH_QPS_RESET;
 	qp->gen++;
 	qp->timer_gen++;
@@ -119,23 +123,21 @@ static void reset(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	qp->retry_cnt = qp->rnr_retry = qp->alt_port = qp->alt_timeout = 0;
 	memset(&qp->path, 0, sizeof(qp->path));
 	memset(&qp->alt_path, 0, sizeof(qp->alt_path));
+	return 0;
 }
 
-static void move(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_qp_attr *a, uint32_t mask,
+static int move(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_qp_attr *a, uint32_t mask,
 		 uint32_t to)
 {
-	if (to == SH_QPS_RESET) {
-		if (qp->state != SH_QPS_RESET)
-			reset(dev, hca, qp);
-		return;
-	}
+	if (to == SH_QPS_RESET)
+		return qp->state == SH_QPS_RESET ? 0 : reset(dev, hca, qp);
 	if (to == SH_QPS_ERR && qp->state == SH_QPS_ERR) {
 		sh_qp_flush(dev, hca, qp);
-		return;
+		return 0;
 	}
 	if (to == SH_QPS_ERR) {
 		sh_qp_error(dev, hca, qp, SH_QPE_NONE, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
-		return;
+		return 0;
 	}
 	if (to == SH_QPS_SQD && qp->state != SH_QPS_SQD)
 		qp->sqd_notify = 0;
@@ -147,9 +149,10 @@ static void move(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const
 		qp->state = to;
 		if (qp->drained && qp->sqd_notify)
 			sh_qp_event(dev, hca, qp, SH_QPE_SQ_DRAINED);
-		return;
+		return 0;
 	}
 	qp->state = to;
+	return 0;
 }
 
 int sh_qp_modify(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh_qp_attr *attr, uint32_t mask)
@@ -177,9 +180,16 @@ int sh_qp_modify(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh
 	/* What the caller takes for the current state must be so. */
 	if (from != qp->state)
 		goto out;
-	move(dev, h, qp, attr, mask, to);
-	err = 0;
+	err = move(dev, h, qp, attr, mask, to);
 out:
 	sh_qp_unlock_both(dev, qp);
 	return err;
+}
+
+void sh_qp_halt(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
+{
+	struct sh_qp *qp = sh_qp_get(dev, hca, qpn);
+
+	if (qp)
+		__atomic_store_n(&qp->state, SH_QPS_ERR, __ATOMIC_SEQ_CST);
 }

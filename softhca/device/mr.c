@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Memory keys. Entries are made and removed by the daemon alone; anybody reads them without a lock, between sh_enter()
- * and sh_leave(): an entry is not used again before everybody who may have seen it has left (sh_grace).
+ * and sh_leave(): an entry is not used again before each thread that may have seen it has left (sh_grace_over).
  */
 #include <errno.h>
 
 #include "mr.h"
-
-#define GONE_WAIT_MS	2
 
 int sh_mr_create(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn, uint64_t start,
 		 uint64_t len, uint32_t access)
@@ -53,15 +51,11 @@ int sh_mr_share(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t off)
 int sh_mr_destroy(struct sh_dev *dev, uint32_t hca, uint32_t key)
 {
 	struct sh_mpt *mpt = sh_mpt_get(dev, hca, key);
-	int err;
 
 	if (!mpt || !key || mpt->key != key)
 		return -ENOENT;
 	__atomic_store_n(&mpt->key, 0, __ATOMIC_SEQ_CST);
-	err = sh_grace(dev, sh_ctx_live(dev, mpt->ctx) ? SH_LOCK_WAIT_MS : GONE_WAIT_MS);
-	if (err)
-		__atomic_store_n(&mpt->key, key, __ATOMIC_RELEASE);
-	return err;
+	return 0;
 }
 
 int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, uint64_t addr, uint64_t len,

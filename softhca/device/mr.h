@@ -29,7 +29,7 @@ static inline int sh_mpt_check(const struct sh_dev *dev, const struct sh_mpt *mp
 /* As sh_mr_home(). */
 static inline uint64_t sh_mpt_home(const struct sh_mpt *mpt, uint64_t addr)
 {
-	/* Whoever takes it back waits for those who have it by now (sh_grace). */
+	/* Whoever takes it back waits for those who have it by now (sh_grace_over). */
 	uint64_t shared = __atomic_load_n(&mpt->shared, __ATOMIC_ACQUIRE);
 
 	return shared ? SH_SEG_SHARED | (shared + (addr - mpt->start)) : addr + mpt->shift;

@@ -6,6 +6,8 @@
 #ifndef SOFTHCA_DEVICE_OBJECTS_H
 #define SOFTHCA_DEVICE_OBJECTS_H
 
+#include <errno.h>
+
 #include "device.h"
 #include "txn.h"
 
@@ -13,6 +15,12 @@ static inline bool sh_ctx_live(const struct sh_dev *dev, uint32_t ctx)
 {
 	return ctx && ctx < SH_MAX_CTX &&
 	       __atomic_load_n(&((struct sh_ctx *)sh_at(dev, SH_CTX_OFF))[ctx].state, __ATOMIC_ACQUIRE) == SH_CTX_LIVE;
+}
+
+/* The daemon's way to a lock: it looks as long as a running holder takes, and never sleeps. -EINPROGRESS: later. */
+static inline int sh_lock_soon(struct sh_dev *dev, struct sh_lock *lock)
+{
+	return sh_lock_bounded(dev, lock) ? -EINPROGRESS : 0;
 }
 
 /* The daemon, before it puts something into a table: make sure [off, off+len) has pages. 0 or -ENOMEM. */
@@ -167,7 +175,7 @@ int sh_mr_slice(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, uint32_t a
 /* ---- events (event.c) ---- */
 
 /*
- * The end of an object's events (destroy). Hold its event queues first (-EBUSY after the bound), then clear what makes
+ * The end of an object's events (destroy). Hold its event queues first (-EINPROGRESS), then clear what makes
  * the object live, then end: drops its records from the spill and returns how many went to the pipe, ever. element is
  * the user handle, or the QP number where that is what the records carry; kind is what the records are about.
  */

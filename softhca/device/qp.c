@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Queue pairs as the kernel makes, shows and ends them. Called by the daemon; waits for a QP's locks with a bound and
- * changes nothing when it gives up. A slot's lock, log and counters of generations outlive the QPs in it.
+ * Queue pairs as the kernel makes, shows and ends them. Called by the daemon, which does not wait for a QP's locks:
+ * -EINPROGRESS, and nothing has changed. A slot's lock, log and counters of generations outlive the QPs in it.
  */
 #include "transport.h"
 
@@ -122,7 +122,7 @@ int sh_qp_create(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh
 	return 0;
 }
 
-/* Locked with a bound, or an error. */
+/* Locked, or an error. */
 static int take(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_hca **h, struct sh_qp **qp)
 {
 	int err;
@@ -178,8 +178,9 @@ int sh_qp_destroy(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t *asyn
 	evq = ctx ? ctx->async_evq : 0;
 	/* A WQE of an SRQ that was taken and not completed would be lost to the SRQ's owner. */
 	if (qp->cur_wqe && qp->cur_srqn)
-		sh_recv_abort(dev, h, qp, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
-	err = sh_evq_hold(dev, evq);
+		err = sh_recv_abort(dev, h, qp, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+	if (!err)
+		err = sh_evq_hold(dev, evq);
 	if (err) {
 		sh_qp_unlock_both(dev, qp);
 		return err;
@@ -196,23 +197,57 @@ int sh_qp_destroy(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t *asyn
 	return 0;
 }
 
-int sh_qp_query(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_attr *attr)
+uint32_t sh_qp_end(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
 {
-	struct sh_hca *h;
-	struct sh_qp *qp;
-	int err = take(dev, hca, qpn, &h, &qp);
+	struct sh_qp *qp = sh_qp_get(dev, hca, qpn);
+	const struct sh_ctx *ctx = qp && qp->ctx ? sh_ctx(dev, qp->ctx) : NULL;
+	uint32_t evq = ctx ? ctx->async_evq : 0, events = 0;
+	bool held;
 
+	if (!qp)
+		return 0;
+	held = !sh_evq_hold(dev, evq);
+	__atomic_store_n(&qp->qpn, 0, __ATOMIC_SEQ_CST);
+	if (ctx && held)
+		events = sh_evq_end(dev, evq, &qp->async_events, qp->user_handle, SH_EV_QP);
+	else if (ctx)
+		events = __atomic_load_n(&qp->async_events, __ATOMIC_SEQ_CST);
+	if (held)
+		sh_evq_release(dev, evq);
+	return events;
+}
+
+int sh_qp_reclaim(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
+{
+	struct sh_hca *h = sh_hca(dev, hca);
+	struct sh_qp *qp = sh_qp_slot(dev, hca, qpn);
+	int err = 0;
+
+	if (!h || !qp)
+		return 0;
+	err = sh_qp_lock_both(dev, qp);
 	if (err)
 		return err;
+	/* The SRQ's owner has it back; of a plain SRQ the QP's owner did, whose CQ has forgotten the QP by now. */
+	if (qp->cur_wqe && qp->cur_srqn && sh_qp_is_xrc(qp))
+		err = sh_recv_abort(dev, h, qp, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+	if (!err) {
+		add_counters(&h->counters, qp);
+		clear(qp);
+	}
+	sh_qp_unlock_both(dev, qp);
+	return err;
+}
+
+static void read_attr(const struct sh_qp *qp, struct sh_qp_attr *attr)
+{
 	memset(attr, 0, sizeof(*attr));
 	attr->qp_state = attr->cur_qp_state = qp->state;
 	attr->max_recv_wr = qp->cap_recv_wr;
 	attr->max_recv_sge = qp->cap_recv_sge;
 	attr->sq_sig_all = qp->sq_sig_all;
-	if (qp->state == SH_QPS_RESET) {
-		sh_qp_unlock_both(dev, qp);
-		return 0;
-	}
+	if (qp->state == SH_QPS_RESET)
+		return;
 	attr->path_mtu = qp->type == SH_QPT_UD ? 5 : qp->path_mtu;
 	attr->path_mig_state = qp->mig_state;
 	attr->qkey = qp->qkey;
@@ -237,7 +272,28 @@ int sh_qp_query(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_att
 		attr->path = qp->path;
 		attr->alt_path = qp->alt_path;
 	}
+}
+
+int sh_qp_query(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_attr *attr)
+{
+	struct sh_hca *h;
+	struct sh_qp *qp;
+	int err = take(dev, hca, qpn, &h, &qp);
+
+	if (err)
+		return err;
+	read_attr(qp, attr);
 	sh_qp_unlock_both(dev, qp);
+	return 0;
+}
+
+int sh_qp_peek(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_attr *attr)
+{
+	const struct sh_qp *qp = sh_qp_get(dev, hca, qpn);
+
+	if (!qp)
+		return -EINVAL;
+	read_attr(qp, attr);
 	return 0;
 }
 
@@ -248,7 +304,8 @@ int sh_qp_info(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_info
 	uint32_t posted, n = 0;
 	int err = take(dev, hca, qpn, &h, &qp);
 
-	if (err)
+	/* What is shown need not be of one moment. */
+	if (err && err != -EINPROGRESS)
 		return err;
 	*info = (struct sh_qp_info){
 		.qpn = qpn,
@@ -275,20 +332,19 @@ int sh_qp_info(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_info
 		if (qp->rq_present && !sh_umem_load32(dev, &qp->rq_db, 0, &posted))
 			info->rq_available = (uint16_t)(posted - qp->rq_consumed);
 	}
-	sh_qp_unlock_both(dev, qp);
+	if (!err)
+		sh_qp_unlock_both(dev, qp);
 	return 0;
 }
 
 int sh_qp_set_regs(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t head)
 {
-	struct sh_hca *h;
-	struct sh_qp *qp;
-	int err = take(dev, hca, qpn, &h, &qp);
+	struct sh_qp *qp = sh_qp_get(dev, hca, qpn);
 
-	if (err)
-		return err;
-	qp->regs = head;
-	sh_qp_unlock_both(dev, qp);
+	if (!qp)
+		return -EINVAL;
+	/* pairs with tell_registered(), which finds the entry whole */
+	__atomic_store_n(&qp->regs, head, __ATOMIC_RELEASE);
 	return 0;
 }
 

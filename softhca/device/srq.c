@@ -111,7 +111,7 @@ int sh_srq_create(struct sh_dev *dev, uint32_t hca, uint32_t srqn, const struct 
 	if (err)
 		return err;
 	sh_lock_init(&srq->lock);
-	err = sh_lock_bounded(dev, &srq->lock);
+	err = sh_lock_soon(dev, &srq->lock);
 	if (err)
 		return err;
 	if (srq->live) {
@@ -139,7 +139,7 @@ int sh_srq_create(struct sh_dev *dev, uint32_t hca, uint32_t srqn, const struct 
 	return 0;
 }
 
-/* The daemon's lock on a live SRQ; damaged ones only to destroy them. -ENOENT, -EBUSY. */
+/* The daemon's lock on a live SRQ; damaged ones only to destroy them. -ENOENT, -EINPROGRESS. */
 static int hold(struct sh_dev *dev, uint32_t hca, uint32_t srqn, bool to_destroy, struct sh_srq **out)
 {
 	struct sh_srq *srq = sh_srq_get(dev, hca, srqn);
@@ -147,7 +147,7 @@ static int hold(struct sh_dev *dev, uint32_t hca, uint32_t srqn, bool to_destroy
 
 	if (!srq)
 		return -ENOENT;
-	err = sh_lock_bounded(dev, &srq->lock);
+	err = sh_lock_soon(dev, &srq->lock);
 	if (err)
 		return err;
 	if (to_destroy ? !srq->live : !usable(dev, hca, srq)) {
@@ -192,18 +192,52 @@ int sh_srq_destroy(struct sh_dev *dev, uint32_t hca, uint32_t srqn, uint32_t *as
 	return err;
 }
 
+uint32_t sh_srq_end(struct sh_dev *dev, uint32_t hca, uint32_t srqn)
+{
+	struct sh_srq *srq = sh_srq_get(dev, hca, srqn);
+	const struct sh_ctx *ctx = srq ? sh_ctx(dev, srq->ctx) : NULL;
+	uint32_t evq = ctx ? ctx->async_evq : 0, events;
+
+	if (!srq)
+		return 0;
+	__atomic_store_n(&srq->live, SH_NONE, __ATOMIC_SEQ_CST);
+	if (!evq)
+		return 0;
+	if (sh_evq_hold(dev, evq))
+		return __atomic_load_n(&srq->async_events, __ATOMIC_SEQ_CST);
+	events = sh_evq_end(dev, evq, &srq->async_events, srq->user_handle, SH_EV_SRQ);
+	sh_evq_release(dev, evq);
+	return events;
+}
+
+int sh_srq_reclaim(struct sh_dev *dev, uint32_t hca, uint32_t srqn)
+{
+	struct sh_srq *srq = sh_srq_get(dev, hca, srqn);
+	int err = srq ? sh_lock_soon(dev, &srq->lock) : 0;
+
+	if (!srq || err)
+		return err;
+	srq->live = SH_NONE; /* whoever had the lock may have found damage */
+	sh_unlock(dev, &srq->lock);
+	return 0;
+}
+
 int sh_srq_query(struct sh_dev *dev, uint32_t hca, uint32_t srqn, struct sh_srq_info *info)
 {
 	struct sh_srq *srq;
 	int err = hold(dev, hca, srqn, false, &srq);
 
-	if (err)
+	/* A look at numbers that each change by one store. */
+	if (err == -EINPROGRESS)
+		srq = sh_srq_get(dev, hca, srqn);
+	else if (err)
 		return err;
 	*info = (struct sh_srq_info){
 		.srqn = srqn, .ctx = srq->ctx, .pdn = srq->pdn, .entries = 1u << srq->log_size,
 		.available = (uint32_t)sh_srq_available(dev, srq), .limit = srq->limit,
 		.xrcd = srq->xrcd, .cqn = srq->cqn,
 	};
-	sh_unlock(dev, &srq->lock);
+	if (!err)
+		sh_unlock(dev, &srq->lock);
 	return 0;
 }

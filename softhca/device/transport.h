@@ -42,18 +42,18 @@ enum { SH_MIG_MIGRATED, SH_MIG_REARM, SH_MIG_ARMED };
 
 #define SH_COUNT(hca, what, n)	__atomic_fetch_add(&(hca)->counters.what, (n), __ATOMIC_RELAXED)
 
-/* The daemon waits with a bound (-EBUSY), a client without. */
+/* A client waits for it; the daemon does not (-EINPROGRESS). */
 static inline int sh_lock_mine(struct sh_dev *dev, struct sh_lock *lock)
 {
 	if (dev->proc == 0)
-		return sh_lock_bounded(dev, lock);
+		return sh_lock_soon(dev, lock);
 	sh_lock(dev, lock);
 	return 0;
 }
 
 /* ---- both halves of a QP (qp.c) ---- */
 
-/* A QP's requester lock, then its responder's. The daemon waits with a bound: -EBUSY, with neither. */
+/* A QP's requester lock, then its responder's. The daemon does not wait: -EINPROGRESS, with neither. */
 int sh_qp_lock_both(struct sh_dev *dev, struct sh_qp *qp);
 void sh_qp_unlock_both(struct sh_dev *dev, struct sh_qp *qp);
 
@@ -123,8 +123,8 @@ void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint3
 		 uint8_t vendor);
 /* Flush what is visible of a QP in ERR (both queues) or SQE (send queue). */
 void sh_qp_flush(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
-/* Complete the receive WQE of the message in progress in error, if one is taken. */
-void sh_recv_abort(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome, uint8_t vendor);
+/* Complete the receive WQE of the message in progress in error, if one is taken. -EINPROGRESS: it is as it was (daemon). */
+int sh_recv_abort(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome, uint8_t vendor);
 void sh_qp_event(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t event);
 /* Have the owner's helper thread look at this QP (any process). */
 void sh_attention_post(struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t qpn);

@@ -38,7 +38,7 @@ int sh_cq_unshare(struct sh_dev *dev, uint32_t hca, uint32_t cqn, uint64_t uaddr
 
 	if (!cq)
 		return -EINVAL;
-	err = sh_lock_bounded(dev, &cq->lock);
+	err = sh_lock_soon(dev, &cq->lock);
 	if (err)
 		return err;
 	err = give_back(dev, &cq->buf, uaddr, len);
@@ -55,7 +55,7 @@ int sh_srq_unshare(struct sh_dev *dev, uint32_t hca, uint32_t srqn, uint64_t uad
 
 	if (!srq)
 		return -EINVAL;
-	err = sh_lock_bounded(dev, &srq->lock);
+	err = sh_lock_soon(dev, &srq->lock);
 	if (err)
 		return err;
 	err = give_back(dev, &srq->buf, uaddr, len);

@@ -102,7 +102,7 @@ int cmd_create_cq(struct call *c)
 err_del:
 	uobj_del(&cq->u);
 err_cq:
-	(void)sh_cq_destroy(&k->dev, c->ctx->hca, cq->cqn, &comp, &async);
+	sh_cq_end(&k->dev, c->ctx->hca, cq->cqn, &comp, &async);
 err_num:
 	num_put(&hca->cqn, cq->cqn);
 err_db:
@@ -162,25 +162,73 @@ err_buf:
 	return err;
 }
 
-int cq_free(struct kcq *cq, uint32_t *comp, uint32_t *async)
+static bool cq_finish(struct kernel *k, struct aside *a)
+{
+	struct kcq *cq = container_of(a, struct kcq, aside);
+
+	if (!k->ending && cq->u.unlocked && sh_cq_reclaim(&k->dev, cq->hca, cq->cqn) < 0)
+		return false;
+	num_put(&k->hcas[cq->hca].cqn, cq->cqn);
+	buf_free(k, &cq->buf);
+	if (cq->old.len)
+		buf_free(k, &cq->old);
+	free(cq);
+	return true;
+}
+
+static int cq_end(struct kcq *cq, bool late)
+{
+	struct kctx *ctx = cq->u.ctx;
+	int err = sh_cq_destroy(&ctx->k->dev, ctx->hca, cq->cqn, &cq->u.comp, &cq->u.async);
+
+	if (err == -EINPROGRESS && !late)
+		return err;
+	if (err == -EINPROGRESS) {
+		sh_cq_end(&ctx->k->dev, ctx->hca, cq->cqn, &cq->u.comp, &cq->u.async);
+		cq->u.unlocked = true;
+	}
+	cq->u.ended = true;
+	return 0;
+}
+
+static int drop_events(struct kcq *cq, bool late)
+{
+	struct kctx *ctx = cq->u.ctx;
+	int err = 0;
+
+	if (!cq->u.comp_dropped)
+		err = evq_drop_comp(ctx->k, cq->evq, cq->u.user_handle, late, &cq->u.comp);
+	if (err)
+		return err;
+	cq->u.comp_dropped = true;
+	return evq_drop_async(ctx->k, ctx->async, cq->u.user_handle, UO_CQ, late, &cq->u.async);
+}
+
+int cq_free(struct kcq *cq, bool late, uint32_t *comp, uint32_t *async)
 {
 	struct kctx *ctx = cq->u.ctx;
 	struct kernel *k = ctx->k;
+	int err = 0;
 
-	*comp = *async = 0;
-	if (cq->refs || sh_cq_destroy(&k->dev, ctx->hca, cq->cqn, comp, async) == -EBUSY)
+	if (cq->refs)
 		return -EBUSY;
-	*comp = evq_reported(*comp, evq_drop_comp(k, cq->evq, cq->u.user_handle, *comp));
-	*async = evq_reported(*async, evq_drop_async(k, ctx->async, cq->u.user_handle, UO_CQ, *async));
-	num_put(&k->hcas[ctx->hca].cqn, cq->cqn);
-	buf_unmap(ctx, &cq->buf);
-	if (cq->old.len)
-		buf_unmap(ctx, &cq->old);
+	if (!cq->u.ended)
+		err = cq_end(cq, late);
+	if (!err)
+		err = drop_events(cq, late);
+	if (err)
+		return err;
+	*comp = cq->u.comp;
+	*async = cq->u.async;
+	buf_uncount(ctx, &cq->buf);
+	buf_uncount(ctx, &cq->old);
 	db_put(ctx, cq->db);
 	if (cq->evq)
 		evq_put(k, cq->evq);
 	uobj_del(&cq->u);
-	free(cq);
+	cq->hca = ctx->hca;
+	if (!cq_finish(k, &cq->aside))
+		aside_until_unlocked(k, &cq->aside, cq_finish);
 	return 0;
 }
 
@@ -193,7 +241,7 @@ int cmd_destroy_cq(struct call *c)
 
 	if (!cq)
 		return c->k->face->no_object;
-	err = cq_free(cq, &resp.comp_events_reported, &resp.async_events_reported);
+	err = cq_free(cq, c->late, &resp.comp_events_reported, &resp.async_events_reported);
 	if (err < 0)
 		return err;
 	return call_respond(c, &resp, sizeof(resp), NULL, 0);

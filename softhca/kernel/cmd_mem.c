@@ -85,6 +85,25 @@ static uint64_t pages_of(uint64_t addr, uint64_t len)
 	return len ? (addr + len - 1) / K_PAGE - addr / K_PAGE + 1 : 0;
 }
 
+static bool mr_finish(struct kernel *k, struct aside *a)
+{
+	struct kmr *mr = container_of(a, struct kmr, aside);
+
+	num_put(&k->hcas[mr->hca].mpt, index_of(mr->key));
+	free(mr);
+	return true;
+}
+
+/* The key can be given out again when no thread can have it from before. */
+static void mr_put(struct kernel *k, struct kmr *mr, uint32_t hca)
+{
+	mr->hca = hca;
+	if (sh_grace_over(&k->dev, 0, mr->moment))
+		(void)mr_finish(k, &mr->aside);
+	else
+		aside_until_left(k, &mr->aside, mr_finish);
+}
+
 /* The access bits of a region, and those that may be ignored by those who do not know them. OFED looks at the rest no further. */
 #define ACCESS_KNOWN	(SH_LOCAL_WRITE | SH_REMOTE_WRITE | SH_REMOTE_READ | SH_REMOTE_ATOMIC | SH_MW_BIND)
 #define ACCESS_OPTIONAL	0x3ff00000u
@@ -161,6 +180,10 @@ err_del:
 	uobj_del(&mr->u);
 err_mr:
 	(void)sh_mr_destroy(&k->dev, c->ctx->hca, mr->key);
+	mr->moment = sh_grace_begin(&k->dev);
+	c->ctx->proc->locked -= pages;
+	mr_put(k, mr, c->ctx->hca);
+	return err;
 err_num:
 	num_put(&hca->mpt, index);
 err_charge:
@@ -170,35 +193,56 @@ err_free:
 	return err;
 }
 
-int mr_free(struct kmr *mr)
+/* No thread finds the key from now on. */
+static void mr_end(struct kmr *mr)
 {
 	struct kctx *ctx = mr->u.ctx;
 
-	if (sh_mr_destroy(&ctx->k->dev, ctx->hca, mr->key) == -EBUSY)
-		return -EBUSY;
-	num_put(&ctx->k->hcas[ctx->hca].mpt, index_of(mr->key));
+	if (mr->moment)
+		return;
+	(void)sh_mr_destroy(&ctx->k->dev, ctx->hca, mr->key);
+	mr->moment = sh_grace_begin(&ctx->k->dev);
+}
+
+void mr_free(struct kmr *mr)
+{
+	struct kctx *ctx = mr->u.ctx;
+	struct kernel *k = ctx->k;
+
+	mr_end(mr);
 	ctx->proc->locked -= mr->locked;
 	region_leave(mr);
 	mr->pd->refs--;
 	uobj_del(&mr->u);
-	free(mr);
-	return 0;
+	mr_put(k, mr, ctx->hca);
 }
 
+/*
+ * The device does not touch the memory when the command has returned: so the answer waits until each thread that may have
+ * found the key has left device code. One that takes too long, because it is stopped, is waited for once.
+ */
 int cmd_dereg_mr(struct call *c)
 {
 	const struct uv_handle *cmd = (const void *)c->in;
 	struct kmr *mr = uobj_get(c->ctx, UO_MR, cmd->handle);
+	struct kernel *k = c->k;
 	struct kregion *region;
-	int err;
+	bool left;
 
 	if (!mr)
-		return c->k->face->no_object;
+		return k->face->no_object;
+	mr_end(mr);
+	if (!sh_grace_over(&k->dev, k->stale, mr->moment)) {
+		if (!c->late)
+			return -EINPROGRESS;
+		k->stale = mr->moment;
+	}
+	left = sh_grace_over(&k->dev, 0, mr->moment);
 	region = mr->region;
-	err = mr_free(mr);
-	if (!err && region && call_owner(c) == 0)
+	mr_free(mr);
+	if (left && region && call_owner(c) == 0)
 		region_offer(c, region);
-	return err;
+	return 0;
 }
 
 /* ---- address handles: mlx4's library keeps its own, others may ask ---- */

@@ -43,7 +43,6 @@ struct kqp *qp_create_kernel(struct kxrcd *d, struct kernel *k, uint32_t type, u
 {
 	struct kqp *qp = calloc(1, sizeof(*qp));
 	struct sh_qp_init init;
-	uint32_t async;
 
 	if (!qp) {
 		*err = -ENOMEM;
@@ -69,7 +68,7 @@ struct kqp *qp_create_kernel(struct kxrcd *d, struct kernel *k, uint32_t type, u
 	return qp;
 
 err_qp:
-	(void)sh_qp_destroy(&k->dev, qp->hca, qp->qpn, &async);
+	(void)sh_qp_end(&k->dev, qp->hca, qp->qpn);
 err_num:
 	qpn_put(k, qp);
 err_free:
@@ -77,17 +76,50 @@ err_free:
 	return NULL;
 }
 
-int qp_destroy_kernel(struct kernel *k, struct kqp *qp)
+static bool qp_finish(struct kernel *k, struct aside *a)
+{
+	struct kqp *qp = container_of(a, struct kqp, aside);
+
+	if (!k->ending && qp->unlocked && sh_qp_reclaim(&k->dev, qp->hca, qp->qpn) < 0)
+		return false;
+	qpn_put(k, qp);
+	buf_free(k, &qp->buf);
+	free(qp);
+	return true;
+}
+
+/* The device forgets it: -EINPROGRESS, unless late. */
+static int qp_end(struct kernel *k, struct kqp *qp, bool late, uint32_t *async)
+{
+	int err;
+
+	aside_take(k, &qp->aside);
+	err = sh_qp_destroy(&k->dev, qp->hca, qp->qpn, async);
+	if (err == -EINPROGRESS && !late)
+		return err;
+	if (err == -EINPROGRESS) {
+		*async = sh_qp_end(&k->dev, qp->hca, qp->qpn);
+		qp->unlocked = true;
+	}
+	return 0;
+}
+
+static void qp_put(struct kernel *k, struct kqp *qp)
+{
+	HASH_DEL(k->hcas[qp->hca].qps, qp);
+	if (!qp_finish(k, &qp->aside))
+		aside_until_unlocked(k, &qp->aside, qp_finish);
+}
+
+int qp_destroy_kernel(struct kernel *k, struct kqp *qp, bool late)
 {
 	uint32_t async;
 
-	if (sh_qp_destroy(&k->dev, qp->hca, qp->qpn, &async) == -EBUSY)
-		return -EBUSY;
-	HASH_DEL(k->hcas[qp->hca].qps, qp);
+	if (qp_end(k, qp, late, &async) < 0)
+		return -EINPROGRESS;
 	DL_DELETE2(qp->d->qps, qp, dprev, dnext);
-	qpn_put(k, qp);
 	xrcd_put_user(k, qp->d);
-	free(qp);
+	qp_put(k, qp);
 	return 0;
 }
 
@@ -176,7 +208,6 @@ int qp_create_user(struct call *c, const struct qp_request *rq)
 	};
 	struct kqp_handle *h;
 	struct kqp *qp;
-	uint32_t async;
 	bool has_rq;
 	int err;
 
@@ -264,7 +295,7 @@ err_hash:
 err_del:
 	uobj_del(&h->u);
 err_qp:
-	(void)sh_qp_destroy(&k->dev, qp->hca, qp->qpn, &async);
+	(void)sh_qp_end(&k->dev, qp->hca, qp->qpn);
 err_num:
 	qpn_put(k, qp);
 err_db:
@@ -279,7 +310,7 @@ err_free:
 }
 
 /*
- * -EBUSY: a stopped client holds the lock of the groups; those that are left are for the next try.
+ * -EINPROGRESS: a client holds the lock of the groups; those that are left are for the next try.
  * A group that does not have the QP (a client has scribbled over it) is left all the same.
  */
 static int leave_groups(struct kernel *k, struct kqp_handle *h)
@@ -287,35 +318,48 @@ static int leave_groups(struct kernel *k, struct kqp_handle *h)
 	struct kmcast *m;
 
 	while ((m = h->mcast)) {
-		if (sh_mcast_detach(&k->dev, h->qp->hca, m->gid, h->qp->qpn) == -EBUSY)
-			return -EBUSY;
+		if (sh_mcast_detach(&k->dev, h->qp->hca, m->gid, h->qp->qpn) == -EINPROGRESS)
+			return -EINPROGRESS;
 		h->mcast = m->next;
 		free(m);
 	}
 	return 0;
 }
 
-int qp_free(struct kqp_handle *h, uint32_t *async)
+static int handle_end(struct kernel *k, struct kqp_handle *h, bool late)
+{
+	int err;
+
+	/* First: a number in a group would deliver to the QP that gets it next. */
+	err = leave_groups(k, h);
+	if (err)
+		return err;
+	h->target = h->reg;
+	err = h->reg ? reg_del(k, h->reg, late, &h->u.async) : qp_end(k, h->qp, late, &h->u.async);
+	h->u.ended = !err;
+	return err;
+}
+
+int qp_free(struct kqp_handle *h, bool late, uint32_t *async)
 {
 	struct kctx *ctx = h->u.ctx;
 	struct kernel *k = ctx->k;
 	struct kqp *qp = h->qp;
+	int err = 0;
 
-	*async = 0;
-	/* First: a number in a group would deliver to the QP that gets it next. */
-	if (leave_groups(k, h) < 0)
-		return -EBUSY;
-	if (h->reg ? reg_del(k, h->reg, async) < 0 : sh_qp_destroy(&k->dev, qp->hca, qp->qpn, async) == -EBUSY)
-		return -EBUSY;
-	*async = evq_reported(*async, evq_drop_async(k, ctx->async, h->u.user_handle, UO_QP, *async));
-	if (!h->reg) {
-		HASH_DEL(k->hcas[qp->hca].qps, qp);
-		qpn_put(k, qp);
-		buf_unmap(ctx, &qp->buf);
+	if (!h->u.ended)
+		err = handle_end(k, h, late);
+	if (!err)
+		err = evq_drop_async(k, ctx->async, h->u.user_handle, UO_QP, late, &h->u.async);
+	if (err)
+		return err;
+	*async = h->u.async;
+	if (!h->target) {
+		buf_uncount(ctx, &qp->buf);
 		if (qp->db)
 			db_put(ctx, qp->db);
 		let_go(k, qp);
-		free(qp);
+		qp_put(k, qp);
 	}
 	uobj_del(&h->u);
 	free(h);
@@ -333,7 +377,7 @@ int cmd_destroy_qp(struct call *c)
 		return c->k->face->no_object;
 	if (h->mcast)
 		return -EBUSY;
-	err = qp_free(h, &resp.events_reported);
+	err = qp_free(h, c->late, &resp.events_reported);
 	if (err < 0)
 		return err;
 	return call_respond(c, &resp, sizeof(resp), NULL, 0);
@@ -405,6 +449,46 @@ static uint32_t mask_of(uint32_t type, uint32_t mask)
 	return mask;
 }
 
+/* The move to RESET or ERR that a command has promised. */
+static bool qp_settle(struct kernel *k, struct aside *a)
+{
+	struct kqp *qp = container_of(a, struct kqp, aside);
+	struct sh_qp_attr attr = {.qp_state = qp->next_state};
+
+	return k->ending || sh_qp_modify(&k->dev, qp->hca, qp->qpn, &attr, UV_QP_STATE) != -EINPROGRESS;
+}
+
+/*
+ * A client does not let the QP's locks go: it gets there when they are free, and is as good as there for its owner. In
+ * RESET memory may be used again, so that nothing is placed there meanwhile; flushed receives come when they come.
+ */
+static void settle_later(struct kernel *k, struct kqp *qp, uint32_t state)
+{
+	aside_take(k, &qp->aside);
+	qp->next_state = state;
+	if (state == SH_QPS_RESET)
+		sh_qp_halt(&k->dev, qp->hca, qp->qpn);
+	aside_until_unlocked(k, &qp->aside, qp_settle);
+}
+
+static int device_modify(struct call *c, struct kqp *qp, const struct sh_qp_attr *attr, uint32_t mask)
+{
+	struct kernel *k = c->k;
+	bool ends = mask & UV_QP_STATE && (attr->qp_state == SH_QPS_RESET || attr->qp_state == SH_QPS_ERR);
+	int err = 0;
+
+	if (qp->aside.set && !qp_settle(k, &qp->aside))
+		err = -EINPROGRESS;
+	if (!err) {
+		aside_take(k, &qp->aside);
+		err = sh_qp_modify(&k->dev, qp->hca, qp->qpn, attr, mask);
+	}
+	if (err != -EINPROGRESS || !c->late || !ends)
+		return err;
+	settle_later(k, qp, attr->qp_state);
+	return 0;
+}
+
 int qp_modify(struct call *c, struct kqp *qp, const struct uv_qp_dest *dest, const struct uv_qp_dest *alt,
 	      const struct uv_modify_attr *a)
 {
@@ -427,7 +511,7 @@ int qp_modify(struct call *c, struct kqp *qp, const struct uv_qp_dest *dest, con
 		return -EINVAL;
 	path_in(&attr.path, dest);
 	path_in(&attr.alt_path, alt);
-	err = sh_qp_modify(&c->k->dev, qp->hca, qp->qpn, &attr, mask);
+	err = device_modify(c, qp, &attr, mask);
 	if (err < 0)
 		return err;
 	if (qp->ctx == c->ctx && mask & UV_QP_STATE && a->qp_state >= SH_QPS_RTS)
@@ -450,8 +534,12 @@ int qp_query(struct call *c, struct kqp *qp)
 	int err;
 
 	err = sh_qp_query(&c->k->dev, qp->hca, qp->qpn, &a);
+	if (err == -EINPROGRESS && c->late)
+		err = sh_qp_peek(&c->k->dev, qp->hca, qp->qpn, &a);
 	if (err < 0)
 		return err;
+	if (qp->aside.set)
+		a.qp_state = qp->next_state;
 	path_out(&resp.dest, &a.path);
 	path_out(&resp.alt_dest, &a.alt_path);
 	resp.max_recv_wr = qp->cap_recv_wr;

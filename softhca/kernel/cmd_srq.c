@@ -16,7 +16,6 @@ int srq_create(struct call *c, const struct srq_request *rq)
 	struct uv_create_srq_resp resp = {0};
 	struct sh_srq_init init = {0};
 	struct ksrq *srq;
-	uint32_t async;
 	int err;
 
 	srq = calloc(1, sizeof(*srq));
@@ -91,7 +90,7 @@ int srq_create(struct call *c, const struct srq_request *rq)
 err_del:
 	uobj_del(&srq->u);
 err_srq:
-	(void)sh_srq_destroy(&k->dev, ctx->hca, srq->srqn, &async);
+	(void)sh_srq_end(&k->dev, ctx->hca, srq->srqn);
 err_num:
 	num_put(&hca->srqn, srq->srqn);
 err_db:
@@ -136,17 +135,49 @@ int cmd_query_srq(struct call *c)
 	return call_respond(c, &resp, sizeof(resp), NULL, 0);
 }
 
-int srq_free(struct ksrq *srq, uint32_t *async)
+static bool srq_finish(struct kernel *k, struct aside *a)
+{
+	struct ksrq *srq = container_of(a, struct ksrq, aside);
+
+	if (!k->ending && srq->u.unlocked && sh_srq_reclaim(&k->dev, srq->hca, srq->srqn) < 0)
+		return false;
+	num_put(&k->hcas[srq->hca].srqn, srq->srqn);
+	buf_free(k, &srq->buf);
+	free(srq);
+	return true;
+}
+
+static int srq_end(struct ksrq *srq, bool late)
+{
+	struct kctx *ctx = srq->u.ctx;
+	int err = sh_srq_destroy(&ctx->k->dev, ctx->hca, srq->srqn, &srq->u.async);
+
+	if (err == -EINPROGRESS && !late)
+		return err;
+	if (err == -EINPROGRESS) {
+		srq->u.async = sh_srq_end(&ctx->k->dev, ctx->hca, srq->srqn);
+		srq->u.unlocked = true;
+	}
+	srq->u.ended = true;
+	return 0;
+}
+
+int srq_free(struct ksrq *srq, bool late, uint32_t *async)
 {
 	struct kctx *ctx = srq->u.ctx;
 	struct kernel *k = ctx->k;
+	int err = 0;
 
-	*async = 0;
-	if (srq->refs || sh_srq_destroy(&k->dev, ctx->hca, srq->srqn, async) == -EBUSY)
+	if (srq->refs)
 		return -EBUSY;
-	*async = evq_reported(*async, evq_drop_async(k, ctx->async, srq->u.user_handle, UO_SRQ, *async));
-	num_put(&k->hcas[ctx->hca].srqn, srq->srqn);
-	buf_unmap(ctx, &srq->buf);
+	if (!srq->u.ended)
+		err = srq_end(srq, late);
+	if (!err)
+		err = evq_drop_async(k, ctx->async, srq->u.user_handle, UO_SRQ, late, &srq->u.async);
+	if (err)
+		return err;
+	*async = srq->u.async;
+	buf_uncount(ctx, &srq->buf);
 	db_put(ctx, srq->db);
 	srq->pd->refs--;
 	if (srq->d) {
@@ -155,7 +186,9 @@ int srq_free(struct ksrq *srq, uint32_t *async)
 		xrcd_put_user(k, srq->d);
 	}
 	uobj_del(&srq->u);
-	free(srq);
+	srq->hca = ctx->hca;
+	if (!srq_finish(k, &srq->aside))
+		aside_until_unlocked(k, &srq->aside, srq_finish);
 	return 0;
 }
 
@@ -168,7 +201,7 @@ int cmd_destroy_srq(struct call *c)
 
 	if (!srq)
 		return c->k->face->no_object;
-	err = srq_free(srq, &resp.events_reported);
+	err = srq_free(srq, c->late, &resp.events_reported);
 	if (err < 0)
 		return err;
 	return call_respond(c, &resp, sizeof(resp), NULL, 0);

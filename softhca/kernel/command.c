@@ -167,20 +167,27 @@ static int run(struct call *c, uint64_t addr, uint64_t len)
 	return cmd->fn(c);
 }
 
-void command_run(struct call *c, uint64_t addr, uint64_t len)
+bool command_run(struct call *c, uint64_t addr, uint64_t len)
 {
 	struct sh_command_reply *r = c->r;
 	int err;
 
 	memset(r, 0, sizeof(*r));
-	c->k->count.commands++;
-	c->ctx->commands++;
 	err = run(c, addr, len);
 	if (err < 0) {
 		while (r->nfds)
 			close(c->fds[--r->nfds]);
 		memset(r, 0, sizeof(*r));
+	}
+	if (err == -EINPROGRESS && !c->late)
+		return false;
+	if (err == -EINPROGRESS)
+		err = -EBUSY;
+	c->k->count.commands++;
+	c->ctx->commands++;
+	if (err < 0) {
 		r->error = -err;
 		c->k->count.failed++;
 	}
+	return true;
 }

@@ -241,18 +241,21 @@ struct kctx *ctx_get(struct kernel *k, uint32_t index)
 	return ctx && ctx->state != KC_RELEASING ? ctx : NULL;
 }
 
-/* A lock that a stopped process holds ends it: one wait is enough. */
+/* As far as locks are free; ctx_retry() comes back to the others. */
 static void silence(struct kctx *ctx)
 {
 	struct kernel *k = ctx->k;
+	bool all = true;
 	struct uobj *u;
 
 	DL_FOREACH(ctx->objs[UO_QP], u) {
 		struct kqp *qp = ((struct kqp_handle *)u)->qp;
 
-		if (qp->ctx == ctx && sh_qp_silence(&k->dev, qp->hca, qp->qpn) == -EBUSY)
-			return;
+		if (qp->ctx == ctx && sh_qp_silence(&k->dev, qp->hca, qp->qpn) == -EINPROGRESS)
+			all = false;
 	}
+	if (!all)
+		return;
 	ctx->silenced = true;
 	k->loud--;
 }
@@ -284,29 +287,26 @@ static int release_objects(struct kctx *ctx)
 		free(u);
 	}
 	DL_FOREACH_SAFE(ctx->objs[UO_QP], u, tmp) {
-		err = qp_free((struct kqp_handle *)u, &n);
+		err = qp_free((struct kqp_handle *)u, false, &n);
 		if (err < 0)
 			return err;
 	}
 	DL_FOREACH_SAFE(ctx->objs[UO_SRQ], u, tmp) {
-		err = srq_free((struct ksrq *)u, &n);
+		err = srq_free((struct ksrq *)u, false, &n);
 		if (err < 0)
 			return err;
 	}
 	DL_FOREACH_SAFE(ctx->objs[UO_CQ], u, tmp) {
-		err = cq_free((struct kcq *)u, &n, &m);
+		err = cq_free((struct kcq *)u, false, &n, &m);
 		if (err < 0)
 			return err;
 	}
-	DL_FOREACH_SAFE(ctx->objs[UO_MR], u, tmp) {
-		err = mr_free((struct kmr *)u);
-		if (err < 0)
-			return err;
-	}
+	DL_FOREACH_SAFE(ctx->objs[UO_MR], u, tmp)
+		mr_free((struct kmr *)u);
 	DL_FOREACH_SAFE(ctx->objs[UO_XRCD], u, tmp) {
 		xh = (struct kxrcd_handle *)u;
 		while (xh->regs) {
-			err = reg_del(k, xh->regs, &n);
+			err = reg_del(k, xh->regs, false, &n);
 			if (err < 0)
 				return err;
 		}

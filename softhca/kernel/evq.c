@@ -23,6 +23,14 @@ static void evq_path(const struct kevq *e, char path[64])
 	snprintf(path, 64, "events/%u.%u", e->index, e->generation);
 }
 
+/* A client that raised an event had the lock of its place in device memory when its queue was freed. */
+static bool place_free(struct kernel *k, uint32_t index)
+{
+	const struct sh_evq *q = sh_evq(&k->dev, index);
+
+	return !k->evq[index] && q && !__atomic_load_n(&q->generation, __ATOMIC_RELAXED);
+}
+
 /* Queue 0 is none. */
 static uint32_t free_index(struct kernel *k)
 {
@@ -30,7 +38,7 @@ static uint32_t free_index(struct kernel *k)
 
 	for (i = 0; i < SH_MAX_EVQ; i++) {
 		index = (k->evq_next + i) % SH_MAX_EVQ;
-		if (index && !k->evq[index]) {
+		if (index && place_free(k, index)) {
 			k->evq_next = index + 1;
 			return index;
 		}
@@ -101,12 +109,21 @@ err_free:
 	return err;
 }
 
+static bool evq_finish(struct kernel *k, struct aside *a)
+{
+	struct kevq *e = container_of(a, struct kevq, aside);
+
+	if (!k->ending && sh_evq_init(&k->dev, e->index, 0, 0, 0) == -EINPROGRESS)
+		return false;
+	free(e);
+	return true;
+}
+
 void evq_free(struct kernel *k, struct kevq *e)
 {
 	char path[64];
 
 	evq_path(e, path);
-	(void)sh_evq_init(&k->dev, e->index, 0, 0, 0);
 	sh_event_forget(e->index);
 	unlinkat(k->dir_fd, path, 0);
 	close(e->fd);
@@ -114,7 +131,8 @@ void evq_free(struct kernel *k, struct kevq *e)
 	DL_DELETE(e->ctx->evqs, e);
 	if (e->ctx->async == e)
 		e->ctx->async = NULL;
-	free(e);
+	if (!evq_finish(k, &e->aside))
+		aside_until_unlocked(k, &e->aside, evq_finish);
 }
 
 void evq_put(struct kernel *k, struct kevq *e)
@@ -229,13 +247,25 @@ static uint32_t drop_from_pipe(struct kernel *k, struct kevq *e, uint64_t user_h
 	return dropped;
 }
 
-static uint32_t drop(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type)
+/*
+ * Without the lock the pipe is all that is looked through, which has what matters: what was spilled of an object is dropped
+ * when it ends. A client that goes on in this moment puts its record before those that stay.
+ */
+static int drop(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type, bool late,
+		uint32_t *number)
 {
 	struct sh_evq *q = sh_evq(&k->dev, e->index);
 	uint32_t i, kept, dropped;
 
-	if (!q || sh_lock_bounded(&k->dev, &q->lock) < 0)
+	*number = 0;
+	if (!q)
 		return 0;
+	if (sh_lock_bounded(&k->dev, &q->lock) < 0) {
+		if (!late)
+			return -EINPROGRESS;
+		*number = drop_from_pipe(k, e, user_handle, type);
+		return 0;
+	}
 	dropped = drop_from_pipe(k, e, user_handle, type);
 	for (i = kept = 0; i < q->spilled && i < SH_EVQ_SPILL; i++) {
 		if (matches(e, q->spill[i], user_handle, type)) {
@@ -246,7 +276,8 @@ static uint32_t drop(struct kernel *k, struct kevq *e, uint64_t user_handle, enu
 	}
 	q->spilled = kept;
 	sh_unlock(&k->dev, &q->lock);
-	return dropped;
+	*number = dropped;
+	return 0;
 }
 
 /* Nearly every object goes without ever having raised an event: then nothing need be looked through. */
@@ -257,14 +288,27 @@ static bool may_have(struct kernel *k, const struct kevq *e, uint32_t written)
 	return q && (written || __atomic_load_n(&q->uncounted, __ATOMIC_RELAXED));
 }
 
-uint32_t evq_drop_comp(struct kernel *k, struct kevq *e, uint64_t user_handle, uint32_t written)
+static int drop_events(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type, bool late,
+		       uint32_t *events)
 {
-	return may_have(k, e, written) ? drop(k, e, user_handle, UO_CQ) : 0;
+	uint32_t dropped = 0;
+	int err = may_have(k, e, *events) ? drop(k, e, user_handle, type, late, &dropped) : 0;
+
+	/* After a client's death there may be a record more than was counted. */
+	if (!err)
+		*events = *events > dropped ? *events - dropped : 0;
+	return err;
 }
 
-uint32_t evq_drop_async(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type, uint32_t written)
+int evq_drop_comp(struct kernel *k, struct kevq *e, uint64_t user_handle, bool late, uint32_t *events)
 {
-	return may_have(k, e, written) ? drop(k, e, user_handle, type) : 0;
+	return drop_events(k, e, user_handle, UO_CQ, late, events);
+}
+
+int evq_drop_async(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type, bool late,
+		   uint32_t *events)
+{
+	return drop_events(k, e, user_handle, type, late, events);
 }
 
 /* ---- records that did not fit ---- */

@@ -34,7 +34,7 @@ static int tgt_handle(struct call *c, struct kqp *qp, struct kxrcd_handle *xh, u
 	resp.qp_handle = h->u.handle;
 	err = call_respond(c, &resp, sizeof(resp), NULL, 0);
 	if (err < 0) {
-		(void)qp_free(h, &events);
+		(void)qp_free(h, true, &events);
 		return err;
 	}
 	return 0;
@@ -45,7 +45,7 @@ err_free:
 	free(h);
 err_qp:
 	if (!qp->regs)
-		(void)qp_destroy_kernel(c->k, qp);
+		(void)qp_destroy_kernel(c->k, qp, true);
 	return err;
 }
 

@@ -81,13 +81,13 @@ static int create_xrc_rcv_qp(struct call *c)
 		return err;
 	err = reg_add(c->k, qp, c->ctx, xh, 0, &reg);
 	if (err < 0) {
-		(void)qp_destroy_kernel(c->k, qp);
+		(void)qp_destroy_kernel(c->k, qp, true);
 		return err;
 	}
 	resp.qpn = qp->qpn;
 	err = call_respond(c, &resp, sizeof(resp), NULL, 0);
 	if (err < 0)
-		(void)reg_del(c->k, reg, &events);
+		(void)reg_del(c->k, reg, true, &events);
 	return err;
 }
 
@@ -148,7 +148,7 @@ int cmd_unreg_xrc_rcv_qp(struct call *c)
 
 	if (!reg)
 		return -EINVAL;
-	return reg_del(c->k, reg, &events);
+	return reg_del(c->k, reg, c->late, &events);
 }
 
 #define CMD(number, fn, in, out)	[number] = {fn, in, out, 0, #number}

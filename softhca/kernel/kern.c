@@ -265,6 +265,7 @@ void kern_exit(struct kernel *k)
 	for (i = 1; k->dev.inst && i < SH_MAX_PROC; i++)
 		if (k->proc[i])
 			proc_dead(k, k->proc[i]);
+	aside_end(k);
 	if (k->dev.ops)
 		sh_process_stop();
 	for (i = 0; k->hcas && i < k->cfg.device.hosts * k->cfg.device.hcas_per_host; i++) {

@@ -72,7 +72,22 @@ void pool_release_unit(struct pool *p, uint64_t unit);
 int pool_back(struct pool *p, uint64_t off, uint64_t npages);		/* memory behind pages of a unit: -ENOMEM */
 void pool_unback(struct pool *p, uint64_t off, uint64_t npages);
 
+/* ---- taken away, and not to be reused yet (aside.c) ---- */
+
 struct kernel;
+struct aside {
+	struct aside *prev, *next;
+	uint64_t moment;		/* its grace began; 0: it waits for a lock instead */
+	bool set;			/* in one of the two lists */
+	/* Give back what it is about, and free it. false: a lock is held yet. While the instance ends: free it, true. */
+	bool (*finish)(struct kernel *k, struct aside *a);
+};
+void aside_until_left(struct kernel *k, struct aside *a, bool (*finish)(struct kernel *k, struct aside *a));
+void aside_until_unlocked(struct kernel *k, struct aside *a, bool (*finish)(struct kernel *k, struct aside *a));
+void aside_take(struct kernel *k, struct aside *a);	/* not any more, if it is */
+void aside_sweep(struct kernel *k);
+void aside_end(struct kernel *k);
+
 struct kproc;
 /* As pool_get(), in the window of a process that uaddr falls into where that can be; pages_put() takes either's. */
 uint64_t pages_get(struct kernel *k, struct kproc *p, uint64_t uaddr, uint64_t npages);
@@ -89,6 +104,10 @@ struct uobj {
 	uint32_t handle;
 	uint64_t user_handle;
 	struct uobj *prev, *next;	/* objects of the context, by type, oldest first */
+	/* The device does not know it any more; what comes after that may take more than one try. */
+	bool ended, unlocked;		/* unlocked: ended without its lock, so that it is set aside */
+	bool comp_dropped;
+	uint32_t comp, async;		/* events to report */
 };
 /* One space per host and type, lowest free number first, as the kernel's idr. */
 struct handles {
@@ -123,6 +142,7 @@ struct kevq {
 	ino_t ino;
 	uint32_t refs;			/* CQs that report here */
 	struct kevq *prev, *next;	/* of the context */
+	struct aside aside;		/* its place in device memory is not free yet */
 };
 
 /* ---- queue memory (queue.c) ---- */
@@ -145,7 +165,7 @@ struct kregion {			/* whole pages of one process */
 	uint64_t uaddr, len;
 	uint64_t shm;
 	struct kmr *mrs;		/* that use it */
-	struct kregion *prev, *next;	/* in limbo */
+	struct aside aside;
 };
 
 /* ---- processes and contexts (context.c) ---- */
@@ -162,7 +182,7 @@ struct kproc {
 	struct kwindow *windows;	/* by address */
 	struct user user;
 	void *regions;			/* a tree of struct kregion, by address */
-	bool ungraced;			/* regions were revoked, and somebody may be writing there still */
+	uint64_t revoked;		/* when regions were, and a thread may be writing there still; 0: none does */
 	struct kmr *unshared;		/* memory regions that are not device memory */
 };
 
@@ -196,6 +216,9 @@ struct kmr {
 	uint64_t start, len;
 	struct kregion *region;		/* NULL: one of its process's unshared */
 	struct kmr *rprev, *rnext;	/* of the region, or of the unshared */
+	uint64_t moment;		/* nonzero: its key was invalidated then */
+	uint32_t hca;
+	struct aside aside;
 };
 struct kcq {
 	struct uobj u;
@@ -203,6 +226,8 @@ struct kcq {
 	struct kevq *evq;
 	struct kbuf buf, old;		/* old: being copied from by the library after a resize */
 	uint64_t db;
+	uint32_t hca;
+	struct aside aside;
 };
 struct kxrcd {				/* a domain of one HCA */
 	struct {
@@ -230,6 +255,8 @@ struct ksrq {
 	struct kxrcd *d;
 	struct kbuf buf;
 	uint64_t db;
+	uint32_t hca;
+	struct aside aside;
 };
 struct kqp;
 /* A context's interest in a kernel-made receive QP: a registration (OFED) or a handle (mainline). */
@@ -253,6 +280,9 @@ struct kqp {
 	struct kctx *ctx;		/* NULL: kernel-made */
 	struct kreg *regs;
 	struct kqp *dprev, *dnext;	/* of the domain, if kernel-made */
+	struct aside aside;
+	bool unlocked;			/* ended without its locks */
+	uint32_t next_state;		/* while set aside and not ended: RESET or ERR, which it is to be in */
 	UT_hash_handle hh;		/* by number, per HCA */
 };
 struct kmcast {
@@ -263,6 +293,7 @@ struct kqp_handle {
 	struct uobj u;
 	struct kqp *qp;
 	struct kreg *reg;		/* target QPs */
+	bool target;
 	struct kmcast *mcast;
 };
 struct kah {
@@ -298,7 +329,9 @@ struct kernel {
 	const struct user_ops *user;
 	void *user_arg;
 	struct pool pool, shared;	/* for queues, for registered memory */
-	struct kregion *limbo;		/* of processes that have ended, until nobody can be using them */
+	struct aside *graced, *locked;	/* set aside, until threads have left, or locks are free */
+	uint64_t stale;			/* threads that were in device code before this moment are not waited for any more */
+	bool ending;
 	struct khost *hosts;
 	struct khca *hcas;
 	struct kctx *ctx[SH_MAX_CTX];
@@ -351,14 +384,13 @@ void evq_free(struct kernel *k, struct kevq *e);
 void evq_put(struct kernel *k, struct kevq *e);			/* a CQ less reports here */
 void evq_client_closed(struct kernel *k, uint32_t index, uint32_t generation);
 struct kevq *evq_by_fd(struct kctx *ctx, pid_t tid, int fd);	/* a completion channel of the context, NULL */
-/* Drop the records of an object that is gone, of which so many were written; returns how many were dropped. */
-uint32_t evq_drop_comp(struct kernel *k, struct kevq *e, uint64_t user_handle, uint32_t written);
-uint32_t evq_drop_async(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type, uint32_t written);
-/* What was read, and will be acknowledged. After a client's death there may be a record more than was counted. */
-static inline uint32_t evq_reported(uint32_t written, uint32_t dropped)
-{
-	return written > dropped ? written - dropped : 0;
-}
+/*
+ * Drop the records of an object that is gone, of which *events were written: what is left was read, and will be
+ * acknowledged. -EINPROGRESS: a client has the queue's lock. late: that is not waited for any more.
+ */
+int evq_drop_comp(struct kernel *k, struct kevq *e, uint64_t user_handle, bool late, uint32_t *events);
+int evq_drop_async(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type, bool late,
+		   uint32_t *events);
 void evq_spill(struct kernel *k);				/* something may have spilled */
 void evq_room(struct kernel *k, struct kevq *e);		/* the pipe has room */
 
@@ -371,6 +403,8 @@ struct call {
 	pid_t tid;
 	bool cap_ipc_lock;
 	uint64_t memlock_limit;
+	/* What a command has to wait for is waited for no longer: what takes away succeeds, the rest is EBUSY. */
+	bool late;
 	bool pinned;			/* second pass */
 	int pin_error;
 	uint32_t share;			/* enum sh_share: what the shim found there */
@@ -400,8 +434,11 @@ struct face {
 };
 extern const struct face face_ofed, face_mainline;
 
-/* command.c. Fills the reply (error included) and c->fds. */
-void command_run(struct call *c, uint64_t addr, uint64_t len);
+/*
+ * command.c. Fills the reply (error included) and c->fds. false: a client is in the way, nothing has changed that would not
+ * be found so, and the same command is to be run again soon; never when c->late.
+ */
+bool command_run(struct call *c, uint64_t addr, uint64_t len);
 /* Write the response: core, then driver data as far as there is room. */
 int call_respond(struct call *c, const void *core, size_t len, const void *drv, size_t drv_len);
 int call_driver(struct call *c, void *drv, size_t len);		/* -EFAULT */
@@ -412,6 +449,8 @@ int call_owner(struct call *c);		/* 0, or -EINVAL: not the process whose memory 
 int mem_charge(struct call *c, uint64_t pages);			/* -ENOMEM */
 int buf_map(struct call *c, struct kbuf *b, uint64_t addr, uint64_t len, bool write);
 void buf_unmap(struct kctx *ctx, struct kbuf *b);
+void buf_uncount(struct kctx *ctx, struct kbuf *b);		/* its process has it no more; its pages are kept, for */
+void buf_free(struct kernel *k, struct kbuf *b);
 struct sh_umem buf_umem(const struct kctx *ctx, const struct kbuf *b);
 int db_get(struct call *c, uint64_t addr, uint32_t len, struct sh_umem *m);
 void db_put(struct kctx *ctx, uint64_t addr);
@@ -421,10 +460,12 @@ int map_failed(struct kctx *ctx, uint64_t uaddr, uint64_t len);
 void region_join(struct call *c, struct kmr *mr);	/* a new one: share its pages if that can be */
 void region_leave(struct kmr *mr);			/* nobody uses its key any more */
 void region_offer(struct call *c, struct kregion *r);	/* unused: the caller may have its pages as its own again */
-/* What the shim says about pages (enum sh_changed). -EBUSY: a stopped client is using them; then nothing is given back. */
-int region_changed(struct kernel *k, struct kproc *p, uint32_t what, uint64_t uaddr, uint64_t len);
+/*
+ * What the shim says about pages (enum sh_changed). To revoke: -EINPROGRESS while a thread may be using them; -EBUSY: it has
+ * been for too long.
+ */
+int region_changed(struct kernel *k, struct kproc *p, uint32_t what, uint64_t uaddr, uint64_t len, bool late);
 void regions_orphan(struct kernel *k, struct kproc *p);
-void regions_sweep(struct kernel *k);
 
 static inline uint32_t log2_ceil(uint64_t n)
 {
@@ -474,7 +515,7 @@ struct qp_request {
 };
 int qp_create_user(struct call *c, const struct qp_request *rq);
 struct kqp *qp_create_kernel(struct kxrcd *d, struct kernel *k, uint32_t type, uint32_t sq_sig_all, int *err);	/* NULL */
-int qp_destroy_kernel(struct kernel *k, struct kqp *qp);
+int qp_destroy_kernel(struct kernel *k, struct kqp *qp, bool late);
 struct kqp *qp_find(struct kernel *k, uint32_t hca, uint32_t qpn);
 int qp_modify(struct call *c, struct kqp *qp, const struct uv_qp_dest *dest, const struct uv_qp_dest *alt,
 	      const struct uv_modify_attr *a);
@@ -482,7 +523,7 @@ int qp_query(struct call *c, struct kqp *qp);
 /* reg.c */
 int reg_add(struct kernel *k, struct kqp *qp, struct kctx *ctx, struct kxrcd_handle *xh, uint64_t user_handle,
 	    struct kreg **out);
-int reg_del(struct kernel *k, struct kreg *reg, uint32_t *events);	/* the last one destroys the QP: -EBUSY */
+int reg_del(struct kernel *k, struct kreg *reg, bool late, uint32_t *events);	/* late: see below */
 struct kreg *reg_find(struct kqp *qp, const struct kctx *ctx);
 int cmd_open_xrcd(struct call *c);	/* xrcd.c */
 int cmd_close_xrc_domain(struct call *c);	/* OFED */
@@ -492,14 +533,14 @@ void xrcd_drop(struct kernel *k, struct kxrcd_handle *xh);
 void xrcd_put_user(struct kernel *k, struct kxrcd *d);
 
 /*
- * Taking objects apart: for the destroy commands and for the release of a context. -EBUSY: in use, or a client holds a lock.
- * What the device does not know any more (a client has scribbled over it) goes all the same.
+ * Taking objects apart: for the destroy commands and for the release of a context. -EBUSY: in use. -EINPROGRESS: a client
+ * holds a lock, come again; late: do without it, and set aside what is left. What the device does not know any more (a client has scribbled over it) goes all the same.
  */
 int pd_free(struct kpd *pd);
-int mr_free(struct kmr *mr);
-int cq_free(struct kcq *cq, uint32_t *comp, uint32_t *async);
-int srq_free(struct ksrq *srq, uint32_t *async);
-int qp_free(struct kqp_handle *h, uint32_t *async);
+void mr_free(struct kmr *mr);
+int cq_free(struct kcq *cq, bool late, uint32_t *comp, uint32_t *async);
+int srq_free(struct ksrq *srq, bool late, uint32_t *async);
+int qp_free(struct kqp_handle *h, bool late, uint32_t *async);
 
 /* sysfs.c */
 int sysfs_make(struct kernel *k);
@@ -510,7 +551,8 @@ int dir_make(int dirfd, const char *path);			/* with parents */
 
 /* ports.c, show.c: for the softhca command. Status text says what to do about a failure. */
 void hcas_retry(struct kernel *k);		/* silence failed HCAs, if any is loud yet */
-void port_change(struct kernel *k, const struct sh_port_msg *m, struct sh_status *st);
+/* false: a client is in the way, come again; never when late. */
+bool port_change(struct kernel *k, const struct sh_port_msg *m, bool late, struct sh_status *st);
 void ports_end(struct kernel *k);		/* the instance ends: a fatal event for every open file */
 /* orphans.c: locks that a dead thread held are nobody's again, and whoever sleeps for one goes on. */
 void orphans_free(struct kernel *k);

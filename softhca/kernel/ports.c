@@ -58,17 +58,20 @@ static bool change_lid(struct kernel *k, struct sh_port *p, uint32_t hca, uint32
 }
 
 /*
- * Its QPs send, receive and complete nothing any more; their peers retry in vain. A lock that a
- * stopped client holds ends it: one wait is enough.
+ * Its QPs send, receive and complete nothing any more; their peers retry in vain. As far as locks are free: hcas_retry()
+ * comes back to the others.
  */
 static void silence(struct kernel *k, uint32_t hca)
 {
 	struct khca *h = &k->hcas[hca];
 	struct kqp *qp, *tmp;
+	bool all = true;
 
 	HASH_ITER(hh, h->qps, qp, tmp)
-		if (sh_qp_silence(&k->dev, hca, qp->qpn) == -EBUSY)
-			return;
+		if (sh_qp_silence(&k->dev, hca, qp->qpn) == -EINPROGRESS)
+			all = false;
+	if (!all)
+		return;
 	h->loud = false;
 	k->loud--;
 }
@@ -138,7 +141,7 @@ static bool change(struct kernel *k, const struct sh_port_msg *m, uint32_t hca, 
 	return false;
 }
 
-void port_change(struct kernel *k, const struct sh_port_msg *m, struct sh_status *st)
+bool port_change(struct kernel *k, const struct sh_port_msg *m, bool late, struct sh_status *st)
 {
 	const struct sh_config *cfg = &k->cfg.device;
 	struct sh_hca *hca;
@@ -149,29 +152,32 @@ void port_change(struct kernel *k, const struct sh_port_msg *m, struct sh_status
 	if (m->host >= cfg->hosts || m->hca >= cfg->hcas_per_host || !m->port || m->port > cfg->ports) {
 		say(st, ENODEV, "no port mlx4_%u:%u on host %u: the instance has %u host(s) with %u HCA(s) of %u port(s)", m->hca,
 		    m->port, m->host, cfg->hosts, cfg->hcas_per_host, cfg->ports);
-		return;
+		return true;
 	}
 	index = m->host * cfg->hcas_per_host + m->hca;
 	if (k->hcas[index].fatal) {
 		if (m->what != SH_PORT_FATAL)
 			say(st, EIO, "mlx4_%u of host %u has failed: only another instance has it again",
 			    m->hca, m->host);
-		return;
+		return true;
 	}
 	hca = sh_hca(&k->dev, index);
 	if (sh_lock_bounded(&k->dev, &hca->port_lock) < 0) {
+		if (!late)
+			return false;
 		say(st, EBUSY, "a stopped process holds the port: continue or end it, then try again");
-		return;
+		return true;
 	}
 	changed = change(k, m, index, &event, st);
 	sh_unlock(&k->dev, &hca->port_lock);
 	if (!changed)
-		return;
+		return true;
 	(void)sysfs_port(k, index, m->port, m->what == SH_PORT_PKEY ? m->a : 0);
 	tell_all(k, index, m->port, event);
 	/* A subnet manager that has taken over asks in its first sweep for subscriptions anew. */
 	if (event == UV_EV_SM_CHANGE)
 		tell_all(k, index, m->port, UV_EV_CLIENT_REREGISTER);
+	return true;
 }
 
 void ports_end(struct kernel *k)

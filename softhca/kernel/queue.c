@@ -71,7 +71,7 @@ static int share(struct call *c, uint64_t uaddr, uint64_t len, uint64_t *shm)
 		return -EFAULT;
 	}
 	/* What was shared there as registered memory is not mapped there any more. */
-	(void)region_changed(k, c->ctx->proc, SH_CHANGED_GONE, uaddr, len);
+	(void)region_changed(k, c->ctx->proc, SH_CHANGED_GONE, uaddr, len, false);
 	add_action(c, uaddr, len, *shm);
 	k->count.queues_shared++;
 	return 0;
@@ -103,11 +103,22 @@ int buf_map(struct call *c, struct kbuf *b, uint64_t addr, uint64_t len, bool wr
 	return 0;
 }
 
+void buf_uncount(struct kctx *ctx, struct kbuf *b)
+{
+	ctx->proc->locked -= b->locked;
+	b->locked = 0;
+}
+
+void buf_free(struct kernel *k, struct kbuf *b)
+{
+	pages_put(k, b->shm, b->len / K_PAGE);
+	memset(b, 0, sizeof(*b));
+}
+
 void buf_unmap(struct kctx *ctx, struct kbuf *b)
 {
-	pages_put(ctx->k, b->shm, b->len / K_PAGE);
-	ctx->proc->locked -= b->locked;
-	memset(b, 0, sizeof(*b));
+	buf_uncount(ctx, b);
+	buf_free(ctx->k, b);
 }
 
 struct sh_umem buf_umem(const struct kctx *ctx, const struct kbuf *b)

@@ -75,7 +75,7 @@ int reg_add(struct kernel *k, struct kqp *qp, struct kctx *ctx, struct kxrcd_han
 	return 0;
 }
 
-int reg_del(struct kernel *k, struct kreg *reg, uint32_t *events)
+int reg_del(struct kernel *k, struct kreg *reg, bool late, uint32_t *events)
 {
 	struct kqp *qp = reg->qp;
 	bool last = qp->regs == reg && !reg->next;
@@ -83,12 +83,12 @@ int reg_del(struct kernel *k, struct kreg *reg, uint32_t *events)
 	int err = 0;
 
 	if (last)
-		err = qp_destroy_kernel(k, qp);
+		err = qp_destroy_kernel(k, qp, late);
 	else if (qp->regs == reg)
 		err = sh_qp_set_regs(&k->dev, qp->hca, qp->qpn, next);
 	else
 		__atomic_store_n(&entry(k, reg->prev->index)->next, next, __ATOMIC_RELEASE);
-	if (err == -EBUSY)
+	if (err == -EINPROGRESS)
 		return err;
 	*events = entry(k, reg->index)->events;
 	if (!last)

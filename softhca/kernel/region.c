@@ -12,8 +12,6 @@
 
 #include "kern.h"
 
-#define GRACE_MS 2			/* for what the sweep tries again */
-
 /* Ranges that overlap are equal: a search finds what is in the way, too. */
 static int by_range(const void *a, const void *b)
 {
@@ -76,7 +74,7 @@ static struct kregion *region_new(struct call *c, uint64_t first, uint64_t len)
 	uint64_t shm;
 
 	if (c->r->nactions == SH_MAX_ACTIONS || used_unshared(p, first, len) ||
-	    region_changed(k, p, SH_CHANGED_GONE, first, len) < 0)
+	    region_changed(k, p, SH_CHANGED_GONE, first, len, false) < 0)
 		return NULL;
 	shm = pool_get(&k->shared, len / K_PAGE);
 	if (!shm)
@@ -140,7 +138,7 @@ void region_offer(struct call *c, struct kregion *r)
 
 /* ---- the pages change ---- */
 
-/* Nobody uses it any more: every key of it means the process's own addresses again. The caller waits. */
+/* Each key of it means the process's own addresses again, to each thread that looks it up from now on. */
 static void revoke(struct kernel *k, struct kproc *p, struct kregion *r)
 {
 	struct kmr *mr;
@@ -153,42 +151,76 @@ static void revoke(struct kernel *k, struct kproc *p, struct kregion *r)
 	}
 }
 
+static bool region_finish(struct kernel *k, struct aside *a)
+{
+	struct kregion *r = container_of(a, struct kregion, aside);
+
+	pool_put(&k->shared, r->shm, r->len / K_PAGE);
+	free(r);
+	return true;
+}
+
+/* Its pages are given out again when no thread in device code can be using them. */
+static void give_up(struct kernel *k, struct kregion *r)
+{
+	if (sh_grace_over(&k->dev, 0, sh_grace_begin(&k->dev)))
+		(void)region_finish(k, &r->aside);
+	else
+		aside_until_left(k, &r->aside, region_finish);
+}
+
 /* The part of r in [from, to) is mapped no more; what is left of r stays, as one region or as two. */
 static int cut(struct kernel *k, struct kproc *p, struct kregion *r, uint64_t from, uint64_t to)
 {
 	uint64_t end = r->uaddr + r->len;
+	struct kregion *part;
 
 	if (from < r->uaddr)
 		from = r->uaddr;
 	if (to > end)
 		to = end;
-	if (from > r->uaddr && to < end) {
-		/* The rest first: without it r would have to stay whole. */
-		uint64_t shm = r->shm + (to - r->uaddr);
-
-		r->len = from - r->uaddr;
-		if (!region_add(p, to, end - to, shm)) {
-			r->len = end - r->uaddr;
-			return -ENOMEM;
-		}
-		pool_put(&k->shared, r->shm + r->len, (to - from) / K_PAGE);
-		return 0;
-	}
-	pool_put(&k->shared, r->shm + (from - r->uaddr), (to - from) / K_PAGE);
 	if (from == r->uaddr && to == end) {
 		tdelete(r, &p->regions, by_range);
-		free(r);
-	} else if (from == r->uaddr) {
+		give_up(k, r);
+		return 0;
+	}
+	part = calloc(1, sizeof(*part));
+	if (!part)
+		return -ENOMEM;
+	part->len = to - from;
+	part->shm = r->shm + (from - r->uaddr);
+	if (from == r->uaddr) {
 		r->shm += to - from;
 		r->len -= to - from;
 		r->uaddr = to;		/* its place in the order stays: nothing lies between */
 	} else {
 		r->len = from - r->uaddr;
+		/* The rest behind it: without a region of its own r has to stay whole. */
+		if (to < end && !region_add(p, to, end - to, part->shm + part->len)) {
+			r->len = end - r->uaddr;
+			free(part);
+			return -ENOMEM;
+		}
 	}
+	give_up(k, part);
 	return 0;
 }
 
-int region_changed(struct kernel *k, struct kproc *p, uint32_t what, uint64_t uaddr, uint64_t len)
+/* What may still be used of what was revoked. Threads that are taking too long already are waited for no longer. */
+static int revoked_over(struct kernel *k, struct kproc *p, bool late)
+{
+	if (!p->revoked || sh_grace_over(&k->dev, 0, p->revoked)) {
+		p->revoked = 0;
+		return 0;
+	}
+	if (!late && !sh_grace_over(&k->dev, k->stale, p->revoked))
+		return -EINPROGRESS;
+	if (late)
+		k->stale = p->revoked;
+	return -EBUSY;
+}
+
+int region_changed(struct kernel *k, struct kproc *p, uint32_t what, uint64_t uaddr, uint64_t len, bool late)
 {
 	uint64_t first = uaddr & ~(uint64_t)(K_PAGE - 1), end = (uaddr + len + K_PAGE - 1) & ~(uint64_t)(K_PAGE - 1);
 	uint64_t at = first;
@@ -211,15 +243,10 @@ int region_changed(struct kernel *k, struct kproc *p, uint32_t what, uint64_t ua
 		revoke(k, p, r);
 		at = r->uaddr + r->len;
 	}
-	/* Who was inside when a wait before this one ended may be so still. */
-	if (used || p->ungraced) {
-		err = sh_grace(&k->dev, SH_LOCK_WAIT_MS);
-		p->ungraced = err < 0;
-		if (err < 0)
-			return err;
-	}
+	if (used)
+		p->revoked = sh_grace_begin(&k->dev);
 	if (what != SH_CHANGED_GONE)
-		return 0;
+		return revoked_over(k, p, late);
 	while ((r = overlapping(p, first, end - first))) {
 		err = cut(k, p, r, first, end);
 		if (err < 0)
@@ -239,20 +266,6 @@ void regions_orphan(struct kernel *k, struct kproc *p)
 		r = *(struct kregion **)p->regions;
 		revoke(k, p, r);
 		tdelete(r, &p->regions, by_range);
-		DL_APPEND(k->limbo, r);
-	}
-	regions_sweep(k);
-}
-
-void regions_sweep(struct kernel *k)
-{
-	struct kregion *r, *tmp;
-
-	if (!k->limbo || sh_grace(&k->dev, GRACE_MS) < 0)
-		return;
-	DL_FOREACH_SAFE(k->limbo, r, tmp) {
-		DL_DELETE(k->limbo, r);
-		pool_put(&k->shared, r->shm, r->len / K_PAGE);
-		free(r);
+		give_up(k, r);
 	}
 }

@@ -2,7 +2,9 @@
 /*
  * The daemon's loop: control connections, what inotify says about files and event queues, ends of processes, the
  * lease. One event is served at a time, so that nothing in a batch can refer to what was just taken down; the files are
- * looked at before every message, which keeps the order that a kernel would have seen. No send ever blocks.
+ * looked at before every message, which keeps the order that a kernel would have seen. Nothing here waits for a client: a
+ * send that would block ends the connection, and a request that finds a client's thread in its way is kept and tried again,
+ * while others are served. Its client waits for the answer, and sends nothing else meanwhile.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,14 +25,21 @@
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "softhca/host/process.h"
 #include "kern.h"
 
 #define LEASE_GRACE	10	/* seconds for the first process to take the lease */
+#define PATIENCE_NS	UINT64_C(2000000000)	/* for threads that are in the way of a request */
+#define FIRST_NAP_NS	UINT64_C(50000)		/* until a request is tried again; doubled up to the next */
+#define LAST_NAP_NS	UINT64_C(10000000)
+#define IDLE_NAP_NS	UINT64_C(1000000000)	/* the longest for what no client waits for */
+#define KEPT_MAX	128			/* bytes of a request that is tried again */
 
-enum source { SRC_LISTEN, SRC_EVQ, SRC_CONN, SRC_INOTIFY, SRC_SIGNAL, SRC_TICK, SRC_ATTENTION, SRC_PIDFD };
+enum source { SRC_LISTEN, SRC_EVQ, SRC_CONN, SRC_INOTIFY, SRC_SIGNAL, SRC_TICK, SRC_ATTENTION, SRC_PIDFD,
+	      SRC_AGAIN };
 
 struct conn {
 	int fd;
@@ -38,6 +47,11 @@ struct conn {
 	uint32_t host;
 	pid_t pid;
 	struct kproc *proc;		/* NULL: the command */
+	/* A request that was tried in vain, until when it may be, and its length; 0: none. */
+	uint64_t kept[KEPT_MAX / 8];
+	size_t kept_len;
+	uint64_t until;
+	struct conn *prev, *next;	/* among those that have one */
 };
 
 struct server {
@@ -45,9 +59,11 @@ struct server {
 	struct conn **conns;		/* by descriptor */
 	int nconns;
 	int listen_fd, inotify, signals, tick, attention;
+	int again;			/* a timer, for what was not possible yet */
+	uint64_t nap;			/* that it is set to; 0: it is not */
+	struct conn *kept;
 	int files_wd, events_wd;
 	unsigned int ticks, idle;
-	unsigned int retry_at, backoff;	/* ticks: releases that a stopped client holds up */
 	bool leased_once;
 	/* no descriptor was left for another connection: those that come wait */
 	bool deaf;
@@ -109,8 +125,16 @@ static void listen_again(struct server *s)
 		s->deaf = false;
 }
 
+static void forget_request(struct server *s, struct conn *c)
+{
+	if (c->kept_len)
+		DL_DELETE(s->kept, c);
+	c->kept_len = 0;
+}
+
 static void conn_close(struct server *s, struct conn *c)
 {
+	forget_request(s, c);
 	s->conns[c->fd] = NULL;
 	close(c->fd);
 	listen_again(s);
@@ -255,13 +279,14 @@ static int do_kick(struct server *s, struct conn *c, const struct sh_kick *m, si
 	return status(c, ctx_kick(ctx));
 }
 
-static int do_command(struct server *s, struct conn *c, const struct sh_command *m, size_t len)
+/* Here and below: -EINPROGRESS, and no reply: a client is in the way. Not when late. */
+static int do_command(struct server *s, struct conn *c, const struct sh_command *m, size_t len, bool late)
 {
 	const struct sh_pin_result *pin = (const void *)(m + 1);
 	struct sh_command_reply r = {0};
 	struct call call = {
 		.k = s->k, .proc = c->proc, .tid = m->tid, .cap_ipc_lock = m->cap_ipc_lock,
-		.memlock_limit = m->memlock_limit, .r = &r,
+		.memlock_limit = m->memlock_limit, .r = &r, .late = late,
 	};
 	int err;
 
@@ -274,31 +299,39 @@ static int do_command(struct server *s, struct conn *c, const struct sh_command 
 		call.have_off = pin->have_off;
 	}
 	call.ctx = ctx_get(s->k, m->ctx);
-	if (call.ctx && call.ctx->host == c->host)
-		command_run(&call, m->addr, m->len);
-	else
+	if (!call.ctx || call.ctx->host != c->host)
 		r.error = ENODEV;
+	else if (!command_run(&call, m->addr, m->len))
+		return -EINPROGRESS;
 	err = reply(c, &r, sizeof(r), call.fds, r.nfds);
 	while (r.nfds)
 		close(call.fds[--r.nfds]);
 	return err;
 }
 
-static int do_map_failed(struct server *s, struct conn *c, const struct sh_map_failed *m, size_t len)
+/* What the client gets where it would have to be tried again, but is not. */
+static int status_late(struct conn *c, int err, bool late)
+{
+	if (err == -EINPROGRESS && !late)
+		return err;
+	return status(c, err == -EINPROGRESS ? -EBUSY : err);
+}
+
+static int do_map_failed(struct server *s, struct conn *c, const struct sh_map_failed *m, size_t len, bool late)
 {
 	struct kctx *ctx;
 
 	if (len != sizeof(*m) || !c->proc)
 		return -EPROTO;
 	ctx = ctx_get(s->k, m->ctx);
-	return status(c, ctx && ctx->proc == c->proc ? map_failed(ctx, m->uaddr, m->len) : -EINVAL);
+	return status_late(c, ctx && ctx->proc == c->proc ? map_failed(ctx, m->uaddr, m->len) : -EINVAL, late);
 }
 
-static int do_changed(struct server *s, struct conn *c, const struct sh_changed_msg *m, size_t len)
+static int do_changed(struct server *s, struct conn *c, const struct sh_changed_msg *m, size_t len, bool late)
 {
 	if (len != sizeof(*m) || !c->proc)
 		return -EPROTO;
-	return status(c, region_changed(s->k, c->proc, m->what, m->uaddr, m->len));
+	return status_late(c, region_changed(s->k, c->proc, m->what, m->uaddr, m->len, late), late);
 }
 
 static int do_show(struct server *s, struct conn *c, size_t len)
@@ -316,13 +349,14 @@ static int do_show(struct server *s, struct conn *c, size_t len)
 	return err;
 }
 
-static int do_port(struct server *s, struct conn *c, const struct sh_port_msg *m, size_t len)
+static int do_port(struct server *s, struct conn *c, const struct sh_port_msg *m, size_t len, bool late)
 {
 	struct sh_status st;
 
 	if (len != sizeof(*m))
 		return -EPROTO;
-	port_change(s->k, m, &st);
+	if (!port_change(s->k, m, late, &st))
+		return -EINPROGRESS;
 	return reply(c, &st, sizeof(st), NULL, 0);
 }
 
@@ -344,9 +378,8 @@ static int do_stop(struct server *s, struct conn *c, size_t len)
 	return status(c, 0);
 }
 
-static int dispatch(struct server *s, struct conn *c, size_t len)
+static int dispatch(struct server *s, struct conn *c, const void *m, size_t len, bool late)
 {
-	const void *m = s->message;
 	uint32_t type;
 
 	if (len < sizeof(type))
@@ -364,15 +397,15 @@ static int dispatch(struct server *s, struct conn *c, size_t len)
 	case SH_MSG_KICK:
 		return do_kick(s, c, m, len);
 	case SH_MSG_COMMAND:
-		return do_command(s, c, m, len);
+		return do_command(s, c, m, len, late);
 	case SH_MSG_MAP_FAILED:
-		return do_map_failed(s, c, m, len);
+		return do_map_failed(s, c, m, len, late);
 	case SH_MSG_CHANGED:
-		return do_changed(s, c, m, len);
+		return do_changed(s, c, m, len, late);
 	case SH_MSG_SHOW:
 		return do_show(s, c, len);
 	case SH_MSG_PORT:
-		return do_port(s, c, m, len);
+		return do_port(s, c, m, len, late);
 	case SH_MSG_FAULT:
 		return do_fault(s, c, m, len);
 	case SH_MSG_STOP:
@@ -381,15 +414,99 @@ static int dispatch(struct server *s, struct conn *c, size_t len)
 	return -EPROTO;
 }
 
+/* ---- requests that are tried again ---- */
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static bool unfinished(const struct kernel *k)
+{
+	return k->graced || k->locked || k->releasing || k->loud;
+}
+
+/* Set the timer, if there is something to come back to. */
+static void nap(struct server *s, uint64_t ns)
+{
+	struct itimerspec t = {0};
+	uint64_t longest = s->kept ? LAST_NAP_NS : IDLE_NAP_NS;
+
+	if (!s->kept && !unfinished(s->k))
+		ns = 0;
+	else if (ns > longest)
+		ns = longest;
+	if (ns == s->nap && !ns)
+		return;
+	s->nap = ns;
+	t.it_value.tv_sec = (time_t)(ns / 1000000000);
+	t.it_value.tv_nsec = (long)(ns % 1000000000);
+	(void)timerfd_settime(s->again, 0, &t, NULL);
+}
+
+/* Something new to come back to: soon. */
+static void nap_anew(struct server *s)
+{
+	if (!s->nap || s->nap > FIRST_NAP_NS)
+		nap(s, FIRST_NAP_NS);
+}
+
+static int keep_request(struct server *s, struct conn *c, size_t len)
+{
+	if (len > sizeof(c->kept))
+		return -EPROTO;
+	memcpy(c->kept, s->message, len);
+	c->kept_len = len;
+	c->until = now_ns() + PATIENCE_NS;
+	DL_APPEND(s->kept, c);
+	nap_anew(s);
+	return 0;
+}
+
+static void on_again(struct server *s)
+{
+	struct conn *c, *tmp;
+	uint64_t n;
+
+	if (read(s->again, &n, sizeof(n)) < 0)
+		return;
+	drain_files(s);
+	DL_FOREACH_SAFE(s->kept, c, tmp) {
+		int err = dispatch(s, c, c->kept, c->kept_len, now_ns() >= c->until);
+
+		if (err == -EINPROGRESS)
+			continue;
+		forget_request(s, c);
+		if (err < 0)
+			conn_close(s, c);
+	}
+	if (s->k->releasing + s->k->loud)
+		ctx_retry(s->k);
+	aside_sweep(s->k);
+	nap(s, s->nap ? s->nap * 2 : FIRST_NAP_NS);
+}
+
 static void conn_serve(struct server *s, struct conn *c)
 {
 	ssize_t n;
+	int err;
 
 	n = recv(c->fd, s->message, sizeof(s->message), MSG_DONTWAIT | MSG_TRUNC);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	drain_files(s);
-	if (n <= 0 || n > (ssize_t)sizeof(s->message) || dispatch(s, c, n) < 0)
+	/* Gone, or it asks before it has its answer. */
+	if (n <= 0 || n > (ssize_t)sizeof(s->message) || c->kept_len) {
+		conn_close(s, c);
+		return;
+	}
+	err = dispatch(s, c, s->message, n, false);
+	if (err == -EINPROGRESS)
+		err = keep_request(s, c, n);
+	if (err < 0)
 		conn_close(s, c);
 }
 
@@ -411,21 +528,6 @@ static void look_at_lease(struct server *s)
 		k->stop = true;
 }
 
-/* Each try may wait for a lock as long as the bound allows; everybody else waits too, so tries become rare. */
-static void retry_releases(struct server *s)
-{
-	if (!(s->k->releasing + s->k->loud)) {
-		s->backoff = 1;
-		return;
-	}
-	if (s->ticks < s->retry_at)
-		return;
-	ctx_retry(s->k);
-	s->retry_at = s->ticks + s->backoff;
-	if (s->backoff < 32)
-		s->backoff *= 2;
-}
-
 static void on_tick(struct server *s)
 {
 	uint64_t n;
@@ -434,8 +536,6 @@ static void on_tick(struct server *s)
 		return;
 	s->ticks++;
 	listen_again(s);
-	retry_releases(s);
-	regions_sweep(s->k);
 	evq_spill(s->k);
 	look_at_lease(s);
 }
@@ -502,7 +602,12 @@ static void serve(struct server *s, uint64_t what)
 		if (value < SH_MAX_PROC && k->proc[value])
 			proc_dead(k, k->proc[value]);
 		break;
+	case SRC_AGAIN:
+		on_again(s);
+		break;
 	}
+	if (!s->nap && unfinished(k))
+		nap_anew(s);
 }
 
 /* ---- setting up ---- */
@@ -535,13 +640,14 @@ static int set_up(struct server *s)
 	k->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	s->tick = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	s->again = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	s->attention = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGHUP);
 	s->signals = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
-	if (k->epoll < 0 || s->inotify < 0 || s->tick < 0 || s->attention < 0 || s->signals < 0)
+	if (k->epoll < 0 || s->inotify < 0 || s->tick < 0 || s->again < 0 || s->attention < 0 || s->signals < 0)
 		return -errno;
 	/* By the descriptor: the directory does not have its name yet. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/files", k->dir_fd);
@@ -555,14 +661,14 @@ static int set_up(struct server *s)
 		return s->listen_fd;
 	if (watch(s, s->listen_fd, SRC_LISTEN, 0) < 0 || watch(s, s->inotify, SRC_INOTIFY, 0) < 0 ||
 	    watch(s, s->signals, SRC_SIGNAL, 0) < 0 || watch(s, s->tick, SRC_TICK, 0) < 0 ||
-	    watch(s, s->attention, SRC_ATTENTION, 0) < 0)
+	    watch(s, s->again, SRC_AGAIN, 0) < 0 || watch(s, s->attention, SRC_ATTENTION, 0) < 0)
 		return -errno;
 	return 0;
 }
 
 static void take_down(struct server *s)
 {
-	int fds[] = {s->listen_fd, s->inotify, s->signals, s->tick, s->attention};
+	int fds[] = {s->listen_fd, s->inotify, s->signals, s->tick, s->again, s->attention};
 	int i;
 
 	for (i = 0; i < s->nconns; i++)
@@ -595,7 +701,8 @@ int server_run(struct kernel *k, int ready_fd, struct sh_status *st)
 	int err = -ENOMEM;
 
 	if (s) {
-		*s = (struct server){.k = k, .listen_fd = -1, .inotify = -1, .signals = -1, .tick = -1, .attention = -1};
+		*s = (struct server){.k = k, .listen_fd = -1, .inotify = -1, .signals = -1, .tick = -1, .again = -1,
+				      .attention = -1};
 		err = set_up(s);
 	}
 	if (err == 0)

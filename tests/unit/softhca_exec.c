@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: a removed key is waited for as long as somebody may use it, the dead do not count, and a doorbell rung by a
+/* Description: a grace is over when each thread that was inside has left, and not before; the dead do not count, and a doorbell rung by a
  * signal handler on top of the device is served. */
 #include <endian.h>
 #include <errno.h>
@@ -42,7 +42,7 @@ static void entering_twice_is_refused(void **state)
 	assert_true(sh_enter(&m->dev));
 	sh_leave(&m->dev);
 	assert_int_equal(taken(m), 1);
-	assert_int_equal(sh_grace(&m->daemon, SH_LOCK_WAIT_MS), 0);
+	assert_true(sh_grace_over(&m->daemon, 0, sh_grace_begin(&m->daemon)));
 	mock_free(m);
 }
 
@@ -67,12 +67,21 @@ static void *visit(void *arg)
 	return NULL;
 }
 
+static void wait_for_grace(struct mock *m)
+{
+	uint64_t moment = sh_grace_begin(&m->daemon);
+
+	while (!sh_grace_over(&m->daemon, 0, moment))
+		usleep(100);
+}
+
 static void *destroy(void *arg)
 {
 	struct visitor *v = arg;
 
 	if (sh_mr_destroy(&v->m->daemon, 0, KEY))
 		return (void *)1;
+	wait_for_grace(v->m);
 	/* Nobody who could have found the key is inside any more. */
 	return __atomic_load_n(&v->left, __ATOMIC_SEQ_CST) ? NULL : (void *)2;
 }
@@ -131,6 +140,7 @@ static void the_dead_are_not_waited_for(void **state)
 	assert_int_equal(sh_mr_create(&m->daemon, 0, KEY, ctx, 4, 0, 100, 0), 0);
 	mock_kill(pid);
 	assert_int_equal(sh_mr_destroy(&m->daemon, 0, KEY), 0);
+	wait_for_grace(m);
 	assert_int_equal(taken(m), 1);
 	pid = mock_child(go_in, m);
 	mock_kill(pid);
@@ -140,22 +150,32 @@ static void the_dead_are_not_waited_for(void **state)
 	mock_free(m);
 }
 
-static void the_stopped_are_waited_for_with_a_bound(void **state)
+/* A key goes at once, whoever is inside; and who asks for a moment's grace can leave out those that were in before another. */
+static void the_stopped_hold_up_a_grace_only(void **state)
 {
 	struct mock *m = mock_new(NULL);
 	uint32_t ctx = mock_ctx(m, 0), out;
+	uint64_t before, moment, later;
 	pid_t pid;
 
 	(void)state;
 	assert_int_equal(sh_mr_create(&m->daemon, 0, KEY, ctx, 4, 0, 100, 0), 0);
+	before = sh_grace_begin(&m->daemon);
 	pid = mock_child(go_in, m);
 	kill(pid, SIGSTOP);
-	assert_int_equal(sh_mr_destroy(&m->daemon, 0, KEY), -EBUSY);
-	assert_int_equal(sh_mr_check(&m->dev, 0, KEY, 4, 0, 1, 0, &out), 0); /* nothing changed */
-	sh_proc_gone(&m->daemon, 1, false);
-	assert_int_equal(sh_mr_check(&m->dev, 0, KEY, 4, 0, 1, 0, &out), 0);
-	mock_kill(pid);
 	assert_int_equal(sh_mr_destroy(&m->daemon, 0, KEY), 0);
+	assert_int_equal(sh_mr_check(&m->dev, 0, KEY, 4, 0, 1, 0, &out), -ENOENT);
+	moment = sh_grace_begin(&m->daemon);
+	later = sh_grace_begin(&m->daemon);
+	assert_true(sh_grace_over(&m->daemon, 0, before));
+	assert_false(sh_grace_over(&m->daemon, 0, moment));
+	assert_false(sh_grace_over(&m->daemon, before, moment));
+	assert_false(sh_grace_over(&m->daemon, 0, later));
+	assert_true(sh_grace_over(&m->daemon, moment, later));
+	sh_proc_gone(&m->daemon, 1, false);
+	assert_false(sh_grace_over(&m->daemon, 0, moment));
+	mock_kill(pid);
+	assert_true(sh_grace_over(&m->daemon, 0, moment));
 	mock_free(m);
 }
 
@@ -252,7 +272,7 @@ static void many_threads_come_and_go(void **state)
 		for (i = 0; i < 8; i++)
 			assert_int_equal(pthread_create(&t[i], NULL, come_and_go, m), 0);
 		for (i = 0; i < 20; i++)
-			assert_int_equal(sh_grace(&m->daemon, SH_LOCK_WAIT_MS), 0);
+			wait_for_grace(m);
 		for (i = 0; i < 8; i++) {
 			assert_int_equal(pthread_join(t[i], &ret), 0);
 			assert_null(ret);
@@ -269,7 +289,7 @@ int main(void)
 		cmocka_unit_test(entering_twice_is_refused),
 		cmocka_unit_test(removal_waits_for_those_inside),
 		cmocka_unit_test(the_dead_are_not_waited_for),
-		cmocka_unit_test(the_stopped_are_waited_for_with_a_bound),
+		cmocka_unit_test(the_stopped_hold_up_a_grace_only),
 		cmocka_unit_test(a_handlers_doorbell_is_served_on_the_way_out),
 		cmocka_unit_test(many_threads_come_and_go),
 	};

@@ -270,6 +270,7 @@ static void events(void **state)
 	struct kt_queue a, b;
 	uint64_t record;
 	struct stat st;
+	uint32_t events;
 	int fd, i;
 
 	(void)state;
@@ -292,7 +293,9 @@ static void events(void **state)
 	}
 	assert_int_equal(read(fd, &record, 8), 8);
 	assert_int_equal(record, a.user_handle);
-	assert_int_equal(evq_drop_comp(&t->k, ctx->evqs->next, a.user_handle, 1), 1);
+	events = 1;
+	assert_int_equal(evq_drop_comp(&t->k, ctx->evqs->next, a.user_handle, false, &events), 0);
+	assert_int_equal(events, 0);
 	assert_int_equal(read(fd, &record, 8), 8);
 	assert_int_equal(record, b.user_handle);
 	assert_int_equal(read(fd, &record, 8), 8);
@@ -329,7 +332,7 @@ static void port_events(void **state)
 	assert_int_equal(kt_cmd(t, ctx, UV_GET_CONTEXT, &cmd, sizeof(cmd), 16), 0);
 	fd = t->fds[0];
 	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
-	port_change(&t->k, &m, &st);
+	(void)port_change(&t->k, &m, true, &st);
 	assert_int_equal(st.error, 0);
 	assert_int_equal(read(fd, &rec, sizeof(rec)), sizeof(rec));
 	assert_int_equal(rec.event_type, UV_EV_PORT_ERR);
@@ -337,19 +340,19 @@ static void port_events(void **state)
 	assert_int_equal(kt_cmd(t, ctx, UV_QUERY_PORT, &query, sizeof(query), sizeof(port)), 0);
 	assert_int_equal(port.state, 1);
 	/* Nothing changes, nothing happens. */
-	port_change(&t->k, &m, &st);
+	(void)port_change(&t->k, &m, true, &st);
 	assert_int_equal(read(fd, &rec, sizeof(rec)), -1);
 	m.what = SH_PORT_UP;
-	port_change(&t->k, &m, &st);
+	(void)port_change(&t->k, &m, true, &st);
 	assert_int_equal(read(fd, &rec, sizeof(rec)), sizeof(rec));
 	assert_int_equal(rec.event_type, UV_EV_PORT_ACTIVE);
 	/* A LID that another port has. */
 	m.what = SH_PORT_LID;
 	m.a = sh_hca(&t->k.dev, 1)->port[0].lid;
-	port_change(&t->k, &m, &st);
+	(void)port_change(&t->k, &m, true, &st);
 	assert_int_equal(st.error, EBUSY);
 	m.a = 77;
-	port_change(&t->k, &m, &st);
+	(void)port_change(&t->k, &m, true, &st);
 	assert_int_equal(st.error, 0);
 	assert_int_equal(read(fd, &rec, sizeof(rec)), sizeof(rec));
 	assert_int_equal(rec.event_type, UV_EV_LID_CHANGE);
@@ -357,11 +360,11 @@ static void port_events(void **state)
 	m.what = SH_PORT_PKEY;
 	m.a = 3;
 	m.b = 0x8001;
-	port_change(&t->k, &m, &st);
+	(void)port_change(&t->k, &m, true, &st);
 	assert_int_equal(read(fd, &rec, sizeof(rec)), sizeof(rec));
 	assert_int_equal(rec.event_type, UV_EV_PKEY_CHANGE);
 	m.port = 3;
-	port_change(&t->k, &m, &st);
+	(void)port_change(&t->k, &m, true, &st);
 	assert_int_equal(st.error, ENODEV);
 	assert_true(st.text[0]);
 	/* The other host has heard nothing. */
@@ -395,7 +398,7 @@ static void device_fatal(void **state)
 		assert_int_equal(kt_qp(t, ctx, UV_QPT_RC, pd, cq.handle, -1, &qp), 0);
 		assert_int_equal(kt_xrcd(t, ctx, -1, O_CREAT, &xrcd), 0);
 		for (int twice = 0; twice < 2; twice++) {
-			port_change(&t->k, &m, &st);
+			(void)port_change(&t->k, &m, true, &st);
 			assert_int_equal(st.error, 0);
 		}
 		assert_int_equal(read(ctx->async->fd, &rec, sizeof(rec)), sizeof(rec));
@@ -404,7 +407,7 @@ static void device_fatal(void **state)
 		assert_int_equal(read(far->async->fd, &rec, sizeof(rec)), -1);
 		assert_int_equal(t->k.loud, 0);
 		m.what = SH_PORT_DOWN;
-		port_change(&t->k, &m, &st);
+		(void)port_change(&t->k, &m, true, &st);
 		assert_int_equal(st.error, EIO);
 		assert_true(st.text[0]);
 		assert_int_equal(kt_pd(t, ctx, &other), EIO);
@@ -436,7 +439,7 @@ static void scribbled_lid(void **state)
 	for (uint32_t i = 0; i < 5; i++) {
 		sh_hca(&t->k.dev, 0)->port[0].lid = wrong[i];
 		m.a = 70 + i;
-		port_change(&t->k, &m, &st);
+		(void)port_change(&t->k, &m, true, &st);
 		assert_int_equal(st.error, 0);
 		for (uint32_t lid = 0; lid < SH_MAX_LIDS; lid++)
 			assert_int_equal(table[lid] == mine, lid == m.a);

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What the daemon has taken away already and cannot reuse yet: keys and pages that a thread in device code may have looked up
+ * before (until it leaves), and objects whose lock a thread holds (until it lets go). The loop comes back to them; nothing
+ * here waits, and no client is told.
+ */
+#include "kern.h"
+
+/* The one that is set aside last began its grace last: where one is not over, those behind it are not. */
+static void sweep_graced(struct kernel *k)
+{
+	struct aside *a, *tmp;
+
+	DL_FOREACH_SAFE(k->graced, a, tmp) {
+		if (!sh_grace_over(&k->dev, 0, a->moment))
+			return;
+		DL_DELETE(k->graced, a);
+		a->set = false;
+		(void)a->finish(k, a);
+	}
+}
+
+void aside_sweep(struct kernel *k)
+{
+	struct aside *a, *tmp, *all;
+
+	sweep_graced(k);
+	all = k->locked;
+	k->locked = NULL;
+	DL_FOREACH_SAFE(all, a, tmp) {
+		a->set = false;
+		if (!a->finish(k, a))
+			aside_until_unlocked(k, a, a->finish);
+	}
+}
+
+void aside_until_left(struct kernel *k, struct aside *a, bool (*finish)(struct kernel *k, struct aside *a))
+{
+	a->finish = finish;
+	a->moment = sh_grace_begin(&k->dev);
+	a->set = true;
+	DL_APPEND(k->graced, a);
+}
+
+void aside_until_unlocked(struct kernel *k, struct aside *a, bool (*finish)(struct kernel *k, struct aside *a))
+{
+	a->finish = finish;
+	a->moment = 0;
+	a->set = true;
+	DL_APPEND(k->locked, a);
+}
+
+void aside_take(struct kernel *k, struct aside *a)
+{
+	if (!a->set)
+		return;
+	if (a->moment)
+		DL_DELETE(k->graced, a);
+	else
+		DL_DELETE(k->locked, a);
+	a->set = false;
+}
+
+/* The instance ends: what is left is memory of the daemon's own. */
+void aside_end(struct kernel *k)
+{
+	struct aside *a, *tmp;
+
+	k->ending = true;
+	DL_FOREACH_SAFE(k->graced, a, tmp)
+		(void)a->finish(k, a);
+	DL_FOREACH_SAFE(k->locked, a, tmp)
+		(void)a->finish(k, a);
+	k->graced = k->locked = NULL;
+}
