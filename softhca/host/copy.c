@@ -284,9 +284,15 @@ static enum sh_copy by_pid(struct side *to, struct side *from, uint64_t len)
 	hca = sh_hca(sh_process.dev, to->pid ? to->hca : from->hca);
 	if (hca)
 		__atomic_fetch_add(&hca->counters.copies_foreign, 1, __ATOMIC_RELAXED);
-	sh_reach_begin(moves, &reach, (uint32_t)to->pid, (uint32_t)from->pid);
+	/*
+	 * The daemon waits for no process that is exchanging pages, which may be stopped. It reaches queues only, whose pages
+	 * are the provider's own: they are not what is exchanged.
+	 */
+	if (sh_process.dev->proc)
+		sh_reach_begin(moves, &reach, (uint32_t)to->pid, (uint32_t)from->pid);
 	result = side_is_own(to) || side_is_own(from) ? copy_direct(to, from, len) : copy_bounce(to, from, len);
-	sh_reach_end(moves, &reach);
+	if (sh_process.dev->proc)
+		sh_reach_end(moves, &reach);
 	return result;
 }
 

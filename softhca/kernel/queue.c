@@ -306,9 +306,11 @@ int map_failed(struct kctx *ctx, uint64_t uaddr, uint64_t len)
 	struct dbpage *page;
 	int err;
 
-	ctx->k->count.maps_failed++;
 	HASH_FIND(hh, ctx->dbpages, &uaddr, sizeof(uaddr), page);
 	err = unshare_objects(ctx, page, uaddr, len);
+	if (err == -EINPROGRESS)
+		return err;
+	ctx->k->count.maps_failed++;
 	if (err < 0 || !page)
 		return err;
 	pages_put(ctx->k, page->shm, 1);

@@ -157,11 +157,12 @@ static void map(struct kt *t)
 }
 
 /* As the server does, with less patience. */
-static void run(struct call *c, const void *buf, size_t len)
+static void run(struct kt *t, struct call *c, const void *buf, size_t len)
 {
 	c->late = false;
 	for (int tries = 0; !command_run(c, (uintptr_t)buf, len); tries++) {
 		usleep(100);
+		t->tries++;
 		c->late = tries > 100;
 	}
 }
@@ -173,11 +174,11 @@ int kt_write(struct kt *t, struct kctx *ctx, const void *buf, size_t len)
 		.r = &t->r,
 	};
 
-	run(&c, buf, len);
+	run(t, &c, buf, len);
 	if (t->r.pin_check) {
 		c.pinned = true;
 		c.pin_error = -t->pin_error;
-		run(&c, buf, len);
+		run(t, &c, buf, len);
 	}
 	memcpy(t->fds, c.fds, sizeof(t->fds));
 	map(t);

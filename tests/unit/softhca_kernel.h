@@ -20,6 +20,7 @@ struct kt {
 	bool no_map;			/* leave actions undone */
 	int fault_reads, fault_writes;	/* the n-th access from now fails; 0 = none */
 	uint64_t fault_addr;		/* a page that is not there */
+	unsigned int tries;		/* of commands that were run again, in all */
 };
 
 struct kt *kt_start(enum sh_face face, uint32_t hosts, uint32_t hcas);

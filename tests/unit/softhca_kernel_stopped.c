@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: a process is stopped in device code, with a lock or without. What is taken away meanwhile is gone for its owner
+ * at once, with the right number of events; its number and its pages go to nobody else before the process has left.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "softhca/device/tables.h"
+#include "softhca_kernel.h"
+
+struct rig {
+	struct kt *t;
+	struct kctx *ctx;
+	uint32_t pd;
+	struct kt_queue cq, srq, qp;
+	pid_t pid;
+};
+
+static void rig_open(struct rig *r)
+{
+	alarm(60);
+	r->t = kt_start(SH_FACE_MAINLINE, 1, 1);
+	r->ctx = kt_open(r->t, 0);
+	assert_int_equal(kt_pd(r->t, r->ctx, &r->pd), 0);
+	assert_int_equal(kt_cq(r->t, r->ctx, 10, -1, &r->cq), 0);
+	assert_int_equal(kt_srq(r->t, r->ctx, r->pd, 10, 1, &r->srq), 0);
+	assert_int_equal(kt_qp(r->t, r->ctx, UV_QPT_RC, r->pd, r->cq.handle, -1, &r->qp), 0);
+}
+
+static void rig_close(struct rig *r)
+{
+	kt_queue_free(&r->cq);
+	kt_queue_free(&r->srq);
+	kt_queue_free(&r->qp);
+	kt_stop(r->t);
+}
+
+/* A process of its own goes in, takes the lock (NULL: none) and stops. */
+static void stop_inside(struct rig *r, struct sh_lock *lock)
+{
+	int status;
+
+	r->pid = fork();
+	assert_true(r->pid >= 0);
+	if (!r->pid) {
+		struct sh_dev dev = r->t->k.dev;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dev.proc = r->t->proc->slot;
+		if (!sh_enter(&dev))
+			_exit(1);
+		if (lock)
+			sh_lock(&dev, lock);
+		raise(SIGSTOP);
+		if (lock)
+			sh_unlock(&dev, lock);
+		sh_leave(&dev);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(r->pid, &status, WUNTRACED), r->pid);
+	assert_true(WIFSTOPPED(status));
+}
+
+/* It lets go and leaves, and the daemon looks after what it has set aside. */
+static void go_on(struct rig *r)
+{
+	int status;
+
+	assert_true(r->t->k.graced || r->t->k.locked);
+	aside_sweep(&r->t->k);
+	assert_true(r->t->k.graced || r->t->k.locked);
+	kill(r->pid, SIGCONT);
+	assert_int_equal(waitpid(r->pid, &status, 0), r->pid);
+	assert_int_equal(status, 0);
+	aside_sweep(&r->t->k);
+	assert_null(r->t->k.graced);
+	assert_null(r->t->k.locked);
+}
+
+static uint64_t pages(const struct rig *r)
+{
+	return r->t->k.pool.used;
+}
+
+static struct sh_qp *qp_of(struct rig *r)
+{
+	return sh_qp_get(&r->t->k.dev, 0, r->qp.number);
+}
+
+static void a_key(void **state)
+{
+	static char buf[8192];
+	struct rig r;
+	uint32_t handle, key, other, used, out;
+
+	(void)state;
+	rig_open(&r);
+	used = r.t->k.hcas[0].mpt.used;
+	assert_int_equal(kt_mr(r.t, r.ctx, r.pd, buf, 4096, SH_LOCAL_WRITE, &handle, &key), 0);
+	stop_inside(&r, NULL);
+	assert_int_equal(kt_dealloc(r.t, r.ctx, UV_DEREG_MR, handle), 0);
+	assert_int_equal(sh_mr_check(&r.t->k.dev, 0, key, 4, (uintptr_t)buf, 1, 0, &out), -ENOENT);
+	assert_int_equal(r.t->k.hcas[0].mpt.used, used + 1);
+	/* The lowest number is the next one, but for this. And nobody waits for the same thread again. */
+	assert_int_equal(kt_mr(r.t, r.ctx, r.pd, buf, 4096, SH_LOCAL_WRITE, &handle, &other), 0);
+	assert_int_not_equal(other, key);
+	r.t->tries = 0;
+	assert_int_equal(kt_dealloc(r.t, r.ctx, UV_DEREG_MR, handle), 0);
+	assert_int_equal(r.t->tries, 0);
+	go_on(&r);
+	assert_int_equal(r.t->k.hcas[0].mpt.used, used);
+	assert_int_equal(kt_dealloc(r.t, r.ctx, UV_DEALLOC_PD, r.pd), EBUSY); /* the QP's */
+	rig_close(&r);
+}
+
+static void a_queue_pair(void **state)
+{
+	struct rig r;
+	uint32_t used;
+	uint64_t mem;
+	struct kt_queue other;
+
+	(void)state;
+	for (int half = 0; half < 2; half++) {
+		rig_open(&r);
+		used = r.t->k.hcas[0].qpn.used;
+		mem = pages(&r);
+		stop_inside(&r, half ? &qp_of(&r)->rlock : &qp_of(&r)->lock);
+		assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_QP, r.qp.handle), 0);
+		assert_null(qp_of(&r));
+		assert_int_equal(r.t->k.hcas[0].qpn.used, used);
+		assert_true(pages(&r) > mem - 4);
+		/* What it referred to is free to go, too, and its number is not given out. */
+		assert_int_equal(kt_qp(r.t, r.ctx, UV_QPT_RC, r.pd, r.cq.handle, -1, &other), 0);
+		assert_int_not_equal(other.number, r.qp.number);
+		assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_QP, other.handle), 0);
+		assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_CQ, r.cq.handle), 0);
+		assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_SRQ, r.srq.handle), 0);
+		assert_int_equal(kt_dealloc(r.t, r.ctx, UV_DEALLOC_PD, r.pd), 0);
+		go_on(&r);
+		assert_int_equal(r.t->k.hcas[0].qpn.used, used - 1);
+		assert_int_equal(pages(&r), 0);
+		kt_queue_free(&other);
+		rig_close(&r);
+	}
+}
+
+static void a_completion_queue(void **state)
+{
+	struct rig r;
+	uint32_t used;
+	uint64_t mem;
+
+	(void)state;
+	rig_open(&r);
+	assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_QP, r.qp.handle), 0);
+	used = r.t->k.hcas[0].cqn.used;
+	mem = pages(&r);
+	stop_inside(&r, &sh_cq_get(&r.t->k.dev, 0, r.cq.number)->lock);
+	assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_CQ, r.cq.handle), 0);
+	assert_int_equal(sh_cq_get(&r.t->k.dev, 0, r.cq.number)->live, SH_NONE);
+	assert_int_equal(r.t->k.hcas[0].cqn.used, used);
+	assert_true(pages(&r) >= mem - 1); /* but for the page of its record */
+	go_on(&r);
+	assert_int_equal(r.t->k.hcas[0].cqn.used, used - 1);
+	assert_true(pages(&r) < mem - 1);
+	rig_close(&r);
+}
+
+static void a_shared_receive_queue(void **state)
+{
+	struct rig r;
+	uint32_t used;
+	uint64_t mem;
+
+	(void)state;
+	rig_open(&r);
+	used = r.t->k.hcas[0].srqn.used;
+	mem = pages(&r);
+	stop_inside(&r, &sh_srq_get(&r.t->k.dev, 0, r.srq.number)->lock);
+	assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_SRQ, r.srq.handle), 0);
+	assert_int_equal(sh_srq_get(&r.t->k.dev, 0, r.srq.number)->live, SH_NONE);
+	assert_int_equal(r.t->k.hcas[0].srqn.used, used);
+	assert_true(pages(&r) >= mem - 1);
+	go_on(&r);
+	assert_int_equal(r.t->k.hcas[0].srqn.used, used - 1);
+	assert_true(pages(&r) < mem - 1);
+	rig_close(&r);
+}
+
+static int to_state(struct rig *r, uint32_t state)
+{
+	struct uv_modify_qp cmd = {.qp_handle = r->qp.handle, .attr = {.attr_mask = UV_QP_STATE, .qp_state = state}};
+
+	if (state == SH_QPS_INIT) {
+		cmd.attr.attr_mask |= UV_QP_PKEY_INDEX | UV_QP_PORT | UV_QP_ACCESS_FLAGS;
+		cmd.attr.port_num = 1;
+	}
+	return kt_cmd(r->t, r->ctx, UV_MODIFY_QP, &cmd, sizeof(cmd), 0);
+}
+
+static uint32_t state_of(struct rig *r)
+{
+	struct uv_query_qp_resp resp;
+	struct uv_query_qp cmd = {.response = (uintptr_t)&resp, .qp_handle = r->qp.handle};
+
+	assert_int_equal(kt_cmd(r->t, r->ctx, UV_QUERY_QP, &cmd, sizeof(cmd), sizeof(resp)), 0);
+	return resp.qp_state;
+}
+
+static void a_state(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	rig_open(&r);
+	assert_int_equal(to_state(&r, SH_QPS_INIT), 0);
+	stop_inside(&r, &qp_of(&r)->lock);
+	assert_int_equal(to_state(&r, SH_QPS_ERR), 0);
+	assert_int_equal(state_of(&r), SH_QPS_ERR);
+	assert_int_equal(to_state(&r, SH_QPS_RESET), 0);
+	assert_int_equal(state_of(&r), SH_QPS_RESET);
+	/* To those who get at it meanwhile it takes nothing any more. */
+	assert_int_equal(qp_of(&r)->state, SH_QPS_ERR);
+	assert_int_equal(to_state(&r, SH_QPS_INIT), EBUSY);
+	go_on(&r);
+	assert_int_equal(qp_of(&r)->state, SH_QPS_RESET);
+	assert_int_equal(to_state(&r, SH_QPS_INIT), 0);
+	/* Destroyed before it has got there. */
+	stop_inside(&r, &qp_of(&r)->lock);
+	assert_int_equal(to_state(&r, SH_QPS_ERR), 0);
+	assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_QP, r.qp.handle), 0);
+	go_on(&r);
+	rig_close(&r);
+}
+
+/* Whoever holds the lock of an event queue keeps no records of an object that is gone in it. */
+static void events(void **state)
+{
+	struct uv_destroy_cq_resp resp = {0};
+	struct uv_object destroy = {.response = (uintptr_t)&resp};
+	struct kt_queue a, b;
+	struct kevq *evq;
+	struct rig r;
+	uint64_t record;
+	int fd;
+
+	(void)state;
+	rig_open(&r);
+	assert_int_equal(kt_channel(r.t, r.ctx, &fd), 0);
+	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	evq = r.ctx->evqs->next;
+	assert_int_equal(kt_cq(r.t, r.ctx, 10, fd, &a), 0);
+	assert_int_equal(kt_cq(r.t, r.ctx, 10, fd, &b), 0);
+	for (int i = 0; i < 3; i++) {
+		record = i == 1 ? b.user_handle : a.user_handle;
+		assert_int_equal(write(evq->fd, &record, 8), 8);
+	}
+	sh_cq_get(&r.t->k.dev, 0, a.number)->comp_events = 2;
+	sh_cq_get(&r.t->k.dev, 0, b.number)->comp_events = 1;
+	assert_int_equal(read(fd, &record, 8), 8);
+	assert_int_equal(record, a.user_handle);
+	stop_inside(&r, &sh_evq(&r.t->k.dev, evq->index)->lock);
+	destroy.handle = a.handle;
+	assert_int_equal(kt_cmd(r.t, r.ctx, UV_DESTROY_CQ, &destroy, sizeof(destroy), sizeof(resp)), 0);
+	assert_int_equal(resp.comp_events_reported, 1);
+	assert_int_equal(read(fd, &record, 8), 8);
+	assert_int_equal(record, b.user_handle);
+	assert_int_equal(read(fd, &record, 8), -1);
+	/* Nor is it in the way of the channel's end. */
+	assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_CQ, b.handle), 0);
+	close(fd);
+	evq_client_closed(&r.t->k, evq->index, evq->generation);
+	assert_null(r.ctx->evqs->next);
+	go_on(&r);
+	kt_queue_free(&a);
+	kt_queue_free(&b);
+	rig_close(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_key),
+		cmocka_unit_test(a_queue_pair),
+		cmocka_unit_test(a_completion_queue),
+		cmocka_unit_test(a_shared_receive_queue),
+		cmocka_unit_test(a_state),
+		cmocka_unit_test(events),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
