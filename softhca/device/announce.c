@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Announcements of sleeping threads: announce.h. Written by the thread alone, read by nobody in the device. */
+/* Announcements of sleeping threads: announce.h. Written by the thread alone, read by nobody in the
+ * device. */
 #include <time.h>
 
 #include "announce.h"

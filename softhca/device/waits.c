@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Reads who waits for what: waits.h. Owns nothing, takes no lock, writes nothing. Indices found in device memory are checked
- * where they are used, as everywhere.
+ * Reads who waits for what: waits.h. Owns nothing, takes no lock, writes nothing. Indices found in
+ * device memory are checked where they are used, as everywhere.
  */
 #include <asm/byteorder.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static bool thread_at(const struct sh_dev *dev, uint32_t slot, struct sh_thread 
 {
 	const struct sh_exec *e = slots(dev) + slot;
 
-	*t = (struct sh_thread){ .slot = slot };
+	*t = (struct sh_thread){.slot = slot};
 	/* pairs with the release in sh_wait_begin() */
 	t->waits = __atomic_load_n(&e->waits, __ATOMIC_ACQUIRE);
 	t->tid = __atomic_load_n(&e->tid, __ATOMIC_RELAXED);
@@ -32,7 +32,8 @@ static bool thread_at(const struct sh_dev *dev, uint32_t slot, struct sh_thread 
 	return t->tid && t->proc < SH_MAX_PROC;
 }
 
-void sh_each_thread(const struct sh_dev *dev, void (*fn)(void *arg, const struct sh_thread *t), void *arg)
+void sh_each_thread(const struct sh_dev *dev, void (*fn)(void *arg, const struct sh_thread *t),
+		    void *arg)
 {
 	uint32_t used = __atomic_load_n(&dev->inst->exec_used, __ATOMIC_RELAXED);
 	struct sh_thread t;
@@ -46,7 +47,8 @@ void sh_each_thread(const struct sh_dev *dev, void (*fn)(void *arg, const struct
 
 static void held(const struct sh_dev *dev, const struct sh_lock *lock, struct sh_held *h)
 {
-	uint64_t owner = __atomic_load_n(&lock->owner, __ATOMIC_RELAXED), slot = owner & SH_OWNER_SLOT;
+	uint64_t owner = __atomic_load_n(&lock->owner, __ATOMIC_RELAXED),
+		 slot = owner & SH_OWNER_SLOT;
 
 	h->owner = owner;
 	h->sleepers = owner & SH_OWNER_SLEEPERS;
@@ -56,7 +58,8 @@ static void held(const struct sh_dev *dev, const struct sh_lock *lock, struct sh
 }
 
 /* Whether [field, field + sizeof) of an entry is meant. */
-static bool in_table(uint64_t off, uint64_t table, uint64_t entry, uint64_t entries, uint64_t *index, uint64_t *rest)
+static bool in_table(uint64_t off, uint64_t table, uint64_t entry, uint64_t entries,
+		     uint64_t *index, uint64_t *rest)
 {
 	if (off < table || (off - table) / entry >= entries)
 		return false;
@@ -67,7 +70,8 @@ static bool in_table(uint64_t off, uint64_t table, uint64_t entry, uint64_t entr
 
 static void in_hca(const struct sh_dev *dev, uint64_t off, struct sh_held *h)
 {
-	uint64_t hca = (off - SH_HCA_OFF) / SH_HCA_SPAN, in = (off - SH_HCA_OFF) % SH_HCA_SPAN, i, rest;
+	uint64_t hca = (off - SH_HCA_OFF) / SH_HCA_SPAN, in = (off - SH_HCA_OFF) % SH_HCA_SPAN, i,
+		 rest;
 
 	h->hca = (uint32_t)hca;
 	if (in == offsetof(struct sh_hca, atomic_lock)) {
@@ -78,27 +82,32 @@ static void in_hca(const struct sh_dev *dev, uint64_t off, struct sh_held *h)
 		h->kind = SH_LOCK_PORTS;
 	} else if (in_table(in, SH_HCA_QPS, sizeof(struct sh_qp), 1u << SH_LOG_QPS, &i, &rest)) {
 		h->number = sh_qp_slot(dev, h->hca, (uint32_t)i)->qpn;
-		h->kind = rest == offsetof(struct sh_qp, lock) ? SH_LOCK_REQUESTER :
-			  rest == offsetof(struct sh_qp, rlock) ? SH_LOCK_RESPONDER : SH_LOCK_UNKNOWN;
-	} else if (in_table(in, SH_HCA_CQS, sizeof(struct sh_cq), 1u << SH_LOG_CQS, &i, &rest) && !rest) {
+		h->kind = rest == offsetof(struct sh_qp, lock)	  ? SH_LOCK_REQUESTER
+			  : rest == offsetof(struct sh_qp, rlock) ? SH_LOCK_RESPONDER
+								  : SH_LOCK_UNKNOWN;
+	} else if (in_table(in, SH_HCA_CQS, sizeof(struct sh_cq), 1u << SH_LOG_CQS, &i, &rest) &&
+		   !rest) {
 		h->number = (uint32_t)i;
 		h->kind = SH_LOCK_CQ;
-	} else if (in_table(in, SH_HCA_SRQS, sizeof(struct sh_srq), 1u << SH_LOG_SRQS, &i, &rest) && !rest) {
+	} else if (in_table(in, SH_HCA_SRQS, sizeof(struct sh_srq), 1u << SH_LOG_SRQS, &i, &rest) &&
+		   !rest) {
 		h->number = (uint32_t)i;
 		h->kind = SH_LOCK_SRQ;
 	}
 }
-_Static_assert(!offsetof(struct sh_cq, lock) && !offsetof(struct sh_srq, lock) && !offsetof(struct sh_evq, lock),
+_Static_assert(!offsetof(struct sh_cq, lock) && !offsetof(struct sh_srq, lock) &&
+		       !offsetof(struct sh_evq, lock),
 	       "a lock begins its object");
 
 void sh_lock_at(const struct sh_dev *dev, uint64_t off, struct sh_held *h)
 {
 	uint64_t i, rest;
 
-	*h = (struct sh_held){ .kind = SH_LOCK_UNKNOWN };
+	*h = (struct sh_held){.kind = SH_LOCK_UNKNOWN};
 	if (off == offsetof(struct sh_instance, recovery)) {
 		h->kind = SH_LOCK_RECOVERY;
-	} else if (in_table(off, SH_EVQ_OFF, sizeof(struct sh_evq), SH_MAX_EVQ, &i, &rest) && !rest) {
+	} else if (in_table(off, SH_EVQ_OFF, sizeof(struct sh_evq), SH_MAX_EVQ, &i, &rest) &&
+		   !rest) {
 		h->number = (uint32_t)i;
 		h->kind = SH_LOCK_EVQ;
 	} else if (off >= SH_HCA_OFF && (off - SH_HCA_OFF) / SH_HCA_SPAN < dev->hcas) {
@@ -133,9 +142,10 @@ static bool in_use(const struct sh_dev *dev, uint32_t hca)
 	return false;
 }
 
-void sh_each_held(const struct sh_dev *dev, void (*fn)(void *arg, const struct sh_held *h), void *arg)
+void sh_each_held(const struct sh_dev *dev, void (*fn)(void *arg, const struct sh_held *h),
+		  void *arg)
 {
-	const struct visit_held v = { dev, fn, arg };
+	const struct visit_held v = {dev, fn, arg};
 
 	visit(&v, &dev->inst->recovery);
 	for (uint32_t i = 1; i < SH_MAX_EVQ; i++)
@@ -164,9 +174,10 @@ void sh_each_held(const struct sh_dev *dev, void (*fn)(void *arg, const struct s
 /* ---- what is under way ---- */
 
 struct process {
-	uint32_t inside;		/* threads in device code */
-	bool helper, dozes;		/* whether one sleeps as the helper thread; in poll_cq, not roused yet */
-	uint64_t until;			/* what the helper sleeps for */
+	uint32_t inside; /* threads in device code */
+	bool helper,
+		dozes;	/* whether one sleeps as the helper thread; in poll_cq, not roused yet */
+	uint64_t until; /* what the helper sleeps for */
 	uint64_t seen;
 };
 
@@ -174,7 +185,7 @@ struct look {
 	const struct sh_dev *dev;
 	void (*fn)(void *arg, const struct sh_due *due);
 	void *arg;
-	uint32_t inside;		/* in the whole instance */
+	uint32_t inside; /* in the whole instance */
 	struct process process[SH_MAX_PROC];
 };
 
@@ -238,14 +249,18 @@ static uint32_t receives(const struct sh_dev *dev, const struct sh_qp *qp)
 {
 	uint32_t posted;
 
-	return qp->rq_present && word(dev, &qp->rq_db, 0, &posted) ? (uint16_t)(posted - qp->rq_consumed) : 0;
+	return qp->rq_present && word(dev, &qp->rq_db, 0, &posted)
+		       ? (uint16_t)(posted - qp->rq_consumed)
+		       : 0;
 }
 
 static uint32_t srq_receives(const struct sh_dev *dev, const struct sh_srq *srq)
 {
 	uint32_t posted;
 
-	return srq->live == SH_LIVE && word(dev, &srq->db, 0, &posted) ? (uint16_t)(posted - srq->consumed) : 0;
+	return srq->live == SH_LIVE && word(dev, &srq->db, 0, &posted)
+		       ? (uint16_t)(posted - srq->consumed)
+		       : 0;
 }
 
 /* The helper thread was asked to look at it, or at whatever there is. */
@@ -307,8 +322,10 @@ static void send_side(const struct look *l, uint32_t hca, const struct sh_qp *qp
 		if (!d->lost)
 			d->lost = timer_lost(l, qp, d->proc);
 		d->peer_has = peer ? receives(l->dev, peer) : 0;
-		if (sh_qp_is_xrc(qp) && word(l->dev, &qp->buf, sh_wqe_off(qp, qp->sq_una) +
-					     offsetof(struct mlx4_wqe_ctrl, flags), &index))
+		if (sh_qp_is_xrc(qp) &&
+		    word(l->dev, &qp->buf,
+			 sh_wqe_off(qp, qp->sq_una) + offsetof(struct mlx4_wqe_ctrl, flags),
+			 &index))
 			d->srqn = index >> MLX4_WQE_SRQN_SHIFT;
 		else if (peer)
 			d->srqn = peer->srqn;
@@ -326,8 +343,8 @@ static void send_side(const struct look *l, uint32_t hca, const struct sh_qp *qp
 	} else {
 		d->kind = SH_DUE_SEND;
 		d->count = d->untaken;
-		if (!d->lost && !qp->engine && !l->process[d->proc].inside && qp->state == SH_QPS_RTS &&
-		    !asked_for(l->dev, d->proc, hca, qp->qpn))
+		if (!d->lost && !qp->engine && !l->process[d->proc].inside &&
+		    qp->state == SH_QPS_RTS && !asked_for(l->dev, d->proc, hca, qp->qpn))
 			d->lost = SH_LOST_DOORBELL;
 	}
 	l->fn(l->arg, d);
@@ -338,7 +355,8 @@ static void receive_side(const struct look *l, const struct sh_qp *qp, struct sh
 	const struct sh_qp *peer = peer_of(l->dev, qp, &d->peer_hca);
 
 	d->count = receives(l->dev, qp);
-	if (!d->count || (qp->state != SH_QPS_RTR && qp->state != SH_QPS_RTS && qp->state != SH_QPS_SQD))
+	if (!d->count ||
+	    (qp->state != SH_QPS_RTR && qp->state != SH_QPS_RTS && qp->state != SH_QPS_SQD))
 		return;
 	d->kind = SH_DUE_RECEIVE;
 	d->has_peer = peer;
@@ -351,18 +369,21 @@ static void receive_side(const struct look *l, const struct sh_qp *qp, struct sh
 
 static void look_at_qp(const struct look *l, uint32_t hca, const struct sh_qp *qp)
 {
-	struct sh_due d = { .hca = hca, .number = qp->qpn, .proc = proc_of(l->dev, qp->ctx) };
+	struct sh_due d = {.hca = hca, .number = qp->qpn, .proc = proc_of(l->dev, qp->ctx)};
 
 	if (!qp->qpn || !d.proc || qp->silent)
 		return;
 	send_side(l, hca, qp, &d);
-	d = (struct sh_due){ .hca = hca, .number = qp->qpn, .proc = d.proc };
+	d = (struct sh_due){.hca = hca, .number = qp->qpn, .proc = d.proc};
 	receive_side(l, qp, &d);
 }
 
 static void look_at_srq(const struct look *l, uint32_t hca, const struct sh_srq *srq)
 {
-	struct sh_due d = { .kind = SH_DUE_RECEIVE, .hca = hca, .srqn = srq->srqn, .proc = proc_of(l->dev, srq->ctx) };
+	struct sh_due d = {.kind = SH_DUE_RECEIVE,
+			   .hca = hca,
+			   .srqn = srq->srqn,
+			   .proc = proc_of(l->dev, srq->ctx)};
 
 	if (srq->live != SH_LIVE || !d.proc)
 		return;
@@ -374,10 +395,11 @@ static void look_at_srq(const struct look *l, uint32_t hca, const struct sh_srq 
 
 static void look_at_cq(const struct look *l, uint32_t hca, const struct sh_cq *cq)
 {
-	struct sh_due d = { .hca = hca, .number = cq->cqn, .proc = proc_of(l->dev, cq->ctx) };
+	struct sh_due d = {.hca = hca, .number = cq->cqn, .proc = proc_of(l->dev, cq->ctx)};
 	uint32_t ci, arm, from, last;
 
-	if (cq->live != SH_LIVE || !d.proc || !word(l->dev, &cq->db, offsetof(struct mlx4_cq_dbrec, set_ci), &ci))
+	if (cq->live != SH_LIVE || !d.proc ||
+	    !word(l->dev, &cq->db, offsetof(struct mlx4_cq_dbrec, set_ci), &ci))
 		return;
 	d.progress = (uint64_t)cq->producer << 32 | ci;
 	d.count = (cq->producer - ci) & MLX4_CQ_DB_CI_MASK;
@@ -386,7 +408,8 @@ static void look_at_cq(const struct look *l, uint32_t hca, const struct sh_cq *c
 		d.kind = SH_DUE_POLL;
 		l->fn(l->arg, &d);
 	}
-	if (word(l->dev, &cq->db, offsetof(struct mlx4_cq_dbrec, arm), &arm) && arm != cq->arm_acted) {
+	if (word(l->dev, &cq->db, offsetof(struct mlx4_cq_dbrec, arm), &arm) &&
+	    arm != cq->arm_acted) {
 		d.kind = SH_DUE_ARM;
 		d.lost = l->process[d.proc].inside ? SH_LOST_NOT : SH_LOST_DOORBELL;
 		l->fn(l->arg, &d);
@@ -423,7 +446,7 @@ static void look_at_process(const struct look *l, uint32_t n)
 {
 	const struct process *p = &l->process[n];
 	const struct sh_proc *proc = sh_proc(l->dev, n);
-	struct sh_due d = { .proc = n };
+	struct sh_due d = {.proc = n};
 
 	if (!proc->pid)
 		return;
@@ -445,7 +468,8 @@ static void look_at_process(const struct look *l, uint32_t n)
 	}
 	if (!p->dozes)
 		return;
-	/* An announcement that is gone has been taken by a sender, who changes the word before he leaves device code. */
+	/* An announcement that is gone has been taken by a sender, who changes the word before he
+	 * leaves device code. */
 	for (uint32_t i = 1; i < SH_MAX_CTX; i++)
 		if (proc_of(l->dev, i) == n && !sh_ctx(l->dev, i)->dozing) {
 			d.kind = SH_DUE_ROUSE;
@@ -457,11 +481,12 @@ static void look_at_process(const struct look *l, uint32_t n)
 		}
 }
 
-void sh_each_due(const struct sh_dev *dev, void (*fn)(void *arg, const struct sh_due *due), void *arg)
+void sh_each_due(const struct sh_dev *dev, void (*fn)(void *arg, const struct sh_due *due),
+		 void *arg)
 {
 	static struct look l;
 
-	l = (struct look){ .dev = dev, .fn = fn, .arg = arg };
+	l = (struct look){.dev = dev, .fn = fn, .arg = arg};
 	sh_each_thread(dev, note_thread, &l);
 	for (uint32_t i = 0; i < dev->hcas; i++)
 		look_at_hca(&l, i);
@@ -469,7 +494,10 @@ void sh_each_due(const struct sh_dev *dev, void (*fn)(void *arg, const struct sh
 		look_at_process(&l, i);
 	for (uint32_t i = 1; i < SH_MAX_EVQ; i++) {
 		const struct sh_evq *q = sh_evq(dev, i);
-		struct sh_due d = { .kind = SH_DUE_SPILL, .number = i, .count = q->spilled, .proc = proc_of(dev, q->ctx) };
+		struct sh_due d = {.kind = SH_DUE_SPILL,
+				   .number = i,
+				   .count = q->spilled,
+				   .proc = proc_of(dev, q->ctx)};
 
 		if (q->generation && d.count && d.proc)
 			fn(arg, &d);

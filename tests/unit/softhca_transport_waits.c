@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: what is under way is named with whoever will carry it on, a thread that waits for a lock with the lock and
- * its holder; and a wake-up that was lost, here by taking away what would have come of it, is named as lost. */
+/* Description: what is under way is named with whoever will carry it on, a thread that waits for a
+ * lock with the lock and its holder; and a wake-up that was lost, here by taking away what would
+ * have come of it, is named as lost. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -38,7 +39,7 @@ static void take(void *arg, const struct sh_due *due)
 
 static bool is_due(enum sh_due_kind kind, uint32_t number, struct sh_due *due)
 {
-	struct wanted w = { .kind = kind, .number = number };
+	struct wanted w = {.kind = kind, .number = number};
 
 	sh_each_due(&p.m->dev, take, &w);
 	if (due)
@@ -93,7 +94,7 @@ static void test_doorbell(void **state)
 	struct sh_due due;
 
 	(void)state;
-	open_pair(&(struct tpair_opts){ .type = SH_QPT_RC });
+	open_pair(&(struct tpair_opts){.type = SH_QPT_RC});
 	tpair_recv(&p, 4096, 4096);
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 8);
 	assert_int_equal(lost(), 0);
@@ -120,7 +121,7 @@ static void test_engine(void **state)
 	struct twr wr;
 
 	(void)state;
-	open_pair(&(struct tpair_opts){ .type = SH_QPT_RC });
+	open_pair(&(struct tpair_opts){.type = SH_QPT_RC});
 	tpair_recv(&p, 4096, 4096);
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 8);
 	qp_of(&p.a)->engine = 77;
@@ -135,7 +136,7 @@ static void test_state(void **state)
 	struct sh_due due;
 
 	(void)state;
-	open_pair(&(struct tpair_opts){ .type = SH_QPT_RC, .unconnected = true });
+	open_pair(&(struct tpair_opts){.type = SH_QPT_RC, .unconnected = true});
 	/* A queue of zeroes, which would read as one of posted requests. */
 	memset(mock_ptr(&p.a.buf), 0, p.a.buf.len);
 	assert_false(is_due(SH_DUE_STATE, p.a.qpn, NULL));
@@ -157,7 +158,7 @@ static void test_receiver_not_ready(void **state)
 	uint64_t at;
 
 	(void)state;
-	open_pair(&(struct tpair_opts){ .type = SH_QPT_RC });
+	open_pair(&(struct tpair_opts){.type = SH_QPT_RC});
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 8);
 	tqp_send(&p.a, &wr);
 	tqp_send(&p.a, &wr);
@@ -200,7 +201,7 @@ static void test_srq_not_ready(void **state)
 	struct sh_due due;
 
 	(void)state;
-	open_pair(&(struct tpair_opts){ .type = SH_QPT_XRC });
+	open_pair(&(struct tpair_opts){.type = SH_QPT_XRC});
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 8);
 	tqp_send(&p.a, &wr);
 	assert_true(is_due(SH_DUE_RNR, p.a.qpn, &due));
@@ -222,7 +223,7 @@ static void test_acknowledgement(void **state)
 	uint64_t deadline;
 
 	(void)state;
-	open_pair(&(struct tpair_opts){ .type = SH_QPT_RC });
+	open_pair(&(struct tpair_opts){.type = SH_QPT_RC});
 	tpair_recv(&p, 4096, 4096);
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 8);
 	faults = &p.m->inst->faults;
@@ -250,7 +251,7 @@ static void test_no_timeout(void **state)
 	struct twr wr;
 
 	(void)state;
-	open_pair(&(struct tpair_opts){ .type = SH_QPT_RC, .no_timeout = true });
+	open_pair(&(struct tpair_opts){.type = SH_QPT_RC, .no_timeout = true});
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 8);
 	p.m->inst->faults.count[SH_FAULT_DROP] = 1;
 	p.m->inst->faults.active = 1;
@@ -269,7 +270,7 @@ static void test_receive(void **state)
 	struct twr wr;
 
 	(void)state;
-	open_pair(&(struct tpair_opts){ .type = SH_QPT_RC });
+	open_pair(&(struct tpair_opts){.type = SH_QPT_RC});
 	tpair_recv(&p, 4096, 4096);
 	tpair_recv(&p, 8192, 4096);
 	assert_true(is_due(SH_DUE_RECEIVE, p.b.qpn, &due));
@@ -290,7 +291,7 @@ static void test_completion(void **state)
 	struct twr wr;
 
 	(void)state;
-	open_pair(&(struct tpair_opts){ .type = SH_QPT_RC });
+	open_pair(&(struct tpair_opts){.type = SH_QPT_RC});
 	tpair_recv(&p, 4096, 4096);
 	tpair_recv(&p, 8192, 4096);
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 8);
@@ -325,7 +326,7 @@ static void test_doze(void **state)
 	struct sh_ctx *a, *b;
 
 	(void)state;
-	open_pair(&(struct tpair_opts){ .type = SH_QPT_RC });
+	open_pair(&(struct tpair_opts){.type = SH_QPT_RC});
 	a = sh_ctx(&p.m->dev, p.a.ctx);
 	b = sh_ctx(&p.m->dev, p.b.ctx);
 	a->dozing = b->dozing = 1;
@@ -345,7 +346,7 @@ static void test_attention(void **state)
 	struct sh_due due;
 
 	(void)state;
-	open_pair(&(struct tpair_opts){ .type = SH_QPT_RC });
+	open_pair(&(struct tpair_opts){.type = SH_QPT_RC});
 	sh_wait_begin(&p.m->dev, SH_WAITS_HELPER, UINT64_MAX, sh_proc(&p.m->dev, 1)->attention);
 	assert_int_equal(lost(), 0);
 	/* Its futex is the mock's, which wakes nobody. */
@@ -391,13 +392,13 @@ static void take_held(void *arg, const struct sh_held *h)
 /* The holder is stopped, as by a debugger, in the middle of device code. */
 static void test_lock(void **state)
 {
-	const struct timespec moment = { .tv_nsec = 1000000 };
-	struct sh_held named = { 0 }, seen = { 0 };
-	struct waiter w = { 0 };
+	const struct timespec moment = {.tv_nsec = 1000000};
+	struct sh_held named = {0}, seen = {0};
+	struct waiter w = {0};
 	pid_t holder;
 
 	(void)state;
-	open_pair(&(struct tpair_opts){ .type = SH_QPT_RC });
+	open_pair(&(struct tpair_opts){.type = SH_QPT_RC});
 	holder = mock_child(hold, &p);
 	assert_int_equal(kill(holder, SIGSTOP), 0);
 	w.pid = fork();
@@ -430,13 +431,19 @@ static void test_lock(void **state)
 /* Offsets that are no lock's, words that are no owner's. */
 static void test_damage(void **state)
 {
-	static const uint64_t off[] = { 0, 8, SH_EVQ_OFF - 8, SH_EVQ_OFF + 8, SH_HCA_OFF + 1, SH_HCA_OFF + SH_HCA_QPS + 8,
-					SH_HCA_OFF + 300 * SH_HCA_SPAN, UINT64_MAX };
+	static const uint64_t off[] = {0,
+				       8,
+				       SH_EVQ_OFF - 8,
+				       SH_EVQ_OFF + 8,
+				       SH_HCA_OFF + 1,
+				       SH_HCA_OFF + SH_HCA_QPS + 8,
+				       SH_HCA_OFF + 300 * SH_HCA_SPAN,
+				       UINT64_MAX};
 	struct sh_held h;
 	struct sh_cq *cq;
 
 	(void)state;
-	open_pair(&(struct tpair_opts){ .type = SH_QPT_RC });
+	open_pair(&(struct tpair_opts){.type = SH_QPT_RC});
 	for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++) {
 		sh_lock_at(&p.m->dev, off[i], &h);
 		assert_int_equal(h.kind, SH_LOCK_UNKNOWN);
@@ -461,18 +468,12 @@ static void test_damage(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_doorbell),
-		cmocka_unit_test(test_engine),
-		cmocka_unit_test(test_state),
-		cmocka_unit_test(test_receiver_not_ready),
-		cmocka_unit_test(test_srq_not_ready),
-		cmocka_unit_test(test_acknowledgement),
-		cmocka_unit_test(test_no_timeout),
-		cmocka_unit_test(test_receive),
-		cmocka_unit_test(test_completion),
-		cmocka_unit_test(test_doze),
-		cmocka_unit_test(test_attention),
-		cmocka_unit_test(test_lock),
+		cmocka_unit_test(test_doorbell),      cmocka_unit_test(test_engine),
+		cmocka_unit_test(test_state),	      cmocka_unit_test(test_receiver_not_ready),
+		cmocka_unit_test(test_srq_not_ready), cmocka_unit_test(test_acknowledgement),
+		cmocka_unit_test(test_no_timeout),    cmocka_unit_test(test_receive),
+		cmocka_unit_test(test_completion),    cmocka_unit_test(test_doze),
+		cmocka_unit_test(test_attention),     cmocka_unit_test(test_lock),
 		cmocka_unit_test(test_damage),
 	};
 
