@@ -79,7 +79,8 @@ static int copy_extents(int fd, char *to, off_t end)
 	return err;
 }
 
-/* All but the registered memory of the programs, which is the largest part, and nobody else's business. */
+/* All but the registered memory of the programs, which is the largest part, and nobody else's
+ * business. */
 static int copy_memory(struct look *l, int memory)
 {
 	struct sh_instance header;
@@ -93,7 +94,8 @@ static int copy_memory(struct look *l, int memory)
 		return -EPROTO;
 	if (header.shared_off > (uint64_t)st.st_size)
 		return -EPROTO;
-	at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		  -1, 0);
 	if (at == MAP_FAILED)
 		return -errno;
 	err = copy_extents(memory, at, (off_t)header.shared_off);
@@ -137,7 +139,8 @@ static void ask_kernel(struct task *t)
 	    sscanf(text, "%" SCNu64 " %" SCNu64, &t->ran_ns, &t->queued_ns) != 2)
 		t->ran_ns = t->queued_ns = 0;
 	t->call = t->arg = -1;
-	if (proc_read(text, sizeof(text), t->pid, t->tid, "syscall") && sscanf(text, "%ld %lx", &t->call, (unsigned long *)&t->arg) != 2)
+	if (proc_read(text, sizeof(text), t->pid, t->tid, "syscall") &&
+	    sscanf(text, "%ld %lx", &t->call, (unsigned long *)&t->arg) != 2)
 		t->call = t->arg = -1;
 }
 

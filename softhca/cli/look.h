@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * One look at an instance from outside: a copy of its device memory, and what the kernel says of the threads in it. For
- * `softhca show --waits`, which works without the daemon, since that may be what hangs. Nothing in the instance hears of it:
- * the memory is read by descriptor, no page of it is mapped or made.
+ * One look at an instance from outside: a copy of its device memory, and what the kernel says of
+ * the threads in it. For `softhca show --waits`, which works without the daemon, since that may be
+ * what hangs. Nothing in the instance hears of it: the memory is read by descriptor, no page of it
+ * is mapped or made.
  */
 #ifndef SOFTHCA_CLI_LOOK_H
 #define SOFTHCA_CLI_LOOK_H
@@ -14,24 +15,26 @@
 /* A thread of a process of the instance. */
 struct task {
 	uint32_t proc, pid, tid;
-	int host;			/* -1: it has no device open */
-	char state;			/* of /proc/PID/stat; 0: it is no more */
-	uint64_t ran_ns, queued_ns;	/* on a processor; ready, without one. 0 where the kernel does not count */
-	long call, arg;			/* the system call that it is in and its first argument; -1: none, or it cannot be told */
-	bool announced;			/* it has a slot: */
+	int host;		    /* -1: it has no device open */
+	char state;		    /* of /proc/PID/stat; 0: it is no more */
+	uint64_t ran_ns, queued_ns; /* on a processor; ready, without one. 0 where the kernel does
+				       not count */
+	long call, arg; /* the system call that it is in and its first argument; -1: none, or it
+			   cannot be told */
+	bool announced; /* it has a slot: */
 	struct sh_thread slot;
 };
 
 struct look {
-	struct sh_dev dev;		/* on the copy */
-	uint64_t now;			/* CLOCK_MONOTONIC, ns */
+	struct sh_dev dev; /* on the copy */
+	uint64_t now;	   /* CLOCK_MONOTONIC, ns */
 	struct task *task;
 	unsigned int ntasks;
 	struct sh_due *due;
 	unsigned int ndue;
 	struct sh_held *held;
 	unsigned int nheld;
-	bool no_memory;			/* something did not fit */
+	bool no_memory; /* something did not fit */
 };
 
 /* A descriptor of the device memory of the daemon with this number, or -errno. */

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * `softhca show --waits`: who waits in which call for what, and whether anything is lost. The command looks by itself
- * rather than ask the daemon: the daemon serves one request after the other, and one that waits for a client's lock, is
- * stopped or has no processor is among what there is to report.
+ * `softhca show --waits`: who waits in which call for what, and whether anything is lost. The
+ * command looks by itself rather than ask the daemon: the daemon serves one request after the
+ * other, and one that waits for a client's lock, is stopped or has no processor is among what there
+ * is to report.
  *
- * A look is torn, and a thread between two instructions owes something to somebody. So there are two, some time apart. What
- * has not moved in between, where its process had a processor, and that the device's own rules leave to no one, is lost.
+ * A look is torn, and a thread between two instructions owes something to somebody. So there are
+ * two, some time apart. What has not moved in between, where its process had a processor, and that
+ * the device's own rules leave to no one, is lost.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -62,8 +64,8 @@ static const struct sh_due *same_before(const struct report *r, const struct sh_
 	for (unsigned int i = 0; i < r->first.ndue; i++) {
 		const struct sh_due *b = &r->first.due[i];
 
-		if (b->kind == d->kind && b->hca == d->hca && b->number == d->number && b->srqn == d->srqn &&
-		    b->proc == d->proc && b->progress == d->progress)
+		if (b->kind == d->kind && b->hca == d->hca && b->number == d->number &&
+		    b->srqn == d->srqn && b->proc == d->proc && b->progress == d->progress)
 			return b;
 	}
 	return NULL;
@@ -84,48 +86,85 @@ static enum verdict judge(const struct report *r, const struct sh_due *d)
 
 /* ---- the report ---- */
 
-static json_t *number_or_null(bool known, json_int_t value)
+static void put_int(json_t *o, const char *key, uint64_t value)
 {
-	return known ? json_integer(value) : json_null();
+	json_object_set_new(o, key, json_integer((json_int_t)value));
+}
+
+/* null, where it is not known. */
+static void put_known(json_t *o, const char *key, bool known, uint64_t value)
+{
+	json_object_set_new(o, key, known ? json_integer((json_int_t)value) : json_null());
+}
+
+static void put_text(json_t *o, const char *key, const char *text)
+{
+	json_object_set_new(o, key, text ? json_string(text) : json_null());
+}
+
+static const char *waits_word(const struct task *t)
+{
+	static const char *const word[] = {NULL,     "lock",	"doze", "timer",
+					   "daemon", "command", "pages"};
+
+	return t->announced && t->slot.waits < sizeof(word) / sizeof(word[0]) ? word[t->slot.waits]
+									      : NULL;
 }
 
 static json_t *describe_task(const struct report *r, const struct task *t)
 {
+	static const struct task none;
 	const struct task *before = look_task(&r->first, t->pid, t->tid);
-	bool waits = t->announced && t->slot.waits;
-	static const char *const kind[] = {"", "lock", "doze", "timer", "daemon", "command", "pages"};
+	const struct task *b = before ? before : &none;
+	json_t *o = json_object();
 	char text[WORDS];
 
 	task_words(text, &r->last, t, r->dir);
-	return json_pack("{s:I, s:I, s:o, s:s, s:b, s:s?, s:o, s:o, s:o, s:s}", "pid", (json_int_t)t->pid, "tid",
-			 (json_int_t)t->tid, "host", number_or_null(t->host >= 0, t->host), "state", state_word(t->state),
-			 "in_device", t->announced && t->slot.inside, "waits",
-			 waits && t->slot.waits < sizeof(kind) / sizeof(kind[0]) ? kind[t->slot.waits] : NULL, "waits_ms",
-			 number_or_null(waits, (json_int_t)(r->last.now - t->slot.since) / 1000000), "ran_us",
-			 number_or_null(before, before ? (json_int_t)(t->ran_ns - before->ran_ns) / 1000 : 0), "queued_us",
-			 number_or_null(before, before ? (json_int_t)(t->queued_ns - before->queued_ns) / 1000 : 0), "text", text);
+	put_int(o, "pid", t->pid);
+	put_int(o, "tid", t->tid);
+	put_known(o, "host", t->host >= 0, (uint64_t)t->host);
+	put_text(o, "state", state_word(t->state));
+	json_object_set_new(o, "in_device", json_boolean(t->announced && t->slot.inside));
+	put_text(o, "waits", waits_word(t));
+	put_known(o, "waits_ms", waits_word(t), (r->last.now - t->slot.since) / 1000000);
+	put_known(o, "ran_us", before, (t->ran_ns - b->ran_ns) / 1000);
+	put_known(o, "queued_us", before, (t->queued_ns - b->queued_ns) / 1000);
+	put_text(o, "text", text);
+	return o;
 }
 
 static json_t *describe_lock(const struct report *r, const struct sh_held *h)
 {
+	json_t *o = json_object();
 	char text[WORDS];
 
 	lock_words(text, &r->last, h);
-	return json_pack("{s:I, s:I, s:b, s:s}", "pid", (json_int_t)look_pid(&r->last, h->holder.proc), "tid",
-			 (json_int_t)h->holder.tid, "waited_for", h->sleepers, "text", text);
+	put_int(o, "pid", look_pid(&r->last, h->holder.proc));
+	put_int(o, "tid", h->holder.tid);
+	json_object_set_new(o, "waited_for", json_boolean(h->sleepers));
+	put_text(o, "text", text);
+	return o;
 }
 
 static json_t *describe_due(const struct report *r, const struct sh_due *d, enum verdict v)
 {
+	json_t *o = json_object();
 	char name[WORDS], text[WORDS];
 
 	due_name(name, &r->last, d);
 	due_words(text, &r->last, d);
-	return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o, s:I, s:s, s:s}", "verdict", verdict_word(v), "kind",
-			 due_kind_word(d->kind), "pid", (json_int_t)look_pid(&r->last, d->proc), "hca", (json_int_t)d->hca,
-			 "number", (json_int_t)d->number, "srqn", (json_int_t)d->srqn, "peer_pid",
-			 number_or_null(d->peer_proc, look_pid(&r->last, d->peer_proc)), "peer_qpn",
-			 number_or_null(d->has_peer, d->peer_qpn), "count", (json_int_t)d->count, "object", name, "text", text);
+	put_text(o, "verdict", verdict_word(v));
+	put_text(o, "kind", due_kind_word(d->kind));
+	put_int(o, "pid", look_pid(&r->last, d->proc));
+	put_int(o, "hca", d->hca);
+	put_int(o, "number", d->number);
+	put_int(o, "srqn", d->srqn);
+	put_known(o, "peer_pid", d->peer_proc, look_pid(&r->last, d->peer_proc));
+	put_known(o, "peer_qpn", d->has_peer, d->peer_qpn);
+	put_int(o, "count", d->count);
+	put_text(o, "object", name);
+	put_text(o, "text", text);
+	return o;
 }
 
 /* A lock that is held in both looks by the same thread; others come and go. */
@@ -144,7 +183,8 @@ static bool held_before(const struct report *r, const struct sh_held *h)
 static json_t *describe(const struct report *r)
 {
 	json_t *threads = json_array(), *locks = json_array(), *due = json_array();
-	json_int_t lost = 0;
+	json_t *o = json_object();
+	unsigned int lost = 0;
 
 	for (unsigned int i = 0; i < r->last.ntasks; i++)
 		json_array_append_new(threads, describe_task(r, &r->last.task[i]));
@@ -157,9 +197,14 @@ static json_t *describe(const struct report *r)
 		lost += v == VERDICT_LOST;
 		json_array_append_new(due, describe_due(r, &r->last.due[i], v));
 	}
-	return json_pack("{s:s, s:I, s:I, s:I, s:o, s:o, s:o}", "instance", r->dir, "daemon", (json_int_t)r->daemon, "apart_ms",
-			 (json_int_t)(r->last.now - r->first.now) / 1000000, "lost", lost, "threads", threads, "locks", locks,
-			 "outstanding", due);
+	put_text(o, "instance", r->dir);
+	put_int(o, "daemon", (uint64_t)r->daemon);
+	put_int(o, "apart_ms", (r->last.now - r->first.now) / 1000000);
+	put_int(o, "lost", lost);
+	json_object_set_new(o, "threads", threads);
+	json_object_set_new(o, "locks", locks);
+	json_object_set_new(o, "outstanding", due);
+	return o;
 }
 
 /* ---- for people ---- */
@@ -196,11 +241,14 @@ static json_int_t integer(const json_t *object, const char *key)
 	return json_integer_value(json_object_get(object, key));
 }
 
-/* A thread of the program that is not on the device: only the first of its process is of interest. */
+/* A thread of the program that is not on the device: only the first of its process is of interest.
+ */
 static bool dull(const json_t *t)
 {
-	return integer(t, "pid") != integer(t, "tid") && json_is_null(json_object_get(t, "waits")) &&
-	       !json_is_true(json_object_get(t, "in_device")) && strncmp(string(t, "text"), "reads ", 6);
+	return integer(t, "pid") != integer(t, "tid") &&
+	       json_is_null(json_object_get(t, "waits")) &&
+	       !json_is_true(json_object_get(t, "in_device")) &&
+	       strncmp(string(t, "text"), "reads ", 6);
 }
 
 static void print_threads(const json_t *threads, json_int_t daemon, json_int_t apart_ms)
@@ -211,12 +259,14 @@ static void print_threads(const json_t *threads, json_int_t daemon, json_int_t a
 	size_t index;
 	json_t *t;
 
-	json_array_foreach(threads, index, t) {
+	json_array_foreach(threads, index, t)
+	{
 		json_int_t queued_ms = integer(t, "queued_us") / 1000;
 
 		if (integer(t, "pid") != process) {
 			process = integer(t, "pid");
-			printf("%s %lld", process == daemon ? "daemon" : "process", (long long)process);
+			printf("%s %lld", process == daemon ? "daemon" : "process",
+			       (long long)process);
 			if (!json_is_null(json_object_get(t, "host")))
 				printf(", host %lld", (long long)integer(t, "host"));
 			putchar('\n');
@@ -225,11 +275,13 @@ static void print_threads(const json_t *threads, json_int_t daemon, json_int_t a
 			left_out++;
 			continue;
 		}
-		snprintf(line, sizeof(line), "thread %lld %s: %s", (long long)integer(t, "tid"), string(t, "state"), string(t, "text"));
+		snprintf(line, sizeof(line), "thread %lld %s: %s", (long long)integer(t, "tid"),
+			 string(t, "state"), string(t, "text"));
 		/* Half of the time without a processor is starvation. */
 		if (2 * queued_ms > apart_ms)
-			snprintf(line + strlen(line), sizeof(line) - strlen(line), "; without a processor for %lld of %lld ms",
-				 (long long)queued_ms, (long long)apart_ms);
+			snprintf(line + strlen(line), sizeof(line) - strlen(line),
+				 "; without a processor for %lld of %lld ms", (long long)queued_ms,
+				 (long long)apart_ms);
 		print_wrapped(2, 6, line);
 	}
 	if (left_out)
@@ -242,7 +294,8 @@ static void print_due(const json_t *list, bool lost)
 	size_t index;
 	json_t *d;
 
-	json_array_foreach(list, index, d) {
+	json_array_foreach(list, index, d)
+	{
 		if (lost != !strcmp(string(d, "verdict"), "lost"))
 			continue;
 		print_wrapped(2, 6, string(d, "object"));
@@ -253,16 +306,17 @@ static void print_due(const json_t *list, bool lost)
 
 static void print_text(const json_t *report)
 {
-	const json_t *due = json_object_get(report, "outstanding"), *locks = json_object_get(report, "locks");
+	const json_t *due = json_object_get(report, "outstanding"),
+		     *locks = json_object_get(report, "locks");
 	json_int_t lost = integer(report, "lost");
 	size_t index;
 	json_t *item;
 
-	print_threads(json_object_get(report, "threads"), integer(report, "daemon"), integer(report, "apart_ms"));
+	print_threads(json_object_get(report, "threads"), integer(report, "daemon"),
+		      integer(report, "apart_ms"));
 	if (json_array_size(locks))
 		puts("\nheld in both looks");
-	json_array_foreach(locks, index, item)
-		print_wrapped(2, 6, string(item, "text"));
+	json_array_foreach(locks, index, item) print_wrapped(2, 6, string(item, "text"));
 	if (json_array_size(due) > (size_t)lost)
 		puts("\noutstanding");
 	print_due(due, false);
@@ -321,7 +375,8 @@ int show_waits(const char *instance, bool json)
 	if (err == -ENOENT)
 		complain("no instance \"%s\" runs; softhca show lists those that do", instance);
 	else if (err)
-		complain("cannot look into the memory of instance \"%s\": %s", instance, strerror(-err));
+		complain("cannot look into the memory of instance \"%s\": %s", instance,
+			 strerror(-err));
 	else
 		status = print(&r);
 	look_drop(&r.first);

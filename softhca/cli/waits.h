@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * `softhca show --waits`: two looks at an instance become one report. waits.c judges and makes the JSON; waits_words.c has
- * the words for it.
+ * `softhca show --waits`: two looks at an instance become one report. waits.c judges and makes the
+ * JSON; waits_words.c has the words for it.
  */
 #ifndef SOFTHCA_CLI_WAITS_H
 #define SOFTHCA_CLI_WAITS_H
@@ -12,11 +12,11 @@
 
 /* What is to be thought of something under way, after two looks. */
 enum verdict {
-	VERDICT_WAITS,			/* for whatever its text says */
-	VERDICT_MOVES,			/* it went on between the two looks, or has come since */
-	VERDICT_STOPPED,		/* its process is stopped, and cannot carry it on */
-	VERDICT_STARVED,		/* its process is ready and had no processor */
-	VERDICT_LOST,			/* no one carries it on: a bug of softhca */
+	VERDICT_WAITS,	 /* for whatever its text says */
+	VERDICT_MOVES,	 /* it went on between the two looks, or has come since */
+	VERDICT_STOPPED, /* its process is stopped, and cannot carry it on */
+	VERDICT_STARVED, /* its process is ready and had no processor */
+	VERDICT_LOST,	 /* no one carries it on: a bug of softhca */
 };
 const char *verdict_word(enum verdict v);
 

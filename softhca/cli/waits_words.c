@@ -94,11 +94,18 @@ static void add_device(char text[WORDS], const struct look *l, uint32_t hca)
 static const char *command_name(uint64_t number)
 {
 	static const char *const name[] = {
-		"GET_CONTEXT", "QUERY_DEVICE", "QUERY_PORT", "ALLOC_PD", "DEALLOC_PD", "CREATE_AH", "MODIFY_AH",
-		"QUERY_AH", "DESTROY_AH", "REG_MR", "REG_SMR", "REREG_MR", "QUERY_MR", "DEREG_MR", "ALLOC_MW",
-		"BIND_MW", "DEALLOC_MW", "CREATE_COMP_CHANNEL", "CREATE_CQ", "RESIZE_CQ", "DESTROY_CQ", "POLL_CQ",
-		"PEEK_CQ", "REQ_NOTIFY_CQ", "CREATE_QP", "QUERY_QP", "MODIFY_QP", "DESTROY_QP", "POST_SEND",
-		"POST_RECV", "ATTACH_MCAST", "DETACH_MCAST", "CREATE_SRQ", "MODIFY_SRQ", "QUERY_SRQ", "DESTROY_SRQ",
+		"GET_CONTEXT",	"QUERY_DEVICE", "QUERY_PORT",
+		"ALLOC_PD",	"DEALLOC_PD",	"CREATE_AH",
+		"MODIFY_AH",	"QUERY_AH",	"DESTROY_AH",
+		"REG_MR",	"REG_SMR",	"REREG_MR",
+		"QUERY_MR",	"DEREG_MR",	"ALLOC_MW",
+		"BIND_MW",	"DEALLOC_MW",	"CREATE_COMP_CHANNEL",
+		"CREATE_CQ",	"RESIZE_CQ",	"DESTROY_CQ",
+		"POLL_CQ",	"PEEK_CQ",	"REQ_NOTIFY_CQ",
+		"CREATE_QP",	"QUERY_QP",	"MODIFY_QP",
+		"DESTROY_QP",	"POST_SEND",	"POST_RECV",
+		"ATTACH_MCAST", "DETACH_MCAST", "CREATE_SRQ",
+		"MODIFY_SRQ",	"QUERY_SRQ",	"DESTROY_SRQ",
 	};
 
 	return number < sizeof(name) / sizeof(name[0]) ? name[number] : NULL;
@@ -114,8 +121,10 @@ static void add_request(char text[WORDS], const struct sh_thread *t)
 	else if (t->a == SH_MSG_COMMAND)
 		add(text, "uverbs command %" PRIu64, t->b & 0xffffff);
 	else
-		add(text, "%s", t->a == SH_MSG_OPEN || t->a == SH_MSG_OPENED ? "an open()" :
-		    t->a == SH_MSG_CHANGED || t->a == SH_MSG_MAP_FAILED ? "a change of mappings" : "a message");
+		add(text, "%s",
+		    t->a == SH_MSG_OPEN || t->a == SH_MSG_OPENED	  ? "an open()"
+		    : t->a == SH_MSG_CHANGED || t->a == SH_MSG_MAP_FAILED ? "a change of mappings"
+									  : "a message");
 }
 
 static void add_lock(char text[WORDS], const struct look *l, const struct sh_held *h)
@@ -123,7 +132,8 @@ static void add_lock(char text[WORDS], const struct look *l, const struct sh_hel
 	switch (h->kind) {
 	case SH_LOCK_REQUESTER:
 	case SH_LOCK_RESPONDER:
-		add(text, "%s lock of QP 0x%" PRIx32, h->kind == SH_LOCK_REQUESTER ? "requester" : "responder", h->number);
+		add(text, "%s lock of QP 0x%" PRIx32,
+		    h->kind == SH_LOCK_REQUESTER ? "requester" : "responder", h->number);
 		break;
 	case SH_LOCK_CQ:
 		add(text, "lock of CQ 0x%" PRIx32, h->number);
@@ -163,7 +173,8 @@ static void add_holder(char text[WORDS], const struct look *l, const struct sh_h
 	else if (h->dead || !t)
 		add(text, "held by a thread that has ended");
 	else
-		add(text, "held by thread %" PRIu32 " of process %" PRIu32 " (%s)", t->tid, t->pid, state_word(t->state));
+		add(text, "held by thread %" PRIu32 " of process %" PRIu32 " (%s)", t->tid, t->pid,
+		    state_word(t->state));
 }
 
 void lock_words(char text[WORDS], const struct look *l, const struct sh_held *h)
@@ -213,7 +224,8 @@ static void add_announced(char text[WORDS], const struct look *l, const struct s
 		add(text, "waits for another thread's command to end");
 		break;
 	case SH_WAITS_PAGES:
-		add(text, "waits until pages of process %" PRIu64 " have been exchanged or copied", t->a);
+		add(text, "waits until pages of process %" PRIu64 " have been exchanged or copied",
+		    t->a);
 		break;
 	case SH_WAITS_NOT:
 		break;
@@ -221,7 +233,8 @@ static void add_announced(char text[WORDS], const struct look *l, const struct s
 }
 
 /* A descriptor of an event queue's FIFO. */
-static bool add_event_read(char text[WORDS], const struct look *l, const struct task *t, const char *dir)
+static bool add_event_read(char text[WORDS], const struct look *l, const struct task *t,
+			   const char *dir)
 {
 	char path[64], target[PATH_MAX];
 	size_t len = strlen(dir);
@@ -235,7 +248,8 @@ static bool add_event_read(char text[WORDS], const struct look *l, const struct 
 	if (strncmp(target, dir, len) || sscanf(target + len, "/events/%u.", &index) != 1)
 		return false;
 	q = sh_evq(&l->dev, index);
-	add(text, "reads %s events, of event queue %u", q && q->record_size == 8 ? "completion" : "asynchronous", index);
+	add(text, "reads %s events, of event queue %u",
+	    q && q->record_size == 8 ? "completion" : "asynchronous", index);
 	return true;
 }
 
@@ -245,11 +259,22 @@ static const char *call_name(long call)
 		long number;
 		const char *name;
 	} known[] = {
-		{SYS_read, "read"}, {SYS_write, "write"}, {SYS_futex, "futex"}, {SYS_ppoll, "ppoll"}, {SYS_wait4, "wait4"},
-		{SYS_epoll_pwait, "epoll_pwait"}, {SYS_pselect6, "pselect6"}, {SYS_nanosleep, "nanosleep"},
-		{SYS_clock_nanosleep, "clock_nanosleep"}, {SYS_recvmsg, "recvmsg"}, {SYS_recvfrom, "recvfrom"},
-		{SYS_rt_sigtimedwait, "rt_sigtimedwait"}, {SYS_accept, "accept"}, {SYS_connect, "connect"},
-		{SYS_process_vm_readv, "process_vm_readv"}, {SYS_process_vm_writev, "process_vm_writev"},
+		{SYS_read, "read"},
+		{SYS_write, "write"},
+		{SYS_futex, "futex"},
+		{SYS_ppoll, "ppoll"},
+		{SYS_wait4, "wait4"},
+		{SYS_epoll_pwait, "epoll_pwait"},
+		{SYS_pselect6, "pselect6"},
+		{SYS_nanosleep, "nanosleep"},
+		{SYS_clock_nanosleep, "clock_nanosleep"},
+		{SYS_recvmsg, "recvmsg"},
+		{SYS_recvfrom, "recvfrom"},
+		{SYS_rt_sigtimedwait, "rt_sigtimedwait"},
+		{SYS_accept, "accept"},
+		{SYS_connect, "connect"},
+		{SYS_process_vm_readv, "process_vm_readv"},
+		{SYS_process_vm_writev, "process_vm_writev"},
 #ifdef SYS_poll
 		{SYS_poll, "poll"},
 #endif
@@ -277,7 +302,8 @@ void task_words(char text[WORDS], const struct look *l, const struct task *t, co
 	text[0] = '\0';
 	if (t->announced && t->slot.waits) {
 		add_announced(text, l, &t->slot);
-		add(text, "; for %" PRIu64 " ms", l->now > t->slot.since ? (l->now - t->slot.since) / 1000000 : 0);
+		add(text, "; for %" PRIu64 " ms",
+		    l->now > t->slot.since ? (l->now - t->slot.since) / 1000000 : 0);
 		return;
 	}
 	if (t->announced && t->slot.inside)
@@ -296,8 +322,8 @@ void task_words(char text[WORDS], const struct look *l, const struct task *t, co
 
 const char *due_kind_word(enum sh_due_kind kind)
 {
-	static const char *const word[] = {"send", "state", "ack", "rnr", "receive", "poll", "arm", "event", "spill", "look",
-					   "attention", "rouse"};
+	static const char *const word[] = {"send", "state", "ack",   "rnr",  "receive",	  "poll",
+					   "arm",  "event", "spill", "look", "attention", "rouse"};
 
 	return word[kind];
 }
@@ -317,8 +343,12 @@ void due_name(char text[WORDS], const struct look *l, const struct sh_due *d)
 		break;
 	default:
 		add_device(text, l, d->hca);
-		add(text, " %s 0x%" PRIx32 ", ", of_srq ? "SRQ" : d->kind == SH_DUE_POLL || d->kind == SH_DUE_ARM ||
-		    d->kind == SH_DUE_EVENT ? "CQ" : "QP", of_srq ? d->srqn : d->number);
+		add(text, " %s 0x%" PRIx32 ", ",
+		    of_srq ? "SRQ"
+		    : d->kind == SH_DUE_POLL || d->kind == SH_DUE_ARM || d->kind == SH_DUE_EVENT
+			    ? "CQ"
+			    : "QP",
+		    of_srq ? d->srqn : d->number);
 	}
 	add_process(text, l, d->proc);
 	if (!d->has_peer)
@@ -373,9 +403,11 @@ static void add_timer(char text[WORDS], const struct look *l, const struct sh_du
 static void add_send(char text[WORDS], const struct look *l, const struct sh_due *d)
 {
 	if (d->kind == SH_DUE_SEND) {
-		add(text, "%" PRIu32 " request%s posted, not taken by the device", d->count, plural(d->count));
+		add(text, "%" PRIu32 " request%s posted, not taken by the device", d->count,
+		    plural(d->count));
 	} else if (d->kind == SH_DUE_STATE) {
-		add(text, "%" PRIu32 " request%s posted, the QP is in %s", d->count, plural(d->count), qp_state(d->state));
+		add(text, "%" PRIu32 " request%s posted, the QP is in %s", d->count,
+		    plural(d->count), qp_state(d->state));
 	} else {
 		add(text, "%" PRIu32 " request%s not acknowledged", d->count, plural(d->count));
 		if (d->kind == SH_DUE_RNR)
@@ -387,7 +419,8 @@ static void add_send(char text[WORDS], const struct look *l, const struct sh_due
 		if (d->untaken)
 			add(text, "; %" PRIu32 " behind", d->untaken);
 		if (d->kind == SH_DUE_RNR && d->has_peer) {
-			add(text, "; %" PRIu32 " receive%s posted there", d->peer_has, plural(d->peer_has));
+			add(text, "; %" PRIu32 " receive%s posted there", d->peer_has,
+			    plural(d->peer_has));
 			if (d->srqn)
 				add(text, " in SRQ 0x%" PRIx32, d->srqn);
 		}
@@ -409,7 +442,9 @@ void due_words(char text[WORDS], const struct look *l, const struct sh_due *d)
 	case SH_DUE_RECEIVE:
 		add(text, "%" PRIu32 " receive%s posted", d->count, plural(d->count));
 		if (d->has_peer && d->peer_proc)
-			add(text, d->peer_has ? "; the peer has %" PRIu32 " to send" : "; the peer has posted nothing",
+			add(text,
+			    d->peer_has ? "; the peer has %" PRIu32 " to send"
+					: "; the peer has posted nothing",
 			    d->peer_has);
 		break;
 	case SH_DUE_POLL:
@@ -419,13 +454,16 @@ void due_words(char text[WORDS], const struct look *l, const struct sh_due *d)
 		add(text, "armed by the program, not seen by the device");
 		break;
 	case SH_DUE_EVENT:
-		add(text, "armed, and %" PRIu32 " completion%s without an event", d->count, plural(d->count));
+		add(text, "armed, and %" PRIu32 " completion%s without an event", d->count,
+		    plural(d->count));
 		break;
 	case SH_DUE_SPILL:
-		add(text, "%" PRIu32 " event%s behind a full pipe: the program does not read", d->count, plural(d->count));
+		add(text, "%" PRIu32 " event%s behind a full pipe: the program does not read",
+		    d->count, plural(d->count));
 		break;
 	case SH_DUE_LOOK:
-		add(text, "the helper thread is to look at %" PRIu32 " QP%s", d->count, plural(d->count));
+		add(text, "the helper thread is to look at %" PRIu32 " QP%s", d->count,
+		    plural(d->count));
 		break;
 	case SH_DUE_ATTENTION:
 		add(text, "the helper thread sleeps, and was asked to look");

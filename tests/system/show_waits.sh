@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: `softhca show --waits` names what each of a number of known situations waits for, within 100 columns, takes
-# none of them for a lost wake-up, does not need the daemon, and leaves the instance as it is. waits.c makes the situations.
+# Description: `softhca show --waits` names what each of a number of known situations waits for,
+# within 100 columns, takes none of them for a lost wake-up, does not need the daemon, and leaves the
+# instance as it is. waits.c makes the situations.
 . "$srcdir/lib.sh"
 
 if ! command -v jq >/dev/null; then
@@ -10,9 +11,9 @@ if ! command -v jq >/dev/null; then
 	finish
 fi
 
-# situation NAME [OPTION...]: waits.c at it; $pid, $peer, $daemon
+# situation NAME: waits.c at it; $pid, $peer, $daemon
 situation() {
-	"$SOFTHCA" start --kernel ofed "${@:2}" lab >/dev/null || exit 1
+	"$SOFTHCA" start --kernel ofed lab >/dev/null || exit 1
 	daemon=$(cat "$SOFTHCA_DIR/softhca/lab/pid")
 	ours "$SOFTHCA" run --instance lab -- "$PROGRAMS/waits" "$1" >"$tmp/out" 2>"$tmp/err" &
 	program=$!
@@ -23,23 +24,27 @@ situation() {
 over() {
 	kill -KILL "$pid" 2>/dev/null
 	[ "$peer" -eq 0 ] || kill -KILL "$peer" 2>/dev/null
+	# It stops with its command.
+	pkill -CONT -P $program
 	wait $program 2>/dev/null
 	"$SOFTHCA" stop lab >/dev/null
 }
 
 look() {
-	"$SOFTHCA" show --waits lab >"$tmp/text" && "$SOFTHCA" show --waits --json lab >"$tmp/json" || return 1
+	"$SOFTHCA" show --waits lab >"$tmp/text" || return 1
+	"$SOFTHCA" show --waits --json lab >"$tmp/json" || return 1
 	awk 'length > 100 { print "too wide: " $0; bad = 1 } END { exit bad }' "$tmp/text"
 }
 
-# says PATTERN...: each is in what is printed, whose lines are joined, in that order; nothing is lost.
+# says PATTERN...: each is in what is printed, whose lines are joined, in that order; as many are lost as $lost.
 says() {
 	look || return 1
-	flat=$(tr -s ' \n' ' ' <"$tmp/text")
 	pattern=$(printf '.*%s' "$@")
-	printf '%s' "$flat" | grep -q "$pattern" && grep -q '^no wake-up is lost$' "$tmp/text" || { cat "$tmp/text"; return 1; }
-	jq -e '.lost == 0' "$tmp/json" >/dev/null
+	tr -s ' \n' ' ' <"$tmp/text" | grep -q "$pattern" || { cat "$tmp/text"; return 1; }
+	[ "$lost" -ne 0 ] || grep -q '^no wake-up is lost$' "$tmp/text" || { cat "$tmp/text"; return 1; }
+	jq -e --argjson lost "$lost" '.lost == $lost' "$tmp/json" >/dev/null || { cat "$tmp/json"; return 1; }
 }
+lost=0
 
 # Each look takes half a second, and more where there is a load.
 before_long() {
@@ -50,49 +55,71 @@ before_long() {
 	return 1
 }
 
-# due FILTER...: something outstanding of that description.
-due() { jq -e --argjson pid "$pid" --argjson peer "$peer" "any(.outstanding[]; $1)" "$tmp/json" >/dev/null || { cat "$tmp/json"; return 1; }; }
+# due FILTER: something outstanding of that description.
+due() {
+	jq -e --argjson pid "$pid" --argjson peer "$peer" "any(.outstanding[]; $1)" "$tmp/json" \
+		>/dev/null || { cat "$tmp/json"; return 1; }
+}
+
+qp='QP 0x[0-9a-f]*'
 
 situation receive
 ok "a receiver that waits for a message that its peer has not posted" before_long says \
-	"QP 0x[0-9a-f]*, process $pid; peer QP 0x[0-9a-f]*, process $peer waits: 3 receives posted; the peer has posted nothing"
-ok "the same for programs" due '.kind == "receive" and .pid == $pid and .peer_pid == $peer and .count == 3 and .verdict == "waits"'
-ok "its thread, and the helper thread" says "process $pid, host 0" "thread $pid sleeps: in the program" \
+	"$qp, process $pid; peer $qp, process $peer waits: 3 receives posted" \
+	"; the peer has posted nothing"
+ok "the same for programs" due '.kind == "receive" and .pid == $pid and .peer_pid == $peer and
+	.count == 3 and .verdict == "waits"'
+ok "its thread, and the helper thread" says "process $pid, host 0" \
+	"thread $pid sleeps: in the program" \
 	"thread [0-9]* sleeps: helper thread, next timer not set"
 over
 
 situation rnr
 ok "a sender that backs off, since its receiver was not ready" before_long says \
-	"QP 0x[0-9a-f]*, process $pid; peer QP 0x[0-9a-f]*, process $peer waits: 1 request not acknowledged, receiver not ready," \
-	"sent again .*, without end; 0 receives posted there"
-ok "the same for programs" due '.kind == "rnr" and .pid == $pid and .peer_pid == $peer and .count == 1 and .verdict == "waits"'
+	"$qp, process $pid; peer $qp, process $peer waits: 1 request not acknowledged, receiver not ready" \
+	", sent again .*, without end; 0 receives posted there"
+ok "the same for programs" due '.kind == "rnr" and .pid == $pid and .peer_pid == $peer and
+	.count == 1 and .verdict == "waits"'
+# From here on it would wait for ever.
+memory() { find "/proc/$daemon/fd" -lname '/memfd:softhca (deleted)' | head -1; }
+ok "its timer is taken away" until_true "$PROGRAMS/lose" "$(memory)"
+lost=1
+ok "which is named as lost" before_long says "lost wake-ups" "$qp, process $pid; peer $qp" \
+	"lost: 1 request not acknowledged, receiver not ready, .*: no timer is set"
+ok "the same for programs" due '.kind == "rnr" and .pid == $pid and .verdict == "lost"'
+kill -STOP "$pid"
+lost=0
+ok "and not while its process is stopped" before_long says "stopped: 1 request not acknowledged"
 over
 
 situation stopped
 ok "a sender whose peer is stopped" before_long says "thread $peer stopped: in the program" \
-	"process $pid; peer QP 0x[0-9a-f]*, process $peer (stopped) waits: 1 request not acknowledged, receiver not ready"
+	"process $pid; peer $qp, process $peer (stopped) waits: 1 request not acknowledged" \
+	", receiver not ready"
 over
 
 situation doze
-ok "a thread that polls in vain and gives way" before_long says "sleeps: dozes in poll_cq until a completion comes"
+ok "a thread that polls in vain and gives way" before_long says \
+	"sleeps: dozes in poll_cq until a completion comes"
 over
 
 situation event
-ok "a thread that reads completion events" before_long says "thread $pid sleeps: reads completion events, of event queue [0-9]*"
+ok "a thread that reads completion events" before_long says \
+	"thread $pid sleeps: reads completion events, of event queue [0-9]*"
 over
 
 situation daemon
 kill -STOP "$daemon"
-ok "a command, and a daemon that is stopped" before_long says "daemon $daemon thread $daemon stopped: in the daemon" \
+ok "a command, and a daemon that is stopped" before_long says \
+	"daemon $daemon thread $daemon stopped: in the daemon" \
 	"thread $pid sleeps: waits for the daemon's answer to [AD][A-Z]*_PD; for"
 kill -CONT "$daemon"
 over
 
 # What is looked at has as many pages afterwards as before.
 situation receive
-memory=$(ls -l "/proc/$daemon/fd" | sed -n 's/.* \([0-9]*\) -> \/memfd:softhca (deleted)$/\1/p' | head -1)
-blocks=$(stat -L -c %b "/proc/$daemon/fd/$memory")
-ok "a look makes no page" eval 'look && [ "$(stat -L -c %b "/proc/$daemon/fd/$memory")" -eq "$blocks" ]'
+blocks=$(stat -L -c %b "$(memory)")
+ok "a look makes no page" eval 'look && [ "$(stat -L -c %b "$(memory)")" -eq "$blocks" ]'
 over
 
 ok "it wants a name" status 2 "$SOFTHCA" show --waits

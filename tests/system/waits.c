@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * For show_waits.sh: processes that wait, each for what its argument says, until they are killed. "pid=... peer=..." comes on
- * standard output when all of them are about to.
+ * For show_waits.sh: processes that wait, each for what its argument says, until they are killed.
+ *"pid=... peer=..." comes on standard output when all of them are about to.
  *
  *	receive		two connected QPs with receives, of which neither sends
  *	rnr		a sender whose peer has no receive
@@ -47,7 +47,8 @@ static void check(int good, const char *what)
 static struct card prepare(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_RC, .sq_sig_all = 1, .cap = {16, 16, 1, 1, 0}};
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC, .sq_sig_all = 1, .cap = {16, 16, 1, 1, 0}};
 	struct ibv_port_attr port;
 
 	check(list && list[0], "find a device");
@@ -70,18 +71,32 @@ static void connect_to(struct card peer)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 
-	check(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), "INIT");
+	check(!ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+	      "INIT");
 	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = peer.qpn, .max_dest_rd_atomic = 1,
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = peer.qpn,
+		.max_dest_rd_atomic = 1,
 		.ah_attr = {.dlid = peer.lid, .port_num = 1},
 	};
-	check(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), "RTR");
+	check(!ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				     IBV_QP_MIN_RNR_TIMER),
+	      "RTR");
 	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1,
+		.qp_state = IBV_QPS_RTS,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 1,
 	};
-	check(!ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-			     IBV_QP_MAX_QP_RD_ATOMIC), "RTS");
+	check(!ibv_modify_qp(qp, &attr,
+			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
+	      "RTS");
 }
 
 static void post_receive(void)
@@ -117,10 +132,12 @@ static void pause_for_ever(void)
 /* One of two processes; in and out lead to the other. */
 static void one_of_two(const char *what, int first, pid_t other, int in, int out)
 {
-	struct card mine = prepare(), peer;
+	struct card mine = prepare(), peer = {0};
 	char word = 0;
 
-	check(write(out, &mine, sizeof(mine)) == sizeof(mine) && read(in, &peer, sizeof(peer)) == sizeof(peer), "exchange");
+	check(write(out, &mine, sizeof(mine)) == sizeof(mine) &&
+		      read(in, &peer, sizeof(peer)) == sizeof(peer),
+	      "exchange");
 	connect_to(peer);
 	if (!strcmp(what, "receive"))
 		for (int i = 0; i < 3; i++)
