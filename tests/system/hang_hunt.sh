@@ -1,18 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: jobs of polling ranks end, however little of two processors they get: examples/xrc_mesh and an alltoall of Open
-# MPI, eight ranks each, beside a load. A job that does not end within a limit that starvation does not reach fails the test;
-# the stacks of its threads and what `softhca show --waits` says of it are kept in $HANG_DIR.
+# Description: jobs of polling ranks end, however little of two processors they get:
+# examples/xrc_mesh and an alltoall of Open MPI, eight ranks each, beside a load. A job that does not
+# end within a limit that starvation does not reach fails the test; the stacks of its threads and
+# what `softhca show --waits` says of it are kept in $HANG_DIR.
 #
-# RUNS (of each job), LOAD (busy processes), LIMIT (seconds for a job), JOBS ("mesh mpi"), RUN_LOG (a file that gets a line for
-# each run). To hunt: RUNS=500.
+# RUNS (of each job), LOAD (busy processes), LIMIT (seconds for a job), JOBS ("mesh mpi"), RUN_LOG (a
+# file that gets a line for each run). To hunt: RUNS=500.
 . "$srcdir/lib.sh"
 
 if [ "${TIER:-}" = full ]; then
 	: "${RUNS:=4}" "${LOAD:=20}" "${JOBS:=mesh mpi}"
 fi
-: "${RUNS:=1}" "${LOAD:=0}" "${LIMIT:=300}" "${JOBS:=mesh}" "${HANG_DIR:=$PWD/hang_hunt.kept}" "${RUN_LOG:=/dev/null}"
+: "${RUNS:=1}" "${LOAD:=0}" "${LIMIT:=300}" "${JOBS:=mesh}"
+: "${HANG_DIR:=$PWD/hang_hunt.kept}" "${RUN_LOG:=/dev/null}"
 export LIMIT HANG_DIR
 
 # The limit of lib.sh is for a few runs.
@@ -31,9 +33,10 @@ mesh() {
 }
 
 mpi() {
-	mpirun.openmpi --oversubscribe -np 8 --mca pml ucx --mca osc ucx --mca pml_ucx_tls any --mca pml_ucx_devices any \
-		-x UCX_TLS=rc_v,self "$tmp/alltoall" 40 >"$tmp/mpi.out" 2>&1 &&
-		grep -q "8 ranks: every byte verified" "$tmp/mpi.out" || { cat "$tmp/mpi.out"; return 1; }
+	mpirun.openmpi --oversubscribe -np 8 --mca pml ucx --mca osc ucx --mca pml_ucx_tls any \
+		--mca pml_ucx_devices any -x UCX_TLS=rc_v,self "$tmp/alltoall" 40 >"$tmp/mpi.out" 2>&1 &&
+		grep -q "8 ranks: every byte verified" "$tmp/mpi.out" ||
+		{ cat "$tmp/mpi.out"; return 1; }
 }
 
 # What there is to know of the hanging job.
@@ -46,7 +49,8 @@ keep() {
 	for pid in $(sed -n 's/^process \([0-9]*\).*/\1/p' "$kept/waits.txt"); do
 		cat "/proc/$pid/task/"*/{comm,status,schedstat,stack} >"$kept/$pid.proc" 2>&1
 		! command -v gdb >/dev/null ||
-			timeout 60 gdb -p "$pid" -batch -ex 'thread apply all backtrace' >"$kept/$pid.gdb" 2>&1
+			timeout 60 gdb -p "$pid" -batch -ex 'thread apply all backtrace' \
+				>"$kept/$pid.gdb" 2>&1
 	done
 	echo "not within $LIMIT s; in $kept:"
 	cat "$kept/waits.txt"
@@ -67,18 +71,18 @@ export -f mesh mpi keep watched ours
 hunt() {
 	for run in $(seq "$RUNS"); do
 		began=$(date +%s%N)
-		timeout $((LIMIT + 200)) taskset -c "$processors" "$SOFTHCA" run --kernel "$2" -- bash -c 'watched "$1"' watched "$1" ||
-			{ echo "run $run of $1"; return 1; }
+		timeout $((LIMIT + 200)) taskset -c "$processors" "$SOFTHCA" run --kernel "$2" -- \
+			bash -c 'watched "$1"' watched "$1" || { echo "run $run of $1"; return 1; }
 		echo "$1 $run $((($(date +%s%N) - began) / 1000000)) ms" | tee -a "$RUN_LOG"
 	done
 }
 
 # Two that we may use.
-processors=$(taskset -cp $$ | sed 's/.*: //' | tr ',' '\n' | awk -F- '{ for (i = $1; i <= ($2 ? $2 : $1); i++) print i }' |
-	head -2 | paste -sd,)
+processors=$(taskset -cp $$ | sed 's/.*: //' | tr ',' '\n' |
+	awk -F- '{ for (i = $1; i <= ($2 ? $2 : $1); i++) print i }' | head -2 | paste -sd,)
 for _ in $(seq "$LOAD"); do
-	taskset -c "$processors" sh -c 'while kill -0 "$1" 2>/dev/null; do i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done; done' \
-		busy $$ &
+	taskset -c "$processors" bash -c \
+		'while kill -0 "$1" 2>/dev/null; do for i in {1..100000}; do :; done; done' busy $$ &
 done
 for job in $JOBS; do
 	kernel=ofed
@@ -88,11 +92,13 @@ for job in $JOBS; do
 			skip "Open MPI's alltoall" "install openmpi-bin and libopenmpi-dev"
 			continue
 		fi
-		mpicc.openmpi -O2 -Wall -Wextra -o "$tmp/alltoall" "$srcdir/mpi_alltoall.c" >"$tmp/mpicc.out" 2>&1 ||
+		mpicc.openmpi -O2 -Wall -Wextra -o "$tmp/alltoall" "$srcdir/mpi_alltoall.c" \
+			>"$tmp/mpicc.out" 2>&1 ||
 			{ ok "the alltoall is compiled" cat "$tmp/mpicc.out"; continue; }
 	fi
 	ok "$job ends, $RUNS times, beside a load of $LOAD" hunt "$job" $kernel
-	sort -n -k 3 "$tmp/ok.out" | awk -v job="$job" '$1 == job && $4 == "ms" { n++; most = $3 }
+	sort -n -k 3 "$tmp/ok.out" | awk -v job="$job" '
+		$1 == job && $4 == "ms" { n++; most = $3 }
 		END { print "# " n + 0 " runs of " job ", the longest " most + 0 " ms" }'
 done
 ok "nothing is left behind" until_true no_instance
