@@ -227,7 +227,7 @@ static void test_acknowledgement(void **state)
 	tpair_recv(&p, 4096, 4096);
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 8);
 	faults = &p.m->inst->faults;
-	faults->count[SH_FAULT_DROP] = 1;
+	faults->rule[SH_FAULT_DROP].count = 1;
 	faults->active = 1;
 	tqp_send(&p.a, &wr);
 	assert_true(is_due(SH_DUE_ACK, p.a.qpn, &due));
@@ -253,7 +253,7 @@ static void test_no_timeout(void **state)
 	(void)state;
 	open_pair(&(struct tpair_opts){.type = SH_QPT_RC, .no_timeout = true});
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 8);
-	p.m->inst->faults.count[SH_FAULT_DROP] = 1;
+	p.m->inst->faults.rule[SH_FAULT_DROP].count = 1;
 	p.m->inst->faults.active = 1;
 	tqp_send(&p.a, &wr);
 	assert_true(is_due(SH_DUE_ACK, p.a.qpn, &due));
