@@ -3,7 +3,7 @@
  * Does no thread run but the caller and softhca's helper? The kernel counts the threads of a
  * process, and counts one for a moment longer than pthread_join() waits for: the word that
  * pthread_join() sleeps on is cleared first. Such a thread is waited for, since what is registered
- * just then would stay private for as long as it is registered. Owns nothing, allocates nothing.
+ * just then would stay private for as long as it is registered. Allocates nothing.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -24,19 +24,19 @@
  * In the middle of do_exit(), or a zombie until a debugger has heard of it. The first thread, ended
  * before the others, is one that stays.
  */
-static bool is_exiting(const char *name)
+static bool is_exiting(int tid)
 {
 	char path[64], text[512], state;
 	unsigned int flags;
 	const char *at;
 	int err;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%.20s/stat", name);
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
 	at = sh_proc_stat(path, text, sizeof(text), &err);
 	if (!at)
 		return err == -ENOENT || err == -ESRCH;
 	return sscanf(at, " %c %*d %*d %*d %*d %*d %u", &state, &flags) == 2 && flags & EXITING &&
-	       (state != 'Z' || atoi(name) != getpid());
+	       (state != 'Z' || tid != getpid());
 }
 
 /* Nothing is decided by this but whether to wait; it ends at the first thread that lives. */
@@ -46,10 +46,16 @@ static bool others_exit(void)
 	/* The helper has not got to saying its number. */
 	int unknown = sh_process_threads() && !helper;
 	_Alignas(struct dirent64) char text[1024];
-	int fd = sh_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	bool exiting = fd >= 0;
+	static int living; /* the one that was found so the last time: it is looked at first */
+	bool exiting = true;
 	long got = 0;
+	int fd;
 
+	if (living && living != self && living != helper && !is_exiting(living))
+		return false;
+	fd = sh_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
 	while (exiting && (got = sh_sys(syscall(SYS_getdents64, fd, text, sizeof(text)))) > 0) {
 		const struct dirent64 *d;
 
@@ -58,12 +64,14 @@ static bool others_exit(void)
 
 			d = (const struct dirent64 *)(text + at);
 			tid = atoi(d->d_name);
-			if (tid && tid != self && tid != helper && !is_exiting(d->d_name))
-				exiting = unknown-- > 0;
+			if (!tid || tid == self || tid == helper || is_exiting(tid))
+				continue;
+			exiting = unknown-- > 0;
+			if (!exiting)
+				living = tid;
 		}
 	}
-	if (fd >= 0)
-		sh_close(fd);
+	sh_close(fd);
 	return exiting && got >= 0;
 }
 
