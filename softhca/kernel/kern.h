@@ -212,7 +212,8 @@ struct kpd {
 struct kmr {
 	struct uobj u;
 	struct kpd *pd;
-	uint32_t key, access, locked;
+	uint32_t key, access;
+	uint64_t locked;		/* pages accounted */
 	uint64_t start, len;
 	struct kregion *region;		/* NULL: one of its process's unshared */
 	struct kmr *rprev, *rnext;	/* of the region, or of the unshared */

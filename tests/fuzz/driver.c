@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Runs a fuzz target without a fuzzer: over the files named on the command line, or over a bounded number of inputs
- * that a fixed generator makes, always the same ones. FUZZ_RUNS sets the number; FUZZ_SEED=N runs
- * input N alone. An input that ends the program says its number first.
+ * Runs a fuzz target without a fuzzer: over the files and directories named on the command line; without
+ * any, over the target's corpus ($srcdir/corpus/PROGRAM) and over a bounded number of inputs that a fixed
+ * generator makes, always the same ones. FUZZ_RUNS sets that number; FUZZ_SEED=N runs input N alone. An
+ * input that ends the program is named first, with the command that repeats it.
  */
+#include <dirent.h>
+#include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_INPUT 8192
+#define LONGEST 8192
+#define SECONDS 60		/* for one input: no target waits */
 #ifndef FUZZ_DEFAULT_RUNS
 #define FUZZ_DEFAULT_RUNS 1000
 #endif
@@ -25,19 +32,14 @@ static uint64_t next(uint64_t *s)
 	return *s;
 }
 
-static volatile unsigned long running;
+/* What is running: nothing while it is empty. */
+static char running[4096];
 
 static void say_which(void)
 {
-	char line[96];
-	int len;
-
-	if (!running)
+	if (running[0] && write(STDERR_FILENO, running, strlen(running)) < 0)
 		return;
-	len = snprintf(line, sizeof(line), "input %lu: repeat it with FUZZ_SEED=%lu\n", running, running);
-	if (write(STDERR_FILENO, line, len) < 0)
-		return;
-	running = 0;
+	running[0] = 0;
 }
 
 /* The sanitizer calls it before its report, and takes SIGSEGV for itself. */
@@ -54,18 +56,37 @@ static void on_signal(int sig)
 	raise(sig);
 }
 
-static void run_input(unsigned long number)
+/* From memory of exactly that size, so that a sanitizer sees a read behind it. */
+static int run(const uint8_t *data, size_t len)
+{
+	uint8_t *copy = malloc(len);
+
+	if (!copy && len) {
+		perror("malloc");
+		return 1;
+	}
+	if (len)
+		memcpy(copy, data, len);
+	alarm(SECONDS);
+	LLVMFuzzerTestOneInput(copy, len);
+	alarm(0);
+	free(copy);
+	running[0] = 0;
+	return 0;
+}
+
+static int run_number(unsigned long number)
 {
 	uint64_t seed = 0x9e3779b97f4a7c15u * number;
-	uint8_t buf[MAX_INPUT];
+	uint8_t buf[LONGEST];
 	size_t len, at;
 
-	len = next(&seed) % MAX_INPUT;
+	len = next(&seed) % LONGEST;
 	for (at = 0; at < len; at++)
 		buf[at] = next(&seed) >> 32;
-	running = number;
-	LLVMFuzzerTestOneInput(buf, len);
-	running = 0;
+	snprintf(running, sizeof(running), "input %lu: repeat it with FUZZ_SEED=%lu %s\n", number, number,
+		 program_invocation_name);
+	return run(buf, len);
 }
 
 static int run_file(const char *name)
@@ -80,8 +101,50 @@ static int run_file(const char *name)
 	}
 	n = fread(buf, 1, sizeof(buf), f);
 	fclose(f);
-	LLVMFuzzerTestOneInput(buf, n);
-	return 0;
+	snprintf(running, sizeof(running), "input %s: repeat it with %s %s\n", name, program_invocation_name, name);
+	return run(buf, n);
+}
+
+static int is_input(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+/* A corpus that is not there, or empty, is an error: it would prove nothing. */
+static int run_directory(const char *name)
+{
+	struct dirent **entry;
+	int err = 0, i, n = scandir(name, &entry, is_input, alphasort);
+	char path[4096];
+
+	if (n <= 0) {
+		fprintf(stderr, "%s: %s\n", name, n < 0 ? strerror(errno) : "no inputs there");
+		return 1;
+	}
+	for (i = 0; i < n; i++) {
+		snprintf(path, sizeof(path), "%s/%s", name, entry[i]->d_name);
+		err |= run_file(path);
+		free(entry[i]);
+	}
+	free(entry);
+	printf("%d inputs of %s\n", n, name);
+	return err;
+}
+
+static int run_path(const char *name)
+{
+	struct stat st;
+
+	return stat(name, &st) == 0 && S_ISDIR(st.st_mode) ? run_directory(name) : run_file(name);
+}
+
+static int run_corpus(void)
+{
+	const char *srcdir = getenv("srcdir");
+	char path[2048];
+
+	snprintf(path, sizeof(path), "%s/corpus/%s", srcdir ? srcdir : ".", program_invocation_short_name);
+	return run_directory(path);
 }
 
 int main(int argc, char **argv)
@@ -102,14 +165,13 @@ int main(int argc, char **argv)
 #endif
 	if (argc > 1) {
 		for (i = 1; i < (unsigned long)argc; i++)
-			err |= run_file(argv[i]);
+			err |= run_path(argv[i]);
 		return err;
 	}
-	if (one) {
-		run_input(strtoul(one, NULL, 0));
-		return 0;
-	}
+	if (one)
+		return run_number(strtoul(one, NULL, 0));
+	err = run_corpus();
 	for (i = 1; i <= runs; i++)
-		run_input(i);
-	return 0;
+		err |= run_number(i);
+	return err;
 }

@@ -14,12 +14,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "tests/unit/softhca_kernel.h"
+#include "user.h"
 
-#define ARENA_PAGES 16
+/* The command; queue buffers; doorbell records; the response. */
+#define COMMAND		(ARENA + 16 * 4096)
+#define QUEUES		ARENA
+#define RECORDS		(ARENA + 12 * 4096)
+#define RESPONSE	(ARENA + 14 * 4096)
 
 #define FACE	1
 #define SECOND	2
@@ -90,7 +94,6 @@ static const struct honest {
 
 static struct kt *kernel[2];
 static struct kt_state empty[2];
-static char *arena;
 
 static void fail(const char *what)
 {
@@ -98,21 +101,11 @@ static void fail(const char *what)
 	abort();
 }
 
-/* Fresh pages: those of the input before may be device memory. */
-static void new_arena(void)
-{
-	if (mmap(arena, ARENA_PAGES * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (arena ? MAP_FIXED : 0), -1, 0) ==
-	    MAP_FAILED)
-		fail("mmap");
-}
-
 static void set_up(void)
 {
 	if (kernel[0])
 		return;
-	arena = mmap(NULL, ARENA_PAGES * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (arena == MAP_FAILED)
-		fail("mmap");
+	user_start();
 	/* The host interface serves one instance of a process at a time: events of the first go nowhere. */
 	kernel[0] = kt_start(SH_FACE_OFED, 1, 1);
 	kernel[1] = kt_start(SH_FACE_MAINLINE, 1, 1);
@@ -194,6 +187,18 @@ static void make_honest(unsigned char *buf, const struct honest *h, unsigned int
 	}
 }
 
+static int write_command(struct kt *t, struct kctx *ctx, const void *buf, size_t len)
+{
+	const struct user_ops *ops = t->k.user;
+	int err;
+
+	memcpy(COMMAND, buf, len);
+	t->k.user = &user_bounded;
+	err = kt_write(t, ctx, COMMAND, len);
+	t->k.user = ops;
+	return err;
+}
+
 static void send_record(struct kt *t, struct kctx *ctx, unsigned int flags, uint32_t command, const uint8_t *payload, size_t n)
 {
 	unsigned char buf[256] __attribute__((aligned(8))) = {0};
@@ -208,22 +213,22 @@ static void send_record(struct kt *t, struct kctx *ctx, unsigned int flags, uint
 	if (h && lie != LIE_FIELDS)
 		make_honest(buf, h, flags & FACE);
 	if (h && h->driver && lie != LIE_DRIVER) {
-		put(buf, h->len, (uintptr_t)arena + 4096 * (n % 8));
+		put(buf, h->len, (uintptr_t)QUEUES + 4096 * (n % 8));
 		if (h->driver > 8)
-			put(buf, h->len + 8, (uintptr_t)arena + 4096 * 12 + 8 * (n % 500));
+			put(buf, h->len + 8, (uintptr_t)RECORDS + 8 * (n % 500));
 		if (h->driver > 16) {
 			buf[h->len + 16] = 1 + n % 5;
 			buf[h->len + 17] = 6;
 		}
 	}
 	if (command == UV_REG_MR && lie != LIE_FIELDS) {
-		put(buf, offsetof(struct uv_reg_mr, start), (uintptr_t)arena);
-		put(buf, offsetof(struct uv_reg_mr, hca_va), (uintptr_t)arena);
+		put(buf, offsetof(struct uv_reg_mr, start), (uintptr_t)QUEUES);
+		put(buf, offsetof(struct uv_reg_mr, hca_va), (uintptr_t)QUEUES);
 	}
 	if (!h || h->len > sizeof(struct uv_handle))
 		if (lie != LIE_RESPONSE && command != UV_MODIFY_QP && command != UV_MODIFY_SRQ && command != UV_ATTACH_MCAST &&
 		    command != UV_DETACH_MCAST && (flags & FACE || command < UV_MODIFY_XRC_RCV_QP || command == UV_QUERY_XRC_RCV_QP))
-			put(buf, 8, (uintptr_t)arena + 4096 * 14);
+			put(buf, 8, (uintptr_t)RESPONSE);
 	if (lie == LIE_ROOM && n)
 		hdr.out_words = payload[0];
 	hdr.in_words = len / 4;
@@ -235,12 +240,12 @@ static void send_record(struct kt *t, struct kctx *ctx, unsigned int flags, uint
 		hdr.out_words = 38;
 	}
 	memcpy(buf, &hdr, sizeof(hdr));
-	t->fault_writes = lie == LIE_FAULT ? 1 + n % 3 : 0;
-	if (kt_write(t, ctx, buf, len) == 0 && (command == UV_CREATE_XRC_RCV_QP || command == UV_CREATE_QP))
-		memcpy(&last_qpn[flags & FACE], arena + 4096 * 14 + (command == UV_CREATE_QP ? 4 : 0), 4);
+	user_faults = lie == LIE_FAULT ? 1 + n % 3 : 0;
+	if (write_command(t, ctx, buf, len) == 0 && (command == UV_CREATE_XRC_RCV_QP || command == UV_CREATE_QP))
+		memcpy(&last_qpn[flags & FACE], RESPONSE + (command == UV_CREATE_QP ? 4 : 0), 4);
 	while (t->r.nfds)
 		close(t->fds[--t->r.nfds]);
-	t->fault_writes = 0;
+	user_faults = 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -252,7 +257,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t n;
 
 	set_up();
-	new_arena();
+	user_arena();
+	last_qpn[0] = last_qpn[1] = 0;
 	for (face = 0; face < 2; face++)
 		for (i = 0; i < 2; i++)
 			ctx[face][i] = i ? kt_open(kernel[face], 0) : kt_open_raw(kernel[face], 0);
@@ -282,5 +288,5 @@ static void __attribute__((destructor)) take_down(void)
 		return;
 	kt_stop(kernel[0]);
 	kt_stop(kernel[1]);
-	munmap(arena, ARENA_PAGES * 4096);
+	user_stop();
 }

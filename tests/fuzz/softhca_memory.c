@@ -16,12 +16,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <cmocka.h>
 
-#include "softhca_pair.h"
-
-#define SECONDS 60			/* for an input: no step waits for anything but a lock */
+#include "revive.h"
 
 static uint64_t state;
 
@@ -131,48 +128,6 @@ static void put_back(void)
 	before.at = NULL;
 }
 
-static void revive(struct tqp *qp, const struct sh_qp_attr *attr)
-{
-	static const struct {
-		uint32_t state, mask;
-	} way[] = {
-		{ SH_QPS_RESET, SH_QPA_STATE },
-		{ SH_QPS_INIT, SH_QPA_STATE | SH_QPA_PKEY_INDEX | SH_QPA_PORT },
-		{ SH_QPS_RTR, SH_QPA_STATE },
-		{ SH_QPS_RTS, SH_QPA_STATE | SH_QPA_SQ_PSN },
-	};
-	bool ud = qp->type == SH_QPT_UD, acked = !ud && qp->type != SH_QPT_UC;
-	struct sh_qp_attr a = *attr;
-
-	for (int i = 0; i < 4; i++) {
-		uint32_t mask = way[i].mask;
-
-		a.qp_state = way[i].state;
-		if (i == 1)
-			mask |= ud ? SH_QPA_QKEY : SH_QPA_ACCESS_FLAGS;
-		if (i == 2 && !ud)
-			mask |= SH_QPA_AV | SH_QPA_PATH_MTU | SH_QPA_DEST_QPN | SH_QPA_RQ_PSN;
-		if (i == 2 && acked)
-			mask |= SH_QPA_MAX_DEST_RD_ATOMIC | SH_QPA_MIN_RNR_TIMER;
-		if (i == 3 && acked)
-			mask |= SH_QPA_TIMEOUT | SH_QPA_RETRY_CNT | SH_QPA_RNR_RETRY |
-				SH_QPA_MAX_QP_RD_ATOMIC;
-		(void)tqp_modify(qp, &a, mask);
-	}
-	/* The rings of the test begin anew, too. */
-	qp->head = qp->rq_head = 0;
-	if (qp->buf.len)
-		memset(mock_ptr(&qp->buf), 0xff, qp->buf.len);
-}
-
-static void drain(struct tcq *cq)
-{
-	struct mlx4_cqe cqe;
-
-	for (unsigned int i = 0; i < 1u << cq->log_size && tcq_poll(cq, &cqe); i++)
-		;
-}
-
 static void send(struct tpair *p, uint8_t arg)
 {
 	static const uint8_t opcodes[] = {
@@ -262,10 +217,7 @@ static void step(struct tpair *p, uint8_t what, uint8_t arg)
 		sh_leave(&p->m->dev);
 		break;
 	case 7:
-		/* What waits may defer itself for ever, from now on to now. */
-		p->m->no_timers = true;
-		mock_advance(p->m, 1000000000);
-		p->m->no_timers = false;
+		let_time_pass(p->m);
 		break;
 	}
 	drain(&p->acq[0]);
@@ -279,18 +231,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct tpair_opts opts = { 0 };
 	unsigned int n = 0;
 	struct tpair p;
+	uint32_t word;
 
 	if (size < 5)
 		return 0;
 	opts.type = types[data[0] % 5];
 	opts.srq = data[0] & 32;
 	opts.same_hca = data[0] & 64;
-	alarm(SECONDS);
 	before.at = NULL;
 	tpair_open(&p, &opts);
 	p.m->shared->room = 20;
-	state = 0x9e3779b97f4a7c15u ^ data[1];
 	for (data++, size--; size >= 4; data += 4, size -= 4) {
+		/* Choices are a step's own: one that changes leaves the others as they were. */
+		memcpy(&word, data, sizeof(word));
+		state = 0x9e3779b97f4a7c15u * (word + 1);
+		(void)next();
 		if (data[3] & 32)
 			overwrite(&p, data[2], data[3]);
 		step(&p, data[0], data[1]);
@@ -305,6 +260,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	p.m->shared->complaints = 0;
 	tpair_close(&p);
-	alarm(0);
 	return 0;
 }

@@ -64,8 +64,12 @@ struct kt *kt_start(enum sh_face face, uint32_t hosts, uint32_t hcas)
 	};
 	uint64_t witness;
 	int err;
-	char text[512] = "", base[] = "/tmp/softhca-test.XXXXXX";
+	char text[512] = "", base[48];
+	const char *tmp = getenv("TMPDIR");
 
+	if (!tmp || !*tmp || strlen(tmp) > 24)
+		tmp = "/tmp";
+	snprintf(base, sizeof(base), "%s/softhca-test.XXXXXX", tmp);
 	must(mkdtemp(base), "mkdtemp");
 	snprintf(t->dir, sizeof(t->dir), "%s/instance", base);
 	cfg.dir = t->dir;

@@ -127,10 +127,13 @@ static uint64_t now(void *host)
 
 static void complain(void *host, const char *what, uint32_t hca, uint32_t number)
 {
-	(void)what;
+	struct mock *m = host;
+
 	(void)hca;
 	(void)number;
-	__atomic_fetch_add(&((struct mock *)host)->shared->complaints, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&m->shared->complaints, 1, __ATOMIC_RELAXED);
+	if (m->on_complaint)
+		m->on_complaint(what);
 }
 
 static const struct sh_host_ops ops = {

@@ -58,6 +58,7 @@ struct mock {
 	} defer[MOCK_DEFERS];
 	unsigned int ndefers;
 	bool no_timers;			/* there is no room for deferred calls */
+	void (*on_complaint)(const char *what);	/* NULL: they are only counted */
 };
 
 struct mock_config {

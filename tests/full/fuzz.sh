@@ -1,0 +1,16 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: libFuzzer finds nothing in a few seconds for each fuzz target (FUZZ_SECONDS), from the corpus in the tree on.
+# An input that ends a target is shown in base64. The corpora themselves are replayed in every tier.
+. "$top_srcdir/tests/full/lib.sh"
+
+dir=$top_builddir/fuzz
+rm -f "$dir"/*.result
+out=$(FUZZ_SECONDS=${FUZZ_SECONDS:-5} sh "$top_srcdir/tests/fuzz/fuzz.sh" 2>&1)
+printf '%s\n' "$out" | sed 's/^/# /'
+for file in "$top_srcdir"/tests/fuzz/*.mk; do
+	target=$(basename "${file%.mk}")
+	ok "$target: nothing found" grep -q '^ok ' "$dir/$target.result"
+done
+finish
