@@ -19,7 +19,7 @@
 #define LONGEST 8192
 #define SECONDS 60		/* for one input: no target waits */
 #ifndef FUZZ_DEFAULT_RUNS
-#define FUZZ_DEFAULT_RUNS 1000
+#define FUZZ_DEFAULT_RUNS 300
 #endif
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
