@@ -115,6 +115,8 @@ void sh_arm_later(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, 
  */
 uint64_t sh_grace_begin(struct sh_dev *dev);
 bool sh_grace_over(struct sh_dev *dev, uint64_t since, uint64_t moment);
+/* The process of one after the other that has not left, with *at 0 at first; false: no more. */
+bool sh_grace_holder(struct sh_dev *dev, uint64_t since, uint64_t moment, uint32_t *at, uint32_t *proc);
 /* Everything a dead process held: exec slots. certain: it cannot run any more, whatever the kernel says of them. Daemon. */
 void sh_proc_gone(struct sh_dev *dev, uint32_t proc, bool certain);
 /*

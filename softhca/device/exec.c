@@ -421,22 +421,28 @@ uint64_t sh_grace_begin(struct sh_dev *dev)
 	return __atomic_add_fetch(&dev->inst->epoch, 1, __ATOMIC_SEQ_CST);
 }
 
+bool sh_grace_holder(struct sh_dev *dev, uint64_t since, uint64_t moment, uint32_t *at, uint32_t *proc)
+{
+	uint32_t used = __atomic_load_n(&dev->inst->exec_used, __ATOMIC_SEQ_CST);
+
+	while (*at < used && *at < SH_MAX_EXEC) {
+		struct sh_exec *e = slots(dev) + (*at)++;
+		uint64_t seen = e == self.slot ? 0 : __atomic_load_n(&e->epoch, __ATOMIC_ACQUIRE);
+
+		if (!seen || seen < since || seen >= moment)
+			continue;
+		*proc = __atomic_load_n(&e->proc, __ATOMIC_SEQ_CST);
+		if (*proc != LOST && !bury(dev, e))
+			return true;
+	}
+	return false;
+}
+
 bool sh_grace_over(struct sh_dev *dev, uint64_t since, uint64_t moment)
 {
-	uint32_t i, used = __atomic_load_n(&dev->inst->exec_used, __ATOMIC_SEQ_CST);
+	uint32_t at = 0, proc;
 
-	for (i = 0; i < used && i < SH_MAX_EXEC; i++) {
-		struct sh_exec *e = slots(dev) + i;
-		uint64_t seen;
-
-		if (e == self.slot)
-			continue;
-		seen = __atomic_load_n(&e->epoch, __ATOMIC_ACQUIRE);
-		if (seen && seen >= since && seen < moment && __atomic_load_n(&e->proc, __ATOMIC_SEQ_CST) != LOST &&
-		    !bury(dev, e))
-			return false;
-	}
-	return true;
+	return !sh_grace_holder(dev, since, moment, &at, &proc);
 }
 
 /*

@@ -89,6 +89,25 @@ void proc_put(struct kernel *k, struct kproc *p)
 	}
 }
 
+bool proc_stopped(const struct kproc *p)
+{
+	char path[64], text[512], *at;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", p->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return false;
+	text[n] = 0;
+	/* The state is behind the name, which can have anything in it. */
+	at = strrchr(text, ')');
+	return at && at[1] == ' ' && (at[2] == 'T' || at[2] == 't');
+}
+
 /* A process may close the connection and live on: the shim then makes another one and names its slot. */
 static bool same_image(struct kernel *k, const struct kproc *p)
 {

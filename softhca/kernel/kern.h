@@ -370,6 +370,7 @@ int proc_attach(struct kernel *k, pid_t pid, uint32_t host, uint32_t again, uint
 void proc_detach(struct kernel *k, struct kproc *p);		/* its connection is gone */
 void proc_dead(struct kernel *k, struct kproc *p);		/* the process, or its image, is */
 void proc_put(struct kernel *k, struct kproc *p);
+bool proc_stopped(const struct kproc *p);			/* by a signal or a debugger */
 int ctx_open(struct kernel *k, struct kproc *p, uint32_t device, struct kctx **out);
 int ctx_opened(struct kernel *k, struct kproc *p, uint32_t index);
 int ctx_kick(struct kctx *ctx);				/* its file has length 0 until then */

@@ -32,7 +32,9 @@
 #include "kern.h"
 
 #define LEASE_GRACE	10	/* seconds for the first process to take the lease */
-#define PATIENCE_NS	UINT64_C(2000000000)	/* for threads that are in the way of a request */
+/* For threads that are in the way of a request; and for those that run, which may be copying much. */
+#define PATIENCE_NS	UINT64_C(2000000000)
+#define PATIENCE_RUN_NS	UINT64_C(30000000000)
 #define FIRST_NAP_NS	UINT64_C(50000)		/* until a request is tried again; doubled up to the next */
 #define LAST_NAP_NS	UINT64_C(10000000)
 #define IDLE_NAP_NS	UINT64_C(1000000000)	/* the longest for what no client waits for */
@@ -47,10 +49,10 @@ struct conn {
 	uint32_t host;
 	pid_t pid;
 	struct kproc *proc;		/* NULL: the command */
-	/* A request that was tried in vain, until when it may be, and its length; 0: none. */
+	/* A request that was tried in vain, its length (0: none), and when that was: by the clock, and for sh_grace_over(). */
 	uint64_t kept[KEPT_MAX / 8];
 	size_t kept_len;
-	uint64_t until;
+	uint64_t since, moment;
 	struct conn *prev, *next;	/* among those that have one */
 };
 
@@ -460,10 +462,29 @@ static int keep_request(struct server *s, struct conn *c, size_t len)
 		return -EPROTO;
 	memcpy(c->kept, s->message, len);
 	c->kept_len = len;
-	c->until = now_ns() + PATIENCE_NS;
+	c->since = now_ns();
+	c->moment = sh_grace_begin(&s->k->dev);
 	DL_APPEND(s->kept, c);
 	nap_anew(s);
 	return 0;
+}
+
+/* Whether a thread has been in device code since before the request, and is not stopped there. */
+static bool one_runs(struct kernel *k, const struct conn *c)
+{
+	uint32_t at = 0, proc;
+
+	while (sh_grace_holder(&k->dev, k->stale, c->moment, &at, &proc))
+		if (proc >= SH_MAX_PROC || !k->proc[proc] || !proc_stopped(k->proc[proc]))
+			return true;
+	return false;
+}
+
+static bool is_late(struct kernel *k, const struct conn *c)
+{
+	uint64_t waited = now_ns() - c->since;
+
+	return waited >= PATIENCE_RUN_NS || (waited >= PATIENCE_NS && !one_runs(k, c));
 }
 
 static void on_again(struct server *s)
@@ -475,7 +496,7 @@ static void on_again(struct server *s)
 		return;
 	drain_files(s);
 	DL_FOREACH_SAFE(s->kept, c, tmp) {
-		int err = dispatch(s, c, c->kept, c->kept_len, now_ns() >= c->until);
+		int err = dispatch(s, c, c->kept, c->kept_len, is_late(s->k, c));
 
 		if (err == -EINPROGRESS)
 			continue;

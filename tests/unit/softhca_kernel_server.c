@@ -638,9 +638,10 @@ static void make_objects(struct client *c, struct objects *o)
 }
 
 /*
- * A process of its own that is in device code, with these locks, and stopped. When it continues it lets go, leaves and ends.
+ * A process of its own that is in device code, with that lock, and stopped. When it continues it lets go, leaves and ends; but
+ * first, unless busy is -1, it reads a byte from there.
  */
-static pid_t stop_inside(enum what what, const struct objects *o, uint32_t ctx)
+static pid_t stop_inside(enum what what, const struct objects *o, uint32_t ctx, int busy)
 {
 	pid_t pid = fork();
 	int status;
@@ -649,6 +650,7 @@ static pid_t stop_inside(enum what what, const struct objects *o, uint32_t ctx)
 		struct sh_hello_reply r;
 		struct sh_dev dev = {0};
 		struct sh_lock *lock = NULL;
+		char byte;
 		int memfd, fd = connect_raw();
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -669,6 +671,8 @@ static pid_t stop_inside(enum what what, const struct objects *o, uint32_t ctx)
 		if (lock)
 			sh_lock(&dev, lock);
 		raise(SIGSTOP);
+		if (busy >= 0 && read(busy, &byte, 1) != 1)
+			_exit(1);
 		if (lock)
 			sh_unlock(&dev, lock);
 		sh_leave(&dev);
@@ -730,6 +734,54 @@ static void set_state(struct client *c, uint32_t qp, uint32_t state, bool held)
 		assert_int_equal(command(c, UV_MODIFY_QP, &cmd, sizeof(cmd), 0, &r, &fd), 0);
 }
 
+/* A thread that runs is waited for, however long it takes: what it copies must not come after the answer. */
+static void busy_inside(void **state)
+{
+	struct sh_command_reply r;
+	struct uv_handle mr = {0};
+	struct sh_command m;
+	struct objects o;
+	struct client c;
+	int async, go[2], status;
+	struct pollfd p;
+	pid_t pid, other;
+	char byte = 0;
+
+	(void)state;
+	pid = start();
+	client_hello(&c, 0);
+	client_open(&c);
+	assert_int_equal(plain(&c, UV_GET_CONTEXT, 16, &async), 0);
+	make_objects(&c, &o);
+	assert_int_equal(pipe(go), 0);
+	other = stop_inside(W_NONE, &o, c.ctx, go[0]);
+	kill(other, SIGCONT);
+	assert_int_equal(waitpid(other, &status, WCONTINUED), other);
+	mr.handle = o.mr;
+	mr.hdr = (struct uv_hdr){.command = UV_DEREG_MR, .in_words = sizeof(mr) / 4};
+	m = (struct sh_command){
+		.type = SH_MSG_COMMAND, .ctx = c.ctx, .tid = gettid(), .cap_ipc_lock = 1, .addr = (uintptr_t)&mr,
+		.len = sizeof(mr),
+	};
+	assert_int_equal(send(c.fd, &m, sizeof(m), MSG_NOSIGNAL), sizeof(m));
+	p = (struct pollfd){.fd = c.fd, .events = POLLIN};
+	assert_int_equal(poll(&p, 1, 3000), 0);
+	assert_int_equal(processes(), 2);
+	assert_int_equal(write(go[1], &byte, 1), 1);
+	assert_int_equal(recv(c.fd, &r, sizeof(r), 0), sizeof(r));
+	assert_int_equal(r.error, 0);
+	assert_int_equal(waitpid(other, &status, 0), other);
+	assert_int_equal(status, 0);
+	munmap(o.mem, 16 * 4096);
+	close(go[0]);
+	close(go[1]);
+	close(async);
+	close(c.file);
+	close(c.life);
+	close(c.fd);
+	stop(pid);
+}
+
 /* What a stopped process is in the midst of is taken away all the same, and is given back when it has left. */
 static void stopped_inside(void **state)
 {
@@ -756,7 +808,7 @@ static void stopped_inside(void **state)
 		srq.handle = o.srq;
 		mr.handle = o.mr;
 		pd.handle = o.pd;
-		other = stop_inside(held[i], &o, c.ctx);
+		other = stop_inside(held[i], &o, c.ctx, -1);
 		if (i == 0) {
 			succeeds_meanwhile(&c, UV_DEREG_MR, &mr, sizeof(mr), 0);
 			mr.handle = UINT32_MAX;
@@ -854,6 +906,7 @@ int main(void)
 		cmocka_unit_test(full_pipe),
 		cmocka_unit_test(no_descriptors),
 		cmocka_unit_test(stopped_inside),
+		cmocka_unit_test(busy_inside),
 		cmocka_unit_test(lease),
 	};
 
