@@ -141,7 +141,7 @@ struct sh_proc {
 
 /*
  * One thread while it runs device code: what it looked up stays valid until it leaves. The kernel, after it
- * has invalidated a key, advances inst.epoch and waits (bounded) until no slot is older. A thread holds the
+ * has invalidated a key, advances inst.epoch, and gives the key out again when no slot is older. A thread holds the
  * robust mutex of its slot as long as it lives: whoever can take it has found a free slot, or a dead thread's, and counts
  * that in generation, by which locks know who holds them.
  * The last slot is shared, one call at a time, by threads that found none.
