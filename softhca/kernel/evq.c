@@ -23,14 +23,6 @@ static void evq_path(const struct kevq *e, char path[64])
 	snprintf(path, 64, "events/%u.%u", e->index, e->generation);
 }
 
-/* A client that raised an event had the lock of its place in device memory when its queue was freed. */
-static bool place_free(struct kernel *k, uint32_t index)
-{
-	const struct sh_evq *q = sh_evq(&k->dev, index);
-
-	return !k->evq[index] && q && !__atomic_load_n(&q->generation, __ATOMIC_RELAXED);
-}
-
 /* Queue 0 is none. */
 static uint32_t free_index(struct kernel *k)
 {
@@ -38,7 +30,7 @@ static uint32_t free_index(struct kernel *k)
 
 	for (i = 0; i < SH_MAX_EVQ; i++) {
 		index = (k->evq_next + i) % SH_MAX_EVQ;
-		if (index && place_free(k, index)) {
+		if (index && !k->evq[index] && !k->evq_aside[index]) {
 			k->evq_next = index + 1;
 			return index;
 		}
@@ -115,6 +107,7 @@ static bool evq_finish(struct kernel *k, struct aside *a)
 
 	if (!k->ending && sh_evq_init(&k->dev, e->index, 0, 0, 0) == -EINPROGRESS)
 		return false;
+	k->evq_aside[e->index] = false;
 	free(e);
 	return true;
 }
@@ -131,6 +124,8 @@ void evq_free(struct kernel *k, struct kevq *e)
 	DL_DELETE(e->ctx->evqs, e);
 	if (e->ctx->async == e)
 		e->ctx->async = NULL;
+	/* A client that raises an event may have the lock of its place in device memory. */
+	k->evq_aside[e->index] = true;
 	if (!evq_finish(k, &e->aside))
 		aside_until_unlocked(k, &e->aside, evq_finish);
 }

@@ -338,6 +338,7 @@ struct kernel {
 	struct kctx *ctx[SH_MAX_CTX];
 	struct kproc *proc[SH_MAX_PROC];
 	struct kevq *evq[SH_MAX_EVQ];
+	bool evq_aside[SH_MAX_EVQ];	/* the place of a queue that was freed is in use yet */
 	uint32_t evq_gen[SH_MAX_EVQ], ctx_gen[SH_MAX_CTX];
 	uint32_t evq_next, ctx_next;
 	uint32_t fault_seed;		/* for rules of faults that are to come */

@@ -34,7 +34,7 @@
 #define LEASE_GRACE	10	/* seconds for the first process to take the lease */
 /* For threads that are in the way of a request; and for those that run, which may be copying much. */
 #define PATIENCE_NS	UINT64_C(2000000000)
-#define PATIENCE_RUN_NS	UINT64_C(30000000000)
+#define PATIENCE_RUN_NS	UINT64_C(10000000000)
 #define FIRST_NAP_NS	UINT64_C(50000)		/* until a request is tried again; doubled up to the next */
 #define LAST_NAP_NS	UINT64_C(10000000)
 #define IDLE_NAP_NS	UINT64_C(1000000000)	/* the longest for what no client waits for */

@@ -255,6 +255,7 @@ static void events(void **state)
 	struct kevq *evq;
 	struct rig r;
 	uint64_t record;
+	uint32_t index;
 	int fd;
 
 	(void)state;
@@ -282,9 +283,12 @@ static void events(void **state)
 	/* Nor is it in the way of the channel's end. */
 	assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_CQ, b.handle), 0);
 	close(fd);
+	index = evq->index;
 	evq_client_closed(&r.t->k, evq->index, evq->generation);
 	assert_null(r.ctx->evqs->next);
+	assert_true(r.t->k.evq_aside[index]);
 	go_on(&r);
+	assert_false(r.t->k.evq_aside[index]);
 	kt_queue_free(&a);
 	kt_queue_free(&b);
 	rig_close(&r);
