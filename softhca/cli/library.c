@@ -52,6 +52,15 @@ static bool find_ours(const char *shim, char library[PATH_MAX], char provider[PA
 	return false;
 }
 
+bool own_library(const char *shim, char path[PATH_MAX])
+{
+	char library[PATH_MAX], provider[PATH_MAX];
+	bool installed;
+
+	return find_ours(shim, library, provider, &installed) &&
+	       snprintf(path, PATH_MAX, "%s/" LIBRARY, library) < PATH_MAX;
+}
+
 /* ---- what the command needs ---- */
 
 /* As execvp() finds it. */

@@ -18,6 +18,7 @@ static const struct verb {
 	{"show", "list the instances, or what one of them holds", verb_show},
 	{"port", "change the state, LID, P_Key or SM of a port", verb_port},
 	{"fault", "drop, delay, duplicate or corrupt packets", verb_fault},
+	{"doctor", "try what softhca needs of this machine, and say what mends it", verb_doctor},
 };
 
 #define NVERBS (sizeof(verbs) / sizeof(verbs[0]))

@@ -23,8 +23,7 @@
 
 /* ---- environment ---- */
 
-/* The preloaded library: beside this program in a build tree, relative to it when installed, else where it was to be. */
-static bool find_shim(char path[PATH_MAX])
+bool find_shim(char path[PATH_MAX])
 {
 	static const char *const places[] = {"/../shim/.libs/" SHIM, "/../../shim/.libs/" SHIM, "/../lib/softhca/" SHIM};
 	char self[PATH_MAX];

@@ -23,6 +23,7 @@ int verb_stop(int argc, char **argv);
 int verb_show(int argc, char **argv);
 int verb_port(int argc, char **argv);
 int verb_fault(int argc, char **argv);
+int verb_doctor(int argc, char **argv);
 
 /* "softhca: ..." on standard error. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -54,6 +55,9 @@ bool parse_number(const char *what, const char *text, unsigned long min, unsigne
 
 /* ---- run.c ---- */
 
+/* The preloaded library: beside this program in a build tree, relative to it when installed, else where it was to be. */
+bool find_shim(char path[PATH_MAX]);
+
 /* Put `first` in front of what the environment variable has; keep the rest, behind `separator`. 0, or -1 and errno. */
 int prepend(const char *name, const char *first, char separator);
 
@@ -64,6 +68,9 @@ int prepend(const char *name, const char *first, char separator);
  * path of the preloaded library, by which they are found. 0, or -errno after a message.
  */
 int choose_library(enum library choice, const char *command, const char *shim);
+
+/* The path of the libibverbs that belongs to it; false: there is none. */
+bool own_library(const char *shim, char path[PATH_MAX]);
 
 /* ---- stats.c ---- */
 

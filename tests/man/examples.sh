@@ -100,7 +100,7 @@ fi
 options() {
 	bad=0
 	page=$(sed 's/Fl -\([a-z]\)/--\1/g' "$top_srcdir/man/softhca.1")
-	for verb in run start stop show port fault; do
+	for verb in run start stop show port fault doctor; do
 		echo "$page" | grep -q "^\.Cm $verb" || { echo "no verb $verb"; bad=1; }
 		for option in $("$SOFTHCA" $verb --help | grep -oE -- '--[a-z][a-z-]+'); do
 			echo "$page" | grep -q -- "$option\>" || { echo "no option $option of $verb"; bad=1; }

@@ -50,6 +50,27 @@ fatal() {
 stdbuf=$(command -v stdbuf)
 ok "a fatal event comes when the instance is stopped" fatal
 
+# What the machine lacks, before anything fails of it.
+doctor() {
+	"$SOFTHCA" doctor >"$tmp/err"
+	got=$?
+	says '^softhca can' && [ "$(tail -n 1 "$tmp/err")" = "softhca can$([ $got -eq 0 ] || echo not) work here." ]
+}
+ok "doctor comes to an end that is its exit status" doctor
+healthy() { "$SOFTHCA" doctor >"$tmp/err" && says '^good *place *'"$SOFTHCA_DIR/softhca"'$' && says '^good *processes'; }
+ok "this machine is fit" healthy
+no_place() {
+	mkdir -p "$tmp/open" && chmod 777 "$tmp/open" || return 1
+	status 1 env SOFTHCA_DIR="$tmp/open" "$SOFTHCA" doctor >"$tmp/err" && says '^BAD *place *there is none' && says 'set SOFTHCA_DIR' &&
+		says '^softhca cannot work here'
+}
+ok "a place that cannot be used is found" no_place
+no_addresses() { (ulimit -v 4000000; status 1 "$SOFTHCA" doctor) >"$tmp/err" && says '^BAD *device memory.*ulimit -v unlimited'; }
+ok "so is a limit of addresses" no_addresses
+no_files() { (ulimit -f 0; status 1 "$SOFTHCA" doctor) 2>&1 | cat >"$tmp/err"; says '^BAD *device memory.*ulimit -f unlimited'; }
+ok "and one of files" no_files
+ok "doctor takes no argument" status 2 "$SOFTHCA" doctor lab
+
 # In namespaces of this test's own.
 if unshare -rUm sh -c 'mount -t tmpfs -o size=64k,nr_inodes=40 none "$1"' x "$tmp" 2>/dev/null; then
 	small() {
@@ -73,7 +94,9 @@ if unshare -rUm sh -c 'mount -t tmpfs -o size=64k,nr_inodes=40 none "$1"' x "$tm
 	ok "a place that is read-only" read_only
 	no_proc() {
 		unshare -rUm sh -c 'mount -t tmpfs none /proc && exec "$1" run -- true' x "$SOFTHCA" >"$tmp/out" 2>"$tmp/err"
-		[ $? -eq 125 ] && says 'there is no /proc' && says 'mount -t proc'
+		[ $? -eq 125 ] && says 'there is no /proc' && says 'mount -t proc' || return 1
+		unshare -rUm sh -c 'mount -t tmpfs none /proc && exec "$1" doctor' x "$SOFTHCA" >"$tmp/err" && return 1
+		says '^BAD */proc .*mount -t proc'
 	}
 	ok "no /proc" no_proc
 else

@@ -43,7 +43,7 @@ mask() { run -- grep -q '^SigBlk:.0*$' /proc/self/status; }
 ok "the command starts with no signal blocked" mask
 ignored() { (trap '' HUP; run -- grep '^SigIgn:.*[13579bdf]$' /proc/self/status); }
 ok "a signal that was ignored stays ignored" ignored
-helps() { for verb in run start stop show port fault; do "$SOFTHCA" $verb --help | grep -q "softhca $verb" || return 1; done; }
+helps() { for verb in run start stop show port fault doctor; do "$SOFTHCA" $verb --help | grep -q "softhca $verb" || return 1; done; }
 ok "every verb has --help" helps
 ok "nothing is left behind" no_instance
 finish

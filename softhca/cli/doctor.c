@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * `softhca doctor`: what of this machine softhca needs, tried one by one as an instance and its programs would use it, each
+ * with what mends it. Makes the place of instances, as run does, and otherwise changes nothing and leaves nothing.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "softhca.h"
+#include "softhca/host/places.h"
+#include "softhca/host/process.h"
+
+#define FILES_OF_HCA	300		/* that an instance makes in its place, about */
+#define LOCKED_KIB	81920		/* what programs with many queues register */
+#define DESCRIPTORS	256
+
+enum verdict { GOOD, POOR, BAD };
+
+static enum verdict worst;
+
+static void tell(enum verdict verdict, const char *what, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+static void tell(enum verdict verdict, const char *what, const char *format, ...)
+{
+	static const char *const words[] = {"good", "poor", "BAD"};
+	va_list args;
+
+	printf("%-5s %-16s ", words[verdict], what);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+	if (verdict > worst)
+		worst = verdict;
+}
+
+static void look_at_proc(void)
+{
+	if (access("/proc/self/fd", X_OK))
+		tell(BAD, "/proc", "is not there, and programs are reached by it: mount -t proc proc /proc");
+	else
+		tell(GOOD, "/proc", "is there");
+}
+
+static void look_at_pages(void)
+{
+	char text[256];
+
+	if (sh_page_size_known(sysconf(_SC_PAGESIZE), text, sizeof(text)))
+		tell(GOOD, "pages", "have %ld bytes", sysconf(_SC_PAGESIZE));
+	else
+		tell(BAD, "pages", "%s", text);
+}
+
+static void look_at_place(void)
+{
+	char place[PATH_MAX], tried[SH_PLACES * (PATH_MAX + SH_PLACE_WHY)];
+	struct statvfs fs;
+
+	if (sh_place_make(place, tried, sizeof(tried))) {
+		tell(BAD, "place", "there is none for instances (%s): set SOFTHCA_DIR to a directory of yours that only you can "
+		     "write to", tried);
+		return;
+	}
+	if (statvfs(place, &fs) == 0 && fs.f_files && fs.f_favail < FILES_OF_HCA)
+		tell(BAD, "place", "%s has room for %lu more files, and an instance makes some %d for each HCA: free some, or set "
+		     "SOFTHCA_DIR", place, (unsigned long)fs.f_favail, FILES_OF_HCA);
+	else if (statvfs(place, &fs) == 0 && fs.f_bavail * fs.f_frsize < FILES_OF_HCA * 4096)
+		tell(BAD, "place", "%s is full: free some room there, or set SOFTHCA_DIR", place);
+	else
+		tell(GOOD, "place", "%s", place);
+}
+
+/* As the daemon makes it and programs map it. */
+static void look_at_memory(void)
+{
+	const struct sh_config one = {.hosts = 1, .hcas_per_host = 1, .ports = 1, .cqe_size = 32,
+				      .face = SH_FACE_MAINLINE, .driver_abi = 3};
+	uint64_t size = sh_instance_size(&one);
+	int fd = memfd_create("softhca-doctor", MFD_CLOEXEC);
+	void *map;
+
+	if (fd < 0) {
+		tell(BAD, "device memory", "memfd_create: %s", strerror(errno));
+		return;
+	}
+	signal(SIGXFSZ, SIG_IGN);
+	if (ftruncate(fd, (off_t)size)) {
+		tell(BAD, "device memory", "%s; it counts as a file: ulimit -f unlimited", strerror(errno));
+		close(fd);
+		return;
+	}
+	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (map == MAP_FAILED)
+		tell(BAD, "device memory", "each process maps %.1f GiB of addresses, which take no memory yet, and cannot (%s): "
+		     "ulimit -v unlimited", (double)size / (1 << 30), strerror(errno));
+	else
+		tell(GOOD, "device memory", "%.1f GiB of addresses can be mapped", (double)size / (1 << 30));
+	if (map != MAP_FAILED)
+		munmap(map, size);
+	close(fd);
+}
+
+/* A process that is not our ancestor for the kernel, as the daemon and other programs are: it asks for us. */
+static int reach_parent(const char *byte)
+{
+	struct iovec own = {.iov_len = 1}, theirs = {.iov_base = (void *)byte, .iov_len = 1};
+	pid_t parent = getpid(), pid;
+	char got;
+	int status;
+
+	own.iov_base = &got;
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(process_vm_readv(parent, &own, 1, &theirs, 1, 0) == 1 ? 0 : errno);
+	if (pid < 0)
+		return errno;
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	prctl(PR_SET_PTRACER, 0, 0, 0, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
+}
+
+static void look_at_processes(void)
+{
+	int err = reach_parent("x"), scope = 0;
+	FILE *file = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
+
+	if (file) {
+		if (fscanf(file, "%d", &scope) != 1)
+			scope = 0;
+		fclose(file);
+	}
+	if (!err)
+		tell(GOOD, "processes", "may reach each other's memory");
+	else if (err == EPERM && scope > 1)
+		tell(BAD, "processes", "may not reach each other's memory: as root, sysctl kernel.yama.ptrace_scope=1 (it is %d)",
+		     scope);
+	else
+		tell(BAD, "processes", "may not reach each other's memory (process_vm_readv: %s): the seccomp profile or security "
+		     "module of the container forbids it; docker run --security-opt seccomp=unconfined shows whether it does",
+		     strerror(err));
+}
+
+static bool may_lock_all(void)
+{
+	unsigned long long caps = 0;
+	char line[128];
+	FILE *file = fopen("/proc/self/status", "re");
+
+	while (file && fgets(line, sizeof(line), file))
+		if (sscanf(line, "CapEff: %llx", &caps) == 1)
+			break;
+	if (file)
+		fclose(file);
+	return caps >> 14 & 1;	/* CAP_IPC_LOCK */
+}
+
+static void look_at_limits(void)
+{
+	struct rlimit locked, files;
+
+	getrlimit(RLIMIT_MEMLOCK, &locked);
+	getrlimit(RLIMIT_NOFILE, &files);
+	if (may_lock_all() || locked.rlim_cur == RLIM_INFINITY)
+		tell(GOOD, "locked memory", "has no limit");
+	else if (locked.rlim_cur / 1024 < LOCKED_KIB)
+		tell(POOR, "locked memory", "is limited to %lu KiB, which registered memory and queues count against; where "
+		     "\"Cannot allocate memory\" comes: ulimit -l unlimited, or a line in /etc/security/limits.d",
+		     (unsigned long)(locked.rlim_cur / 1024));
+	else
+		tell(GOOD, "locked memory", "%lu KiB", (unsigned long)(locked.rlim_cur / 1024));
+	if (files.rlim_cur < DESCRIPTORS)
+		tell(POOR, "descriptors", "are limited to %lu: ulimit -n 1024", (unsigned long)files.rlim_cur);
+	else
+		tell(GOOD, "descriptors", "%lu", (unsigned long)files.rlim_cur);
+}
+
+/* Without it softhca is slower in programs with threads, and no less right. */
+static void look_at_faults(void)
+{
+	long fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		tell(POOR, "userfaultfd", "%s: messages of programs with threads take a system call more; as root, sysctl "
+		     "vm.unprivileged_userfaultfd=1", strerror(errno));
+	else
+		tell(GOOD, "userfaultfd", "can be used");
+	if (fd >= 0)
+		close((int)fd);
+}
+
+/* In a child: a library's constructors run, and stay. */
+static bool loads(const char *library, const char *symbol)
+{
+	int status = 1;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid == 0) {
+		void *handle = dlopen(library, RTLD_LAZY);
+
+		_exit(handle && (!symbol || dlsym(handle, symbol)) ? 0 : 1);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return pid > 0 && !status;
+}
+
+static void look_at_libraries(void)
+{
+	char shim[PATH_MAX], ours[PATH_MAX];
+	bool have_ours;
+
+	if (!find_shim(shim)) {
+		tell(BAD, "preload", "the library that makes devices appear is not where it was installed: install softhca again");
+		return;
+	}
+	tell(GOOD, "preload", "%s", shim);
+	have_ours = own_library(shim, ours);
+	if (loads("libibverbs.so.1", "ibv_open_xrc_domain"))
+		tell(GOOD, "libibverbs", "programs find one of OFED's generation");
+	else if (loads("libibverbs.so.1", NULL))
+		tell(GOOD, "libibverbs", "programs find rdma-core's%s%s", have_ours ? "; for those linked against OFED's there is " : "",
+		     have_ours ? ours : "");
+	else if (have_ours)
+		tell(GOOD, "libibverbs", "%s, for programs that are linked against it", ours);
+	else
+		tell(POOR, "libibverbs", "there is none: install one, such as the package libibverbs-xrc1 or libibverbs1");
+}
+
+int verb_doctor(int argc, char **argv)
+{
+	if (argc == 2 && !strcmp(argv[1], "--help")) {
+		puts("Usage: softhca doctor\n\nTry what an instance and its programs need of this machine, and say what mends what is "
+		     "not there.\nThe exit status is 0 when softhca can work here, 1 when it cannot.");
+		return 0;
+	}
+	if (argc != 1) {
+		complain("softhca doctor takes nothing; not \"%s\"", argv[1]);
+		return EXIT_USAGE;
+	}
+	look_at_proc();
+	look_at_pages();
+	look_at_place();
+	look_at_memory();
+	look_at_processes();
+	look_at_limits();
+	look_at_faults();
+	look_at_libraries();
+	puts(worst == BAD ? "softhca cannot work here." : "softhca can work here.");
+	return worst == BAD;
+}
