@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 
 #include "libmlx4/src/mlx4-abi.h"
+#include "softhca/device/fault.h"
 #include "user.h"
 
 #define CONNS		4
@@ -72,7 +73,8 @@ static void start(void)
 	server = calloc(1, sizeof(*server));
 	if (!server)
 		fail("no memory");
-	*server = (struct server){.k = &kernel, .listen_fd = -1, .inotify = -1, .signals = -1, .tick = -1, .attention = -1};
+	*server = (struct server){.k = &kernel, .listen_fd = -1, .inotify = -1, .signals = -1, .tick = -1, .attention = -1,
+				  .again = -1};
 	if (kern_init(&kernel, &cfg, text, sizeof(text)) < 0 || set_up(server) < 0 ||
 	    kern_publish(&kernel, text, sizeof(text)) < 0) {
 		fprintf(stderr, "instance: %s\n", text);
@@ -375,8 +377,7 @@ static void tick(void)
 {
 	server->ticks++;
 	listen_again(server);
-	retry_releases(server);
-	regions_sweep(&kernel);
+	aside_sweep(&kernel);
 	evq_spill(&kernel);
 	look_at_lease(server);
 }
@@ -441,7 +442,8 @@ static void record(unsigned int what, unsigned int flags, const uint8_t *p, size
 /* What commands of the softhca tool have set, back as it was. */
 static void reset_device(void)
 {
-	struct sh_fault_msg clear = {.type = SH_MSG_FAULT, .kind = SH_FAULT_CLEAR};
+	struct sh_fault_msg clear = {.type = SH_MSG_FAULT, .kind = SH_FAULT_OFF,
+				     .from = SH_FAULT_ANY, .to = SH_FAULT_ANY, .qpn = SH_FAULT_ANY};
 	struct sh_status st;
 	uint32_t hca, port;
 
@@ -455,10 +457,10 @@ static void reset_device(void)
 		for (port = 1; port <= 2; port++) {
 			struct sh_port_msg up = {.host = hca, .port = port, .what = SH_PORT_UP};
 
-			port_change(&kernel, &up, &st);
+			port_change(&kernel, &up, true, &st);
 			up.what = SH_PORT_LID;
 			up.a = 0x700 + 2 * hca + port;
-			port_change(&kernel, &up, &st);
+			port_change(&kernel, &up, true, &st);
 		}
 	}
 }
@@ -480,7 +482,7 @@ static void clean_up(void)
 		if (kernel.proc[i])
 			proc_dead(&kernel, kernel.proc[i]);
 	drain_files(server);
-	regions_sweep(&kernel);
+	aside_sweep(&kernel);
 	if (user_fd[2] >= 0)
 		close(user_fd[2]);
 	user_fd[2] = -1;
@@ -488,11 +490,11 @@ static void clean_up(void)
 	reset_device();
 	/* The same numbers for the next input. */
 	kernel.ctx_next = 1;
-	server->ticks = server->idle = server->retry_at = server->backoff = 0;
+	server->ticks = server->idle = 0;
 	for (i = 1; i < MOST; i++)
 		if (kernel.ctx[i] || kernel.proc[i])
 			fail("a context or a process is left");
-	if (kernel.releasing || kernel.loud || kernel.limbo || kernel.pool.used != pool_used ||
+	if (kernel.releasing || kernel.loud || kernel.graced || kernel.locked || kernel.pool.used != pool_used ||
 	    kernel.shared.used != shared_used)
 		fail("something is left");
 	if (lowest() > lowest_fd)
