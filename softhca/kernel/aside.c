@@ -50,6 +50,15 @@ void aside_until_unlocked(struct kernel *k, struct aside *a, bool (*finish)(stru
 	DL_APPEND(k->locked, a);
 }
 
+/* Windows of pages refer to the process: it stays until they are given back, though it may have ended. */
+void aside_pages(struct kernel *k, struct aside *a, struct kproc *proc,
+		 bool (*finish)(struct kernel *k, struct aside *a))
+{
+	a->proc = proc;
+	proc->refs++;
+	aside_until_unlocked(k, a, finish);
+}
+
 void aside_take(struct kernel *k, struct aside *a)
 {
 	if (!a->set)

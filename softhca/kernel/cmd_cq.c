@@ -172,6 +172,8 @@ static bool cq_finish(struct kernel *k, struct aside *a)
 	buf_free(k, &cq->buf);
 	if (cq->old.len)
 		buf_free(k, &cq->old);
+	if (a->proc)
+		proc_put(k, a->proc);
 	free(cq);
 	return true;
 }
@@ -228,7 +230,7 @@ int cq_free(struct kcq *cq, bool late, uint32_t *comp, uint32_t *async)
 	uobj_del(&cq->u);
 	cq->hca = ctx->hca;
 	if (!cq_finish(k, &cq->aside))
-		aside_until_unlocked(k, &cq->aside, cq_finish);
+		aside_pages(k, &cq->aside, ctx->proc, cq_finish);
 	return 0;
 }
 

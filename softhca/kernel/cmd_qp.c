@@ -84,6 +84,8 @@ static bool qp_finish(struct kernel *k, struct aside *a)
 		return false;
 	qpn_put(k, qp);
 	buf_free(k, &qp->buf);
+	if (a->proc)
+		proc_put(k, a->proc);
 	free(qp);
 	return true;
 }
@@ -107,7 +109,11 @@ static int qp_end(struct kernel *k, struct kqp *qp, bool late, uint32_t *async)
 static void qp_put(struct kernel *k, struct kqp *qp)
 {
 	HASH_DEL(k->hcas[qp->hca].qps, qp);
-	if (!qp_finish(k, &qp->aside))
+	if (qp_finish(k, &qp->aside))
+		return;
+	if (qp->ctx)
+		aside_pages(k, &qp->aside, qp->ctx->proc, qp_finish);
+	else
 		aside_until_unlocked(k, &qp->aside, qp_finish);
 }
 

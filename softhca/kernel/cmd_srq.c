@@ -143,6 +143,8 @@ static bool srq_finish(struct kernel *k, struct aside *a)
 		return false;
 	num_put(&k->hcas[srq->hca].srqn, srq->srqn);
 	buf_free(k, &srq->buf);
+	if (a->proc)
+		proc_put(k, a->proc);
 	free(srq);
 	return true;
 }
@@ -188,7 +190,7 @@ int srq_free(struct ksrq *srq, bool late, uint32_t *async)
 	uobj_del(&srq->u);
 	srq->hca = ctx->hca;
 	if (!srq_finish(k, &srq->aside))
-		aside_until_unlocked(k, &srq->aside, srq_finish);
+		aside_pages(k, &srq->aside, ctx->proc, srq_finish);
 	return 0;
 }
 

@@ -79,11 +79,14 @@ struct aside {
 	struct aside *prev, *next;
 	uint64_t moment;		/* its grace began; 0: it waits for a lock instead */
 	bool set;			/* in one of the two lists */
+	struct kproc *proc;		/* whose pages they are, which outlives it; or NULL */
 	/* Give back what it is about, and free it. false: a lock is held yet. While the instance ends: free it, true. */
 	bool (*finish)(struct kernel *k, struct aside *a);
 };
 void aside_until_left(struct kernel *k, struct aside *a, bool (*finish)(struct kernel *k, struct aside *a));
 void aside_until_unlocked(struct kernel *k, struct aside *a, bool (*finish)(struct kernel *k, struct aside *a));
+void aside_pages(struct kernel *k, struct aside *a, struct kproc *proc,
+		 bool (*finish)(struct kernel *k, struct aside *a));	/* unlocked, with pages of that process */
 void aside_take(struct kernel *k, struct aside *a);	/* not any more, if it is */
 void aside_sweep(struct kernel *k);
 void aside_end(struct kernel *k);

@@ -224,7 +224,13 @@ struct sh_qp_attr tqp_attr(uint16_t dlid, uint32_t dest_qpn)
 
 int tqp_modify(struct tqp *qp, const struct sh_qp_attr *attr, uint32_t mask)
 {
-	return sh_qp_modify(&qp->m->daemon, qp->hca, qp->qpn, attr, mask);
+	int err;
+
+	/* Another thread holds a lock: the daemon comes back until it has it. */
+	do
+		err = sh_qp_modify(&qp->m->daemon, qp->hca, qp->qpn, attr, mask);
+	while (err == -EINPROGRESS);
+	return err;
 }
 
 int tqp_to(struct tqp *qp, uint32_t state)
