@@ -13,8 +13,7 @@ SH_INLINE void *sh_shared_at(const struct sh_dev *dev, const struct sh_seg *seg)
 {
 	uint64_t off = seg->addr & ~SH_SEG_SHARED;
 
-	if (!(seg->addr & SH_SEG_SHARED) || off < dev->shared_off || off > dev->size ||
-	    seg->len > dev->size - off)
+	if (!(seg->addr & SH_SEG_SHARED) || !sh_in_shared(dev, off, seg->len))
 		return NULL;
 	return sh_at(dev, off);
 }

@@ -38,11 +38,34 @@ struct sh_dev {
 	uint32_t hcas, hcas_per_host, ports;
 	uint32_t cqe_size;
 	uint64_t size, pool_off, shared_off;	/* the pool ends where shared memory begins */
+	/*
+	 * Up to where this process has mapped the pool, and the shared area: all of both after
+	 * sh_dev_attach(). The host may begin with less and have it grow (ops->extend), in any
+	 * thread and at any time; so each is read once for a decision.
+	 */
+	uint64_t pool_end, shared_end;
 };
 
 static inline void *sh_at(const struct sh_dev *dev, uint64_t off)
 {
 	return (char *)dev->inst + off;
+}
+/*
+ * Whether [off, off + len) is in the pool, or in the shared area, and mapped: what is read must be
+ * there, so this is asked before. The kernel has the pages mapped before the end says so; a thread
+ * that sees the end can touch them.
+ */
+static inline bool sh_in_pool(const struct sh_dev *dev, uint64_t off, uint64_t len)
+{
+	uint64_t end = __atomic_load_n(&dev->pool_end, __ATOMIC_RELAXED);
+
+	return off >= dev->pool_off && off <= end && len <= end - off;
+}
+static inline bool sh_in_shared(const struct sh_dev *dev, uint64_t off, uint64_t len)
+{
+	uint64_t end = __atomic_load_n(&dev->shared_end, __ATOMIC_RELAXED);
+
+	return off >= dev->shared_off && off <= end && len <= end - off;
 }
 /* NULL when out of range. */
 static inline struct sh_ctx *sh_ctx(const struct sh_dev *dev, uint32_t index)
@@ -62,8 +85,10 @@ struct sh_config {
 	uint64_t shared_size;		/* for registered memory; 0 = the default */
 };
 uint64_t sh_instance_size(const struct sh_config *cfg);
-/* Write the header, tables and port state into zeroed device memory of sh_instance_size() bytes; fd is its memfd.
- * Pages are allocated as they are promised. -ENOMEM. */
+/* What of it lies before the pool. */
+uint64_t sh_instance_tables(const struct sh_config *cfg);
+/* Write the header, tables and port state into zeroed device memory, of which sh_instance_tables() bytes are mapped; fd is
+ * its memfd. Pages are allocated as they are promised. -ENOMEM. */
 int sh_instance_init(void *base, int fd, const struct sh_config *cfg);
 /*
  * Use the device memory that is mapped at base. size is what its descriptor has (fstat), not what

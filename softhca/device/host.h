@@ -18,6 +18,7 @@ struct sh_seg {
 	uint64_t len;
 };
 #define SH_SEG_SHARED (UINT64_C(1) << 63)	/* no address of a user has it */
+#define SH_SEG_NOWHERE (UINT64_C(1) << 62)	/* nobody has anything there */
 
 enum sh_copy {
 	SH_COPY_OK = 0,
@@ -53,6 +54,12 @@ struct sh_host_ops {
 	void (*rouse)(void *host, uint32_t proc);
 
 	uint64_t (*now)(void *host);	/* CLOCK_MONOTONIC, ns */
+
+	/*
+	 * Have [off, off + len) of the pool or of the shared area mapped in this process. 0; -ENOMEM:
+	 * not here, but others may well have it; -EINVAL: it is in neither.
+	 */
+	int (*extend)(void *host, uint64_t off, uint64_t len);
 
 	/* A line about damage found in device memory; rate-limited by the host. */
 	void (*complain)(void *host, const char *what, uint32_t hca, uint32_t number);

@@ -46,9 +46,19 @@ static uint64_t shared_size(const struct sh_config *cfg)
 	return SH_PAGES(cfg->shared_size ? cfg->shared_size : DEFAULT_SHARED);
 }
 
+static uint64_t tables_size(uint64_t hcas)
+{
+	return SH_HCA_OFF + hcas * SH_HCA_SPAN;
+}
+
+uint64_t sh_instance_tables(const struct sh_config *cfg)
+{
+	return tables_size((uint64_t)cfg->hosts * cfg->hcas_per_host);
+}
+
 uint64_t sh_instance_size(const struct sh_config *cfg)
 {
-	return SH_HCA_OFF + (uint64_t)cfg->hosts * cfg->hcas_per_host * SH_HCA_SPAN + pool_size(cfg) + shared_size(cfg);
+	return sh_instance_tables(cfg) + pool_size(cfg) + shared_size(cfg);
 }
 
 int sh_reserve(int fd, uint64_t off, uint64_t len)
@@ -77,7 +87,7 @@ int sh_dev_attach(struct sh_dev *dev, struct sh_instance *base, uint64_t size)
 	const uint64_t pool_size = header->pool_size, shared_size = header->shared_size;
 	const uint32_t ports = header->ports, cqe_size = header->cqe_size;
 	const uint64_t hcas = hosts * hcas_per_host;
-	const uint64_t pool_off = SH_HCA_OFF + hcas * SH_HCA_SPAN;
+	const uint64_t pool_off = tables_size(hcas);
 
 	if (size < SH_HCA_OFF || header->magic != SH_MAGIC || header->size != size)
 		return -EPROTO;
@@ -97,6 +107,8 @@ int sh_dev_attach(struct sh_dev *dev, struct sh_instance *base, uint64_t size)
 	dev->size = size;
 	dev->pool_off = pool_off;
 	dev->shared_off = pool_off + pool_size;
+	dev->pool_end = dev->shared_off;
+	dev->shared_end = size;
 	return 0;
 }
 
@@ -172,7 +184,7 @@ int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
 	inst->reg_off = SH_REG_OFF;
 	inst->hca_off = SH_HCA_OFF;
 	inst->hca_span = SH_HCA_SPAN;
-	inst->pool_off = SH_HCA_OFF + hcas * SH_HCA_SPAN;
+	inst->pool_off = tables_size(hcas);
 	inst->pool_size = pool_size(cfg);
 	inst->shared_off = inst->pool_off + inst->pool_size;
 	inst->shared_size = shared_size(cfg);

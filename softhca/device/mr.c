@@ -64,11 +64,23 @@ int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, ui
 	return sh_mpt_check(dev, sh_mpt_get(dev, hca, key), key, pdn, addr, len, access, ctx);
 }
 
-uint64_t sh_mr_home(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t addr)
+/*
+ * Where it cannot be mapped, the owner's own mapping of these pages does: the kernel copies there as
+ * it does to memory that is not shared. What is damaged is nowhere, as whoever copies finds.
+ */
+uint64_t sh_mpt_far(const struct sh_dev *dev, const struct sh_mpt *mpt, uint64_t addr, uint64_t off,
+		    uint64_t len)
+{
+	int err = off < dev->shared_off ? -EINVAL : dev->ops->extend(dev->host, off, len);
+
+	return !err ? SH_SEG_SHARED | off : err == -ENOMEM ? addr + mpt->shift : SH_SEG_NOWHERE;
+}
+
+uint64_t sh_mr_home(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t addr, uint64_t len)
 {
 	const struct sh_mpt *mpt = sh_mpt_get(dev, hca, key);
 
-	return mpt ? sh_mpt_home(mpt, addr) : addr;
+	return mpt ? sh_mpt_home(dev, mpt, addr, len) : addr;
 }
 
 int sh_mr_slice(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, uint32_t access, const struct sh_sge *sge,

@@ -10,7 +10,7 @@
 #include "tables.h"
 
 /* As sh_mr_check(). */
-static inline int sh_mpt_check(const struct sh_dev *dev, const struct sh_mpt *mpt, uint32_t key, uint32_t pdn,
+SH_INLINE int sh_mpt_check(const struct sh_dev *dev, const struct sh_mpt *mpt, uint32_t key, uint32_t pdn,
 			       uint64_t addr, uint64_t len, uint32_t access, uint32_t *ctx)
 {
 	/* pairs with the release in sh_mr_create() */
@@ -26,24 +26,35 @@ static inline int sh_mpt_check(const struct sh_dev *dev, const struct sh_mpt *mp
 	return 0;
 }
 
+/* The same where this process has not mapped as much of the shared area. */
+uint64_t sh_mpt_far(const struct sh_dev *dev, const struct sh_mpt *mpt, uint64_t addr, uint64_t off,
+		    uint64_t len);
+
 /* As sh_mr_home(). */
-static inline uint64_t sh_mpt_home(const struct sh_mpt *mpt, uint64_t addr)
+SH_INLINE uint64_t sh_mpt_home(const struct sh_dev *dev, const struct sh_mpt *mpt, uint64_t addr,
+				   uint64_t len)
 {
 	/* Whoever takes it back waits for those who have it by now (sh_grace_over). */
 	uint64_t shared = __atomic_load_n(&mpt->shared, __ATOMIC_ACQUIRE);
 
-	return shared ? SH_SEG_SHARED | (shared + (addr - mpt->start)) : addr + mpt->shift;
+	uint64_t off = shared + (addr - mpt->start);
+
+	if (!shared)
+		return addr + mpt->shift;
+	if (__builtin_expect(!sh_in_shared(dev, off, len), 0))
+		return sh_mpt_far(dev, mpt, addr, off, len);
+	return SH_SEG_SHARED | off;
 }
 
 /* Both with one look at the key, for a piece of a list. */
-static inline int sh_mr_locate(const struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, uint32_t access,
+SH_INLINE int sh_mr_locate(const struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, uint32_t access,
 			       const struct sh_sge *piece, struct sh_seg *seg, uint32_t *ctx)
 {
 	const struct sh_mpt *mpt = sh_mpt_of(hca, piece->key);
 	int err = sh_mpt_check(dev, mpt, piece->key, pdn, piece->addr, piece->len, access, ctx);
 
 	if (!err)
-		*seg = (struct sh_seg){ sh_mpt_home(mpt, piece->addr), piece->len };
+		*seg = (struct sh_seg){ sh_mpt_home(dev, mpt, piece->addr, piece->len), piece->len };
 	return err;
 }
 

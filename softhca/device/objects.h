@@ -11,7 +11,7 @@
 #include "device.h"
 #include "txn.h"
 
-static inline bool sh_ctx_live(const struct sh_dev *dev, uint32_t ctx)
+SH_INLINE bool sh_ctx_live(const struct sh_dev *dev, uint32_t ctx)
 {
 	return ctx && ctx < SH_MAX_CTX &&
 	       __atomic_load_n(&((struct sh_ctx *)sh_at(dev, SH_CTX_OFF))[ctx].state, __ATOMIC_ACQUIRE) == SH_CTX_LIVE;
@@ -35,15 +35,15 @@ int sh_exec_init(struct sh_instance *inst);
 int sh_umem_read(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, void *buf, size_t len);
 int sh_umem_write(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, const void *buf, size_t len);
 /* A pointer into shared pages, or NULL when the memory is reached through the host. Bounds-checked. */
-void *sh_umem_at(const struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, size_t len);
-/* The same inline, without asking whether the context lives. off and len are below 2^62. */
+void *sh_umem_at(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, size_t len);
+/* The same inline, without asking whether the context lives, and of what this process has mapped already. off and len are
+ * below 2^62. */
 static inline void *sh_umem_in_place(const struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint64_t len)
 {
 	/* Once: what is checked is what is used. */
 	uint64_t base = __atomic_load_n(&mem->shm_off, __ATOMIC_RELAXED), at = base + off;
 
-	if (__builtin_expect(off + len > mem->len || !base || at < dev->pool_off ||
-			     at > dev->size || len > dev->size - at, 0))
+	if (__builtin_expect(off + len > mem->len || !base || !sh_in_pool(dev, at, len), 0))
 		return NULL;
 	return sh_at(dev, at);
 }
@@ -165,8 +165,8 @@ int sh_srq_scatter(struct sh_dev *dev, struct sh_srq *srq, uint32_t index, struc
  */
 int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, uint64_t addr, uint64_t len,
 		uint32_t access, uint32_t *ctx);
-/* Where an address of a region is, as struct sh_seg says it. Only after a check of that address has succeeded. */
-uint64_t sh_mr_home(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t addr);
+/* Where [addr, addr + len) of a region is, as struct sh_seg says it. Only after a check of it has succeeded. */
+uint64_t sh_mr_home(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t addr, uint64_t len);
 /* Check a gather or scatter list and cut [skip, skip+len) of it into plain segments. All of one context.
  * Returns the number of segments, or -errno as above (-EMSGSIZE: the list is shorter than skip+len). */
 int sh_mr_slice(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, uint32_t access, const struct sh_sge *sge,

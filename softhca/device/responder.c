@@ -337,7 +337,7 @@ static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 		return;
 	}
 	if (len) {
-		struct sh_seg seg = { sh_mr_home(dev, hca->index, rkey, va + done), len };
+		struct sh_seg seg = { sh_mr_home(dev, hca->index, rkey, va + done, len), len };
 
 		err = dev->ops->copy(dev->host, ctx, &seg, 1, p->payload.ctx, p->payload.seg, p->payload.nseg, len);
 		if (err) {

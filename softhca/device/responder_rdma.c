@@ -55,7 +55,7 @@ void sh_respond_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, c
 	resp->npackets = npackets;
 	resp->mtu = sh_qp_mtu(qp);
 	resp->syndrome = SH_AETH_ACK;
-	resp_seg->addr = p->dmalen ? sh_mr_home(dev, hca->index, p->rkey, p->va) : p->va;
+	resp_seg->addr = p->dmalen ? sh_mr_home(dev, hca->index, p->rkey, p->va, p->dmalen) : p->va;
 	resp_seg->len = p->dmalen;
 	resp->payload = (struct sh_payload){ .ctx = ctx, .nseg = p->dmalen ? 1 : 0, .seg = resp_seg, .len = p->dmalen };
 	if (!duplicate) {
@@ -71,7 +71,7 @@ void sh_respond_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, c
 /* The read, the change and the write, against all other atomics of this HCA. */
 static int change(struct sh_dev *dev, struct sh_hca *hca, uint32_t ctx, const struct sh_packet *p, uint64_t *old)
 {
-	struct sh_seg theirs = { sh_mr_home(dev, hca->index, p->rkey, p->va), sizeof(*old) };
+	struct sh_seg theirs = { sh_mr_home(dev, hca->index, p->rkey, p->va, sizeof(*old)), sizeof(*old) };
 	struct sh_seg mine = { (uintptr_t)old, sizeof(*old) };
 	uint64_t value;
 	struct sh_seg next = { (uintptr_t)&value, sizeof(value) };

@@ -24,40 +24,49 @@ static uint8_t cqe_owner(const uint64_t cqe[4])
 	return ((const uint8_t *)cqe)[31] & 0x80;
 }
 
+/* A CQE by its owner's address: its pages are the owner's alone, or cannot be mapped in this process. */
+SH_OUTLINE void copy_cqe(struct sh_dev *dev, const struct sh_txn *log, unsigned int i, bool redo)
+{
+	const uint64_t to = log->cqe_addr + i * sizeof(log->cqe[0]);
+	struct sh_seg dst[2] = { { to, 31 }, { to + 31, 1 } };
+	struct sh_seg src = { (uintptr_t)log->cqe[i], 32 };
+
+	if (redo) {
+		uint8_t last;
+		struct sh_seg mine = { (uintptr_t)&last, 1 };
+
+		if (dev->ops->copy(dev->host, 0, &mine, 1, log->cqe_ctx, &dst[1], 1, 1) != SH_COPY_OK ||
+		    (last & 0x80) == cqe_owner(log->cqe[i]))
+			return;
+	}
+	dev->ops->copy(dev->host, log->cqe_ctx, dst, 2, 0, &src, 1, 32);
+}
+
 /* A CQE that is already valid in the buffer was written whole, and may have been moved or reused since. */
 SH_INLINE void put_cqes(struct sh_dev *dev, const struct sh_txn *log, bool redo)
 {
 	/* Once: somebody may overwrite it. */
 	const unsigned int n = __atomic_load_n(&log->ncqe, __ATOMIC_RELAXED) > 1 ? SH_TXN_CQES : 1;
 	const uint64_t shm = __atomic_load_n(&log->cqe_shm, __ATOMIC_RELAXED);
+	int place = 0;
 
 	if (!sh_ctx_live(dev, log->cqe_ctx))
 		return;
-	if (shm) {
-		uint64_t *dst;
+	if (shm && !sh_in_pool(dev, shm, n * sizeof(log->cqe[0])))
+		place = shm < dev->shared_off ? dev->ops->extend(dev->host, shm, n * sizeof(log->cqe[0])) : -EINVAL;
+	if (shm && place != -ENOMEM) {
+		uint64_t *dst = sh_at(dev, shm);
 
-		if (shm % 8 || shm < dev->pool_off || shm > dev->size - n * sizeof(log->cqe[0])) {
+		if (shm % 8 || place) {
 			dev->ops->complain(dev->host, "a CQE outside the pool", log->hca, log->comp_cqn);
 			return;
 		}
-		dst = sh_at(dev, shm);
 		for (unsigned int i = 0; i < n; i++, dst += 4)
 			if (!redo || cqe_owner(dst) != cqe_owner(log->cqe[i]))
 				sh_txn_put_cqe(dst, log->cqe[i]);
 	} else {
-		const uint8_t owner = cqe_owner(log->cqe[0]);
-		struct sh_seg dst[2] = { { log->cqe_addr, 31 }, { log->cqe_addr + 31, 1 } };
-		struct sh_seg src = { (uintptr_t)log->cqe, 32 };
-
-		if (redo) {
-			uint8_t last;
-			struct sh_seg mine = { (uintptr_t)&last, 1 };
-
-			if (dev->ops->copy(dev->host, 0, &mine, 1, log->cqe_ctx, &dst[1], 1, 1) != SH_COPY_OK ||
-			    (last & 0x80) == owner)
-				return;
-		}
-		dev->ops->copy(dev->host, log->cqe_ctx, dst, 2, 0, &src, 1, 32);
+		for (unsigned int i = 0; i < n; i++)
+			copy_cqe(dev, log, i, redo);
 	}
 }
 

@@ -133,7 +133,7 @@ static bool uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		if (sh_mr_check(dev, hca->index, qp->cur_rkey, qp->pdn, first ? qp->cur_va : va,
 				first ? qp->cur_len : len, SH_REMOTE_WRITE, &ctx))
 			return false;
-		seg.addr = sh_mr_home(dev, hca->index, qp->cur_rkey, va);
+		seg.addr = sh_mr_home(dev, hca->index, qp->cur_rkey, va, len);
 		err = dev->ops->copy(dev->host, ctx, &seg, 1, p->payload.ctx, p->payload.seg, p->payload.nseg, len);
 		if (err == SH_COPY_SRC)
 			resp->op = SH_PKT_SRC_FAULT;

@@ -16,21 +16,38 @@ static inline bool inside(const struct sh_umem *mem, uint64_t off, uint64_t len)
 	return off <= mem->len && len <= mem->len - off;
 }
 
-/* The place in device memory, NULL when it is not there or what says so is damaged. */
-static inline void *place(const struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint64_t len)
+/*
+ * Where it is in device memory, in *to. NULL there: it is reached through the host, since its pages
+ * are the owner's alone, or since this process cannot map them and the owner has. -EFAULT: what says
+ * where it is is damaged, or the context is gone.
+ */
+static int place(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint64_t len, void **to)
 {
+	/* Once: what is checked is what is used. */
 	uint64_t base = __atomic_load_n(&mem->shm_off, __ATOMIC_RELAXED), at = base + off;
+	int err;
 
-	if (!base || base < dev->pool_off || at < base || at > dev->size || len > dev->size - at)
-		return NULL;
-	return sh_at(dev, at);
+	*to = NULL;
+	if (!inside(mem, off, len) || !sh_ctx_live(dev, mem->ctx))
+		return -EFAULT;
+	if (!base)
+		return 0;
+	if (at < base)
+		return -EFAULT;
+	if (!sh_in_pool(dev, at, len)) {
+		err = at < dev->shared_off ? dev->ops->extend(dev->host, at, len) : -EINVAL;
+		if (err)
+			return err == -ENOMEM ? 0 : -EFAULT;
+	}
+	*to = sh_at(dev, at);
+	return 0;
 }
 
-void *sh_umem_at(const struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, size_t len)
+void *sh_umem_at(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, size_t len)
 {
-	if (!inside(mem, off, len) || !sh_ctx_live(dev, mem->ctx))
-		return NULL;
-	return place(dev, mem, off, len);
+	void *at;
+
+	return place(dev, mem, off, len, &at) ? NULL : at;
 }
 
 static void count_fallback(struct sh_dev *dev, uint32_t ctx)
@@ -46,15 +63,12 @@ int sh_umem_read(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, vo
 	struct sh_seg src, dst;
 	void *at;
 
-	if (!inside(mem, off, len) || !sh_ctx_live(dev, mem->ctx))
+	if (place(dev, mem, off, len, &at))
 		return -EFAULT;
-	at = place(dev, mem, off, len);
 	if (at) {
 		memcpy(buf, at, len);
 		return 0;
 	}
-	if (mem->shm_off)
-		return -EFAULT;
 	src = (struct sh_seg){ mem->uaddr + off, len };
 	dst = (struct sh_seg){ (uintptr_t)buf, len };
 	count_fallback(dev, mem->ctx);
@@ -66,15 +80,12 @@ int sh_umem_write(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, c
 	struct sh_seg src, dst;
 	void *at;
 
-	if (!inside(mem, off, len) || !sh_ctx_live(dev, mem->ctx))
+	if (place(dev, mem, off, len, &at))
 		return -EFAULT;
-	at = place(dev, mem, off, len);
 	if (at) {
 		memcpy(at, buf, len);
 		return 0;
 	}
-	if (mem->shm_off)
-		return -EFAULT;
 	src = (struct sh_seg){ (uintptr_t)buf, len };
 	dst = (struct sh_seg){ mem->uaddr + off, len };
 	count_fallback(dev, mem->ctx);
@@ -105,9 +116,8 @@ int sh_umem_fill(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, ui
 	uint8_t chunk[CHUNK];
 	void *at;
 
-	if (!inside(mem, off, len) || !sh_ctx_live(dev, mem->ctx))
+	if (place(dev, mem, off, len, &at))
 		return -EFAULT;
-	at = place(dev, mem, off, len);
 	if (at) {
 		memset(at, byte, len);
 		return 0;

@@ -94,7 +94,8 @@ int sh_client_request(int fd, const void *req, size_t len, void *reply, size_t r
 			*nfds = 0;
 		return -EPROTO;
 	}
-	return 0;
+	/* The kernel says so where this process has no room for a descriptor that comes. */
+	return msg.msg_flags & MSG_CTRUNC ? -EMFILE : 0;
 }
 
 int sh_client_hello(int fd, unsigned int host, uint32_t again, struct sh_hello_reply *reply, int *memfd)
@@ -116,9 +117,8 @@ int sh_client_hello(int fd, unsigned int host, uint32_t again, struct sh_hello_r
 	if (err)
 		return err;
 	err = sh_client_request(fd, &hello, sizeof(hello), reply, sizeof(*reply), fds, &nfds);
-	if (err)
-		return err;
-	err = -reply->error;
+	if (!err)
+		err = -reply->error;
 	if (!err && memfd && !nfds)
 		err = -EPROTO;
 	for (unsigned int i = 0; i < nfds; i++) {
@@ -128,15 +128,4 @@ int sh_client_hello(int fd, unsigned int host, uint32_t again, struct sh_hello_r
 			sh_close(fds[i]);
 	}
 	return err;
-}
-
-void *sh_client_map(int memfd, uint64_t size)
-{
-	int err;
-	void *at = sh_mmap_unlocked(size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, memfd,
-				    &err);
-
-	if (!at)
-		errno = -err;
-	return at;
 }

@@ -22,11 +22,8 @@ int sh_client_connect(const char *dir);
 int sh_client_hello(int fd, unsigned int host, uint32_t again, struct sh_hello_reply *reply, int *memfd);
 
 /* One request and its reply of exactly rlen bytes (-EPROTO else; -ETIMEDOUT where the caller gave fd a limit); *nfds
- * descriptors come in fds[SH_CLIENT_FDS]. */
+ * descriptors come in fds[SH_CLIENT_FDS]. -EMFILE: the reply is there, and a descriptor of it is lost. */
 int sh_client_request(int fd, const void *req, size_t len, void *reply, size_t rlen, int *fds,
 		      unsigned int *nfds);
-
-/* Map device memory of that size: its address, or NULL and errno. */
-void *sh_client_map(int memfd, uint64_t size);
 
 #endif

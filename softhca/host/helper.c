@@ -104,8 +104,8 @@ static bool heap_alloc(void)
 
 	if (heap)
 		return true;
-	p = sh_mmap_unlocked(MAX_CALLS * sizeof(*heap), PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, &err);
+	p = sh_mmap_unlocked(NULL, MAX_CALLS * sizeof(*heap), PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, &err);
 	if (!p)
 		return false;
 	heap = p;

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "memory.h"
 #include "process.h"
 #include "sys.h"
 
@@ -37,6 +38,12 @@ static void host_complain(void *host, const char *what, uint32_t hca, uint32_t n
 		sh_write(STDERR_FILENO, line, len < (int)sizeof(line) ? (size_t)len : sizeof(line) - 1);
 }
 
+static int host_extend(void *host, uint64_t off, uint64_t len)
+{
+	(void)host;
+	return sh_memory_extend(sh_process.dev, off, len);
+}
+
 static const struct sh_host_ops host_ops = {
 	.copy = sh_host_copy,
 	.event = sh_host_event,
@@ -44,6 +51,7 @@ static const struct sh_host_ops host_ops = {
 	.wake = sh_host_wake,
 	.rouse = sh_host_rouse,
 	.now = host_now,
+	.extend = host_extend,
 	.complain = host_complain,
 };
 

@@ -90,17 +90,19 @@ static inline int sh_madvise(uint64_t addr, size_t len, int advice)
 /*
  * Address space of which little will be used: a core dump leaves it out, and mlockall(MCL_FUTURE)
  * does not make it locked memory. A mapping that grows keeps what it was, so only its first page is
- * made under that rule.
+ * made under that rule. Where an address is asked for it does not move from there.
  */
-static inline void *sh_mmap_unlocked(size_t len, int prot, int flags, int fd, int *err)
+static inline void *sh_mmap_unlocked(void *addr, size_t len, int prot, int flags, int fd, off_t off,
+				     int *err)
 {
-	void *first = sh_mmap(NULL, SH_FIRST_PAGE, prot, flags, fd, 0, err);
+	const long move = addr ? 0 : MREMAP_MAYMOVE;
+	void *first = sh_mmap(addr, SH_FIRST_PAGE, prot, flags, fd, off, err);
 	long at;
 
 	if (!first)
 		return NULL;
 	sh_sys(syscall(SYS_munlock, first, SH_FIRST_PAGE));
-	at = sh_sys(syscall(SYS_mremap, first, SH_FIRST_PAGE, len, (long)MREMAP_MAYMOVE, NULL));
+	at = sh_sys(syscall(SYS_mremap, first, SH_FIRST_PAGE, len, move, NULL));
 	if (at < 0 && at > -4096) {
 		sh_munmap(first, SH_FIRST_PAGE);
 		*err = (int)at;

@@ -1,28 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* The witness of this address space, and copies that name another's. witness.h says what it is good
  * for. Takes no lock. */
-#include <sys/auxv.h>
-#include <string.h>
-
+#include "far.h"
 #include "witness.h"
 
 #define PAGE  4096
 #define TRIES 64
 
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
-
-/*
- * Where kernels put neither programs nor heaps, libraries nor stacks by themselves, and sanitizers
- * no memory that can be written. The second is for address spaces of 39 bits and for tools that
- * leave a program the lower part only.
- */
-static const struct {
-	uint64_t from, pages;
-} range[] = {
-	{UINT64_C(0x610000000000), UINT64_C(0x70000000)},
-	{UINT64_C(0x2000000000), UINT64_C(0x3000000)},
+static const struct sh_far part[] = {
+	{UINT64_C(0x610000000000), UINT64_C(0x680000000000)},
+	{UINT64_C(0x2000000000), UINT64_C(0x5000000000)},
 };
 
 static struct {
@@ -30,27 +17,12 @@ static struct {
 	uint64_t at;
 } own;
 
-/* A sandbox may keep getrandom() from us; what the kernel gave this program at its start is
- * another's secret, too. */
-static uint64_t random_word(unsigned int n)
-{
-	const unsigned char *given = (const void *)getauxval(AT_RANDOM);
-	uint64_t word = 0;
-
-	if (sh_sys(syscall(SYS_getrandom, &word, sizeof(word), 1UL)) == sizeof(word))
-		return word;
-	if (given)
-		memcpy(&word, given, sizeof(word));
-	return (word ^ (uint64_t)getpid()) * UINT64_C(0x9e3779b97f4a7c15) * (2 * n + 1) >> 16;
-}
-
 static void *map_somewhere(int *err)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
 
 	for (unsigned int n = 0; n < 2 * TRIES; n++) {
-		uint64_t page = random_word(n) % range[n / TRIES].pages;
-		void *want = (void *)(uintptr_t)(range[n / TRIES].from + page * PAGE), *at;
+		void *want = (void *)(uintptr_t)sh_far_pick(&part[n / TRIES], PAGE), *at;
 
 		at = sh_mmap(want, PAGE, PROT_READ | PROT_WRITE, flags, -1, 0, err);
 		if (at == want)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "softhca/host/client.h"
+#include "softhca/host/memory.h"
 #include "softhca/host/process.h"
 #include "kern.h"
 
@@ -130,23 +131,29 @@ static int make_memory(struct kernel *k)
 	k->memfd = memfd_create("softhca", MFD_CLOEXEC);
 	if (k->memfd < 0 || ftruncate(k->memfd, k->mem_size) < 0)
 		return -errno;
-	base = mmap(NULL, k->mem_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, k->memfd, 0);
-	if (base == MAP_FAILED)
-		return -errno;
-	k->dev.inst = base;
+	base = sh_memory_map(k->memfd, k->mem_size, sh_instance_tables(&k->cfg.device), &err);
+	if (!base)
+		return err;
 	err = sh_instance_init(base, k->memfd, &k->cfg.device);
 	if (!err)
 		err = sh_dev_attach(&k->dev, base, k->mem_size);
-	if (err < 0)
+	if (err < 0) {
+		sh_memory_drop(base);
 		return err;
+	}
+	err = sh_memory_begin(&k->dev, k->memfd);
+	if (err < 0) {
+		k->dev.inst = NULL;
+		return err;
+	}
 	k->fault_seed = k->dev.inst->faults.rule[0].seed;
 	sh_proc(&k->dev, 0)->pid = getpid();
 	*sh_ctx(&k->dev, 0) = (struct sh_ctx){.state = SH_CTX_LIVE, .pid = getpid(), .generation = 1};
 	err = pool_init(&k->pool, k->memfd, k->dev.pool_off,
-			k->dev.shared_off - k->dev.pool_off);
+			k->dev.shared_off - k->dev.pool_off, true);
 	if (!err)
 		err = pool_init(&k->shared, k->memfd, k->dev.shared_off,
-				k->dev.size - k->dev.shared_off);
+				k->dev.size - k->dev.shared_off, false);
 	if (err < 0)
 		return err;
 	return sh_process_init(&k->dev, k->dir);
@@ -287,7 +294,7 @@ void kern_exit(struct kernel *k)
 	pool_exit(&k->shared);
 	if (k->dev.inst) {
 		sh_exec_release();
-		munmap(k->dev.inst, k->mem_size);
+		sh_memory_end(&k->dev);
 	}
 	close_fd(k->memfd);
 	close_fd(k->lease_fd);

@@ -54,15 +54,19 @@ extern const struct user_ops user_real;
 /* ---- pages of device memory that stand in for clients' pages (pool.c, window.c) ---- */
 
 #define POOL_UNIT	256		/* pages of a window */
+#define POOL_CHUNK	4096		/* pages by which the limit rises */
 struct kwindow;
 struct pool {
 	uint64_t base, npages, used;	/* used: with memory behind them */
+	uint64_t limit;			/* nothing is handed out from here on yet */
+	uint64_t windows;		/* pages of each chunk that windows may begin in */
 	uint64_t next, next_unit;	/* where the next search begins */
 	uint64_t *map;			/* a bit per page */
 	struct kwindow **window;	/* by unit; NULL: its pages are handed out one by one */
 	int fd;				/* of the memfd */
 };
-int pool_init(struct pool *p, int fd, uint64_t base, uint64_t size);
+/* windows: half of each chunk is for windows. */
+int pool_init(struct pool *p, int fd, uint64_t base, uint64_t size, bool windows);
 void pool_exit(struct pool *p);
 uint64_t pool_get(struct pool *p, uint64_t npages);	/* an offset with pages behind it, 0 = no memory */
 void pool_put(struct pool *p, uint64_t off, uint64_t npages);

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Pages of device memory that stand in for queue buffers and doorbell records. A page that was given back is
- * punched out at once and handed out again as late as possible: the client it belonged to may still have it
- * mapped. Never hands out a page that is not backed. Windows (window.c) take whole units from the lower half, so that
- * there is memory left for single pages however sparsely windows are used; single pages begin in the upper half.
+ * Pages of device memory that stand in for queue buffers and doorbell records, or for registered memory. Never hands out a
+ * page that is not backed. Processes map their parts from the beginning to as far as they need (host/memory.h), so pages are
+ * handed out from a part that is as short as it can be, below the limit. In it a page that was given back is punched out at
+ * once and handed out again as late as possible: the client it belonged to may still have it mapped.
+ *
+ * Windows (window.c) take whole units, from the first half of each chunk; single pages come from the second, so that there
+ * is memory left for them however sparsely windows are used.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,13 +15,14 @@
 
 #include "kern.h"
 
-int pool_init(struct pool *p, int fd, uint64_t base, uint64_t size)
+int pool_init(struct pool *p, int fd, uint64_t base, uint64_t size, bool windows)
 {
 	p->fd = fd;
 	p->base = base;
 	p->npages = size / K_PAGE;
-	p->next = p->npages / 2;
-	p->next_unit = p->used = 0;
+	p->windows = windows ? POOL_CHUNK / 2 : 0;
+	p->limit = p->npages < POOL_CHUNK ? p->npages : POOL_CHUNK;
+	p->next = p->next_unit = p->used = 0;
 	p->map = calloc((p->npages + 63) / 64, sizeof(*p->map));
 	p->window = calloc(p->npages / POOL_UNIT + 1, sizeof(*p->window));
 	if (p->map && p->window)
@@ -79,16 +83,58 @@ static void mark(struct pool *p, uint64_t page, uint64_t npages, bool set)
 	}
 }
 
-/* From where the last search ended, round the upper half, then anywhere. */
-static uint64_t find_around(const struct pool *p, uint64_t npages)
+/* Single pages that lie where windows do not begin: from where the last search ended, and round. */
+static uint64_t find_single(const struct pool *p, uint64_t npages)
 {
-	uint64_t half = p->npages / 2, page;
+	uint64_t chunks = p->limit / POOL_CHUNK, first = p->next / POOL_CHUNK;
 
-	page = find(p, p->next, p->npages, npages);
-	if (page < p->npages)
+	/* The one that the search begins in comes again at its end, then from its beginning. */
+	for (uint64_t i = 0; i <= chunks + 1; i++) {
+		uint64_t begin = (first + i) % (chunks + 1) * POOL_CHUNK, from = begin + p->windows;
+		uint64_t to = begin + POOL_CHUNK < p->limit ? begin + POOL_CHUNK : p->limit, page;
+
+		if (!i && p->next > from)
+			from = p->next;
+		page = from < to ? find(p, from, to, npages) : to;
+		if (page < to)
+			return page;
+	}
+	return UINT64_MAX;
+}
+
+/* Below the limit, or UINT64_MAX. */
+static uint64_t find_below(const struct pool *p, uint64_t npages)
+{
+	uint64_t page;
+
+	if (p->windows && npages <= POOL_CHUNK - p->windows) {
+		page = find_single(p, npages);
+		/* Where windows begin only when there is nothing else any more. */
+		if (page != UINT64_MAX || p->limit < p->npages)
+			return page;
+	}
+	page = find(p, p->next, p->limit, npages);
+	if (page < p->limit)
 		return page;
-	page = find(p, half, p->npages, npages);
-	return page < p->npages ? page : find(p, 0, p->npages, npages);
+	page = find(p, 0, p->limit, npages);
+	return page < p->limit ? page : UINT64_MAX;
+}
+
+static void raise_limit(struct pool *p)
+{
+	p->limit = p->npages - p->limit > POOL_CHUNK ? p->limit + POOL_CHUNK : p->npages;
+}
+
+/* Within as little as will do; a quarter of it rests. */
+static uint64_t find_lowest(struct pool *p, uint64_t npages)
+{
+	uint64_t page;
+
+	if (p->used + npages > p->limit / 4 * 3 && p->limit < p->npages)
+		raise_limit(p);
+	while ((page = find_below(p, npages)) == UINT64_MAX && p->limit < p->npages)
+		raise_limit(p);
+	return page;
 }
 
 int pool_back(struct pool *p, uint64_t off, uint64_t npages)
@@ -111,8 +157,8 @@ uint64_t pool_get(struct pool *p, uint64_t npages)
 
 	if (!npages || npages > p->npages)
 		return 0;
-	page = find_around(p, npages);
-	if (page >= p->npages)
+	page = find_lowest(p, npages);
+	if (page == UINT64_MAX)
 		return 0;
 	off = p->base + page * K_PAGE;
 	if (pool_back(p, off, npages) < 0)
@@ -130,19 +176,32 @@ void pool_put(struct pool *p, uint64_t off, uint64_t npages)
 	pool_unback(p, off, npages);
 }
 
-uint64_t pool_claim_unit(struct pool *p)
+/* A free one below the limit, from where the last search ended and round, or UINT64_MAX. */
+static uint64_t find_unit(const struct pool *p)
 {
-	uint64_t units = p->npages / 2 / POOL_UNIT, i, unit;
+	uint64_t units = p->limit / POOL_UNIT, unit, page;
 
-	for (i = 0; i < units; i++) {
+	for (uint64_t i = 0; i < units; i++) {
 		unit = (p->next_unit + i) % units;
-		if (p->window[unit] || next_page(p, unit * POOL_UNIT, (unit + 1) * POOL_UNIT, true) != (unit + 1) * POOL_UNIT)
-			continue;
-		mark(p, unit * POOL_UNIT, POOL_UNIT, true);
-		p->next_unit = unit + 1;
-		return unit;
+		page = unit * POOL_UNIT;
+		if (page % POOL_CHUNK < p->windows && !p->window[unit] &&
+		    next_page(p, page, page + POOL_UNIT, true) == page + POOL_UNIT)
+			return unit;
 	}
 	return UINT64_MAX;
+}
+
+uint64_t pool_claim_unit(struct pool *p)
+{
+	uint64_t unit;
+
+	while ((unit = find_unit(p)) == UINT64_MAX && p->limit < p->npages)
+		raise_limit(p);
+	if (unit == UINT64_MAX)
+		return unit;
+	mark(p, unit * POOL_UNIT, POOL_UNIT, true);
+	p->next_unit = unit + 1;
+	return unit;
 }
 
 void pool_release_unit(struct pool *p, uint64_t unit)

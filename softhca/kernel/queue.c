@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softhca/host/memory.h"
 #include "kern.h"
 
 int mem_charge(struct call *c, uint64_t pages)
@@ -65,6 +66,13 @@ static int share(struct call *c, uint64_t uaddr, uint64_t len, uint64_t *shm)
 	*shm = pages_get(k, c->ctx->proc, uaddr, len / K_PAGE);
 	if (!*shm)
 		return -ENOMEM;
+	if (sh_memory_extend(&k->dev, *shm, len) < 0) {
+		/* The daemon's own limit is no matter of the client's. */
+		pages_put(k, *shm, len / K_PAGE);
+		*shm = 0;
+		k->count.queues_copied++;
+		return 0;
+	}
 	if (user_read(c->ctx, uaddr, sh_at(&k->dev, *shm), len) < 0) {
 		pages_put(k, *shm, len / K_PAGE);
 		*shm = 0;

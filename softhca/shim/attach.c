@@ -12,6 +12,7 @@
 
 #include "softhca/device/announce.h"
 #include "softhca/host/client.h"
+#include "softhca/host/memory.h"
 #include "softhca/host/paths.h"
 #include "softhca/host/process.h"
 #include "softhca/host/runs.h"
@@ -54,6 +55,7 @@ static void forked_child(void)
 	/* Another thread of the parent may have held any of them. */
 	control_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	mine = false;
+	sh_memory_forked();
 	shim_context_forked();
 	shim_dontfork_forked();
 	shim_signals_forked();
@@ -213,21 +215,28 @@ static bool usable_here(void)
 static int attach(const struct sh_hello_reply *hello, int memfd)
 {
 	const char *mmio = getenv("SOFTHCA_MMIO");
+	struct sh_dev dev = {.proc = hello->proc};
 	struct sh_instance *inst;
 	off_t size;
+	int err;
 
 	if (!shim_dev.inst) {
 		/* Not what the header says, which others write to. */
 		size = sh_sys(syscall(SYS_lseek, memfd, 0L, SEEK_END));
 		if (size < 0 || (uint64_t)size != hello->size)
 			return size < 0 ? (int)size : -EPROTO;
-		inst = sh_client_map(memfd, hello->size);
+		inst = sh_memory_map(memfd, hello->size, SH_CTX_OFF, &err);
 		if (!inst)
-			return -errno;
-		if (sh_dev_attach(&shim_dev, inst, hello->size)) {
-			sh_munmap(inst, hello->size);
-			return -EPROTO;
+			return err;
+		err = sh_dev_attach(&dev, inst, hello->size);
+		if (err) {
+			sh_memory_drop(inst);
+			return err;
 		}
+		err = sh_memory_begin(&dev, memfd);
+		if (err)
+			return err;
+		shim_dev = dev;
 	}
 	shim_dev.proc = hello->proc;
 	if (mmio && *mmio && strcmp(mmio, "kick") && strcmp(mmio, "trap")) {
@@ -346,8 +355,8 @@ int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds
 	announce(SH_WAITS_REQUEST, type, type == SH_MSG_COMMAND ? uverbs_command(req) : 0);
 	err = sh_client_request(control.fd, req, len, reply, rlen, fds, nfds);
 	announce(SH_WAITS_NOT, 0, 0);
-	/* The daemon is gone, as a device is that was pulled out. */
-	if (err)
+	/* The daemon is gone, as a device is that was pulled out; but not where a limit is at fault. */
+	if (err && err != -EMFILE)
 		drop_connection();
 	return err == -ECONNRESET ? -EIO : err;
 }

@@ -130,7 +130,7 @@ long shim_command(struct shim_ctx *ctx, const void *buf, size_t len)
 		cmd.memlock_limit = memlock.rlim_cur;
 	err = shim_control_get();
 	if (err)
-		return -EIO;
+		return err == -EMFILE || err == -ENFILE || err == -ENOMEM ? err : -EIO;
 	err = transact(&cmd, &reply, fds, &nfds);
 	if (!err)
 		err = -reply.error;

@@ -154,19 +154,22 @@ struct shim_ctx *shim_ctx_of_fd(int fd)
 
 /* ---- opening ---- */
 
-static void *map_life(uint32_t index, uint32_t generation)
+/* NULL and *err. */
+static void *map_life(uint32_t index, uint32_t generation, int *err)
 {
 	char path[PATH_MAX];
 	void *at;
-	int fd, err;
+	int fd;
 
 	snprintf(path, sizeof(path), "%.*s/files/l%u.%u", PATH_MAX - 64, shim.dir, index, generation);
 	fd = sh_open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0)
+	if (fd < 0) {
+		*err = fd;
 		return NULL;
-	at = sh_mmap(NULL, SHIM_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0, &err);
+	}
+	at = sh_mmap(NULL, SHIM_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0, err);
 	sh_close(fd);
-	if (at && sh_madvise((uintptr_t)at, SHIM_PAGE, MADV_DONTFORK) < 0) {
+	if (at && (*err = sh_madvise((uintptr_t)at, SHIM_PAGE, MADV_DONTFORK)) < 0) {
 		sh_munmap(at, SHIM_PAGE);
 		return NULL;
 	}
@@ -217,10 +220,10 @@ int shim_open_device(unsigned int device, int flags)
 	err = sh_fstat(fd, &st);
 	if (err)
 		goto close_fd;
-	life = map_life(reply.ctx, reply.generation);
+	life = map_life(reply.ctx, reply.generation, &err);
 	ctx = life ? shim_ctx_known(reply.ctx, reply.generation, st.st_dev, st.st_ino) : NULL;
 	if (!ctx) {
-		err = -ENOMEM;
+		err = life ? -ENOMEM : err;
 		goto unmap_life;
 	}
 	opened.ctx = reply.ctx;

@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "softhca/host/memory.h"
 #include "maps.h"
 #include "ranges.h"
 #include "shim.h"
@@ -55,10 +56,7 @@ static void keep(uint64_t start, uint64_t end, uint64_t off, int prot)
 
 static bool is_device_memory(const struct mapping *m)
 {
-	uint64_t own = (uintptr_t)shim_dev.inst;
-
-	return shim_memory_is(m->dev, m->ino) &&
-	       (m->start < own || m->start >= own + shim_dev.size) &&
+	return shim_memory_is(m->dev, m->ino) && !sh_memory_is_base(&shim_dev, m->start, m->off) &&
 	       m->off < shim_dev.size && m->end - m->start <= shim_dev.size - m->off;
 }
 
@@ -94,7 +92,7 @@ EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void), void (
 	return REAL(__register_atfork)(prepare, parent, child, dso);
 }
 
-void shim_fork_prepare(void)
+static void prepare(void)
 {
 	struct mapping m;
 	struct maps maps;
@@ -129,6 +127,13 @@ void shim_fork_prepare(void)
 	maps_close(&maps);
 }
 
+void shim_fork_prepare(void)
+{
+	prepare();
+	/* Last: what is before may have more of device memory mapped. */
+	sh_memory_hold();
+}
+
 static void unblock(void)
 {
 	uint64_t before = mask;
@@ -141,6 +146,7 @@ static void unblock(void)
 
 void shim_fork_parent(void)
 {
+	sh_memory_let_go();
 	for (size_t i = 0; i < count; i++) {
 		if (!list[i].inherited)
 			sh_madvise(list[i].start, list[i].len, MADV_DOFORK);

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "softhca/host/memory.h"
 #include "maps.h"
 #include "shim.h"
 
@@ -28,9 +29,7 @@ EXPORT int munlockall(void);
 
 static bool is_device_memory(const struct mapping *m)
 {
-	uint64_t own = (uintptr_t)shim_dev.inst;
-
-	return m->start >= own && m->end <= own + shim_dev.size;
+	return shim_memory_is(m->dev, m->ino) && sh_memory_is_base(&shim_dev, m->start, m->off);
 }
 
 /* All that the kernel would count, in bytes; 0: it cannot be told. */

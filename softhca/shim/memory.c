@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "softhca/host/memory.h"
 #include "maps.h"
 #include "shim.h"
 
@@ -139,8 +140,10 @@ int shim_map_action(const struct sh_action *action)
 	bool dontfork = shim_marked_dontfork(action->uaddr);
 	int fd = shim_memory_fd(), err;
 
-	if (action->shm_off > shim_dev.size || action->len > shim_dev.size - action->shm_off)
-		return -EINVAL;
+	/* What this process has in device memory the device reaches there in this process. */
+	err = sh_memory_extend(&shim_dev, action->shm_off, action->len);
+	if (err)
+		return err;
 	if (fd >= 0)
 		sh_mmap((void *)(uintptr_t)action->uaddr, action->len, PROT_READ | PROT_WRITE,
 			MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, (off_t)action->shm_off, &err);

@@ -11,6 +11,7 @@
  */
 #include <string.h>
 
+#include "softhca/host/memory.h"
 #include "fresh.h"
 #include "maps.h"
 #include "own.h"
@@ -160,8 +161,9 @@ int shim_share(const struct sh_action *a)
 {
 	int err;
 
-	if (a->shm_off > shim_dev.size || a->len > shim_dev.size - a->shm_off)
-		return -EINVAL;
+	err = sh_memory_extend(&shim_dev, a->shm_off, a->len);
+	if (err)
+		return err;
 	/* What is left there of regions that the C library unmapped unseen is over. */
 	shim_share_forget(a->uaddr, a->len);
 	if (!ranges_room(&regions))

@@ -54,6 +54,19 @@ else
 	skip "without rights" "install util-linux: there is no setpriv(1); or set TMPDIR to where user 65534 may look and execute files"
 fi
 
+# A GiB of addresses for the daemon and for each program.
+in_a_gibibyte() { (ulimit -v 1048576 && "$@"); }
+for mmio in kick trap; do
+	ok "RC in 1 GiB of address space, $mmio" ours in_a_gibibyte within --mmio $mmio -- pingpong "$TOOLS/ibv_rc_pingpong" --verify
+	if [ -x /usr/bin/ibv_rc_pingpong ]; then
+		ok "the same by Debian's" in_a_gibibyte within --mmio $mmio -- pingpong /usr/bin/ibv_rc_pingpong
+	else
+		skip "the same by Debian's" "no /usr/bin/ibv_rc_pingpong"
+	fi
+	[ $can_be_user = no ] ||
+		ok "the same without rights" ours in_a_gibibyte unprivileged --mmio $mmio -- pingpong "$TOOLS/ibv_rc_pingpong" --verify
+done
+
 # No address space, no descriptors: whatever step fails first, it is an error of a program, not a signal.
 graceful() {
 	limit=$1

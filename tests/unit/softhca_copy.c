@@ -69,7 +69,7 @@ static int setup(void **state)
 	if (dev.inst == MAP_FAILED || area == MAP_FAILED || sh_process_init(&dev, "/nowhere"))
 		return -1;
 	dev.shared_off = SH_EXEC_OFF;
-	dev.size = SH_EXEC_OFF + AREA;
+	dev.size = dev.shared_end = SH_EXEC_OFF + AREA;
 	child[0] = memory_of(CHILD, 0xc1);
 	child[1] = memory_of(OTHER, 0xc2);
 	for (int i = OWN; i <= GONE; i++) {

@@ -136,8 +136,26 @@ static void complain(void *host, const char *what, uint32_t hca, uint32_t number
 		m->on_complaint(what);
 }
 
+/* All of it is mapped; the lengths say what a process with less would have. */
+static int extend(void *host, uint64_t off, uint64_t len)
+{
+	struct mock *m = host;
+	uint64_t *have = off < m->dev.shared_off ? &m->dev.pool_end : &m->dev.shared_end;
+	uint64_t begin = off < m->dev.shared_off ? m->dev.pool_off : m->dev.shared_off;
+	uint64_t end = off < m->dev.shared_off ? m->dev.shared_off : m->dev.size;
+
+	if (off < begin || off > end || len > end - off)
+		return -EINVAL;
+	if (m->no_room)
+		return -ENOMEM;
+	m->extends++;
+	*have = SH_PAGES(off + len);
+	return 0;
+}
+
 static const struct sh_host_ops ops = {
 	.copy = copy, .event = event, .defer = defer, .wake = wake, .rouse = rouse, .now = now, .complain = complain,
+	.extend = extend,
 };
 
 struct mock *mock_new(const struct mock_config *cfg)

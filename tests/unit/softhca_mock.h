@@ -59,6 +59,8 @@ struct mock {
 	unsigned int ndefers;
 	bool no_timers;			/* there is no room for deferred calls */
 	void (*on_complaint)(const char *what);	/* NULL: they are only counted */
+	bool no_room;			/* no more of device memory can be mapped */
+	unsigned int extends;		/* how often more was */
 };
 
 struct mock_config {
