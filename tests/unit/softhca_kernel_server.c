@@ -652,10 +652,13 @@ static pid_t stop_inside(enum what what, const struct objects *o, uint32_t ctx, 
 		struct sh_lock *lock = NULL;
 		char byte;
 		int memfd, fd = connect_raw();
+		void *base;
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (sh_client_hello(fd, 0, 0, &r, &memfd) || r.error ||
-		    sh_dev_attach(&dev, sh_client_map(memfd, r.size), r.size) || sh_process_init(&dev, dir))
+		if (sh_client_hello(fd, 0, 0, &r, &memfd) || r.error)
+			_exit(1);
+		base = mmap(NULL, r.size, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+		if (base == MAP_FAILED || sh_dev_attach(&dev, base, r.size) || sh_process_init(&dev, dir))
 			_exit(1);
 		dev.proc = r.proc;
 		if (what == W_QP)
