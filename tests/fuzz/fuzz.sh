@@ -6,7 +6,7 @@
 # that end a target in fuzz/found. Exits 1 when one does, with the input in base64 and the line that repeats it.
 #
 # Environment: top_srcdir, top_builddir (absolute; make fuzz sets them); FUZZ_SECONDS (60), of each target;
-# FUZZ_TARGETS, names (all). Run as "fuzz.sh one TARGET" it runs one that is built.
+# FUZZ_TARGETS, names (all); FUZZ_OPTIONS, more options of libFuzzer. Run as "fuzz.sh one TARGET" it runs one that is built.
 set -u
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES
 
@@ -28,7 +28,8 @@ one() {
 	tmp=$(mktemp -d /dev/shm/fuzz.XXXXXX 2>/dev/null || mktemp -d /tmp/fuzz.XXXXXX) || exit 1
 	mkdir -p "$dir/corpus/$1" "$dir/found"
 	TMPDIR=$tmp timeout -k 10 $((seconds + 300)) "$bin/$1" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 \
-		-max_len=2048 -print_final_stats=1 -artifact_prefix="$dir/found/$1-" "$dir/corpus/$1" "$source/corpus/$1" \
+		-max_len=2048 -print_final_stats=1 ${FUZZ_OPTIONS:-} -artifact_prefix="$dir/found/$1-" "$dir/corpus/$1" \
+		"$source/corpus/$1" \
 		>"$log" 2>&1
 	status=$?
 	rm -rf "$tmp"
@@ -37,7 +38,7 @@ one() {
 	new=$(sed -n 's/^stat::new_units_added: *//p' "$log")
 	input=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
 	{
-		if [ $status -eq 0 ]; then
+		if [ $status -eq 0 ] && [ "${runs:-0}" -gt 0 ]; then
 			echo "ok $1: ${runs:-0} inputs, ${reached:-nothing reached}, ${new:-0} new inputs kept"
 		else
 			echo "not ok $1: ${runs:-?} inputs, ${reached:-nothing reached}, exit status $status"
@@ -50,7 +51,7 @@ one() {
 		fi
 	} >"$dir/$1.result"
 	cat "$dir/$1.result"
-	[ $status -eq 0 ]
+	[ $status -eq 0 ] && [ "${runs:-0}" -gt 0 ]
 }
 
 if [ "${1:-}" = one ]; then
