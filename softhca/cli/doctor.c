@@ -27,6 +27,7 @@
 #define FILES_OF_HCA	300		/* that an instance makes in its place, about */
 #define LOCKED_KIB	81920		/* what programs with many queues register */
 #define DESCRIPTORS	256
+#define SOME_USE	(UINT64_C(64) << 20)	/* of queues and registered memory */
 
 enum verdict { GOOD, POOR, BAD };
 
@@ -90,7 +91,7 @@ static void look_at_memory(void)
 {
 	const struct sh_config one = {.hosts = 1, .hcas_per_host = 1, .ports = 1, .cqe_size = 32,
 				      .face = SH_FACE_MAINLINE, .driver_abi = 3};
-	uint64_t size = sh_instance_size(&one);
+	uint64_t size = sh_instance_size(&one), used = sh_instance_tables(&one) + SOME_USE;
 	int fd = memfd_create("softhca-doctor", MFD_CLOEXEC);
 	void *map;
 
@@ -104,14 +105,14 @@ static void look_at_memory(void)
 		close(fd);
 		return;
 	}
-	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	map = mmap(NULL, used, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (map == MAP_FAILED)
-		tell(BAD, "device memory", "each process maps %.1f GiB of addresses, which take no memory yet, and cannot (%s): "
-		     "ulimit -v unlimited", (double)size / (1 << 30), strerror(errno));
+		tell(BAD, "device memory", "each process maps %.1f GiB of addresses at least, which take no memory yet, and cannot (%s): "
+		     "ulimit -v unlimited", (double)used / (1 << 30), strerror(errno));
 	else
-		tell(GOOD, "device memory", "%.1f GiB of addresses can be mapped", (double)size / (1 << 30));
+		tell(GOOD, "device memory", "%.1f GiB of addresses can be mapped", (double)used / (1 << 30));
 	if (map != MAP_FAILED)
-		munmap(map, size);
+		munmap(map, used);
 	close(fd);
 }
 

@@ -171,17 +171,19 @@ static void watch(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 		qp->polled = qp->gen - 1;
 }
 
-void sh_qp_flush(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+int sh_qp_flush(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	const struct sh_ctx *ctx = sh_ctx(dev, qp->ctx);
 	int err = flush(dev, hca, qp);
 
+	/* An XRC receive QP has no owner who could go on. */
 	if (!qp->ctx || !ctx)
-		return;
+		return err;
 	if (ctx->proc == dev->proc)
 		watch(dev, hca, qp);
 	else if (err)
 		sh_attention_post(dev, ctx->proc, hca->index, qp->qpn);
+	return 0;
 }
 
 /* ---- entering the state ---- */

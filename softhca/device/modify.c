@@ -131,13 +131,9 @@ static int move(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const 
 {
 	if (to == SH_QPS_RESET)
 		return qp->state == SH_QPS_RESET ? 0 : reset(dev, hca, qp);
-	if (to == SH_QPS_ERR && qp->state == SH_QPS_ERR) {
-		sh_qp_flush(dev, hca, qp);
-		return 0;
-	}
 	if (to == SH_QPS_ERR) {
 		sh_qp_error(dev, hca, qp, SH_QPE_NONE, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
-		return 0;
+		return qp->state == SH_QPS_ERR ? sh_qp_flush(dev, hca, qp) : 0;
 	}
 	if (to == SH_QPS_SQD && qp->state != SH_QPS_SQD)
 		qp->sqd_notify = 0;

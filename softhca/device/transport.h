@@ -121,8 +121,11 @@ void sh_retry(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
  */
 void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t event, uint8_t recv_syndrome,
 		 uint8_t vendor);
-/* Flush what is visible of a QP in ERR (both queues) or SQE (send queue). */
-void sh_qp_flush(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
+/*
+ * Flush what is visible of a QP in ERR (both queues) or SQE (send queue). -EINPROGRESS, of a QP without an owner
+ * only: a CQ's lock was held, and nothing but another call goes on.
+ */
+int sh_qp_flush(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 /* Complete the receive WQE of the message in progress in error, if one is taken. -EINPROGRESS: it is as it was (daemon). */
 int sh_recv_abort(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome, uint8_t vendor);
 void sh_qp_event(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t event);

@@ -5,6 +5,7 @@
  * is something already.
  */
 #include <pthread.h>
+#include <sched.h>
 
 #include "far.h"
 #include "memory.h"
@@ -22,6 +23,7 @@ static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
 /* As sh_memory_map() left it: how much is mapped from the start, and whether that is all there is. */
 static uint64_t mapped;
 static bool whole;
+static unsigned int forking; /* threads */
 
 static void *map_at(uint64_t want, uint64_t off, uint64_t len, int memfd, int *err)
 {
@@ -96,11 +98,26 @@ static bool between(uint64_t off, uint64_t len, uint64_t from, uint64_t to)
 	return off >= from && off <= to && len <= to - off;
 }
 
+/*
+ * A thread that forks holds growing until the C library has the locks of the heap. One of those may be
+ * the caller's thread's, below a signal handler that is in the device now: it must not wait.
+ */
+static bool take_growing(void)
+{
+	while (pthread_mutex_trylock(&growing)) {
+		if (__atomic_load_n(&forking, __ATOMIC_SEQ_CST))
+			return false;
+		sched_yield();
+	}
+	return true;
+}
+
 int sh_memory_extend(struct sh_dev *dev, uint64_t off, uint64_t len)
 {
 	int err = -EINVAL;
 
-	pthread_mutex_lock(&growing);
+	if (!take_growing())
+		return -ENOMEM;
 	if (between(off, len, dev->pool_off, dev->shared_off))
 		err = grow(dev, dev->pool_off, &dev->pool_end, off + len, dev->shared_off);
 	else if (between(off, len, dev->shared_off, dev->size))
@@ -149,15 +166,18 @@ bool sh_memory_is_base(const struct sh_dev *dev, uint64_t addr, uint64_t off)
 
 void sh_memory_hold(void)
 {
+	__atomic_add_fetch(&forking, 1, __ATOMIC_SEQ_CST);
 	pthread_mutex_lock(&growing);
 }
 
 void sh_memory_let_go(void)
 {
+	__atomic_sub_fetch(&forking, 1, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&growing);
 }
 
 void sh_memory_forked(void)
 {
+	forking = 0;
 	growing = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }

@@ -50,6 +50,16 @@ void aside_until_unlocked(struct kernel *k, struct aside *a, bool (*finish)(stru
 	DL_APPEND(k->locked, a);
 }
 
+bool one_runs(struct kernel *k, uint64_t moment)
+{
+	uint32_t at = 0, proc;
+
+	while (sh_grace_holder(&k->dev, k->stale, moment, &at, &proc))
+		if (proc >= SH_MAX_PROC || !k->proc[proc] || !proc_stopped(k->proc[proc]))
+			return true;
+	return false;
+}
+
 /* Windows of pages refer to the process: it stays until they are given back, though it may have ended. */
 void aside_pages(struct kernel *k, struct aside *a, struct kproc *proc,
 		 bool (*finish)(struct kernel *k, struct aside *a))

@@ -166,6 +166,9 @@ static bool cq_finish(struct kernel *k, struct aside *a)
 {
 	struct kcq *cq = container_of(a, struct kcq, aside);
 
+	/* A thread in a QP that ended without its locks may have this number in its hands. */
+	if (!k->ending && k->stuck_qps)
+		return false;
 	if (!k->ending && cq->u.unlocked && sh_cq_reclaim(&k->dev, cq->hca, cq->cqn) < 0)
 		return false;
 	num_put(&k->hcas[cq->hca].cqn, cq->cqn);
@@ -237,7 +240,7 @@ int cq_free(struct kcq *cq, bool late, uint32_t *comp, uint32_t *async)
 int cmd_destroy_cq(struct call *c)
 {
 	const struct uv_object *cmd = (const void *)c->in;
-	struct kcq *cq = uobj_get(c->ctx, UO_CQ, cmd->handle);
+	struct kcq *cq = uobj_ending(c->ctx, UO_CQ, cmd->handle);
 	struct uv_destroy_cq_resp resp;
 	int err;
 

@@ -82,6 +82,8 @@ static bool qp_finish(struct kernel *k, struct aside *a)
 
 	if (!k->ending && qp->unlocked && sh_qp_reclaim(&k->dev, qp->hca, qp->qpn) < 0)
 		return false;
+	if (qp->stuck)
+		k->stuck_qps--;
 	qpn_put(k, qp);
 	buf_free(k, &qp->buf);
 	if (a->proc)
@@ -111,6 +113,8 @@ static void qp_put(struct kernel *k, struct kqp *qp)
 	HASH_DEL(k->hcas[qp->hca].qps, qp);
 	if (qp_finish(k, &qp->aside))
 		return;
+	qp->stuck = true;
+	k->stuck_qps++;
 	if (qp->ctx)
 		aside_pages(k, &qp->aside, qp->ctx->proc, qp_finish);
 	else
@@ -343,6 +347,9 @@ static int handle_end(struct kernel *k, struct kqp_handle *h, bool late)
 	h->target = h->reg;
 	err = h->reg ? reg_del(k, h->reg, late, &h->u.async) : qp_end(k, h->qp, late, &h->u.async);
 	h->u.ended = !err;
+	/* It may have gone with this registration; until the events of the handle are dropped, too, the handle stays. */
+	if (!err && h->target)
+		h->qp = NULL;
 	return err;
 }
 
@@ -375,7 +382,7 @@ int qp_free(struct kqp_handle *h, bool late, uint32_t *async)
 int cmd_destroy_qp(struct call *c)
 {
 	const struct uv_object *cmd = (const void *)c->in;
-	struct kqp_handle *h = uobj_get(c->ctx, UO_QP, cmd->handle);
+	struct kqp_handle *h = uobj_ending(c->ctx, UO_QP, cmd->handle);
 	struct uv_destroy_resp resp;
 	int err;
 

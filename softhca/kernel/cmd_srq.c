@@ -139,6 +139,9 @@ static bool srq_finish(struct kernel *k, struct aside *a)
 {
 	struct ksrq *srq = container_of(a, struct ksrq, aside);
 
+	/* A thread in a QP that ended without its locks may have this number in its hands. */
+	if (!k->ending && k->stuck_qps)
+		return false;
 	if (!k->ending && srq->u.unlocked && sh_srq_reclaim(&k->dev, srq->hca, srq->srqn) < 0)
 		return false;
 	num_put(&k->hcas[srq->hca].srqn, srq->srqn);
@@ -197,7 +200,7 @@ int srq_free(struct ksrq *srq, bool late, uint32_t *async)
 int cmd_destroy_srq(struct call *c)
 {
 	const struct uv_object *cmd = (const void *)c->in;
-	struct ksrq *srq = uobj_get(c->ctx, UO_SRQ, cmd->handle);
+	struct ksrq *srq = uobj_ending(c->ctx, UO_SRQ, cmd->handle);
 	struct uv_destroy_resp resp;
 	int err;
 

@@ -270,7 +270,7 @@ static void silence(struct kctx *ctx)
 	DL_FOREACH(ctx->objs[UO_QP], u) {
 		struct kqp *qp = ((struct kqp_handle *)u)->qp;
 
-		if (qp->ctx == ctx && sh_qp_silence(&k->dev, qp->hca, qp->qpn) == -EINPROGRESS)
+		if (qp && qp->ctx == ctx && sh_qp_silence(&k->dev, qp->hca, qp->qpn) == -EINPROGRESS)
 			all = false;
 	}
 	if (!all)

@@ -320,13 +320,19 @@ static void wait_for_room(struct kernel *k, struct kevq *e, bool wait)
 
 void evq_room(struct kernel *k, struct kevq *e)
 {
-	wait_for_room(k, e, sh_evq_flush(&k->dev, e->index) > 0);
+	int left = sh_evq_flush(&k->dev, e->index);
+
+	/* A client has the lock, as the one that spills does when it tells the daemon. */
+	if (left == -EINPROGRESS)
+		k->spill_again = true;
+	wait_for_room(k, e, left > 0);
 }
 
 void evq_spill(struct kernel *k)
 {
 	uint32_t i;
 
+	k->spill_again = false;
 	for (i = sh_evq_spilled(&k->dev, 1); i; i = sh_evq_spilled(&k->dev, i + 1)) {
 		if (i >= SH_MAX_EVQ)
 			break;

@@ -75,13 +75,20 @@ static bool is_out(const struct handles *h, uint32_t handle)
 	return h->slot && handle < h->numbers.bits && h->numbers.words[handle / 64] >> handle % 64 & 1;
 }
 
-void *uobj_get(struct kctx *ctx, enum uobj_type type, uint32_t handle)
+void *uobj_ending(struct kctx *ctx, enum uobj_type type, uint32_t handle)
 {
 	struct handles *h = space(ctx, type);
 
 	if (!is_out(h, handle) || h->slot[handle]->ctx != ctx)
 		return NULL;
 	return h->slot[handle];
+}
+
+void *uobj_get(struct kctx *ctx, enum uobj_type type, uint32_t handle)
+{
+	struct uobj *u = uobj_ending(ctx, type, handle);
+
+	return u && !u->ended ? u : NULL;
 }
 
 void handles_exit(struct handles *h)

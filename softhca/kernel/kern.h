@@ -91,6 +91,8 @@ void aside_until_left(struct kernel *k, struct aside *a, bool (*finish)(struct k
 void aside_until_unlocked(struct kernel *k, struct aside *a, bool (*finish)(struct kernel *k, struct aside *a));
 void aside_pages(struct kernel *k, struct aside *a, struct kproc *proc,
 		 bool (*finish)(struct kernel *k, struct aside *a));	/* unlocked, with pages of that process */
+/* Whether a thread that has been in device code since before this moment runs, rather than being stopped there. */
+bool one_runs(struct kernel *k, uint64_t moment);
 void aside_take(struct kernel *k, struct aside *a);	/* not any more, if it is */
 void aside_sweep(struct kernel *k);
 void aside_end(struct kernel *k);
@@ -123,8 +125,10 @@ struct handles {
 };
 int uobj_add(struct kctx *ctx, struct uobj *obj, enum uobj_type type);	/* -ENOMEM */
 void uobj_del(struct uobj *obj);
-/* NULL: no such handle, or another context's. */
+/* NULL: no such handle, another context's, or one whose object is ending. */
 void *uobj_get(struct kctx *ctx, enum uobj_type type, uint32_t handle);
+/* Also one whose object is ending: for the command that ends it, which is tried again. */
+void *uobj_ending(struct kctx *ctx, enum uobj_type type, uint32_t handle);
 void handles_exit(struct handles *h);
 
 static inline int num_get(struct sh_numbers *n, uint32_t *number)
@@ -290,6 +294,7 @@ struct kqp {
 	struct kqp *dprev, *dnext;	/* of the domain, if kernel-made */
 	struct aside aside;
 	bool unlocked;			/* ended without its locks */
+	bool stuck;			/* and set aside, counted in stuck_qps */
 	uint32_t next_state;		/* while set aside and not ended: RESET or ERR, which it is to be in */
 	UT_hash_handle hh;		/* by number, per HCA */
 };
@@ -338,7 +343,9 @@ struct kernel {
 	void *user_arg;
 	struct pool pool, shared;	/* for queues, for registered memory */
 	struct aside *graced, *locked;	/* set aside, until threads have left, or locks are free */
+	uint32_t stuck_qps;		/* of them; no number or page of a CQ or SRQ is reused until there are none */
 	uint64_t stale;			/* threads that were in device code before this moment are not waited for any more */
+	bool spill_again;		/* a client had the lock of an event queue with spilled records */
 	bool ending;
 	struct khost *hosts;
 	struct khca *hcas;

@@ -210,7 +210,7 @@ static bool has_buffer(const struct uobj *u, uint64_t uaddr, uint64_t len)
 	case UO_SRQ:
 		return covers(&((const struct ksrq *)u)->buf, uaddr, len);
 	case UO_QP:
-		return covers(&((const struct kqp_handle *)u)->qp->buf, uaddr, len);
+		return ((const struct kqp_handle *)u)->qp && covers(&((const struct kqp_handle *)u)->qp->buf, uaddr, len);
 	default:
 		return false;
 	}
@@ -253,7 +253,7 @@ static int unshare_qp(struct kctx *ctx, struct kqp *qp, const struct dbpage *pag
 {
 	int err = 0;
 
-	if (qp->ctx != ctx)
+	if (!qp || qp->ctx != ctx)
 		return 0;
 	if (covers(&qp->buf, uaddr, len) || (qp->db && in_page(qp->db, page)))
 		err = sh_qp_unshare(&ctx->k->dev, ctx->hca, qp->qpn, uaddr, len);

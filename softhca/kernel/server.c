@@ -428,7 +428,7 @@ static uint64_t now_ns(void)
 
 static bool unfinished(const struct kernel *k)
 {
-	return k->graced || k->locked || k->releasing || k->loud;
+	return k->graced || k->locked || k->releasing || k->loud || k->spill_again;
 }
 
 /* Set the timer, if there is something to come back to. */
@@ -469,22 +469,11 @@ static int keep_request(struct server *s, struct conn *c, size_t len)
 	return 0;
 }
 
-/* Whether a thread has been in device code since before the request, and is not stopped there. */
-static bool one_runs(struct kernel *k, const struct conn *c)
-{
-	uint32_t at = 0, proc;
-
-	while (sh_grace_holder(&k->dev, k->stale, c->moment, &at, &proc))
-		if (proc >= SH_MAX_PROC || !k->proc[proc] || !proc_stopped(k->proc[proc]))
-			return true;
-	return false;
-}
-
 static bool is_late(struct kernel *k, const struct conn *c)
 {
 	uint64_t waited = now_ns() - c->since;
 
-	return waited >= PATIENCE_RUN_NS || (waited >= PATIENCE_NS && !one_runs(k, c));
+	return waited >= PATIENCE_RUN_NS || (waited >= PATIENCE_NS && !one_runs(k, c->moment));
 }
 
 static void on_again(struct server *s)
@@ -507,6 +496,8 @@ static void on_again(struct server *s)
 	if (s->k->releasing + s->k->loud)
 		ctx_retry(s->k);
 	aside_sweep(s->k);
+	if (s->k->spill_again)
+		evq_spill(s->k);
 	nap(s, s->nap ? s->nap * 2 : FIRST_NAP_NS);
 }
 

@@ -167,9 +167,12 @@ static bool used_by_context(const struct kctx *ctx, const struct kxrcd *d)
 
 	if (!d->users)
 		return false;
-	DL_FOREACH(ctx->objs[UO_QP], u)
-		if (((const struct kqp_handle *)u)->qp->d == d)
+	DL_FOREACH(ctx->objs[UO_QP], u) {
+		const struct kqp *qp = ((const struct kqp_handle *)u)->qp;
+
+		if (qp && qp->d == d)
 			return true;
+	}
 	DL_FOREACH(ctx->objs[UO_SRQ], u)
 		if (((const struct ksrq *)u)->d == d)
 			return true;

@@ -7,8 +7,8 @@
 . "$top_srcdir/tests/full/lib.sh"
 
 dir=$top_builddir/fuzz
-rm -rf "$dir"/*.result "$dir/corpus"
-out=$(FUZZ_OPTIONS="-seed=1 -runs=2000" FUZZ_SECONDS=${FUZZ_SECONDS:-5} sh "$top_srcdir/tests/fuzz/fuzz.sh" 2>&1)
+rm -rf "$dir"/*.result "$dir/tier"
+out=$(FUZZ_KEEP=$dir/tier FUZZ_OPTIONS="-seed=1 -runs=2000" FUZZ_SECONDS=${FUZZ_SECONDS:-5} sh "$top_srcdir/tests/fuzz/fuzz.sh" 2>&1)
 printf '%s\n' "$out" | sed 's/^/# /'
 for file in "$top_srcdir"/tests/fuzz/*.mk; do
 	target=$(basename "${file%.mk}")

@@ -6,7 +6,8 @@
 # that end a target in fuzz/found. Exits 1 when one does, with the input in base64 and the line that repeats it.
 #
 # Environment: top_srcdir, top_builddir (absolute; make fuzz sets them); FUZZ_SECONDS (60), of each target;
-# FUZZ_TARGETS, names (all); FUZZ_OPTIONS, more options of libFuzzer. Run as "fuzz.sh one TARGET" it runs one that is built.
+# FUZZ_TARGETS, names (all); FUZZ_OPTIONS, more options of libFuzzer;
+# FUZZ_KEEP, where new inputs stay (fuzz/corpus). Run as "fuzz.sh one TARGET" it runs one that is built.
 set -u
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES
 
@@ -26,9 +27,10 @@ one() {
 	log=$dir/$1.log
 	# Instances are directories of many small files. Their names leave room for 24 characters here.
 	tmp=$(mktemp -d /dev/shm/fuzz.XXXXXX 2>/dev/null || mktemp -d /tmp/fuzz.XXXXXX) || exit 1
-	mkdir -p "$dir/corpus/$1" "$dir/found"
+	kept=${FUZZ_KEEP:-$dir/corpus}/$1
+	mkdir -p "$kept" "$dir/found"
 	TMPDIR=$tmp timeout -k 10 $((seconds + 300)) "$bin/$1" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 \
-		-max_len=2048 -print_final_stats=1 ${FUZZ_OPTIONS:-} -artifact_prefix="$dir/found/$1-" "$dir/corpus/$1" \
+		-max_len=2048 -print_final_stats=1 ${FUZZ_OPTIONS:-} -artifact_prefix="$dir/found/$1-" "$kept" \
 		"$source/corpus/$1" \
 		>"$log" 2>&1
 	status=$?

@@ -65,7 +65,7 @@ no_place() {
 		says '^softhca cannot work here'
 }
 ok "a place that cannot be used is found" no_place
-no_addresses() { (ulimit -v 4000000; status 1 "$SOFTHCA" doctor) >"$tmp/err" && says '^BAD *device memory.*ulimit -v unlimited'; }
+no_addresses() { (ulimit -v 300000; status 1 "$SOFTHCA" doctor) >"$tmp/err" && says '^BAD *device memory.*ulimit -v unlimited'; }
 ok "so is a limit of addresses" no_addresses
 no_files() { (ulimit -f 0; status 1 "$SOFTHCA" doctor) 2>&1 | cat >"$tmp/err"; says '^BAD *device memory.*ulimit -f unlimited'; }
 ok "and one of files" no_files

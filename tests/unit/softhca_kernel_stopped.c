@@ -73,17 +73,22 @@ static void stop_inside(struct rig *r, struct sh_lock *lock)
 	assert_true(WIFSTOPPED(status));
 }
 
-/* It lets go and leaves, and the daemon looks after what it has set aside. */
-static void go_on(struct rig *r)
+static void leave(struct rig *r)
 {
 	int status;
 
-	assert_true(r->t->k.graced || r->t->k.locked);
-	aside_sweep(&r->t->k);
-	assert_true(r->t->k.graced || r->t->k.locked);
 	kill(r->pid, SIGCONT);
 	assert_int_equal(waitpid(r->pid, &status, 0), r->pid);
 	assert_int_equal(status, 0);
+}
+
+/* It lets go and leaves, and the daemon looks after what it has set aside. */
+static void go_on(struct rig *r)
+{
+	assert_true(r->t->k.graced || r->t->k.locked);
+	aside_sweep(&r->t->k);
+	assert_true(r->t->k.graced || r->t->k.locked);
+	leave(r);
 	aside_sweep(&r->t->k);
 	assert_null(r->t->k.graced);
 	assert_null(r->t->k.locked);
@@ -128,7 +133,7 @@ static void a_key(void **state)
 static void a_queue_pair(void **state)
 {
 	struct rig r;
-	uint32_t used;
+	uint32_t used, cqs, srqs;
 	uint64_t mem;
 	struct kt_queue other;
 
@@ -136,6 +141,8 @@ static void a_queue_pair(void **state)
 	for (int half = 0; half < 2; half++) {
 		rig_open(&r);
 		used = r.t->k.hcas[0].qpn.used;
+		cqs = r.t->k.hcas[0].cqn.used;
+		srqs = r.t->k.hcas[0].srqn.used;
 		mem = pages(&r);
 		stop_inside(&r, half ? &qp_of(&r)->rlock : &qp_of(&r)->lock);
 		assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_QP, r.qp.handle), 0);
@@ -148,13 +155,47 @@ static void a_queue_pair(void **state)
 		assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_QP, other.handle), 0);
 		assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_CQ, r.cq.handle), 0);
 		assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_SRQ, r.srq.handle), 0);
+		/* Their numbers wait for the thread in the QP, which may be about to use them. */
+		assert_int_equal(r.t->k.hcas[0].cqn.used, cqs);
+		assert_int_equal(r.t->k.hcas[0].srqn.used, srqs);
 		assert_int_equal(kt_dealloc(r.t, r.ctx, UV_DEALLOC_PD, r.pd), 0);
 		go_on(&r);
 		assert_int_equal(r.t->k.hcas[0].qpn.used, used - 1);
+		assert_int_equal(r.t->k.hcas[0].cqn.used, cqs - 1);
+		assert_int_equal(r.t->k.hcas[0].srqn.used, srqs - 1);
 		assert_int_equal(pages(&r), 0);
 		kt_queue_free(&other);
 		rig_close(&r);
 	}
+}
+
+/* A target's QP goes with its last registration, the handle when its events have been dropped. */
+static void a_target(void **state)
+{
+	struct uv_create_qp_resp resp = {0};
+	struct uv_create_qp cmd = {.response = (uintptr_t)&resp, .user_handle = 7, .qp_type = UV_QPT_XRC_TGT};
+	struct kqp_handle *h;
+	struct sh_evq *events;
+	struct rig r;
+	uint32_t async;
+
+	(void)state;
+	rig_open(&r);
+	assert_int_equal(kt_xrcd(r.t, r.ctx, -1, O_CREAT, &cmd.pd_handle), 0);
+	assert_int_equal(kt_cmd(r.t, r.ctx, UV_CREATE_QP, &cmd, sizeof(cmd), sizeof(resp)), 0);
+	h = uobj_get(r.ctx, UO_QP, resp.qp_handle);
+	assert_non_null(h);
+	events = sh_evq(&r.t->k.dev, r.ctx->async->index);
+	events->uncounted = 1;
+	stop_inside(&r, &events->lock);
+	assert_int_equal(qp_free(h, false, &async), -EINPROGRESS);
+	/* Only the command that ends it finds the handle, and what goes through all handles passes it by. */
+	assert_null(uobj_get(r.ctx, UO_QP, resp.qp_handle));
+	assert_ptr_equal(uobj_ending(r.ctx, UO_QP, resp.qp_handle), h);
+	ctx_gone(r.ctx);
+	leave(&r);
+	assert_int_equal(qp_free(h, false, &async), 0);
+	rig_close(&r);
 }
 
 static void a_completion_queue(void **state)
@@ -299,6 +340,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_key),
 		cmocka_unit_test(a_queue_pair),
+		cmocka_unit_test(a_target),
 		cmocka_unit_test(a_completion_queue),
 		cmocka_unit_test(a_shared_receive_queue),
 		cmocka_unit_test(a_state),

@@ -36,11 +36,27 @@ static void traffic(uint64_t seed, int n)
 	}
 }
 
-/* Mappings of device memory that are small: queue pages. How many, and how many of them are marked "dc". */
+/* Where this process has device memory as a whole, in one or more mappings: its offset 0. */
+static unsigned long whole(void)
+{
+	FILE *f = fopen("/proc/self/maps", "r");
+	unsigned long start, off, base = 0;
+	char line[512];
+
+	CHECK(f);
+	while (fgets(line, sizeof(line), f))
+		if (strstr(line, "/memfd:") && sscanf(line, "%lx-%*x %*s %lx", &start, &off) == 2 && !off)
+			base = start;
+	fclose(f);
+	CHECK(base);
+	return base;
+}
+
+/* Mappings of device memory elsewhere: queue pages. How many, and how many of them are marked "dc". */
 static unsigned int queue_pages(unsigned int *marked)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");
-	unsigned long start, end;
+	unsigned long start, off, base = whole();
 	unsigned int n = 0;
 	bool queue = false;
 	char line[512];
@@ -48,8 +64,8 @@ static unsigned int queue_pages(unsigned int *marked)
 	CHECK(f);
 	*marked = 0;
 	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%lx-%lx ", &start, &end) == 2) {
-			queue = strstr(line, "/memfd:") && end - start < (64ul << 20);
+		if (sscanf(line, "%lx-%*x %*s %lx", &start, &off) == 2) {
+			queue = strstr(line, "/memfd:") && start - off != base;
 			n += queue;
 		} else if (queue && !strncmp(line, "VmFlags:", 8)) {
 			*marked += strstr(line, " dc") != NULL;
