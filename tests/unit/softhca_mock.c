@@ -260,6 +260,8 @@ struct sh_umem mock_umem(struct mock *m, uint32_t ctx, size_t len, bool shared)
 		must(m->pool_used <= m->dev.shared_off - m->dev.pool_off, "the pool is used up");
 		must(!sh_reserve(m->fd, mem.shm_off, SH_PAGES(len)), "sh_reserve");
 		at = sh_at(&m->dev, mem.shm_off);
+		/* Its owner has it at an address of its own as well, which others use who cannot map it. */
+		mock_map(m, ctx, at, SH_PAGES(len));
 	} else {
 		at = mmap(NULL, SH_PAGES(len), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 		must(at != MAP_FAILED, "mmap");

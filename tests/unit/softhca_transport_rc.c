@@ -37,12 +37,21 @@ static void sent(struct tpair *p, uint8_t opcode, uint16_t index, uint32_t count
 	assert_int_equal((uint32_t)cqe.g_mlpath_rqpn, 0);
 }
 
-static void every_op(const struct tpair_opts *o)
+/* How much of device memory the process has mapped: all; none at first; none, and there is no room for more. */
+enum reach { REACH_ALL, REACH_GROWS, REACH_NONE };
+
+static void every_op_reaching(const struct tpair_opts *o, enum reach reach)
 {
 	struct tpair p;
 	uint16_t n = 0, r = 0;
 
 	tpair_open(&p, o);
+	if (reach != REACH_ALL) {
+		p.m->dev.pool_end = p.m->dev.pool_off;
+		p.m->dev.shared_end = p.m->dev.shared_off;
+	}
+	p.m->no_room = reach == REACH_NONE;
+	p.m->extends = 0;
 	for (unsigned int s = 0; s < COUNT(sizes); s++) {
 		uint32_t len = sizes[s];
 		struct twr wr;
@@ -98,7 +107,24 @@ static void every_op(const struct tpair_opts *o)
 	texpect_none(&p.acq[1]);
 	texpect_none(&p.bcq[0]);
 	texpect_none(&p.bcq[1]);
+	assert_int_equal(p.m->extends > 0, reach == REACH_GROWS && !o->private_memory);
+	p.m->no_room = false;
 	tpair_close(&p);
+}
+
+static void every_op(const struct tpair_opts *o)
+{
+	every_op_reaching(o, REACH_ALL);
+}
+
+/* Queues of peers, and memory of theirs, that this process has not mapped yet, or cannot. */
+static void test_reach(void **state)
+{
+	(void)state;
+	for (unsigned int t = 0; t < COUNT(types); t++)
+		for (enum reach reach = REACH_GROWS; reach <= REACH_NONE; reach++)
+			every_op_reaching(&(struct tpair_opts){ .type = types[t] }, reach);
+	every_op_reaching(&(struct tpair_opts){ .type = SH_QPT_RC, .srq = true }, REACH_NONE);
 }
 
 static void test_every_op(void **state)
@@ -402,7 +428,8 @@ static void test_self(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_op), cmocka_unit_test(test_psn_wrap), cmocka_unit_test(test_atomics),
+		cmocka_unit_test(test_every_op),
+		cmocka_unit_test(test_reach), cmocka_unit_test(test_psn_wrap), cmocka_unit_test(test_atomics),
 		cmocka_unit_test(test_gather_scatter), cmocka_unit_test(test_inline), cmocka_unit_test(test_many),
 		cmocka_unit_test(test_bidirectional_xrc), cmocka_unit_test(test_solicited),
 		cmocka_unit_test(test_two_srqs), cmocka_unit_test(test_self),
