@@ -46,9 +46,10 @@ struct sh_dev {
 	uint64_t pool_end, shared_end;
 };
 
+/* A sum of numbers: an offset that was read from device memory may be anything until it has been checked. */
 static inline void *sh_at(const struct sh_dev *dev, uint64_t off)
 {
-	return (char *)dev->inst + off;
+	return (void *)((uintptr_t)dev->inst + off);
 }
 /*
  * Whether [off, off + len) is in the pool, or in the shared area, and mapped: what is read must be
