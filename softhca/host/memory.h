@@ -24,8 +24,8 @@
 void *sh_memory_map(int memfd, uint64_t size, uint64_t first, int *err);
 
 /*
- * After sh_dev_attach() on that address: map the tables and make the rest ready to grow. 0, or
- * -errno with nothing mapped any more.
+ * After sh_dev_attach() on that address: map the tables and make the rest ready to grow, or, where
+ * that fails, map all of it elsewhere (dev->inst changes). 0, or -errno with nothing mapped any more.
  */
 int sh_memory_begin(struct sh_dev *dev, int memfd);
 
