@@ -96,6 +96,9 @@ static void owner(uint32_t round)
 	while (((volatile uint8_t *)of_file)[HALF - 1] != SENT ||
 	       ((volatile uint8_t *)of_none)[HALF - 1] != SENT)
 		;
+	/* On a busy machine no READ may come in time by itself: once, at least, one is waited for. */
+	while (round == 1 && !HEAR(read))
+		sleep_ms(1);
 	if (round % 2) {
 		pthread_t thread;
 
