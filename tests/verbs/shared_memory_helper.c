@@ -78,13 +78,24 @@ static void is_shared(uint64_t at, bool expected)
 	CHECK_EQ(ibv_dereg_mr(mr), 0);
 }
 
-/* Nothing is mapped there yet: it is where the kernel puts the next mapping. */
-static void map_at(uint64_t at)
+/*
+ * Maps a page right below an address. That is where the kernel puts the next mapping, so a sanitizer
+ * may have been faster with something of its own: the page is then mapped right below that.
+ */
+static uint64_t map_below(uint64_t end)
 {
-	void *p = mmap((void *)(uintptr_t)at, PAGE, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	uint64_t at, next;
+	char perms[5];
+	void *p;
 
-	CHECK((uintptr_t)p == at);
+	do {
+		while (mapping_of(end - 1, perms, &at, &next))
+			end = at;
+		p = mmap((void *)(uintptr_t)(end - PAGE), PAGE, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	} while (p == MAP_FAILED && errno == EEXIST);
+	CHECK((uintptr_t)p == end - PAGE);
+	return end - PAGE;
 }
 
 /* The device is opened with the thread held up; the page of its stack that it is in. */
@@ -125,7 +136,7 @@ static void its_stack(int arg)
 
 static void below_its_stack(int arg)
 {
-	uint64_t here = open_held(), start, guard, end;
+	uint64_t here = open_held(), start, guard, end, page;
 	char perms[5];
 
 	(void)arg;
@@ -133,9 +144,9 @@ static void below_its_stack(int arg)
 	CHECK(mapping_of(here, perms, &start, &end));
 	CHECK(mapping_of(start - 1, perms, &guard, &end));
 	CHECK(!strcmp(perms, "---p"));
-	map_at(guard - PAGE);
+	page = map_below(guard);
 	for (int i = 0; i < 5; i++) {
-		is_shared(guard - PAGE, true);
+		is_shared(page, true);
 		sleep_ms(1);
 	}
 	close_it();
