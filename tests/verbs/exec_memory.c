@@ -26,7 +26,7 @@ static uint8_t of_none[AREA] __attribute__((aligned(4096)));
 
 /* What survives exec: a memfd, whose number is the second argument. */
 static struct stage {
-	uint32_t rounds, published, connected, looked;
+	uint32_t rounds, published, connected, ready, looked;
 	uint32_t qpn[2], peer_qpn[2], rkey[2];
 	uint32_t posts, read, bad;
 	uint16_t lid, peer_lid;
@@ -93,10 +93,11 @@ static void owner(uint32_t round)
 
 		CHECK_EQ(ibv_post_recv(qp[1], &wr, &bad), 0);
 	}
+	SAY(ready, round);
 	while (((volatile uint8_t *)of_file)[HALF - 1] != SENT ||
 	       ((volatile uint8_t *)of_none)[HALF - 1] != SENT)
 		;
-	/* On a busy machine no READ may come in time by itself: once, at least, one is waited for. */
+	/* On a busy machine every READ may come too late. So the first owner waits for one. */
 	while (round == 1 && !HEAR(read))
 		sleep_ms(1);
 	if (round % 2) {
@@ -188,6 +189,9 @@ static void peer(void)
 			connect_qp(qp[i], &l);
 		}
 		SAY(connected, round);
+		/* A request before that is retried, but not for ever. */
+		while (HEAR(ready) != round)
+			sleep_ms(1);
 		harass(&s, qp[0], qp[1], round);
 		for (int i = 0; i < 2; i++)
 			CHECK_EQ(ibv_destroy_qp(qp[i]), 0);
