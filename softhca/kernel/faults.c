@@ -11,18 +11,6 @@
 #include "softhca/device/fault.h"
 #include "kern.h"
 
-static void say(struct sh_status *st, int error, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-static void say(struct sh_status *st, int error, const char *fmt, ...)
-{
-	va_list ap;
-
-	st->error = error;
-	va_start(ap, fmt);
-	vsnprintf(st->text, sizeof(st->text), fmt, ap);
-	va_end(ap);
-}
-
 static bool host_exists(struct kernel *k, uint32_t host, struct sh_status *st)
 {
 	uint32_t hosts = k->cfg.device.hosts;
@@ -30,9 +18,9 @@ static bool host_exists(struct kernel *k, uint32_t host, struct sh_status *st)
 	if (host == SH_FAULT_ANY || host < hosts)
 		return true;
 	if (hosts == 1)
-		say(st, ENOENT, "there is no host%u: the instance has one host, host0", host);
+		status_say(st, ENOENT, "there is no host%u: the instance has one host, host0", host);
 	else
-		say(st, ENOENT, "there is no host%u: the instance has host0 to host%u", host,
+		status_say(st, ENOENT, "there is no host%u: the instance has host0 to host%u", host,
 		    hosts - 1);
 	return false;
 }
@@ -79,10 +67,10 @@ static bool qp_exists(struct kernel *k, const struct sh_fault_msg *m, struct sh_
 			return true;
 	}
 	if (list_qps(k, m, list, sizeof(list)))
-		say(st, ENOENT, "there is no QP 0x%x%s: there are%s", m->qpn,
+		status_say(st, ENOENT, "there is no QP 0x%x%s: there are%s", m->qpn,
 		    m->from != SH_FAULT_ANY && m->to != SH_FAULT_ANY ? " on these hosts" : "", list);
 	else
-		say(st, ENOENT, "there is no QP 0x%x, nor any other: name it when it has been made",
+		status_say(st, ENOENT, "there is no QP 0x%x, nor any other: name it when it has been made",
 		    m->qpn);
 	return false;
 }
@@ -90,11 +78,11 @@ static bool qp_exists(struct kernel *k, const struct sh_fault_msg *m, struct sh_
 static bool valid(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st)
 {
 	if (m->delay_ns > SH_FAULT_DELAY_MAX)
-		say(st, EINVAL, "a packet is delayed by at most a minute");
+		status_say(st, EINVAL, "a packet is delayed by at most a minute");
 	else if (m->rate > SH_FAULT_MILLION)
-		say(st, EINVAL, "a rate is at most 1 (every packet)");
+		status_say(st, EINVAL, "a rate is at most 1 (every packet)");
 	else if (m->qpn != SH_FAULT_ANY && m->qpn > 0xffffff)
-		say(st, EINVAL, "a QP number has 24 bits");
+		status_say(st, EINVAL, "a QP number has 24 bits");
 	return !st->error && host_exists(k, m->from, st) && host_exists(k, m->to, st);
 }
 
@@ -138,7 +126,7 @@ static void rule_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_s
 	struct sh_fault_rule *rule = find(f, &scope);
 
 	if (!rule) {
-		say(st, ENOSPC,
+		status_say(st, ENOSPC,
 		    "%u faults of hosts and QPs are set, and that is as many as there can be: "
 		    "end one with off (softhca show lists them)", SH_FAULT_SCOPED);
 		return;
@@ -193,7 +181,7 @@ void fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status 
 		return;
 	}
 	if (m->kind >= SH_FAULT_KINDS && m->kind != SH_FAULT_OFF) {
-		say(st, EINVAL, "unknown fault: drop, delay, duplicate and corrupt are known");
+		status_say(st, EINVAL, "unknown fault: drop, delay, duplicate and corrupt are known");
 		return;
 	}
 	if (!valid(k, m, st))

@@ -294,7 +294,7 @@ struct kqp {
 	struct kqp *dprev, *dnext;	/* of the domain, if kernel-made */
 	struct aside aside;
 	bool unlocked;			/* ended without its locks */
-	bool stuck;			/* and set aside, counted in stuck_qps */
+	bool stuck;			/* unlocked and set aside: counted in stuck_qps */
 	uint32_t next_state;		/* while set aside and not ended: RESET or ERR, which it is to be in */
 	UT_hash_handle hh;		/* by number, per HCA */
 };
@@ -343,9 +343,10 @@ struct kernel {
 	void *user_arg;
 	struct pool pool, shared;	/* for queues, for registered memory */
 	struct aside *graced, *locked;	/* set aside, until threads have left, or locks are free */
-	uint32_t stuck_qps;		/* of them; no number or page of a CQ or SRQ is reused until there are none */
+	/* QPs that ended without their locks and are set aside. While there is one, CQs and SRQs keep numbers and pages. */
+	uint32_t stuck_qps;
 	uint64_t stale;			/* threads that were in device code before this moment are not waited for any more */
-	bool spill_again;		/* a client had the lock of an event queue with spilled records */
+	bool spill_again;		/* spilled records could not be moved: a client had their queue's lock */
 	bool ending;
 	struct khost *hosts;
 	struct khca *hcas;
@@ -567,6 +568,7 @@ int file_write(int dirfd, const char *path, const char *fmt, ...) __attribute__(
 int dir_make(int dirfd, const char *path);			/* with parents */
 
 /* ports.c, show.c: for the softhca command. Status text says what to do about a failure. */
+void status_say(struct sh_status *st, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void hcas_retry(struct kernel *k);		/* silence failed HCAs, if any is loud yet */
 /* false: a client is in the way, come again; never when late. */
 bool port_change(struct kernel *k, const struct sh_port_msg *m, bool late, struct sh_status *st);

@@ -8,8 +8,7 @@
 #include "softhca/device/txn.h"
 #include "kern.h"
 
-static void say(struct sh_status *st, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-static void say(struct sh_status *st, int error, const char *fmt, ...)
+void status_say(struct sh_status *st, int error, const char *fmt, ...)
 {
 	va_list ap;
 
@@ -39,11 +38,11 @@ static bool change_lid(struct kernel *k, struct sh_port *p, uint32_t hca, uint32
 	uint32_t mine = (hca << 8 | port) + 1, i;
 
 	if (!lid || lid >= SH_MAX_LIDS) {
-		say(st, EINVAL, "LID %u is out of range: choose one of 1 to %d", lid, SH_MAX_LIDS - 1);
+		status_say(st, EINVAL, "LID %u is out of range: choose one of 1 to %d", lid, SH_MAX_LIDS - 1);
 		return false;
 	}
 	if (table[lid] && table[lid] != mine) {
-		say(st, EBUSY, "LID %u belongs to another port: choose a free one (softhca show lists them)", lid);
+		status_say(st, EBUSY, "LID %u belongs to another port: choose a free one (softhca show lists them)", lid);
 		return false;
 	}
 	if (p->lid == lid && table[lid] == mine)
@@ -115,7 +114,7 @@ static bool change(struct kernel *k, const struct sh_port_msg *m, uint32_t hca, 
 	case SH_PORT_PKEY:
 		*event = UV_EV_PKEY_CHANGE;
 		if (m->a >= SH_PKEYS || m->b > 0xffff) {
-			say(st, EINVAL, "P_Key table entries are 0 to %d, P_Keys 0 to 0xffff", SH_PKEYS - 1);
+			status_say(st, EINVAL, "P_Key table entries are 0 to %d, P_Keys 0 to 0xffff", SH_PKEYS - 1);
 			return false;
 		}
 		if (p->pkey[m->a] == m->b)
@@ -125,7 +124,7 @@ static bool change(struct kernel *k, const struct sh_port_msg *m, uint32_t hca, 
 	case SH_PORT_SM:
 		*event = UV_EV_SM_CHANGE;
 		if (!m->a || m->a > 0xbfff) {
-			say(st, EINVAL, "SM LID %u is not a unicast LID: choose one of 1 to 49151", m->a);
+			status_say(st, EINVAL, "SM LID %u is not a unicast LID: choose one of 1 to 49151", m->a);
 			return false;
 		}
 		if (p->sm_lid == m->a)
@@ -137,7 +136,7 @@ static bool change(struct kernel *k, const struct sh_port_msg *m, uint32_t hca, 
 		fail(k, hca);
 		return true;
 	}
-	say(st, EINVAL, "unknown port event: up, down, lid, pkey, sm and fatal are known");
+	status_say(st, EINVAL, "unknown port event: up, down, lid, pkey, sm and fatal are known");
 	return false;
 }
 
@@ -150,14 +149,14 @@ bool port_change(struct kernel *k, const struct sh_port_msg *m, bool late, struc
 
 	memset(st, 0, sizeof(*st));
 	if (m->host >= cfg->hosts || m->hca >= cfg->hcas_per_host || !m->port || m->port > cfg->ports) {
-		say(st, ENODEV, "no port mlx4_%u:%u on host %u: the instance has %u host(s) with %u HCA(s) of %u port(s)", m->hca,
+		status_say(st, ENODEV, "no port mlx4_%u:%u on host %u: the instance has %u host(s) with %u HCA(s) of %u port(s)", m->hca,
 		    m->port, m->host, cfg->hosts, cfg->hcas_per_host, cfg->ports);
 		return true;
 	}
 	index = m->host * cfg->hcas_per_host + m->hca;
 	if (k->hcas[index].fatal) {
 		if (m->what != SH_PORT_FATAL)
-			say(st, EIO, "mlx4_%u of host %u has failed: only another instance has it again",
+			status_say(st, EIO, "mlx4_%u of host %u has failed: only another instance has it again",
 			    m->hca, m->host);
 		return true;
 	}
@@ -165,7 +164,7 @@ bool port_change(struct kernel *k, const struct sh_port_msg *m, bool late, struc
 	if (sh_lock_bounded(&k->dev, &hca->port_lock) < 0) {
 		if (!late)
 			return false;
-		say(st, EBUSY, "a stopped process holds the port: continue or end it, then try again");
+		status_say(st, EBUSY, "a stopped process holds the port: continue or end it, then try again");
 		return true;
 	}
 	changed = change(k, m, index, &event, st);

@@ -5,17 +5,6 @@
 # laid out as MPI does, counted against plain RC.
 . "$srcdir/lib.sh"
 
-on() {
-	host=$1
-	shift
-	"$SOFTHCA" run --instance "$SOFTHCA_INSTANCE" --host "$host" -- "$@"
-}
-# The same instead of this shell, for the background: a signal reaches it.
-become() {
-	host=$1
-	shift
-	exec "$SOFTHCA" run --instance "$SOFTHCA_INSTANCE" --host "$host" -- "$@"
-}
 names() {
 	for host in 0 1 2; do
 		[ "$(on $host uname -n)" = host$host ] || { echo "uname on host $host: $(on $host uname -n)"; return 1; }

@@ -116,6 +116,19 @@ no_instance() {
 	[ -z "$(ls -A "$SOFTHCA_DIR/softhca" 2>/dev/null | grep -v '^lock$')" ]
 }
 
+# on HOST COMMAND...: on a host of the instance that this runs in.
+on() {
+	host=$1
+	shift
+	"$SOFTHCA" run --instance "$SOFTHCA_INSTANCE" --host "$host" -- "$@"
+}
+# The same instead of this shell, for the background: a signal reaches it.
+become() {
+	host=$1
+	shift
+	exec "$SOFTHCA" run --instance "$SOFTHCA_INSTANCE" --host "$host" -- "$@"
+}
+
 # Our tools and libraries, in the build tree.
 ours() {
 	LD_LIBRARY_PATH=$OURS${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} RDMAV_DRIVERS=mlx4 "$@"

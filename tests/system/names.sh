@@ -8,16 +8,6 @@
 names=$PROGRAMS/names
 # What the instance does not know is asked for elsewhere, where nobody may answer.
 export RES_OPTIONS='timeout:1 attempts:1'
-on() {
-	host=$1
-	shift
-	"$SOFTHCA" run --instance "$SOFTHCA_INSTANCE" --host "$host" -- "$@"
-}
-become() {
-	host=$1
-	shift
-	exec "$SOFTHCA" run --instance "$SOFTHCA_INSTANCE" --host "$host" -- "$@"
-}
 # On hosts 0 and 2, about itself and about another.
 asks() {
 	for from in 0 2; do

@@ -51,7 +51,7 @@ include $(srcdir)/softhca_kernel.mk
 softhca_host_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)
 softhca_host_libs = $(top_builddir)/softhca/host/libsofthca-host.la $(top_builddir)/softhca/device/libsofthca-device.la -lcmocka
 check_PROGRAMS += softhca_instdir
-softhca_instdir_SOURCES = softhca_instdir.c
+softhca_instdir_SOURCES = softhca_instdir.c softhca_tmp.h
 softhca_instdir_CPPFLAGS = $(softhca_host_cppflags)
 softhca_instdir_LDADD = $(softhca_host_libs)
 softhca_instdir_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=openat -Wl,--wrap=renameat2
@@ -72,7 +72,7 @@ softhca_copy_order_SOURCES = softhca_copy_order.c
 softhca_copy_order_CPPFLAGS = $(softhca_host_cppflags) -I$(top_srcdir)/softhca/device
 softhca_copy_order_LDADD = -lcmocka
 check_PROGRAMS += softhca_paths softhca_copy
-softhca_paths_SOURCES = softhca_paths.c
+softhca_paths_SOURCES = softhca_paths.c softhca_tmp.h
 softhca_paths_CPPFLAGS = $(softhca_host_cppflags)
 softhca_paths_LDADD = $(softhca_host_libs)
 softhca_copy_SOURCES = softhca_copy.c softhca_step.h

@@ -6,7 +6,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -25,8 +24,8 @@
 #include <cmocka.h>
 
 #include "softhca/host/instdir.h"
+#include "softhca_tmp.h"
 
-static char tmp[64];
 static unsigned int told;
 static bool poor; /* a file system that knows neither files without a name nor RENAME_NOREPLACE */
 
@@ -62,32 +61,15 @@ static int setup(void **state)
 {
 	(void)state;
 	alarm(240);
-	strcpy(tmp, "/tmp/softhca-instdir-XXXXXX");
 	told = 0;
 	poor = false;
-	return mkdtemp(tmp) ? 0 : -1;
-}
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(path);
+	return tmp_make("softhca-instdir");
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	return nftw(tmp, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static char *in_tmp(const char *name)
-{
-	static char path[256];
-
-	snprintf(path, sizeof(path), "%s/%s", tmp, name);
-	return path;
+	return tmp_remove(tmp);
 }
 
 static void tell(const char *dir, const struct sh_left *left)
@@ -290,7 +272,7 @@ static void unmarked(void **state)
 			fail_msg("taken for an instance, its lock: %s", kinds[i]);
 		assert_int_equal(access(in_tmp("one/files/c1.4294967295"), F_OK), 0);
 		assert_int_equal(access(in_tmp("one/lease"), F_OK), 0);
-		assert_int_equal(nftw(in_tmp("one"), remove_one, 16, FTW_DEPTH | FTW_PHYS), 0);
+		assert_int_equal(tmp_remove(in_tmp("one")), 0);
 		remove(in_tmp("copy"));
 	}
 	assert_int_equal(told, 0);

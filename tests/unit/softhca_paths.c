@@ -2,7 +2,6 @@
 /* Description: where instances live, what may be their name, and when one runs. */
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,39 +17,21 @@
 
 #include "softhca/host/paths.h"
 #include "softhca/host/places.h"
-
-static char tmp[64];
+#include "softhca_tmp.h"
 
 static int setup(void **state)
 {
 	(void)state;
-	strcpy(tmp, "/tmp/softhca-paths-XXXXXX");
 	unsetenv("SOFTHCA_DIR");
 	unsetenv("XDG_RUNTIME_DIR");
 	unsetenv("TMPDIR");
-	return mkdtemp(tmp) ? 0 : -1;
-}
-
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
-{
-	(void)st;
-	(void)flag;
-	(void)ftw;
-	return remove(path);
+	return tmp_make("softhca-paths");
 }
 
 static int teardown(void **state)
 {
 	(void)state;
-	return nftw(tmp, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-}
-
-static char *in_tmp(const char *name)
-{
-	static char path[128];
-
-	snprintf(path, sizeof(path), "%s/%s", tmp, name);
-	return path;
+	return tmp_remove(tmp);
 }
 
 static void place_by_hand(void **state)
