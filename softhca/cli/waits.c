@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * `softhca show --waits`: who waits in which call for what, and whether anything is lost. The
- * command looks by itself rather than ask the daemon: the daemon serves one request after the
- * other, and one that waits for a client's lock, is stopped or has no processor is among what there
- * is to report.
+ * command looks by itself and does not ask the daemon, because a daemon that is stopped, or that gets
+ * no processor, is among what the command has to report.
  *
  * A look is torn, and a thread between two instructions owes something to somebody. So there are
  * two, some time apart. What has not moved in between, where its process had a processor, and that

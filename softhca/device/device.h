@@ -46,7 +46,7 @@ struct sh_dev {
 	uint64_t pool_end, shared_end;
 };
 
-/* A sum of numbers: an offset that was read from device memory may be anything until it has been checked. */
+/* Added as integers: an offset read from device memory may have any value until it is checked, and pointers must not overflow. */
 static inline void *sh_at(const struct sh_dev *dev, uint64_t off)
 {
 	return (void *)((uintptr_t)dev->inst + off);

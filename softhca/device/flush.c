@@ -176,7 +176,7 @@ int sh_qp_flush(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	const struct sh_ctx *ctx = sh_ctx(dev, qp->ctx);
 	int err = flush(dev, hca, qp);
 
-	/* An XRC receive QP has no owner who could go on. */
+	/* An XRC receive QP has no owner that could flush the rest. */
 	if (!qp->ctx || !ctx)
 		return err;
 	if (ctx->proc == dev->proc)

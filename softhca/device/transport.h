@@ -122,8 +122,8 @@ void sh_retry(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t event, uint8_t recv_syndrome,
 		 uint8_t vendor);
 /*
- * Flush what is visible of a QP in ERR (both queues) or SQE (send queue). -EINPROGRESS, of a QP without an owner
- * only: a CQ's lock was held, and nothing but another call goes on.
+ * Flush what is visible of a QP in ERR (both queues) or SQE (send queue). -EINPROGRESS, for a QP without an owner
+ * only: another thread holds a CQ's lock, and the caller has to flush again.
  */
 int sh_qp_flush(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 /* Complete the receive WQE of the message in progress in error, if one is taken. -EINPROGRESS: it is as it was (daemon). */

@@ -99,8 +99,8 @@ static bool between(uint64_t off, uint64_t len, uint64_t from, uint64_t to)
 }
 
 /*
- * A thread that forks holds growing until the C library has the locks of the heap. One of those may be
- * the caller's thread's, below a signal handler that is in the device now: it must not wait.
+ * A thread that forks holds `growing` while the C library takes the locks of the heap. The caller may run in
+ * a signal handler that interrupted malloc(), so its thread may hold such a lock: the two would wait for each other.
  */
 static bool take_growing(void)
 {
@@ -126,7 +126,7 @@ int sh_memory_extend(struct sh_dev *dev, uint64_t off, uint64_t len)
 	return err;
 }
 
-/* Nothing can grow here: under valgrind, whose own memory is where the room should be. */
+/* Nothing can grow here: under valgrind, for example, which keeps memory of its own behind the place that was chosen. */
 static int map_whole(struct sh_dev *dev, int memfd)
 {
 	void *at;

@@ -166,7 +166,7 @@ static bool cq_finish(struct kernel *k, struct aside *a)
 {
 	struct kcq *cq = container_of(a, struct kcq, aside);
 
-	/* A thread in a QP that ended without its locks may have this number in its hands. */
+	/* A thread that holds the locks of a QP which has ended may be about to use this number. */
 	if (!k->ending && k->stuck_qps)
 		return false;
 	if (!k->ending && cq->u.unlocked && sh_cq_reclaim(&k->dev, cq->hca, cq->cqn) < 0)

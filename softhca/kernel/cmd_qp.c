@@ -347,7 +347,7 @@ static int handle_end(struct kernel *k, struct kqp_handle *h, bool late)
 	h->target = h->reg;
 	err = h->reg ? reg_del(k, h->reg, late, &h->u.async) : qp_end(k, h->qp, late, &h->u.async);
 	h->u.ended = !err;
-	/* It may have gone with this registration; until the events of the handle are dropped, too, the handle stays. */
+	/* The QP may have ended with this registration. The handle stays until its events are dropped. */
 	if (!err && h->target)
 		h->qp = NULL;
 	return err;

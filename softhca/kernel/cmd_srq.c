@@ -139,7 +139,7 @@ static bool srq_finish(struct kernel *k, struct aside *a)
 {
 	struct ksrq *srq = container_of(a, struct ksrq, aside);
 
-	/* A thread in a QP that ended without its locks may have this number in its hands. */
+	/* A thread that holds the locks of a QP which has ended may be about to use this number. */
 	if (!k->ending && k->stuck_qps)
 		return false;
 	if (!k->ending && srq->u.unlocked && sh_srq_reclaim(&k->dev, srq->hca, srq->srqn) < 0)

@@ -322,7 +322,7 @@ void evq_room(struct kernel *k, struct kevq *e)
 {
 	int left = sh_evq_flush(&k->dev, e->index);
 
-	/* A client has the lock, as the one that spills does when it tells the daemon. */
+	/* Often it is the client that has just spilled a record: it tells the daemon before it releases the lock. */
 	if (left == -EINPROGRESS)
 		k->spill_again = true;
 	wait_for_room(k, e, left > 0);
