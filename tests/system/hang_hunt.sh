@@ -6,14 +6,16 @@
 # end within a limit that starvation does not reach fails the test; the stacks of its threads and
 # what `softhca show --waits` says of it are kept in $HANG_DIR.
 #
-# RUNS (of each job), LOAD (busy processes), LIMIT (seconds for a job), JOBS ("mesh mpi"), RUN_LOG (a
-# file that gets a line for each run). To hunt: RUNS=500.
+# RUNS (of each job), AT_ONCE (how many of them side by side, each with an instance of its own), LOAD
+# (busy processes beside them), LIMIT (seconds for a job), JOBS ("mesh mpi"), RUN_LOG (a file that gets
+# a line for each run). To hunt: RUNS=500 LOAD=20, or RUNS=500 AT_ONCE=4, where jobs are the load of
+# each other and no processor time is spent on anything else.
 . "$srcdir/lib.sh"
 
 if [ "${TIER:-}" = full ]; then
 	: "${RUNS:=2}" "${LOAD:=20}" "${JOBS:=mesh mpi}"
 fi
-: "${RUNS:=1}" "${LOAD:=0}" "${LIMIT:=300}" "${JOBS:=mesh}"
+: "${RUNS:=1}" "${AT_ONCE:=1}" "${LOAD:=0}" "${LIMIT:=300}" "${JOBS:=mesh}"
 : "${HANG_DIR:=$PWD/hang_hunt.kept}" "${RUN_LOG:=/dev/null}"
 export LIMIT HANG_DIR
 
@@ -34,9 +36,9 @@ mesh() {
 
 mpi() {
 	mpirun.openmpi --oversubscribe -np 8 --mca pml ucx --mca osc ucx --mca pml_ucx_tls any \
-		--mca pml_ucx_devices any -x UCX_TLS=rc_v,self "$tmp/alltoall" 40 >"$tmp/mpi.out" 2>&1 &&
-		grep -q "8 ranks: every byte verified" "$tmp/mpi.out" ||
-		{ cat "$tmp/mpi.out"; return 1; }
+		--mca pml_ucx_devices any -x UCX_TLS=rc_v,self "$tmp/alltoall" 40 >"$tmp/mpi.$$" 2>&1 &&
+		grep -q "8 ranks: every byte verified" "$tmp/mpi.$$" ||
+		{ cat "$tmp/mpi.$$"; return 1; }
 }
 
 # What there is to know of the hanging job.
@@ -68,13 +70,26 @@ watched() {
 }
 export -f mesh mpi keep watched ours
 
-hunt() {
-	for run in $(seq "$RUNS"); do
+# Every AT_ONCE-th run, beginning with the one named last.
+some_runs() {
+	for run in $(seq "$3" "$AT_ONCE" "$RUNS"); do
 		began=$(date +%s%N)
 		timeout $((LIMIT + 200)) nice -n 10 taskset -c "$processors" "$SOFTHCA" run --kernel "$2" -- \
 			bash -c 'watched "$1"' watched "$1" || { echo "run $run of $1"; return 1; }
 		echo "$1 $run $((($(date +%s%N) - began) / 1000000)) ms" | tee -a "$RUN_LOG"
 	done
+}
+hunt() {
+	workers=
+	for first in $(seq "$AT_ONCE"); do
+		some_runs "$1" "$2" "$first" &
+		workers="$workers $!"
+	done
+	ended=0
+	for worker in $workers; do
+		wait "$worker" || ended=1
+	done
+	return $ended
 }
 
 # Two that we may use. Load and jobs are nice, alike: other tests may run beside this one.
@@ -96,7 +111,7 @@ for job in $JOBS; do
 			>"$tmp/mpicc.out" 2>&1 ||
 			{ ok "the alltoall is compiled" cat "$tmp/mpicc.out"; continue; }
 	fi
-	ok "$job ends, $RUNS times, beside a load of $LOAD" hunt "$job" $kernel
+	ok "$job ends, $RUNS times, $AT_ONCE at once beside a load of $LOAD" hunt "$job" $kernel
 	sort -n -k 3 "$tmp/ok.out" | awk -v job="$job" '
 		$1 == job && $4 == "ms" { n++; most = $3 }
 		END { print "# " n + 0 " runs of " job ", the longest " most + 0 " ms" }'
