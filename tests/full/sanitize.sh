@@ -16,7 +16,7 @@ export UBSAN_OPTIONS="print_stacktrace=1"
 ok "everything compiles with sanitizers" \
 	"$top_srcdir/scripts/build" "$dir" CFLAGS="$flags" LDFLAGS="-fsanitize=address,undefined"
 for tests in tests/unit tests/abi tests/fuzz libmlx4; do
-	make -C "$dir/$tests" -k check >"$dir/$tests/check.out" 2>&1
+	make -C "$dir/$tests" -k -j"$(nproc)" check >"$dir/$tests/check.out" 2>&1
 	results "$dir/$tests"
 done
 export SOFTHCA=$top_builddir/softhca/cli/softhca
@@ -26,6 +26,6 @@ make -C "$dir/tests/system" -k check TESTS="faults.sh hosts.sh pingpong_ours.sh 
 results "$dir/tests/system"
 # These fault on purpose, are killed, and end without tidying up: what they leave is theirs.
 export ASAN_OPTIONS="detect_leaks=0:abort_on_error=0:handle_segv=0:handle_sigbus=0"
-make -C "$dir/tests/verbs" -k check >"$dir/tests/verbs/check.out" 2>&1
+make -C "$dir/tests/verbs" -k -j"$(nproc)" check >"$dir/tests/verbs/check.out" 2>&1
 results "$dir/tests/verbs"
 finish

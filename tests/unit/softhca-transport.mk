@@ -30,7 +30,6 @@ softhca_transport_states_SOURCES = softhca_transport_states.c
 softhca_transport_states_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_states_LDADD = $(softhca_transport_libs)
 
-check_PROGRAMS += softhca_transport_kill
 softhca_transport_kill_SOURCES = softhca_transport_kill.c softhca_step.h
 softhca_transport_kill_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_kill_LDADD = $(softhca_transport_libs)
