@@ -29,10 +29,17 @@ struct kept {
 	bool inherited; /* they could not be kept from the child */
 };
 
+/* Of the fork that has the control connection. */
 static struct kept *list;
 static size_t count;
-static bool held, blocked;
-static uint64_t mask; /* signals blocked before */
+/* The C library lets two threads fork at once: the second one's prepare() waits for the connection,
+ * and must not touch what the first one is yet to use. */
+static TLS struct {
+	bool lists;    /* the list is this thread's */
+	bool held;     /* prepare() has taken the connection */
+	bool blocked;
+	uint64_t mask; /* signals blocked before */
+} forking;
 static size_t list_size = MOST * sizeof(struct kept);
 
 static void keep(uint64_t start, uint64_t end, uint64_t off, int prot)
@@ -99,19 +106,20 @@ static void prepare(void)
 
 	uint64_t here = (uintptr_t)__builtin_frame_address(0), all = ~UINT64_C(0);
 
-	count = 0;
-	held = false;
+	forking.lists = forking.held = forking.blocked = false;
 	if (!shim_dev.inst)
 		return;
 	/* The stack, too, where fork() below has not been called but the C library's. */
 	(void)shim_make_private(here, here + 1);
 	if (!shim_control_mine()) {
 		shim_control_hold();
-		held = true;
+		forking.held = true;
 	}
+	count = 0;
+	forking.lists = true;
 	/* A handler that runs in the child before its pages are there would miss them. */
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof(all));
-	blocked = true;
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &forking.mask, sizeof(all));
+	forking.blocked = true;
 	if (!list)
 		list = sh_pages(list_size);
 	if (!list)
@@ -136,10 +144,10 @@ void shim_fork_prepare(void)
 
 static void unblock(void)
 {
-	uint64_t before = mask;
+	uint64_t before = forking.mask;
 
-	if (blocked) {
-		blocked = false;
+	if (forking.blocked) {
+		forking.blocked = false;
 		syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before));
 	}
 }
@@ -147,6 +155,8 @@ static void unblock(void)
 void shim_fork_parent(void)
 {
 	sh_memory_let_go();
+	if (!forking.lists)
+		return;
 	for (size_t i = 0; i < count; i++) {
 		if (!list[i].inherited)
 			sh_madvise(list[i].start, list[i].len, MADV_DOFORK);
@@ -154,9 +164,10 @@ void shim_fork_parent(void)
 			sh_munmap((void *)(uintptr_t)list[i].copy, list[i].len);
 	}
 	count = 0;
-	if (held)
+	forking.lists = false;
+	if (forking.held)
 		shim_control_put();
-	held = false;
+	forking.held = false;
 	unblock();
 }
 
@@ -173,7 +184,7 @@ static bool is_free(const struct kept *k)
 
 void shim_fork_child(void)
 {
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; forking.lists && i < count; i++) {
 		struct kept *k = &list[i];
 		void *to = (void *)(uintptr_t)k->start, *copy = (void *)(uintptr_t)k->copy;
 		long at = -ENOMEM;
@@ -195,7 +206,7 @@ void shim_fork_child(void)
 		}
 	}
 	count = 0;
-	held = false;
+	forking.lists = forking.held = false;
 	unblock();
 }
 

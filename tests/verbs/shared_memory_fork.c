@@ -577,6 +577,57 @@ static void no_proc(int arg)
 	views(change_root);
 }
 
+/* ---- threads that fork at the same time ---- */
+
+#define FORKERS	 4
+#define FORKS_OF 100
+
+static uint8_t *theirs;
+
+static void sees_them(void)
+{
+	for (int i = 0; i < 16; i++)
+		CHECK_EQ(differs(theirs + (size_t)i * PAGE, PAGE, (uint64_t)i), -1);
+}
+
+static void *forks(void *arg)
+{
+	sigset_t before, after;
+
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &before), 0);
+	for (int i = 0; i < FORKS_OF; i++)
+		child_is_well(sees_them);
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &after), 0);
+	for (int sig = 1; sig < NSIG; sig++)
+		CHECK_EQ(sigismember(&after, sig), sigismember(&before, sig));
+	return arg;
+}
+
+static void forking_threads(int arg)
+{
+	struct ibv_mr *mr, *other;
+	pthread_t t[FORKERS];
+
+	(void)arg;
+	up();
+	theirs = pages(16);
+	for (int i = 0; i < 16; i++)
+		fill(theirs + (size_t)i * PAGE, PAGE, (uint64_t)i);
+	mr = reg(theirs, 16 * PAGE);
+	for (int i = 0; i < FORKERS; i++)
+		CHECK_EQ(pthread_create(&t[i], NULL, forks, NULL), 0);
+	for (int i = 0; i < FORKERS; i++)
+		CHECK_EQ(pthread_join(t[i], NULL), 0);
+	/* Commands go on, and children do. */
+	other = reg(pages(4), 4 * PAGE);
+	through(other, other->addr, 4 * PAGE, 7);
+	CHECK_EQ(ibv_dereg_mr(other), 0);
+	child_is_well(sees_them);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	munmap(theirs, 16 * PAGE);
+	down();
+}
+
 /* ---- */
 
 static const struct scenario {
@@ -593,6 +644,7 @@ static const struct scenario {
 	{"view", view},
 	{"no_descriptor", no_descriptor},
 	{"no_proc", no_proc},
+	{"forking_threads", forking_threads},
 };
 
 int main(int argc, char **argv)
