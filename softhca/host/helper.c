@@ -202,6 +202,20 @@ static bool map_stack(void)
 	return true;
 }
 
+/*
+ * The process ends with the last thread of the program, by pthread_exit() or its function's return.
+ * The C library tells by this count, which the helper must not be in.
+ */
+static void count_threads(unsigned int by)
+{
+	static unsigned int *count;
+
+	if (!count)
+		count = dlsym(RTLD_DEFAULT, "__nptl_nthreads");
+	if (count)
+		__atomic_add_fetch(count, by, __ATOMIC_SEQ_CST);
+}
+
 static int create(void)
 {
 	pthread_attr_t attr;
@@ -216,6 +230,8 @@ static int create(void)
 		err = pthread_create(&thread, &attr, helper_main, sh_process.dev);
 		starting = false;
 	}
+	if (!err)
+		count_threads(-1u);
 	pthread_attr_destroy(&attr);
 	return err;
 }
@@ -266,6 +282,7 @@ void sh_process_stop(void)
 {
 	pthread_mutex_lock(&start_lock);
 	if (running) {
+		count_threads(1);
 		atomic_store(&stop, true);
 		nudge();
 		pthread_join(thread, NULL);

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: softhca's own thread is none of the program's: a process ends with the last thread
+ * of the program, and calls that a process with one thread may make (unshare(), setns()) do for
+ * it what they do without a device, which goes on working afterwards.
+ */
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/wait.h>
+
+#include "verbs_test.h"
+
+#ifndef CLOSE_RANGE_UNSHARE
+#define CLOSE_RANGE_UNSHARE (1U << 1)
+#endif
+
+enum { AT_EXIT = 10 };
+
+static struct side s;
+static struct ibv_qp *a, *b;
+
+static void up(void)
+{
+	side_open(&s, 8192, 16, 0);
+	a = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+	b = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+	connect_pair(&s, a, b);
+}
+
+/* A message whose receiver is late, so that it takes a timer. */
+static void works(void)
+{
+	fill(s.buf, 100, 1);
+	memset(s.buf + 4096, 0, 100);
+	CHECK_EQ(post_send1(a, &s, 1, 0, 100, IBV_SEND_SIGNALED), 0);
+	sleep_ms(20);
+	CHECK_EQ(post_recv1(b, &s, 2, 4096, 100), 0);
+	expect_wc(s.scq, 1, IBV_WC_SUCCESS);
+	expect_wc(s.rcq, 2, IBV_WC_SUCCESS);
+	CHECK_EQ(differs(s.buf + 4096, 100, 1), -1);
+}
+
+/* ---- the end of the process ---- */
+
+static void at_exit(void)
+{
+	post(AT_EXIT, 1);
+}
+
+static void *outlives_main(void *arg)
+{
+	sleep_ms(100);
+	works();
+	return arg;
+}
+
+static void last_is_main(int arg)
+{
+	(void)arg;
+	up();
+	works();
+	CHECK_EQ(atexit(at_exit), 0);
+	pthread_exit(NULL);
+}
+
+static void last_is_another(int arg)
+{
+	pthread_t t;
+
+	(void)arg;
+	up();
+	CHECK_EQ(pthread_create(&t, NULL, outlives_main, NULL), 0);
+	CHECK_EQ(atexit(at_exit), 0);
+	pthread_exit(NULL);
+}
+
+static void ends(void (*fn)(int arg))
+{
+	board->word[AT_EXIT] = 0;
+	join(spawn(fn, 0));
+	CHECK_EQ(board->word[AT_EXIT], 1);
+}
+
+/* ---- what a process parts with ---- */
+
+static int to_its_own(int flags)
+{
+	int fd;
+
+	(void)flags;
+	fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+	CHECK(fd >= 0);
+	return setns(fd, CLONE_NEWNS) | close(fd);
+}
+
+static const struct parting {
+	const char *name;
+	int (*call)(int flags);
+	int flags;
+} parting[] = {
+	{"address space and handlers", unshare, CLONE_VM | CLONE_SIGHAND},
+	{"user namespace", unshare, CLONE_NEWUSER},
+	{"user and process namespaces", unshare, CLONE_NEWUSER | CLONE_NEWPID},
+	{"mount namespace", to_its_own, 0},
+	{"directories", unshare, CLONE_FS},
+};
+
+/* Some take a privilege, or are forbidden: what they do without a device decides. */
+static bool may(const struct parting *p)
+{
+	pid_t pid = fork();
+	int status;
+
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(p->call(p->flags) ? 1 : 0);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	return !status;
+}
+
+static void parts(int arg)
+{
+	up();
+	works();
+	CHECK_EQ(parting[arg].call(parting[arg].flags), 0);
+	works();
+}
+
+/* The other end of a pipe is closed when this process has closed it. */
+static void parts_with_descriptors(int by_close_range)
+{
+	int fd[2];
+	char byte;
+
+	up();
+	works();
+	CHECK_EQ(pipe(fd), 0);
+	if (by_close_range) {
+		CHECK_EQ(close_range((unsigned int)fd[1], (unsigned int)fd[1],
+				     (int)CLOSE_RANGE_UNSHARE), 0);
+	} else {
+		CHECK_EQ(unshare(CLONE_FILES), 0);
+		CHECK_EQ(close(fd[1]), 0);
+	}
+	CHECK_EQ(read(fd[0], &byte, 1), 0);
+	works();
+}
+
+int main(void)
+{
+	test_begin();
+	ends(last_is_main);
+	ends(last_is_another);
+	for (size_t i = 0; i < sizeof(parting) / sizeof(parting[0]); i++) {
+		if (may(&parting[i]))
+			join(spawn(parts, (int)i));
+		else
+			printf("# %s: may not be parted with here\n", parting[i].name);
+	}
+	join(spawn(parts_with_descriptors, 0));
+	join(spawn(parts_with_descriptors, 1));
+	return 0;
+}
