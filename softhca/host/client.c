@@ -17,7 +17,7 @@ int sh_client_connect(const char *dir)
 	dirfd = sh_open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dirfd < 0)
 		return dirfd;
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/self/fd/%d/control", dirfd);
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "/proc/thread-self/fd/%d/control", dirfd);
 	fd = sh_sys(syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 	if (fd >= 0) {
 		do

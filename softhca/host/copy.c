@@ -119,7 +119,7 @@ static long pull(const struct side *from, struct iovec *local, unsigned int nloc
 		 struct iovec *remote, unsigned int nremote)
 {
 	if (side_is_own(from))
-		return sh_vm_readv(sh_process.pid, local + 1, nlocal, remote + 1, nremote);
+		return sh_vm_readv((int)syscall(SYS_gettid), local + 1, nlocal, remote + 1, nremote);
 	return sh_witness_readv(from->pid, from->witness, local, nlocal, remote, nremote);
 }
 

@@ -141,7 +141,8 @@ static inline int sh_own_copy(uint64_t own, void *here, size_t len, bool in)
 	while (len) {
 		struct iovec local = {.iov_base = here, .iov_len = len};
 		struct iovec remote = {.iov_base = (void *)(uintptr_t)own, .iov_len = len};
-		long n = in ? sh_vm_writev(getpid(), &local, 1, &remote, 1) : sh_vm_readv(getpid(), &local, 1, &remote, 1);
+		int tid = (int)syscall(SYS_gettid);	/* the first thread may have ended */
+		long n = in ? sh_vm_writev(tid, &local, 1, &remote, 1) : sh_vm_readv(tid, &local, 1, &remote, 1);
 
 		if (n <= 0)
 			return -EFAULT;

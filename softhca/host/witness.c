@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* The witness of this address space, and copies that name another's. witness.h says what it is good
  * for. Takes no lock. */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "far.h"
 #include "witness.h"
 
@@ -70,6 +74,46 @@ static long verdict(long done, long before)
 	return done < before ? -ESRCH : done - before;
 }
 
+/*
+ * A process whose first thread has ended by pthread_exit() has no memory under its own number, but
+ * under that of each thread that is left. Which address space that is tells the witness.
+ */
+static int another_thread(int pid)
+{
+	_Alignas(struct dirent64) char text[256];
+	char path[32];
+	int fd, tid = 0;
+	long got;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	fd = sh_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	got = sh_sys(syscall(SYS_getdents64, fd, text, sizeof(text)));
+	for (long at = 0; at < got && (!tid || tid == pid);) {
+		const struct dirent64 *d = (const struct dirent64 *)(text + at);
+
+		tid = atoi(d->d_name);
+		at += d->d_reclen;
+	}
+	sh_close(fd);
+	return tid == pid ? 0 : tid;
+}
+
+typedef long vm_copy(int, const struct iovec *, unsigned long, const struct iovec *, unsigned long);
+
+static long try(vm_copy *copy, int pid, const struct iovec *local, unsigned long nlocal,
+		const struct iovec *remote, unsigned long nremote)
+{
+	long done = copy(pid, local, nlocal, remote, nremote);
+	int tid;
+
+	/* As often as a thread ends between the two calls. */
+	for (int i = 0; done == -ESRCH && i < 10 && (tid = another_thread(pid)); i++)
+		done = copy(tid, local, nlocal, remote, nremote);
+	return done;
+}
+
 long sh_witness_readv(int pid, uint64_t witness, struct iovec *local, unsigned long nlocal,
 		      struct iovec *remote, unsigned long nremote)
 {
@@ -78,7 +122,7 @@ long sh_witness_readv(int pid, uint64_t witness, struct iovec *local, unsigned l
 
 	local[0] = (struct iovec){.iov_base = &says, .iov_len = sizeof(says)};
 	remote[0] = (struct iovec){.iov_base = (void *)(uintptr_t)witness, .iov_len = sizeof(says)};
-	done = verdict(sh_vm_readv(pid, local, nlocal + 1, remote, nremote + 1), sizeof(says));
+	done = verdict(try(sh_vm_readv, pid, local, nlocal + 1, remote, nremote + 1), sizeof(says));
 	return done >= 0 && says != SH_WITNESS ? -ESRCH : done;
 }
 
@@ -90,5 +134,5 @@ long sh_witness_writev(int pid, uint64_t witness, struct iovec *local, unsigned 
 	local[0] = (struct iovec){.iov_base = &nothing, .iov_len = 1};
 	remote[0] = (struct iovec){.iov_base = (void *)(uintptr_t)(witness + SH_WITNESS_BYTE),
 				   .iov_len = 1};
-	return verdict(sh_vm_writev(pid, local, nlocal + 1, remote, nremote + 1), 1);
+	return verdict(try(sh_vm_writev, pid, local, nlocal + 1, remote, nremote + 1), 1);
 }

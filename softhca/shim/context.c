@@ -105,7 +105,7 @@ static struct shim_ctx *recognize(int fd, const struct stat *st)
 	struct shim_ctx *c;
 	long len;
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", fd);
 	len = sh_sys(syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof(path) - 1));
 	if (len < 0)
 		return NULL;

@@ -34,7 +34,7 @@ static int open_uffd(void)
 /* No page of it is there: neither in memory, nor on the swap device, nor as a mark of its own. */
 static bool untouched(uint64_t addr, uint64_t len)
 {
-	int fd = sh_open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	int fd = sh_open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);
 	bool none = fd >= 0;
 	uint64_t entry[256];
 

@@ -74,7 +74,7 @@ static int copy_runs(char *to, uint64_t from, const uint64_t *entry, size_t n)
 
 int shim_copy_pages(char *to, uint64_t from, uint64_t len)
 {
-	int fd = len >= PAGE_MAP_MIN ? sh_open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC) : -1, err = 0;
+	int fd = len >= PAGE_MAP_MIN ? sh_open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC) : -1, err = 0;
 	uint64_t entry[256];
 
 	while (fd >= 0 && len && !err) {
@@ -107,7 +107,7 @@ bool shim_marked_dontfork(uint64_t addr)
 
 	if (known >= 0)
 		return known;
-	m.fd = sh_open("/proc/self/smaps", O_RDONLY | O_CLOEXEC);
+	m.fd = sh_open("/proc/thread-self/smaps", O_RDONLY | O_CLOEXEC);
 	if (m.fd < 0)
 		return false;
 	while ((line = maps_line(&m))) {

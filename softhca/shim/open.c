@@ -46,7 +46,7 @@ static int __attribute__((noinline)) node_at(int dirfd, const char *path, int fl
 
 	if (dirfd == AT_FDCWD || !path || strncmp(path, "uverbs", 6) || !shim_active())
 		return -1;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd);
+	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", dirfd);
 	len = sh_sys(syscall(SYS_readlinkat, AT_FDCWD, link, full, sizeof(full) - 32));
 	if (len < 0 || strlen(path) > 20)
 		return -1;

@@ -224,7 +224,7 @@ static bool look_up(uint64_t addr, struct uar_page *out)
 {
 	char buf[4096];
 	size_t have = 0;
-	int found = 0, fd = sh_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	int found = 0, fd = sh_open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
 		return false;

@@ -15,7 +15,7 @@
 #define CLOSE_RANGE_UNSHARE (1U << 1)
 #endif
 
-enum { AT_EXIT = 10 };
+enum { AT_EXIT = 10, QPN, OWNERS_QPN, RKEY, ADDR, CONNECTED };
 
 static struct side s;
 static struct ibv_qp *a, *b;
@@ -28,9 +28,11 @@ static void up(void)
 	connect_pair(&s, a, b);
 }
 
-/* A message whose receiver is late, so that it takes a timer. */
+/* A message whose receiver is late, so that it takes a timer, and registered memory. */
 static void works(void)
 {
+	struct ibv_mr *mr;
+
 	fill(s.buf, 100, 1);
 	memset(s.buf + 4096, 0, 100);
 	CHECK_EQ(post_send1(a, &s, 1, 0, 100, IBV_SEND_SIGNALED), 0);
@@ -39,6 +41,9 @@ static void works(void)
 	expect_wc(s.scq, 1, IBV_WC_SUCCESS);
 	expect_wc(s.rcq, 2, IBV_WC_SUCCESS);
 	CHECK_EQ(differs(s.buf + 4096, 100, 1), -1);
+	mr = ibv_reg_mr(s.pd, s.buf, 100, IBV_ACCESS_LOCAL_WRITE);
+	CHECK(mr);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
 }
 
 /* ---- the end of the process ---- */
@@ -73,6 +78,67 @@ static void last_is_another(int arg)
 	CHECK_EQ(pthread_create(&t, NULL, outlives_main, NULL), 0);
 	CHECK_EQ(atexit(at_exit), 0);
 	pthread_exit(NULL);
+}
+
+/* ---- a peer of a process whose main() has ended ---- */
+
+/* Registered beside threads, and touched: it stays private. */
+static void *is_reached(void *arg)
+{
+	struct ibv_mr *mr;
+	struct link l;
+
+	sleep_ms(100);
+	fill(s.buf, 4096, 5);
+	mr = ibv_reg_mr(s.pd, s.buf, 4096,
+			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+	CHECK(mr);
+	b = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+	board->word[OWNERS_QPN] = b->qp_num;
+	board->word[RKEY] = mr->rkey;
+	post(ADDR, (uintptr_t)s.buf);
+	await(QPN, 1);
+	link_defaults(&l, s.lid, (uint32_t)board->word[QPN]);
+	connect_qp(b, &l);
+	post(CONNECTED, 1);
+	await(CONNECTED, 2);
+	CHECK_EQ(differs(s.buf, 4096, 6), -1);
+	return arg;
+}
+
+static void main_ends(int arg)
+{
+	pthread_t t;
+
+	(void)arg;
+	side_open(&s, 8192, 16, 0);
+	CHECK_EQ(pthread_create(&t, NULL, is_reached, NULL), 0);
+	pthread_exit(NULL);
+}
+
+static void reaches(int arg)
+{
+	struct link l;
+	uint32_t rkey;
+	uint64_t addr;
+
+	(void)arg;
+	side_open(&s, 8192, 16, 0);
+	a = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+	await(ADDR, 1);
+	addr = board->word[ADDR];
+	rkey = (uint32_t)board->word[RKEY];
+	link_defaults(&l, s.lid, (uint32_t)board->word[OWNERS_QPN]);
+	connect_qp(a, &l);
+	post(QPN, a->qp_num);
+	await(CONNECTED, 1);
+	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_READ, 1, 0, 4096, addr, rkey, IBV_SEND_SIGNALED), 0);
+	expect_wc(s.scq, 1, IBV_WC_SUCCESS);
+	CHECK_EQ(differs(s.buf, 4096, 5), -1);
+	fill(s.buf, 4096, 6);
+	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 2, 0, 4096, addr, rkey, IBV_SEND_SIGNALED), 0);
+	expect_wc(s.scq, 2, IBV_WC_SUCCESS);
+	post(CONNECTED, 2);
 }
 
 static void ends(void (*fn)(int arg))
@@ -149,9 +215,14 @@ static void parts_with_descriptors(int by_close_range)
 
 int main(void)
 {
+	pid_t owner;
+
 	test_begin();
 	ends(last_is_main);
 	ends(last_is_another);
+	owner = spawn(main_ends, 0);
+	join(spawn(reaches, 0));
+	join(owner);
 	for (size_t i = 0; i < sizeof(parting) / sizeof(parting[0]); i++) {
 		if (may(&parting[i]))
 			join(spawn(parts, (int)i));
