@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Does no thread run but the caller and softhca's helper? The kernel counts the threads of a
- * process, and counts one for a moment longer than pthread_join() waits for: the word that
- * pthread_join() sleeps on is cleared first. Such a thread is waited for, since what is registered
- * just then would stay private for as long as it is registered. Allocates nothing.
+ * Tells whether the caller and softhca's helper are the only threads. For a moment after
+ * pthread_join() has returned the kernel still counts the joined thread, because it clears the word
+ * that pthread_join() sleeps on before it removes the thread. alone() waits for such a thread:
+ * memory registered in that moment would otherwise stay private for as long as it is registered.
+ * Allocates no memory.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -21,8 +22,8 @@
 #define EXITING 0x4 /* PF_EXITING: the thread is past its last instruction of user code */
 
 /*
- * In the middle of do_exit(), or a zombie until a debugger has heard of it. The first thread, ended
- * before the others, is one that stays.
+ * Is the thread in the middle of do_exit(), or a zombie of which a debugger has not heard yet? The
+ * first thread does not count: if it ends before the others, it stays a zombie.
  */
 static bool is_exiting(int tid)
 {
@@ -39,14 +40,17 @@ static bool is_exiting(int tid)
 	       (state != 'Z' || tid != getpid());
 }
 
-/* Nothing is decided by this but whether to wait; it ends at the first thread that lives. */
+/*
+ * Are all other threads about to end? The answer decides only whether alone() waits. The search
+ * ends at the first thread that lives.
+ */
 static bool others_exit(void)
 {
 	int self = (int)syscall(SYS_gettid), helper = sh_process_helper_thread();
-	/* The helper has not got to saying its number. */
+	/* The helper may not have stored its number yet. */
 	int unknown = sh_process_threads() && !helper;
 	_Alignas(struct dirent64) char text[1024];
-	static int living; /* the one that was found so the last time: it is looked at first */
+	static int living; /* the thread that ended the last search: checked first */
 	bool exiting = true;
 	long got = 0;
 	int fd;
@@ -81,7 +85,7 @@ bool alone(void)
 	struct stat st;
 
 	for (int i = 0; !sh_stat("/proc/self/task", &st); i++) {
-		/* . and .. and one for each thread */
+		/* The links are ., .. and one for each thread. */
 		if (st.st_nlink <= (nlink_t)(3 + sh_process_threads()))
 			return true;
 		if (i == PATIENCE_NS / MOMENT_NS || !others_exit())

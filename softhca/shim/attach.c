@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * This process as part of an instance: environment, lease, control connection, fork. Owns struct shim, shim_dev and
- * the connection, which control_lock protects; a connection belongs to one process, and a forked child makes its own.
+ * Makes this process part of an instance: environment, lease, control connection, fork. Owns struct
+ * shim, shim_dev and the connection, which control_lock protects. A connection belongs to one
+ * process; a forked child makes its own.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -26,14 +27,14 @@ uint32_t shim_stale;
 bool shim_ready;
 
 static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
-static TLS bool mine;		/* this thread has it */
+static TLS bool mine;		/* this thread holds control_lock, or is about to */
 static struct {
-	int pid;			/* whose connection it is; 0 = none */
+	int pid;			/* the process that made the connection; 0: no connection */
 	int fd, memfd;
 	struct sh_ident id, mem_id;
 } control = {.fd = -1, .memfd = -1};
 
-/* Held by a mapping, so that neither close() nor closefrom() of the program gives it back. */
+/* A mapping holds the lease, so that the program's close() and closefrom() do not give it back. */
 static void take_lease(void)
 {
 	char path[PATH_MAX];
@@ -50,9 +51,9 @@ static void take_lease(void)
 
 static void forked_child(void)
 {
-	/* Before anything looks at them. */
+	/* Before anything in the child uses the pages that this puts in place. */
 	shim_fork_child();
-	/* Another thread of the parent may have held any of them. */
+	/* Another thread of the parent may have held any of these locks. */
 	control_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	mine = false;
 	sh_memory_forked();
@@ -64,7 +65,7 @@ static void forked_child(void)
 	own_forked();
 	if (!shim_dev.inst)
 		return;
-	/* The parent's socket: our end of it must not keep it open. */
+	/* The socket is the parent's. The child's copy must not keep it open. */
 	if (control.pid && sh_ident_holds(control.fd, &control.id))
 		sh_close(control.fd);
 	control.pid = 0;
@@ -82,7 +83,10 @@ bool shim_host_exists(unsigned int host)
 	return sh_sys(syscall(SYS_faccessat, AT_FDCWD, path, F_OK)) == 0;
 }
 
-/* The number that SOFTHCA_HOST has; 0 without. SH_MAX_HCAS: it has none that could be a host's. */
+/*
+ * The number in SOFTHCA_HOST, or 0 if it is not set. SH_MAX_HCAS: the text cannot be the number of
+ * a host.
+ */
 static unsigned int host_by_variable(const char *text)
 {
 	unsigned long host;
@@ -95,7 +99,7 @@ static unsigned int host_by_variable(const char *text)
 	return errno || *end || *text < '0' || *text > '9' || host > SH_MAX_HCAS ? SH_MAX_HCAS : (unsigned int)host;
 }
 
-/* Which host of several this image of a process is on. */
+/* Which of several hosts this image of a process is on. */
 static unsigned int choose_host(const char *variable)
 {
 	int nearest, host = sh_run_host(shim.dir, getenv("SOFTHCA_RUN"), &nearest);
@@ -113,7 +117,7 @@ static void complain_host(const char *variable)
 
 	while (hosts < SH_MAX_HCAS && shim_host_exists(hosts))
 		hosts++;
-	/* Without any it is the instance that is gone. */
+	/* An instance without any host has ended. */
 	if (!hosts)
 		shim_say_later("there is no device: the instance %.200s has ended, or never was; softhca show lists those that "
 			       "run", shim.dir);
@@ -141,7 +145,7 @@ static void init_once(void)
 			       "those that do, and softhca run sets the variable", instance);
 		return;
 	}
-	/* As the kernel names what is mapped and opened. */
+	/* The path in the form in which the kernel names mapped and opened files. */
 	if (realpath(shim.dir, resolved) && strlen(resolved) < PATH_MAX - 64)
 		strcpy(shim.dir, resolved);
 	shim.several = shim_host_exists(1);
@@ -169,8 +173,8 @@ void shim_init(void)
 	static TLS bool inside;
 
 	/*
-	 * The initialization itself calls functions of this library. And sanitizers in a program call some before libc has
-	 * its environment: that is too early to tell.
+	 * The initialization itself calls functions of this library. Sanitizers in a program call
+	 * some of them before libc has its environment, which is too early to tell.
 	 */
 	if (inside || !environ)
 		return;
@@ -195,7 +199,10 @@ static void drop_connection(void)
 	control.pid = 0;
 }
 
-/* The daemon says so first where there is one; a client may be in a machine of another kind. */
+/*
+ * Is the page size supported? The daemon complains first where there is one, but a client may be in
+ * a machine of another kind.
+ */
 static bool usable_here(void)
 {
 	static bool said;
@@ -211,7 +218,7 @@ static bool usable_here(void)
 	return false;
 }
 
-/* Device memory is mapped once in the life of an address space. */
+/* A process maps device memory once in the life of its address space. */
 static int attach(const struct sh_hello_reply *hello, int memfd)
 {
 	const char *mmio = getenv("SOFTHCA_MMIO");
@@ -221,7 +228,7 @@ static int attach(const struct sh_hello_reply *hello, int memfd)
 	int err;
 
 	if (!shim_dev.inst) {
-		/* Not what the header says, which others write to. */
+		/* The size is the file's: other processes write to the header. */
 		size = sh_sys(syscall(SYS_lseek, memfd, 0L, SEEK_END));
 		if (size < 0 || (uint64_t)size != hello->size)
 			return size < 0 ? (int)size : -EPROTO;
@@ -281,8 +288,11 @@ fail:
 	return err;
 }
 
-/* Before a sleep on account of the connection, and with SH_WAITS_NOT after it. Without one of its own, as in a forked
- * child, a process would speak in its parent's name. */
+/*
+ * Announces what this thread is about to sleep for on account of the connection, and with
+ * SH_WAITS_NOT that it has woken up. A process without a connection of its own, such as a forked
+ * child, announces nothing: it would speak for its parent.
+ */
 static void announce(enum sh_waits what, uint64_t a, uint64_t b)
 {
 	int saved = errno;
@@ -303,7 +313,10 @@ bool shim_control_mine(void)
 
 void shim_control_hold(void)
 {
-	/* Said before it is so, and until it is no more: a handler comes at any moment. */
+	/*
+	 * Set before the lock is taken, and cleared after it is released: a signal handler may run
+	 * at any moment.
+	 */
 	mine = true;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (!pthread_mutex_trylock(&control_lock))
@@ -336,7 +349,10 @@ void shim_control_put(void)
 	shim_signals_release();
 }
 
-/* Of a command's header: which one it is. Read as the kernel would, since it may be the application's mistake. */
+/*
+ * The number of a command, from its header. The shim reads it as the kernel would, since the
+ * address may be a mistake of the application.
+ */
 static uint32_t uverbs_command(const struct sh_command *cmd)
 {
 	uint32_t number;
@@ -349,13 +365,16 @@ int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds
 	uint32_t type = *(const uint32_t *)req;
 	int err;
 
-	/* In a moment in which it cannot be made anew. */
+	/* A caller that must not connect now may have no connection. */
 	if (control.pid != getpid() || !sh_ident_holds(control.fd, &control.id))
 		return -EIO;
 	announce(SH_WAITS_REQUEST, type, type == SH_MSG_COMMAND ? uverbs_command(req) : 0);
 	err = sh_client_request(control.fd, req, len, reply, rlen, fds, nfds);
 	announce(SH_WAITS_NOT, 0, 0);
-	/* The daemon is gone, as a device is that was pulled out; but not where a limit is at fault. */
+	/*
+	 * The daemon is gone, as a device is that was pulled out. EMFILE is a limit of this
+	 * process, and the connection is good.
+	 */
 	if (err && err != -EMFILE)
 		drop_connection();
 	return err == -ECONNRESET ? -EIO : err;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The UAR as the device sees it: stores come in as a bus carries them and go on as doorbells. Also the one way into
- * device code from this library. Holds no lock.
+ * The UAR as the device sees it: takes stores as a bus carries them and passes them on as
+ * doorbells. It is also the only way into device code from this library. Holds no lock.
  */
 #include <endian.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define ARM_DOORBELL	0x20
 #define BF_BUFFER	256
 
-/* A forked child gets a connection of its own before its first doorbell. */
+/* A forked child makes a connection of its own before its first doorbell. */
 static bool ready(void)
 {
 	return likely(!__atomic_load_n(&shim_stale, __ATOMIC_ACQUIRE)) || shim_refresh();
@@ -67,7 +67,10 @@ static void arm(uint32_t ctx, uint32_t dw0, uint32_t dw1)
 	shim_arm(ctx, dw0 & 0xffffff, dw0, dw1);
 }
 
-/* 32-bit code stores the arm doorbell in two halves, ascending, under a lock of its own: the second one acts. */
+/*
+ * 32-bit code stores the arm doorbell in two halves, in ascending order, under a lock of its own.
+ * The second store arms the CQ.
+ */
 static TLS struct {
 	uint32_t ctx, dw0;
 } half;
@@ -87,7 +90,10 @@ static void uar_store(uint32_t ctx, unsigned int offset, unsigned int width, con
 	}
 }
 
-/* The WQE is in memory too, complete: what a BlueFlame write adds is the number in its second word. */
+/*
+ * The complete WQE is in memory as well. A BlueFlame write adds only the QP number in its second
+ * word.
+ */
 static void bf_store(uint32_t ctx, unsigned int offset, unsigned int width, const uint8_t *value)
 {
 	unsigned int at = offset % BF_BUFFER;

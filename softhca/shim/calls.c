@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The rest of what is redirected: commands, which are write() on a device file, and the RDMA netlink socket. ioctl()
- * needs nothing: a context's file answers ENOTTY by itself.
+ * The remaining redirected calls: commands, which are write() on a device file, and the RDMA
+ * netlink socket. ioctl() needs no redirection: a context's file answers ENOTTY by itself.
  */
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -14,13 +14,13 @@ EXPORT ssize_t write(int fd, const void *buf, size_t len)
 {
 	struct shim_ctx *ctx;
 
-	/* Short or odd writes count too: into the file they must never go. */
+	/* This includes short and odd writes: no write may reach the file itself. */
 	if (shim_active() && (ctx = shim_ctx_of_fd(fd)))
 		RETURN_ERRNO(shim_command(ctx, buf, len));
 	return REAL(write)(fd, buf, len);
 }
 
-/* A device without vectored writes gets one write for each piece. */
+/* A device without vectored writes gets one write for each element. */
 EXPORT ssize_t writev(int fd, const struct iovec *iov, int n)
 {
 	struct shim_ctx *ctx;

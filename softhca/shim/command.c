@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * write() on a device file: the command goes to the daemon, which reads and answers it in our memory; what only
- * this process can do (pin, map, take descriptors) is done here before write() returns. The connection is held from the
- * request to the last of that, so that no other thread's command sees a page half moved.
+ * write() on a device file. The command goes to the daemon, which reads it from this process's
+ * memory and answers it there. What only this process can do (pin, map, take descriptors) is done
+ * here before write() returns. The thread holds the connection from the request until all of that
+ * is done, so that no other thread's command sees pages that are half exchanged.
  */
 #include <linux/capability.h>
 #include <string.h>
@@ -26,7 +27,7 @@ static void close_fds(const int *fds, unsigned int nfds)
 		sh_close(fds[i]);
 }
 
-/* Send the command, pinning what the daemon asks for in between. */
+/* Sends the command, and in between pins what the daemon asks for. */
 static int transact(struct sh_command *cmd, struct sh_command_reply *reply, int *fds, unsigned int *nfds)
 {
 	struct {
@@ -46,7 +47,9 @@ static int transact(struct sh_command *cmd, struct sh_command_reply *reply, int 
 	again.pin.have_off = again.pin.reserved = 0;
 	if (reply->pin_share)
 		shim_share_examine(reply->pin_addr, reply->pin_len, &again.pin);
-	/* Pages about to be exchanged for others need not be there; that they may be written is known. */
+	/*
+	 * Pages that are about to be exchanged need not be present, and are known to be writable.
+	 */
 	if (again.pin.share != SH_SHARE_PRIVATE)
 		again.pin.error = -shim_populate(reply->pin_addr, reply->pin_len, reply->pin_write);
 	return shim_request(&again, sizeof(cmd[0]) + sizeof(again.pin), reply, sizeof(*reply), fds, nfds);

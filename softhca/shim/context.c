@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Open device files. A context is known by the device and inode numbers of its file, never by a descriptor's number:
- * duplicates, inherited and passed descriptors all mean it. Entries are never freed, only reused for a later generation
- * of the same number; list_lock protects the list, which readers walk without it.
+ * Open device files. The device and inode numbers of its file identify a context, never the number
+ * of a descriptor: duplicates, inherited and passed descriptors all refer to it. Entries are never
+ * freed, only reused for a later generation of the same number. list_lock protects the list;
+ * readers walk it without the lock.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -34,7 +35,10 @@ unsigned int shim_ctx_minor(const struct shim_ctx *ctx)
 	return UVERBS_MINOR + (c ? c->hca % shim_dev.hcas_per_host : 0);
 }
 
-/* Pages of contexts that are closed by now: nothing else hears of their end. list_lock is held. */
+/*
+ * Unmaps the life pages of contexts that have been closed: this process learns of their end in no
+ * other way. list_lock is held.
+ */
 static void sweep(void)
 {
 	for (struct shim_ctx *c = list; c; c = c->next) {
@@ -81,7 +85,7 @@ out:
 	return c;
 }
 
-/* <dir>/files/c<ctx>.<gen>, deleted or not. */
+/* <dir>/files/c<ctx>.<gen>, with or without " (deleted)" behind it. */
 int shim_ctx_path(const char *path, uint32_t *index, uint32_t *generation)
 {
 	size_t len = strlen(shim.dir);
@@ -97,7 +101,7 @@ int shim_ctx_path(const char *path, uint32_t *index, uint32_t *generation)
 	return 0;
 }
 
-/* A descriptor that came from elsewhere: an earlier image of this process, a parent, a message. */
+/* For a descriptor from elsewhere: an earlier image of this process, a parent, a message. */
 static struct shim_ctx *recognize(int fd, const struct stat *st)
 {
 	char link[64], path[PATH_MAX];
@@ -154,7 +158,7 @@ struct shim_ctx *shim_ctx_of_fd(int fd)
 
 /* ---- opening ---- */
 
-/* NULL and *err. */
+/* NULL on failure, with the error in *err. */
 static void *map_life(uint32_t index, uint32_t generation, int *err)
 {
 	char path[PATH_MAX];
@@ -183,8 +187,10 @@ int shim_kick_begins(struct shim_ctx *ctx)
 	struct sh_status status;
 	int err;
 
-	/* The daemon does it: here the path may lead elsewhere by now, and a limit on the
-	 * application's files would count. */
+	/*
+	 * The daemon gives the file its length: in this process the path may lead elsewhere by now,
+	 * and a limit on the size of the application's files would apply.
+	 */
 	err = shim_request(&kick, sizeof(kick), &status, sizeof(status), NULL, NULL);
 	return err ? err : -status.error;
 }
@@ -238,7 +244,10 @@ int shim_open_device(unsigned int device, int flags)
 		goto unmap_life;
 	shim_handlers_begin();
 #ifndef HAVE_TRAP
-	/* Nothing can be heard before the operations are wrapped; kick.c looks at what was stored until then. */
+	/*
+	 * Stores cannot be seen before the operations are wrapped. kick.c looks for what was stored
+	 * until then.
+	 */
 	err = shim_kick_begins(ctx);
 	if (err)
 		goto unmap_life;
@@ -258,7 +267,7 @@ out:
 	return err;
 }
 
-/* Walks the list without its lock, as readers do. */
+/* Walks the list without its lock, as all readers do. */
 void shim_contexts_doze(void)
 {
 	for (struct shim_ctx *c = __atomic_load_n(&list, __ATOMIC_ACQUIRE); c; c = c->next)

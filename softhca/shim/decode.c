@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Stores that a compiler emits, taken apart: general registers and immediates, vector registers of 4 to 64 bytes,
- * and the string instructions. Owns the decoder's state, which is constant after sh_decode_init().
+ * Takes apart the stores that compilers emit: of general registers and immediates, of vector
+ * registers of 4 to 64 bytes, and by string instructions. Owns the decoder's state, which is
+ * constant after sh_decode_init().
  */
 #include <cpuid.h>
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include "decode.h"
 
 #define MAX_STORE	64
-#define FPX_SW_BYTES	464		/* struct _fpx_sw_bytes in the legacy area */
+#define FPX_SW_BYTES	464		/* offset of struct _fpx_sw_bytes in the legacy area */
 #define FP_XSTATE_MAGIC1 0x46505853u
 #define XSTATE_HEADER	512
 #define XSTATE_YMM	(1u << 2)
@@ -20,7 +21,7 @@
 #define XSTATE_HI16_ZMM	(1u << 7)
 
 static ZydisDecoder decoder;
-static unsigned int area[8];		/* offsets of the state components, standard form; 0 = not there */
+static unsigned int area[8]; /* offsets of the state components, standard form; 0: absent */
 
 void sh_decode_init(void)
 {
@@ -56,7 +57,10 @@ static int is_high_byte(ZydisRegister reg)
 	       reg == ZYDIS_REGISTER_BH;
 }
 
-/* The legacy area has 16 bytes per vector register; the rest of wider ones is in the extended state, or zero. */
+/*
+ * The legacy area has 16 bytes of each vector register. The rest of a wider one is in the extended
+ * state, or zero.
+ */
 static int vector_value(const ucontext_t *uc, ZydisRegister reg, uint8_t value[MAX_STORE])
 {
 	const uint8_t *fx = (const uint8_t *)uc->uc_mcontext.fpregs;
@@ -134,14 +138,17 @@ static void reverse(uint8_t *value, unsigned int width)
 	}
 }
 
-/* What of the source register or immediate goes to memory, in its first bytes. */
+/*
+ * Puts what the instruction stores, from its source register or immediate, into the first bytes of
+ * value.
+ */
 static int stored_value(ucontext_t *uc, const struct insn *in, unsigned int width, uint8_t value[MAX_STORE])
 {
 	const ZydisDecodedOperand *src = &in->op[1];
 	unsigned int lane;
 	int err;
 
-	/* EVEX forms name their mask in between. */
+	/* EVEX forms have their mask between destination and source. */
 	if (src->type == ZYDIS_OPERAND_TYPE_REGISTER &&
 	    ZydisRegisterGetClass(src->reg.value) == ZYDIS_REGCLASS_MASK)
 		src++;
@@ -187,7 +194,7 @@ static int stored_value(ucontext_t *uc, const struct insn *in, unsigned int widt
 	}
 }
 
-/* Instructions whose first operand is written with bytes of the second and nothing else happens. */
+/* Instructions that write bytes of the second operand to the first and do nothing else. */
 static int is_plain_store(ZydisMnemonic m)
 {
 	switch (m) {
@@ -253,7 +260,7 @@ static int is_plain_store(ZydisMnemonic m)
 	}
 }
 
-/* A write mask other than "all" means stores in pieces that no provider makes. */
+/* A write mask other than "all" splits a store into pieces, which no provider does. */
 static int is_masked(const struct insn *in)
 {
 	return in->i.avx.mask.mode != ZYDIS_MASK_MODE_INVALID && in->i.avx.mask.mode != ZYDIS_MASK_MODE_DISABLED &&
@@ -278,7 +285,7 @@ static int plain_store(ucontext_t *uc, const struct insn *in, uint64_t addr, uin
 	return 0;
 }
 
-/* Nothing can be read back from the device: the register gets zeros, as 32-bit results are extended. */
+/* The device cannot be read, so the register gets zeros, extended as for any 32-bit result. */
 static int exchange(ucontext_t *uc, const struct insn *in, uint64_t addr, uint64_t end, sh_store_fn fn, void *arg)
 {
 	const ZydisDecodedOperand *reg = in->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? &in->op[0] : &in->op[1];
@@ -339,7 +346,7 @@ static int string_store(ucontext_t *uc, const struct insn *in, unsigned int widt
 int sh_decode_store(ucontext_t *uc, uint64_t addr, uint64_t first, uint64_t end, sh_store_fn fn, void *arg)
 {
 	const uint8_t *rip = (const uint8_t *)uc->uc_mcontext.gregs[REG_RIP];
-	/* The instruction was fetched, but the page after it need not be there. */
+	/* The processor has fetched the instruction, but the page after it may be absent. */
 	size_t room = 4096 - ((uintptr_t)rip & 4095);
 	uint8_t code[ZYDIS_MAX_INSTRUCTION_LENGTH];
 	struct insn in;

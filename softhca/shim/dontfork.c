@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Pages that were asked not to be inherited by fork(). The kernel knows and tells in /proc/self/smaps alone, which
- * costs by all memory there is; so what was asked last is remembered here: a provider asks for a queue's pages just
- * before it registers them. A madvise() may come from anywhere: nobody waits for the lock, who does not get it
- * leaves word that something is missing.
+ * Remembers the pages that the program does not want fork() to inherit. The kernel tells this only
+ * in /proc/self/smaps, which takes longer to read the more memory the process has. It suffices to
+ * remember the latest requests: a provider makes the request for a queue's pages just before it
+ * registers them. madvise() may be called from anywhere, so no thread waits for the lock; a thread
+ * that does not get it notes that a request is missing.
  */
 #include <stdatomic.h>
 
@@ -12,13 +13,13 @@
 #define REMEMBERED 64
 
 static struct range {
-	uint64_t start, end;		/* both 0: none */
+	uint64_t start, end;		/* both 0: unused */
 } range[REMEMBERED];
 static unsigned int next;
 static atomic_flag busy = ATOMIC_FLAG_INIT;
-static atomic_bool forgot;		/* there may be others */
+static atomic_bool forgot;		/* there may be other such pages */
 
-/* The child has no such pages. */
+/* The child has not inherited these pages. */
 void shim_dontfork_forked(void)
 {
 	for (unsigned int i = 0; i < REMEMBERED; i++)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Around fork(). A child's memory is a private copy. So registered memory is made private before,
- * where that can be done unnoticed: then the kernel copies it as it copies the rest. Whatever is
- * device memory still (queue pages always) is not inherited: the parent makes a private copy
- * before, which the child puts in its place first thing. That takes no descriptor, no /proc and no
- * waiting; where there is no memory for the copy the pages are missing in the child, and never the
- * parent's.
+ * Around fork(). The memory of a child is a private copy. So registered memory is made private
+ * before the fork, where that can be done unnoticed, and the kernel copies it like the rest. Pages
+ * that are still device memory (queue pages always are) are not inherited. The parent makes a
+ * private copy of them before the fork, and the child puts that in their place before it does
+ * anything else. This takes no descriptor, no /proc and no waiting. If there is no memory for the
+ * copy, the pages are missing in the child: it never has the parent's.
  *
- * Nothing may be in such pages that the C library or other libraries look at in the child before:
- * see docs/shared-memory.md. The control connection is held from before until after the fork, so
- * that no other thread exchanges pages meanwhile.
+ * The C library and other libraries must not keep anything in such pages that they use in the child
+ * before that: see docs/shared-memory.md. The thread holds the control connection from before the
+ * fork until after it, so that no other thread exchanges pages meanwhile.
  */
 #include <signal.h>
 #include <string.h>
@@ -24,21 +24,23 @@
 
 struct kept {
 	uint64_t start, len;
-	uint64_t copy; /* 0: there is none, and there are no pages in the child */
+	uint64_t copy; /* 0: there is no copy, and the child has no pages there */
 	int prot;
-	bool inherited; /* they could not be kept from the child */
+	bool inherited; /* the pages could not be kept from the child */
 };
 
 /* Of the fork that has the control connection. */
 static struct kept *list;
 static size_t count;
-/* The C library lets two threads fork at once: the second one's prepare() waits for the connection,
- * and must not touch what the first one is yet to use. */
+/*
+ * The C library lets two threads fork at once. The second thread's prepare() waits for the connection, and
+ * must not touch what the first thread has yet to use.
+ */
 static TLS struct {
 	bool lists;    /* the list is this thread's */
 	bool held;     /* prepare() has taken the connection */
 	bool blocked;
-	uint64_t mask; /* signals blocked before */
+	uint64_t mask; /* signals that were blocked before */
 } forking;
 static size_t list_size = MOST * sizeof(struct kept);
 
@@ -47,7 +49,7 @@ static void keep(uint64_t start, uint64_t end, uint64_t off, int prot)
 	struct kept *k = &list[count];
 	void *copy;
 
-	/* What the application keeps from its children is missing there anyway. */
+	/* The child does not have pages that the application keeps from its children. */
 	if (count == MOST || shim_marked_dontfork(start))
 		return;
 	*k = (struct kept){.start = start, .len = end - start, .prot = prot};
@@ -67,7 +69,9 @@ static bool is_device_memory(const struct mapping *m)
 	       m->off < shim_dev.size && m->end - m->start <= shim_dev.size - m->off;
 }
 
-/* Without a look at what is mapped. */
+/*
+ * For want of /proc/self/maps: the table says what may be mapped, shim_is_shared() what still is.
+ */
 static void keep_table(const struct ranges *t)
 {
 	for (size_t i = 0; i < t->count; i++) {
@@ -91,7 +95,10 @@ static void keep_table(const struct ranges *t)
 EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
 			     void *dso);
 
-/* Ours come first: before a fork it is called last, and in the child before any other. */
+/*
+ * The shim's handlers are registered first: the one before a fork then runs last, and the one in
+ * the child first.
+ */
 EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
 			     void *dso)
 {
@@ -109,7 +116,7 @@ static void prepare(void)
 	forking.lists = forking.held = forking.blocked = false;
 	if (!shim_dev.inst)
 		return;
-	/* The stack, too, where fork() below has not been called but the C library's. */
+	/* This includes the stack, in case the C library forks without a call of fork() below. */
 	(void)shim_make_private(here, here + 1);
 	if (!shim_control_mine()) {
 		shim_control_hold();
@@ -117,7 +124,7 @@ static void prepare(void)
 	}
 	count = 0;
 	forking.lists = true;
-	/* A handler that runs in the child before its pages are there would miss them. */
+	/* A handler that ran in the child before its pages are in place would miss them. */
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &forking.mask, sizeof(all));
 	forking.blocked = true;
 	if (!list)
@@ -138,7 +145,7 @@ static void prepare(void)
 void shim_fork_prepare(void)
 {
 	prepare();
-	/* Last: what is before may have more of device memory mapped. */
+	/* Last: what comes before it may map more of device memory. */
 	sh_memory_hold();
 }
 
@@ -171,8 +178,10 @@ void shim_fork_parent(void)
 	unblock();
 }
 
-/* In the child: another thread of the parent may have mapped something else there in the moment
- * before. It is the child's. */
+/*
+ * In the child: is the place free? Another thread of the parent may have mapped something else
+ * there the moment before. That mapping is the child's.
+ */
 static bool is_free(const struct kept *k)
 {
 	int err;
@@ -210,7 +219,7 @@ void shim_fork_child(void)
 	unblock();
 }
 
-/* ---- on a stack that is the child's from the start ---- */
+/* ---- on a stack that the child has from the start ---- */
 
 #define STACK (4 << 20) /* address space only; handlers of the application run on it */
 
@@ -235,7 +244,7 @@ static bool stack_is_region(void)
 	return is;
 }
 
-/* A coroutine's stack, for instance, that lies in memory which the application has registered. */
+/* The stack may lie in memory that the application has registered: a coroutine's, for instance. */
 EXPORT pid_t fork(void)
 {
 	int pid, err = 0;

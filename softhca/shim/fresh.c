@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Pages that were never touched have no contents that could be lost, nobody has pinned them, and
- * nobody sleeps on a word in them: each of these would have made the page be there. So they can be
- * exchanged beside other threads if it is certain that none comes to be in the meantime. That is
- * what userfaultfd does for missing pages: it is looked at after the range has been registered, and
- * every fault from then on, of a system call or another process, too, waits until the descriptor is
- * closed, and then finds what is mapped there now.
+ * Exchanges pages that were never touched, beside other threads. Such pages have no contents to
+ * lose, the kernel has not pinned them, and no thread sleeps on a word in them: each of these would
+ * have made the page present. What remains is to be certain that no page becomes present during the
+ * exchange. A userfaultfd for missing pages gives that certainty. fresh_run() registers the range
+ * with it and then looks at the page map. From the registration on each fault, of a system call or
+ * of another process, too, waits until the descriptor is closed, and then finds what is mapped
+ * there now.
  *
  * Without the privilege a userfaultfd holds off user code only, and a read() into the range would
  * fail. So it is not used then.
@@ -17,7 +18,7 @@
 #include "shim.h"
 #include "still.h"
 
-#define SOFT_DIRTY (UINT64_C(1) << 55) /* of the page map: may be set where there is no page */
+#define SOFT_DIRTY (UINT64_C(1) << 55) /* of the page map: may be set for an absent page */
 
 static int open_uffd(void)
 {
@@ -31,7 +32,7 @@ static int open_uffd(void)
 	return fd;
 }
 
-/* No page of it is there: neither in memory, nor on the swap device, nor as a mark of its own. */
+/* No page of the range is present, on the swap device, or marked in any other way. */
 static bool untouched(uint64_t addr, uint64_t len)
 {
 	int fd = sh_open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC);

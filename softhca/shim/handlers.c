@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Handlers of the application wait until their thread is out of device code and off the control
- * connection: on a card they interrupt neither, and one that jumps away with siglongjmp(), throws
+ * connection. On a card they interrupt neither. A handler that jumps away with siglongjmp(), throws
  * or ends the thread would leave locks held and doorbells lost. From the first open device on, this
- * library's handler is installed in front of each. Where the thread is inside, it blocks the
- * signals that can wait, sends the thread the same signal again and returns; the thread unblocks
+ * library's handler is installed in front of each. If the thread is inside, that handler blocks the
+ * signals that can wait, sends the thread the same signal again and returns. The thread unblocks
  * them when it is out, and the kernel delivers what has come. Signals about what the thread itself
  * does (SIGSEGV and its kin, abort()) are left alone.
  *
- * The table is written by sigaction(), which may run in a handler: no lock, and each entry before
- * its handler is installed.
+ * sigaction() writes the table and may run in a handler. So there is no lock, and each entry is
+ * written before its handler is installed.
  */
 #include <sched.h>
 #include <signal.h>
@@ -24,7 +24,7 @@
 	(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) | BIT(SIGTRAP) | BIT(SIGSYS) |     \
 	 BIT(SIGABRT))
 #define OURS_TO_SAY                                                                                \
-	(SA_SIGINFO | (int)SA_RESETHAND) /* not the kernel's to know of these handlers */
+	(SA_SIGINFO | (int)SA_RESETHAND) /* this library acts on these, not the kernel */
 
 typedef void handler_fn(int, siginfo_t *, void *);
 
@@ -32,14 +32,14 @@ static struct wanted {
 	handler_fn *handler;
 	int flags;
 } wanted[NSIG];
-static int guarding; /* the process that it is on in, 0: none */
-static int adopting; /* a thread changes all of them; set before guarding */
+static int guarding; /* the process that guards its handlers; 0: no process does */
+static int adopting; /* a thread adopts all handlers; set before guarding */
 static TLS struct {
 	bool held;
-	uint64_t mask; /* to go back to */
+	uint64_t mask; /* to restore */
 } hold;
 
-/* One place, so that the function was looked up before a handler needs it. */
+/* The only use of the real function, so that its address is known before a handler needs it. */
 static int real_sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
 	return REAL(sigaction)(sig, act, old);
@@ -62,8 +62,7 @@ void shim_signals_release(void)
 	set_mask(hold.mask);
 }
 
-/* This thread is interrupted in the middle of something: the signal comes again when that is done.
- */
+/* The signal has interrupted this thread inside: the thread gets it again when it is out. */
 static bool put_off(int sig, siginfo_t *info, ucontext_t *uc)
 {
 	uint64_t before, interrupted, later;
@@ -76,8 +75,10 @@ static bool put_off(int sig, siginfo_t *info, ucontext_t *uc)
 		set_mask(before);
 		return false;
 	}
-	/* Of handlers on top of each other the lowest, which knows the mask of the interrupted
-	 * code, writes last. */
+	/*
+	 * If handlers interrupt one another, the lowest writes last. It knows the mask of the
+	 * interrupted code.
+	 */
 	memcpy(&interrupted, &uc->uc_sigmask, sizeof(interrupted));
 	hold.mask = interrupted;
 	hold.held = true;
@@ -100,8 +101,10 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 	handler = __atomic_load_n(&w->handler, __ATOMIC_ACQUIRE);
 	if (!handler || __atomic_load_n(&w->flags, __ATOMIC_ACQUIRE) & (int)SA_RESETHAND)
 		real_sigaction(sig, &none, NULL);
-	/* The program had this function from the kernel itself, and set it for a signal that has no
-	 * handler: the signal comes again when this returns. */
+	/*
+	 * The program got this function from the kernel itself, and set it for a signal that has no
+	 * handler. The signal comes again when this returns.
+	 */
 	if (!handler)
 		sh_sys(syscall(SYS_rt_tgsigqueueinfo, getpid(), (int)syscall(SYS_gettid), sig,
 			       info));
@@ -127,7 +130,7 @@ static void want(int sig, handler_fn *handler, int flags)
 	__atomic_store_n(&wanted[sig].flags, flags, __ATOMIC_RELEASE);
 }
 
-/* As the application set it. */
+/* Reports the action as the application set it. */
 static void translate(int sig, struct sigaction *old, const struct wanted *was)
 {
 	if (!may_wait(sig) || old->sa_sigaction != on_signal || !was->handler)
@@ -137,8 +140,9 @@ static void translate(int sig, struct sigaction *old, const struct wanted *was)
 }
 
 /*
- * What goes to the kernel in place of a handler, which is wanted from here on. A program that had
- * our function from the kernel itself and sets it again means what was wanted: it stays.
+ * The action that goes to the kernel in place of a handler; the handler goes into the table. A
+ * program that got this library's function from the kernel itself and sets it again means the
+ * handler in the table, which stays.
  */
 static struct sigaction in_front(int sig, const struct sigaction *act)
 {
@@ -157,7 +161,7 @@ static int change(int sig, const struct sigaction *act, struct sigaction *old)
 	struct sigaction copy;
 	int ret;
 
-	/* A child of vfork() has handlers of its own, but this memory is its parent's. */
+	/* A child of vfork() has handlers of its own, but shares this memory with its parent. */
 	if (act && (has_handler(act) || act->sa_sigaction == on_signal) && guarding == getpid()) {
 		copy = in_front(sig, act);
 		act = &copy;
@@ -183,8 +187,9 @@ static bool same(const struct sigaction *a, const struct sigaction *b)
 
 /*
  * A thread that began its sigaction() before guarding was set may set another action between the
- * look at the old one and its replacement. What the replacement returns tells: that action goes in
- * next. Each such thread comes here for its own action before it goes on, so there is an end.
+ * look at the old one and its replacement. The replacement returns that action, and the next turn
+ * of the loop puts it in. Each such thread comes here for its own action before it goes on, so the
+ * loop ends.
  */
 static void adopt(int sig)
 {
@@ -203,8 +208,10 @@ static void adopt(int sig)
 	}
 }
 
-/* Until the thread that opens the first device has adopted all: it is not this one, whose handlers
- * do not run meanwhile. */
+/*
+ * Waits until the thread that opens the first device has adopted all handlers. That thread is never
+ * the caller: its handlers do not run meanwhile.
+ */
 static void await_adoption(void)
 {
 	while (__atomic_load_n(&adopting, __ATOMIC_ACQUIRE))
@@ -224,7 +231,7 @@ int shim_handlers_change(int sig, const struct sigaction *act, struct sigaction 
 	ret = real_sigaction(sig, act, old);
 	if (ret < 0 || !guarded(sig))
 		return ret;
-	/* Another thread has opened the first device meanwhile. */
+	/* Another thread has opened the first device in the meantime. */
 	await_adoption();
 	was = wanted[sig];
 	if (old)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What tells this host from others: its name and its id. Where several hosts are emulated each has
- * its own; a lone one keeps the machine's. What files say of it (boot_id, hostname) is made by the
- * daemon and found by names.c.
+ * What tells this host from others: its name and its id. If the instance emulates several hosts,
+ * each has its own; a single host keeps the machine's. The daemon makes the files that say the same
+ * (boot_id, hostname), and names.c finds them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -52,8 +52,10 @@ EXPORT int uname(struct utsname *u)
 	return ret;
 }
 
-/* As libc makes it on a machine without /etc/hostid: of the address that the host's name has, its
- * halves swapped. */
+/*
+ * As libc computes it on a machine without /etc/hostid: from the address that the host's name has,
+ * with its halves swapped.
+ */
 EXPORT long gethostid(void)
 {
 	in_addr_t address;

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * What a thread does that polls CQs and finds nothing. On a machine with a processor for every such
- * thread it goes on polling, as on hardware. With fewer processors it would burn its time slice
- * while the process that is to send to it waits for that processor. So a thread that has polled in
- * vain for some microseconds yields. If others ran meanwhile several times, or one of them for
- * long, or if the kernel took the processor away, it dozes: it sleeps until a CQE comes to one of
- * the process's contexts, for two milliseconds at most, since the program may wait for something
- * else as well.
+ * thread it goes on polling, as on hardware. With fewer processors it would use up its time slice
+ * while the process that is about to send to it waits for that processor. So a thread that has
+ * polled in vain for some microseconds yields. If other threads ran meanwhile several times, or one
+ * of them for long, or if the kernel took the processor away, it dozes: it sleeps until a CQE comes
+ * to one of the process's contexts. It sleeps for two milliseconds at most, since the program may
+ * wait for something else as well.
  *
  * How no CQE is missed: the thread announces that it will doze (sh_ctx.dozing), and goes back to
- * the program. Only when it comes to the same CQ again, so that everything that the program polls
- * in turn was polled after the announcement, does it sleep, on a word that every later CQE changes.
- * The sender looks at the announcement in sh_cq_let_go().
+ * the program. It sleeps only when it comes to the same CQ again, because the program has then
+ * polled everything that it polls in turn. It sleeps on a word that every later CQE changes. The
+ * sender reads the announcement in sh_cq_let_go().
  *
- * A program that computes between its polls is not idle: a look at the clock tells, and starts the
- * count anew. All state is the thread's own; nothing is locked, and a handler that jumps out of
- * here leaves at worst an announcement, which costs one sender one needless system call.
+ * A program that computes between its polls is not idle. The clock shows that, and the count starts
+ * anew. All state is the thread's own, and nothing is locked. A handler that jumps out of here
+ * leaves at worst an announcement, which costs one sender one needless system call.
  */
 #include <linux/futex.h>
 #include <sys/resource.h>
@@ -28,38 +28,40 @@
 #define MS (1000 * US)
 
 #define LOOK_EVERY 64	      /* polls between two looks at a thread that is not idle */
-#define BUSY	   (3 * US)   /* between two polls in a row: the program does something else */
-#define PREEMPTED  (200 * US) /* the same: unless the kernel has taken the processor away */
+#define BUSY	   (3 * US)   /* if more passes between two polls, the program does other work */
+#define PREEMPTED  (200 * US) /* if more passes, the kernel may have preempted the thread */
 
-/* Polling in vain before the first yield: longer than a message between processors takes. Where
- * there is a crowd: half after each sleep that was worth it, else twice. A sleep that ends before
- * the maximum was not: two such threads would only wake each other. */
+/*
+ * How long a thread polls in vain before its first yield: longer than a message between processors
+ * takes. In a crowd the time halves after each sleep of PATIENCE_MAX or more, and doubles after
+ * each shorter one: two threads that sleep so briefly would only wake each other.
+ */
 #define PATIENCE     (8 * US)
 #define PATIENCE_MIN (1 * US)
 #define PATIENCE_MAX (32 * US)
 
 #define RAN_OTHERS (3 * US)   /* a yield that took longer has let another thread run */
-#define RAN_LONG   (300 * US) /* that one does not give way itself */
-#define PAUSE_MIN  (10 * US)  /* until the next yield, after one that found no other thread */
+#define RAN_LONG   (300 * US) /* that other thread does not give way itself */
+#define PAUSE_MIN  (10 * US)  /* until the next yield, after one that let no thread run */
 #define PAUSE_MAX  (320 * US)
 #define YIELDS	   3	      /* in a row that let others run, before the thread dozes */
-#define CROWD	   (100 * MS) /* the machine is taken for crowded, until the next try to yield */
+#define CROWD	   (100 * MS) /* how long the machine counts as crowded; then it yields again */
 #define DOZE_MIN   (250 * US)
 #define DOZE_MAX   (2 * MS)
 
 TLS int32_t shim_polls_left;
 
 static TLS struct {
-	uint64_t since; /* polling in vain since then; 0: not idle, as far as known */
-	uint64_t last;	/* the poll before */
+	uint64_t since; /* start of polling in vain; 0: not idle, as far as is known */
+	uint64_t last;	/* time of the poll before */
 	uint64_t next;	/* when to give way */
 	uint64_t pause;
-	uint64_t crowd;	       /* the machine is taken for crowded until then */
-	uint64_t patience;     /* where there is a crowd */
+	uint64_t crowd;	       /* the machine counts as crowded until then */
+	uint64_t patience;     /* how long to poll in vain, in a crowd */
 	uint64_t doze;	       /* how long to sleep at most */
-	long switches;	       /* involuntary ones of this thread, as counted last; -1: not yet */
+	long switches;	       /* involuntary ones of this thread, last count; -1: not counted */
 	unsigned int yields;   /* in a row that let others run */
-	const void *announced; /* it will doze when it comes back to this CQ */
+	const void *announced; /* the thread dozes when it polls this CQ again */
 	uint32_t word;	       /* sh_proc.roused at the announcement */
 } idle = {.patience = PATIENCE, .doze = DOZE_MIN, .switches = -1};
 
@@ -114,7 +116,7 @@ static bool yield(uint64_t now)
 		idle.next = after + idle.pause;
 		return false;
 	}
-	idle.switches++; /* the kernel counts it as one that the thread did not want */
+	idle.switches++; /* the kernel counts the yield as involuntary */
 	idle.pause = 0;
 	idle.next = after;
 	if (++idle.yields >= YIELDS || took > RAN_LONG)
@@ -122,15 +124,17 @@ static bool yield(uint64_t now)
 	return true;
 }
 
-/* The word of this process that senders change; NULL: none would, as for a forked child with its
- * parent's contexts. */
+/*
+ * The entry of this process, whose word senders change. NULL: no sender would change it, as in a
+ * forked child that has its parent's contexts.
+ */
 static struct sh_proc *own_proc(void)
 {
 	return __atomic_load_n(&shim_stale, __ATOMIC_ACQUIRE) ? NULL
 							      : sh_proc(&shim_dev, shim_dev.proc);
 }
 
-/* True when the thread has slept. */
+/* True when the thread has slept, or another thread has run. */
 static bool doze(const void *cq)
 {
 	struct sh_proc *proc = own_proc();
@@ -142,7 +146,7 @@ static bool doze(const void *cq)
 		if (!idle.announced) {
 			idle.word = __atomic_load_n(&proc->roused, __ATOMIC_SEQ_CST);
 			shim_contexts_doze();
-			/* pairs with the exchange that lets a CQ go: sh_cq_let_go() */
+			/* Pairs with the exchange in sh_cq_let_go() that releases a CQ. */
 			__atomic_thread_fence(__ATOMIC_SEQ_CST);
 			idle.announced = cq;
 		}

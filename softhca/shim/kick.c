@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Around the client's operations. Kick: the device looks right after the provider's own post and
- * arm operations return, because this file has put itself around them. The client's context is
- * found by the objects that it makes: their addresses come with the commands. Nothing here follows
- * a pointer of the client before it was read safely and led back to the descriptor that the command
- * came through. Wrapping runs under the control lock. The wrappers take no lock, and those of the
- * post and arm operations make no system call of their own. poll_cq is wrapped in trap as well,
- * where the context can be found: a thread that polls in vain gives way (idle.c), for which its
- * wrapper looks at the clock, yields and sleeps.
+ * Wraps the client's operations. In kick the device looks at a queue right after the provider's own
+ * post or arm operation returns, because this file has put a wrapper around each. The objects that
+ * the client makes lead to its ibv_context: their addresses come with the commands. This file
+ * follows a pointer of the client only after it has read it safely and the pointer has led back to
+ * the descriptor that the command came through. Wrapping runs under the control lock. The wrappers
+ * take no lock, and those of the post and arm operations make no system call of their own. poll_cq
+ * is wrapped in trap as well, where the ibv_context can be found: a thread that polls in vain gives
+ * way (idle.c), so this wrapper reads the clock, yields and sleeps.
  *
  *	OFFSET	WHAT		of the client's structures, the same in OFED 1.x and in rdma-core
  *	0	context		struct ibv_qp, struct ibv_cq
@@ -22,7 +22,7 @@
 #include "idle.h"
 #include "shim.h"
 
-#define SLOTS 4096			/* contexts a process can have wrapped, with room for the hash */
+#define SLOTS 4096 /* contexts that a process can have wrapped, with room for the hash */
 
 struct client_context {
 	void *device;
@@ -60,7 +60,10 @@ struct wrapped {
 	int (*poll_cq)(struct client_cq *cq, int n, void *wc);
 };
 
-/* Open addressing by the context's address; an entry stays, and is filled anew when the address is used again. */
+/*
+ * Open addressing by the context's address. An entry stays, and is filled anew when the address is
+ * used again.
+ */
 static struct wrapped table[SLOTS];
 static unsigned int used;
 
@@ -88,7 +91,7 @@ static int kick_post_send(struct client_qp *qp, void *wr, void **bad)
 	const struct wrapped *w = find(qp->context);
 	int ret = w->post_send(qp, wr, bad);
 
-	/* A request may have been refused with others before it posted. */
+	/* The call may have posted requests before it refused one. */
 	shim_ring(w->ctx->index, qp->qp_num);
 	return ret;
 }
@@ -113,7 +116,7 @@ static int kick_req_notify_cq(struct client_cq *cq, int solicited)
 	return ret;
 }
 
-/* One that is looked at. */
+/* A poll that is looked at. */
 static __attribute__((noinline)) int poll_idle(int (*poll_cq)(struct client_cq *, int, void *), struct client_cq *cq, int n,
 					       void *wc)
 {
@@ -126,7 +129,9 @@ static __attribute__((noinline)) int poll_idle(int (*poll_cq)(struct client_cq *
 	return ret;
 }
 
-/* Nearly every process has one provider, so its function is known without looking the context up. */
+/*
+ * Nearly every process has one provider, so its function is known without a lookup of the context.
+ */
 static int (*the_poll_cq)(struct client_cq *cq, int n, void *wc);
 
 static int kick_poll_cq(struct client_cq *cq, int n, void *wc)
@@ -145,9 +150,12 @@ static int kick_poll_cq_of_another(struct client_cq *cq, int n, void *wc)
 	return poll_idle(w->poll_cq, cq, n, wc);
 }
 
-/* ---- getting around them; the control lock is held ---- */
+/* ---- wrapping them; the control lock is held ---- */
 
-/* The client's context that the object at addr belongs to, if it is one that was opened on this context's file. */
+/*
+ * The ibv_context that the object at addr belongs to, if the client opened it on this context's
+ * file.
+ */
 static struct client_context *context_of(const struct shim_ctx *ctx, uint64_t addr, struct client_context *copy)
 {
 	uint64_t context;
@@ -178,7 +186,10 @@ static struct wrapped *slot_for(struct client_context *context)
 	return &table[i];
 }
 
-/* Doorbells that other threads stored through the unwrapped operations while the page turned into memory. */
+/*
+ * Rings for doorbells that other threads stored through the unwrapped operations while the page
+ * turned into memory.
+ */
 static void look_at_early(struct sh_dev *dev, uint64_t index, uint64_t generation)
 {
 	const struct sh_ctx *c = sh_ctx(dev, (uint32_t)index);
@@ -214,7 +225,7 @@ static void wrap(struct shim_ctx *ctx, struct client_context *context, const str
 		w->post_recv = (__typeof__(w->post_recv))copy->op[OP_POST_RECV];
 		w->req_notify_cq = (__typeof__(w->req_notify_cq))copy->op[OP_REQ_NOTIFY_CQ];
 	}
-	/* pairs with find(): who sees the context sees what it wraps */
+	/* Pairs with find(): a thread that sees the context sees what it wraps. */
 	__atomic_store_n(&w->context, context, __ATOMIC_RELEASE);
 	__atomic_store_n(&context->op[OP_POLL_CQ],
 			 w->poll_cq == the_poll_cq ? (void *)kick_poll_cq : (void *)kick_poll_cq_of_another, __ATOMIC_RELEASE);
@@ -225,7 +236,7 @@ static void wrap(struct shim_ctx *ctx, struct client_context *context, const str
 	__atomic_store_n(&context->op[OP_POST_RECV], (void *)kick_post_recv, __ATOMIC_RELEASE);
 	__atomic_store_n(&context->op[OP_REQ_NOTIFY_CQ], (void *)kick_req_notify_cq, __ATOMIC_RELEASE);
 	if (shim_kick_begins(ctx))
-		return;		/* the wrappers stay: a doorbell that is also trapped is heard twice, which is once */
+		return;		/* the wrappers stay: a doorbell that also traps does no harm */
 	ctx->kicked = true;
 	__atomic_store_n(&shared->kick, 1, __ATOMIC_RELEASE);
 	now = shim_dev.ops->now(shim_dev.host);
@@ -238,7 +249,10 @@ void shim_kick_try(struct shim_ctx *ctx)
 	unsigned int n = ctx->npending < SHIM_PENDING ? ctx->npending : SHIM_PENDING;
 	struct client_context copy, *context;
 
-	/* Objects that nobody wrote down could wait for a doorbell that was lost in the change. */
+	/*
+	 * An object that is not in these lists could wait for a doorbell that was lost in the
+	 * change.
+	 */
 	if (ctx->nearly_qp == SHIM_EARLY || ctx->nearly_cq == SHIM_EARLY)
 		return;
 	for (unsigned int i = 0; i < n; i++) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * mlockall() means the memory of the program. Device memory is gigabytes of address space of which
- * each process uses little; locking it would take all of that, and more than limits allow. So what
- * is mapped is locked piece by piece but for this one, with the errors that the kernel has for all
- * of it. What is mapped later is the kernel's to lock: mappings of our own are made so that it does
- * not (sh_mmap_unlocked() in host/sys.h).
+ * mlockall() means the memory of the program. Device memory is gigabytes of address space, of which
+ * each process uses little. To lock it would take all of that memory, and more than limits allow.
+ * So this file locks the present mappings one by one without device memory, and fails as the kernel
+ * would for all of them. The kernel locks what is mapped later. softhca makes its own mappings so
+ * that the kernel does not lock them (sh_mmap_unlocked() in host/sys.h).
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@
 #define MCL_ONFAULT 4
 #endif
 
-static bool future; /* the kernel locks what is mapped */
+static bool future; /* the kernel locks what will be mapped */
 
 EXPORT int mlockall(int flags);
 EXPORT int munlockall(void);
@@ -32,7 +32,7 @@ static bool is_device_memory(const struct mapping *m)
 	return shim_memory_is(m->dev, m->ino) && sh_memory_is_base(&shim_dev, m->start, m->off);
 }
 
-/* All that the kernel would count, in bytes; 0: it cannot be told. */
+/* The bytes that the kernel would count; 0: that cannot be told. */
 static uint64_t program_size(void)
 {
 	struct mapping m;
@@ -48,8 +48,10 @@ static uint64_t program_size(void)
 	return sum;
 }
 
-/* Pages without contents, or that cannot be touched, are marked all the same: mlockall() does not
- * report them either. */
+/*
+ * Pages that have no contents, or cannot be touched, are marked all the same: mlockall() does not
+ * report them either.
+ */
 static void lock_program(bool onfault)
 {
 	struct mapping m;
@@ -89,7 +91,7 @@ EXPORT int mlockall(int flags)
 	ret = check_limit(size);
 	if (ret)
 		RETURN_ERRNO(ret);
-	/* The kernel has no other call that ends what an earlier one said of the future. */
+	/* No other call tells the kernel to lock future mappings no longer. */
 	if (future && !(flags & MCL_FUTURE))
 		REAL(munlockall)();
 	if (flags & MCL_FUTURE && REAL(mlockall)(flags & ~MCL_CURRENT) < 0)

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Calls that change what is mapped where: before they change pages that are device memory, the daemon has them revoked,
- * and afterwards it gets back those that are gone. A call on other memory costs two comparisons more than it did. The C
- * library's own calls do not come here: what it unmaps stays device memory that nobody sees, until its region ends.
+ * Calls that change mappings. Before a call changes pages that are device memory, the shim has the
+ * daemon revoke them; afterwards it gives the daemon those that are gone. A call on other memory
+ * costs two comparisons more than without softhca. The C library's own calls do not come here: what
+ * it unmaps stays device memory, which no process maps there, until its region ends.
  */
 #include <stdarg.h>
 #include <string.h>
@@ -35,7 +36,10 @@ static bool begin(void *addr, size_t len)
 {
 	uint64_t at = (uintptr_t)addr;
 
-	/* In a signal handler on top of a call that has the connection it goes unseen, as the C library's own do. */
+	/*
+	 * In a signal handler that interrupted a call with the connection the change goes unseen,
+	 * as the C library's own do.
+	 */
 	if (likely(!shim_may_share(at, len)) || !len || shim_control_mine() || shim_control_get())
 		return false;
 	if (shim_shares(at, whole(len)))
@@ -68,7 +72,9 @@ EXPORT int munmap(void *addr, size_t len)
 
 EXPORT int mprotect(void *addr, size_t len, int prot)
 {
-	/* The device keeps to what the process may do, as it does with memory that it reaches by address. */
+	/*
+	 * The device keeps to what the process may do, as with memory that it reaches by address.
+	 */
 	if (!(prot & PROT_READ && prot & PROT_WRITE) && begin(addr, len)) {
 		shim_changed(SH_CHANGED_REVOKE, (uintptr_t)addr, len);
 		shim_control_put();
@@ -76,8 +82,10 @@ EXPORT int mprotect(void *addr, size_t len, int prot)
 	return REAL(mprotect)(addr, len, prot);
 }
 
-/* A trapped store is told by the address alone, in a handler that may have no descriptor left to
- * ask with. */
+/*
+ * The table tells a trapped store by its address alone: the handler may have no descriptor left to
+ * ask with.
+ */
 static void *noted(void *ret, size_t len, int flags, int fd, off_t off)
 {
 	const struct shim_ctx *ctx;
@@ -88,7 +96,7 @@ static void *noted(void *ret, size_t len, int flags, int fd, off_t off)
 	return ret;
 }
 
-/* Memory, and for no stack. */
+/* Memory, and not for a stack. */
 static bool plain(int flags)
 {
 	return (flags & (MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_GROWSDOWN | MAP_HUGETLB)) ==
@@ -122,7 +130,7 @@ EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t
 	return mmap(addr, len, prot, flags, fd, off);
 }
 
-/* By way of a copy: what becomes of old is what munmap() makes of it. */
+/* Moves by copying. munmap() then ends the old pages. */
 static void *move(void *old, size_t old_len, size_t len)
 {
 	void *ret = REAL(mmap)(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -138,7 +146,9 @@ static void *move(void *old, size_t old_len, size_t len)
 	return ret;
 }
 
-/* Device memory that other threads use cannot be made private: what can be done without. */
+/*
+ * Device memory that other threads use cannot be made private: does what can be done without that.
+ */
 static void *remap_shared(void *old, size_t old_len, size_t len, int flags)
 {
 	if (flags & ~MREMAP_MAYMOVE || (whole(len) > whole(old_len) && !(flags & MREMAP_MAYMOVE))) {
@@ -165,7 +175,7 @@ EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 	own_unmapped((uintptr_t)old, whole(old_len));
 	if (flags & MREMAP_FIXED)
 		own_unmapped((uintptr_t)where, whole(len));
-	/* It would grow into pages of others, and move without the daemon's knowing. */
+	/* Shared pages would grow into those of others, and move without the daemon's knowledge. */
 	if (begin(old, old_len)) {
 		err = shim_privatize((uintptr_t)old, old_len);
 		shim_control_put();
@@ -186,13 +196,19 @@ EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 		return MAP_FAILED;
 	}
 	ret = REAL(mremap)(old, old_len, len, flags, where);
-	/* What was shared is a mapping of its own now, and one call moves no more than one. */
+	/*
+	 * The pages that were shared are a mapping of their own now, and one call moves only one
+	 * mapping.
+	 */
 	if (ret == MAP_FAILED && errno == EFAULT && privatized && flags == MREMAP_MAYMOVE)
 		ret = move(old, old_len, len);
 	return ret;
 }
 
-/* Pages of the range that are shared become fresh private ones. What else may be mapped there by now stays. */
+/*
+ * Makes the shared pages of the range fresh private ones. Other memory that is mapped there by now
+ * stays.
+ */
 static int renew(void *addr, size_t len)
 {
 	uint64_t at = (uintptr_t)addr, end = at + whole(len);
@@ -238,7 +254,7 @@ EXPORT int madvise(void *addr, size_t len, int advice)
 			shim_control_put();
 		}
 		break;
-	case MADV_REMOVE:	/* not of private memory, which it is to the caller */
+	case MADV_REMOVE:	/* to the caller this is private memory, which the call refuses */
 		if (begin(addr, len)) {
 			err = -EINVAL;
 			shim_control_put();

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* /proc/self/maps, line by line. Allocates nothing; a line longer than the buffer loses its end, which is the name. */
+/*
+ * Reads /proc/self/maps line by line. Allocates no memory. A line longer than the buffer loses its
+ * end, which is the name.
+ */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>

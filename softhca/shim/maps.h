@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Mappings of this process as /proc/self/maps has them, read without malloc(). */
+/* The mappings of this process as /proc/self/maps lists them, read without malloc(). */
 #ifndef SOFTHCA_SHIM_MAPS_H
 #define SOFTHCA_SHIM_MAPS_H
 
@@ -29,10 +29,10 @@ static inline int mapping_prot(const struct mapping *m)
 }
 
 int maps_open(struct maps *m);				/* 0 or -errno */
-bool maps_next(struct maps *m, struct mapping *out);	/* false: no more */
+bool maps_next(struct maps *m, struct mapping *out);	/* false: there are no more */
 void maps_close(struct maps *m);
 
-/* The next line of an open file without its newline, cut to the buffer; NULL at the end. */
+/* Returns the next line of an open file without its newline, cut to the buffer; NULL at the end. */
 char *maps_line(struct maps *m);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Pages of the client: made present when they are registered, and exchanged for device memory. Knows nothing of what they
- * hold.
+ * Pages of the client: makes them present when they are registered, and exchanges them for device
+ * memory. Knows nothing of their contents.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,12 +10,12 @@
 #include "maps.h"
 #include "shim.h"
 
-#define PAGE_MAP_MIN	(64 << 10)	/* bytes; to copy fewer costs no more than to open the page map */
+#define PAGE_MAP_MIN	(64 << 10)	/* bytes; copying fewer costs no more than opening the page map */
 #define PM_PRESENT	(UINT64_C(1) << 63)
 #define PM_SWAP		(UINT64_C(1) << 62)
 #define PM_GUARD	(UINT64_C(1) << 58)
 
-/* For kernels before 5.14: is there something on every page? */
+/* For kernels before 5.14: can every page be read? */
 static int look(uint64_t addr, uint64_t end)
 {
 	for (; addr < end; addr += SHIM_PAGE) {
@@ -56,7 +56,7 @@ static int kind(uint64_t entry)
 	return entry & PM_GUARD ? -1 : entry & (PM_PRESENT | PM_SWAP) ? 1 : 0;
 }
 
-/* n entries of the page map, in runs of a kind. */
+/* Copies the pages of n entries of the page map, in runs of one kind. */
 static int copy_runs(char *to, uint64_t from, const uint64_t *entry, size_t n)
 {
 	int err = 0;
@@ -122,7 +122,7 @@ bool shim_marked_dontfork(uint64_t addr)
 	return marked;
 }
 
-/* A second mapping of the same pages: that is what an old length of 0 asks for. */
+/* Maps the same pages once more, which is what an old length of 0 asks for. */
 static int map_again(const struct sh_action *action)
 {
 	long at = sh_sys(syscall(SYS_mremap, sh_at(&shim_dev, action->shm_off), 0UL, action->len,
@@ -130,7 +130,7 @@ static int map_again(const struct sh_action *action)
 
 	if (at < 0 && at > -4096)
 		return (int)at;
-	/* These are the program's. */
+	/* This mapping is the program's, so core dumps have it. */
 	(void)sh_madvise(action->uaddr, action->len, MADV_DODUMP);
 	return 0;
 }
@@ -140,7 +140,10 @@ int shim_map_action(const struct sh_action *action)
 	bool dontfork = shim_marked_dontfork(action->uaddr);
 	int fd = shim_memory_fd(), err;
 
-	/* What this process has in device memory the device reaches there in this process. */
+	/*
+	 * Device code in this process reaches the pages through the process's own mapping of device
+	 * memory.
+	 */
 	err = sh_memory_extend(&shim_dev, action->shm_off, action->len);
 	if (err)
 		return err;
@@ -149,7 +152,7 @@ int shim_map_action(const struct sh_action *action)
 			MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, (off_t)action->shm_off, &err);
 	else
 		err = map_again(action);
-	/* Without it a child gets a copy that it did not ask for. */
+	/* If this fails, a child gets a copy that the program did not want it to have. */
 	if (!err && dontfork)
 		(void)sh_madvise(action->uaddr, action->len, MADV_DONTFORK);
 	return err;
@@ -171,7 +174,10 @@ int shim_fresh_pages(uint64_t addr, uint64_t len, int prot)
 	return err;
 }
 
-/* An old length of 0 asks for a second mapping of what is there, which private memory refuses. */
+/*
+ * An old length of 0 asks for a second mapping of the page, which the kernel refuses for private
+ * memory.
+ */
 bool shim_is_shared(uint64_t addr)
 {
 	long at = sh_sys(syscall(SYS_mremap, addr, 0UL, SHIM_PAGE, MREMAP_MAYMOVE));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Which paths mean something in the instance. Allocates nothing and opens nothing. */
+/* Which paths mean something in the instance. Allocates no memory and opens nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "shim.h"
 
-/* "a//b/./c" as "a/b/c"; false when it does not fit. */
+/* Turns "a//b/./c" into "a/b/c". False: the result does not fit. */
 static bool tidy(const char *path, char out[PATH_MAX])
 {
 	size_t n = 0;
@@ -26,7 +26,7 @@ static bool tidy(const char *path, char out[PATH_MAX])
 	return true;
 }
 
-/* Whether path is dir or below it. */
+/* Is path dir, or below it? */
 static bool below(const char *path, const char *dir)
 {
 	size_t len = strlen(dir);
@@ -47,8 +47,9 @@ static const char *in_root(const char *path, char buf[PATH_MAX])
 }
 
 /*
- * Where there are several hosts: what tells this one from others. /etc/machine-id stays the machine's: it names an
- * installation, its journal and its buses, and the file system is shared.
+ * In an instance of several hosts: the files that tell this host from others. /etc/machine-id stays
+ * the machine's. It names an installation, its journal and its buses, and the hosts share the file
+ * system.
  */
 static const char *own_file(const char *path, char buf[PATH_MAX])
 {
@@ -97,7 +98,10 @@ const char *shim_redirect(const char *path, char buf[PATH_MAX])
 		to = in_root(plain, buf);
 		return to ? to : path;
 	}
-	/* Elsewhere in sysfs the machine's own files come first: the instance adds its devices to them. */
+	/*
+	 * In the rest of sysfs the machine's own files come first: the instance adds its devices to
+	 * them.
+	 */
 	if (!strncmp(plain, "/sys/devices/", 13) || !strncmp(plain, "/sys/bus/pci/devices/", 21)) {
 		if (exists(plain))
 			return path;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Opening, by every name that glibc exports for it. Calls inside glibc do not pass through these: each has its own. */
+/*
+ * Opening files, by every name that glibc exports for it. Calls inside glibc do not pass through
+ * these functions, so each name has its own.
+ */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -32,13 +35,13 @@ EXPORT int __openat64_2(int dirfd, const char *path, int flags);
 		mode_;                                                                                 \
 	})
 
-/* The device number if this opens a device node, else -1. O_PATH only names it. */
+/* The device's number if this opens a device node, else -1. With O_PATH it only names the node. */
 static int node(const char *to, int flags)
 {
 	return flags & O_PATH ? -1 : shim_node(to);
 }
 
-/* "uverbs0" below a descriptor of /dev/infiniband. */
+/* For "uverbs0" below a descriptor of /dev/infiniband. */
 static int __attribute__((noinline)) node_at(int dirfd, const char *path, int flags)
 {
 	char link[64], full[PATH_MAX];

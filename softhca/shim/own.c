@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Memory that the application has mapped for itself: the C library never has anything of its own
- * there, since its heap, its threads' stacks and descriptors come from calls that do not pass by
- * here. So nothing of it is looked at in a forked child before the shim's handler, and such memory
- * can be device memory across fork() and beside threads. It holds as long as malloc() is the C
- * library's: another heap maps its memory as an application does.
+ * Memory that the application has mapped for itself. The C library never has anything of its own
+ * there: its heap, and its threads' stacks and descriptors, come from calls that do not pass
+ * through here. So the C library uses nothing of it in a forked child before the shim's handler
+ * runs, and such memory can be device memory across fork() and beside threads. This holds as long
+ * as malloc() is the C library's: another heap maps its memory as an application does.
  *
- * Owns the table of such ranges. mmap() may be called in a signal handler: who does not get the
- * lock leaves word, and the table begins anew. To know too little is safe.
+ * Owns the table of such ranges. mmap() may be called in a signal handler, so no thread waits for
+ * the lock. A thread that would remove a range and does not get the lock sets `lost`, and the table
+ * begins anew. To know too little is safe.
  */
 #include <stdatomic.h>
 
@@ -36,7 +37,7 @@ static void unlock(void)
 	atomic_flag_clear(&busy);
 }
 
-/* Is malloc() in the same file as what only the C library has? */
+/* Is malloc() in the same file as a function that only the C library has? */
 void own_init(void)
 {
 	void *heap = dlsym(RTLD_DEFAULT, "malloc"),
@@ -49,7 +50,7 @@ void own_init(void)
 
 void own_forked(void)
 {
-	/* Another thread of the parent was in the middle of a change. */
+	/* If the lock is taken, another thread of the parent was in the middle of a change. */
 	if (atomic_flag_test_and_set(&busy))
 		table.count = 0;
 	atomic_flag_clear(&busy);

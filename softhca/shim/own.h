@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Memory that the application has mapped itself. Any thread, any time; nobody waits. */
+/*
+ * Memory that the application has mapped itself. Any thread may call these functions at any time;
+ * they do not wait.
+ */
 #ifndef SOFTHCA_SHIM_OWN_H
 #define SOFTHCA_SHIM_OWN_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* mmap() has given it to the application: private, anonymous. */
+/* mmap() has given this memory, private and anonymous, to the application. */
 void own_mapped(uint64_t addr, uint64_t len);
-/* Before it is unmapped, or moved, or something else is mapped there. */
+/* Called before the range is unmapped or moved, or something else is mapped there. */
 void own_unmapped(uint64_t addr, uint64_t len);
-/* All of it is the application's, and the C library has nothing there. */
+/* Is all of the range the application's, with nothing of the C library's in it? */
 bool own_has(uint64_t addr, uint64_t len);
 
 void own_init(void);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Questions about paths: may it be used, where does it lead. Answers name places below /sys, never the instance. */
+/*
+ * Questions about paths: may one be used, where does it lead? Answers name places below /sys, never
+ * in the instance.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +67,7 @@ EXPORT ssize_t __readlinkat_chk(int fd, const char *path, char *out, size_t len,
 	return REAL(__readlinkat_chk)(fd, shim_redirect(path, buf), out, len, room);
 }
 
-/* "<instance>/host0/sys/..." as "/sys/...": shorter, so it fits where it is. */
+/* Turns "<instance>/host0/sys/..." into "/sys/...", in place, since that is shorter. */
 static char *as_seen(char *result)
 {
 	if (result && shim.active && !strncmp(result, shim.root, shim.root_len) && result[shim.root_len] == '/')

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* See ranges.h. Its memory is pages of its own, so that it works inside malloc() and with every
- * signal blocked. */
+/*
+ * See ranges.h. The table is in pages of its own, so that it works inside malloc() and with every
+ * signal blocked.
+ */
 #include <string.h>
 
 #include "ranges.h"
@@ -37,7 +39,7 @@ bool ranges_hold(const struct ranges *t, struct range r)
 	       in->shm + (r.uaddr - in->uaddr) == r.shm;
 }
 
-/* A place at either end: the kernel maps downwards, so most that are new come first. */
+/* Leaves free places at both ends: the kernel maps downwards, so most new ranges come first. */
 bool ranges_room(struct ranges *t)
 {
 	size_t more = t->room ? 2 * t->room : 4096 / sizeof(*t->at), head = (more - t->count) / 2;
@@ -50,7 +52,7 @@ bool ranges_room(struct ranges *t)
 		return false;
 	if (old)
 		memcpy(grown + head, t->at, t->count * sizeof(*grown));
-	/* A child that another thread makes in between has one or the other. */
+	/* A child that another thread makes in between has the old array or the new one. */
 	__atomic_store_n(&t->at, grown + head, __ATOMIC_SEQ_CST);
 	if (old)
 		sh_munmap(old, t->room * sizeof(*old));
@@ -71,7 +73,7 @@ void ranges_insert(struct ranges *t, struct range r)
 {
 	size_t i = ranges_find(t, r.uaddr);
 
-	/* The shorter part moves, where there is room at that end. */
+	/* Moves the shorter part, if there is room at that end. */
 	if (t->head && (i < t->count / 2 || t->head + t->count == t->room)) {
 		t->at--;
 		t->head--;
@@ -89,7 +91,7 @@ static bool continues(const struct range *a, const struct range *b)
 	return a->uaddr + a->len == b->uaddr && (a->shm ? a->shm + a->len == b->shm : !b->shm);
 }
 
-/* In place where it can be: to move the others up takes longer, the more there are. */
+/* Extends a neighbour if it can: to move the other ranges takes longer, the more there are. */
 void ranges_join(struct ranges *t, struct range r)
 {
 	size_t i = ranges_find(t, r.uaddr);
@@ -120,8 +122,10 @@ void ranges_remove(struct ranges *t, uint64_t addr, uint64_t len)
 		struct range r = t->at[i];
 
 		memmove(&t->at[i], &t->at[i + 1], (--t->count - i) * sizeof(*t->at));
-		/* Two parts may be left of one: there is room for one, and for the other where none
-		 * is lost entirely. */
+		/*
+		 * Two parts may be left of a range. The first has the room of the whole; the second
+		 * is dropped if there is no memory for it.
+		 */
 		if (r.uaddr < addr) {
 			ranges_insert(t, (struct range){r.uaddr, addr - r.uaddr, r.shm});
 			i++;

@@ -3,8 +3,9 @@
  * Names of the instance's hosts, forward and backward, by the calls of libc that resolve
  * (softhca/host/address.h has the names and addresses). Two ways are not covered: getaddrinfo_a()
  * resolves in libc's own threads by a call that cannot be replaced, and the functions of <resolv.h>
- * ask name servers. An instance of several hosts comes before the machine's resolver. A lone host
- * keeps the machine's name; host0 is another name for it if the resolver knows no such name.
+ * ask name servers. In an instance of several hosts the instance answers before the machine's
+ * resolver. A single host keeps the machine's name; host0 is another name for it if the resolver
+ * does not know host0.
  */
 #include <netdb.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@ static bool has_host(int host)
 	       (shim.several && shim_host_exists((unsigned int)host));
 }
 
-/* The host that the name means here, or -1. */
+/* The host of this instance that the name means, or -1. */
 static int host_of(const char *name)
 {
 	int host = name ? sh_host_of_name(name) : -1;
@@ -29,7 +30,10 @@ static int host_of(const char *name)
 	return host >= 0 && shim_active() && has_host(host) ? host : -1;
 }
 
-/* Whether a port of that host has that address: HCA (n - 1) / ports, port (n - 1) % ports + 1. */
+/*
+ * Does a port of that host have address n? It would be HCA (n - 1) / ports, port (n - 1) % ports +
+ * 1.
+ */
 static bool has_port(unsigned int host, unsigned int n)
 {
 	static const char class[] = "/sys/class/infiniband/mlx4_";
@@ -46,7 +50,7 @@ static bool has_port(unsigned int host, unsigned int n)
 	return sh_sys(syscall(SYS_faccessat, AT_FDCWD, path, F_OK)) == 0;
 }
 
-/* The host that has the address, which may be an IPv4 address in the form of IPv6; or -1. */
+/* The host with that address, or -1. An IPv4 address may come in the form of IPv6. */
 static int host_at(const void *address, socklen_t len, int family)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -68,7 +72,7 @@ static int host_at(const void *address, socklen_t len, int family)
 
 /* ---- getaddrinfo, getnameinfo ---- */
 
-/* As the resolver answers for a machine with one IPv4 address. */
+/* Answers as the resolver does for a machine with one IPv4 address. */
 static int host_addrinfo(int host, const char *service, const struct addrinfo *hints,
 			 struct addrinfo **res)
 {
@@ -85,7 +89,10 @@ static int host_addrinfo(int host, const char *service, const struct addrinfo *h
 	err = REAL(getaddrinfo)(address, service, &ours, res);
 	if (err == EAI_ADDRFAMILY)
 		return EAI_NONAME;
-	/* libc wrote the address there, which is longer than the name: 11 characters against 7. */
+	/*
+	 * libc has put the address there. The name has room: it has at most 7 characters, an
+	 * address at least 11.
+	 */
 	if (!err && *res && (*res)->ai_canonname)
 		sh_host_name((*res)->ai_canonname, (unsigned int)host);
 	return err;
@@ -133,7 +140,7 @@ EXPORT int getnameinfo(const struct sockaddr *restrict sa, socklen_t len, char *
 	}
 	if (host < 0)
 		return REAL(getnameinfo)(sa, len, node, nodelen, service, servicelen, flags);
-	/* The service, and what there is to say against the arguments. */
+	/* Fills in the service, and checks the arguments. */
 	err = REAL(getnameinfo)(sa, len, number, sizeof(number), service, servicelen,
 				(flags & ~NI_NAMEREQD) | NI_NUMERICHOST);
 	if (err)
@@ -147,7 +154,7 @@ EXPORT int getnameinfo(const struct sockaddr *restrict sa, socklen_t len, char *
 
 /* ---- gethostby*_r ---- */
 
-/* One host as libc gives it, in the caller's buffer: 0, or ERANGE. */
+/* Puts one host into the caller's buffer, in libc's form. Returns 0 or ERANGE. */
 static int fill(int host, const void *address, socklen_t len, int family, struct hostent *ent,
 		char *buf, size_t buflen, struct hostent **res, int *h_err)
 {
@@ -155,7 +162,7 @@ static int fill(int host, const void *address, socklen_t len, int family, struct
 	char name[SH_HOST_NAME], *text, **list;
 
 	sh_host_name(name, (unsigned int)host);
-	/* No alias, one address, each list with its end; then what they point to. */
+	/* A list of one address and one of no alias, each with its end; then what they point to. */
 	need = skip + 3 * sizeof(char *) + ADDRESS_MAX + strlen(name) + 1;
 	if (buflen < need) {
 		*res = NULL;
@@ -180,7 +187,7 @@ static int fill(int host, const void *address, socklen_t len, int family, struct
 	return 0;
 }
 
-/* Forward. A host has no IPv6 address: that is no error of the call, but there is no answer. */
+/* Forward. A host has no IPv6 address: a question for one is no error, but gets no answer. */
 static int fill_by_name(int host, int family, struct hostent *ent, char *buf, size_t buflen,
 			struct hostent **res, int *h_err)
 {
@@ -193,7 +200,7 @@ static int fill_by_name(int host, int family, struct hostent *ent, char *buf, si
 	return 0;
 }
 
-/* What libc says when it knows no such name or cannot ask: a lone host's other name counts then. */
+/* Does libc not know the name, or can it not ask? Then a single host's other name counts. */
 static bool unknown(int ret, const struct hostent *res, int h_err)
 {
 	return !res && ret != ERANGE && h_err != NETDB_INTERNAL;
@@ -241,7 +248,7 @@ EXPORT int gethostbyaddr_r(const void *restrict address, socklen_t len, int fami
 	return fill(host, address, len, family, ent, buf, buflen, res, h_err);
 }
 
-/* ---- the same with memory of ours, which the next call of these may overwrite ---- */
+/* ---- the same in this library's memory, which the next such call may overwrite ---- */
 
 static struct hostent static_ent;
 static char static_buf[64] __attribute__((aligned(16)));

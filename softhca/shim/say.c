@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What a user has to know when softhca is why a program sees no device: one line each on standard error. The line comes when
- * the program looks for devices, not before: most programs below `softhca run` never do, and see nothing of it. Owns the text
- * that waits for that moment, which is written once, before any other thread exists. Allocates nothing.
+ * Tells a user that softhca is why a program sees no device, in one line on standard error. The
+ * line comes when the program looks for devices, not before: most programs below `softhca run`
+ * never look, and print nothing. Owns the text that waits for that moment. It is written once,
+ * before any other thread exists. Allocates no memory.
  */
 #include <stdarg.h>
 #include <stdio.h>

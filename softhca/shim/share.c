@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Registered memory becomes device memory, and private again, while the process is still (still.c).
- * What the C library may have something in is private again before the first thread is created and
- * before fork() (threads.c, fork.c). Beside threads only pages that the application has mapped and
- * nobody has touched become device memory (own.c, fresh.c). docs/shared-memory.md has the reasons.
+ * Makes registered memory device memory, and private again, while the process is still (still.c).
+ * Memory in which the C library may keep something becomes private again before the first thread is
+ * created and before fork() (threads.c, fork.c). Beside threads only pages that the application has
+ * mapped, and that were never touched, become device memory (own.c, fresh.c). docs/shared-memory.md
+ * has the reasons.
  *
- * Owns the table of the regions of this process, for the calls that change mappings (mapcalls.c).
- * It is changed with the control connection held; what is mapped is looked up in /proc, since the C
- * library changes mappings unseen.
+ * Owns the table of this process's regions, for the calls that change mappings (mapcalls.c). A
+ * thread changes the table only while it holds the control connection. The shim looks up in /proc
+ * what is mapped, since the C library changes mappings unseen.
  */
 #include <string.h>
 
@@ -56,11 +57,11 @@ const struct ranges *shim_share_queues(void)
 void shim_share_queue(const struct sh_action *a)
 {
 	ranges_remove(&regions, a->uaddr, a->len);
-	/* A queue that is gone was there, and its pages are given out again. */
+	/* A queue that has ended had these pages, which are given out again. */
 	if (ranges_hold(&queues, (struct range){a->uaddr, a->len, a->shm_off}))
 		return;
 	ranges_remove(&queues, a->uaddr, a->len);
-	/* Where there is no room fork() without /proc misses it, and no other does. */
+	/* If there is no room, only a fork() without /proc misses these pages. */
 	if (ranges_room(&queues))
 		ranges_join(&queues, (struct range){a->uaddr, a->len, a->shm_off});
 }
@@ -73,7 +74,9 @@ void shim_share_forked(void)
 
 /* ---- can it be shared? ---- */
 
-/* What cannot be made private again before a fork must hold nothing that is looked at in the child.
+/*
+ * Memory that cannot be made private before a fork must hold nothing that the C library uses in the
+ * child.
  */
 static bool beside_threads(uint64_t addr, uint64_t len)
 {
@@ -128,8 +131,10 @@ int shim_changed(uint32_t what, uint64_t addr, uint64_t len)
 	return err ? err : -status.error;
 }
 
-/* What runs while the process is still must not read the caller's stack, which may be what is
- * exchanged. */
+/*
+ * Static: what runs while the process is still must not read the caller's stack, whose pages may be
+ * the ones that are exchanged.
+ */
 static struct sh_action moved;
 
 static int map_region(void)
@@ -139,9 +144,10 @@ static int map_region(void)
 	if (err)
 		return err;
 	/*
-	 * Two mappings, not one: mremap() refuses to work on more than one. The C library's own, in
-	 * realloc(), would otherwise let it grow into pages that are not this region's. The first
-	 * page is the one that is left when it has shrunk before.
+	 * Makes two mappings of the region, because mremap() refuses to work on more than one. The
+	 * C library's own mremap(), in realloc(), would otherwise let the region grow into pages
+	 * that are not its own. The first page is split off because it is what is left of a region
+	 * that has shrunk.
 	 */
 	if (moved.len > SHIM_PAGE)
 		sh_madvise(moved.uaddr, SHIM_PAGE, MADV_RANDOM);
@@ -164,7 +170,7 @@ int shim_share(const struct sh_action *a)
 	err = sh_memory_extend(&shim_dev, a->shm_off, a->len);
 	if (err)
 		return err;
-	/* What is left there of regions that the C library unmapped unseen is over. */
+	/* Whatever is left here of regions that the C library unmapped unseen has ended. */
 	shim_share_forget(a->uaddr, a->len);
 	if (!ranges_room(&regions))
 		return -ENOMEM;
@@ -175,8 +181,10 @@ int shim_share(const struct sh_action *a)
 	return err;
 }
 
-/* One mapping of device memory becomes private memory with the same contents, in its place: one
- * with what is around it. */
+/*
+ * Replaces one mapping of device memory by private memory with the same contents, which forms one
+ * mapping with its neighbours.
+ */
 static int privatize(const struct mapping *m)
 {
 	uint64_t len = m->end - m->start;
@@ -247,8 +255,7 @@ static int give_back(void *arg)
 	return err;
 }
 
-/* Nobody but this process reaches the pages any more. Those that stay device memory stay the
- * region's. */
+/* No other process reaches the pages any more. Pages that stay device memory stay the region's. */
 static int make_private(struct range r)
 {
 	int err;
@@ -258,7 +265,7 @@ static int make_private(struct range r)
 	if (err)
 		return err;
 	shim_share_forget(r.uaddr, r.len);
-	/* A daemon that is gone has nothing to give out again. */
+	/* An error does not matter: a daemon that is gone gives nothing out again. */
 	(void)shim_changed(SH_CHANGED_GONE, r.uaddr, r.len);
 	return 0;
 }
@@ -273,7 +280,7 @@ int shim_privatize(uint64_t addr, uint64_t len)
 	int err = still_alone() ? shim_changed(SH_CHANGED_REVOKE, addr, len) : -EBUSY;
 	size_t i;
 
-	/* Without a daemon there is no device either that would write there. */
+	/* Without a daemon there is no device that could write there. */
 	if (err == -EIO)
 		err = 0;
 	while (!err && (i = ranges_find(&regions, addr)) < regions.count &&
@@ -288,7 +295,8 @@ int shim_make_private(uint64_t low, uint64_t high)
 	size_t i = 0;
 
 	/*
-	 * On top of a call that has the connection the process may be in the middle of an exchange.
+	 * The caller may have interrupted a call that holds the connection, in the middle of an
+	 * exchange.
 	 */
 	if (likely(!shim_shares_any()))
 		return 0;

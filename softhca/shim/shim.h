@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The preloaded library: what its files share. Everything here may run in any program, in any thread, before the
- * library's own constructor. Internal convention: 0 or -errno.
+ * What the files of the preloaded library share. Everything here may run in any program, in any
+ * thread, and before the library's own constructor. Internal functions return 0 or -errno.
  */
 #ifndef SOFTHCA_SHIM_SHIM_H
 #define SOFTHCA_SHIM_SHIM_H
@@ -28,7 +28,7 @@
 #define UVERBS_MINOR 192
 #define SHIM_PAGE 4096UL
 
-/* The function that this library stands in front of. */
+/* The function that this library's function of the same name replaces. */
 #define REAL(name)                                                                                     \
 	({                                                                                             \
 		static __typeof__(&name) real_fn;                                                      \
@@ -37,7 +37,7 @@
 		real_fn;                                                                               \
 	})
 
-/* A result of ours as a libc function gives it. */
+/* Returns an internal result as libc does: -1 and errno for an error. */
 #define RETURN_ERRNO(result)                                                                           \
 	do {                                                                                           \
 		long result_ = (result);                                                               \
@@ -51,30 +51,36 @@
 
 struct shim {
 	bool active;			/* this process belongs to an instance */
-	bool several;			/* it has more than one host */
+	bool several;			/* the instance has more than one host */
 	unsigned int host;
-	char dir[PATH_MAX];		/* the instance */
-	char root[PATH_MAX];		/* dir/host<K>: what stands in for / */
+	char dir[PATH_MAX];		/* directory of the instance */
+	char root[PATH_MAX];		/* dir/host<K>: replaces / in redirected paths */
 	size_t root_len;
-	dev_t files_dev;		/* file system of the context files */
+	dev_t files_dev;		/* file system of the contexts' files */
 	ino_t root_ino;
-	bool trap;			/* SOFTHCA_MMIO=trap, or the instance says so; known once connected */
+	bool trap;			/* the way of doorbells is trap; known once connected */
 };
 extern struct shim shim;
 extern struct sh_dev shim_dev;		/* inst is NULL before the first connection */
-extern uint32_t shim_stale;		/* nonzero in a forked child that has no connection of its own yet */
+extern uint32_t shim_stale; /* nonzero in a forked child until it has its own connection */
 
 void shim_init(void);
-/* ---- say.c: lines on standard error, about this process ---- */
+/* ---- messages on standard error, about this process (say.c) ---- */
 
 void shim_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Said, once, when the program looks for devices: shim_say_now() is asked for each path that may be one of theirs. */
+/*
+ * Keeps a message, which is printed once, when the program looks for devices: the shim calls
+ * shim_say_now() for each path that may be a device's.
+ */
 void shim_say_later(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void shim_say_now(const char *path);
-/* Why the daemon is not to be had: -errno of shim_control_get(). Once; quiet about what is no fault of softhca. */
+/*
+ * Says once why the daemon cannot be reached; err is the -errno of shim_control_get(). Prints
+ * nothing for errors that softhca does not cause.
+ */
 void shim_say_unreachable(int err);
 
-bool shim_host_exists(unsigned int host);	/* in the instance, by its files; shim.dir is known */
+bool shim_host_exists(unsigned int host);	/* by the instance's files; shim.dir is set */
 static inline bool shim_active(void)
 {
 	extern bool shim_ready;
@@ -84,18 +90,24 @@ static inline bool shim_active(void)
 	return shim.active;
 }
 
-/* Take the control connection, making it first where needed; nothing is held on failure. */
+/* Take the control connection, making it first if needed. Nothing is held on failure. */
 int shim_control_get(void);
 int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds, unsigned int *nfds);
 void shim_control_put(void);
-/* The same without a connection, as it is: for a moment in which nothing may happen. */
+/*
+ * The same without connecting, whatever the connection's state: for moments in which nothing else
+ * may happen.
+ */
 void shim_control_hold(void);
-bool shim_control_mine(void);	/* this thread has it */
-/* The descriptor of device memory, or -1 when it is not ours any more. The control connection is held. */
+bool shim_control_mine(void);	/* this thread has the connection */
+/*
+ * The descriptor of device memory, or -1 if it no longer refers to it. The control connection is
+ * held.
+ */
 int shim_memory_fd(void);
 /* Is that file device memory? */
 bool shim_memory_is(dev_t dev, ino_t ino);
-/* For the data path of a forked child: a connection of its own. */
+/* For the data path of a forked child: makes a connection of its own. */
 bool shim_refresh(void);
 
 /* ---- open device files (context.c) ---- */
@@ -108,44 +120,51 @@ struct shim_ctx {
 	uint32_t index, generation;
 	dev_t dev;
 	ino_t ino;
-	void *life;			/* the page whose mapping says that this address space lives; NULL: inherited */
+	/*
+	 * The page whose mapping says that this address space lives. NULL: the context is
+	 * inherited.
+	 */
+	void *life;
 	int life_pid;
-	bool wrapped;			/* operations are wrapped: in trap only the one that polls */
-	bool kicked;			/* and the page is memory */
-	/* under the control lock */
-	uint64_t pending[SHIM_PENDING];	/* addresses of the client's QPs and CQs, to find its context by */
+	bool wrapped;			/* its operations are wrapped: in trap only poll_cq */
+	bool kicked;			/* in addition the UAR pages are memory */
+	/* Protected by the control lock: */
+	uint64_t pending[SHIM_PENDING];	/* client QPs and CQs that lead to its ibv_context */
 	unsigned int npending;
 	uint32_t early_qp[SHIM_EARLY], early_cq[SHIM_EARLY];
 	unsigned int nearly_qp, nearly_cq;
-	/* CQ numbers by handle, for the arm operation: written once before the handle is known to the client */
+	/*
+	 * CQ numbers by handle, for the arm operation. Each is written once, before the client
+	 * knows the handle.
+	 */
 	uint32_t *cqn[SHIM_CQ_CHUNK];
 	struct shim_ctx *next;
 };
 
-/* The context that a descriptor is open on, whoever opened it; NULL. */
+/* The context that a descriptor refers to, whatever process opened it; or NULL. */
 struct shim_ctx *shim_ctx_of_fd(int fd);
 struct shim_ctx *shim_ctx_of_stat(int fd, const struct stat *st);
-/* The same among those that this process knows already. */
+/* The same, but only among the contexts that this process knows already. */
 struct shim_ctx *shim_ctx_open_on(int fd);
-/* The one of that number and generation, made known if it was not; NULL: no memory or no connection. */
+/* The context of that number and generation, added to the list if it is new. NULL: no memory. */
 struct shim_ctx *shim_ctx_known(uint32_t index, uint32_t generation, dev_t dev, ino_t ino);
 bool shim_ctx_current(const struct shim_ctx *ctx);
 unsigned int shim_ctx_minor(const struct shim_ctx *ctx);
-int shim_ctx_path(const char *path, uint32_t *index, uint32_t *generation);	/* 0, -ENOENT */
-/* open() of a device node: a descriptor or -errno. */
+int shim_ctx_path(const char *path, uint32_t *index, uint32_t *generation);	/* 0 or -ENOENT */
+/* open() of a device node. Returns a descriptor or -errno. */
 int shim_open_device(unsigned int device, int flags);
 uint32_t shim_cqn(const struct shim_ctx *ctx, uint32_t handle);		/* 0: unknown */
 void shim_set_cqn(struct shim_ctx *ctx, uint32_t handle, uint32_t cqn);
-/* Say of all contexts of this process that a thread may sleep until a CQE comes. */
+/* Announces for all contexts of this process that a thread may sleep until a CQE comes. */
 void shim_contexts_doze(void);
-/* Make the UAR pages memory; the control connection is held. */
+/* Turns the UAR pages into memory. The control connection is held. */
 int shim_kick_begins(struct shim_ctx *ctx);
 void shim_context_forked(void);
 
 /* ---- commands (command.c) ---- */
 
 long shim_command(struct shim_ctx *ctx, const void *buf, size_t len);
-bool shim_has_ipc_lock(void);		/* RLIMIT_MEMLOCK does not count for this thread */
+bool shim_has_ipc_lock(void);		/* RLIMIT_MEMLOCK does not apply to this thread */
 
 /* ---- memory of the client (memory.c) ---- */
 
@@ -156,42 +175,53 @@ bool shim_has_ipc_lock(void);		/* RLIMIT_MEMLOCK does not count for this thread 
 
 int shim_populate(uint64_t addr, uint64_t len, bool write);
 /*
- * Copy whole private pages of this process, where no other thread runs, to memory that is zero. Pages that were never touched
- * are passed over, as a large buffer is mostly registered before it is used. 0, or -EFAULT: they cannot all be read.
+ * Copies whole private pages of this process, in which no other thread runs, to memory that is
+ * zero. It skips pages that were never touched, because programs mostly register a large buffer
+ * before they use it. Returns 0, or -EFAULT if not all of them can be read.
  */
 int shim_copy_pages(char *to, uint64_t from, uint64_t len);
 int shim_map_action(const struct sh_action *action);
 struct mapping;
-bool shim_region_mapped(const struct mapping *m);	/* registered memory that is device memory; of this process or its parent */
-int shim_fresh_pages(uint64_t addr, uint64_t len, int prot);	/* zeroed private pages in place of what is mapped there */
+/* Registered memory, of this process or its parent, that is device memory. */
+bool shim_region_mapped(const struct mapping *m);
+/* Maps zeroed private pages in place of what is there. */
+int shim_fresh_pages(uint64_t addr, uint64_t len, int prot);
 bool shim_marked_dontfork(uint64_t addr);
-bool shim_is_shared(uint64_t addr);	/* for who cannot look: is something shared mapped there? */
+/* Is something shared mapped there? For callers that cannot read /proc/self/maps. */
+bool shim_is_shared(uint64_t addr);
 
-/* ---- registered memory that becomes device memory (share.c); the control connection is held ---- */
+/* ---- registered memory as device memory (share.c); the control connection is held ---- */
 
 void shim_share_examine(uint64_t addr, uint64_t len, struct sh_pin_result *pin);
 int shim_share(const struct sh_action *action);
 void shim_give_back(const struct sh_action *action);
-/* Pages of a range are no region's any more, whoever's they are now. */
+/* Pages of the range no longer belong to a region, whatever is mapped there now. */
 void shim_share_forget(uint64_t addr, uint64_t len);
 int shim_changed(uint32_t what, uint64_t addr, uint64_t len);
-/* Make all regions that overlap the range private again. 0, -EBUSY: the process is not still, -ENOMEM. */
+/*
+ * Makes all regions that overlap the range private again. Returns 0, -EBUSY if the process is not
+ * still, or -ENOMEM.
+ */
 int shim_privatize(uint64_t addr, uint64_t len);
 /*
- * Regions that may not be device memory beside threads and across fork(), and those that overlap
- * [low, high): from anywhere, it takes the connection itself. The same results.
+ * Makes private the regions that overlap [low, high), and those that may not be device memory
+ * beside threads and across fork(). May be called from anywhere: it takes the connection itself.
+ * Same results.
  */
 int shim_make_private(uint64_t low, uint64_t high);
-/* Queue pages that are mapped now. */
+/* Notes queue pages that are being mapped. */
 void shim_share_queue(const struct sh_action *action);
 struct ranges;
 const struct ranges *shim_share_regions(void);
 const struct ranges *shim_share_queues(void);
 void shim_share_forked(void);
-/* Does it overlap a region? Without the connection: a first look, which may say yes too often. */
+/*
+ * Does the range overlap a region? shim_may_share() needs no connection: a first check, which may
+ * say yes too often.
+ */
 bool shim_may_share(uint64_t addr, uint64_t len);
 bool shim_shares(uint64_t addr, uint64_t len);
-bool shim_shares_any(void);		/* is there a region, or was there one? */
+bool shim_shares_any(void);		/* is there a region, or has there been one? */
 
 /* ---- around fork() (fork.c) ---- */
 
@@ -199,7 +229,10 @@ void shim_fork_prepare(void);
 void shim_fork_parent(void);
 void shim_fork_child(void);
 
-/* dontfork.c: what madvise() was asked, and whether a page must not be inherited: 1, 0, or -1: not known */
+/*
+ * dontfork.c: notes what madvise() was asked for, and knows whether a page is kept from children:
+ * 1, 0, or -1 if that is not known.
+ */
 void shim_dontfork_note(uint64_t addr, uint64_t len, int advice);
 int shim_dontfork_known(uint64_t addr);
 void shim_dontfork_forked(void);
@@ -209,14 +242,14 @@ void shim_dontfork_forked(void);
 void shim_ring(uint32_t ctx, uint32_t qpn);
 void shim_arm(uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1);
 void shim_recv(uint32_t ctx, uint32_t qpn);
-/* One store as the bus carries it, to a page (0 UAR, 1 BlueFlame) of a context. */
+/* One store, as the bus carries it, to a page (0 UAR, 1 BlueFlame) of a context. */
 void shim_bus_store(uint32_t ctx, unsigned int page, unsigned int offset, unsigned int width, const uint8_t *value);
 
-/* After a command: put ourselves around the client's operations if its context can be found by now. */
+/* After a command: wraps the client's operations if its ibv_context can be found by now. */
 void shim_kick_try(struct shim_ctx *ctx);
 
 int shim_trap_install(void);
-/* Pages of a context's file, from byte off on, are mapped at start. */
+/* Pages of a context's file, from byte off on, have been mapped at start. */
 void shim_trap_mapped(const struct shim_ctx *ctx, uint64_t start, uint64_t len, uint64_t off);
 void shim_trap_unmapped(uint64_t start, uint64_t end);
 void shim_trap_forked(void);
@@ -227,14 +260,14 @@ void shim_signals_forked(void);
  * code or of a request.
  */
 void shim_handlers_begin(void);
-/* What came meanwhile is delivered, if this thread is out of both. */
+/* Lets the signals come that were held off meanwhile, if this thread is out of both. */
 void shim_signals_release(void);
 
 /* ---- names (names.c) ---- */
 
-/* The path to use instead: path itself, or buf. */
+/* The path to use instead of path: path itself, or buf. */
 const char *shim_redirect(const char *path, char buf[PATH_MAX]);
-/* N when the redirected path is the device node uverbsN, else -1. */
+/* N if the redirected path is the device node uverbsN, else -1. */
 int shim_node(const char *redirected);
 
 #endif

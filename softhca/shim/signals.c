@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * SIGBUS stays this library's, and unblocked, once a device is open: here the application's own wishes for it are
- * stored, answered and honoured. app_lock protects the stored action; the handler reads it without (a torn action would
- * need a SIGBUS of the application's during its own sigaction).
+ * SIGBUS stays with this library, and unblocked, once a device is open. This file stores what the
+ * application wants for SIGBUS, tells it when asked, and acts on it. app_lock protects the stored
+ * action. The handler reads it without the lock: it could read a torn action only if a SIGBUS of
+ * the application came during its own sigaction().
  */
 #include <pthread.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "signals.h"
 
 static struct sigaction app;			/* what the application set for SIGBUS */
-static void (*own)(int, siginfo_t *, void *);	/* NULL: the real one is the application's */
+static void (*own)(int, siginfo_t *, void *);	/* NULL: the real action is the application's */
 static pthread_mutex_t app_lock = PTHREAD_MUTEX_INITIALIZER;
 static TLS bool app_blocks;			/* this thread believes that it blocks SIGBUS */
 
@@ -31,7 +32,7 @@ void shim_signals_init(void)
 {
 	sigset_t bus;
 
-	/* An image that inherited it blocked would die at its first doorbell. */
+	/* A process image that inherited SIGBUS blocked would die at its first doorbell. */
 	sigemptyset(&bus);
 	sigaddset(&bus, SIGBUS);
 	REAL(pthread_sigmask)(SIG_UNBLOCK, &bus, &bus);
@@ -50,7 +51,10 @@ int shim_signals_own(void (*handler)(int, siginfo_t *, void *))
 	struct sigaction now;
 	int err = 0;
 
-	/* Device code runs in the handler: no other handler of the application may ring a doorbell inside it. */
+	/*
+	 * The handler runs device code: a handler of the application must not ring a doorbell
+	 * inside it.
+	 */
 	sigfillset(&act.sa_mask);
 	pthread_mutex_lock(&app_lock);
 	if (REAL(sigaction)(SIGBUS, NULL, &now) < 0) {
@@ -76,8 +80,10 @@ void shim_signals_chain(int sig, siginfo_t *info, void *context)
 	if (info->si_code <= 0 && !(act.sa_flags & SA_SIGINFO) && act.sa_handler == SIG_IGN)
 		return;
 	if (!(act.sa_flags & SA_SIGINFO) && (act.sa_handler == SIG_DFL || act.sa_handler == SIG_IGN)) {
-		/* The kernel's own action, as if nobody had been here: the instruction faults again, or the signal is
-		 * sent again. */
+		/*
+		 * Restores the kernel's own action. The instruction faults again, or the signal is
+		 * sent again.
+		 */
 		act.sa_handler = SIG_DFL;
 		REAL(sigaction)(SIGBUS, &act, NULL);
 		if (info->si_code <= 0)
@@ -168,7 +174,10 @@ EXPORT sighandler_t sysv_signal(int sig, sighandler_t handler)
 	return set_handler(sig, handler, (int)SA_RESETHAND | SA_NODEFER);
 }
 
-/* The mask without SIGBUS goes to the kernel; whether the thread asked for SIGBUS is remembered and answered. */
+/*
+ * The kernel gets the mask without SIGBUS. The shim remembers what the thread asked for SIGBUS, and
+ * reports that.
+ */
 static int mask_change(int (*real)(int, const sigset_t *, sigset_t *), int how, const sigset_t *set, sigset_t *old)
 {
 	bool blocked = app_blocks;

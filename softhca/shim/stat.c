@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What a file is, by every name that glibc exports for asking. The file of a context and the node it came from
- * are character devices here, as they are where a kernel made them.
+ * What a file is, by every name that glibc exports for asking. The file of a context, and the node
+ * that it came from, are character devices here, as they are where a kernel made them.
  */
 #include <fcntl.h>
 #include <linux/stat.h>

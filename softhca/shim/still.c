@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * When pages of a process can be exchanged for others that hold the same, and nobody can tell: no
- * thread runs that could store in between, sleep on a word in them or read into them; the kernel
- * has not been lent any of them (rings of asynchronous I/O, pages that vmsplice() gave to a pipe);
- * no process of the instance reaches into it, by process_vm_writev() or for the device. A page that
- * the kernel has pinned is written without a fault, so that no protection would hold it off: such a
- * process waits (host/moves.c).
+ * Tells when pages of a process can be exchanged unnoticed for others with the same contents. No
+ * other thread may run: it could store to the pages in between, sleep on a word in them or read
+ * into them. The kernel must not have been lent any of them (rings of asynchronous I/O, pages that
+ * vmsplice() gave to a pipe). No process of the instance may reach into this one, by
+ * process_vm_writev() or for the device: such a process waits (host/moves.c). Protection would not
+ * hold it off, since the kernel writes to pages that it has pinned without a fault.
  *
- * Owns the stack on which exchanges run, which is the one's who holds the control connection.
+ * Owns the stack on which exchanges run. The thread that holds the control connection uses it.
  */
 #include <signal.h>
 
@@ -20,8 +20,8 @@
 
 #define STACK (64 << 10)
 
-static bool lent; /* pages are with a pipe: for good, since nothing says when they have been read */
-/* What the C library has of a thread: from the thread pointer down, and up. */
+static bool lent; /* a pipe has pages of this process: for good, since nothing tells when they have been read */
+/* What the C library keeps of a thread, in bytes below and above the thread pointer. */
 static uint64_t local_below, local_above;
 static char *stack;
 
@@ -43,7 +43,7 @@ bool still_alone(void)
 			rings = m.rings;
 		maps_close(&maps);
 	}
-	/* A process without a descriptor left has hardly made any since it was last looked at. */
+	/* A process that has no descriptor left has hardly made a ring since the last look. */
 	return (!err || err == -EMFILE || err == -ENFILE) && !rings;
 }
 
@@ -51,8 +51,10 @@ bool still_writes(uint64_t start, uint64_t end)
 {
 	uint64_t mine = (uintptr_t)__builtin_thread_pointer(), low, high;
 
-	/* The kernel stores here, too: the processor that a thread runs on, and a child's number at
-	 * fork(). */
+	/*
+	 * The kernel stores here as well: the processor that a thread runs on, and a child's number
+	 * at fork().
+	 */
 	if (start < mine + local_above && end > mine - local_below)
 		return true;
 	if (start < (uintptr_t)stack + STACK && end > (uintptr_t)stack)
@@ -86,7 +88,7 @@ void still_init(void)
 typedef ssize_t vm_call(pid_t, const struct iovec *, unsigned long, const struct iovec *,
 			unsigned long, unsigned long);
 
-/* What MPI libraries copy with: into another process that may have pages to exchange. */
+/* MPI libraries copy with these calls. The other process may have pages to exchange. */
 static ssize_t reach(vm_call *real, pid_t pid, const struct iovec *local, unsigned long nlocal,
 		     const struct iovec *remote, unsigned long nremote, unsigned long flags)
 {
@@ -118,7 +120,7 @@ EXPORT ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned l
 	return reach(REAL(process_vm_readv), pid, local, nlocal, remote, nremote, flags);
 }
 
-/* What is stored to such pages later, until they have been read, goes to the pipe as well. */
+/* What the process stores to such pages goes to the pipe, too, until they have been read. */
 EXPORT ssize_t vmsplice(int fd, const struct iovec *iov, size_t n, unsigned int flags)
 {
 	if (shim_active() && !__atomic_load_n(&lent, __ATOMIC_RELAXED)) {
@@ -128,7 +130,7 @@ EXPORT ssize_t vmsplice(int fd, const struct iovec *iov, size_t n, unsigned int 
 	return REAL(vmsplice)(fd, iov, n, flags);
 }
 
-/* Behind a root without /proc nothing tells any more whether the process is alone. */
+/* Under a root without /proc nothing tells any more whether the process is alone. */
 EXPORT int chroot(const char *path)
 {
 	if (shim_active())
@@ -136,7 +138,7 @@ EXPORT int chroot(const char *path)
 	return REAL(chroot)(path);
 }
 
-/* ---- on a stack of our own ---- */
+/* ---- on a stack of this library's ---- */
 
 struct run {
 	int (*fn)(void *);
@@ -155,7 +157,10 @@ static void on_stack(char *top, struct run *r)
 	register struct run *arg __asm__("rdi") = r;
 	register char *to __asm__("rbx") = top;
 
-	/* The frame below the red zone is left alone; what it calls saves rbx. */
+	/*
+	 * The caller's red zone is left alone: it is on the other stack. The called function saves
+	 * rbx.
+	 */
 	__asm__ volatile("xchgq %%rsp, %%rbx\n\tcall *%[fn]\n\tmovq %%rbx, %%rsp"
 			 : "+r"(to), "+r"(arg)
 			 : [fn] "r"(run)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* Is this process still: can its pages be exchanged and nobody tell? Between share.c, fork.c,
- * threads.c and still.c. */
+/*
+ * Is this process still: can its pages be exchanged unnoticed? Shared by share.c, fork.c, threads.c
+ * and still.c.
+ */
 #ifndef SOFTHCA_SHIM_STILL_H
 #define SOFTHCA_SHIM_STILL_H
 
@@ -8,28 +10,36 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* No thread but the caller and softhca's helper, and nothing of its memory is lent to the kernel.
+/*
+ * True if there is no thread but the caller and softhca's helper, and the kernel has been lent no
+ * memory of the process.
  */
 bool still_alone(void);
 
 /*
- * Runs fn(arg) while nobody but this thread can store to memory of the process: every signal is
- * blocked, processes of the instance wait with process_vm_writev(), and fn runs on a stack of the
- * shim's, so that the caller's can be exchanged, too. Returns what fn does; -EBUSY: the process is
- * not still, and fn was not called. The control connection is held.
+ * Runs fn(arg) while only this thread can store to memory of the process: every signal is blocked,
+ * processes of the instance wait with process_vm_writev(), and fn runs on a stack of the shim's, so
+ * that the caller's can be exchanged, too. Returns what fn returns. -EBUSY: the process is not
+ * still, and fn was not called. The control connection is held.
  */
 int still_run(int (*fn)(void *), void *arg);
 
 /*
- * The same but for other threads and processes: signals are blocked, and the stack is the shim's.
- * -ENOMEM, or what fn returns.
+ * The same, but without regard to other threads and processes: signals are blocked, and the stack
+ * is the shim's. Returns -ENOMEM, or what fn returns.
  */
 int still_on_own_stack(int (*fn)(void *), void *arg);
 
-/* Runs fn(arg) on a stack of that many bytes. -ENOMEM, or what fn returns. Any thread, any time. */
+/*
+ * Runs fn(arg) on a stack of size bytes. Returns -ENOMEM, or what fn returns. Any thread may call
+ * it at any time.
+ */
 int still_on_stack(size_t size, int (*fn)(void *), void *arg);
 
-/* What fn itself writes while it runs, or the helper does: pages of these may not be exchanged. */
+/*
+ * Does the range overlap memory that fn itself, or the helper, writes meanwhile? Its pages must not
+ * be exchanged.
+ */
 bool still_writes(uint64_t start, uint64_t end);
 
 void still_init(void);

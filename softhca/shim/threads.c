@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Whatever creates a thread: before the first one registered memory is made private, while the
+ * Calls that create a thread. Before the first one registered memory is made private, while the
  * process is still. Later the threads would have to be held off, which cannot be done unnoticed.
  */
 #include <aio.h>
@@ -14,7 +14,7 @@
 #include "softhca/host/process.h"
 #include "shim.h"
 
-/* 0, or -ENOMEM: pages that stay as they are would be a danger to a child made later. */
+/* Returns 0 or -ENOMEM: pages that stay as they are would be a danger to a child made later. */
 static int before(uint64_t low, uint64_t high)
 {
 	int err;
@@ -25,14 +25,17 @@ static int before(uint64_t low, uint64_t high)
 	return err == -ENOMEM ? err : 0;
 }
 
-/* The stack that a thread is to have, with its descriptor at the end; false: the C library's. */
+/*
+ * The stack that a thread is to have, with its descriptor at the end. False: the C library provides
+ * it.
+ */
 static bool stack_of(const pthread_attr_t *attr, uint64_t *low, uint64_t *high)
 {
 	void *addr;
 	size_t size;
 
 	*low = *high = 0;
-	/* Where none was set what it says ends at 0. */
+	/* If no stack was set, what the attributes report ends at 0. */
 	if (!attr || pthread_attr_getstack(attr, &addr, &size) || !((uintptr_t)addr + size))
 		return false;
 	*low = (uintptr_t)addr;
@@ -61,8 +64,7 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(
 	if (sh_process_helper_starting())
 		return REAL(pthread_create)(thread, attr, fn, arg);
 	own = stack_of(attr, &low, &high);
-	/* A descriptor in memory that is not a forked child's from the start would be missed there.
-	 */
+	/* A forked child would miss a descriptor in memory that it does not have from the start. */
 	if (before(low, high) || (own && is_region(low, high)))
 		return EAGAIN;
 	return REAL(pthread_create)(thread, attr, fn, arg);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Trap: the file behind the UAR has length 0, so each store to it raises SIGBUS; here the store is
- * taken apart and handed to the bus. Everything in the handler is async-signal-safe. The table of
- * UAR pages is filled where they are mapped; a page that some library mapped by a system call of
- * its own is found in /proc/self/maps, while there is a descriptor for it. An entry counts while
- * its context lives.
+ * Trap: the file behind the UAR has length 0, so each store to it raises SIGBUS. The handler takes
+ * the store apart and hands it to the bus. Everything in the handler is async-signal-safe. The
+ * table of UAR pages is filled where they are mapped. A page that some library mapped by a system
+ * call of its own is found in /proc/self/maps, if there is a descriptor to open that with. An entry
+ * counts while its context lives.
  */
 #include "shim.h"
 
@@ -19,19 +19,19 @@
 #include "signals.h"
 
 #define SLOTS  4096
-#define WINDOW 32   /* places for an address, from that of its hash */
-#define SINGLE 1024 /* pages of a range that are looked up one by one */
+#define WINDOW 32   /* places for an address, from that of its hash on */
+#define SINGLE 1024 /* so many pages of a range are looked up one by one */
 
-/* Readers and writers race: an entry is taken apart into one word of page number and one of meaning, both checked. */
+/* Readers and writers race: seq tells a reader whether an entry changed while it read it. */
 struct uar_page {
-	uint64_t addr; /* 0: none */
+	uint64_t addr; /* 0: empty */
 	uint32_t ctx, generation;
 	uint32_t page;			/* 0 UAR, 1 BlueFlame */
 	uint32_t seq;			/* odd while it is written; 0: never used */
 };
 
 static struct uar_page table[SLOTS + WINDOW];
-static uint32_t table_lock; /* of writers; a handler goes without */
+static uint32_t table_lock; /* of writers; a handler reads without it */
 
 static bool lives(uint32_t index, uint32_t generation)
 {
@@ -64,7 +64,7 @@ static bool table_get(uint64_t addr, struct uar_page *out)
 	return false;
 }
 
-/* Never back to 0, which ends a search. */
+/* seq never goes back to 0, which ends a search. */
 static void write_place(struct uar_page *p, const struct uar_page *in)
 {
 	uint32_t seq = p->seq;
@@ -78,7 +78,10 @@ static void write_place(struct uar_page *p, const struct uar_page *in)
 	__atomic_store_n(&p->seq, (seq | 1) + 1 ? (seq | 1) + 1 : 2, __ATOMIC_RELEASE);
 }
 
-/* Its own place, else one that is free, else one of a context that has ended; the lock is held. */
+/*
+ * Takes the address's own place, else one that is free or belongs to a context that has ended. The
+ * lock is held.
+ */
 static void table_put(const struct uar_page *in)
 {
 	struct uar_page *first = first_place(in->addr), *place = NULL;
@@ -97,8 +100,10 @@ static void table_put(const struct uar_page *in)
 		write_place(place, in);
 }
 
-/* false: a handler interrupted the one who has it, or might have. Then /proc tells, as it does
- * where there is no room. */
+/*
+ * False: the caller has interrupted the thread that holds the lock, or may have. Then
+ * /proc/self/maps tells, as it does when the table is full.
+ */
 static bool lock_table(void)
 {
 	for (int tries = 0; __atomic_exchange_n(&table_lock, 1, __ATOMIC_ACQUIRE); tries++) {
@@ -138,7 +143,7 @@ static void forget(struct uar_page *p)
 	write_place(p, &(struct uar_page){.addr = 0});
 }
 
-/* Forget what is unmapped, when we are told. */
+/* Forgets what is unmapped, when the shim is told. */
 void shim_trap_unmapped(uint64_t start, uint64_t end)
 {
 	struct uar_page page;
@@ -192,7 +197,10 @@ static const char *decimal(const char *s, const char *end, uint32_t *out)
 	return s;
 }
 
-/* "start-end perms offset dev inode   path": does it hold addr, and is it a context's file? */
+/*
+ * "start-end perms offset dev inode   path": 0: the line does not hold addr; 1: it does, and is a
+ * context's file; -1: it is something else.
+ */
 static int parse_line(const char *s, const char *end, uint64_t addr, struct uar_page *out)
 {
 	static const char files[] = "/files/c";
@@ -247,7 +255,7 @@ static bool look_up(uint64_t addr, struct uar_page *out)
 	sh_close(fd);
 	if (found <= 0 || out->page >= 2)
 		return false;
-	/* Without the lock for a moment, the next store just looks again. */
+	/* If the lock is taken at this moment, the next store looks again. */
 	if (!__atomic_exchange_n(&table_lock, 1, __ATOMIC_ACQUIRE)) {
 		table_put(out);
 		unlock_table();
