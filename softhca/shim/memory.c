@@ -10,7 +10,7 @@
 #include "maps.h"
 #include "shim.h"
 
-#define PAGE_MAP_MIN	(64 << 10)	/* bytes; copying fewer costs no more than opening the page map */
+#define PAGE_MAP_MIN	(64 << 10)	/* bytes; to copy fewer costs no more than the page map */
 #define PM_PRESENT	(UINT64_C(1) << 63)
 #define PM_SWAP		(UINT64_C(1) << 62)
 #define PM_GUARD	(UINT64_C(1) << 58)

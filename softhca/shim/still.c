@@ -20,7 +20,8 @@
 
 #define STACK (64 << 10)
 
-static bool lent; /* a pipe has pages of this process: for good, since nothing tells when they have been read */
+/* A pipe has pages of this process. This stays set: nothing tells when they have been read. */
+static bool lent;
 /* What the C library keeps of a thread, in bytes below and above the thread pointer. */
 static uint64_t local_below, local_above;
 static char *stack;
