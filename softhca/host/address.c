@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Names and addresses of hosts: text and numbers only. */
+/* Names and addresses of hosts, as text and numbers only. */
 #include <stdio.h>
 #include <strings.h>
 

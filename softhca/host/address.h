@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Names and addresses of the hosts of an instance: the one place that says which is whose.
+ * Names and addresses of the hosts of an instance. No other file says which name or address belongs
+ * to which host.
  *
  *	hostK			in any case of letters, with a dot at the end or without
- *	127.128.K.N		host K; N = 1 + HCA * ports + (port - 1). N = 1 is the address of the name
+ *	127.128.K.N		host K; N = 1 + HCA * ports + (port - 1). The name has N = 1
  *
- * All of 127/8 is local on Linux, so sockets of any user can be bound there. Knows no instance: whether it has that
- * many hosts is for the caller to find out.
+ * All of 127/8 is local on Linux, so any user can bind sockets there. Knows no instance: the caller
+ * finds out whether it has that many hosts.
  */
 #ifndef SOFTHCA_HOST_ADDRESS_H
 #define SOFTHCA_HOST_ADDRESS_H
@@ -18,7 +19,7 @@
 #define SH_HOST_NAME	8
 #define SH_HOST_ADDRESS	16
 
-/* K, or -1: the name is not one of these. */
+/* K, or -1 if the name is not one of these. */
 int sh_host_of_name(const char *name);
 
 /* "hostK"; K is below 256. */
@@ -27,7 +28,7 @@ void sh_host_name(char name[SH_HOST_NAME], unsigned int host);
 /* Address N of host K; both are below 256. */
 struct in_addr sh_host_address(unsigned int host, unsigned int n);
 
-/* Whether it is in the block; then *host and *n, which is 1 to 254. */
+/* Is the address in the block? Then *host and *n are set; *n is from 1 to 254. */
 bool sh_address_host(struct in_addr address, unsigned int *host, unsigned int *n);
 
 #endif

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Requests to the daemon over its control socket, with descriptors coming back. Keeps no state of its own. */
+/*
+ * Sends requests to the daemon over its control socket, and receives descriptors with the replies.
+ * Keeps no state of its own.
+ */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +16,9 @@ int sh_client_connect(const char *dir)
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int dirfd, fd, err = 0;
 
-	/* By way of a descriptor: a socket's path has room for 107 characters. */
+	/*
+	 * Through a descriptor of the directory: a socket's path has room for 107 characters only.
+	 */
 	dirfd = sh_open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (dirfd < 0)
 		return dirfd;
@@ -32,7 +37,7 @@ int sh_client_connect(const char *dir)
 	return fd;
 }
 
-/* Descriptors in a message; those that do not fit are closed. */
+/* Takes the descriptors in a message, and closes those that do not fit. */
 static void take_fds(struct msghdr *msg, int *fds, unsigned int *nfds)
 {
 	unsigned int room = nfds ? SH_CLIENT_FDS : 0, n = 0;
@@ -94,7 +99,7 @@ int sh_client_request(int fd, const void *req, size_t len, void *reply, size_t r
 			*nfds = 0;
 		return -EPROTO;
 	}
-	/* The kernel says so where this process has no room for a descriptor that comes. */
+	/* The kernel sets MSG_CTRUNC if this process has no room for a descriptor that comes. */
 	return msg.msg_flags & MSG_CTRUNC ? -EMFILE : 0;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What an instance directory holds, by the list of softhca/wire.h, and the removal of exactly that.
+ * Knows what an instance directory holds, by the list in softhca/wire.h, and removes exactly that.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -43,7 +43,7 @@ static bool is_type(char type, mode_t mode)
 	return false;
 }
 
-/* The digits that '#' or '@' stands for. */
+/* The number of digits that '#' or '@' stands for. */
 static size_t digits(const char *name, bool hex)
 {
 	size_t n = 0;
@@ -55,8 +55,8 @@ static size_t digits(const char *name, bool hex)
 }
 
 /*
- * Behind a number a pattern has no digit of its own, so the longest number is the right one. A second
- * number behind it ("##") takes the digits from the 11th on.
+ * No pattern has a digit of its own behind a number, so a number takes as many digits as it can. In
+ * "##" the second number takes the digits from the 11th on.
  */
 static bool fits(const char *pattern, const char *name)
 {
@@ -74,7 +74,7 @@ static bool fits(const char *pattern, const char *name)
 	return !*name;
 }
 
-/* The line of the list for an entry of the directory whose line is parent, or NULL. */
+/* The line of the list for an entry of the directory whose own line is parent, or NULL. */
 static const struct content *find(const struct content *parent, const char *name)
 {
 	size_t len = parent ? strlen(parent->path) : 0;
@@ -98,13 +98,11 @@ static const struct content *find(const struct content *parent, const char *name
 struct removal {
 	dev_t dev;
 	struct sh_left *left;
-	char path[PATH_MAX]; /* of what is being looked at, below the instance */
+	char path[PATH_MAX]; /* what is being looked at, relative to the instance */
 	int err;
 };
 
-/*
- * The first error counts, and that something is left which is not ours counts less than an error.
- */
+/* Keeps the first thing that has to stay, with the reason, and the first error. */
 static void leave(struct removal *r, int err, const char *why)
 {
 	if (r->left && !r->left->path[0]) {
@@ -118,7 +116,10 @@ static void leave(struct removal *r, int err, const char *why)
 
 static bool clear(struct removal *r, int fd, const struct content *parent, size_t len);
 
-/* The same file system can be mounted there once more: its number does not tell. Kernels before 5.8 do not either. */
+/*
+ * Is something mounted there? The device number does not tell: the same file system may be mounted
+ * there once more. Kernels before 5.8 do not tell either.
+ */
 static bool is_mounted(int fd)
 {
 	struct statx st;
@@ -170,8 +171,8 @@ static bool remove_entry(struct removal *r, int dirfd, const char *name,
 }
 
 /*
- * Again until a look finds nothing more to remove: what readdir() says while entries go is up to
- * the file system.
+ * Reads the directory again until it finds nothing more to remove: what readdir() returns while
+ * entries are being removed depends on the file system.
  */
 static bool clear(struct removal *r, int fd, const struct content *parent, size_t len)
 {
@@ -220,7 +221,7 @@ int sh_contents_remove(int dirfd, struct sh_left *left)
 	if (fstat(dirfd, &st) < 0)
 		return -errno;
 	r.dev = st.st_dev;
-	/* A descriptor of its own: reading moves the offset that duplicates share. */
+	/* A descriptor of its own: readdir() moves the offset, which duplicates share. */
 	fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What an instance directory holds, by the list of softhca/wire.h, and the removal of exactly that.
+ * Knows what an instance directory holds, by the list in softhca/wire.h, and removes exactly that.
  */
 #ifndef SOFTHCA_HOST_CONTENTS_H
 #define SOFTHCA_HOST_CONTENTS_H
 
 /*
- * The first thing that had to be left: where it is below the instance, and why it stayed. path is
- * "" when nothing was.
+ * The first thing that had to stay: its path relative to the instance, and the reason. path is ""
+ * if nothing stayed.
  */
 struct sh_left {
 	char path[256];
@@ -15,10 +15,10 @@ struct sh_left {
 };
 
 /*
- * Remove what the list has, but for the lock, from the instance directory that dirfd is. The caller
- * holds the lock. Never follows a link, never enters another file system, never touches what
- * belongs to another user. 0, or -ENOTEMPTY when something is left that the list does not have, or
- * the -errno of a removal that failed; *left tells where.
+ * Removes what the list has, except for the lock, from the instance directory dirfd. The caller
+ * holds the lock. Never follows a link, enters another file system or touches what belongs to
+ * another user. Returns 0, -ENOTEMPTY if something is left that the list does not have, or the
+ * -errno of a removal that failed. *left tells where.
  */
 int sh_contents_remove(int dirfd, struct sh_left *left);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Copies between the memories of two contexts: plain where the pages of both sides are device
- * memory, by process_vm_readv and process_vm_writev otherwise. A page that is not there any more
- * ends in an error, in this process's own memory too; an address space that is not there any more
- * is told from that, and what the process has instead is not touched (witness.h). Holds no lock and
- * allocates nothing.
+ * Copies between the memories of two contexts: with loads and stores where the pages of both sides
+ * are device memory, otherwise by process_vm_readv and process_vm_writev. A page that is missing
+ * ends the copy in an error, in this process's own memory, too. An address space that has ended is
+ * told from a missing page, and the one that follows it in the process is not touched (witness.h).
+ * Holds no lock and allocates no memory.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,15 +18,15 @@
 #define BOUNCE	16384
 #define PAGE	4096
 
-/* One side of a copy: whose memory, and where in its list of pieces we are. */
+/* One side of a copy: whose memory it is, and the position in its list of pieces. */
 struct side {
 	int pid;			/* 0: plain pointers of this process */
-	uint64_t witness;		/* 0: it is this address space */
+	uint64_t witness;		/* 0: this address space */
 	uint32_t hca;
 	bool gone;
 	const struct sh_seg *seg;
 	unsigned int nseg;
-	uint64_t skip;			/* bytes of seg[0] done */
+	uint64_t skip;			/* bytes of seg[0] that are done */
 };
 
 static inline bool lives(uint32_t ctx)
@@ -50,7 +50,10 @@ static void side_init(struct side *side, uint32_t ctx, const struct sh_seg *seg,
 		return;
 	side->pid = (int)c->pid;
 	side->hca = c->hca;
-	/* A slot is one image's: what this process was before exec is another's memory. */
+	/*
+	 * A slot belongs to one process image: what this process had before exec is the memory of
+	 * another.
+	 */
 	if (side->pid == sh_process.pid && c->proc == sh_process.dev->proc)
 		return;
 	side->witness = c->witness;
@@ -62,7 +65,7 @@ static bool side_is_own(const struct side *side)
 	return !side->witness;
 }
 
-/* The next pieces, at most max bytes: how many bytes they hold. The position stays. */
+/* The next pieces of at most max bytes. Returns their bytes, and leaves the position. */
 static uint64_t side_pieces(const struct side *side, struct iovec *iov, unsigned int *niov, uint64_t max)
 {
 	uint64_t skip = side->skip, total = 0;
@@ -100,7 +103,7 @@ static void side_advance(struct side *side, uint64_t len)
 	}
 }
 
-/* Shorten the pieces to len bytes. */
+/* Shortens the pieces to len bytes. */
 static void trim(struct iovec *iov, unsigned int *niov, uint64_t len)
 {
 	unsigned int n = 0;
@@ -114,7 +117,7 @@ static void trim(struct iovec *iov, unsigned int *niov, uint64_t len)
 	*niov = n;
 }
 
-/* Arrays have an element more at their beginning, for another address space's witness. */
+/* The arrays have one more element at their beginning, for the witness of another address space. */
 static long pull(const struct side *from, struct iovec *local, unsigned int nlocal,
 		 struct iovec *remote, unsigned int nremote)
 {
@@ -123,7 +126,9 @@ static long pull(const struct side *from, struct iovec *local, unsigned int nloc
 	return sh_witness_readv(from->pid, from->witness, local, nlocal, remote, nremote);
 }
 
-/* Whether one byte of every page of the pieces can be read: tells which side a copy failed on. */
+/*
+ * Tells on which side a copy failed: tries to read one byte of every page of the source's pieces.
+ */
 static enum sh_copy blame(const struct side *src, const struct iovec *iov, unsigned int niov)
 {
 	for (unsigned int i = 0; i < niov; i++) {
@@ -144,7 +149,7 @@ static enum sh_copy blame(const struct side *src, const struct iovec *iov, unsig
 	return SH_COPY_DST;
 }
 
-/* Copy len bytes where one side at least is this process's. */
+/* Copies len bytes, at least one side of which is this process's memory. */
 static enum sh_copy copy_direct(struct side *dst, struct side *src, uint64_t len)
 {
 	struct iovec darray[PIECES + 1], sarray[PIECES + 1], *d = darray + 1, *s = sarray + 1;
@@ -178,7 +183,7 @@ static enum sh_copy copy_direct(struct side *dst, struct side *src, uint64_t len
 	return SH_COPY_OK;
 }
 
-/* Neither side is ours: through a buffer. */
+/* For two sides of which neither is this process's: copies through a buffer. */
 static enum sh_copy copy_bounce(struct side *dst, struct side *src, uint64_t len)
 {
 	char buf[BOUNCE];
@@ -249,7 +254,10 @@ static bool any_shared(const struct sh_seg *seg, unsigned int nseg)
 	return false;
 }
 
-/* The first piece of a side, at most len bytes, as a side of its own: plain when its pages are shared. */
+/*
+ * The first piece of a side, of at most len bytes, as a side of its own. Its pointers are plain if
+ * its pages are shared.
+ */
 static bool first_piece(const struct side *side, uint64_t len, struct side *one, struct sh_seg *seg)
 {
 	void *at;
@@ -285,8 +293,9 @@ static enum sh_copy by_pid(struct side *to, struct side *from, uint64_t len)
 	if (hca)
 		__atomic_fetch_add(&hca->counters.copies_foreign, 1, __ATOMIC_RELAXED);
 	/*
-	 * The daemon waits for no process that is exchanging pages, which may be stopped. It reaches queues only, whose pages
-	 * are the provider's own: they are not what is exchanged.
+	 * The daemon does not wait for a process that is exchanging pages, since that may be
+	 * stopped. The daemon reaches only queues. Their pages are the provider's own, and never
+	 * among those that are exchanged.
 	 */
 	if (sh_process.dev->proc)
 		sh_reach_begin(moves, &reach, (uint32_t)to->pid, (uint32_t)from->pid);
@@ -296,7 +305,7 @@ static enum sh_copy by_pid(struct side *to, struct side *from, uint64_t len)
 	return result;
 }
 
-/* Piece by piece: what one side has in device memory the other may not. */
+/* Piece by piece: one side may have a piece in device memory where the other has not. */
 static enum sh_copy copy_pieces(struct side *dst, struct side *src, uint64_t len)
 {
 	while (len) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Event records into the FIFOs of the instance. Owns this process's cache of their descriptors: each is looked
- * at before it is used, because programs close what they did not open. Opened for reading as well, so that a
- * write never raises SIGPIPE. The cache's lock is held by no one who calls out.
+ * Writes event records into the FIFOs of the instance. Owns this process's cache of their
+ * descriptors. Each descriptor is checked before it is used, because programs close descriptors
+ * that they did not open. The FIFOs are opened for reading as well, so that a write never raises
+ * SIGPIPE. A thread that holds the cache's lock makes system calls only.
  */
 #include <limits.h>
 #include <pthread.h>
@@ -24,7 +25,10 @@ static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void sh_event_forked(void)
 {
-	/* The descriptors are good in a child too; only the lock may be somebody else's. */
+	/*
+	 * The descriptors are good in a child as well, but another thread of the parent may have
+	 * held the lock.
+	 */
 	cache_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
@@ -46,7 +50,7 @@ void sh_event_reset(void)
 	pthread_mutex_unlock(&cache_lock);
 }
 
-/* The queue is no more: its FIFO would live on as long as somebody holds it open. */
+/* The queue has ended. Its FIFO would live on as long as a process holds it open. */
 void sh_event_forget(uint32_t evq)
 {
 	struct pipe_fd *p = &cache[evq % CACHED];
@@ -82,9 +86,9 @@ static int pipe_get(struct pipe_fd *p, uint32_t evq, uint32_t generation)
 }
 
 /*
- * A queue that is gone takes every record: nobody will read it. A client that cannot reach the FIFO
- * (no descriptor is left, or it has another root directory) leaves the record to the daemon, which
- * knows.
+ * A queue that has ended takes every record, since no process will read it. A client that cannot
+ * reach the FIFO (it has no descriptor left, or another root directory) leaves the record to the
+ * daemon, which knows whether the queue lives.
  */
 int sh_host_event(void *host, uint32_t evq, const void *record, size_t len)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Random addresses; far.h says where. Maps nothing and takes no lock. */
+/* Picks addresses at random; far.h says where. Maps nothing and takes no lock. */
 #include <string.h>
 #include <sys/auxv.h>
 
@@ -8,8 +8,10 @@
 
 #define PAGE 4096
 
-/* A sandbox may keep getrandom() from us; what the kernel gave this program at its start is
- * another's secret, too. */
+/*
+ * A sandbox may forbid getrandom(). The random bytes that the kernel gave this program at its start
+ * are a secret of other code, so they are only mixed in.
+ */
 static uint64_t random_word(void)
 {
 	const unsigned char *given = (const void *)getauxval(AT_RANDOM);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The one helper thread of a process: it sleeps on the process's attention word until somebody wants it or the
- * earliest deferred call is due. Owns the heap of deferred calls, under heap_lock. All its signals are blocked.
+ * The helper thread, one in each process. It sleeps on the process's attention word until another
+ * process asks for its attention or the earliest deferred call is due. Owns the heap of deferred
+ * calls, which heap_lock protects. All its signals are blocked.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,7 +19,7 @@
 #include "sys.h"
 
 #define MAX_CALLS (1u << 20)		/* address space only: pages come with use */
-#define STACK (256 * 1024)		/* beside what the C library has of a thread */
+#define STACK (256 * 1024)		/* in addition to what the C library keeps of a thread */
 
 struct call {
 	uint64_t deadline;
@@ -29,19 +30,19 @@ struct call {
 static pthread_mutex_t heap_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct call *heap;		/* min-heap by deadline */
 static unsigned int ncalls;
-static uint64_t sleeping_until;		/* what the helper sleeps for; 0 while it is awake */
+static uint64_t sleeping_until;		/* how long the helper sleeps; 0 while it is awake */
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool running;
 static __thread bool starting;
 static pthread_t thread;
-static int number;			/* the kernel's of the thread; 0 until it runs */
+static int number;			/* the kernel's number of the thread; 0 until it runs */
 static atomic_bool stop;
 
 /*
- * The helper's stack, where the C library has the thread's variables and descriptor, too. It is
- * mapped before the thread exists and stays, so that its place is known at any time; a forked child
- * has it as a copy, for a helper of its own.
+ * The helper's stack, where the C library keeps the thread's variables and descriptor, too. It is
+ * mapped before the thread exists and stays mapped, so that its place is known at any time. A
+ * forked child has it as a copy, for a helper of its own.
  */
 static char *stack;
 static size_t stack_size;
@@ -114,7 +115,10 @@ static bool heap_alloc(void)
 
 /* ---- the thread ---- */
 
-/* Carry out what is due; the time of the next call, or 0. */
+/*
+ * Carries out the calls that are due. Returns the time of the next one, UINT64_MAX if there is
+ * none.
+ */
 static uint64_t run_due(void)
 {
 	struct sh_dev *dev = sh_process.dev;
@@ -151,7 +155,7 @@ static void *helper_main(void *arg)
 		uint64_t until;
 
 		seen = __atomic_load_n(attention(), __ATOMIC_SEQ_CST);
-		/* After the word: sh_process_stop() moves it once more when stop is set. */
+		/* Read after the word: sh_process_stop() sets stop, then changes the word. */
 		if (atomic_load(&stop))
 			break;
 		if (sh_enter(dev)) {
@@ -162,7 +166,10 @@ static void *helper_main(void *arg)
 		ts.tv_sec = (time_t)(until / 1000000000);
 		ts.tv_nsec = (long)(until % 1000000000);
 		sh_wait_begin(dev, SH_WAITS_HELPER, until, seen);
-		/* FUTEX_WAIT_BITSET takes the deadline itself; a word that moved on since `seen` returns at once. */
+		/*
+		 * FUTEX_WAIT_BITSET takes an absolute deadline. If the word has changed since
+		 * `seen`, it returns at once.
+		 */
 		futex(attention(), FUTEX_WAIT_BITSET, seen, until == UINT64_MAX ? NULL : &ts);
 		__atomic_store_n(&sleeping_until, 0, __ATOMIC_RELAXED);
 		sh_wait_end(dev);
@@ -181,7 +188,7 @@ size_t sh_thread_size(void)
 	return size;
 }
 
-/* A guard page, and above it the stack. */
+/* Maps a guard page with the stack above it. */
 static bool map_stack(void)
 {
 	size_t size = SH_FIRST_PAGE +
@@ -245,7 +252,10 @@ int sh_process_helper(void)
 		return 0;
 	pthread_mutex_lock(&start_lock);
 	if (!running) {
-		/* The thread inherits the mask; the call goes round whoever watches over the signal mask here. */
+		/*
+		 * The thread inherits the mask. The system call is direct, because in a client the
+		 * shim stands before the library's function.
+		 */
 		syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &old, sizeof(all));
 		atomic_store(&stop, false);
 		err = create();
@@ -297,7 +307,10 @@ void sh_helper_watch(void)
 	uint32_t *old = attention();
 
 	__atomic_store_n(&watched, &sh_proc(sh_process.dev, sh_process.dev->proc)->attention, __ATOMIC_RELEASE);
-	/* A new connection of the same process: the thread is good as it is, but sleeps on the wrong word. */
+	/*
+	 * The process has a new connection. The thread goes on, but it sleeps on the word of the
+	 * old one.
+	 */
 	if (old && running) {
 		__atomic_add_fetch(old, 1, __ATOMIC_SEQ_CST);
 		futex(old, FUTEX_WAKE, INT_MAX, NULL);
@@ -314,7 +327,7 @@ void sh_helper_forked(void)
 	running = false;
 }
 
-/* Once in the life of a process; there is nothing wrong with device memory. */
+/* Once in the life of a process. The message does not blame device memory, which is in order. */
 static void say_full(void)
 {
 	static const char line[] =
@@ -337,7 +350,9 @@ int sh_host_defer(void *host, uint64_t deadline_ns, void (*fn)(struct sh_dev *, 
 	if (heap_alloc() && ncalls < MAX_CALLS) {
 		heap[ncalls] = (struct call){.deadline = deadline_ns, .fn = fn, .a = a, .b = b};
 		sift_up(ncalls++);
-		/* Awake, the helper looks at the heap under the lock before it sleeps again. */
+		/*
+		 * A helper that is awake looks at the heap, under the lock, before it sleeps again.
+		 */
 		wake = deadline_ns < __atomic_load_n(&sleeping_until, __ATOMIC_RELAXED);
 	} else {
 		full = true;
@@ -357,7 +372,7 @@ void sh_host_wake(void *host, uint32_t proc)
 	struct sh_proc *p = sh_proc(sh_process.dev, proc);
 
 	(void)host;
-	/* All of them: in the daemon two threads look at the word. */
+	/* Wakes all sleepers: in the daemon two threads sleep on the word. */
 	if (p)
 		futex(&p->attention, FUTEX_WAKE, INT_MAX, NULL);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The directory of an instance: made, recognised, removed. Works on descriptors of directories and
- * never follows a link. The lock of an instance protects it against all but its holder; a lock
- * counts only while the file that is locked is the one that has the name.
+ * Makes, recognises and removes the directory of an instance. Works on descriptors of directories
+ * and never follows a link. The lock of an instance protects it against every process but its
+ * holder. A lock counts only while the locked file is the one that has the name.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -35,7 +35,7 @@ static void close_fd(int *fd)
 static void close_all(struct sh_instdir *d)
 {
 	close_fd(&d->dir_fd);
-	/* From here on another process may take it. */
+	/* From here on another process may take the instance. */
 	close_fd(&d->lock_fd);
 	close_fd(&d->place_fd);
 	close_fd(&d->base_fd);
@@ -63,7 +63,7 @@ static void beside(char lock[96], const char *name)
 	snprintf(lock, 96, "%s" SH_NEW_LOCK, name);
 }
 
-/* What follows ".new-X", or NULL when the name is no such one. */
+/* What follows ".new-X", or NULL if the name does not begin so. */
 static const char *after_new(const char *name)
 {
 	const char *p = name + strlen(SH_NEW);
@@ -77,8 +77,8 @@ static const char *after_new(const char *name)
 }
 
 /*
- * Where the file system cannot rename without replacing, an empty directory of our own is what is
- * replaced.
+ * If the file system cannot rename without replacing, the rename replaces an empty directory that
+ * this makes.
  */
 static int rename_dir(int base_fd, const char *from, const char *to)
 {
@@ -132,15 +132,16 @@ static bool has_marker(int fd, const struct stat *st)
 }
 
 /*
- * A lock file with our marker, locked: its descriptor. -ENODATA: it has no marker. -EBUSY: another
- * process holds it. -EPERM: it is another user's. -EAGAIN: another file has got the name meanwhile.
+ * Opens and locks a lock file that has the marker, and returns its descriptor. -ENODATA: it has no
+ * marker. -EBUSY: another process holds the lock. -EPERM: it belongs to another user. -EAGAIN:
+ * another file has got the name meanwhile.
  */
 static int take_marked(int dirfd, const char *name)
 {
 	struct stat st, now;
 	int fd, err;
 
-	/* Looked at before it is opened: to open a FIFO or a device does something. */
+	/* Checked before it is opened, because opening a FIFO or a device has effects. */
 	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT ? -ENODATA : -errno;
 	if (!S_ISREG(st.st_mode))
@@ -167,9 +168,9 @@ static int take_marked(int dirfd, const char *name)
 /* ---- making ---- */
 
 /*
- * <name>.lock with contents, locked: it appears whole. Where a file cannot be made without a name
- * it appears empty, and one that is killed before it writes leaves an empty file, which nothing
- * removes as nothing tells whose it is.
+ * Makes <name>.lock, locked, with its contents: it appears complete. If the file system cannot make
+ * a file without a name, it appears empty. A maker that is killed before it writes then leaves an
+ * empty file. No process removes that file, as nothing tells who made it.
  */
 static int make_lock(struct sh_instdir *d)
 {
@@ -214,8 +215,8 @@ int sh_instdir_make(struct sh_instdir *d, const char *base)
 	if (d->base_fd < 0)
 		return -errno;
 	/*
-	 * Says to a softhca of the past, which looks for a lock in every directory, that this one
-	 * is in use.
+	 * An earlier softhca looks for a lock in every directory. This tells it that the place is
+	 * in use.
 	 */
 	d->place_fd = openat(d->base_fd, "lock", O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (d->place_fd >= 0)
@@ -260,7 +261,7 @@ int sh_instdir_publish(struct sh_instdir *d, const char *name)
 
 /* ---- removing ---- */
 
-/* The lock is held and what d->name names is dir_fd. */
+/* The lock is held, and d->name names dir_fd. */
 static int remove_locked(struct sh_instdir *d, struct sh_left *left)
 {
 	char lock[96], name[80];
@@ -305,7 +306,7 @@ int sh_instdir_end(struct sh_instdir *d, struct sh_left *left)
 	return err;
 }
 
-/* Whether a process of the instance lives though its daemon does not. */
+/* Does a process of the instance live although its daemon does not? */
 static bool has_clients(int dir_fd)
 {
 	int fd = openat(dir_fd, "lease", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -316,8 +317,8 @@ static bool has_clients(int dir_fd)
 }
 
 /*
- * Take over what a dead daemon left: 0 with *d filled in, or as sh_instance_remove(). -ENOENT:
- * there is nothing.
+ * Takes over what a dead daemon left. Returns 0 with *d filled in, or an error as
+ * sh_instance_remove(). -ENOENT: there is nothing.
  */
 static int take(struct sh_instdir *d, int base_fd, const char *name)
 {
@@ -360,7 +361,7 @@ static int remove_at(int base_fd, const char *name, struct sh_left *left)
 
 	if (left)
 		*left = (struct sh_left){.why = ""};
-	/* Each time another process has removed it, or made another. */
+	/* Each -EAGAIN means that another process has removed it, or made another one. */
 	for (int tries = 0; tries < 100 && err == -EAGAIN; tries++)
 		err = take(&d, base_fd, name);
 	if (!err)
@@ -386,8 +387,8 @@ int sh_instance_remove(const char *dir, struct sh_left *left)
 }
 
 /*
- * .new-X.lock, with .new-X empty or not there: its maker or remover has died. False: something else
- * is in .new-X.
+ * For .new-X.lock, where .new-X is empty or missing: its maker or remover has died. False:
+ * something else is in .new-X.
  */
 static bool remove_beside(int base_fd, const char *lock, const char *name)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * How far device memory is mapped in this process. Owns pool_end and shared_end of struct sh_dev:
- * written under growing, read by anybody. Maps nothing but device memory, and nothing where there
- * is something already.
+ * How far device memory is mapped in this process. Owns pool_end and shared_end of struct sh_dev: a
+ * thread writes them under `growing`, and any thread reads them. Maps nothing but device memory,
+ * and never over another mapping.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -20,10 +20,10 @@ static const struct sh_far part[] = {
 };
 
 static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
-/* As sh_memory_map() left it: how much is mapped from the start, and whether that is all there is. */
+/* Set by sh_memory_map(): how much is mapped from the start, and whether that is all of it. */
 static uint64_t mapped;
 static bool whole;
-static unsigned int forking; /* threads */
+static unsigned int forking; /* threads that are in fork() */
 
 static void *map_at(uint64_t want, uint64_t off, uint64_t len, int memfd, int *err)
 {
@@ -59,8 +59,9 @@ void *sh_memory_map(int memfd, uint64_t size, uint64_t first, int *err)
 }
 
 /*
- * The mapping that ends at this offset, longer by so much. A mapping that grows keeps what it was:
- * neither locked by mlockall() nor part of core dumps. The kernel refuses where there is anything.
+ * Makes the mapping that ends at this offset longer. A mapping that grows keeps its properties:
+ * mlockall() does not lock it, and core dumps leave it out. The kernel refuses where something else
+ * is mapped.
  */
 static int lengthen(struct sh_dev *dev, uint64_t end, uint64_t by)
 {
@@ -70,7 +71,10 @@ static int lengthen(struct sh_dev *dev, uint64_t end, uint64_t by)
 	return at < 0 && at > -4096 ? -ENOMEM : 0;
 }
 
-/* What begins at begin and is mapped up to *end shall be so up to need, and up to most at most. */
+/*
+ * Has what begins at begin and is mapped up to *end mapped up to need at least, and up to most at
+ * most.
+ */
 static int grow(struct sh_dev *dev, uint64_t begin, uint64_t *end, uint64_t need, uint64_t most)
 {
 	uint64_t have = __atomic_load_n(end, __ATOMIC_RELAXED), want;
@@ -99,8 +103,9 @@ static bool between(uint64_t off, uint64_t len, uint64_t from, uint64_t to)
 }
 
 /*
- * A thread that forks holds `growing` while the C library takes the locks of the heap. The caller may run in
- * a signal handler that interrupted malloc(), so its thread may hold such a lock: the two would wait for each other.
+ * A thread that forks holds `growing` while the C library takes the locks of the heap. The caller
+ * may be in a signal handler that interrupted malloc(), so its thread may hold such a lock. The two
+ * threads would wait for each other.
  */
 static bool take_growing(void)
 {
@@ -126,7 +131,10 @@ int sh_memory_extend(struct sh_dev *dev, uint64_t off, uint64_t len)
 	return err;
 }
 
-/* Nothing can grow here: under valgrind, for example, which keeps memory of its own behind the place that was chosen. */
+/*
+ * Nothing can grow here, for example under valgrind, which keeps memory of its own behind the place
+ * that was chosen.
+ */
 static int map_whole(struct sh_dev *dev, int memfd)
 {
 	void *at;
@@ -152,7 +160,7 @@ int sh_memory_begin(struct sh_dev *dev, int memfd)
 		return 0;
 	dev->pool_end = dev->pool_off;
 	dev->shared_end = dev->shared_off;
-	/* The pool has no page of its own yet: it grows out of the tables. */
+	/* The pool does not have a page of its own yet: it grows out of the tables. */
 	err = grow(dev, 0, &mapped, dev->pool_off, dev->pool_off);
 	if (!err && map_at((uintptr_t)sh_at(dev, dev->shared_off), dev->shared_off, SH_FIRST_PAGE,
 			   memfd, &err))

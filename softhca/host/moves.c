@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * See moves.h. Each stores its own word before it looks at those of the other kind, so that one of
- * them at least sees the other; who reaches steps back. Nothing is allocated, no lock is held; a
- * word is free again when the thread that had it is no more.
+ * See moves.h. A thread stores its own word before it reads those of the other kind, so at least
+ * one of the two threads sees the other. The one that reaches steps back. Allocates no memory and
+ * holds no lock. The word of a thread that has ended is free again.
  */
 #include <stdio.h>
 #include <time.h>
@@ -14,14 +14,14 @@
 #include "sys.h"
 
 #define MOMENT_NS   50000
-#define PATIENCE_NS 100000000 /* for what others have begun */
+#define PATIENCE_NS 100000000 /* for what other threads have begun */
 
-/* On account of a process: of its exchange, or of copies into it. */
+/* Sleeps for a moment on account of a process: of its exchange, or of copies into it. */
 static void a_moment(uint32_t pid)
 {
 	static const struct timespec moment = {.tv_nsec = MOMENT_NS};
 
-	/* There is no device yet while an instance is made, and in tests of this file. */
+	/* There is no device while an instance is being made, or in tests of this file. */
 	if (sh_process.dev)
 		sh_wait_begin(sh_process.dev, SH_WAITS_PAGES, pid, 0);
 	syscall(SYS_nanosleep, &moment, NULL);
@@ -42,8 +42,8 @@ static uint32_t thread_number(void)
 }
 
 /*
- * A process that was killed in the middle is dead from then on, but has its number until its parent
- * asks for its status, which may be never.
+ * A process that was killed in the middle is dead from then on, but keeps its number until its
+ * parent asks for its status. The parent may never do so.
  */
 static bool dead(uint32_t number)
 {
@@ -58,7 +58,7 @@ static bool dead(uint32_t number)
 	return state ? state[1] == 'Z' || state[1] == 'X' : err == -ESRCH;
 }
 
-/* A free word, or one whose owner is no more; -1: all are taken. */
+/* Takes a free word, or one whose thread has ended. -1: all are taken. */
 static int take(uint64_t *words, uint64_t value)
 {
 	for (int pass = 0; pass < 2; pass++) {
@@ -105,7 +105,7 @@ void sh_reach_begin(struct sh_moves *moves, struct sh_reach *r, uint32_t pid, ui
 	for (;;) {
 		r->word[0] = pid ? take(moves->reaching, me | pid) : -1;
 		r->word[1] = other ? take(moves->reaching, me | other) : -1;
-		/* pairs with sh_move_begin() */
+		/* Pairs with sh_move_begin(). */
 		if ((r->word[0] >= 0 || !pid) && (r->word[1] >= 0 || !other) &&
 		    !any(moves->moving, pid) && !any(moves->moving, other))
 			return;
@@ -125,11 +125,11 @@ int sh_move_begin(struct sh_moves *moves)
 	uint32_t pid = (uint32_t)getpid();
 	int word = -1;
 
-	/* Others that exchange pages have all the words, or reach into this process. */
+	/* Other exchanges may have all the words, or a thread reaches into this process. */
 	for (int i = 0; i < PATIENCE_NS / MOMENT_NS; i++) {
 		if (word < 0)
 			word = take(moves->moving, (uint64_t)thread_number() << 32 | pid);
-		/* pairs with sh_reach_begin() */
+		/* Pairs with sh_reach_begin(). */
 		if (word >= 0 && !any(moves->reaching, pid))
 			return word;
 		a_moment(pid);

@@ -28,8 +28,8 @@ bool sh_name_valid(const char *name)
 }
 
 /*
- * An absolute path without links: what the kernel says of files in it begins with this. One that is
- * not there is as given.
+ * An absolute path without links, because what the kernel says of files in it begins with that. A
+ * path that does not exist stays as given.
  */
 static int by_path(char path[PATH_MAX], const char *instance)
 {
@@ -70,8 +70,8 @@ int sh_instance_dir(char path[PATH_MAX], const char *instance)
 		if (err)
 			continue;
 		/*
-		 * One that runs is meant, wherever it is; else the first that is there; else where
-		 * it could be.
+		 * An instance that runs is meant, in whatever place; else the first that exists;
+		 * else the first place where it could be.
 		 */
 		if (sh_instance_alive(one) == 1) {
 			strcpy(path, one);
@@ -100,7 +100,7 @@ int sh_instance_alive(const char *dir)
 		return 0;
 	if (fd < 0)
 		return fd;
-	/* Shared: two that ask do not take each other for the daemon. */
+	/* A shared lock, so that two processes that ask do not take each other for the daemon. */
 	err = flock(fd, LOCK_SH | LOCK_NB) < 0 ? -errno : 0;
 	sh_close(fd);
 	if (err == -EWOULDBLOCK)

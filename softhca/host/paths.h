@@ -10,20 +10,20 @@
 #include <stdbool.h>
 
 /*
- * A name is letters, digits, '.', '_' and '-', does not begin with '.' or '-', has at most 64 of
- * them, and is not "lock".
+ * A name has at most 64 letters, digits, '.', '_' and '-', does not begin with '.' or '-', and is
+ * not "lock".
  */
 bool sh_name_valid(const char *name);
 
 /*
- * The directory of an instance given as a directory (anything with a '/') or as a name, which is
- * looked for in every place of places.h: one that runs, else one that is there, else where it could
- * be. -EINVAL; -ENOENT: there is no place.
+ * The directory of an instance, which is given as a directory (with a '/') or as a name. A name is
+ * looked for in every place of places.h: an instance that runs, else one that exists, else where it
+ * could be. -EINVAL; -ENOENT: there is no place.
  */
 int sh_instance_dir(char path[PATH_MAX], const char *instance);
 
 /*
- * Whether a daemon lives there, or a remover holds it at this moment: 1 or 0, -errno when that
+ * Does a daemon live there, or does a remover hold it at this moment? 1 or 0, or -errno if that
  * cannot be told.
  */
 int sh_instance_alive(const char *dir);

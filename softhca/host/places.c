@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The places where this user's instances can be. No place is a link, or a directory that another user
- * can write to, and none that another user could put in its stead: so the directory above it is looked
- * at as well. Those further up are as the administrator, or the user who named the place, made them.
+ * The places where this user's instances can be. A place must not be a link, or a directory that
+ * another user can write to or replace by another one. So the directory above it is checked as
+ * well. Those further up are left to the administrator, or to the user who named the place.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "places.h"
 #include "sys.h"
 
-#define LOOK_ONLY 4 /* the index of the place that is only looked in */
+#define LOOK_ONLY 4 /* the index of the place that is searched but not used for new instances */
 
 static const char *named(void)
 {
@@ -25,7 +25,7 @@ bool sh_place_named(void)
 	return named() != NULL;
 }
 
-/* Absolute, and without links as far as it exists. */
+/* Makes the path absolute, and resolves links as far as it exists. */
 static int resolve(const char *dir, char out[PATH_MAX])
 {
 	char *full = realpath(dir, NULL);
@@ -56,7 +56,7 @@ static int below(char path[PATH_MAX], const char *dir, const char *name)
 	if (err)
 		return err;
 	len = snprintf(path, PATH_MAX, "%s/%s", full[1] ? full : "", name);
-	/* What an instance has, and its name, must find room behind it. */
+	/* There must be room behind it for an instance's name and contents. */
 	return len < 0 || len >= PATH_MAX - 192 ? -ENAMETOOLONG : 0;
 }
 
@@ -113,7 +113,7 @@ static int say(int err, char *why, size_t len, const char *reason)
 	return err;
 }
 
-/* In what another user can write to: the mode, and what to do. */
+/* Another user can write there: tells the mode, and what to do. */
 static int say_writable(const char *what, const char *dir, mode_t mode, char *why, size_t len)
 {
 	const char *by = mode & 02 ? "by other users" : "by users of its group";
@@ -123,7 +123,10 @@ static int say_writable(const char *what, const char *dir, mode_t mode, char *wh
 	return -EPERM;
 }
 
-/* A user who can write to the directory above can put another in its place, unless it is sticky. */
+/*
+ * A user who can write to the directory above can replace the place, unless that directory is
+ * sticky.
+ */
 static int check_parent(const char *path, char *why, size_t len)
 {
 	char parent[PATH_MAX];
@@ -167,8 +170,8 @@ int sh_place_check(const char *path, char *why, size_t len)
 }
 
 /*
- * A softhca of the past takes every directory in SOFTHCA_DIR for an instance, and removes those in
- * which no file "lock" is held: daemons hold this one.
+ * An earlier softhca takes every directory in SOFTHCA_DIR for an instance, and removes those in
+ * which no process holds a file "lock". So daemons hold this one.
  */
 static int make_lock(const char *path)
 {
@@ -212,7 +215,8 @@ int sh_place_make(char path[PATH_MAX], char *tried, size_t len)
 
 	*tried = '\0';
 	/*
-	 * What the user has named need not be there yet. Where this fails, the reason shows below.
+	 * The directory that the user has named need not exist yet. If this fails, the reason shows
+	 * below.
 	 */
 	if (named())
 		(void)mkdir(named(), 0700);

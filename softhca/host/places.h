@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The places where this user's instances can be, in order: $SOFTHCA_DIR/softhca alone when that is
- * set (a relative one means the current directory); else $XDG_RUNTIME_DIR/softhca when
- * XDG_RUNTIME_DIR is ours, /dev/shm/softhca-UID, $TMPDIR/softhca-UID, /tmp/softhca-UID, and, to
- * look in only, /run/user/UID/softhca: an instance may have been made by a process with another
- * environment.
+ * The places where this user's instances can be, in order. If SOFTHCA_DIR is set,
+ * $SOFTHCA_DIR/softhca is the only one (a relative path means the current directory). Else they are
+ * $XDG_RUNTIME_DIR/softhca if the user owns that directory, /dev/shm/softhca-UID,
+ * $TMPDIR/softhca-UID and /tmp/softhca-UID. /run/user/UID/softhca is only searched: a process with
+ * another environment may have made an instance there.
  */
 #ifndef SOFTHCA_HOST_PLACES_H
 #define SOFTHCA_HOST_PLACES_H
@@ -16,26 +16,27 @@
 #define SH_PLACES    5
 #define SH_PLACE_WHY (PATH_MAX + 128) /* room for a reason */
 
-/* Whether the user has named the place: then there is no other. */
+/* Has the user named the place? Then there is no other. */
 bool sh_place_named(void);
 
 /*
- * The place of that index, below SH_PLACES, absolute; links above it are resolved. -ENOENT: this
- * one does not exist for this process, or is an earlier one again. Another -errno: SOFTHCA_DIR
- * cannot be resolved.
+ * The place of that index, below SH_PLACES, as an absolute path; links above it are resolved.
+ * -ENOENT: this process does not have it, or it is the same as an earlier one. Another -errno:
+ * SOFTHCA_DIR cannot be resolved.
  */
 int sh_place(unsigned int index, char path[PATH_MAX]);
 
 /*
- * Whether it is a directory of ours that no other user can write to or replace (where those further up than
- * the one above it are no other user's): 0, -ENOENT when it is not there,
- * -ENOTDIR, -EPERM, ... with the reason in why.
+ * Is the place a directory of this user's that no other user can write to or replace? (Directories
+ * further up than the one above it must not be another user's.) 0; -ENOENT: it does not exist;
+ * -ENOTDIR, -EPERM, ...: the reason is in why.
  */
 int sh_place_check(const char *path, char *why, size_t len);
 
 /*
- * The place to make instances in: the first that is there, or can be made (mode 0700), and can be
- * written. Where none is, the -errno of the first, and in tried each place with its reason.
+ * The place to make instances in: the first that exists, or can be made (mode 0700), and can be
+ * written. If there is none, returns the -errno of the first; tried then has each place with its
+ * reason.
  */
 int sh_place_make(char path[PATH_MAX], char *tried, size_t len);
 

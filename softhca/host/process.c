@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The host table of this process, its clock and its complaints. Memory, events and timers have files of their own. */
+/*
+ * The host table of this process, its clock and its complaints. Memory, events and timers have
+ * files of their own.
+ */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +24,7 @@ static uint64_t host_now(void *host)
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-/* Ten lines in a process's life say enough; a scribbled table could say millions. */
+/* Ten lines in the life of a process say enough; an overwritten table could cause millions. */
 static void host_complain(void *host, const char *what, uint32_t hca, uint32_t number)
 {
 	static atomic_uint said;

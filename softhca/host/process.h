@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What one process, daemon or client, lends to the device: struct sh_host_ops over Linux. There is one of it
- * in a process. Internal convention: 0 or -errno.
+ * What one process, daemon or client, lends to the device: struct sh_host_ops on Linux. A process
+ * has one of it. Internal functions return 0 or -errno.
  */
 #ifndef SOFTHCA_HOST_PROCESS_H
 #define SOFTHCA_HOST_PROCESS_H
@@ -15,42 +15,49 @@
 #include "softhca/device/device.h"
 
 /*
- * Fill dev->ops and dev->host; dev->inst and dev->proc are set already, dir is the instance directory. May be
- * called again (a forked child, a new connection): pending calls of the old life are dropped then.
+ * Fills dev->ops and dev->host. dev->inst and dev->proc are set already; dir is the instance
+ * directory. It may be called again: for a new connection, and in a forked child, whose parent's
+ * pending calls sh_process_forked() has dropped.
  */
 int sh_process_init(struct sh_dev *dev, const char *dir);
 
-/* Start the helper thread if it does not run: 0, -EAGAIN. It is started by the first deferred call otherwise. */
+/*
+ * Starts the helper thread unless it runs. Returns 0 or -EAGAIN. Otherwise the first deferred call
+ * starts it.
+ */
 int sh_process_helper(void);
 
 /*
- * Whether pages of this size are what softhca is written for. false, with what to say about it in
- * text: device memory, queues and the doorbell pages are laid out in pages of 4096 bytes.
+ * Is softhca written for pages of this size? If not, text says why: device memory, queues and the
+ * doorbell pages are laid out in pages of 4096 bytes.
  */
 bool sh_page_size_known(long size, char *text, size_t len);
 
-/* Is this thread in the middle of starting it? */
+/* Is this thread in the middle of starting the helper? */
 bool sh_process_helper_starting(void);
 
-/* How many threads of this process are ours. */
+/* How many threads of this process are softhca's. */
 int sh_process_threads(void);
 
 /* The kernel's number of the helper; 0: it has not begun to run. */
 int sh_process_helper_thread(void);
 
-/* The helper's stack, with all that the C library has of the thread. false: there has been none so far. */
+/*
+ * The helper's stack, with all that the C library keeps of the thread. False: there has been no
+ * helper so far.
+ */
 bool sh_process_helper_memory(uint64_t *low, uint64_t *high);
 
-/* How many bytes the C library takes for a thread's variables, an upper bound. */
+/* An upper bound of the bytes that the C library takes for a thread's variables. */
 size_t sh_thread_size(void);
 
-/* In a forked child: the parent's helper thread, timers and locks are not ours. */
+/* In a forked child: drops the parent's helper thread, timers and locks. */
 void sh_process_forked(void);
 
-/* End the helper thread and wait for it. */
+/* Ends the helper thread and waits for it. */
 void sh_process_stop(void);
 
-/* An event queue was freed: this process keeps nothing of it. */
+/* An event queue was freed: this process drops what it has of it. */
 void sh_event_forget(uint32_t evq);
 
 /* ---- between the files of this directory ---- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* What the kernel says of a process or thread in its stat file. Allocates nothing. */
+/* What the kernel says of a process or thread in its stat file. Allocates no memory. */
 #ifndef SOFTHCA_HOST_PROCSTAT_H
 #define SOFTHCA_HOST_PROCSTAT_H
 
@@ -8,9 +8,9 @@
 #include "sys.h"
 
 /*
- * Reads such a file into text. Returns what follows the name of the program, which stands in
- * parentheses and may hold anything: " S 1 ..."; NULL with -errno in *err, -ESRCH when it ended
- * while the file was open.
+ * Reads such a file into text. Returns what follows the name of the program: " S 1 ...". The name
+ * is in parentheses and may contain anything. NULL with -errno in *err on failure; -ESRCH: the
+ * process ended while the file was open.
  */
 static inline const char *sh_proc_stat(const char *path, char *text, size_t size, int *err)
 {

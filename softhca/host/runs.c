@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Runs and their descendants. Reads /proc; keeps no state of its own. */
+/* Runs and their descendants. Reads /proc and keeps no state of its own. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include "runs.h"
 #include "sys.h"
 
-#define GENERATIONS 256 /* parents that are looked at */
-#define TRIES	    8	/* when one of them ends meanwhile */
+#define GENERATIONS 256 /* how many parents are checked */
+#define TRIES	    8	/* if one of them ends meanwhile */
 
 struct stat_line {
 	long parent;
@@ -18,8 +18,10 @@ struct stat_line {
 	bool ended;
 };
 
-/* What /proc says of a process: 0, or -errno; -ESRCH when it is a zombie, which has no children any
- * more. */
+/*
+ * Reads what /proc says of a process. Returns 0 or -errno; -ESRCH for a zombie, which no longer has
+ * children.
+ */
 static int read_stat(long pid, struct stat_line *st)
 {
 	char path[40], text[1024], state;
@@ -78,7 +80,7 @@ void sh_run_forget(const char *dir, const char *tag)
 		unlink(path);
 }
 
-/* The host of a record, or -1: there is none. */
+/* The host in a record, or -1 if there is no record. */
 static int recorded(const char *dir, const char *tag)
 {
 	char path[PATH_MAX], text[16];
@@ -98,7 +100,7 @@ static int recorded(const char *dir, const char *tag)
 	return atoi(text);
 }
 
-/* The nearest recorded run above this process: its host, tag and start, or -1. */
+/* The nearest recorded run above this process: its host, tag and start. -1: there is none. */
 static int nearest_run(const char *dir, char tag[SH_RUN_TAG], unsigned long long *start)
 {
 	for (int try = 0; try < TRIES; try++) {
@@ -120,15 +122,14 @@ static int nearest_run(const char *dir, char tag[SH_RUN_TAG], unsigned long long
 			}
 			pid = st.parent;
 		}
-		/* A parent that has just ended has given its children to another. */
+		/* A parent that has just ended has given its children to another process. */
 		if (err != -ENOENT && err != -ESRCH)
 			break;
 	}
 	return -1;
 }
 
-/* Whether the tag is that of a run which has ended, left descendants behind, and began after that
- * time. */
+/* Is the tag that of a run which began after that time, has ended and left descendants behind? */
 static bool orphans_of(const char *dir, const char *tag, unsigned long long after)
 {
 	struct stat_line st;
@@ -136,7 +137,7 @@ static bool orphans_of(const char *dir, const char *tag, unsigned long long afte
 	unsigned long long start;
 	long pid;
 
-	/* As it was written: nothing that leads elsewhere. */
+	/* The tag must be exactly as a run writes it, so that the path leads nowhere else. */
 	if (sscanf(tag, "%ld.%llu", &pid, &start) != 2)
 		return false;
 	snprintf(again, sizeof(again), "%ld.%llu", pid, start);
@@ -145,7 +146,7 @@ static bool orphans_of(const char *dir, const char *tag, unsigned long long afte
 	return read_stat(pid, &st) != 0 || st.start != start;
 }
 
-/* The variables of the environment that a process image began with; "" where it has none. */
+/* The variables of the environment with which a process image began; "" if it does not have one. */
 struct variables {
 	char run[SH_RUN_TAG], host[16];
 };
@@ -154,7 +155,7 @@ static void take_value(char *to, size_t room, const char *entry, const char *nam
 {
 	size_t len = strlen(name);
 
-	/* What is too long was not written by any run. */
+	/* No run writes a value that is too long. */
 	if (!strncmp(entry, name, len) && strlen(entry + len) < room)
 		strcpy(to, entry + len);
 }
@@ -179,7 +180,7 @@ static void read_variables(long pid, struct variables *v)
 		return;
 	while ((len = sh_read(fd, text, sizeof(text))) > 0)
 		for (long i = 0; i < len; i++) {
-			/* What does not fit is none of the two. */
+			/* What does not fit is neither of the two. */
 			if (n < sizeof(entry))
 				entry[n] = text[i];
 			n++;
@@ -193,9 +194,10 @@ static void read_variables(long pid, struct variables *v)
 }
 
 /*
- * A daemon that has outlived its run starts a process with an environment that was carried to it: the process is on the
- * daemon's host. That is the first parent, below the nearest run, whose own tag is not the process's and names a run that
- * has ended. -1: there is none.
+ * For a process that a daemon starts with an environment carried to it, where the daemon has
+ * outlived its run: the process is on the daemon's host. The daemon is the first parent, below the
+ * nearest run, whose own tag differs from the process's and names a run that has ended. -1: there
+ * is no such parent.
  */
 static int orphan_above(const char *dir, const char *tag, const char *above, unsigned long long after)
 {
@@ -235,7 +237,10 @@ int sh_run_host(const char *dir, const char *tag, int *nearest)
 		above[0] = '\0';
 	if (tag && *above && !strcmp(tag, above))
 		return -1;
-	/* Its own run is over, and it was handed to an older one further up: it has not moved. */
+	/*
+	 * The process's own run has ended, and an older run further up has inherited the process.
+	 * It has not moved.
+	 */
 	if (tag && orphans_of(dir, tag, *nearest < 0 ? 0 : start))
 		return -1;
 	host = orphan_above(dir, tag ? tag : "", above, *nearest < 0 ? 0 : start);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * System calls made directly: what lives inside an application must not pass through functions that the
- * application, or the preloaded library itself, has taken over. Each returns its result or -errno. syscall() is
- * variadic: an argument that the kernel reads as 64 bits must have 64, so those that need it have wrappers here.
+ * System calls made directly: code that lives inside an application must not call functions that
+ * the application, or the preloaded library itself, has taken over. Each returns its result or
+ * -errno. syscall() is variadic: an argument that the kernel reads as 64 bits must have 64, so
+ * calls with such arguments have wrappers here.
  */
 #ifndef SOFTHCA_HOST_SYS_H
 #define SOFTHCA_HOST_SYS_H
@@ -67,8 +68,10 @@ static inline int sh_fcntl(int fd, int cmd, long arg)
 	return sh_sys(syscall(SYS_fcntl, fd, cmd, arg));
 }
 
-/* MAP_FAILED becomes NULL and *err. What mlockall() of the program and its limit leave no room for
- * is -ENOMEM. */
+/*
+ * Returns NULL and *err for MAP_FAILED. -ENOMEM if the program's mlockall() and its limit leave no
+ * room.
+ */
 static inline void *sh_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off, int *err)
 {
 	long at = sh_sys(syscall(SYS_mmap, addr, len, prot, flags, fd, off));
@@ -88,9 +91,9 @@ static inline int sh_madvise(uint64_t addr, size_t len, int advice)
 }
 
 /*
- * Address space of which little will be used: a core dump leaves it out, and mlockall(MCL_FUTURE)
- * does not make it locked memory. A mapping that grows keeps what it was, so only its first page is
- * made under that rule. Where an address is asked for it does not move from there.
+ * Address space of which little will be used: core dumps leave it out, and mlockall(MCL_FUTURE)
+ * does not lock it. A mapping that grows keeps its properties, so only the first page is mapped
+ * while that rule applies. If the caller asks for an address, the mapping stays there.
  */
 static inline void *sh_mmap_unlocked(void *addr, size_t len, int prot, int flags, int fd, off_t off,
 				     int *err)
@@ -112,7 +115,7 @@ static inline void *sh_mmap_unlocked(void *addr, size_t len, int prot, int flags
 	return (void *)at;
 }
 
-/* Zeroed memory that malloc() knows nothing of; NULL. */
+/* Zeroed memory that malloc() does not know, or NULL. */
 static inline void *sh_pages(size_t len)
 {
 	int err;
@@ -133,8 +136,8 @@ static inline long sh_vm_writev(int pid, const struct iovec *local, unsigned lon
 }
 
 /*
- * Own memory that may not be there, or that a sanitizer of the program's watches over: 0 or -EFAULT. The kernel copies at
- * most 2 GiB at a time.
+ * Copies to or from memory of this process that may be missing, or that a sanitizer in the program
+ * watches. Returns 0 or -EFAULT. The kernel copies at most 2 GiB at a time.
  */
 static inline int sh_own_copy(uint64_t own, void *here, size_t len, bool in)
 {
@@ -163,10 +166,16 @@ static inline int sh_poke(uint64_t to, const void *from, size_t len)
 	return sh_own_copy(to, (void *)(uintptr_t)from, len, true);
 }
 
-/* A descriptor that programs are unlikely to trip over, close-on-exec; the old one is closed. */
+/*
+ * Moves a descriptor to a number that programs are unlikely to use, close-on-exec. The old number
+ * is closed.
+ */
 int sh_fd_high(int fd);
 
-/* What a descriptor number meant when it was ours: programs close what they did not open. */
+/*
+ * What a descriptor's number referred to when the shim opened it: programs close descriptors that
+ * they did not open.
+ */
 struct sh_ident {
 	dev_t dev;
 	ino_t ino;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The witness of this address space, and copies that name another's. witness.h says what it is good
- * for. Takes no lock. */
+/*
+ * The witness of this address space, and copies that name another's. witness.h says what it is for.
+ * Takes no lock.
+ */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,8 +64,9 @@ uint64_t sh_witness(int *err)
 	return own.at;
 }
 
-/* -EFAULT: nothing was copied, as the witness came first. What a call that never began says of other
- * things is the caller's: that it may not look (-EPERM) says nothing of which address space it is.
+/*
+ * -EFAULT: nothing was copied, since the witness comes first. Other errors go to the caller: a call
+ * that never began (-EPERM: this process may not look) does not tell which address space it is.
  */
 static long verdict(long done, long before)
 {
