@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * `softhca doctor`: what of this machine softhca needs, tried one by one as an instance and its programs would use it, each
- * with what mends it. Makes the place of instances, as run does, and otherwise changes nothing and leaves nothing.
+ * `softhca doctor`: tries what softhca needs of this machine, one thing after the other, as an
+ * instance and its programs would use it, and says what mends each. Makes the place of instances,
+ * as run does. Otherwise it changes nothing and leaves nothing behind.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,7 +25,7 @@
 #include "softhca/host/places.h"
 #include "softhca/host/process.h"
 
-#define FILES_OF_HCA	300		/* that an instance makes in its place, about */
+#define FILES_OF_HCA	300		/* an instance makes about so many in its place */
 #define LOCKED_KIB	81920		/* what programs with many queues register */
 #define DESCRIPTORS	256
 #define SOME_USE	(UINT64_C(64) << 20)	/* of queues and registered memory */
@@ -86,7 +87,7 @@ static void look_at_place(void)
 		tell(GOOD, "place", "%s", place);
 }
 
-/* As the daemon makes it and programs map it. */
+/* Makes device memory as the daemon does, and maps it as programs do. */
 static void look_at_memory(void)
 {
 	const struct sh_config one = {.hosts = 1, .hcas_per_host = 1, .ports = 1, .cqe_size = 32,
@@ -116,7 +117,10 @@ static void look_at_memory(void)
 	close(fd);
 }
 
-/* A process that is not our ancestor for the kernel, as the daemon and other programs are: it asks for us. */
+/*
+ * A child tries to read this process's memory. The kernel refuses it as it would refuse the daemon
+ * and other programs: none of them is an ancestor of this process.
+ */
 static int reach_parent(const char *byte)
 {
 	struct iovec own = {.iov_len = 1}, theirs = {.iov_base = (void *)byte, .iov_len = 1};
@@ -192,7 +196,7 @@ static void look_at_limits(void)
 		tell(GOOD, "descriptors", "%lu", (unsigned long)files.rlim_cur);
 }
 
-/* Without it softhca is slower in programs with threads, and no less right. */
+/* Without it softhca is slower in programs with threads, and just as correct. */
 static void look_at_faults(void)
 {
 	long fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
@@ -206,7 +210,7 @@ static void look_at_faults(void)
 		close((int)fd);
 }
 
-/* In a child: a library's constructors run, and stay. */
+/* In a child: a library's constructors run, and the library stays loaded. */
 static bool loads(const char *library, const char *symbol)
 {
 	int status = 1;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The end of an instance: told to its daemon, and waited for until neither the daemon nor the
- * directory is there.
+ * Ends an instance: tells its daemon, and waits until both the daemon and the directory are gone.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +15,7 @@
 #include "softhca.h"
 #include "softhca/host/client.h"
 
-#define PATIENCE_MS 60000 /* 256 hosts are 60,000 files, and a busy disk takes its time */
+#define PATIENCE_MS 60000 /* 256 hosts have 60,000 files, and a busy disk takes its time */
 
 static int open_lock(const char *dir)
 {
@@ -27,7 +26,7 @@ static int open_lock(const char *dir)
 	return open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 }
 
-/* Of the process that listens; -1 where it has no number here. */
+/* A pidfd of the process that listens; -1 if it has no number in this PID namespace. */
 static int open_daemon(int control)
 {
 	struct ucred cred;
@@ -39,8 +38,8 @@ static int open_daemon(int control)
 }
 
 /*
- * The directory goes, then the lock, then the process, which the command's caller could see as a
- * child of its own.
+ * The directory goes first, then the lock, then the process. The process matters because the caller
+ * of this command might see it as a child of its own.
  */
 static int await(int lock, int daemon)
 {
@@ -78,7 +77,7 @@ int end_instance(int control, const char *dir)
 			 dir, daemon_pid(dir), PATIENCE_MS / 1000, daemon_pid(dir));
 		return EXIT_SELF;
 	}
-	/* Usually the directory has gone, or is that of another instance by now. */
+	/* Usually the directory is gone, or belongs to another instance by now. */
 	err = sh_instance_remove(dir, &left);
 	if (left.path[0])
 		complain_left(dir, &left);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Reads the dynamic section of an executable. Owns nothing but the mapping. The file may be damaged or cut
- * off: each offset is checked before it is followed. Changes nothing, and runs nothing of the file.
+ * Reads the dynamic section of an executable. Owns nothing but the mapping. The file may be damaged
+ * or cut off, so each offset is checked before it is followed. Changes nothing, and runs nothing of
+ * the file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,7 @@ static const void *checked(const struct elf *elf, size_t offset, size_t size, si
 	return elf->map + offset;
 }
 
-/* n objects at a file offset, or NULL. */
+/* n objects at a file offset, or NULL if the file does not hold them. */
 #define at(elf, offset, type, n) \
 	((const type *)checked(elf, offset, sizeof(type), _Alignof(type), n))
 
@@ -31,7 +32,7 @@ static const ElfW(Phdr) *segments(const struct elf *elf, size_t *n)
 	return at(elf, head->e_phoff, ElfW(Phdr), *n);
 }
 
-/* Where the file has what is at that address in memory. SIZE_MAX: nowhere. */
+/* The file offset of what is at that address in memory. SIZE_MAX: the file does not have it. */
 static size_t offset_of(const struct elf *elf, ElfW(Addr) address)
 {
 	const ElfW(Phdr) *segment;
@@ -53,7 +54,7 @@ static const ElfW(Dyn) *entry(const struct elf *elf, ElfW(Sxword) tag)
 	return NULL;
 }
 
-/* Where the table is that an entry points to. SIZE_MAX: there is none. */
+/* The file offset of the table that an entry points to. SIZE_MAX: there is no such table. */
 static size_t table(const struct elf *elf, ElfW(Sxword) tag)
 {
 	const ElfW(Dyn) *where = entry(elf, tag);
@@ -61,7 +62,7 @@ static size_t table(const struct elf *elf, ElfW(Sxword) tag)
 	return where ? offset_of(elf, where->d_un.d_ptr) : SIZE_MAX;
 }
 
-/* NULL where the string does not end inside the table. */
+/* NULL if the string does not end inside the table. */
 static const char *string(const struct elf *elf, size_t offset)
 {
 	if (offset >= elf->strings_size ||
@@ -77,7 +78,7 @@ static const char *string_of(const struct elf *elf, ElfW(Sxword) tag)
 	return where ? string(elf, where->d_un.d_val) : NULL;
 }
 
-/* The same magic number, class, byte order and machine as this program has. */
+/* Does the file have the magic number, class, byte order and machine of this program? */
 static bool known(const struct elf *elf)
 {
 	const ElfW(Ehdr) *head = (const void *)elf->map;
@@ -169,7 +170,10 @@ bool elf_needs(const struct elf *elf, const char *library)
 	return false;
 }
 
-/* The name of version `index` if it is the library's, else NULL. Links of the lists go forward only. */
+/*
+ * The name of version `index` if that is a version of the library, else NULL. The lists are
+ * followed forward only.
+ */
 static const char *version_name(const struct elf *elf, const char *library, ElfW(Half) index)
 {
 	size_t offset = table(elf, DT_VERNEED);
@@ -194,7 +198,7 @@ static const char *version_name(const struct elf *elf, const char *library, ElfW
 	return NULL;
 }
 
-/* Symbols that are not defined here are not hashed: they come first in the table. */
+/* Undefined symbols are not hashed: they come first in the table. */
 static size_t undefined_symbols(const struct elf *elf)
 {
 	const Elf32_Word *hash = at(elf, table(elf, DT_GNU_HASH), Elf32_Word, 2);
@@ -217,7 +221,7 @@ bool elf_each_symbol(const struct elf *elf, const char *library,
 	for (size_t i = 0; i < n; i++) {
 		const char *name, *version;
 
-		/* The binding is in the same place in both classes. */
+		/* Both classes have the binding in the same place. */
 		if (symbol[i].st_shndx != SHN_UNDEF || ELF64_ST_BIND(symbol[i].st_info) == STB_WEAK)
 			continue;
 		version = version_name(elf, library, index[i] & 0x7fff);

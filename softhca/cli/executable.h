@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* What an executable wants of a shared library, read from its file. */
+/* What an executable takes from a shared library, read from its file. */
 #ifndef SOFTHCA_CLI_EXECUTABLE_H
 #define SOFTHCA_CLI_EXECUTABLE_H
 
@@ -14,20 +14,21 @@ struct elf {
 	size_t size;
 	const char *strings;		/* the dynamic string table */
 	size_t strings_size;
-	const char *rpath, *runpath;	/* NULL: it has none */
+	const char *rpath, *runpath;	/* NULL: the file has no such path */
 	const ElfW(Dyn) *dynamic;
 	size_t ndynamic;
 };
 
-/* 0, or -errno; -ENOEXEC: something else than a dynamic executable of this machine. */
+/* Returns 0 or -errno. -ENOEXEC: the file is not a dynamic executable of this machine's kind. */
 int elf_open(struct elf *elf, const char *path);
 void elf_close(struct elf *elf);
 
 bool elf_needs(const struct elf *elf, const char *library);
 
 /*
- * Calls `each` with each symbol that the executable takes from the library under a version, weak ones aside, until
- * that returns false. False: it did, or the file's tables are damaged.
+ * Calls `each` with each symbol that the executable takes from the library under a version, except
+ * weak ones, until `each` returns false. Returns false if it did, or if the file's tables are
+ * damaged.
  */
 bool elf_each_symbol(const struct elf *elf, const char *library,
 		     bool (*each)(void *arg, const char *symbol, const char *version), void *arg);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* `softhca fault`: what happens to packets, and to which. Hosts and QPs are looked up by the daemon. */
+/* `softhca fault`: what happens to packets, and to which. The daemon looks up hosts and QPs. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static int usage(int status)
 	return status;
 }
 
-/* "5%", "0.05", "12" or "off": false after a message. */
+/* Parses "5%", "0.05", "12" or "off". False after a message. */
 static bool parse_amount(const char *text, struct sh_fault_msg *msg)
 {
 	char *end;
@@ -56,7 +56,7 @@ static bool parse_amount(const char *text, struct sh_fault_msg *msg)
 	return true;
 }
 
-/* "500us", "2ms", "1s": false after a message. */
+/* Parses "500us", "2ms" or "1s". False after a message. */
 static bool parse_length(const char *text, uint64_t *ns)
 {
 	static const struct {
@@ -76,14 +76,16 @@ static bool parse_length(const char *text, uint64_t *ns)
 	return false;
 }
 
-/* "host1", or "1" as other options have it: false after a message. */
+/* Parses "host1", or "1" as other options have it. False after a message. */
 static bool parse_host(const char *option, const char *text, uint32_t *host)
 {
 	const char *digits = strncmp(text, "host", 4) ? text : text + 4;
 	char *end;
 	unsigned long value = strtoul(digits, &end, 10);
 
-	/* More than there can be stays more: that there is no such host is for the daemon to say. */
+	/*
+	 * A number that no host can have is passed on: the daemon says that there is no such host.
+	 */
 	if (*digits >= '0' && *digits <= '9' && !*end && value < SH_FAULT_ANY) {
 		*host = (uint32_t)value;
 		return true;
@@ -92,7 +94,7 @@ static bool parse_host(const char *option, const char *text, uint32_t *host)
 	return false;
 }
 
-/* One option and its value: false after a message. */
+/* Parses one option and its value. False after a message. */
 static bool parse_option(const char *option, const char *text, struct sh_fault_msg *msg)
 {
 	unsigned long value;
@@ -122,7 +124,10 @@ static bool parse_option(const char *option, const char *text, struct sh_fault_m
 	return false;
 }
 
-/* Options may stand anywhere behind the name. The words that are left go to word[]: their number, or -1 after a message. */
+/*
+ * Options may stand anywhere behind the name. Puts the other words into word[]. Returns their
+ * number, or -1 after a message.
+ */
 static int parse_words(int argc, char **argv, const char *word[], int room, struct sh_fault_msg *msg)
 {
 	int n = 0;

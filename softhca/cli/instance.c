@@ -8,7 +8,7 @@
 #include "softhca.h"
 #include "softhca/host/paths.h"
 
-/* The lock alone does not say: it may be held by another command that removes a dead instance. */
+/* The lock alone does not tell: another command that removes a dead instance may hold it. */
 static bool runs(const char *dir)
 {
 	struct sh_hello_reply hello;
@@ -42,7 +42,10 @@ int verb_start(int argc, char **argv)
 	}
 	if (prepare_place(place))
 		return EXIT_SELF;
-	/* Names are looked for in every place, so one in another place is in the way too. */
+	/*
+	 * softhca looks for a name in every place, so an instance in another place is in the way,
+	 * too.
+	 */
 	if (!sh_instance_dir(dir, name) && runs(dir)) {
 		complain("an instance \"%s\" runs already; softhca stop %s ends it", name, name);
 		return EXIT_SELF;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Bringing an instance up: its place, its daemon, the lease. */
+/* Brings an instance up: its place, its daemon, its lease. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -37,7 +37,7 @@ int prepare_place(char path[PATH_MAX])
 	return err;
 }
 
-/* In the daemon-to-be: out of the caller's session, with nothing of its terminal. */
+/* In the process that becomes the daemon: leaves the caller's session and its terminal. */
 static void become_daemon(const char *dir, const struct sh_config *device, bool leased, int ready)
 {
 	struct sh_kernel_config cfg = {
@@ -76,7 +76,10 @@ int launch_daemon(const char *dir, const struct sh_config *device, bool leased)
 	}
 	pid = fork();
 	if (pid == 0) {
-		/* Twice, so that the daemon is nobody's child here: the command may wait for all of its own. */
+		/*
+		 * Forks twice, so that the daemon is not a child of this process: the command may
+		 * wait for all children.
+		 */
 		pid = fork();
 		if (pid == 0)
 			become_daemon(dir, device, leased, ready[1]);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Which libibverbs the command of `softhca run` gets. By itself the loader takes the first libibverbs.so.1 that it
- * finds. That may be rdma-core's, or there may be none, for a program that was linked against OFED's. For such a
- * program the library that softhca was built or installed with goes in front. A program that the loader serves well
- * keeps what it has: this file changes nothing for it.
+ * Decides which libibverbs the command of `softhca run` gets. The loader by itself takes the first
+ * libibverbs.so.1 that it finds. For a program that was linked against OFED's, that may be
+ * rdma-core's, or the loader may find no libibverbs.so.1. For such a program the library that
+ * softhca was built or installed with goes in front. If the loader serves a program well, this file
+ * changes nothing for it.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,7 +20,7 @@
 
 #define LIBRARY	"libibverbs.so.1"
 
-/* ---- where ours is ---- */
+/* ---- where softhca's own library is ---- */
 
 /* Relative to the directory of the shim: in a build tree, and installed. */
 static const struct layout {
@@ -45,7 +46,10 @@ static bool find_ours(const char *shim, char library[PATH_MAX], char provider[PA
 		snprintf(path, sizeof(path), "%.*s%s", dir, shim, layouts[i].provider);
 		if (!realpath(path, provider))
 			continue;
-		/* Moved after it was configured, the library looks for the list of providers where it is not. */
+		/*
+		 * A library that was moved after it was configured looks in the wrong place for the
+		 * list of providers.
+		 */
 		*installed = layouts[i].installed && !strncmp(shim, SHIM_DIR "/", sizeof(SHIM_DIR));
 		return true;
 	}
@@ -63,7 +67,7 @@ bool own_library(const char *shim, char path[PATH_MAX])
 
 /* ---- what the command needs ---- */
 
-/* As execvp() finds it. */
+/* Finds the command as execvp() does. */
 static bool find_command(const char *name, char path[PATH_MAX])
 {
 	const char *dirs = getenv("PATH"), *end;
@@ -82,7 +86,10 @@ static bool find_command(const char *name, char path[PATH_MAX])
 	return false;
 }
 
-/* Whether there is one in a list of directories with colons; with its name. $ORIGIN is the directory of the program. */
+/*
+ * Finds the library in a list of directories with colons, and gives its path. $ORIGIN is the
+ * directory of the program.
+ */
 static bool find_in(const char *dirs, const char *program, char found[PATH_MAX])
 {
 	static const char *const origins[] = {"$ORIGIN", "${ORIGIN}"};
@@ -114,7 +121,7 @@ static bool has_symbol(void *library, const char *symbol, const char *version)
 	return dlvsym(library, symbol, version) != NULL;
 }
 
-/* A library that is not there has nothing. */
+/* Does the library have what the program takes from it? A missing library does not. */
 static bool serves(const struct elf *program, const char *path)
 {
 	void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
@@ -130,8 +137,9 @@ static bool same_file(const char *one, const char *other)
 }
 
 /*
- * The library that the loader takes lacks something that the program needs, and ours has it all; or it is ours, in a
- * place where it does not find its provider.
+ * True if the library that the loader takes lacks something that the program needs, and softhca's
+ * has it all. Also true if the loader takes softhca's in a place where it does not find its
+ * provider.
  */
 static bool wants_ours(const char *command, const char *ours, bool installed)
 {
@@ -141,7 +149,7 @@ static bool wants_ours(const char *command, const char *ours, bool installed)
 
 	if (!find_command(command, path) || elf_open(&program, path))
 		return false;
-	/* A DT_RPATH comes before LD_LIBRARY_PATH: nothing that we set would change it. */
+	/* A DT_RPATH comes before LD_LIBRARY_PATH, so the variable would change nothing. */
 	if (!elf_needs(&program, LIBRARY) || (!program.runpath && find_in(program.rpath, path, linked)))
 		return false;
 	if (!find_in(getenv("LD_LIBRARY_PATH"), path, linked) && find_in(program.runpath, path, linked))
@@ -151,7 +159,10 @@ static bool wants_ours(const char *command, const char *ours, bool installed)
 	return !serves(&program, theirs) && serves(&program, ours);
 }
 
-/* Asked in a process of its own: it loads libraries, whose constructors run, and reads a file that may be anything. */
+/*
+ * Asks in a child: the question loads libraries, whose constructors run, and reads a file that may
+ * contain anything.
+ */
 static bool ask_child(const char *command, const char *ours, bool installed)
 {
 	int status = 1;

@@ -54,7 +54,10 @@ static int read_all(int fd, char *to, off_t from, off_t end)
 	return 0;
 }
 
-/* Where the file has pages; the copy is zero elsewhere, as the file is, without any. */
+/*
+ * Copies the parts where the file has pages. Elsewhere the copy is zero, as the file is, and takes
+ * no pages.
+ */
 static int copy_extents(int fd, char *to, off_t end)
 {
 	off_t from = 0, upto;
@@ -79,8 +82,10 @@ static int copy_extents(int fd, char *to, off_t end)
 	return err;
 }
 
-/* All but the registered memory of the programs, which is the largest part, and nobody else's
- * business. */
+/*
+ * Copies all but the registered memory of the programs. That is the largest part, and this command
+ * has no business with it.
+ */
 static int copy_memory(struct look *l, int memory)
 {
 	struct sh_instance header;
@@ -108,7 +113,10 @@ static int copy_memory(struct look *l, int memory)
 
 /* ---- threads ---- */
 
-/* The beginning of a file of /proc; false: it is not there, or not ours to read. */
+/*
+ * Reads the beginning of a file of /proc. False: the file does not exist, or this user may not read
+ * it.
+ */
 static bool proc_read(char *text, size_t size, uint32_t pid, uint32_t tid, const char *name)
 {
 	char path[96];
@@ -131,7 +139,7 @@ static void ask_kernel(struct task *t)
 	const char *name_end;
 
 	if (proc_read(text, sizeof(text), t->pid, t->tid, "stat")) {
-		/* The name may contain anything. */
+		/* The name before it may contain anything. */
 		name_end = strrchr(text, ')');
 		t->state = name_end && name_end[1] ? name_end[2] : 0;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * One look at an instance from outside: a copy of its device memory, and what the kernel says of
- * the threads in it. For `softhca show --waits`, which works without the daemon, since that may be
- * what hangs. Nothing in the instance hears of it: the memory is read by descriptor, no page of it
- * is mapped or made.
+ * the threads in it. For `softhca show --waits`, which works without the daemon, since the daemon
+ * may be what hangs. The look has no effect on the instance: it reads the memory through a
+ * descriptor, and maps or makes no page of it.
  */
 #ifndef SOFTHCA_CLI_LOOK_H
 #define SOFTHCA_CLI_LOOK_H
@@ -16,17 +16,20 @@
 struct task {
 	uint32_t proc, pid, tid;
 	int host;		    /* -1: it has no device open */
-	char state;		    /* of /proc/PID/stat; 0: it is no more */
-	uint64_t ran_ns, queued_ns; /* on a processor; ready, without one. 0 where the kernel does
-				       not count */
-	long call, arg; /* the system call that it is in and its first argument; -1: none, or it
-			   cannot be told */
+	char state;		    /* as in /proc/PID/stat; 0: the thread has ended */
+	/* On a processor; ready, but without one. 0 if the kernel does not count. */
+	uint64_t ran_ns, queued_ns;
+	/*
+	 * The system call that the thread is in, and its first argument; -1 if it is in none or
+	 * that is not known.
+	 */
+	long call, arg;
 	bool announced; /* it has a slot: */
 	struct sh_thread slot;
 };
 
 struct look {
-	struct sh_dev dev; /* on the copy */
+	struct sh_dev dev; /* of the copy */
 	uint64_t now;	   /* CLOCK_MONOTONIC, ns */
 	struct task *task;
 	unsigned int ntasks;
@@ -37,13 +40,13 @@ struct look {
 	bool no_memory; /* something did not fit */
 };
 
-/* A descriptor of the device memory of the daemon with this number, or -errno. */
+/* Returns a descriptor of the device memory of the daemon with this process number, or -errno. */
 int look_open(long daemon);
-/* 0 or -errno. What look_open() returned stays the caller's. */
+/* Returns 0 or -errno. The descriptor stays the caller's. */
 int look_take(struct look *l, int memory);
 void look_drop(struct look *l);
 
-/* The thread of this number; NULL. */
+/* The thread with this number, or NULL. */
 const struct task *look_task(const struct look *l, uint32_t pid, uint32_t tid);
 uint32_t look_pid(const struct look *l, uint32_t proc);
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * An MPI program that knows what it must receive: alltoall of small messages, rings of messages up to 4 MiB (eager and
- * rendezvous), a reduction, and one-sided puts where the library has them. Exit status 0 when every byte was right.
+ * An MPI program that knows what it must receive: alltoall of small messages, rings of messages up
+ * to 4 MiB (eager and rendezvous), a reduction, and one-sided puts if the library has them. The
+ * exit status is 0 if every byte was right.
  *
  * hosts N      also wants its ranks on N different processor names
- * hold FILE    with all verified and every connection still up, makes FILE, in one step, with the same result in it, and
- *              goes on when FILE.seen is there, or after a minute: time to look at the HCA
+ * hold FILE    when all is verified and every connection is still up, makes FILE, in one step,
+ *              with the same result in it. Goes on when FILE.seen is there, or after a minute:
+ *              time to look at the HCA
  *
- * Compiles with MPI libraries from MPI-1 on: softhca-check-mpi builds it with the one it checks.
+ * Compiles with MPI libraries from MPI-1 on. softhca-check-mpi builds it with the library that it
+ * checks.
  */
 #include <mpi.h>
 #include <stdint.h>
@@ -17,7 +20,10 @@
 #include <unistd.h>
 
 static int rank, ranks, wrong;
-/* Name of each rank's node; payload that this rank sends to others, and to others on other nodes. */
+/*
+ * Name of each rank's node; payload that this rank sends to others, and of that the payload to
+ * other nodes.
+ */
 static char *names;
 static double sent, sent_across;
 
@@ -213,7 +219,7 @@ int main(int argc, char **argv)
 	payload[1] = sent_across;
 	MPI_Reduce(payload, all, 2, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
 	MPI_Allreduce(&wrong, &any, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-	/* What the library under test makes of it can be wrong as well: each rank keeps its own. */
+	/* The library under test may get this wrong as well, so each rank keeps its own result. */
 	any |= wrong || (rank == 0 && (all[0] < payload[0] || all[1] < payload[1]));
 	if (rank == 0) {
 		const char *verdict = any ? "wrong" : "every byte verified";

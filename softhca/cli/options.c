@@ -68,7 +68,7 @@ static const struct option options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-/* One of the words, or -1 after a message. */
+/* Returns 0 for the first word, 1 for the second, or -1 after a message. */
 static int parse_word(const char *what, const char *text, const char *first, const char *second)
 {
 	if (!strcmp(text, first))
@@ -79,7 +79,7 @@ static int parse_word(const char *what, const char *text, const char *first, con
 	return -1;
 }
 
-/* Those that say nothing about the instance: only run has them. */
+/* Options that say nothing about the instance: only run has them. */
 static bool of_run_alone(int option)
 {
 	return option == OPT_LIBRARY || option == OPT_STATS || option == OPT_TRAFFIC;
@@ -148,7 +148,7 @@ static bool take_option(int option, const char *arg, struct run_options *opt)
 	}
 }
 
-/* What the values say together. */
+/* Checks the values together, and chooses the driver's ABI if none was given. */
 static bool consistent(struct run_options *opt, bool shaped, bool start)
 {
 	if (start && opt->instance) {

@@ -14,7 +14,7 @@ static int port_usage(int status)
 	return status;
 }
 
-/* "mlx4_3:1" */
+/* Parses "mlx4_3:1". */
 static bool parse_port(const char *text, struct sh_port_msg *msg)
 {
 	unsigned int hca, port;

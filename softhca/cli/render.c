@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * JSON for people. A value is one line, "name: value"; an object is a heading and its members; a list of objects is
- * a table, one column per member, as wide as its widest cell, or, where the objects are too rich for a row, one part with
- * a heading for each.
+ * Prints JSON for people. A value is one line, "name: value". An object is a heading with its
+ * members. A list of objects is a table with one column for each member, as wide as its widest
+ * cell. If the objects are too rich for a row, each is a part with a heading.
  */
 #include <jansson.h>
 #include <stdbool.h>
@@ -14,8 +14,10 @@
 
 #define COLUMNS 32
 
-/* What a cell or line shows: caller frees. Lists are joined with commas, objects as name=value, lists inside of those in
- * parentheses. */
+/*
+ * The text of a cell or line, which the caller frees. Lists are joined with commas, objects are
+ * name=value, lists inside of those are in parentheses.
+ */
 static char *cell(const json_t *value)
 {
 	char *text = NULL, *part;
@@ -97,7 +99,10 @@ static void table(const json_t *rows, int indent)
 	}
 }
 
-/* Too rich for a row: it has an object among its members, or such an object in one of its lists. */
+/*
+ * Is it too rich for a row? Then it has an object among its members, or such an object in one of
+ * its lists.
+ */
 static bool rich(const json_t *object)
 {
 	const char *key;
@@ -116,7 +121,10 @@ static bool rich(const json_t *object)
 
 static void members(const json_t *object, int indent, const char *skip);
 
-/* One part for each, named by the list and by its first member: "hosts" of {"host": 0, ...} is "host 0". */
+/*
+ * Prints one part for each object. The list and the object's first member name it: "hosts" of
+ * {"host": 0, ...} is "host 0".
+ */
 static void parts(const char *list, const json_t *objects, int indent)
 {
 	int len = (int)strlen(list);

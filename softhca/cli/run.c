@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * `softhca run`: the instance, the environment, and then nothing that the command or its caller could tell from
- * running it directly. Waits with signals blocked and takes them one by one, so there are no handlers.
+ * `softhca run`: prepares the instance and the environment. In everything else neither the command
+ * nor its caller can tell this from running the command directly. Waits with signals blocked and
+ * takes them one by one, so there are no handlers.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -60,7 +61,10 @@ int prepend(const char *name, const char *first, char separator)
 	return err;
 }
 
-/* A relative SOFTHCA_DIR means our directory also in processes that have gone to another. */
+/*
+ * A relative SOFTHCA_DIR means this process's directory, even in processes that have gone to
+ * another.
+ */
 static int name_place(void)
 {
 	const char *dir = getenv("SOFTHCA_DIR");
@@ -77,7 +81,8 @@ static int name_place(void)
 }
 
 /*
- * tag: of this run, or an empty one where there is but one host. A tag of a run further up says nothing here.
+ * tag: this run's, or an empty one if there is only one host. The tag of a run further up says
+ * nothing here.
  */
 static int set_environment(const char *dir, const struct run_options *opt, const char *tag, const char *command)
 {
@@ -97,7 +102,10 @@ static int set_environment(const char *dir, const struct run_options *opt, const
 	    (*tag ? setenv("SOFTHCA_RUN", tag, 1) : unsetenv("SOFTHCA_RUN")) ||
 	    (opt->mmio && setenv("SOFTHCA_MMIO", opt->mmio, 1)) || name_place())
 		goto failed;
-	/* A program built with ASan refuses to start when anything is loaded before its runtime; last word wins. */
+	/*
+	 * A program built with ASan refuses to start if anything is loaded before ASan's runtime.
+	 * The last word wins.
+	 */
 	if (asprintf(&value, "%s%sverify_asan_link_order=0", asan ? asan : "", asan && *asan ? ":" : "") < 0 ||
 	    setenv("ASAN_OPTIONS", value, 1))
 		goto failed;
@@ -114,7 +122,10 @@ static void exec_command(char **argv, const sigset_t *mask, int report, pid_t ru
 {
 	int err;
 
-	/* Who kills this program outright means the command, as with env and nice, which become the command. */
+	/*
+	 * A user who kills this program outright means the command: env and nice, for instance,
+	 * become the command.
+	 */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != run)
 		_exit(EXIT_SELF);
@@ -126,7 +137,10 @@ static void exec_command(char **argv, const sigset_t *mask, int report, pid_t ru
 	_exit(err == ENOENT ? 127 : 126);
 }
 
-/* Its process, or -1 after a message. *failed: the errno of the exec, else 0. */
+/*
+ * Returns the command's process number, or -1 after a message. *failed: the errno of the exec, else
+ * 0.
+ */
 static pid_t spawn(char **argv, const sigset_t *mask, int *failed)
 {
 	pid_t run = getpid(), pid;
@@ -160,8 +174,8 @@ static pid_t spawn(char **argv, const sigset_t *mask, int *failed)
 static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGTSTP, SIGWINCH};
 
 /*
- * The terminal sends its signals to the command as well, being in the same process group; what somebody sends to
- * this process alone is passed on.
+ * The terminal sends its signals to the command as well, since that is in the same process group. A
+ * signal that is sent to this process alone is passed on.
  */
 static void pass_on(pid_t pid, const siginfo_t *info)
 {
@@ -169,14 +183,19 @@ static void pass_on(pid_t pid, const siginfo_t *info)
 		kill(pid, info->si_signo);
 }
 
-/* Stop as the command has stopped, so that the shell sees its job stopped; go on with it. */
+/*
+ * Stops when the command has stopped, so that the shell sees its job stopped. Both go on together.
+ */
 static void stop_along(pid_t pid)
 {
 	raise(SIGSTOP);
 	kill(pid, SIGCONT);
 }
 
-/* Reap what has ended; true when the command has, with its status. Orphans of the command come here too. */
+/*
+ * Reaps what has ended, which includes orphans of the command. True when the command has ended,
+ * with its status.
+ */
 static bool reap(pid_t pid, int *status)
 {
 	bool ended = false;
@@ -210,7 +229,7 @@ static int wait_for(pid_t pid, const sigset_t *signals)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* Whether the command left processes in the background: they are our children now. */
+/* Has the command left processes in the background? They are children of this process now. */
 static bool left_behind(void)
 {
 	pid_t who;
@@ -221,7 +240,7 @@ static bool left_behind(void)
 	return who == 0;
 }
 
-/* No process uses the instance any more: have it gone when we return. */
+/* No process uses the instance any more, so it is gone when this program returns. */
 static void end_own(const char *dir)
 {
 	struct sh_hello_reply hello;
@@ -240,7 +259,7 @@ static bool counted(const struct run_options *opt)
 	return opt->stats || opt->require_traffic;
 }
 
-/* The exit status of the run, after what was asked for has been said. */
+/* Prints what was asked for, and returns the exit status of the run. */
 static int conclude(const struct run_options *opt, const char *dir, const struct stats *before, int status)
 {
 	struct stats *after = stats_take(dir);
@@ -260,7 +279,7 @@ static int conclude(const struct run_options *opt, const char *dir, const struct
 
 /* ---- the verb ---- */
 
-/* Another PID namespace may have the same number, and the same place. */
+/* A process in another PID namespace may have the same number and the same place. */
 static bool free_name(char dir[PATH_MAX], const char *place)
 {
 	for (int i = 0; i < 1000; i++) {
@@ -278,8 +297,9 @@ static bool free_name(char dir[PATH_MAX], const char *place)
 }
 
 /*
- * Without --host: SOFTHCA_HOST that somebody set by hand, outside of any instance, chooses the host. Inside this one it says
- * where the caller is, and the default stays 0. Either way it has to name a host. 0 or EXIT_SELF after a message.
+ * Without --host, a SOFTHCA_HOST that was set by hand outside of any instance chooses the host.
+ * Inside this instance the variable says where the caller is, and the default stays 0. In both
+ * cases it must name a host. Returns 0, or EXIT_SELF after a message.
  */
 static int default_host(struct run_options *opt, const char *dir, unsigned int hosts)
 {
@@ -304,7 +324,10 @@ static int default_host(struct run_options *opt, const char *dir, unsigned int h
 	return 0;
 }
 
-/* The instance to run in: made, or found; with its number of hosts. 0 or EXIT_SELF after a message. */
+/*
+ * Makes or finds the instance to run in, and gives its number of hosts. Returns 0, or EXIT_SELF
+ * after a message.
+ */
 static int get_instance(struct run_options *opt, char dir[PATH_MAX], unsigned int *hosts)
 {
 	struct sh_hello_reply hello;
@@ -380,7 +403,9 @@ int verb_run(int argc, char **argv)
 			end_own(dir);
 		return EXIT_SELF;
 	}
-	/* Orphans of the command become ours: so we know whether any are left. */
+	/*
+	 * Orphans of the command become children of this process, which tells whether any are left.
+	 */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	sigemptyset(&signals);
 	sigaddset(&signals, SIGCHLD);
@@ -398,8 +423,14 @@ int verb_run(int argc, char **argv)
 	if (pid >= 0 && !failed && counted(&opt))
 		status = conclude(&opt, dir, before, status);
 	stats_free(before);
-	/* What is left behind still descends from this run, and needs its record; an instance ends with its last process. */
-	/* With process 1 of a container the kernel ends everything else in it; and the daemon is among its children there. */
+	/*
+	 * Processes that are left behind still descend from this run and need its record. The
+	 * instance ends with its last process.
+	 */
+	/*
+	 * When process 1 of a container ends, the kernel ends all other processes in it. The daemon
+	 * is among its children there.
+	 */
 	left = left_behind() && getpid() != 1;
 	if (!left && *tag)
 		sh_run_forget(dir, tag);

@@ -65,7 +65,10 @@ static int show_one(const char *instance, bool json)
 	return status;
 }
 
-/* {"name": ..., "hosts": N, "pid": N} of an instance that answers, or NULL; *failed when it should and does not. */
+/*
+ * {"name": ..., "hosts": N, "pid": N} of an instance that answers, or NULL. Sets *failed if the
+ * instance should answer and does not.
+ */
 static json_t *describe(const char *place, const char *name, bool *failed)
 {
 	struct sh_hello_reply hello;
@@ -86,7 +89,7 @@ static json_t *describe(const char *place, const char *name, bool *failed)
 			 (json_int_t)daemon_pid(path));
 }
 
-/* The instances of one place; where the user has named it, what is wrong with it. */
+/* Adds the instances of one place. If the user has named the place, tells what is wrong with it. */
 static void describe_place(unsigned int index, json_t *list, bool *failed)
 {
 	char place[PATH_MAX], why[SH_PLACE_WHY];

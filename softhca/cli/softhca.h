@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The `softhca` command: one function per verb, and what they share. A verb gets its own arguments (argv[0] is the
- * verb) and returns the exit status: 0, EXIT_USAGE for a misused command line, EXIT_SELF for its own failure.
+ * The `softhca` command: one function for each verb, and what the verbs share. A verb gets its own
+ * arguments (argv[0] is the verb) and returns the exit status: 0, EXIT_USAGE for a misused command
+ * line, or EXIT_SELF for a failure of softhca itself.
  */
 #ifndef SOFTHCA_CLI_SOFTHCA_H
 #define SOFTHCA_CLI_SOFTHCA_H
@@ -15,7 +16,7 @@
 #include "softhca/wire.h"
 
 #define EXIT_USAGE	2
-#define EXIT_SELF	125	/* as env and nice: the command was not started because of us */
+#define EXIT_SELF	125	/* as with env and nice: softhca did not start the command */
 
 int verb_run(int argc, char **argv);
 int verb_start(int argc, char **argv);
@@ -25,7 +26,7 @@ int verb_port(int argc, char **argv);
 int verb_fault(int argc, char **argv);
 int verb_doctor(int argc, char **argv);
 
-/* "softhca: ..." on standard error. */
+/* Prints "softhca: ..." on standard error. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- options.c ---- */
@@ -35,7 +36,7 @@ enum library { LIBRARY_AUTO, LIBRARY_OURS, LIBRARY_SYSTEM };
 
 struct run_options {
 	struct sh_config device;
-	const char *instance;		/* run: a running one */
+	const char *instance;		/* run: the running instance to use */
 	unsigned int host;
 	bool host_given;
 	const char *mmio;		/* as given, or NULL */
@@ -44,88 +45,112 @@ struct run_options {
 };
 
 /*
- * Parse the options of run and start, stopping at the first word that is none. Returns the index of that word, or
- * -1 after a message, or -2 after --help was answered.
+ * Parses the options of run and start, up to the first word that is not an option. Returns the
+ * index of that word, -1 after a message, or -2 after an answer to --help.
  */
 int parse_run_options(int argc, char **argv, bool start, struct run_options *opt);
 
-/* A whole number in [min, max]: true, or false after a message about `what`. */
+/* Parses a whole number in [min, max]. False after a message about `what`. */
 bool parse_number(const char *what, const char *text, unsigned long min, unsigned long max,
 		  unsigned long *value);
 
 /* ---- run.c ---- */
 
-/* The preloaded library: beside this program in a build tree, relative to it when installed, else where it was to be. */
+/*
+ * Finds the preloaded library: beside this program in a build tree, relative to the program when it
+ * is installed, else where it was to be installed.
+ */
 bool find_shim(char path[PATH_MAX]);
 
-/* Put `first` in front of what the environment variable has; keep the rest, behind `separator`. 0, or -1 and errno. */
+/*
+ * Puts `first` and `separator` in front of the environment variable's value. Returns 0, or -1 and
+ * errno.
+ */
 int prepend(const char *name, const char *first, char separator);
 
 /* ---- library.c ---- */
 
 /*
- * Put the libibverbs and the provider that belong to this softhca in front, where the command is to have them. shim: the
- * path of the preloaded library, by which they are found. 0, or -errno after a message.
+ * Puts the libibverbs and the provider that belong to this softhca in front, if the command is to
+ * have them. shim, the path of the preloaded library, leads to them. Returns 0, or -errno after a
+ * message.
  */
 int choose_library(enum library choice, const char *command, const char *shim);
 
-/* The path of the libibverbs that belongs to it; false: there is none. */
+/* The path of the libibverbs that belongs to this softhca. False: there is no such file. */
 bool own_library(const char *shim, char path[PATH_MAX]);
 
 /* ---- stats.c ---- */
 
-/* What went over the HCAs of an instance until now, and what programs left open. NULL after a message. */
+/*
+ * What has gone over the HCAs of an instance so far, and what programs have left open. NULL after a
+ * message.
+ */
 struct stats *stats_take(const char *dir);
 void stats_free(struct stats *stats);
 
-/* Says on standard error, for each HCA that was used, what came about between the two. */
+/* Prints on standard error, for each HCA that was used, what happened between the two. */
 void stats_print(const struct stats *before, const struct stats *after);
 
-/* Whether a packet went over any HCA between the two. */
+/* Did a packet go over any HCA between the two? */
 bool stats_traffic(const struct stats *before, const struct stats *after);
 
 /* ---- launch.c ---- */
 
 /*
- * Start the daemon of an instance and wait until clients can connect: 0, or -errno after a message. -EEXIST: the name is
- * taken; without a message where leased, since the caller has made the name up and can take another one.
+ * Starts the daemon of an instance and waits until clients can connect. Returns 0, or -errno after
+ * a message. -EEXIST: the name is taken. If leased, there is no message for that: the caller has
+ * made the name up and can take another one.
  */
 int launch_daemon(const char *dir, const struct sh_config *device, bool leased);
 
-/* Make the place of instances, clear away what dead ones left there. 0, or -errno after a message. */
+/*
+ * Makes the place of instances, and clears away what dead instances have left there. Returns 0, or
+ * -errno after a message.
+ */
 int prepare_place(char path[PATH_MAX]);
 
-/* What a dead instance has that softhca did not make. */
+/* Tells what a dead instance has that softhca did not make. */
 void complain_left(const char *dir, const struct sh_left *left);
 
-/* Hold the lease of an instance until this process and its unexec'ed children end. 0 or -errno. */
+/*
+ * Holds the lease of an instance until this process ends, and its children that have not called
+ * exec. Returns 0 or -errno.
+ */
 int take_lease(const char *dir);
 
 /* ---- talk.c ---- */
 
-/* Connect and say hello, with a limit on how long that and every later answer may take: a descriptor, or -errno. */
+/*
+ * Connects and says hello, with a limit on how long that and every later answer may take. Returns a
+ * descriptor or -errno.
+ */
 int greet(const char *dir, struct sh_hello_reply *hello);
 
-/* The message for -ETIMEDOUT. */
+/* Prints the message for -ETIMEDOUT. */
 void complain_silence(const char *instance, const char *dir);
 
-/* The process number that the instance directory has of its daemon, or 0. */
+/* The daemon's process number, as the instance directory has it, or 0. */
 long daemon_pid(const char *dir);
 
-/* Resolve the name, connect, say hello: a descriptor, or -errno after a message. */
+/* Resolves the name, connects and says hello. Returns a descriptor, or -errno after a message. */
 int reach(const char *instance, char dir[PATH_MAX], struct sh_hello_reply *hello);
 
-/* One request that is answered by a struct sh_status; *fd (or NULL) takes an attached descriptor. 0 or EXIT_SELF. */
+/*
+ * Sends a request that a struct sh_status answers. *fd takes the descriptor that comes with the
+ * answer, unless fd is NULL. Returns 0, or EXIT_SELF after a message.
+ */
 int ask(int control, const void *request, size_t len, int *fd);
 
-/* The same to an instance by its name. 0, or EXIT_SELF after a message. */
+/* The same, to an instance by its name. */
 int send_to(const char *instance, const void *request, size_t len);
 
 /* ---- ending.c ---- */
 
 /*
- * Have the daemon at the other end of the connection end, and wait until it is gone, and its directory with it. 0, or
- * EXIT_SELF after a message: it does not answer, or takes too long, or something is in the directory that is not ours.
+ * Has the daemon at the other end of the connection end, and waits until the daemon and its
+ * directory are gone. Returns 0, or EXIT_SELF after a message: the daemon does not answer, or takes
+ * too long, or the directory holds something that softhca did not make.
  */
 int end_instance(int control, const char *dir);
 
@@ -136,7 +161,10 @@ char *show_fetch(const char *instance, size_t *len);
 
 /* ---- render.c ---- */
 
-/* What `show` prints for people: every member of the object as a line, a list of objects as an aligned table. */
+/*
+ * Prints the JSON for people: each member of the object as a line, a list of objects as an aligned
+ * table.
+ */
 void render_text(const char *json, size_t len);
 
 #endif

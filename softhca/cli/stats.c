@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * `softhca run --stats`: what went over each HCA while the command ran, and what programs left open. Two looks at the
- * counters of the instance, and the difference between them: in an instance that others use at the same time, theirs is
- * in it too. Reads what `softhca show --json` prints; keeps nothing.
+ * `softhca run --stats`: what went over each HCA while the command ran, and what programs left
+ * open. Looks at the counters of the instance twice and takes the difference. In an instance that
+ * other programs use at the same time, their traffic is in it, too. Reads what `softhca show
+ * --json` prints, and keeps no state.
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -50,7 +51,7 @@ void stats_free(struct stats *stats)
 	free(stats);
 }
 
-/* HCA i of host h, or NULL behind the last one. */
+/* HCA i of host h, or NULL after the last one. */
 static const json_t *hca_of(const struct stats *stats, size_t h, size_t i)
 {
 	const json_t *host = json_array_get(json_object_get(stats->root, "hosts"), h);

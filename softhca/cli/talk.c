@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Speaking with the daemon of an instance. */
+/* Talks to the daemon of an instance. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,9 +12,8 @@
 #include "softhca/host/paths.h"
 #include "softhca/host/places.h"
 
-#define PATIENCE 10	/* seconds until a daemon counts as one that does not answer */
+#define PATIENCE 10	/* seconds after which a daemon counts as not answering */
 
-/* The daemon's number as its instance directory has it, or 0. */
 long daemon_pid(const char *dir)
 {
 	char path[PATH_MAX];

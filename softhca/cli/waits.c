@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * `softhca show --waits`: who waits in which call for what, and whether anything is lost. The
- * command looks by itself and does not ask the daemon, because a daemon that is stopped, or that gets
- * no processor, is among what the command has to report.
+ * `softhca show --waits`: which thread waits in which call for what, and whether a wake-up is lost.
+ * The command looks for itself and does not ask the daemon, because a daemon that is stopped, or
+ * that gets no processor, is among what the command has to report.
  *
- * A look is torn, and a thread between two instructions owes something to somebody. So there are
- * two, some time apart. What has not moved in between, where its process had a processor, and that
- * the device's own rules leave to no one, is lost.
+ * A look is torn, and a thread between two instructions may owe something to another. So there are
+ * two looks, some time apart. What is under way counts as lost if it has not moved in between
+ * although its process had a processor, and if by the device's own rules no thread carries it on.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -32,7 +32,7 @@ struct report {
 
 /* ---- judgement ---- */
 
-/* A process that is ready had no processor between the looks. */
+/* Was the process ready, but without a processor between the looks? */
 static bool starved(const struct report *r, uint32_t proc)
 {
 	bool ready = false;
@@ -90,7 +90,7 @@ static void put_int(json_t *o, const char *key, uint64_t value)
 	json_object_set_new(o, key, json_integer((json_int_t)value));
 }
 
-/* null, where it is not known. */
+/* Puts null if the value is not known. */
 static void put_known(json_t *o, const char *key, bool known, uint64_t value)
 {
 	json_object_set_new(o, key, known ? json_integer((json_int_t)value) : json_null());
@@ -166,7 +166,7 @@ static json_t *describe_due(const struct report *r, const struct sh_due *d, enum
 	return o;
 }
 
-/* A lock that is held in both looks by the same thread; others come and go. */
+/* Did the same thread hold the lock in the first look, too? Other locks come and go. */
 static bool held_before(const struct report *r, const struct sh_held *h)
 {
 	for (unsigned int i = 0; i < r->first.nheld; i++) {
@@ -208,7 +208,7 @@ static json_t *describe(const struct report *r)
 
 /* ---- for people ---- */
 
-/* Within 100 columns: what does not fit goes to lines of its own, at a blank. */
+/* Prints within 100 columns. What does not fit goes to lines of its own, broken at a blank. */
 static void print_wrapped(int indent, int hang, const char *text)
 {
 	int room = 100 - indent;
@@ -240,7 +240,9 @@ static json_int_t integer(const json_t *object, const char *key)
 	return json_integer_value(json_object_get(object, key));
 }
 
-/* A thread of the program that is not on the device: only the first of its process is of interest.
+/*
+ * Is it a thread of the program that is not on the device, and not the first of its process? Such
+ * threads are only counted.
  */
 static bool dull(const json_t *t)
 {
@@ -276,7 +278,7 @@ static void print_threads(const json_t *threads, json_int_t daemon, json_int_t a
 		}
 		snprintf(line, sizeof(line), "thread %lld %s: %s", (long long)integer(t, "tid"),
 			 string(t, "state"), string(t, "text"));
-		/* Half of the time without a processor is starvation. */
+		/* A thread without a processor for half of the time is starved. */
 		if (2 * queued_ms > apart_ms)
 			snprintf(line + strlen(line), sizeof(line) - strlen(line),
 				 "; without a processor for %lld of %lld ms", (long long)queued_ms,

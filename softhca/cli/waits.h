@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * `softhca show --waits`: two looks at an instance become one report. waits.c judges and makes the
- * JSON; waits_words.c has the words for it.
+ * `softhca show --waits`: makes one report of two looks at an instance. waits.c judges and makes
+ * the JSON; waits_words.c has the words for it.
  */
 #ifndef SOFTHCA_CLI_WAITS_H
 #define SOFTHCA_CLI_WAITS_H
@@ -10,20 +10,20 @@
 
 #define WORDS 400
 
-/* What is to be thought of something under way, after two looks. */
+/* What two looks tell of something under way. */
 enum verdict {
-	VERDICT_WAITS,	 /* for whatever its text says */
-	VERDICT_MOVES,	 /* it went on between the two looks, or has come since */
+	VERDICT_WAITS,	 /* it waits for what its text says */
+	VERDICT_MOVES,	 /* it moved between the two looks, or has come since */
 	VERDICT_STOPPED, /* its process is stopped, and cannot carry it on */
 	VERDICT_STARVED, /* its process is ready and had no processor */
-	VERDICT_LOST,	 /* no one carries it on: a bug of softhca */
+	VERDICT_LOST,	 /* no thread carries it on: a bug of softhca */
 };
 const char *verdict_word(enum verdict v);
 
 const char *state_word(char state);
 bool is_stopped(char state);
 
-/* What a thread waits for or does; dir is the instance's. */
+/* What a thread waits for or does; dir is the instance's directory. */
 void task_words(char text[WORDS], const struct look *l, const struct task *t, const char *dir);
 void lock_words(char text[WORDS], const struct look *l, const struct sh_held *h);
 /* What it is about ("mlx4_0 QP 0x4a"), and what is under way. */

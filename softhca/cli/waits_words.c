@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The words of `softhca show --waits`. Plain functions of what was seen; no state. */
+/* The words of `softhca show --waits`: plain functions of what was seen, without state. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include "softhca/wire.h"
 #include "waits.h"
 
-/* Appends; what does not fit is cut off. */
+/* Appends, and cuts off what does not fit. */
 static void add(char text[WORDS], const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void add(char text[WORDS], const char *format, ...)
 {
@@ -62,7 +62,7 @@ static const char *plural(uint32_t n)
 
 /* ---- threads ---- */
 
-/* All of a process's threads are stopped: the signal stops them together. */
+/* Are all threads of the process stopped? The signal stops them together. */
 static bool process_stopped(const struct look *l, uint32_t pid)
 {
 	for (unsigned int i = 0; i < l->ntasks; i++)
@@ -232,7 +232,7 @@ static void add_announced(char text[WORDS], const struct look *l, const struct s
 	}
 }
 
-/* A descriptor of an event queue's FIFO. */
+/* For a thread that reads from an event queue's FIFO. False: it does not. */
 static bool add_event_read(char text[WORDS], const struct look *l, const struct task *t,
 			   const char *dir)
 {
