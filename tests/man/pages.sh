@@ -209,6 +209,20 @@ brackets() {
 	done
 	return $bad
 }
+# groff 1.22, which man(1) uses, calls every mdoc page one of BSD's unless the page says otherwise.
+linux() {
+	bad=0
+	for page in "$man"/*.[1-8] "$mlx4"/*.[1-8]; do
+		grep -q '^\.so ' "$page" && continue
+		if ! grep -qx '\.ds doc-volume-operating-system' "$page" || ! grep -qx '\.Os Linux' "$page"; then
+			echo "${page##*/} has BSD in its header or footer"
+			bad=1
+		fi
+	done
+	return $bad
+}
+ok "no header or footer names another system" linux
+
 if command -v mandoc >/dev/null; then
 	ok "errors stand in brackets of their own" brackets
 else
