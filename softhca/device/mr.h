@@ -13,8 +13,11 @@
 SH_INLINE int sh_mpt_check(const struct sh_dev *dev, const struct sh_mpt *mpt, uint32_t key, uint32_t pdn,
 			       uint64_t addr, uint64_t len, uint32_t access, uint32_t *ctx)
 {
-	/* pairs with the release in sh_mr_create() */
-	if (!mpt || !key || __atomic_load_n(&mpt->key, __ATOMIC_ACQUIRE) != key || !sh_ctx_live(dev, mpt->ctx))
+	/*
+	 * Pairs with the release in sh_mr_create(), and with the store in sh_mr_destroy(): this load must not
+	 * come before the thread's announcement of its epoch, which an acquire would allow.
+	 */
+	if (!mpt || !key || __atomic_load_n(&mpt->key, __ATOMIC_SEQ_CST) != key || !sh_ctx_live(dev, mpt->ctx))
 		return -ENOENT;
 	if (mpt->pdn != pdn)
 		return -EPERM;
@@ -34,8 +37,11 @@ uint64_t sh_mpt_far(const struct sh_dev *dev, const struct sh_mpt *mpt, uint64_t
 SH_INLINE uint64_t sh_mpt_home(const struct sh_dev *dev, const struct sh_mpt *mpt, uint64_t addr,
 				   uint64_t len)
 {
-	/* Whoever takes it back waits for those who have it by now (sh_grace_over). */
-	uint64_t shared = __atomic_load_n(&mpt->shared, __ATOMIC_ACQUIRE);
+	/*
+	 * The daemon takes it back in sh_mr_share(), and waits for the threads that have it by then
+	 * (sh_grace_over). Ordered as the load of the key is.
+	 */
+	uint64_t shared = __atomic_load_n(&mpt->shared, __ATOMIC_SEQ_CST);
 
 	uint64_t off = shared + (addr - mpt->start);
 
