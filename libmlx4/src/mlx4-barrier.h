@@ -13,6 +13,8 @@
  * udma_to_device_barrier()    stores to memory before it are visible to the device before stores after it, to memory
  *                             or to a device page
  * udma_from_device_barrier()  loads of device-written memory after it do not see older data than loads before it
+ * udma_taken_barrier()        loads of device-written memory before it are done before stores after it, which tell the
+ *                             device that it may write there again
  * mmio_flush_writes()         write-combined stores before it leave the CPU before stores after it
  *
  * None of them orders a store against a later load. x86 keeps write-back and uncached stores in order, and loads as
@@ -21,34 +23,42 @@
 #if defined(__x86_64__)
 #define udma_to_device_barrier() __asm__ volatile("" ::: "memory")
 #define udma_from_device_barrier() __asm__ volatile("" ::: "memory")
+#define udma_taken_barrier() __asm__ volatile("" ::: "memory")
 #define mmio_flush_writes() __asm__ volatile("sfence" ::: "memory")
 #elif defined(__i386__)
 #define udma_to_device_barrier() __asm__ volatile("" ::: "memory")
 #define udma_from_device_barrier() __asm__ volatile("lock; addl $0,0(%%esp)" ::: "memory")
+#define udma_taken_barrier() __asm__ volatile("" ::: "memory")
 #define mmio_flush_writes() __asm__ volatile("lock; addl $0,0(%%esp)" ::: "memory")
 #elif defined(__aarch64__)
 #define udma_to_device_barrier() __asm__ volatile("dsb st" ::: "memory")
 #define udma_from_device_barrier() __asm__ volatile("dsb ld" ::: "memory")
+#define udma_taken_barrier() __asm__ volatile("dmb oshld" ::: "memory")
 #define mmio_flush_writes() __asm__ volatile("dsb st" ::: "memory")
 #elif defined(__powerpc64__)
 #define udma_to_device_barrier() __asm__ volatile("sync" ::: "memory")
 #define udma_from_device_barrier() __asm__ volatile("lwsync" ::: "memory")
+#define udma_taken_barrier() __asm__ volatile("lwsync" ::: "memory")
 #define mmio_flush_writes() __asm__ volatile("sync" ::: "memory")
 #elif defined(__powerpc__)
 #define udma_to_device_barrier() __asm__ volatile("sync" ::: "memory")
 #define udma_from_device_barrier() __asm__ volatile("sync" ::: "memory")
+#define udma_taken_barrier() __asm__ volatile("sync" ::: "memory")
 #define mmio_flush_writes() __asm__ volatile("sync" ::: "memory")
 #elif defined(__riscv)
 #define udma_to_device_barrier() __asm__ volatile("fence ow,ow" ::: "memory")
 #define udma_from_device_barrier() __asm__ volatile("fence ir,ir" ::: "memory")
+#define udma_taken_barrier() __asm__ volatile("fence r,w" ::: "memory")
 #define mmio_flush_writes() __asm__ volatile("fence ow,ow" ::: "memory")
 #elif defined(__ia64__)
 #define udma_to_device_barrier() __asm__ volatile("mf" ::: "memory")
 #define udma_from_device_barrier() __asm__ volatile("mf" ::: "memory")
+#define udma_taken_barrier() __asm__ volatile("mf" ::: "memory")
 #define mmio_flush_writes() __asm__ volatile("fwb" ::: "memory")
 #else
 #define udma_to_device_barrier() __sync_synchronize()
 #define udma_from_device_barrier() __sync_synchronize()
+#define udma_taken_barrier() __sync_synchronize()
 #define mmio_flush_writes() __sync_synchronize()
 #endif
 

@@ -384,6 +384,7 @@ static inline void mlx4_cq_set_ci(struct mlx4_cq *cq, uint32_t index)
 
 static inline void mlx4_cq_update_ci(struct mlx4_cq *cq)
 {
+	udma_taken_barrier(); /* pairs with the device's read of the record before it writes an entry again */
 	*(volatile __be32 *)&cq->db->set_ci = to_be32(cq->cons_index & MLX4_CQ_DB_CI_MASK);
 }
 
