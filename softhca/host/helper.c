@@ -146,7 +146,7 @@ static uint64_t run_due(void)
 static void *helper_main(void *arg)
 {
 	struct sh_dev *dev = arg;
-	uint32_t seen;
+	uint32_t *word, seen;
 
 	__atomic_store_n(&number, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	prctl(PR_SET_NAME, "softhca", 0, 0, 0);
@@ -154,7 +154,14 @@ static void *helper_main(void *arg)
 		struct timespec ts;
 		uint64_t until;
 
-		seen = __atomic_load_n(attention(), __ATOMIC_SEQ_CST);
+		word = attention();
+		seen = __atomic_load_n(word, __ATOMIC_SEQ_CST);
+		/*
+		 * The value of one word says nothing of another one: sh_helper_watch() names the
+		 * new word before it changes the old.
+		 */
+		if (word != attention())
+			continue;
 		/* Read after the word: sh_process_stop() sets stop, then changes the word. */
 		if (atomic_load(&stop))
 			break;
@@ -170,7 +177,7 @@ static void *helper_main(void *arg)
 		 * FUTEX_WAIT_BITSET takes an absolute deadline. If the word has changed since
 		 * `seen`, it returns at once.
 		 */
-		futex(attention(), FUTEX_WAIT_BITSET, seen, until == UINT64_MAX ? NULL : &ts);
+		futex(word, FUTEX_WAIT_BITSET, seen, until == UINT64_MAX ? NULL : &ts);
 		__atomic_store_n(&sleeping_until, 0, __ATOMIC_RELAXED);
 		sh_wait_end(dev);
 	}
