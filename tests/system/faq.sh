@@ -1,0 +1,82 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: docs/faq.md quotes messages as programs print them: each that needs no card, no other user and no MPI library is
+# provoked here, and looked for in the page.
+. "$srcdir/lib.sh"
+
+page=$srcdir/../../docs/faq.md
+
+# said TEXT COMMAND...: the command prints the text, and the page has it.
+said() {
+	text=$1
+	shift
+	timeout 30 "$@" >"$tmp/said" 2>&1
+	grep -qF -- "$text" "$tmp/said" || { echo "it does not say: $text"; cat "$tmp/said"; return 1; }
+	grep -qF -- "$text" "$page" || { echo "docs/faq.md does not have: $text"; return 1; }
+}
+# faq TEXT COMMAND...: in an instance.
+faq() {
+	ok "$1" said "$1" "$SOFTHCA" run -- "${@:2}"
+}
+# The tool itself: libtool's script would set LD_LIBRARY_PATH.
+tool() {
+	if [ -x "$TOOLS/.libs/$1" ]; then echo "$TOOLS/.libs/$1"; else echo "$TOOLS/$1"; fi
+}
+devinfo=$(tool ibv_devinfo)
+our=(env LD_LIBRARY_PATH="$OURS" RDMAV_DRIVERS=mlx4)
+# Without the directory of the provider, which an installed .driver file may name.
+no_driver=(env -u RDMAV_DRIVERS LD_LIBRARY_PATH="${OURS%%:*}")
+
+# ---- our libraries and tools ----
+
+faq "no userspace device-specific driver found for /sys/class/infiniband_verbs/uverbs0 (mlx4_0)" \
+	"${no_driver[@]}" "$devinfo"
+faq "couldn't load driver 'nothing': libnothing-rdmav2.so: cannot open shared object file: No such file or directory" \
+	"${no_driver[@]}" RDMAV_DRIVERS=nothing "$devinfo"
+faq "No IB devices found" "${no_driver[@]}" "$devinfo"
+faq "Failed to get IB devices list: Function not implemented" env -i LD_LIBRARY_PATH="$OURS" "$devinfo"
+faq 'ibv_devinfo sees no device: SOFTHCA_HOST is "7", and the instance has 1 host, counted from 0' \
+	"${our[@]}" SOFTHCA_HOST=7 "$devinfo"
+faq "has ended, or never was" "${our[@]}" SOFTHCA_INSTANCE=x "$devinfo"
+dead='kill -KILL "$(cat "$SOFTHCA_INSTANCE/pid")"; sleep 0.1; exec "$@"'
+faq "no device can be opened: the daemon of the instance" "${our[@]}" sh -c "$dead" x "$devinfo"
+faq "No such device or address" "${our[@]}" sh -c "$dead" x "$devinfo"
+faq "softhca: cannot run ibstat: No such file or directory" env PATH=/nowhere "$SOFTHCA" run -- ibstat
+ok "an HCA that was not used" said "softhca: nothing went over an HCA: no process sent a packet." \
+	"$SOFTHCA" run --require-traffic -- true
+
+# A card whose device file is not there.
+card=$tmp/sys/class
+mkdir -p "$card/infiniband_verbs/uverbs0/device" "$card/infiniband/mlx4_0"
+echo 6 >"$card/infiniband_verbs/abi_version"
+echo 4 >"$card/infiniband_verbs/uverbs0/abi_version"
+echo mlx4_0 >"$card/infiniband_verbs/uverbs0/ibdev"
+echo 0x15b3 >"$card/infiniband_verbs/uverbs0/device/vendor"
+echo 0x1003 >"$card/infiniband_verbs/uverbs0/device/device"
+echo "1: CA" >"$card/infiniband/mlx4_0/node_type"
+if [ -e /dev/infiniband/uverbs0 ]; then
+	skip "a device file that is not there" "this machine has one"
+else
+	ok "a device file that is not there" said "Failed to open device mlx4_0: No such file or directory" \
+		"${our[@]}" SYSFS_PATH="$tmp/sys" "$devinfo"
+fi
+
+# ---- what rdma-core has, where it is ----
+
+debians() {
+	command -v ibv_devinfo >/dev/null && ldd "$(command -v ibv_devinfo)" | grep -q 'libibverbs.so.1 => /'
+}
+if debians; then
+	xsrq=$(tool ibv_xsrq_pingpong)
+	faq "undefined symbol: ibv_open_xrc_domain, version IBVERBS_1.1" env -u LD_LIBRARY_PATH "$xsrq"
+	faq "IBVERBS_PRIVATE_34' not found (required by" env LD_LIBRARY_PATH="$OURS" "$(command -v ibv_devinfo)"
+	ok "rdma-core on an OFED kernel" said "Failed to query device props" "$SOFTHCA" run --kernel ofed -- ibv_devinfo
+	cp "$(command -v ibv_devinfo)" "$tmp/hidden"
+	chmod 0111 "$tmp/hidden"
+	# Root may read everything.
+	[ -r "$tmp/hidden" ] || faq "may not reach the memory of this process (process_vm_readv)" "$tmp/hidden"
+else
+	skip "rdma-core's library and tools" "install ibverbs-utils"
+fi
+finish
