@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Prints JSON for people. A value is one line, "name: value". An object is a heading with its
- * members. A list of objects is a table with one column for each member, as wide as its widest
- * cell. If the objects are too rich for a row, each is a part with a heading.
+ * Prints JSON for people, in lines of at most 100 columns. A value is one line, "name: value". An
+ * object is a heading with its members. A list of objects is a table with one column for each
+ * member, as wide as its widest cell. If the objects are too rich for a row, each is a part with a
+ * heading. A table that is too wide becomes several tables, one below the other, each of which
+ * begins with the first column. A cell that is too wide takes several lines.
  */
 #include <jansson.h>
 #include <stdbool.h>
@@ -13,6 +15,9 @@
 #include "softhca.h"
 
 #define COLUMNS 32
+#define WIDTH 100	/* of a line */
+#define WIDEST_FIRST 64 /* of a table's columns; the name of an instance has no more */
+#define BLANKS 2	/* before each column */
 
 /*
  * The text of a cell or line, which the caller frees. Lists are joined with commas, objects are
@@ -54,68 +59,191 @@ static char *cell(const json_t *value)
 	return text;
 }
 
-static void table(const json_t *rows, int indent)
+/* ---- lines ---- */
+
+/* How much of the text fits into the room: up to the last place where a reader would break it. */
+static size_t fitting(const char *text, size_t room)
 {
+	size_t blank = 0, slash = 0, len = strnlen(text, room + 1);
+
+	if (len <= room)
+		return len;
+	for (size_t i = room; i > 0; i--) {
+		if (text[i - 1] == ',' && text[i] != ' ')
+			return i;
+		if (!blank && text[i] == ' ')
+			blank = i;
+		if (!slash && text[i - 1] == '/')
+			slash = i;
+	}
+	return blank ? blank : slash ? slash : room;
+}
+
+void print_wrapped(int indent, int hang, const char *text)
+{
+	do {
+		size_t len = fitting(text, (size_t)(WIDTH - indent));
+
+		printf("%*s%.*s\n", indent, "", (int)len, text);
+		text += len + (text[len] == ' ');
+		indent = hang;
+	} while (*text);
+}
+
+/* ---- tables ---- */
+
+struct table {
+	const json_t *rows;
+	int indent;
+	size_t columns, width[COLUMNS];
 	const char *name[COLUMNS];
-	size_t width[COLUMNS], columns = 0, row;
+};
+
+static void find_columns(struct table *t)
+{
 	const char *key;
 	json_t *value, *object;
+	size_t row;
 
-	json_array_foreach(rows, row, object) {
+	json_array_foreach(t->rows, row, object) {
 		json_object_foreach(object, key, value) {
 			size_t i = 0;
 
-			while (i < columns && strcmp(name[i], key))
+			while (i < t->columns && strcmp(t->name[i], key))
 				i++;
-			if (i < columns || columns == COLUMNS)
+			if (i < t->columns || t->columns == COLUMNS)
 				continue;
-			width[columns] = strlen(key);
-			name[columns++] = key;
+			t->width[t->columns] = strlen(key);
+			t->name[t->columns++] = key;
 		}
-	}
-	json_array_foreach(rows, row, object) {
-		for (size_t i = 0; i < columns; i++) {
-			char *text = cell(json_object_get(object, name[i]));
-
-			if (text && strlen(text) > width[i])
-				width[i] = strlen(text);
-			free(text);
-		}
-	}
-	printf("%*s", indent, "");
-	for (size_t i = 0; i < columns; i++)
-		printf("  %-*s", i + 1 < columns ? (int)width[i] : 0, name[i]);
-	putchar('\n');
-	json_array_foreach(rows, row, object) {
-		printf("%*s", indent, "");
-		for (size_t i = 0; i < columns; i++) {
-			json_t *at = json_object_get(object, name[i]);
-			char *text = at ? cell(at) : strdup("-");
-
-			printf("  %-*s", i + 1 < columns ? (int)width[i] : 0, text ? text : "?");
-			free(text);
-		}
-		putchar('\n');
 	}
 }
 
-/*
- * Is it too rich for a row? Then it has an object among its members, or such an object in one of
- * its lists.
- */
+static char *cell_of(const json_t *object, const char *name)
+{
+	const json_t *value = json_object_get(object, name);
+
+	return value ? cell(value) : strdup("-");
+}
+
+static void find_widths(struct table *t)
+{
+	size_t room = (size_t)(WIDTH - t->indent - BLANKS), row;
+	json_t *object;
+
+	json_array_foreach(t->rows, row, object)
+		for (size_t i = 0; i < t->columns; i++) {
+			char *text = cell_of(object, t->name[i]);
+
+			if (text && strlen(text) > t->width[i])
+				t->width[i] = strlen(text);
+			free(text);
+		}
+	for (size_t i = 0; i < t->columns; i++) {
+		size_t widest = i ? room - BLANKS - t->width[0] : WIDEST_FIRST;
+
+		if (t->width[i] > widest)
+			t->width[i] = widest;
+	}
+}
+
+/* The end of the columns from `from` that fit beside the first one: one at least. */
+static size_t beside_first(const struct table *t, size_t from)
+{
+	size_t used = (size_t)t->indent + BLANKS + t->width[0], i;
+
+	for (i = from; i < t->columns; i++) {
+		used += BLANKS + t->width[i];
+		if (used > WIDTH && i > from)
+			break;
+	}
+	return i;
+}
+
+/* The first column and those of [from, end): one line, and more while a cell has something left. */
+static void print_row(const struct table *t, size_t from, size_t end, const char *const text[COLUMNS])
+{
+	const char *left[COLUMNS];
+	bool more;
+
+	for (size_t i = 0; i < end; i++)
+		left[i] = text[i] ? text[i] : "?";
+	do {
+		size_t blanks = (size_t)t->indent;
+
+		more = false;
+		for (size_t i = 0; i < end; i = i ? i + 1 : from) {
+			size_t len = fitting(left[i], t->width[i]);
+
+			blanks += BLANKS;
+			if (len) {
+				printf("%*s%.*s", (int)blanks, "", (int)len, left[i]);
+				blanks = 0;
+			}
+			blanks += t->width[i] - len;
+			left[i] += len + (left[i][len] == ' ');
+			more |= *left[i];
+		}
+		putchar('\n');
+	} while (more);
+}
+
+static void print_columns(const struct table *t, size_t from, size_t end)
+{
+	char *text[COLUMNS] = {NULL};
+	json_t *object;
+	size_t row;
+
+	print_row(t, from, end, t->name);
+	json_array_foreach(t->rows, row, object) {
+		for (size_t i = 0; i < end; i = i ? i + 1 : from)
+			text[i] = cell_of(object, t->name[i]);
+		print_row(t, from, end, (const char *const *)text);
+		for (size_t i = 0; i < end; i = i ? i + 1 : from)
+			free(text[i]);
+	}
+}
+
+static void table(const json_t *rows, int indent)
+{
+	struct table t = {.rows = rows, .indent = indent};
+	size_t from = 1, end;
+
+	find_columns(&t);
+	find_widths(&t);
+	do {
+		end = beside_first(&t, from);
+		print_columns(&t, from, end);
+		from = end;
+	} while (from < t.columns);
+}
+
+/* Too rich for a row: it has an object among its members, or lists of objects within lists of objects. */
 static bool rich(const json_t *object)
 {
-	const char *key;
-	json_t *value, *item;
+	const char *key, *inner;
+	json_t *value, *item, *list;
 	size_t index;
 
 	json_object_foreach((json_t *)object, key, value) {
 		if (json_is_object(value))
 			return true;
 		json_array_foreach(value, index, item)
-			if (rich(item))
-				return true;
+			json_object_foreach(item, inner, list)
+				if (json_is_object(list) || json_is_object(json_array_get(list, 0)))
+					return true;
 	}
+	return false;
+}
+
+static bool any_rich(const json_t *list)
+{
+	json_t *object;
+	size_t index;
+
+	json_array_foreach(list, index, object)
+		if (rich(object))
+			return true;
 	return false;
 }
 
@@ -149,12 +277,12 @@ static void members(const json_t *object, int indent, const char *skip)
 	json_t *value;
 
 	json_object_foreach((json_t *)object, key, value) {
-		char *text;
+		char *text, *line = NULL;
 
 		if (skip && !strcmp(key, skip))
 			continue;
 		if (json_is_array(value) && json_is_object(json_array_get(value, 0))) {
-			if (rich(json_array_get(value, 0))) {
+			if (any_rich(value)) {
 				parts(key, value, indent);
 				continue;
 			}
@@ -168,7 +296,9 @@ static void members(const json_t *object, int indent, const char *skip)
 			continue;
 		}
 		text = cell(value);
-		printf("%*s%s: %s\n", indent, "", key, text ? text : "?");
+		if (text && asprintf(&line, "%s: %s", key, text) >= 0)
+			print_wrapped(indent, indent + 4, line);
+		free(line);
 		free(text);
 	}
 }
@@ -182,6 +312,7 @@ void render_text(const char *json, size_t len)
 		complain("the daemon's answer is no JSON: %s", error.text);
 		return;
 	}
-	members(root, 0, NULL);
+	/* The version is that of the JSON. */
+	members(root, 0, "version");
 	json_decref(root);
 }

@@ -133,7 +133,7 @@ static int show_all(bool json)
 		puts("No instance runs. softhca start NAME starts one.");
 		return 0;
 	}
-	all = json_pack("{s:o}", "instances", list);
+	all = json_pack("{s:i, s:o}", "version", SH_SHOW_VERSION, "instances", list);
 	text = all ? json_dumps(all, JSON_INDENT(2)) : NULL;
 	status = text ? print(text, strlen(text), json) : EXIT_SELF;
 	free(text);

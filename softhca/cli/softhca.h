@@ -162,6 +162,12 @@ char *show_fetch(const char *instance, size_t *len);
 /* ---- render.c ---- */
 
 /*
+ * Within 100 columns. What does not fit goes to lines of its own, which begin at `hang`, broken at a
+ * blank.
+ */
+void print_wrapped(int indent, int hang, const char *text);
+
+/*
  * Prints the JSON for people: each member of the object as a line, a list of objects as an aligned
  * table.
  */

@@ -196,6 +196,7 @@ static json_t *describe(const struct report *r)
 		lost += v == VERDICT_LOST;
 		json_array_append_new(due, describe_due(r, &r->last.due[i], v));
 	}
+	put_int(o, "version", SH_SHOW_VERSION);
 	put_text(o, "instance", r->dir);
 	put_int(o, "daemon", (uint64_t)r->daemon);
 	put_int(o, "apart_ms", (r->last.now - r->first.now) / 1000000);
@@ -207,26 +208,6 @@ static json_t *describe(const struct report *r)
 }
 
 /* ---- for people ---- */
-
-/* Prints within 100 columns. What does not fit goes to lines of its own, broken at a blank. */
-static void print_wrapped(int indent, int hang, const char *text)
-{
-	int room = 100 - indent;
-
-	while ((int)strlen(text) > room) {
-		int cut = room;
-
-		while (cut > 0 && text[cut] != ' ')
-			cut--;
-		if (!cut)
-			cut = room;
-		printf("%*s%.*s\n", indent, "", cut, text);
-		text += cut + (text[cut] == ' ');
-		indent = hang;
-		room = 100 - indent;
-	}
-	printf("%*s%s\n", indent, "", text);
-}
 
 static const char *string(const json_t *object, const char *key)
 {

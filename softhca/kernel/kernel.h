@@ -11,6 +11,12 @@
 
 #include "softhca/device/device.h"
 
+/*
+ * Of the JSON that `softhca show --json` prints, which docs/softhca-show.schema.json describes: one more whenever a key goes,
+ * or comes to mean something else. A new key leaves it as it is.
+ */
+#define SH_SHOW_VERSION 1
+
 struct sh_kernel_config {
 	const char *dir;		/* the instance directory, absolute; made by the daemon, removed when it ends */
 	struct sh_config device;	/* hosts, hcas_per_host, ports, cqe_size (32, 64), driver_abi (2, 3, 4), face, trap */

@@ -50,6 +50,17 @@ static void add_text(struct out *o, const char *name, const char *value)
 	fprintf(o->f, "\"%s\"", value);
 }
 
+/* A number in the form that the field writes it in. */
+static void add_hex(struct out *o, const char *name, const char *format, uint64_t value)
+	__attribute__((format(printf, 3, 0)));
+static void add_hex(struct out *o, const char *name, const char *format, uint64_t value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), format, value);
+	add_text(o, name, text);
+}
+
 /* Text of others, if it is text at all. */
 static void add_path(struct out *o, const char *name, const char *value)
 {
@@ -235,19 +246,27 @@ static void show_srq(struct kernel *k, uint32_t hca, const struct ksrq *srq, str
 	add_int(o, "limit", info.limit);
 }
 
+/* By the names of the verbs, less their IBV_ACCESS_. */
+static void show_access(uint32_t access, struct out *o)
+{
+	static const char *const name[] = {"LOCAL_WRITE", "REMOTE_WRITE", "REMOTE_READ", "REMOTE_ATOMIC", "MW_BIND"};
+
+	begin_array(o, "access");
+	for (size_t i = 0; i < sizeof(name) / sizeof(name[0]); i++)
+		if (access & 1u << i)
+			add_text(o, NULL, name[i]);
+	end_array(o);
+}
+
 static void show_mr(const struct kmr *mr, struct out *o)
 {
-	char text[32];
-
-	snprintf(text, sizeof(text), "0x%08x", mr->key);
-	add_text(o, "key", text);
+	add_hex(o, "key", "0x%08" PRIx64, mr->key);
 	add_int(o, "context", mr->u.ctx->index);
 	add_int(o, "pid", mr->u.ctx->proc->pid);
 	add_int(o, "pd", mr->pd->pdn);
-	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)mr->start);
-	add_text(o, "address", text);
+	add_hex(o, "address", "0x%" PRIx64, mr->start);
 	add_int(o, "length", mr->len);
-	add_int(o, "access", mr->access);
+	show_access(mr->access, o);
 }
 
 static void show_pd(const struct kpd *pd, struct out *o)
@@ -371,7 +390,7 @@ static void show_ports(struct kernel *k, uint32_t index, struct out *o)
 				continue;
 			begin_object(o, NULL);
 			add_int(o, "index", i);
-			add_int(o, "pkey", port->pkey[i]);
+			add_hex(o, "pkey", "0x%04" PRIx64, port->pkey[i]);
 			end_object(o);
 		}
 		end_array(o);
@@ -534,6 +553,7 @@ static void show_all(struct kernel *k, struct out *o)
 	uint32_t h, i;
 
 	begin_object(o, NULL);
+	add_int(o, "version", SH_SHOW_VERSION);
 	add_path(o, "instance", k->dir);
 	add_int(o, "pid", getpid());
 	add_text(o, "kernel", k->face->name);

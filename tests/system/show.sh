@@ -30,7 +30,7 @@ for face in ofed mainline; do
 	ok "the instance, $face" query --arg face $face '.kernel == $face and .mmio == "kick" and .driver_abi == 3 and
 		(.hosts | length) == 1 and .hosts[0].hcas[0].device == "mlx4_0" and (.faults | length) == 0'
 	ok "its ports, $face" query --argjson lid "$lid" '.hosts[0].hcas[0].ports | length == 2 and .[0].lid == $lid and
-		.[0].state == "ACTIVE" and .[0].pkeys == [{"index": 0, "pkey": 65535}]'
+		.[0].state == "ACTIVE" and .[0].pkeys == [{"index": 0, "pkey": "0xffff"}]'
 	ok "the process, $face" query --argjson pid "$layout_pid" 'any(.processes[]; .pid == $pid and .connected)'
 	ok "the context, $face" query --argjson pid "$layout_pid" '.hosts[0].hcas[0].contexts | length == 1 and .[0].pid == $pid and
 		.[0].state == "open" and .[0].doorbells == "kick" and ([.[0].event_queues[].kind] | sort) == ["async", "completion"]'
@@ -54,7 +54,7 @@ for face in ofed mainline; do
 	text() {
 		"$SOFTHCA" show lab >"$tmp/text" || return 1
 		# A heading with the number of rows, and a table whose columns are aligned.
-		for heading in 'qps (2)' 'cqs (2)' 'srqs (2)' 'xrc_domains (1)' 'mrs (1)' 'counters'; do
+		for heading in 'qps (2)' 'cqs (2)' 'srqs (2)' 'xrc_domain 1' 'receive_qps (1)' 'mrs (1)' 'counters'; do
 			grep -q "$heading" "$tmp/text" || { echo "no $heading"; cat "$tmp/text"; return 1; }
 		done
 		grep -q "$inode" "$tmp/text" || { cat "$tmp/text"; return 1; }

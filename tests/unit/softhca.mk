@@ -78,3 +78,9 @@ softhca_paths_LDADD = $(softhca_host_libs)
 softhca_copy_SOURCES = softhca_copy.c softhca_step.h
 softhca_copy_CPPFLAGS = $(softhca_host_cppflags)
 softhca_copy_LDADD = $(softhca_host_libs)
+
+# The command.
+check_PROGRAMS += softhca_cli_render
+softhca_cli_render_SOURCES = softhca_cli_render.c ../../softhca/cli/render.c
+softhca_cli_render_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE -I$(top_srcdir)
+softhca_cli_render_LDADD = $(JANSSON_LIBS) -lcmocka
