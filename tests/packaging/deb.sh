@@ -56,7 +56,10 @@ $lib/pkgconfig/libibverbs-xrc.pc" "$work/list" &&
 /usr/bin/softhca-check-mpi
 /usr/bin/softhca-rsh
 $lib/xrc-verbs/softhca/libsofthca-shim.so
-/usr/share/softhca/mpi_verify.c" "$work/list" &&
+/usr/share/bash-completion/completions/softhca
+/usr/share/softhca/mpi_verify.c
+/usr/share/softhca/softhca-show.schema.json
+/usr/share/zsh/vendor-completions/_softhca" "$work/list" &&
 	tools=$(printf '%s\n' asyncwatch devices devinfo rc_pingpong srq_pingpong uc_pingpong ud_pingpong xsrq_pingpong) &&
 	same "$(for tool in $tools; do
 		echo "/usr/lib/xrc-verbs/bin/ibv_$tool"

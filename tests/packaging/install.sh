@@ -32,7 +32,10 @@ lib/pkgconfig/libibverbs.pc
 lib/pkgconfig/libmlx4.pc
 lib/softhca/libsofthca-shim.la
 lib/softhca/libsofthca-shim.so
-share/softhca/mpi_verify.c"
+share/bash-completion/completions/softhca
+share/softhca/mpi_verify.c
+share/softhca/softhca-show.schema.json
+share/zsh/site-functions/_softhca"
 	for header in arch driver kern-abi marshall opcode sa-kern-abi sa verbs; do
 		echo "include/infiniband/$header.h"
 	done
@@ -75,7 +78,7 @@ rule() {
 
 uninstall() {
 	"$MAKE" -C "$top_builddir" uninstall DESTDIR="$dest" || return 1
-	left=$(cd "$dest" && find . ! -type d; find . -type d \( -name infiniband -o -name softhca -o -name '*.d' -o -name pkgconfig \))
+	left=$(cd "$dest" && find . ! -type d; find . -type d \( -name infiniband -o -name softhca -o -name '*.d' -o -name pkgconfig -o -name '*zsh*' -o -name '*bash*' \))
 	[ -z "$left" ] || { echo "left: $left"; return 1; }
 }
 

@@ -66,7 +66,10 @@ ok "softhca" holds softhca "/usr/bin/softhca
 /usr/bin/softhca-check-mpi
 /usr/bin/softhca-rsh
 $lib/softhca/libsofthca-shim.so
+/usr/share/bash-completion/completions/softhca
 /usr/share/softhca/mpi_verify.c
+/usr/share/softhca/softhca-show.schema.json
+/usr/share/zsh/site-functions/_softhca
 $shell_pages"
 ok "libmlx4" holds libmlx4 "$lib/libmlx4-rdmav2.so
 $etc/libibverbs.d/mlx4.driver
