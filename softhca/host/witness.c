@@ -4,8 +4,10 @@
  * Takes no lock.
  */
 #include <dirent.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "far.h"
 #include "witness.h"
@@ -83,7 +85,7 @@ static long verdict(long done, long before)
  */
 static int another_thread(int pid)
 {
-	_Alignas(struct dirent64) char text[256];
+	char text[256]; /* records of struct dirent64, which are shorter than the structure */
 	char path[32];
 	int fd, tid = 0;
 	long got;
@@ -94,10 +96,11 @@ static int another_thread(int pid)
 		return 0;
 	got = sh_sys(syscall(SYS_getdents64, fd, text, sizeof(text)));
 	for (long at = 0; at < got && (!tid || tid == pid);) {
-		const struct dirent64 *d = (const struct dirent64 *)(text + at);
+		unsigned short len;
 
-		tid = atoi(d->d_name);
-		at += d->d_reclen;
+		memcpy(&len, text + at + offsetof(struct dirent64, d_reclen), sizeof(len));
+		tid = atoi(text + at + offsetof(struct dirent64, d_name));
+		at += len;
 	}
 	sh_close(fd);
 	return tid == pid ? 0 : tid;
