@@ -3,13 +3,17 @@
  * Tells when pages of a process can be exchanged unnoticed for others with the same contents. No
  * other thread may run: it could store to the pages in between, sleep on a word in them or read
  * into them. The kernel must not have been lent any of them (rings of asynchronous I/O, pages that
- * vmsplice() gave to a pipe). No process of the instance may reach into this one, by
- * process_vm_writev() or for the device: such a process waits (host/moves.c). Protection would not
- * hold it off, since the kernel writes to pages that it has pinned without a fault.
+ * vmsplice() gave to a pipe or that a userfaultfd is to fill). No process of the instance may reach
+ * into this one, by process_vm_writev() or for the device: such a process waits (host/moves.c).
+ * Protection would not hold it off, since the kernel writes to pages that it has pinned without a
+ * fault.
  *
  * Owns the stack on which exchanges run. The thread that holds the control connection uses it.
  */
+#include <linux/userfaultfd.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <sys/ioctl.h>
 
 #include "softhca/host/moves.h"
 #include "softhca/host/process.h"
@@ -20,7 +24,10 @@
 
 #define STACK (64 << 10)
 
-/* A pipe has pages of this process. This stays set: nothing tells when they have been read. */
+/*
+ * A pipe, or a userfaultfd of the program's, has pages of this process. This stays set: nothing tells
+ * when the pipe's reader has read them, and another process may have the userfaultfd by now.
+ */
 static bool lent;
 /* What the C library keeps of a thread, in bytes below and above the thread pointer. */
 static uint64_t local_below, local_above;
@@ -121,14 +128,36 @@ EXPORT ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned l
 	return reach(REAL(process_vm_readv), pid, local, nlocal, remote, nremote, flags);
 }
 
+static void lend(void)
+{
+	if (!shim_active() || __atomic_load_n(&lent, __ATOMIC_RELAXED))
+		return;
+	(void)shim_make_private(0, UINT64_MAX);
+	__atomic_store_n(&lent, true, __ATOMIC_RELAXED);
+}
+
 /* What the process stores to such pages goes to the pipe, too, until they have been read. */
 EXPORT ssize_t vmsplice(int fd, const struct iovec *iov, size_t n, unsigned int flags)
 {
-	if (shim_active() && !__atomic_load_n(&lent, __ATOMIC_RELAXED)) {
-		(void)shim_make_private(0, UINT64_MAX);
-		__atomic_store_n(&lent, true, __ATOMIC_RELAXED);
-	}
+	lend();
 	return REAL(vmsplice)(fd, iov, n, flags);
+}
+
+/*
+ * A page that is not present there does not hold zeroes: the process that reads the descriptor fills
+ * it, and could not if the mapping were exchanged.
+ */
+EXPORT int ioctl(int fd, unsigned long request, ...)
+{
+	va_list ap;
+	void *arg;
+
+	va_start(ap, request);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	if (unlikely((uint32_t)request == UFFDIO_REGISTER))
+		lend();
+	return REAL(ioctl)(fd, request, arg);
 }
 
 /* Under a root without /proc nothing tells any more whether the process is alone. */

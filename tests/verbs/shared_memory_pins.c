@@ -2,15 +2,18 @@
 /*
  * Description: what others do to a page while it is registered and deregistered is done to it:
  * another process's process_vm_writev(), a thread's read past the page cache (O_DIRECT), a store; a
- * sleeper on a word in it is woken. Run as often as repeat() says.
+ * sleeper on a word in it is woken; a userfaultfd of the program's fills it. Run as often as repeat() says.
  *
  * Seconds: 900
  */
 #include <fcntl.h>
+#include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -407,6 +410,68 @@ static void joiner(int arg)
 	side_close(&s);
 }
 
+/* ---- pages that another process fills when they are touched ---- */
+
+enum { FILLED = 32 }; /* pages */
+
+static void fills(int fd)
+{
+	static uint8_t page[PAGE] __attribute__((aligned(PAGE)));
+	struct uffd_msg msg;
+
+	CHECK_EQ(prctl(PR_SET_PDEATHSIG, SIGKILL), 0);
+	while (read(fd, &msg, sizeof(msg)) == sizeof(msg)) {
+		struct uffdio_copy copy = {.src = (uintptr_t)page, .len = PAGE};
+
+		if (msg.event != UFFD_EVENT_PAGEFAULT)
+			continue;
+		copy.dst = msg.arg.pagefault.address & ~(PAGE - 1);
+		fill(page, PAGE, copy.dst);
+		CHECK_EQ(ioctl(fd, UFFDIO_COPY, &copy), 0);
+	}
+	_exit(1);
+}
+
+static void filled(int arg)
+{
+	struct uffdio_api api = {.api = UFFD_API};
+	struct uffdio_register r = {.mode = UFFDIO_REGISTER_MODE_MISSING};
+	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	uint8_t *mem, *heap = malloc(3 * PAGE);
+	struct ibv_mr *mr, *before;
+	pid_t pid;
+
+	(void)arg;
+	if (fd < 0) {
+		printf("# userfaultfd() takes a privilege: that part is left out\n");
+		return;
+	}
+	up();
+	before = reg(heap, 3 * PAGE);
+	mem = pages(FILLED);
+	r.range.start = (uintptr_t)mem;
+	r.range.len = FILLED * PAGE;
+	CHECK_EQ(ioctl(fd, UFFDIO_API, &api), 0);
+	CHECK_EQ(ioctl(fd, UFFDIO_REGISTER, &r), 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		fills(fd);
+	mr = reg(mem, FILLED * PAGE);
+	for (uint8_t *p = mem; p < mem + FILLED * PAGE; p += PAGE)
+		CHECK_EQ(differs(p, PAGE, (uintptr_t)p), -1);
+	through(mr, mem, 4 * PAGE, 1);
+	through(before, heap, 3 * PAGE, 2);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(ibv_dereg_mr(before), 0);
+	CHECK_EQ(kill(pid, SIGKILL), 0);
+	join_killed(pid, SIGKILL);
+	munmap(mem, FILLED * PAGE);
+	free(heap);
+	close(fd);
+	down();
+}
+
 int main(int argc, char **argv)
 {
 	test_begin();
@@ -416,5 +481,6 @@ int main(int argc, char **argv)
 	repeat(argc, argv, "direct", direct);
 	repeat(argc, argv, "sleepers", sleepers);
 	repeat(argc, argv, "joiner", joiner);
+	repeat(argc, argv, "filled", filled);
 	return 0;
 }
