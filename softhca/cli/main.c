@@ -2,9 +2,11 @@
 /* The command line of softhca: finds the verb. */
 #include "config.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "softhca.h"
 
@@ -44,8 +46,24 @@ static void usage(FILE *out)
 	fputs("\nsofthca VERB --help tells more. Try: softhca run -- ibv_devinfo\n", out);
 }
 
+/*
+ * Standard descriptors that are closed would be given to pipes and sockets of ours, which the
+ * daemon then replaces with its own. They stay closed for a command that is executed.
+ */
+static void fill_standard_descriptors(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
+	fill_standard_descriptors();
 	if (argc < 2) {
 		usage(stderr);
 		return EXIT_USAGE;

@@ -118,6 +118,16 @@ failed:
 
 /* ---- the command ---- */
 
+static struct sigaction children; /* what this program was started with for SIGCHLD */
+
+/* Where it is ignored no child can be waited for; the command has it as it was. */
+static void hear_of_children(void)
+{
+	struct sigaction act = {.sa_handler = SIG_DFL};
+
+	sigaction(SIGCHLD, &act, &children);
+}
+
 static void exec_command(char **argv, const sigset_t *mask, int report, pid_t run)
 {
 	int err;
@@ -130,6 +140,7 @@ static void exec_command(char **argv, const sigset_t *mask, int report, pid_t ru
 	if (getppid() != run)
 		_exit(EXIT_SELF);
 	sigprocmask(SIG_SETMASK, mask, NULL);
+	sigaction(SIGCHLD, &children, NULL);
 	execvp(argv[0], argv);
 	err = errno;
 	if (write(report, &err, sizeof(err)) != sizeof(err))
@@ -381,6 +392,7 @@ int verb_run(int argc, char **argv)
 		complain("softhca run takes a command: softhca run [OPTIONS] -- COMMAND");
 		return EXIT_SELF;
 	}
+	hear_of_children();
 	if (get_instance(&opt, dir, &hosts))
 		return EXIT_SELF;
 

@@ -43,6 +43,26 @@ mask() { run -- grep -q '^SigBlk:.0*$' /proc/self/status; }
 ok "the command starts with no signal blocked" mask
 ignored() { (trap '' HUP; run -- grep '^SigIgn:.*[13579bdf]$' /proc/self/status); }
 ok "a signal that was ignored stays ignored" ignored
+children() {
+	timeout -k 5 30 env --ignore-signal=CHLD "$SOFTHCA" run -- grep '^SigIgn:.*[13579bdf]....$' /proc/self/status &&
+		timeout -k 5 30 env --ignore-signal=CHLD "$SOFTHCA" run -- sh -c 'exit 3'
+	[ $? -eq 3 ]
+}
+ok "so does SIGCHLD, and the command's status is told" children
+closed() {
+	local closed
+	for closed in '<&-' '>&-' '2>&-' '<&- >&-' '>&- 2>&-' '<&- 2>&-' '<&- >&- 2>&-'; do
+		rm -f "$tmp/closed"
+		eval "timeout -k 5 30 \"\$SOFTHCA\" run -- sh -c 'for fd in 0 1 2; do
+			[ ! -e /proc/\$\$/fd/\$fd ] || set -- \"\$@\" \$fd; done; echo \"\$*\" >\$0; exit 5' \"$tmp/closed\" $closed"
+		[ $? -eq 5 ] || return 1
+		case "$closed" in
+		'<&-') [ "$(cat "$tmp/closed")" = "1 2" ] ;;
+		'<&- >&- 2>&-') [ -z "$(cat "$tmp/closed")" ] ;;
+		esac || return 1
+	done
+}
+ok "standard descriptors that are closed stay closed for the command" closed
 helps() { for verb in run start stop show port fault doctor; do "$SOFTHCA" $verb --help | grep -q "softhca $verb" || return 1; done; }
 ok "every verb has --help" helps
 ok "nothing is left behind" no_instance
