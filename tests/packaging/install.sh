@@ -58,6 +58,15 @@ pages() {
 	done
 }
 
+# `man -l` looks for the target of .so among the system's pages.
+page_links() (
+	cd "$dest$prefix/share/man/man3" || return 1
+	! grep -l '^\.so ' -- * || { echo "these are no symbolic links"; return 1; }
+	[ -n "$(find . -type l)" ] || { echo "there are no links"; return 1; }
+	dangling=$(find . -xtype l)
+	[ -z "$dangling" ] || { echo "links to nothing: $dangling"; return 1; }
+)
+
 pc() {
 	PKG_CONFIG_LIBDIR=$dest$prefix/lib/pkgconfig pkg-config "$@"
 }
@@ -86,6 +95,7 @@ ok "make install DESTDIR=" install_into
 ok "the installed files are these" installed
 ok "nothing is outside the prefix" inside
 ok "each tool has its manual page" pages
+ok "the pages of further names are symbolic links" page_links
 ok "pkg-config files" pkgconfig
 ok "udev rule" rule
 ok "make uninstall leaves nothing" uninstall
