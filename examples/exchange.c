@@ -6,12 +6,12 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,9 +21,13 @@
 uint32_t pp_random_psn(void)
 {
 	uint32_t psn;
+	/* Not getrandom(), which glibc has since 2.25. */
+	int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
 
-	if (getrandom(&psn, sizeof psn, GRND_NONBLOCK) != sizeof psn)
+	if (fd < 0 || read(fd, &psn, sizeof psn) != sizeof psn)
 		psn = (uint32_t)getpid() * 2654435761u ^ (uint32_t)time(NULL);
+	if (fd >= 0)
+		close(fd);
 	return psn & 0xffffff;
 }
 

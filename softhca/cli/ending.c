@@ -14,6 +14,7 @@
 
 #include "softhca.h"
 #include "softhca/host/client.h"
+#include "softhca/host/sys.h"
 
 #define PATIENCE_MS 60000 /* 256 hosts have 60,000 files, and a busy disk takes its time */
 

@@ -18,6 +18,14 @@
 #define LOST		UINT32_MAX	/* for proc: the slot is a dead thread's, and cannot be taken */
 #define SHARED_SLOT	(SH_MAX_EXEC - 1)
 
+#if __GLIBC_PREREQ(2, 30)
+#define LOOK_CLOCK	CLOCK_MONOTONIC
+#else
+/* The only one that a sleeper for a mutex could name. While it is set back, sleepers look later. */
+#define LOOK_CLOCK	CLOCK_REALTIME
+#define pthread_mutex_clocklock(mutex, clock, until) pthread_mutex_timedlock(mutex, until)
+#endif
+
 enum later_kind { LATER_RING, LATER_RECV, LATER_ARM };
 /* Doorbells that did not fit; somebody to call when this thread is outside. */
 enum missed { MISSED_RINGS = 1, MISSED_CALL = 2 };
@@ -181,13 +189,13 @@ static int wait_for(pthread_mutex_t *mutex)
 	int err;
 
 	do {
-		clock_gettime(CLOCK_MONOTONIC, &until);
+		clock_gettime(LOOK_CLOCK, &until);
 		until.tv_nsec += LOOK_MS * 1000000L;
 		if (until.tv_nsec >= 1000000000L) {
 			until.tv_sec++;
 			until.tv_nsec -= 1000000000L;
 		}
-		err = pthread_mutex_clocklock(mutex, CLOCK_MONOTONIC, &until);
+		err = pthread_mutex_clocklock(mutex, LOOK_CLOCK, &until);
 	} while (err == ETIMEDOUT);
 	return err;
 }

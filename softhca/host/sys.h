@@ -23,6 +23,14 @@ _Static_assert(sizeof(long) == 8, "struct stat is the kernel's own on 64-bit mac
 
 #define SH_FIRST_PAGE 4096UL
 
+/* Of Linux 5.3 and 5.9, and the same for every processor: the headers may be older than the kernel. */
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
 static inline long sh_sys(long result)
 {
 	return result == -1 ? -errno : result;

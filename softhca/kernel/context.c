@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "softhca/host/sys.h"
 #include "kern.h"
 
 /* ---- processes ---- */

@@ -6,6 +6,7 @@
  * send that would block ends the connection, and a request that finds a client's thread in its way is kept and tried again,
  * while others are served. Its client waits for the answer, and sends nothing else meanwhile.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -29,6 +30,7 @@
 #include <unistd.h>
 
 #include "softhca/host/process.h"
+#include "softhca/host/sys.h"
 #include "kern.h"
 
 #define LEASE_GRACE	10	/* seconds for the first process to take the lease */
@@ -746,6 +748,26 @@ int server_run(struct kernel *k, int ready_fd, struct sh_status *st)
 
 /* ---- the process ---- */
 
+/* All from first on but keep. Linux before 5.9 has no call for it. */
+static void close_from(int first, int keep)
+{
+	struct dirent *entry;
+	DIR *dir;
+	int fd;
+
+	if ((keep <= first || sh_sys(syscall(SYS_close_range, first, keep - 1, 0)) == 0) &&
+	    sh_sys(syscall(SYS_close_range, keep < first ? first : keep + 1, ~0u, 0)) == 0)
+		return;
+	dir = opendir("/proc/self/fd");
+	while (dir && (entry = readdir(dir))) {
+		fd = atoi(entry->d_name);
+		if (fd >= first && fd != keep && fd != dirfd(dir))
+			close(fd);
+	}
+	if (dir)
+		closedir(dir);
+}
+
 static void become_daemon(int keep)
 {
 	struct rlimit files;
@@ -756,9 +778,7 @@ static void become_daemon(int keep)
 	umask(022);
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
-	if (keep > 3)
-		close_range(3, keep - 1, 0);
-	close_range(keep >= 3 ? keep + 1 : 3, ~0u, 0);
+	close_from(3, keep);
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur = files.rlim_max;
 		(void)setrlimit(RLIMIT_NOFILE, &files);

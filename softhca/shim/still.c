@@ -55,9 +55,22 @@ bool still_alone(void)
 	return (!err || err == -EMFILE || err == -ENFILE) && !rings;
 }
 
+/* On x86-64 the word there is its own address; gcc has the built-in function since version 11. */
+static uint64_t thread_pointer(void)
+{
+#ifdef __x86_64__
+	uint64_t at;
+
+	__asm__("mov %%fs:0, %0" : "=r"(at));
+	return at;
+#else
+	return (uintptr_t)__builtin_thread_pointer();
+#endif
+}
+
 bool still_writes(uint64_t start, uint64_t end)
 {
-	uint64_t mine = (uintptr_t)__builtin_thread_pointer(), low, high;
+	uint64_t mine = thread_pointer(), low, high;
 
 	/*
 	 * The kernel stores here as well: the processor that a thread runs on, and a child's number
