@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* The options of `run` and `start`. */
+#include "config.h"
+
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -112,6 +114,12 @@ static bool take_option(int option, const char *arg, struct run_options *opt)
 		return word >= 0;
 	case OPT_MMIO:
 		word = parse_word("--mmio", arg, "kick", "trap");
+#ifndef HAVE_TRAP
+		if (word == 1) {
+			complain("--mmio trap is for x86-64: kick is what there is on this machine");
+			return false;
+		}
+#endif
 		opt->device.trap = word == 1;
 		opt->mmio = arg;
 		return word >= 0;

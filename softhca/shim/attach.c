@@ -250,6 +250,12 @@ static int attach(const struct sh_hello_reply *hello, int memfd)
 		shim_say("SOFTHCA_MMIO is \"%.32s\", which is neither kick nor trap: the instance's own way is taken", mmio);
 		mmio = NULL;
 	}
+#ifndef HAVE_TRAP
+	if (mmio && !strcmp(mmio, "trap")) {
+		shim_say("SOFTHCA_MMIO is \"trap\", which is for x86-64: kick is taken");
+		mmio = "kick";
+	}
+#endif
 	shim.trap = mmio && *mmio ? !strcmp(mmio, "trap") : shim_dev.inst->trap;
 	return sh_process_init(&shim_dev, shim.dir);
 }

@@ -47,6 +47,13 @@ holds() {
 }
 
 tools="asyncwatch devices devinfo rc_pingpong srq_pingpong uc_pingpong ud_pingpong xsrq_pingpong"
+# What building takes without softhca, and that no package is made of it.
+without_softhca() {
+	rpmspec -q --buildrequires --without softhca "$top_builddir/libibverbs.spec" | sed 's/ .*//' | sort >"$work/list" &&
+	same "$(printf '%s\n' gcc libsysfs-devel make pkgconfig)" "$work/list" &&
+	! rpmspec -q --without softhca "$top_builddir/libibverbs.spec" | grep '^softhca-'
+}
+
 shell_pages=$(cd "$top_srcdir/man" && for page in softhca*.1; do [ ! -e "$page" ] || echo "/usr/share/man/man1/$page"; done)
 
 ok "libibverbs builds from its tarball" build libibverbs
@@ -74,6 +81,7 @@ $shell_pages"
 ok "libmlx4" holds libmlx4 "$lib/libmlx4-rdmav2.so
 $etc/libibverbs.d/mlx4.driver
 /usr/share/man/man7/libmlx4.7"
+ok "--without softhca needs and makes nothing of it" without_softhca
 ok "libmlx4-devel" holds libmlx4-devel "$lib/libmlx4.a
 $lib/pkgconfig/libmlx4.pc"
 finish
