@@ -158,7 +158,7 @@ static void init_once(void)
 	}
 	shim.files_dev = st.st_dev;
 	take_lease();
-	if (sh_sys(syscall(SYS_access, "/proc/sys/kernel/yama", F_OK)) == 0)
+	if (sh_sys(syscall(SYS_faccessat, AT_FDCWD, "/proc/sys/kernel/yama", F_OK)) == 0)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	shim_signals_init();
 	still_init();
