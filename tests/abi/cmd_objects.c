@@ -154,14 +154,16 @@ static void memory_region(void **state)
 		uint32_t driver;
 	} resp = { .driver = 0 };
 	struct ibv_mr mr = { .context = &context, .pd = &pd, .handle = 1, .lkey = 2, .rkey = 3 };
-	void *addr = (void *)0x7f0012345678;
+	/* More than 32 bits, where there are. */
+	void *addr = (void *)(uintptr_t)0x7f0012345678;
+	const size_t length = (size_t)0x100200300;
 
 	(void)state;
 	memset(&cmd.core, 0xee, sizeof(cmd.core));
 	fake_answer(16, U32(0, 0x3333), U32(4, 0x4444), U32(8, 0x5555), U32(12, 0x6666));
-	assert_int_equal(ibv_cmd_reg_mr(&pd, addr, 0x100200300, 0x99000000aa, 0x1f, &mr, &cmd.core, sizeof(cmd),
+	assert_int_equal(ibv_cmd_reg_mr(&pd, addr, length, 0x99000000aa, 0x1f, &mr, &cmd.core, sizeof(cmd),
 					&resp.core, sizeof(resp)), 0);
-	fake_expect(9, 56, 16, U64(8, PTR(&resp)), U64(16, PTR(addr)), U64(24, 0x100200300), U64(32, 0x99000000aa),
+	fake_expect(9, 56, 16, U64(8, PTR(&resp)), U64(16, PTR(addr)), U64(24, length), U64(32, 0x99000000aa),
 		    U32(40, 0x9d), U32(44, 0x1f), U64(48, 44));
 	assert_int_equal(mr.handle, 0x3333);
 	assert_int_equal(mr.lkey, 0x4444);

@@ -112,7 +112,7 @@ static __attribute__((noinline)) void fake_dirty_(unsigned long a1, unsigned lon
 	}
 }
 
-#define FAKE_RUBBISH 0xeeeeeeeeeeeeeeee
+#define FAKE_RUBBISH ((unsigned long)0xeeeeeeeeeeeeeeee)
 #define FAKE_RUBBISH_6                                                                                 \
 	FAKE_RUBBISH, FAKE_RUBBISH, FAKE_RUBBISH, FAKE_RUBBISH, FAKE_RUBBISH, FAKE_RUBBISH
 #define fake_dirty() fake_dirty_(0, 0, 0, 0, 0, 0, FAKE_RUBBISH_6, FAKE_RUBBISH_6)

@@ -201,7 +201,7 @@ for c in $ccs; do
 	if [ "$c" != "$1" ] && readelf -Ws --dyn-syms "$libs/libibverbs.so" | grep -q ' __\(a\|ub\)san_'; then
 		continue
 	fi
-	if ! $cc ${CFLAGS:-} -Wall -Wextra -Werror -I"$inc" -o "$tmp/use" "$tmp/use.c" -L"$libs" -libverbs \
+	if ! $cc ${CFLAGS:-} -Wall -Wextra -Werror -I"$inc" -o "$tmp/use" "$tmp/use.c" -L"$libs" -libverbs ${LDFLAGS:-} \
 		>"$tmp/log" 2>&1; then
 		cat "$tmp/log"
 		fail "$c does not link with -libverbs"

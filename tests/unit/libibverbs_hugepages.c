@@ -26,15 +26,16 @@
 #include "libibverbs_smaps.h"
 
 #define HUGE_PAGE ((uintptr_t)2 << 20)
-#define BASE ((uintptr_t)0x10000000000)
+/* Addresses that 32 bits hold, too. */
+#define BASE ((uintptr_t)0xb0000000)
 
 /* Three huge pages at BASE, with small ones behind them. */
-static const char smaps_text[] = "10000000000-10000600000 rw-p 00000000 00:0f 1 /anon_hugepage (deleted)\n"
+static const char smaps_text[] = "b0000000-b0600000 rw-p 00000000 00:0f 1 /anon_hugepage (deleted)\n"
 				 "Size:               6144 kB\n"
 				 "KernelPageSize:     2048 kB\n"
 				 "MMUPageSize:        2048 kB\n"
 				 "VmFlags: rd wr mr mw me de ht\n"
-				 "10000600000-10000a00000 rw-p 00000000 00:00 0\n"
+				 "b0600000-b0a00000 rw-p 00000000 00:00 0\n"
 				 "Size:               4096 kB\n"
 				 "KernelPageSize:        4 kB\n"
 				 "VmFlags: rd wr mr mw me ac\n"
