@@ -191,7 +191,7 @@ post_srq_any(struct mlx4_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **
 			break;
 		}
 		head->wr_id = wr->wr_id;
-		head->wqe->next_wqe_index = head->next->link;
+		head->wqe->next_wqe_index = (MLX4_FORCE __be16)head->next->link;
 		srq->head = head->next;
 		++srq->counter;
 	}
@@ -224,7 +224,7 @@ static inline __attribute__((always_inline)) int post_srq_one(struct mlx4_srq *s
 	srq->head = next;
 	head->wr_id = wr->wr_id;
 	++srq->counter;
-	head->wqe->next_wqe_index = next->link;
+	head->wqe->next_wqe_index = (MLX4_FORCE __be16)next->link;
 	seg = (struct mlx4_wqe_data *)(head->wqe + 1);
 	if (srq->max_gs > 1)
 		mlx4_end_list(seg + 1);

@@ -29,7 +29,7 @@ static void link_wqes(struct mlx4_srq *srq)
 			data[k].lkey = MLX4_BE32(MLX4_INVALID_LKEY);
 
 		srq->wqes[i].wqe = wqe;
-		srq->wqes[i].link = to_be16(i);
+		srq->wqes[i].link = (MLX4_FORCE uint16_t)to_be16(i);
 		srq->wqes[i].next = i + 1 < srq->max ? &srq->wqes[i + 1] : NULL;
 	}
 	srq->head = &srq->wqes[0];

@@ -3,7 +3,6 @@
  * Completion queues: writing entries, arming, overrun, resizing. All state of a CQ is under its lock. The consumer's
  * position is the client's own; it is read when the queue seems full, never waited for.
  */
-#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
@@ -236,7 +235,7 @@ static int fill_phased(struct sh_dev *dev, const struct sh_umem *buf, uint32_t f
 		for (n = 0; n < per && i + n < entries; n++) {
 			k = from + ((i + n - from) & (entries - 1));
 			if (sh_cqe_owner(k, entries))
-				chunk[n * size + size - 1] &= (uint8_t)~MLX4_CQE_OWNER;
+				chunk[n * size + size - 1] &= 0xff ^ MLX4_CQE_OWNER;
 		}
 		err = sh_umem_write(dev, buf, (uint64_t)i * size, chunk, (size_t)n * size);
 		if (err)

@@ -6,9 +6,9 @@
 #ifndef SOFTHCA_DEVICE_CQE_H
 #define SOFTHCA_DEVICE_CQE_H
 
-#include <endian.h>
 #include <string.h>
 
+#include "mlx4-bytes.h"
 #include "mlx4-format.h"
 #include "objects.h"
 
@@ -32,6 +32,11 @@ static inline uint8_t sh_cqe_owner(uint32_t n, uint32_t entries)
 	return n & entries ? MLX4_CQE_OWNER : 0;
 }
 
+static inline uint64_t sh_two_be(__be32 first, __be32 second)
+{
+	return sh_two((MLX4_FORCE uint32_t)first, (MLX4_FORCE uint32_t)second);
+}
+
 /* The 32 bytes, composed in registers: pieces read back as larger ones stall the processor. */
 static inline void sh_cqe_format(uint64_t word[4], const struct sh_cqe *cqe, uint8_t owner)
 {
@@ -39,10 +44,10 @@ static inline void sh_cqe_format(uint64_t word[4], const struct sh_cqe *cqe, uin
 	uint8_t last = (cqe->opcode & MLX4_CQE_OPCODE_MASK) | (cqe->send ? MLX4_CQE_IS_SEND : 0) | owner;
 	uint32_t tail = (uint32_t)cqe->wqe_index << 16 | (error ? (uint32_t)cqe->vendor << 8 | cqe->syndrome : 0);
 
-	word[0] = sh_two(htobe32(cqe->qpn), cqe->imm_be);
-	word[1] = sh_two(htobe32(cqe->srqn_srcqp), htobe32((uint32_t)cqe->sl_vid << 16 | cqe->slid));
-	word[2] = sh_two(0, htobe32(cqe->byte_cnt));
-	word[3] = sh_two(htobe32(tail), htobe32(last));
+	word[0] = sh_two_be(to_be32(cqe->qpn), cqe->imm_be);
+	word[1] = sh_two_be(to_be32(cqe->srqn_srcqp), to_be32((uint32_t)cqe->sl_vid << 16 | cqe->slid));
+	word[2] = sh_two_be(0, to_be32(cqe->byte_cnt));
+	word[3] = sh_two_be(to_be32(tail), to_be32(last));
 }
 
 /* Ask for a line that is going to be written: for the whole of it, where others have it. Memory need not be there. */

@@ -5,8 +5,6 @@
  * state: at the first thing that is not as usual everything is let go as it was found, and the ordinary responders, which
  * hold both halves, execute the request from its beginning.
  */
-#include <asm/byteorder.h>
-
 #include "copy.h"
 #include "cqe.h"
 #include "mr.h"
@@ -138,7 +136,7 @@ SH_INLINE bool from_srq(struct sink *s, struct sh_dev *dev, struct sh_srq *srq, 
 	wqe = sh_umem_in_place(dev, &srq->buf, (uint64_t)head << shift, UINT64_C(1) << shift);
 	if (!wqe)
 		return false;
-	next = __be16_to_cpu(wqe->next_wqe_index);
+	next = from_be16(wqe->next_wqe_index);
 	if (next >= size)
 		return false;
 	s->pdn = srq->pdn;
@@ -247,9 +245,9 @@ SH_OUTLINE bool scatter_list(const struct sink *s, struct sh_dev *dev, struct sh
 	int nseg;
 
 	for (n = 0; n < s->nsge && n < MLX4_MAX_SGE && room < data->len; n++) {
-		sge[n].len = __be32_to_cpu(s->data[n].byte_count);
-		sge[n].key = __be32_to_cpu(s->data[n].lkey);
-		sge[n].addr = __be64_to_cpu(s->data[n].addr);
+		sge[n].len = from_be32(s->data[n].byte_count);
+		sge[n].key = from_be32(s->data[n].lkey);
+		sge[n].addr = from_be64(s->data[n].addr);
 		if (sge[n].key == MLX4_INVALID_LKEY)
 			return false;
 		room += sge[n].len;
@@ -269,10 +267,10 @@ SH_INLINE bool scatter(const struct sink *s, struct sh_dev *dev, struct sh_hca *
 
 	if (!data->len)
 		return true;
-	first.key = __be32_to_cpu(s->data->lkey);
-	if (__be32_to_cpu(s->data->byte_count) < data->len || first.key == MLX4_INVALID_LKEY)
+	first.key = from_be32(s->data->lkey);
+	if (from_be32(s->data->byte_count) < data->len || first.key == MLX4_INVALID_LKEY)
 		return scatter_list(s, dev, hca, data);
-	first.addr = __be64_to_cpu(s->data->addr);
+	first.addr = from_be64(s->data->addr);
 	first.len = (uint32_t)data->len;
 	return !sh_mr_locate(dev, hca, s->pdn, SH_LOCAL_WRITE, &first, &seg, &ctx) && copy_to(dev, ctx, &seg, data);
 }

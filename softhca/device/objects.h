@@ -7,6 +7,7 @@
 #define SOFTHCA_DEVICE_OBJECTS_H
 
 #include <errno.h>
+#include <linux/types.h>
 
 #include "device.h"
 #include "txn.h"
@@ -103,7 +104,7 @@ static inline void sh_cq_let_go(struct sh_dev *dev, struct sh_cq *cq)
 /* What the completer says; cq.c turns it into the 32 bytes of the format. */
 struct sh_cqe {
 	uint32_t qpn;			/* dw0: bit 23 as the QP has it */
-	uint32_t imm_be;		/* dw1, raw */
+	__be32 imm_be;		/* dw1, raw */
 	uint32_t srqn_srcqp;		/* dw2: flags | source QPN, or SRQ number */
 	uint16_t sl_vid;		/* +12, host order */
 	uint16_t slid;			/* +14 */

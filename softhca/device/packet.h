@@ -68,7 +68,7 @@ struct sh_packet {
 	uint32_t dqpn, qkey;
 	uint32_t psn, npackets, mtu;
 	uint32_t srqn;			/* XRCETH */
-	uint32_t imm_be;
+	__be32 imm_be;
 	uint32_t rkey, dmalen;		/* RETH; length of the part from this packet on for READ */
 	uint32_t msn;
 	uint64_t va;

@@ -3,8 +3,6 @@
  * Receive WQEs, from the QP's own queue or from an SRQ, and their CQEs. Runs under both locks of the responder's QP; the SRQ's
  * is held from taking a WQE until the transaction that takes it is committed or given up, the CQ's while a CQE is in it.
  */
-#include <asm/byteorder.h>
-
 #include "transport.h"
 
 /* Everything about where receives come from and go to; -EINVAL: not an SRQ that this QP may use. */
@@ -134,9 +132,9 @@ static int rq_scatter(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index
 	if (sh_umem_read(dev, &qp->buf, qp->rq_off + ((uint64_t)slot << (qp->rq_shift & 15)), list, gs * sizeof(list[0])))
 		return -EFAULT;
 	for (n = 0; n < gs && n < max; n++) {
-		sge[n].len = __be32_to_cpu(list[n].byte_count);
-		sge[n].key = __be32_to_cpu(list[n].lkey);
-		sge[n].addr = __be64_to_cpu(list[n].addr);
+		sge[n].len = from_be32(list[n].byte_count);
+		sge[n].key = from_be32(list[n].lkey);
+		sge[n].addr = from_be64(list[n].addr);
 		if (sge[n].key == MLX4_INVALID_LKEY)
 			break;
 	}

@@ -3,7 +3,6 @@
  * Shared receive queues: a list in the client's memory that the HCA takes from at its own head. All state under the
  * SRQ's lock; the links are the client's and are believed only within the queue.
  */
-#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
@@ -55,7 +54,7 @@ int sh_srq_take(struct sh_txn_open *t, struct sh_hca *hca, struct sh_srq *srq, u
 			 ((uint64_t)srq->head << srq->wqe_shift) + offsetof(struct mlx4_wqe_srq_next, next_wqe_index),
 			 &link, sizeof(link)))
 		return -EFAULT;
-	next = be16toh(link);
+	next = from_be16(link);
 	if (next >> srq->log_size) {
 		sh_txn_store32(t, &srq->live, SH_DAMAGED);
 		sh_txn_async_event(t, hca->index, EV_SRQ_ERR, srq->srqn);
@@ -86,10 +85,10 @@ int sh_srq_scatter(struct sh_dev *dev, struct sh_srq *srq, uint32_t index, struc
 	if (sh_umem_read(dev, &srq->buf, ((uint64_t)index << srq->wqe_shift) + sizeof(struct mlx4_wqe_srq_next), data,
 			 n * sizeof(data[0])))
 		return -EFAULT;
-	for (i = 0; i < n && be32toh(data[i].lkey) != MLX4_INVALID_LKEY; i++) {
-		sge[i].addr = be64toh(data[i].addr);
-		sge[i].len = be32toh(data[i].byte_count);
-		sge[i].key = be32toh(data[i].lkey);
+	for (i = 0; i < n && from_be32(data[i].lkey) != MLX4_INVALID_LKEY; i++) {
+		sge[i].addr = from_be64(data[i].addr);
+		sge[i].len = from_be32(data[i].byte_count);
+		sge[i].key = from_be32(data[i].lkey);
 	}
 	return (int)i;
 }

@@ -5,6 +5,7 @@
 #ifndef SOFTHCA_DEVICE_SRQ_H
 #define SOFTHCA_DEVICE_SRQ_H
 
+#include "mlx4-bytes.h"
 #include "mlx4-format.h"
 #include "tables.h"
 

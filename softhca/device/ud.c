@@ -3,8 +3,6 @@
  * The responders without acknowledgements: UC and UD. What they cannot take vanishes. UD leaves 40 bytes for the GRH in
  * front of every payload. Under both locks of the QP that receives.
  */
-#include <asm/byteorder.h>
-
 #include "transport.h"
 
 #define GRH_VERSION	(6u << 28)
@@ -211,9 +209,9 @@ static void make_grh(const struct sh_packet *p, struct wire_grh *g)
 {
 	uint32_t len = BTH_LEN + DETH_LEN + (p->flags & SH_PKT_IMM ? IMM_LEN : 0) + ((p->payload.len + 3) & ~3u) + ICRC_LEN;
 
-	g->version_class_flow = __cpu_to_be32(GRH_VERSION | (uint32_t)p->grh.traffic_class << 20 |
-					      (p->grh.flow_label & 0xfffff));
-	g->payload_len = __cpu_to_be16(len);
+	g->version_class_flow = to_be32(GRH_VERSION | (uint32_t)p->grh.traffic_class << 20 |
+					(p->grh.flow_label & 0xfffff));
+	g->payload_len = to_be16(len);
 	g->next_header = GRH_NEXT_IBA;
 	g->hop_limit = p->grh.hop_limit;
 	memcpy(g->sgid, p->grh.sgid, 16);

@@ -3,10 +3,10 @@
  * Queue buffers and doorbell records of the clients: in place when their pages are device memory, through the host
  * interface otherwise. Touches nothing of a context whose address space ended. No locks.
  */
-#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
+#include "mlx4-bytes.h"
 #include "objects.h"
 
 #define CHUNK	4096
@@ -95,11 +95,11 @@ int sh_umem_write(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, c
 int sh_umem_load32(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint32_t *val)
 {
 	uint32_t *at = sh_umem_at(dev, mem, off, sizeof(*at));
-	uint32_t be;
+	__be32 be;
 
 	if (at && !((uintptr_t)at & 3)) {
 		/* pairs with the provider's write barrier before the record */
-		be = __atomic_load_n(at, __ATOMIC_ACQUIRE);
+		be = (MLX4_FORCE __be32)__atomic_load_n(at, __ATOMIC_ACQUIRE);
 	} else {
 		int err = sh_umem_read(dev, mem, off, &be, sizeof(be));
 
@@ -107,7 +107,7 @@ int sh_umem_load32(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, 
 			return err;
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	}
-	*val = be32toh(be);
+	*val = from_be32(be);
 	return 0;
 }
 

@@ -3,7 +3,6 @@
  * Reads who waits for what: waits.h. Owns nothing, takes no lock, writes nothing. Indices found in
  * device memory are checked where they are used, as everywhere.
  */
-#include <asm/byteorder.h>
 #include <string.h>
 
 #include "transport.h"
@@ -209,10 +208,10 @@ static void note_thread(void *arg, const struct sh_thread *t)
 /* A big-endian word of a client's queue; false: it is not in device memory. */
 static bool word(const struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint32_t *val)
 {
-	const __be32 *at = mem->shm_off ? sh_umem_in_place(dev, mem, off, sizeof(*at)) : NULL;
+	const uint32_t *at = mem->shm_off ? sh_umem_in_place(dev, mem, off, sizeof(*at)) : NULL;
 
 	if (at)
-		*val = __be32_to_cpu(__atomic_load_n(at, __ATOMIC_RELAXED));
+		*val = from_be32((MLX4_FORCE __be32)__atomic_load_n(at, __ATOMIC_RELAXED));
 	return at;
 }
 
@@ -240,7 +239,7 @@ static uint32_t untaken(const struct sh_dev *dev, const struct sh_qp *qp)
 	if (!qp->sq_present || qp->state == SH_QPS_RESET)
 		return 0;
 	while (n < size && word(dev, &qp->buf, sh_wqe_off(qp, qp->sq_next + n), &first) &&
-	       sh_wqe_owned(qp, qp->sq_next + n, __cpu_to_be32(first)))
+	       sh_wqe_owned(qp, qp->sq_next + n, to_be32(first)))
 		n++;
 	return n;
 }

@@ -3,7 +3,6 @@
  * Send WQEs as the device reads them. Never trusts a length, never writes to the queue; the caller holds the QP's
  * lock. Bits that BlueFlame leaves in the control segment are ignored.
  */
-#include <asm/byteorder.h>
 #include <errno.h>
 #include <string.h>
 
@@ -41,7 +40,7 @@ int sh_wqe_posted(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index)
 		return 0;
 	if (sh_umem_read(dev, &qp->buf, sh_wqe_off(qp, index), &dw0, sizeof(dw0)))
 		return -EFAULT;
-	return sh_wqe_owned(qp, index, (uint32_t)dw0);
+	return sh_wqe_owned(qp, index, dw0);
 }
 
 /* The rule of mlx4's readers: at each multiple of 16 a word says what follows. Chunk ends are multiples too. */
@@ -51,7 +50,7 @@ SH_INLINE int parse_data(struct sh_wqe *wqe, unsigned int pos, unsigned int end)
 
 	while (pos + 16 <= end) {
 		const struct mlx4_wqe_data *d = (const void *)(wqe->raw + pos);
-		uint32_t count = __be32_to_cpu(d->byte_count);
+		uint32_t count = from_be32(d->byte_count);
 		struct sh_sge *sge;
 
 		if (wqe->nsge == SH_MAX_SEGS)
@@ -76,9 +75,9 @@ SH_INLINE int parse_data(struct sh_wqe *wqe, unsigned int pos, unsigned int end)
 		}
 		if (count) {
 			plain = true;
-			sge->addr = __be64_to_cpu(d->addr);
+			sge->addr = from_be64(d->addr);
 			sge->len = count;
-			sge->key = __be32_to_cpu(d->lkey);
+			sge->key = from_be32(d->lkey);
 			wqe->nsge++;
 			wqe->length += count;
 		}
@@ -90,22 +89,22 @@ SH_INLINE int parse_data(struct sh_wqe *wqe, unsigned int pos, unsigned int end)
 /* What few WQEs have is parsed out of the way of the others. */
 SH_OUTLINE void parse_datagram(struct sh_wqe *wqe, const struct mlx4_wqe_datagram *dg)
 {
-	uint32_t word = __be32_to_cpu(dg->av.port_pd);
+	uint32_t word = from_be32(dg->av.port_pd);
 
 	wqe->av_pd = word & MLX4_PDN_MASK;
 	wqe->av_port = (word >> MLX4_AV_PORT_SHIFT) & MLX4_AV_PORT_MASK;
 	wqe->grh = !!(dg->av.g_slid & MLX4_AV_GRH);
 	wqe->path_bits = dg->av.g_slid & 0x7f;
-	wqe->dlid = __be16_to_cpu(dg->av.dlid);
+	wqe->dlid = from_be16(dg->av.dlid);
 	wqe->gid_index = dg->av.gid_index;
 	wqe->hop_limit = dg->av.hop_limit;
-	word = __be32_to_cpu(dg->av.sl_tclass_flowlabel);
+	word = from_be32(dg->av.sl_tclass_flowlabel);
 	wqe->sl = word >> MLX4_AV_SL_SHIFT;
 	wqe->traffic_class = word >> MLX4_AV_TCLASS_SHIFT;
 	wqe->flow_label = word & MLX4_AV_FLOW_MASK;
 	wqe->dgid = dg->av.dgid;
-	wqe->dqpn = __be32_to_cpu(dg->dqpn) & MLX4_QPN_MASK;
-	wqe->qkey = __be32_to_cpu(dg->qkey);
+	wqe->dqpn = from_be32(dg->dqpn) & MLX4_QPN_MASK;
+	wqe->qkey = from_be32(dg->qkey);
 }
 
 SH_INLINE uint8_t parse(const struct sh_qp *qp, struct sh_wqe *wqe, unsigned int end)
@@ -126,8 +125,8 @@ SH_INLINE uint8_t parse(const struct sh_qp *qp, struct sh_wqe *wqe, unsigned int
 
 		if (pos + sizeof(*ra) > end)
 			return MLX4_SYNDROME_LOC_QP_OP;
-		wqe->raddr = __be64_to_cpu(ra->raddr);
-		wqe->rkey = __be32_to_cpu(ra->rkey);
+		wqe->raddr = from_be64(ra->raddr);
+		wqe->rkey = from_be32(ra->rkey);
 		pos += sizeof(*ra);
 	}
 	if (sh_wqe_is_atomic(wqe)) {
@@ -135,8 +134,8 @@ SH_INLINE uint8_t parse(const struct sh_qp *qp, struct sh_wqe *wqe, unsigned int
 
 		if (pos + sizeof(*at) > end)
 			return MLX4_SYNDROME_LOC_QP_OP;
-		wqe->swap_add = __be64_to_cpu(at->swap_add);
-		wqe->compare = __be64_to_cpu(at->compare);
+		wqe->swap_add = from_be64(at->swap_add);
+		wqe->compare = from_be64(at->compare);
 		pos += sizeof(*at);
 	}
 	return parse_data(wqe, pos, end);
@@ -153,17 +152,17 @@ static inline void copy16(void *to, const void *from, unsigned int len)
 static inline unsigned int parse_ctrl(const struct sh_qp *qp, uint32_t index, struct sh_wqe *wqe)
 {
 	const struct mlx4_wqe_ctrl *ctrl = (const void *)wqe->raw;
-	uint32_t flags = __be32_to_cpu(ctrl->flags);
+	uint32_t flags = from_be32(ctrl->flags);
 
 	sh_zero(wqe, offsetof(struct sh_wqe, sge));
 	wqe->index = index;
-	wqe->opcode = __be32_to_cpu(ctrl->owner_opcode) & MLX4_WQE_OPCODE_MASK;
+	wqe->opcode = from_be32(ctrl->owner_opcode) & MLX4_WQE_OPCODE_MASK;
 	wqe->fence = !!(ctrl->fence_size & MLX4_WQE_FENCE);
 	wqe->strong = !!(flags & MLX4_WQE_SO);
 	wqe->signaled = (flags & MLX4_WQE_CQ_UPDATE) == MLX4_WQE_CQ_UPDATE || qp->sq_sig_all;
 	wqe->solicited = !!(flags & MLX4_WQE_SOLICITED);
 	wqe->srqn = flags >> MLX4_WQE_SRQN_SHIFT;
-	wqe->imm_be = (__u32)ctrl->imm;
+	wqe->imm_be = ctrl->imm;
 	return (ctrl->fence_size & MLX4_WQE_DS_MASK) * 16u;
 }
 

@@ -6,9 +6,8 @@
 #ifndef SOFTHCA_DEVICE_WQE_H
 #define SOFTHCA_DEVICE_WQE_H
 
-#include <asm/byteorder.h>
-
 #include "packet.h"
+#include "mlx4-bytes.h"
 #include "mlx4-format.h"
 
 struct sh_wqe {
@@ -19,7 +18,8 @@ struct sh_wqe {
 	uint8_t gid_index, hop_limit, traffic_class, path_bits, av_port;
 	uint8_t is_inline;
 	uint16_t dlid;
-	uint32_t srqn, imm_be;
+	uint32_t srqn;
+	__be32 imm_be;
 	uint32_t rkey;
 	uint64_t raddr, swap_add, compare;
 	uint32_t av_pd, flow_label, dqpn, qkey;
@@ -43,9 +43,9 @@ static inline uint64_t sh_wqe_off(const struct sh_qp *qp, uint32_t index)
 }
 
 /* By the word of its control segment that the owner bit is in, as it is in memory. */
-static inline bool sh_wqe_owned(const struct sh_qp *qp, uint32_t index, uint32_t word_be)
+static inline bool sh_wqe_owned(const struct sh_qp *qp, uint32_t index, __be32 word_be)
 {
-	return !(word_be & __cpu_to_be32(MLX4_WQE_OWNER)) == !(index & 1u << (qp->log_sq_size & 15));
+	return !(word_be & to_be32(MLX4_WQE_OWNER)) == !(index & 1u << (qp->log_sq_size & 15));
 }
 
 /* The two ways of sh_wqe_fetch(): a posted WQE in a slot of so many bytes of device memory; any WQE, wherever the queue is. */
@@ -61,7 +61,7 @@ static inline int sh_wqe_fetch(struct sh_dev *dev, const struct sh_qp *qp, uint3
 
 	if (__builtin_expect(!at || !qp->sq_present || slot < sizeof(struct mlx4_wqe_ctrl), 0))
 		return sh_wqe_read(dev, qp, index, wqe);
-	if (!sh_wqe_owned(qp, index, __atomic_load_n(at, __ATOMIC_RELAXED)))
+	if (!sh_wqe_owned(qp, index, (MLX4_FORCE __be32)__atomic_load_n(at, __ATOMIC_RELAXED)))
 		return -ENOENT;
 	/* Pairs with the write barrier between a WQE's body and its owner bit: all of it is read again. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
