@@ -54,7 +54,7 @@ static int post_send_1_0(struct ibv_qp_1_0 *qp, struct ibv_send_wr_1_0 *wr, stru
 		ret = real_qp->context->ops.post_send(real_qp, batch, &real_bad);
 		if (ret) {
 			for (i = real_bad - batch; i > 0; --i)
-				first = first->next;
+				first = first->next; /* NOLINT(clang-analyzer-core.NullDereference): one of these */
 			*bad_wr = first;
 			return ret;
 		}
@@ -100,6 +100,7 @@ static int post_recv(struct ibv_qp *qp, struct ibv_srq *srq, struct ibv_recv_wr_
 		next = copy_recv_wrs(batch, wr);
 		real_bad = batch;
 		ret = srq ? srq->context->ops.post_srq_recv(srq, batch, &real_bad) :
+			    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): one of the two */
 			    qp->context->ops.post_recv(qp, batch, &real_bad);
 		if (ret) {
 			*bad_wr = skip_recv_wrs(wr, real_bad - batch);

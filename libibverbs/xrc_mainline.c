@@ -147,6 +147,7 @@ static int mainline_close_domain(struct ibv_xrc_domain *d)
 	if (domain)
 		ret = domain_in_use(m, domain) ? EBUSY : cmd_write(d->context, &cmd, sizeof(cmd));
 	if (!ret) {
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): it is in the list */
 		for (link = &m->domains; *link != domain; link = &(*link)->next)
 			;
 		*link = domain->next;

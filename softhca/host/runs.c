@@ -31,7 +31,7 @@ static int read_stat(long pid, struct stat_line *st)
 	snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
 	s = sh_proc_stat(path, text, sizeof(text), &err);
 	if (!s)
-		return err;
+		return err < 0 ? err : -EPROTO; /* as an analyser sees that it fails */
 	if (sscanf(s,
 		   " %c %ld %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
 		   "%*d %llu",
