@@ -3,6 +3,7 @@
 #
 # Description: the benchmarks run, in few messages of each kind, and their JSON has every row: with
 # ours, with the peers that are here, with tables of it. No number decides anything.
+# shellcheck source=tests/system/lib.sh
 . "$srcdir/lib.sh"
 
 if ! command -v jq >/dev/null; then

@@ -169,6 +169,7 @@ done
 for header in $headers; do
 	echo "#include <infiniband/$header>"
 done >"$tmp/all.c"
+# shellcheck disable=SC2086 # words: $ccs
 set -- $ccs
 "$1" -I"$inc" -E "$tmp/all.c" |
 	awk '/^# [0-9]/ { ours = $3 ~ /\/infiniband\// } ours' | tr '\n' ' ' |
@@ -194,6 +195,7 @@ int main(void)
 }
 END
 libs=$top_builddir/libibverbs/.libs
+# shellcheck disable=SC2086 # words: $CC
 set -- $CC
 for c in $ccs; do
 	[ "$c" = "$1" ] && cc=$CC || cc=$c
@@ -201,6 +203,7 @@ for c in $ccs; do
 	if [ "$c" != "$1" ] && readelf -Ws --dyn-syms "$libs/libibverbs.so" | grep -q ' __\(a\|ub\)san_'; then
 		continue
 	fi
+	# shellcheck disable=SC2086 # words: ${CFLAGS:-} ${LDFLAGS:-}
 	if ! $cc ${CFLAGS:-} -Wall -Wextra -Werror -I"$inc" -o "$tmp/use" "$tmp/use.c" -L"$libs" -libverbs ${LDFLAGS:-} \
 		>"$tmp/log" 2>&1; then
 		cat "$tmp/log"

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=bash
 #
 # For the scripts of the full tier. Each works in a directory of its own below the build directory, and prints TAP.
 # Environment, from make: top_srcdir, top_builddir (absolute), TIER.

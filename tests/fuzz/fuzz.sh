@@ -29,6 +29,7 @@ one() {
 	tmp=$(mktemp -d /dev/shm/fuzz.XXXXXX 2>/dev/null || mktemp -d /tmp/fuzz.XXXXXX) || exit 1
 	kept=${FUZZ_KEEP:-$dir/corpus}/$1
 	mkdir -p "$kept" "$dir/found"
+	# shellcheck disable=SC2086 # words: ${FUZZ_OPTIONS:-}
 	TMPDIR=$tmp timeout -k 10 $((seconds + 300)) "$bin/$1" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 \
 		-max_len=2048 -print_final_stats=1 ${FUZZ_OPTIONS:-} -artifact_prefix="$dir/found/$1-" "$kept" \
 		"$source/corpus/$1" \
@@ -98,4 +99,5 @@ for target in $targets; do
 		fail "there is no target $target. There are: $(cat "$bin/fuzzers"). Those on cmocka need libcmocka-dev."
 	rm -f "$dir/$target.result"
 done
+# shellcheck disable=SC2086 # words: $targets
 printf '%s\n' $targets | xargs -P "$(nproc)" -I '{}' sh "$0" one '{}' || exit 1

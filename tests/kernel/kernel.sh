@@ -16,6 +16,7 @@ kernel_in() {
 		version=${image##*/vmlinuz-}
 		if [ -r "$image" ] && ls "$1/lib/modules/$version/kernel/drivers/infiniband/sw/rxe/"rdma_rxe.ko* >/dev/null 2>&1
 		then
+			# shellcheck disable=SC2034 # initramfs.sh and the rest use them
 			vmlinuz=$image modules=$1 release=$version
 		fi
 	done

@@ -49,7 +49,7 @@ program() {
 		return 0
 	fi
 	for kernel in ofed mainline; do
-		ours timeout 60 "$SOFTHCA" run --kernel $kernel -- "$tmp/program" >"$tmp/printed" || return 1
+		ours timeout 60 "$SOFTHCA" run --kernel "$kernel" -- "$tmp/program" >"$tmp/printed" || return 1
 		if [ -f "${1%.c}.out" ]; then
 			diff "${1%.c}.out" "$tmp/printed" || { echo "it prints (>) what the page does not say (<)"; return 1; }
 		fi
@@ -80,7 +80,7 @@ ok "shell examples parse" shells
 shell() {
 	(mkdir -p "$tmp/here" && cd "$tmp/here" || exit 1
 	for name in program tests server-and-client.sh; do
-		printf '#!/bin/sh\nexec ibv_devinfo\n' >$name && chmod +x $name
+		printf '#!/bin/sh\nexec ibv_devinfo\n' >"$name" && chmod +x "$name"
 	done
 	PATH=$(dirname "$SOFTHCA"):$TOOLS:$PATH
 	export PATH
@@ -102,11 +102,12 @@ options() {
 	page=$(sed 's/Fl -\([a-z]\)/--\1/g' "$top_srcdir/man/softhca.1")
 	for verb in run start stop show port fault doctor; do
 		echo "$page" | grep -q "^\.Cm $verb" || { echo "no verb $verb"; bad=1; }
+		# shellcheck disable=SC2086 # words: $verb
 		for option in $("$SOFTHCA" $verb --help | grep -oE -- '--[a-z][a-z-]+'); do
 			echo "$page" | grep -q -- "$option\>" || { echo "no option $option of $verb"; bad=1; }
 		done
 	done
-	return $bad
+	return "$bad"
 }
 if [ -x "$SOFTHCA" ]; then
 	ok "softhca.1 has every verb and option" options

@@ -38,7 +38,7 @@ links() {
 		done
 	done
 	[ "$found" -gt 0 ] || { echo "no links found"; return 1; }
-	return $bad
+	return "$bad"
 }
 ok "links between documents resolve" links
 
@@ -51,7 +51,7 @@ pages() {
 			[ -f "man/$file" ] || [ -f "libmlx4/$file" ] || { echo "$document: no page $page"; bad=1; }
 		done
 	done
-	return $bad
+	return "$bad"
 }
 ok "man pages that documents name exist" pages
 finish

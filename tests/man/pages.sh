@@ -82,7 +82,7 @@ page_by_name() {
 			bad=1
 		fi
 	done
-	return $bad
+	return "$bad"
 }
 ok "each function is found by its name" page_by_name
 
@@ -113,7 +113,7 @@ structures() {
 		done <"$tmp/blocks"
 	done
 	[ "$found" -ge 12 ] || { echo "only $found structures found"; return 1; }
-	return $bad
+	return "$bad"
 }
 ok "structures are shown as the headers have them" structures
 
@@ -124,7 +124,7 @@ constants() {
 		case $name in IBV_FORK_SAFE | IBV_DRIVERS) continue ;; esac
 		grep -qw "$name" "$include"/infiniband/*.h || { echo "$name is no constant"; bad=1; }
 	done
-	return $bad
+	return "$bad"
 }
 ok "constants exist" constants
 
@@ -158,7 +158,7 @@ references() {
 			[ -f "$tmp/tree/man${section%)}/$name.${section%)}" ] || { echo "${page##*/}: no page $reference"; bad=1; }
 		done
 	done
-	return $bad
+	return "$bad"
 }
 ok "SEE ALSO and other references lead somewhere" references
 
@@ -167,7 +167,7 @@ ends_with_references() {
 	for page in "$man"/*.[1-8] "$mlx4"/*.[1-8]; do
 		grep -q '^\.so \|^\.Sh SEE ALSO' "$page" || { echo "${page##*/} has no SEE ALSO"; bad=1; }
 	done
-	return $bad
+	return "$bad"
 }
 ok "every page has a SEE ALSO" ends_with_references
 
@@ -176,17 +176,18 @@ error_sections() {
 	for page in "$man"/*.3; do
 		grep -q '^\.so \|^\.Sh RETURN VALUES' "$page" || { echo "${page##*/} has no RETURN VALUES"; bad=1; }
 	done
-	return $bad
+	return "$bad"
 }
 ok "every page of section 3 tells what is returned" error_sections
 
 tools() {
 	bad=0
+	# shellcheck disable=SC1003 # it deletes backslashes
 	for tool in $(sed -n '/^bin_PROGRAMS/,/[^\\]$/p' "$top_srcdir/examples/Makefile.am" | tr -d '=\\' |
 		sed 's/^bin_PROGRAMS//') softhca softhca-check-mpi softhca-rsh; do
 		[ -f "$man/$tool.1" ] || { echo "$tool has no page"; bad=1; }
 	done
-	return $bad
+	return "$bad"
 }
 ok "every tool has a page" tools
 
@@ -207,7 +208,7 @@ brackets() {
 	for page in "$man"/*.[1-8] "$mlx4"/*.[1-8]; do
 		mandoc -Tascii "$page" 2>/dev/null | sed "s/.$(printf '\b')//g" | grep -n '\[E[A-Z]*, \[E' && { echo "in $page"; bad=1; }
 	done
-	return $bad
+	return "$bad"
 }
 # groff 1.22, which man(1) uses, calls every mdoc page one of BSD's unless the page says otherwise.
 linux() {

@@ -46,7 +46,7 @@ tests() {
 	shift 2
 	(cd / && env DIRS="$dirs" MORE="$more" timeout 50 "$tree/scripts/test" "$@") >"$tmp/out" 2>&1
 	got=$?
-	[ $got -eq "$wanted" ] && [ "$(tail -n 1 "$tmp/out")" = "$last" ] || { echo "status $got:"; cat "$tmp/out"; return 1; }
+	[ "$got" -eq "$wanted" ] && [ "$(tail -n 1 "$tmp/out")" = "$last" ] || { echo "status $got:"; cat "$tmp/out"; return 1; }
 }
 has() { grep -q -- "$1" "$tmp/out" || { echo "no $1 in:"; cat "$tmp/out"; return 1; }; }
 tier() { [ "$(tr '\n' ' ' <"$tree/build/tier")" = "$1 " ] || { cat "$tree/build/tier"; return 1; }; }

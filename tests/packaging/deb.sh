@@ -19,6 +19,7 @@ build() {
 
 made() {
 	(cd "$work" && for deb in *.deb; do echo "${deb%%_*}"; done) | grep -v -- '-dbgsym$' >"$work/list"
+	# shellcheck disable=SC2086 # words: $packages
 	same "$(printf '%s\n' $packages)" "$work/list"
 }
 

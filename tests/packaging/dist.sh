@@ -24,6 +24,7 @@ unpack() {
 }
 
 build() {
+	# shellcheck disable=SC2086 # words: $jobs
 	mkdir -p "$work/build-$1" && cd "$work/build-$1" && "$work/$1/configure" --prefix="$work/prefix" "${@:2}" &&
 	"$MAKE" $jobs && "$MAKE" install
 }

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=bash
 #
 # For the packaging tests. Each works in work/NAME below its build directory ($work), made anew, and prints TAP.
 # Environment, from make: top_srcdir, top_builddir (absolute), VERSION, MAKE, CC.
@@ -10,6 +11,7 @@ export LC_ALL=C
 work=$top_builddir/tests/packaging/scratch/$(basename "$0" .sh)
 rm -rf "$work"
 mkdir -p "$work" || exit 1
+# shellcheck disable=SC2034 # for who sources this
 jobs=-j$(nproc)
 
 # ok DESCRIPTION COMMAND...: one test, whose last lines of output are shown when it fails.

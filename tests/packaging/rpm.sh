@@ -17,6 +17,7 @@ build() {
 }
 
 unpack() {
+	# shellcheck disable=SC2044 # names that rpmbuild made
 	mkdir -p "$work/root" && cd "$work/root" && for rpm in $(find "$top/RPMS" -name 'libibverbs*.rpm'); do
 		rpm2cpio "$rpm" | cpio -idm --quiet || return 1
 	done

@@ -21,6 +21,7 @@ linked() {
 	echo "$flags"
 	# The archive of libsysfs too, where there is one.
 	flags=${flags//-lsysfs/-Wl,-Bstatic -lsysfs -Wl,-Bdynamic}
+	# shellcheck disable=SC2086 # words: $flags
 	$CC -Wall -Wextra -Werror -O2 -o "$work/static" "$top_srcdir/tests/packaging/static.c" $flags
 }
 

@@ -19,7 +19,7 @@ says() {
 	shift 2
 	TMPDIR=$tmp "$check" "$@" >"$tmp/check.out" 2>&1
 	got=$?
-	[ $got -eq "$wanted" ] && grep -q -- "$words" "$tmp/check.out" ||
+	[ "$got" -eq "$wanted" ] && grep -q -- "$words" "$tmp/check.out" ||
 		{ echo "status $got, not $wanted with '$words':"; cat "$tmp/check.out"; return 1; }
 }
 
@@ -81,7 +81,7 @@ export MESH='' VERDICT='every byte verified' PAYLOAD=1000 STATUS=0
 faces=ofed
 [ "${TIER:-}" != full ] || faces="ofed mainline"
 for face in $faces; do
-	ok "what goes over XRC passes, $face" mesh 0 "^$face .* ok .* 2 \+4 \+[0-9]\+ \+4 \+[1-9][0-9]* \+0 " --kernel $face
+	ok "what goes over XRC passes, $face" mesh 0 "^$face .* ok .* 2 \+4 \+[0-9]\+ \+4 \+[1-9][0-9]* \+0 " --kernel "$face"
 done
 PAYLOAD=100000000000000 ok "not if part of the payload went elsewhere" mesh 1 'of 100000000000000 bytes went over the HCA' --kernel ofed
 VERDICT=wrong ok "not if contents are wrong" mesh 1 'wrong contents' --kernel ofed
@@ -178,8 +178,8 @@ interrupted() {
 		--env UCX_TLS=rc_v,self -- "${ucx[@]}" >"$tmp/check.out" 2>&1 &
 	checker=$!
 	until_true pgrep -f "^$tmp/softhca-check-mpi[^ ]*/mpi_verify" >/dev/null || return 1
-	kill -TERM $checker
-	wait $checker
+	kill -TERM "$checker"
+	wait "$checker"
 	[ $? -eq 143 ] && until_true gone
 }
 ok "and so is one whose check is interrupted" interrupted

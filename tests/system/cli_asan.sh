@@ -33,9 +33,10 @@ for kind in "" -static-libasan -shared-libasan; do
 	rpath=
 	[ "$kind" != -shared-libasan ] ||
 		rpath=-Wl,-rpath,$(dirname "$($CC -print-file-name="libclang_rt.asan-$(uname -m).so")")
+	# shellcheck disable=SC2086 # words: $rpath
 	ok "it compiles${kind:+ ($kind)}" build $kind $rpath
 	ok "it runs${kind:+ ($kind)}" "$SOFTHCA" run -- "$tmp/prog"
-	caught() { "$SOFTHCA" run -- "$tmp/prog" overflow 2>"$tmp/err"; [ $? -ne 0 ] && grep -q heap-buffer-overflow "$tmp/err"; }
+	caught() { "$SOFTHCA" run -- "$tmp/prog" overflow 2>"$tmp/err" && return 1; grep -q heap-buffer-overflow "$tmp/err"; }
 	ok "ASan sees its errors there${kind:+ ($kind)}" caught
 done
 finish

@@ -33,7 +33,7 @@ containers() {
 	done
 	bad=0
 	for pid in $pids; do wait "$pid" || bad=1; done
-	[ $bad -eq 0 ] && [ "$(instances)" -eq 0 ]
+	[ "$bad" -eq 0 ] && [ "$(instances)" -eq 0 ]
 }
 if unshare -rUmpf --mount-proc true 2>/dev/null; then
 	ok "four containers at a time" containers
@@ -50,7 +50,7 @@ parallel() {
 	done
 	bad=0
 	for pid in $pids; do wait "$pid" || bad=1; done
-	[ $bad -eq 0 ] && no_instance
+	[ "$bad" -eq 0 ] && no_instance
 }
 ok "eight at a time are eight instances" parallel
 

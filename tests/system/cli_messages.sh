@@ -14,7 +14,7 @@ once() { [ "$(grep -c '^softhca: ' "$tmp/err")" -eq 1 ] || { cat "$tmp/err"; ret
 devinfo() {
 	ours "$SOFTHCA" run -- env "$@" "$TOOLS/ibv_devinfo" >"$tmp/out" 2>"$tmp/err"
 	got=$?
-	[ $got -ne 0 ] || [ -n "${may_work:-}" ] || { echo "it found a device"; cat "$tmp/out"; return 1; }
+	[ "$got" -ne 0 ] || [ -n "${may_work:-}" ] || { echo "it found a device"; cat "$tmp/out"; return 1; }
 }
 
 wrong_instance() { devinfo SOFTHCA_INSTANCE=nowhere && says 'ibv_devinfo: there is no device: the instance .*/nowhere has ended, or never was' && once; }
@@ -44,7 +44,7 @@ fatal() {
 	ours "$SOFTHCA" run --instance lab -- ${stdbuf:+stdbuf -oL} "$TOOLS/ibv_asyncwatch" >"$tmp/events" 2>"$tmp/err" &
 	watch=$!
 	until_true grep -qs mlx4_0 "$tmp/events" || return 1
-	"$SOFTHCA" stop lab && wait $watch
+	"$SOFTHCA" stop lab && wait "$watch"
 	grep -q 'DEVICE_FATAL' "$tmp/events" || { echo "no fatal event:"; cat "$tmp/events" "$tmp/err"; return 1; }
 }
 stdbuf=$(command -v stdbuf)
@@ -54,7 +54,7 @@ ok "a fatal event comes when the instance is stopped" fatal
 doctor() {
 	"$SOFTHCA" doctor >"$tmp/err"
 	got=$?
-	says '^softhca can' && [ "$(tail -n 1 "$tmp/err")" = "softhca can$([ $got -eq 0 ] || echo not) work here." ]
+	says '^softhca can' && [ "$(tail -n 1 "$tmp/err")" = "softhca can$([ "$got" -eq 0 ] || echo not) work here." ]
 }
 ok "doctor comes to an end that is its exit status" doctor
 healthy() { "$SOFTHCA" doctor >"$tmp/err" && says '^good *place *'"$SOFTHCA_DIR/softhca"'$' && says '^good *processes'; }

@@ -12,8 +12,8 @@ forwarded() {
 	"$SOFTHCA" run -- sh -c "$catcher" "$1" >"$tmp/out" &
 	run=$!
 	until_true grep -qs ready "$tmp/out" || return 1
-	kill -"$1" $run
-	wait $run
+	kill -"$1" "$run"
+	wait "$run"
 	[ $? -eq 9 ] && grep -q "got $1" "$tmp/out"
 }
 for signal in TERM INT HUP USR1 USR2 QUIT ALRM; do
@@ -26,9 +26,9 @@ done
 dies() {
 	"$SOFTHCA" run -- sleep 60 &
 	run=$!
-	until_true pgrep -P $run -x sleep >/dev/null || return 1
-	kill -TERM $run
-	wait $run
+	until_true pgrep -P "$run" -x sleep >/dev/null || return 1
+	kill -TERM "$run"
+	wait "$run"
 	[ $? -eq 143 ]
 }
 ok "a command that a forwarded signal kills is seen to be killed" dies
@@ -40,13 +40,13 @@ stops() {
 	"$SOFTHCA" run -- sh -c 'echo ready; while :; do sleep 0.02; done' >"$tmp/out" &
 	run=$!
 	until_true grep -qs ready "$tmp/out" || return 1
-	command=$(pgrep -P $run -x sh)
+	command=$(pgrep -P "$run" -x sh)
 	kill -STOP "$command"
-	until_true is_state $run T || return 1
-	kill -CONT $run
+	until_true is_state "$run" T || return 1
+	kill -CONT "$run"
 	until_true is_state "$command" S || return 1
-	kill -TERM $run
-	wait $run
+	kill -TERM "$run"
+	wait "$run"
 	[ $? -eq 143 ]
 }
 ok "run stops when the command stops, and both go on" stops
@@ -54,10 +54,10 @@ ok "run stops when the command stops, and both go on" stops
 killed() {
 	"$SOFTHCA" run -- sleep 60 &
 	run=$!
-	until_true pgrep -P $run -x sleep >/dev/null || return 1
-	command=$(pgrep -P $run -x sleep)
-	kill -KILL $run
-	wait $run 2>/dev/null
+	until_true pgrep -P "$run" -x sleep >/dev/null || return 1
+	command=$(pgrep -P "$run" -x sleep)
+	kill -KILL "$run"
+	wait "$run" 2>/dev/null
 	until_true gone "$command" && until_true no_instance
 }
 # Where process 1 reaps nothing, as in some containers, what has ended stays a zombie.

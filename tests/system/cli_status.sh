@@ -63,6 +63,7 @@ closed() {
 	done
 }
 ok "standard descriptors that are closed stay closed for the command" closed
+# shellcheck disable=SC2086 # words: $verb
 helps() { for verb in run start stop show port fault doctor; do "$SOFTHCA" $verb --help | grep -q "softhca $verb" || return 1; done; }
 ok "every verb has --help" helps
 ok "nothing is left behind" no_instance

@@ -4,6 +4,7 @@
 # Description: packets that are lost, doubled, damaged and late. RC and XRC deliver everything once and in order; what was
 # done to packets and what the transport did about it shows in the counters; when nothing comes through, retries end.
 # Faults that name hosts or a QP hit the packets of these, and no others.
+# shellcheck disable=SC2086 # words of a command: $on
 TEST_TIMEOUT=${TEST_TIMEOUT:-900}
 . "$srcdir/lib.sh"
 
@@ -26,7 +27,7 @@ bad_fabric() {
 	# What a rate hits is the same in every run, as far as the programs send the same.
 	fault seed 1 || return 1
 	for kind in "$@"; do
-		fault $kind 5% || return 1
+		fault "$kind" 5% || return 1
 	done
 }
 # Each kind was at work, and was seen by those who must see it.
@@ -52,14 +53,14 @@ mesh() {
 	other=$!
 	timeout 50 "$TOOLS/xrc_mesh" --procs 2 --port "$port" --node 0 --size 3000 --messages "$1" >"$tmp/node0.out" 2>&1
 	self=$?
-	wait $other && [ $self -eq 0 ] || { cat "$tmp"/node?.out; return 1; }
+	wait "$other" && [ "$self" -eq 0 ] || { cat "$tmp"/node?.out; return 1; }
 	at_work drop duplicate corrupt
 }
 # Their server ends with its last message: when the acknowledgement of that one is lost nobody is left to repeat it, and
 # the client fails although everything has arrived. So the first packets meet their fate, and the last ones none.
 theirs() {
 	for kind in drop duplicate corrupt; do
-		fault $kind 4 || return 1
+		fault "$kind" 4 || return 1
 	done
 	pingpong /usr/bin/ibv_rc_pingpong -c -n "$1" && at_work drop duplicate corrupt
 }
@@ -89,9 +90,9 @@ unreliable() {
 	client=$!
 	until_true query "$total"' done("drop") == 1'
 	lost=$?
-	kill $client $server
-	wait $client $server
-	[ $lost -eq 0 ] && query "$total"' total(.retries) == 0'
+	kill "$client" "$server"
+	wait "$client" "$server"
+	[ "$lost" -eq 0 ] && query "$total"' total(.retries) == 0'
 }
 ends() {
 	fault drop 5% && fault corrupt 0.05 && fault duplicate 0.5% && query '(.faults | map([.fault, .rate_per_million])) ==
@@ -115,10 +116,10 @@ across() {
 	SOFTHCA_HOST=0 timeout 50 "$TOOLS/ibv_rc_pingpong" -p "$port" --verify "$@" >"$tmp/server.out" 2>&1 &
 	server=$!
 	until_true listening || { cat "$tmp/server.out"; return 1; }
-	[ -z "${before:-}" ] || "$before" || { kill $server; return 1; }
+	[ -z "${before:-}" ] || "$before" || { kill "$server"; return 1; }
 	SOFTHCA_HOST=1 timeout 50 "$TOOLS/ibv_rc_pingpong" -p "$port" --verify "$@" 127.0.0.1 >"$tmp/client.out" 2>&1
 	client=$?
-	wait "$server" && [ $client -eq 0 ] || { cat "$tmp/server.out" "$tmp/client.out"; return 1; }
+	wait "$server" && [ "$client" -eq 0 ] || { cat "$tmp/server.out" "$tmp/client.out"; return 1; }
 }
 losses='def lost(h): [.hosts[h].hcas[].counters | .drops_fault] | add; def again(h): [.hosts[h].hcas[].counters | .retries] | add;'
 # Packets from one host to another meet a fault; those of the way back and of other hosts do not.

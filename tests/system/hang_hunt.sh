@@ -62,11 +62,11 @@ keep() {
 watched() {
 	"$1" &
 	job=$!
-	while kill -0 $job 2>/dev/null; do
-		[ $SECONDS -lt "$LIMIT" ] || { keep "$1"; return 1; }
+	while kill -0 "$job" 2>/dev/null; do
+		[ "$SECONDS" -lt "$LIMIT" ] || { keep "$1"; return 1; }
 		sleep 0.1
 	done
-	wait $job
+	wait "$job"
 }
 export -f mesh mpi keep watched ours
 

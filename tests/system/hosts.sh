@@ -3,12 +3,13 @@
 #
 # Description: several emulated hosts in one instance: names, devices and XRC domains are per host, the fabric is one. XRC
 # laid out as MPI does, counted against plain RC.
+# shellcheck disable=SC2086 # words of a command: $three $two
 . "$srcdir/lib.sh"
 
 names() {
 	for host in 0 1 2; do
-		[ "$(on $host uname -n)" = host$host ] || { echo "uname on host $host: $(on $host uname -n)"; return 1; }
-		[ "$(on $host hostname)" = host$host ] || { echo "hostname on host $host"; return 1; }
+		[ "$(on "$host" uname -n)" = host"$host" ] || { echo "uname on host $host: $(on "$host" uname -n)"; return 1; }
+		[ "$(on "$host" hostname)" = host"$host" ] || { echo "hostname on host $host"; return 1; }
 	done
 	# Children and programs that they execute are where their parent is.
 	[ "$(on 2 sh -c 'sh -c "uname -n; :"')" = host2 ]
@@ -17,10 +18,10 @@ devices() {
 	lids=
 	guids=
 	for host in 0 1 2; do
-		[ "$(on $host ls /sys/class/infiniband | tr '\n' ' ')" = "mlx4_0 mlx4_1 " ] || return 1
+		[ "$(on "$host" ls /sys/class/infiniband | tr '\n' ' ')" = "mlx4_0 mlx4_1 " ] || return 1
 		for device in mlx4_0 mlx4_1; do
-			lids="$lids $(on $host cat /sys/class/infiniband/$device/ports/1/lid)"
-			guids="$guids $(on $host cat /sys/class/infiniband/$device/node_guid)"
+			lids="$lids $(on "$host" cat /sys/class/infiniband/"$device"/ports/1/lid)"
+			guids="$guids $(on "$host" cat /sys/class/infiniband/"$device"/node_guid)"
 		done
 	done
 	# shellcheck disable=SC2086
@@ -40,7 +41,7 @@ across() {
 	until_true listening || return 1
 	on 1 timeout 50 "$TOOLS/$1" -p "$port" -d mlx4_1 --verify 127.0.0.1 >"$tmp/client.out" 2>&1
 	client=$?
-	wait $server && [ $client -eq 0 ] || { cat "$tmp"/server.out "$tmp"/client.out; return 1; }
+	wait "$server" && [ "$client" -eq 0 ] || { cat "$tmp"/server.out "$tmp"/client.out; return 1; }
 }
 
 # mesh QPS [OPTION...]: one xrc_mesh per host, looked at while it runs; $seen is the most QPs that there were at once.
@@ -54,7 +55,7 @@ mesh_once() {
 	self=$!
 	seen=0
 	rm -f "$tmp/whole"
-	while kill -0 $self 2>/dev/null; do
+	while kill -0 "$self" 2>/dev/null; do
 		"$SOFTHCA" show --json "$SOFTHCA_INSTANCE" >"$tmp/state" || return 1
 		now=$(jq '[.hosts[].hcas[].qps[]] | length' "$tmp/state")
 		if [ "$now" -gt "$seen" ]; then
@@ -63,9 +64,9 @@ mesh_once() {
 		[ "$now" -eq "$expected" ] && [ "$(jq '[.hosts[].hcas[].contexts[]] | length' "$tmp/state")" -eq 8 ] &&
 			cp "$tmp/state" "$tmp/whole"
 	done
-	wait $self
+	wait "$self"
 	first=$?
-	wait $other && [ $first -eq 0 ] || { cat "$tmp"/node?.out; return 1; }
+	wait "$other" && [ "$first" -eq 0 ] || { cat "$tmp"/node?.out; return 1; }
 	[ "$seen" -le "$expected" ] || { echo "$seen QPs, not $expected"; return 1; }
 	jq -e '[.hosts[].hcas[] | (.qps + .cqs + .srqs + .mrs + .pds + .xrc_domains + .contexts)[]] | length == 0' \
 		<("$SOFTHCA" show --json "$SOFTHCA_INSTANCE") >/dev/null
@@ -73,10 +74,10 @@ mesh_once() {
 # Who looks too rarely to see all QPs at once looks again at more messages.
 mesh() {
 	messages=400
-	while mesh_once "$@" --messages $messages; do
+	while mesh_once "$@" --messages "$messages"; do
 		[ -f "$tmp/whole" ] && return
 		messages=$((messages * 4))
-		[ $messages -gt 30000 ] && { echo "never more than $seen QPs, not $1"; return 1; }
+		[ "$messages" -gt 30000 ] && { echo "never more than $seen QPs, not $1"; return 1; }
 	done
 	return 1
 }
@@ -102,8 +103,8 @@ domains_apart() {
 	port=$((port + 1))
 	until_true listening || { cat "$tmp/other.out"; return 1; }
 	"$SOFTHCA" show --json "$SOFTHCA_INSTANCE" >"$tmp/state"
-	kill $server $other
-	wait $server $other 2>/dev/null
+	kill "$server" "$other"
+	wait "$server" "$other" 2>/dev/null
 	jq -e '[.hosts[0,1].hcas[0].xrc_domains[] | [.opens, .inode]] | length == 2 and .[0] == .[1] and .[0][0] == 1' \
 		"$tmp/state" || { jq '.hosts[].hcas[0].xrc_domains' "$tmp/state"; return 1; }
 }

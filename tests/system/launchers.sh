@@ -27,10 +27,12 @@ if command -v mpiexec.hydra >/dev/null && command -v mpicc.mpich >/dev/null; the
 		"$srcdir/mpi_where.c" -ldl
 	hydra="mpiexec.hydra -launcher ssh -launcher-exec softhca-rsh"
 	shape=(--hosts 2)
+	# shellcheck disable=SC2086 # words: $hydra
 	ok "MPICH, four ranks on two hosts" placed "host0 host0 host1 host1" $hydra -hosts host0:2,host1:2 -n 4 "$tmp/mpich_where"
 	ok "MPICH, as rsh" placed "host0 host1" mpiexec.hydra -launcher rsh -launcher-exec softhca-rsh -hosts host0,host1 -n 2 \
 		"$tmp/mpich_where"
 	shape=(--hosts 3 --host 2)
+	# shellcheck disable=SC2086 # words: $hydra
 	ok "MPICH, started on another host than the first" placed "host1 host0 host2" $hydra -hosts host1,host0,host2 -n 3 \
 		"$tmp/mpich_where"
 else

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=bash
 #
 # For the system tests: each script sources this, prints TAP through ok() and ends with finish. It works in a temporary
 # directory of its own ($tmp, also with its instances), which goes with whatever still runs in it.
@@ -113,6 +114,7 @@ for_others() {
 
 # The place has its own lock, and nothing else.
 no_instance() {
+	# shellcheck disable=SC2143 # no directory is right as well
 	[ -z "$(ls -A "$SOFTHCA_DIR/softhca" 2>/dev/null | grep -v '^lock$')" ]
 }
 

@@ -36,7 +36,9 @@ if [ $can_be_user = yes ]; then
 	for face in mainline ofed; do
 		for mmio in kick trap; do
 			on="--kernel $face --mmio $mmio"
+			# shellcheck disable=SC2086 # words: $on
 			ok "RC without rights, $face, $mmio" ours unprivileged $on -- pingpong "$TOOLS/ibv_rc_pingpong" --verify
+			# shellcheck disable=SC2086 # words: $on
 			ok "XRC without rights, $face, $mmio" ours unprivileged $on -- xsrq 2 --verify
 		done
 	done
@@ -44,7 +46,7 @@ if [ $can_be_user = yes ]; then
 	refused() {
 		small_lock 64 --kernel "$1" -- "$TOOLS/ibv_rc_pingpong" -s 1048576 -p 1 >"$tmp/refused" 2>&1
 		got=$?
-		[ $got -ne 0 ] && [ $got -lt 124 ] && grep -q 'Cannot allocate memory' "$tmp/refused" ||
+		[ "$got" -ne 0 ] && [ "$got" -lt 124 ] && grep -q 'Cannot allocate memory' "$tmp/refused" ||
 			{ echo "status $got"; cat "$tmp/refused"; return 1; }
 	}
 	ok "more than may be locked is ENOMEM, mainline" ours refused mainline
@@ -75,8 +77,8 @@ graceful() {
 	(ulimit -S "$limit" "$value" || exit 125; exec timeout 20 "$@") 2>&1 | cat >"$tmp/limited"
 	got=${PIPESTATUS[0]}
 	# A server that nobody connects to fails anyhow.
-	case $* in */ibv_devinfo*|*/layout*) [ $got -eq 0 ] || felt=yes ;; esac
-	[ $got -lt 124 ] || { echo "limit $limit $value: status $got"; tail -n 20 "$tmp/limited"; return 1; }
+	case $* in */ibv_devinfo*|*/layout*) [ "$got" -eq 0 ] || felt=yes ;; esac
+	[ "$got" -lt 124 ] || { echo "limit $limit $value: status $got"; tail -n 20 "$tmp/limited"; return 1; }
 }
 limited_tool() {
 	flag=$1
@@ -133,8 +135,8 @@ full_device() {
 	for pid in $pids; do
 		wait "$pid"
 		got=$?
-		[ $got -lt 124 ] || { echo "status $got"; return 1; }
-		[ $got -eq 0 ] || refused=yes
+		[ "$got" -lt 124 ] || { echo "status $got"; return 1; }
+		[ "$got" -eq 0 ] || refused=yes
 	done
 	# A limit that nobody feels shows nothing.
 	[ -n "$refused" ] || [ "$1" -gt 0 ] || { echo "nothing failed"; return 1; }

@@ -3,6 +3,7 @@
 #
 # Description: what tells the hosts of an instance apart, and that their names resolve, forward and backward, by every call
 # that there is, to addresses that TCP reaches.
+# shellcheck disable=SC2086 # words of a command: $shape
 . "$srcdir/lib.sh"
 
 names=$PROGRAMS/names
@@ -12,34 +13,34 @@ export RES_OPTIONS='timeout:1 attempts:1'
 asks() {
 	for from in 0 2; do
 		for of in 0 2; do
-			EARLY=host$of on $from "$names" "$1" $of || { echo "on host$from, about host$of"; return 1; }
+			EARLY=host$of on "$from" "$names" "$1" "$of" || { echo "on host$from, about host$of"; return 1; }
 		done
 	done
 }
 identities() {
 	for host in 0 1 2; do
-		on $host "$names" identity || return 1
+		on "$host" "$names" identity || return 1
 	done >"$tmp/identities"
 	# Again, from other shells, from a child, from coreutils: each is as before.
 	for host in 0 1 2; do
-		on $host "$names" identity || return 1
+		on "$host" "$names" identity || return 1
 	done | diff "$tmp/identities" - || return 1
 	[ "$(on 1 sh -c "'$names' identity; :")" = "$(sed -n 2p "$tmp/identities")" ] || return 1
 	for host in 0 1 2; do
 		line=$(sed -n $((host + 1))p "$tmp/identities")
-		[ "${line%% *}" = host$host ] || { echo "on host$host: $line"; return 1; }
+		[ "${line%% *}" = host"$host" ] || { echo "on host$host: $line"; return 1; }
 		id=${line##* }
-		[ "$(on $host hostid)" = "${id: -8}" ] || { echo "hostid: $(on $host hostid), gethostid: $id"; return 1; }
+		[ "$(on "$host" hostid)" = "${id: -8}" ] || { echo "hostid: $(on "$host" hostid), gethostid: $id"; return 1; }
 	done
 	[ "$(sort -u -k 2 "$tmp/identities" | wc -l)" -eq 3 ] || { cat "$tmp/identities"; return 1; }
 }
 files() {
 	boots=
 	for host in 0 1 2; do
-		[ "$(on $host cat /proc/sys/kernel/hostname /etc/hostname)" = "host$host
-host$host" ] || { echo "files on host$host: $(on $host cat /proc/sys/kernel/hostname /etc/hostname)"; return 1; }
-		boot=$(on $host cat /proc/sys/kernel/random/boot_id)
-		[ "$boot" = "$(on $host sh -c 'read -r line </proc/sys/kernel/random/boot_id; echo $line')" ] || return 1
+		[ "$(on "$host" cat /proc/sys/kernel/hostname /etc/hostname)" = "host$host
+host$host" ] || { echo "files on host$host: $(on "$host" cat /proc/sys/kernel/hostname /etc/hostname)"; return 1; }
+		boot=$(on "$host" cat /proc/sys/kernel/random/boot_id)
+		[ "$boot" = "$(on "$host" sh -c 'read -r line </proc/sys/kernel/random/boot_id; echo $line')" ] || return 1
 		expr "$boot" : '[0-9a-f]\{8\}-[0-9a-f]\{4\}-4[0-9a-f]\{3\}-[89ab][0-9a-f]\{3\}-[0-9a-f]\{12\}$' >/dev/null ||
 			{ echo "boot id $boot"; return 1; }
 		boots="$boots $boot"
@@ -55,7 +56,7 @@ tcp() {
 	until_true grep -q . "$tmp/port" || return 1
 	on "$2" "$names" connect "host$1" "$(cat "$tmp/port")"
 	client=$?
-	wait $server && [ $client -eq 0 ]
+	wait "$server" && [ "$client" -eq 0 ]
 }
 both_ways() { tcp 1 0 && tcp 0 1 && tcp 2 2; }
 

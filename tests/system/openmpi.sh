@@ -18,7 +18,8 @@ if ! mpicc.openmpi -O2 -Wall -Wextra -o "$tmp/mpi_verify" "$srcdir/../../softhca
 	finish
 fi
 
-export PATH=$(dirname "$SOFTHCA"):$PATH
+PATH=$(dirname "$SOFTHCA"):$PATH
+export PATH
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # Session directories go with the test.
 export OMPI_MCA_orte_tmpdir_base=$tmp OMPI_MCA_oob_tcp_if_include=lo
@@ -33,11 +34,12 @@ job() {
 for mmio in kick trap; do
 	for tls in rc_v,self ud_verbs,self; do
 		hosts=1
-		run_options=(--mmio $mmio)
+		run_options=(--mmio "$mmio")
 		mpi_options=()
 		ok "$tls, one host, $mmio" job
 		hosts=2
-		run_options=(--mmio $mmio --hosts 2)
+		run_options=(--mmio "$mmio" --hosts 2)
+		# shellcheck disable=SC2054 # an option of mpirun with a comma
 		mpi_options=(--host host0:2,host1:2 --mca plm_rsh_agent softhca-rsh)
 		ok "$tls, two hosts, $mmio" job
 	done

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Description: Debian's perftest and XRC ping-pong on the mainline face, and pairs of one tool of ours and one of theirs.
+# shellcheck disable=SC2086 # words of a command: $domains $on
 TEST_TIMEOUT=${TEST_TIMEOUT:-900}
 . "$srcdir/lib.sh"
 
@@ -74,14 +75,14 @@ xsrq_of() {
 	i=0
 	for by in $clients; do
 		i=$((i + 1))
-		one_xsrq "$by" client$i "$@" 127.0.0.1 &
+		one_xsrq "$by" client"$i" "$@" 127.0.0.1 &
 		pids="$pids $!"
 	done
 	bad=0
 	for pid in $pids $server; do
 		wait "$pid" || bad=1
 	done
-	[ $bad -eq 0 ] || { tail -n 20 "$tmp"/server.out "$tmp"/client*.out; return 1; }
+	[ "$bad" -eq 0 ] || { tail -n 20 "$tmp"/server.out "$tmp"/client*.out; return 1; }
 }
 one_xsrq() {
 	by=$1
@@ -108,10 +109,10 @@ asyncwatch() {
 	"$SOFTHCA" port "$SOFTHCA_INSTANCE" mlx4_0:1 down && "$SOFTHCA" port "$SOFTHCA_INSTANCE" mlx4_0:1 up
 	until_true grep -qi 'PORT_ACTIVE' "$tmp/watch" && grep -qi 'PORT_ERR' "$tmp/watch"
 	seen=$?
-	kill $watch
-	wait $watch
-	[ $seen -eq 0 ] || cat "$tmp/watch"
-	return $seen
+	kill "$watch"
+	wait "$watch"
+	[ "$seen" -eq 0 ] || cat "$tmp/watch"
+	return "$seen"
 }
 export -f pair perf measured xsrq_of one_xsrq mixed asyncwatch
 

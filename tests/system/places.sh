@@ -162,7 +162,7 @@ clients() {
 	"$SOFTHCA" start used 2>"$tmp/err" && return 1
 	grep -q "programs that use it" "$tmp/err" || { cat "$tmp/err"; return 1; }
 	exec 7>&-
-	wait $client || return 1
+	wait "$client" || return 1
 	grep -q mlx4_0 "$tmp/ls" || { echo "the program lost its files"; return 1; }
 	"$SOFTHCA" start used && "$SOFTHCA" stop used && no_instance
 }
@@ -179,7 +179,7 @@ two() {
 		done
 		started=0
 		for pid in $pids; do wait "$pid" && started=$((started + 1)); done
-		[ $started -eq 1 ] || { echo "round $i: $started started"; cat "$tmp"/err?; return 1; }
+		[ "$started" -eq 1 ] || { echo "round $i: $started started"; cat "$tmp"/err?; return 1; }
 		[ "$(cat "$tmp"/err[1-4] | grep -c "runs already")" -eq 3 ] && [ "$(cat "$tmp"/err[1-4] | wc -l)" -eq 3 ] ||
 			{ echo "round $i:"; cat "$tmp"/err?; return 1; }
 		"$SOFTHCA" run --instance twin -- true && "$SOFTHCA" stop twin || return 1
@@ -263,7 +263,7 @@ if [ "$(id -u)" -eq 0 ] && setpriv --reuid 65533 --clear-groups true 2>/dev/null
 			unprivileged "$uid" "$SOFTHCA" stop there; same=$?
 		rmdir "/dev/shm/softhca-$uid" || return 1
 		cat "$tmp/out"
-		[ $got -eq 0 ] && [ $same -eq 0 ] && grep -q "^$tmp/shared/softhca-$uid/run" "$tmp/out"
+		[ "$got" -eq 0 ] && [ "$same" -eq 0 ] && grep -q "^$tmp/shared/softhca-$uid/run" "$tmp/out"
 	}
 	ok "where a place is another user's the next one is taken" next_place
 	rm -rf "$tmp/shared/softhca-$uid"
@@ -274,7 +274,7 @@ if [ "$(id -u)" -eq 0 ] && setpriv --reuid 65533 --clear-groups true 2>/dev/null
 		unprivileged "$uid" "$SOFTHCA" run -- true 2>"$tmp/err"; got=$?
 		rm "/dev/shm/softhca-$uid" "$tmp/shared/softhca-$uid" && rmdir "/tmp/softhca-$uid" || return 1
 		cat "$tmp/err"
-		[ $got -eq 125 ] && grep -q "/dev/shm/softhca-$uid: it is not a directory" "$tmp/err" && grep -q "shared/softhca-$uid: it is a symbolic link" "$tmp/err" &&
+		[ "$got" -eq 125 ] && grep -q "/dev/shm/softhca-$uid: it is not a directory" "$tmp/err" && grep -q "shared/softhca-$uid: it is a symbolic link" "$tmp/err" &&
 			grep -q "/tmp/softhca-$uid: it belongs to another user" "$tmp/err" && grep -q "set SOFTHCA_DIR" "$tmp/err"
 	}
 	ok "where there is none, each is named with the reason" no_place

@@ -35,7 +35,7 @@ ok "and is seen" pkey
 ok "the SM changes" change "mlx4_0:2 sm 9" SM_CHANGE
 sm() { [ $(($(state 2 sm_lid))) -eq 9 ]; }
 ok "and is seen" sm
-bad() { "$SOFTHCA" port fabric mlx4_7:1 down 2>"$tmp/err"; [ $? -ne 0 ] && [ -s "$tmp/err" ]; }
+bad() { ! "$SOFTHCA" port fabric mlx4_7:1 down 2>"$tmp/err" && [ -s "$tmp/err" ]; }
 ok "a device that is not there is an error with words" bad
 # What the daemon wrote events to is gone with the watcher.
 daemon=$(cat "$SOFTHCA_DIR/softhca/fabric/pid")
@@ -47,7 +47,7 @@ ok "and the daemon keeps nothing of it" until_true no_queue_open
 
 lossy() {
 	for kind in drop duplicate corrupt delay; do
-		"$SOFTHCA" fault fabric $kind 5% || return 1
+		"$SOFTHCA" fault fabric "$kind" 5% || return 1
 	done
 	export -f pingpong
 	in_it bash -c '"$@"' x pingpong "$TOOLS/ibv_rc_pingpong" -n 300 --verify || return 1

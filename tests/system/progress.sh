@@ -46,6 +46,7 @@ shows() {
 	# However fast the machine: a second goes by before the next message. script(1) stops with its child.
 	[ "$2" != file ] || stop=$(pgrep -f "^$TOOLS/(.libs/)?(lt-)?$1 -p $port .* -n $4\$")
 	[ "$3" != file ] || stop=$(pgrep -f "^$TOOLS/(.libs/)?(lt-)?$1 -p $port .* 127.0.0.1\$")
+	# shellcheck disable=SC2086 # words: $stop
 	[ -z "${stop:-}" ] || { kill -STOP $stop && sleep 1.2 && kill -CONT $stop; }
 	bad=0
 	for which in server:$2 client:$3; do
@@ -53,13 +54,14 @@ shows() {
 			until_true progresses "$tmp/${which%:*}" || bad=1
 		fi
 	done
+	# shellcheck disable=SC2086 # words: $pids
 	kill $pids
 	wait
 	for which in server:$2 client:$3; do
 		[ "${which#*:}" = terminal ] || ! grep -q "received\|$(printf '\r')\|$(printf '\033')" "$tmp/${which%:*}" || bad=1
 	done
-	[ $bad -eq 0 ] || tail "$tmp/server" "$tmp/client"
-	return $bad
+	[ "$bad" -eq 0 ] || tail "$tmp/server" "$tmp/client"
+	return "$bad"
 }
 
 # A run that ends takes its line away.

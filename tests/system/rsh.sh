@@ -49,7 +49,7 @@ streams() {
 	[ "$(printf 'one\ntwo\n' | "$RSH" host1 cat)" = "$(printf 'one\ntwo')" ] || return 1
 	[ "$(echo lost | "$RSH" -n host1 cat)" = "" ] && [ "$(echo lost | "$RSH" host1 -n cat)" = "" ] || return 1
 	# Nothing of what comes behind is eaten by -n, and nothing is by the look at the host.
-	[ "$(printf 'first\nsecond\n' | (read -r a; "$RSH" host1 cat))" = second ] || return 1
+	[ "$(printf 'first\nsecond\n' | (read -r _; "$RSH" host1 cat))" = second ] || return 1
 	"$RSH" host1 'echo out; echo err >&2' >"$tmp/out" 2>"$tmp/err"
 	[ "$(cat "$tmp/out") $(cat "$tmp/err")" = "out err" ] || return 1
 	# Without a command: a shell.
@@ -58,7 +58,7 @@ streams() {
 }
 exits() {
 	for n in 0 1 7 125 126 127 254 255; do
-		status $n "$RSH" host1 "exit $n" || return 1
+		status "$n" "$RSH" host1 "exit $n" || return 1
 	done
 	status 143 "$RSH" host1 'kill -TERM $$' && status 127 "$RSH" host1 no-such-command 2>/dev/null
 }
@@ -79,7 +79,7 @@ fails() {
 }
 refusals() {
 	for host in host2 host255 127.128.2.1; do
-		fails "cannot reach $host: .*has 2 hosts, counted from 0: there is no host" $host "touch $tmp/ran" || return 1
+		fails "cannot reach $host: .*has 2 hosts, counted from 0: there is no host" "$host" "touch $tmp/ran" || return 1
 	done
 	for host in node1 host host01 host1x host1000 host-1 127.128.1 127.128.x.1 10.0.0.1 '' '*' '$(touch ran)'; do
 		fails "Could not resolve hostname" "$host" "touch $tmp/ran" || return 1
@@ -103,7 +103,7 @@ by_path() {
 	PATH=$(dirname "$RSH"):$PATH SOFTHCA_INSTANCE=lab softhca-rsh host1 hostname >"$tmp/out"
 	got=$?
 	"$SOFTHCA" stop lab
-	[ $got -eq 0 ] && [ "$(cat "$tmp/out")" = host1 ]
+	[ "$got" -eq 0 ] && [ "$(cat "$tmp/out")" = host1 ]
 }
 # A starter that has the path of its ssh compiled in: the recipe of docs/hosts.md.
 by_mount() {
@@ -120,6 +120,7 @@ export -f status is fails hosts options quoting environment streams exits backgr
 
 two="--hosts 2"
 for what in hosts options quoting environment streams exits background refusals; do
+	# shellcheck disable=SC2086 # words: $two
 	ok "$what" within $two -- $what
 done
 ok "outside of an instance, or where it is gone" no_instance_here

@@ -43,7 +43,7 @@ device() {
 	echo $(($(stat -L -c %b "$memory") * 512 - pages * 4096))
 }
 seen() {
-	jq -e --argjson many $many '.daemon.ranges_copied == 0 and .daemon.maps_failed == 0 and
+	jq -e --argjson many "$many" '.daemon.ranges_copied == 0 and .daemon.maps_failed == 0 and
 		(.hosts[0].hcas[0].qps | length == $many and all(.[]; .state == "RTS" and .queue_memory == "shared"))' \
 		"$tmp/state" >/dev/null || { jq .daemon "$tmp/state"; return 1; }
 }
@@ -76,7 +76,7 @@ hold() {
 	done
 }
 ended() {
-	wait $program || { cat "$tmp/out"; return 1; }
+	wait "$program" || { cat "$tmp/out"; return 1; }
 }
 
 "$SOFTHCA" start lab >/dev/null || exit 1

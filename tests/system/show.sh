@@ -88,7 +88,7 @@ says() {
 	shift 2
 	"$SOFTHCA" "$@" 2>"$tmp/err" >"$tmp/out"
 	got=$?
-	[ $got -eq "$wanted" ] && grep -q "$words" "$tmp/err" || { echo "status $got:"; cat "$tmp/err"; return 1; }
+	[ "$got" -eq "$wanted" ] && grep -q "$words" "$tmp/err" || { echo "status $got:"; cat "$tmp/err"; return 1; }
 }
 ok "an instance that is not there: what to do" says 125 'softhca show lists' show nothing
 ok "a name that cannot be one" says 125 'letters, digits' show 'a b'

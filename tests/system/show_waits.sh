@@ -118,6 +118,7 @@ over
 
 # What is looked at has as many pages afterwards as before.
 situation receive
+# shellcheck disable=SC2034 # eval reads it
 blocks=$(stat -L -c %b "$(memory)")
 ok "a look makes no page" eval 'look && [ "$(stat -L -c %b "$(memory)")" -eq "$blocks" ]'
 over

@@ -42,7 +42,7 @@ built() {
 # runs SOFTHCA PROGRAM WORDS
 runs() {
 	for face in ofed mainline; do
-		timeout 50 "$1" run --kernel $face -- "$tmp/$2" >"$tmp/out" 2>"$tmp/err" && grep -q "$3" "$tmp/out" ||
+		timeout 50 "$1" run --kernel "$face" -- "$tmp/$2" >"$tmp/out" 2>"$tmp/err" && grep -q "$3" "$tmp/out" ||
 			{ echo "$face:"; cat "$tmp/out" "$tmp/err"; return 1; }
 	done
 }
@@ -121,13 +121,13 @@ fi
 # What is no program of this machine is run, or refused, as without softhca.
 damaged() {
 	for size in 7 64 1000 3000 9000; do
-		head -c $size "$tmp/elsewhere" >"$tmp/cut$size"
+		head -c "$size" "$tmp/elsewhere" >"$tmp/cut$size"
 		chmod +x "$tmp/cut$size"
 		env "$tmp/cut$size" >/dev/null 2>&1
 		without=$?
 		"$SOFTHCA" run -- "$tmp/cut$size" >/dev/null 2>&1
 		got=$?
-		[ $got -eq $without ] || { echo "$size bytes: status $got, and $without without softhca"; return 1; }
+		[ "$got" -eq "$without" ] || { echo "$size bytes: status $got, and $without without softhca"; return 1; }
 	done
 }
 ok "a program that is cut off fails as without softhca" damaged

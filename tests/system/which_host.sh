@@ -3,6 +3,7 @@
 #
 # Description: which of several hosts a process is on: SOFTHCA_HOST set by hand decides inside one `softhca run`; an
 # environment that a launcher carried over does not move a process off the host that its remote shell chose.
+# shellcheck disable=SC2086 # words of a command: $two
 . "$srcdir/lib.sh"
 
 # The name, and the host that the device belongs to: "host1 softhca-host1".
@@ -70,8 +71,8 @@ run_killed() {
 		until [ -e $tmp/go ]; do sleep 0.05; done; exec sh -c \"\$tmp/where >\$tmp/left\"" &) </dev/null; until [ -e $tmp/go ]; do sleep 0.05; done' &
 	run=$!
 	until_true test -e "$tmp/ready" || return 1
-	kill -9 $run
-	wait $run 2>/dev/null
+	kill -9 "$run"
+	wait "$run" 2>/dev/null
 	: >"$tmp/go"
 	until_true test -s "$tmp/left" && at 1 cat "$tmp/left"
 }
@@ -90,7 +91,7 @@ daemon_alone() {
 	SOFTHCA_INSTANCE=$1 daemon_left
 	got=$?
 	"$SOFTHCA" stop "$1"
-	return $got
+	return "$got"
 }
 # An environment of an older run that is over, with something left behind: carried is carried.
 carried_from_the_dead() {
@@ -100,7 +101,7 @@ carried_from_the_dead() {
 	at 1 on 1 env -i "${carried[@]}" "$tmp/where"
 	got=$?
 	: >"$tmp/go"
-	return $got
+	return "$got"
 }
 # A process number that a run had before.
 reused_number() {

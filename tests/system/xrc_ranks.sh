@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=bash
 #
 # For the scripts that run XRC programs on xrc_ranks.c: each on both kernel faces, in kick and in
 # trap, on one to four hosts. The script defines layout, which asserts with picture what

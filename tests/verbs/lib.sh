@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=bash
 #
 # For run-matrix: TAP, a work directory, our libraries.
 # Environment, from make: top_srcdir, top_builddir (absolute), TIER; SOFTHCA overrides the command under test.
@@ -6,12 +7,14 @@
 set -u
 number=0
 failures=0
+# shellcheck disable=SC2034 # for who sources this
 softhca=${SOFTHCA:-$top_builddir/softhca/cli/softhca}
 work=$(mktemp -d)
 export SOFTHCA_DIR=$work/instances
 mkdir -m 700 "$SOFTHCA_DIR"
 
 # What runs on our libraries, of this build tree: ours PROGRAM [ARGUMENT...], inside `softhca run`.
+# shellcheck disable=SC2034 # for who sources this
 ours="env LD_LIBRARY_PATH=$top_builddir/libibverbs/.libs:$top_builddir/libmlx4/.libs RDMAV_DRIVERS=mlx4"
 
 cleanup() {

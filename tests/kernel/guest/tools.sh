@@ -1,5 +1,6 @@
 #!/bin/busybox sh
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=dash
 #
 # Runs our tools in the guest and reports in TAP.
 
@@ -33,7 +34,7 @@ has() {
 # Waits until something listens on the port.
 listening() {
 	hex=$(printf ':%04X 0' "$1")
-	for attempt in $(seq 600); do
+	for _ in $(seq 600); do
 		cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep "$hex" | grep -q ' 0A ' && return
 		usleep 100000
 	done
@@ -82,7 +83,7 @@ pair "ibv_srq_pingpong" ibv_srq_pingpong -g "$gid" -n 200 -q 4 --chk
 ibv_asyncwatch -d rxe0 >/tmp/out 2>&1 &
 watcher=$!
 shown() {
-	for attempt in $(seq 600); do
+	for _ in $(seq 600); do
 		grep -q "$1" /tmp/out && return
 		kill -0 $watcher 2>/dev/null || return
 		usleep 100000
