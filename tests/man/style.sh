@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: scripts/style finds nothing in the tree, with what takes seconds; and each of its checks fails for a fault
+# of its kind in a made-up tree, and for a tool that is missing.
+. "$srcdir/../system/lib.sh"
+unset TIER
+
+for check in format shell sparse spelling; do
+	ok "$check" timeout 280 "$top_srcdir/scripts/style" "$top_builddir" $check
+done
+
+tree=$tmp/tree
+mkdir -p "$tree/scripts" "$tree/softhca/device" "$tree/build" "$tree/bin"
+cp "$top_srcdir/scripts/style" "$tree/scripts/"
+cp "$top_srcdir/.clang-format" "$tree/"
+echo softhca/device/good.c >"$tree/scripts/style.formatted"
+: >"$tree/build/config.h"
+printf '#!/bin/sh\necho good\n' >"$tree/scripts/good"
+printf 'int good(void);\nint good(void)\n{\n\treturn 0;\n}\n' >"$tree/softhca/device/good.c"
+for tool in bash sh dirname mktemp rm find grep sort head tr nproc xargs cat; do
+	ln -s "$(command -v $tool)" "$tree/bin/"
+done
+
+look() { (cd / && "$tree/scripts/style" "$tree/build" "$1"); }
+finds() { status 1 look "$1" >"$tmp/found" 2>&1 && grep -q "$2" "$tmp/found" || { cat "$tmp/found"; return 1; }; }
+
+for check in format shell sparse spelling analyse; do
+	ok "$check passes what is right" look $check
+	PATH=$tree/bin ok "$check fails without its tool, which it names" finds $check 'is missing. Install it (Debian package'
+done
+
+printf 'int  good(void) { return 0; }\n' >"$tree/softhca/device/good.c"
+ok "format finds a file that is written otherwise" finds format 'good.c:1:.*clang-format'
+# shellcheck disable=SC2016 # for that script
+printf '#!/bin/sh\nrm -r $1\n' >"$tree/scripts/good"
+ok "shell finds a word that is split" finds shell 'scripts/good:2:.*SC2086'
+cat >"$tree/softhca/device/good.c" <<'END'
+#include <linux/types.h>
+__be32 good(__u32 x);
+__be32 good(__u32 x)
+{
+	return x;
+}
+END
+ok "sparse finds a missing swap" finds sparse 'good.c:5:.*incorrect type'
+printf '/* It is recie%sed. */\n' v >"$tree/softhca/device/good.c"
+ok "spelling finds a word" finds spelling 'good.c:1:.*==>'
+cat >"$tree/softhca/device/good.c" <<'END'
+int good(int x);
+int good(int x)
+{
+	int *at = x ? &x : 0;
+
+	return *at;
+}
+END
+ok "analyse finds a null pointer" finds analyse 'good.c:6:.*NullDereference'
+ok "there are no other checks" status 2 look taste
+finish
