@@ -725,7 +725,7 @@ int server_run(struct kernel *k, int ready_fd, struct sh_status *st)
 		err = kern_publish(k, st->text, sizeof(st->text));
 	if (err == 0)
 		err = -pthread_create(&thread, NULL, attention_thread, s);
-	if (err < 0) {
+	if (err) {
 		if (!st->text[0])
 			snprintf(st->text, sizeof(st->text), "cannot serve it: %s", strerror(-err));
 		if (s)
