@@ -367,7 +367,12 @@ void ctx_release(struct kctx *ctx)
 	unlinkat(k->dir_fd, name, 0);
 	file_name(name, 'l', ctx);
 	unlinkat(k->dir_fd, name, 0);
-	__atomic_store_n(&shared->state, SH_CTX_FREE, __ATOMIC_SEQ_CST);
+	/*
+	 * When the instance ends it stays gone: programs would not recognize a free one, and would write their commands into
+	 * its file, which takes them all.
+	 */
+	if (!k->stop)
+		__atomic_store_n(&shared->state, SH_CTX_FREE, __ATOMIC_SEQ_CST);
 	k->ctx[ctx->index] = NULL;
 	k->releasing--;
 	if (ctx->gone && !ctx->silenced)

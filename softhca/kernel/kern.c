@@ -263,6 +263,7 @@ void kern_exit(struct kernel *k)
 {
 	uint32_t i, t;
 
+	k->stop = true;
 	for (i = 1; k->dev.inst && i < SH_MAX_CTX; i++)
 		if (k->ctx[i])
 			ctx_gone(k->ctx[i]);

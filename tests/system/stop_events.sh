@@ -1,0 +1,73 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: `softhca stop` tells programs first: whoever is blocked in ibv_get_async_event() gets IBV_EVENT_DEVICE_FATAL, of
+# every device, on every host, before calls fail; and then comes to an end. A program that is stopped holds up nobody, and is
+# told when it goes on. So it is when the daemon is asked to end by a signal.
+. "$srcdir/lib.sh"
+
+# watcher HOST NAME: told.c there, when its threads are blocked. $pid
+watcher() {
+	ours "$SOFTHCA" run --instance lab --host "$1" -- "$PROGRAMS/told" >"$tmp/$2.out" 2>"$tmp/$2.err" &
+	eval "$2=$!"
+	until_true grep -qs pid= "$tmp/$2.out" || { cat "$tmp/$2.err"; return 1; }
+	eval "$(grep pid= "$tmp/$2.out")"
+	until_true blocked "$pid" "$3"
+}
+# As many of its threads are in read().
+blocked() { [ "$(cat "/proc/$1/task/"*/syscall | grep -c '^0 ')" -eq "$2" ]; }
+# was_told NAME DEVICES: it ends by itself, and well.
+was_told() {
+	eval "program=\$$1"
+	wait "$program" && [ "$(grep -c DEVICE_FATAL "$tmp/$1.out")" -eq "$2" ] && grep -q over "$tmp/$1.out" ||
+		{ echo "$1:"; cat "$tmp/$1.out" "$tmp/$1.err"; return 1; }
+}
+
+everywhere() {
+	"$SOFTHCA" start --hosts 2 --hcas 2 "$@" lab >/dev/null && watcher 0 first 2 && watcher 1 second 2 || return 1
+	timeout 30 "$SOFTHCA" stop lab || { echo "stop: status $?"; return 1; }
+	was_told first 2 && was_told second 2 && no_instance
+}
+for face in mainline ofed; do
+	ok "each device of each host, $face" everywhere --kernel $face
+	ok "each device of each host, $face, trap" everywhere --kernel $face --mmio trap
+done
+by_signal() {
+	"$SOFTHCA" start lab >/dev/null && watcher 0 first 1 && kill -TERM "$(cat "$SOFTHCA_DIR/softhca/lab/pid")" && was_told first 1 &&
+		until_true no_instance
+}
+ok "the daemon ends by a signal" by_signal
+# One that has failed before says so once.
+already() {
+	"$SOFTHCA" start lab >/dev/null && watcher 0 first 1 && "$SOFTHCA" port lab mlx4_0:1 fatal &&
+		until_true grep -q DEVICE_FATAL "$tmp/first.out" && "$SOFTHCA" stop lab && was_told first 1
+}
+ok "a device that has failed before" already
+held() {
+	"$SOFTHCA" start lab >/dev/null && watcher 0 first 1 || return 1
+	kill -STOP "$pid"
+	timeout 30 "$SOFTHCA" stop lab
+	ended=$?
+	no_instance || ended=1
+	kill -CONT "$pid"
+	# The command has stopped with its program.
+	pkill -CONT -P "$first"
+	[ $ended -eq 0 ] && was_told first 1
+}
+ok "a stopped program is told when it goes on, and stop ends meanwhile" held
+# Commands of a program that has outlived its instance go to no other.
+another() {
+	mkfifo "$tmp/hold"
+	"$SOFTHCA" start lab >/dev/null || return 1
+	ours "$SOFTHCA" run --instance lab -- "$PROGRAMS/told" wait <"$tmp/hold" >"$tmp/first.out" 2>"$tmp/first.err" &
+	first=$!
+	exec 7>"$tmp/hold"
+	until_true grep -qs pid= "$tmp/first.out" && "$SOFTHCA" stop lab && until_true grep -q DEVICE_FATAL "$tmp/first.out" &&
+		"$SOFTHCA" start lab >/dev/null || return 1
+	"$SOFTHCA" show --json lab >"$tmp/before"
+	exec 7>&-
+	was_told first 1 && "$SOFTHCA" show --json lab | diff "$tmp/before" - && "$SOFTHCA" stop lab
+}
+ok "another instance of that name hears nothing of it" another
+ok "nothing is left behind" until_true no_instance
+finish
