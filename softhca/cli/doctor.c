@@ -233,6 +233,10 @@ static void look_at_libraries(void)
 	char shim[PATH_MAX], ours[PATH_MAX];
 	bool have_ours;
 
+	if (access("/proc/self/exe", F_OK)) {
+		tell(POOR, "preload", "cannot be looked for without /proc");
+		return;
+	}
 	if (!find_shim(shim)) {
 		tell(BAD, "preload", "the library that makes devices appear is not where it was installed: install softhca again");
 		return;

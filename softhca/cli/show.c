@@ -124,6 +124,10 @@ static int show_all(bool json)
 	char *text;
 	int status;
 
+	if (complain_no_proc()) {
+		json_decref(list);
+		return EXIT_SELF;
+	}
 	for (unsigned int i = 0; i < SH_PLACES; i++)
 		describe_place(i, list, &failed);
 	if (!json && !json_array_size(list)) {

@@ -130,6 +130,9 @@ int greet(const char *dir, struct sh_hello_reply *hello);
 /* Prints the message for -ETIMEDOUT. */
 void complain_silence(const char *instance, const char *dir);
 
+/* Prints the message for a missing /proc. Returns whether it is missing. */
+bool complain_no_proc(void);
+
 /* The daemon's process number, as the instance directory has it, or 0. */
 long daemon_pid(const char *dir);
 

@@ -56,6 +56,14 @@ void complain_silence(const char *instance, const char *dir)
 		 daemon_pid(dir), daemon_pid(dir));
 }
 
+bool complain_no_proc(void)
+{
+	if (!access("/proc/self/fd", X_OK))
+		return false;
+	complain("there is no /proc, by which instances are reached: mount it (mount -t proc proc /proc)");
+	return true;
+}
+
 static void complain_place(int err)
 {
 	char place[PATH_MAX], why[SH_PLACE_WHY] = "";
@@ -82,6 +90,8 @@ int reach(const char *instance, char dir[PATH_MAX], struct sh_hello_reply *hello
 	fd = err ? err : greet(dir, hello);
 	if (fd == -ETIMEDOUT)
 		complain_silence(instance, dir);
+	else if (fd < 0 && complain_no_proc())
+		return fd;
 	else if (fd == -ENOENT || fd == -ECONNREFUSED)
 		complain("no instance \"%s\" runs (%s); softhca show lists those that do, softhca start makes one",
 			 instance, strerror(-fd));

@@ -354,7 +354,9 @@ int show_waits(const char *instance, bool json)
 		nap();
 		err = look_take(&r.last, memory);
 	}
-	if (err == -ENOENT)
+	if (err && complain_no_proc())
+		status = EXIT_SELF;
+	else if (err == -ENOENT)
 		complain("no instance \"%s\" runs; softhca show lists those that do", instance);
 	else if (err)
 		complain("cannot look into the memory of instance \"%s\": %s", instance,

@@ -30,6 +30,8 @@ int sh_client_connect(const char *dir)
 		while (err == -EINTR);
 		if (err) {
 			sh_close(fd);
+			if (err == -ENOENT && sh_sys(syscall(SYS_faccessat, AT_FDCWD, "/proc/self/fd", F_OK)))
+				err = -ESRCH;
 			fd = err;
 		}
 	}

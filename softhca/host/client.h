@@ -15,7 +15,7 @@
 
 /*
  * Connects to the daemon of the instance in that directory. Returns a close-on-exec descriptor or
- * -errno.
+ * -errno. -ESRCH: there is no /proc, by which a client reaches the daemon.
  */
 int sh_client_connect(const char *dir);
 

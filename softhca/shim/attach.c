@@ -111,9 +111,7 @@ static unsigned int choose_host(const char *variable)
 
 static void complain_host(const char *variable)
 {
-	char line[256];
 	unsigned int hosts = 0;
-	int len;
 
 	while (hosts < SH_MAX_HCAS && shim_host_exists(hosts))
 		hosts++;
@@ -123,11 +121,8 @@ static void complain_host(const char *variable)
 			       "run", shim.dir);
 	if (!hosts || !variable)
 		return;
-	len = snprintf(line, sizeof(line),
-		       "softhca: %s sees no device: SOFTHCA_HOST is \"%.32s\", and the instance has %u host%s, counted from 0\n",
-		       program_invocation_short_name, variable, hosts, hosts == 1 ? "" : "s");
-	if (len > 0)
-		sh_write(STDERR_FILENO, line, len < (int)sizeof(line) ? (size_t)len : sizeof(line) - 1);
+	shim_say_later("there is no device: SOFTHCA_HOST is \"%.32s\", and the instance has %u host%s, counted from 0: set it to "
+		       "one of them, or unset it", variable, hosts, hosts == 1 ? "" : "s");
 }
 
 static void init_once(void)

@@ -211,7 +211,7 @@ int shim_open_device(unsigned int device, int flags)
 	if (err)
 		shim_say_unreachable(err);
 	if (err)
-		return err == -ENOENT || err == -ECONNREFUSED ? -ENXIO : err;
+		return err == -ENOENT || err == -ECONNREFUSED || err == -ESRCH ? -ENXIO : err;
 	err = shim_request(&open_req, sizeof(open_req), &reply, sizeof(reply), NULL, NULL);
 	if (!err)
 		err = -reply.error;
@@ -264,6 +264,8 @@ close_fd:
 	sh_close(fd);
 out:
 	shim_control_put();
+	if (err == -ENOSPC)
+		shim_say_unreachable(err);
 	return err;
 }
 

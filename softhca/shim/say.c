@@ -68,6 +68,13 @@ void shim_say_unreachable(int err)
 		shim_say("no device can be opened: the daemon of the instance %s has ended; start the instance, and the "
 			 "program, again", shim.dir);
 		break;
+	case -ESRCH:
+		shim_say("no device can be opened: there is no /proc, by which the instance is reached: mount it (mount -t proc "
+			 "proc /proc)");
+		break;
+	case -ENOSPC:
+		shim_say("no device can be opened: the place of the instance %s is full: free some room there", shim.dir);
+		break;
 	case -EPERM:
 		shim_say("no device can be opened: the daemon of the instance may not reach the memory of this process "
 			 "(process_vm_readv): another user, another PID namespace, or a security profile is in the way");

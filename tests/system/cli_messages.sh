@@ -32,6 +32,15 @@ mmio() {
 		says 'SOFTHCA_MMIO is "polling", which is neither kick nor trap' && once
 }
 ok "a SOFTHCA_MMIO that is neither" mmio
+wrong_host() {
+	for host in 1 -1 x 0x; do
+		devinfo SOFTHCA_HOST="$host" && says "ibv_devinfo: there is no device: SOFTHCA_HOST is \"$host\", and the instance has 1 host" &&
+			says 'set it to one of them, or unset it' && once || return 1
+	done
+	"$SOFTHCA" run -- env SOFTHCA_HOST=7 ls / >"$tmp/out" 2>"$tmp/err" && [ ! -s "$tmp/err" ] || { cat "$tmp/err"; return 1; }
+	SOFTHCA_HOST=7 status 125 "$SOFTHCA" run -- true 2>"$tmp/err" && says 'SOFTHCA_HOST is "7"' && once
+}
+ok "a SOFTHCA_HOST that names no host" wrong_host
 dead_daemon() {
 	ours "$SOFTHCA" run -- sh -c 'kill -KILL "$(cat "$SOFTHCA_INSTANCE/pid")"; sleep 0.1; exec "$@"' x "$TOOLS/ibv_devinfo" >"$tmp/out" 2>"$tmp/err"
 	says "ibv_devinfo: no device can be opened: the daemon of the instance $SOFTHCA_DIR/softhca/run-[0-9]* has ended" && once
@@ -99,6 +108,36 @@ if unshare -rUm sh -c 'mount -t tmpfs -o size=64k,nr_inodes=40 none "$1"' x "$tm
 		says '^BAD */proc .*mount -t proc'
 	}
 	ok "no /proc" no_proc
+	# /proc goes when the instance runs: it is not the instance that is missing.
+	no_proc_then() {
+		"$SOFTHCA" start lab >/dev/null || return 1
+		for words in "show" "show lab" "show --waits lab" "stop lab" "port lab mlx4_0:1 down" "run --instance lab -- true"; do
+			# shellcheck disable=SC2086
+			unshare -rUm sh -c 'mount -t tmpfs none /proc && exec "$@"' x "$SOFTHCA" $words >"$tmp/out" 2>"$tmp/err"
+			[ $? -eq 125 ] && [ ! -s "$tmp/out" ] && says 'there is no /proc, by which instances are reached: mount it' && once ||
+				{ echo "for $words"; return 1; }
+		done
+		"$SOFTHCA" stop lab
+		ours unshare -rUm "$SOFTHCA" run -- sh -c 'mount -t tmpfs none /proc; "$1"; got=$?; umount /proc; exit $got' x "$TOOLS/.libs/ibv_devinfo" \
+			>"$tmp/out" 2>"$tmp/err" && return 1
+		says 'ibv_devinfo: no device can be opened: there is no /proc, by which the instance is reached: mount it' && once || return 1
+		unshare -rUm sh -c 'mount -t tmpfs none /proc && exec "$1" doctor' x "$SOFTHCA" >"$tmp/err"
+		says '^poor *preload *cannot be looked for without /proc'
+	}
+	if [ -x "$TOOLS/.libs/ibv_devinfo" ]; then
+		ok "no /proc in an instance that runs" no_proc_then
+	else
+		skip "no /proc in an instance that runs" "the tools are not libtool's"
+	fi
+	# A place that has been filled since the instance was started.
+	filled() {
+		ours unshare -rUm sh -c 'mount -t tmpfs -o nr_inodes=700 none "$1" && export SOFTHCA_DIR=$1 && "$2" start lab >/dev/null || exit
+			i=0; while touch "$1/$i" 2>/dev/null; do i=$((i + 1)); done
+			"$2" run --instance lab -- "$3"; got=$?; rm -f "$1"/[0-9]*; "$2" stop lab; exit $got' \
+			x "$tmp/small" "$SOFTHCA" "$TOOLS/ibv_devinfo" >"$tmp/out" 2>"$tmp/err" && return 1
+		says 'ibv_devinfo: no device can be opened: the place of the instance .*/lab is full: free some room there' && once
+	}
+	ok "a place that fills when the instance runs" filled
 else
 	skip "places that are full, small or read-only, and no /proc" "this kernel lets no user make a mount namespace"
 fi
