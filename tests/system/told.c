@@ -67,6 +67,7 @@ int main(int argc, char **argv)
 	ibv_destroy_cq(cq);
 	for (int i = 0; i < n; i++)
 		ibv_close_device(ctx[i]);
+	ibv_free_device_list(list);
 	puts("over");
 	return 0;
 }
