@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What the daemon has taken away already and cannot reuse yet: keys and pages that a thread in device code may have looked up
- * before (until it leaves), and objects whose lock a thread holds (until it lets go). The loop comes back to them; nothing
- * here waits, and no client is told.
+ * What the daemon has taken away but cannot reuse yet: keys and pages that a thread in device code
+ * may have looked up before (until it leaves), and objects whose lock a thread holds (until it lets
+ * go). The loop comes back to them. Nothing here waits, and clients are not told.
  */
 #include "kern.h"
 
-/* The one that is set aside last began its grace last: where one is not over, those behind it are not. */
+/* The list is in the order in which graces began: if one is not over, those behind it are not. */
 static void sweep_graced(struct kernel *k)
 {
 	struct aside *a, *tmp;
@@ -60,7 +60,10 @@ bool one_runs(struct kernel *k, uint64_t moment)
 	return false;
 }
 
-/* Windows of pages refer to the process: it stays until they are given back, though it may have ended. */
+/*
+ * Windows of pages refer to the process, so it stays until they are given back, even if it has
+ * ended.
+ */
 void aside_pages(struct kernel *k, struct aside *a, struct kproc *proc,
 		 bool (*finish)(struct kernel *k, struct aside *a))
 {

@@ -114,7 +114,10 @@ err_free:
 	return err;
 }
 
-/* The old buffer stays until the next resize, or the end: the library copies from it when this has returned. */
+/*
+ * The old buffer stays until the next resize, or the end of the CQ: the library copies from it
+ * after this has returned.
+ */
 int cmd_resize_cq(struct call *c)
 {
 	const struct uv_resize_cq *cmd = (const void *)c->in;
@@ -141,7 +144,7 @@ int cmd_resize_cq(struct call *c)
 	err = buf_map(c, &buf, drv.buf_addr, ((uint64_t)c->k->cfg.device.cqe_size) << log, true);
 	if (err < 0)
 		return err;
-	/* Before the point of no return. */
+	/* Before the resize, which cannot be undone. */
 	err = call_respond(c, &resp, sizeof(resp), NULL, 0);
 	if (err < 0)
 		goto err_buf;

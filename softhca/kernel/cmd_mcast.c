@@ -19,7 +19,7 @@ static struct kmcast **find(struct kqp_handle *h, const uint8_t gid[16])
 	return m;
 }
 
-/* Kernels of OFED's time do not look at the LID. */
+/* Kernels of OFED's time do not check the LID. */
 static bool is_group(const struct kernel *k, const struct kqp_handle *h, const uint8_t gid[16],
 		     uint16_t lid)
 {

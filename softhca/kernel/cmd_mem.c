@@ -69,7 +69,7 @@ static uint32_t index_of(uint32_t key)
 	return key >> 8 | key << 24;
 }
 
-/* First pass: the client must make sure that the pages are there. */
+/* First pass: the client must make the pages present. */
 static int pin(struct call *c, uint64_t addr, uint64_t len, bool write)
 {
 	c->r->pin_check = 1;
@@ -104,7 +104,10 @@ static void mr_put(struct kernel *k, struct kmr *mr, uint32_t hca)
 		aside_until_left(k, &mr->aside, mr_finish);
 }
 
-/* The access bits of a region, and those that may be ignored by those who do not know them. OFED looks at the rest no further. */
+/*
+ * The access bits of a region, and those that a kernel which does not know them may ignore. OFED
+ * does not check the rest.
+ */
 #define ACCESS_KNOWN	(SH_LOCAL_WRITE | SH_REMOTE_WRITE | SH_REMOTE_READ | SH_REMOTE_ATOMIC | SH_MW_BIND)
 #define ACCESS_OPTIONAL	0x3ff00000u
 #define ACCESS_HUGETLB	0x80u
@@ -193,7 +196,7 @@ err_free:
 	return err;
 }
 
-/* No thread finds the key from now on. */
+/* From now on no thread finds the key. */
 static void mr_end(struct kmr *mr)
 {
 	struct kctx *ctx = mr->u.ctx;
@@ -218,8 +221,9 @@ void mr_free(struct kmr *mr)
 }
 
 /*
- * The device does not touch the memory when the command has returned: so the answer waits until each thread that may have
- * found the key has left device code. One that takes too long, because it is stopped, is waited for once.
+ * The device must not touch the memory after the command has returned. So the answer waits until
+ * each thread that may have found the key has left device code. A thread that takes too long,
+ * because it is stopped, is waited for once.
  */
 int cmd_dereg_mr(struct call *c)
 {
@@ -245,7 +249,7 @@ int cmd_dereg_mr(struct call *c)
 	return 0;
 }
 
-/* ---- address handles: mlx4's library keeps its own, others may ask ---- */
+/* ---- address handles: mlx4's library keeps its own, other libraries may ask ---- */
 
 int cmd_create_ah(struct call *c)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Queue pairs: those of a context, with queues in its memory, and the kernel's own XRC receive and target QPs,
- * which live as long as somebody is registered. State and attributes are the device's (sh_qp_modify).
+ * Queue pairs: those of a context, with queues in its memory, and the kernel's own XRC receive and
+ * target QPs, which live as long as a context is registered. The device has their state and
+ * attributes (sh_qp_modify).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -92,7 +93,7 @@ static bool qp_finish(struct kernel *k, struct aside *a)
 	return true;
 }
 
-/* The device forgets it: -EINPROGRESS, unless late. */
+/* Has the device forget the QP. -EINPROGRESS, unless late: a client holds a lock of it. */
 static int qp_end(struct kernel *k, struct kqp *qp, bool late, uint32_t *async)
 {
 	int err;
@@ -135,7 +136,7 @@ int qp_destroy_kernel(struct kernel *k, struct kqp *qp, bool late)
 
 /* ---- those of a context ---- */
 
-/* The receive queue: from what is asked to what is given, as mlx4 does. */
+/* The receive queue: from what the program asks for to what it gets, as mlx4 does. */
 static int size_rq(const struct uv_create_qp *cmd, bool has_rq, struct sh_qp_init *init)
 {
 	if (cmd->max_recv_wr > K_MAX_WQES - K_SPARE_WQES || cmd->max_recv_sge > K_MAX_SGE)
@@ -320,8 +321,8 @@ err_free:
 }
 
 /*
- * -EINPROGRESS: a client holds the lock of the groups; those that are left are for the next try.
- * A group that does not have the QP (a client has scribbled over it) is left all the same.
+ * -EINPROGRESS: a client holds the lock of the groups; the next try leaves the rest. A group that
+ * does not have the QP, because a client has overwritten it, counts as left.
  */
 static int leave_groups(struct kernel *k, struct kqp_handle *h)
 {
@@ -340,14 +341,17 @@ static int handle_end(struct kernel *k, struct kqp_handle *h, bool late)
 {
 	int err;
 
-	/* First: a number in a group would deliver to the QP that gets it next. */
+	/* First: a group would deliver to the QP that gets this number next. */
 	err = leave_groups(k, h);
 	if (err)
 		return err;
 	h->target = h->reg;
 	err = h->reg ? reg_del(k, h->reg, late, &h->u.async) : qp_end(k, h->qp, late, &h->u.async);
 	h->u.ended = !err;
-	/* The QP may have ended with this registration. The handle stays until its events are dropped. */
+	/*
+	 * The QP may have ended with this registration. The handle stays until its events are
+	 * dropped.
+	 */
 	if (!err && h->target)
 		h->qp = NULL;
 	return err;
@@ -428,7 +432,7 @@ static void path_out(struct uv_qp_dest *d, const struct sh_path *p)
 	d->port_num = p->port_num;
 }
 
-/* What mlx4 refuses beyond the transition table. */
+/* What mlx4 refuses in addition to the transition table. */
 static bool attributes_ok(const struct kernel *k, const struct uv_modify_attr *a, uint32_t mask, const struct uv_qp_dest *dest,
 			  const struct uv_qp_dest *alt)
 {
@@ -452,7 +456,7 @@ static bool attributes_ok(const struct kernel *k, const struct uv_modify_attr *a
 	return true;
 }
 
-/* Mainline's halves of an XRC connection: attributes of the other half are dropped without a word. */
+/* Mainline's halves of an XRC connection: attributes of the other half are dropped silently. */
 static uint32_t mask_of(uint32_t type, uint32_t mask)
 {
 	if (type == SH_QPT_XRC_INI)
@@ -462,7 +466,7 @@ static uint32_t mask_of(uint32_t type, uint32_t mask)
 	return mask;
 }
 
-/* The move to RESET or ERR that a command has promised. */
+/* Makes the move to RESET or ERR that a command has promised. */
 static bool qp_settle(struct kernel *k, struct aside *a)
 {
 	struct kqp *qp = container_of(a, struct kqp, aside);
@@ -472,8 +476,9 @@ static bool qp_settle(struct kernel *k, struct aside *a)
 }
 
 /*
- * A client does not let the QP's locks go: it gets there when they are free, and is as good as there for its owner. In
- * RESET memory may be used again, so that nothing is placed there meanwhile; flushed receives come when they come.
+ * A client does not let go of the QP's locks. The QP moves when they are free; for its owner it is
+ * there already. In RESET the memory may be used for something else, so nothing is placed there
+ * meanwhile. Receives are flushed when the QP moves.
  */
 static void settle_later(struct kernel *k, struct kqp *qp, uint32_t state)
 {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * One write() on an open device file: framing, the table of the face, the response. Nothing a client writes, nor
- * the way it dies, is trusted; the checks are those of the kernel, in its order.
+ * One write() on an open device file: framing, the table of the face, the response. The daemon
+ * trusts neither what a client writes nor the way it dies. The checks are those of the kernel, in
+ * its order.
  *
  * Ordinary commands (hdr.in_words * 4 is the length):
  *	unknown number, or not the device's		EINVAL (mainline: EOPNOTSUPP for the latter)
  *	before GET_CONTEXT				EINVAL
  *	shorter than its structure			EINVAL (mainline: ENOSPC)
  *	less room for the response than it has		ENOSPC
- *	the device has failed, and nothing ends		EIO
+ *	ends nothing, and the device has failed		EIO
  *	memory not there				EFAULT
  */
 #include <errno.h>
@@ -48,7 +49,7 @@ void call_fd(struct call *c, int fd, uint64_t where)
 
 	c->fds[i] = fd;
 	c->r->fd_where[i] = where;
-	/* Descriptors made for a process close on exec since kernels that have the mainline commands. */
+	/* Kernels that have the mainline commands make descriptors for a process close-on-exec. */
 	if (c->k->cfg.device.face == SH_FACE_MAINLINE)
 		c->r->fd_cloexec |= UINT64_C(1) << i;
 }
@@ -66,7 +67,7 @@ static int user_in(struct call *c, uint64_t addr, size_t len)
 	return c->k->user->read(c->k->user_arg, &c->proc->user, addr, c->in, len);
 }
 
-/* The header and a second one follow each other; command structures of extended commands begin after both. */
+/* A second header follows the first one. The structures of extended commands begin after both. */
 static int run_extended(struct call *c, uint64_t addr, uint64_t len)
 {
 	const struct face *f = c->k->face;
@@ -113,7 +114,10 @@ static int run_extended(struct call *c, uint64_t addr, uint64_t len)
 	return cmd->fn(c);
 }
 
-/* What a device that has failed still takes: it ends objects, which needs no device. */
+/*
+ * Does a failed device still take the command? It takes those that end objects, which needs no
+ * device.
+ */
 static bool ends_something(const struct command *cmd)
 {
 	static int (*const fn[])(struct call *) = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The commands that both kernels have, as entries of a face's table. Included inside the table; CMD, create_qp() and
- * create_srq() are the face's own.
+ * The commands that both kernels have, as entries of a face's table. Included inside the table;
+ * CMD, create_qp() and create_srq() are the face's own.
  */
 	CMD(UV_GET_CONTEXT, cmd_get_context, sizeof(struct uv_plain), sizeof(struct uv_get_context_resp)),
 	CMD(UV_QUERY_DEVICE, cmd_query_device, sizeof(struct uv_plain), sizeof(struct uv_query_device_resp)),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Processes and their open device files. A context is released when the last reference to its file goes away; it is
- * gone (nothing touches its memory) when the address space that opened it ends, which may be earlier. A process
- * slot belongs to one image of a process.
+ * Processes and their open device files. A context is released when the last reference to its file
+ * goes away. It is gone (no process touches its memory) when the address space that opened it ends,
+ * which may be earlier. A process slot belongs to one image of a process.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static uint32_t free_slot(const struct kernel *k)
 	return 0;
 }
 
-/* Images of this process that are no more: it has executed another program. */
+/* Ends earlier images of this process, which has executed another program. */
 static void bury_old_images(struct kernel *k, pid_t pid)
 {
 	uint32_t i;
@@ -104,12 +104,15 @@ bool proc_stopped(const struct kproc *p)
 	if (n <= 0)
 		return false;
 	text[n] = 0;
-	/* The state is behind the name, which can have anything in it. */
+	/* The state is behind the name, which may contain anything. */
 	at = strrchr(text, ')');
 	return at && at[1] == ' ' && (at[2] == 'T' || at[2] == 't');
 }
 
-/* A process may close the connection and live on: the shim then makes another one and names its slot. */
+/*
+ * Does the image still live? A process may close the connection and live on: the shim then makes
+ * another one and names its slot.
+ */
 static bool same_image(struct kernel *k, const struct kproc *p)
 {
 	char byte;
@@ -130,7 +133,7 @@ void proc_dead(struct kernel *k, struct kproc *p)
 		if (k->ctx[i] && k->ctx[i]->proc == p)
 			ctx_gone(k->ctx[i]);
 	regions_orphan(k, p);
-	/* It lives yet where it is the instance that ends. */
+	/* The process still lives if it is the instance that ends. */
 	sh_proc_gone(&k->dev, p->slot, !same_image(k, p));
 	orphans_free(k);
 	__atomic_store_n(&sh_proc(&k->dev, p->slot)->pid, 0, __ATOMIC_RELEASE);
@@ -244,7 +247,7 @@ int ctx_opened(struct kernel *k, struct kproc *p, uint32_t index)
 	return 0;
 }
 
-/* By name: a descriptor of it would say, when closed, that the file is released. */
+/* By name: closing a descriptor of the file would say that the file is released. */
 int ctx_kick(struct kctx *ctx)
 {
 	char path[128];
@@ -261,7 +264,7 @@ struct kctx *ctx_get(struct kernel *k, uint32_t index)
 	return ctx && ctx->state != KC_RELEASING ? ctx : NULL;
 }
 
-/* As far as locks are free; ctx_retry() comes back to the others. */
+/* Silences the QPs whose locks are free; ctx_retry() comes back to the others. */
 static void silence(struct kctx *ctx)
 {
 	struct kernel *k = ctx->k;
@@ -280,7 +283,7 @@ static void silence(struct kctx *ctx)
 	k->loud--;
 }
 
-/* The state alone makes its keys useless and keeps everybody out of its memory. */
+/* The state alone makes the context's keys useless and keeps every process out of its memory. */
 void ctx_gone(struct kctx *ctx)
 {
 	struct kernel *k = ctx->k;
@@ -337,7 +340,7 @@ static int release_objects(struct kctx *ctx)
 	return 0;
 }
 
-/* What the program has not destroyed itself. */
+/* Counts what the program has not destroyed itself. */
 static void count_left(struct kctx *ctx)
 {
 	const struct uobj *u;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Event queues: the FIFOs behind completion channels and asynchronous event files. The daemon keeps each open for
- * reading and writing, so that it neither ends nor blocks, and gives the client a read end of its own. The
- * client dropping that end is seen as IN_CLOSE_NOWRITE: nobody else opens a FIFO for reading only.
+ * Event queues: the FIFOs behind completion channels and asynchronous event files. The daemon keeps
+ * each open for reading and writing, so that it neither ends nor blocks, and gives the client a
+ * read end of its own. When the client closes that end, the daemon sees IN_CLOSE_NOWRITE: no other
+ * descriptor of a FIFO is open for reading only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +24,7 @@ static void evq_path(const struct kevq *e, char path[64])
 	snprintf(path, 64, "events/%u.%u", e->index, e->generation);
 }
 
-/* Queue 0 is none. */
+/* 0 is not a queue: all are in use. */
 static uint32_t free_index(struct kernel *k)
 {
 	uint32_t i, index;
@@ -124,7 +125,7 @@ void evq_free(struct kernel *k, struct kevq *e)
 	DL_DELETE(e->ctx->evqs, e);
 	if (e->ctx->async == e)
 		e->ctx->async = NULL;
-	/* A client that raises an event may have the lock of its place in device memory. */
+	/* A client that raises an event may hold the lock of the queue's place in device memory. */
 	k->evq_aside[e->index] = true;
 	if (!evq_finish(k, &e->aside))
 		aside_until_unlocked(k, &e->aside, evq_finish);
@@ -166,9 +167,9 @@ struct kevq *evq_by_fd(struct kctx *ctx, pid_t tid, int fd)
 	return NULL;
 }
 
-/* ---- records of objects that are gone ---- */
+/* ---- records of objects that have ended ---- */
 
-/* Which kind of object an affiliated event is about. */
+/* Is an affiliated event about objects of this type? */
 static bool about(uint32_t event, enum uobj_type type)
 {
 	switch (event) {
@@ -196,10 +197,10 @@ static bool matches(const struct kevq *e, const uint64_t *record, uint64_t user_
 }
 
 /*
- * The pipe is emptied and what stays is written back, in order and before anything newer: a thread
- * that raises an event needs the queue's lock. A reader that comes in between waits, as it would
- * for an event that was dropped. Nothing is read before there is room for all that may have to be
- * written back. Returns how many records were dropped.
+ * Empties the pipe and writes back what stays, in order and before anything newer: a thread that
+ * raises an event needs the queue's lock. A reader that comes in between waits, as it would for an
+ * event that was dropped. Nothing is read before there is room for all that may have to be written
+ * back. Returns how many records were dropped.
  */
 static uint32_t drop_from_pipe(struct kernel *k, struct kevq *e, uint64_t user_handle,
 			       enum uobj_type type)
@@ -212,15 +213,12 @@ static uint32_t drop_from_pipe(struct kernel *k, struct kevq *e, uint64_t user_h
 
 	if (ioctl(e->fd, FIONREAD, &held) < 0 || held <= 0)
 		return 0;
-	/*
-	 * Only a client that has given its pipe more room than pipes have at first brings this
-	 * about.
-	 */
+	/* This happens only if a client has given its pipe more room than a new pipe has. */
 	if ((size_t)held > k->keep_size) {
 		grown = realloc(k->keep, held);
 		/*
 		 * All of the pipe stays: its owner reads and acknowledges records of an object that
-		 * is gone.
+		 * has ended.
 		 */
 		if (!grown)
 			return 0;
@@ -243,8 +241,9 @@ static uint32_t drop_from_pipe(struct kernel *k, struct kevq *e, uint64_t user_h
 }
 
 /*
- * Without the lock the pipe is all that is looked through, which has what matters: what was spilled of an object is dropped
- * when it ends. A client that goes on in this moment puts its record before those that stay.
+ * Without the lock only the pipe is searched. It has what matters: what was spilled of an object is
+ * dropped when it ends. A client that goes on at this moment puts its record before those that
+ * stay.
  */
 static int drop(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type, bool late,
 		uint32_t *number)
@@ -275,7 +274,7 @@ static int drop(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uob
 	return 0;
 }
 
-/* Nearly every object goes without ever having raised an event: then nothing need be looked through. */
+/* Nearly every object ends without ever having raised an event. Then there is nothing to search. */
 static bool may_have(struct kernel *k, const struct kevq *e, uint32_t written)
 {
 	const struct sh_evq *q = e ? sh_evq(&k->dev, e->index) : NULL;
@@ -289,7 +288,7 @@ static int drop_events(struct kernel *k, struct kevq *e, uint64_t user_handle, e
 	uint32_t dropped = 0;
 	int err = may_have(k, e, *events) ? drop(k, e, user_handle, type, late, &dropped) : 0;
 
-	/* After a client's death there may be a record more than was counted. */
+	/* After a client's death there may be one record more than was counted. */
 	if (!err)
 		*events = *events > dropped ? *events - dropped : 0;
 	return err;
@@ -322,7 +321,10 @@ void evq_room(struct kernel *k, struct kevq *e)
 {
 	int left = sh_evq_flush(&k->dev, e->index);
 
-	/* Often it is the client that has just spilled a record: it tells the daemon before it releases the lock. */
+	/*
+	 * Often it is the client that has just spilled a record: it tells the daemon before it
+	 * releases the lock.
+	 */
 	if (left == -EINPROGRESS)
 		k->spill_again = true;
 	wait_for_room(k, e, left > 0);

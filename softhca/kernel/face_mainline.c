@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The face of a mainline kernel from 3.3 on, as far as the write() interface goes: its command tables, and the
- * commands that only it has. XRC target QPs are ordinary objects here, shared by the handles on them.
+ * The face of a mainline kernel from 3.3 on, as far as the write() interface goes: its command
+ * tables, and the commands that only it has. XRC target QPs are ordinary objects here, shared by
+ * the handles on them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 
 /* ---- target QPs ---- */
 
-/* A handle on a target QP, and the response about it. When it fails a QP without handles goes too. */
+/* Makes a handle on a target QP, and responds with it. A failure also ends a QP without handles. */
 static int tgt_handle(struct call *c, struct kqp *qp, struct kxrcd_handle *xh, uint64_t user_handle)
 {
 	struct uv_create_qp_resp resp = {.qpn = qp->qpn};
@@ -52,7 +53,8 @@ err_qp:
 static int create_tgt(struct call *c)
 {
 	const struct uv_create_qp *cmd = (const void *)c->in;
-	struct kxrcd_handle *xh = uobj_get(c->ctx, UO_XRCD, cmd->pd_handle);	/* that is where the domain travels */
+	/* This field carries the handle of the domain. */
+	struct kxrcd_handle *xh = uobj_get(c->ctx, UO_XRCD, cmd->pd_handle);
 	struct kqp *qp;
 	int err;
 
@@ -135,7 +137,7 @@ static int create_xsrq(struct call *c)
 
 /* ---- the extended QUERY_DEVICE ---- */
 
-struct ex_query_device_drv {		/* mlx4's answer to it */
+struct ex_query_device_drv {		/* mlx4's part of the answer */
 	uint32_t comp_mask, response_length;
 	uint64_t hca_core_clock_offset;
 	uint32_t max_inl_recv_sz, reserved;

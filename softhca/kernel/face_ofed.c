@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The face of an OFED 1.3 to 1.5 kernel: its command table, and the commands that only it has. A number that is not
- * here is not in mlx4's command mask, which that kernel answers with EINVAL.
+ * The face of an OFED 1.3 to 1.5 kernel: its command table, and the commands that only it has. A
+ * number that is missing here is missing in mlx4's command mask, and that kernel answers it with
+ * EINVAL.
  */
 #include <errno.h>
 #include <string.h>
@@ -28,7 +29,8 @@ static int create_qp(struct call *c)
 		rq.type = SH_QPT_XRC;
 		if (cmd->is_srq)
 			return -EINVAL;
-		xh = uobj_get(c->ctx, UO_XRCD, cmd->srq_handle);	/* that is where the domain travels */
+		/* This field carries the handle of the domain. */
+		xh = uobj_get(c->ctx, UO_XRCD, cmd->srq_handle);
 		if (!xh)
 			return -EINVAL;
 		rq.d = xh->d;
@@ -62,7 +64,7 @@ static int create_xrc_srq(struct call *c)
 	return srq_create(c, &rq);
 }
 
-/* ---- receive QPs: the kernel's own, kept alive by the contexts that are registered ---- */
+/* ---- receive QPs: the kernel's own, alive while a context is registered ---- */
 
 static int create_xrc_rcv_qp(struct call *c)
 {
@@ -91,7 +93,9 @@ static int create_xrc_rcv_qp(struct call *c)
 	return err;
 }
 
-/* A receive QP of the domain behind a handle of the caller; the caller need not be registered. */
+/*
+ * A receive QP of the domain that a handle of the caller names. The caller need not be registered.
+ */
 static struct kqp *rcv_qp(struct call *c, uint32_t xrcd_handle, uint32_t qpn, struct kxrcd_handle **out)
 {
 	struct kxrcd_handle *xh = uobj_get(c->ctx, UO_XRCD, xrcd_handle);

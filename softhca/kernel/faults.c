@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Faults of the fabric as the command asks for them: rules are set and ended here alone, and followed by
- * the senders (device/fault.c). Names of hosts and QPs are checked here, where what exists is known.
+ * Faults of the fabric as the command asks for them. Only this file sets and ends rules; senders
+ * follow them (device/fault.c). Names of hosts and QPs are checked here, because the daemon knows
+ * what exists.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -25,13 +26,16 @@ static bool host_exists(struct kernel *k, uint32_t host, struct sh_status *st)
 	return false;
 }
 
-/* Can packets of this host be what the rule is about? */
+/* Can the rule be about packets of this host? */
 static bool host_in(uint32_t host, const struct sh_fault_msg *m)
 {
 	return m->from == SH_FAULT_ANY || m->to == SH_FAULT_ANY || host == m->from || host == m->to;
 }
 
-/* " 0x48 0x49 ...", those that exist and could be meant, as far as there is room: how many there are. */
+/*
+ * Lists the QPs that exist and could be meant, as " 0x48 0x49 ...", as far as there is room.
+ * Returns how many there are.
+ */
 static uint32_t list_qps(struct kernel *k, const struct sh_fault_msg *m, char *text, size_t room)
 {
 	uint32_t n = 0;
@@ -97,7 +101,10 @@ static void rule_end(struct sh_fault_rule *rule)
 	__atomic_store_n(&rule->count, 0, __ATOMIC_RELEASE);
 }
 
-/* Those of the whole fabric have a place each. The others: that of the same scope, a new one, one of a rule that is over. */
+/*
+ * A rule of the whole fabric has a place of its own. Any other gets the place of the rule with the
+ * same scope, else an unused one, else that of a rule that has ended.
+ */
 static struct sh_fault_rule *find(struct sh_faults *f, const struct sh_fault_scope *scope)
 {
 	struct sh_fault_rule *free = NULL, *over = NULL;
@@ -141,12 +148,15 @@ static void rule_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_s
 		__atomic_store_n(&rule->delay_ns, m->delay_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&rule->seed, m->seeded ? m->seed : k->fault_seed, __ATOMIC_RELAXED);
 	__atomic_store_n(&rule->drawn, 0, __ATOMIC_RELAXED);
-	/* pairs with the loads in sh_fate(): what a rule does is seen with all that it is about */
+	/*
+	 * Pairs with the loads in sh_fate(): a sender that sees what a rule does sees all that it
+	 * is about.
+	 */
 	__atomic_store_n(&rule->rate, m->rate, __ATOMIC_RELEASE);
 	__atomic_store_n(&rule->count, m->count, __ATOMIC_RELEASE);
 }
 
-/* Every kind with exactly this scope; without one, everything. */
+/* Ends every kind with exactly this scope; without a scope, everything. */
 static void end(struct sh_faults *f, const struct sh_fault_msg *m)
 {
 	bool all = m->from == SH_FAULT_ANY && m->to == SH_FAULT_ANY && m->qpn == SH_FAULT_ANY;
@@ -159,7 +169,7 @@ static void end(struct sh_faults *f, const struct sh_fault_msg *m)
 	}
 }
 
-/* From here on, and for what is set already. */
+/* The seed counts for future rules and for those that are set already. */
 static void seed(struct kernel *k, uint32_t value)
 {
 	struct sh_faults *f = &k->dev.inst->faults;
@@ -189,7 +199,10 @@ void fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status 
 	if (m->kind == SH_FAULT_OFF) {
 		end(&k->dev.inst->faults, m);
 	} else if (ends) {
-		/* A QP that is gone can still be named, and nothing is set for one that never was. */
+		/*
+		 * A QP that has ended can still be named. A rule is never set for a QP that does
+		 * not exist.
+		 */
 		const struct sh_fault_scope scope = {m->kind, m->from, m->to, m->qpn};
 		struct sh_fault_rule *rule = find(&k->dev.inst->faults, &scope);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Files and directories of the instance. softhca/wire.h lists all that is made here: what it lacks stays behind when the
- * instance ends.
+ * Files and directories of the instance. softhca/wire.h lists all that is made here: what the list
+ * lacks stays behind when the instance ends.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 #include "kern.h"
 
-/* In place: a reader finds the old or the new contents, and no directory's time changes. */
+/* Writes in place: a reader finds the old or the new contents, and no directory's time changes. */
 int file_write(int dirfd, const char *path, const char *fmt, ...)
 {
 	char text[4096];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Handles: numbers that name an object of one context. One space per host and type of object, so that another
- * context's handle is never taken for one's own.
+ * Handles: numbers that name an object of one context. Each host and type of object has a space of
+ * its own, so that another context's handle is never taken for one's own.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +16,10 @@ static struct handles *space(const struct kctx *ctx, enum uobj_type type)
 	return &ctx->k->hosts[ctx->host].handles[type];
 }
 
-/* Twice the slots, or the first ones. Without memory nothing has changed: slots beyond the numbers do no harm. */
+/*
+ * Doubles the slots, or makes the first ones. Without memory nothing has changed: slots beyond the
+ * numbers do no harm.
+ */
 static int grow(struct handles *h)
 {
 	uint32_t size = h->slot ? h->numbers.bits * 2 : FIRST_SIZE;
@@ -26,7 +29,7 @@ static int grow(struct handles *h)
 	if (!grown)
 		return -ENOMEM;
 	if (!h->slot)
-		/* A freed number is the next one given out, if it is the lowest. */
+		/* A freed number is given out next if it is the lowest. */
 		err = sh_numbers_init(&h->numbers, size, size - 1, 0, true);
 	else
 		err = sh_numbers_grow(&h->numbers);

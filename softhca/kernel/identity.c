@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What files say of each host, below host<K>: its name, and the id of its boot. Only where there are several: a lone host is
- * the machine. Also the directory where each `softhca run` records itself (softhca/host/runs.h).
+ * The files that say which host this is, below host<K>: its name, and the id of its boot. Only an
+ * instance of several hosts has them: a single host is the machine. Also the directory where each
+ * `softhca run` records itself (softhca/host/runs.h).
  */
 #include <errno.h>
 #include <stdio.h>

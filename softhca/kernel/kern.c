@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The kernel without its sockets: the instance directory, device memory, number spaces. Made whole, taken down whole. */
+/*
+ * The kernel without its sockets: the instance directory, device memory, number spaces. It is made
+ * and taken down as a whole.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +20,7 @@
 
 #define TAKE_OVER_MS	10000	/* how long another process may need to remove a dead instance */
 
-/* What a person can do about it. */
+/* What the user can do about it. */
 static const char *advice(int err)
 {
 	switch (err) {
@@ -51,8 +54,8 @@ static int make_directory(struct kernel *k, char *text, size_t text_len)
 }
 
 /*
- * A daemon that lives accepts connections, be it stopped. Another holder of the lock is a process that removes a dead
- * instance.
+ * A daemon that lives accepts connections, even if it is stopped. Any other holder of the lock is a
+ * process that removes a dead instance.
  */
 static bool answers(const char *dir)
 {
@@ -63,7 +66,7 @@ static bool answers(const char *dir)
 	return fd != -ENOENT && fd != -ECONNREFUSED;
 }
 
-/* The name is taken: 0 when it is free now. */
+/* The name is taken. Returns 0 if it is free now. */
 static int take_over(struct kernel *k, const char *name, char *text, size_t text_len)
 {
 	static const struct timespec tick = {.tv_nsec = 5000000};
@@ -159,7 +162,9 @@ static int make_memory(struct kernel *k)
 	return sh_process_init(&k->dev, k->dir);
 }
 
-/* Sizes and first numbers of a ConnectX; the allocators differ as the kernels' do. */
+/*
+ * Sizes and first numbers are a ConnectX's. The allocators differ as those of the two kernels do.
+ */
 static int make_numbers(struct kernel *k, struct khca *hca)
 {
 	bool rewind = k->cfg.device.face == SH_FACE_MAINLINE;
@@ -258,7 +263,7 @@ static void close_fd(int fd)
 		close(fd);
 }
 
-/* Clients may still run: their memory is not touched any more, and nothing of it is kept. */
+/* Clients may still run. Their memory is not touched any more, and nothing of it is kept. */
 void kern_exit(struct kernel *k)
 {
 	uint32_t i, t;

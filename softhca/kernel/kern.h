@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The kernel's own state: what it knows of processes, open device files and the objects behind their handles. Only
- * softhca/kernel includes this. One thread runs all of it, so nothing here has a lock; device memory is
- * touched through device.h. Functions return 0 or -errno and change nothing when they fail, unless they say otherwise.
+ * The kernel's own state: what it knows of processes, open device files and the objects behind
+ * their handles. Only softhca/kernel includes this file. One thread runs all of it, so nothing here
+ * has a lock; device memory is touched through device.h. Functions return 0 or -errno and change
+ * nothing when they fail, unless they say otherwise.
  */
 #ifndef SOFTHCA_KERNEL_KERN_H
 #define SOFTHCA_KERNEL_KERN_H
@@ -11,7 +12,10 @@
 #include <limits.h>
 #include <sys/types.h>
 
-/* Without memory for it an element is not added, and its hh.tbl is NULL: the header's own answer is to exit. */
+/*
+ * Without memory for an element uthash does not add it, and its hh.tbl is NULL. By default uthash
+ * exits.
+ */
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 #include <utlist.h>
@@ -43,11 +47,12 @@ struct user {				/* an address space, not only a process number */
 	uint64_t witness;
 };
 struct user_ops {
-	/* 0, or -EFAULT: also where the process has another address space by now */
+	/* 0 or -EFAULT, also if the process has another address space by now */
 	int (*read)(void *arg, const struct user *user, uint64_t addr, void *buf, size_t len);
 	int (*write)(void *arg, const struct user *user, uint64_t addr, const void *buf,
 		     size_t len);
-	int (*open_fd)(void *arg, pid_t tid, int fd);	/* an O_PATH descriptor of what the client's is, or -EBADF */
+	/* An O_PATH descriptor of the file behind the client's descriptor, or -EBADF. */
+	int (*open_fd)(void *arg, pid_t tid, int fd);
 };
 extern const struct user_ops user_real;
 
@@ -58,47 +63,62 @@ extern const struct user_ops user_real;
 struct kwindow;
 struct pool {
 	uint64_t base, npages, used;	/* used: with memory behind them */
-	uint64_t limit;			/* nothing is handed out from here on yet */
-	uint64_t windows;		/* pages of each chunk that windows may begin in */
+	uint64_t limit;			/* pages from here on are not handed out yet */
+	uint64_t windows;		/* windows may begin in so many pages of each chunk */
 	uint64_t next, next_unit;	/* where the next search begins */
 	uint64_t *map;			/* a bit per page */
 	struct kwindow **window;	/* by unit; NULL: its pages are handed out one by one */
-	int fd;				/* of the memfd */
+	int fd;				/* the memfd */
 };
 /* windows: half of each chunk is for windows. */
 int pool_init(struct pool *p, int fd, uint64_t base, uint64_t size, bool windows);
 void pool_exit(struct pool *p);
-uint64_t pool_get(struct pool *p, uint64_t npages);	/* an offset with pages behind it, 0 = no memory */
+/* An offset with pages behind it; 0: no memory. */
+uint64_t pool_get(struct pool *p, uint64_t npages);
 void pool_put(struct pool *p, uint64_t off, uint64_t npages);
-/* A whole unit without memory behind it: its number, or UINT64_MAX when there is none for windows. */
+/*
+ * A whole unit without memory behind it: its number, or UINT64_MAX if no unit is left for windows.
+ */
 uint64_t pool_claim_unit(struct pool *p);
 void pool_release_unit(struct pool *p, uint64_t unit);
-int pool_back(struct pool *p, uint64_t off, uint64_t npages);		/* memory behind pages of a unit: -ENOMEM */
+/* Puts memory behind pages of a unit. 0 or -ENOMEM. */
+int pool_back(struct pool *p, uint64_t off, uint64_t npages);
 void pool_unback(struct pool *p, uint64_t off, uint64_t npages);
 
-/* ---- taken away, and not to be reused yet (aside.c) ---- */
+/* ---- taken away, but not to be reused yet (aside.c) ---- */
 
 struct kernel;
 struct aside {
 	struct aside *prev, *next;
-	uint64_t moment;		/* its grace began; 0: it waits for a lock instead */
-	bool set;			/* in one of the two lists */
-	struct kproc *proc;		/* whose pages they are, which outlives it; or NULL */
-	/* Give back what it is about, and free it. false: a lock is held yet. While the instance ends: free it, true. */
+	uint64_t moment;		/* when its grace began; 0: it waits for a lock instead */
+	bool set;			/* it is in one of the two lists */
+	struct kproc *proc;		/* the owner of the pages, which outlives this; or NULL */
+	/*
+	 * Gives back what this is about, and frees it. False: a lock is still held. While the
+	 * instance ends: frees it and returns true.
+	 */
 	bool (*finish)(struct kernel *k, struct aside *a);
 };
 void aside_until_left(struct kernel *k, struct aside *a, bool (*finish)(struct kernel *k, struct aside *a));
 void aside_until_unlocked(struct kernel *k, struct aside *a, bool (*finish)(struct kernel *k, struct aside *a));
 void aside_pages(struct kernel *k, struct aside *a, struct kproc *proc,
-		 bool (*finish)(struct kernel *k, struct aside *a));	/* unlocked, with pages of that process */
-/* Whether a thread that has been in device code since before this moment runs, rather than being stopped there. */
+		 /* Until unlocked, with pages of that process. */
+		 bool (*finish)(struct kernel *k, struct aside *a));
+/*
+ * Does a thread that has been in device code since before this moment run, rather than being
+ * stopped there?
+ */
 bool one_runs(struct kernel *k, uint64_t moment);
-void aside_take(struct kernel *k, struct aside *a);	/* not any more, if it is */
+/* Takes it off its list, if it is in one. */
+void aside_take(struct kernel *k, struct aside *a);
 void aside_sweep(struct kernel *k);
 void aside_end(struct kernel *k);
 
 struct kproc;
-/* As pool_get(), in the window of a process that uaddr falls into where that can be; pages_put() takes either's. */
+/*
+ * Like pool_get(), but if possible in that window of the process which uaddr falls into.
+ * pages_put() takes pages of either kind.
+ */
 uint64_t pages_get(struct kernel *k, struct kproc *p, uint64_t uaddr, uint64_t npages);
 void pages_put(struct kernel *k, uint64_t off, uint64_t npages);
 
@@ -113,21 +133,27 @@ struct uobj {
 	uint32_t handle;
 	uint64_t user_handle;
 	struct uobj *prev, *next;	/* objects of the context, by type, oldest first */
-	/* The device does not know it any more; what comes after that may take more than one try. */
-	bool ended, unlocked;		/* unlocked: ended without its lock, so that it is set aside */
+	/*
+	 * The device does not know the object any more. What comes after that may take more than
+	 * one try.
+	 */
+	bool ended, unlocked; /* unlocked: ended without its lock, so that it is set aside */
 	bool comp_dropped;
 	uint32_t comp, async;		/* events to report */
 };
-/* One space per host and type, lowest free number first, as the kernel's idr. */
+/* One space for each host and type, lowest free number first, as the kernel's idr. */
 struct handles {
-	struct uobj **slot;		/* NULL: none yet; what a number that is not out has there means nothing */
+	/*
+	 * NULL: there are no slots yet. The slot of a number that is not given out means nothing.
+	 */
+	struct uobj **slot;
 	struct sh_numbers numbers;
 };
-int uobj_add(struct kctx *ctx, struct uobj *obj, enum uobj_type type);	/* -ENOMEM */
+int uobj_add(struct kctx *ctx, struct uobj *obj, enum uobj_type type);	/* 0 or -ENOMEM */
 void uobj_del(struct uobj *obj);
-/* NULL: no such handle, another context's, or one whose object is ending. */
+/* NULL: there is no such handle, it is another context's, or its object is ending. */
 void *uobj_get(struct kctx *ctx, enum uobj_type type, uint32_t handle);
-/* Also one whose object is ending: for the command that ends it, which is tried again. */
+/* Also finds an object that is ending: for the command that ends it, which is tried again. */
 void *uobj_ending(struct kctx *ctx, enum uobj_type type, uint32_t handle);
 void handles_exit(struct handles *h);
 
@@ -146,14 +172,14 @@ static inline void num_put(struct sh_numbers *n, uint32_t number)
 struct kevq {
 	uint32_t index, generation;
 	struct kctx *ctx;
-	bool async, closed;		/* closed: the client dropped its end */
-	int fd;				/* O_RDWR: keeps the FIFO alive, drains, polls for room */
+	bool async, closed;		/* closed: the client has closed its end */
+	int fd; /* O_RDWR: keeps the FIFO alive, drains it, polls for room */
 	bool polled;			/* waiting for room */
 	dev_t dev;
 	ino_t ino;
 	uint32_t refs;			/* CQs that report here */
 	struct kevq *prev, *next;	/* of the context */
-	struct aside aside;		/* its place in device memory is not free yet */
+	struct aside aside;		/* until its place in device memory is free */
 };
 
 /* ---- queue memory (queue.c) ---- */
@@ -163,7 +189,7 @@ struct kbuf {				/* whole pages */
 	uint64_t shm;			/* 0: the client's own pages */
 	uint32_t locked;		/* pages accounted */
 };
-struct dbpage {				/* a page of doorbell records with users */
+struct dbpage {				/* a page of doorbell records that is in use */
 	uint64_t uaddr, shm;
 	uint32_t refs;
 	UT_hash_handle hh;
@@ -181,19 +207,20 @@ struct kregion {			/* whole pages of one process */
 
 /* ---- processes and contexts (context.c) ---- */
 
-/* One image of a process: from its first message to its end or its next exec. */
+/* One image of a process, from its first message to its end or its next exec. */
 struct kproc {
-	uint32_t slot;			/* in device memory; 0 = the daemon */
+	uint32_t slot;			/* in device memory; 0: the daemon */
 	pid_t pid;
 	uint32_t host;
 	int pidfd;
 	uint32_t refs;			/* the connection and the contexts */
-	bool connected, gone;		/* gone: the slot is given back */
+	bool connected, gone;		/* gone: the slot has been given back */
 	uint64_t locked;		/* pages counted against RLIMIT_MEMLOCK */
 	struct kwindow *windows;	/* by address */
 	struct user user;
 	void *regions;			/* a tree of struct kregion, by address */
-	uint64_t revoked;		/* when regions were, and a thread may be writing there still; 0: none does */
+	/* When regions were revoked to which a thread may still be writing. 0: no thread is. */
+	uint64_t revoked;
 	struct kmr *unshared;		/* memory regions that are not device memory */
 };
 
@@ -202,13 +229,14 @@ struct kctx {
 	struct kernel *k;
 	uint32_t index, generation;
 	enum kctx_state state;
-	bool started;			/* GET_CONTEXT was done */
-	bool gone;			/* its address space ended */
-	bool silenced;			/* and its peers know */
+	bool started;			/* GET_CONTEXT has been done */
+	bool gone;			/* its address space has ended */
+	bool silenced;			/* gone, and all its QPs are silent */
 	struct kproc *proc;
-	uint32_t host, hca, device;	/* hca over all hosts; device counts per host */
+	uint32_t host, hca, device;	/* hca counts over all hosts, device per host */
 	struct uobj *objs[UO_TYPES];
-	struct uobj *newest;		/* made, or given another buffer, last; NULL when it is gone */
+	/* The object that was made, or given another buffer, last; NULL when it has ended. */
+	struct uobj *newest;
 	struct kevq *async, *evqs;	/* evqs: all of them */
 	struct dbpage *dbpages;
 	uint64_t commands;
@@ -226,9 +254,9 @@ struct kmr {
 	uint32_t key, access;
 	uint64_t locked;		/* pages accounted */
 	uint64_t start, len;
-	struct kregion *region;		/* NULL: one of its process's unshared */
-	struct kmr *rprev, *rnext;	/* of the region, or of the unshared */
-	uint64_t moment;		/* nonzero: its key was invalidated then */
+	struct kregion *region;		/* NULL: it is in its process's list `unshared` */
+	struct kmr *rprev, *rnext;	/* in the list of the region, or in `unshared` */
+	uint64_t moment;		/* nonzero: when its key was invalidated */
 	uint32_t hca;
 	struct aside aside;
 };
@@ -236,7 +264,8 @@ struct kcq {
 	struct uobj u;
 	uint32_t cqn, refs, entries;
 	struct kevq *evq;
-	struct kbuf buf, old;		/* old: being copied from by the library after a resize */
+	/* old: the library copies from it after a resize. */
+	struct kbuf buf, old;
 	uint64_t db;
 	uint32_t hca;
 	struct aside aside;
@@ -256,7 +285,8 @@ struct kxrcd_handle {
 	struct uobj u;
 	struct kxrcd *d;
 	uint32_t srqs;			/* made through this handle */
-	struct kreg *regs;		/* registrations, and handles of target QPs, made through it */
+	/* Registrations, and handles of target QPs, that were made through it. */
+	struct kreg *regs;
 };
 struct ksrq {
 	struct uobj u;
@@ -271,7 +301,7 @@ struct ksrq {
 	struct aside aside;
 };
 struct kqp;
-/* A context's interest in a kernel-made receive QP: a registration (OFED) or a handle (mainline). */
+/* A context's share in a kernel-made receive QP: a registration (OFED) or a handle (mainline). */
 struct kreg {
 	struct kqp *qp;
 	struct kctx *ctx;
@@ -295,7 +325,8 @@ struct kqp {
 	struct aside aside;
 	bool unlocked;			/* ended without its locks */
 	bool stuck;			/* unlocked and set aside: counted in stuck_qps */
-	uint32_t next_state;		/* while set aside and not ended: RESET or ERR, which it is to be in */
+	/* RESET or ERR, which the QP is to reach: while it is set aside and has not ended. */
+	uint32_t next_state;
 	UT_hash_handle hh;		/* by number, per HCA */
 };
 struct kmcast {
@@ -319,11 +350,13 @@ struct khca {
 	struct kxrcd *xrcds;
 	struct kqp *qps;
 	struct sh_numbers pdn, xrcdn, mpt, cqn, srqn, qpn;
-	uint32_t host, unit;		/* unit: per host */
-	bool fatal;			/* it has failed: nothing but the end of what there is */
-	/* and a stopped client holds a QP that does not know it yet */
+	uint32_t host, unit;		/* unit counts per host */
+	/* It has failed, and takes only commands that end something. */
+	bool fatal;
+	/* It has failed, and a stopped client holds a QP that is not silent yet. */
 	bool loud;
-	uint64_t left[UO_TYPES];	/* objects that were there when their file was released */
+	/* Objects that programs had not destroyed when their file was released. */
+	uint64_t left[UO_TYPES];
 };
 struct khost {
 	struct handles handles[UO_TYPES];
@@ -341,29 +374,37 @@ struct kernel {
 	const struct face *face;
 	const struct user_ops *user;
 	void *user_arg;
-	struct pool pool, shared;	/* for queues, for registered memory */
-	struct aside *graced, *locked;	/* set aside, until threads have left, or locks are free */
-	/* QPs that ended without their locks and are set aside. While there is one, CQs and SRQs keep numbers and pages. */
+	struct pool pool, shared;	/* for queues; for registered memory */
+	/* What is set aside: until threads have left; until locks are free. */
+	struct aside *graced, *locked;
+	/*
+	 * QPs that have ended without their locks and are set aside. While there is one, CQs and
+	 * SRQs keep their numbers and pages.
+	 */
 	uint32_t stuck_qps;
-	uint64_t stale;			/* threads that were in device code before this moment are not waited for any more */
-	bool spill_again;		/* spilled records could not be moved: a client had their queue's lock */
+	/* Threads that were in device code before this moment are not waited for any more. */
+	uint64_t stale;
+	/* Spilled records could not be moved: a client held the lock of their queue. */
+	bool spill_again;
 	bool ending;
 	struct khost *hosts;
 	struct khca *hcas;
 	struct kctx *ctx[SH_MAX_CTX];
 	struct kproc *proc[SH_MAX_PROC];
 	struct kevq *evq[SH_MAX_EVQ];
-	bool evq_aside[SH_MAX_EVQ];	/* the place of a queue that was freed is in use yet */
+	/* The queue was freed, but its place is still in use. */
+	bool evq_aside[SH_MAX_EVQ];
 	uint32_t evq_gen[SH_MAX_EVQ], ctx_gen[SH_MAX_CTX];
 	uint32_t evq_next, ctx_next;
-	uint32_t fault_seed;		/* for rules of faults that are to come */
-	/* where evq.c puts records aside; has room for a pipe as pipes are at first */
+	uint32_t fault_seed;		/* for future rules of faults */
+	/* Where evq.c puts records aside. It begins with room for as much as a new pipe holds. */
 	char *keep;
 	size_t keep_size;
-	struct sh_numbers reg;		/* entries of registrations; 0 is none */
+	struct sh_numbers reg;		/* entries of registrations; 0: no entry */
 	uint32_t reg_backed;		/* entries below have memory behind them */
 	uint32_t died_inside;		/* as of the last orphans_free() */
-	uint32_t releasing, loud;	/* contexts to release, or to silence, in another try */
+	/* Contexts to release in another try; contexts and HCAs to silence in another try. */
+	uint32_t releasing, loud;
 	int epoll;			/* -1 in tests */
 	bool stop;
 	struct {
@@ -373,8 +414,8 @@ struct kernel {
 };
 
 /*
- * kern.c: everything but the sockets. -errno, with what went wrong in text. The directory gets its name last, by
- * kern_publish(), when clients can connect.
+ * kern.c: everything but the sockets. Returns -errno with what went wrong in text. kern_publish()
+ * gives the directory its name, which is the last step, when clients can connect.
  */
 int kern_init(struct kernel *k, const struct sh_kernel_config *cfg, char *text, size_t text_len);
 int kern_publish(struct kernel *k, char *text, size_t text_len);
@@ -383,28 +424,33 @@ void kern_exit(struct kernel *k);
 /* context.c */
 int proc_attach(struct kernel *k, pid_t pid, uint32_t host, uint32_t again, uint64_t witness,
 		struct kproc **out);
-void proc_detach(struct kernel *k, struct kproc *p);		/* its connection is gone */
-void proc_dead(struct kernel *k, struct kproc *p);		/* the process, or its image, is */
+void proc_detach(struct kernel *k, struct kproc *p);		/* its connection has closed */
+void proc_dead(struct kernel *k, struct kproc *p); /* the process, or its image, has ended */
 void proc_put(struct kernel *k, struct kproc *p);
 bool proc_stopped(const struct kproc *p);			/* by a signal or a debugger */
 int ctx_open(struct kernel *k, struct kproc *p, uint32_t device, struct kctx **out);
 int ctx_opened(struct kernel *k, struct kproc *p, uint32_t index);
-int ctx_kick(struct kctx *ctx);				/* its file has length 0 until then */
-struct kctx *ctx_get(struct kernel *k, uint32_t index);		/* NULL */
+int ctx_kick(struct kctx *ctx);				/* its file has length 0 before */
+struct kctx *ctx_get(struct kernel *k, uint32_t index);		/* or NULL */
 void ctx_gone(struct kctx *ctx);
-/* Everything of the context, in the kernel's order. What a stopped client holds is left for ctx_retry(). */
+/*
+ * Ends everything of the context, in the kernel's order. ctx_retry() ends what a stopped client
+ * holds.
+ */
 void ctx_release(struct kctx *ctx);
 void ctx_retry(struct kernel *k);
 
 /* evq.c */
 int evq_open(struct kctx *ctx, bool async, struct kevq **out, int *client_fd);
 void evq_free(struct kernel *k, struct kevq *e);
-void evq_put(struct kernel *k, struct kevq *e);			/* a CQ less reports here */
+void evq_put(struct kernel *k, struct kevq *e);			/* one CQ fewer reports here */
 void evq_client_closed(struct kernel *k, uint32_t index, uint32_t generation);
-struct kevq *evq_by_fd(struct kctx *ctx, pid_t tid, int fd);	/* a completion channel of the context, NULL */
+/* The completion channel of the context behind that descriptor, or NULL. */
+struct kevq *evq_by_fd(struct kctx *ctx, pid_t tid, int fd);
 /*
- * Drop the records of an object that is gone, of which *events were written: what is left was read, and will be
- * acknowledged. -EINPROGRESS: a client has the queue's lock. late: that is not waited for any more.
+ * Drops the records of an object that has ended. On entry *events is how many were written. On
+ * return it is how many were read, and will be acknowledged. -EINPROGRESS: a client holds the
+ * queue's lock. late: that is not waited for any more.
  */
 int evq_drop_comp(struct kernel *k, struct kevq *e, uint64_t user_handle, bool late, uint32_t *events);
 int evq_drop_async(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type, bool late,
@@ -421,23 +467,28 @@ struct call {
 	pid_t tid;
 	bool cap_ipc_lock;
 	uint64_t memlock_limit;
-	/* What a command has to wait for is waited for no longer: what takes away succeeds, the rest is EBUSY. */
+	/*
+	 * The command waits no longer: if it takes something away it succeeds, else it fails with
+	 * EBUSY.
+	 */
 	bool late;
 	bool pinned;			/* second pass */
 	int pin_error;
-	uint32_t share;			/* enum sh_share: what the shim found there */
+	uint32_t share;			/* enum sh_share: what the shim found */
 	uint64_t have_off;
 	uint64_t resp;			/* address of the response */
-	uint32_t in_len, out_len;	/* bytes of command (header and driver data included) and response */
+	/* Bytes of the command (with header and driver data) and of the response. */
+	uint32_t in_len, out_len;
 	uint32_t core_in, core_out;	/* where driver data begins in each */
 	struct sh_command_reply *r;
 	int fds[2];
-	unsigned char in[512] __attribute__((aligned(8)));	/* the command, as far as anybody looks at it */
+	/* The command, as far as the daemon looks at it. */
+	unsigned char in[512] __attribute__((aligned(8)));
 };
 
 struct command {
-	int (*fn)(struct call *c);	/* NULL: not there */
-	uint16_t in, out;		/* core sizes; out 0 = no response */
+	int (*fn)(struct call *c);	/* NULL: the face does not have it */
+	uint16_t in, out;		/* core sizes; out 0: no response */
 	uint16_t drv;			/* out: where driver data begins, if not there */
 	const char *name;
 };
@@ -445,29 +496,34 @@ struct face {
 	const char *name;
 	const struct command *commands, *extended;
 	uint32_t ncommands, nextended;
-	int absent;			/* errno of a known command that the device does not have */
-	int truncated;			/* of a command shorter than its structure */
-	int no_object;			/* of a destroying command whose handle names nothing */
+	/* Error for a known command that the device does not have. */
+	int absent;
+	int truncated;			/* for a command shorter than its structure */
+	/* For a command that destroys something, if its handle names nothing. */
+	int no_object;
 	bool has_extended;
 };
 extern const struct face face_ofed, face_mainline;
 
 /*
- * command.c. Fills the reply (error included) and c->fds. false: a client is in the way, nothing has changed that would not
- * be found so, and the same command is to be run again soon; never when c->late.
+ * command.c. Fills the reply (error included) and c->fds. False: a client is in the way. The
+ * command has changed nothing that the next try would not find so, and is to be run again soon.
+ * Never false if c->late.
  */
 bool command_run(struct call *c, uint64_t addr, uint64_t len);
-/* Write the response: core, then driver data as far as there is room. */
+/* Writes the response: core, then driver data as far as there is room. */
 int call_respond(struct call *c, const void *core, size_t len, const void *drv, size_t drv_len);
-int call_driver(struct call *c, void *drv, size_t len);		/* -EFAULT */
+int call_driver(struct call *c, void *drv, size_t len);		/* 0 or -EFAULT */
 void call_fd(struct call *c, int fd, uint64_t where);
-int call_owner(struct call *c);		/* 0, or -EINVAL: not the process whose memory the context means */
+/* 0, or -EINVAL if the caller is not the process whose memory the context means. */
+int call_owner(struct call *c);
 
 /* queue.c */
-int mem_charge(struct call *c, uint64_t pages);			/* -ENOMEM */
+int mem_charge(struct call *c, uint64_t pages);			/* 0 or -ENOMEM */
 int buf_map(struct call *c, struct kbuf *b, uint64_t addr, uint64_t len, bool write);
 void buf_unmap(struct kctx *ctx, struct kbuf *b);
-void buf_uncount(struct kctx *ctx, struct kbuf *b);		/* its process has it no more; its pages are kept, for */
+/* The buffer no longer counts as its process's; its pages are kept. */
+void buf_uncount(struct kctx *ctx, struct kbuf *b);
 void buf_free(struct kernel *k, struct kbuf *b);
 struct sh_umem buf_umem(const struct kctx *ctx, const struct kbuf *b);
 int db_get(struct call *c, uint64_t addr, uint32_t len, struct sh_umem *m);
@@ -475,12 +531,14 @@ void db_put(struct kctx *ctx, uint64_t addr);
 int map_failed(struct kctx *ctx, uint64_t uaddr, uint64_t len);
 
 /* region.c */
-void region_join(struct call *c, struct kmr *mr);	/* a new one: share its pages if that can be */
-void region_leave(struct kmr *mr);			/* nobody uses its key any more */
-void region_offer(struct call *c, struct kregion *r);	/* unused: the caller may have its pages as its own again */
+/* A new one: shares its pages if that is possible. */
+void region_join(struct call *c, struct kmr *mr);
+void region_leave(struct kmr *mr);			/* its key is not used any more */
+/* An unused one: the caller may have its pages as its own again. */
+void region_offer(struct call *c, struct kregion *r);
 /*
- * What the shim says about pages (enum sh_changed). To revoke: -EINPROGRESS while a thread may be using them; -EBUSY: it has
- * been for too long.
+ * What the shim says about pages (enum sh_changed). To revoke: -EINPROGRESS while a thread may be
+ * using them, -EBUSY if it has been for too long.
  */
 int region_changed(struct kernel *k, struct kproc *p, uint32_t what, uint64_t uaddr, uint64_t len, bool late);
 void regions_orphan(struct kernel *k, struct kproc *p);
@@ -494,7 +552,7 @@ static inline uint32_t log2_ceil(uint64_t n)
 	return l;
 }
 
-/* What the commands of both faces share. */
+/* The commands that both faces have. */
 int cmd_get_context(struct call *c);	/* cmd_device.c */
 int cmd_query_device(struct call *c);
 int cmd_query_port(struct call *c);
@@ -532,7 +590,8 @@ struct qp_request {
 	struct kxrcd *d;
 };
 int qp_create_user(struct call *c, const struct qp_request *rq);
-struct kqp *qp_create_kernel(struct kxrcd *d, struct kernel *k, uint32_t type, uint32_t sq_sig_all, int *err);	/* NULL */
+/* NULL, with *err. */
+struct kqp *qp_create_kernel(struct kxrcd *d, struct kernel *k, uint32_t type, uint32_t sq_sig_all, int *err);
 int qp_destroy_kernel(struct kernel *k, struct kqp *qp, bool late);
 struct kqp *qp_find(struct kernel *k, uint32_t hca, uint32_t qpn);
 int qp_modify(struct call *c, struct kqp *qp, const struct uv_qp_dest *dest, const struct uv_qp_dest *alt,
@@ -541,7 +600,8 @@ int qp_query(struct call *c, struct kqp *qp);
 /* reg.c */
 int reg_add(struct kernel *k, struct kqp *qp, struct kctx *ctx, struct kxrcd_handle *xh, uint64_t user_handle,
 	    struct kreg **out);
-int reg_del(struct kernel *k, struct kreg *reg, bool late, uint32_t *events);	/* late: see below */
+/* late: see below. */
+int reg_del(struct kernel *k, struct kreg *reg, bool late, uint32_t *events);
 struct kreg *reg_find(struct kqp *qp, const struct kctx *ctx);
 int cmd_open_xrcd(struct call *c);	/* xrcd.c */
 int cmd_close_xrc_domain(struct call *c);	/* OFED */
@@ -551,8 +611,10 @@ void xrcd_drop(struct kernel *k, struct kxrcd_handle *xh);
 void xrcd_put_user(struct kernel *k, struct kxrcd *d);
 
 /*
- * Taking objects apart: for the destroy commands and for the release of a context. -EBUSY: in use. -EINPROGRESS: a client
- * holds a lock, come again; late: do without it, and set aside what is left. What the device does not know any more (a client has scribbled over it) goes all the same.
+ * Take objects apart, for the destroy commands and for the release of a context. -EBUSY: in use.
+ * -EINPROGRESS: a client holds a lock, try again. late: do without the lock, and set aside what is
+ * left. An object that the device does not know any more, because a client has overwritten it, is
+ * freed all the same.
  */
 int pd_free(struct kpd *pd);
 void mr_free(struct kmr *mr);
@@ -563,20 +625,26 @@ int qp_free(struct kqp_handle *h, bool late, uint32_t *async);
 /* sysfs.c */
 int sysfs_make(struct kernel *k);
 int identity_make(struct kernel *k);	/* names of hosts, and the directory of runs */
-int sysfs_port(struct kernel *k, uint32_t hca, uint32_t port, uint32_t pkey);	/* what changes; pkey: an index */
+/* Writes what changes; pkey: an index. */
+int sysfs_port(struct kernel *k, uint32_t hca, uint32_t port, uint32_t pkey);
 int file_write(int dirfd, const char *path, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-int dir_make(int dirfd, const char *path);			/* with parents */
+int dir_make(int dirfd, const char *path);			/* with its parents */
 
-/* ports.c, show.c: for the softhca command. Status text says what to do about a failure. */
+/*
+ * ports.c, show.c: for the softhca command. The text of a status says what to do about a failure.
+ */
 void status_say(struct sh_status *st, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void hcas_retry(struct kernel *k);		/* silence failed HCAs, if any is loud yet */
-/* false: a client is in the way, come again; never when late. */
+void hcas_retry(struct kernel *k);		/* silences failed HCAs that are still loud */
+/* False: a client is in the way, try again. Never false if late. */
 bool port_change(struct kernel *k, const struct sh_port_msg *m, bool late, struct sh_status *st);
-void ports_end(struct kernel *k);		/* the instance ends: a fatal event for every open file */
-/* orphans.c: locks that a dead thread held are nobody's again, and whoever sleeps for one goes on. */
+void ports_end(struct kernel *k); /* the instance ends: a fatal event for every open file */
+/*
+ * orphans.c: frees the locks that a dead thread held, so that the threads which sleep for them go
+ * on.
+ */
 void orphans_free(struct kernel *k);
 void fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st);
-int show_make(struct kernel *k);	/* a memfd with JSON, -errno */
+int show_make(struct kernel *k);	/* a memfd with JSON, or -errno */
 
 /* server.c */
 int server_run(struct kernel *k, int ready_fd, struct sh_status *st);

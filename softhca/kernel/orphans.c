@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * After the death of a process: which objects there are whose locks it may have held
- * (device/orphans.c). Looks at nothing where no thread died in device code, as is usual.
+ * After the death of a process: finds the objects whose locks it may have held (device/orphans.c).
+ * Looks at nothing if no thread died in device code, which is usual.
  */
 #include "kern.h"
 

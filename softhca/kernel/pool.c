@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Pages of device memory that stand in for queue buffers and doorbell records, or for registered memory. Never hands out a
- * page that is not backed. Processes map their parts from the beginning to as far as they need (host/memory.h), so pages are
- * handed out from a part that is as short as it can be, below the limit. In it a page that was given back is punched out at
- * once and handed out again as late as possible: the client it belonged to may still have it mapped.
+ * Pages of device memory that stand in for queue buffers and doorbell records, or for registered
+ * memory. Every page that is handed out has memory behind it. Processes map their parts from the
+ * beginning to as far as they need (host/memory.h), so pages come from a part that is as short as
+ * it can be, below the limit. A page that is given back is punched out at once, and handed out
+ * again as late as possible: the client that had it may still have it mapped.
  *
- * Windows (window.c) take whole units, from the first half of each chunk; single pages come from the second, so that there
- * is memory left for them however sparsely windows are used.
+ * Windows (window.c) take whole units, from the first half of each chunk. Single pages come from
+ * the second half, so that memory is left for them however sparsely windows are used.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +40,7 @@ void pool_exit(struct pool *p)
 	p->window = NULL;
 }
 
-/* The first page in [from, to) that is taken, or is not, or to. */
+/* The first page in [from, to) that is taken, or free if taken is false; or to. */
 static uint64_t next_page(const struct pool *p, uint64_t from, uint64_t to, bool taken)
 {
 	uint64_t flip = taken ? 0 : ~UINT64_C(0), word;
@@ -55,7 +56,10 @@ static uint64_t next_page(const struct pool *p, uint64_t from, uint64_t to, bool
 	return from < to ? from : to;
 }
 
-/* The first run of free pages in [from, to), or to. Costs a step per run, or per 64 pages of a long one. */
+/*
+ * The first run of free pages in [from, to), or to. Takes one step for each run, or for 64 pages of
+ * a long one.
+ */
 static uint64_t find(const struct pool *p, uint64_t from, uint64_t to, uint64_t npages)
 {
 	uint64_t page, end;
@@ -84,12 +88,15 @@ static void mark(struct pool *p, uint64_t page, uint64_t npages, bool set)
 	}
 }
 
-/* Single pages that lie where windows do not begin: from where the last search ended, and round. */
+/* Finds pages where windows do not begin, from where the last search ended, and round. */
 static uint64_t find_single(const struct pool *p, uint64_t npages)
 {
 	uint64_t chunks = p->limit / POOL_CHUNK, first = p->next / POOL_CHUNK;
 
-	/* The one that the search begins in comes again at its end, then from its beginning. */
+	/*
+	 * The chunk in which the search begins comes again at its end, this time from the chunk's
+	 * beginning.
+	 */
 	for (uint64_t i = 0; i <= chunks + 1; i++) {
 		uint64_t begin = (first + i) % (chunks + 1) * POOL_CHUNK, from = begin + p->windows;
 		uint64_t to = begin + POOL_CHUNK < p->limit ? begin + POOL_CHUNK : p->limit, page;
@@ -103,14 +110,14 @@ static uint64_t find_single(const struct pool *p, uint64_t npages)
 	return UINT64_MAX;
 }
 
-/* Below the limit, or UINT64_MAX. */
+/* Finds pages below the limit, or returns UINT64_MAX. */
 static uint64_t find_below(const struct pool *p, uint64_t npages)
 {
 	uint64_t page;
 
 	if (p->windows && npages <= POOL_CHUNK - p->windows) {
 		page = find_single(p, npages);
-		/* Where windows begin only when there is nothing else any more. */
+		/* Where windows begin, only if nothing else is left. */
 		if (page != UINT64_MAX || p->limit < p->npages)
 			return page;
 	}
@@ -126,7 +133,7 @@ static void raise_limit(struct pool *p)
 	p->limit = p->npages - p->limit > POOL_CHUNK ? p->limit + POOL_CHUNK : p->npages;
 }
 
-/* Within as little as will do; a quarter of it rests. */
+/* Finds pages in as short a part as will do, a quarter of which stays free. */
 static uint64_t find_lowest(struct pool *p, uint64_t npages)
 {
 	uint64_t page;
@@ -177,7 +184,7 @@ void pool_put(struct pool *p, uint64_t off, uint64_t npages)
 	pool_unback(p, off, npages);
 }
 
-/* A free one below the limit, from where the last search ended and round, or UINT64_MAX. */
+/* A free unit below the limit, from where the last search ended, and round; or UINT64_MAX. */
 static uint64_t find_unit(const struct pool *p)
 {
 	uint64_t units = p->limit / POOL_UNIT, unit, page;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Events of ports, as a subnet manager or a cable causes them: asked for by the command. */
+/*
+ * Events of ports, as a subnet manager or a cable causes them. The softhca command asks for them.
+ */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -18,7 +20,7 @@ void status_say(struct sh_status *st, int error, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* To every open file of the HCA that has an asynchronous event queue. */
+/* Raises the event for every open file of the HCA that has an asynchronous event queue. */
 static void tell_all(struct kernel *k, uint32_t hca, uint64_t element, uint32_t event)
 {
 	uint32_t i;
@@ -47,7 +49,7 @@ static bool change_lid(struct kernel *k, struct sh_port *p, uint32_t hca, uint32
 	}
 	if (p->lid == lid && table[lid] == mine)
 		return false;
-	/* Wherever it is: what the port says of its LID may be overwritten. */
+	/* Searches the whole table: what the port says of its LID may have been overwritten. */
 	for (i = 0; i < SH_MAX_LIDS; i++)
 		if (table[i] == mine && i != lid)
 			__atomic_store_n(&table[i], 0, __ATOMIC_RELEASE);
@@ -57,8 +59,8 @@ static bool change_lid(struct kernel *k, struct sh_port *p, uint32_t hca, uint32
 }
 
 /*
- * Its QPs send, receive and complete nothing any more; their peers retry in vain. As far as locks are free: hcas_retry()
- * comes back to the others.
+ * The QPs of the HCA no longer send, receive or complete anything; their peers retry in vain.
+ * Silences those whose locks are free; hcas_retry() comes back to the others.
  */
 static void silence(struct kernel *k, uint32_t hca)
 {
@@ -84,7 +86,7 @@ void hcas_retry(struct kernel *k)
 			silence(k, i);
 }
 
-/* The card stops, for good: an instance has nobody who resets it. */
+/* The card stops for good: nothing in an instance resets it. */
 static void fail(struct kernel *k, uint32_t hca)
 {
 	k->hcas[hca].fatal = k->hcas[hca].loud = true;
@@ -173,7 +175,7 @@ bool port_change(struct kernel *k, const struct sh_port_msg *m, bool late, struc
 		return true;
 	(void)sysfs_port(k, index, m->port, m->what == SH_PORT_PKEY ? m->a : 0);
 	tell_all(k, index, m->port, event);
-	/* A subnet manager that has taken over asks in its first sweep for subscriptions anew. */
+	/* A subnet manager that has taken over asks for new subscriptions in its first sweep. */
 	if (event == UV_EV_SM_CHANGE)
 		tell_all(k, index, m->port, UV_EV_CLIENT_REREGISTER);
 	return true;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Queue buffers and doorbell records of clients. Their pages become pages of device memory when they are
- * registered: the contents are copied in, and the shim maps the new pages over the old ones before the command
- * returns. Where that is not wanted, or not possible, shm stays 0 and the device copies through the host interface.
- * The bytes of a buffer are counted against RLIMIT_MEMLOCK either way.
+ * Queue buffers and doorbell records of clients. Their pages become pages of device memory when
+ * they are registered: the daemon copies the contents in, and the shim maps the new pages over the
+ * old ones before the command returns. Where that is not wanted, or not possible, shm stays 0 and
+ * the device copies through the host interface. Either way the bytes of a buffer count against
+ * RLIMIT_MEMLOCK.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ static int user_read(struct kctx *ctx, uint64_t addr, void *buf, size_t len)
 	return ctx->k->user->read(ctx->k->user_arg, &ctx->proc->user, addr, buf, len);
 }
 
-/* Each page is there, and can be written if it must be. What it holds does not change. */
+/* Is each page present, and writable if it must be? The contents do not change. */
 static int check_pages(struct kctx *ctx, uint64_t addr, uint64_t len, bool write)
 {
 	uint64_t at;
@@ -53,7 +54,10 @@ static void add_action(struct call *c, uint64_t uaddr, uint64_t len, uint64_t sh
 	a->kind = SH_ACTION_QUEUE;
 }
 
-/* Pages of device memory with what the client has there now: 0 and *shm (0 when they stay the client's own). */
+/*
+ * Gets pages of device memory with what the client has there now. Returns 0 and *shm, which is 0 if
+ * the pages stay the client's own.
+ */
 static int share(struct call *c, uint64_t uaddr, uint64_t len, uint64_t *shm)
 {
 	struct kernel *k = c->k;
@@ -67,7 +71,7 @@ static int share(struct call *c, uint64_t uaddr, uint64_t len, uint64_t *shm)
 	if (!*shm)
 		return -ENOMEM;
 	if (sh_memory_extend(&k->dev, *shm, len) < 0) {
-		/* The daemon's own limit is no matter of the client's. */
+		/* The daemon's own limit must not make the client's command fail. */
 		pages_put(k, *shm, len / K_PAGE);
 		*shm = 0;
 		k->count.queues_copied++;
@@ -78,7 +82,7 @@ static int share(struct call *c, uint64_t uaddr, uint64_t len, uint64_t *shm)
 		*shm = 0;
 		return -EFAULT;
 	}
-	/* What was shared there as registered memory is not mapped there any more. */
+	/* Registered memory that was shared there is not mapped there any more. */
 	(void)region_changed(k, c->ctx->proc, SH_CHANGED_GONE, uaddr, len, false);
 	add_action(c, uaddr, len, *shm);
 	k->count.queues_shared++;
@@ -135,8 +139,9 @@ struct sh_umem buf_umem(const struct kctx *ctx, const struct kbuf *b)
 }
 
 /*
- * Records of one page share one page of device memory. A page is converted when the first record in it comes to
- * life; the record of every object starts at zero, which is what its provider has just written.
+ * The records in one page share one page of device memory. A page is converted when the first
+ * object gets a record in it. The record of every object starts at zero, which is what its provider
+ * has just written.
  */
 int db_get(struct call *c, uint64_t addr, uint32_t len, struct sh_umem *m)
 {
@@ -276,7 +281,7 @@ static int unshare_one(struct uobj *u, const struct dbpage *page, uint64_t uaddr
 	}
 }
 
-/* The first failure ends it: the rest stays as it is. */
+/* Ends at the first failure: the rest stays as it is. */
 static int unshare_all(struct kctx *ctx, enum uobj_type type, const struct dbpage *page, uint64_t uaddr, uint64_t len)
 {
 	struct uobj *u;
@@ -291,8 +296,8 @@ static int unshare_all(struct kctx *ctx, enum uobj_type type, const struct dbpag
 }
 
 /*
- * Every object of the context that has something there: as a rule the newest, whose command the client has not come
- * back from, and nobody else.
+ * Every object of the context that has something there. As a rule that is the newest one alone,
+ * from whose command the client has not come back.
  */
 static int unshare_objects(struct kctx *ctx, const struct dbpage *page, uint64_t uaddr, uint64_t len)
 {

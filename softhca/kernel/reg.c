@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Who is interested in a kernel-made receive QP. The list is kept twice: here, and in device memory, where whoever
- * raises an event walks it under the QP's lock. There it is changed by one store at a time; an entry that was taken
- * out is used again as late as possible.
+ * The contexts that are interested in a kernel-made receive QP. The list is kept twice: here, and
+ * in device memory, where a thread that raises an event walks it under the QP's lock. There it is
+ * changed by one store at a time, and an entry that was taken out is used again as late as
+ * possible.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +17,10 @@ static struct sh_reg *entry(struct kernel *k, uint32_t index)
 
 #define BACK_AT_ONCE	1024
 
-/* With memory behind it. Indices are given out in turn, so those below a mark have had theirs. */
+/*
+ * An entry with memory behind it. Indices are given out in turn, so those below reg_backed have
+ * memory already.
+ */
 static int entry_get(struct kernel *k, uint32_t *index)
 {
 	int err = num_get(&k->reg, index);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Registered memory whose pages are device memory: regions of a process, each a run of whole pages that the shim has
- * exchanged for pages of the shared pool. A region is the process's, not a context's: its pages hold what the
- * application wrote, so they are given back only when the shim says that they are mapped no more, or when the process
- * has ended. Memory regions (kmr) use a region until its pages are about to change their meaning; then they are taken
- * off it, and the device reaches the memory as it reaches any other.
+ * Registered memory whose pages are device memory: regions of a process, each a run of whole pages
+ * that the shim has exchanged for pages of the shared pool. A region belongs to the process, not to
+ * a context, because its pages hold what the application wrote. So they are given back only when
+ * the shim says that they are mapped no more, or when the process has ended. Memory regions (kmr)
+ * use a region until its pages are about to change their meaning. Then they are taken off it, and
+ * the device reaches the memory as it reaches any other.
  */
 #include <errno.h>
 #include <search.h>
@@ -12,7 +13,7 @@
 
 #include "kern.h"
 
-/* Ranges that overlap are equal: a search finds what is in the way, too. */
+/* Ranges that overlap are equal, so a search also finds what is in the way. */
 static int by_range(const void *a, const void *b)
 {
 	const struct kregion *r = a, *s = b;
@@ -30,7 +31,7 @@ static struct kregion *overlapping(struct kproc *p, uint64_t uaddr, uint64_t len
 	return found ? *found : NULL;
 }
 
-/* NULL: no memory. Takes the pages only when it succeeds. */
+/* NULL: no memory. Takes the pages over only when it succeeds. */
 static struct kregion *region_add(struct kproc *p, uint64_t uaddr, uint64_t len, uint64_t shm)
 {
 	struct kregion *r = calloc(1, sizeof(*r));
@@ -129,7 +130,7 @@ void region_offer(struct call *c, struct kregion *r)
 {
 	struct sh_action *a;
 
-	/* What the device may still write there by another key must not be missed by the copy. */
+	/* The copy must not miss what the device may still write there by another key. */
 	if (r->mrs || c->r->nactions == SH_MAX_ACTIONS || used_unshared(c->proc, r->uaddr, r->len))
 		return;
 	a = &c->r->action[c->r->nactions++];
@@ -138,7 +139,10 @@ void region_offer(struct call *c, struct kregion *r)
 
 /* ---- the pages change ---- */
 
-/* Each key of it means the process's own addresses again, to each thread that looks it up from now on. */
+/*
+ * To each thread that looks up a key of the region from now on, it means the process's own
+ * addresses again.
+ */
 static void revoke(struct kernel *k, struct kproc *p, struct kregion *r)
 {
 	struct kmr *mr;
@@ -169,7 +173,10 @@ static void give_up(struct kernel *k, struct kregion *r)
 		aside_until_left(k, &r->aside, region_finish);
 }
 
-/* The part of r in [from, to) is mapped no more; what is left of r stays, as one region or as two. */
+/*
+ * The part of r in [from, to) is no longer mapped. What is left of r stays, as one region or as
+ * two.
+ */
 static int cut(struct kernel *k, struct kproc *p, struct kregion *r, uint64_t from, uint64_t to)
 {
 	uint64_t end = r->uaddr + r->len;
@@ -195,7 +202,9 @@ static int cut(struct kernel *k, struct kproc *p, struct kregion *r, uint64_t fr
 		r->uaddr = to;		/* its place in the order stays: nothing lies between */
 	} else {
 		r->len = from - r->uaddr;
-		/* The rest behind it: without a region of its own r has to stay whole. */
+		/*
+		 * The rest behind the part: if it cannot become a region of its own, r stays whole.
+		 */
 		if (to < end && !region_add(p, to, end - to, part->shm + part->len)) {
 			r->len = end - r->uaddr;
 			free(part);
@@ -206,7 +215,10 @@ static int cut(struct kernel *k, struct kproc *p, struct kregion *r, uint64_t fr
 	return 0;
 }
 
-/* What may still be used of what was revoked. Threads that are taking too long already are waited for no longer. */
+/*
+ * Can a thread still be using what was revoked? Threads that have taken too long already are not
+ * waited for.
+ */
 static int revoked_over(struct kernel *k, struct kproc *p, bool late)
 {
 	if (!p->revoked || sh_grace_over(&k->dev, 0, p->revoked)) {
@@ -231,7 +243,7 @@ int region_changed(struct kernel *k, struct kproc *p, uint32_t what, uint64_t ua
 	if (!len || end <= first)
 		return -EINVAL;
 	while (at < end && (r = overlapping(p, at, end - at))) {
-		/* The leftmost of those that overlap: everything is equal to the search. */
+		/* Finds the leftmost of those that overlap: to the search they are all equal. */
 		struct kregion *left;
 
 		while (r->uaddr > at && (left = overlapping(p, at, r->uaddr - at)))
@@ -261,7 +273,10 @@ void regions_orphan(struct kernel *k, struct kproc *p)
 {
 	struct kregion *r;
 
-	/* The order of a tree is lost while it is taken apart: one node after the other from the root. */
+	/*
+	 * A tree loses its order while it is taken apart, so this takes one node after the other
+	 * from the root.
+	 */
 	while (p->regions) {
 		r = *(struct kregion **)p->regions;
 		revoke(k, p, r);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The daemon's loop: control connections, what inotify says about files and event queues, ends of processes, the
- * lease. One event is served at a time, so that nothing in a batch can refer to what was just taken down; the files are
- * looked at before every message, which keeps the order that a kernel would have seen. Nothing here waits for a client: a
- * send that would block ends the connection, and a request that finds a client's thread in its way is kept and tried again,
- * while others are served. Its client waits for the answer, and sends nothing else meanwhile.
+ * The daemon's loop: control connections, what inotify says about files and event queues, ends of
+ * processes, the lease. It serves one event at a time, so that nothing in a batch can refer to what
+ * was just taken down. It looks at the files before every message, which keeps the order that a
+ * kernel would have seen. Nothing here waits for a client. A send that would block ends the
+ * connection. A request that finds a client's thread in its way is kept and tried again, while
+ * other clients are served. Its client waits for the answer, and sends nothing else meanwhile.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -34,12 +35,17 @@
 #include "kern.h"
 
 #define LEASE_GRACE	10	/* seconds for the first process to take the lease */
-/* For threads that are in the way of a request; and for those that run, which may be copying much. */
+/*
+ * How long threads may be in the way of a request; and how long if they run, since they may be
+ * copying much.
+ */
 #define PATIENCE_NS	UINT64_C(2000000000)
 #define PATIENCE_RUN_NS	UINT64_C(10000000000)
-#define FIRST_NAP_NS	UINT64_C(50000)		/* until a request is tried again; doubled up to the next */
+/* Until a request is tried again; each nap is twice the one before, up to LAST_NAP_NS. */
+#define FIRST_NAP_NS	UINT64_C(50000)
 #define LAST_NAP_NS	UINT64_C(10000000)
-#define IDLE_NAP_NS	UINT64_C(1000000000)	/* the longest for what no client waits for */
+/* The longest nap if no client waits. */
+#define IDLE_NAP_NS	UINT64_C(1000000000)
 #define KEPT_MAX	128			/* bytes of a request that is tried again */
 
 enum source { SRC_LISTEN, SRC_EVQ, SRC_CONN, SRC_INOTIFY, SRC_SIGNAL, SRC_TICK, SRC_ATTENTION, SRC_PIDFD,
@@ -51,11 +57,14 @@ struct conn {
 	uint32_t host;
 	pid_t pid;
 	struct kproc *proc;		/* NULL: the command */
-	/* A request that was tried in vain, its length (0: none), and when that was: by the clock, and for sh_grace_over(). */
+	/*
+	 * A request that was tried in vain, its length (0: there is none), and when it came: by the
+	 * clock, and for sh_grace_over().
+	 */
 	uint64_t kept[KEPT_MAX / 8];
 	size_t kept_len;
 	uint64_t since, moment;
-	struct conn *prev, *next;	/* among those that have one */
+	struct conn *prev, *next;	/* among connections that have such a request */
 };
 
 struct server {
@@ -64,12 +73,12 @@ struct server {
 	int nconns;
 	int listen_fd, inotify, signals, tick, attention;
 	int again;			/* a timer, for what was not possible yet */
-	uint64_t nap;			/* that it is set to; 0: it is not */
+	uint64_t nap;			/* what it is set to; 0: it is not set */
 	struct conn *kept;
 	int files_wd, events_wd;
 	unsigned int ticks, idle;
 	bool leased_once;
-	/* no descriptor was left for another connection: those that come wait */
+	/* No descriptor was left for another connection: new ones wait. */
 	bool deaf;
 	uint64_t message[SH_MSG_MAX / 8];
 };
@@ -122,7 +131,10 @@ static void drain_files(struct server *s)
 
 /* ---- connections ---- */
 
-/* A descriptor may be free again. Tried at every tick too: not only connections use them. */
+/*
+ * A descriptor may be free again. Every tick tries this, too, since not only connections use
+ * descriptors.
+ */
 static void listen_again(struct server *s)
 {
 	if (s->deaf && watch(s, s->listen_fd, SRC_LISTEN, 0) == 0)
@@ -156,7 +168,9 @@ static void conn_accept(struct server *s)
 
 	fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd < 0) {
-		/* The connection stays in the socket's queue, which the loop would see for ever. */
+		/*
+		 * The connection stays in the socket's queue, where the loop would see it for ever.
+		 */
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
 			s->deaf = epoll_ctl(s->k->epoll, EPOLL_CTL_DEL, s->listen_fd, NULL) == 0;
 		return;
@@ -183,7 +197,10 @@ static void conn_accept(struct server *s)
 	s->conns[fd] = c;
 }
 
-/* A reply that does not go out at once means a client that does not follow the protocol, or is gone: -EPIPE. */
+/*
+ * Sends a reply. -EPIPE: it does not go out at once, so the client does not follow the protocol, or
+ * has ended.
+ */
 static int reply(struct conn *c, const void *data, size_t len, const int *fds, unsigned int nfds)
 {
 	union {
@@ -283,7 +300,10 @@ static int do_kick(struct server *s, struct conn *c, const struct sh_kick *m, si
 	return status(c, ctx_kick(ctx));
 }
 
-/* Here and below: -EINPROGRESS, and no reply: a client is in the way. Not when late. */
+/*
+ * Here and below, -EINPROGRESS means that a client is in the way and that there is no reply. Never
+ * if late.
+ */
 static int do_command(struct server *s, struct conn *c, const struct sh_command *m, size_t len, bool late)
 {
 	const struct sh_pin_result *pin = (const void *)(m + 1);
@@ -313,7 +333,7 @@ static int do_command(struct server *s, struct conn *c, const struct sh_command 
 	return err;
 }
 
-/* What the client gets where it would have to be tried again, but is not. */
+/* The answer to a request that would have to be tried again, but is late, is EBUSY. */
 static int status_late(struct conn *c, int err, bool late)
 {
 	if (err == -EINPROGRESS && !late)
@@ -433,7 +453,7 @@ static bool unfinished(const struct kernel *k)
 	return k->graced || k->locked || k->releasing || k->loud || k->spill_again;
 }
 
-/* Set the timer, if there is something to come back to. */
+/* Sets the timer, if there is something to come back to. */
 static void nap(struct server *s, uint64_t ns)
 {
 	struct itimerspec t = {0};
@@ -451,7 +471,7 @@ static void nap(struct server *s, uint64_t ns)
 	(void)timerfd_settime(s->again, 0, &t, NULL);
 }
 
-/* Something new to come back to: soon. */
+/* There is something new to come back to, soon. */
 static void nap_anew(struct server *s)
 {
 	if (!s->nap || s->nap > FIRST_NAP_NS)
@@ -512,7 +532,7 @@ static void conn_serve(struct server *s, struct conn *c)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	drain_files(s);
-	/* Gone, or it asks before it has its answer. */
+	/* The client has ended, or asks before it has its answer. */
 	if (n <= 0 || n > (ssize_t)sizeof(s->message) || c->kept_len) {
 		conn_close(s, c);
 		return;
@@ -554,7 +574,10 @@ static void on_tick(struct server *s)
 	look_at_lease(s);
 }
 
-/* Somebody wants the daemon: its attention word has moved. A futex cannot be waited for together with descriptors. */
+/*
+ * Tells the loop that the daemon's attention word has changed: a futex cannot be waited for
+ * together with descriptors.
+ */
 static void *attention_thread(void *arg)
 {
 	struct server *s = arg;
@@ -562,7 +585,10 @@ static void *attention_thread(void *arg)
 	uint32_t seen = __atomic_load_n(word, __ATOMIC_SEQ_CST);
 	uint64_t one = 1;
 
-	/* stop is set before the word moves for the last time, which this thread may have seen as its first. */
+	/*
+	 * The main thread sets stop before it changes the word for the last time. This thread may
+	 * have read the word only after that.
+	 */
 	while (!__atomic_load_n(&s->k->stop, __ATOMIC_SEQ_CST)) {
 		syscall(SYS_futex, word, FUTEX_WAIT, seen, NULL, NULL, 0);
 		if (__atomic_load_n(word, __ATOMIC_SEQ_CST) == seen)
@@ -626,7 +652,7 @@ static void serve(struct server *s, uint64_t what)
 
 /* ---- setting up ---- */
 
-/* The name of a socket is short: it is made through the directory's descriptor. */
+/* The path of a socket is short, so it is made through the directory's descriptor. */
 static int make_socket(struct kernel *k)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -663,7 +689,7 @@ static int set_up(struct server *s)
 	s->signals = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (k->epoll < 0 || s->inotify < 0 || s->tick < 0 || s->again < 0 || s->attention < 0 || s->signals < 0)
 		return -errno;
-	/* By the descriptor: the directory does not have its name yet. */
+	/* Through the descriptor: the directory does not have its name yet. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/files", k->dir_fd);
 	s->files_wd = inotify_add_watch(s->inotify, path, IN_CLOSE_WRITE);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/events", k->dir_fd);
@@ -800,7 +826,7 @@ int sh_kernel_main(const struct sh_kernel_config *cfg, int ready_fd)
 		kern_exit(k);
 	}
 	free(k);
-	/* The last thing: when the command hears of it nothing is left. */
+	/* Last: when the command hears of a failure, nothing is left. */
 	if (err < 0) {
 		st.error = -err;
 		announce(ready_fd, &st);

@@ -13,7 +13,10 @@
 #include "softhca/device/fault.h"
 #include "kern.h"
 
-/* Where it goes: written as it is looked up, since there can be more of it than anybody wants to keep. */
+/*
+ * The output. It is written while objects are looked up, since there can be too much of it to keep
+ * in memory.
+ */
 struct out {
 	FILE *f;
 	unsigned int depth;
@@ -25,7 +28,7 @@ static void new_line(struct out *o)
 	fprintf(o->f, "\n%*s", (int)o->depth * 2, "");
 }
 
-/* Before each value; an array's have no names. */
+/* Precedes each value. The elements of an array have no names. */
 static void item(struct out *o, const char *name)
 {
 	if (o->begun)
@@ -43,7 +46,7 @@ static void add_int(struct out *o, const char *name, uint64_t value)
 	fprintf(o->f, "%" PRId64, (int64_t)value);
 }
 
-/* Text of our own: nothing in it needs escaping. */
+/* Text of the daemon's own, in which nothing needs escaping. */
 static void add_text(struct out *o, const char *name, const char *value)
 {
 	item(o, name);
@@ -61,7 +64,7 @@ static void add_hex(struct out *o, const char *name, const char *format, uint64_
 	add_text(o, name, text);
 }
 
-/* Text of others, if it is text at all. */
+/* Text that others chose; left out if it is not valid text. */
 static void add_path(struct out *o, const char *name, const char *value)
 {
 	json_t *string = json_string(value);

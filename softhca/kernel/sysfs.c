@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What /sys and /dev are to the processes of each host: files below host<K>/sys and host<K>/dev with what
- * libraries of both generations, and programs around them, read. The class directories hold links into a tree of
- * PCI devices, as the real ones do. Ports change in place; the directory of a device never does.
+ * What /sys and /dev are to the processes of each host: files below host<K>/sys and host<K>/dev
+ * with what libraries of both generations, and programs around them, read. The class directories
+ * hold links into a tree of PCI devices, as the real ones do. Ports change in place; the directory
+ * of a device never does.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 #define PCI_VENDOR	0x15b3
 #define PCI_DEVICE	0x673c	/* MT26428: ConnectX-2 QDR, known to every mlx4 provider */
 
-/* The bus number tells the device; one bus per HCA of a host. */
+/* The bus number tells the device: each HCA of a host has a bus. */
 static void pci_dir(char path[128], uint32_t host, uint32_t unit)
 {
 	snprintf(path, 128, "host%u/sys/devices/pci0000:00/0000:%02x:00.0", host, unit + 1);
@@ -71,7 +72,7 @@ static int put_pkey(struct kernel *k, const char *dir, uint32_t index, uint16_t 
 	return put(k, dir, name, text);
 }
 
-/* What events can change. */
+/* Writes the files that events can change. */
 int sysfs_port(struct kernel *k, uint32_t hca, uint32_t port, uint32_t pkey)
 {
 	const struct sh_port *p = &sh_hca(&k->dev, hca)->port[port - 1];
@@ -118,7 +119,7 @@ static int make_port(struct kernel *k, uint32_t hca, uint32_t port)
 	return err ?: sysfs_port(k, hca, port, 0);
 }
 
-/* Processors as the machine has them: all are near. */
+/* Reports the machine's processors as they are, and all of them as near. */
 static void make_cpus(struct kernel *k, const char *dir, int *err)
 {
 	long n = sysconf(_SC_NPROCESSORS_CONF), word;
@@ -232,7 +233,10 @@ int sysfs_make(struct kernel *k)
 		snprintf(path, sizeof(path), "host%u/sys/class/infiniband_verbs/abi_version", i);
 		err = err ?: file_write(k->dir_fd, path, "6\n");
 	}
-	/* Last first: a tmpfs lists what is newest first, and programs take the first device they find. */
+	/*
+	 * The last HCA first: a tmpfs lists the newest entry first, and programs take the first
+	 * device that they find.
+	 */
 	for (i = k->cfg.device.hosts * k->cfg.device.hcas_per_host; !err && i; i--)
 		err = make_hca(k, i - 1);
 	return err;

@@ -46,7 +46,7 @@ static int real_write(void *arg, const struct user *user, uint64_t addr, const v
 	return move(user, addr, (void *)buf, len, true);
 }
 
-/* A descriptor opened with O_PATH is none for the kernel's commands. */
+/* The kernel's commands do not accept a descriptor that was opened with O_PATH. */
 static bool is_path(pid_t tid, int fd)
 {
 	unsigned long flags = 0;

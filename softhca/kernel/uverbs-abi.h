@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The uverbs command channel as the kernel side sees it: every command and response of both faces, once.
- * Host byte order. Driver-private data follows the core command, and the core response, directly.
+ * The uverbs command channel as the kernel side sees it: every command and response of both faces,
+ * once. Host byte order. Driver-private data directly follows the core command, and the core
+ * response.
  *
  * A write() is one command:
  *	OFFSET	SIZE	MEANING
  *	0	4	command number; bit 31: extended command (mainline)
- *	4	2	in_words: all bytes written / 4 (extended: bytes after both headers, without driver data, / 8)
- *	6	2	out_words: bytes for the response / 4 (extended: / 8, without driver data)
+ *	4	2	in_words: all bytes written / 4
+ *			(extended: bytes after both headers, without driver data, / 8)
+ *	6	2	out_words: bytes for the response / 4
+ *			(extended: / 8, without driver data)
  *	8	8	address of the response, in the commands that have one
  */
 #ifndef SOFTHCA_KERNEL_UVERBS_ABI_H
@@ -77,7 +80,10 @@ struct uv_ex_hdr {
 	uint32_t reserved;
 };
 
-/* Commands that are a header and the address of the response: GET_CONTEXT, QUERY_DEVICE, ALLOC_PD, CREATE_COMP_CHANNEL */
+/*
+ * Commands that are a header and the address of the response: GET_CONTEXT, QUERY_DEVICE, ALLOC_PD,
+ * CREATE_COMP_CHANNEL
+ */
 struct uv_plain {
 	struct uv_hdr hdr;
 	uint64_t response;
@@ -181,7 +187,8 @@ struct uv_resize_cq {
 	uint32_t cq_handle, cqe;
 };
 struct uv_resize_cq_resp {
-	uint32_t cqe;			/* all that is written of the eight bytes which newer libraries offer */
+	/* All that is written of the eight bytes which newer libraries offer. */
+	uint32_t cqe;
 };
 #define UV_RESIZE_CQ_RESP_SIZE	8	/* where driver data would begin */
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Windows: a megabyte of a client's addresses whose queue pages, wherever they are in it, lie in device memory at the
- * same distance from each other. The client's kernel then makes one mapping of all that are adjacent: there is a
- * limit on mappings (vm.max_map_count), and without this every queue would take one. A page of a window is only ever
- * handed out for the one address of the one process, so it need not rest before it is handed out again. A
- * window goes with its last page. What does not fit into one comes from the pool as it is.
+ * Windows: a megabyte of a client's addresses whose queue pages, wherever they are in it, lie in
+ * device memory at the same distance from each other. The client's kernel then makes one mapping of
+ * all that are adjacent. Without this every queue would take a mapping, and their number is limited
+ * (vm.max_map_count). A page of a window is only ever handed out for one address of one process, so
+ * it need not rest before it is handed out again. A window ends with its last page. Pages that do
+ * not fit into a window come from the pool.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * XRC domains: found by the inode behind the descriptor that a process passes, on one device. The daemon holds the
- * inode open, so that its number stays its own. Without a descriptor a domain is nobody else's.
+ * XRC domains. The inode behind the descriptor that a process passes names a domain of one device.
+ * The daemon keeps the inode open, so that its number is not used again. No other process can open
+ * a domain that was made without a descriptor.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +37,7 @@ void xrcd_put_user(struct kernel *k, struct kxrcd *d)
 	domain_check(k, d);
 }
 
-/* Takes fd over, also when it fails. */
+/* Takes fd over, even if it fails. */
 static int domain_new(struct kernel *k, uint32_t index, int fd, const struct stat *st, struct kxrcd **out)
 {
 	struct khca *hca = &k->hcas[index];
@@ -160,7 +161,7 @@ void xrcd_drop(struct kernel *k, struct kxrcd_handle *xh)
 	free(xh);
 }
 
-/* OFED looks at what the calling context has in the domain, through whichever handle. */
+/* OFED checks what the calling context has in the domain, through any handle. */
 static bool used_by_context(const struct kctx *ctx, const struct kxrcd *d)
 {
 	const struct uobj *u;
