@@ -118,8 +118,8 @@ static void look_at_memory(void)
 }
 
 /*
- * A child tries to read this process's memory. The kernel refuses it as it would refuse the daemon
- * and other programs: none of them is an ancestor of this process.
+ * A child tries to read this process's memory. The kernel treats it like the daemon and other
+ * programs, which are not ancestors of this process either.
  */
 static int reach_parent(const char *byte)
 {

@@ -41,7 +41,7 @@
 #define PATIENCE_MAX (32 * US)
 
 #define RAN_OTHERS (3 * US)   /* a yield that took longer has let another thread run */
-#define RAN_LONG   (300 * US) /* that other thread does not give way itself */
+#define RAN_LONG   (300 * US) /* a yield this long let a thread run that does not yield itself */
 #define PAUSE_MIN  (10 * US)  /* until the next yield, after one that let no thread run */
 #define PAUSE_MAX  (320 * US)
 #define YIELDS	   3	      /* in a row that let others run, before the thread dozes */

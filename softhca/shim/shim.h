@@ -58,7 +58,11 @@ struct shim {
 	size_t root_len;
 	dev_t files_dev;		/* file system of the contexts' files */
 	ino_t root_ino;
-	bool trap;			/* the way of doorbells is trap; known once connected */
+	/*
+	 * The way of doorbells is trap, by SOFTHCA_MMIO or else by the instance; known once
+	 * connected.
+	 */
+	bool trap;
 };
 extern struct shim shim;
 extern struct sh_dev shim_dev;		/* inst is NULL before the first connection */
