@@ -15,8 +15,8 @@
 /* A thread of a process of the instance. */
 struct task {
 	uint32_t proc, pid, tid;
-	int host;		    /* -1: it has no device open */
-	char state;		    /* as in /proc/PID/stat; 0: the thread has ended */
+	int host;   /* -1: it has no device open */
+	char state; /* as in /proc/PID/stat; 0: the thread has ended */
 	/* On a processor; ready, but without one. 0 if the kernel does not count. */
 	uint64_t ran_ns, queued_ns;
 	/*

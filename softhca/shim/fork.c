@@ -37,8 +37,8 @@ static size_t count;
  * must not touch what the first thread has yet to use.
  */
 static TLS struct {
-	bool lists;    /* the list is this thread's */
-	bool held;     /* prepare() has taken the connection */
+	bool lists; /* the list is this thread's */
+	bool held;  /* prepare() has taken the connection */
 	bool blocked;
 	uint64_t mask; /* signals that were blocked before */
 } forking;

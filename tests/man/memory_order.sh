@@ -14,6 +14,7 @@ pattern="$pattern"'|SYS_futex|FUTEX_|: *"memory"\)|\<udma_[a-z_]*barrier\(|mmio_
 pattern="$pattern"'|sh_program_order\(|sh_order_stores\(|pthread_(mutex|rwlock|spin|once|cond)_'
 
 sources() {
+	# shellcheck disable=SC2086 # words: $rooms
 	grep -rlE --include='*.[chS]' "$pattern" $rooms | sort
 }
 
@@ -39,7 +40,7 @@ named() {
 		grep -nE "$pattern" "$file" | head -n 3
 		bad=1
 	done
-	return $bad
+	return "$bad"
 }
 
 there() {
@@ -55,7 +56,7 @@ there() {
 			bad=1
 		fi
 	done
-	return $bad
+	return "$bad"
 }
 
 ok "the pattern finds what orders memory" finds

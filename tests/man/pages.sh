@@ -220,7 +220,7 @@ linux() {
 			bad=1
 		fi
 	done
-	return $bad
+	return "$bad"
 }
 ok "no header or footer names another system" linux
 

@@ -106,21 +106,21 @@ stopped() {
 	offers lab softhca stop l
 	got=$?
 	kill -CONT "$(cat "$SOFTHCA_DIR/softhca/lab/pid")"
-	return $got
+	return "$got"
 }
 ok "one that does not answer" stopped
 elsewhere() {
 	mkdir -m 700 "$tmp/runtime"
 	(unset SOFTHCA_DIR; export XDG_RUNTIME_DIR=$tmp/runtime; "$SOFTHCA" start away >/dev/null && offers away softhca show aw
-	got=$?; "$SOFTHCA" stop away && exit $got)
+	got=$?; "$SOFTHCA" stop away && exit "$got")
 }
 ok "those in the user's runtime directory" elsewhere
 words() {
 	for word in up down lid pkey sm fatal; do
-		offers $word softhca port lab mlx4_0:1 ${word:0:1} || return 1
+		offers "$word" softhca port lab mlx4_0:1 "${word:0:1}" || return 1
 	done
 	for word in drop delay duplicate corrupt off seed; do
-		offers $word softhca fault lab ${word:0:1} || return 1
+		offers "$word" softhca fault lab "${word:0:1}" || return 1
 	done
 }
 ok "what happens to a port, and to packets" words

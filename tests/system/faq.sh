@@ -36,7 +36,7 @@ faq "couldn't load driver 'nothing': libnothing-rdmav2.so: cannot open shared ob
 	"${no_driver[@]}" RDMAV_DRIVERS=nothing "$devinfo"
 faq "No IB devices found" "${no_driver[@]}" "$devinfo"
 faq "Failed to get IB devices list: Function not implemented" env -i LD_LIBRARY_PATH="$OURS" "$devinfo"
-faq 'ibv_devinfo sees no device: SOFTHCA_HOST is "7", and the instance has 1 host, counted from 0' \
+faq 'ibv_devinfo: there is no device: SOFTHCA_HOST is "7", and the instance has 1 host, counted from 0' \
 	"${our[@]}" SOFTHCA_HOST=7 "$devinfo"
 faq "has ended, or never was" "${our[@]}" SOFTHCA_INSTANCE=x "$devinfo"
 dead='kill -KILL "$(cat "$SOFTHCA_INSTANCE/pid")"; sleep 0.1; exec "$@"'
@@ -64,10 +64,10 @@ fi
 
 # ---- what rdma-core has, where it is ----
 
-debians() {
+of_debian() {
 	command -v ibv_devinfo >/dev/null && ldd "$(command -v ibv_devinfo)" | grep -q 'libibverbs.so.1 => /'
 }
-if debians; then
+if of_debian; then
 	xsrq=$(tool ibv_xsrq_pingpong)
 	faq "undefined symbol: ibv_open_xrc_domain, version IBVERBS_1.1" env -u LD_LIBRARY_PATH "$xsrq"
 	faq "IBVERBS_PRIVATE_34' not found (required by" env LD_LIBRARY_PATH="$OURS" "$(command -v ibv_devinfo)"

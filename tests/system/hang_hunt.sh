@@ -89,7 +89,7 @@ hunt() {
 	for worker in $workers; do
 		wait "$worker" || ended=1
 	done
-	return $ended
+	return "$ended"
 }
 
 # Two that we may use. Load and jobs are nice, alike: other tests may run beside this one.

@@ -63,7 +63,7 @@ for face in ofed mainline; do
 		grep -q "\"type\": \"$1\"" "$tmp/full-$face" || { echo "no $1"; return 1; }
 	}
 	kinds() {
-		for kind in RC UC UD $([ $face = ofed ] && echo XRC || echo XRC_INI XRC_TGT); do
+		for kind in RC UC UD $([ "$face" = ofed ] && echo XRC || echo XRC_INI XRC_TGT); do
 			has "$kind" || return 1
 		done
 		grep -q '"inode": null' "$tmp/full-$face" && grep -q '"left_qps": [1-9]' "$tmp/full-$face"

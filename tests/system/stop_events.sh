@@ -52,7 +52,7 @@ held() {
 	kill -CONT "$pid"
 	# The command has stopped with its program.
 	pkill -CONT -P "$first"
-	[ $ended -eq 0 ] && was_told first 1
+	[ "$ended" -eq 0 ] && was_told first 1
 }
 ok "a stopped program is told when it goes on, and stop ends meanwhile" held
 # Commands of a program that has outlived its instance go to no other.
