@@ -120,6 +120,15 @@ void sh_reach_end(struct sh_moves *moves, const struct sh_reach *r)
 	put(moves->reaching, r->word[1]);
 }
 
+void sh_reach_forget(struct sh_moves *moves)
+{
+	uint32_t me = thread_number();
+
+	for (int i = 0; i < SH_MOVES; i++)
+		if (__atomic_load_n(&moves->reaching[i], __ATOMIC_RELAXED) >> 32 == me)
+			put(moves->reaching, i);
+}
+
 int sh_move_begin(struct sh_moves *moves)
 {
 	uint32_t pid = (uint32_t)getpid();

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "softhca/host/process.h"
 #include "softhca_mock.h"
 
 static void must(bool ok, const char *what)
@@ -155,7 +156,7 @@ static int extend(void *host, uint64_t off, uint64_t len)
 
 static const struct sh_host_ops ops = {
 	.copy = copy, .event = event, .defer = defer, .wake = wake, .rouse = rouse, .now = now, .complain = complain,
-	.extend = extend,
+	.extend = extend, .divert = sh_host_divert,
 };
 
 struct mock *mock_new(const struct mock_config *cfg)
