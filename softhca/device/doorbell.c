@@ -104,10 +104,13 @@ void sh_attention_post(struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t
 {
 	struct sh_proc *p = sh_proc(dev, proc);
 	uint64_t entry = ((uint64_t)hca << 32 | qpn) + 1;
+	struct sh_door *door;
 	int i;
 
 	if (!p)
 		return;
+	/* Thrown before it wakes the process, a thread would not come here again. */
+	door = sh_pin();
 	for (i = 0; i < POST_TRIES; i++) {
 		uint32_t at = __atomic_fetch_add(&p->ring_tail, 1, __ATOMIC_RELAXED) % SH_ATTENTION_RING;
 		uint64_t none = 0;
@@ -126,6 +129,7 @@ void sh_attention_post(struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t
 	}
 	__atomic_fetch_add(&p->attention, 1, __ATOMIC_SEQ_CST);
 	dev->ops->wake(dev->host, proc);
+	sh_unpin(door);
 }
 
 static void look(struct sh_dev *dev, uint32_t hca, uint32_t qpn)

@@ -191,7 +191,7 @@ void sh_exec_prepare(struct sh_dev *dev)
 	self.inst = dev->inst;
 	sh_self.inst = dev->inst;
 	sh_self.word = self.slot ? word_of(dev, self.slot) : 0;
-	sh_life_prepare(dev);
+	sh_life_prepare(dev, self.slot ? (uint64_t)(self.slot - slots(dev)) : SHARED_SLOT);
 	if (self.slot && sh_self.catches)
 		__atomic_store_n(&self.slot->self_at, (uintptr_t)&sh_self, __ATOMIC_RELEASE);
 	if (self.slot && have_key)
@@ -437,21 +437,33 @@ static bool bury(struct sh_dev *dev, struct sh_exec *e)
 
 /* ---- the stopped ---- */
 
-static void end_if_stopped(struct sh_dev *dev, struct sh_exec *e)
+/* e->ending is held. */
+static void divert_and_end(struct sh_dev *dev, struct sh_exec *e)
 {
 	uint32_t life = __atomic_load_n(&e->generation, __ATOMIC_SEQ_CST);
 	const struct sh_proc *p = sh_proc(dev, __atomic_load_n(&e->proc, __ATOMIC_SEQ_CST));
 	uint64_t self_at = __atomic_load_n(&e->self_at, __ATOMIC_ACQUIRE);
 	uint32_t tid = __atomic_load_n(&e->tid, __ATOMIC_RELAXED);
-	struct sh_door *door;
 
-	if (!p || !self_at || life_over(e) || !dev->ops->divert)
+	if (!p || !self_at || life_over(e))
 		return;
-	/* It opens files. */
-	door = sh_pin();
-	/* Not another's, who took the slot meanwhile: that one has another word, and has changed generation. */
+	/* A thread that took the slot meanwhile has another word, and has changed generation. */
 	if (dev->ops->divert(dev->host, p->pid, tid, self_at, word_of(dev, e)))
 		__atomic_compare_exchange_n(&e->generation, &life, life + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+static void end_if_stopped(struct sh_dev *dev, struct sh_exec *e)
+{
+	struct sh_door *door;
+
+	if (!__atomic_load_n(&e->self_at, __ATOMIC_RELAXED) || !dev->ops->divert)
+		return;
+	/* It opens files, and holds a lock that no other thread waits for. */
+	door = sh_pin();
+	if (sh_hold(dev, &e->ending, SH_WAIT_NOT) >= 0) {
+		divert_and_end(dev, e);
+		sh_let_go(&e->ending);
+	}
 	sh_unpin(door);
 }
 
@@ -474,7 +486,7 @@ void sh_thrown(struct sh_dev *dev)
 	/* Frames that nobody returns from. */
 	if (&__asan_handle_no_return)
 		__asan_handle_no_return();
-	__atomic_store_n(&sh_self.door.len, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&sh_self.catches->len, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&e->waits, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&e->epoch, 0, __ATOMIC_SEQ_CST);
 	__atomic_compare_exchange_n(&e->generation, &life, life + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
@@ -490,8 +502,16 @@ void sh_thrown(struct sh_dev *dev)
 bool sh_owner_dead(struct sh_dev *dev, uint64_t owner)
 {
 	struct sh_exec *e = slots(dev) + (owner & SH_OWNER_SLOT) - 1;
+	struct sh_door *door;
+	bool dead;
 
-	return __atomic_load_n(&e->generation, __ATOMIC_SEQ_CST) != owner >> SH_OWNER_GENERATION || bury(dev, e);
+	if (__atomic_load_n(&e->generation, __ATOMIC_SEQ_CST) != owner >> SH_OWNER_GENERATION)
+		return true;
+	/* It takes a mutex of the C library's, which keeps a list of those that this thread holds. */
+	door = sh_pin();
+	dead = bury(dev, e);
+	sh_unpin(door);
+	return dead;
 }
 
 /* ---- the daemon's side ---- */

@@ -162,6 +162,7 @@ struct sh_exec {
 	uint64_t waits_a, waits_b;	/* enum sh_waits says what */
 	uint32_t life;			/* the generation that epoch is of; written by who begins it */
 	uint64_t self_at;		/* the thread's struct sh_self, in its own address space; 0: it cannot be thrown */
+	struct sh_lock ending;		/* of the thread that is ending this life; it is never waited for (life.h) */
 } __attribute__((aligned(SH_APART)));
 
 /* A completion channel or an async file. The pipe is events/<index>.<generation> in the instance directory. */

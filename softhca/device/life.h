@@ -9,20 +9,27 @@
  *	A thread whose life was ended executes no further instruction of that life.
  *
  * The kernel enforces it. Between sh_catch() and its return the thread's restartable-sequence descriptor (rseq(2), registered
- * by the C library) is sh_self.door, "armed". The door is closed: it names no instruction, so nothing ever aborts. Whoever
- * ends the life opens it for the one instruction where the thread is stopped. Before the thread returns to user mode, the
- * kernel compares that instruction with the door, as it does after every switch, and sends the thread to the landing in
- * sh_catch() instead. There sh_thrown() begins the thread's next life, in which it does the same work anew. (From 6.19 on the
- * kernel does so only where an interrupt had come in; a thread that is stopped in a system call is left alone there.)
+ * by the C library) is its door, "armed". The door is closed: it names no instruction, so nothing ever aborts. The thread or
+ * daemon that ends the life opens it for the one instruction where the thread is stopped. Before the thread returns to user
+ * mode, the kernel compares that instruction with the door, as it does after every switch, and sends the thread to the landing
+ * in sh_catch() instead. There sh_thrown() begins the thread's next life, in which it does the same work anew.
  *
- * Who ends a life (host/stopped.c):
+ * Linux does that up to 6.18. From 6.19 on it skips the comparison for a thread that comes out of a system call, and leaves
+ * the door armed below a signal handler that begins there. A thread on such a kernel is never armed (life.c finds out).
+ *
+ * A thread or daemon that ends a life (host/stopped.c)
+ *  0. takes the slot's lock `ending`, so that no other opens the same door for another instruction meanwhile;
  *  1. sees the thread stopped and off its processor; notes its switch count and its next instruction;
- *  2. sees that the door is armed, and that it is the thread's whose slot it is (word); opens it;
+ *  2. sees that the door is armed, and that it is the thread's whose slot it is (word, and the stack that the kernel says the
+ *     thread is on); opens it;
  *  3. sees the thread stopped and off its processor still, with the same switch count: it has not run since 1, so it cannot
  *     run now without passing the door;
  *  4. changes the generation.
  * If 3 fails, the door stays open. The thread may then come out of sh_catch() in a life that nobody has ended: it ends that
  * life by itself. That is harmless for the same reason as any other end.
+ *
+ * Between any two of these steps the one that takes them may itself be stopped for hours. So a door never moves and never
+ * becomes other memory: it belongs to a slot's number in an address space, and is there as long as the address space.
  *
  * A debugger that comes between 4 and the moment when the thread goes on can break the rule: when it lets the thread run from
  * elsewhere (a call from the debugger) and puts the old instruction back, the kernel has disarmed the door.
@@ -32,8 +39,10 @@
  * shortly before it was stopped may not be. Then others wait for it as long as it is stopped, as they do where there are no
  * restartable sequences. It is armed again with the next message (sh_rearm).
  *
- * What has to be left in order, because the process goes on, is done "pinned", which is not armed: mutexes of the process,
- * its heap of timers, descriptors.
+ * Two kinds of work are done "pinned", which is not armed. One has to be left in order, because the process goes on: mutexes
+ * of the process, its heap of timers, descriptors. The other must not be done twice, and the thread would do it twice since
+ * it sends again what the receiver has not committed: what an RDMA WRITE or an atomic operation does to memory, which the
+ * receiver can see before the commit.
  */
 #ifndef SOFTHCA_DEVICE_LIFE_H
 #define SOFTHCA_DEVICE_LIFE_H
@@ -48,26 +57,27 @@ struct sh_door {
 	uint64_t abort_ip;
 } __attribute__((aligned(32)));
 
-/* The engine of a QP that this thread runs (requester.c): what to put in order after a throw. */
+/*
+ * The engine of a QP that this thread ran last (requester.c): what to put in order after a throw. It runs still if the QP
+ * says the same token, which no other engine of the QP has.
+ */
 struct sh_engine {
 	struct sh_qp *qp;		/* NULL: none */
-	struct sh_hca *hca;
-	uint32_t token, gen;
-	uint64_t floor;			/* sq_una and una_psn before the message that the receiver has not committed */
+	uint32_t token;
 	bool has_floor;
+	uint64_t floor;			/* sq_una and una_psn before the message that the receiver has not committed */
 };
 
 /* This thread. word, as in locks: 0 outside of the instance, and where it has no slot yet. Written by exec.c. */
 struct sh_self {
 	const struct sh_instance *inst;
 	uint64_t word;
-	struct sh_door *armed;		/* &door inside of sh_catch() and not pinned */
+	struct sh_door *armed;		/* catches, inside of sh_catch() and not pinned */
 	uint64_t *cs;			/* where the kernel looks: struct rseq.rseq_cs; never NULL where word is not 0 */
 	void *sp;			/* of sh_catch() */
-	struct sh_door *catches;	/* &door; NULL: this thread cannot be thrown */
+	struct sh_door *catches;	/* its door; NULL: this thread cannot be thrown */
 	uint64_t mark;			/* SH_MAGIC: for who looks from outside */
 	uint64_t witness;		/* the address space's, likewise */
-	struct sh_door door;
 	struct sh_engine engine;
 };
 extern __thread struct sh_self sh_self __attribute__((tls_model("initial-exec")));
@@ -83,8 +93,8 @@ typedef void sh_caught_fn(struct sh_dev *dev, uint32_t a, uint32_t b, uint64_t c
  * to its end: it looks at queues, which say what is left.
  */
 void sh_catch(struct sh_dev *dev, uint32_t a, uint32_t b, uint64_t c, sh_caught_fn *fn);
-/* Where this thread lands, and where the kernel looks; catches is set if it can be thrown. */
-void sh_life_prepare(const struct sh_dev *dev);
+/* Where this thread lands, and where the kernel looks; catches is set if it can be thrown. Of the slot with this number. */
+void sh_life_prepare(const struct sh_dev *dev, uint64_t slot);
 /* The thread was thrown: its next life, in which it has entered already, and its QP's engine in order. exec.c */
 void sh_thrown(struct sh_dev *dev);
 /* The same for the engine. requester.c */

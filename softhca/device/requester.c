@@ -475,16 +475,14 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 	r.gen = qp->gen;
 	/* Before the QP says that it has an engine: thrown, this thread knows which. */
 	sh_self.engine.qp = qp;
-	sh_self.engine.hca = hca;
 	sh_self.engine.token = r.token;
-	sh_self.engine.gen = r.gen;
 	sh_program_order();
 	qp->engine = r.token;
 	do {
 		qp->again = 0;
 		while ((s = step(&r)) != STEP_STOP) {
-			sh_rearm();
 			if (s == STEP_SEND && !express(&r)) {
+				sh_rearm();
 				sh_unlock(dev, &qp->lock);
 				sh_transmit(dev, &r.p, &r.resp, r.resp_seg);
 				sh_lock(dev, &qp->lock);
@@ -500,8 +498,6 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 		settle(&r);
 	if (qp->engine == r.token)
 		qp->engine = 0;
-	sh_program_order();
-	sh_self.engine.qp = NULL;
 	sh_unlock(dev, &qp->lock);
 }
 
@@ -529,14 +525,18 @@ static void take_back(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, 
 void sh_requester_thrown(struct sh_dev *dev)
 {
 	struct sh_engine e = sh_self.engine;
+	const struct sh_ctx *ctx;
+	struct sh_hca *hca;
 
 	if (!e.qp)
 		return;
 	sh_lock(dev, &e.qp->lock);
-	/* Otherwise somebody has moved the QP to ERR or RESET, and that was all. */
-	if (e.qp->gen == e.gen && e.qp->engine == e.token) {
-		take_back(dev, e.hca, e.qp, &e);
-		if (e.qp->gen == e.gen)
+	/* Otherwise it had come to its end, or another thread has moved the QP to ERR or RESET, and that was all. */
+	ctx = sh_ctx(dev, e.qp->ctx);
+	hca = ctx ? sh_hca(dev, ctx->hca) : NULL;
+	if (hca && e.qp->engine == e.token) {
+		take_back(dev, hca, e.qp, &e);
+		if (e.qp->engine == e.token)
 			e.qp->engine = 0;
 	}
 	sh_self.engine.qp = NULL;

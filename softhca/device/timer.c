@@ -46,6 +46,9 @@ void sh_timer_arm(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint
 /* The other path of a QP that has one loaded. */
 void sh_migrate(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
+	/* All of it, with its event. */
+	struct sh_door *door = sh_pin();
+
 	qp->path = qp->alt_path;
 	if (qp->alt_port)
 		qp->port = qp->alt_port;
@@ -53,6 +56,7 @@ void sh_migrate(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	qp->timeout = qp->alt_timeout;
 	qp->mig_state = SH_MIG_MIGRATED;
 	sh_qp_event(dev, hca, qp, SH_QPE_PATH_MIG);
+	sh_unpin(door);
 }
 
 void sh_retry(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)

@@ -5,17 +5,26 @@
  * allocates nothing.
  */
 #include <string.h>
-#include <sys/utsname.h>
 
 #include "softhca/device/life.h"
 #include "process.h"
 #include "sys.h"
 #include "witness.h"
 
-/* What the kernel says of a thread, as far as it matters whether it has run in between. */
+#define DEEPEST	(256 << 10)		/* stack of device code, more than it ever has */
+#define USER_END (UINT64_C(1) << 47)
+
+/* What the kernel says of a thread, as far as it matters whether it has run in between, and which one it is. */
 struct look {
 	uint64_t switches;
-	uint64_t ip;
+	uint64_t ip, sp;
+};
+
+/* The head of the kernel's struct rseq. */
+struct area {
+	uint32_t cpu_id_start;
+	int32_t cpu_id;			/* negative: not registered, or not any more */
+	uint64_t cs;
 };
 
 /* A file of the thread's in /proc, as a string. */
@@ -107,41 +116,31 @@ static bool stopped(uint32_t pid, uint32_t tid, uint64_t *switches)
 	return true;
 }
 
-/*
- * Whether the kernel looks at the door of a thread that comes out of a system call. From 6.19 on it does so only after an
- * interrupt. A release that is no such number is unknown.
- */
-static bool calls_pass_the_door(void)
+/* The last word of the text, a number; it is cut off. */
+static bool last_word(char *text, uint64_t *number)
 {
-	struct utsname name;
-	uint64_t major, minor;
-	const char *dot;
+	char *at = strrchr(text, ' ');
 
-	if (uname(&name))
+	if (!at || strncmp(at, " 0x", 3))
 		return false;
-	major = decimal(name.release);
-	dot = strchr(name.release, '.');
-	minor = dot ? decimal(dot + 1) : 0;
-	return dot && (major == 4 || major == 5 || (major == 6 && minor < 19));
+	*number = hex(at + 3);
+	*at = 0;
+	return true;
 }
 
 /*
- * Where it goes on: at one of the three bytes from *ip on. The kernel says so only of a thread that is off its processor, and
- * stays so while it looks; "running" else. The last of the words is the instruction, the first the number of the system call
- * that the thread is in, or -1. A system call that is begun anew goes back to its instruction, of two bytes.
+ * Where it goes on: at one of the three bytes from ip on. The kernel says so only of a thread that is off its processor, and
+ * stays so while it looks; "running" else. The last of the words is the instruction, the one before it the end of the stack.
+ * A system call that is begun anew goes back to its instruction, of two bytes.
  */
-static bool next_instruction(uint32_t pid, uint32_t tid, uint64_t *ip)
+static bool next_instruction(uint32_t pid, uint32_t tid, struct look *look)
 {
 	char text[256];
-	const char *last;
 
-	if (!slurp(pid, tid, "syscall", text, sizeof(text)))
+	if (!slurp(pid, tid, "syscall", text, sizeof(text)) || !last_word(text, &look->ip) || !last_word(text, &look->sp))
 		return false;
-	last = strrchr(text, ' ');
-	if (!last || strncmp(last, " 0x", 3) || (strncmp(text, "-1 ", 3) && !calls_pass_the_door()))
-		return false;
-	*ip = hex(last + 3) - 2;
-	return *ip > 2;
+	look->ip -= 2;
+	return look->ip > 2 && look->ip < USER_END - 4;
 }
 
 static bool peek(uint32_t pid, void *to, uint64_t from, size_t len)
@@ -152,39 +151,48 @@ static bool peek(uint32_t pid, void *to, uint64_t from, size_t len)
 	return sh_vm_readv((int)pid, &local, 1, &remote, 1) == (long)len;
 }
 
-/* Nothing is written if it is another address space by now, under the same number. Without a witness nothing tells. */
+/* Nothing is written if it is another address space by now, under the same number. */
 static bool poke(uint32_t pid, uint64_t witness, uint64_t to, void *from, size_t len)
 {
 	struct iovec local[] = {{0}, {.iov_base = from, .iov_len = len}};
 	struct iovec remote[] = {{0}, {.iov_base = (void *)(uintptr_t)to, .iov_len = len}};
 
-	if (witness)
-		return sh_witness_writev((int)pid, witness, local, 1, remote, 1) == (long)len;
-	return sh_vm_writev((int)pid, local + 1, 1, remote + 1, 1) == (long)len;
+	return witness && sh_witness_writev((int)pid, witness, local, 1, remote, 1) == (long)len;
+}
+
+/* It is the thread that is meant, which the thread says itself, on the stack that it says; and its door is armed. */
+static bool is_armed(uint32_t pid, const struct look *look, uint64_t word, const struct sh_self *self)
+{
+	const uint64_t sp = (uintptr_t)self->sp;
+	struct area area;
+
+	if (self->mark != SH_MAGIC || self->word != word || !self->catches || self->armed != self->catches)
+		return false;
+	/* Numbers of threads differ from one PID namespace to another: what the kernel said may be about another thread. */
+	if (look->sp > sp || sp - look->sp > DEEPEST)
+		return false;
+	return peek(pid, &area, (uintptr_t)self->cs - offsetof(struct area, cs), sizeof(area)) && area.cpu_id >= 0 &&
+	       area.cs == (uintptr_t)self->catches;
 }
 
 bool sh_host_divert(void *host, uint32_t pid, uint32_t tid, uint64_t self_at, uint64_t word)
 {
-	const uint64_t door_at = self_at + offsetof(struct sh_self, door);
 	struct look before, after;
 	struct sh_self self;
-	uint64_t says, open[2];
+	uint64_t open[2];
 
 	(void)host;
 	/* 1. The count first, the processor then; and the other way round below. */
-	if (!stopped(pid, tid, &before.switches) || !next_instruction(pid, tid, &before.ip))
+	if (!stopped(pid, tid, &before.switches) || !next_instruction(pid, tid, &before))
 		return false;
-	/* 2. That it is the one that is meant it says itself: numbers of processes are used again, and copies are alike. */
-	if (!peek(pid, &self, self_at, sizeof(self)) || self.mark != SH_MAGIC || self.word != word ||
-	    (uint64_t)(uintptr_t)self.armed != door_at ||
-	    (uint64_t)(uintptr_t)self.catches != door_at || !peek(pid, &says, (uintptr_t)self.cs, sizeof(says)) ||
-	    says != door_at)
+	/* 2. */
+	if (!peek(pid, &self, self_at, sizeof(self)) || !is_armed(pid, &before, word, &self))
 		return false;
 	open[0] = before.ip;
 	open[1] = 3;
-	if (!poke(pid, self.witness, door_at + offsetof(struct sh_door, start_ip), open, sizeof(open)))
+	if (!poke(pid, self.witness, (uintptr_t)self.catches + offsetof(struct sh_door, start_ip), open, sizeof(open)))
 		return false;
 	/* 3. */
-	return next_instruction(pid, tid, &after.ip) && stopped(pid, tid, &after.switches) && after.ip == before.ip &&
+	return next_instruction(pid, tid, &after) && stopped(pid, tid, &after.switches) && after.ip == before.ip &&
 	       after.switches == before.switches;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "softhca/host/process.h"
+#include "softhca/host/witness.h"
 #include "softhca_mock.h"
 
 static void must(bool ok, const char *what)
@@ -165,6 +166,7 @@ struct mock *mock_new(const struct mock_config *cfg)
 			       .face = SH_FACE_OFED, .pool_size = 64 << 20 };
 	struct mock *m = calloc(1, sizeof(*m));
 	struct sh_proc *proc;
+	int err;
 
 	must(m, "calloc");
 	if (cfg) {
@@ -183,7 +185,7 @@ struct mock *mock_new(const struct mock_config *cfg)
 	must(m->shared != MAP_FAILED, "mmap");
 	m->shared->room = MOCK_RECORDS;
 	m->shared->now = 1000000000;
-	m->dev = (struct sh_dev){ .ops = &ops, .host = m, .proc = 1 };
+	m->dev = (struct sh_dev){ .ops = &ops, .host = m, .proc = 1, .witness = sh_witness(&err) };
 	must(!sh_dev_attach(&m->dev, m->inst, m->size), "sh_dev_attach");
 	m->daemon = m->dev;
 	m->daemon.proc = 0;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "softhca_pair.h"
+#include "softhca/host/witness.h"
 #include "transport.h"
 
 #define RECEIVES	6
@@ -157,6 +158,9 @@ static inline pid_t victim(struct scene *s)
 
 	assert_true(pid >= 0);
 	if (!pid) {
+		int err;
+
+		s->p.m->dev.witness = sh_witness(&err);
 		if (!sh_enter(&s->p.m->dev))
 			_exit(3);
 		ptrace(PTRACE_TRACEME, 0, NULL, NULL);

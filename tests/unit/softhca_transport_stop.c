@@ -64,8 +64,37 @@ static void once_more(struct scene *s)
 	assert_false(tcq_poll(&p->bcq[1], &cqe));
 }
 
-/* Every message of the victim's has arrived once, and one of the other peer. */
-static void all_arrived(struct scene *s, const struct plot *plot)
+#define ADDED	5
+#define MINE	0xee
+
+static bool is_write(const struct plot *plot)
+{
+	return plot->opcode == MLX4_OPCODE_RDMA_WRITE;
+}
+
+static bool is_atomic(const struct plot *plot)
+{
+	return plot->opcode == MLX4_OPCODE_ATOMIC_FA;
+}
+
+/* Whole: the receiver, which looks at its memory, takes it for a message. */
+static bool written(struct scene *s, const struct plot *plot)
+{
+	return is_write(plot) && !memcmp((void *)(uintptr_t)s->wr.raddr, s->p.amem, plot->len);
+}
+
+static bool all_mine(const struct scene *s, const struct plot *plot)
+{
+	const uint8_t *at = (void *)(uintptr_t)s->wr.raddr;
+
+	for (uint32_t i = 0; i < plot->len; i++)
+		if (at[i] != MINE)
+			return false;
+	return true;
+}
+
+/* Every message of the victim's has arrived once, and one of the other peer. mine: what it wrote was used before. */
+static void all_arrived(struct scene *s, const struct plot *plot, bool mine)
 {
 	struct tpair *p = &s->p;
 	bool seen[RECEIVES] = { false };
@@ -93,10 +122,12 @@ static void all_arrived(struct scene *s, const struct plot *plot)
 		assert_false(seen[index]);
 		seen[index] = true;
 	}
-	assert_int_equal(from_a, plot->opcode == MLX4_OPCODE_RDMA_WRITE ? 0 : plot->chain + 1);
+	assert_int_equal(from_a, is_write(plot) || is_atomic(plot) ? 0 : plot->chain + 1);
 	assert_int_equal(from_c, 1);
-	if (plot->opcode == MLX4_OPCODE_RDMA_WRITE)
-		assert_memory_equal((void *)(uintptr_t)s->wr.raddr, p->amem, plot->len);
+	if (is_write(plot))
+		assert_true(mine ? all_mine(s, plot) : written(s, plot));
+	if (is_atomic(plot))
+		assert_int_equal(*(uint64_t *)(uintptr_t)s->wr.raddr, ADDED);
 }
 
 /* As the daemon does with what is in its way. */
@@ -121,6 +152,7 @@ static void left(struct sh_dev *daemon)
 static void others_go_on(struct scene *s, const struct plot *plot, pid_t pid)
 {
 	struct twr wr = s->wr;
+	bool mine;
 
 	stop(pid);
 	s->p.m->dev.proc = 2;
@@ -133,10 +165,13 @@ static void others_go_on(struct scene *s, const struct plot *plot, pid_t pid)
 	texpect(&s->ccq[0], MLX4_OPCODE_SEND, true, 0);
 	left(&s->p.m->daemon);
 	alarm(0);
+	mine = written(s, plot);
+	if (mine)
+		memset((void *)(uintptr_t)s->wr.raddr, MINE, plot->len);
 	kill(pid, SIGCONT);
 	ended(pid);
 	s->p.m->dev.proc = 1;
-	all_arrived(s, plot);
+	all_arrived(s, plot, mine);
 	once_more(s);
 }
 
@@ -166,7 +201,8 @@ static void memory_is_mine(struct scene *s, const struct plot *plot, pid_t pid)
 	assert_memory_equal(mine, p->bmem, TMEM);
 }
 
-static unsigned int steps_of(const struct plot *plot)
+/* How many instructions it has, and after how many of them the other side can see all that they store there; 0: never. */
+static unsigned int steps_of(const struct plot *plot, unsigned int *visible)
 {
 	struct scene *s = calloc(1, sizeof(*s));
 	unsigned int n = 0;
@@ -174,45 +210,67 @@ static unsigned int steps_of(const struct plot *plot)
 
 	scene_open(s, plot);
 	pid = victim(s);
-	while (single_step(pid))
+	*visible = 0;
+	while (single_step(pid)) {
 		n++;
+		if (!*visible && (written(s, plot) || (is_atomic(plot) && *(uint64_t *)(uintptr_t)s->wr.raddr)))
+			*visible = n;
+	}
 	tpair_close(&s->p);
 	free(s);
 	return n;
 }
 
+enum stopped { ENDED, LEFT_ALONE, THROWN };
+
+/* Then it goes on, if it cannot be thrown there. */
+static enum stopped stop_at(const struct plot *plot, unsigned int at, void (*then)(struct scene *, const struct plot *, pid_t))
+{
+	struct scene *s = calloc(1, sizeof(*s));
+	enum stopped done = LEFT_ALONE;
+	bool alive = true;
+	pid_t pid;
+
+	scene_open(s, plot);
+	pid = victim(s);
+	/* It takes fewer when this process, of which it is a copy, has bound more symbols. */
+	for (unsigned int steps = 0; alive && steps < at; steps++)
+		alive = single_step(pid);
+	if (!alive) {
+		done = ENDED;
+	} else if (arm(pid)) {
+		then(s, plot, pid);
+		done = THROWN;
+	} else {
+		ptrace(PTRACE_DETACH, pid, NULL, NULL);
+		ended(pid);
+	}
+	tpair_close(&s->p);
+	free(s);
+	return done;
+}
+
 /* At every so manyth instruction, not only behind stores: what it has read may be old as well. */
 static void stop_at_each(const struct plot *plot, void (*then)(struct scene *, const struct plot *, pid_t))
 {
-	unsigned int n, apart, thrown = 0;
+	unsigned int n, apart, visible, thrown = 0;
+	enum stopped done = THROWN;
 
-	steps_of(plot);
-	n = steps_of(plot);
+	steps_of(plot, &visible);
+	n = steps_of(plot, &visible);
 	apart = n / (stride() == 1 ? 40 : 8) + 1;
-	for (unsigned int i = apart / 2; i < n; i += apart) {
-		struct scene *s = calloc(1, sizeof(*s));
-		bool alive = true;
-		pid_t pid;
-
-		scene_open(s, plot);
-		pid = victim(s);
-		/* It takes fewer when this process, of which it is a copy, has bound more symbols. */
-		for (unsigned int steps = 0; alive && steps < i; steps++)
-			alive = single_step(pid);
-		if (!alive) {
-			i = n;
-		} else if (arm(pid)) {
-			then(s, plot, pid);
-			thrown++;
-		} else {
-			ptrace(PTRACE_DETACH, pid, NULL, NULL);
-			ended(pid);
-		}
-		tpair_close(&s->p);
-		free(s);
+	for (unsigned int i = apart / 2; i < n && done != ENDED; i += apart) {
+		done = stop_at(plot, i, then);
+		thrown += done == THROWN;
 	}
 	print_message("# %s: %u instructions, stopped at %u\n", plot->name, n, thrown);
-	assert_true(thrown > 3);
+	/* Most of a WRITE and of an atomic operation is pinned. */
+	assert_true(thrown > (is_write(plot) || is_atomic(plot) ? 0 : 3));
+}
+
+static void adds(struct scene *s)
+{
+	s->wr.swap_add = ADDED;
 }
 
 static const struct plot plots[] = {
@@ -223,7 +281,8 @@ static const struct plot plots[] = {
 	{ "SENDs over XRC", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, NULL, 3 },
 	{ "SENDs to an RQ", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, NULL, 4 },
 	{ "SENDs to a CQ that seems full", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, nearly_full, 3 },
-	{ "WRITE", SH_QPT_RC, true, MLX4_OPCODE_RDMA_WRITE, 5000, NULL, 0 },
+	{ "WRITE", SH_QPT_RC, true, MLX4_OPCODE_RDMA_WRITE, 100, NULL, 0 },
+	{ "atomic operation", SH_QPT_RC, true, MLX4_OPCODE_ATOMIC_FA, 8, adds, 0 },
 };
 
 static void each_plot(void (*then)(struct scene *, const struct plot *, pid_t))
@@ -238,6 +297,24 @@ static void test_others_go_on(void **state)
 	each_plot(others_go_on);
 }
 
+/* What the receiver can see before the sender has its acknowledgement is not done again: each instruction from there on. */
+static void test_done_once(void **state)
+{
+	unsigned int apart = stride() == 1 ? 1 : 2, far = 100, visible;
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(plots) / sizeof(plots[0]); i++) {
+		if (!is_write(&plots[i]) && !is_atomic(&plots[i]))
+			continue;
+		steps_of(&plots[i], &visible);
+		steps_of(&plots[i], &visible);
+		assert_int_not_equal(visible, 0);
+		for (unsigned int at = visible; at < visible + far; at += apart)
+			if (stop_at(&plots[i], at, others_go_on) == ENDED)
+				break;
+	}
+}
+
 static void test_memory(void **state)
 {
 	(void)state;
@@ -246,7 +323,8 @@ static void test_memory(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_others_go_on), cmocka_unit_test(test_memory) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_others_go_on),
+					    cmocka_unit_test(test_done_once), cmocka_unit_test(test_memory) };
 	struct mock *m = mock_new(NULL);
 	bool can = can_be_thrown();
 
