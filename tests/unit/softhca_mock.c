@@ -10,8 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "softhca/host/process.h"
-#include "softhca/host/witness.h"
 #include "softhca_mock.h"
 
 static void must(bool ok, const char *what)
@@ -157,7 +155,7 @@ static int extend(void *host, uint64_t off, uint64_t len)
 
 static const struct sh_host_ops ops = {
 	.copy = copy, .event = event, .defer = defer, .wake = wake, .rouse = rouse, .now = now, .complain = complain,
-	.extend = extend, .divert = sh_host_divert,
+	.extend = extend,
 };
 
 struct mock *mock_new(const struct mock_config *cfg)
@@ -166,7 +164,6 @@ struct mock *mock_new(const struct mock_config *cfg)
 			       .face = SH_FACE_OFED, .pool_size = 64 << 20 };
 	struct mock *m = calloc(1, sizeof(*m));
 	struct sh_proc *proc;
-	int err;
 
 	must(m, "calloc");
 	if (cfg) {
@@ -185,7 +182,7 @@ struct mock *mock_new(const struct mock_config *cfg)
 	must(m->shared != MAP_FAILED, "mmap");
 	m->shared->room = MOCK_RECORDS;
 	m->shared->now = 1000000000;
-	m->dev = (struct sh_dev){ .ops = &ops, .host = m, .proc = 1, .witness = sh_witness(&err) };
+	m->dev = (struct sh_dev){ .ops = &ops, .host = m, .proc = 1 };
 	must(!sh_dev_attach(&m->dev, m->inst, m->size), "sh_dev_attach");
 	m->daemon = m->dev;
 	m->daemon.proc = 0;
