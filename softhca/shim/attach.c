@@ -219,9 +219,16 @@ static int attach(const struct sh_hello_reply *hello, int memfd)
 	const char *mmio = getenv("SOFTHCA_MMIO");
 	struct sh_dev dev = {.proc = hello->proc};
 	struct sh_instance *inst;
+	struct sh_ident id;
 	off_t size;
 	int err;
 
+	/*
+	 * Another instance may have the name by now. Its contexts and handles have the same numbers,
+	 * and belong to other processes.
+	 */
+	if (shim_dev.inst && (!sh_ident_take(memfd, &id) || !shim_memory_is(id.dev, id.ino)))
+		return -ECONNREFUSED;
 	if (!shim_dev.inst) {
 		/* The size is the file's: other processes write to the header. */
 		size = sh_sys(syscall(SYS_lseek, memfd, 0L, SEEK_END));

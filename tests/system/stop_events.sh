@@ -12,10 +12,10 @@ watcher() {
 	eval "$2=$!"
 	until_true grep -qs pid= "$tmp/$2.out" || { cat "$tmp/$2.err"; return 1; }
 	eval "$(grep pid= "$tmp/$2.out")"
-	until_true blocked "$pid" "$3"
+	until_true blocked "$pid" "$3" || { cat "$tmp/$2.out" "$tmp/$2.err"; return 1; }
 }
 # As many of its threads are in read().
-blocked() { [ "$(cat "/proc/$1/task/"*/syscall | grep -c '^0 ')" -eq "$2" ]; }
+blocked() { [ "$(cat "/proc/$1/task/"*/syscall 2>/dev/null | grep -c '^0 ')" -eq "$2" ]; }
 # was_told NAME DEVICES: it ends by itself, and well.
 was_told() {
 	eval "program=\$$1"
@@ -55,18 +55,27 @@ held() {
 	[ "$ended" -eq 0 ] && was_told first 1
 }
 ok "a stopped program is told when it goes on, and stop ends meanwhile" held
+objects() { "$SOFTHCA" show --json lab | jq '.hosts[].hcas[] | .contexts, .pds, .cqs, .qps, .mrs'; }
 # Commands of a program that has outlived its instance go to no other.
 another() {
-	mkfifo "$tmp/hold"
+	mkfifo "$tmp/hold" "$tmp/hold2"
 	"$SOFTHCA" start lab >/dev/null || return 1
 	ours "$SOFTHCA" run --instance lab -- "$PROGRAMS/told" wait <"$tmp/hold" >"$tmp/first.out" 2>"$tmp/first.err" &
 	first=$!
 	exec 7>"$tmp/hold"
 	until_true grep -qs pid= "$tmp/first.out" && "$SOFTHCA" stop lab && until_true grep -q DEVICE_FATAL "$tmp/first.out" &&
 		"$SOFTHCA" start lab >/dev/null || return 1
-	"$SOFTHCA" show --json lab >"$tmp/before"
+	# Its context and objects have the numbers that the first program's had.
+	ours "$SOFTHCA" run --instance lab -- "$PROGRAMS/told" wait <"$tmp/hold2" >"$tmp/second.out" 2>"$tmp/second.err" 7>&- &
+	# shellcheck disable=SC2034 # was_told reads it by name
+	second=$!
+	exec 8>"$tmp/hold2"
+	until_true grep -qs pid= "$tmp/second.out" || return 1
+	objects >"$tmp/before"
 	exec 7>&-
-	was_told first 1 && "$SOFTHCA" show --json lab | diff "$tmp/before" - && "$SOFTHCA" stop lab
+	was_told first 1 && objects | diff "$tmp/before" - && "$SOFTHCA" stop lab || return 1
+	exec 8>&-
+	was_told second 1
 }
 ok "another instance of that name hears nothing of it" another
 ok "nothing is left behind" until_true no_instance
