@@ -27,13 +27,20 @@
 /* Afterwards the process can create no thread, so these come when the helper runs again. */
 #define NO_THREADS (CLONE_NEWPID | CLONE_NEWTIME)
 
+/*
+ * The process that has made such a call: its helper would not come back, and stays. Its children
+ * are in the new namespace, and can create threads.
+ */
+static pid_t threadless;
+
 /* Whether the helper has been ended; *mask is for after(). */
 static bool before(uint64_t *mask)
 {
 	uint64_t all = ~UINT64_C(0);
 
 	/* Its own child by vfork() has none, but this memory. */
-	if (!shim_active() || !sh_process_threads() || sh_process.pid != getpid() || !alone())
+	if (!shim_active() || !sh_process_threads() || sh_process.pid != getpid() ||
+	    threadless == getpid() || !alone())
 		return false;
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, mask, sizeof(all));
 	sh_process_stop();
@@ -52,16 +59,24 @@ static void after(const uint64_t *mask)
 	errno = saved;
 }
 
+/* Remembers a call that has succeeded. Returns what it returned. */
+static int parted(int ret, int flags)
+{
+	if (!ret && flags & NO_THREADS)
+		threadless = getpid();
+	return ret;
+}
+
 EXPORT int unshare(int flags)
 {
 	uint64_t mask;
 	int ret;
 
 	if (!(flags & ~NO_THREADS) || !before(&mask))
-		return REAL(unshare)(flags);
+		return parted(REAL(unshare)(flags), flags);
 	ret = REAL(unshare)(flags & ~NO_THREADS);
 	after(&mask);
-	return ret || !(flags & NO_THREADS) ? ret : REAL(unshare)(flags & NO_THREADS);
+	return ret || !(flags & NO_THREADS) ? ret : parted(REAL(unshare)(flags & NO_THREADS), flags);
 }
 
 EXPORT int setns(int fd, int type)
@@ -74,14 +89,16 @@ EXPORT int setns(int fd, int type)
 
 	if (ended)
 		after(&mask);
-	return ret;
+	return types > 0 ? parted(ret, types) : ret;
 }
 
+/* The C library has it since 2.34. */
+EXPORT int close_range(unsigned int first, unsigned int last, int flags);
 EXPORT int close_range(unsigned int first, unsigned int last, int flags)
 {
 	uint64_t mask;
 	bool ended = flags & (int)CLOSE_RANGE_UNSHARE && before(&mask);
-	int ret = REAL(close_range)(first, last, flags);
+	int ret = (int)syscall(SYS_close_range, first, last, flags);
 
 	if (ended)
 		after(&mask);
