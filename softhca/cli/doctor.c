@@ -126,7 +126,7 @@ static int reach_parent(const char *byte)
 	struct iovec own = {.iov_len = 1}, theirs = {.iov_base = (void *)byte, .iov_len = 1};
 	pid_t parent = getpid(), pid;
 	char got;
-	int status;
+	int status = EIO << 8;
 
 	own.iov_base = &got;
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -265,6 +265,8 @@ int verb_doctor(int argc, char **argv)
 		complain("softhca doctor takes nothing; not \"%s\"", argv[1]);
 		return EXIT_USAGE;
 	}
+	/* Where the caller ignores it, no child can be waited for. */
+	signal(SIGCHLD, SIG_DFL);
 	look_at_proc();
 	look_at_pages();
 	look_at_place();

@@ -6,6 +6,13 @@
 . "$srcdir/../system/lib.sh"
 unset TIER
 
+for tool in clang-format clang-tidy codespell shellcheck sparse; do
+	command -v $tool >/dev/null && continue
+	skip "the checks of make style" "install $tool"
+	finish
+done
+# Whatever version of these tools a distribution has, it is no judge of a release.
+[ -e "$top_srcdir/.git" ] || { skip "the checks of make style" "this is not a git tree"; finish; }
 for check in format shell sparse spelling; do
 	ok "$check" timeout 280 "$top_srcdir/scripts/style" "$top_builddir" $check
 done
