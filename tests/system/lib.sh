@@ -28,8 +28,10 @@ cleanup() {
 	pkill -P $watchdog 2>/dev/null
 	# shellcheck disable=SC2046
 	kill $(jobs -p) 2>/dev/null
+	# The number may be another process's by now: a daemon of ours has our directory.
 	for pid_file in "$SOFTHCA_DIR"/softhca/*/pid; do
-		[ -f "$pid_file" ] && kill "$(cat "$pid_file")" 2>/dev/null
+		[ -f "$pid_file" ] && pid=$(cat "$pid_file") &&
+			grep -qszFx "SOFTHCA_DIR=$SOFTHCA_DIR" "/proc/$pid/environ" && kill "$pid" 2>/dev/null
 	done
 	rm -rf "$tmp"
 }

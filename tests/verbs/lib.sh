@@ -18,8 +18,10 @@ mkdir -m 700 "$SOFTHCA_DIR"
 ours="env LD_LIBRARY_PATH=$top_builddir/libibverbs/.libs:$top_builddir/libmlx4/.libs RDMAV_DRIVERS=mlx4"
 
 cleanup() {
+	# The number may be another process's by now: a daemon of ours has our directory.
 	for instance in "$SOFTHCA_DIR"/softhca/*/pid; do
-		[ -f "$instance" ] && kill "$(cat "$instance")" 2>/dev/null
+		[ -f "$instance" ] && pid=$(cat "$instance") &&
+			grep -qszFx "SOFTHCA_DIR=$SOFTHCA_DIR" "/proc/$pid/environ" && kill "$pid" 2>/dev/null
 	done
 	rm -rf "$work"
 }
