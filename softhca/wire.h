@@ -48,7 +48,7 @@
 
 #include <stdint.h>
 
-#define SH_WIRE_VERSION	4
+#define SH_WIRE_VERSION	5
 #define SH_MSG_MAX	65536
 #define SH_MAX_ACTIONS	64
 #define SH_MAX_RINGS	64

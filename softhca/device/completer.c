@@ -94,8 +94,8 @@ int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, co
 	if (cq) {
 		err = step_with_cqe(dev, hca, qp, cq, wqe, psn);
 	} else {
-		qp->sq_una++;
-		qp->una_psn = psn;
+		/* as in sh_complete_quiet() */
+		__atomic_store_n((uint64_t *)&qp->sq_una, sh_two(qp->sq_una + 1, psn), __ATOMIC_RELAXED);
 	}
 	qp->messages_sent++;
 	qp->ack_psn = psn;

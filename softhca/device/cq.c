@@ -124,8 +124,9 @@ static void arm(struct sh_dev *dev, uint32_t hca, struct sh_cq *cq, uint32_t wor
 	sh_txn_commit(&t);
 }
 
-void sh_arm(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1)
+static void arm_cq(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint64_t dw)
 {
+	const uint32_t dw0 = (uint32_t)dw, dw1 = (uint32_t)(dw >> 32);
 	const uint32_t record = MLX4_CQ_DB_SN_MASK << MLX4_CQ_DB_SN_SHIFT |
 				MLX4_CQ_DB_CMD_MASK << MLX4_CQ_DB_CMD_SHIFT;
 	struct sh_ctx *c = sh_ctx(dev, ctx);
@@ -145,6 +146,11 @@ void sh_arm(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32
 			arm(dev, c->hca, cq, word);
 	}
 	sh_unlock(dev, &cq->lock);
+}
+
+void sh_arm(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1)
+{
+	sh_catch(dev, ctx, cqn, (uint64_t)dw1 << 32 | dw0, arm_cq);
 }
 
 /* ---- life ---- */

@@ -44,6 +44,7 @@ struct sh_dev {
 	 * thread and at any time; so each is read once for a decision.
 	 */
 	uint64_t pool_end, shared_end;
+	uint64_t witness;		/* of this address space, for the host's use: host/witness.h. 0: there is none */
 };
 
 /* Added as integers: an offset read from device memory may have any value until it is checked, and pointers must not overflow. */
@@ -143,6 +144,8 @@ uint64_t sh_grace_begin(struct sh_dev *dev);
 bool sh_grace_over(struct sh_dev *dev, uint64_t since, uint64_t moment);
 /* The process of one after the other that has not left, with *at 0 at first; false: no more. */
 bool sh_grace_holder(struct sh_dev *dev, uint64_t since, uint64_t moment, uint32_t *at, uint32_t *proc);
+/* Threads that have been in device code since before that moment: what one holds that is stopped there becomes free (life.h). */
+void sh_grace_suspect(struct sh_dev *dev, uint64_t moment);
 /* Everything a dead process held: exec slots. certain: it cannot run any more, whatever the kernel says of them. Daemon. */
 void sh_proc_gone(struct sh_dev *dev, uint32_t proc, bool certain);
 /*

@@ -48,13 +48,19 @@ static inline struct sh_qp *take(struct sh_dev *dev, uint32_t ctx, uint32_t qpn,
 	return NULL;
 }
 
-void sh_ring(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
+static void ring(struct sh_dev *dev, uint32_t ctx, uint32_t qpn, uint64_t unused)
 {
 	struct sh_hca *hca;
 	struct sh_qp *qp = take(dev, ctx, qpn, &hca);
 
+	(void)unused;
 	if (qp)
 		serve(dev, hca, qp);
+}
+
+void sh_ring(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
+{
+	sh_catch(dev, ctx, qpn, 0, ring);
 }
 
 bool sh_recv_matters(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
@@ -65,12 +71,13 @@ bool sh_recv_matters(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
 	return qp && __atomic_load_n(&qp->state, __ATOMIC_RELAXED) == SH_QPS_ERR;
 }
 
-void sh_recv_posted(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
+static void recv_posted(struct sh_dev *dev, uint32_t ctx, uint32_t qpn, uint64_t unused)
 {
 	const struct sh_ctx *c = sh_ctx(dev, ctx);
 	struct sh_qp *qp = c ? sh_qp_get(dev, c->hca, qpn) : NULL;
 	struct sh_hca *hca;
 
+	(void)unused;
 	/* Nearly every receive is posted to a QP that works. Should the state change right now, the helper thread,
 	 * which looks again and again while it is ERR, finds the receive. */
 	if (!qp || __atomic_load_n(&qp->state, __ATOMIC_RELAXED) != SH_QPS_ERR)
@@ -86,21 +93,29 @@ void sh_recv_posted(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
 	sh_unlock(dev, &qp->lock);
 }
 
+void sh_recv_posted(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
+{
+	sh_catch(dev, ctx, qpn, 0, recv_posted);
+}
+
 /* ---- attention ---- */
 
 void sh_attention_post(struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t qpn)
 {
 	struct sh_proc *p = sh_proc(dev, proc);
 	uint64_t entry = ((uint64_t)hca << 32 | qpn) + 1;
+	struct sh_door *door;
 	int i;
 
 	if (!p)
 		return;
+	/* Thrown before it wakes the process, a thread would not come here again. */
+	door = sh_pin();
 	for (i = 0; i < POST_TRIES; i++) {
 		uint32_t at = __atomic_fetch_add(&p->ring_tail, 1, __ATOMIC_RELAXED) % SH_ATTENTION_RING;
 		uint64_t none = 0;
 
-		/* pairs with the exchange in sh_attention() */
+		/* pairs with the exchange in attention() */
 		if (__atomic_compare_exchange_n(&p->ring[at], &none, entry, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 			break;
 	}
@@ -114,6 +129,7 @@ void sh_attention_post(struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t
 	}
 	__atomic_fetch_add(&p->attention, 1, __ATOMIC_SEQ_CST);
 	dev->ops->wake(dev->host, proc);
+	sh_unpin(door);
 }
 
 static void look(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
@@ -160,18 +176,30 @@ static void look_at_lost(struct sh_dev *dev, struct sh_proc *p)
 	}
 }
 
-void sh_attention(struct sh_dev *dev)
+/* An entry is taken when it has been looked at: thrown in between, this thread looks again. */
+static void attention(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t u3)
 {
 	struct sh_proc *p = sh_proc(dev, dev->proc);
 
+	(void)u1, (void)u2, (void)u3;
 	if (!p)
 		return;
 	for (unsigned int i = 0; i < SH_ATTENTION_RING; i++) {
-		uint64_t entry = __atomic_exchange_n(&p->ring[i], 0, __ATOMIC_SEQ_CST);
+		uint64_t entry = __atomic_load_n(&p->ring[i], __ATOMIC_SEQ_CST);
 
-		if (entry)
-			look(dev, (entry - 1) >> 32, (uint32_t)(entry - 1));
+		if (!entry)
+			continue;
+		look(dev, (entry - 1) >> 32, (uint32_t)(entry - 1));
+		__atomic_compare_exchange_n(&p->ring[i], &entry, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 	}
+	if (!__atomic_load_n(&p->ring_lost, __ATOMIC_SEQ_CST))
+		return;
+	sh_pin();
 	if (__atomic_exchange_n(&p->ring_lost, 0, __ATOMIC_SEQ_CST))
 		look_at_lost(dev, p);
+}
+
+void sh_attention(struct sh_dev *dev)
+{
+	sh_catch(dev, 0, 0, 0, attention);
 }

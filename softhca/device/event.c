@@ -97,10 +97,12 @@ void sh_evq_release(struct sh_dev *dev, uint32_t evq)
 /* To raise: clients wait, the daemon does not. */
 static int hold_to_raise(struct sh_dev *dev, struct sh_evq *q)
 {
-	if (dev->proc)
+	if (dev->proc) {
 		sh_lock(dev, &q->lock);
-	else if (sh_lock_soon(dev, &q->lock))
+	} else if (sh_lock_soon(dev, &q->lock)) {
+		sh_lock_suspect(dev, &q->lock);
 		return -EINPROGRESS;
+	}
 	check(dev, q);
 	return 0;
 }
@@ -130,6 +132,7 @@ static void write_record(struct sh_dev *dev, uint32_t evq, struct sh_evq *q, con
 			 const struct subject *s)
 {
 	uint32_t before = 0, spilled = spilled_in(q);
+	struct sh_door *door;
 	int err;
 
 	if (s->counter) {
@@ -144,8 +147,11 @@ static void write_record(struct sh_dev *dev, uint32_t evq, struct sh_evq *q, con
 	}
 	/* Behind spilled records there is no overtaking. */
 	err = -EAGAIN;
-	if (!spilled)
+	if (!spilled) {
+		door = sh_pin();
 		err = dev->ops->event(dev->host, evq, rec, q->record_size == 8 ? 8 : 16);
+		sh_unpin(door);
+	}
 	if (err == -EAGAIN && spilled < SH_EVQ_SPILL) {
 		mark_spilled(dev, evq); /* first: after a death the daemon looks at the marks */
 		memcpy(q->spill[spilled], rec, sizeof(*rec));
@@ -206,7 +212,7 @@ void sh_comp_event(struct sh_dev *dev, uint32_t hca, uint32_t cqn)
 	rec.element = cq->user_handle;
 	s = (struct subject){ &cq->comp_events, &cq->live, 0 };
 	if (raise_one(dev, cq->comp_evq, &rec, &s))
-		dev->ops->defer(dev->host, dev->ops->now(dev->host) + RETRY_NS, comp_again, (uint64_t)hca << 32 | cqn, 0);
+		sh_defer(dev, dev->ops->now(dev->host) + RETRY_NS, comp_again, (uint64_t)hca << 32 | cqn, 0);
 }
 
 static uint32_t async_evq_of(const struct sh_dev *dev, uint32_t ctx)
@@ -280,7 +286,7 @@ void sh_affiliated_event(struct sh_dev *dev, uint32_t hca, uint32_t type, uint32
 	else
 		err = raise_one(dev, async_evq_of(dev, ctx), &rec, &s);
 	if (err)
-		dev->ops->defer(dev->host, dev->ops->now(dev->host) + RETRY_NS, affiliated_again,
+		sh_defer(dev, dev->ops->now(dev->host) + RETRY_NS, affiliated_again,
 				(uint64_t)hca << 32 | obj, type);
 }
 
@@ -292,7 +298,7 @@ int sh_async_event(struct sh_dev *dev, uint32_t ctx, uint64_t element, uint32_t 
 	if (!ctx || ctx >= SH_MAX_CTX)
 		return -EINVAL;
 	if (raise_one(dev, async_evq_of(dev, ctx), &rec, &nobody))
-		dev->ops->defer(dev->host, dev->ops->now(dev->host) + RETRY_NS, async_again, (uint64_t)type << 32 | ctx,
+		sh_defer(dev, dev->ops->now(dev->host) + RETRY_NS, async_again, (uint64_t)type << 32 | ctx,
 				element);
 	return 0;
 }

@@ -50,8 +50,6 @@ static __thread struct {
 	struct later later[LATER];
 } self __attribute__((tls_model("initial-exec")));
 
-__thread struct sh_self sh_self;
-
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool have_key;
@@ -60,7 +58,9 @@ static void forget_slot(void)
 {
 	self.slot = NULL;
 	self.inst = NULL;
-	sh_self = (struct sh_self){ NULL, 0 };
+	sh_self.inst = NULL;
+	sh_self.word = 0;
+	sh_self.catches = NULL;
 }
 
 /* Not half-way with a signal handler on top, which would go in with a slot that others can take already. */
@@ -72,6 +72,7 @@ static void leave_slot(void *slot)
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	forget_slot();
+	__atomic_store_n(&e->self_at, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&e->epoch, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&e->proc, 0, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&e->owner);
@@ -120,11 +121,16 @@ static struct sh_exec *slots(const struct sh_dev *dev)
 /* Its owner mutex is ours now: what the one before may have held is a dead thread's from here on. */
 static void begin_life(struct sh_instance *inst, struct sh_exec *e, uint32_t tid)
 {
+	uint32_t life;
+
 	if (__atomic_load_n(&e->epoch, __ATOMIC_RELAXED))
 		__atomic_add_fetch(&inst->died_inside, 1, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&e->waits, 0, __ATOMIC_RELAXED);
+	/* Together with another thread's number it would name the wrong door. */
+	__atomic_store_n(&e->self_at, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&e->tid, tid, __ATOMIC_RELAXED);
-	__atomic_add_fetch(&e->generation, 1, __ATOMIC_SEQ_CST);
+	life = __atomic_add_fetch(&e->generation, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&e->life, life, __ATOMIC_SEQ_CST);
 }
 
 static uint32_t own_tid(void)
@@ -132,9 +138,19 @@ static uint32_t own_tid(void)
 	return (uint32_t)syscall(SYS_gettid);
 }
 
+/* Somebody has ended the life that announced an epoch, and its thread has not noticed yet. Read the epoch first. */
+static bool life_over(const struct sh_exec *e)
+{
+	uint32_t generation = __atomic_load_n(&e->generation, __ATOMIC_SEQ_CST);
+
+	return __atomic_load_n(&e->life, __ATOMIC_SEQ_CST) != generation;
+}
+
+/* Of the life that its thread has begun: of another that somebody else ended since, it must not be. */
 static uint64_t word_of(const struct sh_dev *dev, const struct sh_exec *e)
 {
-	return (uint64_t)e->generation << SH_OWNER_GENERATION | (uint64_t)(e - slots(dev) + 1);
+	return (uint64_t)__atomic_load_n(&e->life, __ATOMIC_RELAXED) << SH_OWNER_GENERATION |
+	       (uint64_t)(e - slots(dev) + 1);
 }
 
 static struct sh_exec *take_slot(struct sh_dev *dev)
@@ -175,6 +191,9 @@ void sh_exec_prepare(struct sh_dev *dev)
 	self.inst = dev->inst;
 	sh_self.inst = dev->inst;
 	sh_self.word = self.slot ? word_of(dev, self.slot) : 0;
+	sh_life_prepare(dev, self.slot ? (uint64_t)(self.slot - slots(dev)) : SHARED_SLOT);
+	if (self.slot && sh_self.catches)
+		__atomic_store_n(&self.slot->self_at, (uintptr_t)&sh_self, __ATOMIC_RELEASE);
 	if (self.slot && have_key)
 		pthread_setspecific(key, self.slot);
 }
@@ -201,10 +220,11 @@ static int wait_for(pthread_mutex_t *mutex)
 }
 
 /* For threads that found no slot: one at a time. */
-static struct sh_exec *lock_shared(struct sh_dev *dev)
+static __attribute__((noinline)) struct sh_exec *lock_shared(struct sh_dev *dev)
 {
 	struct sh_exec *e = slots(dev) + SHARED_SLOT;
 
+	sh_self.catches = NULL;
 	if (wait_for(&e->owner) == EOWNERDEAD)
 		pthread_mutex_consistent(&e->owner);
 	__atomic_store_n(&e->proc, dev->proc, __ATOMIC_SEQ_CST);
@@ -415,11 +435,83 @@ static bool bury(struct sh_dev *dev, struct sh_exec *e)
 	return true;
 }
 
+/* ---- the stopped ---- */
+
+/* e->ending is held. */
+static void divert_and_end(struct sh_dev *dev, struct sh_exec *e)
+{
+	uint32_t life = __atomic_load_n(&e->generation, __ATOMIC_SEQ_CST);
+	const struct sh_proc *p = sh_proc(dev, __atomic_load_n(&e->proc, __ATOMIC_SEQ_CST));
+	uint64_t self_at = __atomic_load_n(&e->self_at, __ATOMIC_ACQUIRE);
+	uint32_t tid = __atomic_load_n(&e->tid, __ATOMIC_RELAXED);
+
+	if (!p || !self_at || life_over(e))
+		return;
+	/* A thread that took the slot meanwhile has another word, and has changed generation. */
+	if (dev->ops->divert(dev->host, p->pid, tid, self_at, word_of(dev, e)))
+		__atomic_compare_exchange_n(&e->generation, &life, life + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+static void end_if_stopped(struct sh_dev *dev, struct sh_exec *e)
+{
+	struct sh_door *door;
+
+	if (!__atomic_load_n(&e->self_at, __ATOMIC_RELAXED) || !dev->ops->divert)
+		return;
+	/* It opens files, and holds a lock that no other thread waits for. */
+	door = sh_pin();
+	if (sh_hold(dev, &e->ending, SH_WAIT_NOT) >= 0) {
+		divert_and_end(dev, e);
+		sh_let_go(&e->ending);
+	}
+	sh_unpin(door);
+}
+
+void sh_owner_stopped(struct sh_dev *dev, uint64_t owner)
+{
+	uint64_t slot = owner & SH_OWNER_SLOT;
+
+	if (slot && slot <= SHARED_SLOT && slots(dev) + slot - 1 != self.slot)
+		end_if_stopped(dev, slots(dev) + slot - 1);
+}
+
+extern void __asan_handle_no_return(void) __attribute__((weak));
+
+/* The end that somebody else made of this life, or its own; then the next one, which is inside as the old one was. */
+void sh_thrown(struct sh_dev *dev)
+{
+	uint32_t life = (uint32_t)(sh_self.word >> SH_OWNER_GENERATION);
+	struct sh_exec *e = self.slot;
+
+	/* Frames that nobody returns from. */
+	if (&__asan_handle_no_return)
+		__asan_handle_no_return();
+	__atomic_store_n(&sh_self.catches->len, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&e->waits, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&e->epoch, 0, __ATOMIC_SEQ_CST);
+	__atomic_compare_exchange_n(&e->generation, &life, life + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	/* pairs with life_over(): the epoch is of this life */
+	__atomic_store_n(&e->life, __atomic_load_n(&e->generation, __ATOMIC_SEQ_CST), __ATOMIC_SEQ_CST);
+	sh_self.word = word_of(dev, e);
+	__atomic_store_n(&e->epoch, __atomic_load_n(&dev->inst->epoch, __ATOMIC_ACQUIRE), __ATOMIC_SEQ_CST);
+	if (dev->ops->gave_up)
+		dev->ops->gave_up(dev->host);
+	sh_requester_thrown(dev);
+}
+
 bool sh_owner_dead(struct sh_dev *dev, uint64_t owner)
 {
 	struct sh_exec *e = slots(dev) + (owner & SH_OWNER_SLOT) - 1;
+	struct sh_door *door;
+	bool dead;
 
-	return __atomic_load_n(&e->generation, __ATOMIC_SEQ_CST) != owner >> SH_OWNER_GENERATION || bury(dev, e);
+	if (__atomic_load_n(&e->generation, __ATOMIC_SEQ_CST) != owner >> SH_OWNER_GENERATION)
+		return true;
+	/* It takes a mutex of the C library's, which keeps a list of those that this thread holds. */
+	door = sh_pin();
+	dead = bury(dev, e);
+	sh_unpin(door);
+	return dead;
 }
 
 /* ---- the daemon's side ---- */
@@ -437,7 +529,7 @@ bool sh_grace_holder(struct sh_dev *dev, uint64_t since, uint64_t moment, uint32
 		struct sh_exec *e = slots(dev) + (*at)++;
 		uint64_t seen = e == self.slot ? 0 : __atomic_load_n(&e->epoch, __ATOMIC_ACQUIRE);
 
-		if (!seen || seen < since || seen >= moment)
+		if (!seen || seen < since || seen >= moment || life_over(e))
 			continue;
 		*proc = __atomic_load_n(&e->proc, __ATOMIC_SEQ_CST);
 		if (*proc != LOST && !bury(dev, e))
@@ -451,6 +543,14 @@ bool sh_grace_over(struct sh_dev *dev, uint64_t since, uint64_t moment)
 	uint32_t at = 0, proc;
 
 	return !sh_grace_holder(dev, since, moment, &at, &proc);
+}
+
+void sh_grace_suspect(struct sh_dev *dev, uint64_t moment)
+{
+	uint32_t at = 0, proc;
+
+	while (sh_grace_holder(dev, 0, moment, &at, &proc))
+		end_if_stopped(dev, slots(dev) + at - 1);
 }
 
 /*

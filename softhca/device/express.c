@@ -353,6 +353,8 @@ SH_INLINE bool finish_as(struct sh_express *e, const struct sink *s, struct sh_d
 SH_OUTLINE bool finish_next(struct sh_express *e, const struct sink *s, struct sh_dev *dev, const struct sh_packet *p,
 			    uint8_t opcode)
 {
+	/* sh_catch() has armed the first message of a chain. */
+	sh_rearm();
 	return finish_as(e, s, dev, p, opcode, false);
 }
 
@@ -388,8 +390,9 @@ static inline void next_psn(struct sh_qp *qp, const struct sh_packet *p, uint32_
 SH_OUTLINE bool express_write(struct sh_express *e, struct sh_dev *dev, const struct sh_packet *p)
 {
 	const struct sh_sge place = { p->va, p->dmalen, p->rkey };
-	bool notify = p->flags & SH_PKT_IMM;
+	bool notify = p->flags & SH_PKT_IMM, done;
 	uint32_t pdn, ctx = 0;
+	struct sh_door *door;
 	struct sh_seg seg;
 	struct sink s;
 
@@ -399,12 +402,15 @@ SH_OUTLINE bool express_write(struct sh_express *e, struct sh_dev *dev, const st
 		return false;
 	if (notify && (place.len > SH_SHORT || !open_sink(e, &s, dev, p->srqn)))
 		return false;
-	if (place.len && !copy_to(dev, ctx, &seg, &p->payload))
-		return false;
-	if (notify)
-		return finish(e, &s, dev, p, MLX4_CQE_RECV_RDMA_WRITE_IMM);
-	next_psn(e->qp, p, p->npackets);
-	return true;
+	/* The receiver may see it, and store there, before the commit: it must not be sent again then. */
+	door = sh_pin();
+	done = !place.len || copy_to(dev, ctx, &seg, &p->payload);
+	if (done && notify)
+		done = finish(e, &s, dev, p, MLX4_CQE_RECV_RDMA_WRITE_IMM);
+	else if (done)
+		next_psn(e->qp, p, p->npackets);
+	sh_unpin(door);
+	return done;
 }
 
 SH_OUTLINE bool express_read(struct sh_express *e, struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,

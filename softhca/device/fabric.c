@@ -172,8 +172,7 @@ static bool delay(struct sh_dev *dev, const struct sh_packet *p, uint64_t ns, bo
 	    dev->ops->copy(dev->host, 0, &l->seg, 1, p->payload.ctx, p->payload.seg, p->payload.nseg,
 			   p->payload.len))
 		goto free;
-	if (dev->ops->defer(dev->host, dev->ops->now(dev->host) + ns, late_arrives, (uintptr_t)l,
-			    0) == 0)
+	if (sh_defer(dev, dev->ops->now(dev->host) + ns, late_arrives, (uintptr_t)l, 0) == 0)
 		return true;
 free:
 	free(l);
@@ -339,5 +338,7 @@ void sh_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet
 		return;
 	}
 	resp->op = SH_PKT_NONE;
+	/* Packets that wait, in memory of this process, and one engine within another: not to be thrown out of. */
+	sh_pin();
 	transmit_each(dev, p);
 }

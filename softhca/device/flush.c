@@ -154,7 +154,7 @@ static void poll(struct sh_dev *dev, uint64_t key, uint64_t arg)
 	if (qp->qpn == (key & MLX4_QPN_MASK) && qp->gen == gen && qp->state == SH_QPS_ERR) {
 		flush(dev, hca, qp);
 		wait = wait * 2 > POLL_LAST_NS ? POLL_LAST_NS : wait * 2;
-		dev->ops->defer(dev->host, dev->ops->now(dev->host) + wait, poll, key, (wait / 1000) << 32 | gen);
+		sh_defer(dev, dev->ops->now(dev->host) + wait, poll, key, (wait / 1000) << 32 | gen);
 	}
 	sh_qp_unlock_both(dev, qp);
 }
@@ -164,11 +164,10 @@ static void watch(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	if (qp->state != SH_QPS_ERR || !qp->rq_present || qp->polled == qp->gen)
 		return;
-	qp->polled = qp->gen;
-	if (dev->ops->defer(dev->host, dev->ops->now(dev->host) + POLL_FIRST_NS, poll,
-			    (uint64_t)hca->index << 32 | qp->qpn,
-			    (POLL_FIRST_NS / 1000) << 32 | qp->gen))
-		qp->polled = qp->gen - 1;
+	/* Thrown in between, it has somebody look twice as often. */
+	if (!sh_defer(dev, dev->ops->now(dev->host) + POLL_FIRST_NS, poll, (uint64_t)hca->index << 32 | qp->qpn,
+		      (POLL_FIRST_NS / 1000) << 32 | qp->gen))
+		qp->polled = qp->gen;
 }
 
 int sh_qp_flush(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)

@@ -7,6 +7,7 @@
 #ifndef SOFTHCA_DEVICE_HOST_H
 #define SOFTHCA_DEVICE_HOST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,7 +43,7 @@ struct sh_host_ops {
 
 	/*
 	 * Have fn(dev, a, b) called from the helper thread of this process at or after deadline
-	 * (CLOCK_MONOTONIC, ns). 0, or -ENOMEM: it will not be called.
+	 * (CLOCK_MONOTONIC, ns). 0; 1: the caller wakes the helper thread, by wake(); -ENOMEM: it will not be called.
 	 */
 	int (*defer)(void *host, uint64_t deadline_ns,
 		     void (*fn)(struct sh_dev *, uint64_t, uint64_t), uint64_t a, uint64_t b);
@@ -52,6 +53,18 @@ struct sh_host_ops {
 
 	/* Wake the threads of a process that doze until a CQE comes (proc.roused was incremented). */
 	void (*rouse)(void *host, uint32_t proc);
+
+	/*
+	 * See to it that a thread that is stopped goes on at its landing, and nowhere else (life.h): true, and it has run
+	 * nothing since the call began. false: it is not stopped, its word is another one, or it cannot be had. May be NULL.
+	 */
+	bool (*divert)(void *host, uint32_t pid, uint32_t tid, uint64_t self_at, uint64_t word);
+
+	/*
+	 * This thread was thrown (life.h), perhaps out of copy(), or before it woke the helper thread: what copy() had announced
+	 * does not hold any more, and the helper thread looks. May be NULL.
+	 */
+	void (*gave_up)(void *host);
 
 	uint64_t (*now)(void *host);	/* CLOCK_MONOTONIC, ns */
 

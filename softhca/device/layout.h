@@ -143,22 +143,26 @@ struct sh_proc {
  * One thread while it runs device code: what it looked up stays valid until it leaves. The kernel, after it
  * has invalidated a key, advances inst.epoch, and gives the key out again when no slot is older. A thread holds the
  * robust mutex of its slot as long as it lives: whoever can take it has found a free slot, or a dead thread's, and counts
- * that in generation, by which locks know who holds them.
+ * that in generation, by which locks know who holds them. A generation is a life: it ends with the thread, or while the
+ * thread is stopped (life.h).
  * The last slot is shared, one call at a time, by threads that found none.
  */
 struct sh_exec {
 	pthread_mutex_t owner;
 	uint32_t proc;
-	uint32_t generation;		/* changes whenever owner is taken */
+	uint32_t generation;		/* changes whenever a life ends or begins */
 	uint64_t epoch;			/* inst.epoch at entry, 0 = not in device code */
 	/*
-	 * What the thread says of itself before it sleeps (announce.h), for `softhca show --waits`. The device
-	 * reads none of it.
+	 * What the thread says of itself before it sleeps (announce.h), for `softhca show --waits`. Of it
+	 * the device reads the thread's number, for life.h.
 	 */
 	uint32_t tid;			/* its number; stale where it has ended and nobody has freed the slot */
 	uint32_t waits;			/* enum sh_waits, stored last; 0: the thread does not sleep */
 	uint64_t waits_since;		/* CLOCK_MONOTONIC, ns */
 	uint64_t waits_a, waits_b;	/* enum sh_waits says what */
+	uint32_t life;			/* the generation that epoch is of; written by who begins it */
+	uint64_t self_at;		/* the thread's struct sh_self, in its own address space; 0: it cannot be thrown */
+	struct sh_lock ending;		/* of the thread that is ending this life; it is never waited for (life.h) */
 } __attribute__((aligned(SH_APART)));
 
 /* A completion channel or an async file. The pipe is events/<index>.<generation> in the instance directory. */

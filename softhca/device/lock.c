@@ -11,6 +11,7 @@
 #include "lock.h"
 
 #define LOOK_MS	100			/* the longest sleep */
+#define SUSPECT_MS 4			/* whoever makes others sleep for so long may be stopped */
 #define SPIN	64			/* pauses in the last of the rounds before sleeping; about 5 us in all */
 
 static inline void spin_pause(void)
@@ -104,6 +105,7 @@ static void sleep_on(struct sh_lock *lock, uint64_t owner, unsigned int ms)
 		owner |= SH_OWNER_SLEEPERS;
 	}
 	syscall(SYS_futex, lower(lock), FUTEX_WAIT, (uint32_t)owner, &limit, NULL, 0);
+	sh_rearm();
 }
 
 static uint64_t now_ms(void)
@@ -112,6 +114,14 @@ static uint64_t now_ms(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+void sh_lock_suspect(struct sh_dev *dev, struct sh_lock *lock)
+{
+	uint64_t owner = __atomic_load_n(&lock->owner, __ATOMIC_RELAXED);
+
+	if (possible(owner))
+		sh_owner_stopped(dev, owner);
 }
 
 int sh_hold(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait wait)
@@ -135,6 +145,8 @@ int sh_hold(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait wait)
 
 		if ((int64_t)left <= 0)
 			break;
+		if (owner && ms >= SUSPECT_MS)
+			sh_owner_stopped(dev, owner);
 		if (owner)
 			sleep_on(lock, owner, left < ms ? (unsigned int)left : ms);
 		ms = ms * 2 > LOOK_MS ? LOOK_MS : ms * 2;

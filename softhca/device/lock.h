@@ -21,6 +21,7 @@
 #include <errno.h>
 
 #include "device.h"
+#include "life.h"
 
 #define SH_OWNER_SLOT		UINT64_C(0x7fff)
 #define SH_OWNER_SLEEPERS	UINT64_C(0x8000)
@@ -28,19 +29,14 @@
 
 _Static_assert(SH_MAX_EXEC < SH_OWNER_SLOT, "a slot and none");
 
-/* This thread, in the words of locks; 0 outside of the instance, and where it has no slot yet. Written by exec.c. */
-struct sh_self {
-	const struct sh_instance *inst;
-	uint64_t word;
-};
-extern __thread struct sh_self sh_self __attribute__((tls_model("initial-exec")));
-
 /* ---- exec.c ---- */
 
 /* The word of this thread, after it has got itself a slot; 0: there is none to be had now. */
 uint64_t sh_self_word(struct sh_dev *dev);
 /* The thread that this word of a lock means has ended without letting go. */
 bool sh_owner_dead(struct sh_dev *dev, uint64_t owner);
+/* That thread lives, and others have waited for it for long: end its life if it is stopped. */
+void sh_owner_stopped(struct sh_dev *dev, uint64_t owner);
 
 /* ---- lock.c ---- */
 
@@ -52,6 +48,8 @@ int sh_hold(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait wait);
 /* Wake a sleeper, too; and leave alone what is not ours: a child forked inside the device, or damage. */
 void sh_let_go_slow(struct sh_lock *lock);
 void sh_wake_sleeper(struct sh_lock *lock);
+/* For who has tried in vain for long, and will come back: end the life of a holder that is stopped. */
+void sh_lock_suspect(struct sh_dev *dev, struct sh_lock *lock);
 
 /* Whether it was free and is taken now. */
 static inline bool sh_hold_free(struct sh_dev *dev, struct sh_lock *lock)

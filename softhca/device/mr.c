@@ -71,7 +71,7 @@ int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, ui
 uint64_t sh_mpt_far(const struct sh_dev *dev, const struct sh_mpt *mpt, uint64_t addr, uint64_t off,
 		    uint64_t len)
 {
-	int err = off < dev->shared_off ? -EINVAL : dev->ops->extend(dev->host, off, len);
+	int err = off < dev->shared_off ? -EINVAL : sh_extend(dev, off, len);
 
 	return !err ? SH_SEG_SHARED | off : err == -ENOMEM ? addr + mpt->shift : SH_SEG_NOWHERE;
 }

@@ -31,6 +31,14 @@ struct run {
 	struct sh_express express;
 };
 
+/* What was held back is committed. */
+static inline void end_express(struct run *r)
+{
+	sh_express_end(&r->express, r->dev);
+	sh_program_order();
+	sh_self.engine.has_floor = false;
+}
+
 void sh_requester_rewind(struct sh_qp *qp)
 {
 	qp->sq_next = qp->sq_una;
@@ -298,7 +306,7 @@ static uint8_t vendor_of(uint8_t syndrome)
 /* A WQE that cannot be sent fails when it is the oldest; until then it waits for those before it. */
 static enum step failed(struct run *r, uint8_t syndrome)
 {
-	sh_express_end(&r->express, r->dev);
+	end_express(r);
 	if (r->qp->sq_una == r->qp->sq_next)
 		sh_send_failed(r->dev, r->hca, r->qp, syndrome, vendor_of(syndrome));
 	return STEP_STOP;
@@ -309,7 +317,7 @@ SH_OUTLINE enum step broken(struct run *r)
 {
 	struct sh_qp *qp = r->qp;
 
-	sh_express_end(&r->express, r->dev);
+	end_express(r);
 	sh_lock(r->dev, &qp->rlock);
 	sh_qp_error(r->dev, r->hca, qp, SH_QPE_FATAL, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
 	sh_unlock(r->dev, &qp->rlock);
@@ -365,7 +373,7 @@ static enum step step(struct run *r)
 		qp->sq_next++;
 		if ((int32_t)(qp->sq_begun - qp->sq_next) < 0)
 			qp->sq_begun = qp->sq_next;
-		sh_express_end(&r->express, r->dev);
+		end_express(r);
 		if (qp->sq_una + 1 == qp->sq_next)
 			sh_complete_wqe(r->dev, r->hca, qp, &r->wqe);
 		return STEP_AGAIN;
@@ -398,9 +406,16 @@ static bool express(struct run *r)
 
 	if (!reliable(r) || r->p.payload.len > SH_SHORT || ++r->held > HELD_MAX ||
 	    !sh_express(&r->express, r->dev, r->hca, &r->p, &r->resp, r->resp_seg)) {
-		sh_express_end(&r->express, r->dev);
+		end_express(r);
 		r->held = 0;
 		return false;
+	}
+	/* The receiver may hold it back for the next one. */
+	if (r->express.waiting) {
+		sh_self.engine.floor = sh_two(qp->sq_una, qp->una_psn);
+		sh_program_order();
+		sh_self.engine.has_floor = true;
+		sh_program_order();
 	}
 	if (r->express.cq) {
 		qp->told_hca = r->express.hca->index;
@@ -411,7 +426,7 @@ static bool express(struct run *r)
 	if (!sh_complete_quiet(qp, &r->wqe)) {
 		if (r->p.op != SH_PKT_READ)
 			sh_express_ack(&r->resp, &r->p, 0);
-		sh_express_end(&r->express, r->dev);
+		end_express(r);
 		sent(r);
 	}
 	return true;
@@ -429,12 +444,13 @@ static void settle(struct run *r)
 			sh_timer_arm(r->dev, r->hca, qp, r->dev->ops->now(r->dev->host) + sh_ack_ns(qp->timeout));
 	}
 	if (qp->state == SH_QPS_SQD && !qp->drained && qp->sq_una == qp->sq_begun) {
-		qp->drained = 1;
 		if (qp->sqd_notify) {
 			sh_lock(r->dev, &qp->rlock);
 			sh_qp_event(r->dev, r->hca, qp, SH_QPE_SQ_DRAINED);
 			sh_unlock(r->dev, &qp->rlock);
 		}
+		/* Thrown in between, it raises the event again. */
+		qp->drained = 1;
 	}
 }
 
@@ -455,12 +471,18 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 	r.express.qp = NULL;
 	if (!++qp->engine_seq)
 		qp->engine_seq = 1;
-	r.token = qp->engine = qp->engine_seq;
+	r.token = qp->engine_seq;
 	r.gen = qp->gen;
+	/* Before the QP says that it has an engine: thrown, this thread knows which. */
+	sh_self.engine.qp = qp;
+	sh_self.engine.token = r.token;
+	sh_program_order();
+	qp->engine = r.token;
 	do {
 		qp->again = 0;
 		while ((s = step(&r)) != STEP_STOP) {
 			if (s == STEP_SEND && !express(&r)) {
+				sh_rearm();
 				sh_unlock(dev, &qp->lock);
 				sh_transmit(dev, &r.p, &r.resp, r.resp_seg);
 				sh_lock(dev, &qp->lock);
@@ -471,12 +493,55 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 				break;
 		}
 	} while (qp->gen == r.gen && qp->again);
-	sh_express_end(&r.express, dev);
+	end_express(&r);
 	if (qp->gen == r.gen)
 		settle(&r);
 	if (qp->engine == r.token)
 		qp->engine = 0;
 	sh_unlock(dev, &qp->lock);
+}
+
+/*
+ * Nothing is on its way, and of what was nobody knows whether it has arrived: as when every answer was lost. An acknowledged
+ * service sends it again, and the receiver knows what it has; another must not, and may lose it.
+ */
+static void take_back(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_engine *e)
+{
+	struct sh_wqe wqe;
+
+	if (e->has_floor)
+		__atomic_store_n((uint64_t *)&qp->sq_una, e->floor, __ATOMIC_RELAXED);
+	qp->deadline = qp->timer_at = 0;
+	qp->timer_gen++;
+	qp->rnr_waiting = 0;
+	sh_progress(qp);
+	if (!sh_qp_is_reliable(qp) && (qp->sq_next != qp->sq_una || qp->next_psn != qp->una_psn) &&
+	    !sh_wqe_fetch(dev, qp, qp->sq_una, &wqe))
+		sh_complete_wqe(dev, hca, qp, &wqe);
+	qp->ack_psn = qp->una_psn;
+	sh_requester_rewind(qp);
+}
+
+void sh_requester_thrown(struct sh_dev *dev)
+{
+	struct sh_engine e = sh_self.engine;
+	const struct sh_ctx *ctx;
+	struct sh_hca *hca;
+
+	if (!e.qp)
+		return;
+	sh_lock(dev, &e.qp->lock);
+	/* Otherwise it had come to its end, or another thread has moved the QP to ERR or RESET, and that was all. */
+	ctx = sh_ctx(dev, e.qp->ctx);
+	hca = ctx ? sh_hca(dev, ctx->hca) : NULL;
+	if (hca && e.qp->engine == e.token) {
+		take_back(dev, hca, e.qp, &e);
+		if (e.qp->engine == e.token)
+			e.qp->engine = 0;
+	}
+	sh_self.engine.qp = NULL;
+	sh_self.engine.has_floor = false;
+	sh_unlock(dev, &e.qp->lock);
 }
 
 void sh_requester_run(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)

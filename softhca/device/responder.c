@@ -76,8 +76,11 @@ bool sh_receive_ok(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 	if (migrate)
 		sh_migrate(dev, hca, qp);
 	if (qp->state == SH_QPS_RTR && !qp->comm_est) {
+		struct sh_door *door = sh_pin();
+
 		qp->comm_est = 1;
 		sh_qp_event(dev, hca, qp, SH_QPE_COMM_EST);
+		sh_unpin(door);
 	}
 	return true;
 }
@@ -375,13 +378,18 @@ static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 static void execute(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
 		    struct sh_packet *resp, struct sh_seg *resp_seg)
 {
+	struct sh_door *door;
+
 	qp->nak_sent = 0;
 	switch (p->op) {
 	case SH_PKT_SEND:
 		respond_send(dev, hca, qp, p, resp);
 		break;
 	case SH_PKT_WRITE:
+		/* Sent again by a thread that was thrown, it would write over what the receiver has stored there since. */
+		door = sh_pin();
 		respond_write(dev, hca, qp, p, resp);
+		sh_unpin(door);
 		break;
 	case SH_PKT_READ:
 		if (qp->cur_op != SH_RECV_NONE)

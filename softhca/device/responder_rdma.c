@@ -97,11 +97,32 @@ static void answer_atomic(struct sh_qp *qp, const struct sh_packet *p, struct sh
 	resp->msn = qp->msn;
 }
 
+/* The change and its commit: a thread that was thrown in between would send the request again, and it would be done twice. */
+static int change_once(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t ctx, const struct sh_packet *p,
+		       uint64_t *old)
+{
+	uint32_t slot = qp->atomic_head % SH_QP_ATOMICS;
+	struct sh_door *door = sh_pin();
+	struct sh_txn_open t;
+	int err = change(dev, hca, ctx, p, old);
+
+	if (!err) {
+		sh_qp_txn(&t, dev, qp);
+		sh_txn_store32(&t, &qp->atomic_psn[slot], p->psn + 1);
+		sh_txn_store64(&t, &qp->atomic_result[slot], *old);
+		sh_txn_store32(&t, &qp->atomic_head, qp->atomic_head + 1);
+		sh_txn_store32(&t, &qp->e_psn, sh_psn_add(p->psn, 1));
+		sh_txn_store32(&t, &qp->msn, sh_psn_add(qp->msn, 1));
+		sh_txn_commit(&t);
+	}
+	sh_unpin(door);
+	return err;
+}
+
 void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
 		       struct sh_packet *resp, bool duplicate)
 {
 	uint32_t pdn, ctx, slot;
-	struct sh_txn_open t;
 	uint64_t old;
 	int err;
 
@@ -123,7 +144,7 @@ void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		refuse(dev, hca, qp, resp, SH_AETH_NAK_REQ, false);
 		return;
 	}
-	err = change(dev, hca, ctx, p, &old);
+	err = change_once(dev, hca, qp, ctx, p, &old);
 	if (err) {
 		if (err != -ESRCH && sh_ctx_live(dev, ctx))
 			refuse(dev, hca, qp, resp, SH_AETH_NAK_ACCESS, false);
@@ -131,14 +152,6 @@ void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 			SH_COUNT(hca, drops_memory, 1);
 		return;
 	}
-	slot = qp->atomic_head % SH_QP_ATOMICS;
-	sh_qp_txn(&t, dev, qp);
-	sh_txn_store32(&t, &qp->atomic_psn[slot], p->psn + 1);
-	sh_txn_store64(&t, &qp->atomic_result[slot], old);
-	sh_txn_store32(&t, &qp->atomic_head, qp->atomic_head + 1);
-	sh_txn_store32(&t, &qp->e_psn, sh_psn_add(p->psn, 1));
-	sh_txn_store32(&t, &qp->msn, sh_psn_add(qp->msn, 1));
-	sh_txn_commit(&t);
 	qp->messages_received++;
 	answer_atomic(qp, p, resp, old);
 }

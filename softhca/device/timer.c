@@ -32,7 +32,7 @@ static void set(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	 * Without a timer the next doorbell sets another one, where this one would be taken for
 	 * set.
 	 */
-	if (dev->ops->defer(dev->host, qp->deadline, fires, (uint64_t)hca->index << 32 | qp->qpn,
+	if (sh_defer(dev, qp->deadline, fires, (uint64_t)hca->index << 32 | qp->qpn,
 			    qp->timer_gen))
 		qp->timer_at = qp->deadline = 0;
 }
@@ -46,6 +46,9 @@ void sh_timer_arm(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint
 /* The other path of a QP that has one loaded. */
 void sh_migrate(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
+	/* All of it, with its event. */
+	struct sh_door *door = sh_pin();
+
 	qp->path = qp->alt_path;
 	if (qp->alt_port)
 		qp->port = qp->alt_port;
@@ -53,6 +56,7 @@ void sh_migrate(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	qp->timeout = qp->alt_timeout;
 	qp->mig_state = SH_MIG_MIGRATED;
 	sh_qp_event(dev, hca, qp, SH_QPE_PATH_MIG);
+	sh_unpin(door);
 }
 
 void sh_retry(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
@@ -84,29 +88,35 @@ static void expire(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	sh_requester_run(dev, hca, qp);
 }
 
-static void fires(struct sh_dev *dev, uint64_t key, uint64_t gen)
+/* Thrown while it waits for the lock, it begins anew; from then on it is pinned. */
+static void fire(struct sh_dev *dev, uint32_t index, uint32_t qpn, uint64_t gen)
 {
-	struct sh_hca *hca = sh_hca(dev, key >> 32);
-	struct sh_qp *qp = sh_qp_get(dev, key >> 32, key & MLX4_QPN_MASK);
-	bool entered;
+	struct sh_hca *hca = sh_hca(dev, index);
+	struct sh_qp *qp = sh_qp_get(dev, index, qpn & MLX4_QPN_MASK);
 
 	if (!hca || !qp)
 		return;
-	entered = sh_enter(dev);
 	sh_lock(dev, &qp->lock);
-	if (qp->qpn != (key & MLX4_QPN_MASK) || qp->timer_gen != (uint32_t)gen) {
+	sh_pin();
+	if (qp->qpn != (qpn & MLX4_QPN_MASK) || qp->timer_gen != (uint32_t)gen) {
 		sh_unlock(dev, &qp->lock);
-		goto out;
+		return;
 	}
 	qp->timer_at = 0;
 	if (qp->deadline && qp->deadline <= dev->ops->now(dev->host)) {
 		expire(dev, hca, qp);
-		goto out;
+		return;
 	}
 	if (qp->deadline)
 		set(dev, hca, qp);
 	sh_unlock(dev, &qp->lock);
-out:
+}
+
+static void fires(struct sh_dev *dev, uint64_t key, uint64_t gen)
+{
+	bool entered = sh_enter(dev);
+
+	sh_catch(dev, (uint32_t)(key >> 32), (uint32_t)key, gen, fire);
 	if (entered)
 		sh_leave(dev);
 }

@@ -92,8 +92,9 @@ static inline bool sh_complete_quiet(struct sh_qp *qp, const struct sh_wqe *wqe)
 	if (wqe->signaled || sh_wqe_is_fetch(wqe) || wqe->index != qp->sq_una || qp->sq_una + 1 != qp->sq_next)
 		return false;
 	sh_progress(qp);
-	qp->sq_una++;
-	qp->una_psn = qp->ack_psn = qp->next_psn;
+	/* Both at once, or a thread that is thrown in between goes on with the wrong PSN (life.h). */
+	__atomic_store_n((uint64_t *)&qp->sq_una, sh_two(qp->sq_una + 1, qp->next_psn), __ATOMIC_RELAXED);
+	qp->ack_psn = qp->next_psn;
 	qp->messages_sent++;
 	return true;
 }

@@ -53,7 +53,7 @@ SH_INLINE void put_cqes(struct sh_dev *dev, const struct sh_txn *log, bool redo)
 	if (!sh_ctx_live(dev, log->cqe_ctx))
 		return;
 	if (shm && !sh_in_pool(dev, shm, n * sizeof(log->cqe[0])))
-		place = shm < dev->shared_off ? dev->ops->extend(dev->host, shm, n * sizeof(log->cqe[0])) : -EINVAL;
+		place = shm < dev->shared_off ? sh_extend(dev, shm, n * sizeof(log->cqe[0])) : -EINVAL;
 	if (shm && place != -ENOMEM) {
 		uint64_t *dst = sh_at(dev, shm);
 

@@ -35,7 +35,7 @@ static int place(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, ui
 	if (at < base)
 		return -EFAULT;
 	if (!sh_in_pool(dev, at, len)) {
-		err = at < dev->shared_off ? dev->ops->extend(dev->host, at, len) : -EINVAL;
+		err = at < dev->shared_off ? sh_extend(dev, at, len) : -EINVAL;
 		if (err)
 			return err == -ENOMEM ? 0 : -EFAULT;
 	}

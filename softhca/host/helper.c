@@ -65,6 +65,12 @@ static void nudge(void)
 	futex(attention(), FUTEX_WAKE, INT_MAX, NULL);
 }
 
+void sh_helper_look(void)
+{
+	if (__atomic_load_n(&running, __ATOMIC_ACQUIRE))
+		nudge();
+}
+
 /* ---- the heap; heap_lock is held ---- */
 
 static void sift_up(unsigned int i)
@@ -370,8 +376,10 @@ int sh_host_defer(void *host, uint64_t deadline_ns, void (*fn)(struct sh_dev *, 
 	if (!__atomic_load_n(&running, __ATOMIC_ACQUIRE))
 		sh_process_helper();
 	else if (wake)
-		nudge();
-	return full ? -ENOMEM : 0;
+		__atomic_add_fetch(attention(), 1, __ATOMIC_SEQ_CST);
+	else
+		return full ? -ENOMEM : 0;
+	return full ? -ENOMEM : 1;
 }
 
 void sh_host_wake(void *host, uint32_t proc)

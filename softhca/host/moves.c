@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "softhca/device/announce.h"
+#include "softhca/device/life.h"
 #include "moves.h"
 #include "process.h"
 #include "procstat.h"
@@ -48,13 +49,16 @@ static uint32_t thread_number(void)
 static bool dead(uint32_t number)
 {
 	char path[40], text[512];
+	struct sh_door *door;
 	const char *state;
 	int err;
 
 	if (sh_sys(syscall(SYS_kill, (long)number, 0L)) == -ESRCH)
 		return true;
 	snprintf(path, sizeof(path), "/proc/%u/stat", number);
+	door = sh_pin(); /* it has a descriptor open meanwhile */
 	state = sh_proc_stat(path, text, sizeof(text), &err);
+	sh_unpin(door);
 	return state ? state[1] == 'Z' || state[1] == 'X' : err == -ESRCH;
 }
 
@@ -118,6 +122,15 @@ void sh_reach_end(struct sh_moves *moves, const struct sh_reach *r)
 {
 	put(moves->reaching, r->word[0]);
 	put(moves->reaching, r->word[1]);
+}
+
+void sh_reach_forget(struct sh_moves *moves)
+{
+	uint32_t me = thread_number();
+
+	for (int i = 0; i < SH_MOVES; i++)
+		if (__atomic_load_n(&moves->reaching[i], __ATOMIC_RELAXED) >> 32 == me)
+			put(moves->reaching, i);
 }
 
 int sh_move_begin(struct sh_moves *moves)

@@ -16,6 +16,8 @@ struct sh_reach {
 /* Called before and after memory of these processes is read or written; 0: no process. */
 void sh_reach_begin(struct sh_moves *moves, struct sh_reach *r, uint32_t pid, uint32_t other);
 void sh_reach_end(struct sh_moves *moves, const struct sh_reach *r);
+/* This thread does not reach anywhere any more, whatever it had begun. */
+void sh_reach_forget(struct sh_moves *moves);
 
 /*
  * Around an exchange of this process's pages: no thread reaches into it meanwhile. Returns the word

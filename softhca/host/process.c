@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "memory.h"
+#include "moves.h"
 #include "process.h"
 #include "sys.h"
 
@@ -47,12 +48,21 @@ static int host_extend(void *host, uint64_t off, uint64_t len)
 	return sh_memory_extend(sh_process.dev, off, len);
 }
 
+static void host_gave_up(void *host)
+{
+	(void)host;
+	sh_reach_forget(&sh_process.dev->inst->moves);
+	sh_helper_look();
+}
+
 static const struct sh_host_ops host_ops = {
 	.copy = sh_host_copy,
 	.event = sh_host_event,
 	.defer = sh_host_defer,
 	.wake = sh_host_wake,
 	.rouse = sh_host_rouse,
+	.divert = sh_host_divert,
+	.gave_up = host_gave_up,
 	.now = host_now,
 	.extend = host_extend,
 	.complain = host_complain,

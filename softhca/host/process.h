@@ -78,6 +78,9 @@ int sh_host_defer(void *host, uint64_t deadline_ns, void (*fn)(struct sh_dev *, 
 		   uint64_t a, uint64_t b);
 void sh_host_wake(void *host, uint32_t proc);
 void sh_host_rouse(void *host, uint32_t proc);
+/* The helper thread looks at what is due, if there is one. */
+void sh_helper_look(void);
+bool sh_host_divert(void *host, uint32_t pid, uint32_t tid, uint64_t self_at, uint64_t word);
 void sh_helper_forked(void);
 void sh_helper_watch(void);
 

@@ -44,6 +44,8 @@
 /* Until a request is tried again; each nap is twice the one before, up to LAST_NAP_NS. */
 #define FIRST_NAP_NS	UINT64_C(50000)
 #define LAST_NAP_NS	UINT64_C(10000000)
+/* A thread that has been in the way for so long may be stopped. */
+#define SUSPECT_NAP_NS	UINT64_C(1500000)
 /* The longest nap if no client waits. */
 #define IDLE_NAP_NS	UINT64_C(1000000000)
 #define KEPT_MAX	128			/* bytes of a request that is tried again */
@@ -74,6 +76,7 @@ struct server {
 	int listen_fd, inotify, signals, tick, attention;
 	int again;			/* a timer, for what was not possible yet */
 	uint64_t nap;			/* what it is set to; 0: it is not set */
+	uint64_t suspect;		/* a moment for sh_grace_suspect(); 0: none yet */
 	struct conn *kept;
 	int files_wd, events_wd;
 	unsigned int ticks, idle;
@@ -498,6 +501,18 @@ static bool is_late(struct kernel *k, const struct conn *c)
 	return waited >= PATIENCE_RUN_NS || (waited >= PATIENCE_NS && !one_runs(k, c->moment));
 }
 
+/* Before another try after a long nap. A thread that the last such look found, and this one does, has not moved on since. */
+static void suspect(struct server *s)
+{
+	if (s->nap < SUSPECT_NAP_NS) {
+		s->suspect = 0;
+		return;
+	}
+	if (s->suspect)
+		sh_grace_suspect(&s->k->dev, s->suspect);
+	s->suspect = sh_grace_begin(&s->k->dev);
+}
+
 static void on_again(struct server *s)
 {
 	struct conn *c, *tmp;
@@ -505,6 +520,7 @@ static void on_again(struct server *s)
 
 	if (read(s->again, &n, sizeof(n)) < 0)
 		return;
+	suspect(s);
 	drain_files(s);
 	DL_FOREACH_SAFE(s->kept, c, tmp) {
 		int err = dispatch(s, c, c->kept, c->kept_len, is_late(s->k, c));

@@ -17,6 +17,7 @@
 #include "softhca/host/paths.h"
 #include "softhca/host/process.h"
 #include "softhca/host/runs.h"
+#include "softhca/host/witness.h"
 #include "own.h"
 #include "shim.h"
 #include "still.h"
@@ -248,6 +249,8 @@ static int attach(const struct sh_hello_reply *hello, int memfd)
 		shim_dev = dev;
 	}
 	shim_dev.proc = hello->proc;
+	/* Made for the hello. */
+	shim_dev.witness = sh_witness(&err);
 	if (mmio && *mmio && strcmp(mmio, "kick") && strcmp(mmio, "trap")) {
 		shim_say("SOFTHCA_MMIO is \"%.32s\", which is neither kick nor trap: the instance's own way is taken", mmio);
 		mmio = NULL;

@@ -18,6 +18,7 @@
  */
 #include <string.h>
 
+#include "softhca/device/life.h"
 #include "softhca/host/process.h"
 #include "idle.h"
 #include "shim.h"
@@ -253,7 +254,7 @@ static void wrap(struct shim_ctx *ctx, struct client_context *context, const str
 	__atomic_store_n(&shared->kick, 1, __ATOMIC_RELEASE);
 	now = shim_dev.ops->now(shim_dev.host);
 	for (uint64_t ms = 1; ms <= 100; ms *= 10)
-		shim_dev.ops->defer(shim_dev.host, now + ms * 1000000, look_at_early, ctx->index, ctx->generation);
+		sh_defer(&shim_dev, now + ms * 1000000, look_at_early, ctx->index, ctx->generation);
 }
 
 void shim_kick_try(struct shim_ctx *ctx)

@@ -30,9 +30,14 @@ softhca_transport_states_SOURCES = softhca_transport_states.c
 softhca_transport_states_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_states_LDADD = $(softhca_transport_libs)
 
-softhca_transport_kill_SOURCES = softhca_transport_kill.c softhca_step.h
+softhca_transport_kill_SOURCES = softhca_transport_kill.c softhca_scene.h softhca_step.h
 softhca_transport_kill_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_kill_LDADD = $(softhca_transport_libs)
+
+check_PROGRAMS += softhca_transport_stop
+softhca_transport_stop_SOURCES = softhca_transport_stop.c softhca_scene.h softhca_step.h
+softhca_transport_stop_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_stop_LDADD = $(softhca_transport_libs)
 
 check_PROGRAMS += softhca_transport_packets
 softhca_transport_packets_SOURCES = softhca_transport_packets.c

@@ -1,7 +1,7 @@
 # Unit tests of softhca.
 
-softhca_device_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/softhca/device -I$(top_srcdir)/libmlx4/src
-softhca_device_libs = libsofthca-mock.la $(top_builddir)/softhca/device/libsofthca-device.la -lcmocka
+softhca_device_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir) -I$(top_srcdir)/softhca/device -I$(top_srcdir)/libmlx4/src
+softhca_device_libs = libsofthca-mock.la $(top_builddir)/softhca/host/libsofthca-host.la $(top_builddir)/softhca/device/libsofthca-device.la -lcmocka
 
 check_LTLIBRARIES = libsofthca-mock.la
 libsofthca_mock_la_SOURCES = softhca_mock.c softhca_mock.h

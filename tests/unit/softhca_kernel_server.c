@@ -19,15 +19,18 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include <jansson.h>
 
 #include "libmlx4/src/mlx4-abi.h"
+#include "softhca/device/life.h"
 #include "softhca/device/tables.h"
 #include "softhca/host/client.h"
 #include "softhca/host/process.h"
+#include "softhca/host/witness.h"
 #include "softhca/kernel/kern.h"
 
 static char base[] = "/tmp/softhca-server.XXXXXX";
@@ -857,6 +860,143 @@ static void stopped_inside(void **state)
 	}
 }
 
+/* ---- a thread that can be thrown (softhca/device/life.h) ---- */
+
+/* Shared with the process that is stopped. */
+struct lingering {
+	uint64_t cs, door;		/* where its kernel looks, and what is there when it is armed */
+	uint32_t lives, go, late;
+};
+
+/* In its first life it stores when it is told to go on; in its next one it finds nothing to do. */
+static void linger(struct sh_dev *dev, uint32_t a, uint32_t b, uint64_t at)
+{
+	struct lingering *l = (void *)(uintptr_t)at;
+
+	(void)dev, (void)a, (void)b;
+	if (__atomic_fetch_add(&l->lives, 1, __ATOMIC_SEQ_CST))
+		return;
+	while (!__atomic_load_n(&l->go, __ATOMIC_SEQ_CST))
+		sh_rearm();
+	__atomic_store_n(&l->late, 1, __ATOMIC_SEQ_CST);
+}
+
+static void be_inside(struct lingering *l, const struct objects *o, bool lock)
+{
+	struct sh_hello_reply r;
+	struct sh_dev dev = {0};
+	int memfd, err, fd = connect_raw();
+	void *base;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (sh_client_hello(fd, 0, 0, &r, &memfd) || r.error)
+		_exit(1);
+	base = mmap(NULL, r.size, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+	if (base == MAP_FAILED || sh_dev_attach(&dev, base, r.size) || sh_process_init(&dev, dir))
+		_exit(1);
+	dev.proc = r.proc;
+	dev.witness = sh_witness(&err);
+	if (!sh_enter(&dev))
+		_exit(1);
+	if (!sh_self.catches)
+		_exit(77);
+	if (lock)
+		sh_lock(&dev, &sh_qp_get(&dev, 0, o->qpn)->lock);
+	__atomic_store_n(&l->cs, (uintptr_t)sh_self.cs, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&l->door, (uintptr_t)sh_self.catches, __ATOMIC_SEQ_CST);
+	sh_catch(&dev, 0, 0, (uintptr_t)l, linger);
+	sh_leave(&dev);
+	_exit(0);
+}
+
+static bool is_armed(pid_t pid, const struct lingering *l)
+{
+	uint64_t says = 0;
+	struct iovec local = {&says, sizeof(says)}, remote = {(void *)(uintptr_t)l->cs, sizeof(says)};
+
+	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == sizeof(says) && says == l->door;
+}
+
+/* Stopped in the loop, where nothing but a switch right before leaves it disarmed. false: it cannot be thrown here. */
+static bool stop_armed(pid_t pid, const struct lingering *l)
+{
+	int status;
+
+	while (!__atomic_load_n(&l->lives, __ATOMIC_SEQ_CST)) {
+		if (waitpid(pid, &status, WNOHANG) == pid) {
+			assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 77);
+			return false;
+		}
+		usleep(1000);
+	}
+	for (;;) {
+		assert_int_equal(kill(pid, SIGSTOP), 0);
+		assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+		assert_true(WIFSTOPPED(status));
+		if (is_armed(pid, l))
+			return true;
+		kill(pid, SIGCONT);
+		assert_int_equal(waitpid(pid, &status, WCONTINUED), pid);
+		usleep(1000);
+	}
+}
+
+/*
+ * The daemon answers that memory is deregistered, or that a QP is gone, while a process is stopped in device code, without a
+ * lock and with the QP's. No other client waits for that process. When it goes on it executes nothing of what it was about to
+ * do, so it stores nothing after the answer.
+ */
+static void nothing_late(void **state)
+{
+	struct lingering *l = mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	bool can = true;
+
+	(void)state;
+	assert_ptr_not_equal(l, MAP_FAILED);
+	for (int lock = 0; lock < 2 && can; lock++) {
+		struct sh_command_reply r;
+		struct uv_handle mr = {0};
+		uint32_t resp[2];
+		struct uv_object qp = {.response = (uintptr_t)resp};
+		struct objects o;
+		struct client c;
+		pid_t pid, other;
+		int fd, async;
+
+		memset(l, 0, sizeof(*l));
+		pid = start();
+		client_hello(&c, 0);
+		client_open(&c);
+		assert_int_equal(plain(&c, UV_GET_CONTEXT, 16, &async), 0);
+		make_objects(&c, &o);
+		mr.handle = o.mr;
+		qp.handle = o.qp;
+		other = fork();
+		if (!other)
+			be_inside(l, &o, lock);
+		can = stop_armed(other, l);
+		if (can) {
+			if (lock)
+				assert_int_equal(command(&c, UV_DESTROY_QP, &qp, sizeof(qp), sizeof(resp), &r, &fd), 0);
+			else
+				assert_int_equal(command(&c, UV_DEREG_MR, &mr, sizeof(mr), 0, &r, &fd), 0);
+			__atomic_store_n(&l->go, 1, __ATOMIC_SEQ_CST);
+			go_on(other);
+			assert_int_equal(l->late, 0);
+			assert_int_equal(l->lives, 2);
+		}
+		munmap(o.mem, 16 * 4096);
+		close(async);
+		close(c.file);
+		close(c.life);
+		close(c.fd);
+		stop(pid);
+	}
+	munmap(l, sizeof(*l));
+	if (!can)
+		skip();
+}
+
 static void lease(void **state)
 {
 	struct sh_status st;
@@ -909,6 +1049,7 @@ int main(void)
 		cmocka_unit_test(full_pipe),
 		cmocka_unit_test(no_descriptors),
 		cmocka_unit_test(stopped_inside),
+		cmocka_unit_test(nothing_late),
 		cmocka_unit_test(busy_inside),
 		cmocka_unit_test(lease),
 	};

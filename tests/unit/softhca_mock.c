@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "softhca/host/process.h"
+#include "softhca/host/witness.h"
 #include "softhca_mock.h"
 
 static void must(bool ok, const char *what)
@@ -155,7 +157,7 @@ static int extend(void *host, uint64_t off, uint64_t len)
 
 static const struct sh_host_ops ops = {
 	.copy = copy, .event = event, .defer = defer, .wake = wake, .rouse = rouse, .now = now, .complain = complain,
-	.extend = extend,
+	.extend = extend, .divert = sh_host_divert,
 };
 
 struct mock *mock_new(const struct mock_config *cfg)
@@ -164,6 +166,7 @@ struct mock *mock_new(const struct mock_config *cfg)
 			       .face = SH_FACE_OFED, .pool_size = 64 << 20 };
 	struct mock *m = calloc(1, sizeof(*m));
 	struct sh_proc *proc;
+	int err;
 
 	must(m, "calloc");
 	if (cfg) {
@@ -182,7 +185,7 @@ struct mock *mock_new(const struct mock_config *cfg)
 	must(m->shared != MAP_FAILED, "mmap");
 	m->shared->room = MOCK_RECORDS;
 	m->shared->now = 1000000000;
-	m->dev = (struct sh_dev){ .ops = &ops, .host = m, .proc = 1 };
+	m->dev = (struct sh_dev){ .ops = &ops, .host = m, .proc = 1, .witness = sh_witness(&err) };
 	must(!sh_dev_attach(&m->dev, m->inst, m->size), "sh_dev_attach");
 	m->daemon = m->dev;
 	m->daemon.proc = 0;

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The way into what can be thrown, and the landing of who is: life.h has the rules. Takes no lock. Written for x86-64;
+ * elsewhere nothing is armed, and a stopped thread is waited for.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "life.h"
+
+#define RSEQ_CPU 4			/* offset of cpu_id in the kernel's struct rseq */
+#define RSEQ_CS	8			/* and of rseq_cs */
+#define DOORS	1024			/* for slots below this: as many threads in an instance at a time */
+#define NAP_NS	50000
+#define NAPS	8
+
+/* The C library's, from 2.35 on. */
+extern const ptrdiff_t __rseq_offset __attribute__((weak));
+extern const unsigned int __rseq_size __attribute__((weak));
+
+/* Used by assembler below: link-time optimization does not see it. */
+__thread struct sh_self sh_self __attribute__((used));
+
+#if defined(__x86_64__) && !defined(__ILP32__)
+extern const char sh_landing[] __attribute__((visibility("hidden")));
+
+/*
+ * A thread that lands has nothing but sp, so what is on the stack there is all that it needs: the registers that belong to the
+ * caller, and the arguments, to call fn again. A thread that does not land has not touched the caller's registers. armed
+ * before cs, and cs after armed on the way out: what cs says is what counts. The signature is the C library's RSEQ_SIG, as an
+ * operand of ud1.
+ */
+__asm__(".text\n"
+	".p2align 4\n"
+	".globl sh_catch\n"
+	".hidden sh_catch\n"
+	".hidden sh_thrown\n"
+	".type sh_catch, @function\n"
+	"sh_catch:\n"
+	".cfi_startproc\n"
+	"	push %rbp\n .cfi_adjust_cfa_offset 8\n .cfi_rel_offset %rbp, 0\n"
+	"	push %rbx\n .cfi_adjust_cfa_offset 8\n .cfi_rel_offset %rbx, 0\n"
+	"	push %r12\n .cfi_adjust_cfa_offset 8\n .cfi_rel_offset %r12, 0\n"
+	"	push %r13\n .cfi_adjust_cfa_offset 8\n .cfi_rel_offset %r13, 0\n"
+	"	push %r14\n .cfi_adjust_cfa_offset 8\n .cfi_rel_offset %r14, 0\n"
+	"	push %r15\n .cfi_adjust_cfa_offset 8\n .cfi_rel_offset %r15, 0\n"
+	"	push %rdi\n .cfi_adjust_cfa_offset 8\n"
+	"	push %rsi\n .cfi_adjust_cfa_offset 8\n"
+	"	push %rdx\n .cfi_adjust_cfa_offset 8\n"
+	"	push %rcx\n .cfi_adjust_cfa_offset 8\n"
+	"	push %r8\n .cfi_adjust_cfa_offset 8\n"
+	".Lsh_catch_in:\n"
+	"	mov sh_self@gottpoff(%rip), %rax\n"
+	"	mov %rsp, %fs:32(%rax)\n"
+	"	mov %fs:40(%rax), %r10\n"
+	"	mov %fs:24(%rax), %r11\n"
+	"	mov %r10, %fs:16(%rax)\n"
+	"	mov %r10, (%r11)\n"
+	"	call *%r8\n"
+	"	mov sh_self@gottpoff(%rip), %rax\n"
+	"	mov %fs:24(%rax), %r11\n"
+	"	movq $0, %fs:16(%rax)\n"
+	"	movq $0, (%r11)\n"
+	"	add $88, %rsp\n"
+	"	.cfi_remember_state\n"
+	"	.cfi_adjust_cfa_offset -88\n"
+	"	.cfi_restore %rbp\n .cfi_restore %rbx\n .cfi_restore %r12\n"
+	"	.cfi_restore %r13\n .cfi_restore %r14\n .cfi_restore %r15\n"
+	"	ret\n"
+	"	.cfi_restore_state\n"
+	"	.byte 0x0f, 0xb9, 0x3d\n"
+	"	.long 0x53053053\n"
+	".globl sh_landing\n"
+	".hidden sh_landing\n"
+	"sh_landing:\n"
+	"	mov sh_self@gottpoff(%rip), %rax\n"
+	"	mov %fs:32(%rax), %rsp\n"
+	"	movq $0, %fs:16(%rax)\n"
+	"	cld\n"
+	"	mov 40(%rsp), %r15\n"
+	"	mov 48(%rsp), %r14\n"
+	"	mov 56(%rsp), %r13\n"
+	"	mov 64(%rsp), %r12\n"
+	"	mov 72(%rsp), %rbx\n"
+	"	mov 80(%rsp), %rbp\n"
+	"	mov 32(%rsp), %rdi\n"
+	"	call sh_thrown\n"
+	"	mov 32(%rsp), %rdi\n"
+	"	mov 24(%rsp), %rsi\n"
+	"	mov 16(%rsp), %rdx\n"
+	"	mov 8(%rsp), %rcx\n"
+	"	mov (%rsp), %r8\n"
+	"	jmp .Lsh_catch_in\n"
+	".cfi_endproc\n"
+	".size sh_catch, .-sh_catch\n");
+
+/* A shadow stack would not be where the landing is. 0: there is none, or the processor does not know the instruction. */
+static uint64_t shadow_stack(void)
+{
+	uint64_t at = 0;
+
+	__asm__ volatile(".byte 0xf3, 0x48, 0x0f, 0x1e, 0xc8" : "+a"(at)); /* rdsspq %rax */
+	return at;
+}
+
+/* From 4.18 to 6.18, whatever name it goes by; the call itself, since the C library's function may be another's here. */
+static bool release_is_old(void)
+{
+	unsigned int number[2] = { 0 };
+	struct utsname name;
+	const char *at = name.release;
+
+	if (syscall(SYS_uname, &name))
+		return false;
+	for (unsigned int i = 0; i < 2; i++, at++) {
+		while (*at >= '0' && *at <= '9' && number[i] < 1000)
+			number[i] = number[i] * 10 + (unsigned int)(*at++ - '0');
+		if (!i && *at != '.')
+			return false;
+	}
+	return number[0] == 4 || number[0] == 5 || (number[0] == 6 && number[1] < 19);
+}
+
+static long preempted(void)
+{
+	struct rusage usage;
+
+	return syscall(SYS_getrusage, RUSAGE_THREAD, &usage) ? -1 : usage.ru_nivcsw;
+}
+
+/*
+ * Whether the kernel looks at the door of a thread that comes out of a system call. A release may have had a later one's
+ * changes put into it, so this thread sleeps in front of a door that is closed: a kernel that looks disarms it. Two times,
+ * in which no interrupt has led to a switch, as every kernel looks after that.
+ */
+static bool kernel_looks(uint64_t *cs)
+{
+	static struct sh_door closed;
+	unsigned int seen = 0;
+
+	if (!release_is_old())
+		return false;
+	closed.abort_ip = (uintptr_t)sh_landing;
+	for (unsigned int i = 0; i < NAPS && seen < 2; i++) {
+		const struct timespec nap = { .tv_nsec = NAP_NS };
+		long before = preempted();
+		uint64_t left;
+
+		__atomic_store_n(cs, (uintptr_t)&closed, __ATOMIC_RELAXED);
+		syscall(SYS_nanosleep, &nap, NULL);
+		left = __atomic_exchange_n(cs, 0, __ATOMIC_RELAXED);
+		if (left)
+			return false;
+		if (before >= 0 && preempted() == before)
+			seen++;
+	}
+	return seen == 2;
+}
+
+/* Of all threads of a process the same. */
+static bool can_be_thrown(uint64_t *cs)
+{
+	enum { UNKNOWN, NO, YES };
+	static int can;
+	int is = __atomic_load_n(&can, __ATOMIC_RELAXED), saved = errno;
+
+	if (is == UNKNOWN) {
+		is = kernel_looks(cs) ? YES : NO;
+		__atomic_store_n(&can, is, __ATOMIC_RELAXED);
+		errno = saved;
+	}
+	return is == YES;
+}
+
+static uint64_t *kernel_looks_at(void)
+{
+	char *area;
+
+	if (shadow_stack() || !&__rseq_size || !&__rseq_offset || !__rseq_size)
+		return NULL;
+	area = (char *)__builtin_thread_pointer() + __rseq_offset;
+	/* Negative: not registered, or not any more. */
+	return __atomic_load_n((int32_t *)(area + RSEQ_CPU), __ATOMIC_RELAXED) < 0 ? NULL : (uint64_t *)(area + RSEQ_CS);
+}
+#else
+static const char sh_landing[1];
+
+void sh_catch(struct sh_dev *dev, uint32_t a, uint32_t b, uint64_t c, sh_caught_fn *fn)
+{
+	fn(dev, a, b, c);
+}
+
+static bool can_be_thrown(uint64_t *cs)
+{
+	(void)cs;
+	return false;
+}
+
+static uint64_t *kernel_looks_at(void)
+{
+	return NULL;
+}
+#endif
+
+void sh_life_prepare(const struct sh_dev *dev, uint64_t slot)
+{
+	static struct sh_door doors[DOORS];
+	static __thread uint64_t nowhere;
+	uint64_t *cs = kernel_looks_at();
+
+	sh_self.armed = NULL;
+	sh_self.cs = cs ? cs : &nowhere;
+	sh_self.catches = NULL;
+	/* Without a witness a thread that wants to open the door cannot tell this program from another (host/witness.h). */
+	if (cs && sh_self.word && dev->witness && slot < DOORS && can_be_thrown(cs)) {
+		sh_self.catches = &doors[slot];
+		doors[slot].len = 0;
+		doors[slot].abort_ip = (uintptr_t)sh_landing;
+	}
+	sh_self.mark = SH_MAGIC;
+	sh_self.witness = dev->witness;
+	sh_self.engine = (struct sh_engine){ 0 };
+}

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Ends the way on of a thread of this instance that is stopped: softhca/device/life.h has the rules, and why the order of
+ * the steps here makes it safe. Reads /proc, and reads and writes the thread's own struct sh_self. Takes no lock and
+ * allocates nothing.
+ */
+#include <string.h>
+
+#include "softhca/device/life.h"
+#include "process.h"
+#include "sys.h"
+#include "witness.h"
+
+#define DEEPEST	(256 << 10)		/* stack of device code, more than it ever has */
+#define USER_END (UINT64_C(1) << 47)
+
+/* What the kernel says of a thread, as far as it matters whether it has run in between, and which one it is. */
+struct look {
+	uint64_t switches;
+	uint64_t ip, sp;
+};
+
+/* The head of the kernel's struct rseq. */
+struct area {
+	uint32_t cpu_id_start;
+	int32_t cpu_id;			/* negative: not registered, or not any more */
+	uint64_t cs;
+};
+
+/* A file of the thread's in /proc, as a string. */
+static bool slurp(uint32_t pid, uint32_t tid, const char *name, char *text, size_t room)
+{
+	char path[64] = "/proc/", *at = path + strlen(path);
+	const char *part[] = {NULL, "/task/", NULL, "/", name};
+	size_t len = 0;
+	long n;
+	int fd;
+
+	for (unsigned int i = 0; i < 5; i++) {
+		uint32_t number = i ? tid : pid;
+		char digits[10];
+		int k = 0;
+
+		if (part[i]) {
+			at = stpcpy(at, part[i]);
+			continue;
+		}
+		do
+			digits[k++] = (char)('0' + number % 10);
+		while (number /= 10);
+		while (k)
+			*at++ = digits[--k];
+	}
+	*at = 0;
+	fd = sh_open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	while (len < room - 1 && (n = sh_read(fd, text + len, room - 1 - len)) > 0)
+		len += (size_t)n;
+	sh_close(fd);
+	text[len] = 0;
+	return len > 0;
+}
+
+/* What follows a name at the beginning of a line, or NULL. */
+static const char *line(const char *text, const char *name)
+{
+	const char *at = strstr(text, name);
+
+	return at ? at + strlen(name) : NULL;
+}
+
+static uint64_t decimal(const char *at)
+{
+	uint64_t n = 0;
+
+	while (*at == ' ' || *at == '\t')
+		at++;
+	while (*at >= '0' && *at <= '9')
+		n = n * 10 + (uint64_t)(*at++ - '0');
+	return n;
+}
+
+static uint64_t hex(const char *at)
+{
+	uint64_t n = 0;
+
+	for (;; at++) {
+		if (*at >= '0' && *at <= '9')
+			n = n << 4 | (uint64_t)(*at - '0');
+		else if (*at >= 'a' && *at <= 'f')
+			n = n << 4 | (uint64_t)(*at - 'a' + 10);
+		else
+			return n;
+	}
+}
+
+/*
+ * Stopped by a signal. Not by a tracer ("t"): that can let a thread run from elsewhere, or stop it where a system call
+ * begins, which then happens.
+ */
+static bool stopped(uint32_t pid, uint32_t tid, uint64_t *switches)
+{
+	char text[4096];
+	const char *state, *tracer, *slept, *preempted;
+
+	if (!slurp(pid, tid, "status", text, sizeof(text)))
+		return false;
+	state = line(text, "\nState:\t");
+	tracer = line(text, "\nTracerPid:\t");
+	slept = line(text, "\nvoluntary_ctxt_switches:");
+	preempted = line(text, "\nnonvoluntary_ctxt_switches:");
+	if (!state || *state != 'T' || !tracer || decimal(tracer) || !slept || !preempted)
+		return false;
+	*switches = decimal(slept) + decimal(preempted);
+	return true;
+}
+
+/* The last word of the text, a number; it is cut off. */
+static bool last_word(char *text, uint64_t *number)
+{
+	char *at = strrchr(text, ' ');
+
+	if (!at || strncmp(at, " 0x", 3))
+		return false;
+	*number = hex(at + 3);
+	*at = 0;
+	return true;
+}
+
+/*
+ * Where it goes on: at one of the three bytes from ip on. The kernel says so only of a thread that is off its processor, and
+ * stays so while it looks; "running" else. The last of the words is the instruction, the one before it the end of the stack.
+ * A system call that is begun anew goes back to its instruction, of two bytes.
+ */
+static bool next_instruction(uint32_t pid, uint32_t tid, struct look *look)
+{
+	char text[256];
+
+	if (!slurp(pid, tid, "syscall", text, sizeof(text)) || !last_word(text, &look->ip) || !last_word(text, &look->sp))
+		return false;
+	look->ip -= 2;
+	return look->ip > 2 && look->ip < USER_END - 4;
+}
+
+static bool peek(uint32_t pid, void *to, uint64_t from, size_t len)
+{
+	struct iovec local = {.iov_base = to, .iov_len = len};
+	struct iovec remote = {.iov_base = (void *)(uintptr_t)from, .iov_len = len};
+
+	return sh_vm_readv((int)pid, &local, 1, &remote, 1) == (long)len;
+}
+
+/* Nothing is written if it is another address space by now, under the same number. */
+static bool poke(uint32_t pid, uint64_t witness, uint64_t to, void *from, size_t len)
+{
+	struct iovec local[] = {{0}, {.iov_base = from, .iov_len = len}};
+	struct iovec remote[] = {{0}, {.iov_base = (void *)(uintptr_t)to, .iov_len = len}};
+
+	return witness && sh_witness_writev((int)pid, witness, local, 1, remote, 1) == (long)len;
+}
+
+/* It is the thread that is meant, which the thread says itself, on the stack that it says; and its door is armed. */
+static bool is_armed(uint32_t pid, const struct look *look, uint64_t word, const struct sh_self *self)
+{
+	const uint64_t sp = (uintptr_t)self->sp;
+	struct area area;
+
+	if (self->mark != SH_MAGIC || self->word != word || !self->catches || self->armed != self->catches)
+		return false;
+	/* Numbers of threads differ from one PID namespace to another: what the kernel said may be about another thread. */
+	if (look->sp > sp || sp - look->sp > DEEPEST)
+		return false;
+	return peek(pid, &area, (uintptr_t)self->cs - offsetof(struct area, cs), sizeof(area)) && area.cpu_id >= 0 &&
+	       area.cs == (uintptr_t)self->catches;
+}
+
+bool sh_host_divert(void *host, uint32_t pid, uint32_t tid, uint64_t self_at, uint64_t word)
+{
+	struct look before, after;
+	struct sh_self self;
+	uint64_t open[2];
+
+	(void)host;
+	/* 1. The count first, the processor then; and the other way round below. */
+	if (!stopped(pid, tid, &before.switches) || !next_instruction(pid, tid, &before))
+		return false;
+	/* 2. */
+	if (!peek(pid, &self, self_at, sizeof(self)) || !is_armed(pid, &before, word, &self))
+		return false;
+	open[0] = before.ip;
+	open[1] = 3;
+	if (!poke(pid, self.witness, (uintptr_t)self.catches + offsetof(struct sh_door, start_ip), open, sizeof(open)))
+		return false;
+	/* 3. */
+	return next_instruction(pid, tid, &after) && stopped(pid, tid, &after.switches) && after.ip == before.ip &&
+	       after.switches == before.switches;
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Description: a sender is stopped after each of its stores into shared memory, and stays so: the others wait for nothing
+ * that it holds, and when it goes on it stores nothing late, loses no message and sends none twice. */
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+#include <cmocka.h>
+
+#include "lock.h"
+#include "softhca_scene.h"
+#include "softhca_step.h"
+
+static bool can_be_thrown(void)
+{
+	return sh_self.catches != NULL;
+}
+
+static uint64_t peek(pid_t pid, const void *at)
+{
+	return (uint64_t)ptrace(PTRACE_PEEKDATA, pid, at, NULL);
+}
+
+/* As if nothing had switched it out since it came in: single steps do. false: it cannot be thrown where it is. */
+static bool arm(pid_t pid)
+{
+	uint64_t armed = peek(pid, &sh_self.armed);
+
+	if (armed)
+		assert_int_equal(ptrace(PTRACE_POKEDATA, pid, peek(pid, &sh_self.cs), armed), 0);
+	return armed;
+}
+
+static void stop(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(ptrace(PTRACE_DETACH, pid, NULL, SIGSTOP), 0);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+}
+
+/* One more from the victim's QP, which works as ever: posted by a process that is not the one that was stopped. */
+static void once_more(struct scene *s)
+{
+	struct tpair *p = &s->p;
+	struct mlx4_cqe cqe;
+	struct twr wr = s->wr;
+
+	while (tcq_poll(&p->acq[0], &cqe))
+		assert_int_not_equal(cqe.owner_sr_opcode & 0x1f, MLX4_CQE_ERROR);
+	while (tcq_poll(&p->bcq[1], &cqe))
+		;
+	wr.signaled = true;
+	tqp_send(&p->a, &wr);
+	assert_true(tcq_poll(&p->acq[0], &cqe));
+	assert_int_equal(cqe.owner_sr_opcode & 0x1f, wr.opcode);
+	assert_false(tcq_poll(&p->acq[0], &cqe));
+	assert_int_equal(tcq_poll(&p->bcq[1], &cqe), wr.opcode == MLX4_OPCODE_SEND);
+	assert_false(tcq_poll(&p->bcq[1], &cqe));
+}
+
+#define ADDED	5
+#define MINE	0xee
+
+static bool is_write(const struct plot *plot)
+{
+	return plot->opcode == MLX4_OPCODE_RDMA_WRITE;
+}
+
+static bool is_atomic(const struct plot *plot)
+{
+	return plot->opcode == MLX4_OPCODE_ATOMIC_FA;
+}
+
+/* Whole: the receiver, which looks at its memory, takes it for a message. */
+static bool written(struct scene *s, const struct plot *plot)
+{
+	return is_write(plot) && !memcmp((void *)(uintptr_t)s->wr.raddr, s->p.amem, plot->len);
+}
+
+static bool all_mine(const struct scene *s, const struct plot *plot)
+{
+	const uint8_t *at = (void *)(uintptr_t)s->wr.raddr;
+
+	for (uint32_t i = 0; i < plot->len; i++)
+		if (at[i] != MINE)
+			return false;
+	return true;
+}
+
+/* Every message of the victim's has arrived once, and one of the other peer. mine: what it wrote was used before. */
+static void all_arrived(struct scene *s, const struct plot *plot, bool mine)
+{
+	struct tpair *p = &s->p;
+	bool seen[RECEIVES] = { false };
+	unsigned int from_a = 0, from_c = 0;
+	struct mlx4_cqe cqe;
+
+	while (tcq_poll(&p->bcq[1], &cqe)) {
+		uint16_t index = be16toh((uint16_t)cqe.wqe_index);
+		uint32_t qpn = be32toh((uint32_t)cqe.vlan_my_qpn);
+		const uint8_t *at = p->bmem + 65536 * (index + 1);
+
+		assert_int_not_equal(cqe.owner_sr_opcode & 0x1f, MLX4_CQE_ERROR);
+		if (qpn == p->b.qpn) {
+			from_a++;
+			if (plot->opcode == MLX4_OPCODE_SEND)
+				assert_memory_equal(at, p->amem, plot->len);
+		} else {
+			from_c++;
+			assert_int_equal(qpn, s->d.qpn);
+			if (!shares_receives(plot))
+				continue;
+			assert_memory_equal(at, p->amem + 32768, 100);
+		}
+		assert_in_range(index, 0, RECEIVES - 1);
+		assert_false(seen[index]);
+		seen[index] = true;
+	}
+	assert_int_equal(from_a, is_write(plot) || is_atomic(plot) ? 0 : plot->chain + 1);
+	assert_int_equal(from_c, 1);
+	if (is_write(plot))
+		assert_true(mine ? all_mine(s, plot) : written(s, plot));
+	if (is_atomic(plot))
+		assert_int_equal(*(uint64_t *)(uintptr_t)s->wr.raddr, ADDED);
+}
+
+/* As the daemon does with what is in its way. */
+static void look_again(struct sh_dev *daemon)
+{
+	const struct timespec nap = { .tv_nsec = 3000000 };
+	uint64_t moment = sh_grace_begin(daemon);
+
+	nanosleep(&nap, NULL);
+	sh_grace_suspect(daemon, moment);
+}
+
+static void left(struct sh_dev *daemon)
+{
+	uint64_t moment = sh_grace_begin(daemon);
+
+	while (!sh_grace_over(daemon, 0, moment))
+		look_again(daemon);
+}
+
+/* Stopped for good: the other peer sends, keys are invalidated, and nobody waits for it. Then it goes on. */
+static void others_go_on(struct scene *s, const struct plot *plot, pid_t pid)
+{
+	struct twr wr = s->wr;
+	bool mine;
+
+	stop(pid);
+	s->p.m->dev.proc = 2;
+	wr.opcode = MLX4_OPCODE_SEND;
+	wr.sge[0] = (struct tsge){ s->p.amem + 32768, 100, 0x3000 };
+	wr.nsge = 1;
+	wr.signaled = true;
+	alarm(60);
+	tqp_send(&s->c, &wr);
+	texpect(&s->ccq[0], MLX4_OPCODE_SEND, true, 0);
+	left(&s->p.m->daemon);
+	alarm(0);
+	mine = written(s, plot);
+	if (mine)
+		memset((void *)(uintptr_t)s->wr.raddr, MINE, plot->len);
+	kill(pid, SIGCONT);
+	ended(pid);
+	s->p.m->dev.proc = 1;
+	all_arrived(s, plot, mine);
+	once_more(s);
+}
+
+/* Stopped for good: the receiver takes its memory back, and what it stores there afterwards stays. */
+static void memory_is_mine(struct scene *s, const struct plot *plot, pid_t pid)
+{
+	static uint8_t mine[TMEM];
+	struct tpair *p = &s->p;
+	int err;
+
+	(void)plot;
+	stop(pid);
+	alarm(60);
+	assert_int_equal(sh_mr_destroy(&p->m->daemon, 1, p->bkey), 0);
+	left(&p->m->daemon);
+	while ((err = tqp_to(&p->b, SH_QPS_ERR)) == -EINPROGRESS)
+		look_again(&p->m->daemon);
+	assert_int_equal(err, 0);
+	while ((err = sh_qp_destroy(&p->m->daemon, 1, p->b.qpn, NULL)) == -EINPROGRESS)
+		look_again(&p->m->daemon);
+	assert_int_equal(err, 0);
+	alarm(0);
+	tfill(p->bmem, TMEM, 77);
+	memcpy(mine, p->bmem, TMEM);
+	kill(pid, SIGCONT);
+	ended(pid);
+	assert_memory_equal(mine, p->bmem, TMEM);
+}
+
+/* How many instructions it has, and after how many of them the other side can see all that they store there; 0: never. */
+static unsigned int steps_of(const struct plot *plot, unsigned int *visible)
+{
+	struct scene *s = calloc(1, sizeof(*s));
+	unsigned int n = 0;
+	pid_t pid;
+
+	scene_open(s, plot);
+	pid = victim(s);
+	*visible = 0;
+	while (single_step(pid)) {
+		n++;
+		if (!*visible && (written(s, plot) || (is_atomic(plot) && *(uint64_t *)(uintptr_t)s->wr.raddr)))
+			*visible = n;
+	}
+	tpair_close(&s->p);
+	free(s);
+	return n;
+}
+
+enum stopped { ENDED, LEFT_ALONE, THROWN };
+
+/* Then it goes on, if it cannot be thrown there. */
+static enum stopped stop_at(const struct plot *plot, unsigned int at, void (*then)(struct scene *, const struct plot *, pid_t))
+{
+	struct scene *s = calloc(1, sizeof(*s));
+	enum stopped done = LEFT_ALONE;
+	bool alive = true;
+	pid_t pid;
+
+	scene_open(s, plot);
+	pid = victim(s);
+	/* It takes fewer when this process, of which it is a copy, has bound more symbols. */
+	for (unsigned int steps = 0; alive && steps < at; steps++)
+		alive = single_step(pid);
+	if (!alive) {
+		done = ENDED;
+	} else if (arm(pid)) {
+		then(s, plot, pid);
+		done = THROWN;
+	} else {
+		ptrace(PTRACE_DETACH, pid, NULL, NULL);
+		ended(pid);
+	}
+	tpair_close(&s->p);
+	free(s);
+	return done;
+}
+
+/* At every so manyth instruction, not only behind stores: what it has read may be old as well. */
+static void stop_at_each(const struct plot *plot, void (*then)(struct scene *, const struct plot *, pid_t))
+{
+	unsigned int n, apart, visible, thrown = 0;
+	enum stopped done = THROWN;
+
+	steps_of(plot, &visible);
+	n = steps_of(plot, &visible);
+	apart = n / (stride() == 1 ? 40 : 8) + 1;
+	for (unsigned int i = apart / 2; i < n && done != ENDED; i += apart) {
+		done = stop_at(plot, i, then);
+		thrown += done == THROWN;
+	}
+	print_message("# %s: %u instructions, stopped at %u\n", plot->name, n, thrown);
+	/* Most of a WRITE and of an atomic operation is pinned. */
+	assert_true(thrown > (is_write(plot) || is_atomic(plot) ? 0 : 3));
+}
+
+static void adds(struct scene *s)
+{
+	s->wr.swap_add = ADDED;
+}
+
+static const struct plot plots[] = {
+	{ "SEND to an RQ", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, NULL, 0 },
+	{ "SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0 },
+	{ "large SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 8200, NULL, 0 },
+	{ "SEND over XRC", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, NULL, 0 },
+	{ "SENDs over XRC", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, NULL, 3 },
+	{ "SENDs to an RQ", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, NULL, 4 },
+	{ "SENDs to a CQ that seems full", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, nearly_full, 3 },
+	{ "WRITE", SH_QPT_RC, true, MLX4_OPCODE_RDMA_WRITE, 100, NULL, 0 },
+	{ "atomic operation", SH_QPT_RC, true, MLX4_OPCODE_ATOMIC_FA, 8, adds, 0 },
+};
+
+static void each_plot(void (*then)(struct scene *, const struct plot *, pid_t))
+{
+	for (unsigned int i = 0; i < sizeof(plots) / sizeof(plots[0]); i++)
+		stop_at_each(&plots[i], then);
+}
+
+static void test_others_go_on(void **state)
+{
+	(void)state;
+	each_plot(others_go_on);
+}
+
+/* What the receiver can see before the sender has its acknowledgement is not done again: each instruction from there on. */
+static void test_done_once(void **state)
+{
+	unsigned int apart = stride() == 1 ? 1 : 2, far = 100, visible;
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(plots) / sizeof(plots[0]); i++) {
+		if (!is_write(&plots[i]) && !is_atomic(&plots[i]))
+			continue;
+		steps_of(&plots[i], &visible);
+		steps_of(&plots[i], &visible);
+		assert_int_not_equal(visible, 0);
+		for (unsigned int at = visible; at < visible + far; at += apart)
+			if (stop_at(&plots[i], at, others_go_on) == ENDED)
+				break;
+	}
+}
+
+static void test_memory(void **state)
+{
+	(void)state;
+	each_plot(memory_is_mine);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_others_go_on),
+					    cmocka_unit_test(test_done_once), cmocka_unit_test(test_memory) };
+	struct mock *m = mock_new(NULL);
+	bool can = can_be_thrown();
+
+	mock_free(m);
+	if (!can) {
+		printf("1..0 # SKIP there are no restartable sequences here\n");
+		return 77;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
