@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "softhca.h"
-#include "softhca/device/fault.h"
+#include "softhca/device/transport/fault.h"
 
 static int usage(int status)
 {

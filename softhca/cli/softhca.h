@@ -13,7 +13,7 @@
 
 #include "softhca/host/instdir.h"
 #include "softhca/kernel/kernel.h"
-#include "softhca/wire.h"
+#include "softhca/protocol.h"
 
 #define EXIT_USAGE	2
 #define EXIT_SELF	125	/* as with env and nice: softhca did not start the command */

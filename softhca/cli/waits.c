@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "softhca.h"
-#include "softhca/device/lock.h"
+#include "softhca/device/memory/lock.h"
 #include "softhca/host/paths.h"
 #include "waits.h"
 

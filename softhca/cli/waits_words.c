@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "softhca/wire.h"
+#include "softhca/protocol.h"
 #include "waits.h"
 
 /* Appends, and cuts off what does not fit. */

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "host.h"
-#include "layout.h"
+#include "softhca/device/memory/layout.h"
 
 /* How long the daemon sleeps for a lock (sh_lock_bounded): it only looks a few times, some microseconds. */
 #define SH_LOCK_WAIT_MS	0

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "transport.h"
+#include "softhca/device/transport/transport.h"
 #include "waits.h"
 
 /* ---- threads ---- */

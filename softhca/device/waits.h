@@ -13,7 +13,7 @@
 #ifndef SOFTHCA_DEVICE_WAITS_H
 #define SOFTHCA_DEVICE_WAITS_H
 
-#include "announce.h"
+#include "softhca/device/memory/announce.h"
 
 /* ---- threads ---- */
 

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "softhca/wire.h"
+#include "softhca/protocol.h"
 
 #define SH_CLIENT_FDS 4
 

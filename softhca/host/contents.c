@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Knows what an instance directory holds, by the list in softhca/wire.h, and removes exactly that.
+ * Knows what an instance directory holds, by the list in softhca/protocol.h, and removes exactly that.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "contents.h"
-#include "softhca/wire.h"
+#include "softhca/protocol.h"
 
 struct content {
 	char type;

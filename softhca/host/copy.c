@@ -11,7 +11,7 @@
 
 #include "moves.h"
 #include "process.h"
-#include "softhca/device/copy.h"
+#include "softhca/device/memory/copy.h"
 #include "witness.h"
 
 #define PIECES	32

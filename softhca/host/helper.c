@@ -14,7 +14,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "softhca/device/announce.h"
+#include "softhca/device/memory/announce.h"
 #include "process.h"
 #include "sys.h"
 

@@ -21,7 +21,7 @@
 
 #include "instdir.h"
 #include "paths.h"
-#include "softhca/wire.h"
+#include "softhca/protocol.h"
 
 #define DIR_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Makes, recognises and removes the directory of an instance; the daemon and the command use the
- * same code. softhca/wire.h says how a directory is known to be an instance's, and what is there at
+ * same code. softhca/protocol.h says how a directory is known to be an instance's, and what is there at
  * each moment of making and removing it.
  */
 #ifndef SOFTHCA_HOST_INSTDIR_H

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "softhca/device/announce.h"
-#include "softhca/device/life.h"
+#include "softhca/device/memory/announce.h"
+#include "softhca/device/memory/life.h"
 #include "moves.h"
 #include "process.h"
 #include "procstat.h"

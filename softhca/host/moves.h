@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * A process that exchanges pages of its memory, and threads that reach into it by its addresses:
- * each waits for the other. See struct sh_moves in device/layout.h.
+ * each waits for the other. See struct sh_moves in device/memory/layout.h.
  */
 #ifndef SOFTHCA_HOST_MOVES_H
 #define SOFTHCA_HOST_MOVES_H
 
-#include "softhca/device/layout.h"
+#include "softhca/device/memory/layout.h"
 
 /* Words that this thread has taken, for the memory of one or two processes. */
 struct sh_reach {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Ends the way on of a thread of this instance that is stopped: softhca/device/life.h has the rules, and why the order of
+ * Ends the way on of a thread of this instance that is stopped: softhca/device/memory/life.h has the rules, and why the order of
  * the steps here makes it safe. Reads /proc, and reads and writes the thread's own struct sh_self. Takes no lock and
  * allocates nothing.
  */
 #include <string.h>
 
-#include "softhca/device/life.h"
+#include "softhca/device/memory/life.h"
 #include "process.h"
 #include "sys.h"
 #include "witness.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Faults of the fabric as the command asks for them. Only this file sets and ends rules; senders
- * follow them (device/fault.c). Names of hosts and QPs are checked here, because the daemon knows
+ * follow them (device/transport/fault.c). Names of hosts and QPs are checked here, because the daemon knows
  * what exists.
  */
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "softhca/device/fault.h"
+#include "softhca/device/transport/fault.h"
 #include "kern.h"
 
 static bool host_exists(struct kernel *k, uint32_t host, struct sh_status *st)

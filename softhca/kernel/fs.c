@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Files and directories of the instance. softhca/wire.h lists all that is made here: what the list
+ * Files and directories of the instance. softhca/protocol.h lists all that is made here: what the list
  * lacks stays behind when the instance ends.
  */
 #include <errno.h>

@@ -21,11 +21,11 @@
 #include <utlist.h>
 
 #include "softhca/device/device.h"
-#include "softhca/device/numbers.h"
+#include "numbers.h"
 #include "softhca/host/instdir.h"
-#include "softhca/wire.h"
+#include "softhca/protocol.h"
 #include "kernel.h"
-#include "uverbs-abi.h"
+#include "softhca/kernel/uverbs/uverbs-abi.h"
 
 #define K_PAGE		4096u
 #define K_COMP_VECTORS	4

@@ -31,7 +31,7 @@ struct sh_kernel_config {
 
 /*
  * Runs until it is told to stop, the lease is free, or SIGTERM, SIGINT or SIGHUP comes. Writes one
- * struct sh_status (wire.h) to ready_fd when clients can connect, or when it has failed, and then
+ * struct sh_status (protocol.h) to ready_fd when clients can connect, or when it has failed, and then
  * closes ready_fd. Closes all other descriptors but 0, 1 and 2. Returns the exit status of the
  * process.
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * After the death of a process: finds the objects whose locks it may have held (device/orphans.c).
+ * After the death of a process: finds the objects whose locks it may have held (device/memory/orphans.c).
  * Looks at nothing if no thread died in device code, which is usual.
  */
 #include "kern.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "softhca/device/txn.h"
+#include "softhca/device/memory/txn.h"
 #include "kern.h"
 
 void status_say(struct sh_status *st, int error, const char *fmt, ...)

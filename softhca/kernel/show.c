@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-#include "softhca/device/fault.h"
+#include "softhca/device/transport/fault.h"
 #include "kern.h"
 
 /*

@@ -11,7 +11,7 @@
 #include <sys/file.h>
 #include <sys/prctl.h>
 
-#include "softhca/device/announce.h"
+#include "softhca/device/memory/announce.h"
 #include "softhca/host/client.h"
 #include "softhca/host/memory.h"
 #include "softhca/host/paths.h"

@@ -21,7 +21,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "softhca/device/announce.h"
+#include "softhca/device/memory/announce.h"
 #include "idle.h"
 
 #define US UINT64_C(1000)

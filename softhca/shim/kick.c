@@ -18,7 +18,7 @@
  */
 #include <string.h>
 
-#include "softhca/device/life.h"
+#include "softhca/device/memory/life.h"
 #include "softhca/host/process.h"
 #include "idle.h"
 #include "shim.h"

@@ -17,7 +17,7 @@
 
 #include "softhca/device/device.h"
 #include "softhca/host/sys.h"
-#include "softhca/wire.h"
+#include "softhca/protocol.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define TLS __thread __attribute__((tls_model("initial-exec")))

@@ -8,7 +8,7 @@
 
 export LC_ALL=C.UTF-8
 cd "$top_srcdir" || exit 1
-sets_up=softhca/device/instance.c
+sets_up=softhca/device/memory/instance.c
 field='(->|\.)inst *(->|\.) *|\<(inst|instance|header) *-> *'
 name='size|hosts|hcas|hcas_per_host|ports|cqe_size|hca_span|pool_size|shared_size|[a-z]+_off'
 bound="($field)($name)\\>"

@@ -1,6 +1,6 @@
 # Unit tests of softhca.
 
-softhca_device_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir) -I$(top_srcdir)/softhca/device -I$(top_srcdir)/libmlx4/src
+softhca_device_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir) -I$(top_srcdir)/libmlx4/src
 softhca_device_libs = libsofthca-mock.la $(top_builddir)/softhca/host/libsofthca-host.la $(top_builddir)/softhca/device/libsofthca-device.la -lcmocka
 
 check_LTLIBRARIES = libsofthca-mock.la
@@ -11,8 +11,8 @@ libsofthca_mock_la_CPPFLAGS = $(softhca_device_cppflags)
 check_PROGRAMS += softhca_numbers softhca_cq softhca_srq softhca_mr softhca_event softhca_exec softhca_lock softhca_txn \
 	softhca_kill
 softhca_numbers_SOURCES = softhca_numbers.c
-softhca_numbers_CPPFLAGS = $(softhca_device_cppflags)
-softhca_numbers_LDADD = $(softhca_device_libs)
+softhca_numbers_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_numbers_LDADD = $(softhca_kernel_libs)
 softhca_cq_SOURCES = softhca_cq.c
 softhca_cq_CPPFLAGS = $(softhca_device_cppflags)
 softhca_cq_LDADD = $(softhca_device_libs)
@@ -69,7 +69,7 @@ softhca_moves_CPPFLAGS = $(softhca_host_cppflags)
 softhca_moves_LDADD = $(softhca_host_libs)
 check_PROGRAMS += softhca_copy_order
 softhca_copy_order_SOURCES = softhca_copy_order.c
-softhca_copy_order_CPPFLAGS = $(softhca_host_cppflags) -I$(top_srcdir)/softhca/device
+softhca_copy_order_CPPFLAGS = $(softhca_host_cppflags)
 softhca_copy_order_LDADD = -lcmocka
 check_PROGRAMS += softhca_paths softhca_copy
 softhca_paths_SOURCES = softhca_paths.c softhca_tmp.h

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "copy.h"
+#include "softhca/device/memory/copy.h"
 #include "softhca_pair.h"
 
 static const struct {

@@ -5,7 +5,7 @@
  */
 #define SH_WEAKLY_ORDERED 1
 #define sh_copy_forward sh_copy_weak
-#include "softhca/device/copy.c"
+#include "softhca/device/memory/copy.c"
 
 #include <setjmp.h>
 #include <stdarg.h>

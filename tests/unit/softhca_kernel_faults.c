@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "softhca/device/fault.h"
+#include "softhca/device/transport/fault.h"
 #include "softhca_kernel.h"
 
 #define ANY	SH_FAULT_ANY

@@ -26,8 +26,8 @@
 #include <jansson.h>
 
 #include "libmlx4/src/mlx4-abi.h"
-#include "softhca/device/life.h"
-#include "softhca/device/tables.h"
+#include "softhca/device/memory/life.h"
+#include "softhca/device/memory/tables.h"
 #include "softhca/host/client.h"
 #include "softhca/host/process.h"
 #include "softhca/host/witness.h"
@@ -860,7 +860,7 @@ static void stopped_inside(void **state)
 	}
 }
 
-/* ---- a thread that can be thrown (softhca/device/life.h) ---- */
+/* ---- a thread that can be thrown (softhca/device/memory/life.h) ---- */
 
 /* Shared with the process that is stopped. */
 struct lingering {

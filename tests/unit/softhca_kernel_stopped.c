@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "softhca/device/tables.h"
+#include "softhca/device/memory/tables.h"
 #include "softhca_kernel.h"
 
 struct rig {

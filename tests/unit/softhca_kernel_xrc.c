@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "softhca/device/objects.h"
+#include "softhca/device/memory/objects.h"
 #include "softhca_kernel.h"
 
 static char dir[] = "/tmp/softhca-xrc.XXXXXX";

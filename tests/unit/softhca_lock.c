@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "tables.h"
+#include "softhca/device/memory/tables.h"
 #include "softhca_mock.h"
 
 /* An object with a lock: an SRQ slot stands in for it. */

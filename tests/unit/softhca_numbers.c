@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "numbers.h"
+#include "softhca/kernel/numbers.h"
 
 static void refuses_bad_shapes(void **state)
 {

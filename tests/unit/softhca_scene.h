@@ -15,7 +15,7 @@
 
 #include "softhca_pair.h"
 #include "softhca/host/witness.h"
-#include "transport.h"
+#include "softhca/device/transport/transport.h"
 
 #define RECEIVES	6
 #define OTHERS		2		/* receives of the other SRQ */

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "packet.h"
+#include "softhca/device/transport/packet.h"
 #include "softhca_pair.h"
-#include "transport.h"
+#include "softhca/device/transport/transport.h"
 
 static struct tpair p;
 

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "packet.h"
+#include "softhca/device/transport/packet.h"
 #include "softhca_pair.h"
 
 #define REASONS(name)							\

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "packet.h"
+#include "softhca/device/transport/packet.h"
 #include "softhca_pair.h"
-#include "transport.h"
+#include "softhca/device/transport/transport.h"
 
 enum { COMM_EST = 4, SRQ_LIMIT = 15 };
 

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "fault.h"
-#include "packet.h"
+#include "softhca/device/transport/fault.h"
+#include "softhca/device/transport/packet.h"
 #include "softhca_pair.h"
 
 #define ANY	SH_FAULT_ANY

@@ -16,7 +16,7 @@
 #include "softhca_pair.h"
 #include "softhca_scene.h"
 #include "softhca_step.h"
-#include "transport.h"
+#include "softhca/device/transport/transport.h"
 
 /* Every receive is accounted for: completed once, by one of the two peers or by a flush. */
 static void survive(struct scene *s, const struct plot *plot)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "packet.h"
+#include "softhca/device/transport/packet.h"
 #include "softhca_pair.h"
 
 enum { REQ_ERR = 2 };

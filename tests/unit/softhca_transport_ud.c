@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "packet.h"
+#include "softhca/device/transport/packet.h"
 #include "softhca_pair.h"
 
 static void fault(struct mock *m, enum sh_fault_kind kind, uint32_t count)

@@ -11,10 +11,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "packet.h"
+#include "softhca/device/transport/packet.h"
 #include "softhca_pair.h"
-#include "transport.h"
-#include "waits.h"
+#include "softhca/device/transport/transport.h"
+#include "softhca/device/waits.h"
 
 static struct tpair p;
 

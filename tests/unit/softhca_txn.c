@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "tables.h"
+#include "softhca/device/memory/tables.h"
 #include "softhca_mock.h"
 
 /* Two objects with locks, and words of each: two SRQ slots stand in for them. */

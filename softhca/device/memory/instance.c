@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * An instance's device memory: its size, its first contents, and pages before they are promised. Only the daemon,
+ * before anybody else maps it; afterwards the look-ups by index.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+
+#include "softhca/device/transport/fault.h"
+#include "tables.h"
+
+#define DEFAULT_POOL	(UINT64_C(4) << 30)	/* address space; pages come with use */
+#define DEFAULT_SHARED	(UINT64_C(8) << 30)
+#define OUI		UINT64_C(0x0002c903)
+
+/* The instance that this process made: where its pages come from. */
+static struct {
+	void *base;
+	int fd;
+} made;
+
+struct sh_proc *sh_proc(const struct sh_dev *dev, uint32_t index)
+{
+	return index < SH_MAX_PROC ? (struct sh_proc *)sh_at(dev, SH_PROC_OFF) + index : NULL;
+}
+
+struct sh_evq *sh_evq(const struct sh_dev *dev, uint32_t index)
+{
+	return index && index < SH_MAX_EVQ ? (struct sh_evq *)sh_at(dev, SH_EVQ_OFF) + index : NULL;
+}
+
+struct sh_hca *sh_hca(const struct sh_dev *dev, uint32_t index)
+{
+	return sh_hca_table(dev, index, 0);
+}
+
+static uint64_t pool_size(const struct sh_config *cfg)
+{
+	return SH_PAGES(cfg->pool_size ? cfg->pool_size : DEFAULT_POOL);
+}
+
+static uint64_t shared_size(const struct sh_config *cfg)
+{
+	return SH_PAGES(cfg->shared_size ? cfg->shared_size : DEFAULT_SHARED);
+}
+
+static uint64_t tables_size(uint64_t hcas)
+{
+	return SH_HCA_OFF + hcas * SH_HCA_SPAN;
+}
+
+uint64_t sh_instance_tables(const struct sh_config *cfg)
+{
+	return tables_size((uint64_t)cfg->hosts * cfg->hcas_per_host);
+}
+
+uint64_t sh_instance_size(const struct sh_config *cfg)
+{
+	return sh_instance_tables(cfg) + pool_size(cfg) + shared_size(cfg);
+}
+
+int sh_reserve(int fd, uint64_t off, uint64_t len)
+{
+	int err;
+
+	do
+		err = posix_fallocate(fd, (off_t)off, (off_t)len);
+	while (err == EINTR);
+	return err ? -ENOMEM : 0;
+}
+
+int sh_promise(const struct sh_dev *dev, const void *where, uint64_t len)
+{
+	uint64_t off = (uint64_t)((const char *)where - (const char *)dev->inst);
+
+	if (made.base != dev->inst)
+		return 0;
+	return sh_reserve(made.fd, off, len);
+}
+
+int sh_dev_attach(struct sh_dev *dev, struct sh_instance *base, uint64_t size)
+{
+	const volatile struct sh_instance *header = base;
+	const uint64_t hosts = header->hosts, hcas_per_host = header->hcas_per_host;
+	const uint64_t pool_size = header->pool_size, shared_size = header->shared_size;
+	const uint32_t ports = header->ports, cqe_size = header->cqe_size;
+	const uint64_t hcas = hosts * hcas_per_host;
+	const uint64_t pool_off = tables_size(hcas);
+
+	if (size < SH_HCA_OFF || header->magic != SH_MAGIC || header->size != size)
+		return -EPROTO;
+	if (!hosts || hosts > SH_MAX_HCAS || !hcas_per_host || hcas_per_host > SH_MAX_HCAS ||
+	    hcas > SH_MAX_HCAS || header->hcas != hcas || !ports || ports > SH_MAX_PORTS ||
+	    (cqe_size != 32 && cqe_size != 64))
+		return -EPROTO;
+	if (pool_off > size || pool_size > size - pool_off ||
+	    shared_size != size - pool_off - pool_size || header->pool_off != pool_off ||
+	    header->shared_off != pool_off + pool_size)
+		return -EPROTO;
+	dev->inst = base;
+	dev->hcas = (uint32_t)hcas;
+	dev->hcas_per_host = (uint32_t)hcas_per_host;
+	dev->ports = ports;
+	dev->cqe_size = cqe_size;
+	dev->size = size;
+	dev->pool_off = pool_off;
+	dev->shared_off = pool_off + pool_size;
+	dev->pool_end = dev->shared_off;
+	dev->shared_end = size;
+	return 0;
+}
+
+static void port_init(struct sh_port *port, uint64_t guid, uint32_t lid)
+{
+	int i;
+
+	port->state = 4;
+	port->lid = lid;
+	port->sm_lid = 1;
+	port->gid[0][0] = 0xfe;
+	port->gid[0][1] = 0x80;
+	for (i = 0; i < 8; i++)
+		port->gid[0][8 + i] = (uint8_t)(guid >> (56 - 8 * i));
+	port->pkey[0] = 0xffff;
+}
+
+static int hca_init(struct sh_instance *inst, int fd, uint32_t index)
+{
+	uint64_t off = SH_HCA_OFF + index * SH_HCA_SPAN;
+	struct sh_hca *hca = (struct sh_hca *)((char *)inst + off);
+	uint32_t port;
+	int err;
+
+	err = sh_reserve(fd, off, sizeof(*hca));
+	if (err)
+		return err;
+	sh_lock_init(&hca->atomic_lock);
+	sh_lock_init(&hca->mcg_lock);
+	sh_lock_init(&hca->port_lock);
+	hca->index = index;
+	hca->host = index / inst->hcas_per_host;
+	/* The node, two ports and the system image take one number each. */
+	hca->node_guid = OUI << 32 | (UINT64_C(0x100000) + index * 4);
+	hca->qp_off = off + SH_HCA_QPS;
+	hca->cq_off = off + SH_HCA_CQS;
+	hca->srq_off = off + SH_HCA_SRQS;
+	hca->mpt_off = off + SH_HCA_MPTS;
+	hca->mcg_off = off + SH_HCA_MCGS;
+	for (port = 1; port <= inst->ports; port++) {
+		uint32_t lid = index * inst->ports + port;
+
+		port_init(&hca->port[port - 1], hca->node_guid + port, lid);
+		inst->lid_port[lid] = (index << 8 | port) + 1;
+	}
+	return 0;
+}
+
+int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
+{
+	struct sh_instance *inst = base;
+	uint64_t hcas = (uint64_t)cfg->hosts * cfg->hcas_per_host;
+	struct timespec now;
+	uint32_t i;
+	int err;
+
+	if (!hcas || hcas > SH_MAX_HCAS || !cfg->ports || cfg->ports > SH_MAX_PORTS ||
+	    hcas * cfg->ports >= SH_MAX_LIDS || (cfg->cqe_size != 32 && cfg->cqe_size != 64))
+		return -EINVAL;
+	/* Contexts, processes and thread slots are small; event queues and registrations get their pages one by one. */
+	err = sh_reserve(fd, 0, SH_EVQ_OFF);
+	if (err)
+		return err;
+	inst->size = sh_instance_size(cfg);
+	inst->hosts = cfg->hosts;
+	inst->hcas_per_host = cfg->hcas_per_host;
+	inst->ports = cfg->ports;
+	inst->hcas = (uint32_t)hcas;
+	inst->ctx_off = SH_CTX_OFF;
+	inst->proc_off = SH_PROC_OFF;
+	inst->exec_off = SH_EXEC_OFF;
+	inst->evq_off = SH_EVQ_OFF;
+	inst->reg_off = SH_REG_OFF;
+	inst->hca_off = SH_HCA_OFF;
+	inst->hca_span = SH_HCA_SPAN;
+	inst->pool_off = tables_size(hcas);
+	inst->pool_size = pool_size(cfg);
+	inst->shared_off = inst->pool_off + inst->pool_size;
+	inst->shared_size = shared_size(cfg);
+	inst->epoch = 1;
+	inst->cqe_size = cfg->cqe_size;
+	inst->driver_abi = cfg->driver_abi;
+	inst->face = cfg->face;
+	inst->trap = cfg->trap;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	for (i = 0; i < SH_FAULT_KINDS; i++) {
+		const struct sh_fault_scope whole = {i, SH_FAULT_ANY, SH_FAULT_ANY, SH_FAULT_ANY};
+
+		inst->faults.rule[i].scope = sh_fault_pack(&whole);
+		inst->faults.rule[i].delay_ns = 100000;
+		inst->faults.rule[i].seed = (uint32_t)now.tv_nsec | 1;
+	}
+
+	sh_lock_init(&inst->recovery);
+	err = sh_exec_init(base);
+	for (i = 0; i < inst->hcas && !err; i++)
+		err = hca_init(inst, fd, i);
+	if (err)
+		return err;
+	made.base = base;
+	made.fd = fd;
+	inst->magic = SH_MAGIC;
+	return 0;
+}

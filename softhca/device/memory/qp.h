@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The QP context: what a ConnectX keeps about a queue pair. One slot per table entry, under its own locks; only
+ * softhca/device includes this. gen, engine_seq, timer_gen and polled survive reuse of the slot, everything else is set at creation.
+ */
+#ifndef SOFTHCA_DEVICE_MEMORY_QP_H
+#define SOFTHCA_DEVICE_MEMORY_QP_H
+
+#include "objects.h"
+
+#define SH_PSN_MASK	0xffffffu
+#define SH_QP_ATOMICS	16	/* results of atomics kept for replay; max_dest_rd_atomic's limit */
+
+#define SH_QP_RECEIVES	4	/* of 16 bytes, on one line of the queue */
+
+/* What a message in progress at the responder is. */
+enum sh_recv_op { SH_RECV_NONE, SH_RECV_SEND, SH_RECV_WRITE };
+
+/*
+ * A QP has two halves, each with a lock of its own, because different processes use them: the owner runs the requester,
+ * under lock; its peer executes what it sends in the responder, under rlock. What both look at changes only while both
+ * locks are held, lock first. So a reader needs one of them, and nobody who has an rlock waits for a lock.
+ *
+ * Each half is on cache lines of its own, and so is what nearly never changes: a line that goes from one processor to the
+ * other costs more than all the instructions of a message.
+ *
+ *	LINE	WHAT				WRITTEN UNDER
+ *	0-1	the requester			lock
+ *	2-4	who it is, attributes		both
+ *	5	the alternate path		both; counters: lock
+ *	6-7	the responder			rlock
+ *	8	receives, read ahead		rlock
+ *	9-12	the log				rlock
+ *	13-15	results of atomics		rlock
+ *
+ * What the peer writes at every message (6-11) has lines behind it that nobody does: processors that see ascending lines
+ * used fetch some more, which would be the requester of the next QP, out of the hands of its owner.
+ */
+struct sh_qp {
+	struct sh_lock lock;
+	uint32_t engine;		/* token of the thread that runs the requester, 0 = nobody */
+	uint32_t engine_seq;
+	uint64_t deadline;		/* of the wait in progress (RNR or ack), 0 = none */
+	uint32_t told_hca, told_cqn;	/* the CQ that its last message was announced in: a hint; told_cqn 0: none */
+
+	/* Requester: WQE counters run free, PSNs are 24 bits. una <= next <= begun. */
+	uint32_t sq_una __attribute__((aligned(64)));
+	uint32_t una_psn;		/* oldest WQE not completed and its first PSN */
+	uint32_t sq_next, next_wqe_psn;	/* WQE that the next packet belongs to and its first PSN */
+	uint32_t sq_begun;		/* WQEs below were begun */
+	uint32_t ack_psn;		/* oldest PSN not acknowledged, within sq_una */
+	uint32_t next_psn;		/* of the next packet */
+	uint32_t sent_psn;		/* one past the newest PSN ever sent */
+	uint32_t rd_out;		/* READs and atomics sent and not completed */
+	uint32_t rnr_waiting;		/* the deadline is that of a receiver that was not ready */
+	uint64_t timer_at;		/* when the pending timer fires, 0 = none is pending */
+	uint32_t timer_gen;
+	uint32_t messages_sent;
+	uint32_t polled;		/* gen for which the owner's helper thread looks at the queues in ERR */
+	uint8_t again;			/* a doorbell came while the engine ran */
+	uint8_t drained;		/* SQD: nothing is in progress any more */
+	uint8_t retry_left, rnr_left;
+
+	/* Who it is: set at creation. */
+	uint32_t qpn;			/* 24 bits as reported, 0 = slot free */
+	uint32_t ctx;			/* 0 = kernel-made XRC receive QP */
+	uint32_t state __attribute__((aligned(8))); /* enum sh_qp_state */
+	uint32_t gen;			/* counts entries into RESET and ERR, creations and destructions */
+	uint32_t type;			/* enum sh_qp_type */
+	uint32_t pdn;
+	uint32_t send_cqn, recv_cqn;	/* 0 = none */
+	uint32_t srqn, xrcd;
+	uint8_t log_sq_size, sq_shift, log_rq_size, rq_shift;
+	/* silent: its address space ended, or the card */
+	uint8_t sq_present, rq_present, sq_sig_all, silent;
+	uint32_t sq_off, rq_off;	/* of each queue in buf */
+	uint32_t regs;			/* head of the list of registrations, 0 = none */
+	uint32_t async_events;		/* affiliated events written, ever */
+	struct sh_umem buf;
+	struct sh_umem rq_db;
+
+	/* Attributes. */
+	uint32_t qkey, dest_qpn;
+	uint32_t access;		/* enum sh_access bits: remote read, write, atomic */
+	uint16_t pkey_index, alt_pkey_index;
+	uint8_t path_mtu, mig_state, sqd_notify, max_rd_atomic;
+	uint8_t max_dest_rd_atomic, min_rnr_timer, port, timeout;
+	uint8_t retry_cnt, rnr_retry, alt_port, alt_timeout;
+	struct sh_path path;
+	uint32_t last_wqe;		/* LAST_WQE_REACHED was raised */
+	struct sh_path alt_path;
+	uint64_t user_handle;
+	uint32_t cap_recv_wr, cap_recv_sge;
+	uint64_t xmit_packets, xmit_data; /* of short messages; the HCA's counters have the rest */
+
+	struct sh_lock rlock __attribute__((aligned(64)));
+	uint32_t msn, e_psn;
+	uint32_t rq_consumed;		/* free running, 16 bits count; index of the next receive WQE */
+	uint32_t rq_seen;		/* the doorbell record as it was read last */
+	uint32_t cur_op;		/* enum sh_recv_op */
+	uint32_t cur_wqe;		/* receive WQE of the SEND in progress + 1, 0 = none is taken */
+	uint32_t cur_srqn;		/* the SRQ it came from, 0 = the RQ */
+	uint32_t cur_done;		/* bytes placed so far */
+	uint32_t cur_len;		/* WRITE: length in the RETH */
+	uint32_t cur_rkey;
+	uint64_t cur_va;
+	uint32_t messages_received;
+	uint8_t nak_sent;		/* a sequence NAK is out; no second one until the PSN fits */
+	uint8_t comm_est;		/* COMM_EST was raised */
+	uint64_t rcv_packets, rcv_data;	/* as xmit_packets, xmit_data */
+	uint32_t atomic_head;
+	uint32_t rq_cached;		/* index of the first receive in rq_cache << 8 | how many are */
+	uint64_t rq_cache[SH_QP_RECEIVES][2] __attribute__((aligned(64))); /* receives of one segment, as the queue has them */
+	struct sh_txn txn;
+
+	uint32_t atomic_psn[SH_QP_ATOMICS];	/* PSN + 1 */
+	uint64_t atomic_result[SH_QP_ATOMICS];
+} __attribute__((aligned(64)));
+_Static_assert(sizeof(struct sh_qp) == 1024, "a QP context and its log");
+_Static_assert(offsetof(struct sh_qp, sq_una) == 64, "requester");
+_Static_assert(offsetof(struct sh_qp, qpn) == 128, "who it is");
+_Static_assert(offsetof(struct sh_qp, buf) == 192, "queues");
+_Static_assert(offsetof(struct sh_qp, qkey) == 256, "attributes");
+_Static_assert(offsetof(struct sh_qp, alt_path) == 320, "alternate path");
+_Static_assert(offsetof(struct sh_qp, rlock) == 384, "responder");
+_Static_assert(offsetof(struct sh_qp, txn) == 576, "log");
+_Static_assert(offsetof(struct sh_qp, atomic_psn) == 832, "atomics");
+
+static inline bool sh_qp_is_xrc(const struct sh_qp *qp)
+{
+	return qp->type == SH_QPT_XRC || qp->type == SH_QPT_XRC_INI || qp->type == SH_QPT_XRC_TGT;
+}
+
+/* Connected and acknowledged: RC and XRC. */
+static inline bool sh_qp_is_reliable(const struct sh_qp *qp)
+{
+	return qp->type == SH_QPT_RC || sh_qp_is_xrc(qp);
+}
+
+/* Distance from b to a on the PSN circle, -2^23 .. 2^23-1. */
+static inline int32_t sh_psn_diff(uint32_t a, uint32_t b)
+{
+	return (int32_t)((a - b) << 8) >> 8;
+}
+
+static inline uint32_t sh_psn_add(uint32_t psn, uint32_t n)
+{
+	return (psn + n) & SH_PSN_MASK;
+}
+
+static inline uint32_t sh_qp_mtu(const struct sh_qp *qp)
+{
+	return 128u << (qp->path_mtu & 7);
+}
+
+#endif

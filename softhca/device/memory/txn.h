@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Locks that survive their holder, and transitions that do.
+ *
+ * A client can be killed between any two of its stores into device memory. So a transition (a receive WQE
+ * taken, a CQE written, a PSN advanced: words of a QP, an SRQ and a CQ that must change together) is first
+ * written down in a struct sh_txn, then committed by one store (log->commit), then carried out, then cleared.
+ * Who finds a lock's holder dead carries the transition out again if it was committed (its stores are
+ * absolute values, so twice is once) or has nothing to undo if it was not.
+ *
+ * Why no stale value is ever applied again:
+ *  - recoveries happen one at a time (inst.recovery), before the lock's new owner touches anything;
+ *  - as long as log->commit is set, every lock that joined is still the dead holder's, or waits for its own
+ *    recovery: nobody can have changed a covered word in between;
+ *  - the first recoverer clears log->commit. It may then use the same log again while other locks of the dead
+ *    holder still point to it: their words carry the old seq, the log has a new one, and nothing is done.
+ *    A new transaction, or the first of several under the same locks (sh_txn_again), changes seq before commit; a recoverer
+ *    reads commit before seq.
+ *  - a holder clears the log, then the lock's word, then releases the lock. A word that goes on naming the log in between
+ *    (sh_txn_commit_cqe) says nothing: commit is 0, or seq another one.
+ * A lock word that names a log also tells the next owner when a recoverer had to give up (the daemon waits for
+ * other recoverers with a bound): it tries again.
+ *
+ * Events are raised before the log is cleared: a death there raises them twice, never not at all.
+ * Values written through a transaction are not visible to plain reads before sh_txn_commit().
+ */
+#ifndef SOFTHCA_DEVICE_MEMORY_TXN_H
+#define SOFTHCA_DEVICE_MEMORY_TXN_H
+
+#include "lock.h"
+
+/* Once in the life of device memory: a lock that was made stays as it is. */
+void sh_lock_init(struct sh_lock *lock);
+static inline bool sh_lock_made(const struct sh_lock *lock)
+{
+	return __atomic_load_n(&lock->txn, __ATOMIC_RELAXED) & SH_LOCK_MADE;
+}
+
+/* What a thread killed between two stores leaves behind is decided by the order of its own stores. */
+static inline void sh_program_order(void)
+{
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+/* The ways into a lock that is not free, or whose holder has died. */
+void sh_lock_wait(struct sh_dev *dev, struct sh_lock *lock);
+/* Recover after a dead holder of a lock that is ours now: 0, or -EBUSY and it is not any more. */
+int sh_lock_held(struct sh_dev *dev, struct sh_lock *lock, bool bounded);
+
+/* Takes the lock, recovering after a dead holder. Never fails (waits without bound: clients). */
+static inline void sh_lock(struct sh_dev *dev, struct sh_lock *lock)
+{
+	if (__builtin_expect(!sh_hold_free(dev, lock), 0) ||
+	    (__builtin_expect(lock->txn != SH_LOCK_MADE, 0) && sh_lock_held(dev, lock, false)))
+		sh_lock_wait(dev, lock);
+}
+/* The daemon's way: -EBUSY after SH_LOCK_WAIT_MS. */
+int sh_lock_bounded(struct sh_dev *dev, struct sh_lock *lock);
+/* Not at all: -EBUSY when it is held. */
+int sh_trylock(struct sh_dev *dev, struct sh_lock *lock);
+static inline void sh_unlock(struct sh_dev *dev, struct sh_lock *lock)
+{
+	(void)dev;
+	if (lock->txn != SH_LOCK_MADE) /* sh_txn_commit_cqe(), or a transaction that was begun and given up */
+		lock->txn = SH_LOCK_MADE;
+	sh_program_order();
+	sh_let_go(lock);
+}
+
+/*
+ * A transaction under construction, on the caller's stack. The log is the struct sh_txn of the object whose
+ * lock was taken first (qp->txn, or srq->txn / cq->txn when no QP is involved). Every lock that covers a word
+ * of it must be held and be named with sh_txn_covers() or sh_txn_joins() before the commit.
+ */
+struct sh_txn_open {
+	struct sh_dev *dev;
+	struct sh_txn *log;
+	struct sh_lock *locks[4];
+	unsigned int nlocks;
+	unsigned int n;
+	uint64_t word;			/* what a covering lock's txn is set to */
+	/*
+	 * Where the stores go. The log says it too, for a recoverer, but others can write to the
+	 * log.
+	 */
+	uint64_t *where[SH_TXN_STORES];
+};
+
+static inline void sh_txn_covers(struct sh_txn_open *t, struct sh_lock *lock)
+{
+	unsigned int i;
+
+	for (i = 0; i < t->nlocks; i++)
+		if (t->locks[i] == lock)
+			return;
+	if (t->nlocks == sizeof(t->locks) / sizeof(t->locks[0]))
+		__builtin_trap(); /* a transition that this was not built for */
+	t->locks[t->nlocks++] = lock;
+	lock->txn = t->word;
+}
+
+static inline void sh_txn_begin(struct sh_txn_open *t, struct sh_dev *dev, struct sh_txn *log, struct sh_lock *lock)
+{
+	uint32_t seq = log->seq + 1;
+
+	t->dev = dev;
+	t->log = log;
+	t->locks[0] = lock;
+	t->nlocks = 1;
+	t->n = 0;
+	t->word = SH_LOCK_MADE | (uint64_t)((char *)log - (char *)dev->inst) |
+		  (uint64_t)(seq & SH_TXN_SEQ_MASK) << SH_LOCK_TXN_SEQ_SHIFT;
+	/* The log is clear (its owner cleared it): seq may change now, and must before the next commit. */
+	sh_program_order();
+	__atomic_store_n(&log->seq, seq, __ATOMIC_RELAXED);
+	log->comp_cqn = 0;
+	log->cqe_ctx = 0;
+	log->nasync = log->ncqe = 0;
+	lock->txn = t->word;
+}
+
+/* The next transaction of the same locks and the same log: their words say so already. Of the log only stores are begun anew:
+ * what sh_txn_log_cqe() has put down stays. */
+static inline void sh_txn_again(struct sh_txn_open *t, struct sh_dev *dev, struct sh_txn *log)
+{
+	t->dev = dev;
+	t->log = log;
+	t->n = 0;
+	sh_program_order();
+}
+
+/* Where the new value of a word goes. */
+static inline uint64_t *sh_txn_slot(struct sh_txn_open *t, void *word)
+{
+	if (t->n == SH_TXN_STORES)
+		__builtin_trap();
+	t->where[t->n] = word;
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): begun, so it has a log */
+	t->log->store[t->n].off = (uint64_t)((const char *)word - (const char *)t->dev->inst);
+	return &t->log->store[t->n++].val;
+}
+
+static inline void sh_txn_store64(struct sh_txn_open *t, uint64_t *where, uint64_t val)
+{
+	*sh_txn_slot(t, where) = val;
+}
+
+/* Two neighbours, of which the first is aligned to 8 bytes and neither is stored otherwise. */
+static inline uint64_t sh_two(uint32_t first, uint32_t second)
+{
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+	return (uint64_t)first << 32 | second;
+#else
+	return (uint64_t)second << 32 | first;
+#endif
+}
+static inline void sh_txn_store_two(struct sh_txn_open *t, uint32_t *where, uint32_t first, uint32_t second)
+{
+	*sh_txn_slot(t, where) = sh_two(first, second);
+}
+void sh_txn_store32(struct sh_txn_open *t, uint32_t *where, uint32_t val);	/* several to one word combine */
+/* How a CQE in device memory becomes visible. */
+static inline void sh_txn_put_cqe(uint64_t *place, const uint64_t cqe[4])
+{
+	__atomic_store_n(&place[0], cqe[0], __ATOMIC_RELAXED);
+	__atomic_store_n(&place[1], cqe[1], __ATOMIC_RELAXED);
+	__atomic_store_n(&place[2], cqe[2], __ATOMIC_RELAXED);
+	/* pairs with the provider's read barrier after the owner byte */
+	__atomic_store_n(&place[3], cqe[3], __ATOMIC_RELEASE);
+}
+/* A 32-byte CQE into a client's CQ buffer (at byte offset off), last byte last. At most one per transaction. -EFAULT:
+ * outside the buffer. */
+int sh_txn_cqe(struct sh_txn_open *t, const struct sh_umem *buf, uint64_t off, const void *cqe);
+void sh_txn_comp_event(struct sh_txn_open *t, uint32_t hca, uint32_t cqn);
+/* At most SH_TXN_ASYNC; several of one kind about one object are one. */
+void sh_txn_async_event(struct sh_txn_open *t, uint32_t hca, uint32_t type, uint32_t obj);
+/* Commit, carry out, raise the events, clear. The locks stay the caller's, and do not belong to the log any more. */
+void sh_txn_commit(struct sh_txn_open *t);
+
+/* Another lock, which it does not cover yet. Only for a transaction that ends with sh_txn_commit_cqe(). */
+static inline void sh_txn_joins(const struct sh_txn_open *t, struct sh_lock *lock)
+{
+	lock->txn = t->word;
+}
+/* Not any more: for a lock that stays held when the one that the log belongs to is let go. */
+static inline void sh_txn_leave(struct sh_lock *lock)
+{
+	lock->txn = SH_LOCK_MADE;
+}
+
+/* The words of a CQE into the log. As words: put together to larger ones they would have to come out of the store buffer first. */
+SH_INLINE void sh_txn_log_cqe(const struct sh_txn_open *t, unsigned int n, const uint64_t cqe[4])
+{
+#pragma GCC unroll 4
+	for (unsigned int i = 0; i < 4; i++)
+		__atomic_store_n(&t->log->cqe[n][i], cqe[i], __ATOMIC_RELAXED);
+}
+
+/*
+ * As sh_txn_commit(), inline, for a transaction with CQEs and without events: cqe goes to place, which is in device memory.
+ * second: and the one that sh_txn_log_cqe() has put down as number 0 goes before it. The locks go on naming the log until they
+ * are let go or join another transaction. There is nothing to recover by it then.
+ */
+SH_INLINE void sh_txn_commit_cqe(const struct sh_txn_open *t, const struct sh_umem *buf, uint64_t *place,
+				 const uint64_t cqe[4], bool second)
+{
+	struct sh_txn *log = t->log;
+	uint64_t *first = second ? place - 4 : place;
+
+	log->cqe_ctx = buf->ctx;
+	log->ncqe = 1 + second;
+	log->cqe_shm = (uint64_t)((char *)first - (char *)t->dev->inst);
+	log->cqe_addr = buf->uaddr + (log->cqe_shm - buf->shm_off);
+	sh_txn_log_cqe(t, second, cqe);
+	/* pairs with the acquire in recover() */
+	__atomic_store_n(&log->commit, t->n + 1, __ATOMIC_RELEASE);
+	sh_program_order();
+#pragma GCC unroll 4
+	for (unsigned int i = 0; i < t->n; i++)
+		__atomic_store_n(t->where[i], log->store[i].val, __ATOMIC_RELAXED);
+	if (second)
+		sh_txn_put_cqe(first, log->cqe[0]);
+	sh_txn_put_cqe(place, cqe);
+	sh_program_order();
+	__atomic_store_n(&log->commit, 0, __ATOMIC_RELEASE);
+}
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What a CQE is and where it goes, inline for nearly every message: who calls knows at compile time most of what is in it, and
+ * commits it by sh_txn_commit_cqe(). cq.c has the rest of what becomes of completion queues, and sh_cq_put() for everything else.
+ */
+#ifndef SOFTHCA_DEVICE_QUEUES_CQE_H
+#define SOFTHCA_DEVICE_QUEUES_CQE_H
+
+#include <string.h>
+
+#include "mlx4-bytes.h"
+#include "mlx4-format.h"
+#include "softhca/device/memory/objects.h"
+
+#define SH_CQ_MAX_LOG_SIZE	22
+
+static inline uint32_t sh_cqe_size(const struct sh_dev *dev)
+{
+	return dev->cqe_size == MLX4_CQE_SIZE_LARGE ? MLX4_CQE_SIZE_LARGE : MLX4_CQE_SIZE;
+}
+
+/* Of the valid 32 bytes of entry n: the second half of a large one. */
+static inline uint64_t sh_cqe_at(const struct sh_dev *dev, uint32_t n, uint32_t entries)
+{
+	unsigned int large = dev->cqe_size == MLX4_CQE_SIZE_LARGE;
+
+	return ((uint64_t)(n & (entries - 1)) * MLX4_CQE_SIZE << large) + large * MLX4_CQE_SIZE;
+}
+
+static inline uint8_t sh_cqe_owner(uint32_t n, uint32_t entries)
+{
+	return n & entries ? MLX4_CQE_OWNER : 0;
+}
+
+static inline uint64_t sh_two_be(__be32 first, __be32 second)
+{
+	return sh_two((MLX4_FORCE uint32_t)first, (MLX4_FORCE uint32_t)second);
+}
+
+/* The 32 bytes, composed in registers: pieces read back as larger ones stall the processor. */
+static inline void sh_cqe_format(uint64_t word[4], const struct sh_cqe *cqe, uint8_t owner)
+{
+	bool error = cqe->opcode == MLX4_CQE_ERROR;
+	uint8_t last = (cqe->opcode & MLX4_CQE_OPCODE_MASK) | (cqe->send ? MLX4_CQE_IS_SEND : 0) | owner;
+	uint32_t tail = (uint32_t)cqe->wqe_index << 16 | (error ? (uint32_t)cqe->vendor << 8 | cqe->syndrome : 0);
+
+	word[0] = sh_two_be(to_be32(cqe->qpn), cqe->imm_be);
+	word[1] = sh_two_be(to_be32(cqe->srqn_srcqp), to_be32((uint32_t)cqe->sl_vid << 16 | cqe->slid));
+	word[2] = sh_two_be(0, to_be32(cqe->byte_cnt));
+	word[3] = sh_two_be(to_be32(tail), to_be32(last));
+}
+
+/* Ask for a line that is going to be written: for the whole of it, where others have it. Memory need not be there. */
+static inline void sh_fetch_to_write(const void *at)
+{
+#if defined(__x86_64__)
+	/* What the compiler has for this asks for a copy, unless it is told that the processor knows better; all take this. */
+	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)at));
+#else
+	__builtin_prefetch(at, 1);
+#endif
+}
+
+/*
+ * The reader of a CQ, who waits for the next CQE, has its line, and that takes about as long to come as everything else that
+ * a message needs. So who is about to send asks for it before all that. No lock and no bounds: it is right or does nothing.
+ */
+static inline void sh_cq_expect(const struct sh_dev *dev, const struct sh_cq *cq)
+{
+	uint64_t at = cq->buf.shm_off + sh_cqe_at(dev, cq->producer, 1u << (cq->log_size & 31));
+
+	if (cq->buf.shm_off)
+		sh_fetch_to_write(sh_at(dev, at));
+}
+
+/*
+ * The place of the next CQE, entry n, where there is nothing to say about it: the CQ is whole and has room as far as was seen
+ * last, nobody waits for an event, its buffer is device memory. NULL: sh_cq_put() knows more. The CQ's lock is held.
+ */
+static inline uint64_t *sh_cq_usual(const struct sh_dev *dev, const struct sh_cq *cq, uint32_t n)
+{
+	uint32_t entries = 1u << (cq->log_size & 31);
+
+	if (__builtin_expect(cq->live != SH_LIVE || cq->log_size > SH_CQ_MAX_LOG_SIZE || cq->overrun ||
+			     cq->armed != SH_ARM_NONE || n - cq->consumer_seen >= entries ||
+			     cq->buf.shm_off % sizeof(uint64_t) || !sh_ctx_live(dev, cq->ctx), 0))
+		return NULL;
+	return sh_umem_in_place(dev, &cq->buf, sh_cqe_at(dev, n, entries), MLX4_CQE_SIZE);
+}
+
+/* Whether the CQE behind entry n is on the same line. */
+static inline bool sh_cqe_begins_line(const struct sh_dev *dev, uint32_t n)
+{
+	return !(n & 1) && sh_cqe_size(dev) == MLX4_CQE_SIZE;
+}
+
+/* The words of a CQE that is entry n. */
+static inline void sh_cqe_words(uint64_t word[4], const struct sh_cqe *cqe, const struct sh_cq *cq, uint32_t n)
+{
+	sh_cqe_format(word, cqe, sh_cqe_owner(n, 1u << (cq->log_size & 31)));
+}
+
+#endif

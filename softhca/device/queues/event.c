@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Event queues: counting and writing the records of completion and asynchronous events. Counters of objects are kept
+ * under the lock of the queue that the records go to. Raising never waits for a reader: what does not fit into the pipe
+ * is spilled, and the daemon moves it later.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "softhca/device/memory/objects.h"
+#include "softhca/device/memory/tables.h"
+
+#define RETRY_NS	UINT64_C(20000000)
+#define XRC_QP_EVENT	0x80000000u
+
+enum { EV_CQ_ERR = 0, EV_SRQ_ERR = 14, EV_SRQ_LIMIT = 15 };
+
+/* As the kernel writes them; completion records are the first word alone. */
+struct record {
+	uint64_t element;
+	uint32_t type;
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct record) == 16, "asynchronous event record");
+
+/* Whose record it is: its counter, and the word that says whether the object is still there. NULL = nobody's. */
+struct subject {
+	uint32_t *counter;
+	const uint32_t *live;
+	uint32_t expect;		/* live has this, or just nonzero when this is 0 */
+};
+
+static bool is_live(const struct subject *s)
+{
+	uint32_t word;
+
+	if (!s->live)
+		return true;
+	word = __atomic_load_n(s->live, __ATOMIC_RELAXED);
+	return s->expect ? word == s->expect : word != 0;
+}
+
+/* ---- the lock ---- */
+
+/* After a death between counting and writing: layout.h says what is assumed. */
+static void settle(struct sh_dev *dev, struct sh_evq *q)
+{
+	uint64_t off = q->flight_off;
+
+	if (!off)
+		return;
+	if (off % 4 == 0 && off >= SH_REG_OFF && off < dev->pool_off) {
+		uint32_t *counter = sh_at(dev, off);
+
+		*counter = q->flight_count + (q->spilled > q->flight_spilled);
+	} else {
+		dev->ops->complain(dev->host, "a damaged event queue", 0, 0);
+	}
+	q->flight_off = 0;
+	q->uncounted = 1;
+}
+
+static void check(struct sh_dev *dev, struct sh_evq *q)
+{
+	settle(dev, q);
+	if (q->spilled > SH_EVQ_SPILL) {
+		dev->ops->complain(dev->host, "a damaged event queue", 0, 0);
+		q->spilled = 0;
+	}
+}
+
+static struct sh_evq *made_evq(const struct sh_dev *dev, uint32_t evq)
+{
+	struct sh_evq *q = sh_evq(dev, evq);
+
+	return q && sh_lock_made(&q->lock) ? q : NULL;
+}
+
+int sh_evq_hold(struct sh_dev *dev, uint32_t evq)
+{
+	struct sh_evq *q = made_evq(dev, evq);
+	int err = q ? sh_lock_soon(dev, &q->lock) : 0;
+
+	if (q && !err)
+		check(dev, q);
+	return err;
+}
+
+void sh_evq_release(struct sh_dev *dev, uint32_t evq)
+{
+	struct sh_evq *q = made_evq(dev, evq);
+
+	if (q)
+		sh_unlock(dev, &q->lock);
+}
+
+/* To raise: clients wait, the daemon does not. */
+static int hold_to_raise(struct sh_dev *dev, struct sh_evq *q)
+{
+	if (dev->proc) {
+		sh_lock(dev, &q->lock);
+	} else if (sh_lock_soon(dev, &q->lock)) {
+		sh_lock_suspect(dev, &q->lock);
+		return -EINPROGRESS;
+	}
+	check(dev, q);
+	return 0;
+}
+
+/* Looked at once, and never more than there is room for: others can write to it at any time. */
+static uint32_t spilled_in(const struct sh_evq *q)
+{
+	uint32_t n = __atomic_load_n(&q->spilled, __ATOMIC_RELAXED);
+
+	return n < SH_EVQ_SPILL ? n : SH_EVQ_SPILL;
+}
+
+/* ---- raising ---- */
+
+static void mark_spilled(struct sh_dev *dev, uint32_t evq)
+{
+	__atomic_fetch_or(&dev->inst->evq_spilled[evq / 64], UINT64_C(1) << evq % 64, __ATOMIC_SEQ_CST);
+}
+
+static void wake_daemon(struct sh_dev *dev)
+{
+	__atomic_fetch_add(&sh_proc(dev, 0)->attention, 1, __ATOMIC_SEQ_CST);
+	dev->ops->wake(dev->host, 0);
+}
+
+static void write_record(struct sh_dev *dev, uint32_t evq, struct sh_evq *q, const struct record *rec,
+			 const struct subject *s)
+{
+	uint32_t before = 0, spilled = spilled_in(q);
+	struct sh_door *door;
+	int err;
+
+	if (s->counter) {
+		before = *s->counter;
+		q->flight_count = before;
+		q->flight_spilled = spilled;
+		__atomic_store_n(&q->flight_off, (uint64_t)((char *)s->counter - (char *)dev->inst),
+				 __ATOMIC_RELEASE);
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+		*s->counter = before + 1;
+		__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	}
+	/* Behind spilled records there is no overtaking. */
+	err = -EAGAIN;
+	if (!spilled) {
+		door = sh_pin();
+		err = dev->ops->event(dev->host, evq, rec, q->record_size == 8 ? 8 : 16);
+		sh_unpin(door);
+	}
+	if (err == -EAGAIN && spilled < SH_EVQ_SPILL) {
+		mark_spilled(dev, evq); /* first: after a death the daemon looks at the marks */
+		memcpy(q->spill[spilled], rec, sizeof(*rec));
+		__atomic_store_n(&q->spilled, spilled + 1, __ATOMIC_RELEASE);
+		err = 0;
+		wake_daemon(dev);
+	}
+	if (err) {
+		q->lost++;
+		if (s->counter)
+			*s->counter = before;
+	}
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (s->counter)
+		q->flight_off = 0;
+}
+
+/* 0, also when there is nobody to tell; -EINPROGRESS: the daemon should come back later. */
+static int raise_one(struct sh_dev *dev, uint32_t evq, const struct record *rec, const struct subject *s)
+{
+	struct sh_evq *q = made_evq(dev, evq);
+
+	if (!q)
+		return 0;
+	if (hold_to_raise(dev, q))
+		return -EINPROGRESS;
+	/* Whoever ends the object cleared its live word, then had this lock, then read the counter. */
+	if (q->generation && is_live(s))
+		write_record(dev, evq, q, rec, s);
+	sh_unlock(dev, &q->lock);
+	return 0;
+}
+
+static void comp_again(struct sh_dev *dev, uint64_t a, uint64_t b)
+{
+	(void)b;
+	sh_comp_event(dev, (uint32_t)(a >> 32), (uint32_t)a);
+}
+
+static void affiliated_again(struct sh_dev *dev, uint64_t a, uint64_t b)
+{
+	sh_affiliated_event(dev, (uint32_t)(a >> 32), (uint32_t)b, (uint32_t)a);
+}
+
+static void async_again(struct sh_dev *dev, uint64_t a, uint64_t b)
+{
+	sh_async_event(dev, (uint32_t)a, b, (uint32_t)(a >> 32));
+}
+
+void sh_comp_event(struct sh_dev *dev, uint32_t hca, uint32_t cqn)
+{
+	struct sh_cq *cq = sh_cq_get(dev, hca, cqn);
+	struct record rec = { 0 };
+	struct subject s;
+
+	if (!cq || !cq->live)
+		return;
+	rec.element = cq->user_handle;
+	s = (struct subject){ &cq->comp_events, &cq->live, 0 };
+	if (raise_one(dev, cq->comp_evq, &rec, &s))
+		sh_defer(dev, dev->ops->now(dev->host) + RETRY_NS, comp_again, (uint64_t)hca << 32 | cqn, 0);
+}
+
+static uint32_t async_evq_of(const struct sh_dev *dev, uint32_t ctx)
+{
+	struct sh_ctx *c = ctx ? sh_ctx(dev, ctx) : NULL;
+
+	return c && c->state != SH_CTX_FREE ? c->async_evq : 0;
+}
+
+/* To every context that is registered with an XRC receive QP; to every handle on a target QP, which counts. */
+static int tell_registered(struct sh_dev *dev, uint32_t head, const struct record *rec, bool handles)
+{
+	struct sh_reg *regs = sh_at(dev, SH_REG_OFF);
+	struct subject s = { 0 };
+	struct record r = *rec;
+	unsigned int steps = 0;
+	int err = 0;
+
+	for (; head && head < SH_MAX_REG && steps < SH_MAX_REG; head = regs[head].next, steps++) {
+		if (handles) {
+			r.element = regs[head].user_handle;
+			s.counter = &regs[head].events;
+		}
+		if (raise_one(dev, async_evq_of(dev, regs[head].ctx), &r, &s))
+			err = -EINPROGRESS;
+	}
+	return err;
+}
+
+void sh_affiliated_event(struct sh_dev *dev, uint32_t hca, uint32_t type, uint32_t obj)
+{
+	struct record rec = { .type = type };
+	struct subject s;
+	uint32_t ctx, head = 0;
+	bool handles = false;
+	int err;
+
+	if (type == EV_CQ_ERR) {
+		struct sh_cq *cq = sh_cq_get(dev, hca, obj);
+
+		if (!cq)
+			return;
+		ctx = cq->ctx;
+		rec.element = cq->user_handle;
+		s = (struct subject){ &cq->async_events, &cq->live, 0 };
+	} else if (type == EV_SRQ_ERR || type == EV_SRQ_LIMIT) {
+		struct sh_srq *srq = sh_srq_get(dev, hca, obj);
+
+		if (!srq)
+			return;
+		ctx = srq->ctx;
+		rec.element = srq->user_handle;
+		s = (struct subject){ &srq->async_events, &srq->live, 0 };
+	} else {
+		struct sh_qp *qp = sh_qp_get(dev, hca, obj);
+
+		if (!qp)
+			return;
+		ctx = qp->ctx;
+		rec.element = qp->user_handle;
+		s = (struct subject){ &qp->async_events, &qp->qpn, qp->qpn };
+		if (!ctx) {
+			handles = qp->type == SH_QPT_XRC_TGT;
+			head = qp->regs;
+			rec.element = qp->qpn;
+			rec.type |= handles ? 0 : XRC_QP_EVENT;
+		}
+	}
+	if (head)
+		err = tell_registered(dev, head, &rec, handles);
+	else
+		err = raise_one(dev, async_evq_of(dev, ctx), &rec, &s);
+	if (err)
+		sh_defer(dev, dev->ops->now(dev->host) + RETRY_NS, affiliated_again,
+				(uint64_t)hca << 32 | obj, type);
+}
+
+int sh_async_event(struct sh_dev *dev, uint32_t ctx, uint64_t element, uint32_t type)
+{
+	struct record rec = { .element = element, .type = type };
+	struct subject nobody = { 0 };
+
+	if (!ctx || ctx >= SH_MAX_CTX)
+		return -EINVAL;
+	if (raise_one(dev, async_evq_of(dev, ctx), &rec, &nobody))
+		sh_defer(dev, dev->ops->now(dev->host) + RETRY_NS, async_again, (uint64_t)type << 32 | ctx,
+				element);
+	return 0;
+}
+
+/* ---- the daemon's side ---- */
+
+static bool about(const uint64_t spilled[2], uint64_t element, enum sh_event_kind kind)
+{
+	struct record rec;
+
+	memcpy(&rec, spilled, sizeof(rec));
+	if (rec.element != element)
+		return false;
+	switch (kind) {
+	case SH_EV_COMP:
+		return true;
+	case SH_EV_CQ:
+		return rec.type == EV_CQ_ERR;
+	case SH_EV_SRQ:
+		return rec.type == EV_SRQ_ERR || rec.type == EV_SRQ_LIMIT;
+	case SH_EV_QP:
+		return rec.type != EV_CQ_ERR && rec.type != EV_SRQ_ERR && rec.type != EV_SRQ_LIMIT;
+	}
+	return false;
+}
+
+uint32_t sh_evq_end(struct sh_dev *dev, uint32_t evq, uint32_t *counter, uint64_t element, enum sh_event_kind kind)
+{
+	struct sh_evq *q = made_evq(dev, evq);
+	uint32_t i, kept = 0, dropped, spilled;
+
+	if (!q)
+		return 0;
+	spilled = spilled_in(q);
+	for (i = 0; i < spilled; i++)
+		if (!about(q->spill[i], element, kind))
+			memmove(q->spill[kept++], q->spill[i], sizeof(q->spill[0]));
+	dropped = spilled - kept;
+	q->spilled = kept;
+	*counter -= dropped < *counter ? dropped : *counter;
+	return *counter;
+}
+
+int sh_evq_flush(struct sh_dev *dev, uint32_t evq)
+{
+	struct sh_evq *q = made_evq(dev, evq);
+	uint32_t i, left, spilled;
+	int err;
+
+	if (!q)
+		return 0;
+	__atomic_fetch_and(&dev->inst->evq_spilled[evq / 64], ~(UINT64_C(1) << evq % 64), __ATOMIC_SEQ_CST);
+	err = hold_to_raise(dev, q);
+	if (err) {
+		mark_spilled(dev, evq);
+		return err;
+	}
+	spilled = spilled_in(q);
+	for (i = 0; i < spilled; i++)
+		if (dev->ops->event(dev->host, evq, q->spill[i], q->record_size == 8 ? 8 : 16) == -EAGAIN)
+			break;
+	left = spilled - i;
+	if (i)
+		memmove(q->spill[0], q->spill[i], left * sizeof(q->spill[0]));
+	q->spilled = left;
+	if (left)
+		mark_spilled(dev, evq);
+	sh_unlock(dev, &q->lock);
+	return (int)left;
+}
+
+uint32_t sh_evq_spilled(struct sh_dev *dev, uint32_t from)
+{
+	uint32_t i = from / 64;
+	uint64_t word;
+
+	if (from >= SH_MAX_EVQ)
+		return 0;
+	word = __atomic_load_n(&dev->inst->evq_spilled[i], __ATOMIC_RELAXED) & ~UINT64_C(0) << from % 64;
+	while (!word) {
+		if (++i == SH_MAX_EVQ / 64)
+			return 0;
+		word = __atomic_load_n(&dev->inst->evq_spilled[i], __ATOMIC_RELAXED);
+	}
+	return i * 64 + (uint32_t)__builtin_ctzll(word);
+}
+
+int sh_evq_init(struct sh_dev *dev, uint32_t evq, uint32_t ctx, uint32_t record_size, uint32_t generation)
+{
+	struct sh_evq *q = sh_evq(dev, evq);
+	struct sh_ctx *c = sh_ctx(dev, ctx);
+	int err;
+
+	if (!q || !c || (generation && record_size != 8 && record_size != 16))
+		return -EINVAL;
+	err = sh_promise(dev, q, sizeof(*q));
+	if (err)
+		return err;
+	sh_lock_init(&q->lock);
+	err = sh_evq_hold(dev, evq);
+	if (err)
+		return err;
+	q->ctx = ctx;
+	q->host = c->host;
+	q->record_size = record_size;
+	q->spilled = 0;
+	q->lost = 0;
+	q->uncounted = 0;
+	q->generation = generation;
+	sh_unlock(dev, &q->lock);
+	__atomic_fetch_and(&dev->inst->evq_spilled[evq / 64], ~(UINT64_C(1) << evq % 64), __ATOMIC_SEQ_CST);
+	return 0;
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Errors and flushing. Whoever moves a QP into ERR or SQE flushes at once what is visible, under both of the QP's locks and in
+ * posting order; what is posted later is flushed by the doorbell, or, for receives, by the helper thread of the owner,
+ * which looks again as long as the QP stays in ERR. Nothing here runs the requester.
+ */
+#include "softhca/device/transport/transport.h"
+
+#define POLL_FIRST_NS	UINT64_C(1000000)
+#define POLL_LAST_NS	UINT64_C(50000000)
+
+void sh_qp_event(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t event)
+{
+	struct sh_txn_open t;
+
+	sh_qp_txn(&t, dev, qp);
+	sh_txn_async_event(&t, hca->index, event, qp->qpn);
+	sh_txn_commit(&t);
+}
+
+/* ---- one CQE ---- */
+
+/* Commit t with this CQE in it; a CQ that is gone or full takes none. -EINPROGRESS: nothing was done (daemon only). */
+static int commit_with(struct sh_txn_open *t, struct sh_dev *dev, struct sh_hca *hca, uint32_t cqn,
+		       const struct sh_cqe *cqe)
+{
+	struct sh_cq *cq = cqn ? sh_cq_of(hca, cqn) : NULL;
+
+	if (cq) {
+		if (sh_lock_mine(dev, &cq->lock))
+			return -EINPROGRESS;
+		sh_txn_covers(t, &cq->lock);
+		sh_cq_put(t, hca, cq, cqe);
+	}
+	sh_txn_commit(t);
+	if (cq)
+		sh_cq_let_go(dev, cq);
+	return 0;
+}
+
+static struct sh_cqe error_cqe(const struct sh_qp *qp, bool send, uint32_t index, uint8_t syndrome, uint8_t vendor)
+{
+	return (struct sh_cqe){
+		.qpn = qp->qpn,
+		.wqe_index = index,
+		.opcode = MLX4_CQE_ERROR,
+		.send = send,
+		.syndrome = syndrome,
+		.vendor = vendor,
+	};
+}
+
+/* ---- queues ---- */
+
+static int flush_sends(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	while (sh_wqe_posted(dev, qp, qp->sq_una) == 1) {
+		struct sh_cqe cqe = error_cqe(qp, true, qp->sq_una, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_SQ);
+		struct sh_txn_open t;
+
+		sh_qp_txn(&t, dev, qp);
+		sh_txn_store32(&t, &qp->sq_una, qp->sq_una + 1);
+		if (commit_with(&t, dev, hca, qp->send_cqn, &cqe))
+			return -EINPROGRESS;
+	}
+	qp->sq_next = qp->sq_begun = qp->sq_una;
+	qp->next_wqe_psn = qp->next_psn = qp->ack_psn = qp->una_psn;
+	qp->rd_out = 0;
+	return 0;
+}
+
+static int flush_receives(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	uint32_t posted;
+
+	while (qp->rq_present && !sh_umem_load32(dev, &qp->rq_db, 0, &posted) &&
+	       (uint16_t)(posted - qp->rq_consumed)) {
+		struct sh_cqe cqe = error_cqe(qp, false, qp->rq_consumed, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+		struct sh_txn_open t;
+
+		if ((uint16_t)(posted - qp->rq_consumed) > 1u << (qp->log_rq_size & 15)) {
+			dev->ops->complain(dev->host, "a receive queue's record runs ahead of it", hca->index, qp->qpn);
+			return 0;
+		}
+		sh_qp_txn(&t, dev, qp);
+		sh_txn_store32(&t, &qp->rq_consumed, qp->rq_consumed + 1);
+		if (commit_with(&t, dev, hca, qp->recv_cqn, &cqe))
+			return -EINPROGRESS;
+	}
+	return 0;
+}
+
+int sh_recv_abort(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome, uint8_t vendor)
+{
+	uint32_t cqn = qp->recv_cqn;
+	struct sh_txn_open t;
+	struct sh_cqe cqe;
+
+	if (!qp->cur_wqe) {
+		qp->cur_op = SH_RECV_NONE;
+		return 0;
+	}
+	cqe = error_cqe(qp, false, qp->cur_wqe - 1, syndrome, vendor);
+	if (sh_qp_is_xrc(qp)) {
+		const struct sh_srq *srq = sh_srq_of(hca, qp->cur_srqn);
+
+		cqe.srqn_srcqp = qp->cur_srqn;
+		cqn = srq ? srq->cqn : 0;
+	}
+	sh_qp_txn(&t, dev, qp);
+	sh_txn_store32(&t, &qp->cur_op, SH_RECV_NONE);
+	sh_txn_store32(&t, &qp->cur_wqe, 0);
+	return commit_with(&t, dev, hca, cqn, &cqe);
+}
+
+static void last_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	struct sh_txn_open t;
+
+	if (qp->state != SH_QPS_ERR || !qp->srqn || qp->last_wqe || qp->cur_wqe)
+		return;
+	sh_qp_txn(&t, dev, qp);
+	sh_txn_store32(&t, &qp->last_wqe, 1);
+	sh_txn_async_event(&t, hca->index, SH_QPE_LAST_WQE, qp->qpn);
+	sh_txn_commit(&t);
+}
+
+static int flush(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	int err = flush_sends(dev, hca, qp);
+
+	if (err || qp->state != SH_QPS_ERR)
+		return err;
+	err = sh_recv_abort(dev, hca, qp, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+	if (!err)
+		err = flush_receives(dev, hca, qp);
+	last_wqe(dev, hca, qp);
+	return err;
+}
+
+/* ---- the owner's helper thread ---- */
+
+static void poll(struct sh_dev *dev, uint64_t key, uint64_t arg)
+{
+	struct sh_hca *hca = sh_hca(dev, key >> 32);
+	struct sh_qp *qp = sh_qp_get(dev, key >> 32, key & MLX4_QPN_MASK);
+	uint32_t gen = arg;
+	uint64_t wait = (arg >> 32) * 1000;
+
+	if (!hca || !qp)
+		return;
+	if (sh_qp_lock_both(dev, qp))
+		return;
+	if (qp->qpn == (key & MLX4_QPN_MASK) && qp->gen == gen && qp->state == SH_QPS_ERR) {
+		flush(dev, hca, qp);
+		wait = wait * 2 > POLL_LAST_NS ? POLL_LAST_NS : wait * 2;
+		sh_defer(dev, dev->ops->now(dev->host) + wait, poll, key, (wait / 1000) << 32 | gen);
+	}
+	sh_qp_unlock_both(dev, qp);
+}
+
+/* A posted receive makes no store that the device sees: somebody has to look. */
+static void watch(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	if (qp->state != SH_QPS_ERR || !qp->rq_present || qp->polled == qp->gen)
+		return;
+	/* Thrown in between, it has somebody look twice as often. */
+	if (!sh_defer(dev, dev->ops->now(dev->host) + POLL_FIRST_NS, poll, (uint64_t)hca->index << 32 | qp->qpn,
+		      (POLL_FIRST_NS / 1000) << 32 | qp->gen))
+		qp->polled = qp->gen;
+}
+
+int sh_qp_flush(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	const struct sh_ctx *ctx = sh_ctx(dev, qp->ctx);
+	int err = flush(dev, hca, qp);
+
+	/* An XRC receive QP has no owner that could flush the rest. */
+	if (!qp->ctx || !ctx)
+		return err;
+	if (ctx->proc == dev->proc)
+		watch(dev, hca, qp);
+	else if (err)
+		sh_attention_post(dev, ctx->proc, hca->index, qp->qpn);
+	return 0;
+}
+
+/* ---- entering the state ---- */
+
+static void store_state(struct sh_txn_open *t, struct sh_qp *qp, uint32_t state)
+{
+	sh_txn_store32(t, &qp->state, state);
+	sh_txn_store32(t, &qp->gen, qp->gen + 1);
+	sh_txn_store32(t, &qp->engine, 0);
+	sh_txn_store32(t, &qp->rnr_waiting, 0);
+	sh_txn_store64(t, &qp->deadline, 0);
+}
+
+/* Before the state is committed: should this thread die in the flush, the owner, who waits for the lock, finishes it. */
+static void tell_owner(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	const struct sh_ctx *ctx = sh_ctx(dev, qp->ctx);
+
+	if (qp->ctx && ctx && ctx->proc != dev->proc)
+		sh_attention_post(dev, ctx->proc, hca->index, qp->qpn);
+}
+
+void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t event, uint8_t recv_syndrome,
+		 uint8_t vendor)
+{
+	struct sh_txn_open t;
+
+	if (qp->state == SH_QPS_ERR || qp->state == SH_QPS_RESET)
+		return;
+	tell_owner(dev, hca, qp);
+	sh_qp_txn(&t, dev, qp);
+	store_state(&t, qp, SH_QPS_ERR);
+	if (event != SH_QPE_NONE)
+		sh_txn_async_event(&t, hca->index, event, qp->qpn);
+	sh_txn_commit(&t);
+	/* What the daemon cannot do now is done as part of the flush. */
+	(void)sh_recv_abort(dev, hca, qp, recv_syndrome, vendor);
+	sh_qp_flush(dev, hca, qp);
+}
+
+void sh_send_failed(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome, uint8_t vendor)
+{
+	struct sh_cqe cqe = error_cqe(qp, true, qp->sq_una, syndrome, vendor);
+	struct sh_txn_open t;
+
+	sh_lock(dev, &qp->rlock);
+	tell_owner(dev, hca, qp);
+	sh_qp_txn(&t, dev, qp);
+	store_state(&t, qp, sh_qp_is_reliable(qp) ? SH_QPS_ERR : SH_QPS_SQE);
+	sh_txn_store32(&t, &qp->sq_una, qp->sq_una + 1);
+	commit_with(&t, dev, hca, qp->send_cqn, &cqe);
+	sh_qp_flush(dev, hca, qp);
+	sh_unlock(dev, &qp->rlock);
+}

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The completer: takes in acknowledgements and responses and retires WQEs in posting order. Runs under the lock of
+ * the requester's QP, in the process that owns it. Every CQE is one transaction with the step of the queue that it
+ * reports.
+ */
+#include "softhca/device/queues/cqe.h"
+#include "transport.h"
+
+/* The WQE at the head of the queue, from the cache or into buf. NULL: the queue's memory is gone. */
+static const struct sh_wqe *oldest(struct sh_dev *dev, const struct sh_qp *qp, const struct sh_wqe *cache,
+				   struct sh_wqe *buf, bool *have)
+{
+	if (cache && cache->index == qp->sq_una)
+		return cache;
+	if (*have && buf->index == qp->sq_una)
+		return buf;
+	if (sh_wqe_fetch(dev, qp, qp->sq_una, buf))
+		return NULL;
+	*have = true;
+	return buf;
+}
+
+/* Acknowledged WQEs may lie beyond the point a retry went back to. */
+static void pull_next(struct sh_qp *qp)
+{
+	if ((int32_t)(qp->sq_next - qp->sq_una) < 0) {
+		qp->sq_next = qp->sq_una;
+		qp->next_wqe_psn = qp->una_psn;
+		qp->next_psn = qp->ack_psn;
+	} else if (qp->sq_next == qp->sq_una && sh_psn_diff(qp->next_psn, qp->ack_psn) < 0) {
+		qp->next_psn = qp->ack_psn;
+	}
+}
+
+static inline struct sh_cqe done(const struct sh_qp *qp, const struct sh_wqe *wqe)
+{
+	return (struct sh_cqe){
+		.qpn = qp->qpn,
+		.byte_cnt = sh_wqe_is_fetch(wqe) ? (uint32_t)wqe->length : 0,
+		.wqe_index = (uint16_t)qp->sq_una,
+		.opcode = wqe->opcode,
+		.send = 1,
+	};
+}
+
+SH_OUTLINE int step_unusual(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_cq *cq,
+			    const struct sh_wqe *wqe, uint32_t psn)
+{
+	struct sh_cqe cqe = done(qp, wqe);
+	struct sh_txn_open t;
+	int err;
+
+	sh_txn_begin(&t, dev, &cq->txn, &cq->lock);
+	sh_txn_covers(&t, &qp->lock);
+	err = sh_cq_put(&t, hca, cq, &cqe);
+	sh_txn_store_two(&t, &qp->sq_una, qp->sq_una + 1, psn);
+	sh_txn_commit(&t);
+	return err;
+}
+
+/* The step of the queue and its CQE: as sh_cq_put(). In the CQ's log: the QP's is its responder's. */
+static int step_with_cqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_cq *cq,
+			 const struct sh_wqe *wqe, uint32_t psn)
+{
+	struct sh_cqe cqe = done(qp, wqe);
+	struct sh_txn_open t;
+	uint64_t *place, word[4];
+	int err = 0;
+
+	sh_lock(dev, &cq->lock);
+	place = sh_cq_usual(dev, cq, cq->producer);
+	if (place) {
+		sh_txn_begin(&t, dev, &cq->txn, &cq->lock);
+		sh_txn_joins(&t, &qp->lock);
+		sh_txn_store_two(&t, &qp->sq_una, qp->sq_una + 1, psn);
+		sh_txn_store_two(&t, &cq->producer, cq->producer + 1, cq->solicited_producer);
+		sh_cqe_words(word, &cqe, cq, cq->producer);
+		sh_txn_commit_cqe(&t, &cq->buf, place, word, false);
+		sh_txn_leave(&qp->lock);
+	} else {
+		err = step_unusual(dev, hca, qp, cq, wqe, psn);
+	}
+	sh_cq_let_go(dev, cq);
+	return err;
+}
+
+int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_wqe *wqe)
+{
+	uint32_t psn = sh_psn_add(qp->una_psn, sh_wqe_packets(qp, wqe));
+	struct sh_cq *cq = wqe->signaled ? sh_cq_of(hca, qp->send_cqn) : NULL;
+	int err = 0;
+
+	if (cq) {
+		err = step_with_cqe(dev, hca, qp, cq, wqe, psn);
+	} else {
+		/* as in sh_complete_quiet() */
+		__atomic_store_n((uint64_t *)&qp->sq_una, sh_two(qp->sq_una + 1, psn), __ATOMIC_RELAXED);
+	}
+	qp->messages_sent++;
+	qp->ack_psn = psn;
+	if (sh_wqe_is_fetch(wqe) && qp->rd_out)
+		qp->rd_out--;
+	pull_next(qp);
+	if (err != -ENOSPC)
+		return 0;
+	sh_lock(dev, &qp->rlock);
+	sh_qp_error(dev, hca, qp, SH_QPE_FATAL, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+	sh_unlock(dev, &qp->rlock);
+	return err;
+}
+
+/* The sender of a sequence of PSNs learns that some were lost: from a NAK, or because a later answer came first. */
+static void lost(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	/* Told twice: nothing was sent since. */
+	if (qp->rnr_waiting || (qp->sq_next == qp->sq_una && qp->next_psn == qp->ack_psn))
+		return;
+	sh_retry(dev, hca, qp);
+}
+
+enum acked { ACKED, ACK_LOST_RESPONSE, ACK_STOP };
+
+/* Everything before PSN limit has arrived. ACK_LOST_RESPONSE: so has a fetch whose response has not. */
+static enum acked acknowledge(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t limit,
+			      const struct sh_wqe *cache, struct sh_wqe *buf, bool *have)
+{
+	while (sh_psn_diff(limit, qp->una_psn) > 0) {
+		const struct sh_wqe *wqe = oldest(dev, qp, cache, buf, have);
+		uint32_t n;
+
+		if (!wqe)
+			return ACK_STOP;
+		n = sh_wqe_packets(qp, wqe);
+		if (!n && wqe->opcode != MLX4_OPCODE_NOP)
+			return ACKED;
+		if (sh_wqe_is_fetch(wqe))
+			return sh_psn_diff(limit, qp->ack_psn) > 0 ? ACK_LOST_RESPONSE : ACKED;
+		if (sh_psn_diff(limit, sh_psn_add(qp->una_psn, n)) < 0) {
+			if (sh_psn_diff(limit, qp->ack_psn) > 0) {
+				qp->ack_psn = limit;
+				sh_progress(qp);
+				pull_next(qp);
+			}
+			return ACKED;
+		}
+		sh_progress(qp);
+		if (sh_complete_wqe(dev, hca, qp, wqe))
+			return ACK_STOP;
+	}
+	return ACKED;
+}
+
+static void rnr_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t code)
+{
+	if (qp->rnr_waiting)
+		return;
+	if (qp->rnr_retry != 7) {
+		if (!qp->rnr_left) {
+			sh_send_failed(dev, hca, qp, MLX4_SYNDROME_RNR_RETRY_EXC, SH_VENDOR_RNR);
+			return;
+		}
+		qp->rnr_left--;
+	}
+	SH_COUNT(hca, rnr_retries, 1);
+	sh_requester_rewind(qp);
+	qp->rnr_waiting = 1;
+	sh_timer_arm(dev, hca, qp, dev->ops->now(dev->host) + sh_rnr_ns(code));
+}
+
+static void refused(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome)
+{
+	switch (syndrome) {
+	case SH_AETH_NAK_REQ:
+		sh_send_failed(dev, hca, qp, MLX4_SYNDROME_REM_INVAL_REQ, SH_VENDOR_REM_INV);
+		break;
+	case SH_AETH_NAK_ACCESS:
+		sh_send_failed(dev, hca, qp, MLX4_SYNDROME_REM_ACCESS, SH_VENDOR_REM_ACCESS);
+		break;
+	default:
+		sh_send_failed(dev, hca, qp, MLX4_SYNDROME_REM_OP, SH_VENDOR_REM_OP);
+	}
+}
+
+static void take_ack(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *resp,
+		     const struct sh_wqe *cache, struct sh_wqe *buf)
+{
+	bool nak = (resp->syndrome & SH_AETH_KIND) != 0, have = false;
+	uint32_t limit = nak ? resp->psn : sh_psn_add(resp->psn, 1);
+
+	if (sh_psn_diff(limit, qp->ack_psn) < 0 || sh_psn_diff(resp->psn, qp->sent_psn) >= 0)
+		return;
+	switch (acknowledge(dev, hca, qp, limit, cache, buf, &have)) {
+	case ACK_STOP:
+		return;
+	case ACK_LOST_RESPONSE:
+		lost(dev, hca, qp);
+		return;
+	case ACKED:
+		break;
+	}
+	if (!nak)
+		return;
+	if ((resp->syndrome & SH_AETH_KIND) == SH_AETH_RNR)
+		rnr_nak(dev, hca, qp, resp->syndrome & 0x1f);
+	else if (resp->syndrome == SH_AETH_NAK_SEQ)
+		lost(dev, hca, qp);
+	else
+		refused(dev, hca, qp, resp->syndrome);
+}
+
+/* Data of a READ or the old value of an atomic, for [off, off+len) of the local buffers. */
+static void place(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_wqe *wqe, uint64_t off,
+		  const struct sh_packet *resp)
+{
+	const struct sh_payload *data = &resp->payload;
+	struct sh_seg seg[SH_MAX_SEGS];
+	uint32_t ctx = 0;
+	int n, err;
+
+	if (data->len) {
+		n = sh_mr_slice(dev, hca, qp->pdn, SH_LOCAL_WRITE, wqe->sge, wqe->nsge, off, data->len, seg,
+				SH_MAX_SEGS, &ctx);
+		if (n < 0) {
+			sh_send_failed(dev, hca, qp, MLX4_SYNDROME_LOC_PROT, SH_VENDOR_NONE);
+			return;
+		}
+		err = dev->ops->copy(dev->host, ctx, seg, n, data->ctx, data->seg, data->nseg, data->len);
+		if (err == SH_COPY_SRC && sh_ctx_live(dev, data->ctx)) {
+			sh_send_failed(dev, hca, qp, MLX4_SYNDROME_REM_OP, SH_VENDOR_REM_OP);
+			return;
+		}
+		if (err == SH_COPY_DST) {
+			sh_send_failed(dev, hca, qp, MLX4_SYNDROME_LOC_PROT, SH_VENDOR_NONE);
+			return;
+		}
+		if (err) /* the peer ended meanwhile: as if no response had come */
+			return;
+	}
+	sh_progress(qp);
+	qp->ack_psn = sh_psn_add(qp->ack_psn, resp->npackets);
+	pull_next(qp);
+	if (sh_psn_diff(qp->ack_psn, qp->una_psn) >= (int32_t)sh_wqe_packets(qp, wqe))
+		sh_complete_wqe(dev, hca, qp, wqe);
+}
+
+static void take_data(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *resp,
+		      const struct sh_wqe *cache, struct sh_wqe *buf)
+{
+	const struct sh_wqe *wqe;
+	bool have = false;
+	uint64_t off, left, full;
+
+	if (sh_psn_diff(resp->psn, qp->ack_psn) < 0 || sh_psn_diff(resp->psn, qp->sent_psn) >= 0)
+		return;
+	if (resp->psn != qp->ack_psn) {
+		switch (acknowledge(dev, hca, qp, resp->psn, cache, buf, &have)) {
+		case ACK_STOP:
+			return;
+		case ACK_LOST_RESPONSE:
+			lost(dev, hca, qp);
+			return;
+		case ACKED:
+			break;
+		}
+		if (resp->psn != qp->ack_psn)
+			return;
+	}
+	wqe = oldest(dev, qp, cache, buf, &have);
+	if (!wqe)
+		return;
+	if (wqe->bad || (resp->op == SH_PKT_READ_RESP) != (wqe->opcode == MLX4_OPCODE_RDMA_READ) ||
+	    !sh_wqe_is_fetch(wqe)) {
+		sh_send_failed(dev, hca, qp, MLX4_SYNDROME_BAD_RESP, SH_VENDOR_NONE);
+		return;
+	}
+	if (resp->op == SH_PKT_ATOMIC_RESP) {
+		uint64_t old = resp->swap_add;
+		struct sh_seg seg = { (uintptr_t)&old, sizeof(old) };
+		struct sh_packet value = *resp;
+
+		value.payload = (struct sh_payload){ .nseg = 1, .seg = &seg, .len = sizeof(old) };
+		place(dev, hca, qp, wqe, 0, &value);
+		return;
+	}
+	off = (uint64_t)sh_psn_diff(resp->psn, qp->una_psn) * sh_qp_mtu(qp);
+	left = wqe->length - off;
+	full = (uint64_t)resp->npackets * sh_qp_mtu(qp);
+	if (off > wqe->length || resp->payload.len != (left < full ? left : full)) {
+		sh_send_failed(dev, hca, qp, MLX4_SYNDROME_BAD_RESP, SH_VENDOR_NONE);
+		return;
+	}
+	place(dev, hca, qp, wqe, off, resp);
+}
+
+/* The requester's own memory is not there: an error of the WQE the packet was from, in its turn. */
+static void source_gone(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *resp,
+			const struct sh_wqe *cache, struct sh_wqe *buf)
+{
+	bool have = false;
+	const struct sh_wqe *wqe = oldest(dev, qp, cache, buf, &have);
+	int32_t at = sh_psn_diff(resp->psn, qp->una_psn);
+
+	if (wqe && at >= 0 && at < (int32_t)sh_wqe_packets(qp, wqe))
+		sh_send_failed(dev, hca, qp, MLX4_SYNDROME_LOC_PROT, SH_VENDOR_NONE);
+	else
+		lost(dev, hca, qp);
+}
+
+SH_OUTLINE void complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *resp,
+			 const struct sh_wqe *cache)
+{
+	struct sh_wqe buf;
+
+	switch (resp->op) {
+	case SH_PKT_ACK:
+		take_ack(dev, hca, qp, resp, cache, &buf);
+		break;
+	case SH_PKT_READ_RESP:
+		SH_COUNT(hca, rcv_packets, resp->npackets);
+		SH_COUNT(hca, rcv_data, resp->payload.len);
+		take_data(dev, hca, qp, resp, cache, &buf);
+		break;
+	case SH_PKT_ATOMIC_RESP:
+		take_data(dev, hca, qp, resp, cache, &buf);
+		break;
+	case SH_PKT_SRC_FAULT:
+		source_gone(dev, hca, qp, resp, cache, &buf);
+		break;
+	}
+}
+
+/* A positive acknowledgement of just the oldest WQE, which is at hand: nearly all of them. */
+static inline bool simple(const struct sh_qp *qp, const struct sh_packet *resp, const struct sh_wqe *wqe)
+{
+	return resp->op == SH_PKT_ACK && !(resp->syndrome & SH_AETH_KIND) && wqe && wqe->index == qp->sq_una &&
+	       !sh_wqe_is_fetch(wqe) && qp->sq_una + 1 == qp->sq_next && sh_psn_add(resp->psn, 1) == qp->next_psn;
+}
+
+static bool complete_simple(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *resp,
+			    const struct sh_wqe *cache)
+{
+	if (!simple(qp, resp, cache))
+		return false;
+	sh_progress(qp);
+	sh_complete_wqe(dev, hca, qp, cache);
+	return true;
+}
+
+void sh_complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *resp,
+		 struct sh_wqe *cache)
+{
+	if (qp->state != SH_QPS_RTS && qp->state != SH_QPS_SQD)
+		return;
+	if (!complete_simple(dev, hca, qp, resp, cache))
+		complete(dev, hca, qp, resp, cache);
+}

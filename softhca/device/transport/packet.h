@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * A packet as a value: the header fields of the wire, and where the payload is. While no fault is injected, packets
+ * of one message that follow each other travel as one value, a run: npackets PSNs back to back.
+ */
+#ifndef SOFTHCA_DEVICE_TRANSPORT_PACKET_H
+#define SOFTHCA_DEVICE_TRANSPORT_PACKET_H
+
+#include "softhca/device/memory/qp.h"
+
+#define SH_MAX_SEGS	64	/* gather entries of the largest WQE, and then some */
+#define SH_GRH_LEN	40
+
+enum sh_service { SH_SVC_RC, SH_SVC_UC, SH_SVC_UD, SH_SVC_XRC };
+
+enum sh_pkt_op {
+	SH_PKT_NONE,
+	SH_PKT_SEND,
+	SH_PKT_WRITE,
+	SH_PKT_READ,
+	SH_PKT_CS,
+	SH_PKT_FA,
+	SH_PKT_ACK,			/* AETH: an acknowledgement or a NAK */
+	SH_PKT_READ_RESP,
+	SH_PKT_ATOMIC_RESP,
+	SH_PKT_SRC_FAULT,		/* not on the wire: the payload could not be read from the sender */
+};
+
+enum sh_pkt_flags {
+	SH_PKT_FIRST = 1,		/* begins a message */
+	SH_PKT_LAST = 2,		/* ends one */
+	SH_PKT_IMM = 4,
+	SH_PKT_SE = 8,			/* solicited event; in the last packet */
+	SH_PKT_ACKREQ = 16,
+	SH_PKT_GRH = 32,
+};
+
+/* AETH syndromes. */
+#define SH_AETH_ACK		0x1f
+#define SH_AETH_RNR		0x20	/* | timer code */
+#define SH_AETH_KIND		0xe0
+#define SH_AETH_NAK_SEQ		0x60
+#define SH_AETH_NAK_REQ		0x61
+#define SH_AETH_NAK_ACCESS	0x62
+#define SH_AETH_NAK_OP		0x63
+
+struct sh_payload {
+	uint32_t ctx;			/* 0 = this process's own memory */
+	uint32_t nseg;
+	const struct sh_seg *seg;
+	uint64_t len;
+};
+
+struct sh_grh {
+	uint8_t sgid[16], dgid[16];
+	uint32_t flow_label;
+	uint8_t traffic_class, hop_limit;
+};
+
+struct sh_packet {
+	uint8_t op;			/* enum sh_pkt_op */
+	uint8_t service;		/* enum sh_service */
+	uint8_t flags;
+	uint8_t sl;
+	uint16_t slid, dlid, pkey;
+	uint8_t src_port, syndrome;	/* syndrome: AETH */
+	uint32_t src_hca, srcqp, src_gen; /* the sending QP; on the wire in UD only */
+	uint32_t dqpn, qkey;
+	uint32_t psn, npackets, mtu;
+	uint32_t srqn;			/* XRCETH */
+	__be32 imm_be;
+	uint32_t rkey, dmalen;		/* RETH; length of the part from this packet on for READ */
+	uint32_t msn;
+	uint64_t va;
+	uint64_t swap_add, compare;	/* atomics; swap_add is the result in a response */
+	struct sh_payload payload;
+	struct sh_grh grh;		/* with SH_PKT_GRH */
+};
+
+/* Zero a known number of bytes in plain stores: for a hundred or two of them "rep stos" takes longer to begin with. */
+SH_INLINE void sh_zero(void *at, size_t len)
+{
+#pragma GCC unroll 16
+	for (size_t i = 0; i < len / 16; i++)
+		__builtin_memset((char *)at + i * 16, 0, 16);
+	__builtin_memset((char *)at + len / 16 * 16, 0, len % 16);
+}
+
+/* A new packet with everything but the GRH zero: the GRH is large and mostly absent. */
+static inline void sh_packet_init(struct sh_packet *p)
+{
+	sh_zero(p, offsetof(struct sh_packet, grh));
+}
+
+/* Packets that carry len bytes. The MTU is a power of two. */
+static inline uint32_t sh_packets(uint64_t len, uint32_t mtu)
+{
+	return len <= mtu ? 1 : (uint32_t)((len + mtu - 1) >> __builtin_ctz(mtu));
+}
+
+/* Cut [skip, skip+len) out of a payload; seg has room for in->nseg entries. */
+void sh_payload_slice(const struct sh_payload *in, uint64_t skip, uint64_t len, struct sh_payload *out,
+		      struct sh_seg *seg);
+
+/*
+ * Hand a request to the fabric. No lock is held. A response that came back at once is left in *resp (op
+ * SH_PKT_NONE: none did); with faults active responses go to sh_response() one by one instead.
+ */
+void sh_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg);
+
+/* The other end of the fabric: find the QPs a packet is for and have them execute it. */
+void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg);
+
+/* The port with this LID, with room for the path bits of its LMC; false when there is none. */
+bool sh_lid_lookup(const struct sh_dev *dev, uint16_t lid, uint32_t *hca, uint32_t *port);
+static inline bool sh_port_active(const struct sh_hca *hca, uint32_t port)
+{
+	return port >= 1 && port <= SH_MAX_PORTS &&
+	       __atomic_load_n(&hca->port[port - 1].state, __ATOMIC_RELAXED) == 4;
+}
+
+/* A response reached the requester of a QP, outside of its engine: takes the QP's lock. */
+void sh_response(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t gen, const struct sh_packet *resp);
+
+#endif

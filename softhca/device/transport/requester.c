@@ -1,0 +1,577 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The requester: turns WQEs into packets. One thread of the owning process runs it per QP (the engine); it holds the
+ * QP's requester lock to pick work, to send what is short and to take in responses, and none while other packets are on
+ * their way. A thread that finds the
+ * engine busy leaves word (again) and goes. Whoever moves the QP to RESET or ERR advances gen, which sends the engine
+ * away: it touches nothing of the QP any more.
+ */
+#include "softhca/device/queues/cqe.h"
+#include "softhca/device/memory/mr.h"
+#include "transport.h"
+
+#define RUN_BYTES	(8u << 20)	/* the longest run, so that a lock is not held for too long */
+#define PSN_WINDOW	(1 << 22)	/* PSNs in flight; must stay far below half the circle */
+#define MAX_MESSAGE	(UINT64_C(1) << 30)
+#define UD_MTU		4096
+#define HELD_MAX	32
+
+enum step { STEP_SEND, STEP_AGAIN, STEP_STOP };
+
+struct run {
+	struct sh_dev *dev;
+	struct sh_hca *hca;
+	struct sh_qp *qp;
+	uint32_t token, gen;
+	struct sh_packet p, resp;
+	struct sh_seg seg[SH_MAX_SEGS], resp_seg[SH_MAX_SEGS];
+	struct sh_wqe wqe;		/* its index is valid while cached is */
+	bool cached;
+	unsigned int held;		/* messages since the lock was let go */
+	struct sh_express express;
+};
+
+/* What was held back is committed. */
+static inline void end_express(struct run *r)
+{
+	sh_express_end(&r->express, r->dev);
+	sh_program_order();
+	sh_self.engine.has_floor = false;
+}
+
+void sh_requester_rewind(struct sh_qp *qp)
+{
+	qp->sq_next = qp->sq_una;
+	qp->next_wqe_psn = qp->una_psn;
+	qp->next_psn = qp->ack_psn;
+	qp->rd_out = 0;
+}
+
+static bool reliable(const struct run *r)
+{
+	return sh_qp_is_reliable(r->qp);
+}
+
+/* May the WQE at sq_next start? Ordering and depth limits, none of which is an error. */
+static bool may_start(const struct sh_qp *qp, const struct sh_wqe *wqe)
+{
+	uint32_t depth = qp->max_rd_atomic ? qp->max_rd_atomic : 1;
+
+	if (wqe->fence && qp->rd_out)
+		return false;
+	if (wqe->strong && qp->sq_una != qp->sq_next)
+		return false;
+	if (sh_wqe_is_fetch(wqe) && qp->rd_out >= depth)
+		return false;
+	return qp->sq_una == qp->sq_next ||
+	       sh_psn_diff(qp->next_psn, qp->ack_psn) + (int32_t)sh_wqe_packets(qp, wqe) < PSN_WINDOW;
+}
+
+/* What is wrong with a WQE besides its form: a syndrome, 0 = nothing. */
+static uint8_t check_wqe(const struct sh_qp *qp, const struct sh_wqe *wqe)
+{
+	if (wqe->bad)
+		return wqe->bad;
+	if (qp->type == SH_QPT_UD && (wqe->av_pd != qp->pdn || wqe->av_port != qp->port))
+		return MLX4_SYNDROME_LOC_QP_OP;
+	if (wqe->is_inline && sh_wqe_is_fetch(wqe))
+		return MLX4_SYNDROME_LOC_QP_OP;
+	if (wqe->length > (qp->type == SH_QPT_UD ? UD_MTU : MAX_MESSAGE))
+		return MLX4_SYNDROME_LOC_LEN;
+	if (sh_wqe_is_atomic(wqe) && wqe->length != sizeof(uint64_t))
+		return MLX4_SYNDROME_LOC_LEN;
+	return 0;
+}
+
+/* Pieces of a list. As locate(). */
+SH_OUTLINE uint8_t locate_list(struct run *r, uint64_t off, uint64_t len, uint32_t access, struct sh_payload *out)
+{
+	const struct sh_wqe *wqe = &r->wqe;
+	int n;
+
+	if (wqe->is_inline) {
+		struct sh_seg all[SH_MAX_SEGS];
+		struct sh_payload data = { .nseg = wqe->nsge, .seg = all, .len = wqe->length };
+
+		for (unsigned int i = 0; i < wqe->nsge; i++) {
+			all[i].addr = wqe->sge[i].addr;
+			all[i].len = wqe->sge[i].len;
+		}
+		sh_payload_slice(&data, off, len, out, r->seg);
+		return 0;
+	}
+	n = sh_mr_slice(r->dev, r->hca, r->qp->pdn, access, wqe->sge, wqe->nsge, off, len, r->seg,
+			SH_MAX_SEGS, &out->ctx);
+	if (n < 0)
+		return MLX4_SYNDROME_LOC_PROT;
+	out->nseg = n;
+	return 0;
+}
+
+/* Where the bytes [off, off+len) of the WQE's data are: a syndrome, 0 = found. */
+static inline uint8_t locate(struct run *r, uint64_t off, uint64_t len, uint32_t access, struct sh_payload *out)
+{
+	const struct sh_wqe *wqe = &r->wqe;
+
+	out->ctx = 0;
+	out->nseg = 0;
+	out->seg = r->seg;
+	out->len = len;
+	if (!len)
+		return 0;
+	if (wqe->nsge != 1 || off || len != wqe->sge[0].len)
+		return locate_list(r, off, len, access, out);
+	out->nseg = 1;
+	if (wqe->is_inline)
+		r->seg[0] = (struct sh_seg){ wqe->sge[0].addr, len };
+	else if (sh_mr_locate(r->dev, r->hca, r->qp->pdn, access, &wqe->sge[0], &r->seg[0], &out->ctx))
+		return MLX4_SYNDROME_LOC_PROT;
+	return 0;
+}
+
+SH_OUTLINE void address_datagram(struct run *r, const struct sh_port *port)
+{
+	struct sh_packet *p = &r->p;
+	const struct sh_wqe *wqe = &r->wqe;
+
+	p->slid = port->lid | wqe->path_bits;
+	p->dlid = wqe->dlid;
+	p->sl = wqe->sl;
+	p->dqpn = wqe->dqpn;
+	p->qkey = wqe->qkey & 0x80000000u ? r->qp->qkey : wqe->qkey;
+	if (wqe->grh) {
+		p->flags |= SH_PKT_GRH;
+		memcpy(p->grh.sgid, port->gid[wqe->gid_index % SH_GIDS], 16);
+		memcpy(p->grh.dgid, wqe->dgid, 16);
+		p->grh.flow_label = wqe->flow_label;
+		p->grh.traffic_class = wqe->traffic_class;
+		p->grh.hop_limit = wqe->hop_limit;
+	}
+}
+
+static inline void address(struct run *r)
+{
+	struct sh_packet *p = &r->p;
+	const struct sh_qp *qp = r->qp;
+	const struct sh_port *port = &r->hca->port[(qp->port - 1u) % SH_MAX_PORTS];
+
+	p->src_hca = r->hca->index;
+	p->srcqp = qp->qpn;
+	p->src_gen = qp->gen;
+	p->src_port = qp->port;
+	p->pkey = port->pkey[qp->pkey_index % SH_PKEYS];
+	if (qp->type == SH_QPT_UD) {
+		address_datagram(r, port);
+		return;
+	}
+	p->slid = port->lid | qp->path.src_path_bits;
+	p->dlid = qp->path.dlid;
+	p->sl = qp->path.sl;
+	p->dqpn = qp->dest_qpn;
+	p->srqn = r->wqe.srqn;
+}
+
+static uint8_t service_of(const struct sh_qp *qp)
+{
+	switch (qp->type) {
+	case SH_QPT_RC:
+		return SH_SVC_RC;
+	case SH_QPT_UC:
+		return SH_SVC_UC;
+	case SH_QPT_UD:
+		return SH_SVC_UD;
+	default:
+		return SH_SVC_XRC;
+	}
+}
+
+static uint8_t packet_op(uint8_t opcode)
+{
+	switch (opcode) {
+	case MLX4_OPCODE_RDMA_WRITE:
+	case MLX4_OPCODE_RDMA_WRITE_IMM:
+		return SH_PKT_WRITE;
+	case MLX4_OPCODE_RDMA_READ:
+		return SH_PKT_READ;
+	case MLX4_OPCODE_ATOMIC_CS:
+		return SH_PKT_CS;
+	case MLX4_OPCODE_ATOMIC_FA:
+		return SH_PKT_FA;
+	default:
+		return SH_PKT_SEND;
+	}
+}
+
+/* Nothing is wrong with the WQE, and it is no more than a packet of an acknowledged SEND or WRITE: nearly all of them. */
+static inline bool is_one_packet(const struct sh_qp *qp, const struct sh_wqe *wqe)
+{
+	const uint32_t opcodes = 1u << MLX4_OPCODE_SEND | 1u << MLX4_OPCODE_SEND_IMM | 1u << MLX4_OPCODE_RDMA_WRITE |
+				 1u << MLX4_OPCODE_RDMA_WRITE_IMM;
+
+	return !wqe->bad && opcodes >> wqe->opcode & 1 && wqe->length <= sh_qp_mtu(qp) && sh_qp_is_reliable(qp);
+}
+
+/*
+ * The next packets of the WQE at sq_next as one run in r->p, and the state as if they were sent. A syndrome, 0 = ok.
+ * one: the caller knows that it is one packet, as is_one_packet() says, and then this is a third of the work.
+ */
+SH_INLINE uint8_t build_as(struct run *r, bool one)
+{
+	struct sh_qp *qp = r->qp;
+	const struct sh_wqe *wqe = &r->wqe;
+	struct sh_packet *p = &r->p;
+	uint32_t mtu = !one && qp->type == SH_QPT_UD ? UD_MTU : sh_qp_mtu(qp), npkt, first, n;
+	bool last = true, fetch = !one && sh_wqe_is_fetch(wqe);
+	uint64_t off, left, len;
+	uint8_t bad;
+
+	sh_packet_init(p);
+	p->op = packet_op(wqe->opcode);
+	p->service = service_of(qp);
+	p->mtu = mtu;
+	p->psn = qp->next_psn;
+	npkt = one ? 1 : sh_wqe_packets(qp, wqe);
+	first = one ? 0 : sh_psn_diff(qp->next_psn, qp->next_wqe_psn);
+	off = (uint64_t)first * mtu;
+	left = wqe->length > off ? wqe->length - off : 0;
+	n = npkt - first;
+	len = left;
+	if (fetch) {
+		bad = locate(r, off, len, SH_LOCAL_WRITE, &p->payload);
+		if (bad)
+			return bad;
+		memset(&p->payload, 0, sizeof(p->payload));
+		p->npackets = 1;
+		p->flags = SH_PKT_FIRST | SH_PKT_LAST | SH_PKT_ACKREQ;
+		p->dmalen = left;
+		p->swap_add = wqe->swap_add;
+		p->compare = wqe->compare;
+	} else {
+		if (!one && left > RUN_BYTES) {
+			n = RUN_BYTES / mtu;
+			len = RUN_BYTES;
+			last = false;
+		}
+		bad = locate(r, off, len, 0, &p->payload);
+		if (bad)
+			return bad;
+		p->npackets = n;
+		p->dmalen = wqe->length;
+		p->flags = SH_PKT_ACKREQ | (off ? 0 : SH_PKT_FIRST);
+		if (last) {
+			p->flags |= SH_PKT_LAST;
+			if (wqe->opcode == MLX4_OPCODE_SEND_IMM || wqe->opcode == MLX4_OPCODE_RDMA_WRITE_IMM) {
+				p->flags |= SH_PKT_IMM;
+				p->imm_be = wqe->imm_be;
+			}
+			if (wqe->solicited && wqe->opcode != MLX4_OPCODE_RDMA_WRITE)
+				p->flags |= SH_PKT_SE;
+		}
+	}
+	p->va = wqe->raddr + (p->op == SH_PKT_READ ? off : 0);
+	p->rkey = wqe->rkey;
+	address(r);
+
+	if (fetch)
+		qp->rd_out++;
+	if ((int32_t)(qp->sq_begun - qp->sq_next) <= 0)
+		qp->sq_begun = qp->sq_next + 1;
+	qp->next_psn = sh_psn_add(qp->next_psn, n);
+	if (sh_psn_diff(qp->next_psn, qp->sent_psn) > 0)
+		qp->sent_psn = qp->next_psn;
+	if (last) {
+		qp->sq_next++;
+		qp->next_wqe_psn = qp->next_psn;
+	}
+	return 0;
+}
+
+SH_OUTLINE uint8_t build(struct run *r)
+{
+	return build_as(r, false);
+}
+
+static uint8_t vendor_of(uint8_t syndrome)
+{
+	switch (syndrome) {
+	case MLX4_SYNDROME_LOC_LEN:
+		return SH_VENDOR_LOC_LEN;
+	case MLX4_SYNDROME_LOC_QP_OP:
+		return SH_VENDOR_LOC_QP_OP;
+	default:
+		return SH_VENDOR_NONE;
+	}
+}
+
+/* A WQE that cannot be sent fails when it is the oldest; until then it waits for those before it. */
+static enum step failed(struct run *r, uint8_t syndrome)
+{
+	end_express(r);
+	if (r->qp->sq_una == r->qp->sq_next)
+		sh_send_failed(r->dev, r->hca, r->qp, syndrome, vendor_of(syndrome));
+	return STEP_STOP;
+}
+
+/* The queue is not there, or the QP's context is overwritten. */
+SH_OUTLINE enum step broken(struct run *r)
+{
+	struct sh_qp *qp = r->qp;
+
+	end_express(r);
+	sh_lock(r->dev, &qp->rlock);
+	sh_qp_error(r->dev, r->hca, qp, SH_QPE_FATAL, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+	sh_unlock(r->dev, &qp->rlock);
+	return STEP_STOP;
+}
+
+static enum step step(struct run *r)
+{
+	struct sh_qp *qp = r->qp;
+	bool only_nops = false;
+	uint8_t bad;
+	int err;
+
+	if (qp->state == SH_QPS_SQD) {
+		if (qp->sq_next == qp->sq_begun)
+			return STEP_STOP;
+	} else if (qp->state != SH_QPS_RTS) {
+		return STEP_STOP;
+	}
+	if (qp->rnr_waiting || !sh_ctx_live(r->dev, qp->ctx))
+		return STEP_STOP;
+	/* Nothing but NOPs is left of what was sent: they complete on a second look. */
+	if (qp->sq_una != qp->sq_next && qp->ack_psn == qp->next_psn) {
+		sh_requester_rewind(qp);
+		only_nops = true;
+	}
+	if (!r->cached || r->wqe.index != qp->sq_next) {
+		r->cached = false;
+		err = sh_wqe_fetch(r->dev, qp, qp->sq_next, &r->wqe);
+		if (err == -ENOENT)
+			return STEP_STOP;
+		if (err)
+			return broken(r);
+		r->cached = true;
+	}
+	/* The counters are overwritten: without an end this thread would stay here for ever. */
+	if (__builtin_expect(only_nops && r->wqe.opcode != MLX4_OPCODE_NOP, 0)) {
+		r->dev->ops->complain(r->dev->host, "a damaged QP", r->hca->index, qp->qpn);
+		return broken(r);
+	}
+	if (qp->next_psn == qp->next_wqe_psn) {
+		if (!may_start(qp, &r->wqe))
+			return STEP_STOP;
+		if (is_one_packet(qp, &r->wqe)) {
+			bad = build_as(r, true);
+			return bad ? failed(r, bad) : STEP_SEND;
+		}
+	}
+	bad = check_wqe(qp, &r->wqe);
+	if (bad)
+		return failed(r, bad);
+	if (r->wqe.opcode == MLX4_OPCODE_NOP) {
+		qp->sq_next++;
+		if ((int32_t)(qp->sq_begun - qp->sq_next) < 0)
+			qp->sq_begun = qp->sq_next;
+		end_express(r);
+		if (qp->sq_una + 1 == qp->sq_next)
+			sh_complete_wqe(r->dev, r->hca, qp, &r->wqe);
+		return STEP_AGAIN;
+	}
+	bad = build(r);
+	return bad ? failed(r, bad) : STEP_SEND;
+}
+
+/* A packet was delivered (or lost) and what came back is in r->resp. Locked again; the QP is still ours. */
+static void sent(struct run *r)
+{
+	struct sh_qp *qp = r->qp;
+	struct sh_wqe *cache = r->cached ? &r->wqe : NULL;
+
+	if (r->resp.op != SH_PKT_NONE) {
+		sh_complete(r->dev, r->hca, qp, &r->resp, cache);
+		return;
+	}
+	if (!reliable(r) && r->p.flags & SH_PKT_LAST)
+		sh_complete_wqe(r->dev, r->hca, qp, &r->wqe);
+}
+
+/*
+ * Most messages are short and go through without ado: then the lock stays, which the responder at the other end does not
+ * need, and so do the locks there for the next one. They are let go now and then for others who want them.
+ */
+static bool express(struct run *r)
+{
+	struct sh_qp *qp = r->qp;
+
+	if (!reliable(r) || r->p.payload.len > SH_SHORT || ++r->held > HELD_MAX ||
+	    !sh_express(&r->express, r->dev, r->hca, &r->p, &r->resp, r->resp_seg)) {
+		end_express(r);
+		r->held = 0;
+		return false;
+	}
+	/* The receiver may hold it back for the next one. */
+	if (r->express.waiting) {
+		sh_self.engine.floor = sh_two(qp->sq_una, qp->una_psn);
+		sh_program_order();
+		sh_self.engine.has_floor = true;
+		sh_program_order();
+	}
+	if (r->express.cq) {
+		qp->told_hca = r->express.hca->index;
+		qp->told_cqn = r->express.cq->cqn;
+	}
+	qp->xmit_packets += r->p.npackets;
+	qp->xmit_data += r->p.payload.len;
+	if (!sh_complete_quiet(qp, &r->wqe)) {
+		if (r->p.op != SH_PKT_READ)
+			sh_express_ack(&r->resp, &r->p, 0);
+		end_express(r);
+		sent(r);
+	}
+	return true;
+}
+
+/* The engine stops: see to it that somebody wakes it when an answer does not come. */
+static void settle(struct run *r)
+{
+	struct sh_qp *qp = r->qp;
+
+	if (reliable(r) && !qp->rnr_waiting) {
+		if (qp->ack_psn == qp->next_psn && qp->sq_una == qp->sq_next)
+			qp->deadline = 0;
+		else if (!qp->deadline && qp->timeout)
+			sh_timer_arm(r->dev, r->hca, qp, r->dev->ops->now(r->dev->host) + sh_ack_ns(qp->timeout));
+	}
+	if (qp->state == SH_QPS_SQD && !qp->drained && qp->sq_una == qp->sq_begun) {
+		if (qp->sqd_notify) {
+			sh_lock(r->dev, &qp->rlock);
+			sh_qp_event(r->dev, r->hca, qp, SH_QPE_SQ_DRAINED);
+			sh_unlock(r->dev, &qp->rlock);
+		}
+		/* Thrown in between, it raises the event again. */
+		qp->drained = 1;
+	}
+}
+
+/* Not in the frame of sh_requester_run(): most calls there end before they need these kilobytes. */
+static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	const struct sh_cq *told = qp->told_cqn ? sh_cq_get(dev, qp->told_hca, qp->told_cqn) : NULL;
+	struct run r;
+	enum step s;
+
+	if (told)
+		sh_cq_expect(dev, told);
+	r.dev = dev;
+	r.hca = hca;
+	r.qp = qp;
+	r.cached = false;
+	r.held = 0;
+	r.express.qp = NULL;
+	if (!++qp->engine_seq)
+		qp->engine_seq = 1;
+	r.token = qp->engine_seq;
+	r.gen = qp->gen;
+	/* Before the QP says that it has an engine: thrown, this thread knows which. */
+	sh_self.engine.qp = qp;
+	sh_self.engine.token = r.token;
+	sh_program_order();
+	qp->engine = r.token;
+	do {
+		qp->again = 0;
+		while ((s = step(&r)) != STEP_STOP) {
+			if (s == STEP_SEND && !express(&r)) {
+				sh_rearm();
+				sh_unlock(dev, &qp->lock);
+				sh_transmit(dev, &r.p, &r.resp, r.resp_seg);
+				sh_lock(dev, &qp->lock);
+				if (qp->gen == r.gen)
+					sent(&r);
+			}
+			if (qp->gen != r.gen)
+				break;
+		}
+	} while (qp->gen == r.gen && qp->again);
+	end_express(&r);
+	if (qp->gen == r.gen)
+		settle(&r);
+	if (qp->engine == r.token)
+		qp->engine = 0;
+	sh_unlock(dev, &qp->lock);
+}
+
+/*
+ * Nothing is on its way, and of what was nobody knows whether it has arrived: as when every answer was lost. An acknowledged
+ * service sends it again, and the receiver knows what it has; another must not, and may lose it.
+ */
+static void take_back(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_engine *e)
+{
+	struct sh_wqe wqe;
+
+	if (e->has_floor)
+		__atomic_store_n((uint64_t *)&qp->sq_una, e->floor, __ATOMIC_RELAXED);
+	qp->deadline = qp->timer_at = 0;
+	qp->timer_gen++;
+	qp->rnr_waiting = 0;
+	sh_progress(qp);
+	if (!sh_qp_is_reliable(qp) && (qp->sq_next != qp->sq_una || qp->next_psn != qp->una_psn) &&
+	    !sh_wqe_fetch(dev, qp, qp->sq_una, &wqe))
+		sh_complete_wqe(dev, hca, qp, &wqe);
+	qp->ack_psn = qp->una_psn;
+	sh_requester_rewind(qp);
+}
+
+void sh_requester_thrown(struct sh_dev *dev)
+{
+	struct sh_engine e = sh_self.engine;
+	const struct sh_ctx *ctx;
+	struct sh_hca *hca;
+
+	if (!e.qp)
+		return;
+	sh_lock(dev, &e.qp->lock);
+	/* Otherwise it had come to its end, or another thread has moved the QP to ERR or RESET, and that was all. */
+	ctx = sh_ctx(dev, e.qp->ctx);
+	hca = ctx ? sh_hca(dev, ctx->hca) : NULL;
+	if (hca && e.qp->engine == e.token) {
+		take_back(dev, hca, e.qp, &e);
+		if (e.qp->engine == e.token)
+			e.qp->engine = 0;
+	}
+	sh_self.engine.qp = NULL;
+	sh_self.engine.has_floor = false;
+	sh_unlock(dev, &e.qp->lock);
+}
+
+void sh_requester_run(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	const struct sh_ctx *ctx = sh_ctx(dev, qp->ctx);
+
+	if (!qp->sq_present || !ctx || ctx->proc != dev->proc) {
+		sh_unlock(dev, &qp->lock);
+		return;
+	}
+	if (qp->engine) {
+		qp->again = 1;
+		sh_unlock(dev, &qp->lock);
+		return;
+	}
+	run_engine(dev, hca, qp);
+}
+
+void sh_response(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t gen, const struct sh_packet *resp)
+{
+	struct sh_hca *h = sh_hca(dev, hca);
+	struct sh_qp *qp = sh_qp_get(dev, hca, qpn);
+
+	if (!h || !qp)
+		return;
+	sh_lock(dev, &qp->lock);
+	if (qp->qpn != qpn || qp->gen != gen) {
+		sh_unlock(dev, &qp->lock);
+		return;
+	}
+	sh_complete(dev, h, qp, resp, NULL);
+	sh_requester_run(dev, h, qp);
+}

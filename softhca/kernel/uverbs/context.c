@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Processes and their open device files. A context is released when the last reference to its file
+ * goes away. It is gone (no process touches its memory) when the address space that opened it ends,
+ * which may be earlier. A process slot belongs to one image of a process.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "softhca/host/sys.h"
+#include "softhca/kernel/kern.h"
+
+/* ---- processes ---- */
+
+static uint32_t free_slot(const struct kernel *k)
+{
+	uint32_t i;
+
+	for (i = 1; i < SH_MAX_PROC; i++)
+		if (!k->proc[i])
+			return i;
+	return 0;
+}
+
+/* Ends earlier images of this process, which has executed another program. */
+static void bury_old_images(struct kernel *k, pid_t pid)
+{
+	uint32_t i;
+
+	for (i = 1; i < SH_MAX_PROC; i++)
+		if (k->proc[i] && k->proc[i]->pid == pid && !k->proc[i]->connected)
+			proc_dead(k, k->proc[i]);
+}
+
+int proc_attach(struct kernel *k, pid_t pid, uint32_t host, uint32_t again, uint64_t witness,
+		struct kproc **out)
+{
+	struct sh_proc *slot;
+	struct kproc *p;
+
+	if (again && again - 1 < SH_MAX_PROC) {
+		p = k->proc[again - 1];
+		if (p && p->pid == pid && p->user.witness == witness && !p->connected &&
+		    p->host == host) {
+			p->connected = true;
+			p->refs++;
+			*out = p;
+			return 0;
+		}
+	}
+	bury_old_images(k, pid);
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->slot = free_slot(k);
+	if (!p->slot) {
+		free(p);
+		return -EAGAIN;
+	}
+	p->pid = pid;
+	p->host = host;
+	p->user = (struct user){.pid = pid, .witness = witness};
+	p->connected = true;
+	p->refs = 1;
+	p->pidfd = syscall(SYS_pidfd_open, pid, 0);
+	slot = sh_proc(&k->dev, p->slot);
+	memset(slot, 0, sizeof(*slot));
+	__atomic_store_n(&slot->pid, pid, __ATOMIC_RELEASE);
+	k->proc[p->slot] = p;
+	*out = p;
+	return 0;
+}
+
+void proc_put(struct kernel *k, struct kproc *p)
+{
+	(void)k;
+	if (--p->refs)
+		return;
+	if (p->gone) {
+		if (p->pidfd >= 0)
+			close(p->pidfd);
+		free(p);
+	}
+}
+
+bool proc_stopped(const struct kproc *p)
+{
+	char path[64], text[512], *at;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", p->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return false;
+	text[n] = 0;
+	/* The state is behind the name, which may contain anything. */
+	at = strrchr(text, ')');
+	return at && at[1] == ' ' && (at[2] == 'T' || at[2] == 't');
+}
+
+/*
+ * Does the image still live? A process may close the connection and live on: the shim then makes
+ * another one and names its slot.
+ */
+static bool same_image(struct kernel *k, const struct kproc *p)
+{
+	char byte;
+
+	return p->pidfd >= 0 && kill(p->pid, 0) == 0 &&
+	       k->user->read(k->user_arg, &p->user, p->user.witness, &byte, 1) == 0;
+}
+
+void proc_dead(struct kernel *k, struct kproc *p)
+{
+	uint32_t i;
+
+	if (p->gone)
+		return;
+	p->gone = true;
+	p->refs++;
+	for (i = 1; i < SH_MAX_CTX; i++)
+		if (k->ctx[i] && k->ctx[i]->proc == p)
+			ctx_gone(k->ctx[i]);
+	regions_orphan(k, p);
+	/* The process still lives if it is the instance that ends. */
+	sh_proc_gone(&k->dev, p->slot, !same_image(k, p));
+	orphans_free(k);
+	__atomic_store_n(&sh_proc(&k->dev, p->slot)->pid, 0, __ATOMIC_RELEASE);
+	k->proc[p->slot] = NULL;
+	if (p->pidfd >= 0) {
+		close(p->pidfd);
+		p->pidfd = -1;
+	}
+	proc_put(k, p);
+}
+
+void proc_detach(struct kernel *k, struct kproc *p)
+{
+	uint32_t i;
+
+	p->connected = false;
+	for (i = 1; i < SH_MAX_CTX; i++)
+		if (k->ctx[i] && k->ctx[i]->proc == p && k->ctx[i]->state == KC_OPENING)
+			ctx_release(k->ctx[i]);
+	if (same_image(k, p)) {
+		p->refs--;	/* proc_dead() finds it by its slot */
+		return;
+	}
+	proc_dead(k, p);
+	proc_put(k, p);
+}
+
+/* ---- contexts ---- */
+
+static void file_name(char name[64], char kind, const struct kctx *ctx)
+{
+	snprintf(name, 64, "files/%c%u.%u", kind, ctx->index, ctx->generation);
+}
+
+/* Context 0 is the kernel's own. */
+static uint32_t free_context(struct kernel *k)
+{
+	uint32_t i, index;
+
+	for (i = 0; i < SH_MAX_CTX; i++) {
+		index = (k->ctx_next + i) % SH_MAX_CTX;
+		if (index && !k->ctx[index]) {
+			k->ctx_next = index + 1;
+			return index;
+		}
+	}
+	return 0;
+}
+
+int ctx_open(struct kernel *k, struct kproc *p, uint32_t device, struct kctx **out)
+{
+	struct kctx *ctx;
+	struct sh_ctx *shared;
+	char name[64];
+	int err;
+
+	if (device >= k->cfg.device.hcas_per_host)
+		return -ENOENT;
+	ctx = calloc(1, sizeof(*ctx));
+	if (!ctx)
+		return -ENOMEM;
+	ctx->index = free_context(k);
+	if (!ctx->index) {
+		free(ctx);
+		return -EMFILE;
+	}
+	if (!++k->ctx_gen[ctx->index])
+		++k->ctx_gen[ctx->index];
+	ctx->generation = k->ctx_gen[ctx->index];
+	ctx->k = k;
+	ctx->proc = p;
+	ctx->host = p->host;
+	ctx->device = device;
+	ctx->hca = p->host * k->cfg.device.hcas_per_host + device;
+	file_name(name, 'c', ctx);
+	if (mknodat(k->dir_fd, name, S_IFREG | 0600, 0) < 0) {
+		err = -errno;
+		free(ctx);
+		return err;
+	}
+	file_name(name, 'l', ctx);
+	if (mknodat(k->dir_fd, name, S_IFREG | 0600, 0) < 0) {
+		err = -errno;
+		file_name(name, 'c', ctx);
+		unlinkat(k->dir_fd, name, 0);
+		free(ctx);
+		return err;
+	}
+	shared = sh_ctx(&k->dev, ctx->index);
+	memset(shared, 0, sizeof(*shared));
+	shared->pid = p->pid;
+	shared->witness = p->user.witness;
+	shared->proc = p->slot;
+	shared->hca = ctx->hca;
+	shared->host = ctx->host;
+	shared->generation = ctx->generation;
+	__atomic_store_n(&shared->state, SH_CTX_LIVE, __ATOMIC_RELEASE);
+	p->refs++;
+	k->ctx[ctx->index] = ctx;
+	*out = ctx;
+	return 0;
+}
+
+int ctx_opened(struct kernel *k, struct kproc *p, uint32_t index)
+{
+	struct kctx *ctx = ctx_get(k, index);
+
+	if (!ctx || ctx->proc != p || ctx->state != KC_OPENING)
+		return -EINVAL;
+	ctx->state = KC_OPEN;
+	return 0;
+}
+
+/* By name: closing a descriptor of the file would say that the file is released. */
+int ctx_kick(struct kctx *ctx)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/files/c%u.%u", ctx->k->dir_fd, ctx->index,
+		 ctx->generation);
+	return truncate(path, 2 * K_PAGE) < 0 ? -errno : 0;
+}
+
+struct kctx *ctx_get(struct kernel *k, uint32_t index)
+{
+	struct kctx *ctx = index && index < SH_MAX_CTX ? k->ctx[index] : NULL;
+
+	return ctx && ctx->state != KC_RELEASING ? ctx : NULL;
+}
+
+/* Silences the QPs whose locks are free; ctx_retry() comes back to the others. */
+static void silence(struct kctx *ctx)
+{
+	struct kernel *k = ctx->k;
+	bool all = true;
+	struct uobj *u;
+
+	DL_FOREACH(ctx->objs[UO_QP], u) {
+		struct kqp *qp = ((struct kqp_handle *)u)->qp;
+
+		if (qp && qp->ctx == ctx && sh_qp_silence(&k->dev, qp->hca, qp->qpn) == -EINPROGRESS)
+			all = false;
+	}
+	if (!all)
+		return;
+	ctx->silenced = true;
+	k->loud--;
+}
+
+/* The state alone makes the context's keys useless and keeps every process out of its memory. */
+void ctx_gone(struct kctx *ctx)
+{
+	struct kernel *k = ctx->k;
+
+	if (ctx->gone)
+		return;
+	ctx->gone = true;
+	__atomic_store_n(&sh_ctx(&k->dev, ctx->index)->state, SH_CTX_GONE, __ATOMIC_SEQ_CST);
+	k->loud++;
+	silence(ctx);
+}
+
+static int release_objects(struct kctx *ctx)
+{
+	struct kernel *k = ctx->k;
+	struct uobj *u, *tmp;
+	struct kxrcd_handle *xh;
+	uint32_t n, m;
+	int err;
+
+	DL_FOREACH_SAFE(ctx->objs[UO_AH], u, tmp) {
+		((struct kah *)u)->pd->refs--;
+		uobj_del(u);
+		free(u);
+	}
+	DL_FOREACH_SAFE(ctx->objs[UO_QP], u, tmp) {
+		err = qp_free((struct kqp_handle *)u, false, &n);
+		if (err < 0)
+			return err;
+	}
+	DL_FOREACH_SAFE(ctx->objs[UO_SRQ], u, tmp) {
+		err = srq_free((struct ksrq *)u, false, &n);
+		if (err < 0)
+			return err;
+	}
+	DL_FOREACH_SAFE(ctx->objs[UO_CQ], u, tmp) {
+		err = cq_free((struct kcq *)u, false, &n, &m);
+		if (err < 0)
+			return err;
+	}
+	DL_FOREACH_SAFE(ctx->objs[UO_MR], u, tmp)
+		mr_free((struct kmr *)u);
+	DL_FOREACH_SAFE(ctx->objs[UO_XRCD], u, tmp) {
+		xh = (struct kxrcd_handle *)u;
+		while (xh->regs) {
+			err = reg_del(k, xh->regs, false, &n);
+			if (err < 0)
+				return err;
+		}
+		xrcd_drop(k, xh);
+	}
+	DL_FOREACH_SAFE(ctx->objs[UO_PD], u, tmp)
+		(void)pd_free((struct kpd *)u);
+	return 0;
+}
+
+/* Counts what the program has not destroyed itself. */
+static void count_left(struct kctx *ctx)
+{
+	const struct uobj *u;
+	int type;
+
+	for (type = 0; type < UO_TYPES; type++)
+		DL_FOREACH(ctx->objs[type], u)
+			ctx->k->hcas[ctx->hca].left[type]++;
+}
+
+void ctx_release(struct kctx *ctx)
+{
+	struct kernel *k = ctx->k;
+	struct sh_ctx *shared = sh_ctx(&k->dev, ctx->index);
+	char name[64];
+
+	if (ctx->state != KC_RELEASING) {
+		ctx->state = KC_RELEASING;
+		k->releasing++;
+		count_left(ctx);
+	}
+	if (release_objects(ctx) < 0)
+		return;
+	while (ctx->evqs)
+		evq_free(k, ctx->evqs);
+	file_name(name, 'c', ctx);
+	unlinkat(k->dir_fd, name, 0);
+	file_name(name, 'l', ctx);
+	unlinkat(k->dir_fd, name, 0);
+	/*
+	 * When the instance ends it stays gone: programs would not recognize a free one, and would write their commands into
+	 * its file, which takes them all.
+	 */
+	if (!k->stop)
+		__atomic_store_n(&shared->state, SH_CTX_FREE, __ATOMIC_SEQ_CST);
+	k->ctx[ctx->index] = NULL;
+	k->releasing--;
+	if (ctx->gone && !ctx->silenced)
+		k->loud--;
+	proc_put(k, ctx->proc);
+	free(ctx);
+}
+
+void ctx_retry(struct kernel *k)
+{
+	uint32_t i;
+
+	hcas_retry(k);
+	for (i = 1; k->releasing + k->loud && i < SH_MAX_CTX; i++) {
+		struct kctx *ctx = k->ctx[i];
+
+		if (ctx && ctx->gone && !ctx->silenced)
+			silence(ctx);
+		if (ctx && ctx->state == KC_RELEASING)
+			ctx_release(ctx);
+	}
+}

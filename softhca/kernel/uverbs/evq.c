@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Event queues: the FIFOs behind completion channels and asynchronous event files. The daemon keeps
+ * each open for reading and writing, so that it neither ends nor blocks, and gives the client a
+ * read end of its own. When the client closes that end, the daemon sees IN_CLOSE_NOWRITE: no other
+ * descriptor of a FIFO is open for reading only.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "softhca/device/memory/txn.h"
+#include "softhca/host/process.h"
+#include "softhca/kernel/kern.h"
+
+static void evq_path(const struct kevq *e, char path[64])
+{
+	snprintf(path, 64, "events/%u.%u", e->index, e->generation);
+}
+
+/* 0 is not a queue: all are in use. */
+static uint32_t free_index(struct kernel *k)
+{
+	uint32_t i, index;
+
+	for (i = 0; i < SH_MAX_EVQ; i++) {
+		index = (k->evq_next + i) % SH_MAX_EVQ;
+		if (index && !k->evq[index] && !k->evq_aside[index]) {
+			k->evq_next = index + 1;
+			return index;
+		}
+	}
+	return 0;
+}
+
+int evq_open(struct kctx *ctx, bool async, struct kevq **out, int *client_fd)
+{
+	struct kernel *k = ctx->k;
+	struct kevq *e;
+	struct stat st;
+	char path[64];
+	int fd, err;
+
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	e->index = free_index(k);
+	if (!e->index) {
+		free(e);
+		return -ENOMEM;
+	}
+	if (!++k->evq_gen[e->index])
+		++k->evq_gen[e->index];
+	e->generation = k->evq_gen[e->index];
+	e->ctx = ctx;
+	e->async = async;
+	evq_path(e, path);
+	if (mkfifoat(k->dir_fd, path, 0600) < 0) {
+		err = -errno;
+		goto err_free;
+	}
+	e->fd = openat(k->dir_fd, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (e->fd < 0) {
+		err = -errno;
+		goto err_unlink;
+	}
+	if (fstat(e->fd, &st) < 0) {
+		err = -errno;
+		goto err_close;
+	}
+	e->dev = st.st_dev;
+	e->ino = st.st_ino;
+	fd = openat(k->dir_fd, path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		err = -errno;
+		goto err_close;
+	}
+	err = sh_evq_init(&k->dev, e->index, ctx->index, async ? sizeof(struct uv_async_record) : sizeof(struct uv_comp_record),
+			  e->generation);
+	if (err < 0) {
+		close(fd);
+		goto err_close;
+	}
+	k->evq[e->index] = e;
+	DL_APPEND(ctx->evqs, e);
+	*out = e;
+	*client_fd = fd;
+	return 0;
+
+err_close:
+	close(e->fd);
+err_unlink:
+	unlinkat(k->dir_fd, path, 0);
+err_free:
+	free(e);
+	return err;
+}
+
+static bool evq_finish(struct kernel *k, struct aside *a)
+{
+	struct kevq *e = container_of(a, struct kevq, aside);
+
+	if (!k->ending && sh_evq_init(&k->dev, e->index, 0, 0, 0) == -EINPROGRESS)
+		return false;
+	k->evq_aside[e->index] = false;
+	free(e);
+	return true;
+}
+
+void evq_free(struct kernel *k, struct kevq *e)
+{
+	char path[64];
+
+	evq_path(e, path);
+	sh_event_forget(e->index);
+	unlinkat(k->dir_fd, path, 0);
+	close(e->fd);
+	k->evq[e->index] = NULL;
+	DL_DELETE(e->ctx->evqs, e);
+	if (e->ctx->async == e)
+		e->ctx->async = NULL;
+	/* A client that raises an event may hold the lock of the queue's place in device memory. */
+	k->evq_aside[e->index] = true;
+	if (!evq_finish(k, &e->aside))
+		aside_until_unlocked(k, &e->aside, evq_finish);
+}
+
+void evq_put(struct kernel *k, struct kevq *e)
+{
+	if (!--e->refs && e->closed && !e->async)
+		evq_free(k, e);
+}
+
+void evq_client_closed(struct kernel *k, uint32_t index, uint32_t generation)
+{
+	struct kevq *e = index < SH_MAX_EVQ ? k->evq[index] : NULL;
+
+	if (!e || e->generation != generation || e->closed)
+		return;
+	e->closed = true;
+	if (!e->refs && !e->async)
+		evq_free(k, e);
+}
+
+struct kevq *evq_by_fd(struct kctx *ctx, pid_t tid, int fd)
+{
+	struct kernel *k = ctx->k;
+	struct kevq *e;
+	struct stat st;
+	int own;
+
+	own = k->user->open_fd(k->user_arg, tid, fd);
+	if (own < 0)
+		return NULL;
+	if (fstat(own, &st) < 0)
+		memset(&st, 0, sizeof(st));
+	close(own);
+	DL_FOREACH(ctx->evqs, e)
+		if (!e->async && e->ino == st.st_ino && e->dev == st.st_dev)
+			return e;
+	return NULL;
+}
+
+/* ---- records of objects that have ended ---- */
+
+/* Is an affiliated event about objects of this type? */
+static bool about(uint32_t event, enum uobj_type type)
+{
+	switch (event) {
+	case UV_EV_CQ_ERR:
+		return type == UO_CQ;
+	case UV_EV_SRQ_ERR:
+	case UV_EV_SRQ_LIMIT_REACHED:
+		return type == UO_SRQ;
+	case UV_EV_QP_FATAL:
+	case UV_EV_QP_REQ_ERR:
+	case UV_EV_QP_ACCESS_ERR:
+	case UV_EV_COMM_EST:
+	case UV_EV_SQ_DRAINED:
+	case UV_EV_PATH_MIG:
+	case UV_EV_PATH_MIG_ERR:
+	case UV_EV_QP_LAST_WQE_REACHED:
+		return type == UO_QP;
+	}
+	return false;
+}
+
+static bool matches(const struct kevq *e, const uint64_t *record, uint64_t user_handle, enum uobj_type type)
+{
+	return record[0] == user_handle && (!e->async || about((uint32_t)record[1], type));
+}
+
+/*
+ * Empties the pipe and writes back what stays, in order and before anything newer: a thread that
+ * raises an event needs the queue's lock. A reader that comes in between waits, as it would for an
+ * event that was dropped. Nothing is read before there is room for all that may have to be written
+ * back. Returns how many records were dropped.
+ */
+static uint32_t drop_from_pipe(struct kernel *k, struct kevq *e, uint64_t user_handle,
+			       enum uobj_type type)
+{
+	size_t size = e->async ? 16 : 8, len = 0, at;
+	uint32_t dropped = 0;
+	uint64_t record[2];
+	char *grown;
+	int held;
+
+	if (ioctl(e->fd, FIONREAD, &held) < 0 || held <= 0)
+		return 0;
+	/* This happens only if a client has given its pipe more room than a new pipe has. */
+	if ((size_t)held > k->keep_size) {
+		grown = realloc(k->keep, held);
+		/*
+		 * All of the pipe stays: its owner reads and acknowledges records of an object that
+		 * has ended.
+		 */
+		if (!grown)
+			return 0;
+		k->keep = grown;
+		k->keep_size = held;
+	}
+	while (held >= (int)size && read(e->fd, record, size) == (ssize_t)size) {
+		held -= (int)size;
+		if (matches(e, record, user_handle, type)) {
+			dropped++;
+			continue;
+		}
+		memcpy(k->keep + len, record, size);
+		len += size;
+	}
+	for (at = 0; at < len; at += size)
+		if (write(e->fd, k->keep + at, size) != (ssize_t)size)
+			break;
+	return dropped;
+}
+
+/*
+ * Without the lock only the pipe is searched. It has what matters: what was spilled of an object is
+ * dropped when it ends. A client that goes on at this moment puts its record before those that
+ * stay.
+ */
+static int drop(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type, bool late,
+		uint32_t *number)
+{
+	struct sh_evq *q = sh_evq(&k->dev, e->index);
+	uint32_t i, kept, dropped;
+
+	*number = 0;
+	if (!q)
+		return 0;
+	if (sh_lock_bounded(&k->dev, &q->lock) < 0) {
+		if (!late)
+			return -EINPROGRESS;
+		*number = drop_from_pipe(k, e, user_handle, type);
+		return 0;
+	}
+	dropped = drop_from_pipe(k, e, user_handle, type);
+	for (i = kept = 0; i < q->spilled && i < SH_EVQ_SPILL; i++) {
+		if (matches(e, q->spill[i], user_handle, type)) {
+			dropped++;
+			continue;
+		}
+		memmove(q->spill[kept++], q->spill[i], sizeof(q->spill[0]));
+	}
+	q->spilled = kept;
+	sh_unlock(&k->dev, &q->lock);
+	*number = dropped;
+	return 0;
+}
+
+/* Nearly every object ends without ever having raised an event. Then there is nothing to search. */
+static bool may_have(struct kernel *k, const struct kevq *e, uint32_t written)
+{
+	const struct sh_evq *q = e ? sh_evq(&k->dev, e->index) : NULL;
+
+	return q && (written || __atomic_load_n(&q->uncounted, __ATOMIC_RELAXED));
+}
+
+static int drop_events(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type, bool late,
+		       uint32_t *events)
+{
+	uint32_t dropped = 0;
+	int err = may_have(k, e, *events) ? drop(k, e, user_handle, type, late, &dropped) : 0;
+
+	/* After a client's death there may be one record more than was counted. */
+	if (!err)
+		*events = *events > dropped ? *events - dropped : 0;
+	return err;
+}
+
+int evq_drop_comp(struct kernel *k, struct kevq *e, uint64_t user_handle, bool late, uint32_t *events)
+{
+	return drop_events(k, e, user_handle, UO_CQ, late, events);
+}
+
+int evq_drop_async(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type, bool late,
+		   uint32_t *events)
+{
+	return drop_events(k, e, user_handle, type, late, events);
+}
+
+/* ---- records that did not fit ---- */
+
+static void wait_for_room(struct kernel *k, struct kevq *e, bool wait)
+{
+	struct epoll_event ev = {.events = EPOLLOUT, .data.u64 = UINT64_C(1) << 32 | e->index};
+
+	if (e->polled == wait || k->epoll < 0)
+		return;
+	if (epoll_ctl(k->epoll, wait ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, e->fd, &ev) == 0)
+		e->polled = wait;
+}
+
+void evq_room(struct kernel *k, struct kevq *e)
+{
+	int left = sh_evq_flush(&k->dev, e->index);
+
+	/*
+	 * Often it is the client that has just spilled a record: it tells the daemon before it
+	 * releases the lock.
+	 */
+	if (left == -EINPROGRESS)
+		k->spill_again = true;
+	wait_for_room(k, e, left > 0);
+}
+
+void evq_spill(struct kernel *k)
+{
+	uint32_t i;
+
+	k->spill_again = false;
+	for (i = sh_evq_spilled(&k->dev, 1); i; i = sh_evq_spilled(&k->dev, i + 1)) {
+		if (i >= SH_MAX_EVQ)
+			break;
+		if (k->evq[i])
+			evq_room(k, k->evq[i]);
+	}
+}

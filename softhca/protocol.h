@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The language between the daemon of an instance (softhca/kernel), the preloaded library (softhca/shim) and
+ * the command (softhca/cli): the instance directory and the messages on its control socket.
+ *
+ *	<place>/NAME/			mode 0700; place: see softhca/host/places.h
+ *	    control			SOCK_SEQPACKET listening socket
+ *	    lock			flock()ed exclusively by the daemon while it lives: free = a dead instance.
+ *					Its contents are the marker, see below
+ *	    lease			see below
+ *	    pid				the daemon's process number, decimal
+ *	    files/c<ctx>.<gen>		one per open() of a device: what the kernel maps as UAR (page 0) and
+ *					BlueFlame (page 1). Length 0: stores raise SIGBUS (trap). Two pages: memory (kick)
+ *	    files/l<ctx>.<gen>		mapped with MADV_DONTFORK by the opener: its close says that the address space ended
+ *	    events/<evq>.<gen>		FIFOs: completion channels and async files
+ *	    host<K>/sys/...		what /sys is to processes of host K (class/infiniband, class/infiniband_verbs, ...)
+ *	    host<K>/dev/infiniband/uverbs<N>	regular files, so that stat and access find something
+ *	    host<K>/{etc/hostname,proc/sys/kernel/hostname,proc/sys/kernel/random/boot_id}	where there are several hosts
+ *	    runs/<pid>.<start>		one per `softhca run` in an instance of several hosts, with its host's number: see
+ *					softhca/host/runs.h. The run takes it away at its end, when no process is left that descends
+ *					from it; otherwise, or when it was killed, it stays as long as the instance
+ *	<place>/.new-X/			an instance that is being made or removed; X: 16 hexadecimal digits
+ *	<place>/.new-X.lock		its lock while .new-X is empty
+ *	<place>/lock			in $SOFTHCA_DIR/softhca only: flock()ed shared by every daemon below it. Never removed
+ *
+ * The daemon makes files with mknod(), so that the only IN_CLOSE_WRITE of a file is its last user's. Files and
+ * FIFOs are unlinked by the daemon when their context is released.
+ *
+ * Lease: every process image of the instance opens lease O_RDWR, takes flock(LOCK_SH), maps one page of it and
+ * closes the descriptor: the lock lasts until the mapping goes, at exec or exit. When it can be locked
+ * exclusively, nobody is left; an instance made by `softhca run` then ends (after a second look one second later:
+ * a process may be between exec and its constructor).
+ *
+ * The marker tells an instance from a directory that merely has its name. lock is a regular file of the effective
+ * user with one link, which contains SH_MARKER with the number of its own inode: a copy is no instance. Only the
+ * holder of its exclusive lock removes an instance, and of it only what SH_INSTANCE_CONTENTS lists: name, type and
+ * owner must fit. At every moment of making and removing, what is there is known by a marker: the maker creates
+ * .new-X.lock, with contents and locked, makes .new-X, renames the lock into it, fills it, and renames it to NAME when
+ * clients can connect. The remover does the same backwards.
+ *
+ * Environment: SOFTHCA_INSTANCE (directory, or a name to be looked for in the places), SOFTHCA_HOST (number, default 0),
+ * SOFTHCA_RUN (the run that set it: softhca/host/runs.h), SOFTHCA_MMIO (kick or trap: this process only).
+ *
+ * Every request is answered by one reply; a connection carries one at a time. Numbers are host-endian.
+ */
+#ifndef SOFTHCA_PROTOCOL_H
+#define SOFTHCA_PROTOCOL_H
+
+#include <stdint.h>
+
+#define SH_WIRE_VERSION	5
+#define SH_MSG_MAX	65536
+#define SH_MAX_ACTIONS	64
+#define SH_MAX_RINGS	64
+
+#define SH_MARKER	"softhca instance, inode %llu\n"
+#define SH_MARKER_MAX	64
+#define SH_NEW		".new-"
+#define SH_NEW_DIGITS	16
+#define SH_NEW_LOCK	".lock"
+
+/*
+ * X(type, path) for everything that an instance directory can have. '#' stands for a decimal number, '@' for a
+ * hexadecimal one; either takes up to 10 digits, so that 64-bit numbers, the clock ticks of runs, are '#' or '##'. Types: f regular file, d directory, p FIFO, s socket, l symbolic link. A directory comes before what
+ * is in it. What the daemon makes and this list lacks stays behind when the instance ends.
+ */
+#define SH_PCI	"host#/sys/devices/pci0000:00/0000:@:00.0"
+#define SH_IB	SH_PCI "/infiniband/mlx4_#"
+#define SH_UV	SH_PCI "/infiniband_verbs/uverbs#"
+#define SH_INSTANCE_CONTENTS(X)                                                                        \
+	X('f', "lock") X('f', "lease") X('f', "pid") X('s', "control")                                 \
+	X('d', "files") X('f', "files/c#.#") X('f', "files/l#.#")                                      \
+	X('d', "events") X('p', "events/#.#")                                                          \
+	X('d', "host#") X('d', "host#/dev") X('d', "host#/dev/infiniband")                             \
+	X('f', "host#/dev/infiniband/uverbs#")                                                         \
+	X('d', "host#/etc") X('f', "host#/etc/hostname") X('d', "host#/proc") X('d', "host#/proc/sys")  \
+	X('d', "host#/proc/sys/kernel") X('f', "host#/proc/sys/kernel/hostname")                       \
+	X('d', "host#/proc/sys/kernel/random") X('f', "host#/proc/sys/kernel/random/boot_id")          \
+	X('d', "runs") X('f', "runs/#.#") X('f', "runs/#.##")                                          \
+	X('d', "host#/sys") X('d', "host#/sys/class")                                                  \
+	X('d', "host#/sys/class/infiniband") X('l', "host#/sys/class/infiniband/mlx4_#")               \
+	X('d', "host#/sys/class/infiniband_verbs")                                                     \
+	X('f', "host#/sys/class/infiniband_verbs/abi_version")                                         \
+	X('l', "host#/sys/class/infiniband_verbs/uverbs#")                                             \
+	X('d', "host#/sys/devices") X('d', "host#/sys/devices/pci0000:00")                             \
+	X('d', SH_PCI) X('f', SH_PCI "/vendor") X('f', SH_PCI "/subsystem_vendor")                     \
+	X('f', SH_PCI "/device") X('f', SH_PCI "/subsystem_device") X('f', SH_PCI "/class")            \
+	X('f', SH_PCI "/revision") X('f', SH_PCI "/irq") X('f', SH_PCI "/numa_node")                   \
+	X('f', SH_PCI "/current_link_speed") X('f', SH_PCI "/current_link_width")                      \
+	X('f', SH_PCI "/modalias") X('f', SH_PCI "/local_cpus") X('f', SH_PCI "/local_cpulist")        \
+	X('d', SH_PCI "/infiniband") X('d', SH_IB) X('l', SH_IB "/device")                             \
+	X('f', SH_IB "/node_type") X('f', SH_IB "/node_guid") X('f', SH_IB "/sys_image_guid")          \
+	X('f', SH_IB "/node_desc") X('f', SH_IB "/hw_rev") X('f', SH_IB "/fw_ver")                     \
+	X('f', SH_IB "/hca_type") X('f', SH_IB "/board_id")                                            \
+	X('d', SH_IB "/ports") X('d', SH_IB "/ports/#")                                                \
+	X('f', SH_IB "/ports/#/state") X('f', SH_IB "/ports/#/phys_state")                             \
+	X('f', SH_IB "/ports/#/lid") X('f', SH_IB "/ports/#/sm_lid") X('f', SH_IB "/ports/#/rate")     \
+	X('f', SH_IB "/ports/#/lid_mask_count") X('f', SH_IB "/ports/#/sm_sl")                         \
+	X('f', SH_IB "/ports/#/cap_mask") X('f', SH_IB "/ports/#/link_layer")                          \
+	X('d', SH_IB "/ports/#/gids") X('f', SH_IB "/ports/#/gids/#")                                  \
+	X('d', SH_IB "/ports/#/pkeys") X('f', SH_IB "/ports/#/pkeys/#")                                \
+	X('d', SH_PCI "/infiniband_verbs") X('d', SH_UV) X('l', SH_UV "/device")                       \
+	X('f', SH_UV "/ibdev") X('f', SH_UV "/dev") X('f', SH_UV "/abi_version")
+
+enum sh_msg_type {
+	SH_MSG_HELLO = 1,	/* first message of a connection */
+	SH_MSG_OPEN,		/* open() of a device node */
+	SH_MSG_OPENED,		/* the file of the context is open, life file mapped */
+	SH_MSG_KICK,		/* operations are wrapped: the context's file may get its pages */
+	SH_MSG_COMMAND,		/* write() on a context's file */
+	SH_MSG_MAP_FAILED,	/* an action could not be carried out: use the fall-back way for that range */
+	SH_MSG_CHANGED,		/* pages of registered memory change */
+	SH_MSG_SHOW,		/* reply carries a descriptor of a memfd with JSON */
+	SH_MSG_PORT,
+	SH_MSG_FAULT,
+	SH_MSG_STOP,
+};
+
+struct sh_hello {
+	uint32_t type, version;
+	uint32_t pid;
+	uint32_t host;
+	uint32_t client;	/* 1: a shim (gets a process slot); 0: the command */
+	uint32_t again;		/* a process image that lost its connection: 1 + the slot it has; else 0 */
+	uint64_t witness;	/* of a shim: the address of its witness, host/witness.h */
+};
+struct sh_hello_reply {		/* with the memfd of the device memory attached when error is 0 */
+	int32_t error;		/* positive errno: EPERM no access to the client's memory, EPROTO version, EAGAIN full */
+	uint32_t proc;
+	uint64_t size;
+	uint32_t hosts, reserved;
+};
+
+struct sh_open {
+	uint32_t type, device;	/* N of uverbsN, counted per host */
+	uint32_t reserved[2];
+};
+struct sh_open_reply {
+	int32_t error;
+	uint32_t ctx, generation, reserved;
+};
+
+struct sh_opened {
+	uint32_t type, ctx;
+};				/* reply: struct sh_status */
+
+struct sh_kick {
+	uint32_t type, ctx, generation, reserved;
+};				/* reply: struct sh_status */
+
+struct sh_status {
+	int32_t error;		/* positive errno or 0 */
+	uint32_t reserved;
+	char text[496];		/* for the command: what went wrong and what to do, NUL-terminated */
+};
+
+/*
+ * The daemon reads the command from, and writes the response to, the memory of the caller (process_vm_*), as a
+ * kernel does; descriptors named in a command are looked up through /proc/<tid>/fd.
+ */
+struct sh_command {
+	uint32_t type, ctx;
+	uint32_t tid;		/* calling thread: whose descriptors the command means */
+	uint32_t cap_ipc_lock;	/* nonzero: no RLIMIT_MEMLOCK accounting */
+	uint64_t addr, len;	/* of write() */
+	uint64_t memlock_limit;	/* RLIMIT_MEMLOCK soft limit, bytes */
+};
+/* Done by the shim before write() returns, and before it sends another request about the same context: with the
+ * daemon serving one command after the other, nobody can use a record in a page that is not mapped yet. */
+enum sh_action_kind {
+	SH_ACTION_QUEUE,	/* map device memory over these pages (MAP_SHARED|MAP_FIXED); contents are there already */
+	SH_ACTION_SHARE,	/* the same, after copying the contents there, if nobody can tell; SH_MSG_CHANGED if not */
+	SH_ACTION_GIVE_BACK,	/* make them private again if that can be, with what is in device memory; then SH_MSG_CHANGED */
+};
+struct sh_action {
+	uint64_t uaddr, len, shm_off;
+	uint64_t kind;
+};
+struct sh_command_reply {	/* nfds descriptors attached, in order of fd_where */
+	int32_t error;		/* positive errno, or 0: write() returns len */
+	uint32_t nfds;
+	uint64_t fd_where[2];	/* address in the caller where the new descriptor's number goes, u32 */
+	uint64_t fd_cloexec;	/* bit i: descriptor i gets FD_CLOEXEC */
+	uint32_t nactions, nrings;
+	struct sh_action action[SH_MAX_ACTIONS];
+	uint32_t ring[SH_MAX_RINGS];	/* QPNs whose send queue is to be looked at now (moved to RTS or ERR) */
+	/* what kick needs: the object this command made, or 0 */
+	uint32_t made_kind;	/* enum sh_made */
+	uint32_t made_number;	/* QPN, CQN */
+	uint32_t made_handle;	/* uverbs handle */
+	uint32_t pin_check;	/* nonzero on a first pass: see below */
+	uint64_t made_user_handle;
+	/*
+	 * REG_MR and queue memory: pages must be there. The daemon answers a first pass with pin_check = 1 and the
+	 * range below; the shim populates it (MADV_POPULATE_READ or _WRITE, or a touch of each page) unless it says
+	 * SH_SHARE_PRIVATE, and sends
+	 * SH_MSG_COMMAND again with pin_result. error is 0 and nothing has happened yet.
+	 */
+	uint64_t pin_addr, pin_len;
+	uint32_t pin_write;
+	uint32_t pin_share;	/* nonzero: say whether the pages can become device memory */
+};
+/* struct sh_command of the second pass is followed by this. */
+struct sh_pin_result {
+	uint32_t done;		/* 1 */
+	int32_t error;		/* positive errno: EFAULT */
+	uint32_t share;		/* enum sh_share, of all pages of the range */
+	uint32_t reserved;
+	uint64_t have_off;	/* SH_SHARE_HAVE: where the first page is in device memory */
+};
+enum sh_share {
+	SH_SHARE_NO,
+	SH_SHARE_PRIVATE,	/* private anonymous memory that can be exchanged and nobody tell */
+	SH_SHARE_HAVE,		/* device memory already, in one piece */
+};
+enum sh_made { SH_MADE_NONE, SH_MADE_QP, SH_MADE_CQ };
+
+struct sh_map_failed {
+	uint32_t type, ctx;
+	uint64_t uaddr, len;
+};				/* reply: struct sh_status */
+
+/*
+ * Before pages that are device memory change their meaning (munmap, mremap, ...) the shim has them revoked: when the answer
+ * comes, the device reaches that memory by the process's addresses only. Afterwards it says which are mapped no more.
+ */
+enum sh_changed { SH_CHANGED_REVOKE, SH_CHANGED_GONE };
+struct sh_changed_msg {
+	uint32_t type, what;
+	uint64_t uaddr, len;
+};				/* reply: struct sh_status */
+
+struct sh_show {
+	uint32_t type, reserved;
+};				/* reply: struct sh_status with a descriptor attached when error is 0 */
+
+enum sh_port_what { SH_PORT_UP, SH_PORT_DOWN, SH_PORT_LID, SH_PORT_PKEY, SH_PORT_SM, SH_PORT_FATAL };
+struct sh_port_msg {
+	uint32_t type, host, hca, port, what, a, b, reserved;	/* hca counted per host; port 1.. ; lid N: a; pkey I V: a, b; sm N: a */
+};				/* reply: struct sh_status */
+
+struct sh_fault_msg {
+	uint32_t type, kind;	/* enum sh_fault_kind of device/memory/layout.h, or one of those below */
+	uint32_t rate, count;	/* per million, or the next count packets; one of them 0; both: it ends */
+	uint64_t delay_ns;	/* of delayed packets; 0: as it is */
+	uint32_t from, to, qpn;	/* SH_FAULT_ANY (device/transport/fault.h): not named */
+	uint32_t seeded, seed;	/* seeded 0: the seed of the instance */
+	uint32_t reserved;
+};				/* reply: struct sh_status */
+#define SH_FAULT_SEED	254	/* the choices of all rates begin anew, from seed */
+#define SH_FAULT_OFF	255	/* every kind with this scope; without a scope, everything */
+
+struct sh_stop {
+	uint32_t type, reserved;
+};				/* reply: struct sh_status, then the daemon ends */
+
+#endif
