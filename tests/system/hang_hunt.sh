@@ -38,7 +38,14 @@ mpi() {
 	mpirun.openmpi --oversubscribe -np 8 --mca pml ucx --mca osc ucx --mca pml_ucx_tls any \
 		--mca pml_ucx_devices any -x UCX_TLS=rc_v,self "$tmp/alltoall" 40 >"$tmp/mpi.$$" 2>&1 &&
 		grep -q "8 ranks: every byte verified" "$tmp/mpi.$$" ||
-		{ cat "$tmp/mpi.$$"; return 1; }
+		{ kept_output "$tmp/mpi.$$"; return 1; }
+}
+
+# What a job printed that failed: the end of it is shown, all of it kept.
+kept_output() {
+	mkdir -p "$HANG_DIR"
+	cp "$1" "$HANG_DIR/" && echo "all that it printed is in $HANG_DIR/${1##*/}; the end of it:"
+	tail -n 20 "$1"
 }
 
 # What there is to know of the hanging job.
@@ -68,7 +75,7 @@ watched() {
 	done
 	wait "$job"
 }
-export -f mesh mpi keep watched ours
+export -f mesh mpi keep kept_output watched ours
 
 # Every AT_ONCE-th run, beginning with the one named last.
 some_runs() {
