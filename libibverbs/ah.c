@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Address handles: making them, the way back from a completion, and the Ethernet form of a GID. */
+/* Address handles: create them, also from a completion, and find the Ethernet address of a GID. */
 
 #include <arpa/inet.h>
 #include <string.h>
 
 #include "ibverbs.h"
 
-/* Where traffic class and flow label are in the first word of a GRH. */
+/* The position of traffic class and flow label in the first word of a GRH. */
 #define GRH_TCLASS_SHIFT 20
 #define GRH_FLOW_MASK 0xfffff
 
@@ -30,7 +30,7 @@ int ibv_destroy_ah_1_1(struct ibv_ah *ah)
 }
 default_symver(ibv_destroy_ah_1_1, ibv_destroy_ah);
 
-/* The place of a GID in the port's table; -1 when it has none. */
+/* Returns the index of the GID in the port's table, or -1 if it has none. */
 static int find_gid(struct ibv_context *context, uint8_t port_num, const union ibv_gid *wanted)
 {
 	union ibv_gid gid;
@@ -90,7 +90,7 @@ struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struc
 	return ibv_create_ah(pd, &attr);
 }
 
-/* A VLAN that is none: the two bytes of an untagged address hold ff:fe. */
+/* VLANs are below this. In a GID without a VLAN these two bytes are ff:fe. */
 #define VLAN_LIMIT 0x1000
 
 int ibv_resolve_eth_gid(const struct ibv_pd *pd, uint8_t port_num, union ibv_gid *dgid, uint8_t sgid_index,
@@ -111,8 +111,8 @@ int ibv_resolve_eth_gid(const struct ibv_pd *pd, uint8_t port_num, union ibv_gid
 		mac[0] = mac[1] = 0x33;
 		memcpy(mac + 2, dgid->raw + 12, 4);
 	} else {
-		/* An interface identifier is the MAC with ff:fe, or the VLAN, in its middle and one bit
-		 * turned over. */
+		/* An interface identifier is the MAC address with ff:fe, or the VLAN, in the middle
+		 * and the universal/local bit inverted. */
 		memcpy(mac, dgid->raw + 8, 3);
 		memcpy(mac + 3, dgid->raw + 13, 3);
 		mac[0] ^= 2;

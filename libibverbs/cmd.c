@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The command channel: writing a command, and the commands about contexts, ports, protection domains,
- * memory, address handles and multicast. Keeps no state, takes no lock but to wait for acknowledgements. */
+/* The command channel: how a command is written, and the commands for contexts, ports, protection
+ * domains, memory, address handles and multicast. This file keeps no state, and takes a lock only
+ * to wait for acknowledgements. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +30,8 @@ void wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *co
 {
 	pthread_mutex_lock(mutex);
 	/*
-	 * Counts wrap. More acknowledged than reported is no reason to wait: a device that died while it raised an
-	 * event may have been unable to say whether it had.
+	 * The counts wrap. *completed may exceed reported: a device that died while it raised an
+	 * event may not know whether it raised it.
 	 */
 	while ((int32_t)(*completed - reported) < 0)
 		pthread_cond_wait(cond, mutex);
@@ -69,7 +70,9 @@ void ah_from_qp_dest(struct ibv_ah_attr *ah, const struct ibv_qp_dest *dest)
 	ah->port_num = dest->port_num;
 }
 
-/* Kernel ABI 1 and 2: the one descriptor for completion events comes with the context. */
+/*
+ * Kernel ABI 1 and 2: the command that creates the context also returns the one event descriptor.
+ */
 static int get_context_v2(struct ibv_context *context, const struct ibv_get_context *new_cmd,
 			  size_t new_cmd_size, struct ibv_get_context_resp *resp, size_t resp_size)
 {
@@ -123,7 +126,10 @@ int ibv_cmd_get_context(struct ibv_context *context, struct ibv_get_context *cmd
 		return ret;
 	VALGRIND_MAKE_MEM_DEFINED(resp, resp_size);
 
-	/* Descriptor 0 is somebody's: a kernel that gave none must not seem to have given that. */
+	/*
+	 * A kernel that returned no descriptor must not seem to have returned 0, which is a valid
+	 * one.
+	 */
 	if (resp->async_fd == UINT32_MAX)
 		return fail(EIO);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* How commands are written to the kernel, and what several of them share. */
+/* How commands are written to the kernel, and what several commands share. */
 
 #ifndef IBVERBS_CMD_H
 #define IBVERBS_CMD_H
@@ -8,11 +8,12 @@
 
 #include "ibverbs.h"
 
-/* The number of a command in the kernel's ABI version. */
+/* The number of a command, in the ABI version of the kernel. */
 #define CMD_NUMBER(name) (abi_ver > 2 ? IB_USER_VERBS_CMD_##name : IB_USER_VERBS_CMD_##name##_V2)
 
-/* Fills in the header of a command, without and with a response. What a kernel leaves out of its response
- * reads as zero: no events to wait for, nothing granted. */
+/* Set the header of a command, without and with a response. The response is zeroed first: members
+ * that the kernel does not write say that there are no events to wait for and that nothing was
+ * granted. */
 #define CMD_INIT(cmd, size, name) \
 	do { \
 		(cmd)->command = CMD_NUMBER(name); \
@@ -28,22 +29,22 @@
 		memset((resp), 0, sizeof(*(resp))); \
 	} while (0)
 
-/* Hands a command to the kernel. 0, or a positive errno, which errno has too; EIO when the kernel took
- * only a part of it. */
+/* Writes a command to the kernel. Returns 0, or a positive errno value and sets errno. EIO: the
+ * kernel accepted only part of the command. */
 int cmd_write(const struct ibv_context *context, const void *cmd, size_t size);
 
-/* A kernel of an older ABI gave a shorter core response. Moves the provider's part, which came right
- * behind it, to where the current struct ends. */
+/* For kernels with an older ABI, whose core response is shorter. Moves the provider's part, which
+ * follows it directly, to the end of the current struct. */
 void cmd_move_driver_resp(void *resp, size_t resp_size, size_t old_core, size_t core);
 
-/* Waits until *completed has reached what the kernel reported. */
+/* Waits until *completed has reached reported, the number of events that the kernel reported. */
 void wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed, uint32_t reported);
 
-/* The kernel's form of a path, and back. */
+/* Convert a path to the kernel's form and back. */
 void qp_dest_from_ah(struct ibv_qp_dest *dest, const struct ibv_ah_attr *ah);
 void ah_from_qp_dest(struct ibv_ah_attr *ah, const struct ibv_qp_dest *dest);
 
-/* What QUERY_QP answers, for both kinds of QP. */
+/* Fills attr from the response to QUERY_QP, for QPs and for XRC receive QPs. */
 void qp_attr_from_resp(struct ibv_qp_attr *attr, const struct ibv_query_qp_resp *resp);
 
 #endif /* IBVERBS_CMD_H */

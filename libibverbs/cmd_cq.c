@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Commands about completion queues. Keeps no state. */
+/* Commands for completion queues. This file keeps no state. */
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "cmd.h"
 
-/* Kernel ABI 1 and 2: no channel and no vector to choose. */
+/* Kernel ABI 1 and 2: the command has neither a channel nor a completion vector. */
 static int write_create_cq_v2(struct ibv_context *context, int cqe, struct ibv_cq *cq,
 			      const struct ibv_create_cq *new_cmd, size_t new_cmd_size,
 			      struct ibv_create_cq_resp *resp, size_t resp_size)
@@ -134,7 +134,7 @@ int ibv_cmd_resize_cq(struct ibv_cq *cq, int cqe, struct ibv_resize_cq *cmd, siz
 	return 0;
 }
 
-/* Kernel ABI 1 does not say how many events it reported, so nothing can be waited for. */
+/* Kernel ABI 1 does not report how many events it delivered, so there is no number to wait for. */
 static int destroy_cq_v1(struct ibv_cq *cq)
 {
 	struct ibv_destroy_cq_v1 cmd;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Posting work requests through the kernel, for providers that have no queues of their own. A command is
- * the header, then the work requests, then the scatter/gather entries of all of them. Keeps no state. */
+/* Posts work requests through the kernel, for providers without queues of their own. A command
+ * consists of the header, the work requests, and the scatter/gather entries of all work requests.
+ * This file keeps no state. */
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -11,7 +12,8 @@
 /* in_words has 16 bits. */
 #define MAX_CMD_SIZE ((size_t)UINT16_MAX * 4)
 
-/* Counts a list. 0, or EINVAL when no command can hold it. */
+/* Counts the requests and entries of a list. Returns 0, or EINVAL if the list is too long for a
+ * command. */
 static int count_recv(const struct ibv_recv_wr *wr, size_t core_size, uint32_t *wr_count,
 		      uint32_t *sge_count, size_t *cmd_size)
 {
@@ -46,7 +48,8 @@ static void copy_recv(struct ibv_kern_recv_wr *kern, uint32_t wr_count, const st
 	}
 }
 
-/* The kernel counts the first bad work request from 1; 0: it did not get so far as to say. */
+/* Returns the first request that was not posted. The kernel counts from 1; 0: it failed before it
+ * posted any. */
 static struct ibv_recv_wr *nth_recv(struct ibv_recv_wr *wr, uint32_t n)
 {
 	while (n-- > 1 && wr->next)
@@ -55,14 +58,14 @@ static struct ibv_recv_wr *nth_recv(struct ibv_recv_wr *wr, uint32_t n)
 	return wr;
 }
 
-/* A receive queue of either kind is its handle in the same place of the same struct. */
+/* Both structs have the handle in the same place, so one function serves QPs and SRQs. */
 _Static_assert(sizeof(struct ibv_post_recv) == sizeof(struct ibv_post_srq_recv) &&
 	       offsetof(struct ibv_post_recv, qp_handle) == offsetof(struct ibv_post_srq_recv, srq_handle) &&
 	       offsetof(struct ibv_post_recv, recv_wr) == offsetof(struct ibv_post_srq_recv, recv_wr) &&
 	       sizeof(struct ibv_post_recv_resp) == sizeof(struct ibv_post_srq_recv_resp),
 	       "POST_RECV and POST_SRQ_RECV");
 
-/* 0, or a positive errno with *bad_wr set. */
+/* Returns 0, or a positive errno value with *bad_wr set. */
 static int post_recv(struct ibv_context *context, uint32_t command, uint32_t handle, struct ibv_recv_wr *wr,
 		     struct ibv_recv_wr **bad_wr)
 {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Commands about queue pairs; what a kernel wants to hear of an XRC one is xrc.h's. Keeps no state. */
+/* Commands for queue pairs. For XRC QPs, xrc.h knows what each kernel expects. This file keeps no
+ * state. */
 
 #include <string.h>
 
 #include "cmd.h"
 #include "xrc.h"
 
-/* Copies the caps that the kernel granted, if its ABI tells, and puts the provider's part of the response
- * into its place. */
+/* Copies the sizes that the kernel granted, if its ABI reports them. Moves the provider's part of
+ * the response to its place. */
 static void take_create_qp_resp(struct ibv_qp_cap *cap, struct ibv_create_qp_resp *resp, size_t resp_size)
 {
 	if (abi_ver > 3) {
@@ -50,7 +51,7 @@ int ibv_cmd_create_qp(struct ibv_pd *pd, struct ibv_qp *qp, struct ibv_qp_init_a
 	cmd->is_srq = !!attr->srq;
 	cmd->reserved = 0;
 
-	/* The last member of attr exists only for callers that make an XRC QP. */
+	/* Callers may have compiled attr without its last member, so only XRC QPs use it. */
 	if (attr->qp_type == IBV_QPT_XRC) {
 		ret = xrc_choose(pd->context, &xrc);
 		if (!ret)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Commands about shared receive queues, but for their creation as XRC SRQs. Keeps no state. */
+/* Commands for shared receive queues, except for the creation of XRC SRQs. This file keeps no
+ * state. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,7 @@ int ibv_cmd_create_srq(struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_srq_in
 	return 0;
 }
 
-/* Kernel ABI 3 alone has two more fields. */
+/* Kernel ABI 3 only: two more fields. */
 static int modify_srq_v3(struct ibv_srq *srq, const struct ibv_srq_attr *srq_attr, int srq_attr_mask,
 			 const struct ibv_modify_srq *new_cmd, size_t new_cmd_size)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * IBVERBS_1.0: completion and asynchronous events. A current object's cq_context, qp_context or srq_context is its
- * shadow, by which events find their way back; counting is done on the current objects alone. Holds no state.
+ * IBVERBS_1.0: completion and asynchronous events. The cq_context, qp_context or srq_context of a
+ * current object points to its shadow, so an event of the current object leads to the shadow. Only
+ * current objects count events. Holds no state.
  */
 #include "compat.h"
 #include "compat-1_0.h"
@@ -27,7 +28,7 @@ int ibv_get_async_event_1_0(struct ibv_context_1_0 *context, struct ibv_async_ev
 		break;
 	case ELEMENT_XRC_RCV_QP:
 	case ELEMENT_PORT:
-		break;	/* a number, alike in both forms */
+		break;	/* a number, the same in both ABIs */
 	}
 
 	return 0;
@@ -50,7 +51,7 @@ void ibv_ack_async_event_1_0(struct ibv_async_event *event)
 		break;
 	case ELEMENT_XRC_RCV_QP:
 	case ELEMENT_PORT:
-		break;	/* a number, alike in both forms */
+		break;	/* a number, the same in both ABIs */
 	}
 
 	ibv_ack_async_event(&real_event);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * IBVERBS_1.0: protection domains, regions, queues and address handles. A create makes the shadow first, so that the
- * current object carries it from its first event on; a shadow goes only when the current object is gone. Every create
- * returns NULL with errno as the current verb left it, every other call what the current verb returns. Holds no lock.
+ * IBVERBS_1.0: protection domains, regions, queues and address handles. A create function makes the
+ * shadow first, so that the current object points to it from its first event on. A shadow is freed
+ * only after the current object has been destroyed. Create functions return NULL on failure and
+ * leave errno as the current verb set it; all others return what the current verb returns. Holds no
+ * lock.
  */
 #include <stdlib.h>
 

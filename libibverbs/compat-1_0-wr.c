@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * IBVERBS_1.0: the five operations that the inline verbs of 1.0 call. A work request of 1.0 has next before wr_id, so
- * a chain is rebuilt, a stack array at a time; the scatter lists are the caller's own. Holds no state and no lock.
+ * IBVERBS_1.0: the five operations that the inline verbs of 1.0 call. A work request of 1.0 has
+ * next before wr_id, so a list of requests is copied, an array on the stack at a time. The
+ * scatter/gather lists are the caller's own. Holds no state and no lock.
  */
 #include <string.h>
 
@@ -9,7 +10,7 @@
 
 #define WR_BATCH 32
 
-/* The two kinds of send request agree in everything behind wr_id and next, but for the address handle. */
+/* Behind wr_id and next the two kinds of send request differ only in the address handle. */
 #define SEND_WR_TAIL (sizeof(struct ibv_send_wr_1_0) - offsetof(struct ibv_send_wr_1_0, sg_list))
 
 _Static_assert(offsetof(struct ibv_send_wr, sg_list) == offsetof(struct ibv_send_wr_1_0, sg_list), "same tail");
@@ -63,7 +64,7 @@ static int post_send_1_0(struct ibv_qp_1_0 *qp, struct ibv_send_wr_1_0 *wr, stru
 	return 0;
 }
 
-/* Turns up to WR_BATCH requests, returns the first one left out. */
+/* Converts up to WR_BATCH requests. Returns the first request that is left. */
 static struct ibv_recv_wr_1_0 *copy_recv_wrs(struct ibv_recv_wr *batch, struct ibv_recv_wr_1_0 *wr)
 {
 	int i;
@@ -88,7 +89,7 @@ static struct ibv_recv_wr_1_0 *skip_recv_wrs(struct ibv_recv_wr_1_0 *wr, int n)
 	return wr;
 }
 
-/* To the SRQ, or to the QP where that is NULL. */
+/* Posts to the SRQ, or to the QP if srq is NULL. */
 static int post_recv(struct ibv_qp *qp, struct ibv_srq *srq, struct ibv_recv_wr_1_0 *wr,
 		     struct ibv_recv_wr_1_0 **bad_wr)
 {

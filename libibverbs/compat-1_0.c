@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * IBVERBS_1.0: devices and contexts, and the registry that tells a shadow from a current object where the version of
- * a symbol does not (ibv_create_comp_channel and ibv_destroy_comp_channel have one version for both kinds of caller).
- * The registry's lists belong to registry_lock, which is held across no call that may sleep.
+ * IBVERBS_1.0: devices and contexts, and the registry that tells shadows from current objects.
+ * ibv_create_comp_channel() and ibv_destroy_comp_channel() need the registry, because they have one
+ * symbol version for callers of both ABIs. registry_lock protects the lists of the registry; no
+ * call that may sleep is made while it is held.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "compat-1_0.h"
 #include "ibverbs.h"
 
-/* Device shadows live as long as the devices: programs read context->device after they freed the list. */
+/* Device shadows are never freed: programs read context->device after they have freed the list. */
 struct shadow_device {
 	struct ibv_device_1_0 device;
 	struct shadow_device *next;
@@ -65,7 +66,9 @@ struct ibv_comp_channel *compat_shadow_channel(struct ibv_comp_channel *real)
 {
 	struct shadow_channel *shadow;
 
-	/* As large as a current channel, so that no reader of either kind runs off its end. */
+	/*
+	 * As large as a current channel, so that code for either kind does not read past its end.
+	 */
 	_Static_assert(sizeof(*shadow) >= sizeof(*real), "a 1.0 channel stands in for a current one");
 	shadow = calloc(1, sizeof(*shadow));
 	if (!shadow)
@@ -98,7 +101,7 @@ void compat_forget_channel(struct ibv_comp_channel *shadow)
 	free(found);
 }
 
-/* NULL and ENOMEM on failure. */
+/* Returns NULL with ENOMEM on failure. */
 static struct ibv_device_1_0 *shadow_of_device(struct ibv_device *real)
 {
 	struct shadow_device *shadow;
@@ -120,7 +123,10 @@ static struct ibv_device_1_0 *shadow_of_device(struct ibv_device *real)
 	return shadow ? &shadow->device : NULL;
 }
 
-/* The caller gets the array from its second slot on; the first hides the current list, for ibv_free_device_list. */
+/*
+ * The caller gets the array from its second slot on. The first slot holds the current list for
+ * ibv_free_device_list().
+ */
 struct ibv_device_1_0 **ibv_get_device_list_1_0(int *num)
 {
 	struct ibv_device **real_list;
@@ -235,7 +241,10 @@ symver(ibv_query_device_1_0, ibv_query_device, IBVERBS_1.0);
 
 int ibv_query_port_1_0(struct ibv_context_1_0 *context, uint8_t port_num, struct ibv_port_attr *port_attr)
 {
-	/* The function, not the macro of the same name, which clears bytes of the caller's structure. */
+	/*
+	 * Calls the function. The macro of the same name would clear bytes of the caller's
+	 * structure.
+	 */
 	return (ibv_query_port)(context->real_context, port_num, port_attr);
 }
 symver(ibv_query_port_1_0, ibv_query_port, IBVERBS_1.0);

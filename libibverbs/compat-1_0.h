@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The objects of the IBVERBS_1.0 ABI: what a program linked with libibverbs 1.0 holds and reads through the inline
- * verbs of its day. Each is a shadow of a current object, which its real_ member points at. The programs know the
- * layout, so nothing here may move; what the library adds for itself goes behind the visible part.
+ * The objects of the IBVERBS_1.0 ABI, which a program linked with libibverbs 1.0 reads through the
+ * inline verbs of that version. Each is a shadow of a current object, to which its real_ member
+ * points. Programs know the layout, so nothing here may move. Members of the library's own follow
+ * the part that programs see.
  */
 #ifndef IBVERBS_COMPAT_1_0_H
 #define IBVERBS_COMPAT_1_0_H
@@ -28,7 +29,10 @@ struct ibv_device_1_0 {
 	struct ibv_device_ops ops;
 };
 
-/* Only the five operations that the inline verbs call have a prototype; nobody reaches the others. */
+/*
+ * Only the five operations that the inline verbs call have a prototype. Programs do not call the
+ * others.
+ */
 struct ibv_context_ops_1_0 {
 	void (*query_device)(void);
 	void (*query_port)(void);
@@ -87,7 +91,9 @@ struct ibv_mr_1_0 {
 	struct ibv_mr *real_mr;
 };
 
-/* The mutexes, condition variables and counters below are dead: acknowledging is done on the current objects. */
+/*
+ * The mutexes, condition variables and counters below are unused: current objects count the events.
+ */
 struct ibv_cq_1_0 {
 	struct ibv_context_1_0 *context;
 	void *cq_context;
@@ -199,7 +205,7 @@ _Static_assert(sizeof(struct ibv_send_wr_1_0) == 72 && offsetof(struct ibv_send_
 _Static_assert(sizeof(struct ibv_recv_wr_1_0) == 32 && offsetof(struct ibv_recv_wr_1_0, sg_list) == 16, "1.0 ABI");
 #endif
 
-/* Fills the five operations that the inline verbs of 1.0 call. */
+/* Sets the five operations that the inline verbs of 1.0 call. */
 void compat_1_0_set_ops(struct ibv_context_ops_1_0 *ops);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The device list, and opening and closing devices. Devices found stay for the life of the process;
- * device_list_lock guards the list and everything that discovery does. */
+/* The device list, and opening and closing devices. Devices stay in memory until the process ends.
+ * device_list_lock protects the list and everything that discovery does. */
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 static pthread_mutex_t device_list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ibv_device **device_list;
-static int num_devices;	/* > 0: found; 0: to be looked for, again; < 0: -errno, for good */
+static int num_devices;	/* > 0: found; 0: search (again); < 0: -errno, for good */
 
 struct ibv_device **ibv_get_device_list_1_1(int *num)
 {
@@ -96,7 +96,8 @@ struct ibv_context *ibv_open_device_1_1(struct ibv_device *device)
 	if (asprintf(&path, "/dev/infiniband/%s", device->dev_name) < 0)
 		return NULL;
 
-	/* Inherited across exec, as it always was. */
+	/* Without O_CLOEXEC: programs may rely on passing the descriptor across exec, as they
+	 * always could. */
 	fd = open(path, O_RDWR);
 	err = errno;
 	free(path);
@@ -115,7 +116,7 @@ struct ibv_context *ibv_open_device_1_1(struct ibv_device *device)
 
 	context->device = device;
 	context->cmd_fd = fd;
-	/* Only the oldest ABI has something to keep there from the beginning. */
+	/* With kernel ABI 1 and 2 ibv_cmd_get_context() has stored the v2 channel there. */
 	if (abi_ver > 2)
 		context->abi_compat = NULL;
 	pthread_mutex_init(&context->mutex, NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Finds the uverbs devices in sysfs and matches them with drivers. Keeps nothing between two runs but
- * abi_ver: whatever is found anew is looked at anew. Runs under the lock of the device list. */
+/* Finds the uverbs devices in sysfs and matches them with drivers. Only abi_ver outlives a search:
+ * the next search reads everything again. Runs under the lock of the device list. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,12 +11,12 @@
 
 #include "ibverbs.h"
 
-/* At or below this nothing but the smallest programs can register their memory. */
+/* With a limit at or below this, only the smallest programs can register their memory. */
 #define LOW_MEMLOCK 32768
 
 int abi_ver;
 
-/* What is wrong with an attribute, for a message: its file and what it holds. */
+/* Text for a message that says what is wrong with an attribute: its file and content. */
 struct problem {
 	char text[IBV_SYSFS_PATH_MAX + 160];
 };
@@ -43,8 +43,9 @@ static void describe(struct problem *problem, const char *path, int len, const c
 	snprintf(problem->text, sizeof(problem->text), "'%s' holds '%s%s'", path, copy, shown > i ? "..." : "");
 }
 
-/* The number in a sysfs attribute; like in "1: CA" if there may be more behind it. -ENOENT when there is no
- * such file, -EINVAL with the problem for everything else. */
+/* Reads the number in a sysfs attribute. With more, text may follow the number, as in "1: CA".
+ * Returns -ENOENT if there is no such file, and -EINVAL with *problem set for all other
+ * failures. */
 static int read_number(const char *dir, const char *file, bool more, struct problem *problem)
 {
 	char path[IBV_SYSFS_PATH_MAX + 32], text[2 * VALUE_SHOWN], *end;
@@ -66,13 +67,14 @@ static int read_number(const char *dir, const char *file, bool more, struct prob
 	return len == -ENOENT ? -ENOENT : -EINVAL;
 }
 
-/* 0, or -ENOSYS: no uverbs in this kernel, or of a version that we do not speak. */
+/* Returns 0, or -ENOSYS: the kernel has no uverbs, or an ABI version that the library does not
+ * support. */
 static int check_kernel_abi(const char *class_path)
 {
 	struct problem problem;
 	int version = read_number(class_path, "abi_version", false, &problem);
 
-	/* Silent: a machine without RDMA is no fault. */
+	/* No message: it is normal that a machine has no RDMA device. */
 	if (version == -ENOENT)
 		return -ENOSYS;
 
@@ -107,7 +109,7 @@ static void check_memlock_limit(void)
 		(unsigned long long)rlim.rlim_cur);
 }
 
-/* A name that is a directory's. */
+/* Can this be the name of a directory in sysfs? */
 static bool is_name(const char *name, int len)
 {
 	int i;
@@ -118,7 +120,8 @@ static bool is_name(const char *name, int len)
 	return len > 0 && name[0] != '.';
 }
 
-/* The device behind one entry of the class. NULL when the entry is none; a broken one is warned of. */
+/* Returns the device that an entry of the class stands for, or NULL. Warns if the entry is a broken
+ * device. */
 static struct uverbs_device *read_device(const char *sysfs, const char *class_path, const char *entry)
 {
 	char path[2 * IBV_SYSFS_PATH_MAX], ibdev[IBV_SYSFS_NAME_MAX];
@@ -172,7 +175,8 @@ static struct uverbs_device *read_device(const char *sysfs, const char *class_pa
 	return dev;
 }
 
-/* The list of uverbs devices, uverbs0 first. 0, or -ENOSYS when there is no such class. */
+/* Makes the list of uverbs devices, uverbs0 first. Returns 0, -ENOMEM, or -ENOSYS if there is no
+ * such class. */
 static int find_devices(const char *sysfs, const char *class_path, struct uverbs_device **devices)
 {
 	struct uverbs_device *dev;
@@ -184,7 +188,7 @@ static int find_devices(const char *sysfs, const char *class_path, struct uverbs
 	if (n < 0)
 		return n == -ENOMEM ? -ENOMEM : -ENOSYS;
 
-	/* From the last to the first, since each goes to the front of the list. */
+	/* From last to first, because each device goes to the front of the list. */
 	while (n--) {
 		dev = read_device(sysfs, class_path, names[n]);
 		if (dev) {
@@ -219,7 +223,7 @@ static void fill_in(struct ibv_device *vdev, const struct uverbs_device *dev)
 	strcpy(vdev->ibdev_path, dev->ibdev_path);
 }
 
-/* Offers the devices nobody has claimed yet to the drivers that are there. Returns how many are left, or
+/* Offers the unclaimed devices to the registered drivers. Returns how many are still unclaimed, or
  * -ENOMEM. */
 static int match_devices(struct uverbs_device *devices, struct ibv_device ***list, int *count)
 {
@@ -231,7 +235,7 @@ static int match_devices(struct uverbs_device *devices, struct ibv_device ***lis
 		if (dev->claimed || dev->declined)
 			continue;
 
-		/* Room first: what a driver has made for us cannot be given back. */
+		/* Grow the list first: a driver cannot take back the device that it has made. */
 		grown = realloc(*list, (*count + 1) * sizeof(**list));
 		if (!grown)
 			return -ENOMEM;
@@ -288,7 +292,7 @@ int discover_devices(struct ibv_device ***list)
 		free(dev);
 	}
 
-	/* Out of memory on the way: what was found is good. */
+	/* After a failure to allocate, the devices found until then are still good. */
 	if (ret < 0 && !count) {
 		free(*list);
 		*list = NULL;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Completion channels, completion events and asynchronous events, and their acknowledgement. An event
- * that was got counts until it is acknowledged; destroying its object waits for that (wait_acked()). The
- * counters belong to the object's mutex, a channel's refcnt and the v2 channel to the context's. */
+/* Completion channels, completion events and asynchronous events, and their acknowledgement. An
+ * event counts from the moment the program gets it until the program acknowledges it; the destroy
+ * call for its object waits for that (wait_acked()). The mutex of the object protects its counters;
+ * the mutex of the context protects refcnt of a channel, and the v2 channel. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "compat.h"
 #include "xrc.h"
 
-/* The kernel writes whole records. 0, or -1 with errno. */
+/* Reads one record; the kernel writes whole records. Returns 0, or -1 with errno set. */
 static int read_record(int fd, void *record, size_t size)
 {
 	ssize_t len;
@@ -25,7 +26,7 @@ static int read_record(int fd, void *record, size_t size)
 	return -1;
 }
 
-/* Kernel ABI 1 and 2 have one channel per context, which came with it. */
+/* Kernel ABI 1 and 2: a context has one channel, which GET_CONTEXT returned. */
 static struct ibv_comp_channel *take_v2_channel(struct ibv_context *context)
 {
 	struct v2_channel *v2 = context->abi_compat;
@@ -99,8 +100,8 @@ static int destroy_channel(struct ibv_comp_channel *channel)
 	return ret;
 }
 
-/* These two have one symbol version for both generations of programs. One of 1.0 passes its own kind of
- * context, and expects its own kind of channel. */
+/* This function and ibv_destroy_comp_channel() have one symbol version for programs of both ABIs. A
+ * program of 1.0 passes a 1.0 context and expects a 1.0 channel. */
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
 	struct ibv_context *real = compat_real_context(context);
@@ -246,7 +247,7 @@ void ibv_ack_async_event_1_1(struct ibv_async_event *event)
 		break;
 	case ELEMENT_XRC_RCV_QP:
 	case ELEMENT_PORT:
-		break;	/* nothing waits for these */
+		break;	/* destroy calls do not wait for these events */
 	}
 }
 default_symver(ibv_ack_async_event_1_1, ibv_ack_async_event);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Keeping registered memory away from children, page by page: madvise() when the first user of a page
- * comes and when the last one goes. Everything here belongs to fork_lock. */
+/* Keeps registered memory out of children, page by page: calls madvise() when the first user of a
+ * page comes and when the last one goes. fork_lock protects everything here. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,20 +15,21 @@ static struct ranges ranges;
 static bool initialised, too_late, huge_pages;
 static uintptr_t page_size;
 
-/* 0, or -errno. */
+/* Returns 0 or -errno. */
 static int advise(uintptr_t start, uintptr_t last, bool covered)
 {
 	if (!madvise((void *)start, last - start + 1, covered ? MADV_DONTFORK : MADV_DOFORK))
 		return 0;
 
-	/* Memory that its owner unmapped before giving it back: no child will see it either way. */
+	/* The program has unmapped the memory before it deregistered it. No child can inherit that
+	 * memory. */
 	if (!covered && errno == ENOMEM)
 		return 0;
 
 	return -errno;
 }
 
-/* Whether the kernel knows this at all. */
+/* Does the kernel support MADV_DONTFORK? */
 static int try_madvise(void)
 {
 	void *page;
@@ -83,7 +84,8 @@ out:
 	return ret ? fail(ret) : 0;
 }
 
-/* The largest page size of what is mapped in [start, last]: madvise() takes whole pages only. */
+/* Returns the largest page size of the mappings in [start, last]: madvise() accepts whole pages
+ * only. */
 static uintptr_t mapped_page_size(uintptr_t start, uintptr_t last)
 {
 	unsigned long long from, to, kilobytes;

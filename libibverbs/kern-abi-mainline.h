@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The XRC commands of mainline kernels from 3.3 on, which share their numbers with other commands of OFED
- * kernels (kern-abi.h). Commands in kern-abi.h's sense; never installed. */
+/* The XRC commands of mainline kernels from 3.3 on. Their numbers are those of other commands in
+ * OFED kernels (kern-abi.h). The layout of a command is as in kern-abi.h. Not installed. */
 
 #ifndef KERN_ABI_MAINLINE_H
 #define KERN_ABI_MAINLINE_H
@@ -12,18 +12,18 @@ enum {
 	IB_USER_VERBS_CMD_OPEN_XRCD = 37,	/* ibv_open_xrc_domain and its response */
 	IB_USER_VERBS_CMD_CLOSE_XRCD,
 	IB_USER_VERBS_CMD_CREATE_XSRQ,
-	IB_USER_VERBS_CMD_OPEN_QP,		/* its response is ibv_create_qp_resp */
-	/* There is no kernel ABI 1 or 2 with these. */
+	IB_USER_VERBS_CMD_OPEN_QP,		/* the response is ibv_create_qp_resp */
+	/* Kernel ABI 1 and 2 do not have these commands. */
 	IB_USER_VERBS_CMD_OPEN_XRCD_V2 = -1,
 	IB_USER_VERBS_CMD_CLOSE_XRCD_V2 = -1,
 	IB_USER_VERBS_CMD_CREATE_XSRQ_V2 = -1,
 	IB_USER_VERBS_CMD_OPEN_QP_V2 = -1
 };
 
-/* What CREATE_QP and OPEN_QP call the two ends of an XRC connection. */
+/* QP types of CREATE_QP and OPEN_QP for the two ends of an XRC connection. */
 enum {
 	MAINLINE_QPT_XRC_INI = 9,
-	MAINLINE_QPT_XRC_TGT = 10	/* in CREATE_QP pd_handle is that of the domain */
+	MAINLINE_QPT_XRC_TGT = 10	/* pd_handle of CREATE_QP is that of the domain */
 };
 
 enum {
@@ -54,7 +54,7 @@ struct mainline_create_xsrq {
 	__u64 driver_data[0];
 };
 
-/* ibv_create_srq_resp, with the number in what is reserved there. */
+/* ibv_create_srq_resp, with the SRQ number in its reserved member. */
 struct mainline_create_xsrq_resp {
 	__u32 srq_handle;
 	__u32 max_wr;

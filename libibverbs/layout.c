@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The frozen layouts, checked wherever the library is compiled; the installed headers stay free of it.
- * Kernel structures are the same everywhere, those of the API are as x86-64 has them. No code. */
+/* The frozen layouts, checked whenever the library is compiled, so that the installed headers
+ * contain no checks. Kernel structures have the same layout everywhere; those of the API are
+ * checked as x86-64 lays them out. No code. */
 
 #include <stddef.h>
 #include <infiniband/driver.h>

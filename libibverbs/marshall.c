@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Attributes between the kernel's form and the application's, for the connection managers. */
+/* Converts attributes between the kernel's form and the application's, for connection managers. */
 
 #include <string.h>
 #include <infiniband/marshall.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The library's messages: whole lines on stderr, each telling what to do. Nothing else prints. */
+/* Prints the library's messages: whole lines on stderr, each of which tells the user what to do. No
+ * other file prints. */
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Drivers and the plug-ins they come in. A plug-in registers its drivers from an ELF constructor, so
- * the list of drivers has a lock of its own; everything else runs under the lock of the device list. A
- * plug-in is never unloaded. What goes wrong is remembered, to be told in one line per device. */
+/* Drivers and the plug-ins that contain them. A plug-in registers its drivers from an ELF
+ * constructor, so the list of drivers has a lock of its own. Everything else runs under the lock of
+ * the device list. A plug-in is never unloaded. Errors are kept, and reported in one line per
+ * device. */
 
 #include <dlfcn.h>
 #include <link.h>
@@ -21,14 +22,14 @@ struct driver {
 	struct driver *next;
 	const char *name;
 	ibv_driver_init_func init;
-	bool broken;	/* made a device without operations */
+	bool broken;	/* has made a device without operations */
 };
 
 struct plugin {
 	struct plugin *next;
 	char *name;	/* as configured */
 	void *handle;
-	char *error;	/* why it is of no use; NULL: it is */
+	char *error;	/* why it is of no use; NULL: it is usable */
 	bool warned;
 };
 
@@ -57,7 +58,8 @@ void ibv_register_driver(const char *name, ibv_driver_init_func init_func)
 	pthread_mutex_unlock(&drivers_lock);
 }
 
-/* The list only grows, at its end: walking needs the lock for each step, not for the whole. */
+/* Drivers are only ever appended, so the lock protects each step and need not protect the whole
+ * walk. */
 static struct driver *next_driver(struct driver *driver)
 {
 	struct driver *next;
@@ -88,7 +90,8 @@ struct ibv_device *drivers_try(struct uverbs_device *dev)
 		errno = 0;
 		vdev = driver->init(dev->path, dev->abi_version);
 		if (!vdev && errno == EPROTONOSUPPORT) {
-			/* Its driver, which has said what is wrong: it is not asked, and nothing said, again. */
+			/* The device's own driver has told the user what is wrong. It is not asked
+			 * again. */
 			dev->declined = true;
 			return NULL;
 		}
@@ -102,8 +105,9 @@ struct ibv_device *drivers_try(struct uverbs_device *dev)
 	return NULL;
 }
 
-/* dlopen() of the plug-in by the normal search path, then in the library's own directory: a prefix of
- * its own is rarely on that path. NULL with *error (to be freed, may be NULL) on failure. */
+/* Opens the plug-in with dlopen(), first by the normal search path, then in the library's own
+ * directory, which is rarely on that path. Returns NULL with *error on failure; *error may be NULL,
+ * and the caller frees it. */
 static void *open_plugin(const char *name, char **error)
 {
 	char *file, *installed;
@@ -121,7 +125,7 @@ static void *open_plugin(const char *name, char **error)
 	if (name[0] == '/' || asprintf(&installed, "%s/%s", IBV_LIBDIR, file) < 0)
 		goto out;
 
-	/* If it is there, what is wrong with it says more than where else it is not. */
+	/* If the file exists, its error says more than that of the search path. */
 	if (!access(installed, F_OK)) {
 		free(*error);
 		*error = NULL;
@@ -135,7 +139,7 @@ out:
 	return handle;
 }
 
-/* The file that holds a function. */
+/* Returns the file that contains the function. */
 static const char *file_of(ibv_driver_init_func function)
 {
 	Dl_info info;
@@ -161,7 +165,7 @@ static bool has_driver(const char *file)
 	return false;
 }
 
-/* The plug-in of that name, new or not. NULL without memory. */
+/* Finds the plug-in of that name or adds it. Returns NULL if there is no memory. */
 static struct plugin *find_plugin(const char *name)
 {
 	struct plugin *plugin;
@@ -192,7 +196,7 @@ static void load_plugin(const char *name)
 	const char *file;
 	int len;
 
-	/* A constructor runs once: what is loaded has said what it has to say. */
+	/* A constructor runs only once, so loading the plug-in again would register no driver. */
 	plugin = find_plugin(name);
 	if (!plugin || plugin->handle)
 		return;
@@ -202,7 +206,7 @@ static void load_plugin(const char *name)
 	if (!plugin->handle || last != last_driver())
 		return;
 
-	/* Nothing new, which is as it should be when the program itself has loaded it. */
+	/* No new driver. This is no error if the program has already loaded the plug-in. */
 	file = file_of_plugin(plugin);
 	if (has_driver(file))
 		return;
@@ -283,7 +287,7 @@ static void read_config_file(struct name **names, const char *path)
 	fclose(file);
 }
 
-/* The names in the configuration directory, the last read first. */
+/* Returns the names in the configuration directory, the last one first. */
 static struct name *read_config(void)
 {
 	struct name *names = NULL;
@@ -338,7 +342,7 @@ void providers_load(void)
 	struct name *names, *name;
 	void *self;
 
-	/* In a program linked statically all drivers there can be are registered already. */
+	/* A statically linked program has already registered all the drivers that it contains. */
 	self = dlopen(NULL, RTLD_NOW);
 	static_linking = !self;
 	if (static_linking)
@@ -354,7 +358,7 @@ void providers_load(void)
 	}
 }
 
-/* Everything that may be why a device has no driver, as one piece of text. */
+/* Writes all possible reasons why the device has no driver, as one piece of text. */
 static void write_reasons(FILE *text, const struct uverbs_device *dev)
 {
 	const char *separator = "";

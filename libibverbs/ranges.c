@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Ranges of equal count, in a treap: a search tree by start that is at the same time a heap by random
- * priorities, and so balanced without bookkeeping. A list links them in order; each ends where its
- * successor starts, and neighbours never have the same count between two calls. */
+/* Ranges of equal count in a treap: a search tree by start that is also a heap by random
+ * priorities, which keeps it balanced without bookkeeping. A list links the ranges in order, and
+ * each range ends where the next starts. Between two calls adjacent ranges have different
+ * counts. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ struct range {
 	unsigned int count;
 };
 
-/* xorshift: any spread will do. */
+/* xorshift: the priorities only need to be well spread. */
 static uint64_t next_priority(struct ranges *ranges)
 {
 	ranges->seed ^= ranges->seed << 13;
@@ -65,11 +66,11 @@ static struct range *find(const struct ranges *ranges, uintptr_t address)
 			range = range->left;
 		}
 
-	/* One starts at 0. */
+	/* There is always one: the first range starts at 0. */
 	return found;
 }
 
-/* Puts node, which starts within range, behind it. */
+/* Inserts node, which starts within range, after range. */
 static void insert(struct ranges *ranges, struct range *range, struct range *node)
 {
 	struct range **link = &ranges->root, **low, **high, *rest;
@@ -77,7 +78,7 @@ static void insert(struct ranges *ranges, struct range *range, struct range *nod
 	while (*link && (*link)->priority >= node->priority)
 		link = node->start < (*link)->start ? &(*link)->left : &(*link)->right;
 
-	/* What hangs there falls to both sides of the new node. */
+	/* Split the subtree that was there between the two sides of the new node. */
 	rest = *link;
 	*link = node;
 	low = &node->left;
@@ -101,7 +102,7 @@ static void insert(struct ranges *ranges, struct range *range, struct range *nod
 	range->next = node;
 }
 
-/* Takes a range out, and with it the boundary to the one before, which thereby grows. */
+/* Removes a range. The range before it grows to cover it. */
 static void delete(struct ranges *ranges, struct range *range)
 {
 	struct range **link = &ranges->root, *low, *high;
@@ -129,7 +130,7 @@ static void delete(struct ranges *ranges, struct range *range)
 	free(range);
 }
 
-/* Makes a range start at the address, with *spare if it takes a new one. */
+/* Makes a range start at the address. If a new range is needed, uses *spare and sets it to NULL. */
 static struct range *split(struct ranges *ranges, uintptr_t address, struct range **spare)
 {
 	struct range *range = find(ranges, address), *node;
@@ -153,7 +154,7 @@ static void merge_if_equal(struct ranges *ranges, struct range *range)
 		delete(ranges, range);
 }
 
-/* Whether the change takes the range's count from or to 0. */
+/* Does the change take the count of the range from 0 or to 0? */
 static bool at_edge(const struct range *range, bool cover)
 {
 	return range->count == (cover ? 0 : 1);
@@ -175,7 +176,7 @@ int ranges_change(struct ranges *ranges, uintptr_t start, uintptr_t last, bool c
 	first = split(ranges, start, &spare_start);
 	end = last == UINTPTR_MAX ? NULL : split(ranges, last + 1, &spare_end);
 
-	/* First all that can fail. */
+	/* First everything that can fail. */
 	for (range = first; range != end; range = range->next)
 		if (at_edge(range, cover)) {
 			ret = edge(range->start, last_of(range), cover);
@@ -184,7 +185,7 @@ int ranges_change(struct ranges *ranges, uintptr_t start, uintptr_t last, bool c
 		}
 
 	if (ret) {
-		/* The one that failed may have got half-way. */
+		/* Undo the part that failed, too: it may be half done. */
 		for (end_of_undo = range->next; first != end_of_undo; first = first->next)
 			if (at_edge(first, cover))
 				edge(first->start, last_of(first), !cover);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Reading sysfs, through libsysfs and always by whole paths under the root determined here: libsysfs'
- * own idea of where sysfs is mounted is never asked. The root is fixed once, under pthread_once. */
+/* Reads sysfs through libsysfs, but always by full paths from the root that is determined here:
+ * libsysfs's own search for the mount point is not used. pthread_once() determines the root
+ * once. */
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -18,7 +19,8 @@ static pthread_once_t root_once = PTHREAD_ONCE_INIT;
 
 const char *trusted_getenv(const char *name)
 {
-	/* How the program began does not tell what it has become since. */
+	/* secure_getenv() knows the rights that the program started with; this checks those it has
+	 * now. */
 	if (getuid() != geteuid() || getgid() != getegid())
 		return NULL;
 #ifdef HAVE_SECURE_GETENV
@@ -44,7 +46,7 @@ const char *ibv_get_sysfs_path(void)
 	return root;
 }
 
-/* Without libsysfs, which cuts longer paths off. */
+/* Reads without libsysfs, which truncates longer paths. */
 static int read_plain(const char *path, char *buf, size_t size)
 {
 	ssize_t len;
@@ -61,13 +63,13 @@ static int read_plain(const char *path, char *buf, size_t size)
 	return len < 0 ? -err : (int)len;
 }
 
-/* Up to size bytes of the attribute. The number, or -errno. */
+/* Reads up to size bytes of the attribute. Returns their number or -errno. */
 static int read_attribute(const char *path, char *buf, size_t size)
 {
 	struct sysfs_attribute *attr;
 	int len;
 
-	/* libsysfs reads a page at most and counts in 16 bits: all that sysfs ever gives. */
+	/* libsysfs reads at most a page, the largest attribute there is, and counts in 16 bits. */
 	if (strlen(path) >= SYSFS_PATH_MAX || size > (size_t)getpagesize() || size > UINT16_MAX)
 		return read_plain(path, buf, size);
 
@@ -141,7 +143,7 @@ static int by_version(const void *a, const void *b)
 	return strverscmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Appends a copy. 0, or -ENOMEM with the array as it was. */
+/* Appends a copy of name. Returns 0, or -ENOMEM with the array unchanged. */
 static int append_name(char ***names, int n, const char *name)
 {
 	char **grown;

@@ -6,7 +6,7 @@
 
 #include "table.h"
 
-/* Addresses and numbers that come in steps spread over all buckets. */
+/* The multiplication spreads keys that come in steps, such as addresses, over all buckets. */
 static struct table_link **bucket_of(const struct table *table, uint64_t key)
 {
 	return &table->bucket[(key * UINT64_C(0x9e3779b97f4a7c15) >> 32) & table->mask];

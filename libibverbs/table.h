@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Look-up by number, at the same cost however many there are: a hash table of links that their owners embed.
- * It grows with what is in it and never fails: without memory it stays as large as it is. Locking is the
- * caller's. */
+/* Look-up by number at constant cost: a hash table of links that the callers embed in their
+ * structs. The table grows with its content. Without memory it keeps its size, so adding never
+ * fails. The caller does the locking. */
 
 #ifndef IBVERBS_TABLE_H
 #define IBVERBS_TABLE_H
@@ -24,20 +24,20 @@ struct table {
 
 void table_init(struct table *table);
 
-/* The links are their owners'. */
+/* Frees the table. The links belong to the callers. */
 void table_destroy(struct table *table);
 
-/* Several may have the same key. */
+/* Several links may have the same key. */
 void table_add(struct table *table, struct table_link *link, uint64_t key);
 
-/* A link that is in the table. */
+/* The link must be in the table. */
 void table_del(struct table *table, struct table_link *link);
 
-/* One with this key, or NULL; and after one, the next with the same key. */
+/* Return a link with this key, or NULL; and the next link with the key of this one, or NULL. */
 struct table_link *table_find(const struct table *table, uint64_t key);
 struct table_link *table_find_next(const struct table_link *link);
 
-/* All that were in it, as a list; it is empty then. */
+/* Empties the table and returns its links as a list. */
 struct table_link *table_take_all(struct table *table);
 
 #endif /* IBVERBS_TABLE_H */

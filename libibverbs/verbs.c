@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The verbs on contexts, memory, queues and multicast: they call the provider and fill in the part of
- * its objects that is the library's. The context's mutex guards a channel's reference count. */
+/* The verbs for contexts, memory, queues and multicast. They call the provider and set the
+ * library's members of the provider's objects. The mutex of the context protects the reference
+ * count of a channel. */
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@ int ibv_query_port_1_1(struct ibv_context *context, uint8_t port_num, struct ibv
 }
 default_symver(ibv_query_port_1_1, ibv_query_port);
 
-/* An entry of a port's table in sysfs, as text. 0, or -1 with errno. */
+/* Reads an entry of a port's table in sysfs as text. Returns 0, or -1 with errno set. */
 static int read_port_table(struct ibv_context *context, uint8_t port_num, const char *table, int index,
 			   char *text, size_t size)
 {
@@ -46,7 +47,7 @@ int ibv_query_gid_1_1(struct ibv_context *context, uint8_t port_num, int index, 
 	if (read_port_table(context, port_num, "gids", index, text, sizeof(text)))
 		return -1;
 
-	/* Eight groups of four digits, five characters apart. */
+	/* Eight groups of four hexadecimal digits, five characters apart. */
 	if (strlen(text) != 39 || strspn(text, "0123456789abcdefABCDEF:") != 39) {
 		errno = EINVAL;
 		return -1;
@@ -147,7 +148,7 @@ struct ibv_cq *ibv_create_cq_1_1(struct ibv_context *context, int cqe, void *cq_
 {
 	struct ibv_cq *cq;
 
-	/* Held across the call, so that the channel cannot go away meanwhile. */
+	/* Held during the call, so that the channel cannot be destroyed meanwhile. */
 	pthread_mutex_lock(&context->mutex);
 
 	cq = context->ops.create_cq(context, cqe, channel, comp_vector);
@@ -266,7 +267,7 @@ struct ibv_qp *ibv_create_qp_1_1(struct ibv_pd *pd, struct ibv_qp_init_attr *qp_
 	qp->qp_type = qp_init_attr->qp_type;
 	qp->state = IBV_QPS_RESET;
 	qp->events_completed = 0;
-	/* A program that knows nothing of XRC has no such member in its init_attr. */
+	/* A program that does not use XRC may have an init_attr without this member. */
 	qp->xrc_domain = xrc ? qp_init_attr->xrc_domain : NULL;
 	pthread_mutex_init(&qp->mutex, NULL);
 	pthread_cond_init(&qp->cond, NULL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The XRC verbs and commands. Which kernel interface a context's XRC goes through is xrc_probe.c's to
- * find out; here nothing is kept. */
+/* The XRC verbs and commands. xrc_probe.c finds out which kernel interface they use. This file
+ * keeps no state. */
 
 #include "xrc.h"
 
@@ -137,9 +137,7 @@ int ibv_cmd_unreg_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_
 	return ret ? fail(ret) : 0;
 }
 
-/*
- * Verbs, for the application. A provider may lack one operation and not another.
- */
+/* Verbs, for the application. A provider may lack some of the operations. */
 
 struct ibv_srq *ibv_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *xrc_domain,
 				   struct ibv_cq *xrc_cq, struct ibv_srq_init_attr *srq_init_attr)
@@ -205,7 +203,10 @@ int ibv_close_xrc_domain(struct ibv_xrc_domain *d)
 	return ret ? fail(ret) : 0;
 }
 
-/* Calls an operation on receive QPs that the context has. 0, or a positive errno, which errno has too. */
+/*
+ * Calls an operation on receive QPs, if the context has it. 0, or a positive errno value and errno
+ * set.
+ */
 #define CALL_RCV_QP(ctx, op, ...) \
 	({ \
 		struct ibv_context *context_ = (ctx); \

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* XRC as mainline kernels have it from 3.3 on: domains, SRQs and send QPs; receive QPs are
- * xrc_mainline_rcv.c's. The kernel keeps the objects. What it does not keep as the API promises is kept
- * here: which objects of the context a domain has, so that closing it is refused while there are any.
+/* XRC on mainline kernels from 3.3 on: domains, SRQs and send QPs. Receive QPs are in
+ * xrc_mainline_rcv.c. The kernel keeps the objects. This file keeps what the API promises and the
+ * kernel does not track: the objects of the context in each domain. With them the library refuses
+ * to close a domain that is in use.
  *
- * A send QP is an initiator here and nothing more. The legacy kind can receive as well, when its peer is
- * another QP of that kind; such a pair cannot be had: either connects, and what is sent ends with
- * IBV_WC_RETRY_EXC_ERR, since nobody answers. That happens at the peer, which this end does not know, so
- * nothing is refused here.
+ * On these kernels a send QP is an initiator only. In the legacy API a QP of this type can also
+ * receive if its peer is another such QP. Such a pair does not work here: both ends connect, but
+ * their sends end with IBV_WC_RETRY_EXC_ERR, because an initiator does not answer. The library
+ * cannot refuse this, because it does not know the type of the peer.
  *
- * A child process shares the kernel's handles with its parent and has what is known of them as of the
- * fork; only one of the two may go on using the context, as with everything else in it. */
+ * After fork() the child shares the kernel's handles with its parent, and has a copy of this state
+ * from the time of the fork. As with everything else in a context, only one of the two processes
+ * may go on using it. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -29,14 +31,14 @@ struct xrc_handle *xrc_find_domain(const struct xrc_mainline *m, uint32_t handle
 	return domain;
 }
 
-/* The kernel holds the inode of every domain that is open, so its number is not another's meanwhile. */
+/* The kernel holds the inode of each open domain, so its number cannot be reused meanwhile. */
 bool xrc_same_domain(const struct xrc_handle *a, const struct xrc_handle *b)
 {
 	return a == b || (a->has_file && b->has_file && a->dev == b->dev && a->ino == b->ino);
 }
 
-/* Before the kernel is asked to make the object, which must not fail afterwards. 0, EINVAL when the
- * domain is not open, or ENOMEM. */
+/* Records an object before the kernel creates it, because nothing may fail afterwards. Returns 0,
+ * EINVAL if the domain is not open, or ENOMEM. */
 static int object_coming(struct xrc_mainline *m, uint32_t domain_handle, const void *object)
 {
 	struct xrc_object *entry;
@@ -90,7 +92,7 @@ static int mainline_open_domain(struct ibv_context *context, int fd, int oflag, 
 	if (!domain)
 		return ENOMEM;
 
-	/* A descriptor that is none is the kernel's to refuse. */
+	/* If fd is not a descriptor, the kernel refuses the command. */
 	if (fd != -1 && !fstat(fd, &st)) {
 		domain->has_file = true;
 		domain->dev = st.st_dev;
@@ -104,7 +106,7 @@ static int mainline_open_domain(struct ibv_context *context, int fd, int oflag, 
 	pthread_mutex_lock(&m->lock);
 	ret = cmd_write(context, &cmd, sizeof(cmd));
 	if (!ret) {
-		/* Only the core of the response: mlx4 tells nothing more. */
+		/* Only the core of the response: mlx4 has no part of its own. */
 		VALGRIND_MAKE_MEM_DEFINED(resp, sizeof(*resp));
 		d->handle = domain->handle = resp->xrcd_handle;
 		domain->next = m->domains;
@@ -117,8 +119,8 @@ static int mainline_open_domain(struct ibv_context *context, int fd, int oflag, 
 	return ret;
 }
 
-/* The kernel lets a domain go while the context has send QPs in it, and some versions with receive QPs,
- * which then stay for ever. */
+/* The kernel closes a domain even if the context has send QPs in it; some versions do so with
+ * receive QPs, which then exist for ever. */
 static bool domain_in_use(const struct xrc_mainline *m, const struct xrc_handle *domain)
 {
 	const struct xrc_handle *other;
@@ -158,8 +160,8 @@ static int mainline_close_domain(struct ibv_xrc_domain *d)
 	return ret;
 }
 
-/* The provider's part of the command comes behind a core that is longer here; that of the response has
- * its place. */
+/* The core of the command is longer here than in the legacy command, so the provider's part is
+ * copied. The provider's part of the response is at the legacy place. */
 static int mainline_create_srq(struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_srq_init_attr *attr,
 			       uint32_t xrc_domain, uint32_t xrc_cq, struct ibv_create_xrc_srq *legacy,
 			       size_t legacy_size, struct ibv_create_srq_resp *resp, size_t resp_size)
@@ -207,7 +209,8 @@ out:
 	return ret;
 }
 
-/* The kernel knows no domain of an initiator; that it is this context's, and stays, is seen to here. */
+/* The kernel does not assign an initiator to a domain. The library checks that the domain is open
+ * in this context and keeps it open. */
 static int mainline_create_send_qp(struct ibv_pd *pd, const struct ibv_qp *qp,
 				   const struct ibv_qp_init_attr *attr, struct ibv_create_qp *cmd, size_t cmd_size)
 {
@@ -232,9 +235,9 @@ static int mainline_create_send_qp(struct ibv_pd *pd, const struct ibv_qp *qp,
 }
 
 /*
- * The API has one set of attributes for both directions, and whoever breaks its rules learns so. The
- * kernel wants none of the receiving direction from an initiator: the rules about those are checked here,
- * by the state the library knows, which is also the one that an OFED kernel would go by.
+ * The API has one set of attributes for both directions, and refuses those that break its rules.
+ * The kernel accepts no attributes of the receiving direction for an initiator, so the library
+ * checks the rules for those. It uses the state that it knows, as an OFED kernel would.
  */
 static int mainline_send_qp_mask(const struct ibv_qp *qp, const struct ibv_qp_attr *attr, uint32_t *attr_mask)
 {
@@ -257,7 +260,7 @@ static int mainline_send_qp_mask(const struct ibv_qp *qp, const struct ibv_qp_at
 	return 0;
 }
 
-/* Both kinds of entries begin with the link that they were allocated with. */
+/* Entries of both kinds start with their link, so freeing the link frees the entry. */
 static void table_free(struct table *table)
 {
 	struct table_link *all = table_take_all(table);
@@ -270,7 +273,7 @@ static void table_free(struct table *table)
 	table_destroy(table);
 }
 
-/* The kernel drops its part when the context is closed. */
+/* The kernel frees its objects when the context is closed. */
 static void mainline_release(struct xrc_context *xrc)
 {
 	struct xrc_mainline *m = (struct xrc_mainline *)xrc;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* What the library remembers of a context whose XRC is mainline's, and what the two files of it share.
- * The lock guards all of it, and is held across the commands by which handles come and go, so that a
- * handle found here is one that the kernel still means. */
+/* What the library keeps about a context that uses mainline's XRC, and what the two files for it
+ * share. The lock protects all of it. It is held during commands that create or destroy handles, so
+ * a handle found here is still valid in the kernel. */
 
 #ifndef IBVERBS_XRC_MAINLINE_H
 #define IBVERBS_XRC_MAINLINE_H
@@ -11,26 +11,26 @@
 #include "table.h"
 #include "xrc.h"
 
-/* A handle on a domain. Two of them can be on the same domain, which has a file then. */
+/* A handle of a domain. Several handles can refer to the same domain if it has a file. */
 struct xrc_handle {
 	struct xrc_handle *next;
 	uint32_t handle;
 	bool has_file;
 	dev_t dev;
 	ino_t ino;
-	unsigned int objects;		/* send QPs and SRQs made through it */
+	unsigned int objects;		/* send QPs and SRQs created through it */
 	unsigned int rcv_qps;		/* registered through it */
 };
 
 /* A send QP or an SRQ of a domain. */
 struct xrc_object {
-	struct table_link link;		/* by the address of the ibv_qp or ibv_srq: looked at by nobody */
+	struct table_link link;		/* by the object's address, which is not dereferenced */
 	struct xrc_handle *domain;
 };
 
 /* A receive QP that the context is registered with. */
 struct xrc_rcv_qp {
-	struct table_link by_qpn;	/* one per domain */
+	struct table_link by_qpn;	/* unique within a domain */
 	struct table_link by_user_handle;
 	struct xrc_handle *domain;
 	uint32_t handle;
@@ -51,7 +51,7 @@ static inline struct xrc_mainline *xrc_mainline_of(const struct ibv_context *con
 	return (struct xrc_mainline *)xrc_chosen(context);
 }
 
-/* Both with the lock held. */
+/* The caller holds the lock. */
 struct xrc_handle *xrc_find_domain(const struct xrc_mainline *m, uint32_t handle);
 bool xrc_same_domain(const struct xrc_handle *a, const struct xrc_handle *b);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Receive QPs on mainline kernels. There they are XRC target QPs, which live as long as any context has a
- * handle on them: a handle is what the API calls a registration. The API names them by number, so the
- * numbers and handles of the context's registrations are kept; xrc_mainline.h says under which lock. */
+/* Receive QPs on mainline kernels, which call them XRC target QPs. A target QP exists as long as a
+ * context has a handle of it; the API calls such a handle a registration. The API refers to receive
+ * QPs by number, so the library keeps the numbers and handles of the context's registrations.
+ * xrc_mainline.h names the lock. */
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -12,9 +13,10 @@
 #include "xrc_mainline.h"
 
 /*
- * The kernel returns user_handle with every event. Those of other QPs are addresses of their objects,
- * which are even; these are odd, and never given out twice, so that an event that was read before its
- * registration ended is not taken for somebody else's. A handle that is no registration has the first.
+ * The kernel returns user_handle with every event. For other QPs it is the address of the object,
+ * which is even. For receive QPs it is odd and never reused, so that an event of a registration
+ * that has ended is not taken for one of another registration. The first value is for handles that
+ * are not registrations.
  */
 enum { UNREGISTERED_USER_HANDLE = 1, USER_HANDLE_STEP = 2 };
 
@@ -28,7 +30,7 @@ static struct xrc_rcv_qp *of_user_handle(struct table_link *link)
 	return (struct xrc_rcv_qp *)((char *)link - offsetof(struct xrc_rcv_qp, by_user_handle));
 }
 
-/* The registration with the QP of this number in this domain, through whichever handle on it. */
+/* Returns the registration with QP qpn of this domain, made through any handle of the domain. */
 static struct xrc_rcv_qp *find(struct xrc_mainline *m, const struct xrc_handle *domain, uint32_t qpn)
 {
 	struct table_link *link;
@@ -39,7 +41,7 @@ static struct xrc_rcv_qp *find(struct xrc_mainline *m, const struct xrc_handle *
 	return NULL;
 }
 
-/* A registration that is not yet one; NULL without memory. */
+/* Allocates a registration without adding it. Returns NULL if there is no memory. */
 static struct xrc_rcv_qp *new_rcv_qp(struct xrc_mainline *m, struct xrc_handle *domain)
 {
 	struct xrc_rcv_qp *rcv_qp;
@@ -73,7 +75,7 @@ static void del(struct xrc_mainline *m, struct xrc_rcv_qp *rcv_qp)
 	free(rcv_qp);
 }
 
-/* Only for a domain of ours that is open: given another, some kernels fall over. */
+/* The domain must be one that this context has open: some kernels crash when given another. */
 static int open_handle(struct ibv_context *context, const struct xrc_handle *domain, uint32_t qpn,
 		       uint64_t user_handle, uint32_t *handle)
 {
@@ -97,7 +99,8 @@ static int open_handle(struct ibv_context *context, const struct xrc_handle *dom
 	return 0;
 }
 
-/* Nobody acknowledges events of these, so nobody waits for that. The last handle takes the QP along. */
+/* Programs do not acknowledge events of receive QPs, so there is nothing to wait for. The kernel
+ * destroys the QP with its last handle. */
 static int drop_handle(struct ibv_context *context, uint32_t handle)
 {
 	struct ibv_destroy_qp_resp resp;
@@ -130,7 +133,7 @@ int mainline_create_rcv_qp(struct ibv_qp_init_attr *init_attr, uint32_t *xrc_rcv
 	if (!rcv_qp)
 		goto out;
 
-	/* What else the caller wants of it is ignored, as it always was. */
+	/* All other members of init_attr are ignored, as OFED does. */
 	memset(&cmd, 0, sizeof(cmd));
 	CMD_INIT_RESP(&cmd, sizeof(cmd), CREATE_QP, &resp, sizeof(resp));
 	cmd.user_handle = rcv_qp->by_user_handle.key;
@@ -165,7 +168,7 @@ int mainline_reg_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn)
 	if (!domain)
 		goto out;
 
-	/* One registration, however often it is asked for. */
+	/* Registering again has no effect. */
 	ret = 0;
 	if (find(m, domain, xrc_rcv_qpn))
 		goto out;
@@ -203,13 +206,13 @@ int mainline_unreg_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn)
 		del(m, rcv_qp);
 	pthread_mutex_unlock(&m->lock);
 
-	/* The API knows one reason; that the device is gone is another matter. */
+	/* The API has only one errno for this, apart from those of a failed device. */
 	return !ret || ret == EIO || ret == ENODEV ? ret : EINVAL;
 }
 
-/* Runs the function with a handle on the QP: the one that the context is registered by, or else one of
- * its own for the time. Whoever is registered meanwhile keeps the QP; when the last of them goes in that
- * time, it ends with this handle, and not earlier. 0 or errno. */
+/* Calls the function with a handle of the QP: that of the context's registration, or a temporary
+ * one. If the last registration ends during the call, the QP exists until the temporary handle is
+ * dropped. Returns 0 or a positive errno value. */
 static int with_handle(struct ibv_xrc_domain *d, uint32_t qpn,
 		       int (*function)(struct ibv_context *context, uint32_t handle, void *arg), void *arg)
 {
@@ -247,7 +250,7 @@ struct modify {
 
 static int modify(struct ibv_context *context, uint32_t handle, void *arg)
 {
-	/* Of the type that has no rules of its own on this way. */
+	/* RC, because ibv_cmd_modify_qp() has no special rules for it. */
 	struct ibv_qp qp = { .context = context, .handle = handle, .qp_type = IBV_QPT_RC };
 	struct modify *m = arg;
 	struct ibv_modify_qp cmd;
@@ -256,9 +259,10 @@ static int modify(struct ibv_context *context, uint32_t handle, void *arg)
 }
 
 /*
- * The API has one set of attributes for both directions, and the kernel wants none of the sending one
- * from a target. Whether they may be there is checked as far as the request alone tells: on the way to RTS
- * they belong to the transition that needs SQ_PSN, about which the kernel is strict. 0 or EINVAL.
+ * The API has one set of attributes for both directions, and the kernel accepts no attributes of
+ * the sending direction for a target QP. The library checks the rules for those as far as the
+ * request alone allows: the attributes belong to the transition to RTS, which needs SQ_PSN, and the
+ * kernel is strict about SQ_PSN. Returns 0 or EINVAL.
  */
 static int rcv_qp_mask(const struct ibv_qp_attr *attr, int *attr_mask)
 {
@@ -326,8 +330,8 @@ int mainline_query_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn, struct
 	return 0;
 }
 
-/* An event whose registration has ended since, or that was for a passing handle, is nobody's: a kernel
- * that had been asked a moment later would not have had it any more. */
+/* Drops events of registrations that have ended and of temporary handles. A kernel that had been
+ * asked a moment later would not have delivered them either. */
 bool mainline_translate_event(struct xrc_context *xrc, struct ibv_kern_async_event *event)
 {
 	struct xrc_mainline *m = (struct xrc_mainline *)xrc;

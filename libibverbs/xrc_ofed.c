@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* XRC as the kernels of OFED 1.3 to 1.5 have it: commands 37 to 44, receive QPs known by their numbers.
- * The kernel keeps all the state. */
+/* XRC on the kernels of OFED 1.3 to 1.5: commands 37 to 44, receive QPs referred to by number. The
+ * kernel keeps all the state. */
 
 #include <string.h>
 
@@ -79,7 +79,7 @@ static int ofed_create_send_qp(struct ibv_pd *pd, const struct ibv_qp *qp,
 	return cmd_write(pd->context, cmd, cmd_size);
 }
 
-/* One set of attributes for both directions, which the kernel checks. */
+/* The kernel checks the attributes, which are one set for both directions. */
 static int ofed_send_qp_mask(const struct ibv_qp *qp, const struct ibv_qp_attr *attr, uint32_t *attr_mask)
 {
 	(void)qp, (void)attr, (void)attr_mask;

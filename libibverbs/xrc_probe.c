@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Which XRC the kernel has. The choice is kept in the context's abi_compat, which is the library's. It is
- * made once, without a lock: threads that make it together make the same, and one of them wins. */
+/* Finds out which XRC the kernel has. The choice is kept in abi_compat of the context, which
+ * belongs to the library. It is made once and without a lock: threads that make it at the same time
+ * find the same, and one of them stores it. */
 
 #include <string.h>
 
@@ -9,25 +10,26 @@
 #include "xrc.h"
 
 /*
- * The commands of XRC have numbers that mean one thing to OFED kernels, another to mainline from 3.3 on,
- * and to those of later MLNX_OFED mainline's meaning plus the legacy commands at 43 to 48. The capability
- * bit is the same in all. What tells them apart and does no harm on any:
+ * The numbers of the XRC commands mean one thing to OFED kernels and another to mainline kernels
+ * from 3.3 on. Kernels of later MLNX_OFED have mainline's commands, plus the legacy ones at 43 to
+ * 48. The capability bit is the same in all of them. Two commands tell the kernels apart and do no
+ * harm on any:
  *
- * - Command 40 with room for a response of 8 bytes. OFED's CREATE_XRC_RCV_QP needs no more, goes on, and
- *   refuses the domain handle: EINVAL. Mainline's OPEN_QP needs 32 and looks at that before anything
- *   else: ENOSPC. (With more room, some mainline kernels would follow the bad handle to their end.)
- * - After ENOSPC, command 44 without a response. Mainline has none: EINVAL. In the mixed numbering it is
- *   CREATE_XRC_RCV_QP, which wants 8 bytes: ENOSPC.
+ * - Command 40 with room for a response of 8 bytes. For OFED's CREATE_XRC_RCV_QP this is enough,
+ *   and it refuses the domain handle: EINVAL. Mainline's OPEN_QP needs 32 bytes and checks that
+ *   first: ENOSPC. (With more room, some mainline kernels would use the bad handle and crash.)
+ * - After ENOSPC, command 44 without a response. Mainline has no such command: EINVAL. In the mixed
+ *   numbering it is CREATE_XRC_RCV_QP, which needs 8 bytes: ENOSPC.
  *
- * Both go out as CREATE_XRC_RCV_QP with a handle that nobody has.
+ * The library writes both as CREATE_XRC_RCV_QP with a handle that is not in use.
  */
 enum { PROBE_OFED_OR_OPEN_QP = 40, PROBE_MIXED = 44 };
 
-static const struct xrc_kernel xrc_none = { .release = NULL };	/* and nobody calls the others */
+static const struct xrc_kernel xrc_none = { .release = NULL };	/* the rest is never called */
 static struct xrc_context none = { .kernel = &xrc_none };
 static struct xrc_context ofed = { .kernel = &xrc_ofed };
 
-/* What the kernel says to the command: 0 or a positive errno. */
+/* Writes the command and returns the kernel's answer: 0 or a positive errno value. */
 static int probe(struct ibv_context *context, uint32_t number, size_t resp_size)
 {
 	struct ibv_create_xrc_rcv_qp_resp resp;
@@ -52,7 +54,7 @@ static int probe_mainline(struct ibv_context *context, struct xrc_context **xrc)
 	case ENOSYS:
 	case EOPNOTSUPP:
 	case ENOSPC:
-		/* The mixed numbering has mainline's commands with mainline's numbers, which will do. */
+		/* The mixed numbering contains mainline's commands with mainline's numbers. */
 		*xrc = xrc_mainline_new();
 		return *xrc ? 0 : ENOMEM;
 	case 0:
@@ -82,7 +84,10 @@ static int ask_kernel(struct ibv_context *context, struct xrc_context **xrc)
 	ret = probe(context, PROBE_OFED_OR_OPEN_QP, sizeof(struct ibv_create_xrc_rcv_qp_resp));
 	switch (ret) {
 	case EINVAL:
-		/* Or a kernel that has no such command; but it would not claim to have XRC. */
+		/*
+		 * A kernel without the command also returns EINVAL, but such a kernel does not
+		 * claim to have XRC.
+		 */
 		*xrc = &ofed;
 		return 0;
 	case ENOSPC:
@@ -98,7 +103,7 @@ static int ask_kernel(struct ibv_context *context, struct xrc_context **xrc)
 
 struct xrc_context *xrc_chosen(const struct ibv_context *context)
 {
-	/* Before 6 there is no XRC, and up to 2 abi_compat is taken. */
+	/* Kernel ABIs below 6 have no XRC, and with 1 and 2 abi_compat has another use. */
 	return abi_ver < 6 ? NULL : __atomic_load_n((void *const *)&context->abi_compat, __ATOMIC_ACQUIRE);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* What a provider needs from the machine: 64-bit byte order and barriers that order memory as an HCA
- * sees it. Header only, never part of the ABI. */
+/* What a provider needs from the machine: 64-bit byte order, and barriers that order memory
+ * accesses as an HCA sees them. This header is not part of the ABI. */
 
 #ifndef INFINIBAND_ARCH_H
 #define INFINIBAND_ARCH_H
@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <endian.h>
 
-/* Host to network order of 64 bits. Not by htobe64(), which strict ISO C hides. */
+/* Host to network order of 64 bits. htobe64() would do, but strict ISO C hides it. */
 static inline uint64_t htonll(uint64_t x)
 {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -18,20 +18,20 @@ static inline uint64_t htonll(uint64_t x)
 #endif
 }
 
-/* The inverse, which is the same. */
+/* Network to host order, which is the same operation. */
 static inline uint64_t ntohll(uint64_t x)
 {
 	return htonll(x);
 }
 
 /*
- * mb()      loads and stores before it come before loads and stores after it
- * rmb()     loads before it come before loads after it: valid bit first, then the rest of a CQE
- * wmb()     stores to memory before it come before stores after it: WQE first, then its doorbell
- * wc_wmb()  write-combined stores before it leave the CPU before any store after it
+ * mb()      orders earlier loads and stores before later loads and stores
+ * rmb()     orders earlier loads before later loads: a CQE's owner bit before the rest of the CQE
+ * wmb()     orders earlier stores to memory before later stores: a WQE before its doorbell
+ * wc_wmb()  makes earlier write-combined stores leave the CPU before any later store
  *
- * On x86-64 mb() is what it was in OFED, which does not keep a store before a later load: where that is
- * needed (arm, then look at the queue once more) use __atomic_thread_fence(__ATOMIC_SEQ_CST).
+ * On x86-64 mb() is what it was in OFED, and does not order a store before a later load. Code that
+ * needs this (arm the CQ, then poll it once more) uses __atomic_thread_fence(__ATOMIC_SEQ_CST).
  */
 #if defined(__x86_64__)
 

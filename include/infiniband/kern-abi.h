@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The uverbs command channel: numbers and layouts of everything written to and read from the device
- * files. Layouts are the same for 32-bit and 64-bit programs, so every 64-bit field is aligned. */
+/* The uverbs command channel: numbers and layouts of all that is written to and read from the
+ * device files. Layouts are the same for 32-bit and 64-bit programs, so every 64-bit field is
+ * aligned. */
 
 #ifndef KERN_ABI_H
 #define KERN_ABI_H
@@ -13,11 +14,11 @@
  *	OFFSET	SIZE	MEANING
  *	0	4	command number
  *	4	2	in_words: bytes written / 4
- *	6	2	out_words: bytes of room for the response / 4; 0 without one
- *	8	8	response: address of that room, in commands that have one
+ *	6	2	out_words: bytes of room for the response / 4; 0: no response
+ *	8	8	response: address of that room, in commands that have a response
  *
- * then the rest of the command's struct, then what the provider adds (driver_data). The response is in
- * place when write() returns; the provider's part of it follows the struct.
+ * then the rest of the command's struct, then what the provider adds (driver_data). The kernel has
+ * written the response when write() returns; the provider's part of it follows the struct.
  */
 
 /* Versions of the ABI that the library speaks. */
@@ -64,7 +65,7 @@ enum {
 	IB_USER_VERBS_CMD_DESTROY_SRQ,
 	IB_USER_VERBS_CMD_POST_SRQ_RECV,
 
-	/* XRC as OFED kernels have it. Kernels from 3.3 on use 37-40 for other commands. */
+	/* The XRC commands of OFED kernels. Kernels from 3.3 on use 37-40 for other commands. */
 	IB_USER_VERBS_CMD_CREATE_XRC_SRQ = 37,
 	IB_USER_VERBS_CMD_OPEN_XRC_DOMAIN,
 	IB_USER_VERBS_CMD_CLOSE_XRC_DOMAIN,
@@ -75,7 +76,7 @@ enum {
 	IB_USER_VERBS_CMD_UNREG_XRC_RCV_QP
 };
 
-/* The same of kernel ABI 1 and 2; -1: none. */
+/* The numbers in kernel ABI 1 and 2; -1: there is no such command. */
 enum {
 	IB_USER_VERBS_CMD_QUERY_PARAMS_V2 = 0,
 	IB_USER_VERBS_CMD_GET_CONTEXT_V2,
@@ -127,7 +128,7 @@ enum {
 	IB_USER_VERBS_CMD_UNREG_XRC_RCV_QP_V2 = -1
 };
 
-/* Kernel ABI 1 and 2: what there is besides commands. */
+/* Kernel ABI 1 and 2: asks how many event descriptors a context has. */
 struct ibv_query_params {
 	__u32 command;
 	__u16 in_words;
@@ -135,12 +136,12 @@ struct ibv_query_params {
 	__u64 response;
 };
 
-/* num_cq_events: event descriptors per context; 1. */
+/* num_cq_events: event descriptors per context, which is 1. */
 struct ibv_query_params_resp {
 	__u32 num_cq_events;
 };
 
-/* Opens the context of this file; the first command on it, and only once. */
+/* Creates the context of this file. It must be the first command on the file, and comes once. */
 struct ibv_get_context {
 	__u32 command;
 	__u16 in_words;
@@ -149,13 +150,14 @@ struct ibv_get_context {
 	__u64 driver_data[0];
 };
 
-/* async_fd: a new descriptor, for struct ibv_kern_async_event. */
+/* async_fd: a new descriptor, from which to read struct ibv_kern_async_event. */
 struct ibv_get_context_resp {
 	__u32 async_fd;
 	__u32 num_comp_vectors;
 };
 
-/* Kernel ABI 1 and 2: cq_fd_tab is the address of a __u32 that receives the one event descriptor. */
+/* Kernel ABI 1 and 2. The kernel writes the one event descriptor to the __u32 at address
+ * cq_fd_tab. */
 struct ibv_get_context_v2 {
 	__u32 command;
 	__u16 in_words;
@@ -174,8 +176,8 @@ struct ibv_query_device {
 	__u64 driver_data[0];
 };
 
-/* As struct ibv_device_attr of verbs.h, GUIDs in network order. fw_ver is a number, of the
- * provider's kind. */
+/* As struct ibv_device_attr of verbs.h, GUIDs in network order. fw_ver is a number, whose format
+ * the provider knows. */
 struct ibv_query_device_resp {
 	__u64 fw_ver;
 	__u64 node_guid;
@@ -231,7 +233,7 @@ struct ibv_query_port {
 	__u64 driver_data[0];
 };
 
-/* As struct ibv_port_attr of verbs.h. link_layer is 0 from kernels that do not tell. */
+/* As struct ibv_port_attr of verbs.h. Kernels that do not report link_layer leave it 0. */
 struct ibv_query_port_resp {
 	__u32 port_cap_flags;
 	__u32 max_msg_sz;
@@ -256,7 +258,7 @@ struct ibv_query_port_resp {
 	__u8 reserved[2];
 };
 
-/* Makes a protection domain. */
+/* Creates a protection domain. */
 struct ibv_alloc_pd {
 	__u32 command;
 	__u16 in_words;
@@ -265,12 +267,12 @@ struct ibv_alloc_pd {
 	__u64 driver_data[0];
 };
 
-/* Handles, here and below, are numbers of this context alone. */
+/* Handles, here and below, are valid in this context only. */
 struct ibv_alloc_pd_resp {
 	__u32 pd_handle;
 };
 
-/* EBUSY while something of it lives. */
+/* EBUSY: an object in the domain exists. */
 struct ibv_dealloc_pd {
 	__u32 command;
 	__u16 in_words;
@@ -278,8 +280,8 @@ struct ibv_dealloc_pd {
 	__u32 pd_handle;
 };
 
-/* Pins length bytes from the address start; hca_va is what the device calls them, with the same
- * offset in its page. access_flags: enum ibv_access_flags. */
+/* Pins length bytes from address start on. hca_va is the address that the device uses for start;
+ * both must have the same offset in their page. access_flags: enum ibv_access_flags. */
 struct ibv_reg_mr {
 	__u32 command;
 	__u16 in_words;
@@ -293,14 +295,14 @@ struct ibv_reg_mr {
 	__u64 driver_data[0];
 };
 
-/* Keys in host order. */
+/* The keys are in host order. */
 struct ibv_reg_mr_resp {
 	__u32 mr_handle;
 	__u32 lkey;
 	__u32 rkey;
 };
 
-/* Lets the pages go. */
+/* Unpins the pages. */
 struct ibv_dereg_mr {
 	__u32 command;
 	__u16 in_words;
@@ -308,7 +310,7 @@ struct ibv_dereg_mr {
 	__u32 mr_handle;
 };
 
-/* Makes a completion channel. */
+/* Creates a completion channel. */
 struct ibv_create_comp_channel {
 	__u32 command;
 	__u16 in_words;
@@ -316,12 +318,12 @@ struct ibv_create_comp_channel {
 	__u64 response;
 };
 
-/* fd: a new descriptor, for struct ibv_comp_event. */
+/* fd: a new descriptor, from which to read struct ibv_comp_event. */
 struct ibv_create_comp_channel_resp {
 	__u32 fd;
 };
 
-/* comp_channel: the descriptor, or -1. */
+/* Creates a CQ. comp_channel: the descriptor of a completion channel, or -1. */
 struct ibv_create_cq {
 	__u32 command;
 	__u16 in_words;
@@ -335,13 +337,13 @@ struct ibv_create_cq {
 	__u64 driver_data[0];
 };
 
-/* cqe: what was granted, not less than asked for. */
+/* cqe: the granted number of CQEs, at least the requested one. */
 struct ibv_create_cq_resp {
 	__u32 cq_handle;
 	__u32 cqe;
 };
 
-/* Kernel ABI 1 and 2. */
+/* Kernel ABI 1 and 2: no completion vector, no choice of channel. */
 struct ibv_create_cq_v2 {
 	__u32 command;
 	__u16 in_words;
@@ -353,7 +355,7 @@ struct ibv_create_cq_v2 {
 	__u64 driver_data[0];
 };
 
-/* cqe: entries asked for. EINVAL: fewer than are waiting. */
+/* cqe: the requested number of CQEs. EINVAL: more CQEs than that wait. */
 struct ibv_resize_cq {
 	__u32 command;
 	__u16 in_words;
@@ -364,14 +366,14 @@ struct ibv_resize_cq {
 	__u64 driver_data[0];
 };
 
-/* cqe: what was granted. */
+/* cqe: the granted number of CQEs. */
 struct ibv_resize_cq_resp {
 	__u32 cqe;
 	__u32 reserved;
 	__u64 driver_data[0];
 };
 
-/* Takes up to ne completions off. For devices whose CQs are the kernel's. */
+/* Takes up to ne completions from the CQ. For devices whose CQs the kernel keeps. */
 struct ibv_poll_cq {
 	__u32 command;
 	__u16 in_words;
@@ -400,15 +402,15 @@ struct ibv_kern_wc {
 	__u8 reserved;
 };
 
-/* count completions follow. */
+/* count completions follow this structure. */
 struct ibv_poll_cq_resp {
 	__u32 count;
 	__u32 reserved;
 	struct ibv_kern_wc wc[0];
 };
 
-/* Arms the CQ: solicited 1 for solicited completions, 0 for all. For devices whose CQs are the
- * kernel's. */
+/* Arms the CQ: solicited is 1 for solicited completions only, 0 for all. For devices whose CQs the
+ * kernel keeps. */
 struct ibv_req_notify_cq {
 	__u32 command;
 	__u16 in_words;
@@ -417,7 +419,8 @@ struct ibv_req_notify_cq {
 	__u32 solicited;
 };
 
-/* Waits for nothing: the response tells how many events are still to be acknowledged. */
+/* The kernel does not wait for acknowledgements; the response has the number of events to wait
+ * for. */
 struct ibv_destroy_cq {
 	__u32 command;
 	__u16 in_words;
@@ -427,13 +430,13 @@ struct ibv_destroy_cq {
 	__u32 reserved;
 };
 
-/* Events that were read from the descriptors about this CQ, ever. */
+/* The number of events about the CQ that have ever been read from the descriptors. */
 struct ibv_destroy_cq_resp {
 	__u32 comp_events_reported;
 	__u32 async_events_reported;
 };
 
-/* Kernel ABI 1. */
+/* Kernel ABI 1: no response. */
 struct ibv_destroy_cq_v1 {
 	__u32 command;
 	__u16 in_words;
@@ -463,7 +466,7 @@ struct ibv_kern_ah_attr {
 	__u8 reserved;
 };
 
-/* For the connection managers. */
+/* QP attributes that the kernel passes to connection managers. */
 struct ibv_kern_qp_attr {
 	__u32 qp_attr_mask;
 	__u32 qp_state;
@@ -498,7 +501,7 @@ struct ibv_kern_qp_attr {
 	__u8 reserved[5];
 };
 
-/* For XRC srq_handle carries the domain handle, and is_srq is 0. */
+/* Creates a QP. For XRC, srq_handle is the handle of the domain and is_srq is 0. */
 struct ibv_create_qp {
 	__u32 command;
 	__u16 in_words;
@@ -521,7 +524,7 @@ struct ibv_create_qp {
 	__u64 driver_data[0];
 };
 
-/* What was granted, and the QP number, of 24 bits. */
+/* The granted sizes, and the QP number (24 bits). */
 struct ibv_create_qp_resp {
 	__u32 qp_handle;
 	__u32 qpn;
@@ -550,7 +553,7 @@ struct ibv_create_qp_resp_v4 {
 	__u32 max_inline_data;
 };
 
-/* An address of struct ibv_qp_attr: ah_attr and its grh. */
+/* A path of struct ibv_qp_attr: ah_attr with its grh. */
 struct ibv_qp_dest {
 	__u8 dgid[16];
 	__u32 flow_label;
@@ -566,7 +569,7 @@ struct ibv_qp_dest {
 	__u8 port_num;
 };
 
-/* attr_mask: enum ibv_qp_attr_mask, what is wanted. */
+/* attr_mask: the requested attributes, of enum ibv_qp_attr_mask. */
 struct ibv_query_qp {
 	__u32 command;
 	__u16 in_words;
@@ -612,7 +615,7 @@ struct ibv_query_qp_resp {
 	__u64 driver_data[0];
 };
 
-/* attr_mask: enum ibv_qp_attr_mask, which of the fields are to be set. No response. */
+/* attr_mask: the attributes to set, of enum ibv_qp_attr_mask. No response. */
 struct ibv_modify_qp {
 	__u32 command;
 	__u16 in_words;
@@ -646,7 +649,7 @@ struct ibv_modify_qp {
 	__u64 driver_data[0];
 };
 
-/* EBUSY while it is in a multicast group. */
+/* EBUSY: the QP is in a multicast group. */
 struct ibv_destroy_qp {
 	__u32 command;
 	__u16 in_words;
@@ -656,12 +659,12 @@ struct ibv_destroy_qp {
 	__u32 reserved;
 };
 
-/* Events that were read about this QP, ever. */
+/* The number of events about the QP that have ever been read. */
 struct ibv_destroy_qp_resp {
 	__u32 events_reported;
 };
 
-/* Kernel ABI 1. */
+/* Kernel ABI 1: no response. */
 struct ibv_destroy_qp_v1 {
 	__u32 command;
 	__u16 in_words;
@@ -669,7 +672,7 @@ struct ibv_destroy_qp_v1 {
 	__u32 qp_handle;
 };
 
-/* As struct ibv_send_wr of verbs.h; ah is a handle. */
+/* As struct ibv_send_wr of verbs.h, but ah is a handle. */
 struct ibv_kern_send_wr {
 	__u64 wr_id;
 	__u32 num_sge;
@@ -711,7 +714,7 @@ struct ibv_post_send {
 	struct ibv_kern_send_wr send_wr[0];
 };
 
-/* bad_wr: 0, or the number of the first that was not posted, from 1. */
+/* bad_wr: the first request that was not posted, counted from 1. 0: the kernel does not say. */
 struct ibv_post_send_resp {
 	__u32 bad_wr;
 };
@@ -759,7 +762,7 @@ struct ibv_post_srq_recv_resp {
 	__u32 bad_wr;
 };
 
-/* For devices that must be told of address handles. */
+/* For devices that need address handles in the kernel. */
 struct ibv_create_ah {
 	__u32 command;
 	__u16 in_words;
@@ -771,7 +774,7 @@ struct ibv_create_ah {
 	struct ibv_kern_ah_attr attr;
 };
 
-/* What ah of struct ibv_kern_send_wr takes. */
+/* handle: the value for ah of struct ibv_kern_send_wr. */
 struct ibv_create_ah_resp {
 	__u32 handle;
 };
@@ -784,7 +787,7 @@ struct ibv_destroy_ah {
 	__u32 ah_handle;
 };
 
-/* The QP receives what is sent to the group. mlid in host order. No response. */
+/* The QP receives messages to the group. mlid is in host order. No response. */
 struct ibv_attach_mcast {
 	__u32 command;
 	__u16 in_words;
@@ -796,7 +799,7 @@ struct ibv_attach_mcast {
 	__u64 driver_data[0];
 };
 
-/* The inverse. EINVAL: it is not in the group. */
+/* The inverse. EINVAL: the QP is not in the group. */
 struct ibv_detach_mcast {
 	__u32 command;
 	__u16 in_words;
@@ -808,7 +811,7 @@ struct ibv_detach_mcast {
 	__u64 driver_data[0];
 };
 
-/* user_handle comes back in events of it, here and in the other creating commands. */
+/* Creates an SRQ. Events about an object carry the user_handle of the command that created it. */
 struct ibv_create_srq {
 	__u32 command;
 	__u16 in_words;
@@ -822,7 +825,7 @@ struct ibv_create_srq {
 	__u64 driver_data[0];
 };
 
-/* What was granted. */
+/* The granted sizes. */
 struct ibv_create_srq_resp {
 	__u32 srq_handle;
 	__u32 max_wr;
@@ -847,7 +850,7 @@ struct ibv_modify_srq {
 	__u64 driver_data[0];
 };
 
-/* Kernel ABI 3 alone. */
+/* Kernel ABI 3 only. */
 struct ibv_modify_srq_v3 {
 	__u32 command;
 	__u16 in_words;
@@ -861,7 +864,7 @@ struct ibv_modify_srq_v3 {
 	__u64 driver_data[0];
 };
 
-/* Asks for sizes and limit. */
+/* Asks for the sizes and the limit. */
 struct ibv_query_srq {
 	__u32 command;
 	__u16 in_words;
@@ -872,7 +875,7 @@ struct ibv_query_srq {
 	__u64 driver_data[0];
 };
 
-/* srq_limit: 0 when none is armed. */
+/* srq_limit: 0 if the limit is not armed. */
 struct ibv_query_srq_resp {
 	__u32 max_wr;
 	__u32 max_sge;
@@ -880,7 +883,7 @@ struct ibv_query_srq_resp {
 	__u32 reserved;
 };
 
-/* EBUSY while QPs use it. */
+/* EBUSY: a QP uses the SRQ. */
 struct ibv_destroy_srq {
 	__u32 command;
 	__u16 in_words;
@@ -890,12 +893,12 @@ struct ibv_destroy_srq {
 	__u32 reserved;
 };
 
-/* Events that were read about this SRQ, ever. */
+/* The number of events about the SRQ that have ever been read. */
 struct ibv_destroy_srq_resp {
 	__u32 events_reported;
 };
 
-/* Kernel ABI 1. */
+/* Kernel ABI 1: no response. */
 struct ibv_destroy_srq_v1 {
 	__u32 command;
 	__u16 in_words;
@@ -903,7 +906,7 @@ struct ibv_destroy_srq_v1 {
 	__u32 srq_handle;
 };
 
-/* Responds with struct ibv_create_srq_resp. */
+/* Creates an XRC SRQ. The response is struct ibv_create_srq_resp. */
 struct ibv_create_xrc_srq {
 	__u32 command;
 	__u16 in_words;
@@ -919,7 +922,7 @@ struct ibv_create_xrc_srq {
 	__u64 driver_data[0];
 };
 
-/* fd 0xffffffff: a domain without a file. */
+/* Opens an XRC domain. fd 0xffffffff: a domain without a file. */
 struct ibv_open_xrc_domain {
 	__u32 command;
 	__u16 in_words;
@@ -930,12 +933,12 @@ struct ibv_open_xrc_domain {
 	__u64 driver_data[0];
 };
 
-/* A handle of this context, whoever else has the domain open. */
+/* A handle of this context; other contexts have other handles for the same domain. */
 struct ibv_open_xrc_domain_resp {
 	__u32 xrcd_handle;
 };
 
-/* EBUSY while this context has something in it. */
+/* EBUSY: this context has objects or registrations in the domain. */
 struct ibv_close_xrc_domain {
 	__u32 command;
 	__u16 in_words;
@@ -946,7 +949,7 @@ struct ibv_close_xrc_domain {
 	__u64 driver_data[0];
 };
 
-/* Sizes are 0: such a QP has no queues. The caller is registered with it. */
+/* The sizes are 0, as such a QP has no queues. The context is registered with the QP. */
 struct ibv_create_xrc_rcv_qp {
 	__u32 command;
 	__u16 in_words;
@@ -965,7 +968,7 @@ struct ibv_create_xrc_rcv_qp {
 	__u64 driver_data[0];
 };
 
-/* The number by which everybody in the domain knows it. */
+/* The number by which all contexts in the domain know the QP. */
 struct ibv_create_xrc_rcv_qp_resp {
 	__u32 qpn;
 	__u32 reserved;
@@ -1006,7 +1009,7 @@ struct ibv_modify_xrc_rcv_qp {
 	__u64 driver_data[0];
 };
 
-/* Responds with struct ibv_query_qp_resp. */
+/* The response is struct ibv_query_qp_resp. */
 struct ibv_query_xrc_rcv_qp {
 	__u32 command;
 	__u16 in_words;
@@ -1019,7 +1022,7 @@ struct ibv_query_xrc_rcv_qp {
 	__u64 driver_data[0];
 };
 
-/* Again is the same as once. EINVAL: the domain has no such QP. */
+/* Registering twice has the effect of registering once. EINVAL: the domain has no such QP. */
 struct ibv_reg_xrc_rcv_qp {
 	__u32 command;
 	__u16 in_words;
@@ -1029,7 +1032,7 @@ struct ibv_reg_xrc_rcv_qp {
 	__u64 driver_data[0];
 };
 
-/* With the last registration the QP goes. EINVAL: not registered. */
+/* The QP ends with its last registration. EINVAL: this context is not registered. */
 struct ibv_unreg_xrc_rcv_qp {
 	__u32 command;
 	__u16 in_words;
@@ -1039,8 +1042,8 @@ struct ibv_unreg_xrc_rcv_qp {
 	__u64 driver_data[0];
 };
 
-/* Read from the asynchronous event descriptor, one per read(). element: the user handle of the object,
- * a port number, or with flag 0x80000000 in event_type the number of an XRC receive QP. */
+/* Read from the asynchronous event descriptor, one per read(). element is the user handle of the
+ * object, or a port number; if event_type has flag 0x80000000, the number of an XRC receive QP. */
 struct ibv_kern_async_event {
 	__u64 element;
 	__u32 event_type;

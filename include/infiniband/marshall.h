@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Conversion between the kernel's form of attributes and the application's, for the connection
- * managers. None of these can fail; dst is filled completely. */
+/* Converts attributes between the kernel's structures and the application's, for connection
+ * managers. The functions cannot fail. They set all members of dst. */
 
 #ifndef INFINIBAND_MARSHALL_H
 #define INFINIBAND_MARSHALL_H
@@ -12,17 +12,17 @@
 
 BEGIN_C_DECLS
 
-/* Every attribute; which of them mean something the kernel's qp_attr_mask says, which has no
- * place in dst. */
+/* Copies all attributes. The kernel's qp_attr_mask says which of them are valid; dst has no member
+ * for it. */
 void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ibv_kern_qp_attr *src);
 
-/* An address, with its global route. */
+/* Copies an address with its global route. */
 void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, struct ibv_kern_ah_attr *src);
 
-/* A path. LIDs, P_Key and flow label stay in network order. */
+/* Copies a path. LIDs, P_Key and flow label stay in network order. */
 void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *dst, struct ibv_kern_path_rec *src);
 
-/* The inverse. */
+/* Copies a path in the other direction. */
 void ibv_copy_path_rec_to_kern(struct ibv_kern_path_rec *dst, struct ibv_sa_path_rec *src);
 
 END_C_DECLS

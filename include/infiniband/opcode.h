@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Opcodes of the InfiniBand base transport header: a transport's base plus an operation. */
+/* Opcodes of the InfiniBand base transport header. An opcode is the sum of a transport and an
+ * operation. */
 
 #ifndef INFINIBAND_OPCODE_H
 #define INFINIBAND_OPCODE_H

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Subnet administrator records as the kernel's connection managers pass them. */
+/* Records of the subnet administrator (SA) as the kernel's connection managers pass them. */
 
 #ifndef INFINIBAND_SA_KERN_ABI_H
 #define INFINIBAND_SA_KERN_ABI_H
 
 #include <linux/types.h>
 
-/* A path, as struct ibv_sa_path_rec of sa.h, whose meaning and byte order the fields have. */
+/* A path. The fields have the meaning and byte order of struct ibv_sa_path_rec in sa.h. */
 struct ibv_kern_path_rec {
 	__u8 dgid[16];
 	__u8 sgid[16];

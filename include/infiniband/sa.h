@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Records of the subnet administrator, in the form that the connection managers hand around. LIDs,
+/* Records of the subnet administrator (SA), in the form that connection managers pass on. LIDs,
  * P_Keys and labels are in network order, as the SA sends them. */
 
 #ifndef INFINIBAND_SA_H
@@ -7,9 +7,9 @@
 
 #include <infiniband/verbs.h>
 
-/* A path between two ports. *_selector: 0 greater than, 1 less than, 2 exactly, 3 the largest
- * there is, of the value after it. packet_life_time: 4.096 us * 2^n. reversible, raw_traffic: 0
- * or 1. */
+/* A path between two ports. A *_selector says how the value after it is meant: 0 greater than, 1
+ * less than, 2 exactly, 3 the largest available. packet_life_time: 4.096 us * 2^n. reversible and
+ * raw_traffic are 0 or 1. */
 struct ibv_sa_path_rec {
 	union ibv_gid dgid;
 	union ibv_gid sgid;
@@ -33,8 +33,8 @@ struct ibv_sa_path_rec {
 };
 
 /*
- * A path as the SA sends it, all in network order; what path services and rdma_getaddrinfo() of
- * librdmacm hand around. "27:8" are bits of a field.
+ * A path as the SA sends it, all in network order. Path services and librdmacm's rdma_getaddrinfo()
+ * return it. "27:8" are bits of a field.
  *
  *   OFFSET  SIZE  MEANING
  *   0       8     service_id
@@ -73,7 +73,7 @@ struct ibv_path_record {
 
 #define IBV_PATH_RECORD_REVERSIBLE 0x80 /* of reversible_numpath */
 
-/* What a path is good for: ibv_path_data.flags, in the order of the machine. */
+/* Uses of a path: ibv_path_data.flags, in host order. */
 #define IBV_PATH_FLAG_GMP (1<<0)		/* general management datagrams */
 #define IBV_PATH_FLAG_PRIMARY (1<<1)
 #define IBV_PATH_FLAG_ALTERNATE (1<<2)
@@ -82,15 +82,15 @@ struct ibv_path_record {
 #define IBV_PATH_FLAG_INBOUND_REVERSE (1<<5)	/* inbound, by reversing this one */
 #define IBV_PATH_FLAG_BIDIRECTIONAL (IBV_PATH_FLAG_OUTBOUND | IBV_PATH_FLAG_INBOUND_REVERSE)
 
-/* A path, and what it is good for: an option of librdmacm's rdma_set_option(). */
+/* A path and its uses: the value of an option of librdmacm's rdma_set_option(). */
 struct ibv_path_data {
 	uint32_t flags;
 	uint32_t reserved;
 	struct ibv_path_record path;
 };
 
-/* A port's membership in a multicast group. join_state is a bit mask: 1 full member, 2 non-
- * member, 4 sends only. */
+/* A port's membership in a multicast group. join_state is a bit mask: 1 full member, 2 non-member,
+ * 4 send-only member. */
 struct ibv_sa_mcmember_rec {
 	union ibv_gid mgid;
 	union ibv_gid port_gid;
@@ -112,7 +112,8 @@ struct ibv_sa_mcmember_rec {
 	int proxy_join;
 };
 
-/* A service that a port offers. id is in network order; lease in seconds, 0xffffffff for ever. */
+/* A service that a port offers. id is in network order. lease is in seconds; 0xffffffff:
+ * unlimited. */
 struct ibv_sa_service_rec {
 	uint64_t id;
 	union ibv_gid gid;

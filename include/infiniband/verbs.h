@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The verbs API, with the XRC extension, as applications compile it. Every layout and every slot of
- * the operation tables is frozen ABI: applications and provider plug-ins built years ago share them. */
+/* The verbs API with the XRC extension, as applications compile it. All layouts and all slots of
+ * the operation tables are frozen ABI: applications and provider plug-ins built years ago share
+ * them. */
 
 #ifndef INFINIBAND_VERBS_H
 #define INFINIBAND_VERBS_H
@@ -27,18 +28,21 @@ BEGIN_C_DECLS
 
 /*
  * Conventions, unless a function says otherwise:
- *  - a function returning a pointer returns NULL on failure, with errno set;
- *  - a function returning int returns 0, or a positive errno value;
- *  - GIDs, GUIDs, P_Keys and immediate data are in network byte order, everything else is in host order;
- *  - an object belongs to its creator until the matching destroy/dealloc/close/free succeeds. EBUSY from
- *    one of those means that other objects still refer to it, and nothing has changed;
- *  - all calls are safe between threads; destroying an object that another thread uses is not;
- *  - what the kernel refuses comes back with its errno: EINVAL (value, handle or transition not valid),
- *    ENOMEM (often the locked memory limit: see ulimit -l), ENOSYS (device or kernel cannot do it).
+ *  - a function that returns a pointer returns NULL on failure and sets errno;
+ *  - a function that returns int returns 0 or a positive errno value;
+ *  - GIDs, GUIDs, P_Keys and immediate data are in network byte order, all else in host order;
+ *  - an object belongs to the program that created it until the matching destroy, dealloc, close or
+ *    free succeeds. EBUSY from these means that other objects still refer to the object, and that
+ *    nothing has changed;
+ *  - threads may make all calls at the same time, but must not destroy an object that another
+ *    thread uses;
+ *  - if the kernel refuses a call, the call fails with the kernel's errno: EINVAL (a value, handle
+ *    or transition is not valid), ENOMEM (often the limit of locked memory: see ulimit -l), ENOSYS
+ *    (the device or the kernel does not support the call).
  */
 
-/* A global identifier, as it is on the wire: 16 bytes in network order. An IPv6 address has the
- * same form. */
+/* A global identifier as on the wire: 16 bytes in network order. An IPv6 address has the same
+ * form. */
 union ibv_gid {
 	uint8_t raw[16];
 	struct {
@@ -47,7 +51,7 @@ union ibv_gid {
 	} global;
 };
 
-/* What a device is; UNKNOWN when sysfs does not say, or says something else. */
+/* The kind of a device. UNKNOWN: sysfs has no node type or one that is not listed here. */
 enum ibv_node_type {
 	IBV_NODE_UNKNOWN = -1,
 	IBV_NODE_CA = 1,
@@ -56,15 +60,15 @@ enum ibv_node_type {
 	IBV_NODE_RNIC
 };
 
-/* The wire that a device speaks. RoCE counts as InfiniBand: see link_layer of the port. */
+/* The transport of a device. RoCE counts as InfiniBand: see link_layer of the port. */
 enum ibv_transport_type {
 	IBV_TRANSPORT_UNKNOWN = -1,
 	IBV_TRANSPORT_IB = 0,
 	IBV_TRANSPORT_IWARP = 1
 };
 
-/* What a device can do, in device_cap_flags. IBV_DEVICE_XRC: its kernel and its provider both
- * have XRC. */
+/* Capabilities of a device, in device_cap_flags. IBV_DEVICE_XRC: both the kernel driver and the
+ * provider support XRC. */
 enum ibv_device_cap_flags {
 	IBV_DEVICE_RESIZE_MAX_WR = 1,
 	IBV_DEVICE_BAD_PKEY_CNTR = 1 << 1,
@@ -84,15 +88,16 @@ enum ibv_device_cap_flags {
 	IBV_DEVICE_XRC = 1 << 20
 };
 
-/* How far the atomicity of IBV_WR_ATOMIC_* reaches. */
+/* The scope within which IBV_WR_ATOMIC_* operations are atomic. */
 enum ibv_atomic_cap {
 	IBV_ATOMIC_NONE,	/* no atomics */
 	IBV_ATOMIC_HCA,		/* atomic among the QPs of this HCA only */
-	IBV_ATOMIC_GLOB		/* atomic towards the CPU too */
+	IBV_ATOMIC_GLOB		/* atomic with respect to the CPU too */
 };
 
-/* What ibv_query_device() tells: identity and limits. max_* are upper bounds, each for itself:
- * what is granted may be less. ee, rdd, raw, fmr: features of few or no devices; 0 there. */
+/* Identity and limits of a device, from ibv_query_device(). Each max_* is an upper bound on its
+ * own: a combination may be granted less. ee, rdd, raw, fmr: features of few devices or none,
+ * otherwise 0. */
 struct ibv_device_attr {
 	char fw_ver[64];		/* text, NUL-terminated */
 	uint64_t node_guid;		/* network order */
@@ -111,10 +116,10 @@ struct ibv_device_attr {
 	int max_cqe;
 	int max_mr;
 	int max_pd;
-	int max_qp_rd_atom;		/* RDMA READs and atomics outstanding per QP, as target */
+	int max_qp_rd_atom;		/* outstanding RDMA READs and atomics per QP, responder */
 	int max_ee_rd_atom;
 	int max_res_rd_atom;
-	int max_qp_init_rd_atom;	/* the same, as initiator */
+	int max_qp_init_rd_atom;	/* the same, requester */
 	int max_ee_init_rd_atom;
 	enum ibv_atomic_cap atomic_cap;
 	int max_ee;
@@ -136,7 +141,7 @@ struct ibv_device_attr {
 	uint8_t phys_port_cnt;
 };
 
-/* Payload bytes of a packet: 128 << value. */
+/* Path MTU: the payload of a packet is at most 128 << value bytes. */
 enum ibv_mtu {
 	IBV_MTU_256 = 1,
 	IBV_MTU_512 = 2,
@@ -145,7 +150,7 @@ enum ibv_mtu {
 	IBV_MTU_4096 = 5
 };
 
-/* The logical state of a port. Only ACTIVE carries data; a subnet manager leads it there. */
+/* The logical state of a port. Data flows only in ACTIVE, which a subnet manager sets. */
 enum ibv_port_state {
 	IBV_PORT_NOP = 0,
 	IBV_PORT_DOWN = 1,
@@ -155,14 +160,14 @@ enum ibv_port_state {
 	IBV_PORT_ACTIVE_DEFER = 5
 };
 
-/* What a port is plugged into: link_layer of struct ibv_port_attr. */
+/* The link layer of a port: link_layer of struct ibv_port_attr. */
 enum {
-	IBV_LINK_LAYER_UNSPECIFIED,	/* InfiniBand, from a kernel that does not say */
+	IBV_LINK_LAYER_UNSPECIFIED,	/* the kernel does not report it: InfiniBand */
 	IBV_LINK_LAYER_INFINIBAND,
 	IBV_LINK_LAYER_ETHERNET
 };
 
-/* What ibv_query_port() tells. LIDs are in host order; 0: none assigned. */
+/* Attributes of a port, from ibv_query_port(). LIDs are in host order; 0: not assigned. */
 struct ibv_port_attr {
 	enum ibv_port_state state;
 	enum ibv_mtu max_mtu;
@@ -187,8 +192,9 @@ struct ibv_port_attr {
 	uint8_t pad;
 };
 
-/* Asynchronous events, and the member of element that each is about: CQ_ERR cq; QP_*, COMM_EST,
- * SQ_DRAINED and PATH_MIG* qp; SRQ_* srq; DEVICE_FATAL none; the others port_num. */
+/* Types of asynchronous events. The member of element that is set: cq for CQ_ERR; qp for QP_*,
+ * COMM_EST, SQ_DRAINED and PATH_MIG*; srq for SRQ_*; none for DEVICE_FATAL; port_num for the
+ * others. */
 enum ibv_event_type {
 	IBV_EVENT_CQ_ERR,
 	IBV_EVENT_QP_FATAL,
@@ -211,13 +217,13 @@ enum ibv_event_type {
 	IBV_EVENT_GID_CHANGE
 };
 
-/* Or'ed into event_type when the event is about an XRC receive QP: element.xrc_qp_num is valid. */
+/* Set in event_type if the event is about an XRC receive QP: element.xrc_qp_num is valid then. */
 enum ibv_event_flags {
 	IBV_XRC_QP_EVENT_FLAG = 0x80000000
 };
 
-/* What ibv_get_async_event() gives. The object in element lives at least until the event is
- * acknowledged. */
+/* An event from ibv_get_async_event(). The object in element exists at least until the program
+ * acknowledges the event. */
 struct ibv_async_event {
 	union {
 		struct ibv_cq *cq;
@@ -229,9 +235,9 @@ struct ibv_async_event {
 	enum ibv_event_type event_type;
 };
 
-/* How a work request ended; ibv_wc_status_str() has the words. An error stops the QP
- * (IBV_QPS_ERR), or with UC and UD mostly its send queue alone (IBV_QPS_SQE); what else was
- * posted there ends as WR_FLUSH_ERR. */
+/* The result of a work request; ibv_wc_status_str() describes it. An error moves the QP to
+ * IBV_QPS_ERR. With UC and UD an error of a send mostly stops the send queue alone (IBV_QPS_SQE).
+ * Requests that are still queued there complete with WR_FLUSH_ERR. */
 enum ibv_wc_status {
 	IBV_WC_SUCCESS,
 	IBV_WC_LOC_LEN_ERR,
@@ -257,7 +263,7 @@ enum ibv_wc_status {
 	IBV_WC_GENERAL_ERR
 };
 
-/* What a completion is about. Receives from IBV_WC_RECV on, the others are sends. */
+/* The operation that has completed: a receive from IBV_WC_RECV on, else a send. */
 enum ibv_wc_opcode {
 	IBV_WC_SEND,
 	IBV_WC_RDMA_WRITE,
@@ -265,24 +271,25 @@ enum ibv_wc_opcode {
 	IBV_WC_COMP_SWAP,
 	IBV_WC_FETCH_ADD,
 	IBV_WC_BIND_MW,
-	IBV_WC_RECV = 1 << 7,	/* set in every completion of a receive, so opcode & IBV_WC_RECV tells */
+	IBV_WC_RECV = 1 << 7,	/* set for all receives, so test opcode & IBV_WC_RECV */
 	IBV_WC_RECV_RDMA_WITH_IMM
 };
 
-/* Bits of wc_flags: what else a receive brought. */
+/* Flags of a receive completion, in wc_flags. */
 enum ibv_wc_flags {
 	IBV_WC_GRH = 1 << 0,	/* UD: the first 40 bytes of the buffer hold a GRH */
 	IBV_WC_WITH_IMM = 1 << 1
 };
 
-/* With a status other than success only wr_id, status, qp_num and vendor_err are valid. */
+/* A completion. If status is not IBV_WC_SUCCESS, only wr_id, status, qp_num and vendor_err are
+ * valid. */
 struct ibv_wc {
 	uint64_t wr_id;
 	enum ibv_wc_status status;
 	enum ibv_wc_opcode opcode;
 	uint32_t vendor_err;
-	uint32_t byte_len;	/* receives, RDMA READs and atomics */
-	uint32_t imm_data;	/* network order; with IBV_WC_WITH_IMM */
+	uint32_t byte_len;	/* of receives, RDMA READs and atomics */
+	uint32_t imm_data;	/* network order; valid with IBV_WC_WITH_IMM */
 	uint32_t qp_num;
 	uint32_t src_qp;	/* UD */
 	int wc_flags;		/* enum ibv_wc_flags */
@@ -292,8 +299,7 @@ struct ibv_wc {
 	uint8_t dlid_path_bits;	/* UD */
 };
 
-/* What may be done to a memory region or, the remote ones, through a QP. Local reading is always
- * allowed. */
+/* Rights to a memory region. QPs use the REMOTE ones too. Local reading is always allowed. */
 enum ibv_access_flags {
 	IBV_ACCESS_LOCAL_WRITE = 1,	/* needed with REMOTE_WRITE and REMOTE_ATOMIC */
 	IBV_ACCESS_REMOTE_WRITE = 1 << 1,
@@ -302,20 +308,21 @@ enum ibv_access_flags {
 	IBV_ACCESS_MW_BIND = 1 << 4
 };
 
-/* A protection domain: memory, QPs, SRQs and address handles work together only within one. */
+/* A protection domain. Memory regions, QPs, SRQs and address handles must be of the same domain to
+ * be used together. */
 struct ibv_pd {
 	struct ibv_context *context;
 	uint32_t handle;
 };
 
-/* A handle of an XRC domain. Handles of one domain, in any number of processes, come from opening it
- * through the same file. */
+/* A handle of an XRC domain. Processes share a domain if each of them opens it through the same
+ * file. */
 struct ibv_xrc_domain {
 	struct ibv_context *context;
 	uint32_t handle;
 };
 
-/* For rereg_mr of the operation tables; no verb uses them. */
+/* Flags for rereg_mr of the operation tables. No verb uses them. */
 enum ibv_rereg_mr_flags {
 	IBV_REREG_MR_CHANGE_TRANSLATION = 1 << 0,
 	IBV_REREG_MR_CHANGE_PD = 1 << 1,
@@ -323,8 +330,9 @@ enum ibv_rereg_mr_flags {
 	IBV_REREG_MR_KEEP_VALID = 1 << 3
 };
 
-/* A memory region, from ibv_reg_mr(): addr and length as they were given, lkey for struct
- * ibv_sge, rkey to be told to the peer. Keys are opaque and in host order. */
+/* A memory region, from ibv_reg_mr(). addr and length are those that the program passed. The
+ * program puts lkey into struct ibv_sge and sends rkey to its peer. Keys are opaque and in host
+ * order. */
 struct ibv_mr {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
@@ -335,20 +343,21 @@ struct ibv_mr {
 	uint32_t rkey;
 };
 
-/* For alloc_mw of the operation tables; no verb uses them. */
+/* For alloc_mw of the operation tables. No verb uses them. */
 enum ibv_mw_type {
 	IBV_MW_TYPE_1 = 1,
 	IBV_MW_TYPE_2 = 2
 };
 
-/* A memory window, for the operation tables; no verb makes one. */
+/* A memory window, for the operation tables. No verb creates one. */
 struct ibv_mw {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	uint32_t rkey;
 };
 
-/* Where a packet with a global header goes: dgid, from entry sgid_index of the port's GID table. */
+/* The route of a packet with a GRH: the destination GID, and the index of the source GID in the
+ * port's GID table. */
 struct ibv_global_route {
 	union ibv_gid dgid;
 	uint32_t flow_label;	/* 20 bits */
@@ -357,7 +366,7 @@ struct ibv_global_route {
 	uint8_t traffic_class;
 };
 
-/* As on the wire: every field in network order. */
+/* A GRH as on the wire: all fields are in network order. */
 struct ibv_grh {
 	uint32_t version_tclass_flow;
 	uint16_t paylen;
@@ -367,7 +376,8 @@ struct ibv_grh {
 	union ibv_gid dgid;
 };
 
-/* A static rate, for ports slower than the sender; the numbers are the wire's. MAX: no limit. */
+/* The static rate of a path to a port that is slower than the sender. Values are those on the wire;
+ * MAX: no limit. */
 enum ibv_rate {
 	IBV_RATE_MAX = 0,
 	IBV_RATE_2_5_GBPS = 2,
@@ -381,14 +391,15 @@ enum ibv_rate {
 	IBV_RATE_120_GBPS = 10
 };
 
-/* A rate as a multiple of 2.5 Gbit/s (IBV_RATE_5_GBPS: 2); -1 when it is none, or IBV_RATE_MAX. */
+/* A rate as a multiple of 2.5 Gbit/s (2 for IBV_RATE_5_GBPS). -1 for IBV_RATE_MAX and for an
+ * unknown value. */
 int ibv_rate_to_mult(enum ibv_rate rate) __attribute_const;
 
-/* The inverse; IBV_RATE_MAX for a multiple that is no rate. */
+/* The inverse. IBV_RATE_MAX if no rate is this multiple. */
 enum ibv_rate mult_to_ibv_rate(int mult) __attribute_const;
 
-/* An address: the destination dlid, in host order, with the path to it; with is_global also grh.
- * On Ethernet ports grh alone counts, and is_global must be set. */
+/* An address: the destination LID in host order and the path to it, and with is_global also grh. An
+ * Ethernet port uses grh only, and is_global must be set. */
 struct ibv_ah_attr {
 	struct ibv_global_route grh;	/* with is_global */
 	uint16_t dlid;
@@ -399,27 +410,28 @@ struct ibv_ah_attr {
 	uint8_t port_num;		/* from 1 */
 };
 
-/* Which members of struct ibv_srq_attr ibv_modify_srq() is to set. */
+/* The members of struct ibv_srq_attr that ibv_modify_srq() sets. */
 enum ibv_srq_attr_mask {
 	IBV_SRQ_MAX_WR = 1 << 0,
 	IBV_SRQ_LIMIT = 1 << 1
 };
 
-/* An SRQ: entries it can hold, of how many segments each, and when it warns. */
+/* Sizes of an SRQ (receives, scatter entries of each), and its limit. */
 struct ibv_srq_attr {
 	uint32_t max_wr;
 	uint32_t max_sge;
-	uint32_t srq_limit;	/* IBV_EVENT_SRQ_LIMIT_REACHED once, when fewer receives are left; 0: never */
+	/* Fewer receives left: IBV_EVENT_SRQ_LIMIT_REACHED, once. 0: never. */
+	uint32_t srq_limit;
 };
 
-/* For ibv_create_srq() and ibv_create_xrc_srq(). srq_context is the caller's own and stays in
- * the SRQ. */
+/* For ibv_create_srq() and ibv_create_xrc_srq(). The library copies srq_context, which is the
+ * program's own, to the SRQ. */
 struct ibv_srq_init_attr {
 	void *srq_context;
-	struct ibv_srq_attr attr;	/* max_wr and max_sge as granted, after creation */
+	struct ibv_srq_attr attr;	/* on success max_wr and max_sge are the granted sizes */
 };
 
-/* The transport of a QP. XRC is a send QP: receive QPs are made with ibv_create_xrc_rcv_qp(). */
+/* The transport of a QP. IBV_QPT_XRC is a send QP; ibv_create_xrc_rcv_qp() creates receive QPs. */
 enum ibv_qp_type {
 	IBV_QPT_RC = 2,
 	IBV_QPT_UC,
@@ -428,8 +440,8 @@ enum ibv_qp_type {
 	IBV_QPT_RAW_ETH = 8
 };
 
-/* Sizes of a QP's queues: requests outstanding, and scatter/gather entries of each. 0 is
- * allowed. */
+/* Sizes of a QP's queues: outstanding requests, and scatter/gather entries per request. 0 is
+ * valid. */
 struct ibv_qp_cap {
 	uint32_t max_send_wr;
 	uint32_t max_recv_wr;
@@ -438,20 +450,20 @@ struct ibv_qp_cap {
 	uint32_t max_inline_data;	/* bytes */
 };
 
-/* For ibv_create_qp(). qp_context is the caller's own and stays in the QP. */
+/* For ibv_create_qp(). The library copies qp_context, which is the program's own, to the QP. */
 struct ibv_qp_init_attr {
 	void *qp_context;
 	struct ibv_cq *send_cq;
 	struct ibv_cq *recv_cq;
-	struct ibv_srq *srq;		/* NULL: receives of its own. Must be NULL for XRC */
-	struct ibv_qp_cap cap;		/* as granted, after creation */
+	struct ibv_srq *srq;		/* NULL: the QP has a receive queue. Must be NULL for XRC */
+	struct ibv_qp_cap cap;		/* on success the granted sizes */
 	enum ibv_qp_type qp_type;
-	int sq_sig_all;			/* non-zero: every send completes visibly */
-	struct ibv_xrc_domain *xrc_domain;	/* XRC only; never looked at for another type */
+	int sq_sig_all;			/* not 0: all sends generate completions */
+	struct ibv_xrc_domain *xrc_domain;	/* for XRC; not read for other types */
 };
 
-/* Which members of struct ibv_qp_attr count. ibv_modify_qp(3) has what each transition needs and
- * allows. */
+/* The members of struct ibv_qp_attr that are valid. ibv_modify_qp(3) lists the attributes that each
+ * transition requires and allows. */
 enum ibv_qp_attr_mask {
 	IBV_QP_STATE = 1 << 0,
 	IBV_QP_CUR_STATE = 1 << 1,
@@ -476,8 +488,8 @@ enum ibv_qp_attr_mask {
 	IBV_QP_DEST_QPN = 1 << 20
 };
 
-/* RESET, INIT (may post receives), RTR (receives), RTS (sends too), SQD (sends drained), SQE
- * (sends failed, not RC), ERR (everything is flushed). */
+/* RESET, INIT (receives may be posted), RTR (the QP receives), RTS (and sends), SQD (the send queue
+ * is drained), SQE (the send queue has failed; not RC), ERR (all requests are flushed). */
 enum ibv_qp_state {
 	IBV_QPS_RESET,
 	IBV_QPS_INIT,
@@ -488,16 +500,16 @@ enum ibv_qp_state {
 	IBV_QPS_ERR
 };
 
-/* Automatic path migration: MIGRATED uses the primary path; REARM asks for, ARMED has an
- * alternate one. */
+/* Automatic path migration. MIGRATED: the QP uses the current path; REARM: the program requests an
+ * alternate path; ARMED: the alternate path is ready. */
 enum ibv_mig_state {
 	IBV_MIG_MIGRATED,
 	IBV_MIG_REARM,
 	IBV_MIG_ARMED
 };
 
-/* For ibv_modify_qp(), which reads what the mask names, and ibv_query_qp(). PSNs and QP numbers
- * are in host order. */
+/* For ibv_modify_qp(), which reads only the members in the mask, and ibv_query_qp(). PSNs and QP
+ * numbers are in host order. */
 struct ibv_qp_attr {
 	enum ibv_qp_state qp_state;
 	enum ibv_qp_state cur_qp_state;
@@ -507,7 +519,7 @@ struct ibv_qp_attr {
 	uint32_t rq_psn;		/* 24 bits */
 	uint32_t sq_psn;		/* 24 bits */
 	uint32_t dest_qp_num;		/* 24 bits */
-	int qp_access_flags;		/* enum ibv_access_flags, the remote ones */
+	int qp_access_flags;		/* the remote ones of enum ibv_access_flags */
 	struct ibv_qp_cap cap;
 	struct ibv_ah_attr ah_attr;
 	struct ibv_ah_attr alt_ah_attr;
@@ -515,19 +527,19 @@ struct ibv_qp_attr {
 	uint16_t alt_pkey_index;
 	uint8_t en_sqd_async_notify;
 	uint8_t sq_draining;
-	uint8_t max_rd_atomic;		/* outstanding as initiator */
-	uint8_t max_dest_rd_atomic;	/* outstanding as target */
-	uint8_t min_rnr_timer;		/* 0-31, code of the receiver-not-ready delay asked of the sender */
+	uint8_t max_rd_atomic;		/* outstanding READs and atomics, as requester */
+	uint8_t max_dest_rd_atomic;	/* the same, as responder */
+	uint8_t min_rnr_timer;		/* 0-31: code of the delay that an RNR NAK demands */
 	uint8_t port_num;		/* from 1 */
-	uint8_t timeout;		/* 4.096 us * 2^n, 0-31; 0: for ever */
+	uint8_t timeout;		/* 4.096 us * 2^n, 0-31; 0: no timeout */
 	uint8_t retry_cnt;		/* 0-7 */
-	uint8_t rnr_retry;		/* 0-7; 7: for ever */
+	uint8_t rnr_retry;		/* 0-7; 7: without limit */
 	uint8_t alt_port_num;
 	uint8_t alt_timeout;
 };
 
-/* What a send request does. UD only sends; UC neither reads nor does atomics; _WITH_IMM takes a
- * receive of the peer. */
+/* The operation of a send request. UD supports SEND only; UC neither RDMA READ nor atomics.
+ * Operations with _WITH_IMM consume a receive of the peer. */
 enum ibv_wr_opcode {
 	IBV_WR_RDMA_WRITE,
 	IBV_WR_RDMA_WRITE_WITH_IMM,
@@ -538,9 +550,9 @@ enum ibv_wr_opcode {
 	IBV_WR_ATOMIC_FETCH_AND_ADD
 };
 
-/* FENCE: not before READs and atomics posted earlier are done. SIGNALED: completes visibly.
- * SOLICITED: wakes who asked for such only. INLINE: the data is copied during the post, and lkey
- * is not looked at. */
+/* FENCE: the request starts after all earlier RDMA READs and atomics are complete. SIGNALED: the
+ * request generates a completion. SOLICITED: the receiver gets a completion event even if it asked
+ * for solicited ones only. INLINE: the post copies the data and does not check lkey. */
 enum ibv_send_flags {
 	IBV_SEND_FENCE = 1 << 0,
 	IBV_SEND_SIGNALED = 1 << 1,
@@ -548,14 +560,14 @@ enum ibv_send_flags {
 	IBV_SEND_INLINE = 1 << 3
 };
 
-/* A piece of registered memory. The buffer is the device's until the request has completed. */
+/* A piece of registered memory. The device may use it until the request has completed. */
 struct ibv_sge {
 	uint64_t addr;
 	uint32_t length;	/* bytes */
 	uint32_t lkey;
 };
 
-/* A list of these is read during the post and belongs to the caller again afterwards. */
+/* A send request. The post reads the list; the program may reuse it afterwards. */
 struct ibv_send_wr {
 	uint64_t wr_id;
 	struct ibv_send_wr *next;
@@ -570,7 +582,7 @@ struct ibv_send_wr {
 			uint32_t rkey;
 		} rdma;
 		struct {
-			uint64_t remote_addr;	/* a multiple of 8 */
+			uint64_t remote_addr;	/* must be a multiple of 8 */
 			uint64_t compare_add;
 			uint64_t swap;
 			uint32_t rkey;
@@ -581,11 +593,11 @@ struct ibv_send_wr {
 			uint32_t remote_qkey;
 		} ud;
 	} wr;
-	uint32_t xrc_remote_srq_num;	/* XRC only; never looked at for another type */
+	uint32_t xrc_remote_srq_num;	/* for XRC; not read for other types */
 };
 
-/* Room for one incoming message; on UD it begins with 40 bytes for the GRH. The list is the
- * caller's again after the post. */
+/* A receive request: a buffer for one message. A UD message begins with 40 bytes for the GRH. The
+ * post reads the list; the program may reuse it afterwards. */
 struct ibv_recv_wr {
 	uint64_t wr_id;
 	struct ibv_recv_wr *next;
@@ -593,7 +605,7 @@ struct ibv_recv_wr {
 	int num_sge;
 };
 
-/* For bind_mw of the operation tables; no verb uses it. */
+/* For bind_mw of the operation tables. No verb uses it. */
 struct ibv_mw_bind {
 	uint64_t wr_id;
 	struct ibv_mr *mr;
@@ -603,17 +615,17 @@ struct ibv_mw_bind {
 	int mw_access_flags;
 };
 
-/* A shared receive queue. Made and freed by the library or the provider, like all objects below:
- * read them, never copy or write them. */
+/* A shared receive queue. The library or the provider allocates and frees it, like all objects
+ * below: programs may read them, but must not write or copy them. */
 struct ibv_srq {
 	struct ibv_context *context;
 	void *srq_context;
 	struct ibv_pd *pd;
 	uint32_t handle;
 
-	uint32_t events_completed;	/* with mutex and cond: the library's own */
+	uint32_t events_completed;	/* mutex, cond and this are the library's own */
 
-	uint32_t xrc_srq_num;		/* what senders put into xrc_remote_srq_num; 0: no XRC SRQ */
+	uint32_t xrc_srq_num;		/* for xrc_remote_srq_num of senders; 0: not an XRC SRQ */
 	struct ibv_xrc_domain *xrc_domain;
 	struct ibv_cq *xrc_cq;
 
@@ -631,10 +643,10 @@ struct ibv_qp {
 	struct ibv_srq *srq;
 	uint32_t handle;
 	uint32_t qp_num;
-	enum ibv_qp_state state;	/* as last modified or queried through this object */
+	enum ibv_qp_state state;	/* last set or queried through this object */
 	enum ibv_qp_type qp_type;
 
-	uint32_t events_completed;	/* with mutex and cond: the library's own */
+	uint32_t events_completed;	/* mutex, cond and this are the library's own */
 
 	struct ibv_xrc_domain *xrc_domain;
 
@@ -642,10 +654,10 @@ struct ibv_qp {
 	pthread_cond_t cond;
 };
 
-/* Where completion events of any number of CQs arrive; fd is readable when one waits. */
+/* A channel for the completion events of any number of CQs. fd is readable while an event waits. */
 struct ibv_comp_channel {
 	struct ibv_context *context;
-	int fd;		/* may be polled and made non-blocking */
+	int fd;		/* programs may poll it and make it non-blocking */
 	int refcnt;
 };
 
@@ -655,16 +667,16 @@ struct ibv_cq {
 	struct ibv_comp_channel *channel;
 	void *cq_context;
 	uint32_t handle;
-	int cqe;		/* entries it can hold */
+	int cqe;		/* capacity in CQEs */
 
-	uint32_t comp_events_completed;	/* with mutex and cond: the library's own */
+	uint32_t comp_events_completed;	/* mutex, cond and these two are the library's own */
 	uint32_t async_events_completed;
 
 	pthread_mutex_t mutex;
 	pthread_cond_t cond;
 };
 
-/* An address handle: where a UD message goes. */
+/* An address handle: the destination of UD messages. */
 struct ibv_ah {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
@@ -674,32 +686,32 @@ struct ibv_ah {
 struct ibv_device;
 struct ibv_context;
 
-/* How a provider opens its device: see ibv_driver_init_func in driver.h. */
+/* A provider's functions to open and close its device: see ibv_driver_init_func in driver.h. */
 struct ibv_device_ops {
 	struct ibv_context *(*alloc_context)(struct ibv_device *device, int cmd_fd);
 	void (*free_context)(struct ibv_context *context);
 };
 
-/* Bytes of the names and paths below, NUL included. */
+/* Sizes in bytes of the names and paths below, with the final NUL. */
 enum {
 	IBV_SYSFS_NAME_MAX = 64,
 	IBV_SYSFS_PATH_MAX = 256
 };
 
-/* A device of the list of ibv_get_device_list(). The library's for the life of the process; read
- * only. */
+/* A device from ibv_get_device_list(). It belongs to the library, which keeps it until the process
+ * ends. Read-only. */
 struct ibv_device {
 	struct ibv_device_ops ops;
 	enum ibv_node_type node_type;
 	enum ibv_transport_type transport_type;
-	char name[IBV_SYSFS_NAME_MAX];		/* of the RDMA device: mlx4_0 */
-	char dev_name[IBV_SYSFS_NAME_MAX];	/* of the device file: uverbs0 */
+	char name[IBV_SYSFS_NAME_MAX];		/* of the RDMA device: "mlx4_0" */
+	char dev_name[IBV_SYSFS_NAME_MAX];	/* of the device file: "uverbs0" */
 	char dev_path[IBV_SYSFS_PATH_MAX];	/* of the device file in sysfs */
 	char ibdev_path[IBV_SYSFS_PATH_MAX];	/* of the RDMA device in sysfs */
 };
 
-/* What a provider does for its context. NULL where it cannot: the verb then fails with ENOSYS.
- * Return values are those of the verbs; the library fills in what it owns in the objects
+/* The operations of a provider. NULL: not supported; the verb then fails with ENOSYS. Each
+ * operation returns what its verb returns. The library sets its own members of the objects
  * (context, pd, mutex and so on). */
 struct ibv_context_ops {
 	int (*query_device)(struct ibv_context *context, struct ibv_device_attr *device_attr);
@@ -740,7 +752,8 @@ struct ibv_context_ops {
 	void (*async_event)(struct ibv_async_event *event);
 };
 
-/* XRC, which came after the size of struct ibv_context_ops was frozen. */
+/* XRC operations. They have a table of their own because the size of struct ibv_context_ops was
+ * already frozen. */
 struct ibv_more_ops {
 	struct ibv_srq *(*create_xrc_srq)(struct ibv_pd *pd, struct ibv_xrc_domain *xrc_domain,
 					  struct ibv_cq *xrc_cq, struct ibv_srq_init_attr *srq_init_attr);
@@ -756,60 +769,63 @@ struct ibv_more_ops {
 	int (*unreg_xrc_rcv_qp)(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num);
 };
 
-/* An open device, from ibv_open_device(). Fields without a comment are the library's and the
- * provider's. */
+/* An open device, from ibv_open_device(). Members without a comment are for the library and the
+ * provider. */
 struct ibv_context {
 	struct ibv_device *device;
 	struct ibv_context_ops ops;
 	int cmd_fd;
-	int async_fd;		/* readable when an asynchronous event waits; may be made non-blocking */
+	int async_fd;		/* readable while an event waits; may be made non-blocking */
 	int num_comp_vectors;
 	pthread_mutex_t mutex;
 	void *abi_compat;	/* the library's own */
-	struct ibv_more_ops *more_ops;	/* the provider's; NULL: no XRC */
+	struct ibv_more_ops *more_ops;	/* the provider sets it; NULL: no XRC */
 };
 
 /*
  * Devices
  */
 
-/* All RDMA devices that a provider drives, NULL-terminated; *num_devices (if not NULL) their number, 0 on
- * failure. No device is an empty list. ENOSYS: no verbs support in the kernel, or of an unknown version;
- * ENOMEM. Free the list with ibv_free_device_list(). */
+/* Returns a NULL-terminated array of all RDMA devices for which there is a provider; free it with
+ * ibv_free_device_list(). *num_devices (unless NULL) becomes their number, or 0 on failure. If
+ * there is no device, the array is empty. ENOSYS: the kernel has no verbs, or an unsupported ABI
+ * version; ENOMEM. */
 struct ibv_device **ibv_get_device_list(int *num_devices);
 
-/* Frees the list. The devices themselves stay valid. */
+/* Frees the array. The devices remain valid. */
 void ibv_free_device_list(struct ibv_device **list);
 
-/* The name, as in "mlx4_0"; the device's own string. */
+/* Returns the name, such as "mlx4_0". The string belongs to the device. */
 const char *ibv_get_device_name(struct ibv_device *device);
 
-/* The node GUID in network order; 0 on failure. */
+/* Returns the node GUID in network order, or 0 on failure. */
 uint64_t ibv_get_device_guid(struct ibv_device *device);
 
-/* A context of the device. errno from opening the device file (ENOENT, EACCES) or from the provider. */
+/* Opens a context of the device. errno is that of open() on the device file (ENOENT, EACCES), or
+ * the provider's. */
 struct ibv_context *ibv_open_device(struct ibv_device *device);
 
-/* Closes the context; every object of it must have been destroyed. Always 0. */
+/* Closes the context. The program must have destroyed all of its objects. Returns 0. */
 int ibv_close_device(struct ibv_context *context);
 
-/* Waits for an asynchronous event; -1 with errno on failure (EAGAIN on a non-blocking async_fd).
- * Each event must be acknowledged, or destroying its object waits for ever. */
+/* Waits for an asynchronous event. Returns -1 and sets errno on failure (EAGAIN: async_fd is
+ * non-blocking and there is no event; EINTR). The program must acknowledge each event; otherwise
+ * the destroy call for its object never returns. */
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event);
 
 /* Acknowledges an event that ibv_get_async_event() returned. */
 void ibv_ack_async_event(struct ibv_async_event *event);
 
-/* Fills device_attr; left as it is on failure. 0 or a positive errno. */
+/* Fills device_attr, which is unchanged on failure. */
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *device_attr);
 
-/* port_num counts from 1; EINVAL otherwise. */
+/* Fills port_attr. port_num counts from 1. EINVAL: there is no such port. */
 int ibv_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *port_attr);
 
 static inline int ___ibv_query_port(struct ibv_context *context, uint8_t port_num,
 				    struct ibv_port_attr *port_attr)
 {
-	/* A provider from before these two fields leaves them alone. */
+	/* A provider that is older than these two members does not set them. */
 	port_attr->link_layer = IBV_LINK_LAYER_UNSPECIFIED;
 	port_attr->pad = 0;
 
@@ -818,65 +834,74 @@ static inline int ___ibv_query_port(struct ibv_context *context, uint8_t port_nu
 
 #define ibv_query_port(context, port_num, port_attr) ___ibv_query_port(context, port_num, port_attr)
 
-/* An entry of the port's GID table; -1 on failure, errno then being that of reading sysfs. */
+/* Reads an entry of the port's GID table from sysfs. Returns -1 and sets errno on failure. ENOENT:
+ * no such port or index. */
 int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid);
 
-/* An entry of the port's P_Key table, network order; -1 on failure, as above. */
+/* Reads an entry of the port's P_Key table, in network order. Failures are those of
+ * ibv_query_gid(). */
 int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, uint16_t *pkey);
 
 /*
  * Protection domains and memory regions
  */
 
-/* A protection domain of the context. ENOMEM: no more of them. */
+/* Allocates a protection domain. ENOMEM: memory or the device's protection domains have run out. */
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context);
 
-/* EBUSY while something of it lives. */
+/* EBUSY: an object in the domain exists. */
 int ibv_dealloc_pd(struct ibv_pd *pd);
 
-/* Registers [addr, addr + length) with enum ibv_access_flags; local reading is always allowed. ENOMEM:
- * no memory, or the locked memory limit; EFAULT: not mapped. The memory stays the caller's. */
+/* Registers [addr, addr + length) with access, of enum ibv_access_flags. The memory still belongs
+ * to the program. ENOMEM: the limit of locked memory, or no memory; EFAULT: part of it is not
+ * mapped or not writable; EINVAL: remote writing or atomics without local writing. */
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access);
 
-/* Its keys are dead afterwards: requests that use them end in an error. EBUSY: memory windows
- * are bound to it. */
+/* Ends the registration. Requests that still use its keys fail. EBUSY: memory windows are bound to
+ * it. */
 int ibv_dereg_mr(struct ibv_mr *mr);
 
 /*
  * Completion channels and queues
  */
 
-/* A channel for CQs of this context. EMFILE: too many descriptors are open. */
+/* Creates a channel for CQs of this context. EMFILE: too many descriptors are open; ENOMEM. */
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context);
 
-/* EBUSY while a CQ uses it. */
+/* EBUSY: a CQ uses the channel. */
 int ibv_destroy_comp_channel(struct ibv_comp_channel *channel);
 
-/* A CQ of at least cqe (> 0) entries. channel may be NULL; comp_vector in [0, context->num_comp_vectors). */
+/* Creates a CQ with room for at least cqe CQEs. channel may be NULL. comp_vector is in [0,
+ * context->num_comp_vectors). EINVAL: cqe is not in [1, max_cqe], or channel is of another context;
+ * ENOMEM. */
 struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
 			     struct ibv_comp_channel *channel, int comp_vector);
 
-/* At least cqe entries from now on; not fewer than are waiting. ENOSYS: the provider cannot. */
+/* Makes room for at least cqe CQEs. EINVAL: more CQEs than that wait, or cqe is not in [1,
+ * max_cqe]; ENOSYS. */
 int ibv_resize_cq(struct ibv_cq *cq, int cqe);
 
-/* Waits until every event got for this CQ is acknowledged. */
+/* Waits until the program has acknowledged all events that it got for the CQ. EBUSY: a QP or SRQ
+ * uses the CQ. */
 int ibv_destroy_cq(struct ibv_cq *cq);
 
-/* Waits for a completion event on the channel; -1 with errno on failure (EAGAIN on a non-blocking fd).
- * Each event must be acknowledged, or ibv_destroy_cq() waits for ever. */
+/* Waits for a completion event on the channel. Returns -1 and sets errno on failure (EAGAIN: fd is
+ * non-blocking and there is no event; EINTR). The program must acknowledge each event; otherwise
+ * ibv_destroy_cq() never returns. */
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context);
 
-/* Acknowledges nevents events of the CQ: one call for many is cheaper. */
+/* Acknowledges nevents events of the CQ. One call for many events is cheaper than many calls. */
 void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents);
 
-/* Takes up to num_entries (>= 0) completions off the CQ into wc[]. Returns how many, or < 0. */
+/* Moves up to num_entries (>= 0) completions from the CQ to wc[]. Returns their number, or a
+ * negative value on failure. */
 static inline int ibv_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 {
 	return cq->context->ops.poll_cq(cq, num_entries, wc);
 }
 
-/* Asks for one event for the next completion that is added; solicited_only: or the next solicited or
- * failed one. */
+/* Requests one event for the next CQE; with solicited_only for the next that is solicited or
+ * failed. CQEs that are in the CQ already generate no event: poll after the request. */
 static inline int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
 	return cq->context->ops.req_notify_cq(cq, solicited_only);
@@ -886,25 +911,30 @@ static inline int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
  * Shared receive queues
  */
 
-/* Writes the granted sizes into srq_init_attr->attr. ENOSYS: the provider cannot. */
+/* Creates an SRQ and writes the granted sizes to srq_init_attr->attr. EINVAL: a size exceeds the
+ * device's limit; ENOMEM; ENOSYS. */
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *srq_init_attr);
 
-/* An SRQ that remote XRC QPs address by its xrc_srq_num. Its completions go to xrc_cq. pd, xrc_domain and
- * xrc_cq must be of one context and stay busy while it lives. ENOSYS: the device has no XRC. */
+/* Creates an SRQ that remote XRC QPs address by its xrc_srq_num. Its completions go to xrc_cq. pd,
+ * xrc_domain and xrc_cq must be of the same context; they cannot be freed while the SRQ exists.
+ * ENOSYS: no XRC. */
 struct ibv_srq *ibv_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *xrc_domain,
 				   struct ibv_cq *xrc_cq, struct ibv_srq_init_attr *srq_init_attr);
 
-/* Sets what srq_attr_mask (enum ibv_srq_attr_mask) names, or nothing. EINVAL: a value out of
- * range, an unknown bit, or a device that cannot resize (IBV_DEVICE_SRQ_RESIZE). */
+/* Sets the members in srq_attr_mask (enum ibv_srq_attr_mask); on failure none of them. EINVAL: a
+ * value is out of range, a bit is unknown, or the device cannot resize SRQs
+ * (IBV_DEVICE_SRQ_RESIZE). */
 int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr, int srq_attr_mask);
 
-/* Fills srq_attr, srq_limit being 0 when none is armed. EIO, ENODEV: the device is gone. */
+/* Fills srq_attr. srq_limit is 0 if the limit is not armed. EIO, ENODEV: the device is gone. */
 int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *srq_attr);
 
-/* Waits until every asynchronous event got for this SRQ is acknowledged. */
+/* Waits until the program has acknowledged all events that it got for the SRQ. EBUSY: a QP uses the
+ * SRQ. */
 int ibv_destroy_srq(struct ibv_srq *srq);
 
-/* Posts a list of receives. On failure (non-zero) *bad_recv_wr is the first that was not posted. */
+/* Posts a list of receives. On failure (not 0) *bad_recv_wr is the first request that was not
+ * posted. */
 static inline int ibv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *recv_wr,
 				    struct ibv_recv_wr **bad_recv_wr)
 {
@@ -915,26 +945,31 @@ static inline int ibv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *rec
  * Queue pairs
  */
 
-/* A QP in the RESET state. Writes the granted sizes into qp_init_attr->cap. */
+/* Creates a QP in state RESET and writes the granted sizes to qp_init_attr->cap. EINVAL: a CQ is
+ * missing, a size exceeds the device's limit, or the type is unknown; for XRC also: no domain, or
+ * an SRQ. ENOMEM; ENOSYS: no XRC. */
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr);
 
-/* EINVAL: the transition is not valid, or attr_mask (enum ibv_qp_attr_mask) does not fit it. */
+/* EINVAL: attr_mask (enum ibv_qp_attr_mask) does not fit a valid transition, or a value is out of
+ * range. */
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask);
 
-/* Fills attr and init_attr; attr_mask says what is needed, more may be given. */
+/* Fills attr and init_attr. attr_mask names the members that the program needs; the device may
+ * return more. */
 int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 		 struct ibv_qp_init_attr *init_attr);
 
-/* Waits until every asynchronous event got for this QP is acknowledged. */
+/* Waits until the program has acknowledged all events that it got for the QP. EBUSY: the QP is in a
+ * multicast group. */
 int ibv_destroy_qp(struct ibv_qp *qp);
 
-/* Posts a list of sends. On failure (non-zero) *bad_wr is the first that was not posted. */
+/* Posts a list of sends. On failure (not 0) *bad_wr is the first request that was not posted. */
 static inline int ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	return qp->context->ops.post_send(qp, wr, bad_wr);
 }
 
-/* Posts a list of receives. On failure (non-zero) *bad_wr is the first that was not posted. */
+/* Posts a list of receives. On failure (not 0) *bad_wr is the first request that was not posted. */
 static inline int ibv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	return qp->context->ops.post_recv(qp, wr, bad_wr);
@@ -944,40 +979,41 @@ static inline int ibv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struc
  * Address handles and multicast
  */
 
-/* An address handle for UD sends, of the attributes, which are copied. EINVAL: no such port, or
- * what an Ethernet port cannot reach; ENOMEM. */
+/* Creates an address handle for UD sends from a copy of attr. EINVAL: no such port, or an address
+ * that an Ethernet port cannot reach; ENOMEM. */
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 
-/* The way back to the sender of a UD message: fills ah_attr from the completion and, with IBV_WC_GRH in
- * wc->wc_flags, from the GRH in the buffer's first 40 bytes. Negative when the GRH's destination is no
- * GID of the port; ah_attr is then unchanged. */
+/* Computes the address of a UD message's sender from its completion and, if wc->wc_flags has
+ * IBV_WC_GRH, from the GRH in the first 40 bytes of the buffer. Returns a negative value if the
+ * destination of the GRH is not a GID of the port; ah_attr is unchanged then. */
 int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
 			struct ibv_grh *grh, struct ibv_ah_attr *ah_attr);
 
-/* Both steps in one. */
+/* ibv_init_ah_from_wc(), then ibv_create_ah(). */
 struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,
 				     uint8_t port_num);
 
-/* Sends that use it must have completed. */
+/* All sends that use the handle must have completed. */
 int ibv_destroy_ah(struct ibv_ah *ah);
 
-/* The UD QP receives what is sent to the group; lid is the group's, host order. */
+/* Makes the UD QP receive messages to the group. lid is the group's, in host order. */
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
 
-/* Takes it out of the group again. EINVAL: it is not in it. */
+/* Ends what ibv_attach_mcast() began. EINVAL: the QP is not in the group. */
 int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid);
 
 /*
  * fork()
  */
 
-/* Keeps registered memory away from fork()ed children, so that the parent's stays where the HCA looks for
- * it. To be called before any memory is registered: EINVAL when that is too late; ENOSYS: the kernel
- * cannot; ENOMEM. RDMAV_HUGEPAGES_SAFE in the environment makes it work with huge pages. */
+/* Keeps registered memory out of children that fork() makes, so that the parent's stays at the
+ * physical addresses that the HCA uses. Call it before any memory is registered. EINVAL: memory has
+ * been registered already; ENOSYS: the kernel does not support it; ENOMEM. For huge pages,
+ * RDMAV_HUGEPAGES_SAFE must be in the environment. */
 int ibv_fork_init(void);
 
 /*
- * Names of things; "unknown" for a value out of range. The strings are constants.
+ * Names of values; "unknown" for a value out of range. The strings are constant.
  */
 
 /* "InfiniBand channel adapter" and the like. */
@@ -986,30 +1022,32 @@ const char *ibv_node_type_str(enum ibv_node_type node_type);
 /* "active" and the like. */
 const char *ibv_port_state_str(enum ibv_port_state port_state);
 
-/* A few words; event without IBV_XRC_QP_EVENT_FLAG. */
+/* A short description. event must not contain IBV_XRC_QP_EVENT_FLAG. */
 const char *ibv_event_type_str(enum ibv_event_type event);
 
 /* "success", "transport retry counter exceeded" and the like. */
 const char *ibv_wc_status_str(enum ibv_wc_status status);
 
 /*
- * XRC: domains and receive QPs. On a device without IBV_DEVICE_XRC all of them fail with ENOSYS.
+ * XRC: domains and receive QPs. On a device without IBV_DEVICE_XRC all calls fail with ENOSYS.
  */
 
-/* Opens the XRC domain that belongs to the file (its inode) behind fd, which may be closed afterwards;
- * fd -1: a new domain of this context alone, with O_CREAT. oflag: O_CREAT makes the domain when
- * there is none (without it: EAGAIN); O_EXCL fails with EINVAL when there is one. EBADF: fd not open. */
+/* Opens the XRC domain of the file (inode) behind fd; the program may then close fd. With fd -1 and
+ * O_CREAT it creates a domain for this context alone. oflag: O_CREAT creates the domain if the file
+ * has none (without it: EAGAIN); with O_EXCL the call fails with EINVAL if the file has one. EBADF:
+ * fd is not open. */
 struct ibv_xrc_domain *ibv_open_xrc_domain(struct ibv_context *context, int fd, int oflag);
 
-/* EBUSY while this context has QPs, SRQs or registrations in the domain. */
+/* EBUSY: this context has QPs, SRQs or registrations in the domain. */
 int ibv_close_xrc_domain(struct ibv_xrc_domain *d);
 
-/* A receive QP of the domain init_attr->xrc_domain (of init_attr only this and sq_sig_all matter), known by
- * its number *xrc_rcv_qpn to every process that has opened the domain. The caller is registered with it;
- * it lives until its last registration goes. EINVAL: no domain. errno is set as well. */
+/* Creates a receive QP in init_attr->xrc_domain and registers this context with it. Of init_attr
+ * only xrc_domain and sq_sig_all are used. All processes that have opened the domain refer to the
+ * QP by the number *xrc_rcv_qpn. The QP exists as long as a context is registered with it. EINVAL:
+ * no domain. Sets errno too. */
 int ibv_create_xrc_rcv_qp(struct ibv_qp_init_attr *init_attr, uint32_t *xrc_rcv_qpn);
 
-/* As ibv_modify_qp(). EINVAL also when no receive QP of this domain has the number. */
+/* As ibv_modify_qp(). EINVAL also if the domain has no receive QP with this number. */
 int ibv_modify_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num,
 			  struct ibv_qp_attr *attr, int attr_mask);
 
@@ -1017,11 +1055,13 @@ int ibv_modify_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num
 int ibv_query_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num,
 			 struct ibv_qp_attr *attr, int attr_mask, struct ibv_qp_init_attr *init_attr);
 
-/* Registers this context: the QP stays alive for it and its events are delivered to it. Doing it again
- * changes nothing and succeeds. EINVAL: no such QP. errno is set as well. */
+/* Registers this context with the QP: the QP exists as long as the registration, and the context
+ * gets its events. To register again has no effect and succeeds. EINVAL: no such QP. Sets errno
+ * too. */
 int ibv_reg_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num);
 
-/* Takes the registration back, however often it was made. EINVAL: not registered. errno is set as well. */
+/* Ends the registration, however often the program has made it. EINVAL: not registered. Sets errno
+ * too. */
 int ibv_unreg_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num);
 
 END_C_DECLS
