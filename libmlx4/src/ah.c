@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Address handles: an address vector in the provider's memory, which the kernel never sees. */
+/* Address handles: address vectors in the provider's memory. The kernel does not know of them. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -9,7 +9,7 @@
 
 #include "mlx4.h"
 
-/* -EINVAL without a GRH, or the error of ibv_resolve_eth_gid() */
+/* Returns 0, -EINVAL without a GRH, or the error of ibv_resolve_eth_gid(). */
 static int set_ethernet(struct ibv_pd *pd, struct ibv_ah_attr *attr, struct mlx4_ah *ah)
 {
 	uint8_t is_mcast, tagged;

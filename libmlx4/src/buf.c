@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Memory of the provider: pages shared with the device, and objects. Holds no state, takes no lock.
- */
+/* Allocates the provider's memory: pages shared with the device, and objects. Holds no state, takes
+ * no lock. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif

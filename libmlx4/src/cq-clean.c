@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Rearranging entries that wait in a completion queue: taking out those of an object that goes, and
- * moving them to a buffer of another size. Every caller holds the CQ's lock. */
+/* Rearranges the CQEs that wait in a CQ: removes those of an object that is destroyed or reset, and
+ * moves them to a buffer of another size. Callers hold the lock of the CQ. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -17,7 +17,7 @@ static uint32_t cqe_qpn(const struct mlx4_cqe *cqe)
 	return from_be32(cqe->vlan_my_qpn) & MLX4_CQE_QPN_MASK;
 }
 
-/* Receives of XRC QPs belong to the SRQ they name, and outlive the QP. */
+/* Receives of XRC QPs belong to the SRQ that they name. They stay when the QP is destroyed. */
 static int is_xrc_receive(const struct mlx4_cqe *cqe)
 {
 	return !is_send(cqe) && cqe_qpn(cqe) & MLX4_XRC_QPN_BIT;
@@ -34,14 +34,14 @@ static void give_back(struct mlx4_srq *srq, const struct mlx4_cqe *cqe)
 	mlx4_unlock(&srq->lock);
 }
 
-/* The body of an entry moves, the owner bit of the place stays. */
+/* Copies a CQE to another place, which keeps its own owner bit. */
 static void move_body(struct mlx4_cqe *to, const struct mlx4_cqe *from, uint8_t owner)
 {
 	memcpy(to, from, offsetof(struct mlx4_cqe, owner_sr_opcode));
 	to->owner_sr_opcode = (from->owner_sr_opcode & ~MLX4_CQE_OWNER) | owner;
 }
 
-/* Drops every waiting entry that matches; what is not a receive goes to no SRQ. */
+/* Removes all waiting CQEs that match, and gives the WQEs of receives back to the SRQ. */
 static void clean(struct mlx4_cq *cq, uint32_t number, struct mlx4_srq *srq, int xrc)
 {
 	uint32_t prod = cq->cons_index;
@@ -55,7 +55,7 @@ static void clean(struct mlx4_cq *cq, uint32_t number, struct mlx4_srq *srq, int
 	udma_from_device_barrier(); /* pairs with the device's order: body, then owner bit */
 	VALGRIND_MAKE_MEM_DEFINED(cq->buf.addr, cq->buf.length);
 
-	/* From the newest to the oldest, so that what stays moves up over what went. */
+	/* From the newest to the oldest. CQEs that stay move up over those that are removed. */
 	while (prod != cq->cons_index) {
 		--prod;
 		cqe = mlx4_cqe_at(cq, prod);
@@ -94,10 +94,10 @@ void mlx4_cq_clean_xrc_srq(struct mlx4_cq *cq, struct mlx4_srq *srq)
 }
 
 /*
- * After the device went over to a new buffer: entries before the marker move to where they are
- * expected now, one place further because the marker counts as one. The marker is in place when the
- * command has returned; the walk is bounded by the queue all the same. The caller then goes over to
- * the new buffer.
+ * Called after the device has switched to a new buffer. Moves the CQEs before the marker to their
+ * places in the new buffer, one further because the marker counts as a CQE. The device has written
+ * the marker when the command returns; the search is bounded by the size of the queue anyway. After
+ * this the caller switches to the new buffer.
  */
 void mlx4_cq_copy_resized(struct mlx4_cq *cq, struct mlx4_cqe *new_cqes, uint32_t new_mask)
 {

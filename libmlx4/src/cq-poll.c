@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Completion queue entries become work completions. Under the CQ's lock, which also guards the
- * tails of the queues that complete here; an SRQ's lock is taken inside it. The common entries are
- * done without a call; at the first that is not common poll_any() takes over, lock held. */
+/* Turns CQEs into work completions, under the lock of the CQ. That lock also protects the tails of
+ * the queues whose completions come here. The lock of an SRQ is taken inside it. Common CQEs are
+ * handled without a call. At the first other CQE poll_any() takes over, with the lock held. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -15,7 +15,7 @@ struct wc_kind {
 	uint32_t flags;
 };
 
-/* An opcode that does not exist is reported as a send, or as the receive of immediate data. */
+/* An unknown opcode is reported as a send, or as a receive with immediate data. */
 static const struct wc_kind send_kinds[MLX4_CQE_OPCODE_MASK + 1] = {
 	[MLX4_OPCODE_SEND] = {IBV_WC_SEND, 0},
 	[MLX4_OPCODE_SEND_IMM] = {IBV_WC_SEND, IBV_WC_WITH_IMM},
@@ -70,7 +70,7 @@ static enum ibv_wc_status wc_status(uint8_t syndrome)
 	}
 }
 
-/* Remembers what it finds. NULL when the number is no QP's that completes here. */
+/* Finds the QP and makes it cur_qp. Returns NULL if no QP with this number completes here. */
 static struct mlx4_qp *find_qp(struct mlx4_cq *cq, uint32_t qpn)
 {
 	struct mlx4_qp *qp = mlx4_table_find(&to_mlx4_ctx(cq->ibv_cq.context)->qps, qpn);
@@ -105,14 +105,13 @@ static inline uint32_t cqe_qpn(const struct mlx4_cqe *cqe)
 	return from_be32(cqe->vlan_my_qpn) & MLX4_CQE_QPN_MASK;
 }
 
-/* Or the source QP of a datagram. */
+/* The number of the SRQ; in a datagram, of the source QP. */
 static inline uint32_t cqe_srqn(const struct mlx4_cqe *cqe)
 {
 	return from_be32(cqe->g_mlpath_rqpn) & MLX4_CQE_QPN_MASK;
 }
 
-/* The work request that a send completes; everything before it that was not to be signalled is done
- * as well. */
+/* Completes a send, and with it all earlier sends that were not signaled. */
 static inline void retire_send(struct mlx4_qp *qp, const struct mlx4_cqe *cqe, struct ibv_wc *wc)
 {
 	uint32_t index = from_be16(cqe->wqe_index);
@@ -132,7 +131,7 @@ static inline void retire_recv(struct mlx4_qp *qp, struct ibv_wc *wc)
 	__atomic_store_n(&qp->rq.tail, tail + 1, __ATOMIC_RELEASE);
 }
 
-/* With the SRQ's lock; index < max. */
+/* The caller holds the lock of the SRQ. index < max. */
 static inline void retire_srq(struct mlx4_srq *srq, uint32_t index, struct ibv_wc *wc)
 {
 	wc->wr_id = srq->wqes[index].wr_id;
@@ -154,7 +153,7 @@ static void fill_send_length(const struct mlx4_cqe *cqe, struct ibv_wc *wc)
 		wc->byte_len = 8;
 }
 
-/* All but qp_num, src_qp, and what only a datagram says. */
+/* Sets all members but qp_num and src_qp, without what only a datagram has. */
 static inline void fill_recv(const struct mlx4_cqe *cqe, const struct wc_kind *kind,
 			     struct ibv_wc *wc)
 {
@@ -164,7 +163,7 @@ static inline void fill_recv(const struct mlx4_cqe *cqe, const struct wc_kind *k
 	wc->imm_data = (MLX4_FORCE uint32_t)cqe->immed_rss_invalid;
 	keep_stores_apart();
 	wc->byte_len = from_be32(cqe->byte_cnt);
-	/* pkey_index and all behind it: a connection has its own */
+	/* clears pkey_index and the members after it, which a connection does not use */
 	memset((char *)wc + offsetof(struct ibv_wc, pkey_index), 0,
 	       sizeof(*wc) - offsetof(struct ibv_wc, pkey_index));
 }
@@ -187,7 +186,7 @@ static void fill_error(const struct mlx4_cqe *cqe, struct ibv_wc *wc)
 	wc->vendor_err = cqe->vendor_err;
 }
 
-/* Whether cur_qp is the QP of this number, now if not before. */
+/* Is cur_qp the QP with this number? Looks it up if not. */
 static inline int know_qp(struct mlx4_cq *cq, uint32_t qpn)
 {
 	return cq->cur_qpn == qpn || find_qp(cq, qpn);
@@ -237,7 +236,7 @@ static inline int recv_any(struct mlx4_cq *cq, const struct mlx4_cqe *cqe, struc
 	} else if (likely(mlx4_has_rq(qp))) {
 		retire_recv(qp, wc);
 	} else {
-		/* A number without the bit, of an XRC QP that only sends */
+		/* a receive of an XRC QP that only sends: its number lacks bit 23 */
 		return MLX4_POLL_ERR;
 	}
 
@@ -252,7 +251,7 @@ static inline int recv_any(struct mlx4_cq *cq, const struct mlx4_cqe *cqe, struc
 	return 0;
 }
 
-/* One entry of any kind. 0 or MLX4_POLL_ERR */
+/* Handles a CQE of any kind. Returns 0 or MLX4_POLL_ERR. */
 static int complete_any(struct mlx4_cq *cq, const struct mlx4_cqe *cqe, struct ibv_wc *wc)
 {
 	uint32_t owner = cqe->owner_sr_opcode;
@@ -264,7 +263,7 @@ static int complete_any(struct mlx4_cq *cq, const struct mlx4_cqe *cqe, struct i
 	return recv_any(cq, cqe, wc, qpn, cqe_opcode(owner));
 }
 
-/* The entry after one that is done. */
+/* Returns the next CQE, and toggles phase at the end of the queue. */
 static inline struct mlx4_cqe *next_cqe(struct mlx4_cq *cq, struct mlx4_cqe *cqe)
 {
 	cqe = (struct mlx4_cqe *)((char *)cqe + cq->stride);
@@ -275,8 +274,8 @@ static inline struct mlx4_cqe *next_cqe(struct mlx4_cq *cq, struct mlx4_cqe *cqe
 	return cqe;
 }
 
-/* Goes on behind the first n of ne, which are consumed but not yet told to the device, and releases
- * the lock. */
+/* Continues after the first n of ne CQEs, which are consumed, but the device has not been told so.
+ * Releases the lock. */
 static int __attribute__((noinline)) poll_any(struct mlx4_cq *cq, int ne, struct ibv_wc *wc, int n)
 {
 	struct mlx4_cqe *cqe = cq->next;
@@ -289,8 +288,8 @@ static int __attribute__((noinline)) poll_any(struct mlx4_cq *cq, int ne, struct
 
 		err = complete_any(cq, cqe, &wc[n]);
 		if (unlikely(err)) {
-			/* What came before it is not lost: the caller gets that now and the error
-			 * next time. */
+			/* Earlier completions are not lost: the caller gets them now, and the error
+			 * with its next call. */
 			if (n)
 				break;
 			n = err;
@@ -314,7 +313,7 @@ static int __attribute__((noinline)) poll_contended(struct mlx4_cq *cq, int ne, 
 	return poll_any(cq, ne, wc, 0);
 }
 
-/* One entry of a common kind. Returns 0, with nothing done, for any other. */
+/* Handles a CQE of a common kind. Returns 0 without effect for any other. */
 static inline __attribute__((always_inline)) int
 complete(struct mlx4_cq *cq, const struct mlx4_cqe *cqe, struct ibv_wc *wc, int locked)
 {
@@ -333,7 +332,7 @@ complete(struct mlx4_cq *cq, const struct mlx4_cqe *cqe, struct ibv_wc *wc, int 
 
 	if (owner & MLX4_CQE_IS_SEND) {
 		kind = &send_kinds[cqe_opcode(owner)];
-		/* Errors, and what has a length of its own */
+		/* errors, and opcodes with a length of their own */
 		if (unlikely(qpn != cq->cur_qpn) || unlikely(kind->opcode >= IBV_WC_RDMA_READ))
 			return 0;
 		retire_send(cq->cur_qp, cqe, wc);
@@ -379,7 +378,8 @@ static inline __attribute__((always_inline)) void tell_ci(struct mlx4_cq *cq, in
 	mlx4_cq_update_ci(cq);
 }
 
-/* Where a run of entries from cqe on ends at the latest: after max of them, or with the queue. */
+/* Returns the latest end of a run of CQEs from cqe on: after max CQEs, or at the end of the
+ * queue. */
 static inline struct mlx4_cqe *run_end(const struct mlx4_cq *cq, struct mlx4_cqe *cqe, uint32_t max)
 {
 	uint64_t want = max * cq->stride;
@@ -388,7 +388,7 @@ static inline struct mlx4_cqe *run_end(const struct mlx4_cq *cq, struct mlx4_cqe
 	return (struct mlx4_cqe *)((char *)cqe + (want < left ? want : left));
 }
 
-/* Goes on behind the first, which is done and consumed; releases the lock. */
+/* Continues after the first CQE, which is done and consumed. Releases the lock. */
 static inline __attribute__((always_inline)) int poll_more(struct mlx4_cq *cq, int ne,
 							   struct ibv_wc *wc, int locked)
 {

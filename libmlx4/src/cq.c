@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Completion queues: their life and their events. The entries are cq-poll.c's and cq-clean.c's. */
+/* Creates, resizes, destroys and arms CQs. cq-poll.c and cq-clean.c handle the CQEs. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -10,7 +10,7 @@
 #include "mlx4.h"
 #include "mlx4-cmd.h"
 
-/* -EINVAL, or the number of entries: one more than promised, for the marker of a resize */
+/* Returns -EINVAL or the size of the queue, which includes a CQE for the marker of a resize. */
 static int cq_entries(int cqe)
 {
 	if (cqe < 1 || cqe > MLX4_MAX_CQE)
@@ -22,7 +22,7 @@ static void attach_buf(struct mlx4_context *ctx, struct mlx4_cq *cq, const struc
 		       uint32_t entries)
 {
 	cq->buf = *buf;
-	/* Of a large entry only the second half is written. */
+	/* The device writes only the second half of a 64-byte CQE. */
 	cq->cqes = (void *)((char *)buf->addr + (ctx->cqe_size - MLX4_CQE_SIZE));
 	cq->mask = entries - 1;
 	cq->end = (void *)((char *)cq->cqes + (size_t)entries * cq->stride);
@@ -53,7 +53,7 @@ struct ibv_cq *mlx4_create_cq(struct ibv_context *context, int cqe,
 	cq->stride = ctx->cqe_size;
 	mlx4_cq_forget_qp(cq);
 	mlx4_cq_forget_srq(cq);
-	cq->arm_sn = 1; /* the device's begins at 0, so that the first arm differs */
+	cq->arm_sn = 1; /* the device starts with 0, so the first arm must differ */
 
 	err = mlx4_alloc_buf(ctx, &buf, (size_t)entries * ctx->cqe_size);
 	if (err)
@@ -87,7 +87,7 @@ free_cq:
 	return NULL;
 }
 
-/* How many entries wait, never more than there are. */
+/* Returns the number of CQEs that wait, at most the size of the queue. */
 static uint32_t outstanding(const struct mlx4_cq *cq)
 {
 	uint32_t n = 0;
@@ -116,8 +116,7 @@ int mlx4_resize_cq(struct ibv_cq *ibcq, int cqe)
 		return -err;
 	old_buf = new_buf;
 
-	/* Until the marker is written nobody may poll, and afterwards not before the entries have
-	 * moved. */
+	/* No thread may poll until the marker is written and the CQEs have been moved. */
 	mlx4_lock(&cq->lock);
 	if ((uint32_t)entries == cq->mask + 1)
 		goto out;
@@ -179,9 +178,9 @@ static void ring_cq_doorbell(struct mlx4_context *ctx, const __be32 db[2])
 }
 
 /*
- * Takes no lock: a racing poll makes the consumer index old, which can only make the device fire
- * too early. There is no race with an entry that arrives meanwhile either, because the device
- * compares it with the index it is given.
+ * Takes no lock. If another thread polls meanwhile, the consumer index is too old, and the device
+ * may raise an event too early, which is harmless. A CQE that arrives meanwhile is not missed,
+ * because the device compares it with the index that it gets.
  */
 int mlx4_arm_cq(struct ibv_cq *ibcq, int solicited_only)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Doorbell records: pages cut into records of one type, with a bitmap of the free ones. Those with room
- * are in a list; all are found by their address, which must not be looked up in the page itself: the
- * device may have taken its contents along. Everything here is under the context's db_mutex. A page goes
- * when its last record does. */
+/* Doorbell records: pages divided into records of one type, with a bitmap of the free ones. Pages
+ * with free records are in a list. A hash table finds a page by its address; the page itself
+ * contains no link to its struct, because the device may have destroyed its content. db_mutex of
+ * the context protects everything here. A page is freed with its last record. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -15,8 +15,8 @@
 enum { BITS = 8 * sizeof(unsigned long) };
 
 struct mlx4_db_page {
-	struct mlx4_db_page *prev, *next; /* with room */
-	struct mlx4_db_page *chain;	  /* of the same bucket */
+	struct mlx4_db_page *prev, *next; /* of pages with free records */
+	struct mlx4_db_page *chain;	  /* of pages in the same bucket */
 	struct mlx4_buf buf;
 	unsigned int records;
 	unsigned int used;
@@ -52,7 +52,7 @@ static void unlink_page(struct mlx4_context *ctx, enum mlx4_db_type type, struct
 		page->next->prev = page->prev;
 }
 
-/* A page at the head of the list; NULL with errno. */
+/* Adds a page at the head of the list. NULL with errno set. */
 static struct mlx4_db_page *add_page(struct mlx4_context *ctx, enum mlx4_db_type type)
 {
 	unsigned int records = ctx->page_size / record_size[type];

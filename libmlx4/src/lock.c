@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The waiting side of the data path's spin lock. */
+/* The slow path of the spin lock: waiting. */
 #include <sched.h>
 
 #include "mlx4-barrier.h"
@@ -24,7 +24,9 @@ void mlx4_lock_wait(struct mlx4_lock *lock)
 	unsigned int spins = 0;
 
 	do {
-		/* Only reads while it is held, so that the holder keeps its cache line. */
+		/*
+		 * Only reads while the lock is held, so that the cache line stays with the holder.
+		 */
 		while (__atomic_load_n(&lock->free, __ATOMIC_RELAXED) <= 0) {
 			if (++spins < SPINS_BEFORE_YIELD) {
 				cpu_relax();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What follows the core uverbs command or response in a command of an mlx4 device. Host byte order. Independent of
- * any verbs header, so that both ends of the command channel read the same lines.
+ * What follows the core uverbs command or response in commands of mlx4 devices, in host byte order.
+ * Does not include verbs headers, so that both ends of the command channel can include it.
  */
 #ifndef MLX4_ABI_H
 #define MLX4_ABI_H
@@ -39,7 +39,7 @@ struct mlx4_abi_context_resp {
 };
 _Static_assert(sizeof(struct mlx4_abi_context_resp) == 16, "context response, version 4");
 
-/* ALLOC_PD response. The kernel writes the number only, here and in the next three. */
+/* ALLOC_PD response. The kernel writes only the number, here and in the next three responses. */
 struct mlx4_abi_alloc_pd_resp {
 	__u32 pdn;
 	__u32 reserved;

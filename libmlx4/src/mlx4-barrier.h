@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Order between this CPU's accesses and the device's, and stores to device pages. All barriers of the provider are
- * here; threads among themselves are ordered by mlx4-lock.h and by __atomic loads and stores. */
+/* Order between this CPU's accesses and the device's, and stores to device pages. All barriers of
+ * the provider are here. mlx4-lock.h and __atomic loads and stores order threads. */
 #ifndef MLX4_BARRIER_H
 #define MLX4_BARRIER_H
 
@@ -10,15 +10,16 @@
 #include "mlx4-bytes.h"
 
 /*
- * udma_to_device_barrier()    stores to memory before it are visible to the device before stores after it, to memory
- *                             or to a device page
- * udma_from_device_barrier()  loads of device-written memory after it do not see older data than loads before it
- * udma_taken_barrier()        loads of device-written memory before it are done before stores after it, which tell the
- *                             device that it may write there again
- * mmio_flush_writes()         write-combined stores before it leave the CPU before stores after it
+ * udma_to_device_barrier()    makes earlier stores to memory visible to the device before later
+ *                             stores, to memory or to a device page
+ * udma_from_device_barrier()  later loads of memory that the device writes do not return older data
+ *                             than earlier loads
+ * udma_taken_barrier()        completes earlier loads of memory that the device writes before later
+ *                             stores, which tell the device that it may write there again
+ * mmio_flush_writes()         makes earlier write-combined stores leave the CPU before later stores
  *
- * None of them orders a store against a later load. x86 keeps write-back and uncached stores in order, and loads as
- * well; only the compiler must be held back there.
+ * None of them orders a store before a later load. x86 keeps write-back and uncached stores in
+ * order, and loads too, so only the compiler must be kept from reordering them.
  */
 #if defined(__x86_64__)
 #define udma_to_device_barrier() __asm__ volatile("" ::: "memory")
@@ -63,8 +64,9 @@
 #endif
 
 /*
- * ThreadSanitizer sees the threads of a process, not the device. What a thread has done before it told the device is before
- * what a thread does that has it from the device; and a device page is no memory on which stores could race.
+ * ThreadSanitizer sees threads, but not the device. All that a thread did before it told the device
+ * happens before what a thread does that has heard from the device. A device page is not memory, so
+ * stores to it cannot race.
  */
 #if defined(__SANITIZE_THREAD__)
 #define MLX4_TSAN 1
@@ -75,7 +77,7 @@
 #endif
 #ifdef MLX4_TSAN
 #include <sanitizer/tsan_interface.h>
-extern char mlx4_through_device; /* stands for the order; lock.c */
+extern char mlx4_through_device; /* represents the order through the device; in lock.c */
 #undef udma_to_device_barrier
 #undef udma_from_device_barrier
 #define udma_to_device_barrier() __tsan_release(&mlx4_through_device)
@@ -86,9 +88,9 @@ extern char mlx4_through_device; /* stands for the order; lock.c */
 #endif
 
 /*
- * Neither orders anything the device or another thread could see; both keep the compiler from a rewrite that takes more
- * instructions: to gather neighbouring words in a vector for one store, and to derive a value again from what it came
- * from.
+ * Neither orders anything that the device or another thread could see. Both keep the compiler from
+ * rewrites that take more instructions: to gather adjacent words in a vector for one store, and to
+ * compute a value again.
  */
 #define keep_stores_apart() __asm__("" ::: "memory")
 #define keep_value(value) __asm__("" : "+r"(value))
@@ -105,8 +107,8 @@ static inline MLX4_DEVICE_PAGE void mmio_write64(void *addr, __be64 value)
 }
 #endif
 
-/* Copies whole 64-byte chunks, both sides aligned, in ascending order: the order is part of the protocol, so this is no
- * place for memcpy. In the widest stores that every machine of the kind has. */
+/* Copies whole 64-byte chunks between aligned addresses, with the widest stores that all machines
+ * of the kind have. memcpy() would not do: ascending order is part of the protocol. */
 #if defined(__SSE2__)
 typedef long long __attribute__((vector_size(16), may_alias)) mlx4_raw_block;
 #else

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Host order to and from the device's big-endian types, so that sparse sees a missing swap. */
+/*
+ * Converts between host order and the device's big-endian types, which let sparse find a missing
+ * swap.
+ */
 #ifndef MLX4_BYTES_H
 #define MLX4_BYTES_H
 
@@ -16,11 +19,11 @@
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-/* Words that are moved whatever object lies there. */
+/* Words for copying memory that has objects of any type. */
 typedef uint64_t __attribute__((may_alias)) mlx4_raw64;
 typedef unsigned long __attribute__((may_alias)) mlx4_raw_word;
 
-/* The same conversion in both directions, usable in constant initializers. */
+/* The conversion is the same in both directions, and is valid in constant initializers. */
 #if __BYTE_ORDER == __LITTLE_ENDIAN
 #define MLX4_BE32(x) ((MLX4_FORCE __be32)__builtin_bswap32(x))
 #else

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Commands and responses as they are written: the core structure of libibverbs followed by the
- * driver's part. */
+/* Commands and responses as they are written: libibverbs's core structure, then the driver's
+ * part. */
 #ifndef MLX4_CMD_H
 #define MLX4_CMD_H
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What a ConnectX and its driver leave for each other in memory and in the UAR: work queue entries, completion queue
- * entries, address vectors, doorbell records and doorbell registers. Layouts and constants only, no verbs type, no
- * policy; whoever plays the other side of the bus includes this file as well.
+ * What a ConnectX and its driver leave for each other in memory and in the UAR: WQEs, CQEs, address
+ * vectors, doorbell records and doorbell registers. Layouts and constants only, no verbs types, no
+ * policy: an implementation of the device includes this file too.
  */
 #ifndef MLX4_FORMAT_H
 #define MLX4_FORMAT_H
@@ -13,17 +13,18 @@
 /*
  * Every multi-byte field is big-endian. "dw0 bit 31" is the top bit of the first 32-bit word.
  *
- * UAR page (stores only, nothing is ever read back)
+ * UAR page (for stores only; never read)
  *
  *   OFFSET  SIZE  MEANING
- *   0x14    4     send doorbell: QPN << 8, low byte 0. Says only "look at that queue"; owner bits say how far
+ *   0x14    4     send doorbell: QPN << 8, low byte 0. Says only that the queue has new WQEs; the
+ *                 owner bits say how many
  *   0x20    8     CQ doorbell: dw0 = sn << 28 | cmd << 24 | CQN, dw1 = consumer index (24 bits).
  *                 32-bit hosts store it in two halves, ascending, under one lock
- *   0x800   8*4   event queue doorbells, the kernel's
+ *   0x800   8*4   event queue doorbells of the kernel
  *
- * BlueFlame page: one register at offset 0, two buffers of half the register size, used alternately. A store of a
- * whole WQE (multiple of 64 bytes, ascending) is doorbell and payload at once: dw0 [23:8] carries the WQE's index,
- * dw1 carries the doorbell value.
+ * BlueFlame page: one register at offset 0, two buffers of half the register size, used in turn. A
+ * store of a whole WQE (a multiple of 64 bytes, ascending) is both doorbell and payload: dw0 [23:8]
+ * is the index of the WQE, dw1 contains the doorbell value.
  *
  * Doorbell records (ordinary memory, written by the driver)
  *
@@ -63,13 +64,13 @@ _Static_assert(sizeof(struct mlx4_rq_dbrec) == 4, "RQ doorbell record");
 
 /* Numbers */
 #define MLX4_QPN_MASK		0xffffffu
-#define MLX4_XRC_QPN_BIT	(1u << 23) /* in the number of every XRC QP that can receive */
+#define MLX4_XRC_QPN_BIT	(1u << 23) /* in the number of an XRC QP that can receive */
 #define MLX4_MULTICAST_QPN	0xffffffu
 #define MLX4_PDN_MASK		0xffffffu
 
 /* Queues */
 #define MLX4_MAX_WQE_SIZE	1008
-#define MLX4_SQ_HEADROOM	2048 /* how far ahead the device may prefetch */
+#define MLX4_SQ_HEADROOM	2048 /* the device prefetches this far */
 #define MLX4_MIN_SQ_SHIFT	6
 #define MLX4_MAX_SQ_SHIFT	10
 #define MLX4_MIN_RQ_SHIFT	4
@@ -77,7 +78,7 @@ _Static_assert(sizeof(struct mlx4_rq_dbrec) == 4, "RQ doorbell record");
 #define MLX4_MAX_SGE		32
 #define MLX4_MAX_SRQ_SGE	31
 #define MLX4_MAX_CQE		0x3fffff
-#define MLX4_STAMP		0xffffffffu /* first word of each 64-byte chunk of a slot that is not posted */
+#define MLX4_STAMP		0xffffffffu /* first word of each chunk of an unposted slot */
 #define MLX4_CHUNK		64
 #define MLX4_INVALID_LKEY	0x100u /* ends a scatter list */
 
@@ -90,17 +91,19 @@ _Static_assert(sizeof(struct mlx4_rq_dbrec) == 4, "RQ doorbell record");
  *                BIND_MW / LOCAL_INVAL        bind / local invalidate
  *   UD           SEND, SEND_IMM               datagram, data...
  *
- * "data..." is any number of data segments or one run of inline segments, up to the size in the control segment.
- * Valid when dw0 bit 31 equals !!(index & slots), index being the device's free-running counter.
+ * "data..." is any number of data segments or one run of inline segments, up to the size in the
+ * control segment. A WQE is valid when dw0 bit 31 equals !!(index & slots), where index is the
+ * free-running counter of the device.
  *
  *   OFFSET  SIZE  MEANING (control segment)
- *   0       4     dw0: 31 owner, 29 no error completion, [23:8] index (BlueFlame only), 6 long LSO header, [4:0] opcode
- *   4       2     VLAN tag (Ethernet); holds doorbell bits left by BlueFlame
- *   6       1     bit 6 insert VLAN; holds doorbell bits left by BlueFlame
+ *   0       4     dw0: 31 owner, 29 no error completion, [23:8] index (BlueFlame only), 6 long LSO
+ *                 header, [4:0] opcode
+ *   4       2     VLAN tag (Ethernet); may contain doorbell bits left by BlueFlame
+ *   6       1     bit 6 insert VLAN; may contain doorbell bits left by BlueFlame
  *   7       1     bit 6 fence, [5:0] size in 16-byte units, this segment included
- *   8       4     [31:8] remote SRQ number (XRC), 7 strong order, 5 TCP/UDP checksum, 4 IP checksum,
- *                 [3:2] 11 = write a CQE, 1 solicited event, 0 force loopback
- *   12      4     immediate data as the caller gave it, or the key to invalidate
+ *   8       4     [31:8] remote SRQ number (XRC), 7 strong order, 5 TCP/UDP checksum, 4 IP
+ *                 checksum, [3:2] 11 = write a CQE, 1 solicited event, 0 force loopback
+ *   12      4     immediate data as the program passed it, or the key to invalidate
  */
 struct mlx4_wqe_ctrl {
 	__be32 owner_opcode;
@@ -129,7 +132,7 @@ _Static_assert(offsetof(struct mlx4_wqe_ctrl, flags) == 8, "control segment flag
 #define MLX4_WQE_SOLICITED	(1u << 1)
 #define MLX4_WQE_FORCE_LB	(1u << 0)
 
-enum mlx4_opcode { /* of a send WQE, and of its CQE */
+enum mlx4_opcode { /* of a send WQE and of its CQE */
 	MLX4_OPCODE_NOP = 0x00,
 	MLX4_OPCODE_SEND_INVAL = 0x01,
 	MLX4_OPCODE_RDMA_WRITE = 0x08,
@@ -156,14 +159,14 @@ struct mlx4_wqe_raddr {
 };
 _Static_assert(sizeof(struct mlx4_wqe_raddr) == 16, "remote address segment");
 
-/* Atomic segment: swap operand, or addend with compare 0 */
+/* Atomic segment: swap and compare operands; or the addend, with compare 0 */
 struct mlx4_wqe_atomic {
 	__be64 swap_add;
 	__be64 compare;
 };
 _Static_assert(sizeof(struct mlx4_wqe_atomic) == 16, "atomic segment");
 
-/* Data segment, and scatter entry of a receive; byte_count bit 31 clear */
+/* Data segment, and scatter entry of a receive. Bit 31 of byte_count is clear. */
 struct mlx4_wqe_data {
 	__be32 byte_count;
 	__be32 lkey;
@@ -172,8 +175,9 @@ struct mlx4_wqe_data {
 _Static_assert(sizeof(struct mlx4_wqe_data) == 16, "data segment");
 
 /*
- * Inline segment: 4-byte header (bit 31 set, [9:0] length), then the bytes. Ends at the latest at a 64-byte boundary
- * of the WQE, where the next header follows. The next segment begins at the next multiple of 16.
+ * Inline segment: 4-byte header (bit 31 set, [9:0] length), then the bytes. It ends at a 64-byte
+ * boundary of the WQE at the latest, where the next header follows. The next segment begins at the
+ * next multiple of 16.
  */
 struct mlx4_wqe_inline {
 	__be32 byte_count;
@@ -257,8 +261,9 @@ struct mlx4_wqe_local_inval {
 _Static_assert(sizeof(struct mlx4_wqe_local_inval) == 32, "local invalidate segment");
 
 /*
- * Receive WQE: a bare list of data segments, ended by {0, MLX4_INVALID_LKEY, 0} when shorter than the slot.
- * SRQ WQE: this header, then such a list. The index of the next free WQE is read while the WQE is taken.
+ * Receive WQE: a list of data segments, ended by {0, MLX4_INVALID_LKEY, 0} if shorter than the
+ * slot. SRQ WQE: this header, then such a list. The device reads the index of the next free WQE
+ * when it takes a WQE.
  */
 struct mlx4_wqe_srq_next {
 	__be16 reserved1;
@@ -269,19 +274,21 @@ _Static_assert(sizeof(struct mlx4_wqe_srq_next) == 16, "SRQ WQE header");
 _Static_assert(offsetof(struct mlx4_wqe_srq_next, next_wqe_index) == 2, "SRQ WQE link");
 
 /*
- * Completion queue entry: 32 bytes; in a 64-byte entry, the second half. Valid when the owner bit equals
- * !!(index & entries), index being free running. The device writes the last byte last.
+ * Completion queue entry: 32 bytes; in a 64-byte entry, the second half. A CQE is valid when its
+ * owner bit equals !!(index & entries), where index is free-running. The device writes the last
+ * byte last.
  *
  *   OFFSET  SIZE  MEANING
  *   0       4     [30:29] VLAN present, [23:0] local QPN (bit 23 on XRC receives)
  *   4       4     receive: immediate in wire order, key invalidated, or P_Key index in [6:0]
- *   8       4     UD receive: 31 GRH present, [30:24] path bits, [23:0] source QPN; XRC receive, errors
- *                 included: [23:0] SRQ number; otherwise 0
+ *   8       4     UD receive: 31 GRH present, [30:24] path bits, [23:0] source QPN; XRC receive,
+ *                 with errors too: [23:0] SRQ number; otherwise 0
  *   12      2     [15:12] SL; Ethernet: [15:13] priority, [11:0] VLAN
  *   14      2     UD receive: source LID
  *   16      4     IPoIB status
  *   20      4     byte count: receives, RDMA READ, atomics
- *   24      2     WQE index: send and receive queue low 16 bits of the free-running counter, SRQ the slot
+ *   24      2     WQE index: of send and receive queues the low 16 bits of the free-running
+ *                 counter, of an SRQ the slot
  *   26      2     checksum; on error +26 vendor syndrome, +27 syndrome
  *   28      3     reserved
  *   31      1     7 owner, 6 send queue, 5 inline scatter, [4:0] opcode
@@ -324,9 +331,9 @@ _Static_assert(offsetof(struct mlx4_cqe, owner_sr_opcode) == 31, "CQE owner byte
 #define MLX4_CQE_IS_SEND	0x40u
 #define MLX4_CQE_INLINE		0x20u
 #define MLX4_CQE_OPCODE_MASK	0x1fu
-#define MLX4_CQE_FILL		0xcc /* the device's fill of a new buffer: every owner bit set */
+#define MLX4_CQE_FILL		0xcc /* how the device fills a new buffer: all owner bits set */
 
-enum mlx4_cqe_opcode { /* receive side, and the two that both sides have */
+enum mlx4_cqe_opcode { /* of receives; the last two are of sends too */
 	MLX4_CQE_RECV_RDMA_WRITE_IMM = 0x00,
 	MLX4_CQE_RECV_SEND = 0x01,
 	MLX4_CQE_RECV_SEND_IMM = 0x02,

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The spin lock of the data path: one exchange to take, one store to release, nothing called while
- * nobody waits. Private to the process, not recursive, held for a few hundred instructions (longer
- * only around a CQ resize). */
+/* The spin lock of the data path: one exchange takes it, one store releases it, and without
+ * contention no function is called. It belongs to one process and is not recursive. Threads hold it
+ * for a few hundred instructions, and longer only during a CQ resize. */
 #ifndef MLX4_LOCK_H
 #define MLX4_LOCK_H
 
 #include "mlx4-bytes.h"
 
 struct mlx4_lock {
-	int free; /* 1, or less: held */
-	int skip; /* the application promised a single thread: never taken */
+	int free; /* 1: free; less: held */
+	int skip; /* the application uses a single thread: the lock is never taken */
 };
 
-/* Out of line, after mlx4_trylock() failed: spins, then gives the processor away in between.
- * Returns with the lock. */
+/* Takes the lock after mlx4_trylock() has failed: spins, and yields the processor at times. */
 void mlx4_lock_wait(struct mlx4_lock *lock);
 
 static inline void mlx4_lock_init(struct mlx4_lock *lock, int skip)
@@ -22,11 +21,12 @@ static inline void mlx4_lock_init(struct mlx4_lock *lock, int skip)
 	lock->skip = skip;
 }
 
-/* Whether the lock was free and is ours now. Does not look at skip: for callers that know. */
+/* Takes the lock if it is free. Returns whether it did. Does not check skip: the caller knows
+ * it. */
 static inline int mlx4_trylock(struct mlx4_lock *lock)
 {
-	/* Acquire: pairs with the release in mlx4_unlock(), whose 1 also forgets those who failed
-	 * here. */
+	/* Acquire: pairs with the release in mlx4_unlock(), which stores 1 and so resets what
+	 * failed attempts have subtracted. */
 	return likely(__atomic_sub_fetch(&lock->free, 1, __ATOMIC_ACQUIRE) == 0);
 }
 
@@ -38,7 +38,8 @@ static inline void mlx4_lock(struct mlx4_lock *lock)
 		mlx4_lock_wait(lock);
 }
 
-/* Never waits: whether the lock is ours, or not needed. */
+/* Takes the lock if it is free, without waiting. Returns true if the caller has it or needs
+ * none. */
 static inline int mlx4_lock_if_free(struct mlx4_lock *lock)
 {
 	return unlikely(lock->skip) || mlx4_trylock(lock);

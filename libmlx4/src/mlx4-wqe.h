@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Writing the parts of a WQE, and what posting does by opcode and flags. Everything here is inlined
- * into the data path and touches nothing but the slot it is given. */
+/* Writes the parts of a WQE, and defines what posting does by opcode and flags. The data path
+ * inlines everything here. Apart from doorbells and the position in the queue, the functions write
+ * only to the slot that they are given. */
 #ifndef MLX4_WQE_H
 #define MLX4_WQE_H
 
 #include "mlx4.h"
 
-/* Segments between control and data, and where else an opcode differs. */
+/* Segments between control and data, and other properties of an opcode. */
 enum {
 	SEG_XRC = 1 << 0,   /* remote SRQ number in the control segment */
 	SEG_RADDR = 1 << 1, /* remote address */
 	SEG_CS = 1 << 2,    /* atomics */
 	SEG_FA = 1 << 3,
-	SEG_UD = 1 << 4, /* datagram */
-	OP_READ =
-		1
-		<< 5, /* fetches: no data of ours to put inline; as good as inline for BlueFlame */
+	SEG_UD = 1 << 4,  /* datagram */
+	OP_READ = 1 << 5, /* no data to put inline; counts as inline for BlueFlame */
 	OP_ATOMIC = SEG_CS | SEG_FA,
 };
 
@@ -24,13 +23,13 @@ enum { MLX4_SEND_OPCODES = IBV_WR_ATOMIC_FETCH_AND_ADD + 1 };
 struct mlx4_send_op {
 	__be32 opcode;
 	uint8_t segs;
-	uint8_t ds;	 /* of a WQE with one data segment */
+	uint8_t ds;	 /* size of a WQE with one data segment */
 	uint8_t data_at; /* offset of the data */
-	int8_t imm_mask; /* -1 where the immediate is sent, else 0 */
+	int8_t imm_mask; /* -1 if the immediate is sent, else 0 */
 };
 _Static_assert(sizeof(struct mlx4_send_op) == 8, "indexed in one instruction");
 
-/* The flags that posting needs no further thought for. */
+/* The flags that need no special handling. */
 enum { MLX4_PLAIN_FLAGS = IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED };
 
 struct mlx4_send_flags {
@@ -40,9 +39,10 @@ struct mlx4_send_flags {
 _Static_assert(sizeof(struct mlx4_send_flags) == 8, "indexed in one instruction");
 
 /*
- * A data segment: address and key first, then the byte count, whose first write into a chunk says
- * that the chunk is complete. Length and key are one aligned 8-byte store where the machine has
- * one, which cannot be seen in part. length_lkey is the pair as it lies in the entry.
+ * Writes a data segment: address and key first, then the byte count. The first write to a chunk
+ * tells the device that the chunk is complete. Where the machine has 8-byte stores, length and key
+ * are one aligned store, which the device sees as a whole. length_lkey is the pair as it is in
+ * struct ibv_sge.
  */
 #if __SIZEOF_LONG__ == 8
 static inline uint64_t mlx4_length_lkey(const struct ibv_sge *sge)
@@ -100,7 +100,8 @@ static inline void mlx4_set_data(void *at, uint64_t addr, uint64_t pair)
 static inline void mlx4_end_list(struct mlx4_wqe_data *seg)
 {
 	seg->byte_count = 0;
-	/* Not to be paired with the count: a constant of 8 bytes would be a load. */
+	/* volatile keeps the compiler from merging this with the count: it would load an 8-byte
+	 * constant. */
 	*(volatile __be32 *)&seg->lkey = MLX4_BE32(MLX4_INVALID_LKEY);
 	seg->addr = 0;
 }
@@ -134,16 +135,16 @@ static inline void mlx4_set_stamp(void *chunk)
 	*(volatile __be32 *)chunk = MLX4_BE32(MLX4_STAMP);
 }
 
-/* Whether any WQE was longer than a chunk: before that every slot has its stamps. */
+/* Has any WQE been longer than a chunk? Until then all slots still have their stamps. */
 static inline int mlx4_has_long(const struct mlx4_sq *sq)
 {
 	return unlikely(sq->longest_ds > MLX4_CHUNK / 16);
 }
 
 /*
- * The slot that the headroom reaches next becomes unfinished in every chunk but the first, over the
- * length of what it held. The first chunk needs no stamp: its owner bit says the same. index is of
- * the WQE just posted.
+ * Marks the slot that the headroom reaches next as unfinished: stamps all chunks but the first,
+ * over the length of the WQE that it held. The first chunk needs no stamp, because its owner bit
+ * says the same. index is that of the WQE just posted.
  */
 static inline void mlx4_stamp(const struct mlx4_sq *sq, uint32_t index)
 {
@@ -159,8 +160,8 @@ struct mlx4_block {
 	char bytes[16];
 } __attribute__((may_alias));
 
-/* Up to a chunk's worth, no byte outside [src, src + n) read; a call would cost more than the copy.
- */
+/* Copies up to a chunk and reads no byte outside [src, src + n). A call would take longer than the
+ * copy. */
 static inline void mlx4_copy_short(char *dst, const char *src, uint32_t n)
 {
 	if (n >= 16) {
@@ -191,8 +192,8 @@ static inline void mlx4_copy_short(char *dst, const char *src, uint32_t n)
 	}
 }
 
-/* The header comes after its bytes, so that a chunk which was prefetched in between still carries
- * its stamp. */
+/* Writes the header after the bytes. If the device prefetches the chunk in between, it still sees
+ * the stamp. */
 static inline void mlx4_end_inline_seg(char *header, uint32_t length)
 {
 	udma_to_device_barrier(); /* pairs with the device's read of a header before the bytes
@@ -211,7 +212,7 @@ static inline void mlx4_next_slot(struct mlx4_sq *sq, struct mlx4_wqe_ctrl *ctrl
 
 static inline void mlx4_ring_doorbell(const struct mlx4_sq *sq)
 {
-	udma_to_device_barrier(); /* every WQE is in memory before the doorbell rings */
+	udma_to_device_barrier(); /* all WQEs are in memory before the doorbell */
 	mmio_write32(sq->doorbell, sq->doorbell_qpn);
 }
 
@@ -220,13 +221,13 @@ static inline __be32 mlx4_blueflame_index(uint32_t index)
 	return to_be32((index & MLX4_WQE_INDEX_MASK) << MLX4_WQE_INDEX_SHIFT);
 }
 
-/* The WQE goes, as doorbell and payload, to the register; what the register wants to find in it is
- * in memory already. With the register's lock, which this releases. Who does not get it may ring
- * the plain doorbell instead. */
+/* Copies the WQE to the BlueFlame register as doorbell and payload. The WQE in memory already
+ * contains the index and the doorbell value. The caller holds the lock of the register, which this
+ * function releases. A thread that does not get the lock may ring the plain doorbell instead. */
 static inline void mlx4_write_blueflame(struct mlx4_context *ctx, const struct mlx4_wqe_ctrl *ctrl,
 					uint32_t bytes)
 {
-	udma_to_device_barrier(); /* the WQE is in memory before the register says so */
+	udma_to_device_barrier(); /* the WQE is in memory before the register has it */
 	mmio_copy_chunks((char *)ctx->bf + ctx->bf_offset, ctrl, bytes);
 	mmio_flush_writes(); /* this buffer leaves before the next user of the register fills the
 				other */

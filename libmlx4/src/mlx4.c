@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Which devices are ours, and the life of a context. Registers with libibverbs when the library is
- * loaded. */
+/* Selects the devices for this provider, and opens and closes contexts. Registers with libibverbs
+ * when the library is loaded. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -68,8 +68,8 @@ static const struct ibv_context_ops context_ops = {
 	.detach_mcast = ibv_cmd_detach_mcast,
 };
 
-/* What the kernel says of the device, whichever version it speaks. 0 or -errno; async_fd is open on
- * success. */
+/* Creates the context and gets the device's parameters, whatever ABI version the kernel has.
+ * Returns 0 or -errno. On success async_fd is open. */
 static int get_context(struct mlx4_context *ctx, int abi_version,
 		       struct mlx4_abi_context_resp *info)
 {
@@ -102,7 +102,7 @@ static int get_context(struct mlx4_context *ctx, int abi_version,
 	return 0;
 }
 
-/* 0 or -errno. Doing without BlueFlame is no failure. */
+/* Returns 0 or -errno. A device without BlueFlame is not an error. */
 static int map_device_pages(struct mlx4_context *ctx, const struct mlx4_abi_context_resp *info)
 {
 	int fd = ctx->ibv_ctx.cmd_fd;
@@ -224,7 +224,7 @@ static void free_context(struct ibv_context *context)
 	free(ctx);
 }
 
-/* The number in a sysfs attribute below the device's directory, or -1. */
+/* Returns the number in a sysfs attribute below the device's directory, or -1. */
 static int read_id(const char *uverbs_sys_path, const char *attribute)
 {
 	char text[16] = "";
@@ -249,7 +249,7 @@ static int is_ours(const char *uverbs_sys_path)
 	return 0;
 }
 
-/* The file that this code is in. */
+/* Returns the path of the file that contains this code. */
 static const char *own_file(void)
 {
 	Dl_info info;
@@ -257,7 +257,7 @@ static const char *own_file(void)
 	return dladdr(pci_devices, &info) && info.dli_fname ? info.dli_fname : "libmlx4";
 }
 
-/* The RDMA device (mlx4_0) of a uverbs device, or an empty text. */
+/* Stores the name of a uverbs device's RDMA device, such as mlx4_0. Empty on failure. */
 static const char *device_name(const char *uverbs_sys_path, char *name, size_t size)
 {
 	if (ibv_read_sysfs_file(uverbs_sys_path, "ibdev", name, size) < 0)
@@ -265,8 +265,8 @@ static const char *device_name(const char *uverbs_sys_path, char *name, size_t s
 	return name;
 }
 
-/* NULL for a device that is not ours; NULL and errno EPROTONOSUPPORT for one that we cannot drive and have
- * said so, which libibverbs then leaves at that. */
+/* Returns NULL for a device of another provider. If this provider cannot drive the device, prints
+ * why and returns NULL with errno EPROTONOSUPPORT, so that libibverbs prints nothing more. */
 static struct ibv_device *driver_init(const char *uverbs_sys_path, int abi_version)
 {
 	struct mlx4_device *dev;
@@ -308,7 +308,7 @@ static __attribute__((constructor)) void register_driver(void)
 	ibv_register_driver("mlx4", driver_init);
 }
 #else
-/* What libibverbs from before ibv_register_driver() looks up. */
+/* The entry point for versions of libibverbs without ibv_register_driver(). */
 __attribute__((visibility("default"))) struct ibv_device *
 openib_driver_init(struct sysfs_class_device *sysdev);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The provider's objects and what its files offer each other. Functions return 0 or -errno, those
- * that stand in an operation table what verbs demands there (0 or a positive errno; NULL with
- * errno).
+ * The provider's objects, and the functions that its files offer each other. Functions return 0 or
+ * -errno. Those in an operation table return what verbs requires there: 0 or a positive errno
+ * value, or NULL with errno set.
  *
  * Lock order: table mutex, SQ, RQ, CQs in ascending CQN, SRQ. The doorbell record mutex, the
  * BlueFlame lock and the UAR lock are innermost.
@@ -34,25 +34,25 @@
 enum {
 	MLX4_PORTS = 2,
 	MLX4_TABLE_BUCKETS = 256,
-	MLX4_DB_BUCKETS = 256, /* one page each for as many QPs as a device has */
-	MLX4_NO_NUMBER = 0x7fffffff, /* more than 24 bits: no object's number */
-	MLX4_POLL_ERR = -2,	     /* what poll_cq returns for a CQE that belongs to nothing */
+	MLX4_DB_BUCKETS = 256, /* a page in each has records for all QPs of a device */
+	MLX4_NO_NUMBER = 0x7fffffff, /* has more than 24 bits, so it is no object's number */
+	MLX4_POLL_ERR = -2,	     /* poll_cq returns this for a CQE of an unknown object */
 };
 
-/* Pages that the device reads or writes: mapped, zeroed, kept from fork()ed children. */
+/* Pages that the device reads or writes: mapped, zeroed, and not inherited by children of
+ * fork(). */
 struct mlx4_buf {
 	void *addr;
 	size_t length;
 };
 
 /*
- * Number -> object. Readers hold the lock of a CQ to which the object's completions go, and objects
- * are cleared under that lock. Writers hold the mutex, and no writer holds it while a command runs:
- * destroying waits until the application has acknowledged the object's events, and the thread that
- * is to acknowledge them may make another object first. The kernel may give out the number again
- * meanwhile. So the maker of an object first takes out what it finds in its place, which the kernel
- * has destroyed, and the thread that destroys takes out only what is still its own. Buckets stay
- * until the context goes.
+ * Maps numbers to objects. A reader holds the lock of a CQ to which the object's completions go,
+ * and objects are cleared under that lock. Writers hold the mutex, but never while a command runs:
+ * a destroy call waits until the application has acknowledged the object's events, and the thread
+ * that is to acknowledge them may create another object first. Meanwhile the kernel may reuse the
+ * number. So the thread that creates an object first removes a destroyed one with the same number,
+ * and the thread that destroys removes only its own object. Buckets are freed with the context.
  */
 struct mlx4_table {
 	pthread_mutex_t mutex;
@@ -76,9 +76,9 @@ struct mlx4_context {
 	void *uar;
 	void *bf;		/* NULL: no BlueFlame */
 	unsigned int bf_size;	/* of one of the two buffers; 0: no BlueFlame */
-	unsigned int bf_offset; /* under bf_lock */
+	unsigned int bf_offset; /* protected by bf_lock */
 	struct mlx4_lock bf_lock;
-	struct mlx4_lock uar_lock; /* where a CQ doorbell takes two stores */
+	struct mlx4_lock uar_lock; /* for CQ doorbells of two stores */
 
 	int single_threaded;
 	size_t page_size;
@@ -86,14 +86,14 @@ struct mlx4_context {
 	uint32_t max_qp_wr;
 	uint32_t max_sge;
 	int has_xrc;
-	/* IBV_LINK_LAYER_*, once asked for; all writers write the same */
+	/* IBV_LINK_LAYER_*, or 0 until the kernel is asked; all threads store the same */
 	uint8_t link_layer[MLX4_PORTS];
 
 	struct mlx4_table qps;
 	struct mlx4_table xrc_srqs;
 
 	pthread_mutex_t db_mutex;
-	struct mlx4_db_page *db_pages[MLX4_DB_TYPES]; /* with room */
+	struct mlx4_db_page *db_pages[MLX4_DB_TYPES]; /* pages with free records */
 	struct mlx4_db_page *db_hash[MLX4_DB_BUCKETS];
 };
 
@@ -108,70 +108,70 @@ struct mlx4_srq;
 struct mlx4_cq {
 	struct ibv_cq ibv_cq;
 
-	/* Guards all below, and the tails of the QPs that complete here. */
+	/* Protects all members below, and the tails of the QPs whose completions come here. */
 	struct mlx4_lock lock MLX4_CACHE_ALIGNED;
-	struct mlx4_cqe *next; /* the entry at cons_index; set by mlx4_cq_set_ci() */
+	struct mlx4_cqe *next; /* the CQE at cons_index; set by mlx4_cq_set_ci() */
 	struct mlx4_cqe *end;
 	uint32_t cons_index;
-	/* The QP found last. cur_rq_qpn is its connected_rq_qpn. */
+	/* The QP of the last look-up. cur_rq_qpn is its connected_rq_qpn. */
 	uint32_t cur_qpn;
 	uint32_t cur_rq_qpn;
 	struct mlx4_qp *cur_qp;
 	struct mlx4_cq_dbrec *db;
 	struct mlx4_srq *cur_srq;
 	uint32_t cur_srqn;
-	uint8_t phase; /* what the owner bit of next is when it is ours */
+	uint8_t phase; /* owner bit of next once software owns it */
 	uint64_t stride;
 
-	struct mlx4_cqe *cqes; /* the valid 32 bytes of the first entry */
-	uint32_t mask;	       /* entries - 1 */
+	struct mlx4_cqe *cqes; /* the valid 32 bytes of the first CQE */
+	uint32_t mask;	       /* CQEs - 1 */
 
 	uint32_t cqn;
 	uint32_t arm_sn;
 	struct mlx4_buf buf;
 };
 
-/* What is remembered of an SRQ's WQE. The free ones are a list here. The device's links are only
- * written, each with the WQE that it leads on from: a consumed one, which the device has just read,
- * is not touched until it is posted again. */
+/* State of an SRQ's WQE. The free WQEs form a list here. The provider only writes the links that
+ * the device reads, each in the WQE before it. It does not touch a consumed WQE, which the device
+ * has just read, until the WQE is posted again. */
 struct mlx4_srq_wqe {
 	uint64_t wr_id;
-	struct mlx4_srq_wqe *next; /* NULL: the last free one; of a posted one, nothing */
+	struct mlx4_srq_wqe *next; /* NULL: the last free one. Not used while posted */
 	struct mlx4_wqe_srq_next *wqe;
-	uint64_t link; /* to this one, in the device's order: 16 bits count */
+	uint64_t link; /* link to this WQE, 16 bits in the device's byte order */
 };
 
 struct mlx4_srq {
 	struct ibv_srq ibv_srq;
 
-	/* Guards all below. head is posted next; tail, the last free one, never: its link is not
-	 * known yet. */
+	/* Protects all members below. head is the next WQE to post. tail is the last free one and
+	 * is never posted, because its successor is not known yet. */
 	struct mlx4_lock lock MLX4_CACHE_ALIGNED;
 	struct mlx4_srq_wqe *head;
 	struct mlx4_srq_wqe *tail;
 	struct mlx4_rq_dbrec *db;
 	struct mlx4_srq_wqe *wqes;
-	uint16_t counter; /* posts so far */
+	uint16_t counter; /* receives posted, modulo 2^16 */
 	uint32_t max_gs;
 	uint32_t max;
 
 	uint32_t shift;
 	uint32_t srqn;
-	struct mlx4_cq *xrc_cq; /* NULL: a plain SRQ */
+	struct mlx4_cq *xrc_cq; /* NULL: not an XRC SRQ */
 	struct mlx4_buf buf;
 };
 
-/* What post_send does for an opcode of a QP type, and for the low bits of send_flags. */
+/* Tables for post_send, indexed by opcode of a QP type and by the low bits of send_flags. */
 struct mlx4_send_op;
 struct mlx4_send_flags;
 
-/* All but the tail is under lock; the tail moves under the send CQ's lock and is published with a
+/* lock protects all members except the tail. The tail changes under the lock of the send CQ, by a
  * release store. */
 struct mlx4_sq {
 	struct mlx4_lock lock;
 	uint32_t head;	/* index of the next WQE */
-	uint32_t limit; /* where the queue was full by the tail last looked at */
-	void *next; /* the slot at head, and the owner bit that it gets; set by mlx4_sq_rewind() */
+	uint32_t limit; /* head at which the queue is full, by the last known tail */
+	void *next; /* the slot at head, and the owner bit for it; set by mlx4_sq_rewind() */
 	__be32 owner;
 	__be32 doorbell_qpn;
 	const struct mlx4_send_op *ops;
@@ -184,18 +184,18 @@ struct mlx4_sq {
 	uint64_t stride; /* 1 << shift */
 	void *end;
 	char *wqes;
-	uint32_t longest_ds; /* of any WQE posted */
+	uint32_t longest_ds; /* the largest of all posted WQEs */
 	uint32_t spare; /* slots between the newest WQE and the oldest that may be overwritten */
 	uint32_t max_post;
 	uint32_t max_gs;
 	uint32_t max_inline;
 	uint32_t max_short; /* the same, or 0 without BlueFlame */
 
-	/* Low half of the index behind the last that is done */
+	/* Low 16 bits of the index after the last completed WQE */
 	uint16_t tail MLX4_CACHE_ALIGNED;
 };
 
-/* As the send queue, with the receive CQ. No slots: the QP receives through an SRQ. */
+/* Like the send queue, with the receive CQ. slots is 0 if the QP receives through an SRQ. */
 struct mlx4_rq {
 	struct mlx4_lock lock;
 	uint32_t head;
@@ -216,13 +216,13 @@ struct mlx4_qp {
 	struct ibv_qp ibv_qp;
 	struct mlx4_sq sq MLX4_CACHE_ALIGNED;
 	struct mlx4_rq rq MLX4_CACHE_ALIGNED;
-	struct mlx4_srq *srq; /* NULL: a receive queue of its own, or XRC; mlx4_has_rq() tells */
-	/* What the fast path of polling looks up, of connections only: the SRQ, or NULL; the QP's
-	 * number where it has a receive queue, or MLX4_NO_NUMBER. */
+	struct mlx4_srq *srq; /* NULL: a receive queue of its own, or XRC; see mlx4_has_rq() */
+	/* For the fast path of polling, which handles connected QPs only: the SRQ, or NULL; the
+	 * number of the QP if it has a receive queue, else MLX4_NO_NUMBER. */
 	struct mlx4_srq *connected_srq;
 	uint32_t connected_rq_qpn;
 	int is_ud;
-	unsigned int sl_shift; /* where the SL is in its byte of a CQE: InfiniBand or Ethernet */
+	unsigned int sl_shift; /* position of the SL in its byte of a CQE: InfiniBand or Ethernet */
 	struct ibv_qp_cap granted;
 	struct mlx4_buf buf;
 };
@@ -256,13 +256,13 @@ static inline struct mlx4_device *to_mlx4_dev(struct ibv_device *dev)
 	return (struct mlx4_device *)((char *)dev - offsetof(struct mlx4_device, ibv_dev));
 }
 
-/* The smallest power of two that is not below n, at least 1. */
+/* The smallest power of two that is at least n; 1 for 0. */
 static inline uint32_t mlx4_ceil_pow2(uint32_t n)
 {
 	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
 }
 
-/* The smallest shift, at least min, with 1 << shift >= n. */
+/* The smallest shift that is at least min and has 1 << shift >= n. */
 static inline uint32_t mlx4_ceil_shift(uint32_t n, uint32_t min)
 {
 	uint32_t shift = min;
@@ -277,18 +277,18 @@ static inline size_t mlx4_align(size_t n, size_t a)
 	return (n + a - 1) & ~(a - 1);
 }
 
-/* buf.c: -ENOMEM, or the errno of madvise */
+/* buf.c: returns 0, -ENOMEM, or -errno of madvise() */
 int mlx4_alloc_buf(struct mlx4_context *ctx, struct mlx4_buf *buf, size_t size);
 void mlx4_free_buf(struct mlx4_buf *buf);
-/* Zeroed and aligned for the objects above, for free(); NULL with errno */
+/* Allocates zeroed memory, aligned for the objects above; free() frees it. NULL with errno set. */
 void *mlx4_zalloc(size_t size);
 
-/* dbrec.c: NULL with errno; a zeroed record */
+/* dbrec.c: returns a zeroed record, or NULL with errno set */
 void *mlx4_alloc_db(struct mlx4_context *ctx, enum mlx4_db_type type);
 void mlx4_free_db(struct mlx4_context *ctx, enum mlx4_db_type type, void *db);
 
-/* table.c: init -EINVAL when num is no power of two; store -ENOMEM. Callers of store and clear hold
- * the mutex. */
+/* table.c: init fails with -EINVAL if num is not a power of two, store with -ENOMEM. Callers of
+ * store and clear hold the mutex. */
 int mlx4_table_init(struct mlx4_table *table, uint32_t num);
 void mlx4_table_destroy(struct mlx4_table *table);
 int mlx4_table_store(struct mlx4_table *table, uint32_t number, void *object);
@@ -310,7 +310,7 @@ struct ibv_pd *mlx4_alloc_pd(struct ibv_context *context);
 int mlx4_dealloc_pd(struct ibv_pd *ibpd);
 struct ibv_mr *mlx4_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access);
 int mlx4_dereg_mr(struct ibv_mr *mr);
-/* IBV_LINK_LAYER_* of a port, or -errno; asks the kernel once per port */
+/* Returns IBV_LINK_LAYER_* of a port, or -errno. Asks the kernel once per port. */
 int mlx4_link_layer(struct mlx4_context *ctx, uint8_t port);
 
 /* ah.c */
@@ -326,8 +326,8 @@ int mlx4_arm_cq(struct ibv_cq *ibcq, int solicited_only);
 void mlx4_cq_event(struct ibv_cq *ibcq);
 
 /*
- * cq-poll.c, post-send.c, post-recv.c: the data path, with its locks and, named _st, for a context
- * whose application promised a single thread, without.
+ * cq-poll.c, post-send.c, post-recv.c: the data path. The functions named _st take no locks; they
+ * are for contexts whose application has promised to use a single thread.
  */
 int mlx4_poll_cq(struct ibv_cq *ibcq, int ne, struct ibv_wc *wc);
 int mlx4_poll_cq_st(struct ibv_cq *ibcq, int ne, struct ibv_wc *wc);
@@ -339,7 +339,7 @@ int mlx4_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv
 int mlx4_post_srq_recv_st(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr,
 			  struct ibv_recv_wr **bad_wr);
 
-/* cq-clean.c; callers hold the CQ's lock */
+/* cq-clean.c. Callers hold the lock of the CQ. */
 void mlx4_cq_clean_qp(struct mlx4_cq *cq, uint32_t qpn, struct mlx4_srq *srq);
 void mlx4_cq_clean_xrc_srq(struct mlx4_cq *cq, struct mlx4_srq *srq);
 void mlx4_cq_copy_resized(struct mlx4_cq *cq, struct mlx4_cqe *new_cqes, uint32_t new_mask);
@@ -349,19 +349,19 @@ static inline struct mlx4_cqe *mlx4_cqe_at(const struct mlx4_cq *cq, uint32_t in
 	return (struct mlx4_cqe *)((char *)cq->cqes + (size_t)(index & cq->mask) * cq->stride);
 }
 
-/* Whether the device has handed over an entry that is to have the given owner bit then. */
+/* Has the device handed the CQE to software? phase is the owner bit that such a CQE has. */
 static inline int mlx4_cqe_owned(const struct mlx4_cqe *cqe, uint8_t phase)
 {
 	return (int8_t)(__atomic_load_n(&cqe->owner_sr_opcode, __ATOMIC_RELAXED) ^ phase) >= 0;
 }
 
-/* The owner bit of the entry at a free-running index, once it is ours. */
+/* The owner bit that the CQE at a free-running index has once software owns it. */
 static inline uint8_t mlx4_cq_phase(const struct mlx4_cq *cq, uint32_t index)
 {
 	return index & (cq->mask + 1) ? MLX4_CQE_OWNER : 0;
 }
 
-/* The number of an object that may be gone is not to be found any more. */
+/* These make sure that a look-up does not find an object that may have been destroyed. */
 static inline void mlx4_cq_forget_qp(struct mlx4_cq *cq)
 {
 	cq->cur_qpn = MLX4_NO_NUMBER;
@@ -384,7 +384,7 @@ static inline void mlx4_cq_set_ci(struct mlx4_cq *cq, uint32_t index)
 
 static inline void mlx4_cq_update_ci(struct mlx4_cq *cq)
 {
-	udma_taken_barrier(); /* pairs with the device's read of the record before it writes an entry again */
+	udma_taken_barrier(); /* pairs with the device's read before it reuses a CQE */
 	*(volatile __be32 *)&cq->db->set_ci = to_be32(cq->cons_index & MLX4_CQ_DB_CI_MASK);
 }
 
@@ -396,14 +396,15 @@ int mlx4_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int attr_m
 int mlx4_query_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr);
 int mlx4_destroy_srq(struct ibv_srq *ibsrq);
 
-/* Whether a QP receives into a queue of its own. An XRC QP receives too, into the SRQ that each
- * message names: a completion of it, which bit 23 of the number tells, is never the QP's. */
+/* Does the QP have a receive queue of its own? An XRC QP does not: it receives into the SRQ that a
+ * message names. A completion of such a receive has bit 23 of the QPN set and belongs to the
+ * SRQ. */
 static inline int mlx4_has_rq(const struct mlx4_qp *qp)
 {
 	return !qp->srq && qp->ibv_qp.qp_type != IBV_QPT_XRC;
 }
 
-/* Puts a consumed WQE, index < max, at the end of the free list. Under the SRQ's lock. */
+/* Appends a consumed WQE, index < max, to the free list. The caller holds the lock of the SRQ. */
 static inline void mlx4_srq_free(struct mlx4_srq *srq, uint32_t index)
 {
 	struct mlx4_srq_wqe *freed = &srq->wqes[index];
@@ -431,19 +432,20 @@ void mlx4_init_sq_ownership(struct mlx4_qp *qp);
 const struct mlx4_send_op *mlx4_send_ops(enum ibv_qp_type type);
 const struct mlx4_send_flags *mlx4_send_flags(int sq_sig_all);
 
-/* post-send-short.c: as mlx4_post_send_any(), for one request that has one entry and more than
- * plain flags. The queue has room, and the opcode exists. */
+/* post-send-short.c: like mlx4_post_send_any(), for a request with one entry and more than plain
+ * flags. The caller has checked that the queue has room and that the opcode exists. */
 int mlx4_post_short(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
 		    uint32_t index);
 int mlx4_post_short_st(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
 		       uint32_t index);
-/* As mlx4_post_send_any(), for a list that probably begins with such requests; none of them has been
- * looked at. */
+/* Like mlx4_post_send_any(), for a list that probably begins with such requests. The caller has not
+ * checked any of them. */
 int mlx4_post_short_list(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
 			 uint32_t index);
 
-/* post-send-any.c: whatever the fast path leaves. Called with the SQ's lock, which it releases;
- * index is behind what the call has posted so far, from sq.head on. 0 or a positive errno */
+/* post-send-any.c: handles all requests that the fast path does not. The caller holds the lock of
+ * the SQ; this function releases it. index is the index after the WQEs that the call has posted so
+ * far; they begin at sq.head. Returns 0 or a positive errno value. */
 int mlx4_post_send_any(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
 		       uint32_t index);
 
@@ -455,7 +457,7 @@ static inline void *mlx4_sq_slot(const struct mlx4_sq *sq, uint32_t index)
 	return sq->wqes + ((size_t)(index & sq->mask) << sq->shift);
 }
 
-/* Makes what is derived of the head agree with it. */
+/* Sets head and the members that depend on it. */
 static inline void mlx4_sq_rewind(struct mlx4_sq *sq, uint32_t head)
 {
 	sq->head = head;

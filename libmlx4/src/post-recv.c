@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Receive work requests become scatter lists, told to the device by one doorbell record per call.
- * Under the RQ's or the SRQ's lock; there is no MMIO for receives. */
+/* Turns receive requests into scatter lists, and writes one doorbell record per call. Runs under
+ * the lock of the RQ or SRQ. Receives need no MMIO. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -18,8 +18,9 @@
 	} while (0)
 
 /*
- * A scatter list of any length. Entries of length 0 are left out: to the device a count of 0 means
- * 2^31. Returns 0, or a positive errno for what no list can say; the slot is not posted then.
+ * Writes a scatter list of any length. Entries of length 0 are left out, because a count of 0 means
+ * 2^31 to the device. Returns 0, or a positive errno value if the device has no form for the list;
+ * the slot is not posted then.
  */
 static int set_scatter(struct mlx4_wqe_data *seg, const struct ibv_recv_wr *wr, uint32_t max_gs)
 {
@@ -40,8 +41,8 @@ static int set_scatter(struct mlx4_wqe_data *seg, const struct ibv_recv_wr *wr, 
 	return 0;
 }
 
-/* Whether there is no room at head, even under the lock of those who make room. Learns the new
- * limit. */
+/* Is the queue full at head? The final answer needs the lock of the receive CQ, under which other
+ * threads make room. Updates the limit. */
 static int __attribute__((noinline)) is_full(struct mlx4_qp *qp, uint32_t head)
 {
 	struct mlx4_cq *cq = to_mlx4_cq(qp->ibv_qp.recv_cq);
@@ -62,8 +63,8 @@ static inline struct mlx4_wqe_data *rq_slot(const struct mlx4_rq *rq, uint32_t s
 	return (struct mlx4_wqe_data *)(rq->wqes + ((size_t)slot << rq->shift));
 }
 
-/* Whatever the fast path leaves; the lock is held, and released here. head is behind what the call
- * has posted. */
+/* Posts requests that the fast path does not handle. The caller holds the lock; this function
+ * releases it. head is the index after the requests that the call has posted. */
 static int __attribute__((noinline)) post_recv_any(struct mlx4_qp *qp, struct ibv_recv_wr *wr,
 						   struct ibv_recv_wr **bad_wr, uint32_t head)
 {
@@ -71,7 +72,7 @@ static int __attribute__((noinline)) post_recv_any(struct mlx4_qp *qp, struct ib
 	int ret = 0;
 
 	for (; wr; wr = wr->next) {
-		/* A QP with an SRQ, or XRC, has no room at all. */
+		/* QPs with an SRQ and XRC QPs have no receive queue. */
 		if (unlikely(head == rq->limit) && is_full(qp, head))
 			ret = rq->max_post ? ENOMEM : EINVAL;
 		else
@@ -99,7 +100,7 @@ post_recv_contended(struct mlx4_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 	return post_recv_any(qp, wr, bad_wr, qp->rq.head);
 }
 
-/* One receive with one entry. Returns 0, the slot untouched, for whatever is not that. */
+/* Posts a receive with one entry. Returns 0 for any other request, without touching the slot. */
 static inline __attribute__((always_inline)) int
 post_recv_one(struct mlx4_rq *rq, const struct ibv_recv_wr *wr, uint32_t head)
 {
@@ -122,7 +123,7 @@ post_recv_one(struct mlx4_rq *rq, const struct ibv_recv_wr *wr, uint32_t head)
 	return 1;
 }
 
-/* Those after wr, which is posted, head being behind it. */
+/* Posts the requests after wr, which has been posted. head is the index after it. */
 static int __attribute__((noinline)) post_recv_more(struct mlx4_qp *qp, struct ibv_recv_wr *wr,
 						    struct ibv_recv_wr **bad_wr, uint32_t head)
 {
@@ -173,7 +174,8 @@ int mlx4_post_recv_st(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_re
 	return post_recv(to_mlx4_qp(ibqp), wr, bad_wr, 0);
 }
 
-/* As post_recv_any(), with the SRQ's lock; what the call has posted is counted already. */
+/* Like post_recv_any(), under the lock of the SRQ. counter already includes what the call has
+ * posted. */
 static int __attribute__((noinline))
 post_srq_any(struct mlx4_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
@@ -232,7 +234,7 @@ static inline __attribute__((always_inline)) int post_srq_one(struct mlx4_srq *s
 	return 1;
 }
 
-/* Those after wr, which is posted. */
+/* Posts the requests after wr, which has been posted. */
 static int __attribute__((noinline))
 post_srq_more(struct mlx4_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {

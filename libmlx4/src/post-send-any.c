@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Send work requests of every kind: inline data and BlueFlame, atomics, lists of entries, and all
- * that is refused. Entered from post-send.c with the SQ's lock. Of what the send CQ's lock guards
- * only the tail is read. */
+/* Posts send requests of every kind: inline data and BlueFlame, atomics, lists of entries, and
+ * those that are refused. post-send.c calls it with the lock of the SQ held. Of the members that
+ * the lock of the send CQ protects, it only reads the tail. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -10,7 +10,7 @@
 
 #include "mlx4-wqe.h"
 
-/* A slot whose WQE was given up half-written. */
+/* Stamps a slot again whose WQE was abandoned half-written. */
 static void restamp(const struct mlx4_sq *sq, struct mlx4_wqe_ctrl *ctrl)
 {
 	uint32_t offset;
@@ -19,7 +19,7 @@ static void restamp(const struct mlx4_sq *sq, struct mlx4_wqe_ctrl *ctrl)
 		mlx4_set_stamp((char *)ctrl + offset);
 }
 
-/* How many bytes the list has; UINT32_MAX for more. */
+/* Returns the length of the list in bytes; UINT32_MAX also if it is longer. */
 static uint32_t gather_length(const struct ibv_send_wr *wr)
 {
 	uint64_t total = 0;
@@ -30,7 +30,7 @@ static uint32_t gather_length(const struct ibv_send_wr *wr)
 	return total > UINT32_MAX ? UINT32_MAX : total;
 }
 
-/* The list as one run of bytes, a segment per chunk. Returns where it ends. */
+/* Writes the entries as one run of bytes, a segment per chunk. Returns the end. */
 static char *set_inline_list(char *seg, const struct ibv_send_wr *wr)
 {
 	const uint32_t header_size = sizeof(struct mlx4_wqe_inline);
@@ -60,7 +60,8 @@ static char *set_inline_list(char *seg, const struct ibv_send_wr *wr)
 	return dst;
 }
 
-/* The data of an inline WR as segments. Returns where they end, or NULL when it is too long. */
+/* Writes the data of an inline request as segments. Returns the end, or NULL if there is too much
+ * data. */
 static char *set_inline(const struct mlx4_sq *sq, char *seg, const struct ibv_send_wr *wr)
 {
 	uint32_t length = gather_length(wr);
@@ -70,8 +71,8 @@ static char *set_inline(const struct mlx4_sq *sq, char *seg, const struct ibv_se
 	return length ? set_inline_list(seg, wr) : seg;
 }
 
-/* A gather list, last entry first so that the first word of a chunk is written last. Returns where
- * it ends, or NULL for a length that no segment can say. */
+/* Writes a gather list, the last entry first, so that the first word of a chunk is written last.
+ * Returns the end, or NULL for a length that does not fit a segment. */
 static char *set_gather(char *at, const struct ibv_sge *list, int n)
 {
 	struct mlx4_wqe_data *seg = (struct mlx4_wqe_data *)at;
@@ -81,8 +82,8 @@ static char *set_gather(char *at, const struct ibv_sge *list, int n)
 		if (likely((int32_t)list[i].length > 0)) {
 			mlx4_set_data(&seg[i], list[i].addr, mlx4_length_lkey(&list[i]));
 		} else if (!list[i].length) {
-			/* A count of 0 would mean 2^31; an inline segment of nothing means nothing.
-			 */
+			/* To the device a count of 0 means 2^31. An inline segment of length 0
+			 * means no data. */
 			seg[i].addr = to_be64(list[i].addr);
 			seg[i].lkey = to_be32(list[i].lkey);
 			udma_to_device_barrier(); /* pairs with the device's read of byte_count
@@ -110,8 +111,8 @@ static char *set_atomic(void *at, const struct ibv_send_wr *wr, uint32_t segs)
 	return (char *)(seg + 1);
 }
 
-/* Whether there is no room at index, even under the lock of those who make room. Learns the new
- * limit. */
+/* Is the queue full at index? The final answer needs the lock of the send CQ, under which other
+ * threads make room. Updates the limit. */
 static int __attribute__((noinline)) is_full(struct mlx4_qp *qp, uint32_t index)
 {
 	struct mlx4_cq *cq = to_mlx4_cq(qp->ibv_qp.send_cq);
@@ -129,9 +130,9 @@ static int __attribute__((noinline)) is_full(struct mlx4_qp *qp, uint32_t index)
 }
 
 /*
- * Everything of a WQE but the word with the owner bit, which *owner_opcode is to be. Returns 0, or
- * a positive errno; the slot is then as unfinished as before. *blueflame: whether the WQE is better
- * written to the register.
+ * Writes a WQE except for the word with the owner bit, which it returns in *owner_opcode. Returns 0
+ * or a positive errno value; on failure the slot still counts as unfinished. *blueflame: the WQE
+ * should go to the BlueFlame register.
  */
 static inline int build(struct mlx4_qp *qp, const struct ibv_send_wr *wr, uint32_t index,
 			__be32 *owner_opcode, int *blueflame)
@@ -162,7 +163,7 @@ static inline int build(struct mlx4_qp *qp, const struct ibv_send_wr *wr, uint32
 		if (op->segs & SEG_UD) {
 			seg = mlx4_set_datagram(seg, wr);
 		} else if (op->segs & OP_ATOMIC) {
-			/* Takes the place of a data segment. */
+			/* The atomic segment takes the place of a data segment. */
 			if (unlikely((uint32_t)wr->num_sge >= sq->max_gs))
 				return EINVAL;
 			seg = set_atomic(seg, wr, op->segs);
@@ -187,7 +188,7 @@ static inline int build(struct mlx4_qp *qp, const struct ibv_send_wr *wr, uint32
 	ctrl->flags = ctrl_flags;
 	ctrl->imm = (MLX4_FORCE __be32)(wr->imm_data & (uint32_t)(int32_t)op->imm_mask);
 	ds = (seg - (char *)ctrl + 15) / 16;
-	/* Where the slot's last WQE may have left the QP's number there is to be no VLAN. */
+	/* Clear the VLAN tag, where BlueFlame may have left the QP number of an earlier WQE. */
 	size = to_be32(flags->fence | ds);
 	memcpy(&ctrl->vlan_tag, &size, sizeof(size));
 	if (ds > sq->longest_ds)
@@ -196,9 +197,9 @@ static inline int build(struct mlx4_qp *qp, const struct ibv_send_wr *wr, uint32
 	return 0;
 }
 
-/* A finished WQE goes to the register, which wants index and doorbell in it; they stay in memory,
- * where the device does not look any more. When the register is taken the device reads the WQE from
- * memory, as it is. */
+/* Writes a finished WQE to the BlueFlame register, which expects index and doorbell value in it.
+ * They also stay in memory, where the device does not read them any more. If another thread has the
+ * register, the device reads the WQE from memory as it is. */
 static void ring_blueflame(struct mlx4_context *ctx, struct mlx4_sq *sq, struct mlx4_wqe_ctrl *ctrl,
 			   uint32_t index, uint32_t bytes)
 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* What inline data and BlueFlame are for: requests of a few bytes, without a call for each. Entered
- * from post-send.c with the SQ's lock; what does not fit is left to post-send-any.c. */
+/* Posts requests of a few bytes, with inline data and BlueFlame, and without a call for each.
+ * post-send.c calls it with the lock of the SQ held; post-send-any.c handles all other requests. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
 
 #include "mlx4-wqe.h"
 
-/* From 16 to 48 bytes; no byte outside [src, src + n) is read. */
+/* Copies 16 to 48 bytes, and reads no byte outside [src, src + n). */
 static inline void copy_blocks(char *dst, const char *src, uint32_t n)
 {
 	const struct mlx4_block first = *(const struct mlx4_block *)src;
@@ -19,12 +19,12 @@ static inline void copy_blocks(char *dst, const char *src, uint32_t n)
 	*(struct mlx4_block *)(dst + n - 16) = last;
 }
 
-/* Whether a request is for this file; with one entry and a known opcode, as post-send.c has seen.
- * end: of its data in the WQE, max: of the inline bytes. */
+/* Is the request one for this file? It has one entry and a known opcode, as post-send.c has
+ * checked. end: of its data in the WQE; max: limit of inline bytes. */
 static inline __attribute__((always_inline)) int
 is_short(const struct ibv_send_wr *wr, const struct mlx4_send_op *op, uint32_t end, uint32_t max)
 {
-	/* A length of 0 goes round to more than there may be. */
+	/* A length of 0 wraps to more than max. */
 	return wr->sg_list->length - 1 < max && end <= MLX4_CHUNK &&
 	       !(op->segs & (OP_READ | OP_ATOMIC | SEG_UD)) &&
 	       (uint32_t)wr->send_flags - IBV_SEND_INLINE <= MLX4_PLAIN_FLAGS;
@@ -42,7 +42,7 @@ flags_of(const struct mlx4_sq *sq, const struct ibv_send_wr *wr)
 	return &sq->flags[wr->send_flags & MLX4_PLAIN_FLAGS];
 }
 
-/* Everything of the WQE but the two words that BlueFlame has a say in. */
+/* Writes the WQE except for the two words that BlueFlame changes. */
 static inline __attribute__((always_inline)) void
 fill(struct mlx4_sq *sq, struct mlx4_wqe_ctrl *ctrl, const struct ibv_send_wr *wr,
      const struct mlx4_send_op *op, uint32_t index)
@@ -78,7 +78,7 @@ static inline __attribute__((always_inline)) void make_valid(struct mlx4_wqe_ctr
 	*(volatile __be32 *)&ctrl->owner_opcode = owner_opcode;
 }
 
-/* The word with fence and size, whose other bits are VLAN or doorbell. */
+/* Writes the word with fence and size; its other bits are the VLAN or the doorbell value. */
 static inline __attribute__((always_inline)) void set_size(struct mlx4_wqe_ctrl *ctrl, __be32 word)
 {
 	memcpy(&ctrl->vlan_tag, &word, sizeof(word));
@@ -96,7 +96,7 @@ static inline __attribute__((always_inline)) int post_short(struct mlx4_qp *qp,
 	struct mlx4_context *ctx;
 	__be32 size;
 
-	/* max_short is 0 without BlueFlame. */
+	/* Without BlueFlame max_short is 0. */
 	if (!is_short(wr, op, end, sq->max_short))
 		return mlx4_post_send_any(qp, wr, bad_wr, index);
 
@@ -105,12 +105,12 @@ static inline __attribute__((always_inline)) int post_short(struct mlx4_qp *qp,
 	size = to_be32(flags_of(sq, wr)->fence | (end + 15) / 16);
 	ctx = to_mlx4_ctx(qp->ibv_qp.context);
 	if (!locked || mlx4_trylock(&ctx->bf_lock)) {
-		/* The register wants doorbell and index in the WQE. */
+		/* The register expects doorbell value and index in the WQE. */
 		set_size(ctrl, sq->doorbell_qpn | size);
 		make_valid(ctrl, op->opcode | sq->owner | mlx4_blueflame_index(index));
 		mlx4_write_blueflame(ctx, ctrl, MLX4_CHUNK);
 	} else {
-		/* In memory they would stand where the device looks for a VLAN. */
+		/* The device would take them for a VLAN if it read them from memory. */
 		set_size(ctrl, size);
 		make_valid(ctrl, op->opcode | sq->owner);
 		mlx4_ring_doorbell(sq);
@@ -133,7 +133,8 @@ int mlx4_post_short_list(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_
 	uint32_t end;
 
 	do {
-		/* Again for what the caller has posted last: it does no harm. */
+		/* Repeats the stamp for the last WQE that the caller has posted, which does no
+		 * harm. */
 		if (mlx4_has_long(sq) && index != sq->head)
 			mlx4_stamp(sq, index - 1);
 		if (unlikely(index == sq->limit) || unlikely(wr->num_sge != 1) ||

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Send work requests become WQEs and a doorbell: the common ones, without a call. What is not
- * common is left, lock held, to post-send-any.c. Never touches the kernel, allocates or looks at
- * the QP's state. */
+/* Turns send requests into WQEs and a doorbell: common requests, without a call. It leaves all
+ * others to post-send-any.c, with the lock held. It makes no system calls, allocates no memory and
+ * does not check the state of the QP. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -15,8 +15,8 @@ post_contended(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **
 	return mlx4_post_send_any(qp, wr, bad_wr, qp->sq.head);
 }
 
-/* What posting a list keeps in registers of the queue; a single post reads each where it needs it.
- */
+/* Members of the queue that posting a list keeps in registers. A single post reads each where it
+ * needs it. */
 struct cursor {
 	struct mlx4_wqe_ctrl *ctrl;
 	const struct mlx4_send_op *ops;
@@ -27,7 +27,7 @@ struct cursor {
 
 #define AT(c, sq, field) ((c) ? (c)->field : (sq)->field)
 
-/* The rest of a WQE: its data, and then the word that makes it valid. */
+/* Writes the rest of a WQE: its data, then the word that makes it valid. */
 static inline __attribute__((always_inline)) void finish(const struct mlx4_sq *sq,
 							 struct mlx4_wqe_ctrl *ctrl, void *seg,
 							 const struct ibv_send_wr *wr,
@@ -44,8 +44,9 @@ static inline __attribute__((always_inline)) void finish(const struct mlx4_sq *s
 enum posted { POSTED, FLAGS_NOT_PLAIN, NOT_PLAIN };
 
 /*
- * One WQE with one data segment, at the cursor or, without one, at sq->next; and on to the next
- * slot. Otherwise says what is in the way, with no more than the first chunk of the slot touched.
+ * Posts a WQE with one data segment at the cursor, or at sq->next without a cursor, and advances to
+ * the next slot. Otherwise returns the reason why it cannot, and has touched at most the first
+ * chunk of the slot.
  */
 static inline __attribute__((always_inline)) enum posted
 post_one(struct mlx4_sq *sq, struct cursor *c, const struct ibv_send_wr *wr, uint32_t index)
@@ -114,7 +115,7 @@ static inline __attribute__((always_inline)) void ring(struct mlx4_sq *sq, uint3
 		mlx4_stamp(sq, index - 1);
 }
 
-/* The rest of a list whose first request is posted, index being behind it. */
+/* Posts the rest of a list whose first request has been posted. index is the index after it. */
 static int __attribute__((noinline))
 post_more(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, uint32_t index)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* How large the queues of a QP are, and how they lie in its buffer. Arithmetic only; the device and
- * the kernel repeat part of it, so every formula here is an interface. */
+/* Computes the sizes of a QP's queues and their places in its buffer. The device and the kernel
+ * repeat some of this arithmetic, so every formula here is an interface. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -15,25 +15,26 @@ enum {
 	INLINE_HEADER = sizeof(struct mlx4_wqe_inline),
 };
 
-/* What precedes the data, beside the control segment. */
+/* Size of the segment between the control segment and the data. */
 static uint32_t header_size(enum ibv_qp_type type)
 {
 	return type == IBV_QPT_UD ? sizeof(struct mlx4_wqe_datagram)
 				  : sizeof(struct mlx4_wqe_raddr);
 }
 
-/* The most inline headers that so many bytes can need. */
+/* The maximum number of inline headers that this many bytes can need. */
 static uint32_t inline_segs(uint32_t bytes, enum ibv_qp_type type)
 {
 	const uint32_t payload = MLX4_CHUNK - INLINE_HEADER;
 
-	/* The first chunk is partly taken: of a datagram WQE the data begins on a boundary. */
+	/* Other segments take part of the first chunk. The data of a datagram WQE begins on a
+	 * boundary. */
 	if (type != IBV_QPT_UD)
 		bytes += CTRL + sizeof(struct mlx4_wqe_raddr);
 	return (bytes + payload - 1) / payload;
 }
 
-/* -EINVAL when more is asked than a WQE or the device can hold */
+/* Returns 0, or -EINVAL if cap exceeds what a WQE or the device can hold. */
 int mlx4_size_sq(struct mlx4_context *ctx, const struct ibv_qp_cap *cap, enum ibv_qp_type type,
 		 struct mlx4_sq *sq)
 {
@@ -56,7 +57,7 @@ int mlx4_size_sq(struct mlx4_context *ctx, const struct ibv_qp_cap *cap, enum ib
 		sges = cap->max_send_sge;
 
 	size = sges * DATA + header;
-	/* An atomic needs two segments and one entry, a bind its own segment. */
+	/* An atomic needs two segments and one entry; a bind needs a segment of its own. */
 	if ((type == IBV_QPT_RC || type == IBV_QPT_XRC) &&
 	    size < sizeof(struct mlx4_wqe_raddr) + sizeof(struct mlx4_wqe_atomic) + DATA)
 		size = sizeof(struct mlx4_wqe_raddr) + sizeof(struct mlx4_wqe_atomic) + DATA;
@@ -81,7 +82,7 @@ int mlx4_size_sq(struct mlx4_context *ctx, const struct ibv_qp_cap *cap, enum ib
 	return 0;
 }
 
-/* For a QP that has one. -EINVAL when more is asked than the device can hold. */
+/* For a QP with a receive queue. Returns 0, or -EINVAL if cap exceeds what the device can hold. */
 int mlx4_size_rq(struct mlx4_context *ctx, const struct ibv_qp_cap *cap, struct mlx4_rq *rq)
 {
 	if (cap->max_recv_wr > ctx->max_qp_wr || cap->max_recv_sge > ctx->max_sge)
@@ -93,7 +94,7 @@ int mlx4_size_rq(struct mlx4_context *ctx, const struct ibv_qp_cap *cap, struct 
 	return 0;
 }
 
-/* The queue with the larger stride comes first, the send queue when they are equal. */
+/* The queue with the larger stride comes first; if they are equal, the send queue. */
 void mlx4_lay_out_qp(struct mlx4_qp *qp)
 {
 	size_t sq_size = (size_t)(qp->sq.mask + 1) << qp->sq.shift;

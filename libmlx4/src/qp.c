@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Queue pairs: their life and their states. Posting is post-send.c's and post-recv.c's, the
- * arithmetic qp-size.c's. */
+/* Creates, modifies, queries and destroys QPs. post-send.c and post-recv.c post; qp-size.c computes
+ * sizes. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -40,7 +40,7 @@ static void unlock_cqs(struct mlx4_qp *qp)
 		mlx4_unlock(&recv->lock);
 }
 
-/* With the CQs locked. */
+/* The caller holds the locks of the CQs. */
 static void clean_cqs(struct mlx4_qp *qp)
 {
 	struct mlx4_cq *send = to_mlx4_cq(qp->ibv_qp.send_cq);
@@ -61,8 +61,8 @@ static void init_counters(struct mlx4_qp *qp)
 	__atomic_store_n(&qp->rq.tail, 0, __ATOMIC_RELAXED);
 }
 
-/* Every slot becomes the previous pass's, and unfinished wherever the device may have prefetched
- * it. */
+/* Gives all slots the owner bit of the previous pass, and stamps them as unfinished wherever the
+ * device may prefetch. */
 void mlx4_init_sq_ownership(struct mlx4_qp *qp)
 {
 	struct mlx4_wqe_ctrl *ctrl;
@@ -78,7 +78,8 @@ void mlx4_init_sq_ownership(struct mlx4_qp *qp)
 	}
 }
 
-/* -EINVAL for what the kernel would refuse anyway, -ENOSYS for XRC where there is none */
+/* Returns 0, -EINVAL for attributes that the kernel would refuse anyway, or -ENOSYS if there is no
+ * XRC. */
 static int check_attr(const struct mlx4_context *ctx, const struct ibv_qp_init_attr *attr)
 {
 	if (!attr->send_cq || !attr->recv_cq)
@@ -108,7 +109,7 @@ static void free_qp(struct mlx4_context *ctx, struct mlx4_qp *qp)
 	free(qp);
 }
 
-/* -errno; what was allocated is free_qp()'s */
+/* Returns 0 or -errno. free_qp() frees what has been allocated. */
 static int alloc_queues(struct mlx4_context *ctx, struct mlx4_qp *qp)
 {
 	size_t size = (size_t)(qp->sq.mask + 1) << qp->sq.shift;
@@ -137,8 +138,8 @@ static int alloc_queues(struct mlx4_context *ctx, struct mlx4_qp *qp)
 	return 0;
 }
 
-/* Out of the number table, with what waits of it in its CQs. Under the table's mutex, after the
- * kernel has destroyed it. */
+/* Removes the QP from the number table, and its CQEs from its CQs. The caller holds the mutex of
+ * the table, and the kernel has destroyed the QP. */
 static void take_out(struct mlx4_context *ctx, struct mlx4_qp *qp)
 {
 	lock_cqs(qp);
@@ -149,7 +150,7 @@ static void take_out(struct mlx4_context *ctx, struct mlx4_qp *qp)
 	unlock_cqs(qp);
 }
 
-/* Into the number table. 0 or -ENOMEM */
+/* Adds the QP to the number table. Returns 0 or -ENOMEM. */
 static int put_in(struct mlx4_context *ctx, struct mlx4_qp *qp)
 {
 	struct mlx4_qp *former;
@@ -166,7 +167,7 @@ static int put_in(struct mlx4_context *ctx, struct mlx4_qp *qp)
 	return err;
 }
 
-/* The kernel, then the number table. 0 or -errno */
+/* Creates the QP in the kernel and adds it to the number table. Returns 0 or -errno. */
 static int enter_qp(struct mlx4_context *ctx, struct mlx4_qp *qp, struct ibv_pd *pd,
 		    struct ibv_qp_init_attr *attr)
 {
@@ -195,15 +196,15 @@ static uint32_t min_u32(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* What the kernel said of the receive side, and what is known of the send side, becomes what the
- * caller is granted. */
+/* Computes the granted sizes, from those that the kernel reported for the receive queue and those
+ * known of the send queue. */
 static void grant_caps(struct mlx4_context *ctx, struct mlx4_qp *qp, struct ibv_qp_cap *cap)
 {
 	struct mlx4_rq *rq = &qp->rq;
 	uint32_t stride_gs = (1u << rq->shift) / sizeof(struct mlx4_wqe_data);
 
 	if (mlx4_has_rq(qp)) {
-		/* Kernels from before uverbs 4 say nothing, and round by the same rule. */
+		/* Kernels before uverbs ABI 4 do not report sizes, and round by the same rule. */
 		if (cap->max_recv_wr && !(cap->max_recv_wr & (cap->max_recv_wr - 1)) &&
 		    cap->max_recv_wr < rq->slots) {
 			rq->slots = cap->max_recv_wr;
@@ -306,7 +307,7 @@ int mlx4_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 	if (ret)
 		return ret;
 
-	/* Of the send side the kernel knows nothing. */
+	/* The kernel does not know the sizes of the send queue. */
 	init_attr->cap.max_send_wr = qp->granted.max_send_wr;
 	init_attr->cap.max_send_sge = qp->granted.max_send_sge;
 	init_attr->cap.max_inline_data = qp->granted.max_inline_data;
@@ -314,7 +315,7 @@ int mlx4_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask,
 	return 0;
 }
 
-/* After the kernel has the QP in RESET: no completion of it is left, and counting begins again. */
+/* After the kernel has moved the QP to RESET: removes its completions and restarts the counters. */
 static void forget_work(struct mlx4_qp *qp)
 {
 	mlx4_lock(&qp->sq.lock);
@@ -329,8 +330,9 @@ static void forget_work(struct mlx4_qp *qp)
 	mlx4_unlock(&qp->sq.lock);
 }
 
-/* Where XRC QPs have two kinds, those that receive have a bit in their numbers, and these do not. Two of these
- * connect and then hear nothing from each other; the peer may be another make's, so it is said and not refused. */
+/* For kernels with two kinds of XRC QPs. Those that receive have a bit set in their numbers; the
+ * QPs here do not. Two QPs without the bit connect, but their messages fail. The peer may be a
+ * device of another make, so this prints a warning and does not refuse. */
 static void check_xrc_peer(const struct ibv_qp *ibqp, uint32_t dest_qp_num)
 {
 	static int warned;
@@ -361,7 +363,7 @@ int mlx4_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int attr_mask)
 		return ret;
 
 	if (attr_mask & IBV_QP_PORT) {
-		/* Not knowing means InfiniBand; the modify has succeeded. */
+		/* If the query fails, InfiniBand is assumed: the modify has succeeded already. */
 		layer = mlx4_link_layer(to_mlx4_ctx(ibqp->context), attr->port_num);
 		qp->sl_shift =
 			layer == IBV_LINK_LAYER_ETHERNET ? SL_SHIFT_ETHERNET : SL_SHIFT_INFINIBAND;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The tables that posting looks opcodes and flags up in, chosen per QP when it is created.
+/* The tables by which posting looks up opcodes and flags, chosen for each QP at its creation.
  * Constants only. */
 #if HAVE_CONFIG_H
 #include <config.h>
@@ -32,7 +32,7 @@
 static const struct mlx4_send_op rc_ops[MLX4_SEND_OPCODES] = CONNECTED_OPS(0);
 static const struct mlx4_send_op xrc_ops[MLX4_SEND_OPCODES] = CONNECTED_OPS(SEG_XRC);
 
-/* What the transport does not have reaches the device as it is, which completes it in error. */
+/* Opcodes that UC does not have are passed on to the device, which completes them with an error. */
 static const struct mlx4_send_op uc_ops[MLX4_SEND_OPCODES] = {
 	OP(IBV_WR_RDMA_WRITE, MLX4_OPCODE_RDMA_WRITE, 0, SEG_RADDR),
 	OP(IBV_WR_RDMA_WRITE_WITH_IMM, MLX4_OPCODE_RDMA_WRITE_IMM, -1, SEG_RADDR),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Shared receive queues, plain and XRC: their life. Posting is post-recv.c's. */
+/* Creates, modifies, queries and destroys SRQs, with and without XRC. post-recv.c posts to them. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -23,7 +23,7 @@ static void link_wqes(struct mlx4_srq *srq)
 	for (i = 0; i < srq->max; ++i) {
 		wqe = (void *)((char *)srq->buf.addr + ((size_t)i << srq->shift));
 		wqe->next_wqe_index = to_be16((i + 1) & (srq->max - 1));
-		/* What a short list leaves behind it ends the list. */
+		/* The device reads these keys behind a short list, and they end it. */
 		data = (struct mlx4_wqe_data *)(wqe + 1);
 		for (k = 0; k < entries; ++k)
 			data[k].lkey = MLX4_BE32(MLX4_INVALID_LKEY);
@@ -45,7 +45,7 @@ static void free_srq(struct mlx4_context *ctx, struct mlx4_srq *srq)
 	free(srq);
 }
 
-/* What both kinds have in common, up to the command; NULL with errno. */
+/* The common part of creation, up to the command. NULL with errno set. */
 static struct mlx4_srq *new_srq(struct mlx4_context *ctx, const struct ibv_srq_attr *attr)
 {
 	struct mlx4_srq *srq;
@@ -62,7 +62,7 @@ static struct mlx4_srq *new_srq(struct mlx4_context *ctx, const struct ibv_srq_a
 
 	mlx4_lock_init(&srq->lock, ctx->single_threaded);
 	srq->max = mlx4_ceil_pow2(attr->max_wr + 1);
-	srq->max_gs = attr->max_sge ? attr->max_sge : 1; /* the smallest slot holds one */
+	srq->max_gs = attr->max_sge ? attr->max_sge : 1; /* the smallest slot has room for one */
 	srq->shift = mlx4_ceil_shift(sizeof(struct mlx4_wqe_srq_next) +
 					     attr->max_sge * sizeof(struct mlx4_wqe_data),
 				     MLX4_MIN_SRQ_SHIFT);
@@ -118,7 +118,7 @@ struct ibv_srq *mlx4_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 	return &srq->ibv_srq;
 }
 
-/* As for QPs (qp.c): out of the number table and into it. */
+/* As for QPs (qp.c): remove the SRQ from the number table, and add it. */
 static void take_out(struct mlx4_context *ctx, struct mlx4_srq *srq)
 {
 	struct mlx4_cq *cq = srq->xrc_cq;
@@ -203,8 +203,8 @@ int mlx4_destroy_srq(struct ibv_srq *ibsrq)
 	struct mlx4_srq *srq = to_mlx4_srq(ibsrq);
 	int ret;
 
-	/* The kernel first: when it refuses, no completion has been lost, and after it no further
-	 * one is written. */
+	/* The kernel comes first: if it refuses, no completion has been lost. After the command the
+	 * device writes no more CQEs of the SRQ. */
 	ret = ibv_cmd_destroy_srq(ibsrq);
 	if (ret)
 		return ret;

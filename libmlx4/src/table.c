@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Tables from QP and SRQ numbers to objects, in two levels. mlx4.h says who may read and who may
- * write when. */
+/* Tables from QP and SRQ numbers to objects, in two levels. mlx4.h explains who may read and
+ * write. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -14,7 +14,8 @@ int mlx4_table_init(struct mlx4_table *table, uint32_t num)
 {
 	if (!num || num & (num - 1))
 		return -EINVAL;
-	/* Numbers that differ modulo fewer differ modulo this many, too. */
+	/* The table may be larger than num: numbers that differ modulo num then differ in the
+	 * table, too. */
 	if (num < MLX4_TABLE_BUCKETS)
 		num = MLX4_TABLE_BUCKETS;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The verbs that are a kernel command and little else: device, port, protection domain, memory
+/* Verbs that are little more than a kernel command: device, port, protection domain, memory
  * region. */
 #if HAVE_CONFIG_H
 #include <config.h>
@@ -55,7 +55,7 @@ int mlx4_link_layer(struct mlx4_context *ctx, uint8_t port)
 	if (ret)
 		return -ret;
 
-	/* Kernels from before RoCE say nothing. */
+	/* Kernels older than RoCE do not report it. */
 	layer = attr.link_layer == IBV_LINK_LAYER_UNSPECIFIED ? IBV_LINK_LAYER_INFINIBAND
 							      : attr.link_layer;
 	__atomic_store_n(known, layer, __ATOMIC_RELAXED);

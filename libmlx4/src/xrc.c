@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* XRC domains and receive QPs, which live in the kernel. XRC SRQs are srq.c's, XRC send QPs qp.c's.
- */
+/* XRC domains and receive QPs, which the kernel keeps. XRC SRQs are in srq.c, XRC send QPs in
+ * qp.c. */
 #if HAVE_CONFIG_H
 #include <config.h>
 #endif
@@ -21,8 +21,8 @@ static struct ibv_xrc_domain *open_xrc_domain(struct ibv_context *context, int f
 	if (!domain)
 		return NULL;
 
-	/* The number behind the handle is given only to whoever makes the domain, and nobody needs
-	 * it. */
+	/* The kernel reports the domain number only to the caller that creates the domain. The
+	 * number is not needed. */
 	ret = ibv_cmd_open_xrc_domain(context, fd, oflag, domain, &resp.core, sizeof(resp));
 	if (ret) {
 		free(domain);
@@ -52,7 +52,7 @@ static int query_xrc_rcv_qp(struct ibv_xrc_domain *domain, uint32_t qpn, struct 
 	if (ret)
 		return ret;
 
-	/* The kernel's own QP: what stands here is what it made it with. */
+	/* The kernel created the QP itself; these are the values that it used. */
 	memset(&init_attr->cap, 0, sizeof(init_attr->cap));
 	init_attr->cap.max_send_wr = 1;
 	init_attr->cap.max_send_sge = 1;
