@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* ibv_asyncwatch: prints the asynchronous events of a device as they come, until it is stopped or the device fails. */
+/* ibv_asyncwatch: prints the asynchronous events of a device as they come, until it is stopped or
+ * the device fails. */
 
 #include <config.h>
 
@@ -77,7 +78,7 @@ int main(int argc, char **argv)
 	context = pp_open_device(name);
 	if (!context)
 		return 1;
-	/* A line for an event is wanted when it happens, in a pipe too. */
+	/* Show each event at once, also if the output is a pipe. */
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	printf("%s: async event FD %d\n", ibv_get_device_name(context->device), context->async_fd);
 

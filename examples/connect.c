@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The attributes that take a QP from RESET to RTS, once for all tools. Calls no verb but ibv_modify_qp(). */
+/* The attributes that move a QP from RESET to RTS, for all tools. Calls no verb but
+ * ibv_modify_qp(). */
 
 #include <config.h>
 
@@ -37,7 +38,7 @@ int pp_rtr_attr(const struct pp_options *opt, const struct pp_dest *remote, uint
 
 int pp_rts_attr(uint32_t psn, struct ibv_qp_attr *attr)
 {
-	/* 7 means for ever for receiver-not-ready; lost packets are given up after 8 × 67 ms. */
+	/* rnr_retry 7 retries without limit; retries after lost packets end after 8 × 67 ms. */
 	*attr = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .sq_psn = psn, .max_rd_atomic = 1
 	};

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The memory that messages are sent from and received into, and the check that what arrives is what was sent.
- * Never reads a receive slot that may still be written: a slot is looked at after its completion and before it is posted again.
+/* The memory that messages are sent from and received into, and the check that the message that
+ * arrives is the one that was sent. Reads a receive slot only after its completion and before it is
+ * posted again, so that the device cannot write to it meanwhile.
  *
- * A verified message is a stream of odd bytes that depends on the sender (its send QPN and PSN), on the message's number and on
- * the offset. Memory that awaits a message holds an even byte, so no byte that was not written can pass for one that was. */
+ * A verified message is a stream of odd bytes that depends on the sender (its send QPN and PSN), on
+ * the number of the message and on the offset. Memory that waits for a message holds an even byte,
+ * so a byte that was not written cannot pass for one that was. */
 
 #include <config.h>
 
@@ -22,7 +24,8 @@
 #define PLAIN_BYTE 0x7b
 #define ODD_BYTES  0x0101010101010101ull
 
-/* As much memory as verified slots may take, unless fewer slots than can do would fit. */
+/* The limit of memory for verified slots. It is exceeded only if fewer than the required slots
+ * would fit. */
 #define SLOT_BUDGET (64ul << 20)
 
 static uint64_t mix(uint64_t x)
@@ -39,7 +42,8 @@ static uint64_t first_word(uint64_t stream, uint64_t iter)
 	return mix(mix(stream) + iter * 0x9e3779b97f4a7c15ull);
 }
 
-/* Word K of a message, in memory order on every machine. The first byte counts, so that neighbours in a stream of one-byte messages differ. */
+/* Word K of a message, in the same memory order on all machines. Its first byte counts messages, so
+ * that adjacent messages of one byte differ. */
 static uint64_t pattern_word(uint64_t first, uint64_t iter, uint64_t k)
 {
 	uint64_t word = mix(first + k * 0xd1342543de82ef95ull) | ODD_BYTES;
@@ -59,7 +63,8 @@ static char *slot_buffer(const struct pp_content *content, int slot)
 	return content->base + content->stride * (content->sends + slot);
 }
 
-/* The classic fill: later generations of these tools, run with -c, want the first byte of every page to be 0. */
+/* Fills as these tools always have: later generations, run with -c, expect the first byte of each
+ * page to be 0. */
 static void fill_plain(char *message, uint32_t size)
 {
 	const long page = sysconf(_SC_PAGESIZE);
@@ -83,7 +88,7 @@ int pp_content_init(struct pp_content *content, struct ibv_pd *pd, const struct 
 			slots = max_slots;
 		new.slots = slots < (size_t)min_slots ? min_slots : (int)slots;
 	} else {
-		new.sends = 1; /* all messages are the same */
+		new.sends = 1; /* all messages have the same content */
 	}
 	new.length = new.stride * (new.sends + new.slots);
 
@@ -187,7 +192,7 @@ void pp_write_message(struct pp_content *content, int send, uint64_t stream, uin
 	memcpy(message + i, &word, content->size - i);
 }
 
-/* The offset of the first byte that differs from message ITER, or SIZE. */
+/* Returns the offset of the first byte that differs from message ITER, or SIZE. */
 static uint32_t first_difference(const char *message, uint32_t size, uint64_t stream, uint64_t iter)
 {
 	const uint64_t first = first_word(stream, iter);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Finding and opening the device, and how errors are worded. Holds no state. */
+/* Finds and opens the device, and words error messages. Holds no state. */
 
 #include <config.h>
 

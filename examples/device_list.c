@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* ibv_devices: a table of the devices and their GUIDs. Opens none of them. */
+/* ibv_devices: prints a table of the devices and their GUIDs. Does not open devices. */
 
 #include <config.h>
 

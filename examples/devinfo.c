@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* ibv_devinfo: what a device and its ports say of themselves. Scripts parse these lines: names, tabs and number formats stay. */
+/* ibv_devinfo: prints the attributes of devices and ports. Scripts parse these lines, so names,
+ * tabs and number formats must not change. */
 
 #include <config.h>
 
@@ -15,7 +16,7 @@
 #include "pingpong.h"
 #include "tool.h"
 
-/* The text for VALUE, or OTHER. */
+/* Returns the text for VALUE, or OTHER. */
 static const char *word(const char *const *words, unsigned int n, unsigned int value, const char *other)
 {
 	return value < n && words[value] ? words[value] : other;
@@ -42,7 +43,7 @@ static const char *port_state_str(enum ibv_port_state state)
 
 static const char *phys_state_str(uint8_t state)
 {
-	/* Scripts know the misspelling. */
+	/* Scripts expect the misspelling. */
 	static const char *const words[] = { NULL,	 "SLEEP",		       "POLLING", "DISABLED",
 					     "PORT_CONFIGURATION TRAINNING", "LINK_UP", "LINK_ERROR_RECOVERY", "PHY TEST" };
 
@@ -89,7 +90,7 @@ static const char *link_layer_str(uint8_t link_layer)
 {
 	static const char *const words[] = { "InfiniBand", "InfiniBand", "Ethernet" };
 
-	/* A library or kernel that predates the field knows InfiniBand alone. */
+	/* A library or kernel that is older than the field knows only InfiniBand. */
 	return WORD(words, link_layer, "Unknown");
 }
 
@@ -243,7 +244,7 @@ static void print_board(const struct ibv_context *context)
 	printf("\tboard_id:\t\t\t%s\n", board);
 }
 
-/* PORT 0: all ports. */
+/* PORT 0 means all ports. */
 static int print_context(struct ibv_context *context, int port, bool verbose)
 {
 	const struct ibv_device *device = context->device;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The TCP connection over which two ping-pongs tell each other their addresses, and the text format of those.
- * Owns no socket beyond the call. The bytes are those of every generation of these tools. */
+/* The TCP connection over which two ping-pongs exchange their addresses, and the text format of the
+ * addresses. Keeps no socket beyond the call. All generations of these tools exchange these
+ * bytes. */
 
 #include <config.h>
 
@@ -21,7 +22,7 @@
 uint32_t pp_random_psn(void)
 {
 	uint32_t psn;
-	/* Not getrandom(), which glibc has since 2.25. */
+	/* getrandom() needs glibc 2.25. */
 	int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0 || read(fd, &psn, sizeof psn) != sizeof psn)
@@ -92,7 +93,7 @@ static void set_timeout(int sock, int seconds)
 	setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 }
 
-/* A socket connected to one of the addresses, or the -errno of the last try. */
+/* Returns a socket connected to one of the addresses, or the -errno of the last attempt. */
 static int connect_any(const struct addrinfo *list, int timeout)
 {
 	int err = EADDRNOTAVAIL;
@@ -129,7 +130,7 @@ int pp_connect(const struct pp_options *opt)
 		ret = connect_any(list, opt->timeout);
 		if (ret != -ECONNREFUSED || pp_now_usec() >= deadline)
 			break;
-		/* With a time limit the user allows the server to start later than the client. */
+		/* A time limit also covers a server that starts later than the client. */
 		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
 	}
 	freeaddrinfo(list);
@@ -285,7 +286,7 @@ void pp_linger(int sock)
 {
 	char byte;
 
-	/* An older peer has closed its end long ago, and this returns at once. */
+	/* If the peer is older, it has closed its end long before, and recv() returns at once. */
 	shutdown(sock, SHUT_WR);
 	while (recv(sock, &byte, 1, 0) < 0 && errno == EINTR)
 		;

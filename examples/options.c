@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The command line of the ping-pong tools, from one table that yields parser and help text alike, and the lines about time.
- * Holds no state but the table. */
+/* The command line of the ping-pong tools, with one table for the parser and the help text, and the
+ * lines about time. The table is the only state. */
 
 #include <config.h>
 
@@ -18,8 +18,8 @@
 
 enum unit { FLAG, NUMBER, STRING };
 
-/* The order is the order of the help text. Options without a letter have 0; LETTER of PP_CLIENTS and PP_CHK is the same, as is
- * that of PP_ITERS and PP_NUM_TESTS: no tool has both. */
+/* In the order of the help text. LETTER is 0 for options without one. PP_CLIENTS and PP_CHK have
+ * the same letter, as have PP_ITERS and PP_NUM_TESTS: no tool has both. */
 static const struct {
 	const char *name;
 	const char *arg;
@@ -55,7 +55,7 @@ static const struct {
 	[PP_VERSION] = { "version", NULL, "print the version and exit", 0, 0, 0, FLAG },
 };
 
-/* Options of later generations, known so that they can be declined with a reason. */
+/* Options of later generations. The parser knows them to refuse them with a reason. */
 #define DECLINED                                                                                                       \
 	(PP_BIT(PP_ODP) | PP_BIT(PP_IODP) | PP_BIT(PP_PREFETCH) | PP_BIT(PP_TS) | PP_BIT(PP_DM) | PP_BIT(PP_NEW_SEND))
 

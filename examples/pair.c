@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The ping-pong of two processes over one CQ, one or more QPs and perhaps an SRQ. Owns every verbs object of the run.
- * On a QP each side sends its next message when the last one was sent and answered, so one message a direction is under way. */
+/* The ping-pong of two processes over one CQ, one or more QPs and in some tools an SRQ. Owns all
+ * verbs objects of the run. On each QP a side sends its next message when the last one has been
+ * sent and answered, so each direction has one message in flight. */
 
 #include <config.h>
 
@@ -113,7 +114,7 @@ static int set_up(struct pp_pair *pair)
 	return 0;
 }
 
-/* ---- Clean-up: in reverse, and on to the next object when one will not go ---- */
+/* ---- Clean-up: in reverse order; continues if an object cannot be destroyed ---- */
 
 static int gone(int err, const char *what)
 {
@@ -187,7 +188,7 @@ static int connect_qps(struct pp_pair *pair)
 	return 0;
 }
 
-/* As many addresses travel as every generation of the tool sends; those beyond the QPs in use are zero. */
+/* All generations of the tool send this many addresses. Those beyond the QPs in use are zero. */
 static int send_addresses(const struct pp_pair *pair, int sock)
 {
 	struct pp_dest *dest = calloc(pair->kind->wire_count, sizeof *dest);
@@ -219,7 +220,7 @@ static int recv_addresses(struct pp_pair *pair, int sock)
 	return ret;
 }
 
-/* The server's QPs are ready before its answer lets the client begin. */
+/* The server's QPs must be ready before its answer makes the client start. */
 static int swap_addresses(struct pp_pair *pair, int sock)
 {
 	const bool client = pair->opt->server;
@@ -236,7 +237,7 @@ static int swap_addresses(struct pp_pair *pair, int sock)
 	return client ? pp_send_word(sock, "done") : pp_recv_word(sock, "done");
 }
 
-/* The connection to the peer with all QPs ready to send, or -errno. */
+/* Connects to the peer, until all QPs are ready to send. Returns the socket or -errno. */
 static int meet(struct pp_pair *pair)
 {
 	int sock, ret;
@@ -278,7 +279,7 @@ static int post_receives(struct pp_pair *pair)
 		int err;
 
 		pp_slot_sge(&pair->content, slot, &sge);
-		/* The hardware takes a length of 0 for 2 GiB. */
+		/* To the hardware a length of 0 means 2 GiB. */
 		if (!sge.length)
 			wr.num_sge = 0;
 		wr.wr_id = (uint64_t)slot << 2 | PP_RECV;
@@ -319,7 +320,7 @@ static int post_message(struct pp_pair *pair, int i)
 	return 0;
 }
 
-/* The connection whose QP has the number, beginning the search after the last one found; -1 for none. */
+/* Returns the connection whose QP has the number, or -1. Searches from the one after LAST. */
 static int find_link(const struct pp_pair *pair, uint32_t qpn, int last)
 {
 	for (int k = 1; k <= pair->n; k++) {
@@ -333,7 +334,7 @@ static int find_link(const struct pp_pair *pair, uint32_t qpn, int last)
 
 struct count {
 	int sent, received, posted;
-	int last; /* the connection that received last */
+	int last; /* the connection with the latest receive */
 };
 
 static int completed(struct pp_pair *pair, const struct ibv_wc *wc, struct count *count)
@@ -400,13 +401,15 @@ static int exchange_messages(struct pp_pair *pair, struct count *count)
 				pp_busy(&watch);
 			for (int k = 0; k < n && !ret; k++) {
 				ret = completed(pair, &wc[k], count);
-				/* What the peer does after the last exchange is its own affair. */
+				/* Errors after the last exchange, such as those when the peer ends,
+				 * do not matter. */
 				if (count->received >= iters && count->sent >= iters)
 					break;
 			}
 			if (n > 0)
 				pp_progress_step(&progress, count->received, iters);
-			/* With events everything is taken, as the next event tells of what comes after. */
+			/* With events, drain the CQ: the next event is only for completions that
+			 * come later. */
 		} while (!ret && (pair->channel ? n > 0 : !n));
 	}
 	pp_progress_end(&progress);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Waiting for completions: events, their acknowledgement, limits on waiting, and the meaning of failed completions. */
+/* Waits for completions: events and their acknowledgement, limits on waiting, and the meaning of
+ * failed completions. */
 
 #include <config.h>
 
@@ -11,9 +12,9 @@
 
 #include "pingpong.h"
 
-/* Empty polls between two looks at the clock. */
+/* Empty polls between two readings of the clock. */
 #define IDLE_POLLS 4096
-/* Acknowledging takes a lock each time; the counters are 32 bits wide. */
+/* Acknowledge in batches, because each call takes a lock. The counters have 32 bits. */
 #define ACK_BATCH 1024
 
 static int timed_out(int timeout)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The command line of the tools that look at devices. Holds no state. */
+/* The command line of the tools that show devices. Holds no state. */
 
 #include <config.h>
 

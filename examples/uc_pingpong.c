@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* ibv_uc_pingpong: the ping-pong over one UC QP. A lost message is lost, and the run then stands still. */
+/* ibv_uc_pingpong: the ping-pong over one UC QP. UC does not repeat a lost message, so the run
+ * stops there. */
 
 #include <config.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* ibv_ud_pingpong: the ping-pong over one UD QP and an address handle. A lost message is lost, and the run then stands still. */
+/* ibv_ud_pingpong: the ping-pong over one UD QP and an address handle. UD does not repeat a lost
+ * message, so the run stops there. */
 
 #include <config.h>
 

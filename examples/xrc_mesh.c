@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * How an MPI library lays out XRC, in one program to read. Several nodes, P processes (ranks) on each, every rank sends to
- * every rank of the other nodes, and checks what it gets.
+ * How an MPI library lays out XRC, in one program to read. There are several nodes with P processes
+ * (ranks) each. Every rank sends to every rank of the other nodes, and checks what it receives.
  *
  *	RC:	a rank has one QP per remote rank		P * (nodes - 1) per rank
  *	XRC:	a rank has one send QP per remote node, and	    nodes - 1   per rank
  *		creates one receive QP per remote node, which	    nodes - 1   per rank
  *		all ranks of its own node receive through
  *
- * With XRC and with --rc-srq each rank keeps its receives in one SRQ; with --rc each QP has receives of its own, and one CQ
- * must have room for all of them. With XRC all SRQs of a node are in one domain, which the ranks share by a file, and a
- * sender names the SRQ, and so the rank, in every message.
+ * With XRC and with --rc-srq the receives of a rank are in one SRQ. With --rc each QP has receives
+ * of its own, and one CQ must have room for all of them. With XRC all SRQs of a node are in one
+ * domain, which the ranks share through a file. In each message the sender names the SRQ, and so
+ * the rank.
  *
- * One process per node starts the ranks (fork, before any verb) and, on node 0, serves the exchange of numbers over TCP,
- * which a real MPI leaves to its launcher.
+ * One process per node forks the ranks before any verb. On node 0 it also serves the exchange of
+ * numbers over TCP, which a real MPI library leaves to its launcher.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -37,11 +38,12 @@ static int slots = 32;		/* receives that each receive queue keeps posted */
 static int rc, rc_srq;		/* neither: XRC */
 static const char *server = "127.0.0.1", *service = "18600";
 
-/* What a rank tells all others, in two rounds: before and after the receive QPs are there. */
+/* What a rank tells all others, in two rounds: before and after it has made its receive QPs. */
 struct card {
 	uint16_t lid;
 	uint32_t srqn;
-	uint32_t rcv_qpn[MAX_NODES];		/* XRC: the receive QP for each node's rank of the same place */
+	/* XRC: the receive QP for the rank at the same place of each node */
+	uint32_t rcv_qpn[MAX_NODES];
 	uint32_t qpn[];				/* XRC: the send QP to each node. RC: the QP for each rank */
 };
 static struct card *mine, *cards;
@@ -52,7 +54,7 @@ static const struct card *card_of(int rank)
 	return (const void *)((const char *)cards + rank * card_size);
 }
 
-/* A message says who sent it and the how manyth it is; the rest follows from that. */
+/* A message names its sender and its number; the content follows from these. */
 struct header {
 	uint32_t from, number;
 };
@@ -70,8 +72,8 @@ static struct ibv_xrc_domain *domain;
 static struct ibv_qp *send_qp[MAX_NODES];
 static struct ibv_qp *rc_qp[MAX_NODES * MAX_PROCS];
 static struct ibv_mr *mr;
-static uint8_t *buf;		/* the slots of each receive queue (SRQ: one, RC: one per QP), then one to send from */
-static int queues;		/* receive queues that buf has slots for */
+static uint8_t *buf;		/* slots of each receive queue, then one send buffer */
+static int queues;		/* receive queues with slots in buf; SRQ: one, RC: one per QP */
 
 static void die(const char *what)
 {
@@ -102,16 +104,16 @@ static void transfer(int fd, void *data, size_t len, int out)
 	}
 }
 
-#define ROUNDS 5		/* calls of all_gather() in a rank's life */
+#define ROUNDS 5		/* calls of all_gather() by each rank */
 
-/* Every rank's card to every rank; also a barrier. */
+/* Gives the cards of all ranks to all ranks; also a barrier. */
 static void all_gather(void)
 {
 	transfer(exchange_fd, mine, card_size, 1);
 	transfer(exchange_fd, cards, card_size * nodes * procs, 0);
 }
 
-/* Node 0's parent: collect all cards, hand all of them out, until the ranks are done. */
+/* Runs in the parent on node 0: collects and sends out all cards until the ranks are done. */
 static void serve(int listener)
 {
 	int total = nodes * procs, *fds = calloc(total, sizeof(*fds));
@@ -238,13 +240,14 @@ static struct ibv_qp *create_qp(enum ibv_qp_type type)
 	return qp;
 }
 
-/* RC: receive queues are numbered by the rank that they receive from, those of my own node left out. */
+/* RC: receive queues are numbered by the rank that they receive from, without those of the own
+ * node. */
 static int rank_of(int queue)
 {
 	return queue < node * procs ? queue : queue + procs;
 }
 
-/* A slot goes to the queue that it belongs to. */
+/* Posts a slot to the queue that it belongs to. */
 static void post_slot(int slot)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)(buf + (size_t)slot * size), .length = size, .lkey = mr->lkey};
@@ -259,7 +262,8 @@ static void fill_queue(int queue)
 		post_slot(queue * slots + i);
 }
 
-/* Round one: my send QPs. Round two: a receive QP for the rank of my place on each other node. */
+/* Round one: the send QPs of this rank. Round two: a receive QP for the rank at the same place of
+ * each other node. */
 static void connect_xrc(void)
 {
 	struct ibv_qp_attr attr;
@@ -290,7 +294,7 @@ static void connect_xrc(void)
 		if (n == node)
 			continue;
 		connect_qp(send_qp[n], peer->lid, peer->rcv_qpn[node]);
-		/* The creator may end before me: my registration keeps the QP. */
+		/* The creator may end before this rank: the registration keeps the QP alive. */
 		for (int p = 0; p < procs; p++)
 			check(ibv_reg_xrc_rcv_qp(domain, card_of(node * procs + p)->rcv_qpn[n]), "register receive QP");
 	}
@@ -410,7 +414,7 @@ static void open_all(void)
 	check(ibv_query_port(context, 1, &port), "query port");
 	mine->lid = port.lid;
 	pd = ibv_alloc_pd(context);
-	/* Every receive that is posted may complete before we look; and one send. */
+	/* All posted receives may complete before the next poll; plus one send. */
 	queues = rc ? procs * (nodes - 1) : 1;
 	cq = pd ? ibv_create_cq(context, queues * slots + 1, NULL, NULL, 0) : NULL;
 	if (!cq)
@@ -458,7 +462,7 @@ static void close_all(void)
 	free(buf);
 }
 
-/* For who wants to look at all of it while it stands. */
+/* Waits so that the user can inspect the instance while the mesh exists. */
 static void wait_for_a_line(void)
 {
 	char c;
@@ -485,12 +489,12 @@ static void run_rank(int p)
 		connect_rc();
 	else
 		connect_xrc();
-	all_gather();		/* everybody is connected */
+	all_gather();		/* all ranks are connected */
 	traffic();
-	all_gather();		/* everybody has what was sent */
+	all_gather();		/* all ranks have received all messages */
 	if (me == 0 && hold)
 		wait_for_a_line();
-	all_gather();		/* and nobody is held any more */
+	all_gather();		/* node 0 has got its line, if it waited for one */
 	if (me == 0)
 		printf("%s: %d nodes of %d ranks: %d messages verified by each rank; %d QPs per rank\n", name, nodes, procs,
 		       received, rc || rc_srq ? procs * (nodes - 1) : 2 * (nodes - 1));
@@ -547,7 +551,8 @@ int main(int argc, char **argv)
 	int listener = -1, failed = 0, status;
 
 	options(argc, argv);
-	/* The file is only where the ranks of this node meet; it needs no name and no content. */
+	/* The file only leads the ranks of this node to the same domain. It needs neither name nor
+	 * content. */
 	domain_fd = mkstemp(path);
 	if (domain_fd < 0)
 		die("make a file for the domain");

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* ibv_xsrq_pingpong: one server and N clients over XRC, with the XRC interface of OFED 1.x.
  *
- * Each side has one XRC SRQ in an XRC domain, and for each peer an XRC send QP and an XRC receive QP. A send QP is connected to
- * the peer's receive QP and names the peer's SRQ in every message. With all clients connected the server sends the first message
- * to each, and either side answers what it receives.
- * The receive QP lives in the domain and has no object here: its number is all there is, and unregistering ends it. */
+ * Each side has one XRC SRQ in an XRC domain, and for each peer an XRC send QP and an XRC receive
+ * QP. A send QP is connected to the peer's receive QP and names the peer's SRQ in every message.
+ * When all clients are connected, the server sends the first message to each of them. From then on
+ * both sides answer each message. The receive QP belongs to the domain. The program has no object
+ * for it, only its number, and ends it by unregistering. */
 
 #include <config.h>
 
@@ -26,7 +27,7 @@ struct peer {
 	struct pp_dest local, remote;
 	struct ibv_qp *send_qp;
 	bool has_recv_qp; /* local.qpn is valid */
-	bool sending;	  /* a send waits for its completion */
+	bool sending;	  /* a send has not completed */
 	int owed;	  /* messages to send as soon as possible */
 	uint64_t sent, received;
 	int send_flags;
@@ -45,18 +46,20 @@ struct run {
 	struct ibv_srq *srq;
 	struct pp_content content;
 	struct peer *peer;
-	int n; /* peers: the clients, or the one server */
+	int n; /* peers: the clients, or the server */
 	int depth;
 	int outstanding;
-	int total; /* messages each way, over all peers */
+	int total; /* messages each way, of all peers */
 	int sent, received;
-	int last; /* the peer heard last */
+	int last; /* the peer of the latest receive */
 };
 
 /* ---- Set-up ---- */
 
-/* The domain of all clients of this user, by the name that other generations of this tool know; -1 where that name is another's.
- * Their server sends the message for a client through the receive QP of any, and a QP reaches the SRQs of its own domain alone. */
+/* Opens the file of the domain that all clients of this user share, by the name that other
+ * generations of this tool use. Returns -1 if that file is another user's. The server of those
+ * generations sends a client's message through the receive QP of any client, and a QP reaches only
+ * the SRQs of its own domain. */
 static int common_file(void)
 {
 	int fd = open("/tmp/xrc_domain", O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0440);
@@ -69,7 +72,8 @@ static int common_file(void)
 	return fd;
 }
 
-/* A descriptor of the file that stands for the domain; a file of our own leaves no name behind. -errno on failure. */
+/* Returns a descriptor of the domain's file, or -errno. A file that the program makes for itself is
+ * unlinked at once. */
 static int domain_file(const char *path, bool client)
 {
 	const char *dir = getenv("TMPDIR");
@@ -109,7 +113,7 @@ static int open_domain(struct run *run)
 		return pp_fail(err, err == ENOSYS ? "The device, its provider or the kernel has no XRC; ibv_devinfo -v shows whether the device has." : NULL,
 			       "Couldn't open the XRC domain");
 	}
-	/* The domain belongs to the inode and needs the descriptor no more. */
+	/* The domain belongs to the inode and does not need the descriptor. */
 	close(fd);
 	return 0;
 }
@@ -236,7 +240,8 @@ static int set_up(struct run *run)
 	ret = open_domain(run);
 	if (ret)
 		return ret;
-	/* One message of a peer is under way at a time; twice as many receives let the check of one overlap the arrival of the next. */
+	/* One message per peer is in flight. Twice as many receives let the check of one message
+	 * overlap with the arrival of the next. */
 	ret = pp_content_init(&run->content, run->pd, opt, 0, run->n, 2 * run->n, 2 * run->n);
 	if (ret)
 		return ret;
@@ -249,7 +254,7 @@ static int set_up(struct run *run)
 	return ret;
 }
 
-/* ---- Clean-up: in reverse, and on to the next object when one will not go ---- */
+/* ---- Clean-up: in reverse order; continues if an object cannot be destroyed ---- */
 
 static int gone(int err, const char *what)
 {
@@ -383,7 +388,7 @@ static int post_receives(struct run *run)
 		int err;
 
 		pp_slot_sge(&run->content, slot, &sge);
-		/* The hardware takes a length of 0 for 2 GiB. */
+		/* To the hardware a length of 0 means 2 GiB. */
 		if (!sge.length)
 			wr.num_sge = 0;
 		wr.wr_id = slot;
@@ -423,7 +428,7 @@ static int send_owed(struct run *run, int i)
 	return 0;
 }
 
-/* A client hears nobody but its server, which may reach it through the receive QP of another client. */
+/* A client receives only from its server, which may use the receive QP of another client. */
 static int find_peer(const struct run *run, uint32_t qpn)
 {
 	if (run->opt->server)
@@ -456,7 +461,8 @@ static int received(struct run *run, const struct ibv_wc *wc)
 	run->last = i;
 	run->received++;
 	run->outstanding--;
-	/* The client answers every message; to the server an answer is the cue for the next one. */
+	/* The client answers every message. The server sends its next message when it gets the
+	 * answer. */
 	if (++peer->received < (uint64_t)run->opt->iters || run->opt->server)
 		peer->owed++;
 	ret = post_receives(run);
@@ -470,7 +476,7 @@ static int sent(struct run *run, const struct ibv_wc *wc)
 	return send_owed(run, wc->wr_id);
 }
 
-/* Takes what is on queue Q. Returns the number of completions, or -errno. */
+/* Takes the completions of queue Q. Returns their number or -errno. */
 static int drain(struct run *run, int q)
 {
 	int taken = 0, n, ret;
@@ -524,7 +530,8 @@ static int exchange_messages(struct run *run)
 	return ret;
 }
 
-/* Nobody's QPs go before the other side is through: its last acknowledgement may still be under way. */
+/* Both sides keep their QPs until the other side is done: its last acknowledgement may still be in
+ * flight. */
 static int part(struct run *run)
 {
 	const bool client = run->opt->server;
