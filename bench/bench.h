@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the programs of message benchmarks share: where they run, what time it is, and what a
- * run comes down to.
+ * What the programs of message benchmarks share: CPU pinning, the clock, and the figures of a run.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -22,7 +21,7 @@ static inline double now_us(void)
 	return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
 }
 
-/* Ends the program when this process may not run there. */
+/* Pins the process to cpu. Ends the program if the process may not run there. */
 static inline void pin_to(int cpu)
 {
 	cpu_set_t set;
@@ -53,9 +52,9 @@ struct timing {
 };
 
 /*
- * What a call of step() takes: iterations of them, after a tenth as many for the warmth. The median
- * is one of blocks of steps, long enough for the clock not to count and short enough for few of
- * them to be interrupted by somebody else. Both sides of a ping-pong call this with the same number.
+ * Times iterations calls of step(), after a tenth as many to warm up. The median is over blocks of
+ * steps. A block is long enough that reading the clock does not count, and short enough that other
+ * processes interrupt few blocks. Both sides of a ping-pong call this with the same number.
  */
 static inline struct timing time_of(void (*step)(void), int iterations)
 {

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: the benchmarks run, in few messages of each kind, and their JSON has every row: with
-# ours, with the peers that are here, with tables of it. No number decides anything.
+# Description: the benchmarks run, with few messages of each kind, and their JSON has every row:
+# with this project's figures, with those of the installed peers, with tables made from it. No test
+# depends on a measured number.
 # shellcheck source=tests/system/lib.sh
 . "$srcdir/lib.sh"
 
@@ -16,10 +17,11 @@ is_number='def is_number: type == "number" and . > 0;
 	def is_stats: (.median | is_number) and .min <= .median and .median <= .max and .runs == 1;
 	'
 
-# In the quick tier only what the machine itself has: other software has its own troubles.
+# The quick tier uses only what the machine itself has, so that faults of other software do not
+# count.
 peers=tcp
 [ "${TIER:-}" != full ] || peers="ucx libfabric openmpi tcp"
-# Peers that are not installed are named on standard error.
+# Standard error names the peers that are not installed.
 measured() { "$BENCH/messages" --quick --peers "$peers" --json "$tmp/json" >"$tmp/tables"; }
 ok "messages" measured
 ok "it has all rows" query '[.rows[].name] == ([("send", "xrc") as $k | (8, 1024, 4096, 65536, 1048576) |
@@ -41,7 +43,7 @@ ok "its JSON has each number of pairs, ours and what the machine does" query "$i
 	["crowd-1", "crowd-2", "crowd-4", "crowd-8", "crowd-16", "crowd-busy", "compute-5"] and
 	all(.rows[]; .ours | is_stats) and all(.rows[:6][]; .others | .futex, .sched_yield | is_stats)'
 
-# A machine that has none of them: the same commands less these.
+# A machine without the peers: the same commands except theirs.
 mkdir "$tmp/bin"
 for file in /bin/* /usr/bin/*; do
 	case ${file##*/} in ucx_*|fi_*|mpi*) ;; *) ln -sf "$file" "$tmp/bin" ;; esac
@@ -63,7 +65,7 @@ ok "its JSON has each kind at each number" query '[.queue_pairs[] | "\(.type) \(
 ok "xrc-scale" "$BENCH/xrc-scale" --json "$tmp/json" --svg "$tmp/svg" 2x2
 ok "its JSON has the mesh over three ways" query '[.meshes[] | .mesh + " " + .over] ==
 	["2x2 RC", "2x2 RC with SRQ", "2x2 XRC"] and all(.meshes[]; .qps_per_process > 0 and .queue_bytes_per_process > 0)'
-# Minutes, and so not for the quick tier.
+# These take minutes, too long for the quick tier.
 if [ "${TIER:-}" = full ] && ! command -v valgrind >/dev/null; then
 	skip "device" "install valgrind"
 elif [ "${TIER:-}" = full ]; then

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * More polling processes than processors: pairs of processes that send 8 bytes to and fro, all at the same time
- * (bench/messages --part crowd).
+ * More polling processes than processors: pairs of processes send 8 bytes back and forth, all at
+ * the same time (bench/messages --part crowd).
  *
- * Usage: crowd HOW PAIRS ITERATIONS BUSY. Prints one number: milliseconds from the common start, after set-up, to the end of
- * the slowest pair. BUSY processes compute beside them. HOW:
- *	verbs		RC SENDs; both sides poll their CQ and nothing else
- *	yield, futex	a word of shared memory without a device; between looks both sides yield, or they sleep
- * Or: crowd HOW compute ITERATIONS MICROSECONDS. Prints microseconds for a round of a program that computes for so long and
- * then, with verbs, polls an empty CQ.
+ * Usage: crowd HOW PAIRS ITERATIONS BUSY. Prints one number: milliseconds from the common start,
+ * after set-up, to the end of the slowest pair. BUSY other processes compute meanwhile. HOW:
+ *	verbs		RC SENDs; both sides poll their CQ and do nothing else
+ *	yield, futex	a word of shared memory, no device; both sides yield between looks, or sleep
+ * Or: crowd HOW compute ITERATIONS MICROSECONDS. Prints the microseconds of a round of a program
+ * that computes for that long and then, with verbs, polls an empty CQ.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -26,7 +26,7 @@
 
 #include "bench.h"
 
-#define PATIENCE 120		/* seconds; a run that lasts longer has failed */
+#define PATIENCE 120		/* seconds; a run that takes longer has failed */
 #define MOST_PAIRS 64
 
 static struct board {
@@ -120,7 +120,7 @@ static void send_and_complete(bool send, bool wait)
 	struct ibv_sge sge = {(uintptr_t)mr->addr, 8, mr->lkey};
 	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
 				 .send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE}, *bad;
-	static int sends, receives;	/* completions that came early */
+	static int sends, receives;	/* completions that were polled early */
 	struct ibv_wc wc;
 
 	if (send) {
@@ -192,7 +192,7 @@ static void side(int me, uint32_t iterations)
 		board->side[me].qpn = qp->qp_num;
 		board->side[me].lid = port.lid;
 	}
-	/* Twice: numbers are there, and then all are connected. */
+	/* Twice: when all sides have stored their numbers, and when all are connected. */
 	for (uint32_t round = 1; round <= 2; round++) {
 		__atomic_add_fetch(&board->ready, 1, __ATOMIC_SEQ_CST);
 		futex_wake(&board->ready);

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What the machine itself gives two processes on a core each, to hold messages of verbs against
- * (bench/messages): TCP over the loopback, and what waking a sleeping process costs whoever
- * does it.
+ * What the machine itself offers two processes on a core each, to compare messages of verbs with
+ * (bench/messages): TCP over the loopback, and the time it takes to wake a sleeping process.
  *
  * Usage: host_messages TEST SIZE ITERATIONS CPU CPU. Prints one number: microseconds, or
  * million messages a second.
  *	tcp		half round trip over TCP, both sides polling
  *	tcp-sleep	the same, both sides sleeping in recv()
- *	tcp-rate	one send() per message, the other side takes whatever is there
- *	pipe, futex	half round trip of a wake-up, both sides sleeping; SIZE means nothing
+ *	tcp-rate	one send() per message, the other side takes all that has arrived
+ *	pipe, futex	half round trip of a wake-up, both sides sleeping; SIZE is ignored
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -25,7 +24,7 @@
 
 #include "bench.h"
 
-#define PATIENCE 120		/* seconds; a run that lasts longer has failed */
+#define PATIENCE 120		/* seconds; a run that takes longer has failed */
 
 enum test { TCP, TCP_SLEEP, TCP_RATE, PIPE, FUTEX };
 static const char *const names[] = {"tcp", "tcp-sleep", "tcp-rate", "pipe", "futex"};
@@ -34,7 +33,7 @@ static enum test test;
 static size_t size;
 static int side, in_fd, out_fd;
 static char *buf;
-static uint32_t *words;		/* shared; each side sleeps on one */
+static uint32_t *words;		/* shared; each side sleeps on one of them */
 
 static void die(const char *what)
 {
@@ -188,7 +187,7 @@ int main(int argc, char **argv)
 		step = futex_round_trip;
 	t = time_of(step, iterations);
 	if (side == 1) {
-		/* The rate is the receiver's. */
+		/* The receiver measures the rate. */
 		if (test == TCP_RATE)
 			printf("%.4f\n", 1 / t.mean);
 		return fflush(stdout) ? 1 : 0;

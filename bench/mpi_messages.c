@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Messages between two ranks of an MPI job, each on a core: half round trips, and the rate of
- * windows of unanswered sends. bench/messages compiles it with mpicc and starts it with mpirun.
+ * Messages between two ranks of an MPI job, each on a core of its own: half round trips, and the
+ * rate of windows of unanswered sends. bench/messages compiles this with mpicc and starts it with
+ * mpirun.
  *
  * Usage: mpi_messages latency|rate SIZE ITERATIONS CPU CPU. Prints one number: microseconds, or
  * million messages a second.

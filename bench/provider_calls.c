@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Calls one operation of a provider COUNT times, each through a function named measured_*(), for callgrind to count what
- * happens inside (bench/provider). Runs on whatever libibverbs.so.1 the loader finds: what it uses is laid out alike in
- * OFED's library and in rdma-core's. The operation is called as the provider put it into the context, before the software
- * HCA has put itself around it, so nothing but the provider and libc is counted; the device is rung afterwards.
+ * Calls one operation of a provider COUNT times, each time through a function named measured_*(),
+ * so that callgrind counts the instructions inside (bench/provider). Runs on any libibverbs.so.1:
+ * the layouts that it uses are the same in OFED's library and in rdma-core's. It calls the
+ * operation that the provider put into the context, before softhca has wrapped it. So callgrind
+ * counts only the provider and libc. The program rings the device's doorbell afterwards.
  *
- * Usage: provider_calls OPERATION. Prints how many calls (or, for batches, how many requests) were measured.
+ * Usage: provider_calls OPERATION. Prints how many calls (for batches: how many requests) were
+ * measured.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -21,7 +23,7 @@
 #define BATCH 16
 
 static struct ibv_context *context;
-static struct ibv_context_ops ops;	/* as the provider filled them in */
+static struct ibv_context_ops ops;	/* as the provider set them */
 static struct ibv_pd *pd;
 static struct ibv_cq *scq, *rcq;
 static struct ibv_srq *srq;
@@ -36,7 +38,7 @@ static void die(const char *what)
 	exit(1);
 }
 
-/* ---- what is measured: these functions and what they call ---- */
+/* ---- the measured functions: callgrind counts them and their callees ---- */
 
 #define KEEP asm volatile("" ::: "memory")	/* no tail call: the return is counted, too */
 
@@ -76,7 +78,7 @@ __attribute__((noinline)) static int measured_poll(int (*op)(struct ibv_cq *, in
 	return ret;
 }
 
-/* What the functions above cost by themselves: two instructions are its own. */
+/* The cost of the functions above alone. Two of the instructions are this function's own. */
 __attribute__((noinline)) static int nothing(struct ibv_qp *q, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	(void)q;
@@ -153,7 +155,7 @@ static void set_up(const char *what)
 	if (!pd || !scq || !rcq || !mr || ibv_query_port(context, 1, &port))
 		die("set up");
 	if (!strncmp(what, "xrc", 3)) {
-		/* Only the legacy API has these; a library without them is told so by its name. */
+		/* Only the legacy API has these. dlsym() tells whether the library does. */
 		struct ibv_xrc_domain *(*open_domain)(struct ibv_context *, int, int) = dlsym(RTLD_DEFAULT, "ibv_open_xrc_domain");
 		struct ibv_srq *(*create)(struct ibv_pd *, struct ibv_xrc_domain *, struct ibv_cq *, struct ibv_srq_init_attr *) =
 			dlsym(RTLD_DEFAULT, "ibv_create_xrc_srq");
@@ -248,7 +250,7 @@ static int measure_sends(int per_call)
 	for (int i = 0; i < COUNT / per_call; i++)
 		if (measured_send(ops.post_send, qp, swr, &bad_swr))
 			die("post send");
-	/* The device has heard of none of them: one more, through what the software HCA has put there. */
+	/* The device has not been told of any of them. Post one more, through softhca's wrapper. */
 	swr[0].next = NULL;
 	swr[0].send_flags = IBV_SEND_SIGNALED;
 	swr[0].opcode = IBV_WR_SEND;
@@ -258,7 +260,7 @@ static int measure_sends(int per_call)
 	return COUNT;
 }
 
-/* Completions of COUNT messages wait in both CQs; those of one are polled in batches. */
+/* Has COUNT messages complete in both CQs, and polls those of one CQ in batches. */
 static int measure_polls(struct ibv_cq *cq, int batch)
 {
 	struct ibv_wc wc[BATCH];

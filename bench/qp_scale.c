@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What a queue pair costs when many are alive: each operation timed while that many exist, in this process or spread
- * over others. Plain verbs; a line per measurement on standard output, in tab-separated fields. With --hold it waits
- * for a line on standard input wherever somebody may want to look at the device from outside.
+ * What a queue pair costs when many exist: times each operation while that many exist, in this
+ * process or spread over others. Uses only plain verbs. Prints a line per measurement, in
+ * tab-separated fields. With --hold it waits for a line on standard input at each point where a
+ * user may want to inspect the device.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +27,7 @@
 enum kind { KIND_RC, KIND_XRC_SEND, KIND_XRC_RECV };
 enum op { OP_CREATE, OP_CONNECT, OP_QUERY, OP_WORK, OP_DESTROY, OPS };
 
-struct side {				/* what all queue pairs share */
+struct side {				/* shared by all queue pairs */
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
@@ -90,7 +91,7 @@ static void wait_for_line(void)
 	while (c != '\n' && c != EOF);
 }
 
-/* Mappings of this process: there is a limit on them (vm.max_map_count). */
+/* The number of mappings of this process, which vm.max_map_count limits. */
 static unsigned int mappings(void)
 {
 	FILE *f = fopen("/proc/self/maps", "re");
@@ -178,7 +179,7 @@ static void modify(struct side *s, struct one *q, struct ibv_qp_attr *attr, int 
 	}
 }
 
-/* With itself, which is as far as any other for what is measured. */
+/* Connects the QP to itself. For what is measured, any other QP would be the same. */
 static void connect_qp(struct side *s, struct one *q)
 {
 	struct ibv_qp_attr init = {
@@ -213,8 +214,8 @@ static void query(struct side *s, struct one *q)
 	}
 }
 
-/* Eight bytes to itself: the device looks the QP up for the doorbell, for the packet and for the acknowledgement,
- * and the library for the completion. */
+/* Sends eight bytes from the QP to itself. The device looks the QP up for the doorbell, the packet
+ * and the acknowledgement, the library for the completion. */
 static void work(struct side *s, struct one *q)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)s->memory, .length = 8, .lkey = s->mr->lkey };
@@ -245,7 +246,8 @@ static void grow(struct side *s, struct one *q, unsigned int from, unsigned int 
 	}
 }
 
-/* One of those that are there goes and another comes, SAMPLES times; the times of each operation and the CPU of all. */
+/* Destroys one of the QPs and creates another, SAMPLES times. Returns the times of each operation
+ * and the CPU time of all. */
 static void sample(struct side *s, struct one *q, unsigned int alive, double out[OPS], double *cpu)
 {
 	static double took[OPS][SAMPLES];
@@ -347,7 +349,7 @@ static void grow_others(struct other *o, unsigned int processes, unsigned int to
 			die("another process is gone");
 }
 
-/* ---- what is measured ---- */
+/* ---- the measurements ---- */
 
 static void measure(enum kind kind, const unsigned int *point, int points, unsigned int processes)
 {

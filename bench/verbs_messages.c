@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What messages between two processes cost their users, on the verbs API and nothing else: half
- * round trips, reads and the rate of one QP, for bench/messages. The two sides fork before any
- * verb and have a core each. What arrives is verified once the clock has stopped.
+ * What messages between two processes cost, on the verbs API alone: half round trips, reads and the
+ * rate of one QP, for bench/messages. The program forks into two sides before any verb; each side
+ * has a core. It verifies the data after the clock has stopped.
  *
  * Usage: verbs_messages TEST SIZE ITERATIONS CPU CPU [OFFSET]. Prints one number: microseconds,
  * or million messages a second.
@@ -11,10 +11,11 @@
  *	write		half round trip of an RDMA WRITE, the target polls its memory
  *	read		one RDMA READ, from the post to its completion; the other side sleeps
  *	rate		SENDs on one QP, one in CHAIN signaled
- *	paced		like send, but each side looks when the message is there: for counting
- *			instructions (bench/device), for which posts and polls are functions
- * With OFFSET the buffers are the heap's, and the receiving one lies that much further in its
- * page than the sending one.
+ *	paced		like send, but each side polls only when the message has arrived: for
+ *			counting instructions (bench/device), for which posts and polls are
+ *			functions
+ * With OFFSET the buffers come from the heap, and the receiving one is that much further from the
+ * start of its page than the sending one.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,12 +31,12 @@
 #include "bench.h"
 
 #define TX_DEPTH 512
-#define RECEIVES 32		/* kept posted by a ping-pong */
+#define RECEIVES 32		/* that a ping-pong keeps posted */
 #define SIGNAL_EVERY 16
-#define CHAIN 32		/* requests of one post, of a rate */
-#define WINDOW 2048		/* receives kept posted by a rate */
+#define CHAIN 32		/* requests per post, when measuring a rate */
+#define WINDOW 2048		/* receives kept posted when measuring a rate */
 #define INLINE_MAX 28
-#define PATIENCE 120		/* seconds; a run that lasts longer has failed */
+#define PATIENCE 120		/* seconds; a run that takes longer has failed */
 
 enum test { SEND, XRC, EVENTS, WRITE, READ, RATE, PACED };
 static const char *const names[] = {"send", "xrc", "events", "write", "read", "rate", "paced"};
@@ -54,7 +55,7 @@ static struct ibv_qp *qp;
 static uint8_t *out, *in;
 static struct ibv_mr *out_mr, *in_mr;
 
-/* What each side tells the other. */
+/* What the sides tell each other. */
 static struct card {
 	uint64_t in_addr, out_addr;
 	uint32_t qpn, rcv_qpn, srqn, in_rkey, out_rkey;
@@ -77,7 +78,7 @@ static void check(int err, const char *what)
 
 /* ---- setting up ---- */
 
-/* Also a barrier. */
+/* Exchanges the cards; also a barrier. */
 static void exchange(void)
 {
 	if (write(peer_fd, &mine, sizeof(mine)) != sizeof(mine) ||
@@ -90,7 +91,7 @@ static uint8_t content(int from, uint32_t i)
 	return (uint8_t)(from * 101 + i * 7 + (i >> 8) + 1);
 }
 
-/* Pages of their own. */
+/* Maps pages that contain nothing else. */
 static uint8_t *map_buffer(void)
 {
 	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -310,7 +311,7 @@ static __attribute__((noinline)) int measured_poll(struct ibv_cq *cq, int at_mos
 	return ibv_poll_cq(cq, at_most, wc);
 }
 
-/* Until at least one completion is there; how many were taken. */
+/* Polls until there is at least one completion. Returns how many it took. */
 static int complete(struct ibv_cq *cq, int at_most)
 {
 	int n;
@@ -334,7 +335,8 @@ static void post_receive(void)
 	check(measured_recv(), "post receive");
 }
 
-/* One in SIGNAL_EVERY is signaled, and its completion taken when the next one's turn has come. */
+/* Posts a send. One in SIGNAL_EVERY is signaled; its completion is taken when the next signaled one
+ * is due. */
 static void post_one(void)
 {
 	if (++posted % SIGNAL_EVERY == 0) {
@@ -397,7 +399,7 @@ static void paced_round_trip(void)
 	post_receive();
 }
 
-/* The last eight bytes say which message it is. */
+/* The last eight bytes contain the number of the message. */
 static void write_round_trip(void)
 {
 	volatile uint64_t *arrived = (void *)(in + size - 8);
@@ -420,7 +422,7 @@ static void read_once(void)
 	complete(scq, 1);
 }
 
-/* The receiver writes how many receives it has posted so far into the sender's memory. */
+/* The receiver writes into the sender's memory how many receives it has posted so far. */
 static void send_chain(void)
 {
 	volatile uint64_t *receives = (void *)in;
