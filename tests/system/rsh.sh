@@ -87,7 +87,13 @@ refusals() {
 	fails "give a host" && fails "give a host" -x -l user && fails "option -l lacks its value" -l &&
 		fails "option -Z is unknown" -Z host1 "touch $tmp/ran" && fails "option -L: .*forwarded" -L 1:host1:2 host1 "touch $tmp/ran" &&
 		fails "option -N" -N host1 && fails "option -W" -W a:1 host1 || return 1
-	"$RSH" -V 2>&1 | grep -q '^softhca-rsh of softhca [0-9]'
+	"$RSH" -V 2>&1 | grep -q '^softhca-rsh of softhca [0-9]' && "$RSH" --version | grep -q '^softhca-rsh of softhca [0-9]'
+}
+helps() {
+	(unset SOFTHCA_INSTANCE && "$RSH" --help >"$tmp/out" 2>"$tmp/err") && [ ! -s "$tmp/err" ] || { cat "$tmp/err"; return 1; }
+	grep -q '^usage: softhca-rsh ' "$tmp/out" && ! grep -q @ <(grep -v USER@ "$tmp/out") || { cat "$tmp/out"; return 1; }
+	# Behind the host the word is the command's.
+	[ "$("$SOFTHCA" run -- "$RSH" host0 echo --help)" = --help ]
 }
 no_instance_here() {
 	fails "no instance here: start" host0 hostname && SOFTHCA_INSTANCE=gone fails "cannot reach host0: .*gone" host0 hostname
@@ -124,6 +130,7 @@ for what in hosts options quoting environment streams exits background refusals;
 	ok "$what" within $two -- $what
 done
 ok "outside of an instance, or where it is gone" no_instance_here
+ok "--help, wherever it is asked" helps
 ok "an instance with one host" lone
 ok "found in PATH, with an instance's name" by_path
 if unshare -rm unshare --map-user="$(id -u)" true 2>/dev/null; then
