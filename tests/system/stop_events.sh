@@ -14,8 +14,9 @@ watcher() {
 	eval "$(grep pid= "$tmp/$2.out")"
 	until_true blocked "$pid" "$3" || { cat "$tmp/$2.out" "$tmp/$2.err"; return 1; }
 }
-# As many of its threads are in read().
-blocked() { [ "$(cat "/proc/$1/task/"*/syscall 2>/dev/null | grep -c '^0 ')" -eq "$2" ]; }
+# As many of its threads are in read(), whose number differs between processors.
+read=$(printf '#include <sys/syscall.h>\nSYS_read\n' | $CC -E - | tail -n 1)
+blocked() { [ "$(cat "/proc/$1/task/"*/syscall 2>/dev/null | grep -c "^$read ")" -eq "$2" ]; }
 # was_told NAME DEVICES: it ends by itself, and well.
 was_told() {
 	eval "program=\$$1"
