@@ -107,13 +107,16 @@ fi
 # ---- install-packages ----
 cat >"$tmp/bin/apt-get" <<'END'
 #!/bin/sh
+# As apt-get's lock: an ordinary user may not even ask what would be installed.
+[ "$(id -u)" -eq 0 ] || [ -n "$AS_ROOT" ] || exit 100
 echo "$*" >>"$tmp/apt"
 case $* in
 *--assume-no*) echo "0 upgraded, 2 newly installed, 0 to remove"; echo "Need to get 3 MB of archives."
 	echo "After this operation, 14 MB of additional disk space will be used."; exit 1 ;;
 esac
 END
-printf '#!/bin/sh\nexec "$@"\n' >"$tmp/bin/sudo"
+printf '#!/bin/sh\nAS_ROOT=yes exec "$@"\n' >"$tmp/bin/sudo"
+printf '#!/bin/sh\necho 1000\n' >"$tmp/bin/id"
 printf '#!/bin/sh\ncase $* in *jq) ;; *) echo "install ok installed" ;; esac\n' >"$tmp/bin/dpkg-query"
 chmod +x "$tmp"/bin/*
 announces() {
@@ -121,7 +124,7 @@ announces() {
 	has '^Missing: jq$' && has 'After this operation, 14 MB' && has 'Need to get 3 MB' || return 1
 	[ "$(sed -n 's/ .*//p' "$tmp/apt" | tr '\n' ' ')" = "update install install " ] && ! tail -n 1 "$tmp/apt" | grep -q assume-no
 }
-ok "what apt installs is said before, with its size" announces
+ok "what apt installs is said before, with its size, to a user with sudo" announces
 
 # ---- build ----
 in_place() {
