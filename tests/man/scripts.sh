@@ -38,6 +38,15 @@ result = printf ':global-test-result: x\n' >$*.trs; for word in $(1); do echo ":
 	skip) echo 'SKIP: skip.sh 2 - a thing # SKIP install jq' >>$$log; $(call result,PASS SKIP) ;; esac
 END
 sed 's/good.sh/other.sh/; s/good)/other)/' "$tree/build/tests/one/Makefile" >"$tree/build/tests/two/Makefile"
+# What the long tier repeats: a program passes the first time, and the second as FAILS says.
+mkdir "$tree/build/tests/verbs" "$tree/build/tests/system"
+cat >"$tree/build/tests/verbs/Makefile" <<'END'
+check:
+	@for test in $(TESTS:.sh=); do echo "$$test REPEAT=$$REPEAT RUNS=$$RUNS" >>../../repeated; \
+		result=PASS; [ "$$test" != "$(FAILS)" ] || result=FAIL; \
+		echo "what $$test says" >$$test.log; echo ":test-result: $$result" >$$test.trs; done
+END
+cp "$tree/build/tests/verbs/Makefile" "$tree/build/tests/system/"
 
 # tests STATUS LAST-LINE [ARGUMENT...], with DIRS and MORE; the output is in $tmp/out.
 tests() {
@@ -67,8 +76,10 @@ ok "TIER says the same" by_variable
 argument_first() { TIER=quick tests 0 "6 passed, 0 failed, 0 skipped" full && tier full; }
 ok "an argument comes first" argument_first
 long() {
-	rm -f "$tmp/installed"
-	tests 0 "6 passed, 0 failed, 0 skipped" long || return 1
+	rm -f "$tmp/installed" "$tree/build/repeated"
+	tests 0 "10 passed, 0 failed, 0 skipped" long || return 1
+	[ "$(grep -c ' REPEAT=1000 RUNS=$' "$tree/build/repeated")" -eq 3 ] && grep -q 'hang_hunt REPEAT= RUNS=500' "$tree/build/repeated" ||
+		{ cat "$tree/build/repeated"; return 1; }
 	if [ "$(id -u)" -eq 0 ]; then
 		tier "full packages" && grep -q packages "$tmp/installed"
 	else
@@ -76,6 +87,10 @@ long() {
 	fi
 }
 ok "long is the full one with more, as root with the packages" long
+long_fails() {
+	FAILS=shared_memory_pins tests 1 "9 passed, 1 failed, 0 skipped" long && has '^what shared_memory_pins says$'
+}
+ok "what fails only in the long one has failed" long_fails
 usage() { (cd / && "$tree/scripts/test" fast >"$tmp/out" 2>&1); [ $? -eq 2 ] && has 'usage: .*not "fast"'; }
 ok "another word is refused" usage
 
