@@ -25,7 +25,7 @@ inside() {
 }
 
 make_root() {
-	timeout 500 debootstrap --variant=minbase bookworm "$root" "$mirror" &&
+	timeout 1800 debootstrap --variant=minbase bookworm "$root" "$mirror" &&
 	mount -t proc proc "$root/proc" && mkdir -p "$root/dev/shm" && mount -t tmpfs tmpfs "$root/dev/shm" &&
 	# What apt itself keeps is not what packages leave.
 	inside apt-get update -q && mkdir -p "$root/debs"
@@ -38,7 +38,7 @@ build_debs() {
 		return
 	fi
 	tarball libibverbs && cd "$work" && tar -xzf libibverbs-"$VERSION".tar.gz && cd libibverbs-"$VERSION" &&
-	DEB_BUILD_OPTIONS="nocheck parallel=$(nproc)" timeout 540 dpkg-buildpackage -us -uc -b && rm -f ../*-dbgsym_* &&
+	DEB_BUILD_OPTIONS="nocheck parallel=$(nproc)" timeout 2400 dpkg-buildpackage -us -uc -b && rm -f ../*-dbgsym_* &&
 	cp ../*.deb "$root/debs/"
 }
 

@@ -14,7 +14,7 @@ triplet=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 build() {
 	tarball libibverbs && cd "$work" && tar -xzf libibverbs-"$VERSION".tar.gz && cd libibverbs-"$VERSION" &&
 	# Building in the tree of the tarball, as the checkout is built by whoever has only that.
-	DEB_BUILD_OPTIONS="nocheck parallel=$(nproc)" timeout 540 dpkg-buildpackage -us -uc -b
+	DEB_BUILD_OPTIONS="nocheck parallel=$(nproc)" timeout 2400 dpkg-buildpackage -us -uc -b
 }
 
 made() {

@@ -12,7 +12,7 @@ etc=$(rpm -E '%{_sysconfdir}')
 
 # The packages that a spec needs have RPM's names, which dpkg does not know: --nodeps.
 build() {
-	tarball "$1" && timeout 540 rpmbuild -tb --nodeps --define "_topdir $top" --define "_smp_mflags $jobs" \
+	tarball "$1" && timeout 2400 rpmbuild -tb --nodeps --define "_topdir $top" --define "_smp_mflags $jobs" \
 		"$work/$1"-[0-9]*.tar.gz
 }
 
