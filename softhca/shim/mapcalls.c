@@ -50,7 +50,7 @@ static bool begin(void *addr, size_t len)
 
 static void gone(void *addr, size_t len)
 {
-	shim_share_forget((uintptr_t)addr, whole(len));
+	(void)shim_share_forget((uintptr_t)addr, whole(len));
 	shim_changed(SH_CHANGED_GONE, (uintptr_t)addr, whole(len));
 }
 

@@ -74,7 +74,8 @@ void own_unmapped(uint64_t addr, uint64_t len)
 		atomic_store(&lost, true);
 		return;
 	}
-	ranges_remove(&table, addr, len);
+	if (!ranges_remove(&table, addr, len))
+		table.count = 0;
 	unlock();
 }
 

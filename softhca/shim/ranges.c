@@ -115,25 +115,31 @@ void ranges_join(struct ranges *t, struct range r)
 	widen(t, r.uaddr, r.uaddr + r.len);
 }
 
-void ranges_remove(struct ranges *t, uint64_t addr, uint64_t len)
+bool ranges_remove(struct ranges *t, uint64_t addr, uint64_t len)
 {
 	uint64_t end = addr + len;
 	size_t i = ranges_find(t, addr);
 
 	while (i < t->count && t->at[i].uaddr < end) {
-		struct range r = t->at[i];
+		struct range *r = &t->at[i], tail = *r;
+		bool has_tail = r->uaddr + r->len > end;
 
-		memmove(&t->at[i], &t->at[i + 1], (--t->count - i) * sizeof(*t->at));
-		/*
-		 * Two parts may be left of a range. The first has the room of the whole; the second
-		 * is dropped if there is no memory for it.
-		 */
-		if (r.uaddr < addr) {
-			ranges_insert(t, (struct range){r.uaddr, addr - r.uaddr, r.shm});
+		if (has_tail && r->uaddr < addr && !ranges_room(t))
+			return false;
+		r = &t->at[i]; /* the array may have moved */
+		tail.uaddr = end;
+		tail.len = r->uaddr + r->len - end;
+		tail.shm += tail.shm ? end - r->uaddr : 0;
+		if (r->uaddr < addr) {
+			r->len = addr - r->uaddr;
 			i++;
+			if (has_tail)
+				ranges_insert(t, tail);
+		} else if (has_tail) {
+			*r = tail;
+		} else {
+			memmove(r, r + 1, (--t->count - i) * sizeof(*r));
 		}
-		if (r.uaddr + r.len > end && ranges_room(t))
-			ranges_insert(t, (struct range){end, r.uaddr + r.len - end,
-							r.shm + (end - r.uaddr)});
 	}
+	return true;
 }

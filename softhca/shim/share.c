@@ -39,9 +39,9 @@ bool shim_shares_any(void)
 	return __atomic_load_n(&regions.highest, __ATOMIC_ACQUIRE);
 }
 
-void shim_share_forget(uint64_t addr, uint64_t len)
+bool shim_share_forget(uint64_t addr, uint64_t len)
 {
-	ranges_remove(&regions, addr, len);
+	return ranges_remove(&regions, addr, len);
 }
 
 const struct ranges *shim_share_regions(void)
@@ -56,13 +56,12 @@ const struct ranges *shim_share_queues(void)
 
 void shim_share_queue(const struct sh_action *a)
 {
-	ranges_remove(&regions, a->uaddr, a->len);
+	(void)shim_share_forget(a->uaddr, a->len);
 	/* A queue that has ended had these pages, which are given out again. */
 	if (ranges_hold(&queues, (struct range){a->uaddr, a->len, a->shm_off}))
 		return;
-	ranges_remove(&queues, a->uaddr, a->len);
 	/* If there is no room, only a fork() without /proc misses these pages. */
-	if (ranges_room(&queues))
+	if (ranges_remove(&queues, a->uaddr, a->len) && ranges_room(&queues))
 		ranges_join(&queues, (struct range){a->uaddr, a->len, a->shm_off});
 }
 
@@ -171,8 +170,7 @@ int shim_share(const struct sh_action *a)
 	if (err)
 		return err;
 	/* Whatever is left here of regions that the C library unmapped unseen has ended. */
-	shim_share_forget(a->uaddr, a->len);
-	if (!ranges_room(&regions))
+	if (!shim_share_forget(a->uaddr, a->len) || !ranges_room(&regions))
 		return -ENOMEM;
 	moved = *a;
 	err = still_run(share, NULL);
@@ -264,7 +262,7 @@ static int make_private(struct range r)
 	err = still_run(give_back, NULL);
 	if (err)
 		return err;
-	shim_share_forget(r.uaddr, r.len);
+	(void)shim_share_forget(r.uaddr, r.len);
 	/* An error does not matter: a daemon that is gone gives nothing out again. */
 	(void)shim_changed(SH_CHANGED_GONE, r.uaddr, r.len);
 	return 0;

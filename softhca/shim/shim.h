@@ -199,8 +199,11 @@ bool shim_is_shared(uint64_t addr);
 void shim_share_examine(uint64_t addr, uint64_t len, struct sh_pin_result *pin);
 int shim_share(const struct sh_action *action);
 void shim_give_back(const struct sh_action *action);
-/* Pages of the range no longer belong to a region, whatever is mapped there now. */
-void shim_share_forget(uint64_t addr, uint64_t len);
+/*
+ * Pages of the range no longer belong to a region, whatever is mapped there now. False: for want of
+ * memory they still count as the region's. What is mapped there decides in the end.
+ */
+bool shim_share_forget(uint64_t addr, uint64_t len);
 int shim_changed(uint32_t what, uint64_t addr, uint64_t len);
 /*
  * Makes all regions that overlap the range private again. Returns 0, -EBUSY if the process is not

@@ -39,6 +39,10 @@ softhca_kill_CPPFLAGS = $(softhca_device_cppflags)
 softhca_kill_LDADD = $(softhca_device_libs)
 
 # The preloaded library.
+check_PROGRAMS += softhca_shim_ranges
+softhca_shim_ranges_SOURCES = softhca_shim_ranges.c
+softhca_shim_ranges_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
+softhca_shim_ranges_LDADD = -lcmocka
 if TRAP
 check_PROGRAMS += softhca_shim_decode
 softhca_shim_decode_SOURCES = softhca_shim_decode.c ../../softhca/shim/decode.c
