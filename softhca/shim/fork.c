@@ -5,7 +5,7 @@
  * that are still device memory (queue pages always are) are not inherited. The parent makes a
  * private copy of them before the fork, and the child puts that in their place before it does
  * anything else. This takes no descriptor, no /proc and no waiting. If there is no memory for the
- * copy, the pages are missing in the child: it never has the parent's.
+ * copy, or for a note about it, the pages are missing in the child: it never has the parent's.
  *
  * The C library and other libraries must not keep anything in such pages that they use in the child
  * before that: see docs/shared-memory.md. The thread holds the control connection from before the
@@ -20,7 +20,7 @@
 #include "shim.h"
 #include "still.h"
 
-#define MOST 131072 /* mappings; address space only: pages come with use */
+#define FEW 256 /* mappings that need no memory to be noted */
 
 struct kept {
 	uint64_t start, len;
@@ -30,8 +30,10 @@ struct kept {
 };
 
 /* Of the fork that has the control connection. */
-static struct kept *list;
-static size_t count;
+static struct kept few[FEW];
+static struct kept *list = few;
+static size_t count, room = FEW;
+static bool unlisted; /* pages were kept from the child without a note */
 /*
  * The C library lets two threads fork at once. The second thread's prepare() waits for the connection, and
  * must not touch what the first thread has yet to use.
@@ -42,16 +44,39 @@ static TLS struct {
 	bool blocked;
 	uint64_t mask; /* signals that were blocked before */
 } forking;
-static size_t list_size = MOST * sizeof(struct kept);
+
+/* False: there is no memory for another note. */
+static bool make_room(void)
+{
+	struct kept *more;
+
+	if (count < room)
+		return true;
+	more = sh_pages(2 * room * sizeof(*more));
+	if (!more)
+		return false;
+	memcpy(more, list, count * sizeof(*more));
+	if (list != few)
+		sh_munmap(list, room * sizeof(*list));
+	list = more;
+	room *= 2;
+	return true;
+}
 
 static void keep(uint64_t start, uint64_t end, uint64_t off, int prot)
 {
-	struct kept *k = &list[count];
+	struct kept *k;
 	void *copy;
 
 	/* The child does not have pages that the application keeps from its children. */
-	if (count == MOST || shim_marked_dontfork(start))
+	if (shim_marked_dontfork(start))
 		return;
+	if (unlisted || !make_room()) {
+		sh_madvise(start, end - start, MADV_DONTFORK);
+		unlisted = true;
+		return;
+	}
+	k = &list[count];
 	*k = (struct kept){.start = start, .len = end - start, .prot = prot};
 	copy = sh_pages(k->len);
 	if (copy && sh_poke((uintptr_t)copy, sh_at(&shim_dev, off), k->len)) {
@@ -63,6 +88,25 @@ static void keep(uint64_t start, uint64_t end, uint64_t off, int prot)
 	count++;
 }
 
+/* In the parent: pages that keep() kept from the child without a note. */
+static void let_inherit(uint64_t start, uint64_t end, uint64_t off, int prot)
+{
+	(void)off;
+	(void)prot;
+	if (shim_dontfork_known(start) != 1)
+		sh_madvise(start, end - start, MADV_DOFORK);
+}
+
+/* In the child: pages that could not be kept from it. */
+static void drop(uint64_t start, uint64_t end, uint64_t off, int prot)
+{
+	(void)off;
+	(void)prot;
+	sh_munmap((void *)(uintptr_t)start, end - start);
+}
+
+typedef void each_fn(uint64_t start, uint64_t end, uint64_t off, int prot);
+
 static bool is_device_memory(const struct mapping *m)
 {
 	return shim_memory_is(m->dev, m->ino) && !sh_memory_is_base(&shim_dev, m->start, m->off) &&
@@ -72,7 +116,7 @@ static bool is_device_memory(const struct mapping *m)
 /*
  * For want of /proc/self/maps: the table says what may be mapped, shim_is_shared() what still is.
  */
-static void keep_table(const struct ranges *t)
+static void each_in_table(const struct ranges *t, each_fn *fn)
 {
 	for (size_t i = 0; i < t->count; i++) {
 		struct range r = t->at[i];
@@ -86,10 +130,27 @@ static void keep_table(const struct ranges *t)
 			     len += SHIM_PAGE)
 				;
 			if (shared)
-				keep(r.uaddr + done, r.uaddr + done + len, r.shm + done,
-				     PROT_READ | PROT_WRITE);
+				fn(r.uaddr + done, r.uaddr + done + len, r.shm + done,
+				   PROT_READ | PROT_WRITE);
 		}
 	}
+}
+
+/* Calls fn for each mapping of device memory but the process's own mapping of all of it. */
+static void each(each_fn *fn)
+{
+	struct mapping m;
+	struct maps maps;
+
+	if (maps_open(&maps)) {
+		each_in_table(shim_share_queues(), fn);
+		each_in_table(shim_share_regions(), fn);
+		return;
+	}
+	while (maps_next(&maps, &m))
+		if (is_device_memory(&m))
+			fn(m.start, m.end, m.off, mapping_prot(&m));
+	maps_close(&maps);
 }
 
 EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
@@ -108,9 +169,6 @@ EXPORT int __register_atfork(void (*prepare)(void), void (*parent)(void), void (
 
 static void prepare(void)
 {
-	struct mapping m;
-	struct maps maps;
-
 	uint64_t here = (uintptr_t)__builtin_frame_address(0), all = ~UINT64_C(0);
 
 	forking.lists = forking.held = forking.blocked = false;
@@ -127,19 +185,7 @@ static void prepare(void)
 	/* A handler that ran in the child before its pages are in place would miss them. */
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &forking.mask, sizeof(all));
 	forking.blocked = true;
-	if (!list)
-		list = sh_pages(list_size);
-	if (!list)
-		return;
-	if (maps_open(&maps)) {
-		keep_table(shim_share_queues());
-		keep_table(shim_share_regions());
-		return;
-	}
-	while (maps_next(&maps, &m))
-		if (is_device_memory(&m))
-			keep(m.start, m.end, m.off, mapping_prot(&m));
-	maps_close(&maps);
+	each(keep);
 }
 
 void shim_fork_prepare(void)
@@ -170,6 +216,9 @@ void shim_fork_parent(void)
 		if (list[i].copy)
 			sh_munmap((void *)(uintptr_t)list[i].copy, list[i].len);
 	}
+	if (unlisted)
+		each(let_inherit);
+	unlisted = false;
 	count = 0;
 	forking.lists = false;
 	if (forking.held)
@@ -214,6 +263,9 @@ void shim_fork_child(void)
 				sh_munmap(copy, k->len);
 		}
 	}
+	if (forking.lists && unlisted)
+		each(drop);
+	unlisted = false;
 	count = 0;
 	forking.lists = forking.held = false;
 	unblock();

@@ -2,8 +2,8 @@
 /*
  * Description: fork() in a program that has registered memory is fork(): whatever shares a page
  * with a registered buffer (the header of an arena, a FILE, a thread's descriptor, a stack),
- * whatever other threads do meanwhile, and with no descriptor left and no /proc, parent and child
- * each have their own. Run as often as repeat() says.
+ * whatever other threads do meanwhile, with no descriptor left, no /proc or no address space, parent
+ * and child each have their own. Run as often as repeat() says.
  *
  * Seconds: 900
  */
@@ -577,6 +577,81 @@ static void no_proc(int arg)
 	views(change_root);
 }
 
+/* ---- no address space left ---- */
+
+#define SPLIT 600 /* pages, each of which becomes a mapping of its own */
+
+static unsigned long address_space(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	unsigned long n = 0;
+
+	CHECK(f);
+	CHECK_EQ(fscanf(f, "%lu", &n), 1);
+	fclose(f);
+	return n * PAGE;
+}
+
+/* A child stores to every page that it has, and to none of its parent's. */
+static void stores_everywhere(uint8_t *mem, size_t n, bool has_all)
+{
+	int status, zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	pid_t pid;
+
+	CHECK(zero >= 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		alarm(20);
+		for (size_t i = 0; i < n; i += 2) {
+			if (has_all)
+				CHECK_EQ(differs(mem + i * PAGE, PAGE, i), -1);
+			if (read(zero, mem + i * PAGE, PAGE) < 0)
+				CHECK(errno == EFAULT && !has_all);
+		}
+		_exit(0);
+	}
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+	close(zero);
+	for (size_t i = 0; i < n; i++)
+		CHECK_EQ(differs(mem + i * PAGE, PAGE, i), -1);
+}
+
+/* Beside a thread the pool stays device memory. A child has private pages there, or none. */
+static void no_addresses(int arg)
+{
+	struct rlimit before, limit;
+	uint8_t *pool = pages(SPLIT);
+	struct ibv_mr *mr;
+	pthread_t t;
+
+	(void)arg;
+	up();
+	mr = reg(pool, SPLIT * PAGE);
+	for (size_t i = 0; i < SPLIT; i++)
+		fill(pool + i * PAGE, PAGE, i);
+	pthread_barrier_init(&steps, NULL, 2);
+	CHECK_EQ(pthread_create(&t, NULL, waits, NULL), 0);
+	pthread_barrier_wait(&steps);
+	CHECK_EQ(getrlimit(RLIMIT_AS, &before), 0);
+	for (int split = 0; split < 2; split++) {
+		for (size_t i = 1; split && i < SPLIT; i += 2)
+			CHECK_EQ(mprotect(pool + i * PAGE, PAGE, PROT_READ), 0);
+		limit = before;
+		/* Enough for the contents, but for little else; then for nothing. */
+		limit.rlim_cur = address_space() + (split ? 0 : (SPLIT + 128) * PAGE);
+		CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+		stores_everywhere(pool, SPLIT, !split && !SANITIZED);
+		CHECK_EQ(setrlimit(RLIMIT_AS, &before), 0);
+		stores_everywhere(pool, SPLIT, true);
+	}
+	pthread_barrier_wait(&steps);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	down();
+}
+
 /* ---- threads that fork at the same time ---- */
 
 #define FORKERS	 4
@@ -644,6 +719,7 @@ static const struct scenario {
 	{"view", view},
 	{"no_descriptor", no_descriptor},
 	{"no_proc", no_proc},
+	{"no_addresses", no_addresses},
 	{"forking_threads", forking_threads},
 };
 
