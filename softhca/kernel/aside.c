@@ -50,14 +50,36 @@ void aside_until_unlocked(struct kernel *k, struct aside *a, bool (*finish)(stru
 	DL_APPEND(k->locked, a);
 }
 
+static bool stopped(struct kernel *k, uint32_t slot, uint32_t proc)
+{
+	const struct sh_exec *e = (struct sh_exec *)sh_at(&k->dev, SH_EXEC_OFF) + slot;
+
+	if (proc >= SH_MAX_PROC || !k->proc[proc])
+		return false;
+	return number_stopped(k->proc[proc]->pid) ||
+	       number_stopped((int)__atomic_load_n(&e->tid, __ATOMIC_RELAXED));
+}
+
 bool one_runs(struct kernel *k, uint64_t moment)
 {
 	uint32_t at = 0, proc;
 
-	while (sh_grace_holder(&k->dev, k->stale, moment, &at, &proc))
-		if (proc >= SH_MAX_PROC || !k->proc[proc] || !proc_stopped(k->proc[proc]))
+	while (sh_grace_holder(&k->dev, k->stuck, moment, &at, &proc))
+		if (!stopped(k, at - 1, proc))
 			return true;
 	return false;
+}
+
+bool all_left(struct kernel *k, uint64_t moment)
+{
+	return sh_grace_over(&k->dev, k->stale, moment) && !one_runs(k, moment);
+}
+
+void wait_no_more(struct kernel *k, uint64_t moment)
+{
+	if (one_runs(k, moment))
+		k->stuck = moment;
+	k->stale = moment;
 }
 
 /*

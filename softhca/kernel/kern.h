@@ -109,6 +109,13 @@ void aside_pages(struct kernel *k, struct aside *a, struct kproc *proc,
  * stopped there?
  */
 bool one_runs(struct kernel *k, uint64_t moment);
+/*
+ * Has each thread left that has been in device code since before this moment, but for those that
+ * wait_no_more() gave up?
+ */
+bool all_left(struct kernel *k, uint64_t moment);
+/* A request has waited too long for these threads. */
+void wait_no_more(struct kernel *k, uint64_t moment);
 /* Takes it off its list, if it is in one. */
 void aside_take(struct kernel *k, struct aside *a);
 void aside_sweep(struct kernel *k);
@@ -382,8 +389,11 @@ struct kernel {
 	 * SRQs keep their numbers and pages.
 	 */
 	uint32_t stuck_qps;
-	/* Threads that were in device code before this moment are not waited for any more. */
-	uint64_t stale;
+	/*
+	 * Threads that have been in device code since before these moments are not waited for any more:
+	 * before stale, while they are stopped; before stuck, in any case.
+	 */
+	uint64_t stale, stuck;
 	/* Spilled records could not be moved: a client held the lock of their queue. */
 	bool spill_again;
 	bool ending;
@@ -427,7 +437,7 @@ int proc_attach(struct kernel *k, pid_t pid, uint32_t host, uint32_t again, uint
 void proc_detach(struct kernel *k, struct kproc *p);		/* its connection has closed */
 void proc_dead(struct kernel *k, struct kproc *p); /* the process, or its image, has ended */
 void proc_put(struct kernel *k, struct kproc *p);
-bool proc_stopped(const struct kproc *p);			/* by a signal or a debugger */
+bool number_stopped(int number);	/* the process or thread, by a signal or a debugger */
 int ctx_open(struct kernel *k, struct kproc *p, uint32_t device, struct kctx **out);
 int ctx_opened(struct kernel *k, struct kproc *p, uint32_t index);
 int ctx_kick(struct kctx *ctx);				/* its file has length 0 before */

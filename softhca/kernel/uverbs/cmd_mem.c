@@ -223,7 +223,7 @@ void mr_free(struct kmr *mr)
 /*
  * The device must not touch the memory after the command has returned. So the answer waits until
  * each thread that may have found the key has left device code. A thread that takes too long,
- * because it is stopped, is waited for once.
+ * because it is stopped, is waited for once, and again when it goes on.
  */
 int cmd_dereg_mr(struct call *c)
 {
@@ -236,10 +236,10 @@ int cmd_dereg_mr(struct call *c)
 	if (!mr)
 		return k->face->no_object;
 	mr_end(mr);
-	if (!sh_grace_over(&k->dev, k->stale, mr->moment)) {
+	if (!all_left(k, mr->moment)) {
 		if (!c->late)
 			return -EINPROGRESS;
-		k->stale = mr->moment;
+		wait_no_more(k, mr->moment);
 	}
 	left = sh_grace_over(&k->dev, 0, mr->moment);
 	region = mr->region;

@@ -90,13 +90,13 @@ void proc_put(struct kernel *k, struct kproc *p)
 	}
 }
 
-bool proc_stopped(const struct kproc *p)
+bool number_stopped(int number)
 {
 	char path[64], text[512], *at;
 	ssize_t n;
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", p->pid);
+	snprintf(path, sizeof(path), "/proc/%d/stat", number);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
 	if (fd >= 0)

@@ -225,10 +225,10 @@ static int revoked_over(struct kernel *k, struct kproc *p, bool late)
 		p->revoked = 0;
 		return 0;
 	}
-	if (!late && !sh_grace_over(&k->dev, k->stale, p->revoked))
+	if (!late && !all_left(k, p->revoked))
 		return -EINPROGRESS;
 	if (late)
-		k->stale = p->revoked;
+		wait_no_more(k, p->revoked);
 	return -EBUSY;
 }
 
