@@ -527,7 +527,7 @@ bool sh_grace_holder(struct sh_dev *dev, uint64_t since, uint64_t moment, uint32
 
 	while (*at < used && *at < SH_MAX_EXEC) {
 		struct sh_exec *e = slots(dev) + (*at)++;
-		uint64_t seen = e == self.slot ? 0 : __atomic_load_n(&e->epoch, __ATOMIC_ACQUIRE);
+		uint64_t seen = e == self.slot ? 0 : __atomic_load_n(&e->epoch, __ATOMIC_SEQ_CST);
 
 		if (!seen || seen < since || seen >= moment || life_over(e))
 			continue;
