@@ -13,6 +13,7 @@
 
 static struct sigaction app;			/* what the application set for SIGBUS */
 static void (*own)(int, siginfo_t *, void *);	/* NULL: the real action is the application's */
+static pid_t owner;				/* the process that all this is about */
 static pthread_mutex_t app_lock = PTHREAD_MUTEX_INITIALIZER;
 static TLS bool app_blocks;			/* this thread believes that it blocks SIGBUS */
 
@@ -32,6 +33,7 @@ void shim_signals_init(void)
 {
 	sigset_t bus;
 
+	owner = getpid();
 	/* A process image that inherited SIGBUS blocked would die at its first doorbell. */
 	sigemptyset(&bus);
 	sigaddset(&bus, SIGBUS);
@@ -43,6 +45,7 @@ void shim_signals_forked(void)
 {
 	shim_handlers_forked();
 	app_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	owner = getpid();
 }
 
 int shim_signals_own(void (*handler)(int, siginfo_t *, void *))
@@ -64,7 +67,7 @@ int shim_signals_own(void (*handler)(int, siginfo_t *, void *))
 			err = -errno;
 		} else {
 			app = now;
-			own = handler;
+			__atomic_store_n(&own, handler, __ATOMIC_RELEASE);
 		}
 	}
 	pthread_mutex_unlock(&app_lock);
@@ -108,6 +111,25 @@ void shim_signals_chain(int sig, siginfo_t *info, void *context)
 
 /* ---- what the application calls ---- */
 
+/*
+ * A child of vfork() has actions of its own, but shares this memory with its parent, which gets to
+ * see what the child stores here.
+ */
+static bool is_owner(void)
+{
+	return owner == getpid();
+}
+
+/* In a child of vfork(): what is not set there yet is as in the parent. */
+static int change_beside(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	int ret = REAL(sigaction)(sig, act, old);
+
+	if (!ret && old && old->sa_flags & SA_SIGINFO && old->sa_sigaction == own)
+		*old = app;
+	return ret;
+}
+
 EXPORT int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
 	struct sigaction copy, before;
@@ -115,6 +137,8 @@ EXPORT int sigaction(int sig, const struct sigaction *act, struct sigaction *old
 	if (!shim_active())
 		return REAL(sigaction)(sig, act, old);
 	if (sig == SIGBUS && __atomic_load_n(&own, __ATOMIC_ACQUIRE)) {
+		if (!is_owner())
+			return change_beside(sig, act, old);
 		pthread_mutex_lock(&app_lock);
 		before = app;
 		if (act)
@@ -200,7 +224,8 @@ call:
 		return ret;
 	if (old && app_blocks)
 		sigaddset(old, SIGBUS);
-	app_blocks = blocked;
+	if (app_blocks != blocked && is_owner())
+		app_blocks = blocked;
 	return 0;
 }
 

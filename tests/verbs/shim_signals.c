@@ -2,7 +2,7 @@
 /*
  * Description: SIGBUS and signal masks look to a program as if nobody else used them: its handlers get the faults that
  * are its own, what it sets is what it reads back, threads that block every signal ring doorbells, and so do handlers
- * that interrupt one.
+ * that interrupt one. A child of vfork() changes nothing of this for its parent.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -71,6 +71,40 @@ static void handlers(void)
 	one_message(a, b, 3);
 	take_own_fault();
 	take_own_fault();
+}
+
+/* A child of vfork() prepares itself for its program, in its parent's memory. */
+static __attribute__((noinline)) void has_child(void)
+{
+	struct sigaction child = {.sa_handler = SIG_DFL};
+	sigset_t all;
+	pid_t pid;
+
+	sigfillset(&all);
+	pid = vfork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		if (sigaction(SIGBUS, &child, NULL) || signal(SIGBUS, SIG_IGN) != SIG_DFL)
+			_exit(1);
+		sigprocmask(SIG_SETMASK, &all, NULL);
+		_exit(0);
+	}
+	join(pid);
+}
+
+static void vfork_child(void)
+{
+	struct sigaction act = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_NODEFER}, old;
+	sigset_t now;
+
+	CHECK_EQ(sigaction(SIGBUS, &act, NULL), 0);
+	has_child();
+	CHECK_EQ(sigaction(SIGBUS, NULL, &old), 0);
+	CHECK(old.sa_sigaction == on_bus && (old.sa_flags & SA_SIGINFO));
+	CHECK_EQ(sigprocmask(SIG_BLOCK, NULL, &now), 0);
+	CHECK_EQ(sigismember(&now, SIGBUS), 0);
+	take_own_fault();
+	one_message(a, b, 5);
 }
 
 static void *deaf(void *arg)
@@ -172,6 +206,7 @@ int main(void)
 	connect_pair(&s, a, b);
 	connect_pair(&s, c, d);
 	handlers();
+	vfork_child();
 	CHECK_EQ(pthread_create(&thread, NULL, deaf, NULL), 0);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	posting_handler();
