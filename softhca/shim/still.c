@@ -19,6 +19,7 @@
 #include "softhca/host/process.h"
 #include "alone.h"
 #include "maps.h"
+#include "rings.h"
 #include "shim.h"
 #include "still.h"
 
@@ -50,6 +51,11 @@ bool still_alone(void)
 		while (!rings && maps_next(&maps, &m))
 			rings = m.rings;
 		maps_close(&maps);
+	}
+	if (!err && !rings) {
+		err = rings_unmapped();
+		rings = err > 0;
+		err = rings ? 0 : err;
 	}
 	/* A process that has no descriptor left has hardly made a ring since the last look. */
 	return (!err || err == -EMFILE || err == -ENFILE) && !rings;

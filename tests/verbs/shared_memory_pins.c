@@ -2,11 +2,13 @@
 /*
  * Description: what others do to a page while it is registered and deregistered is done to it:
  * another process's process_vm_writev(), a thread's read past the page cache (O_DIRECT), a store; a
- * sleeper on a word in it is woken; a userfaultfd of the program's fills it. Run as often as repeat() says.
+ * sleeper on a word in it is woken; a userfaultfd of the program's fills it. No page is exchanged while
+ * a ring of asynchronous I/O may have pinned it. Run as often as repeat() says.
  *
  * Seconds: 900
  */
 #include <fcntl.h>
+#include <linux/io_uring.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <signal.h>
@@ -472,6 +474,61 @@ static void filled(int arg)
 	down();
 }
 
+/* ---- rings of asynchronous I/O ---- */
+
+#define NO_MMAP (1U << 14)
+#define REGISTERED_FD_ONLY (1U << 15)
+
+/* Returns the ring's descriptor, or number; -1 if the kernel does not make such a ring. */
+static int make_ring(unsigned int flags)
+{
+	struct io_uring_params p = {.flags = flags};
+	uint8_t *own = flags & NO_MMAP ? pages(2) : NULL;
+	int ring;
+
+	if (own) {
+		memset(own, 0, 2 * PAGE);
+		/* Named user_addr in headers that know the flag. */
+		memcpy((char *)&p.cq_off + sizeof(p.cq_off) - 8, &(uint64_t){(uintptr_t)own}, 8);
+		memcpy((char *)&p.sq_off + sizeof(p.sq_off) - 8, &(uint64_t){(uintptr_t)own + PAGE},
+		       8);
+	}
+	ring = (int)syscall(SYS_io_uring_setup, 4, &p);
+	if (ring < 0)
+		printf("# no ring with the flags 0x%x: that part is left out\n", flags);
+	return ring;
+}
+
+/* A ring may have pinned pages. It is not mapped; the last one does not even have a descriptor. */
+static void rings(int arg)
+{
+	static const unsigned int flags[] = {0, NO_MMAP, NO_MMAP | REGISTERED_FD_ONLY};
+	uint8_t *mem = pages(4);
+	struct ibv_mr *mr;
+	bool usual;
+
+	(void)arg;
+	up();
+	memset(mem, 1, 4 * PAGE);
+	usual = shares(mem, 4 * PAGE, &mr);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	for (int i = 0; i < 3; i++) {
+		int ring = make_ring(flags[i]);
+
+		if (ring < 0)
+			continue;
+		CHECK(!shares(mem, 4 * PAGE, &mr));
+		through(mr, mem, 4 * PAGE, 7);
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+		if (flags[i] & REGISTERED_FD_ONLY)
+			continue;
+		close(ring);
+		CHECK_EQ(shares(mem, 4 * PAGE, &mr), usual);
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+	}
+	down();
+}
+
 int main(int argc, char **argv)
 {
 	test_begin();
@@ -482,5 +539,6 @@ int main(int argc, char **argv)
 	repeat(argc, argv, "sleepers", sleepers);
 	repeat(argc, argv, "joiner", joiner);
 	repeat(argc, argv, "filled", filled);
+	repeat(argc, argv, "rings", rings);
 	return 0;
 }

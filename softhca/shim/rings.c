@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Rings of asynchronous I/O that /proc/self/maps does not show. A program may have unmapped a ring, or
+ * provided the ring's memory itself (IORING_SETUP_NO_MMAP). A descriptor of the ring shows it then. With
+ * IORING_SETUP_REGISTERED_FD_ONLY there is no descriptor either: the ring has a number that means
+ * something to its thread alone, so the answer about that is for the calling thread.
+ *
+ * Owns nothing, keeps nothing, allocates no memory.
+ */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rings.h"
+#include "shim.h"
+
+/* Of Linux 5.1 and 5.18: the headers may be older than the kernel. */
+#ifndef SYS_io_uring_enter
+#define SYS_io_uring_enter 426
+#endif
+#ifndef IORING_ENTER_REGISTERED_RING
+#define IORING_ENTER_REGISTERED_RING (1U << 4)
+#endif
+
+#define REGISTERED 16 /* the most that a thread can have */
+
+static bool is_ring(int dir, const char *name)
+{
+	static const char link[] = "anon_inode:[io_uring]";
+	char text[sizeof(link)];
+	struct stat st;
+	long len;
+
+	/* What has no type is an anonymous file. This call takes less time than readlink(). */
+	if (sh_fstat(atoi(name), &st) < 0 || st.st_mode & S_IFMT)
+		return false;
+	len = sh_sys(syscall(SYS_readlinkat, dir, name, text, sizeof(text)));
+	return len == sizeof(link) - 1 && !memcmp(text, link, sizeof(link) - 1);
+}
+
+/* Submits nothing and waits for nothing. */
+static bool is_registered(unsigned int number)
+{
+	switch (sh_sys(syscall(SYS_io_uring_enter, number, 0U, 0U, IORING_ENTER_REGISTERED_RING, NULL,
+			       0UL))) {
+	case -EBADF:
+	case -EINVAL:
+	case -ENOSYS:
+	case -EPERM:
+	case -EACCES:
+		return false;
+	}
+	return true;
+}
+
+int rings_unmapped(void)
+{
+	_Alignas(struct dirent64) char text[1024];
+	int fd = sh_open("/proc/thread-self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC), found = 0;
+	long got = 0;
+
+	if (fd < 0)
+		return fd;
+	while (!found && (got = sh_sys(syscall(SYS_getdents64, fd, text, sizeof(text)))) > 0) {
+		const struct dirent64 *d;
+
+		for (long at = 0; !found && at < got; at += d->d_reclen) {
+			d = (const struct dirent64 *)(text + at);
+			found = d->d_name[0] != '.' && is_ring(fd, d->d_name);
+		}
+	}
+	sh_close(fd);
+	for (unsigned int i = 0; !found && i < REGISTERED; i++)
+		found = is_registered(i);
+	return got < 0 ? (int)got : found;
+}
