@@ -15,6 +15,8 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -38,6 +40,23 @@ static char dir[64];
 
 /* ---- the daemon ---- */
 
+static bool old_kernel;	/* the next daemon has a kernel without close_range() */
+
+/* Has the kernel answer close_range() as Linux before 5.9 does. */
+static int forget_close_range(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = {.len = sizeof(filter) / sizeof(filter[0]), .filter = filter};
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
+}
+
 static pid_t launch(bool leased, struct sh_status *st)
 {
 	struct sh_kernel_config cfg = {
@@ -51,6 +70,8 @@ static pid_t launch(bool leased, struct sh_status *st)
 	alarm(60);
 	assert_int_equal(pipe(ready), 0);
 	pid = fork();
+	if (!pid && old_kernel && forget_close_range())
+		_exit(77);
 	if (!pid)
 		_exit(prctl(PR_SET_PDEATHSIG, SIGKILL) ? 1 : sh_kernel_main(&cfg, ready[1]));
 	close(ready[1]);
@@ -235,6 +256,32 @@ static void life(void **state)
 	assert_int_equal(waitpid(first, &status, 0), first);
 	assert_int_equal(status, 0);
 	assert_int_equal(stat(dir, &s), -1);
+}
+
+/* A descriptor that the daemon inherits would keep a pipe or a terminal of its starter's open. */
+static void keeps_nothing(void **state)
+{
+	int low[2], high, byte;
+	struct sh_status st;
+	pid_t pid;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(pipe(low), 0);
+		high = fcntl(low[1], F_DUPFD, 700);
+		assert_true(high >= 700);
+		old_kernel = i;
+		pid = launch(false, &st);
+		old_kernel = false;
+		assert_int_equal(st.error, 0);
+		close(low[1]);
+		close(high);
+		/* It has told that it is ready, on the descriptor that it kept, and has closed the rest. */
+		assert_int_equal(fcntl(low[0], F_SETFL, O_NONBLOCK), 0);
+		assert_int_equal(read(low[0], &byte, 1), 0);
+		close(low[0]);
+		stop(pid);
+	}
 }
 
 /* The connection of a client that talks nonsense is closed; nobody else notices. */
@@ -1043,6 +1090,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(life),
+		cmocka_unit_test(keeps_nothing),
 		cmocka_unit_test(nonsense),
 		cmocka_unit_test(death),
 		cmocka_unit_test(ends),
