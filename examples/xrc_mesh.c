@@ -21,6 +21,7 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <netdb.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +105,7 @@ static void transfer(int fd, void *data, size_t len, int out)
 	}
 }
 
+#define JOIN_SECONDS 300	/* from one rank to the next; a person may start the other nodes */
 #define ROUNDS 5		/* calls of all_gather() by each rank */
 
 /* Gives the cards of all ranks to all ranks; also a barrier. */
@@ -111,6 +113,27 @@ static void all_gather(void)
 {
 	transfer(exchange_fd, mine, card_size, 1);
 	transfer(exchange_fd, cards, card_size * nodes * procs, 0);
+}
+
+/*
+ * Waits for the next rank and returns its socket, or -1 with errno. Ends the program when a rank of
+ * this node has ended, because that one will never join.
+ */
+static int accept_rank(int listener)
+{
+	struct pollfd p = {.fd = listener, .events = POLLIN};
+	siginfo_t ended = {0};
+
+	for (int waited = 0; waited < JOIN_SECONDS * 10; waited++) {
+		if (poll(&p, 1, 100) > 0)
+			return accept(listener, NULL, NULL);
+		if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) || ended.si_pid) {
+			fprintf(stderr, "xrc_mesh: a rank of node 0 has ended before all have joined\n");
+			exit(1);
+		}
+	}
+	errno = ETIMEDOUT;
+	return -1;
 }
 
 /* Runs in the parent on node 0: collects and sends out all cards until the ranks are done. */
@@ -123,11 +146,16 @@ static void serve(int listener)
 		die("memory");
 	for (int i = 0; i < total; i++) {
 		uint32_t rank;
-		int fd = accept(listener, NULL, NULL);
+		int fd = accept_rank(listener);
 
 		if (fd < 0)
-			die("accept");
+			die("wait for the ranks to join");
 		transfer(fd, &rank, sizeof(rank), 0);
+		if (rank >= (uint32_t)total || fds[rank]) {
+			fputs("xrc_mesh: a rank has joined that is not one of these: give all nodes the same --nodes and --procs\n",
+			      stderr);
+			exit(1);
+		}
 		fds[rank] = fd;
 	}
 	for (int round = 0; round < ROUNDS; round++) {

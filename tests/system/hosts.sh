@@ -123,6 +123,12 @@ for face in ofed mainline; do
 	ok "a mesh of 2 x 4 ranks, plain RC: 32 QPs, $face" ours within $two -- mesh_rc
 	ok "the same over XRC: 16 QPs, $face" ours within $two -- mesh_xrc
 done
+# Outside of an instance there is no device, so the ranks end.
+no_ranks() {
+	take_port
+	status 1 ours timeout 50 "$TOOLS/xrc_mesh" --procs 2 --port "$port" --node 0
+}
+ok "a mesh whose ranks cannot begin ends" no_ranks
 ok "a lone host keeps the machine's name" lone
 range() {
 	status 125 "$SOFTHCA" run --hosts 2 --host 2 -- true 2>"$tmp/err" && grep -q 'counted from 0' "$tmp/err"
