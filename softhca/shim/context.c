@@ -159,7 +159,7 @@ struct shim_ctx *shim_ctx_of_fd(int fd)
 /* ---- opening ---- */
 
 /* NULL on failure, with the error in *err. */
-static void *map_life(uint32_t index, uint32_t generation, int *err)
+static __attribute__((noinline)) void *map_life(uint32_t index, uint32_t generation, int *err)
 {
 	char path[PATH_MAX];
 	void *at;
@@ -195,6 +195,15 @@ int shim_kick_begins(struct shim_ctx *ctx)
 	return err ? err : -status.error;
 }
 
+/* On its own, like map_life(): the caller's stack may be small, and has one path at a time on it. */
+static __attribute__((noinline)) int open_file(uint32_t index, uint32_t generation, int flags)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%.*s/files/c%u.%u", PATH_MAX - 64, shim.dir, index, generation);
+	return sh_open(path, flags & ~(O_CREAT | O_EXCL | O_TRUNC));
+}
+
 int shim_open_device(unsigned int device, int flags)
 {
 	struct sh_open open_req = {.type = SH_MSG_OPEN, .device = device};
@@ -202,7 +211,6 @@ int shim_open_device(unsigned int device, int flags)
 	struct sh_open_reply reply;
 	struct sh_status status;
 	struct shim_ctx *ctx;
-	char path[PATH_MAX];
 	struct stat st;
 	void *life;
 	int fd, err;
@@ -217,8 +225,7 @@ int shim_open_device(unsigned int device, int flags)
 		err = -reply.error;
 	if (err)
 		goto out;
-	snprintf(path, sizeof(path), "%.*s/files/c%u.%u", PATH_MAX - 64, shim.dir, reply.ctx, reply.generation);
-	fd = sh_open(path, flags & ~(O_CREAT | O_EXCL | O_TRUNC));
+	fd = open_file(reply.ctx, reply.generation, flags);
 	if (fd < 0) {
 		err = fd;
 		goto out;
