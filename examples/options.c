@@ -245,7 +245,7 @@ void pp_parse(int argc, char **argv, unsigned int known, struct pp_options *opt)
 		apply(prog, c >= 256 ? c - 256 : by_letter[c], optarg, known, opt, &defaults);
 	}
 	if (optind < argc - 1) {
-		fprintf(stderr, "%s: one host name at most, but there is '%s' after '%s'\n", prog, argv[optind + 1], argv[optind]);
+		fprintf(stderr, "%s: takes at most one host name, but there is '%s' after '%s'\n", prog, argv[optind + 1], argv[optind]);
 		bad_usage(prog);
 	}
 	opt->server = argv[optind]; /* NULL at the end of argv */

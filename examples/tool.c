@@ -67,7 +67,7 @@ int tool_option(int argc, char **argv, const struct tool *tool)
 	case -1:
 		if (optind == argc)
 			return -1;
-		fprintf(stderr, "%s: there is no argument '%s' but options\n", name, argv[optind]);
+		fprintf(stderr, "%s: takes only options, not '%s'\n", name, argv[optind]);
 		/* fall through */
 	case '?':
 		fprintf(stderr, "  `%s --help` lists the options.\n", name);

@@ -175,7 +175,7 @@ static struct addrinfo *resolve(void)
 	struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *info;
 
 	if (getaddrinfo(server, service, &hints, &info)) {
-		fprintf(stderr, "xrc_mesh: %s:%s is no address\n", server, service);
+		fprintf(stderr, "xrc_mesh: cannot resolve the server's address %s:%s\n", server, service);
 		exit(1);
 	}
 	return info;

@@ -207,7 +207,7 @@ static void fill_in(struct ibv_device *vdev, const struct uverbs_device *dev)
 	int node_type = read_number(dev->ibdev_path, "node_type", true, &problem);
 
 	if (node_type < 0)
-		ibverbs_warning("%s, not a node type. The device is taken as of unknown type: check its kernel driver.",
+		ibverbs_warning("%s, not a node type. Taking the device as one of unknown type: check its kernel driver.",
 				problem.text);
 
 	vdev->node_type = IBV_NODE_UNKNOWN;
@@ -265,8 +265,8 @@ int discover_devices(struct ibv_device ***list)
 	*list = NULL;
 
 	if ((getenv("RDMAV_FORK_SAFE") || getenv("IBV_FORK_SAFE")) && ibv_fork_init())
-		ibverbs_warning("fork() protection was asked for (RDMAV_FORK_SAFE or IBV_FORK_SAFE) and cannot be "
-			"had. Do not fork after registering memory.");
+		ibverbs_warning("fork() protection was asked for (RDMAV_FORK_SAFE or IBV_FORK_SAFE), but is not "
+			"available. Do not fork after registering memory.");
 
 	snprintf(class_path, sizeof(class_path), "%s/class/infiniband_verbs", sysfs);
 	ret = check_kernel_abi(class_path);

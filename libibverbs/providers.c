@@ -252,7 +252,7 @@ static void read_config_line(struct name **names, const char *file, const char *
 		return;
 
 	if (len != strlen("driver") || strncmp(line, "driver", len)) {
-		ibverbs_warning("ignoring bad config directive '%.*s' in '%s'. The only one there is: driver NAME.",
+		ibverbs_warning("ignoring bad config directive '%.*s' in '%s'. The only directive is: driver NAME.",
 			(int)len, line, file);
 		return;
 	}

@@ -58,9 +58,9 @@ static int probe_mainline(struct ibv_context *context, struct xrc_context **xrc)
 		*xrc = xrc_mainline_new();
 		return *xrc ? 0 : ENOMEM;
 	case 0:
-		ibverbs_warning("the kernel numbers its XRC commands in a way not known here (%d is OPEN_QP, and %d "
-				"takes any domain). XRC is off for %s: use a libibverbs that is made for this kernel.",
-				PROBE_OFED_OR_OPEN_QP, PROBE_MIXED, context->device ? context->device->name : "it");
+		ibverbs_warning("the kernel numbers its XRC commands in a way not known here (command %d is OPEN_QP, and "
+				"command %d takes any domain). XRC is off for %s: use a libibverbs made for this kernel.",
+				PROBE_OFED_OR_OPEN_QP, PROBE_MIXED, context->device ? context->device->name : "the device");
 		*xrc = &none;
 		return 0;
 	default:
