@@ -48,7 +48,7 @@ ok() {
 	else
 		status=$?
 		failures=$((failures + 1))
-		echo "# status $status of: $*"
+		echo "# exit status $status from: $*"
 		# awk ends the last line, which a killed program may have left open.
 		tail -n 40 "$tmp/ok.out" | awk '{ print "# " $0 }'
 		echo "not ok $number - $description"
@@ -73,7 +73,7 @@ status() {
 	shift
 	"$@"
 	got=$?
-	[ "$got" -eq "$wanted" ] || { echo "exit status $got, not $wanted"; return 1; }
+	[ "$got" -eq "$wanted" ] || { echo "the exit status is $got, not $wanted"; return 1; }
 }
 
 # What programs register counts against the limit of locked memory, as on a kernel: taken as high as it goes.
@@ -92,7 +92,7 @@ until_true() {
 		"$@" && return 0
 		sleep 0.01
 	done
-	echo "not within ten seconds: $*"
+	echo "not true within ten seconds: $*"
 	return 1
 }
 
