@@ -53,9 +53,9 @@ static void tell(enum verdict verdict, const char *what, const char *format, ...
 static void look_at_proc(void)
 {
 	if (access("/proc/self/fd", X_OK))
-		tell(BAD, "/proc", "is not there, and programs are reached by it: mount -t proc proc /proc");
+		tell(BAD, "/proc", "is not mounted, and softhca reaches programs through it: mount -t proc proc /proc");
 	else
-		tell(GOOD, "/proc", "is there");
+		tell(GOOD, "/proc", "is mounted");
 }
 
 static void look_at_pages(void)
@@ -74,15 +74,15 @@ static void look_at_place(void)
 	struct statvfs fs;
 
 	if (sh_place_make(place, tried, sizeof(tried))) {
-		tell(BAD, "place", "there is none for instances (%s): set SOFTHCA_DIR to a directory of yours that only you can "
-		     "write to", tried);
+		tell(BAD, "place", "no directory can be used for instances (%s): set SOFTHCA_DIR to a directory of yours that "
+		     "only you can write to", tried);
 		return;
 	}
 	if (statvfs(place, &fs) == 0 && fs.f_files && fs.f_favail < FILES_OF_HCA)
-		tell(BAD, "place", "%s has room for %lu more files, and an instance makes some %d for each HCA: free some, or set "
-		     "SOFTHCA_DIR", place, (unsigned long)fs.f_favail, FILES_OF_HCA);
+		tell(BAD, "place", "%s has room for only %lu more files, and an instance makes about %d for each HCA: delete some, or "
+		     "set SOFTHCA_DIR to a directory elsewhere", place, (unsigned long)fs.f_favail, FILES_OF_HCA);
 	else if (statvfs(place, &fs) == 0 && fs.f_bavail * fs.f_frsize < FILES_OF_HCA * 4096)
-		tell(BAD, "place", "%s is full: free some room there, or set SOFTHCA_DIR", place);
+		tell(BAD, "place", "%s is full: free some space there, or set SOFTHCA_DIR to a directory elsewhere", place);
 	else
 		tell(GOOD, "place", "%s", place);
 }
@@ -97,18 +97,18 @@ static void look_at_memory(void)
 	void *map;
 
 	if (fd < 0) {
-		tell(BAD, "device memory", "memfd_create: %s", strerror(errno));
+		tell(BAD, "device memory", "cannot be made (memfd_create: %s): see ulimit -n, and the container's seccomp profile", strerror(errno));
 		return;
 	}
 	signal(SIGXFSZ, SIG_IGN);
 	if (ftruncate(fd, (off_t)size)) {
-		tell(BAD, "device memory", "%s; it counts as a file: ulimit -f unlimited", strerror(errno));
+		tell(BAD, "device memory", "cannot be made (%s), because it counts as a file: ulimit -f unlimited", strerror(errno));
 		close(fd);
 		return;
 	}
 	map = mmap(NULL, used, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (map == MAP_FAILED)
-		tell(BAD, "device memory", "each process maps %.1f GiB of addresses at least, which take no memory yet, and cannot (%s): "
+		tell(BAD, "device memory", "each process needs at least %.1f GiB of addresses (not of memory), and cannot map them (%s): "
 		     "ulimit -v unlimited", (double)used / (1 << 30), strerror(errno));
 	else
 		tell(GOOD, "device memory", "%.1f GiB of addresses can be mapped", (double)used / (1 << 30));
@@ -152,13 +152,13 @@ static void look_at_processes(void)
 		fclose(file);
 	}
 	if (!err)
-		tell(GOOD, "processes", "may reach each other's memory");
+		tell(GOOD, "processes", "can access each other's memory");
 	else if (err == EPERM && scope > 1)
-		tell(BAD, "processes", "may not reach each other's memory: as root, sysctl kernel.yama.ptrace_scope=1 (it is %d)",
+		tell(BAD, "processes", "cannot access each other's memory: as root, run sysctl kernel.yama.ptrace_scope=1 (it is %d)",
 		     scope);
 	else
-		tell(BAD, "processes", "may not reach each other's memory (process_vm_readv: %s): the seccomp profile or security "
-		     "module of the container forbids it; docker run --security-opt seccomp=unconfined shows whether it does",
+		tell(BAD, "processes", "cannot access each other's memory (process_vm_readv: %s): a seccomp profile or a security "
+		     "module forbids it; try docker run --security-opt seccomp=unconfined",
 		     strerror(err));
 }
 
@@ -185,13 +185,13 @@ static void look_at_limits(void)
 	if (may_lock_all() || locked.rlim_cur == RLIM_INFINITY)
 		tell(GOOD, "locked memory", "has no limit");
 	else if (locked.rlim_cur / 1024 < LOCKED_KIB)
-		tell(POOR, "locked memory", "is limited to %lu KiB, which registered memory and queues count against; where "
-		     "\"Cannot allocate memory\" comes: ulimit -l unlimited, or a line in /etc/security/limits.d",
+		tell(POOR, "locked memory", "is limited to %lu KiB, and registered memory and queues count; if programs fail with "
+		     "\"Cannot allocate memory\": ulimit -l unlimited, or a line in /etc/security/limits.d",
 		     (unsigned long)(locked.rlim_cur / 1024));
 	else
 		tell(GOOD, "locked memory", "%lu KiB", (unsigned long)(locked.rlim_cur / 1024));
 	if (files.rlim_cur < DESCRIPTORS)
-		tell(POOR, "descriptors", "are limited to %lu: ulimit -n 1024", (unsigned long)files.rlim_cur);
+		tell(POOR, "descriptors", "are limited to %lu, which is too few for many programs: ulimit -n 1024", (unsigned long)files.rlim_cur);
 	else
 		tell(GOOD, "descriptors", "%lu", (unsigned long)files.rlim_cur);
 }
@@ -202,8 +202,8 @@ static void look_at_faults(void)
 	long fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0)
-		tell(POOR, "userfaultfd", "%s: messages of programs with threads take a system call more; as root, sysctl "
-		     "vm.unprivileged_userfaultfd=1", strerror(errno));
+		tell(POOR, "userfaultfd", "cannot be used (%s): each message of a program with threads takes one more system call; as "
+		     "root, run sysctl vm.unprivileged_userfaultfd=1", strerror(errno));
 	else
 		tell(GOOD, "userfaultfd", "can be used");
 	if (fd >= 0)
@@ -234,35 +234,35 @@ static void look_at_libraries(void)
 	bool have_ours;
 
 	if (access("/proc/self/exe", F_OK)) {
-		tell(POOR, "preload", "cannot be looked for without /proc");
+		tell(POOR, "preload", "cannot be found without /proc");
 		return;
 	}
 	if (!find_shim(shim)) {
-		tell(BAD, "preload", "the library that makes devices appear is not where it was installed: install softhca again");
+		tell(BAD, "preload", "the library that shows programs the devices is not where it was installed: install softhca again");
 		return;
 	}
 	tell(GOOD, "preload", "%s", shim);
 	have_ours = own_library(shim, ours);
 	if (loads("libibverbs.so.1", "ibv_open_xrc_domain"))
-		tell(GOOD, "libibverbs", "programs find one of OFED's generation");
+		tell(GOOD, "libibverbs", "programs find a library of OFED's generation");
 	else if (loads("libibverbs.so.1", NULL))
-		tell(GOOD, "libibverbs", "programs find rdma-core's%s%s", have_ours ? "; for those linked against OFED's there is " : "",
+		tell(GOOD, "libibverbs", "programs find rdma-core's%s%s", have_ours ? "; for those linked with OFED's, softhca has " : "",
 		     have_ours ? ours : "");
 	else if (have_ours)
 		tell(GOOD, "libibverbs", "%s, for programs that are linked against it", ours);
 	else
-		tell(POOR, "libibverbs", "there is none: install one, such as the package libibverbs-xrc1 or libibverbs1");
+		tell(POOR, "libibverbs", "programs find none: install one, such as the package libibverbs-xrc1 or libibverbs1");
 }
 
 int verb_doctor(int argc, char **argv)
 {
 	if (argc == 2 && !strcmp(argv[1], "--help")) {
-		puts("Usage: softhca doctor\n\nTry what an instance and its programs need of this machine, and say what mends what is "
-		     "not there.\nThe exit status is 0 when softhca can work here, 1 when it cannot.");
+		puts("Usage: softhca doctor\n\nCheck whether this machine has what an instance and its programs need, and say how to get "
+		     "what is missing.\nThe exit status is 0 when softhca can work here, 1 when it cannot.");
 		return 0;
 	}
 	if (argc != 1) {
-		complain("softhca doctor takes nothing; not \"%s\"", argv[1]);
+		complain("softhca doctor takes no arguments; leave out \"%s\"", argv[1]);
 		return EXIT_USAGE;
 	}
 	/* Where the caller ignores it, no child can be waited for. */

@@ -73,7 +73,8 @@ int end_instance(int control, const char *dir)
 	if (status)
 		return status;
 	if (err) {
-		complain("the daemon of %s, process %ld, was told to end and has not within %d "
+		complain("the daemon of %s (process %ld) was told to end, but has not done so "
+			 "within %d "
 			 "seconds; kill -KILL %ld ends it",
 			 dir, daemon_pid(dir), PATIENCE_MS / 1000, daemon_pid(dir));
 		return EXIT_SELF;

@@ -16,14 +16,17 @@ static int usage(int status)
 	      "       softhca fault NAME off [SCOPE]\n"
 	      "       softhca fault NAME seed N\n"
 	      "SCOPE: [--from HOST] [--to HOST] [--qp NUMBER]\n\n"
-	      "Do that to packets of the fabric: RATE is a share of all from now on (5% or 0.05), COUNT\n"
-	      "(a whole number without a sign) is the next so many. A corrupted packet reaches its\n"
-	      "receiver with a wrong ICRC. LENGTH is a time (500us, 2ms, 1s; 100us at first).\n\n"
-	      "SCOPE limits it to packets that host HOST (host0, host1, ...) sends, that HOST gets, or\n"
-	      "that a QP sends or gets; several together: to packets for which all of it is true. A call\n"
-	      "replaces what was set for that kind with the same SCOPE. KIND off ends that, off ends\n"
-	      "every kind with that SCOPE, and off alone everything (as clear does).\n\n"
-	      "Which packets a rate hits follows from a seed, which show prints; seed begins anew from N.\n"
+	      "Drop, duplicate, corrupt or delay packets of the fabric. RATE is the share of all packets\n"
+	      "from now on that is hit (5% or 0.05). COUNT (a whole number without a sign) hits the next\n"
+	      "COUNT packets. A corrupted packet reaches its receiver with a wrong ICRC. LENGTH is how\n"
+	      "long a packet is delayed (500us, 2ms, 1s; 100us until it is set).\n\n"
+	      "SCOPE limits a fault to packets that host HOST (host0, host1, ...) sends (--from), that\n"
+	      "HOST gets (--to), or that a QP sends or gets (--qp). With several of these, a packet must\n"
+	      "match all. QPs of different HCAs can have the same NUMBER: name a host as well.\n\n"
+	      "A fault replaces the one of the same kind and SCOPE. The kind with off ends that fault;\n"
+	      "off ends all kinds with that SCOPE; off without SCOPE, or clear, ends all faults.\n\n"
+	      "A seed, which softhca show prints, decides which packets a rate hits; seed N starts the\n"
+	      "sequence again from N.\n"
 	      "Example: softhca fault lab drop 5%\n"
 	      "         softhca fault lab drop 1% --from host0 --to host1\n",
 	      status ? stderr : stdout);
@@ -44,7 +47,7 @@ static bool parse_amount(const char *text, struct sh_fault_msg *msg)
 		if (percent)
 			value /= 100;
 		if (end == text || (*end && !percent) || !(value >= 0 && value <= 1)) {
-			complain("a rate is from 0%% to 100%%, or from 0.0 to 1.0; not \"%s\"", text);
+			complain("a rate must be from 0%% to 100%%, or from 0.0 to 1.0, not \"%s\"", text);
 			return false;
 		}
 		msg->rate = (uint32_t)lround(value * SH_FAULT_MILLION);
@@ -72,7 +75,7 @@ static bool parse_length(const char *text, uint64_t *ns)
 			*ns = (uint64_t)llround(value * units[i].ns);
 			return true;
 		}
-	complain("a delay is from 1us to 60s, with its unit (us, ms, s); not \"%s\"", text);
+	complain("a delay must be from 1us to 60s, with its unit (us, ms, s), not \"%s\"", text);
 	return false;
 }
 
@@ -100,7 +103,7 @@ static bool parse_option(const char *option, const char *text, struct sh_fault_m
 	unsigned long value;
 
 	if (!text) {
-		complain("%s takes a value", option);
+		complain("option %s is unknown or lacks its value; softhca fault --help lists the options", option);
 		return false;
 	}
 	if (!strcmp(option, "--from"))
@@ -120,7 +123,7 @@ static bool parse_option(const char *option, const char *text, struct sh_fault_m
 		msg->seeded = 1;
 		return true;
 	}
-	complain("a fault is limited by --from, --to and --qp, and has a --seed; not \"%s\"", option);
+	complain("softhca fault takes the options --from, --to, --qp and --seed, not \"%s\"", option);
 	return false;
 }
 
@@ -138,7 +141,7 @@ static int parse_words(int argc, char **argv, const char *word[], int room, stru
 				return -1;
 			i++;
 		} else if (n == room) {
-			complain("\"%s\" is too much", argv[i]);
+			complain("cannot use the argument \"%s\": there are too many; softhca fault --help says which it takes", argv[i]);
 			return -1;
 		} else {
 			word[n++] = argv[i];
@@ -161,8 +164,8 @@ static bool parse_kind(const char *text, uint32_t *kind)
 			*kind = i;
 			return true;
 		}
-	complain("packets can be dropped (drop), delayed (delay), duplicated (duplicate) or corrupted "
-		 "(corrupt); not \"%s\"", text);
+	complain("unknown fault \"%s\": packets can be dropped (drop), delayed (delay), duplicated "
+		 "(duplicate) or corrupted (corrupt)", text);
 	return false;
 }
 
@@ -192,7 +195,7 @@ int verb_fault(int argc, char **argv)
 		return EXIT_USAGE;
 	if (n == 1 && (!strcmp(word[0], "off") || !strcmp(word[0], "clear"))) {
 		if (msg.seeded) {
-			complain("what ends has no seed");
+			complain("leave --seed out: it is for a fault that you set, and %s ends faults", word[0]);
 			return EXIT_USAGE;
 		}
 		msg.kind = SH_FAULT_OFF;
@@ -200,7 +203,8 @@ int verb_fault(int argc, char **argv)
 	}
 	if (n == 2 && !strcmp(word[0], "seed")) {
 		if (scoped(&msg) || msg.seeded) {
-			complain("seed N is for all faults: that of one is set with it, by --seed N");
+			complain("seed N takes no options, because it is for all faults; to give one fault a seed "
+				 "of its own, set that fault with --seed N");
 			return EXIT_USAGE;
 		}
 		if (!parse_number("the seed", word[1], 0, UINT32_MAX, &seed))

@@ -37,7 +37,8 @@ int verb_start(int argc, char **argv)
 	}
 	name = argv[word];
 	if (!sh_name_valid(name)) {
-		complain("\"%s\" cannot be a name: up to 64 letters, digits, '.', '_' and '-', and not \"lock\"", name);
+		complain("\"%s\" cannot be the name of an instance: use up to 64 letters, digits, '.', '_' and '-', but not "
+			 "\"lock\"", name);
 		return EXIT_USAGE;
 	}
 	if (prepare_place(place))
@@ -51,7 +52,7 @@ int verb_start(int argc, char **argv)
 		return EXIT_SELF;
 	}
 	if (snprintf(dir, sizeof(dir), "%s/%s", place, name) >= (int)sizeof(dir)) {
-		complain("%s is too long a path for an instance; set SOFTHCA_DIR", place);
+		complain("%s is too long a path for an instance; set SOFTHCA_DIR to a shorter one", place);
 		return EXIT_SELF;
 	}
 	if (launch_daemon(dir, &opt.device, false))
@@ -67,7 +68,7 @@ int verb_stop(int argc, char **argv)
 	int control, status;
 
 	if (argc == 2 && !strcmp(argv[1], "--help")) {
-		puts("Usage: softhca stop NAME\n\nEnd an instance. Programs that still use it find their device gone.");
+		puts("Usage: softhca stop NAME\n\nEnd an instance. Programs that still use it get a fatal event, and their device is gone.");
 		return 0;
 	}
 	if (argc != 2) {

@@ -18,7 +18,7 @@
 
 void complain_left(const char *dir, const struct sh_left *left)
 {
-	complain("%s/%s is left alone: %s; move it away, and the next softhca removes what is left of the instance", dir,
+	complain("%s/%s is left alone: %s; move it elsewhere, and the next softhca run or start removes the rest of the instance", dir,
 		 left->path, left->why);
 }
 
@@ -71,7 +71,7 @@ int launch_daemon(const char *dir, const struct sh_config *device, bool leased)
 	pid_t pid;
 
 	if (pipe2(ready, O_CLOEXEC) < 0) {
-		complain("cannot make a pipe: %s", strerror(errno));
+		complain("cannot start the daemon: cannot make a pipe: %s", strerror(errno));
 		return -errno;
 	}
 	pid = fork();
@@ -101,7 +101,7 @@ int launch_daemon(const char *dir, const struct sh_config *device, bool leased)
 	while (got < 0 && errno == EINTR);
 	close(ready[0]);
 	if (got != sizeof(status))
-		status = (struct sh_status){.error = ECHILD, .text = "the daemon ended before it was ready"};
+		status = (struct sh_status){.error = ECHILD, .text = "the daemon ended before it was ready; dmesg says whether the kernel killed it"};
 	if (status.error && !(leased && status.error == EEXIST))
 		complain("cannot start an instance in %s: %s", dir,
 			 status.text[0] ? status.text : strerror(status.error));

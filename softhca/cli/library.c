@@ -190,8 +190,8 @@ int choose_library(enum library choice, const char *command, const char *shim)
 	if (!find_ours(shim, library, provider, &installed)) {
 		if (choice == LIBRARY_AUTO)
 			return 0;
-		complain("--libibverbs ours: there is no " LIBRARY " that belongs to this softhca (%s); install it, or set "
-			 "LD_LIBRARY_PATH", shim);
+		complain("--libibverbs ours: the " LIBRARY " of this softhca is not installed (looked for it beside %s): install "
+			 "it, or set LD_LIBRARY_PATH", shim);
 		return -ENOENT;
 	}
 	snprintf(file, sizeof(file), "%s/" LIBRARY, library);

@@ -15,12 +15,12 @@ static const struct verb {
 	int (*run)(int argc, char **argv);
 } verbs[] = {
 	{"run", "run a command on a software HCA, in an instance of its own or a running one", verb_run},
-	{"start", "start an instance that stays", verb_start},
+	{"start", "start an instance that runs until it is stopped", verb_start},
 	{"stop", "end an instance", verb_stop},
 	{"show", "list the instances, or what one of them holds", verb_show},
 	{"port", "change the state, LID, P_Key or SM of a port", verb_port},
 	{"fault", "drop, delay, duplicate or corrupt packets", verb_fault},
-	{"doctor", "try what softhca needs of this machine, and say what mends it", verb_doctor},
+	{"doctor", "check whether softhca can work on this machine, and say what to change", verb_doctor},
 };
 
 #define NVERBS (sizeof(verbs) / sizeof(verbs[0]))
@@ -79,6 +79,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < NVERBS; i++)
 		if (!strcmp(argv[1], verbs[i].name))
 			return verbs[i].run(argc - 1, argv + 1);
-	complain("there is no verb \"%s\"; softhca --help lists them", argv[1]);
+	complain("unknown verb \"%s\"; softhca --help lists the verbs", argv[1]);
 	return EXIT_USAGE;
 }

@@ -63,7 +63,7 @@ static uint8_t *memory(size_t len)
 	uint8_t *buf = malloc(len);
 
 	if (!buf) {
-		fprintf(stderr, "rank %d: no memory for %zu bytes\n", rank, len);
+		fprintf(stderr, "rank %d: cannot allocate %zu bytes\n", rank, len);
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	}
 	return buf;
@@ -133,7 +133,7 @@ static void reduction(void)
 
 	MPI_Allreduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
 	if (sum != (long)ranks * (ranks + 1) / 2) {
-		fprintf(stderr, "rank %d: the sum is %ld\n", rank, sum);
+		fprintf(stderr, "rank %d: the reduction is wrong: the sum is %ld\n", rank, sum);
 		wrong = 1;
 	}
 }
@@ -203,7 +203,7 @@ int main(int argc, char **argv)
 	nodes = learn_names();
 	if (hosts && nodes != hosts) {
 		if (rank == 0)
-			fprintf(stderr, "the ranks are on %d hosts, not %d\n", nodes, hosts);
+			fprintf(stderr, "the ranks are on %d hosts, and should be on %d\n", nodes, hosts);
 		wrong = 1;
 	}
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {

@@ -28,23 +28,24 @@ static void usage(bool start)
 {
 	if (start)
 		puts("Usage: softhca start [OPTIONS] NAME\n\n"
-		     "Start an instance that stays until softhca stop NAME.\n");
+		     "Start an instance that runs until softhca stop NAME.\n");
 	else
 		puts("Usage: softhca run [OPTIONS] [--] COMMAND [ARGUMENT...]\n\n"
-		     "Run a command on a software HCA. The instance is made for the command and ends with it and with\n"
-		     "the processes that it left in the background. The exit status is the command's, 128 + N when\n"
-		     "signal N killed it, 125 when softhca itself failed, 126 or 127 when the command cannot be run.\n\n"
-		     "  --instance NAME   run in an instance that softhca start made\n"
-		     "  --host K          on its host K (default 0; outside of an instance, what SOFTHCA_HOST says)\n"
-		     "  --libibverbs auto|ours|system   which library programs get (default auto: this softhca's where the\n"
-		     "                    command was linked against OFED's and does not find it)\n"
-		     "  --stats           say at the end what went over each HCA, and what was left open\n"
-		     "  --require-traffic fail, with 125, when the command succeeds and nothing went over an HCA");
+		     "Run a command on a software HCA, in an instance that is made for it. The instance ends with the\n"
+		     "command and with the processes that the command left in the background. The exit status is the\n"
+		     "command's; 128 + N if signal N killed it; 125 if softhca itself failed; 126 or 127 if the command\n"
+		     "cannot be run.\n\n"
+		     "  --instance NAME   run in this instance, which softhca start has started\n"
+		     "  --host K          run on this host (default 0; outside of an instance, what SOFTHCA_HOST says)\n"
+		     "  --libibverbs auto|ours|system   which library programs get (default auto: softhca's own if the\n"
+		     "                    command was linked with OFED's and the loader does not find that)\n"
+		     "  --stats           print at the end what went over each HCA, and what programs left open\n"
+		     "  --require-traffic exit with 125 if the command succeeds and nothing went over an HCA");
 	puts("  --hosts N         emulated hosts on one fabric (default 1)\n"
 	     "  --hcas N          HCAs per host (default 1)\n"
 	     "  --ports 1|2       ports per HCA (default 1)\n"
-	     "  --kernel ofed|mainline   whose commands the uverbs files take (default mainline)\n"
-	     "  --mmio kick|trap  how doorbells are seen: after each post, or store by store (default kick)\n"
+	     "  --kernel ofed|mainline   kernel whose commands the device files accept (default mainline)\n"
+	     "  --mmio kick|trap  when the device notices doorbells: after each post, or at each store (default kick)\n"
 	     "  --driver-abi 2|3|4   version of the mlx4 driver's commands (default 3; 4 with --cqe-size 64)\n"
 	     "  --cqe-size 32|64  size of completion queue entries (default 32)\n"
 	     "  --help");
@@ -77,7 +78,7 @@ static int parse_word(const char *what, const char *text, const char *first, con
 		return 0;
 	if (!strcmp(text, second))
 		return 1;
-	complain("%s is %s or %s, not \"%s\"", what, first, second, text);
+	complain("%s %s or %s, not \"%s\"", what, first, second, text);
 	return -1;
 }
 
@@ -109,14 +110,14 @@ static bool take_option(int option, const char *arg, struct run_options *opt)
 		opt->device.ports = value;
 		return true;
 	case OPT_KERNEL:
-		word = parse_word("--kernel", arg, "ofed", "mainline");
+		word = parse_word("--kernel takes", arg, "ofed", "mainline");
 		opt->device.face = word == 1 ? SH_FACE_MAINLINE : SH_FACE_OFED;
 		return word >= 0;
 	case OPT_MMIO:
-		word = parse_word("--mmio", arg, "kick", "trap");
+		word = parse_word("--mmio takes", arg, "kick", "trap");
 #ifndef HAVE_TRAP
 		if (word == 1) {
-			complain("--mmio trap is for x86-64: kick is what there is on this machine");
+			complain("--mmio trap works on x86-64 only: use kick on this machine");
 			return false;
 		}
 #endif
@@ -129,7 +130,7 @@ static bool take_option(int option, const char *arg, struct run_options *opt)
 		opt->device.driver_abi = value;
 		return true;
 	case OPT_CQE:
-		word = parse_word("--cqe-size", arg, "32", "64");
+		word = parse_word("--cqe-size takes", arg, "32", "64");
 		opt->device.cqe_size = word == 1 ? 64 : 32;
 		return word >= 0;
 	case OPT_HOST:
@@ -143,7 +144,7 @@ static bool take_option(int option, const char *arg, struct run_options *opt)
 			opt->library = LIBRARY_AUTO;
 			return true;
 		}
-		word = parse_word("--libibverbs (unless auto)", arg, "ours", "system");
+		word = parse_word("--libibverbs takes auto,", arg, "ours", "system");
 		opt->library = word == 1 ? LIBRARY_SYSTEM : LIBRARY_OURS;
 		return word >= 0;
 	case OPT_STATS:
@@ -160,32 +161,34 @@ static bool take_option(int option, const char *arg, struct run_options *opt)
 static bool consistent(struct run_options *opt, bool shaped, bool start)
 {
 	if (start && opt->instance) {
-		complain("--instance belongs to softhca run; softhca start takes the name as its last word");
+		complain("--instance is an option of softhca run; give softhca start the name as its last "
+			 "argument");
 		return false;
 	}
 	if (opt->instance && shaped) {
-		complain("an instance that runs has its hosts, kernel and device already: with --instance only --host "
-			 "and --mmio mean something");
+		complain("the hosts, kernel and device of a running instance cannot be changed: of the options for "
+			 "instances, use only --host and --mmio with --instance");
 		return false;
 	}
 	if (!opt->instance && opt->host >= opt->device.hosts) {
-		complain("host %u of %u: hosts are counted from 0; --hosts says how many there are", opt->host,
+		complain("cannot run on host %u of %u: hosts are counted from 0; choose a lower --host, or more --hosts", opt->host,
 			 opt->device.hosts);
 		return false;
 	}
 	if (opt->device.hosts * opt->device.hcas_per_host > SH_MAX_HCAS) {
-		complain("%u hosts with %u HCAs each are more than the %d HCAs of an instance", opt->device.hosts,
+		complain("%u hosts with %u HCAs each are more than the %d HCAs that an instance can have: lower --hosts or "
+			 "--hcas", opt->device.hosts,
 			 opt->device.hcas_per_host, SH_MAX_HCAS);
 		return false;
 	}
 	if (!opt->device.driver_abi)
 		opt->device.driver_abi = opt->device.cqe_size == 64 ? 4 : 3;
 	if (opt->device.cqe_size == 64 && opt->device.driver_abi < 4) {
-		complain("--cqe-size 64 needs --driver-abi 4: older drivers have no way to say it");
+		complain("--cqe-size 64 needs --driver-abi 4: older versions cannot tell the library the size");
 		return false;
 	}
 	if (opt->device.face == SH_FACE_MAINLINE && opt->device.driver_abi < 3) {
-		complain("--driver-abi 2 needs --kernel ofed: no mainline driver had it");
+		complain("--driver-abi 2 needs --kernel ofed: no mainline driver had that version");
 		return false;
 	}
 	return true;
@@ -212,7 +215,7 @@ int parse_run_options(int argc, char **argv, bool start, struct run_options *opt
 			return -1;
 		}
 		if (start && of_run_alone(option)) {
-			complain("%s belongs to softhca run", argv[optind - 1]);
+			complain("%s is an option of softhca run; leave it out", argv[optind - 1]);
 			return -1;
 		}
 		if (!take_option(option, optarg, opt))

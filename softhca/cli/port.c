@@ -9,7 +9,7 @@ static int port_usage(int status)
 {
 	fputs("Usage: softhca port NAME [--host K] DEVICE:PORT up|down|lid N|pkey INDEX VALUE|sm LID|fatal\n\n"
 	      "Change a port of an instance, as cables, switches and subnet managers do; programs get the asynchronous\n"
-	      "events. fatal is about the whole device. Example: softhca port lab mlx4_0:1 down\n",
+	      "events. fatal makes the whole device fail. Example: softhca port lab mlx4_0:1 down\n",
 	      status ? stderr : stdout);
 	return status;
 }
@@ -21,7 +21,7 @@ static bool parse_port(const char *text, struct sh_port_msg *msg)
 	int end = 0;
 
 	if (sscanf(text, "mlx4_%u:%u%n", &hca, &port, &end) != 2 || text[end] || !port) {
-		complain("\"%s\" is no port: write DEVICE:PORT, for example mlx4_0:1", text);
+		complain("\"%s\" does not name a port: write DEVICE:PORT, for example mlx4_0:1", text);
 		return false;
 	}
 	msg->hca = hca;
@@ -44,7 +44,7 @@ static bool parse_change(int argc, char **argv, struct sh_port_msg *msg)
 		if (strcmp(argv[0], changes[i].word))
 			continue;
 		if (argc - 1 != changes[i].values) {
-			complain("%s takes %d value%s", argv[0], changes[i].values, changes[i].values == 1 ? "" : "s");
+			complain("the change %s takes %d value%s; softhca port --help says which", argv[0], changes[i].values, changes[i].values == 1 ? "" : "s");
 			return false;
 		}
 		if (argc > 1 && !parse_number(argv[0], argv[1], 0, 0xffff, &a))
@@ -56,7 +56,7 @@ static bool parse_change(int argc, char **argv, struct sh_port_msg *msg)
 		msg->b = b;
 		return true;
 	}
-	complain("a port goes up or down, gets a lid, pkey or sm, or fails (fatal); not \"%s\"", argv[0]);
+	complain("unknown change \"%s\": a port can go up or down, get a lid, pkey or sm, or fail (fatal)", argv[0]);
 	return false;
 }
 

@@ -309,7 +309,8 @@ void render_text(const char *json, size_t len)
 	json_t *root = json_loadb(json, len, 0, &error);
 
 	if (!root) {
-		complain("the daemon's answer is no JSON: %s", error.text);
+		complain("cannot show the instance: the daemon's answer is not valid JSON (%s); the daemon may be of another "
+			 "version of softhca", error.text);
 		return;
 	}
 	/* The version is that of the JSON. */

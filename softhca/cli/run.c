@@ -91,7 +91,7 @@ static int set_environment(const char *dir, const struct run_options *opt, const
 	char *value = NULL;
 
 	if (!find_shim(shim)) {
-		complain("%s is not where it was installed (%s) nor beside this program: install softhca again", SHIM,
+		complain("%s is neither where it was installed (%s) nor beside this program: install softhca again", SHIM,
 			 SHIM_DIR);
 		return -1;
 	}
@@ -160,7 +160,7 @@ static pid_t spawn(char **argv, const sigset_t *mask, int *failed)
 
 	*failed = 0;
 	if (pipe2(report, O_CLOEXEC) < 0) {
-		complain("cannot make a pipe: %s", strerror(errno));
+		complain("cannot start %s: cannot make a pipe: %s", argv[0], strerror(errno));
 		return -1;
 	}
 	pid = fork();
@@ -282,8 +282,8 @@ static int conclude(const struct run_options *opt, const char *dir, const struct
 	if (opt->stats)
 		stats_print(before, after);
 	if (!traffic && (opt->stats || !status))
-		complain("nothing went over an HCA: no process sent a packet. Was another transport chosen, as MPI libraries do "
-			 "by themselves?");
+		complain("nothing went over an HCA: no process sent a packet. The program may have chosen another transport, as "
+			 "MPI libraries do by themselves: tell it to use the HCA");
 	stats_free(after);
 	return opt->require_traffic && !traffic && !status ? EXIT_SELF : status;
 }
@@ -352,7 +352,7 @@ static int get_instance(struct run_options *opt, char dir[PATH_MAX], unsigned in
 		do {
 			if (!free_name(dir, place)) {
 				complain("%s is too long a path for an instance, or every name there is taken; set "
-					 "SOFTHCA_DIR", place);
+					 "SOFTHCA_DIR to another directory", place);
 				return EXIT_SELF;
 			}
 			if (default_host(opt, dir, *hosts))
@@ -389,7 +389,7 @@ int verb_run(int argc, char **argv)
 	if (word < 0)
 		return word == -2 ? 0 : EXIT_SELF;
 	if (word >= argc) {
-		complain("softhca run takes a command: softhca run [OPTIONS] -- COMMAND");
+		complain("softhca run needs a command: softhca run [OPTIONS] -- COMMAND");
 		return EXIT_SELF;
 	}
 	hear_of_children();
@@ -398,7 +398,7 @@ int verb_run(int argc, char **argv)
 
 	err = take_lease(dir);
 	if (err) {
-		complain("cannot hold the instance in %s: %s", dir, strerror(-err));
+		complain("cannot take the lease that keeps the instance in %s alive: %s", dir, strerror(-err));
 		return EXIT_SELF;
 	}
 	err = hosts > 1 ? sh_run_record(dir, opt.host, tag) : 0;

@@ -23,7 +23,7 @@ static int print(const char *text, size_t len, bool json)
 		return EXIT_SELF;
 	if (fflush(stdout) == 0)
 		return 0;
-	complain("cannot write: %s", strerror(errno));
+	complain("cannot write the output: %s", strerror(errno));
 	return EXIT_SELF;
 }
 
@@ -45,7 +45,7 @@ char *show_fetch(const char *instance, size_t *len)
 	if (fstat(fd, &st) == 0)
 		text = malloc((size_t)st.st_size + 1);
 	if (!text || pread(fd, text, (size_t)st.st_size, 0) != st.st_size) {
-		complain("cannot read what the daemon answered: %s", strerror(errno));
+		complain("cannot read the daemon's answer: %s", strerror(errno));
 		free(text);
 		text = NULL;
 	} else {
@@ -100,13 +100,15 @@ static void describe_place(unsigned int index, json_t *list, bool *failed)
 	if (err) {
 		if (!sh_place_named() || index)
 			return;
-		complain("SOFTHCA_DIR cannot be used: %s", strerror(-err));
+		complain("SOFTHCA_DIR cannot be used (%s): set it to a directory of yours that only you can write to",
+			 strerror(-err));
 		*failed = true;
 		return;
 	}
 	err = sh_place_check(place, why, sizeof(why));
 	if (err && err != -ENOENT && sh_place_named()) {
-		complain("SOFTHCA_DIR cannot be used (%s: %s)", place, why);
+		complain("SOFTHCA_DIR cannot be used (%s: %s): set it to a directory of yours that only you can "
+			 "write to", place, why);
 		*failed = true;
 	}
 	dir = err ? NULL : opendir(place);
@@ -155,8 +157,8 @@ int verb_show(int argc, char **argv)
 			puts("Usage: softhca show [--json] [NAME]\n"
 			     "       softhca show --waits [--json] NAME\n\n"
 			     "Show what an instance holds: QPs, CQs, SRQs, XRC domains with their inodes and registrations,\n"
-			     "memory regions, counters. Without NAME, the instances that run. --waits: who waits for what, and\n"
-			     "whether a wake-up is lost.");
+			     "memory regions, counters. Without NAME, list the instances that run. With --waits, show what\n"
+			     "each thread waits for, and whether a wake-up is lost.");
 			return 0;
 		}
 		if (!strcmp(argv[i], "--json")) {
@@ -164,14 +166,14 @@ int verb_show(int argc, char **argv)
 		} else if (!strcmp(argv[i], "--waits")) {
 			waits = true;
 		} else if (argv[i][0] == '-' || name) {
-			complain("softhca show takes --json, --waits and one name; not \"%s\"", argv[i]);
+			complain("softhca show takes --json, --waits and one name, not \"%s\"", argv[i]);
 			return EXIT_USAGE;
 		} else {
 			name = argv[i];
 		}
 	}
 	if (waits && !name) {
-		complain("softhca show --waits wants the name of an instance; softhca show lists those that run");
+		complain("softhca show --waits needs the name of an instance; softhca show lists those that run");
 		return EXIT_USAGE;
 	}
 	if (waits)

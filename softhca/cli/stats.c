@@ -38,7 +38,7 @@ struct stats *stats_take(const char *dir)
 	if (stats && stats->root)
 		return stats;
 	if (text)
-		complain("cannot say what went over the HCAs: the daemon's answer is no JSON, or memory is short");
+		complain("cannot tell what went over the HCAs: the daemon's answer is not valid JSON, or memory ran out");
 	stats_free(stats);
 	return NULL;
 }
@@ -136,6 +136,6 @@ void stats_print(const struct stats *before, const struct stats *after)
 		print_left(name, hca);
 	}
 	if (open)
-		complain("%zu process%s of the instance still run%s, whose traffic from now on is not in this", open,
+		complain("%zu process%s of the instance still run%s; traffic from now on is not counted here", open,
 			 open == 1 ? "" : "es", open == 1 ? "s" : "");
 }

@@ -51,8 +51,8 @@ int greet(const char *dir, struct sh_hello_reply *hello)
 
 void complain_silence(const char *instance, const char *dir)
 {
-	complain("instance \"%s\" does not answer within %d seconds: its daemon, process %ld, is stopped or stuck; "
-		 "kill -CONT %ld lets it go on, kill -KILL %ld ends it", instance, PATIENCE, daemon_pid(dir),
+	complain("instance \"%s\" did not answer within %d seconds: its daemon, process %ld, is stopped or stuck; "
+		 "kill -CONT %ld continues it, kill -KILL %ld ends it", instance, PATIENCE, daemon_pid(dir),
 		 daemon_pid(dir), daemon_pid(dir));
 }
 
@@ -60,7 +60,7 @@ bool complain_no_proc(void)
 {
 	if (!access("/proc/self/fd", X_OK))
 		return false;
-	complain("there is no /proc, by which instances are reached: mount it (mount -t proc proc /proc)");
+	complain("there is no /proc, through which softhca reaches instances: mount it (mount -t proc proc /proc)");
 	return true;
 }
 
@@ -69,9 +69,10 @@ static void complain_place(int err)
 	char place[PATH_MAX], why[SH_PLACE_WHY] = "";
 
 	if (!sh_place(0, place) && sh_place_check(place, why, sizeof(why)))
-		complain("SOFTHCA_DIR cannot be used (%s: %s)", place, why);
+		complain("SOFTHCA_DIR cannot be used (%s: %s): set it to a directory of yours that only you can "
+			 "write to", place, why);
 	else
-		complain("SOFTHCA_DIR cannot be used: %s", strerror(-err));
+		complain("SOFTHCA_DIR cannot be used (%s): set it to a directory of yours that only you can write to", strerror(-err));
 }
 
 int reach(const char *instance, char dir[PATH_MAX], struct sh_hello_reply *hello)
@@ -80,7 +81,7 @@ int reach(const char *instance, char dir[PATH_MAX], struct sh_hello_reply *hello
 
 	err = sh_instance_dir(dir, instance);
 	if (err == -EINVAL) {
-		complain("\"%s\" cannot be an instance: names are letters, digits, '.', '_' and '-'", instance);
+		complain("\"%s\" cannot be the name of an instance: use up to 64 letters, digits, '.', '_' and '-'", instance);
 		return err;
 	}
 	if (err && err != -ENOENT && sh_place_named() && !strchr(instance, '/')) {
@@ -93,10 +94,10 @@ int reach(const char *instance, char dir[PATH_MAX], struct sh_hello_reply *hello
 	else if (fd < 0 && complain_no_proc())
 		return fd;
 	else if (fd == -ENOENT || fd == -ECONNREFUSED)
-		complain("no instance \"%s\" runs (%s); softhca show lists those that do, softhca start makes one",
+		complain("no instance \"%s\" runs (%s); softhca show lists those that run, softhca start makes one",
 			 instance, strerror(-fd));
 	else if (fd < 0)
-		complain("instance \"%s\" cannot be reached: %s", instance, strerror(-fd));
+		complain("cannot connect to instance \"%s\": %s", instance, strerror(-fd));
 	return fd;
 }
 
@@ -109,11 +110,12 @@ int ask(int control, const void *request, size_t len, int *fd)
 
 	err = sh_client_request(control, request, len, &status, sizeof(status), fds, &nfds);
 	if (err == -ETIMEDOUT) {
-		complain("the daemon does not answer within %d seconds: is it stopped?", PATIENCE);
+		complain("the daemon of the instance did not answer within %d seconds; softhca show --waits NAME says whether "
+			 "it is stopped", PATIENCE);
 		return EXIT_SELF;
 	}
 	if (err) {
-		complain("the daemon ended before it answered: %s", strerror(-err));
+		complain("the daemon of the instance ended before it answered (%s); start the instance again", strerror(-err));
 		return EXIT_SELF;
 	}
 	status.text[sizeof(status.text) - 1] = '\0';

@@ -297,7 +297,7 @@ static void print_text(const json_t *report)
 	print_threads(json_object_get(report, "threads"), integer(report, "daemon"),
 		      integer(report, "apart_ms"));
 	if (json_array_size(locks))
-		puts("\nheld in both looks");
+		puts("\nlocks held in both looks");
 	json_array_foreach(locks, index, item) print_wrapped(2, 6, string(item, "text"));
 	if (json_array_size(due) > (size_t)lost)
 		puts("\noutstanding");
@@ -322,7 +322,7 @@ static int print(const struct report *r)
 	int status = 0;
 
 	if (!report) {
-		complain("there is no memory for the report");
+		complain("cannot make the report: memory ran out");
 		return EXIT_SELF;
 	}
 	if (!r->json)
@@ -330,7 +330,7 @@ static int print(const struct report *r)
 	else if (json_dumpf(report, stdout, JSON_INDENT(2)) || putchar('\n') == EOF)
 		status = EXIT_SELF;
 	if (fflush(stdout) || status) {
-		complain("cannot write: %s", strerror(errno));
+		complain("cannot write the output: %s", strerror(errno));
 		status = EXIT_SELF;
 	}
 	json_decref(report);
@@ -357,9 +357,9 @@ int show_waits(const char *instance, bool json)
 	if (err && complain_no_proc())
 		status = EXIT_SELF;
 	else if (err == -ENOENT)
-		complain("no instance \"%s\" runs; softhca show lists those that do", instance);
+		complain("no instance \"%s\" runs; softhca show lists those that run", instance);
 	else if (err)
-		complain("cannot look into the memory of instance \"%s\": %s", instance,
+		complain("cannot read the device memory of instance \"%s\": %s", instance,
 			 strerror(-err));
 	else
 		status = print(&r);

@@ -157,7 +157,7 @@ static void add_lock(char text[WORDS], const struct look *l, const struct sh_hel
 		add(text, "recovery lock");
 		return;
 	case SH_LOCK_UNKNOWN:
-		add(text, "a lock that there is not");
+		add(text, "unknown lock");
 		return;
 	}
 	add(text, ", ");
@@ -364,7 +364,7 @@ static const char *qp_state(uint32_t state)
 {
 	static const char *const name[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
 
-	return state < sizeof(name) / sizeof(name[0]) ? name[state] : "no state";
+	return state < sizeof(name) / sizeof(name[0]) ? name[state] : "an unknown state";
 }
 
 static const char *lost_words(enum sh_lost lost)
@@ -379,13 +379,13 @@ static const char *lost_words(enum sh_lost lost)
 	case SH_LOST_TIMER:
 		return "no timer is set";
 	case SH_LOST_HELPER:
-		return "the helper thread sleeps beyond the time";
+		return "the helper thread sleeps past that time";
 	case SH_LOST_EVENT:
 		return "no thread raises the event";
 	case SH_LOST_ATTENTION:
 		return "no thread has woken the helper thread";
 	case SH_LOST_ROUSE:
-		return "no thread wakes the one that dozes";
+		return "no thread wakes the dozing thread";
 	}
 	return "";
 }
@@ -403,7 +403,7 @@ static void add_timer(char text[WORDS], const struct look *l, const struct sh_du
 static void add_send(char text[WORDS], const struct look *l, const struct sh_due *d)
 {
 	if (d->kind == SH_DUE_SEND) {
-		add(text, "%" PRIu32 " request%s posted, not taken by the device", d->count,
+		add(text, "%" PRIu32 " request%s posted, not yet taken by the device", d->count,
 		    plural(d->count));
 	} else if (d->kind == SH_DUE_STATE) {
 		add(text, "%" PRIu32 " request%s posted, the QP is in %s", d->count,
@@ -417,7 +417,7 @@ static void add_send(char text[WORDS], const struct look *l, const struct sh_due
 		else if (d->forever)
 			add(text, ", timeout 0: never sent again");
 		if (d->untaken)
-			add(text, "; %" PRIu32 " behind", d->untaken);
+			add(text, "; %" PRIu32 " posted behind", d->untaken);
 		if (d->kind == SH_DUE_RNR && d->has_peer) {
 			add(text, "; %" PRIu32 " receive%s posted there", d->peer_has,
 			    plural(d->peer_has));
@@ -451,25 +451,25 @@ void due_words(char text[WORDS], const struct look *l, const struct sh_due *d)
 		add(text, "%" PRIu32 " completion%s not polled", d->count, plural(d->count));
 		break;
 	case SH_DUE_ARM:
-		add(text, "armed by the program, not seen by the device");
+		add(text, "armed by the program, not yet noticed by the device");
 		break;
 	case SH_DUE_EVENT:
-		add(text, "armed, and %" PRIu32 " completion%s without an event", d->count,
+		add(text, "armed, with %" PRIu32 " completion%s but no event yet", d->count,
 		    plural(d->count));
 		break;
 	case SH_DUE_SPILL:
-		add(text, "%" PRIu32 " event%s behind a full pipe: the program does not read",
+		add(text, "%" PRIu32 " event%s behind a full pipe: the program does not read them",
 		    d->count, plural(d->count));
 		break;
 	case SH_DUE_LOOK:
-		add(text, "the helper thread is to look at %" PRIu32 " QP%s", d->count,
+		add(text, "the helper thread has to look at %" PRIu32 " QP%s", d->count,
 		    plural(d->count));
 		break;
 	case SH_DUE_ATTENTION:
-		add(text, "the helper thread sleeps, and was asked to look");
+		add(text, "the helper thread sleeps, although it was asked to look");
 		break;
 	case SH_DUE_ROUSE:
-		add(text, "a thread dozes in poll_cq, and was to be woken");
+		add(text, "a thread dozes in poll_cq and is due to be woken");
 		break;
 	}
 	if (d->lost)

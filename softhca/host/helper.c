@@ -344,9 +344,9 @@ void sh_helper_forked(void)
 static void say_full(void)
 {
 	static const char line[] =
-		"softhca: a million timers of this process are waiting, and there is no room for "
-		"more: time-outs come late, delayed packets are lost; use fewer QPs or end "
-		"softhca fault\n";
+		"softhca: this process has set a million timers, and there is no room for more: "
+		"time-outs come late, and delayed packets are lost; use fewer QPs, or end the "
+		"delay (softhca fault NAME delay off)\n";
 	static atomic_bool said;
 
 	if (!atomic_exchange(&said, true))

@@ -202,7 +202,7 @@ static int make_one(const char *path, char *why, size_t len)
 	if (!err && sh_place_named()) {
 		err = make_lock(path);
 		if (err)
-			snprintf(why, len, "its file \"lock\" cannot be made: %s", strerror(-err));
+			snprintf(why, len, "cannot make its file \"lock\": %s", strerror(-err));
 	}
 	return err;
 }

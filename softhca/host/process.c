@@ -57,14 +57,15 @@ static uint64_t host_now(void *host)
 static void host_complain(void *host, const char *what, uint32_t hca, uint32_t number)
 {
 	static atomic_uint said;
-	char line[256];
+	char line[320];
 	int len;
 
 	(void)host;
 	if (atomic_fetch_add_explicit(&said, 1, memory_order_relaxed) >= 10)
 		return;
 	len = snprintf(line, sizeof(line),
-		       "softhca: damaged device memory: %s (HCA %u, number 0x%x); restart the instance\n", what,
+		       "softhca: damaged device memory: %s (HCA %u, number 0x%x); a program has overwritten it: stop the "
+		       "instance and start it again\n", what,
 		       hca, number);
 	if (len > 0)
 		sh_write(STDERR_FILENO, line, len < (int)sizeof(line) ? (size_t)len : sizeof(line) - 1);
@@ -123,8 +124,8 @@ bool sh_page_size_known(long size, char *text, size_t len)
 {
 	if (size == 4096)
 		return true;
-	snprintf(text, len, "softhca knows pages of 4096 bytes, and this kernel has pages of %ld: boot one "
-		 "with pages of 4096 bytes, or run in a virtual machine that has", size);
+	snprintf(text, len, "softhca needs pages of 4096 bytes, and this kernel has pages of %ld: boot one "
+		 "with pages of 4096 bytes, or run in a virtual machine with such a kernel", size);
 	return false;
 }
 

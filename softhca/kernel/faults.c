@@ -74,7 +74,7 @@ static bool qp_exists(struct kernel *k, const struct sh_fault_msg *m, struct sh_
 		status_say(st, ENOENT, "there is no QP 0x%x%s: there are%s", m->qpn,
 		    m->from != SH_FAULT_ANY && m->to != SH_FAULT_ANY ? " on these hosts" : "", list);
 	else
-		status_say(st, ENOENT, "there is no QP 0x%x, nor any other: name it when it has been made",
+		status_say(st, ENOENT, "there is no QP 0x%x, and no other QP: set the fault when the program has created it",
 		    m->qpn);
 	return false;
 }
@@ -82,11 +82,11 @@ static bool qp_exists(struct kernel *k, const struct sh_fault_msg *m, struct sh_
 static bool valid(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st)
 {
 	if (m->delay_ns > SH_FAULT_DELAY_MAX)
-		status_say(st, EINVAL, "a packet is delayed by at most a minute");
+		status_say(st, EINVAL, "a packet can be delayed by at most a minute");
 	else if (m->rate > SH_FAULT_MILLION)
-		status_say(st, EINVAL, "a rate is at most 1 (every packet)");
+		status_say(st, EINVAL, "a rate can be at most 1 (every packet)");
 	else if (m->qpn != SH_FAULT_ANY && m->qpn > 0xffffff)
-		status_say(st, EINVAL, "a QP number has 24 bits");
+		status_say(st, EINVAL, "a QP number has at most 24 bits");
 	return !st->error && host_exists(k, m->from, st) && host_exists(k, m->to, st);
 }
 
@@ -134,7 +134,7 @@ static void rule_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_s
 
 	if (!rule) {
 		status_say(st, ENOSPC,
-		    "%u faults of hosts and QPs are set, and that is as many as there can be: "
+		    "%u faults with --from, --to or --qp are set, and an instance cannot have more: "
 		    "end one with off (softhca show lists them)", SH_FAULT_SCOPED);
 		return;
 	}

@@ -30,12 +30,12 @@ static const char *advice(int err)
 	case -EACCES:
 	case -EPERM:
 	case -EROFS:
-		return "; set SOFTHCA_DIR to a directory of yours that can be written";
+		return "; set SOFTHCA_DIR to a directory of yours that you can write to";
 	case -EFBIG:
-		return "; device memory counts as a file: raise the limit on their size where the "
-		       "instance is started (ulimit -f unlimited)";
+		return "; device memory counts as a file: raise the limit of file sizes where you start "
+		       "the instance (ulimit -f unlimited)";
 	case -ENOMEM:
-		return "; fewer HCAs, or a higher memory limit of the container, would do";
+		return "; use fewer HCAs, or raise the memory limit of the container";
 	}
 	return "";
 }
@@ -85,13 +85,13 @@ static int take_over(struct kernel *k, const char *name, char *text, size_t text
 			 "programs that use it have not: end them (fuser -v %.200s/lease lists them), "
 			 "or choose another name", name, k->dir);
 	else if (err == -ENODATA || err == -EPERM)
-		snprintf(text, text_len, "there is something with that name which softhca did not make: "
+		snprintf(text, text_len, "something with that name exists which softhca did not make: "
 			 "move it away, or choose another name");
 	else if (err && left.path[0])
 		snprintf(text, text_len, "an earlier instance cannot be removed because of %.200s in it: "
 			 "%s; move it away, or choose another name", left.path, left.why);
 	else if (err)
-		snprintf(text, text_len, "what is there cannot be removed: %s%s", strerror(-err), advice(err));
+		snprintf(text, text_len, "the remains of an earlier instance cannot be removed: %s%s", strerror(-err), advice(err));
 	return err == -EBUSY ? -EEXIST : err;
 }
 
@@ -106,7 +106,7 @@ int kern_publish(struct kernel *k, char *text, size_t text_len)
 			return err;
 	}
 	if (err)
-		snprintf(text, text_len, "cannot give the directory its name: %s%s", strerror(-err), advice(err));
+		snprintf(text, text_len, "cannot give the new directory its name: %s%s", strerror(-err), advice(err));
 	return err;
 }
 
@@ -228,18 +228,18 @@ int kern_init(struct kernel *k, const struct sh_kernel_config *cfg, char *text, 
 	if (!sh_page_size_known(sysconf(_SC_PAGESIZE), text, text_len))
 		return -ENOTSUP;
 	if (!config_ok(&cfg->device)) {
-		snprintf(text, text_len, "unusable configuration: at most %d HCAs of 1 or %d ports; driver ABI 2 to 4; "
+		snprintf(text, text_len, "no instance can be so: use at most %d HCAs of 1 or %d ports, and driver ABI 2 to 4; "
 			 "64-byte CQEs need driver ABI 4", SH_MAX_HCAS, SH_MAX_PORTS);
 		return -EINVAL;
 	}
 	k->face = cfg->device.face == SH_FACE_OFED ? &face_ofed : &face_mainline;
 	if (access("/proc/self/fd", X_OK) < 0) {
-		snprintf(text, text_len, "there is no /proc, by which the device reaches the memory and the files of "
+		snprintf(text, text_len, "there is no /proc, through which the device reaches the memory and the files of "
 			 "programs: mount it (mount -t proc proc /proc)");
 		return -ENOENT;
 	}
 	if (snprintf(k->dir, sizeof(k->dir), "%s", cfg->dir) >= (int)sizeof(k->dir) - 64) {
-		snprintf(text, text_len, "the name of the instance directory is too long");
+		snprintf(text, text_len, "the path of the instance directory is too long: set SOFTHCA_DIR to a shorter one");
 		return -ENAMETOOLONG;
 	}
 	err = make_directory(k, text, text_len);
@@ -251,7 +251,7 @@ int kern_init(struct kernel *k, const struct sh_kernel_config *cfg, char *text, 
 	if (err == 0)
 		err = fill_directory(k);
 	if (err < 0) {
-		snprintf(text, text_len, "cannot set it up: %s%s", strerror(-err), advice(err));
+		snprintf(text, text_len, "cannot make the device memory and the files of the instance: %s%s", strerror(-err), advice(err));
 		kern_exit(k);
 	}
 	return err;

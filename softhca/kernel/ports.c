@@ -116,7 +116,7 @@ static bool change(struct kernel *k, const struct sh_port_msg *m, uint32_t hca, 
 	case SH_PORT_PKEY:
 		*event = UV_EV_PKEY_CHANGE;
 		if (m->a >= SH_PKEYS || m->b > 0xffff) {
-			status_say(st, EINVAL, "P_Key table entries are 0 to %d, P_Keys 0 to 0xffff", SH_PKEYS - 1);
+			status_say(st, EINVAL, "cannot set the P_Key: its INDEX must be from 0 to %d, its VALUE from 0 to 0xffff", SH_PKEYS - 1);
 			return false;
 		}
 		if (p->pkey[m->a] == m->b)
@@ -151,14 +151,15 @@ bool port_change(struct kernel *k, const struct sh_port_msg *m, bool late, struc
 
 	memset(st, 0, sizeof(*st));
 	if (m->host >= cfg->hosts || m->hca >= cfg->hcas_per_host || !m->port || m->port > cfg->ports) {
-		status_say(st, ENODEV, "no port mlx4_%u:%u on host %u: the instance has %u host(s) with %u HCA(s) of %u port(s)", m->hca,
+		status_say(st, ENODEV, "there is no port mlx4_%u:%u on host %u: the instance has %u host(s) with %u HCA(s) of %u port(s); hosts "
+		    "and HCAs are counted from 0, ports from 1", m->hca,
 		    m->port, m->host, cfg->hosts, cfg->hcas_per_host, cfg->ports);
 		return true;
 	}
 	index = m->host * cfg->hcas_per_host + m->hca;
 	if (k->hcas[index].fatal) {
 		if (m->what != SH_PORT_FATAL)
-			status_say(st, EIO, "mlx4_%u of host %u has failed: only another instance has it again",
+			status_say(st, EIO, "mlx4_%u of host %u has failed for good (softhca port ... fatal): start another instance",
 			    m->hca, m->host);
 		return true;
 	}

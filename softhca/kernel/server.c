@@ -769,7 +769,8 @@ int server_run(struct kernel *k, int ready_fd, struct sh_status *st)
 		err = -pthread_create(&thread, NULL, attention_thread, s);
 	if (err) {
 		if (!st->text[0])
-			snprintf(st->text, sizeof(st->text), "cannot serve it: %s", strerror(-err));
+			snprintf(st->text, sizeof(st->text), "cannot make the sockets, timers and threads of the daemon: %s; the limits are "
+				 "ulimit -n, ulimit -u and sysctl fs.inotify", strerror(-err));
 		if (s)
 			take_down(s);
 		free(s);

@@ -118,7 +118,7 @@ static void complain_host(const char *variable)
 		hosts++;
 	/* An instance without any host has ended. */
 	if (!hosts)
-		shim_say_later("there is no device: the instance %.200s has ended, or never was; softhca show lists those that "
+		shim_say_later("there is no device: the instance %.200s has ended or never existed; softhca show lists those that "
 			       "run", shim.dir);
 	if (!hosts || !variable)
 		return;
@@ -138,7 +138,7 @@ static void init_once(void)
 		return;
 	if (sh_instance_dir(shim.dir, instance)) {
 		shim_say_later("there is no device: SOFTHCA_INSTANCE is \"%.200s\", and no such instance runs; softhca show lists "
-			       "those that do, and softhca run sets the variable", instance);
+			       "those that run, and softhca run sets the variable", instance);
 		return;
 	}
 	/* The path in the form in which the kernel names mapped and opened files. */
@@ -252,12 +252,12 @@ static int attach(const struct sh_hello_reply *hello, int memfd)
 	/* Made for the hello. */
 	shim_dev.witness = sh_witness(&err);
 	if (mmio && *mmio && strcmp(mmio, "kick") && strcmp(mmio, "trap")) {
-		shim_say("SOFTHCA_MMIO is \"%.32s\", which is neither kick nor trap: the instance's own way is taken", mmio);
+		shim_say("SOFTHCA_MMIO is \"%.32s\", which is neither kick nor trap: using what the instance was started with", mmio);
 		mmio = NULL;
 	}
 #ifndef HAVE_TRAP
 	if (mmio && !strcmp(mmio, "trap")) {
-		shim_say("SOFTHCA_MMIO is \"trap\", which is for x86-64: kick is taken");
+		shim_say("SOFTHCA_MMIO is \"trap\", which works on x86-64 only: using kick");
 		mmio = "kick";
 	}
 #endif

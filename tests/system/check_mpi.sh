@@ -25,9 +25,9 @@ says() {
 
 ok "help" says 0 '--expect xrc|hca' --help
 ok "an unknown option" says 2 "unknown argument '--rank'" --rank 2
-ok "an option without its value" says 2 '--ranks wants a value' --ranks
+ok "an option without its value" says 2 '--ranks needs a value' --ranks
 ok "ranks that are no number" says 2 "--ranks takes numbers" --ranks 2,x
-ok "a single rank, which talks to nobody" says 2 "--ranks starts at 2" --ranks 1
+ok "a single rank, which talks to nobody" says 2 "--ranks takes numbers from 2 on" --ranks 1
 ok "a kernel that there is not" says 2 "takes ofed mainline" --kernel linux
 ok "an MPI library that is not there" says 2 "there is no directory" --mpi /nonexistent
 ok "inside of an instance" env SOFTHCA_INSTANCE=lab TMPDIR="$tmp" bash -c '"$0" 2>&1 | grep "outside of softhca run"' "$check"

@@ -17,11 +17,11 @@ devinfo() {
 	[ "$got" -ne 0 ] || [ -n "${may_work:-}" ] || { echo "it found a device"; cat "$tmp/out"; return 1; }
 }
 
-wrong_instance() { devinfo SOFTHCA_INSTANCE=nowhere && says 'ibv_devinfo: there is no device: the instance .*/nowhere has ended, or never was' && once; }
+wrong_instance() { devinfo SOFTHCA_INSTANCE=nowhere && says 'ibv_devinfo: there is no device: the instance .*/nowhere has ended or never existed' && once; }
 ok "an instance that is not there" wrong_instance
 no_name() { devinfo SOFTHCA_INSTANCE='a b' && says 'SOFTHCA_INSTANCE is "a b"' && once; }
 ok "what cannot be an instance" no_name
-ended() { devinfo SOFTHCA_INSTANCE="$tmp/gone" && says "the instance $tmp/gone has ended, or never was" && once; }
+ended() { devinfo SOFTHCA_INSTANCE="$tmp/gone" && says "the instance $tmp/gone has ended or never existed" && once; }
 ok "an instance that has ended" ended
 others_quiet() {
 	"$SOFTHCA" run -- env SOFTHCA_INSTANCE=nowhere ls / >"$tmp/out" 2>"$tmp/err" && [ ! -s "$tmp/err" ] || { cat "$tmp/err"; return 1; }
@@ -70,7 +70,7 @@ healthy() { "$SOFTHCA" doctor >"$tmp/err" && says '^good *place *'"$SOFTHCA_DIR/
 ok "this machine is fit" healthy
 no_place() {
 	mkdir -p "$tmp/open" && chmod 777 "$tmp/open" || return 1
-	status 1 env SOFTHCA_DIR="$tmp/open" "$SOFTHCA" doctor >"$tmp/err" && says '^BAD *place *there is none' && says 'set SOFTHCA_DIR' &&
+	status 1 env SOFTHCA_DIR="$tmp/open" "$SOFTHCA" doctor >"$tmp/err" && says '^BAD *place *no directory can be used' && says 'set SOFTHCA_DIR' &&
 		says '^softhca cannot work here'
 }
 ok "a place that cannot be used is found" no_place
@@ -114,15 +114,15 @@ if unshare -rUm sh -c 'mount -t tmpfs -o size=64k,nr_inodes=40 none "$1"' x "$tm
 		for words in "show" "show lab" "show --waits lab" "stop lab" "port lab mlx4_0:1 down" "run --instance lab -- true"; do
 			# shellcheck disable=SC2086
 			unshare -rUm sh -c 'mount -t tmpfs none /proc && exec "$@"' x "$SOFTHCA" $words >"$tmp/out" 2>"$tmp/err"
-			[ $? -eq 125 ] && [ ! -s "$tmp/out" ] && says 'there is no /proc, by which instances are reached: mount it' && once ||
+			[ $? -eq 125 ] && [ ! -s "$tmp/out" ] && says 'there is no /proc, through which softhca reaches instances: mount it' && once ||
 				{ echo "for $words"; return 1; }
 		done
 		"$SOFTHCA" stop lab
 		ours unshare -rUm "$SOFTHCA" run -- sh -c 'mount -t tmpfs none /proc; "$1"; got=$?; umount /proc; exit $got' x "$TOOLS/.libs/ibv_devinfo" \
 			>"$tmp/out" 2>"$tmp/err" && return 1
-		says 'ibv_devinfo: no device can be opened: there is no /proc, by which the instance is reached: mount it' && once || return 1
+		says 'ibv_devinfo: no device can be opened: there is no /proc, through which softhca reaches the instance: mount it' && once || return 1
 		unshare -rUm sh -c 'mount -t tmpfs none /proc && exec "$1" doctor' x "$SOFTHCA" >"$tmp/err"
-		says '^poor *preload *cannot be looked for without /proc'
+		says '^poor *preload *cannot be found without /proc'
 	}
 	if [ -x "$TOOLS/.libs/ibv_devinfo" ]; then
 		ok "no /proc in an instance that runs" no_proc_then
@@ -135,7 +135,7 @@ if unshare -rUm sh -c 'mount -t tmpfs -o size=64k,nr_inodes=40 none "$1"' x "$tm
 			i=0; while touch "$1/$i" 2>/dev/null; do i=$((i + 1)); done
 			"$2" run --instance lab -- "$3"; got=$?; rm -f "$1"/[0-9]*; "$2" stop lab; exit $got' \
 			x "$tmp/small" "$SOFTHCA" "$TOOLS/ibv_devinfo" >"$tmp/out" 2>"$tmp/err" && return 1
-		says 'ibv_devinfo: no device can be opened: the place of the instance .*/lab is full: free some room there' && once
+		says 'ibv_devinfo: no device can be opened: the file system of the instance .*/lab is full: free some space there' && once
 	}
 	ok "a place that fills when the instance runs" filled
 else

@@ -38,7 +38,7 @@ faq "No IB devices found" "${no_driver[@]}" "$devinfo"
 faq "Failed to get IB devices list: Function not implemented" env -i LD_LIBRARY_PATH="$OURS" "$devinfo"
 faq 'ibv_devinfo: there is no device: SOFTHCA_HOST is "7", and the instance has 1 host, counted from 0' \
 	"${our[@]}" SOFTHCA_HOST=7 "$devinfo"
-faq "has ended, or never was" "${our[@]}" SOFTHCA_INSTANCE=x "$devinfo"
+faq "has ended or never existed" "${our[@]}" SOFTHCA_INSTANCE=x "$devinfo"
 dead='kill -KILL "$(cat "$SOFTHCA_INSTANCE/pid")"; sleep 0.1; exec "$@"'
 faq "no device can be opened: the daemon of the instance" "${our[@]}" sh -c "$dead" x "$devinfo"
 faq "No such device or address" "${our[@]}" sh -c "$dead" x "$devinfo"

@@ -96,7 +96,7 @@ helps() {
 	[ "$("$SOFTHCA" run -- "$RSH" host0 echo --help)" = --help ]
 }
 no_instance_here() {
-	fails "no instance here: start" host0 hostname && SOFTHCA_INSTANCE=gone fails "cannot reach host0: .*gone" host0 hostname
+	fails "no instance here: run" host0 hostname && SOFTHCA_INSTANCE=gone fails "cannot reach host0: .*gone" host0 hostname
 }
 lone() {
 	[ "$("$SOFTHCA" run -- "$RSH" host0 hostname)" = "$(hostname)" ] &&
