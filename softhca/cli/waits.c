@@ -70,15 +70,21 @@ static const struct sh_due *same_before(const struct report *r, const struct sh_
 	return NULL;
 }
 
+/* The device fills a receive whether or not the process that posted it runs. */
+static bool needs_owner(const struct sh_due *d)
+{
+	return d->kind != SH_DUE_RECEIVE;
+}
+
 static enum verdict judge(const struct report *r, const struct sh_due *d)
 {
 	const struct sh_due *before = same_before(r, d);
 
 	if (!before)
 		return VERDICT_MOVES;
-	if (stopped(r, d->proc))
+	if (needs_owner(d) && stopped(r, d->proc))
 		return VERDICT_STOPPED;
-	if (starved(r, d->proc))
+	if (needs_owner(d) && starved(r, d->proc))
 		return VERDICT_STARVED;
 	return d->lost && before->lost == d->lost ? VERDICT_LOST : VERDICT_WAITS;
 }

@@ -353,7 +353,9 @@ void due_name(char text[WORDS], const struct look *l, const struct sh_due *d)
 	add_process(text, l, d->proc);
 	if (!d->has_peer)
 		return;
-	add(text, "; peer QP 0x%" PRIx32, d->peer_qpn);
+	add(text, "; peer ");
+	add_device(text, l, d->peer_hca);
+	add(text, " QP 0x%" PRIx32, d->peer_qpn);
 	if (!d->peer_proc)
 		return;
 	add(text, ", ");

@@ -65,18 +65,22 @@ qp='QP 0x[0-9a-f]*'
 
 situation receive
 ok "a receiver that waits for a message that its peer has not posted" before_long says \
-	"$qp, process $pid; peer $qp, process $peer waits: 3 receives posted" \
+	"$qp, process $pid; peer mlx4_0 $qp, process $peer waits: 3 receives posted" \
 	"; the peer has posted nothing"
 ok "the same for programs" due '.kind == "receive" and .pid == $pid and .peer_pid == $peer and
 	.count == 3 and .verdict == "waits"'
 ok "its thread, and the helper thread" says "process $pid, host 0" \
 	"thread $pid sleeps: in the program" \
 	"thread [0-9]* sleeps: helper thread, next timer not set"
+# The device fills its receives all the same.
+kill -STOP "$pid"
+ok "and waits while its process is stopped" before_long says "thread $pid stopped: in the program" \
+	"$qp, process $pid (stopped); peer mlx4_0 $qp, process $peer waits: 3 receives posted"
 over
 
 situation rnr
 ok "a sender that backs off, since its receiver was not ready" before_long says \
-	"$qp, process $pid; peer $qp, process $peer waits: 1 request not acknowledged, receiver not ready" \
+	"$qp, process $pid; peer mlx4_0 $qp, process $peer waits: 1 request not acknowledged, receiver not ready" \
 	", sent again .*, without end; 0 receives posted there"
 ok "the same for programs" due '.kind == "rnr" and .pid == $pid and .peer_pid == $peer and
 	.count == 1 and .verdict == "waits"'
@@ -84,7 +88,7 @@ ok "the same for programs" due '.kind == "rnr" and .pid == $pid and .peer_pid ==
 memory() { find "/proc/$daemon/fd" -lname '/memfd:softhca (deleted)' | head -1; }
 ok "its timer is taken away" until_true "$PROGRAMS/lose" "$(memory)"
 lost=1
-ok "which is named as lost" before_long says "lost wake-ups" "$qp, process $pid; peer $qp" \
+ok "which is named as lost" before_long says "lost wake-ups" "$qp, process $pid; peer mlx4_0 $qp" \
 	"lost: 1 request not acknowledged, receiver not ready, .*: no timer is set"
 ok "the same for programs" due '.kind == "rnr" and .pid == $pid and .verdict == "lost"'
 kill -STOP "$pid"
@@ -94,7 +98,7 @@ over
 
 situation stopped
 ok "a sender whose peer is stopped" before_long says "thread $peer stopped: in the program" \
-	"process $pid; peer $qp, process $peer (stopped) waits: 1 request not acknowledged" \
+	"process $pid; peer mlx4_0 $qp, process $peer (stopped) waits: 1 request not acknowledged" \
 	", receiver not ready"
 over
 
