@@ -33,25 +33,38 @@ static bool host_in(uint32_t host, const struct sh_fault_msg *m)
 }
 
 /*
- * Lists the QPs that exist and could be meant, as " 0x48 0x49 ...", as far as there is room.
- * Returns how many there are.
+ * Lists the QPs that exist and could be meant, as far as there is room. If there are several HCAs,
+ * names the HCA behind its QPs: " 0x48 0x49 (host0 mlx4_0) 0x48 (host1 mlx4_0) ...". Returns how
+ * many there are.
  */
 static uint32_t list_qps(struct kernel *k, const struct sh_fault_msg *m, char *text, size_t room)
 {
+	static const char more[] = " ...";
+	size_t at = 0, last = room - sizeof(more);
 	uint32_t n = 0;
-	size_t at = 0;
 
 	for (uint32_t i = 0; i < k->dev.hcas; i++) {
+		const struct khca *h = &k->hcas[i];
+		char hca[32] = "";
 		struct kqp *qp, *tmp;
 
-		if (!host_in(k->hcas[i].host, m))
+		if (!host_in(h->host, m))
 			continue;
-		HASH_ITER(hh, k->hcas[i].qps, qp, tmp) {
+		if (k->dev.hcas > 1)
+			snprintf(hca, sizeof(hca), " (host%u mlx4_%u)", h->host, h->unit);
+		HASH_ITER(hh, h->qps, qp, tmp) {
+			char one[48];
+			size_t len = (size_t)snprintf(one, sizeof(one), " 0x%x%s", qp->qpn,
+						      tmp ? "" : hca);
+
 			n++;
-			if (at + 12 < room)
-				at += snprintf(text + at, room - at, " 0x%x", qp->qpn);
-			else
-				snprintf(text + at, room - at, " ...");
+			if (at + len > last) {
+				strcpy(text + at, more);
+				last = 0;
+			} else {
+				memcpy(text + at, one, len + 1);
+				at += len;
+			}
 		}
 	}
 	return n;
