@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "softhca.h"
-#include "softhca/device/transport/fault.h"
+#include "softhca/device/memory/fault_rule.h"
 
 static int usage(int status)
 {

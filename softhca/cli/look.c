@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "look.h"
+#include "softhca/device/memory/instance.h"
 
 #define MEMORY "/memfd:softhca (deleted)"
 

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "softhca/device/transport/transport.h"
+#include "softhca/device/queues/wqe.h"
 #include "waits.h"
 
 /* ---- threads ---- */

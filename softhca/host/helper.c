@@ -15,6 +15,8 @@
 #include <time.h>
 
 #include "softhca/device/memory/announce.h"
+#include "softhca/device/memory/exec.h"
+#include "softhca/device/transport/doorbell.h"
 #include "process.h"
 #include "sys.h"
 

@@ -14,7 +14,7 @@
 #ifndef SOFTHCA_HOST_MEMORY_H
 #define SOFTHCA_HOST_MEMORY_H
 
-#include "softhca/device/device.h"
+#include "softhca/device/memory/dev.h"
 
 /*
  * Finds a place for size bytes of device memory and maps the first of them there, more than a page.

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "softhca/device/device.h"
+#include "softhca/device/memory/dev.h"
 
 /*
  * Fills dev->ops and dev->host. dev->inst and dev->proc are set already; dir is the instance

@@ -5,6 +5,7 @@
  * go). The loop comes back to them. Nothing here waits, and clients are not told.
  */
 #include "kern.h"
+#include "softhca/device/memory/exec.h"
 
 /* The list is in the order in which graces began: if one is not over, those behind it are not. */
 static void sweep_graced(struct kernel *k)

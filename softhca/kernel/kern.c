@@ -17,6 +17,7 @@
 #include "softhca/host/memory.h"
 #include "softhca/host/process.h"
 #include "kern.h"
+#include "softhca/device/memory/exec.h"
 
 #define TAKE_OVER_MS	10000	/* how long another process may need to remove a dead instance */
 

@@ -2,7 +2,7 @@
 /*
  * The kernel's own state: what it knows of processes, open device files and the objects behind
  * their handles. Only softhca/kernel includes this file. One thread runs all of it, so nothing here
- * has a lock; device memory is touched through device.h. Functions return 0 or -errno and change
+ * has a lock; device memory is touched through softhca/device. Functions return 0 or -errno and change
  * nothing when they fail, unless they say otherwise.
  */
 #ifndef SOFTHCA_KERNEL_KERN_H
@@ -20,7 +20,6 @@
 #include <uthash.h>
 #include <utlist.h>
 
-#include "softhca/device/device.h"
 #include "numbers.h"
 #include "softhca/host/instdir.h"
 #include "softhca/protocol.h"

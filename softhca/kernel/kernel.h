@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "softhca/device/device.h"
+#include "softhca/device/memory/instance.h"
 
 /*
  * Of the JSON that `softhca show --json` prints, which docs/softhca-show.schema.json describes: one more whenever a key goes,

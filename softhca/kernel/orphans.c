@@ -4,6 +4,7 @@
  * Looks at nothing if no thread died in device code, which is usual.
  */
 #include "kern.h"
+#include "softhca/device/memory/orphans.h"
 
 static void queues_of(struct kernel *k, const struct kctx *ctx)
 {

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "softhca/device/memory/txn.h"
+#include "softhca/device/queues/event.h"
+#include "softhca/device/queues/qp.h"
 #include "kern.h"
 
 void status_say(struct sh_status *st, int error, const char *fmt, ...)

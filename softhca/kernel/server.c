@@ -33,6 +33,7 @@
 #include "softhca/host/process.h"
 #include "softhca/host/sys.h"
 #include "kern.h"
+#include "softhca/device/memory/exec.h"
 
 #define LEASE_GRACE	10	/* seconds for the first process to take the lease */
 /*

@@ -10,7 +10,10 @@
 
 #include <jansson.h>
 
-#include "softhca/device/transport/fault.h"
+#include "softhca/device/memory/fault_rule.h"
+#include "softhca/device/queues/cq.h"
+#include "softhca/device/queues/qp.h"
+#include "softhca/device/queues/srq.h"
 #include "kern.h"
 
 /*

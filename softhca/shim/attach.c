@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 
 #include "softhca/device/memory/announce.h"
+#include "softhca/device/memory/instance.h"
 #include "softhca/host/client.h"
 #include "softhca/host/memory.h"
 #include "softhca/host/paths.h"

@@ -7,6 +7,10 @@
 #include <string.h>
 
 #include "shim.h"
+#include "softhca/device/memory/exec.h"
+#include "softhca/device/memory/objects.h"
+#include "softhca/device/queues/cq.h"
+#include "softhca/device/transport/doorbell.h"
 
 #define SEND_DOORBELL	0x14
 #define ARM_DOORBELL	0x20

@@ -18,6 +18,7 @@
 
 #include "shim.h"
 #include "signals.h"
+#include "softhca/device/memory/exec.h"
 
 #define BIT(sig) (UINT64_C(1) << ((sig)-1))
 #define CANNOT_WAIT                                                                                \

@@ -18,7 +18,9 @@
  */
 #include <string.h>
 
-#include "softhca/device/memory/life.h"
+#include "softhca/device/memory/objects.h"
+#include "softhca/device/queues/cq.h"
+#include "softhca/device/transport/doorbell.h"
 #include "softhca/host/process.h"
 #include "idle.h"
 #include "shim.h"

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "softhca/device/device.h"
+#include "softhca/device/memory/dev.h"
 #include "softhca/host/sys.h"
 #include "softhca/protocol.h"
 

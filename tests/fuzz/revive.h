@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "softhca_pair.h"
+#include "softhca/device/queues/transitions.h"
 
 /* From wherever it is to RTS, with empty queues. */
 static void revive(struct tqp *qp, const struct sh_qp_attr *attr)

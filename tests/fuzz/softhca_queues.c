@@ -22,6 +22,10 @@
 #include <cmocka.h>
 
 #include "revive.h"
+#include "softhca/device/memory/exec.h"
+#include "softhca/device/memory/objects.h"
+#include "softhca/device/queues/cq.h"
+#include "softhca/device/transport/doorbell.h"
 
 enum what { SEND_WQE, RECV_WQE, RECORD, RING, ARM, LOOK, TIME, RECEIVED, DRAIN, REVIVE, PEER_STATE, WHATS };
 enum {

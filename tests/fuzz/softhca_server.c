@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 
 #include "libmlx4/src/mlx4-abi.h"
-#include "softhca/device/transport/fault.h"
+#include "softhca/device/memory/fault_rule.h"
 #include "user.h"
 
 #define CONNS		4

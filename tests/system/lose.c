@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "softhca/device/memory/instance.h"
 #include "softhca/device/memory/tables.h"
 
 int main(int argc, char **argv)

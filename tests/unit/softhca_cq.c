@@ -12,6 +12,9 @@
 
 #include "mlx4-format.h"
 #include "softhca_mock.h"
+#include "softhca/device/memory/tables.h"
+#include "softhca/device/queues/cq.h"
+#include "softhca/device/queues/cqe.h"
 
 #define CQN 200
 

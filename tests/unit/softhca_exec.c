@@ -17,6 +17,9 @@
 
 #include "mlx4-format.h"
 #include "softhca_mock.h"
+#include "softhca/device/memory/mr.h"
+#include "softhca/device/queues/cq.h"
+#include "softhca/device/queues/cqe.h"
 
 #define KEY	0x1100u
 #define CQN	200

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "softhca/device/memory/tables.h"
+#include "softhca/device/queues/event.h"
 #include "softhca_kernel.h"
 
 static char page[4096] __attribute__((aligned(4096)));

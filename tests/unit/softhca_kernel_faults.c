@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "softhca/device/transport/fault.h"
+#include "softhca/device/memory/fault_rule.h"
 #include "softhca_kernel.h"
 
 #define ANY	SH_FAULT_ANY

@@ -16,7 +16,9 @@
 #include <cmocka.h>
 
 #include "libmlx4/src/mlx4-abi.h"
+#include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/tables.h"
+#include "softhca/device/queues/cq.h"
 #include "softhca_kernel.h"
 
 static char page[8192] __attribute__((aligned(4096)));

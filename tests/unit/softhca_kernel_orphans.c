@@ -14,8 +14,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/tables.h"
-#include "softhca/device/memory/txn.h"
 #include "softhca_kernel.h"
 
 enum { QP_LOCK, QP_RLOCK, SRQ_LOCK, CQ_LOCK, EVQ_LOCK, ATOMIC_LOCK, LOCKS };

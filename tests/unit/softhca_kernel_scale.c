@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "softhca_kernel.h"
+#include "softhca/device/memory/qp_attr.h"
 
 #define FEW		16
 #define MANY		2000

@@ -28,7 +28,7 @@
 #include <jansson.h>
 
 #include "libmlx4/src/mlx4-abi.h"
-#include "softhca/device/memory/life.h"
+#include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/tables.h"
 #include "softhca/host/client.h"
 #include "softhca/host/process.h"

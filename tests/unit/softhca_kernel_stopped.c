@@ -17,7 +17,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "softhca/device/memory/tables.h"
+#include "softhca/device/memory/exec.h"
+#include "softhca/device/memory/mr.h"
 #include "softhca_kernel.h"
 
 struct rig {

@@ -12,7 +12,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "softhca/device/memory/objects.h"
+#include "softhca/device/memory/qp_attr.h"
+#include "softhca/device/queues/event.h"
 #include "softhca_kernel.h"
 
 static char dir[] = "/tmp/softhca-xrc.XXXXXX";

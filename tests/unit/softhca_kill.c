@@ -25,6 +25,11 @@
 #include "mlx4-format.h"
 #include "softhca_mock.h"
 #include "softhca_step.h"
+#include "softhca/device/queues/cq.h"
+#include "softhca/device/queues/cqe.h"
+#include "softhca/device/queues/event.h"
+#include "softhca/device/queues/srq.h"
+#include "softhca/device/queues/srq_receives.h"
 
 #define CQN	200
 #define SRQN	70

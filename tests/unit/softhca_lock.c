@@ -15,7 +15,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "softhca/device/memory/tables.h"
+#include "softhca/device/memory/exec.h"
+#include "softhca/device/memory/mr.h"
 #include "softhca_mock.h"
 
 /* An object with a lock: an SRQ slot stands in for it. */

@@ -13,6 +13,9 @@
 #include "softhca/host/process.h"
 #include "softhca/host/witness.h"
 #include "softhca_mock.h"
+#include "softhca/device/memory/exec.h"
+#include "softhca/device/memory/instance.h"
+#include "softhca/device/queues/event.h"
 
 static void must(bool ok, const char *what)
 {

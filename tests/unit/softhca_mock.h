@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "softhca/device/memory/tables.h"
+#include "softhca/device/memory/dev.h"
 
 #define MOCK_RECORDS	1024
 #define MOCK_RANGES	256

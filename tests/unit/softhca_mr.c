@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "softhca_mock.h"
+#include "softhca/device/memory/mr.h"
 
 #define KEY	0x1100u	/* index 17 */
 #define PD	4

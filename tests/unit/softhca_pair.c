@@ -9,6 +9,14 @@
 #include <cmocka.h>
 
 #include "softhca_pair.h"
+#include "softhca/device/memory/exec.h"
+#include "softhca/device/memory/mr.h"
+#include "softhca/device/queues/cq.h"
+#include "softhca/device/queues/modify.h"
+#include "softhca/device/queues/qp.h"
+#include "softhca/device/queues/srq.h"
+#include "softhca/device/queues/transitions.h"
+#include "softhca/device/transport/doorbell.h"
 
 static void put32(void *at, uint32_t v)
 {

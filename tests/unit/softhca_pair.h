@@ -7,9 +7,8 @@
 #define TESTS_UNIT_SOFTHCA_PAIR_H
 
 #include "mlx4-format.h"
-#include "softhca/device/memory/qp.h"
+#include "softhca/device/memory/qp_context.h"
 #include "softhca_mock.h"
-#include "softhca/device/queues/transitions.h"
 
 #define TMTU	1024		/* what connected QPs use unless a test says otherwise */
 #define TPSN	100

@@ -15,7 +15,9 @@
 
 #include "softhca_pair.h"
 #include "softhca/host/witness.h"
-#include "softhca/device/transport/transport.h"
+#include "softhca/device/memory/exec.h"
+#include "softhca/device/memory/mr.h"
+#include "softhca/device/transport/doorbell.h"
 
 #define RECEIVES	6
 #define OTHERS		2		/* receives of the other SRQ */

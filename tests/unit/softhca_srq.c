@@ -12,6 +12,8 @@
 
 #include "mlx4-format.h"
 #include "softhca_mock.h"
+#include "softhca/device/queues/srq.h"
+#include "softhca/device/queues/srq_receives.h"
 
 #define SRQN	70
 #define ENTRIES	8

@@ -6,9 +6,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "softhca/device/transport/packet.h"
+#include "softhca/device/memory/tables.h"
 #include "softhca_pair.h"
-#include "softhca/device/transport/transport.h"
 
 static struct tpair p;
 

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "softhca/device/transport/packet.h"
+#include "softhca/device/queues/qp.h"
+#include "softhca/device/transport/mcast.h"
 #include "softhca_pair.h"
 
 #define REASONS(name)							\

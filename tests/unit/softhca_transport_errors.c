@@ -8,6 +8,12 @@
 #include <cmocka.h>
 
 #include "softhca_pair.h"
+#include "softhca/device/memory/exec.h"
+#include "softhca/device/memory/instance.h"
+#include "softhca/device/queues/qp.h"
+#include "softhca/device/queues/srq.h"
+#include "softhca/device/queues/srq_receives.h"
+#include "softhca/device/transport/doorbell.h"
 
 enum { FATAL = 1, REQ_ERR = 2, ACCESS_ERR = 3, LAST_WQE = 16 };
 

@@ -7,9 +7,11 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "softhca/device/transport/packet.h"
+#include "softhca/device/memory/mr.h"
+#include "softhca/device/queues/qp.h"
+#include "softhca/device/queues/srq.h"
+#include "softhca/device/transport/express.h"
 #include "softhca_pair.h"
-#include "softhca/device/transport/transport.h"
 
 enum { COMM_EST = 4, SRQ_LIMIT = 15 };
 

@@ -9,8 +9,9 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "softhca/device/queues/qp.h"
 #include "softhca/device/transport/fault.h"
-#include "softhca/device/transport/packet.h"
+#include "softhca/device/transport/mcast.h"
 #include "softhca_pair.h"
 
 #define ANY	SH_FAULT_ANY

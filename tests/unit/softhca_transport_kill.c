@@ -16,7 +16,9 @@
 #include "softhca_pair.h"
 #include "softhca_scene.h"
 #include "softhca_step.h"
-#include "softhca/device/transport/transport.h"
+#include "softhca/device/queues/qp.h"
+#include "softhca/device/queues/srq_receives.h"
+#include "softhca/device/transport/express.h"
 
 /* Every receive is accounted for: completed once, by one of the two peers or by a flush. */
 static void survive(struct scene *s, const struct plot *plot)

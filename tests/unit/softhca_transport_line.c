@@ -10,7 +10,9 @@
 
 #include "softhca_pair.h"
 #include "softhca_step.h"
-#include "softhca/device/transport/transport.h"
+#include "softhca/device/memory/exec.h"
+#include "softhca/device/memory/tables.h"
+#include "softhca/device/transport/doorbell.h"
 
 #define SLOT	4096		/* of each receive in b's memory; the first stays free for RDMA */
 #define LONG	3000		/* bytes, of three packets */

@@ -7,7 +7,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "softhca/device/transport/packet.h"
+#include "softhca/device/memory/exec.h"
+#include "softhca/device/queues/wqe.h"
+#include "softhca/device/transport/fabric.h"
 #include "softhca_pair.h"
 
 enum { REQ_ERR = 2 };

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "softhca_pair.h"
+#include "softhca/device/memory/mr.h"
 
 static const uint32_t types[] = { SH_QPT_RC, SH_QPT_XRC, SH_QPT_XRC_INI };
 static const uint32_t sizes[] = { 0, 1, 28, TMTU - 1, TMTU, TMTU + 1, 3 * TMTU, 16 * TMTU, 17 * TMTU + 5, TMEM / 2 };

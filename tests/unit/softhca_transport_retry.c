@@ -8,6 +8,8 @@
 #include <cmocka.h>
 
 #include "softhca_pair.h"
+#include "softhca/device/queues/qp.h"
+#include "softhca/device/queues/transitions.h"
 
 #define MS	UINT64_C(1000000)
 

@@ -9,6 +9,12 @@
 #include <cmocka.h>
 
 #include "softhca_pair.h"
+#include "softhca/device/memory/exec.h"
+#include "softhca/device/queues/modify.h"
+#include "softhca/device/queues/qp.h"
+#include "softhca/device/queues/srq_receives.h"
+#include "softhca/device/queues/transitions.h"
+#include "softhca/device/transport/doorbell.h"
 
 enum { COMM_EST = 4, LAST_WQE = 16 };
 

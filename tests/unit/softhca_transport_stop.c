@@ -11,7 +11,7 @@
 #include <time.h>
 #include <cmocka.h>
 
-#include "softhca/device/memory/lock.h"
+#include "softhca/device/queues/qp.h"
 #include "softhca_scene.h"
 #include "softhca_step.h"
 

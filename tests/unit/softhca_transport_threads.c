@@ -10,6 +10,10 @@
 #include <cmocka.h>
 
 #include "softhca_pair.h"
+#include "softhca/device/memory/exec.h"
+#include "softhca/device/memory/mr.h"
+#include "softhca/device/queues/qp.h"
+#include "softhca/device/transport/doorbell.h"
 
 #define SENDERS	3
 #define SHARERS	2

@@ -7,7 +7,11 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "softhca/device/transport/packet.h"
+#include "softhca/device/queues/qp.h"
+#include "softhca/device/queues/transitions.h"
+#include "softhca/device/queues/wqe.h"
+#include "softhca/device/transport/fabric.h"
+#include "softhca/device/transport/mcast.h"
 #include "softhca_pair.h"
 
 static void fault(struct mock *m, enum sh_fault_kind kind, uint32_t count)

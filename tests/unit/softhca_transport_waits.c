@@ -11,10 +11,11 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "softhca/device/transport/packet.h"
-#include "softhca_pair.h"
-#include "softhca/device/transport/transport.h"
+#include "softhca/device/memory/exec.h"
+#include "softhca/device/memory/tables.h"
+#include "softhca/device/transport/doorbell.h"
 #include "softhca/device/waits.h"
+#include "softhca_pair.h"
 
 static struct tpair p;
 

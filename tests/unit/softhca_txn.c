@@ -15,6 +15,8 @@
 #include <cmocka.h>
 
 #include "softhca/device/memory/tables.h"
+#include "softhca/device/queues/cq.h"
+#include "softhca/device/queues/cqe.h"
 #include "softhca_mock.h"
 
 /* Two objects with locks, and words of each: two SRQ slots stand in for them. */

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "announce.h"
+#include "exec.h"
 #include "lock.h"
 
 /* This thread's slot, or NULL. */

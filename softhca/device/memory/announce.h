@@ -11,7 +11,7 @@
 #ifndef SOFTHCA_DEVICE_MEMORY_ANNOUNCE_H
 #define SOFTHCA_DEVICE_MEMORY_ANNOUNCE_H
 
-#include "softhca/device/device.h"
+#include "dev.h"
 
 /* What a thread waits for, with the meaning of its two words. */
 enum sh_waits {

@@ -10,6 +10,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "softhca/device/queues/cq.h"
+#include "softhca/device/transport/doorbell.h"
+#include "exec.h"
 #include "objects.h"
 
 #define LATER		64

@@ -8,7 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "softhca/device/transport/fault.h"
+#include "exec.h"
+#include "fault_rule.h"
+#include "instance.h"
 #include "tables.h"
 
 #define DEFAULT_POOL	(UINT64_C(4) << 30)	/* address space; pages come with use */

@@ -271,7 +271,7 @@ struct sh_instance {
 	uint32_t fatal;
 	uint32_t cqe_size;		/* 32 or 64 */
 	uint32_t driver_abi;
-	uint32_t face;			/* enum sh_face of device.h */
+	uint32_t face;			/* enum sh_face of dev.h */
 	uint32_t trap;			/* nonzero: stores trap for the whole instance */
 	uint32_t died_inside;		/* threads found dead in device code: they may have held locks */
 	struct sh_faults faults;

@@ -47,7 +47,7 @@
 #ifndef SOFTHCA_DEVICE_MEMORY_LIFE_H
 #define SOFTHCA_DEVICE_MEMORY_LIFE_H
 
-#include "softhca/device/device.h"
+#include "dev.h"
 
 /* struct rseq_cs of the kernel. The 32 bits in front of abort_ip's instruction are its signature. */
 struct sh_door {

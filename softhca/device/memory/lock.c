@@ -2,6 +2,7 @@
 /*
  * The ways into a lock that is held: look again, then sleep; and out of one that somebody sleeps on. lock.h has the rules.
  */
+#include <errno.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -9,6 +10,7 @@
 
 #include "announce.h"
 #include "lock.h"
+#include "txn.h"
 
 #define LOOK_MS	100			/* the longest sleep */
 #define SUSPECT_MS 4			/* whoever makes others sleep for so long may be stopped */

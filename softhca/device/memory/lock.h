@@ -20,7 +20,7 @@
 
 #include <errno.h>
 
-#include "softhca/device/device.h"
+#include "dev.h"
 #include "life.h"
 
 #define SH_OWNER_SLOT		UINT64_C(0x7fff)

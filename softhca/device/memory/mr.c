@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "instance.h"
 #include "mr.h"
 
 int sh_mr_create(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn, uint64_t start,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * One look at a memory key, inline for those who look at one per message. Between sh_enter() and sh_leave(), as all of mr.c.
+ * Memory keys: made and taken back by the daemon, looked at between sh_enter() and sh_leave(). One look is inline for
+ * those who look at one per message.
  */
 #ifndef SOFTHCA_DEVICE_MEMORY_MR_H
 #define SOFTHCA_DEVICE_MEMORY_MR_H
@@ -8,6 +9,42 @@
 #include <errno.h>
 
 #include "tables.h"
+
+int sh_mr_create(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn,
+		 uint64_t start, uint64_t len, uint32_t access);
+/* The same where the region's addresses (start) are not those that its owner has its memory at (home). */
+int sh_mr_create_at(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn, uint64_t start,
+		    uint64_t home, uint64_t len, uint32_t access);
+/*
+ * The owner's pages of the region are device memory: off is where its first byte is there; 0 takes that back, which is
+ * true for each thread only when a grace that begins afterwards is over. -ENOENT.
+ */
+int sh_mr_share(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t off);
+/*
+ * Invalidate: no thread finds it any more, but one that has may use it still. So the caller does not give out the key again
+ * before the grace that begins afterwards is over. -ENOENT.
+ */
+int sh_mr_destroy(struct sh_dev *dev, uint32_t hca, uint32_t key);
+
+/* An entry of a gather or scatter list. */
+struct sh_sge {
+	uint64_t addr;
+	uint32_t len, key;
+};
+
+/*
+ * Check [addr, addr+len) of a key for a PD and an access (enum sh_access bits, all required; 0 = local read).
+ * 0 and *ctx of the memory; -ENOENT no such key; -EPERM wrong PD or missing right; -ERANGE bounds.
+ * Valid until the thread leaves the device (sh_leave).
+ */
+int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, uint64_t addr, uint64_t len,
+		uint32_t access, uint32_t *ctx);
+/* Where [addr, addr + len) of a region is, as struct sh_seg says it. Only after a check of it has succeeded. */
+uint64_t sh_mr_home(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t addr, uint64_t len);
+/* Check a gather or scatter list and cut [skip, skip+len) of it into plain segments. All of one context.
+ * Returns the number of segments, or -errno as above (-EMSGSIZE: the list is shorter than skip+len). */
+int sh_mr_slice(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, uint32_t access, const struct sh_sge *sge,
+		unsigned int nsge, uint64_t skip, uint64_t len, struct sh_seg *seg, unsigned int max, uint32_t *ctx);
 
 /* As sh_mr_check(). */
 SH_INLINE int sh_mpt_check(const struct sh_dev *dev, const struct sh_mpt *mpt, uint32_t key, uint32_t pdn,

@@ -7,8 +7,8 @@
  *
  * Holds one lock at a time, and waits for no living holder. What it passes over, sleepers find.
  */
+#include "orphans.h"
 #include "tables.h"
-#include "txn.h"
 
 static void take_over(struct sh_dev *dev, struct sh_lock *lock)
 {

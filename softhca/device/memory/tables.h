@@ -6,7 +6,8 @@
 #ifndef SOFTHCA_DEVICE_MEMORY_TABLES_H
 #define SOFTHCA_DEVICE_MEMORY_TABLES_H
 
-#include "qp.h"
+#include "objects.h"
+#include "qp_context.h"
 
 #define SH_HCA_QPS	SH_PAGES(sizeof(struct sh_hca))
 #define SH_HCA_CQS	(SH_HCA_QPS + SH_PAGES(sizeof(struct sh_qp) << SH_LOG_QPS))

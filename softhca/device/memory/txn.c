@@ -7,7 +7,8 @@
 #include <sched.h>
 #include <string.h>
 
-#include "objects.h"
+#include "softhca/device/queues/event.h"
+#include "txn.h"
 
 #define program_order	sh_program_order
 

@@ -225,4 +225,19 @@ SH_INLINE void sh_txn_commit_cqe(const struct sh_txn_open *t, const struct sh_um
 	__atomic_store_n(&log->commit, 0, __ATOMIC_RELEASE);
 }
 
+/* The daemon's way to a lock: it looks as long as a running holder takes, and never sleeps. -EINPROGRESS: later. */
+static inline int sh_lock_soon(struct sh_dev *dev, struct sh_lock *lock)
+{
+	return sh_lock_bounded(dev, lock) ? -EINPROGRESS : 0;
+}
+
+/* A client waits for it; the daemon does not (-EINPROGRESS). */
+static inline int sh_lock_mine(struct sh_dev *dev, struct sh_lock *lock)
+{
+	if (dev->proc == 0)
+		return sh_lock_soon(dev, lock);
+	sh_lock(dev, lock);
+	return 0;
+}
+
 #endif

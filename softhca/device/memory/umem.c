@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "mlx4-bytes.h"
-#include "objects.h"
+#include "life.h"
+#include "umem.h"
 
 #define CHUNK	4096
 

@@ -10,7 +10,56 @@
 
 #include "mlx4-bytes.h"
 #include "mlx4-format.h"
+#include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/objects.h"
+#include "softhca/device/memory/umem.h"
+
+#define SH_VENDOR_NONE		0
+#define SH_VENDOR_LOC_LEN	0x69
+#define SH_VENDOR_LOC_QP_OP	0x6f
+#define SH_VENDOR_FLUSH_SQ	0xf9
+#define SH_VENDOR_FLUSH_RQ	0xf9
+#define SH_VENDOR_RETRY		0x81
+#define SH_VENDOR_RNR		0x87
+#define SH_VENDOR_REM_ACCESS	0x88
+#define SH_VENDOR_REM_OP	0x89
+#define SH_VENDOR_REM_INV	0x8a
+
+/*
+ * Let the lock of a CQ go that may have a new CQE. A thread that polled it in vain for long may doze. It says so in
+ * sh_ctx.dozing and polls once more before it sleeps; here the CQE is stored first, and the flag is read when the lock has
+ * been let go. That is an atomic exchange, and orders the two: pairs with the fence in shim/idle.c.
+ */
+static inline void sh_cq_let_go(struct sh_dev *dev, struct sh_cq *cq)
+{
+	struct sh_ctx *ctx = (struct sh_ctx *)sh_at(dev, SH_CTX_OFF) + cq->ctx % SH_MAX_CTX;
+
+	sh_unlock(dev, &cq->lock);
+	if (__builtin_expect(__atomic_load_n(&ctx->dozing, __ATOMIC_SEQ_CST), 0))
+		sh_cq_rouse(dev, ctx);
+}
+
+/* What the completer says; cq.c turns it into the 32 bytes of the format. */
+struct sh_cqe {
+	uint32_t qpn;			/* dw0: bit 23 as the QP has it */
+	__be32 imm_be;		/* dw1, raw */
+	uint32_t srqn_srcqp;		/* dw2: flags | source QPN, or SRQ number */
+	uint16_t sl_vid;		/* +12, host order */
+	uint16_t slid;			/* +14 */
+	uint32_t byte_cnt;
+	uint16_t wqe_index;
+	uint8_t opcode;			/* 5 bits; SH_CQE_ERROR for errors */
+	uint8_t send;			/* nonzero: send queue */
+	uint8_t syndrome, vendor;	/* errors */
+	uint8_t solicited;		/* counts for an arm of solicited kind (errors always do) */
+};
+
+/*
+ * Add a CQE to an open transaction. The CQ's lock is held and covered. 0, or -ENOSPC: overrun (the CQ is
+ * marked, CQ_ERR is queued in the transaction; the QP goes to the error state with QP_FATAL: caller's part),
+ * -ENODEV: the CQ is gone or its owner is (nothing is added and the caller goes on as if it were).
+ */
+int sh_cq_put(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq, const struct sh_cqe *cqe);
 
 #define SH_CQ_MAX_LOG_SIZE	22
 

@@ -7,8 +7,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "softhca/device/memory/objects.h"
+#include "softhca/device/memory/instance.h"
 #include "softhca/device/memory/tables.h"
+#include "event.h"
 
 #define RETRY_NS	UINT64_C(20000000)
 #define XRC_QP_EVENT	0x80000000u

@@ -4,7 +4,12 @@
  * posting order; what is posted later is flushed by the doorbell, or, for receives, by the helper thread of the owner,
  * which looks again as long as the QP stays in ERR. Nothing here runs the requester.
  */
-#include "softhca/device/transport/transport.h"
+#include <errno.h>
+
+#include "softhca/device/transport/doorbell.h"
+#include "cqe.h"
+#include "flush.h"
+#include "qp_halves.h"
 
 #define POLL_FIRST_NS	UINT64_C(1000000)
 #define POLL_LAST_NS	UINT64_C(50000000)

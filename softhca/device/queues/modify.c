@@ -3,8 +3,15 @@
  * Modifying a QP: everything is checked before anything changes. Called by the daemon, under both of the QP's locks. Moving to
  * ERR flushes here; moving to RTS runs nothing, the owner rings.
  */
+#include <errno.h>
+#include <string.h>
+
+#include "softhca/device/transport/timer.h"
+#include "cqe.h"
+#include "flush.h"
+#include "modify.h"
+#include "qp_halves.h"
 #include "transitions.h"
-#include "softhca/device/transport/transport.h"
 
 #define HAS(name) (mask & SH_QPA_##name)
 

@@ -3,7 +3,14 @@
  * Queue pairs as the kernel makes, shows and ends them. Called by the daemon, which does not wait for a QP's locks:
  * -EINPROGRESS, and nothing has changed. A slot's lock, log and counters of generations outlive the QPs in it.
  */
-#include "softhca/device/transport/transport.h"
+#include <errno.h>
+#include <string.h>
+
+#include "softhca/device/memory/instance.h"
+#include "cqe.h"
+#include "flush.h"
+#include "qp.h"
+#include "qp_halves.h"
 
 int sh_qp_lock_both(struct sh_dev *dev, struct sh_qp *qp)
 {

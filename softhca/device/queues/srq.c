@@ -6,7 +6,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "softhca/device/memory/instance.h"
+#include "softhca/device/memory/umem.h"
+#include "event.h"
 #include "srq.h"
+#include "srq_receives.h"
 
 #define EV_SRQ_ERR	14
 #define EV_SRQ_LIMIT	15

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Whether receives can be taken from an SRQ, inline for nearly every message over XRC. The SRQ's lock is held.
+ * SRQs: how they come to be, change and end. 0 or -errno. The daemon alone calls these.
  */
 #ifndef SOFTHCA_DEVICE_QUEUES_SRQ_H
 #define SOFTHCA_DEVICE_QUEUES_SRQ_H
 
-#include "mlx4-bytes.h"
-#include "mlx4-format.h"
-#include "softhca/device/memory/tables.h"
+#include "softhca/device/memory/dev.h"
 
-#define SH_SRQ_MAX_LOG_SIZE	16
-#define SH_SRQ_MAX_WQE_SHIFT	11
-
-/* In use, and not overwritten by somebody. */
-static inline bool sh_srq_whole(const struct sh_srq *srq)
-{
-	return srq->live == SH_LIVE && srq->log_size <= SH_SRQ_MAX_LOG_SIZE && srq->wqe_shift >= MLX4_MIN_SRQ_SHIFT &&
-	       srq->wqe_shift <= SH_SRQ_MAX_WQE_SHIFT && srq->head >> srq->log_size == 0;
-}
-
-/* Is it the SRQ of this number, whole, and may this QP take receives from it? Changes nothing. */
-static inline bool sh_srq_usable(const struct sh_dev *dev, const struct sh_qp *qp, const struct sh_srq *srq, uint32_t srqn)
-{
-	return sh_srq_whole(srq) && srq->srqn == srqn && sh_ctx_live(dev, srq->ctx) &&
-	       (!sh_qp_is_xrc(qp) || (srq->cqn && srq->xrcd == qp->xrcd));
-}
+struct sh_srq_init {
+	uint32_t ctx, pdn;
+	uint32_t log_size, wqe_shift;	/* entries and their stride */
+	uint32_t xrcd, cqn;		/* XRC: domain and CQ; else 0 */
+	uint32_t max_sge;
+	uint64_t user_handle;
+	struct sh_umem buf;
+	struct sh_umem db;		/* 4 bytes */
+};
+int sh_srq_create(struct sh_dev *dev, uint32_t hca, uint32_t srqn, const struct sh_srq_init *init);
+int sh_srq_limit(struct sh_dev *dev, uint32_t hca, uint32_t srqn, uint32_t limit);	/* arm the watermark */
+int sh_srq_destroy(struct sh_dev *dev, uint32_t hca, uint32_t srqn, uint32_t *async_events);
+uint32_t sh_srq_end(struct sh_dev *dev, uint32_t hca, uint32_t srqn);
+int sh_srq_reclaim(struct sh_dev *dev, uint32_t hca, uint32_t srqn);
+struct sh_srq_info {
+	uint32_t srqn, ctx, pdn, entries, available, limit, xrcd, cqn;
+};
+int sh_srq_query(struct sh_dev *dev, uint32_t hca, uint32_t srqn, struct sh_srq_info *info);
 
 #endif

@@ -3,7 +3,8 @@
 #ifndef SOFTHCA_DEVICE_QUEUES_TRANSITIONS_H
 #define SOFTHCA_DEVICE_QUEUES_TRANSITIONS_H
 
-#include "softhca/device/device.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 enum sh_qp_attr_mask {			/* as IBV_QP_* */
 	SH_QPA_STATE = 1 << 0,

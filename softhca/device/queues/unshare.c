@@ -5,7 +5,10 @@
  */
 #include <errno.h>
 
-#include "softhca/device/transport/transport.h"
+#include "softhca/device/memory/tables.h"
+#include "softhca/device/memory/umem.h"
+#include "qp_halves.h"
+#include "unshare.h"
 
 static bool within(const struct sh_umem *m, uint64_t uaddr, uint64_t len)
 {

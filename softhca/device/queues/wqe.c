@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "softhca/device/transport/packet.h"
 #include "wqe.h"
 
 #define BIT(n) (1u << (n))

@@ -6,9 +6,12 @@
 #ifndef SOFTHCA_DEVICE_QUEUES_WQE_H
 #define SOFTHCA_DEVICE_QUEUES_WQE_H
 
-#include "softhca/device/transport/packet.h"
 #include "mlx4-bytes.h"
 #include "mlx4-format.h"
+#include "softhca/device/memory/mr.h"
+#include "softhca/device/memory/umem.h"
+
+#define SH_MAX_SEGS	64	/* gather entries of the largest WQE, and then some */
 
 struct sh_wqe {
 	uint32_t index;			/* free-running */

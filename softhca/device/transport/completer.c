@@ -4,8 +4,13 @@
  * the requester's QP, in the process that owns it. Every CQE is one transaction with the step of the queue that it
  * reports.
  */
+#include <errno.h>
+
 #include "softhca/device/queues/cqe.h"
-#include "transport.h"
+#include "softhca/device/queues/flush.h"
+#include "completer.h"
+#include "requester.h"
+#include "timer.h"
 
 /* The WQE at the head of the queue, from the cache or into buf. NULL: the queue's memory is gone. */
 static const struct sh_wqe *oldest(struct sh_dev *dev, const struct sh_qp *qp, const struct sh_wqe *cache,

@@ -3,7 +3,9 @@
  * Doorbells, and the requests of other processes to look at a QP. Each takes the requester's lock of the QP that it names; numbers
  * that name nothing, or somebody else's QP, are ignored as the HCA does.
  */
-#include "transport.h"
+#include "softhca/device/queues/flush.h"
+#include "doorbell.h"
+#include "requester.h"
 
 #define POST_TRIES (4 * SH_ATTENTION_RING)
 

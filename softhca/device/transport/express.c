@@ -5,11 +5,12 @@
  * state: at the first thing that is not as usual everything is let go as it was found, and the ordinary responders, which
  * hold both halves, execute the request from its beginning.
  */
-#include "softhca/device/memory/copy.h"
+#include <string.h>
+
 #include "softhca/device/queues/cqe.h"
-#include "softhca/device/memory/mr.h"
-#include "softhca/device/queues/srq.h"
-#include "transport.h"
+#include "softhca/device/queues/srq_receives.h"
+#include "express.h"
+#include "fabric.h"
 
 #define AHEAD	4		/* receive WQEs of an RQ are fetched so far ahead */
 

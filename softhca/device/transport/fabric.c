@@ -6,8 +6,13 @@
  */
 #include <stdlib.h>
 
+#include "softhca/device/memory/exec.h"
+#include "softhca/device/queues/wqe.h"
+#include "express.h"
+#include "fabric.h"
 #include "fault.h"
-#include "transport.h"
+#include "mcast.h"
+#include "requester.h"
 
 #define HELD_MAX	(1u << 18)
 

@@ -3,7 +3,14 @@
  * Multicast groups of an HCA: a hash table by GID, changed by the daemon under mcg_lock and copied out under it by
  * whoever delivers a packet; QPs are locked afterwards. A slot once used keeps its GID, so that searches go on past it.
  */
-#include "transport.h"
+#include <errno.h>
+#include <string.h>
+
+#include "softhca/device/memory/instance.h"
+#include "softhca/device/memory/tables.h"
+#include "fabric.h"
+#include "mcast.h"
+#include "responder.h"
 
 /* NULL: no group of the HCA has ever had a member, and the table no memory. */
 static struct sh_mcg *groups(struct sh_dev *dev, uint32_t hca)

@@ -6,9 +6,11 @@
 #ifndef SOFTHCA_DEVICE_TRANSPORT_PACKET_H
 #define SOFTHCA_DEVICE_TRANSPORT_PACKET_H
 
-#include "softhca/device/memory/qp.h"
+#include <linux/types.h>
 
-#define SH_MAX_SEGS	64	/* gather entries of the largest WQE, and then some */
+#include "softhca/device/memory/copy.h"
+#include "softhca/device/memory/qp_context.h"
+
 #define SH_GRH_LEN	40
 
 enum sh_service { SH_SVC_RC, SH_SVC_UC, SH_SVC_UD, SH_SVC_XRC };
@@ -77,49 +79,10 @@ struct sh_packet {
 	struct sh_grh grh;		/* with SH_PKT_GRH */
 };
 
-/* Zero a known number of bytes in plain stores: for a hundred or two of them "rep stos" takes longer to begin with. */
-SH_INLINE void sh_zero(void *at, size_t len)
-{
-#pragma GCC unroll 16
-	for (size_t i = 0; i < len / 16; i++)
-		__builtin_memset((char *)at + i * 16, 0, 16);
-	__builtin_memset((char *)at + len / 16 * 16, 0, len % 16);
-}
-
 /* A new packet with everything but the GRH zero: the GRH is large and mostly absent. */
 static inline void sh_packet_init(struct sh_packet *p)
 {
 	sh_zero(p, offsetof(struct sh_packet, grh));
 }
-
-/* Packets that carry len bytes. The MTU is a power of two. */
-static inline uint32_t sh_packets(uint64_t len, uint32_t mtu)
-{
-	return len <= mtu ? 1 : (uint32_t)((len + mtu - 1) >> __builtin_ctz(mtu));
-}
-
-/* Cut [skip, skip+len) out of a payload; seg has room for in->nseg entries. */
-void sh_payload_slice(const struct sh_payload *in, uint64_t skip, uint64_t len, struct sh_payload *out,
-		      struct sh_seg *seg);
-
-/*
- * Hand a request to the fabric. No lock is held. A response that came back at once is left in *resp (op
- * SH_PKT_NONE: none did); with faults active responses go to sh_response() one by one instead.
- */
-void sh_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg);
-
-/* The other end of the fabric: find the QPs a packet is for and have them execute it. */
-void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg);
-
-/* The port with this LID, with room for the path bits of its LMC; false when there is none. */
-bool sh_lid_lookup(const struct sh_dev *dev, uint16_t lid, uint32_t *hca, uint32_t *port);
-static inline bool sh_port_active(const struct sh_hca *hca, uint32_t port)
-{
-	return port >= 1 && port <= SH_MAX_PORTS &&
-	       __atomic_load_n(&hca->port[port - 1].state, __ATOMIC_RELAXED) == 4;
-}
-
-/* A response reached the requester of a QP, outside of its engine: takes the QP's lock. */
-void sh_response(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t gen, const struct sh_packet *resp);
 
 #endif

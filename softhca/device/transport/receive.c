@@ -3,7 +3,11 @@
  * Receive WQEs, from the QP's own queue or from an SRQ, and their CQEs. Runs under both locks of the responder's QP; the SRQ's
  * is held from taking a WQE until the transaction that takes it is committed or given up, the CQ's while a CQE is in it.
  */
-#include "transport.h"
+#include <errno.h>
+
+#include "softhca/device/queues/qp_halves.h"
+#include "softhca/device/queues/srq_receives.h"
+#include "receive.h"
 
 /* Everything about where receives come from and go to; -EINVAL: not an SRQ that this QP may use. */
 static int source(struct sh_recv *r, struct sh_hca *hca, struct sh_qp *qp, uint32_t srqn, struct sh_srq **srq)

@@ -6,9 +6,16 @@
  * engine busy leaves word (again) and goes. Whoever moves the QP to RESET or ERR advances gen, which sends the engine
  * away: it touches nothing of the QP any more.
  */
+#include <errno.h>
+#include <string.h>
+
 #include "softhca/device/queues/cqe.h"
-#include "softhca/device/memory/mr.h"
-#include "transport.h"
+#include "softhca/device/queues/flush.h"
+#include "completer.h"
+#include "express.h"
+#include "fabric.h"
+#include "requester.h"
+#include "timer.h"
 
 #define RUN_BYTES	(8u << 20)	/* the longest run, so that a lock is not held for too long */
 #define PSN_WINDOW	(1 << 22)	/* PSNs in flight; must stay far below half the circle */

@@ -4,7 +4,14 @@
  * it and answers. Runs in whatever process the packet came from, under both locks of the QP that it is for. Payload is
  * placed first and the step of the QP committed after, so that a sender killed in between has not sent the packet.
  */
-#include "transport.h"
+#include <errno.h>
+
+#include "softhca/device/queues/flush.h"
+#include "softhca/device/queues/qp_halves.h"
+#include "fabric.h"
+#include "receive.h"
+#include "responder.h"
+#include "timer.h"
 
 #define ONE_STEP_MAX	(8u << 10)	/* above this a SEND does not keep its SRQ locked while it is copied */
 #define MAX_MESSAGE	(UINT64_C(1) << 31)

@@ -4,7 +4,12 @@
  * address and is checked and answered again. Results of atomics are kept for replay. Under both of the QP's locks; memory that
  * atomics change under the HCA's atomic_lock as well.
  */
-#include "transport.h"
+#include <errno.h>
+
+#include "softhca/device/queues/cqe.h"
+#include "softhca/device/queues/flush.h"
+#include "softhca/device/queues/qp_halves.h"
+#include "responder.h"
 
 int sh_rkey_pd(struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p, uint32_t *pdn)
 {

@@ -3,7 +3,10 @@
  * The waits of a requester: receiver not ready, and acknowledgements that do not come. The deadline is in the QP,
  * under its lock; at most one call of the helper thread is pending that matters, and it looks at the deadline again.
  */
-#include "transport.h"
+#include "softhca/device/queues/cqe.h"
+#include "softhca/device/queues/flush.h"
+#include "requester.h"
+#include "timer.h"
 
 static const uint16_t rnr_10us[32] = {
 	0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,

@@ -3,7 +3,12 @@
  * The responders without acknowledgements: UC and UD. What they cannot take vanishes. UD leaves 40 bytes for the GRH in
  * front of every payload. Under both locks of the QP that receives.
  */
-#include "transport.h"
+#include <string.h>
+
+#include "softhca/device/queues/flush.h"
+#include "softhca/device/queues/qp_halves.h"
+#include "receive.h"
+#include "responder.h"
 
 #define GRH_VERSION	(6u << 28)
 #define GRH_NEXT_IBA	0x1b

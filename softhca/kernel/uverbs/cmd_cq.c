@@ -6,6 +6,7 @@
 
 #include "libmlx4/src/mlx4-abi.h"
 #include "softhca/kernel/kern.h"
+#include "softhca/device/queues/cq.h"
 
 int cmd_create_comp_channel(struct call *c)
 {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "softhca/kernel/kern.h"
+#include "softhca/device/transport/mcast.h"
 
 #define LID_MCAST	0xc000
 #define LID_PERMISSIVE	0xffff

@@ -5,6 +5,8 @@
 
 #include "libmlx4/src/mlx4-abi.h"
 #include "softhca/kernel/kern.h"
+#include "softhca/device/memory/exec.h"
+#include "softhca/device/memory/mr.h"
 
 int cmd_alloc_pd(struct call *c)
 {

@@ -10,6 +10,9 @@
 
 #include "libmlx4/src/mlx4-abi.h"
 #include "softhca/kernel/kern.h"
+#include "softhca/device/queues/modify.h"
+#include "softhca/device/queues/qp.h"
+#include "softhca/device/transport/mcast.h"
 
 struct kqp *qp_find(struct kernel *k, uint32_t hca, uint32_t qpn)
 {

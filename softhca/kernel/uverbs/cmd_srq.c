@@ -5,6 +5,7 @@
 
 #include "libmlx4/src/mlx4-abi.h"
 #include "softhca/kernel/kern.h"
+#include "softhca/device/queues/srq.h"
 
 int srq_create(struct call *c, const struct srq_request *rq)
 {

@@ -16,6 +16,8 @@
 
 #include "softhca/host/sys.h"
 #include "softhca/kernel/kern.h"
+#include "softhca/device/memory/exec.h"
+#include "softhca/device/queues/qp.h"
 
 /* ---- processes ---- */
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "softhca/device/memory/txn.h"
+#include "softhca/device/queues/event.h"
 #include "softhca/host/process.h"
 #include "softhca/kernel/kern.h"
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "softhca/kernel/kern.h"
+#include "softhca/device/memory/qp_attr.h"
 
 /* ---- target QPs ---- */
 

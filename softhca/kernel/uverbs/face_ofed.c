@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "softhca/kernel/kern.h"
+#include "softhca/device/memory/qp_attr.h"
 
 static int create_qp(struct call *c)
 {

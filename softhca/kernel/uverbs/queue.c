@@ -12,6 +12,7 @@
 
 #include "softhca/host/memory.h"
 #include "softhca/kernel/kern.h"
+#include "softhca/device/queues/unshare.h"
 
 int mem_charge(struct call *c, uint64_t pages)
 {

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 
 #include "softhca/kernel/kern.h"
+#include "softhca/device/memory/exec.h"
+#include "softhca/device/memory/mr.h"
 
 /* Ranges that overlap are equal, so a search also finds what is in the way. */
 static int by_range(const void *a, const void *b)

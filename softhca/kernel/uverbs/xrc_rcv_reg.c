@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "softhca/kernel/kern.h"
+#include "softhca/device/queues/qp.h"
 
 static struct sh_reg *entry(struct kernel *k, uint32_t index)
 {

@@ -3,10 +3,11 @@
  * The QP context: what a ConnectX keeps about a queue pair. One slot per table entry, under its own locks; only
  * softhca/device includes this. gen, engine_seq, timer_gen and polled survive reuse of the slot, everything else is set at creation.
  */
-#ifndef SOFTHCA_DEVICE_MEMORY_QP_H
-#define SOFTHCA_DEVICE_MEMORY_QP_H
+#ifndef SOFTHCA_DEVICE_MEMORY_QP_CONTEXT_H
+#define SOFTHCA_DEVICE_MEMORY_QP_CONTEXT_H
 
-#include "objects.h"
+#include "qp_attr.h"
+#include "txn.h"
 
 #define SH_PSN_MASK	0xffffffu
 #define SH_QP_ATOMICS	16	/* results of atomics kept for replay; max_dest_rd_atomic's limit */
@@ -151,6 +152,12 @@ static inline uint32_t sh_psn_add(uint32_t psn, uint32_t n)
 static inline uint32_t sh_qp_mtu(const struct sh_qp *qp)
 {
 	return 128u << (qp->path_mtu & 7);
+}
+
+/* Packets that carry len bytes. The MTU is a power of two. */
+static inline uint32_t sh_packets(uint64_t len, uint32_t mtu)
+{
+	return len <= mtu ? 1 : (uint32_t)((len + mtu - 1) >> __builtin_ctz(mtu));
 }
 
 #endif

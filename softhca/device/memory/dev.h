@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * One process's view of an instance, and where things are in its device memory.
+ */
+#ifndef SOFTHCA_DEVICE_MEMORY_DEV_H
+#define SOFTHCA_DEVICE_MEMORY_DEV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "softhca/device/host.h"
+#include "layout.h"
+
+/* How long the daemon sleeps for a lock (sh_lock_bounded): it only looks a few times, some microseconds. */
+#define SH_LOCK_WAIT_MS	0
+
+/* What every message goes through is one function for the compiler; what few do is kept out of that. */
+#define SH_INLINE static inline __attribute__((always_inline))
+#define SH_OUTLINE static __attribute__((noinline))
+
+enum sh_face { SH_FACE_OFED, SH_FACE_MAINLINE };
+
+/*
+ * One process's view of an instance. Every process of it can write to device memory, its header
+ * included. So what bounds depend on is here, in the process's own memory: sh_dev_attach() takes it
+ * from the header once, and nothing looks there again.
+ */
+struct sh_dev {
+	struct sh_instance *inst;	/* base of the mapping */
+	const struct sh_host_ops *ops;
+	void *host;
+	uint32_t proc;			/* index of this process, 0 = the daemon */
+	uint32_t hcas, hcas_per_host, ports;
+	uint32_t cqe_size;
+	uint64_t size, pool_off, shared_off;	/* the pool ends where shared memory begins */
+	/*
+	 * Up to where this process has mapped the pool, and the shared area: all of both after
+	 * sh_dev_attach(). The host may begin with less and have it grow (ops->extend), in any
+	 * thread and at any time; so each is read once for a decision.
+	 */
+	uint64_t pool_end, shared_end;
+	uint64_t witness;		/* of this address space, for the host's use: host/witness.h. 0: there is none */
+};
+
+/* Added as integers: an offset read from device memory may have any value until it is checked, and pointers must not overflow. */
+static inline void *sh_at(const struct sh_dev *dev, uint64_t off)
+{
+	return (void *)((uintptr_t)dev->inst + off);
+}
+/*
+ * Whether [off, off + len) is in the pool, or in the shared area, and mapped: what is read must be
+ * there, so this is asked before. The kernel has the pages mapped before the end says so; a thread
+ * that sees the end can touch them.
+ */
+static inline bool sh_in_pool(const struct sh_dev *dev, uint64_t off, uint64_t len)
+{
+	uint64_t end = __atomic_load_n(&dev->pool_end, __ATOMIC_RELAXED);
+
+	return off >= dev->pool_off && off <= end && len <= end - off;
+}
+static inline bool sh_in_shared(const struct sh_dev *dev, uint64_t off, uint64_t len)
+{
+	uint64_t end = __atomic_load_n(&dev->shared_end, __ATOMIC_RELAXED);
+
+	return off >= dev->shared_off && off <= end && len <= end - off;
+}
+/* NULL when out of range. */
+static inline struct sh_ctx *sh_ctx(const struct sh_dev *dev, uint32_t index)
+{
+	return index < SH_MAX_CTX ? (struct sh_ctx *)sh_at(dev, SH_CTX_OFF) + index : NULL;
+}
+struct sh_proc *sh_proc(const struct sh_dev *dev, uint32_t index);
+struct sh_evq *sh_evq(const struct sh_dev *dev, uint32_t index);
+struct sh_hca *sh_hca(const struct sh_dev *dev, uint32_t index);
+
+SH_INLINE bool sh_ctx_live(const struct sh_dev *dev, uint32_t ctx)
+{
+	return ctx && ctx < SH_MAX_CTX &&
+	       __atomic_load_n(&((struct sh_ctx *)sh_at(dev, SH_CTX_OFF))[ctx].state, __ATOMIC_ACQUIRE) == SH_CTX_LIVE;
+}
+
+#define SH_COUNT(hca, what, n)	__atomic_fetch_add(&(hca)->counters.what, (n), __ATOMIC_RELAXED)
+
+#endif

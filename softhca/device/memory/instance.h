@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * How device memory comes to be: its size, its tables, and the way of a process to it.
+ */
+#ifndef SOFTHCA_DEVICE_MEMORY_INSTANCE_H
+#define SOFTHCA_DEVICE_MEMORY_INSTANCE_H
+
+#include "dev.h"
+
+struct sh_config {
+	uint32_t hosts, hcas_per_host, ports;
+	uint32_t cqe_size, driver_abi, face, trap;
+	uint64_t pool_size;		/* for queues; 0 = the default */
+	uint64_t shared_size;		/* for registered memory; 0 = the default */
+};
+uint64_t sh_instance_size(const struct sh_config *cfg);
+/* What of it lies before the pool. */
+uint64_t sh_instance_tables(const struct sh_config *cfg);
+/* Write the header, tables and port state into zeroed device memory, of which sh_instance_tables() bytes are mapped; fd is
+ * its memfd. Pages are allocated as they are promised. -ENOMEM. */
+int sh_instance_init(void *base, int fd, const struct sh_config *cfg);
+/*
+ * Use the device memory that is mapped at base. size is what its descriptor has (fstat), not what
+ * the header says. 0, or -EPROTO: it is no instance, or its parts do not fit together; then *dev is
+ * as it was.
+ */
+int sh_dev_attach(struct sh_dev *dev, struct sh_instance *base, uint64_t size);
+/* Make sure [off, off+len) has pages (fallocate on the memfd): 0 or -ENOMEM. Daemon only. */
+int sh_reserve(int fd, uint64_t off, uint64_t len);
+
+/* The daemon, before it puts something into a table: make sure [off, off+len) has pages. 0 or -ENOMEM. */
+int sh_promise(const struct sh_dev *dev, const void *where, uint64_t len);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Both halves of a QP (memory/qp_context.h) at once: their locks, and transactions over them.
+ */
+#ifndef SOFTHCA_DEVICE_QUEUES_QP_HALVES_H
+#define SOFTHCA_DEVICE_QUEUES_QP_HALVES_H
+
+#include "softhca/device/memory/qp_context.h"
+
+/* A QP's requester lock, then its responder's. The daemon does not wait: -EINPROGRESS, with neither. */
+int sh_qp_lock_both(struct sh_dev *dev, struct sh_qp *qp);
+void sh_qp_unlock_both(struct sh_dev *dev, struct sh_qp *qp);
+
+/* A transaction over both halves. */
+static inline void sh_qp_txn(struct sh_txn_open *t, struct sh_dev *dev, struct sh_qp *qp)
+{
+	sh_txn_begin(t, dev, &qp->txn, &qp->rlock);
+	sh_txn_covers(t, &qp->lock);
+}
+
+#endif

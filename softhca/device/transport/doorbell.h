@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Doorbells, BlueFlame writes among them, and what one process asks another to look at.
+ * Any process calls these, between sh_enter() and sh_leave() unless it says otherwise.
+ */
+#ifndef SOFTHCA_DEVICE_TRANSPORT_DOORBELL_H
+#define SOFTHCA_DEVICE_TRANSPORT_DOORBELL_H
+
+#include "softhca/device/memory/dev.h"
+
+/* The send doorbell (or a BlueFlame write) of a context named this QP. Unknown numbers and foreign QPs are ignored. */
+void sh_ring(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
+
+/* A receive may have been posted to a QP in the error state. */
+void sh_recv_posted(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
+/* Whether it is in the error state, nearly never. Needs no sh_enter(). */
+bool sh_recv_matters(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
+/* Called by the helper thread when proc.attention changed: serve the ring of requests of this process. */
+void sh_attention(struct sh_dev *dev);
+
+/* Have the owner's helper thread look at this QP (any process). */
+void sh_attention_post(struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t qpn);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Multicast groups, and packets to them.
+ */
+#ifndef SOFTHCA_DEVICE_TRANSPORT_MCAST_H
+#define SOFTHCA_DEVICE_TRANSPORT_MCAST_H
+
+#include "packet.h"
+
+int sh_mcast_attach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uint32_t qpn);	/* idempotent; -ENOMEM full */
+int sh_mcast_detach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uint32_t qpn);	/* -EINVAL not attached */
+
+/* A multicast packet: to every attached QP of every HCA. */
+void sh_deliver_mcast(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The receiving half of a QP: who may send to it, and what becomes of requests. Functions whose comment
+ * does not say otherwise want both locks of the QP.
+ */
+#ifndef SOFTHCA_DEVICE_TRANSPORT_RESPONDER_H
+#define SOFTHCA_DEVICE_TRANSPORT_RESPONDER_H
+
+#include "packet.h"
+
+/* These take the locks themselves. */
+void sh_respond_reliable(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
+			 const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg);
+void sh_respond_uc(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
+		   const struct sh_packet *p, struct sh_packet *resp);
+void sh_respond_ud(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
+		   const struct sh_packet *p, struct sh_packet *resp);
+
+/* The PD that a packet's R_Key is checked against: the QP's, for XRC that of the SRQ named. -EINVAL */
+int sh_rkey_pd(struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p, uint32_t *pdn);
+/* READ and atomics; duplicate: behind the expected PSN. They fill *resp. */
+void sh_respond_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
+		     struct sh_packet *resp, struct sh_seg *resp_seg, bool duplicate);
+void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
+		       struct sh_packet *resp, bool duplicate);
+
+/* The AETH of a response. */
+static inline void sh_aeth(struct sh_packet *resp, uint32_t psn, uint8_t syndrome, uint32_t msn)
+{
+	resp->op = SH_PKT_ACK;
+	resp->psn = psn & SH_PSN_MASK;
+	resp->npackets = 1;
+	resp->syndrome = syndrome;
+	resp->msn = msn;
+}
+
+void sh_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_packet *resp, uint8_t syndrome);
+
+/* May this QP take a packet at all: state, peer, port, P_Key. Both locked. */
+bool sh_receive_ok(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
+		   const struct sh_packet *p);
+static inline bool sh_pkey_match(uint16_t a, uint16_t b)
+{
+	return (a & 0x7fff) && (a & 0x7fff) == (b & 0x7fff) && ((a | b) & 0x8000);
+}
+
+/* The attributes a QP's port has now. */
+static inline uint16_t sh_qp_pkey(const struct sh_hca *hca, const struct sh_qp *qp)
+{
+	return hca->port[(qp->port - 1) % SH_MAX_PORTS].pkey[qp->pkey_index % SH_PKEYS];
+}
+
+#endif
