@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "maps.h"
+#include "marks.h"
 #include "own.h"
 #include "shim.h"
 
@@ -22,6 +23,7 @@
 
 EXPORT int munmap(void *addr, size_t len);
 EXPORT int mprotect(void *addr, size_t len, int prot);
+EXPORT int pkey_mprotect(void *addr, size_t len, int prot, int pkey);
 EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off);
 EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t off);
 EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...);
@@ -80,6 +82,19 @@ EXPORT int mprotect(void *addr, size_t len, int prot)
 		shim_control_put();
 	}
 	return REAL(mprotect)(addr, len, prot);
+}
+
+/* The key would be lost when the pages are exchanged again. */
+EXPORT int pkey_mprotect(void *addr, size_t len, int prot, int pkey)
+{
+	if (pkey > 0)
+		marks_note();
+	if (begin(addr, len)) {
+		if (shim_privatize((uintptr_t)addr, len))
+			shim_changed(SH_CHANGED_REVOKE, (uintptr_t)addr, len);
+		shim_control_put();
+	}
+	return REAL(pkey_mprotect)(addr, len, prot, pkey);
 }
 
 /*
@@ -239,6 +254,8 @@ EXPORT int madvise(void *addr, size_t len, int advice)
 {
 	int err = 0;
 
+	if (marks_is(advice))
+		marks_note();
 	switch (advice) {
 	case MADV_DONTNEED:
 	case MADV_DONTNEED_LOCKED:
@@ -251,6 +268,16 @@ EXPORT int madvise(void *addr, size_t len, int advice)
 	case MADV_WIPEONFORK:
 		if (begin(addr, len)) {
 			err = shim_privatize((uintptr_t)addr, len);
+			shim_control_put();
+		}
+		break;
+	case MADV_DONTDUMP:
+	case MADV_HUGEPAGE:
+	case MADV_NOHUGEPAGE:
+	case MADV_MERGEABLE:
+		/* Beside threads the pages stay shared, and have the attribute as long as they are. */
+		if (begin(addr, len)) {
+			(void)shim_privatize((uintptr_t)addr, len);
 			shim_control_put();
 		}
 		break;

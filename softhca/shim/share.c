@@ -15,6 +15,7 @@
 #include "softhca/host/memory.h"
 #include "fresh.h"
 #include "maps.h"
+#include "marks.h"
 #include "own.h"
 #include "ranges.h"
 #include "shim.h"
@@ -98,8 +99,9 @@ void shim_share_examine(uint64_t addr, uint64_t len, struct sh_pin_result *pin)
 			continue;
 		if (m.start > at)
 			break;
-		if (m.ino || m.dev || m.stack || memcmp(m.perms, "rw-p", 4))
-		private = false;
+		if (m.ino || m.dev || m.stack || memcmp(m.perms, "rw-p", 4) ||
+		    (private && marks_policy(at)))
+			private = false;
 		if (!shim_memory_is(m.dev, m.ino) || memcmp(m.perms, "rw-s", 4))
 			shared = false;
 		else if (at == start)
@@ -113,7 +115,7 @@ void shim_share_examine(uint64_t addr, uint64_t len, struct sh_pin_result *pin)
 		return;
 	if (shared)
 		pin->share = SH_SHARE_HAVE;
-	else if (private && !still_writes(start, end) &&
+	else if (private && !still_writes(start, end) && !marks_any(start, end) &&
 		 (still_alone() || beside_threads(start, end - start)))
 		pin->share = SH_SHARE_PRIVATE;
 }

@@ -2,7 +2,7 @@
 /*
  * Description: calls on mappings mean for registered memory that has become device memory what they mean for any memory:
  * a child's view is a private copy; munmap, mremap, realloc, madvise and mprotect do what they say, in a signal handler
- * too; and what was mapped in a region's place unseen stays as it is.
+ * too; and what was mapped in a region's place unseen stays as it is. Memory keeps the attributes that the program gave it.
  */
 #include <malloc.h>
 #include <signal.h>
@@ -266,6 +266,87 @@ static void protecting(void)
 	munmap(mem, 4 * PAGE);
 }
 
+/* ---- attributes of memory, from before the registration and from after it ---- */
+
+/* The mapping's flags in smaps, with its protection key. */
+static void attributes_of(const void *addr, char *out, size_t len)
+{
+	FILE *f = fopen("/proc/self/smaps", "r");
+	unsigned long from, to;
+	bool inside = false;
+	char line[512];
+
+	CHECK(f);
+	out[0] = 0;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			inside = (uintptr_t)addr >= from && (uintptr_t)addr < to;
+		else if (inside && (!strncmp(line, "VmFlags", 7) || !strncmp(line, "ProtectionKey", 13)))
+			strncat(out, line, len - strlen(out) - 1);
+	}
+	fclose(f);
+}
+
+enum { NO_DUMP, WIPE, HUGE, MERGE, KEY, POLICY, ATTRIBUTES };
+
+static int give(uint8_t *mem, int what)
+{
+	static const int advice[] = {MADV_DONTDUMP, MADV_WIPEONFORK, MADV_HUGEPAGE, MADV_MERGEABLE};
+	const unsigned long node0 = 1;
+	int key;
+
+	if (what < KEY)
+		return madvise(mem, 4 * PAGE, advice[what]);
+	if (what == POLICY)
+		return (int)syscall(SYS_mbind, mem, 4 * PAGE, 2 /* MPOL_BIND */, &node0, 64UL, 0UL);
+	key = pkey_alloc(0, 0);
+	return key < 0 ? key : pkey_mprotect(mem, 4 * PAGE, PROT_READ | PROT_WRITE, key);
+}
+
+static int policy_of(const void *addr)
+{
+	int mode = 0;
+
+	(void)syscall(SYS_get_mempolicy, &mode, NULL, 0UL, addr, 2UL /* MPOL_F_ADDR */);
+	return mode;
+}
+
+/* In a process of its own: a sanitizer may have given its own memory such attributes. */
+static void attributes(int late)
+{
+	char before[512], after[512];
+	struct ibv_mr *mr;
+
+	up();
+	for (int what = 0; what < ATTRIBUTES; what++) {
+		uint8_t *mem = pages(4);
+		int policy;
+
+		memset(mem, 1, 4 * PAGE);
+		mr = late && what != POLICY ? reg(mem, 4 * PAGE) : NULL;
+		if (give(mem, what)) {
+			printf("# no attribute %d here: that part is left out\n", what);
+			if (mr)
+				CHECK_EQ(ibv_dereg_mr(mr), 0);
+			continue;
+		}
+		attributes_of(mem, before, sizeof(before));
+		policy = policy_of(mem);
+		if (!mr)
+			mr = reg(mem, 4 * PAGE);
+		through(mr, mem, 4 * PAGE, 3);
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+		attributes_of(mem, after, sizeof(after));
+		if (strcmp(before, after))
+			fprintf(stderr, "attribute %d:\n%s%s", what, before, after);
+		CHECK(!strcmp(before, after));
+		CHECK_EQ(policy_of(mem), policy);
+		CHECK_EQ(differs(mem, 4 * PAGE, 4), -1);
+		munmap(mem, 4 * PAGE);
+	}
+	down();
+}
+
 int main(void)
 {
 	pid_t pid;
@@ -276,6 +357,8 @@ int main(void)
 	join(pid);
 	await(0, 1);
 	given_back(board->word[1]);
+	for (int late = 0; late < 2; late++)
+		join(spawn(attributes, late));
 	up();
 	forking();
 	unmapping();
