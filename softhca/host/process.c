@@ -28,14 +28,16 @@ static int by_kernel(clockid_t id, struct timespec *ts)
 static clock_fn *read_clock = by_kernel;
 
 /*
- * The kernel's own function, which takes no system call. The C library's may be replaced: a program that
- * is given another time (libfaketime) has a device with timers all the same.
+ * The kernel's own function, which takes no system call. The C library's may be replaced: a program
+ * that is given another time (libfaketime) has a device with timers all the same.
  */
 static void find_clock(void)
 {
 	static const char *const name[] = {"__vdso_clock_gettime", "__kernel_clock_gettime"};
-	void *vdso = getauxval(AT_SYSINFO_EHDR) ? dlopen("linux-vdso.so.1", RTLD_LAZY | RTLD_NOLOAD) : NULL;
+	void *vdso = NULL;
 
+	if (getauxval(AT_SYSINFO_EHDR))
+		vdso = dlopen("linux-vdso.so.1", RTLD_LAZY | RTLD_NOLOAD);
 	for (size_t i = 0; vdso && i < sizeof(name) / sizeof(name[0]); i++) {
 		clock_fn *fn = (clock_fn *)dlsym(vdso, name[i]);
 

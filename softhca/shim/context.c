@@ -195,7 +195,7 @@ int shim_kick_begins(struct shim_ctx *ctx)
 	return err ? err : -status.error;
 }
 
-/* On its own, like map_life(): the caller's stack may be small, and has one path at a time on it. */
+/* Not inlined, like map_life(): the stack may be small, and has one path at a time on it. */
 static __attribute__((noinline)) int open_file(uint32_t index, uint32_t generation, int flags)
 {
 	char path[PATH_MAX];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Rings of asynchronous I/O that /proc/self/maps does not show. A program may have unmapped a ring, or
- * provided the ring's memory itself (IORING_SETUP_NO_MMAP). A descriptor of the ring shows it then. With
- * IORING_SETUP_REGISTERED_FD_ONLY there is no descriptor either: the ring has a number that means
- * something to its thread alone, so the answer about that is for the calling thread.
+ * Rings of asynchronous I/O that /proc/self/maps does not show. A program may have unmapped a ring,
+ * or provided the ring's memory itself (IORING_SETUP_NO_MMAP). A descriptor of the ring shows it
+ * then. With IORING_SETUP_REGISTERED_FD_ONLY there is no descriptor either: the ring has a number
+ * that means something to its thread alone, so the answer about that is for the calling thread.
  *
  * Owns nothing, keeps nothing, allocates no memory.
  */

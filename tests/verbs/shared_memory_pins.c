@@ -476,7 +476,7 @@ static void filled(int arg)
 
 /* ---- rings of asynchronous I/O ---- */
 
-#define NO_MMAP (1U << 14)
+#define NO_MMAP		   (1U << 14)
 #define REGISTERED_FD_ONLY (1U << 15)
 
 /* Returns the ring's descriptor, or number; -1 if the kernel does not make such a ring. */
