@@ -8,6 +8,10 @@
 
 #include <linux/types.h>
 
+/* ISO C has no arrays of length 0, with which many of the structures end. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+
 /*
  * A command is one write() of
  *
@@ -1054,5 +1058,7 @@ struct ibv_kern_async_event {
 struct ibv_comp_event {
 	__u64 cq_handle;
 };
+
+#pragma GCC diagnostic pop
 
 #endif /* KERN_ABI_H */

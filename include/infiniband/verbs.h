@@ -217,8 +217,11 @@ enum ibv_event_type {
 	IBV_EVENT_GID_CHANGE
 };
 
-/* Set in event_type if the event is about an XRC receive QP: element.xrc_qp_num is valid then. */
-enum ibv_event_flags {
+/*
+ * Set in event_type if the event is about an XRC receive QP: element.xrc_qp_num is valid then.
+ * ISO C has no such value in an enumeration; every compiler that builds this library does.
+ */
+__extension__ enum ibv_event_flags {
 	IBV_XRC_QP_EVENT_FLAG = 0x80000000
 };
 

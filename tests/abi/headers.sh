@@ -50,12 +50,12 @@ for header in $headers; do
 		suffix=c
 		compile "$c" -std=gnu89
 		compile "$c" -std=gnu99
-		compile "$c" -std=c11
+		compile "$c" -std=c11 -pedantic-errors
 	done
 	for c in $cxxs; do
 		suffix=cc
 		compile "$c" -std=c++98 -Wno-long-long -Wno-variadic-macros
-		compile "$c" -std=c++17
+		compile "$c" -std=c++17 -pedantic-errors
 	done
 done
 
