@@ -95,6 +95,10 @@ if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
 	skip "Open MPI" "install openmpi-bin and libopenmpi-dev"
 	finish
 fi
+if ! locks 81920; then
+	skip "Open MPI over UCX" "its pools are more than may be locked: raise ulimit -l to 81920"
+	finish
+fi
 ucx=(--mca pml ucx --mca osc ucx --mca pml_ucx_tls any --mca pml_ucx_devices any)
 past=(--mca pml ob1 --mca osc '^ucx' --mca btl_tcp_if_include lo)
 job() {

@@ -84,7 +84,7 @@ static int client(int port)
 	struct pp_dest dest[3], answer;
 	int sock;
 
-	opt.server = "localhost";
+	opt.server = "127.0.0.1";
 	opt.port = port;
 	opt.timeout = 20;
 	sock = pp_connect(&opt);
