@@ -135,7 +135,7 @@ int mlx4_resize_cq(struct ibv_cq *ibcq, int cqe)
 	mlx4_cq_copy_resized(cq, (void *)((char *)new_buf.addr + (ctx->cqe_size - MLX4_CQE_SIZE)),
 			     entries - 1);
 	attach_buf(ctx, cq, &new_buf, entries);
-	udma_to_device_barrier(); /* the moved entries are ours before the device is told that there
+	udma_to_device_barrier(); /* the moved CQEs are in place before the device is told that there
 				     is room */
 	mlx4_cq_update_ci(cq);
 out:

@@ -38,8 +38,8 @@ static inline void mlx4_lock(struct mlx4_lock *lock)
 		mlx4_lock_wait(lock);
 }
 
-/* Takes the lock if it is free, without waiting. Returns true if the caller has it or needs
- * none. */
+/* Takes the lock if it is free, without waiting. Returns true if the caller has the lock or does
+ * not need it. */
 static inline int mlx4_lock_if_free(struct mlx4_lock *lock)
 {
 	return unlikely(lock->skip) || mlx4_trylock(lock);
