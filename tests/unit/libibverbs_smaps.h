@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Whether the kernel keeps a page from children, as /proc/self/smaps tells. */
+/* Finds out from /proc/self/smaps whether fork() copies a page to children. */
 #ifndef LIBIBVERBS_SMAPS_H
 #define LIBIBVERBS_SMAPS_H
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* 1: not copied on fork; 0: copied; -1: nothing mapped there. */
+/* Returns 1: not copied on fork; 0: copied; -1: nothing is mapped there. */
 static inline int page_is_dontcopy(const void *page)
 {
 	unsigned long long from, to;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A software ConnectX without processes, for unit tests: an instance in a memfd, and a host whose contexts are plain
- * memory of the test. All state that a forked child may change is shared with it.
+ * A software ConnectX without processes, for unit tests: an instance in a memfd, and a host whose
+ * contexts are plain memory of the test. Forked children share all state that they may change.
  *
- * Every function ends the test program when the machine refuses (no memory, no memfd).
+ * All functions end the test program if the machine refuses a resource (memory, memfd).
  */
 #ifndef TESTS_UNIT_SOFTHCA_MOCK_H
 #define TESTS_UNIT_SOFTHCA_MOCK_H
@@ -25,9 +25,9 @@ struct mock_record {
 	uint32_t type, reserved;	/* 0 in completion records */
 };
 
-struct mock_shared {			/* MAP_SHARED: children change it too */
-	uint32_t nrecords;		/* advanced after the record is whole */
-	uint32_t room;			/* records that the pipes take before they are full */
+struct mock_shared {			/* MAP_SHARED: children change it, too */
+	uint32_t nrecords;		/* incremented after the record is complete */
+	uint32_t room;			/* how many records the pipes take before they are full */
 	uint32_t wakes[16];		/* by process */
 	uint32_t rouses[16];
 	uint32_t complaints;
@@ -57,10 +57,10 @@ struct mock {
 		uint64_t a, b;
 	} defer[MOCK_DEFERS];
 	unsigned int ndefers;
-	bool no_timers;			/* there is no room for deferred calls */
-	void (*on_complaint)(const char *what);	/* NULL: they are only counted */
-	bool no_room;			/* no more of device memory can be mapped */
-	unsigned int extends;		/* how often more was */
+	bool no_timers;			/* defer() finds no room */
+	void (*on_complaint)(const char *what);	/* NULL: complaints are only counted */
+	bool no_room;			/* no more device memory can be mapped */
+	unsigned int extends;		/* how often more was mapped */
 };
 
 struct mock_config {
@@ -70,27 +70,36 @@ struct mock_config {
 struct mock *mock_new(const struct mock_config *cfg);	/* cfg NULL: all defaults */
 void mock_free(struct mock *m);
 
-/* A live context of process 1 on an HCA, with an event queue for asynchronous events. */
+/* Makes a live context of process 1 on an HCA; and an event queue for its asynchronous events. */
 uint32_t mock_ctx(struct mock *m, uint32_t hca);
 uint32_t mock_evq(struct mock *m, uint32_t ctx, uint32_t record_size);
-/* Zeroed page-aligned memory of a context: in device memory, or reached through the host's copy(). Its address is uaddr. */
+/*
+ * Allocates zeroed page-aligned memory of a context: in device memory, or memory that the host's
+ * copy() reaches. Its address is uaddr.
+ */
 struct sh_umem mock_umem(struct mock *m, uint32_t ctx, size_t len, bool shared);
 static inline void *mock_ptr(const struct sh_umem *mem)
 {
 	return (void *)(uintptr_t)mem->uaddr;
 }
-/* Memory of the test that a context may use (registered memory). */
+/* Lets a context use memory of the test (registered memory). */
 void mock_map(struct mock *m, uint32_t ctx, void *addr, size_t len);
 void mock_unmap(struct mock *m, uint32_t ctx, void *addr);
-/* Let time pass and run what is due, in order of deadlines; what it defers anew within ns is run as well. */
+/*
+ * Lets time pass and runs the deferred calls that are due, in order of deadlines. Calls that these
+ * defer within ns are run too.
+ */
 void mock_advance(struct mock *m, uint64_t ns);
-/* Records written to one event queue, in total; the i-th of them. */
+/* The number of records written to an event queue so far; and the i-th of them. */
 unsigned int mock_records(const struct mock *m, uint32_t evq);
 const struct mock_record *mock_record(const struct mock *m, uint32_t evq, unsigned int i);
 
-/* A child in which what(arg) has been done, and which stays until it is killed: with the test at the latest. */
+/*
+ * Forks a child that calls what(arg) and then waits until it is killed. It ends with the test at
+ * the latest.
+ */
 pid_t mock_child(void (*what)(void *arg), void *arg);
-/* Kill it, and wait for its end. */
+/* Kills the child and waits for its end. */
 void mock_kill(pid_t pid);
 
 #endif

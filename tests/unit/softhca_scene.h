@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A sender that something happens to in the middle of its stores, a receiver, and another peer of the receiver who goes on:
- * for tests of what those two find. After cmocka.h.
+ * A sender that is interrupted between two of its stores, a receiver, and another peer of the
+ * receiver that goes on: for tests of what the receiver and that peer find. Include after cmocka.h.
  */
 #ifndef SOFTHCA_SCENE_H
 #define SOFTHCA_SCENE_H
@@ -20,17 +20,20 @@
 #include "softhca/device/transport/doorbell.h"
 
 #define RECEIVES	6
-#define OTHERS		2		/* receives of the other SRQ */
+#define OTHERS		2		/* receives of the second SRQ */
 #define MAX_STEPS	200000
 #define MAX_POINTS	2000
 
-/* One QP of the victim to a receiver that has another peer as well; both peers share its SRQ or have their own RQs. */
+/*
+ * One QP of the victim to a receiver that has another peer. Both peers share the SRQ of the
+ * receiver, or have their own RQs there.
+ */
 struct scene {
 	struct tpair p;			/* p.a is the victim's */
-	struct tqp c, d;		/* c is the survivor's, connected to d, which is beside p.b */
+	struct tqp c, d;		/* c: the survivor's, connected to d of the receiver */
 	struct tcq ccq[2];
 	uint32_t cctx;
-	struct tsrq other;		/* for the last of a chain, where there is one */
+	struct tsrq other;		/* for the last request of a chain, if there is one */
 	struct twr wr;
 };
 
@@ -41,7 +44,7 @@ struct plot {
 	uint8_t opcode;
 	uint32_t len;
 	void (*twist)(struct scene *s);
-	unsigned int chain;		/* more of the same behind the first */
+	unsigned int chain;		/* more such requests after the first */
 };
 
 static inline bool shares_receives(const struct plot *plot)
@@ -54,7 +57,10 @@ static inline void bad_rkey(struct scene *s)
 	s->wr.rkey++;
 }
 
-/* The CQ has room for one, as far as is known: the second takes a transaction of another kind than those around it. */
+/*
+ * The sender believes that the CQ has room for one CQE only: so the second CQE takes a transaction
+ * of another kind than its neighbours.
+ */
 static inline void nearly_full(struct scene *s)
 {
 	sh_cq_get(&s->p.m->dev, 1, s->p.bcq[1].cqn)->consumer_seen = 1 - (1u << s->p.bcq[1].log_size);
@@ -77,7 +83,7 @@ static inline void scene_open(struct scene *s, const struct plot *plot)
 
 	memset(s, 0, sizeof(*s));
 	tpair_open(p, &(struct tpair_opts){ .type = plot->type, .srq = plot->srq });
-	/* The receiver is another process than the victim, and this one. */
+	/* The receiver is this process, and not the victim's. */
 	sh_ctx(&p->m->dev, p->b.ctx)->proc = 2;
 	sh_proc(&p->m->dev, 2)->pid = (uint32_t)getpid();
 	s->cctx = mock_ctx(p->m, 0);
@@ -112,7 +118,7 @@ static inline void scene_open(struct scene *s, const struct plot *plot)
 	}
 }
 
-/* What the victim changes: the contexts and queues of everybody in the scene. */
+/* The memory that the victim changes: contexts and queues of all parties in the scene. */
 #define NAREAS 9
 struct area {
 	const uint8_t *at;
@@ -177,7 +183,7 @@ static inline pid_t victim(struct scene *s)
 	return pid;
 }
 
-/* The quick tier takes every eighth point, the full one all of them. */
+/* The quick tier tests every eighth point, the full tier all of them. */
 static inline unsigned int stride(void)
 {
 	const char *tier = getenv("TIER");
@@ -194,7 +200,7 @@ static inline void ended(pid_t pid)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Both messages have arrived, each in a receive of its own. */
+/* Asserts that both messages have arrived, each in a receive of its own. */
 static inline void both_arrived(struct scene *s, const struct plot *plot)
 {
 	struct tpair *p = &s->p;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* A child that is traced and stopped, instruction by instruction: for tests of what others see in between. After cmocka.h. */
+/*
+ * Traces a child and stops it after each instruction: for tests of what other processes see in
+ * between. Include after cmocka.h.
+ */
 #ifndef SOFTHCA_STEP_H
 #define SOFTHCA_STEP_H
 
@@ -8,7 +11,7 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 
-/* One instruction on; false: it has ended, as it should. */
+/* Executes one instruction of the child. Returns false if the child has ended as it should. */
 static inline bool single_step(pid_t pid)
 {
 	int status;

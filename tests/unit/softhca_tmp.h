@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* A directory of a test's own: made before each, and removed with all that is in it. */
+/* A directory for a test: made before each test, and removed with its content. */
 #ifndef SOFTHCA_TMP_H
 #define SOFTHCA_TMP_H
 
@@ -10,7 +10,7 @@
 
 static char tmp[64];
 
-/* 0, or -1. */
+/* Returns 0 or -1. */
 static inline int tmp_make(const char *name)
 {
 	snprintf(tmp, sizeof(tmp), "/tmp/%s-XXXXXX", name);
@@ -25,13 +25,13 @@ static inline int tmp_remove_one(const char *path, const struct stat *st, int fl
 	return remove(path);
 }
 
-/* With all below it, but nothing that a link points to. 0, or -1. */
+/* Removes path with everything below it, but does not follow links. Returns 0 or -1. */
 static inline int tmp_remove(const char *path)
 {
 	return nftw(path, tmp_remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* The path of a name in it, until the next call. */
+/* Returns the path of a name in the directory, valid until the next call. */
 static inline char *in_tmp(const char *name)
 {
 	static char path[256];

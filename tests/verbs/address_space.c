@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: programs whose limits are low (setrlimit) use verbs as others do: 1 GiB of address
- * space is enough, also for more queues and regions than were mapped at first; where a limit keeps a
- * sender from mapping what its peer has, messages, RDMA and atomics arrive all the same; what a limit
- * does refuse says ENOMEM or EMFILE, and everybody else goes on.
+ * Description: programs with low limits (setrlimit) use verbs like others. 1 GiB of address space
+ * is enough, also for more queues and regions than are mapped at first. If a limit keeps a sender
+ * from mapping its peer's memory, messages, RDMA and atomics arrive anyway. If a limit makes a call
+ * fail, errno is ENOMEM or EMFILE, and all other processes go on.
  */
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 #include "verbs_test.h"
 
 #define MIB	(UINT64_C(1) << 20)
-#define CQE	65535		/* 2 MiB, which no window holds: such CQs lie one behind the other */
+#define CQE	65535		/* 2 MiB, too large for a window: such CQs follow one another */
 #define CQS	16		/* more than the pool that is mapped at first */
 #define REGION	(33 * MIB)	/* likewise */
 
@@ -40,7 +40,7 @@ static uint64_t address_space(void)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Memory that this leaves behind: the next queues and regions lie far from the first. */
+/* Takes memory and keeps it, so that the next queues and regions are far from the first. */
 static void take_much(void)
 {
 	uint8_t *mem = mmap(NULL, REGION, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -70,7 +70,7 @@ static struct ibv_qp *connect_to(int me, int peer)
 	return qp;
 }
 
-/* What arrives is what was sent, and what answers is that too. */
+/* Checks that the data that arrives is the data that was sent, and that answers are, too. */
 static void receives(struct ibv_qp *qp)
 {
 	static const uint32_t len[] = {8, 100, 4096, 65536};
@@ -84,7 +84,7 @@ static void receives(struct ibv_qp *qp)
 	fill(s.buf + 65536, 4096, 1);
 	memset(s.buf + 2 * 65536, 0, 8);
 	meet(2);
-	/* READ, WRITE and an atomic of theirs. */
+	/* The peer's READ, WRITE and atomic. */
 	meet(2);
 	CHECK_EQ(differs(s.buf, 4096, 2), -1);
 	CHECK_EQ(*(uint64_t *)(void *)(s.buf + 2 * 65536), 5);
@@ -121,7 +121,7 @@ static void sends(struct ibv_qp *qp)
 	meet(2);
 }
 
-/* In 1 GiB, where one has queues and regions that lie beyond what was mapped at first. */
+/* With 1 GiB, and one side with queues and regions beyond what was mapped at first. */
 static void peer_in_a_gibibyte(int me)
 {
 	uint64_t foreign, fallback;
@@ -132,7 +132,7 @@ static void peer_in_a_gibibyte(int me)
 		side_open(&s, 4096, 100, 0);
 		take_much();
 		side_open(&s, MIB, CQE, 0);
-		/* Everything is reached in place. */
+		/* All memory is accessed in place. */
 		foreign = hca_counter("copies_foreign");
 		fallback = hca_counter("copies_fallback");
 		qp = connect_to(1, 0);
@@ -146,7 +146,7 @@ static void peer_in_a_gibibyte(int me)
 	sends(qp);
 }
 
-/* The sender has the room that it needs for itself, and not a MiB more. */
+/* The sender has the room that it needs itself, and no MiB more. */
 static void peer_without_room(int me)
 {
 	uint64_t foreign;
@@ -161,7 +161,7 @@ static void peer_without_room(int me)
 		qp = connect_to(1, 0);
 		meet(2);
 		receives(qp);
-		/* The kernel has copied. */
+		/* The kernel copied the data. */
 		CHECK(hca_counter("copies_foreign") > foreign);
 		return;
 	}
@@ -171,7 +171,7 @@ static void peer_without_room(int me)
 	CHECK(limit(RLIMIT_AS, address_space() + MIB));
 	meet(2);
 	sends(qp);
-	/* Its own go on, too. */
+	/* The process can still make its own, too. */
 	CHECK(!ibv_create_cq(s.context, 1 << 21, NULL, NULL, 0));
 	CHECK_EQ(errno, ENOMEM);
 	CHECK(ibv_create_cq(s.context, 10, NULL, NULL, 0));
@@ -185,7 +185,7 @@ static void two(void (*fn)(int))
 	join(b);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 static void no_room_at_all(int mib)
 {
@@ -198,7 +198,7 @@ static void no_room_at_all(int mib)
 	CHECK_EQ(errno, ENOMEM);
 }
 
-/* So many descriptors are left. At last everything works. */
+/* Only n more descriptors can be opened. With enough of them everything works. */
 static void files_left(int n)
 {
 	struct ibv_comp_channel *channel;
@@ -234,7 +234,7 @@ static void files_left(int n)
 	CHECK_EQ(ibv_close_device(context), 0);
 }
 
-/* It has a device all the while, and it works at the end. */
+/* Has a device all the time, and checks at the end that it works. */
 static void bystander(int arg)
 {
 	struct ibv_qp *qp;
@@ -264,11 +264,11 @@ int main(void)
 	await(READY, 1);
 	for (int n = 0; n <= 24; n++)
 		join(spawn(files_left, n));
-	/* A sanitizer takes more than any limit before the program begins. */
+	/* A sanitizer uses more address space than these limits before the program begins. */
 	if (address_space() < 512 * 1024 * MIB) {
 		for (int mib = 1; mib < 300; mib *= 4)
 			join(spawn(no_room_at_all, mib));
-		/* First: what is handed out afterwards may lie anywhere. */
+		/* This one first: memory that is allocated later may be anywhere. */
 		two(peer_without_room);
 		two(peer_in_a_gibibyte);
 	}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: completion events: armed once, fired once; solicited only; several CQs on a channel; poll(), O_NONBLOCK and
- * acknowledgements in batches; a CQ is not gone before its events are acknowledged, and takes those not yet read with it.
+ * Description: completion events: an armed CQ generates one event; solicited only; several CQs on a
+ * channel; poll(), O_NONBLOCK and acknowledgements in batches. A CQ ends only after its events are
+ * acknowledged, and its unread events end with it.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -19,7 +20,7 @@ static bool pending(struct ibv_comp_channel *channel)
 	return poll(&fd, 1, 0) == 1;
 }
 
-/* The event of this CQ, which has that context; not acknowledged. */
+/* Takes the event of this CQ, with this context, and does not acknowledge it. */
 static void take_event(struct ibv_comp_channel *channel, struct ibv_cq *cq, void *context)
 {
 	struct ibv_cq *got;
@@ -39,11 +40,11 @@ static void message(uint64_t id, int flags)
 
 static void arming(void)
 {
-	/* Not armed: nothing. */
+	/* Not armed: no event. */
 	message(1, 0);
 	CHECK(!pending(s.channel));
-	/* What is there when it is armed, and has been told of by nobody, fires at once or is found by the poll that
-	 * follows; here it is taken first. */
+	/* A CQE that is there when the CQ is armed, and has generated no event, generates one at
+	 * once or is found by the poll that follows. Here it is polled first. */
 	expect_wc(s.rcq, 1, IBV_WC_SUCCESS);
 	CHECK_EQ(ibv_req_notify_cq(s.rcq, 0), 0);
 	CHECK(!pending(s.channel));
@@ -51,11 +52,11 @@ static void arming(void)
 	message(3, 0);
 	CHECK(pending(s.channel));
 	take_event(s.channel, s.rcq, &s);
-	/* Armed once is fired once. */
+	/* Armed once: one event. */
 	CHECK(!pending(s.channel));
 	expect_wc(s.rcq, 2, IBV_WC_SUCCESS);
 	expect_wc(s.rcq, 3, IBV_WC_SUCCESS);
-	/* Armed twice is armed. */
+	/* Arming twice has the effect of arming once. */
 	CHECK_EQ(ibv_req_notify_cq(s.rcq, 0), 0);
 	CHECK_EQ(ibv_req_notify_cq(s.rcq, 0), 0);
 	message(4, 0);
@@ -78,7 +79,7 @@ static void solicited(void)
 	take_event(s.channel, s.rcq, &s);
 	for (int i = 10; i <= 12; i++)
 		expect_wc(s.rcq, i, IBV_WC_SUCCESS);
-	/* A WRITE asks for nobody, one with immediate data may. */
+	/* A WRITE is never solicited; one with immediate data may be. */
 	CHECK_EQ(ibv_req_notify_cq(s.rcq, 1), 0);
 	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 13, 0, 64, (uintptr_t)s.buf + 8192, s.mr->rkey,
 			    IBV_SEND_SIGNALED | IBV_SEND_SOLICITED), 0);
@@ -88,13 +89,13 @@ static void solicited(void)
 	CHECK_EQ(ibv_post_send(a, &wr, &bad), 0);
 	expect_wc(s.rcq, 20, IBV_WC_SUCCESS);
 	take_event(s.channel, s.rcq, &s);
-	/* Any is more than solicited only. */
+	/* A request for any completion takes precedence over solicited only. */
 	CHECK_EQ(ibv_req_notify_cq(s.rcq, 1), 0);
 	CHECK_EQ(ibv_req_notify_cq(s.rcq, 0), 0);
 	message(14, 0);
 	take_event(s.channel, s.rcq, &s);
 	expect_wc(s.rcq, 14, IBV_WC_SUCCESS);
-	/* An error is solicited by nobody and told all the same. */
+	/* An error is not solicited, but generates an event all the same. */
 	CHECK_EQ(ibv_req_notify_cq(s.rcq, 1), 0);
 	CHECK_EQ(post_recv1(b, &s, 15, 4096, 64), 0);
 	CHECK(!pending(s.channel));
@@ -165,7 +166,7 @@ static void *acknowledge_later(void *arg)
 	return NULL;
 }
 
-/* Five events read and one not: destruction waits for the five, and the sixth is never seen. */
+/* Five events are read, one is not: destroying waits for the five, and the sixth is never seen. */
 static void destruction(void)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(s.context);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: the core of a program with a device is larger by at most 64 MiB than without, and
- * has the contents of registered buffers, whether their pages are shared by now or not, and
- * descriptors still open or not. Again: SOFTHCA_QUEUES=copy
+ * Description: the core dump of a program with a device is larger by at most 64 MiB than without,
+ * and contains registered buffers, whether their pages are shared or not, and whether descriptors
+ * are still open or not. Again: SOFTHCA_QUEUES=copy
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -17,11 +17,11 @@
 #include "verbs_test.h"
 
 #define MORE (64L << 20)
-#define MOST (300L << 20) /* of a core that is written at all */
+#define MOST (300L << 20) /* largest core that is written */
 #define LEN  (3 * 4096)
 
 static uint8_t in_file[LEN] __attribute__((aligned(4096))) = {1};
-static uint8_t *at[3]; /* of buffers, in every process the same */
+static uint8_t *at[3]; /* of buffers; the same in all processes */
 
 static const char *const name[] = {"without", "with", "closed"};
 
@@ -47,7 +47,7 @@ static void die(int with) /* 2: after all descriptors were closed */
 	abort();
 }
 
-/* The one file in there, mapped. */
+/* Maps the only file in the directory. */
 static uint8_t *core_of(const char *dir, size_t *size)
 {
 	char command[64], file[PATH_MAX];
@@ -70,7 +70,7 @@ static uint8_t *core_of(const char *dir, size_t *size)
 	return core;
 }
 
-/* The page that was at an address; NULL: it is not there. */
+/* Returns the page that was at an address, or NULL if the core lacks it. */
 static const uint8_t *find(const uint8_t *core, size_t size, const void *page)
 {
 	const Elf64_Ehdr *e = (const void *)core;

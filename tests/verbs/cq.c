@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: CQs: granted sizes, refused ones, EBUSY; resized again and again while another process sends, losing and
- * repeating nothing; overrun: CQ_ERR for the CQ, QP_FATAL and the error state for who hit it, the entries before it intact.
+ * Description: CQs: granted sizes, refused sizes, EBUSY; resized again and again while another
+ * process sends, without losing or repeating a completion; overrun: CQ_ERR for the CQ, QP_FATAL and
+ * the error state for the QP that caused it, and the CQEs before it intact.
  */
 #include "verbs_test.h"
 
@@ -53,7 +54,7 @@ static void connect_to(int me)
 	link_defaults(&l, (uint16_t)board->word[LID + !me], (uint32_t)board->word[QPN + !me]);
 	connect_qp(qp, &l);
 	meet(2);
-	if (me) {	/* the one that sends */
+	if (me) {	/* the sender */
 		uint64_t sent = 0, seen = 0;
 
 		CHECK_EQ(ibv_resize_cq(s.scq, WINDOW), 0);
@@ -108,7 +109,7 @@ static void connect_to(int me)
 	side_close(&s);
 }
 
-/* Completions that nobody takes, one more than there is room for. */
+/* Completions that are not polled, one more than there is room for. */
 static void overrun(bool receive)
 {
 	struct ibv_cq *own = receive ? s.rcq : s.scq, *cq = ibv_create_cq(s.context, 7, NULL, NULL, 0);

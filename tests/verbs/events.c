@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Options: --ports 2
- * Description: asynchronous events: ports down and up, LID, P_Key and SM changed by `softhca port`, each told once to every
- * context of every process, with what it means for traffic; COMM_EST; path migration; device fatal. Events that are not
- * acknowledged hold up the end of their QP, CQ or SRQ; those not yet read end with it.
+ * Description: asynchronous events: ports down and up, LID, P_Key and SM changed by `softhca port`.
+ * Each context of each process gets each event once, and traffic is affected as it should be.
+ * COMM_EST; path migration; device fatal. Unacknowledged events delay the end of their QP, CQ or
+ * SRQ; unread events end with it.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -29,7 +30,7 @@ static struct ibv_port_attr port(void)
 	return attr;
 }
 
-/* What is sent while the port is down arrives when it is up. */
+/* A message that is sent while the port is down arrives when it is up. */
 static void down_and_up(void)
 {
 	struct ibv_qp *a = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL), *b = make_qp(&other, IBV_QPT_RC, NULL, NULL, NULL);
@@ -47,7 +48,7 @@ static void down_and_up(void)
 	CHECK_EQ(port().state, IBV_PORT_DOWN);
 	CHECK_EQ(ibv_query_port(s.context, 2, &second), 0);
 	CHECK_EQ(second.state, IBV_PORT_ACTIVE);
-	port_change("down");	/* is down */
+	port_change("down");	/* is down already */
 	CHECK(!event_pending(s.context));
 	CHECK_EQ(post_recv1(b, &other, 2, 0, 64), 0);
 	fill(s.buf, 64, 1);
@@ -132,7 +133,7 @@ static void pkeys(void)
 	reached(s.lid, 7, 7, IBV_WC_RETRY_EXC_ERR);	/* no key at all */
 }
 
-/* The first message that finds the receiver in RTR, and only that. */
+/* COMM_EST comes for the first message to a receiver in RTR, and only for that. */
 static void established(void)
 {
 	struct ibv_qp *a = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL), *b = make_qp(&other, IBV_QPT_RC, NULL, NULL, NULL);
@@ -166,7 +167,9 @@ static enum ibv_mig_state migration(struct ibv_qp *qp, uint8_t *port_num)
 	return attr.path_mig_state;
 }
 
-/* An alternate path through the second port: taken when it is said, and when the first one is down. */
+/*
+ * An alternate path through the second port: taken on request, and when the first port goes down.
+ */
 static void migrates(bool by_itself)
 {
 	struct ibv_qp *qp[2] = {make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL), make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL)};
@@ -202,7 +205,7 @@ static void migrates(bool by_itself)
 	expect_wc(s.scq, 1, IBV_WC_SUCCESS);
 	expect_wc(s.rcq, 2, IBV_WC_SUCCESS);
 	CHECK_EQ(differs(s.buf + 4096, 64, by_itself), -1);
-	/* The other end has followed. */
+	/* The other end has migrated, too. */
 	expect_event(s.context, IBV_EVENT_PATH_MIG);
 	if (by_itself)
 		expect_event(s.context, IBV_EVENT_PATH_MIG);
@@ -258,7 +261,7 @@ static void holds_up(int what)
 	b = make_qp(&s, IBV_QPT_RC, srq, NULL, NULL);
 	connect_pair(&s, a, b);
 	if (what == 0) {
-		/* Of a QP: one is taken and not acknowledged, one is not even read. */
+		/* Events of a QP: one is read and not acknowledged, one is not read. */
 		CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 1, 0, 8, (uintptr_t)s.buf, s.mr->rkey ^ 0x01000000, 0), 0);
 		expect_wc(s.scq, 1, IBV_WC_REM_ACCESS_ERR);
 		take(IBV_EVENT_QP_ACCESS_ERR);
@@ -313,7 +316,7 @@ static void non_blocking(void)
 	CHECK_EQ(fcntl(s.context->async_fd, F_SETFL, flags), 0);
 }
 
-/* Another process hears the same, once. */
+/* Another process gets the same event, once. */
 static void witness(int arg)
 {
 	(void)arg;
@@ -326,7 +329,10 @@ static void witness(int arg)
 	side_close(&s);
 }
 
-/* The card stops: once, for everybody, and for good. What there is can be destroyed. */
+/*
+ * The device fails: all contexts get one event, and it does not recover. Objects can still be
+ * destroyed.
+ */
 static void fatal(void)
 {
 	struct ibv_qp *a = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);

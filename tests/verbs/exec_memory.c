@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a program that a process executes keeps its memory to itself. The process before it
- * had registered the same addresses; its peer goes on writing, sending and reading there all the
- * time, and does not reach the new program. Again: SOFTHCA_QUEUES=copy
+ * Description: a program that a process executes has its memory to itself. The process before it
+ * had registered the same addresses. Its peer writes, sends and reads there all the time, and does
+ * not reach the new program. Again: SOFTHCA_QUEUES=copy
  *
- * One process takes turns, by exec: as the owner it registers two areas at fixed addresses (this
- * program is linked without PIE), as the stranger it has no device and looks at what it finds
- * there. EXEC_ROUNDS says how many turns.
+ * One process alternates by exec between two parts. As the owner it registers two areas at fixed
+ * addresses (this program is linked without PIE). As the stranger it has no device, and checks the
+ * content of the areas. EXEC_ROUNDS is the number of rounds.
  */
 #include <pthread.h>
 #include <sys/mman.h>
@@ -15,16 +15,16 @@
 
 #define AREA  (16 * 4096)
 #define HALF  (AREA / 2)
-#define FRESH 0x5a /* as the program file has it */
-#define OWNED 0xa5 /* as the owner leaves it for its peer to read */
-#define SENT  0xee /* what the peer writes */
+#define FRESH 0x5a /* content in the program file */
+#define OWNED 0xa5 /* written by the owner, for its peer to read */
+#define SENT  0xee /* written by the peer */
 #define LATER 400  /* posts that the stranger waits for */
 
-/* The first stays private memory, of a file; the second can be shared. */
+/* The first area stays private, as it is memory of a file; the second can be shared. */
 static uint8_t of_file[AREA] __attribute__((aligned(4096))) = {[0 ... AREA - 1] = FRESH};
 static uint8_t of_none[AREA] __attribute__((aligned(4096)));
 
-/* What survives exec: a memfd, whose number is the second argument. */
+/* Survives exec: a memfd, whose number is the second argument. */
 static struct stage {
 	uint32_t rounds, published, connected, ready, looked;
 	uint32_t qpn[2], peer_qpn[2], rkey[2];
@@ -97,7 +97,7 @@ static void owner(uint32_t round)
 	while (((volatile uint8_t *)of_file)[HALF - 1] != SENT ||
 	       ((volatile uint8_t *)of_none)[HALF - 1] != SENT)
 		;
-	/* On a busy machine every READ may come too late. So the first owner waits for one. */
+	/* On a busy machine all READs may come too late, so the first owner waits for one. */
 	while (round == 1 && !HEAR(read))
 		sleep_ms(1);
 	if (round % 2) {
@@ -132,7 +132,7 @@ static void stranger(uint32_t round)
 
 /* ---- the peer ---- */
 
-/* Completions as they come; what was read must have been the owner's. */
+/* Takes completions. What was read must be the owner's content. */
 static void look(struct side *s)
 {
 	struct ibv_wc wc[8];
@@ -156,7 +156,7 @@ static void harass(struct side *s, struct ibv_qp *uc, struct ibv_qp *rc, uint32_
 		uint32_t len = n % 3 ? 8 : 4096,
 			 off = n % 3 == 1 ? HALF - 8 : n * 64 % (HALF - 4096);
 
-		/* A full queue is one that the next turn finds empty. */
+		/* If the queue is full, the next round finds it empty. */
 		(void)post_rdma1(uc, s, IBV_WR_RDMA_WRITE, 0, 0, len, at[n / 3 % 2] + off,
 				 stage->rkey[n / 3 % 2], IBV_SEND_SIGNALED);
 		if (n % 16 == 0)
@@ -189,7 +189,7 @@ static void peer(void)
 			connect_qp(qp[i], &l);
 		}
 		SAY(connected, round);
-		/* A request before that is retried, but not for ever. */
+		/* A request that comes before that is retried, but only for a time. */
 		while (HEAR(ready) != round)
 			sleep_ms(1);
 		harass(&s, qp[0], qp[1], round);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: registered memory and processes: with fork support its pages are marked "dc" in smaps, as long as anybody has
- * them registered, and a child cannot touch them, while the device goes on with them; without it, and too late, they are
- * not. system(), children that end, huge pages; exec with the device open ends what was open.
+ * Description: registered memory and processes. With fork support, smaps marks registered pages
+ * "dc" as long as any region has them. A child cannot access them, and the device goes on using
+ * them. Without fork support, or if it came too late, they are not marked. Also system(), children
+ * that end, huge pages; exec with the device open closes what was open.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -65,7 +66,7 @@ static bool kept(const void *addr)
 	return dc;
 }
 
-/* What becomes of a child that writes there: its wait status. */
+/* Returns the wait status of a child that writes there. */
 static int child_writes(volatile uint8_t *addr)
 {
 	int status;
@@ -110,7 +111,7 @@ static void with_support(int how)
 	else
 		CHECK_EQ(setenv(how == 1 ? "RDMAV_FORK_SAFE" : "IBV_FORK_SAFE", "1", 1), 0);
 	up();
-	CHECK_EQ(ibv_fork_init(), 0);	/* again is the same */
+	CHECK_EQ(ibv_fork_init(), 0);	/* calling it again has no effect */
 	CHECK(kept(s.buf));
 	CHECK(kept(s.buf + s.size - 1));
 	memset(mem, 1, 8 * PAGE);
@@ -118,7 +119,7 @@ static void with_support(int how)
 	CHECK_EQ(child_writes(mem), 0);
 	traffic(10);
 
-	/* Whole pages, and each as long as its last user. */
+	/* Whole pages are marked, each as long as its last user exists. */
 	one = reg(mem + PAGE + 100, PAGE);
 	two = reg(mem + 2 * PAGE + 200, 8);
 	for (int i = 0; i < 8; i++)
@@ -135,7 +136,7 @@ static void with_support(int how)
 	CHECK_EQ(child_writes(mem + 2 * PAGE), 0);
 	CHECK_EQ(mem[2 * PAGE], 1);
 
-	/* Parent and device see the same pages whatever children came and went. */
+	/* Parent and device see the same pages, however many children have come and gone. */
 	last = system("exit 7");
 	CHECK(WIFEXITED(last) && WEXITSTATUS(last) == 7);
 	for (int i = 0; i < 20; i++) {
@@ -146,7 +147,10 @@ static void with_support(int how)
 	munmap(mem, 8 * PAGE);
 }
 
-/* Never asked for, or asked for when memory has been registered: children inherit, and traffic goes on. */
+/*
+ * Fork support was never requested, or only after memory had been registered: children inherit the
+ * pages, and traffic goes on.
+ */
 static void without_support(int late)
 {
 	up();
@@ -214,7 +218,7 @@ static void executes(int arg)
 	CHECK(false);
 }
 
-/* The emulator hears of it a moment after: until then a message finds what was there. */
+/* softhca learns of the exec a moment later. Until then a message finds the old memory. */
 static bool memory_is_gone(void)
 {
 	char command[4096];
@@ -264,7 +268,7 @@ int main(void)
 
 	test_begin();
 	CHECK_EQ(setrlimit(RLIMIT_CORE, &none), 0);
-	/* Each in a process of its own: fork support is for good. */
+	/* Each in a process of its own, because fork support cannot be undone. */
 	for (int how = 0; how < 3; how++)
 		join(spawn(with_support, how));
 	for (int late = 0; late < 2; late++)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: inline data of every size up to the limit of the QP, on RC, UC and UD, in one piece and in several: read
- * while it is posted, from memory that is not registered; a byte more is refused, and so is an inline READ.
+ * Description: inline data of every size up to the limit of the QP, on RC, UC and UD, in one piece
+ * and in several. It is read during the post, from memory that is not registered. One byte more is
+ * refused, and so is an inline READ.
  */
 #include "verbs_test.h"
 
@@ -32,7 +33,7 @@ static uint32_t make_pair(enum ibv_qp_type type, uint32_t inline_wanted, uint32_
 	return init.cap.max_inline_data;
 }
 
-/* Cut size bytes of the plain buffer into up to n pieces, uneven ones. */
+/* Cuts size bytes of the plain buffer into up to n uneven pieces. */
 static int cut(struct ibv_sge *sge, uint32_t size, int n)
 {
 	uint32_t at = 0;
@@ -106,7 +107,7 @@ static void all_sizes(enum ibv_qp_type type, uint32_t wanted, uint32_t sges)
 			send_one(type, IBV_WR_RDMA_WRITE, size, size % 2 + 1);
 	}
 	refused(type, max);
-	/* What was refused took no place: the queue goes on. */
+	/* Refused requests took no slot: the queue goes on. */
 	send_one(type, IBV_WR_SEND, max, 1);
 	expect_silence(s.scq, 0);
 	CHECK_EQ(ibv_destroy_qp(a), 0);

@@ -14,9 +14,9 @@
 
 #define MIB   (1024L * 1024)
 #define EXTRA (64 * MIB)
-#define ROOM  (8 * MIB) /* for what the test itself does between looking and locking */
+#define ROOM  (8 * MIB) /* for the test's own use between measuring and locking */
 
-/* A line of /proc/self/status, bytes. */
+/* Returns a line of /proc/self/status in bytes. */
 static long status_of(const char *name)
 {
 	FILE *f = fopen("/proc/self/status", "r");
@@ -32,7 +32,7 @@ static long status_of(const char *name)
 	return kib * 1024;
 }
 
-static long most; /* that this process may allow itself */
+static long most; /* the highest limit that this process may set */
 
 static void allow(long bytes)
 {
@@ -54,7 +54,7 @@ static void look_at_limit(long wanted)
 	most = more.rlim_max > LONG_MAX ? LONG_MAX : (long)more.rlim_max;
 }
 
-/* From here on limits count. */
+/* From here on limits apply. */
 static void give_up_privilege(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -82,7 +82,7 @@ static void exchange_messages(struct side *s)
 	CHECK_EQ(ibv_destroy_qp(b), 0);
 }
 
-static long size_without; /* of this program before it opened anything */
+static long size_without; /* of this program before it opened a device */
 
 static void current(int enough)
 {
@@ -124,14 +124,14 @@ static void future(int enough)
 		struct ibv_device **list = ibv_get_device_list(NULL);
 
 		CHECK(list && *list);
-		/* Not a page more. */
+		/* No page more may be locked. */
 		allow(4096);
 		CHECK(!ibv_open_device(*list));
 		CHECK_EQ(errno, ENOMEM);
 	}
 }
 
-/* Who may lock anything locks no more than the program has. */
+/* A privileged process locks only the memory that the program has. */
 static void privileged(int arg)
 {
 	struct rlimit limit;
@@ -151,7 +151,7 @@ static void privileged(int arg)
 int main(void)
 {
 #if defined(__SANITIZE_ADDRESS__)
-	/* Its runtime stands before mlockall(), and does nothing. */
+	/* The sanitizer's runtime intercepts mlockall() and does nothing. */
 	return 0;
 #endif
 	test_begin();
@@ -162,7 +162,10 @@ int main(void)
 	join(spawn(future, 1));
 	if (!geteuid())
 		join(spawn(privileged, 0));
-	/* That it succeeds where the limit is large enough can be seen only where it can be that large: ulimit -l 80000. */
+	/*
+	 * That mlockall() succeeds with a large enough limit is tested only if the limit can be
+	 * that large: ulimit -l 80000.
+	 */
 	if (most >= size_without + EXTRA + ROOM)
 		join(spawn(current, 1));
 	return 0;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: the life of registered memory: what can be registered, keys that are not used again at once, deregistered or
- * unmapped while another process writes and reads it: an error completion for that one, not one byte after ibv_dereg_mr has
- * returned, and registered again under a new key it works again.
+ * Description: the life of registered memory: what can be registered; keys are not reused at once.
+ * Memory is deregistered or unmapped while another process writes or reads it: that process gets an
+ * error completion, no byte changes after ibv_dereg_mr() has returned, and registered again under a
+ * new key the memory works again.
  */
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -51,7 +52,7 @@ static void registering(void)
 	munmap(mem, 3 * 4096);
 }
 
-/* More than may be locked. */
+/* Registers more than the limit of locked memory. */
 static void limited(void)
 {
 	struct rlimit old, few = {.rlim_cur = 1 << 20, .rlim_max = 1 << 20};
@@ -62,7 +63,7 @@ static void limited(void)
 	CHECK_EQ(getrlimit(RLIMIT_MEMLOCK, &old), 0);
 	few.rlim_max = old.rlim_max;
 	CHECK_EQ(setrlimit(RLIMIT_MEMLOCK, &few), 0);
-	if (geteuid() != 0) {	/* who may lock anything is not limited */
+	if (geteuid() != 0) {	/* a privileged process is not limited */
 		CHECK(!ibv_reg_mr(s.pd, mem, size, IBV_ACCESS_LOCAL_WRITE));
 		CHECK_EQ(errno, ENOMEM);
 	}
@@ -83,7 +84,7 @@ static void connect_to(int me)
 	meet(2);
 }
 
-/* Write (or in every other round read) until it is refused. */
+/* Writes (in every other round reads) until it is refused. */
 static void peer(int arg)
 {
 	(void)arg;
@@ -128,16 +129,16 @@ static void owner(void)
 		board->word[RKEY] = mr->rkey;
 		board->word[WRITTEN] = 0;
 		connect_to(0);
-		await(WRITTEN, 20);	/* in the middle of it */
+		await(WRITTEN, 20);	/* in the middle of the writes */
 		if (unmap) {
 			CHECK_EQ(munmap(mem, SIZE), 0);
 			meet(2);
-			/* Reading what is not there is an operational error of the responder. */
+			/* A READ of missing memory is an operational error of the responder. */
 			CHECK_EQ(board->word[STATUS], read ? IBV_WC_REM_OP_ERR : IBV_WC_REM_ACCESS_ERR);
 			CHECK_EQ(ibv_dereg_mr(mr), 0);
 		} else {
 			CHECK_EQ(ibv_dereg_mr(mr), 0);
-			/* Mine again, from now on. */
+			/* From now on the memory belongs to this process again. */
 			memset(mem, 0xff, SIZE);
 			meet(2);
 			for (int i = 0; i < SIZE; i++)

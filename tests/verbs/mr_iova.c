@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a region that is registered under other addresses than its memory has (hca_va of REG_MR, what later libraries
- * call ibv_reg_mr_iova) is read and written by those addresses, locally and remotely, and by no other.
+ * Description: a region that is registered under other addresses than those of its memory (hca_va
+ * of REG_MR, which later libraries call ibv_reg_mr_iova) is read and written by those addresses
+ * only, locally and remotely.
  */
 #include <sys/mman.h>
 
@@ -69,7 +70,7 @@ int main(void)
 	CHECK_EQ(old, 40);
 	CHECK_EQ(*(uint64_t *)(mem + 8), 42);
 
-	/* Its memory's own address is none of its addresses. */
+	/* The address of its memory is not an address of the region. */
 	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 6, 0, 8, (uintptr_t)mem, mr.rkey, IBV_SEND_SIGNALED), 0);
 	expect_wc(s.scq, 6, IBV_WC_REM_ACCESS_ERR);
 	CHECK_EQ(*(uint64_t *)(mem + 8), 42);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: more threads that poll than processors: all of this program on one. A thread that polls in vain gives way to
- * the one that it waits for, instead of polling until its time slice ends; whichever of its CQs is written to, it hears of
- * that, and every message arrives once, in order.
+ * Description: more polling threads than processors: the whole program runs on one. A thread that
+ * polls in vain yields to the thread that it waits for, instead of polling until its time slice
+ * ends. It learns of a CQE in any of its CQs, and each message arrives once, in order.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -13,21 +13,22 @@
 #define LEN 200
 #define CQS 3
 #define THREADS 3
-/* On average, of a wait. A time slice is twenty thousand and more; a thread that gives way needs about a thousand. */
+/* The limit for the average of empty polls per wait. In a time slice there are over twenty
+ * thousand; a thread that yields needs about a thousand. */
 #define EMPTY_POLLS 5000
 
 enum { QPN = 0, LID = 16 };
 
 static uint64_t empty;
 
-/* Completed when it is posted: nothing is lost and a receive is there. */
+/* The send completes during the post: no packet is lost, and a receive is posted. */
 static void send_one(struct ibv_qp *qp, struct side *s, uint64_t id, size_t off)
 {
 	CHECK_EQ(post_send1(qp, s, id, off, LEN, IBV_SEND_SIGNALED), 0);
 	expect_wc(qp->send_cq, id, IBV_WC_SUCCESS);
 }
 
-/* The next completion of any of n CQs, polled in turn. */
+/* Returns the next completion of any of n CQs, polled in turn. */
 static struct ibv_wc any_wc(struct ibv_cq **cq, int n, int *which)
 {
 	struct ibv_wc wc;
@@ -96,7 +97,8 @@ static void pair(int me)
 	}
 	meet(2);
 	for (int n = 0; n < ROUNDS; n++) {
-		/* The first speaks, the second answers, over a connection that changes. */
+		/* The first process sends, the second answers, over a different connection each
+		 * time. */
 		int over = n * 7 / 3 % CQS;
 
 		if (!me) {

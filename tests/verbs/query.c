@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: what is asked of device, port, GID and P_Key tables, QPs and SRQs comes back as it is: values of a ConnectX-2,
- * attributes as set (with the precision in which the HCA keeps them), granted sizes; and what is out of a table is refused.
+ * Description: queries of device, port, GID and P_Key tables, QPs and SRQs return the right values:
+ * those of a ConnectX-2, attributes as set (with the precision of the HCA), granted sizes. An index
+ * beyond a table is refused.
  * Options: --ports 2
  */
 #include <arpa/inet.h>
@@ -121,7 +122,7 @@ static void rc_qp(void)
 	struct ibv_qp *qp = ibv_create_qp(s.pd, &init);
 
 	CHECK(qp);
-	CHECK_EQ(init.cap.max_send_wr, 239);	/* slots of 128 bytes, 256 of them, 17 kept back */
+	CHECK_EQ(init.cap.max_send_wr, 239);	/* 256 slots of 128 bytes, of which 17 are spare */
 	CHECK_EQ(init.cap.max_recv_wr, 128);
 	CHECK_EQ(init.cap.max_send_sge, 6);
 	CHECK_EQ(init.cap.max_recv_sge, 4);
@@ -197,8 +198,7 @@ static void ud_qp(void)
 	CHECK_EQ(ibv_destroy_qp(qp), 0);
 }
 
-/* Sizes that are refused, by the library or by the kernel. */
-/* Queues count against the limit of locked memory, but for root. */
+/* Queues count towards the limit of locked memory, except for root. */
 static bool may_lock(rlim_t bytes)
 {
 	struct rlimit limit;
@@ -232,7 +232,7 @@ static void sizes(void)
 		CHECK_EQ(init.cap.max_send_wr, 16351);
 		CHECK_EQ(ibv_destroy_qp(qp), 0);
 	}
-	/* No kind of QP for programs. */
+	/* A type of QP that programs cannot have. */
 	init.cap = (struct ibv_qp_cap){.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1};
 	init.qp_type = IBV_QPT_RAW_ETH;
 	CHECK(!ibv_create_qp(s.pd, &init));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: commands as nobody's library writes them. Truncated, oversized, unknown and lying ones each get the errno that
- * the kernel gives, on the descriptor of a real context, and what the instance shows of its objects stays as it was; the
- * objects that were there still work.
+ * Description: commands as no library writes them. Truncated, oversized, unknown and false commands
+ * get the errno of the kernel, on the descriptor of a real context. What the instance shows of its
+ * objects does not change, and the existing objects still work.
  */
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -11,14 +11,20 @@
 
 #include "verbs_test.h"
 
-/* One number by which the two kernels differ harmlessly: 40 needs 8 bytes of answer in one, 32 in the other. */
+/*
+ * A command number by which the two kernels differ harmlessly: 40 needs 8 bytes for the response on
+ * one, 32 on the other.
+ */
 static bool mainline;
 static int fd;
 static uint64_t answer[64];
 static const volatile uintptr_t nowhere = 16;
 #define LONG_ONE (4 * 65536 + 16)
 
-/* The errno of writing this command, 0 when it was taken. Words are made from the lengths given. */
+/*
+ * Returns the errno of writing this command, or 0 if it succeeds. The words of the header come from
+ * the lengths.
+ */
 static int raw(void *cmd, size_t len, size_t out)
 {
 	uint16_t words[2] = {len / 4, out / 4};
@@ -27,7 +33,7 @@ static int raw(void *cmd, size_t len, size_t out)
 	return write(fd, cmd, len) == (ssize_t)len ? 0 : errno;
 }
 
-/* The same, of a header and zeroes, with a place for the answer. */
+/* The same for a header and zeroes, with room for the response. */
 static int plain(uint32_t number, size_t len, size_t out)
 {
 	uint32_t cmd[128] = {number};
@@ -37,7 +43,7 @@ static int plain(uint32_t number, size_t len, size_t out)
 	return raw(cmd, len, out);
 }
 
-/* Everything that the instance shows, without what counts commands. */
+/* Returns everything that the instance shows, except for counts of commands. */
 static char *shown(void)
 {
 	static const char *const counts[] = {"\"commands\"", "\"failed\""};
@@ -65,7 +71,7 @@ static void framing(void)
 	void *long_one;
 
 	memcpy(cmd + 2, &response, sizeof(response));
-	/* Another length than it says, shorter and longer, odd ones included. */
+	/* Written lengths that differ from that of the header, shorter and longer, and odd ones. */
 	for (length = 0; length < sizeof(cmd); length++) {
 		CHECK_EQ(write(fd, cmd, length), -1);
 		CHECK_EQ(errno, EINVAL);
@@ -76,16 +82,16 @@ static void framing(void)
 	cmd[1] = 0xffff | 3 << 16;
 	CHECK_EQ(write(fd, cmd, sizeof(cmd)), -1);
 	CHECK_EQ(errno, EINVAL);
-	/* As long as it says, and shorter than the structure. */
+	/* As long as the header says, but shorter than the structure. */
 	CHECK_EQ(plain(IB_USER_VERBS_CMD_ALLOC_PD, 12, 12), mainline ? ENOSPC : EINVAL);
 	CHECK_EQ(plain(IB_USER_VERBS_CMD_REG_MR, 44, 12), mainline ? ENOSPC : EINVAL);
 	CHECK_EQ(plain(IB_USER_VERBS_CMD_CREATE_QP, 16, 32), mainline ? ENOSPC : EINVAL);
 	CHECK_EQ(plain(IB_USER_VERBS_CMD_MODIFY_QP, 116, 0), mainline ? ENOSPC : EINVAL);
 	CHECK_EQ(plain(IB_USER_VERBS_CMD_DEALLOC_PD, 8, 0), mainline ? ENOSPC : EINVAL);
-	/* Memory that is not there. */
+	/* Memory that is not mapped. */
 	CHECK_EQ(write(fd, (void *)nowhere, 16), -1);
 	CHECK_EQ(errno, EFAULT);
-	/* More than any length can say. */
+	/* More bytes than a header can say. */
 	long_one = mmap(NULL, LONG_ONE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(long_one != MAP_FAILED);
 	memcpy(long_one, cmd, sizeof(cmd));
@@ -113,11 +119,13 @@ static void numbers(void)
 	CHECK_EQ(raw(flagged, 64, 0), mainline ? EOPNOTSUPP : EINVAL);
 	flagged[0] = 0x40000000u;
 	CHECK_EQ(raw(flagged, 64, 0), EINVAL);
-	/* A context is made once. */
+	/* A file has one context. */
 	CHECK_EQ(plain(IB_USER_VERBS_CMD_GET_CONTEXT, 16, 24), EINVAL);
 }
 
-/* No room for the answer, or an address where it cannot be written: the command has not been. */
+/*
+ * No room for the response, or an address that cannot be written: the command is not carried out.
+ */
 static void answers(struct side *s)
 {
 	struct ibv_reg_mr reg = {
@@ -138,7 +146,7 @@ static void answers(struct side *s)
 	CHECK_EQ(munmap(readonly, 4096), 0);
 }
 
-/* Well formed, and untrue. */
+/* Well-formed commands with false values. */
 static void lies(struct side *s, struct ibv_qp *qp)
 {
 	struct ibv_reg_mr reg = {
@@ -168,7 +176,7 @@ static void lies(struct side *s, struct ibv_qp *qp)
 		.log_sq_bb_count = 5, .log_sq_stride = 6,
 	};
 
-	/* Handles: nobody's, in use, and of another kind. */
+	/* Handles: unused, in use, and of another type. */
 	CHECK_EQ(raw(&pd, sizeof(pd), 0), EBUSY);
 	pd.pd_handle = 0xffffffff;
 	CHECK_EQ(raw(&pd, sizeof(pd), 0), mainline ? ENOENT : EINVAL);
@@ -178,7 +186,10 @@ static void lies(struct side *s, struct ibv_qp *qp)
 	reg.pd_handle = 0x123456;
 	CHECK_EQ(raw(&reg, sizeof(reg), 12), EINVAL);
 	reg.pd_handle = s->pd->handle;
-	/* Memory: offsets that differ within the page, access that cannot be, a range that is not there, and one that wraps. */
+	/*
+	 * Memory: different offsets in the page, impossible access, an unmapped range, a range that
+	 * wraps.
+	 */
 	reg.hca_va++;
 	CHECK_EQ(raw(&reg, sizeof(reg), 12), EINVAL);
 	reg.hca_va--;
@@ -190,11 +201,14 @@ static void lies(struct side *s, struct ibv_qp *qp)
 	reg.start = reg.hca_va = ~UINT64_C(4095);
 	reg.length = 8192;
 	CHECK(raw(&reg, sizeof(reg), 12));
-	/* Ports that are not there. */
+	/* Ports that do not exist. */
 	CHECK_EQ(raw(&port, sizeof(port), 40), EINVAL);
 	port.port_num = 3;
 	CHECK_EQ(raw(&port, sizeof(port), 40), EINVAL);
-	/* A QP: without its driver's part, with queues that are nowhere, of no type, of sizes that overflow. */
+	/*
+	 * A QP: without the driver's part, with queues at unmapped addresses, of no type, of sizes
+	 * that overflow.
+	 */
 	CHECK(raw(&create, sizeof(create.cmd), 32));
 	CHECK(raw(&create, sizeof(create), 32));
 	create.buf_addr = create.db_addr = nowhere;
@@ -214,7 +228,7 @@ static void lies(struct side *s, struct ibv_qp *qp)
 	CHECK_EQ(real_state(qp), IBV_QPS_RTS);
 }
 
-/* On a descriptor without context nothing is known. */
+/* A descriptor without context knows no objects. */
 static void without_context(void)
 {
 	int whole = fd;

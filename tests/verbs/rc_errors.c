@@ -11,7 +11,9 @@
 #define PAGE 4096
 #define SIZE (8 * PAGE)
 
-/* What is wrong. Those up to LOCAL_LAST are the requester's own mistake: its peer hears nothing of them. */
+/*
+ * What is wrong. Flaws up to LOCAL_LAST are the requester's own: its peer does not learn of them.
+ */
 enum flaw {
 	NO_SUCH_LKEY, LKEY_OF_OTHER_PD, LKEY_PAST_END, READ_TO_READ_ONLY, SOURCE_UNMAPPED, SINK_UNMAPPED, SOURCE_DEREGISTERED,
 	LARGER_THAN_ANY, ATOMIC_OF_FOUR, LOCAL_LAST = ATOMIC_OF_FOUR,
@@ -26,7 +28,7 @@ static const struct failure {
 	enum flaw flaw;
 	enum ibv_wr_opcode opcode;
 	enum ibv_wc_status status;
-	int receive;			/* status of the responder's first receive; SUCCESS: none before the flush */
+	int receive;			/* of the responder's first; SUCCESS: none yet */
 	int event;			/* at the responder, or QUIET */
 } failures[] = {
 #define F(flaw, opcode, status, receive, event) {#flaw " " #opcode, flaw, IBV_WR_##opcode, IBV_WC_##status, receive, event}
@@ -82,13 +84,13 @@ static const struct failure {
 };
 #define FAILURES (sizeof(failures) / sizeof(failures[0]))
 
-/* One end; in the same process or another, what the other must know of it is on the board. */
+/* One end. The other end, in this process or another, reads what it needs from the board. */
 struct end {
 	struct side s;
 	struct ibv_qp *qp;
-	struct ibv_pd *pd2;		/* the other PD */
+	struct ibv_pd *pd2;		/* another PD */
 	struct ibv_mr *other_pd, *read_only, *lost;
-	uint8_t *hole;			/* lost is of it; unmapped in each round that needs it */
+	uint8_t *hole;			/* memory of lost; unmapped in each round that needs it */
 };
 
 enum { QPN = 0, LID = 2, ADDR = 4, RKEY = 5 };
@@ -112,7 +114,7 @@ static void end_close(struct end *e)
 	side_close(&e->s);
 }
 
-/* A region that is then unmapped, or a key that is then given back. */
+/* Returns a region that is then unmapped, or whose key is then given back. */
 static struct ibv_mr *lose(struct end *e, bool unmap)
 {
 	e->hole = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -132,7 +134,7 @@ static void found(struct end *e)
 	e->lost = NULL;
 }
 
-/* The good request is a WRITE, or where those are what is forbidden a READ. */
+/* The good request is a WRITE, or a READ if WRITEs are what is forbidden. */
 static bool no_writing(const struct failure *f)
 {
 	return f->flaw == NO_RIGHT_QP && f->opcode == IBV_WR_RDMA_WRITE;
@@ -157,13 +159,16 @@ static void make_end(struct end *e, int me)
 	post(QPN + me, e->qp->qp_num);
 }
 
-/* Does the responder's QP go on? Nor does it hear that data it has no more could not be read. */
+/* Does the responder's QP go on? It also does if data that it no longer has cannot be read. */
 static bool alive(const struct failure *f)
 {
 	return f->flaw <= LOCAL_LAST || (f->flaw == TARGET_UNMAPPED && f->opcode == IBV_WR_RDMA_READ);
 }
 
-/* The responder's part before anything is sent. Page 0 of its buffer is for good requests, the others may not change. */
+/*
+ * The responder's part before the requests. Page 0 of its buffer is for good requests; the others
+ * must not change.
+ */
 static void respond_begin(struct end *e, const struct failure *f)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)e->s.buf + PAGE, .length = PAGE, .lkey = e->s.mr->lkey};
@@ -228,7 +233,7 @@ static void respond_end(struct end *e, const struct failure *f)
 {
 	struct ibv_async_event event;
 
-	/* The good request before the bad one was carried out, and nothing else. */
+	/* The good request before the bad one has been carried out; nothing else has changed. */
 	if (!no_writing(f))
 		CHECK_EQ(differs(e->s.buf, 8, 77), -1);
 	for (size_t i = no_writing(f) ? 0 : 8; i < SIZE; i++)
@@ -299,7 +304,10 @@ static void request(struct end *e, const struct failure *f)
 	for (int i = 0; i < 4; i++)
 		wr[i] = (struct ibv_send_wr){
 			.wr_id = i + 1, .next = i < 3 ? &wr[i + 1] : NULL, .sg_list = &good, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
-			/* The bad one and the last are not signalled: errors complete all the same. */
+			/*
+			 * The bad request and the last one are not signaled: errors complete
+			 * anyway.
+			 */
 			.send_flags = i % 2 ? 0 : IBV_SEND_SIGNALED,
 			.wr.rdma = {.remote_addr = board->word[ADDR + 2], .rkey = (uint32_t)board->word[RKEY + 2]},
 		};
@@ -310,7 +318,7 @@ static void request(struct end *e, const struct failure *f)
 	if (atomic) {
 		wr[1].wr.atomic.remote_addr = board->word[ADDR];
 		wr[1].wr.atomic.rkey = (uint32_t)board->word[RKEY];
-		/* Where only the answer has no place, the target would be changed already. */
+		/* If only the response cannot be stored, the target changes anyway. */
 		wr[1].wr.atomic.compare_add = f->flaw == SINK_UNMAPPED ? 0 : 0x5555555555555555;
 		wr[1].wr.atomic.swap = 1;
 	} else {
@@ -334,7 +342,7 @@ static void request(struct end *e, const struct failure *f)
 	expect_wc(e->s.rcq, 23, IBV_WC_WR_FLUSH_ERR);
 	for (size_t i = 8; i < SIZE; i++)
 		CHECK_EQ(e->s.buf[i], 0xaa);
-	/* What a completion tells is no event. */
+	/* An error that a completion reports raises no event. */
 	CHECK(!event_pending(e->s.context));
 	CHECK_EQ(ibv_destroy_qp(e->qp), 0);
 	found(e);

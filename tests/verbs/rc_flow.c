@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: queues at work on RC: PSNs that wrap, depth of READs and atomics, fences, sends that complete unseen, chains as
- * long as the queue and longer, many SGEs, messages of nothing; all of it with packets lost and delayed as well.
+ * Description: busy queues on RC: PSNs that wrap, depth of READs and atomics, fences, unsignaled
+ * sends, chains as long as the queue and longer, many SGEs, messages of length 0; all of it with
+ * lost and delayed packets, too.
  */
 #include "verbs_test.h"
 
@@ -79,7 +80,10 @@ static void wrap(void)
 	end_pair();
 }
 
-/* More READs and atomics than may be outstanding wait their turn; what they bring is right whatever is lost. */
+/*
+ * More READs and atomics than may be outstanding wait their turn. Their results are right even with
+ * losses.
+ */
 static void depth(uint8_t mine, uint8_t theirs, uint8_t reported)
 {
 	static const struct ibv_qp_cap cap = {.max_send_wr = 48, .max_recv_wr = 16, .max_send_sge = 2, .max_recv_sge = 2};
@@ -107,7 +111,7 @@ static void depth(uint8_t mine, uint8_t theirs, uint8_t reported)
 	end_pair();
 }
 
-/* A READ fetches what the fenced WRITE behind it sends on: sixteen hops from place to place. */
+/* A READ fetches what the fenced WRITE after it sends on: sixteen hops from place to place. */
 static void fence(void)
 {
 	static const struct ibv_qp_cap cap = {.max_send_wr = 64, .max_recv_wr = 16, .max_send_sge = 2, .max_recv_sge = 2};
@@ -130,7 +134,7 @@ static void fence(void)
 	end_pair();
 }
 
-/* Many times around a small queue; only some are told of. */
+/* Goes around a small queue many times; only some sends are signaled. */
 static void unsignalled(void)
 {
 	struct ibv_qp_init_attr init = {.send_cq = s.scq, .recv_cq = s.rcq, .qp_type = IBV_QPT_RC, .sq_sig_all = 1,
@@ -148,7 +152,7 @@ static void unsignalled(void)
 		CHECK_EQ(differs(s.buf + FAR, 32, i), -1);
 	}
 	end_pair();
-	/* And where the QP says that all are signalled, all are. */
+	/* If the QP signals all sends, all of them complete visibly. */
 	a = ibv_create_qp(s.pd, &init);
 	b = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
 	CHECK(a);
@@ -161,7 +165,7 @@ static void unsignalled(void)
 	end_pair();
 }
 
-/* One chain that fills the queues to the last place, and one request too many. */
+/* One chain that fills the queues completely, and one request too many. */
 static void chains(void)
 {
 	struct ibv_qp_init_attr init = {.send_cq = s.scq, .recv_cq = s.rcq, .qp_type = IBV_QPT_RC,
@@ -210,7 +214,7 @@ static void chains(void)
 	CHECK_EQ(post_send1(a, &s, 7, 0, 1, IBV_SEND_SIGNALED), 0);
 	expect_wc(s.scq, 7, IBV_WC_SUCCESS);
 	expect_wc(s.rcq, n, IBV_WC_SUCCESS);
-	/* More SGEs than there are: that request, and none of it. */
+	/* Too many SGEs: that request is refused as a whole. */
 	wr[0].next = NULL;
 	wr[0].num_sge = 1000;
 	CHECK(ibv_post_send(a, wr, &bad));
@@ -222,7 +226,10 @@ static void chains(void)
 	free(rsge);
 }
 
-/* Messages gathered from and scattered to as many pieces as a WQE holds, of uneven lengths, none of them among these. */
+/*
+ * Messages gathered from and scattered to as many pieces as a WQE holds, of uneven lengths, some of
+ * length 0.
+ */
 static void pieces(void)
 {
 	struct ibv_qp_init_attr init = {.send_cq = s.scq, .recv_cq = s.rcq, .qp_type = IBV_QPT_RC,
@@ -250,7 +257,7 @@ static void pieces(void)
 		for (int i = 0; i < n; i++) {
 			uint32_t len = out[(i + n) % 11];
 
-			/* Pieces lie in reverse. */
+			/* The pieces are in reverse order. */
 			sge[i] = (struct ibv_sge){.addr = (uintptr_t)s.buf + AREA - total - len, .length = len, .lkey = s.mr->lkey};
 			fill((void *)(uintptr_t)sge[i].addr, len, n * 100 + i);
 			memcpy(joined + total, (void *)(uintptr_t)sge[i].addr, len);
@@ -273,7 +280,7 @@ static void pieces(void)
 	end_pair();
 }
 
-/* Nothing is also a message, and a key for nothing is not looked at. */
+/* A message of length 0 is a message, too. Its key is not checked. */
 static void nothing(void)
 {
 	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND_WITH_IMM, .send_flags = IBV_SEND_SIGNALED, .imm_data = 5}, *bad;
@@ -322,7 +329,10 @@ int main(void)
 	depth(3, 4, 4);
 	fence();
 	pieces();
-	/* Without the fence a WRITE gets through while the READ before it must be asked again for what was lost. */
+	/*
+	 * Without the fence a WRITE would overtake the READ before it if that had to be repeated
+	 * after a loss.
+	 */
 	fabric_fault("drop 10%");
 	for (int i = 0; i < 8; i++)
 		fence();

@@ -5,7 +5,7 @@
  */
 #include "verbs_test.h"
 
-#define SIZE 70000	/* many packets, and no multiple of the MTU */
+#define SIZE 70000	/* many packets; not a multiple of the MTU */
 
 enum { QPN = 0, LID = 2, ADDR = 4, RKEY = 6, STEP = 8 };
 
@@ -60,7 +60,7 @@ static void target(int arg)
 	CHECK_EQ(wc.byte_len, 777);
 	CHECK_EQ(wc.imm_data, 0x9abcdef0);
 	CHECK_EQ(differs(s.buf + 2 * SIZE, 777, 3), -1);
-	fill(s.buf, SIZE, 4);	/* to be read */
+	fill(s.buf, SIZE, 4);	/* for the peer to read */
 	meet(2);
 	meet(2);
 	CHECK_EQ(*counter, 5000);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: how often and how long RC tries again. RETRY_EXC and RNR_RETRY_EXC after exactly as many attempts as were
- * asked for, counted by the device; receivers that are not ready waited for without end; counters that progress restores.
+ * Description: how often and how long RC retries. RETRY_EXC and RNR_RETRY_EXC come after exactly
+ * the requested number of attempts, which the device counts. With no limit the sender waits for a
+ * receiver that is not ready. Progress restores the counters.
  */
 #include <time.h>
 
@@ -34,7 +35,7 @@ static struct link usual(void)
 	return l;
 }
 
-/* Whoever the peer is, it does not answer: retry_cnt attempts beside the first, then the end. */
+/* The peer does not answer: retry_cnt attempts after the first, then an error. */
 static void no_answer(struct ibv_qp *qp, unsigned int retry_cnt, const char *drops)
 {
 	uint64_t retries = hca_counter("retries"), dropped = hca_counter(drops);
@@ -47,7 +48,7 @@ static void no_answer(struct ibv_qp *qp, unsigned int retry_cnt, const char *dro
 	expect_wc(s.rcq, 9, IBV_WC_WR_FLUSH_ERR);
 	CHECK_EQ(real_state(qp), IBV_QPS_ERR);
 	CHECK_EQ(hca_counter("retries") - retries, retry_cnt);
-	/* Both messages were sent in each attempt, those apart that were over before the second was posted. */
+	/* Each attempt sent both messages, except for attempts before the second was posted. */
 	dropped = hca_counter(drops) - dropped;
 	CHECK(dropped > retry_cnt && dropped <= 2 * (retry_cnt + 1));
 }
@@ -69,7 +70,7 @@ static void absent(void)
 	}
 }
 
-/* The peer is there but does not listen: in INIT, in ERR, or back in RESET. */
+/* The peer exists but does not receive: in INIT, in ERR, or back in RESET. */
 static void deaf(enum ibv_qp_state state)
 {
 	struct link l = usual();
@@ -85,7 +86,7 @@ static void deaf(enum ibv_qp_state state)
 	end_pair();
 }
 
-/* A sequence number from the future is refused, and refused again. */
+/* A PSN from the future is refused again and again. */
 static void ahead(void)
 {
 	uint64_t out_of_sequence = hca_counter("out_of_sequence");
@@ -103,7 +104,7 @@ static void ahead(void)
 	end_pair();
 }
 
-/* Timeout 0 is never. */
+/* Timeout 0 means no timeout. */
 static void never(void)
 {
 	struct link l = usual();
@@ -120,7 +121,7 @@ static void never(void)
 	end_pair();
 }
 
-/* A peer that comes late is found by an attempt that follows. */
+/* A later attempt finds a peer that comes late. */
 static void late(void)
 {
 	struct link l = usual();
@@ -144,7 +145,7 @@ static void late(void)
 	end_pair();
 }
 
-/* Each message may be lost twice; what gets through gives the next its own two retries. */
+/* Each message may be lost twice. One that arrives gives the next one two retries of its own. */
 static void progress(void)
 {
 	uint64_t retries = hca_counter("retries");
@@ -198,7 +199,7 @@ static double now_ms(void)
 	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
 }
 
-/* The wait is at least what the responder asks for, as often as it asks. */
+/* The sender waits at least as long as the responder asks, each time it asks. */
 static void rnr_timer(void)
 {
 	struct link l = usual();
@@ -214,7 +215,7 @@ static void rnr_timer(void)
 	end_pair();
 }
 
-/* Seven is for ever, far beyond seven attempts; order is kept over it. */
+/* 7 means no limit, far beyond seven attempts. Order is kept. */
 static void rnr_infinite(void)
 {
 	uint64_t naks = hca_counter("rnr_naks_sent");

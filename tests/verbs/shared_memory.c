@@ -24,7 +24,8 @@ static void what_is_shared(void)
 	struct ibv_mr *mr;
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		/* The middle of a buffer: what is before and after it in its pages is somebody else's. */
+		/* The middle of a buffer: the memory before and after it in its pages belongs to
+		 * other data. */
 		uint8_t *mem = malloc(sizes[i] + 2000);
 
 		fill(mem, 1000, 1);
@@ -42,7 +43,7 @@ static void what_is_shared(void)
 	CHECK(shares(bss + 30 * PAGE + 7, 2 * PAGE, &mr));
 	through(mr, bss + 30 * PAGE + 7, 2 * PAGE, 20);
 	CHECK_EQ(ibv_dereg_mr(mr), 0);
-	/* None of that took a system call. */
+	/* None of the copies took a system call. */
 	CHECK_EQ(hca_counter("copies_foreign"), foreign);
 }
 
@@ -69,7 +70,7 @@ static void what_is_not(void)
 	CHECK_EQ(ibv_dereg_mr(mr), 0);
 	munmap(mem, 4 * PAGE);
 
-	/* What is shared already stays shared with those it is shared with: a child, a file. */
+	/* Memory that is shared already, with a child or through a file, stays as it is. */
 	mem = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	CHECK(mem != MAP_FAILED);
 	CHECK(!shares(mem, 4 * PAGE, &mr));
@@ -99,7 +100,8 @@ static void what_is_not(void)
 	CHECK(hca_counter("copies_foreign") > foreign);
 }
 
-/* One page, several regions in it; a range that is shared in part only; regions that outlive each other. */
+/* One page with several regions; a range that is only partly shared; regions that outlive each
+ * other. */
 static void neighbours(void)
 {
 	uint8_t *mem = pages(4);
@@ -135,7 +137,7 @@ static void rings(void)
 	through(mr, mem, 4 * PAGE, 110);
 	CHECK_EQ(ibv_dereg_mr(mr), 0);
 	CHECK_EQ(syscall(SYS_io_destroy, ring), 0);
-	/* The process has to be still, and on a busy machine that may take a moment. */
+	/* The process must be still, which may take a moment on a busy machine. */
 	for (int i = 0; !shares(mem, 4 * PAGE, &mr); i++) {
 		CHECK(i < 500);
 		CHECK_EQ(ibv_dereg_mr(mr), 0);
@@ -174,7 +176,8 @@ static void *read_in(void *arg)
 	return NULL;
 }
 
-/* Stores of other threads and of system calls, while their pages go there and back. */
+/* Stores of other threads and of system calls while their pages become device memory and private
+ * again. */
 static void writers(void)
 {
 	pthread_t up1, up2, in;
@@ -202,7 +205,7 @@ enum { FRESH = 1024, ROUNDS = 40 };
 
 static int numbers;
 
-/* Every second one by a system call. */
+/* Every other one through a system call. */
 static void *touch_first(void *arg)
 {
 	uint8_t *mem = arg;
@@ -218,7 +221,7 @@ static void *touch_first(void *arg)
 	return NULL;
 }
 
-/* Pages that nobody has touched yet are touched while they become device memory. */
+/* Untouched pages are touched while they become device memory. */
 static void first_touches(void)
 {
 	numbers = memfd_create("numbers", MFD_CLOEXEC);
@@ -251,7 +254,7 @@ static void *two_steps(void *arg)
 	return NULL;
 }
 
-/* Can a thread's faults be held off, in system calls as well? */
+/* Can faults of a thread be held up, in system calls, too? */
 static bool privileged(void)
 {
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
@@ -295,7 +298,7 @@ static void pools(void)
 	through(late_mr, late, 8 * PAGE, 123);
 	CHECK_EQ(hca_counter("copies_foreign") > foreign, !privileged());
 	through(used_mr, used, 8 * PAGE, 124);
-	/* It stays what it is as long as somebody else is there, and is shared again at once. */
+	/* It stays shared as long as another region uses it, and a new region shares it at once. */
 	CHECK_EQ(ibv_dereg_mr(mr), 0);
 	CHECK_EQ(differs(pool, 8 * PAGE, 122), -1);
 	CHECK(shares(pool, 16 * PAGE, &mr));
@@ -311,7 +314,7 @@ static void pools(void)
 	munmap(used, 16 * PAGE);
 }
 
-/* Some pages were touched, some only read, some neither. */
+/* Some pages were written, some only read, some neither. */
 static void sparse(void)
 {
 	uint8_t *mem = pages(FRESH);
@@ -357,7 +360,7 @@ static struct ibv_qp *connect_to_other(int me)
 	return qp;
 }
 
-/* One number each time, a moment after it was asked for: the last that is written must be there. */
+/* Writes one number each time, a moment after it was asked for: the last one must be there. */
 static void writes_numbers(int arg)
 {
 	struct ibv_qp *qp;
@@ -381,7 +384,8 @@ static void writes_numbers(int arg)
 	side_close(&s);
 }
 
-/* What another process has written through one region is not lost while its page comes and goes with another. */
+/* What another process writes through one region is not lost while another region on its page comes
+ * and goes. */
 static void written_meanwhile(bool shared)
 {
 	uint8_t *mem = pages(2);
@@ -392,13 +396,14 @@ static void written_meanwhile(bool shared)
 
 	memset(mem, 0, 2 * PAGE);
 	board->word[ADDR] = board->word[WRITTEN] = board->word[GO] = 0;
-	/* Before: a fork makes memory that is shared private. */
+	/* Fork first, because a fork makes shared memory private. */
 	pid = spawn(writes_numbers, 0);
 	CHECK(shares(mem + 2000, 8, &mr));
 	if (!shared) {
 		CHECK_EQ(mprotect(mem, PAGE, PROT_READ), 0);
 		CHECK_EQ(mprotect(mem, PAGE, PROT_READ | PROT_WRITE), 0);
-		/* The page is device memory still, but the region is not: pages that replace it are ours alone. */
+		/* The page is still device memory, but not for this region: pages that replace it
+		 * are private. */
 		CHECK(mmap(mem, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == mem);
 		memset(mem, 0, PAGE);
 	}
@@ -418,7 +423,7 @@ static void written_meanwhile(bool shared)
 		CHECK_EQ(seen, n);
 	}
 	join(pid);
-	/* Not once did the page change its owner, which takes nobody else to use it. */
+	/* The page never changed its owner, because it is used by one process only. */
 	CHECK_EQ(hca_counter("regions_shared"), before + (shared ? TIMES : 0));
 	CHECK_EQ(hca_counter("regions_revoked"), revoked);
 	CHECK_EQ(ibv_destroy_qp(qp), 0);
@@ -438,7 +443,7 @@ static void device_beside(void)
 
 /* ---- leaving ---- */
 
-/* Its regions go with a context; the memory is the process's. */
+/* Regions end with their context; the memory still belongs to the process. */
 static void closing(void)
 {
 	uint64_t used = hca_counter("shared_pages_used");
@@ -466,7 +471,7 @@ static void closing(void)
 	CHECK_EQ(hca_counter("shared_pages_used"), used);
 }
 
-/* Each has the time that a test has: some take long on a machine with much else to do. */
+/* Each scenario has the time limit of a test: some take long on a busy machine. */
 static void (*const scenario[])(void) = {
 	what_is_shared, what_is_not, neighbours, sparse, rings, closing, device_meanwhile, device_beside, writers,
 	first_touches, pools,

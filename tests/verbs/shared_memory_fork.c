@@ -26,8 +26,8 @@ static void open_only(void)
 	side_open(&s, 4 * PAGE, 16, 0);
 }
 
-/* What a child does to find out whether its heap is whole; _exit: it must not end what is its
- * parent's. */
+/* A child finds out whether its heap is intact. It ends with _exit(), because it must not end what
+ * is its parent's. */
 static void use_heap(void)
 {
 	void *p[64];
@@ -45,14 +45,14 @@ static void use_heap(void)
 	}
 }
 
-/* The same in a child of a process whose other threads may be in the heap at the time. */
+/* The same in a child of a process whose other threads may be using the heap. */
 static void use_heap_if_whole(void)
 {
 	if (!SANITIZED)
 		use_heap();
 }
 
-/* A child that is to end with 0, and has 20 s for it. */
+/* Runs fn in a child, which must exit with 0 within 20 s. */
 static void child_is_well(void (*fn)(void))
 {
 	int status;
@@ -90,7 +90,8 @@ static void *has_arena(void *arg)
 	return NULL;
 }
 
-/* A buffer in the first page of a thread's arena, where its header is; the other thread forks. */
+/* A buffer in the first page of a thread's arena, where the arena has its header. The other thread
+ * forks. */
 static void arena(int arg)
 {
 	pthread_t t;
@@ -124,7 +125,7 @@ enum { BUFFERS = 20 };
 
 static bool over;
 
-/* In the only arena, which the first thread had to itself. */
+/* Allocates in the only arena, which the first thread had for itself. */
 static void *allocates(void *arg)
 {
 	(void)arg;
@@ -134,8 +135,8 @@ static void *allocates(void *arg)
 	return NULL;
 }
 
-/* Buffers of the heap, registered while there is no other thread; then one is started, and there
- * are children. */
+/* Registers buffers of the heap while there is no other thread; then starts one and forks
+ * children. */
 static void later_thread(int arg)
 {
 	struct ibv_mr *mr[BUFFERS];
@@ -183,8 +184,8 @@ static void *has_local(void *arg)
 	return NULL;
 }
 
-/* A thread's own variables, with its descriptor beside them: the thread is there after a fork, too.
- */
+/* A thread's own variables, with its descriptor in the same pages: the thread exists after a fork,
+ * too. */
 static void thread_local(int arg)
 {
 	struct ibv_mr *mr, *theirs;
@@ -225,7 +226,7 @@ static __attribute__((noinline)) int deeper(uint8_t *mem, size_t len, int depth)
 	return frame[0];
 }
 
-/* Its frame is over, what it has registered is not. */
+/* The frame ends, but the registration of its buffer does not. */
 static __attribute__((noinline)) void registers(void)
 {
 	uint8_t mem[6 * PAGE];
@@ -250,8 +251,8 @@ static void *runs_shallow(void *arg)
 	return NULL;
 }
 
-/* A buffer of a frame, registered from a call chain far below, where the stack pointer is not near;
- * then frames above fork. */
+/* Registers a buffer of a frame from a call chain far below it, where the stack pointer is far
+ * away. Then forks from frames above it. */
 static void stack_buffer(int arg)
 {
 	pthread_t t;
@@ -281,7 +282,7 @@ static void on_coroutine(void)
 	CHECK_EQ(mine, 3);
 }
 
-/* The stack of a coroutine, in a pool that is registered; with another thread and without. */
+/* The stack of a coroutine in a registered pool, with and without another thread. */
 static void coroutine(int arg)
 {
 	uint8_t *pool = pages(256);
@@ -323,7 +324,7 @@ static void *tries_lock(void *arg)
 	return NULL;
 }
 
-/* A FILE between registered buffers: its lock is its process's own. */
+/* A FILE between registered buffers: each process has a lock of its own. */
 static void stream(int arg)
 {
 	uint8_t *before, *after;
@@ -341,7 +342,7 @@ static void stream(int arg)
 	for (int i = 0; i < 3; i++) {
 		flockfile(log_file);
 		child_is_well(write_log);
-		/* Ours still: a child that has reset the lock has reset its own. */
+		/* The lock is still held: a child that resets the lock resets its own. */
 		CHECK_EQ(pthread_create(&t, NULL, tries_lock, NULL), 0);
 		CHECK_EQ(pthread_join(t, NULL), 0);
 		funlockfile(log_file);
@@ -369,7 +370,7 @@ static void *works(void *arg)
 	connect_pair(&own, a, b);
 	while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
 		size_t len = 500 + n * 977 % 9000;
-		/* Every second time memory of its own, never touched. */
+		/* Every other time untouched memory of its own. */
 		uint8_t *mem = n & 1 ? pages(3) : malloc(len);
 		struct ibv_mr *mr;
 
@@ -401,7 +402,7 @@ enum { WORKERS = 3, CHILDREN = 6 };
 
 extern char **environ;
 
-/* Every way to have a child, and several at once. */
+/* All ways to create a child, and several children at once. */
 static void children(void)
 {
 	char *args[] = {"true", NULL};
@@ -459,7 +460,7 @@ static void busy_threads(int arg)
 
 enum { LOOKED = 20, STORED };
 
-/* Neither sees what the other stores after the fork, whatever is shared with the device. */
+/* After the fork neither process sees what the other stores, whatever is shared with the device. */
 static void each_its_own(uint8_t *mem, size_t len)
 {
 	int status;
@@ -493,8 +494,8 @@ static void each_its_own(uint8_t *mem, size_t len)
 
 enum { POOL = 64 };
 
-/* Before it is a pool that nobody has touched, after it memory of the heap; with another thread and
- * without. */
+/* Before meanwhile() it is an untouched pool, after it memory of the heap; with and without another
+ * thread. */
 static void views(void (*meanwhile)(void))
 {
 	uint8_t *pool = pages(POOL), *mem;
@@ -566,7 +567,7 @@ static void change_root(void)
 	CHECK(access("/proc", F_OK));
 }
 
-/* In its own directory, which its parent removes when this has ended. */
+/* In a directory of its own, which the parent removes after this process has ended. */
 static void no_proc(int arg)
 {
 	(void)arg;
@@ -693,7 +694,7 @@ static void forking_threads(int arg)
 		CHECK_EQ(pthread_create(&t[i], NULL, forks, NULL), 0);
 	for (int i = 0; i < FORKERS; i++)
 		CHECK_EQ(pthread_join(t[i], NULL), 0);
-	/* Commands go on, and children do. */
+	/* Commands still work, and so do children. */
 	other = reg(pages(4), 4 * PAGE);
 	through(other, other->addr, 4 * PAGE, 7);
 	CHECK_EQ(ibv_dereg_mr(other), 0);

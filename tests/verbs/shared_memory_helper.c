@@ -21,7 +21,7 @@ enum { JOINED = 30, THREAD = 40, SEEN, REAP };
 
 static void *(*helper)(void *);
 static void *helper_arg;
-static uint8_t *on_its_stack; /* an address there */
+static uint8_t *on_its_stack; /* an address on its stack */
 static sem_t arrived, released;
 static bool hold;
 
@@ -39,7 +39,7 @@ static void *held(void *arg)
 
 typedef int create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
-/* In front of softhca's own, which creates its thread by this one. */
+/* Replaces pthread_create() for softhca, which creates its thread with it. */
 int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
 {
 	create *real = (create *)dlsym(RTLD_NEXT, "pthread_create");
@@ -55,7 +55,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(vo
 
 /* ---- its stack ---- */
 
-/* The mapping that has this address: its protection, and where it begins and ends. */
+/* Finds the mapping that contains the address: its protection, start and end. */
 static bool mapping_of(uint64_t addr, char perms[5], uint64_t *start, uint64_t *end)
 {
 	FILE *f = fopen("/proc/self/maps", "r");
@@ -98,7 +98,8 @@ static uint64_t map_below(uint64_t end)
 	return end - PAGE;
 }
 
-/* The device is opened with the thread held up; the page of its stack that it is in. */
+/* Opens the device while the thread is held up. Returns the page of its stack that the thread
+ * uses. */
 static uint64_t open_held(void)
 {
 	CHECK_EQ(sem_init(&arrived, 0, 0), 0);
@@ -191,7 +192,7 @@ static void *waits_to_be_seen(void *arg)
 	return arg;
 }
 
-/* A debugger that hears of its end a little later: it is there that long. */
+/* A debugger learns of the thread's end a little later. The thread exists until then. */
 static void debugger(int arg)
 {
 	pid_t tid;
@@ -221,7 +222,7 @@ static void joined_late(int arg)
 
 	(void)arg;
 	board->word[THREAD] = board->word[SEEN] = board->word[REAP] = 0;
-	/* Pages that were touched: others can be shared beside threads. */
+	/* Touched pages: untouched ones can be shared beside threads. */
 	fill(mem, 4 * PAGE, 8);
 	pid = spawn(debugger, 0);
 	s.context = open_device(0);

@@ -34,7 +34,7 @@ static void forking(void)
 			memset(mem, 0xcc, 8 * PAGE);
 			_exit(mine ? 0 : 1);
 		}
-		/* At once: a child that looked at these pages would see it. */
+		/* At once: a child that used the parent's pages would see it. */
 		memset(mem, 0xaa, 8 * PAGE);
 		CHECK_EQ(waitpid(pid, &status, 0), pid);
 		CHECK_EQ(status, 0);
@@ -46,7 +46,8 @@ static void forking(void)
 	munmap(mem, 8 * PAGE);
 }
 
-/* A daemon's way: the process that registered it forks and ends, and the child goes on with its copy. */
+/* As daemons do: the process that registered the memory forks and ends, and the child goes on with
+ * its copy. */
 static void orphan(int arg)
 {
 	uint8_t *mem;
@@ -87,7 +88,7 @@ static void unmapping(void)
 	through(mr, mem, 3 * PAGE, 62);
 	through(mr, mem + 4 * PAGE, 4 * PAGE, 63);
 	refused(mr, mem + 3 * PAGE, 100, IBV_WC_REM_ACCESS_ERR);
-	/* Something else there, which the device finds as it finds any memory. */
+	/* Maps other memory there. The device finds it like any memory. */
 	CHECK(mmap(mem + 2 * PAGE, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == mem + 2 * PAGE);
 	for (size_t i = 0; i < 3 * PAGE; i++)
 		CHECK_EQ(mem[2 * PAGE + i], 0);
@@ -105,7 +106,7 @@ static void unmapping(void)
 	munmap(other, 8 * PAGE);
 }
 
-/* What grows must not grow into its neighbour in device memory. */
+/* Memory that grows must not grow into its neighbour in device memory. */
 static void growing(bool by_realloc, size_t shrunk)
 {
 	size_t n = 64;
@@ -163,7 +164,8 @@ static void advising(void)
 	munmap(mem, 8 * PAGE);
 }
 
-/* What is mapped where a region was, as when the C library unmaps and maps again without anybody's seeing. */
+/* Memory that is mapped in place of a region, as when the C library unmaps and maps again without
+ * softhca noticing. */
 static void unseen(void)
 {
 	char name[] = "/tmp/shared-memory.XXXXXX";
@@ -176,7 +178,7 @@ static void unseen(void)
 	fill(mem, 8 * PAGE, 100);
 	CHECK_EQ(write(fd, mem, 4 * PAGE), (long)(4 * PAGE));
 	CHECK(shares(mem, 8 * PAGE, &mr));
-	/* A file: advice about it is not advice about what was there. */
+	/* A file: advice about it does not affect the memory that was there. */
 	again = (void *)syscall(SYS_mmap, mem, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0);
 	CHECK(again == mem);
 	CHECK_EQ(madvise(mem, 4 * PAGE, MADV_DONTNEED), 0);
@@ -184,7 +186,8 @@ static void unseen(void)
 	CHECK_EQ(ibv_dereg_mr(mr), 0);
 	munmap(mem, 8 * PAGE);
 
-	/* Another region over half of what is left: what becomes of the other half is nothing to it. */
+	/* Another region covers half of the rest: what happens to the other half does not affect
+	 * it. */
 	mem = pages(8);
 	fill(mem, 8 * PAGE, 101);
 	CHECK(shares(mem, 8 * PAGE, &mr));
@@ -215,7 +218,7 @@ static void on_alarm(int sig)
 		handled++;
 }
 
-/* A collector's handler changes mappings of its own, whatever it interrupts. */
+/* The handler of a garbage collector changes its own mappings at any moment. */
 static void interrupted(void)
 {
 	struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
@@ -252,7 +255,7 @@ static void protecting(void)
 	through(mr, mem, 4 * PAGE, 91);
 	CHECK_EQ(ibv_dereg_mr(mr), 0);
 	CHECK_EQ(differs(mem, 4 * PAGE, 92), -1);
-	/* Given up, and forbidden, as allocators do: it stays forbidden. */
+	/* Given up and protected, as allocators do: it stays protected. */
 	CHECK(shares(mem, 4 * PAGE, &mr));
 	CHECK_EQ(mprotect(mem, 2 * PAGE, PROT_NONE), 0);
 	CHECK_EQ(madvise(mem, 2 * PAGE, MADV_DONTNEED), 0);
@@ -362,7 +365,7 @@ int main(void)
 	up();
 	forking();
 	unmapping();
-	(void)mallopt(M_MMAP_THRESHOLD, 128 << 10); /* a mapping each; a sanitizer has its own way */
+	(void)mallopt(M_MMAP_THRESHOLD, 128 << 10); /* a mapping each; not for a sanitizer */
 	for (int by_realloc = 0; by_realloc < 2; by_realloc++) {
 		growing(by_realloc, 0);
 		growing(by_realloc, 32 * PAGE);

@@ -26,7 +26,7 @@ enum { PID = 20, ADDR, STOP, READY, ROUNDS = 60, FAR = 256 };
 
 /* ---- another process ---- */
 
-/* A word after the other, and each must be there when the next is written. */
+/* Writes one word after another; each must be there when the next is written. */
 static void writes_there(int arg)
 {
 	size_t len = arg ? FAR * PAGE : 8;
@@ -54,14 +54,14 @@ static void writes_there(int arg)
 	free(seen);
 }
 
-/* It writes beside a buffer that comes and goes, one word or a megabyte, that lies in the buffer's
- * own pages. */
+/* The other process writes beside a buffer that is registered and deregistered, one word or a
+ * megabyte, in the buffer's own pages. */
 static void other_process(int large)
 {
 	uint8_t *mem = pages(FAR + 2);
 	pid_t pid;
 
-	/* As MPI libraries do for their single copies. */
+	/* As MPI libraries do for single copies. */
 	(void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	memset(mem, 0, (FAR + 2) * PAGE);
 	board->word[PID] = (uint64_t)getpid();
@@ -111,7 +111,8 @@ static struct ibv_qp *connect_to_other(int me)
 	return qp;
 }
 
-/* A number after the other, read back at once; until the owner goes on to the next region. */
+/* Writes one number after another and reads it back at once, until the owner goes on to the next
+ * region. */
 static void writes_by_key(int arg)
 {
 	struct ibv_qp *qp;
@@ -150,8 +151,8 @@ static void *does_nothing(void *arg)
 	return arg;
 }
 
-/* It writes to a region of the heap that is made private, by a fork or a thread, and shared again.
- */
+/* The peer writes to a region of the heap that a fork or a thread makes private, and that is shared
+ * again. */
 static void peer(int arg)
 {
 	struct ibv_qp *qp;
@@ -175,7 +176,7 @@ static void peer(int arg)
 		board->word[ADDR] = (uintptr_t)mem + 10000;
 		board->word[RKEY] = mr->rkey;
 		post(GO, turn);
-		/* Not before it writes there. */
+		/* Waits until it writes there. */
 		while (!*(volatile uint64_t *)(mem + 10000))
 			;
 		if (turn & 1) {
@@ -275,7 +276,7 @@ static void *sleeps(void *arg)
 {
 	struct shared *w = arg;
 
-	/* As long as it is nobody's turn: then on the mutex, or on the condition. */
+	/* Sleeps until told: first on the mutex, then on the condition. */
 	CHECK_EQ(pthread_mutex_lock(&w->mutex), 0);
 	while (!w->told)
 		CHECK_EQ(pthread_cond_wait(&w->cond, &w->mutex), 0);
@@ -283,7 +284,7 @@ static void *sleeps(void *arg)
 	return NULL;
 }
 
-/* Is that thread of ours asleep, and in futex()? */
+/* Is that thread of this process asleep, and in futex()? */
 static bool asleep(pid_t tid)
 {
 	char name[64], state = 0;
@@ -318,7 +319,8 @@ static void await_sleeper(void)
 	CHECK(false);
 }
 
-/* A word of a mutex that processes may share: its futex is known by what is mapped there. */
+/* A word of a mutex that processes may share: the kernel knows its futex by what is mapped
+ * there. */
 static void sleeping(bool on_mutex, bool within)
 {
 	struct ibv_mr *mr = NULL;
@@ -381,12 +383,12 @@ static void *joins(void *arg)
 	return NULL;
 }
 
-/* One that waits for the end of a thread whose stack, with its descriptor at the end, is memory of
- * ours. */
+/* A thread waits for the end of another thread, whose stack, with its descriptor at the end, is
+ * memory of this process. */
 static void joiner(int arg)
 {
 	size_t size = 64 * PAGE;
-	/* In the middle: the first thread's own memory, which never is shared, may be next to what
+	/* In the middle: the first thread's own memory, which is never shared, may be next to what
 	 * it maps first. */
 	uint8_t *mem = pages(192), *stack = mem + 64 * PAGE;
 	pthread_attr_t attr;
@@ -402,8 +404,7 @@ static void joiner(int arg)
 	CHECK_EQ(pthread_create(&t, &attr, waits_for_word, ends), 0);
 	CHECK_EQ(pthread_create(&j, NULL, joins, &t), 0);
 	await_sleeper();
-	/* As a registration cache does, which knows what it was asked for and takes the whole of
-	 * it. */
+	/* As a registration cache does, which registers the whole of what it was asked for. */
 	mr = reg(stack + size - 3 * PAGE, 3 * PAGE);
 	CHECK_EQ(write(ends[1], "", 1), 1);
 	CHECK_EQ(pthread_join(j, NULL), 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What the tests of shared registered memory share: a process with two RC QPs connected to each other, so that its device
- * writes to and reads from its own regions, and whether a registration shared its pages. A failure ends the test (CHECK).
+ * What the tests of shared registered memory have in common: a process with two RC QPs connected to
+ * each other, so that its device writes to and reads from its own regions; and the question whether
+ * a registration shared its pages. A failure ends the test (CHECK).
  */
 #ifndef SHARED_MEMORY_TEST_H
 #define SHARED_MEMORY_TEST_H
@@ -11,7 +12,10 @@
 #define PAGE 4096UL
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
-/* A sanitizer's heap maps memory as an application does, and is not for a child of busy threads. */
+/*
+ * A sanitizer's heap maps memory as an application does, and a child of a process with busy threads
+ * cannot use it.
+ */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
 #elif defined(__has_feature)
@@ -23,27 +27,37 @@
 #define SANITIZED 0
 #endif
 
-/* Of this process. A child that opens the device for itself opens this one anew. */
+/* The side of this process. A child that opens the device itself opens its own side here. */
 extern struct side s;
 
-/* s, of 16 pages, and the two QPs. */
+/* Open and close s, with 16 pages, and the two QPs. */
 void up(void);
 void down(void);
-/* n pages of private memory that nobody has touched. */
+/* Maps n pages of private memory that have not been touched. */
 uint8_t *pages(size_t n);
 struct ibv_mr *reg(void *addr, size_t len);
-/* Registers it, and whether that shared it. Where the way is closed on purpose nothing is. */
+/*
+ * Registers the memory and returns whether that shared its pages. Always false if the test has
+ * turned sharing off.
+ */
 bool shares(void *addr, size_t len, struct ibv_mr **mr);
-/* What the device writes to [to, to+len) of a region, which must show there; and reads back from it. */
+/*
+ * Has the device write to [to, to+len) of a region, checks that the data is visible there, and
+ * reads it back through the device.
+ */
 void through(struct ibv_mr *mr, uint8_t *to, size_t len, uint64_t seed);
-/* It may not write there: the completion has this status. The QPs are connected anew. */
+/*
+ * Has the device write where it must not: the completion must have this status. Connects the QPs
+ * again.
+ */
 void refused(struct ibv_mr *mr, uint8_t *to, size_t len, enum ibv_wc_status status);
 /*
- * Runs fn(0) in processes of its own, one after the other: 3 times, in the full tier 30 times, or as often as the
- * environment's REPEAT says. A program that is given names as arguments runs those alone.
+ * Runs fn(0) in processes of its own, one after the other: 3 times, in the full tier 30 times, or
+ * REPEAT times if the environment has that. If the program gets names as arguments, it runs only
+ * those.
  */
 void repeat(int argc, char **argv, const char *name, void (*fn)(int arg));
-/* Waits until no more pages than these are shared. */
+/* Waits until at most this many pages are shared. */
 void given_back(uint64_t used);
 
 #endif

@@ -53,7 +53,7 @@ static void idle(enum ibv_qp_type type)
 	CHECK_EQ(post_send1(a, &s, 12, 0, 64, IBV_SEND_SIGNALED), 0);
 	expect_silence(s.scq, 3);
 	expect_silence(s.rcq, 0);
-	/* Its other direction is as alive as ever. */
+	/* The other direction goes on. */
 	CHECK_EQ(post_recv1(a, &s, 3, 8192, 64), 0);
 	CHECK_EQ(post_send1(b, &s, 21, 0, 64, IBV_SEND_SIGNALED), 0);
 	expect_wc(s.scq, 21, IBV_WC_SUCCESS);
@@ -63,7 +63,7 @@ static void idle(enum ibv_qp_type type)
 	expect_wc(s.scq, 12, IBV_WC_SUCCESS);
 	expect_wc(s.rcq, 1, IBV_WC_SUCCESS);
 	expect_wc(s.rcq, 2, IBV_WC_SUCCESS);
-	/* Not asked for: no event. */
+	/* Not requested: no event. */
 	CHECK_EQ(drain(0), 0);
 	CHECK(!event_pending(s.context));
 	CHECK_EQ(to_state(a, IBV_QPS_RTS), 0);
@@ -72,7 +72,10 @@ static void idle(enum ibv_qp_type type)
 	end_pair();
 }
 
-/* A message that the receiver is not ready for, and one behind it that has been sent too, are begun. */
+/*
+ * The queue has begun two messages: one for which the receiver is not ready, and one after it that
+ * has been sent, too.
+ */
 static void busy(void)
 {
 	make_pair(IBV_QPT_RC);
@@ -98,7 +101,7 @@ static void busy(void)
 	end_pair();
 }
 
-/* What a peer may do to this QP is changed while its own sends rest. */
+/* Changes what the peer may do to this QP while its own sends rest. */
 static void attributes(void)
 {
 	struct ibv_qp_attr attr = {.qp_access_flags = IBV_ACCESS_REMOTE_READ, .retry_cnt = 3, .rnr_retry = 2, .timeout = 9,
@@ -127,7 +130,7 @@ static void attributes(void)
 	end_pair();
 }
 
-/* From SQD to ERR what was held is flushed, and to RESET it is forgotten. */
+/* From SQD to ERR, held requests are flushed; to RESET, they are dropped. */
 static void ends(void)
 {
 	for (int reset = 0; reset < 2; reset++) {

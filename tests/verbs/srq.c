@@ -36,11 +36,11 @@ static void feed(void)
 		a[i] = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
 		b[i] = make_qp(&s, IBV_QPT_RC, srq, NULL, NULL);
 		CHECK(b[i]->srq == srq);
-		CHECK(post_recv1(b[i], &s, 0, 0, 64));	/* none of its own */
+		CHECK(post_recv1(b[i], &s, 0, 0, 64));	/* the QP has no receive queue */
 		connect_pair(&s, a[i], b[i]);
 	}
 	CHECK_EQ(ibv_destroy_srq(srq), EBUSY);
-	/* As many as granted, and not one more. */
+	/* As many receives as granted, and one more is refused. */
 	for (n = 0; n < init.attr.max_wr; n++)
 		CHECK_EQ(post_srq1(srq, &s, n, 4096 + n % 64 * 64, 64), 0);
 	CHECK(post_srq1(srq, &s, n, 4096, 64));
@@ -54,7 +54,7 @@ static void feed(void)
 		CHECK_EQ(wc.qp_num, b[i % 3]->qp_num);
 		CHECK_EQ(differs(s.buf + 4096 + i % 64 * 64, 64, i), -1);
 	}
-	/* Empty: they wait. */
+	/* The SRQ is empty: the sends wait. */
 	for (int i = 0; i < 3; i++)
 		CHECK_EQ(post_send1(a[i], &s, i, 0, 64, IBV_SEND_SIGNALED), 0);
 	expect_silence(s.scq, 3);
@@ -64,7 +64,7 @@ static void feed(void)
 		CHECK_EQ(next_wc(s.scq).status, IBV_WC_SUCCESS);
 		expect_wc(s.rcq, 200 + i, IBV_WC_SUCCESS);
 	}
-	/* Receives of an SRQ stay when one of its QPs ends; the others take them. */
+	/* Receives of an SRQ stay when one of its QPs ends; the other QPs take them. */
 	CHECK_EQ(post_srq1(srq, &s, 300, 4096, 64), 0);
 	CHECK_EQ(to_state(b[0], IBV_QPS_ERR), 0);
 	CHECK(expect_event(s.context, IBV_EVENT_QP_LAST_WQE_REACHED).element.qp == b[0]);
@@ -72,14 +72,16 @@ static void feed(void)
 	CHECK_EQ(post_send1(a[1], &s, 1, 0, 64, IBV_SEND_SIGNALED), 0);
 	expect_wc(s.scq, 1, IBV_WC_SUCCESS);
 	expect_wc(s.rcq, 300, IBV_WC_SUCCESS);
-	/* A message that does not fit ends its own receive and the QP, and is the last of that QP. */
+	/*
+	 * A message that is too long ends its own receive and the QP, and is the last of that QP.
+	 */
 	CHECK_EQ(post_srq1(srq, &s, 301, 4096, 64), 0);
 	CHECK_EQ(post_send1(a[1], &s, 2, 0, 65, 0), 0);
 	expect_wc(s.scq, 2, IBV_WC_REM_INV_REQ_ERR);
 	expect_wc(s.rcq, 301, IBV_WC_LOC_LEN_ERR);
 	CHECK(expect_event(s.context, IBV_EVENT_QP_LAST_WQE_REACHED).element.qp == b[1]);
 	CHECK(!event_pending(s.context));
-	/* And it is told again when it ends again. */
+	/* The event comes again when the QP ends again. */
 	CHECK_EQ(to_state(b[0], IBV_QPS_RESET), 0);
 	connect_pair(&s, b[0], b[0]);
 	CHECK_EQ(to_state(b[0], IBV_QPS_ERR), 0);
@@ -91,7 +93,10 @@ static void feed(void)
 	CHECK_EQ(ibv_destroy_srq(srq), 0);
 }
 
-/* Two CQs, polled one after the other: receives come back in another order than they were posted in, lap after lap. */
+/*
+ * Two CQs, polled one after the other: receives come back in another order than they were posted
+ * in, many times around.
+ */
 static void out_of_order(void)
 {
 	struct ibv_srq_init_attr init;
@@ -150,13 +155,13 @@ static void limit(void)
 			CHECK_EQ(post_send1(a, &s, i, 0, 64, IBV_SEND_SIGNALED), 0);
 			expect_wc(s.scq, i, IBV_WC_SUCCESS);
 			expect_wc(s.rcq, i, IBV_WC_SUCCESS);
-			/* Four are left after the fourth: fewer than five. */
+			/* After the fourth message four receives are left: fewer than five. */
 			if (i == 3)
 				CHECK(expect_event(s.context, IBV_EVENT_SRQ_LIMIT_REACHED).element.srq == srq);
 			CHECK(!event_pending(s.context));
 		}
 	}
-	/* Taken back before it is reached. */
+	/* The limit is disarmed before it is reached. */
 	for (int i = 0; i < 2; i++)
 		CHECK_EQ(post_srq1(srq, &s, i, 4096, 64), 0);
 	attr.srq_limit = 2;
@@ -169,7 +174,7 @@ static void limit(void)
 		expect_wc(s.rcq, i, IBV_WC_SUCCESS);
 	}
 	CHECK(!event_pending(s.context));
-	/* What is refused. */
+	/* Values that are refused. */
 	attr.srq_limit = init.attr.max_wr + 1;
 	CHECK_EQ(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT), EINVAL);
 	attr.max_wr = 32;

@@ -22,7 +22,7 @@
 #define SIZE (SLOT(QUEUES, 4))
 #define LATE 77		/* wr_id */
 
-/* Of the one that is stopped, and of its peer. */
+/* Words of the stopped process and of its peer. */
 enum { LID = 1, ADDR = 2, RKEY = 3, RCV_QPN = 4, SRQN = 5, QPN = 8 /* .. 11 */, PEER_LID = 16, PEER_QPN = 18 /* .. 21 */,
        STOPPED = 32, DONE = 33, RECEIVED = 34 };
 enum { RQ, SRQ, XRC, BACK, QPS };	/* BACK: the stopped one sends */
@@ -41,7 +41,7 @@ static struct ibv_srq *make_srq(struct side *s)
 static void link_to(struct link *l, unsigned int lid, unsigned int qpn)
 {
 	link_defaults(l, (uint16_t)board->word[lid], (uint32_t)board->word[qpn]);
-	/* Two thirds of a second: nothing is repeated before the process is stopped. */
+	/* Two thirds of a second, so that nothing is repeated before the process is stopped. */
 	l->min_rnr_timer = 0;
 }
 
@@ -110,7 +110,7 @@ static void stopped(int arg)
 	for (size_t n = 0; n < EACH; n++)
 		CHECK_EQ(post_recv1(qp[RQ], &s, RQ * EACH + n, SLOT(RQ, n), LEN), 0);
 	meet(2);
-	/* The peer has no receive for it yet: it is to be repeated. */
+	/* The peer has no receive for it yet, so the device must repeat it. */
 	CHECK_EQ(post_send1(qp[BACK], &s, LATE, READ, LEN, IBV_SEND_SIGNALED), 0);
 	CHECK_EQ(raise(SIGSTOP), 0);
 	CHECK_EQ(ibv_get_cq_event(s.channel, &cq, &context), 0);
@@ -197,7 +197,7 @@ static void peer(int arg)
 	CHECK_EQ(ibv_dereg_mr(mr), 0);
 	for (int i = 0; i < QPS; i++)
 		CHECK_EQ(real_state(qp[i]), IBV_QPS_RTS);
-	/* Nothing of the stopped process is in the way of what this one takes apart. */
+	/* The stopped process does not keep this one from destroying its objects. */
 	CHECK_EQ(to_state(qp[RQ], IBV_QPS_ERR), 0);
 	CHECK_EQ(to_state(qp[SRQ], IBV_QPS_RESET), 0);
 	for (int i = 0; i < QUEUES; i++)

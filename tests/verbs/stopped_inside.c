@@ -14,7 +14,7 @@
 #define LEN		64
 #define GO_ON		20	/* messages of the other sender while the first one is stopped */
 #define PATIENCE_MS	1000
-#define SECONDS		20	/* of stops, whatever becomes of them */
+#define SECONDS		20	/* limit for all stops together */
 
 enum word { QPN_HERE, QPN_THERE = 2, LID = 4, SENT = 6, TOTAL = 8, DEREGISTERED = 10, END };
 enum sender { STOPPED, OTHER };

@@ -27,7 +27,7 @@ static void run(void *(*fn)(void *), int n)
 		CHECK_EQ(pthread_join(thread[i], NULL), 0);
 }
 
-/* Nothing shared but the context and the PD; half of them wait for events. */
+/* Threads share only the context and the PD. Half of them wait for events. */
 static void *alone(void *arg)
 {
 	intptr_t me = (intptr_t)arg;
@@ -82,13 +82,13 @@ static void poll_shared(void)
 	}
 }
 
-/* All post to one QP and take from one CQ what anybody's requests ended in. */
+/* All threads post to one QP, and poll one CQ for completions of all of them. */
 static void *together(void *arg)
 {
 	uint64_t me = (uintptr_t)arg;
 
 	for (uint64_t i = 0; i < MESSAGES; i++) {
-		/* The queue may be full of the others'. */
+		/* The requests of the other threads may fill the queue. */
 		while (post_rdma1(shared_a, &s, IBV_WR_RDMA_WRITE, me << 32 | i, me * 64, 64, (uintptr_t)s.buf + 65536 + me * 64, s.mr->rkey,
 				  IBV_SEND_SIGNALED))
 			poll_shared();
@@ -112,7 +112,7 @@ static void poll_received(void)
 	__atomic_add_fetch(&taken, 1, __ATOMIC_RELEASE);
 }
 
-/* The first sends; the others post receives to the SRQ, which is full at times, and take what came. */
+/* The first thread sends. The others post receives to the SRQ, which is full at times, and poll. */
 static void *one_srq(void *arg)
 {
 	struct ibv_wc wc;
@@ -136,7 +136,7 @@ static void *one_srq(void *arg)
 	return NULL;
 }
 
-/* Objects come and go beside traffic. */
+/* Creates and destroys objects during traffic. */
 static void *churn(void *arg)
 {
 	intptr_t me = (intptr_t)arg;

@@ -14,7 +14,7 @@
 
 enum class { UD, UC, RC, CLASSES };
 
-/* Beside these: any to RESET, any but RESET to ERR, with nothing but the state. */
+/* In addition: any state to RESET, and any but RESET to ERR, with the state alone. */
 static const struct rule {
 	enum ibv_qp_state from, to;
 	int required[CLASSES], optional[CLASSES];
@@ -63,7 +63,7 @@ static struct ibv_xrc_domain *domain;
 static struct ibv_ah *ah;
 static struct ibv_qp *qp;
 static enum class class;
-static int unseen;	/* attributes whose values this kernel never gets to see: mainline's half of XRC */
+static int unseen;	/* attributes that this kernel never gets: mainline's half of XRC */
 
 static struct ibv_qp_attr good_values(void)
 {
@@ -114,7 +114,7 @@ static void send_wrong(void)
 	expect_wc(s.scq, 5, IBV_WC_LOC_PROT_ERR);
 }
 
-/* To where a trial begins, by the shortest way. */
+/* Moves the QP to the state where a trial begins, by the shortest way. */
 static void bring_to(enum ibv_qp_state state)
 {
 	CHECK_EQ(to_state(qp, IBV_QPS_RESET), 0);
@@ -179,7 +179,7 @@ static void trials(enum ibv_qp_state from, enum ibv_qp_state to)
 	int required, optional;
 
 	if (!rule) {
-		/* Not with anything. */
+		/* This transition is refused, whatever the attributes. */
 		trial(from, to, IBV_QP_STATE, false);
 		for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
 			if (rules[i].to == to)
@@ -202,7 +202,7 @@ static void trials(enum ibv_qp_state from, enum ibv_qp_state to)
 		else
 			trial(from, to, IBV_QP_STATE | required | bit, bit & optional);
 	}
-	/* The state that the caller believes in must be so. */
+	/* cur_qp_state must be the actual state. */
 	for (int cur = 0; cur < STATES; cur++) {
 		struct ibv_qp_attr attr = good_values();
 
@@ -216,7 +216,7 @@ static void trials(enum ibv_qp_state from, enum ibv_qp_state to)
 	}
 }
 
-/* Values that no port or HCA has, in a transition that is fine otherwise. */
+/* Values that no port or HCA has, in a transition that is valid otherwise. */
 static void out_of_range(enum ibv_qp_state from, enum ibv_qp_state to, int bit, const char *what, struct ibv_qp_attr attr)
 {
 	const struct rule *rule = rule_of(from, to);

@@ -58,7 +58,10 @@ static void receiver(int arg)
 	CHECK_EQ(differs(s.buf + SIZE + 200, 5000, 3), -1);
 	CHECK_EQ(differs(s.buf + SIZE + 6000, 300, 4), -1);
 
-	/* No receive, too short a one, a bad key: gone, without a word and without an event; the QP goes on. */
+	/*
+	 * No receive, too short a receive, a bad key: the message is lost without an event, and the
+	 * QP goes on.
+	 */
 	memset(s.buf, 0x55, 2 * SIZE);
 	meet(2);
 	meet(2);
@@ -67,7 +70,7 @@ static void receiver(int arg)
 	meet(2);
 	expect_silence(s.rcq, 0);
 	CHECK_EQ(s.buf[50], 0x55);
-	/* The receive of the message that was too long serves the next. */
+	/* The next message takes the receive of the message that was too long. */
 	meet(2);
 	meet(2);
 	CHECK_EQ(expect_wc(s.rcq, 4, IBV_WC_SUCCESS).byte_len, 50);
@@ -78,7 +81,7 @@ static void receiver(int arg)
 	while (event_pending(s.context))
 		skip_established(s.context);
 
-	/* One packet of three is lost: that message is not seen, the next one is. */
+	/* One packet of three is lost: the receiver does not see that message, but the next. */
 	CHECK_EQ(post_recv1(qp, &s, 5, 0, SIZE), 0);
 	meet(2);
 	meet(2);
@@ -151,7 +154,7 @@ static void sender(void)
 	meet(2);
 }
 
-/* The sender's own mistakes: SQE, what is behind flushed, receives untouched, and RTS again. */
+/* The sender's own errors: SQE, later requests flushed, receives untouched, and back to RTS. */
 static void send_errors(enum ibv_qp_type type)
 {
 	static const struct {
@@ -196,7 +199,7 @@ static void send_errors(enum ibv_qp_type type)
 	CHECK_EQ(ibv_destroy_qp(b), 0);
 }
 
-/* A WQE taken from an SRQ cannot be given back: the lost message ends it with an error. */
+/* A WQE taken from an SRQ cannot be given back: the lost message completes it with an error. */
 static void shared_queue(void)
 {
 	struct ibv_srq_init_attr init = {.attr = {.max_wr = 8, .max_sge = 1}};

@@ -7,7 +7,7 @@
 
 #include "verbs_test.h"
 
-#define QKEY 0x11111111		/* of to_init() */
+#define QKEY 0x11111111		/* set by to_init() */
 #define GRH 40
 
 enum { QPN = 0, LID = 4, GID = 8 };
@@ -96,7 +96,7 @@ static void receiver(int arg)
 	CHECK_EQ(wc.pkey_index, 0);
 	CHECK_EQ(differs(s.buf + GRH, 100, 1), -1);
 	CHECK_EQ(s.buf[GRH + 100], 0x55);
-	/* Without a GRH there is no way back by GID, but one by LID. */
+	/* Without a GRH the address has a LID but no GID. */
 	CHECK_EQ(ibv_init_ah_from_wc(s.context, 1, &wc, NULL, &attr), 0);
 	CHECK_EQ(attr.is_global, 0);
 	CHECK_EQ(attr.dlid, wc.slid);
@@ -114,7 +114,7 @@ static void receiver(int arg)
 	CHECK_EQ(attr.grh.sgid_index, 0);
 	CHECK_EQ(attr.grh.flow_label, 0x12345);
 	CHECK_EQ(attr.grh.traffic_class, 0x67);
-	/* Answered. */
+	/* Sends an answer. */
 	ah = ibv_create_ah_from_wc(s.pd, &wc, (struct ibv_grh *)(s.buf + 8192), 1);
 	CHECK(ah);
 	fill(s.buf + 8192, 64, 3);
@@ -125,7 +125,10 @@ static void receiver(int arg)
 	CHECK_EQ(ibv_destroy_ah(ah), 0);
 	meet(2);
 
-	/* The longest, and nothing. The wrong Q_Keys and QPs in between came nowhere. */
+	/*
+	 * The longest and the shortest message. Those with wrong Q_Keys and QPs in between did not
+	 * arrive.
+	 */
 	wc = expect_wc(s.rcq, 2, IBV_WC_SUCCESS);
 	CHECK_EQ(wc.byte_len, GRH + 4096);
 	CHECK_EQ(differs(s.buf + 2 * 8192 + GRH, 4096, 4), -1);
@@ -136,7 +139,7 @@ static void receiver(int arg)
 	CHECK_EQ(real_state(qp), IBV_QPS_RTS);
 	CHECK(!event_pending(s.context));
 
-	/* Q_Keys change while the QP runs. */
+	/* The Q_Key changes while the QP runs. */
 	{
 		struct ibv_qp_attr change = {.qkey = 0x222};
 
@@ -185,7 +188,7 @@ static void sender(void)
 	fill(s.buf, 4096, 4);
 	send_ud(qp, 5, local, qpn, QKEY, 4096, 0);
 	expect_wc(s.scq, 5, IBV_WC_SUCCESS);
-	/* Bit 31 of the work request's Q_Key: the QP's own. */
+	/* Bit 31 of the request's Q_Key selects the QP's own. */
 	send_ud(qp, 6, local, qpn, 0x80000123, 0, 0);
 	expect_wc(s.scq, 6, IBV_WC_SUCCESS);
 	meet(2);
@@ -244,7 +247,7 @@ static void mistakes(void)
 			wr.opcode = IBV_WR_RDMA_WRITE;
 		}
 		if (ibv_post_send(qp, &wr, &bad)) {
-			/* Refused before the device saw it; only an opcode may be. */
+			/* Refused before the device saw it, which is allowed only for an opcode. */
 			CHECK_EQ(i, 3);
 			CHECK_EQ(real_state(qp), IBV_QPS_RTS);
 			continue;
@@ -255,12 +258,12 @@ static void mistakes(void)
 		CHECK_EQ(real_state(qp), IBV_QPS_SQE);
 		CHECK_EQ(to_state(qp, IBV_QPS_RTS), 0);
 	}
-	/* It goes on. */
+	/* The QP goes on. */
 	CHECK_EQ(post_recv1(qp, &s, 5, 8192, 4136), 0);
 	send_ud(qp, 6, ah, qp->qp_num, QKEY, 16, 0);
 	expect_wc(s.scq, 6, IBV_WC_SUCCESS);
 	expect_wc(s.rcq, 5, IBV_WC_SUCCESS);
-	/* The 40 bytes were forgotten: the receiver's loss. */
+	/* The receive has no room for the 40 bytes: the receiver loses the message. */
 	from = member();
 	CHECK_EQ(post_recv1(qp, &s, 7, 8192, 55), 0);
 	send_ud(from, 8, ah, qp->qp_num, QKEY, 16, 0);
@@ -288,11 +291,11 @@ static void multicast(void)
 	CHECK_EQ(ibv_detach_mcast(m[0], &group, mlid), EINVAL);
 	for (int i = 0; i < 2; i++)
 		CHECK_EQ(ibv_attach_mcast(m[i], &group, mlid), 0);
-	CHECK_EQ(ibv_attach_mcast(m[0], &group, mlid), 0);	/* again is the same */
+	CHECK_EQ(ibv_attach_mcast(m[0], &group, mlid), 0);	/* attaching again has no effect */
 	CHECK_EQ(ibv_attach_mcast(m[2], &other, mlid), 0);
 	ah = make_ah(mlid, &group);
 
-	/* To all of the group and no other, the sender included. */
+	/* To all members of the group and no others, the sender included. */
 	for (int i = 0; i < 3; i++)
 		CHECK_EQ(post_recv1(m[i], &s, i, 8192 * (i + 1), 4136), 0);
 	fill(s.buf, 333, 6);
@@ -314,13 +317,13 @@ static void multicast(void)
 	}
 	CHECK(seen[0] == 1 && seen[1] == 1);
 	expect_silence(s.rcq, 0);
-	/* A Q_Key that is not theirs. */
+	/* A Q_Key that is not that of the members. */
 	CHECK_EQ(post_recv1(m[0], &s, 0, 8192, 4136), 0);
 	CHECK_EQ(post_recv1(m[1], &s, 1, 16384, 4136), 0);
 	send_ud(m[0], 2, ah, 0xffffff, QKEY + 5, 333, 0);
 	expect_wc(s.scq, 2, IBV_WC_SUCCESS);
 	expect_silence(s.rcq, 0);
-	/* A member is not destroyed, and one that has left hears nothing. */
+	/* A member cannot be destroyed, and a QP that has left receives no messages. */
 	CHECK_EQ(ibv_destroy_qp(m[1]), EBUSY);
 	CHECK_EQ(ibv_detach_mcast(m[0], &group, mlid), 0);
 	CHECK_EQ(ibv_detach_mcast(m[0], &group, mlid), EINVAL);

@@ -458,7 +458,7 @@ struct ibv_async_event expect_event(struct ibv_context *context, int type)
 	return event;
 }
 
-/* Byte i of seed s: cheap, and no two messages of a test look alike. */
+/* Byte i of the pattern of a seed: cheap, and different for all messages of a test. */
 static uint8_t pattern(size_t i, uint64_t seed)
 {
 	uint64_t x = (seed * UINT64_C(0x9e3779b97f4a7c15)) ^ (i >> 3);

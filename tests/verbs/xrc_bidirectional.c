@@ -48,7 +48,7 @@ static void peer(int me)
 		expect_wc(s.scq, 100 + n, IBV_WC_SUCCESS);
 	}
 	meet(2);
-	/* It has no receive queue of its own. */
+	/* The QP has no receive queue of its own. */
 	CHECK(post_recv1(qp, &s, 1, 0, LEN));
 	CHECK_EQ(ibv_destroy_qp(qp), 0);
 	CHECK_EQ(ibv_destroy_srq(srq), 0);

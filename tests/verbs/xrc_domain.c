@@ -32,7 +32,7 @@ static int try_open(int fd, int oflag)
 	return err;
 }
 
-/* All eight cases of one descriptor; none may leave a domain behind. */
+/* All eight cases for one descriptor. None of them may leave a domain behind. */
 static void every_case(int fd)
 {
 	struct ibv_xrc_domain *held;
@@ -41,7 +41,7 @@ static void every_case(int fd)
 	CHECK_EQ(try_open(fd, O_EXCL), EAGAIN);
 	CHECK_EQ(try_open(fd, O_CREAT), 0);
 	CHECK_EQ(try_open(fd, O_CREAT | O_EXCL), 0);
-	CHECK_EQ(try_open(fd, 0), EAGAIN);	/* the last reference took it along */
+	CHECK_EQ(try_open(fd, 0), EAGAIN);	/* the last reference ended it */
 
 	CHECK_EQ(open_domain(context, fd, O_CREAT, &held), 0);
 	CHECK_EQ(try_open(fd, 0), 0);
@@ -77,7 +77,10 @@ static void identity(void)
 	linked = open(hard, O_RDONLY);
 	CHECK_EQ(try_open(linked, 0), 0);
 
-	/* Renamed and replaced: the old inode has the domain, the path names another file now. */
+	/*
+	 * Renamed and replaced: the domain belongs to the old inode, and the path names another
+	 * file now.
+	 */
 	CHECK_EQ(rename(path, moved), 0);
 	other = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
 	CHECK_EQ(try_open(other, 0), EAGAIN);
@@ -85,7 +88,10 @@ static void identity(void)
 	again = open(moved, O_RDONLY);
 	CHECK_EQ(try_open(again, 0), 0);
 
-	/* Closed descriptors and names do not matter while the domain is held; its inode number is not given away. */
+	/*
+	 * Closed descriptors and removed names do not matter while the domain is open; its inode
+	 * number is not reused.
+	 */
 	close(first);
 	close(again);
 	CHECK_EQ(unlink(moved), 0);
@@ -103,7 +109,10 @@ static void identity(void)
 	free(moved);
 }
 
-/* A file mounted over another is the file that it is, not the one whose name it has. Needs root; says so without. */
+/*
+ * A bind-mounted file counts as the file that it is, not as the one whose name it has. Needs root;
+ * without root the test says so.
+ */
 static void bind_mounted(void)
 {
 	char *real = path_of("real"), *over = path_of("over");
@@ -160,7 +169,7 @@ int main(void)
 	test_begin();
 	context = open_device(0);
 
-	/* -1 makes a domain that nobody else can have, whatever the flags. */
+	/* -1 creates a domain that no other context can open, with any flags. */
 	for (int flags = 0; flags < 4; flags++) {
 		int oflag = (flags & 1 ? O_CREAT : 0) | (flags & 2 ? O_EXCL : 0);
 

@@ -42,7 +42,7 @@ static void listener(int me)
 	}
 	meet(LISTENERS + 1);
 	meet(LISTENERS + 1);
-	/* One message in RTR established the communication; a bad one was refused. */
+	/* One message in RTR raised COMM_EST; a bad one was refused. */
 	if (me < 2) {
 		CHECK_EQ(ibv_get_async_event(s.context, &event), 0);
 		CHECK_EQ((unsigned int)event.event_type, (unsigned int)(IBV_EVENT_COMM_EST | IBV_XRC_QP_EVENT_FLAG));

@@ -22,7 +22,7 @@ static void busy(void)
 	domain = domain_of(&s, fd);
 	srq = make_xrc_srq(&s, domain, 8);
 	CHECK_EQ(ibv_close_xrc_domain(domain), EBUSY);
-	/* The SRQ holds its CQ and its PD, too. */
+	/* The SRQ keeps its CQ and its PD busy, too. */
 	CHECK_EQ(ibv_destroy_cq(s.rcq), EBUSY);
 	CHECK_EQ(ibv_dealloc_pd(s.pd), EBUSY);
 	CHECK_EQ(ibv_destroy_srq(srq), 0);
@@ -35,7 +35,10 @@ static void busy(void)
 	CHECK_EQ(ibv_close_xrc_domain(domain), EBUSY);
 	CHECK_EQ(ibv_unreg_xrc_rcv_qp(domain, qpn), 0);
 
-	/* Another handle on the same domain, of the same open device: busy as well while the first has a QP. */
+	/*
+	 * Another handle of the same domain, in the same open device: also busy while the first has
+	 * a QP.
+	 */
 	second = domain_of(&s, fd);
 	qp = make_qp(&s, IBV_QPT_XRC, NULL, domain, NULL);
 	CHECK_EQ(ibv_close_xrc_domain(second), EBUSY);
@@ -45,7 +48,7 @@ static void busy(void)
 	CHECK(!ibv_open_xrc_domain(s.context, fd, 0));
 	CHECK_EQ(errno, EAGAIN);
 
-	/* An anonymous one. */
+	/* An anonymous domain. */
 	domain = ibv_open_xrc_domain(s.context, -1, O_CREAT);
 	CHECK(domain);
 	srq = make_xrc_srq(&s, domain, 8);
@@ -55,7 +58,7 @@ static void busy(void)
 	side_close(&s);
 }
 
-/* Makes the domain with objects in it; ends as main says. */
+/* Makes the domain with objects in it; ends as main() says. */
 static void creator(int how)
 {
 	struct ibv_xrc_domain *domain;
@@ -74,7 +77,7 @@ static void creator(int how)
 		pause();
 }
 
-/* The creator ends while another has the domain open (keep) or nobody has. */
+/* The creator ends while another process has the domain open (keep), or while none has. */
 static void outlive(int how, bool keep)
 {
 	struct ibv_xrc_domain *domain = NULL;

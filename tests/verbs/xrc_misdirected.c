@@ -14,7 +14,7 @@
 static struct side rightful, stray, receiver;
 static struct ibv_xrc_domain *mine, *other, *theirs;
 
-/* Two senders of a node, and one receive QP, which is the first one's. */
+/* Two senders of a node, and the receive QP of the first one. */
 struct meeting {
 	struct ibv_srq *srq;
 	struct ibv_qp *owner, *intruder;
@@ -82,12 +82,15 @@ static void sent(void)
 	meet_at(&m, 4711, 4711);
 	for (int i = 0; i < 3; i++)
 		CHECK_EQ(post_srq1(m.srq, &receiver, i, (size_t)i * LEN, LEN), 0);
-	/* It is delivered. How it completes says nothing: the answers are meant for the owner. */
+	/*
+	 * The message is delivered. Its completion status means nothing, because the answers go to
+	 * the owner.
+	 */
 	send_filled(m.intruder, &stray, m.srq, 66);
 	CHECK_EQ(next_wc(stray.scq).wr_id, 66);
 	expect_wc(receiver.rcq, 0, IBV_WC_SUCCESS);
 	CHECK_EQ(differs(receiver.buf, LEN, 66), -1);
-	/* The owner's first message is taken for that one. Only the second is new. */
+	/* The receive QP takes the owner's first message for that one. Only the second is new. */
 	send_filled(m.owner, &rightful, m.srq, 1);
 	expect_wc(rightful.scq, 1, IBV_WC_SUCCESS);
 	send_filled(m.owner, &rightful, m.srq, 2);
@@ -117,7 +120,7 @@ static void written(void)
 	part(&m);
 }
 
-/* Another number does no harm: but nothing in the intruder's hands says that it is another one. */
+/* Another PSN does no harm, but the intruder cannot know that it is another one. */
 static void by_luck(uint32_t psn)
 {
 	struct meeting m;

@@ -9,10 +9,10 @@
 #include "xrc_test.h"
 
 #define LEN 300
-#define DEPTH 8		/* receives that wait in an SRQ */
+#define DEPTH 8		/* receives posted to an SRQ */
 #define SLOT(n) ((size_t)(n) * 512)
 
-/* A QP, with the SRQ that its peer sends to; the two may be one. */
+/* A QP, with the SRQ that its peer sends to. The two SRQs may be the same. */
 struct end {
 	struct ibv_qp *qp;
 	struct ibv_srq *srq, *peers_srq;
@@ -65,7 +65,7 @@ static struct end *end_of(struct end *e, int n, const struct ibv_wc *wc)
 	return NULL;
 }
 
-/* A completion is one of the two that every message has: returns whether it was the receive. */
+/* Each message has two completions. Takes one, and returns whether it was the receive. */
 static bool take(struct end *e, int n, const struct ibv_wc *wc, uint64_t done[2])
 {
 	struct end *at = end_of(e, n, wc);
@@ -88,7 +88,7 @@ static bool take(struct end *e, int n, const struct ibv_wc *wc, uint64_t done[2]
 	return true;
 }
 
-/* Takes 2 * messages completions, want at a time. */
+/* Takes 2 * messages completions, up to want at a time. */
 static void take_all(struct end *e, int n, int messages, int want, uint64_t done[2])
 {
 	struct ibv_wc wc[32];
@@ -106,7 +106,7 @@ static void take_all(struct end *e, int n, int messages, int want, uint64_t done
 	CHECK_EQ(ibv_poll_cq(s.rcq, 1, wc), 0);
 }
 
-/* Every order in which n ends send 6 messages, and batches of every size. */
+/* All orders in which n ends send 6 messages, and batches of all sizes. */
 static void every_order(int n)
 {
 	enum { MESSAGES = 6 };
@@ -126,7 +126,7 @@ static void every_order(int n)
 			take_all(e, n, MESSAGES, want, done);
 		}
 	}
-	/* Completions of both directions move with the queue. */
+	/* Completions of both directions survive a resize. */
 	for (int cqe = 15; cqe < 200; cqe = cqe * 2 + 1) {
 		for (int i = 0; i < MESSAGES; i++)
 			send_one(&e[i % n]);
@@ -136,7 +136,7 @@ static void every_order(int n)
 	close_ends(e, n);
 }
 
-/* An SRQ that is not there: the sender hears it, and the CQ goes on for other QPs. */
+/* An SRQ that does not exist: the sender gets an error, and the CQ goes on for other QPs. */
 static void no_such_srq(int n)
 {
 	uint64_t done[2] = {0};
@@ -162,7 +162,10 @@ static void no_such_srq(int n)
 	close_ends(other, n);
 }
 
-/* The QP that received goes while its completions wait: they are the SRQ's and stay; sends go. */
+/*
+ * The QP that received is destroyed while its completions wait: receives belong to the SRQ and
+ * stay, sends are removed.
+ */
 static void receiver_goes(int n)
 {
 	uint32_t gone;

@@ -23,7 +23,7 @@ static void arguments(struct side *s, struct ibv_xrc_domain *domain)
 	CHECK_EQ(ibv_query_xrc_rcv_qp(NULL, 1, &attr, 0, &init), EINVAL);
 	CHECK_EQ(ibv_reg_xrc_rcv_qp(NULL, 1), EINVAL);
 	CHECK_EQ(ibv_unreg_xrc_rcv_qp(NULL, 1), EINVAL);
-	/* Numbers that are nobody's, and a QP that is no receive QP. */
+	/* Unused numbers, and a QP that is not a receive QP. */
 	CHECK_EQ(ibv_reg_xrc_rcv_qp(domain, 0x8fffff), EINVAL);
 	CHECK_EQ(ibv_unreg_xrc_rcv_qp(domain, 0x8fffff), EINVAL);
 	CHECK_EQ(ibv_modify_xrc_rcv_qp(domain, 0x8fffff, &attr, IBV_QP_STATE), EINVAL);
@@ -95,18 +95,20 @@ static void registrations(struct side *a)
 
 	side_open(&b, 4096, 16, 0);
 	db = domain_of(&b, fd);
-	/* Anybody who has the domain may modify and query. */
+	/* Every context with the domain open may modify and query the QP. */
 	link_defaults(&l, a->lid, 0x77);
 	CHECK_EQ(rcv_to_init(db, qpn, &l), 0);
 	CHECK_EQ(rcv_state(db, qpn), IBV_QPS_INIT);
 	CHECK_EQ(ibv_unreg_xrc_rcv_qp(db, qpn), EINVAL);
-	/* Another domain's is unknown. */
+	/* In another domain the QP is unknown. */
 	CHECK_EQ(ibv_reg_xrc_rcv_qp(foreign, qpn), EINVAL);
 	CHECK_EQ(ibv_unreg_xrc_rcv_qp(foreign, qpn), EINVAL);
 	CHECK_EQ(ibv_query_xrc_rcv_qp(foreign, qpn, &attr, 0, &init), EINVAL);
 	CHECK_EQ(rcv_to_state(foreign, qpn, IBV_QPS_ERR), EINVAL);
 
-	/* The creator is registered: once more is the same once; one unreg undoes any number. */
+	/*
+	 * The creator is registered. Registering again has no effect; one unregistration ends it.
+	 */
 	CHECK_EQ(ibv_reg_xrc_rcv_qp(da, qpn), 0);
 	CHECK_EQ(ibv_reg_xrc_rcv_qp(db, qpn), 0);
 	CHECK_EQ(ibv_reg_xrc_rcv_qp(db, qpn), 0);
@@ -123,7 +125,9 @@ static void registrations(struct side *a)
 	side_close(&b);
 }
 
-/* A creator that dies after having brought its QP to a state, with or without somebody else registered. */
+/*
+ * A creator that dies after it has moved its QP to a state, with or without another registration.
+ */
 static void mortal(int state)
 {
 	struct ibv_xrc_domain *domain;

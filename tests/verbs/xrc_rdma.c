@@ -53,7 +53,7 @@ static void target(int arg)
 	CHECK_EQ(wc.imm_data, 4711);
 	CHECK_EQ(wc.byte_len, 100);
 	meet(2);
-	/* The refused one has touched nothing. */
+	/* The refused request has not changed the memory. */
 	CHECK_EQ(differs(s.buf, SIZE, 1), -1);
 	expect_event(s.context, (int)(IBV_EVENT_QP_ACCESS_ERR | IBV_XRC_QP_EVENT_FLAG));
 	CHECK_EQ(ibv_unreg_xrc_rcv_qp(domain, qpn), 0);
@@ -136,7 +136,7 @@ int main(void)
 	CHECK_EQ(value, 42);
 	meet(2);
 
-	/* A key of a PD that is not the SRQ's. */
+	/* A key of another PD than the SRQ's. */
 	sge.length = 64;
 	wr.opcode = IBV_WR_RDMA_WRITE;
 	wr.wr.rdma.remote_addr = board->word[ADDR];

@@ -46,7 +46,7 @@ int main(void)
 	srq = make_xrc_srq(&s, domain, 8);
 	CHECK_EQ(post_srq1(srq, &s, 1, 0, LEN), 0);
 
-	/* As it should be. */
+	/* Connected to a receive QP, as it should be. */
 	rcv = make_rcv_qp(domain);
 	CHECK(rcv & (1 << 23));
 	sender = make_qp(&s, IBV_QPT_XRC, NULL, domain, NULL);
@@ -60,7 +60,7 @@ int main(void)
 	expect_wc(s.rcq, 1, IBV_WC_SUCCESS);
 	expect_wc(s.scq, 7, IBV_WC_SUCCESS);
 
-	/* As it was on OFED kernels. */
+	/* Connected to each other, as on OFED kernels. */
 	one = make_qp(&s, IBV_QPT_XRC, NULL, domain, NULL);
 	other = make_qp(&s, IBV_QPT_XRC, NULL, domain, NULL);
 	link_defaults(&l, s.lid, one->qp_num);
@@ -70,7 +70,7 @@ int main(void)
 	CHECK(strstr(said, "ibv_create_xrc_rcv_qp()"));
 	l.dest_qpn = other->qp_num;
 	connect_listening(one, &l);
-	CHECK_EQ(strlen(said), 0);	/* once is enough */
+	CHECK_EQ(strlen(said), 0);	/* the warning comes once */
 	CHECK_EQ(post_srq1(srq, &s, 2, 0, LEN), 0);
 	CHECK_EQ(post_xrc(one, &s, 8, 4096, LEN, srq->xrc_srq_num, IBV_SEND_SIGNALED), 0);
 	expect_wc(s.scq, 8, IBV_WC_RETRY_EXC_ERR);

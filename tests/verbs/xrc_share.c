@@ -10,8 +10,8 @@
 
 #define SLOTS 64
 #define LEN 512
-#define MESSAGES 600	/* to the survivor in all */
-#define KILL_AT 200	/* messages that it has when the other is killed */
+#define MESSAGES 600	/* to the survivor, in total */
+#define KILL_AT 200	/* messages that the survivor has when the other is killed */
 
 enum { RCV_QPN = 0, LID = 1, SRQN = 2 /* and 3 */, SEND_QPN = 4, SEND_LID = 5, READY = 6, GOT = 8 /* and 9 */ };
 
@@ -72,7 +72,10 @@ static void receiver(int me)
 	side_close(&s);
 }
 
-/* Alternately to both while both live; what the dead one does not take any more ends its share, not the other's. */
+/*
+ * Sends alternately to both while both live. A message that the dead process does not take ends the
+ * sends to it, not those to the other.
+ */
 static void sender(int arg)
 {
 	struct ibv_xrc_domain *domain;
@@ -101,7 +104,10 @@ static void sender(int arg)
 			CHECK_EQ(post_xrc(qp, &s, n, 0, LEN, (uint32_t)board->word[SRQN + to], IBV_SEND_SIGNALED), 0);
 			expect_wc(s.scq, n, IBV_WC_SUCCESS);
 		}
-		/* Hold back before the kill, so that it falls between two messages to the dead SRQ. */
+		/*
+		 * Waits before the kill, so that it falls between two messages to the dead
+		 * process's SRQ.
+		 */
 		if (n == KILL_AT) {
 			await(GOT + 1, KILL_AT);
 			post(READY + 1, 1);

@@ -39,7 +39,7 @@ static void delivery(void)
 	struct way w = make_way(7);
 	struct ibv_wc wc;
 
-	/* Sent first, received when there is where to: RNR without end. */
+	/* The message is sent first, and received when there is a receive: RNR without limit. */
 	fill(s.buf, 3000, 1);
 	CHECK_EQ(post_xrc(w.send, &s, 1, 0, 3000, srq->xrc_srq_num, IBV_SEND_SIGNALED | IBV_SEND_SOLICITED), 0);
 	expect_silence(s.scq, 5);
@@ -50,7 +50,7 @@ static void delivery(void)
 	CHECK_EQ(differs(r.buf, 3000, 1), -1);
 	expect_wc(s.scq, 1, IBV_WC_SUCCESS);
 	skip_established(r.context);
-	/* Nothing of it on the sender's receive CQ. */
+	/* No completion comes to the receive CQ of the sender. */
 	expect_silence(s.rcq, 1);
 	end_way(&w);
 	CHECK_EQ(ibv_destroy_srq(srq), 0);
@@ -76,7 +76,7 @@ static void limit(void)
 		if (i == 0)
 			skip_established(r.context);
 	}
-	/* Two are left: below three. Once. */
+	/* Two receives are left, fewer than three: one event. */
 	event = expect_event(r.context, IBV_EVENT_SRQ_LIMIT_REACHED);
 	CHECK(event.element.srq == srq);
 	CHECK_EQ(ibv_query_srq(srq, &attr), 0);
@@ -90,7 +90,10 @@ static void limit(void)
 	CHECK_EQ(ibv_destroy_srq(srq), 0);
 }
 
-/* The number is not of an SRQ that this receive QP may feed: the request is invalid, and nobody's memory is touched. */
+/*
+ * The receive QP may not use the SRQ with this number: the request is invalid, and no memory
+ * changes.
+ */
 static void wrong_number(uint32_t srqn)
 {
 	struct way w = make_way(7);
@@ -103,7 +106,7 @@ static void wrong_number(uint32_t srqn)
 	CHECK_EQ(real_state(w.send), IBV_QPS_ERR);
 	CHECK_EQ(rcv_state(theirs, w.rcv), IBV_QPS_ERR);
 	expect_silence(r.rcq, 1);
-	/* It is an event of the receive QP. */
+	/* The event is about the receive QP. */
 	CHECK_EQ(expect_event(r.context, (int)(IBV_EVENT_QP_REQ_ERR | IBV_XRC_QP_EVENT_FLAG)).element.xrc_qp_num, w.rcv);
 	end_way(&w);
 }
@@ -136,13 +139,13 @@ static void too_long(void)
 	expect_wc(r.rcq, 7, IBV_WC_LOC_LEN_ERR);
 	CHECK_EQ(r.buf[64], 0x55);
 	CHECK_EQ(rcv_state(theirs, w.rcv), IBV_QPS_ERR);
-	/* The completion tells it all: no request error beside it. */
+	/* The completion reports the error, so there is no request error event. */
 	skip_established(r.context);
 	end_way(&w);
 	CHECK_EQ(ibv_destroy_srq(srq), 0);
 }
 
-/* Messages wait at an empty SRQ when it goes. */
+/* Messages wait at an empty SRQ when it is destroyed. */
 static void destroyed(void)
 {
 	struct ibv_srq *srq = make_xrc_srq(&r, theirs, 8);
@@ -159,7 +162,7 @@ static void destroyed(void)
 	for (int i = 2; i < 4; i++)
 		expect_wc(s.scq, i, IBV_WC_WR_FLUSH_ERR);
 	expect_event(r.context, (int)(IBV_EVENT_QP_REQ_ERR | IBV_XRC_QP_EVENT_FLAG));
-	/* Its completions were cleaned away with it. */
+	/* Its completions were removed with it. */
 	expect_silence(r.rcq, 1);
 	end_way(&w);
 }
