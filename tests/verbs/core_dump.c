@@ -2,7 +2,8 @@
 /*
  * Description: the core dump of a program with a device is larger by at most 64 MiB than without,
  * and contains registered buffers, whether their pages are shared or not, and whether descriptors
- * are still open or not. Again: SOFTHCA_QUEUES=copy
+ * are still open or not.
+ * Again: SOFTHCA_QUEUES=copy
  */
 #include <elf.h>
 #include <fcntl.h>

@@ -2,7 +2,8 @@
 /*
  * Description: a program that a process executes has its memory to itself. The process before it
  * had registered the same addresses. Its peer writes, sends and reads there all the time, and does
- * not reach the new program. Again: SOFTHCA_QUEUES=copy
+ * not reach the new program.
+ * Again: SOFTHCA_QUEUES=copy
  *
  * One process alternates by exec between two parts. As the owner it registers two areas at fixed
  * addresses (this program is linked without PIE). As the stranger it has no device, and checks the
