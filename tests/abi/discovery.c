@@ -238,6 +238,14 @@ static int say_and_end(void)
 
 static void run_the_copy(void)
 {
+	const char *emulator = getenv("EMULATOR");
+
+	/* The system starts no program of another machine, and an emulator passes no rights on. */
+	if (emulator && *emulator) {
+		puts("no rights");
+		fflush(NULL);
+		_exit(0);
+	}
 	fflush(NULL);
 	execl(copy_of_this, "copy", "say", (char *)NULL);
 	_exit(97);

@@ -26,6 +26,26 @@ headers=$(cd "$inc/infiniband" && echo *)
 [ "$headers" = "arch.h driver.h kern-abi.h marshall.h opcode.h sa-kern-abi.h sa.h verbs.h" ] ||
 	fail "installed headers: $headers"
 
+# Of the compilers, the one that the library was built with is called with all its options, and its programs may take an
+# emulator.
+# shellcheck disable=SC2086 # words: $CC
+set -- $CC
+first=$1
+whole()
+{
+	[ "$1" = "$first" ] && echo "$CC" || echo "$1"
+}
+run()
+{
+	if [ "$1" = "$first" ]; then
+		shift
+		${EMULATOR:-} "$@"
+	else
+		shift
+		"$@"
+	fi
+}
+
 compile()
 {
 	echo "#include <infiniband/$header>" >"$tmp/one.$suffix"
@@ -146,15 +166,16 @@ paths()
 	shift
 	for program in probe guarded service; do
 		cp "$tmp/$program.c" "$tmp/$program-.$suffix"
-		if ! $compiler "$@" -Wall -Wextra -Werror -I"$inc" -o "$tmp/$program" "$tmp/$program-.$suffix" \
+		if ! $(whole "$compiler") "$@" -Wall -Wextra -Werror -I"$inc" -o "$tmp/$program" "$tmp/$program-.$suffix" \
 			>"$tmp/log" 2>&1; then
 			cat "$tmp/log"
 			fail "path records: $program.$suffix does not compile with $compiler $*"
 			return
 		fi
 	done
-	"$tmp/guarded" || fail "path records: the guarded program of $compiler $* finds another layout"
-	[ "$("$tmp/service")" = "$golden" ] || fail "path records: of $compiler $*: $("$tmp/service")"
+	run "$compiler" "$tmp/guarded" || fail "path records: the guarded program of $compiler $* finds another layout"
+	output=$(run "$compiler" "$tmp/service")
+	[ "$output" = "$golden" ] || fail "path records: of $compiler $*: $output"
 }
 for c in $ccs; do
 	paths "$c,c" -std=gnu89
@@ -195,12 +216,19 @@ int main(void)
 }
 END
 libs=$top_builddir/libibverbs/.libs
-# shellcheck disable=SC2086 # words: $CC
-set -- $CC
+machine()
+{
+	readelf -h "$1" | grep 'Class:\|Data:\|Machine:'
+}
 for c in $ccs; do
-	[ "$c" = "$1" ] && cc=$CC || cc=$c
+	cc=$(whole "$c")
+	# The library may be for a machine that this compiler does not build for.
+	echo 'int object;' >"$tmp/object.c"
+	$cc -c -fno-lto -o "$tmp/object.o" "$tmp/object.c" &&
+		[ "$(machine "$tmp/object.o")" = "$(machine "$libs/libibverbs.so")" ] || continue
+	linked=yes
 	# The library may be instrumented; only the compiler that did it knows how to link it.
-	if [ "$c" != "$1" ] && readelf -Ws --dyn-syms "$libs/libibverbs.so" | grep -q ' __\(a\|ub\)san_'; then
+	if [ "$c" != "$first" ] && readelf -Ws --dyn-syms "$libs/libibverbs.so" | grep -q ' __\(a\|ub\)san_'; then
 		continue
 	fi
 	# shellcheck disable=SC2086 # words: ${CFLAGS:-} ${LDFLAGS:-}
@@ -210,8 +238,9 @@ for c in $ccs; do
 		fail "$c does not link with -libverbs"
 		continue
 	fi
-	if ! [ "$(LD_LIBRARY_PATH=$libs "$tmp/use" 2>/dev/null)" = success ]; then
+	if ! [ "$(export LD_LIBRARY_PATH="$libs"; run "$c" "$tmp/use" 2>/dev/null)" = success ]; then
 		fail "the program made by $c does not run"
 	fi
 done
+[ -n "${linked:-}" ] || fail "no compiler builds for the machine of the library"
 exit $status

@@ -3,7 +3,8 @@
 examples_cppflags = $(AM_CPPFLAGS) -I$(top_srcdir)/examples
 examples_libs = $(top_builddir)/examples/libpingpong.la $(top_builddir)/libibverbs/libibverbs.la -lcmocka
 
-check_PROGRAMS += pingpong_exchange pingpong_content
+examples_tests = pingpong_exchange pingpong_content
+check_PROGRAMS += $(examples_tests)
 pingpong_exchange_SOURCES = pingpong_exchange.c
 pingpong_exchange_CPPFLAGS = $(examples_cppflags)
 pingpong_exchange_LDADD = $(examples_libs)
