@@ -12,6 +12,7 @@ mkdir -p "$tree/scripts" "$tree/build/tests/one" "$tree/build/tests/two" "$tree/
 cp "$top_srcdir/scripts/test" "$tree/scripts/"
 printf '#!/bin/sh\necho "$@" >>%s/installed\n' "$tmp" >"$tree/scripts/install-packages"
 printf '#!/bin/sh\n:\n' >"$tree/scripts/build"
+printf '#!/bin/sh\necho "foreign $*" >>%s/installed\n' "$tmp" >"$tree/scripts/foreign-libraries"
 chmod +x "$tree"/scripts/*
 # As automake's: a program's results are in PROGRAM.trs, and the driver adds an ERROR to those that fail.
 cat >"$tree/build/Makefile" <<'END'
@@ -67,10 +68,17 @@ all_pass() {
 	has '^The slowest, in seconds:$' && has '^  [1-9][0-9]* build/tests/one/good$'
 }
 ok "what passes, a line for each program as it ends, and its time" all_pass
-quick() { tests 0 "6 passed, 0 failed, 0 skipped" && tier quick; }
+quick() {
+	rm -f "$tmp/installed"
+	tests 0 "6 passed, 0 failed, 0 skipped" && tier quick && [ "$(cat "$tmp/installed")" = test ]
+}
 ok "without an argument it is the quick tier" quick
-full() { tests 0 "6 passed, 0 failed, 0 skipped" full && tier full && has 'tier full, 4 programs'; }
-ok "the full tier has more programs" full
+full() {
+	rm -f "$tmp/installed"
+	tests 0 "6 passed, 0 failed, 0 skipped" full && tier full && has 'tier full, 4 programs' &&
+		[ "$(tr '\n' ' ' <"$tmp/installed")" = "full foreign build/foreign " ]
+}
+ok "the full tier has more programs, and installs other compilers and libraries for other machines" full
 by_variable() { TIER=full tests 0 "6 passed, 0 failed, 0 skipped" && tier full; }
 ok "TIER says the same" by_variable
 argument_first() { TIER=quick tests 0 "6 passed, 0 failed, 0 skipped" full && tier full; }
@@ -126,6 +134,7 @@ cat >"$tmp/bin/apt-get" <<'END'
 [ "$(id -u)" -eq 0 ] || [ -n "$AS_ROOT" ] || exit 100
 echo "$*" >>"$tmp/apt"
 case $* in
+*Architecture=*download*) [ ! -e "$tmp/no-network" ] || exit 100; echo >libsysfs2.deb; exit ;;
 *--assume-no*) echo "0 upgraded, 2 newly installed, 0 to remove"; echo "Need to get 3 MB of archives."
 	echo "After this operation, 14 MB of additional disk space will be used."; exit 1 ;;
 esac
@@ -140,6 +149,23 @@ announces() {
 	[ "$(sed -n 's/ .*//p' "$tmp/apt" | tr '\n' ' ')" = "update install install " ] && ! tail -n 1 "$tmp/apt" | grep -q assume-no
 }
 ok "what apt installs is said before, with its size, to a user with sudo" announces
+
+# ---- foreign-libraries ----
+printf '#!/bin/sh\necho unpacked >"$3/file"\n' >"$tmp/bin/dpkg-deb"
+chmod +x "$tmp/bin/dpkg-deb"
+foreign() { PATH=$tmp/bin:$PATH "$top_srcdir/scripts/foreign-libraries" "$tmp/foreign" >"$tmp/out" 2>&1; }
+whole() { [ "$(cd "$tmp/foreign" && echo *)" = "$1" ]; }
+downloads() {
+	: >"$tmp/no-network"
+	! foreign && whole '*' && has 'could not download for i386' || return 1
+	rm "$tmp/no-network" "$tmp/apt"
+	foreign && whole 'arm64 i386' && has 'for arm64: .*libsysfs-dev.* MB' && [ -s "$tmp/foreign/arm64/file" ] || return 1
+	# Nothing of the system's own state is used, or written.
+	! grep -v 'Dir::State=/.* -o Dir::State::status=/dev/null -o Dir::Cache=/' "$tmp/apt" || return 1
+	rm "$tmp/apt"
+	foreign && whole 'arm64 i386' && [ ! -e "$tmp/apt" ]
+}
+ok "libraries for other machines are downloaded once, whole or not at all, with their size said" downloads
 
 # ---- build ----
 in_place() {
