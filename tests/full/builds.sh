@@ -1,0 +1,66 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: compilers and flags that distributions and developers build with: everything compiles free of warnings, and
+# the unit and ABI tests pass. In the full tier the libraries alone, in four builds that have each compiler and each flag;
+# with BUILDS=all, as scripts/test long sets it, each of them alone and with softhca.
+. "$top_srcdir/tests/full/lib.sh"
+# The long ones ran in the ordinary build.
+export TIER=quick
+
+dir=$top_builddir/full-builds
+rm -rf "$dir"
+
+# made_with COMPILER FLAGS DIRECTORY: the library says so itself, where it can.
+made_with() {
+	library=$3/libibverbs/.libs/libibverbs.so
+	case $1 in
+	gcc-*) producer="GNU .* ${1#gcc-}\." ;;
+	clang-*) producer="clang version ${1#clang-}\." ;;
+	esac
+	readelf --debug-dump=info "$library" | grep "DW_AT_producer.*$producer" >/dev/null || return
+	case $2 in
+	*_FORTIFY_SOURCE*) nm -u "$library" | grep '[a-z]_chk@' | grep -v stack_chk ;;
+	*-flto*) readelf -SW "$3/libibverbs/.libs/verbs.o" | grep 'gnu\.lto' >/dev/null ;;
+	esac
+}
+
+# build NAME COMPILER FLAGS CONFIGURE-ARGUMENT...
+build() {
+	name=$1 compiler=$2 flags=$3
+	shift 3
+	ok "$name: everything compiles, warnings being errors" \
+		"$top_srcdir/scripts/build" "$dir/$name" CC="$compiler" CFLAGS="-g $flags -Werror" "$@"
+	ok "$name: it was made with this compiler and these flags" made_with "$compiler" "$flags" "$dir/$name"
+	for tests in libmlx4 tests/unit tests/abi; do
+		make -C "$dir/$name/$tests" -k -j"$(nproc)" check >"$dir/$name/$tests/check.out" 2>&1
+		results "$dir/$name/$tests"
+	done
+	# What failed is looked into here.
+	[ "$failures" -ne 0 ] || rm -rf "${dir:?}/$name"
+}
+
+for compiler in gcc-11 clang-13 clang-19; do
+	if ! command -v "$compiler" >/dev/null; then
+		echo "1..0 # SKIP no $compiler: Debian package $compiler (scripts/install-packages full installs it)"
+		exit 77
+	fi
+done
+
+fortify="-O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3"
+if [ "${BUILDS:-few}" = all ]; then
+	for compiler in gcc-11 gcc-12 clang-13 clang-19; do
+		build "$compiler-O0" "$compiler" "-O0"
+		build "$compiler-O3" "$compiler" "-O3"
+	done
+	build gcc-12-fortify gcc-12 "$fortify"
+	build clang-19-fortify clang-19 "$fortify"
+	build gcc-11-lto gcc-11 "-O2 -flto=auto"
+	build gcc-12-lto gcc-12 "-O2 -flto=auto"
+else
+	build gcc-11-O0 gcc-11 "-O0" --disable-softhca
+	build gcc-12-lto gcc-12 "-O3 -flto=auto" --disable-softhca
+	build clang-13-O3 clang-13 "-O3" --disable-softhca
+	build clang-19-fortify clang-19 "$fortify" --disable-softhca
+fi
+finish

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=sh
+#
+# Builds of the libraries and tools for another machine, with a cross compiler and the libraries that
+# scripts/foreign-libraries unpacked. Needs top_srcdir and top_builddir; foreign_check needs lib.sh.
+
+# foreign MACHINE: sets compiler, triplet, root (its C library) and emulator, which runs its programs and is empty where
+# the system does; or ends the shell with 77, saying what is missing.
+foreign() {
+	case $1 in
+	i386)	triplet=i686-linux-gnu qemu=qemu-i386 libraries=$top_builddir/foreign/i386/usr/lib/i386-linux-gnu ;;
+	arm64)	triplet=aarch64-linux-gnu qemu=qemu-aarch64 libraries=$top_builddir/foreign/arm64/usr/lib/aarch64-linux-gnu ;;
+	esac
+	emulator=
+	for need in "$triplet-gcc:gcc-$triplet" "$qemu:qemu-user"; do
+		command -v "${need%:*}" >/dev/null ||
+			foreign_skip "no ${need%:*}: Debian package ${need#*:} (scripts/install-packages full installs it)"
+	done
+	[ -d "$libraries" ] ||
+		foreign_skip "no libraries of $1: scripts/foreign-libraries $top_builddir/foreign downloads them"
+	root=/usr/$triplet
+	case $1 in
+	# A kernel for x86-64 runs these programs itself, as a rule. The loader is not where it would be on such a machine.
+	i386)	compiler="$triplet-gcc -Wl,--dynamic-linker=$root/lib/ld-linux.so.2 -Wl,-rpath,$root/lib:$libraries"
+		"$root/lib/ld-linux.so.2" --version >/dev/null 2>&1 || emulator="$qemu -L $root" ;;
+	arm64)	compiler="$triplet-gcc -Wl,-rpath,$libraries"
+		emulator="$qemu -L $root" ;;
+	esac
+}
+
+foreign_skip() {
+	echo "1..0 # SKIP $*"
+	exit 77
+}
+
+# foreign_build DIRECTORY CONFIGURE-ARGUMENT...
+foreign_build() {
+	build=$1
+	shift
+	"$top_srcdir/scripts/build" "$build" --host="$triplet" --prefix=/usr CC="$compiler" CFLAGS="-g -O2 -Werror" \
+		LDFLAGS="-L$libraries" "$@"
+}
+
+# foreign_check DIRECTORY: unit and ABI tests of the libraries and tools, each a test of ours.
+foreign_check() {
+	left_out=
+	# shellcheck disable=SC2034 # results() does
+	[ -z "$emulator" ] || left_out="$qemu has no MADV_DONTFORK, and no programs with rights of their own"
+	# The device's tests are not these libraries'.
+	# shellcheck disable=SC2016 # make expands it
+	unit='$(libibverbs_tests) $(examples_tests)'
+	make -C "$1/libmlx4" -k -j"$(nproc)" check EMULATOR="$emulator" >"$1/libmlx4/check.out" 2>&1
+	results "$1/libmlx4"
+	make -C "$1/tests/unit" -k -j"$(nproc)" check EMULATOR="$emulator" check_PROGRAMS="$unit" check_LTLIBRARIES= \
+		TESTS="$unit" >"$1/tests/unit/check.out" 2>&1
+	results "$1/tests/unit"
+	make -C "$1/tests/abi" -k -j"$(nproc)" check EMULATOR="$emulator" >"$1/tests/abi/check.out" 2>&1
+	results "$1/tests/abi"
+}
