@@ -28,6 +28,45 @@ install_binary() {
 		done
 }
 
+# install_foreign FILE DIRECTORY NAME: the same of a program or library for i386, which has its libraries in a directory of
+# its own: that of its loader.
+install_foreign() {
+	cp -L "$1" "$root/$2/$3" || return 1
+	LD_LIBRARY_PATH=$i386/libibverbs/.libs $i386_emulator "$i386_lib/ld-linux.so.2" --list "$1" >"$work/needs" || return 1
+	sed -n 's/^.*=> \(\/[^ ]*\) (.*$/\1/p' "$work/needs" | while read -r library; do
+		cp -L "$library" "$root$i386_lib/" || exit 1
+	done
+}
+
+# install_i386: the 32-bit tools, for a machine with a 64-bit kernel. Where they cannot be built, the file i386.missing
+# says why.
+install_i386() {
+	i386=$top_builddir/full-i386
+	if ! (
+		. "$top_srcdir/tests/full/foreign.sh"
+		foreign i386
+		# The full tier has built them before.
+		[ -e "$i386/examples/.libs/ibv_rc_pingpong" ] || foreign_build "$i386" || exit 1
+		make -C "$i386/tests/kernel" librxe-rdmav2.la paths >&2 || exit 1
+		echo "i386_lib='$root/lib' i386_emulator='$emulator'"
+	) >"$work/i386"; then
+		sed -n 's/^1\.\.0 # SKIP //p' "$work/i386" >"$root/i386.missing"
+		[ -s "$root/i386.missing" ]
+		return
+	fi
+	# shellcheck source=/dev/null
+	. "$work/i386"
+	# shellcheck source=/dev/null
+	. "$i386/tests/kernel/paths"
+	mkdir -p "$root/i386" "$root$i386_lib" "$root$sysconfdir/libibverbs.d" || return 1
+	echo "driver rxe" >"$root$sysconfdir/libibverbs.d/rxe.driver"
+	cp -L "$i386_lib/ld-linux.so.2" "$root$i386_lib/" || return 1
+	for tool in ibv_devinfo ibv_rc_pingpong ibv_ud_pingpong ibv_srq_pingpong; do
+		install_foreign "$i386/examples/.libs/$tool" i386 "$tool" || return 1
+	done
+	install_foreign "$i386/tests/kernel/.libs/librxe-rdmav2.so" "$i386_lib" librxe-rdmav2.so
+}
+
 # install_modules NAME...: the modules and what they depend on, uncompressed, numbered in the order of loading.
 install_modules() {
 	number=100
@@ -73,6 +112,7 @@ build_initramfs() {
 		install_binary "$(real_file "$top_builddir/examples/$tool")" bin "$tool" || return 1
 	done
 	install_binary "$built/.libs/librxe-rdmav2.so" lib librxe-rdmav2.so || return 1
+	install_i386 || return 1
 
 	# The names of init and of the node the kernel itself opens come with devtmpfs and the archive.
 	(cd "$root" && find . | LC_ALL=C sort | cpio -o -H newc --quiet -R 0:0) | gzip -1 >"$1"
