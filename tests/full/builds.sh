@@ -27,17 +27,17 @@ made_with() {
 
 # build NAME COMPILER FLAGS CONFIGURE-ARGUMENT...
 build() {
-	name=$1 compiler=$2 flags=$3
+	label=$1 compiler=$2 flags=$3
 	shift 3
-	ok "$name: everything compiles, warnings being errors" \
-		"$top_srcdir/scripts/build" "$dir/$name" CC="$compiler" CFLAGS="-g $flags -Werror" "$@"
-	ok "$name: it was made with this compiler and these flags" made_with "$compiler" "$flags" "$dir/$name"
+	ok "$label: everything compiles, warnings being errors" \
+		"$top_srcdir/scripts/build" "$dir/$label" CC="$compiler" CFLAGS="-g $flags -Werror" "$@"
+	ok "$label: it was made with this compiler and these flags" made_with "$compiler" "$flags" "$dir/$label"
 	for tests in libmlx4 tests/unit tests/abi; do
-		make -C "$dir/$name/$tests" -k -j"$(nproc)" check >"$dir/$name/$tests/check.out" 2>&1
-		results "$dir/$name/$tests"
+		make -C "$dir/$label/$tests" -k -j"$(nproc)" check >"$dir/$label/$tests/check.out" 2>&1
+		results "$dir/$label/$tests"
 	done
 	# What failed is looked into here.
-	[ "$failures" -ne 0 ] || rm -rf "${dir:?}/$name"
+	[ "$failures" -ne 0 ] || rm -rf "${dir:?}/$label"
 }
 
 for compiler in gcc-11 clang-13 clang-19; do
