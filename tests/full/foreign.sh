@@ -4,7 +4,7 @@
 # Builds of the libraries and tools for another machine, with a cross compiler and the libraries that
 # scripts/foreign-libraries unpacked. Needs top_srcdir and top_builddir; foreign_check needs lib.sh.
 
-# foreign MACHINE: sets compiler, triplet, root (its C library) and emulator, which runs its programs and is empty where
+# foreign MACHINE: sets compiler, triplet, machine_root (its C library) and emulator, which runs its programs and is empty where
 # the system does; or ends the shell with 77, saying what is missing.
 foreign() {
 	case $1 in
@@ -18,13 +18,13 @@ foreign() {
 	done
 	[ -d "$libraries" ] ||
 		foreign_skip "no libraries of $1: scripts/foreign-libraries $top_builddir/foreign downloads them"
-	root=/usr/$triplet
+	machine_root=/usr/$triplet
 	case $1 in
 	# A kernel for x86-64 runs these programs itself, as a rule. The loader is not where it would be on such a machine.
-	i386)	compiler="$triplet-gcc -Wl,--dynamic-linker=$root/lib/ld-linux.so.2 -Wl,-rpath,$root/lib:$libraries"
-		"$root/lib/ld-linux.so.2" --version >/dev/null 2>&1 || emulator="$qemu -L $root" ;;
+	i386)	compiler="$triplet-gcc -Wl,--dynamic-linker=$machine_root/lib/ld-linux.so.2 -Wl,-rpath,$machine_root/lib:$libraries"
+		"$machine_root/lib/ld-linux.so.2" --version >/dev/null 2>&1 || emulator="$qemu -L $machine_root" ;;
 	arm64)	compiler="$triplet-gcc -Wl,-rpath,$libraries"
-		emulator="$qemu -L $root" ;;
+		emulator="$qemu -L $machine_root" ;;
 	esac
 }
 

@@ -48,7 +48,7 @@ install_i386() {
 		# The full tier has built them before.
 		[ -e "$i386/examples/.libs/ibv_rc_pingpong" ] || foreign_build "$i386" || exit 1
 		make -C "$i386/tests/kernel" librxe-rdmav2.la paths >&2 || exit 1
-		echo "i386_lib='$root/lib' i386_emulator='$emulator'"
+		echo "i386_lib='$machine_root/lib' i386_emulator='$emulator'"
 	) >"$work/i386"; then
 		sed -n 's/^1\.\.0 # SKIP //p' "$work/i386" >"$root/i386.missing"
 		[ -s "$root/i386.missing" ]

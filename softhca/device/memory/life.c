@@ -184,7 +184,11 @@ static uint64_t *kernel_looks_at(void)
 
 	if (shadow_stack() || !&__rseq_size || !&__rseq_offset || !__rseq_size)
 		return NULL;
+#ifdef __CHECKER__
+	area = NULL;		/* sparse does not know the builtin */
+#else
 	area = (char *)__builtin_thread_pointer() + __rseq_offset;
+#endif
 	/* Negative: not registered, or not any more. */
 	return __atomic_load_n((int32_t *)(area + RSEQ_CPU), __ATOMIC_RELAXED) < 0 ? NULL : (uint64_t *)(area + RSEQ_CS);
 }
