@@ -43,9 +43,6 @@ foreign_build() {
 
 # foreign_check DIRECTORY: unit and ABI tests of the libraries and tools, each a test of ours.
 foreign_check() {
-	left_out=
-	# shellcheck disable=SC2034 # results() does
-	[ -z "$emulator" ] || left_out="$qemu has no MADV_DONTFORK, and no programs with rights of their own"
 	# The device's tests are not these libraries'.
 	# shellcheck disable=SC2016 # make expands it
 	unit='$(libibverbs_tests) $(examples_tests)'
