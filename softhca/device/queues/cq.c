@@ -37,7 +37,7 @@ SH_OUTLINE void declare_damaged(struct sh_dev *dev, uint32_t hca, struct sh_cq *
 /* In use, and not overwritten by somebody. */
 static inline bool usable(struct sh_dev *dev, uint32_t hca, struct sh_cq *cq)
 {
-	if (__builtin_expect(cq->live == SH_LIVE && cq->log_size <= SH_CQ_MAX_LOG_SIZE, 1))
+	if (__builtin_expect(sh_cq_whole(cq), 1))
 		return true;
 	if (cq->live == SH_LIVE)
 		declare_damaged(dev, hca, cq);
@@ -58,18 +58,16 @@ static int overrun(struct sh_txn_open *t, const struct sh_hca *hca, struct sh_cq
 static int room(struct sh_txn_open *t, const struct sh_hca *hca, struct sh_cq *cq)
 {
 	struct sh_dev *dev = t->dev;
-	uint32_t entries;
 
 	if (!usable(dev, hca->index, cq) || !sh_ctx_live(dev, cq->ctx))
 		return -ENODEV;
-	entries = 1u << cq->log_size;
 	if (cq->overrun)
 		return -ENOSPC;
-	if (cq->producer - cq->consumer_seen < entries)
+	if (sh_cq_has_room(cq, cq->producer))
 		return 0;
 	if (read_consumer(dev, cq))
 		return -ENODEV;
-	return cq->producer - cq->consumer_seen < entries ? 0 : overrun(t, hca, cq);
+	return sh_cq_has_room(cq, cq->producer) ? 0 : overrun(t, hca, cq);
 }
 
 int sh_cq_put(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq, const struct sh_cqe *cqe)
@@ -87,8 +85,8 @@ int sh_cq_put(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq, const
 		declare_damaged(t->dev, hca->index, cq);
 		return -ENODEV;
 	}
-	solicited = cqe->solicited || cqe->opcode == MLX4_CQE_ERROR;
-	sh_txn_store_two(t, &cq->producer, producer + 1, solicited ? producer + 1 : cq->solicited_producer);
+	solicited = sh_cqe_solicits(cqe);
+	sh_txn_cq(t, cq, producer + 1, solicited);
 	if (cq->armed == SH_ARM_ANY || (cq->armed == SH_ARM_SOLICITED && solicited)) {
 		sh_txn_store_two(t, &cq->armed, SH_ARM_NONE, producer + 1);
 		sh_txn_comp_event(t, hca->index, cq->cqn);

@@ -12,6 +12,7 @@
 #include "mlx4-format.h"
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/objects.h"
+#include "softhca/device/memory/qp_context.h"
 #include "softhca/device/memory/umem.h"
 
 #define SH_VENDOR_NONE		0
@@ -122,6 +123,30 @@ static inline void sh_cq_expect(const struct sh_dev *dev, const struct sh_cq *cq
 		sh_fetch_to_write(sh_at(dev, at));
 }
 
+/* In use, and not overwritten by somebody. */
+static inline bool sh_cq_whole(const struct sh_cq *cq)
+{
+	return cq->live == SH_LIVE && cq->log_size <= SH_CQ_MAX_LOG_SIZE;
+}
+
+/* Room for entry n, as far as the consumer's position was seen last. */
+static inline bool sh_cq_has_room(const struct sh_cq *cq, uint32_t n)
+{
+	return n - cq->consumer_seen < 1u << (cq->log_size & 31);
+}
+
+/* A CQE that an arm of solicited kind is for. */
+static inline bool sh_cqe_solicits(const struct sh_cqe *cqe)
+{
+	return cqe->solicited || cqe->opcode == MLX4_CQE_ERROR;
+}
+
+/* n is the producer's position now, and the last CQE was this kind of one. */
+static inline void sh_txn_cq(struct sh_txn_open *t, struct sh_cq *cq, uint32_t n, bool solicits)
+{
+	sh_txn_store_two(t, &cq->producer, n, solicits ? n : cq->solicited_producer);
+}
+
 /*
  * The place of the next CQE, entry n, where there is nothing to say about it: the CQ is whole and has room as far as was seen
  * last, nobody waits for an event, its buffer is device memory. NULL: sh_cq_put() knows more. The CQ's lock is held.
@@ -130,8 +155,7 @@ static inline uint64_t *sh_cq_usual(const struct sh_dev *dev, const struct sh_cq
 {
 	uint32_t entries = 1u << (cq->log_size & 31);
 
-	if (__builtin_expect(cq->live != SH_LIVE || cq->log_size > SH_CQ_MAX_LOG_SIZE || cq->overrun ||
-			     cq->armed != SH_ARM_NONE || n - cq->consumer_seen >= entries ||
+	if (__builtin_expect(!sh_cq_whole(cq) || cq->overrun || cq->armed != SH_ARM_NONE || !sh_cq_has_room(cq, n) ||
 			     cq->buf.shm_off % sizeof(uint64_t) || !sh_ctx_live(dev, cq->ctx), 0))
 		return NULL;
 	return sh_umem_in_place(dev, &cq->buf, sh_cqe_at(dev, n, entries), MLX4_CQE_SIZE);
@@ -141,6 +165,21 @@ static inline uint64_t *sh_cq_usual(const struct sh_dev *dev, const struct sh_cq
 static inline bool sh_cqe_begins_line(const struct sh_dev *dev, uint32_t n)
 {
 	return !(n & 1) && sh_cqe_size(dev) == MLX4_CQE_SIZE;
+}
+
+/* The CQE of a receive (or a send) that failed. srqn: where the receive is from, as for XRC alone a completion says. */
+static inline struct sh_cqe sh_cqe_failed(const struct sh_qp *qp, bool send, uint32_t srqn, uint32_t index,
+					  uint8_t syndrome, uint8_t vendor)
+{
+	return (struct sh_cqe){
+		.qpn = qp->qpn,
+		.srqn_srcqp = !send && sh_qp_is_xrc(qp) ? srqn : 0,
+		.wqe_index = (uint16_t)index,
+		.opcode = MLX4_CQE_ERROR,
+		.send = send,
+		.syndrome = syndrome,
+		.vendor = vendor,
+	};
 }
 
 /* The words of a CQE that is entry n. */

@@ -10,6 +10,7 @@
 #include "cqe.h"
 #include "flush.h"
 #include "qp_halves.h"
+#include "rq_receives.h"
 
 #define POLL_FIRST_NS	UINT64_C(1000000)
 #define POLL_LAST_NS	UINT64_C(50000000)
@@ -43,24 +44,12 @@ static int commit_with(struct sh_txn_open *t, struct sh_dev *dev, struct sh_hca 
 	return 0;
 }
 
-static struct sh_cqe error_cqe(const struct sh_qp *qp, bool send, uint32_t index, uint8_t syndrome, uint8_t vendor)
-{
-	return (struct sh_cqe){
-		.qpn = qp->qpn,
-		.wqe_index = index,
-		.opcode = MLX4_CQE_ERROR,
-		.send = send,
-		.syndrome = syndrome,
-		.vendor = vendor,
-	};
-}
-
 /* ---- queues ---- */
 
 static int flush_sends(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	while (sh_wqe_posted(dev, qp, qp->sq_una) == 1) {
-		struct sh_cqe cqe = error_cqe(qp, true, qp->sq_una, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_SQ);
+		struct sh_cqe cqe = sh_cqe_failed(qp, true, 0, qp->sq_una, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_SQ);
 		struct sh_txn_open t;
 
 		sh_qp_txn(&t, dev, qp);
@@ -79,11 +68,11 @@ static int flush_receives(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 	uint32_t posted;
 
 	while (qp->rq_present && !sh_umem_load32(dev, &qp->rq_db, 0, &posted) &&
-	       (uint16_t)(posted - qp->rq_consumed)) {
-		struct sh_cqe cqe = error_cqe(qp, false, qp->rq_consumed, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+	       sh_posted(posted, qp->rq_consumed)) {
+		struct sh_cqe cqe = sh_cqe_failed(qp, false, 0, qp->rq_consumed, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
 		struct sh_txn_open t;
 
-		if ((uint16_t)(posted - qp->rq_consumed) > 1u << (qp->log_rq_size & 15)) {
+		if (sh_posted(posted, qp->rq_consumed) > sh_rq_size(qp)) {
 			dev->ops->complain(dev->host, "a receive queue's record runs ahead of it", hca->index, qp->qpn);
 			return 0;
 		}
@@ -97,7 +86,7 @@ static int flush_receives(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 
 int sh_recv_abort(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome, uint8_t vendor)
 {
-	uint32_t cqn = qp->recv_cqn;
+	const struct sh_srq *srq = qp->cur_srqn ? sh_srq_of(hca, qp->cur_srqn) : NULL;
 	struct sh_txn_open t;
 	struct sh_cqe cqe;
 
@@ -105,17 +94,11 @@ int sh_recv_abort(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint
 		qp->cur_op = SH_RECV_NONE;
 		return 0;
 	}
-	cqe = error_cqe(qp, false, qp->cur_wqe - 1, syndrome, vendor);
-	if (sh_qp_is_xrc(qp)) {
-		const struct sh_srq *srq = sh_srq_of(hca, qp->cur_srqn);
-
-		cqe.srqn_srcqp = qp->cur_srqn;
-		cqn = srq ? srq->cqn : 0;
-	}
+	cqe = sh_cqe_failed(qp, false, qp->cur_srqn, qp->cur_wqe - 1, syndrome, vendor);
 	sh_qp_txn(&t, dev, qp);
 	sh_txn_store32(&t, &qp->cur_op, SH_RECV_NONE);
 	sh_txn_store32(&t, &qp->cur_wqe, 0);
-	return commit_with(&t, dev, hca, cqn, &cqe);
+	return commit_with(&t, dev, hca, sh_recv_cqn(qp, srq), &cqe);
 }
 
 static void last_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
@@ -230,7 +213,7 @@ void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint3
 
 void sh_send_failed(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome, uint8_t vendor)
 {
-	struct sh_cqe cqe = error_cqe(qp, true, qp->sq_una, syndrome, vendor);
+	struct sh_cqe cqe = sh_cqe_failed(qp, true, 0, qp->sq_una, syndrome, vendor);
 	struct sh_txn_open t;
 
 	sh_lock(dev, &qp->rlock);

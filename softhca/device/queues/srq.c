@@ -9,6 +9,7 @@
 #include "softhca/device/memory/instance.h"
 #include "softhca/device/memory/umem.h"
 #include "event.h"
+#include "sge.h"
 #include "srq.h"
 #include "srq_receives.h"
 
@@ -37,7 +38,7 @@ int sh_srq_available(struct sh_dev *dev, struct sh_srq *srq)
 
 	if (srq->live != SH_LIVE || sh_umem_load32(dev, &srq->db, 0, &posted))
 		return 0;
-	return (uint16_t)(posted - srq->consumed);
+	return (int)sh_posted(posted, srq->consumed);
 }
 
 int sh_srq_take(struct sh_txn_open *t, struct sh_hca *hca, struct sh_srq *srq, uint32_t *index)
@@ -50,23 +51,23 @@ int sh_srq_take(struct sh_txn_open *t, struct sh_hca *hca, struct sh_srq *srq, u
 		return -EFAULT;
 	if (sh_umem_load32(dev, &srq->db, 0, &posted))
 		return -EFAULT;
-	available = (uint16_t)(posted - srq->consumed);
+	available = sh_posted(posted, srq->consumed);
 	if (!available)
 		return -ENOENT;
 	srq->seen = posted; /* or it would come around for the express way */
 	if (sh_umem_read(dev, &srq->buf,
-			 ((uint64_t)srq->head << srq->wqe_shift) + offsetof(struct mlx4_wqe_srq_next, next_wqe_index),
+			 sh_srq_at(srq, srq->head) + offsetof(struct mlx4_wqe_srq_next, next_wqe_index),
 			 &link, sizeof(link)))
 		return -EFAULT;
 	next = from_be16(link);
-	if (next >> srq->log_size) {
+	if (!sh_srq_has(srq, next)) {
 		sh_txn_store32(t, &srq->live, SH_DAMAGED);
 		sh_txn_async_event(t, hca->index, EV_SRQ_ERR, srq->srqn);
 		return -EFAULT;
 	}
 	*index = srq->head;
-	sh_txn_store_two(t, &srq->head, next, srq->consumed + 1);
-	if (available - 1 < srq->limit) {
+	sh_txn_srq(t, srq, next, 1);
+	if (sh_srq_limit_reached(srq, available)) {
 		sh_txn_store32(t, &srq->limit, 0);
 		sh_txn_async_event(t, hca->index, EV_SRQ_LIMIT, srq->srqn);
 	}
@@ -76,25 +77,19 @@ int sh_srq_take(struct sh_txn_open *t, struct sh_hca *hca, struct sh_srq *srq, u
 int sh_srq_scatter(struct sh_dev *dev, struct sh_srq *srq, uint32_t index, struct sh_sge *sge, unsigned int max)
 {
 	struct mlx4_wqe_data data[MLX4_MAX_SGE];
-	unsigned int n, i;
+	unsigned int n;
 
-	if (srq->live != SH_LIVE || srq->log_size > SH_SRQ_MAX_LOG_SIZE || srq->wqe_shift > SH_SRQ_MAX_WQE_SHIFT ||
-	    srq->wqe_shift < MLX4_MIN_SRQ_SHIFT || index >> srq->log_size)
+	if (!sh_srq_sound(srq) || !sh_srq_has(srq, index))
 		return -EFAULT;
-	n = (1u << srq->wqe_shift) / sizeof(data[0]) - 1;
+	n = sh_srq_list(srq);
 	if (n > max)
 		n = max;
 	if (n > MLX4_MAX_SGE)
 		n = MLX4_MAX_SGE;
-	if (sh_umem_read(dev, &srq->buf, ((uint64_t)index << srq->wqe_shift) + sizeof(struct mlx4_wqe_srq_next), data,
+	if (sh_umem_read(dev, &srq->buf, sh_srq_at(srq, index) + sizeof(struct mlx4_wqe_srq_next), data,
 			 n * sizeof(data[0])))
 		return -EFAULT;
-	for (i = 0; i < n && from_be32(data[i].lkey) != MLX4_INVALID_LKEY; i++) {
-		sge[i].addr = from_be64(data[i].addr);
-		sge[i].len = from_be32(data[i].byte_count);
-		sge[i].key = from_be32(data[i].lkey);
-	}
-	return (int)i;
+	return (int)sh_sge_list(data, n, sge);
 }
 
 /* ---- life ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Receives that are taken from an SRQ, whose lock is held. Whether any can be is inline for nearly every message over XRC.
+ * Receives that are taken from an SRQ, whose lock is held. The rules are inline and here once: whether any can be taken, where the
+ * next is, what taking it changes.
  */
 #ifndef SOFTHCA_DEVICE_QUEUES_SRQ_RECEIVES_H
 #define SOFTHCA_DEVICE_QUEUES_SRQ_RECEIVES_H
@@ -12,18 +13,58 @@
 #define SH_SRQ_MAX_LOG_SIZE	16
 #define SH_SRQ_MAX_WQE_SHIFT	11
 
-/* In use, and not overwritten by somebody. */
-static inline bool sh_srq_whole(const struct sh_srq *srq)
+/* Receives posted and not taken, of any queue: the record that its owner keeps counts in 16 bits. */
+static inline uint32_t sh_posted(uint32_t record, uint32_t taken)
 {
-	return srq->live == SH_LIVE && srq->log_size <= SH_SRQ_MAX_LOG_SIZE && srq->wqe_shift >= MLX4_MIN_SRQ_SHIFT &&
-	       srq->wqe_shift <= SH_SRQ_MAX_WQE_SHIFT && srq->head >> srq->log_size == 0;
+	return (uint16_t)(record - taken);
 }
 
-/* Is it the SRQ of this number, whole, and may this QP take receives from it? Changes nothing. */
-static inline bool sh_srq_usable(const struct sh_dev *dev, const struct sh_qp *qp, const struct sh_srq *srq, uint32_t srqn)
+/* In use, and its sizes are not overwritten by somebody. The masks below are for who overwrites them afterwards. */
+static inline bool sh_srq_sound(const struct sh_srq *srq)
 {
-	return sh_srq_whole(srq) && srq->srqn == srqn && sh_ctx_live(dev, srq->ctx) &&
-	       (!sh_qp_is_xrc(qp) || (srq->cqn && srq->xrcd == qp->xrcd));
+	return srq->live == SH_LIVE && srq->log_size <= SH_SRQ_MAX_LOG_SIZE && srq->wqe_shift >= MLX4_MIN_SRQ_SHIFT &&
+	       srq->wqe_shift <= SH_SRQ_MAX_WQE_SHIFT;
+}
+
+static inline bool sh_srq_has(const struct sh_srq *srq, uint32_t index)
+{
+	return index >> (srq->log_size & 31) == 0;
+}
+
+/* The same, and so is where its next WQE is. */
+static inline bool sh_srq_whole(const struct sh_srq *srq)
+{
+	return sh_srq_sound(srq) && sh_srq_has(srq, srq->head);
+}
+
+/* Is it the SRQ of this number, and may this QP use it? Over XRC it has to be of the QP's domain. */
+static inline bool sh_srq_serves(const struct sh_qp *qp, const struct sh_srq *srq, uint32_t srqn)
+{
+	return srq->live != SH_NONE && srq->srqn == srqn && (!sh_qp_is_xrc(qp) || (srq->cqn && srq->xrcd == qp->xrcd));
+}
+
+/* Where a WQE is in the SRQ's buffer. */
+static inline uint64_t sh_srq_at(const struct sh_srq *srq, uint32_t index)
+{
+	return (uint64_t)index << (srq->wqe_shift & 15);
+}
+
+/* Entries of each WQE's list. */
+static inline unsigned int sh_srq_list(const struct sh_srq *srq)
+{
+	return ((1u << (srq->wqe_shift & 15)) - sizeof(struct mlx4_wqe_srq_next)) / sizeof(struct mlx4_wqe_data);
+}
+
+/* To take one of n that are posted is to fall below the watermark, which raises an event. */
+static inline bool sh_srq_limit_reached(const struct sh_srq *srq, uint32_t n)
+{
+	return n <= srq->limit;
+}
+
+/* n are taken, and next is the head then. */
+static inline void sh_txn_srq(struct sh_txn_open *t, struct sh_srq *srq, uint32_t next, uint32_t n)
+{
+	sh_txn_store_two(t, &srq->head, next, srq->consumed + n);
 }
 
 /* WQEs posted and not taken. Lock held. */

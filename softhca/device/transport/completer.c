@@ -79,7 +79,7 @@ static int step_with_cqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 		sh_txn_begin(&t, dev, &cq->txn, &cq->lock);
 		sh_txn_joins(&t, &qp->lock);
 		sh_txn_store_two(&t, &qp->sq_una, qp->sq_una + 1, psn);
-		sh_txn_store_two(&t, &cq->producer, cq->producer + 1, cq->solicited_producer);
+		sh_txn_cq(&t, cq, cq->producer + 1, sh_cqe_solicits(&cqe));
 		sh_cqe_words(word, &cqe, cq, cq->producer);
 		sh_txn_commit_cqe(&t, &cq->buf, place, word, false);
 		sh_txn_leave(&qp->lock);
@@ -99,8 +99,7 @@ int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, co
 	if (cq) {
 		err = step_with_cqe(dev, hca, qp, cq, wqe, psn);
 	} else {
-		/* as in sh_complete_quiet() */
-		__atomic_store_n((uint64_t *)&qp->sq_una, sh_two(qp->sq_una + 1, psn), __ATOMIC_RELAXED);
+		sh_step_una(qp, psn);
 	}
 	qp->messages_sent++;
 	qp->ack_psn = psn;
@@ -338,8 +337,8 @@ SH_OUTLINE void complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 /* A positive acknowledgement of just the oldest WQE, which is at hand: nearly all of them. */
 static inline bool simple(const struct sh_qp *qp, const struct sh_packet *resp, const struct sh_wqe *wqe)
 {
-	return resp->op == SH_PKT_ACK && !(resp->syndrome & SH_AETH_KIND) && wqe && wqe->index == qp->sq_una &&
-	       !sh_wqe_is_fetch(wqe) && qp->sq_una + 1 == qp->sq_next && sh_psn_add(resp->psn, 1) == qp->next_psn;
+	return resp->op == SH_PKT_ACK && !(resp->syndrome & SH_AETH_KIND) && wqe && sh_wqe_alone(qp, wqe) &&
+	       sh_psn_add(resp->psn, 1) == qp->next_psn;
 }
 
 static bool complete_simple(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *resp,

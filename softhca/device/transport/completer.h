@@ -19,15 +19,25 @@ static inline void sh_progress(struct sh_qp *qp)
 	if (!qp->rnr_waiting)
 		qp->deadline = 0;
 }
+/* The oldest WQE is done, and the next one begins at psn. Both at once, or a thread that is thrown in between goes on with the
+ * wrong PSN (life.h). */
+static inline void sh_step_una(struct sh_qp *qp, uint32_t psn)
+{
+	__atomic_store_n((uint64_t *)&qp->sq_una, sh_two(qp->sq_una + 1, psn), __ATOMIC_RELAXED);
+}
+/* Nothing else is on its way, and no data comes back: an acknowledgement of what was sent last is one of this WQE. */
+static inline bool sh_wqe_alone(const struct sh_qp *qp, const struct sh_wqe *wqe)
+{
+	return !sh_wqe_is_fetch(wqe) && wqe->index == qp->sq_una && qp->sq_una + 1 == qp->sq_next;
+}
 /* The WQE sent last has arrived. If it is the only one and neither returns data nor wants a CQE, it is done, and no lock
  * was needed. false: not so. */
 static inline bool sh_complete_quiet(struct sh_qp *qp, const struct sh_wqe *wqe)
 {
-	if (wqe->signaled || sh_wqe_is_fetch(wqe) || wqe->index != qp->sq_una || qp->sq_una + 1 != qp->sq_next)
+	if (wqe->signaled || !sh_wqe_alone(qp, wqe))
 		return false;
 	sh_progress(qp);
-	/* Both at once, or a thread that is thrown in between goes on with the wrong PSN (life.h). */
-	__atomic_store_n((uint64_t *)&qp->sq_una, sh_two(qp->sq_una + 1, qp->next_psn), __ATOMIC_RELAXED);
+	sh_step_una(qp, qp->next_psn);
 	qp->ack_psn = qp->next_psn;
 	qp->messages_sent++;
 	return true;

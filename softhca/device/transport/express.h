@@ -7,8 +7,6 @@
 
 #include "responder.h"
 
-#define SH_SHORT	(8u << 10)	/* what is copied while an SRQ and a CQ are locked */
-
 /* The other end of a QP, and what is locked there from one message of a chain to the next. */
 struct sh_express {
 	struct sh_qp *qp;		/* its responder is locked, or NULL: nothing is */
@@ -28,18 +26,12 @@ bool sh_respond_express(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
 			const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg);
 /*
  * The same from the sender's end, whose requester lock is held. *resp is filled for READ only: the answer to anything else is
- * sh_express_ack(). After true, e goes on holding what it has for the next request of this QP: meanwhile the caller takes
+ * sh_ack(). After true, e goes on holding what it has for the next request of this QP: meanwhile the caller takes
  * no lock, and calls sh_express_end() soon. The receiver may hear of the message only then, or with the next one; so the
  * sender's user hears of it after that. After false nothing is held, and of this request nothing has changed.
  */
 bool sh_express(struct sh_express *e, struct sh_dev *dev, struct sh_hca *src, const struct sh_packet *p,
 		struct sh_packet *resp, struct sh_seg *resp_seg);
 void sh_express_end(struct sh_express *e, struct sh_dev *dev);
-
-/* The positive answer to the whole of a request. */
-static inline void sh_express_ack(struct sh_packet *resp, const struct sh_packet *p, uint32_t msn)
-{
-	sh_aeth(resp, p->psn + p->npackets - 1, SH_AETH_ACK, msn);
-}
 
 #endif

@@ -19,25 +19,27 @@
 bool sh_lid_lookup(const struct sh_dev *dev, uint16_t lid, uint32_t *hca, uint32_t *port)
 {
 	for (unsigned int lmc = 0; lmc < 8; lmc++) {
-		uint32_t base = lid & ~((1u << lmc) - 1), entry;
+		uint32_t base = lid & ~((1u << lmc) - 1);
 		const struct sh_hca *h;
 
-		if (base == 0 || base >= SH_MAX_LIDS)
+		if (base == 0 || !sh_lid_exact(dev, base, hca, port))
 			continue;
-		entry = __atomic_load_n(&dev->inst->lid_port[base], __ATOMIC_RELAXED);
-		if (!entry)
+		h = sh_hca(dev, *hca);
+		if (!h || *port < 1 || *port > SH_MAX_PORTS)
 			continue;
-		entry--;
-		h = sh_hca(dev, entry >> 8);
-		if (!h || (entry & 0xff) < 1 || (entry & 0xff) > SH_MAX_PORTS)
+		if (lmc && h->port[*port - 1].lmc < lmc)
 			continue;
-		if (lmc && h->port[(entry & 0xff) - 1].lmc < lmc)
-			continue;
-		*hca = entry >> 8;
-		*port = entry & 0xff;
 		return true;
 	}
 	return false;
+}
+
+bool sh_lid_same_port(const struct sh_dev *dev, uint16_t a, uint16_t b)
+{
+	uint32_t hca[2], port[2];
+
+	return sh_lid_lookup(dev, a, &hca[0], &port[0]) && sh_lid_lookup(dev, b, &hca[1], &port[1]) &&
+	       hca[0] == hca[1] && port[0] == port[1];
 }
 
 void sh_payload_slice(const struct sh_payload *in, uint64_t skip, uint64_t len, struct sh_payload *out,

@@ -6,28 +6,21 @@
 #include <errno.h>
 
 #include "softhca/device/queues/qp_halves.h"
+#include "softhca/device/queues/rq_receives.h"
 #include "softhca/device/queues/srq_receives.h"
+#include "place.h"
 #include "receive.h"
 
 /* Everything about where receives come from and go to; -EINVAL: not an SRQ that this QP may use. */
 static int source(struct sh_recv *r, struct sh_hca *hca, struct sh_qp *qp, uint32_t srqn, struct sh_srq **srq)
 {
-	*srq = NULL;
+	*srq = srqn ? sh_srq_of(hca, srqn) : NULL;
+	if (*srq && !sh_srq_serves(qp, *srq, srqn))
+		*srq = NULL;
 	r->srqn = srqn;
-	r->pdn = qp->pdn;
-	r->cqn = qp->recv_cqn;
-	if (!srqn)
-		return 0;
-	*srq = sh_srq_of(hca, srqn);
-	if (!*srq || !(*srq)->live || (*srq)->srqn != srqn)
-		return -EINVAL;
-	r->pdn = (*srq)->pdn;
-	if (!sh_qp_is_xrc(qp))
-		return 0;
-	if (!(*srq)->cqn || (*srq)->xrcd != qp->xrcd)
-		return -EINVAL;
-	r->cqn = (*srq)->cqn;
-	return 0;
+	r->pdn = sh_recv_pdn(qp, *srq);
+	r->cqn = sh_recv_cqn(qp, *srq);
+	return srqn && !*srq ? -EINVAL : 0;
 }
 
 int sh_recv_begin(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t srqn)
@@ -37,11 +30,7 @@ int sh_recv_begin(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, str
 	r->srq = NULL;
 	r->cq = NULL;
 	r->have = false;
-	if (!sh_qp_is_xrc(qp))
-		srqn = qp->srqn;
-	else if (!srqn)
-		return -EINVAL;
-	if (source(r, hca, qp, srqn, &srq))
+	if (!sh_recv_srqn(qp, srqn, &srqn) || source(r, hca, qp, srqn, &srq))
 		return -EINVAL;
 	if (srq && !sh_ctx_live(dev, srq->ctx))
 		return -ENODEV;
@@ -50,7 +39,7 @@ int sh_recv_begin(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, str
 		return 0;
 	sh_lock(dev, &srq->lock);
 	r->srq = srq;
-	if (!srq->live || srq->srqn != srqn) {
+	if (!sh_srq_serves(qp, srq, srqn)) {
 		sh_recv_drop(r, dev);
 		return -EINVAL;
 	}
@@ -73,18 +62,18 @@ int sh_recv_take(struct sh_recv *r, struct sh_hca *hca, struct sh_qp *qp)
 		return -ENOENT;
 	if (sh_umem_load32(dev, &qp->rq_db, 0, &posted))
 		return -EFAULT;
-	n = (uint16_t)(posted - qp->rq_consumed);
+	n = sh_posted(posted, qp->rq_consumed);
 	if (!n)
 		return -ENOENT;
-	if (n > 1u << (qp->log_rq_size & 15)) {
+	if (n > sh_rq_size(qp)) {
 		dev->ops->complain(dev->host, "a receive queue's record runs ahead of it", hca->index, qp->qpn);
 		return -EFAULT;
 	}
 	/* What the express way remembers comes around, as indices do. */
 	qp->rq_cached = 0;
 	qp->rq_seen = posted;
-	r->index = qp->rq_consumed & MLX4_RQ_DB_MASK;
-	sh_txn_store32(&r->txn, &qp->rq_consumed, qp->rq_consumed + 1);
+	r->index = sh_rq_index(qp->rq_consumed);
+	sh_txn_rq(&r->txn, qp, 1);
 	r->have = true;
 	return 0;
 }
@@ -128,45 +117,59 @@ void sh_recv_resume(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, s
 static int rq_scatter(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, struct sh_sge *sge, unsigned int max)
 {
 	struct mlx4_wqe_data list[MLX4_MAX_SGE];
-	uint32_t slot = index & ((1u << (qp->log_rq_size & 15)) - 1);
-	unsigned int n, gs = 1u << ((qp->rq_shift - MLX4_MIN_RQ_SHIFT) & 15);
+	unsigned int n = sh_rq_list(qp);
 
-	if (gs > MLX4_MAX_SGE)
-		gs = MLX4_MAX_SGE;
-	if (sh_umem_read(dev, &qp->buf, qp->rq_off + ((uint64_t)slot << (qp->rq_shift & 15)), list, gs * sizeof(list[0])))
+	if (n > max)
+		n = max;
+	if (sh_umem_read(dev, &qp->buf, sh_rq_at(qp, index), list, n * sizeof(list[0])))
 		return -EFAULT;
-	for (n = 0; n < gs && n < max; n++) {
-		sge[n].len = from_be32(list[n].byte_count);
-		sge[n].key = from_be32(list[n].lkey);
-		sge[n].addr = from_be64(list[n].addr);
-		if (sge[n].key == MLX4_INVALID_LKEY)
-			break;
-	}
-	return n;
+	return (int)sh_sge_list(list, n, sge);
 }
 
-int sh_recv_scatter(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_sge *sge,
-		    unsigned int max)
+/* The list of the receive that was taken: how many entries, or -EFAULT. sge has room for MLX4_MAX_SGE. */
+static int scatter(const struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *qp,
+		   struct sh_sge *sge)
 {
 	struct sh_srq *srq;
 
 	if (!r->srqn)
-		return rq_scatter(dev, qp, r->index, sge, max);
+		return rq_scatter(dev, qp, r->index, sge, MLX4_MAX_SGE);
 	srq = sh_srq_of(hca, r->srqn);
-	if (!srq || !srq->live)
-		return -EFAULT;
-	return sh_srq_scatter(dev, srq, r->index, sge, max);
+	return srq ? sh_srq_scatter(dev, srq, r->index, sge, MLX4_MAX_SGE) : -EFAULT;
 }
 
-int sh_recv_cqe(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_cqe *cqe)
+int sh_place_list(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, const struct sh_sge *sge, unsigned int n,
+		  uint64_t skip, const struct sh_payload *data)
+{
+	struct sh_seg seg[MLX4_MAX_SGE];
+	uint64_t room = 0;
+	uint32_t ctx;
+	int nseg;
+
+	for (unsigned int i = 0; i < n; i++)
+		room += sge[i].len;
+	if (skip + data->len > room)
+		return MLX4_SYNDROME_LOC_LEN;
+	if (!data->len)
+		return SH_PLACED;
+	nseg = sh_mr_slice(dev, hca, pdn, SH_LOCAL_WRITE, sge, n, skip, data->len, seg, MLX4_MAX_SGE, &ctx);
+	return nseg < 0 ? MLX4_SYNDROME_LOC_PROT : sh_copy_to(dev, ctx, seg, nseg, data);
+}
+
+int sh_recv_place(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint64_t skip,
+		  const struct sh_payload *data)
+{
+	struct sh_sge sge[MLX4_MAX_SGE];
+	int n = scatter(r, dev, hca, qp, sge);
+
+	return n < 0 ? MLX4_SYNDROME_LOC_PROT : sh_place_list(dev, hca, r->pdn, sge, n, skip, data);
+}
+
+int sh_recv_cqe(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, const struct sh_cqe *cqe)
 {
 	r->cq = r->cqn ? sh_cq_of(hca, r->cqn) : NULL;
 	if (!r->cq)
 		return 0;
-	cqe->qpn = qp->qpn;
-	if (sh_qp_is_xrc(qp))
-		cqe->srqn_srcqp = r->srqn;
-	cqe->wqe_index = r->index;
 	sh_lock(dev, &r->cq->lock);
 	sh_txn_covers(&r->txn, &r->cq->lock);
 	return sh_cq_put(&r->txn, hca, r->cq, cqe) == -ENOSPC ? -ENOSPC : 0;

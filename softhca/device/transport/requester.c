@@ -166,7 +166,7 @@ static inline void address(struct run *r)
 	p->srcqp = qp->qpn;
 	p->src_gen = qp->gen;
 	p->src_port = qp->port;
-	p->pkey = port->pkey[qp->pkey_index % SH_PKEYS];
+	p->pkey = sh_qp_pkey(r->hca, qp);
 	if (qp->type == SH_QPT_UD) {
 		address_datagram(r, port);
 		return;
@@ -432,7 +432,7 @@ static bool express(struct run *r)
 	qp->xmit_data += r->p.payload.len;
 	if (!sh_complete_quiet(qp, &r->wqe)) {
 		if (r->p.op != SH_PKT_READ)
-			sh_express_ack(&r->resp, &r->p, 0);
+			sh_ack(&r->resp, &r->p, 0);
 		end_express(r);
 		sent(r);
 	}

@@ -8,6 +8,8 @@
 
 #include "packet.h"
 
+#define SH_SHORT	(8u << 10)	/* what is copied while an SRQ and a CQ are locked */
+
 /* These take the locks themselves. */
 void sh_respond_reliable(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
 			 const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg);
@@ -18,7 +20,13 @@ void sh_respond_ud(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 
 /* The PD that a packet's R_Key is checked against: the QP's, for XRC that of the SRQ named. -EINVAL */
 int sh_rkey_pd(struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p, uint32_t *pdn);
-/* READ and atomics; duplicate: behind the expected PSN. They fill *resp. */
+/*
+ * Check a READ and answer it in *resp; take the step, unless it is a duplicate (behind the expected PSN). Otherwise the syndrome of
+ * the NAK that it earns, and nothing has changed. The responder's lock is enough.
+ */
+uint8_t sh_execute_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p, struct sh_packet *resp,
+		struct sh_seg *resp_seg, bool duplicate);
+/* READ and atomics, whatever becomes of them. They fill *resp. */
 void sh_respond_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
 		     struct sh_packet *resp, struct sh_seg *resp_seg, bool duplicate);
 void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
@@ -33,21 +41,25 @@ static inline void sh_aeth(struct sh_packet *resp, uint32_t psn, uint8_t syndrom
 	resp->syndrome = syndrome;
 	resp->msn = msn;
 }
-
+/* The positive answer to the whole of a request. */
+static inline void sh_ack(struct sh_packet *resp, const struct sh_packet *p, uint32_t msn)
+{
+	sh_aeth(resp, p->psn + p->npackets - 1, SH_AETH_ACK, msn);
+}
 void sh_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_packet *resp, uint8_t syndrome);
 
 /* May this QP take a packet at all: state, peer, port, P_Key. Both locked. */
 bool sh_receive_ok(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
 		   const struct sh_packet *p);
-static inline bool sh_pkey_match(uint16_t a, uint16_t b)
-{
-	return (a & 0x7fff) && (a & 0x7fff) == (b & 0x7fff) && ((a | b) & 0x8000);
-}
 
-/* The attributes a QP's port has now. */
+/* The P_Key that a port has now at an index; and the one that a QP sends and receives with. */
+static inline uint16_t sh_pkey_at(const struct sh_hca *hca, uint32_t port, uint32_t index)
+{
+	return hca->port[(port - 1u) % SH_MAX_PORTS].pkey[index % SH_PKEYS];
+}
 static inline uint16_t sh_qp_pkey(const struct sh_hca *hca, const struct sh_qp *qp)
 {
-	return hca->port[(qp->port - 1) % SH_MAX_PORTS].pkey[qp->pkey_index % SH_PKEYS];
+	return sh_pkey_at(hca, qp->port, qp->pkey_index);
 }
 
 #endif

@@ -9,7 +9,10 @@
 #include "softhca/device/queues/cqe.h"
 #include "softhca/device/queues/flush.h"
 #include "softhca/device/queues/qp_halves.h"
+#include "softhca/device/queues/srq_receives.h"
+#include "place.h"
 #include "responder.h"
+#include "rules.h"
 
 int sh_rkey_pd(struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p, uint32_t *pdn)
 {
@@ -19,7 +22,7 @@ int sh_rkey_pd(struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p, 
 	if (!sh_qp_is_xrc(qp))
 		return 0;
 	srq = p->srqn ? sh_srq_of(hca, p->srqn) : NULL;
-	if (!srq || !srq->live || srq->srqn != p->srqn || !srq->cqn || srq->xrcd != qp->xrcd)
+	if (!srq || !sh_srq_serves(qp, srq, p->srqn))
 		return -EINVAL;
 	*pdn = srq->pdn;
 	return 0;
@@ -35,58 +38,58 @@ static void refuse(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, str
 		    MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
 }
 
-void sh_respond_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
-		     struct sh_packet *resp, struct sh_seg *resp_seg, bool duplicate)
+uint8_t sh_execute_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p, struct sh_packet *resp,
+		struct sh_seg *resp_seg, bool duplicate)
 {
 	uint32_t npackets = sh_packets(p->dmalen, sh_qp_mtu(qp)), pdn, ctx = 0;
-	struct sh_txn_open t;
+	const struct sh_sge place = { p->va, p->dmalen, p->rkey };
 
-	if (duplicate && sh_psn_diff(sh_psn_add(p->psn, npackets), qp->e_psn) > 0)
-		return;
-	if (!(qp->access & SH_REMOTE_READ) || !qp->max_dest_rd_atomic || p->dmalen > UINT64_C(1) << 31 ||
-	    sh_rkey_pd(hca, qp, p, &pdn)) {
-		refuse(dev, hca, qp, resp, SH_AETH_NAK_REQ, duplicate);
-		return;
-	}
-	if (p->dmalen && sh_mr_check(dev, hca->index, p->rkey, pdn, p->va, p->dmalen, SH_REMOTE_READ, &ctx)) {
-		refuse(dev, hca, qp, resp, SH_AETH_NAK_ACCESS, duplicate);
-		return;
-	}
+	if (!sh_op_allowed(qp, p) || sh_rkey_pd(hca, qp, p, &pdn))
+		return SH_AETH_NAK_REQ;
+	if (place.len && sh_mr_locate(dev, hca, pdn, SH_REMOTE_READ, &place, resp_seg, &ctx))
+		return SH_AETH_NAK_ACCESS;
+	if (!duplicate)
+		sh_step_psn(qp, 1, sh_psn_add(p->psn, npackets));
+	sh_aeth(resp, p->psn, SH_AETH_ACK, qp->msn);
 	SH_COUNT(hca, xmit_packets, npackets);
 	SH_COUNT(hca, xmit_data, p->dmalen);
 	resp->op = SH_PKT_READ_RESP;
 	resp->flags = SH_PKT_FIRST | SH_PKT_LAST;
-	resp->psn = p->psn;
 	resp->npackets = npackets;
 	resp->mtu = sh_qp_mtu(qp);
-	resp->syndrome = SH_AETH_ACK;
-	resp_seg->addr = p->dmalen ? sh_mr_home(dev, hca->index, p->rkey, p->va, p->dmalen) : p->va;
-	resp_seg->len = p->dmalen;
-	resp->payload = (struct sh_payload){ .ctx = ctx, .nseg = p->dmalen ? 1 : 0, .seg = resp_seg, .len = p->dmalen };
-	if (!duplicate) {
-		sh_qp_txn(&t, dev, qp);
-		sh_txn_store32(&t, &qp->e_psn, sh_psn_add(p->psn, npackets));
-		sh_txn_store32(&t, &qp->msn, sh_psn_add(qp->msn, 1));
-		sh_txn_commit(&t);
-		qp->messages_received++;
-	}
-	resp->msn = qp->msn;
+	resp->payload = (struct sh_payload){ .ctx = ctx, .nseg = place.len ? 1 : 0, .seg = resp_seg, .len = place.len };
+	return 0;
 }
 
-/* The read, the change and the write, against all other atomics of this HCA. */
-static int change(struct sh_dev *dev, struct sh_hca *hca, uint32_t ctx, const struct sh_packet *p, uint64_t *old)
+void sh_respond_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
+		     struct sh_packet *resp, struct sh_seg *resp_seg, bool duplicate)
 {
-	struct sh_seg theirs = { sh_mr_home(dev, hca->index, p->rkey, p->va, sizeof(*old)), sizeof(*old) };
+	uint32_t npackets = sh_packets(p->dmalen, sh_qp_mtu(qp));
+	uint8_t syndrome;
+
+	if (duplicate && sh_psn_diff(sh_psn_add(p->psn, npackets), qp->e_psn) > 0)
+		return;
+	syndrome = sh_execute_read(dev, hca, qp, p, resp, resp_seg, duplicate);
+	if (syndrome)
+		refuse(dev, hca, qp, resp, syndrome, duplicate);
+	else if (!duplicate)
+		qp->messages_received++;
+}
+
+/* The read, the change and the write, against all other atomics of this HCA. theirs: where it is, in that context. */
+static int change(struct sh_dev *dev, struct sh_hca *hca, uint32_t ctx, const struct sh_seg *theirs,
+		  const struct sh_packet *p, uint64_t *old)
+{
 	struct sh_seg mine = { (uintptr_t)old, sizeof(*old) };
 	uint64_t value;
 	struct sh_seg next = { (uintptr_t)&value, sizeof(value) };
 	int err;
 
 	sh_lock(dev, &hca->atomic_lock);
-	err = dev->ops->copy(dev->host, 0, &mine, 1, ctx, &theirs, 1, sizeof(*old));
+	err = dev->ops->copy(dev->host, 0, &mine, 1, ctx, theirs, 1, sizeof(*old));
 	value = p->op == SH_PKT_FA ? *old + p->swap_add : p->swap_add;
 	if (!err && (p->op == SH_PKT_FA || *old == p->compare))
-		err = dev->ops->copy(dev->host, ctx, &theirs, 1, 0, &next, 1, sizeof(value));
+		err = dev->ops->copy(dev->host, ctx, theirs, 1, 0, &next, 1, sizeof(value));
 	sh_unlock(dev, &hca->atomic_lock);
 	return err == SH_COPY_GONE ? -ESRCH : err ? -EFAULT : 0;
 }
@@ -103,21 +106,20 @@ static void answer_atomic(struct sh_qp *qp, const struct sh_packet *p, struct sh
 }
 
 /* The change and its commit: a thread that was thrown in between would send the request again, and it would be done twice. */
-static int change_once(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t ctx, const struct sh_packet *p,
-		       uint64_t *old)
+static int change_once(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t ctx, const struct sh_seg *theirs,
+		       const struct sh_packet *p, uint64_t *old)
 {
 	uint32_t slot = qp->atomic_head % SH_QP_ATOMICS;
 	struct sh_door *door = sh_pin();
 	struct sh_txn_open t;
-	int err = change(dev, hca, ctx, p, old);
+	int err = change(dev, hca, ctx, theirs, p, old);
 
 	if (!err) {
 		sh_qp_txn(&t, dev, qp);
 		sh_txn_store32(&t, &qp->atomic_psn[slot], p->psn + 1);
 		sh_txn_store64(&t, &qp->atomic_result[slot], *old);
 		sh_txn_store32(&t, &qp->atomic_head, qp->atomic_head + 1);
-		sh_txn_store32(&t, &qp->e_psn, sh_psn_add(p->psn, 1));
-		sh_txn_store32(&t, &qp->msn, sh_psn_add(qp->msn, 1));
+		sh_txn_psn(&t, qp, 1, sh_psn_add(p->psn, 1));
 		sh_txn_commit(&t);
 	}
 	sh_unpin(door);
@@ -127,7 +129,9 @@ static int change_once(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
 		       struct sh_packet *resp, bool duplicate)
 {
+	const struct sh_sge place = { p->va, sizeof(uint64_t), p->rkey };
 	uint32_t pdn, ctx, slot;
+	struct sh_seg theirs;
 	uint64_t old;
 	int err;
 
@@ -137,11 +141,11 @@ void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 				answer_atomic(qp, p, resp, qp->atomic_result[slot]);
 		return;
 	}
-	if (!(qp->access & SH_REMOTE_ATOMIC) || !qp->max_dest_rd_atomic || sh_rkey_pd(hca, qp, p, &pdn)) {
+	if (!sh_op_allowed(qp, p) || sh_rkey_pd(hca, qp, p, &pdn)) {
 		refuse(dev, hca, qp, resp, SH_AETH_NAK_REQ, false);
 		return;
 	}
-	if (sh_mr_check(dev, hca->index, p->rkey, pdn, p->va, sizeof(old), SH_REMOTE_ATOMIC, &ctx)) {
+	if (sh_mr_locate(dev, hca, pdn, SH_REMOTE_ATOMIC, &place, &theirs, &ctx)) {
 		refuse(dev, hca, qp, resp, SH_AETH_NAK_ACCESS, false);
 		return;
 	}
@@ -149,7 +153,7 @@ void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		refuse(dev, hca, qp, resp, SH_AETH_NAK_REQ, false);
 		return;
 	}
-	err = change_once(dev, hca, qp, ctx, p, &old);
+	err = change_once(dev, hca, qp, ctx, &theirs, p, &old);
 	if (err) {
 		if (err != -ESRCH && sh_ctx_live(dev, ctx))
 			refuse(dev, hca, qp, resp, SH_AETH_NAK_ACCESS, false);

@@ -7,8 +7,10 @@
 
 #include "softhca/device/queues/flush.h"
 #include "softhca/device/queues/qp_halves.h"
+#include "place.h"
 #include "receive.h"
 #include "responder.h"
+#include "rules.h"
 
 #define GRH_VERSION	(6u << 28)
 #define GRH_NEXT_IBA	0x1b
@@ -42,11 +44,8 @@ static void uc_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, co
 {
 	bool first = p->flags & SH_PKT_FIRST;
 	uint64_t len = p->payload.len, done = first ? 0 : qp->cur_done;
-	struct sh_sge sge[MLX4_MAX_SGE];
-	struct sh_seg seg[MLX4_MAX_SGE];
 	struct sh_recv r;
-	uint32_t ctx = 0;
-	int n, nseg = 0;
+	int placed;
 
 	/* A WQE that a lost message left behind is the first to be used. */
 	if (qp->cur_wqe) {
@@ -62,29 +61,14 @@ static void uc_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, co
 		}
 		sh_recv_keep(&r, hca, qp);
 	}
-	n = sh_recv_scatter(&r, dev, hca, qp, sge, MLX4_MAX_SGE);
-	if (n < 0)
+	placed = sh_recv_place(&r, dev, hca, qp, done, &p->payload);
+	if (placed == SH_PLACED_NO_SOURCE)
+		resp->op = SH_PKT_SRC_FAULT;
+	if (placed)
 		goto lost;
-	if (len)
-		nseg = sh_mr_slice(dev, hca, r.pdn, SH_LOCAL_WRITE, sge, n, done, len, seg, MLX4_MAX_SGE, &ctx);
-	if (nseg < 0)
-		goto lost;
-	if (len) {
-		int err = dev->ops->copy(dev->host, ctx, seg, nseg, p->payload.ctx, p->payload.seg, p->payload.nseg, len);
-
-		if (err == SH_COPY_SRC)
-			resp->op = SH_PKT_SRC_FAULT;
-		if (err)
-			goto lost;
-	}
 	if (p->flags & SH_PKT_LAST) {
-		struct sh_cqe cqe = {
-			.opcode = p->flags & SH_PKT_IMM ? MLX4_CQE_RECV_SEND_IMM : MLX4_CQE_RECV_SEND,
-			.byte_cnt = done + len,
-			.imm_be = p->flags & SH_PKT_IMM ? p->imm_be : 0,
-			.solicited = !!(p->flags & SH_PKT_SE),
-		};
-		int err = sh_recv_cqe(&r, dev, hca, qp, &cqe);
+		struct sh_cqe cqe = sh_cqe_received(qp, r.srqn, r.index, p->op, p, done + len);
+		int err = sh_recv_cqe(&r, dev, hca, &cqe);
 
 		sh_txn_store32(&r.txn, &qp->cur_op, SH_RECV_NONE);
 		sh_txn_store32(&r.txn, &qp->cur_wqe, 0);
@@ -115,10 +99,11 @@ static bool uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	bool first = p->flags & SH_PKT_FIRST, last = p->flags & SH_PKT_LAST;
 	uint64_t len = p->payload.len;
 	struct sh_recv r = { 0 };
-	uint32_t ctx;
+	struct sh_sge place;
+	int err;
 
 	if (first) {
-		if (!(qp->access & SH_REMOTE_WRITE))
+		if (!sh_op_allowed(qp, p))
 			return false;
 		qp->cur_va = p->va;
 		qp->cur_rkey = p->rkey;
@@ -128,34 +113,19 @@ static bool uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	qp->cur_op = SH_RECV_NONE;
 	if (qp->cur_done + len > qp->cur_len || (last && qp->cur_done + len != qp->cur_len))
 		return false;
-	if (len) {
-		uint64_t va = qp->cur_va + qp->cur_done;
-		struct sh_seg seg = { .len = len };
-		int err;
-
-		if (sh_mr_check(dev, hca->index, qp->cur_rkey, qp->pdn, first ? qp->cur_va : va,
-				first ? qp->cur_len : len, SH_REMOTE_WRITE, &ctx))
-			return false;
-		seg.addr = sh_mr_home(dev, hca->index, qp->cur_rkey, va, len);
-		err = dev->ops->copy(dev->host, ctx, &seg, 1, p->payload.ctx, p->payload.seg, p->payload.nseg, len);
-		if (err == SH_COPY_SRC)
-			resp->op = SH_PKT_SRC_FAULT;
-		if (err)
-			return false;
-	}
+	place = (struct sh_sge){ qp->cur_va + qp->cur_done, (uint32_t)(first ? qp->cur_len : len), qp->cur_rkey };
+	err = sh_place_at(dev, hca, qp->pdn, SH_REMOTE_WRITE, &place, &p->payload);
+	if (err == SH_PLACED_NO_SOURCE)
+		resp->op = SH_PKT_SRC_FAULT;
+	if (err)
+		return false;
 	qp->cur_done += len;
 	if (!last) {
 		qp->cur_op = SH_RECV_WRITE;
 		return true;
 	}
 	if (p->flags & SH_PKT_IMM) {
-		struct sh_cqe cqe = {
-			.opcode = MLX4_CQE_RECV_RDMA_WRITE_IMM,
-			.byte_cnt = qp->cur_len,
-			.imm_be = p->imm_be,
-			.solicited = !!(p->flags & SH_PKT_SE),
-		};
-		int err;
+		struct sh_cqe cqe;
 
 		if (qp->cur_wqe) {
 			sh_recv_resume(&r, dev, hca, qp);
@@ -170,7 +140,8 @@ static bool uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 				return true;
 			}
 		}
-		err = sh_recv_cqe(&r, dev, hca, qp, &cqe);
+		cqe = sh_cqe_received(qp, r.srqn, r.index, p->op, p, qp->cur_len);
+		err = sh_recv_cqe(&r, dev, hca, &cqe);
 		sh_txn_store32(&r.txn, &qp->cur_wqe, 0);
 		sh_recv_commit(&r, dev);
 		if (err)
@@ -193,10 +164,10 @@ void sh_respond_uc(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 	if (p->op != SH_PKT_WRITE && p->op != SH_PKT_SEND)
 		goto out;
 	/* Anything but the next packet of the message in progress ends it. */
-	if (qp->cur_op != SH_RECV_NONE && (first || p->psn != qp->e_psn || op != qp->cur_op))
+	if (!sh_between_messages(qp) && (first || sh_ahead(qp, 0, p) || op != qp->cur_op))
 		abandon(dev, hca, qp);
-	qp->e_psn = sh_psn_add(p->psn, p->npackets);
-	if (!first && qp->cur_op == SH_RECV_NONE) {
+	qp->e_psn = sh_psn_after(p);
+	if (!first && sh_between_messages(qp)) {
 		SH_COUNT(hca, out_of_sequence, p->npackets);
 		goto out;
 	}
@@ -223,59 +194,27 @@ static void make_grh(const struct sh_packet *p, struct wire_grh *g)
 	memcpy(g->dgid, p->grh.dgid, 16);
 }
 
-/* Put the GRH and the payload where they belong: 0, a syndrome, or -1 when the packet is to be forgotten. */
+/* Put the payload and the GRH before it where they belong: as sh_recv_place(). */
 static int ud_place(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		    const struct sh_packet *p, struct sh_packet *resp)
 {
-	uint64_t len = p->payload.len, room = 0;
-	struct sh_sge sge[MLX4_MAX_SGE];
-	struct sh_seg seg[MLX4_MAX_SGE];
-	uint32_t ctx;
-	int n, nsge, err;
+	int err = sh_recv_place(r, dev, hca, qp, SH_GRH_LEN, &p->payload);
+	struct wire_grh grh;
+	struct sh_seg src = { (uintptr_t)&grh, sizeof(grh) };
+	struct sh_payload head = { .nseg = 1, .seg = &src, .len = sizeof(grh) };
 
-	nsge = sh_recv_scatter(r, dev, hca, qp, sge, MLX4_MAX_SGE);
-	if (nsge < 0)
-		return MLX4_SYNDROME_LOC_PROT;
-	for (int i = 0; i < nsge; i++)
-		room += sge[i].len;
-	if (room < SH_GRH_LEN + len)
-		return MLX4_SYNDROME_LOC_LEN;
-	if (p->flags & SH_PKT_GRH) {
-		struct wire_grh grh;
-		struct sh_seg src = { (uintptr_t)&grh, sizeof(grh) };
-
-		n = sh_mr_slice(dev, hca, r->pdn, SH_LOCAL_WRITE, sge, nsge, 0, SH_GRH_LEN, seg, MLX4_MAX_SGE, &ctx);
-		if (n < 0)
-			return MLX4_SYNDROME_LOC_PROT;
-		make_grh(p, &grh);
-		if (dev->ops->copy(dev->host, ctx, seg, n, 0, &src, 1, sizeof(grh)))
-			return sh_ctx_live(dev, ctx) ? MLX4_SYNDROME_LOC_PROT : -1;
-	}
-	if (!len)
-		return 0;
-	n = sh_mr_slice(dev, hca, r->pdn, SH_LOCAL_WRITE, sge, nsge, SH_GRH_LEN, len, seg, MLX4_MAX_SGE, &ctx);
-	if (n < 0)
-		return MLX4_SYNDROME_LOC_PROT;
-	err = dev->ops->copy(dev->host, ctx, seg, n, p->payload.ctx, p->payload.seg, p->payload.nseg, len);
-	if (err == SH_COPY_SRC)
+	if (err == SH_PLACED_NO_SOURCE)
 		resp->op = SH_PKT_SRC_FAULT;
-	if (err)
-		return err == SH_COPY_DST && sh_ctx_live(dev, ctx) ? MLX4_SYNDROME_LOC_PROT : -1;
-	return 0;
+	if (err || !(p->flags & SH_PKT_GRH))
+		return err;
+	make_grh(p, &grh);
+	return sh_recv_place(r, dev, hca, qp, 0, &head);
 }
 
 static void ud_receive(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
 		       const struct sh_packet *p, struct sh_packet *resp)
 {
-	struct sh_cqe cqe = {
-		.opcode = p->flags & SH_PKT_IMM ? MLX4_CQE_RECV_SEND_IMM : MLX4_CQE_RECV_SEND,
-		.imm_be = p->flags & SH_PKT_IMM ? p->imm_be : 0,
-		.srqn_srcqp = p->srcqp & MLX4_QPN_MASK,
-		.sl_vid = p->sl << MLX4_CQE_SL_SHIFT,
-		.slid = p->slid,
-		.byte_cnt = SH_GRH_LEN + p->payload.len,
-		.solicited = !!(p->flags & SH_PKT_SE),
-	};
+	struct sh_cqe cqe;
 	struct sh_recv r;
 	int bad, err;
 
@@ -295,15 +234,19 @@ static void ud_receive(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		return;
 	}
 	if (bad) {
-		cqe = (struct sh_cqe){ .opcode = MLX4_CQE_ERROR, .syndrome = bad };
+		cqe = sh_cqe_failed(qp, false, r.srqn, r.index, bad, SH_VENDOR_NONE);
 	} else {
+		cqe = sh_cqe_received(qp, r.srqn, r.index, p->op, p, SH_GRH_LEN + p->payload.len);
+		cqe.srqn_srcqp = p->srcqp & MLX4_QPN_MASK;
+		cqe.sl_vid = p->sl << MLX4_CQE_SL_SHIFT;
+		cqe.slid = p->slid;
 		if (p->flags & SH_PKT_GRH)
 			cqe.srqn_srcqp |= MLX4_CQE_GRH;
 		if (p->dqpn != MLX4_MULTICAST_QPN)
 			cqe.srqn_srcqp |= (p->dlid & ((1u << (hca->port[port - 1].lmc & 7)) - 1))
 					  << MLX4_CQE_PATH_SHIFT;
 	}
-	err = sh_recv_cqe(&r, dev, hca, qp, &cqe);
+	err = sh_recv_cqe(&r, dev, hca, &cqe);
 	sh_recv_commit(&r, dev);
 	if (err)
 		sh_qp_error(dev, hca, qp, SH_QPE_FATAL, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
