@@ -65,6 +65,11 @@ softhca_transport_express_SOURCES = softhca_transport_express.c
 softhca_transport_express_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_express_LDADD = $(softhca_transport_libs)
 
+check_PROGRAMS += softhca_transport_rules
+softhca_transport_rules_SOURCES = softhca_transport_rules.c
+softhca_transport_rules_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_rules_LDADD = $(softhca_transport_libs)
+
 check_PROGRAMS += softhca_transport_line
 softhca_transport_line_SOURCES = softhca_transport_line.c softhca_step.h
 softhca_transport_line_CPPFLAGS = $(softhca_device_cppflags)

@@ -98,7 +98,7 @@ int sh_recv_abort(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint
 	sh_qp_txn(&t, dev, qp);
 	sh_txn_store32(&t, &qp->cur_op, SH_RECV_NONE);
 	sh_txn_store32(&t, &qp->cur_wqe, 0);
-	return commit_with(&t, dev, hca, sh_recv_cqn(qp, srq), &cqe);
+	return commit_with(&t, dev, hca, qp->cur_srqn && !srq ? 0 : sh_recv_cqn(qp, srq), &cqe);
 }
 
 static void last_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)

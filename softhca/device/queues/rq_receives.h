@@ -13,10 +13,12 @@
 /* The SRQ that receives for a packet come from, 0 = the RQ. For XRC the packet has to name one, or it is invalid. */
 static inline bool sh_recv_srqn(const struct sh_qp *qp, uint32_t named, uint32_t *srqn)
 {
-	bool xrc = sh_qp_is_xrc(qp);
-
-	*srqn = xrc ? named : qp->srqn;
-	return !xrc || named;
+	if (!sh_qp_is_xrc(qp)) {
+		*srqn = qp->srqn;
+		return true;
+	}
+	*srqn = named;
+	return named;
 }
 
 /* The PD that a receive's buffers are checked against. srq NULL: the RQ. */
@@ -25,12 +27,10 @@ static inline uint32_t sh_recv_pdn(const struct sh_qp *qp, const struct sh_srq *
 	return srq ? srq->pdn : qp->pdn;
 }
 
-/* The CQ that its completion goes to, 0 = none. */
+/* The CQ that its completion goes to, 0 = none. srq NULL: the RQ. */
 static inline uint32_t sh_recv_cqn(const struct sh_qp *qp, const struct sh_srq *srq)
 {
-	if (!sh_qp_is_xrc(qp))
-		return qp->recv_cqn;
-	return srq ? srq->cqn : 0;
+	return srq && sh_qp_is_xrc(qp) ? srq->cqn : qp->recv_cqn;
 }
 
 /* ---- the queue of a QP (an SRQ's: srq_receives.h); the masks are for contexts that were overwritten ---- */

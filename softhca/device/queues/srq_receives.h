@@ -26,9 +26,14 @@ static inline bool sh_srq_sound(const struct sh_srq *srq)
 	       srq->wqe_shift <= SH_SRQ_MAX_WQE_SHIFT;
 }
 
+static inline uint32_t sh_srq_size(const struct sh_srq *srq)
+{
+	return 1u << (srq->log_size & 31);
+}
+
 static inline bool sh_srq_has(const struct sh_srq *srq, uint32_t index)
 {
-	return index >> (srq->log_size & 31) == 0;
+	return index < sh_srq_size(srq);
 }
 
 /* The same, and so is where its next WQE is. */
@@ -43,17 +48,22 @@ static inline bool sh_srq_serves(const struct sh_qp *qp, const struct sh_srq *sr
 	return srq->live != SH_NONE && srq->srqn == srqn && (!sh_qp_is_xrc(qp) || (srq->cqn && srq->xrcd == qp->xrcd));
 }
 
-/* Where a WQE is in the SRQ's buffer. */
+/* Where a WQE is in the SRQ's buffer; and the bytes that each has. */
 static inline uint64_t sh_srq_at(const struct sh_srq *srq, uint32_t index)
 {
 	return (uint64_t)index << (srq->wqe_shift & 15);
 }
+static inline uint32_t sh_srq_stride(const struct sh_srq *srq)
+{
+	return 1u << (srq->wqe_shift & 15);
+}
 
-/* Entries of each WQE's list. */
+/* Entries of each WQE's list: it follows the link, which is as large as an entry. */
 static inline unsigned int sh_srq_list(const struct sh_srq *srq)
 {
-	return ((1u << (srq->wqe_shift & 15)) - sizeof(struct mlx4_wqe_srq_next)) / sizeof(struct mlx4_wqe_data);
+	return sh_srq_stride(srq) / sizeof(struct mlx4_wqe_data) - 1;
 }
+_Static_assert(sizeof(struct mlx4_wqe_srq_next) == sizeof(struct mlx4_wqe_data), "the link's place");
 
 /* To take one of n that are posted is to fall below the watermark, which raises an event. */
 static inline bool sh_srq_limit_reached(const struct sh_srq *srq, uint32_t n)

@@ -135,14 +135,13 @@ SH_INLINE bool from_rq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp, uin
 SH_INLINE bool from_srq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp, struct sh_srq *srq, uint32_t consumed,
 			uint32_t head)
 {
-	uint32_t size = 1u << (srq->log_size & 31), n, next;
 	const struct mlx4_wqe_srq_next *wqe;
+	uint32_t n, next;
 
-	n = posted(dev, &srq->db, &srq->seen, consumed, size, srq->limit);
-	s->nsge = sh_srq_list(srq);
+	n = posted(dev, &srq->db, &srq->seen, consumed, sh_srq_size(srq), srq->limit);
 	if (!n || sh_srq_limit_reached(srq, n))
 		return false;
-	wqe = sh_umem_in_place(dev, &srq->buf, sh_srq_at(srq, head), sizeof(*wqe) + s->nsge * sizeof(s->data[0]));
+	wqe = sh_umem_in_place(dev, &srq->buf, sh_srq_at(srq, head), sh_srq_stride(srq));
 	if (!wqe)
 		return false;
 	next = from_be16(wqe->next_wqe_index);
@@ -152,6 +151,7 @@ SH_INLINE bool from_srq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp, st
 	s->index = head;
 	s->next = next;
 	s->data = (const void *)(wqe + 1);
+	s->nsge = sh_srq_list(srq);
 	s->following = n > 1 ? sh_umem_in_place(dev, &srq->buf, sh_srq_at(srq, next), sizeof(*wqe)) : wqe;
 	return true;
 }

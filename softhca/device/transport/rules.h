@@ -35,7 +35,7 @@ SH_INLINE bool sh_is_for(const struct sh_dev *dev, const struct sh_qp *qp, const
 /* Its state is one in which a QP receives. */
 static inline bool sh_state_receives(const struct sh_qp *qp)
 {
-	return qp->state >= SH_QPS_RTR && qp->state < SH_QPS_ERR;
+	return qp->state == SH_QPS_RTS || (qp->state >= SH_QPS_RTR && qp->state < SH_QPS_ERR);
 }
 
 /* The first packet that a QP in RTR receives raises COMM_EST. */
@@ -61,10 +61,13 @@ static inline bool sh_pkey_match(uint16_t a, uint16_t b)
 
 /* ---- is it in turn? ---- */
 
-/* By how many PSNs it is ahead of the one that is expected after so many packets that were taken in but not committed. */
+/*
+ * By how many PSNs it is ahead of the one that is expected after so many packets that were taken in but not committed: 0, it is
+ * the next one; behind, it is a duplicate.
+ */
 static inline int32_t sh_ahead(const struct sh_qp *qp, uint32_t held_back, const struct sh_packet *p)
 {
-	return sh_psn_diff(p->psn, sh_psn_add(qp->e_psn, held_back));
+	return sh_psn_diff(p->psn, qp->e_psn + held_back);
 }
 
 /* No message is in progress: any packet that begins one is in turn. */
