@@ -127,9 +127,12 @@ _Static_assert(offsetof(struct sh_qp, rlock) == 384, "responder");
 _Static_assert(offsetof(struct sh_qp, txn) == 576, "log");
 _Static_assert(offsetof(struct sh_qp, atomic_psn) == 832, "atomics");
 
+/* All other types have lower numbers. */
+_Static_assert((SH_QPT_RC | SH_QPT_UC | SH_QPT_UD) < SH_QPT_XRC && SH_QPT_XRC < SH_QPT_XRC_INI && SH_QPT_XRC < SH_QPT_XRC_TGT,
+	       "numbers of service types");
 static inline bool sh_qp_is_xrc(const struct sh_qp *qp)
 {
-	return qp->type == SH_QPT_XRC || qp->type == SH_QPT_XRC_INI || qp->type == SH_QPT_XRC_TGT;
+	return qp->type >= SH_QPT_XRC;
 }
 
 /* Connected and acknowledged: RC and XRC. */

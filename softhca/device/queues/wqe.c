@@ -129,15 +129,15 @@ SH_INLINE uint8_t parse(const struct sh_qp *qp, struct sh_wqe *wqe, unsigned int
 		wqe->raddr = from_be64(ra->raddr);
 		wqe->rkey = from_be32(ra->rkey);
 		pos += sizeof(*ra);
-	}
-	if (sh_wqe_is_atomic(wqe)) {
-		const struct mlx4_wqe_atomic *at = (const void *)(wqe->raw + pos);
+		if (sh_wqe_is_atomic(wqe)) {
+			const struct mlx4_wqe_atomic *at = (const void *)(wqe->raw + pos);
 
-		if (pos + sizeof(*at) > end)
-			return MLX4_SYNDROME_LOC_QP_OP;
-		wqe->swap_add = from_be64(at->swap_add);
-		wqe->compare = from_be64(at->compare);
-		pos += sizeof(*at);
+			if (pos + sizeof(*at) > end)
+				return MLX4_SYNDROME_LOC_QP_OP;
+			wqe->swap_add = from_be64(at->swap_add);
+			wqe->compare = from_be64(at->compare);
+			pos += sizeof(*at);
+		}
 	}
 	return parse_data(wqe, pos, end);
 }

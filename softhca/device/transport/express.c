@@ -16,7 +16,7 @@
  *	- PSNs other than the expected one, messages in progress, parts of a message;
  *	- more than SH_SHORT bytes into a receive; atomic operations; services without acknowledgements; injected faults;
  *	- receives of queues that this process has not mapped; records that are nonsense; an SRQ's watermark and damage;
- *	- CQs that are not whole, or full as far as was seen (a waiting event costs only the short way through cqe.h).
+ *	- CQs that take no more. An arm, or a CQ that is full as far as was seen, costs only the short way through cqe.h.
  *
  * What the ordinary way does not do: it reads receives ahead, and completes two messages of a chain at once.
  */
@@ -100,8 +100,10 @@ SH_OUTLINE bool in_rq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp, uint
 	uint32_t size = sh_rq_size(qp), slot = sh_rq_slot(qp, consumed);
 	uint32_t n = qp->rq_present ? posted(dev, &qp->rq_db, &qp->rq_seen, consumed, size, false) : 0, ahead;
 
+	if (!n)
+		return false;
 	s->nsge = sh_rq_list(qp);
-	if (!n || !s->nsge)
+	if (!s->nsge)
 		return false;
 	s->data = sh_umem_in_place(dev, &qp->buf, sh_rq_at(qp, consumed), s->nsge * sizeof(s->data[0]));
 	if (!s->data)

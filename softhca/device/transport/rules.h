@@ -54,9 +54,10 @@ static inline bool sh_on_path(const struct sh_dev *dev, const struct sh_qp *qp, 
 	return at == port && (p->slid == path->dlid || qp->type == SH_QPT_UD || sh_lid_same_port(dev, p->slid, path->dlid));
 }
 
+/* Of one partition, of which not both ends are limited members; 0 is no partition's. */
 static inline bool sh_pkey_match(uint16_t a, uint16_t b)
 {
-	return (a & 0x7fff) && (a & 0x7fff) == (b & 0x7fff) && ((a | b) & 0x8000);
+	return !((a ^ b) & 0x7fff) && (a & 0x7fff) && ((a | b) & 0x8000);
 }
 
 /* ---- is it in turn? ---- */
@@ -95,11 +96,12 @@ static inline bool sh_is_whole(const struct sh_packet *p)
 /* The lengths that First, Middle, Last and Only packets may have. */
 static inline bool sh_length_fits(const struct sh_qp *qp, const struct sh_packet *p)
 {
-	uint64_t mtu = sh_qp_mtu(qp), full = p->npackets * mtu, len = p->payload.len;
+	uint64_t mtu = sh_qp_mtu(qp), len = p->payload.len, full;
 
-	if (!(p->flags & SH_PKT_LAST))
-		return len == full;
-	return len <= full && ((p->npackets == 1 && sh_is_whole(p)) || len > full - mtu);
+	if (sh_is_whole(p) && p->npackets == 1)
+		return len <= mtu;
+	full = p->npackets * mtu;
+	return p->flags & SH_PKT_LAST ? len <= full && len > full - mtu : len == full;
 }
 
 /* ---- may it do that? ---- */
