@@ -258,6 +258,11 @@ SH_INLINE uint8_t build_as(struct run *r, bool one)
 			n = RUN_BYTES / mtu;
 			len = RUN_BYTES;
 			last = false;
+		} else if (!one && left > SH_SHORT && p->op == SH_PKT_WRITE && sh_qp_is_reliable(qp)) {
+			/* Its last packet alone: the responder is pinned while it copies that one (life.h). */
+			n--;
+			len = (uint64_t)n * mtu;
+			last = false;
 		}
 		bad = locate(r, off, len, 0, &p->payload);
 		if (bad)

@@ -285,8 +285,11 @@ static void execute(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, co
 		respond_send(dev, hca, qp, p, resp);
 		break;
 	case SH_PKT_WRITE:
-		/* Sent again by a thread that was thrown, it would write over what the receiver has stored there since. */
-		door = sh_pin();
+		/*
+		 * A thread that was thrown sends it again, which would write over what the receiver has stored there since. The
+		 * receiver waits for the last byte before it does.
+		 */
+		door = p->flags & SH_PKT_LAST ? sh_pin() : NULL;
 		respond_write(dev, hca, qp, p, resp);
 		sh_unpin(door);
 		break;
