@@ -35,6 +35,7 @@ struct scene {
 	uint32_t cctx;
 	struct tsrq other;		/* for the last request of a chain, if there is one */
 	struct twr wr;
+	bool arms;			/* the victim arms the receiver's CQ, and sends nothing */
 };
 
 struct plot {
@@ -169,11 +170,14 @@ static inline pid_t victim(struct scene *s)
 		int err;
 
 		s->p.m->dev.witness = sh_witness(&err);
-		if (!sh_enter(&s->p.m->dev))
+		if (!s->arms && !sh_enter(&s->p.m->dev))
 			_exit(3);
 		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
 		raise(SIGSTOP);
-		sh_ring(&s->p.m->dev, s->p.a.ctx, s->p.a.qpn);
+		if (s->arms)
+			tcq_arm(&s->p.bcq[1], false);
+		else
+			sh_ring(&s->p.m->dev, s->p.a.ctx, s->p.a.qpn);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);

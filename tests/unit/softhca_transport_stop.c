@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "softhca/device/queues/qp.h"
+#include "softhca/device/transport/responder.h"
 #include "softhca_scene.h"
 #include "softhca_step.h"
 
@@ -77,10 +78,43 @@ static bool is_atomic(const struct plot *plot)
 	return plot->opcode == MLX4_OPCODE_ATOMIC_FA;
 }
 
+/* Longer than what is copied in one step: only its last packet is done once and for all. */
+static bool is_long_write(const struct plot *plot)
+{
+	return is_write(plot) && plot->len > SH_SHORT;
+}
+
+static void armed(struct scene *s)
+{
+	tcq_arm(&s->p.bcq[1], false);
+}
+
+static bool is_armed(const struct plot *plot)
+{
+	return plot->twist == armed;
+}
+
+static unsigned int events(const struct scene *s)
+{
+	const struct mock_shared *shared = s->p.m->shared;
+	unsigned int n = 0;
+
+	for (uint32_t i = 0; i < shared->nrecords; i++)
+		n += shared->record[i].evq == s->p.bcq[1].evq;
+	return n;
+}
+
 /* Whole: the receiver, which looks at its memory, takes it for a message. */
 static bool written(struct scene *s, const struct plot *plot)
 {
 	return is_write(plot) && !memcmp((void *)(uintptr_t)s->wr.raddr, s->p.amem, plot->len);
+}
+
+/* What the other side can see of a message before its sender has the acknowledgement. */
+static bool visible_to_others(struct scene *s, const struct plot *plot)
+{
+	return written(s, plot) || (is_atomic(plot) && *(uint64_t *)(uintptr_t)s->wr.raddr) ||
+	       (is_armed(plot) && events(s));
 }
 
 static bool all_mine(const struct scene *s, const struct plot *plot)
@@ -124,6 +158,7 @@ static void all_arrived(struct scene *s, const struct plot *plot, bool mine)
 	}
 	assert_int_equal(from_a, is_write(plot) || is_atomic(plot) ? 0 : plot->chain + 1);
 	assert_int_equal(from_c, 1);
+	assert_int_equal(events(s), is_armed(plot));
 	if (is_write(plot))
 		assert_true(mine ? all_mine(s, plot) : written(s, plot));
 	if (is_atomic(plot))
@@ -213,7 +248,7 @@ static unsigned int steps_of(const struct plot *plot, unsigned int *visible)
 	*visible = 0;
 	while (single_step(pid)) {
 		n++;
-		if (!*visible && (written(s, plot) || (is_atomic(plot) && *(uint64_t *)(uintptr_t)s->wr.raddr)))
+		if (!*visible && visible_to_others(s, plot))
 			*visible = n;
 	}
 	tpair_close(&s->p);
@@ -264,8 +299,8 @@ static void stop_at_each(const struct plot *plot, void (*then)(struct scene *, c
 		thrown += done == THROWN;
 	}
 	print_message("# %s: %u instructions, stopped at %u\n", plot->name, n, thrown);
-	/* Most of a WRITE and of an atomic operation is pinned. */
-	assert_true(thrown > (is_write(plot) || is_atomic(plot) ? 0 : 3));
+	/* Most of a short WRITE and of an atomic operation is pinned. */
+	assert_true(thrown > ((is_write(plot) && !is_long_write(plot)) || is_atomic(plot) ? 0 : 3));
 }
 
 static void adds(struct scene *s)
@@ -282,6 +317,8 @@ static const struct plot plots[] = {
 	{ "SENDs to an RQ", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, NULL, 4 },
 	{ "SENDs to a CQ that seems full", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, nearly_full, 3 },
 	{ "WRITE", SH_QPT_RC, true, MLX4_OPCODE_RDMA_WRITE, 100, NULL, 0 },
+	{ "long WRITE", SH_QPT_RC, true, MLX4_OPCODE_RDMA_WRITE, SH_SHORT + 1000, NULL, 0 },
+	{ "SEND to an armed CQ", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, armed, 0 },
 	{ "atomic operation", SH_QPT_RC, true, MLX4_OPCODE_ATOMIC_FA, 8, adds, 0 },
 };
 
@@ -304,7 +341,7 @@ static void test_done_once(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < sizeof(plots) / sizeof(plots[0]); i++) {
-		if (!is_write(&plots[i]) && !is_atomic(&plots[i]))
+		if (!is_write(&plots[i]) && !is_atomic(&plots[i]) && !is_armed(&plots[i]))
 			continue;
 		steps_of(&plots[i], &visible);
 		steps_of(&plots[i], &visible);
@@ -313,6 +350,53 @@ static void test_done_once(void **state)
 			if (stop_at(&plots[i], at, others_go_on) == ENDED)
 				break;
 	}
+}
+
+/* Armed once, a CQ raises one event: also if the thread that arms it is stopped, and others complete meanwhile. */
+static bool armed_once(unsigned int at)
+{
+	static const struct plot plot = { "arm", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0 };
+	struct scene *s = calloc(1, sizeof(*s));
+	bool alive = true;
+	struct twr wr;
+	pid_t pid;
+
+	scene_open(s, &plot);
+	s->arms = true;
+	pid = victim(s);
+	for (unsigned int steps = 0; alive && steps < at; steps++)
+		alive = single_step(pid);
+	if (alive && arm(pid)) {
+		stop(pid);
+		wr = s->wr;
+		wr.sge[0] = (struct tsge){ s->p.amem + 32768, 100, 0x3000 };
+		wr.nsge = 1;
+		wr.signaled = true;
+		s->p.m->dev.proc = 2;
+		alarm(60);
+		tqp_send(&s->c, &wr);
+		left(&s->p.m->daemon);
+		alarm(0);
+		kill(pid, SIGCONT);
+		ended(pid);
+		assert_int_equal(events(s), 1);
+		tqp_send(&s->c, &wr);
+		assert_int_equal(events(s), 1);
+		s->p.m->dev.proc = 1;
+	} else if (alive) {
+		ptrace(PTRACE_DETACH, pid, NULL, NULL);
+		ended(pid);
+	}
+	tpair_close(&s->p);
+	free(s);
+	return alive;
+}
+
+static void test_armed_once(void **state)
+{
+	(void)state;
+	for (unsigned int at = 1; armed_once(at); at += stride() == 1 ? 1 : 5)
+		;
 }
 
 static void test_memory(void **state)
@@ -324,7 +408,8 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_others_go_on),
-					    cmocka_unit_test(test_done_once), cmocka_unit_test(test_memory) };
+					    cmocka_unit_test(test_done_once), cmocka_unit_test(test_armed_once),
+					    cmocka_unit_test(test_memory) };
 	struct mock *m = mock_new(NULL);
 	bool can = can_be_thrown();
 

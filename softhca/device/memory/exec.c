@@ -490,6 +490,7 @@ void sh_thrown(struct sh_dev *dev)
 	if (&__asan_handle_no_return)
 		__asan_handle_no_return();
 	__atomic_store_n(&sh_self.catches->len, 0, __ATOMIC_RELAXED);
+	sh_self.again = true;
 	__atomic_store_n(&e->waits, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&e->epoch, 0, __ATOMIC_SEQ_CST);
 	__atomic_compare_exchange_n(&e->generation, &life, life + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);

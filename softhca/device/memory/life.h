@@ -41,8 +41,8 @@
  *
  * Two kinds of work are done "pinned", which is not armed. One has to be left in order, because the process goes on: mutexes
  * of the process, its heap of timers, descriptors. The other must not be done twice, and the thread would do it twice since
- * it sends again what the receiver has not committed: what an RDMA WRITE or an atomic operation does to memory, which the
- * receiver can see before the commit.
+ * it sends again what the receiver has not committed: what an atomic operation or the last packet of an RDMA WRITE does to
+ * memory, which the receiver can see before the commit; an event; a QP's way into ERR.
  */
 #ifndef SOFTHCA_DEVICE_MEMORY_LIFE_H
 #define SOFTHCA_DEVICE_MEMORY_LIFE_H
@@ -78,6 +78,7 @@ struct sh_self {
 	struct sh_door *catches;	/* its door; NULL: this thread cannot be thrown */
 	uint64_t mark;			/* SH_MAGIC: for who looks from outside */
 	uint64_t witness;		/* the address space's, likewise */
+	bool again;			/* for fn of sh_catch(): its thread was thrown out of it before; the caller clears it */
 	struct sh_engine engine;
 };
 extern __thread struct sh_self sh_self __attribute__((tls_model("initial-exec")));

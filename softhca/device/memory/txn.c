@@ -71,15 +71,23 @@ SH_INLINE void put_cqes(struct sh_dev *dev, const struct sh_txn *log, bool redo)
 	}
 }
 
-/* What few transactions have. */
+/*
+ * What few transactions have. Pinned until the log is clear (life.h): recovery after a thread that was thrown in between
+ * would raise the events again. The program would read one more than the daemon has counted, and wait for ever when it
+ * destroys the CQ or QP.
+ */
 SH_OUTLINE void raise_events(struct sh_dev *dev, struct sh_txn *log)
 {
 	uint32_t i, nasync = log->nasync;
+	struct sh_door *door = sh_pin();
 
 	if (log->comp_cqn)
 		sh_comp_event(dev, log->hca, log->comp_cqn);
 	for (i = 0; i < nasync && i < SH_TXN_ASYNC; i++)
 		sh_affiliated_event(dev, log->hca, log->async[i].type, log->async[i].obj);
+	program_order();
+	__atomic_store_n(&log->commit, 0, __ATOMIC_RELEASE);
+	sh_unpin(door);
 }
 
 /* What comes behind the stores. */

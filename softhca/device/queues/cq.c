@@ -133,24 +133,31 @@ static void arm_cq(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint64_t dw)
 	struct sh_ctx *c = sh_ctx(dev, ctx);
 	struct sh_hca *hca = c && sh_ctx_live(dev, ctx) ? sh_hca(dev, c->hca) : NULL;
 	struct sh_cq *cq = hca ? sh_cq_of(hca, cqn) : NULL;
-	uint32_t word;
+	uint32_t word = (dw0 & record) | (dw1 & MLX4_CQ_DB_CI_MASK);
 
 	/* A card that has stopped raises nothing, for what it has completed neither. */
 	if (!cq || __atomic_load_n(&hca->fatal, __ATOMIC_RELAXED))
 		return;
 	sh_lock(dev, &cq->lock);
 	if (cq->ctx == ctx && usable(dev, c->hca, cq)) {
-		if (dw0 || dw1) /* the record's word, which has ci where the doorbell has the number */
-			arm(dev, c->hca, cq, (dw0 & record) | (dw1 & MLX4_CQ_DB_CI_MASK));
-		else if (!sh_umem_load32(dev, &cq->db, offsetof(struct mlx4_cq_dbrec, arm), &word) &&
-			 word != cq->arm_acted)
+		if (dw0 || dw1) {
+			/*
+			 * The record's word, which has ci where the doorbell has the number. A thread that was thrown out of here
+			 * does not carry it out twice: others may have completed in between, and each time raises an event.
+			 */
+			if (!sh_self.again || word != cq->arm_acted)
+				arm(dev, c->hca, cq, word);
+		} else if (!sh_umem_load32(dev, &cq->db, offsetof(struct mlx4_cq_dbrec, arm), &word) &&
+			 word != cq->arm_acted) {
 			arm(dev, c->hca, cq, word);
+		}
 	}
 	sh_unlock(dev, &cq->lock);
 }
 
 void sh_arm(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1)
 {
+	sh_self.again = false;
 	sh_catch(dev, ctx, cqn, (uint64_t)dw1 << 32 | dw0, arm_cq);
 }
 

@@ -184,23 +184,31 @@ static void store_state(struct sh_txn_open *t, struct sh_qp *qp, uint32_t state)
 	sh_txn_store64(t, &qp->deadline, 0);
 }
 
-/* Before the state is committed: should this thread die in the flush, the owner, who waits for the lock, finishes it. */
-static void tell_owner(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+/*
+ * Before the state is committed: should this thread die in the flush, the owner, who waits for the lock, finishes it.
+ * false: there is no other process that could.
+ */
+static bool tell_owner(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	const struct sh_ctx *ctx = sh_ctx(dev, qp->ctx);
 
-	if (qp->ctx && ctx && ctx->proc != dev->proc)
-		sh_attention_post(dev, ctx->proc, hca->index, qp->qpn);
+	if (!qp->ctx || !ctx || ctx->proc == dev->proc)
+		return false;
+	sh_attention_post(dev, ctx->proc, hca->index, qp->qpn);
+	return true;
 }
 
 void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t event, uint8_t recv_syndrome,
 		 uint8_t vendor)
 {
+	struct sh_door *door = NULL;
 	struct sh_txn_open t;
 
 	if (qp->state == SH_QPS_ERR || qp->state == SH_QPS_RESET)
 		return;
-	tell_owner(dev, hca, qp);
+	/* Thrown before the flush, this thread would not come back to a QP that is not its own engine's. */
+	if (!tell_owner(dev, hca, qp))
+		door = sh_pin();
 	sh_qp_txn(&t, dev, qp);
 	store_state(&t, qp, SH_QPS_ERR);
 	if (event != SH_QPE_NONE)
@@ -209,6 +217,7 @@ void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint3
 	/* What the daemon cannot do now is done as part of the flush. */
 	(void)sh_recv_abort(dev, hca, qp, recv_syndrome, vendor);
 	sh_qp_flush(dev, hca, qp);
+	sh_unpin(door);
 }
 
 void sh_send_failed(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome, uint8_t vendor)

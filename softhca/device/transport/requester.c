@@ -456,13 +456,16 @@ static void settle(struct run *r)
 			sh_timer_arm(r->dev, r->hca, qp, r->dev->ops->now(r->dev->host) + sh_ack_ns(qp->timeout));
 	}
 	if (qp->state == SH_QPS_SQD && !qp->drained && qp->sq_una == qp->sq_begun) {
+		/* Thrown in between, this thread would raise the event again. */
+		struct sh_door *door = sh_pin();
+
 		if (qp->sqd_notify) {
 			sh_lock(r->dev, &qp->rlock);
 			sh_qp_event(r->dev, r->hca, qp, SH_QPE_SQ_DRAINED);
 			sh_unlock(r->dev, &qp->rlock);
 		}
-		/* Thrown in between, it raises the event again. */
 		qp->drained = 1;
+		sh_unpin(door);
 	}
 }
 

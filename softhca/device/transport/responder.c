@@ -85,12 +85,15 @@ static void receive_failed(struct sh_recv *r, struct sh_dev *dev, struct sh_hca 
 			   uint8_t syndrome)
 {
 	struct sh_cqe cqe = sh_cqe_failed(qp, false, r->srqn, r->index, syndrome, SH_VENDOR_NONE);
+	/* Sent again by a thread that was thrown in between, the message would fail one more receive. */
+	struct sh_door *door = sh_pin();
 
 	sh_recv_cqe(r, dev, hca, &cqe);
 	sh_txn_store32(&r->txn, &qp->cur_op, SH_RECV_NONE);
 	sh_txn_store32(&r->txn, &qp->cur_wqe, 0);
 	sh_recv_commit(r, dev);
 	sh_qp_error(dev, hca, qp, SH_QPE_NONE, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+	sh_unpin(door);
 }
 
 static void acknowledge(struct sh_qp *qp, const struct sh_packet *p, struct sh_packet *resp)
