@@ -4,8 +4,11 @@
  * may have looked up before (until it leaves), and objects whose lock a thread holds (until it lets
  * go). The loop comes back to them. Nothing here waits, and clients are not told.
  */
-#include "kern.h"
 #include "softhca/device/memory/exec.h"
+#include "aside.h"
+#include "kern.h"
+#include "lists.h"
+#include "process.h"
 
 /* The list is in the order in which graces began: if one is not over, those behind it are not. */
 static void sweep_graced(struct kernel *k)

@@ -10,7 +10,10 @@
 #include <string.h>
 
 #include "softhca/device/transport/fault.h"
+#include "softhca/kernel/uverbs/objects.h"
+#include "faults.h"
 #include "kern.h"
+#include "ports.h"
 
 static bool host_exists(struct kernel *k, uint32_t host, struct sh_status *st)
 {

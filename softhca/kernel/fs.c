@@ -5,13 +5,14 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "kern.h"
+#include "fs.h"
 
 /* Writes in place: a reader finds the old or the new contents, and no directory's time changes. */
 int file_write(int dirfd, const char *path, const char *fmt, ...)

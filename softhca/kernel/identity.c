@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 
 #include "softhca/host/address.h"
+#include "fs.h"
+#include "identity.h"
 #include "kern.h"
 
 /* A random UUID, version 4, as the kernel makes it. */

@@ -16,8 +16,16 @@
 #include "softhca/host/client.h"
 #include "softhca/host/memory.h"
 #include "softhca/host/process.h"
-#include "kern.h"
 #include "softhca/device/memory/exec.h"
+#include "softhca/kernel/uverbs/command.h"
+#include "softhca/kernel/uverbs/context.h"
+#include "softhca/kernel/uverbs/limits.h"
+#include "softhca/kernel/uverbs/objects.h"
+#include "fs.h"
+#include "identity.h"
+#include "kern.h"
+#include "process.h"
+#include "sysfs.h"
 
 #define TAKE_OVER_MS	10000	/* how long another process may need to remove a dead instance */
 

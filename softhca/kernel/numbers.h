@@ -7,6 +7,7 @@
 #ifndef SOFTHCA_KERNEL_NUMBERS_H
 #define SOFTHCA_KERNEL_NUMBERS_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -30,5 +31,15 @@ int sh_numbers_get(struct sh_numbers *n, uint32_t *number);
 int sh_numbers_grow(struct sh_numbers *n);
 /* A number that is not out is ignored. */
 void sh_numbers_put(struct sh_numbers *n, uint32_t number);
+
+static inline int num_get(struct sh_numbers *n, uint32_t *number)
+{
+	return sh_numbers_get(n, number) < 0 ? -ENOMEM : 0;
+}
+
+static inline void num_put(struct sh_numbers *n, uint32_t number)
+{
+	sh_numbers_put(n, number);
+}
 
 #endif

@@ -3,8 +3,11 @@
  * After the death of a process: finds the objects whose locks it may have held (device/memory/orphans.c).
  * Looks at nothing if no thread died in device code, which is usual.
  */
-#include "kern.h"
 #include "softhca/device/memory/orphans.h"
+#include "softhca/kernel/uverbs/context.h"
+#include "softhca/kernel/uverbs/objects.h"
+#include "kern.h"
+#include "orphans.h"
 
 static void queues_of(struct kernel *k, const struct kctx *ctx)
 {

@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "kern.h"
+#include "softhca/device/memory/instance.h"
+#include "pool.h"
 
 int pool_init(struct pool *p, int fd, uint64_t base, uint64_t size, bool windows)
 {

@@ -10,7 +10,12 @@
 #include "softhca/device/memory/txn.h"
 #include "softhca/device/queues/event.h"
 #include "softhca/device/queues/qp.h"
+#include "softhca/kernel/uverbs/context.h"
+#include "softhca/kernel/uverbs/evq.h"
+#include "softhca/kernel/uverbs/objects.h"
 #include "kern.h"
+#include "ports.h"
+#include "sysfs.h"
 
 void status_say(struct sh_status *st, int error, const char *fmt, ...)
 {

@@ -32,8 +32,18 @@
 
 #include "softhca/host/process.h"
 #include "softhca/host/sys.h"
-#include "kern.h"
 #include "softhca/device/memory/exec.h"
+#include "softhca/kernel/uverbs/command.h"
+#include "softhca/kernel/uverbs/context.h"
+#include "softhca/kernel/uverbs/evq.h"
+#include "softhca/kernel/uverbs/queue.h"
+#include "softhca/kernel/uverbs/region.h"
+#include "faults.h"
+#include "kern.h"
+#include "ports.h"
+#include "process.h"
+#include "server.h"
+#include "show.h"
 
 #define LEASE_GRACE	10	/* seconds for the first process to take the lease */
 /*

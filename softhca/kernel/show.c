@@ -14,7 +14,13 @@
 #include "softhca/device/queues/cq.h"
 #include "softhca/device/queues/qp.h"
 #include "softhca/device/queues/srq.h"
+#include "softhca/kernel/uverbs/command.h"
+#include "softhca/kernel/uverbs/context.h"
+#include "softhca/kernel/uverbs/evq.h"
+#include "softhca/kernel/uverbs/objects.h"
 #include "kern.h"
+#include "process.h"
+#include "show.h"
 
 /*
  * The output. It is written while objects are looked up, since there can be too much of it to keep

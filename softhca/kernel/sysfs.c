@@ -11,7 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "softhca/kernel/uverbs/objects.h"
+#include "fs.h"
 #include "kern.h"
+#include "sysfs.h"
 
 #define PCI_VENDOR	0x15b3
 #define PCI_DEVICE	0x673c	/* MT26428: ConnectX-2 QDR, known to every mlx4 provider */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "softhca/host/witness.h"
-#include "kern.h"
+#include "user.h"
 
 static int move(const struct user *user, uint64_t addr, void *buf, size_t len, bool out)
 {

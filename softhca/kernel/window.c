@@ -11,6 +11,9 @@
 #include <string.h>
 
 #include "kern.h"
+#include "lists.h"
+#include "process.h"
+#include "window.h"
 
 #define WINDOW_SIZE	((uint64_t)POOL_UNIT * K_PAGE)
 

@@ -18,6 +18,7 @@
 
 #include "tests/unit/softhca_kernel.h"
 #include "user.h"
+#include "softhca/kernel/uverbs/uverbs-abi.h"
 
 /* The command; queue buffers; doorbell records; the response. */
 #define COMMAND		(ARENA + 16 * 4096)

@@ -18,6 +18,8 @@
 
 #include "libmlx4/src/mlx4-abi.h"
 #include "softhca/device/memory/fault_rule.h"
+#include "softhca/kernel/uverbs/objects.h"
+#include "softhca/kernel/uverbs/uverbs-abi.h"
 #include "user.h"
 
 #define CONNS		4

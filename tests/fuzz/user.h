@@ -14,7 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "softhca/kernel/kern.h"
+#include "softhca/kernel/user.h"
 
 #define ARENA		((char *)0x5a0000000000)
 #define ARENA_PAGES	20

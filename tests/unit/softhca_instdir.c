@@ -25,6 +25,7 @@
 
 #include "softhca/host/instdir.h"
 #include "softhca_tmp.h"
+#include "softhca/kernel/uverbs/command.h"
 
 static unsigned int told;
 static bool poor; /* a file system that knows neither files without a name nor RENAME_NOREPLACE */

@@ -10,6 +10,8 @@
 #include "libmlx4/src/mlx4-abi.h"
 #include "softhca/host/witness.h"
 #include "softhca_kernel.h"
+#include "softhca/kernel/uverbs/evq.h"
+#include "softhca/kernel/uverbs/objects.h"
 
 static void *must(void *p, const char *what)
 {

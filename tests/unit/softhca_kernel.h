@@ -8,6 +8,9 @@
 #define TESTS_UNIT_SOFTHCA_KERNEL_H
 
 #include "softhca/kernel/kern.h"
+#include "softhca/kernel/process.h"
+#include "softhca/kernel/uverbs/command.h"
+#include "softhca/kernel/uverbs/context.h"
 
 struct kt {
 	struct kernel k;

@@ -11,6 +11,7 @@
 
 #include <infiniband/kern-abi.h>
 
+#include "softhca/kernel/kern.h"
 #include "softhca/kernel/uverbs/uverbs-abi.h"
 
 #define SIZE(u, i)			_Static_assert(sizeof(struct u) == sizeof(struct i), #u " and " #i);

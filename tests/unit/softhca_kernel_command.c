@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "softhca_kernel.h"
+#include "softhca/kernel/uverbs/uverbs-abi.h"
 
 static int raw(struct kt *t, struct kctx *ctx, uint32_t number, uint16_t in_words, uint16_t out_words, size_t len)
 {

@@ -12,6 +12,9 @@
 #include <cmocka.h>
 
 #include "softhca/device/queues/event.h"
+#include "softhca/kernel/uverbs/queue.h"
+#include "softhca/kernel/uverbs/uverbs-abi.h"
+#include "softhca/kernel/window.h"
 #include "softhca_kernel.h"
 
 static char page[4096] __attribute__((aligned(4096)));

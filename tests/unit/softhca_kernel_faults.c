@@ -13,6 +13,8 @@
 #include <cmocka.h>
 
 #include "softhca/device/memory/fault_rule.h"
+#include "softhca/kernel/faults.h"
+#include "softhca/kernel/uverbs/uverbs-abi.h"
 #include "softhca_kernel.h"
 
 #define ANY	SH_FAULT_ANY

@@ -19,6 +19,11 @@
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/tables.h"
 #include "softhca/device/queues/cq.h"
+#include "softhca/kernel/ports.h"
+#include "softhca/kernel/show.h"
+#include "softhca/kernel/uverbs/commands.h"
+#include "softhca/kernel/uverbs/evq.h"
+#include "softhca/kernel/uverbs/limits.h"
 #include "softhca_kernel.h"
 
 static char page[8192] __attribute__((aligned(4096)));

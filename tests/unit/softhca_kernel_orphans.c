@@ -16,6 +16,9 @@
 
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/tables.h"
+#include "softhca/kernel/orphans.h"
+#include "softhca/kernel/uverbs/uverbs-abi.h"
+#include "softhca/kernel/uverbs/evq.h"
 #include "softhca_kernel.h"
 
 enum { QP_LOCK, QP_RLOCK, SRQ_LOCK, CQ_LOCK, EVQ_LOCK, ATOMIC_LOCK, LOCKS };

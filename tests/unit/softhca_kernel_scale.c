@@ -20,6 +20,7 @@
 
 #include "softhca_kernel.h"
 #include "softhca/device/memory/qp_attr.h"
+#include "softhca/kernel/uverbs/uverbs-abi.h"
 
 #define FEW		16
 #define MANY		2000

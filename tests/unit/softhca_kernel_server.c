@@ -30,10 +30,12 @@
 #include "libmlx4/src/mlx4-abi.h"
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/tables.h"
+#include "softhca/kernel/kernel.h"
+#include "softhca/kernel/uverbs/command.h"
+#include "softhca/kernel/uverbs/uverbs-abi.h"
 #include "softhca/host/client.h"
 #include "softhca/host/process.h"
 #include "softhca/host/witness.h"
-#include "softhca/kernel/kern.h"
 
 static char base[] = "/tmp/softhca-server.XXXXXX";
 static char dir[64];

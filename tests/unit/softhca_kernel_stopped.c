@@ -19,6 +19,8 @@
 
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/mr.h"
+#include "softhca/kernel/uverbs/evq.h"
+#include "softhca/kernel/uverbs/objects.h"
 #include "softhca_kernel.h"
 
 struct rig {

@@ -14,6 +14,9 @@
 
 #include "softhca/device/memory/qp_attr.h"
 #include "softhca/device/queues/event.h"
+#include "softhca/kernel/uverbs/commands.h"
+#include "softhca/kernel/uverbs/limits.h"
+#include "softhca/kernel/uverbs/evq.h"
 #include "softhca_kernel.h"
 
 static char dir[] = "/tmp/softhca-xrc.XXXXXX";

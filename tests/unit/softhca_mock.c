@@ -16,6 +16,7 @@
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/instance.h"
 #include "softhca/device/queues/event.h"
+#include "softhca/kernel/uverbs/command.h"
 
 static void must(bool ok, const char *what)
 {

@@ -15,6 +15,9 @@ enum sh_qp_state {			/* as the verbs number them */
 	SH_QPS_RESET, SH_QPS_INIT, SH_QPS_RTR, SH_QPS_RTS, SH_QPS_SQD, SH_QPS_SQE, SH_QPS_ERR,
 };
 
+/* The transport service, as packets name it. */
+enum sh_service { SH_SVC_RC, SH_SVC_UC, SH_SVC_UD, SH_SVC_XRC };
+
 /* Attributes in uverbs terms (struct ibv_modify_qp's fields); mask bits as IBV_QP_*. */
 struct sh_path {
 	uint8_t dgid[16];

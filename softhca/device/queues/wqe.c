@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "softhca/device/transport/packet.h"
+#include "softhca/device/memory/copy.h"
 #include "wqe.h"
 
 #define BIT(n) (1u << (n))

@@ -13,8 +13,6 @@
 
 #define SH_GRH_LEN	40
 
-enum sh_service { SH_SVC_RC, SH_SVC_UC, SH_SVC_UD, SH_SVC_XRC };
-
 enum sh_pkt_op {
 	SH_PKT_NONE,
 	SH_PKT_SEND,

@@ -5,8 +5,13 @@
 #include <unistd.h>
 
 #include "libmlx4/src/mlx4-abi.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/device/queues/cq.h"
+#include "softhca/kernel/kern.h"
+#include "softhca/kernel/process.h"
+#include "commands.h"
+#include "context.h"
+#include "evq.h"
+#include "limits.h"
 
 int cmd_create_comp_channel(struct call *c)
 {

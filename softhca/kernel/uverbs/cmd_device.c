@@ -6,6 +6,10 @@
 
 #include "libmlx4/src/mlx4-abi.h"
 #include "softhca/kernel/kern.h"
+#include "commands.h"
+#include "context.h"
+#include "evq.h"
+#include "limits.h"
 
 int cmd_get_context(struct call *c)
 {

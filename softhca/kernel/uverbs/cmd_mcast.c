@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softhca/kernel/kern.h"
 #include "softhca/device/transport/mcast.h"
+#include "softhca/kernel/kern.h"
+#include "commands.h"
 
 #define LID_MCAST	0xc000
 #define LID_PERMISSIVE	0xffff

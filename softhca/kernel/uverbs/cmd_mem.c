@@ -4,9 +4,13 @@
 #include <stdlib.h>
 
 #include "libmlx4/src/mlx4-abi.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/mr.h"
+#include "softhca/kernel/kern.h"
+#include "softhca/kernel/process.h"
+#include "commands.h"
+#include "context.h"
+#include "region.h"
 
 int cmd_alloc_pd(struct call *c)
 {

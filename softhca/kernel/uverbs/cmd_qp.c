@@ -9,10 +9,16 @@
 #include <string.h>
 
 #include "libmlx4/src/mlx4-abi.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/device/queues/modify.h"
 #include "softhca/device/queues/qp.h"
 #include "softhca/device/transport/mcast.h"
+#include "softhca/kernel/kern.h"
+#include "softhca/kernel/process.h"
+#include "commands.h"
+#include "context.h"
+#include "evq.h"
+#include "limits.h"
+#include "xrc.h"
 
 struct kqp *qp_find(struct kernel *k, uint32_t hca, uint32_t qpn)
 {

@@ -4,8 +4,14 @@
 #include <stdlib.h>
 
 #include "libmlx4/src/mlx4-abi.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/device/queues/srq.h"
+#include "softhca/kernel/kern.h"
+#include "softhca/kernel/process.h"
+#include "commands.h"
+#include "context.h"
+#include "evq.h"
+#include "limits.h"
+#include "xrc.h"
 
 int srq_create(struct call *c, const struct srq_request *rq)
 {

@@ -17,6 +17,10 @@
 #include <unistd.h>
 
 #include "softhca/kernel/kern.h"
+#include "softhca/kernel/process.h"
+#include "command.h"
+#include "commands.h"
+#include "context.h"
 
 int call_respond(struct call *c, const void *core, size_t len, const void *drv, size_t drv_len)
 {

@@ -15,9 +15,17 @@
 #include <unistd.h>
 
 #include "softhca/host/sys.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/queues/qp.h"
+#include "softhca/kernel/kern.h"
+#include "softhca/kernel/orphans.h"
+#include "softhca/kernel/ports.h"
+#include "softhca/kernel/process.h"
+#include "context.h"
+#include "evq.h"
+#include "objects.h"
+#include "region.h"
+#include "xrc.h"
 
 /* ---- processes ---- */
 

@@ -17,8 +17,13 @@
 
 #include "softhca/device/memory/txn.h"
 #include "softhca/device/queues/event.h"
-#include "softhca/host/process.h"
 #include "softhca/kernel/kern.h"
+#include "softhca/kernel/lists.h"
+#include "softhca/kernel/user.h"
+#include "context.h"
+#include "evq.h"
+#include "uverbs-abi.h"
+#include "softhca/host/process.h"
 
 static void evq_path(const struct kevq *e, char path[64])
 {

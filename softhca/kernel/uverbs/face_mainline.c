@@ -8,8 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softhca/kernel/kern.h"
 #include "softhca/device/memory/qp_attr.h"
+#include "commands.h"
+#include "context.h"
+#include "xrc.h"
 
 /* ---- target QPs ---- */
 

@@ -7,8 +7,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "softhca/kernel/kern.h"
 #include "softhca/device/memory/qp_attr.h"
+#include "commands.h"
+#include "context.h"
+#include "xrc.h"
 
 static int create_qp(struct call *c)
 {

@@ -8,6 +8,9 @@
 #include <string.h>
 
 #include "softhca/kernel/kern.h"
+#include "context.h"
+#include "handle.h"
+#include "objects.h"
 
 #define FIRST_SIZE	64
 

@@ -11,8 +11,15 @@
 #include <string.h>
 
 #include "softhca/host/memory.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/device/queues/unshare.h"
+#include "softhca/kernel/kern.h"
+#include "softhca/kernel/process.h"
+#include "softhca/kernel/window.h"
+#include "command.h"
+#include "context.h"
+#include "objects.h"
+#include "queue.h"
+#include "region.h"
 
 int mem_charge(struct call *c, uint64_t pages)
 {

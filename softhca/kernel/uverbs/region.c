@@ -11,9 +11,14 @@
 #include <search.h>
 #include <stdlib.h>
 
-#include "softhca/kernel/kern.h"
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/mr.h"
+#include "softhca/kernel/kern.h"
+#include "softhca/kernel/process.h"
+#include "command.h"
+#include "context.h"
+#include "objects.h"
+#include "region.h"
 
 /* Ranges that overlap are equal, so a search also finds what is in the way. */
 static int by_range(const void *a, const void *b)

@@ -8,8 +8,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "softhca/kernel/kern.h"
 #include "softhca/device/queues/qp.h"
+#include "softhca/kernel/kern.h"
+#include "commands.h"
+#include "context.h"
+#include "xrc.h"
 
 static struct sh_reg *entry(struct kernel *k, uint32_t index)
 {

@@ -12,6 +12,10 @@
 
 #include "libmlx4/src/mlx4-abi.h"
 #include "softhca/kernel/kern.h"
+#include "softhca/kernel/user.h"
+#include "commands.h"
+#include "context.h"
+#include "xrc.h"
 
 static void domain_free(struct kernel *k, struct kxrcd *d)
 {

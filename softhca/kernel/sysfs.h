@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What programs read of devices and ports in sysfs.
+ */
+#ifndef SOFTHCA_KERNEL_SYSFS_H
+#define SOFTHCA_KERNEL_SYSFS_H
+
+#include <stdint.h>
+
+struct kernel;
+
+int sysfs_make(struct kernel *k);
+
+/* Writes what changes; pkey: an index. */
+int sysfs_port(struct kernel *k, uint32_t hca, uint32_t port, uint32_t pkey);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The memory and descriptors of clients. Tests put their own in place of user_real.
+ */
+#ifndef SOFTHCA_KERNEL_USER_H
+#define SOFTHCA_KERNEL_USER_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct user {				/* an address space, not only a process number */
+	pid_t pid;
+	uint64_t witness;
+};
+struct user_ops {
+	/* 0 or -EFAULT, also if the process has another address space by now */
+	int (*read)(void *arg, const struct user *user, uint64_t addr, void *buf, size_t len);
+	int (*write)(void *arg, const struct user *user, uint64_t addr, const void *buf,
+		     size_t len);
+	/* An O_PATH descriptor of the file behind the client's descriptor, or -EBADF. */
+	int (*open_fd)(void *arg, pid_t tid, int fd);
+};
+extern const struct user_ops user_real;
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * A command on its way, and the faces that have commands.
+ */
+#ifndef SOFTHCA_KERNEL_UVERBS_COMMAND_H
+#define SOFTHCA_KERNEL_UVERBS_COMMAND_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "softhca/protocol.h"
+
+struct kctx;
+struct kernel;
+struct kproc;
+
+struct call {
+	struct kernel *k;
+	struct kctx *ctx;
+	struct kproc *proc;		/* of the caller */
+	pid_t tid;
+	bool cap_ipc_lock;
+	uint64_t memlock_limit;
+	/*
+	 * The command waits no longer: if it takes something away it succeeds, else it fails with
+	 * EBUSY.
+	 */
+	bool late;
+	bool pinned;			/* second pass */
+	int pin_error;
+	uint32_t share;			/* enum sh_share: what the shim found */
+	uint64_t have_off;
+	uint64_t resp;			/* address of the response */
+	/* Bytes of the command (with header and driver data) and of the response. */
+	uint32_t in_len, out_len;
+	uint32_t core_in, core_out;	/* where driver data begins in each */
+	struct sh_command_reply *r;
+	int fds[2];
+	/* The command, as far as the daemon looks at it. */
+	unsigned char in[512] __attribute__((aligned(8)));
+};
+
+struct command {
+	int (*fn)(struct call *c);	/* NULL: the face does not have it */
+	uint16_t in, out;		/* core sizes; out 0: no response */
+	uint16_t drv;			/* out: where driver data begins, if not there */
+	const char *name;
+};
+struct face {
+	const char *name;
+	const struct command *commands, *extended;
+	uint32_t ncommands, nextended;
+	/* Error for a known command that the device does not have. */
+	int absent;
+	int truncated;			/* for a command shorter than its structure */
+	/* For a command that destroys something, if its handle names nothing. */
+	int no_object;
+	bool has_extended;
+};
+extern const struct face face_ofed, face_mainline;
+
+/*
+ * command.c. Fills the reply (error included) and c->fds. False: a client is in the way. The
+ * command has changed nothing that the next try would not find so, and is to be run again soon.
+ * Never false if c->late.
+ */
+bool command_run(struct call *c, uint64_t addr, uint64_t len);
+/* Writes the response: core, then driver data as far as there is room. */
+int call_respond(struct call *c, const void *core, size_t len, const void *drv, size_t drv_len);
+int call_driver(struct call *c, void *drv, size_t len);		/* 0 or -EFAULT */
+void call_fd(struct call *c, int fd, uint64_t where);
+/* 0, or -EINVAL if the caller is not the process whose memory the context means. */
+int call_owner(struct call *c);
+
+#endif
