@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Reads who waits for what: waits.h. Owns nothing, takes no lock, writes nothing. Indices found in
- * device memory are checked where they are used, as everywhere.
+ * Reads which thread waits for what: waits.h. Owns nothing, takes no lock, writes nothing. Indices
+ * found in device memory are checked where they are used, as everywhere.
  */
 #include <string.h>
 
@@ -56,7 +56,7 @@ static void held(const struct sh_dev *dev, const struct sh_lock *lock, struct sh
 		h->dead = slots(dev)[slot - 1].generation != owner >> SH_OWNER_GENERATION;
 }
 
-/* Whether [field, field + sizeof) of an entry is meant. */
+/* Is the offset in this table? Gives the index of its entry, and the rest within the entry. */
 static bool in_table(uint64_t off, uint64_t table, uint64_t entry, uint64_t entries,
 		     uint64_t *index, uint64_t *rest)
 {
@@ -132,7 +132,7 @@ static void visit(const struct visit_held *v, const struct sh_lock *lock)
 	v->fn(v->arg, &h);
 }
 
-/* The HCAs that somebody has open: tables of others have nothing, and are large. */
+/* Does a process have the HCA open? The tables of other HCAs contain nothing, and are large. */
 static bool in_use(const struct sh_dev *dev, uint32_t hca)
 {
 	for (uint32_t i = 1; i < SH_MAX_CTX; i++)
@@ -175,8 +175,8 @@ void sh_each_held(const struct sh_dev *dev, void (*fn)(void *arg, const struct s
 struct process {
 	uint32_t inside; /* threads in device code */
 	bool helper,
-		dozes;	/* whether one sleeps as the helper thread; in poll_cq, not roused yet */
-	uint64_t until; /* what the helper sleeps for */
+		dozes;	/* the helper thread sleeps; a thread dozes in poll_cq, not roused yet */
+	uint64_t until; /* when the timer of the helper thread is due */
 	uint64_t seen;
 };
 
@@ -205,7 +205,7 @@ static void note_thread(void *arg, const struct sh_thread *t)
 		p->dozes = true;
 }
 
-/* A big-endian word of a client's queue; false: it is not in device memory. */
+/* Reads a big-endian word of a client's queue. False: it is not in device memory. */
 static bool word(const struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint32_t *val)
 {
 	const uint32_t *at = mem->shm_off ? sh_umem_in_place(dev, mem, off, sizeof(*at)) : NULL;
@@ -230,7 +230,7 @@ static struct sh_qp *peer_of(const struct sh_dev *dev, const struct sh_qp *qp, u
 	return to && qp->type != SH_QPT_UD ? sh_qp_get(dev, *hca, qp->dest_qpn) : NULL;
 }
 
-/* WQEs in the send queue that the device has not begun with. */
+/* How many WQEs of the send queue the device has not begun. */
 static uint32_t untaken(const struct sh_dev *dev, const struct sh_qp *qp)
 {
 	uint32_t n = 0, size = 1u << (qp->log_sq_size & 15), first;
@@ -262,7 +262,7 @@ static uint32_t srq_receives(const struct sh_dev *dev, const struct sh_srq *srq)
 		       : 0;
 }
 
-/* The helper thread was asked to look at it, or at whatever there is. */
+/* Has the helper thread been asked to look at this QP, or at more than its ring has room for? */
 static bool asked_for(const struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t qpn)
 {
 	const struct sh_proc *p = sh_proc(dev, proc);
@@ -313,7 +313,7 @@ static void send_side(const struct look *l, uint32_t hca, const struct sh_qp *qp
 	} else if (qp->rnr_waiting) {
 		d->kind = SH_DUE_RNR;
 		d->left = qp->rnr_left;
-		/* It was put back to be sent again. */
+		/* The requester has gone back, and will send it again. */
 		if (!flight && d->untaken) {
 			d->count = 1;
 			d->untaken--;
@@ -413,7 +413,7 @@ static void look_at_cq(const struct look *l, uint32_t hca, const struct sh_cq *c
 		d.lost = l->process[d.proc].inside ? SH_LOST_NOT : SH_LOST_DOORBELL;
 		l->fn(l->arg, &d);
 	}
-	/* What was polled or announced needs no event. */
+	/* Entries that were polled or announced need no event. */
 	from = (int32_t)(cq->last_notified - ci) > 0 ? cq->last_notified : ci;
 	last = cq->armed == SH_ARM_ANY ? cq->producer : cq->solicited_producer;
 	if (cq->armed != SH_ARM_NONE && (int32_t)(last - from) > 0) {
@@ -430,7 +430,7 @@ static void look_at_hca(const struct look *l, uint32_t n)
 	const struct sh_cq *cq = sh_table_of(hca, SH_HCA_CQS);
 	const struct sh_srq *srq = sh_table_of(hca, SH_HCA_SRQS);
 
-	/* A card that has stopped carries nothing on, and is to. */
+	/* A card that has failed carries nothing on, as it should. */
 	if (!in_use(l->dev, n) || hca->fatal)
 		return;
 	for (uint32_t i = 0; i < hca->qp_used && i < 1u << SH_LOG_QPS; i++)
@@ -455,7 +455,7 @@ static void look_at_process(const struct look *l, uint32_t n)
 	d.progress = proc->attention;
 	if (d.count) {
 		d.kind = SH_DUE_LOOK;
-		/* It would have been served before the thread went to sleep. */
+		/* The helper thread would have served it before it went to sleep. */
 		d.lost = p->helper && p->seen == proc->attention ? SH_LOST_ATTENTION : SH_LOST_NOT;
 		l->fn(l->arg, &d);
 	}
@@ -467,8 +467,10 @@ static void look_at_process(const struct look *l, uint32_t n)
 	}
 	if (!p->dozes)
 		return;
-	/* An announcement that is gone has been taken by a sender, who changes the word before he
-	 * leaves device code. */
+	/*
+	 * A sender has taken an announcement that is gone. It changes the word before it leaves
+	 * device code.
+	 */
 	for (uint32_t i = 1; i < SH_MAX_CTX; i++)
 		if (proc_of(l->dev, i) == n && !sh_ctx(l->dev, i)->dozing) {
 			d.kind = SH_DUE_ROUSE;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Announcements of sleeping threads: announce.h. Written by the thread alone, read by nobody in the
- * device. */
+/*
+ * Announcements of sleeping threads: announce.h. Only the thread itself writes its announcement,
+ * and no code that carries a message reads it.
+ */
 #include <time.h>
 
 #include "announce.h"
@@ -20,7 +22,7 @@ void sh_wait_begin(struct sh_dev *dev, enum sh_waits what, uint64_t a, uint64_t 
 	struct sh_exec *e = own_slot(dev);
 	struct timespec now;
 
-	/* Entering gets a slot, and keeps handlers of signals away meanwhile. */
+	/* Entering the device gives the thread a slot, and holds back signal handlers meanwhile. */
 	if (!e && sh_enter(dev)) {
 		sh_leave(dev);
 		e = own_slot(dev);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Bytes from one piece of memory to another, in an order that who polls the last one can rely on. No locks.
+ * Copies bytes in an order that a reader which polls the last byte can rely on. No locks.
  */
 #include <string.h>
 
@@ -9,8 +9,9 @@
 typedef unsigned char vector __attribute__((vector_size(16), aligned(1), may_alias));
 
 /*
- * The end of a copy where processors make stores visible in any order: everything but the last
- * word, if that is one store, or the last byte; then the barrier; then that.
+ * The end of a copy on processors that make stores visible in any order. Stores everything but the
+ * last word; then comes the barrier; then the last word. If that word cannot be stored at once, the
+ * last byte takes its place.
  */
 static __attribute__((unused)) void copy_end(unsigned char *to, const unsigned char *from,
 					     uint64_t len)
@@ -30,15 +31,15 @@ static __attribute__((unused)) void copy_end(unsigned char *to, const unsigned c
 }
 
 /*
- * A loop of vectors, because memcpy() of this size goes through string instructions that are ten times slower when the low
- * bits of the addresses nearly agree, which those of ordinary buffers do.
+ * A loop of vectors instead of memcpy(). For this size memcpy() uses string instructions, which are
+ * ten times slower if the low bits of the addresses nearly agree, as those of ordinary buffers do.
  */
 void sh_copy_forward(void *dst, const void *src, uint64_t len)
 {
 	const unsigned char *from = src;
 	unsigned char *to = dst;
 
-	if ((uintptr_t)to - (uintptr_t)from < len) { /* overlapping, from below */
+	if ((uintptr_t)to - (uintptr_t)from < len) { /* the destination begins inside the source */
 		memmove(to, from, len);
 		return;
 	}
@@ -52,7 +53,7 @@ void sh_copy_forward(void *dst, const void *src, uint64_t len)
 		t[3] = d;
 		to += 4 * sizeof(vector);
 		from += 4 * sizeof(vector);
-		/* or the compiler knows better, and calls memcpy() */
+		/* keeps the compiler from making this a call of memcpy() */
 		__asm__ volatile("" ::: "memory");
 	}
 	if (SH_WEAKLY_ORDERED) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Copies that cannot fault and need no other process: between pieces of memory that are device memory, or to them from a
- * plain pointer of this process. The host interface has all the others.
+ * Copies that cannot fault and need no other process: between two pieces of device memory, or from
+ * a plain pointer of this process into device memory. All other copies go through the host
+ * interface.
  */
 #ifndef SOFTHCA_DEVICE_MEMORY_COPY_H
 #define SOFTHCA_DEVICE_MEMORY_COPY_H
@@ -17,7 +18,10 @@ SH_INLINE void sh_zero(void *at, size_t len)
 	__builtin_memset((char *)at + len / 16 * 16, 0, len % 16);
 }
 
-/* Where a piece can be touched without a fault. NULL: its pages are not device memory, or not what device memory has. */
+/*
+ * Where a piece can be accessed without a fault. NULL: its pages are not device memory, or lie
+ * outside of what this process has mapped.
+ */
 SH_INLINE void *sh_shared_at(const struct sh_dev *dev, const struct sh_seg *seg)
 {
 	uint64_t off = seg->addr & ~SH_SEG_SHARED;
@@ -28,18 +32,19 @@ SH_INLINE void *sh_shared_at(const struct sh_dev *dev, const struct sh_seg *seg)
 }
 
 /*
- * Stores before it are visible before those after it, to a reader that polls the later ones and
- * orders its own reads. A message's last byte is such a store: who waits for an RDMA WRITE polls
- * it, and pairs with this by whatever barrier its processor needs between the poll and the data.
- * x86 makes stores visible in their order, so there it only holds the compiler to that order and
- * costs nothing; other processors get the instruction for it, on aarch64 "dmb ish".
+ * Stores before this barrier become visible before those after it, to a reader that polls the later
+ * ones and orders its own reads. The last byte of a message is such a later store: a program that
+ * waits for an RDMA WRITE polls it. The program pairs with this barrier by whatever barrier its
+ * processor needs between the poll and the data. x86 makes stores visible in their order, so there
+ * this barrier only holds the compiler to that order and costs nothing. Other processors get an
+ * instruction for it, on aarch64 "dmb ish".
  */
 static inline void sh_order_stores(void)
 {
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-/* Whether that takes an instruction, so that one for each step of a copy would be too many. */
+/* Does that barrier take an instruction? Then a copy cannot afford one at each step. */
 #ifndef SH_WEAKLY_ORDERED
 #if defined(__x86_64__) || defined(__i386__)
 #define SH_WEAKLY_ORDERED 0
@@ -48,10 +53,16 @@ static inline void sh_order_stores(void)
 #endif
 #endif
 
-/* Forward and in order, the last byte last: receivers poll for it. Overlapping memory is copied as by memmove(). */
+/*
+ * Copies forward and in order, the last byte last, because receivers poll it. Copies overlapping
+ * memory as memmove() does.
+ */
 void sh_copy_forward(void *to, const void *from, uint64_t len);
 
-/* len bytes of one piece each; src_ctx 0: src is a plain pointer. false: it is not for this file, and nothing was copied. */
+/*
+ * Copies len bytes from one piece to another. src_ctx 0: src is a plain pointer. False: the copy
+ * has to go through the host interface, and nothing was copied.
+ */
 SH_INLINE bool sh_copy_one(const struct sh_dev *dev, const struct sh_seg *dst, uint32_t src_ctx, const struct sh_seg *src,
 			   uint64_t len)
 {
@@ -65,7 +76,10 @@ SH_INLINE bool sh_copy_one(const struct sh_dev *dev, const struct sh_seg *dst, u
 		sh_copy_forward(to, from, len);
 		return true;
 	}
-	/* 8 to 16 bytes: both ends, which may overlap. 8 are stored once: who waits for them may have answered in the same place. */
+	/*
+	 * 8 to 16 bytes: copies both ends, which may overlap. Stores 8 bytes only once: a program
+	 * that waits for them may already have put its answer in the same place.
+	 */
 	__builtin_memcpy(&first, from, sizeof(first));
 	__builtin_memcpy(&last, from + len - sizeof(last), sizeof(last));
 	__builtin_memcpy(to, &first, sizeof(first));

@@ -12,19 +12,22 @@
 #include "softhca/device/host.h"
 #include "layout.h"
 
-/* How long the daemon sleeps for a lock (sh_lock_bounded): it only looks a few times, some microseconds. */
+/*
+ * How long the daemon sleeps for a lock (sh_lock_bounded): not at all. It only looks a few times,
+ * for some microseconds.
+ */
 #define SH_LOCK_WAIT_MS	0
 
-/* What every message goes through is one function for the compiler; what few do is kept out of that. */
+/* Makes one function of all that every message runs, and keeps out of it what few messages run. */
 #define SH_INLINE static inline __attribute__((always_inline))
 #define SH_OUTLINE static __attribute__((noinline))
 
 enum sh_face { SH_FACE_OFED, SH_FACE_MAINLINE };
 
 /*
- * One process's view of an instance. Every process of it can write to device memory, its header
- * included. So what bounds depend on is here, in the process's own memory: sh_dev_attach() takes it
- * from the header once, and nothing looks there again.
+ * One process's view of an instance. Every process of the instance can write to device memory,
+ * header included. So the values that bounds depend on are here, in the process's own memory.
+ * sh_dev_attach() takes them from the header once; no other code reads them there.
  */
 struct sh_dev {
 	struct sh_instance *inst;	/* base of the mapping */
@@ -35,23 +38,27 @@ struct sh_dev {
 	uint32_t cqe_size;
 	uint64_t size, pool_off, shared_off;	/* the pool ends where shared memory begins */
 	/*
-	 * Up to where this process has mapped the pool, and the shared area: all of both after
-	 * sh_dev_attach(). The host may begin with less and have it grow (ops->extend), in any
-	 * thread and at any time; so each is read once for a decision.
+	 * How far this process has mapped the pool and the shared area: all of both after
+	 * sh_dev_attach(). The host may begin with less and extend it (ops->extend), in any thread
+	 * and at any time. So the code reads each of these once for a decision.
 	 */
 	uint64_t pool_end, shared_end;
-	uint64_t witness;		/* of this address space, for the host's use: host/witness.h. 0: there is none */
+	/* Of this address space, for the host: host/witness.h. 0: there is none. */
+	uint64_t witness;
 };
 
-/* Added as integers: an offset read from device memory may have any value until it is checked, and pointers must not overflow. */
+/*
+ * Adds integers, because pointers must not overflow: an offset read from device memory may have any
+ * value until it is checked.
+ */
 static inline void *sh_at(const struct sh_dev *dev, uint64_t off)
 {
 	return (void *)((uintptr_t)dev->inst + off);
 }
 /*
- * Whether [off, off + len) is in the pool, or in the shared area, and mapped: what is read must be
- * there, so this is asked before. The kernel has the pages mapped before the end says so; a thread
- * that sees the end can touch them.
+ * Is [off, off + len) in the pool, or in the shared area, and mapped? What a thread reads must be
+ * mapped, so it asks first. The pages are mapped before the end moves, so a thread that sees the
+ * new end can access them.
  */
 static inline bool sh_in_pool(const struct sh_dev *dev, uint64_t off, uint64_t len)
 {
@@ -65,7 +72,7 @@ static inline bool sh_in_shared(const struct sh_dev *dev, uint64_t off, uint64_t
 
 	return off >= dev->shared_off && off <= end && len <= end - off;
 }
-/* NULL when out of range. */
+/* NULL: out of range. */
 static inline struct sh_ctx *sh_ctx(const struct sh_dev *dev, uint32_t index)
 {
 	return index < SH_MAX_CTX ? (struct sh_ctx *)sh_at(dev, SH_CTX_OFF) + index : NULL;

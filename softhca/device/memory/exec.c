@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Threads in device code: the slots that keep what they looked up valid, and doorbells that a signal handler rings
- * while its own thread is inside. A slot belongs to the thread that holds its mutex; the thread keeps it for life.
+ * Threads in device code: the slots that keep what a thread has looked up valid, and doorbells that
+ * a signal handler rings while its own thread is inside. A slot belongs to the thread that holds
+ * its mutex; the thread keeps it for life.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -18,19 +19,22 @@
 #define LATER		64
 #define ROUSE		4
 #define LOOK_MS		100
-#define LOST		UINT32_MAX	/* for proc: the slot is a dead thread's, and cannot be taken */
+/* For proc: the slot is that of a dead thread and cannot be taken. */
+#define LOST		UINT32_MAX
 #define SHARED_SLOT	(SH_MAX_EXEC - 1)
 
 #if __GLIBC_PREREQ(2, 30)
 #define LOOK_CLOCK	CLOCK_MONOTONIC
 #else
-/* The only one that a sleeper for a mutex could name. While it is set back, sleepers look later. */
+/*
+ * The only clock that a sleeper for a mutex could name. While it is set back, sleepers look later.
+ */
 #define LOOK_CLOCK	CLOCK_REALTIME
 #define pthread_mutex_clocklock(mutex, clock, until) pthread_mutex_timedlock(mutex, until)
 #endif
 
 enum later_kind { LATER_RING, LATER_RECV, LATER_ARM };
-/* Doorbells that did not fit; somebody to call when this thread is outside. */
+/* Doorbells that did not fit; a function to call when this thread is outside. */
 enum missed { MISSED_RINGS = 1, MISSED_CALL = 2 };
 
 struct later {
@@ -38,8 +42,9 @@ struct later {
 };
 
 /*
- * Written by the thread and by signal handlers on top of it, so: head by the thread alone; tail taken by one
- * instruction; an entry below tail is complete whenever the thread itself runs.
+ * The thread writes this, and so do signal handlers on top of it. So only the thread changes head;
+ * tail is advanced by one instruction; and an entry below tail is complete whenever the thread
+ * itself runs.
  */
 static __thread struct {
 	struct sh_instance *inst;	/* the slot is one of this instance */
@@ -66,7 +71,10 @@ static void forget_slot(void)
 	sh_self.catches = NULL;
 }
 
-/* Not half-way with a signal handler on top, which would go in with a slot that others can take already. */
+/*
+ * Signals are blocked: a handler that comes half-way would enter with a slot that others can take
+ * already.
+ */
 static void leave_slot(void *slot)
 {
 	struct sh_exec *e = slot;
@@ -82,7 +90,7 @@ static void leave_slot(void *slot)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* A forked child has no slot: its parent's thread has it. */
+/* A forked child has no slot: it belongs to the parent's thread. */
 static void forked(void)
 {
 	forget_slot();
@@ -121,7 +129,10 @@ static struct sh_exec *slots(const struct sh_dev *dev)
 	return sh_at(dev, SH_EXEC_OFF);
 }
 
-/* Its owner mutex is ours now: what the one before may have held is a dead thread's from here on. */
+/*
+ * This thread has the owner mutex now. From here on, what the thread before it may have held counts
+ * as held by a dead thread.
+ */
 static void begin_life(struct sh_instance *inst, struct sh_exec *e, uint32_t tid)
 {
 	uint32_t life;
@@ -129,7 +140,7 @@ static void begin_life(struct sh_instance *inst, struct sh_exec *e, uint32_t tid
 	if (__atomic_load_n(&e->epoch, __ATOMIC_RELAXED))
 		__atomic_add_fetch(&inst->died_inside, 1, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&e->waits, 0, __ATOMIC_RELAXED);
-	/* Together with another thread's number it would name the wrong door. */
+	/* Cleared first: together with another thread's number it would name the wrong door. */
 	__atomic_store_n(&e->self_at, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&e->tid, tid, __ATOMIC_RELAXED);
 	life = __atomic_add_fetch(&e->generation, 1, __ATOMIC_SEQ_CST);
@@ -141,7 +152,10 @@ static uint32_t own_tid(void)
 	return (uint32_t)syscall(SYS_gettid);
 }
 
-/* Somebody has ended the life that announced an epoch, and its thread has not noticed yet. Read the epoch first. */
+/*
+ * Has another thread ended the life that announced an epoch, without its thread having noticed yet?
+ * Read the epoch first.
+ */
 static bool life_over(const struct sh_exec *e)
 {
 	uint32_t generation = __atomic_load_n(&e->generation, __ATOMIC_SEQ_CST);
@@ -149,7 +163,10 @@ static bool life_over(const struct sh_exec *e)
 	return __atomic_load_n(&e->life, __ATOMIC_SEQ_CST) != generation;
 }
 
-/* Of the life that its thread has begun: of another that somebody else ended since, it must not be. */
+/*
+ * The word of the life that the slot's thread has begun. It must not be that of a life after it,
+ * which begins when another thread ends this one.
+ */
 static uint64_t word_of(const struct sh_dev *dev, const struct sh_exec *e)
 {
 	return (uint64_t)__atomic_load_n(&e->life, __ATOMIC_RELAXED) << SH_OWNER_GENERATION |
@@ -202,8 +219,9 @@ void sh_exec_prepare(struct sh_dev *dev)
 }
 
 /*
- * A robust mutex wakes its sleepers one at a time. One that is killed between its wake-up and its turn takes the wake-up
- * along if meanwhile somebody took the mutex who knows of no sleepers. So they look now and then.
+ * A robust mutex wakes its sleepers one at a time. If a sleeper is killed after its wake-up and
+ * before its turn, and the thread that took the mutex meanwhile does not know of sleepers, the
+ * wake-up is lost. So sleepers look now and then.
  */
 static int wait_for(pthread_mutex_t *mutex)
 {
@@ -222,7 +240,7 @@ static int wait_for(pthread_mutex_t *mutex)
 	return err;
 }
 
-/* For threads that found no slot: one at a time. */
+/* The slot for threads that found none: one thread at a time. */
 static __attribute__((noinline)) struct sh_exec *lock_shared(struct sh_dev *dev)
 {
 	struct sh_exec *e = slots(dev) + SHARED_SLOT;
@@ -263,7 +281,10 @@ bool sh_enter(struct sh_dev *dev)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if (__builtin_expect(self.inst != dev->inst, 0))
 		sh_exec_prepare(dev);
-	/* pairs with sh_grace_over(): it sees this epoch, or what is looked up from here on is already invalid */
+	/*
+	 * Pairs with sh_grace_over(): it sees this epoch, or what this thread looks up from here on
+	 * is invalid already.
+	 */
 	e = self.slot;
 	if (__builtin_expect(!e, 0))
 		e = lock_shared(dev);
@@ -287,7 +308,7 @@ static void serve_later(struct sh_dev *dev)
 	if (self.missed & MISSED_RINGS) {
 		struct sh_proc *proc = sh_proc(dev, dev->proc);
 
-		/* A handler may add to it at this moment. */
+		/* A signal handler may set a bit at this moment. */
 		__atomic_fetch_and(&self.missed, ~(uint32_t)MISSED_RINGS, __ATOMIC_RELAXED);
 		if (!proc)
 			return;
@@ -298,7 +319,10 @@ static void serve_later(struct sh_dev *dev)
 	}
 }
 
-/* The threads sleep on a word of their own, so that the helper thread of the process sleeps on. */
+/*
+ * Dozing threads sleep on a word of their own, so that the helper thread of the process can sleep
+ * on.
+ */
 static void rouse(struct sh_dev *dev, uint32_t proc)
 {
 	struct sh_proc *p = sh_proc(dev, proc);
@@ -316,8 +340,9 @@ static void rouse_all(struct sh_dev *dev)
 }
 
 /*
- * The wake-up is a system call, so a client makes it when it holds no lock. The daemon does not enter, and calls at once.
- * One wake-up is enough until the thread says again that it dozes.
+ * The wake-up is a system call, so a client makes it when it holds no lock. The daemon does not
+ * enter the device, and calls at once. One wake-up is enough until the thread announces again that
+ * it dozes.
  */
 void sh_cq_rouse(struct sh_dev *dev, struct sh_ctx *ctx)
 {
@@ -349,8 +374,8 @@ bool sh_after_leave(void (*fn)(void))
 }
 
 /*
- * Outside: go in again for doorbells that are left, or make the call, which does not return when it
- * lets a handler run that jumps away.
+ * This thread is outside. Enters again for doorbells that are left, or makes the call. The call
+ * does not return if it lets a handler run that jumps away.
  */
 SH_OUTLINE bool again(struct sh_dev *dev)
 {
@@ -364,7 +389,10 @@ SH_OUTLINE bool again(struct sh_dev *dev)
 
 void sh_leave(struct sh_dev *dev)
 {
-	/* A handler that comes after inside is 0 goes in by itself; one that came before left an entry. */
+	/*
+	 * A handler that comes after inside is 0 enters by itself; one that came before has left an
+	 * entry.
+	 */
 	do {
 		struct sh_exec *e = self.slot ? self.slot : slots(dev) + SHARED_SLOT;
 
@@ -422,7 +450,7 @@ void sh_arm_later(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, 
 
 /* ---- the dead ---- */
 
-/* Free the slot of a dead thread; false while its owner lives. */
+/* Frees the slot of a dead thread. False: its owner lives. */
 static bool bury(struct sh_dev *dev, struct sh_exec *e)
 {
 	int err = pthread_mutex_trylock(&e->owner);
@@ -440,7 +468,7 @@ static bool bury(struct sh_dev *dev, struct sh_exec *e)
 
 /* ---- the stopped ---- */
 
-/* e->ending is held. */
+/* The caller holds e->ending. */
 static void divert_and_end(struct sh_dev *dev, struct sh_exec *e)
 {
 	uint32_t life = __atomic_load_n(&e->generation, __ATOMIC_SEQ_CST);
@@ -450,7 +478,9 @@ static void divert_and_end(struct sh_dev *dev, struct sh_exec *e)
 
 	if (!p || !self_at || life_over(e))
 		return;
-	/* A thread that took the slot meanwhile has another word, and has changed generation. */
+	/*
+	 * A thread that took the slot meanwhile has another word, and has changed the generation.
+	 */
 	if (dev->ops->divert(dev->host, p->pid, tid, self_at, word_of(dev, e)))
 		__atomic_compare_exchange_n(&e->generation, &life, life + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
@@ -461,7 +491,7 @@ static void end_if_stopped(struct sh_dev *dev, struct sh_exec *e)
 
 	if (!__atomic_load_n(&e->self_at, __ATOMIC_RELAXED) || !dev->ops->divert)
 		return;
-	/* It opens files, and holds a lock that no other thread waits for. */
+	/* Pinned: it opens files, and holds a lock that no other thread waits for. */
 	door = sh_pin();
 	if (sh_hold(dev, &e->ending, SH_WAIT_NOT) >= 0) {
 		divert_and_end(dev, e);
@@ -480,13 +510,16 @@ void sh_owner_stopped(struct sh_dev *dev, uint64_t owner)
 
 extern void __asan_handle_no_return(void) __attribute__((weak));
 
-/* The end that somebody else made of this life, or its own; then the next one, which is inside as the old one was. */
+/*
+ * Ends this life, if no other thread has done so. Then begins the next one, which is inside the
+ * device as the old one was.
+ */
 void sh_thrown(struct sh_dev *dev)
 {
 	uint32_t life = (uint32_t)(sh_self.word >> SH_OWNER_GENERATION);
 	struct sh_exec *e = self.slot;
 
-	/* Frames that nobody returns from. */
+	/* No frame below this returns. */
 	if (&__asan_handle_no_return)
 		__asan_handle_no_return();
 	__atomic_store_n(&sh_self.catches->len, 0, __ATOMIC_RELAXED);
@@ -558,9 +591,10 @@ void sh_grace_suspect(struct sh_dev *dev, uint64_t moment)
 }
 
 /*
- * The kernel has not said so of the slot's mutex, and never will: it gives up after 2048 of those that a thread held, and
- * at the first that it cannot reach. The slot stays as it is, but what its thread held is free. Somebody who takes the slot
- * at this moment names himself first and changes generation then.
+ * The kernel has not marked the mutex of the slot, and never will: it gives up after 2048 mutexes
+ * that a thread held, and at the first that it cannot reach. The slot stays as it is, but what its
+ * thread held is free. A thread that takes the slot at this moment stores its process first and
+ * changes the generation after that.
  */
 static void lose(struct sh_dev *dev, struct sh_exec *e, uint32_t proc)
 {

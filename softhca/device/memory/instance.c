@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * An instance's device memory: its size, its first contents, and pages before they are promised. Only the daemon,
- * before anybody else maps it; afterwards the look-ups by index.
+ * An instance's device memory: its size, its first contents, and the allocation of pages before
+ * they are promised. The daemon does this before any other process maps the memory. Also attaching
+ * to it, and the look-ups by index.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -14,21 +14,29 @@ struct sh_config {
 	uint64_t shared_size;		/* for registered memory; 0 = the default */
 };
 uint64_t sh_instance_size(const struct sh_config *cfg);
-/* What of it lies before the pool. */
+/* How much of it lies before the pool. */
 uint64_t sh_instance_tables(const struct sh_config *cfg);
-/* Write the header, tables and port state into zeroed device memory, of which sh_instance_tables() bytes are mapped; fd is
- * its memfd. Pages are allocated as they are promised. -ENOMEM. */
+/*
+ * Writes the header, tables and port state into zeroed device memory, of which sh_instance_tables()
+ * bytes are mapped. fd is its memfd. Allocates pages as it promises them. 0, -EINVAL or -ENOMEM.
+ */
 int sh_instance_init(void *base, int fd, const struct sh_config *cfg);
 /*
- * Use the device memory that is mapped at base. size is what its descriptor has (fstat), not what
- * the header says. 0, or -EPROTO: it is no instance, or its parts do not fit together; then *dev is
- * as it was.
+ * Uses the device memory that is mapped at base. size is that of its descriptor (fstat), not what
+ * the header says. 0, or -EPROTO: it is not an instance, or its parts do not fit together. *dev is
+ * then unchanged.
  */
 int sh_dev_attach(struct sh_dev *dev, struct sh_instance *base, uint64_t size);
-/* Make sure [off, off+len) has pages (fallocate on the memfd): 0 or -ENOMEM. Daemon only. */
+/*
+ * Makes sure that [off, off+len) has pages (fallocate on the memfd). 0 or -ENOMEM. Only the daemon
+ * calls it.
+ */
 int sh_reserve(int fd, uint64_t off, uint64_t len);
 
-/* The daemon, before it puts something into a table: make sure [off, off+len) has pages. 0 or -ENOMEM. */
+/*
+ * Makes sure that [where, where + len) has pages. The daemon calls it before it puts something into
+ * a table. 0 or -ENOMEM.
+ */
 int sh_promise(const struct sh_dev *dev, const void *where, uint64_t len);
 
 #endif

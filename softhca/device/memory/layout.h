@@ -2,8 +2,9 @@
 /*
  * The device memory of one instance: what every process of it maps at offset 0 of one memfd.
  *
- * The daemon ("kernel") makes it, sizes it and allocates pages before it promises them; every process
- * (daemon and clients) works on it. References inside it are offsets or table indices, never pointers.
+ * The daemon ("kernel") makes it, sizes it and allocates pages before it promises them. Every
+ * process (daemon and clients) works on it. References inside it are offsets or table indices,
+ * never pointers.
  *
  *	OFFSET			WHAT
  *	0			struct sh_instance
@@ -16,9 +17,10 @@
  *	inst.pool_off		pages that stand in for queue buffers and doorbell records of the clients
  *	inst.shared_off		pages that stand in for memory that the clients have registered
  *
- * Locks: every lock is a struct sh_lock, which the death of its holder does not keep from others (lock.h). Order: a QP's
- * requester (lock), a QP's responder (rlock), SRQ, CQ, EVQ. Nobody holds two QPs' requester locks, or two responder locks. A transition of
- * several stores goes through the transaction of the QP (or CQ, SRQ) whose lock it runs under: see txn.h.
+ * Locks: every lock is a struct sh_lock, which others can take when its holder has died (lock.h).
+ * Order: a QP's requester lock (lock), a QP's responder lock (rlock), SRQ, CQ, EVQ. No thread holds
+ * the requester locks of two QPs, or the responder locks of two QPs. A transition of several stores
+ * goes through the log of the QP (or CQ, SRQ) whose lock it runs under: see txn.h.
  */
 #ifndef SOFTHCA_DEVICE_MEMORY_LAYOUT_H
 #define SOFTHCA_DEVICE_MEMORY_LAYOUT_H
@@ -37,7 +39,10 @@
 #define SH_MAX_PORTS	2
 #define SH_MAX_LIDS	1024	/* unicast LIDs given out: 1 .. SH_MAX_LIDS-1, base LID of each port */
 
-/* What different processes write is so far apart: processors fetch a line and its neighbour. */
+/*
+ * What different processes write is this far apart, because processors fetch a line with its
+ * neighbour.
+ */
 #define SH_APART	128
 
 #define SH_LOG_QPS	18	/* reported as qp_tab_size */
@@ -50,11 +55,12 @@
 #define SH_PKEYS	128
 
 /*
- * A robust lock and, for recovery, the transaction that its holder works in. A lock is made once and outlives the
- * objects that use its slot: somebody may be waiting for it at any time, so nothing clears it with the object.
+ * A robust lock and, for recovery, the transaction that its holder works in. A lock is made once
+ * and outlives the objects that use its slot. A thread may be waiting for it at any time, so no
+ * code clears it with the object.
  *
  *	BITS	OF txn
- *	0	the lock was made
+ *	0	the lock has been made
  *	3-39	offset of the struct sh_txn, 0 = none
  *	40-63	its seq, as it was when this lock joined it
  */
@@ -68,9 +74,10 @@ struct sh_lock {
 #define SH_TXN_SEQ_MASK		0xffffffu
 
 /*
- * Memory that belongs to a client's provider: a queue buffer or a doorbell record.
- * shm_off != 0: its pages are device memory (the client has them mapped over its own); device code uses
- * them in place. shm_off == 0: they are the client's private pages and go through the host interface.
+ * Memory that belongs to a client's provider: a queue buffer or a doorbell record. shm_off != 0:
+ * its pages are device memory, which the client has mapped over its own pages; device code uses
+ * them in place. shm_off == 0: they are the client's private pages; device code reaches them
+ * through the host interface.
  */
 struct sh_umem {
 	uint64_t uaddr;			/* address in the client */
@@ -80,7 +87,10 @@ struct sh_umem {
 	uint32_t reserved;
 };
 
-/* What a store sequence will do, written down before it does it. See txn.h. */
+/*
+ * The log of a transition: what its stores will be, written down before the first of them. See
+ * txn.h.
+ */
 #define SH_TXN_STORES	8
 #define SH_TXN_CQES	2
 #define SH_TXN_ASYNC	3
@@ -88,8 +98,9 @@ struct sh_txn {
 	uint32_t commit;		/* the commit point: number of stores + 1; 0 = nothing to carry out */
 	uint32_t seq;			/* counts transactions of this log; 24 bits count */
 	uint32_t hca;			/* of the events */
-	uint32_t comp_cqn;		/* completion event to raise for this CQ, 0 = none */
-	uint32_t cqe_ctx;		/* 0, or whose CQ buffer gets CQEs */
+	uint32_t comp_cqn;		/* CQ whose completion event to raise, 0 = none */
+	/* Context whose CQ buffer gets CQEs; 0: there are no CQEs. */
+	uint32_t cqe_ctx;
 	uint8_t nasync, ncqe;
 	uint64_t cqe_addr;		/* in that context's memory */
 	uint64_t cqe_shm;		/* its place in device memory; 0 = through the host interface */
@@ -104,16 +115,17 @@ struct sh_txn {
 	uint64_t cqe[SH_TXN_CQES][4];	/* neighbours, as they are in memory; the last byte of each becomes visible last */
 };
 
-/* One open device file of one process. Written by the kernel; state by the kernel only. */
+/* One open device file of one process. The daemon writes it; clients change only dozing. */
 enum sh_ctx_state {
 	SH_CTX_FREE,
 	SH_CTX_LIVE,
-	SH_CTX_GONE,			/* its address space ended: nothing touches its memory any more */
+	/* Its address space has ended: no process touches its memory any more. */
+	SH_CTX_GONE,
 };
 
 struct sh_ctx {
 	uint32_t state;
-	uint32_t pid;			/* whose memory uaddr values mean */
+	uint32_t pid;			/* process whose memory uaddr values refer to */
 	uint32_t proc;			/* index of the process */
 	uint32_t hca;
 	uint32_t host;
@@ -125,27 +137,37 @@ struct sh_ctx {
 	uint32_t reserved[5];
 };
 
-/* One process of the instance. attention is a shared futex: the helper thread of the process sleeps on it. */
+/*
+ * One process of the instance. attention is a shared futex, on which the helper thread of the
+ * process sleeps.
+ */
 #define SH_ATTENTION_RING 64
 struct sh_proc {
 	uint32_t pid;			/* 0 = slot free */
 	uint32_t attention;		/* incremented and woken to make the helper thread look */
-	uint32_t ring_lost;		/* nonzero: entries did not fit, look at the QPs that lost_* mean */
-	uint32_t ring_tail;		/* atomically advanced by writers; consumer is the helper thread */
-	uint32_t roused;		/* futex of the threads that doze in poll_cq: incremented, and all are woken */
+	/* Nonzero: entries did not fit; lost_* says which QPs to look at. */
+	uint32_t ring_lost;
+	/* Advanced atomically by writers; the helper thread consumes. */
+	uint32_t ring_tail;
+	/* Futex of the threads that doze in poll_cq: incremented before all of them are woken. */
+	uint32_t roused;
 	uint32_t reserved;
 	uint64_t ring[SH_ATTENTION_RING]; /* (hca << 32 | QPN) + 1; 0 = taken */
-	uint64_t lost_hca[SH_MAX_HCAS / 64];	/* a bit each; never taken back */
+	uint64_t lost_hca[SH_MAX_HCAS / 64];	/* a bit for each HCA; never cleared */
 	uint64_t lost_qps[(1u << SH_LOG_QPS) / 64 / 64];	/* a bit for 64 slots of the table, of whichever HCA */
 };
 
 /*
- * One thread while it runs device code: what it looked up stays valid until it leaves. The kernel, after it
- * has invalidated a key, advances inst.epoch, and gives the key out again when no slot is older. A thread holds the
- * robust mutex of its slot as long as it lives: whoever can take it has found a free slot, or a dead thread's, and counts
- * that in generation, by which locks know who holds them. A generation is a life: it ends with the thread, or while the
- * thread is stopped (life.h).
- * The last slot is shared, one call at a time, by threads that found none.
+ * One thread that runs device code. What it has looked up there stays valid until it leaves. After
+ * the daemon has invalidated a key, it advances inst.epoch, and gives the key out again when no
+ * slot has an older epoch.
+ *
+ * A thread holds the robust mutex of its slot as long as it lives. A thread that can take the mutex
+ * has found a free slot or that of a dead thread, and counts that in generation. Locks tell by slot
+ * and generation which thread holds them. A generation is a life: it ends with the thread, or while
+ * the thread is stopped (life.h).
+ *
+ * Threads that found no free slot share the last one, one call at a time.
  */
 struct sh_exec {
 	pthread_mutex_t owner;
@@ -153,16 +175,20 @@ struct sh_exec {
 	uint32_t generation;		/* changes whenever a life ends or begins */
 	uint64_t epoch;			/* inst.epoch at entry, 0 = not in device code */
 	/*
-	 * What the thread says of itself before it sleeps (announce.h), for `softhca show --waits`. Of it
-	 * the device reads the thread's number, for life.h.
+	 * What the thread announces before it sleeps (announce.h), for `softhca show --waits`. The
+	 * device itself reads only the number of the thread, for life.h.
 	 */
-	uint32_t tid;			/* its number; stale where it has ended and nobody has freed the slot */
+	/* Its number; stale if it has ended and its slot has not been freed. */
+	uint32_t tid;
 	uint32_t waits;			/* enum sh_waits, stored last; 0: the thread does not sleep */
 	uint64_t waits_since;		/* CLOCK_MONOTONIC, ns */
 	uint64_t waits_a, waits_b;	/* enum sh_waits says what */
-	uint32_t life;			/* the generation that epoch is of; written by who begins it */
-	uint64_t self_at;		/* the thread's struct sh_self, in its own address space; 0: it cannot be thrown */
-	struct sh_lock ending;		/* of the thread that is ending this life; it is never waited for (life.h) */
+	/* The generation that epoch belongs to; written by the thread that begins it. */
+	uint32_t life;
+	/* The thread's struct sh_self, in its own address space; 0: it cannot be thrown. */
+	uint64_t self_at;
+	/* Held by the thread that ends this life; no thread waits for it (life.h). */
+	struct sh_lock ending;
 } __attribute__((aligned(SH_APART)));
 
 /* A completion channel or an async file. The pipe is events/<index>.<generation> in the instance directory. */
@@ -173,24 +199,28 @@ struct sh_evq {
 	uint32_t ctx;
 	uint32_t record_size;		/* 8 or 16 */
 	uint32_t spilled;		/* records in spill[], oldest first: they did not fit into the pipe */
-	uint32_t lost;			/* records that did not fit into spill[] either; not counted as written */
+	/* Records that did not fit into spill[] either, and are not counted as written. */
+	uint32_t lost;
 	uint32_t host;
 	/*
-	 * The record in flight. A death between counting it and the end of write() leaves flight_off set: then the
-	 * pipe may or may not have it. The next owner of the lock takes it for not written (the transaction that
-	 * raised it raises it again): a record too many is allowed, one too few is not.
+	 * The record in flight. If a thread dies between counting it and the end of write(),
+	 * flight_off stays set, and the pipe may or may not have the record. The next holder of the
+	 * lock assumes that it was not written; the transaction that raised it raises it again. A
+	 * record too many is allowed, one too few is not.
 	 */
 	uint32_t flight_count;		/* the counter before */
 	uint32_t flight_spilled;	/* spilled before */
-	uint32_t uncounted, reserved;	/* uncounted: after a death; the pipe may have records that no counter knows */
+	/* Uncounted: nonzero after a death; the pipe may have records that no counter counts. */
+	uint32_t uncounted, reserved;
 	uint64_t flight_off;		/* where the counter (32 bits) is, 0 = nothing in flight */
 	uint64_t spill[SH_EVQ_SPILL][2];
 };
 
 /*
- * One context registered with one kernel-made XRC receive QP; a list hanging off the QP. QPs of type SH_QPT_XRC:
- * the record says element = QPN and type | 0x80000000, uncounted. QPs of type SH_QPT_XRC_TGT (mainline; one
- * entry per handle): an ordinary record, element = user_handle, counted in events under the QP's lock.
+ * One registration of a context with a kernel-made XRC receive QP, in a list that begins at the QP.
+ * For a QP of type SH_QPT_XRC the record of an event has element = QPN and type | 0x80000000, and
+ * is not counted. For a QP of type SH_QPT_XRC_TGT (mainline; one entry per handle) it is an
+ * ordinary record with element = user_handle, and is counted in events.
  */
 struct sh_reg {
 	uint32_t ctx;
@@ -217,41 +247,46 @@ struct sh_fault_rule {
 	uint64_t scope;			/* which packets it is about, and its kind; 0: never used */
 	uint32_t rate, count;		/* both 0: it is over */
 	uint64_t delay_ns;		/* how long a delayed packet is held */
-	uint64_t done;			/* packets treated so far */
-	uint32_t seed, drawn;		/* the choices of a rate: where they began, how many there were */
+	uint64_t done;			/* packets hit so far */
+	/* The choices of a rate: their seed, and how many there were. */
+	uint32_t seed, drawn;
 };
 struct sh_faults {
-	uint32_t active;		/* nonzero when any rule is: the one word the fast path reads */
+	/* Nonzero while a rule is set: the one word that the fast path reads. */
+	uint32_t active;
 	uint32_t reserved;
-	struct sh_fault_rule rule[SH_FAULT_RULES];	/* first those of the whole fabric, by kind */
+	/* Those of the whole fabric first, by kind. */
+	struct sh_fault_rule rule[SH_FAULT_RULES];
 };
 
 struct sh_counters {
 	uint64_t xmit_packets, xmit_data, rcv_packets, rcv_data;
-	/* work requests that were done, and messages that came, of QPs that are no more */
+	/* Work requests completed and messages received, of QPs that no longer exist. */
 	uint64_t messages_sent, messages_received;
 	/*
-	 * Packets that vanish, by reason. At the HCA that they were for; drops_lid and drops_mcast
-	 * at the one that sent them, for there is no other.
+	 * Packets that vanished, by reason. Counted at the HCA that they were for; drops_lid and
+	 * drops_mcast at the sender's, because there is no other.
 	 */
 	uint64_t drops_no_qp, drops_state, drops_pkey, drops_qkey, drops_icrc, drops_no_wqe;
 	uint64_t drops_lid;		/* no port has the LID */
-	/* the port is down: its sender's, or that of the receiver */
+	/* The port is down: the sender's, or the receiver's. */
 	uint64_t drops_port;
-	uint64_t drops_path;		/* not from where the QP is connected to */
-	uint64_t drops_mcast;		/* no member, or not addressed as multicast is */
-	/* no place for it: key, bounds, rights, or memory is gone */
+	uint64_t drops_path;		/* came from elsewhere than where the QP is connected to */
+	/* The group has no member, or the packet is not addressed as multicast is. */
+	uint64_t drops_mcast;
+	/* It cannot be placed: key, bounds, rights, or the memory is gone. */
 	uint64_t drops_memory;
 	uint64_t drops_fault;		/* softhca fault */
 	uint64_t retries, rnr_retries, naks_sent, rnr_naks_sent, duplicates, out_of_sequence;
 	uint64_t copies_fallback;	/* queue accesses through the host interface */
-	uint64_t copies_foreign;	/* payload copies by system calls: a side was not in device memory */
+	/* Payload copies by system calls: one side was not in device memory. */
+	uint64_t copies_foreign;
 };
 
 /*
- * Processes that exchange pages of theirs, and threads that reach into a process by its addresses:
- * neither begins while the other is at it. A word is (who << 32 | process that it is done to), 0 =
- * free; who: a thread number. A word whose owner is no more is free, too.
+ * Processes that are exchanging pages of their own, and threads that are reaching into a process by
+ * its addresses. Neither begins while the other is under way. A word is (number of the thread << 32
+ * | process that has the pages), 0 = free. A word whose thread has ended is free, too.
  */
 #define SH_MOVES 64
 struct sh_moves {
@@ -280,7 +315,9 @@ struct sh_instance {
 	struct sh_moves moves;
 };
 
-/* Where the tables begin: fixed, so that nobody need trust the header for it. */
+/*
+ * Where the tables begin. The offsets are fixed, so that no code has to trust the header for them.
+ */
 #define SH_PAGES(x)	(((uint64_t)(x) + 4095) & ~UINT64_C(4095))
 #define SH_CTX_OFF	SH_PAGES(sizeof(struct sh_instance))
 #define SH_PROC_OFF	(SH_CTX_OFF + SH_PAGES(SH_MAX_CTX * sizeof(struct sh_ctx)))
@@ -304,19 +341,21 @@ struct sh_mpt {
 	uint32_t pdn;
 	uint32_t ctx;
 	uint32_t access;
-	uint64_t start;			/* as work requests and packets name it */
+	uint64_t start;			/* first address, as work requests and packets name it */
 	uint64_t len;
-	uint64_t shift;			/* add it to such an address to have the owner's own */
-	uint64_t shared;		/* where start is in device memory; 0: its pages are the owner's alone */
+	uint64_t shift;			/* what to add to such an address to get the owner's own */
+	/* Offset of start in device memory; 0: the pages are the owner's own. */
+	uint64_t shared;
 };
 
 struct sh_hca {
-	struct sh_lock atomic_lock;	/* IBV_ATOMIC_HCA: atomics of this HCA against each other */
+	/* IBV_ATOMIC_HCA: makes atomic operations of this HCA atomic to each other. */
+	struct sh_lock atomic_lock;
 	struct sh_lock mcg_lock;
 	struct sh_lock port_lock;
 	uint32_t index, host;
 	uint32_t qp_used;		/* slots of the QP table that were ever used: below this */
-	uint32_t fatal;			/* the card has stopped */
+	uint32_t fatal;			/* the card has failed */
 	uint32_t mcgs_made;		/* the multicast table has pages */
 	uint32_t reserved;
 	uint64_t node_guid;		/* host order */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The way into what can be thrown, and the landing of who is: life.h has the rules. Takes no lock. Written for x86-64;
- * elsewhere nothing is armed, and a stopped thread is waited for.
+ * The way into code that a thread can be thrown out of, and the landing of a thread that was
+ * thrown: life.h has the rules. Takes no lock. Written for x86-64; elsewhere no thread is armed,
+ * and others wait for a stopped thread.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -16,7 +17,8 @@
 
 #define RSEQ_CPU 4			/* offset of cpu_id in the kernel's struct rseq */
 #define RSEQ_CS	8			/* and of rseq_cs */
-#define DOORS	1024			/* for slots below this: as many threads in an instance at a time */
+/* For the slots below this number: as many threads of an instance at a time. */
+#define DOORS	1024
 #define NAP_NS	50000
 #define NAPS	8
 
@@ -24,17 +26,18 @@
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
 
-/* Used by assembler below: link-time optimization does not see it. */
+/* The assembler below uses it, which link-time optimization does not see. */
 __thread struct sh_self sh_self __attribute__((used));
 
 #if defined(__x86_64__) && !defined(__ILP32__)
 extern const char sh_landing[] __attribute__((visibility("hidden")));
 
 /*
- * A thread that lands has nothing but sp, so what is on the stack there is all that it needs: the registers that belong to the
- * caller, and the arguments, to call fn again. A thread that does not land has not touched the caller's registers. armed
- * before cs, and cs after armed on the way out: what cs says is what counts. The signature is the C library's RSEQ_SIG, as an
- * operand of ud1.
+ * A thread that lands has nothing but sp. So everything that it needs is on the stack there: the
+ * registers that belong to the caller, and the arguments, to call fn again. A thread that does not
+ * land has not touched the caller's registers. On the way in and on the way out, armed changes
+ * before cs: what cs says is what counts. The signature is the C library's RSEQ_SIG, as an operand
+ * of ud1.
  */
 __asm__(".text\n"
 	".p2align 4\n"
@@ -100,7 +103,10 @@ __asm__(".text\n"
 	".cfi_endproc\n"
 	".size sh_catch, .-sh_catch\n");
 
-/* A shadow stack would not be where the landing is. 0: there is none, or the processor does not know the instruction. */
+/*
+ * The shadow stack, which would not match at the landing. 0: there is none, or the processor does
+ * not know the instruction.
+ */
 static uint64_t shadow_stack(void)
 {
 	uint64_t at = 0;
@@ -109,7 +115,10 @@ static uint64_t shadow_stack(void)
 	return at;
 }
 
-/* From 4.18 to 6.18, whatever name it goes by; the call itself, since the C library's function may be another's here. */
+/*
+ * Is the kernel from 4.18 to 6.18, whatever name it goes by? Makes the system call itself, because
+ * the C library's function may be another one here.
+ */
 static bool release_is_old(void)
 {
 	unsigned int number[2] = { 0 };
@@ -135,9 +144,10 @@ static long preempted(void)
 }
 
 /*
- * Whether the kernel looks at the door of a thread that comes out of a system call. A release may have had a later one's
- * changes put into it, so this thread sleeps in front of a door that is closed: a kernel that looks disarms it. Two times,
- * in which no interrupt has led to a switch, as every kernel looks after that.
+ * Does the kernel look at the door of a thread that comes out of a system call? A release may have
+ * been given changes of a later one. So this thread sleeps in front of a closed door, which a
+ * kernel that looks disarms. It must be so two times in which no interrupt has led to a switch,
+ * because every kernel looks after that.
  */
 static bool kernel_looks(uint64_t *cs)
 {
@@ -163,7 +173,7 @@ static bool kernel_looks(uint64_t *cs)
 	return seen == 2;
 }
 
-/* Of all threads of a process the same. */
+/* The same for all threads of a process. */
 static bool can_be_thrown(uint64_t *cs)
 {
 	enum { UNKNOWN, NO, YES };
@@ -189,7 +199,7 @@ static uint64_t *kernel_looks_at(void)
 #else
 	area = (char *)__builtin_thread_pointer() + __rseq_offset;
 #endif
-	/* Negative: not registered, or not any more. */
+	/* Negative: it is not registered, or not any more. */
 	return __atomic_load_n((int32_t *)(area + RSEQ_CPU), __ATOMIC_RELAXED) < 0 ? NULL : (uint64_t *)(area + RSEQ_CS);
 }
 #else

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The ways into a lock that is held: look again, then sleep; and out of one that somebody sleeps on. lock.h has the rules.
+ * The ways into a lock that is held (look again, then sleep), and out of one that a thread sleeps
+ * on. lock.h has the rules.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -13,7 +14,8 @@
 #include "txn.h"
 
 #define LOOK_MS	100			/* the longest sleep */
-#define SUSPECT_MS 4			/* whoever makes others sleep for so long may be stopped */
+/* A holder that makes others sleep for so long may be stopped. */
+#define SUSPECT_MS 4
 #define SPIN	64			/* pauses in the last of the rounds before sleeping; about 5 us in all */
 
 static inline void spin_pause(void)
@@ -42,7 +44,7 @@ void sh_let_go_slow(struct sh_lock *lock)
 
 	if (!sh_self.word || (owner & ~SH_OWNER_SLEEPERS) != sh_self.word)
 		return;
-	/* It must not be ours any more when somebody is told. */
+	/* Released before the wake-up: the woken thread must find the lock free. */
 	__atomic_store_n(&lock->owner, 0, __ATOMIC_SEQ_CST);
 	sh_wake_sleeper(lock);
 }
@@ -54,13 +56,13 @@ static bool possible(uint64_t owner)
 	return slot && slot <= SH_MAX_EXEC && !((uint32_t)owner & ~(SH_OWNER_SLOT | SH_OWNER_SLEEPERS));
 }
 
-/* Whether it said the one, and says the other now. */
+/* Changes the word from one value to another. False: it had another value. */
 static inline bool exchange(struct sh_lock *lock, uint64_t *was, uint64_t is)
 {
 	return __atomic_compare_exchange_n(&lock->owner, was, is, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
-/* One try: as sh_hold(), and who has it after -EBUSY. */
+/* Tries once. Returns what sh_hold() returns; after -EBUSY, *owner is the holder. */
 static int look(struct sh_dev *dev, struct sh_lock *lock, uint64_t me, uint64_t *owner)
 {
 	bool damaged;
@@ -71,7 +73,7 @@ static int look(struct sh_dev *dev, struct sh_lock *lock, uint64_t me, uint64_t 
 	damaged = !possible(*owner);
 	if (!damaged && !sh_owner_dead(dev, *owner))
 		return -EBUSY;
-	/* Whoever slept there still does. */
+	/* Threads that slept on the lock still do. */
 	if (!exchange(lock, owner, me | SH_OWNER_SLEEPERS))
 		return -EBUSY;
 	if (damaged)
@@ -80,8 +82,9 @@ static int look(struct sh_dev *dev, struct sh_lock *lock, uint64_t me, uint64_t 
 }
 
 /*
- * Another may have it. Most are held for less time than it takes to sleep and be woken. Less and less often, as each look
- * takes the line from the one who is about to let go.
+ * Waits without sleeping for a lock that another thread may hold. Most locks are held for less time
+ * than it takes to sleep and be woken. It looks less and less often, because each look takes the
+ * line from the thread that is about to release the lock.
  */
 static bool spin(struct sh_lock *lock, uint64_t me)
 {
@@ -96,7 +99,7 @@ static bool spin(struct sh_lock *lock, uint64_t me)
 	return false;
 }
 
-/* Until the holder seen lets go, or for so long. */
+/* Sleeps until that holder releases the lock, at most for so long. */
 static void sleep_on(struct sh_lock *lock, uint64_t owner, unsigned int ms)
 {
 	const struct timespec limit = { .tv_nsec = ms * 1000000L };
@@ -139,9 +142,12 @@ int sh_hold(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait wait)
 		return 0;
 	if (wait == SH_WAIT_BOUNDED)
 		until = now_ms() + SH_LOCK_WAIT_MS;
-	/* Everybody from here on waits for longer than the announcement takes. */
+	/* Each thread that gets here waits for longer than the announcement takes. */
 	sh_wait_begin(dev, SH_WAITS_LOCK, (uint64_t)((char *)lock - (char *)dev->inst), 0);
-	/* Who has slept does not know of the others who sleep. */
+	/*
+	 * A thread that has slept cannot tell whether others sleep, so it takes the lock with the
+	 * bit set.
+	 */
 	for (unsigned int ms = 1; (err = look(dev, lock, me | SH_OWNER_SLEEPERS, &owner)) == -EBUSY;) {
 		uint64_t left = until ? until - now_ms() : ms;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Memory keys. Entries are made and removed by the daemon alone; anybody reads them without a lock, between sh_enter()
- * and sh_leave(): an entry is not used again before each thread that may have seen it has left (sh_grace_over).
+ * Memory keys. Only the daemon makes and removes entries. Any thread reads them without a lock,
+ * between sh_enter() and sh_leave(). The daemon uses an entry again only after each thread that may
+ * have seen it has left (sh_grace_over).
  */
 #include <errno.h>
 
@@ -66,8 +67,9 @@ int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, ui
 }
 
 /*
- * Where it cannot be mapped, the owner's own mapping of these pages does: the kernel copies there as
- * it does to memory that is not shared. What is damaged is nowhere, as whoever copies finds.
+ * If this process cannot map the pages, it uses the addresses of the owner's own mapping: the
+ * kernel copies there as it does to memory that is not shared. A damaged offset leads nowhere,
+ * which the copy reports.
  */
 uint64_t sh_mpt_far(const struct sh_dev *dev, const struct sh_mpt *mpt, uint64_t addr, uint64_t off,
 		    uint64_t len)

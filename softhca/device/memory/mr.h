@@ -12,17 +12,22 @@
 
 int sh_mr_create(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn,
 		 uint64_t start, uint64_t len, uint32_t access);
-/* The same where the region's addresses (start) are not those that its owner has its memory at (home). */
+/*
+ * The same for a region whose addresses (from start) are not those of the owner's memory (from
+ * home).
+ */
 int sh_mr_create_at(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn, uint64_t start,
 		    uint64_t home, uint64_t len, uint32_t access);
 /*
- * The owner's pages of the region are device memory: off is where its first byte is there; 0 takes that back, which is
- * true for each thread only when a grace that begins afterwards is over. -ENOENT.
+ * The region's pages have become device memory; off is where the first byte of the region is there.
+ * 0 takes that back, but threads may rely on the old state until a grace that begins afterwards is
+ * over. 0 or -ENOENT.
  */
 int sh_mr_share(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t off);
 /*
- * Invalidate: no thread finds it any more, but one that has may use it still. So the caller does not give out the key again
- * before the grace that begins afterwards is over. -ENOENT.
+ * Invalidates the key. No thread finds it any more, but a thread that has found it may still use
+ * it. So the caller must not give out the key again before a grace that begins afterwards is over.
+ * 0 or -ENOENT.
  */
 int sh_mr_destroy(struct sh_dev *dev, uint32_t hca, uint32_t key);
 
@@ -33,20 +38,27 @@ struct sh_sge {
 };
 
 /*
- * Check [addr, addr+len) of a key for a PD and an access (enum sh_access bits, all required; 0 = local read).
- * 0 and *ctx of the memory; -ENOENT no such key; -EPERM wrong PD or missing right; -ERANGE bounds.
- * Valid until the thread leaves the device (sh_leave).
+ * Checks [addr, addr+len) of a key for a PD and an access (enum sh_access bits, all required; 0:
+ * local read). 0, and *ctx is the context of the memory; -ENOENT: there is no such key; -EPERM: the
+ * PD is wrong or a right is missing; -ERANGE: out of bounds. The answer is valid until the thread
+ * leaves the device (sh_leave).
  */
 int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, uint64_t addr, uint64_t len,
 		uint32_t access, uint32_t *ctx);
-/* Where [addr, addr + len) of a region is, as struct sh_seg says it. Only after a check of it has succeeded. */
+/*
+ * Where [addr, addr + len) of a region is, in the form of sh_seg.addr. Only after a check has
+ * succeeded.
+ */
 uint64_t sh_mr_home(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t addr, uint64_t len);
-/* Check a gather or scatter list and cut [skip, skip+len) of it into plain segments. All of one context.
- * Returns the number of segments, or -errno as above (-EMSGSIZE: the list is shorter than skip+len). */
+/*
+ * Checks a gather or scatter list and cuts [skip, skip+len) of it into plain segments, all of one
+ * context. Returns the number of segments, or -errno as above (-EMSGSIZE: the list is shorter than
+ * skip+len).
+ */
 int sh_mr_slice(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, uint32_t access, const struct sh_sge *sge,
 		unsigned int nsge, uint64_t skip, uint64_t len, struct sh_seg *seg, unsigned int max, uint32_t *ctx);
 
-/* As sh_mr_check(). */
+/* Like sh_mr_check(). */
 SH_INLINE int sh_mpt_check(const struct sh_dev *dev, const struct sh_mpt *mpt, uint32_t key, uint32_t pdn,
 			       uint64_t addr, uint64_t len, uint32_t access, uint32_t *ctx)
 {
@@ -66,17 +78,17 @@ SH_INLINE int sh_mpt_check(const struct sh_dev *dev, const struct sh_mpt *mpt, u
 	return 0;
 }
 
-/* The same where this process has not mapped as much of the shared area. */
+/* Like sh_mpt_home(), where this process has not mapped that much of the shared area. */
 uint64_t sh_mpt_far(const struct sh_dev *dev, const struct sh_mpt *mpt, uint64_t addr, uint64_t off,
 		    uint64_t len);
 
-/* As sh_mr_home(). */
+/* Like sh_mr_home(). */
 SH_INLINE uint64_t sh_mpt_home(const struct sh_dev *dev, const struct sh_mpt *mpt, uint64_t addr,
 				   uint64_t len)
 {
 	/*
-	 * The daemon takes it back in sh_mr_share(), and waits for the threads that have it by then
-	 * (sh_grace_over). Ordered as the load of the key is.
+	 * The daemon may take it back in sh_mr_share(), and then waits for the threads that have
+	 * read it (sh_grace_over). This load is ordered like the load of the key.
 	 */
 	uint64_t shared = __atomic_load_n(&mpt->shared, __ATOMIC_SEQ_CST);
 
@@ -89,7 +101,7 @@ SH_INLINE uint64_t sh_mpt_home(const struct sh_dev *dev, const struct sh_mpt *mp
 	return SH_SEG_SHARED | off;
 }
 
-/* Both with one look at the key, for a piece of a list. */
+/* Checks a piece of a list and locates it, with one look-up of its key. */
 SH_INLINE int sh_mr_locate(const struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, uint32_t access,
 			       const struct sh_sge *piece, struct sh_seg *seg, uint32_t *ctx)
 {

@@ -8,12 +8,15 @@
 
 #include "txn.h"
 
-/* Nonzero between create and destroy. Damaged: found overwritten, told so to its owner, used no more. */
+/*
+ * Nonzero between create and destroy. Damaged: a thread has found it overwritten and told its
+ * owner; the device uses it no more.
+ */
 enum sh_live { SH_NONE = 0, SH_LIVE = 1, SH_DAMAGED = 2 };
 
 enum sh_arm { SH_ARM_NONE = 0, SH_ARM_SOLICITED = 1, SH_ARM_ANY = 2 };
 
-/* The first line is what every CQE changes, the others hardly ever change. */
+/* Every CQE changes the first line; the others hardly ever change. */
 struct sh_cq {
 	struct sh_lock lock;
 	uint32_t producer;		/* free-running, 32 bit; 24 bits of it are the HCA's index */
@@ -31,7 +34,7 @@ struct sh_cq {
 	uint32_t arm_acted;		/* arm record word acted on last */
 	struct sh_umem db;
 	uint64_t user_handle;
-	uint32_t comp_events;		/* records written, ever; under the event queue's lock */
+	uint32_t comp_events;		/* records written so far; under the event queue's lock */
 	uint32_t async_events;
 	struct sh_txn txn __attribute__((aligned(64)));
 } __attribute__((aligned(SH_APART)));
@@ -40,9 +43,9 @@ _Static_assert(offsetof(struct sh_cq, live) == 64, "one line for what changes");
 struct sh_srq {
 	struct sh_lock lock;
 	uint32_t head;			/* next WQE to take */
-	uint32_t consumed;		/* 16 bits count */
+	uint32_t consumed;		/* only 16 bits count */
 	uint32_t limit;
-	uint32_t seen;			/* the doorbell record as it was read last */
+	uint32_t seen;			/* the doorbell record as last read */
 	uint32_t live __attribute__((aligned(64))); /* enum sh_live; damaged also by a link that leads out of the queue */
 	uint32_t srqn;
 	uint32_t ctx, pdn;

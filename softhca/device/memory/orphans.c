@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Locks of threads that died in device code. A thread that wants such a lock takes it over when it
- * looks next, but while it sleeps it does not look: up to a tenth of a second (lock.c). The daemon
- * learns of a process's end at once. It takes the lock, completes what the dead thread had committed,
- * and lets go. That changes the word of the lock, so a thread that is about to sleep does not.
+ * looks next. But while it sleeps it looks only every tenth of a second (lock.c). The daemon learns
+ * of a process's end at once. It takes the lock, completes what the dead thread had committed, and
+ * releases the lock, which wakes the sleepers. That also changes the word of the lock, so a thread
+ * that is about to sleep does not.
  *
- * Holds one lock at a time, and waits for no living holder. What it passes over, sleepers find.
+ * Holds one lock at a time, and waits for no living holder. Locks that it passes over are found by
+ * their sleepers.
  */
 #include "orphans.h"
 #include "tables.h"
@@ -24,7 +26,10 @@ bool sh_orphans(struct sh_dev *dev, uint32_t *seen)
 
 	if (died == *seen)
 		return false;
-	/* Each lock would wait for a recovery that a stopped thread is in. */
+	/*
+	 * A stopped thread may be in the middle of a recovery, and each lock would have to wait for
+	 * that.
+	 */
 	if (sh_trylock(dev, &inst->recovery))
 		return false;
 	sh_unlock(dev, &inst->recovery);

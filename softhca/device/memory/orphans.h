@@ -8,8 +8,11 @@
 #include "dev.h"
 
 /*
- * Locks that the dead held become free, so that nobody sleeps for them until it looks again: orphans.c. Daemon.
- * Whether any thread has died in device code since *seen, which is moved on; then each object that exists is named.
+ * The daemon frees locks that dead threads held. Otherwise a thread that sleeps for such a lock
+ * would sleep until it looks again: orphans.c.
+ *
+ * sh_orphans(): has any thread died in device code since *seen? Moves *seen on. If so, the daemon
+ * calls one of the other functions for each object that exists.
  */
 bool sh_orphans(struct sh_dev *dev, uint32_t *seen);
 void sh_orphans_of_hca(struct sh_dev *dev, uint32_t hca);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The QP context: what a ConnectX keeps about a queue pair. One slot per table entry, under its own locks; only
- * softhca/device includes this. gen, engine_seq, timer_gen and polled survive reuse of the slot, everything else is set at creation.
+ * The QP context: what a ConnectX keeps about a queue pair. Each slot of the table has its own
+ * locks. Only softhca/device includes this. gen, engine_seq, timer_gen and polled survive reuse of
+ * the slot; creation sets everything else.
  */
 #ifndef SOFTHCA_DEVICE_MEMORY_QP_CONTEXT_H
 #define SOFTHCA_DEVICE_MEMORY_QP_CONTEXT_H
@@ -18,42 +19,48 @@
 enum sh_recv_op { SH_RECV_NONE, SH_RECV_SEND, SH_RECV_WRITE };
 
 /*
- * A QP has two halves, each with a lock of its own, because different processes use them: the owner runs the requester,
- * under lock; its peer executes what it sends in the responder, under rlock. What both look at changes only while both
- * locks are held, lock first. So a reader needs one of them, and nobody who has an rlock waits for a lock.
+ * A QP has two halves, each with a lock of its own, because different processes use them. The owner
+ * runs the requester, under lock. For what the requester sends, its thread runs the peer's
+ * responder, under that QP's rlock. A field that both halves read changes only while both locks are
+ * held; lock is taken first. So a reader needs one of them, and no thread that holds an rlock waits
+ * for a lock.
  *
- * Each half is on cache lines of its own, and so is what nearly never changes: a line that goes from one processor to the
- * other costs more than all the instructions of a message.
+ * Each half has cache lines of its own, and so have the fields that hardly ever change: moving one
+ * line from one processor to another costs more than all the instructions of a message.
  *
  *	LINE	WHAT				WRITTEN UNDER
  *	0-1	the requester			lock
- *	2-4	who it is, attributes		both
+ *	2-4	identity, attributes		both
  *	5	the alternate path		both; counters: lock
  *	6-7	the responder			rlock
  *	8	receives, read ahead		rlock
  *	9-12	the log				rlock
  *	13-15	results of atomics		rlock
  *
- * What the peer writes at every message (6-11) has lines behind it that nobody does: processors that see ascending lines
- * used fetch some more, which would be the requester of the next QP, out of the hands of its owner.
+ * Behind the lines that the peer writes with every message (6-11) are lines that nearly no message
+ * writes. A processor that sees lines used in ascending order fetches some more. Without those
+ * lines that would be the requester of the next QP, which it would take away from its owner.
  */
 struct sh_qp {
 	struct sh_lock lock;
-	uint32_t engine;		/* token of the thread that runs the requester, 0 = nobody */
+	/* Token of the thread that runs the requester, 0: no thread does. */
+	uint32_t engine;
 	uint32_t engine_seq;
 	uint64_t deadline;		/* of the wait in progress (RNR or ack), 0 = none */
-	uint32_t told_hca, told_cqn;	/* the CQ that its last message was announced in: a hint; told_cqn 0: none */
+	/* The CQ that its last message was announced in: a hint. told_cqn 0: not known. */
+	uint32_t told_hca, told_cqn;
 
 	/* Requester: WQE counters run free, PSNs are 24 bits. una <= next <= begun. */
 	uint32_t sq_una __attribute__((aligned(64)));
 	uint32_t una_psn;		/* oldest WQE not completed and its first PSN */
 	uint32_t sq_next, next_wqe_psn;	/* WQE that the next packet belongs to and its first PSN */
-	uint32_t sq_begun;		/* WQEs below were begun */
+	uint32_t sq_begun;		/* WQEs below this one have been begun */
 	uint32_t ack_psn;		/* oldest PSN not acknowledged, within sq_una */
 	uint32_t next_psn;		/* of the next packet */
 	uint32_t sent_psn;		/* one past the newest PSN ever sent */
 	uint32_t rd_out;		/* READs and atomics sent and not completed */
-	uint32_t rnr_waiting;		/* the deadline is that of a receiver that was not ready */
+	/* The deadline is that of a receiver that was not ready (RNR NAK). */
+	uint32_t rnr_waiting;
 	uint64_t timer_at;		/* when the pending timer fires, 0 = none is pending */
 	uint32_t timer_gen;
 	uint32_t messages_sent;
@@ -62,7 +69,7 @@ struct sh_qp {
 	uint8_t drained;		/* SQD: nothing is in progress any more */
 	uint8_t retry_left, rnr_left;
 
-	/* Who it is: set at creation. */
+	/* Identity: set at creation. */
 	uint32_t qpn;			/* 24 bits as reported, 0 = slot free */
 	uint32_t ctx;			/* 0 = kernel-made XRC receive QP */
 	uint32_t state __attribute__((aligned(8))); /* enum sh_qp_state */
@@ -72,11 +79,11 @@ struct sh_qp {
 	uint32_t send_cqn, recv_cqn;	/* 0 = none */
 	uint32_t srqn, xrcd;
 	uint8_t log_sq_size, sq_shift, log_rq_size, rq_shift;
-	/* silent: its address space ended, or the card */
+	/* silent: its address space has ended, or the card has failed */
 	uint8_t sq_present, rq_present, sq_sig_all, silent;
 	uint32_t sq_off, rq_off;	/* of each queue in buf */
 	uint32_t regs;			/* head of the list of registrations, 0 = none */
-	uint32_t async_events;		/* affiliated events written, ever */
+	uint32_t async_events;		/* affiliated events written so far */
 	struct sh_umem buf;
 	struct sh_umem rq_db;
 
@@ -96,8 +103,9 @@ struct sh_qp {
 
 	struct sh_lock rlock __attribute__((aligned(64)));
 	uint32_t msn, e_psn;
-	uint32_t rq_consumed;		/* free running, 16 bits count; index of the next receive WQE */
-	uint32_t rq_seen;		/* the doorbell record as it was read last */
+	/* Free running, only 16 bits count; index of the next receive WQE. */
+	uint32_t rq_consumed;
+	uint32_t rq_seen;		/* the doorbell record as last read */
 	uint32_t cur_op;		/* enum sh_recv_op */
 	uint32_t cur_wqe;		/* receive WQE of the SEND in progress + 1, 0 = none is taken */
 	uint32_t cur_srqn;		/* the SRQ it came from, 0 = the RQ */
@@ -106,11 +114,13 @@ struct sh_qp {
 	uint32_t cur_rkey;
 	uint64_t cur_va;
 	uint32_t messages_received;
-	uint8_t nak_sent;		/* a sequence NAK is out; no second one until the PSN fits */
+	/* A sequence NAK has been sent; no second one until the PSN fits. */
+	uint8_t nak_sent;
 	uint8_t comm_est;		/* COMM_EST was raised */
-	uint64_t rcv_packets, rcv_data;	/* as xmit_packets, xmit_data */
+	uint64_t rcv_packets, rcv_data;	/* like xmit_packets, xmit_data */
 	uint32_t atomic_head;
-	uint32_t rq_cached;		/* index of the first receive in rq_cache << 8 | how many are */
+	/* Index of the first receive in rq_cache << 8 | number of receives there. */
+	uint32_t rq_cached;
 	uint64_t rq_cache[SH_QP_RECEIVES][2] __attribute__((aligned(64))); /* receives of one segment, as the queue has them */
 	struct sh_txn txn;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Where the tables of an HCA and their entries are: fixed offsets, so that an overwritten header leads nobody astray.
- * Only softhca/device includes this.
+ * Where the tables of an HCA and their entries are. The offsets are fixed, so that an overwritten
+ * header cannot mislead any code. Only softhca/device includes this.
  */
 #ifndef SOFTHCA_DEVICE_MEMORY_TABLES_H
 #define SOFTHCA_DEVICE_MEMORY_TABLES_H
@@ -29,7 +29,10 @@ static inline void *sh_table_of(struct sh_hca *hca, uint64_t table)
 	return (char *)hca + table;
 }
 
-/* The slot a number falls into, whatever it holds; NULL when there is no such HCA. Number spaces wrap by the mask. */
+/*
+ * The slot that a number falls into, whatever it holds. NULL: there is no such HCA. Number spaces
+ * wrap by the mask.
+ */
 static inline struct sh_qp *sh_qp_slot(const struct sh_dev *dev, uint32_t hca, uint32_t qpn)
 {
 	struct sh_qp *table = sh_hca_table(dev, hca, SH_HCA_QPS);
@@ -37,7 +40,10 @@ static inline struct sh_qp *sh_qp_slot(const struct sh_dev *dev, uint32_t hca, u
 	return table ? &table[qpn & ((1u << SH_LOG_QPS) - 1)] : NULL;
 }
 
-/* The QP of exactly this number, or NULL. The answer can change until its lock is held: check again. */
+/*
+ * The QP of exactly this number, or NULL. The answer can change until the caller holds the lock of
+ * the QP: check again then.
+ */
 static inline struct sh_qp *sh_qp_of(struct sh_hca *hca, uint32_t qpn)
 {
 	struct sh_qp *table = sh_table_of(hca, SH_HCA_QPS), *qp = &table[qpn & ((1u << SH_LOG_QPS) - 1)];
@@ -46,7 +52,10 @@ static inline struct sh_qp *sh_qp_of(struct sh_hca *hca, uint32_t qpn)
 	return qpn && __atomic_load_n(&qp->qpn, __ATOMIC_ACQUIRE) == qpn ? qp : NULL;
 }
 
-/* NULL: no such entry, or never used. Whether it is live is known under its lock. */
+/*
+ * NULL: there is no such entry, or it was never used. Whether it is live can be told only under its
+ * lock.
+ */
 static inline struct sh_cq *sh_cq_of(struct sh_hca *hca, uint32_t cqn)
 {
 	struct sh_cq *table = sh_table_of(hca, SH_HCA_CQS);
@@ -54,7 +63,7 @@ static inline struct sh_cq *sh_cq_of(struct sh_hca *hca, uint32_t cqn)
 	return cqn < 1u << SH_LOG_CQS && sh_lock_made(&table[cqn].lock) ? &table[cqn] : NULL;
 }
 
-/* As sh_cq_of(). */
+/* Like sh_cq_of(). */
 static inline struct sh_srq *sh_srq_of(struct sh_hca *hca, uint32_t srqn)
 {
 	struct sh_srq *table = sh_table_of(hca, SH_HCA_SRQS);
@@ -69,7 +78,7 @@ static inline struct sh_mpt *sh_mpt_of(struct sh_hca *hca, uint32_t key)
 	return &table[(key >> 8 | key << 24) & ((1u << SH_LOG_MPTS) - 1)];
 }
 
-/* The same where the HCA is known by its index, and may not exist. */
+/* The same for an HCA that is given by its index and may not exist. */
 static inline struct sh_qp *sh_qp_get(const struct sh_dev *dev, uint32_t hca, uint32_t qpn)
 {
 	struct sh_hca *h = sh_hca_table(dev, hca, 0);

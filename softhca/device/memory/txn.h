@@ -2,41 +2,50 @@
 /*
  * Locks that survive their holder, and transitions that do.
  *
- * A client can be killed between any two of its stores into device memory. So a transition (a receive WQE
- * taken, a CQE written, a PSN advanced: words of a QP, an SRQ and a CQ that must change together) is first
- * written down in a struct sh_txn, then committed by one store (log->commit), then carried out, then cleared.
- * Who finds a lock's holder dead carries the transition out again if it was committed (its stores are
- * absolute values, so twice is once) or has nothing to undo if it was not.
+ * A client can be killed between any two of its stores into device memory. So a transition (a
+ * receive WQE taken, a CQE written, a PSN advanced: words of a QP, an SRQ and a CQ that must change
+ * together) is first written down in a struct sh_txn, then committed by one store (log->commit),
+ * then carried out, then cleared. A thread that finds a lock's holder dead carries a committed
+ * transition out again. The stores are absolute values, so carrying out twice has the same effect
+ * as once. If the transition was not committed, there is nothing to undo.
  *
  * Why no stale value is ever applied again:
- *  - recoveries happen one at a time (inst.recovery), before the lock's new owner touches anything;
- *  - as long as log->commit is set, every lock that joined is still the dead holder's, or waits for its own
- *    recovery: nobody can have changed a covered word in between;
- *  - the first recoverer clears log->commit. It may then use the same log again while other locks of the dead
- *    holder still point to it: their words carry the old seq, the log has a new one, and nothing is done.
- *    A new transaction, or the first of several under the same locks (sh_txn_again), changes seq before commit; a recoverer
- *    reads commit before seq.
- *  - a holder clears the log, then the lock's word, then releases the lock. A word that goes on naming the log in between
- *    (sh_txn_commit_cqe) says nothing: commit is 0, or seq another one.
- * A lock word that names a log also tells the next owner when a recoverer had to give up (the daemon waits for
- * other recoverers with a bound): it tries again.
  *
- * Events are raised before the log is cleared: a death there raises them twice, never not at all.
- * Values written through a transaction are not visible to plain reads before sh_txn_commit().
+ * - Recoveries happen one at a time (inst.recovery), before the new owner of the lock touches
+ *   anything.
+ * - As long as log->commit is set, the dead holder still has every lock that joined, or that lock
+ *   waits for its own recovery. So no thread can have changed a covered word in between.
+ * - The first recoverer clears log->commit. It may then use the same log again while other locks of
+ *   the dead holder still point to it. Their words carry the old seq and the log has a new one, so
+ *   nothing is done. A new transaction, or the first of several under the same locks
+ *   (sh_txn_again), changes seq before commit; a recoverer reads commit before seq.
+ * - A holder clears the log, then the word of the lock, then releases the lock. A word that still
+ *   names the log in between (sh_txn_commit_cqe) means nothing: commit is 0, or seq is another one.
+ *
+ * A lock word that names a log also tells the next owner that a recoverer had to give up (the
+ * daemon waits for other recoverers only for a while). The next owner tries again.
+ *
+ * Events are raised before the log is cleared: a death there raises them twice, but never not at
+ * all. Values written through a transaction are not visible to plain reads before sh_txn_commit().
  */
 #ifndef SOFTHCA_DEVICE_MEMORY_TXN_H
 #define SOFTHCA_DEVICE_MEMORY_TXN_H
 
 #include "lock.h"
 
-/* Once in the life of device memory: a lock that was made stays as it is. */
+/*
+ * Called for each object; only the first call has an effect: a lock that was made stays as it is.
+ */
 void sh_lock_init(struct sh_lock *lock);
 static inline bool sh_lock_made(const struct sh_lock *lock)
 {
 	return __atomic_load_n(&lock->txn, __ATOMIC_RELAXED) & SH_LOCK_MADE;
 }
 
-/* What a thread killed between two stores leaves behind is decided by the order of its own stores. */
+/*
+ * The order of a thread's own stores decides what it leaves behind if it is killed between two of
+ * them.
+ */
 static inline void sh_program_order(void)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -44,19 +53,25 @@ static inline void sh_program_order(void)
 
 /* The ways into a lock that is not free, or whose holder has died. */
 void sh_lock_wait(struct sh_dev *dev, struct sh_lock *lock);
-/* Recover after a dead holder of a lock that is ours now: 0, or -EBUSY and it is not any more. */
+/*
+ * Recovers after the dead holder of a lock that this thread has taken. 0, or -EBUSY: the thread
+ * does not hold it any more.
+ */
 int sh_lock_held(struct sh_dev *dev, struct sh_lock *lock, bool bounded);
 
-/* Takes the lock, recovering after a dead holder. Never fails (waits without bound: clients). */
+/*
+ * Takes the lock, and recovers after a dead holder. Never fails: it waits without bound. For
+ * clients.
+ */
 static inline void sh_lock(struct sh_dev *dev, struct sh_lock *lock)
 {
 	if (__builtin_expect(!sh_hold_free(dev, lock), 0) ||
 	    (__builtin_expect(lock->txn != SH_LOCK_MADE, 0) && sh_lock_held(dev, lock, false)))
 		sh_lock_wait(dev, lock);
 }
-/* The daemon's way: -EBUSY after SH_LOCK_WAIT_MS. */
+/* For the daemon: -EBUSY after SH_LOCK_WAIT_MS. */
 int sh_lock_bounded(struct sh_dev *dev, struct sh_lock *lock);
-/* Not at all: -EBUSY when it is held. */
+/* Does not wait: -EBUSY if the lock is held. */
 int sh_trylock(struct sh_dev *dev, struct sh_lock *lock);
 static inline void sh_unlock(struct sh_dev *dev, struct sh_lock *lock)
 {
@@ -68,9 +83,10 @@ static inline void sh_unlock(struct sh_dev *dev, struct sh_lock *lock)
 }
 
 /*
- * A transaction under construction, on the caller's stack. The log is the struct sh_txn of the object whose
- * lock was taken first (qp->txn, or srq->txn / cq->txn when no QP is involved). Every lock that covers a word
- * of it must be held and be named with sh_txn_covers() or sh_txn_joins() before the commit.
+ * A transaction under construction, on the caller's stack. The log is the struct sh_txn of the
+ * object whose lock was taken first (qp->txn, or srq->txn or cq->txn if no QP is involved). The
+ * caller must hold every lock that covers a word of it, and name each by sh_txn_covers() or
+ * sh_txn_joins() before the commit.
  */
 struct sh_txn_open {
 	struct sh_dev *dev;
@@ -80,8 +96,8 @@ struct sh_txn_open {
 	unsigned int n;
 	uint64_t word;			/* what a covering lock's txn is set to */
 	/*
-	 * Where the stores go. The log says it too, for a recoverer, but others can write to the
-	 * log.
+	 * Where the stores go. The log says so, too, for a recoverer; but other processes can write
+	 * to the log.
 	 */
 	uint64_t *where[SH_TXN_STORES];
 };
@@ -94,7 +110,7 @@ static inline void sh_txn_covers(struct sh_txn_open *t, struct sh_lock *lock)
 		if (t->locks[i] == lock)
 			return;
 	if (t->nlocks == sizeof(t->locks) / sizeof(t->locks[0]))
-		__builtin_trap(); /* a transition that this was not built for */
+		__builtin_trap(); /* no transition has more locks */
 	t->locks[t->nlocks++] = lock;
 	lock->txn = t->word;
 }
@@ -119,8 +135,10 @@ static inline void sh_txn_begin(struct sh_txn_open *t, struct sh_dev *dev, struc
 	lock->txn = t->word;
 }
 
-/* The next transaction of the same locks and the same log: their words say so already. Of the log only stores are begun anew:
- * what sh_txn_log_cqe() has put down stays. */
+/*
+ * Begins the next transaction with the same locks and the same log, which the words of the locks
+ * name already. Only the stores of the log begin anew: what sh_txn_log_cqe() has put there stays.
+ */
 static inline void sh_txn_again(struct sh_txn_open *t, struct sh_dev *dev, struct sh_txn *log)
 {
 	t->dev = dev;
@@ -145,7 +163,10 @@ static inline void sh_txn_store64(struct sh_txn_open *t, uint64_t *where, uint64
 	*sh_txn_slot(t, where) = val;
 }
 
-/* Two neighbours, of which the first is aligned to 8 bytes and neither is stored otherwise. */
+/*
+ * Two neighbouring words. The first is aligned to 8 bytes, and the transaction stores neither in
+ * another way.
+ */
 static inline uint64_t sh_two(uint32_t first, uint32_t second)
 {
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
@@ -158,7 +179,8 @@ static inline void sh_txn_store_two(struct sh_txn_open *t, uint32_t *where, uint
 {
 	*sh_txn_slot(t, where) = sh_two(first, second);
 }
-void sh_txn_store32(struct sh_txn_open *t, uint32_t *where, uint32_t val);	/* several to one word combine */
+/* Several stores to one 64-bit word combine. */
+void sh_txn_store32(struct sh_txn_open *t, uint32_t *where, uint32_t val);
 /* How a CQE in device memory becomes visible. */
 static inline void sh_txn_put_cqe(uint64_t *place, const uint64_t cqe[4])
 {
@@ -168,27 +190,38 @@ static inline void sh_txn_put_cqe(uint64_t *place, const uint64_t cqe[4])
 	/* pairs with the provider's read barrier after the owner byte */
 	__atomic_store_n(&place[3], cqe[3], __ATOMIC_RELEASE);
 }
-/* A 32-byte CQE into a client's CQ buffer (at byte offset off), last byte last. At most one per transaction. -EFAULT:
- * outside the buffer. */
+/*
+ * Adds a 32-byte CQE for a client's CQ buffer (at byte offset off), whose last byte is stored last.
+ * At most one per transaction. 0, or -EFAULT: outside the buffer.
+ */
 int sh_txn_cqe(struct sh_txn_open *t, const struct sh_umem *buf, uint64_t off, const void *cqe);
 void sh_txn_comp_event(struct sh_txn_open *t, uint32_t hca, uint32_t cqn);
-/* At most SH_TXN_ASYNC; several of one kind about one object are one. */
+/* At most SH_TXN_ASYNC. Several of one kind about one object count as one. */
 void sh_txn_async_event(struct sh_txn_open *t, uint32_t hca, uint32_t type, uint32_t obj);
-/* Commit, carry out, raise the events, clear. The locks stay the caller's, and do not belong to the log any more. */
+/*
+ * Commits, carries out, raises the events, and clears the log. The caller keeps the locks, which no
+ * longer belong to the log.
+ */
 void sh_txn_commit(struct sh_txn_open *t);
 
-/* Another lock, which it does not cover yet. Only for a transaction that ends with sh_txn_commit_cqe(). */
+/*
+ * Adds a lock that the transaction does not cover yet. Only for a transaction that ends with
+ * sh_txn_commit_cqe().
+ */
 static inline void sh_txn_joins(const struct sh_txn_open *t, struct sh_lock *lock)
 {
 	lock->txn = t->word;
 }
-/* Not any more: for a lock that stays held when the one that the log belongs to is let go. */
+/* Takes a lock out again: one that stays held when the lock that the log belongs to is released. */
 static inline void sh_txn_leave(struct sh_lock *lock)
 {
 	lock->txn = SH_LOCK_MADE;
 }
 
-/* The words of a CQE into the log. As words: put together to larger ones they would have to come out of the store buffer first. */
+/*
+ * Stores the words of a CQE into the log. Word by word: combined to larger ones they would have to
+ * leave the store buffer first.
+ */
 SH_INLINE void sh_txn_log_cqe(const struct sh_txn_open *t, unsigned int n, const uint64_t cqe[4])
 {
 #pragma GCC unroll 4
@@ -197,9 +230,10 @@ SH_INLINE void sh_txn_log_cqe(const struct sh_txn_open *t, unsigned int n, const
 }
 
 /*
- * As sh_txn_commit(), inline, for a transaction with CQEs and without events: cqe goes to place, which is in device memory.
- * second: and the one that sh_txn_log_cqe() has put down as number 0 goes before it. The locks go on naming the log until they
- * are let go or join another transaction. There is nothing to recover by it then.
+ * Like sh_txn_commit(), inline, for a transaction with CQEs and without events. cqe goes to place,
+ * which is in device memory. second: the CQE that sh_txn_log_cqe() has stored as number 0 goes
+ * before it. The locks still name the log until they are released or join another transaction; by
+ * then there is nothing to recover.
  */
 SH_INLINE void sh_txn_commit_cqe(const struct sh_txn_open *t, const struct sh_umem *buf, uint64_t *place,
 				 const uint64_t cqe[4], bool second)
@@ -225,7 +259,10 @@ SH_INLINE void sh_txn_commit_cqe(const struct sh_txn_open *t, const struct sh_um
 	__atomic_store_n(&log->commit, 0, __ATOMIC_RELEASE);
 }
 
-/* The daemon's way to a lock: it looks as long as a running holder takes, and never sleeps. -EINPROGRESS: later. */
+/*
+ * How the daemon takes a lock: it looks for as long as a running holder takes, and never sleeps. 0,
+ * or -EINPROGRESS: later.
+ */
 static inline int sh_lock_soon(struct sh_dev *dev, struct sh_lock *lock)
 {
 	return sh_lock_bounded(dev, lock) ? -EINPROGRESS : 0;

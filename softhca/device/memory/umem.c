@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Queue buffers and doorbell records of the clients: in place when their pages are device memory, through the host
- * interface otherwise. Touches nothing of a context whose address space ended. No locks.
+ * Queue buffers and doorbell records of the clients: accessed in place if their pages are device
+ * memory, otherwise through the host interface. Touches nothing of a context whose address space
+ * has ended. No locks.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,13 +19,13 @@ static inline bool inside(const struct sh_umem *mem, uint64_t off, uint64_t len)
 }
 
 /*
- * Where it is in device memory, in *to. NULL there: it is reached through the host, since its pages
- * are the owner's alone, or since this process cannot map them and the owner has. -EFAULT: what says
- * where it is is damaged, or the context is gone.
+ * Gives in *to where the memory is in device memory. *to is NULL if it is reached through the host,
+ * because the pages are the owner's alone, or because this process cannot map them and the owner
+ * has. 0, or -EFAULT: the offset is damaged, or the context is gone.
  */
 static int place(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint64_t len, void **to)
 {
-	/* Once: what is checked is what is used. */
+	/* Read once, so that what is checked is what is used. */
 	uint64_t base = __atomic_load_n(&mem->shm_off, __ATOMIC_RELAXED), at = base + off;
 	int err;
 

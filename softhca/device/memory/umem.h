@@ -9,13 +9,18 @@
 
 #include "dev.h"
 
-/* 0, or -EFAULT when the pages are gone. In place when the pages are device memory. */
+/* 0, or -EFAULT: the pages are gone. Pages that are device memory are accessed in place. */
 int sh_umem_read(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, void *buf, size_t len);
 int sh_umem_write(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, const void *buf, size_t len);
-/* A pointer into shared pages, or NULL when the memory is reached through the host. Bounds-checked. */
+/*
+ * A pointer into device memory. NULL: the memory is reached through the host, or the bounds are
+ * exceeded.
+ */
 void *sh_umem_at(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, size_t len);
-/* The same inline, without asking whether the context lives, and of what this process has mapped already. off and len are
- * below 2^62. */
+/*
+ * The same inline. Does not ask whether the context lives, and finds only what this process has
+ * mapped already. off and len are below 2^62.
+ */
 static inline void *sh_umem_in_place(const struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint64_t len)
 {
 	/* Once: what is checked is what is used. */
@@ -25,9 +30,12 @@ static inline void *sh_umem_in_place(const struct sh_dev *dev, const struct sh_u
 		return NULL;
 	return sh_at(dev, at);
 }
-/* One big-endian word (a doorbell record), in host order, read before anything that it covers. 0 or -EFAULT. */
+/*
+ * Reads one big-endian word (a doorbell record), in host order, before anything that it covers is
+ * read. 0 or -EFAULT.
+ */
 int sh_umem_load32(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint32_t *val);
-/* Fill [off, off+len) with a byte. 0 or -EFAULT. */
+/* Fills [off, off+len) with a byte. 0 or -EFAULT. */
 int sh_umem_fill(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint8_t byte, uint64_t len);
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Completion queues: writing entries, arming, overrun, resizing. All state of a CQ is under its lock. The consumer's
- * position is the client's own; it is read when the queue seems full, never waited for.
+ * Completion queues: writing entries, arming, overrun, resizing. The CQ's lock protects all its
+ * state. The client owns the consumer's position: the device reads it when the queue seems full,
+ * and never waits for it.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 
 #define EV_CQ_ERR	0
 
-/* What set_ci says, as a free-running index at or behind the producer. */
+/* Reads set_ci, as a free-running index at or behind the producer. */
 static int read_consumer(struct sh_dev *dev, struct sh_cq *cq)
 {
 	uint32_t ci;
@@ -34,7 +35,7 @@ SH_OUTLINE void declare_damaged(struct sh_dev *dev, uint32_t hca, struct sh_cq *
 	sh_affiliated_event(dev, hca, EV_CQ_ERR, cqn);
 }
 
-/* In use, and not overwritten by somebody. */
+/* Is the CQ in use, and not overwritten by a program? */
 static inline bool usable(struct sh_dev *dev, uint32_t hca, struct sh_cq *cq)
 {
 	if (__builtin_expect(sh_cq_whole(cq), 1))
@@ -44,7 +45,7 @@ static inline bool usable(struct sh_dev *dev, uint32_t hca, struct sh_cq *cq)
 	return false;
 }
 
-/* Overrun happens once: the CQ stays as it is until it is destroyed. */
+/* A CQ overruns once: it then stays as it is until it is destroyed. */
 static int overrun(struct sh_txn_open *t, const struct sh_hca *hca, struct sh_cq *cq)
 {
 	if (!cq->overrun) {
@@ -54,7 +55,7 @@ static int overrun(struct sh_txn_open *t, const struct sh_hca *hca, struct sh_cq
 	return -ENOSPC;
 }
 
-/* Whether it takes another one: as sh_cq_put(). */
+/* Does the CQ have room for another entry? Returns what sh_cq_put() returns. */
 static int room(struct sh_txn_open *t, const struct sh_hca *hca, struct sh_cq *cq)
 {
 	struct sh_dev *dev = t->dev;
@@ -107,7 +108,7 @@ static void arm(struct sh_dev *dev, uint32_t hca, struct sh_cq *cq, uint32_t wor
 		return;
 	if (mode < cq->armed)
 		mode = cq->armed;
-	/* Entries not yet polled and not yet announced. */
+	/* Entries that are neither polled nor announced by an event. */
 	from = producer - behind;
 	if (behind > 1u << cq->log_size || (int32_t)(cq->last_notified - from) > 0)
 		from = cq->last_notified;
@@ -135,7 +136,7 @@ static void arm_cq(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint64_t dw)
 	struct sh_cq *cq = hca ? sh_cq_of(hca, cqn) : NULL;
 	uint32_t word = (dw0 & record) | (dw1 & MLX4_CQ_DB_CI_MASK);
 
-	/* A card that has stopped raises nothing, for what it has completed neither. */
+	/* A card that has failed raises no events, not even for what it has completed. */
 	if (!cq || __atomic_load_n(&hca->fatal, __ATOMIC_RELAXED))
 		return;
 	sh_lock(dev, &cq->lock);
@@ -212,7 +213,10 @@ int sh_cq_create(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh
 	return 0;
 }
 
-/* The daemon's lock on a live CQ; damaged ones only to destroy them. -ENOENT, -EINPROGRESS. */
+/*
+ * Takes the lock of a live CQ for the daemon, and that of a damaged CQ only to destroy it. 0,
+ * -ENOENT or -EINPROGRESS.
+ */
 static int hold(struct sh_dev *dev, uint32_t hca, uint32_t cqn, bool to_destroy, struct sh_cq **out)
 {
 	struct sh_cq *cq = sh_cq_get(dev, hca, cqn);
@@ -232,8 +236,8 @@ static int hold(struct sh_dev *dev, uint32_t hca, uint32_t cqn, bool to_destroy,
 }
 
 /*
- * Make every entry of a buffer look the HCA's for the first index >= from that falls on it: the owner bit of that
- * index, inverted.
+ * Makes every entry of a buffer look as if the HCA owned it, at the first index >= from that falls
+ * on the entry: gives it the owner bit of that index, inverted.
  */
 static int fill_phased(struct sh_dev *dev, const struct sh_umem *buf, uint32_t from, uint32_t log_size)
 {
@@ -272,7 +276,7 @@ int sh_cq_resize(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh
 	if (err)
 		return err;
 	if (log_size == cq->log_size)
-		goto out; /* no marker either: nobody looks for one */
+		goto out; /* without a marker: the provider looks for none */
 	err = read_consumer(dev, cq);
 	if (err)
 		goto out;
@@ -294,7 +298,9 @@ int sh_cq_resize(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh
 		goto out;
 	sh_txn_store32(&t, &cq->log_size, log_size);
 	sh_txn_store32(&t, &cq->producer, producer + 1);
-	/* Every entry that is left moves up by one, announced or not. */
+	/*
+	 * Every entry that is left moves up by one index, whether an event has announced it or not.
+	 */
 	sh_txn_store32(&t, &cq->last_notified, cq->last_notified + 1);
 	sh_txn_store32(&t, &cq->solicited_producer, cq->solicited_producer + 1);
 	sh_txn_store64(&t, &cq->buf.uaddr, buf->uaddr);
@@ -318,7 +324,7 @@ int sh_cq_destroy(struct sh_dev *dev, uint32_t hca, uint32_t cqn, uint32_t *comp
 	comp_evq = cq->comp_evq;
 	async_evq = sh_ctx(dev, cq->ctx) ? sh_ctx(dev, cq->ctx)->async_evq : 0;
 	if (async_evq == comp_evq)
-		async_evq = 0; /* never so, but for damage */
+		async_evq = 0; /* they differ, unless a program has overwritten them */
 	first = comp_evq < async_evq ? comp_evq : async_evq;
 	second = comp_evq < async_evq ? async_evq : comp_evq;
 	err = sh_evq_hold(dev, first);
@@ -338,7 +344,10 @@ out:
 	return err;
 }
 
-/* Without the queue's lock what has been written is all that can be told. */
+/*
+ * Ends an object's events. Without the event queue's lock it can tell only how many records were
+ * written.
+ */
 static uint32_t end_events(struct sh_dev *dev, uint32_t evq, uint32_t *counter, uint64_t element,
 			   enum sh_event_kind kind)
 {
@@ -373,7 +382,7 @@ int sh_cq_reclaim(struct sh_dev *dev, uint32_t hca, uint32_t cqn)
 
 	if (!cq || err)
 		return err;
-	cq->live = SH_NONE; /* whoever had the lock may have found damage */
+	cq->live = SH_NONE; /* a thread that held the lock may have marked it damaged */
 	sh_unlock(dev, &cq->lock);
 	return 0;
 }
@@ -384,13 +393,13 @@ int sh_cq_query(struct sh_dev *dev, uint32_t hca, uint32_t cqn, struct sh_cq_inf
 	int err;
 
 	err = hold(dev, hca, cqn, false, &cq);
-	/* What is shown need not be of one moment. */
+	/* What the daemon shows need not be from one moment. */
 	if (err == -EINPROGRESS)
 		cq = sh_cq_get(dev, hca, cqn);
 	else if (err)
 		return err;
 	else
-		read_consumer(dev, cq); /* its memory may be gone: then what was seen last */
+		read_consumer(dev, cq); /* if the memory is gone, the position read last counts */
 	*info = (struct sh_cq_info){
 		.cqn = cqn, .ctx = cq->ctx, .entries = 1u << cq->log_size, .producer = cq->producer,
 		.consumer = cq->consumer_seen, .armed = cq->armed, .overrun = cq->overrun,

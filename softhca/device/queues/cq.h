@@ -17,11 +17,17 @@ struct sh_cq_init {
 	struct sh_umem buf;
 	struct sh_umem db;		/* 8 bytes */
 };
-/* Fills the buffer with hardware-owned entries. cqn is chosen by the caller (number spaces are the kernel's). */
+/*
+ * Fills the buffer with entries that the hardware owns. The caller chooses cqn, because the daemon
+ * keeps the number spaces.
+ */
 int sh_cq_create(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh_cq_init *init);
-/* Two halves, the device's part of RESIZE_CQ (mlx4-hardware.md 5.9). -EINVAL: too small for what is in it. */
+/* The device's part of RESIZE_CQ. -EINVAL: the buffer is too small for the entries in the CQ. */
 int sh_cq_resize(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh_umem *buf, uint32_t log_size);
-/* No write after return. Reports events written so far (the caller subtracts those it drops from the pipes). */
+/*
+ * Once it has returned, the device writes to the CQ no more. Reports the events written so far; the
+ * caller subtracts those that it drops from the pipes.
+ */
 int sh_cq_destroy(struct sh_dev *dev, uint32_t hca, uint32_t cqn, uint32_t *comp_events, uint32_t *async_events);
 void sh_cq_end(struct sh_dev *dev, uint32_t hca, uint32_t cqn, uint32_t *comp_events, uint32_t *async_events);
 int sh_cq_reclaim(struct sh_dev *dev, uint32_t hca, uint32_t cqn);
@@ -31,8 +37,10 @@ struct sh_cq_info {
 };
 int sh_cq_query(struct sh_dev *dev, uint32_t hca, uint32_t cqn, struct sh_cq_info *info);
 
-/* The arm doorbell named this CQ: look at its arm record. dw0/dw1 are the doorbell's words in host order, or
- * both 0 when only the record is to be looked at. */
+/*
+ * The arm doorbell of a context named this CQ. dw0 and dw1 are the words of the doorbell in host
+ * order. If both are 0, the device looks at the arm record of the CQ instead.
+ */
 void sh_arm(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1);
 
 #endif

@@ -27,9 +27,10 @@
 #define SH_VENDOR_REM_INV	0x8a
 
 /*
- * Let the lock of a CQ go that may have a new CQE. A thread that polled it in vain for long may doze. It says so in
- * sh_ctx.dozing and polls once more before it sleeps; here the CQE is stored first, and the flag is read when the lock has
- * been let go. That is an atomic exchange, and orders the two: pairs with the fence in shim/idle.c.
+ * Releases the lock of a CQ that may have a new CQE. A thread that has polled the CQ in vain for
+ * long may doze. It says so in sh_ctx.dozing, and polls once more before it sleeps. Here the CQE is
+ * stored first, and the flag is read after the lock has been released. The release is an atomic
+ * exchange and orders the two; it pairs with the fence in shim/idle.c.
  */
 static inline void sh_cq_let_go(struct sh_dev *dev, struct sh_cq *cq)
 {
@@ -40,7 +41,7 @@ static inline void sh_cq_let_go(struct sh_dev *dev, struct sh_cq *cq)
 		sh_cq_rouse(dev, ctx);
 }
 
-/* What the completer says; cq.c turns it into the 32 bytes of the format. */
+/* What a CQE says; cqe.h turns it into the 32 bytes of the format. */
 struct sh_cqe {
 	uint32_t qpn;			/* dw0: bit 23 as the QP has it */
 	__be32 imm_be;		/* dw1, raw */
@@ -49,16 +50,18 @@ struct sh_cqe {
 	uint16_t slid;			/* +14 */
 	uint32_t byte_cnt;
 	uint16_t wqe_index;
-	uint8_t opcode;			/* 5 bits; SH_CQE_ERROR for errors */
+	uint8_t opcode;			/* 5 bits; MLX4_CQE_ERROR for errors */
 	uint8_t send;			/* nonzero: send queue */
 	uint8_t syndrome, vendor;	/* errors */
-	uint8_t solicited;		/* counts for an arm of solicited kind (errors always do) */
+	/* Raises the event of a CQ armed for solicited ones (errors always do). */
+	uint8_t solicited;
 };
 
 /*
- * Add a CQE to an open transaction. The CQ's lock is held and covered. 0, or -ENOSPC: overrun (the CQ is
- * marked, CQ_ERR is queued in the transaction; the QP goes to the error state with QP_FATAL: caller's part),
- * -ENODEV: the CQ is gone or its owner is (nothing is added and the caller goes on as if it were).
+ * Adds a CQE to an open transaction. The caller holds the lock of the CQ, and the transaction
+ * covers it. 0. -ENOSPC: the CQ has overrun; it is marked so, and the transaction raises CQ_ERR.
+ * The caller moves the QP to the error state with QP_FATAL. -ENODEV: the CQ or its owner is gone;
+ * nothing is added, and the caller goes on as if it had been.
  */
 int sh_cq_put(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq, const struct sh_cqe *cqe);
 

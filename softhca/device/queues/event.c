@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Event queues: counting and writing the records of completion and asynchronous events. Counters of objects are kept
- * under the lock of the queue that the records go to. Raising never waits for a reader: what does not fit into the pipe
- * is spilled, and the daemon moves it later.
+ * Event queues: counting and writing the records of completion and asynchronous events. The lock of
+ * the queue that an object's records go to protects the object's counter. A thread that raises an
+ * event never waits for a reader: it spills what does not fit into the pipe, and the daemon moves
+ * that later.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 
 enum { EV_CQ_ERR = 0, EV_SRQ_ERR = 14, EV_SRQ_LIMIT = 15 };
 
-/* As the kernel writes them; completion records are the first word alone. */
+/* Records as the kernel writes them. A completion record is only the first word. */
 struct record {
 	uint64_t element;
 	uint32_t type;
@@ -24,11 +25,14 @@ struct record {
 };
 _Static_assert(sizeof(struct record) == 16, "asynchronous event record");
 
-/* Whose record it is: its counter, and the word that says whether the object is still there. NULL = nobody's. */
+/*
+ * The object that a record is about: its counter (NULL: the record is not counted), and the word
+ * that says whether the object still exists (NULL: it does).
+ */
 struct subject {
 	uint32_t *counter;
 	const uint32_t *live;
-	uint32_t expect;		/* live has this, or just nonzero when this is 0 */
+	uint32_t expect;		/* what *live must be; 0: anything but 0 */
 };
 
 static bool is_live(const struct subject *s)
@@ -43,7 +47,10 @@ static bool is_live(const struct subject *s)
 
 /* ---- the lock ---- */
 
-/* After a death between counting and writing: layout.h says what is assumed. */
+/*
+ * A thread may have died between counting a record and writing it: layout.h says what is then
+ * assumed.
+ */
 static void settle(struct sh_dev *dev, struct sh_evq *q)
 {
 	uint64_t off = q->flight_off;
@@ -95,7 +102,7 @@ void sh_evq_release(struct sh_dev *dev, uint32_t evq)
 		sh_unlock(dev, &q->lock);
 }
 
-/* To raise: clients wait, the daemon does not. */
+/* Takes the lock to raise an event. Clients wait for it, the daemon does not. */
 static int hold_to_raise(struct sh_dev *dev, struct sh_evq *q)
 {
 	if (dev->proc) {
@@ -108,7 +115,10 @@ static int hold_to_raise(struct sh_dev *dev, struct sh_evq *q)
 	return 0;
 }
 
-/* Looked at once, and never more than there is room for: others can write to it at any time. */
+/*
+ * Reads the number once, and returns no more than there is room for: other processes can write to
+ * it at any time.
+ */
 static uint32_t spilled_in(const struct sh_evq *q)
 {
 	uint32_t n = __atomic_load_n(&q->spilled, __ATOMIC_RELAXED);
@@ -146,7 +156,7 @@ static void write_record(struct sh_dev *dev, uint32_t evq, struct sh_evq *q, con
 		*s->counter = before + 1;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	}
-	/* Behind spilled records there is no overtaking. */
+	/* A record must not overtake those that were spilled. */
 	err = -EAGAIN;
 	if (!spilled) {
 		door = sh_pin();
@@ -154,7 +164,8 @@ static void write_record(struct sh_dev *dev, uint32_t evq, struct sh_evq *q, con
 		sh_unpin(door);
 	}
 	if (err == -EAGAIN && spilled < SH_EVQ_SPILL) {
-		mark_spilled(dev, evq); /* first: after a death the daemon looks at the marks */
+		/* First, because after a death the daemon looks at the marks. */
+		mark_spilled(dev, evq);
 		memcpy(q->spill[spilled], rec, sizeof(*rec));
 		__atomic_store_n(&q->spilled, spilled + 1, __ATOMIC_RELEASE);
 		err = 0;
@@ -170,7 +181,7 @@ static void write_record(struct sh_dev *dev, uint32_t evq, struct sh_evq *q, con
 		q->flight_off = 0;
 }
 
-/* 0, also when there is nobody to tell; -EINPROGRESS: the daemon should come back later. */
+/* 0, also if there is no event queue. -EINPROGRESS: the daemon must come back later. */
 static int raise_one(struct sh_dev *dev, uint32_t evq, const struct record *rec, const struct subject *s)
 {
 	struct sh_evq *q = made_evq(dev, evq);
@@ -179,7 +190,10 @@ static int raise_one(struct sh_dev *dev, uint32_t evq, const struct record *rec,
 		return 0;
 	if (hold_to_raise(dev, q))
 		return -EINPROGRESS;
-	/* Whoever ends the object cleared its live word, then had this lock, then read the counter. */
+	/*
+	 * The thread that ends the object clears its live word, then takes this lock, and then
+	 * reads the counter.
+	 */
 	if (q->generation && is_live(s))
 		write_record(dev, evq, q, rec, s);
 	sh_unlock(dev, &q->lock);
@@ -223,7 +237,10 @@ static uint32_t async_evq_of(const struct sh_dev *dev, uint32_t ctx)
 	return c && c->state != SH_CTX_FREE ? c->async_evq : 0;
 }
 
-/* To every context that is registered with an XRC receive QP; to every handle on a target QP, which counts. */
+/*
+ * Tells each context that is registered with an XRC receive QP, or each handle of a target QP. Only
+ * the records of handles are counted.
+ */
 static int tell_registered(struct sh_dev *dev, uint32_t head, const struct record *rec, bool handles)
 {
 	struct sh_reg *regs = sh_at(dev, SH_REG_OFF);

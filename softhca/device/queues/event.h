@@ -19,32 +19,45 @@ enum sh_qp_event {
 };
 #define SH_QPE_NONE 0xffu
 
-/* Raise an unaffiliated asynchronous event (port number or 0) to one context: event.c. */
+/*
+ * Raises an unaffiliated asynchronous event for one context. element: the number of the port, or 0.
+ */
 int sh_async_event(struct sh_dev *dev, uint32_t ctx, uint64_t element, uint32_t type);
 
-/* Try to move spilled records into the pipe. Daemon, when the pipe has room. Returns records left; -EINPROGRESS: a
- * client has the queue's lock. */
+/*
+ * Moves spilled records into the pipe. The daemon calls it when the pipe has room. Returns how many
+ * records are left, or -EINPROGRESS: a client holds the lock of the queue.
+ */
 int sh_evq_flush(struct sh_dev *dev, uint32_t evq);
-/* generation 0 frees the slot. -EINPROGRESS, -ENOMEM. */
+/* Makes an event queue. generation 0 frees the slot. 0, -EINVAL, -EINPROGRESS or -ENOMEM. */
 int sh_evq_init(struct sh_dev *dev, uint32_t evq, uint32_t ctx, uint32_t record_size, uint32_t generation);
-/* The first event queue >= from that has spilled records, 0 = none. The daemon looks at every attention and after every
- * death of a client. */
+/*
+ * The first event queue >= from that has spilled records, or 0. The daemon asks whenever its
+ * attention word changes, and after every death of a client.
+ */
 uint32_t sh_evq_spilled(struct sh_dev *dev, uint32_t from);
 
 /*
- * The end of an object's events (destroy). Hold its event queues first (-EINPROGRESS), then clear what makes
- * the object live, then end: drops its records from the spill and returns how many went to the pipe, ever. element is
- * the user handle, or the QP number where that is what the records carry; kind is what the records are about.
+ * Ends the events of an object that is being destroyed. The caller holds the object's event queues
+ * first (-EINPROGRESS), then clears what makes the object live, then calls sh_evq_end(). That drops
+ * the object's records from the spill, and returns how many have gone to the pipe so far. element:
+ * the user handle, or the QP number if the records carry that. kind: what the records are about.
  */
 enum sh_event_kind { SH_EV_COMP, SH_EV_CQ, SH_EV_QP, SH_EV_SRQ };
 int sh_evq_hold(struct sh_dev *dev, uint32_t evq);	/* 0 for evq 0 */
 void sh_evq_release(struct sh_dev *dev, uint32_t evq);
 uint32_t sh_evq_end(struct sh_dev *dev, uint32_t evq, uint32_t *counter, uint64_t element, enum sh_event_kind kind);
 
-/* Raise the completion event of a CQ: count it and write the record (spills when the pipe is full). */
+/*
+ * Raises the completion event of a CQ: counts it and writes the record, or spills it if the pipe is
+ * full.
+ */
 void sh_comp_event(struct sh_dev *dev, uint32_t hca, uint32_t cqn);
-/* An affiliated event about object number obj; the type says which kind of object. XRC receive QPs: with
- * 0x80000000 to every registered context, uncounted. */
+/*
+ * Raises an affiliated event about object number obj; the type says which kind of object. The event
+ * of an XRC receive QP goes to every registered context, with 0x80000000 in its type and uncounted;
+ * that of a target QP to every handle.
+ */
 void sh_affiliated_event(struct sh_dev *dev, uint32_t hca, uint32_t type, uint32_t obj);
 
 #endif

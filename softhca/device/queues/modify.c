@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Modifying a QP: everything is checked before anything changes. Called by the daemon, under both of the QP's locks. Moving to
- * ERR flushes here; moving to RTS runs nothing, the owner rings.
+ * Modifies a QP: checks everything before it changes anything. The daemon calls it; it takes both
+ * locks of the QP. Moving to ERR flushes here. Moving to RTS does not run the send queue: the owner
+ * rings the doorbell.
  */
 #include <errno.h>
 #include <string.h>
@@ -39,7 +40,7 @@ static bool values_ok(const struct sh_dev *dev, const struct sh_qp_attr *a, uint
 	return true;
 }
 
-/* Stored as a power of two, as the HCA does. */
+/* Rounds up to a power of two, as the HCA stores it. */
 static uint8_t rd_depth(uint8_t n)
 {
 	uint8_t p = 1;
@@ -99,7 +100,10 @@ static void set_migration(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 		qp->mig_state = SH_MIG_ARMED;
 }
 
-/* Back to the beginning: nothing of the past is completed or remembered. -EINPROGRESS: nothing has changed. */
+/*
+ * Makes the QP forget everything. Of the past it completes only a receive that it has taken from an
+ * SRQ. 0, or -EINPROGRESS: nothing has changed.
+ */
 static int reset(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	int err = 0;
@@ -180,7 +184,7 @@ int sh_qp_modify(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh
 		goto out;
 	if (!sh_qp_transition_ok(qp->type, from, to, mask) || !values_ok(dev, attr, mask))
 		goto out;
-	/* What the caller takes for the current state must be so. */
+	/* The QP must be in the state that the caller takes for the current one. */
 	if (from != qp->state)
 		goto out;
 	err = move(dev, h, qp, attr, mask, to);

@@ -8,12 +8,15 @@
 #include "softhca/device/memory/dev.h"
 #include "softhca/device/memory/qp_attr.h"
 
-/* The whole transition table with required and optional masks, mlx4-hardware.md 7.1: -EINVAL changes nothing.
- * Moving to RTS does not run the send queue: the caller rings it (the owner's process does). Moving to ERR flushes. */
+/*
+ * Follows the whole transition table, with required and optional attributes. -EINVAL: nothing has
+ * changed. Moving to RTS does not run the send queue: the owner's process rings the doorbell.
+ * Moving to ERR flushes.
+ */
 int sh_qp_modify(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh_qp_attr *attr, uint32_t mask);
 /*
- * Before a move to RESET or ERR that has to wait for a lock: as seen by each thread that takes a lock of the QP from now on,
- * it is in ERR, where nothing is sent, placed or answered.
+ * For a move to RESET or ERR that has to wait for a lock. From now on each thread that takes a lock
+ * of the QP sees it in ERR, where it sends, places and answers nothing.
  */
 void sh_qp_halt(struct sh_dev *dev, uint32_t hca, uint32_t qpn);
 

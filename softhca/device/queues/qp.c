@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Queue pairs as the kernel makes, shows and ends them. Called by the daemon, which does not wait for a QP's locks:
- * -EINPROGRESS, and nothing has changed. A slot's lock, log and counters of generations outlive the QPs in it.
+ * Makes, shows and ends queue pairs. The daemon calls this, and does not wait for the locks of a
+ * QP: -EINPROGRESS means that nothing has changed. The locks, the log and the generation counters
+ * of a slot outlive the QPs in it.
  */
 #include <errno.h>
 #include <string.h>
@@ -30,7 +31,7 @@ void sh_qp_unlock_both(struct sh_dev *dev, struct sh_qp *qp)
 	sh_unlock(dev, &qp->lock);
 }
 
-/* The parts of a slot that belong to one QP: from a field to the one before another. */
+/* Clears the fields of a slot from one offset up to another. */
 static void clear_from(struct sh_qp *qp, size_t begin, size_t end)
 {
 	memset((char *)qp + begin, 0, end - begin);
@@ -129,7 +130,7 @@ int sh_qp_create(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh
 	return 0;
 }
 
-/* Locked, or an error. */
+/* Finds a QP and takes both its locks. With -EINPROGRESS, too, *h and *qp are set. */
 static int take(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_hca **h, struct sh_qp **qp)
 {
 	int err;
@@ -147,7 +148,7 @@ static int take(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_hca **
 	return -EINVAL;
 }
 
-/* What a QP has counted for itself. */
+/* Adds what the QP has counted itself. */
 static void add_counters(struct sh_counters *to, const struct sh_qp *qp)
 {
 	__atomic_fetch_add(&to->xmit_packets, qp->xmit_packets, __ATOMIC_RELAXED);
@@ -183,7 +184,10 @@ int sh_qp_destroy(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t *asyn
 		return err;
 	ctx = qp->ctx ? sh_ctx(dev, qp->ctx) : NULL;
 	evq = ctx ? ctx->async_evq : 0;
-	/* A WQE of an SRQ that was taken and not completed would be lost to the SRQ's owner. */
+	/*
+	 * Otherwise a WQE that was taken from an SRQ and not completed would be lost to the SRQ's
+	 * owner.
+	 */
 	if (qp->cur_wqe && qp->cur_srqn)
 		err = sh_recv_abort(dev, h, qp, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
 	if (!err)
@@ -235,7 +239,10 @@ int sh_qp_reclaim(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
 	err = sh_qp_lock_both(dev, qp);
 	if (err)
 		return err;
-	/* The SRQ's owner has it back; of a plain SRQ the QP's owner did, whose CQ has forgotten the QP by now. */
+	/*
+	 * Gives a receive of an XRC SRQ back to the owner of the SRQ. That of a plain SRQ would be
+	 * completed to the QP's own CQ, which has forgotten the QP by now.
+	 */
 	if (qp->cur_wqe && qp->cur_srqn && sh_qp_is_xrc(qp))
 		err = sh_recv_abort(dev, h, qp, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
 	if (!err) {
@@ -311,7 +318,7 @@ int sh_qp_info(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_info
 	uint32_t posted, n = 0;
 	int err = take(dev, hca, qpn, &h, &qp);
 
-	/* What is shown need not be of one moment. */
+	/* What the daemon shows need not be from one moment. */
 	if (err && err != -EINPROGRESS)
 		return err;
 	*info = (struct sh_qp_info){

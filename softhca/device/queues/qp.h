@@ -14,27 +14,29 @@ struct sh_qp_init {
 	uint32_t pdn, send_cqn, recv_cqn, srqn;	/* 0 = none */
 	uint32_t xrcd;
 	uint32_t sq_sig_all;
-	uint32_t log_sq_size, sq_shift;	/* log_sq_size/rq: log2 of WQE count; sizes 0 with *_present 0 */
+	/* Log2 of the number of WQEs. A queue with *_present 0 has size 0. */
+	uint32_t log_sq_size, sq_shift;
 	uint32_t log_rq_size, rq_shift;
 	uint32_t sq_present, rq_present;
 	uint64_t user_handle;
 	struct sh_umem buf;
 	struct sh_umem rq_db;		/* 4 bytes */
-	/* caps as query reports them */
+	/* Capabilities as a query reports them. */
 	uint32_t cap_recv_wr, cap_recv_sge;
 };
 
 int sh_qp_create(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh_qp_init *init);
 
 int sh_qp_query(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_attr *attr);
-/* The same without locks, for a QP whose locks a client does not let go. */
+/* The same without locks, for a QP whose locks a client does not let go of. */
 int sh_qp_peek(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_attr *attr);
-/* No CQE for it after return. */
+/* Once it has returned, the device writes no CQE of the QP. */
 int sh_qp_destroy(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t *async_events);
 /*
- * The same in two halves, for an object whose lock a client does not let go; for CQs and SRQs as well. _end: no thread finds
- * it any more; what it reports as sh_*_destroy() does. Its number and memory stay taken until _reclaim, which needs the lock
- * (-EINPROGRESS), has returned 0.
+ * The same in two halves, for an object whose lock a client does not let go of. CQs and SRQs have
+ * both halves as well. After _end no thread finds the object any more; it reports what
+ * sh_*_destroy() reports. The number and the memory of the object stay in use until _reclaim has
+ * returned 0. _reclaim needs the lock: -EINPROGRESS.
  */
 uint32_t sh_qp_end(struct sh_dev *dev, uint32_t hca, uint32_t qpn);
 int sh_qp_reclaim(struct sh_dev *dev, uint32_t hca, uint32_t qpn);
@@ -44,13 +46,19 @@ struct sh_qp_info {
 	uint64_t messages_sent, messages_received;
 };
 int sh_qp_info(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_info *info);
-/* The counters of an HCA that exists, with those that its QPs keep for themselves. For the daemon, which alone ends QPs. */
+/*
+ * The counters of an HCA, which must exist, with those that its QPs keep themselves. Only for the
+ * daemon, because only the daemon ends QPs.
+ */
 void sh_counters(struct sh_dev *dev, uint32_t hca, struct sh_counters *out);
-/* Registrations of an XRC receive QP (events go to each): head of a list in the reg table, which the kernel alone changes. */
+/*
+ * Sets the registrations of an XRC receive QP, each of which gets its events: the head of a list in
+ * the table of registrations. Only the daemon changes the list.
+ */
 int sh_qp_set_regs(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t head);
 /*
- * The address space of a context ended, or the card: its QPs become silent, to their peers and
- * their owner.
+ * The address space of the QP's context has ended, or the card has failed: the QP becomes silent,
+ * to its peers and its owner.
  */
 int sh_qp_silence(struct sh_dev *dev, uint32_t hca, uint32_t qpn);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Shared receive queues: a list in the client's memory that the HCA takes from at its own head. All state under the
- * SRQ's lock; the links are the client's and are believed only within the queue.
+ * Shared receive queues: a linked list of WQEs in the client's memory, from which the HCA takes at
+ * its own head. The SRQ's lock protects all state. The client owns the links; the device follows a
+ * link only within the queue.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 #define EV_SRQ_ERR	14
 #define EV_SRQ_LIMIT	15
 
-/* In use, and not overwritten by somebody. */
+/* Is the SRQ in use, and not overwritten by a program? */
 static inline bool usable(struct sh_dev *dev, uint32_t hca, struct sh_srq *srq)
 {
 	uint32_t srqn;
@@ -54,7 +55,7 @@ int sh_srq_take(struct sh_txn_open *t, struct sh_hca *hca, struct sh_srq *srq, u
 	available = sh_posted(posted, srq->consumed);
 	if (!available)
 		return -ENOENT;
-	srq->seen = posted; /* or it would come around for the express way */
+	srq->seen = posted; /* else the 16-bit counter could wrap unseen by the express way */
 	if (sh_umem_read(dev, &srq->buf,
 			 sh_srq_at(srq, srq->head) + offsetof(struct mlx4_wqe_srq_next, next_wqe_index),
 			 &link, sizeof(link)))
@@ -137,7 +138,10 @@ int sh_srq_create(struct sh_dev *dev, uint32_t hca, uint32_t srqn, const struct 
 	return 0;
 }
 
-/* The daemon's lock on a live SRQ; damaged ones only to destroy them. -ENOENT, -EINPROGRESS. */
+/*
+ * Takes the lock of a live SRQ for the daemon, and that of a damaged SRQ only to destroy it. 0,
+ * -ENOENT or -EINPROGRESS.
+ */
 static int hold(struct sh_dev *dev, uint32_t hca, uint32_t srqn, bool to_destroy, struct sh_srq **out)
 {
 	struct sh_srq *srq = sh_srq_get(dev, hca, srqn);
@@ -215,7 +219,7 @@ int sh_srq_reclaim(struct sh_dev *dev, uint32_t hca, uint32_t srqn)
 
 	if (!srq || err)
 		return err;
-	srq->live = SH_NONE; /* whoever had the lock may have found damage */
+	srq->live = SH_NONE; /* a thread that held the lock may have marked it damaged */
 	sh_unlock(dev, &srq->lock);
 	return 0;
 }
@@ -225,7 +229,7 @@ int sh_srq_query(struct sh_dev *dev, uint32_t hca, uint32_t srqn, struct sh_srq_
 	struct sh_srq *srq;
 	int err = hold(dev, hca, srqn, false, &srq);
 
-	/* A look at numbers that each change by one store. */
+	/* Without the lock: each of these numbers changes by one store. */
 	if (err == -EINPROGRESS)
 		srq = sh_srq_get(dev, hca, srqn);
 	else if (err)

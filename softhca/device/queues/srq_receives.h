@@ -77,14 +77,18 @@ static inline void sh_txn_srq(struct sh_txn_open *t, struct sh_srq *srq, uint32_
 	sh_txn_store_two(t, &srq->head, next, srq->consumed + n);
 }
 
-/* WQEs posted and not taken. Lock held. */
+/* How many WQEs are posted and not taken. The caller holds the lock. */
 int sh_srq_available(struct sh_dev *dev, struct sh_srq *srq);
 /*
- * Take the head WQE inside an open transaction (lock held and covered): *index and its scatter list. The limit
- * event is queued in the transaction when the watermark is crossed. -ENOENT: empty; -EFAULT: queue memory gone.
+ * Takes the head WQE inside an open transaction; the caller holds the lock, and the transaction
+ * covers it. *index: that WQE. If the watermark is crossed, the transaction raises the limit event.
+ * 0; -ENOENT: the SRQ is empty; -EFAULT: its memory is gone, or it is damaged.
  */
 int sh_srq_take(struct sh_txn_open *t, struct sh_hca *hca, struct sh_srq *srq, uint32_t *index);
-/* Read the scatter list of a WQE: segments (lkey per segment) up to max; returns how many, -errno. */
+/*
+ * Reads the scatter list of a WQE: up to max segments, each with its lkey. Returns how many, or
+ * -errno.
+ */
 int sh_srq_scatter(struct sh_dev *dev, struct sh_srq *srq, uint32_t index, struct sh_sge *sge, unsigned int max);
 
 #endif

@@ -30,7 +30,10 @@ enum sh_qp_attr_mask {			/* as IBV_QP_* */
 	SH_QPA_DEST_QPN = 1 << 20,
 };
 
-/* Attributes that a type does not have and that are dropped from a caller's mask (mainline's halves of XRC). */
+/*
+ * Attributes that a type does not have, and that are dropped from a caller's mask (mainline's
+ * halves of XRC).
+ */
 uint32_t sh_qp_foreign_attrs(uint32_t type);
 /* May a QP of this type go from one state to another with this mask? */
 bool sh_qp_transition_ok(uint32_t type, uint32_t from, uint32_t to, uint32_t mask);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The way back: queue memory that a client could not map stays the client's own. What the device has in its pages so far is
- * written to the client's, and from then on it copies through the host interface. Called by the daemon.
+ * Undoes the sharing of queue memory: if a client could not map device memory over its pages, they
+ * stay the client's own. The daemon writes what the device has there so far into the client's
+ * pages. From then on the device reaches them through the host interface.
  */
 #include <errno.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Send WQEs as the device reads them. Never trusts a length, never writes to the queue; the caller holds the QP's
- * lock. Bits that BlueFlame leaves in the control segment are ignored.
+ * Send WQEs as the device reads them. Never trusts a length, never writes to the queue. The caller
+ * holds the QP's lock. Ignores bits that BlueFlame leaves in the control segment.
  */
 #include <errno.h>
 #include <string.h>
@@ -44,7 +44,10 @@ int sh_wqe_posted(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index)
 	return sh_wqe_owned(qp, index, dw0);
 }
 
-/* The rule of mlx4's readers: at each multiple of 16 a word says what follows. Chunk ends are multiples too. */
+/*
+ * mlx4's rule for readers: at each multiple of 16 bytes a word says what follows. The ends of
+ * chunks are such multiples, too.
+ */
 SH_INLINE int parse_data(struct sh_wqe *wqe, unsigned int pos, unsigned int end)
 {
 	bool plain = false;
@@ -87,7 +90,7 @@ SH_INLINE int parse_data(struct sh_wqe *wqe, unsigned int pos, unsigned int end)
 	return plain && wqe->is_inline ? MLX4_SYNDROME_LOC_QP_OP : 0;
 }
 
-/* What few WQEs have is parsed out of the way of the others. */
+/* Only few WQEs have this, so it is parsed out of the way of the others. */
 SH_OUTLINE void parse_datagram(struct sh_wqe *wqe, const struct mlx4_wqe_datagram *dg)
 {
 	uint32_t word = from_be32(dg->av.port_pd);
@@ -142,14 +145,14 @@ SH_INLINE uint8_t parse(const struct sh_qp *qp, struct sh_wqe *wqe, unsigned int
 	return parse_data(wqe, pos, end);
 }
 
-/* In whole 16 bytes, without a call: most WQEs are three or four of them. */
+/* Copies whole 16 bytes, without a call: most WQEs have three or four such pieces. */
 static inline void copy16(void *to, const void *from, unsigned int len)
 {
 	for (unsigned int i = 0; i < len; i += 16)
 		__builtin_memcpy((char *)to + i, (const char *)from + i, 16);
 }
 
-/* The control segment, which is at hand. The length of the whole. */
+/* Parses the control segment, which has been copied. Returns the length of the whole WQE. */
 static inline unsigned int parse_ctrl(const struct sh_qp *qp, uint32_t index, struct sh_wqe *wqe)
 {
 	const struct mlx4_wqe_ctrl *ctrl = (const void *)wqe->raw;
@@ -196,7 +199,7 @@ int sh_wqe_read(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, stru
 
 	if (posted <= 0)
 		return posted ? posted : -ENOENT;
-	/* As in sh_wqe_fetch(). */
+	/* Like in sh_wqe_fetch(). */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (sh_umem_read(dev, &qp->buf, off, wqe->raw, ctrl))
 		return -EFAULT;

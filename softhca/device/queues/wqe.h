@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A send WQE, copied out of its queue and taken apart. The copy is on the stack of the thread that runs the
- * requester; nothing in it refers to the queue any more.
+ * A send WQE, copied out of its queue and taken apart. The copy is on the stack of the thread that
+ * runs the requester. Nothing in it refers to the queue any more.
  */
 #ifndef SOFTHCA_DEVICE_QUEUES_WQE_H
 #define SOFTHCA_DEVICE_QUEUES_WQE_H
@@ -33,11 +33,13 @@ struct sh_wqe {
 	uint8_t raw[1 << MLX4_MAX_SQ_SHIFT] __attribute__((aligned(16)));
 };
 
-/* Only whether it has been posted: 1, 0, -EFAULT. */
+/* Has it been posted? 1, 0 or -EFAULT. */
 int sh_wqe_posted(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index);
 
-/* Where the WQE is in the QP's buffer. The masks keep an overwritten context from more than wrong answers; bounds are
- * checked with the memory. */
+/*
+ * Where the WQE is in the QP's buffer. With the masks, an overwritten context leads only to wrong
+ * answers; bounds are checked with the memory.
+ */
 static inline uint64_t sh_wqe_off(const struct sh_qp *qp, uint32_t index)
 {
 	uint32_t slots = 1u << (qp->log_sq_size & 15);
@@ -45,18 +47,26 @@ static inline uint64_t sh_wqe_off(const struct sh_qp *qp, uint32_t index)
 	return qp->sq_off + ((uint64_t)(index & (slots - 1)) << (qp->sq_shift & 15));
 }
 
-/* By the word of its control segment that the owner bit is in, as it is in memory. */
+/*
+ * Has the WQE been posted? word_be: the word of its control segment that has the owner bit, as it
+ * is in memory.
+ */
 static inline bool sh_wqe_owned(const struct sh_qp *qp, uint32_t index, __be32 word_be)
 {
 	return !(word_be & to_be32(MLX4_WQE_OWNER)) == !(index & 1u << (qp->log_sq_size & 15));
 }
 
-/* The two ways of sh_wqe_fetch(): a posted WQE in a slot of so many bytes of device memory; any WQE, wherever the queue is. */
+/*
+ * The two ways of sh_wqe_fetch(). sh_wqe_take() reads a posted WQE in a slot of that many bytes of
+ * device memory; sh_wqe_read() any WQE, wherever the queue is.
+ */
 void sh_wqe_take(const struct sh_qp *qp, uint32_t index, const void *at, unsigned int slot, struct sh_wqe *wqe);
 int sh_wqe_read(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, struct sh_wqe *wqe);
 
-/* Copy WQE number index out and parse it: 0 (also when it is illegal, see bad), -ENOENT when it has not been
- * posted yet, -EFAULT when the queue's memory is gone. */
+/*
+ * Copies WQE number index out and parses it. 0 (also if it is illegal: see bad); -ENOENT: it has
+ * not been posted yet; -EFAULT: the memory of the queue is gone.
+ */
 static inline int sh_wqe_fetch(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, struct sh_wqe *wqe)
 {
 	unsigned int slot = 1u << (qp->sq_shift & 15);
@@ -66,7 +76,10 @@ static inline int sh_wqe_fetch(struct sh_dev *dev, const struct sh_qp *qp, uint3
 		return sh_wqe_read(dev, qp, index, wqe);
 	if (!sh_wqe_owned(qp, index, (MLX4_FORCE __be32)__atomic_load_n(at, __ATOMIC_RELAXED)))
 		return -ENOENT;
-	/* Pairs with the write barrier between a WQE's body and its owner bit: all of it is read again. */
+	/*
+	 * Pairs with the write barrier between the body of a WQE and its owner bit: all of the WQE
+	 * is read again after it.
+	 */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	sh_wqe_take(qp, index, at, slot, wqe);
 	return 0;
@@ -77,13 +90,13 @@ static inline bool sh_wqe_is_atomic(const struct sh_wqe *wqe)
 	return wqe->opcode == MLX4_OPCODE_ATOMIC_CS || wqe->opcode == MLX4_OPCODE_ATOMIC_FA;
 }
 
-/* Waits for a response with data: READ and atomics. */
+/* Does it wait for a response with data? READ and atomics do. */
 static inline bool sh_wqe_is_fetch(const struct sh_wqe *wqe)
 {
 	return wqe->opcode == MLX4_OPCODE_RDMA_READ || sh_wqe_is_atomic(wqe);
 }
 
-/* PSNs that it takes. */
+/* How many PSNs it takes. */
 static inline uint32_t sh_wqe_packets(const struct sh_qp *qp, const struct sh_wqe *wqe)
 {
 	if (wqe->bad || wqe->opcode == MLX4_OPCODE_NOP)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The completer: takes in acknowledgements and responses and retires WQEs in posting order. Runs under the lock of
- * the requester's QP, in the process that owns it. Every CQE is one transaction with the step of the queue that it
- * reports.
+ * The completer: takes in acknowledgements and responses, and retires WQEs in posting order. Runs
+ * under the requester lock of the QP, in the process that owns the QP. A CQE and the step of the
+ * send queue that it reports are one transaction.
  */
 #include <errno.h>
 
@@ -12,7 +12,10 @@
 #include "requester.h"
 #include "timer.h"
 
-/* The WQE at the head of the queue, from the cache or into buf. NULL: the queue's memory is gone. */
+/*
+ * The oldest WQE of the send queue: from the cache, or read into buf. NULL: the memory of the queue
+ * is gone.
+ */
 static const struct sh_wqe *oldest(struct sh_dev *dev, const struct sh_qp *qp, const struct sh_wqe *cache,
 				   struct sh_wqe *buf, bool *have)
 {
@@ -26,7 +29,10 @@ static const struct sh_wqe *oldest(struct sh_dev *dev, const struct sh_qp *qp, c
 	return buf;
 }
 
-/* Acknowledged WQEs may lie beyond the point a retry went back to. */
+/*
+ * A retry may have gone back to WQEs that have been acknowledged since. Moves the requester on
+ * behind them.
+ */
 static void pull_next(struct sh_qp *qp)
 {
 	if ((int32_t)(qp->sq_next - qp->sq_una) < 0) {
@@ -64,7 +70,10 @@ SH_OUTLINE int step_unusual(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp
 	return err;
 }
 
-/* The step of the queue and its CQE: as sh_cq_put(). In the CQ's log: the QP's is its responder's. */
+/*
+ * Retires the WQE and writes its CQE. Returns what sh_cq_put() returns. The transaction is in the
+ * CQ's log, because the QP's log belongs to its responder.
+ */
 static int step_with_cqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_cq *cq,
 			 const struct sh_wqe *wqe, uint32_t psn)
 {
@@ -114,10 +123,13 @@ int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, co
 	return err;
 }
 
-/* The sender of a sequence of PSNs learns that some were lost: from a NAK, or because a later answer came first. */
+/*
+ * The requester learns that packets were lost: from a NAK, or because the answer to a later packet
+ * came first.
+ */
 static void lost(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
-	/* Told twice: nothing was sent since. */
+	/* The requester knows that already: it has gone back, and has sent nothing since. */
 	if (qp->rnr_waiting || (qp->sq_next == qp->sq_una && qp->next_psn == qp->ack_psn))
 		return;
 	sh_retry(dev, hca, qp);
@@ -125,7 +137,10 @@ static void lost(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 
 enum acked { ACKED, ACK_LOST_RESPONSE, ACK_STOP };
 
-/* Everything before PSN limit has arrived. ACK_LOST_RESPONSE: so has a fetch whose response has not. */
+/*
+ * All packets before PSN limit have arrived at the responder. ACK_LOST_RESPONSE: one of them is a
+ * READ or an atomic operation whose response has not arrived here.
+ */
 static enum acked acknowledge(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t limit,
 			      const struct sh_wqe *cache, struct sh_wqe *buf, bool *have)
 {
@@ -213,7 +228,10 @@ static void take_ack(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, c
 		refused(dev, hca, qp, resp->syndrome);
 }
 
-/* Data of a READ or the old value of an atomic, for [off, off+len) of the local buffers. */
+/*
+ * Stores the data of a READ, or the old value of an atomic operation, into the local buffers from
+ * off on.
+ */
 static void place(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_wqe *wqe, uint64_t off,
 		  const struct sh_packet *resp)
 {
@@ -238,7 +256,7 @@ static void place(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, cons
 			sh_send_failed(dev, hca, qp, MLX4_SYNDROME_LOC_PROT, SH_VENDOR_NONE);
 			return;
 		}
-		if (err) /* the peer ended meanwhile: as if no response had come */
+		if (err) /* the peer has ended meanwhile: as if no response had come */
 			return;
 	}
 	sh_progress(qp);
@@ -297,7 +315,11 @@ static void take_data(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, 
 	place(dev, hca, qp, wqe, off, resp);
 }
 
-/* The requester's own memory is not there: an error of the WQE the packet was from, in its turn. */
+/*
+ * The memory that a packet was to be sent from is gone. That is an error of the WQE of that packet,
+ * but only when that WQE is the oldest: if it is not, the requester first goes back to the older
+ * ones, and comes to this one again.
+ */
 static void source_gone(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *resp,
 			const struct sh_wqe *cache, struct sh_wqe *buf)
 {
@@ -334,7 +356,10 @@ SH_OUTLINE void complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 	}
 }
 
-/* A positive acknowledgement of just the oldest WQE, which is at hand: nearly all of them. */
+/*
+ * Is this a positive acknowledgement of the only WQE outstanding, and is that WQE in the cache?
+ * Nearly all are.
+ */
 static inline bool simple(const struct sh_qp *qp, const struct sh_packet *resp, const struct sh_wqe *wqe)
 {
 	return resp->op == SH_PKT_ACK && !(resp->syndrome & SH_AETH_KIND) && wqe && sh_wqe_alone(qp, wqe) &&

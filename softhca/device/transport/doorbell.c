@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Doorbells, and the requests of other processes to look at a QP. Each takes the requester's lock of the QP that it names; numbers
- * that name nothing, or somebody else's QP, are ignored as the HCA does.
+ * Doorbells, and requests of other processes to look at a QP. Each takes the requester lock of the
+ * QP that it names. As the HCA does, the device ignores numbers that name no QP or another
+ * context's QP.
  */
 #include "softhca/device/queues/flush.h"
 #include "doorbell.h"
@@ -9,7 +10,7 @@
 
 #define POST_TRIES (4 * SH_ATTENTION_RING)
 
-/* Locked; unlocked on return. */
+/* The caller holds the requester lock; this function releases it. */
 static inline void serve(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	if (__builtin_expect(qp->silent, 0)) {
@@ -31,7 +32,7 @@ static inline void serve(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 	sh_unlock(dev, &qp->lock);
 }
 
-/* The QP of this number, locked, if it belongs to the context; else NULL. */
+/* Returns the QP with this number, locked, if it belongs to the context; else NULL. */
 static inline struct sh_qp *take(struct sh_dev *dev, uint32_t ctx, uint32_t qpn, struct sh_hca **hca)
 {
 	const struct sh_ctx *c = sh_ctx(dev, ctx);
@@ -80,8 +81,11 @@ static void recv_posted(struct sh_dev *dev, uint32_t ctx, uint32_t qpn, uint64_t
 	struct sh_hca *hca;
 
 	(void)unused;
-	/* Nearly every receive is posted to a QP that works. Should the state change right now, the helper thread,
-	 * which looks again and again while it is ERR, finds the receive. */
+	/*
+	 * Nearly every receive is posted to a QP that is not in ERR. If the state changes right
+	 * now, the helper thread finds the receive: it looks again and again while the QP is in
+	 * ERR.
+	 */
 	if (!qp || __atomic_load_n(&qp->state, __ATOMIC_RELAXED) != SH_QPS_ERR)
 		return;
 	qp = take(dev, ctx, qpn, &hca);
@@ -111,7 +115,9 @@ void sh_attention_post(struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t
 
 	if (!p)
 		return;
-	/* Thrown before it wakes the process, a thread would not come here again. */
+	/*
+	 * Pinned: a thread that was thrown before it wakes the process would not come here again.
+	 */
 	door = sh_pin();
 	for (i = 0; i < POST_TRIES; i++) {
 		uint32_t at = __atomic_fetch_add(&p->ring_tail, 1, __ATOMIC_RELAXED) % SH_ATTENTION_RING;
@@ -124,7 +130,7 @@ void sh_attention_post(struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t
 	if (i == POST_TRIES) {
 		uint32_t group = (qpn & ((1u << SH_LOG_QPS) - 1)) / 64;
 
-		/* Before the word that says so. */
+		/* First; then the word that says that entries were lost. */
 		__atomic_fetch_or(&p->lost_hca[hca / 64 % (SH_MAX_HCAS / 64)], UINT64_C(1) << hca % 64, __ATOMIC_SEQ_CST);
 		__atomic_fetch_or(&p->lost_qps[group / 64], UINT64_C(1) << group % 64, __ATOMIC_SEQ_CST);
 		__atomic_store_n(&p->ring_lost, 1, __ATOMIC_SEQ_CST);
@@ -150,7 +156,7 @@ static void look(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
 		sh_unlock(dev, &qp->lock);
 }
 
-/* 64 neighbours for each that did not fit, however many there are. */
+/* Looks at the 64 QPs of a group, at least one of which did not fit into the ring. */
 static void look_at_group(struct sh_dev *dev, const struct sh_proc *p, uint32_t group)
 {
 	for (uint32_t i = 0; i < dev->hcas; i++) {
@@ -178,7 +184,10 @@ static void look_at_lost(struct sh_dev *dev, struct sh_proc *p)
 	}
 }
 
-/* An entry is taken when it has been looked at: thrown in between, this thread looks again. */
+/*
+ * Takes an entry only after it has looked at the QP. If the thread is thrown in between, it looks
+ * again.
+ */
 static void attention(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t u3)
 {
 	struct sh_proc *p = sh_proc(dev, dev->proc);

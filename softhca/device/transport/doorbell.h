@@ -8,14 +8,23 @@
 
 #include "softhca/device/memory/dev.h"
 
-/* The send doorbell (or a BlueFlame write) of a context named this QP. Unknown numbers and foreign QPs are ignored. */
+/*
+ * The send doorbell (or a BlueFlame write) of a context named this QP. The device ignores unknown
+ * numbers and QPs of other contexts.
+ */
 void sh_ring(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
 
 /* A receive may have been posted to a QP in the error state. */
 void sh_recv_posted(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
-/* Whether it is in the error state, nearly never. Needs no sh_enter(). */
+/*
+ * Is the QP in the error state, so that sh_recv_posted() has something to do? It nearly never is.
+ * Needs no sh_enter().
+ */
 bool sh_recv_matters(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
-/* Called by the helper thread when proc.attention changed: serve the ring of requests of this process. */
+/*
+ * The helper thread calls this when sh_proc.attention has changed. Serves the ring of requests to
+ * this process.
+ */
 void sh_attention(struct sh_dev *dev);
 
 /* Have the owner's helper thread look at this QP (any process). */

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The fabric: carries packets from QP to QP by LID, and is the only place where they are dropped, delayed, duplicated
- * or corrupted, as the rules say (fault.h). It holds no lock. With faults active a run is taken apart, so that each packet meets its own fate.
- * A packet that outlives its call owns its payload and is delivered by the helper thread of the sender's process.
+ * The fabric: carries packets from QP to QP by LID. It is the only place where the rules of fault.h
+ * drop, delay, duplicate or corrupt packets. It holds no lock. While rules are set, it takes a run
+ * apart, so that each packet meets its own fate. A packet that outlives the call that sent it owns
+ * its payload; the helper thread of the sender's process delivers it.
  */
 #include <stdlib.h>
 
@@ -124,7 +125,10 @@ void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet 
 
 /* ---- faults ---- */
 
-/* Packets that this process holds back: more of them would take the room that timers need. */
+/*
+ * How many packets this process holds back. More than HELD_MAX would take the room that timers
+ * need.
+ */
 static uint32_t held;
 
 struct late {
@@ -154,7 +158,9 @@ static void late_arrives(struct sh_dev *dev, uint64_t a, uint64_t b)
 	free(l);
 }
 
-/* Hold a packet back. false: it cannot be kept, and is lost, which a fabric may do. */
+/*
+ * Holds a packet back. False: the packet cannot be kept and is lost, as a fabric may lose packets.
+ */
 static bool delay(struct sh_dev *dev, const struct sh_packet *p, uint64_t ns, bool response,
 		  uint32_t hca, uint32_t qpn, uint32_t gen)
 {
@@ -198,7 +204,10 @@ static uint32_t host_of(const struct sh_hca *h)
 	return h ? h->host : SH_FAULT_ANY;
 }
 
-/* Of a request. One to a multicast group, or to a LID that no port has, is for no host. */
+/*
+ * The way of a request. A request to a multicast group, or to a LID that no port has, is for no
+ * host.
+ */
 static struct sh_way way_of(struct sh_dev *dev, const struct sh_packet *p)
 {
 	uint32_t hca, port;
@@ -238,7 +247,7 @@ static void respond_one(struct sh_dev *dev, const struct sh_packet *resp, const 
 	arrive(dev, resp, hca, qpn, gen);
 }
 
-/* A response may be a run (READ data): each packet of it travels alone. */
+/* A response may be a run (READ data). Each packet of it travels alone. */
 static void respond_each(struct sh_dev *dev, const struct sh_packet *req, const struct sh_packet *resp)
 {
 	struct sh_way there, back;
@@ -267,7 +276,7 @@ static void respond_each(struct sh_dev *dev, const struct sh_packet *req, const 
 	}
 }
 
-/* Deliver one request packet and let its responses travel. */
+/* Delivers one request packet and lets its responses travel. */
 static void request_one(struct sh_dev *dev, const struct sh_packet *p)
 {
 	struct sh_packet resp;
@@ -284,7 +293,7 @@ static void request_with_fate(struct sh_dev *dev, const struct sh_packet *p)
 	uint32_t hca, port;
 	uint64_t ns;
 
-	/* Without a receiver the sender has to do for what is counted. */
+	/* Without a receiver the sender's HCA counts the packet. */
 	to = sh_hca(dev, sh_lid_lookup(dev, p->dlid, &hca, &port) ? hca : p->src_hca);
 	if (!to)
 		return;
@@ -332,7 +341,7 @@ static void transmit_each(struct sh_dev *dev, const struct sh_packet *p)
 		sh_payload_slice(&p->payload, off, len, &one.payload, seg);
 		off += len;
 		request_with_fate(dev, &one);
-		/* The sender went back: what is left of this run comes again anyway. */
+		/* The requester has gone back, and will send the rest of this run again anyway. */
 		if (from && __atomic_load_n(&from->next_psn, __ATOMIC_RELAXED) != after)
 			return;
 	}
@@ -345,7 +354,10 @@ void sh_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet
 		return;
 	}
 	resp->op = SH_PKT_NONE;
-	/* Packets that wait, in memory of this process, and one engine within another: not to be thrown out of. */
+	/*
+	 * Pinned: the thread must not be thrown out of here. Packets wait in the memory of this
+	 * process, and one requester may run within another.
+	 */
 	sh_pin();
 	transmit_each(dev, p);
 }

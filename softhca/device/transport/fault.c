@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What a packet meets on its way, by the rules of fault.h. Owns the choices that rates make; holds
- * no lock, and never touches the packet itself.
+ * Decides what becomes of a packet, by the rules of fault.h. Owns the choices that rates make.
+ * Holds no lock, and never touches the packet itself.
  */
 #include "fault.h"
 
 /*
- * The n-th choice of a rule. It depends on seed, scope and n alone, so what other rules do, and
- * packets that are none of its business, do not change it.
+ * The n-th choice of a rule. It depends on seed, scope and n alone, so neither other rules nor
+ * packets that the rule is not about change it.
  */
 static uint32_t draw(struct sh_fault_rule *rule, uint64_t scope)
 {
@@ -40,9 +40,9 @@ static bool any_set(struct sh_faults *f)
 }
 
 /*
- * A sender that has used up the last count must not undo what the daemon sets at that moment. So it
- * looks again after it has taken the word back. The stores and loads of both are in one order: either
- * this sees the daemon's rule, or the daemon's store to active comes later.
+ * A sender that has used up the last count must not undo what the daemon sets at that moment. So
+ * after it has cleared the word, it looks at the rules again. The stores and loads of both are in
+ * one order: either this thread sees the daemon's rule, or the daemon stores to active later.
  */
 void sh_faults_settle(struct sh_faults *f)
 {
@@ -53,7 +53,7 @@ void sh_faults_settle(struct sh_faults *f)
 		__atomic_store_n(&f->active, 1, __ATOMIC_SEQ_CST);
 }
 
-/* One of the next so many packets is this one: false when there are none left. */
+/* Takes this packet as one of the rule's next packets. False: none of them is left. */
 static bool take(struct sh_faults *f, struct sh_fault_rule *rule, uint32_t left)
 {
 	while (left) {
@@ -68,9 +68,10 @@ static bool take(struct sh_faults *f, struct sh_fault_rule *rule, uint32_t left)
 }
 
 /*
- * Each rule that is about the packet makes its choice, also when an earlier one has hit: the rates of
- * several rules add up, and none shifts what another one hits. The first hit counts. Rules with a
- * scope come first, so that "the next three of that QP" are these.
+ * Each rule that is about the packet makes its choice, even if an earlier rule has hit. So the
+ * rates of several rules add up, and no rule changes which packets another one hits. The first hit
+ * counts. Rules with a scope come first, so that "the next three packets of that QP" are exactly
+ * these.
  */
 uint32_t sh_fate(struct sh_dev *dev, const struct sh_way *way, uint64_t *delay_ns)
 {

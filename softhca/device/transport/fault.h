@@ -10,19 +10,22 @@
 
 #include "softhca/device/memory/dev.h"
 #include "softhca/device/memory/fault_rule.h"
-/* A packet's way. A host or QP that is not there, or of which there are many, is SH_FAULT_ANY. */
+/* The way of a packet. SH_FAULT_ANY: there is no such host or QP, or there are many. */
 struct sh_way {
 	uint32_t from, to;
 	uint32_t src_qpn, dst_qpn;
 };
 
 /*
- * What becomes of a packet: a kind of fault, or SH_FAULT_KINDS for none. *delay_ns says for how
- * long SH_FAULT_DELAY holds it. For when faults are active.
+ * What becomes of a packet: a kind of fault, or SH_FAULT_KINDS: no fault. *delay_ns: for how long
+ * SH_FAULT_DELAY holds the packet back. Called only while a rule is set.
  */
 uint32_t sh_fate(struct sh_dev *dev, const struct sh_way *way, uint64_t *delay_ns);
 
-/* Whether any rule is set, for the one word that senders look at. After each change of a rule. */
+/*
+ * Sets the one word that senders look at, by whether any rule is set. Called after each change of a
+ * rule.
+ */
 void sh_faults_settle(struct sh_faults *f);
 
 #endif

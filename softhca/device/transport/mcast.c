@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Multicast groups of an HCA: a hash table by GID, changed by the daemon under mcg_lock and copied out under it by
- * whoever delivers a packet; QPs are locked afterwards. A slot once used keeps its GID, so that searches go on past it.
+ * Multicast groups of an HCA: a hash table by GID. The daemon changes it under mcg_lock. A thread
+ * that delivers a packet copies the members out under mcg_lock, and locks QPs afterwards. A slot
+ * that was used once keeps its GID, so that searches go on past it.
  */
 #include <errno.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include "mcast.h"
 #include "responder.h"
 
-/* NULL: no group of the HCA has ever had a member, and the table no memory. */
+/* NULL: no group of the HCA has ever had a member, so the table has no memory. */
 static struct sh_mcg *groups(struct sh_dev *dev, uint32_t hca)
 {
 	struct sh_hca *h = sh_hca(dev, hca);
@@ -32,7 +33,9 @@ static uint32_t hash(const uint8_t gid[16])
 	return h % SH_MAX_MCG;
 }
 
-/* The group with this GID; else, with spare, a slot for it; else NULL. */
+/*
+ * Returns the group with this GID, or NULL. *spare: a slot that such a group could have, or NULL.
+ */
 static struct sh_mcg *find(struct sh_mcg *table, const uint8_t gid[16], struct sh_mcg **spare)
 {
 	uint32_t at = hash(gid);
@@ -66,7 +69,10 @@ int sh_mcast_attach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uin
 	if (!h || gid[0] != 0xff)
 		return -EINVAL;
 	table = sh_table_of(h, SH_HCA_MCGS);
-	/* Memory for all of it with the first: senders look through it. */
+	/*
+	 * The first member brings memory for the whole table, because senders look through all of
+	 * it.
+	 */
 	err = h->mcgs_made ? 0 : sh_promise(dev, table, sizeof(*table) * SH_MAX_MCG);
 	if (err)
 		return err;
@@ -117,7 +123,7 @@ int sh_mcast_detach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uin
 	return err;
 }
 
-/* How many members the group has at this HCA. */
+/* Delivers the packet to the members of its group at this HCA. Returns how many there are. */
 static uint32_t deliver_to(struct sh_dev *dev, struct sh_hca *hca, uint32_t index,
 			   const struct sh_packet *p, struct sh_packet *resp)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The requester: turns WQEs into packets. One thread of the owning process runs it per QP (the engine); it holds the
- * QP's requester lock to pick work, to send what is short and to take in responses, and none while other packets are on
- * their way. A thread that finds the
- * engine busy leaves word (again) and goes. Whoever moves the QP to RESET or ERR advances gen, which sends the engine
- * away: it touches nothing of the QP any more.
+ * The requester: turns WQEs into packets. For each QP, one thread of the owning process at a time
+ * runs it (the engine). That thread holds the QP's requester lock while it picks work, sends what
+ * is short, and takes in responses. While other packets are on their way, it holds no lock. A
+ * thread that finds the engine busy sets a flag (again) and goes. A thread that moves the QP to
+ * RESET or ERR advances gen, which sends the engine away.
  */
 #include <errno.h>
 #include <string.h>
@@ -34,11 +34,11 @@ struct run {
 	struct sh_seg seg[SH_MAX_SEGS], resp_seg[SH_MAX_SEGS];
 	struct sh_wqe wqe;		/* its index is valid while cached is */
 	bool cached;
-	unsigned int held;		/* messages since the lock was let go */
+	unsigned int held;		/* messages since the lock was last released */
 	struct sh_express express;
 };
 
-/* What was held back is committed. */
+/* Commits what was held back. */
 static inline void end_express(struct run *r)
 {
 	sh_express_end(&r->express, r->dev);
@@ -74,7 +74,7 @@ static bool may_start(const struct sh_qp *qp, const struct sh_wqe *wqe)
 	       sh_psn_diff(qp->next_psn, qp->ack_psn) + (int32_t)sh_wqe_packets(qp, wqe) < PSN_WINDOW;
 }
 
-/* What is wrong with a WQE besides its form: a syndrome, 0 = nothing. */
+/* What is wrong with a WQE besides its form: a syndrome, 0 = nothing is. */
 static uint8_t check_wqe(const struct sh_qp *qp, const struct sh_wqe *wqe)
 {
 	if (wqe->bad)
@@ -90,7 +90,7 @@ static uint8_t check_wqe(const struct sh_qp *qp, const struct sh_wqe *wqe)
 	return 0;
 }
 
-/* Pieces of a list. As locate(). */
+/* Locates the pieces of a list. Returns what locate() returns. */
 SH_OUTLINE uint8_t locate_list(struct run *r, uint64_t off, uint64_t len, uint32_t access, struct sh_payload *out)
 {
 	const struct sh_wqe *wqe = &r->wqe;
@@ -115,7 +115,7 @@ SH_OUTLINE uint8_t locate_list(struct run *r, uint64_t off, uint64_t len, uint32
 	return 0;
 }
 
-/* Where the bytes [off, off+len) of the WQE's data are: a syndrome, 0 = found. */
+/* Gives where the bytes [off, off+len) of the WQE's data are. A syndrome, 0 = found. */
 static inline uint8_t locate(struct run *r, uint64_t off, uint64_t len, uint32_t access, struct sh_payload *out)
 {
 	const struct sh_wqe *wqe = &r->wqe;
@@ -209,7 +209,7 @@ static uint8_t packet_op(uint8_t opcode)
 	}
 }
 
-/* Nothing is wrong with the WQE, and it is no more than a packet of an acknowledged SEND or WRITE: nearly all of them. */
+/* Is the WQE in order, and one packet of an acknowledged SEND or WRITE? Nearly all are. */
 static inline bool is_one_packet(const struct sh_qp *qp, const struct sh_wqe *wqe)
 {
 	const uint32_t opcodes = 1u << MLX4_OPCODE_SEND | 1u << MLX4_OPCODE_SEND_IMM | 1u << MLX4_OPCODE_RDMA_WRITE |
@@ -219,8 +219,9 @@ static inline bool is_one_packet(const struct sh_qp *qp, const struct sh_wqe *wq
 }
 
 /*
- * The next packets of the WQE at sq_next as one run in r->p, and the state as if they were sent. A syndrome, 0 = ok.
- * one: the caller knows that it is one packet, as is_one_packet() says, and then this is a third of the work.
+ * Makes the next packets of the WQE at sq_next one run in r->p, and sets the state as if they were
+ * sent. A syndrome, 0 = ok. one: the caller knows by is_one_packet() that it is one packet, which
+ * makes this a third of the work.
  */
 SH_INLINE uint8_t build_as(struct run *r, bool one)
 {
@@ -315,7 +316,9 @@ static uint8_t vendor_of(uint8_t syndrome)
 	}
 }
 
-/* A WQE that cannot be sent fails when it is the oldest; until then it waits for those before it. */
+/*
+ * A WQE that cannot be sent fails when it is the oldest. Until then it waits for those before it.
+ */
 static enum step failed(struct run *r, uint8_t syndrome)
 {
 	end_express(r);
@@ -324,7 +327,7 @@ static enum step failed(struct run *r, uint8_t syndrome)
 	return STEP_STOP;
 }
 
-/* The queue is not there, or the QP's context is overwritten. */
+/* The memory of the queue is gone, or the context of the QP has been overwritten. */
 SH_OUTLINE enum step broken(struct run *r)
 {
 	struct sh_qp *qp = r->qp;
@@ -351,7 +354,7 @@ static enum step step(struct run *r)
 	}
 	if (qp->rnr_waiting || !sh_ctx_live(r->dev, qp->ctx))
 		return STEP_STOP;
-	/* Nothing but NOPs is left of what was sent: they complete on a second look. */
+	/* Of what was sent only NOPs are left: they complete on a second look. */
 	if (qp->sq_una != qp->sq_next && qp->ack_psn == qp->next_psn) {
 		sh_requester_rewind(qp);
 		only_nops = true;
@@ -365,7 +368,9 @@ static enum step step(struct run *r)
 			return broken(r);
 		r->cached = true;
 	}
-	/* The counters are overwritten: without an end this thread would stay here for ever. */
+	/*
+	 * The counters have been overwritten. Without this end the thread would stay here for ever.
+	 */
 	if (__builtin_expect(only_nops && r->wqe.opcode != MLX4_OPCODE_NOP, 0)) {
 		r->dev->ops->complain(r->dev->host, "a damaged QP", r->hca->index, qp->qpn);
 		return broken(r);
@@ -394,7 +399,10 @@ static enum step step(struct run *r)
 	return bad ? failed(r, bad) : STEP_SEND;
 }
 
-/* A packet was delivered (or lost) and what came back is in r->resp. Locked again; the QP is still ours. */
+/*
+ * A packet was delivered (or lost), and what came back is in r->resp. The QP is locked again, and
+ * this thread still runs its engine.
+ */
 static void sent(struct run *r)
 {
 	struct sh_qp *qp = r->qp;
@@ -409,8 +417,9 @@ static void sent(struct run *r)
 }
 
 /*
- * Most messages are short and go through without ado: then the lock stays, which the responder at the other end does not
- * need, and so do the locks there for the next one. They are let go now and then for others who want them.
+ * Most messages are short and unexceptional. For these the thread keeps the requester lock, which
+ * the responder at the other end does not need, and keeps the locks there for the next message. It
+ * releases them now and then for threads that want them.
  */
 static bool express(struct run *r)
 {
@@ -422,7 +431,7 @@ static bool express(struct run *r)
 		r->held = 0;
 		return false;
 	}
-	/* The receiver may hold it back for the next one. */
+	/* Its commit may wait for the next message. */
 	if (r->express.waiting) {
 		sh_self.engine.floor = sh_two(qp->sq_una, qp->una_psn);
 		sh_program_order();
@@ -444,7 +453,7 @@ static bool express(struct run *r)
 	return true;
 }
 
-/* The engine stops: see to it that somebody wakes it when an answer does not come. */
+/* The engine stops. Makes sure that a timer wakes it if an answer does not come. */
 static void settle(struct run *r)
 {
 	struct sh_qp *qp = r->qp;
@@ -488,7 +497,10 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 		qp->engine_seq = 1;
 	r.token = qp->engine_seq;
 	r.gen = qp->gen;
-	/* Before the QP says that it has an engine: thrown, this thread knows which. */
+	/*
+	 * Before the QP says that it has an engine: a thread that is thrown must know which QP it
+	 * ran.
+	 */
 	sh_self.engine.qp = qp;
 	sh_self.engine.token = r.token;
 	sh_program_order();
@@ -517,8 +529,9 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 }
 
 /*
- * Nothing is on its way, and of what was nobody knows whether it has arrived: as when every answer was lost. An acknowledged
- * service sends it again, and the receiver knows what it has; another must not, and may lose it.
+ * Nothing is on its way, and whether what was sent has arrived is not known: as if every answer had
+ * been lost. A reliable service sends it again, and the receiver knows what it has. An unreliable
+ * one must not send it again, and may lose it.
  */
 static void take_back(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_engine *e)
 {
@@ -546,7 +559,10 @@ void sh_requester_thrown(struct sh_dev *dev)
 	if (!e.qp)
 		return;
 	sh_lock(dev, &e.qp->lock);
-	/* Otherwise it had come to its end, or another thread has moved the QP to ERR or RESET, and that was all. */
+	/*
+	 * Otherwise the engine had come to its end, or another thread has moved the QP to ERR or
+	 * RESET, and nothing is left to do.
+	 */
 	ctx = sh_ctx(dev, e.qp->ctx);
 	hca = ctx ? sh_hca(dev, ctx->hca) : NULL;
 	if (hca && e.qp->engine == e.token) {

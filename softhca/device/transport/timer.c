@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The waits of a requester: receiver not ready, and acknowledgements that do not come. The deadline is in the QP,
- * under its lock; at most one call of the helper thread is pending that matters, and it looks at the deadline again.
+ * The waits of a requester: for a receiver that was not ready, and for acknowledgements that do not
+ * come. The deadline is in the QP, under its lock. At most one pending call of the helper thread
+ * counts, and that one looks at the deadline again.
  */
 #include "softhca/device/queues/cqe.h"
 #include "softhca/device/queues/flush.h"
@@ -32,8 +33,8 @@ static void set(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	qp->timer_at = qp->deadline;
 	qp->timer_gen++;
 	/*
-	 * Without a timer the next doorbell sets another one, where this one would be taken for
-	 * set.
+	 * If no timer could be set, the QP must not look as if one were set: then the next doorbell
+	 * sets one.
 	 */
 	if (sh_defer(dev, qp->deadline, fires, (uint64_t)hca->index << 32 | qp->qpn,
 			    qp->timer_gen))
@@ -46,10 +47,10 @@ void sh_timer_arm(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint
 	set(dev, hca, qp);
 }
 
-/* The other path of a QP that has one loaded. */
+/* Moves a QP that has an alternate path loaded to that path. */
 void sh_migrate(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
-	/* All of it, with its event. */
+	/* Pinned: all of it happens, with its event. */
 	struct sh_door *door = sh_pin();
 
 	qp->path = qp->alt_path;
@@ -91,7 +92,9 @@ static void expire(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	sh_requester_run(dev, hca, qp);
 }
 
-/* Thrown while it waits for the lock, it begins anew; from then on it is pinned. */
+/*
+ * If the thread is thrown while it waits for the lock, it begins anew. From then on it is pinned.
+ */
 static void fire(struct sh_dev *dev, uint32_t index, uint32_t qpn, uint64_t gen)
 {
 	struct sh_hca *hca = sh_hca(dev, index);
