@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Number spaces: see numbers.h. Two levels of bits, so that a long run of used entries costs one look per 4096. */
+/*
+ * Number spaces: see numbers.h. There are two levels of bits, so that a search past many used
+ * entries costs one look per 4096.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +25,7 @@ int sh_numbers_init(struct sh_numbers *n, uint32_t bits, uint32_t mask, uint32_t
 	n->reserved = reserved;
 	n->last = reserved;
 	n->rewind = rewind;
-	/* Words that do not exist are full. */
+	/* Words that do not exist count as full. */
 	if (words % 64)
 		n->full[fulls - 1] = ~UINT64_C(0) << words % 64;
 	for (i = 0; i < reserved; i++) {
