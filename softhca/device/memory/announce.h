@@ -16,8 +16,8 @@
 /* What a thread waits for, with the meaning of its two words. */
 enum sh_waits {
 	SH_WAITS_NOT,
-	SH_WAITS_LOCK,	  /* a lock of the device. a: offset of the struct sh_lock */
-	SH_WAITS_DOZE,	  /* a CQE, in poll_cq. a: sh_proc.roused when the thread went to sleep */
+	SH_WAITS_LOCK, /* a lock of the device. a: offset of the struct sh_lock */
+	SH_WAITS_DOZE, /* a CQE, in poll_cq. a: sh_proc.roused when the thread went to sleep */
 	/*
 	 * The helper thread's next timer. a: when it is due, UINT64_MAX: no timer is set; b:
 	 * sh_proc.attention as the helper thread last saw it.
