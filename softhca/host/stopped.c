@@ -143,12 +143,12 @@ static bool next_instruction(uint32_t pid, uint32_t tid, struct look *look)
 	return look->ip > 2 && look->ip < USER_END - 4;
 }
 
-static bool peek(uint32_t pid, void *to, uint64_t from, size_t len)
+static bool peek(uint32_t tid, void *to, uint64_t from, size_t len)
 {
 	struct iovec local = {.iov_base = to, .iov_len = len};
 	struct iovec remote = {.iov_base = (void *)(uintptr_t)from, .iov_len = len};
 
-	return sh_vm_readv((int)pid, &local, 1, &remote, 1) == (long)len;
+	return sh_vm_readv((int)tid, &local, 1, &remote, 1) == (long)len;
 }
 
 /* Nothing is written if it is another address space by now, under the same number. */
@@ -161,7 +161,7 @@ static bool poke(uint32_t pid, uint64_t witness, uint64_t to, void *from, size_t
 }
 
 /* It is the thread that is meant, which the thread says itself, on the stack that it says; and its door is armed. */
-static bool is_armed(uint32_t pid, const struct look *look, uint64_t word, const struct sh_self *self)
+static bool is_armed(uint32_t tid, const struct look *look, uint64_t word, const struct sh_self *self)
 {
 	const uint64_t sp = (uintptr_t)self->sp;
 	struct area area;
@@ -171,7 +171,7 @@ static bool is_armed(uint32_t pid, const struct look *look, uint64_t word, const
 	/* Numbers of threads differ from one PID namespace to another: what the kernel said may be about another thread. */
 	if (look->sp > sp || sp - look->sp > DEEPEST)
 		return false;
-	return peek(pid, &area, (uintptr_t)self->cs - offsetof(struct area, cs), sizeof(area)) && area.cpu_id >= 0 &&
+	return peek(tid, &area, (uintptr_t)self->cs - offsetof(struct area, cs), sizeof(area)) && area.cpu_id >= 0 &&
 	       area.cs == (uintptr_t)self->catches;
 }
 
@@ -186,7 +186,7 @@ bool sh_host_divert(void *host, uint32_t pid, uint32_t tid, uint64_t self_at, ui
 	if (!stopped(pid, tid, &before.switches) || !next_instruction(pid, tid, &before))
 		return false;
 	/* 2. */
-	if (!peek(pid, &self, self_at, sizeof(self)) || !is_armed(pid, &before, word, &self))
+	if (!peek(tid, &self, self_at, sizeof(self)) || !is_armed(tid, &before, word, &self))
 		return false;
 	open[0] = before.ip;
 	open[1] = 3;

@@ -20,7 +20,6 @@ static struct sh_exec *own_slot(struct sh_dev *dev)
 void sh_wait_begin(struct sh_dev *dev, enum sh_waits what, uint64_t a, uint64_t b)
 {
 	struct sh_exec *e = own_slot(dev);
-	struct timespec now;
 
 	/* Entering the device gives the thread a slot, and holds back signal handlers meanwhile. */
 	if (!e && sh_enter(dev)) {
@@ -29,8 +28,7 @@ void sh_wait_begin(struct sh_dev *dev, enum sh_waits what, uint64_t a, uint64_t 
 	}
 	if (!e)
 		return;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	e->waits_since = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	e->waits_since = dev->ops->now(dev->host);
 	e->waits_a = a;
 	e->waits_b = b;
 	/* pairs with the acquire in sh_each_thread() */

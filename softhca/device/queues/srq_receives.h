@@ -58,10 +58,12 @@ static inline uint32_t sh_srq_stride(const struct sh_srq *srq)
 	return 1u << (srq->wqe_shift & 15);
 }
 
-/* Entries of each WQE's list: it follows the link, which is as large as an entry. */
+/* Entries of each WQE's list: it follows the link, which is as large as an entry. 0: damage. */
 static inline unsigned int sh_srq_list(const struct sh_srq *srq)
 {
-	return sh_srq_stride(srq) / sizeof(struct mlx4_wqe_data) - 1;
+	unsigned int shift = srq->wqe_shift & 15;
+
+	return shift < MLX4_MIN_SRQ_SHIFT ? 0 : (1u << shift) / sizeof(struct mlx4_wqe_data) - 1;
 }
 _Static_assert(sizeof(struct mlx4_wqe_srq_next) == sizeof(struct mlx4_wqe_data), "the link's place");
 

@@ -138,12 +138,13 @@ SH_INLINE bool from_srq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp, st
 			uint32_t head)
 {
 	const struct mlx4_wqe_srq_next *wqe;
+	unsigned int nsge = sh_srq_list(srq);
 	uint32_t n, next;
 
 	n = posted(dev, &srq->db, &srq->seen, consumed, sh_srq_size(srq), srq->limit);
-	if (!n || sh_srq_limit_reached(srq, n))
+	if (!nsge || !n || sh_srq_limit_reached(srq, n))
 		return false;
-	wqe = sh_umem_in_place(dev, &srq->buf, sh_srq_at(srq, head), sh_srq_stride(srq));
+	wqe = sh_umem_in_place(dev, &srq->buf, sh_srq_at(srq, head), (nsge + 1) * sizeof(*wqe));
 	if (!wqe)
 		return false;
 	next = from_be16(wqe->next_wqe_index);
@@ -153,7 +154,7 @@ SH_INLINE bool from_srq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp, st
 	s->index = head;
 	s->next = next;
 	s->data = (const void *)(wqe + 1);
-	s->nsge = sh_srq_list(srq);
+	s->nsge = nsge;
 	s->following = n > 1 ? sh_umem_in_place(dev, &srq->buf, sh_srq_at(srq, next), sizeof(*wqe)) : wqe;
 	return true;
 }
@@ -308,8 +309,12 @@ SH_INLINE bool finish_as(struct sh_express *e, const struct sink *s, struct sh_d
 		e->begun = true;
 	} else {
 		sh_txn_again(&t, dev, &e->qp->txn);
-		/* To get a line that its reader waits for takes longer than all the rest: once for two CQEs. */
-		if (sh_cqe_begins_line(dev, entry) && p->npackets == 1 && !sh_cqe_solicits(&cqe)) {
+		/*
+		 * To get a line that its reader waits for takes longer than all the rest: once for
+		 * two CQEs. But the receiver can see what a WRITE has placed, so that is committed
+		 * before the thread's life can be ended (life.h).
+		 */
+		if (op == SH_PKT_SEND && sh_cqe_begins_line(dev, entry) && p->npackets == 1 && !sh_cqe_solicits(&cqe)) {
 			sh_txn_log_cqe(&t, 0, word);
 			e->waiting = place;
 			e->head = s->next;

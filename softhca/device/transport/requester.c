@@ -259,7 +259,7 @@ SH_INLINE uint8_t build_as(struct run *r, bool one)
 			n = RUN_BYTES / mtu;
 			len = RUN_BYTES;
 			last = false;
-		} else if (!one && left > SH_SHORT && p->op == SH_PKT_WRITE && sh_qp_is_reliable(qp)) {
+		} else if (!one && n > 1 && left > SH_SHORT && p->op == SH_PKT_WRITE && sh_qp_is_reliable(qp)) {
 			/* Its last packet alone: the responder is pinned while it copies that one (life.h). */
 			n--;
 			len = (uint64_t)n * mtu;

@@ -2,7 +2,7 @@
 /*
  * What a responder asks about a request before it executes it, each rule once and inline. The ordinary responders (responder.c,
  * responder_rdma.c, ud.c) also say what becomes of a request that breaks a rule; express.c asks the same and leaves such a
- * request to them. Nothing here changes anything. The lock of the QP's responder is held. The rules on receives are in
+ * request to them. What stands before "it was executed" changes nothing. The lock of the QP's responder is held. The rules on receives are in
  * rq_receives.h and srq_receives.h, those on their completions in receive.h and cqe.h, on the receiver's memory in place.h, on keys
  * in mr.h.
  */
