@@ -346,7 +346,8 @@ void sh_helper_forked(void)
 static void say_full(void)
 {
 	static const char line[] =
-		"softhca: this process has set a million timers, and there is no room for more: "
+		"softhca: there is no room for another timer of this process: it has set a million, or the limit "
+		"of addresses is too low (ulimit -v unlimited): "
 		"time-outs come late, and delayed packets are lost; use fewer QPs, or end the "
 		"delay (softhca fault NAME delay off)\n";
 	static atomic_bool said;

@@ -33,16 +33,23 @@ static clock_fn *read_clock = by_kernel;
  */
 static void find_clock(void)
 {
+	static bool found;
 	static const char *const name[] = {"__vdso_clock_gettime", "__kernel_clock_gettime"};
 	void *vdso = NULL;
 
+	/* At the first attachment: each further one would add to the vDSO's references. */
+	if (__atomic_exchange_n(&found, true, __ATOMIC_RELAXED))
+		return;
 	if (getauxval(AT_SYSINFO_EHDR))
 		vdso = dlopen("linux-vdso.so.1", RTLD_LAZY | RTLD_NOLOAD);
 	for (size_t i = 0; vdso && i < sizeof(name) / sizeof(name[0]); i++) {
 		clock_fn *fn = (clock_fn *)dlsym(vdso, name[i]);
 
-		if (fn)
+		/* Looking for the other name would leave an error for the program's dlerror(). */
+		if (fn) {
 			__atomic_store_n(&read_clock, fn, __ATOMIC_RELAXED);
+			break;
+		}
 	}
 }
 

@@ -17,6 +17,9 @@
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
+#ifndef MPOL_DEFAULT
+#define MPOL_DEFAULT 0
+#endif
 #ifndef MPOL_F_ADDR
 #define MPOL_F_ADDR (1 << 1)
 #endif
@@ -73,15 +76,11 @@ bool marks_any(uint64_t start, uint64_t end)
 	return any;
 }
 
-/* The kernel answers with the thread's own policy where the mapping has none. */
+/* MPOL_DEFAULT: the mapping has no policy. The kernel does not answer with the thread's own then. */
 bool marks_policy(uint64_t addr)
 {
-	unsigned long here[16] = {0}, own[16] = {0};
-	int mode = 0, own_mode = 0;
-	const unsigned long bits = sizeof(own) * 8;
+	int mode = MPOL_DEFAULT;
 
-	if (sh_sys(syscall(SYS_get_mempolicy, &mode, here, bits, addr, (long)MPOL_F_ADDR)) < 0 ||
-	    sh_sys(syscall(SYS_get_mempolicy, &own_mode, own, bits, 0L, 0L)) < 0)
-		return false;
-	return mode != own_mode || memcmp(here, own, sizeof(own)) != 0;
+	return sh_sys(syscall(SYS_get_mempolicy, &mode, NULL, 0UL, addr, (long)MPOL_F_ADDR)) >= 0 &&
+	       mode != MPOL_DEFAULT;
 }

@@ -67,6 +67,7 @@ int shim_signals_own(void (*handler)(int, siginfo_t *, void *))
 			err = -errno;
 		} else {
 			app = now;
+			owner = getpid();	/* a child of clone() has no other occasion */
 			__atomic_store_n(&own, handler, __ATOMIC_RELEASE);
 		}
 	}
