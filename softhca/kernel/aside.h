@@ -24,8 +24,8 @@ struct aside {
 };
 void aside_until_left(struct kernel *k, struct aside *a, bool (*finish)(struct kernel *k, struct aside *a));
 void aside_until_unlocked(struct kernel *k, struct aside *a, bool (*finish)(struct kernel *k, struct aside *a));
+/* Until unlocked, with pages of that process. */
 void aside_pages(struct kernel *k, struct aside *a, struct kproc *proc,
-		 /* Until unlocked, with pages of that process. */
 		 bool (*finish)(struct kernel *k, struct aside *a));
 /*
  * Does a thread that has been in device code since before this moment run, rather than being

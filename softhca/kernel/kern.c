@@ -44,7 +44,10 @@ static const char *advice(int err)
 		return "; device memory counts as a file: raise the limit of file sizes where you start "
 		       "the instance (ulimit -f unlimited)";
 	case -ENOMEM:
-		return "; use fewer HCAs, or raise the memory limit of the container";
+		return "; raise the limit of addresses (ulimit -v unlimited) or the memory limit of the container, or use "
+		       "fewer HCAs";
+	case -EMFILE:
+		return "; raise the limit of open files (ulimit -n 1024)";
 	}
 	return "";
 }

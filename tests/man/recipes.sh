@@ -40,7 +40,7 @@ if ! git -C "$top_srcdir" rev-parse >/dev/null 2>&1; then
 fi
 # Three whole builds, which need not be fast programs.
 kill $watchdog
-(sleep 1500 && kill -TERM $$) >/dev/null 2>&1 &
+(sleep 2400 && kill -TERM $$) >/dev/null 2>&1 &
 watchdog=$!
 git clone -q --bare "$top_srcdir" "$tmp/repository.git" && git -C "$tmp/repository.git" tag -f recipe HEAD >/dev/null 2>&1
 mkdir "$tmp/bin"
@@ -59,7 +59,7 @@ recipe() {
 		-e "s|mkdir /build|mkdir $root/build|" "$tmp/recipes/$1.sh" | sed "s|$root$root|$root|g" >"$root/script"
 	[ "$1" != container ] || git clone -q "$tmp/repository.git" "$root/verbs" || return 1
 	(cd "$root/project" && PATH=$tmp/bin:$PATH CFLAGS=-O0 VERBS_REPOSITORY=$tmp/repository.git VERBS_VERSION=recipe CI_PROJECT_DIR=$PWD \
-		timeout 480 bash -ec ". '$root/script'") >"$root/out" 2>&1 || { tail -n 30 "$root/out"; return 1; }
+		timeout 720 bash -ec ". '$root/script'") >"$root/out" 2>&1 || { tail -n 30 "$root/out"; return 1; }
 }
 ran() { recipe "$1" && grep -q 'received: hello over XRC' "$tmp/$1/out" || { tail -n 5 "$tmp/$1/out"; return 1; }; }
 ok "GitHub's recipe" ran github

@@ -168,7 +168,7 @@ ok "also where the library keeps the ranks from agreeing on it" sum
 printf '#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\nshift\nexec sh -c "$*"\n' >"$tmp/bin/here"
 chmod +x "$tmp/bin/here"
 same_host() {
-	job 1 'the ranks are on 1 hosts, not 2' --rsh "$tmp/bin/here" --hosts 2 --env UCX_TLS=rc_v,self -- "${ucx[@]}"
+	job 1 'the ranks are on 1 hosts, and should be on 2' --rsh "$tmp/bin/here" --hosts 2 --env UCX_TLS=rc_v,self -- "${ucx[@]}"
 }
 [ "${TIER:-}" != full ] || ok "ranks that are all on one host fail, and are shown" same_host
 gone() { ! pgrep -f "^$tmp/softhca-check-mpi[^ ]*/mpi_verify" >/dev/null; }
