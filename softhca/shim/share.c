@@ -101,7 +101,7 @@ void shim_share_examine(uint64_t addr, uint64_t len, struct sh_pin_result *pin)
 			break;
 		if (m.ino || m.dev || m.stack || memcmp(m.perms, "rw-p", 4) ||
 		    (private && marks_policy(at)))
-			private = false;
+		private = false;
 		if (!shim_memory_is(m.dev, m.ino) || memcmp(m.perms, "rw-s", 4))
 			shared = false;
 		else if (at == start)

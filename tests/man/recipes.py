@@ -45,7 +45,8 @@ def runs(text):
 ci, containerfile, directory, *workflows = sys.argv[1:]
 github, gitlab = [yaml.safe_load(text) for text in blocks(ci, "yaml")]
 github_steps = steps(github, "the recipe for GitHub")
-write("github.sh", github_steps)
+# GitHub gives each step a shell of its own, in the directory of the project.
+write("github.sh", [f"(\n{step}\n)" for step in github_steps])
 job = gitlab["test"]
 write("gitlab.sh", job["before_script"] + job["script"])
 assert all(isinstance(line, str) for line in job["before_script"] + job["script"]), "a line of GitLab's is no text"
