@@ -293,7 +293,7 @@ static void stop_at_each(const struct plot *plot, void (*then)(struct scene *, c
 
 	steps_of(plot, &visible);
 	n = steps_of(plot, &visible);
-	apart = n / (stride() == 1 ? 40 : 8) + 1;
+	apart = n / (stride() == 1 ? 20 : 8) + 1;
 	for (unsigned int i = apart / 2; i < n && done != ENDED; i += apart) {
 		done = stop_at(plot, i, then);
 		thrown += done == THROWN;
@@ -337,7 +337,7 @@ static void test_others_go_on(void **state)
 /* What the receiver can see before the sender has its acknowledgement is not done again: each instruction from there on. */
 static void test_done_once(void **state)
 {
-	unsigned int apart = stride() == 1 ? 1 : 2, far = 100, visible, thrown, all = 0;
+	unsigned int apart = stride() == 1 ? 2 : 7, far = 100, visible, thrown, all = 0;
 
 	(void)state;
 	for (unsigned int i = 0; i < sizeof(plots) / sizeof(plots[0]); i++) {
@@ -407,7 +407,7 @@ static void test_armed_once(void **state)
 	unsigned int stops = 0;
 
 	(void)state;
-	for (unsigned int at = 1; armed_once(at, &stops); at += stride() == 1 ? 1 : 5)
+	for (unsigned int at = 1; armed_once(at, &stops); at += stride() == 1 ? 5 : 23)
 		;
 	assert_int_not_equal(stops, 0);
 }
