@@ -34,7 +34,6 @@ softhca_transport_kill_SOURCES = softhca_transport_kill.c softhca_scene.h softhc
 softhca_transport_kill_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_kill_LDADD = $(softhca_transport_libs)
 
-check_PROGRAMS += softhca_transport_stop
 softhca_transport_stop_SOURCES = softhca_transport_stop.c softhca_scene.h softhca_step.h
 softhca_transport_stop_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_stop_LDADD = $(softhca_transport_libs)
