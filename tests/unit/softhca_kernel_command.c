@@ -90,6 +90,41 @@ static void framing(enum sh_face face)
 	kt_stop(t);
 }
 
+/* The command goes on where there is no memory. What is wrong with its header is found first. */
+static void cut_short(void **state)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *two = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint32_t *last = (uint32_t *)(two + page - 8);
+
+	(void)state;
+	assert_ptr_not_equal(two, MAP_FAILED);
+	assert_int_equal(munmap(two + page, page), 0);
+	for (enum sh_face face = SH_FACE_OFED; face <= SH_FACE_MAINLINE; face++) {
+		struct kt *t = kt_start(face, 1, 1);
+		struct kctx *ctx = kt_open(t, 0);
+		struct kt_state before = kt_state(t), after;
+
+		last[0] = UV_ALLOC_PD;
+		last[1] = 4 | 3 << 16;
+		assert_int_equal(kt_write(t, ctx, last, 20), EINVAL);
+		assert_int_equal(kt_write(t, ctx, last, 16), EFAULT);
+		last[1] = 4 | 0 << 16;
+		assert_int_equal(kt_write(t, ctx, last, 16), ENOSPC);
+		last[0] = 200;
+		assert_int_equal(kt_write(t, ctx, last, 16), EINVAL);
+		last[0] = 0x80000000u | 50;
+		assert_int_equal(kt_write(t, ctx, last, 24), face == SH_FACE_OFED ? EINVAL : EOPNOTSUPP);
+		last[0] = 0x80000000u | UV_QUERY_DEVICE;
+		assert_int_equal(kt_write(t, ctx, last, 24), face == SH_FACE_OFED ? EINVAL : EFAULT);
+		assert_int_equal(kt_write(t, ctx, last, 12), EINVAL);
+		after = kt_state(t);
+		assert_true(kt_same(&before, &after));
+		kt_stop(t);
+	}
+	munmap(two, page);
+}
+
 static void framing_ofed(void **state)
 {
 	(void)state;
@@ -226,6 +261,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(framing_ofed),
 		cmocka_unit_test(framing_mainline),
+		cmocka_unit_test(cut_short),
 		cmocka_unit_test(probe),
 		cmocka_unit_test(extended),
 		cmocka_unit_test(foreign_handles),

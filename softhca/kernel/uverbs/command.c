@@ -72,7 +72,7 @@ static int user_in(struct call *c, uint64_t addr, size_t len)
 }
 
 /* A second header follows the first one. The structures of extended commands begin after both. */
-static int run_extended(struct call *c, uint64_t addr, uint64_t len)
+static int run_extended(struct call *c, uint64_t len, bool whole)
 {
 	const struct face *f = c->k->face;
 	const struct command *cmd;
@@ -93,7 +93,7 @@ static int run_extended(struct call *c, uint64_t addr, uint64_t len)
 		return -EINVAL;
 	if (len < sizeof(hdr) + sizeof(ex))
 		return -EINVAL;
-	if (user_in(c, addr, len) < 0)
+	if (!whole)
 		return -EFAULT;
 	memcpy(&ex, c->in + sizeof(hdr), sizeof(ex));
 	if ((uint64_t)(hdr.in_words + ex.provider_in_words) * 8 != len - sizeof(hdr) - sizeof(ex))
@@ -141,14 +141,17 @@ static int run(struct call *c, uint64_t addr, uint64_t len)
 	const struct face *f = c->k->face;
 	const struct command *cmd;
 	struct uv_hdr hdr;
+	bool whole;
 
 	if (len < sizeof(hdr))
 		return -EINVAL;
-	if (user_in(c, addr, sizeof(hdr)) < 0)
+	/* A kernel reads the header first, and finds what is wrong there before it looks further. */
+	whole = user_in(c, addr, len) == 0;
+	if (!whole && user_in(c, addr, sizeof(hdr)) < 0)
 		return -EFAULT;
 	memcpy(&hdr, c->in, sizeof(hdr));
 	if (f->has_extended && hdr.command & UV_EXTENDED)
-		return run_extended(c, addr, len);
+		return run_extended(c, len, whole);
 	if ((uint64_t)hdr.in_words * 4 != len)
 		return -EINVAL;
 	if (hdr.command >= f->ncommands)
@@ -168,7 +171,7 @@ static int run(struct call *c, uint64_t addr, uint64_t len)
 		return -ENOSPC;
 	if (len < cmd->in)
 		return f->truncated;
-	if (user_in(c, addr, len) < 0)
+	if (!whole)
 		return -EFAULT;
 	if (cmd->out)
 		memcpy(&c->resp, c->in + offsetof(struct uv_plain, response), sizeof(c->resp));
