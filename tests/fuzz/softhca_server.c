@@ -12,12 +12,27 @@
  *	2	bytes that follow
  *	3..	what they are: see the functions
  */
-#include "softhca/kernel/server.c"
-
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "libmlx4/src/mlx4-abi.h"
 #include "softhca/device/memory/fault_rule.h"
+#include "softhca/kernel/aside.h"
+#include "softhca/kernel/faults.h"
+#include "softhca/kernel/files.h"
+#include "softhca/kernel/kern.h"
+#include "softhca/kernel/ports.h"
+#include "softhca/kernel/process.h"
+#include "softhca/kernel/server.h"
+#include "softhca/kernel/uverbs/context.h"
 #include "softhca/kernel/uverbs/objects.h"
 #include "softhca/kernel/uverbs/uverbs-abi.h"
 #include "user.h"
@@ -77,7 +92,7 @@ static void start(void)
 		fail("no memory");
 	*server = (struct server){.k = &kernel, .listen_fd = -1, .inotify = -1, .signals = -1, .tick = -1, .attention = -1,
 				  .again = -1};
-	if (kern_init(&kernel, &cfg, text, sizeof(text)) < 0 || set_up(server) < 0 ||
+	if (kern_init(&kernel, &cfg, text, sizeof(text)) < 0 || server_set_up(server) < 0 ||
 	    kern_publish(&kernel, text, sizeof(text)) < 0) {
 		fprintf(stderr, "instance: %s\n", text);
 		abort();
@@ -100,7 +115,7 @@ static void stop(void)
 {
 	if (!server)
 		return;
-	take_down(server);
+	server_take_down(server);
 	kern_exit(&kernel);
 	free(server);
 	user_stop();
@@ -117,7 +132,7 @@ static void hang_up(unsigned int i)
 	client[i] = -1;
 	/* Which is what the daemon hears next. */
 	if (served[i] >= 0 && server->conns[served[i]])
-		serve(server, (uint64_t)SRC_CONN << 32 | (uint32_t)served[i]);
+		server_serve(server, (uint64_t)SRC_CONN << 32 | (uint32_t)served[i]);
 	if (served[i] >= 0 && server->conns[served[i]])
 		fail("a connection outlives its client");
 	served[i] = -1;
@@ -136,7 +151,7 @@ static void call(unsigned int i)
 		user_fail("connect");
 	client[i] = fd;
 	end = lowest();
-	serve(server, (uint64_t)SRC_LISTEN << 32);
+	server_serve(server, (uint64_t)SRC_LISTEN << 32);
 	if (end >= server->nconns || !server->conns[end])
 		fail("a connection was not accepted");
 	served[i] = end;
@@ -196,7 +211,7 @@ static void send_message(unsigned int flags, const void *message, size_t len)
 	done = sendmsg(client[i], &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 	if (done < 0)
 		return;
-	serve(server, (uint64_t)SRC_CONN << 32 | (uint32_t)served[i]);
+	server_serve(server, (uint64_t)SRC_CONN << 32 | (uint32_t)served[i]);
 	if (!(flags & UNREAD))
 		take_replies(i);
 	if (!server->conns[served[i]]) {
@@ -377,11 +392,8 @@ static void close_file(const uint8_t *p, size_t n)
 
 static void tick(void)
 {
-	server->ticks++;
-	listen_again(server);
+	server_tick(server);
 	aside_sweep(&kernel);
-	evq_spill(&kernel);
-	look_at_lease(server);
 }
 
 /* From the loop, about what may be gone by then: an event queue, a process, a connection. */
@@ -391,7 +403,7 @@ static void event(const uint8_t *p, size_t n)
 
 	if (n < 2)
 		return;
-	serve(server, (uint64_t)sources[p[0] % 6] << 32 | p[1]);
+	server_serve(server, (uint64_t)sources[p[0] % 6] << 32 | p[1]);
 	for (unsigned int i = 0; i < CONNS; i++)
 		if (served[i] >= 0 && !server->conns[served[i]])
 			served[i] = -1;
@@ -483,12 +495,12 @@ static void clean_up(void)
 	for (i = 1; i < MOST; i++)
 		if (kernel.proc[i])
 			proc_dead(&kernel, kernel.proc[i]);
-	drain_files(server);
+	files_drain(server);
 	aside_sweep(&kernel);
 	if (user_fd[2] >= 0)
 		close(user_fd[2]);
 	user_fd[2] = -1;
-	drain_files(server);
+	files_drain(server);
 	reset_device();
 	/* The same numbers for the next input. */
 	kernel.ctx_next = 1;

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The daemon as a process: becomes one, with nothing of the process that started it, and runs the
+ * kernel and its loop.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "softhca/host/sys.h"
+#include "kern.h"
+#include "kernel.h"
+#include "server.h"
+
+/* All from first on but keep. Linux before 5.9 has no call for it. */
+static void close_from(int first, int keep)
+{
+	struct dirent *entry;
+	DIR *dir;
+	int fd;
+
+	if ((keep <= first || sh_sys(syscall(SYS_close_range, first, keep - 1, 0)) == 0) &&
+	    sh_sys(syscall(SYS_close_range, keep < first ? first : keep + 1, ~0u, 0)) == 0)
+		return;
+	dir = opendir("/proc/self/fd");
+	while (dir && (entry = readdir(dir))) {
+		fd = atoi(entry->d_name);
+		if (fd >= first && fd != keep && fd != dirfd(dir))
+			close(fd);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static void become_daemon(int keep)
+{
+	struct rlimit files;
+	sigset_t all;
+
+	setsid();
+	(void)chdir("/");
+	umask(022);
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	close_from(3, keep);
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &files);
+	}
+}
+
+int sh_kernel_main(const struct sh_kernel_config *cfg, int ready_fd)
+{
+	struct sh_status st = {0};
+	struct kernel *k;
+	int err;
+
+	become_daemon(ready_fd);
+	fcntl(ready_fd, F_SETFD, FD_CLOEXEC);
+	k = calloc(1, sizeof(*k));
+	err = k ? kern_init(k, cfg, st.text, sizeof(st.text)) : -ENOMEM;
+	if (!err) {
+		err = server_run(k, ready_fd, &st);
+		kern_exit(k);
+	}
+	free(k);
+	/* Last: when the command hears of a failure, nothing is left. */
+	if (err < 0) {
+		st.error = -err;
+		server_announce(ready_fd, &st);
+	}
+	return err < 0;
+}

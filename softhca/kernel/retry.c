@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Requests that found a client's thread in their way: keeps each with its connection and tries it
+ * again by a timer, while other clients are served. The same timer carries on contexts that could
+ * not be ended, things that are set aside, and events that were spilled. Owns server.kept,
+ * server.again, server.nap and server.suspect.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "softhca/device/memory/exec.h"
+#include "softhca/kernel/uverbs/context.h"
+#include "softhca/kernel/uverbs/evq.h"
+#include "aside.h"
+#include "conn.h"
+#include "dispatch.h"
+#include "files.h"
+#include "kern.h"
+#include "lists.h"
+#include "retry.h"
+#include "server.h"
+
+/*
+ * How long threads may be in the way of a request; and how long if they run, since they may be
+ * copying much.
+ */
+#define PATIENCE_NS	UINT64_C(2000000000)
+#define PATIENCE_RUN_NS	UINT64_C(10000000000)
+/* Until a request is tried again; each nap is twice the one before, up to LAST_NAP_NS. */
+#define FIRST_NAP_NS	UINT64_C(50000)
+#define LAST_NAP_NS	UINT64_C(10000000)
+/* A thread that has been in the way for so long may be stopped. */
+#define SUSPECT_NAP_NS	UINT64_C(1500000)
+/* The longest nap if no client waits. */
+#define IDLE_NAP_NS	UINT64_C(1000000000)
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static bool unfinished(const struct kernel *k)
+{
+	return k->graced || k->locked || k->releasing || k->loud || k->spill_again;
+}
+
+/* Sets the timer, if there is something to come back to. */
+static void nap(struct server *s, uint64_t ns)
+{
+	struct itimerspec t = {0};
+	uint64_t longest = s->kept ? LAST_NAP_NS : IDLE_NAP_NS;
+
+	if (!s->kept && !unfinished(s->k))
+		ns = 0;
+	else if (ns > longest)
+		ns = longest;
+	if (ns == s->nap && !ns)
+		return;
+	s->nap = ns;
+	t.it_value.tv_sec = (time_t)(ns / 1000000000);
+	t.it_value.tv_nsec = (long)(ns % 1000000000);
+	(void)timerfd_settime(s->again, 0, &t, NULL);
+}
+
+/* There is something new to come back to, soon. */
+static void nap_anew(struct server *s)
+{
+	if (!s->nap || s->nap > FIRST_NAP_NS)
+		nap(s, FIRST_NAP_NS);
+}
+
+int retry_keep(struct server *s, struct conn *c, size_t len)
+{
+	if (len > sizeof(c->kept))
+		return -EPROTO;
+	memcpy(c->kept, s->message, len);
+	c->kept_len = len;
+	c->since = now_ns();
+	c->moment = sh_grace_begin(&s->k->dev);
+	DL_APPEND(s->kept, c);
+	nap_anew(s);
+	return 0;
+}
+
+void retry_forget(struct server *s, struct conn *c)
+{
+	if (c->kept_len)
+		DL_DELETE(s->kept, c);
+	c->kept_len = 0;
+}
+
+static bool is_late(struct kernel *k, const struct conn *c)
+{
+	uint64_t waited = now_ns() - c->since;
+
+	return waited >= PATIENCE_RUN_NS || (waited >= PATIENCE_NS && !one_runs(k, c->moment));
+}
+
+/* Before another try after a long nap. A thread that the last such look found, and this one does, has not moved on since. */
+static void suspect(struct server *s)
+{
+	if (s->nap < SUSPECT_NAP_NS) {
+		s->suspect = 0;
+		return;
+	}
+	if (s->suspect)
+		sh_grace_suspect(&s->k->dev, s->suspect);
+	s->suspect = sh_grace_begin(&s->k->dev);
+}
+
+void retry_all(struct server *s)
+{
+	struct conn *c, *tmp;
+	uint64_t n;
+
+	if (read(s->again, &n, sizeof(n)) < 0)
+		return;
+	suspect(s);
+	files_drain(s);
+	DL_FOREACH_SAFE(s->kept, c, tmp) {
+		int err = dispatch(s, c, c->kept, c->kept_len, is_late(s->k, c));
+
+		if (err == -EINPROGRESS)
+			continue;
+		retry_forget(s, c);
+		if (err < 0)
+			conn_close(s, c);
+	}
+	if (s->k->releasing + s->k->loud)
+		ctx_retry(s->k);
+	aside_sweep(s->k);
+	if (s->k->spill_again)
+		evq_spill(s->k);
+	nap(s, s->nap ? s->nap * 2 : FIRST_NAP_NS);
+}
+
+void retry_begin(struct server *s)
+{
+	if (!s->nap && unfinished(s->k))
+		nap_anew(s);
+}
