@@ -1,0 +1,501 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Requests that find a process in device code, which runs or is stopped there: the daemon serves
+ * other clients meanwhile, and the request succeeds in the end. Waits are bounded by alarm().
+ */
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "libmlx4/src/mlx4-abi.h"
+#include "softhca/device/memory/exec.h"
+#include "softhca/device/memory/instance.h"
+#include "softhca/device/memory/tables.h"
+#include "softhca/host/client.h"
+#include "softhca/host/process.h"
+#include "softhca/host/witness.h"
+#include "softhca/kernel/uverbs/uverbs-abi.h"
+#include "softhca_daemon.h"
+
+enum what { W_NONE, W_QP, W_CQ, W_SRQ, W_EVENTS };
+
+/* Objects of one context, made over the wire. */
+struct objects {
+	uint32_t pd, mr, key, cq, cqn, srq, srqn, qp, qpn;
+	char *mem;
+};
+
+static uint32_t make(struct client *c, uint32_t number, void *cmd, size_t len, size_t out)
+{
+	struct sh_command_reply r;
+	int fd;
+
+	assert_int_equal(client_command(c, number, cmd, len, out, &r, &fd), 0);
+	for (uint32_t i = 0; i < r.nactions; i++)
+		assert_ptr_not_equal(mmap((void *)(uintptr_t)r.action[i].uaddr, r.action[i].len, PROT_READ | PROT_WRITE,
+					  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), MAP_FAILED);
+	return r.pin_check;
+}
+
+static void make_mr(struct client *c, struct objects *o)
+{
+	struct uv_reg_mr_resp resp;
+	struct {
+		struct sh_command m;
+		struct sh_pin_result pin;
+	} second;
+	struct uv_reg_mr cmd = {
+		.response = (uintptr_t)&resp, .start = (uintptr_t)o->mem, .length = 4096, .hca_va = (uintptr_t)o->mem,
+		.pd_handle = o->pd, .access_flags = SH_LOCAL_WRITE,
+	};
+	struct sh_command_reply r;
+
+	assert_int_equal(make(c, UV_REG_MR, &cmd, sizeof(cmd), sizeof(resp)), 1);
+	second.m = (struct sh_command){
+		.type = SH_MSG_COMMAND, .ctx = c->ctx, .tid = gettid(), .cap_ipc_lock = 1, .addr = (uintptr_t)&cmd,
+		.len = sizeof(cmd),
+	};
+	second.pin = (struct sh_pin_result){.done = 1};
+	assert_int_equal(sh_client_request(c->fd, &second, sizeof(second), &r, sizeof(r), NULL, NULL), 0);
+	assert_int_equal(r.error, 0);
+	o->mr = resp.mr_handle;
+	o->key = resp.lkey;
+}
+
+static void make_objects(struct client *c, struct objects *o)
+{
+	struct {
+		struct uv_alloc_pd_resp core;
+		struct mlx4_abi_alloc_pd_resp drv;
+	} pd_resp;
+	struct uv_plain pd = {.response = (uintptr_t)&pd_resp};
+	struct {
+		struct uv_create_cq_resp core;
+		struct mlx4_abi_create_cq_resp drv;
+	} cq_resp;
+	struct {
+		struct uv_create_cq core;
+		struct mlx4_abi_create_cq drv;
+	} cq = {.core = {.response = (uintptr_t)&cq_resp, .cqe = 15, .comp_channel = -1}};
+	struct {
+		struct uv_create_srq_resp core;
+		struct mlx4_abi_create_srq_resp drv;
+	} srq_resp;
+	struct {
+		struct uv_create_srq core;
+		struct mlx4_abi_create_srq drv;
+	} srq = {.core = {.response = (uintptr_t)&srq_resp, .max_wr = 15, .max_sge = 1}};
+	struct uv_create_qp_resp qp_resp;
+	struct {
+		struct uv_create_qp core;
+		struct mlx4_abi_create_qp drv;
+	} qp = {
+		.core = {.response = (uintptr_t)&qp_resp, .max_send_wr = 10, .max_recv_wr = 10, .max_send_sge = 1,
+			 .max_recv_sge = 1, .qp_type = UV_QPT_RC},
+		.drv = {.log_sq_bb_count = 5, .log_sq_stride = 6},
+	};
+
+	o->mem = mmap(NULL, 16 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(o->mem, MAP_FAILED);
+	make(c, UV_ALLOC_PD, &pd, sizeof(pd), sizeof(pd_resp));
+	o->pd = pd_resp.core.pd_handle;
+	make_mr(c, o);
+	cq.drv.buf_addr = (uintptr_t)o->mem + 4096;
+	cq.drv.db_addr = (uintptr_t)o->mem + 5 * 4096;
+	make(c, UV_CREATE_CQ, &cq, sizeof(cq), sizeof(cq_resp));
+	o->cq = cq_resp.core.cq_handle;
+	o->cqn = cq_resp.drv.cqn;
+	srq.core.pd_handle = o->pd;
+	srq.drv.buf_addr = (uintptr_t)o->mem + 6 * 4096;
+	srq.drv.db_addr = (uintptr_t)o->mem + 5 * 4096 + 64;
+	make(c, UV_CREATE_SRQ, &srq, sizeof(srq), sizeof(srq_resp));
+	o->srq = srq_resp.core.srq_handle;
+	o->srqn = srq_resp.drv.srqn;
+	qp.core.pd_handle = o->pd;
+	qp.core.send_cq_handle = qp.core.recv_cq_handle = o->cq;
+	qp.drv.buf_addr = (uintptr_t)o->mem + 8 * 4096;
+	qp.drv.db_addr = (uintptr_t)o->mem + 5 * 4096 + 128;
+	make(c, UV_CREATE_QP, &qp, sizeof(qp), sizeof(qp_resp));
+	o->qp = qp_resp.qp_handle;
+	o->qpn = qp_resp.qpn;
+}
+
+/*
+ * A process of its own that is in device code, with that lock, and stopped. When it continues it lets go, leaves and ends; but
+ * first, unless busy is -1, it reads a byte from there.
+ */
+static pid_t stop_inside(enum what what, const struct objects *o, uint32_t ctx, int busy)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		struct sh_hello_reply r;
+		struct sh_dev dev = {0};
+		struct sh_lock *lock = NULL;
+		char byte;
+		int memfd, fd = daemon_connect();
+		void *base;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (sh_client_hello(fd, 0, 0, &r, &memfd) || r.error)
+			_exit(1);
+		base = mmap(NULL, r.size, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+		if (base == MAP_FAILED || sh_dev_attach(&dev, base, r.size) || sh_process_init(&dev, daemon_dir))
+			_exit(1);
+		dev.proc = r.proc;
+		if (what == W_QP)
+			lock = &sh_qp_get(&dev, 0, o->qpn)->lock;
+		else if (what == W_CQ)
+			lock = &sh_cq_get(&dev, 0, o->cqn)->lock;
+		else if (what == W_SRQ)
+			lock = &sh_srq_get(&dev, 0, o->srqn)->lock;
+		else if (what == W_EVENTS)
+			lock = &sh_evq(&dev, sh_ctx(&dev, ctx)->async_evq)->lock;
+		if (!sh_enter(&dev))
+			_exit(1);
+		if (lock)
+			sh_lock(&dev, lock);
+		raise(SIGSTOP);
+		if (busy >= 0 && read(busy, &byte, 1) != 1)
+			_exit(1);
+		if (lock)
+			sh_unlock(&dev, lock);
+		sh_leave(&dev);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+	return pid;
+}
+
+static void go_on(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGCONT);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+/*
+ * The command is sent; another client, asking later, is answered before it, since that command has to wait; and then it
+ * succeeds, though the process has not moved.
+ */
+static void succeeds_meanwhile(struct client *c, uint32_t number, void *cmd, size_t len, size_t out)
+{
+	struct sh_command m = {
+		.type = SH_MSG_COMMAND, .ctx = c->ctx, .tid = gettid(), .cap_ipc_lock = 1, .addr = (uintptr_t)cmd, .len = len,
+	};
+	struct pollfd p = {.fd = c->fd, .events = POLLIN};
+	struct sh_command_reply r;
+
+	*(struct uv_hdr *)cmd = (struct uv_hdr){.command = number, .in_words = len / 4, .out_words = out / 4};
+	assert_int_equal(send(c->fd, &m, sizeof(m), MSG_NOSIGNAL), sizeof(m));
+	assert_int_equal(daemon_processes(), 2);
+	assert_int_equal(poll(&p, 1, 0), 0);
+	assert_int_equal(poll(&p, 1, -1), 1);
+	assert_int_equal(recv(c->fd, &r, sizeof(r), 0), sizeof(r));
+	assert_int_equal(r.error, 0);
+}
+
+static void take_away(struct client *c, uint32_t number, uint32_t handle)
+{
+	uint32_t resp[2] = {77, 77};
+	struct uv_object cmd = {.response = (uintptr_t)resp, .handle = handle};
+
+	succeeds_meanwhile(c, number, &cmd, sizeof(cmd), sizeof(resp));
+	assert_int_equal(resp[0], 0);
+}
+
+static void set_state(struct client *c, uint32_t qp, uint32_t state, bool held)
+{
+	struct uv_modify_qp cmd = {.qp_handle = qp, .attr = {.attr_mask = UV_QP_STATE, .qp_state = state}};
+	struct sh_command_reply r;
+	int fd;
+
+	if (held)
+		succeeds_meanwhile(c, UV_MODIFY_QP, &cmd, sizeof(cmd), 0);
+	else
+		assert_int_equal(client_command(c, UV_MODIFY_QP, &cmd, sizeof(cmd), 0, &r, &fd), 0);
+}
+
+/* A thread that runs is waited for, however long it takes: what it copies must not come after the answer. */
+static void busy_inside(void **state)
+{
+	struct sh_command_reply r;
+	struct uv_handle mr = {0};
+	struct sh_command m;
+	struct objects o;
+	struct client c;
+	int async, go[2], status;
+	struct pollfd p;
+	pid_t pid, other;
+	char byte = 0;
+
+	(void)state;
+	pid = daemon_start();
+	client_hello(&c, 0);
+	client_open(&c);
+	assert_int_equal(client_plain(&c, UV_GET_CONTEXT, 16, &async), 0);
+	make_objects(&c, &o);
+	assert_int_equal(pipe(go), 0);
+	other = stop_inside(W_NONE, &o, c.ctx, go[0]);
+	kill(other, SIGCONT);
+	assert_int_equal(waitpid(other, &status, WCONTINUED), other);
+	mr.handle = o.mr;
+	mr.hdr = (struct uv_hdr){.command = UV_DEREG_MR, .in_words = sizeof(mr) / 4};
+	m = (struct sh_command){
+		.type = SH_MSG_COMMAND, .ctx = c.ctx, .tid = gettid(), .cap_ipc_lock = 1, .addr = (uintptr_t)&mr,
+		.len = sizeof(mr),
+	};
+	assert_int_equal(send(c.fd, &m, sizeof(m), MSG_NOSIGNAL), sizeof(m));
+	p = (struct pollfd){.fd = c.fd, .events = POLLIN};
+	assert_int_equal(poll(&p, 1, 3000), 0);
+	assert_int_equal(daemon_processes(), 2);
+	assert_int_equal(write(go[1], &byte, 1), 1);
+	assert_int_equal(recv(c.fd, &r, sizeof(r), 0), sizeof(r));
+	assert_int_equal(r.error, 0);
+	assert_int_equal(waitpid(other, &status, 0), other);
+	assert_int_equal(status, 0);
+	munmap(o.mem, 16 * 4096);
+	close(go[0]);
+	close(go[1]);
+	close(async);
+	close(c.file);
+	close(c.life);
+	close(c.fd);
+	daemon_stop(pid);
+}
+
+/* What a stopped process is in the midst of is taken away all the same, and is given back when it has left. */
+static void stopped_inside(void **state)
+{
+	static const enum what held[] = {W_NONE, W_QP, W_QP, W_QP, W_CQ, W_SRQ, W_EVENTS};
+	struct sh_command_reply r;
+	struct objects o;
+	struct client c;
+	pid_t pid, other;
+	int fd, async;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(held) / sizeof(held[0]); i++) {
+		uint32_t resp[2];
+		struct uv_object qp = {.response = (uintptr_t)resp}, cq = qp, srq = qp;
+		struct uv_handle mr = {0}, pd = {0};
+
+		pid = daemon_start();
+		client_hello(&c, 0);
+		client_open(&c);
+		assert_int_equal(client_plain(&c, UV_GET_CONTEXT, 16, &async), 0);
+		make_objects(&c, &o);
+		qp.handle = o.qp;
+		cq.handle = o.cq;
+		srq.handle = o.srq;
+		mr.handle = o.mr;
+		pd.handle = o.pd;
+		other = stop_inside(held[i], &o, c.ctx, -1);
+		if (i == 0) {
+			succeeds_meanwhile(&c, UV_DEREG_MR, &mr, sizeof(mr), 0);
+			mr.handle = UINT32_MAX;
+		} else if (i == 1) {
+			take_away(&c, UV_DESTROY_QP, o.qp);
+			qp.handle = UINT32_MAX;
+		} else if (i == 2) {
+			set_state(&c, o.qp, SH_QPS_ERR, true);
+		} else if (i == 3) {
+			set_state(&c, o.qp, SH_QPS_RESET, true);
+		} else if (i == 4) {
+			/* Its QP first, which asks for no lock of the CQ. */
+			assert_int_equal(client_command(&c, UV_DESTROY_QP, &qp, sizeof(qp), sizeof(resp), &r, &fd), 0);
+			take_away(&c, UV_DESTROY_CQ, o.cq);
+			qp.handle = cq.handle = UINT32_MAX;
+		} else if (i == 5) {
+			take_away(&c, UV_DESTROY_SRQ, o.srq);
+			srq.handle = UINT32_MAX;
+		} else {
+			take_away(&c, UV_DESTROY_QP, o.qp);
+			qp.handle = UINT32_MAX;
+		}
+		/* Nothing of it is in the way of what is left, or of what comes. */
+		if (i == 0)
+			make_mr(&c, &o);
+		go_on(other);
+		if (mr.handle == UINT32_MAX)
+			mr.handle = o.mr;
+		if (qp.handle != UINT32_MAX)
+			assert_int_equal(client_command(&c, UV_DESTROY_QP, &qp, sizeof(qp), sizeof(resp), &r, &fd), 0);
+		if (srq.handle != UINT32_MAX)
+			assert_int_equal(client_command(&c, UV_DESTROY_SRQ, &srq, sizeof(srq), sizeof(resp), &r, &fd), 0);
+		if (cq.handle != UINT32_MAX)
+			assert_int_equal(client_command(&c, UV_DESTROY_CQ, &cq, sizeof(cq), sizeof(resp), &r, &fd), 0);
+		assert_int_equal(client_command(&c, UV_DEREG_MR, &mr, sizeof(mr), 0, &r, &fd), 0);
+		assert_int_equal(client_command(&c, UV_DEALLOC_PD, &pd, sizeof(pd), 0, &r, &fd), 0);
+		munmap(o.mem, 16 * 4096);
+		close(async);
+		close(c.file);
+		close(c.life);
+		close(c.fd);
+		daemon_stop(pid);
+	}
+}
+
+/* ---- a thread that can be thrown (softhca/device/memory/life.h) ---- */
+
+/* Shared with the process that is stopped. */
+struct lingering {
+	uint64_t cs, door;		/* where its kernel looks, and what is there when it is armed */
+	uint32_t lives, go, late;
+};
+
+/* In its first life it stores when it is told to go on; in its next one it finds nothing to do. */
+static void linger(struct sh_dev *dev, uint32_t a, uint32_t b, uint64_t at)
+{
+	struct lingering *l = (void *)(uintptr_t)at;
+
+	(void)dev, (void)a, (void)b;
+	if (__atomic_fetch_add(&l->lives, 1, __ATOMIC_SEQ_CST))
+		return;
+	while (!__atomic_load_n(&l->go, __ATOMIC_SEQ_CST))
+		sh_rearm();
+	__atomic_store_n(&l->late, 1, __ATOMIC_SEQ_CST);
+}
+
+static void be_inside(struct lingering *l, const struct objects *o, bool lock)
+{
+	struct sh_hello_reply r;
+	struct sh_dev dev = {0};
+	int memfd, err, fd = daemon_connect();
+	void *base;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (sh_client_hello(fd, 0, 0, &r, &memfd) || r.error)
+		_exit(1);
+	base = mmap(NULL, r.size, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+	if (base == MAP_FAILED || sh_dev_attach(&dev, base, r.size) || sh_process_init(&dev, daemon_dir))
+		_exit(1);
+	dev.proc = r.proc;
+	dev.witness = sh_witness(&err);
+	if (!sh_enter(&dev))
+		_exit(1);
+	if (!sh_self.catches)
+		_exit(77);
+	if (lock)
+		sh_lock(&dev, &sh_qp_get(&dev, 0, o->qpn)->lock);
+	__atomic_store_n(&l->cs, (uintptr_t)sh_self.cs, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&l->door, (uintptr_t)sh_self.catches, __ATOMIC_SEQ_CST);
+	sh_catch(&dev, 0, 0, (uintptr_t)l, linger);
+	sh_leave(&dev);
+	_exit(0);
+}
+
+static bool is_armed(pid_t pid, const struct lingering *l)
+{
+	uint64_t says = 0;
+	struct iovec local = {&says, sizeof(says)}, remote = {(void *)(uintptr_t)l->cs, sizeof(says)};
+
+	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == sizeof(says) && says == l->door;
+}
+
+/* Stopped in the loop, where nothing but a switch right before leaves it disarmed. false: it cannot be thrown here. */
+static bool stop_armed(pid_t pid, const struct lingering *l)
+{
+	int status;
+
+	while (!__atomic_load_n(&l->lives, __ATOMIC_SEQ_CST)) {
+		if (waitpid(pid, &status, WNOHANG) == pid) {
+			assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 77);
+			return false;
+		}
+		usleep(1000);
+	}
+	for (;;) {
+		assert_int_equal(kill(pid, SIGSTOP), 0);
+		assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+		assert_true(WIFSTOPPED(status));
+		if (is_armed(pid, l))
+			return true;
+		kill(pid, SIGCONT);
+		assert_int_equal(waitpid(pid, &status, WCONTINUED), pid);
+		usleep(1000);
+	}
+}
+
+/*
+ * The daemon answers that memory is deregistered, or that a QP is gone, while a process is stopped in device code, without a
+ * lock and with the QP's. No other client waits for that process. When it goes on it executes nothing of what it was about to
+ * do, so it stores nothing after the answer.
+ */
+static void nothing_late(void **state)
+{
+	struct lingering *l = mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	bool can = true;
+
+	(void)state;
+	assert_ptr_not_equal(l, MAP_FAILED);
+	for (int lock = 0; lock < 2 && can; lock++) {
+		struct sh_command_reply r;
+		struct uv_handle mr = {0};
+		uint32_t resp[2];
+		struct uv_object qp = {.response = (uintptr_t)resp};
+		struct objects o;
+		struct client c;
+		pid_t pid, other;
+		int fd, async;
+
+		memset(l, 0, sizeof(*l));
+		pid = daemon_start();
+		client_hello(&c, 0);
+		client_open(&c);
+		assert_int_equal(client_plain(&c, UV_GET_CONTEXT, 16, &async), 0);
+		make_objects(&c, &o);
+		mr.handle = o.mr;
+		qp.handle = o.qp;
+		other = fork();
+		if (!other)
+			be_inside(l, &o, lock);
+		can = stop_armed(other, l);
+		if (can) {
+			if (lock)
+				assert_int_equal(client_command(&c, UV_DESTROY_QP, &qp, sizeof(qp), sizeof(resp), &r, &fd), 0);
+			else
+				assert_int_equal(client_command(&c, UV_DEREG_MR, &mr, sizeof(mr), 0, &r, &fd), 0);
+			__atomic_store_n(&l->go, 1, __ATOMIC_SEQ_CST);
+			go_on(other);
+			assert_int_equal(l->late, 0);
+			assert_int_equal(l->lives, 2);
+		}
+		munmap(o.mem, 16 * 4096);
+		close(async);
+		close(c.file);
+		close(c.life);
+		close(c.fd);
+		daemon_stop(pid);
+	}
+	munmap(l, sizeof(*l));
+	if (!can)
+		skip();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stopped_inside),
+		cmocka_unit_test(nothing_late),
+		cmocka_unit_test(busy_inside),
+	};
+
+	return cmocka_run_group_tests(tests, daemon_make_base, daemon_remove_base);
+}
