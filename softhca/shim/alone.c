@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "alone.h"
-#include "shim.h"
 #include "softhca/host/process.h"
 #include "softhca/host/procstat.h"
+#include "softhca/host/sys.h"
+#include "alone.h"
 
 #define MOMENT_NS   50000
 #define PATIENCE_NS 2000000000

@@ -4,6 +4,8 @@
  * shim, shim_dev and the connection, which control_lock protects. A connection belongs to one
  * process; a forked child makes its own.
  */
+#include "config.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,16 +14,29 @@
 #include <sys/prctl.h>
 
 #include "softhca/device/memory/announce.h"
+#include "softhca/device/memory/dev.h"
 #include "softhca/device/memory/instance.h"
 #include "softhca/host/client.h"
 #include "softhca/host/memory.h"
 #include "softhca/host/paths.h"
 #include "softhca/host/process.h"
 #include "softhca/host/runs.h"
+#include "softhca/host/sys.h"
 #include "softhca/host/witness.h"
+#include "softhca/protocol.h"
+#include "attach.h"
+#include "compiler.h"
+#include "context.h"
+#include "dontfork.h"
+#include "fork.h"
+#include "handlers.h"
+#include "memory.h"
 #include "own.h"
-#include "shim.h"
+#include "say.h"
+#include "share.h"
+#include "signals.h"
 #include "still.h"
+#include "trap.h"
 
 struct shim shim;
 struct sh_dev shim_dev;

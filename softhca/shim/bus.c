@@ -6,11 +6,13 @@
 #include <endian.h>
 #include <string.h>
 
-#include "shim.h"
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/objects.h"
 #include "softhca/device/queues/cq.h"
 #include "softhca/device/transport/doorbell.h"
+#include "attach.h"
+#include "bus.h"
+#include "compiler.h"
 
 #define SEND_DOORBELL	0x14
 #define ARM_DOORBELL	0x20

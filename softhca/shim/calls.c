@@ -6,7 +6,10 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "shim.h"
+#include "attach.h"
+#include "command.h"
+#include "context.h"
+#include "interpose.h"
 
 #define NETLINK_RDMA 20
 

@@ -9,7 +9,15 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "shim.h"
+#include "softhca/host/sys.h"
+#include "softhca/protocol.h"
+#include "attach.h"
+#include "bus.h"
+#include "command.h"
+#include "context.h"
+#include "kick.h"
+#include "memory.h"
+#include "share.h"
 
 bool shim_has_ipc_lock(void)
 {

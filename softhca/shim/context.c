@@ -5,13 +5,24 @@
  * freed, only reused for a later generation of the same number. list_lock protects the list;
  * readers walk it without the lock.
  */
+#include "config.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "softhca/device/memory/dev.h"
 #include "softhca/host/process.h"
-#include "shim.h"
+#include "softhca/host/sys.h"
+#include "softhca/protocol.h"
+#include "attach.h"
+#include "context.h"
+#include "handlers.h"
+#include "memory.h"
+#include "names.h"
+#include "say.h"
+#include "trap.h"
 
 static struct shim_ctx *list;
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -7,8 +7,10 @@
  * that does not get it notes that a request is missing.
  */
 #include <stdatomic.h>
+#include <sys/mman.h>
 
-#include "shim.h"
+#include "dontfork.h"
+#include "memory.h"
 
 #define REMEMBERED 64
 

@@ -14,10 +14,18 @@
 #include <signal.h>
 #include <string.h>
 
+#include "softhca/device/memory/dev.h"
 #include "softhca/host/memory.h"
+#include "softhca/host/sys.h"
+#include "attach.h"
+#include "compiler.h"
+#include "dontfork.h"
+#include "fork.h"
+#include "interpose.h"
 #include "maps.h"
+#include "memory.h"
 #include "ranges.h"
-#include "shim.h"
+#include "share.h"
 #include "still.h"
 
 #define FEW 256 /* mappings that need no memory to be noted */

@@ -14,8 +14,9 @@
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 
+#include "softhca/host/sys.h"
 #include "fresh.h"
-#include "shim.h"
+#include "memory.h"
 #include "still.h"
 
 #define SOFT_DIRTY (UINT64_C(1) << 55) /* of the page map: may be set for an absent page */

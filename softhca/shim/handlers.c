@@ -16,9 +16,13 @@
 #include <string.h>
 #include <ucontext.h>
 
-#include "shim.h"
-#include "signals.h"
 #include "softhca/device/memory/exec.h"
+#include "softhca/host/sys.h"
+#include "attach.h"
+#include "compiler.h"
+#include "handlers.h"
+#include "interpose.h"
+#include "signals.h"
 
 #define BIT(sig) (UINT64_C(1) << ((sig)-1))
 #define CANNOT_WAIT                                                                                \

@@ -9,7 +9,8 @@
 #include <sys/utsname.h>
 
 #include "softhca/host/address.h"
-#include "shim.h"
+#include "attach.h"
+#include "interpose.h"
 
 static bool own_name(char name[SH_HOST_NAME])
 {

@@ -17,11 +17,18 @@
  * anew. All state is the thread's own, and nothing is locked. A handler that jumps out of here
  * leaves at worst an announcement, which costs one sender one needless system call.
  */
+#include <errno.h>
 #include <linux/futex.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "softhca/device/memory/announce.h"
+#include "softhca/device/memory/dev.h"
+#include "attach.h"
+#include "compiler.h"
+#include "context.h"
 #include "idle.h"
 
 #define US UINT64_C(1000)

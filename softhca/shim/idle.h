@@ -7,7 +7,10 @@
 #ifndef SOFTHCA_SHIM_IDLE_H
 #define SOFTHCA_SHIM_IDLE_H
 
-#include "shim.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "compiler.h"
 
 /* Polls of this thread, of any CQ and with any result, before the next one is looked at. */
 extern TLS int32_t shim_polls_left;

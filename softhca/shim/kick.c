@@ -18,12 +18,18 @@
  */
 #include <string.h>
 
+#include "softhca/device/memory/dev.h"
 #include "softhca/device/memory/objects.h"
 #include "softhca/device/queues/cq.h"
 #include "softhca/device/transport/doorbell.h"
 #include "softhca/host/process.h"
+#include "softhca/host/sys.h"
+#include "attach.h"
+#include "bus.h"
+#include "compiler.h"
+#include "context.h"
 #include "idle.h"
-#include "shim.h"
+#include "kick.h"
 
 #define SLOTS 4096 /* contexts that a process can have wrapped, with room for the hash */
 

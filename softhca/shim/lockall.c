@@ -12,8 +12,11 @@
 #include <sys/resource.h>
 
 #include "softhca/host/memory.h"
+#include "softhca/host/sys.h"
+#include "attach.h"
+#include "command.h"
+#include "interpose.h"
 #include "maps.h"
-#include "shim.h"
 
 #ifndef MLOCK_ONFAULT
 #define MLOCK_ONFAULT 1

@@ -9,10 +9,18 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "softhca/host/sys.h"
+#include "softhca/protocol.h"
+#include "attach.h"
+#include "context.h"
+#include "dontfork.h"
+#include "interpose.h"
 #include "maps.h"
 #include "marks.h"
+#include "memory.h"
 #include "own.h"
-#include "shim.h"
+#include "share.h"
+#include "trap.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "softhca/host/sys.h"
 #include "maps.h"
 #include "marks.h"
-#include "shim.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18

@@ -6,9 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "softhca/device/memory/dev.h"
 #include "softhca/host/memory.h"
+#include "softhca/host/sys.h"
+#include "softhca/protocol.h"
+#include "attach.h"
+#include "dontfork.h"
 #include "maps.h"
-#include "shim.h"
+#include "memory.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
 
 #define PAGE_MAP_MIN	(64 << 10)	/* bytes; to copy fewer costs no more than the page map */
 #define PM_PRESENT	(UINT64_C(1) << 63)

@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim.h"
+#include "softhca/host/sys.h"
+#include "attach.h"
+#include "names.h"
+#include "say.h"
 
 /* Turns "a//b/./c" into "a/b/c". False: the result does not fit. */
 static bool tidy(const char *path, char out[PATH_MAX])

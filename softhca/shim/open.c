@@ -10,7 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim.h"
+#include "softhca/host/sys.h"
+#include "attach.h"
+#include "context.h"
+#include "interpose.h"
+#include "names.h"
 
 EXPORT int open(const char *path, int flags, ...);
 EXPORT int open64(const char *path, int flags, ...);

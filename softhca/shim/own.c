@@ -10,11 +10,11 @@
  * the lock. A thread that would remove a range and does not get the lock sets `lost`, and the table
  * begins anew. To know too little is safe.
  */
+#include <dlfcn.h>
 #include <stdatomic.h>
 
 #include "own.h"
 #include "ranges.h"
-#include "shim.h"
 
 #define MOST 1024
 

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "shim.h"
+#include "attach.h"
+#include "interpose.h"
+#include "names.h"
 
 EXPORT int access(const char *path, int mode)
 {

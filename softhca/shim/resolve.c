@@ -12,7 +12,9 @@
 #include <string.h>
 
 #include "softhca/host/address.h"
-#include "shim.h"
+#include "softhca/host/sys.h"
+#include "attach.h"
+#include "interpose.h"
 
 #define ADDRESS_MAX sizeof(struct in6_addr)
 

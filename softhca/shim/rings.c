@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "softhca/host/sys.h"
 #include "rings.h"
-#include "shim.h"
 
 /* Of Linux 5.1 and 5.18: the headers may be older than the kernel. */
 #ifndef SYS_io_uring_enter

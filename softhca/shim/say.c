@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "shim.h"
+#include "softhca/host/sys.h"
+#include "attach.h"
+#include "say.h"
 
 static char waiting[512];
 static bool said;

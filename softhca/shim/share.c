@@ -12,13 +12,19 @@
  */
 #include <string.h>
 
+#include "softhca/device/memory/dev.h"
 #include "softhca/host/memory.h"
+#include "softhca/host/sys.h"
+#include "softhca/protocol.h"
+#include "attach.h"
+#include "compiler.h"
 #include "fresh.h"
 #include "maps.h"
 #include "marks.h"
+#include "memory.h"
 #include "own.h"
 #include "ranges.h"
-#include "shim.h"
+#include "share.h"
 #include "still.h"
 
 static struct ranges regions;

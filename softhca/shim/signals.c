@@ -7,8 +7,13 @@
  */
 #include <pthread.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-#include "shim.h"
+#include "attach.h"
+#include "compiler.h"
+#include "handlers.h"
+#include "interpose.h"
 #include "signals.h"
 
 static struct sigaction app;			/* what the application set for SIGBUS */

@@ -9,7 +9,10 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
-#include "shim.h"
+#include "attach.h"
+#include "context.h"
+#include "interpose.h"
+#include "names.h"
 
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64), "one layout");
 

@@ -17,10 +17,14 @@
 
 #include "softhca/host/moves.h"
 #include "softhca/host/process.h"
+#include "softhca/host/sys.h"
 #include "alone.h"
+#include "attach.h"
+#include "interpose.h"
 #include "maps.h"
+#include "memory.h"
 #include "rings.h"
-#include "shim.h"
+#include "share.h"
 #include "still.h"
 
 #define STACK (64 << 10)

@@ -12,7 +12,9 @@
 #include <time.h>
 
 #include "softhca/host/process.h"
-#include "shim.h"
+#include "attach.h"
+#include "interpose.h"
+#include "share.h"
 
 /* Returns 0 or -ENOMEM: pages that stay as they are would be a danger to a child made later. */
 static int before(uint64_t low, uint64_t high)

@@ -6,7 +6,7 @@
  * call of its own is found in /proc/self/maps, if there is a descriptor to open that with. An entry
  * counts while its context lives.
  */
-#include "shim.h"
+#include "config.h"
 
 #ifdef HAVE_TRAP
 
@@ -15,8 +15,15 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include "softhca/device/memory/dev.h"
+#include "softhca/host/sys.h"
+#include "attach.h"
+#include "bus.h"
+#include "context.h"
 #include "decode.h"
+#include "memory.h"
 #include "signals.h"
+#include "trap.h"
 
 #define SLOTS  4096
 #define WINDOW 32   /* places for an address, from that of its hash on */

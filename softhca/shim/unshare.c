@@ -11,10 +11,13 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-#include "alone.h"
-#include "shim.h"
 #include "softhca/host/process.h"
+#include "alone.h"
+#include "attach.h"
+#include "interpose.h"
 
 #ifndef CLOSE_RANGE_UNSHARE
 #define CLOSE_RANGE_UNSHARE (1U << 1)

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The instance that this process belongs to, and the control connection.
+ *
+ * Everything in the preloaded library may run in any program, in any thread, and before the
+ * library's own constructor. Internal functions return 0 or -errno.
+ */
+#ifndef SOFTHCA_SHIM_ATTACH_H
+#define SOFTHCA_SHIM_ATTACH_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "softhca/device/memory/dev.h"
+#include "compiler.h"
+
+struct shim {
+	bool active;			/* this process belongs to an instance */
+	bool several;			/* the instance has more than one host */
+	unsigned int host;
+	char dir[PATH_MAX];		/* directory of the instance */
+	char root[PATH_MAX];		/* dir/host<K>: replaces / in redirected paths */
+	size_t root_len;
+	dev_t files_dev;		/* file system of the contexts' files */
+	ino_t root_ino;
+	/*
+	 * The way of doorbells is trap, by SOFTHCA_MMIO or else by the instance; known once
+	 * connected.
+	 */
+	bool trap;
+};
+extern struct shim shim;
+extern struct sh_dev shim_dev;		/* inst is NULL before the first connection */
+extern uint32_t shim_stale; /* nonzero in a forked child until it has its own connection */
+
+void shim_init(void);
+bool shim_host_exists(unsigned int host);	/* by the instance's files; shim.dir is set */
+static inline bool shim_active(void)
+{
+	extern bool shim_ready;
+
+	if (unlikely(!__atomic_load_n(&shim_ready, __ATOMIC_ACQUIRE)))
+		shim_init();
+	return shim.active;
+}
+
+/* Take the control connection, making it first if needed. Nothing is held on failure. */
+int shim_control_get(void);
+int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds, unsigned int *nfds);
+void shim_control_put(void);
+/*
+ * The same without connecting, whatever the connection's state: for moments in which nothing else
+ * may happen.
+ */
+void shim_control_hold(void);
+bool shim_control_mine(void);	/* this thread has the connection */
+/*
+ * The descriptor of device memory, or -1 if it no longer refers to it. The control connection is
+ * held.
+ */
+int shim_memory_fd(void);
+/* Is that file device memory? */
+bool shim_memory_is(dev_t dev, ino_t ino);
+/* For the data path of a forked child: makes a connection of its own. */
+bool shim_refresh(void);
+
+#endif

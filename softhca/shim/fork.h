@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Around fork().
+ */
+#ifndef SOFTHCA_SHIM_FORK_H
+#define SOFTHCA_SHIM_FORK_H
+
+void shim_fork_prepare(void);
+void shim_fork_parent(void);
+void shim_fork_child(void);
+
+#endif

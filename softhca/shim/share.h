@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Registered memory as device memory. The control connection is held, unless a function says
+ * otherwise.
+ */
+#ifndef SOFTHCA_SHIM_SHARE_H
+#define SOFTHCA_SHIM_SHARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ranges;
+struct sh_action;
+struct sh_pin_result;
+
+void shim_share_examine(uint64_t addr, uint64_t len, struct sh_pin_result *pin);
+int shim_share(const struct sh_action *action);
+void shim_give_back(const struct sh_action *action);
+/*
+ * Pages of the range no longer belong to a region, whatever is mapped there now. False: for want of
+ * memory they still count as the region's. What is mapped there decides in the end.
+ */
+bool shim_share_forget(uint64_t addr, uint64_t len);
+int shim_changed(uint32_t what, uint64_t addr, uint64_t len);
+/*
+ * Makes all regions that overlap the range private again. Returns 0, -EBUSY if the process is not
+ * still, or -ENOMEM.
+ */
+int shim_privatize(uint64_t addr, uint64_t len);
+/*
+ * Makes private the regions that overlap [low, high), and those that may not be device memory
+ * beside threads and across fork(). May be called from anywhere: it takes the connection itself.
+ * Same results.
+ */
+int shim_make_private(uint64_t low, uint64_t high);
+/* Notes queue pages that are being mapped. */
+void shim_share_queue(const struct sh_action *action);
+const struct ranges *shim_share_regions(void);
+const struct ranges *shim_share_queues(void);
+void shim_share_forked(void);
+/*
+ * Does the range overlap a region? shim_may_share() needs no connection: a first check, which may
+ * say yes too often.
+ */
+bool shim_may_share(uint64_t addr, uint64_t len);
+bool shim_shares(uint64_t addr, uint64_t len);
+bool shim_shares_any(void);		/* is there a region, or has there been one? */
+
+#endif
