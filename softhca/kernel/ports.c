@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "softhca/device/memory/event.h"
 #include "softhca/device/memory/txn.h"
-#include "softhca/device/queues/event.h"
 #include "softhca/device/queues/qp.h"
 #include "softhca/kernel/uverbs/context.h"
 #include "softhca/kernel/uverbs/evq.h"

@@ -19,10 +19,10 @@
 #include <cmocka.h>
 
 #include "revive.h"
+#include "softhca/device/memory/event.h"
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/tables.h"
 #include "softhca/device/queues/cq.h"
-#include "softhca/device/queues/event.h"
 #include "softhca/device/queues/modify.h"
 #include "softhca/device/queues/qp.h"
 #include "softhca/device/queues/srq.h"

@@ -12,10 +12,10 @@
 #include <cmocka.h>
 
 #include "softhca/device/memory/copy.h"
+#include "softhca/device/memory/event.h"
 #include "softhca/device/memory/instance.h"
 #include "softhca/device/memory/tables.h"
 #include "softhca/device/memory/umem.h"
-#include "softhca/device/queues/event.h"
 #include "softhca/device/queues/transitions.h"
 #include "softhca_pair.h"
 

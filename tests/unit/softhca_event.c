@@ -14,9 +14,9 @@
 #include <cmocka.h>
 
 #include "softhca_mock.h"
+#include "softhca/device/memory/event.h"
 #include "softhca/device/memory/tables.h"
 #include "softhca/device/queues/cq.h"
-#include "softhca/device/queues/event.h"
 
 #define CQN 130
 

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "softhca/device/queues/event.h"
+#include "softhca/device/memory/event.h"
 #include "softhca/kernel/uverbs/queue.h"
 #include "softhca/kernel/uverbs/uverbs-abi.h"
 #include "softhca/kernel/window.h"

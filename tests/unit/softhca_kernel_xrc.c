@@ -12,8 +12,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "softhca/device/memory/event.h"
 #include "softhca/device/memory/qp_attr.h"
-#include "softhca/device/queues/event.h"
 #include "softhca/kernel/uverbs/commands.h"
 #include "softhca/kernel/uverbs/limits.h"
 #include "softhca/kernel/uverbs/evq.h"

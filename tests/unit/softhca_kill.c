@@ -25,9 +25,9 @@
 #include "mlx4-format.h"
 #include "softhca_mock.h"
 #include "softhca_step.h"
+#include "softhca/device/memory/event.h"
 #include "softhca/device/queues/cq.h"
 #include "softhca/device/queues/cqe.h"
-#include "softhca/device/queues/event.h"
 #include "softhca/device/queues/srq.h"
 #include "softhca/device/queues/srq_receives.h"
 

@@ -13,9 +13,9 @@
 #include "softhca/host/process.h"
 #include "softhca/host/witness.h"
 #include "softhca_mock.h"
+#include "softhca/device/memory/event.h"
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/instance.h"
-#include "softhca/device/queues/event.h"
 #include "softhca/kernel/uverbs/command.h"
 
 static void must(bool ok, const char *what)

@@ -7,7 +7,7 @@
 #include <sched.h>
 #include <string.h>
 
-#include "softhca/device/queues/event.h"
+#include "event.h"
 #include "txn.h"
 
 #define program_order	sh_program_order

@@ -7,11 +7,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "softhca/device/memory/event.h"
 #include "softhca/device/memory/instance.h"
 #include "softhca/device/memory/tables.h"
 #include "cq.h"
 #include "cqe.h"
-#include "event.h"
 
 #define EV_CQ_ERR	0
 

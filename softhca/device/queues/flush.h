@@ -5,8 +5,8 @@
 #ifndef SOFTHCA_DEVICE_QUEUES_FLUSH_H
 #define SOFTHCA_DEVICE_QUEUES_FLUSH_H
 
+#include "softhca/device/memory/event.h"
 #include "softhca/device/memory/qp_context.h"
-#include "event.h"
 #include "wqe.h"
 
 /*

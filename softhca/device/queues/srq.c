@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "softhca/device/memory/event.h"
 #include "softhca/device/memory/instance.h"
 #include "softhca/device/memory/umem.h"
-#include "event.h"
 #include "sge.h"
 #include "srq.h"
 #include "srq_receives.h"

@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "softhca/device/memory/event.h"
 #include "softhca/device/memory/txn.h"
-#include "softhca/device/queues/event.h"
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/lists.h"
 #include "softhca/kernel/user.h"

@@ -2,10 +2,10 @@
 /*
  * Event queues, and the events that are raised through them. Each function takes the queue's lock, unless it says otherwise.
  */
-#ifndef SOFTHCA_DEVICE_QUEUES_EVENT_H
-#define SOFTHCA_DEVICE_QUEUES_EVENT_H
+#ifndef SOFTHCA_DEVICE_MEMORY_EVENT_H
+#define SOFTHCA_DEVICE_MEMORY_EVENT_H
 
-#include "softhca/device/memory/dev.h"
+#include "dev.h"
 
 /* Affiliated asynchronous events about QPs, in uverbs numbers. */
 enum sh_qp_event {

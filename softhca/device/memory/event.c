@@ -8,9 +8,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "softhca/device/memory/instance.h"
-#include "softhca/device/memory/tables.h"
 #include "event.h"
+#include "instance.h"
+#include "tables.h"
 
 #define RETRY_NS	UINT64_C(20000000)
 #define XRC_QP_EVENT	0x80000000u
