@@ -13,7 +13,7 @@
 
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/tables.h"
-#include "softhca/device/transport/doorbell.h"
+#include "softhca/device/queues/attention.h"
 #include "softhca/device/waits.h"
 #include "softhca_pair.h"
 

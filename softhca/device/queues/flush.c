@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "softhca/device/transport/doorbell.h"
+#include "attention.h"
 #include "cqe.h"
 #include "flush.h"
 #include "qp_halves.h"

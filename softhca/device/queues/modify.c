@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "softhca/device/transport/timer.h"
 #include "cqe.h"
 #include "flush.h"
+#include "migrate.h"
 #include "modify.h"
 #include "qp_halves.h"
 #include "transitions.h"

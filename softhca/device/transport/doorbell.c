@@ -8,8 +8,6 @@
 #include "doorbell.h"
 #include "requester.h"
 
-#define POST_TRIES (4 * SH_ATTENTION_RING)
-
 /* The caller holds the requester lock; this function releases it. */
 static inline void serve(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
@@ -105,40 +103,6 @@ void sh_recv_posted(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
 }
 
 /* ---- attention ---- */
-
-void sh_attention_post(struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t qpn)
-{
-	struct sh_proc *p = sh_proc(dev, proc);
-	uint64_t entry = ((uint64_t)hca << 32 | qpn) + 1;
-	struct sh_door *door;
-	int i;
-
-	if (!p)
-		return;
-	/*
-	 * Pinned: a thread that was thrown before it wakes the process would not come here again.
-	 */
-	door = sh_pin();
-	for (i = 0; i < POST_TRIES; i++) {
-		uint32_t at = __atomic_fetch_add(&p->ring_tail, 1, __ATOMIC_RELAXED) % SH_ATTENTION_RING;
-		uint64_t none = 0;
-
-		/* pairs with the exchange in attention() */
-		if (__atomic_compare_exchange_n(&p->ring[at], &none, entry, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-			break;
-	}
-	if (i == POST_TRIES) {
-		uint32_t group = (qpn & ((1u << SH_LOG_QPS) - 1)) / 64;
-
-		/* First; then the word that says that entries were lost. */
-		__atomic_fetch_or(&p->lost_hca[hca / 64 % (SH_MAX_HCAS / 64)], UINT64_C(1) << hca % 64, __ATOMIC_SEQ_CST);
-		__atomic_fetch_or(&p->lost_qps[group / 64], UINT64_C(1) << group % 64, __ATOMIC_SEQ_CST);
-		__atomic_store_n(&p->ring_lost, 1, __ATOMIC_SEQ_CST);
-	}
-	__atomic_fetch_add(&p->attention, 1, __ATOMIC_SEQ_CST);
-	dev->ops->wake(dev->host, proc);
-	sh_unpin(door);
-}
 
 static void look(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Doorbells, BlueFlame writes among them, and what one process asks another to look at.
+ * Doorbells, BlueFlame writes among them, and what other processes ask this one to look at.
  * Any process calls these, between sh_enter() and sh_leave() unless it says otherwise.
  */
 #ifndef SOFTHCA_DEVICE_TRANSPORT_DOORBELL_H
@@ -26,8 +26,5 @@ bool sh_recv_matters(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
  * this process.
  */
 void sh_attention(struct sh_dev *dev);
-
-/* Have the owner's helper thread look at this QP (any process). */
-void sh_attention_post(struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t qpn);
 
 #endif

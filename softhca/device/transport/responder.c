@@ -7,13 +7,13 @@
 #include <errno.h>
 
 #include "softhca/device/queues/flush.h"
+#include "softhca/device/queues/migrate.h"
 #include "softhca/device/queues/qp_halves.h"
 #include "fabric.h"
 #include "place.h"
 #include "receive.h"
 #include "responder.h"
 #include "rules.h"
-#include "timer.h"
 
 bool sh_receive_ok(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port, const struct sh_packet *p)
 {

@@ -6,6 +6,7 @@
  */
 #include "softhca/device/queues/cqe.h"
 #include "softhca/device/queues/flush.h"
+#include "softhca/device/queues/migrate.h"
 #include "requester.h"
 #include "timer.h"
 
@@ -45,22 +46,6 @@ void sh_timer_arm(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint
 {
 	qp->deadline = deadline;
 	set(dev, hca, qp);
-}
-
-/* Moves a QP that has an alternate path loaded to that path. */
-void sh_migrate(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
-{
-	/* Pinned: all of it happens, with its event. */
-	struct sh_door *door = sh_pin();
-
-	qp->path = qp->alt_path;
-	if (qp->alt_port)
-		qp->port = qp->alt_port;
-	qp->pkey_index = qp->alt_pkey_index;
-	qp->timeout = qp->alt_timeout;
-	qp->mig_state = SH_MIG_MIGRATED;
-	sh_qp_event(dev, hca, qp, SH_QPE_PATH_MIG);
-	sh_unpin(door);
 }
 
 void sh_retry(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)

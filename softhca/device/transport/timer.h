@@ -11,8 +11,6 @@
 void sh_timer_arm(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint64_t deadline);
 uint64_t sh_rnr_ns(uint32_t code);
 uint64_t sh_ack_ns(uint32_t code);	/* 0 = never */
-/* To the alternate path, with its event. Both locked. */
-void sh_migrate(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 /* An acknowledgement is late: send again or give up. */
 void sh_retry(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 

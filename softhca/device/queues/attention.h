@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What one process asks another to look at.
+ */
+#ifndef SOFTHCA_DEVICE_QUEUES_ATTENTION_H
+#define SOFTHCA_DEVICE_QUEUES_ATTENTION_H
+
+#include "softhca/device/memory/dev.h"
+
+/* Have the owner's helper thread look at this QP (any process). */
+void sh_attention_post(struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t qpn);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Path migration.
+ */
+#ifndef SOFTHCA_DEVICE_QUEUES_MIGRATE_H
+#define SOFTHCA_DEVICE_QUEUES_MIGRATE_H
+
+#include "softhca/device/memory/qp_context.h"
+
+/* To the alternate path, which is loaded, with its event. Both locked. */
+void sh_migrate(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
+
+#endif
