@@ -20,6 +20,7 @@
 #include "softhca/device/memory/mr.h"
 #include "softhca/device/queues/cq.h"
 #include "softhca/device/queues/cqe.h"
+#include "softhca/device/transport/doorbell.h"
 
 #define KEY	0x1100u
 #define CQN	200

@@ -11,8 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "softhca/device/queues/cq.h"
-#include "softhca/device/transport/doorbell.h"
 #include "exec.h"
 #include "objects.h"
 
@@ -33,12 +31,12 @@
 #define pthread_mutex_clocklock(mutex, clock, until) pthread_mutex_timedlock(mutex, until)
 #endif
 
-enum later_kind { LATER_RING, LATER_RECV, LATER_ARM };
 /* Doorbells that did not fit; a function to call when this thread is outside. */
 enum missed { MISSED_RINGS = 1, MISSED_CALL = 2 };
 
 struct later {
-	uint32_t kind, ctx, number, dw0, dw1;
+	sh_later_fn *fn;
+	uint32_t ctx, number, dw0, dw1;
 };
 
 /*
@@ -298,12 +296,7 @@ static void serve_later(struct sh_dev *dev)
 		struct later l = self.later[self.head % LATER];
 
 		__atomic_store_n(&self.head, self.head + 1, __ATOMIC_RELEASE);
-		if (l.kind == LATER_RING)
-			sh_ring(dev, l.ctx, l.number);
-		else if (l.kind == LATER_RECV)
-			sh_recv_posted(dev, l.ctx, l.number);
-		else
-			sh_arm(dev, l.ctx, l.number, l.dw0, l.dw1);
+		l.fn(dev, l.ctx, l.number, l.dw0, l.dw1);
 	}
 	if (self.missed & MISSED_RINGS) {
 		struct sh_proc *proc = sh_proc(dev, dev->proc);
@@ -411,15 +404,14 @@ void sh_leave(struct sh_dev *dev)
 		 again(dev));
 }
 
-static void put_later(struct later l)
+void sh_later(sh_later_fn *fn, uint32_t ctx, uint32_t number, uint32_t dw0, uint32_t dw1)
 {
 	uint32_t i, at;
 
 	for (i = self.head; i != __atomic_load_n(&self.tail, __ATOMIC_RELAXED); i++) {
 		const struct later *old = &self.later[i % LATER];
 
-		if (old->kind == l.kind && old->ctx == l.ctx && old->number == l.number && old->dw0 == l.dw0 &&
-		    old->dw1 == l.dw1)
+		if (old->fn == fn && old->ctx == ctx && old->number == number && old->dw0 == dw0 && old->dw1 == dw1)
 			return;
 	}
 	if (i - self.head >= LATER - 8) { /* handlers may nest a few deep between this look and the next line */
@@ -427,25 +419,7 @@ static void put_later(struct later l)
 		return;
 	}
 	at = __atomic_fetch_add(&self.tail, 1, __ATOMIC_RELAXED);
-	self.later[at % LATER] = l;
-}
-
-void sh_ring_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
-{
-	(void)dev;
-	put_later((struct later){ LATER_RING, ctx, qpn, 0, 0 });
-}
-
-void sh_recv_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
-{
-	(void)dev;
-	put_later((struct later){ LATER_RECV, ctx, qpn, 0, 0 });
-}
-
-void sh_arm_later(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1)
-{
-	(void)dev;
-	put_later((struct later){ LATER_ARM, ctx, cqn, dw0, dw1 });
+	self.later[at % LATER] = (struct later){ fn, ctx, number, dw0, dw1 };
 }
 
 /* ---- the dead ---- */

@@ -13,7 +13,7 @@
  * everything else that uses memory keys, between sh_enter() and sh_leave(). sh_enter() returns
  * false if the thread is in device code already, because a signal handler has interrupted it there.
  * The caller then records the doorbell with one of the *_later() functions and returns; sh_leave()
- * serves it. Both are async-signal-safe once the thread has entered for the first time, or has
+ * serves it. All are async-signal-safe once the thread has entered for the first time, or has
  * called sh_exec_prepare().
  */
 bool sh_enter(struct sh_dev *dev);
@@ -27,9 +27,13 @@ bool sh_inside(void);
 bool sh_after_leave(void (*fn)(void));
 /* Gives back this thread's slot, before the instance's memory is unmapped. */
 void sh_exec_release(void);
-void sh_ring_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
-void sh_recv_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
-void sh_arm_later(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1);
+/*
+ * What the *_later() functions of doorbell.h and cq.h have in common: sh_leave() calls fn with these
+ * values, or, if there are too many doorbells, has the helper thread look at every queue of the
+ * process. The same doorbell twice counts as one.
+ */
+typedef void sh_later_fn(struct sh_dev *dev, uint32_t ctx, uint32_t number, uint32_t dw0, uint32_t dw1);
+void sh_later(sh_later_fn *fn, uint32_t ctx, uint32_t number, uint32_t dw0, uint32_t dw1);
 /*
  * sh_grace_begin(), called after something was made unreachable, returns the moment.
  * sh_grace_over(): has each thread that was in device code at that moment left since? Until then a

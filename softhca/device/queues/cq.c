@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "softhca/device/memory/event.h"
+#include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/instance.h"
 #include "softhca/device/memory/tables.h"
 #include "cq.h"
@@ -160,6 +161,12 @@ void sh_arm(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32
 {
 	sh_self.again = false;
 	sh_catch(dev, ctx, cqn, (uint64_t)dw1 << 32 | dw0, arm_cq);
+}
+
+void sh_arm_later(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1)
+{
+	(void)dev;
+	sh_later(sh_arm, ctx, cqn, dw0, dw1);
 }
 
 /* ---- life ---- */

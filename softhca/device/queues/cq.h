@@ -42,5 +42,7 @@ int sh_cq_query(struct sh_dev *dev, uint32_t hca, uint32_t cqn, struct sh_cq_inf
  * order. If both are 0, the device looks at the arm record of the CQ instead.
  */
 void sh_arm(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1);
+/* The same when this thread leaves the device (exec.h). */
+void sh_arm_later(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1);
 
 #endif

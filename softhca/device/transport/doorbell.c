@@ -4,6 +4,7 @@
  * QP that it names. As the HCA does, the device ignores numbers that name no QP or another
  * context's QP.
  */
+#include "softhca/device/memory/exec.h"
 #include "softhca/device/queues/flush.h"
 #include "doorbell.h"
 #include "requester.h"
@@ -64,6 +65,18 @@ void sh_ring(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
 	sh_catch(dev, ctx, qpn, 0, ring);
 }
 
+static void ring_left(struct sh_dev *dev, uint32_t ctx, uint32_t qpn, uint32_t dw0, uint32_t dw1)
+{
+	(void)dw0, (void)dw1;
+	sh_ring(dev, ctx, qpn);
+}
+
+void sh_ring_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
+{
+	(void)dev;
+	sh_later(ring_left, ctx, qpn, 0, 0);
+}
+
 bool sh_recv_matters(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
 {
 	const struct sh_ctx *c = sh_ctx(dev, ctx);
@@ -100,6 +113,18 @@ static void recv_posted(struct sh_dev *dev, uint32_t ctx, uint32_t qpn, uint64_t
 void sh_recv_posted(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
 {
 	sh_catch(dev, ctx, qpn, 0, recv_posted);
+}
+
+static void recv_left(struct sh_dev *dev, uint32_t ctx, uint32_t qpn, uint32_t dw0, uint32_t dw1)
+{
+	(void)dw0, (void)dw1;
+	sh_recv_posted(dev, ctx, qpn);
+}
+
+void sh_recv_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
+{
+	(void)dev;
+	sh_later(recv_left, ctx, qpn, 0, 0);
 }
 
 /* ---- attention ---- */

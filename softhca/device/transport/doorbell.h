@@ -13,9 +13,12 @@
  * numbers and QPs of other contexts.
  */
 void sh_ring(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
+/* The same when this thread leaves the device (exec.h). */
+void sh_ring_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
 
 /* A receive may have been posted to a QP in the error state. */
 void sh_recv_posted(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
+void sh_recv_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
 /*
  * Is the QP in the error state, so that sh_recv_posted() has something to do? It nearly never is.
  * Needs no sh_enter().
