@@ -207,7 +207,7 @@ static int make_tables(struct kernel *k)
 	if (!k->hosts || !k->hcas || !k->keep)
 		return -ENOMEM;
 	k->keep_size = K_PIPE_SIZE;
-	err = sh_numbers_init(&k->reg, SH_MAX_REG, SH_MAX_REG - 1, 1, false);
+	err = sh_numbers_init(&k->xrc_reg, SH_MAX_XRC_REG, SH_MAX_XRC_REG - 1, 1, false);
 	if (err < 0)
 		return err;
 	for (i = 0; i < hosts * per_host; i++) {
@@ -307,7 +307,7 @@ void kern_exit(struct kernel *k)
 	free(k->hosts);
 	free(k->hcas);
 	free(k->keep);
-	sh_numbers_fini(&k->reg);
+	sh_numbers_fini(&k->xrc_reg);
 	pool_exit(&k->pool);
 	pool_exit(&k->shared);
 	if (k->dev.inst) {

@@ -64,8 +64,8 @@ struct kernel {
 	/* Where evq.c puts records aside. It begins with room for as much as a new pipe holds. */
 	char *keep;
 	size_t keep_size;
-	struct sh_numbers reg;		/* entries of registrations; 0: no entry */
-	uint32_t reg_backed;		/* entries below have memory behind them */
+	struct sh_numbers xrc_reg;	/* entries of registrations of XRC receive QPs; 0: none */
+	uint32_t xrc_reg_backed;	/* entries below have memory behind them */
 	uint32_t died_inside;		/* as of the last orphans_free() */
 	/* Contexts to release in another try; contexts and HCAs to silence in another try. */
 	uint32_t releasing, loud;

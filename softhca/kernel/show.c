@@ -156,7 +156,7 @@ static const char *state_name(uint32_t state)
 
 static void registrations(const struct kqp *qp, struct out *o)
 {
-	const struct kreg *reg;
+	const struct kxrc_reg *reg;
 
 	begin_array(o, "registrations");
 	DL_FOREACH(qp->regs, reg) {

@@ -30,7 +30,7 @@ static const struct {
 	WORD(ports, true), WORD(hcas, true), WORD(pool_off, true), WORD(pool_size, true),
 	WORD(shared_off, true), WORD(shared_size, true), WORD(cqe_size, true),
 	WORD(ctx_off, false), WORD(proc_off, false), WORD(exec_off, false), WORD(evq_off, false),
-	WORD(reg_off, false), WORD(hca_off, false), WORD(hca_span, false),
+	WORD(xrc_reg_off, false), WORD(hca_off, false), WORD(hca_span, false),
 #undef WORD
 };
 #define WORDS (sizeof(words) / sizeof(words[0]))

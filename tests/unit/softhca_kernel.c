@@ -418,7 +418,7 @@ struct kt_state kt_state(struct kt *t)
 			s.domains += 1 + 100 * d->opens + 10000 * d->users;
 		s.qps += HASH_COUNT(h->qps);
 	}
-	s.regs = t->k.reg.used;
+	s.regs = t->k.xrc_reg.used;
 	s.pool = t->k.pool.used;
 	s.locked = t->proc->locked;
 	return s;

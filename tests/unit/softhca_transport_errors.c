@@ -327,17 +327,17 @@ static void test_xrc_event(void **state)
 {
 	struct tpair p;
 	struct twr wr;
-	struct sh_reg *reg;
+	struct sh_xrc_reg *reg;
 	const struct mock_record *rec = NULL;
 	uint32_t evq;
 
 	(void)state;
 	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_XRC });
-	reg = (struct sh_reg *)sh_at(&p.m->dev, SH_REG_OFF) + 1;
+	reg = (struct sh_xrc_reg *)sh_at(&p.m->dev, SH_XRC_REG_OFF) + 1;
 	assert_int_equal(sh_promise(&p.m->daemon, reg, sizeof(*reg)), 0);
 	reg->ctx = p.b.ctx;
 	reg->next = 0;
-	assert_int_equal(sh_qp_set_regs(&p.m->daemon, p.b.hca, p.b.qpn, 1), 0);
+	assert_int_equal(sh_qp_set_xrc_regs(&p.m->daemon, p.b.hca, p.b.qpn, 1), 0);
 	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 8);
 	wr.rkey = 5;
 	tqp_send(&p.a, &wr);

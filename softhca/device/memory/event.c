@@ -57,7 +57,7 @@ static void settle(struct sh_dev *dev, struct sh_evq *q)
 
 	if (!off)
 		return;
-	if (off % 4 == 0 && off >= SH_REG_OFF && off < dev->pool_off) {
+	if (off % 4 == 0 && off >= SH_XRC_REG_OFF && off < dev->pool_off) {
 		uint32_t *counter = sh_at(dev, off);
 
 		*counter = q->flight_count + (q->spilled > q->flight_spilled);
@@ -243,13 +243,13 @@ static uint32_t async_evq_of(const struct sh_dev *dev, uint32_t ctx)
  */
 static int tell_registered(struct sh_dev *dev, uint32_t head, const struct record *rec, bool handles)
 {
-	struct sh_reg *regs = sh_at(dev, SH_REG_OFF);
+	struct sh_xrc_reg *regs = sh_at(dev, SH_XRC_REG_OFF);
 	struct subject s = { 0 };
 	struct record r = *rec;
 	unsigned int steps = 0;
 	int err = 0;
 
-	for (; head && head < SH_MAX_REG && steps < SH_MAX_REG; head = regs[head].next, steps++) {
+	for (; head && head < SH_MAX_XRC_REG && steps < SH_MAX_XRC_REG; head = regs[head].next, steps++) {
 		if (handles) {
 			r.element = regs[head].user_handle;
 			s.counter = &regs[head].events;

@@ -184,7 +184,7 @@ int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
 	inst->proc_off = SH_PROC_OFF;
 	inst->exec_off = SH_EXEC_OFF;
 	inst->evq_off = SH_EVQ_OFF;
-	inst->reg_off = SH_REG_OFF;
+	inst->xrc_reg_off = SH_XRC_REG_OFF;
 	inst->hca_off = SH_HCA_OFF;
 	inst->hca_span = SH_HCA_SPAN;
 	inst->pool_off = tables_size(hcas);

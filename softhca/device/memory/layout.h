@@ -12,7 +12,7 @@
  *	inst.proc_off		struct sh_proc[SH_MAX_PROC]	one per connected process; index 0 is the daemon
  *	inst.exec_off		struct sh_exec[SH_MAX_EXEC]	one per thread that runs device code
  *	inst.evq_off		struct sh_evq[SH_MAX_EVQ]	event queues (completion channels, async fds); 0 = none
- *	inst.reg_off		struct sh_reg[SH_MAX_REG]	registrations of XRC receive QPs; 0 = none
+ *	inst.xrc_reg_off	struct sh_xrc_reg[SH_MAX_XRC_REG]	registrations of XRC receive QPs; 0 = none
  *	inst.hca_off + i*span	one HCA: struct sh_hca, then its QP, CQ, SRQ, MPT and multicast tables
  *	inst.pool_off		pages that stand in for queue buffers and doorbell records of the clients
  *	inst.shared_off		pages that stand in for memory that the clients have registered
@@ -34,7 +34,7 @@
 #define SH_MAX_PROC	8192
 #define SH_MAX_EXEC	16384
 #define SH_MAX_EVQ	32768
-#define SH_MAX_REG	262144	/* as many as QPs; a power of two */
+#define SH_MAX_XRC_REG	262144	/* as many as QPs; a power of two */
 #define SH_MAX_HCAS	256
 #define SH_MAX_PORTS	2
 #define SH_MAX_LIDS	1024	/* unicast LIDs given out: 1 .. SH_MAX_LIDS-1, base LID of each port */
@@ -222,7 +222,7 @@ struct sh_evq {
  * is not counted. For a QP of type SH_QPT_XRC_TGT (mainline; one entry per handle) it is an
  * ordinary record with element = user_handle, and is counted in events.
  */
-struct sh_reg {
+struct sh_xrc_reg {
 	uint32_t ctx;
 	uint32_t next;
 	uint64_t user_handle;
@@ -298,7 +298,8 @@ struct sh_instance {
 	uint64_t magic;
 	uint64_t size;			/* bytes to map */
 	uint32_t hosts, hcas_per_host, ports, hcas;	/* hcas = hosts * hcas_per_host */
-	uint64_t ctx_off, proc_off, exec_off, evq_off, reg_off, hca_off, hca_span, pool_off, pool_size, shared_off, shared_size;
+	uint64_t ctx_off, proc_off, exec_off, evq_off, xrc_reg_off, hca_off, hca_span, pool_off, pool_size;
+	uint64_t shared_off, shared_size;
 	uint64_t epoch;			/* never 0 */
 	uint32_t exec_used;		/* slots of exec[] that were ever taken: below this */
 	uint32_t reserved2;
@@ -323,8 +324,8 @@ struct sh_instance {
 #define SH_PROC_OFF	(SH_CTX_OFF + SH_PAGES(SH_MAX_CTX * sizeof(struct sh_ctx)))
 #define SH_EXEC_OFF	(SH_PROC_OFF + SH_PAGES(SH_MAX_PROC * sizeof(struct sh_proc)))
 #define SH_EVQ_OFF	(SH_EXEC_OFF + SH_PAGES(SH_MAX_EXEC * sizeof(struct sh_exec)))
-#define SH_REG_OFF	(SH_EVQ_OFF + SH_PAGES(SH_MAX_EVQ * sizeof(struct sh_evq)))
-#define SH_HCA_OFF	(SH_REG_OFF + SH_PAGES(SH_MAX_REG * sizeof(struct sh_reg)))
+#define SH_XRC_REG_OFF	(SH_EVQ_OFF + SH_PAGES(SH_MAX_EVQ * sizeof(struct sh_evq)))
+#define SH_HCA_OFF	(SH_XRC_REG_OFF + SH_PAGES(SH_MAX_XRC_REG * sizeof(struct sh_xrc_reg)))
 
 struct sh_mcg {
 	uint8_t gid[16];

@@ -351,7 +351,7 @@ int sh_qp_info(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_info
 	return 0;
 }
 
-int sh_qp_set_regs(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t head)
+int sh_qp_set_xrc_regs(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t head)
 {
 	struct sh_qp *qp = sh_qp_get(dev, hca, qpn);
 

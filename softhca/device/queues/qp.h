@@ -55,7 +55,7 @@ void sh_counters(struct sh_dev *dev, uint32_t hca, struct sh_counters *out);
  * Sets the registrations of an XRC receive QP, each of which gets its events: the head of a list in
  * the table of registrations. Only the daemon changes the list.
  */
-int sh_qp_set_regs(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t head);
+int sh_qp_set_xrc_regs(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t head);
 /*
  * The address space of the QP's context has ended, or the card has failed: the QP becomes silent,
  * to its peers and its owner.

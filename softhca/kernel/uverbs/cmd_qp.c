@@ -355,7 +355,7 @@ static int handle_end(struct kernel *k, struct kqp_handle *h, bool late)
 	if (err)
 		return err;
 	h->target = h->reg;
-	err = h->reg ? reg_del(k, h->reg, late, &h->u.async) : qp_end(k, h->qp, late, &h->u.async);
+	err = h->reg ? xrc_rcv_reg_del(k, h->reg, late, &h->u.async) : qp_end(k, h->qp, late, &h->u.async);
 	h->u.ended = !err;
 	/*
 	 * The QP may have ended with this registration. The handle stays until its events are

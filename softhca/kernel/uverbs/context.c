@@ -339,7 +339,7 @@ static int release_objects(struct kctx *ctx)
 	DL_FOREACH_SAFE(ctx->objs[UO_XRCD], u, tmp) {
 		xh = (struct kxrcd_handle *)u;
 		while (xh->regs) {
-			err = reg_del(k, xh->regs, false, &n);
+			err = xrc_rcv_reg_del(k, xh->regs, false, &n);
 			if (err < 0)
 				return err;
 		}

@@ -32,7 +32,7 @@ static int tgt_handle(struct call *c, struct kqp *qp, struct kxrcd_handle *xh, u
 	err = uobj_add(c->ctx, &h->u, UO_QP);
 	if (err < 0)
 		goto err_free;
-	err = reg_add(c->k, qp, c->ctx, xh, user_handle, &h->reg);
+	err = xrc_rcv_reg_add(c->k, qp, c->ctx, xh, user_handle, &h->reg);
 	if (err < 0)
 		goto err_del;
 	resp.qp_handle = h->u.handle;

@@ -75,7 +75,7 @@ static int create_xrc_rcv_qp(struct call *c)
 	struct uv_create_xrc_rcv_qp_resp resp = {0};
 	struct kxrcd_handle *xh = uobj_get(c->ctx, UO_XRCD, cmd->xrc_domain_handle);
 	struct kqp *qp;
-	struct kreg *reg;
+	struct kxrc_reg *reg;
 	uint32_t events;
 	int err;
 
@@ -84,7 +84,7 @@ static int create_xrc_rcv_qp(struct call *c)
 	qp = qp_create_kernel(xh->d, c->k, SH_QPT_XRC, cmd->sq_sig_all, &err);
 	if (!qp)
 		return err;
-	err = reg_add(c->k, qp, c->ctx, xh, 0, &reg);
+	err = xrc_rcv_reg_add(c->k, qp, c->ctx, xh, 0, &reg);
 	if (err < 0) {
 		(void)qp_destroy_kernel(c->k, qp, true);
 		return err;
@@ -92,7 +92,7 @@ static int create_xrc_rcv_qp(struct call *c)
 	resp.qpn = qp->qpn;
 	err = call_respond(c, &resp, sizeof(resp), NULL, 0);
 	if (err < 0)
-		(void)reg_del(c->k, reg, true, &events);
+		(void)xrc_rcv_reg_del(c->k, reg, true, &events);
 	return err;
 }
 
@@ -136,13 +136,13 @@ static int reg_xrc_rcv_qp(struct call *c)
 	const struct uv_reg_xrc_rcv_qp *cmd = (const void *)c->in;
 	struct kxrcd_handle *xh;
 	struct kqp *qp = rcv_qp(c, cmd->xrc_domain_handle, cmd->qp_num, &xh);
-	struct kreg *reg;
+	struct kxrc_reg *reg;
 
 	if (!qp)
 		return -EINVAL;
-	if (reg_find(qp, c->ctx))
+	if (xrc_rcv_reg_find(qp, c->ctx))
 		return 0;
-	return reg_add(c->k, qp, c->ctx, xh, 0, &reg);
+	return xrc_rcv_reg_add(c->k, qp, c->ctx, xh, 0, &reg);
 }
 
 int cmd_unreg_xrc_rcv_qp(struct call *c)
@@ -150,12 +150,12 @@ int cmd_unreg_xrc_rcv_qp(struct call *c)
 	const struct uv_reg_xrc_rcv_qp *cmd = (const void *)c->in;
 	struct kxrcd_handle *xh;
 	struct kqp *qp = rcv_qp(c, cmd->xrc_domain_handle, cmd->qp_num, &xh);
-	struct kreg *reg = qp ? reg_find(qp, c->ctx) : NULL;
+	struct kxrc_reg *reg = qp ? xrc_rcv_reg_find(qp, c->ctx) : NULL;
 	uint32_t events;
 
 	if (!reg)
 		return -EINVAL;
-	return reg_del(c->k, reg, c->late, &events);
+	return xrc_rcv_reg_del(c->k, reg, c->late, &events);
 }
 
 #define CMD(number, fn, in, out)	[number] = {fn, in, out, 0, #number}

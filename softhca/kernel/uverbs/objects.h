@@ -61,7 +61,7 @@ struct kxrcd_handle {
 	struct kxrcd *d;
 	uint32_t srqs;			/* made through this handle */
 	/* Registrations, and handles of target QPs, that were made through it. */
-	struct kreg *regs;
+	struct kxrc_reg *regs;
 };
 struct ksrq {
 	struct uobj u;
@@ -77,13 +77,13 @@ struct ksrq {
 };
 
 /* A context's share in a kernel-made receive QP: a registration (OFED) or a handle (mainline). */
-struct kreg {
+struct kxrc_reg {
 	struct kqp *qp;
 	struct kctx *ctx;
 	struct kxrcd_handle *xh;
 	uint32_t index;			/* in device memory */
-	struct kreg *prev, *next;	/* of the QP */
-	struct kreg *xprev, *xnext;	/* of the domain's handle */
+	struct kxrc_reg *prev, *next;	/* of the QP */
+	struct kxrc_reg *xprev, *xnext;	/* of the domain's handle */
 };
 struct kqp {
 	uint32_t hca, qpn, type;
@@ -95,7 +95,7 @@ struct kqp {
 	struct kbuf buf;
 	uint64_t db;
 	struct kctx *ctx;		/* NULL: kernel-made */
-	struct kreg *regs;
+	struct kxrc_reg *regs;
 	struct kqp *dprev, *dnext;	/* of the domain, if kernel-made */
 	struct aside aside;
 	bool unlocked;			/* ended without its locks */
@@ -111,7 +111,7 @@ struct kmcast {
 struct kqp_handle {
 	struct uobj u;
 	struct kqp *qp;
-	struct kreg *reg;		/* target QPs */
+	struct kxrc_reg *reg;		/* target QPs */
 	bool target;
 	struct kmcast *mcast;
 };

@@ -11,15 +11,16 @@
 struct kctx;
 struct kernel;
 struct kqp;
-struct kreg;
+struct kxrc_reg;
 struct kxrcd;
 struct kxrcd_handle;
 
-int reg_add(struct kernel *k, struct kqp *qp, struct kctx *ctx, struct kxrcd_handle *xh, uint64_t user_handle,
-	    struct kreg **out);
+/* Registers a context with an XRC receive QP. */
+int xrc_rcv_reg_add(struct kernel *k, struct kqp *qp, struct kctx *ctx, struct kxrcd_handle *xh,
+		    uint64_t user_handle, struct kxrc_reg **out);
 /* late: as of the functions that take objects apart (objects.h). */
-int reg_del(struct kernel *k, struct kreg *reg, bool late, uint32_t *events);
-struct kreg *reg_find(struct kqp *qp, const struct kctx *ctx);
+int xrc_rcv_reg_del(struct kernel *k, struct kxrc_reg *reg, bool late, uint32_t *events);
+struct kxrc_reg *xrc_rcv_reg_find(struct kqp *qp, const struct kctx *ctx);
 
 void xrcd_drop(struct kernel *k, struct kxrcd_handle *xh);
 void xrcd_put_user(struct kernel *k, struct kxrcd *d);

@@ -14,35 +14,35 @@
 #include "context.h"
 #include "xrc.h"
 
-static struct sh_reg *entry(struct kernel *k, uint32_t index)
+static struct sh_xrc_reg *entry(struct kernel *k, uint32_t index)
 {
-	return (struct sh_reg *)sh_at(&k->dev, SH_REG_OFF) + index;
+	return (struct sh_xrc_reg *)sh_at(&k->dev, SH_XRC_REG_OFF) + index;
 }
 
 #define BACK_AT_ONCE	1024
 
 /*
- * An entry with memory behind it. Indices are given out in turn, so those below reg_backed have
- * memory already.
+ * An entry with memory behind it. Indices are given out in turn, so those below xrc_reg_backed
+ * have memory already.
  */
 static int entry_get(struct kernel *k, uint32_t *index)
 {
-	int err = num_get(&k->reg, index);
+	int err = num_get(&k->xrc_reg, index);
 
-	while (err == 0 && *index >= k->reg_backed) {
-		err = sh_reserve(k->memfd, SH_REG_OFF + (uint64_t)k->reg_backed * sizeof(struct sh_reg),
-				 BACK_AT_ONCE * sizeof(struct sh_reg));
+	while (err == 0 && *index >= k->xrc_reg_backed) {
+		err = sh_reserve(k->memfd, SH_XRC_REG_OFF + (uint64_t)k->xrc_reg_backed * sizeof(struct sh_xrc_reg),
+				 BACK_AT_ONCE * sizeof(struct sh_xrc_reg));
 		if (err < 0)
-			num_put(&k->reg, *index);
+			num_put(&k->xrc_reg, *index);
 		else
-			k->reg_backed += BACK_AT_ONCE;
+			k->xrc_reg_backed += BACK_AT_ONCE;
 	}
 	return err;
 }
 
-struct kreg *reg_find(struct kqp *qp, const struct kctx *ctx)
+struct kxrc_reg *xrc_rcv_reg_find(struct kqp *qp, const struct kctx *ctx)
 {
-	struct kreg *reg;
+	struct kxrc_reg *reg;
 
 	DL_FOREACH(qp->regs, reg)
 		if (reg->ctx == ctx)
@@ -50,10 +50,10 @@ struct kreg *reg_find(struct kqp *qp, const struct kctx *ctx)
 	return NULL;
 }
 
-int reg_add(struct kernel *k, struct kqp *qp, struct kctx *ctx, struct kxrcd_handle *xh, uint64_t user_handle,
-	    struct kreg **out)
+int xrc_rcv_reg_add(struct kernel *k, struct kqp *qp, struct kctx *ctx, struct kxrcd_handle *xh,
+		    uint64_t user_handle, struct kxrc_reg **out)
 {
-	struct kreg *reg = calloc(1, sizeof(*reg));
+	struct kxrc_reg *reg = calloc(1, sizeof(*reg));
 	int err;
 
 	if (!reg)
@@ -63,14 +63,14 @@ int reg_add(struct kernel *k, struct kqp *qp, struct kctx *ctx, struct kxrcd_han
 		free(reg);
 		return err;
 	}
-	*entry(k, reg->index) = (struct sh_reg){
+	*entry(k, reg->index) = (struct sh_xrc_reg){
 		.ctx = ctx->index,
 		.next = qp->regs ? qp->regs->index : 0,
 		.user_handle = user_handle,
 	};
-	err = sh_qp_set_regs(&k->dev, qp->hca, qp->qpn, reg->index);
+	err = sh_qp_set_xrc_regs(&k->dev, qp->hca, qp->qpn, reg->index);
 	if (err < 0) {
-		num_put(&k->reg, reg->index);
+		num_put(&k->xrc_reg, reg->index);
 		free(reg);
 		return err;
 	}
@@ -83,7 +83,7 @@ int reg_add(struct kernel *k, struct kqp *qp, struct kctx *ctx, struct kxrcd_han
 	return 0;
 }
 
-int reg_del(struct kernel *k, struct kreg *reg, bool late, uint32_t *events)
+int xrc_rcv_reg_del(struct kernel *k, struct kxrc_reg *reg, bool late, uint32_t *events)
 {
 	struct kqp *qp = reg->qp;
 	bool last = qp->regs == reg && !reg->next;
@@ -93,7 +93,7 @@ int reg_del(struct kernel *k, struct kreg *reg, bool late, uint32_t *events)
 	if (last)
 		err = qp_destroy_kernel(k, qp, late);
 	else if (qp->regs == reg)
-		err = sh_qp_set_regs(&k->dev, qp->hca, qp->qpn, next);
+		err = sh_qp_set_xrc_regs(&k->dev, qp->hca, qp->qpn, next);
 	else
 		__atomic_store_n(&entry(k, reg->prev->index)->next, next, __ATOMIC_RELEASE);
 	if (err == -EINPROGRESS)
@@ -102,7 +102,7 @@ int reg_del(struct kernel *k, struct kreg *reg, bool late, uint32_t *events)
 	if (!last)
 		DL_DELETE(qp->regs, reg);
 	DL_DELETE2(reg->xh->regs, reg, xprev, xnext);
-	num_put(&k->reg, reg->index);
+	num_put(&k->xrc_reg, reg->index);
 	free(reg);
 	return 0;
 }
