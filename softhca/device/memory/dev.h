@@ -88,5 +88,7 @@ SH_INLINE bool sh_ctx_live(const struct sh_dev *dev, uint32_t ctx)
 }
 
 #define SH_COUNT(hca, what, n)	__atomic_fetch_add(&(hca)->counters.what, (n), __ATOMIC_RELAXED)
+/* Stands at each place where packets are dropped. The reasons are the counters drops_* (layout.h). */
+#define SH_DROPPED(hca, reason, n)	SH_COUNT(hca, drops_##reason, n)
 
 #endif

@@ -85,7 +85,7 @@ void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet 
 	if (!src)
 		return;
 	if (!sh_port_active(src, p->src_port)) {
-		SH_COUNT(src, drops_port, p->npackets);
+		SH_DROPPED(src, port, p->npackets);
 		return;
 	}
 	SH_COUNT(src, xmit_packets, p->npackets);
@@ -95,17 +95,17 @@ void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet 
 		return;
 	}
 	if (!sh_lid_lookup(dev, p->dlid, &hca, &port)) {
-		SH_COUNT(src, drops_lid, p->npackets);
+		SH_DROPPED(src, lid, p->npackets);
 		return;
 	}
 	dst = sh_hca(dev, hca);
 	if (!sh_port_active(dst, port)) {
-		SH_COUNT(dst, drops_port, p->npackets);
+		SH_DROPPED(dst, port, p->npackets);
 		return;
 	}
 	qp = sh_qp_get(dev, hca, p->dqpn);
 	if (!qp) {
-		SH_COUNT(dst, drops_no_qp, p->npackets);
+		SH_DROPPED(dst, no_qp, p->npackets);
 		return;
 	}
 	SH_COUNT(dst, rcv_packets, p->npackets);
@@ -231,14 +231,14 @@ static void respond_one(struct sh_dev *dev, const struct sh_packet *resp, const 
 		return;
 	switch (sh_fate(dev, way, &ns)) {
 	case SH_FAULT_DROP:
-		SH_COUNT(h, drops_fault, 1);
+		SH_DROPPED(h, fault, 1);
 		return;
 	case SH_FAULT_CORRUPT:
-		SH_COUNT(h, drops_icrc, 1);
+		SH_DROPPED(h, icrc, 1);
 		return;
 	case SH_FAULT_DELAY:
 		if (!delay(dev, resp, ns, true, hca, qpn, gen))
-			SH_COUNT(h, drops_fault, 1);
+			SH_DROPPED(h, fault, 1);
 		return;
 	case SH_FAULT_DUPLICATE:
 		arrive(dev, resp, hca, qpn, gen);
@@ -299,14 +299,14 @@ static void request_with_fate(struct sh_dev *dev, const struct sh_packet *p)
 		return;
 	switch (sh_fate(dev, &way, &ns)) {
 	case SH_FAULT_DROP:
-		SH_COUNT(to, drops_fault, 1);
+		SH_DROPPED(to, fault, 1);
 		return;
 	case SH_FAULT_CORRUPT:
-		SH_COUNT(to, drops_icrc, 1);
+		SH_DROPPED(to, icrc, 1);
 		return;
 	case SH_FAULT_DELAY:
 		if (!delay(dev, p, ns, false, 0, 0, 0))
-			SH_COUNT(to, drops_fault, 1);
+			SH_DROPPED(to, fault, 1);
 		return;
 	case SH_FAULT_DUPLICATE:
 		request_one(dev, p);

@@ -144,11 +144,11 @@ static uint32_t deliver_to(struct sh_dev *dev, struct sh_hca *hca, uint32_t inde
 		uint32_t port = qp ? qp->port : 0;
 
 		if (!qp) {
-			SH_COUNT(hca, drops_no_qp, 1);
+			SH_DROPPED(hca, no_qp, 1);
 			continue;
 		}
 		if (!sh_port_active(hca, port)) {
-			SH_COUNT(hca, drops_port, 1);
+			SH_DROPPED(hca, port, 1);
 			continue;
 		}
 		SH_COUNT(hca, rcv_packets, 1);
@@ -167,5 +167,5 @@ void sh_deliver_mcast(struct sh_dev *dev, const struct sh_packet *p, struct sh_p
 		for (uint32_t i = 0; i < dev->hcas; i++)
 			n += deliver_to(dev, sh_hca(dev, i), i, p, resp);
 	if (!n && src)
-		SH_COUNT(src, drops_mcast, 1);
+		SH_DROPPED(src, mcast, 1);
 }

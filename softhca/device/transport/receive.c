@@ -40,7 +40,7 @@ int sh_recv_begin(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, str
 	sh_lock(dev, &srq->lock);
 	r->srq = srq;
 	if (!sh_srq_serves(qp, srq, srqn)) {
-		sh_recv_drop(r, dev);
+		sh_recv_give_up(r, dev);
 		return -EINVAL;
 	}
 	sh_txn_covers(&r->txn, &srq->lock);
@@ -181,7 +181,7 @@ void sh_recv_commit(struct sh_recv *r, struct sh_dev *dev)
 	let_go(r, dev);
 }
 
-void sh_recv_drop(struct sh_recv *r, struct sh_dev *dev)
+void sh_recv_give_up(struct sh_recv *r, struct sh_dev *dev)
 {
 	let_go(r, dev);
 }

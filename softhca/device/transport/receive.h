@@ -39,7 +39,7 @@ int sh_recv_cqe(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, const
 /* Commit, and let go of the locks. */
 void sh_recv_commit(struct sh_recv *r, struct sh_dev *dev);
 /* Let go of everything and change nothing. */
-void sh_recv_drop(struct sh_recv *r, struct sh_dev *dev);
+void sh_recv_give_up(struct sh_recv *r, struct sh_dev *dev);
 
 /* The CQE of a message that ends with this packet, of operation op and with len bytes in all; connected services. */
 SH_INLINE struct sh_cqe sh_cqe_received(const struct sh_qp *qp, uint32_t srqn, uint32_t index, uint8_t op,

@@ -20,23 +20,23 @@ bool sh_receive_ok(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 	bool migrate;
 
 	if (!sh_is_for(dev, qp, p)) {
-		SH_COUNT(hca, drops_no_qp, p->npackets);
+		SH_DROPPED(hca, no_qp, p->npackets);
 		return false;
 	}
 	if (!sh_state_receives(qp)) {
-		SH_COUNT(hca, drops_state, p->npackets);
+		SH_DROPPED(hca, state, p->npackets);
 		return false;
 	}
 	migrate = false;
 	if (!sh_on_path(dev, qp, qp->port, port, p, &qp->path)) {
 		migrate = qp->mig_state == SH_MIG_ARMED && sh_on_path(dev, qp, qp->alt_port, port, p, &qp->alt_path);
 		if (!migrate) {
-			SH_COUNT(hca, drops_path, p->npackets);
+			SH_DROPPED(hca, path, p->npackets);
 			return false;
 		}
 	}
 	if (!sh_pkey_match(p->pkey, migrate ? sh_pkey_at(hca, qp->alt_port, qp->alt_pkey_index) : sh_qp_pkey(hca, qp))) {
-		SH_COUNT(hca, drops_pkey, p->npackets);
+		SH_DROPPED(hca, pkey, p->npackets);
 		return false;
 	}
 	if (qp->type == SH_QPT_UD)
@@ -131,7 +131,7 @@ static void finish(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, st
 static void none_taken(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		       struct sh_packet *resp, int err)
 {
-	sh_recv_drop(r, dev);
+	sh_recv_give_up(r, dev);
 	if (err == -ENOENT) {
 		not_ready(hca, qp, resp);
 		return;
@@ -146,7 +146,7 @@ static void not_placed(struct sh_hca *hca, const struct sh_packet *p, struct sh_
 	if (placed == SH_PLACED_NO_SOURCE)
 		resp->op = SH_PKT_SRC_FAULT;
 	else
-		SH_COUNT(hca, drops_memory, p->npackets);
+		SH_DROPPED(hca, memory, p->npackets);
 }
 
 static void respond_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
@@ -169,7 +169,7 @@ static void respond_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 			if (err != -ENODEV)
 				invalid(dev, hca, qp, resp);
 			else
-				SH_COUNT(hca, drops_no_wqe, p->npackets);
+				SH_DROPPED(hca, no_wqe, p->npackets);
 			return;
 		}
 		err = sh_recv_take(&r, hca, qp);
@@ -187,7 +187,7 @@ static void respond_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 		return;
 	}
 	if (err) {
-		sh_recv_drop(&r, dev);
+		sh_recv_give_up(&r, dev);
 		not_placed(hca, p, resp, err);
 		return;
 	}
@@ -233,7 +233,7 @@ static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 			if (err != -ENODEV)
 				invalid(dev, hca, qp, resp);
 			else
-				SH_COUNT(hca, drops_no_wqe, p->npackets);
+				SH_DROPPED(hca, no_wqe, p->npackets);
 			return;
 		}
 		err = sh_recv_take(&r, hca, qp);
@@ -247,7 +247,7 @@ static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 	}
 	err = sh_place_at(dev, hca, pdn, SH_REMOTE_WRITE, &place, &p->payload);
 	if (err) {
-		sh_recv_drop(&r, dev);
+		sh_recv_give_up(&r, dev);
 		if (err > 0)
 			forbidden(dev, hca, qp, resp);
 		else

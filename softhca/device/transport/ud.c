@@ -52,11 +52,11 @@ static void uc_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, co
 		sh_recv_resume(&r, dev, hca, qp);
 	} else {
 		if (sh_recv_begin(&r, dev, hca, qp, 0)) {
-			SH_COUNT(hca, drops_no_wqe, p->npackets);
+			SH_DROPPED(hca, no_wqe, p->npackets);
 			return;
 		}
 		if (sh_recv_take(&r, hca, qp)) {
-			SH_COUNT(hca, drops_no_wqe, p->npackets);
+			SH_DROPPED(hca, no_wqe, p->npackets);
 			goto drop;
 		}
 		sh_recv_keep(&r, hca, qp);
@@ -83,12 +83,12 @@ static void uc_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, co
 	sh_recv_commit(&r, dev);
 	return;
 lost:
-	SH_COUNT(hca, drops_memory, p->npackets);
-	sh_recv_drop(&r, dev);
+	SH_DROPPED(hca, memory, p->npackets);
+	sh_recv_give_up(&r, dev);
 	abandon(dev, hca, qp);
 	return;
 drop:
-	sh_recv_drop(&r, dev);
+	sh_recv_give_up(&r, dev);
 	qp->cur_op = SH_RECV_NONE;
 }
 
@@ -131,12 +131,12 @@ static bool uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 			sh_recv_resume(&r, dev, hca, qp);
 		} else {
 			if (sh_recv_begin(&r, dev, hca, qp, 0)) {
-				SH_COUNT(hca, drops_no_wqe, 1);
+				SH_DROPPED(hca, no_wqe, 1);
 				return true;
 			}
 			if (sh_recv_take(&r, hca, qp)) {
-				SH_COUNT(hca, drops_no_wqe, 1);
-				sh_recv_drop(&r, dev);
+				SH_DROPPED(hca, no_wqe, 1);
+				sh_recv_give_up(&r, dev);
 				return true;
 			}
 		}
@@ -174,7 +174,7 @@ void sh_respond_uc(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 	if (op == SH_RECV_SEND)
 		uc_send(dev, hca, qp, p, resp);
 	else if (!uc_write(dev, hca, qp, p, resp))
-		SH_COUNT(hca, drops_memory, p->npackets);
+		SH_DROPPED(hca, memory, p->npackets);
 out:
 	sh_qp_unlock_both(dev, qp);
 }
@@ -219,18 +219,18 @@ static void ud_receive(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	int bad, err;
 
 	if (sh_recv_begin(&r, dev, hca, qp, 0)) {
-		SH_COUNT(hca, drops_no_wqe, 1);
+		SH_DROPPED(hca, no_wqe, 1);
 		return;
 	}
 	if (sh_recv_take(&r, hca, qp)) {
-		sh_recv_drop(&r, dev);
-		SH_COUNT(hca, drops_no_wqe, 1);
+		sh_recv_give_up(&r, dev);
+		SH_DROPPED(hca, no_wqe, 1);
 		return;
 	}
 	bad = ud_place(&r, dev, hca, qp, p, resp);
 	if (bad < 0) {
-		SH_COUNT(hca, drops_memory, 1);
-		sh_recv_drop(&r, dev);
+		SH_DROPPED(hca, memory, 1);
+		sh_recv_give_up(&r, dev);
 		return;
 	}
 	if (bad) {
@@ -263,7 +263,7 @@ void sh_respond_ud(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 		return;
 	if (sh_receive_ok(dev, hca, qp, port, p)) {
 		if (qp->qkey != p->qkey)
-			SH_COUNT(hca, drops_qkey, 1);
+			SH_DROPPED(hca, qkey, 1);
 		else
 			ud_receive(dev, hca, qp, port, p, resp);
 	}
