@@ -216,23 +216,4 @@ static inline void mlx4_ring_doorbell(const struct mlx4_sq *sq)
 	mmio_write32(sq->doorbell, sq->doorbell_qpn);
 }
 
-static inline __be32 mlx4_blueflame_index(uint32_t index)
-{
-	return to_be32((index & MLX4_WQE_INDEX_MASK) << MLX4_WQE_INDEX_SHIFT);
-}
-
-/* Copies the WQE to the BlueFlame register as doorbell and payload. The WQE in memory already
- * contains the index and the doorbell value. The caller holds the lock of the register, which this
- * function releases. A thread that does not get the lock may ring the plain doorbell instead. */
-static inline void mlx4_write_blueflame(struct mlx4_context *ctx, const struct mlx4_wqe_ctrl *ctrl,
-					uint32_t bytes)
-{
-	udma_to_device_barrier(); /* the WQE is in memory before the register has it */
-	mmio_copy_chunks((char *)ctx->bf + ctx->bf_offset, ctrl, bytes);
-	mmio_flush_writes(); /* this buffer leaves before the next user of the register fills the
-				other */
-	ctx->bf_offset ^= ctx->bf_size;
-	mlx4_unlock(&ctx->bf_lock);
-}
-
 #endif

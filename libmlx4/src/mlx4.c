@@ -125,15 +125,15 @@ static int map_device_pages(struct mlx4_context *ctx, const struct mlx4_abi_cont
 			strerror(errno));
 		return 0;
 	}
-	ctx->bf = page;
-	ctx->bf_size = info->bf_reg_size / 2;
+	ctx->blueflame = page;
+	ctx->blueflame_size = info->bf_reg_size / 2;
 	return 0;
 }
 
 static void unmap_device_pages(struct mlx4_context *ctx)
 {
-	if (ctx->bf)
-		munmap(ctx->bf, ctx->page_size);
+	if (ctx->blueflame)
+		munmap(ctx->blueflame, ctx->page_size);
 	munmap(ctx->uar, ctx->page_size);
 }
 
@@ -153,7 +153,7 @@ static struct ibv_context *alloc_context(struct ibv_device *ibdev, int cmd_fd)
 	ctx->ibv_ctx.cmd_fd = cmd_fd;
 	ctx->page_size = sysconf(_SC_PAGESIZE);
 	ctx->single_threaded = single && !strcmp(single, "1");
-	mlx4_lock_init(&ctx->bf_lock, ctx->single_threaded);
+	mlx4_lock_init(&ctx->blueflame_lock, ctx->single_threaded);
 	mlx4_lock_init(&ctx->uar_lock, ctx->single_threaded);
 
 	err = get_context(ctx, to_mlx4_dev(ibdev)->abi_version, &info);

@@ -74,10 +74,10 @@ struct mlx4_context {
 	struct ibv_context ibv_ctx;
 
 	void *uar;
-	void *bf;		/* NULL: no BlueFlame */
-	unsigned int bf_size;	/* of one of the two buffers; 0: no BlueFlame */
-	unsigned int bf_offset; /* protected by bf_lock */
-	struct mlx4_lock bf_lock;
+	void *blueflame;		/* the page; NULL: no BlueFlame */
+	unsigned int blueflame_size;	/* of one of the two buffers; 0: no BlueFlame */
+	unsigned int blueflame_offset;	/* protected by blueflame_lock */
+	struct mlx4_lock blueflame_lock;
 	struct mlx4_lock uar_lock; /* for CQ doorbells of two stores */
 
 	int single_threaded;

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "mlx4-blueflame.h"
 #include "mlx4-wqe.h"
 
 /* Stamps a slot again whose WQE was abandoned half-written. */
@@ -205,7 +206,7 @@ static void ring_blueflame(struct mlx4_context *ctx, struct mlx4_sq *sq, struct 
 {
 	__be32 words[2];
 
-	if (!mlx4_lock_if_free(&ctx->bf_lock)) {
+	if (!mlx4_lock_if_free(&ctx->blueflame_lock)) {
 		mlx4_ring_doorbell(sq);
 		return;
 	}
@@ -251,7 +252,7 @@ int mlx4_post_send_any(struct mlx4_qp *qp, struct ibv_send_wr *wr, struct ibv_se
 		if (blueflame && index - sq->head == 1)
 			bytes = (ctrl->fence_size & MLX4_WQE_DS_MASK) * 16;
 		sq->head = index;
-		if (bytes && bytes <= ctx->bf_size) {
+		if (bytes && bytes <= ctx->blueflame_size) {
 			ring_blueflame(ctx, sq, ctrl, index - 1, bytes);
 		} else {
 			mlx4_ring_doorbell(sq);

@@ -5,6 +5,7 @@
 #include <config.h>
 #endif
 
+#include "mlx4-blueflame.h"
 #include "mlx4-wqe.h"
 
 /* Copies 16 to 48 bytes, and reads no byte outside [src, src + n). */
@@ -104,7 +105,7 @@ static inline __attribute__((always_inline)) int post_short(struct mlx4_qp *qp,
 	fill(sq, ctrl, wr, op, index);
 	size = to_be32(flags_of(sq, wr)->fence | (end + 15) / 16);
 	ctx = to_mlx4_ctx(qp->ibv_qp.context);
-	if (!locked || mlx4_trylock(&ctx->bf_lock)) {
+	if (!locked || mlx4_trylock(&ctx->blueflame_lock)) {
 		/* The register expects doorbell value and index in the WQE. */
 		set_size(ctrl, sq->doorbell_qpn | size);
 		make_valid(ctrl, op->opcode | sq->owner | mlx4_blueflame_index(index));

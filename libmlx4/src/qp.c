@@ -284,7 +284,7 @@ struct ibv_qp *mlx4_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	qp->sq.doorbell = (char *)ctx->uar + MLX4_UAR_SEND_DB;
 	qp->sq.doorbell_qpn = to_be32(qp->ibv_qp.qp_num << 8);
 	qp->sq.flags = mlx4_send_flags(attr->sq_sig_all);
-	qp->sq.max_short = ctx->bf_size >= MLX4_CHUNK ? qp->sq.max_inline : 0;
+	qp->sq.max_short = ctx->blueflame_size >= MLX4_CHUNK ? qp->sq.max_inline : 0;
 	grant_caps(ctx, qp, &attr->cap);
 	init_counters(qp);
 	return &qp->ibv_qp;

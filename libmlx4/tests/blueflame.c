@@ -67,10 +67,10 @@ static void register_taken(enum kind kind)
 		taken = index >= l.qp.sq_slots && !mctx->single_threaded;
 		way = way_at(index, kind);
 		if (taken)
-			mlx4_trylock(&mctx->bf_lock);
+			mlx4_trylock(&mctx->blueflame_lock);
 		post(&l, way);
 		if (taken) {
-			mlx4_unlock(&mctx->bf_lock);
+			mlx4_unlock(&mctx->blueflame_lock);
 			assert_int_equal(be32_at(fk.uar, 0x14), qpn << 8);
 			assert_int_equal(be32_at(fk.bf, 0), 0);
 			assert_int_equal(be32_at(fk.bf, 256), 0);
@@ -89,7 +89,7 @@ static void register_free(enum kind kind)
 	struct mlx4_context *mctx = to_mlx4_ctx(ctx);
 	struct lane l;
 	enum way way;
-	uint32_t qpn, index, offset = mctx->bf_offset;
+	uint32_t qpn, index, offset = mctx->blueflame_offset;
 
 	dev_create_cq(&cq, ctx, 15);
 	fk.next_qpn = 0x3ffff;
@@ -98,7 +98,7 @@ static void register_free(enum kind kind)
 	for (index = 0; index < 20; ++index) {
 		way = way_at(index, kind);
 		post(&l, way);
-		assert_int_equal(mctx->bf_lock.free, 1);
+		assert_int_equal(mctx->blueflame_lock.free, 1);
 		assert_int_equal(be32_at(fk.uar, 0x14), 0);
 		assert_int_equal(be32_at(fk.bf + offset, 0) >> 8 & 0xffff, index);
 		assert_int_equal(be32_at(fk.bf + offset, 4) >> 8, qpn);
