@@ -109,6 +109,17 @@ err_free:
 	return err;
 }
 
+int cmd_create_srq(struct call *c)
+{
+	const struct uv_create_srq *cmd = (const void *)c->in;
+	struct srq_request rq = {
+		.user_handle = cmd->user_handle, .pd_handle = cmd->pd_handle,
+		.max_wr = cmd->max_wr, .max_sge = cmd->max_sge,
+	};
+
+	return srq_create(c, &rq);
+}
+
 int cmd_modify_srq(struct call *c)
 {
 	const struct uv_modify_srq *cmd = (const void *)c->in;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * The commands that both kernels have, as entries of a face's table. Included inside the table;
- * CMD, create_qp() and create_srq() are the face's own.
+ * CMD and create_qp() are the face's own.
  */
 	CMD(UV_GET_CONTEXT, cmd_get_context, sizeof(struct uv_plain), sizeof(struct uv_get_context_resp)),
 	CMD(UV_QUERY_DEVICE, cmd_query_device, sizeof(struct uv_plain), sizeof(struct uv_query_device_resp)),
@@ -24,7 +24,7 @@
 	CMD(UV_DESTROY_QP, cmd_destroy_qp, sizeof(struct uv_object), sizeof(struct uv_destroy_resp)),
 	CMD(UV_ATTACH_MCAST, cmd_attach_mcast, sizeof(struct uv_mcast), 0),
 	CMD(UV_DETACH_MCAST, cmd_detach_mcast, sizeof(struct uv_mcast), 0),
-	CMD(UV_CREATE_SRQ, create_srq, sizeof(struct uv_create_srq), sizeof(struct uv_create_srq_resp)),
+	CMD(UV_CREATE_SRQ, cmd_create_srq, sizeof(struct uv_create_srq), sizeof(struct uv_create_srq_resp)),
 	CMD(UV_MODIFY_SRQ, cmd_modify_srq, sizeof(struct uv_modify_srq), 0),
 	CMD(UV_QUERY_SRQ, cmd_query_srq, sizeof(struct uv_object), sizeof(struct uv_query_srq_resp)),
 	CMD(UV_DESTROY_SRQ, cmd_destroy_srq, sizeof(struct uv_object), sizeof(struct uv_destroy_resp)),

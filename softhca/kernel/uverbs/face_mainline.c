@@ -113,17 +113,6 @@ static int create_qp(struct call *c)
 
 /* ---- SRQs ---- */
 
-static int create_srq(struct call *c)
-{
-	const struct uv_create_srq *cmd = (const void *)c->in;
-	struct srq_request rq = {
-		.user_handle = cmd->user_handle, .pd_handle = cmd->pd_handle,
-		.max_wr = cmd->max_wr, .max_sge = cmd->max_sge,
-	};
-
-	return srq_create(c, &rq);
-}
-
 static int create_xsrq(struct call *c)
 {
 	const struct uv_create_xsrq *cmd = (const void *)c->in;

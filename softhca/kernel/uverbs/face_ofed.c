@@ -44,17 +44,6 @@ static int create_qp(struct call *c)
 	return qp_create_user(c, &rq);
 }
 
-static int create_srq(struct call *c)
-{
-	const struct uv_create_srq *cmd = (const void *)c->in;
-	struct srq_request rq = {
-		.user_handle = cmd->user_handle, .pd_handle = cmd->pd_handle,
-		.max_wr = cmd->max_wr, .max_sge = cmd->max_sge,
-	};
-
-	return srq_create(c, &rq);
-}
-
 static int create_xrc_srq(struct call *c)
 {
 	const struct uv_create_xrc_srq *cmd = (const void *)c->in;
