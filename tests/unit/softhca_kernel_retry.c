@@ -132,6 +132,22 @@ static void make_objects(struct client *c, struct objects *o)
 	o->qpn = qp_resp.qpn;
 }
 
+/* A process of its own attaches to the instance. Ends the process if it cannot. */
+static void attach(struct sh_dev *dev)
+{
+	struct sh_hello_reply r;
+	int memfd, fd = daemon_connect();
+	void *base;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (sh_client_hello(fd, 0, 0, &r, &memfd) || r.error)
+		_exit(1);
+	base = mmap(NULL, r.size, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+	if (base == MAP_FAILED || sh_dev_attach(dev, base, r.size) || sh_process_init(dev, daemon_dir))
+		_exit(1);
+	dev->proc = r.proc;
+}
+
 /*
  * A process of its own that is in device code, with that lock, and stopped. When it continues it lets go, leaves and ends; but
  * first, unless busy is -1, it reads a byte from there.
@@ -142,20 +158,11 @@ static pid_t stop_inside(enum what what, const struct objects *o, uint32_t ctx, 
 	int status;
 
 	if (!pid) {
-		struct sh_hello_reply r;
 		struct sh_dev dev = {0};
 		struct sh_lock *lock = NULL;
 		char byte;
-		int memfd, fd = daemon_connect();
-		void *base;
 
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (sh_client_hello(fd, 0, 0, &r, &memfd) || r.error)
-			_exit(1);
-		base = mmap(NULL, r.size, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
-		if (base == MAP_FAILED || sh_dev_attach(&dev, base, r.size) || sh_process_init(&dev, daemon_dir))
-			_exit(1);
-		dev.proc = r.proc;
+		attach(&dev);
 		if (what == W_QP)
 			lock = &sh_qp_get(&dev, 0, o->qpn)->lock;
 		else if (what == W_CQ)
@@ -375,18 +382,10 @@ static void linger(struct sh_dev *dev, uint32_t a, uint32_t b, uint64_t at)
 
 static void be_inside(struct lingering *l, const struct objects *o, bool lock)
 {
-	struct sh_hello_reply r;
 	struct sh_dev dev = {0};
-	int memfd, err, fd = daemon_connect();
-	void *base;
+	int err;
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (sh_client_hello(fd, 0, 0, &r, &memfd) || r.error)
-		_exit(1);
-	base = mmap(NULL, r.size, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
-	if (base == MAP_FAILED || sh_dev_attach(&dev, base, r.size) || sh_process_init(&dev, daemon_dir))
-		_exit(1);
-	dev.proc = r.proc;
+	attach(&dev);
 	dev.witness = sh_witness(&err);
 	if (!sh_enter(&dev))
 		_exit(1);

@@ -211,6 +211,7 @@ static void pause_at_each(const struct plot *plot)
 	/* Single steps are slow: of the points that the kill test takes every third. */
 	for (unsigned int i = 0; i < n; i += 3 * stride()) {
 		struct scene *s = calloc(1, sizeof(*s));
+		struct arrivals got;
 		pid_t pid, other;
 
 		scene_open(s, plot);
@@ -222,7 +223,9 @@ static void pause_at_each(const struct plot *plot)
 		assert_int_equal(ptrace(PTRACE_DETACH, pid, NULL, NULL), 0);
 		ended(pid);
 		ended(other);
-		both_arrived(s, plot);
+		got = take_arrivals(s, plot);
+		assert_int_equal(got.from_a, 1);
+		assert_int_equal(got.from_c, 1);
 		tpair_close(&s->p);
 		free(s);
 	}

@@ -130,34 +130,10 @@ static bool all_mine(const struct scene *s, const struct plot *plot)
 /* Every message of the victim's has arrived once, and one of the other peer. mine: what it wrote was used before. */
 static void all_arrived(struct scene *s, const struct plot *plot, bool mine)
 {
-	struct tpair *p = &s->p;
-	bool seen[RECEIVES] = { false };
-	unsigned int from_a = 0, from_c = 0;
-	struct mlx4_cqe cqe;
+	struct arrivals n = take_arrivals(s, plot);
 
-	while (tcq_poll(&p->bcq[1], &cqe)) {
-		uint16_t index = be16toh((uint16_t)cqe.wqe_index);
-		uint32_t qpn = be32toh((uint32_t)cqe.vlan_my_qpn);
-		const uint8_t *at = p->bmem + 65536 * (index + 1);
-
-		assert_int_not_equal(cqe.owner_sr_opcode & 0x1f, MLX4_CQE_ERROR);
-		if (qpn == p->b.qpn) {
-			from_a++;
-			if (plot->opcode == MLX4_OPCODE_SEND)
-				assert_memory_equal(at, p->amem, plot->len);
-		} else {
-			from_c++;
-			assert_int_equal(qpn, s->d.qpn);
-			if (!shares_receives(plot))
-				continue;
-			assert_memory_equal(at, p->amem + 32768, 100);
-		}
-		assert_in_range(index, 0, RECEIVES - 1);
-		assert_false(seen[index]);
-		seen[index] = true;
-	}
-	assert_int_equal(from_a, is_write(plot) || is_atomic(plot) ? 0 : plot->chain + 1);
-	assert_int_equal(from_c, 1);
+	assert_int_equal(n.from_a, is_write(plot) || is_atomic(plot) ? 0 : plot->chain + 1);
+	assert_int_equal(n.from_c, 1);
 	assert_int_equal(events(s), is_armed(plot));
 	if (is_write(plot))
 		assert_true(mine ? all_mine(s, plot) : written(s, plot));
