@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Processes. A process slot belongs to one image of a process.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "softhca/device/memory/exec.h"
+#include "softhca/kernel/uverbs/context.h"
+#include "softhca/kernel/uverbs/region.h"
+#include "kern.h"
+#include "orphans.h"
+#include "process.h"
+
+static uint32_t free_slot(const struct kernel *k)
+{
+	uint32_t i;
+
+	for (i = 1; i < SH_MAX_PROC; i++)
+		if (!k->proc[i])
+			return i;
+	return 0;
+}
+
+/* Ends earlier images of this process, which has executed another program. */
+static void bury_old_images(struct kernel *k, pid_t pid)
+{
+	uint32_t i;
+
+	for (i = 1; i < SH_MAX_PROC; i++)
+		if (k->proc[i] && k->proc[i]->pid == pid && !k->proc[i]->connected)
+			proc_dead(k, k->proc[i]);
+}
+
+int proc_attach(struct kernel *k, pid_t pid, uint32_t host, uint32_t again, uint64_t witness,
+		struct kproc **out)
+{
+	struct sh_proc *slot;
+	struct kproc *p;
+
+	if (again && again - 1 < SH_MAX_PROC) {
+		p = k->proc[again - 1];
+		if (p && p->pid == pid && p->user.witness == witness && !p->connected &&
+		    p->host == host) {
+			p->connected = true;
+			p->refs++;
+			*out = p;
+			return 0;
+		}
+	}
+	bury_old_images(k, pid);
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	p->slot = free_slot(k);
+	if (!p->slot) {
+		free(p);
+		return -EAGAIN;
+	}
+	p->pid = pid;
+	p->host = host;
+	p->user = (struct user){.pid = pid, .witness = witness};
+	p->connected = true;
+	p->refs = 1;
+	p->pidfd = syscall(SYS_pidfd_open, pid, 0);
+	slot = sh_proc(&k->dev, p->slot);
+	memset(slot, 0, sizeof(*slot));
+	__atomic_store_n(&slot->pid, pid, __ATOMIC_RELEASE);
+	k->proc[p->slot] = p;
+	*out = p;
+	return 0;
+}
+
+void proc_put(struct kernel *k, struct kproc *p)
+{
+	(void)k;
+	if (--p->refs)
+		return;
+	if (p->gone) {
+		if (p->pidfd >= 0)
+			close(p->pidfd);
+		free(p);
+	}
+}
+
+bool number_stopped(int number)
+{
+	char path[64], text[512], *at;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", number);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return false;
+	text[n] = 0;
+	/* The state is behind the name, which may contain anything. */
+	at = strrchr(text, ')');
+	return at && at[1] == ' ' && (at[2] == 'T' || at[2] == 't');
+}
+
+/*
+ * Does the image still live? A process may close the connection and live on: the shim then makes
+ * another one and names its slot.
+ */
+static bool same_image(struct kernel *k, const struct kproc *p)
+{
+	char byte;
+
+	return p->pidfd >= 0 && kill(p->pid, 0) == 0 &&
+	       k->user->read(k->user_arg, &p->user, p->user.witness, &byte, 1) == 0;
+}
+
+void proc_dead(struct kernel *k, struct kproc *p)
+{
+	uint32_t i;
+
+	if (p->gone)
+		return;
+	p->gone = true;
+	p->refs++;
+	for (i = 1; i < SH_MAX_CTX; i++)
+		if (k->ctx[i] && k->ctx[i]->proc == p)
+			ctx_gone(k->ctx[i]);
+	regions_orphan(k, p);
+	/* The process still lives if it is the instance that ends. */
+	sh_proc_gone(&k->dev, p->slot, !same_image(k, p));
+	orphans_free(k);
+	__atomic_store_n(&sh_proc(&k->dev, p->slot)->pid, 0, __ATOMIC_RELEASE);
+	k->proc[p->slot] = NULL;
+	if (p->pidfd >= 0) {
+		close(p->pidfd);
+		p->pidfd = -1;
+	}
+	proc_put(k, p);
+}
+
+void proc_detach(struct kernel *k, struct kproc *p)
+{
+	uint32_t i;
+
+	p->connected = false;
+	for (i = 1; i < SH_MAX_CTX; i++)
+		if (k->ctx[i] && k->ctx[i]->proc == p && k->ctx[i]->state == KC_OPENING)
+			ctx_release(k->ctx[i]);
+	if (same_image(k, p)) {
+		p->refs--;	/* proc_dead() finds it by its slot */
+		return;
+	}
+	proc_dead(k, p);
+	proc_put(k, p);
+}
