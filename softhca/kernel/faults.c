@@ -55,7 +55,7 @@ static uint32_t list_qps(struct kernel *k, const struct sh_fault_msg *m, char *t
 			continue;
 		if (k->dev.hcas > 1)
 			snprintf(hca, sizeof(hca), " (host%u mlx4_%u)", h->host, h->unit);
-		HASH_ITER(hh, h->qps, qp, tmp) {
+		HASH_ITER(hh, k->objects[i].qps, qp, tmp) {
 			char one[48];
 			size_t len = (size_t)snprintf(one, sizeof(one), " 0x%x%s", qp->qpn,
 						      tmp ? "" : hca);
@@ -82,7 +82,7 @@ static bool qp_exists(struct kernel *k, const struct sh_fault_msg *m, struct sh_
 	for (uint32_t i = 0; i < k->dev.hcas; i++) {
 		struct kqp *qp;
 
-		HASH_FIND_INT(k->hcas[i].qps, &m->qpn, qp);
+		HASH_FIND_INT(k->objects[i].qps, &m->qpn, qp);
 		if (qp && host_in(k->hcas[i].host, m))
 			return true;
 	}

@@ -177,7 +177,7 @@ static int make_memory(struct kernel *k)
 /*
  * Sizes and first numbers are a ConnectX's. The allocators differ as those of the two kernels do.
  */
-static int make_numbers(struct kernel *k, struct khca *hca)
+static int make_numbers(struct kernel *k, struct hca_objects *hca)
 {
 	bool rewind = k->cfg.device.face == SH_FACE_MAINLINE;
 	int err;
@@ -203,8 +203,9 @@ static int make_tables(struct kernel *k)
 
 	k->hosts = calloc(hosts, sizeof(*k->hosts));
 	k->hcas = calloc((size_t)hosts * per_host, sizeof(*k->hcas));
+	k->objects = calloc((size_t)hosts * per_host, sizeof(*k->objects));
 	k->keep = malloc(K_PIPE_SIZE);
-	if (!k->hosts || !k->hcas || !k->keep)
+	if (!k->hosts || !k->hcas || !k->objects || !k->keep)
 		return -ENOMEM;
 	k->keep_size = K_PIPE_SIZE;
 	err = sh_numbers_init(&k->xrc_reg, SH_MAX_XRC_REG, SH_MAX_XRC_REG - 1, 1, false);
@@ -213,7 +214,7 @@ static int make_tables(struct kernel *k)
 	for (i = 0; i < hosts * per_host; i++) {
 		k->hcas[i].host = i / per_host;
 		k->hcas[i].unit = i % per_host;
-		err = make_numbers(k, &k->hcas[i]);
+		err = make_numbers(k, &k->objects[i]);
 		if (err < 0)
 			return err;
 	}
@@ -293,19 +294,20 @@ void kern_exit(struct kernel *k)
 	aside_end(k);
 	if (k->dev.ops)
 		sh_process_stop();
-	for (i = 0; k->hcas && i < k->cfg.device.hosts * k->cfg.device.hcas_per_host; i++) {
-		sh_numbers_fini(&k->hcas[i].pdn);
-		sh_numbers_fini(&k->hcas[i].xrcdn);
-		sh_numbers_fini(&k->hcas[i].mpt);
-		sh_numbers_fini(&k->hcas[i].cqn);
-		sh_numbers_fini(&k->hcas[i].srqn);
-		sh_numbers_fini(&k->hcas[i].qpn);
+	for (i = 0; k->objects && i < k->cfg.device.hosts * k->cfg.device.hcas_per_host; i++) {
+		sh_numbers_fini(&k->objects[i].pdn);
+		sh_numbers_fini(&k->objects[i].xrcdn);
+		sh_numbers_fini(&k->objects[i].mpt);
+		sh_numbers_fini(&k->objects[i].cqn);
+		sh_numbers_fini(&k->objects[i].srqn);
+		sh_numbers_fini(&k->objects[i].qpn);
 	}
 	for (i = 0; k->hosts && i < k->cfg.device.hosts; i++)
 		for (t = 0; t < UO_TYPES; t++)
 			handles_exit(&k->hosts[i].handles[t]);
 	free(k->hosts);
 	free(k->hcas);
+	free(k->objects);
 	free(k->keep);
 	sh_numbers_fini(&k->xrc_reg);
 	pool_exit(&k->pool);

@@ -18,12 +18,21 @@
 
 struct aside;
 struct face;
+struct hca_objects;
 struct kctx;
 struct kevq;
-struct khca;
 struct khost;
 struct kproc;
 struct user_ops;
+
+struct khca {
+	uint32_t host, unit;		/* unit counts per host */
+	/* It has failed, and takes only commands that end something. */
+	bool fatal;
+	/* It has failed, and a stopped client holds a QP that is not silent yet. */
+	bool loud;
+};
+
 struct kernel {
 	struct sh_kernel_config cfg;
 	char dir[PATH_MAX];
@@ -51,8 +60,9 @@ struct kernel {
 	/* Spilled records could not be moved: a client held the lock of their queue. */
 	bool spill_again;
 	bool ending;
-	struct khost *hosts;
 	struct khca *hcas;
+	struct khost *hosts;		/* handles of each host */
+	struct hca_objects *objects;	/* of each HCA */
 	struct kctx *ctx[SH_MAX_CTX];
 	struct kproc *proc[SH_MAX_PROC];
 	struct kevq *evq[SH_MAX_EVQ];

@@ -26,7 +26,7 @@ void orphans_free(struct kernel *k)
 	for (uint32_t i = 0; i < k->dev.hcas; i++) {
 		struct kqp *qp, *tmp;
 
-		HASH_ITER(hh, k->hcas[i].qps, qp, tmp)
+		HASH_ITER(hh, k->objects[i].qps, qp, tmp)
 			sh_orphans_of_qp(&k->dev, i, qp->qpn);
 		sh_orphans_of_hca(&k->dev, i);
 	}

@@ -75,7 +75,7 @@ static void silence(struct kernel *k, uint32_t hca)
 	struct kqp *qp, *tmp;
 	bool all = true;
 
-	HASH_ITER(hh, h->qps, qp, tmp)
+	HASH_ITER(hh, k->objects[hca].qps, qp, tmp)
 		if (sh_qp_silence(&k->dev, hca, qp->qpn) == -EINPROGRESS)
 			all = false;
 	if (!all)

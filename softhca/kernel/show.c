@@ -191,7 +191,7 @@ static void show_qps(struct kernel *k, uint32_t hca, struct out *o)
 	struct kqp *qp, *tmp;
 
 	begin_array(o, "qps");
-	HASH_ITER(hh, k->hcas[hca].qps, qp, tmp) {
+	HASH_ITER(hh, k->objects[hca].qps, qp, tmp) {
 		begin_object(o, NULL);
 		add_int(o, "qpn", qp->qpn);
 		add_text(o, "type", type_name(qp->type));
@@ -320,7 +320,7 @@ static void show_xrcds(struct kernel *k, uint32_t hca, struct out *o)
 	const struct kqp *qp;
 
 	begin_array(o, "xrc_domains");
-	DL_FOREACH(k->hcas[hca].xrcds, d) {
+	DL_FOREACH(k->objects[hca].xrcds, d) {
 		begin_object(o, NULL);
 		add_int(o, "xrcd", d->xrcdn);
 		if (d->fd >= 0) {
@@ -413,7 +413,7 @@ static void show_ports(struct kernel *k, uint32_t index, struct out *o)
 
 static void show_counters(struct kernel *k, uint32_t index, struct out *o)
 {
-	const uint64_t *left = k->hcas[index].left;
+	const uint64_t *left = k->objects[index].left;
 	struct sh_counters counters, *c = &counters;
 
 	sh_counters(&k->dev, index, c);

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "softhca/kernel/uverbs/objects.h"
 #include "fs.h"
 #include "kern.h"
 #include "sysfs.h"

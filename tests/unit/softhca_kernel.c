@@ -411,7 +411,7 @@ struct kt_state kt_state(struct kt *t)
 			s.evqs++;
 	}
 	for (i = 0; i < cfg->hosts * cfg->hcas_per_host; i++) {
-		const struct khca *h = &t->k.hcas[i];
+		const struct hca_objects *h = &t->k.objects[i];
 
 		s.numbers += h->pdn.used + h->xrcdn.used + h->mpt.used + h->cqn.used + h->srqn.used + h->qpn.used;
 		DL_FOREACH(h->xrcds, d)

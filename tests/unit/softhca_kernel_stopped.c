@@ -133,12 +133,12 @@ static void a_key(void **state)
 
 	(void)state;
 	rig_open(&r);
-	used = r.t->k.hcas[0].mpt.used;
+	used = r.t->k.objects[0].mpt.used;
 	assert_int_equal(kt_mr(r.t, r.ctx, r.pd, buf, 4096, SH_LOCAL_WRITE, &handle, &key), 0);
 	stop_inside(&r, NULL);
 	assert_int_equal(kt_dealloc(r.t, r.ctx, UV_DEREG_MR, handle), 0);
 	assert_int_equal(sh_mr_check(&r.t->k.dev, 0, key, 4, (uintptr_t)buf, 1, 0, &out), -ENOENT);
-	assert_int_equal(r.t->k.hcas[0].mpt.used, used + 1);
+	assert_int_equal(r.t->k.objects[0].mpt.used, used + 1);
 	/* The lowest number is the next one, but for this. And nobody waits for the same thread again. */
 	assert_int_equal(kt_mr(r.t, r.ctx, r.pd, buf, 4096, SH_LOCAL_WRITE, &handle, &other), 0);
 	assert_int_not_equal(other, key);
@@ -146,7 +146,7 @@ static void a_key(void **state)
 	assert_int_equal(kt_dealloc(r.t, r.ctx, UV_DEREG_MR, handle), 0);
 	assert_int_equal(r.t->tries, 0);
 	go_on(&r);
-	assert_int_equal(r.t->k.hcas[0].mpt.used, used);
+	assert_int_equal(r.t->k.objects[0].mpt.used, used);
 	assert_int_equal(kt_dealloc(r.t, r.ctx, UV_DEALLOC_PD, r.pd), EBUSY); /* the QP's */
 	rig_close(&r);
 }
@@ -196,14 +196,14 @@ static void a_queue_pair(void **state)
 	(void)state;
 	for (int half = 0; half < 2; half++) {
 		rig_open(&r);
-		used = r.t->k.hcas[0].qpn.used;
-		cqs = r.t->k.hcas[0].cqn.used;
-		srqs = r.t->k.hcas[0].srqn.used;
+		used = r.t->k.objects[0].qpn.used;
+		cqs = r.t->k.objects[0].cqn.used;
+		srqs = r.t->k.objects[0].srqn.used;
 		mem = pages(&r);
 		stop_inside(&r, half ? &qp_of(&r)->rlock : &qp_of(&r)->lock);
 		assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_QP, r.qp.handle), 0);
 		assert_null(qp_of(&r));
-		assert_int_equal(r.t->k.hcas[0].qpn.used, used);
+		assert_int_equal(r.t->k.objects[0].qpn.used, used);
 		assert_true(pages(&r) > mem - 4);
 		/* What it referred to is free to go, too, and its number is not given out. */
 		assert_int_equal(kt_qp(r.t, r.ctx, UV_QPT_RC, r.pd, r.cq.handle, -1, &other), 0);
@@ -212,13 +212,13 @@ static void a_queue_pair(void **state)
 		assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_CQ, r.cq.handle), 0);
 		assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_SRQ, r.srq.handle), 0);
 		/* Their numbers wait for the thread in the QP, which may be about to use them. */
-		assert_int_equal(r.t->k.hcas[0].cqn.used, cqs);
-		assert_int_equal(r.t->k.hcas[0].srqn.used, srqs);
+		assert_int_equal(r.t->k.objects[0].cqn.used, cqs);
+		assert_int_equal(r.t->k.objects[0].srqn.used, srqs);
 		assert_int_equal(kt_dealloc(r.t, r.ctx, UV_DEALLOC_PD, r.pd), 0);
 		go_on(&r);
-		assert_int_equal(r.t->k.hcas[0].qpn.used, used - 1);
-		assert_int_equal(r.t->k.hcas[0].cqn.used, cqs - 1);
-		assert_int_equal(r.t->k.hcas[0].srqn.used, srqs - 1);
+		assert_int_equal(r.t->k.objects[0].qpn.used, used - 1);
+		assert_int_equal(r.t->k.objects[0].cqn.used, cqs - 1);
+		assert_int_equal(r.t->k.objects[0].srqn.used, srqs - 1);
 		assert_int_equal(pages(&r), 0);
 		kt_queue_free(&other);
 		rig_close(&r);
@@ -263,15 +263,15 @@ static void a_completion_queue(void **state)
 	(void)state;
 	rig_open(&r);
 	assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_QP, r.qp.handle), 0);
-	used = r.t->k.hcas[0].cqn.used;
+	used = r.t->k.objects[0].cqn.used;
 	mem = pages(&r);
 	stop_inside(&r, &sh_cq_get(&r.t->k.dev, 0, r.cq.number)->lock);
 	assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_CQ, r.cq.handle), 0);
 	assert_int_equal(sh_cq_get(&r.t->k.dev, 0, r.cq.number)->live, SH_NONE);
-	assert_int_equal(r.t->k.hcas[0].cqn.used, used);
+	assert_int_equal(r.t->k.objects[0].cqn.used, used);
 	assert_true(pages(&r) >= mem - 1); /* but for the page of its record */
 	go_on(&r);
-	assert_int_equal(r.t->k.hcas[0].cqn.used, used - 1);
+	assert_int_equal(r.t->k.objects[0].cqn.used, used - 1);
 	assert_true(pages(&r) < mem - 1);
 	rig_close(&r);
 }
@@ -284,15 +284,15 @@ static void a_shared_receive_queue(void **state)
 
 	(void)state;
 	rig_open(&r);
-	used = r.t->k.hcas[0].srqn.used;
+	used = r.t->k.objects[0].srqn.used;
 	mem = pages(&r);
 	stop_inside(&r, &sh_srq_get(&r.t->k.dev, 0, r.srq.number)->lock);
 	assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_SRQ, r.srq.handle), 0);
 	assert_int_equal(sh_srq_get(&r.t->k.dev, 0, r.srq.number)->live, SH_NONE);
-	assert_int_equal(r.t->k.hcas[0].srqn.used, used);
+	assert_int_equal(r.t->k.objects[0].srqn.used, used);
 	assert_true(pages(&r) >= mem - 1);
 	go_on(&r);
-	assert_int_equal(r.t->k.hcas[0].srqn.used, used - 1);
+	assert_int_equal(r.t->k.objects[0].srqn.used, used - 1);
 	assert_true(pages(&r) < mem - 1);
 	rig_close(&r);
 }

@@ -36,7 +36,7 @@ int cmd_create_cq(struct call *c)
 {
 	const struct uv_create_cq *cmd = (const void *)c->in;
 	struct kernel *k = c->k;
-	struct khca *hca = &k->hcas[c->ctx->hca];
+	struct hca_objects *hca = &k->objects[c->ctx->hca];
 	struct mlx4_abi_create_cq_resp drv_resp = {0};
 	struct mlx4_abi_create_cq drv;
 	struct uv_create_cq_resp resp;
@@ -180,7 +180,7 @@ static bool cq_finish(struct kernel *k, struct aside *a)
 		return false;
 	if (!k->ending && cq->u.unlocked && sh_cq_reclaim(&k->dev, cq->hca, cq->cqn) < 0)
 		return false;
-	num_put(&k->hcas[cq->hca].cqn, cq->cqn);
+	num_put(&k->objects[cq->hca].cqn, cq->cqn);
 	buf_free(k, &cq->buf);
 	if (cq->old.len)
 		buf_free(k, &cq->old);

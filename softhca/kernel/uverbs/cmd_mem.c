@@ -14,7 +14,7 @@
 
 int cmd_alloc_pd(struct call *c)
 {
-	struct khca *hca = &c->k->hcas[c->ctx->hca];
+	struct hca_objects *hca = &c->k->objects[c->ctx->hca];
 	struct mlx4_abi_alloc_pd_resp drv;
 	struct uv_alloc_pd_resp resp;
 	struct kpd *pd;
@@ -49,7 +49,7 @@ int pd_free(struct kpd *pd)
 {
 	if (pd->refs)
 		return -EBUSY;
-	num_put(&pd->u.ctx->k->hcas[pd->u.ctx->hca].pdn, pd->pdn);
+	num_put(&pd->u.ctx->k->objects[pd->u.ctx->hca].pdn, pd->pdn);
 	uobj_del(&pd->u);
 	free(pd);
 	return 0;
@@ -95,7 +95,7 @@ static bool mr_finish(struct kernel *k, struct aside *a)
 {
 	struct kmr *mr = container_of(a, struct kmr, aside);
 
-	num_put(&k->hcas[mr->hca].mpt, index_of(mr->key));
+	num_put(&k->objects[mr->hca].mpt, index_of(mr->key));
 	free(mr);
 	return true;
 }
@@ -129,7 +129,7 @@ int cmd_reg_mr(struct call *c)
 {
 	const struct uv_reg_mr *cmd = (const void *)c->in;
 	struct kernel *k = c->k;
-	struct khca *hca = &k->hcas[c->ctx->hca];
+	struct hca_objects *hca = &k->objects[c->ctx->hca];
 	struct uv_reg_mr_resp resp;
 	struct kmr *mr;
 	uint32_t index;

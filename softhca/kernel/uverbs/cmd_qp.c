@@ -24,7 +24,7 @@ struct kqp *qp_find(struct kernel *k, uint32_t hca, uint32_t qpn)
 {
 	struct kqp *qp;
 
-	HASH_FIND(hh, k->hcas[hca].qps, &qpn, sizeof(qpn), qp);
+	HASH_FIND(hh, k->objects[hca].qps, &qpn, sizeof(qpn), qp);
 	return qp;
 }
 
@@ -35,7 +35,7 @@ static bool has_xrc_number(const struct kernel *k, uint32_t type)
 
 static int qpn_get(struct kernel *k, struct kqp *qp)
 {
-	int err = num_get(&k->hcas[qp->hca].qpn, &qp->qpn);
+	int err = num_get(&k->objects[qp->hca].qpn, &qp->qpn);
 
 	if (err == 0 && has_xrc_number(k, qp->type))
 		qp->qpn |= K_XRC_QPN_BIT;
@@ -44,7 +44,7 @@ static int qpn_get(struct kernel *k, struct kqp *qp)
 
 static void qpn_put(struct kernel *k, const struct kqp *qp)
 {
-	num_put(&k->hcas[qp->hca].qpn, qp->qpn & (K_XRC_QPN_BIT - 1));
+	num_put(&k->objects[qp->hca].qpn, qp->qpn & (K_XRC_QPN_BIT - 1));
 }
 
 /* ---- the kernel's own ---- */
@@ -68,7 +68,7 @@ struct kqp *qp_create_kernel(struct kxrcd *d, struct kernel *k, uint32_t type, u
 	*err = sh_qp_create(&k->dev, qp->hca, qp->qpn, &init);
 	if (*err < 0)
 		goto err_num;
-	HASH_ADD(hh, k->hcas[qp->hca].qps, qpn, sizeof(qp->qpn), qp);
+	HASH_ADD(hh, k->objects[qp->hca].qps, qpn, sizeof(qp->qpn), qp);
 	if (!qp->hh.tbl) {
 		*err = -ENOMEM;
 		goto err_qp;
@@ -120,7 +120,7 @@ static int qp_end(struct kernel *k, struct kqp *qp, bool late, uint32_t *async)
 
 static void qp_put(struct kernel *k, struct kqp *qp)
 {
-	HASH_DEL(k->hcas[qp->hca].qps, qp);
+	HASH_DEL(k->objects[qp->hca].qps, qp);
 	if (qp_finish(k, &qp->aside))
 		return;
 	qp->stuck = true;
@@ -295,7 +295,7 @@ int qp_create_user(struct call *c, const struct qp_request *rq)
 		.max_recv_sge = qp->cap_recv_sge,
 		.max_inline_data = cmd->max_inline_data,
 	};
-	HASH_ADD(hh, k->hcas[qp->hca].qps, qpn, sizeof(qp->qpn), qp);
+	HASH_ADD(hh, k->objects[qp->hca].qps, qpn, sizeof(qp->qpn), qp);
 	if (!qp->hh.tbl) {
 		err = -ENOMEM;
 		goto err_del;
@@ -311,7 +311,7 @@ int qp_create_user(struct call *c, const struct qp_request *rq)
 	return 0;
 
 err_hash:
-	HASH_DEL(k->hcas[qp->hca].qps, qp);
+	HASH_DEL(k->objects[qp->hca].qps, qp);
 err_del:
 	uobj_del(&h->u);
 err_qp:

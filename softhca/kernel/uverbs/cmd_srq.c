@@ -17,7 +17,7 @@ int srq_create(struct call *c, const struct srq_request *rq)
 {
 	struct kernel *k = c->k;
 	struct kctx *ctx = c->ctx;
-	struct khca *hca = &k->hcas[ctx->hca];
+	struct hca_objects *hca = &k->objects[ctx->hca];
 	struct mlx4_abi_create_srq_resp drv_resp = {0};
 	struct mlx4_abi_create_srq drv;
 	struct uv_create_srq_resp resp = {0};
@@ -162,7 +162,7 @@ static bool srq_finish(struct kernel *k, struct aside *a)
 		return false;
 	if (!k->ending && srq->u.unlocked && sh_srq_reclaim(&k->dev, srq->hca, srq->srqn) < 0)
 		return false;
-	num_put(&k->hcas[srq->hca].srqn, srq->srqn);
+	num_put(&k->objects[srq->hca].srqn, srq->srqn);
 	buf_free(k, &srq->buf);
 	if (a->proc)
 		proc_put(k, a->proc);

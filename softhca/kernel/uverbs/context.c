@@ -205,7 +205,7 @@ static void count_left(struct kctx *ctx)
 
 	for (type = 0; type < UO_TYPES; type++)
 		DL_FOREACH(ctx->objs[type], u)
-			ctx->k->hcas[ctx->hca].left[type]++;
+			ctx->k->objects[ctx->hca].left[type]++;
 }
 
 void ctx_release(struct kctx *ctx)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The objects that programs make, and the HCAs that they belong to.
+ * The objects that programs make.
  */
 #ifndef SOFTHCA_KERNEL_UVERBS_OBJECTS_H
 #define SOFTHCA_KERNEL_UVERBS_OBJECTS_H
@@ -121,15 +121,11 @@ struct kah {
 	struct uv_ah_attr attr;
 };
 
-struct khca {
+/* Of one HCA. */
+struct hca_objects {
 	struct kxrcd *xrcds;
 	struct kqp *qps;
 	struct sh_numbers pdn, xrcdn, mpt, cqn, srqn, qpn;
-	uint32_t host, unit;		/* unit counts per host */
-	/* It has failed, and takes only commands that end something. */
-	bool fatal;
-	/* It has failed, and a stopped client holds a QP that is not silent yet. */
-	bool loud;
 	/* Objects that programs had not destroyed when their file was released. */
 	uint64_t left[UO_TYPES];
 };

@@ -19,7 +19,7 @@
 
 static void domain_free(struct kernel *k, struct kxrcd *d)
 {
-	struct khca *hca = &k->hcas[d->hca];
+	struct hca_objects *hca = &k->objects[d->hca];
 
 	num_put(&hca->xrcdn, d->xrcdn);
 	num_put(&hca->pdn, d->pdn);
@@ -44,7 +44,7 @@ void xrcd_put_user(struct kernel *k, struct kxrcd *d)
 /* Takes fd over, even if it fails. */
 static int domain_new(struct kernel *k, uint32_t index, int fd, const struct stat *st, struct kxrcd **out)
 {
-	struct khca *hca = &k->hcas[index];
+	struct hca_objects *hca = &k->objects[index];
 	struct kxrcd *d = calloc(1, sizeof(*d));
 	int err = -ENOMEM;
 
@@ -80,7 +80,7 @@ static struct kxrcd *domain_find(struct kernel *k, uint32_t hca, const struct st
 {
 	struct kxrcd *d;
 
-	DL_FOREACH(k->hcas[hca].xrcds, d)
+	DL_FOREACH(k->objects[hca].xrcds, d)
 		if (d->fd >= 0 && d->key.dev == st->st_dev && d->key.ino == st->st_ino)
 			return d;
 	return NULL;
