@@ -95,6 +95,13 @@ int conn_reply(struct conn *c, const void *data, size_t len, const int *fds, uns
 	return n == (ssize_t)len ? 0 : -EPIPE;
 }
 
+int conn_status(struct conn *c, int err)
+{
+	struct sh_status st = {.error = -err};
+
+	return conn_reply(c, &st, sizeof(st), NULL, 0);
+}
+
 void conn_serve(struct server *s, struct conn *c)
 {
 	ssize_t n;

@@ -39,6 +39,7 @@ void conn_serve(struct server *s, struct conn *c);
  * has ended.
  */
 int conn_reply(struct conn *c, const void *data, size_t len, const int *fds, unsigned int nfds);
+int conn_status(struct conn *c, int err);	/* the same with a struct sh_status; err: 0 or -errno */
 void conn_close(struct server *s, struct conn *c);
 /*
  * A descriptor may be free again. Every tick tries this, too, since not only connections use

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Requests of the control connection: checks each, has it carried out, and replies. Nothing here
- * waits for a client. A request that finds a client's thread in its way gets no reply, and retry.c
- * tries it again. Its client waits for the answer, and sends nothing else meanwhile.
+ * Requests of the control connection: checks each, has it carried out, and replies. Hands the rest
+ * to the rooms. Nothing here waits for a client. A request that finds a client's thread in its way
+ * gets no reply, and retry.c tries it again. Its client waits for the answer, and sends nothing else
+ * meanwhile.
  */
 #include <errno.h>
 #include <unistd.h>
 
-#include "softhca/kernel/uverbs/command.h"
-#include "softhca/kernel/uverbs/context.h"
-#include "softhca/kernel/uverbs/queue.h"
-#include "softhca/kernel/uverbs/region.h"
 #include "conn.h"
 #include "dispatch.h"
 #include "faults.h"
 #include "kern.h"
 #include "ports.h"
 #include "process.h"
+#include "room.h"
 #include "server.h"
 #include "show.h"
 
@@ -54,107 +52,6 @@ static int do_hello(struct server *s, struct conn *c, const struct sh_hello *m, 
 	return conn_reply(c, &r, sizeof(r), &k->memfd, 1);
 }
 
-static int do_open(struct server *s, struct conn *c, const struct sh_open *m, size_t len)
-{
-	struct sh_open_reply r = {0};
-	struct kctx *ctx;
-	int err;
-
-	if (len != sizeof(*m) || !c->proc)
-		return -EPROTO;
-	err = ctx_open(s->k, c->proc, m->device, &ctx);
-	r.error = -err;
-	if (err == 0) {
-		r.ctx = ctx->index;
-		r.generation = ctx->generation;
-	}
-	return conn_reply(c, &r, sizeof(r), NULL, 0);
-}
-
-static int status(struct conn *c, int err)
-{
-	struct sh_status st = {.error = -err};
-
-	return conn_reply(c, &st, sizeof(st), NULL, 0);
-}
-
-static int do_opened(struct server *s, struct conn *c, const struct sh_opened *m, size_t len)
-{
-	if (len != sizeof(*m) || !c->proc)
-		return -EPROTO;
-	return status(c, ctx_opened(s->k, c->proc, m->ctx));
-}
-
-static int do_kick(struct server *s, struct conn *c, const struct sh_kick *m, size_t len)
-{
-	struct kctx *ctx;
-
-	if (len != sizeof(*m) || !c->proc)
-		return -EPROTO;
-	ctx = ctx_get(s->k, m->ctx);
-	if (!ctx || ctx->generation != m->generation || ctx->host != c->host)
-		return status(c, -ENODEV);
-	return status(c, ctx_kick(ctx));
-}
-
-/*
- * Here and below, -EINPROGRESS means that a client is in the way and that there is no reply. Never
- * if late.
- */
-static int do_command(struct server *s, struct conn *c, const struct sh_command *m, size_t len, bool late)
-{
-	const struct sh_pin_result *pin = (const void *)(m + 1);
-	struct sh_command_reply r = {0};
-	struct call call = {
-		.k = s->k, .proc = c->proc, .tid = m->tid, .cap_ipc_lock = m->cap_ipc_lock,
-		.memlock_limit = m->memlock_limit, .r = &r, .late = late,
-	};
-	int err;
-
-	if (!c->proc || (len != sizeof(*m) && len != sizeof(*m) + sizeof(*pin)))
-		return -EPROTO;
-	if (len != sizeof(*m)) {
-		call.pinned = pin->done;
-		call.pin_error = pin->error > 0 ? -pin->error : 0;
-		call.share = pin->share;
-		call.have_off = pin->have_off;
-	}
-	call.ctx = ctx_get(s->k, m->ctx);
-	if (!call.ctx || call.ctx->host != c->host)
-		r.error = ENODEV;
-	else if (!command_run(&call, m->addr, m->len))
-		return -EINPROGRESS;
-	err = conn_reply(c, &r, sizeof(r), call.fds, r.nfds);
-	while (r.nfds)
-		close(call.fds[--r.nfds]);
-	return err;
-}
-
-/* The answer to a request that would have to be tried again, but is late, is EBUSY. */
-static int status_late(struct conn *c, int err, bool late)
-{
-	if (err == -EINPROGRESS && !late)
-		return err;
-	return status(c, err == -EINPROGRESS ? -EBUSY : err);
-}
-
-static int do_map_failed(struct server *s, struct conn *c, const struct sh_map_failed *m, size_t len, bool late)
-{
-	struct kctx *ctx;
-
-	if (len != sizeof(*m) || !c->proc)
-		return -EPROTO;
-	ctx = ctx_get(s->k, m->ctx);
-	return status_late(c, ctx && ctx->proc == c->proc ? map_failed(ctx, m->uaddr, m->len) : -EINVAL, late);
-}
-
-static int do_changed(struct server *s, struct conn *c, const struct sh_changed_msg *m, size_t len, bool late)
-{
-	if (len != sizeof(*m) || !c->proc)
-		return -EPROTO;
-	return status_late(c, region_changed(s->k, c->proc, m->what, m->uaddr, m->len, late), late);
-}
-
 static int do_show(struct server *s, struct conn *c, size_t len)
 {
 	struct sh_status st = {0};
@@ -164,7 +61,7 @@ static int do_show(struct server *s, struct conn *c, size_t len)
 		return -EPROTO;
 	fd = show_make(s->k);
 	if (fd < 0)
-		return status(c, fd);
+		return conn_status(c, fd);
 	err = conn_reply(c, &st, sizeof(st), &fd, 1);
 	close(fd);
 	return err;
@@ -196,12 +93,13 @@ static int do_stop(struct server *s, struct conn *c, size_t len)
 	if (len != sizeof(struct sh_stop))
 		return -EPROTO;
 	s->k->stop = true;
-	return status(c, 0);
+	return conn_status(c, 0);
 }
 
 int dispatch(struct server *s, struct conn *c, const void *m, size_t len, bool late)
 {
 	uint32_t type;
+	int err;
 
 	if (len < sizeof(type))
 		return -EPROTO;
@@ -211,18 +109,6 @@ int dispatch(struct server *s, struct conn *c, const void *m, size_t len, bool l
 	if (!c->greeted)
 		return -EPROTO;
 	switch (type) {
-	case SH_MSG_OPEN:
-		return do_open(s, c, m, len);
-	case SH_MSG_OPENED:
-		return do_opened(s, c, m, len);
-	case SH_MSG_KICK:
-		return do_kick(s, c, m, len);
-	case SH_MSG_COMMAND:
-		return do_command(s, c, m, len, late);
-	case SH_MSG_MAP_FAILED:
-		return do_map_failed(s, c, m, len, late);
-	case SH_MSG_CHANGED:
-		return do_changed(s, c, m, len, late);
 	case SH_MSG_SHOW:
 		return do_show(s, c, len);
 	case SH_MSG_PORT:
@@ -231,6 +117,11 @@ int dispatch(struct server *s, struct conn *c, const void *m, size_t len, bool l
 		return do_fault(s, c, m, len);
 	case SH_MSG_STOP:
 		return do_stop(s, c, len);
+	}
+	for (uint32_t i = 0; rooms[i]; i++) {
+		err = rooms[i]->serve ? rooms[i]->serve(s, c, m, len, late) : -ENOSYS;
+		if (err != -ENOSYS)
+			return err;
 	}
 	return -EPROTO;
 }

@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "softhca/device/transport/fault.h"
-#include "softhca/kernel/uverbs/objects.h"
 #include "faults.h"
 #include "kern.h"
 #include "ports.h"
+#include "room.h"
 
 static bool host_exists(struct kernel *k, uint32_t host, struct sh_status *st)
 {
@@ -35,6 +35,15 @@ static bool host_in(uint32_t host, const struct sh_fault_msg *m)
 	return m->from == SH_FAULT_ANY || m->to == SH_FAULT_ANY || host == m->from || host == m->to;
 }
 
+/* One room alone makes QPs. */
+static bool next_qp(struct kernel *k, uint32_t hca, const void **at, uint32_t *qpn)
+{
+	for (uint32_t i = 0; rooms[i]; i++)
+		if (rooms[i]->next_qp)
+			return rooms[i]->next_qp(k, hca, at, qpn);
+	return false;
+}
+
 /*
  * Lists the QPs that exist and could be meant, as far as there is room. If there are several HCAs,
  * names the HCA behind its QPs: " 0x48 0x49 (host0 mlx4_0) 0x48 (host1 mlx4_0) ...". Returns how
@@ -48,19 +57,22 @@ static uint32_t list_qps(struct kernel *k, const struct sh_fault_msg *m, char *t
 
 	for (uint32_t i = 0; i < k->dev.hcas; i++) {
 		const struct khca *h = &k->hcas[i];
+		const void *qp = NULL;
 		char hca[32] = "";
-		struct kqp *qp, *tmp;
+		uint32_t qpn, next;
+		bool left;
 
 		if (!host_in(h->host, m))
 			continue;
 		if (k->dev.hcas > 1)
 			snprintf(hca, sizeof(hca), " (host%u mlx4_%u)", h->host, h->unit);
-		HASH_ITER(hh, k->objects[i].qps, qp, tmp) {
+		for (left = next_qp(k, i, &qp, &next); left; n++) {
 			char one[48];
-			size_t len = (size_t)snprintf(one, sizeof(one), " 0x%x%s", qp->qpn,
-						      tmp ? "" : hca);
+			size_t len;
 
-			n++;
+			qpn = next;
+			left = next_qp(k, i, &qp, &next);
+			len = (size_t)snprintf(one, sizeof(one), " 0x%x%s", qpn, left ? "" : hca);
 			if (at + len > last) {
 				strcpy(text + at, more);
 				last = 0;
@@ -73,19 +85,26 @@ static uint32_t list_qps(struct kernel *k, const struct sh_fault_msg *m, char *t
 	return n;
 }
 
+static bool hca_has(struct kernel *k, uint32_t hca, uint32_t qpn)
+{
+	const void *at = NULL;
+	uint32_t found;
+
+	while (next_qp(k, hca, &at, &found))
+		if (found == qpn)
+			return true;
+	return false;
+}
+
 static bool qp_exists(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st)
 {
 	char list[200] = "";
 
 	if (m->qpn == SH_FAULT_ANY)
 		return true;
-	for (uint32_t i = 0; i < k->dev.hcas; i++) {
-		struct kqp *qp;
-
-		HASH_FIND_INT(k->objects[i].qps, &m->qpn, qp);
-		if (qp && host_in(k->hcas[i].host, m))
+	for (uint32_t i = 0; i < k->dev.hcas; i++)
+		if (host_in(k->hcas[i].host, m) && hca_has(k, i, m->qpn))
 			return true;
-	}
 	if (list_qps(k, m, list, sizeof(list)))
 		status_say(st, ENOENT, "there is no QP 0x%x%s: there are%s", m->qpn,
 		    m->from != SH_FAULT_ANY && m->to != SH_FAULT_ANY ? " on these hosts" : "", list);

@@ -2,38 +2,12 @@
 /*
  * What inotify says about the files that programs close. Nothing here waits for a client.
  */
-#include <stdio.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#include "softhca/kernel/uverbs/context.h"
-#include "softhca/kernel/uverbs/evq.h"
 #include "files.h"
-#include "kern.h"
+#include "room.h"
 #include "server.h"
-
-static void file_event(struct server *s, const struct inotify_event *e)
-{
-	struct kernel *k = s->k;
-	unsigned int index, generation;
-	struct kctx *ctx;
-	char kind;
-
-	if (e->wd == s->events_wd) {
-		if (sscanf(e->name, "%u.%u", &index, &generation) == 2)
-			evq_client_closed(k, index, generation);
-		return;
-	}
-	if (sscanf(e->name, "%c%u.%u", &kind, &index, &generation) != 3)
-		return;
-	ctx = ctx_get(k, index);
-	if (!ctx || ctx->generation != generation)
-		return;
-	if (kind == 'c')
-		ctx_release(ctx);
-	else if (kind == 'l')
-		ctx_gone(ctx);
-}
 
 void files_drain(struct server *s)
 {
@@ -45,6 +19,6 @@ void files_drain(struct server *s)
 		for (at = 0; at < n; at += sizeof(*e) + e->len) {
 			e = (const struct inotify_event *)(buf + at);
 			if (e->len)
-				file_event(s, e);
+				ROOMS(closed, s->k, e->wd == s->events_wd ? ROOM_EVENTS : ROOM_FILES, e->name);
 		}
 }

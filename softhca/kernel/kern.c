@@ -17,14 +17,12 @@
 #include "softhca/host/memory.h"
 #include "softhca/host/process.h"
 #include "softhca/device/memory/exec.h"
-#include "softhca/kernel/uverbs/command.h"
-#include "softhca/kernel/uverbs/context.h"
-#include "softhca/kernel/uverbs/limits.h"
-#include "softhca/kernel/uverbs/objects.h"
+#include "aside.h"
 #include "fs.h"
 #include "identity.h"
 #include "kern.h"
 #include "process.h"
+#include "room.h"
 #include "sysfs.h"
 
 #define TAKE_OVER_MS	10000	/* how long another process may need to remove a dead instance */
@@ -174,51 +172,22 @@ static int make_memory(struct kernel *k)
 	return sh_process_init(&k->dev, k->dir);
 }
 
-/*
- * Sizes and first numbers are a ConnectX's. The allocators differ as those of the two kernels do.
- */
-static int make_numbers(struct kernel *k, struct hca_objects *hca)
-{
-	bool rewind = k->cfg.device.face == SH_FACE_MAINLINE;
-	int err;
-
-	err = sh_numbers_init(&hca->pdn, 1u << 15, (1u << 17) - 1, 4, rewind);
-	if (!err)
-		err = sh_numbers_init(&hca->xrcdn, 1u << 16, (1u << 16) - 1, 1, rewind);
-	if (!err)
-		err = sh_numbers_init(&hca->mpt, 1u << SH_LOG_MPTS, UINT32_MAX, 16, rewind);
-	if (!err)
-		err = sh_numbers_init(&hca->cqn, 1u << SH_LOG_CQS, (1u << SH_LOG_CQS) - 1, 128, rewind);
-	if (!err)
-		err = sh_numbers_init(&hca->srqn, 1u << SH_LOG_SRQS, (1u << SH_LOG_SRQS) - 1, 64, rewind);
-	if (!err)
-		err = sh_numbers_init(&hca->qpn, 1u << SH_LOG_QPS, K_XRC_QPN_BIT - 1, 72, rewind);
-	return err;
-}
-
 static int make_tables(struct kernel *k)
 {
-	uint32_t hosts = k->cfg.device.hosts, per_host = k->cfg.device.hcas_per_host, i;
-	int err;
+	uint32_t per_host = k->cfg.device.hcas_per_host, hcas = k->cfg.device.hosts * per_host, i;
+	int err = 0;
 
-	k->hosts = calloc(hosts, sizeof(*k->hosts));
-	k->hcas = calloc((size_t)hosts * per_host, sizeof(*k->hcas));
-	k->objects = calloc((size_t)hosts * per_host, sizeof(*k->objects));
-	k->keep = malloc(K_PIPE_SIZE);
-	if (!k->hosts || !k->hcas || !k->objects || !k->keep)
+	k->hcas = calloc(hcas, sizeof(*k->hcas));
+	if (!k->hcas)
 		return -ENOMEM;
-	k->keep_size = K_PIPE_SIZE;
-	err = sh_numbers_init(&k->xrc_reg, SH_MAX_XRC_REG, SH_MAX_XRC_REG - 1, 1, false);
-	if (err < 0)
-		return err;
-	for (i = 0; i < hosts * per_host; i++) {
+	for (i = 0; i < hcas; i++) {
 		k->hcas[i].host = i / per_host;
 		k->hcas[i].unit = i % per_host;
-		err = make_numbers(k, &k->objects[i]);
-		if (err < 0)
-			return err;
 	}
-	return 0;
+	for (i = 0; !err && rooms[i]; i++)
+		if (rooms[i]->init)
+			err = rooms[i]->init(k);
+	return err;
 }
 
 static bool config_ok(const struct sh_config *c)
@@ -245,7 +214,6 @@ int kern_init(struct kernel *k, const struct sh_kernel_config *cfg, char *text, 
 			 "64-byte CQEs need driver ABI 4", SH_MAX_HCAS, SH_MAX_PORTS);
 		return -EINVAL;
 	}
-	k->face = cfg->device.face == SH_FACE_OFED ? &face_ofed : &face_mainline;
 	if (access("/proc/self/fd", X_OK) < 0) {
 		snprintf(text, text_len, "there is no /proc, through which the device reaches the memory and the files of "
 			 "programs: mount it (mount -t proc proc /proc)");
@@ -279,37 +247,19 @@ static void close_fd(int fd)
 /* Clients may still run. Their memory is not touched any more, and nothing of it is kept. */
 void kern_exit(struct kernel *k)
 {
-	uint32_t i, t;
+	uint32_t i;
 
 	k->stop = true;
-	for (i = 1; k->dev.inst && i < SH_MAX_CTX; i++)
-		if (k->ctx[i])
-			ctx_gone(k->ctx[i]);
-	for (i = 1; k->dev.inst && i < SH_MAX_CTX; i++)
-		if (k->ctx[i])
-			ctx_release(k->ctx[i]);
+	if (k->dev.inst)
+		ROOMS(end, k);
 	for (i = 1; k->dev.inst && i < SH_MAX_PROC; i++)
 		if (k->proc[i])
 			proc_dead(k, k->proc[i]);
 	aside_end(k);
 	if (k->dev.ops)
 		sh_process_stop();
-	for (i = 0; k->objects && i < k->cfg.device.hosts * k->cfg.device.hcas_per_host; i++) {
-		sh_numbers_fini(&k->objects[i].pdn);
-		sh_numbers_fini(&k->objects[i].xrcdn);
-		sh_numbers_fini(&k->objects[i].mpt);
-		sh_numbers_fini(&k->objects[i].cqn);
-		sh_numbers_fini(&k->objects[i].srqn);
-		sh_numbers_fini(&k->objects[i].qpn);
-	}
-	for (i = 0; k->hosts && i < k->cfg.device.hosts; i++)
-		for (t = 0; t < UO_TYPES; t++)
-			handles_exit(&k->hosts[i].handles[t]);
-	free(k->hosts);
+	ROOMS(exit, k);
 	free(k->hcas);
-	free(k->objects);
-	free(k->keep);
-	sh_numbers_fini(&k->xrc_reg);
 	pool_exit(&k->pool);
 	pool_exit(&k->shared);
 	if (k->dev.inst) {

@@ -7,14 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "softhca/device/memory/event.h"
 #include "softhca/device/memory/txn.h"
-#include "softhca/device/queues/qp.h"
-#include "softhca/kernel/uverbs/context.h"
-#include "softhca/kernel/uverbs/evq.h"
-#include "softhca/kernel/uverbs/objects.h"
 #include "kern.h"
 #include "ports.h"
+#include "room.h"
 #include "sysfs.h"
 
 void status_say(struct sh_status *st, int error, const char *fmt, ...)
@@ -25,20 +21,6 @@ void status_say(struct sh_status *st, int error, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(st->text, sizeof(st->text), fmt, ap);
 	va_end(ap);
-}
-
-/* Raises the event for every open file of the HCA that has an asynchronous event queue. */
-static void tell_all(struct kernel *k, uint32_t hca, uint64_t element, uint32_t event)
-{
-	uint32_t i;
-
-	for (i = 1; i < SH_MAX_CTX; i++) {
-		struct kctx *ctx = ctx_get(k, i);
-
-		if (ctx && ctx->hca == hca && ctx->async)
-			(void)sh_async_event(&k->dev, i, element, event);
-	}
-	evq_spill(k);
 }
 
 static bool change_lid(struct kernel *k, struct sh_port *p, uint32_t hca, uint32_t port, uint32_t lid, struct sh_status *st)
@@ -71,16 +53,10 @@ static bool change_lid(struct kernel *k, struct sh_port *p, uint32_t hca, uint32
  */
 static void silence(struct kernel *k, uint32_t hca)
 {
-	struct khca *h = &k->hcas[hca];
-	struct kqp *qp, *tmp;
-	bool all = true;
-
-	HASH_ITER(hh, k->objects[hca].qps, qp, tmp)
-		if (sh_qp_silence(&k->dev, hca, qp->qpn) == -EINPROGRESS)
-			all = false;
-	if (!all)
-		return;
-	h->loud = false;
+	for (uint32_t i = 0; rooms[i]; i++)
+		if (rooms[i]->silence && rooms[i]->silence(k, hca) == -EINPROGRESS)
+			return;
+	k->hcas[hca].loud = false;
 	k->loud--;
 }
 
@@ -103,7 +79,7 @@ static void fail(struct kernel *k, uint32_t hca)
 }
 
 /* True: something has changed, and *event tells what. */
-static bool change(struct kernel *k, const struct sh_port_msg *m, uint32_t hca, uint32_t *event, struct sh_status *st)
+static bool change(struct kernel *k, const struct sh_port_msg *m, uint32_t hca, enum port_event *event, struct sh_status *st)
 {
 	struct sh_port *p = &sh_hca(&k->dev, hca)->port[m->port - 1];
 	uint32_t state;
@@ -112,16 +88,16 @@ static bool change(struct kernel *k, const struct sh_port_msg *m, uint32_t hca, 
 	case SH_PORT_UP:
 	case SH_PORT_DOWN:
 		state = m->what == SH_PORT_UP ? 4 : 1;
-		*event = m->what == SH_PORT_UP ? UV_EV_PORT_ACTIVE : UV_EV_PORT_ERR;
+		*event = m->what == SH_PORT_UP ? PORT_ACTIVE : PORT_ERR;
 		if (p->state == state)
 			return false;
 		__atomic_store_n(&p->state, state, __ATOMIC_RELEASE);
 		return true;
 	case SH_PORT_LID:
-		*event = UV_EV_LID_CHANGE;
+		*event = PORT_LID_CHANGE;
 		return change_lid(k, p, hca, m->port, m->a, st);
 	case SH_PORT_PKEY:
-		*event = UV_EV_PKEY_CHANGE;
+		*event = PORT_PKEY_CHANGE;
 		if (m->a >= SH_PKEYS || m->b > 0xffff) {
 			status_say(st, EINVAL, "cannot set the P_Key: its INDEX must be from 0 to %d, its VALUE from 0 to 0xffff", SH_PKEYS - 1);
 			return false;
@@ -131,7 +107,7 @@ static bool change(struct kernel *k, const struct sh_port_msg *m, uint32_t hca, 
 		p->pkey[m->a] = m->b;
 		return true;
 	case SH_PORT_SM:
-		*event = UV_EV_SM_CHANGE;
+		*event = PORT_SM_CHANGE;
 		if (!m->a || m->a > 0xbfff) {
 			status_say(st, EINVAL, "SM LID %u is not a unicast LID: choose one of 1 to 49151", m->a);
 			return false;
@@ -141,7 +117,7 @@ static bool change(struct kernel *k, const struct sh_port_msg *m, uint32_t hca, 
 		p->sm_lid = m->a;
 		return true;
 	case SH_PORT_FATAL:
-		*event = UV_EV_DEVICE_FATAL;
+		*event = PORT_DEVICE_FATAL;
 		fail(k, hca);
 		return true;
 	}
@@ -153,7 +129,8 @@ bool port_change(struct kernel *k, const struct sh_port_msg *m, bool late, struc
 {
 	const struct sh_config *cfg = &k->cfg.device;
 	struct sh_hca *hca;
-	uint32_t index, event = 0;
+	enum port_event event = PORT_ACTIVE;
+	uint32_t index;
 	bool changed;
 
 	memset(st, 0, sizeof(*st));
@@ -182,10 +159,10 @@ bool port_change(struct kernel *k, const struct sh_port_msg *m, bool late, struc
 	if (!changed)
 		return true;
 	(void)sysfs_port(k, index, m->port, m->what == SH_PORT_PKEY ? m->a : 0);
-	tell_all(k, index, m->port, event);
+	ROOMS(port_event, k, index, m->port, event);
 	/* A subnet manager that has taken over asks for new subscriptions in its first sweep. */
-	if (event == UV_EV_SM_CHANGE)
-		tell_all(k, index, m->port, UV_EV_CLIENT_REREGISTER);
+	if (event == PORT_SM_CHANGE)
+		ROOMS(port_event, k, index, m->port, PORT_CLIENT_REREGISTER);
 	return true;
 }
 
@@ -193,5 +170,5 @@ void ports_end(struct kernel *k)
 {
 	for (uint32_t i = 0; i < k->dev.hcas; i++)
 		if (!k->hcas[i].fatal)
-			tell_all(k, i, 1, UV_EV_DEVICE_FATAL);
+			ROOMS(port_event, k, i, 1, PORT_DEVICE_FATAL);
 }

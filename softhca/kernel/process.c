@@ -12,11 +12,10 @@
 #include <unistd.h>
 
 #include "softhca/device/memory/exec.h"
-#include "softhca/kernel/uverbs/context.h"
-#include "softhca/kernel/uverbs/region.h"
 #include "kern.h"
 #include "orphans.h"
 #include "process.h"
+#include "room.h"
 
 static uint32_t free_slot(const struct kernel *k)
 {
@@ -122,16 +121,11 @@ static bool same_image(struct kernel *k, const struct kproc *p)
 
 void proc_dead(struct kernel *k, struct kproc *p)
 {
-	uint32_t i;
-
 	if (p->gone)
 		return;
 	p->gone = true;
 	p->refs++;
-	for (i = 1; i < SH_MAX_CTX; i++)
-		if (k->ctx[i] && k->ctx[i]->proc == p)
-			ctx_gone(k->ctx[i]);
-	regions_orphan(k, p);
+	ROOMS(dead, k, p);
 	/* The process still lives if it is the instance that ends. */
 	sh_proc_gone(&k->dev, p->slot, !same_image(k, p));
 	orphans_free(k);
@@ -146,12 +140,8 @@ void proc_dead(struct kernel *k, struct kproc *p)
 
 void proc_detach(struct kernel *k, struct kproc *p)
 {
-	uint32_t i;
-
 	p->connected = false;
-	for (i = 1; i < SH_MAX_CTX; i++)
-		if (k->ctx[i] && k->ctx[i]->proc == p && k->ctx[i]->state == KC_OPENING)
-			ctx_release(k->ctx[i]);
+	ROOMS(detached, k, p);
 	if (same_image(k, p)) {
 		p->refs--;	/* proc_dead() finds it by its slot */
 		return;

@@ -12,15 +12,15 @@
 #include <unistd.h>
 
 #include "softhca/device/memory/exec.h"
-#include "softhca/kernel/uverbs/context.h"
-#include "softhca/kernel/uverbs/evq.h"
 #include "aside.h"
 #include "conn.h"
 #include "dispatch.h"
 #include "files.h"
 #include "kern.h"
 #include "lists.h"
+#include "ports.h"
 #include "retry.h"
+#include "room.h"
 #include "server.h"
 
 /*
@@ -132,11 +132,13 @@ void retry_all(struct server *s)
 		if (err < 0)
 			conn_close(s, c);
 	}
-	if (s->k->releasing + s->k->loud)
-		ctx_retry(s->k);
+	if (s->k->releasing + s->k->loud) {
+		hcas_retry(s->k);
+		ROOMS(retry, s->k);
+	}
 	aside_sweep(s->k);
 	if (s->k->spill_again)
-		evq_spill(s->k);
+		ROOMS(spill, s->k);
 	nap(s, s->nap ? s->nap * 2 : FIRST_NAP_NS);
 }
 

@@ -24,13 +24,13 @@
 #include <unistd.h>
 
 #include "softhca/host/process.h"
-#include "softhca/kernel/uverbs/evq.h"
 #include "conn.h"
 #include "files.h"
 #include "kern.h"
 #include "ports.h"
 #include "process.h"
 #include "retry.h"
+#include "room.h"
 #include "server.h"
 
 #define LEASE_GRACE	10	/* seconds for the first process to take the lease */
@@ -64,7 +64,7 @@ void server_tick(struct server *s)
 {
 	s->ticks++;
 	conn_listen_again(s);
-	evq_spill(s->k);
+	ROOMS(spill, s->k);
 	look_at_lease(s);
 }
 
@@ -107,7 +107,7 @@ static void on_attention(struct server *s)
 	uint64_t n;
 
 	if (read(s->attention, &n, sizeof(n)) > 0)
-		evq_spill(s->k);
+		ROOMS(spill, s->k);
 }
 
 void server_serve(struct server *s, uint64_t what)
@@ -124,8 +124,7 @@ void server_serve(struct server *s, uint64_t what)
 			conn_serve(s, s->conns[value]);
 		break;
 	case SRC_EVQ:
-		if (value < SH_MAX_EVQ && k->evq[value])
-			evq_room(k, k->evq[value]);
+		ROOMS(writable, k, value);
 		break;
 	case SRC_INOTIFY:
 		files_drain(s);

@@ -13,7 +13,6 @@
 
 #include "softhca/device/queues/qp.h"
 #include "softhca/kernel/kern.h"
-#include "softhca/kernel/ports.h"
 #include "softhca/kernel/process.h"
 #include "context.h"
 #include "evq.h"
@@ -245,7 +244,6 @@ void ctx_retry(struct kernel *k)
 {
 	uint32_t i;
 
-	hcas_retry(k);
 	for (i = 1; k->releasing + k->loud && i < SH_MAX_CTX; i++) {
 		struct kctx *ctx = k->ctx[i];
 

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * uverbs as a room of the daemon: what the rest of the daemon tells it of, handed to the files that
+ * know what to do.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "softhca/device/memory/event.h"
+#include "softhca/device/memory/orphans.h"
+#include "softhca/device/queues/qp.h"
+#include "softhca/kernel/kern.h"
+#include "softhca/kernel/process.h"
+#include "softhca/kernel/room.h"
+#include "command.h"
+#include "context.h"
+#include "evq.h"
+#include "limits.h"
+#include "objects.h"
+#include "region.h"
+#include "room.h"
+
+/* ---- what the room keeps ---- */
+
+/*
+ * Sizes and first numbers are a ConnectX's. The allocators differ as those of the two kernels do.
+ */
+static int make_numbers(struct kernel *k, struct hca_objects *hca)
+{
+	bool rewind = k->cfg.device.face == SH_FACE_MAINLINE;
+	int err;
+
+	err = sh_numbers_init(&hca->pdn, 1u << 15, (1u << 17) - 1, 4, rewind);
+	if (!err)
+		err = sh_numbers_init(&hca->xrcdn, 1u << 16, (1u << 16) - 1, 1, rewind);
+	if (!err)
+		err = sh_numbers_init(&hca->mpt, 1u << SH_LOG_MPTS, UINT32_MAX, 16, rewind);
+	if (!err)
+		err = sh_numbers_init(&hca->cqn, 1u << SH_LOG_CQS, (1u << SH_LOG_CQS) - 1, 128, rewind);
+	if (!err)
+		err = sh_numbers_init(&hca->srqn, 1u << SH_LOG_SRQS, (1u << SH_LOG_SRQS) - 1, 64, rewind);
+	if (!err)
+		err = sh_numbers_init(&hca->qpn, 1u << SH_LOG_QPS, K_XRC_QPN_BIT - 1, 72, rewind);
+	return err;
+}
+
+static int init(struct kernel *k)
+{
+	uint32_t hosts = k->cfg.device.hosts, hcas = hosts * k->cfg.device.hcas_per_host, i;
+	int err;
+
+	k->face = k->cfg.device.face == SH_FACE_OFED ? &face_ofed : &face_mainline;
+	k->hosts = calloc(hosts, sizeof(*k->hosts));
+	k->objects = calloc(hcas, sizeof(*k->objects));
+	k->keep = malloc(K_PIPE_SIZE);
+	if (!k->hosts || !k->objects || !k->keep)
+		return -ENOMEM;
+	k->keep_size = K_PIPE_SIZE;
+	err = sh_numbers_init(&k->xrc_reg, SH_MAX_XRC_REG, SH_MAX_XRC_REG - 1, 1, false);
+	for (i = 0; !err && i < hcas; i++)
+		err = make_numbers(k, &k->objects[i]);
+	return err;
+}
+
+static void exit_room(struct kernel *k)
+{
+	uint32_t i, t;
+
+	for (i = 0; k->objects && i < k->cfg.device.hosts * k->cfg.device.hcas_per_host; i++) {
+		sh_numbers_fini(&k->objects[i].pdn);
+		sh_numbers_fini(&k->objects[i].xrcdn);
+		sh_numbers_fini(&k->objects[i].mpt);
+		sh_numbers_fini(&k->objects[i].cqn);
+		sh_numbers_fini(&k->objects[i].srqn);
+		sh_numbers_fini(&k->objects[i].qpn);
+	}
+	for (i = 0; k->hosts && i < k->cfg.device.hosts; i++)
+		for (t = 0; t < UO_TYPES; t++)
+			handles_exit(&k->hosts[i].handles[t]);
+	free(k->hosts);
+	free(k->objects);
+	free(k->keep);
+	sh_numbers_fini(&k->xrc_reg);
+}
+
+static void end(struct kernel *k)
+{
+	uint32_t i;
+
+	for (i = 1; i < SH_MAX_CTX; i++)
+		if (k->ctx[i])
+			ctx_gone(k->ctx[i]);
+	for (i = 1; i < SH_MAX_CTX; i++)
+		if (k->ctx[i])
+			ctx_release(k->ctx[i]);
+}
+
+/* ---- files and event queues ---- */
+
+static void closed(struct kernel *k, enum room_dir dir, const char *name)
+{
+	unsigned int index, generation;
+	struct kctx *ctx;
+	char kind;
+
+	if (dir == ROOM_EVENTS) {
+		if (sscanf(name, "%u.%u", &index, &generation) == 2)
+			evq_client_closed(k, index, generation);
+		return;
+	}
+	if (sscanf(name, "%c%u.%u", &kind, &index, &generation) != 3)
+		return;
+	ctx = ctx_get(k, index);
+	if (!ctx || ctx->generation != generation)
+		return;
+	if (kind == 'c')
+		ctx_release(ctx);
+	else if (kind == 'l')
+		ctx_gone(ctx);
+}
+
+static void writable(struct kernel *k, uint32_t evq)
+{
+	if (evq < SH_MAX_EVQ && k->evq[evq])
+		evq_room(k, k->evq[evq]);
+}
+
+/* ---- processes ---- */
+
+static void detached(struct kernel *k, struct kproc *p)
+{
+	uint32_t i;
+
+	for (i = 1; i < SH_MAX_CTX; i++)
+		if (k->ctx[i] && k->ctx[i]->proc == p && k->ctx[i]->state == KC_OPENING)
+			ctx_release(k->ctx[i]);
+}
+
+static void dead(struct kernel *k, struct kproc *p)
+{
+	uint32_t i;
+
+	for (i = 1; i < SH_MAX_CTX; i++)
+		if (k->ctx[i] && k->ctx[i]->proc == p)
+			ctx_gone(k->ctx[i]);
+	regions_orphan(k, p);
+}
+
+static void orphans_of_hca(struct kernel *k, uint32_t hca)
+{
+	struct kqp *qp, *tmp;
+
+	HASH_ITER(hh, k->objects[hca].qps, qp, tmp)
+		sh_orphans_of_qp(&k->dev, hca, qp->qpn);
+}
+
+static void queues_of(struct kernel *k, const struct kctx *ctx)
+{
+	struct uobj *u;
+
+	DL_FOREACH(ctx->objs[UO_SRQ], u)
+		sh_orphans_of_srq(&k->dev, ctx->hca, ((struct ksrq *)u)->srqn);
+	DL_FOREACH(ctx->objs[UO_CQ], u)
+		sh_orphans_of_cq(&k->dev, ctx->hca, ((struct kcq *)u)->cqn);
+}
+
+static void orphans(struct kernel *k)
+{
+	for (uint32_t i = 1; i < SH_MAX_CTX; i++)
+		if (k->ctx[i])
+			queues_of(k, k->ctx[i]);
+	for (uint32_t i = 1; i < SH_MAX_EVQ; i++)
+		if (k->evq[i])
+			sh_orphans_of_evq(&k->dev, i);
+}
+
+/* ---- ports ---- */
+
+/* Raises the event for every open file of the HCA that has an asynchronous event queue. */
+static void port_event(struct kernel *k, uint32_t hca, uint32_t port, enum port_event event)
+{
+	static const uint32_t type[] = {
+		[PORT_ACTIVE] = UV_EV_PORT_ACTIVE, [PORT_ERR] = UV_EV_PORT_ERR,
+		[PORT_LID_CHANGE] = UV_EV_LID_CHANGE, [PORT_PKEY_CHANGE] = UV_EV_PKEY_CHANGE,
+		[PORT_SM_CHANGE] = UV_EV_SM_CHANGE, [PORT_CLIENT_REREGISTER] = UV_EV_CLIENT_REREGISTER,
+		[PORT_DEVICE_FATAL] = UV_EV_DEVICE_FATAL,
+	};
+	uint32_t i;
+
+	for (i = 1; i < SH_MAX_CTX; i++) {
+		struct kctx *ctx = ctx_get(k, i);
+
+		if (ctx && ctx->hca == hca && ctx->async)
+			(void)sh_async_event(&k->dev, i, port, type[event]);
+	}
+	evq_spill(k);
+}
+
+static int silence(struct kernel *k, uint32_t hca)
+{
+	struct kqp *qp, *tmp;
+	int err = 0;
+
+	HASH_ITER(hh, k->objects[hca].qps, qp, tmp)
+		if (sh_qp_silence(&k->dev, hca, qp->qpn) == -EINPROGRESS)
+			err = -EINPROGRESS;
+	return err;
+}
+
+static bool next_qp(struct kernel *k, uint32_t hca, const void **at, uint32_t *qpn)
+{
+	const struct kqp *qp = *at ? ((const struct kqp *)*at)->hh.next : k->objects[hca].qps;
+
+	if (!qp)
+		return false;
+	*at = qp;
+	*qpn = qp->qpn;
+	return true;
+}
+
+const struct room uverbs_room = {
+	.init = init,
+	.exit = exit_room,
+	.end = end,
+	.serve = uverbs_serve,
+	.closed = closed,
+	.writable = writable,
+	.spill = evq_spill,
+	.retry = ctx_retry,
+	.detached = detached,
+	.dead = dead,
+	.orphans_of_hca = orphans_of_hca,
+	.orphans = orphans,
+	.port_event = port_event,
+	.silence = silence,
+	.next_qp = next_qp,
+	.show_hca = uverbs_show_hca,
+	.show_counters = uverbs_show_counters,
+};
