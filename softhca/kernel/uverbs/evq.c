@@ -18,6 +18,7 @@
 #include "softhca/device/memory/event.h"
 #include "softhca/device/memory/txn.h"
 #include "softhca/kernel/kern.h"
+#include "softhca/kernel/server.h"
 #include "softhca/kernel/lists.h"
 #include "softhca/kernel/user.h"
 #include "context.h"
@@ -315,7 +316,7 @@ int evq_drop_async(struct kernel *k, struct kevq *e, uint64_t user_handle, enum 
 
 static void wait_for_room(struct kernel *k, struct kevq *e, bool wait)
 {
-	struct epoll_event ev = {.events = EPOLLOUT, .data.u64 = UINT64_C(1) << 32 | e->index};
+	struct epoll_event ev = {.events = EPOLLOUT, .data.u64 = (uint64_t)SRC_EVQ << 32 | e->index};
 
 	if (e->polled == wait || k->epoll < 0)
 		return;
