@@ -173,7 +173,7 @@ static bool kernel_looks(uint64_t *cs)
 	return seen == 2;
 }
 
-/* The same for all threads of a process. */
+/* The same question for all threads of the process; the first thread finds out. */
 static bool can_be_thrown(uint64_t *cs)
 {
 	enum { UNKNOWN, NO, YES };
@@ -231,7 +231,10 @@ void sh_life_prepare(const struct sh_dev *dev, uint64_t slot)
 	sh_self.armed = NULL;
 	sh_self.cs = cs ? cs : &nowhere;
 	sh_self.catches = NULL;
-	/* Without a witness a thread that wants to open the door cannot tell this program from another (host/witness.h). */
+	/*
+	 * Without a witness a thread that wants to open the door cannot tell this program from
+	 * another (host/witness.h).
+	 */
 	if (cs && sh_self.word && dev->witness && slot < DOORS && can_be_thrown(cs)) {
 		sh_self.catches = &doors[slot];
 		doors[slot].len = 0;

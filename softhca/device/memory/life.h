@@ -1,55 +1,74 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A thread's life in device code, and how others end it while the thread is stopped (SIGSTOP, Ctrl-Z).
+ * A thread's life in device code, and how another thread or the daemon ends it while the thread is
+ * stopped (SIGSTOP, Ctrl-Z).
  *
- * A life is a slot of struct sh_exec and its generation. It ends with the thread. It also ends when the thread is stopped and
- * somebody waits for what it holds: after that its locks count as a dead thread's (lock.h), recovery carries out what it had
- * committed (txn.h), and a grace period does not wait for it. The rule that makes this safe:
+ * A life is named by a slot of struct sh_exec and the slot's generation. It ends with its thread.
+ * While the thread is stopped, another thread or the daemon can end it, if it waits for something
+ * that the stopped thread holds. From then on the locks of that life count as a dead thread's
+ * (lock.h), recovery carries out what the thread had committed (txn.h), and a grace does not wait
+ * for the thread. One rule makes this safe:
  *
  *	A thread whose life was ended executes no further instruction of that life.
  *
- * The kernel enforces it. Between sh_catch() and its return the thread's restartable-sequence descriptor (rseq(2), registered
- * by the C library) is its door, "armed". The door is closed: it names no instruction, so nothing ever aborts. The thread or
- * daemon that ends the life opens it for the one instruction where the thread is stopped. Before the thread returns to user
- * mode, the kernel compares that instruction with the door, as it does after every switch, and sends the thread to the landing
- * in sh_catch() instead. There sh_thrown() begins the thread's next life, in which it does the same work anew.
+ * The kernel enforces the rule, by means of restartable sequences (rseq(2), which the C library
+ * registers). The descriptor of such a sequence is the thread's door. Inside of sh_catch() the
+ * thread is armed: the word in which the kernel looks for a descriptor points to the door. As a
+ * rule the door is closed: it covers no instruction, and the kernel aborts nothing. The thread or
+ * daemon that ends the life opens the door for one instruction, the one at which the thread is
+ * stopped. When the thread is about to return to user mode, the kernel compares its next
+ * instruction with the door, as it does after every switch. It finds the instruction there, and
+ * sends the thread to the landing in sh_catch() instead: the thread is thrown. At the landing
+ * sh_thrown() begins the thread's next life, in which the thread does the same work anew.
  *
- * Linux does that up to 6.18. From 6.19 on it skips the comparison for a thread that comes out of a system call, and leaves
- * the door armed below a signal handler that begins there. A thread on such a kernel is never armed (life.c finds out).
+ * Linux makes that comparison up to 6.18. From 6.19 on it skips the comparison for a thread that
+ * comes out of a system call, and leaves the door armed below a signal handler that begins there. A
+ * thread on such a kernel is never armed (life.c finds out).
  *
  * A thread or daemon that ends a life (host/stopped.c)
- *  0. takes the slot's lock `ending`, so that no other opens the same door for another instruction meanwhile;
- *  1. sees the thread stopped and off its processor; notes its switch count and its next instruction;
- *  2. sees that the door is armed, and that it is the thread's whose slot it is (word, and the stack that the kernel says the
- *     thread is on); opens it;
- *  3. sees the thread stopped and off its processor still, with the same switch count: it has not run since 1, so it cannot
- *     run now without passing the door;
+ *  0. takes the slot's lock `ending`, so that no other thread opens the same door for another
+ *     instruction meanwhile;
+ *  1. sees the thread stopped and off its processor; notes its switch count and its next
+ *     instruction;
+ *  2. sees that the door is armed, and that it is the door of the thread that has the slot (word,
+ *     and the stack that the kernel says the thread is on); opens the door;
+ *  3. sees the thread still stopped and off its processor, with the same switch count: it has not
+ *     run since 1, so it cannot run now without passing the door;
  *  4. changes the generation.
- * If 3 fails, the door stays open. The thread may then come out of sh_catch() in a life that nobody has ended: it ends that
- * life by itself. That is harmless for the same reason as any other end.
+ * If 3 fails, the door stays open. The thread may then be thrown in a life that no other thread has
+ * ended. It ends that life itself, which is as harmless as any other end.
  *
- * Between any two of these steps the one that takes them may itself be stopped for hours. So a door never moves and never
- * becomes other memory: it belongs to a slot's number in an address space, and is there as long as the address space.
+ * The thread or daemon that takes these steps may itself be stopped for hours between any two of
+ * them. So a door never moves, and its memory never becomes anything else: an address space has one
+ * door for each number of a slot, as long as the address space exists.
  *
- * A debugger that comes between 4 and the moment when the thread goes on can break the rule: when it lets the thread run from
- * elsewhere (a call from the debugger) and puts the old instruction back, the kernel has disarmed the door.
+ * A debugger can break the rule between 4 and the moment when the thread goes on. It may let the
+ * thread run elsewhere (a call from the debugger), for which the kernel disarms the door, and then
+ * put the old instruction back.
  *
- * The kernel disarms the door (NULL) when it lets the thread go on anywhere else, be it after a switch or into a signal
- * handler. So what is armed is known exactly, a handler on top of device code never is, and a thread that was switched out
- * shortly before it was stopped may not be. Then others wait for it as long as it is stopped, as they do where there are no
- * restartable sequences. It is armed again with the next message (sh_rearm).
+ * The kernel disarms a thread, by a NULL in its word, when it lets the thread go on anywhere but at
+ * an instruction that the door covers, be it after a switch or into a signal handler. So it is
+ * known exactly what is armed. A signal handler on top of device code never is. A thread that was
+ * switched out shortly before it was stopped may not be; then the others wait for it as long as it
+ * is stopped, as they do where there are no restartable sequences. The thread arms itself again
+ * with its next message (sh_rearm()).
  *
- * Two kinds of work are done "pinned", which is not armed. One has to be left in order, because the process goes on: mutexes
- * of the process, its heap of timers, descriptors. The other must not be done twice, and the thread would do it twice since
- * it sends again what the receiver has not committed: what an atomic operation or the last packet of an RDMA WRITE does to
- * memory, which the receiver can see before the commit; an event; a QP's way into ERR.
+ * Two kinds of work are done pinned, that is, not armed:
+ *  - Work that the thread must leave in order, because its process goes on: on mutexes of the
+ *    process, its heap of timers, descriptors.
+ *  - Work that must not be done twice. A thread that was thrown sends again what the receiver has
+ *    not committed. So it is pinned while it changes memory by an atomic operation or by the last
+ *    packet of an RDMA WRITE, which the receiver can see before the commit; while it raises an
+ *    event; and while it moves a QP to ERR.
  */
 #ifndef SOFTHCA_DEVICE_MEMORY_LIFE_H
 #define SOFTHCA_DEVICE_MEMORY_LIFE_H
 
 #include "dev.h"
 
-/* struct rseq_cs of the kernel. The 32 bits in front of abort_ip's instruction are its signature. */
+/*
+ * The kernel's struct rseq_cs. The 32 bits in front of the instruction at abort_ip are a signature.
+ */
 struct sh_door {
 	uint32_t version, flags;
 	uint64_t start_ip;
@@ -58,8 +77,8 @@ struct sh_door {
 } __attribute__((aligned(32)));
 
 /*
- * The engine of a QP that this thread ran last (requester.c): what to put in order after a throw. It runs still if the QP
- * says the same token, which no other engine of the QP has.
+ * The engine that this thread ran last (requester.c), which a thread that was thrown puts in order.
+ * The engine still runs if its QP has the same token: no other engine of that QP has this one.
  */
 struct sh_engine {
 	struct sh_qp *qp;		/* NULL: none */
@@ -68,17 +87,22 @@ struct sh_engine {
 	uint64_t floor;			/* sq_una and una_psn before the message that the receiver has not committed */
 };
 
-/* This thread. word, as in locks: 0 outside of the instance, and where it has no slot yet. Written by exec.c. */
+/*
+ * What a thread keeps of itself. word: as in locks; 0: the thread is not part of the instance, or
+ * has no slot yet. exec.c writes it.
+ */
 struct sh_self {
 	const struct sh_instance *inst;
 	uint64_t word;
-	struct sh_door *armed;		/* catches, inside of sh_catch() and not pinned */
-	uint64_t *cs;			/* where the kernel looks: struct rseq.rseq_cs; never NULL where word is not 0 */
+	struct sh_door *armed;		/* catches, inside of sh_catch() unless pinned; else NULL */
+	/* The kernel's word, struct rseq.rseq_cs; never NULL while word is not 0. */
+	uint64_t *cs;
 	void *sp;			/* of sh_catch() */
 	struct sh_door *catches;	/* its door; NULL: this thread cannot be thrown */
-	uint64_t mark;			/* SH_MAGIC: for who looks from outside */
+	uint64_t mark;			/* SH_MAGIC: for the process that reads this from outside */
 	uint64_t witness;		/* the address space's, likewise */
-	bool again;			/* for fn of sh_catch(): its thread was thrown out of it before; the caller clears it */
+	/* For fn: its thread was thrown out of it before. The caller of sh_catch() clears it. */
+	bool again;
 	struct sh_engine engine;
 };
 extern __thread struct sh_self sh_self __attribute__((tls_model("initial-exec")));
@@ -90,24 +114,33 @@ _Static_assert(offsetof(struct sh_self, armed) == 16 && offsetof(struct sh_self,
 typedef void sh_caught_fn(struct sh_dev *dev, uint32_t a, uint32_t b, uint64_t c);
 
 /*
- * fn(dev, a, b, c), armed. A thread that is thrown out of its middle calls sh_thrown(), and then fn again until that comes
- * to its end: it looks at queues, which say what is left.
+ * Calls fn(dev, a, b, c), armed. A thread that is thrown out of fn calls sh_thrown() and then fn
+ * again, until fn comes to its end. fn looks at queues, which say what is left to do.
  */
 void sh_catch(struct sh_dev *dev, uint32_t a, uint32_t b, uint64_t c, sh_caught_fn *fn);
-/* Where this thread lands, and where the kernel looks; catches is set if it can be thrown. Of the slot with this number. */
+/*
+ * Prepares this thread, whose slot has this number: its door, its landing and the kernel's word.
+ * Sets catches if the thread can be thrown.
+ */
 void sh_life_prepare(const struct sh_dev *dev, uint64_t slot);
-/* The thread was thrown: its next life, in which it has entered already, and its QP's engine in order. exec.c */
+/*
+ * For a thread that was thrown: begins its next life, in which it has entered the device already,
+ * and puts its engine in order. exec.c
+ */
 void sh_thrown(struct sh_dev *dev);
-/* The same for the engine. requester.c */
+/* The part of it that concerns the engine. requester.c */
 void sh_requester_thrown(struct sh_dev *dev);
 
-/* The kernel may have disarmed it. */
+/* Arms this thread again, which the kernel may have disarmed. */
 static inline void sh_rearm(void)
 {
 	__atomic_store_n(sh_self.cs, (uintptr_t)sh_self.armed, __ATOMIC_RELAXED);
 }
 
-/* Until sh_unpin(), or to the end of sh_catch(): not armed. The compiler must not move anything out of it. */
+/*
+ * Pins this thread until sh_unpin(), or to the end of sh_catch(). The compiler must not move
+ * anything out from between.
+ */
 static inline struct sh_door *sh_pin(void)
 {
 	struct sh_door *was = sh_self.armed;
@@ -129,7 +162,7 @@ static inline void sh_unpin(struct sh_door *was)
 	}
 }
 
-/* As host.h's extend(), which has a lock of the process. */
+/* The host's extend() (host.h), pinned: it takes a lock of the process. */
 static inline int sh_extend(const struct sh_dev *dev, uint64_t off, uint64_t len)
 {
 	struct sh_door *door = sh_pin();
@@ -139,7 +172,10 @@ static inline int sh_extend(const struct sh_dev *dev, uint64_t off, uint64_t len
 	return err;
 }
 
-/* As host.h's defer(). That has locks of the process; the system call that wakes its helper thread needs none. */
+/*
+ * The host's defer() (host.h), pinned: it takes locks of the process. The system call that wakes
+ * the helper thread needs none.
+ */
 static inline int sh_defer(struct sh_dev *dev, uint64_t deadline, void (*fn)(struct sh_dev *, uint64_t, uint64_t), uint64_t a,
 			   uint64_t b)
 {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Robust locks, transactions and their recovery: txn.h says why this is safe. Nothing here blocks but on a lock.
- * The log belongs to the holder of the lock it was begun under; a dead holder's to whoever has inst.recovery.
+ * Robust locks, transactions and their recovery. txn.h says why this is safe. A function here waits
+ * for nothing but a lock. A log belongs to the thread that holds the lock under which it was begun.
+ * The log of a dead thread belongs to the holder of inst.recovery.
  */
 #include <errno.h>
 #include <sched.h>
@@ -25,7 +26,10 @@ static uint8_t cqe_owner(const uint64_t cqe[4])
 	return ((const uint8_t *)cqe)[31] & 0x80;
 }
 
-/* A CQE by its owner's address: its pages are the owner's alone, or cannot be mapped in this process. */
+/*
+ * Writes a CQE by its address in the owner's memory. The pages are the owner's alone, or this
+ * process cannot map them.
+ */
 SH_OUTLINE void copy_cqe(struct sh_dev *dev, const struct sh_txn *log, unsigned int i, bool redo)
 {
 	const uint64_t to = log->cqe_addr + i * sizeof(log->cqe[0]);
@@ -43,10 +47,13 @@ SH_OUTLINE void copy_cqe(struct sh_dev *dev, const struct sh_txn *log, unsigned 
 	dev->ops->copy(dev->host, log->cqe_ctx, dst, 2, 0, &src, 1, 32);
 }
 
-/* A CQE that is already valid in the buffer was written whole, and may have been moved or reused since. */
+/*
+ * Writes the CQEs. redo: leaves alone a CQE that is valid in the buffer. It was written whole
+ * before, and the owner may have moved it or used the entry again since.
+ */
 SH_INLINE void put_cqes(struct sh_dev *dev, const struct sh_txn *log, bool redo)
 {
-	/* Once: somebody may overwrite it. */
+	/* Read once: another process may overwrite it. */
 	const unsigned int n = __atomic_load_n(&log->ncqe, __ATOMIC_RELAXED) > 1 ? SH_TXN_CQES : 1;
 	const uint64_t shm = __atomic_load_n(&log->cqe_shm, __ATOMIC_RELAXED);
 	int place = 0;
@@ -72,9 +79,9 @@ SH_INLINE void put_cqes(struct sh_dev *dev, const struct sh_txn *log, bool redo)
 }
 
 /*
- * What few transactions have. Pinned until the log is clear (life.h): recovery after a thread that was thrown in between
- * would raise the events again. The program would read one more than the daemon has counted, and wait for ever when it
- * destroys the CQ or QP.
+ * Raises events, which few transactions have. Pinned until the log is clear (life.h): if the thread
+ * were thrown in between, recovery would raise the events again. The program would then read one
+ * more than the daemon has counted, and wait for ever when it destroys the CQ or QP.
  */
 SH_OUTLINE void raise_events(struct sh_dev *dev, struct sh_txn *log)
 {
@@ -90,7 +97,7 @@ SH_OUTLINE void raise_events(struct sh_dev *dev, struct sh_txn *log)
 	sh_unpin(door);
 }
 
-/* What comes behind the stores. */
+/* Carries out what comes after the stores: CQEs, then events. Clears the log. */
 SH_INLINE void carry_out(struct sh_dev *dev, struct sh_txn *log, bool redo)
 {
 	if (log->cqe_ctx)
@@ -108,7 +115,8 @@ struct store {
 };
 
 /*
- * What the log says the stores are, taken once: others can write to it. false: it is damaged.
+ * Reads the stores from the log, each once, since other processes can write to it. False: the log
+ * is damaged.
  */
 static bool read_stores(struct sh_dev *dev, const struct sh_txn *log, uint32_t n, struct store *to)
 {
@@ -133,7 +141,10 @@ static void redo_stores(const struct store *store, uint32_t n)
 		__atomic_store_n(store[i].where, store[i].val, __ATOMIC_RELAXED);
 }
 
-/* The caller has the lock. 0, or -EBUSY: somebody else's recovery takes too long. */
+/*
+ * Recovers after the thread that died with this lock, which the caller holds now. 0, or -EBUSY:
+ * another recovery takes too long.
+ */
 static int recover(struct sh_dev *dev, struct sh_lock *lock, bool bounded)
 {
 	struct sh_instance *inst = dev->inst;
@@ -211,7 +222,10 @@ void sh_txn_store32(struct sh_txn_open *t, uint32_t *where, uint32_t val)
 		slot = sh_txn_slot(t, word);
 		*slot = *word;
 	}
-	/* whole words: a half written and the whole read back stalls the processor */
+	/*
+	 * Whole words: if half of one were stored and all of it read back, the processor would
+	 * stall.
+	 */
 	*slot = (*slot & ~(UINT64_C(0xffffffff) << shift)) | (uint64_t)val << shift;
 }
 

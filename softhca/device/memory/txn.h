@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Locks that survive their holder, and transitions that do.
+ * Locks and transitions that survive the death of the thread at work.
  *
  * A client can be killed between any two of its stores into device memory. So a transition (a
  * receive WQE taken, a CQE written, a PSN advanced: words of a QP, an SRQ and a CQ that must change
@@ -22,8 +22,8 @@
  * - A holder clears the log, then the word of the lock, then releases the lock. A word that still
  *   names the log in between (sh_txn_commit_cqe) means nothing: commit is 0, or seq is another one.
  *
- * A lock word that names a log also tells the next owner that a recoverer had to give up (the
- * daemon waits for other recoverers only for a while). The next owner tries again.
+ * A lock word that still names a log also tells the next owner that a recoverer had to give up: the
+ * daemon does not wait long for another recovery. The next owner tries again.
  *
  * Events are raised before the log is cleared: a death there raises them twice, but never not at
  * all. Values written through a transaction are not visible to plain reads before sh_txn_commit().
@@ -126,7 +126,10 @@ static inline void sh_txn_begin(struct sh_txn_open *t, struct sh_dev *dev, struc
 	t->n = 0;
 	t->word = SH_LOCK_MADE | (uint64_t)((char *)log - (char *)dev->inst) |
 		  (uint64_t)(seq & SH_TXN_SEQ_MASK) << SH_LOCK_TXN_SEQ_SHIFT;
-	/* The log is clear (its owner cleared it): seq may change now, and must before the next commit. */
+	/*
+	 * The log is clear (its owner cleared it): seq may change now, and must before the next
+	 * commit.
+	 */
 	sh_program_order();
 	__atomic_store_n(&log->seq, seq, __ATOMIC_RELAXED);
 	log->comp_cqn = 0;
