@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What a CQE is and where it goes, inline for nearly every message: who calls knows at compile time most of what is in it, and
- * commits it by sh_txn_commit_cqe(). cq.c has the rest of what becomes of completion queues, and sh_cq_put() for everything else.
+ * What a CQE says and where it goes. Inline for nearly every message: a caller knows most of the
+ * CQE at compile time, and commits it by sh_txn_commit_cqe(). cq.c has sh_cq_put() for the other
+ * cases, and all else about completion queues.
  */
 #ifndef SOFTHCA_DEVICE_QUEUES_CQE_H
 #define SOFTHCA_DEVICE_QUEUES_CQE_H
@@ -41,7 +42,7 @@ static inline void sh_cq_let_go(struct sh_dev *dev, struct sh_cq *cq)
 		sh_cq_rouse(dev, ctx);
 }
 
-/* What a CQE says; cqe.h turns it into the 32 bytes of the format. */
+/* What a CQE says. sh_cqe_format() turns it into the 32 bytes of the format. */
 struct sh_cqe {
 	uint32_t qpn;			/* dw0: bit 23 as the QP has it */
 	__be32 imm_be;		/* dw1, raw */
@@ -72,7 +73,7 @@ static inline uint32_t sh_cqe_size(const struct sh_dev *dev)
 	return dev->cqe_size == MLX4_CQE_SIZE_LARGE ? MLX4_CQE_SIZE_LARGE : MLX4_CQE_SIZE;
 }
 
-/* Of the valid 32 bytes of entry n: the second half of a large one. */
+/* The offset of the valid 32 bytes of entry n, which in a large entry are the second half. */
 static inline uint64_t sh_cqe_at(const struct sh_dev *dev, uint32_t n, uint32_t entries)
 {
 	unsigned int large = dev->cqe_size == MLX4_CQE_SIZE_LARGE;
@@ -90,7 +91,10 @@ static inline uint64_t sh_two_be(__be32 first, __be32 second)
 	return sh_two((MLX4_FORCE uint32_t)first, (MLX4_FORCE uint32_t)second);
 }
 
-/* The 32 bytes, composed in registers: pieces read back as larger ones stall the processor. */
+/*
+ * Composes the 32 bytes in registers. If small pieces were stored and read back as larger ones, the
+ * processor would stall.
+ */
 static inline void sh_cqe_format(uint64_t word[4], const struct sh_cqe *cqe, uint8_t owner)
 {
 	bool error = cqe->opcode == MLX4_CQE_ERROR;
@@ -103,11 +107,17 @@ static inline void sh_cqe_format(uint64_t word[4], const struct sh_cqe *cqe, uin
 	word[3] = sh_two_be(to_be32(tail), to_be32(last));
 }
 
-/* Ask for a line that is going to be written: for the whole of it, where others have it. Memory need not be there. */
+/*
+ * Asks for a line that this thread is going to write, and for the only copy of it. No memory need
+ * be mapped there.
+ */
 static inline void sh_fetch_to_write(const void *at)
 {
 #if defined(__x86_64__)
-	/* What the compiler has for this asks for a copy, unless it is told that the processor knows better; all take this. */
+	/*
+	 * The compiler's built-in function asks for one more copy, unless the compiler is told that
+	 * the processor has this instruction. All x86-64 processors accept it.
+	 */
 	__asm__ volatile("prefetchw %0" : : "m"(*(const char *)at));
 #else
 	__builtin_prefetch(at, 1);
@@ -115,8 +125,9 @@ static inline void sh_fetch_to_write(const void *at)
 }
 
 /*
- * The reader of a CQ, who waits for the next CQE, has its line, and that takes about as long to come as everything else that
- * a message needs. So who is about to send asks for it before all that. No lock and no bounds: it is right or does nothing.
+ * Asks for the line of the next CQE. The processor of the thread that polls the CQ has it, and the
+ * line takes about as long to come as all else that a message needs. So a sender asks for it first.
+ * Takes no lock and checks no bounds: at a wrong address this does nothing.
  */
 static inline void sh_cq_expect(const struct sh_dev *dev, const struct sh_cq *cq)
 {
@@ -126,33 +137,34 @@ static inline void sh_cq_expect(const struct sh_dev *dev, const struct sh_cq *cq
 		sh_fetch_to_write(sh_at(dev, at));
 }
 
-/* In use, and not overwritten by somebody. */
+/* Is the CQ in use, and not overwritten? */
 static inline bool sh_cq_whole(const struct sh_cq *cq)
 {
 	return cq->live == SH_LIVE && cq->log_size <= SH_CQ_MAX_LOG_SIZE;
 }
 
-/* Room for entry n, as far as the consumer's position was seen last. */
+/* Is there room for entry n, by the consumer's position as last read? */
 static inline bool sh_cq_has_room(const struct sh_cq *cq, uint32_t n)
 {
 	return n - cq->consumer_seen < 1u << (cq->log_size & 31);
 }
 
-/* A CQE that an arm of solicited kind is for. */
+/* Does the CQE raise the event of a CQ that is armed for solicited ones? */
 static inline bool sh_cqe_solicits(const struct sh_cqe *cqe)
 {
 	return cqe->solicited || cqe->opcode == MLX4_CQE_ERROR;
 }
 
-/* n is the producer's position now, and the last CQE was this kind of one. */
+/* Adds the producer's new position to a transaction. solicits: of the last CQE. */
 static inline void sh_txn_cq(struct sh_txn_open *t, struct sh_cq *cq, uint32_t n, bool solicits)
 {
 	sh_txn_store_two(t, &cq->producer, n, solicits ? n : cq->solicited_producer);
 }
 
 /*
- * The place of the next CQE, entry n, where there is nothing to say about it: the CQ is whole and has room as far as was seen
- * last, nobody waits for an event, its buffer is device memory. NULL: sh_cq_put() knows more. The CQ's lock is held.
+ * The place of the next CQE, entry n, in the usual case: the CQ is whole and not armed, has room by
+ * the consumer's position as last read, and its buffer is device memory. NULL: another case, for
+ * sh_cq_put(). The caller holds the CQ's lock.
  */
 static inline uint64_t *sh_cq_usual(const struct sh_dev *dev, const struct sh_cq *cq, uint32_t n)
 {
@@ -164,13 +176,16 @@ static inline uint64_t *sh_cq_usual(const struct sh_dev *dev, const struct sh_cq
 	return sh_umem_in_place(dev, &cq->buf, sh_cqe_at(dev, n, entries), MLX4_CQE_SIZE);
 }
 
-/* Whether the CQE behind entry n is on the same line. */
+/* Is the CQE after entry n on the same line? */
 static inline bool sh_cqe_begins_line(const struct sh_dev *dev, uint32_t n)
 {
 	return !(n & 1) && sh_cqe_size(dev) == MLX4_CQE_SIZE;
 }
 
-/* The CQE of a receive (or a send) that failed. srqn: where the receive is from, as for XRC alone a completion says. */
+/*
+ * The CQE of a receive or a send that failed. srqn: where the receive is from, which only
+ * completions of XRC say.
+ */
 static inline struct sh_cqe sh_cqe_failed(const struct sh_qp *qp, bool send, uint32_t srqn, uint32_t index,
 					  uint8_t syndrome, uint8_t vendor)
 {
@@ -185,7 +200,7 @@ static inline struct sh_cqe sh_cqe_failed(const struct sh_qp *qp, bool send, uin
 	};
 }
 
-/* The words of a CQE that is entry n. */
+/* Composes a CQE as entry n of this CQ. */
 static inline void sh_cqe_words(uint64_t word[4], const struct sh_cqe *cqe, const struct sh_cq *cq, uint32_t n)
 {
 	sh_cqe_format(word, cqe, sh_cqe_owner(n, 1u << (cq->log_size & 31)));

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Errors and flushing. Whoever moves a QP into ERR or SQE flushes at once what is visible, under both of the QP's locks and in
- * posting order; what is posted later is flushed by the doorbell, or, for receives, by the helper thread of the owner,
- * which looks again as long as the QP stays in ERR. Nothing here runs the requester.
+ * Errors and flushing. The thread that moves a QP to ERR or SQE flushes what is posted by then,
+ * under both of the QP's locks and in posting order. Sends that are posted later are flushed when
+ * their doorbell rings. Receives that are posted later ring none: in kick the call that posts them
+ * flushes them (doorbell.c), else the owner's helper thread, which looks again and again while the
+ * QP is in ERR. No function here runs the requester.
  */
 #include <errno.h>
 
@@ -26,7 +28,10 @@ void sh_qp_event(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint3
 
 /* ---- one CQE ---- */
 
-/* Commit t with this CQE in it; a CQ that is gone or full takes none. -EINPROGRESS: nothing was done (daemon only). */
+/*
+ * Commits t with this CQE in it. A CQ that is gone or full gets no CQE. 0, or, in the daemon only,
+ * -EINPROGRESS: nothing was done.
+ */
 static int commit_with(struct sh_txn_open *t, struct sh_dev *dev, struct sh_hca *hca, uint32_t cqn,
 		       const struct sh_cqe *cqe)
 {
@@ -147,12 +152,12 @@ static void poll(struct sh_dev *dev, uint64_t key, uint64_t arg)
 	sh_qp_unlock_both(dev, qp);
 }
 
-/* A posted receive makes no store that the device sees: somebody has to look. */
+/* The device does not see the store that posts a receive, so the helper thread has to look. */
 static void watch(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	if (qp->state != SH_QPS_ERR || !qp->rq_present || qp->polled == qp->gen)
 		return;
-	/* Thrown in between, it has somebody look twice as often. */
+	/* If this thread is thrown before it stores polled, the helper looks twice as often. */
 	if (!sh_defer(dev, dev->ops->now(dev->host) + POLL_FIRST_NS, poll, (uint64_t)hca->index << 32 | qp->qpn,
 		      (POLL_FIRST_NS / 1000) << 32 | qp->gen))
 		qp->polled = qp->gen;
@@ -185,8 +190,9 @@ static void store_state(struct sh_txn_open *t, struct sh_qp *qp, uint32_t state)
 }
 
 /*
- * Before the state is committed: should this thread die in the flush, the owner, who waits for the lock, finishes it.
- * false: there is no other process that could.
+ * Asks the owner's helper thread to look at the QP, before the new state is committed. If this
+ * thread dies in the flush, the helper, which waits for the lock, finishes it. False: there is no
+ * other process that could.
  */
 static bool tell_owner(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
@@ -206,7 +212,10 @@ void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint3
 
 	if (qp->state == SH_QPS_ERR || qp->state == SH_QPS_RESET)
 		return;
-	/* Thrown before the flush, this thread would not come back to a QP that is not its own engine's. */
+	/*
+	 * Pinned: no other process finishes the flush. A thread that was thrown before it would
+	 * come back only to the QP whose engine it ran.
+	 */
 	if (!tell_owner(dev, hca, qp))
 		door = sh_pin();
 	sh_qp_txn(&t, dev, qp);
@@ -214,7 +223,7 @@ void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint3
 	if (event != SH_QPE_NONE)
 		sh_txn_async_event(&t, hca->index, event, qp->qpn);
 	sh_txn_commit(&t);
-	/* What the daemon cannot do now is done as part of the flush. */
+	/* If the daemon cannot do this now, the flush does it. */
 	(void)sh_recv_abort(dev, hca, qp, recv_syndrome, vendor);
 	sh_qp_flush(dev, hca, qp);
 	sh_unpin(door);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Receives that are taken from an SRQ, whose lock is held. The rules are inline and here once: whether any can be taken, where the
- * next is, what taking it changes.
+ * Receives of an SRQ: whether one can be taken, where the next one is, and what taking it changes.
+ * Each rule once, inline. The caller holds the SRQ's lock.
  */
 #ifndef SOFTHCA_DEVICE_QUEUES_SRQ_RECEIVES_H
 #define SOFTHCA_DEVICE_QUEUES_SRQ_RECEIVES_H
@@ -13,13 +13,16 @@
 #define SH_SRQ_MAX_LOG_SIZE	16
 #define SH_SRQ_MAX_WQE_SHIFT	11
 
-/* Receives posted and not taken, of any queue: the record that its owner keeps counts in 16 bits. */
+/* How many receives of a queue are posted and not taken. The owner's record counts in 16 bits. */
 static inline uint32_t sh_posted(uint32_t record, uint32_t taken)
 {
 	return (uint16_t)(record - taken);
 }
 
-/* In use, and its sizes are not overwritten by somebody. The masks below are for who overwrites them afterwards. */
+/*
+ * Is the SRQ in use, with sizes that can be right? They may be overwritten after this check, so the
+ * functions below mask them.
+ */
 static inline bool sh_srq_sound(const struct sh_srq *srq)
 {
 	return srq->live == SH_LIVE && srq->log_size <= SH_SRQ_MAX_LOG_SIZE && srq->wqe_shift >= MLX4_MIN_SRQ_SHIFT &&
@@ -36,19 +39,19 @@ static inline bool sh_srq_has(const struct sh_srq *srq, uint32_t index)
 	return index < sh_srq_size(srq);
 }
 
-/* The same, and so is where its next WQE is. */
+/* The same; and does the head lie in the queue? */
 static inline bool sh_srq_whole(const struct sh_srq *srq)
 {
 	return sh_srq_sound(srq) && sh_srq_has(srq, srq->head);
 }
 
-/* Is it the SRQ of this number, and may this QP use it? Over XRC it has to be of the QP's domain. */
+/* Is it the SRQ of this number, and may this QP use it? Over XRC it must be of the QP's domain. */
 static inline bool sh_srq_serves(const struct sh_qp *qp, const struct sh_srq *srq, uint32_t srqn)
 {
 	return srq->live != SH_NONE && srq->srqn == srqn && (!sh_qp_is_xrc(qp) || (srq->cqn && srq->xrcd == qp->xrcd));
 }
 
-/* Where a WQE is in the SRQ's buffer; and the bytes that each has. */
+/* Where a WQE is in the SRQ's buffer, and how many bytes each has. */
 static inline uint64_t sh_srq_at(const struct sh_srq *srq, uint32_t index)
 {
 	return (uint64_t)index << (srq->wqe_shift & 15);
@@ -58,7 +61,10 @@ static inline uint32_t sh_srq_stride(const struct sh_srq *srq)
 	return 1u << (srq->wqe_shift & 15);
 }
 
-/* Entries of each WQE's list: it follows the link, which is as large as an entry. 0: damage. */
+/*
+ * How many entries each WQE's list has. It follows the link, which is as large as an entry. 0: the
+ * SRQ is damaged.
+ */
 static inline unsigned int sh_srq_list(const struct sh_srq *srq)
 {
 	unsigned int shift = srq->wqe_shift & 15;
@@ -67,13 +73,13 @@ static inline unsigned int sh_srq_list(const struct sh_srq *srq)
 }
 _Static_assert(sizeof(struct mlx4_wqe_srq_next) == sizeof(struct mlx4_wqe_data), "the link's place");
 
-/* To take one of n that are posted is to fall below the watermark, which raises an event. */
+/* If one of n posted receives is taken, do they fall below the watermark? That raises an event. */
 static inline bool sh_srq_limit_reached(const struct sh_srq *srq, uint32_t n)
 {
 	return n <= srq->limit;
 }
 
-/* n are taken, and next is the head then. */
+/* Adds to a transaction that n receives are taken. next: the head after that. */
 static inline void sh_txn_srq(struct sh_txn_open *t, struct sh_srq *srq, uint32_t next, uint32_t n)
 {
 	sh_txn_store_two(t, &srq->head, next, srq->consumed + n);
