@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The quick way: whole requests that find everything as it should be, nearly all of them. It has no rules of its own. It asks
- * what the ordinary responders ask (rules.h, rq_receives.h, srq_receives.h, cqe.h, mr.h), and what it does is done by the functions
- * that do it there (place.h, receive.h, sh_execute_read(), the steps in the same headers). Two things make it quick.
+ * The express way, for whole requests that meet nothing unusual, as nearly all do. It has no rules
+ * of its own. It asks the same inline functions as the ordinary responders (rules.h, rq_receives.h,
+ * srq_receives.h, cqe.h, mr.h), and acts through the same functions (place.h, receive.h,
+ * sh_execute_read(), the steps in those headers). Two things make it quick:
  *
- * Its locks: of the QP that a request is for it takes the responder's alone, so the process at the other end can send
- * meanwhile; and it keeps that one, the SRQ's and the CQ's from one request of a chain to the next. The ordinary responders
- * hold both halves of the QP, and take and release the others for each packet.
+ * Its locks. Of the QP that a request is for, the sending thread takes the responder's lock alone,
+ * so the process at the other end can send meanwhile. The thread keeps this lock, the SRQ's and the
+ * CQ's from one request of a chain to the next. The ordinary responders hold the locks of both
+ * halves of the QP, and take and release the other locks for each packet.
  *
- * What it leaves out. At the first of these everything is let go as it was found, and the ordinary responders execute the
- * request from its beginning:
+ * What it leaves out. In each of these cases the thread releases everything as it found it, and the
+ * ordinary responders execute the request from its beginning:
  *
- *	- whatever a rule forbids: refusals, their answers, errors, and the counts of what is dropped;
- *	- changes of a QP's state, events about it (COMM_EST), and its other path;
- *	- PSNs other than the expected one, messages in progress, parts of a message;
- *	- more than SH_SHORT bytes into a receive; atomic operations; services without acknowledgements; injected faults;
- *	- receives of queues that this process has not mapped; records that are nonsense; an SRQ's watermark and damage;
- *	- CQs that take no more. An arm, or a CQ that is full as far as was seen, costs only the short way through cqe.h.
+ *	- whatever a rule forbids: refusals, their answers, errors, and the counts of drops;
+ *	- changes of a QP's state, events about the QP (COMM_EST), and its alternate path;
+ *	- a PSN other than the expected one, a message in progress, a part of a message;
+ *	- more than SH_SHORT bytes into a receive; atomic operations; services without
+ *	  acknowledgements; injected faults;
+ *	- receives of a queue that this process has not mapped; a doorbell record that cannot be
+ *	  right; an SRQ that is damaged or reaches its watermark;
+ *	- a CQ that takes no more CQEs.
  *
- * What the ordinary way does not do: it reads receives ahead, and completes two messages of a chain at once.
+ * A CQ that is armed, or full by the consumer's position as last read, is not such a case: there
+ * sh_cq_put() adds the CQE, instead of the inline code of cqe.h.
+ *
+ * Only the express way reads receives ahead, and completes two messages of a chain at once.
  */
 #include <string.h>
 
@@ -31,17 +38,20 @@
 #include "receive.h"
 #include "rules.h"
 
-#define AHEAD	4		/* receive WQEs of an RQ are fetched so far ahead */
+#define AHEAD	4		/* how many receive WQEs of an RQ ahead a prefetch goes */
 
-/* A receive: all under the locks of the QP's responder, the SRQ and the CQ. */
+/* One receive. Valid while the locks of the QP's responder, the SRQ and the CQ are held. */
 struct sink {
-	const struct mlx4_wqe_data *data;	/* where the queue has its list, or rq_cache */
-	const void *following;		/* a WQE after it, when that is posted already; NULL: it is not to be fetched now */
+	const struct mlx4_wqe_data *data;	/* its list: in the queue, or in rq_cache */
+	const void *following;		/* a posted WQE to prefetch; NULL: prefetch nothing */
 	uint32_t nsge, index, pdn;
-	uint32_t next;			/* SRQ: the head when it is taken; RQ: 0 */
+	uint32_t next;			/* SRQ: the head once this receive is taken; RQ: 0 */
 };
 
-/* A QP that is where the packet is to go, and has nothing unfinished. Holds as long as the lock is held. */
+/*
+ * Is this the QP that the packet is for, in the usual state and with nothing unfinished? The answer
+ * holds as long as the caller holds the responder's lock.
+ */
 SH_INLINE bool usual(struct sh_dev *dev, const struct sh_hca *hca, const struct sh_qp *qp, uint32_t port,
 		     const struct sh_packet *p)
 {
@@ -50,19 +60,25 @@ SH_INLINE bool usual(struct sh_dev *dev, const struct sh_hca *hca, const struct 
 	       sh_between_messages(qp) && !qp->cur_wqe;
 }
 
-/* Messages that wait for the next one, each of one packet: 0 or 1. */
+/* How many messages wait for the next one: 0 or 1. Each of them is one packet. */
 static inline uint32_t held_back(const struct sh_express *e)
 {
 	return e->waiting ? 1 : 0;
 }
 
-/* A whole message, and the next one: no other is in progress, so it is in turn. */
+/*
+ * Is the packet a whole message, with the expected PSN? It is in turn, since no other message is in
+ * progress.
+ */
 static inline bool fits(const struct sh_express *e, const struct sh_packet *p)
 {
 	return !sh_ahead(e->qp, held_back(e), p) && sh_is_whole(p) && sh_length_fits(e->qp, p);
 }
 
-/* How many WQEs are posted, at least: the record is read when those seen before are used up. 0 also for nonsense. */
+/*
+ * How many WQEs are posted, at least. Reads the doorbell record only if now is set, or if the WQEs
+ * that it announced before are used up. 0 also if the record cannot be right.
+ */
 static uint32_t posted(struct sh_dev *dev, const struct sh_umem *db, uint32_t *seen, uint32_t consumed, uint32_t size,
 		       bool now)
 {
@@ -75,8 +91,8 @@ static uint32_t posted(struct sh_dev *dev, const struct sh_umem *db, uint32_t *s
 }
 
 /*
- * The owner posts new receives on the line of the queue that the next ones are read from. So those on it that are posted
- * are read together, once.
+ * Reads the posted receives of one line of the queue together, once: the owner posts new receives
+ * to the same line, which otherwise would travel between the processors for each of them.
  */
 static const struct mlx4_wqe_data *read_ahead(struct sh_qp *qp, uint32_t index, const struct mlx4_wqe_data *at, uint32_t n)
 {
@@ -84,7 +100,7 @@ static const struct mlx4_wqe_data *read_ahead(struct sh_qp *qp, uint32_t index, 
 
 	if (n > left)
 		n = left;
-	/* Whoever dies in here leaves none. */
+	/* A thread that dies before the last store leaves an empty cache. */
 	qp->rq_cached = 0;
 	sh_program_order();
 	for (i = 0; i < n && i < SH_QP_RECEIVES; i++)
@@ -94,7 +110,7 @@ static const struct mlx4_wqe_data *read_ahead(struct sh_qp *qp, uint32_t index, 
 	return (const void *)qp->rq_cache[0];
 }
 
-/* The next receive, where the queue has it. */
+/* Finds the next receive in the queue itself. */
 SH_OUTLINE bool in_rq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp, uint32_t consumed)
 {
 	uint32_t size = sh_rq_size(qp), slot = sh_rq_slot(qp, consumed);
@@ -124,7 +140,7 @@ SH_INLINE bool from_rq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp, uin
 	s->index = sh_rq_index(consumed);
 	i = (s->index - (qp->rq_cached >> 8)) & MLX4_RQ_DB_MASK;
 	if (i < SH_QP_RECEIVES && i < (qp->rq_cached & 0xff)) {
-		/* It was posted when it was read ahead, and that is all there is to know. */
+		/* It was posted when it was read ahead, so there is nothing else to check. */
 		s->data = (const void *)qp->rq_cache[i];
 		s->nsge = 1;
 		s->following = NULL;
@@ -159,7 +175,10 @@ SH_INLINE bool from_srq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp, st
 	return true;
 }
 
-/* The steps of the QP and of the queue that receives come from, n messages on; what they lead to. */
+/*
+ * Adds n messages' steps of the QP, and of the queue that its receives come from, to a transaction.
+ * head and e_psn are the values after these steps.
+ */
 static inline void step_on(struct sh_txn_open *t, const struct sh_express *e, uint32_t n, uint32_t head, uint32_t e_psn)
 {
 	struct sh_qp *qp = e->qp;
@@ -171,7 +190,7 @@ static inline void step_on(struct sh_txn_open *t, const struct sh_express *e, ui
 	sh_txn_psn(t, qp, n, e_psn);
 }
 
-/* A message waits, and there is no next one, or it is no company. */
+/* Commits the waiting message alone: no message follows that can share its transaction. */
 SH_OUTLINE void commit_alone(struct sh_express *e, struct sh_dev *dev)
 {
 	struct sh_cq *cq = e->cq;
@@ -186,7 +205,7 @@ SH_OUTLINE void commit_alone(struct sh_express *e, struct sh_dev *dev)
 	e->waiting = NULL;
 }
 
-/* Let the SRQ and the CQ go. */
+/* Commits the message that waits, if there is one, and releases the CQ and the SRQ. */
 static void close_sink(struct sh_express *e, struct sh_dev *dev)
 {
 	if (e->waiting)
@@ -200,7 +219,7 @@ static void close_sink(struct sh_express *e, struct sh_dev *dev)
 	e->begun = false;
 }
 
-/* Have them, and the next receive. What is locked stays so whatever is returned. */
+/* Locks the SRQ and the CQ, and finds the next receive. What it locks stays locked if it fails. */
 SH_INLINE bool open_sink(struct sh_express *e, struct sink *s, struct sh_dev *dev, uint32_t srqn)
 {
 	struct sh_qp *qp = e->qp;
@@ -236,7 +255,7 @@ SH_INLINE bool open_sink(struct sh_express *e, struct sink *s, struct sh_dev *de
 	return from_rq(s, dev, qp, qp->rq_consumed + held_back(e));
 }
 
-/* Where the WQE's list says. */
+/* Places the payload as the WQE's list says. */
 SH_OUTLINE bool scatter_list(const struct sink *s, struct sh_dev *dev, struct sh_hca *hca, const struct sh_payload *data)
 {
 	struct sh_sge sge[MLX4_MAX_SGE];
@@ -245,7 +264,7 @@ SH_OUTLINE bool scatter_list(const struct sink *s, struct sh_dev *dev, struct sh
 	return !sh_place_list(dev, hca, s->pdn, sge, n, 0, data);
 }
 
-/* The same; nearly always the first entry has room for all of it. */
+/* The same. Nearly always the first entry of the list has room for the whole payload. */
 SH_INLINE bool scatter(const struct sink *s, struct sh_dev *dev, struct sh_hca *hca, const struct sh_payload *data)
 {
 	struct sh_sge first;
@@ -283,8 +302,10 @@ SH_OUTLINE bool finish_unusual(struct sh_express *e, const struct sink *s, struc
 }
 
 /*
- * The step of the QP, its receive and its CQE: all or nothing. first: of those since the locks were taken. Nothing waits then,
- * and a message that comes alone is not slowed down by what is for chains.
+ * Commits the step of the QP, the receive and the CQE as one transaction, or leaves the message
+ * waiting for the next one. first: this is the first message since the locks were taken. No message
+ * waits then, so the compiler leaves out the code for chains, and a message that comes alone does
+ * not pay for it.
  */
 SH_INLINE bool finish_as(struct sh_express *e, const struct sink *s, struct sh_dev *dev, const struct sh_packet *p,
 			 uint8_t op, bool first)
@@ -310,9 +331,9 @@ SH_INLINE bool finish_as(struct sh_express *e, const struct sink *s, struct sh_d
 	} else {
 		sh_txn_again(&t, dev, &e->qp->txn);
 		/*
-		 * To get a line that its reader waits for takes longer than all the rest: once for
-		 * two CQEs. But the receiver can see what a WRITE has placed, so that is committed
-		 * before the thread's life can be ended (life.h).
+		 * To get a line that the receiver polls takes longer than all the rest. So the
+		 * thread gets it once for two CQEs. A WRITE does not wait: the receiver can see the
+		 * data, so the thread commits before its life can be ended (life.h).
 		 */
 		if (op == SH_PKT_SEND && sh_cqe_begins_line(dev, entry) && p->npackets == 1 && !sh_cqe_solicits(&cqe)) {
 			sh_txn_log_cqe(&t, 0, word);
@@ -332,7 +353,7 @@ SH_INLINE bool finish_as(struct sh_express *e, const struct sink *s, struct sh_d
 SH_OUTLINE bool finish_next(struct sh_express *e, const struct sink *s, struct sh_dev *dev, const struct sh_packet *p,
 			    uint8_t op)
 {
-	/* sh_catch() has armed the first message of a chain. */
+	/* sh_catch() armed the thread for the first message of a chain. This is a later one. */
 	sh_rearm();
 	return finish_as(e, s, dev, p, op, false);
 }
@@ -352,7 +373,7 @@ SH_INLINE bool express_send(struct sh_express *e, struct sh_dev *dev, const stru
 	sh_cq_expect(dev, e->cq);
 	if (!scatter(&s, dev, e->hca, &p->payload) || !finish(e, &s, dev, p, SH_PKT_SEND))
 		return false;
-	/* Its owner has it in another processor's cache: a later message does not wait for it. */
+	/* It is in the cache of its owner's processor. Fetched now, it delays no later message. */
 	if (s.following)
 		__builtin_prefetch(s.following);
 	return true;
@@ -370,7 +391,10 @@ SH_OUTLINE bool express_write(struct sh_express *e, struct sh_dev *dev, const st
 		return false;
 	if (notify && (place.len > SH_SHORT || !open_sink(e, &s, dev, p->srqn)))
 		return false;
-	/* The receiver may see it, and store there, before the commit: it must not be sent again then. */
+	/*
+	 * Pinned: the receiver may see the data before the commit, and store something else there.
+	 * A thread that was thrown would send the data again, over what the receiver has stored.
+	 */
 	door = sh_pin();
 	done = !sh_place_at(dev, e->hca, pdn, SH_REMOTE_WRITE, &place, &p->payload);
 	if (done && notify)
@@ -432,7 +456,7 @@ bool sh_respond_express(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
 	return done;
 }
 
-/* The way through a fabric without faults. */
+/* Finds the destination QP, as a fabric without faults does, and locks its responder. */
 static bool find(struct sh_express *e, struct sh_dev *dev, struct sh_hca *src, const struct sh_packet *p)
 {
 	uint32_t hca, port;

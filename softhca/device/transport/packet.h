@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A packet as a value: the header fields of the wire, and where the payload is. While no fault is injected, packets
- * of one message that follow each other travel as one value, a run: npackets PSNs back to back.
+ * A packet as a value: the fields of its headers, and where its payload is. While no fault is
+ * injected, consecutive packets of one message travel as one value, a run of npackets PSNs.
  */
 #ifndef SOFTHCA_DEVICE_TRANSPORT_PACKET_H
 #define SOFTHCA_DEVICE_TRANSPORT_PACKET_H
@@ -69,7 +69,7 @@ struct sh_packet {
 	uint32_t psn, npackets, mtu;
 	uint32_t srqn;			/* XRCETH */
 	__be32 imm_be;
-	uint32_t rkey, dmalen;		/* RETH; length of the part from this packet on for READ */
+	uint32_t rkey, dmalen;		/* RETH; of a READ the length from this packet on */
 	uint32_t msn;
 	uint64_t va;
 	uint64_t swap_add, compare;	/* atomics; swap_add is the result in a response */
@@ -77,7 +77,7 @@ struct sh_packet {
 	struct sh_grh grh;		/* with SH_PKT_GRH */
 };
 
-/* A new packet with everything but the GRH zero: the GRH is large and mostly absent. */
+/* Makes everything zero but the GRH, which is large and mostly absent. */
 static inline void sh_packet_init(struct sh_packet *p)
 {
 	sh_zero(p, offsetof(struct sh_packet, grh));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Receive WQEs, from the QP's own queue or from an SRQ, and their CQEs. Runs under both locks of the responder's QP; the SRQ's
- * is held from taking a WQE until the transaction that takes it is committed or given up, the CQ's while a CQE is in it.
+ * Takes receive WQEs from the QP's own queue or from an SRQ, and adds their CQEs. Runs under both
+ * locks of the receiving QP. It also holds the SRQ's lock from sh_recv_begin() on, and the CQ's
+ * from sh_recv_cqe() on, until the transaction is committed or dropped.
  */
 #include <errno.h>
 
@@ -11,7 +12,10 @@
 #include "place.h"
 #include "receive.h"
 
-/* Everything about where receives come from and go to; -EINVAL: not an SRQ that this QP may use. */
+/*
+ * Finds out where the receive comes from and where its CQE goes. -EINVAL: this QP may not use that
+ * SRQ.
+ */
 static int source(struct sh_recv *r, struct sh_hca *hca, struct sh_qp *qp, uint32_t srqn, struct sh_srq **srq)
 {
 	*srq = srqn ? sh_srq_of(hca, srqn) : NULL;
@@ -69,7 +73,10 @@ int sh_recv_take(struct sh_recv *r, struct sh_hca *hca, struct sh_qp *qp)
 		dev->ops->complain(dev->host, "a receive queue's record runs ahead of it", hca->index, qp->qpn);
 		return -EFAULT;
 	}
-	/* What the express way remembers comes around, as indices do. */
+	/*
+	 * Indices come around. What the express way has read ahead must not pass for a later
+	 * receive.
+	 */
 	qp->rq_cached = 0;
 	qp->rq_seen = posted;
 	r->index = sh_rq_index(qp->rq_consumed);
@@ -126,7 +133,10 @@ static int rq_scatter(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index
 	return (int)sh_sge_list(list, n, sge);
 }
 
-/* The list of the receive that was taken: how many entries, or -EFAULT. sge has room for MLX4_MAX_SGE. */
+/*
+ * Reads the list of the receive that was taken. Returns how many entries it has, or -EFAULT. sge
+ * has room for MLX4_MAX_SGE.
+ */
 static int scatter(const struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *qp,
 		   struct sh_sge *sge)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Receive WQEs of a responder, under both locks of its QP; what the completion of one says, once and inline: express.c needs the
- * responder's lock alone for that. The rules on queues are in rq_receives.h and srq_receives.h.
+ * Receive WQEs, which a responder takes and completes under both locks of its QP; and, inline, what
+ * the CQE of a receive says, for which express.c needs the responder's lock alone. The rules on
+ * queues are in rq_receives.h and srq_receives.h.
  */
 #ifndef SOFTHCA_DEVICE_TRANSPORT_RECEIVE_H
 #define SOFTHCA_DEVICE_TRANSPORT_RECEIVE_H
@@ -11,37 +12,50 @@
 #include "softhca/device/queues/cqe.h"
 #include "packet.h"
 
-/* The receive side of one packet: what it took and has to give back. */
+/* The receive side of one packet: what the thread has taken and locked for it. */
 struct sh_recv {
 	struct sh_txn_open txn;
 	struct sh_srq *srq;		/* locked, or NULL */
 	struct sh_cq *cq;		/* locked, or NULL */
 	uint32_t srqn;			/* where the WQE is from: 0 = the RQ */
 	uint32_t index;
-	uint32_t pdn;			/* its buffers are checked against */
-	uint32_t cqn;			/* its CQE goes to */
+	uint32_t pdn;			/* the PD that its buffers must be of */
+	uint32_t cqn;			/* the CQ that its CQE goes to */
 	bool have;
 };
-/* Begin: no WQE yet. For XRC, srqn names the SRQ; -EINVAL: not one this QP may use. -ENODEV: its owner
- * has ended. Nothing is held then. */
+/*
+ * Begins: locks the SRQ, if the QP has one, and takes no WQE yet. For XRC, srqn names the SRQ. 0;
+ * -EINVAL: this QP may not use that SRQ; -ENODEV: the SRQ's owner has ended. After an error the SRQ
+ * is not locked.
+ */
 int sh_recv_begin(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t srqn);
-/* Take a WQE in r->txn: 0, -ENOENT none is posted, -EFAULT queue memory gone. */
+/*
+ * Takes a WQE inside r->txn. 0; -ENOENT: none is posted; -EFAULT: the queue's memory is gone, or
+ * the queue is damaged.
+ */
 int sh_recv_take(struct sh_recv *r, struct sh_hca *hca, struct sh_qp *qp);
-/* Commit what was taken as the message in progress and start a new transaction; the SRQ is free for others. */
+/*
+ * Commits the WQE as that of the message in progress, releases the SRQ, begins a new transaction.
+ */
 void sh_recv_keep(struct sh_recv *r, struct sh_hca *hca, struct sh_qp *qp);
-/* Go on with the WQE of the message in progress. */
+/* Goes on with the WQE of the message in progress. */
 void sh_recv_resume(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
-/* Place a payload where its list says, from byte skip on: enum sh_placed, or the syndrome that the WQE fails with (place.h). */
+/*
+ * Places a payload in the WQE's list, from byte skip on. Returns enum sh_placed, or the syndrome
+ * that the WQE fails with (place.h).
+ */
 int sh_recv_place(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint64_t skip,
 		  const struct sh_payload *data);
-/* Add the CQE for its WQE. -ENOSPC: overrun. */
+/* Locks the CQ, and adds the CQE of the WQE. 0, or -ENOSPC: the CQ has overrun. */
 int sh_recv_cqe(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, const struct sh_cqe *cqe);
-/* Commit, and let go of the locks. */
+/* Commits, and releases the CQ and the SRQ. */
 void sh_recv_commit(struct sh_recv *r, struct sh_dev *dev);
-/* Let go of everything and change nothing. */
+/* Releases the CQ and the SRQ, and changes nothing. */
 void sh_recv_give_up(struct sh_recv *r, struct sh_dev *dev);
 
-/* The CQE of a message that ends with this packet, of operation op and with len bytes in all; connected services. */
+/*
+ * The CQE of a message of len bytes whose last packet is p. op: its operation. Connected services.
+ */
 SH_INLINE struct sh_cqe sh_cqe_received(const struct sh_qp *qp, uint32_t srqn, uint32_t index, uint8_t op,
 					const struct sh_packet *p, uint64_t len)
 {

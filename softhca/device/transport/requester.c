@@ -59,7 +59,7 @@ static bool reliable(const struct run *r)
 	return sh_qp_is_reliable(r->qp);
 }
 
-/* May the WQE at sq_next start? Ordering and depth limits, none of which is an error. */
+/* May the WQE at sq_next start now? If ordering or depth forbid it, that is no error. */
 static bool may_start(const struct sh_qp *qp, const struct sh_wqe *wqe)
 {
 	uint32_t depth = qp->max_rd_atomic ? qp->max_rd_atomic : 1;
@@ -74,7 +74,7 @@ static bool may_start(const struct sh_qp *qp, const struct sh_wqe *wqe)
 	       sh_psn_diff(qp->next_psn, qp->ack_psn) + (int32_t)sh_wqe_packets(qp, wqe) < PSN_WINDOW;
 }
 
-/* What is wrong with a WQE besides its form: a syndrome, 0 = nothing is. */
+/* What is wrong with a WQE, in its form (wqe->bad) or otherwise: a syndrome, 0 = nothing is. */
 static uint8_t check_wqe(const struct sh_qp *qp, const struct sh_wqe *wqe)
 {
 	if (wqe->bad)
@@ -115,7 +115,7 @@ SH_OUTLINE uint8_t locate_list(struct run *r, uint64_t off, uint64_t len, uint32
 	return 0;
 }
 
-/* Gives where the bytes [off, off+len) of the WQE's data are. A syndrome, 0 = found. */
+/* Finds where the bytes [off, off+len) of the WQE's data are. Returns a syndrome, 0 = found. */
 static inline uint8_t locate(struct run *r, uint64_t off, uint64_t len, uint32_t access, struct sh_payload *out)
 {
 	const struct sh_wqe *wqe = &r->wqe;
@@ -260,7 +260,7 @@ SH_INLINE uint8_t build_as(struct run *r, bool one)
 			len = RUN_BYTES;
 			last = false;
 		} else if (!one && n > 1 && left > SH_SHORT && p->op == SH_PKT_WRITE && sh_qp_is_reliable(qp)) {
-			/* Its last packet alone: the responder is pinned while it copies that one (life.h). */
+			/* The last packet travels alone: this thread copies it pinned (life.h). */
 			n--;
 			len = (uint64_t)n * mtu;
 			last = false;
@@ -431,7 +431,7 @@ static bool express(struct run *r)
 		r->held = 0;
 		return false;
 	}
-	/* Its commit may wait for the next message. */
+	/* The receiver's QP may commit this message only with the next one. */
 	if (r->express.waiting) {
 		sh_self.engine.floor = sh_two(qp->sq_una, qp->una_psn);
 		sh_program_order();
@@ -465,7 +465,7 @@ static void settle(struct run *r)
 			sh_timer_arm(r->dev, r->hca, qp, r->dev->ops->now(r->dev->host) + sh_ack_ns(qp->timeout));
 	}
 	if (qp->state == SH_QPS_SQD && !qp->drained && qp->sq_una == qp->sq_begun) {
-		/* Thrown in between, this thread would raise the event again. */
+		/* Pinned: a thread that was thrown in between would raise the event again. */
 		struct sh_door *door = sh_pin();
 
 		if (qp->sqd_notify) {
@@ -478,7 +478,10 @@ static void settle(struct run *r)
 	}
 }
 
-/* Not in the frame of sh_requester_run(): most calls there end before they need these kilobytes. */
+/*
+ * Runs the engine. It has a frame of its own, because it needs kilobytes and sh_requester_run()
+ * often returns without it.
+ */
 static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	const struct sh_cq *told = qp->told_cqn ? sh_cq_get(dev, qp->told_hca, qp->told_cqn) : NULL;
@@ -529,9 +532,9 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 }
 
 /*
- * Nothing is on its way, and whether what was sent has arrived is not known: as if every answer had
- * been lost. A reliable service sends it again, and the receiver knows what it has. An unreliable
- * one must not send it again, and may lose it.
+ * Goes back to the oldest WQE, as if every answer had been lost: nothing is on its way any more,
+ * and the thread does not know what has arrived. A reliable service sends it again, and the
+ * receiver knows what it has. An unreliable one must not send it again, and may lose it.
  */
 static void take_back(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_engine *e)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The responder of acknowledged transports (RC, XRC): checks a request in the order of the InfiniBand rules, executes
- * it and answers. Runs in whatever process the packet came from, under both locks of the QP that it is for. Payload is
- * placed first and the step of the QP committed after, so that a sender killed in between has not sent the packet.
+ * The responder of the acknowledged services, RC and XRC. It checks a request in the order of the
+ * InfiniBand rules, executes it and answers. It runs in the thread that delivers the request, under
+ * both locks of the receiving QP. It places the payload first and commits the step of the QP
+ * afterwards: a sender that is killed in between has not sent the packet.
  */
 #include <errno.h>
 
@@ -60,7 +61,7 @@ void sh_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_
 	sh_aeth(resp, qp->e_psn, syndrome, qp->msn);
 }
 
-/* A request that no requester should have sent. */
+/* Answers a request that breaks the rules of requesters, and moves the QP to ERR. */
 static void invalid(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_packet *resp)
 {
 	sh_nak(dev, hca, qp, resp, SH_AETH_NAK_REQ);
@@ -80,12 +81,15 @@ static void not_ready(struct sh_hca *hca, struct sh_qp *qp, struct sh_packet *re
 	sh_aeth(resp, qp->e_psn, SH_AETH_RNR | (qp->min_rnr_timer & 0x1f), qp->msn);
 }
 
-/* The WQE of this message completes in error, and the QP ends. */
+/* Completes the WQE of this message in error, and moves the QP to ERR. */
 static void receive_failed(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 			   uint8_t syndrome)
 {
 	struct sh_cqe cqe = sh_cqe_failed(qp, false, r->srqn, r->index, syndrome, SH_VENDOR_NONE);
-	/* Sent again by a thread that was thrown in between, the message would fail one more receive. */
+	/*
+	 * Pinned: a thread that was thrown in between would send the message again, and fail one
+	 * more receive.
+	 */
 	struct sh_door *door = sh_pin();
 
 	sh_recv_cqe(r, dev, hca, &cqe);
@@ -107,7 +111,9 @@ static void store_psn(struct sh_txn_open *t, struct sh_qp *qp, const struct sh_p
 	sh_txn_psn(t, qp, p->flags & SH_PKT_LAST ? 1 : 0, sh_psn_after(p));
 }
 
-/* A message of len bytes is complete with a CQE: commit. The CQ may turn out to be full. */
+/*
+ * Commits the last packet of a message of len bytes, with its CQE. The CQ may turn out to be full.
+ */
 static void finish(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		   const struct sh_packet *p, uint64_t len, struct sh_packet *resp)
 {
@@ -127,7 +133,7 @@ static void finish(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, st
 	acknowledge(qp, p, resp);
 }
 
-/* No receive can be had: what the requester hears. */
+/* Answers a request for which no receive could be taken. */
 static void none_taken(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		       struct sh_packet *resp, int err)
 {
@@ -140,7 +146,10 @@ static void none_taken(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca
 	sh_qp_error(dev, hca, qp, SH_QPE_FATAL, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
 }
 
-/* The data could not be had, by no fault of the receiver: for the sender it is an error, or as if the packet were lost. */
+/*
+ * Answers a request whose payload could not be copied, by no fault of the receiver. If the sender's
+ * memory is not there, that is an error of its WQE; else the packet counts as lost.
+ */
 static void not_placed(struct sh_hca *hca, const struct sh_packet *p, struct sh_packet *resp, int placed)
 {
 	if (placed == SH_PLACED_NO_SOURCE)
@@ -218,7 +227,7 @@ static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 	done = first ? 0 : qp->cur_done;
 	total = first ? p->dmalen : qp->cur_len;
 	va = first ? p->va : qp->cur_va;
-	/* The key has to allow the whole of it before anything is written. */
+	/* The key must allow the whole message before any byte of it is written. */
 	place.key = first ? p->rkey : qp->cur_rkey;
 	place.addr = va + done;
 	place.len = (uint32_t)(first ? total : len);
@@ -289,8 +298,9 @@ static void execute(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, co
 		break;
 	case SH_PKT_WRITE:
 		/*
-		 * A thread that was thrown sends it again, which would write over what the receiver has stored there since. The
-		 * receiver waits for the last byte before it does.
+		 * Pinned for the last packet. As soon as the receiver sees the last byte, it may
+		 * store something else there. A thread that was thrown after that would send the
+		 * WRITE again, over what the receiver has stored.
 		 */
 		door = p->flags & SH_PKT_LAST ? sh_pin() : NULL;
 		respond_write(dev, hca, qp, p, resp);
@@ -308,7 +318,7 @@ static void execute(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, co
 	}
 }
 
-/* Behind the expected PSN, by `behind` packets: seen before, wholly or in part. */
+/* A request that is `behind` packets behind the expected PSN: all or some of it came before. */
 static void duplicate(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
 		      uint32_t behind, struct sh_packet *resp, struct sh_seg *resp_seg)
 {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * READ and atomic requests at the responder. A READ is answered with the place of the data; a duplicate brings its own
- * address and is checked and answered again. Results of atomics are kept for replay. Under both of the QP's locks; memory that
- * atomics change under the HCA's atomic_lock as well.
+ * READ and atomic requests at the responder. The answer to a READ names the place of the data, and
+ * the completer copies it from there. A duplicate READ carries its address, so the responder checks
+ * and answers it anew. The responder keeps the results of atomic operations for their duplicates.
+ * It runs under both locks of the QP; for a READ that takes the express way, under the responder's
+ * lock alone. It changes memory for an atomic operation under the HCA's atomic_lock as well.
  */
 #include <errno.h>
 
@@ -76,7 +78,10 @@ void sh_respond_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, c
 		qp->messages_received++;
 }
 
-/* The read, the change and the write, against all other atomics of this HCA. theirs: where it is, in that context. */
+/*
+ * Reads, changes and writes a word. No other atomic operation of this HCA comes in between. theirs:
+ * where the word is in that context's memory.
+ */
 static int change(struct sh_dev *dev, struct sh_hca *hca, uint32_t ctx, const struct sh_seg *theirs,
 		  const struct sh_packet *p, uint64_t *old)
 {
@@ -105,7 +110,10 @@ static void answer_atomic(struct sh_qp *qp, const struct sh_packet *p, struct sh
 	resp->msn = qp->msn;
 }
 
-/* The change and its commit: a thread that was thrown in between would send the request again, and it would be done twice. */
+/*
+ * Changes the word and commits the step, pinned: a thread that was thrown in between would send the
+ * request again, and the word would change twice.
+ */
 static int change_once(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t ctx, const struct sh_seg *theirs,
 		       const struct sh_packet *p, uint64_t *old)
 {

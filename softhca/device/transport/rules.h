@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What a responder asks about a request before it executes it, each rule once and inline. The ordinary responders (responder.c,
- * responder_rdma.c, ud.c) also say what becomes of a request that breaks a rule; express.c asks the same and leaves such a
- * request to them. What stands before "it was executed" changes nothing. The lock of the QP's responder is held. The rules on receives are in
- * rq_receives.h and srq_receives.h, those on their completions in receive.h and cqe.h, on the receiver's memory in place.h, on keys
- * in mr.h.
+ * What a responder asks about a request before it executes the request: each rule once, inline. The
+ * ordinary responders (responder.c, responder_rdma.c, ud.c) also decide what becomes of a request
+ * that breaks a rule. express.c asks the same, and leaves such a request to them.
+ *
+ * The functions above "it was executed" change nothing. The caller of any function here holds the
+ * lock of the QP's responder.
+ *
+ * Other rules: on receives in rq_receives.h and srq_receives.h, on their completions in receive.h
+ * and cqe.h, on the receiver's memory in place.h, on keys in mr.h.
  */
 #ifndef SOFTHCA_DEVICE_TRANSPORT_RULES_H
 #define SOFTHCA_DEVICE_TRANSPORT_RULES_H
@@ -25,14 +29,17 @@ static inline bool sh_service_fits(const struct sh_qp *qp, uint8_t service)
 	return service == SH_SVC_UC ? qp->type == SH_QPT_UC : service == SH_SVC_UD && qp->type == SH_QPT_UD;
 }
 
-/* The QP that the packet names (its slot may have another one by now), of its service, and with an owner that lives. */
+/*
+ * Is this the QP that the packet names, of the packet's service, and does its owner live? Another
+ * QP may have the slot by now.
+ */
 SH_INLINE bool sh_is_for(const struct sh_dev *dev, const struct sh_qp *qp, const struct sh_packet *p)
 {
 	return (qp->qpn == p->dqpn || p->dqpn == MLX4_MULTICAST_QPN) && !qp->silent &&
 	       sh_service_fits(qp, p->service) && (!qp->ctx || sh_ctx_live(dev, qp->ctx));
 }
 
-/* Its state is one in which a QP receives. */
+/* Does a QP receive in this state? */
 static inline bool sh_state_receives(const struct sh_qp *qp)
 {
 	return qp->state == SH_QPS_RTS || (qp->state >= SH_QPS_RTR && qp->state < SH_QPS_ERR);
@@ -45,8 +52,9 @@ static inline bool sh_establishes(const struct sh_qp *qp)
 }
 
 /*
- * Did the packet come in where this path of the QP ends, and from where it begins? Path bits may differ: one port either way.
- * at: the port of the path; port: that of the packet.
+ * Did the packet come in at the port where this path of the QP ends, and from the port where it
+ * begins? LIDs of one port may differ in their path bits. at: the port of the path; port: that of
+ * the packet.
  */
 static inline bool sh_on_path(const struct sh_dev *dev, const struct sh_qp *qp, uint32_t at, uint32_t port,
 			      const struct sh_packet *p, const struct sh_path *path)
@@ -54,7 +62,9 @@ static inline bool sh_on_path(const struct sh_dev *dev, const struct sh_qp *qp, 
 	return at == port && (p->slid == path->dlid || qp->type == SH_QPT_UD || sh_lid_same_port(dev, p->slid, path->dlid));
 }
 
-/* Of one partition, of which not both ends are limited members; 0 is no partition's. */
+/*
+ * Are these P_Keys of one partition, and is one end a full member of it? 0 is no partition's key.
+ */
 static inline bool sh_pkey_match(uint16_t a, uint16_t b)
 {
 	return !((a ^ b) & 0x7fff) && (a & 0x7fff) && ((a | b) & 0x8000);
@@ -63,21 +73,24 @@ static inline bool sh_pkey_match(uint16_t a, uint16_t b)
 /* ---- is it in turn? ---- */
 
 /*
- * By how many PSNs it is ahead of the one that is expected after so many packets that were taken in but not committed: 0, it is
- * the next one; behind, it is a duplicate.
+ * By how many PSNs the packet is ahead of the expected one. 0: it is the next one; negative: it is
+ * a duplicate. held_back: packets that the QP has taken in but not committed yet.
  */
 static inline int32_t sh_ahead(const struct sh_qp *qp, uint32_t held_back, const struct sh_packet *p)
 {
 	return sh_psn_diff(p->psn, qp->e_psn + held_back);
 }
 
-/* No message is in progress: any packet that begins one is in turn. */
+/* Is no message in progress? Then any packet that begins one is in turn. */
 static inline bool sh_between_messages(const struct sh_qp *qp)
 {
 	return qp->cur_op == SH_RECV_NONE;
 }
 
-/* The order of opcodes. A SEND's first packet may come again when its copy was cut short; its WQE is taken already. */
+/*
+ * Does the packet follow in the order of opcodes? The first packet of a SEND may come again if its
+ * copy was cut short; its WQE is taken already.
+ */
 static inline bool sh_in_turn(const struct sh_qp *qp, const struct sh_packet *p)
 {
 	if (p->op != SH_PKT_SEND && p->op != SH_PKT_WRITE)
@@ -87,13 +100,13 @@ static inline bool sh_in_turn(const struct sh_qp *qp, const struct sh_packet *p)
 	return qp->cur_op == (p->op == SH_PKT_SEND ? SH_RECV_SEND : SH_RECV_WRITE);
 }
 
-/* Both the first and the last of its message. */
+/* Is the packet both the first and the last of its message? */
 static inline bool sh_is_whole(const struct sh_packet *p)
 {
 	return (p->flags & (SH_PKT_FIRST | SH_PKT_LAST)) == (SH_PKT_FIRST | SH_PKT_LAST);
 }
 
-/* The lengths that First, Middle, Last and Only packets may have. */
+/* Does the packet have a length that a First, Middle, Last or Only packet may have? */
 static inline bool sh_length_fits(const struct sh_qp *qp, const struct sh_packet *p)
 {
 	uint64_t mtu = sh_qp_mtu(qp), len = p->payload.len, full;
@@ -106,7 +119,7 @@ static inline bool sh_length_fits(const struct sh_qp *qp, const struct sh_packet
 
 /* ---- may it do that? ---- */
 
-/* The QP executes such requests of its peer, of that length. Whether the key allows it is another question (mr.h). */
+/* May the peer make this request, of this length? Whether the key allows it is asked in mr.h. */
 static inline bool sh_op_allowed(const struct sh_qp *qp, const struct sh_packet *p)
 {
 	switch (p->op) {
@@ -126,7 +139,7 @@ static inline bool sh_op_allowed(const struct sh_qp *qp, const struct sh_packet 
 
 /* ---- it was executed ---- */
 
-/* One word, so one store: for a step that needs no transaction. */
+/* Makes a step that needs no transaction, since it is one store to one word. */
 static inline void sh_step_psn(struct sh_qp *qp, uint32_t messages, uint32_t e_psn)
 {
 	__atomic_store_n((uint64_t *)&qp->msn, sh_two(sh_psn_add(qp->msn, messages), e_psn), __ATOMIC_RELAXED);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The responders without acknowledgements: UC and UD. What they cannot take vanishes. UD leaves 40 bytes for the GRH in
- * front of every payload. Under both locks of the QP that receives.
+ * The responders of the services without acknowledgements, UC and UD. They drop what they cannot
+ * take. UD leaves 40 bytes for the GRH in front of every payload. They run under both locks of the
+ * receiving QP.
  */
 #include <string.h>
 
@@ -31,7 +32,10 @@ _Static_assert(sizeof(struct wire_grh) == SH_GRH_LEN, "global route header");
 
 /* ---- UC ---- */
 
-/* The message in progress is lost. An RQ's WQE serves the next one; an SRQ's cannot be given back. */
+/*
+ * Gives up the message in progress. If its WQE is from the RQ, it serves the next message. A WQE
+ * cannot be given back to an SRQ, so it completes in error.
+ */
 static void abandon(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	if (qp->cur_wqe && qp->cur_srqn)
@@ -47,7 +51,7 @@ static void uc_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, co
 	struct sh_recv r;
 	int placed;
 
-	/* A WQE that a lost message left behind is the first to be used. */
+	/* A lost message may have left its WQE, which is used first. */
 	if (qp->cur_wqe) {
 		sh_recv_resume(&r, dev, hca, qp);
 	} else {
@@ -92,7 +96,7 @@ drop:
 	qp->cur_op = SH_RECV_NONE;
 }
 
-/* false: the sender may not write there, or it is not there. */
+/* False: the sender may not write there, or memory of either side is not there. */
 static bool uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		     const struct sh_packet *p, struct sh_packet *resp)
 {
@@ -194,7 +198,7 @@ static void make_grh(const struct sh_packet *p, struct wire_grh *g)
 	memcpy(g->dgid, p->grh.dgid, 16);
 }
 
-/* Put the payload and the GRH before it where they belong: as sh_recv_place(). */
+/* Places the payload, and the GRH in front of it. Returns what sh_recv_place() returns. */
 static int ud_place(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		    const struct sh_packet *p, struct sh_packet *resp)
 {
