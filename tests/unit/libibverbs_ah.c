@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: the way back from a completion, and the Ethernet addresses in GIDs. */
+/*
+ * Description: address handles for the answer to a completion, and the Ethernet addresses in GIDs.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -55,7 +57,7 @@ static void without_grh(void **state)
 
 	(void)state;
 	memset(&attr, 0xee, sizeof(attr));
-	/* The GRH is not looked at. */
+	/* Without IBV_WC_GRH the library does not look at the GRH. */
 	assert_int_equal(ibv_init_ah_from_wc(context, 2, &wc, NULL, &attr), 0);
 	assert_memory_equal(&attr, &must, offsetof(struct ibv_ah_attr, port_num) + 1);
 }
@@ -82,7 +84,7 @@ static void with_grh(void **state)
 	assert_int_equal(attr.static_rate, 0);
 	assert_int_equal(attr.is_global, 1);
 	assert_memory_equal(&attr.grh.dgid, &grh.sgid, 16);
-	/* Ours was the second in the table. */
+	/* The destination GID is entry 1 of the port's table. */
 	assert_int_equal(attr.grh.sgid_index, 1);
 	assert_int_equal(attr.grh.flow_label, 0x12345);
 	assert_int_equal(attr.grh.hop_limit, 61);
@@ -94,7 +96,7 @@ static void with_grh(void **state)
 	assert_ptr_equal(ah->context, context);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 
-	/* A GID that is not ours. */
+	/* The destination GID is not in the port's table. */
 	grh.dgid.raw[15] ^= 1;
 	memset(&attr, 0xee, sizeof(attr));
 	assert_true(ibv_init_ah_from_wc(context, 2, &wc, &grh, &attr) < 0);
@@ -119,7 +121,7 @@ static void resolve_unicast(void **state)
 	assert_int_equal(is_mcast, 0);
 	assert_int_equal(tagged, 0);
 
-	/* The VLAN is that of our own GID. */
+	/* The VLAN comes from the port's own GID. */
 	assert_int_equal(ibv_resolve_eth_gid(pd, 2, &dgid, 1, mac, &vlan, &tagged, &is_mcast), 0);
 	assert_int_equal(tagged, 1);
 	assert_int_equal(vlan, 0x0065);
@@ -148,7 +150,7 @@ static void resolve_failures(void **state)
 
 	(void)state;
 	assert_int_equal(ibv_resolve_eth_gid(pd, 2, &dgid, 0, mac, &vlan, &tagged, &is_mcast), -EINVAL);
-	/* No such GID of ours. */
+	/* The port has no GID with this index. */
 	assert_int_equal(ibv_resolve_eth_gid(pd, 2, (union ibv_gid *)&own, 17, mac, &vlan, &tagged, &is_mcast), -1);
 	assert_int_equal(mac[0], 1);
 	assert_int_equal(tagged, 9);

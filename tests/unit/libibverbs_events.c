@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: events reach the caller with the right element, each acknowledgement counts on its own object, and
- * destroying an object waits for exactly the acknowledgements of what the kernel reported.
+ * Description: events reach the caller with the right element. Each acknowledgement counts on its
+ * own object. Destroying an object waits until exactly the events that the kernel reported for it
+ * are acknowledged.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -55,7 +56,10 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	/* Of what a test acknowledged, the kernel reports neither more nor less. */
+	/*
+	 * The kernel reports exactly as many events as the test has acknowledged, so nothing waits
+	 * here.
+	 */
 	fake_hw.comp_reported = cq ? cq->comp_events_completed : 0;
 	if (qp) {
 		fake_hw.async_reported = qp->events_completed;
@@ -141,7 +145,10 @@ static void async_events_of_ports(void **state)
 	counters(0, 0, 0, 0);
 }
 
-/* The number would be taken for an address if anything were acknowledged. */
+/*
+ * The element of these events is a QP number. If the library counted their acknowledgement, it
+ * would take the number for an address.
+ */
 static void async_events_of_xrc_receive_qps(void **state)
 {
 	struct ibv_async_event event;
@@ -169,7 +176,7 @@ static void no_async_event(void **state)
 	assert_int_equal(ibv_get_async_event(context, &event), -1);
 	assert_int_equal(errno, EAGAIN);
 
-	/* Half a record is none. */
+	/* Half a record is an error, not an event. */
 	assert_int_equal(write(fake_hw.async_write, half, sizeof(half)), sizeof(half));
 	assert_int_equal(ibv_get_async_event(context, &event), -1);
 	assert_int_equal(errno, EIO);
@@ -222,7 +229,7 @@ static void channels_count_their_cqs(void **state)
 	assert_int_equal(channel->refcnt, 1);
 }
 
-/* A destroy in a thread, of which one can tell that it sleeps. */
+/* A destroy call in a thread of its own. The test can tell when that thread sleeps. */
 static struct {
 	pthread_t thread;
 	int tid;
@@ -262,7 +269,10 @@ static void pause_a_little(void)
 	nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 }
 
-/* Until the command is with the kernel and the thread sleeps, or is through: bounded by the program's alarm. */
+/*
+ * Waits until the kernel has the command and the thread sleeps, or until the thread is done. The
+ * program's alarm bounds the wait.
+ */
 static void until_asleep(int command)
 {
 	int tid;

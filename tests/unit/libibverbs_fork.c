@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: ibv_fork_init() and the ranges: pages are kept from children from their first user to the last, whole
- * pages and no others, and nothing changes when it cannot be done. Each test is a process: there is one init in each.
+ * Description: ibv_fork_init() and the ranges. A child does not get a page from the first
+ * ibv_dontfork_range() for it until the last ibv_dofork_range(). The library rounds ranges to whole
+ * pages. A call that fails changes nothing. Each test runs in a process of its own, because a
+ * process cannot undo ibv_fork_init().
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -33,7 +35,7 @@ static char *memory;
 		}                                                                                      \
 	} while (0)
 
-/* A letter for each page: c copied, d not, - unmapped. */
+/* Compares pages with the pattern, one letter each: c copied on fork, d not copied, - unmapped. */
 static int is(const char *pattern)
 {
 	static const char letter[] = "-cd";
@@ -94,13 +96,16 @@ static void counts_child(void)
 	CHECK(!ibv_dofork_range(at(4), 2 * page));
 	CHECK(is("cccccccc"));
 
-	/* Given back more often than taken: no count goes below none. */
+	/* A range is given back more often than it was taken: no count goes below 0. */
 	CHECK(!ibv_dofork_range(at(0), 8 * page));
 	CHECK(!ibv_dontfork_range(at(3), page));
 	CHECK(is("cccdcccc"));
 }
 
-/* qemu-user takes MADV_DONTFORK and keeps nothing from children. cmocka's skip() counts as failed. */
+/*
+ * qemu-user accepts MADV_DONTFORK but keeps nothing from children. The tests then return and do not
+ * call cmocka's skip(), which would count as a failure.
+ */
 static bool emulated(void)
 {
 	const char *emulator = getenv("EMULATOR");
@@ -126,7 +131,7 @@ static void rounding_child(void)
 	CHECK(is("cdcc"));
 	CHECK(!ibv_dontfork_range((char *)at(2) - 1, 2));
 	CHECK(is("cddc"));
-	/* To the last byte of a page, not into the next. */
+	/* The range reaches to the last byte of a page, and not into the next one. */
 	CHECK(!ibv_dontfork_range((char *)at(4) + 1, page - 1));
 	CHECK(is("cddcdc"));
 	CHECK(!ibv_dontfork_range(at(0), 0));
@@ -170,7 +175,7 @@ static void failure_changes_nothing(void **state)
 	run(failure_child);
 }
 
-/* Memory may be gone when its registration is: that is no failure. */
+/* A program may unmap memory before it ends the registration. That is no failure. */
 static void unmapped_child(void)
 {
 	CHECK(!ibv_fork_init());
@@ -215,7 +220,7 @@ static void children_see_nothing_child(void)
 	if (!pid) {
 		volatile char *p = at(1);
 
-		/* The neighbour is there. */
+		/* The child has the page beside the range, and not the page in it. */
 		_exit(p[0] == 1 && page_is_dontcopy(at(0)) == -1 ? 0 : 1);
 	}
 	CHECK(waitpid(pid, &status, 0) == pid && !status);
@@ -229,7 +234,10 @@ static void children_see_nothing(void **state)
 	run(children_see_nothing_child);
 }
 
-/* Registration takes the pages first, and gives them back when it fails and when it ends. */
+/*
+ * ibv_reg_mr() first keeps the pages from children. It gives them back if it fails; otherwise
+ * ibv_dereg_mr() does.
+ */
 static void registration_child(void)
 {
 	struct ibv_device **list;
@@ -257,7 +265,7 @@ static void registration_child(void)
 	CHECK(errno == EMFILE);
 	CHECK(is("cddc"));
 
-	/* What cannot be taken is not registered. */
+	/* If the pages cannot be kept from children, the library sends no command. */
 	CHECK(!munmap(at(5), page));
 	fake_hw.commands = 0;
 	errno = 0;
@@ -289,7 +297,7 @@ static int setup(void **state)
 {
 	(void)state;
 	unsetenv("RDMAV_HUGEPAGES_SAFE");
-	/* Some containers have no smaps flags to look at. */
+	/* In some containers smaps shows no flags. */
 	page = sysconf(_SC_PAGESIZE);
 	return page_is_dontcopy(&page) == 0 ? 0 : -1;
 }

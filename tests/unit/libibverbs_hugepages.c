@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: with RDMAV_HUGEPAGES_SAFE a range is rounded to the page size that /proc/self/smaps tells of its mapping.
- * A machine need not have huge pages for this: what the library reads there and what it asks of madvise() both pass
- * through this program.
+ * Description: with RDMAV_HUGEPAGES_SAFE the library rounds a range to the page size that
+ * /proc/self/smaps gives for its mapping. The machine needs no huge pages for this: the program
+ * replaces fopen() and madvise(). So it invents what the library reads there, and sees what the
+ * library asks for.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -26,7 +27,7 @@
 #include "libibverbs_smaps.h"
 
 #define HUGE_PAGE ((uintptr_t)2 << 20)
-/* Addresses that 32 bits hold, too. */
+/* An address that fits in 32 bits, too. */
 #define BASE ((uintptr_t)0xb0000000)
 
 /* Three huge pages at BASE, with small ones behind them. */
@@ -116,7 +117,7 @@ static void with_variable_child(void)
 
 	CHECK(!ibv_dontfork_range((void *)(BASE + 100), 5000));
 	CHECK(asked_for(0, HUGE_PAGE, MADV_DONTFORK));
-	/* A second user of the same huge page, then one of it and the next. */
+	/* A second range in the same huge page, then a range in that page and the next. */
 	CHECK(!ibv_dontfork_range((void *)(BASE + HUGE_PAGE - 1), 1));
 	CHECK(!num_asked);
 	CHECK(!ibv_dontfork_range((void *)(BASE + HUGE_PAGE - 1), 2));
@@ -128,7 +129,7 @@ static void with_variable_child(void)
 	CHECK(!ibv_dofork_range((void *)(BASE + HUGE_PAGE - 1), 2));
 	CHECK(asked_for(0, 2 * HUGE_PAGE, MADV_DOFORK));
 
-	/* Small pages next to them are small. */
+	/* Behind the huge pages the library rounds to small ones. */
 	CHECK(!ibv_dontfork_range((void *)(BASE + 3 * HUGE_PAGE + 100), 10));
 	CHECK(asked_for(3 * HUGE_PAGE, sysconf(_SC_PAGESIZE), MADV_DONTFORK));
 }
@@ -154,7 +155,7 @@ static void without_variable(void **state)
 	run(without_variable_child);
 }
 
-/* With real ones, where the machine has some. */
+/* The same with real huge pages, if the machine has some. */
 static void real_child(void)
 {
 	char *memory = mmap(NULL, 2 * HUGE_PAGE, PROT_READ | PROT_WRITE,

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: attributes and path records between the kernel's form and the application's: every field, and no other byte. */
+/*
+ * Description: attributes and path records are converted between the kernel's form and the
+ * application's: every field, and no other byte.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +13,7 @@
 
 #include <infiniband/marshall.h>
 
-/* Every byte different from its neighbours, and none zero. */
+/* Fills an object with bytes that differ from their neighbours and are not 0. */
 static void fill(void *object, size_t size, unsigned int start)
 {
 	unsigned char *byte = object;
@@ -105,7 +108,7 @@ static void path_record(void **state)
 
 	(void)state;
 	fill(&kern, sizeof(kern), 0);
-	/* The application's MTU has a byte. */
+	/* The MTU has one byte in the application's form. */
 	kern.mtu = 5;
 	memset(&path, 0, sizeof(path));
 	ibv_copy_path_rec_from_kern(&path, &kern);

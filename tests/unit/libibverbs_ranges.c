@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: the tree of counted ranges agrees with a plain array over long random histories, refusals by the edge
- * function included: counts, what edge is told, and that no two neighbours are alike.
+ * Description: over long random histories the tree of counted ranges agrees with a plain array,
+ * even if the edge function refuses some changes. The test compares the counts and what the tree
+ * tells the edge function, and checks that no two adjacent ranges have the same count.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -19,8 +20,8 @@
 #define STEPS 20000
 
 static unsigned int count[CELLS];
-static int edged[CELLS];		/* what edge has told of each cell: covered or not */
-static int calls, refuse_call;		/* the call that is refused; 0: none */
+static int edged[CELLS];		/* what edge was last told of each cell: covered or not */
+static int calls, refuse_call;		/* which call of edge refuses; 0: none */
 static uint64_t seed = 12345;
 
 static unsigned int rnd(unsigned int n)
@@ -35,7 +36,7 @@ static int edge(uintptr_t start, uintptr_t last, bool covered)
 
 	if (refuse_call && ++calls == refuse_call)
 		return -EAGAIN;
-	/* Below and above the cells nothing is ever covered. */
+	/* The test covers nothing outside the cells. */
 	assert_true(last < CELLS);
 	for (i = start; i <= last; ++i)
 		edged[i] = covered;
@@ -67,7 +68,7 @@ static void random_histories(void **state)
 	for (step = 0; step < STEPS; ++step) {
 		unsigned int a = rnd(CELLS), b = rnd(CELLS);
 		unsigned int start = a < b ? a : b, last = a < b ? b : a;
-		/* More going up than down at times, so that counts reach beyond one. */
+		/* At times most changes cover, so that counts go beyond 1. */
 		bool cover = rnd(100) < (step / 200 % 2 ? 65 : 40);
 
 		calls = 0;
@@ -75,7 +76,10 @@ static void random_histories(void **state)
 		ret = ranges_change(&ranges, start, last, cover, edge);
 		if (ret) {
 			assert_int_equal(ret, -EAGAIN);
-			/* A refused part may have been told the opposite, never the change itself. */
+			/*
+			 * The tree has told edge the opposite of the refused change. So each cell
+			 * is as it was before.
+			 */
 			for (i = 0; i < CELLS; ++i)
 				edged[i] = !!count[i];
 		} else {
@@ -133,7 +137,9 @@ static unsigned int depth(const struct range *range)
 	return 1 + (l > r ? l : r);
 }
 
-/* In order of address, which is the order of registration, a plain tree would be a list. */
+/*
+ * Ranges often come in the order of their addresses. An unbalanced tree would then become a list.
+ */
 static void stays_balanced(void **state)
 {
 	struct ranges ranges;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: what is read from sysfs: plain attributes, GUIDs, GIDs and P_Keys, well and badly formed. */
+/*
+ * Description: what the library reads from sysfs: plain attributes, GUIDs, GIDs and P_Keys, well
+ * and badly formed.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -49,18 +52,18 @@ static void read_file(void **state)
 	assert_string_equal(buf, "hello");
 	assert_int_equal(buf[6], 'x');
 
-	/* One newline only, */
+	/* The library removes only one newline at the end. */
 	fake_file(fake_hw.sysfs, "attribute", "a\n\n");
 	assert_int_equal(ibv_read_sysfs_file(fake_hw.sysfs, "attribute", buf, sizeof(buf)), 2);
 	assert_string_equal(buf, "a\n");
 
-	/* and nothing at the end of what has none. */
+	/* Without a newline at the end it removes nothing. */
 	fake_file(fake_hw.sysfs, "attribute", "abc");
 	memset(buf, 'x', sizeof(buf));
 	assert_int_equal(ibv_read_sysfs_file(fake_hw.sysfs, "attribute", buf, sizeof(buf)), 3);
 	assert_memory_equal(buf, "abcx", 4);
 
-	/* No more than there is room for. */
+	/* It reads no more than the buffer holds. */
 	fake_file(fake_hw.sysfs, "attribute", "0123456789abcdefghijkl\n");
 	memset(buf, 'x', sizeof(buf));
 	assert_int_equal(ibv_read_sysfs_file(fake_hw.sysfs, "attribute", buf, 10), 10);
@@ -109,7 +112,7 @@ static void gids(void **state)
 	assert_int_equal(gid_of("fe80:0000:0000:0001:0002:c903:abcd\n", &gid), -1);
 	assert_int_equal(gid_of("fe80:0000:0000:0001:0002:c903:abcd:", &gid), -1);
 	assert_int_equal(gid_of("", &gid), -1);
-	/* A failure leaves what was there. */
+	/* A failure leaves the GID unchanged. */
 	assert_memory_equal(gid.raw, must, 16);
 	assert_int_equal(ibv_query_gid(context, 1, 4, &gid), -1);
 	assert_int_equal(ibv_query_gid(context, 2, 3, &gid), -1);

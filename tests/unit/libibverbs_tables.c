@@ -61,7 +61,7 @@ static void event_types(void **state)
 	(void)state;
 	for (i = 0; i < 18; ++i)
 		assert_string_equal(ibv_event_type_str(i), texts[i]);
-	/* IBV_EVENT_GID_CHANGE came without a text. */
+	/* IBV_EVENT_GID_CHANGE never had a text. */
 	assert_string_equal(ibv_event_type_str(18), "unknown");
 	assert_string_equal(ibv_event_type_str(-1), "unknown");
 	assert_string_equal(ibv_event_type_str((enum ibv_event_type)IBV_XRC_QP_EVENT_FLAG), "unknown");

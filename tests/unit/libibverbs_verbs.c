@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: what the verbs do around the provider's operations: fill in objects, keep the state of a QP, leave alone
- * what old programs have no room for, and fail as the convention has it.
+ * Description: what the verbs do around the provider's operations. They fill in objects and keep
+ * the state of a QP. They do not touch members that the structures of old programs lack. They
+ * report errors as their man pages say.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +64,7 @@ static void open_and_close(void **state)
 	assert_int_equal(fcntl(cmd_fd, F_GETFD), -1);
 	assert_int_equal(fcntl(async_fd, F_GETFD), -1);
 
-	/* When the provider cannot, its errno stays and no descriptor does. */
+	/* If the provider fails, the caller gets its errno and no descriptor stays open. */
 	cmd_fd = open("/dev/null", O_RDONLY);
 	close(cmd_fd);
 	fake_hw.refuse_number = 0;
@@ -148,7 +149,10 @@ static void state_of_a_qp(void **state)
 	assert_int_equal(ibv_destroy_qp(qp), 0);
 }
 
-/* At the end of a page that none follows. */
+/*
+ * In programs compiled before XRC, struct ibv_qp_init_attr ends earlier. Here it ends with its
+ * page, and the next page is unmapped.
+ */
 static void before_xrc(void **state)
 {
 	size_t size = sysconf(_SC_PAGESIZE);
@@ -181,7 +185,10 @@ static void query_port(void **state)
 	assert_int_equal(attr.link_layer, IBV_LINK_LAYER_ETHERNET);
 	assert_int_equal(attr.pad, 0);
 
-	/* The inline function clears before the provider is asked, the exported one does not. */
+	/*
+	 * The inline function clears the new members before it asks the provider. The exported
+	 * function does not.
+	 */
 	memset(&attr, 0xee, sizeof(attr));
 	fake_hw.refuse_number = 2;
 	fake_hw.refuse = EINVAL;
@@ -222,7 +229,7 @@ static void failures(void **state)
 	assert_int_equal(ibv_query_device(context, &device_attr), EMFILE);
 }
 
-/* A provider need not have everything. */
+/* A provider may lack operations. */
 static void missing_operations(void **state)
 {
 	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 1 } };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: the XRC verbs around the provider's operations, and on devices that have no XRC: ENOSYS from all of
- * them, in the way each returns errors, while everything else works.
+ * Description: the XRC verbs around the provider's operations. On a device without XRC each of them
+ * fails with ENOSYS, in its own way of returning errors, while all other verbs work.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -131,7 +131,7 @@ static void receive_qps(void **state)
 	assert_int_equal(ibv_reg_xrc_rcv_qp(domain, qpn), 0);
 	assert_int_equal(fake_hw.latest, 43);
 
-	/* errno as well: there are callers that perror(). */
+	/* These two set errno as well, because some programs call perror(). */
 	fake_hw.refuse_number = 44;
 	fake_hw.refuse = EINVAL;
 	errno = 0;
@@ -166,7 +166,7 @@ static void bad_arguments(void **state)
 	assert_int_equal(fake_hw.commands, 0);
 }
 
-/* Both for a provider and for a device without. */
+/* The same for a provider without XRC and for a device without it. */
 static void no_xrc(void **state)
 {
 	struct ibv_xrc_domain domain = { .context = context, .handle = 1 };
@@ -221,7 +221,7 @@ static void old_device(void **state)
 	no_xrc(state);
 }
 
-/* Of the operations a table may lack any. */
+/* The table of operations may lack any of them. */
 static void empty_table(void **state)
 {
 	struct ibv_xrc_domain domain = { .context = context, .handle = 1 };

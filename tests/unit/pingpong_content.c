@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: the ping-pongs' check of contents passes what was sent and nothing else, to the bit and to the byte beside it. */
+/*
+ * Description: the ping-pongs' check of contents accepts a message exactly as it was sent. It
+ * notices every wrong bit, and every byte written beside the message.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +15,7 @@
 
 #include "pingpong.h"
 
-/* These stand before the library's: no device is needed to look at memory. */
+/* These replace the library's functions, so that the test needs no device. */
 static struct ibv_mr fake_mr = { .lkey = 0x1234 };
 
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
@@ -65,7 +68,7 @@ static void what_was_sent_passes(void **state)
 	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
 		struct pp_content content = make(sizes[s], 40, true);
 
-		/* More messages than slots: each must come back. */
+		/* There are more messages than slots, so each slot is used again. */
 		for (uint64_t iter = 0; iter < 20; iter++) {
 			pp_write_message(&content, iter & 1, STREAM, iter);
 			assert_int_equal(pp_check_message(&content, carry(&content, iter & 1), STREAM, iter, sizes[s] + 40), 0);
@@ -139,7 +142,7 @@ static void memory_that_was_not_written_does_not_pass(void **state)
 		pp_write_message(&content, 0, STREAM, 3);
 		slot = carry(&content, 0);
 		assert_int_equal(pp_check_message(&content, slot, STREAM, 3, sizes[s]), 0);
-		/* The checked message may not be found again where the next is expected, whatever slot comes. */
+		/* In no slot may the check find the old message in place of the next one. */
 		for (int i = 0; i < content.slots; i++)
 			assert_int_equal(pp_check_message(&content, pp_take_slot(&content), STREAM, 3, sizes[s]), -EBADMSG);
 		assert_int_equal(pp_content_free(&content), 0);
@@ -160,7 +163,7 @@ static void neighbours_differ_from_the_first_byte_on(void **state)
 		pp_write_message(&content, 0, STREAM, iter);
 		assert_int_not_equal(message[0], last);
 		last = message[0];
-		/* Odd, where memory that awaits a message is even. */
+		/* Bytes of a message are odd. Bytes of a slot that waits for a message are even. */
 		for (int i = 0; i < 64; i++)
 			assert_int_equal(message[i] & 1, 1);
 	}
@@ -212,7 +215,10 @@ int main(void)
 		cmocka_unit_test(unchecked_messages_suit_later_generations),
 	};
 
-	/* Hundreds of refusals are wanted here, and what they say is no news; in TAP, failures go to standard output. */
+	/*
+	 * The test provokes hundreds of failures, and what the tools print about them on standard
+	 * error is of no interest. In TAP, cmocka prints failed tests on standard output.
+	 */
 	if (getenv("CMOCKA_MESSAGE_OUTPUT") && !freopen("/dev/null", "w", stderr))
 		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: the ping-pongs' addresses travel as the bytes that every generation of these tools writes, and nothing else passes. */
+/*
+ * Description: the ping-pongs send addresses as the bytes that every generation of these tools
+ * sends, and refuse anything else.
+ */
 #include <errno.h>
 #include <netinet/in.h>
 #include <setjmp.h>
@@ -77,7 +80,7 @@ static void psn_has_24_bits(void **state)
 	assert_int_equal(seen, 0xffffff);
 }
 
-/* The client of the next test. Its exit status is what it found wrong. */
+/* The client of the next test. Returns its exit status: 0, or the step that went wrong. */
 static int client(int port)
 {
 	struct pp_options opt = PP_DEFAULTS;
@@ -112,7 +115,7 @@ static void two_processes_swap_addresses(void **state)
 	pid_t child;
 
 	(void)state;
-	opt.port = 0; /* any free one */
+	opt.port = 0; /* any free port */
 	opt.timeout = 20;
 	listener = pp_listen(&opt, 1);
 	assert_true(listener >= 0);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: what is a host's name and address and what is none, for every host that there can be. */
+/*
+ * Description: which names and addresses belong to a host and which do not, for every possible
+ * host.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: bounds do not come from device memory. Each word of the header that says how large
- * something is, or where, is overwritten with each of a number of values; then messages arrive as
- * before, and what lies outside is refused as before. A header that does not fit the memory it is
- * in is not used.
+ * Description: the device takes no bounds from device memory. The test overwrites each word of the
+ * header that says how large something is, or where it is, with several values. Messages then still
+ * arrive, and the device still refuses offsets that lie outside. sh_dev_attach() refuses a header
+ * that does not fit the memory it is in.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@
 static const struct {
 	const char *name;
 	size_t at, size;
-	bool checked;			/* sh_dev_attach() knows what it must be */
+	bool checked;			/* sh_dev_attach() refuses any other value */
 } words[] = {
 #define WORD(field, checked) \
 	{#field, offsetof(struct sh_instance, field), sizeof(((struct sh_instance *)0)->field), checked}
@@ -40,7 +40,7 @@ static const uint64_t values[] = {
 };
 #define VALUES (sizeof(values) / sizeof(values[0]))
 
-/* Puts the value there, and what was there into the value. */
+/* Exchanges the word and the value. */
 static void swap(struct sh_instance *inst, size_t word, uint64_t *value)
 {
 	unsigned char old[8] = { 0 };
@@ -84,7 +84,10 @@ static void test_attach(void **state)
 	mock_free(m);
 }
 
-/* What is outside of device memory, of the pool, of shared memory, of the tables. */
+/*
+ * Checks that the device refuses offsets and numbers outside device memory, the pool, the shared
+ * area and the tables.
+ */
 static void nothing_outside(struct tpair *p)
 {
 	struct sh_dev *dev = &p->m->dev;
@@ -143,7 +146,10 @@ static void test_overwritten(void **state)
 	tpair_close(&p);
 }
 
-/* As many spilled records as there is room for, however many somebody says there are. */
+/*
+ * The device takes no more spilled records than there is room for, even if device memory says that
+ * there are more.
+ */
 static void test_spilled(void **state)
 {
 	static const uint32_t wrong[] = { SH_EVQ_SPILL + 1, 0x7fffffff, UINT32_MAX };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: what `softhca show` prints for people has at most 100 columns, whatever the instance holds, and loses nothing
- * of it.
+ * Description: the text that `softhca show` prints has at most 100 columns, whatever the instance
+ * holds, and leaves nothing out.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ void complain(const char *format, ...)
 	fail_msg("complains: %s", format);
 }
 
-/* What is printed for it, which the caller frees; no line of it is too long. */
+/* Returns the text for a value, and checks that no line is too long. The caller frees the text. */
 static char *rendered(json_t *value)
 {
 	FILE *before = stdout;
@@ -79,7 +79,7 @@ static void small(void **state)
 	free(text);
 }
 
-/* A table in several, each with the first column. */
+/* A wide table is printed as several, each with the first column. */
 static void many_columns(void **state)
 {
 	json_t *row = json_object(), *rows = json_array();
@@ -107,7 +107,7 @@ static void many_columns(void **state)
 	free(text);
 }
 
-/* A cell of many parts takes lines of its own, and breaks between them. */
+/* A cell of many parts gets lines of its own, which break between the parts. */
 static void crowded_cells(void **state)
 {
 	json_t *parts = json_array(), *keys = json_array();
@@ -153,7 +153,7 @@ static void long_words(void **state)
 	free(text);
 }
 
-/* Lists within lists of objects: a part for each. */
+/* A list of objects that hold lists: each object gets a paragraph of its own. */
 static void nested(void **state)
 {
 	json_t *domains = json_array();

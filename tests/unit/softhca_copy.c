@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: copies between contexts: own memory, another process's, two others'; lists cut in any way; pages that are
- * gone are reported as the side that they are on, and never fault; whose process has ended is told apart.
+ * Description: copies between contexts: within one process, from or to another process, and between
+ * two others. The lists of pieces may be cut in any way. A missing page never causes a fault, and
+ * the result says on which side it is missing. A process that has ended gives a result of its own.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -37,7 +38,10 @@ static enum sh_copy copy(uint32_t to, const void *dst, uint32_t from, const void
 	return dev.ops->copy(dev.host, to, &d, 1, from, &s, 1, len);
 }
 
-/* The memory of context ctx. */
+/*
+ * Starts the process of context ctx, whose memory holds this value. Page 8 is missing there, and
+ * page 9 is read-only. The process then stops.
+ */
 static pid_t memory_of(uint32_t ctx, uint8_t value)
 {
 	pid_t pid = fork();
@@ -93,7 +97,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* What is missing in a process that has become another program is nobody's fault. */
+/*
+ * If a process has executed another program, a page that is missing there is not an error on either
+ * side.
+ */
 static void replaced(void **state)
 {
 	struct sh_ctx *ctx = sh_ctx(&dev, CHILD), *own = sh_ctx(&dev, OWN);
@@ -104,12 +111,12 @@ static void replaced(void **state)
 	memset(buf, 0x99, sizeof(buf));
 	assert_int_equal(copy(CHILD, area + 8 * PAGE, 0, buf, sizeof(buf)), SH_COPY_DST);
 	assert_int_equal(copy(0, buf, CHILD, area + 8 * PAGE, sizeof(buf)), SH_COPY_SRC);
-	/* Not there, and there for reading alone, where it does not say what it should. */
+	/* The page of the witness is missing; then it is read-only and has other contents. */
 	for (int i = 8; i <= 9; i++) {
 		ctx->witness = (uintptr_t)area + (size_t)i * PAGE;
 		assert_int_equal(copy(CHILD, area + 8 * PAGE, 0, buf, sizeof(buf)), SH_COPY_GONE);
 		assert_int_equal(copy(0, was, CHILD, area + 8 * PAGE, sizeof(was)), SH_COPY_GONE);
-		/* Nor is anything written or read that another program does have at the place. */
+		/* A copy neither writes nor reads what the other program has at that address. */
 		assert_int_equal(copy(CHILD, area, 0, buf, sizeof(buf)), SH_COPY_GONE);
 		assert_int_equal(copy(CHILD, area, OTHER, area, sizeof(buf)), SH_COPY_GONE);
 		assert_int_equal(copy(OTHER, area, CHILD, area, sizeof(buf)), SH_COPY_GONE);
@@ -120,7 +127,7 @@ static void replaced(void **state)
 	assert_int_equal(copy(0, was, CHILD, area, sizeof(was)), SH_COPY_OK);
 	for (size_t i = 0; i < sizeof(was); i++)
 		assert_int_equal(was[i], 0xc1);
-	/* What this process was before it executed this program. */
+	/* The context is of the program that this process ran before. */
 	own->proc = ENDED;
 	memset(area, 0x11, sizeof(buf));
 	assert_int_equal(copy(OWN, area, 0, buf, sizeof(buf)), SH_COPY_GONE);
@@ -132,7 +139,10 @@ static void replaced(void **state)
 	own->witness = 0;
 }
 
-/* Pages that are device memory: every length and alignment, in order, and nothing beside it. */
+/*
+ * Pages that are device memory: the copy is right for every length and alignment, and stores
+ * nothing beside it.
+ */
 static void shared(void **state)
 {
 	uint8_t *pages = (uint8_t *)dev.inst + SH_EXEC_OFF, want[700];
@@ -153,7 +163,7 @@ static void shared(void **state)
 			assert_int_equal(pages[64 + shift + len], 0x77);
 		}
 	}
-	/* Over itself, both ways. */
+	/* Source and destination overlap, in both directions. */
 	memcpy(pages, want, 700);
 	for (int by = -3; by <= 3; by += 6) {
 		struct sh_seg s = {SH_SEG_SHARED | (SH_EXEC_OFF + 10), 500}, d = {s.addr + by, 500};
@@ -165,7 +175,10 @@ static void shared(void **state)
 	}
 }
 
-/* Who waits for the last byte may answer in its place at once: nothing is stored there after it. */
+/*
+ * A program may wait for the last byte of a message, and at once store its answer in the same
+ * place. So the copy stores nothing there after the last byte.
+ */
 static void stored_once(void **state)
 {
 	volatile uint8_t *at = (uint8_t *)dev.inst + SH_EXEC_OFF + 512;
@@ -204,7 +217,10 @@ static void stored_once(void **state)
 	}
 }
 
-/* One piece is device memory and the next is not, on either side; what is beyond its end is damage, and not followed. */
+/*
+ * Lists in which some pieces are device memory and others are not, on either side. An offset beyond
+ * device memory is damage, and the copy does not follow it.
+ */
 static void shared_in_part(void **state)
 {
 	static const int others[] = {OWN, CHILD};
@@ -232,7 +248,7 @@ static void shared_in_part(void **state)
 		assert_memory_equal(got + 100, two, 150);
 		assert_memory_equal(got + 250, three, 50);
 	}
-	/* Shorter than what is asked for. */
+	/* One list is shorter than the copy. */
 	{
 		struct sh_seg few = {SH_SEG_SHARED | SH_EXEC_OFF, 8}, many = {SH_SEG_SHARED | (SH_EXEC_OFF + PAGE), 16};
 
@@ -274,7 +290,7 @@ static void whole(void **state)
 	}
 }
 
-/* Random cuts of both lists, longer than the copy, empty pieces among them. */
+/* Both lists are cut at random, may be longer than the copy, and have empty pieces. */
 static void lists(void **state)
 {
 	static uint8_t model[AREA];
@@ -326,10 +342,10 @@ static void holes(void **state)
 			assert_int_equal(copy(sides[i], good, sides[j], edge, 100), SH_COPY_OK);
 		}
 	}
-	/* Two other processes, through a buffer. */
+	/* Between two other processes the copy goes through a buffer. */
 	assert_int_equal(copy(OTHER, area, CHILD, area + 8 * PAGE, 8), SH_COPY_SRC);
 	assert_int_equal(copy(OTHER, area + 8 * PAGE, CHILD, area, 8), SH_COPY_DST);
-	/* Read-only pages can be read. */
+	/* A read-only page can be read, but not written. */
 	assert_int_equal(copy(OWN, area, CHILD, area + 9 * PAGE, 8), SH_COPY_OK);
 	assert_int_equal(copy(CHILD, area + 9 * PAGE, OWN, area, 8), SH_COPY_DST);
 }
@@ -343,7 +359,7 @@ static void gone(void **state)
 	assert_int_equal(copy(GONE, area, OWN, area, 8), SH_COPY_GONE);
 	assert_int_equal(copy(OWN, area, GONE, area, 8), SH_COPY_GONE);
 	assert_int_equal(copy(SH_MAX_CTX + 5, area, OWN, area, 8), SH_COPY_GONE);
-	/* Dead, and the daemon has not noticed. */
+	/* The process is dead, and the daemon has not noticed yet. */
 	ctx->state = SH_CTX_LIVE;
 	ctx->pid = (uint32_t)pid;
 	assert_int_equal(copy(OWN, area, ENDED, area, 8), SH_COPY_OK);
@@ -353,7 +369,10 @@ static void gone(void **state)
 	assert_int_equal(copy(ENDED, area, OWN, area, 8), SH_COPY_GONE);
 }
 
-/* A process without rights, and its child that makes itself undumpable. 0: as it should be. */
+/*
+ * Gives up its privileges and looks at a child that makes itself undumpable. Returns 0 if all
+ * results are right, else the number of the wrong one.
+ */
 static int look_at_undumpable(void)
 {
 	uint64_t word = 0;
@@ -388,7 +407,7 @@ static int look_at_undumpable(void)
 	return result;
 }
 
-/* A process that lives and may not be looked at does not pass for one that has ended. */
+/* A living process that another one may not look at is not taken for one that has ended. */
 static void undumpable(void **state)
 {
 	pid_t pid = fork();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: the copy for processors that make stores visible in any order copies what the other
- * one copies: every length, from and to every alignment, and nothing beside it.
+ * Description: the copy for processors that make stores visible in any order is right: for every
+ * length, from and to any alignment, with nothing stored beside it.
  */
 #define SH_WEAKLY_ORDERED 1
 #define sh_copy_forward sh_copy_weak

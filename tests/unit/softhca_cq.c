@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: completion queues write entries as ConnectX does, notice overrun, arm without losing or inventing events,
- * and resize under what is in them. */
+/*
+ * Description: completion queues write entries as ConnectX does, and notice an overrun. Arming
+ * neither loses nor invents events. A resize keeps the entries.
+ */
 #include <endian.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -82,7 +84,7 @@ static struct mlx4_cqe *entry(struct cq *c, uint32_t i)
 	return (struct mlx4_cqe *)((char *)mock_ptr(&c->buf) + (i & ((1u << c->log_size) - 1)) * c->size + c->size - 32);
 }
 
-/* The next entry if it is the software's. */
+/* Returns the next entry if software owns it, else NULL. */
 static struct mlx4_cqe *peek(struct cq *c)
 {
 	struct mlx4_cqe *e = entry(c, c->ci);
@@ -206,7 +208,7 @@ static void goes_round_many_times(void **state)
 	(void)state;
 	for (kind = 0; kind < 4; kind++) {
 		cq_open(&c, kind & 1 ? 64 : 32, 3, kind & 2);
-		sh_cq_get(&c.m->dev, 0, CQN)->producer = 0; /* 24-bit wrap below */
+		sh_cq_get(&c.m->dev, 0, CQN)->producer = 0; /* see indices_wrap_at_24_bits() */
 		for (i = 0; i < 100; i++) {
 			assert_int_equal(put_n(&c, (uint16_t)i), 0);
 			assert_int_equal(put_n(&c, (uint16_t)(i + 1000)), 0);
@@ -231,7 +233,7 @@ static void indices_wrap_at_24_bits(void **state)
 	cq_open(&c, 32, 2, true);
 	cq = sh_cq_get(&c.m->dev, 0, CQN);
 	cq->producer = cq->consumer_seen = cq->last_notified = cq->solicited_producer = c.ci = 0xfffffe;
-	memset(mock_ptr(&c.buf), 0x7f, 128); /* the odd pass: software's are the set ones */
+	memset(mock_ptr(&c.buf), 0x7f, 128); /* odd pass: software owns those with the bit set */
 	set_ci(&c);
 	for (i = 0; i < 8; i++) {
 		assert_int_equal(put_n(&c, (uint16_t)i), 0);
@@ -261,7 +263,7 @@ static void overruns_once_and_says_so(void **state)
 	ctx = sh_ctx(&c.m->dev, c.ctx);
 	for (i = 0; i < 4; i++)
 		assert_int_equal(put_n(&c, (uint16_t)i), 0);
-	/* Polled but not said: said late. */
+	/* The provider has polled an entry, but stores its index too late: the CQ overruns. */
 	assert_non_null(poll(&c));
 	assert_int_equal(mock_records(c.m, ctx->async_evq), 0);
 	assert_int_equal(put_n(&c, 4), -ENOSPC);
@@ -292,7 +294,7 @@ static void reads_the_consumer_only_when_full(void **state)
 		assert_int_equal(put_n(&c, (uint16_t)i), 0);
 		poll(&c);
 	}
-	assert_int_equal(c.m->shared->copies - before, 8); /* one per CQE, none for the record */
+	assert_int_equal(c.m->shared->copies - before, 8); /* one per CQE, none for its record */
 	set_ci(&c);
 	assert_int_equal(put_n(&c, 8), 0);
 	assert_int_equal(c.m->shared->copies - before, 10);
@@ -309,24 +311,24 @@ static void arming_is_neither_late_nor_early(void **state)
 		void (*arm)(struct cq *c, uint32_t cmd) = trap ? arm_trap : arm_kick;
 
 		cq_open(&c, 32, 4, true);
-		/* Not armed: nothing. */
+		/* Not armed: no event. */
 		put_n(&c, 0);
 		assert_int_equal(events(&c), 0);
-		/* What came before the arm and was not polled fires at once. */
+		/* An entry that was not polled before the arm raises the event at once. */
 		arm(&c, MLX4_CQ_ARM_NEXT);
 		assert_int_equal(events(&c), 1);
 		assert_int_equal(mock_record(c.m, c.evq, 0)->element, 0x1122334455667788);
 		assert_int_equal(mock_record(c.m, c.evq, 0)->len, 8);
-		/* Event taken, armed again before polling: the entry was announced already. */
+		/* Armed again before the entry is polled: an event has announced it already. */
 		c.sn++;
 		arm(&c, MLX4_CQ_ARM_NEXT);
 		assert_int_equal(events(&c), 1);
 		poll(&c);
 		put_n(&c, 1);
 		assert_int_equal(events(&c), 2);
-		put_n(&c, 2); /* fired: nothing more until armed */
+		put_n(&c, 2); /* no event until armed again */
 		assert_int_equal(events(&c), 2);
-		/* Polled everything, armed: waits for the next. */
+		/* Armed after everything was polled: the event comes with the next entry. */
 		poll(&c);
 		poll(&c);
 		set_ci(&c);
@@ -350,7 +352,7 @@ static void a_record_acted_on_is_not_acted_on_again(void **state)
 	arm_trap(&c, MLX4_CQ_ARM_NEXT);
 	put_n(&c, 0);
 	assert_int_equal(events(&c), 1);
-	/* Somebody looks at the record that the doorbell brought already. */
+	/* The device looks at the arm record, after a doorbell has brought the same arm. */
 	sh_arm(&c.m->dev, c.ctx, CQN, 0, 0);
 	put_n(&c, 1);
 	assert_int_equal(events(&c), 1);
@@ -379,7 +381,7 @@ static void solicited_arms_wait_for_solicited_entries(void **state)
 	arm_kick(&c, MLX4_CQ_ARM_SOLICITED);
 	put(&c, &error);
 	assert_int_equal(events(&c), 2);
-	/* A solicited entry between the last poll and the arm, behind a plain one. */
+	/* Between the last poll and the arm come a solicited entry and then a plain one. */
 	while (poll(&c))
 		;
 	put(&c, &solicited);
@@ -387,7 +389,10 @@ static void solicited_arms_wait_for_solicited_entries(void **state)
 	c.sn++;
 	arm_kick(&c, MLX4_CQ_ARM_SOLICITED);
 	assert_int_equal(events(&c), 3);
-	/* "Next" beats a pending "solicited", not the other way round. */
+	/*
+	 * Arming for the next entry overrides a pending arm for a solicited one, but not the other
+	 * way round.
+	 */
 	while (poll(&c))
 		;
 	c.sn++;
@@ -422,7 +427,10 @@ static void foreign_and_senseless_arms_do_nothing(void **state)
 	cq_close(&c);
 }
 
-/* What libmlx4 does after RESIZE_CQ: copy up to the marker, one index further. */
+/*
+ * Does what libmlx4 does after RESIZE_CQ: copies the entries up to the marker, each to the next
+ * index.
+ */
 static void copy_over(struct cq *c, const struct sh_umem *old, uint32_t old_log)
 {
 	uint32_t i = c->ci, on = 1u << old_log, nn = 1u << c->log_size;
@@ -478,7 +486,7 @@ static void resizes_at_every_phase(void **state)
 					if (to != 3) {
 						c.buf = new;
 						c.log_size = to;
-						/* Some come before the provider copies. */
+						/* An entry arrives before the provider copies. */
 						if (left + 2 <= 1u << to)
 							assert_int_equal(put_n(&c, (uint16_t)(left + 1)), 0);
 						copy_over(&c, &old, 3);
@@ -517,7 +525,7 @@ static void a_resize_keeps_what_was_announced(void **state)
 	c.log_size = 5;
 	copy_over(&c, &old, 3);
 	c.sn++;
-	arm_kick(&c, MLX4_CQ_ARM_NEXT); /* the one entry was announced before */
+	arm_kick(&c, MLX4_CQ_ARM_NEXT); /* an event has announced the one entry before */
 	assert_int_equal(events(&c), 1);
 	put_n(&c, 2);
 	assert_int_equal(events(&c), 2);
@@ -589,7 +597,7 @@ static void bad_creations_change_nothing(void **state)
 	init.db.uaddr -= 4;
 	init.ctx = 77;
 	assert_int_equal(sh_cq_create(&c.m->daemon, 0, CQN + 1, &init), -EINVAL);
-	/* Pages that are not there. */
+	/* The pages of the buffer are missing. */
 	init.ctx = c.ctx;
 	init.buf = mock_umem(c.m, c.ctx, 512, false);
 	mock_unmap(c.m, c.ctx, mock_ptr(&init.buf));
@@ -630,7 +638,7 @@ static void damage_is_not_followed(void **state)
 		assert_int_equal(put_n(&c, 1), -ENODEV);
 		arm_kick(&c, MLX4_CQ_ARM_NEXT);
 		assert_int_equal(c.m->shared->complaints, 1);
-		/* Its owner is told, once, and can still get rid of it. */
+		/* The owner gets one event, and can still destroy the CQ. */
 		assert_int_equal(mock_records(c.m, ctx->async_evq), 1);
 		assert_int_equal(mock_record(c.m, ctx->async_evq, 0)->type, 0);
 		assert_int_equal(sh_cq_query(&c.m->daemon, 0, CQN, &info), -ENOENT);
@@ -639,7 +647,7 @@ static void damage_is_not_followed(void **state)
 		assert_int_equal(async, 1);
 		cq_close(&c);
 	}
-	/* Pages that are nowhere. */
+	/* The buffer lies beyond device memory. */
 	cq_open(&c, 32, 4, true);
 	cq = sh_cq_get(&c.m->dev, 0, CQN);
 	cq->buf.len = UINT64_MAX;

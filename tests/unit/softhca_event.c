@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: event records are counted when written, spilled when the pipe is full, never lost with a count, and end
- * with their object. */
+/*
+ * Description: event records are counted when they are written, and spilled when the pipe is full.
+ * A record that is lost is not counted. An object's records end with the object.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -63,7 +65,7 @@ static void spills_and_catches_up_in_order(void **state)
 	assert_int_equal(sh_evq_spilled(&f.m->daemon, f.evq), f.evq);
 	assert_int_equal(sh_evq_spilled(&f.m->daemon, f.evq + 1), 0);
 	assert_true(f.m->shared->wakes[0] > 0);
-	/* Room alone is not enough: no overtaking. */
+	/* The pipe has room again, but a new record does not overtake the spilled ones. */
 	f.m->shared->room = 100;
 	sh_comp_event(&f.m->dev, 0, CQN);
 	assert_int_equal(mock_records(f.m, f.evq), 3);
@@ -92,7 +94,7 @@ static void what_is_lost_is_not_counted(void **state)
 		sh_comp_event(&f.m->dev, 0, CQN);
 	assert_int_equal(f.cq[0]->comp_events, SH_EVQ_SPILL + 1);
 	assert_int_equal(sh_evq(&f.m->dev, f.evq)->lost, 4);
-	/* Destroyed: only what is in the pipe was ever written. */
+	/* After the CQ is destroyed, only the record in the pipe counts as written. */
 	assert_int_equal(sh_cq_destroy(&f.m->daemon, 0, CQN, &comp, &async), 0);
 	assert_int_equal(comp, 1);
 	assert_int_equal(sh_evq(&f.m->dev, f.evq)->spilled, 0);
@@ -127,7 +129,7 @@ static void the_end_of_one_leaves_the_others(void **state)
 		assert_int_equal(mock_record(f.m, f.evq, i)->element, 0x5551);
 		assert_int_equal(mock_record(f.m, f.async, i)->element, 0x5551);
 	}
-	/* Late ones for the destroyed CQ are nobody's. */
+	/* Late events for the destroyed CQ are dropped. */
 	sh_comp_event(&f.m->dev, 0, CQN);
 	sh_affiliated_event(&f.m->dev, 0, 0, CQN);
 	assert_int_equal(mock_records(f.m, f.evq), 3);
@@ -154,7 +156,7 @@ static void unknown_addressees_are_ignored(void **state)
 	sh_comp_event(&f.m->dev, 0, CQN);
 	assert_int_equal(f.m->shared->nrecords, 0);
 	assert_int_equal(sh_evq_flush(&f.m->daemon, f.evq + 50), 0);
-	/* A freed slot. */
+	/* The slot of the event queue has been freed. */
 	f.cq[0]->comp_evq = f.evq;
 	assert_int_equal(sh_evq_init(&f.m->daemon, f.evq, f.ctx, 8, 0), 0);
 	sh_comp_event(&f.m->dev, 0, CQN);
@@ -206,7 +208,10 @@ static void a_flight_is_settled_once(void **state)
 	mock_free(f.m);
 }
 
-/* A stopped client has the queue's lock: the daemon comes back later, and no record is missing then. */
+/*
+ * A client keeps the queue's lock. The daemon does not wait: it writes the record later, and none
+ * is missing.
+ */
 static void the_daemon_does_not_wait(void **state)
 {
 	int hello[2], bye[2], status;
@@ -221,7 +226,7 @@ static void the_daemon_does_not_wait(void **state)
 	pid = fork();
 	assert_true(pid >= 0);
 	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves nobody behind */
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves no child behind */
 		sh_lock(&f.m->dev, &sh_evq(&f.m->dev, f.evq)->lock);
 		if (write(hello[1], "x", 1) != 1 || read(bye[0], &c, 1) != 1)
 			_exit(1);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: a grace is over when each thread that was inside has left, and not before; the dead do not count, and a doorbell rung by a
- * signal handler on top of the device is served. */
+/*
+ * Description: a grace is over when each thread that was in device code has left it, and not
+ * before. Dead threads do not count. A doorbell that a signal handler rings while its thread is in
+ * device code is served when the thread leaves.
+ */
 #include <endian.h>
 #include <errno.h>
 #include <pthread.h>
@@ -86,7 +89,7 @@ static void *destroy(void *arg)
 	if (sh_mr_destroy(&v->m->daemon, 0, KEY))
 		return (void *)1;
 	wait_for_grace(v->m);
-	/* Nobody who could have found the key is inside any more. */
+	/* No thread that could have found the key is in device code any more. */
 	return __atomic_load_n(&v->left, __ATOMIC_SEQ_CST) ? NULL : (void *)2;
 }
 
@@ -108,14 +111,16 @@ static void removal_waits_for_those_inside(void **state)
 	assert_int_equal(pthread_create(&visitor, NULL, visit, &v), 0);
 	pthread_barrier_wait(&v.in);
 	assert_int_equal(pthread_create(&destroyer, NULL, destroy, &v), 0);
-	/* Who comes now finds nothing, whether the destroyer waits or not. */
+	/*
+	 * A thread that looks the key up now does not find it, whether the destroyer waits or not.
+	 */
 	while (!sh_mr_check(d, 0, KEY, 4, 0, 1, 0, &out))
 		usleep(100);
 	assert_int_equal(write(v.go[1], "x", 1), 1);
 	assert_int_equal(pthread_join(destroyer, &ret), 0);
 	assert_null(ret);
 	assert_int_equal(pthread_join(visitor, &ret), 0);
-	assert_int_equal(taken(v.m), 1); /* this thread's: ended ones have none */
+	assert_int_equal(taken(v.m), 1); /* this thread's; ended threads have none */
 	pthread_barrier_destroy(&v.in);
 	close(v.go[0]);
 	close(v.go[1]);
@@ -154,7 +159,10 @@ static void the_dead_are_not_waited_for(void **state)
 	mock_free(m);
 }
 
-/* A key goes at once, whoever is inside; and who asks for a moment's grace can leave out those that were in before another. */
+/*
+ * A key becomes invalid at once, even if a thread is stopped in device code. A caller that asks for
+ * a grace can leave out the threads that were in device code before an earlier moment.
+ */
 static void the_stopped_hold_up_a_grace_only(void **state)
 {
 	struct mock *m = mock_new(NULL);
@@ -225,7 +233,7 @@ static void a_handlers_doorbell_is_served_on_the_way_out(void **state)
 	sh_lock(&m->dev, &cq->lock);
 	sh_txn_begin(&t, &m->dev, &cq->txn, &cq->lock);
 	assert_int_equal(sh_cq_put(&t, sh_hca(&m->dev, 0), cq, &cqe), 0);
-	raise(SIGUSR1); /* would wait for its own lock */
+	raise(SIGUSR1); /* the handler must not wait for this lock */
 	assert_int_equal(refused, 1);
 	sh_txn_commit(&t);
 	sh_unlock(&m->dev, &cq->lock);
@@ -233,14 +241,17 @@ static void a_handlers_doorbell_is_served_on_the_way_out(void **state)
 	sh_leave(&m->dev);
 	assert_int_equal(mock_records(m, init.comp_evq), 1);
 
-	/* Outside, a handler goes in by itself. */
+	/* Outside device code a handler enters it by itself. */
 	refused = 0;
 	((struct mlx4_cq_dbrec *)mock_ptr(&init.db))->arm = htobe32(2u << 28 | MLX4_CQ_ARM_NEXT << 24 | 1);
 	raise(SIGUSR1);
 	assert_int_equal(refused, 0);
 	assert_int_equal(cq->armed, SH_ARM_ANY);
 
-	/* More than fit: the helper thread is told to look at everything. */
+	/*
+	 * There are more doorbells than the list has room for. So the helper thread is told to look
+	 * at everything.
+	 */
 	assert_true(sh_enter(&m->dev));
 	for (i = 0; i < 200; i++)
 		sh_ring_later(&m->dev, interrupted_ctx, 0x100 + i);

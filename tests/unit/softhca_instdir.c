@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: the directory of an instance, with its maker and its remover killed before each of
- * their system calls: the next sweep leaves nothing. And what is no instance, what is in use and
- * what is foreign is not touched.
+ * Description: the directory of an instance. The test kills the process that makes and removes it
+ * before each of its system calls, and the next sweep leaves nothing. A directory that is not an
+ * instance, is in use or has foreign contents is not touched.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@
 #include "softhca/kernel/uverbs/command.h"
 
 static unsigned int told;
-static bool poor; /* a file system that knows neither files without a name nor RENAME_NOREPLACE */
+static bool poor; /* a file system without unnamed files and without RENAME_NOREPLACE */
 
 int __real_openat(int dirfd, const char *path, int flags, ...);
 int __wrap_openat(int dirfd, const char *path, int flags, ...);
@@ -82,11 +82,11 @@ static void tell(const char *dir, const struct sh_left *left)
 
 static bool empty(const char *dir)
 {
-	/* Only an empty one can be removed. */
+	/* Only an empty directory can be removed. */
 	return rmdir(dir) == 0 && mkdir(dir, 0700) == 0;
 }
 
-/* Some of everything that the list has. */
+/* Makes something of each kind that an instance directory may hold. */
 static bool fill(int dirfd)
 {
 	return mkdirat(dirfd, "files", 0700) == 0 && mkdirat(dirfd, "events", 0700) == 0 &&
@@ -109,8 +109,8 @@ static int whole_life(void)
 }
 
 /*
- * One life, killed at the entry of that system call of it, from 1: false when there are not so
- * many.
+ * Lets a child make and remove an instance, and kills it at the entry of system call number CALL,
+ * counted from 1. Returns false if the child makes fewer calls.
  */
 static bool killed_at(unsigned int call)
 {
@@ -129,7 +129,7 @@ static bool killed_at(unsigned int call)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
 		skip();
 	assert_true(WIFSTOPPED(status));
-	/* Each call stops twice, on its way in and out. */
+	/* Each call stops the child twice: at its entry and at its exit. */
 	while (stops < 2 * call - 1) {
 		assert_int_equal(ptrace(PTRACE_SYSCALL, pid, NULL, NULL), 0);
 		assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -157,11 +157,11 @@ static void killed(void **state)
 	}
 	assert_true(empty(tmp));
 	assert_int_equal(told, 0);
-	/* There was something to do. */
+	/* Many of the killed children have left something. */
 	assert_true(seen > 20);
 }
 
-/* While its maker lives, nothing of it is taken away. */
+/* While the maker of an instance lives, neither a sweep nor a removal takes anything of it away. */
 static void held(void **state)
 {
 	struct sh_instdir d;
@@ -219,7 +219,7 @@ static void poor_file_system(void **state)
 	assert_true(empty(tmp));
 }
 
-/* A dead instance, of which lock has been made something else. */
+/* Makes an instance that has no daemon any more. */
 static void make_dead(const char *name)
 {
 	struct sh_instdir d;
@@ -294,7 +294,7 @@ static void link_to_one(void **state)
 	assert_true(empty(tmp));
 }
 
-/* Names that nearly are of the list. */
+/* Names that resemble those that an instance directory may hold. */
 static void nearly(void **state)
 {
 	static const char *const names[] = {
@@ -334,7 +334,7 @@ static void nearly(void **state)
 	}
 }
 
-/* A process that has the lease uses it, be its daemon dead. */
+/* A process that holds the lease uses the instance, even if its daemon is dead. */
 static void leased(void **state)
 {
 	struct sh_left left;
@@ -352,7 +352,7 @@ static void leased(void **state)
 	assert_true(empty(tmp));
 }
 
-/* As by another maker that died, but with something in the directory that it cannot have made. */
+/* What another maker left when it died, with something added that no maker can have made. */
 static void foreign_half(void **state)
 {
 	char lock[128];

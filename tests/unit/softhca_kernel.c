@@ -22,7 +22,7 @@ static void *must(void *p, const char *what)
 	return p;
 }
 
-/* ---- memory that faults when told to ---- */
+/* ---- memory that faults on demand ---- */
 
 static bool faults(struct kt *t, int *countdown, uint64_t addr, size_t len)
 {
@@ -162,7 +162,7 @@ static void map(struct kt *t)
 	}
 }
 
-/* As the server does, with less patience. */
+/* Repeats a command as the daemon does, but counts it as late sooner. */
 static void run(struct kt *t, struct call *c, const void *buf, size_t len)
 {
 	c->late = false;
@@ -389,7 +389,7 @@ int kt_xrcd(struct kt *t, struct kctx *ctx, int fd, int oflags, uint32_t *handle
 	return err;
 }
 
-/* ---- what there is ---- */
+/* ---- state ---- */
 
 struct kt_state kt_state(struct kt *t)
 {

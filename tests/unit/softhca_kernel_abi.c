@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The two ends of the command channel were written apart: what softhca's kernel takes a command for is what the library's
- * header says it is, field by field. Nothing to run; a difference does not compile, the test only says that it did.
+ * softhca's kernel and the library describe the commands in headers of their own. This test
+ * compares the headers, field by field. A structure that differs does not compile. Only the command
+ * numbers are compared at run time.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Framing of uverbs commands: whatever is wrong with a write() gets the errno that the kernel gives and changes nothing,
- * in both faces.
+ * Framing of uverbs commands, on both faces: a malformed write() gets the errno that the kernel
+ * gives, and changes nothing.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,18 +31,18 @@ static void framing(enum sh_face face)
 	struct uv_plain cmd = {.response = (uintptr_t)resp};
 	int fd;
 
-	/* Shorter than a header, or another length than it says. */
+	/* Shorter than a header, or of another length than the header says. */
 	assert_int_equal(raw(t, ctx, UV_GET_CONTEXT, 1, 0, 4), EINVAL);
 	assert_int_equal(raw(t, ctx, UV_GET_CONTEXT, 0, 0, 0), EINVAL);
 	assert_int_equal(raw(t, ctx, UV_GET_CONTEXT, 4, 4, 12), EINVAL);
 	assert_int_equal(raw(t, ctx, UV_GET_CONTEXT, 3, 4, 16), EINVAL);
-	/* Nothing before GET_CONTEXT. */
+	/* No other command works before GET_CONTEXT. */
 	assert_int_equal(kt_cmd(t, ctx, UV_ALLOC_PD, &cmd, sizeof(cmd), 12), EINVAL);
 	assert_int_equal(kt_cmd(t, ctx, UV_QUERY_DEVICE, &cmd, sizeof(cmd), 176), EINVAL);
-	/* Numbers that are no command. */
+	/* Unknown command numbers. */
 	assert_int_equal(kt_cmd(t, ctx, 200, &cmd, sizeof(cmd), 0), EINVAL);
 	assert_int_equal(kt_cmd(t, ctx, 0x7fffffff, &cmd, sizeof(cmd), 0), EINVAL);
-	/* Memory that is not there, of command and of response. */
+	/* The memory of the command is missing, or that of the response. */
 	assert_int_equal(kt_write(t, ctx, (void *)8, 16), EFAULT);
 	cmd.response = 8;
 	assert_int_equal(kt_cmd(t, ctx, UV_GET_CONTEXT, &cmd, sizeof(cmd), 16), EFAULT);
@@ -64,7 +64,7 @@ static void framing(enum sh_face face)
 	assert_int_equal(kt_cmd(t, ctx, UV_QUERY_DEVICE, &cmd, sizeof(cmd), 172), ENOSPC);
 	assert_int_equal(kt_cmd(t, ctx, UV_ALLOC_PD, &cmd, sizeof(cmd), 0), ENOSPC);
 	assert_int_equal(kt_cmd(t, ctx, UV_CREATE_COMP_CHANNEL, &cmd, sizeof(cmd), 0), ENOSPC);
-	/* Shorter than the structure. */
+	/* Shorter than the structure of the command. */
 	assert_int_equal(raw(t, ctx, UV_ALLOC_PD, 3, 4, 12), face == SH_FACE_OFED ? EINVAL : ENOSPC);
 	/* Commands that mlx4 does not have. */
 	assert_int_equal(raw(t, ctx, UV_PEEK_CQ, 4, 0, 16), face == SH_FACE_OFED ? EINVAL : EOPNOTSUPP);
@@ -77,7 +77,7 @@ static void framing(enum sh_face face)
 	assert_int_equal(kt_cmd(t, ctx, UV_CREATE_COMP_CHANNEL, &cmd, sizeof(cmd), 4), EFAULT);
 	after = kt_state(t);
 	assert_true(kt_same(&before, &after));
-	/* More than the structure is driver data that nobody looks at. */
+	/* What follows the structure is driver data, which the kernel ignores here. */
 	cmd.response = (uintptr_t)resp;
 	{
 		uint32_t longer[64] = {0};
@@ -137,7 +137,7 @@ static void framing_mainline(void **state)
 	framing(SH_FACE_MAINLINE);
 }
 
-/* The probe by which a library tells the kernels apart does no harm to either. */
+/* Both kinds of kernel refuse the probe by which a library tells them apart. */
 static void probe(void **state)
 {
 	struct uv_create_xrc_rcv_qp p1 = {.xrc_domain_handle = UINT32_MAX};
@@ -218,7 +218,7 @@ static void extended(void **state)
 	assert_int_equal(kt_write(t, ctx, &q, sizeof(q)), EINVAL);
 	kt_stop(t);
 
-	/* No such thing in the other kernel. */
+	/* An OFED kernel has no extended commands. */
 	t = kt_start(SH_FACE_OFED, 1, 1);
 	ctx = kt_open(t, 0);
 	q = ex_query(buf);

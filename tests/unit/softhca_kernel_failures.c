@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Commands that fail half-way leave nothing behind: each access to the client's memory and each allocation fails once,
- * device memory ends, the client cannot map what it was given.
+ * Commands that fail half-way leave nothing behind. Each access to the client's memory and each
+ * allocation fails once. Device memory runs out. The client cannot map the pages that it was given.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -47,7 +47,10 @@ static int make(struct kt *t, struct kctx *ctx, enum made what, uint32_t pd, uin
 	}
 }
 
-/* The n-th allocation from now fails; 0: none does. The linker sends those of the kernel here. */
+/*
+ * The n-th allocation from now fails; 0: none does. The linker redirects the kernel's allocations
+ * here.
+ */
 static int heap_countdown;
 
 void *__real_malloc(size_t size);
@@ -77,7 +80,10 @@ void *__wrap_realloc(void *p, size_t size)
 	return heap_fails() ? NULL : __real_realloc(p, size);
 }
 
-/* Every allocation of every command fails once: it has a way round, or the command is ENOMEM and nothing stays. */
+/*
+ * Every allocation of every command fails once. Either the command succeeds without that
+ * allocation, or it fails with ENOMEM and leaves nothing.
+ */
 static void no_heap(void **state)
 {
 	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
@@ -119,10 +125,7 @@ static void no_heap(void **state)
 	kt_stop(t);
 }
 
-/*
- * A queue is destroyed without a byte of heap: its own records go, those of its neighbour stay, in
- * their order.
- */
+/* Destroying a CQ needs no heap. Its own records go. Those of its neighbour stay, in order. */
 static void no_heap_for_events(void **state)
 {
 	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
@@ -196,9 +199,12 @@ static void faults(void **state)
 	}
 }
 
-/* ---- device memory ends ---- */
+/* ---- device memory runs out ---- */
 
-/* Nothing is left, in the window around an address neither. A page that came from the pool on its own; rest: the window's. */
+/*
+ * Takes all pages of the pool, including those of the window around an address. Returns a page that
+ * lies in no window. rest: the pages of the window.
+ */
 static uint64_t use_pool_up(struct kt *t, const void *near, uint64_t rest[POOL_UNIT])
 {
 	uint64_t size = POOL_UNIT * K_PAGE, begin = (uintptr_t)near & ~(size - 1), off, last = 0;
@@ -228,7 +234,7 @@ static void no_memory(void **state)
 	last = use_pool_up(t, cq.mem, rest);
 	pool_put(&t->k.pool, last, 1);
 	before = kt_state(t);
-	/* One page is left: the buffer fits, the record does not, or the other way round. */
+	/* One page is left: for the buffer or for the doorbell record, but not for both. */
 	assert_int_equal(kt_qp(t, ctx, UV_QPT_RC, pd, cq.handle, -1, &q), ENOMEM);
 	assert_int_equal(kt_cq(t, ctx, 10, -1, &q), ENOMEM);
 	assert_int_equal(kt_srq(t, ctx, pd, 10, 1, &q), ENOMEM);
@@ -239,7 +245,7 @@ static void no_memory(void **state)
 	kt_stop(t);
 }
 
-/* ---- queue memory that cannot be mapped goes back ---- */
+/* ---- pages that the client cannot map go back ---- */
 
 static void map_refused(void **state)
 {
@@ -256,7 +262,9 @@ static void map_refused(void **state)
 	assert_int_equal(cq.mem[0], 0);
 	for (i = 0; i < 2; i++)
 		assert_int_equal(map_failed(ctx, t->r.action[i].uaddr, t->r.action[i].len), 0);
-	/* The entries, owned by hardware as the device made them, are in the client's own page now. */
+	/*
+	 * The client's own page now holds the entries as the device made them, owned by hardware.
+	 */
 	assert_true(cq.mem[31] & 0x80);
 	assert_int_equal(t->k.pool.used, used);
 	assert_int_equal(kt_destroy(t, ctx, UV_DESTROY_CQ, cq.handle), 0);

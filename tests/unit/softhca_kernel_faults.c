@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: faults as the command asks for them. A rule replaces that of its kind and scope, off ends
- * what it names, and hosts and QPs that do not exist are refused by a message that says what does.
+ * Description: the rules that `softhca fault` sets. A rule replaces the one of the same kind and
+ * scope. `off` ends the rules that it names. If a host or QP does not exist, the command is refused
+ * with a message that says which ones do.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -66,21 +67,21 @@ static void scopes(void **state)
 	assert_int_equal(ask(t, SH_FAULT_DROP, 0, ANY, ANY, 2, 0), 0);
 	assert_int_equal(ask(t, SH_FAULT_DROP, 0, 1, ANY, 3, 0), 0);
 	rates(t, 1, 2, 3);
-	/* Each is replaced, and ended, by itself. */
+	/* Each rule is replaced, and ended, on its own. */
 	assert_int_equal(ask(t, SH_FAULT_DROP, 0, ANY, ANY, 22, 0), 0);
 	rates(t, 1, 22, 3);
 	assert_int_equal(ask(t, SH_FAULT_DROP, ANY, ANY, ANY, 0, 0), 0);
 	rates(t, 0, 22, 3);
 	assert_int_equal(ask(t, SH_FAULT_DROP, 0, 1, ANY, 0, 0), 0);
 	rates(t, 0, 22, 0);
-	/* Every kind of a scope. */
+	/* `off` ends every kind of its scope. */
 	assert_int_equal(ask(t, SH_FAULT_CORRUPT, 0, ANY, ANY, 5, 0), 0);
 	assert_int_equal(ask(t, SH_FAULT_CORRUPT, 1, ANY, ANY, 5, 0), 0);
 	assert_int_equal(ask(t, SH_FAULT_OFF, 0, ANY, ANY, 0, 0), 0);
 	assert_int_equal(rule(t, SH_FAULT_DROP, 0, ANY, ANY)->rate, 0);
 	assert_int_equal(rule(t, SH_FAULT_CORRUPT, 0, ANY, ANY)->rate, 0);
 	assert_int_equal(rule(t, SH_FAULT_CORRUPT, 1, ANY, ANY)->rate, 5);
-	/* What is not set can be ended. */
+	/* A rule that is not set can be ended. */
 	assert_int_equal(ask(t, SH_FAULT_OFF, 1, 0, ANY, 0, 0), 0);
 	assert_int_equal(ask(t, SH_FAULT_DELAY, 1, 0, ANY, 0, 0), 0);
 	assert_null(rule(t, SH_FAULT_DELAY, 1, 0, ANY));
@@ -117,12 +118,12 @@ static void names(void **state)
 	assert_int_equal(ask(t, SH_FAULT_DROP, ANY, ANY, qp.number, 1, 0), 0);
 	assert_int_equal(ask(t, SH_FAULT_DROP, 1, ANY, qp.number, 1, 0), 0);
 	assert_int_equal(ask(t, SH_FAULT_DROP, 1, 0, qp.number, 1, 0), 0);
-	/* It is on neither of these hosts. */
+	/* The QP is at neither end: both are host1. */
 	assert_int_equal(ask(t, SH_FAULT_DROP, 1, 1, qp.number, 1, 0), ENOENT);
 	assert_int_equal(ask(t, SH_FAULT_DROP, ANY, ANY, qp.number + 1, 1, 0), ENOENT);
 	snprintf(list, sizeof(list), "there are 0x%x (host0 mlx4_0)", qp.number);
 	assert_string_equal(strstr(st.text, "there are"), list);
-	/* Off needs no QP that exists. */
+	/* A rule can be ended when its QP no longer exists. */
 	assert_int_equal(kt_destroy(t, ctx, UV_DESTROY_QP, qp.handle), 0);
 	assert_int_equal(ask(t, SH_FAULT_DROP, ANY, ANY, qp.number, 2, 0), ENOENT);
 	assert_int_equal(rule(t, SH_FAULT_DROP, ANY, ANY, qp.number)->rate, 1);
@@ -135,7 +136,9 @@ static void names(void **state)
 	kt_stop(t);
 }
 
-/* Sixteen with a scope; those that are over give way. */
+/*
+ * There is room for sixteen rules with a scope. A rule that is used up makes room for another one.
+ */
 static void room(void **state)
 {
 	struct kt *t = kt_start(SH_FACE_MAINLINE, 32, 1);
@@ -146,7 +149,10 @@ static void room(void **state)
 		assert_int_equal(ask(t, SH_FAULT_DROP, host, ANY, ANY, 1, 0), 0);
 	assert_int_equal(ask(t, SH_FAULT_DROP, 30, ANY, ANY, 1, 0), ENOSPC);
 	assert_non_null(strstr(st.text, "off"));
-	/* The whole fabric's have places of their own, and what is set can be changed. */
+	/*
+	 * Rules for the whole fabric have places of their own, and a rule that is set can be
+	 * changed.
+	 */
 	for (uint32_t kind = 0; kind < SH_FAULT_KINDS; kind++)
 		assert_int_equal(ask(t, kind, ANY, ANY, ANY, 1, 0), 0);
 	assert_int_equal(ask(t, SH_FAULT_DROP, 3, ANY, ANY, 0, 9), 0);
@@ -182,13 +188,13 @@ static void seeds(void **state)
 	assert_int_equal(from1->seed, 12);
 	assert_int_equal(from1->delay_ns, 5000);
 	assert_int_equal(rule(t, SH_FAULT_DELAY, ANY, ANY, ANY)->delay_ns, 100000);
-	/* Setting it again begins its choices anew; the length stays. */
+	/* A rule that is set again starts its random choices anew. Its delay stays. */
 	from1->drawn = 33;
 	m.delay_ns = 0;
 	fault_set(&t->k, &m, &st);
 	assert_int_equal(from1->drawn, 0);
 	assert_int_equal(from1->delay_ns, 5000);
-	/* A seed for all. */
+	/* A seed that is set alone counts for all rules. */
 	from1->drawn = whole->drawn = 33;
 	m.kind = SH_FAULT_SEED;
 	fault_set(&t->k, &m, &st);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Objects behind uverbs handles: limits and sizes, use counts, events of objects that are gone, multicast membership, and
- * the release of a context. Commands that fail half-way are softhca_kernel_failures.c's.
+ * Objects behind uverbs handles: limits and sizes, use counts, events of objects that are gone,
+ * multicast membership, and the release of a context. softhca_kernel_failures.c has the commands
+ * that fail half-way.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -163,7 +164,7 @@ static void limits(void **state)
 	t->memlock = 4096;
 	assert_int_equal(cq_with(t, ctx, 1, 0, -1, db), ENOMEM);
 	t->memlock = UINT64_MAX;
-	/* The core is there, mlx4's part is not. */
+	/* The command ends after its core, without mlx4's part. */
 	assert_int_equal(kt_cmd(t, ctx, UV_CREATE_CQ, &small, sizeof(small.core), 16), EFAULT);
 	t->k.cfg.copy_queues = false;
 
@@ -208,7 +209,7 @@ static void limits(void **state)
 	kt_stop(t);
 }
 
-/* Sizes given are those that mlx4 gives. */
+/* The kernel gives the sizes that mlx4 gives. */
 static void sizes(void **state)
 {
 	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
@@ -259,7 +260,7 @@ static void not_the_opener(void **state)
 	assert_int_equal(kt_mr(t, ctx, pd, page, 100, SH_LOCAL_WRITE, &mr, &key), EINVAL);
 	assert_int_equal(kt_cq(t, ctx, 10, -1, &q), EINVAL);
 	assert_int_equal(kt_qp(t, ctx, UV_QPT_RC, pd, cq.handle, -1, &q), EINVAL);
-	/* What registers no memory works. */
+	/* Commands that register no memory work. */
 	assert_int_equal(kt_pd(t, ctx, &other), 0);
 	t->proc = own;
 	kt_queue_free(&cq);
@@ -287,7 +288,10 @@ static void events(void **state)
 	assert_int_equal(fcntl(fd, F_GETFL) & O_NONBLOCK, 0);
 	assert_int_equal(kt_cq(t, ctx, 10, fd, &a), 0);
 	assert_int_equal(kt_cq(t, ctx, 10, fd, &b), 0);
-	/* Two of each, one of a is read: b's own stay, a's rest goes, and one was reported. */
+	/*
+	 * There are two records of each CQ, and one of a's is read. evq_drop_comp() drops the other
+	 * one of a and keeps those of b.
+	 */
 	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
 	for (i = 0; i < 2; i++) {
 		struct sh_cq_info info;
@@ -346,14 +350,14 @@ static void port_events(void **state)
 	assert_int_equal(rec.element, 1);
 	assert_int_equal(kt_cmd(t, ctx, UV_QUERY_PORT, &query, sizeof(query), sizeof(port)), 0);
 	assert_int_equal(port.state, 1);
-	/* Nothing changes, nothing happens. */
+	/* The port is down already, so there is no event. */
 	(void)port_change(&t->k, &m, true, &st);
 	assert_int_equal(read(fd, &rec, sizeof(rec)), -1);
 	m.what = SH_PORT_UP;
 	(void)port_change(&t->k, &m, true, &st);
 	assert_int_equal(read(fd, &rec, sizeof(rec)), sizeof(rec));
 	assert_int_equal(rec.event_type, UV_EV_PORT_ACTIVE);
-	/* A LID that another port has. */
+	/* Another port has this LID. */
 	m.what = SH_PORT_LID;
 	m.a = sh_hca(&t->k.dev, 1)->port[0].lid;
 	(void)port_change(&t->k, &m, true, &st);
@@ -374,7 +378,7 @@ static void port_events(void **state)
 	(void)port_change(&t->k, &m, true, &st);
 	assert_int_equal(st.error, ENODEV);
 	assert_true(st.text[0]);
-	/* The other host has heard nothing. */
+	/* The other host got no event. */
 	assert_int_equal(read(far->async->fd, &rec, sizeof(rec)), -1);
 	query.port_num = 3;
 	assert_int_equal(kt_cmd(t, ctx, UV_QUERY_PORT, &query, sizeof(query), sizeof(port)), EINVAL);
@@ -384,7 +388,7 @@ static void port_events(void **state)
 	kt_stop(t);
 }
 
-/* A card that has failed takes nothing but the end of objects; its neighbours go on. */
+/* After a fatal error a card accepts only commands that end objects. Other cards go on. */
 static void device_fatal(void **state)
 {
 	static const enum sh_face faces[] = {SH_FACE_OFED, SH_FACE_MAINLINE};
@@ -433,7 +437,7 @@ static void device_fatal(void **state)
 	}
 }
 
-/* What a port says of its LID was overwritten: the daemon uses it for nothing. */
+/* A client has overwritten the LID of a port in device memory. The daemon does not use it. */
 static void scribbled_lid(void **state)
 {
 	static const uint32_t wrong[] = {0, 2, SH_MAX_LIDS, 0x7fffffff, UINT32_MAX};
@@ -508,8 +512,8 @@ static int detach(struct kt *t, struct kctx *ctx, uint32_t qp, uint16_t lid)
 }
 
 /*
- * A LID that is no multicast LID: a mainline kernel refuses it, attached or detached; one of OFED's
- * time does not look.
+ * A mainline kernel refuses to attach or detach a LID that is not a multicast LID. An OFED kernel
+ * does not look at it.
  */
 static void multicast_lids(void **state)
 {
@@ -553,7 +557,7 @@ static uint32_t members(struct kt *t)
 	return n;
 }
 
-/* As many groups as the device says, and not one more. */
+/* A device has exactly as many multicast groups as it says. */
 static void multicast_groups(void **state)
 {
 	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
@@ -566,7 +570,7 @@ static void multicast_groups(void **state)
 
 	(void)state;
 	fill_query_device(&c, &dev);
-	assert_int_equal(dev.max_mcast_grp, 8192);	/* a ConnectX's */
+	assert_int_equal(dev.max_mcast_grp, 8192);	/* as on a ConnectX */
 	assert_int_equal(kt_pd(t, ctx, &pd), 0);
 	assert_int_equal(kt_cq(t, ctx, 10, -1, &cq), 0);
 	assert_int_equal(kt_qp(t, ctx, UV_QPT_UD, pd, cq.handle, -1, &ud), 0);
@@ -586,7 +590,7 @@ static void multicast_groups(void **state)
 
 static pthread_barrier_t barrier;
 
-/* A client that is stopped while it copies a group out. */
+/* Acts as a client that is stopped while it copies a group. */
 static void *hold_groups(void *arg)
 {
 	struct kt *t = arg;
@@ -600,7 +604,9 @@ static void *hold_groups(void *arg)
 	return NULL;
 }
 
-/* A QP that cannot leave its groups now does so before it goes: nothing of it stays in them. */
+/*
+ * If a QP cannot leave its groups at once, it does so before it ends. Nothing of it stays in them.
+ */
 static void multicast_held(void **state)
 {
 	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
@@ -704,7 +710,7 @@ static void scribbled(void **state)
 	mpt = (struct sh_mpt *)((char *)t->k.dev.inst + sh_hca(&t->k.dev, 0)->mpt_off) + (key >> 8);
 	assert_int_equal(mpt->key, key);
 	memset(mpt, 0xa5, sizeof(*mpt));
-	/* Asked about, they answer or refuse; released, they go. */
+	/* The daemon survives a look at the damaged objects, and their release removes them. */
 	close(show_make(&t->k));
 	ctx_release(ctx);
 	assert_int_equal(t->k.releasing, 0);

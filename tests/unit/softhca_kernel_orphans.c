@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: when the daemon has heard of a process's death, no lock is held by its threads any more,
- * whichever object it belongs to and whoever noticed the death first; locks of the living stay theirs.
+ * Description: when the daemon has heard of the death of a process, no thread of that process holds
+ * a lock any more. It does not matter which object the lock belongs to, or which process noticed
+ * the death first. Living threads keep their locks.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -58,7 +59,10 @@ static void unmake(struct world *w)
 	kt_stop(w->t);
 }
 
-/* A process of the instance with these locks, a bit each, in device code: until it is killed. */
+/*
+ * Starts a process of the instance that enters device code and takes these locks, a bit for each.
+ * It keeps them until it is killed.
+ */
 static struct kproc *holder(struct world *w, unsigned int which, pid_t *pid)
 {
 	struct kproc *p;
@@ -72,7 +76,7 @@ static struct kproc *holder(struct world *w, unsigned int which, pid_t *pid)
 		struct sh_dev dev = w->t->k.dev;
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		/* The slot that the daemon gives it: the next one. */
+		/* The daemon will give the process the next slot, which is this one. */
 		dev.proc = 2;
 		if (!sh_enter(&dev))
 			_exit(1);
@@ -127,7 +131,10 @@ static void all_at_once(void **state)
 	make(&w);
 	p = holder(&w, (1u << LOCKS) - 1, &pid);
 	kill_it(pid);
-	/* Another process wants one of them, and knows by it that the holder is dead before the daemon does. */
+	/*
+	 * Another process takes one of the locks. So it learns before the daemon that the holder is
+	 * dead.
+	 */
 	assert_int_equal(sh_trylock(&w.t->k.dev, w.lock[CQ_LOCK]), 0);
 	sh_unlock(&w.t->k.dev, w.lock[CQ_LOCK]);
 	proc_detach(&w.t->k, p);
@@ -136,7 +143,7 @@ static void all_at_once(void **state)
 	unmake(&w);
 }
 
-/* A process that holds nothing dies; one that lives goes on holding. */
+/* When a process that holds no lock dies, a living one keeps its locks. */
 static void the_living_keep_theirs(void **state)
 {
 	struct world w;
@@ -148,7 +155,7 @@ static void the_living_keep_theirs(void **state)
 	make(&w);
 	p = holder(&w, 1u << CQ_LOCK | 1u << QP_LOCK, &pid);
 	owner = w.lock[CQ_LOCK]->owner;
-	w.t->k.dev.inst->died_inside++;		/* somebody else did */
+	w.t->k.dev.inst->died_inside++;		/* as if another process had died */
 	orphans_free(&w.t->k);
 	assert_true(w.lock[CQ_LOCK]->owner == owner);
 	assert_true(w.lock[QP_LOCK]->owner == owner);

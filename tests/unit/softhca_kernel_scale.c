@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: what a command costs the kernel with few and with many objects alive. Counted in instructions, one by
- * one, by a parent that single-steps a child; never in time.
+ * Description: what a command costs the kernel with few and with many objects alive. A parent
+ * single-steps a child and counts the instructions. The test measures no time.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -24,7 +24,7 @@
 
 #define FEW		16
 #define MANY		2000
-#define PAIRS		3		/* of measurements; the least of them counts */
+#define PAIRS		3		/* of measurements; the lowest one counts */
 #define SLACK		1500		/* instructions that a longer chain or a new window may cost */
 
 enum { MARK_BEGIN = SIGUSR1, MARK_END = SIGUSR2 };
@@ -33,7 +33,7 @@ enum { MARK_BEGIN = SIGUSR1, MARK_END = SIGUSR2 };
 
 static struct kt *t;
 static struct kctx *ctx;
-static uint32_t pd, domain;		/* domain: OFED alone has receive QPs without handles */
+static uint32_t pd, domain;		/* domain: only OFED has receive QPs without handles */
 static struct kt_queue cq;
 static struct kt_queue qp[MANY + 1];
 static uint32_t mr[MANY + 1], receiver[MANY + 1];
@@ -42,7 +42,7 @@ static char page[4096] __attribute__((aligned(4096)));
 
 #define MUST(x)	do { if (x) _exit(3); } while (0)
 
-/* Where the parent begins and ends to count; nobody is asked whether the signal may be delivered. */
+/* The parent counts from the first signal to the second. It swallows both. */
 #define COUNTED(x) \
 	do { \
 		raise(MARK_BEGIN); \
@@ -123,7 +123,8 @@ static void grow(uint32_t to)
 }
 
 /*
- * An old one, never the same again, goes and is made again, and one more then: the worst for who looks from either end.
+ * Ends an old object, another one in each round, makes it again, and then makes one more. The old
+ * object is far from both ends of a list: the worst case for code that searches from either end.
  */
 static void sample(uint32_t round)
 {

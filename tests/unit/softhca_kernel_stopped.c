@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a process is stopped in device code, with a lock or without. What is taken away meanwhile is gone for its owner
- * at once, with the right number of events; its number and its pages go to nobody else before the process has left.
+ * Description: a process is stopped in device code, with a lock or without. If an object is
+ * destroyed meanwhile, it is gone for its owner at once, and the owner gets the right number of
+ * events. The daemon does not give out its number and its pages again before the process has left.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -50,9 +51,9 @@ static void rig_close(struct rig *r)
 	kt_stop(r->t);
 }
 
-/* A process of its own goes in, takes the lock (NULL: none) and stops. */
 static int stay[2] = {-1, -1};	/* if it is a pipe, the process stays inside until that is closed */
 
+/* Starts a process that enters device code, takes the lock (NULL: none) and stops. */
 static void stop_inside(struct rig *r, struct sh_lock *lock)
 {
 	int status;
@@ -92,7 +93,7 @@ static void leave(struct rig *r)
 	assert_int_equal(status, 0);
 }
 
-/* The daemon has set something aside, and keeps it while the process is inside. */
+/* Checks that the daemon has set something aside, and keeps it while the process is inside. */
 static void set_aside(struct rig *r)
 {
 	assert_true(r->t->k.graced || r->t->k.locked);
@@ -100,7 +101,7 @@ static void set_aside(struct rig *r)
 	assert_true(r->t->k.graced || r->t->k.locked);
 }
 
-/* The process lets go and leaves, and the daemon looks after what it has set aside. */
+/* Lets the process leave, and checks that the daemon then keeps nothing aside. */
 static void finished(struct rig *r)
 {
 	leave(r);
@@ -139,7 +140,10 @@ static void a_key(void **state)
 	assert_int_equal(kt_dealloc(r.t, r.ctx, UV_DEREG_MR, handle), 0);
 	assert_int_equal(sh_mr_check(&r.t->k.dev, 0, key, 4, (uintptr_t)buf, 1, 0, &out), -ENOENT);
 	assert_int_equal(r.t->k.objects[0].mpt.used, used + 1);
-	/* The lowest number is the next one, but for this. And nobody waits for the same thread again. */
+	/*
+	 * The daemon gives out the lowest free number next, but not this one. And no command waits
+	 * for the same thread again.
+	 */
 	assert_int_equal(kt_mr(r.t, r.ctx, r.pd, buf, 4096, SH_LOCAL_WRITE, &handle, &other), 0);
 	assert_int_not_equal(other, key);
 	r.t->tries = 0;
@@ -147,12 +151,12 @@ static void a_key(void **state)
 	assert_int_equal(r.t->tries, 0);
 	go_on(&r);
 	assert_int_equal(r.t->k.objects[0].mpt.used, used);
-	assert_int_equal(kt_dealloc(r.t, r.ctx, UV_DEALLOC_PD, r.pd), EBUSY); /* the QP's */
+	assert_int_equal(kt_dealloc(r.t, r.ctx, UV_DEALLOC_PD, r.pd), EBUSY); /* the QP uses it */
 	rig_close(&r);
 }
 
 /*
- * The process goes on, and is still inside: it may be about to store what it had begun, so a command
+ * The process goes on and is still inside. It may be about to store what it had begun, so a command
  * waits for it again.
  */
 static void one_that_goes_on(void **state)
@@ -174,7 +178,10 @@ static void one_that_goes_on(void **state)
 	r.t->tries = 0;
 	assert_int_equal(kt_dealloc(r.t, r.ctx, UV_DEREG_MR, two), 0);
 	assert_int_not_equal(r.t->tries, 0);
-	/* But not if it has kept one command waiting for as long as that may take. */
+	/*
+	 * A command does not wait if the process has kept another one waiting for the longest
+	 * allowed time.
+	 */
 	r.t->tries = 0;
 	assert_int_equal(kt_dealloc(r.t, r.ctx, UV_DEREG_MR, three), 0);
 	assert_int_equal(r.t->tries, 0);
@@ -205,13 +212,16 @@ static void a_queue_pair(void **state)
 		assert_null(qp_of(&r));
 		assert_int_equal(r.t->k.objects[0].qpn.used, used);
 		assert_true(pages(&r) > mem - 4);
-		/* What it referred to is free to go, too, and its number is not given out. */
+		/* The objects that the QP referred to can end, too. Its number is not given out. */
 		assert_int_equal(kt_qp(r.t, r.ctx, UV_QPT_RC, r.pd, r.cq.handle, -1, &other), 0);
 		assert_int_not_equal(other.number, r.qp.number);
 		assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_QP, other.handle), 0);
 		assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_CQ, r.cq.handle), 0);
 		assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_SRQ, r.srq.handle), 0);
-		/* Their numbers wait for the thread in the QP, which may be about to use them. */
+		/*
+		 * Their numbers stay set aside. The thread that holds the QP's lock may be about to
+		 * use them.
+		 */
 		assert_int_equal(r.t->k.objects[0].cqn.used, cqs);
 		assert_int_equal(r.t->k.objects[0].srqn.used, srqs);
 		assert_int_equal(kt_dealloc(r.t, r.ctx, UV_DEALLOC_PD, r.pd), 0);
@@ -225,7 +235,7 @@ static void a_queue_pair(void **state)
 	}
 }
 
-/* A target's QP goes with its last registration, the handle when its events have been dropped. */
+/* The QP of a target ends with its last registration. A handle ends when its events are dropped. */
 static void a_target(void **state)
 {
 	struct uv_create_qp_resp resp = {0};
@@ -245,7 +255,10 @@ static void a_target(void **state)
 	events->uncounted = 1;
 	stop_inside(&r, &events->lock);
 	assert_int_equal(qp_free(h, false, &async), -EINPROGRESS);
-	/* Only the command that ends it finds the handle, and what goes through all handles passes it by. */
+	/*
+	 * Only the command that ends the handle finds it. Code that goes through all handles skips
+	 * it.
+	 */
 	assert_null(uobj_get(r.ctx, UO_QP, resp.qp_handle));
 	assert_ptr_equal(uobj_ending(r.ctx, UO_QP, resp.qp_handle), h);
 	ctx_gone(r.ctx);
@@ -269,7 +282,7 @@ static void a_completion_queue(void **state)
 	assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_CQ, r.cq.handle), 0);
 	assert_int_equal(sh_cq_get(&r.t->k.dev, 0, r.cq.number)->live, SH_NONE);
 	assert_int_equal(r.t->k.objects[0].cqn.used, used);
-	assert_true(pages(&r) >= mem - 1); /* but for the page of its record */
+	assert_true(pages(&r) >= mem - 1); /* all but the page of its doorbell record */
 	go_on(&r);
 	assert_int_equal(r.t->k.objects[0].cqn.used, used - 1);
 	assert_true(pages(&r) < mem - 1);
@@ -329,13 +342,13 @@ static void a_state(void **state)
 	assert_int_equal(state_of(&r), SH_QPS_ERR);
 	assert_int_equal(to_state(&r, SH_QPS_RESET), 0);
 	assert_int_equal(state_of(&r), SH_QPS_RESET);
-	/* To those who get at it meanwhile it takes nothing any more. */
+	/* Until the thread leaves, the device sees a QP in ERR, which accepts nothing. */
 	assert_int_equal(qp_of(&r)->state, SH_QPS_ERR);
 	assert_int_equal(to_state(&r, SH_QPS_INIT), EBUSY);
 	go_on(&r);
 	assert_int_equal(qp_of(&r)->state, SH_QPS_RESET);
 	assert_int_equal(to_state(&r, SH_QPS_INIT), 0);
-	/* Destroyed before it has got there. */
+	/* The QP is destroyed before it has reached its state. */
 	stop_inside(&r, &qp_of(&r)->lock);
 	assert_int_equal(to_state(&r, SH_QPS_ERR), 0);
 	assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_QP, r.qp.handle), 0);
@@ -343,7 +356,10 @@ static void a_state(void **state)
 	rig_close(&r);
 }
 
-/* Whoever holds the lock of an event queue keeps no records of an object that is gone in it. */
+/*
+ * The daemon drops the records of a destroyed object even if a stopped thread holds the lock of
+ * their event queue.
+ */
 static void events(void **state)
 {
 	struct uv_destroy_cq_resp resp = {0};
@@ -377,7 +393,7 @@ static void events(void **state)
 	assert_int_equal(read(fd, &record, 8), 8);
 	assert_int_equal(record, b.user_handle);
 	assert_int_equal(read(fd, &record, 8), -1);
-	/* Nor is it in the way of the channel's end. */
+	/* Nor does the stopped thread keep the channel from ending. */
 	assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_CQ, b.handle), 0);
 	close(fd);
 	index = evq->index;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* XRC through both faces: domains and their inodes, SRQs, receive and target QPs, who keeps what alive, every errno. */
+/*
+ * XRC on both faces: domains and their inodes, SRQs, receive and target QPs, which object keeps
+ * which alive, and every errno.
+ */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,19 +52,19 @@ static void domains(enum sh_face face)
 	uint32_t h1, h2, h3, h4, anon, anon2;
 	char from[64], to[64];
 
-	/* Descriptors that are none. */
+	/* Descriptors that are not open, or are open only as a path. */
 	assert_int_equal(kt_xrcd(t, a, 12345, O_CREAT, &h1), EBADF);
 	assert_int_equal(kt_xrcd(t, a, -2, O_CREAT, &h1), EBADF);
 	path_only = in_dir("domain", O_PATH);
 	assert_int_equal(kt_xrcd(t, a, path_only, O_CREAT, &h1), EBADF);
 	close(path_only);
-	/* No domain yet. */
+	/* There is no domain yet. */
 	assert_int_equal(kt_xrcd(t, a, fd, 0, &h1), EAGAIN);
 	assert_int_equal(kt_xrcd(t, a, fd, O_EXCL, &h1), EAGAIN);
 	after = kt_state(t);
 	assert_true(kt_same(&before, &after));
 	assert_int_equal(kt_xrcd(t, a, fd, O_CREAT | O_EXCL, &h1), 0);
-	/* There is one now: for everybody with that inode on that device. */
+	/* Now there is a domain, for every context of this device that names this inode. */
 	assert_int_equal(kt_xrcd(t, b, fd, O_CREAT | O_EXCL, &h2), EINVAL);
 	assert_int_equal(kt_xrcd(t, b, fd, O_EXCL, &h2), EINVAL);
 	ro = in_dir("domain", O_RDONLY);
@@ -71,7 +74,7 @@ static void domains(enum sh_face face)
 	assert_int_equal(kt_xrcd(t, other_host, fd, 0, &h3), EAGAIN);
 	assert_int_equal(kt_xrcd(t, other_host, fd, O_CREAT, &h3), 0);
 	assert_int_equal(close_domain(t, other_host, h3), 0);
-	/* A second handle in the same context is another one. */
+	/* A context that opens the domain again gets another handle. */
 	assert_int_equal(kt_xrcd(t, a, fd, O_CREAT, &h3), 0);
 	assert_int_not_equal(h3, h1);
 	/* The name does not matter: a hard link is the same inode, a new file of the old name is not. */
@@ -93,7 +96,7 @@ static void domains(enum sh_face face)
 	assert_int_equal(kt_xrcd(t, b, directory, O_CREAT, &h4), 0);
 	assert_int_equal(close_domain(t, b, h4), 0);
 	close(directory);
-	/* Without a descriptor: always a new one, whatever the flags. */
+	/* Without a descriptor each open makes a domain, whatever the flags. */
 	assert_int_equal(kt_xrcd(t, a, -1, 0, &anon), 0);
 	assert_int_equal(kt_xrcd(t, a, -1, O_CREAT | O_EXCL, &anon2), 0);
 	assert_int_equal(close_domain(t, a, anon), 0);
@@ -144,7 +147,7 @@ static void srqs(enum sh_face face)
 	assert_int_equal(kt_cq(t, a, 10, -1, &cq), 0);
 	assert_int_equal(kt_xrcd(t, a, fd, O_CREAT, &h), 0);
 	assert_int_equal(kt_xrcd(t, b, fd, O_CREAT, &h_b), 0);
-	/* All of one's own context. */
+	/* The PD, the domain and the CQ must be of the caller's context. */
 	assert_int_equal(kt_xsrq(t, a, pd_b, h, cq.handle, &q), EINVAL);
 	assert_int_equal(kt_xsrq(t, a, pd, h_b, cq.handle, &q), EINVAL);
 	assert_int_equal(kt_xsrq(t, b, pd_b, h_b, cq.handle, &q), EINVAL);
@@ -154,10 +157,13 @@ static void srqs(enum sh_face face)
 	assert_int_equal(kt_dealloc(t, a, UV_DEALLOC_PD, pd), EBUSY);
 	assert_int_equal(close_domain(t, a, h), EBUSY);
 	assert_int_equal(close_domain(t, b, h_b), 0);
-	/* It is no receive queue of an ordinary QP. */
+	/* An ordinary QP cannot use an XRC SRQ. */
 	assert_int_equal(kt_qp(t, a, UV_QPT_RC, pd, cq.handle, srq.handle, &q), EINVAL);
 	assert_int_equal(kt_destroy(t, a, UV_DESTROY_SRQ, srq.handle), 0);
-	/* A send QP: the domain travels where the SRQ would, and OFED's is busy with it. */
+	/*
+	 * A send QP. On the OFED face its command names the domain in place of the SRQ, and the
+	 * domain is then busy.
+	 */
 	if (face == SH_FACE_OFED) {
 		assert_int_equal(kt_qp(t, a, send, pd, cq.handle, h + 1, &q), EINVAL);
 		assert_int_equal(kt_qp(t, a, send, pd, cq.handle, h_b, &q), EINVAL);
@@ -200,7 +206,7 @@ static void srqs_mainline(void **state)
 static int rcv_create(struct kt *t, struct kctx *ctx, uint32_t domain, uint32_t *qpn)
 {
 	struct uv_create_xrc_rcv_qp_resp resp;
-	/* Sizes and type of the caller mean nothing. */
+	/* The kernel ignores the sizes and the type. */
 	struct uv_create_xrc_rcv_qp cmd = {.response = (uintptr_t)&resp, .xrc_domain_handle = domain, .max_send_wr = 1u << 30, .qp_type = 77};
 	int err = kt_cmd(t, ctx, UV_CREATE_XRC_RCV_QP, &cmd, sizeof(cmd), sizeof(resp));
 
@@ -254,7 +260,7 @@ static void receive_qps(void **state)
 	assert_int_equal(rcv_create(t, a, hb, &qpn), EINVAL);
 	assert_int_equal(rcv_create(t, a, ha, &qpn), 0);
 	assert_true(qpn & K_XRC_QPN_BIT);
-	/* Whoever has the domain open can modify and query, registered or not. */
+	/* Each context that has the domain open can modify and query the QP, registered or not. */
 	assert_int_equal(rcv_init(t, b, hb, qpn, TO_INIT & ~UV_QP_PORT), EINVAL);
 	assert_int_equal(rcv_init(t, b, hb, qpn, TO_INIT | UV_QP_AV), EINVAL);
 	assert_int_equal(rcv_query(t, b, hb, qpn, &attr), 0);
@@ -269,7 +275,7 @@ static void receive_qps(void **state)
 	assert_int_equal(attr.qp_state, SH_QPS_INIT);
 	assert_int_equal(attr.max_recv_wr | attr.max_send_wr | attr.max_inline_data, 0);
 	assert_int_equal(rcv_query(t, b, other, qpn, &attr), EINVAL);
-	/* An ordinary XRC QP of the domain is no receive QP. */
+	/* An ordinary XRC QP of the domain is not a receive QP. */
 	assert_int_equal(kt_pd(t, a, &pd), 0);
 	assert_int_equal(kt_cq(t, a, 10, -1, &cq), 0);
 	assert_int_equal(kt_qp(t, a, UV_QPT_XRC, pd, cq.handle, ha, &qp), 0);
@@ -278,7 +284,7 @@ static void receive_qps(void **state)
 	assert_int_equal(kt_destroy(t, a, UV_DESTROY_QP, qp.handle), 0);
 	assert_int_equal(kt_destroy(t, a, UV_DESTROY_CQ, cq.handle), 0);
 	assert_int_equal(kt_dealloc(t, a, UV_DEALLOC_PD, pd), 0);
-	/* Registration: one per file, however often. */
+	/* A context has one registration, however often it registers. */
 	assert_int_equal(rcv_reg(t, b, UV_UNREG_XRC_RCV_QP, hb, qpn), EINVAL);
 	assert_int_equal(rcv_reg(t, b, UV_REG_XRC_RCV_QP, other, qpn), EINVAL);
 	assert_int_equal(rcv_reg(t, b, UV_REG_XRC_RCV_QP, hb, qpn + 1), EINVAL);
@@ -287,7 +293,7 @@ static void receive_qps(void **state)
 	assert_int_equal(rcv_reg(t, b, UV_REG_XRC_RCV_QP, hb, qpn), 0);
 	assert_int_equal(close_domain(t, a, ha), EBUSY);
 	assert_int_equal(close_domain(t, b, hb), EBUSY);
-	/* The creator goes; the other keeps it. */
+	/* The creator unregisters. The other context keeps the QP. */
 	assert_int_equal(rcv_reg(t, a, UV_UNREG_XRC_RCV_QP, ha, qpn), 0);
 	assert_int_equal(rcv_reg(t, a, UV_UNREG_XRC_RCV_QP, ha, qpn), EINVAL);
 	assert_int_equal(rcv_query(t, a, ha, qpn, &attr), 0);
@@ -296,7 +302,7 @@ static void receive_qps(void **state)
 	after = kt_state(t);
 	assert_true(kt_same(&before, &after));
 
-	/* Death instead of unregistering, of the creator first and of the last one. */
+	/* Contexts end without unregistering: the creator's first, then the last one. */
 	assert_int_equal(rcv_create(t, a, ha, &gone), 0);
 	assert_int_equal(rcv_reg(t, b, UV_REG_XRC_RCV_QP, hb, gone), 0);
 	ctx_release(a);
@@ -310,7 +316,7 @@ static void receive_qps(void **state)
 	kt_stop(t);
 }
 
-/* Through whichever of two handles on one domain: the context is registered once. */
+/* A context is registered once, through either of its two handles on the domain. */
 static void two_handles(void **state)
 {
 	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
@@ -334,7 +340,7 @@ static void two_handles(void **state)
 	kt_stop(t);
 }
 
-/* Every registered context hears of it, once, under the QP's number. */
+/* Each registered context gets one event, with the QP's number. */
 static void receive_qp_events(void **state)
 {
 	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
@@ -412,19 +418,21 @@ static void target_qps(void **state)
 	assert_int_equal(tgt_open(t, b, 999, first.qpn, UV_QPT_XRC_TGT, 2, &second), EINVAL);
 	assert_int_equal(tgt_open(t, b, hb, first.qpn, UV_QPT_XRC_TGT, 2, &second), 0);
 	assert_int_equal(second.qpn, first.qpn);
-	/* A handle more of the same context counts too. */
+	/* A second handle of the same context counts, too. */
 	assert_int_equal(tgt_open(t, b, hb, first.qpn, UV_QPT_XRC_TGT, 3, &again), 0);
 	assert_int_not_equal(again.qp_handle, second.qp_handle);
 	assert_int_equal(close_domain(t, a, ha), EBUSY);
 	assert_int_equal(close_domain(t, b, hb), EBUSY);
-	/* One QP behind all of them; what belongs to the sending half is dropped without a word. */
+	/*
+	 * All handles stand for one QP. The kernel silently drops attributes of the sending half.
+	 */
 	modify.qp_handle = second.qp_handle;
 	modify.attr.attr_mask |= UV_QP_RETRY_CNT | UV_QP_RNR_RETRY | UV_QP_MAX_QP_RD_ATOMIC;
 	assert_int_equal(kt_cmd(t, b, UV_MODIFY_QP, &modify, sizeof(modify), 0), 0);
 	query.qp_handle = first.qp_handle;
 	assert_int_equal(kt_cmd(t, a, UV_QUERY_QP, &query, sizeof(query), sizeof(attr)), 0);
 	assert_int_equal(attr.qp_state, SH_QPS_INIT);
-	/* Each handle reports under its own name and counts for itself. */
+	/* Each handle has its own user handle in events, and its own count. */
 	sh_affiliated_event(&t->k.dev, 0, UV_EV_COMM_EST, first.qpn);
 	assert_int_equal(read(a->async->fd, &rec, sizeof(rec)), sizeof(rec));
 	assert_int_equal(rec.element, 1);
@@ -445,13 +453,13 @@ static void target_qps(void **state)
 	assert_null(qp_find(&t->k, 0, first.qpn));
 	after = kt_state(t);
 	assert_true(kt_same(&before, &after));
-	/* Faults leave neither handle nor QP. */
+	/* A command that fails leaves neither a handle nor a QP. */
 	t->fault_writes = 1;
 	assert_int_equal(tgt_create(t, a, ha, 1, &first), EFAULT);
 	t->fault_writes = 0;
 	after = kt_state(t);
 	assert_true(kt_same(&before, &after));
-	/* The creator dies; the QP lives with the others. */
+	/* The creator's context ends. The QP lives on for the others. */
 	assert_int_equal(tgt_create(t, a, ha, 1, &first), 0);
 	assert_int_equal(tgt_open(t, b, hb, first.qpn, UV_QPT_XRC_TGT, 2, &second), 0);
 	ctx_release(a);
