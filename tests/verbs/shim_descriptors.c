@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a device file is what it is, not a number: duplicates and inherited and passed descriptors all mean it,
- * and a program that closes, or reuses, numbers that it did not open loses nothing.
+ * Description: a device file is an open file, not a number. Duplicated, inherited and passed
+ * descriptors all mean the same file. A program that closes or reuses numbers that it did not open
+ * loses nothing.
  * Seconds: 60
  */
 #include <fcntl.h>
@@ -60,7 +61,7 @@ static void lying_writes(int fd)
 	CHECK_EQ(errno, ENOTTY);
 }
 
-/* As vectors go to a device: one write for each piece. */
+/* A device takes a vector as one write for each piece. */
 static void vectored(int fd)
 {
 	uint32_t answer[2][3];
@@ -104,7 +105,7 @@ static void names(void)
 	CHECK_EQ(errno, EPROTONOSUPPORT);
 }
 
-/* In a new image: the number is all that it knows. */
+/* Runs in a new program, which knows only the number of the descriptor. */
 static int other_image(const char *number)
 {
 	int fd = atoi(number);
@@ -160,7 +161,7 @@ static void pass_to(int sock, int fd)
 static struct side s;
 static struct ibv_qp *a, *b;
 
-/* A message, and the event of its completion: everything that the shim does, once. */
+/* Sends a message and takes the event of its completion. This uses all that the shim does, once. */
 static void one_message(uint64_t id)
 {
 	struct ibv_cq *cq;
@@ -182,7 +183,10 @@ static bool ours(int fd)
 	return fd < 3 || fd == s.context->cmd_fd || fd == s.context->async_fd || fd == s.channel->fd;
 }
 
-/* closefrom(3), and then other files under the same numbers: not a byte may go into them. */
+/*
+ * Closes all descriptors from 3 on, but for those of the verbs, and then opens other files under
+ * the same numbers. The shim must not write a byte into them.
+ */
 static void strangers(void)
 {
 	struct ibv_pd *pd;
@@ -190,7 +194,7 @@ static void strangers(void)
 	struct rlimit files;
 	char byte;
 
-	/* Some beyond TOP stay free. */
+	/* So numbers beyond TOP stay free. */
 	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
 	files.rlim_cur = files.rlim_max;
 	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &files), 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: handlers that a thread sets while another opens the first device are those that it
- * reads back, and those that run.
+ * Description: a thread sets signal handlers while another opens the first device. The handlers
+ * that it has set are those that it reads back, and those that run.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -26,7 +26,7 @@ static void second(int sig)
 	ran = 2;
 }
 
-/* By sigaction() and signal() in turn; the latter is another function of the C library. */
+/* Sets the handler by sigaction(), or plainly by signal(), a separate function of the C library. */
 static sighandler_t set(sighandler_t handler, bool plainly)
 {
 	struct sigaction act = {.sa_handler = handler, .sa_flags = SA_RESTART}, old;
@@ -56,7 +56,7 @@ static void *setter(void *arg)
 		CHECK(set(first, plainly) == second);
 		CHECK(ask() == first);
 	}
-	/* What was set last, and while the other thread opened. */
+	/* The handler that was set last runs, even if it was set while the other thread opened. */
 	CHECK_EQ(raise(SIGUSR1), 0);
 	CHECK_EQ(ran, 1);
 	CHECK(set(second, plainly) == first);
@@ -83,7 +83,7 @@ static void open_first(int plainly)
 int main(void)
 {
 	test_begin();
-	/* The parent opens none: each child has a first open of its own. */
+	/* The parent opens no device, so each child has a first open of its own. */
 	list = ibv_get_device_list(NULL);
 	CHECK(list && list[0]);
 	for (int i = 0; i < OPENS; i++)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a forked child has copies of its parent's queues and shares none of them; it opens the device for itself,
- * and parent and child each go on; what was marked not to be inherited stays so when its pages are exchanged.
+ * Description: a forked child has copies of its parent's queues and shares none of them. It opens
+ * the device for itself, and parent and child both go on. Pages that were marked not to be
+ * inherited keep the mark when they are exchanged.
  */
 #include <sys/wait.h>
 
@@ -36,7 +37,10 @@ static void traffic(uint64_t seed, int n)
 	}
 }
 
-/* Where this process has device memory as a whole, in one or more mappings: its offset 0. */
+/*
+ * Returns the address where this process maps offset 0 of device memory as a whole. The rest
+ * follows, in one or more mappings.
+ */
 static unsigned long whole(void)
 {
 	FILE *f = fopen("/proc/self/maps", "r");
@@ -52,7 +56,10 @@ static unsigned long whole(void)
 	return base;
 }
 
-/* Mappings of device memory elsewhere: queue pages. How many, and how many of them are marked "dc". */
+/*
+ * Counts the mappings of device memory elsewhere: these are queue pages. *marked: how many of them
+ * have the flag "dc" (MADV_DONTFORK).
+ */
 static unsigned int queue_pages(unsigned int *marked)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");
@@ -75,13 +82,13 @@ static unsigned int queue_pages(unsigned int *marked)
 	return n;
 }
 
-/* All of the parent's mappings, and then a device of its own. */
+/* Has all of the parent's mappings as copies, and then opens a device of its own. */
 static void child(int depth)
 {
 	unsigned int marked;
 
 	CHECK_EQ(queue_pages(&marked), 0);
-	/* What it does to its copies must not reach the parent. */
+	/* What the child does to its copies must not reach the parent. */
 	memset(s.buf, 0xdb, s.size);
 	set_up();
 	traffic(1000, 50);
@@ -115,7 +122,7 @@ static void plain_fork(void)
 	traffic(400, 10);
 }
 
-/* With fork support on the pages of a queue are not there at all in a child. */
+/* With fork support, a child does not have the pages of a queue at all. */
 static void marked_fork(int arg)
 {
 	unsigned int marked, n;
@@ -135,7 +142,10 @@ static void marked_fork(int arg)
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
 	CHECK_EQ(status, 0);
 	traffic(100, 10);
-	/* What is given back can be inherited again: nothing of the mark may stick to other memory. */
+	/*
+	 * Pages that are given back can be inherited again. The mark must not stick to other
+	 * memory.
+	 */
 	CHECK_EQ(ibv_destroy_qp(a), 0);
 	CHECK_EQ(ibv_destroy_qp(b), 0);
 	side_close(&s);

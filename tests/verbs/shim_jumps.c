@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a handler that leaves a post with siglongjmp() leaves its thread a working device:
- * nothing is lost or done twice, no lock stays held, and commands that wait for posts to end
- * succeed. Handlers look as the program set them.
+ * Description: after a signal handler leaves a post with siglongjmp(), the device goes on working
+ * for its thread. Nothing is lost or done twice, no lock stays held, and commands that wait for
+ * posts to end succeed. The program reads back its handlers as it has set them.
  *
- * In trap a store to a doorbell is a signal of its own, whose handler is softhca's and runs with all
- * others blocked: no handler of the program finds anything to jump out of, so the storm is for kick.
+ * The storm of signals runs in kick only. In trap a store to a doorbell raises a signal, and
+ * softhca's handler for it runs with all other signals blocked. So the program's handlers find
+ * nothing to jump out of.
  *
- * A provider's own lock is the program's affair, on a card as here: the handler jumps only when it
- * finds the thread in softhca's library, or in the system call by which that lets handlers run.
+ * A jump may leave a lock of the provider held, on a card as here; that is the program's affair. So
+ * the handler jumps only when it has interrupted softhca's library, or the system call by which the
+ * library lets handlers run.
  */
 #include <fcntl.h>
 #include <link.h>
@@ -21,7 +23,7 @@
 #include "verbs_test.h"
 
 #define JUMPS  3000
-#define CALLS  30000 /* of the handler, where few of them find something to jump out of */
+#define CALLS  30000 /* of the handler, if few of them find something to jump out of */
 #define POSTED 8     /* receives */
 
 static struct side s;
@@ -92,7 +94,7 @@ static void drain(void)
 
 	while (ibv_poll_cq(s.scq, 1, &wc) == 1) {
 		CHECK_EQ(wc.status, IBV_WC_SUCCESS);
-		/* In their order, none twice. */
+		/* Completions come in order, and none comes twice. */
 		CHECK(wc.wr_id > last_sent);
 		last_sent = wc.wr_id;
 	}
@@ -112,7 +114,7 @@ static void post_one(uint64_t id)
 			 0);
 }
 
-/* What was posted is done, and so is what is posted now. */
+/* Everything that was posted gets done, and so does one more message. */
 static void settle(void)
 {
 	uint64_t id = next_id++;
@@ -169,11 +171,11 @@ static void handlers(void)
 			 old;
 	struct sigaction once = {.sa_handler = plain, .sa_flags = (int)SA_RESETHAND};
 
-	/* Set before the device was opened. */
+	/* The program set this handler before it opened the device. */
 	CHECK_EQ(sigaction(SIGUSR2, NULL, &old), 0);
 	CHECK(old.sa_handler == plain);
 	CHECK_EQ(old.sa_flags & ~0x04000000,
-		 SA_RESTART); /* but what the C library adds for itself */
+		 SA_RESTART); /* but for SA_RESTORER, which the C library adds */
 	CHECK_EQ(raise(SIGUSR2), 0);
 	CHECK_EQ(got, SIGUSR2);
 	sigaddset(&act.sa_mask, SIGHUP);
@@ -193,7 +195,7 @@ static void handlers(void)
 	CHECK(signal(SIGUSR2, plain) == SIG_DFL);
 	CHECK(signal(SIGUSR2, SIG_IGN) == plain);
 	CHECK(signal(SIGUSR2, plain) == SIG_IGN);
-	/* What a child of vfork() does to its own is nothing to its parent. */
+	/* A child of vfork() changes only its own handlers, not those of its parent. */
 	{
 		pid_t pid = vfork();
 
@@ -233,7 +235,7 @@ int main(void)
 	else
 		settle();
 	handlers();
-	/* The daemon waits until nobody uses the keys. */
+	/* The daemon waits until no thread uses the key. */
 	mr = ibv_reg_mr(s.pd, s.buf, 4096, IBV_ACCESS_LOCAL_WRITE);
 	CHECK(mr);
 	CHECK_EQ(ibv_dereg_mr(mr), 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: what becomes of descriptors, the root directory and names after a device was opened
- * is nothing to its doorbells and events: no descriptor is left, the root is an empty directory,
- * the instance is reached through a link. The parts about the root directory need root.
+ * Description: after a device was opened, its doorbells and events do not depend on descriptors,
+ * the root directory or names. The test uses up all descriptors, makes an empty directory the root,
+ * and reaches the instance through a link. The parts about the root directory need root.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -37,7 +37,7 @@ static void lose(enum what what)
 	CHECK_EQ(errno, EMFILE);
 }
 
-/* As side_open(), but for what happens on the way. */
+/* Like side_open(), but loses something on the way. */
 static void open_and_lose(enum what what)
 {
 	struct ibv_port_attr port;
@@ -71,7 +71,7 @@ static void messages(uint64_t first)
 		fill(s.buf, 64, id);
 		CHECK_EQ(post_send1(a, &s, id, 0, 64, IBV_SEND_SIGNALED), 0);
 		expect_wc(s.scq, id, IBV_WC_SUCCESS);
-		/* The event comes, and for this CQ. */
+		/* The event comes, and is for this CQ. */
 		CHECK_EQ(ibv_get_cq_event(s.channel, &cq, &arg), 0);
 		CHECK(cq == s.rcq);
 		ibv_ack_cq_events(cq, 1);
@@ -105,7 +105,7 @@ static void one(int arg)
 	side_close(&s);
 }
 
-/* The same instance, by a name with a link in its path. */
+/* Runs this program again, with a name of the same instance that has a link in its path. */
 static void through_link(int arg)
 {
 	const char *instance = getenv("SOFTHCA_INSTANCE"), *base = getenv("SOFTHCA_DIR"),
@@ -143,7 +143,7 @@ int main(int argc, char **argv)
 	snprintf(empty, sizeof(empty), "%s/empty-%d", work, (int)getpid());
 	CHECK_EQ(mkdir(empty, 0700), 0);
 	if (argc > 1) {
-		one(atoi(argv[1])); /* a part alone */
+		one(atoi(argv[1])); /* only this part */
 		return 0;
 	}
 	join(spawn(through_link, 0));

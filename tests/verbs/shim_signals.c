@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: SIGBUS and signal masks look to a program as if nobody else used them: its handlers get the faults that
- * are its own, what it sets is what it reads back, threads that block every signal ring doorbells, and so do handlers
- * that interrupt one. A child of vfork() changes nothing of this for its parent.
+ * Description: a program uses SIGBUS and signal masks as if softhca did not use them. Its handlers
+ * get its own faults. What it sets is what it reads back. Threads that block all signals ring
+ * doorbells, and so do handlers that interrupt a doorbell. A child of vfork() changes none of this
+ * for its parent.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -54,7 +55,7 @@ static void take_own_fault(void)
 	CHECK(fault == hole + 200);
 }
 
-/* Set before the device is opened, and changed afterwards. */
+/* The handler is set before the device is opened, and changed afterwards. */
 static void handlers(void)
 {
 	struct sigaction act = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_NODEFER}, old;
@@ -73,7 +74,7 @@ static void handlers(void)
 	take_own_fault();
 }
 
-/* A child of vfork() prepares itself for its program, in its parent's memory. */
+/* Has a child of vfork() that sets its signals, as before an exec, in its parent's memory. */
 static __attribute__((noinline)) void has_child(void)
 {
 	struct sigaction child = {.sa_handler = SIG_DFL};

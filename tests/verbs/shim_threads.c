@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: softhca's own thread is none of the program's: a process ends with the last thread
- * of the program, and calls that a process with one thread may make (unshare(), setns()) do for
- * it what they do without a device, which goes on working afterwards.
+ * Description: softhca's own thread does not count as one of the program's. A process ends with the
+ * last thread of the program. Calls that only a process with one thread may make (unshare(),
+ * setns()) do what they do without a device, and the device goes on working.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -33,7 +33,7 @@ static void up(void)
 	connect_pair(&s, a, b);
 }
 
-/* A message whose receiver is late, so that it takes a timer, and registered memory. */
+/* Sends a message whose receive comes late, so that it takes a timer, and registers memory. */
 static void works(void)
 {
 	struct ibv_mr *mr;
@@ -87,7 +87,7 @@ static void last_is_another(int arg)
 
 /* ---- a peer of a process whose main() has ended ---- */
 
-/* Registered beside threads, and touched: it stays private. */
+/* The memory stays private, because it was touched and is registered in a process with threads. */
 static void *is_reached(void *arg)
 {
 	struct ibv_mr *mr;
@@ -153,7 +153,7 @@ static void ends(void (*fn)(int arg))
 	CHECK_EQ(board->word[AT_EXIT], 1);
 }
 
-/* ---- what a process parts with ---- */
+/* ---- what a process unshares ---- */
 
 static int to_its_own(int flags)
 {
@@ -170,7 +170,7 @@ static int by_range(int fd)
 	return (int)syscall(SYS_close_range, fd, fd, CLOSE_RANGE_UNSHARE);
 }
 
-/* No helper could be made after the first of them. */
+/* After the first of these calls no helper could be created. */
 static int one_after_the_other(int flags)
 {
 	return unshare(CLONE_NEWUSER | CLONE_NEWPID) || unshare(flags);
@@ -194,7 +194,9 @@ static const struct parting descriptors[] = {
 	{"descriptors, by close_range()", by_range, 1 << 20},
 };
 
-/* Some take a privilege, or are forbidden: what they do without a device decides. */
+/*
+ * Some of these calls need a privilege, or are forbidden. So a child without a device tries first.
+ */
 static bool may(const struct parting *p)
 {
 	pid_t pid = fork();
@@ -217,7 +219,7 @@ static void parts(int arg)
 	works();
 }
 
-/* The other end of a pipe is closed when this process has closed it. */
+/* When this process has closed one end of a pipe, softhca's thread does not keep that end open. */
 static void parts_with_descriptors(int by_close_range)
 {
 	int fd[2];
