@@ -86,8 +86,8 @@ static int asked_for(uintptr_t offset, size_t len, int advice)
 		    asked[0].advice == advice;
 
 	if (!right)
-		fprintf(stderr, "%d calls, the first: 0x%lx 0x%zx %d\n", num_asked, (long)asked[0].start, asked[0].len,
-			asked[0].advice);
+		fprintf(stderr, "%d calls of madvise(), the first: start 0x%lx, length 0x%zx, advice %d\n",
+			num_asked, (long)asked[0].start, asked[0].len, asked[0].advice);
 	num_asked = 0;
 	return right;
 }

@@ -62,7 +62,7 @@ static int carry(struct pp_content *content, int send)
 
 static const uint32_t sizes[] = { 0, 1, 2, 7, 8, 9, 63, 64, 65, 4095, 4096, 4097, 4 << 20 };
 
-static void what_was_sent_passes(void **state)
+static void sent_messages_pass(void **state)
 {
 	(void)state;
 	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
@@ -97,7 +97,7 @@ static void every_bit_counts(void **state)
 	}
 }
 
-static void bytes_beside_the_message_count(void **state)
+static void bytes_beside_the_message_are_checked(void **state)
 {
 	static const int at[] = { -1, -64, 100 + 40, 100 + 40 + 63 };
 	struct ibv_sge sge;
@@ -132,7 +132,7 @@ static void other_messages_do_not_pass(void **state)
 	}
 }
 
-static void memory_that_was_not_written_does_not_pass(void **state)
+static void stale_memory_does_not_pass(void **state)
 {
 	(void)state;
 	for (size_t s = 1; s < sizeof sizes / sizeof *sizes; s++) {
@@ -149,7 +149,7 @@ static void memory_that_was_not_written_does_not_pass(void **state)
 	}
 }
 
-static void neighbours_differ_from_the_first_byte_on(void **state)
+static void consecutive_messages_differ_in_the_first_byte(void **state)
 {
 	struct pp_content content = make(64, 0, true);
 	const uint8_t *message;
@@ -170,7 +170,7 @@ static void neighbours_differ_from_the_first_byte_on(void **state)
 	assert_int_equal(pp_content_free(&content), 0);
 }
 
-static void slots_are_no_more_than_the_memory_for_them(void **state)
+static void memory_limits_the_number_of_slots(void **state)
 {
 	struct pp_content big = make(60 << 20, 0, true), small = make(1, 0, true), plain = make(4096, 0, false);
 
@@ -184,7 +184,7 @@ static void slots_are_no_more_than_the_memory_for_them(void **state)
 	assert_int_equal(pp_content_free(&plain), 0);
 }
 
-static void unchecked_messages_suit_later_generations(void **state)
+static void unverified_messages_suit_later_generations(void **state)
 {
 	struct pp_content content = make(10000, 0, false);
 	struct ibv_sge sge;
@@ -205,14 +205,14 @@ static void unchecked_messages_suit_later_generations(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_sent_passes),
+		cmocka_unit_test(sent_messages_pass),
 		cmocka_unit_test(every_bit_counts),
-		cmocka_unit_test(bytes_beside_the_message_count),
+		cmocka_unit_test(bytes_beside_the_message_are_checked),
 		cmocka_unit_test(other_messages_do_not_pass),
-		cmocka_unit_test(memory_that_was_not_written_does_not_pass),
-		cmocka_unit_test(neighbours_differ_from_the_first_byte_on),
-		cmocka_unit_test(slots_are_no_more_than_the_memory_for_them),
-		cmocka_unit_test(unchecked_messages_suit_later_generations),
+		cmocka_unit_test(stale_memory_does_not_pass),
+		cmocka_unit_test(consecutive_messages_differ_in_the_first_byte),
+		cmocka_unit_test(memory_limits_the_number_of_slots),
+		cmocka_unit_test(unverified_messages_suit_later_generations),
 	};
 
 	/*

@@ -30,7 +30,7 @@ static struct pp_dest example(void)
 	return dest;
 }
 
-static void text_is_that_of_all_generations(void **state)
+static void addresses_have_the_text_of_all_generations(void **state)
 {
 	struct pp_dest dest = example(), got;
 	char msg[PP_WIRE_XRC_LEN];
@@ -139,7 +139,7 @@ static void two_processes_swap_addresses(void **state)
 	assert_int_equal(status, 0);
 }
 
-static void a_peer_that_stops_or_strays_is_an_error(void **state)
+static void a_peer_that_stops_or_sends_garbage_is_an_error(void **state)
 {
 	struct pp_dest dest = example();
 	int pair[2];
@@ -178,11 +178,11 @@ static void a_limit_ends_the_wait_for_a_client(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(text_is_that_of_all_generations),
+		cmocka_unit_test(addresses_have_the_text_of_all_generations),
 		cmocka_unit_test(garbage_is_refused),
 		cmocka_unit_test(psn_has_24_bits),
 		cmocka_unit_test(two_processes_swap_addresses),
-		cmocka_unit_test(a_peer_that_stops_or_strays_is_an_error),
+		cmocka_unit_test(a_peer_that_stops_or_sends_garbage_is_an_error),
 		cmocka_unit_test(a_limit_ends_the_wait_for_a_client),
 	};
 

@@ -20,7 +20,7 @@
 
 void complain(const char *format, ...)
 {
-	fail_msg("complains: %s", format);
+	fail_msg("render_text() complained: %s", format);
 }
 
 /* Returns the text for a value, and checks that no line is too long. The caller frees the text. */
@@ -39,7 +39,8 @@ static char *rendered(json_t *value)
 	json_decref(value);
 	for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
 		if (strcspn(line, "\n") > COLUMNS)
-			fail_msg("%zu columns: %.*s", strcspn(line, "\n"), (int)strcspn(line, "\n"), line);
+			fail_msg("a line has %zu columns: %.*s", strcspn(line, "\n"),
+				 (int)strcspn(line, "\n"), line);
 	return text;
 }
 

@@ -198,7 +198,7 @@ static void fills_in_every_field(void **state)
 	cq_close(&c);
 }
 
-static void goes_round_many_times(void **state)
+static void wraps_many_times(void **state)
 {
 	struct mlx4_cqe *e;
 	struct cq c;
@@ -251,7 +251,7 @@ static void indices_wrap_at_24_bits(void **state)
 	cq_close(&c);
 }
 
-static void overruns_once_and_says_so(void **state)
+static void an_overrun_is_reported_once(void **state)
 {
 	struct sh_ctx *ctx;
 	struct sh_cq_info info;
@@ -343,7 +343,7 @@ static void arming_is_neither_late_nor_early(void **state)
 	}
 }
 
-static void a_record_acted_on_is_not_acted_on_again(void **state)
+static void an_arm_record_takes_effect_once(void **state)
 {
 	struct cq c;
 
@@ -404,7 +404,7 @@ static void solicited_arms_wait_for_solicited_entries(void **state)
 	cq_close(&c);
 }
 
-static void foreign_and_senseless_arms_do_nothing(void **state)
+static void foreign_and_invalid_arms_do_nothing(void **state)
 {
 	uint32_t other;
 	struct cq c;
@@ -532,7 +532,7 @@ static void a_resize_keeps_what_was_announced(void **state)
 	cq_close(&c);
 }
 
-static void destroy_is_the_end(void **state)
+static void a_destroyed_queue_gets_nothing(void **state)
 {
 	uint32_t comp = 99, async = 99;
 	struct sh_cq_info info;
@@ -559,7 +559,7 @@ static void destroy_is_the_end(void **state)
 	cq_close(&c);
 }
 
-static void a_dead_owner_gets_nothing(void **state)
+static void a_queue_of_a_dead_owner_gets_nothing(void **state)
 {
 	struct cq c;
 	uint8_t before[512];
@@ -606,7 +606,7 @@ static void bad_creations_change_nothing(void **state)
 	cq_close(&c);
 }
 
-static void damage_is_not_followed(void **state)
+static void a_damaged_queue_is_not_used(void **state)
 {
 	uint32_t comp, async;
 	struct sh_cq_info info;
@@ -663,20 +663,20 @@ int main(void)
 		cmocka_unit_test(a_new_queue_looks_empty),
 		cmocka_unit_test(writes_the_worked_example),
 		cmocka_unit_test(fills_in_every_field),
-		cmocka_unit_test(goes_round_many_times),
+		cmocka_unit_test(wraps_many_times),
 		cmocka_unit_test(indices_wrap_at_24_bits),
-		cmocka_unit_test(overruns_once_and_says_so),
+		cmocka_unit_test(an_overrun_is_reported_once),
 		cmocka_unit_test(reads_the_consumer_only_when_full),
 		cmocka_unit_test(arming_is_neither_late_nor_early),
-		cmocka_unit_test(a_record_acted_on_is_not_acted_on_again),
+		cmocka_unit_test(an_arm_record_takes_effect_once),
 		cmocka_unit_test(solicited_arms_wait_for_solicited_entries),
-		cmocka_unit_test(foreign_and_senseless_arms_do_nothing),
+		cmocka_unit_test(foreign_and_invalid_arms_do_nothing),
 		cmocka_unit_test(resizes_at_every_phase),
 		cmocka_unit_test(a_resize_keeps_what_was_announced),
-		cmocka_unit_test(destroy_is_the_end),
-		cmocka_unit_test(a_dead_owner_gets_nothing),
+		cmocka_unit_test(a_destroyed_queue_gets_nothing),
+		cmocka_unit_test(a_queue_of_a_dead_owner_gets_nothing),
 		cmocka_unit_test(bad_creations_change_nothing),
-		cmocka_unit_test(damage_is_not_followed),
+		cmocka_unit_test(a_damaged_queue_is_not_used),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,7 +81,7 @@ static void spills_and_catches_up_in_order(void **state)
 	mock_free(f.m);
 }
 
-static void what_is_lost_is_not_counted(void **state)
+static void lost_records_are_not_counted(void **state)
 {
 	uint32_t comp, async;
 	struct fixture f;
@@ -101,7 +101,7 @@ static void what_is_lost_is_not_counted(void **state)
 	mock_free(f.m);
 }
 
-static void the_end_of_one_leaves_the_others(void **state)
+static void the_end_of_a_cq_leaves_other_records(void **state)
 {
 	uint32_t comp, async;
 	struct fixture f;
@@ -186,7 +186,7 @@ static void damage_is_repaired_or_refused(void **state)
 	mock_free(f.m);
 }
 
-static void a_flight_is_settled_once(void **state)
+static void a_record_in_flight_is_settled_once(void **state)
 {
 	struct fixture f;
 	struct sh_evq *q;
@@ -254,11 +254,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(spills_and_catches_up_in_order),
-		cmocka_unit_test(what_is_lost_is_not_counted),
-		cmocka_unit_test(the_end_of_one_leaves_the_others),
+		cmocka_unit_test(lost_records_are_not_counted),
+		cmocka_unit_test(the_end_of_a_cq_leaves_other_records),
 		cmocka_unit_test(unknown_addressees_are_ignored),
 		cmocka_unit_test(damage_is_repaired_or_refused),
-		cmocka_unit_test(a_flight_is_settled_once),
+		cmocka_unit_test(a_record_in_flight_is_settled_once),
 		cmocka_unit_test(the_daemon_does_not_wait),
 	};
 

@@ -93,7 +93,7 @@ static void *destroy(void *arg)
 	return __atomic_load_n(&v->left, __ATOMIC_SEQ_CST) ? NULL : (void *)2;
 }
 
-static void removal_waits_for_those_inside(void **state)
+static void removal_waits_for_threads_inside(void **state)
 {
 	struct visitor v = { 0 };
 	pthread_t visitor, destroyer;
@@ -135,7 +135,7 @@ static void go_in(void *arg)
 		_exit(1);
 }
 
-static void the_dead_are_not_waited_for(void **state)
+static void dead_threads_are_not_waited_for(void **state)
 {
 	struct mock *m = mock_new(NULL);
 	uint32_t ctx = mock_ctx(m, 0);
@@ -163,7 +163,7 @@ static void the_dead_are_not_waited_for(void **state)
  * A key becomes invalid at once, even if a thread is stopped in device code. A caller that asks for
  * a grace can leave out the threads that were in device code before an earlier moment.
  */
-static void the_stopped_hold_up_a_grace_only(void **state)
+static void stopped_threads_hold_up_only_a_grace(void **state)
 {
 	struct mock *m = mock_new(NULL);
 	uint32_t ctx = mock_ctx(m, 0), out;
@@ -302,9 +302,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(entering_twice_is_refused),
-		cmocka_unit_test(removal_waits_for_those_inside),
-		cmocka_unit_test(the_dead_are_not_waited_for),
-		cmocka_unit_test(the_stopped_hold_up_a_grace_only),
+		cmocka_unit_test(removal_waits_for_threads_inside),
+		cmocka_unit_test(dead_threads_are_not_waited_for),
+		cmocka_unit_test(stopped_threads_hold_up_only_a_grace),
 		cmocka_unit_test(a_handlers_doorbell_is_served_on_the_way_out),
 		cmocka_unit_test(many_threads_come_and_go),
 	};

@@ -153,7 +153,7 @@ static void killed(void **state)
 		seen += !empty(tmp);
 		sh_instance_sweep(tmp, tell);
 		if (!empty(tmp))
-			fail_msg("killed at its system call %u it has left something", call);
+			fail_msg("killed at system call %u, and the sweep left something", call);
 	}
 	assert_true(empty(tmp));
 	assert_int_equal(told, 0);
@@ -162,7 +162,7 @@ static void killed(void **state)
 }
 
 /* While the maker of an instance lives, neither a sweep nor a removal takes anything of it away. */
-static void held(void **state)
+static void maker_alive(void **state)
 {
 	struct sh_instdir d;
 	struct sh_left left;
@@ -201,7 +201,7 @@ static void name_taken(void **state)
 			assert_int_equal(symlink("nowhere", in_tmp("one")), 0);
 		}
 		if (sh_instdir_publish(&d, "one") != -EEXIST)
-			fail_msg("it has taken the name of %s", kinds[i]);
+			fail_msg("sh_instdir_publish() took the name of %s", kinds[i]);
 		assert_int_equal(sh_instdir_end(&d, &left), 0);
 		if (i == 0)
 			assert_int_equal(sh_instdir_end(&other, &left), 0);
@@ -270,7 +270,7 @@ static void unmarked(void **state)
 		}
 		sh_instance_sweep(tmp, tell);
 		if (sh_instance_remove(in_tmp("one"), &left) != -ENODATA)
-			fail_msg("taken for an instance, its lock: %s", kinds[i]);
+			fail_msg("a directory was taken for an instance; its lock: %s", kinds[i]);
 		assert_int_equal(access(in_tmp("one/files/c1.4294967295"), F_OK), 0);
 		assert_int_equal(access(in_tmp("one/lease"), F_OK), 0);
 		assert_int_equal(tmp_remove(in_tmp("one")), 0);
@@ -279,7 +279,7 @@ static void unmarked(void **state)
 	assert_int_equal(told, 0);
 }
 
-static void link_to_one(void **state)
+static void link_to_instance(void **state)
 {
 	struct sh_left left;
 
@@ -295,7 +295,7 @@ static void link_to_one(void **state)
 }
 
 /* Names that resemble those that an instance directory may hold. */
-static void nearly(void **state)
+static void similar_names(void **state)
 {
 	static const char *const names[] = {
 		"locks",
@@ -335,7 +335,7 @@ static void nearly(void **state)
 }
 
 /* A process that holds the lease uses the instance, even if its daemon is dead. */
-static void leased(void **state)
+static void lease_held(void **state)
 {
 	struct sh_left left;
 	int fd;
@@ -353,7 +353,7 @@ static void leased(void **state)
 }
 
 /* What another maker left when it died, with something added that no maker can have made. */
-static void foreign_half(void **state)
+static void foreign_contents(void **state)
 {
 	char lock[128];
 
@@ -377,14 +377,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(killed, setup, teardown),
-		cmocka_unit_test_setup_teardown(held, setup, teardown),
+		cmocka_unit_test_setup_teardown(maker_alive, setup, teardown),
 		cmocka_unit_test_setup_teardown(name_taken, setup, teardown),
 		cmocka_unit_test_setup_teardown(poor_file_system, setup, teardown),
 		cmocka_unit_test_setup_teardown(unmarked, setup, teardown),
-		cmocka_unit_test_setup_teardown(link_to_one, setup, teardown),
-		cmocka_unit_test_setup_teardown(nearly, setup, teardown),
-		cmocka_unit_test_setup_teardown(leased, setup, teardown),
-		cmocka_unit_test_setup_teardown(foreign_half, setup, teardown),
+		cmocka_unit_test_setup_teardown(link_to_instance, setup, teardown),
+		cmocka_unit_test_setup_teardown(similar_names, setup, teardown),
+		cmocka_unit_test_setup_teardown(lease_held, setup, teardown),
+		cmocka_unit_test_setup_teardown(foreign_contents, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("softhca_instdir", tests, NULL, NULL);

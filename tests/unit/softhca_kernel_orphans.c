@@ -144,7 +144,7 @@ static void all_at_once(void **state)
 }
 
 /* When a process that holds no lock dies, a living one keeps its locks. */
-static void the_living_keep_theirs(void **state)
+static void living_threads_keep_their_locks(void **state)
 {
 	struct world w;
 	struct kproc *p;
@@ -171,7 +171,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_kind_of_lock),
 		cmocka_unit_test(all_at_once),
-		cmocka_unit_test(the_living_keep_theirs),
+		cmocka_unit_test(living_threads_keep_their_locks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,7 +148,7 @@ static void sample(uint32_t round)
 }
 
 static const char *const step_name[] = {"query", "destroy", "create", "create another", "modify",
-					"deregister", "register", "end a receive QP", "create one"};
+					"deregister", "register", "end a receive QP", "create a receive QP"};
 #define STEPS	(sizeof(step_name) / sizeof(step_name[0]))
 
 static void __attribute__((noreturn)) child(enum sh_face face)
@@ -235,7 +235,7 @@ static void count_all(enum sh_face face, long least[2][STEPS])
 	while (WIFSTOPPED(status));
 ended:
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
-		fail_msg("the commands ended with status 0x%x", status);
+		fail_msg("the child that runs the commands ended with status 0x%x", status);
 }
 
 static void compare(enum sh_face face)

@@ -159,7 +159,7 @@ static void a_key(void **state)
  * The process goes on and is still inside. It may be about to store what it had begun, so a command
  * waits for it again.
  */
-static void one_that_goes_on(void **state)
+static void a_process_that_goes_on(void **state)
 {
 	static char buf[8192];
 	struct rig r;
@@ -236,7 +236,7 @@ static void a_queue_pair(void **state)
 }
 
 /* The QP of a target ends with its last registration. A handle ends when its events are dropped. */
-static void a_target(void **state)
+static void a_target_handle(void **state)
 {
 	struct uv_create_qp_resp resp = {0};
 	struct uv_create_qp cmd = {.response = (uintptr_t)&resp, .user_handle = 7, .qp_type = UV_QPT_XRC_TGT};
@@ -330,7 +330,7 @@ static uint32_t state_of(struct rig *r)
 	return resp.qp_state;
 }
 
-static void a_state(void **state)
+static void a_change_of_state(void **state)
 {
 	struct rig r;
 
@@ -411,12 +411,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_key),
-		cmocka_unit_test(one_that_goes_on),
+		cmocka_unit_test(a_process_that_goes_on),
 		cmocka_unit_test(a_queue_pair),
-		cmocka_unit_test(a_target),
+		cmocka_unit_test(a_target_handle),
 		cmocka_unit_test(a_completion_queue),
 		cmocka_unit_test(a_shared_receive_queue),
-		cmocka_unit_test(a_state),
+		cmocka_unit_test(a_change_of_state),
 		cmocka_unit_test(events),
 	};
 

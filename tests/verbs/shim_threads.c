@@ -207,7 +207,7 @@ static bool may(const struct parting *p)
 		_exit(p->call(p->flags) ? 1 : 0);
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
 	if (status)
-		printf("# %s: may not be parted with here\n", p->name);
+		printf("# %s: left out, the call is not permitted here\n", p->name);
 	return !status;
 }
 
