@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: an object that is destroyed waits for the acknowledgement of its events, and the
- * thread that is to acknowledge them can make other objects first: with the same number, which the
- * kernel gives out again, with one that has the same place in the provider's table, or with any
- * other. Completions of the old object are gone by then, those of the new one stay. */
+/*
+ * Description: destroying an object waits until its events are acknowledged. Until then the thread
+ * that is to acknowledge them can make other objects: with the same number, which the kernel has
+ * given out again; with a number that has the same place in the provider's table; or with any other
+ * number. The completions of the old object disappear, and those of the new object stay.
+ */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -11,11 +13,11 @@
 
 #include "kinds.h"
 
-enum { DEADLINE = 60 }; /* seconds; no verdict but that of a thread which hangs */
+enum { DEADLINE = 60 }; /* seconds, after which a thread counts as hanging */
 
 static struct dev_cq cq;
-static int
-	reported; /* the destroying command has been carried out, and says that an event is out */
+/* The kernel has carried out the destroying command and reported an event to acknowledge. */
+static int reported;
 
 static void report_event(int command, uint8_t *cmd, uint8_t *resp)
 {
@@ -74,7 +76,7 @@ static void *make(void *arg)
 	return NULL;
 }
 
-/* What the number of the new object has in common with that of the old one. */
+/* What the number of the new object and that of the old one have in common. */
 enum number { SAME, SAME_PLACE, OTHER, NUMBERS };
 
 static uint32_t number_like(uint32_t old, enum number how)
@@ -110,7 +112,7 @@ static void qp_goes(enum kind kind)
 		lane_do(&new, RECEIVED, 14);
 		if (how != OTHER) {
 			if (is_xrc(kind)) {
-				/* Receives of XRC are the SRQ's. */
+				/* Receives of XRC belong to the SRQ, which stays. */
 				lane_expect(&old, RECEIVED, 2);
 				lane_expect(&old, RECEIVED, 4);
 			}

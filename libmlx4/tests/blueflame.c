@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: the BlueFlame register is not worth waiting for, for any kind of QP: while another
- * thread holds it the plain doorbell rings, and the WQE in memory, which the device reads then, has
- * neither the index nor the QP's number where the register wants them. */
+/*
+ * Description: for no kind of QP does a post wait for the BlueFlame register. While another thread
+ * holds the register, the provider rings the plain doorbell. The device then reads the WQE in
+ * memory, where the index and the QP's number must not stand: BlueFlame alone wants them there.
+ */
 #include "kinds.h"
 #include "mlx4.h"
 
 static struct dev_cq cq;
 
-/* What is better written to the register: the first by the short way, the others by the general
- * one. Datagrams and UC have no READ: what is posted as one rings, and the device refuses it. */
+/*
+ * Requests that the provider writes to the register: the first by its short way, the others by the
+ * general one. UD and UC have no READ, so they leave the last one out: the provider would ring the
+ * doorbell for it, and the device would refuse it.
+ */
 enum way { SHORT, TWO_ENTRIES, SOLICITED_READ, WAYS };
 
 static enum way way_at(uint32_t index, enum kind kind)
@@ -42,7 +47,7 @@ static void check_memory(const struct lane *l, enum way way, uint32_t index)
 
 	assert_int_equal(be32_at(wqe, 0), (way == SOLICITED_READ ? 0x10 : 0x0a) |
 						  (index & l->qp.sq_slots ? 1u << 31 : 0));
-	/* VLAN tag, and whether to insert it */
+	/* VLAN tag, and the bits that ask the device to insert it */
 	assert_int_equal(be32_at(wqe, 4) >> 8, 0);
 	assert_int_equal(wqe[7] >> 6, way != SOLICITED_READ);
 }
@@ -57,11 +62,11 @@ static void register_taken(enum kind kind)
 	int taken;
 
 	dev_create_cq(&cq, ctx, 15);
-	/* A number that would ask for a VLAN in every one of its bits */
+	/* If this number were written there, each of its bits would ask for a VLAN. */
 	fk.next_qpn = 0x3ffff;
 	lane_open(&l, kind, &cq, &cq);
 	qpn = l.qp.qp->qp_num;
-	/* First every slot gets a WQE for the register. */
+	/* In the first round every slot gets a WQE that goes through the register. */
 	rounds = 2 * l.qp.sq_slots + 3;
 	for (index = 0; index < rounds; ++index) {
 		taken = index >= l.qp.sq_slots && !mctx->single_threaded;
@@ -83,7 +88,10 @@ static void register_taken(enum kind kind)
 	assert_int_equal(ibv_destroy_cq(cq.cq), 0);
 }
 
-/* And when it is free it is used, and free again: the WQE there carries both. */
+/*
+ * A register that is free is used and released again. The WQE there has the index and the QP's
+ * number.
+ */
 static void register_free(enum kind kind)
 {
 	struct mlx4_context *mctx = to_mlx4_ctx(ctx);

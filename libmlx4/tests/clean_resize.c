@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: completions that wait survive a resize from any position to any size, and only those
- * of a destroyed or reset object go when it does, its SRQ's receives being given back; with entries
- * of both sizes. */
+/*
+ * Description: the completions in a CQ survive a resize from any position to any size. When an
+ * object is destroyed or reset, only its own completions go, and its SRQ gets the receives back.
+ * All this holds for entries of both sizes.
+ */
 #include <errno.h>
 
 #include "kinds.h"
 
 static struct dev_cq cq;
 
-/* Moves producer and consumer on, with completions of no interest. */
+/* Moves producer and consumer on by n completions that no test looks at. */
 static void turn(struct lane *l, uint32_t n)
 {
 	while (n--) {
@@ -17,7 +19,10 @@ static void turn(struct lane *l, uint32_t n)
 	}
 }
 
-/* What waits is of both directions in turn, in one order or the other. */
+/*
+ * The completions that wait alternate between sends and receives. start says which of them comes
+ * first.
+ */
 static enum event event_at(uint32_t i, uint32_t start)
 {
 	return (i + start / 2) & 1 ? RECEIVED : SENT;
@@ -52,11 +57,11 @@ static void resize_once(enum kind kind, int from, int to, uint32_t start, uint32
 		assert_int_equal(ret, 0);
 		assert_int_equal(fk.count[IB_USER_VERBS_CMD_RESIZE_CQ], from == to ? 0 : 1);
 		assert_int_equal(cq.cq->cqe, to);
-		/* The marker is consumed, nothing else. */
+		/* The provider has consumed the marker and nothing else. */
 		assert_int_equal(be32_at(cq.db, 0), cq.producer - waiting);
 	}
 
-	/* More arrive, as many as there is room for. */
+	/* More completions arrive, until the CQ is full. */
 	for (i = waiting; i < (uint32_t)cq.cq->cqe; ++i)
 		lane_do(&l, event_at(i, start), 1000 + i);
 	for (i = 0; i < (uint32_t)cq.cq->cqe; ++i)
@@ -81,7 +86,9 @@ static void resize(enum kind kind)
 					resize_once(kind, sizes[f], sizes[t], start, waiting);
 }
 
-/* Every last entry is in use: counting ends all the same, and a kernel's refusal changes nothing.
+/*
+ * All entries are in use. The provider's count of them still comes to an end, and if the kernel
+ * refuses the resize, nothing changes.
  */
 static void resize_full(enum kind kind)
 {
@@ -114,7 +121,7 @@ static void resize_full(enum kind kind)
  * Cleaning
  */
 
-/* What goes. Receives through an SRQ of XRC are the SRQ's, all others the QP's. */
+/* What goes. Receives through an XRC SRQ belong to the SRQ, all others to the QP. */
 enum victim { QP_DESTROYED, QP_RESET, SRQ_DESTROYED };
 
 static int goes(enum victim victim, enum kind kind, enum event e)
@@ -124,7 +131,7 @@ static int goes(enum victim victim, enum kind kind, enum event e)
 	return victim != SRQ_DESTROYED;
 }
 
-/* How many receives an SRQ takes until it is full. */
+/* Returns how many receives the SRQ takes until it is full. */
 static uint32_t room_of(struct dev_srq *srq)
 {
 	struct ibv_recv_wr wr = {.wr_id = 9}, *bad;
@@ -150,13 +157,19 @@ static void make_victim(struct lane *l, enum victim victim, uint32_t xrc_left)
 		lane_destroy_srq(l);
 		break;
 	}
-	/* What went was given back; what waits still holds its place. */
+	/*
+	 * The SRQ got the receives of dropped completions back. A completion that waits still holds
+	 * its place.
+	 */
 	if (l->own_srq.srq)
 		assert_int_equal(room_of(&l->own_srq), LANE_RECVS - xrc_left);
 }
 
-/* The victim, of its kind; a QP of its own kind, on an SRQ of its own; one of each other kind.
- * Entries of all in turn, the victim's more often. Then it goes, from any position of the ring. */
+/*
+ * The CQ has entries of the victim, which is of this kind, and of one more QP of each kind, on an
+ * SRQ of its own where the kind has one. They come in turn, the victim's more often. Then the
+ * victim goes, from each position of the ring.
+ */
 static void clean_once(enum kind kind, enum victim victim, uint32_t start, uint32_t waiting)
 {
 	enum { OTHERS = KINDS };
@@ -171,7 +184,7 @@ static void clean_once(enum kind kind, enum victim victim, uint32_t start, uint3
 
 	dev_create_cq(&cq, ctx, 15);
 	for (i = 0; i < 1 + OTHERS; ++i) {
-		/* Numbers that differ in one byte only */
+		/* The numbers differ in one byte only. */
 		fk.next_srqn = 0x1240 + (i << 8);
 		fk.next_qpn = 0x1240 + (i << 8);
 		lane_open(&l[i], i ? i - 1 : kind, &cq, &cq);
@@ -192,7 +205,7 @@ static void clean_once(enum kind kind, enum victim victim, uint32_t start, uint3
 
 	make_victim(&l[0], victim, xrc_left);
 
-	/* Dropped entries are room for the device at once. */
+	/* The device can use the dropped entries at once. */
 	if (n)
 		assert_int_equal(be32_at(cq.db, 0), (cq.producer - (waiting - n)) & 0xffffff);
 	for (i = 0; i < waiting; ++i)
@@ -201,7 +214,7 @@ static void clean_once(enum kind kind, enum victim victim, uint32_t start, uint3
 	assert_int_equal(ibv_poll_cq(cq.cq, 1, &wc), 0);
 
 	if (victim == QP_RESET && !l[0].srq) {
-		/* Counts begin again; the QP is as new. */
+		/* The counts begin again, as for a new QP. */
 		for (i = 0; i < LANE_RECVS; ++i)
 			lane_post_recv(&l[0], i);
 		assert_int_equal(be32_at(l[0].qp.db, 0), LANE_RECVS);
@@ -241,7 +254,9 @@ static void srq_destroyed(enum kind kind)
 	clean_all(kind, SRQ_DESTROYED);
 }
 
-/* A QP and an SRQ of one number, which are two things: one goes, and what is the other's stays. */
+/*
+ * A QP and an SRQ have the same number. When one of them goes, the completions of the other stay.
+ */
 static void one_number(enum kind kind)
 {
 	struct lane l, other;
@@ -279,8 +294,10 @@ static void one_number(enum kind kind)
 	}
 }
 
-/* The QP is gone, and messages to it lie in the SRQ's completions still and go on coming: from a
- * peer's QP that was connected to it, or because its number is another's by now. */
+/*
+ * A QP of XRC is gone. Receive completions with its number still wait in the CQ of the SRQ, and
+ * more of them arrive: a peer's QP was connected to it, or the number belongs to another QP by now.
+ */
 static void receives_outlive(enum kind kind)
 {
 	struct lane l;
@@ -307,7 +324,7 @@ static void receives_outlive(enum kind kind)
 	}
 }
 
-/* Two queues: the sends' and the receives'. */
+/* The QP has two CQs: one for sends, one for receives. */
 static void two_cqs(enum kind kind)
 {
 	struct dev_cq scq, rcq;
@@ -351,7 +368,10 @@ static void refuse_next(int command, int err)
 	fk.fail_errno = err;
 }
 
-/* A kernel that refuses loses nothing: completions, table entry and SRQ links stay. */
+/*
+ * If the kernel refuses to destroy an object, the provider keeps its completions, its entry in the
+ * table and the links of its SRQ.
+ */
 static void refused_destroy(enum kind kind)
 {
 	struct ibv_qp_attr to_reset = {.qp_state = IBV_QPS_RESET};
@@ -380,7 +400,9 @@ static void refused_destroy(enum kind kind)
 	assert_int_equal(ibv_destroy_cq(cq.cq), 0);
 }
 
-/* A number that comes back belongs to its new owner, also for a queue that remembers the old one.
+/*
+ * When the kernel gives a number out again, the number belongs to its new object, even for a CQ
+ * that remembers the old one.
  */
 static void numbers_come_back(enum kind kind)
 {
@@ -391,7 +413,7 @@ static void numbers_come_back(enum kind kind)
 
 	dev_create_cq(&cq, ctx, 7);
 	for (i = 0; i < 3; ++i) {
-		/* Another object may get the memory. */
+		/* Another object may get the memory of the old one. */
 		fk.next_qpn = 0x1000 + 2 * i;
 		fk.next_srqn = 0x2000 + i;
 		lane_open(&between[i], kind, &cq, &cq);
@@ -406,7 +428,7 @@ static void numbers_come_back(enum kind kind)
 		f[1] = (struct cqe_fields){.qpn = l.recv_qpn, .dw2 = 0x200, .sr_opcode = 1};
 		lane_close(&l);
 	}
-	/* And to no object while it has none. */
+	/* A number without an object belongs to nothing. */
 	for (i = 0; i < 2; ++i) {
 		dev_write_cqe(&cq, &f[i]);
 		assert_true(ibv_poll_cq(cq.cq, 1, &wc) < 0);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: opening a device under each version of the driver's ABI, with and without BlueFlame
- * and XRC, and what is refused; every open that fails leaves nothing open or mapped. */
+/*
+ * Description: which devices can be opened: under each version of the driver's ABI, with and
+ * without BlueFlame and XRC. An open that fails leaves nothing open or mapped.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,8 +11,10 @@
 
 #include "fake-kernel.h"
 
-/* The version is fixed for a process, so each has one of its own. The child says 0 when all was
- * well. */
+/*
+ * A process cannot change the version once it has opened a device, so each version gets a child. A
+ * child returns 0 if its test passes.
+ */
 static void in_child(int (*test)(int), int arg)
 {
 	int status;
@@ -60,7 +64,7 @@ static int opens(int abi)
 		fk.cqe_size = sizes[i];
 		ctx = fk_open();
 		CHECK(ctx);
-		/* Two pages, the UAR and BlueFlame */
+		/* The UAR and the BlueFlame page. */
 		CHECK(fk.mapped == 2);
 		CHECK(fk.last_len[IB_USER_VERBS_CMD_GET_CONTEXT] == 16);
 		CHECK(field_get(fk.last[IB_USER_VERBS_CMD_GET_CONTEXT], 6, 2) * 4 ==
@@ -71,7 +75,10 @@ static int opens(int abi)
 
 		cq = ibv_create_cq(ctx, 1, NULL, NULL, 0);
 		CHECK(cq);
-		/* Polling looks where the entry size says: the kernel has filled just that much. */
+		/*
+		 * poll_cq looks where the entry size says: the fake kernel has filled just that
+		 * much.
+		 */
 		CHECK(ibv_poll_cq(cq, 1, &(struct ibv_wc){0}) == 0);
 		CHECK(!ibv_destroy_cq(cq));
 		before = open_descriptors();
@@ -90,7 +97,7 @@ static void versions(void **state)
 	in_child(opens, 4);
 }
 
-/* Not in the list, with one line that says why. */
+/* The device is not in the list, and one line says why. */
 static int declined(int abi)
 {
 	struct ibv_device **list;
@@ -113,7 +120,10 @@ static int declined(int abi)
 	CHECK(strstr(text, "libmlx4: Fatal: ABI version"));
 	CHECK(strstr(text, "uverbs0"));
 	CHECK(strstr(text, "is not supported"));
-	/* One line, with the device and the provider's file (linked in here), and no second one from libibverbs. */
+	/*
+	 * One line with the device and the provider's file (this program, which has the provider
+	 * linked in), and no second line from libibverbs.
+	 */
 	CHECK(strstr(text, "mlx4_0"));
 	CHECK(strstr(text, "/context ("));
 	CHECK(strchr(text, '\n') == text + len - 1);
@@ -141,7 +151,7 @@ static int recognized(int id)
 	fk_put_file("class/infiniband_verbs/uverbs0/device/device", text);
 	if (!known)
 		dup2(open("/dev/null", O_WRONLY),
-		     2); /* libibverbs finds nobody for it, and says so */
+		     2); /* libibverbs warns that it has no provider for this device */
 	list = ibv_get_device_list(&n);
 	CHECK(list);
 	CHECK(n == known);
@@ -212,7 +222,10 @@ static void without_xrc(void **state)
 	assert_int_equal(ibv_close_device(ctx), 0);
 }
 
-/* A register size of 0: inline data goes by the doorbell, and the page is not asked for. */
+/*
+ * The size of the BlueFlame register is 0: inline data goes by the doorbell, and the provider does
+ * not map the page.
+ */
 static void without_blueflame(void **state)
 {
 	struct ibv_qp_init_attr attr = {
@@ -263,7 +276,7 @@ static void no_open(int err)
 	assert_int_equal(open_descriptors(), descriptors);
 }
 
-/* Commands that fail, and answers that cannot be. */
+/* An open fails if a command fails or its answer makes no sense. */
 static void refused(void **state)
 {
 	static const uint32_t tables[] = {0, 3, 262143};
@@ -289,7 +302,10 @@ static void refused(void **state)
 	}
 }
 
-/* Each allocation in turn. The second mapping is BlueFlame's, which is done without. */
+/*
+ * Lets each allocation fail in turn. Without its second mapping, BlueFlame's, a device opens all
+ * the same.
+ */
 static void out_of_memory(void **state)
 {
 	unsigned int n, refused = 0, missing_bf = 0;

@@ -94,7 +94,9 @@ static void answer_cq(const uint8_t *cmd, uint8_t *resp)
 {
 	uint32_t entries = ceil_pow2(field_get(cmd, 24, 4) + 1);
 
-	/* Taking ownership of the buffer sets every owner bit. */
+	/*
+	 * Writes the owner byte of every entry, as the device does when it takes the buffer over.
+	 */
 	memset((void *)(uintptr_t)field_get(cmd, 40, 8), 0xcc, (size_t)entries * fk.cqe_size);
 	field_put(resp, 0, 4, next_handle++);
 	field_put(resp, 4, 4, entries - 1);
@@ -124,7 +126,7 @@ static void answer_qp(const uint8_t *cmd, uint8_t *resp)
 	field_put(resp, 24, 4, field_get(cmd, 56, 4));
 }
 
-/* 0 or an errno */
+/* Returns 0 or an errno value. */
 static int carry_out(int command, uint8_t *cmd, uint8_t *resp)
 {
 	switch (command) {
@@ -165,7 +167,10 @@ static int carry_out(int command, uint8_t *cmd, uint8_t *resp)
 		field_put(resp, 0, 4, next_handle++);
 		break;
 	case IB_USER_VERBS_CMD_CREATE_XRC_RCV_QP:
-		/* libibverbs looks for an OFED kernel with a domain that cannot be. */
+		/*
+		 * To find out whether this is an OFED kernel, libibverbs tries a domain that cannot
+		 * exist.
+		 */
 		if (field_get(cmd, 24, 4) >= next_handle)
 			return EINVAL;
 		field_put(resp, 0, 4, fk.next_qpn++ | 1 << 23);
@@ -229,7 +234,7 @@ static int open_any(const char *path, int flags, mode_t mode)
 	return syscall(SYS_openat, AT_FDCWD, path, flags, mode);
 }
 
-/* Both names, as the library is built with either. */
+/* The C library has two names for open(), and the provider may call either. */
 int open64(const char *path, int flags, ...) __attribute__((alias("open")));
 
 int open(const char *path, int flags, ...)
@@ -245,9 +250,7 @@ int open(const char *path, int flags, ...)
 	return open_any(path, flags, mode);
 }
 
-/*
- * The provider's allocations pass here.
- */
+/* The program is linked with --wrap, so the provider's allocations come here. */
 
 void *__real_calloc(size_t n, size_t size);
 int __real_posix_memalign(void **p, size_t align, size_t size);
@@ -437,7 +440,7 @@ void dev_create_qp(struct dev_qp *d, struct ibv_pd *pd, struct ibv_qp_init_attr 
 			;
 	}
 
-	/* The larger stride first, the send queue when they are equal. */
+	/* The queue with the larger stride comes first; if both are equal, the send queue does. */
 	if (d->rq_slots && d->rq_shift > d->sq_shift) {
 		d->rq = buf;
 		d->sq = buf + ((size_t)d->rq_slots << d->rq_shift);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A kernel and a bus for one process, enough for a provider to live on: a sysfs tree, a device file
- * whose writes are answered here, and the UAR and BlueFlame pages as plain memory. The program's
- * own write() and open() stand before the C library's. Commands are taken apart by offset, as the
- * interface has them.
+ * A kernel and a bus inside one process, with just what the provider needs: a sysfs tree, a device
+ * file whose commands this part answers, and plain memory for the UAR and BlueFlame pages. The
+ * program's own write() and open() take precedence over the C library's. The fields of commands are
+ * read by their offsets in the kernel's interface.
  */
 #ifndef FAKE_KERNEL_H
 #define FAKE_KERNEL_H
@@ -23,7 +23,7 @@
 enum { FK_COMMANDS = 64, FK_MAX_COMMAND = 256 };
 
 struct fake_kernel {
-	/* What the device is; settle it before fk_open(). */
+	/* What the device is. Set it before fk_open(). */
 	int driver_abi;
 	uint32_t qp_tab_size;
 	uint16_t bf_reg_size;
@@ -32,40 +32,45 @@ struct fake_kernel {
 	uint32_t cap_flags;
 	uint8_t link_layer;
 
-	/* What it does next. */
-	int fail_command; /* this one fails, once, with fail_errno */
+	/* What the kernel does next. */
+	int fail_command; /* this command fails once, with fail_errno */
 	int fail_errno;
 	void (*hook)(int command, uint8_t *cmd,
-		     uint8_t *resp); /* after a command was carried out */
+		     uint8_t *resp); /* called after a command was carried out */
 	uint32_t next_qpn, next_cqn, next_srqn;
-	int xrc_without_bit; /* XRC QPs get numbers as those that only send have them elsewhere */
+	/* XRC QPs get numbers without bit 23, as a mainline kernel gives to QPs that only send */
+	int xrc_without_bit;
 
-	/* What was asked of it. */
+	/* The commands that the kernel got. */
 	unsigned int count[FK_COMMANDS];
 	uint8_t last[FK_COMMANDS][FK_MAX_COMMAND];
 	size_t last_len[FK_COMMANDS];
 	uint8_t *uar, *bf; /* the pages that the provider has mapped */
 
-	/* Allocations of the provider: the fail_at-th from now on fails; 0 for never. */
+	/* Allocations of the provider: the fail_at-th from now on fails; 0: no failure. */
 	unsigned int fail_at;
-	int mapped; /* mmap less munmap */
+	int mapped; /* mmap() calls minus munmap() calls */
 };
 
 extern struct fake_kernel fk;
 
-/* A fresh kernel of the default kind: driver ABI 3, BlueFlame, XRC, 32-byte entries. */
+/* Resets the kernel to the default kind: driver ABI 3, BlueFlame, XRC, 32-byte entries. */
 void fk_reset(void);
 
-/* Opens the device through libibverbs; NULL with errno. abi_version is fixed by the first call of
- * the process. */
+/*
+ * Opens the device through libibverbs. Returns NULL and sets errno on failure. The first call in a
+ * process fixes abi_version.
+ */
 struct ibv_context *fk_open(void);
 
-/* Only makes the tree and the device file, of which fk_open() makes sure anyway; and changes an
- * attribute. */
+/*
+ * Makes the sysfs tree and the device file; fk_open() does so by itself if they are missing.
+ * fk_put_file() changes one attribute.
+ */
 void fk_make_device(void);
 void fk_put_file(const char *path, const char *text);
 
-/* Takes the sysfs tree away. */
+/* Removes the sysfs tree. */
 void fk_cleanup(void);
 
 /* Big-endian words at an offset. */
@@ -91,7 +96,7 @@ struct dev_cq {
 
 struct dev_qp {
 	struct ibv_qp *qp;
-	uint8_t *sq, *rq; /* where the device finds them */
+	uint8_t *sq, *rq; /* where the device finds the queues */
 	uint8_t *db;
 	uint32_t sq_slots, sq_shift, rq_slots, rq_shift;
 };
@@ -101,19 +106,19 @@ struct dev_srq {
 	uint8_t *buf;
 	uint8_t *db;
 	uint32_t slots, shift;
-	uint32_t head; /* the device's own */
+	uint32_t head; /* where the device takes the next WQE */
 };
 
 void dev_create_cq(struct dev_cq *d, struct ibv_context *ctx, int cqe);
 
-/* attr as for ibv_create_qp(); the caps are overwritten with those granted. */
+/* attr as for ibv_create_qp(); on return, its caps are those granted. */
 void dev_create_qp(struct dev_qp *d, struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 
-/* domain and cq make it an XRC SRQ; both NULL a plain one. */
+/* With domain and cq it is an XRC SRQ; with both NULL, a plain SRQ. */
 void dev_create_srq(struct dev_srq *d, struct ibv_pd *pd, struct ibv_xrc_domain *domain,
 		    struct ibv_cq *cq, int max_wr, int max_sge);
 
-/* RESET -> INIT, as far as the provider cares. */
+/* Takes the QP from RESET to INIT, as far as the provider cares. */
 void dev_init_qp(struct dev_qp *d);
 
 struct cqe_fields {
@@ -122,10 +127,10 @@ struct cqe_fields {
 	uint8_t vendor, syndrome, sr_opcode;
 };
 
-/* The device writes an entry: 32 valid bytes, the owner last. */
+/* Writes an entry as the device does: 32 valid bytes, the owner byte last. */
 void dev_write_cqe(struct dev_cq *d, const struct cqe_fields *f);
 
-/* The next WQE that the device takes of an SRQ; follows the link. */
+/* Takes the next WQE of an SRQ as the device does: follows the link. */
 uint32_t dev_take_srq_wqe(struct dev_srq *d);
 
 static inline uint8_t *dev_sq_slot(const struct dev_qp *d, uint32_t index)

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* A field of a command or a response, by its offset and its size of 1, 2, 4 or 8 bytes, in the order of this machine. Also
- * for the tests of libibverbs: the package of libmlx4 alone has no other place for it. */
+/*
+ * A field of a command or a response, by its offset and its size of 1, 2, 4 or 8 bytes, in the byte
+ * order of this machine. The tests of libibverbs use this header too. It is here because the
+ * package of libmlx4 has to build alone.
+ */
 #ifndef FIELDS_H
 #define FIELDS_H
 

@@ -233,7 +233,10 @@ void expect_empty(struct dev_cq *d)
 
 struct dev_cq *resizing;
 
-/* New owner bits by phase, the marker into the old buffer, and from then on the new one. */
+/*
+ * Resizes as the device does: gives each entry of the new buffer the owner bit of its phase, writes
+ * the marker into the old buffer, and uses the new buffer from then on.
+ */
 void on_resize(int command, uint8_t *cmd, uint8_t *resp)
 {
 	uint32_t i = resizing->producer++, n, p;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Every kind of QP behind the same few calls, so that a case which runs for one kind runs for all.
- * A case names the kinds that it leaves out, each with the reason, which the output shows.
+ * Puts every kind of QP behind the same few calls, so that a case runs for all kinds. A case names
+ * the kinds that it leaves out, each with the reason, which the runner prints.
  */
 #ifndef KINDS_H
 #define KINDS_H
@@ -15,13 +15,13 @@ enum kind {
 	KIND_RC_SRQ,
 	KIND_UC_SRQ,
 	KIND_UD_SRQ,
-	KIND_XRC,	   /* of ibv_create_qp(), both directions */
-	KIND_XRC_RCV_QP,   /* sends by one, receives by a receive QP of the kernel's */
-	KIND_XRC_MAINLINE, /* the same, where a sending QP's number has no bit 23 */
+	KIND_XRC,	   /* one QP from ibv_create_qp() for both directions */
+	KIND_XRC_RCV_QP,   /* one QP that sends, and a receive QP of the kernel */
+	KIND_XRC_MAINLINE, /* the same, on a kernel where the sending QP's number has no bit 23 */
 	KINDS
 };
 
-/* Where the receives of a kind are. */
+/* Where a kind takes its receives from. */
 enum receives_from { OWN_QUEUE, PLAIN_SRQ, XRC_SRQ };
 
 struct kind_info {
@@ -36,17 +36,17 @@ static inline int is_xrc(enum kind kind)
 	return kind_info[kind].from == XRC_SRQ;
 }
 
-/* A QP of a kind, with what it receives through. */
+/* A QP of some kind, with the queue it receives through. */
 struct lane {
 	enum kind kind;
 	struct dev_cq *scq, *rcq;
 	struct dev_qp qp;
-	struct dev_srq own_srq, *srq; /* NULL: a receive queue of its own */
-	uint32_t recv_qpn;	      /* what its receive completions have for a QP number */
+	struct dev_srq own_srq, *srq; /* srq NULL: the QP has a receive queue of its own */
+	uint32_t recv_qpn;	      /* QP number in its receive completions */
 	uint32_t sent, received;      /* completions that the device has written */
 };
 
-/* Of the running test. */
+/* Objects of the running test. */
 extern struct ibv_context *ctx;
 extern struct ibv_pd *pd;
 extern struct ibv_xrc_domain *domain;
@@ -54,10 +54,13 @@ extern struct ibv_xrc_domain *domain;
 enum { LANE_SENDS = 60, LANE_RECVS = 63 };
 
 void lane_open(struct lane *l, enum kind kind, struct dev_cq *scq, struct dev_cq *rcq);
-/* The same, on the SRQ of another lane of this kind. */
+/* Opens a lane of the same kind on the SRQ of another lane. */
 void lane_open_beside(struct lane *l, const struct lane *other);
 void lane_close(struct lane *l);
-/* Parts of lane_close(), for what goes alone; lane_close() leaves out what is gone. */
+/*
+ * Parts of lane_close(), for tests that destroy one object alone. lane_close() skips objects that
+ * are already destroyed.
+ */
 void lane_destroy_qp(struct lane *l);
 void lane_destroy_srq(struct lane *l);
 void lane_reset_qp(struct lane *l);
@@ -65,17 +68,22 @@ void lane_reset_qp(struct lane *l);
 void lane_post_send(struct lane *l, uint64_t id);
 void lane_post_recv(struct lane *l, uint64_t id);
 
-/* Where a lane of datagrams sends to. */
+/* The address to which UD lanes send. */
 struct ibv_ah *lane_ah(void);
 
-/* What receives carry as immediate data, but for datagrams; and the source QP of those. */
+/*
+ * LANE_IMM is the immediate data of receives other than UD's. LANE_SOURCE_QPN is the source QP of
+ * UD's.
+ */
 enum { LANE_IMM = 0x01020304, LANE_SOURCE_QPN = 0xabcdef, LANE_LENGTH = 1234 };
 
-/* The device completes the oldest that was posted. code: of the CQE; syndrome: with MLX4's error
- * opcode, 0x1e. */
+/*
+ * Completes the oldest request posted. code is the opcode of the CQE; syndrome counts if code is
+ * MLX4's error opcode, 0x1e.
+ */
 void lane_cqe(struct lane *l, int is_send, uint8_t code, uint8_t syndrome);
 
-/* What a lane can be made to have on its CQ: posted and completed, and what a poll says of it. */
+/* What lane_do() posts and completes, and lane_check() compares with the completion polled. */
 enum event { SENT, RECEIVED, READ_DONE, SEND_FLUSHED, RECV_FLUSHED, EVENTS };
 static inline int is_recv(enum event e)
 {
@@ -85,11 +93,14 @@ struct dev_cq *lane_cq(const struct lane *l, enum event e);
 void lane_do(struct lane *l, enum event e, uint64_t id);
 void lane_check(const struct lane *l, enum event e, uint64_t id, const struct ibv_wc *wc);
 
-/* The next completion of a CQ is this; and there is none. */
+/*
+ * lane_expect() asserts that this is the next completion in the CQ, expect_empty() that there is
+ * none.
+ */
 void lane_expect(const struct lane *l, enum event e, uint64_t id);
 void expect_empty(struct dev_cq *d);
 
-/* While this is the hook of the fake kernel, the device carries a resize of *resizing out. */
+/* With on_resize() as the fake kernel's hook, the device carries out a resize of *resizing. */
 extern struct dev_cq *resizing;
 void on_resize(int command, uint8_t *cmd, uint8_t *resp);
 
@@ -102,8 +113,10 @@ struct kind_case {
 	} left_out[KINDS + 1];
 };
 
-/* Every case for every kind, with locks and without, and with entries of both sizes. What main()
- * returns. */
+/*
+ * Runs every case for every kind: with locks, without locks, and with large entries. Returns the
+ * exit status for main().
+ */
 int run_kinds(const char *group, const struct kind_case *cases, size_t n);
 
 #endif

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: doorbell records and number tables with many objects, pages kept from fork()ed
- * children, and every allocation failing in turn. */
+/*
+ * Description: doorbell records and number tables of many objects; pages that fork() keeps from
+ * children; and failure of each allocation in turn.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,7 +29,10 @@ static struct ibv_qp_init_attr qp_attr(enum ibv_qp_type type)
 	return attr;
 }
 
-/* 512 CQ records are a page; the lowest free one is next; a page without any goes. */
+/*
+ * A page holds 512 records of CQs. A new CQ gets the lowest free record, and an empty page is
+ * unmapped.
+ */
 static void cq_records(void **state)
 {
 	enum { N = 1200 };
@@ -40,13 +45,13 @@ static void cq_records(void **state)
 	for (i = 0; i < N; ++i) {
 		dev_create_cq(&d[i], ctx, 1);
 		assert_int_equal((uintptr_t)d[i].db % 8, 0);
-		/* The group's own CQ has the first record of the first page. */
+		/* The CQ that setup() made has the first record of the first page. */
 		if ((i + 1) % per_page)
 			assert_ptr_equal(d[i].db, (i ? d[i - 1].db : cq.db) + 8);
 	}
 	assert_int_equal(fk.mapped - mapped, N + N / per_page);
 
-	/* In the page that was added last, which is looked at first */
+	/* These records are in the newest page, where the provider looks first. */
 	db = d[1150].db;
 	memset(db, 0xff, 8);
 	assert_int_equal(ibv_destroy_cq(d[1151].cq), 0);
@@ -63,7 +68,7 @@ static void cq_records(void **state)
 	test_free(d);
 }
 
-/* Receive records, of QPs and SRQs from the same pages. */
+/* QPs and SRQs share the pages of receive records. */
 static void rq_records(void **state)
 {
 	enum { N = 1100 };
@@ -91,7 +96,10 @@ static void rq_records(void **state)
 	test_free(srq);
 }
 
-/* Numbers all over the space, from several generations; each completion finds its QP. */
+/*
+ * QPs have numbers from the whole space, many of which share low bits with numbers given out
+ * before. Each completion finds its QP.
+ */
 static void find_qps(uint32_t table_size)
 {
 	enum { N = 300 };
@@ -103,7 +111,7 @@ static void find_qps(uint32_t table_size)
 	struct ibv_wc wc;
 
 	for (i = 0; i < n; ++i) {
-		/* Low bits all different, high bits as they come */
+		/* The low bits are all different, the high bits arbitrary. */
 		fk.next_qpn =
 			((i * 0x9e37 + 1) & (table_size - 1)) | ((i * 77 * table_size) & 0x7fffff);
 		attr = qp_attr(i % 7 ? IBV_QPT_RC : IBV_QPT_XRC);
@@ -122,7 +130,9 @@ static void find_qps(uint32_t table_size)
 			assert_int_equal(wc.qp_num, qp[i].qp->qp_num);
 		}
 	}
-	/* What is destroyed is not found; its neighbours are. */
+	/*
+	 * Completions of a destroyed QP are errors; those of its neighbours still find their QPs.
+	 */
 	for (i = 0; i < n; i += 2)
 		assert_int_equal(ibv_destroy_qp(qp[i].qp), 0);
 	for (i = 0; i < n; ++i) {
@@ -172,8 +182,10 @@ static void xrc_srq_table(void **state)
 	test_free(srq);
 }
 
-/* Each object with its first, second, ... allocation refused: ENOMEM, nothing left; and with all of
- * them it exists. */
+/*
+ * Creates each object with its first, second, ... allocation refused. The call fails with ENOMEM
+ * and leaves nothing; when no allocation is refused, it succeeds.
+ */
 static void out_of_memory(void **state)
 {
 	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 1, .max_sge = 1}};
@@ -205,7 +217,10 @@ static void out_of_memory(void **state)
 		assert_int_equal(fk.mapped, mapped);                                               \
 		assert_int_equal(refused, expected);                                               \
 	} while (0)
-	/* object, buffer, wr_ids or WQEs, record page and its bookkeeping, table bucket */
+	/*
+	 * Allocations: object, buffer, wr_ids or WQEs, record page and its bookkeeping, part of the
+	 * table.
+	 */
 	EXHAUST(struct ibv_pd, 1, ibv_alloc_pd(ctx), ibv_dealloc_pd);
 	EXHAUST(struct ibv_mr, 1, ibv_reg_mr(pd, &n, 4, 0), ibv_dereg_mr);
 	EXHAUST(struct ibv_ah, 1, ibv_create_ah(pd, &ah_attr), ibv_destroy_ah);
@@ -223,8 +238,7 @@ static void out_of_memory(void **state)
 	fk.fail_at = 1;
 	assert_int_equal(ibv_resize_cq(cq.cq, 1000), ENOMEM);
 	assert_int_equal(fk.mapped, mapped);
-	/* What could not be entered in a table was destroyed in the kernel: no more was made than
-	 * unmade. */
+	/* The provider destroyed each object in the kernel that it could not put into its table. */
 	assert_int_equal(fk.count[IB_USER_VERBS_CMD_CREATE_QP],
 			 fk.count[IB_USER_VERBS_CMD_DESTROY_QP]);
 	assert_int_equal(fk.count[IB_USER_VERBS_CMD_CREATE_SRQ] +
@@ -232,7 +246,10 @@ static void out_of_memory(void **state)
 			 fk.count[IB_USER_VERBS_CMD_DESTROY_SRQ]);
 }
 
-/* The mapping flags of an address. */
+/*
+ * Returns whether fork() keeps the page from children, by its flags in smaps; -1 if it is not
+ * mapped.
+ */
 static int kept_from_children(const void *p)
 {
 	unsigned long start, end;
@@ -260,7 +277,10 @@ static void fork_safety(void **state)
 	const char *emulator = getenv("EMULATOR");
 
 	(void)state;
-	/* qemu-user takes MADV_DONTFORK and keeps nothing from children. cmocka's skip() counts as failed. */
+	/*
+	 * qemu-user accepts MADV_DONTFORK but keeps nothing from children. The test returns early
+	 * because cmocka's skip() counts as failed.
+	 */
 	if (emulator && *emulator) {
 		print_message("# left out in an emulator: what children see\n");
 		return;

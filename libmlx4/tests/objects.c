@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: the commands that each object costs, word by word; address handles; the XRC calls;
- * and that a kernel's refusal leaves nothing behind. */
+/*
+ * Description: the commands that creating each object sends to the kernel, word by word; address
+ * handles; the XRC calls. When the kernel refuses a command, nothing stays behind.
+ */
 #include <errno.h>
 #include <fcntl.h>
 
@@ -76,11 +78,11 @@ static void command_sizes(void **state)
 		assert_int_equal(fk.last_len[v[i].command], v[i].in);
 		assert_int_equal(out_bytes(v[i].command), v[i].out);
 	}
-	/* The domain's handle travels as the SRQ's; there is no record. */
+	/* The domain's handle is in the SRQ's field. There is no doorbell record. */
 	assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_CREATE_QP], 36, 4), domain->handle);
 	assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_CREATE_QP], 62, 1), 0);
 	assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_CREATE_QP], 72, 8), 0);
-	/* Domain and CQ of the XRC SRQ */
+	/* The domain and the CQ of the XRC SRQ */
 	assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_CREATE_XRC_SRQ], 40, 4), domain->handle);
 	assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_CREATE_XRC_SRQ], 44, 4), cq.cq->handle);
 
@@ -90,8 +92,7 @@ static void command_sizes(void **state)
 	assert_int_equal(ibv_destroy_srq(srq.srq), 0);
 }
 
-/* Each command that makes something fails once: nothing stays mapped, errno says why, and the next
- * try works. */
+/* Each command that creates an object fails: nothing stays mapped, and errno says why. */
 static void refused_creations(void **state)
 {
 	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 1, .max_sge = 1}};
@@ -127,7 +128,10 @@ static void refused_creations(void **state)
 	assert_int_equal(ibv_create_xrc_rcv_qp(&xrc, &qpn), EPERM);
 }
 
-/* Destroys that fail keep the object, with all it needs. */
+/*
+ * If the kernel refuses to destroy an object, the object keeps all that it needs, and the next try
+ * succeeds.
+ */
 static void refused_destructions(void **state)
 {
 	struct ibv_qp_init_attr attr = qp_attr(IBV_QPT_RC);
@@ -197,9 +201,7 @@ static void xrc_calls(void **state)
 	assert_int_equal(fk.count[IB_USER_VERBS_CMD_UNREG_XRC_RCV_QP], 1);
 }
 
-/*
- * Address handles, as they come out in a datagram
- */
+/* Address handles, as they appear in the WQE of a datagram */
 
 static struct dev_qp ud;
 static uint32_t posted;
@@ -251,7 +253,7 @@ static void ah_infiniband(void **state)
 		assert_memory_equal(datagram_of(ah), expected, 48);
 		assert_int_equal(ibv_destroy_ah(ah), 0);
 	}
-	/* The kernel is asked for the kind of port at most once. */
+	/* The provider asks the kernel at most once what kind of port this is. */
 	assert_true(fk.count[IB_USER_VERBS_CMD_QUERY_PORT] <= asked + 1);
 	assert_int_equal(fk.count[IB_USER_VERBS_CMD_CREATE_AH], 0);
 
@@ -279,7 +281,7 @@ static void ah_ethernet(void **state)
 	struct ibv_ah *ah;
 
 	(void)state;
-	/* An address without a GRH is none there. */
+	/* On Ethernet an address must have a GRH. */
 	memcpy(attr.grh.dgid.raw, link_local, 16);
 	errno = 0;
 	assert_null(ibv_create_ah(pd, &attr));
@@ -296,7 +298,7 @@ static void ah_ethernet(void **state)
 	assert_int_equal(be32_at(datagram, 12), 5u << 29);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 
-	/* Our own GID 1 is on a VLAN. */
+	/* GID 1 of the port is on a VLAN. */
 	attr.grh.sgid_index = 1;
 	ah = ibv_create_ah(pd, &attr);
 	assert_non_null(ah);
@@ -315,12 +317,12 @@ static void ah_ethernet(void **state)
 	assert_memory_equal(datagram + 42, group, 6);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 
-	/* Neither link local nor multicast */
+	/* A GID that is neither link-local nor multicast */
 	attr.grh.dgid.raw[0] = 0x20;
 	errno = 0;
 	assert_null(ibv_create_ah(pd, &attr));
 	assert_int_equal(errno, EINVAL);
-	/* No such GID of ours */
+	/* The port has no GID with this index. */
 	memcpy(attr.grh.dgid.raw, link_local, 16);
 	attr.grh.sgid_index = 77;
 	assert_null(ibv_create_ah(pd, &attr));

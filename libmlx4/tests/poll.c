@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: what a datagram's completion says, and that of a message to an XRC SRQ from any
- * receive QP; entries that belong to nothing; consumer index and arming as the device sees them.
- * What all kinds of QP have in common is poll_kinds.c's. */
+/*
+ * Description: the fields of a UD completion, and of a completion from any receive QP through an
+ * XRC SRQ; entries that belong to no object; the consumer index and the arming as the device sees
+ * them. poll_kinds.c has what is common to all kinds of QP.
+ */
 #include "fake-kernel.h"
 
 static struct ibv_context *ctx;
@@ -67,7 +69,7 @@ static uint32_t post_srq(struct dev_srq *d, uint64_t id)
 	return dev_take_srq_wqe(d);
 }
 
-static uint32_t sent; /* WQEs of rc completed so far */
+static uint32_t sent; /* WQEs of rc that have completed so far */
 
 static void datagrams(void **state)
 {
@@ -96,7 +98,7 @@ static void datagrams(void **state)
 	}
 }
 
-/* Priority bits instead of an SL. */
+/* On Ethernet the completion has the priority bits of the VLAN tag instead of an SL. */
 static void datagram_on_ethernet(void **state)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 2};
@@ -139,7 +141,10 @@ static void xrc_receive(void **state)
 		assert_int_equal(wc.src_qp, xrc_srq.srq->xrc_srq_num);
 	}
 
-	/* A send of an XRC QP has the bit in its number too, and is the QP's. */
+	/*
+	 * A send completion of an XRC QP has bit 23 in its number too, but belongs to the QP, not
+	 * to an SRQ.
+	 */
 	post_sends(&xrc, 1, 650);
 	dev_write_cqe(&cq, &(struct cqe_fields){.qpn = xrc.qp->qp_num, .sr_opcode = 0x48});
 	wc = poll_one();
@@ -147,8 +152,10 @@ static void xrc_receive(void **state)
 	assert_true(wc.qp_num & 1 << 23);
 }
 
-/* Entries of no object: an error of their own, once, and never in place of completions that came
- * before. */
+/*
+ * An entry that belongs to no object is an error of its own: poll_cq reports it once, and first
+ * returns the completions that came before it.
+ */
 static void strangers(void **state)
 {
 	struct cqe_fields none[] = {
@@ -157,8 +164,8 @@ static void strangers(void **state)
 		{.qpn = 0x8000a0, .dw2 = 0x1234, .sr_opcode = 1},	/* no such SRQ */
 		{.qpn = 0x8000a0, .sr_opcode = 1, .wqe_index = 0xffff}, /* no such WQE */
 		{.sr_opcode = 1, .wqe_index = 0xffff},
-		{.sr_opcode = 0x4a},		   /* low bits of a QP's, another round */
-		{.qpn = 0x8000a0, .sr_opcode = 1}, /* of an SRQ's */
+		{.sr_opcode = 0x4a},		   /* low bits of a QP's number, other high bits */
+		{.qpn = 0x8000a0, .sr_opcode = 1}, /* the same for an SRQ's number */
 		{.sr_opcode = 0x4a},		   /* a QP of another CQ */
 		{.qpn = 0x8000a0, .sr_opcode = 1}, /* an SRQ of another CQ */
 	};
@@ -226,7 +233,7 @@ static void arming(void **state)
 					 (sn & 3) << 28 | (solicited ? 1 : 2) << 24 | cqn);
 			assert_int_equal(be32_at(fk.uar, 0x24), ci);
 		}
-		/* One number per event delivered, not per arming. */
+		/* The sequence number grows with each event delivered, not with each arming. */
 		d.cq->context->ops.cq_event(d.cq);
 		post_sends(&rc, 1, 0);
 		dev_write_cqe(&d, &(struct cqe_fields){.qpn = 0x3fffe, .sr_opcode = 0x48});

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: whatever kind of QP sends and receives on a CQ, alone or beside any other kind, in
- * every order and in batches of every size, each completion is its own; also with errors, and
- * after one that belongs to nothing. */
+/*
+ * Description: QPs of any kind send and receive on a CQ, alone or beside QPs of any other kind. In
+ * every order and in batches of every size, each completion has the values of its own request; also
+ * with errors, and after an entry that belongs to no object.
+ */
 #include <errno.h>
 
 #include "kinds.h"
@@ -14,7 +16,7 @@ static void sends(enum kind kind)
 		uint8_t code;
 		enum ibv_wc_opcode opcode;
 		int flags;
-		uint32_t length; /* 0: not said */
+		uint32_t length; /* 0: not checked */
 	} v[] = {
 		{0x0a, IBV_WC_SEND, 0, 0},
 		{0x0b, IBV_WC_SEND, IBV_WC_WITH_IMM, 0},
@@ -49,7 +51,7 @@ static void sends(enum kind kind)
 	assert_int_equal(ibv_destroy_cq(cq.cq), 0);
 }
 
-/* One completion stands for all before it. */
+/* A completion retires the unsignalled requests before it, too. */
 static void unsignalled(enum kind kind)
 {
 	struct lane l;
@@ -73,7 +75,7 @@ static void unsignalled(enum kind kind)
 	assert_int_equal(ibv_destroy_cq(cq.cq), 0);
 }
 
-/* What a datagram says beside is poll.c's. */
+/* The fields that only UD has are checked in poll.c. */
 static void receives(enum kind kind)
 {
 	static const struct {
@@ -106,7 +108,7 @@ static void receives(enum kind kind)
 			assert_int_equal(wc.opcode, v[i].opcode);
 			assert_int_equal(wc.wc_flags, v[i].flags);
 			assert_int_equal(wc.byte_len, LANE_LENGTH);
-			/* As it lay in the entry */
+			/* The immediate data is as it was in the entry. */
 			assert_int_equal(be32_at(&wc.imm_data, 0), LANE_IMM);
 			assert_int_equal(wc.qp_num, l.recv_qpn);
 			assert_int_equal(wc.src_qp, is_xrc(kind) ? l.srq->srq->xrc_srq_num : 0);
@@ -161,7 +163,7 @@ static void errors(enum kind kind)
 	assert_int_equal(ibv_destroy_cq(cq.cq), 0);
 }
 
-/* Polls n completions of lanes in batches of want, each as in log. */
+/* A completion that poll_batches() expects. It polls n of them in batches of want. */
 struct expected {
 	const struct lane *lane;
 	enum event event;
@@ -174,7 +176,10 @@ static void poll_batches(const struct expected *log, int n, int want)
 	int total, got, k;
 
 	for (total = 0; total < n; total += got) {
-		/* The queue's end does not cut a batch short, and nothing is written behind it. */
+		/*
+		 * The end of the ring does not cut a batch short, and poll_cq writes nothing behind
+		 * the batch.
+		 */
 		memset(wc, 0xee, sizeof(wc[0]) * (want + 1));
 		got = ibv_poll_cq(cq.cq, want, wc);
 		assert_int_equal(got, want < n - total ? want : n - total);
@@ -186,7 +191,7 @@ static void poll_batches(const struct expected *log, int n, int want)
 	expect_empty(&cq);
 }
 
-/* Both directions of one QP, as when it is connected to itself. */
+/* Sends and receives of one QP, as if it were connected to itself. */
 static void every_order(enum kind kind)
 {
 	enum { LENGTH = 8 };
@@ -213,7 +218,10 @@ static void every_order(enum kind kind)
 	assert_int_equal(ibv_destroy_cq(cq.cq), 0);
 }
 
-/* Two QPs, the other of each kind and on the same SRQ where there is one. */
+/*
+ * Two QPs. The second is of each kind in turn, and at last one on the same SRQ as the first, if
+ * that has an SRQ.
+ */
 static void every_order_of_two(enum kind kind)
 {
 	enum { LENGTH = 4 };
@@ -248,8 +256,10 @@ static void every_order_of_two(enum kind kind)
 	assert_int_equal(ibv_destroy_cq(cq.cq), 0);
 }
 
-/* All kinds on one CQ, two of this one, all that can happen, in batches of up to more than there
- * are. */
+/*
+ * QPs of all kinds, two of them of this kind, and all events, on one CQ. The batch sizes go up to
+ * one more than there are completions.
+ */
 static void large_batches(enum kind kind)
 {
 	enum { MOST = 63 };
@@ -281,8 +291,10 @@ static void large_batches(enum kind kind)
 	assert_int_equal(ibv_destroy_cq(cq.cq), 0);
 }
 
-/* Runs of one direction from every place of the queue on, so that its end comes at every place of a
- * run, and of what was asked for. */
+/*
+ * Runs of one direction begin at every place of the ring. So the end of the ring falls on every
+ * place of a run and of a batch.
+ */
 static void runs(enum kind kind)
 {
 	struct expected log[15];
@@ -307,8 +319,11 @@ static void runs(enum kind kind)
 	assert_int_equal(ibv_destroy_cq(cq.cq), 0);
 }
 
-/* A receive completion of a QP that receives only through XRC SRQs, as no device writes it: without
- * the bit in its number, or for an SRQ that is not there. An error, and nothing else is lost. */
+/*
+ * The QP receives only through XRC SRQs. A receive completion has the QP's number, in which bit 23
+ * is missing, or else the entry names an SRQ that does not exist. No device writes such an entry:
+ * poll_cq fails, and no other completion is lost.
+ */
 static void no_receives(enum kind kind)
 {
 	struct ibv_wc wc[4];
@@ -339,8 +354,11 @@ static void no_receives(enum kind kind)
 	assert_int_equal(ibv_destroy_cq(cq.cq), 0);
 }
 
-/* A QP receives where its kind does, before and after it has been used and reset: post_recv takes
- * as many as were granted, or not one. */
+/*
+ * Receives are posted to the QP if its kind has a receive queue, before and after the QP has been
+ * used and reset. post_recv accepts exactly as many as were granted; a QP without a receive queue
+ * refuses each.
+ */
 static void receive_queue(enum kind kind)
 {
 	struct ibv_sge sge = {1, 1, 1};

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: inline data of every length, on every QP type, from one entry and from many, is
- * split at 64-byte boundaries as the device reads it; a single such request goes through the
- * BlueFlame register, a list of any requests by the doorbell, and what is too long is refused. */
+/*
+ * Description: inline data of every length, for every QP type, from one entry and from many, is
+ * split at 64-byte boundaries, as the device reads it. A single such request goes through the
+ * BlueFlame register; for a list of requests the provider rings the doorbell. Data that is too long
+ * is refused.
+ */
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,7 +17,7 @@ static struct dev_cq cq;
 static struct ibv_xrc_domain *domain;
 static struct ibv_ah *ah;
 static uint8_t data[1024];
-static uint8_t *edge; /* where a page ends, with none behind it */
+static uint8_t *edge; /* the end of a page, behind which nothing is mapped */
 
 static uint32_t create(struct dev_qp *qp, enum ibv_qp_type type, uint32_t max_inline)
 {
@@ -47,8 +50,10 @@ static void retire(const struct dev_qp *qp, uint32_t last_index)
 	assert_int_equal(ibv_poll_cq(cq.cq, 1, &wc), 1);
 }
 
-/* Reads the run of inline segments from offset at to ds*16 as the device does; returns how many
- * bytes there are. */
+/*
+ * Reads the inline segments from offset at to the end of the WQE, as the device does. Returns how
+ * many bytes they hold.
+ */
 static uint32_t gather_inline(const uint8_t *wqe, uint32_t at, uint8_t *out)
 {
 	uint32_t end = (wqe[7] & 0x3f) * 16, total = 0, header, n;
@@ -59,7 +64,7 @@ static uint32_t gather_inline(const uint8_t *wqe, uint32_t at, uint8_t *out)
 		assert_int_equal(header & 0x7ffffc00, 0);
 		n = header & 0x3ff;
 		assert_true(n > 0);
-		/* Within one chunk */
+		/* A segment lies within one 64-byte chunk. */
 		assert_int_equal(at / 64, (at + 4 + n - 1) / 64);
 		memcpy(out + total, wqe + at + 4, n);
 		total += n;
@@ -69,7 +74,7 @@ static uint32_t gather_inline(const uint8_t *wqe, uint32_t at, uint8_t *out)
 	return total;
 }
 
-/* The size that the interface prescribes. */
+/* Returns the size of the WQE, in 16-byte units, that the device's interface prescribes. */
 static uint32_t inline_ds(uint32_t fixed, uint32_t bytes)
 {
 	uint32_t segs = 0, left = bytes, room = 64 - fixed % 64 - 4;
@@ -91,13 +96,15 @@ static void check(const struct dev_qp *qp, uint32_t index, uint32_t fixed, uint3
 	assert_int_equal(wqe[7] & 0x3f, inline_ds(fixed, length));
 	assert_int_equal(gather_inline(wqe, fixed, got), length);
 	assert_memory_equal(got, data, length);
-	/* What is behind is still unfinished. */
+	/* The chunk behind the WQE still has its stamp. */
 	if ((wqe[7] & 0x3f) * 16 % 64 == 0 && (wqe[7] & 0x3f) * 16u < 1u << qp->sq_shift)
 		assert_int_equal(be32_at(wqe, (wqe[7] & 0x3f) * 16), 0xffffffff);
 }
 
-/* One request, alone: through the register if it is no more than a buffer, by the doorbell
- * otherwise. */
+/*
+ * A single request goes through the register if its WQE fits into a BlueFlame buffer, and else by
+ * the doorbell.
+ */
 static void check_bus(const struct dev_qp *qp, uint32_t index, uint32_t length,
 		      unsigned int *buffer)
 {
@@ -117,7 +124,7 @@ static void check_bus(const struct dev_qp *qp, uint32_t index, uint32_t length,
 	}
 }
 
-/* Cuts the data into entries of the sizes that the seed says, empty ones among them. */
+/* Cuts the data into entries whose sizes depend on the seed. Some of them are empty. */
 static int cut(struct ibv_sge *list, int max, uint32_t length, uint32_t seed)
 {
 	uint32_t done = 0, n;
@@ -134,7 +141,7 @@ static int cut(struct ibv_sge *list, int max, uint32_t length, uint32_t seed)
 	return i + 1;
 }
 
-/* Bytes that the slot does not hold from before */
+/* Fills the data with bytes that differ from those that the slot still holds. */
 static void renew_data(uint32_t seed)
 {
 	uint32_t i;
@@ -153,7 +160,7 @@ static void every_length(enum ibv_qp_type type, enum ibv_wr_opcode opcode, uint3
 	struct dev_qp qp;
 
 	granted = create(&qp, type, max_inline);
-	/* Which buffer is next is not known before the first. */
+	/* Only the first post shows which of the two buffers is next. */
 	memset(fk.bf, 0, 4096);
 	memset(&wr, 0, sizeof(wr));
 	wr.sg_list = list;
@@ -174,7 +181,10 @@ static void every_length(enum ibv_qp_type type, enum ibv_wr_opcode opcode, uint3
 				wr.num_sge = cut(list, qp.sq_shift == 6 ? 2 : 3 + seed % 2, length,
 						 length * 31 + seed);
 			} else {
-				/* Up to the end of the page, not beyond */
+				/*
+				 * The data ends where the page ends: the provider must not read
+				 * behind it.
+				 */
 				list[0] = (struct ibv_sge){(uintptr_t)edge - length, length, 0};
 				memcpy(edge - length, data, length);
 				wr.num_sge = 1;
@@ -185,7 +195,10 @@ static void every_length(enum ibv_qp_type type, enum ibv_wr_opcode opcode, uint3
 			retire(&qp, index++);
 		}
 
-		/* In a list, from several entries and from one: the doorbell */
+		/*
+		 * The provider rings the doorbell for a list, whether the data is in several
+		 * entries or in one.
+		 */
 		for (seed = 0; seed < 2; ++seed) {
 			if (seed) {
 				renew_data(index);
@@ -205,7 +218,9 @@ static void every_length(enum ibv_qp_type type, enum ibv_wr_opcode opcode, uint3
 		}
 	}
 
-	/* One byte too many, from one entry or from two: refused, nothing rung, the slot stamped.
+	/*
+	 * One byte too many, in one entry or in two: the request is refused, the doorbell does not
+	 * ring, and the slot is stamped.
 	 */
 	list[0] = (struct ibv_sge){(uintptr_t)data, granted + 1, 0};
 	wr.num_sge = 1;
@@ -216,7 +231,7 @@ static void every_length(enum ibv_qp_type type, enum ibv_wr_opcode opcode, uint3
 	list[1] = (struct ibv_sge){(uintptr_t)data, 1, 0};
 	wr.num_sge = 2;
 	assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), EINVAL);
-	/* A sum that would wrap */
+	/* a sum of lengths that wraps */
 	list[0].length = 0xffffffff;
 	list[1].length = 2;
 	assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), EINVAL);
@@ -264,8 +279,10 @@ static void xrc(void **state)
 	every_length(IBV_QPT_XRC, IBV_WR_RDMA_WRITE, 32, 150);
 }
 
-/* All of a short inline WQE: flags, immediate, remote address, SRQ number, owner over two rounds,
- * wr_id. */
+/*
+ * All fields of a short inline WQE: flags, immediate data, remote address, SRQ number, owner bit
+ * over two rounds; and its wr_id.
+ */
 static void control_of_short(void **state)
 {
 	struct ibv_sge sge = {(uintptr_t)data, 9, 0};
@@ -366,8 +383,10 @@ static void check_of_kind(const struct dev_qp *qp, enum kind kind, uint32_t inde
 	}
 }
 
-/* Three of any kinds in any order: each as if it were alone, but that the doorbell rings for all of
- * them; what the headroom reaches is unfinished. */
+/*
+ * Lists of three requests, of any kinds in any order. Each WQE is as if it were posted alone, but
+ * the doorbell rings once for all. The WQEs in the headroom are stamped.
+ */
 static void lists(void **state)
 {
 	uint32_t combination, n, index = 0, spare, i;
@@ -379,7 +398,10 @@ static void lists(void **state)
 	(void)state;
 	create(&qp, IBV_QPT_XRC, 150);
 	spare = (2048 >> qp.sq_shift) + 1;
-	/* Each of them, and then many in any order: what was in the slots before differs. */
+	/*
+	 * First each combination once, then many at random, so that slots hold different data from
+	 * before.
+	 */
 	for (n = 0; n < 3000; ++n) {
 		combination = n < KINDS * KINDS * KINDS ? n : n * 2654435761u >> 16;
 		renew_data(n);
@@ -416,7 +438,10 @@ static void lists(void **state)
 	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
 }
 
-/* A list that is not posted whole: who is at fault, and that those before it are rung for. */
+/*
+ * The provider posts only a part of a list: bad_wr is the request at fault, and the doorbell rings
+ * for the requests before it.
+ */
 static void lists_end(void **state)
 {
 	struct ibv_send_wr wr[64], *bad;
@@ -431,8 +456,10 @@ static void lists_end(void **state)
 	granted = init.cap.max_send_wr;
 	assert_in_range(granted, 4, 60);
 
-	/* Too long, an unknown opcode, too many entries, for a fetch: at the first, the second, the
-	 * third. */
+	/*
+	 * The request at fault is the first, second or third. It has too much data, an unknown
+	 * opcode, too many entries, or the opcode of a READ.
+	 */
 	for (at = 0; at < 3; ++at) {
 		for (i = 0; i < 4; ++i) {
 			struct ibv_sge list = {(uintptr_t)data, 8, 0};
@@ -466,7 +493,7 @@ static void lists_end(void **state)
 		}
 	}
 
-	/* No more than there is room for: 12 are done. */
+	/* A list longer than the queue has room for. 12 requests have completed before. */
 	for (i = 0; i <= granted; ++i) {
 		wr[i] = of_kind(SHORT, 12 + i);
 		wr[i].next = i < granted ? &wr[i + 1] : NULL;
@@ -482,7 +509,7 @@ static void lists_end(void **state)
 	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
 }
 
-/* What has no data of its own cannot have it inline, nor can unknown flags make it so. */
+/* A request that sends no data cannot have inline data. */
 static void not_for_reads(void **state)
 {
 	struct ibv_sge sge = {(uintptr_t)data, 8, 0};
@@ -499,7 +526,7 @@ static void not_for_reads(void **state)
 	}
 	assert_int_equal(be32_at(dev_sq_slot(&qp, 0), 0) >> 31, 1);
 
-	/* A flag of a later generation is ignored. */
+	/* The provider ignores a flag of a later generation. */
 	wr.opcode = IBV_WR_SEND;
 	wr.send_flags = 1 << 4 | IBV_SEND_SIGNALED;
 	assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), 0);
@@ -508,7 +535,10 @@ static void not_for_reads(void **state)
 	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
 }
 
-/* The state says whether the application promises a single thread, which has code of its own. */
+/*
+ * The state says whether the application promises to use a single thread: the provider has code of
+ * its own for that.
+ */
 static int setup(void **state)
 {
 	const char *single_threaded = *state;

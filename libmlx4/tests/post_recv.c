@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: receives posted to queues and shared queues: scatter lists with their terminators,
- * doorbell records, links in the order of completions, and every refusal. */
+/*
+ * Description: receives posted to receive queues and SRQs: scatter lists with their terminators,
+ * doorbell records, links in the order of completions, and every refusal.
+ */
 #include <errno.h>
 
 #include "fake-kernel.h"
@@ -37,7 +39,10 @@ static void create(struct dev_qp *qp, enum ibv_qp_type type, struct ibv_srq *srq
 	dev_init_qp(qp);
 }
 
-/* n entries of the given list, those of length 0 left out, then a terminator when there is room. */
+/*
+ * Asserts that the WQE has the n entries of the list except those of length 0, and then a
+ * terminator if there is room.
+ */
 static void check_scatter(const uint8_t *at, const struct ibv_sge *sges, int n, uint32_t room)
 {
 	uint32_t used = 0;
@@ -58,7 +63,7 @@ static void check_scatter(const uint8_t *at, const struct ibv_sge *sges, int n, 
 	}
 }
 
-/* Of the running test: a type that has a receive queue of its own */
+/* QP type of the running test. It has a receive queue of its own. */
 static enum ibv_qp_type type;
 
 static void queue(void **state)
@@ -110,7 +115,7 @@ static void overflow(void **state)
 	assert_ptr_equal(bad, wr);
 	assert_int_equal(be32_at(qp.db, 0), 8);
 
-	/* Two done: of three the last is bad. */
+	/* Two receives complete, so of a list of three the last is bad. */
 	for (i = 0; i < 2; ++i)
 		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num, .sr_opcode = 1});
 	while (ibv_poll_cq(cq.cq, 1, &wc) == 1)
@@ -187,7 +192,7 @@ static void refusals(void **state)
 		assert_int_equal(ibv_post_srq_recv(srq.srq, wr, &bad), EINVAL);
 		assert_ptr_equal(bad, &wr[1]);
 		assert_int_equal(be32_at(srq.db, 0), i + 1);
-		/* Alone, first in the call */
+		/* The bad request comes first in the call. */
 		assert_int_equal(ibv_post_recv(qp.qp, &wr[1], &bad), EINVAL);
 		assert_int_equal(ibv_post_srq_recv(srq.srq, &wr[1], &bad), EINVAL);
 		assert_int_equal(be32_at(qp.db, 0), i + 1);
@@ -198,7 +203,7 @@ static void refusals(void **state)
 	assert_int_equal(be32_at(qp.db, 0), 4);
 	assert_int_equal(be32_at(srq.db, 0), 4);
 
-	/* A QP that receives through an SRQ, or by XRC, has no queue to post to. */
+	/* A QP that receives through an SRQ, or is of XRC, has no receive queue. */
 	create(&on_srq, IBV_QPT_RC, srq.srq, 0, 0);
 	create(&on_xrc, IBV_QPT_XRC, NULL, 0, 0);
 	wr[1] = (struct ibv_recv_wr){.sg_list = list, .num_sge = 1};
@@ -215,8 +220,11 @@ static void refusals(void **state)
 	assert_int_equal(ibv_destroy_srq(srq.srq), 0);
 }
 
-/* Posts all that fit, lets the device take and complete them out of order, again and again: each
- * WQE posted is the one that the device takes next, and each completion names its wr_id. */
+/*
+ * Posts as many receives as fit, lets the device take them and complete them out of order, and
+ * repeats. The device takes next what was posted last, and each completion has the wr_id of its
+ * WQE.
+ */
 static void shared_queue(struct dev_srq *srq, uint32_t qpn, uint32_t srqn)
 {
 	uint32_t taken[64], posted = 0, completed = 0, round, n, k, i, pick, n_sge,
@@ -293,8 +301,10 @@ static void xrc_srq(void **state)
 	assert_int_equal(ibv_destroy_srq(d.srq), 0);
 }
 
-/* Asked for no entry, an SRQ has room for one all the same; what is given back keeps its
- * terminator. */
+/*
+ * An SRQ made for no entries in a WQE still has room for one. Without an entry the WQE has its
+ * terminator.
+ */
 static void srq_of_no_entries(void **state)
 {
 	struct ibv_recv_wr wr = {.sg_list = list, .num_sge = 0}, *bad;
@@ -310,7 +320,9 @@ static void srq_of_no_entries(void **state)
 	assert_int_equal(ibv_destroy_srq(d.srq), 0);
 }
 
-/* The type of QP, and whether the application promises a single thread, which has code of its own.
+/*
+ * The type of QP, and whether the application promises to use a single thread: the provider has
+ * code of its own for that.
  */
 static struct variant {
 	enum ibv_qp_type type;
@@ -349,13 +361,12 @@ int main(void)
 	{                                                                                          \
 #test "/" name, test, setup, teardown, &variants[n]                                \
 	}
-/* XRC, and what receives through an SRQ, have no receive queue of their own; refusals has them too.
- */
+/* For types with a receive queue of their own. XRC QPs, and QPs on an SRQ, are in refusals. */
 #define OWN_QUEUE(test)                                                                            \
 	ONE(test, "RC", 0), ONE(test, "UC", 1), ONE(test, "UD", 2),                                \
 		ONE(test, "RC_single_threaded", 3), ONE(test, "UC_single_threaded", 4),            \
 		ONE(test, "UD_single_threaded", 5)
-/* Of SRQs, plain and XRC */
+/* For plain SRQs and XRC SRQs. */
 #define BOTH(test) ONE(test, "all", 0), ONE(test, "all_single_threaded", 3)
 	const struct CMUnitTest tests[] = {
 		OWN_QUEUE(queue),	 OWN_QUEUE(overflow), OWN_QUEUE(zero_length_entries),

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: what post_send leaves in memory and on the bus, byte by byte: every opcode on every
- * QP type, ownership over several rounds, stamps, headroom, doorbells, and every refusal. */
+/*
+ * Description: what post_send writes to memory and to the device's registers, byte by byte: every
+ * opcode for every QP type, ownership over several rounds, stamps, headroom, doorbells, and every
+ * refusal.
+ */
 #include <errno.h>
 
 #include "fake-kernel.h"
@@ -10,7 +13,7 @@ static struct ibv_pd *pd;
 static struct dev_cq cq;
 static struct ibv_xrc_domain *domain;
 static struct ibv_ah *ah;
-static uint8_t av[32]; /* what the address handle is to look like */
+static uint8_t av[32]; /* the address vector that a WQE should have */
 
 static void create(struct dev_qp *qp, enum ibv_qp_type type, uint32_t wr, uint32_t sge, int sig_all)
 {
@@ -41,7 +44,7 @@ static int rang(const struct dev_qp *qp)
 	return db == qp->qp->qp_num << 8;
 }
 
-/* Everything that is posted completes, unseen by the application. */
+/* Completes all that is posted. The application sees one completion. */
 static void retire(const struct dev_qp *qp, uint32_t last_index)
 {
 	struct ibv_wc wc;
@@ -117,7 +120,7 @@ static void check_wqe(const struct dev_qp *qp, enum ibv_qp_type type, const stru
 	uint32_t ds;
 
 	ds = expected_wqe(wqe, type, wr, index, qp->sq_slots, sig_all);
-	/* What BlueFlame adds to the first word is for the device's eyes only. */
+	/* The copy for BlueFlame has more in the first word; only the device looks at it. */
 	assert_int_equal(be32_at(slot, 0) & 0xff0000ff, be32_at(wqe, 0));
 	assert_memory_equal(slot + 7, wqe + 7, ds * 16 - 7);
 }
@@ -201,17 +204,19 @@ static void golden(void **state)
 	}
 }
 
-/* Of the running test */
+/* QP type of the running test */
 static enum ibv_qp_type type;
 
-/* And READ */
+/* Such a QP has READ, too. */
 static int has_atomics(void)
 {
 	return type == IBV_QPT_RC || type == IBV_QPT_XRC;
 }
 
-/* From the first post to the third round: owner bits valid exactly for what is posted, and the
- * headroom stamped. */
+/*
+ * From the first post to the third round, the owner bit is valid exactly for the WQEs that are
+ * posted, and the headroom is stamped.
+ */
 static void ownership(uint32_t sges)
 {
 	struct ibv_sge list[6] = {{1, 1, 1}, {2, 2, 2}, {3, 3, 3}, {4, 4, 4}, {5, 5, 5}, {6, 6, 6}};
@@ -238,7 +243,7 @@ static void ownership(uint32_t sges)
 				 !!(index & qp.sq_slots));
 		for (i = 1; i <= spare; ++i) {
 			slot = dev_sq_slot(&qp, index + i);
-			/* Not ours yet: the bit of the round before. */
+			/* This WQE is not posted yet: its owner bit is that of the round before. */
 			assert_int_not_equal(be32_at(slot, 0) >> 31, !!((index + i) & qp.sq_slots));
 			for (chunk = 64; chunk < (slot[7] & 0x3fu) * 16; chunk += 64)
 				assert_int_equal(be32_at(slot, chunk), 0xffffffff);
@@ -260,7 +265,7 @@ static void ownership_128(void **state)
 	ownership(6);
 }
 
-/* In a list each slot that the headroom reaches is stamped as well. */
+/* After a list, all slots of the headroom are stamped, as after single requests. */
 static void stamps_in_lists(void **state)
 {
 	struct ibv_sge list[6] = {{1, 1, 1}, {2, 2, 2}, {3, 3, 3}, {4, 4, 4}, {5, 5, 5}, {6, 6, 6}};
@@ -273,7 +278,9 @@ static void stamps_in_lists(void **state)
 	spare = (2048 >> qp.sq_shift) + 1;
 	for (round = 0; round < 60; ++round) {
 		for (i = 0; i < 5; ++i) {
-			/* Long and short, alone and in turn, so that each way to post follows each
+			/*
+			 * Long and short requests, alone and in turn: each way of posting follows
+			 * each other.
 			 */
 			wr[i] = request(type, IBV_WR_SEND, 0, list, round >> i % 3 & 1 ? 1 : 6);
 			wr[i].next = i < 4 ? &wr[i + 1] : NULL;
@@ -289,7 +296,10 @@ static void stamps_in_lists(void **state)
 	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
 }
 
-/* As many as were granted, then ENOMEM; one completion makes room for what it retires. */
+/*
+ * post_send accepts as many requests as were granted and then fails with ENOMEM. A completion makes
+ * room for all requests that it retires.
+ */
 static void overflow(void **state)
 {
 	struct ibv_sge sge = {1, 1, 1};
@@ -319,13 +329,13 @@ static void overflow(void **state)
 	assert_false(rang(&qp));
 	assert_int_equal(be32_at(dev_sq_slot(&qp, granted), 0), before);
 
-	/* WQE 3 is done, and with it the unsignalled before it. */
+	/* WQE 3 completes, which retires the unsignalled ones before it. */
 	dev_write_cqe(
 		&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num, .wqe_index = 3, .sr_opcode = 0x4a});
 	assert_int_equal(ibv_poll_cq(cq.cq, 1, &wc), 1);
 	assert_int_equal(wc.wr_id, 3);
 
-	/* Four fit; of five the last is bad and the others are rung. */
+	/* Four requests fit; a fifth does not. */
 	for (i = 0; i < 4; ++i) {
 		wr[i] = request(type, IBV_WR_SEND, 0, &sge, 1);
 		wr[i].next = i < 3 ? &wr[i + 1] : &wr[0];
@@ -346,8 +356,10 @@ static void overflow(void **state)
 	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
 }
 
-/* Each refusal names its request, leaves its slot invalid and stamped, and rings for those before
- * it. */
+/*
+ * A refused request is bad_wr, and its slot stays invalid and stamped. The doorbell rings for the
+ * requests before it.
+ */
 static void refusals(void **state)
 {
 	struct ibv_sge list[16] = {{1, 1, 1}, {2, 2, 2}};
@@ -381,8 +393,10 @@ static void refusals(void **state)
 			wr[1].opcode = -1;
 			break;
 		case 4:
-			/* The place of an entry goes to the operands. Without atomics there are
-			 * none. */
+			/*
+			 * The operands of an atomic take the place of one entry. UC and UD have no
+			 * atomics.
+			 */
 			wr[1] = request(type, IBV_WR_ATOMIC_FETCH_AND_ADD, 0, list,
 					has_atomics() ? most : most + 1);
 			break;
@@ -400,7 +414,7 @@ static void refusals(void **state)
 		assert_int_equal(be32_at(dev_sq_slot(&qp, i + 1), 0) >> 31, 1);
 		assert_int_equal(be32_at(dev_sq_slot(&qp, i + 1), 64), 0xffffffff);
 
-		/* Alone: nothing at all happens. */
+		/* A refused request that is alone does not ring the doorbell. */
 		wr[1].next = NULL;
 		assert_int_equal(ibv_post_send(qp.qp, &wr[1], &bad), EINVAL);
 		assert_false(rang(&qp));
@@ -408,14 +422,16 @@ static void refusals(void **state)
 	assert_int_equal(ibv_post_send(qp.qp, NULL, &bad), 0);
 	assert_false(rang(&qp));
 
-	/* A single long entry */
+	/* a single entry that is too long */
 	wr[0] = request(type, IBV_WR_SEND, 0, list + 1, 1);
 	assert_int_equal(ibv_post_send(qp.qp, wr, &bad), EINVAL);
 	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
 }
 
-/* READ is worth the register even without inline data; it may come with entries, in the last of the
- * 64-byte chunks. */
+/*
+ * The provider writes a READ to the register even though it has no inline data. A READ may have
+ * entries; they fit into the first 64-byte chunk.
+ */
 static void read_by_blueflame(void **state)
 {
 	struct ibv_sge list[2] = {{0x1000, 16, 7}, {0x2000, 16, 7}};
@@ -432,7 +448,7 @@ static void read_by_blueflame(void **state)
 		check_wqe(&qp, type, &wr, index, 0);
 		slot = dev_sq_slot(&qp, index);
 		assert_int_equal(be32_at(fk.uar, 0x14), 0);
-		/* Buffers alternate. Index and doorbell are in the copy. */
+		/* The two buffers alternate. The copy has the index and the QP's number. */
 		assert_memory_equal(fk.bf + (index & 1) * 256, slot, 64);
 		assert_int_equal(be32_at(fk.bf + (index & 1) * 256, 0) >> 8 & 0xffff, index);
 		assert_int_equal(be32_at(fk.bf + (index & 1) * 256, 4) >> 8, qp.qp->qp_num);
@@ -441,7 +457,7 @@ static void read_by_blueflame(void **state)
 	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
 }
 
-/* The counter in a BlueFlame WQE, the owner bit and a completion's index after 65536 posts. */
+/* The index in a BlueFlame WQE, the owner bit and the index of a completion after 65536 posts. */
 static void counter_wraps(void **state)
 {
 	struct ibv_sge sge = {0x1000, 16, 7};
@@ -467,7 +483,9 @@ static void counter_wraps(void **state)
 	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
 }
 
-/* The type of QP, and whether the application promises a single thread, which has code of its own.
+/*
+ * The type of QP, and whether the application promises to use a single thread: the provider has
+ * code of its own for that.
  */
 static struct variant {
 	enum ibv_qp_type type;
@@ -536,12 +554,12 @@ int main(void)
 	ONE(test, "RC", 0), ONE(test, "UC", 1), ONE(test, "UD", 2), ONE(test, "XRC", 3),           \
 		ONE(test, "RC_single_threaded", 4), ONE(test, "UC_single_threaded", 5),            \
 		ONE(test, "UD_single_threaded", 6), ONE(test, "XRC_single_threaded", 7)
-/* Not for UC and UD: they have no READ. */
+/* UC and UD have no READ. */
 #define WITH_READ(test)                                                                            \
 	ONE(test, "RC", 0), ONE(test, "XRC", 3), ONE(test, "RC_single_threaded", 4),               \
 		ONE(test, "XRC_single_threaded", 7)
 	const struct CMUnitTest tests[] = {
-		/* Has a loop over the types. */
+		/* golden has a loop over the types. */
 		ONE(golden, "all", 0),	ONE(golden, "all_single_threaded", 4),
 		EVERY(ownership_64),	EVERY(ownership_128),
 		EVERY(stamps_in_lists), EVERY(overflow),

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: the queue sizes of a QP, an SRQ and a CQ are exactly those that device and kernel
- * compute, what is granted follows from them, and what cannot be is refused before the kernel is
- * asked. */
+/*
+ * Description: the sizes of the queues of a QP, an SRQ and a CQ are exactly those that the device
+ * and the kernel compute, and the capabilities granted follow from them. The provider refuses
+ * impossible sizes before it asks the kernel.
+ */
 #include <errno.h>
 
 #include "fake-kernel.h"
@@ -63,7 +65,7 @@ static void vectors(void **state)
 		assert_int_equal(attr.cap.max_send_wr, v[i].got_wr);
 		assert_int_equal(attr.cap.max_send_sge, v[i].got_sge);
 		assert_int_equal(attr.cap.max_inline_data, v[i].got_inl);
-		if (attr.cap.max_send_wr != 16351) /* the device's own limit comes first there */
+		if (attr.cap.max_send_wr != 16351) /* there the device's own limit is lower */
 			assert_int_equal(qp.sq_slots - attr.cap.max_send_wr, v[i].spare);
 		/* sq_no_prefetch and the reserved bytes */
 		assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_CREATE_QP], 82, 2), 0);
@@ -78,7 +80,7 @@ static void vectors(void **state)
 	}
 }
 
-/* One more than the largest inline size is refused, and nothing changes. */
+/* An inline size one larger than the largest is refused, and nothing changes. */
 static void inline_limits(void **state)
 {
 	static const struct {
@@ -187,7 +189,7 @@ static void receive_queues(void **state)
 		assert_int_equal(ibv_destroy_qp(qp.qp), 0);
 	}
 
-	/* Without a queue of its own: no record, and nothing granted. */
+	/* A QP without a receive queue has no doorbell record, and no receives are granted. */
 	dev_create_srq(&srq, pd, NULL, NULL, 4, 1);
 	attr = attr_of(IBV_QPT_RC, 1, 1, 0);
 	attr.srq = srq.srq;
@@ -208,7 +210,7 @@ static void receive_queues(void **state)
 	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
 }
 
-/* An SRQ's first state: linked in a ring, every entry a terminator. */
+/* The WQEs of a new SRQ are linked in a ring, and all their entries are terminators. */
 static void srq_links(void **state)
 {
 	static const struct {
@@ -256,7 +258,9 @@ static void cq_entries(void **state)
 	}
 }
 
-/* Which queue comes first in the buffer; the posts show where the provider puts them. */
+/*
+ * Which of the two queues comes first in the buffer: the posts show where the provider puts them.
+ */
 static void layout(void **state)
 {
 	static const struct {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: several threads post to one queue and poll one CQ, and nothing is lost or doubled;
- * each operation waits for the locks it needs, and none without need. The number of operations
- * bounds each test. */
+/*
+ * Description: several threads post to one queue and poll one CQ, and no request is lost or
+ * doubled. Each operation waits for the locks that it needs and for no other. The number of
+ * operations bounds each test.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -16,7 +18,7 @@ static struct ibv_pd *pd;
 static struct dev_cq cq;
 static struct dev_qp qp;
 static struct dev_srq srq;
-static int failures; /* asserts are for the first thread only */
+static int failures; /* only the first thread may call cmocka's asserts */
 
 static void run(void *(*body)(void *))
 {
@@ -47,7 +49,7 @@ static void all_seen_once(void)
 	memset(seen, 0, sizeof(seen));
 }
 
-static int xrc; /* the running test is of XRC, else of RC */
+static int xrc; /* whether the running test is of XRC; else it is of RC */
 static struct ibv_xrc_domain *domain;
 
 static void create_srq(void)
@@ -55,7 +57,7 @@ static void create_srq(void)
 	dev_create_srq(&srq, pd, xrc ? domain : NULL, xrc ? cq.cq : NULL, 15, 1);
 }
 
-/* The device completes the next receive of the SRQ. */
+/* Completes the next receive of the SRQ, as the device does. */
 static void complete_srq(void)
 {
 	dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num,
@@ -96,7 +98,7 @@ static void *post_sends(void *arg)
 		wr.wr.rdma.remote_addr = wr.wr_id;
 		sge = (struct ibv_sge){(uintptr_t)&payload, 8, 0};
 		wr.sg_list = &sge;
-		/* Plain, inline, and a list by turns, so that all ways meet */
+		/* Plain and inline requests take turns, so that both ways of posting meet. */
 		wr.send_flags = i % 3 ? 0 : IBV_SEND_INLINE;
 		if (ibv_post_send(qp.qp, &wr, &bad))
 			count_failure();
@@ -104,7 +106,7 @@ static void *post_sends(void *arg)
 	return NULL;
 }
 
-/* Each WQE is whole: its wr_id, polled later, is the address it carries. */
+/* Each WQE is whole: it has the remote address that belongs to the wr_id polled for it. */
 static void sends(void **state)
 {
 	struct ibv_wc wc;
@@ -171,7 +173,7 @@ static void receives(void **state)
 		++seen[be64_at(qp.rq + ((size_t)i << qp.rq_shift), 8)];
 	all_seen_once();
 
-	/* And all threads poll what the device completes. */
+	/* All threads poll the completions. */
 	for (i = 0; i < TOTAL; ++i)
 		dev_write_cqe(&cq, &(struct cqe_fields){.qpn = qp.qp->qp_num, .sr_opcode = 1});
 	run(poll_share);
@@ -184,7 +186,9 @@ static uint32_t next_id;
 static pthread_mutex_t device = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t consumed;
 
-/* Posts to an SRQ too small for all, plays the device when there is something to take, and polls.
+/*
+ * The SRQ is too small for all receives. Each thread posts, does the device's part when there is a
+ * WQE to take, and polls.
  */
 static void *share_srq(void *arg)
 {
@@ -208,7 +212,7 @@ static void *share_srq(void *arg)
 		}
 
 		pthread_mutex_lock(&device);
-		/* cq.producer counts what was taken, the record what was posted. */
+		/* cq.producer counts the WQEs taken, the doorbell record those posted. */
 		if ((uint16_t)(be32_at(srq.db, 0) - cq.producer))
 			complete_srq();
 		pthread_mutex_unlock(&device);
@@ -241,8 +245,8 @@ static void shared_receives(void **state)
 }
 
 /*
- * One operation against a lock that is held here. Failing to get a lock leaves a trace in it, so
- * that there is no need to guess when the other thread has come to it.
+ * Runs one operation while this thread holds a lock. A thread that fails to get the lock changes
+ * the lock's count, so the test sees that it has come to the lock.
  */
 
 static int done;
@@ -314,7 +318,7 @@ static void waits_for(struct mlx4_lock *lock, void *(*body)(void *))
 	failures = done = 0;
 	mlx4_lock(lock);
 	assert_int_equal(pthread_create(&thread, NULL, body, NULL), 0);
-	/* Bounded for a provider that never looks at the lock. */
+	/* The bound is for a provider that never looks at the lock. */
 	for (i = 0; i < 10000000 && __atomic_load_n(&lock->free, __ATOMIC_RELAXED) == 0 &&
 		    !__atomic_load_n(&done, __ATOMIC_ACQUIRE);
 	     ++i)
@@ -346,13 +350,16 @@ static void waiting(void **state)
 	create_srq();
 	create(1, srq.srq);
 	waits_for(&to_mlx4_srq(srq.srq)->lock, one_srq_recv);
-	/* The first poll does not know the QP, or the XRC SRQ, yet; the second does. */
+	/*
+	 * In the first poll the CQ does not remember the QP or the XRC SRQ yet; in the second it
+	 * does.
+	 */
 	for (i = 0; i < 2; ++i) {
 		one_srq_recv(NULL);
 		complete_srq();
 		waits_for(&to_mlx4_srq(srq.srq)->lock, one_poll);
 	}
-	/* A full queue asks under the CQ's lock whether it is still full. */
+	/* When the queue is full, post_send takes the CQ's lock and looks again. */
 	while (to_mlx4_qp(qp.qp)->sq.head < to_mlx4_qp(qp.qp)->sq.max_post)
 		one_send(NULL);
 	assert_int_equal(failures, 0);
@@ -394,9 +401,9 @@ int main(void)
 #test "/XRC", test, setup, teardown, of_xrc                                        \
 	}
 	const struct CMUnitTest tests[] = {
-		RC(sends),	     XRC(sends),	   RC(receives), /* XRC has no receive queue
-									    of its own. */
-		RC(shared_receives), XRC(shared_receives), RC(waiting),	 XRC(waiting),
+		/* no XRC: it has no receive queue */
+		RC(sends),   XRC(sends),   RC(receives), RC(shared_receives), XRC(shared_receives),
+		RC(waiting), XRC(waiting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;
