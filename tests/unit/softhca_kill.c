@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a client is killed after each of its stores into shared memory, in each transition; the next owner of the
- * locks finds all of the transition or nothing of it, and goes on.
+ * Description: a client is killed after each of its stores into shared memory, in each transition.
+ * The next owner of the locks finds either all of the transition or nothing of it, and can go on.
  *
- * The client is single-stepped once to learn how often an instruction changes device memory; then once for each of these
- * changes, up to there, and killed; and once before the first of them.
+ * The test single-steps the client once to learn how many instructions change device memory. It
+ * then runs a client up to each of these changes, and one to a point before the first, and kills it
+ * there.
  */
 #include <endian.h>
 #include <errno.h>
@@ -35,7 +36,7 @@
 #define SRQN	70
 #define SLOTS	8
 
-/* Instrumented code takes ten times the steps: fewer of the deaths will do there. */
+/* Instrumented code takes ten times the steps, so fewer points have to do. */
 #ifdef __has_feature
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define STRIDE	9
@@ -69,7 +70,9 @@ static void world_open(struct world *w)
 	w->srq_db = mock_umem(w->m, w->ctx, 4, w->shared);
 }
 
-/* New objects in the old places: whatever a death left there must not matter to them. */
+/*
+ * Makes new objects in the places of the old ones: what a death left there must not matter to them.
+ */
 static void world_begin(struct world *w)
 {
 	struct sh_srq_init srq = { .ctx = w->ctx, .pdn = 4, .log_size = 3, .wqe_shift = 5, .max_sge = 1,
@@ -181,7 +184,7 @@ static uint64_t watched(const struct world *w)
 	return digest(w->m->shared, 128, h);
 }
 
-/* A traced child, stopped just before the transition. */
+/* Starts a traced child and stops it just before the transition. */
 static pid_t traced(struct world *w, void (*transition)(struct world *))
 {
 	int status;
@@ -189,7 +192,7 @@ static pid_t traced(struct world *w, void (*transition)(struct world *))
 
 	assert_true(pid >= 0);
 	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves nobody behind */
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* no child outlives a failing test */
 		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
 			_exit(77);
 		raise(SIGSTOP);
@@ -203,7 +206,10 @@ static pid_t traced(struct world *w, void (*transition)(struct world *))
 	return pid;
 }
 
-/* Step until shared memory has changed so many times; how many times it had when the child ended. */
+/*
+ * Steps until shared memory has changed so many times. Returns how many times it has changed if the
+ * child ends before.
+ */
 static unsigned int step_changes(const struct world *w, pid_t pid, unsigned int changes)
 {
 	uint64_t before = watched(w);
@@ -218,7 +224,7 @@ static unsigned int step_changes(const struct world *w, pid_t pid, unsigned int 
 	return seen;
 }
 
-/* How many stops there are. -1: tracing is not allowed here. */
+/* Returns how many stops there are; -1: the system allows no tracing. */
 static int count_stops(struct world *w, void (*transition)(struct world *))
 {
 	int n = -1;
@@ -237,7 +243,10 @@ static void kill_at(struct world *w, void (*transition)(struct world *), unsigne
 	pid_t pid = traced(w, transition);
 
 	assert_true(pid > 0);
-	/* A few less than in new memory: what is written may be there already. Then this is a death after the end. */
+	/*
+	 * There may be fewer changes than in new memory, which may hold what is written already.
+	 * The child then dies after the end.
+	 */
 	step_changes(w, pid, stop);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
@@ -264,7 +273,7 @@ static bool is_whole(struct world *w, uint32_t i, uint16_t index)
 	return true;
 }
 
-/* Take the locks one after the other, in an order and with a lock kind that vary. */
+/* Takes the two locks one after the other; how varies their order and the kind of lock call. */
 static void recover(struct world *w, unsigned int how)
 {
 	struct sh_lock *lock[2] = { &w->cq->lock, &w->srq->lock };
@@ -279,7 +288,7 @@ static void recover(struct world *w, unsigned int how)
 			sh_lock(&w->m->dev, l);
 		sh_unlock(&w->m->dev, l);
 	}
-	/* An event queue is put right by whoever wants it next. */
+	/* The next user of an event queue puts it in order. */
 	assert_int_equal(sh_evq_flush(&w->m->daemon, w->evq), 0);
 	assert_int_equal(sh_evq_flush(&w->m->daemon, sh_ctx(&w->m->dev, w->ctx)->async_evq), 0);
 	assert_int_equal(w->m->shared->complaints, 0);
@@ -290,7 +299,10 @@ static void check_events(struct world *w, bool happened)
 	uint32_t async = sh_ctx(&w->m->dev, w->ctx)->async_evq;
 	unsigned int comp = mock_records(w->m, w->evq), limit = mock_records(w->m, async);
 
-	/* One too many where the death fell between writing and noting it; then only one of them is counted. */
+	/*
+	 * There may be one event more than counted, if the death fell between writing it and
+	 * counting it. Later events are counted as usual.
+	 */
 	assert_in_range(comp, w->cq->comp_events, w->cq->comp_events + 1);
 	assert_in_range(limit, w->srq->async_events, w->srq->async_events + 1);
 	if (w->armed && happened) {
@@ -310,7 +322,7 @@ static void check_events(struct world *w, bool happened)
 	}
 }
 
-/* Life goes on: everything else fits and comes out in order. */
+/* The objects still work: new completions fit and come out in order. */
 static void go_on(struct world *w, bool takes)
 {
 	static const uint16_t order[] = { 0, 1, 4, 5 }; /* by the links */
@@ -351,7 +363,10 @@ static void each_stop(struct world w, void (*transition)(struct world *), void (
 	mock_free(w.m);
 	if (n < 0)
 		skip();
-	/* Fewer, and this has not seen the transition: the shortest changes memory ten times. */
+	/*
+	 * With fewer changes the test has not seen the transition: the shortest changes memory ten
+	 * times.
+	 */
 	assert_true(n >= 8);
 }
 
@@ -405,7 +420,10 @@ static void a_receive_is_all_or_nothing(void **state)
 	}
 }
 
-/* An arm whose client is gone matters to nobody; the CQ must merely stay sound for who shares it. */
+/*
+ * If a client dies while it arms the CQ, the arming does not matter any more. The CQ must stay
+ * sound for the clients that share it.
+ */
 static void check_arm(struct world *w)
 {
 	assert_in_range(w->cq->armed, SH_ARM_NONE, SH_ARM_ANY);
@@ -416,7 +434,7 @@ static void check_arm(struct world *w)
 	go_on(w, false);
 }
 
-/* Killed before the doorbell acted: the record still says it. */
+/* If the client was killed before the doorbell acted, the doorbell record still has the arming. */
 static void check_arm_record(struct world *w)
 {
 	if (w->cq->armed == SH_ARM_NONE) {
@@ -438,7 +456,7 @@ static void an_arm_is_all_or_nothing(void **state)
 	each_stop(w, arm, check_arm_record, &before, &after);
 }
 
-/* Events raised outside of a transition: counted as often as written, give or take the one in flight. */
+/* Events outside of a transition: as many are counted as were written, except for one in flight. */
 static void check_fire(struct world *w)
 {
 	unsigned int records = mock_records(w->m, w->evq);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: a lock is one thread's at a time, and the next one's after its holder has let go or died, whoever has the
- * dead one's slot by now. */
+/*
+ * Description: one thread at a time has a lock. The next thread gets it when its holder has
+ * released it or has died, even if the dead holder's slot belongs to another thread by then.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -19,7 +21,7 @@
 #include "softhca/device/memory/mr.h"
 #include "softhca_mock.h"
 
-/* An object with a lock: an SRQ slot stands in for it. */
+/* An object with a lock. An SRQ slot serves as one. */
 static struct sh_srq *object(struct mock *m)
 {
 	struct sh_srq *srq = (struct sh_srq *)sh_hca_table(&m->dev, 0, SH_HCA_SRQS) + 100;
@@ -47,7 +49,7 @@ static uint64_t slot_of(uint64_t owner)
 	return owner & SH_OWNER_SLOT;
 }
 
-/* The slot of the dead holder is a living thread's by the time somebody looks. */
+/* By the time another thread looks, the dead holder's slot belongs to a living thread. */
 static void a_slot_taken_again_is_not_the_holder(void **state)
 {
 	struct mock *m = mock_new(NULL);
@@ -74,7 +76,7 @@ static void a_slot_taken_again_is_not_the_holder(void **state)
 	mock_free(m);
 }
 
-/* The daemon has cleared up after the dead one, and the next thread to come has its slot. */
+/* The daemon has cleaned up after the dead process, and the next thread gets its slot. */
 static void what_the_daemon_buries_stays_dead(void **state)
 {
 	struct mock *m = mock_new(NULL);
@@ -88,7 +90,9 @@ static void what_the_daemon_buries_stays_dead(void **state)
 	mock_free(m);
 }
 
-/* Dies with more robust mutexes than the kernel looks at, the one of its slot being the oldest. */
+/*
+ * Dies with more robust mutexes than the kernel goes through. The mutex of its slot is the oldest.
+ */
 static void hold_much(void *arg)
 {
 	enum { MANY = 2100 };
@@ -117,19 +121,20 @@ static void what_the_kernel_gives_up_the_daemon_frees(void **state)
 	(void)state;
 	assert_int_equal(sh_mr_create(&m->daemon, 0, 0x1100, ctx, 4, 0, 100, 0), 0);
 	mock_kill(mock_child(hold_much, m));
-	assert_int_equal(sh_trylock(&m->dev, &o->lock), -EBUSY); /* or the kernel does better by now */
+	/* fails if a later kernel goes through all mutexes */
+	assert_int_equal(sh_trylock(&m->dev, &o->lock), -EBUSY);
 	sh_proc_gone(&m->daemon, 2, false);
 	assert_int_equal(sh_trylock(&m->dev, &o->lock), -EBUSY);
 	sh_proc_gone(&m->daemon, 2, true);
 	assert_int_equal(sh_trylock(&m->dev, &o->lock), 0);
 	sh_unlock(&m->dev, &o->lock);
 	assert_int_equal(o->lock.owner, 0);
-	/* Nor is it waited for inside the device. */
+	/* Nor does the daemon wait for the dead thread to leave the device. */
 	assert_int_equal(sh_mr_destroy(&m->daemon, 0, 0x1100), 0);
 	mock_free(m);
 }
 
-/* A child forked with the lock held comes to the unlock, too. */
+/* A child that was forked while its parent held the lock executes the unlock, too. */
 static void only_the_holder_lets_go(void **state)
 {
 	struct mock *m = mock_new(NULL);
@@ -155,7 +160,7 @@ static void only_the_holder_lets_go(void **state)
 	mock_free(m);
 }
 
-/* A child that takes the lock, lets it go and ends. */
+/* Starts a child that takes the lock, releases it and ends. */
 static pid_t taker(struct mock *m, struct sh_srq *o)
 {
 	pid_t pid = fork();
@@ -171,7 +176,7 @@ static pid_t taker(struct mock *m, struct sh_srq *o)
 	return pid;
 }
 
-/* The process sleeps. */
+/* Returns whether the process sleeps. */
 static bool sleeps(pid_t pid)
 {
 	char path[64], state = 0;
@@ -185,7 +190,9 @@ static bool sleeps(pid_t pid)
 	return state == 'S';
 }
 
-/* The one who was woken has died, and who had the lock meanwhile knew of no sleepers. */
+/*
+ * The thread that was woken has died, and a thread that had the lock meanwhile knew of no sleepers.
+ */
 static void a_wake_up_that_never_comes_is_not_waited_for(void **state)
 {
 	struct mock *m = mock_new(NULL);
@@ -215,7 +222,7 @@ static void a_wake_up_that_never_comes_is_not_waited_for(void **state)
 	mock_free(m);
 }
 
-/* Somebody sleeps, and the holder dies without a word. */
+/* A process sleeps on the lock, and the holder dies without waking it. */
 static void a_sleeper_outlives_the_holder(void **state)
 {
 	struct mock *m = mock_new(NULL);
@@ -242,7 +249,7 @@ struct hog {
 	pthread_barrier_t both;
 };
 
-/* Every slot that one can have for oneself. */
+/* Takes every slot that a thread can have for itself. */
 static void *take_all(void *arg)
 {
 	struct hog *h = arg;
@@ -279,7 +286,7 @@ static void without_a_slot_one_at_a_time(void **state)
 	assert_int_equal(pthread_create(&hog, NULL, take_all, &h), 0);
 	pthread_barrier_wait(&h.both);
 
-	/* Outside of the device there is nothing to be known by. */
+	/* A thread without a slot that is not in device code has no name to put into a lock. */
 	assert_int_equal(sh_trylock(&m->dev, &o->lock), -EBUSY);
 	assert_int_equal(sh_lock_bounded(&m->daemon, &o->lock), -EBUSY);
 	assert_int_equal(o->lock.owner, 0);
@@ -290,7 +297,10 @@ static void without_a_slot_one_at_a_time(void **state)
 	sh_leave(&m->dev);
 	assert_int_equal(sh_trylock(&m->dev, &o->lock), -EBUSY);
 
-	/* One that dies inside: the next has its slot, and is not taken for it. */
+	/*
+	 * A thread dies inside. The next thread has the same slot, and is not taken for the dead
+	 * one.
+	 */
 	mock_kill(mock_child(enter_and_hold, m));
 	assert_int_equal(slot_of(o->lock.owner), SH_MAX_EXEC);
 	assert_true(sh_enter(&m->dev));
@@ -321,14 +331,14 @@ static void *count(void *arg)
 		sh_lock(&m->dev, &o->lock);
 		seen = *(volatile uint32_t *)&o->pdn;
 		if (!(i & 0xff))
-			usleep(1); /* the others get as far as sleeping */
+			usleep(1); /* so that the others have time to fall asleep */
 		*(volatile uint32_t *)&o->pdn = seen + 1;
 		sh_unlock(&m->dev, &o->lock);
 	}
 	return NULL;
 }
 
-/* Threads of this process and of another: nothing is counted twice, or not at all. */
+/* Threads of this process and of another one count. No increment is lost or doubled. */
 static void one_at_a_time(void **state)
 {
 	struct mock *m = mock_new(NULL);
@@ -365,6 +375,6 @@ int main(void)
 		cmocka_unit_test(one_at_a_time),
 	};
 
-	alarm(300); /* a lock that nobody gets is a failure too */
+	alarm(300); /* a lock that no thread gets is a failure too */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

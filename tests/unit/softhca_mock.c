@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The host that unit tests of softhca/device run on: see softhca_mock.h. One thread but for what tests start. */
+/*
+ * The host that unit tests of softhca/device run on: see softhca_mock.h. It has one thread, besides
+ * those that tests start.
+ */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -142,7 +145,7 @@ static void complain(void *host, const char *what, uint32_t hca, uint32_t number
 		m->on_complaint(what);
 }
 
-/* All of it is mapped; the lengths say what a process with less would have. */
+/* All device memory is mapped. The lengths say how much a process with less would have. */
 static int extend(void *host, uint64_t off, uint64_t len)
 {
 	struct mock *m = host;
@@ -196,7 +199,8 @@ struct mock *mock_new(const struct mock_config *cfg)
 	proc = sh_proc(&m->dev, 0);
 	proc[0].pid = 1;
 	proc[1].pid = (uint32_t)getpid();
-	sh_exec_prepare(&m->dev); /* as a client's thread, also where the test plays the daemon */
+	/* for a client's thread, even where the test acts as the daemon */
+	sh_exec_prepare(&m->dev);
 	return m;
 }
 
@@ -267,7 +271,10 @@ struct sh_umem mock_umem(struct mock *m, uint32_t ctx, size_t len, bool shared)
 		must(m->pool_used <= m->dev.shared_off - m->dev.pool_off, "the pool is used up");
 		must(!sh_reserve(m->fd, mem.shm_off, SH_PAGES(len)), "sh_reserve");
 		at = sh_at(&m->dev, mem.shm_off);
-		/* Its owner has it at an address of its own as well, which others use who cannot map it. */
+		/*
+		 * The owner also has the memory at an address of its own, which copy() uses for
+		 * processes that cannot map it.
+		 */
 		mock_map(m, ctx, at, SH_PAGES(len));
 	} else {
 		at = mmap(NULL, SH_PAGES(len), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -335,7 +342,7 @@ pid_t mock_child(void (*what)(void *arg), void *arg)
 	pid = fork();
 	must(pid >= 0, "fork");
 	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failing test leaves nobody behind */
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* no child outlives a failing test */
 		what(arg);
 		if (write(hello[1], "x", 1) != 1)
 			_exit(1);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a process that exchanges pages and one that reaches into it wait for each other, but
- * not for one that was killed in the middle, even as long as its parent has not asked for its
- * status.
+ * Description: a process that exchanges pages and a process that reaches into it wait for each
+ * other. Neither waits for a process that was killed in the middle, even while its parent has not
+ * asked for its status.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -36,7 +36,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* A child that does the one or the other, and has ended before it is over: a zombie. */
+/*
+ * Starts a child that exchanges pages, or reaches into a process, and is killed before it has
+ * finished. The child stays a zombie.
+ */
 static pid_t killed_in_the_middle(uint32_t reaches)
 {
 	struct sh_reach r;
@@ -78,7 +81,7 @@ static void test_dead_reacher(void **state)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-/* As many as there are words, and one more. */
+/* As many processes have died as there are words. One more can still exchange pages. */
 static void test_dead_everywhere(void **state)
 {
 	pid_t pid[SH_MOVES];
@@ -94,7 +97,10 @@ static void test_dead_everywhere(void **state)
 		assert_int_equal(waitpid(pid[i], NULL, 0), pid[i]);
 }
 
-/* Who lives has its time: the exchange is put off, and not for ever. */
+/*
+ * While a living process reaches, the exchange is put off. It succeeds when the process has
+ * finished.
+ */
 static void test_living_reacher(void **state)
 {
 	struct sh_reach r;

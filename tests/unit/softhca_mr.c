@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: memory keys admit exactly what was registered, and gather lists are cut where asked. */
+/*
+ * Description: memory keys admit exactly the accesses that were registered, and gather lists are
+ * cut at the bytes asked for.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +32,10 @@ static void checks_key_domain_bounds_and_rights(void **state)
 	assert_int_equal(sh_mr_check(d, 0, KEY, PD, START, 4096, 0, &out), 0);
 	assert_int_equal(out, ctx);
 	assert_int_equal(sh_mr_check(d, 0, KEY, PD, START + 4095, 1, SH_LOCAL_WRITE, &out), 0);
-	/* Every bit of the key counts: the same entry under another number, no entry, key 0. */
+	/*
+	 * Every bit of the key counts. These are another number for the same entry, a key without
+	 * an entry, and key 0.
+	 */
 	assert_int_equal(sh_mr_check(d, 0, KEY ^ (1u << 27), PD, START, 1, 0, &out), -ENOENT);
 	assert_int_equal(sh_mr_check(d, 0, KEY + 1, PD, START, 1, 0, &out), -ENOENT);
 	assert_int_equal(sh_mr_check(d, 0, KEY + 0x100, PD, START, 1, 0, &out), -ENOENT);
@@ -63,7 +69,7 @@ static void high_key_bits_select_the_entry_too(void **state)
 	assert_int_equal(sh_mr_create(&m->daemon, 0, key, ctx, PD, START, 20, 0), 0);
 	assert_int_equal(sh_mr_check(&m->dev, 0, KEY, PD, START, 20, 0, &out), -ERANGE);
 	assert_int_equal(sh_mr_check(&m->dev, 0, key, PD, START, 20, 0, &out), 0);
-	/* Rolling high part: the same entry, later. */
+	/* Another high part of the key still means the same entry, which is taken. */
 	assert_int_equal(sh_mr_create(&m->daemon, 0, KEY | 0x10000000, ctx, PD, START, 20, 0), -EEXIST);
 	assert_int_equal(sh_mr_create(&m->daemon, 0, KEY | 1, ctx, PD, START, 20, 0), -EEXIST);
 	mock_free(m);
@@ -101,14 +107,14 @@ static void slices_lists(void **state)
 	assert_true(seg[0].addr == START + 99 && seg[0].len == 1 && seg[1].addr == START + 2000 && seg[1].len == 2);
 	assert_int_equal(sh_mr_slice(d, sh_hca(d, 0), PD, 0, list, 4, 100, 50, seg, 4, &out), 1);
 	assert_int_equal(sh_mr_slice(d, sh_hca(d, 0), PD, 0, list, 4, 150, 0, seg, 4, &out), 0);
-	/* Only what is touched is checked. */
+	/* Only the entries that the bytes lie in are checked. */
 	assert_int_equal(sh_mr_slice(d, sh_hca(d, 0), PD, 0, list, 4, 0, 156, seg, 4, &out), 3);
 	assert_int_equal(sh_mr_slice(d, sh_hca(d, 0), PD, 0, list, 4, 0, 157, seg, 4, &out), -ERANGE);
 	assert_int_equal(sh_mr_slice(d, sh_hca(d, 0), PD, 0, list, 4, 0, 158, seg, 4, &out), -ERANGE);
 	assert_int_equal(sh_mr_slice(d, sh_hca(d, 0), PD, 0, list, 3, 0, 151, seg, 4, &out), -EMSGSIZE);
 	assert_int_equal(sh_mr_slice(d, sh_hca(d, 0), PD, 0, list, 3, 400, 1, seg, 4, &out), -EMSGSIZE);
 	assert_int_equal(sh_mr_slice(d, sh_hca(d, 0), PD, SH_REMOTE_READ, list, 4, 0, 1, seg, 4, &out), -EPERM);
-	/* One message, one owner. */
+	/* All regions of a message must belong to one context. */
 	assert_int_equal(sh_mr_create(&m->daemon, 0, KEY + 0x100, other, PD, START, 4096, 0), 0);
 	list[2].key = KEY + 0x100;
 	assert_int_equal(sh_mr_slice(d, sh_hca(d, 0), PD, 0, list, 4, 0, 101, seg, 4, &out), -EPERM);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: number spaces hand out every number once, in the kernel driver's order, with rolling high parts. */
+/*
+ * Description: a number space gives out every number once, in the order of the kernel driver, with
+ * high parts that change from round to round.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +41,7 @@ static void counts_up_from_the_reserved(void **state)
 	sh_numbers_put(&n, 131);
 	sh_numbers_put(&n, 5);
 	assert_int_equal(n.used, 269);
-	/* Round robin: what was freed is not next. */
+	/* Round robin: the number just freed is not the next one. */
 	assert_int_equal(sh_numbers_get(&n, &v), 0);
 	assert_int_equal(v, 400);
 	sh_numbers_fini(&n);
@@ -61,7 +64,7 @@ static void wraps_with_a_new_high_part(void **state)
 	assert_int_equal(v & 255, 100);
 	assert_true(v > 255 && v <= 0x3ff);
 	sh_numbers_put(&n, v);
-	/* Five times round: the mask brings the low numbers back. */
+	/* After five more rounds the mask brings the low numbers back. */
 	for (i = 0; i < 5; i++) {
 		assert_int_equal(sh_numbers_get(&n, &v), 0);
 		assert_int_equal(v & 255, 100);
@@ -86,7 +89,10 @@ static void rewinds_where_asked(void **state)
 	sh_numbers_fini(&n);
 }
 
-/* Against a plain model, through many random takes and returns that fill and empty the space. */
+/*
+ * Compares the number space with a plain model, over many random takes and returns that fill it and
+ * empty it.
+ */
 static void agrees_with_a_plain_model(void **state)
 {
 	static uint8_t out[1 << 14];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: kernels with pages of another size than 4096 bytes are refused, and told why. That
- * daemon and programs ask, and end where it is refused, is in tests/system/limits.sh.
+ * Description: kernels with pages of another size than 4096 bytes are refused, with a reason.
+ * tests/system/limits.sh shows that the daemon and programs ask, and end if they are refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -234,7 +234,7 @@ int tqp_modify(struct tqp *qp, const struct sh_qp_attr *attr, uint32_t mask)
 {
 	int err;
 
-	/* Another thread holds a lock: the daemon comes back until it has it. */
+	/* If another thread holds a lock, the daemon tries again until it gets the lock. */
 	do
 		err = sh_qp_modify(&qp->m->daemon, qp->hca, qp->qpn, attr, mask);
 	while (err == -EINPROGRESS);
@@ -366,7 +366,7 @@ void tqp_post(struct tqp *qp, const struct twr *wr)
 			put64(at + 8, (uintptr_t)wr->sge[i].addr);
 		}
 	}
-	memset(slot + 4, 0xee, 3); /* what BlueFlame may leave there */
+	memset(slot + 4, 0xee, 3); /* bytes that BlueFlame may have left there */
 	slot[7] = (wr->ds ? wr->ds : (uint8_t)((at - slot) / 16)) | (wr->fence ? 0x40 : 0);
 	put32(slot + 8, wr->srqn << 8 | (wr->strong ? 0x80 : 0) | (wr->signaled ? 0xc : 0) | (wr->solicited ? 2 : 0));
 	put32(slot + 12, wr->imm);
@@ -408,7 +408,7 @@ void tqp_recv(struct tqp *qp, const struct tsge *sge, unsigned int nsge)
 
 static uint8_t *region(struct mock *m, uint32_t hca, uint32_t ctx, uint32_t pdn, uint32_t key)
 {
-	/* Shared: tests that fork look at what a child wrote. */
+	/* Shared, because tests that fork look at what a child wrote. */
 	uint8_t *at = mmap(NULL, TMEM, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	assert_true(at != MAP_FAILED);
@@ -450,7 +450,7 @@ void tpair_open(struct tpair *p, const struct tpair_opts *o)
 		bt.xrcd = XRCD;
 	}
 	tqp_open(&p->a, m, 0, actx, PD_A, o->type, aqpn, &p->acq[0], &p->acq[1], &at);
-	if (xrc) { /* the kernel's: no queues, no CQs, a PD that no region has */
+	if (xrc) { /* as the kernel makes it: no queues, no CQs, a PD that no region has */
 		struct sh_qp_init init = { .type = o->type == SH_QPT_XRC ? SH_QPT_XRC : SH_QPT_XRC_TGT, .pdn = 77,
 					   .xrcd = XRCD };
 

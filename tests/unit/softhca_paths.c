@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: where instances live, what may be their name, and when one runs. */
+/* Description: where instances are made, which names they may have, and when an instance runs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -56,7 +56,7 @@ static void place_by_hand(void **state)
 	assert_int_equal(chmod(path, 0700), 0);
 	assert_int_equal(chmod(in_tmp("base"), 0777), 0);
 	assert_int_equal(sh_place_make(path, tried, sizeof(tried)), -EPERM);
-	/* As /tmp is: no other user can rename or remove what is ours. */
+	/* A directory like /tmp: no other user can rename or remove our files. */
 	assert_int_equal(chmod(in_tmp("base"), 01777), 0);
 	assert_int_equal(sh_place_make(path, tried, sizeof(tried)), 0);
 }
@@ -70,7 +70,10 @@ static void place_of_session(void **state)
 	setenv("XDG_RUNTIME_DIR", tmp, 1);
 	assert_int_equal(sh_place_make(path, tried, sizeof(tried)), 0);
 	assert_string_equal(path, in_tmp("softhca"));
-	/* A session directory that is not ours, not absolute or not there is none. */
+	/*
+	 * A session directory is not used if it belongs to another user, is not absolute, or does
+	 * not exist.
+	 */
 	for (i = 0; i < 3; i++) {
 		setenv("XDG_RUNTIME_DIR", i == 0 ? geteuid() ? "/" : in_tmp("not-ours") : i == 1 ? "." : in_tmp("nowhere"), 1);
 		if (i == 0 && !geteuid()) {
@@ -79,7 +82,7 @@ static void place_of_session(void **state)
 		}
 		assert_int_equal(sh_place(0, path), -ENOENT);
 	}
-	/* In order, each once. */
+	/* The default places come in this order, each of them once. */
 	setenv("TMPDIR", tmp, 1);
 	snprintf(other, sizeof(other), "/dev/shm/softhca-%u", geteuid());
 	assert_int_equal(sh_place(1, path), 0);
@@ -112,7 +115,10 @@ static void place_is_a_file(void **state)
 	assert_non_null(strstr(tried, "symbolic link"));
 }
 
-/* A relative directory is the caller's at that moment, and a link is where it leads. */
+/*
+ * A relative directory is relative to the caller's directory at that moment. A link stands for the
+ * directory that it leads to.
+ */
 static void place_is_relative(void **state)
 {
 	char path[PATH_MAX], tried[256], here[PATH_MAX];
@@ -165,11 +171,11 @@ static void life(void **state)
 
 	(void)state;
 	assert_int_equal(mkdir(in_tmp("i"), 0700), 0);
-	/* No lock: whatever it is, nothing runs there. */
+	/* Without a lock file nothing runs there, whatever the directory is. */
 	assert_int_equal(sh_instance_alive(in_tmp("i")), 0);
 	fd = open(in_tmp("i/lock"), O_CREAT | O_RDWR, 0600);
 	assert_int_equal(sh_instance_alive(in_tmp("i")), 0);
-	/* Another process that asks the same is no daemon. */
+	/* Another process that asks the same question is not a daemon. */
 	assert_int_equal(flock(fd, LOCK_SH), 0);
 	assert_int_equal(sh_instance_alive(in_tmp("i")), 0);
 	assert_int_equal(flock(fd, LOCK_EX), 0);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a store taken apart by the decoder is the store that the processor makes. Every form runs twice, on plain
- * memory and on a page whose stores fault; what the decoder hands over must leave the same bytes and registers, and
- * come in the order and width of the instruction.
+ * Description: the decoder takes a store apart into just the stores that the processor makes. Every
+ * form runs twice, on plain memory and on a page whose stores fault. What the decoder hands over
+ * must leave the same bytes and registers, and come in the order and width of the instruction.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -128,7 +128,7 @@ static int setup(void **state)
 	return trapped == MAP_FAILED ? -1 : 0;
 }
 
-/* In each test: cmocka has set handlers of its own just before. */
+/* Each test does this, because cmocka has just set handlers of its own. */
 static void reset(void)
 {
 	struct sigaction act = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO};
@@ -220,7 +220,7 @@ SAME(rep_movsd, 6, 4)
 SAME(rep_movsq, 8, 8)
 SAME(rep_none, 0, 0)
 
-/* Elements come in the order in which the processor stores them. */
+/* The elements come in the order in which the processor stores them. */
 static void string_order(void **state)
 {
 	(void)state;
@@ -244,7 +244,10 @@ static void refuse(void (*fn)(void *, const void *, struct out *))
 	assert_int_equal(seen.n, 0);
 }
 
-/* What reads the device, and what is not wholly in the page, is left to the application's own handler. */
+/*
+ * The decoder leaves loads, and stores that are not wholly in the page, to the application's own
+ * handler.
+ */
 static void others_refused(void **state)
 {
 	(void)state;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: the preloaded library's table of ranges agrees with a plain array over long random histories, and when
- * memory is short a removal loses nothing that is to stay.
+ * Description: the preloaded library's table of ranges agrees with a plain array over long random
+ * histories. When memory is short, a removal loses nothing that is to stay.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static unsigned int rnd(unsigned int n)
 	return (unsigned int)(seed >> 33) % n;
 }
 
-/* Where a cell is in device memory; 0: it is in no range. */
+/* Returns where a cell is in device memory; 0: it is in no range. */
 static uint64_t at(const struct ranges *t, uint64_t addr)
 {
 	size_t i = ranges_find(t, addr);
@@ -94,14 +94,14 @@ static void nothing_is_lost(void **state)
 	for (size_t i = 0; i < t.count; i++)
 		all += t.at[i].len;
 	short_of_memory = true;
-	/* Out of the middle of a range: it stays as it was. */
+	/* Cutting the middle out of a range takes memory. Without it the range stays as it was. */
 	assert_false(ranges_remove(&t, 1040, 20));
 	for (uint64_t i = 1000; i < 1100; i++)
 		assert_int_equal(at(&t, i), 4000 + i);
 	for (size_t i = 0; i < t.count; i++)
 		left += t.at[i].len;
 	assert_int_equal(left, all);
-	/* What needs no memory is done without it. */
+	/* Removals that take no memory succeed. */
 	assert_true(ranges_remove(&t, 1000, 10));
 	assert_true(ranges_remove(&t, 1090, 10));
 	assert_int_equal(at(&t, 1009), 0);

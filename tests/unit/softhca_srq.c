@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: shared receive queues are taken in the order of their links, within what the record covers, and raise
- * their limit once. */
+/*
+ * Description: the device takes the receives of an SRQ in the order of their links, as far as the
+ * doorbell record goes, and raises the limit event once.
+ */
 #include <endian.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -19,7 +21,7 @@
 #define ENTRIES	8
 #define SHIFT	6	/* three scatter entries */
 
-/* An SRQ and the provider's idea of it. */
+/* An SRQ, and the provider's view of it. */
 struct srq {
 	struct mock *m;
 	uint32_t ctx;
@@ -102,7 +104,7 @@ static void serves_in_link_order_for_ever(void **state)
 		wfirst = wlast = nout = 0;
 		srq_open(&s, shared);
 		assert_int_equal(take(&s, &index), -ENOENT);
-		for (i = 0; i < 600000; i++) { /* twice past the 16 bits of the record */
+		for (i = 0; i < 600000; i++) { /* the 16 bits of the record wrap twice */
 			uint32_t h = s.head;
 
 			seed = seed * 1103515245 + 12345;
@@ -120,7 +122,7 @@ static void serves_in_link_order_for_ever(void **state)
 				assert_int_equal(index, want[wfirst++ % 64]);
 				out[nout++] = index;
 				break;
-			case 2: /* completed out of order */
+			case 2: /* complete out of order */
 				if (!nout)
 					break;
 				h = (seed >> 8) % nout;
@@ -151,7 +153,7 @@ static void reads_scatter_lists(void **state)
 	assert_int_equal(sge[0].len, 100);
 	assert_int_equal(sge[0].key, 0x1000);
 	assert_int_equal(sge[0].addr, 0x7000);
-	/* A full list has no terminator. */
+	/* A list that fills the WQE has no terminator. */
 	d = (void *)(wqe(&s, 2) + 1);
 	d[0] = d[1] = d[2] = (struct mlx4_wqe_data){ htobe32(9), htobe32(0x2000), htobe64(1) };
 	assert_int_equal(sh_srq_scatter(&s.m->dev, srq, 2, sge, 4), 3);
@@ -189,7 +191,9 @@ static void the_limit_fires_once(void **state)
 	assert_int_equal(mock_records(s.m, evq), 1);
 	assert_int_equal(sh_srq_query(&s.m->daemon, 0, SRQN, &info), 0);
 	assert_int_equal(info.limit, 0);
-	/* Armed when already below: at the next one taken. */
+	/*
+	 * If the SRQ is below its limit when it is armed, the next receive taken raises the event.
+	 */
 	assert_int_equal(sh_srq_limit(&s.m->daemon, 0, SRQN, 5), 0);
 	assert_int_equal(mock_records(s.m, evq), 1);
 	take(&s, &index);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: threads that have announced that they doze until a CQE comes are woken by whatever writes one to a CQ of
- * their context, once, and when the writer holds no lock; nothing is woken that has not announced it. */
+/*
+ * Description: threads have announced that they doze until a CQE comes. A thread that writes a CQE
+ * to a CQ of their context wakes them, once, and while it holds no lock. Threads that have not
+ * announced it are not woken.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -21,17 +24,17 @@ static bool announced(uint32_t ctx)
 	return sh_ctx(&p.m->dev, ctx)->dozing;
 }
 
-/* Both contexts are process 1's. */
+/* Both contexts belong to process 1. */
 static unsigned int woken(void)
 {
 	unsigned int n = p.m->shared->rouses[1];
 
-	/* The word that the sleepers watch has changed before they were woken. */
+	/* The word that the sleepers watch changes before they are woken. */
 	assert_int_equal(sh_proc(&p.m->dev, 1)->roused, n);
 	return n;
 }
 
-/* A message of a to b wakes b's threads; when it is signaled a's own, too. */
+/* A message from a to b wakes b's threads, and a's own if it is signaled. */
 static void message(const struct tpair_opts *opts, uint8_t opcode, uint32_t len)
 {
 	struct twr wr;
@@ -51,7 +54,7 @@ static void message(const struct tpair_opts *opts, uint8_t opcode, uint32_t len)
 	tqp_send(&p.a, &wr);
 	assert_int_equal(woken(), 1);
 
-	/* Not for the CQEs of somebody else. */
+	/* CQEs of another context do not wake these threads. */
 	dozes(p.a.ctx);
 	tqp_send(&p.a, &wr);
 	assert_int_equal(woken(), 1);
@@ -61,7 +64,7 @@ static void message(const struct tpair_opts *opts, uint8_t opcode, uint32_t len)
 	assert_int_equal(woken(), 2);
 	assert_false(announced(p.a.ctx));
 
-	/* One wake-up for a chain. */
+	/* A chain wakes them once. */
 	dozes(p.b.ctx);
 	wr.signaled = false;
 	for (int i = 0; i < 3; i++)
@@ -89,7 +92,7 @@ static void test_messages(void **state)
 	message(&(struct tpair_opts){ .type = SH_QPT_RC, .same_hca = true }, MLX4_OPCODE_SEND, 8);
 }
 
-/* Requests that complete at the sender alone. */
+/* These requests complete at the sender only. */
 static void test_fetch(void **state)
 {
 	struct twr wr;
@@ -106,7 +109,7 @@ static void test_fetch(void **state)
 	tpair_close(&p);
 }
 
-/* The daemon moves a QP to ERR: it holds no slot of a thread, and wakes at once. */
+/* The daemon moves a QP to ERR. It holds no slot of a thread, and wakes the threads at once. */
 static void test_flush(void **state)
 {
 	(void)state;
@@ -119,7 +122,10 @@ static void test_flush(void **state)
 	tpair_close(&p);
 }
 
-/* A word of device memory that somebody has overwritten leads no further than to a table. */
+/*
+ * If a client has overwritten the word in device memory that leads to them, the device still reads
+ * within its tables.
+ */
 static void test_damage(void **state)
 {
 	struct sh_cq *cq;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a packet that vanishes is counted once, under the reason for it, at the HCA that it
- * was for or, where there is none, at its sender's. One that cannot be delayed leaves nothing.
+ * Description: a packet that is dropped is counted once, under the reason for it, at the HCA that
+ * it was for. If there is no such HCA, the sender's counts it. A packet that cannot be delayed
+ * leaves nothing behind.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,7 +44,7 @@ static struct drops drops_of(struct mock *m)
 	return d;
 }
 
-/* Exactly this has been counted since. */
+/* Asserts that exactly this has been counted since then. */
 static void expect(struct mock *m, struct drops before, uint32_t hca, enum reason reason, uint64_t n)
 {
 	struct drops now = drops_of(m);
@@ -63,7 +64,7 @@ static void fault(struct mock *m, enum sh_fault_kind kind, uint32_t count)
 	m->inst->faults.active = 1;
 }
 
-/* UC: its packets are sent once, and nothing is answered. */
+/* UC sends its packets once, and its responder does not answer. */
 static void test_connected(void **state)
 {
 	static const struct {
@@ -157,7 +158,7 @@ static void test_datagrams(void **state)
 	}
 }
 
-/* ---- packets that cannot be kept ---- */
+/* ---- packets that cannot be delayed ---- */
 
 static long in_use;		/* blocks of malloc() that were not freed */
 
@@ -198,7 +199,10 @@ static void test_no_timers(void **state)
 	tqp_send(&p.a, &wr);
 	expect(p.m, before, 1, DROP_fault, 1);
 	assert_int_equal(in_use, used);
-	/* With room it is kept, and arrives, and then nothing is left either. */
+	/*
+	 * When there is room, the packet is delayed and then arrives. After that nothing is left
+	 * either.
+	 */
 	p.m->no_timers = false;
 	before = drops_of(p.m);
 	fault(p.m, SH_FAULT_DELAY, 1);
@@ -212,7 +216,10 @@ static void test_no_timers(void **state)
 	tpair_close(&p);
 }
 
-/* A QP whose timer could not be set waits for the next doorbell, not for ever. */
+/*
+ * If the timer of a QP could not be set, the QP goes on at the next doorbell instead of waiting for
+ * ever.
+ */
 static void test_timer_again(void **state)
 {
 	struct tpair p;
@@ -235,7 +242,7 @@ static void test_timer_again(void **state)
 	tpair_close(&p);
 }
 
-/* Which of so many packets arrive: a bit for each. */
+/* Returns which of the packets arrive, a bit for each. */
 static uint64_t arrivals(uint32_t seed)
 {
 	uint64_t set = 0;
@@ -259,7 +266,7 @@ static uint64_t arrivals(uint32_t seed)
 	return set;
 }
 
-/* The same seed, the same packets. */
+/* The same seed chooses the same packets. */
 static void test_seed(void **state)
 {
 	uint64_t one = arrivals(1), two = arrivals(2);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: every way a request can fail ends in the right status on both sides, in order, and touches no byte. */
+/*
+ * Description: however a request fails, both sides get the right status, in order, and no byte of
+ * memory changes.
+ */
 #include <endian.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +22,10 @@ enum { FATAL = 1, REQ_ERR = 2, ACCESS_ERR = 3, LAST_WQE = 16 };
 
 static const struct tpair_opts rc = { .type = SH_QPT_RC };
 
-/* After an error of the first WQE: a's QP is in ERR, the second WQE and b's memory are as they must be. */
+/*
+ * Checks a pair whose first WQE has failed: the state of a's QP is ERR, the second WQE is flushed,
+ * and b's memory is as it was.
+ */
 static void requester_failed(struct tpair *p, uint8_t syndrome)
 {
 	texpect_error(&p->acq[0], syndrome, true, 0);
@@ -30,7 +36,7 @@ static void requester_failed(struct tpair *p, uint8_t syndrome)
 		assert_int_equal(p->bmem[i], 0);
 }
 
-/* Post this WQE, then one that would be fine, and ring once. */
+/* Posts this WQE, then one that would succeed, and rings once. */
 static void post_two(struct tpair *p, const struct twr *wr)
 {
 	struct twr fine = tpair_wr(p, MLX4_OPCODE_SEND, 8);
@@ -56,7 +62,7 @@ static void local(const struct tpair_opts *o, uint8_t opcode, uint32_t len, uint
 		change(&p, &wr);
 	post_two(&p, &wr);
 	requester_failed(&p, syndrome);
-	/* The peer noticed nothing. */
+	/* The peer has noticed nothing. */
 	assert_int_equal(tqp_state(&p.b), SH_QPS_RTS);
 	assert_false(tcq_poll(&p.bcq[1], &cqe));
 	tpair_close(&p);
@@ -145,7 +151,7 @@ static void test_local(void **state)
 	local(&rc, MLX4_OPCODE_RDMA_WRITE, 64, MLX4_SYNDROME_LOC_QP_OP, no_raddr);
 }
 
-/* Opcodes that a type does not have. */
+/* Opcodes that the type of QP does not have. */
 static void test_illegal_opcode(void **state)
 {
 	static const uint8_t never[] = { MLX4_OPCODE_SEND_INVAL, MLX4_OPCODE_LSO, MLX4_OPCODE_MASKED_ATOMIC_CS,
@@ -322,7 +328,10 @@ static void test_refused(void **state)
 	}
 }
 
-/* An event of a kernel-made receive QP reaches those registered, flagged. */
+/*
+ * An event of a receive QP that the kernel made goes to the contexts that are registered, with a
+ * flag.
+ */
 static void test_xrc_event(void **state)
 {
 	struct tpair p;
@@ -399,7 +408,7 @@ static void test_receive_errors(void **state)
 	}
 }
 
-/* An error CQE of an XRC receive names the SRQ. */
+/* The error CQE of a receive over XRC has the number of the SRQ. */
 static void test_xrc_error_cqe(void **state)
 {
 	struct tpair p;
@@ -418,7 +427,10 @@ static void test_xrc_error_cqe(void **state)
 	tpair_close(&p);
 }
 
-/* WQEs that are done and silent before the failing one leave no CQE; its own error comes first. */
+/*
+ * Unsignaled WQEs that complete before the failing one leave no CQE. The failing WQE's error comes
+ * first.
+ */
 static void test_flush_order(void **state)
 {
 	struct tpair p;
@@ -450,7 +462,10 @@ static void test_flush_order(void **state)
 	texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 0);
 	texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 1);
 	texpect_none(&p.bcq[1]);
-	/* Later posts are flushed too: sends at the doorbell, receives when somebody looks. */
+	/*
+	 * Requests posted later are flushed too: sends at the doorbell, receives when a thread
+	 * looks at the QP.
+	 */
 	tqp_send(&p.a, &wr);
 	texpect_error(&p.acq[0], MLX4_SYNDROME_WR_FLUSH, true, 5);
 	tqp_recv(&p.a, &(struct tsge){ p.amem, 64, p.akey }, 1);
@@ -465,14 +480,14 @@ static void test_flush_order(void **state)
 	tqp_recv(&p.a, &(struct tsge){ p.amem, 64, p.akey }, 1);
 	mock_advance(p.m, 100000000);
 	texpect_error(&p.acq[1], MLX4_SYNDROME_WR_FLUSH, false, 5);
-	/* In RESET nobody looks any more. */
+	/* After RESET no timer is left that would look at the QP. */
 	assert_int_equal(tqp_to(&p.a, SH_QPS_RESET), 0);
 	mock_advance(p.m, 1000000000);
 	assert_int_equal(p.m->ndefers, 0);
 	tpair_close(&p);
 }
 
-/* A full send CQ: CQ_ERR and QP_FATAL, and the QP ends. */
+/* The send CQ is full: CQ_ERR and QP_FATAL are raised, and the QP ends. */
 static void test_send_overrun(void **state)
 {
 	struct tpair p;
@@ -499,7 +514,7 @@ static void test_send_overrun(void **state)
 	tpair_close(&p);
 }
 
-/* A full receive CQ: the same at the other end, and the sender hears that something went wrong there. */
+/* The receive CQ is full: the same happens at the receiver, and the sender gets an error. */
 static void test_receive_overrun(void **state)
 {
 	struct tpair p;
@@ -533,7 +548,7 @@ static void test_receive_overrun(void **state)
 	tpair_close(&p);
 }
 
-/* The SRQ goes away under the traffic. */
+/* The SRQ is destroyed while messages arrive. */
 static void test_srq_destroyed(void **state)
 {
 	struct tpair p;
@@ -553,7 +568,10 @@ static void test_srq_destroyed(void **state)
 	tpair_close(&p);
 }
 
-/* Its owner ends: silence, and no harm to the receive QP, which others may share. */
+/*
+ * The context of the SRQ's owner ends: the request is not answered, and the receive QP, which
+ * others may share, stays as it was.
+ */
 static void test_srq_owner_gone(void **state)
 {
 	struct tpair p;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: short requests take the express way when everything is as usual and only then, and what the ordinary way
- * makes of the others is as right; a chain of sends ends where it must. */
+/*
+ * Description: a short request takes the express way if all conditions are usual, and only then.
+ * The ordinary way treats the other requests just as correctly. A chain of sends ends where it has
+ * to.
+ */
 #include <endian.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +26,7 @@ static void open_pair(uint32_t type, bool srq)
 	tfill(p.amem, TMEM / 2, 1);
 }
 
-/* How many requests of a came the express way. */
+/* Returns how many requests of a took the express way. */
 static uint64_t express(void)
 {
 	assert_int_equal(tqp_ctx(&p.b)->rcv_packets, tqp_ctx(&p.a)->xmit_packets);
@@ -75,7 +78,7 @@ static void taken(uint32_t type, bool srq)
 	for (uint16_t i = 1; i < 5; i++)
 		texpect(&p.acq[0], i < 2 ? MLX4_OPCODE_SEND_IMM : i < 3 ? MLX4_OPCODE_RDMA_WRITE :
 			i < 4 ? MLX4_OPCODE_RDMA_WRITE_IMM : MLX4_OPCODE_RDMA_READ, true, i);
-	/* The HCA shows them, as long as the QP lives and after. */
+	/* The HCA's counters contain them while the QP lives and afterwards. */
 	sh_counters(&p.m->daemon, 1, &c);
 	assert_int_equal(c.rcv_packets, 7);
 	assert_int_equal(c.rcv_data, 100 + 2500 + 60);
@@ -130,7 +133,10 @@ static void test_not_ready(void **state)
 	tpair_close(&p);
 }
 
-/* The record of receives is not read for each; it is when those seen are used up, again and again around the queue. */
+/*
+ * The express way does not read the record of receives for each request, but only when the receives
+ * that it knows of are used up. This happens again and again as the queue wraps.
+ */
 static void test_receives_run_out(void **state)
 {
 	(void)state;
@@ -155,7 +161,7 @@ static void test_receives_run_out(void **state)
 	}
 }
 
-/* Receives that the ordinary way takes are counted too: a record has 16 bits and comes around. */
+/* Receives that the ordinary way takes are counted too. The record has 16 bits and wraps. */
 static void test_record_comes_around(void **state)
 {
 	(void)state;
@@ -177,7 +183,10 @@ static void test_record_comes_around(void **state)
 	}
 }
 
-/* Receives of one segment lie four to a line and are read ahead: each is used once, in its turn, whoever takes it. */
+/*
+ * Four receives of one segment share a cache line and are read ahead. Each is used once, in its
+ * turn, whichever way takes it.
+ */
 static void test_read_ahead(void **state)
 {
 	struct topts opts = { .rq_shift = 4, .log_rq = 3 };
@@ -203,7 +212,8 @@ static void test_read_ahead(void **state)
 		for (uint32_t i = 0; i < n; i++)
 			tqp_recv(&b, &(struct tsge){ p.bmem + 16384 * ((used + i) % 8), 16384, p.bkey }, 1);
 		for (uint32_t i = 0; i < n; i++, used++) {
-			uint32_t len = (used * 5 + round) % 3 ? 100 : 9000; /* the long ones go the other way */
+			/* the long ones take the ordinary way */
+			uint32_t len = (used * 5 + round) % 3 ? 100 : 9000;
 			uint8_t *at = p.bmem + 16384 * (used % 8);
 
 			memset(p.bmem, 0, 8 * 16384);
@@ -215,7 +225,7 @@ static void test_read_ahead(void **state)
 		}
 	}
 	assert_int_equal(sh_qp_get(&p.m->dev, 1, 0x55)->rcv_packets, counted);
-	/* One that is full to its end, and no more. */
+	/* A message that is larger than its receive fails at both ends. */
 	tqp_recv(&b, &(struct tsge){ p.bmem, 99, p.bkey }, 1);
 	send_one(100);
 	texpect_error(&p.bcq[1], MLX4_SYNDROME_LOC_LEN, false, (uint16_t)used);
@@ -256,7 +266,10 @@ static void test_faults(void **state)
 	tpair_close(&p);
 }
 
-/* Data that a READ fetches goes from the responder's port to the requester's, whichever way the request came. */
+/*
+ * The data of a READ counts as sent by the responder's port and received by the requester's,
+ * whichever way the request took.
+ */
 static void test_fetched_is_counted(void **state)
 {
 	struct sh_counters mine, theirs;
@@ -310,7 +323,7 @@ static void test_port_down(void **state)
 	tpair_close(&p);
 }
 
-/* The receiver's fault: nothing is taken twice, and both ends hear of it. */
+/* The receiver is at fault: the receive is not taken twice, and both ends get an error. */
 static void refused(void (*spoil)(void), uint32_t len, uint8_t theirs, uint8_t ours)
 {
 	open_pair(SH_QPT_RC, false);
@@ -371,7 +384,7 @@ static void shorter(struct sh_cq *cq)
 	cq->buf.len = 16;
 }
 
-/* A CQ that takes no more gets nothing, though there is room. */
+/* A CQ that takes no more CQEs gets none, although it has room. */
 static void test_cq_takes_none(void **state)
 {
 	static const struct {
@@ -396,7 +409,7 @@ static void test_cq_takes_none(void **state)
 	}
 }
 
-/* The acknowledgement of a request was lost; that of the next one stands for both. */
+/* The acknowledgement of a request was lost. That of the next request stands for both. */
 static void test_acknowledged_late(void **state)
 {
 	(void)state;
@@ -458,7 +471,10 @@ static void test_chain(void **state)
 	tpair_close(&p);
 }
 
-/* The fifth of ten cannot be read: four arrive, it fails, the others are flushed. */
+/*
+ * The fifth of ten messages cannot be read. Four arrive, the fifth fails, and the others are
+ * flushed.
+ */
 static void test_chain_breaks(void **state)
 {
 	(void)state;
@@ -480,7 +496,7 @@ static void test_chain_breaks(void **state)
 	for (uint16_t i = 5; i < 10; i++)
 		texpect_error(&p.acq[0], MLX4_SYNDROME_WR_FLUSH, true, i);
 	texpect_none(&p.acq[0]);
-	/* Nothing is left locked at the other end. */
+	/* The chain has left no lock held at the receiver. */
 	assert_int_equal(sh_trylock(&p.m->dev, &tqp_ctx(&p.b)->rlock), 0);
 	sh_unlock(&p.m->dev, &tqp_ctx(&p.b)->rlock);
 	assert_int_equal(sh_trylock(&p.m->dev, &sh_srq_get(&p.m->dev, 1, 0x60)->lock), 0);
@@ -488,7 +504,7 @@ static void test_chain_breaks(void **state)
 	tpair_close(&p);
 }
 
-/* Receives end in the middle of a chain: the rest comes later, each once. */
+/* The receives end in the middle of a chain. The rest arrives later, each message once. */
 static void test_chain_waits(void **state)
 {
 	(void)state;

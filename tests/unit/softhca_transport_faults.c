@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a fault that names hosts or a QP hits their packets and no others, in the direction that
- * it names; what a rule hits depends on its seed and on its own packets alone.
+ * Description: a fault that names hosts or a QP hits their packets and no others, in the direction
+ * that it names. Which packets a rule hits depends only on its seed and on its own packets.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +49,7 @@ static struct sh_counters counters(struct tpair *p, uint32_t hca)
 	return c;
 }
 
-/* One message and its acknowledgement: which of the two is lost, if any. */
+/* A message and its acknowledgement: which of the two, if any, does the rule drop? */
 static void test_direction(void **state)
 {
 	enum lost { NONE, REQUEST, ACK };
@@ -79,7 +79,10 @@ static void test_direction(void **state)
 		rule = set(&p, FIRST, cases[i].scope, 0, 1);
 		tpair_recv(&p, 0, 100);
 		tqp_send(&p.a, &wr);
-		/* The request arrives now, or when it is sent again. */
+		/*
+		 * The request arrives now, unless it was lost: then it arrives when it is sent
+		 * again.
+		 */
 		if (cases[i].lost == REQUEST)
 			texpect_none(&p.bcq[1]);
 		else
@@ -101,7 +104,7 @@ static void test_direction(void **state)
 	}
 }
 
-/* Each kind does to the packets of a scope what it does to those of the fabric. */
+/* A rule with a scope does to its packets what a rule of that kind for the whole fabric does. */
 static void test_kinds(void **state)
 {
 	(void)state;
@@ -122,7 +125,7 @@ static void test_kinds(void **state)
 		mock_advance(p.m, 100000);
 		assert_int_equal(counters(&p, 1).rcv_packets,
 				 kind == SH_FAULT_DUPLICATE ? 2 : kind == SH_FAULT_DELAY ? 1 : 0);
-		/* The one about packets of host 1 waits for one. */
+		/* The rule for packets from host 1 still waits for one. */
 		assert_int_equal(p.m->inst->faults.rule[FIRST].count, 1);
 		assert_int_equal(p.m->inst->faults.rule[FIRST + 1].done, 1);
 		tpair_close(&p);
@@ -135,7 +138,7 @@ struct rules {
 	uint32_t others;		/* packets of b between those of a */
 };
 
-/* Which of 50 packets of a are lost: a bit for each. */
+/* Returns which of 50 packets of a are lost, a bit for each. */
 static uint64_t losses(const struct rules *r)
 {
 	uint64_t lost = 0;
@@ -178,19 +181,19 @@ static void test_seed(void **state)
 	(void)state;
 	assert_in_range(__builtin_popcountll(one), 5, 40);
 	assert_true(losses(&r) == one);
-	/* Wherever it is kept, and whatever else travels. */
+	/* The place of the rule and the other packets do not matter. */
 	r.at[0] = FIRST + 9;
 	r.others = 3;
 	assert_true(losses(&r) == one);
 	r.others = 0;
-	/* Another seed and another scope choose others. */
+	/* Another seed, and another scope, choose other packets. */
 	r.seed = 8;
 	assert_true(losses(&r) != one);
 	r.seed = 7;
 	r.scope[0] = drop_qp;
 	other = losses(&r);
 	assert_true(other != one);
-	/* Two rules hit what each of them hits alone. */
+	/* Two rules together hit what each of them hits alone. */
 	r = (struct rules){{drop_a, drop_qp}, {400000, 400000}, {FIRST, FIRST + 1}, 7, 0};
 	assert_true(losses(&r) == (one | other));
 	r = (struct rules){{all}, {300000}, {SH_FAULT_CORRUPT}, 7, 0};
@@ -200,7 +203,10 @@ static void test_seed(void **state)
 	assert_true(both == (one | other) && both != one && both != other);
 }
 
-/* The next packets of a QP are what its own rule takes, when the fabric drops everything, too. */
+/*
+ * A QP's own rule takes the QP's next packets, although another rule drops every packet of the
+ * fabric.
+ */
 static void test_scope_first(void **state)
 {
 	struct tpair p;
@@ -221,7 +227,10 @@ static void test_scope_first(void **state)
 	tpair_close(&p);
 }
 
-/* A group is not a host: its packets come from their sender, and that is all. */
+/*
+ * A group is not a host: a rule for packets to a host does not hit its packets, a rule for their
+ * sender does.
+ */
 static void test_multicast(void **state)
 {
 	static const struct {
@@ -255,7 +264,9 @@ static void test_multicast(void **state)
 	}
 }
 
-/* Rules that somebody has overwritten: any host, QP and time, and packets go on. */
+/*
+ * A client has overwritten the rules with arbitrary hosts, QPs and times. Requests still complete.
+ */
 static void test_overwritten(void **state)
 {
 	struct tpair p;
@@ -271,7 +282,7 @@ static void test_overwritten(void **state)
 		tqp_send(&p.a, &wr);
 		texpect(&p.acq[0], MLX4_OPCODE_SEND, true, i);
 	}
-	/* For ever is a minute. */
+	/* A delay lasts a minute at most. */
 	for (uint32_t i = 0; i < SH_FAULT_RULES; i++)
 		p.m->inst->faults.rule[i].scope = 0;
 	set(&p, FIRST, (struct sh_fault_scope){SH_FAULT_DELAY, ANY, ANY, ANY}, 0, 1)->delay_ns = UINT64_MAX;

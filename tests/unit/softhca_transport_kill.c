@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: a sender is killed, or stopped for a while, after each of its stores into shared memory, in the middle of
- * whatever it does to its peer; the others lose no WQE, no CQE and no message, and see none twice. */
+/*
+ * Description: a sender is killed, or stopped for a while, after each of its stores into shared
+ * memory, whatever it is doing to its peer at that moment. The others lose no WQE, no CQE and no
+ * message, and see none twice.
+ */
 #include <endian.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -20,7 +23,9 @@
 #include "softhca/device/queues/srq_receives.h"
 #include "softhca/device/transport/express.h"
 
-/* Every receive is accounted for: completed once, by one of the two peers or by a flush. */
+/*
+ * Asserts that every receive completes once: by a message of one of the two peers, or by a flush.
+ */
 static void survive(struct scene *s, const struct plot *plot)
 {
 	struct tpair *p = &s->p;
@@ -34,7 +39,10 @@ static void survive(struct scene *s, const struct plot *plot)
 	wr.opcode = MLX4_OPCODE_SEND;
 	wr.sge[0] = (struct tsge){ p->amem + 32768, 100, 0x3000 };
 	wr.nsge = 1;
-	/* Nobody knows yet: the other peer comes upon what the victim left behind. Long messages take the SRQ alone at first. */
+	/*
+	 * Before the daemon has noticed the death, the other peer finds what the victim left
+	 * behind. A long message first takes the lock of the SRQ alone.
+	 */
 	if (shares_receives(plot))
 		wr.sge[0].len = SH_SHORT + 1;
 	tqp_send(&s->c, &wr);
@@ -47,10 +55,13 @@ static void survive(struct scene *s, const struct plot *plot)
 	sh_attention(&p->m->dev);
 	sh_leave(&p->m->dev);
 	mock_advance(p->m, 100000000);
-	/* The receiver gives up the connection. */
+	/* The receiver ends the connection. */
 	assert_int_equal(tqp_to(&p->b, SH_QPS_ERR), 0);
 	assert_int_equal(sh_qp_destroy(&p->m->daemon, 1, p->b.qpn, NULL), 0);
-	/* The other peer uses what is left, to the last of which it may find none. */
+	/*
+	 * The other peer sends to all receives that are left. For the last messages there may be
+	 * none.
+	 */
 	if (s->other.srqn) {
 		struct sh_srq *srq = sh_srq_get(&p->m->dev, 1, s->other.srqn);
 		struct twr to = wr;
@@ -104,7 +115,7 @@ static void survive(struct scene *s, const struct plot *plot)
 	p->m->dev.proc = 1;
 }
 
-/* The numbers of instructions after which something has changed. */
+/* Stores the numbers of instructions after which memory has changed. Returns how many there are. */
 static unsigned int rehearse(const struct plot *plot, unsigned int *points)
 {
 	struct area a[NAREAS];
@@ -138,7 +149,7 @@ static void play(const struct plot *plot)
 	static unsigned int points[MAX_POINTS];
 	unsigned int n;
 
-	/* Once without a death, so that later runs find every symbol bound and take the same steps. */
+	/* The first run only binds symbols, so that later runs take the same steps. */
 	rehearse(plot, points);
 	n = rehearse(plot, points);
 	assert_true(n > 20);
@@ -180,9 +191,12 @@ static void test_kill(void **state)
 		play(&plots[i]);
 }
 
-/* ---- stopped, and going on later ---- */
+/* ---- stopped for a while ---- */
 
-/* The other peer sends one message, in a process of its own: it may have to wait for the stopped one. */
+/*
+ * The other peer sends one message, from a process of its own, because it may have to wait for the
+ * stopped one.
+ */
 static pid_t bystander(struct scene *s)
 {
 	pid_t pid = fork();
@@ -208,7 +222,10 @@ static void pause_at_each(const struct plot *plot)
 
 	rehearse(plot, points);
 	n = rehearse(plot, points);
-	/* Single steps are slow: of the points that the kill test takes every third. */
+	/*
+	 * Single steps are slow, so this takes every third of the points at which the kill test
+	 * kills.
+	 */
 	for (unsigned int i = 0; i < n; i += 3 * stride()) {
 		struct scene *s = calloc(1, sizeof(*s));
 		struct arrivals got;

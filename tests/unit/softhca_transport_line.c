@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: in a chain of sends two messages share a line of the receiver's CQ and a transaction: that shows in nothing but
- * the time at which the first of them becomes visible, and other things keep their order with it. */
+/*
+ * Description: in a chain of sends two messages share a cache line of the receiver's CQ and a
+ * transaction. The only effect is the moment at which the first of them becomes visible; all else
+ * keeps its order with it.
+ */
 #include <endian.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +17,8 @@
 #include "softhca/device/memory/tables.h"
 #include "softhca/device/transport/doorbell.h"
 
-#define SLOT	4096		/* of each receive in b's memory; the first stays free for RDMA */
+/* bytes for each receive in b's memory; the first ones stay free for RDMA */
+#define SLOT	4096
 #define LONG	3000		/* bytes, of three packets */
 
 static struct tpair p;
@@ -38,7 +42,7 @@ static void post_receives(uint32_t n)
 		tpair_recv(&p, slot(received + i), SLOT);
 }
 
-/* Some are longer than a packet, and what a message brings is its own. */
+/* Some messages are longer than a packet. */
 static uint32_t length(uint32_t n)
 {
 	return n % 5 == 3 ? LONG : 8 + n % 3 * 50;
@@ -92,7 +96,7 @@ static const struct {
 } kinds[] = { { SH_QPT_RC, false }, { SH_QPT_RC, true }, { SH_QPT_XRC, false } };
 #define KINDS	(sizeof(kinds) / sizeof(kinds[0]))
 
-/* Chains of every length begin and end on every entry of a line. */
+/* Chains of every length begin and end at every entry of a cache line. */
 static void test_any_length(void **state)
 {
 	(void)state;
@@ -112,14 +116,20 @@ static void test_any_length(void **state)
 	}
 }
 
-/* Receives end anywhere in a chain: what has one arrives, the rest when there are more. */
+/*
+ * The receives end anywhere in a chain. Messages that have a receive arrive; the rest arrives when
+ * there are more receives.
+ */
 static void test_receives_end(void **state)
 {
 	(void)state;
 	for (unsigned int k = 0; k < KINDS; k++) {
 		for (uint32_t there = 1; there < 7; there++) {
 			open_pair(kinds[k].type, kinds[k].srq);
-			/* Once around every queue: whoever takes a receive that is not posted finds an old one. */
+			/*
+			 * Goes round each queue, so that code that took a receive that is not
+			 * posted would find an old one.
+			 */
 			for (uint32_t n = 0; n < 64; n += 16) {
 				post_receives(16);
 				post_chain(16);
@@ -140,7 +150,10 @@ static void test_receives_end(void **state)
 	}
 }
 
-/* One of a chain does not fit into its receive: those before it have arrived, it fails at both ends. */
+/*
+ * One message of a chain does not fit into its receive. Those before it have arrived; it fails at
+ * both ends.
+ */
 static void test_one_is_refused(void **state)
 {
 	(void)state;
@@ -162,7 +175,7 @@ static void test_one_is_refused(void **state)
 	}
 }
 
-/* Messages of one chain go to two SRQs in any order. */
+/* The messages of one chain go to two SRQs, in any order. */
 static void test_two_srqs(void **state)
 {
 	(void)state;
@@ -198,7 +211,10 @@ static void test_two_srqs(void **state)
 	}
 }
 
-/* A solicited one anywhere in a chain raises one event, for who has armed before or does after. */
+/*
+ * A solicited message anywhere in a chain raises one event, whether the CQ was armed before or is
+ * armed afterwards.
+ */
 static void test_solicited(void **state)
 {
 	(void)state;
@@ -225,7 +241,7 @@ static void test_solicited(void **state)
 	}
 }
 
-/* The CQ has no room, as far as its writer knows, at either entry of a line; and it comes around. */
+/* The sender believes that the CQ is full, at either entry of a cache line. The CQ wraps, too. */
 static void test_cq_is_read_again(void **state)
 {
 	struct mlx4_cqe cqe;
@@ -242,7 +258,10 @@ static void test_cq_is_read_again(void **state)
 			tqp_ring(&p.a);
 			received += 32;
 		}
-		/* Full: the next one has the record read, which stays the last look for as many as it allows. */
+		/*
+		 * The CQ is full, so the next message makes the sender read the consumer index. It
+		 * does not read it again for as many CQEs as that allows.
+		 */
 		for (n = 0; n < early; n++)
 			assert_true(tcq_poll(&p.bcq[1], &cqe));
 		received = sent;
@@ -264,12 +283,15 @@ static void test_cq_is_read_again(void **state)
 	}
 }
 
-/* Every request that changes something at the other end follows a message that waits. */
+/*
+ * Every kind of request that changes something at the receiver follows a message that waits for its
+ * neighbour.
+ */
 static void test_mixed(void **state)
 {
 	enum { NOTHING = 0xff };
 	static const struct {
-		uint8_t opcode, cqe;		/* what it is, and what the receiver gets */
+		uint8_t opcode, cqe;		/* the opcode, and the receiver's CQE */
 		uint32_t len;
 	} chain[] = {
 		{ MLX4_OPCODE_SEND, MLX4_CQE_RECV_SEND, 40 },
@@ -335,7 +357,7 @@ static void test_mixed(void **state)
 	}
 }
 
-/* ---- what others see meanwhile ---- */
+/* ---- what becomes visible, and when ---- */
 
 struct seen {
 	unsigned int recv[8], send, data;	/* after how many instructions; 0: never */
@@ -346,7 +368,10 @@ static bool valid(const struct tcq *cq, uint32_t n)
 	return !(((const uint8_t *)mock_ptr(&cq->buf))[32 * n + 31] & 0x80);
 }
 
-/* Another process rings; watched are CQEs and the last byte of what an RDMA WRITE brings. */
+/*
+ * Another process rings and is single-stepped. The test watches the CQEs, and the last byte of an
+ * RDMA WRITE.
+ */
 static void watch(struct seen *seen, uint32_t len)
 {
 	pid_t pid = fork();
@@ -377,14 +402,17 @@ static void watch(struct seen *seen, uint32_t len)
 	}
 }
 
-/* The second line's two come at once; the first message of a chain waits for nobody, nor does the last. */
+/*
+ * The two CQEs of the second line appear together. The first message of a chain does not wait for
+ * another, nor does the last.
+ */
 static void test_together(void **state)
 {
 	struct seen s;
 
 	(void)state;
 	for (unsigned int k = 0; k < KINDS; k++) {
-		/* Once more: now every symbol is bound. */
+		/* Twice, because symbols are bound in the first run. */
 		for (unsigned int twice = 0; twice < 2; twice++) {
 			open_pair(kinds[k].type, kinds[k].srq);
 			post_receives(5);
@@ -400,14 +428,17 @@ static void test_together(void **state)
 		assert_true(s.recv[0] > 0);
 		assert_true(s.recv[1] > s.recv[0] + 100);
 		assert_true(s.recv[2] > s.recv[1] + 100);
-		/* Beside a whole message it is next to nothing, whatever the compiler adds to each. */
+		/*
+		 * The distance is next to nothing beside that of a whole message, whatever the
+		 * compiler adds to each.
+		 */
 		assert_in_range(s.recv[3], s.recv[2] + 1, s.recv[2] + (s.recv[2] - s.recv[1]) / 8);
 		assert_true(s.recv[4] > s.recv[3] + 100);
 		assert_int_equal(s.recv[5], 0);
 	}
 }
 
-/* What comes after a message that waits is not seen before it. */
+/* A request that follows a message that waits does not become visible before it. */
 static void test_order(void **state)
 {
 	struct seen s;

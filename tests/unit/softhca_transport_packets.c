@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: the responder of reliable transports, packet by packet: sequence, order of opcodes, lengths, duplicates and
- * what they are answered with. */
+/*
+ * Description: the responder of the reliable transports, packet by packet: sequence, order of
+ * opcodes, lengths, duplicates, and the answers to all of these.
+ */
 #include <endian.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,7 +79,10 @@ static void test_sequence(void **state)
 {
 	(void)state;
 	open_pair();
-	/* Ahead: one NAK, then silence until what was expected comes. */
+	/*
+	 * A packet that is ahead gets one NAK. Then there is no answer until the expected packet
+	 * comes.
+	 */
 	deliver(request(SH_PKT_SEND, F | L, P + 1, 1, 10));
 	nak(SH_AETH_NAK_SEQ, P);
 	assert_int_equal(deliver(request(SH_PKT_SEND, F | L, P + 2, 1, 10)), SH_PKT_NONE);
@@ -87,7 +92,10 @@ static void test_sequence(void **state)
 	assert_int_equal(resp.msn, 1);
 	deliver(request(SH_PKT_SEND, F | L, P + 2, 1, 10));
 	nak(SH_AETH_NAK_SEQ, P + 1);
-	/* Behind: acknowledged again up to what is known, executed never. */
+	/*
+	 * A packet that is behind is acknowledged again, up to the last packet known, and is not
+	 * executed.
+	 */
 	deliver(request(SH_PKT_SEND, F | L, P, 1, 10));
 	nak(SH_AETH_ACK, P);
 	texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 0);
@@ -96,7 +104,7 @@ static void test_sequence(void **state)
 	tpair_close(&p);
 }
 
-/* A run of which the beginning is known already. */
+/* The beginning of a run was executed before. */
 static void test_overlap(void **state)
 {
 	struct sh_packet q;
@@ -120,7 +128,10 @@ static void test_overlap(void **state)
 	tpair_close(&p);
 }
 
-/* Every first-middle-last order and length that no requester sends: NAK, event, ERR. */
+/*
+ * Each order of first, middle and last, and each length, that no requester sends: the responder
+ * sends a NAK, raises an event and moves the QP to ERR.
+ */
 static void test_malformed(void **state)
 {
 	(void)state;
@@ -166,16 +177,16 @@ static void test_malformed(void **state)
 			q.dmalen = 101;
 			deliver(q);
 			break;
-		case 10: /* more */
+		case 10: /* more than the RETH says */
 			q = request(SH_PKT_WRITE, F | L, P, 1, 100);
 			q.dmalen = 99;
 			deliver(q);
 			break;
-		case 11: /* the RETH's length reached before the last packet */
+		case 11: /* the packets reach the RETH's length before the last one */
 			q = request(SH_PKT_WRITE, F, P, 1, TMTU);
 			deliver(q);
 			break;
-		case 12: /* a run that is too short for its packets */
+		case 12: /* a run with too few bytes for its packets */
 			deliver(request(SH_PKT_SEND, F | L, P, 3, 2 * TMTU));
 			break;
 		case 13:
@@ -183,7 +194,7 @@ static void test_malformed(void **state)
 			q.dmalen = 0x80000001u;
 			deliver(q);
 			break;
-		case 14: /* no such operation */
+		case 14: /* an operation that does not exist */
 			deliver(request(SH_PKT_READ_RESP, F | L, P, 1, 0));
 			break;
 		}
@@ -191,19 +202,22 @@ static void test_malformed(void **state)
 		assert_int_equal(resp.syndrome, SH_AETH_NAK_REQ);
 		assert_int_equal(tasync(p.m, p.b.ctx, REQ_ERR), 1);
 		assert_int_equal(tqp_state(&p.b), SH_QPS_ERR);
-		/* A receive in use ends with the reason, the rest is flushed. */
+		/* The receive in use completes with the reason, and the others are flushed. */
 		texpect_error(&p.bcq[1], tqp_ctx(&p.b)->msn == 0 && ((how >= 2 && how <= 5) || how == 8) ?
 					 MLX4_SYNDROME_REM_INVAL_REQ : MLX4_SYNDROME_WR_FLUSH, false, 0);
 		for (int i = 1; i < 4; i++)
 			texpect_error(&p.bcq[1], MLX4_SYNDROME_WR_FLUSH, false, i);
 		texpect_none(&p.bcq[1]);
-		/* From now on nothing is answered. */
+		/* From now on the responder answers nothing. */
 		assert_int_equal(deliver(request(SH_PKT_SEND, F | L, P, 1, 10)), SH_PKT_NONE);
 		tpair_close(&p);
 	}
 }
 
-/* Replays of many atomics give the old results and change nothing; READs read again, in parts too. */
+/*
+ * Atomics that are sent again return the old results and change nothing. READs are executed again,
+ * also in parts.
+ */
 static void test_replay(void **state)
 {
 	uint64_t *target;
@@ -244,7 +258,10 @@ static void test_replay(void **state)
 		assert_int_equal(resp.psn, (P + 42) & 0xffffff);
 		assert_int_equal(resp.npackets, 3);
 		assert_int_equal(resp.payload.seg[0].addr, (uintptr_t)p.bmem + 2 * TMTU);
-		/* Not beyond what was asked before, and not with a key that is none. */
+		/*
+		 * A READ that is sent again must not go beyond the first one, and must have a valid
+		 * key.
+		 */
 		q.dmalen++;
 		assert_int_equal(deliver(q), SH_PKT_NONE);
 		q.dmalen--;
@@ -256,7 +273,7 @@ static void test_replay(void **state)
 	tpair_close(&p);
 }
 
-/* After RNR the packets that follow are not held against the sender. */
+/* After an RNR NAK the responder does not blame the sender for the packets that follow. */
 static void test_rnr_then_more(void **state)
 {
 	(void)state;
@@ -272,7 +289,7 @@ static void test_rnr_then_more(void **state)
 	tpair_close(&p);
 }
 
-/* What does not belong here vanishes. */
+/* The responder drops packets that are not for this QP, or not from its peer. */
 static void test_strangers(void **state)
 {
 	(void)state;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: RC and XRC carry every operation at every interesting size, contents and completions alike. */
+/*
+ * Description: RC and XRC carry every operation at every size that matters, with the right contents
+ * and completions.
+ */
 #include <endian.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,7 +41,10 @@ static void sent(struct tpair *p, uint8_t opcode, uint16_t index, uint32_t count
 	assert_int_equal((uint32_t)cqe.g_mlpath_rqpn, 0);
 }
 
-/* How much of device memory the process has mapped: all; none at first; none, and there is no room for more. */
+/*
+ * How much of device memory the process has mapped: all; none at first; or none, and it cannot map
+ * more.
+ */
 enum reach { REACH_ALL, REACH_GROWS, REACH_NONE };
 
 static void every_op_reaching(const struct tpair_opts *o, enum reach reach)
@@ -118,7 +124,10 @@ static void every_op(const struct tpair_opts *o)
 	every_op_reaching(o, REACH_ALL);
 }
 
-/* Queues of peers, and memory of theirs, that this process has not mapped yet, or cannot. */
+/*
+ * The queues and the memory of peers are in device memory that this process has not mapped yet, or
+ * cannot map.
+ */
 static void test_reach(void **state)
 {
 	(void)state;
@@ -140,7 +149,7 @@ static void test_every_op(void **state)
 	every_op(&(struct tpair_opts){ .type = SH_QPT_RC, .srq = true });
 }
 
-/* PSNs pass 2^24 in the middle of a message. */
+/* The PSN wraps at 2^24 in the middle of a message. */
 static void test_psn_wrap(void **state)
 {
 	(void)state;
@@ -255,7 +264,10 @@ static void test_inline(void **state)
 	}
 }
 
-/* Several WQEs at one doorbell, some silent, NOPs between, more than the queue has slots. */
+/*
+ * One doorbell for several WQEs, some of them unsignaled, with NOPs between them. There are more
+ * than the queue has slots.
+ */
 static void test_many(void **state)
 {
 	struct tpair p;
@@ -290,7 +302,7 @@ static void test_many(void **state)
 	tpair_close(&p);
 }
 
-/* Both XRC ends of OFED's type send and receive. */
+/* Both ends of OFED's XRC QPs send and receive. */
 static void test_bidirectional_xrc(void **state)
 {
 	struct mock_config cfg = { .hcas_per_host = 2 };
@@ -335,7 +347,7 @@ static void test_bidirectional_xrc(void **state)
 	mock_free(m);
 }
 
-/* Solicited: the event comes with the message that asks for it, and not before. */
+/* The event comes with the solicited message, and not before. */
 static void test_solicited(void **state)
 {
 	struct tpair p;
@@ -363,7 +375,7 @@ static void test_solicited(void **state)
 	tpair_close(&p);
 }
 
-/* Two SRQs behind one receive QP, chosen by the number in the WQE. */
+/* Two SRQs behind one receive QP. The WQE's SRQ number chooses between them. */
 static void test_two_srqs(void **state)
 {
 	struct tpair p;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: waiting and trying again: receivers that are not ready, packets that are lost, delayed, duplicated or
- * corrupted, peers that are not there; counters, limits, order; fences and draining meanwhile. */
+/*
+ * Description: waits and retries: receivers that are not ready; packets that are lost, delayed,
+ * duplicated or corrupted; peers that are absent. Counters, limits and order; fences and draining
+ * meanwhile.
+ */
 #include <endian.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,14 +44,14 @@ static void test_rnr_wait(void **state)
 		tqp_send(&p.a, &wr);
 		tqp_send(&p.a, &wr);
 		texpect_none(&p.acq[0]);
-		/* code 12 is 0.64 ms: nothing happens before */
+		/* Code 12 is 0.64 ms. The requester does nothing before that. */
 		tpair_recv(&p, 0, 4096);
 		mock_advance(p.m, 639999);
 		texpect_none(&p.acq[0]);
 		mock_advance(p.m, 2);
 		texpect(&p.acq[0], ops[i >> 1], true, 0);
 		assert_memory_equal(p.bmem, p.amem, 3000);
-		/* Progress gives the counter back: the second waits three times again. */
+		/* Progress resets the counter: the second message may wait three times again. */
 		mock_advance(p.m, 640000 * 2 + 10);
 		texpect_none(&p.acq[0]);
 		tpair_recv(&p, 0, 4096);
@@ -95,7 +98,7 @@ static void test_rnr_forever(void **state)
 	tqp_send(&p.a, &wr);
 	mock_advance(p.m, 640000 * 1000);
 	texpect_none(&p.acq[0]);
-	/* One wait after the other, not a spin. */
+	/* The requester waits each time instead of spinning. */
 	assert_in_range(sh_hca(&p.m->dev, 1)->counters.rnr_naks_sent, 1000, 1002);
 	tpair_recv(&p, 0, 10);
 	mock_advance(p.m, 640000);
@@ -103,7 +106,7 @@ static void test_rnr_forever(void **state)
 	tpair_close(&p);
 }
 
-/* ---- nobody there ---- */
+/* ---- absent peers ---- */
 
 static void silent(struct tpair *p, uint32_t retries)
 {
@@ -143,7 +146,7 @@ static void test_absent(void **state)
 			attr.dest_qp_num = 0x7777;
 			break;
 		case 1:
-			attr.dest_qp_num += 1u << SH_LOG_QPS; /* same slot, other number */
+			attr.dest_qp_num += 1u << SH_LOG_QPS; /* the same slot, another number */
 			break;
 		case 2:
 			attr.path.dlid = 999;
@@ -160,7 +163,7 @@ static void test_absent(void **state)
 		case 7:
 			sh_ctx(&p.m->dev, p.b.ctx)->state = SH_CTX_GONE;
 			break;
-		case 8: /* the peer is connected to somebody else */
+		case 8: /* the peer is connected to another QP */
 			assert_int_equal(tqp_to(&p.b, SH_QPS_RESET), 0);
 			tqp_init(&p.b, &p.battr);
 			p.battr.path.dlid = tlid(p.m, 1);
@@ -174,7 +177,7 @@ static void test_absent(void **state)
 	}
 }
 
-/* Timeout 0: for ever; and the answer that comes after all is taken. */
+/* With timeout 0 the requester waits for ever. It still accepts an answer that comes later. */
 static void test_no_timeout(void **state)
 {
 	struct tpair p;
@@ -190,7 +193,7 @@ static void test_no_timeout(void **state)
 	mock_advance(p.m, 3600 * UINT64_C(1000000000));
 	texpect_none(&p.acq[0]);
 	assert_int_equal(p.m->ndefers, 0);
-	/* The next one finds the gap. */
+	/* The responder finds the gap when the next message comes. */
 	tqp_send(&p.a, &wr);
 	texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
 	texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 1);
@@ -199,7 +202,10 @@ static void test_no_timeout(void **state)
 
 /* ---- faults ---- */
 
-/* One lost request or response of each kind of operation, then a look at what was done how often. */
+/*
+ * A request or a response of each kind of operation is lost once. Then the test looks at how often
+ * each was executed.
+ */
 static void test_single_loss(void **state)
 {
 	static const uint8_t ops[] = { MLX4_OPCODE_SEND, MLX4_OPCODE_RDMA_WRITE, MLX4_OPCODE_RDMA_READ,
@@ -219,7 +225,8 @@ static void test_single_loss(void **state)
 					tpair_recv(&p, 4096, 100);
 				wr = tpair_wr(&p, ops[i], 8);
 				wr.swap_add = 1;
-				if (skip) { /* an earlier operation uses up nothing */
+				/* an earlier operation, which does not use the fault up */
+				if (skip) {
 					tqp_send(&p.a, &wr);
 					texpect(&p.acq[0], ops[i], true, 0);
 				}
@@ -241,7 +248,10 @@ static void test_single_loss(void **state)
 			}
 }
 
-/* Everything arrives once and in order, whatever happens to a tenth of the packets in either direction. */
+/*
+ * Faults hit a tenth of the packets in either direction. Every message still arrives once and in
+ * order.
+ */
 static void storm(uint32_t type, uint32_t seed, bool reads)
 {
 	struct tpair p;
@@ -299,7 +309,10 @@ static void storm(uint32_t type, uint32_t seed, bool reads)
 			assert_int_equal(cqe.owner_sr_opcode & 0x1f, MLX4_CQE_RECV_SEND);
 			assert_int_equal(be32toh((uint32_t)cqe.byte_cnt), len);
 			got++;
-			/* What was posted since overlaps the tail: the first 1000 bytes are this message's alone. */
+			/*
+			 * Messages posted since then overlap its end, but the first 1000 bytes are
+			 * only this message's.
+			 */
 			assert_memory_equal(p.bmem + n * 1000, p.amem + n * 1000, len < 1000 ? len : 1000);
 		}
 	}
@@ -332,7 +345,7 @@ static void test_storm(void **state)
 
 /* ---- ordering ---- */
 
-/* Responses of READs are lost; what waits for them and what does not. */
+/* Responses to READs are lost. Some requests wait for them, and others do not. */
 static void test_fence_and_depth(void **state)
 {
 	struct tpair p;
@@ -349,7 +362,7 @@ static void test_fence_and_depth(void **state)
 	fault(p.m, SH_FAULT_DROP, 0, 1000000);
 	tqp_post(&p.a, &rd);
 	tqp_post(&p.a, &rd);
-	tqp_post(&p.a, &rd);	/* one too many for the depth */
+	tqp_post(&p.a, &rd);	/* one more than the depth allows */
 	tqp_post(&p.a, &wr);
 	tqp_ring(&p.a);
 	assert_int_equal(tqp_ctx(&p.a)->sq_next, 2);
@@ -362,7 +375,7 @@ static void test_fence_and_depth(void **state)
 	texpect(&p.acq[0], MLX4_OPCODE_RDMA_WRITE, true, 3);
 	assert_int_equal(p.bmem[4096], 0x22);
 
-	/* A fenced WRITE stays behind an unanswered READ, a plain one does not. */
+	/* A fenced WRITE waits for the unanswered READ. A plain WRITE does not. */
 	p.bmem[4096] = 0;
 	for (int fenced = 0; fenced < 3; fenced++) {
 		uint32_t base = tqp_ctx(&p.a)->sq_next;
@@ -396,7 +409,7 @@ static void test_drain(void **state)
 	for (int i = 0; i < 3; i++)
 		tpair_recv(&p, 0, 10);
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 10);
-	/* Idle: drained at once. */
+	/* An idle QP is drained at once. */
 	assert_int_equal(tqp_modify(&p.a, &attr, SH_QPA_STATE | SH_QPA_EN_SQD_ASYNC_NOTIFY), 0);
 	assert_int_equal(tasync(p.m, p.a.ctx, SQ_DRAINED), 1);
 	tqp_send(&p.a, &wr);
@@ -404,7 +417,10 @@ static void test_drain(void **state)
 	assert_int_equal(tqp_to(&p.a, SH_QPS_RTS), 0);
 	tqp_ring(&p.a);
 	texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
-	/* With a message on its way: after its acknowledgement, and nothing new before. */
+	/*
+	 * A message is on its way: the QP is drained when it is acknowledged, and sends nothing new
+	 * before.
+	 */
 	fault(p.m, SH_FAULT_DROP, 1, 0);
 	tqp_send(&p.a, &wr);
 	assert_int_equal(tqp_modify(&p.a, &attr, SH_QPA_STATE | SH_QPA_EN_SQD_ASYNC_NOTIFY), 0);
@@ -453,7 +469,7 @@ static void test_migration(void **state)
 	tpair_close(&p);
 }
 
-/* A QP that was reset while its packets were out takes nothing of the past. */
+/* A QP is reset while its packets are on their way. Their answers change nothing in it. */
 static void test_reset_in_between(void **state)
 {
 	struct tpair p;
@@ -465,7 +481,7 @@ static void test_reset_in_between(void **state)
 	fault(p.m, SH_FAULT_DELAY, 2, 0);
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 10);
 	tqp_send(&p.a, &wr);
-	mock_advance(p.m, 100001); /* the request arrived, its answer is held back */
+	mock_advance(p.m, 100001); /* the request has arrived, and its answer is delayed */
 	texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 0);
 	texpect_none(&p.acq[0]);
 	assert_int_equal(tqp_to(&p.a, SH_QPS_RESET), 0);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: the quick and the ordinary responder keep the same rules. Each request here is handed to each of them alone: what
- * one executes the other does too, with the same completion, answer and next PSN; what breaks a rule the quick one leaves as it
- * was, and the ordinary one refuses as the InfiniBand specification says. */
+/*
+ * Description: the express responder and the ordinary one keep the same rules. Each gets each
+ * request here alone. A request that the one executes, the other executes too, with the same
+ * completion, answer and next PSN. A request that breaks a rule changes nothing in the express
+ * responder; the ordinary one refuses it as the InfiniBand specification says.
+ */
 #include <endian.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -42,7 +45,7 @@ static struct sh_mpt *key(void)
 	return sh_mpt_get(&p.m->dev, 1, p.bkey);
 }
 
-/* A pair, and the first request from a to b as a would send it. */
+/* Opens a pair, and makes the first request from a to b, as a would send it. */
 static void begin(uint32_t type, bool with_srq, uint8_t op)
 {
 	tpair_open(&p, &(struct tpair_opts){ .type = type, .srq = with_srq });
@@ -92,7 +95,7 @@ static void end(void)
 	tpair_close(&p);
 }
 
-/* ---- what is executed ---- */
+/* ---- requests that are executed ---- */
 
 static void executed(uint32_t type, bool with_srq, uint8_t op, uint8_t flags, unsigned int entries, bool quick)
 {
@@ -182,7 +185,7 @@ static void test_ordinary_executes(void **state)
 	execute_all(false);
 }
 
-/* ---- what is not ---- */
+/* ---- requests that are not ---- */
 
 static void post(uint32_t len, uint32_t lkey)
 {
@@ -250,7 +253,10 @@ static void bad_head(void) { srq()->head = 64; }
 static void overrun(void) { cq()->overrun = 1; }
 static void full(void) { cq()->producer = 1u << p.bcq[1].log_size; }
 
-/* The receive, of len bytes with this key, is posted before the spoiling. heard: the AETH, 0 = nothing. */
+/*
+ * A rule, and how a request breaks it. The receive, of this length and with this key, is posted
+ * before spoil() runs. heard: the syndrome in the answer's AETH; 0: no answer.
+ */
 struct rule {
 	const char *name;
 	uint32_t type;
@@ -260,7 +266,8 @@ struct rule {
 	uint8_t heard;
 	uint32_t room;			/* 0: enough */
 	bool bad_lkey;
-	uint8_t fails;			/* the receive, with this syndrome */
+	/* 0: no receive fails; else the syndrome of the receive that does */
+	uint8_t fails;
 };
 
 #define RULE(what, qp_type, with_srq, request, with, how, answer) \
@@ -339,7 +346,7 @@ static const struct rule rules[] = {
 	FAILS("other_pd", SH_QPT_RC, false, other_pd, SH_AETH_NAK_OP, 0, false, MLX4_SYNDROME_LOC_PROT),
 };
 
-/* What a request that is not executed leaves as it was. */
+/* State that a request which is not executed must not change. */
 struct left {
 	uint32_t e_psn, msn, messages, consumed, srq_head, srq_consumed, producer, cur_op, state;
 	uint8_t mem[8192];
@@ -359,7 +366,7 @@ static void look(struct left *l, const struct rule *r)
 		l->srq_head = srq()->head;
 		l->srq_consumed = srq()->consumed;
 	}
-	/* Data whose completion finds no room may be there. */
+	/* If only its completion finds no room, the data may have been stored. */
 	if (r->spoil != overrun && r->spoil != full)
 		memcpy(l->mem, p.bmem, sizeof(l->mem));
 }
@@ -432,7 +439,9 @@ static void test_ordinary_refuses(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-/* The receive that reaches an SRQ's watermark is taken by the ordinary way, which raises the event. */
+/*
+ * The ordinary responder takes the receive that reaches the limit of an SRQ, and raises the event.
+ */
 static void test_watermark(void **state)
 {
 	(void)state;

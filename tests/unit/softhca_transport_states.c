@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: the life of a queue pair: every transition with every attribute, values kept and refused, what each state
- * does with posts and packets, and what is left after ERR, RESET and destruction. */
+/*
+ * Description: the life of a queue pair: every transition with every attribute; values that are
+ * kept and refused; what each state does with posts and packets; and what is left after ERR, RESET
+ * and destruction.
+ */
 #include <endian.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -18,7 +21,7 @@
 
 enum { COMM_EST = 4, LAST_WQE = 16 };
 
-/* ---- the table, as InfiniBand and the mlx4 driver have it, in words ---- */
+/* ---- the table of transitions, in words, as InfiniBand and the mlx4 driver have it ---- */
 
 struct row {
 	const char *from, *to, *type, *required, *optional;
@@ -206,7 +209,7 @@ static void test_values(void **state)
 	}
 	assert_int_equal(tqp_to(&p.a, SH_QPS_INIT), -EINVAL);
 	assert_int_equal(tqp_to(&p.a, SH_QPS_RTR), -EINVAL);
-	/* RESET forgets everything. */
+	/* RESET clears all attributes. */
 	assert_int_equal(tqp_to(&p.a, SH_QPS_RESET), 0);
 	assert_int_equal(tqp_to(&p.a, SH_QPS_RESET), 0);
 	assert_int_equal(tqp_to(&p.a, SH_QPS_ERR), -EINVAL);
@@ -217,7 +220,7 @@ static void test_values(void **state)
 	tpair_close(&p);
 }
 
-/* Mainline strips what a half of XRC does not have. */
+/* The mainline face ignores attributes that a half of XRC does not have. */
 static void test_xrc_halves(void **state)
 {
 	struct tpair p;
@@ -258,11 +261,11 @@ static void test_create(void **state)
 	init.sq_shift = 6;
 	assert_int_equal(sh_qp_create(&p.m->daemon, 0, 0x99, &init), 0);
 	assert_int_equal(sh_qp_slot(&p.m->dev, 0, 0x99)->rq_off, 1024);
-	/* Results of atomics that the next one must not answer with. */
+	/* Results of atomics, with which the next QP in this slot must not answer. */
 	memset(sh_qp_slot(&p.m->dev, 0, 0x99)->atomic_psn, 7, sizeof(nothing));
 	assert_int_equal(sh_qp_destroy(&p.m->daemon, 0, 0x99, NULL), 0);
 	assert_int_equal(sh_qp_destroy(&p.m->daemon, 0, 0x99, NULL), -EINVAL);
-	/* The larger stride comes first. */
+	/* The queue with the larger stride comes first. */
 	init.rq_shift = 7;
 	init.log_rq_size = 1;
 	assert_int_equal(sh_qp_create(&p.m->daemon, 0, 0x99 + (1u << SH_LOG_QPS), &init), 0);
@@ -275,7 +278,10 @@ static void test_create(void **state)
 
 /* ---- behaviour ---- */
 
-/* Packets before RTR and after ERR vanish; receives may be posted from INIT on; sends wait for RTS. */
+/*
+ * Packets before RTR and after ERR are dropped. Receives can be posted from INIT on; sends wait for
+ * RTS.
+ */
 static void test_states(void **state)
 {
 	struct tpair p;
@@ -302,7 +308,9 @@ static void test_states(void **state)
 	texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 1);
 	tpair_close(&p);
 
-	/* A send posted in RTR runs when RTS comes and somebody rings. */
+	/*
+	 * A send that was posted in RTR is executed when the QP is in RTS and the doorbell rings.
+	 */
 	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC, .unconnected = true });
 	tqp_up(&p.b, &p.battr);
 	tpair_recv(&p, 0, 8);
@@ -317,7 +325,7 @@ static void test_states(void **state)
 	tpair_close(&p);
 }
 
-/* The daemon moves a busy QP to ERR; the owner, another process, goes on flushing. */
+/* The daemon moves a busy QP to ERR. The owner, another process, goes on flushing. */
 static void test_error_by_daemon(void **state)
 {
 	struct tpair p;
@@ -345,7 +353,7 @@ static void test_error_by_daemon(void **state)
 	texpect_error(&p.acq[1], MLX4_SYNDROME_WR_FLUSH, false, 3);
 	assert_int_equal(tqp_to(&p.a, SH_QPS_ERR), 0);
 	texpect_none(&p.acq[1]);
-	/* Its old wait for the receiver means nothing any more. */
+	/* The QP's old timer, set when the receiver was not ready, does nothing any more. */
 	tpair_recv(&p, 0, 8);
 	mock_advance(p.m, 1000000000);
 	texpect_none(&p.bcq[1]);
@@ -355,7 +363,7 @@ static void test_error_by_daemon(void **state)
 	tpair_close(&p);
 }
 
-/* More requests for attention than the ring holds: all are served. */
+/* There are more requests for attention than the ring holds. All are served. */
 static void test_attention_overflow(void **state)
 {
 	struct tpair p;
@@ -382,7 +390,7 @@ static void test_attention_overflow(void **state)
 	tpair_close(&p);
 }
 
-/* A QP on an SRQ: its own WQEs are the SRQ's, only the one in use is completed; LAST_WQE once. */
+/* The receives of a QP on an SRQ stay with the SRQ. LAST_WQE is raised once. */
 static void test_last_wqe(void **state)
 {
 	struct tpair p;
@@ -398,7 +406,10 @@ static void test_last_wqe(void **state)
 	tpair_close(&p);
 }
 
-/* The first half of a SEND arrived; the QP is destroyed, reset or broken: the SRQ's WQE comes back in an error. */
+/*
+ * The first half of a SEND has arrived when the QP is destroyed, reset or moved to ERR. The SRQ's
+ * WQE completes with an error.
+ */
 static void test_half_a_message(void **state)
 {
 	(void)state;
@@ -410,7 +421,7 @@ static void test_half_a_message(void **state)
 		tpair_recv(&p, 0, 5000);
 		p.m->inst->faults.active = 1;
 		wr = tpair_wr(&p, MLX4_OPCODE_SEND, 5000);
-		/* One packet at a time, and after two of them the sender's memory ends. */
+		/* Packets travel singly, and the sender's memory ends after two of them. */
 		mock_unmap(p.m, p.a.ctx, p.amem);
 		mock_map(p.m, p.a.ctx, p.amem, 2 * TMTU);
 		tqp_send(&p.a, &wr);
@@ -428,7 +439,9 @@ static void test_half_a_message(void **state)
 	}
 }
 
-/* RESET and up again: counters and PSNs begin anew, and the queue is read from its start. */
+/*
+ * After RESET the counters and the PSNs begin again, and the device reads the queue from its start.
+ */
 static void test_again(void **state)
 {
 	struct tpair p;
@@ -457,7 +470,9 @@ static void test_again(void **state)
 	tpair_close(&p);
 }
 
-/* Numbers that are nobody's, or somebody else's, ring in vain. */
+/*
+ * A doorbell with a QP number that does not exist, or with that of another context, does nothing.
+ */
 static void test_foreign_doorbell(void **state)
 {
 	struct tpair p;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: a sender is stopped after each of its stores into shared memory, and stays so: the others wait for nothing
- * that it holds, and when it goes on it stores nothing late, loses no message and sends none twice. */
+/*
+ * Description: a sender is stopped after each of its stores into shared memory, and stays stopped.
+ * The others wait for nothing that it holds. When it continues, it makes no late store, loses no
+ * message and sends none twice.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -26,7 +29,10 @@ static uint64_t peek(pid_t pid, const void *at)
 	return (uint64_t)ptrace(PTRACE_PEEKDATA, pid, at, NULL);
 }
 
-/* As if nothing had switched it out since it came in: single steps do. false: it cannot be thrown where it is. */
+/*
+ * Arms the child's door again, as if the child had not been switched out since it entered: single
+ * steps switch it out. Returns false if it cannot be thrown where it is.
+ */
 static bool arm(pid_t pid)
 {
 	uint64_t armed = peek(pid, &sh_self.armed);
@@ -45,7 +51,10 @@ static void stop(pid_t pid)
 	assert_true(WIFSTOPPED(status));
 }
 
-/* One more from the victim's QP, which works as ever: posted by a process that is not the one that was stopped. */
+/*
+ * Sends one more message from the victim's QP, which works as before. This process posts it, not
+ * the one that was stopped.
+ */
 static void once_more(struct scene *s)
 {
 	struct tpair *p = &s->p;
@@ -78,7 +87,7 @@ static bool is_atomic(const struct plot *plot)
 	return plot->opcode == MLX4_OPCODE_ATOMIC_FA;
 }
 
-/* Longer than what is copied in one step: only its last packet is done once and for all. */
+/* A WRITE longer than what is copied in one step: only its last packet is not done again. */
 static bool is_long_write(const struct plot *plot)
 {
 	return is_write(plot) && plot->len > SH_SHORT;
@@ -104,13 +113,13 @@ static unsigned int events(const struct scene *s)
 	return n;
 }
 
-/* Whole: the receiver, which looks at its memory, takes it for a message. */
+/* The whole WRITE is there: a receiver that polls its memory takes it for a message. */
 static bool written(struct scene *s, const struct plot *plot)
 {
 	return is_write(plot) && !memcmp((void *)(uintptr_t)s->wr.raddr, s->p.amem, plot->len);
 }
 
-/* What the other side can see of a message before its sender has the acknowledgement. */
+/* Returns whether the other side can see the message before its sender has the acknowledgement. */
 static bool visible_to_others(struct scene *s, const struct plot *plot)
 {
 	return written(s, plot) || (is_atomic(plot) && *(uint64_t *)(uintptr_t)s->wr.raddr) ||
@@ -127,7 +136,10 @@ static bool all_mine(const struct scene *s, const struct plot *plot)
 	return true;
 }
 
-/* Every message of the victim's has arrived once, and one of the other peer. mine: what it wrote was used before. */
+/*
+ * Asserts that every message of the victim has arrived once, and one of the other peer. mine: the
+ * receiver has used the memory of the WRITE since it saw it.
+ */
 static void all_arrived(struct scene *s, const struct plot *plot, bool mine)
 {
 	struct arrivals n = take_arrivals(s, plot);
@@ -141,7 +153,7 @@ static void all_arrived(struct scene *s, const struct plot *plot, bool mine)
 		assert_int_equal(*(uint64_t *)(uintptr_t)s->wr.raddr, ADDED);
 }
 
-/* As the daemon does with what is in its way. */
+/* Does what the daemon does about threads that are in its way. */
 static void look_again(struct sh_dev *daemon)
 {
 	const struct timespec nap = { .tv_nsec = 3000000 };
@@ -159,7 +171,10 @@ static void left(struct sh_dev *daemon)
 		look_again(daemon);
 }
 
-/* Stopped for good: the other peer sends, keys are invalidated, and nobody waits for it. Then it goes on. */
+/*
+ * The victim stays stopped. The other peer sends, keys are invalidated, and neither waits for the
+ * victim. Then the victim continues.
+ */
 static void others_go_on(struct scene *s, const struct plot *plot, pid_t pid)
 {
 	struct twr wr = s->wr;
@@ -186,7 +201,10 @@ static void others_go_on(struct scene *s, const struct plot *plot, pid_t pid)
 	once_more(s);
 }
 
-/* Stopped for good: the receiver takes its memory back, and what it stores there afterwards stays. */
+/*
+ * The victim stays stopped. The receiver takes its memory back, and what it stores there afterwards
+ * stays.
+ */
 static void memory_is_mine(struct scene *s, const struct plot *plot, pid_t pid)
 {
 	static uint8_t mine[TMEM];
@@ -212,7 +230,10 @@ static void memory_is_mine(struct scene *s, const struct plot *plot, pid_t pid)
 	assert_memory_equal(mine, p->bmem, TMEM);
 }
 
-/* How many instructions it has, and after how many of them the other side can see all that they store there; 0: never. */
+/*
+ * Returns how many instructions the victim executes. *visible: after how many of them the other
+ * side can see all that they store there; 0: never.
+ */
 static unsigned int steps_of(const struct plot *plot, unsigned int *visible)
 {
 	struct scene *s = calloc(1, sizeof(*s));
@@ -232,7 +253,10 @@ static unsigned int steps_of(const struct plot *plot, unsigned int *visible)
 	return n;
 }
 
-/* Else a test that ends no life has tried nothing. A sanitizer makes the ways so long that few points may meet an armed thread. */
+/*
+ * A test that ends no life has tried nothing, so it fails. Not so under a sanitizer: there the code
+ * is so long that few of the points may meet an armed thread.
+ */
 #ifdef __SANITIZE_ADDRESS__
 #define SANITIZED true
 #else
@@ -241,7 +265,10 @@ static unsigned int steps_of(const struct plot *plot, unsigned int *visible)
 
 enum stopped { ENDED, LEFT_ALONE, THROWN };
 
-/* Then it goes on, if it cannot be thrown there. */
+/*
+ * Stops the victim at this point and calls then(). If it cannot be thrown there, it continues at
+ * once.
+ */
 static enum stopped stop_at(const struct plot *plot, unsigned int at, void (*then)(struct scene *, const struct plot *, pid_t))
 {
 	struct scene *s = calloc(1, sizeof(*s));
@@ -251,7 +278,10 @@ static enum stopped stop_at(const struct plot *plot, unsigned int at, void (*the
 
 	scene_open(s, plot);
 	pid = victim(s);
-	/* It takes fewer when this process, of which it is a copy, has bound more symbols. */
+	/*
+	 * The victim takes fewer steps when this process, of which it is a copy, has bound more
+	 * symbols.
+	 */
 	for (unsigned int steps = 0; alive && steps < at; steps++)
 		alive = single_step(pid);
 	if (!alive) {
@@ -268,7 +298,10 @@ static enum stopped stop_at(const struct plot *plot, unsigned int at, void (*the
 	return done;
 }
 
-/* At every so manyth instruction, not only behind stores: what it has read may be old as well. */
+/*
+ * Stops at every so many instructions and not only after stores, because what the victim has read
+ * may be out of date as well.
+ */
 static void stop_at_each(const struct plot *plot, void (*then)(struct scene *, const struct plot *, pid_t))
 {
 	unsigned int n, apart, visible, thrown = 0;
@@ -282,7 +315,7 @@ static void stop_at_each(const struct plot *plot, void (*then)(struct scene *, c
 		thrown += done == THROWN;
 	}
 	print_message("# %s: %u instructions, stopped at %u\n", plot->name, n, thrown);
-	/* Most of a short WRITE and of an atomic operation is pinned. */
+	/* Most of a short WRITE and of an atomic operation is pinned (life.h). */
 	assert_true(thrown > ((is_write(plot) && !is_long_write(plot)) || is_atomic(plot) ? 0 : 3));
 }
 
@@ -317,7 +350,10 @@ static void test_others_go_on(void **state)
 	each_plot(others_go_on);
 }
 
-/* What the receiver can see before the sender has its acknowledgement is not done again: each instruction from there on. */
+/*
+ * What the receiver can see before the sender has its acknowledgement is not done again. This stops
+ * the sender at the instructions from there on.
+ */
 static void test_done_once(void **state)
 {
 	unsigned int apart = stride() == 1 ? 2 : 7, far = 100, visible, thrown, all = 0;
@@ -343,7 +379,10 @@ static void test_done_once(void **state)
 	assert_true(all > 0 || SANITIZED);
 }
 
-/* Armed once, a CQ raises one event: also if the thread that arms it is stopped, and others complete meanwhile. */
+/*
+ * A CQ that is armed once raises one event, even if the thread that arms it is stopped and messages
+ * complete meanwhile.
+ */
 static bool armed_once(unsigned int at, unsigned int *stops)
 {
 	static const struct plot plot = { "arm", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0 };
@@ -398,7 +437,7 @@ static void test_armed_once(void **state)
 		;
 	tpair_close(&s->p);
 	free(s);
-	/* So many points, however long a sanitizer makes the way. */
+	/* The number of points is the same however long a sanitizer makes the code. */
 	apart = steps / (stride() == 1 ? 200 : 40) + 1;
 	for (unsigned int at = 1; armed_once(at, &stops); at += apart)
 		;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: many threads ring at once, on QPs of their own and on a shared one, into one SRQ, while the daemon looks on
- * and a QP is broken and rebuilt: every message once, per QP in order. */
+/*
+ * Description: many threads ring at once, on QPs of their own and on a shared one, into one SRQ,
+ * while the daemon queries QPs, and breaks and rebuilds one. Every message arrives once, in order
+ * for each QP.
+ */
 #include <endian.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -40,7 +43,7 @@ static void wr_of(struct twr *wr, uint32_t who, uint32_t n)
 	*wr = (struct twr){ .opcode = MLX4_OPCODE_SEND, .nsge = 1, .sge = { { at, 8, 0x1000 } } };
 }
 
-/* The mock's timers know one thread only; here the main thread asks again by itself. */
+/* The mock's timers are for one thread only, so the main thread does their work. */
 static int no_defer(void *host, uint64_t deadline, void (*fn)(struct sh_dev *, uint64_t, uint64_t),
 		    uint64_t a, uint64_t b)
 {
@@ -102,7 +105,7 @@ static void *sharer(void *arg)
 	}
 }
 
-/* A lock that another thread holds is no failure: the daemon comes back. */
+/* A lock that another thread holds is not a failure: the daemon tries again. */
 static bool failed(int err)
 {
 	return err && err != -EINPROGRESS;
@@ -122,7 +125,7 @@ static void *daemon_looks(void *arg)
 	return NULL;
 }
 
-/* Another QP of the device goes through its life over and over. */
+/* Takes another QP of the device through its states over and over. */
 static void *breaker(void *arg)
 {
 	struct tqp qp;
@@ -190,7 +193,7 @@ static void test_threads(void **state)
 		uint32_t word[2], index;
 
 		if (!tcq_poll(&s.bcq, &cqe)) {
-			/* What the helper thread would do. */
+			/* The work of the helper thread. */
 			for (uint32_t i = 0; i <= SENDERS; i++) {
 				struct sh_qp *qp = tqp_ctx(&s.a[i]);
 
@@ -209,7 +212,7 @@ static void test_threads(void **state)
 		assert_int_equal(word[1], next[word[0]]);
 		next[word[0]]++;
 		got++;
-		/* The WQE goes back to the list, after the newest. */
+		/* The WQE returns to the list, behind the newest. */
 		{
 			uint8_t *at = mock_ptr(&s.srq.buf);
 			uint16_t last = htobe16((uint16_t)index);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: UD with its 40 bytes, GRH, keys and multicast; UC, which loses messages whole and says nothing. */
+/*
+ * Description: UD with its 40 bytes, GRH, keys and multicast. UC, which loses messages as a whole
+ * and reports nothing.
+ */
 #include <endian.h>
 #include <errno.h>
 #include <setjmp.h>
@@ -72,7 +75,7 @@ static void test_ud(void **state)
 	}
 }
 
-/* The 40 bytes may lie anywhere in the list. */
+/* The 40 bytes may be anywhere in the scatter list. */
 static void test_ud_split(void **state)
 {
 	struct tpair p;
@@ -95,7 +98,7 @@ static void test_ud_split(void **state)
 	tpair_close(&p);
 }
 
-/* What is not for this QP vanishes; the sender completes all the same. */
+/* Datagrams that are not for this QP are dropped. They complete at the sender all the same. */
 static void test_ud_drops(void **state)
 {
 	(void)state;
@@ -113,14 +116,14 @@ static void test_ud_drops(void **state)
 		case 1:
 			wr.qkey ^= 1;
 			break;
-		case 2: /* the QP context's own Q_Key goes out instead */
+		case 2: /* the sender sends the Q_Key of its own QP context instead */
 			wr.qkey = 0x80010000;
 			tqp_ctx(&p.a)->qkey = 0x22;
 			break;
 		case 3:
 			sh_hca(&p.m->dev, 1)->port[0].pkey[0] = 0x8001;
 			break;
-		case 4: /* two limited members do not talk */
+		case 4: /* two limited members do not communicate */
 			sh_hca(&p.m->dev, 0)->port[0].pkey[0] = 0x7fff;
 			sh_hca(&p.m->dev, 1)->port[0].pkey[0] = 0x7fff;
 			break;
@@ -164,7 +167,10 @@ static void test_ud_limited_member(void **state)
 	tpair_close(&p);
 }
 
-/* Too short a receive: LOC_LEN there; too long a datagram or a foreign address handle: an error here, and SQE. */
+/*
+ * A receive that is too short fails with LOC_LEN. A datagram that is too long, or a foreign address
+ * handle, fails at the sender, whose QP moves to SQE.
+ */
 static void test_ud_errors(void **state)
 {
 	for (int how = 0; how < 4; how++) {
@@ -197,7 +203,7 @@ static void test_ud_errors(void **state)
 		assert_int_equal(tqp_state(&p.a), SH_QPS_SQE);
 		tqp_send(&p.a, &wr);
 		texpect_error(&p.acq[0], MLX4_SYNDROME_WR_FLUSH, true, 2);
-		/* Back to RTS, and it sends again. */
+		/* The QP moves back to RTS and sends again. */
 		assert_int_equal(tqp_modify(&p.a, &attr, SH_QPA_STATE | SH_QPA_CUR_STATE), 0);
 		wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
 		tqp_send(&p.a, &wr);
@@ -244,10 +250,10 @@ static void test_multicast(void **state)
 	assert_memory_equal(p.bmem + 40, p.amem, 100);
 	assert_memory_equal(p.bmem + 24, gid, 16);
 	assert_memory_equal(p.amem + 8192 + 40, p.amem, 100);
-	/* Once each, though attached twice. */
+	/* Each QP gets it once, though it is attached twice. */
 	texpect_none(&p.acq[1]);
 	texpect_none(&p.bcq[1]);
-	/* Another group, another Q_Key: nobody. */
+	/* No QP is in this group, and none has this Q_Key. */
 	memcpy(wr.dgid, other, 16);
 	tqp_send(&p.a, &wr);
 	memcpy(wr.dgid, gid, 16);
@@ -276,7 +282,7 @@ static void test_multicast_limits(void **state)
 	assert_int_equal(sh_mcast_attach(&m->daemon, 0, gid, 100), 0);
 	assert_int_equal(sh_mcast_detach(&m->daemon, 0, gid, 130), 0);
 	assert_int_equal(sh_mcast_attach(&m->daemon, 0, gid, 999), 0);
-	/* Groups come and go; the table fills and is found again. */
+	/* Groups come and go. The table fills, and groups are still found. */
 	for (uint32_t i = 1; i < SH_MAX_MCG; i++) {
 		gid[14] = i >> 8;
 		gid[15] = i & 0xff;
@@ -336,7 +342,10 @@ static void test_uc(void **state)
 	}
 }
 
-/* A message with a hole is gone; its receive serves the next one. From an SRQ it ends in an error instead. */
+/*
+ * A message that misses a packet is dropped, and its receive serves the next one. A receive from an
+ * SRQ completes with an error instead.
+ */
 static void test_uc_loss(void **state)
 {
 	(void)state;
@@ -348,7 +357,8 @@ static void test_uc_loss(void **state)
 		tpair_recv(&p, 0, 10000);
 		tpair_recv(&p, 10000, 10000);
 		tfill(p.amem, 10000, 4);
-		p.m->inst->faults.rule[SH_FAULT_DUPLICATE].rate = 1; /* faults stay active: one packet at a time */
+		/* faults stay active, so packets travel singly */
+		p.m->inst->faults.rule[SH_FAULT_DUPLICATE].rate = 1;
 		fault(p.m, SH_FAULT_CORRUPT, 1);
 		wr = tpair_wr(&p, MLX4_OPCODE_SEND, 10000);
 		tqp_send(&p.a, &wr);	/* its first packet is lost */
@@ -357,7 +367,7 @@ static void test_uc_loss(void **state)
 		tqp_send(&p.a, &wr);
 		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 0);
 		assert_memory_equal(p.bmem, p.amem, 10000);
-		/* Now lose the second packet of one. */
+		/* Now the second packet of a message is lost. */
 		p.m->inst->faults.active = 0;
 		p.m->inst->faults.rule[SH_FAULT_DUPLICATE].rate = 0;
 		tpair_recv(&p, 20000, 10000);
@@ -394,7 +404,7 @@ static void test_uc_loss(void **state)
 	}
 }
 
-/* Errors at the receiver are silent, too. */
+/* The receiver reports no errors either. */
 static void test_uc_refused(void **state)
 {
 	(void)state;

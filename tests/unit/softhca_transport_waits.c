@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: what is under way is named with whoever will carry it on, a thread that waits for a
- * lock with the lock and its holder; and a wake-up that was lost, here by taking away what would
- * have come of it, is named as lost. */
+/*
+ * Description: each pending action is reported with the thread or process that will carry it on,
+ * and a thread that waits for a lock with the lock and its holder. A wake-up that was lost is
+ * reported as lost; here the test removes what would have come of it.
+ */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -61,7 +63,7 @@ static unsigned int lost(void)
 	return n;
 }
 
-/* The one that is lost, and nothing else. */
+/* Asserts that this wake-up is lost, and no other. */
 static void assert_lost(enum sh_due_kind kind, uint32_t number, enum sh_lost how)
 {
 	struct sh_due due;
@@ -101,13 +103,13 @@ static void test_doorbell(void **state)
 	assert_int_equal(lost(), 0);
 	tqp_post(&p.a, &wr);
 	assert_lost(SH_DUE_SEND, p.a.qpn, SH_LOST_DOORBELL);
-	/* A thread of the process is in device code: it may be about to look. */
+	/* A thread of the process is in device code, and may be about to look. */
 	assert_true(sh_enter(&p.m->dev));
 	assert_int_equal(lost(), 0);
 	assert_true(is_due(SH_DUE_SEND, p.a.qpn, &due));
 	assert_int_equal(due.count, 1);
 	sh_leave(&p.m->dev);
-	/* The helper thread has been asked. */
+	/* The helper thread has been asked to look. */
 	sh_attention_post(&p.m->dev, 1, p.a.hca, p.a.qpn);
 	assert_int_equal(lost(), 0);
 	assert_true(is_due(SH_DUE_LOOK, 0, &due));
@@ -138,7 +140,7 @@ static void test_state(void **state)
 
 	(void)state;
 	open_pair(&(struct tpair_opts){.type = SH_QPT_RC, .unconnected = true});
-	/* A queue of zeroes, which would read as one of posted requests. */
+	/* An empty queue of zeroes, which could be read as one of posted requests. */
 	memset(mock_ptr(&p.a.buf), 0, p.a.buf.len);
 	assert_false(is_due(SH_DUE_STATE, p.a.qpn, NULL));
 	tqp_init(&p.a, &p.aattr);
@@ -150,7 +152,7 @@ static void test_state(void **state)
 	tpair_close(&p);
 }
 
-/* Nothing is posted at the receiver. */
+/* The receiver has posted no receive. */
 static void test_receiver_not_ready(void **state)
 {
 	struct twr wr;
@@ -173,7 +175,7 @@ static void test_receiver_not_ready(void **state)
 	assert_int_equal(due.peer_has, 0);
 	assert_int_equal(lost(), 0);
 
-	/* The helper thread sleeps for it, or without end. */
+	/* The helper thread sleeps until the timer is due, or without a limit. */
 	qp = qp_of(&p.a);
 	sh_wait_begin(&p.m->dev, SH_WAITS_HELPER, qp->timer_at, sh_proc(&p.m->dev, 1)->attention);
 	assert_int_equal(lost(), 0);
@@ -190,12 +192,12 @@ static void test_receiver_not_ready(void **state)
 	assert_true(is_due(SH_DUE_RNR, p.a.qpn, &due));
 	assert_int_equal(due.peer_has, 1);
 	mock_advance(p.m, UINT64_C(1000000000));
-	assert_true(is_due(SH_DUE_RNR, p.a.qpn, &due)); /* the second one, now */
+	assert_true(is_due(SH_DUE_RNR, p.a.qpn, &due)); /* now it is the second message */
 	assert_int_equal(due.untaken, 0);
 	tpair_close(&p);
 }
 
-/* Over XRC the SRQ that the request names has the receives. */
+/* Over XRC, the SRQ that the request names has the receives. */
 static void test_srq_not_ready(void **state)
 {
 	struct twr wr;
@@ -245,7 +247,7 @@ static void test_acknowledgement(void **state)
 	tpair_close(&p);
 }
 
-/* The program asked for it: timeout 0. */
+/* With timeout 0 the program itself asked to wait for ever. */
 static void test_no_timeout(void **state)
 {
 	struct sh_due due;
@@ -301,7 +303,7 @@ static void test_completion(void **state)
 	assert_true(is_due(SH_DUE_POLL, p.bcq[1].cqn, &due));
 	assert_int_equal(due.count, 1);
 
-	/* Armed behind it: it announces nothing that was polled. */
+	/* The CQ is armed after the poll, which announces nothing that was polled. */
 	assert_true(tcq_poll(&p.bcq[1], &cqe));
 	assert_false(is_due(SH_DUE_POLL, p.bcq[1].cqn, NULL));
 	tcq_arm(&p.bcq[1], false);
@@ -309,11 +311,11 @@ static void test_completion(void **state)
 	assert_false(is_due(SH_DUE_EVENT, p.bcq[1].cqn, NULL));
 	tqp_send(&p.a, &wr);
 	assert_int_equal(lost(), 0);
-	/* As if the completion had not been announced. */
+	/* as if the completion had not been announced */
 	cq_of(&p.bcq[1])->armed = SH_ARM_ANY;
 	cq_of(&p.bcq[1])->last_notified = 0;
 	assert_lost(SH_DUE_EVENT, p.bcq[1].cqn, SH_LOST_EVENT);
-	/* As if the doorbell had not been seen. */
+	/* as if the device had not seen the doorbell */
 	cq_of(&p.bcq[1])->armed = SH_ARM_NONE;
 	cq_of(&p.bcq[1])->arm_acted ^= 1u << MLX4_CQ_DB_SN_SHIFT;
 	assert_lost(SH_DUE_ARM, p.bcq[1].cqn, SH_LOST_DOORBELL);
@@ -335,7 +337,7 @@ static void test_doze(void **state)
 	assert_int_equal(lost(), 0);
 	a->dozing = 0;
 	assert_lost(SH_DUE_ROUSE, 0, SH_LOST_ROUSE);
-	/* The thread is woken, and has not run yet. */
+	/* The thread has been woken, and has not run yet. */
 	sh_proc(&p.m->dev, 1)->roused++;
 	assert_int_equal(lost(), 0);
 	sh_wait_end(&p.m->dev);
@@ -350,7 +352,7 @@ static void test_attention(void **state)
 	open_pair(&(struct tpair_opts){.type = SH_QPT_RC});
 	sh_wait_begin(&p.m->dev, SH_WAITS_HELPER, UINT64_MAX, sh_proc(&p.m->dev, 1)->attention);
 	assert_int_equal(lost(), 0);
-	/* Its futex is the mock's, which wakes nobody. */
+	/* The mock's futex wakes no thread. */
 	sh_attention_post(&p.m->dev, 1, p.a.hca, p.a.qpn);
 	assert_lost(SH_DUE_ATTENTION, 0, SH_LOST_ATTENTION);
 	assert_true(is_due(SH_DUE_LOOK, 0, &due));
@@ -390,7 +392,7 @@ static void take_held(void *arg, const struct sh_held *h)
 		*out = *h;
 }
 
-/* The holder is stopped, as by a debugger, in the middle of device code. */
+/* The holder is stopped in the middle of device code, as by a debugger. */
 static void test_lock(void **state)
 {
 	const struct timespec moment = {.tv_nsec = 1000000};
@@ -423,13 +425,13 @@ static void test_lock(void **state)
 	assert_int_equal(seen.number, p.bcq[1].cqn);
 	assert_int_equal(seen.holder.tid, holder);
 	mock_kill(holder);
-	/* The waiter has it from the dead one, or died with the test. */
+	/* By now the waiter has taken the lock over from the dead holder, or it is killed here. */
 	kill(w.pid, SIGKILL);
 	assert_int_equal(waitpid(w.pid, NULL, 0), w.pid);
 	tpair_close(&p);
 }
 
-/* Offsets that are no lock's, words that are no owner's. */
+/* Offsets without a lock, and words that name no owner. */
 static void test_damage(void **state)
 {
 	static const uint64_t off[] = {0,

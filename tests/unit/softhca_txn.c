@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: transitions of dead holders are finished or dropped exactly once, whoever recovers, in whatever order. */
+/*
+ * Description: the transition of a dead holder is finished or dropped exactly once, whichever
+ * thread recovers it, and in whatever order the locks are taken.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -19,7 +22,7 @@
 #include "softhca/device/queues/cqe.h"
 #include "softhca_mock.h"
 
-/* Two objects with locks, and words of each: two SRQ slots stand in for them. */
+/* Two objects with locks, and words in each of them. Two SRQ slots serve as such. */
 struct pair {
 	struct mock *m;
 	struct sh_srq *a, *b;
@@ -36,7 +39,7 @@ static void pair_open(struct pair *p)
 
 enum die { DIE_HOLDING, DIE_BEFORE_COMMIT, DIE_COMMITTED, DIE_HALF_DONE, DIE_CLEARED };
 
-/* A child takes both locks, works in a's log, and dies where told. */
+/* Starts a child that takes both locks, works in a's log, and dies at the point given. */
 static void child_dies(struct pair *p, enum die where)
 {
 	pid_t pid = fork();
@@ -82,7 +85,7 @@ static void finishes_or_drops(void **state)
 			first = order ? &p.b->lock : &p.a->lock;
 			second = order ? &p.a->lock : &p.b->lock;
 			sh_lock(&p.m->dev, first);
-			/* All of it, before anybody has the other lock. */
+			/* The whole transition is there before any thread has the other lock. */
 			assert_int_equal(p.a->pdn, done ? 11 : 0);
 			assert_int_equal(p.b->pdn, done ? 22 : 0);
 			assert_int_equal(p.b->user_handle, done ? 33 : 0);
@@ -95,7 +98,10 @@ static void finishes_or_drops(void **state)
 		}
 }
 
-/* The first recoverer uses the log again, is in the middle of it, and the other lock is still to be recovered. */
+/*
+ * The first thread that recovers is already in the middle of a new transaction in the same log
+ * while the other lock is still to be recovered.
+ */
 static void a_later_transaction_is_not_taken_for_the_old_one(void **state)
 {
 	struct sh_txn_open t;
@@ -110,7 +116,7 @@ static void a_later_transaction_is_not_taken_for_the_old_one(void **state)
 		assert_int_equal(p.b->pdn, committed ? 22 : 0);
 		sh_txn_begin(&t, &p.m->dev, &p.a->txn, &p.a->lock);
 		sh_txn_store32(&t, &p.a->xrcd, 44);
-		p.a->txn.commit = t.n + 1; /* committed, not carried out */
+		p.a->txn.commit = t.n + 1; /* committed, but not carried out */
 		sh_lock(&p.m->dev, &p.b->lock);
 		assert_int_equal(p.a->xrcd, 0);
 		assert_int_equal(p.a->txn.commit, t.n + 1);
@@ -140,7 +146,10 @@ static void nothing_is_applied_twice_across_new_work(void **state)
 	mock_free(p.m);
 }
 
-/* The provider saw the entry that a dead holder wrote, and has put another in its place since. */
+/*
+ * The provider has seen the CQE that a dead holder wrote, and has put another entry in its place
+ * since.
+ */
 static void an_entry_that_was_seen_is_not_written_again(void **state)
 {
 	struct sh_cq_init init = { .log_size = 2 };
@@ -273,7 +282,7 @@ static void damaged_logs_and_locks_are_not_followed(void **state)
 		sh_unlock(&p.m->dev, &p.b->lock);
 		mock_free(p.m);
 	}
-	/* A word that was written over is nobody's. */
+	/* An overwritten word names no owner. */
 	for (size_t i = 0; i < sizeof(scribbles) / sizeof(*scribbles); i++) {
 		pair_open(&p);
 		p.a->lock.owner = scribbles[i];
@@ -311,7 +320,10 @@ static void the_daemon_gives_up_and_nothing_is_lost(void **state)
 	assert_int_equal(sh_trylock(&p.m->daemon, &p.a->lock), 0);
 	sh_unlock(&p.m->daemon, &p.a->lock);
 
-	/* Somebody else's recovery takes for ever: the daemon lets go, and the next owner still finds the log. */
+	/*
+	 * If another process's recovery takes too long, the daemon gives up. The next owner still
+	 * finds the log.
+	 */
 	child_dies(&p, DIE_COMMITTED);
 	pid = mock_child(hold, &(struct held){ &p, &p.m->inst->recovery });
 	assert_int_equal(sh_lock_bounded(&p.m->daemon, &p.a->lock), -EBUSY);
@@ -324,7 +336,10 @@ static void the_daemon_gives_up_and_nothing_is_lost(void **state)
 	mock_free(p.m);
 }
 
-/* Processes that move tokens between two objects and are killed all the time: the sum stays. */
+/*
+ * Processes that move tokens between two objects are killed again and again. The sum stays the
+ * same.
+ */
 static void sums_survive_random_kills(void **state)
 {
 	enum { PROCS = 3, KILLS = 300 };
@@ -345,13 +360,16 @@ static void sums_survive_random_kills(void **state)
 		if (pid[i]) {
 			uint32_t seen = __atomic_load_n(moves, __ATOMIC_RELAXED);
 
-			/* Progress, not time: each got some work done or died trying. */
+			/*
+			 * Waits for progress, not for time: each process moves some tokens or dies
+			 * in the attempt.
+			 */
 			while (__atomic_load_n(moves, __ATOMIC_RELAXED) - seen < 50 + k % 13 &&
 			       !waitpid(pid[i], &status, WNOHANG))
 				usleep(10);
 			kill(pid[i], SIGKILL);
 			waitpid(pid[i], &status, 0);
-			assert_true(WIFSIGNALED(status)); /* none saw a wrong sum */
+			assert_true(WIFSIGNALED(status)); /* no process saw a wrong sum */
 		}
 		pid[i] = 0;
 		if (k >= KILLS)
@@ -376,7 +394,7 @@ static void sums_survive_random_kills(void **state)
 			sh_txn_commit(&t);
 			sh_unlock(d, &p.a->lock); /* in either order */
 			sh_unlock(d, &p.b->lock);
-			sh_lock(d, &p.b->lock); /* alone: may recover through a's log */
+			sh_lock(d, &p.b->lock); /* alone: may recover by a's log */
 			sh_unlock(d, &p.b->lock);
 			__atomic_fetch_add(moves, 1, __ATOMIC_RELAXED);
 		}
