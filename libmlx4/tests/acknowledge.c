@@ -85,7 +85,7 @@ static uint32_t number_like(uint32_t old, enum number how)
 	return how == SAME ? old : how == SAME_PLACE ? old ^ fk.qp_tab_size : old + 100;
 }
 
-static void qp_goes(enum kind kind)
+static void qp_destroyed(enum kind kind)
 {
 	struct ibv_async_event event = {.event_type = IBV_EVENT_QP_FATAL};
 	pthread_t destroyer, maker;
@@ -143,7 +143,7 @@ static void qp_goes(enum kind kind)
 	}
 }
 
-static void srq_goes(enum kind kind)
+static void srq_destroyed(enum kind kind)
 {
 	struct ibv_async_event event = {.event_type = IBV_EVENT_SRQ_LIMIT_REACHED};
 	pthread_t destroyer, maker;
@@ -197,9 +197,9 @@ static void srq_goes(enum kind kind)
 int main(void)
 {
 	static const struct kind_case cases[] = {
-		{.name = "qp_goes", .run = qp_goes},
-		{.name = "srq_goes",
-		 .run = srq_goes,
+		{.name = "qp_destroyed", .run = qp_destroyed},
+		{.name = "srq_destroyed",
+		 .run = srq_destroyed,
 		 .left_out = {{NO_SRQ, KIND_RC}, {NO_SRQ, KIND_UC}, {NO_SRQ, KIND_UD}}},
 	};
 

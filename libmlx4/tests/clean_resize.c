@@ -257,7 +257,7 @@ static void srq_destroyed(enum kind kind)
 /*
  * A QP and an SRQ have the same number. When one of them goes, the completions of the other stay.
  */
-static void one_number(enum kind kind)
+static void same_number(enum kind kind)
 {
 	struct lane l, other;
 	int srq_goes;
@@ -298,7 +298,7 @@ static void one_number(enum kind kind)
  * A QP of XRC is gone. Receive completions with its number still wait in the CQ of the SRQ, and
  * more of them arrive: a peer's QP was connected to it, or the number belongs to another QP by now.
  */
-static void receives_outlive(enum kind kind)
+static void receives_outlive_qp(enum kind kind)
 {
 	struct lane l;
 	int after_send, i;
@@ -404,7 +404,7 @@ static void refused_destroy(enum kind kind)
  * When the kernel gives a number out again, the number belongs to its new object, even for a CQ
  * that remembers the old one.
  */
-static void numbers_come_back(enum kind kind)
+static void numbers_given_out_again(enum kind kind)
 {
 	struct lane l, between[3];
 	struct cqe_fields f[2];
@@ -438,8 +438,8 @@ static void numbers_come_back(enum kind kind)
 	assert_int_equal(ibv_destroy_cq(cq.cq), 0);
 }
 
-#define NO_XRC_SRQ   "no SRQ that could go before its QP"
-#define QPS_RECEIVES "its receives go with the QP: destroyed"
+#define NO_XRC_SRQ   "it has no SRQ that can be destroyed before its QP"
+#define QPS_RECEIVES "its receives go with the QP, as the case destroyed shows"
 
 int main(void)
 {
@@ -456,9 +456,9 @@ int main(void)
 			      {NO_XRC_SRQ, KIND_RC_SRQ},
 			      {NO_XRC_SRQ, KIND_UC_SRQ},
 			      {NO_XRC_SRQ, KIND_UD_SRQ}}},
-		{.name = "one_number", .run = one_number},
-		{.name = "receives_outlive",
-		 .run = receives_outlive,
+		{.name = "same_number", .run = same_number},
+		{.name = "receives_outlive_qp",
+		 .run = receives_outlive_qp,
 		 .left_out = {{QPS_RECEIVES, KIND_RC},
 			      {QPS_RECEIVES, KIND_UC},
 			      {QPS_RECEIVES, KIND_UD},
@@ -467,7 +467,7 @@ int main(void)
 			      {QPS_RECEIVES, KIND_UD_SRQ}}},
 		{.name = "two_cqs", .run = two_cqs},
 		{.name = "refused_destroy", .run = refused_destroy},
-		{.name = "numbers_come_back", .run = numbers_come_back},
+		{.name = "numbers_given_out_again", .run = numbers_given_out_again},
 	};
 
 	return run_kinds("clean_resize", cases, sizeof(cases) / sizeof(cases[0]));

@@ -282,7 +282,7 @@ static void fork_safety(void **state)
 	 * because cmocka's skip() counts as failed.
 	 */
 	if (emulator && *emulator) {
-		print_message("# left out in an emulator: what children see\n");
+		print_message("# left out in an emulator: pages that fork() keeps from children\n");
 		return;
 	}
 	dev_create_srq(&srq, pd, NULL, NULL, 1, 1);

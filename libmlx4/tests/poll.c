@@ -156,7 +156,7 @@ static void xrc_receive(void **state)
  * An entry that belongs to no object is an error of its own: poll_cq reports it once, and first
  * returns the completions that came before it.
  */
-static void strangers(void **state)
+static void entries_of_no_object(void **state)
 {
 	struct cqe_fields none[] = {
 		{.qpn = 0x3ffff, .sr_opcode = 0x4a}, /* no such QP */
@@ -301,11 +301,11 @@ int main(void)
 		EACH(datagrams),
 		EACH(datagram_on_ethernet),
 		EACH(xrc_receive),
-		EACH(strangers),
+		EACH(entries_of_no_object),
 		EACH(arming),
 		EACH_ST(datagrams),
 		EACH_ST(xrc_receive),
-		EACH_ST(strangers),
+		EACH_ST(entries_of_no_object),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

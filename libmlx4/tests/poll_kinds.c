@@ -324,7 +324,7 @@ static void runs(enum kind kind)
  * is missing, or else the entry names an SRQ that does not exist. No device writes such an entry:
  * poll_cq fails, and no other completion is lost.
  */
-static void no_receives(enum kind kind)
+static void impossible_receives(enum kind kind)
 {
 	struct ibv_wc wc[4];
 	struct lane l;
@@ -386,7 +386,7 @@ static void receive_queue(enum kind kind)
 	assert_int_equal(ibv_destroy_cq(cq.cq), 0);
 }
 
-#define HAS_RECEIVES "its number with a receive is an ordinary completion"
+#define HAS_RECEIVES "a receive completion with its QP's number is an ordinary one"
 
 int main(void)
 {
@@ -395,15 +395,15 @@ int main(void)
 		{.name = "unsignalled", .run = unsignalled},
 		{.name = "receives",
 		 .run = receives,
-		 .left_out = {{"poll.c has what a datagram says", KIND_UD},
-			      {"poll.c has what a datagram says", KIND_UD_SRQ}}},
+		 .left_out = {{"poll.c checks the fields of UD completions", KIND_UD},
+			      {"poll.c checks the fields of UD completions", KIND_UD_SRQ}}},
 		{.name = "errors", .run = errors},
 		{.name = "every_order", .run = every_order},
 		{.name = "every_order_of_two", .run = every_order_of_two},
 		{.name = "large_batches", .run = large_batches},
 		{.name = "runs", .run = runs},
-		{.name = "no_receives",
-		 .run = no_receives,
+		{.name = "impossible_receives",
+		 .run = impossible_receives,
 		 .left_out = {{HAS_RECEIVES, KIND_RC},
 			      {HAS_RECEIVES, KIND_UC},
 			      {HAS_RECEIVES, KIND_UD},

@@ -50,7 +50,7 @@ static uint64_t slot_of(uint64_t owner)
 }
 
 /* By the time another thread looks, the dead holder's slot belongs to a living thread. */
-static void a_slot_taken_again_is_not_the_holder(void **state)
+static void new_thread_in_a_slot_is_not_the_dead_holder(void **state)
 {
 	struct mock *m = mock_new(NULL);
 	struct sh_srq *o = object(m);
@@ -77,7 +77,7 @@ static void a_slot_taken_again_is_not_the_holder(void **state)
 }
 
 /* The daemon has cleaned up after the dead process, and the next thread gets its slot. */
-static void what_the_daemon_buries_stays_dead(void **state)
+static void lock_is_free_after_the_daemon_cleaned_up(void **state)
 {
 	struct mock *m = mock_new(NULL);
 	struct sh_srq *o = object(m);
@@ -112,7 +112,7 @@ static void hold_much(void *arg)
 			_exit(1);
 }
 
-static void what_the_kernel_gives_up_the_daemon_frees(void **state)
+static void daemon_frees_what_the_kernel_leaves_locked(void **state)
 {
 	struct mock *m = mock_new(NULL);
 	struct sh_srq *o = object(m);
@@ -135,7 +135,7 @@ static void what_the_kernel_gives_up_the_daemon_frees(void **state)
 }
 
 /* A child that was forked while its parent held the lock executes the unlock, too. */
-static void only_the_holder_lets_go(void **state)
+static void only_the_holder_unlocks(void **state)
 {
 	struct mock *m = mock_new(NULL);
 	struct sh_srq *o = object(m);
@@ -193,7 +193,7 @@ static bool sleeps(pid_t pid)
 /*
  * The thread that was woken has died, and a thread that had the lock meanwhile knew of no sleepers.
  */
-static void a_wake_up_that_never_comes_is_not_waited_for(void **state)
+static void sleeper_goes_on_without_its_wake_up(void **state)
 {
 	struct mock *m = mock_new(NULL);
 	struct sh_srq *o = object(m);
@@ -223,7 +223,7 @@ static void a_wake_up_that_never_comes_is_not_waited_for(void **state)
 }
 
 /* A process sleeps on the lock, and the holder dies without waking it. */
-static void a_sleeper_outlives_the_holder(void **state)
+static void sleeper_gets_the_lock_of_a_dead_holder(void **state)
 {
 	struct mock *m = mock_new(NULL);
 	struct sh_srq *o = object(m);
@@ -365,12 +365,12 @@ static void one_at_a_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_slot_taken_again_is_not_the_holder),
-		cmocka_unit_test(what_the_daemon_buries_stays_dead),
-		cmocka_unit_test(what_the_kernel_gives_up_the_daemon_frees),
-		cmocka_unit_test(only_the_holder_lets_go),
-		cmocka_unit_test(a_wake_up_that_never_comes_is_not_waited_for),
-		cmocka_unit_test(a_sleeper_outlives_the_holder),
+		cmocka_unit_test(new_thread_in_a_slot_is_not_the_dead_holder),
+		cmocka_unit_test(lock_is_free_after_the_daemon_cleaned_up),
+		cmocka_unit_test(daemon_frees_what_the_kernel_leaves_locked),
+		cmocka_unit_test(only_the_holder_unlocks),
+		cmocka_unit_test(sleeper_goes_on_without_its_wake_up),
+		cmocka_unit_test(sleeper_gets_the_lock_of_a_dead_holder),
 		cmocka_unit_test(without_a_slot_one_at_a_time),
 		cmocka_unit_test(one_at_a_time),
 	};

@@ -239,7 +239,7 @@ static void refuse(void (*fn)(void *, const void *, struct out *))
 	reset();
 	if (!sigsetjmp(refused, 1)) {
 		fn(trapped, source, &out);
-		fail_msg("was taken for a store");
+		fail_msg("the decoder took the instruction for a store");
 	}
 	assert_int_equal(seen.n, 0);
 }

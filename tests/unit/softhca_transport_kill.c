@@ -183,7 +183,7 @@ static void test_kill(void **state)
 		{ "SENDs to a CQ that seems full", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, nearly_full, 3 },
 		{ "SENDs to two SRQs", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, other_srq, 3 },
 		{ "WRITE with immediate over XRC", SH_QPT_XRC, false, MLX4_OPCODE_RDMA_WRITE_IMM, 50, NULL, 0 },
-		{ "WRITE to a key that is not there", SH_QPT_RC, false, MLX4_OPCODE_RDMA_WRITE, 50, bad_rkey, 0 },
+		{ "WRITE with an unknown key", SH_QPT_RC, false, MLX4_OPCODE_RDMA_WRITE, 50, bad_rkey, 0 },
 	};
 
 	(void)state;

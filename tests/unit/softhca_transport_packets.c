@@ -290,7 +290,7 @@ static void test_rnr_then_more(void **state)
 }
 
 /* The responder drops packets that are not for this QP, or not from its peer. */
-static void test_strangers(void **state)
+static void test_not_for_this_qp(void **state)
 {
 	(void)state;
 	for (int how = 0; how < 8; how++) {
@@ -335,7 +335,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sequence), cmocka_unit_test(test_overlap), cmocka_unit_test(test_malformed),
-		cmocka_unit_test(test_replay), cmocka_unit_test(test_rnr_then_more), cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_replay), cmocka_unit_test(test_rnr_then_more),
+		cmocka_unit_test(test_not_for_this_qp),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

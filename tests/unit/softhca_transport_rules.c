@@ -395,7 +395,8 @@ static void test_quick_leaves(void **state)
 		done = deliver(true);
 		look(&after, &rules[i]);
 		if (done || memcmp(&before, &after, sizeof(before))) {
-			print_error("%s: %s\n", rules[i].name, done ? "executed" : "something changed");
+			print_error("%s: %s\n", rules[i].name,
+				    done ? "executed" : "not executed, but it changed something");
 			wrong++;
 		}
 		end();
@@ -422,16 +423,18 @@ static void test_ordinary_refuses(void **state)
 			SH_AETH_RNR : resp.syndrome;
 		if (heard != r->heard || before.e_psn != after.e_psn || before.msn != after.msn ||
 		    before.messages != after.messages) {
-			print_error("%s: heard %02x\n", r->name, heard);
+			print_error("%s: the answer was %02x, or the QP counted the request\n",
+				    r->name, heard);
 			wrong++;
 		}
 		if (memcmp(before.mem, after.mem, sizeof(before.mem))) {
-			print_error("%s: data was placed\n", r->name);
+			print_error("%s: data was stored\n", r->name);
 			wrong++;
 		}
 		if (r->fails && (!tcq_poll(&p.bcq[1], &cqe) || (cqe.owner_sr_opcode & 0x1f) != MLX4_CQE_ERROR ||
 				 cqe.syndrome != r->fails)) {
-			print_error("%s: the receive has syndrome %02x\n", r->name, cqe.syndrome);
+			print_error("%s: the receive failed with syndrome %02x, or not at all\n",
+				    r->name, cqe.syndrome);
 			wrong++;
 		}
 		end();

@@ -373,7 +373,7 @@ static void test_done_once(void **state)
 				break;
 			thrown += how == THROWN;
 		}
-		printf("# %s: after what shows, %u lives were ended\n", plots[i].name, thrown);
+		printf("# %s: %u stops when the message was visible\n", plots[i].name, thrown);
 		all += thrown;
 	}
 	assert_true(all > 0 || SANITIZED);
@@ -461,7 +461,7 @@ int main(void)
 
 	mock_free(m);
 	if (!can) {
-		printf("1..0 # SKIP there are no restartable sequences here\n");
+		printf("1..0 # SKIP no restartable sequences on this system\n");
 		return 77;
 	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
