@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: what a kernel does wrong, or a device that goes away while it is open: commands half taken, responses
- * that never come, event records cut short or of nothing known. Each ends in an error of the call; nothing waits,
- * nothing is followed that is not there.
+ * Description: a kernel does wrong, or the device goes away while it is open: commands that the
+ * kernel takes half, responses that never come, event records that are cut short or about nothing
+ * known. In each case the call ends with an error, waits for nothing, and follows no pointer to an
+ * object that does not exist.
  */
 #include "fake_mainline.h"
 
@@ -11,7 +12,7 @@
 static struct ibv_xrc_domain domain = { .context = &context };
 static struct ibv_comp_channel channel = { .context = &context };
 static int event_fds[2];
-static int gone;	/* errno of a device that is not there */
+static int gone;	/* errno from a device that is gone */
 
 static void obey(void)
 {
@@ -38,7 +39,10 @@ static int teardown(void **state)
 	return mainline_teardown(state);
 }
 
-/* Every command there is, each with the arguments of success. Calls the function with a name and the result. */
+/*
+ * Makes every command that there is, each with the arguments of success, and calls check() with its
+ * name and result.
+ */
 static void each_command(void (*check)(const char *name, int ret))
 {
 	union {
@@ -131,7 +135,7 @@ static void must_fail(const char *name, int ret)
 		fail_msg("ibv_cmd_%s: %d, errno %d, must be %d", name, ret, errno, must);
 }
 
-/* A device that was there, with an XRC domain and a receive QP, and is there no more. */
+/* A device goes away while the program has an XRC domain and a receive QP. */
 static void vanished(void **state)
 {
 	static const int errors[] = { EIO, ENODEV };
@@ -156,7 +160,7 @@ static void vanished(void **state)
 		assert_int_equal(errno, errors[i]);
 	}
 
-	/* And its events end. */
+	/* Its events end, too. */
 	close(event_fds[1]);
 	event_fds[1] = -1;
 	assert_int_equal(ibv_get_async_event(&context, &event), -1);
@@ -191,7 +195,10 @@ static void say_nothing(void)
 	fake.response_len = 0;
 }
 
-/* That a descriptor or a count of events is rubbish would show. */
+/*
+ * A call may succeed or fail here. Trouble would come from a garbage descriptor, or from a garbage
+ * count of events to wait for.
+ */
 static void must_do_something(const char *name, int ret)
 {
 	if (name && !strcmp(name, "get_context"))
@@ -229,7 +236,10 @@ static void records(void **state)
 	(void)state;
 	assert_int_equal(mainline_open(&held, -1, 0), 0);
 
-	/* Of no object that is known, so nothing is followed. */
+	/*
+	 * The record is about an object that the library does not know, so the library follows no
+	 * pointer in it.
+	 */
 	for (i = 0; i < sizeof(types) / sizeof(types[0]); ++i) {
 		record[0] = 0xdead000000000001ull;
 		record[1] = types[i];
@@ -243,7 +253,7 @@ static void records(void **state)
 	assert_int_equal(ibv_get_async_event(&context, &event), -1);
 	assert_int_equal(errno, EIO);
 
-	/* As the real one does it. */
+	/* Now read() itself fails, as it does on a real device. */
 	close(event_fds[0]);
 	context.async_fd = open("/", O_RDONLY | O_CLOEXEC);
 	assert_int_equal(ibv_get_async_event(&context, &event), -1);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: sysfs files that are missing, empty, huge or garbage end in an error, in a line that names the file and
- * what it holds where there is one to be told, and never in a crash; the other devices still work. Each case is a
- * process of its own, with a driver in the program that takes every device.
+ * Description: sysfs files that are missing, empty, huge or full of garbage end in an error and
+ * never in a crash. Where there is something to say, a line names the file and what it holds. Other
+ * devices still work. Each case is a process of its own; a driver in the program takes every
+ * device.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -48,7 +49,7 @@ static struct ibv_device *driver(const char *path, int abi_version)
 	return &devices[used++];
 }
 
-/* One line for each device and its tables, or the errno. */
+/* Prints a line for each device and its tables, or the errno. */
 static void look(void)
 {
 	struct ibv_context context = { .ops.alloc_pd = NULL };
@@ -80,7 +81,7 @@ static void look(void)
 	ibv_free_device_list(list);
 }
 
-/* Both devices, as in the good case. */
+/* Both devices, as in the case without damage. */
 #define GOOD "type 1 guid 2c90300010203 gid 0 errno 0 ..42 pkey 0 errno 0 8001\n"
 
 static void run(void)
@@ -144,7 +145,7 @@ static int teardown(void **state)
 
 enum kind { MISSING, DIRECTORY, CONTENT };
 
-/* What becomes of a file, and what of that a message shows. */
+/* What is done to a file, and which part of it a message shows. */
 struct harm {
 	enum kind kind;
 	const char *content;
@@ -173,7 +174,7 @@ static void do_harm(const char *file, const struct harm *harm)
 	fclose(f);
 }
 
-/* There is one line that begins so and has the file and the value. */
+/* Asserts that one line begins so and has the file and the value. */
 static void assert_told(const char *begin, const char *file, const char *value)
 {
 	const char *line, *end;
@@ -202,7 +203,7 @@ static void assert_quiet(void)
 
 #define FORTY "4444444444444444444444444444444444444444"
 
-/* For every file with a number alone. */
+/* These are for every file that holds just a number. */
 static const struct harm bad_numbers[] = {
 	{ DIRECTORY, NULL, 0, "cannot be read" },
 	{ CONTENT, "", 1, "is empty" },
@@ -252,7 +253,7 @@ static void kernel_abi(void **state)
 		assert_has(expected);
 	}
 
-	/* No RDMA in this machine: no fault. */
+	/* A machine without RDMA is not a fault. */
 	do_harm(CLASS "abi_version", &(struct harm){ .kind = MISSING });
 	run();
 	assert_string_equal(out, expected);
@@ -291,14 +292,14 @@ static void device_names(void **state)
 
 	(void)state;
 	for (i = 0; i < NUMBER(harms); ++i) {
-		/* Only the first of them is missing. */
+		/* MISSING comes first, so later cases find no file and write a new one. */
 		do_harm(CLASS "uverbs0/ibdev", &harms[i]);
 		run();
 		assert_told(WARNING "ignoring ", CLASS "uverbs0/ibdev'", harms[i].shown);
 		assert_has("beta_0 " GOOD "1 devices\n");
 	}
 
-	/* A good name of nothing: a device without attributes. */
+	/* A good name, but no such device: the device has no attributes. */
 	fake_file(root, CLASS "uverbs0/ibdev", "gamma_0\n");
 	run();
 	assert_told(WARNING, "class/infiniband/gamma_0/node_type'", "cannot be read");
@@ -328,7 +329,7 @@ static void node_type(void **state)
 	}
 }
 
-/* What the calls answer for themselves needs no line. */
+/* The calls return these errors themselves, so the library prints no line. */
 static void tables(void **state)
 {
 	static const struct harm harms[] = {

@@ -32,7 +32,7 @@ static void get_context(void **state)
 	assert_int_equal(context.num_comp_vectors, -6);
 }
 
-/* The fields that go from the response to struct ibv_device_attr under one name. */
+/* The fields that a response and struct ibv_device_attr have under the same name. */
 #define DEVICE_FIELDS(X)                                                                               \
 	X(node_guid) X(sys_image_guid) X(max_mr_size) X(page_size_cap) X(vendor_id) X(vendor_part_id)  \
 	X(hw_ver) X(max_qp) X(max_qp_wr) X(device_cap_flags) X(max_sge) X(max_sge_rd) X(max_cq)        \
@@ -154,7 +154,7 @@ static void memory_region(void **state)
 		uint32_t driver;
 	} resp = { .driver = 0 };
 	struct ibv_mr mr = { .context = &context, .pd = &pd, .handle = 1, .lkey = 2, .rkey = 3 };
-	/* More than 32 bits, where there are. */
+	/* More than 32 bits, where pointers have more. */
 	void *addr = (void *)(uintptr_t)0x7f0012345678;
 	const size_t length = (size_t)0x100200300;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: posting through the kernel: the requests of a chain, then all their scatter entries, in the exact bytes;
- * on a failure *bad_wr is the request that the kernel names, or the first.
+ * Description: posting through the kernel: the requests of a chain, then all their scatter entries,
+ * in their exact bytes. On a failure *bad_wr is the request that the kernel names, or else the
+ * first.
  */
 #include "cmd.h"
 
@@ -55,7 +56,7 @@ static void post_send(void **state)
 		    U32(192, 0x99),
 		    SGE(200, 1), SGE(216, 2), SGE(232, 3));
 
-	/* The kernel counts the refused request from one. */
+	/* The kernel answers which request it refused, counted from one. */
 	fake_answer(4, U32(0, 2));
 	fake.refuse = ENOMEM;
 	assert_int_equal(ibv_cmd_post_send(&qp, wr, &bad), ENOMEM);
@@ -132,7 +133,7 @@ static void post_srq_recv(void **state)
 	assert_ptr_equal(bad, recv_wr);
 }
 
-/* What no command can say is refused here, and the kernel is not asked. */
+/* The library refuses what no command can express, and does not ask the kernel. */
 static void never_sent(void **state)
 {
 	struct ibv_recv_wr recv[2] = { { .next = &recv[1] }, { .num_sge = -1 } }, *bad_recv = NULL;
@@ -149,7 +150,7 @@ static void never_sent(void **state)
 	assert_int_equal(ibv_cmd_post_send(&qp, send, &bad_send), EINVAL);
 	assert_ptr_equal(bad_send, send);
 
-	/* There is no place in it for the number of an SRQ. */
+	/* The command has no field for the number of an SRQ. */
 	qp.qp_type = IBV_QPT_XRC;
 	bad_send = NULL;
 	send[1].num_sge = 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: the commands for CQs, SRQs and QPs have their exact bytes, with every reserved byte zero, and their
- * responses reach the caller. What an application built with headers before XRC has no room for is not touched.
+ * Description: the commands for CQs, SRQs and QPs have their exact bytes, with every reserved byte
+ * zero, and their responses reach the caller. The library does not touch what the structures of an
+ * application built with headers before XRC do not have.
  */
 #include <sys/mman.h>
 
@@ -93,7 +94,7 @@ static void resize_cq(void **state)
 
 	(void)state;
 	memset(&cmd.core, 0xee, sizeof(cmd.core));
-	/* The kernel gives the first four bytes only. */
+	/* The kernel returns the first four bytes only. */
 	fake_answer(4, U32(0, 511));
 	send_cq.cqe = 1;
 	assert_int_equal(ibv_cmd_resize_cq(&send_cq, 500, &cmd.core, sizeof(cmd), &resp, sizeof(resp)), 0);
@@ -105,7 +106,7 @@ static void resize_cq(void **state)
 	assert_int_equal(send_cq.cqe, 1);
 }
 
-/* All reported events are acknowledged, so nothing waits. */
+/* All events reported are acknowledged, so no call waits. */
 static void destroys(void **state)
 {
 	(void)state;
@@ -189,7 +190,10 @@ static void modify_and_query_srq(void **state)
 	assert_int_equal(attr.max_wr, 3);
 }
 
-/* As large as the structure was before XRC, at the end of a page that none follows: whoever touches more dies. */
+/*
+ * A structure of the size before XRC, at the end of a page, with nothing mapped behind it: code
+ * that touches more dies.
+ */
 static struct ibv_qp_init_attr *old_init_attr(void)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
@@ -263,7 +267,7 @@ static void create_qp(void **state)
 	free_init_attr(attr);
 }
 
-/* The domain's handle travels as that of an SRQ. */
+/* The command has the domain's handle where the SRQ's would be. */
 static void create_xrc_qp(void **state)
 {
 	struct ibv_xrc_domain domain = { .context = &context, .handle = 0xd0d0 };
@@ -358,7 +362,7 @@ static void query_qp(void **state)
 	IS(rnr_retry, 119);
 	IS(alt_port_num, 120);
 	IS(alt_timeout, 121);
-	/* Which no kernel tells. */
+	/* No kernel returns this. */
 	assert_int_equal(attr.en_sqd_async_notify, 0);
 	assert_int_equal(init->sq_sig_all, fake.response[122]);
 	assert_int_equal(init->cap.max_send_wr, field_get(fake.response, 64, 4));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: what differs between the kernel ABI versions 1 to 6: numbers, lengths of commands and responses, where
- * the provider finds its part of a response, what is given back, what is waited for, and the one channel of old.
+ * Description: the differences between the kernel ABI versions 1 to 6: command numbers, lengths of
+ * commands and responses, where the provider finds its part of a response, what the calls return
+ * and wait for, and the single channel of old versions.
  */
 #include "cmd.h"
 
@@ -11,12 +12,15 @@ static void get_context_v2(void)
 {
 	uint32_t fd = comp_fd = fcntl(fake.fd, F_DUPFD_CLOEXEC, 0);
 
-	/* The kernel stores the descriptor of the completion events. */
+	/* The kernel stores the descriptor for completion events. */
 	memcpy((void *)(uintptr_t)field_get(fake.command, 16, 8), &fd, sizeof(fd));
 	fake.hook = NULL;
 }
 
-/* Opens the context as a provider does at ABI 1 and 2; the descriptor of the completion channel is returned. */
+/*
+ * Opens the context as a provider does at ABI 1 and 2. Returns the descriptor of the completion
+ * channel.
+ */
 static void open_v2(int abi)
 {
 	struct {
@@ -69,7 +73,7 @@ static void one_channel(void **state)
 		assert_int_equal(recv_cq.handle, 0xc9);
 		assert_int_equal(recv_cq.cqe, 63);
 
-		/* Given back, it can be had again. */
+		/* A channel that was given back can be had again. */
 		assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 		channel = ibv_create_comp_channel(&context);
 		assert_non_null(channel);
@@ -152,7 +156,9 @@ static void numbers_v2(void **state)
 	NUMBER(ibv_cmd_destroy_srq(&srq), 37);
 }
 
-/* ABI 1: no counts come back and nothing is waited for, though an event is not acknowledged. */
+/*
+ * ABI 1 returns no counts, so the calls wait for nothing, even though an event is not acknowledged.
+ */
 static void destroys_v1(void **state)
 {
 	(void)state;
@@ -168,7 +174,10 @@ static void destroys_v1(void **state)
 	fake_expect(37, 12, 0, U32(8, 0x54));
 }
 
-/* The provider's part of the response follows a shorter core, and is found behind the whole one all the same. */
+/*
+ * The core of the response is shorter here, and the provider's part follows it. The provider still
+ * finds its part where it is behind a whole core.
+ */
 static void create_qp_short(void **state)
 {
 	static const struct {

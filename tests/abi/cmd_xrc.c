@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: the XRC commands of OFED kernels have their exact bytes, with every reserved byte zero; below ABI 6 they are not sent. */
+/*
+ * Description: the XRC commands of OFED kernels have their exact bytes, with every reserved byte
+ * zero. Below ABI 6 the library does not send them.
+ */
 #include "cmd.h"
 
 static struct ibv_xrc_domain domain = { .context = &context, .handle = 0xd0 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: the legacy XRC commands on a mainline kernel: what is written has the exact bytes of that kernel's
- * commands, and errnos, registration and EBUSY are those of the OFED API, whatever the kernel says.
+ * Description: the legacy XRC calls on a mainline kernel. The library writes the exact bytes of
+ * that kernel's commands. Whatever the kernel answers, errnos, registration and EBUSY are those of
+ * the OFED API.
  */
 #include "fake_mainline.h"
 
@@ -25,7 +26,7 @@ static void open_and_close(void **state)
 	assert_int_equal(ibv_cmd_open_xrc_domain(&context, 1, O_CREAT | O_EXCL, &d, &resp.core, sizeof(resp)), 0);
 	mainline_expect(0, OPEN_XRCD, 24, 12, U64(8, PTR(&resp)), U32(16, 1), U32(20, O_CREAT | O_EXCL));
 	assert_int_equal(d.handle, mainline.next_handle);
-	/* The kernel's driver has nothing to add. */
+	/* The kernel's driver has written nothing here. */
 	assert_int_equal(resp.driver[0], 0x11);
 	mainline_forget();
 
@@ -33,7 +34,7 @@ static void open_and_close(void **state)
 	mainline_expect(0, CLOSE_XRCD, 12, 0, U32(8, d.handle));
 	mainline_forget();
 
-	/* It is not open any more, and the kernel need not be asked. */
+	/* The domain is not open any more. The library knows, and does not ask the kernel. */
 	assert_int_equal(ibv_cmd_close_xrc_domain(&d), EINVAL);
 	mainline_silent();
 }
@@ -102,7 +103,7 @@ static void xrc_srq(void **state)
 	assert_int_equal(ibv_cmd_close_xrc_domain(&domain), EBUSY);
 	assert_int_equal(errno, EBUSY);
 	mainline_silent();
-	/* What the kernel will not destroy keeps its domain. */
+	/* If the kernel refuses to destroy the SRQ, the SRQ keeps the domain. */
 	fake.refuse = EBUSY;
 	assert_int_equal(ibv_cmd_destroy_srq(&srq), EBUSY);
 	assert_int_equal(ibv_cmd_close_xrc_domain(&domain), EBUSY);
@@ -199,7 +200,10 @@ static void refused_send_qp(void **state)
 #define DEST IBV_QP_MAX_DEST_RD_ATOMIC
 #define RNR IBV_QP_MIN_RNR_TIMER
 
-/* What the receiving direction's attributes do to a send QP: accepted where an OFED kernel does, and never passed on. */
+/*
+ * Attributes of the receiving direction, for a send QP: the library accepts them where an OFED
+ * kernel does, and never passes them on.
+ */
 static void send_qp_attributes(void **state)
 {
 	static const struct {
@@ -245,7 +249,7 @@ static void send_qp_attributes(void **state)
 		mainline_commands(MODIFY_QP);
 	}
 
-	/* Other QPs have it all passed on. */
+	/* For other QPs the library passes all of them on. */
 	qp.qp_type = IBV_QPT_RC;
 	assert_int_equal(ibv_cmd_modify_qp(&qp, &attr, DEST | RNR, &cmd, sizeof(cmd)), 0);
 	assert_int_equal(field_get(mainline.bytes[0], 76, 4), DEST | RNR);

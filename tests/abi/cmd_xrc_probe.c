@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: the first XRC call of a context finds out what XRC the kernel has, by two commands of exact bytes; every
- * answer that a kernel can give ends in the right numbers, or in an error that is told; it is done once.
+ * Description: the first XRC call of a context finds out which XRC the kernel has, by two commands
+ * of exact bytes. Every answer that a kernel can give leads to the right command numbers or to an
+ * error that is reported. The library asks once.
  */
 #include "fake_mainline.h"
 
@@ -55,7 +56,7 @@ static void ofed_kernel(void **state)
 	assert_int_equal(mainline.probes, 1);
 }
 
-/* Mainline's commands are there, at mainline's numbers. */
+/* The kernel has mainline's commands, under mainline's numbers. */
 static void mixed_kernel(void **state)
 {
 	struct ibv_qp_init_attr init = { .xrc_domain = &domain };
@@ -72,7 +73,7 @@ static void mixed_kernel(void **state)
 	mainline_commands(OPEN_XRCD, CREATE_QP, DESTROY_QP, CLOSE_XRCD);
 }
 
-/* Known to the kernel, but not to the driver of the device: it is mixed too. */
+/* The kernel knows these commands, but the device's driver does not. That is a mixed kernel too. */
 static void mixed_and_masked(void **state)
 {
 	(void)state;
@@ -105,7 +106,7 @@ static void no_capability(void **state)
 	assert_int_equal(fake.commands, 0);
 }
 
-/* The question is open until somebody can be asked. */
+/* The question stays open until a device answers. */
 static void gone_for_a_while(void **state)
 {
 	(void)state;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: receive QPs on a mainline kernel: by number for the program, by handle for the kernel. Registration is
- * per context and once; who is not registered modifies and queries through a handle that is gone afterwards; events
- * arrive as the legacy API has them.
+ * Description: receive QPs on a mainline kernel: the program names them by number, the kernel by
+ * handle. A context registers once. A context that is not registered modifies and queries through a
+ * handle that it closes afterwards. Events are those of the legacy API.
  */
 #include "fake_mainline.h"
 
@@ -28,7 +28,7 @@ static int teardown(void **state)
 	return mainline_teardown(state);
 }
 
-/* Its handle. */
+/* Returns the handle of the receive QP. */
 static uint32_t create(void)
 {
 	struct ibv_qp_init_attr init = { .xrc_domain = &domain };
@@ -41,7 +41,7 @@ static uint32_t create(void)
 
 static void creation(void **state)
 {
-	/* As MPIs have it: a domain, and nothing that means anything besides. */
+	/* As MPI libraries call it: with a domain; the rest means nothing. */
 	struct ibv_qp_init_attr init = {
 		.send_cq = &send_cq, .recv_cq = &recv_cq, .srq = &srq, .sq_sig_all = 1,
 		.cap = { .max_send_wr = 7, .max_recv_wr = 7, .max_send_sge = 7, .max_recv_sge = 7, .max_inline_data = 7 },
@@ -54,7 +54,7 @@ static void creation(void **state)
 	cmd_check_refusals(ibv_cmd_create_xrc_rcv_qp(&init, &qpn));
 	assert_int_equal(qpn, 7);
 	mainline_forget();
-	/* The short write was of one that the kernel made. */
+	/* The write that came back short did make a receive QP. */
 	mainline.open_qps = 0;
 
 	assert_int_equal(ibv_cmd_create_xrc_rcv_qp(&init, &qpn), 0);
@@ -98,19 +98,19 @@ static void registration(void **state)
 	assert_int_equal(user_handle & 1, 1);
 	mainline_expect(0, OPEN_QP, 40, 32, U64(16, user_handle), U32(24, domain.handle), U32(28, QPN), U8(32, 10));
 	mainline_forget();
-	/* Any number of times is once. */
+	/* Registering again changes nothing. */
 	assert_int_equal(ibv_cmd_reg_xrc_rcv_qp(&domain, QPN), 0);
 	mainline_silent();
 	assert_int_equal(ibv_cmd_close_xrc_domain(&domain), EBUSY);
 
-	/* Every failure to leave is EINVAL, and leaves one registered; */
+	/* Each failure to unregister is EINVAL, and the context stays registered, */
 	for (i = 0; i < 3; ++i) {
 		mainline.refuse_number = DESTROY_QP;
 		mainline.refuse = errors[i];
 		assert_int_equal(ibv_cmd_unreg_xrc_rcv_qp(&domain, QPN), EINVAL);
 		assert_int_equal(errno, EINVAL);
 	}
-	/* unless there is nothing any more to leave. */
+	/* unless the device is gone. */
 	mainline.refuse = EIO;
 	assert_int_equal(ibv_cmd_unreg_xrc_rcv_qp(&domain, QPN), EIO);
 
@@ -120,12 +120,12 @@ static void registration(void **state)
 	mainline_commands(DESTROY_QP);
 	assert_int_equal(mainline.open_qps, 0);
 
-	/* And again, under another name. */
+	/* Registering once more takes another user handle. */
 	assert_int_equal(ibv_cmd_reg_xrc_rcv_qp(&domain, QPN), 0);
 	assert_true(field_get(mainline.bytes[0], 16, 8) != user_handle);
 }
 
-/* Given a domain that it does not know, some kernels crash at OPEN_QP. */
+/* Some kernels crash when OPEN_QP names a domain that they do not know. */
 static void domains_not_open(void **state)
 {
 	struct ibv_xrc_domain other = { .context = &context, .handle = domain.handle + 1 };
@@ -158,7 +158,7 @@ static void modify(void **state)
 	mainline_expect(0, MODIFY_QP, 120, 0, U16(28, 3), U32(72, handle), U32(76, 0x100081), U32(92, 0x77), U8(104, 2));
 	mainline_commands(MODIFY_QP);
 
-	/* Of another's, through a handle for the time. */
+	/* This context has no handle of this QP, so the library opens one for the call. */
 	assert_int_equal(ibv_cmd_modify_xrc_rcv_qp(&domain, QPN + 1, &attr, IBV_QP_STATE), 0);
 	handle = mainline.next_handle;
 	mainline_expect(0, OPEN_QP, 40, 32, U64(16, 1), U32(24, domain.handle), U32(28, QPN + 1), U8(32, 10));
@@ -177,7 +177,7 @@ static void modify(void **state)
 	assert_int_equal(ibv_cmd_modify_xrc_rcv_qp(&domain, QPN + 2, &attr, IBV_QP_STATE), EINVAL);
 	mainline_commands(OPEN_QP);
 
-	/* That was no registration. */
+	/* That was not a registration. */
 	assert_int_equal(ibv_cmd_unreg_xrc_rcv_qp(&domain, QPN + 1), EINVAL);
 	assert_int_equal(mainline.open_qps, 1);
 }
@@ -186,7 +186,10 @@ static void modify(void **state)
 #define RETRY IBV_QP_RETRY_CNT
 #define RNR_RETRY IBV_QP_RNR_RETRY
 
-/* What the sending direction's attributes do: accepted where an OFED kernel does, and never passed on. */
+/*
+ * Attributes of the sending direction: the library accepts them where an OFED kernel does, and
+ * never passes them on.
+ */
 static void attributes(void **state)
 {
 	static const struct {
@@ -256,7 +259,7 @@ static void query(void **state)
 	mainline_commands(OPEN_QP, QUERY_QP, DESTROY_QP);
 }
 
-/* Two handles on one domain, which a context gets by opening its file twice. */
+/* A context gets two handles on one domain by opening its file twice. */
 static void two_handles(void **state)
 {
 	struct srq_cmd {
@@ -274,7 +277,9 @@ static void two_handles(void **state)
 	assert_int_equal(mainline_open(&second, fileno(file), O_CREAT), 0);
 	assert_int_equal(mainline_open(&another, fileno(other_file), O_CREAT), 0);
 
-	/* The registration is the context's, and holds the handle that it was made by. */
+	/*
+	 * The registration belongs to the context. It keeps the handle through which it was made.
+	 */
 	assert_int_equal(ibv_cmd_reg_xrc_rcv_qp(&first, QPN), 0);
 	assert_int_equal(ibv_cmd_reg_xrc_rcv_qp(&second, QPN), 0);
 	mainline_commands(OPEN_QP);
@@ -284,7 +289,7 @@ static void two_handles(void **state)
 	assert_int_equal(ibv_cmd_unreg_xrc_rcv_qp(&first, QPN), EINVAL);
 	mainline_commands(DESTROY_QP);
 
-	/* An SRQ of the domain holds either handle. */
+	/* An SRQ of the domain keeps both handles. */
 	assert_int_equal(ibv_cmd_create_xrc_srq(&pd, &srq, &srq_attr, first.handle, 1, &cmd.core, sizeof(cmd), &resp,
 						sizeof(resp)), 0);
 	assert_int_equal(ibv_cmd_close_xrc_domain(&second), EBUSY);
@@ -340,7 +345,7 @@ static void events(void **state)
 		assert_int_equal(event.element.xrc_qp_num, QPN + 256);
 	}
 
-	/* Others are as they were, odd or not. */
+	/* Other events stay as they are, even those with an odd number. */
 	raise_event(PTR(&qp), IBV_EVENT_COMM_EST);
 	raise_event(1, IBV_EVENT_PORT_ACTIVE);
 	raise_event(PTR(&srq), IBV_EVENT_SRQ_LIMIT_REACHED);
@@ -359,7 +364,10 @@ static void events(void **state)
 	assert_ptr_equal(event.element.cq, &send_cq);
 }
 
-/* Events of a registration that has ended, or of a handle that was none, reach nobody. */
+/*
+ * The library drops events of a registration that has ended, or of a handle that was not a
+ * registration.
+ */
 static void late_events(void **state)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
@@ -396,7 +404,10 @@ static void *register_much(void *arg)
 	uint32_t own = QPN + 10 + (uintptr_t)arg;
 	int i;
 
-	/* One of its own and one that all have: the library lets one at a time at the kernel. */
+	/*
+	 * One QP of the thread's own, and one that all threads use: the library lets only one of
+	 * them ask the kernel at a time.
+	 */
 	for (i = 0; i < ROUNDS; ++i) {
 		if (ibv_cmd_reg_xrc_rcv_qp(&domain, own) || ibv_cmd_reg_xrc_rcv_qp(&domain, QPN))
 			return "cannot register";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: every call of IBVERBS_1.0, as a program of its day makes it, reaches the provider's current objects and
- * comes back with the program's own: contexts of objects and events, work requests however long the chain, channels.
+ * Description: every call of IBVERBS_1.0, as a program of its time makes it, reaches the provider's
+ * current objects and returns the program's own: contexts of objects and events, work requests
+ * however long the chain is, and channels.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 #include "fake_provider.h"
 #include "verbs_1_0.h"
 
-/* Not used by the programs of prog.h. */
+/* The programs of prog.h do not use these. */
 struct ibv_async_event {
 	union {
 		struct ibv_cq *cq;
@@ -37,8 +38,9 @@ V1_0(ibv_attach_mcast);
 V1_0(ibv_detach_mcast);
 
 /*
- * What the library keeps behind the visible part of each object: the current one. Pointers, and the C library's mutex and
- * condition variable, have other sizes on other processors: on i386 24 and 48 bytes, on arm64 48 and 48.
+ * What the library keeps behind the visible part of each object: a pointer to the current one. The
+ * sizes of pointers, and of the C library's mutex and condition variable, depend on the processor:
+ * mutex and condition variable have 24 and 48 bytes on i386, 48 and 48 on arm64.
  */
 #if defined(__i386__)
 enum { CQ_END = 96, QP_END = 116, SRQ_END = 92, AH_END = 12 };
@@ -75,7 +77,7 @@ static int group_setup(void **state)
 	assert_null(list[1]);
 	device = list[0];
 
-	/* The same device each time, and still there when the lists are not. */
+	/* Each list has the same device, which stays when the lists are freed. */
 	again = ibv_get_device_list(NULL);
 	assert_non_null(again);
 	assert_ptr_equal(again[0], device);
@@ -179,7 +181,7 @@ static void objects_as_the_program_knows_them(void **state)
 	assert_ptr_equal(ud->srq, srq);
 	assert_int_equal(rc->qp_type, IBV_QPT_RC);
 	assert_true(rc->qp_num > 0x100 && rc->qp_num != ud->qp_num);
-	/* No operation is there that is not one of the five. */
+	/* Other operations than the five are missing. */
 	assert_null(context->ops.before_poll_cq[0]);
 	assert_null(context->ops.after_post_recv[3]);
 }
@@ -205,7 +207,7 @@ static void queries(void **state)
 	assert_int_equal(port.attr.state, IBV_PORT_ACTIVE);
 	assert_int_equal(port.behind, 0xee);
 
-	/* No such files in sysfs. */
+	/* sysfs has no such files. */
 	assert_int_equal(ibv_query_gid(context, 1, 0, &gid), -1);
 	assert_int_equal(ibv_query_pkey(context, 1, 0, &pkey), -1);
 
@@ -225,7 +227,7 @@ static void query_qp(void **state)
 	(void)state;
 	fake_hw.next_qp_state = IBV_QPS_RTS;
 	memset(&init, 0xee, sizeof(init));
-	/* Without an SRQ, */
+	/* A QP without an SRQ, */
 	assert_int_equal(ibv_query_qp(rc, &attr, IBV_QP_STATE, &init), 0);
 	assert_int_equal(attr.qp_state, IBV_QPS_RTS);
 	assert_ptr_equal(init.qp_context, &rc_tag);
@@ -236,7 +238,7 @@ static void query_qp(void **state)
 	assert_int_equal(init.cap.max_send_wr, 0x3333);
 	assert_int_equal(init.sq_sig_all, 1);
 	assert_int_equal(rc->state, IBV_QPS_RTS);
-	/* and with one. */
+	/* and one with an SRQ. */
 	assert_int_equal(ibv_query_qp(ud, &attr, IBV_QP_STATE, &init), 0);
 	assert_ptr_equal(init.srq, srq);
 
@@ -265,7 +267,7 @@ static void regions_and_handles(void **state)
 	assert_ptr_equal(mr->context, context);
 	assert_ptr_equal(mr->pd, pd);
 	assert_true(mr->lkey > 0x1000 && mr->rkey == mr->lkey + 0x1000);
-	/* It stays when the kernel wants it to. */
+	/* If the kernel refuses, the region stays. */
 	fake_hw.refuse_number = 13;
 	fake_hw.refuse = EBUSY;
 	assert_int_equal(ibv_dereg_mr(mr), EBUSY);
@@ -308,7 +310,7 @@ static void creates_that_fail(void **state)
 	FAILS(24, ibv_create_qp(pd, &qp_attr));
 	FAILS(5, ibv_create_ah(pd, &ah_attr));
 
-	/* What could not be destroyed can still be. */
+	/* An object that the kernel refused to destroy can still be destroyed. */
 	fake_hw.refuse_number = 20;
 	fake_hw.refuse = EBUSY;
 	assert_int_equal(ibv_destroy_cq(cq2), EBUSY);
@@ -368,7 +370,10 @@ static void post_send(void **state)
 		assert_int_equal(posted->xrc_srq_num, 0);
 	}
 
-	/* Wherever the provider stops, the program hears of its own request, and nothing behind it goes. */
+	/*
+	 * Wherever the provider stops, bad_wr is the program's own request, and no request behind
+	 * it is posted.
+	 */
 	for (stop = 0; stop < CHAIN; ++stop) {
 		fake_hw.num_posted = 0;
 		fake_hw.refuse_request = stop;
@@ -458,7 +463,7 @@ static void completion_events(void **state)
 	void *tag;
 
 	(void)state;
-	/* The descriptor is the first thing in a channel of 1.0. */
+	/* The descriptor is the first member of a channel of 1.0. */
 	assert_true(fcntl(channel->fd, F_GETFD) >= 0);
 	fake_comp_event((uintptr_t)REAL_CQ(cq));
 	fake_comp_event((uintptr_t)REAL_CQ(cq));
@@ -477,7 +482,7 @@ static void completion_events(void **state)
 
 	assert_int_equal(ibv_destroy_comp_channel(channel), EBUSY);
 	ibv_ack_cq_events(cq, 2);
-	/* Were they not counted, this would wait for ever. */
+	/* If the library did not count these events, the calls would wait for ever. */
 	assert_int_equal(ibv_destroy_qp(rc), 0);
 	assert_int_equal(ibv_destroy_qp(ud), 0);
 	fake_hw.comp_reported = 2;
@@ -521,7 +526,7 @@ static void async_events(void **state)
 	check_event(14, (uintptr_t)REAL_SRQ(srq), srq);
 	check_event(15, (uintptr_t)REAL_SRQ(srq), srq);
 
-	/* A port's number is no object, and neither is that of an XRC QP. */
+	/* A port's number is not an object, nor is the number of an XRC QP. */
 	assert_int_equal(poll(&pfd, 1, 0), 0);
 	fake_async_event(2, 9);
 	assert_int_equal(poll(&pfd, 1, 0), 1);
@@ -534,7 +539,10 @@ static void async_events(void **state)
 		ibv_ack_async_event(&event);
 	}
 
-	/* Each was counted once, and on its own object: these destroys would wait for ever otherwise. */
+	/*
+	 * The library has counted each event once, for the program's own object. Otherwise these
+	 * calls would wait for ever.
+	 */
 	fake_hw.async_reported = 8;
 	assert_int_equal(ibv_destroy_qp(ud), 0);
 	fake_hw.async_reported = 2;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: devices are found in sysfs, and looked for again while there are none; what of it is wrong is told in the
- * known words; what the environment and the limits of the process have to say. */
+/*
+ * Description: the library finds devices in sysfs, and looks again as long as there are none. It
+ * reports what is wrong in libibverbs's usual words, and heeds the environment and the limits of
+ * the process.
+ */
 #include <errno.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
@@ -25,12 +28,12 @@ static void no_kernel_support(void **state)
 	snprintf(path, sizeof(path), "%s/class", tree);
 	fake_tree_remove(path);
 	fake_file(tree, "config/c", "driver fake_a\n");
-	/* Silent, and not looked at again. */
+	/* The library is silent, and does not look again. */
 	run(again_with_devices);
 	assert_string_equal(child_out, "none, errno ENOSYS, count 0\nnone, errno ENOSYS, count 0\n");
 	assert_string_equal(child_err, "");
 
-	/* A class without its version is none either. */
+	/* A class without a version counts as no class. */
 	fake_sysfs_device(tree, "uverbs0", "alpha_0", "fake_a");
 	snprintf(path, sizeof(path), "%s/class/infiniband_verbs/abi_version", tree);
 	assert_int_equal(unlink(path), 0);
@@ -53,7 +56,7 @@ static void kernel_abi_out_of_range(void **state)
 	}
 }
 
-/* That nothing was found is not remembered, */
+/* The library does not remember that it found nothing, */
 static void nothing_is_not_cached(void **state)
 {
 	(void)state;
@@ -74,7 +77,7 @@ static void again_without_devices(void)
 	print_devices();
 }
 
-/* that something was, is. */
+/* but it remembers that it found something. */
 static void devices_are_cached(void **state)
 {
 	const char *loaded;
@@ -89,7 +92,10 @@ static void devices_are_cached(void **state)
 	assert_null(strstr(loaded + 1, "fake_a loaded"));
 }
 
-/* Unclaimed devices alone are no devices: all of it is done again, memory and list included. */
+/*
+ * Devices that no driver claims count as no devices: the library starts again, with new memory and
+ * a new list.
+ */
 static void unclaimed_are_looked_at_again(void)
 {
 	print_devices();
@@ -119,7 +125,7 @@ static void entries_of_the_class(void **state)
 	fake_sysfs_device(tree, "uverbs2", "alpha_2", "fake_a");
 	snprintf(to, sizeof(to), "%s/class/infiniband_verbs/uverbs2/ibdev", tree);
 	assert_int_equal(unlink(to), 0);
-	/* Links are followed. */
+	/* The library follows links. */
 	snprintf(from, sizeof(from), "%s/class/infiniband_verbs/uverbs1", tree);
 	snprintf(to, sizeof(to), "%s/devices", tree);
 	assert_int_equal(rename(from, to), 0);
@@ -199,7 +205,10 @@ static void sysfs_path(void **state)
 
 static int started_by_another;
 
-/* In front of the C library's for the library too: who is not root cannot become two users. */
+/*
+ * Takes precedence over the C library's getuid(), also in libibverbs: without root a process cannot
+ * have two users.
+ */
 uid_t getuid(void)
 {
 	return syscall(SYS_getuid) + started_by_another;
@@ -207,7 +216,7 @@ uid_t getuid(void)
 
 static void as_set_uid(void)
 {
-	/* Root is still the real user and nobody the effective one: as in a set-uid program. */
+	/* As in a set-uid program: the real user is still root, the effective one nobody. */
 	if (!geteuid() && setresuid(-1, 65534, -1))
 		_exit(98);
 	started_by_another = getuid() == geteuid();
@@ -221,7 +230,9 @@ static void set_uid_programs_trust_nothing(void **state)
 	assert_string_equal(child_out, "/sys\n");
 }
 
-/* What a program that was given rights by its file says: this program again, after exec. */
+/*
+ * What a program prints whose file has given it rights. It is a copy of this program, after exec.
+ */
 static const char *copy_of_this;
 
 static int say_and_end(void)
@@ -240,7 +251,10 @@ static void run_the_copy(void)
 {
 	const char *emulator = getenv("EMULATOR");
 
-	/* The system starts no program of another machine, and an emulator passes no rights on. */
+	/*
+	 * The system cannot execute a program of another machine, and an emulator passes on no
+	 * rights.
+	 */
 	if (emulator && *emulator) {
 		puts("no rights");
 		fflush(NULL);
@@ -258,7 +272,7 @@ static void as_somebody(void)
 	run_the_copy();
 }
 
-/* The library is this build's there too: its directory is in the program. */
+/* The copy uses this build's library too, because the library's directory is in the program. */
 static void copy_this_program(char path[2 * FAKE_PATH_MAX])
 {
 	char buf[65536];
@@ -349,7 +363,7 @@ static void fork_safe_child(void)
 	char *page = aligned_alloc(65536, 65536);
 
 	print_devices();
-	/* The door is closed by the first registration without it. */
+	/* The first registration without fork support makes it too late for fork support. */
 	ibv_dontfork_range(page, 65536);
 	printf("fork_init %d\n", ibv_fork_init());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The children of the tests of discovery, and what they see. */
+/* The children of the discovery tests, and what they print. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 char tree[FAKE_PATH_MAX];
 char child_out[16384], child_err[16384], child_log[16384];
 
-/* Only a child has somewhere to be sent. */
+/* Paths are redirected in children only. */
 static int redirecting;
 
 static const char *redirect(const char *path, char *buf, size_t size)
@@ -123,7 +123,7 @@ void run(void (*child)(void))
 		redirecting = 1;
 		child();
 		fflush(stdout);
-		/* Without the exit handlers of the test framework. */
+		/* _exit() skips the exit handlers of the test framework. */
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);

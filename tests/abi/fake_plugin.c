@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A provider plug-in for the discovery tests, built several times. It takes the devices whose attribute
- * device/driver_name is FAKE_NAME and whose kernel driver has ABI version 3, and notes in the file $FAKE_LOG that it
- * was loaded and what it was offered. With $FAKE_DECLINES it says itself what it does not drive.
+ * A provider plug-in for the discovery tests, built several times. It takes the devices whose
+ * attribute device/driver_name is FAKE_NAME and whose kernel driver has ABI version 3. It notes in
+ * the file $FAKE_LOG that it was loaded and which devices it was offered. With $FAKE_DECLINES it
+ * reports itself what it does not drive.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -63,7 +64,7 @@ static struct ibv_device *init(const char *uverbs_sys_path, int abi_version)
 	if (strcmp(name, FAKE_NAME))
 		return NULL;
 	if (abi_version != 3) {
-		/* As a provider that speaks for itself, if so wished. */
+		/* Like a provider that prints the reason itself, if the test asks for that. */
 		errno = EAGAIN;
 		if (getenv("FAKE_DECLINES")) {
 			fprintf(stderr, FAKE_NAME " cannot drive %s\n", uverbs_sys_path);

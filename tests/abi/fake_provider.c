@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The device of fake_provider.h. All its state is in fake_hw; one context at a time. */
+/* The device of fake_provider.h. All its state is in fake_hw. One context can be open at a time. */
 #include "fake_provider.h"
 
 #include "fake_sysfs.h"
@@ -31,7 +31,7 @@ static int new_pipe(int *write_end)
 	return fds[0];
 }
 
-/* The kernel. Whatever has a handle gets the next one. */
+/* The kernel: it gives each new object the next handle. */
 static void obey(void)
 {
 	int number = field_get(fake.command, 0, 4);
@@ -119,7 +119,7 @@ static void obey(void)
 	}
 }
 
-/* The device node is a file that takes everything: commands to it never get so far. */
+/* The device node is /dev/null. Commands to it never get there, because write() is the test's. */
 static int open_node(const char *path, int flags, mode_t mode)
 {
 	int fd;
@@ -167,7 +167,10 @@ void fake_comp_event(uint64_t cq_handle)
 	assert_int_equal(write(fake_hw.comp_write, &cq_handle, sizeof(cq_handle)), sizeof(cq_handle));
 }
 
-/* A provider's operation that makes an object: the command, or no object. */
+/*
+ * A provider's operation that makes an object by a command. If the command fails, there is no
+ * object.
+ */
 #define MAKE(type, command)                                                                            \
 	struct type *object = calloc(1, sizeof(*object));                                              \
 	int ret;                                                                                       \
@@ -334,7 +337,7 @@ static int destroy_qp(struct ibv_qp *qp)
 	DESTROY(qp, ibv_cmd_destroy_qp(qp));
 }
 
-/* The next free note, or NULL for the request to be refused. */
+/* Returns the next free note, or NULL if the request is to be refused. */
 static struct fake_posted *post(void)
 {
 	struct fake_posted *note = &fake_hw.posted[fake_hw.num_posted];

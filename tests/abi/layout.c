@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: sizes, offsets and constants of every installed header are those of the tables. */
+/*
+ * Description: the sizes, offsets and constants of every installed header are those of the tables.
+ */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +31,9 @@ struct row {
 	{ "size of " #type "." #field, sizeof(((struct type *)0)->field), size },
 #define E(name, value) { #name, (long long)(name), value },
 
-/* The public structures hold pointers and pthread objects: their table is that of one machine. */
+/*
+ * The public structures have pointers and pthread objects, so their table is for one machine only.
+ */
 #ifdef __x86_64__
 static const struct row verbs_rows[] = {
 #include "verbs.tbl"

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: the headers declare every exported function with the prototype of the table, and each is in the library. */
+/*
+ * Description: the headers declare every exported function with the prototype of the table, and the
+ * library has each function.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Description: drivers are found by configuration and environment, plug-ins by name; what is wrong with one is told in the
- * known words, and the devices of the others still work. */
+/*
+ * Description: the library finds drivers by configuration and environment, and plug-ins by name. It
+ * reports what is wrong with one of them in libibverbs's usual words, and the devices of the others
+ * still work.
+ */
 #include "discovery_child.h"
 
 static void configuration_grammar(void **state)
@@ -10,7 +13,7 @@ static void configuration_grammar(void **state)
 	(void)state;
 	fake_sysfs_device(tree, "uverbs0", "alpha_0", "fake_a");
 	fake_sysfs_device(tree, "uverbs1", "beta_0", "fake_b");
-	/* Any name will do, and the last line may lack its end. */
+	/* A file may have any name, and its last line need not end in a newline. */
 	fake_file(tree, "config/some name", "# driver no_such_1\n\n   # driver no_such_2\n \t driver\t%sfake_a rest\nbogus no_such_3\ndriver %sfake_b",
 		  PLUGINS "lib", PLUGINS "lib");
 	fake_file(tree, "config/directory/file", "driver no_such_4\n");
@@ -18,7 +21,7 @@ static void configuration_grammar(void **state)
 	snprintf(from, sizeof(from), "%s/elsewhere", tree);
 	snprintf(to, sizeof(to), "%s/config/link", tree);
 	assert_int_equal(symlink(from, to), 0);
-	/* Whoever opened this would wait for ever. */
+	/* Opening this file would block for ever. */
 	snprintf(to, sizeof(to), "%s/config/fifo", tree);
 	assert_int_equal(mkfifo(to, 0666), 0);
 
@@ -31,7 +34,7 @@ static void configuration_grammar(void **state)
 	assert_lacks(child_err, NO_DRIVER);
 	assert_lacks(child_log, "no_such");
 	assert_contains(child_log, "fake_silent loaded");
-	/* The last line is first. */
+	/* The driver of the last line comes first. */
 	assert_order(child_log, "fake_b loaded", "fake_a loaded");
 }
 
@@ -46,7 +49,7 @@ static void names_of_plugins(void **state)
 	run(print_devices);
 	assert_contains(child_out, "2 devices");
 	assert_contains(child_log, "dlopen libfake_a-rdmav2.so\n");
-	/* Not on the search path, but in the library's own directory. */
+	/* This plug-in is not on the search path, but in the library's own directory. */
 	assert_contains(child_log, "dlopen " IBV_LIBDIR "/libfake_a-rdmav2.so\n");
 	assert_contains(child_log, "dlopen " PLUGINS "libfake_b-rdmav2.so\n");
 	assert_string_equal(child_err, "");
@@ -76,7 +79,7 @@ static void environment_second_choice(void **state)
 	run(print_devices);
 	assert_contains(child_out, "1 devices");
 
-	/* Set, though to nothing. */
+	/* The variable is set, but empty. */
 	setenv("RDMAV_DRIVERS", "", 1);
 	run(print_devices);
 	assert_contains(child_out, "0 devices");
@@ -156,7 +159,7 @@ static void provider_of_another_abi(void **state)
 	assert_ptr_equal(strchr(child_err, '\n'), child_err + strlen(child_err) - 1);
 }
 
-/* What the provider has said, once, the library does not say again. */
+/* If the provider has printed the reason, the library prints nothing. */
 static void provider_that_says_why(void **state)
 {
 	(void)state;
@@ -219,7 +222,10 @@ static void with_static_driver(void)
 	print_devices();
 }
 
-/* All devices claimed by drivers that are registered already: nothing is loaded, not even looked for. */
+/*
+ * Drivers that are already registered claim all devices, so the library neither loads nor looks for
+ * others.
+ */
 static void registered_before(void **state)
 {
 	(void)state;
