@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Runs a fuzz target without a fuzzer: over the files and directories named on the command line; without
- * any, over the target's corpus ($srcdir/corpus/PROGRAM) and over a bounded number of inputs that a fixed
- * generator makes, always the same ones. FUZZ_RUNS sets that number; FUZZ_SEED=N runs input N alone. An
- * input that ends the program is named first, with the command that repeats it.
+ * Runs a fuzz target without a fuzzer: on the files and directories named on the command line. If
+ * none is named, it runs the target on its corpus ($srcdir/corpus/PROGRAM) and then on a number of
+ * inputs from a fixed generator, which are always the same. FUZZ_RUNS sets that number; FUZZ_SEED=N
+ * runs only input N. If an input ends the program, the driver first prints its name and the command
+ * that repeats it.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +18,7 @@
 #include <unistd.h>
 
 #define LONGEST 8192
-#define SECONDS 60		/* for one input: no target waits */
+#define SECONDS 60		/* for one input; no target waits */
 #ifndef FUZZ_DEFAULT_RUNS
 #define FUZZ_DEFAULT_RUNS 300
 #endif
@@ -32,7 +33,7 @@ static uint64_t next(uint64_t *s)
 	return *s;
 }
 
-/* What is running: nothing while it is empty. */
+/* The input that is running; empty: none. */
 static char running[4096];
 
 static void say_which(void)
@@ -42,7 +43,7 @@ static void say_which(void)
 	running[0] = 0;
 }
 
-/* The sanitizer calls it before its report, and takes SIGSEGV for itself. */
+/* The sanitizer calls this before its report. It handles SIGSEGV itself. */
 void __asan_on_error(void);
 void __asan_on_error(void)
 {
@@ -56,7 +57,7 @@ static void on_signal(int sig)
 	raise(sig);
 }
 
-/* From memory of exactly that size, so that a sanitizer sees a read behind it. */
+/* Copies the input to memory of exactly its size, so that a sanitizer sees a read behind it. */
 static int run(const uint8_t *data, size_t len)
 {
 	uint8_t *copy = malloc(len);
@@ -110,7 +111,7 @@ static int is_input(const struct dirent *entry)
 	return entry->d_name[0] != '.';
 }
 
-/* A corpus that is not there, or empty, is an error: it would prove nothing. */
+/* A corpus that is missing or empty is an error, because it would prove nothing. */
 static int run_directory(const char *name)
 {
 	struct dirent **entry;

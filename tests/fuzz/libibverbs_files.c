@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What libibverbs reads: a tree of sysfs, the files of its configuration directory, and the environment's list of
- * drivers. The tree is that of two devices; an input says which files are different, or missing, or something else.
- * Then the devices are discovered, and their GUIDs, GIDs and P_Keys asked for.
+ * What libibverbs reads: a tree of sysfs, the files of its configuration directory, and the
+ * environment's list of drivers. The tree has two devices. An input says which files are different,
+ * missing, or something else. Then the library discovers the devices, and the target asks for their
+ * GUIDs, GIDs and P_Keys.
  *
  *	BYTE	OF A RECORD
  *	0	which file (modulo their number)
@@ -25,7 +26,7 @@ enum kind { CONTENTS, DIRECTORY, MISSING, LINK, LONG, NAME, KINDS };
 #define VERBS	"sys/class/infiniband_verbs/"
 #define IB	"sys/class/infiniband/"
 
-/* The last of all is the environment. */
+/* The last one is the environment. */
 static const struct file {
 	const char *path, *text;
 } files[] = {
@@ -55,7 +56,7 @@ static char base[FAKE_PATH_MAX];
 static bool changed[FILES];
 static char *extra;		/* an entry that an input named */
 
-/* What the library would say. Formatted, for the sanitizers to see it. */
+/* What the library would print. It is formatted so that the sanitizers check it. */
 static void say(const char *format, va_list args)
 {
 	static char line[65536];
@@ -83,7 +84,7 @@ void ibverbs_fatal(const char *format, ...)
 	va_end(args);
 }
 
-/* No device is opened. */
+/* These are never called, because no device is opened. */
 
 struct xrc_context *xrc_chosen(const struct ibv_context *context)
 {
@@ -102,7 +103,7 @@ int xrc_supported(struct ibv_context *context)
 	return 0;
 }
 
-/* ---- a driver that takes what its attribute says is its own ---- */
+/* ---- a driver that takes each device whose attribute names it ---- */
 
 static struct ibv_context *alloc_context(struct ibv_device *device, int fd)
 {
@@ -194,7 +195,7 @@ static void put_back(unsigned int i)
 	fake_file(base, files[i].path, "%s", files[i].text);
 }
 
-/* An entry beside the file, of any name that a directory takes. */
+/* Adds an entry beside the file, under any name that a directory takes. */
 static void add_name(unsigned int i, const uint8_t *data, size_t len)
 {
 	char path[FAKE_PATH_MAX + 512], *name;
@@ -253,7 +254,7 @@ static void change(unsigned int i, unsigned int kind, const uint8_t *data, size_
 	}
 }
 
-/* ---- what is read ---- */
+/* ---- what the target asks for ---- */
 
 static void ask(struct ibv_device *device)
 {
@@ -272,7 +273,7 @@ static void ask(struct ibv_device *device)
 	}
 }
 
-/* What is remembered from one discovery to the next. */
+/* Clears what the library keeps from one discovery to the next. */
 static void forget(void)
 {
 	struct plugin *plugin;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Completion queues as a device may leave them for the provider: entries of any contents, in any place, among those
- * that a device would write; polled, cleaned when a QP or an SRQ goes, and moved when a queue is resized. QPs of every
- * kind complete there. The provider reads and writes its own memory only, every call ends, and what it says is a
- * number of completions or that an entry belongs to nothing.
+ * Completion queues as a device may leave them for the provider: entries of any contents, in any
+ * place, among those that a device would write. The provider polls them, removes those of a QP or
+ * an SRQ that goes, and moves them when a queue is resized. QPs of every kind complete there. The
+ * provider reads and writes only its own memory, and every call ends. A poll returns a number of
+ * completions, or that an entry belongs to nothing.
  *
  *	BYTE	OF AN INPUT
  *	0	modulo 3: with locks, without, with entries of 64 bytes; bits 4-7: of which kinds there are QPs
@@ -51,7 +52,7 @@ static void start(unsigned int variant)
 
 static void open_one(unsigned int i)
 {
-	/* The last is a second QP on the SRQ of another. */
+	/* The last lane is a second QP on the SRQ of another lane. */
 	if (i == KINDS) {
 		if (open_lane[KIND_RC_SRQ])
 			lane_open_beside(&lane[i], &lane[KIND_RC_SRQ]);
@@ -71,7 +72,7 @@ static void close_one(unsigned int i)
 
 static void stop(void)
 {
-	/* The last shares an SRQ with one before. */
+	/* The last lane shares its SRQ with an earlier one, so it goes first. */
 	for (unsigned int i = LANES; i--;)
 		close_one(i);
 	assert_int_equal(ibv_destroy_cq(cq[0].cq), 0);
@@ -82,7 +83,7 @@ static void stop(void)
 	assert_int_equal(ibv_close_device(ctx), 0);
 }
 
-/* Refused when the queue is full. */
+/* The provider refuses this when the queue is full. */
 static void post_send(struct lane *l, unsigned int flags)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND_WITH_IMM};
@@ -108,7 +109,10 @@ static void post_recv(struct lane *l)
 		(void)ibv_post_recv(l->qp.qp, &wr, &bad);
 }
 
-/* As the device writes it for this QP, whether or not something was posted. Bytes: opcode, syndrome */
+/*
+ * Writes an entry as the device does for this QP, whether or not something was posted. Bytes:
+ * opcode, syndrome
+ */
 static void entry(struct lane *l, unsigned int flags, const uint8_t *p, size_t n)
 {
 	bool send = flags & 1;
@@ -118,7 +122,10 @@ static void entry(struct lane *l, unsigned int flags, const uint8_t *p, size_t n
 	lane_cqe(l, send, n > 0 ? p[0] & 0x1f : 1, n > 1 ? p[1] : 0);
 }
 
-/* The input's in the next place. The number may be that of a QP, the other that of an SRQ. */
+/*
+ * Writes the input's entry to the next place. Its QP number may be that of this QP, and its SRQ
+ * number that of this SRQ.
+ */
 static void raw_entry(struct dev_cq *d, const struct lane *l, unsigned int flags, const uint8_t *p, size_t n)
 {
 	uint32_t i = d->producer++;
@@ -134,7 +141,7 @@ static void raw_entry(struct dev_cq *d, const struct lane *l, unsigned int flags
 	at[31] = (at[31] & 0x7f) | (i & d->entries ? 0x80 : 0);
 }
 
-/* Anywhere, and whoever its owner. Bytes: the place, the entry */
+/* Writes an entry to any place, whatever its owner bit. Bytes: the place, the entry */
 static void any_entry(struct dev_cq *d, const uint8_t *p, size_t n)
 {
 	uint8_t *at = d->buf;
@@ -155,14 +162,17 @@ static void poll(struct dev_cq *d, unsigned int flags)
 	assert_true(n <= ne && n >= -2 && n != -1);
 	for (int i = 0; i < n; i++)
 		assert_true(wc[i].status <= IBV_WC_GENERAL_ERR);
-	/* What lies behind is not the provider's. */
+	/* The provider does not write behind what it returns. */
 	for (int i = n < 0 ? 1 : n + 1; i < ne; i++)
 		assert_int_equal(wc[i].wr_id, UINT64_C(0xeeeeeeeeeeeeeeee));
 }
 
 static void destroy_qp(unsigned int i)
 {
-	/* With its SRQ, so that it is as new. One beside it goes before. */
+	/*
+	 * The SRQ goes too, so that the new QP finds nothing old. The QP that shares the SRQ goes
+	 * first.
+	 */
 	if (i == KIND_RC_SRQ)
 		close_one(KINDS);
 	close_one(i);
@@ -171,7 +181,7 @@ static void destroy_qp(unsigned int i)
 		open_one(KINDS);
 }
 
-/* Only an SRQ of XRC may go while QPs use it; the kernel refuses the others. */
+/* Only an XRC SRQ can be destroyed while QPs use it. The kernel refuses others. */
 static void destroy_srq(struct lane *l)
 {
 	if (is_xrc(l->kind) && l->own_srq.srq)

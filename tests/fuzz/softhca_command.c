@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The command channel of softhca's kernel, both faces. An input is a list of records: what to send and which of its fields
- * tell the truth. The fields that must point somewhere mostly do, so that commands get past the first check. After each
- * input everything is released, and nothing may be left.
+ * The command channel of softhca's kernel, with both faces. An input is a list of records. Each
+ * says what to send, and which fields of it are honest. Fields that must refer to something mostly
+ * do, so that commands get past the first check. After each input everything is released, and
+ * nothing may be left.
  *
  *	BYTE	OF A RECORD
  *	0	bit 0 face, bit 1 (with bit 7 of the next) which of two device files, the rest: which lie, if any
@@ -30,7 +31,7 @@
 #define SECOND	2
 enum lie { LIE_LENGTH, LIE_ROOM, LIE_RESPONSE, LIE_DRIVER, LIE_FIELDS, LIE_EXTENDED, LIE_FAULT, LIE_SHORT };	/* higher: honest */
 
-/* Fields of a command that must make sense for it to get far. */
+/* Fields of a command that must make sense, or it does not get far. */
 enum kind { END, HANDLE, SIZE, TYPE, STATE, PORT, NONE, MASK, GROUP };
 static const struct honest {
 	uint32_t command;
@@ -107,7 +108,10 @@ static void set_up(void)
 	if (kernel[0])
 		return;
 	user_start();
-	/* The host interface serves one instance of a process at a time: events of the first go nowhere. */
+	/*
+	 * In a process the host interface serves one instance at a time, so events of the first
+	 * instance are lost.
+	 */
 	kernel[0] = kt_start(SH_FACE_OFED, 1, 1);
 	kernel[1] = kt_start(SH_FACE_MAINLINE, 1, 1);
 	empty[0] = kt_state(kernel[0]);
@@ -134,7 +138,7 @@ static void put32(unsigned char *buf, size_t at, uint32_t value)
 	memcpy(buf + at, &value, sizeof(value));
 }
 
-/* The number of a receive QP that was made last stands where it is asked for: behind the domain. */
+/* The number of the latest receive QP. An honest command has it behind the domain. */
 static uint32_t last_qpn[2];
 
 static void make_honest(unsigned char *buf, const struct honest *h, unsigned int face)
@@ -282,7 +286,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* The fuzzer ends by exit(); so does the driver. */
+/* Both the fuzzer and the driver end by exit(). */
 static void __attribute__((destructor)) take_down(void)
 {
 	if (!kernel[0])

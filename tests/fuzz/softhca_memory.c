@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Device memory that somebody writes to while a device works with it. Two QPs of a kind send to each
- * other, commands come in between, and before each step words of device memory are overwritten.
- * What becomes of the messages does not matter: nothing outside of device memory is touched (the
- * sanitizer, or the system, would say so) and every step ends. What is not overwritten are the
- * mutexes of the slots of threads, in which the C library itself follows pointers.
+ * A client overwrites device memory while a device works with it. Two QPs of some kind send to each
+ * other, with commands in between, and before each step a word of device memory is overwritten.
+ * What becomes of the messages does not matter. But nothing outside of device memory is touched,
+ * which the sanitizer or the system would report, and every step ends. The mutexes in the slots of
+ * threads are not overwritten, because the C library itself follows pointers in them.
  *
  *	BYTE	OF AN INPUT
  *	0	what kind of QPs
@@ -39,7 +39,7 @@ static uint64_t next(void)
 	return state;
 }
 
-/* A place in one of the tables that this pair uses. */
+/* Returns a place in one of the tables that this pair uses. */
 static void *place(struct tpair *p, uint8_t table, size_t *len)
 {
 	struct sh_dev *dev = &p->m->dev;
@@ -89,7 +89,10 @@ static void *place(struct tpair *p, uint8_t table, size_t *len)
 	}
 }
 
-/* A word: a bit of it, a number that is likely to hurt, a neighbour's, or anything. */
+/*
+ * The word as it was before overwrite() changed a bit of it, or stored a number that is likely to
+ * hurt, that of a neighbour, or any other.
+ */
 static struct {
 	char *at;
 	size_t size;
@@ -129,7 +132,7 @@ static void overwrite(struct tpair *p, uint8_t table, uint8_t how)
 	memcpy(at, &word, size);
 }
 
-/* Most words are put back after the step, or soon nothing would happen any more. */
+/* Most words are restored after the step. Otherwise nothing would work any more before long. */
 static void put_back(void)
 {
 	if (before.at)
@@ -251,7 +254,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	tpair_open(&p, &opts);
 	p.m->shared->room = 20;
 	for (data++, size--; size >= 4; data += 4, size -= 4) {
-		/* Choices are a step's own: one that changes leaves the others as they were. */
+		/*
+		 * Each step makes its own choices, so changing one step leaves the others as they
+		 * were.
+		 */
 		memcpy(&word, data, sizeof(word));
 		state = 0x9e3779b97f4a7c15u * (word + 1);
 		(void)next();

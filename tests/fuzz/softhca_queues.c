@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Queues as a program may leave them for the device: WQEs of any contents in the send queue, the receive queue and
- * the SRQ, doorbell records that count anything, doorbells of any number. Two QPs of a kind work with them.
- * Nothing outside of registered memory and queues is touched, every step ends, and device memory proper stays
- * whole: the device complains of nothing but records.
+ * Queues as a program may leave them for the device: WQEs of any contents in the send queue, the
+ * receive queue and the SRQ, doorbell records with any count, doorbells with any number. Two QPs of
+ * some kind work with them. Nothing outside of registered memory and queues is touched, every step
+ * ends, and device memory proper stays whole: the device complains of nothing but doorbell records.
  *
  *	BYTE	OF AN INPUT
  *	0	the kind of QPs (modulo 5); bit 5 an SRQ, bit 6 one HCA for both, bit 7 queues that are no device memory
@@ -29,12 +29,13 @@
 
 enum what { SEND_WQE, RECV_WQE, RECORD, RING, ARM, LOOK, TIME, RECEIVED, DRAIN, REVIVE, PEER_STATE, WHATS };
 enum {
-	AS_IT_IS = 16,		/* the owner bit, the number, ... are the input's */
-	ADDRESSES = 32,		/* are offsets in the QP's registered memory, or a little behind it */
-	SILENT = 64,		/* no doorbell, no count in a record */
+	AS_IT_IS = 16,		/* the owner bit, the number and the like are the input's */
+	/* addresses are offsets in the QP's registered memory, or a little behind it */
+	ADDRESSES = 32,
+	SILENT = 64,		/* rings no doorbell, counts in no record */
 };
 
-/* Data segments (and all that looks like one) of a WQE: offsets become addresses. */
+/* Turns the offsets in data segments of a WQE, and in all that looks like one, into addresses. */
 static void relocate(uint8_t *wqe, size_t from, size_t len, const void *base)
 {
 	uint64_t addr;
@@ -46,7 +47,10 @@ static void relocate(uint8_t *wqe, size_t from, size_t len, const void *base)
 	}
 }
 
-/* Behind the control segment, or behind those that every WQE of its opcode has. */
+/*
+ * The data segments are behind the control segment, or behind the further segments that every WQE
+ * of its opcode has.
+ */
 static void relocate_send(struct tpair *p, uint8_t *wqe, size_t len)
 {
 	uint8_t opcode = wqe[3] & 0x1f;
@@ -104,7 +108,7 @@ static void srq_wqe(struct tsrq *srq, unsigned int flags, const uint8_t *wqe, si
 
 	at += (size_t)(srq->head & ((1u << srq->log_size) - 1)) << srq->shift;
 	memcpy(&next, at + 2, sizeof(next));
-	/* The first bytes are the link to the next WQE. */
+	/* The first bytes have the link to the next WQE. */
 	if (flags & AS_IT_IS)
 		memcpy(at, wqe, len < 16 ? len : 16);
 	if (len > 16)
@@ -141,7 +145,7 @@ static void recv_wqe(struct tpair *p, unsigned int flags, const uint8_t *data, s
 		put32(mock_ptr(&qp->db), qp->rq_head & 0xffff);
 }
 
-/* A doorbell record, as it is in memory. */
+/* Writes a doorbell record. */
 static void doorbell_record(struct tpair *p, uint8_t which, const uint8_t *data, size_t len)
 {
 	struct sh_umem *records[] = { &p->b.db, &p->srq.db, &p->acq[0].db, &p->acq[1].db, &p->bcq[0].db, &p->bcq[1].db, &p->a.db };
@@ -240,7 +244,10 @@ static void record(struct tpair *p, unsigned int what, uint8_t arg, const uint8_
 	}
 }
 
-/* A doorbell record is the program's, and may say anything. All else that the device complains of is its own. */
+/*
+ * A doorbell record belongs to the program and may have any value. All else that the device
+ * complains of would be its own fault.
+ */
 static void complaint(const char *what)
 {
 	if (!strcmp(what, "a receive queue's record runs ahead of it"))

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The control socket of softhca's daemon: connections, messages in any order, of any length, with descriptors
- * attached that nobody asked for, and what else happens to the daemon in between. The daemon's functions run here,
- * one event after the other; its loop does not, nor any thread. After each input everybody is gone, and nothing
- * may be left.
+ * The control socket of softhca's daemon: connections; messages in any order and of any length,
+ * with unexpected descriptors; and other events of the daemon in between. The daemon's functions
+ * run here, one event after the other. Its loop does not, nor does any thread. After each input all
+ * clients are gone, and nothing may be left.
  *
  *	BYTE	OF A RECORD
  *	0	what happens (enum what)
@@ -38,7 +38,8 @@
 #include "user.h"
 
 #define CONNS		4
-#define MOST		1024		/* contexts, processes: more than records that make one */
+/* contexts, processes: more than an input has records that make one */
+#define MOST		1024
 #define OUT		(ARENA + 14 * 4096)	/* responses */
 #define QUEUES		(ARENA + 4096)		/* seven pages of buffers, and one of doorbell records */
 #define RECORDS		(ARENA + 8 * 4096)
@@ -101,7 +102,9 @@ static void start(void)
 	timerfd_settime(server->tick, 0, &never, NULL);
 	user_arena();
 	user_start();
-	/* Grown once, or the first input would differ from the others. */
+	/*
+	 * The array has its full size from the start, so that the first input is like the others.
+	 */
 	server->conns = calloc(256, sizeof(*server->conns));
 	server->nconns = 256;
 	for (i = 0; i < CONNS; i++)
@@ -130,7 +133,7 @@ static void hang_up(unsigned int i)
 	if (client[i] >= 0)
 		close(client[i]);
 	client[i] = -1;
-	/* Which is what the daemon hears next. */
+	/* The daemon hears of this next. */
 	if (served[i] >= 0 && server->conns[served[i]])
 		server_serve(server, (uint64_t)SRC_CONN << 32 | (uint32_t)served[i]);
 	if (served[i] >= 0 && server->conns[served[i]])
@@ -222,7 +225,7 @@ static void send_message(unsigned int flags, const void *message, size_t len)
 
 /* ---- messages ---- */
 
-/* The n-th context that there is. */
+/* Returns the n-th context that exists, or the last. */
 static const struct kctx *context(unsigned int n)
 {
 	const struct kctx *found = NULL;
@@ -237,7 +240,7 @@ static const struct kctx *context(unsigned int n)
 	return found;
 }
 
-/* Bytes: again, host and client, what is not as it should be. */
+/* Bytes: again; host and client; what is wrong */
 static void hello(unsigned int flags, const uint8_t *p, size_t n)
 {
 	struct sh_hello m = {.type = SH_MSG_HELLO, .version = SH_WIRE_VERSION, .client = 1, .witness = (uintptr_t)WITNESS};
@@ -255,7 +258,10 @@ static void hello(unsigned int flags, const uint8_t *p, size_t n)
 	send_message(flags, &m, sizeof(m));
 }
 
-/* The type, whether it is longer or shorter than it should be, the message behind its type. */
+/*
+ * Bytes: the type; whether the message is longer or shorter than it should be; the message behind
+ * its type
+ */
 static void typed(unsigned int flags, const uint8_t *p, size_t n)
 {
 	static const uint32_t size[] = {
@@ -283,7 +289,10 @@ static void typed(unsigned int flags, const uint8_t *p, size_t n)
 		if (type == SH_MSG_KICK)
 			m[2] = ctx->generation;
 	}
-	/* It makes tables of a device empty rather than unusable. */
+	/*
+	 * A failed device would make all later commands fail, so an honest record does not send
+	 * this.
+	 */
 	if (type == SH_MSG_PORT && m[4] == SH_PORT_FATAL && !(flags & AS_IT_IS))
 		m[4] = SH_PORT_DOWN;
 	if (p[1] & 1)
@@ -295,7 +304,10 @@ static void typed(unsigned int flags, const uint8_t *p, size_t n)
 	send_message(flags, m, len);
 }
 
-/* Commands that make what messages are about. A number of one, or 0 and a command as a client would write it. */
+/*
+ * Commands that make the objects that messages are about. Bytes: the number of one of these
+ * commands; or 0 and a command as a client would write it
+ */
 static void command(unsigned int flags, const uint8_t *p, size_t n)
 {
 	static const struct {
@@ -373,9 +385,9 @@ static void huge(unsigned int flags, const uint8_t *p, size_t n)
 	send_message(flags, big, len);
 }
 
-/* ---- what else happens ---- */
+/* ---- other events ---- */
 
-/* The last user of a context's file, or the address space, goes away. */
+/* The last user of a context's file, or of its address space, goes away. */
 static void close_file(const uint8_t *p, size_t n)
 {
 	const struct kctx *ctx = n ? context(p[0] / 2) : NULL;
@@ -396,7 +408,9 @@ static void tick(void)
 	aside_sweep(&kernel);
 }
 
-/* From the loop, about what may be gone by then: an event queue, a process, a connection. */
+/*
+ * An event in the loop, about an event queue, a process or a connection that may be gone by then.
+ */
 static void event(const uint8_t *p, size_t n)
 {
 	static const enum source sources[] = {SRC_EVQ, SRC_PIDFD, SRC_INOTIFY, SRC_CONN, SRC_ATTENTION, SRC_TICK};
@@ -453,7 +467,7 @@ static void record(unsigned int what, unsigned int flags, const uint8_t *p, size
 
 /* ---- between inputs ---- */
 
-/* What commands of the softhca tool have set, back as it was. */
+/* Undoes what commands of the softhca tool have set. */
 static void reset_device(void)
 {
 	struct sh_fault_msg clear = {.type = SH_MSG_FAULT, .kind = SH_FAULT_OFF,
@@ -485,7 +499,7 @@ static void clean_up(void)
 
 	for (i = 0; i < CONNS; i++)
 		hang_up(i);
-	/* Those that the loop has been told of once more. */
+	/* Connections of which the loop has been told once more. */
 	for (i = 0; i < (uint32_t)server->nconns; i++)
 		if (server->conns[i])
 			fail("a connection is left");
@@ -502,7 +516,7 @@ static void clean_up(void)
 	user_fd[2] = -1;
 	files_drain(server);
 	reset_device();
-	/* The same numbers for the next input. */
+	/* The next input gets the same numbers. */
 	kernel.ctx_next = 1;
 	server->ticks = server->idle = 0;
 	for (i = 1; i < MOST; i++)
@@ -527,7 +541,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!server)
 		start();
 	user_arena();
-	/* A fuzzer opens some of its own between inputs. */
+	/* A fuzzer opens descriptors of its own between inputs. */
 	lowest_fd = lowest();
 	for (n = 0; size >= 3; data += 3 + n, size -= 3 + n) {
 		n = data[2] < size - 3 ? data[2] : size - 3;
