@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: softhca-check-mpi passes an MPI library that uses the HCA, and fails one that goes past it, wholly or in part,
-# receives wrong contents, hangs, or is not over XRC where it should be; each with its reason.
+# Description: softhca-check-mpi passes an MPI library that uses the HCA. It fails one that bypasses
+# the HCA, wholly or in part, that receives wrong contents, hangs, or does not use XRC where it
+# should; each with the reason.
 . "$srcdir/lib.sh"
 
 check=$srcdir/../../softhca/cli/softhca-check-mpi
@@ -12,7 +13,7 @@ if ! command -v jq >/dev/null; then
 	finish
 fi
 
-# says STATUS WORDS ARGUMENT...: what the check returns and prints.
+# says STATUS WORDS ARGUMENT...: the check returns this status and prints these words.
 says() {
 	wanted=$1
 	words=$2
@@ -37,7 +38,8 @@ rsh=$(dirname "$SOFTHCA")/softhca-rsh
 
 # ---- the verdict about XRC: no distribution has an MPI library that uses it ----
 
-# Something that looks like a launcher and its job: xrc_mesh on two hosts, and the word that all is verified.
+# A script that looks like a launcher with its job: it runs xrc_mesh on two hosts and then says that
+# all is verified.
 cat >"$tmp/bin/mesh-launcher" <<'END'
 #!/bin/bash
 # Each in a process group of its own, with the ranks that it forks.
@@ -67,7 +69,7 @@ chmod +x "$tmp/bin/mesh-launcher"
 printf '#!/bin/sh\n:\n' >"$tmp/bin/no-compiler"
 chmod +x "$tmp/bin/no-compiler"
 
-# mesh STATUS WORDS OPTION...: with what the environment says of the job.
+# mesh STATUS WORDS OPTION...: runs the check on that launcher; the environment describes the job.
 mesh() {
 	wanted=$1
 	words=$2
@@ -123,7 +125,7 @@ allowed() {
 }
 [ "${TIER:-}" != full ] || ok "unless that was allowed" allowed
 
-# An MPI library with a fault: one of its calls is put in front of the real one.
+# An MPI library with a fault: one of its calls takes precedence over the real one.
 cat >"$tmp/wrong.c" <<'END'
 #include <mpi.h>
 int MPI_Sendrecv(const void *out, int n, MPI_Datatype t, int to, int tag, void *in, int len, MPI_Datatype u, int from, int utag,
@@ -145,7 +147,7 @@ int MPI_Alltoall(const void *out, int n, MPI_Datatype t, void *in, int len, MPI_
 		pause();
 }
 END
-# One that does nothing, with which the ranks also agree on the result.
+# This one does nothing, and the ranks still agree on the result.
 cat >"$tmp/sum.c" <<'END'
 #include <mpi.h>
 int MPI_Allreduce(const void *out, void *in, int n, MPI_Datatype t, MPI_Op op, MPI_Comm comm)
@@ -164,7 +166,7 @@ wrong() {
 ok "wrong contents fail, and are shown" wrong
 sum() { job 1 'wrong contents' --mpicc "$tmp/bin/sum-mpicc" --hosts 1 --env UCX_TLS=rc_v,self -- "${ucx[@]}"; }
 ok "also where the library keeps the ranks from agreeing on it" sum
-# A remote shell that stays where it is.
+# A remote shell that stays on its own host.
 printf '#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\nshift\nexec sh -c "$*"\n' >"$tmp/bin/here"
 chmod +x "$tmp/bin/here"
 same_host() {

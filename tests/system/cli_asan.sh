@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: a program that somebody else built with ASan runs in `softhca run`, and ASan still does its work there.
+# Description: a program that was built with ASan elsewhere runs in `softhca run`, and ASan still
+# works there.
 . "$srcdir/lib.sh"
 
 cat >"$tmp/prog.c" <<'C'

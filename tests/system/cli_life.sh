@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: how long an instance lives: as long as somebody is in it, and no longer.
+# Description: an instance lives as long as a process is in it, and no longer.
 . "$srcdir/lib.sh"
 
 instances() { ls "$SOFTHCA_DIR/softhca" | grep -c -v "^lock$"; }
@@ -13,7 +13,7 @@ background() {
 	mkfifo "$tmp/hold"
 	"$SOFTHCA" run -- sh -c 'sh -c "read x" <"$0" >/dev/null 2>&1 &' "$tmp/hold" || return 1
 	exec 7>"$tmp/hold"
-	# Longer than the daemon's second look.
+	# The daemon looks at least twice in this time.
 	sleep 2.5
 	[ "$(instances)" -eq 1 ] || { echo "the instance went"; return 1; }
 	exec 7>&-
@@ -21,11 +21,11 @@ background() {
 }
 ok "a process in the background keeps it" background
 
-# Process 1 of a container: orphans are its children, the daemon among them.
+# As in a container, the command is process 1: orphans become its children, the daemon among them.
 first_process() {
 	unshare -rUmpf --mount-proc "$SOFTHCA" run -- sh -c 'sleep 60 >/dev/null 2>&1 &' && [ "$(instances)" -eq 0 ]
 }
-# Their process numbers are the same, and so is the place.
+# The containers have the same process numbers and the same place.
 containers() {
 	pids=
 	for i in 1 2 3 4; do

@@ -1,16 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: where softhca is why a program has no device, or why it is not run, a line says so and what to do: an instance
-# that is not there, one that has ended, a dead daemon, a wrong SOFTHCA_MMIO, no /proc, no room, nowhere to write. Programs
-# that look for no device see nothing of it. A program that runs when its instance is stopped gets a fatal event first.
+# Description: if a program has no device, or does not run, because of softhca, a line says so and
+# says what to do: the instance does not exist or has ended, its daemon is dead, SOFTHCA_MMIO is
+# wrong, there is no /proc, the place is full or cannot be written. Programs that look for no device
+# print none of this. A program that runs when its instance is stopped first gets a fatal event.
 . "$srcdir/lib.sh"
 
 says() {
 	grep -q -- "$1" "$tmp/err" || { echo "it does not say: $1"; cat "$tmp/err"; return 1; }
 }
 once() { [ "$(grep -c '^softhca: ' "$tmp/err")" -eq 1 ] || { cat "$tmp/err"; return 1; }; }
-# devinfo NAME=VALUE...: with the environment of a run, changed. It has to fail, but for $wanted.
+# devinfo NAME=VALUE...: runs ibv_devinfo in an environment changed like that. It has to fail,
+# unless $may_work is set.
 devinfo() {
 	ours "$SOFTHCA" run -- env "$@" "$TOOLS/ibv_devinfo" >"$tmp/out" 2>"$tmp/err"
 	got=$?
@@ -47,7 +49,7 @@ dead_daemon() {
 }
 ok "a daemon that was killed" dead_daemon
 
-# A program of a stopped instance hears of it before its calls fail.
+# A program of a stopped instance gets the event before its calls fail.
 fatal() {
 	"$SOFTHCA" start lab >/dev/null || return 1
 	ours "$SOFTHCA" run --instance lab -- ${stdbuf:+stdbuf -oL} "$TOOLS/ibv_asyncwatch" >"$tmp/events" 2>"$tmp/err" &
@@ -59,7 +61,7 @@ fatal() {
 stdbuf=$(command -v stdbuf)
 ok "a fatal event comes when the instance is stopped" fatal
 
-# What the machine lacks, before anything fails of it.
+# doctor reports what the machine lacks before a program fails because of it.
 doctor() {
 	"$SOFTHCA" doctor >"$tmp/err"
 	got=$?
@@ -80,7 +82,7 @@ no_files() { (ulimit -f 0; status 1 "$SOFTHCA" doctor) 2>&1 | cat >"$tmp/err"; s
 ok "and one of files" no_files
 ok "doctor takes no argument" status 2 "$SOFTHCA" doctor lab
 
-# In namespaces of this test's own.
+# These tests run in namespaces of their own.
 if unshare -rUm sh -c 'mount -t tmpfs -o size=64k,nr_inodes=40 none "$1"' x "$tmp" 2>/dev/null; then
 	small() {
 		unshare -rUm sh -c 'mount -t tmpfs -o size=4k none "$1" && export SOFTHCA_DIR=$1 && exec "$2" run -- true' x "$tmp/small" "$SOFTHCA" \
@@ -108,7 +110,8 @@ if unshare -rUm sh -c 'mount -t tmpfs -o size=64k,nr_inodes=40 none "$1"' x "$tm
 		says '^BAD */proc .*mount -t proc'
 	}
 	ok "no /proc" no_proc
-	# /proc goes when the instance runs: it is not the instance that is missing.
+	# /proc disappears while the instance runs: the message must not say that the instance is
+	# missing.
 	no_proc_then() {
 		"$SOFTHCA" start lab >/dev/null || return 1
 		for words in "show" "show lab" "show --waits lab" "stop lab" "port lab mlx4_0:1 down" "run --instance lab -- true"; do
@@ -129,7 +132,7 @@ if unshare -rUm sh -c 'mount -t tmpfs -o size=64k,nr_inodes=40 none "$1"' x "$tm
 	else
 		skip "no /proc in an instance that runs" "the tools are not libtool's"
 	fi
-	# A place that has been filled since the instance was started.
+	# The place has become full since the instance was started.
 	filled() {
 		ours unshare -rUm sh -c 'mount -t tmpfs -o nr_inodes=700 none "$1" && export SOFTHCA_DIR=$1 && "$2" start lab >/dev/null || exit
 			i=0; while touch "$1/$i" 2>/dev/null; do i=$((i + 1)); done

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: signals sent to `softhca run` reach the command, and what happens to the command is what is seen of it.
+# Description: signals sent to `softhca run` reach the command, and the caller sees what becomes of
+# the command.
 . "$srcdir/lib.sh"
 
-# The command says that it is ready and which signal it got.
+# The command prints that it is ready, and which signal it got.
 catcher='trap "echo got $0; exit 9" "$0"; echo ready; while :; do sleep 0.02; done'
 
 forwarded() {
@@ -17,7 +18,8 @@ forwarded() {
 	[ $? -eq 9 ] && grep -q "got $1" "$tmp/out"
 }
 for signal in TERM INT HUP USR1 USR2 QUIT ALRM; do
-	# A background job ignores INT and QUIT, and so do its children, these tests perhaps: set them free first.
+	# A background job ignores INT and QUIT, and so do its children, perhaps also these tests:
+	# this resets them.
 	ok "$signal reaches the command" env --default-signal -i PATH="$PATH" HOME=/ \
 		bash -c "$(declare -f forwarded until_true); catcher='$catcher'; set -m; SOFTHCA=$SOFTHCA; tmp=$tmp
 		export SOFTHCA_DIR=$SOFTHCA_DIR; forwarded $signal"
@@ -60,7 +62,7 @@ killed() {
 	wait "$run" 2>/dev/null
 	until_true gone "$command" && until_true no_instance
 }
-# Where process 1 reaps nothing, as in some containers, what has ended stays a zombie.
+# In some containers process 1 reaps nothing, so a process that has ended stays a zombie.
 gone() { ! kill -0 "$1" 2>/dev/null || is_state "$1" Z; }
 ok "when run is killed the command and the instance go" killed
 until_true no_instance

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: bash and zsh complete the softhca command: every verb, option and value that --help names, and instances that run.
+# Description: bash and zsh complete the softhca command: every verb, option and value that --help
+# names, and the names of running instances.
 . "$srcdir/lib.sh"
 
 completions=$srcdir/../../softhca/cli/completions
 
-# completed WORD...: what bash offers for the last of them, a line each.
+# completed WORD...: prints what bash offers for the last word, a line for each offer.
 completed() {
 	timeout 30 bash --norc -uc '
 		. "$1"
@@ -26,7 +27,7 @@ offers_nothing() { [ -z "$(completed "$@")" ] || { echo "for \"$*\":"; completed
 
 verbs=$("$SOFTHCA" --help | sed -n 's/^  \([a-z][a-z]*\)  *[a-z].*/\1/p')
 options() { "$SOFTHCA" "$1" --help | grep -oE -- '--[a-z][a-z-]+' | sort -u; }
-# The words before an option of a verb.
+# Prints the words that come before an option of a verb.
 before() {
 	case $1 in port|fault) echo "$1 lab" ;; *) echo "$1" ;; esac
 }
@@ -48,7 +49,7 @@ all_options() {
 	done
 }
 ok "every option of each verb's --help" all_options
-# Nothing that is not there: --help names it, or the command takes it.
+# No offer is invented: --help names it, or the command takes it.
 no_others() {
 	for verb in $verbs; do
 		# shellcheck disable=SC2046
@@ -58,7 +59,7 @@ no_others() {
 	done
 }
 ok "and no other" no_others
-# From lines such as "  --kernel ofed|mainline   whose ...".
+# Takes the values from lines such as "  --kernel ofed|mainline   whose ...".
 values() { "$SOFTHCA" "$1" --help | grep -oE -- '--[a-z][a-z-]+ [a-z0-9]+(\|[a-z0-9]+)+' | sort -u; }
 all_values() {
 	[ "$(values run | wc -l)" -ge 6 ] || { values run; return 1; }
@@ -72,7 +73,8 @@ all_values() {
 	done
 }
 ok "every value that --help lists" all_values
-# An option's value is not the command, which begins with the first word that is neither.
+# An option's value is not the command. The command begins with the first word that is neither an
+# option nor a value.
 the_command() {
 	"$SOFTHCA" run --help | grep -oE -- '^  --[a-z][a-z-]+ ([A-Z]|[a-z0-9]+\|)' | awk '{ print $1 }' >"$tmp/valued"
 	[ "$(wc -l <"$tmp/valued")" -ge 9 ] || { cat "$tmp/valued"; return 1; }
@@ -137,7 +139,8 @@ ok "zsh: verbs and options" zsh_names
 if ! zsh -fc 'zmodload zsh/zpty && zpty try true' 2>/dev/null; then
 	skip "zsh at work" "install zsh, mount devpts at /dev/pts"
 else
-	# zsh_offers WANTED LINE: at a terminal, as a user has it. A key that comes before the prompt completes nothing.
+	# zsh_offers WANTED LINE: completes the line at a terminal, as a user does. A key that comes
+	# before the prompt completes nothing.
 	cat >"$tmp/offer.zsh" <<'END'
 zmodload zsh/zpty
 zpty shell zsh -f -i
@@ -163,7 +166,7 @@ fi
 for name in lab lab.2 other; do
 	"$SOFTHCA" stop $name
 done
-# A start clears away what the killed daemon left.
+# This run clears away what the killed daemon left.
 "$SOFTHCA" run -- true
 ok "nothing is left behind" until_true no_instance
 finish

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: softhca works in a container as Docker makes it by default: with the system calls that its seccomp profile leaves,
-# without ptrace() and userfaultfd(), and as root with the capabilities of a container. Where a profile forbids what softhca
-# cannot do without, it says so.
+# Description: softhca works in a container as Docker makes it by default: with the system calls
+# that its seccomp profile allows, without ptrace() and userfaultfd(), and as root with the
+# capabilities of a container. Where a profile forbids what softhca cannot do without, softhca says
+# so.
 . "$srcdir/lib.sh"
 
-# As root of a container, which has these.
+# As root, with the capabilities of a container's root.
 in_container() {
 	if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 		set -- setpriv --inh-caps=-all --bounding-set="-all,$(printf '+%s,' chown dac_override fowner fsetid kill setgid setuid \
@@ -24,7 +25,7 @@ fi
 ok "what a container is refused is refused" confined "$PROGRAMS/confined" --try
 ok "softhca doctor finds all that is needed" confined "$SOFTHCA" doctor
 
-# Sharing, which without userfaultfd() has one way fewer, still takes place.
+# Without userfaultfd() memory can be shared in one way fewer. It is still shared.
 shares() {
 	take_port
 	"$TOOLS/ibv_rc_pingpong" --timeout 50 -p "$port" >"$tmp/server.out" 2>&1 &
@@ -73,7 +74,7 @@ export -f mesh
 ok "processes with threads and children, on two hosts" ours run mesh --hosts 2
 ok "programs that are killed and stopped" ours confined "$SOFTHCA" run -- "$PROGRAMS/soak" --processes 6 --seconds 3 --seed 1
 
-# An instance that stays, and the other commands.
+# These commands use an instance that stays.
 commands() {
 	confined "$SOFTHCA" start --hosts 2 lab >/dev/null && confined "$SOFTHCA" fault lab drop 1% && confined "$SOFTHCA" port lab mlx4_0:1 down &&
 		confined "$SOFTHCA" port lab mlx4_0:1 up && confined "$SOFTHCA" show lab >"$tmp/show" && grep -q mlx4_0 "$tmp/show" &&
@@ -81,7 +82,7 @@ commands() {
 }
 ok "start, fault, port, show and stop" commands
 
-# Without the calls that reach another process's memory there is no device, and a reason.
+# Without the calls that reach another process's memory there is no device, and a message says why.
 too_little() {
 	ours confined --old "$SOFTHCA" run -- "$TOOLS/ibv_devinfo" >"$tmp/out" 2>&1 && { cat "$tmp/out"; return 1; }
 	grep -q 'may not reach the memory of this process (process_vm_readv)' "$tmp/out" || { cat "$tmp/out"; return 1; }

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: docs/faq.md quotes messages as programs print them: each that needs no card, no other user and no MPI library is
-# provoked here, and looked for in the page.
+# Description: docs/faq.md quotes messages as programs print them. This test provokes each message
+# that needs no card, no other user and no MPI library, and looks for it in the page.
 . "$srcdir/lib.sh"
 
 page=$srcdir/../../docs/faq.md
 
-# said TEXT COMMAND...: the command prints the text, and the page has it.
+# said TEXT COMMAND...: the command prints the text, and the page has the text.
 said() {
 	text=$1
 	shift
@@ -15,17 +15,17 @@ said() {
 	grep -qF -- "$text" "$tmp/said" || { echo "it does not say: $text"; cat "$tmp/said"; return 1; }
 	grep -qF -- "$text" "$page" || { echo "docs/faq.md does not have: $text"; return 1; }
 }
-# faq TEXT COMMAND...: in an instance.
+# faq TEXT COMMAND...: the same for a command in an instance.
 faq() {
 	ok "$1" said "$1" "$SOFTHCA" run -- "${@:2}"
 }
-# The tool itself: libtool's script would set LD_LIBRARY_PATH.
+# Runs the tool itself, because libtool's script would set LD_LIBRARY_PATH.
 tool() {
 	if [ -x "$TOOLS/.libs/$1" ]; then echo "$TOOLS/.libs/$1"; else echo "$TOOLS/$1"; fi
 }
 devinfo=$(tool ibv_devinfo)
 our=(env LD_LIBRARY_PATH="$OURS" RDMAV_DRIVERS=mlx4)
-# Without the directory of the provider, which an installed .driver file may name.
+# Leaves the provider's directory out, which an installed .driver file may name.
 no_driver=(env -u RDMAV_DRIVERS LD_LIBRARY_PATH="${OURS%%:*}")
 
 # ---- our libraries and tools ----
@@ -46,7 +46,7 @@ faq "softhca: cannot run ibstat: No such file or directory" env PATH=/nowhere "$
 ok "an HCA that was not used" said "softhca: nothing went over an HCA: no process sent a packet." \
 	"$SOFTHCA" run --require-traffic -- true
 
-# A card whose device file is not there.
+# A card whose device file is missing.
 card=$tmp/sys/class
 mkdir -p "$card/infiniband_verbs/uverbs0/device" "$card/infiniband/mlx4_0"
 echo 6 >"$card/infiniband_verbs/abi_version"
@@ -62,7 +62,7 @@ else
 		"${our[@]}" SYSFS_PATH="$tmp/sys" "$devinfo"
 fi
 
-# ---- what rdma-core has, where it is ----
+# ---- messages of rdma-core, if it is installed ----
 
 of_debian() {
 	command -v ibv_devinfo >/dev/null && ldd "$(command -v ibv_devinfo)" | grep -q 'libibverbs.so.1 => /'
@@ -74,7 +74,7 @@ if of_debian; then
 	ok "rdma-core on an OFED kernel" said "Failed to query device props" "$SOFTHCA" run --kernel ofed -- ibv_devinfo
 	cp "$(command -v ibv_devinfo)" "$tmp/hidden"
 	chmod 0111 "$tmp/hidden"
-	# Root may read everything.
+	# Root may read all files.
 	[ -r "$tmp/hidden" ] || faq "may not reach the memory of this process (process_vm_readv)" "$tmp/hidden"
 else
 	skip "rdma-core's library and tools" "install ibverbs-utils"

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: packets that are lost, doubled, damaged and late. RC and XRC deliver everything once and in order; what was
-# done to packets and what the transport did about it shows in the counters; when nothing comes through, retries end.
-# Faults that name hosts or a QP hit the packets of these, and no others.
+# Description: packets are lost, duplicated, damaged and delayed. RC and XRC still deliver
+# everything once and in order. Counters show what was done to packets and what the transport did
+# about it. When nothing gets through, retries end. Faults that name hosts or a QP hit the packets
+# of these, and no others.
 # shellcheck disable=SC2086 # words of a command: $on
 TEST_TIMEOUT=${TEST_TIMEOUT:-900}
 . "$srcdir/lib.sh"
@@ -13,7 +14,8 @@ if ! command -v jq >/dev/null; then
 	finish
 fi
 
-# Enough for every kind of fault to happen, and not more than what the wait after a lost packet lets pass in a minute.
+# Enough for every kind of fault to occur. More would take over a minute, because of the wait after
+# each lost packet.
 n=100
 
 fault() { "$SOFTHCA" fault "$SOFTHCA_INSTANCE" "$@"; }
@@ -24,13 +26,14 @@ query() {
 total='def total(f): [.hosts[].hcas[].counters | f] | add; def done(k): [.faults[] | select(.fault == k) | .done] | add // 0;'
 
 bad_fabric() {
-	# What a rate hits is the same in every run, as far as the programs send the same.
+	# With the same seed a rate hits the same packets in every run, as far as the programs send
+	# the same.
 	fault seed 1 || return 1
 	for kind in "$@"; do
 		fault "$kind" 5% || return 1
 	done
 }
-# Each kind was at work, and was seen by those who must see it.
+# Each kind of fault occurred, and the counters that must show it do.
 at_work() {
 	for kind in "$@"; do
 		query --arg kind "$kind" "$total"' done($kind) > 0' || return 1
@@ -56,8 +59,9 @@ mesh() {
 	wait "$other" && [ "$self" -eq 0 ] || { cat "$tmp"/node?.out; return 1; }
 	at_work drop duplicate corrupt
 }
-# Their server ends with its last message: when the acknowledgement of that one is lost nobody is left to repeat it, and
-# the client fails although everything has arrived. So the first packets meet their fate, and the last ones none.
+# Debian's server ends with its last message. If the acknowledgement of that message is lost, no
+# process is left to send it again, and the client fails although everything has arrived. So faults
+# hit the first packets, and not the last ones.
 theirs() {
 	for kind in drop duplicate corrupt; do
 		fault "$kind" 4 || return 1
@@ -65,21 +69,21 @@ theirs() {
 	pingpong /usr/bin/ibv_rc_pingpong -c -n "$1" && at_work drop duplicate corrupt
 }
 
-# One packet is lost: one retry, and no more packet after that one is touched.
+# One packet is lost: there is one retry, and no later packet is hit.
 one() {
 	fault "$1" 1 && pingpong "$TOOLS/ibv_rc_pingpong" --verify -n 20 && query --arg kind "$1" "$total"' done($kind) == 1 and '"$2"
 }
-# Nothing comes through: the retry count is used up, which has a status of its own.
+# Nothing gets through: the retry count is used up, which has a status of its own.
 nothing() {
 	fault drop 100% || return 1
 	pingpong "$TOOLS/ibv_rc_pingpong" -n 10 --timeout 4 >"$tmp/failed" 2>&1 && { echo "it went through"; return 1; }
 	grep -qi 'transport retry counter exceeded' "$tmp/failed" || { cat "$tmp/failed"; return 1; }
 	query "$total"' total(.retries) >= 7 and total(.rcv_packets) == 0' || return 1
-	# The fabric is good again: new connections work.
+	# Without faults new connections work.
 	fault clear && query '[.faults[] | select(.rate_per_million > 0 or .count > 0)] == []' &&
 		pingpong "$TOOLS/ibv_rc_pingpong" --verify -n 10
 }
-# UC promises nothing, and does not ask again.
+# UC promises nothing and does not send again.
 unreliable() {
 	fault drop 100% || return 1
 	take_port
@@ -100,7 +104,7 @@ ends() {
 		query 'all(.faults[]; .fault != "drop" or .rate_per_million == 0)' && fault clear &&
 		query 'all(.faults[]; .rate_per_million == 0 and .count == 0)'
 }
-# A seed and a length are kept until there is another, and nonsense changes nothing.
+# A seed and a delay stay until there is another one. Nonsense changes nothing.
 settings() {
 	fault seed 4711 && fault delay 5% 2.5ms && query '.fault_seed == 4711 and .fault_delay_us == 2500' || return 1
 	for wrong in "delay 5% 3" "delay 5% 2h" "delay 5% -1ms" "delay 5% 61s" "drop 5% 1ms" "seed x" "seed -1" "seed"; do
@@ -110,7 +114,7 @@ settings() {
 	done
 	fault delay 7 && query '.fault_seed == 4711 and .fault_delay_us == 2500 and .faults[0].count == 7'
 }
-# across [ARGUMENT...]: a server on host 0, a client on host 1; both must succeed.
+# across [ARGUMENT...]: runs a server on host 0 and a client on host 1; both must succeed.
 across() {
 	take_port
 	SOFTHCA_HOST=0 timeout 50 "$TOOLS/ibv_rc_pingpong" -p "$port" --verify "$@" >"$tmp/server.out" 2>&1 &
@@ -122,7 +126,8 @@ across() {
 	wait "$server" && [ "$client" -eq 0 ] || { cat "$tmp/server.out" "$tmp/client.out"; return 1; }
 }
 losses='def lost(h): [.hosts[h].hcas[].counters | .drops_fault] | add; def again(h): [.hosts[h].hcas[].counters | .retries] | add;'
-# Packets from one host to another meet a fault; those of the way back and of other hosts do not.
+# The fault hits packets from one host to the other, but not those on the way back and not those of
+# other hosts.
 link() {
 	fault drop 20% --from host1 --to host0 --seed 3 && fault corrupt 100% --from 2 --to 0 || return 1
 	across -n "$1" && query "$losses"' lost(0) > 0 and lost(1) == 0 and again(0) + again(1) > 0' &&
@@ -131,13 +136,13 @@ link() {
 		query '.faults | map(select(.fault == "drop")) | .[0] | .from == "host1" and .to == "host0" and
 			.qp == null and .rate_per_million == 200000 and .seed == 3 and .done > 0 and .delay_us == null'
 }
-# What a host sends, with what it answers; and what one is sent.
+# A fault for all that a host sends, its answers included; and one for all that is sent to it.
 host() {
 	fault "$1" 5 "$2" host1 && SOFTHCA_HOST=0 pingpong "$TOOLS/ibv_rc_pingpong" --verify -n 10 &&
 		query "$total"' total(.retries) == 0 and done("drop") == 0' && across -n 20 &&
 		query "$total"' total(.drops_fault) == 5 and done("drop") == 5 and total(.retries) > 0'
 }
-# One QP of two: the server's, which waits for its client.
+# A fault for one QP of two: the server's, which waits for its client.
 qp() {
 	name_it() {
 		query '[.hosts[0].hcas[].qps[]] | length == 1' || return 1
@@ -146,15 +151,15 @@ qp() {
 			fault drop 0.0 --qp "$number" --from host0
 		fault drop 100% --qp $((number + 77)) 2>"$tmp/err" && { echo "a QP that is not there was taken"; return 1; }
 		grep -q "there are 0x$(printf %x "$number")" "$tmp/err" || { cat "$tmp/err"; return 1; }
-		# Other QPs of the HCA lose nothing. (Those of another one can have the same number.)
+		# Other QPs of the HCA lose nothing. (QPs of another HCA may have the same number.)
 		SOFTHCA_HOST=0 pingpong_beside && query "$total"' total(.drops_fault) == 0 and total(.retries) == 0'
 	}
-	# In a shell of its own: the port is another one.
+	# In a subshell, because this pair takes another port.
 	pingpong_beside() { (pingpong "$TOOLS/ibv_rc_pingpong" --verify -n 10); }
 	before=name_it across -n 20 && query --argjson qp "$number" "$total"' total(.drops_fault) == 3 and
 		([.faults[] | select(.done > 0)] | length == 1 and .[0].qp == $qp and .[0].from == null and .[0].done == 3)'
 }
-# Scopes are set, replaced, shown and ended one by one.
+# Rules with a scope are set, replaced, shown and ended one by one.
 scopes() {
 	set_are() { query --argjson are "$1" '[.faults[] | select(.rate_per_million > 0) | [.fault, .from, .to, .rate_per_million]] == $are'; }
 	fault drop 1% && fault --from host0 drop 2% && fault delay 3% 7ms --to host1 --from host0 && fault drop --from host1 4% &&
@@ -180,8 +185,8 @@ scopes() {
 	grep -q 'no QP 0x5' "$tmp/err" || { cat "$tmp/err"; return 1; }
 	fault off && set_are '[]'
 }
-# What is delayed by a second takes as long: it is not there when everything else is.
-# The packet outlives the program that sent it, which a sanitizer takes for a leak.
+# A packet that is delayed by a second arrives after everything else. It outlives the program that
+# sent it, which a sanitizer takes for a leak.
 long_delay() {
 	export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 	fault delay 1 1s && pingpong "$TOOLS/ibv_rc_pingpong" --verify -n 5 &&

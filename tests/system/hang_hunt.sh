@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: jobs of polling ranks end, however little of two processors they get:
-# examples/xrc_mesh and an alltoall of Open MPI, eight ranks each, beside a load. A job that does not
-# end within a limit that starvation does not reach fails the test; the stacks of its threads and
-# what `softhca show --waits` says of it are kept in $HANG_DIR.
+# Description: jobs of polling ranks end, however little processor time they get. The jobs are
+# examples/xrc_mesh and an alltoall of Open MPI, eight ranks each, beside a load. A job that does
+# not end within a limit that starvation alone does not reach fails the test. The test then keeps
+# the stacks of the job's threads, and what `softhca show --waits` prints, in $HANG_DIR.
 #
 # RUNS (of each job), AT_ONCE (how many of them side by side, each with an instance of its own), LOAD
 # (busy processes beside them), LIMIT (seconds for a job), JOBS ("mesh mpi"), RUN_LOG (a file that gets
@@ -19,7 +19,7 @@ fi
 : "${HANG_DIR:=$PWD/hang_hunt.kept}" "${RUN_LOG:=/dev/null}"
 export LIMIT HANG_DIR
 
-# The limit of lib.sh is for a few runs.
+# The limit in lib.sh is for a few runs.
 kill $watchdog 2>/dev/null
 (sleep $((2 * RUNS * LIMIT + 300)) && kill -TERM $$) >/dev/null 2>&1 &
 watchdog=$!
@@ -34,8 +34,8 @@ mesh() {
 	ours "$TOOLS/xrc_mesh" --procs 4 --port "$port" --node 0 --messages 200 && wait "$other"
 }
 
-# UCX gives a peer up that has not answered a datagram for 30 s, though it may have had no processor. What hangs is found
-# by LIMIT.
+# UCX gives up a peer that has not answered a datagram for 30 s, even if the peer has had no
+# processor time. LIMIT finds what hangs.
 mpi() {
 	mpirun.openmpi --oversubscribe -np 8 --mca pml ucx --mca osc ucx --mca pml_ucx_tls any \
 		--mca pml_ucx_devices any -x UCX_TLS=rc_v,self -x "UCX_UD_TIMEOUT=${LIMIT}s" "$tmp/alltoall" 40 >"$tmp/mpi.$$" 2>&1 &&
@@ -43,14 +43,14 @@ mpi() {
 		{ kept_output "$tmp/mpi.$$"; return 1; }
 }
 
-# What a job printed that failed: the end of it is shown, all of it kept.
+# Prints the end of what a failed job printed, and keeps all of it.
 kept_output() {
 	mkdir -p "$HANG_DIR"
 	cp "$1" "$HANG_DIR/" && echo "all that it printed is in $HANG_DIR/${1##*/}; the end of it:"
 	tail -n 20 "$1"
 }
 
-# What there is to know of the hanging job.
+# Keeps all that can be known of the hanging job.
 keep() {
 	kept=$HANG_DIR/$1.$$
 	mkdir -p "$kept"
@@ -67,7 +67,7 @@ keep() {
 	cat "$kept/waits.txt"
 }
 
-# In the instance: the job, and a look at it when it takes too long.
+# In the instance: runs the job, and keeps its state if it takes too long.
 watched() {
 	"$1" &
 	job=$!
@@ -79,7 +79,7 @@ watched() {
 }
 export -f mesh mpi keep kept_output watched ours
 
-# Every AT_ONCE-th run, beginning with the one named last.
+# Every AT_ONCE-th run, beginning with the run that the last argument names.
 some_runs() {
 	for run in $(seq "$3" "$AT_ONCE" "$RUNS"); do
 		began=$(date +%s%N)
@@ -101,7 +101,8 @@ hunt() {
 	return "$ended"
 }
 
-# Two that we may use. Load and jobs are nice, alike: other tests may run beside this one.
+# Two processors that this test may use. Load and jobs have the same low priority, because other
+# tests may run beside this one.
 processors=$(taskset -cp $$ | sed 's/.*: //' | tr ',' '\n' |
 	awk -F- '{ for (i = $1; i <= ($2 ? $2 : $1); i++) print i }' | head -2 | paste -sd,)
 for _ in $(seq "$LOAD"); do

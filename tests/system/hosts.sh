@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: several emulated hosts in one instance: names, devices and XRC domains are per host, the fabric is one. XRC
-# laid out as MPI does, counted against plain RC.
+# Description: several emulated hosts in one instance: each has its own names, devices and XRC
+# domains, and they share one fabric. XRC as MPI libraries set it up, with its QPs counted against
+# plain RC.
 # shellcheck disable=SC2086 # words of a command: $three $two
 . "$srcdir/lib.sh"
 
@@ -11,7 +12,7 @@ names() {
 		[ "$(on "$host" uname -n)" = host"$host" ] || { echo "uname on host $host: $(on "$host" uname -n)"; return 1; }
 		[ "$(on "$host" hostname)" = host"$host" ] || { echo "hostname on host $host"; return 1; }
 	done
-	# Children and programs that they execute are where their parent is.
+	# Children, and the programs that they execute, are on their parent's host.
 	[ "$(on 2 sh -c 'sh -c "uname -n; :"')" = host2 ]
 }
 devices() {
@@ -44,7 +45,8 @@ across() {
 	wait "$server" && [ "$client" -eq 0 ] || { cat "$tmp"/server.out "$tmp"/client.out; return 1; }
 }
 
-# mesh QPS [OPTION...]: one xrc_mesh per host, looked at while it runs; $seen is the most QPs that there were at once.
+# mesh_once QPS [OPTION...]: runs one xrc_mesh per host and looks at the instance meanwhile; $seen
+# is the largest number of QPs at once.
 mesh_once() {
 	expected=$1
 	shift
@@ -71,7 +73,7 @@ mesh_once() {
 	jq -e '[.hosts[].hcas[] | (.qps + .cqs + .srqs + .mrs + .pds + .xrc_domains + .contexts)[]] | length == 0' \
 		<("$SOFTHCA" show --json "$SOFTHCA_INSTANCE") >/dev/null
 }
-# Who looks too rarely to see all QPs at once looks again at more messages.
+# If the looks were too rare to see all QPs at once, tries again with more messages.
 mesh() {
 	messages=400
 	while mesh_once "$@" --messages "$messages"; do
@@ -81,17 +83,18 @@ mesh() {
 	done
 	return 1
 }
-# Two hosts of four: with RC every rank has a QP for each of the four others; with XRC one to send and one to receive.
+# Two hosts with four ranks each. With RC every rank has a QP for each of the four ranks of the
+# other host; with XRC it has one to send and one to receive.
 mesh_rc() { mesh 32 --rc; }
 mesh_xrc() {
 	mesh 16 || return 1
-	# One domain on each host, with the inode of one file each, opened by four processes, and four receive QPs with the
-	# registrations of creator and all four ranks.
+	# Each host has one domain, with the inode of a file of its own. Four processes have opened
+	# it. It has four receive QPs, with the registrations of their creator and all four ranks.
 	jq -e 'all(.hosts[].hcas[0].xrc_domains; length == 1) and all(.hosts[].hcas[0].xrc_domains[0]; .opens == 4 and
 		(.receive_qps | length) == 4) and .hosts[0].hcas[0].xrc_domains[0].inode !=
 		.hosts[1].hcas[0].xrc_domains[0].inode' "$tmp/whole" || { jq '.hosts[].hcas[0].xrc_domains' "$tmp/whole"; return 1; }
 }
-# One file, two hosts: two domains.
+# One file on two hosts stands for two domains.
 domains_apart() {
 	: >"$tmp/domain"
 	take_port

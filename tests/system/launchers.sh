@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: launchers place ranks on hosts with softhca-rsh: Debian's MPICH with Hydra, which carries mpiexec's environment
-# to every rank, and Debian's Open MPI. Each rank has the name, the id and the device of its host.
+# Description: launchers place ranks on hosts with softhca-rsh: Debian's MPICH with Hydra, which
+# passes mpiexec's environment to every rank, and Debian's Open MPI. Each rank has the name, the id
+# and the device of its host.
 . "$srcdir/lib.sh"
 
 PATH=$(dirname "$SOFTHCA"):$PATH
@@ -10,7 +11,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_orte_tmpdir_base=$tmp OMPI_MCA_oob_tcp_if_include=lo OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=lo
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl_base_warn_component_unused=0
 
-# placed "HOST..." WORD...: the ranks of the job run there, in that order.
+# placed "HOST..." WORD...: the ranks of the job run on these hosts, in that order.
 placed() {
 	rank=0
 	for host in $1; do

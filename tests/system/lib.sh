@@ -1,26 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 # shellcheck shell=bash
 #
-# For the system tests: each script sources this, prints TAP through ok() and ends with finish. It works in a temporary
-# directory of its own ($tmp, also with its instances), which goes with whatever still runs in it.
-# Environment, from make: SOFTHCA (the command), TOOLS (directory of our ibv_* tools), OURS (LD_LIBRARY_PATH of our
-# libraries), PROGRAMS (directory of the test programs), CC.
+# For the system tests: each script sources this file, prints TAP through ok(), and ends with
+# finish. It works in a temporary directory of its own, $tmp, which also has its instances. The
+# directory is removed at the end, with all that still runs in it. Environment, from make: SOFTHCA
+# (the command), TOOLS (directory of our ibv_* tools), OURS (LD_LIBRARY_PATH of our libraries),
+# PROGRAMS (directory of the test programs), CC.
 
-# A shell cannot trap what was ignored when it started, and a background job starts with SIGINT ignored.
+# A shell cannot trap signals that were ignored when it started, and a background job starts with
+# SIGINT ignored.
 [ -n "${SIGNALS_RESET:-}" ] || SIGNALS_RESET=1 exec env --default-signal bash "$0" "$@"
 
 set -u
-# softhca refuses directories that a group can write to, which is what some users' umask makes.
+# softhca refuses directories that a group can write to. Some users' umask makes such directories.
 umask 022
 number=0
 failures=0
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/softhca-test.XXXXXX") || exit 1
 export SOFTHCA_DIR=$tmp/instances
 mkdir -m 700 "$SOFTHCA_DIR"
-# What the caller's own environment says about instances is not for the tests.
+# The tests must not use instances of their caller's environment.
 unset SOFTHCA_INSTANCE SOFTHCA_HOST SOFTHCA_MMIO XDG_RUNTIME_DIR RDMAV_DRIVERS IBV_DRIVERS SYSFS_PATH
 
-# A test that hangs ends here, and says so by its missing plan.
+# A test that hangs ends here. Its plan is then missing.
 (sleep "${TEST_TIMEOUT:-300}" && kill -TERM $$) >/dev/null 2>&1 &
 watchdog=$!
 
@@ -28,7 +30,8 @@ cleanup() {
 	pkill -P $watchdog 2>/dev/null
 	# shellcheck disable=SC2046
 	kill $(jobs -p) 2>/dev/null
-	# The number may be another process's by now: a daemon of ours has our directory.
+	# The number may belong to another process by now. A daemon of this test has its directory
+	# in its environment.
 	for pid_file in "$SOFTHCA_DIR"/softhca/*/pid; do
 		[ -f "$pid_file" ] && pid=$(cat "$pid_file") &&
 			grep -qszFx "SOFTHCA_DIR=$SOFTHCA_DIR" "/proc/$pid/environ" && kill "$pid" 2>/dev/null
@@ -38,7 +41,7 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 1' INT TERM HUP
 
-# ok DESCRIPTION COMMAND...: one test, in at most a minute. Its output is shown when it fails.
+# ok DESCRIPTION COMMAND...: runs one test and prints the command's output if it fails.
 ok() {
 	number=$((number + 1))
 	description=$1
@@ -49,7 +52,7 @@ ok() {
 		status=$?
 		failures=$((failures + 1))
 		echo "# exit status $status from: $*"
-		# awk ends the last line, which a killed program may have left open.
+		# awk ends the last line, because a killed program may not have done so.
 		tail -n 40 "$tmp/ok.out" | awk '{ print "# " $0 }'
 		echo "not ok $number - $description"
 	fi
@@ -67,7 +70,7 @@ finish() {
 	exit
 }
 
-# What a command's exit status is: status N COMMAND...
+# status N COMMAND...: the command ends with this exit status.
 status() {
 	wanted=$1
 	shift
@@ -76,17 +79,18 @@ status() {
 	[ "$got" -eq "$wanted" ] || { echo "the exit status is $got, not $wanted"; return 1; }
 }
 
-# What programs register counts against the limit of locked memory, as on a kernel: taken as high as it goes.
+# Memory that programs register counts against the limit of locked memory, as on a real kernel. This
+# raises the limit as far as possible.
 ulimit -l unlimited 2>/dev/null || ulimit -S -l hard
 
-# locks KIB: whether a process here may lock that much. CAP_IPC_LOCK (14) knows no limit.
+# locks KIB: whether a process here may lock that much. With CAP_IPC_LOCK (14) there is no limit.
 locks() {
 	[ $((0x$(awk '/^CapEff/ { print $2 }' /proc/self/status) >> 14 & 1)) -eq 0 ] || return 0
 	limit=$(ulimit -l)
 	[ "$limit" = unlimited ] || [ "$limit" -ge "$1" ]
 }
 
-# Try something until it is true, for ten seconds.
+# Repeats a command until it succeeds, for ten seconds.
 until_true() {
 	for _ in $(seq 1000); do
 		"$@" && return 0
@@ -96,7 +100,8 @@ until_true() {
 	return 1
 }
 
-# For another user: what such a user may run. The build tree may lie where nobody else looks, as in /root.
+# Copies what another user is to run. Such a user may not be able to look into the build tree, for
+# instance in /root.
 for_others() {
 	mkdir -p "$tmp/tree/softhca/cli" "$tmp/tree/softhca/shim/.libs" "$tmp/tree/libs" "$tmp/tree/tools" &&
 		cp "$SOFTHCA" "$tmp/tree/softhca/cli/" &&
@@ -114,31 +119,32 @@ for_others() {
 	OURS=$tmp/tree/libs
 }
 
-# The place has its own lock, and nothing else.
+# The place has its own lock and nothing else.
 no_instance() {
 	# shellcheck disable=SC2143 # no directory is right as well
 	[ -z "$(ls -A "$SOFTHCA_DIR/softhca" 2>/dev/null | grep -v '^lock$')" ]
 }
 
-# on HOST COMMAND...: on a host of the instance that this runs in.
+# on HOST COMMAND...: runs the command on a host of the instance that this shell is in.
 on() {
 	host=$1
 	shift
 	"$SOFTHCA" run --instance "$SOFTHCA_INSTANCE" --host "$host" -- "$@"
 }
-# The same instead of this shell, for the background: a signal reaches it.
+# The same, but in place of this shell, for the background: signals then reach the command.
 become() {
 	host=$1
 	shift
 	exec "$SOFTHCA" run --instance "$SOFTHCA_INSTANCE" --host "$host" -- "$@"
 }
 
-# Our tools and libraries, in the build tree.
+# Runs a command with our tools and libraries from the build tree.
 ours() {
 	LD_LIBRARY_PATH=$OURS${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} RDMAV_DRIVERS=mlx4 "$@"
 }
 
-# A TCP port that nobody has a connection at, not even one that is over: not every server says SO_REUSEADDR. $port
+# Finds a TCP port without any connection, even one that is over, because not every server sets
+# SO_REUSEADDR. $port
 take_port() {
 	port=$((10240 + (RANDOM * 32768 + RANDOM) % 22000))
 	while cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -qi "^ *[0-9]*: [0-9A-F]*:$(printf '%04X' "$port") "; do
@@ -150,8 +156,8 @@ listening() {
 	cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -qi ":$(printf '%04X' "$port") 0* *[0:]* 0A \|:$(printf '%04X' "$port") [0-9A-F]*:0000 0A"
 }
 
-# pingpong TOOL [ARGUMENT...]: a server and a client of it inside the instance that this runs in; both must succeed.
-# Exported to the shell that `softhca run` starts.
+# pingpong TOOL [ARGUMENT...]: runs a server and a client inside the instance that this shell is in;
+# both must succeed. Exported to the shell that `softhca run` starts.
 pingpong() {
 	tool=$1
 	shift
@@ -171,7 +177,7 @@ pingpong() {
 	return 1
 }
 
-# xsrq CLIENTS [ARGUMENT...]: the server and that many clients.
+# xsrq CLIENTS [ARGUMENT...]: runs the server and that many clients.
 xsrq() {
 	clients=$1
 	shift
@@ -194,7 +200,7 @@ xsrq() {
 	return 1
 }
 
-# within RUN-OPTIONS -- FUNCTION [ARGUMENT...]: call one of the functions above in a fresh instance.
+# within RUN-OPTIONS -- FUNCTION [ARGUMENT...]: calls one of the functions above in a new instance.
 within() {
 	options=
 	while [ "$1" != -- ]; do

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: what is not to be had is an errno and a sentence, never a crash: locked memory, address space, files, device
-# memory. And all of it works for a user without rights.
+# Description: a resource that is missing leads to an errno and a message, never to a crash: locked
+# memory, address space, files, device memory. And all of it works for an unprivileged user.
 . "$srcdir/lib.sh"
 
-# The user without rights: this one, or nobody where root runs the tests.
+# The unprivileged user: the one who runs this test, or nobody if root does.
 as_user() {
 	if [ "$(id -u)" -ne 0 ]; then
 		"$@"
@@ -42,7 +42,7 @@ if [ $can_be_user = yes ]; then
 			ok "XRC without rights, $face, $mmio" ours unprivileged $on -- xsrq 2 --verify
 		done
 	done
-	# 64 KiB may be locked: a buffer of 1 MiB may not, and the tool says it.
+	# The limit is 64 KiB, so a buffer of 1 MiB cannot be locked, and the tool says so.
 	refused() {
 		small_lock 64 --kernel "$1" -- "$TOOLS/ibv_rc_pingpong" -s 1048576 -p 1 >"$tmp/refused" 2>&1
 		got=$?
@@ -56,7 +56,7 @@ else
 	skip "without rights" "install util-linux: there is no setpriv(1); or set TMPDIR to where user 65534 may look and execute files"
 fi
 
-# A GiB of addresses for the daemon and for each program.
+# A GiB of address space for the daemon and for each program.
 in_a_gibibyte() { (ulimit -v 1048576 && "$@"); }
 for mmio in kick trap; do
 	ok "RC in 1 GiB of address space, $mmio" ours in_a_gibibyte within --mmio $mmio -- pingpong "$TOOLS/ibv_rc_pingpong" --verify
@@ -69,14 +69,15 @@ for mmio in kick trap; do
 		ok "the same without rights" ours in_a_gibibyte unprivileged --mmio $mmio -- pingpong "$TOOLS/ibv_rc_pingpong" --verify
 done
 
-# No address space, no descriptors: whatever step fails first, it is an error of a program, not a signal.
+# Address space or descriptors are short: whichever step fails first, the program reports an error
+# and gets no signal.
 graceful() {
 	limit=$1
 	value=$2
 	shift 2
 	(ulimit -S "$limit" "$value" || exit 125; exec timeout 20 "$@") 2>&1 | cat >"$tmp/limited"
 	got=${PIPESTATUS[0]}
-	# A server that nobody connects to fails anyhow.
+	# A server without a client fails in any case.
 	case $* in */ibv_devinfo*|*/layout*) [ "$got" -eq 0 ] || felt=yes ;; esac
 	[ "$got" -lt 124 ] || { echo "limit $limit $value: status $got"; tail -n 20 "$tmp/limited"; return 1; }
 }
@@ -89,12 +90,12 @@ limited_tool() {
 		graceful "$flag" "$value" "$TOOLS/ibv_devinfo" || return 1
 		graceful "$flag" "$value" "$PROGRAMS/layout" "$tmp/domain" </dev/null || return 1
 	done
-	# A limit that nobody feels shows nothing.
+	# If nothing failed, the limit was too high to show anything.
 	[ -n "$felt" ] || { echo "nothing failed with limit $flag $*"; return 1; }
-	# Others go on.
+	# Other programs still work.
 	pingpong "$TOOLS/ibv_rc_pingpong" --verify -n 10
 }
-# Nothing here grows a file of its own.
+# None of these programs makes a file larger.
 no_files() {
 	felt=
 	graceful -f 0 "$TOOLS/ibv_devinfo" && graceful -f 0 "$PROGRAMS/layout" "$tmp/domain" </dev/null || return 1
@@ -109,19 +110,20 @@ ok "little address space" ours within -- limited_tool -v $(seq 6000 $step 60000)
 ok "few descriptors" ours within -- limited_tool -n $(seq 8 $((step / 8000 + 1)) 16)
 ok "no files to write" ours within -- no_files
 
-# Each of the first $1 has everything that it wants, or has said what it did not get.
+# Each of the first $1 programs has all that it wants, or has printed what it could not get.
 settled() {
 	for i in $(seq "$1"); do
 		grep -q -e '^layout: ' -e '^pid=' "$tmp/full$i" || return 1
 	done
 }
-# The daemon has no memory left: it lives, the command fails with ENOMEM, and others go on. Room as $1, in KiB.
+# full_device ROOM: the daemon has only ROOM KiB of memory left. It lives on, the command fails with
+# ENOMEM, and other programs work.
 full_device() {
 	daemon=$(cat "$SOFTHCA_INSTANCE/pid")
-	# The soft limit alone: whoever is not root may not raise the hard one again.
+	# Only the soft limit, because an unprivileged user may not raise the hard one again.
 	used=$(awk '/^VmSize/ { print $2 }' "/proc/$daemon/status")
 	prlimit --pid "$daemon" --as=$(((used + $1) * 1024)): || return 1
-	# All at once: the daemon uses again what those that have ended gave back.
+	# All at once, because the daemon would reuse what programs that have ended gave back.
 	mkfifo "$tmp/hold$1"
 	exec 7<>"$tmp/hold$1"
 	pids=
@@ -138,7 +140,7 @@ full_device() {
 		[ "$got" -lt 124 ] || { echo "status $got"; return 1; }
 		[ "$got" -eq 0 ] || refused=yes
 	done
-	# A limit that nobody feels shows nothing.
+	# If nothing failed, the limit was too high to show anything.
 	[ -n "$refused" ] || [ "$1" -gt 0 ] || { echo "nothing failed"; return 1; }
 	prlimit --pid "$daemon" --as=unlimited:
 	pingpong "$TOOLS/ibv_rc_pingpong" --verify -n 10
@@ -147,7 +149,7 @@ export -f full_device settled
 for room in 0 64 200; do
 	ok "a daemon with $room KiB left" ours within -- full_device $room
 done
-# A kernel with other pages, as far as a program can tell.
+# To programs this looks like a kernel with pages of another size.
 cat >"$tmp/pages.c" <<'END'
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -166,7 +168,7 @@ other_pages() {
 		status 125 env LD_PRELOAD="$tmp/pages.so" "$SOFTHCA" $verb 2>"$tmp/err" &&
 			grep -q "this kernel has pages of 65536: boot one" "$tmp/err" || { echo "$verb:"; cat "$tmp/err"; return 1; }
 	done
-	# Now the program alone.
+	# Now only for the program.
 	"$SOFTHCA" run -- sh -c 'LD_PRELOAD="$0:$LD_PRELOAD" exec "$@"' "$tmp/pages.so" "$TOOLS/ibv_devinfo" >"$tmp/out" 2>"$tmp/err" &&
 		{ cat "$tmp/out"; return 1; }
 	grep -q "this kernel has pages of 65536: boot one" "$tmp/err" || { cat "$tmp/err"; return 1; }

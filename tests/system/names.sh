@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: what tells the hosts of an instance apart, and that their names resolve, forward and backward, by every call
-# that there is, to addresses that TCP reaches.
+# Description: which names and identifiers differ between the hosts of an instance. Their names
+# resolve, forward and backward, by every call that there is, to addresses that TCP reaches.
 # shellcheck disable=SC2086 # words of a command: $shape
 . "$srcdir/lib.sh"
 
 names=$PROGRAMS/names
-# What the instance does not know is asked for elsewhere, where nobody may answer.
+# Names that the instance does not know are looked up elsewhere, where perhaps no server answers.
 export RES_OPTIONS='timeout:1 attempts:1'
-# On hosts 0 and 2, about itself and about another.
+# Asks on hosts 0 and 2, about the host itself and about another one.
 asks() {
 	for from in 0 2; do
 		for of in 0 2; do
@@ -21,7 +21,7 @@ identities() {
 	for host in 0 1 2; do
 		on "$host" "$names" identity || return 1
 	done >"$tmp/identities"
-	# Again, from other shells, from a child, from coreutils: each is as before.
+	# Asks again from other shells, from a child, and by coreutils: each answer is as before.
 	for host in 0 1 2; do
 		on "$host" "$names" identity || return 1
 	done | diff "$tmp/identities" - || return 1
@@ -66,7 +66,7 @@ programs() {
 	[ "$(on 1 getent ahostsv4 HOST1 | awk '{ print $1 }' | sort -u)" = 127.128.1.1 ] || return 1
 	[ "$(on 1 hostname) $(on 1 hostname -i) $(on 1 hostname -f) $(on 1 hostname -s)" = "host1 127.128.1.1 host1 host1" ] ||
 		{ echo "hostname: $(on 1 hostname -i) $(on 1 hostname -f)"; return 1; }
-	# The machine's own name and others are what they were.
+	# The machine's own name, and other names, resolve as before.
 	[ "$(on 1 getent hosts localhost)" = "$(getent hosts localhost)" ] || return 1
 	on 1 getent hosts host3 && return 1
 	on 1 getent hosts 127.128.3.1 && return 1
@@ -83,7 +83,7 @@ assert socket.getfqdn() == "host1", socket.getfqdn()
 assert socket.getnameinfo(("127.128.2.1", 80), socket.NI_NUMERICSERV) == ("host2", "80")
 '
 }
-# Names that an address sanitizer watches: what libc allocated is what freeaddrinfo() gets.
+# An address sanitizer checks that freeaddrinfo() gets what libc allocated.
 sanitized() { EARLY=host1 on 1 "$tmp/names-asan" forward 1 && EARLY=host1 on 1 "$tmp/names-asan" elsewhere 1; }
 
 lone() {

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: an MPI job as its users start it: Debian's Open MPI over UCX's verbs transports on the mainline face, four
-# ranks on one and on two emulated hosts, contents verified. The remote shell is softhca-rsh.
+# Description: an MPI job as users start it: Debian's Open MPI over UCX's verbs transports on the
+# mainline face, four ranks on one and on two emulated hosts, with the contents verified. The remote
+# shell is softhca-rsh.
 . "$srcdir/lib.sh"
 
 ok "the remote shell that the jobs use is there" test -x "$(dirname "$SOFTHCA")/softhca-rsh"
@@ -21,7 +22,7 @@ fi
 PATH=$(dirname "$SOFTHCA"):$PATH
 export PATH
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-# Session directories go with the test.
+# Session directories are removed with the test's.
 export OMPI_MCA_orte_tmpdir_base=$tmp OMPI_MCA_oob_tcp_if_include=lo
 
 job() {

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: Debian's perftest and XRC ping-pong on the mainline face, and pairs of one tool of ours and one of theirs.
+# Description: Debian's perftest and XRC ping-pong on the mainline face, and pairs of one of our
+# tools with one of Debian's.
 # shellcheck disable=SC2086 # words of a command: $domains $on
 TEST_TIMEOUT=${TEST_TIMEOUT:-900}
 . "$srcdir/lib.sh"
@@ -13,7 +14,7 @@ for program in ib_send_bw ib_write_bw ib_read_lat ib_atomic_lat ibv_xsrq_pingpon
 	fi
 done
 
-# Debian's tools keep their XRC domains in files of these names, whoever's they are.
+# Debian's tools keep their XRC domains in these files, whichever user runs them.
 domains="/tmp/xrc_domain /tmp/xrc_domain_client /tmp/xrc_domain_server"
 xrc=yes
 for domain in $domains; do
@@ -22,14 +23,15 @@ for domain in $domains; do
 		xrc=no
 	fi
 done
-# Who runs these tests at the same time keeps the files until the last one is through.
+# Tests that run at the same time share the files, which stay until the last of these tests ends.
 if [ $xrc = yes ]; then
 	(umask 337 && touch /tmp/xrc_domain)
 	exec 9</tmp/xrc_domain
 	flock -s 9
 fi
 
-# pair SERVER-COMMAND -- CLIENT-COMMAND: both get -p PORT, the client also the address; both must succeed.
+# pair SERVER-COMMAND -- CLIENT-COMMAND: gives both commands -p PORT, and the client the address;
+# both must succeed.
 pair() {
 	server_command=
 	while [ "$1" != -- ]; do
@@ -56,12 +58,13 @@ pair() {
 
 perf() { pair "$@" -- "$@"; }
 
-# A tool's last line has as many numbers as its heading has columns: it has measured something.
+# The last line of a tool has as many numbers as its heading has columns, so the tool has measured
+# something.
 measured() {
 	perf "$@" && grep -q '^ *[0-9]\+ \+[0-9]\+ \+[0-9.]\+' "$tmp/client.out" || { cat "$tmp/client.out"; return 1; }
 }
 
-# xsrq_of SERVER CLIENTS [ARGUMENT...]: a server and its clients, each "ours" or "theirs".
+# xsrq_of SERVER CLIENTS [ARGUMENT...]: runs a server and its clients, each "ours" or "theirs".
 xsrq_of() {
 	by=$1
 	clients=$2
@@ -101,7 +104,7 @@ mixed() {
 	chmod +x "$tmp/$name"
 	pair "$tmp/$name" "$@" -- "/usr/bin/$name" "$@" && pair "/usr/bin/$name" "$@" -- "$tmp/$name" "$@"
 }
-# The watcher sees the port go and come back.
+# The watcher sees the port go down and come back.
 asyncwatch() {
 	stdbuf -oL timeout 20 /usr/bin/ibv_asyncwatch >"$tmp/watch" 2>&1 &
 	watch=$!
@@ -120,7 +123,7 @@ n=200
 [ "${TIER:-}" = full ] && n=2000
 for mmio in kick trap; do
 	on="--kernel mainline --mmio $mmio"
-	# One tool of each kind in each way in the quick tier, everything in the full one.
+	# The quick tier runs one tool of each kind in each way, the full tier all of them.
 	while read -r line; do
 		full=${line%%:*}
 		command=${line#*:}
@@ -129,7 +132,7 @@ for mmio in kick trap; do
 			skip "$command, $mmio" "the files of XRC domains are another user's"
 			continue ;;
 		esac
-		# All sizes are up to 8 MiB each.
+		# With all sizes, messages have up to 8 MiB.
 		count=$n
 		case $command in *' -a') count=100 ;; esac
 		# shellcheck disable=SC2086
@@ -172,7 +175,8 @@ for mmio in kick trap; do
 	if [ $xrc = yes ]; then
 		ok "ibv_xsrq_pingpong with four clients, $mmio" within $on -- xsrq_of theirs "theirs theirs theirs theirs"
 		ok "ibv_xsrq_pingpong -e with four clients, $mmio" within $on -- xsrq_of theirs "theirs theirs theirs theirs" -e -n 100
-		# Theirs answers one client through the QP of another, so that all clients must share a domain.
+		# Debian's server answers one client through the QP of another, so all clients must
+		# share a domain.
 		ok "their ibv_xsrq_pingpong with four clients of ours, $mmio" within $on -- \
 			xsrq_of theirs "ours ours ours ours" -m 1024 -n 100
 		ok "their ibv_xsrq_pingpong with mixed clients, $mmio" within $on -- xsrq_of theirs "ours theirs ours theirs" -m 1024

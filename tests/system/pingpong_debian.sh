@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: Debian's tools and their mlx4 provider, which nobody here wrote, on both faces of softhca, in trap and kick.
+# Description: Debian's tools with their mlx4 provider, which this project did not write, on both
+# faces of softhca, in trap and kick.
 . "$srcdir/lib.sh"
 
 if [ ! -x /usr/bin/ibv_rc_pingpong ] || ! ls /usr/lib/*/libibverbs/libmlx4-rdmav*.so >/dev/null 2>&1; then

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: our tools through our libraries, between processes on softhca: every transport, polling and sleeping, on
-# both kernels, in trap and in kick, contents verified.
+# Description: our tools with our libraries, between processes on softhca: every transport, polling
+# and sleeping, on both faces, in trap and in kick, with the contents verified.
 . "$srcdir/lib.sh"
 
 for kernel in ofed mainline; do
@@ -25,7 +25,8 @@ for kernel in ofed mainline; do
 		ok "xsrq -e, $kernel, $mmio" ours within --kernel $kernel --mmio $mmio -- xsrq 2 -e --verify
 	done
 done
-# with LINE ARGUMENT...: a ping-pong on a device that is as asked for: `softhca show` says the line.
+# with LINE ARGUMENT...: runs a ping-pong on a device with these properties: `softhca show` prints
+# the line.
 with() {
 	"$SOFTHCA" show "$SOFTHCA_INSTANCE" >"$tmp/device"
 	grep -qx "$1" "$tmp/device" || { cat "$tmp/device"; return 1; }

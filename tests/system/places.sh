@@ -1,17 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: softhca removes what it has made and nobody uses, and leaves everything else as it is; and where it
-# finds a place for instances.
+# Description: softhca removes what it has made and what no process uses, and leaves everything else
+# as it is. And where softhca finds a place for instances.
 . "$srcdir/lib.sh"
 
 place=$SOFTHCA_DIR/softhca
 old='2 hours ago'
 
-# What there is below a directory, with types, links, contents: to be the same before and after.
+# Prints all that is below a directory, with types, links and contents. It must be the same before
+# and after.
 picture() { (cd "$1" && find . -printf '%p %y %l %m %U\n' | sort && find . -type f ! -path './softhca/lock' | sort | xargs -r -d '\n' cksum); }
 
-# A killed daemon's instance in the place.
+# Leaves the instance of a killed daemon in the place.
 dead() {
 	"$SOFTHCA" start "$@" || return 1
 	shift $(($# - 1))
@@ -52,17 +53,17 @@ neighbours() {
 	echo "softhca instance, inode 1" >"$place/forged/lock"
 	echo "softhca instance, inode 1" >"$place/.new-aaaaaaaaaaaaaaaa.lock"
 	mkdir "$place/.new-aaaaaaaaaaaaaaaa"
-	# A dead instance's copy is the user's.
+	# A copy of a dead instance belongs to the user.
 	dead original || return 1
 	rm -r "$place/copied"
 	cp -a "$place/original" "$place/copied"
-	# A lock by another name.
+	# A link to another instance's lock.
 	ln -s "../original/lock" "$place/linked/lock"
 	mkdir "$place/fifo" && mkfifo "$place/fifo/lock"
 	mkdir "$tmp/elsewhere" && echo x >"$tmp/elsewhere/file"
 	ln -s "$tmp/elsewhere" "$place/elsewhere"
 	find "$place" -exec touch -h -d "$old" {} +
-	# The dead instance is what is to go.
+	# Only the dead instance may go.
 	picture "$SOFTHCA_DIR" | grep -v ' \?\./softhca/original[/ ]' >"$tmp/before"
 	timeout 30 "$SOFTHCA" run -- true 2>"$tmp/err" || return 1
 	[ -s "$tmp/err" ] && { cat "$tmp/err"; return 1; }
@@ -105,19 +106,20 @@ foreign() {
 		host0/dev/infiniband/uverbs7 host0/sys/class/infiniband/mlx4_0x host0/sys/class/infiniband/mlx4_9 lock | sort) >"$tmp/foreign"
 	"$SOFTHCA" run -- true 2>"$tmp/err" || return 1
 	grep -q "$place/guest/.* is left alone" "$tmp/err" || { cat "$tmp/err"; return 1; }
-	# All of it is there, and of ours only the way to it and the marker.
+	# All of this is still there. Of the instance, only the directories above it and the marker
+	# are left.
 	(cd "$place/guest" && while read -r path; do [ -e "$path" ] || [ -L "$path" ] || echo "$path is gone"; done <"$tmp/foreign") >"$tmp/gone"
 	[ ! -s "$tmp/gone" ] || { cat "$tmp/gone"; return 1; }
 	[ -f "$tmp/precious/deep/file" ] && [ ! -e "$place/guest/pid" ] && [ ! -e "$place/guest/control" ] || return 1
 	"$SOFTHCA" start guest 2>"$tmp/err" && return 1
 	grep -q "softhca did not make it" "$tmp/err" || { cat "$tmp/err"; return 1; }
-	# Moved away, what is left of the instance goes.
+	# When the user has moved the files away, the rest of the instance goes.
 	grep -v '^lock$' "$tmp/foreign" | (cd "$place/guest" && xargs rm -rf)
 	"$SOFTHCA" run -- true 2>"$tmp/err" && [ ! -s "$tmp/err" ] && [ ! -e "$place/guest" ]
 }
 ok "in a dead instance, what is not of the list or not of its type stays and is named" foreign
 
-# ok() gives a link of the list's own name and type: it goes, and where it leads stays.
+# softhca accepts a link whose name and type are on its list. The link goes; what it leads to stays.
 listed_link() {
 	dead guest || return 1
 	rm "$place/guest/host0/sys/class/infiniband/mlx4_0" && ln -s "$tmp/precious" "$place/guest/host0/sys/class/infiniband/mlx4_0" || return 1
@@ -216,7 +218,7 @@ through_link() {
 }
 ok "SOFTHCA_DIR may be a link: the instance is where it leads" through_link
 
-# refused_dir WHAT REASON: SOFTHCA_DIR as it was made.
+# refused_dir WHAT REASON: SOFTHCA_DIR, as the caller has made it, is refused.
 refused_dir() {
 	picture "$tmp/named" >"$tmp/before" 2>&1
 	for verb in "run -- true" "start name" "run --instance name -- true" "show name"; do
@@ -242,7 +244,7 @@ chmod 755 "$tmp/named"; mkdir "$tmp/named/softhca"; chmod 770 "$tmp/named/softhc
 ok "a place that its group can write to" refused_dir "its group (mode 0770): chmod g-w $tmp/named/softhca)"
 rm -rf "$tmp/named"
 
-# With another user's eyes. unprivileged UID COMMAND...
+# unprivileged UID COMMAND...: runs the command as another user.
 unprivileged() {
 	uid=$1
 	shift
@@ -254,7 +256,7 @@ if [ "$(id -u)" -eq 0 ] && setpriv --reuid 65533 --clear-groups true 2>/dev/null
 	mkdir -m 1777 "$tmp/shared"
 	chmod 1777 "$tmp/shared"
 	vars=(TMPDIR="$tmp/shared")
-	# Others may be using these places: a number of our own.
+	# Others may be using these places, so this takes a user number of its own.
 	uid=$((60000 + $$ % 5000))
 	next_place() {
 		mkdir "/dev/shm/softhca-$uid" || return 1
@@ -334,7 +336,7 @@ if unshare -rUmpf --mount-proc true 2>/dev/null; then
 		grep -q "Read-only file system.*directory of yours" "$tmp/err" || { cat "$tmp/err"; return 1; }
 	}
 	ok "a read-only one too" read_only
-	# In a dead instance, with what it holds: files of the user under names that softhca would remove.
+	# A dead instance has the user's files in it, under names that softhca would remove.
 	mounted() {
 		dead mine || return 1
 		port=$(ls -d "$place"/mine/host0/sys/devices/pci*/*/infiniband/mlx4_0/ports/1) && cp -r "$port" "$tmp/precious" &&

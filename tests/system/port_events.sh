@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: `softhca port` and `softhca fault` do what they say: events reach ibv_asyncwatch, attributes change, and a
-# reliable connection survives lost, doubled and damaged packets.
+# Description: `softhca port` and `softhca fault` do what they say: events reach ibv_asyncwatch,
+# attributes change, and a reliable connection survives lost, duplicated and damaged packets.
 . "$srcdir/lib.sh"
 
 "$SOFTHCA" start --ports 2 fabric >/dev/null || exit 1
@@ -12,7 +12,7 @@ in_it ${stdbuf:+stdbuf -oL} "$TOOLS/ibv_asyncwatch" >"$tmp/events" 2>&1 &
 watch=$!
 until_true grep -qs mlx4_0 "$tmp/events"
 
-# change WORDS EVENT: the event arrives at the watcher.
+# change WORDS EVENT: the command makes the event arrive at the watcher.
 change() {
 	before=$(grep -ci "$2" "$tmp/events")
 	# shellcheck disable=SC2086
@@ -37,7 +37,7 @@ sm() { [ $(($(state 2 sm_lid))) -eq 9 ]; }
 ok "and is seen" sm
 bad() { ! "$SOFTHCA" port fabric mlx4_7:1 down 2>"$tmp/err" && [ -s "$tmp/err" ]; }
 ok "a device that is not there is an error with words" bad
-# What the daemon wrote events to is gone with the watcher.
+# The daemon closes the queue to which it wrote events when the watcher ends.
 daemon=$(cat "$SOFTHCA_DIR/softhca/fabric/pid")
 queue_open() { [ -n "$(find "/proc/$daemon/fd" -lname '*/events/*')" ]; }
 no_queue_open() { ! queue_open; }
@@ -51,7 +51,7 @@ lossy() {
 	done
 	export -f pingpong
 	in_it bash -c '"$@"' x pingpong "$TOOLS/ibv_rc_pingpong" -n 300 --verify || return 1
-	# It was bad.
+	# The faults did hit packets.
 	"$SOFTHCA" show fabric | grep -q ' retries: [1-9]' || { "$SOFTHCA" show fabric; return 1; }
 	"$SOFTHCA" fault fabric clear
 }

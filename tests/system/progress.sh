@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: what runs for long shows on a terminal how far it is, in one line that it takes away again, and nothing of the
-# kind in a pipe or a file: ping-pongs with many iterations, and a soak, in `softhca run`.
+# Description: a command that runs for long shows its progress on a terminal, in one line that it
+# removes again, and shows none in a pipe or a file: ping-pongs with many iterations, and a soak, in
+# `softhca run`.
 . "$srcdir/lib.sh"
 
 if ! command -v script >/dev/null; then
@@ -15,12 +16,12 @@ if ! script -qefc true /dev/null >"$tmp/pty" 2>&1 </dev/null; then
 	finish
 fi
 
-# terminal FILE COMMAND: in a terminal of its own, what it shows going to FILE.
+# terminal FILE COMMAND: runs the command in a terminal of its own. What it shows goes to FILE.
 terminal() {
 	script -qefc "$2" /dev/null >"$1" 2>&1 </dev/null
 }
 
-# side TOOL WHERE ARGUMENTS: one side of a ping-pong, its output in $tmp/server or $tmp/client. It never gets to its end.
+# side TOOL WHERE ARGUMENTS NAME: runs one side of a ping-pong, with its output in $tmp/NAME.
 side() {
 	command="exec '$TOOLS/$1' -p $port --timeout 30 $3"
 	if [ "$2" = terminal ]; then
@@ -33,7 +34,8 @@ side() {
 progresses() { tr '\r' '\n' <"$1" | grep -q '^  [0-9]* of [0-9]* messages received ([0-9]*%)'; }
 addressed() { grep -q 'remote' "$1"; }
 
-# shows TOOL WHERE-OF-SERVER WHERE-OF-CLIENT ITERATIONS: of two sides that do the same, those on a terminal show it.
+# shows TOOL WHERE-OF-SERVER WHERE-OF-CLIENT ITERATIONS: both sides do the same, and those on a
+# terminal show their progress.
 shows() {
 	take_port
 	: >"$tmp/server"
@@ -43,7 +45,8 @@ shows() {
 	side "$1" "$3" "-n $4 127.0.0.1" client &
 	until_true addressed "$tmp/client" || return 1
 	pids=$(pgrep -f "^$TOOLS/(.libs/)?(lt-)?$1 -p $port ")
-	# However fast the machine: a second goes by before the next message. script(1) stops with its child.
+	# However fast the machine is, a second passes before the next message. script(1) would stop
+	# with its child.
 	[ "$2" != file ] || stop=$(pgrep -f "^$TOOLS/(.libs/)?(lt-)?$1 -p $port .* -n $4\$")
 	[ "$3" != file ] || stop=$(pgrep -f "^$TOOLS/(.libs/)?(lt-)?$1 -p $port .* 127.0.0.1\$")
 	# shellcheck disable=SC2086 # words: $stop
@@ -64,7 +67,7 @@ shows() {
 	return "$bad"
 }
 
-# A run that ends takes its line away.
+# A tool that ends removes its line.
 cleans() {
 	take_port
 	side "$1" file "-n 60000" server &
@@ -74,7 +77,7 @@ cleans() {
 	! progresses "$tmp/client" || tr '\r' '\n' <"$tmp/client" | grep -q "^$(printf '\033')\[K60000\|^$(printf '\033')\[K.*bytes in"
 }
 
-# A hang ends here, with its instance.
+# A hang ends here, together with its instance.
 timed() { timeout 60 bash -c 'set -u; "$@"' timed "$@"; }
 
 export -f timed terminal side progresses addressed shows cleans

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: Python's ways to have children, in a program with registered memory: multiprocessing, subprocess, os.fork().
+# Description: Python's ways to make children, in a program with registered memory: multiprocessing,
+# subprocess, os.fork().
 TEST_TIMEOUT=${TEST_TIMEOUT:-1500}
 . "$srcdir/lib.sh"
 

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: softhca-rsh, the remote shell of an instance: the command lines that launchers give to ssh and rsh, quoting,
-# streams, exit status, and what it says to hosts that there are not.
+# Description: softhca-rsh, the remote shell of an instance: the command lines that launchers give
+# to ssh and rsh, quoting, streams, exit status, and the messages about hosts that do not exist.
 . "$srcdir/lib.sh"
 
 RSH=$(dirname "$SOFTHCA")/softhca-rsh
 export RSH
-# What the command line after softhca-rsh prints: is WANTED WORD...
+# is WANTED WORD...: softhca-rsh with these words prints WANTED.
 is() {
 	wanted=$1
 	shift
@@ -18,7 +18,7 @@ hosts() {
 	is host0 host0 hostname && is host1 host1 hostname && is host1 HOST1 hostname && is host1 host1. hostname || return 1
 	is host1 somebody@host1 hostname && is host1 a@b@host1 hostname && is host1 ssh://me@host1:22 hostname || return 1
 	is host1 127.128.1.1 hostname && is host1 me@127.128.1.2 hostname || return 1
-	# One's own.
+	# The names of the own host.
 	is host0 localhost hostname && is host0 127.0.0.1 hostname && is host0 "$(uname -n)" hostname &&
 		[ "$("$RSH" host1 "$RSH" localhost hostname)" = host1 ] &&
 		[ "$("$RSH" host1 "$RSH" -n host0 'hostname; '"$RSH"' host1 hostname' | tr '\n' ' ')" = "host0 host1 " ]
@@ -30,7 +30,7 @@ options() {
 	is host1 -xi key -p22 host1 hostname && is host1 -4 -A -C -X -a -k host1 hostname || return 1
 	is host1 host1 -l user -x hostname && is host1 host1 -n hostname && is host1 -- host1 hostname || return 1
 	is host1 host1 -- hostname && is host1 -x -- host1 hostname && is host1 -tt host1 hostname || return 1
-	# Behind the command's first word they are the command's.
+	# Options behind the command's first word belong to the command.
 	is "-l x -- -n" host1 echo -l x -- -n && is "-x" -- host1 printf %s -x
 }
 quoting() {
@@ -48,11 +48,12 @@ environment() {
 streams() {
 	[ "$(printf 'one\ntwo\n' | "$RSH" host1 cat)" = "$(printf 'one\ntwo')" ] || return 1
 	[ "$(echo lost | "$RSH" -n host1 cat)" = "" ] && [ "$(echo lost | "$RSH" host1 -n cat)" = "" ] || return 1
-	# Nothing of what comes behind is eaten by -n, and nothing is by the look at the host.
+	# softhca-rsh itself reads nothing of the input, neither because of -n nor when it looks up
+	# the host.
 	[ "$(printf 'first\nsecond\n' | (read -r _; "$RSH" host1 cat))" = second ] || return 1
 	"$RSH" host1 'echo out; echo err >&2' >"$tmp/out" 2>"$tmp/err"
 	[ "$(cat "$tmp/out") $(cat "$tmp/err")" = "out err" ] || return 1
-	# Without a command: a shell.
+	# Without a command softhca-rsh starts a shell.
 	[ "$(echo 'hostname; exit 3' | SHELL=/bin/sh "$RSH" host1; echo $?)" = "host1
 3" ]
 }
@@ -69,7 +70,7 @@ background() {
 	: >"$tmp/go"
 	until_true test -s "$tmp/late" && [ "$(cat "$tmp/late")" = host1 ]
 }
-# fails TEXT WORD...: 255, and the text on standard error; nothing is run.
+# fails TEXT WORD...: ends with 255 and the text on standard error, and runs nothing.
 fails() {
 	text=$1
 	shift
@@ -92,7 +93,7 @@ refusals() {
 helps() {
 	(unset SOFTHCA_INSTANCE && "$RSH" --help >"$tmp/out" 2>"$tmp/err") && [ ! -s "$tmp/err" ] || { cat "$tmp/err"; return 1; }
 	grep -q '^usage: softhca-rsh ' "$tmp/out" && ! grep -q @ <(grep -v USER@ "$tmp/out") || { cat "$tmp/out"; return 1; }
-	# Behind the host the word is the command's.
+	# Behind the host the word belongs to the command.
 	[ "$("$SOFTHCA" run -- "$RSH" host0 echo --help)" = --help ]
 }
 no_instance_here() {
@@ -103,7 +104,7 @@ lone() {
 		[ "$("$SOFTHCA" run -- "$RSH" "$(hostname)" echo 'a b')" = "a b" ] &&
 		[ "$("$SOFTHCA" run -- "$RSH" localhost echo 'a b')" = "a b" ]
 }
-# By its name, from $PATH; of an instance that stays, by name.
+# Finds softhca-rsh by name, from $PATH; and an instance that stays, by its name.
 by_path() {
 	"$SOFTHCA" start --hosts 2 lab >/dev/null || return 1
 	PATH=$(dirname "$RSH"):$PATH SOFTHCA_INSTANCE=lab softhca-rsh host1 hostname >"$tmp/out"
@@ -111,7 +112,7 @@ by_path() {
 	"$SOFTHCA" stop lab
 	[ "$got" -eq 0 ] && [ "$(cat "$tmp/out")" = host1 ]
 }
-# A starter that has the path of its ssh compiled in: the recipe of docs/hosts.md.
+# A launcher with the path of ssh compiled in: the recipe of docs/hosts.md.
 by_mount() {
 	printf '#!/bin/sh\necho the real one\n' >"$tmp/ssh"
 	printf '#!/bin/sh\n"%s" -q host1 hostname \\; id -u\n' "$tmp/ssh" >"$tmp/starter"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: a queue pair costs the same however many there are: in instructions of its process, in
-# mappings, in device memory, and looked at from outside. Nothing is timed. A hundred thousand of them
-# in the full tier.
+# Description: a queue pair costs the same however many exist: in instructions of its process, in
+# mappings, in device memory, and when `softhca show` looks at it. Nothing is timed. The full tier
+# makes a hundred thousand.
 TEST_TIMEOUT=${TEST_TIMEOUT:-600}
 . "$srcdir/lib.sh"
 
@@ -15,7 +15,7 @@ x86_64 | aarch64) ;;
 	skip "many queue pairs" "no single-stepping here"
 	finish ;;
 esac
-# A page of queue each, or two, and its records. CAP_IPC_LOCK lifts the limit.
+# Each takes a page or two for its queues, and its doorbell records. CAP_IPC_LOCK lifts the limit.
 privileged() { [ $((0x$(awk '/^CapEff/ { print $2 }' /proc/self/status) >> 14 & 1)) -eq 1 ]; }
 if ! locks $((many * 12)) && ! privileged; then
 	skip "many queue pairs" "locked memory is limited to $(ulimit -l) KiB"
@@ -36,7 +36,8 @@ if ! command -v jq >/dev/null; then
 	finish
 fi
 
-# Bytes of device memory in use, without what stands in for clients' own pages.
+# Prints how many bytes of device memory are in use, without those that stand in for clients' own
+# pages.
 device() {
 	"$SOFTHCA" show --json lab >"$tmp/state" || return 1
 	pages=$(jq '.daemon.pool_pages_used + .daemon.shared_pages_used' "$tmp/state")
@@ -47,7 +48,7 @@ seen() {
 		(.hosts[0].hcas[0].qps | length == $many and all(.[]; .state == "RTS" and .queue_memory == "shared"))' \
 		"$tmp/state" >/dev/null || { jq .daemon "$tmp/state"; return 1; }
 }
-# What the process has beside its QPs takes some pages, and so do those that came and went.
+# The process needs some pages besides those of its QPs, and so do objects that came and went.
 lean() {
 	echo "$before bytes before, $after with $many"
 	[ $((after - before)) -le $((many * 1024 + 262144)) ]
@@ -63,7 +64,7 @@ empty() {
 		"$tmp/state" >/dev/null
 }
 
-# hold NUMBER: that many, alive until descriptor 7 is closed.
+# hold NUMBER: makes that many, which stay until descriptor 7 is closed.
 hold() {
 	rm -f "$tmp/hold"
 	mkfifo "$tmp/hold"

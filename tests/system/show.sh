@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: `softhca show` of a layout that is known: every object with its numbers, for programs and for people; nothing
-# of it afterwards; and what the command says when it cannot.
+# Description: `softhca show` of a known layout prints every object with its numbers, for programs
+# and for people, and nothing of it afterwards. And the messages when the command fails.
 . "$srcdir/lib.sh"
 
 if ! command -v jq >/dev/null; then
@@ -53,7 +53,7 @@ for face in ofed mainline; do
 
 	text() {
 		"$SOFTHCA" show lab >"$tmp/text" || return 1
-		# A heading with the number of rows, and a table whose columns are aligned.
+		# There is a heading with the number of rows, and a table with aligned columns.
 		for heading in 'qps (2)' 'cqs (2)' 'srqs (2)' 'xrc_domain 1' 'receive_qps (1)' 'mrs (1)' 'counters'; do
 			grep -q "$heading" "$tmp/text" || { echo "no $heading"; cat "$tmp/text"; return 1; }
 		done
@@ -102,7 +102,7 @@ ok "a fault of no kind" says 2 'dropped (drop)' fault lab lose 5%
 ok "a rate of more than all" says 2 'from 0% to 100%' fault lab drop 101%
 ok "a count of nothing" says 2 'number from 1' fault lab drop 0
 
-# A daemon that is stopped: nobody waits for ever, and the message says what to do.
+# The daemon is stopped: the command does not wait for ever, and the message says what to do.
 pid=$(cat "$SOFTHCA_DIR/softhca/lab/pid")
 kill -STOP "$pid"
 ok "show of a stopped daemon ends, with words" says 125 "kill -CONT $pid" show lab

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: what `softhca show --json` prints of an instance that has something of everything is what its schema says, key by
-# key, and the schema has no key that does not occur. The same as text fits 100 columns.
+# Description: the instance has something of everything. What `softhca show --json` prints of it is
+# what the schema says, key by key, and the schema has no key that does not occur. The same as text
+# fits 100 columns.
 . "$srcdir/lib.sh"
 
-# That of the system has Debian's modules; another one may come first.
+# The system's Python has Debian's modules, but another Python may come first in $PATH.
 python=
 for candidate in python3 /usr/bin/python3; do
 	[ -n "$python" ] || ! "$candidate" -c 'import jsonschema; jsonschema.Draft202012Validator' 2>/dev/null || python=$candidate
@@ -16,7 +17,7 @@ if [ -z "$python" ]; then
 fi
 schema() { "$python" -B "$srcdir/show_schema.py" "$srcdir/../../docs/softhca-show.schema.json" "$@"; }
 
-# start HOST PROCESSES: in the background, until fd 7 is closed. $pid, $last, $qpn
+# start HOST PROCESSES: starts them in the background, until fd 7 is closed. $pid, $last, $qpn
 start() {
 	mkfifo "$tmp/hold$1"
 	ours "$SOFTHCA" run --instance lab --host "$1" -- "$PROGRAMS/everything" "$tmp/domain$1" "$2" \
@@ -31,7 +32,7 @@ narrow() {
 
 ok "each key has a description, each number a unit" schema described
 
-# What cannot be made to happen here, with its reason.
+# Keys that this test cannot make occur, with the reason.
 cat >"$tmp/unseen" <<'END'
 waits.locks[].pid		a lock that is held for half a second takes a thread that stops between two stores
 waits.locks[].tid		the same
@@ -47,7 +48,8 @@ for face in ofed mainline; do
 	killed=$last
 	first=$pid
 	start 1 3
-	# A process whose memory is gone while its objects may be there still; then its objects are counted as left.
+	# A process whose memory is gone, while its objects may still be there; later its objects
+	# count as left.
 	kill -KILL "$killed"
 	"$SOFTHCA" show --json lab >"$tmp/dying-$face"
 	for fault in "drop 1%" "delay 5 7ms --from host0" "corrupt 2% --from host1 --to host0" "duplicate 3 --qp $qpn"; do
@@ -73,7 +75,7 @@ for face in ofed mainline; do
 	"$SOFTHCA" show --json >"$tmp/list-$face"
 	ok "the list of instances, $face" schema valid instances "$tmp/list-$face"
 	ok "which is as strict, $face" schema strict instances "$tmp/list-$face"
-	# What is under way, beside.
+	# Beside that, something that waits.
 	ours "$SOFTHCA" run --instance lab --host 2 -- "$PROGRAMS/waits" rnr >"$tmp/rnr" 2>"$tmp/err" &
 	waits=$!
 	until_true grep -qs peer= "$tmp/rnr" || { cat "$tmp/err"; exit 1; }
@@ -94,7 +96,7 @@ done
 # shellcheck disable=SC2086
 ok "each key of the schema was seen, or has a reason" schema seen "$tmp/unseen" $seen
 
-# Many processes, and a name as long as there can be.
+# Many processes, and the longest name that an instance can have.
 name=$(printf 'n%.0s' $(seq 64))
 crowd() {
 	"$SOFTHCA" start --ports 2 "$name" >/dev/null || return 1

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: `softhca show --waits` names what each of a number of known situations waits for,
-# within 100 columns, takes none of them for a lost wake-up, does not need the daemon, and leaves the
-# instance as it is. waits.c makes the situations.
+# Description: `softhca show --waits` says for each of a number of known situations what it waits
+# for, within 100 columns. It takes none of them for a lost wake-up, does not need the daemon, and
+# leaves the instance as it is. waits.c makes the situations.
 . "$srcdir/lib.sh"
 
 if ! command -v jq >/dev/null; then
@@ -11,7 +11,7 @@ if ! command -v jq >/dev/null; then
 	finish
 fi
 
-# situation NAME: waits.c at it; $pid, $peer, $daemon
+# situation NAME: starts waits.c in this situation; $pid, $peer, $daemon
 situation() {
 	"$SOFTHCA" start --kernel ofed lab >/dev/null || exit 1
 	daemon=$(cat "$SOFTHCA_DIR/softhca/lab/pid")
@@ -24,7 +24,7 @@ situation() {
 over() {
 	kill -KILL "$pid" 2>/dev/null
 	[ "$peer" -eq 0 ] || kill -KILL "$peer" 2>/dev/null
-	# It stops with its command.
+	# `softhca run` stops together with its command.
 	pkill -CONT -P $program
 	wait $program 2>/dev/null
 	"$SOFTHCA" stop lab >/dev/null
@@ -36,7 +36,8 @@ look() {
 	awk 'length > 100 { print "too wide: " $0; bad = 1 } END { exit bad }' "$tmp/text"
 }
 
-# says PATTERN...: each is in what is printed, whose lines are joined, in that order; as many are lost as $lost.
+# says PATTERN...: the output, with its lines joined, has each pattern, in this order, and $lost
+# lost wake-ups.
 says() {
 	look || return 1
 	pattern=$(printf '.*%s' "$@")
@@ -46,7 +47,7 @@ says() {
 }
 lost=0
 
-# Each look takes half a second, and more where there is a load.
+# Each look takes half a second, or more under load.
 before_long() {
 	for _ in $(seq 30); do
 		"$@" >"$tmp/said" && return 0
@@ -55,7 +56,7 @@ before_long() {
 	return 1
 }
 
-# due FILTER: something outstanding of that description.
+# due FILTER: something outstanding fits this description.
 due() {
 	jq -e --argjson pid "$pid" --argjson peer "$peer" "any(.outstanding[]; $1)" "$tmp/json" \
 		>/dev/null || { cat "$tmp/json"; return 1; }
@@ -72,7 +73,7 @@ ok "the same for programs" due '.kind == "receive" and .pid == $pid and .peer_pi
 ok "its thread, and the helper thread" says "process $pid, host 0" \
 	"thread $pid sleeps: in the program" \
 	"thread [0-9]* sleeps: helper thread, next timer not set"
-# The device fills its receives all the same.
+# The device still fills the program's receives.
 kill -STOP "$pid"
 ok "and waits while its process is stopped" before_long says "thread $pid stopped: in the program" \
 	"$qp, process $pid (stopped); peer mlx4_0 $qp, process $peer waits: 3 receives posted"
@@ -84,7 +85,7 @@ ok "a sender that backs off, since its receiver was not ready" before_long says 
 	", sent again .*, without end; 0 receives posted there"
 ok "the same for programs" due '.kind == "rnr" and .pid == $pid and .peer_pid == $peer and
 	.count == 1 and .verdict == "waits"'
-# From here on it would wait for ever.
+# Without its timer the sender would wait for ever.
 memory() { find "/proc/$daemon/fd" -lname '/memfd:softhca (deleted)' | head -1; }
 ok "its timer is taken away" until_true "$PROGRAMS/lose" "$(memory)"
 lost=1
@@ -120,7 +121,7 @@ ok "a command, and a daemon that is stopped" before_long says \
 kill -CONT "$daemon"
 over
 
-# What is looked at has as many pages afterwards as before.
+# Looking leaves device memory with as many pages as before.
 situation receive
 # shellcheck disable=SC2034 # eval reads it
 blocks=$(stat -L -c %b "$(memory)")

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: many client processes on one instance, killed at random and replaced, and others stopped at random for a while.
-# Nobody else loses a message, and afterwards the instance is as it was before the first.
-# SOAK_SECONDS and SOAK_PROCESSES say for how long and how many, SOAK_SEED which ones.
+# Description: many client processes on one instance are killed at random and replaced, and others
+# are stopped at random for a while. No other process loses a message, and afterwards the instance
+# is as it was at first. SOAK_SECONDS and SOAK_PROCESSES say for how long and how many, SOAK_SEED
+# which ones.
 TEST_TIMEOUT=${TEST_TIMEOUT:-900}
 . "$srcdir/lib.sh"
 
@@ -23,12 +24,12 @@ seed=${SOAK_SEED:-$RANDOM}
 progress=/dev/null
 [ -t 1 ] && progress=/dev/tty
 
-# Counters count; everything else must be gone.
+# Counters go on counting. Everything else must be gone.
 state() { "$SOFTHCA" show --json lab | jq 'del(.. | .counters?) | del(.daemon.commands, .daemon.failed, .daemon.ranges_shared,
 	.daemon.regions_shared, .daemon.regions_private, .daemon.regions_revoked)'; }
 idle() { [ "$(state)" = "$fresh" ]; }
-# What the daemon has for itself. Device memory is shared and not counted here: numbers are given out in turn, so its
-# tables are touched further with every object ever made, up to their size.
+# The daemon's own memory. It does not include device memory, which is shared: numbers are given out
+# in turn, so every object ever made touches more of its tables, up to their size.
 memory() { awk '/^RssAnon/ { print $2 }' "/proc/$daemon/status"; }
 descriptors() { find "/proc/$daemon/fd" -mindepth 1 | wc -l; }
 files() { find "$SOFTHCA_DIR/softhca/lab" -type f -o -type p | grep -c -v /host; }
@@ -61,7 +62,7 @@ for face in mainline ofed; do
 	fresh=$(state)
 	fds=$(descriptors)
 	leaf=$(files)
-	# Once for what is allocated once.
+	# The first run makes what the daemon allocates only once.
 	ok "$processes processes, nobody killed, $face" ours soak --none "$processes" 1
 	in_peace >/dev/null
 	before=$(memory)

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: `softhca run --stats` says what went over each HCA and what was left open, and that nothing went over any;
-# --require-traffic makes that an exit status. Neither changes what a command prints or returns otherwise.
+# Description: `softhca run --stats` says what each HCA sent and received and what was left open, or
+# that nothing was sent over any HCA; --require-traffic makes that an exit status. Otherwise neither
+# changes what a command prints or returns.
 . "$srcdir/lib.sh"
 
 run() { ours timeout 50 "$SOFTHCA" run "$@" >"$tmp/out" 2>"$tmp/err"; }
@@ -27,7 +28,7 @@ take_port
 export port
 ok "of each host, and not of one that was idle" hosts
 
-# layout destroys nothing, whether it gets to its end or is killed.
+# layout destroys nothing, whether it reaches its end or is killed.
 left="left open when its program closed the device or ended: 2 QPs, 2 SRQs, 2 CQs, 1 memory region, 1 PD, 1 XRC domain$"
 ended() { run --stats -- "$PROGRAMS/layout" "$tmp/domain" </dev/null && says "^softhca: host 0, mlx4_0: $left" && says 'sent 3 messages'; }
 ok "what a program left open" ended
@@ -58,7 +59,7 @@ ok "the command's own failure comes first" own
 met() { run --require-traffic -- bash -c 'set -u; "$@"' x pingpong "$TOOLS/ibv_rc_pingpong" -n 10 && silent '^softhca:'; }
 ok "and is silent where something went" met
 
-# What another run has sent before is not this one's.
+# This run does not count what an earlier run sent.
 "$SOFTHCA" start lab >/dev/null || exit 1
 ok "in a running instance" run --instance lab --require-traffic -- bash -c 'set -u; "$@"' x pingpong "$TOOLS/ibv_rc_pingpong" -n 10
 ok "only what this run has sent counts" status 125 run --instance lab --require-traffic -- "$TOOLS/ibv_devinfo"

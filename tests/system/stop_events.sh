@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: `softhca stop` tells programs first: whoever is blocked in ibv_get_async_event() gets IBV_EVENT_DEVICE_FATAL, of
-# every device, on every host, before calls fail; and then comes to an end. A program that is stopped holds up nobody, and is
-# told when it goes on. So it is when the daemon is asked to end by a signal.
+# Description: `softhca stop` tells programs first: before calls fail, each thread that is blocked
+# in ibv_get_async_event() gets IBV_EVENT_DEVICE_FATAL, of every device, on every host. Then the
+# instance ends. A program that is stopped delays none of this, and gets its event when it
+# continues. All this also holds if a signal ends the daemon.
 . "$srcdir/lib.sh"
 
-# watcher HOST NAME: told.c there, when its threads are blocked. $pid
+# watcher HOST NAME THREADS: starts told.c there, and waits until its threads are blocked. $pid
 watcher() {
 	ours "$SOFTHCA" run --instance lab --host "$1" -- "$PROGRAMS/told" >"$tmp/$2.out" 2>"$tmp/$2.err" &
 	eval "$2=$!"
@@ -14,10 +15,10 @@ watcher() {
 	eval "$(grep pid= "$tmp/$2.out")"
 	until_true blocked "$pid" "$3" || { cat "$tmp/$2.out" "$tmp/$2.err"; return 1; }
 }
-# As many of its threads are in read(), whose number differs between processors.
+# So many threads are in read(). Its number depends on the processor.
 read=$(printf '#include <sys/syscall.h>\nSYS_read\n' | $CC -E - | tail -n 1)
 blocked() { [ "$(cat "/proc/$1/task/"*/syscall 2>/dev/null | grep -c "^$read ")" -eq "$2" ]; }
-# was_told NAME DEVICES: it ends by itself, and well.
+# was_told NAME DEVICES: the program has got the events, and has ended by itself and well.
 was_told() {
 	eval "program=\$$1"
 	wait "$program" && [ "$(grep -c DEVICE_FATAL "$tmp/$1.out")" -eq "$2" ] && grep -q over "$tmp/$1.out" ||
@@ -38,7 +39,7 @@ by_signal() {
 		until_true no_instance
 }
 ok "the daemon ends by a signal" by_signal
-# One that has failed before says so once.
+# A device that has failed before raises its event only once.
 already() {
 	"$SOFTHCA" start lab >/dev/null && watcher 0 first 1 && "$SOFTHCA" port lab mlx4_0:1 fatal &&
 		until_true grep -q DEVICE_FATAL "$tmp/first.out" && "$SOFTHCA" stop lab && was_told first 1
@@ -51,13 +52,13 @@ held() {
 	ended=$?
 	no_instance || ended=1
 	kill -CONT "$pid"
-	# The command has stopped with its program.
+	# `softhca run` has stopped with its program.
 	pkill -CONT -P "$first"
 	[ "$ended" -eq 0 ] && was_told first 1
 }
 ok "a stopped program is told when it goes on, and stop ends meanwhile" held
 objects() { "$SOFTHCA" show --json lab | jq '.hosts[].hcas[] | .contexts, .pds, .cqs, .qps, .mrs'; }
-# Commands of a program that has outlived its instance go to no other.
+# A program that has outlived its instance sends its commands to no other instance.
 another() {
 	mkfifo "$tmp/hold" "$tmp/hold2"
 	"$SOFTHCA" start lab >/dev/null || return 1
@@ -66,7 +67,8 @@ another() {
 	exec 7>"$tmp/hold"
 	until_true grep -qs pid= "$tmp/first.out" && "$SOFTHCA" stop lab && until_true grep -q DEVICE_FATAL "$tmp/first.out" &&
 		"$SOFTHCA" start lab >/dev/null || return 1
-	# Its context and objects have the numbers that the first program's had.
+	# The context and the objects of this program have the same numbers as the first program's
+	# had.
 	ours "$SOFTHCA" run --instance lab -- "$PROGRAMS/told" wait <"$tmp/hold2" >"$tmp/second.out" 2>"$tmp/second.err" 7>&- &
 	# shellcheck disable=SC2034 # was_told reads it by name
 	second=$!

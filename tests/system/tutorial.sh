@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: the tutorial works as it stands: its programs, built with its line against the build tree or an
-# installed prefix, run under `softhca run` by themselves, beside rdma-core's library; so does a program that knows no
-# directory of its library, as those that were linked elsewhere; and programs of rdma-core keep their own.
+# Description: the tutorial works as it stands. Its programs, built with its command line against
+# the build tree or an installed prefix, run under `softhca run` without more, beside rdma-core's
+# library. So does a program without a directory of its library, as programs linked on other systems
+# are. Programs of rdma-core keep their own library.
 . "$srcdir/lib.sh"
 
 if ! command -v pkg-config >/dev/null; then
@@ -13,17 +14,17 @@ fi
 top_srcdir=$srcdir/../..
 build=${OURS%%:*}
 build=${build%/libibverbs/.libs}
-# Nothing of this test's caller leads to a library.
+# The environment of this test's caller must not lead to a library.
 unset LD_LIBRARY_PATH LD_RUN_PATH PKG_CONFIG_LIBDIR
 
-# The programs of the document, in its order: 1.c, 2.c.
+# Extracts the programs of the document, in its order: 1.c, 2.c.
 awk -v dir="$tmp" '/^```c$/ { n++; out = dir "/" n ".c"; next } /^```/ { out = "" } out { print > out }' \
 	"$top_srcdir/docs/xrc.md"
 mv "$tmp/1.c" "$tmp/one.c" && mv "$tmp/2.c" "$tmp/share.c" || exit 1
-# The line that builds them, as the document has it.
+# The command line that builds them, as the document has it.
 line=$(sed -n 's/^Saved as `one.c`, it is built with `\(.*\)` (.*/\1/p' "$top_srcdir/docs/xrc.md")
 
-# What make install would put into a prefix of its own, and no more.
+# Copies what make install would put into a prefix, and no more.
 prefix=$tmp/prefix
 mkdir -p "$prefix/lib/pkgconfig" "$prefix/lib/softhca" "$prefix/bin"
 cp -P "$build"/libibverbs/.libs/libibverbs.so* "$build/libmlx4/.libs/libmlx4-rdmav2.so" "$prefix/lib/"
@@ -33,13 +34,13 @@ ln -s "$(cd "$top_srcdir" && pwd)/include" "$prefix/include"
 sed -e "s|^prefix=.*|prefix=$prefix|" -e 's|^exec_prefix=.*|exec_prefix=${prefix}|' -e 's|^libdir=.*|libdir=${prefix}/lib|' \
 	-e 's|^includedir=.*|includedir=${prefix}/include|' "$build/libibverbs/libibverbs.pc" >"$prefix/lib/pkgconfig/libibverbs.pc"
 
-# built WHERE NAME: with the line of the document.
+# built WHERE NAME: builds the program with the document's command line.
 built() {
 	cd "$tmp" || return 1
 	export PKG_CONFIG_PATH=$1
 	eval "$(echo "$line" | sed "s/\<cc\>/$CC/; s/\<one\>/$2/g")"
 }
-# runs SOFTHCA PROGRAM WORDS
+# runs SOFTHCA PROGRAM WORDS: the program runs on both faces and prints these words.
 runs() {
 	for face in ofed mainline; do
 		timeout 50 "$1" run --kernel "$face" -- "$tmp/$2" >"$tmp/out" 2>"$tmp/err" && grep -q "$3" "$tmp/out" ||
@@ -55,7 +56,7 @@ for place in "the build tree:$build/libibverbs:$SOFTHCA" "an installed prefix:$p
 	ok "and runs" runs "$softhca" share "through the QP that receiver 0 made"
 done
 
-# A program that was linked where its library was in the loader's way, as on an OFED system.
+# A program that was linked where the loader found its library anyway, as on an OFED system.
 elsewhere() {
 	# shellcheck disable=SC2086
 	$CC -o "$tmp/elsewhere" "$tmp/one.c" -I"$prefix/include" -L"$prefix/lib" -libverbs &&
@@ -72,10 +73,11 @@ for softhca in "$SOFTHCA" "$prefix/bin/softhca"; do
 	ok "does not with --libibverbs system" not_ours
 done
 
-# The user's own choice: a library that has all of it, in a directory of LD_LIBRARY_PATH, or in the program's.
+# The user has chosen a library that has all the functions: by a directory in LD_LIBRARY_PATH, or by
+# one in the program.
 mkdir "$tmp/chosen"
 cp -P "$prefix"/lib/libibverbs.so* "$tmp/chosen/"
-# It says what `softhca run` has given it.
+# This program prints what `softhca run` has set.
 cat >"$tmp/path.c" <<'END'
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,7 +107,7 @@ relative() {
 ok "a directory beside the program counts" relative
 ok "a library that lacks what the program needs does not" path_of "" "$build/libibverbs/.libs:$build/libmlx4/.libs:$tmp" "$tmp"
 
-# rdma-core's programs on rdma-core's library.
+# Programs of rdma-core use rdma-core's library.
 if command -v ibv_devinfo >/dev/null; then
 	theirs() { "$SOFTHCA" run -- "$(command -v ibv_devinfo)" | grep -q PORT_ACTIVE; }
 	ok "Debian's tools run on their own library" theirs
@@ -118,7 +120,7 @@ else
 	skip "Debian's tools" "install ibverbs-utils"
 fi
 
-# What is no program of this machine is run, or refused, as without softhca.
+# A file that is not a program of this machine runs, or is refused, as without softhca.
 damaged() {
 	for size in 7 64 1000 3000 9000; do
 		head -c "$size" "$tmp/elsewhere" >"$tmp/cut$size"

@@ -6,7 +6,7 @@
 # shellcheck disable=SC2086 # words of a command: $two
 . "$srcdir/lib.sh"
 
-# The name, and the host that the device belongs to: "host1 softhca-host1".
+# Prints the host's name, and the host that the device belongs to: "host1 softhca-host1".
 cat >"$tmp/where" <<'EOF'
 #!/bin/sh
 read -r device _ </sys/class/infiniband/mlx4_0/node_desc
@@ -30,11 +30,11 @@ by_hand() {
 	SOFTHCA_HOST=0 "$tmp/where" >"$tmp/zero" &
 	wait
 	at 1 cat "$tmp/one" && at 0 cat "$tmp/zero" || return 1
-	# Children follow, and may be moved once more.
+	# Children are on the same host, and may be moved again.
 	SOFTHCA_HOST=1 at 1 sh -c 'sh -c "$tmp/where; :"' && SOFTHCA_HOST=1 at 0 sh -c 'SOFTHCA_HOST=0 "$tmp/where"; :' &&
 		on 1 bash -c 'at 1 "$tmp/where" && SOFTHCA_HOST=0 at 0 "$tmp/where" && at 1 setsid -w "$tmp/where"'
 }
-# As Hydra's proxy starts a rank: with what mpiexec had for an environment, and nothing else.
+# Starts a rank as Hydra's proxy does: with the environment that mpiexec had, and nothing else.
 carry() {
 	mapfile -d '' carried < <(env -0)
 	on "$1" env -i "${carried[@]}" "${@:2}"
@@ -42,23 +42,24 @@ carry() {
 carried_over() {
 	at 1 carry 1 "$tmp/where" && at 0 carry 0 "$tmp/where" || return 1
 	at 1 carry 1 sh -c 'sh -c "$tmp/where; :"' && at 1 carry 1 setsid -w sh -c '"$tmp/where"; :' || return 1
-	# From another host, and by a launcher that was itself launched.
+	# From another host, and by a launcher that a launcher has started.
 	on 1 bash -c 'at 0 carry 0 "$tmp/where" && at 1 carry 1 "$tmp/where"' || return 1
 	at 0 carry 1 bash -c 'carry 0 "$tmp/where"' && at 1 carry 0 bash -c 'carry 1 "$tmp/where"' || return 1
-	# A remote shell below those starts from where it says.
+	# A remote shell below these ranks starts at the host that it names.
 	at 1 carry 0 "$SOFTHCA" run --instance "$SOFTHCA_INSTANCE" --host 1 -- "$tmp/where"
 }
-# What it carries may lack the tag, or the host.
+# The environment that is carried over may lack the tag, or the host.
 carried_in_part() {
 	at 1 on 1 env -i "LD_PRELOAD=$LD_PRELOAD" "SOFTHCA_INSTANCE=$SOFTHCA_INSTANCE" SOFTHCA_HOST=0 "$tmp/where" || return 1
 	at 1 on 1 env -u SOFTHCA_HOST "$tmp/where" && at 1 on 1 env -u SOFTHCA_RUN "$tmp/where" &&
 		at 1 on 1 env -u SOFTHCA_HOST -u SOFTHCA_RUN "$tmp/where" && at 1 on 1 env SOFTHCA_HOST= "$tmp/where" &&
 		at 1 on 1 env SOFTHCA_RUN=/../../x SOFTHCA_HOST=0 "$tmp/where"
 }
-# The carried host need not even be one.
+# The host that is carried over need not even exist.
 carried_wrong() { SOFTHCA_HOST=7 at 1 carry 1 "$tmp/where"; }
 
-# A process that is left behind and becomes another program later: still where it was, whatever is above it now.
+# A process that is left behind and later executes another program stays on its host, whatever its
+# parents are by then.
 left_behind() {
 	rm -f "$tmp/go" "$tmp/left"
 	on 1 sh -c '(setsid sh -c "until [ -e $tmp/go ]; do sleep 0.05; done; exec sh -c \"\$tmp/where >\$tmp/left\"" &) </dev/null'
@@ -76,8 +77,9 @@ run_killed() {
 	: >"$tmp/go"
 	until_true test -s "$tmp/left" && at 1 cat "$tmp/left"
 }
-# A daemon that outlives its run, and starts processes with what was carried to it: one for which a run is further up, and one
-# that process 1 or another has.
+# A daemon that outlives its run, and starts processes with an environment that was carried to it:
+# one daemon that has a run among its parents, and one that belongs to process 1 or to another
+# process.
 daemon_left() {
 	rm -f "$tmp/go" "$tmp/left" "$tmp/second"
 	on 0 bash -c 'env -0' >"$tmp/environment"
@@ -93,7 +95,7 @@ daemon_alone() {
 	"$SOFTHCA" stop "$1"
 	return "$got"
 }
-# An environment of an older run that is over, with something left behind: carried is carried.
+# An environment from an older run that is over, with a process left behind, counts as carried over.
 carried_from_the_dead() {
 	rm -f "$tmp/go"
 	on 0 bash -c 'env -0 >"$tmp/environment"; (setsid sh -c "until [ -e $tmp/go ]; do sleep 0.05; done" &)'
@@ -103,7 +105,7 @@ carried_from_the_dead() {
 	: >"$tmp/go"
 	return "$got"
 }
-# A process number that a run had before.
+# A process number that belonged to an earlier run.
 reused_number() {
 	on 1 bash -c 'echo 0 >"$SOFTHCA_INSTANCE/runs/$$.1"; at 1 env SOFTHCA_RUN=1.1 SOFTHCA_HOST=0 "$tmp/where"'
 }
@@ -118,7 +120,7 @@ records() {
 other_instance() {
 	SOFTHCA_HOST=1 at 1 "$SOFTHCA" run --hosts 3 --host 1 -- "$tmp/where" || return 1
 	at 0 "$SOFTHCA" run --hosts 3 --host 2 -- sh -c 'SOFTHCA_HOST=0 "$tmp/where"' || return 1
-	# Inside, the outer one's variables say nothing about a new instance.
+	# Inside a new instance the variables of the outer one say nothing.
 	on 1 env RUN="$SOFTHCA" sh -c '[ "$("$RUN" run -- env | grep -c "SOFTHCA_HOST=0\|SOFTHCA_RUN=")" -eq 1 ]'
 }
 wrong() {

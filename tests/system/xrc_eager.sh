@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: RDMA to receive QPs, whose receiver polls memory; immediate data,
-# reads and atomics: xrc_eager.c.
+# Description: RDMA to receive QPs whose receiver polls memory; immediate data, READs and atomics:
+# xrc_eager.c.
 . "$srcdir/xrc_ranks.sh"
 
 layout() { picture 1 'whole(1)'; }

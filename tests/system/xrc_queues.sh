@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: X queues, three XRC SRQs for each rank: xrc_queues.c.
+# Description: X queues, which are three XRC SRQs for each rank: xrc_queues.c.
 . "$srcdir/xrc_ranks.sh"
 
 layout() { picture 1 'whole(3)'; }

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 # shellcheck shell=bash
 #
-# For the scripts that run XRC programs on xrc_ranks.c: each on both kernel faces, in kick and in
-# trap, on one to four hosts. The script defines layout, which asserts with picture what
-# `softhca show --json` said while the ranks were there.
+# For the scripts that run XRC programs on xrc_ranks.c: each runs on both kernel faces, in kick and
+# in trap, on one to four hosts. The script defines layout, which uses picture to assert what
+# `softhca show --json` printed while the ranks were there.
 . "$srcdir/lib.sh"
 
 if ! command -v jq >/dev/null; then
@@ -33,7 +33,7 @@ def at($srqs): (.xrc_domains | length == 1) and .xrc_domains[0].opens == $local 
 def whole($srqs): alive and all(hcas; at($srqs)) and
 	([hcas.xrc_domains[0].inode] | unique | length == $hosts);
 '
-# picture N EXPRESSION: what must be true of the N-th picture.
+# picture N EXPRESSION: the expression holds for the N-th picture.
 picture() {
 	jq -e --argjson hosts "$hosts" --argjson local "$local" "$definitions $2" \
 		"$tmp/ranks/up-$1.json" >/dev/null && return
@@ -49,7 +49,7 @@ nothing_left() {
 		length == 0' "$tmp/end.json" >/dev/null
 }
 
-# In the instance: the program, what was seen while it ran, and that nothing is left.
+# In the instance: runs the program, and checks what was seen while it ran and that nothing is left.
 on_hosts() {
 	hosts=$2
 	local=$3
@@ -62,8 +62,9 @@ on_hosts() {
 export definitions
 export -f picture nothing_left on_hosts
 
-# across PROGRAM N1 N2 N3 N4: with so many ranks on each of one, two, three, four hosts. In the
-# quick tier each number of hosts is tried on both faces, on one of them in kick, on the other in trap.
+# across PROGRAM N1 N2 N3 N4: runs the program with so many ranks on each of one, two, three, four
+# hosts. The quick tier tries each number of hosts on both faces, one of them in kick and the other
+# in trap.
 across() {
 	program=$1
 	shift

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: ranks killed in the midst of traffic, and others in their places: xrc_recovery.c.
+# Description: ranks are killed in the midst of traffic, and others take their places:
+# xrc_recovery.c.
 . "$srcdir/xrc_ranks.sh"
 
 layout() { picture 1 'whole(2)'; }

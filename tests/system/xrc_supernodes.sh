@@ -5,7 +5,8 @@
 . "$srcdir/xrc_ranks.sh"
 
 layout() {
-	# A domain for each two ranks. With a receive for each credit no request has met an empty SRQ.
+	# Each two ranks have a domain. Since each credit has its receive, no request has met an
+	# empty SRQ.
 	picture 1 'alive and all(hcas;
 		(.xrc_domains | length == $local / 2 and all(.[]; .opens == 2 and
 			(.receive_qps | length == total - 2) and

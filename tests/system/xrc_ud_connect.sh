@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: connections asked for by datagrams, of which some are lost and some come
-# twice: xrc_ud_connect.c.
+# Description: ranks ask for connections by datagrams, some of which are lost and some of which
+# arrive twice: xrc_ud_connect.c.
 . "$srcdir/xrc_ranks.sh"
 
 layout() {
