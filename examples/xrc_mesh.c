@@ -34,7 +34,7 @@
 #define MAX_NODES 64
 #define MAX_PROCS 64
 
-static int nodes = 2, procs = 4, node, messages = 16, size = 256, hold;
+static int nodes = 2, procs = 4, node = -1, messages = 16, size = 256, hold;
 static int slots = 32;		/* receives that each receive queue keeps posted */
 static int rc, rc_srq;		/* neither: XRC */
 static const char *server = "127.0.0.1", *service = "18600";
@@ -532,8 +532,10 @@ static void run_rank(int p)
 	close(exchange_fd);
 }
 
-static void usage(int status)
+static void usage(int status, const char *wrong)
 {
+	if (wrong)
+		fprintf(stderr, "xrc_mesh: %s\n", wrong);
 	fputs("Usage: xrc_mesh [--rc|--rc-srq] [--nodes N] [--procs P] --node K [--server HOST] [--port PORT] [--messages M]\n"
 	      "                [--size S] [--slots R] [--hold]\n"
 	      "Start it once on each node; node 0 is the one that --server names. XRC, unless --rc (receives per QP) or\n"
@@ -564,12 +566,23 @@ static void options(int argc, char **argv)
 		case 'm': messages = atoi(optarg); break;
 		case 'S': size = atoi(optarg); break;
 		case 'r': slots = atoi(optarg); break;
-		default: usage(c == 'h' ? 0 : 2);
+		case 'h': usage(0, NULL); break;
+		/* getopt_long() has said what is wrong. */
+		default: usage(2, NULL);
 		}
 	}
-	if (nodes < 2 || nodes > MAX_NODES || procs < 1 || procs > MAX_PROCS || node < 0 || node >= nodes || messages < 1 ||
-	    size < (int)sizeof(struct header) || slots < 1 || (rc && rc_srq) || optind != argc)
-		usage(2);
+	if (optind != argc)
+		usage(2, "it takes only options");
+	if (node < 0)
+		usage(2, "--node must say which node this is: 0 for the one that --server names, 1 and so on for the others");
+	if (nodes < 2 || nodes > MAX_NODES || node >= nodes)
+		usage(2, "--nodes must be from 2 to 64, and --node less");
+	if (procs < 1 || procs > MAX_PROCS)
+		usage(2, "--procs must be from 1 to 64");
+	if (messages < 1 || slots < 1 || size < (int)sizeof(struct header))
+		usage(2, "--messages and --slots must be at least 1, and --size at least 8");
+	if (rc && rc_srq)
+		usage(2, "--rc and --rc-srq exclude each other");
 	card_size = sizeof(struct card) + sizeof(uint32_t) * nodes * procs;
 }
 

@@ -132,6 +132,18 @@ no_ranks() {
 	status 1 ours timeout 50 "$TOOLS/xrc_mesh" --procs 2 --port "$port" --node 0
 }
 ok "a mesh whose ranks cannot begin ends" no_ranks
+# refused_mesh WORDS OPTION...: it ends at once with usage, which begins with what is wrong.
+refused_mesh() {
+	words=$1
+	shift
+	status 2 ours timeout 20 "$TOOLS/xrc_mesh" "$@" 2>"$tmp/err" >"$tmp/out" && head -n 1 "$tmp/err" | grep -q -- "^xrc_mesh: .*$words" &&
+		grep -q '^Usage: xrc_mesh' "$tmp/err" && [ ! -s "$tmp/out" ] || { cat "$tmp/out" "$tmp/err"; return 1; }
+}
+ok "a mesh that is not told its node prints its usage" refused_mesh "--node must say which node this is"
+ok "so does one that is told only the rest" refused_mesh "--node must say" --procs 2
+ok "a mesh with a number out of range says which" refused_mesh "--procs must be from 1 to 64" --node 0 --procs 65
+ok "a node that is not there too" refused_mesh "--node less" --node 2
+ok "and one with two layouts" refused_mesh "exclude each other" --node 0 --rc --rc-srq
 ok "a lone host keeps the machine's name" lone
 range() {
 	status 125 "$SOFTHCA" run --hosts 2 --host 2 -- true 2>"$tmp/err" && grep -q 'counted from 0' "$tmp/err"
