@@ -43,7 +43,34 @@ static void usage(FILE *out)
 	      out);
 	for (size_t i = 0; i < NVERBS; i++)
 		fprintf(out, "  %-6s %s\n", verbs[i].name, verbs[i].what);
-	fputs("\nsofthca VERB --help tells more. Try: softhca run -- ibv_devinfo\n", out);
+	fputs("\nsofthca VERB --help, or softhca help VERB, tells more. Try: softhca run -- ibv_devinfo\n", out);
+}
+
+static const struct verb *find_verb(const char *name)
+{
+	for (size_t i = 0; i < NVERBS; i++)
+		if (!strcmp(name, verbs[i].name))
+			return &verbs[i];
+	complain("unknown verb \"%s\"; softhca --help lists the verbs", name);
+	return NULL;
+}
+
+/* `softhca help VERB` is `softhca VERB --help`. */
+static int help(int argc, char **argv)
+{
+	char option[] = "--help", *words[] = {argv[1], option, NULL};
+	const struct verb *verb;
+
+	if (argc < 2) {
+		usage(stdout);
+		return 0;
+	}
+	if (argc > 2) {
+		complain("softhca help takes one verb; leave out \"%s\"", argv[2]);
+		return EXIT_USAGE;
+	}
+	verb = find_verb(argv[1]);
+	return verb ? verb->run(2, words) : EXIT_USAGE;
 }
 
 /*
@@ -63,12 +90,16 @@ static void fill_standard_descriptors(void)
 
 int main(int argc, char **argv)
 {
+	const struct verb *verb;
+
 	fill_standard_descriptors();
 	if (argc < 2) {
 		usage(stderr);
 		return EXIT_USAGE;
 	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+	if (!strcmp(argv[1], "help"))
+		return help(argc - 1, argv + 1);
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
 		usage(stdout);
 		return 0;
 	}
@@ -76,9 +107,6 @@ int main(int argc, char **argv)
 		puts("softhca " PACKAGE_VERSION);
 		return 0;
 	}
-	for (size_t i = 0; i < NVERBS; i++)
-		if (!strcmp(argv[1], verbs[i].name))
-			return verbs[i].run(argc - 1, argv + 1);
-	complain("unknown verb \"%s\"; softhca --help lists the verbs", argv[1]);
-	return EXIT_USAGE;
+	verb = find_verb(argv[1]);
+	return verb ? verb->run(argc - 1, argv + 1) : EXIT_USAGE;
 }

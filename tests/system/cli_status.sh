@@ -66,5 +66,15 @@ ok "standard descriptors that are closed stay closed for the command" closed
 # shellcheck disable=SC2086 # words: $verb
 helps() { for verb in run start stop show port fault doctor; do "$SOFTHCA" $verb --help | grep -q "softhca $verb" || return 1; done; }
 ok "every verb has --help" helps
+help_verb() {
+	for verb in run start stop show port fault doctor; do
+		"$SOFTHCA" "$verb" --help >"$tmp/option" 2>&1 && "$SOFTHCA" help "$verb" >"$tmp/verb" 2>&1 && cmp "$tmp/option" "$tmp/verb" || return 1
+	done
+	"$SOFTHCA" help >"$tmp/verb" && "$SOFTHCA" --help | cmp - "$tmp/verb"
+}
+ok "help VERB says what VERB --help says, and help alone what --help says" help_verb
+help_of() { status 2 "$SOFTHCA" help "${@:2}" >"$tmp/out" 2>"$tmp/err" && [ ! -s "$tmp/out" ] && grep -q "$1" "$tmp/err" || { cat "$tmp/out" "$tmp/err"; return 1; }; }
+ok "help of no verb is an error that names the word" help_of 'unknown verb "walk"' walk
+ok "so is help of two" help_of 'leave out "stop"' run stop
 ok "nothing is left behind" no_instance
 finish

@@ -126,6 +126,13 @@ words() {
 	done
 }
 ok "what happens to a port, and to packets" words
+help_of() {
+	for word in $verbs; do
+		offers "$word" softhca help "${word:0:2}" || return 1
+	done
+	offers_nothing softhca help run st
+}
+ok "the verbs that help can tell about" help_of
 
 zsh_names() {
 	for verb in $verbs; do
