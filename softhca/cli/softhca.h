@@ -130,6 +130,12 @@ int greet(const char *dir, struct sh_hello_reply *hello);
 /* Prints the message for -ETIMEDOUT. */
 void complain_silence(const char *instance, const char *dir);
 
+/*
+ * Prints the message for an instance that does not run: where softhca looked for it, or that it has
+ * ended. dir: its directory, or NULL; err: the -errno that tells so.
+ */
+void complain_absent(const char *instance, const char *dir, int err);
+
 /* Prints the message for a missing /proc. Returns whether it is missing. */
 bool complain_no_proc(void);
 

@@ -75,6 +75,50 @@ static void complain_place(int err)
 		complain("SOFTHCA_DIR cannot be used (%s): set it to a directory of yours that only you can write to", strerror(-err));
 }
 
+/* The places that a name is looked for in; behind one that is passed over, the reason. */
+static void list_places(char *list, size_t len)
+{
+	char place[PATH_MAX], why[SH_PLACE_WHY];
+	size_t at = 0;
+
+	*list = '\0';
+	for (unsigned int i = 0; i < SH_PLACES; i++) {
+		int err = sh_place(i, place), n;
+
+		if (err)
+			continue;
+		err = sh_place_check(place, why, sizeof(why));
+		if (err && err != -ENOENT)
+			n = snprintf(list + at, len - at, "%s%s (passed over: %s)", at ? ", " : "", place,
+				     why);
+		else
+			n = snprintf(list + at, len - at, "%s%s", at ? ", " : "", place);
+		if (n > 0)
+			at = at + (size_t)n < len ? at + (size_t)n : len - 1;
+	}
+}
+
+void complain_absent(const char *instance, const char *dir, int err)
+{
+	char list[SH_PLACES * (PATH_MAX + SH_PLACE_WHY + 32)], lock[PATH_MAX + 8];
+
+	snprintf(lock, sizeof(lock), "%s/lock", dir ?: "");
+	if (dir && !access(lock, F_OK)) {
+		complain("no instance \"%s\" runs: that in %s has ended (%s); softhca show lists those that run, "
+			 "softhca start makes one", instance, dir, strerror(-err));
+		return;
+	}
+	if (strchr(instance, '/')) {
+		complain("no instance runs in %s (%s); softhca show lists those that run, softhca start makes one",
+			 instance, strerror(-err));
+		return;
+	}
+	list_places(list, sizeof(list));
+	complain("no instance \"%s\" of user %u runs; looked for it in %s%s; softhca show lists those that run, "
+		 "softhca start makes one", instance, (unsigned int)geteuid(), list,
+		 sh_place_named() ? ", where SOFTHCA_DIR says" : "");
+}
+
 int reach(const char *instance, char dir[PATH_MAX], struct sh_hello_reply *hello)
 {
 	int fd, err;
@@ -94,8 +138,7 @@ int reach(const char *instance, char dir[PATH_MAX], struct sh_hello_reply *hello
 	else if (fd < 0 && complain_no_proc())
 		return fd;
 	else if (fd == -ENOENT || fd == -ECONNREFUSED)
-		complain("no instance \"%s\" runs (%s); softhca show lists those that run, softhca start makes one",
-			 instance, strerror(-fd));
+		complain_absent(instance, err ? NULL : dir, fd);
 	else if (fd < 0)
 		complain("cannot connect to instance \"%s\": %s", instance, strerror(-fd));
 	return fd;

@@ -363,7 +363,7 @@ int show_waits(const char *instance, bool json)
 	if (err && complain_no_proc())
 		status = EXIT_SELF;
 	else if (err == -ENOENT)
-		complain("no instance \"%s\" runs; softhca show lists those that run", instance);
+		complain_absent(instance, r.dir, err);
 	else if (err)
 		complain("cannot read the device memory of instance \"%s\": %s", instance,
 			 strerror(-err));

@@ -49,6 +49,37 @@ dead_daemon() {
 }
 ok "a daemon that was killed" dead_daemon
 
+# ---- an instance that is not there, for each verb that wants one ----
+
+# absent NAME WORDS: none runs, and WORDS say where it was looked for.
+absent() {
+	for verb in "show" "show --waits" "stop" "run --instance"; do
+		command=()
+		[ "$verb" != "run --instance" ] || command=(-- true)
+		# shellcheck disable=SC2086 # words: $verb
+		status 125 "$SOFTHCA" $verb "$1" "${command[@]}" >"$tmp/out" 2>"$tmp/err" && once && [ ! -s "$tmp/out" ] &&
+			says "$2" && says 'softhca show lists those that run, softhca start makes one$' || { echo "for $verb"; return 1; }
+	done
+}
+ok "no such instance: the directory of SOFTHCA_DIR is named" absent missing \
+	"no instance \"missing\" of user $(id -u) runs; looked for it in $SOFTHCA_DIR/softhca, where SOFTHCA_DIR says;"
+in_each_place() {
+	mkdir -m 700 "$tmp/runtime" "$tmp/tmp" || return 1
+	: >"$tmp/tmp/softhca-$(id -u)"
+	(unset SOFTHCA_DIR; export XDG_RUNTIME_DIR=$tmp/runtime TMPDIR=$tmp/tmp; absent missing \
+		"looked for it in $tmp/runtime/softhca, /dev/shm/softhca-$(id -u).*, $tmp/tmp/softhca-$(id -u) (passed over: it is not a directory), /tmp/softhca-")
+}
+ok "without it, each place, and why one is passed over" in_each_place
+killed() {
+	"$SOFTHCA" start dead >/dev/null || return 1
+	kill -KILL "$(cat "$SOFTHCA_DIR/softhca/dead/pid")"
+	until_true flock -n "$SOFTHCA_DIR/softhca/dead/lock" true && absent dead "no instance \"dead\" runs: that in $SOFTHCA_DIR/softhca/dead has ended (" &&
+		absent "$SOFTHCA_DIR/softhca/dead" "that in $SOFTHCA_DIR/softhca/dead has ended (" && "$SOFTHCA" run -- true
+}
+ok "one whose daemon was killed has ended" killed
+no_path() { absent "$tmp/nowhere" "no instance runs in $tmp/nowhere (No such file or directory)" && absent "$tmp" "no instance runs in $tmp ("; }
+ok "a directory that is no instance's" no_path
+
 # A program of a stopped instance gets the event before its calls fail.
 fatal() {
 	"$SOFTHCA" start lab >/dev/null || return 1
