@@ -74,8 +74,8 @@ static void look_at_place(void)
 	struct statvfs fs;
 
 	if (sh_place_make(place, tried, sizeof(tried))) {
-		tell(BAD, "place", "no directory can be used for instances (%s): set SOFTHCA_DIR to a directory of yours that "
-		     "only you can write to", tried);
+		tell(BAD, "place", "no directory can be used for instances (tried in turn: %s): mend one of these, or set "
+		     "SOFTHCA_DIR to a directory of yours that only you can write to", tried);
 		return;
 	}
 	if (statvfs(place, &fs) == 0 && fs.f_files && fs.f_favail < FILES_OF_HCA)

@@ -32,8 +32,8 @@ int prepare_place(char path[PATH_MAX])
 	else if (sh_place_named())
 		complain("SOFTHCA_DIR cannot be used (%s): set it to a directory of yours that only you can write to", tried);
 	else
-		complain("there is no place for an instance (%s): set SOFTHCA_DIR to a directory of yours that only you can "
-			 "write to", tried);
+		complain("there is no place for an instance (tried in turn: %s): mend one of these, or set SOFTHCA_DIR to a "
+			 "directory of yours that only you can write to", tried);
 	return err;
 }
 

@@ -114,6 +114,13 @@ static int say(int err, char *why, size_t len, const char *reason)
 	return err;
 }
 
+/* What was tried, and the reason why it failed. */
+static int say_failed(int err, char *why, size_t len, const char *what)
+{
+	snprintf(why, len, "%s: %s", what, strerror(-err));
+	return err;
+}
+
 /* Another user can write there: tells the mode, and what to do. */
 static int say_writable(const char *what, const char *dir, mode_t mode, char *why, size_t len)
 {
@@ -137,7 +144,7 @@ static int check_parent(const char *path, char *why, size_t len)
 	snprintf(parent, sizeof(parent), "%.*s", (int)(strrchr(path, '/') - path), path);
 	err = sh_stat(parent[0] ? parent : "/", &st);
 	if (err)
-		return say(err, why, len, strerror(-err));
+		return say_failed(err, why, len, "cannot look at the directory above it");
 	if (!S_ISDIR(st.st_mode))
 		return say(-ENOTDIR, why, len, "the directory above it is a file");
 	if (st.st_mode & S_ISVTX)
@@ -158,7 +165,7 @@ int sh_place_check(const char *path, char *why, size_t len)
 		return err;
 	err = sh_sys(syscall(SYS_newfstatat, AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW));
 	if (err)
-		return say(err, why, len, strerror(-err));
+		return say_failed(err, why, len, "cannot look at it");
 	if (S_ISLNK(st.st_mode))
 		return say(-ENOTDIR, why, len, "it is a symbolic link");
 	if (!S_ISDIR(st.st_mode))
@@ -195,14 +202,14 @@ static int make_one(const char *path, char *why, size_t len)
 	if (err)
 		return err;
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return say(-errno, why, len, strerror(errno));
+		return say_failed(-errno, why, len, "cannot make it");
 	err = sh_place_check(path, why, len);
 	if (!err && access(path, R_OK | W_OK | X_OK) < 0)
-		err = say(-errno, why, len, strerror(errno));
+		err = say_failed(-errno, why, len, "cannot read, write and enter it");
 	if (!err && sh_place_named()) {
 		err = make_lock(path);
 		if (err)
-			snprintf(why, len, "cannot make its file \"lock\": %s", strerror(-err));
+			say_failed(err, why, len, "cannot make its file \"lock\"");
 	}
 	return err;
 }
@@ -228,7 +235,7 @@ int sh_place_make(char path[PATH_MAX], char *tried, size_t len)
 			continue;
 		if (err) {
 			snprintf(path, PATH_MAX, "%s", named());
-			say(err, why, sizeof(why), strerror(-err));
+			say_failed(err, why, sizeof(why), "cannot follow the path");
 		} else {
 			err = make_one(path, why, sizeof(why));
 		}
@@ -239,5 +246,7 @@ int sh_place_make(char path[PATH_MAX], char *tried, size_t len)
 		if (n > 0)
 			at = at + (size_t)n < len ? at + (size_t)n : len - 1;
 	}
+	if (!first)
+		snprintf(tried, len, "the paths of /dev/shm, TMPDIR and /tmp cannot be followed");
 	return first ?: -ENOENT;
 }

@@ -103,7 +103,8 @@ healthy() { "$SOFTHCA" doctor >"$tmp/err" && says '^good *place *'"$SOFTHCA_DIR/
 ok "this machine is fit" healthy
 no_place() {
 	mkdir -p "$tmp/open" && chmod 777 "$tmp/open" || return 1
-	status 1 env SOFTHCA_DIR="$tmp/open" "$SOFTHCA" doctor >"$tmp/err" && says '^BAD *place *no directory can be used' && says 'set SOFTHCA_DIR' &&
+	status 1 env SOFTHCA_DIR="$tmp/open" "$SOFTHCA" doctor >"$tmp/err" && says '^BAD *place *no directory can be used' &&
+		says "(tried in turn: $tmp/open/softhca: the directory above it can be written by other users (mode 0777): chmod go-w $tmp/open): mend" && says 'set SOFTHCA_DIR' &&
 		says '^softhca cannot work here'
 }
 ok "a place that cannot be used is found" no_place

@@ -144,7 +144,7 @@ ok "a directory that is a link now is left, and where it leads" linked_dirs
 
 at_stop() {
 	"$SOFTHCA" start guest && echo x >"$place/guest/notes" || return 1
-	"$SOFTHCA" stop guest 2>"$tmp/err" && { echo "stop said nothing"; return 1; }
+	status 125 "$SOFTHCA" stop guest 2>"$tmp/err" || return 1
 	grep -q "$place/guest/notes is left alone" "$tmp/err" && [ -f "$place/guest/notes" ] || { cat "$tmp/err"; return 1; }
 	rm "$place/guest/notes"
 	status 3 "$SOFTHCA" run -- sh -c 'echo x >"$SOFTHCA_INSTANCE/notes"; exit 3' 2>"$tmp/err" || return 1
@@ -280,6 +280,21 @@ if [ "$(id -u)" -eq 0 ] && setpriv --reuid 65533 --clear-groups true 2>/dev/null
 			grep -q "/tmp/softhca-$uid: it belongs to another user" "$tmp/err" && grep -q "set SOFTHCA_DIR" "$tmp/err"
 	}
 	ok "where there is none, each is named with the reason" no_place
+	# What was tried there: each step that fails has words of its own.
+	steps() {
+		: >"/dev/shm/softhca-$uid"
+		mkdir "/tmp/softhca-$uid" || return 1
+		for dir in "nowhere:cannot look at the directory above it: No such file or directory" "closed:cannot make it: Permission denied" \
+			"unwritable:cannot read, write and enter it: Permission denied"; do
+			unprivileged "$uid" env TMPDIR="$tmp/steps/${dir%%:*}" "$SOFTHCA" run -- true 2>"$tmp/err"; got=$?
+			[ "$got" -eq 125 ] && grep -qF "there is no place for an instance (tried in turn: /dev/shm/softhca-$uid: it is not a directory; $tmp/steps/${dir%%:*}/softhca-$uid: ${dir#*:}; /tmp/softhca-$uid: it belongs to another user): mend one of these, or set SOFTHCA_DIR" "$tmp/err" ||
+				{ echo "$dir, status $got"; cat "$tmp/err"; return 1; }
+		done
+	}
+	mkdir -p "$tmp/steps/closed" "$tmp/steps/unwritable/softhca-$uid"
+	chown "$uid" "$tmp/steps/unwritable/softhca-$uid" && chmod 500 "$tmp/steps/unwritable/softhca-$uid"
+	ok "and with what was tried there" steps
+	rm -rf "/dev/shm/softhca-$uid" "/tmp/softhca-$uid"
 	other_env() {
 		mkdir "$tmp/session" && chown "$uid" "$tmp/session" || return 1
 		unprivileged "$uid" env XDG_RUNTIME_DIR="$tmp/session" "$SOFTHCA" start here || return 1
