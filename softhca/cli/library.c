@@ -22,38 +22,37 @@
 
 /* ---- where softhca's own library is ---- */
 
-/* Relative to the directory of the shim: in a build tree, and installed. */
-static const struct layout {
-	const char *library, *provider;
-	bool installed;
-} layouts[] = {
-	{"/../../../libibverbs/.libs", "/../../../libmlx4/.libs", false},
-	{"/..", "/..", true},
-};
+/*
+ * In a build tree libtool keeps the shim in a directory .libs. Only that tells: a prefix may lie in
+ * the build tree, and the build tree's libraries are where they would be if the shim were its own.
+ */
+static bool in_build_tree(const char *shim, int dir)
+{
+	return dir >= 6 && !strncmp(shim + dir - 6, "/.libs", 6);
+}
 
 static bool find_ours(const char *shim, char library[PATH_MAX], char provider[PATH_MAX], bool *installed)
 {
 	int dir = (int)(strrchr(shim, '/') - shim);
+	bool tree = in_build_tree(shim, dir);
 	char path[PATH_MAX * 2];
 
-	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
-		snprintf(path, sizeof(path), "%.*s%s/" LIBRARY, dir, shim, layouts[i].library);
-		if (access(path, R_OK))
-			continue;
-		snprintf(path, sizeof(path), "%.*s%s", dir, shim, layouts[i].library);
-		if (!realpath(path, library))
-			continue;
-		snprintf(path, sizeof(path), "%.*s%s", dir, shim, layouts[i].provider);
-		if (!realpath(path, provider))
-			continue;
-		/*
-		 * A library that was moved after it was configured looks in the wrong place for the
-		 * list of providers.
-		 */
-		*installed = layouts[i].installed && !strncmp(shim, SHIM_DIR "/", sizeof(SHIM_DIR));
-		return true;
-	}
-	return false;
+	snprintf(path, sizeof(path), "%.*s%s/" LIBRARY, dir, shim,
+		 tree ? "/../../../libibverbs/.libs" : "/..");
+	if (access(path, R_OK))
+		return false;
+	*strrchr(path, '/') = '\0';
+	if (!realpath(path, library))
+		return false;
+	snprintf(path, sizeof(path), "%.*s%s", dir, shim, tree ? "/../../../libmlx4/.libs" : "/..");
+	if (!realpath(path, provider))
+		return false;
+	/*
+	 * A library that was moved after it was configured looks in the wrong place for the list of
+	 * providers.
+	 */
+	*installed = !tree && !strncmp(shim, SHIM_DIR "/", sizeof(SHIM_DIR));
+	return true;
 }
 
 bool own_library(const char *shim, char path[PATH_MAX])

@@ -56,6 +56,22 @@ for place in "the build tree:$build/libibverbs:$SOFTHCA" "an installed prefix:$p
 	ok "and runs" runs "$softhca" share "through the QP that receiver 0 made"
 done
 
+# quickstart's prefix lies in the build tree, two directories below which the tree's own libraries are. A prefix is complete:
+# programs get its library, not the one that is to be built anew.
+inner=$tmp/made/prefix
+mkdir -p "$tmp/made/libibverbs" "$tmp/made/libmlx4"
+ln -s "$build/libibverbs/.libs" "$tmp/made/libibverbs/.libs"
+ln -s "$build/libmlx4/.libs" "$tmp/made/libmlx4/.libs"
+cp -a "$prefix" "$inner"
+own_library() {
+	LD_LIBRARY_PATH='' "$1" run --libibverbs ours -- env >"$tmp/env" || return 1
+	grep -qx "LD_LIBRARY_PATH=$2" "$tmp/env" || { grep LD_LIBRARY_PATH "$tmp/env"; return 1; }
+	"$1" doctor >"$tmp/doctor"
+	! grep -q '; for those linked with' "$tmp/doctor" || grep -q "softhca has $3\$" "$tmp/doctor" || { cat "$tmp/doctor"; return 1; }
+}
+ok "a prefix in a build tree has a library of its own" own_library "$inner/bin/softhca" "$inner/lib" "$inner/lib/libibverbs.so.1"
+ok "and the build tree has its" own_library "$SOFTHCA" "$build/libibverbs/.libs:$build/libmlx4/.libs" "$build/libibverbs/.libs/libibverbs.so.1"
+
 # A program that was linked where the loader found its library anyway, as on an OFED system.
 elsewhere() {
 	# shellcheck disable=SC2086
