@@ -314,6 +314,17 @@ if [ "$(id -u)" -eq 0 ] && setpriv --reuid 65533 --clear-groups true 2>/dev/null
 		chown 0 "$place/mine/files" && rm -r "$place/theirs" && "$SOFTHCA" run -- true && no_instance
 	}
 	ok "what another user has in an instance is left" others
+elif [ "$(id -u)" -ne 0 ] && unshare -rUm true 2>/dev/null; then
+	# In namespaces of its own this user is root, and what is root's there belongs to nobody whom the namespace knows.
+	next_place() {
+		mkdir -p "$tmp/shared" || return 1
+		unshare -rUm sh -c 'unset SOFTHCA_DIR; mount -t tmpfs -o mode=1777 none /dev/shm && mkdir /dev/shm/softhca-0 &&
+			mount --bind /usr /dev/shm/softhca-0 && export TMPDIR=$tmp/shared && "$SOFTHCA" run -- sh -c "echo \$SOFTHCA_INSTANCE" &&
+			"$SOFTHCA" start there && "$SOFTHCA" show && "$SOFTHCA" stop there' >"$tmp/out" || { cat "$tmp/out"; return 1; }
+		grep -q "^$tmp/shared/softhca-0/run" "$tmp/out" && grep -q '^ *there' "$tmp/out" || { cat "$tmp/out"; return 1; }
+	}
+	ok "where a place is another user's the next one is taken" next_place
+	rm -rf "$tmp/shared"
 else
 	skip "places and files of other users" "run as root; and TMPDIR where other users may look and execute files"
 fi
