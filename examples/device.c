@@ -7,8 +7,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "pingpong.h"
+#include "tool.h"
 
 int pp_fail(int err, const char *advice, const char *what, ...)
 {
@@ -16,6 +18,10 @@ int pp_fail(int err, const char *advice, const char *what, ...)
 
 	if (err < 0)
 		err = -err;
+	/* No verb of a failed device works again, so advice about arguments would mislead. */
+	if (err == EIO)
+		advice = "The device has failed, or was taken away: end this program and the others that use it. The kernel's log "
+			 "(dmesg) may say why.";
 	fflush(stdout);
 	va_start(ap, what);
 	vfprintf(stderr, what, ap);
@@ -41,18 +47,35 @@ const char *pp_open_advice(int err)
 	case EPERM:
 		return "Devices open to members of the group that owns /dev/infiniband/uverbs* (usually rdma).";
 	case ENOENT:
+		return "Its device file is missing: load the module ib_uverbs, or have udev make /dev/infiniband/uverbs*; a container "
+		       "needs --device /dev/infiniband.";
 	case ENODEV:
 	case ENXIO:
-		return "Is /dev/infiniband/uverbs* there (udev, container settings) and the module ib_uverbs loaded?";
+		return "The device is gone: its driver was unloaded, or the adapter failed. ibv_devices lists those that are left.";
 	default:
 		return pp_memory_advice(err);
 	}
 }
 
+const char *pp_list_advice(int err)
+{
+	if (access("/sys/class", F_OK))
+		return "/sys is not mounted here: mount -t sysfs sysfs /sys.";
+	if (err != ENOSYS)
+		return pp_memory_advice(err);
+	return "No IB devices found. If no line above says why: load the adapter's driver (mlx4_ib) and ib_uverbs. Without an adapter, "
+	       "start this command with `softhca run --`.";
+}
+
+const char *pp_none_advice(void)
+{
+	return "If no line above says why: load the adapter's driver (mlx4_ib), and install its provider library.";
+}
+
 static struct ibv_device *find_device(struct ibv_device **list, const char *name)
 {
 	if (!list[0]) {
-		pp_fail(0, "Is the driver of the adapter loaded (mlx4_ib), and its provider library installed?", "No IB devices found");
+		pp_fail(0, pp_none_advice(), "No IB devices found");
 		return NULL;
 	}
 	if (!name)
@@ -69,13 +92,9 @@ struct ibv_context *pp_open_device(const char *name)
 	struct ibv_device **list, *device;
 	struct ibv_context *context = NULL;
 
-	errno = 0;
-	list = ibv_get_device_list(NULL);
-	if (!list) {
-		pp_fail(errno, "No IB devices found: is the module ib_uverbs loaded, and /sys visible here?",
-			"Failed to get IB devices list");
+	list = tool_devices(NULL);
+	if (!list)
 		return NULL;
-	}
 	device = find_device(list, name);
 	if (device) {
 		errno = 0;

@@ -317,8 +317,7 @@ static int print_devices(struct ibv_device **list, const char *name, int port, b
 	if (!found && name)
 		return pp_fail(0, "ibv_devices lists the devices there are.", "IB device '%s' wasn't found", name);
 	if (!found)
-		return pp_fail(0, "Is the driver of the adapter loaded (mlx4_ib), and its provider library installed?",
-			       "No IB devices found");
+		return pp_fail(0, pp_none_advice(), "No IB devices found");
 	return ret;
 }
 

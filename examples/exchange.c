@@ -114,6 +114,23 @@ static int connect_any(const struct addrinfo *list, int timeout)
 	return -err;
 }
 
+static const char *connect_advice(int err)
+{
+	switch (err) {
+	case ECONNREFUSED:
+		return "No server listens there. Start it first: the same command without the host name, with the same -p. With "
+		       "--timeout this side waits for it.";
+	case ENETUNREACH:
+	case EHOSTUNREACH:
+		return "No route leads to that address. Give one of the server's host that `ping` reaches from here; on one machine, "
+		       "127.0.0.1.";
+	case ETIMEDOUT:
+		return "That host does not answer: is it up, and does a firewall let port -p through?";
+	default:
+		return "Start the server side first: the same command without the host name, with the same -p.";
+	}
+}
+
 int pp_connect(const struct pp_options *opt)
 {
 	const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
@@ -125,7 +142,9 @@ int pp_connect(const struct pp_options *opt)
 	snprintf(service, sizeof service, "%d", opt->port);
 	ret = getaddrinfo(opt->server, service, &hints, &list);
 	if (ret)
-		return pp_fail(EHOSTUNREACH, NULL, "%s for %s:%d", gai_strerror(ret), opt->server, opt->port);
+		return pp_fail(ret == EAI_SYSTEM ? errno : 0,
+			       "Give the name or address of the server's host; `getent hosts NAME` shows whether a name is known here.",
+			       "%s for %s:%d", gai_strerror(ret), opt->server, opt->port);
 	for (;;) {
 		ret = connect_any(list, opt->timeout);
 		if (ret != -ECONNREFUSED || pp_now_usec() >= deadline)
@@ -135,8 +154,7 @@ int pp_connect(const struct pp_options *opt)
 	}
 	freeaddrinfo(list);
 	if (ret < 0)
-		pp_fail(ret, "Start the server side first: the same command without the host name, with the same -p.",
-			"Couldn't connect to %s:%d", opt->server, opt->port);
+		pp_fail(ret, connect_advice(-ret), "Couldn't connect to %s:%d", opt->server, opt->port);
 	return ret;
 }
 
@@ -162,6 +180,18 @@ static int listen_on(int family, int port, int backlog)
 	return -err;
 }
 
+static const char *listen_advice(int err)
+{
+	switch (err) {
+	case EADDRINUSE:
+		return "Another program on this machine uses the port; -p chooses a different one (on both sides).";
+	case EACCES:
+		return "Ports below 1024 are root's; -p chooses a different one (on both sides).";
+	default:
+		return NULL;
+	}
+}
+
 int pp_listen(const struct pp_options *opt, int backlog)
 {
 	int sock = listen_on(AF_INET6, opt->port, backlog);
@@ -169,7 +199,7 @@ int pp_listen(const struct pp_options *opt, int backlog)
 	if (sock == -EAFNOSUPPORT || sock == -EADDRNOTAVAIL)
 		sock = listen_on(AF_INET, opt->port, backlog);
 	if (sock < 0)
-		return pp_fail(sock, "Another server may be using the port; -p chooses a different one (on both sides).",
+		return pp_fail(sock, listen_advice(-sock),
 			       "Couldn't listen to port %d", opt->port);
 	set_timeout(sock, opt->timeout);
 	return sock;

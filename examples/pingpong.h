@@ -15,7 +15,7 @@
 /* ---- Messages (device.c) ---- */
 
 /* Prints "WHAT: reason of err", then ADVICE on a line of its own. Without a reason pass 0, without
- * advice NULL. Returns -err, or -EIO for 0. */
+ * advice NULL. EIO has advice of its own, whatever is passed. Returns -err, or -EIO for 0. */
 int pp_fail(int err, const char *advice, const char *what, ...) __attribute__((format(printf, 3, 4)));
 
 /* ---- Devices (device.c) ---- */
@@ -32,8 +32,12 @@ int pp_query_gid(struct ibv_context *context, const struct pp_options *opt, cons
 
 /* Advice about an error of a call that registers or allocates memory; NULL without any. */
 const char *pp_memory_advice(int err);
-/* The same for a device that cannot be opened. */
+/* The same for a device that cannot be opened, */
 const char *pp_open_advice(int err);
+/* for a list of devices that cannot be made, */
+const char *pp_list_advice(int err);
+/* and for an empty one. */
+const char *pp_none_advice(void);
 
 /* ---- Options (options.c) ---- */
 

@@ -80,10 +80,12 @@ int tool_option(int argc, char **argv, const struct tool *tool)
 struct ibv_device **tool_devices(int *num)
 {
 	struct ibv_device **list;
+	int err;
 
 	errno = 0;
 	list = ibv_get_device_list(num);
+	err = errno;
 	if (!list)
-		pp_fail(errno, "No IB devices found: is the module ib_uverbs loaded, and /sys visible here?", "Failed to get IB devices list");
+		pp_fail(err, pp_list_advice(err), "Failed to get IB devices list");
 	return list;
 }
