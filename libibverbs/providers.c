@@ -28,6 +28,7 @@ struct driver {
 struct plugin {
 	struct plugin *next;
 	char *name;	/* as configured */
+	const char *source;	/* what names it: a variable, or the configuration directory */
 	void *handle;
 	char *error;	/* why it is of no use; NULL: it is usable */
 	bool warned;
@@ -189,7 +190,8 @@ static struct plugin *find_plugin(const char *name)
 	return plugin;
 }
 
-static void load_plugin(const char *name)
+/* Source: what names the plug-in. It is kept, not copied. */
+static void load_plugin(const char *name, const char *source)
 {
 	struct driver *last = last_driver();
 	struct plugin *plugin;
@@ -201,6 +203,9 @@ static void load_plugin(const char *name)
 	if (!plugin || plugin->handle)
 		return;
 
+	/* The variable comes before the directory, and is what the user sees first. */
+	if (!plugin->source)
+		plugin->source = source;
 	free(plugin->error);
 	plugin->handle = open_plugin(name, &plugin->error);
 	if (!plugin->handle || last != last_driver())
@@ -316,12 +321,15 @@ static struct name *read_config(void)
 
 static void load_from_environment(void)
 {
+	const char *variable = "RDMAV_DRIVERS";
 	char *list, *rest, *name;
 	const char *env;
 
-	env = trusted_getenv("RDMAV_DRIVERS");
-	if (!env)
-		env = trusted_getenv("IBV_DRIVERS");
+	env = trusted_getenv(variable);
+	if (!env) {
+		variable = "IBV_DRIVERS";
+		env = trusted_getenv(variable);
+	}
 	if (!env)
 		return;
 
@@ -332,7 +340,7 @@ static void load_from_environment(void)
 	rest = list;
 	while ((name = strsep(&rest, ":;")))
 		if (name[0])
-			load_plugin(name);
+			load_plugin(name, variable);
 
 	free(list);
 }
@@ -353,7 +361,7 @@ void providers_load(void)
 	load_from_environment();
 	while ((name = names)) {
 		names = name->next;
-		load_plugin(name->text);
+		load_plugin(name->text, IBV_CONFIG_DIR);
 		free(name);
 	}
 }
@@ -367,7 +375,8 @@ static void write_reasons(FILE *text, const struct uverbs_device *dev)
 
 	for (plugin = plugins; plugin; plugin = plugin->next)
 		if (plugin->error) {
-			fprintf(text, "%scouldn't load driver '%s': %s", separator, plugin->name, plugin->error);
+			fprintf(text, "%scouldn't load driver '%s': %s (named in '%s')", separator, plugin->name,
+				plugin->error, plugin->source);
 			separator = "; ";
 		}
 
@@ -418,7 +427,7 @@ void providers_report(const struct uverbs_device *devices)
 	for (plugin = plugins; plugin; plugin = plugin->next) {
 		if (plugin->error && !plugin->warned && !told)
 			ibverbs_warning("couldn't load driver '%s': %s. Install it, or take it out of '%s'.",
-				plugin->name, plugin->error, IBV_CONFIG_DIR);
+				plugin->name, plugin->error, plugin->source);
 		plugin->warned = true;
 	}
 }

@@ -97,7 +97,37 @@ static void missing_provider(void **state)
 	assert_contains(child_out, "1 devices");
 	assert_line(child_err, WARNING NO_DRIVER, "/class/infiniband_verbs/uverbs1", "gamma_0");
 	assert_line(child_err, WARNING, "couldn't load driver 'no_such'", "libno_such-rdmav2.so");
+	assert_line(child_err, WARNING, "couldn't load driver 'no_such'", "(named in '" IBV_CONFIG_DIR "')");
 	assert_lacks(child_err, "uverbs0");
+}
+
+/* What names a provider that is missing is what the user has to change. */
+static void missing_provider_is_blamed_on_what_names_it(void **state)
+{
+	(void)state;
+	fake_sysfs_device(tree, "uverbs0", "alpha_0", "fake_a");
+	fake_file(tree, "config/c", "driver fake_a\n");
+	setenv("RDMAV_DRIVERS", "no_such", 1);
+	run(print_devices);
+	assert_line(child_err, WARNING, "couldn't load driver 'no_such'", "take it out of 'RDMAV_DRIVERS'.");
+	assert_lacks(child_err, IBV_CONFIG_DIR);
+
+	unsetenv("RDMAV_DRIVERS");
+	setenv("IBV_DRIVERS", "no_such", 1);
+	run(print_devices);
+	assert_line(child_err, WARNING, "couldn't load driver 'no_such'", "take it out of 'IBV_DRIVERS'.");
+
+	unsetenv("IBV_DRIVERS");
+	fake_file(tree, "config/c", "driver fake_a\ndriver no_such\n");
+	run(print_devices);
+	assert_line(child_err, WARNING, "couldn't load driver 'no_such'", "take it out of '" IBV_CONFIG_DIR "'.");
+
+	/* Where a device has no driver, that is what the warning is about. */
+	fake_sysfs_device(tree, "uverbs1", "gamma_0", "no_such");
+	setenv("RDMAV_DRIVERS", "no_such", 1);
+	run(print_devices);
+	assert_line(child_err, WARNING NO_DRIVER, "gamma_0", "(named in 'RDMAV_DRIVERS')");
+	assert_lacks(child_err, IBV_CONFIG_DIR);
 }
 
 static void broken_provider(void **state)
@@ -245,6 +275,7 @@ int main(void)
 		TEST(environment_second_choice),   TEST(missing_provider),	 TEST(broken_provider),
 		TEST(provider_without_operations), TEST(provider_of_1_0_only),	 TEST(provider_of_another_abi),
 		TEST(provider_that_says_why),	   TEST(missing_configuration),	 TEST(registered_before),
+		TEST(missing_provider_is_blamed_on_what_names_it),
 	};
 
 	return cmocka_run_group_tests_name("providers", tests, NULL, NULL);

@@ -34,6 +34,7 @@ faq "no userspace device-specific driver found for /sys/class/infiniband_verbs/u
 	"${no_driver[@]}" "$devinfo"
 faq "couldn't load driver 'nothing': libnothing-rdmav2.so: cannot open shared object file: No such file or directory" \
 	"${no_driver[@]}" RDMAV_DRIVERS=nothing "$devinfo"
+faq "(named in 'RDMAV_DRIVERS')" "${no_driver[@]}" RDMAV_DRIVERS=nothing "$devinfo"
 faq "No IB devices found" "${no_driver[@]}" "$devinfo"
 faq "Failed to get IB devices list: Function not implemented" env -i LD_LIBRARY_PATH="$OURS" "$devinfo"
 faq 'ibv_devinfo: there is no device: SOFTHCA_HOST is "7", and the instance has 1 host, counted from 0' \
