@@ -28,6 +28,7 @@
 #define FILES_OF_HCA	300		/* an instance makes about so many in its place */
 #define LOCKED_KIB	81920		/* what programs with many queues register */
 #define DESCRIPTORS	256
+#define ENOUGH_DESCRIPTORS 1024
 #define SOME_USE	(UINT64_C(64) << 20)	/* of queues and registered memory */
 
 enum verdict { GOOD, POOR, BAD };
@@ -182,18 +183,31 @@ static void look_at_limits(void)
 
 	getrlimit(RLIMIT_MEMLOCK, &locked);
 	getrlimit(RLIMIT_NOFILE, &files);
-	if (may_lock_all() || locked.rlim_cur == RLIM_INFINITY)
+	if (locked.rlim_cur == RLIM_INFINITY)
 		tell(GOOD, "locked memory", "has no limit");
+	else if (may_lock_all())
+		tell(GOOD, "locked memory", "is limited to %llu KiB, but not for this process, which has CAP_IPC_LOCK",
+		     (unsigned long long)locked.rlim_cur / 1024);
 	else if (locked.rlim_cur / 1024 < LOCKED_KIB)
-		tell(POOR, "locked memory", "is limited to %lu KiB, and registered memory and queues count; if programs fail with "
-		     "\"Cannot allocate memory\": ulimit -l unlimited, or a line in /etc/security/limits.d",
-		     (unsigned long)(locked.rlim_cur / 1024));
+		tell(POOR, "locked memory", "is limited to %llu KiB, and registered memory and queues count; if programs fail with "
+		     "\"Cannot allocate memory\": %s", (unsigned long long)locked.rlim_cur / 1024,
+		     locked.rlim_max == RLIM_INFINITY ? "ulimit -l unlimited" :
+		     "a line in /etc/security/limits.d, or docker run --ulimit memlock=-1");
 	else
-		tell(GOOD, "locked memory", "%lu KiB", (unsigned long)(locked.rlim_cur / 1024));
-	if (files.rlim_cur < DESCRIPTORS)
-		tell(POOR, "descriptors", "are limited to %lu, which is too few for many programs: ulimit -n 1024", (unsigned long)files.rlim_cur);
+		tell(GOOD, "locked memory", "is limited to %llu KiB, which is enough for most programs",
+		     (unsigned long long)locked.rlim_cur / 1024);
+	if (files.rlim_cur == RLIM_INFINITY)
+		tell(GOOD, "descriptors", "have no limit");
+	else if (files.rlim_cur >= DESCRIPTORS)
+		tell(GOOD, "descriptors", "are limited to %llu, which is enough for most programs",
+		     (unsigned long long)files.rlim_cur);
+	else if (files.rlim_max >= ENOUGH_DESCRIPTORS)
+		tell(POOR, "descriptors", "are limited to %llu, which is too few for many programs: ulimit -n %d",
+		     (unsigned long long)files.rlim_cur, ENOUGH_DESCRIPTORS);
 	else
-		tell(GOOD, "descriptors", "%lu", (unsigned long)files.rlim_cur);
+		tell(POOR, "descriptors", "are limited to %llu, which is too few for many programs, and ulimit -n allows %llu at "
+		     "most: a line in /etc/security/limits.d, or docker run --ulimit nofile=%d",
+		     (unsigned long long)files.rlim_cur, (unsigned long long)files.rlim_max, ENOUGH_DESCRIPTORS);
 }
 
 /* Without it softhca is slower in programs with threads, and just as correct. */

@@ -113,6 +113,26 @@ ok "so is a limit of addresses" no_addresses
 no_files() { (ulimit -f 0; status 1 "$SOFTHCA" doctor) 2>&1 | cat >"$tmp/err"; says '^BAD *device memory.*ulimit -f unlimited'; }
 ok "and one of files" no_files
 ok "doctor takes no argument" status 2 "$SOFTHCA" doctor lab
+# doctor_says LINE LIMITS...: with the limits that ulimit sets.
+doctor_says() {
+	words=$1
+	shift
+	("${@}" && exec "${as[@]}" "$SOFTHCA" doctor) >"$tmp/err"
+	says "$words"
+}
+as=()
+# Without CAP_IPC_LOCK the limit of locked memory counts.
+as_user=()
+[ "$(id -u)" -ne 0 ] || as_user=(setpriv "--bounding-set=-ipc_lock" "--inh-caps=-ipc_lock")
+locked_soft() { as=("${as_user[@]}"); doctor_says '^poor *locked memory *is limited to 64 KiB, .*: a line in /etc/security/limits.d' ulimit -l 64; }
+ok "a limit of locked memory is named, and how to raise it" locked_soft
+capable() { grep -q '^CapEff:.*[4-7c-f][0-9a-f][0-9a-f][0-9a-f]$' /proc/self/status; }
+locked_root() { as=(); doctor_says '^good *locked memory *is limited to 64 KiB, but not for this process, which has CAP_IPC_LOCK$' ulimit -S -l 64; }
+! capable || ok "one that does not count is not said not to be there" locked_root
+as=()
+ok "few descriptors" doctor_says '^poor *descriptors *are limited to 100, .*: ulimit -n 1024$' ulimit -S -n 100
+ok "few descriptors, for good" doctor_says '^poor *descriptors *are limited to 100, .* allows 200 at most: a line in /etc/security/limits.d' \
+	eval "ulimit -n 200 && ulimit -S -n 100"
 
 # These tests run in namespaces of their own.
 if unshare -rUm sh -c 'mount -t tmpfs -o size=64k,nr_inodes=40 none "$1"' x "$tmp" 2>/dev/null; then
