@@ -9,8 +9,11 @@
 #include "softhca.h"
 #include "softhca/device/memory/fault_rule.h"
 
-static int usage(int status)
+/* If wrong is not NULL, says first what was wrong. */
+static int usage(int status, const char *wrong)
 {
+	if (wrong)
+		complain("%s", wrong);
 	fputs("Usage: softhca fault NAME drop|duplicate|corrupt RATE|COUNT|off [SCOPE] [--seed N]\n"
 	      "       softhca fault NAME delay RATE|COUNT|off [LENGTH] [SCOPE] [--seed N]\n"
 	      "       softhca fault NAME off [SCOPE]\n"
@@ -100,10 +103,18 @@ static bool parse_host(const char *option, const char *text, uint32_t *host)
 /* Parses one option and its value. False after a message. */
 static bool parse_option(const char *option, const char *text, struct sh_fault_msg *msg)
 {
+	static const char *const options[] = {"--from", "--to", "--qp", "--seed"};
 	unsigned long value;
+	size_t known = 0;
 
+	while (known < 4 && strcmp(option, options[known]))
+		known++;
+	if (known == 4) {
+		complain("softhca fault takes the options --from, --to, --qp and --seed, not \"%s\"", option);
+		return false;
+	}
 	if (!text) {
-		complain("option %s is unknown or lacks its value; softhca fault --help lists the options", option);
+		complain("option %s needs a value behind it; softhca fault --help says which", option);
 		return false;
 	}
 	if (!strcmp(option, "--from"))
@@ -116,15 +127,11 @@ static bool parse_option(const char *option, const char *text, struct sh_fault_m
 		msg->qpn = (uint32_t)value;
 		return true;
 	}
-	if (!strcmp(option, "--seed")) {
-		if (!parse_number("the seed", text, 0, UINT32_MAX, &value))
-			return false;
-		msg->seed = (uint32_t)value;
-		msg->seeded = 1;
-		return true;
-	}
-	complain("softhca fault takes the options --from, --to, --qp and --seed, not \"%s\"", option);
-	return false;
+	if (!parse_number("the seed", text, 0, UINT32_MAX, &value))
+		return false;
+	msg->seed = (uint32_t)value;
+	msg->seeded = 1;
+	return true;
 }
 
 /*
@@ -187,9 +194,9 @@ int verb_fault(int argc, char **argv)
 	int n;
 
 	if (argc >= 2 && !strcmp(argv[1], "--help"))
-		return usage(0);
-	if (argc < 3)
-		return usage(EXIT_USAGE);
+		return usage(0, NULL);
+	if (argc < 2)
+		return usage(EXIT_USAGE, "which instance? softhca show lists those that run");
 	n = parse_words(argc - 2, argv + 2, word, 3, &msg);
 	if (n < 0)
 		return EXIT_USAGE;
@@ -213,9 +220,23 @@ int verb_fault(int argc, char **argv)
 		msg.seed = (uint32_t)seed;
 		return send_to(argv[1], &msg, sizeof(msg));
 	}
-	if (n != 2 && !(n == 3 && !strcmp(word[0], "delay")))
-		return usage(EXIT_USAGE);
-	if (!parse_kind(word[0], &msg.kind) || !parse_amount(word[1], &msg) ||
+	if (n == 0)
+		return usage(EXIT_USAGE, "what is to happen to packets? Add drop, delay, duplicate or corrupt, or off");
+	if (n == 1 && !strcmp(word[0], "seed"))
+		return usage(EXIT_USAGE, "seed needs a number behind it");
+	if (!strcmp(word[0], "seed") || !strcmp(word[0], "off") || !strcmp(word[0], "clear")) {
+		complain("leave \"%s\" out; softhca fault --help says what goes with %s", word[n - 1], word[0]);
+		return EXIT_USAGE;
+	}
+	if (!parse_kind(word[0], &msg.kind))
+		return EXIT_USAGE;
+	if (n == 1)
+		return usage(EXIT_USAGE, "how many packets? Add a RATE such as 5%, a COUNT such as 3, or off");
+	if (n == 3 && msg.kind != SH_FAULT_DELAY) {
+		complain("leave \"%s\" out: only delay has a length", word[2]);
+		return EXIT_USAGE;
+	}
+	if (!parse_amount(word[1], &msg) ||
 	    (n == 3 && !parse_length(word[2], &msg.delay_ns)))
 		return EXIT_USAGE;
 	return send_to(argv[1], &msg, sizeof(msg));

@@ -71,8 +71,13 @@ int verb_stop(int argc, char **argv)
 		puts("Usage: softhca stop NAME\n\nEnd an instance. Programs that still use it get a fatal event, and their device is gone.");
 		return 0;
 	}
+	if (argc > 1 && argv[1][0] == '-') {
+		complain("softhca stop has no option %s: name the instance that is to end; softhca show lists those that run",
+			 argv[1]);
+		return EXIT_USAGE;
+	}
 	if (argc != 2) {
-		complain("softhca stop takes one name: softhca stop NAME");
+		complain("softhca stop takes one name: softhca stop NAME; softhca show lists those that run");
 		return EXIT_USAGE;
 	}
 	control = reach(argv[1], dir, &hello);

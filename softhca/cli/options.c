@@ -194,6 +194,32 @@ static bool consistent(struct run_options *opt, bool shaped, bool start)
 	return true;
 }
 
+/* What getopt_long() did not take: which of its reasons it was. */
+static void complain_option(int what, const char *word, const char *verb)
+{
+	size_t len = strcspn(word, "=");
+	int like = 0;
+
+	if (what == ':') {
+		complain("option %s needs a value behind it; softhca %s --help says which", word, verb);
+		return;
+	}
+	/* optopt has an option that getopt_long() knows, and that came with a value it does not take. */
+	if (optopt >= OPT_HOSTS || (optopt == 'h' && word[len])) {
+		complain("option %.*s takes no value: leave \"%s\" out", (int)len, word, word + len);
+		return;
+	}
+	for (const struct option *o = options; o->name; o++)
+		like += !strncmp(word, "--", 2) && len > 2 && !strncmp(o->name, word + 2, len - 2);
+	if (like > 1)
+		complain("option %.*s can be any of %d: write more of it; softhca %s --help lists the options", (int)len, word, like,
+			 verb);
+	else if (word[0] == '-' && word[1] != '-')
+		complain("option -%c is unknown; softhca %s --help lists the options", optopt, verb);
+	else
+		complain("option %.*s is unknown; softhca %s --help lists the options", (int)len, word, verb);
+}
+
 int parse_run_options(int argc, char **argv, bool start, struct run_options *opt)
 {
 	bool shaped = false;
@@ -204,18 +230,22 @@ int parse_run_options(int argc, char **argv, bool start, struct run_options *opt
 	};
 	opterr = 0;
 	optind = 1;
-	while ((option = getopt_long(argc, argv, "+h", options, NULL)) != -1) {
+	for (;;) {
+		int word = optind; /* getopt_long() may stay at it, or go past it */
+
+		option = getopt_long(argc, argv, "+:h", options, NULL);
+		if (option == -1)
+			break;
 		if (option == 'h') {
 			usage(start);
 			return -2;
 		}
-		if (option == '?') {
-			complain("option %s is unknown or lacks its value; softhca %s --help lists the options",
-				 argv[optind - 1], argv[0]);
+		if (option == '?' || option == ':') {
+			complain_option(option, argv[word], argv[0]);
 			return -1;
 		}
 		if (start && of_run_alone(option)) {
-			complain("%s is an option of softhca run; leave it out", argv[optind - 1]);
+			complain("%s is an option of softhca run; leave it out", argv[word]);
 			return -1;
 		}
 		if (!take_option(option, optarg, opt))

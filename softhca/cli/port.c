@@ -4,9 +4,13 @@
 #include <string.h>
 
 #include "softhca.h"
+#include "softhca/device/memory/layout.h"
 
-static int port_usage(int status)
+/* If wrong is not NULL, says first what was wrong. */
+static int port_usage(int status, const char *wrong)
 {
+	if (wrong)
+		complain("%s", wrong);
 	fputs("Usage: softhca port NAME [--host K] DEVICE:PORT up|down|lid N|pkey INDEX VALUE|sm LID|fatal\n\n"
 	      "Change a port of an instance, as cables, switches and subnet managers do; programs get the asynchronous\n"
 	      "events. fatal makes the whole device fail. Example: softhca port lab mlx4_0:1 down\n",
@@ -31,29 +35,39 @@ static bool parse_port(const char *text, struct sh_port_msg *msg)
 
 static bool parse_change(int argc, char **argv, struct sh_port_msg *msg)
 {
+	/* With the ranges that the daemon allows, so that no message names another one. */
 	static const struct {
 		const char *word;
 		int what, values;
+		struct {
+			const char *what;
+			unsigned long min, max;
+		} value[2];
 	} changes[] = {
-		{"up", SH_PORT_UP, 0}, {"down", SH_PORT_DOWN, 0}, {"lid", SH_PORT_LID, 1},
-		{"pkey", SH_PORT_PKEY, 2}, {"sm", SH_PORT_SM, 1}, {"fatal", SH_PORT_FATAL, 0},
+		{"up", SH_PORT_UP, 0, {}},
+		{"down", SH_PORT_DOWN, 0, {}},
+		{"lid", SH_PORT_LID, 1, {{"the LID", 1, SH_MAX_LIDS - 1}}},
+		{"pkey", SH_PORT_PKEY, 2, {{"the INDEX of the P_Key", 0, SH_PKEYS - 1}, {"the P_Key", 0, 0xffff}}},
+		{"sm", SH_PORT_SM, 1, {{"the LID of the subnet manager", 1, 0xbfff}}},
+		{"fatal", SH_PORT_FATAL, 0, {}},
 	};
-	unsigned long a = 0, b = 0;
+	unsigned long value[2] = {0, 0};
 
 	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
 		if (strcmp(argv[0], changes[i].word))
 			continue;
 		if (argc - 1 != changes[i].values) {
-			complain("the change %s takes %d value%s; softhca port --help says which", argv[0], changes[i].values, changes[i].values == 1 ? "" : "s");
+			complain("the change %s takes %d value%s, not %d; softhca port --help says which", argv[0], changes[i].values,
+				 changes[i].values == 1 ? "" : "s", argc - 1);
 			return false;
 		}
-		if (argc > 1 && !parse_number(argv[0], argv[1], 0, 0xffff, &a))
-			return false;
-		if (argc > 2 && !parse_number("the P_Key", argv[2], 0, 0xffff, &b))
-			return false;
+		for (int v = 0; v < changes[i].values; v++)
+			if (!parse_number(changes[i].value[v].what, argv[1 + v], changes[i].value[v].min,
+					  changes[i].value[v].max, &value[v]))
+				return false;
 		msg->what = changes[i].what;
-		msg->a = a;
-		msg->b = b;
+		msg->a = value[0];
+		msg->b = value[1];
 		return true;
 	}
 	complain("unknown change \"%s\": a port can go up or down, get a lid, pkey or sm, or fail (fatal)", argv[0]);
@@ -63,24 +77,28 @@ static bool parse_change(int argc, char **argv, struct sh_port_msg *msg)
 int verb_port(int argc, char **argv)
 {
 	struct sh_port_msg msg = {.type = SH_MSG_PORT};
+	static const char *const missing[] = {
+		"which instance? softhca show lists those that run",
+		"which port of the instance? Write DEVICE:PORT, for example mlx4_0:1",
+		"what is to happen to the port? Add up, down, lid, pkey, sm or fatal",
+	};
 	const char *instance;
+	unsigned long host;
 	int word = 2;
 
 	if (argc >= 2 && !strcmp(argv[1], "--help"))
-		return port_usage(0);
-	if (argc < 4)
-		return port_usage(EXIT_USAGE);
-	instance = argv[1];
-	if (!strcmp(argv[word], "--host")) {
-		unsigned long host;
-
-		if (argc < 6)
-			return port_usage(EXIT_USAGE);
-		if (!parse_number("--host", argv[word + 1], 0, SH_MAX_HCAS - 1, &host))
+		return port_usage(0, NULL);
+	if (argc > 2 && !strcmp(argv[2], "--host")) {
+		if (argc == 3)
+			return port_usage(EXIT_USAGE, "--host needs the number of a host behind it");
+		if (!parse_number("--host", argv[3], 0, SH_MAX_HCAS - 1, &host))
 			return EXIT_USAGE;
 		msg.host = host;
-		word += 2;
+		word = 4;
 	}
+	if (argc < word + 2)
+		return port_usage(EXIT_USAGE, missing[argc < 2 ? 0 : argc - word + 1]);
+	instance = argv[1];
 	if (!parse_port(argv[word], &msg) || !parse_change(argc - word - 1, argv + word + 1, &msg))
 		return EXIT_USAGE;
 	return send_to(instance, &msg, sizeof(msg));

@@ -134,6 +134,59 @@ ok "few descriptors" doctor_says '^poor *descriptors *are limited to 100, .*: ul
 ok "few descriptors, for good" doctor_says '^poor *descriptors *are limited to 100, .* allows 200 at most: a line in /etc/security/limits.d' \
 	eval "ulimit -n 200 && ulimit -S -n 100"
 
+# ---- command lines ----
+
+# wrong STATUS WORDS ARGUMENT...: one line says what is wrong, and is the first.
+wrong() {
+	wanted=$1
+	words=$2
+	shift 2
+	status "$wanted" "$SOFTHCA" "$@" >"$tmp/out" 2>"$tmp/err" && head -n 1 "$tmp/err" | grep -q -- "^softhca: $words" && once && [ ! -s "$tmp/out" ] ||
+		{ cat "$tmp/out" "$tmp/err"; return 1; }
+}
+ok "an option that is not there" wrong 125 'option --hsots is unknown; softhca run --help' run --hsots 2 -- true
+ok "an option of one letter that is not there" wrong 125 'option -n is unknown' run -n 2 -- true
+ok "an option without its value" wrong 2 'option --hosts needs a value behind it; softhca start --help' start --hosts
+ok "an option with a value that it does not take" wrong 125 'option --stats takes no value: leave "=yes" out' run --stats=yes -- true
+ok "an option that could be several" wrong 125 'option --ho can be any of 2: write more of it' run --ho 2 -- true
+ok "an option of run alone" wrong 2 '--libibverbs is an option of softhca run; leave it out' start --libibverbs ours lab
+ok "port without anything" wrong 2 'which instance?' port
+ok "port of an instance" wrong 2 'which port of the instance?' port lab
+ok "port of a host" wrong 2 'which port of the instance?' port lab --host 0
+ok "port of no host" wrong 2 '--host needs the number' port lab --host
+ok "port without a change" wrong 2 'what is to happen to the port?' port lab mlx4_0:1
+ok "the same on a host" wrong 2 'what is to happen to the port?' port lab --host 0 mlx4_0:1
+ok "a change without its value" wrong 2 'the change pkey takes 2 values, not 1' port lab mlx4_0:1 pkey 1
+ok "fault without anything" wrong 2 'which instance?' fault
+ok "fault without a kind" wrong 2 'what is to happen to packets?' fault lab
+ok "fault without a rate" wrong 2 'how many packets?' fault lab drop
+ok "fault of no kind" wrong 2 'unknown fault "lose"' fault lab lose
+ok "a seed without its number" wrong 2 'seed needs a number' fault lab seed
+ok "a length where there is none" wrong 2 'leave "2ms" out: only delay has a length' fault lab drop 1% 2ms
+ok "off with too much" wrong 2 'leave "5%" out' fault lab off 5%
+ok "an option of fault that is not there" wrong 2 'softhca fault takes the options .* not "--form"' fault lab drop 1% --form
+ok "an option of fault without its value" wrong 2 'option --from needs a value behind it' fault lab drop 1% --from
+ok "stop without a name" wrong 2 'softhca stop takes one name' stop
+ok "stop with an option" wrong 2 'softhca stop has no option --all: name the instance' stop --all
+ok "stop of what does not run" wrong 125 'no instance "lab" of user' stop lab
+# range FIRST LAST BEFORE [AFTER]: the daemon takes both, and the command names them for what lies outside.
+range() {
+	for value in "$1" "$2"; do
+		# shellcheck disable=SC2086 # words: $3
+		"$SOFTHCA" port lab mlx4_0:1 $3 "$value" ${4:+"$4"} || return 1
+	done
+	# shellcheck disable=SC2086 # words: $3
+	wrong 2 ".* must be a number from $1 to $2, not \"$(($2 + 1))\"" port lab mlx4_0:1 $3 $(($2 + 1)) ${4:+"$4"}
+}
+ranges() {
+	"$SOFTHCA" start lab >/dev/null || return 1
+	range 1 1023 lid && range 1 49151 sm && range 0 127 pkey 0x8123 && range 0 65535 "pkey 5"
+	got=$?
+	"$SOFTHCA" stop lab
+	return "$got"
+}
+ok "a value out of range, with the range that the daemon has" ranges
+
 # These tests run in namespaces of their own.
 if unshare -rUm sh -c 'mount -t tmpfs -o size=64k,nr_inodes=40 none "$1"' x "$tmp" 2>/dev/null; then
 	small() {
