@@ -3,7 +3,8 @@
 #
 # Description: scripts/test runs the tier that it is told, says what ends, what was skipped and what took long, counts each
 # test once, and fails where one failed, was skipped, or none ran; scripts/install-packages says what it will install, and how
-# much that is; scripts/build refuses a tree that is configured in place. All on made-up trees and a made-up apt-get.
+# much that is; scripts/build refuses a tree that is configured in place, and says how to call it. All on made-up trees and
+# a made-up apt-get.
 . "$srcdir/../system/lib.sh"
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL TIER BUILD TESTS_ENVIRONMENT
 
@@ -102,7 +103,6 @@ ok "what fails only in the long one has failed" long_fails
 usage() { (cd / && "$tree/scripts/test" fast >"$tmp/out" 2>&1); [ $? -eq 2 ] && has 'usage: .*not "fast"'; }
 ok "another word is refused" usage
 
-dirs=one more="bad.sh"
 # The limit of locked memory: 8 MiB, which ordinary users have, are enough for the quick tier. Without sudo it says what is missing.
 mkdir "$tmp/user"
 printf '#!/bin/sh\necho 1000\n' >"$tmp/user/id"
@@ -117,6 +117,7 @@ locked() {
 }
 ok "8 MiB of locked memory are enough for the quick tier" locked
 
+dirs=one more="bad.sh"
 fails() { tests 1 "4 passed, 1 failed, 0 skipped" quick && has '^--- build/tests/one/bad.log$' && has '^what bad says$' && has 'bad: 1 passed, 1 failed$'; }
 ok "a failure is counted once, and shown" fails
 more="crash.sh"
@@ -187,4 +188,12 @@ in_place() {
 		status 1 "$tmp/configured/scripts/build" "$tmp/configured/build" >"$tmp/out" 2>&1 && has 'make -C .*/configured distclean'
 }
 ok "a tree that is configured in place is not built elsewhere, and it says what to do" in_place
+build_usage() {
+	for words in "" "--help" "--prefix=/opt/xrc-verbs build"; do
+		# shellcheck disable=SC2086 # words: $words
+		(cd "$tmp" && status "$([ "$words" = --help ] && echo 0 || echo 2)" "$tmp/configured/scripts/build" $words >"$tmp/out" 2>&1) &&
+			has '^Usage: scripts/build DIRECTORY ' && [ ! -e "$tmp/--help" ] || return 1
+	done
+}
+ok "without a directory it prints its usage" build_usage
 finish
