@@ -33,6 +33,10 @@ called() {
 }
 ok "the scripts and options that they name are there" called
 
+# The recipes' own library is for the program alone: in the environment of a step it would be for all.
+alone() { ! grep -n '^[^#]*LD_LIBRARY_PATH=' "$tmp/recipes/github.sh" "$tmp/recipes/gitlab.sh"; }
+ok "no step sets LD_LIBRARY_PATH for all that it runs" alone
+
 # Three whole builds: in the long tier.
 [ "${BUILDS:-few}" = all ] || finish
 if ! git -C "$top_srcdir" rev-parse >/dev/null 2>&1; then
