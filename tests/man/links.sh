@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: links between the documents lead to files and headings that are there, and man pages that they name exist.
+# Description: links between the documents lead to files and headings that are there, also where a package installs them, and man
+# pages that they name exist.
 . "$srcdir/../system/lib.sh"
 
 export LC_ALL=C.UTF-8
@@ -18,10 +19,11 @@ anchors() {
 	prose "$1" | sed -n 's/^#\{1,6\} //p' | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'
 }
 
+# links DOCUMENT...: below the current directory.
 links() {
 	bad=0
 	found=0
-	for document in $documents; do
+	for document; do
 		for link in $(prose "$document" | grep -oE '\]\([^)# ]*(#[^) ]*)?\)' | sed 's/^](//; s/)$//'); do
 			case $link in http://* | https://* | mailto:*) continue ;; esac
 			found=$((found + 1))
@@ -40,7 +42,34 @@ links() {
 	[ "$found" -gt 0 ] || { echo "no links found"; return 1; }
 	return "$bad"
 }
-ok "links between documents resolve" links
+# shellcheck disable=SC2086 # words: $documents
+ok "links between documents resolve" links $documents
+
+# installed PACKAGE FILE...: a package's directory of documents, as dh_installdocs and %doc lay it out.
+installed() {
+	mkdir -p "$tmp/doc/$1" && (cd "$top_srcdir" && cp -r "${@:2}" "$tmp/doc/$1/") || return 1
+	cd "$tmp/doc/$1" || return 1
+	found_here=$(find . -name '*.md')
+	# shellcheck disable=SC2086 # words: $found_here
+	[ -z "$found_here" ] || links $found_here
+	got=$?
+	cd "$OLDPWD" || return 1
+	return "$got"
+}
+packages=0
+for list in debian/*.docs; do
+	name=${list##*/}
+	packages=$((packages + 1))
+	# shellcheck disable=SC2046 # words
+	ok "links resolve in the Debian package ${name%.docs}" installed "deb-${name%.docs}" $(cat "$list")
+done
+while read -r name files; do
+	packages=$((packages + 1))
+	# shellcheck disable=SC2086 # words: $files
+	ok "links resolve in the RPM $name" installed "rpm-$name" $files
+done < <($AWK '/^%files/ { name = "libibverbs"; for (i = 2; i <= NF; i++) { if ($i == "-n") name = $(i + 1); else if ($i !~ /^-/ &&
+	$(i - 1) !~ /^-[nf]$/) name = "libibverbs-" $i } } /^%doc / { sub(/^%doc/, name); print }' libibverbs.spec.in)
+ok "packages with documents were found" test "$packages" -ge 6
 
 pages() {
 	bad=0

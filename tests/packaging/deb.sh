@@ -36,6 +36,9 @@ unpack() {
 	done
 }
 
+# tests/man/links.sh looks at the links, in the files as they are in the tree.
+plain() { ! find "$work/root/usr/share/doc" -name '*.md.*' -o -name '*.json.*' -o -name '*.svg.*' | grep .; }
+
 lib=/usr/lib/$triplet
 contents() {
 	same "$lib/xrc-verbs/libibverbs.so.1
@@ -98,6 +101,7 @@ ok "the packages are these" made
 ok "lintian finds no error" checked
 ok "they unpack" unpack
 ok "their files are these" contents
+ok "documents have the names that links have" plain
 ok "no file is one of rdma-core's" beside
 ok "the symbols file has what the library exports" symbols
 if [ "$failures" -eq 0 ] && [ -n "${KEEP_DEBS:-}" ]; then
