@@ -44,6 +44,16 @@ dead='kill -KILL "$(cat "$SOFTHCA_INSTANCE/pid")"; sleep 0.1; exec "$@"'
 faq "no device can be opened: the daemon of the instance" "${our[@]}" sh -c "$dead" x "$devinfo"
 faq "No such device or address" "${our[@]}" sh -c "$dead" x "$devinfo"
 faq "softhca: cannot run ibstat: No such file or directory" env PATH=/nowhere "$SOFTHCA" run -- ibstat
+faq "has 1 host, counted from 0: there is no host 1" "$(dirname "$SOFTHCA")/softhca-rsh" host1 true
+ok "no such instance" said "looked for it in" "$SOFTHCA" show missing
+ok "no server" said "Connection refused" "$SOFTHCA" run -- "${our[@]}" "$TOOLS/ibv_rc_pingpong" -p 1 127.0.0.1
+# A server and, later, another one.
+taken='"$0" -p "$1" --timeout 30 & until cat /proc/net/tcp* | grep -qi ":$2 [0:]* 0A"; do sleep 0.05; done; "$0" -p "$1"; kill $!'
+take_port
+faq "Address already in use" "${our[@]}" sh -c "$taken" "$(tool ibv_rc_pingpong)" "$port" "$(printf '%04X' "$port")"
+lost='"$SOFTHCA" fault "$SOFTHCA_INSTANCE" drop 100% && { "$0" -p "$1" --timeout 20 & "$0" -p "$1" --timeout 20 127.0.0.1; wait; }'
+take_port
+faq "Failed status transport retry counter exceeded (12)" "${our[@]}" sh -c "$lost" "$(tool ibv_rc_pingpong)" "$port"
 ok "an HCA that was not used" said "softhca: nothing went over an HCA: no process sent a packet." \
 	"$SOFTHCA" run --require-traffic -- true
 
