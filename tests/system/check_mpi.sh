@@ -97,21 +97,17 @@ if ! command -v mpirun >/dev/null || ! command -v mpicc >/dev/null; then
 	skip "Open MPI" "install openmpi-bin and libopenmpi-dev"
 	finish
 fi
-# UCX registers pools of buffers, and the buffers of long messages. With the 8 MiB of an ordinary user it gets small pools here,
-# and copies long messages.
-lean=()
-if ! locks 81920; then
-	for setting in UCX_{RNDV,ZCOPY}_THRESH=inf UCX_{RC,UD}_VERBS_{SEG_SIZE=2048,ALLOC=mmap,{RX,TX}_BUFS_GROW=64,RX_QUEUE_LEN=128}; do
-		lean+=(--env "$setting")
-	done
-fi
+small=()
+for setting in "${ucx_settings[@]}"; do
+	small+=(--env "$setting")
+done
 ucx=(--mca pml ucx --mca osc ucx --mca pml_ucx_tls any --mca pml_ucx_devices any)
 past=(--mca pml ob1 --mca osc '^ucx' --mca btl_tcp_if_include lo)
 job() {
 	wanted=$1
 	words=$2
 	shift 2
-	says "$wanted" "$words" --rsh "$rsh" --kernel mainline --ranks 2 --expect hca --timeout 50 "${lean[@]}" "$@"
+	says "$wanted" "$words" --rsh "$rsh" --kernel mainline --ranks 2 --expect hca --timeout 50 "${small[@]}" "$@"
 }
 two_hosts() { job 0 '^1 of 1 jobs passed' --hosts 2 --env UCX_TLS=rc_v,self -- "${ucx[@]}"; }
 ok "over UCX's rc_v it passes, on two hosts" two_hosts

@@ -9,6 +9,8 @@
 PATH=$(dirname "$SOFTHCA"):$PATH
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_orte_tmpdir_base=$tmp OMPI_MCA_oob_tcp_if_include=lo OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=lo
+# Debian's MPICH is over UCX.
+[ ${#ucx_settings[@]} -eq 0 ] || export "${ucx_settings[@]}"
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl_base_warn_component_unused=0
 
 # placed "HOST..." WORD...: the ranks of the job run on these hosts, in that order.

@@ -90,6 +90,13 @@ locks() {
 	[ "$limit" = unlimited ] || [ "$limit" -ge "$1" ]
 }
 
+# Settings for UCX, which registers pools of buffers, and the buffers of long messages. With the 8 MiB of an ordinary user it
+# gets small pools, and copies long messages; with more it is as its users have it.
+ucx_settings=()
+# shellcheck disable=SC2034 # check_mpi.sh and launchers.sh read it
+locks 81920 || ucx_settings=(UCX_{RNDV,ZCOPY}_THRESH=inf
+	UCX_{RC,UD}_VERBS_{SEG_SIZE=2048,ALLOC=mmap,{RX,TX}_BUFS_GROW=64,RX_QUEUE_LEN=128})
+
 # Repeats a command until it succeeds, for ten seconds.
 until_true() {
 	for _ in $(seq 1000); do

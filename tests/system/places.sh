@@ -326,7 +326,7 @@ elif [ "$(id -u)" -ne 0 ] && unshare -rUm true 2>/dev/null; then
 	ok "where a place is another user's the next one is taken" next_place
 	rm -rf "$tmp/shared"
 else
-	skip "places and files of other users" "run as root; and TMPDIR where other users may look and execute files"
+	skip "places and files of other users" "let this user make namespaces; or run as root, with TMPDIR where other users may look and execute files"
 fi
 
 file_limit() {
