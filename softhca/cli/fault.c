@@ -148,7 +148,8 @@ static int parse_words(int argc, char **argv, const char *word[], int room, stru
 				return -1;
 			i++;
 		} else if (n == room) {
-			complain("cannot use the argument \"%s\": there are too many; softhca fault --help says which it takes", argv[i]);
+			complain("leave \"%s\" out: softhca fault has no use for so many words; softhca fault --help says which it takes",
+				 argv[i]);
 			return -1;
 		} else {
 			word[n++] = argv[i];

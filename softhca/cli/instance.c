@@ -32,7 +32,7 @@ int verb_start(int argc, char **argv)
 	if (word < 0)
 		return word == -2 ? 0 : EXIT_USAGE;
 	if (word != argc - 1) {
-		complain("softhca start takes one name: softhca start [OPTIONS] NAME");
+		complain("softhca start takes one name, behind its options: softhca start [OPTIONS] NAME");
 		return EXIT_USAGE;
 	}
 	name = argv[word];

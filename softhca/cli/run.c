@@ -398,12 +398,13 @@ int verb_run(int argc, char **argv)
 
 	err = take_lease(dir);
 	if (err) {
-		complain("cannot take the lease that keeps the instance in %s alive: %s", dir, strerror(-err));
+		complain("cannot use the instance in %s: locking its file \"lease\" failed (%s); start it again if it has "
+			 "ended", dir, strerror(-err));
 		return EXIT_SELF;
 	}
 	err = hosts > 1 ? sh_run_record(dir, opt.host, tag) : 0;
 	if (err)
-		complain("cannot record this run in %s: %s", dir, strerror(-err));
+		complain("cannot write into %s on which host this command runs: %s", dir, strerror(-err));
 	if (!err && counted(&opt)) {
 		before = stats_take(dir);
 		err = before ? 0 : -EIO;

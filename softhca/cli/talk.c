@@ -158,7 +158,8 @@ int ask(int control, const void *request, size_t len, int *fd)
 		return EXIT_SELF;
 	}
 	if (err) {
-		complain("the daemon of the instance ended before it answered (%s); start the instance again", strerror(-err));
+		complain("the daemon of the instance ended before it answered (%s); start the instance again; "
+			 "dmesg says whether the kernel killed it", strerror(-err));
 		return EXIT_SELF;
 	}
 	status.text[sizeof(status.text) - 1] = '\0';
