@@ -28,8 +28,8 @@ ok "help" says 0 '--expect xrc|hca' --help
 ok "an unknown option" says 2 "unknown argument '--rank'" --rank 2
 ok "an option without its value" says 2 '--ranks needs a value' --ranks
 ok "ranks that are no number" says 2 "--ranks takes numbers" --ranks 2,x
-ok "a single rank, which talks to nobody" says 2 "--ranks takes numbers from 2 on" --ranks 1
-ok "a kernel that there is not" says 2 "takes ofed mainline" --kernel linux
+ok "a single rank, which has no peer" says 2 "--ranks takes numbers from 2 on" --ranks 1
+ok "an unknown kernel" says 2 "takes ofed mainline" --kernel linux
 ok "an MPI library that is not there" says 2 "there is no directory" --mpi /nonexistent
 ok "inside of an instance" env SOFTHCA_INSTANCE=lab TMPDIR="$tmp" bash -c '"$0" 2>&1 | grep "outside of softhca run"' "$check"
 
@@ -85,7 +85,7 @@ faces=ofed
 for face in $faces; do
 	ok "what goes over XRC passes, $face" mesh 0 "^$face .* ok .* 2 \+4 \+[0-9]\+ \+4 \+[1-9][0-9]* \+0 " --kernel "$face"
 done
-PAYLOAD=100000000000000 ok "not if part of the payload went elsewhere" mesh 1 'of 100000000000000 bytes went over the HCA' --kernel ofed
+PAYLOAD=100000000000000 ok "what goes only in part over the HCA fails: part of the payload went elsewhere" mesh 1 'of 100000000000000 bytes went over the HCA' --kernel ofed
 VERDICT=wrong ok "not if contents are wrong" mesh 1 'wrong contents' --kernel ofed
 [ "${TIER:-}" != full ] || STATUS=3 ok "not if the launcher fails at its end" mesh 1 "exit status is 3" --kernel ofed
 MESH=--rc ok "what goes over RC is not XRC" mesh 1 'no XRC domain is open; libibverbs of the ranks: /' --kernel ofed

@@ -87,14 +87,14 @@ stale() {
 	"$SOFTHCA" start dead && "$SOFTHCA" stop dead && until_true no_instance
 }
 stale_free() { flock -n "$SOFTHCA_DIR/softhca/dead/lock" true; }
-ok "what a killed daemon left is in nobody's way" stale
+ok "an instance whose daemon was killed can be started again" stale
 
 daemon_dies() {
 	"$SOFTHCA" start gone || return 1
 	"$SOFTHCA" run --instance gone -- sh -c 'kill -KILL $(cat "$SOFTHCA_INSTANCE/pid"); sleep 0.1; cat /sys/class/infiniband/mlx4_0/node_type' || return 1
 	"$SOFTHCA" start gone && "$SOFTHCA" stop gone
 }
-ok "processes survive their daemon" daemon_dies
+ok "a process goes on when its daemon is killed" daemon_dies
 
 refused() {
 	mkdir -m 777 "$tmp/open"

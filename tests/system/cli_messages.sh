@@ -22,7 +22,7 @@ devinfo() {
 wrong_instance() { devinfo SOFTHCA_INSTANCE=nowhere && says 'ibv_devinfo: there is no device: the instance .*/nowhere has ended or never existed' && once; }
 ok "an instance that is not there" wrong_instance
 no_name() { devinfo SOFTHCA_INSTANCE='a b' && says 'SOFTHCA_INSTANCE is "a b"' && once; }
-ok "what cannot be an instance" no_name
+ok "a SOFTHCA_INSTANCE that cannot be a name" no_name
 ended() { devinfo SOFTHCA_INSTANCE="$tmp/gone" && says "the instance $tmp/gone has ended or never existed" && once; }
 ok "an instance that has ended" ended
 others_quiet() {
@@ -33,7 +33,7 @@ mmio() {
 	may_work=yes devinfo SOFTHCA_MMIO=polling && grep -q PORT_ACTIVE "$tmp/out" &&
 		says 'SOFTHCA_MMIO is "polling", which is neither kick nor trap' && once
 }
-ok "a SOFTHCA_MMIO that is neither" mmio
+ok "a SOFTHCA_MMIO that is neither kick nor trap" mmio
 wrong_host() {
 	for host in 1 -1 x 0x; do
 		devinfo SOFTHCA_HOST="$host" && says "ibv_devinfo: there is no device: SOFTHCA_HOST is \"$host\", and the instance has 1 host" &&
@@ -98,9 +98,9 @@ doctor() {
 	got=$?
 	says '^softhca can' && [ "$(tail -n 1 "$tmp/err")" = "softhca can$([ "$got" -eq 0 ] || echo not) work here." ]
 }
-ok "doctor comes to an end that is its exit status" doctor
+ok "doctor's last line agrees with its exit status" doctor
 healthy() { "$SOFTHCA" doctor >"$tmp/err" && says '^good *place *'"$SOFTHCA_DIR/softhca"'$' && says '^good *processes'; }
-ok "this machine is fit" healthy
+ok "doctor finds what this machine has" healthy
 no_place() {
 	mkdir -p "$tmp/open" && chmod 777 "$tmp/open" || return 1
 	status 1 env SOFTHCA_DIR="$tmp/open" "$SOFTHCA" doctor >"$tmp/err" && says '^BAD *place *no directory can be used' &&
@@ -109,9 +109,9 @@ no_place() {
 }
 ok "a place that cannot be used is found" no_place
 no_addresses() { (ulimit -v 300000; status 1 "$SOFTHCA" doctor) >"$tmp/err" && says '^BAD *device memory.*ulimit -v unlimited'; }
-ok "so is a limit of addresses" no_addresses
+ok "doctor finds a limit of addresses" no_addresses
 no_files() { (ulimit -f 0; status 1 "$SOFTHCA" doctor) 2>&1 | cat >"$tmp/err"; says '^BAD *device memory.*ulimit -f unlimited'; }
-ok "and one of files" no_files
+ok "doctor finds a limit of file sizes" no_files
 ok "doctor takes no argument" status 2 "$SOFTHCA" doctor lab
 # doctor_says LINE LIMITS...: with the limits that ulimit sets.
 doctor_says() {

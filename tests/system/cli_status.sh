@@ -9,14 +9,14 @@ run() { "$SOFTHCA" run "$@"; }
 ok "success is success" status 0 run -- true
 ok "the command's exit status comes through" status 37 run -- sh -c 'exit 37'
 ok "a signal n is 128 + n" status 143 run -- sh -c 'kill -TERM $$'
-ok "so is one that nobody can catch" status 137 run -- sh -c 'kill -KILL $$'
+ok "SIGKILL is 137" status 137 run -- sh -c 'kill -KILL $$'
 ok "a command that is not there is 127" status 127 run -- "$tmp/nothing"
 : >"$tmp/plain"
 ok "one that cannot be run is 126" status 126 run -- "$tmp/plain"
 ok "an unknown option is 125" status 125 run --no-such-option -- true
 ok "a bad value is 125" status 125 run --kernel solaris -- true
 ok "no command is 125" status 125 run
-ok "options of the command are not ours" status 0 run sh -c 'test "$1" = --help' x --help
+ok "softhca leaves the command's own options to it" status 0 run sh -c 'test "$1" = --help' x --help
 
 streams() {
 	[ "$(printf 'in\n' | run -- sh -c 'read x; echo "$x" out; echo err >&2' 2>"$tmp/err")" = "in out" ] &&
@@ -48,7 +48,7 @@ children() {
 		timeout -k 5 30 env --ignore-signal=CHLD "$SOFTHCA" run -- sh -c 'exit 3'
 	[ $? -eq 3 ]
 }
-ok "so does SIGCHLD, and the command's status is told" children
+ok "an ignored SIGCHLD stays ignored, and the command's status is told" children
 closed() {
 	local closed
 	for closed in '<&-' '>&-' '2>&-' '<&- >&-' '>&- 2>&-' '<&- 2>&-' '<&- >&- 2>&-'; do

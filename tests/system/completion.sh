@@ -58,7 +58,7 @@ no_others() {
 		done
 	done
 }
-ok "and no other" no_others
+ok "no option that --help does not name" no_others
 # Takes the values from lines such as "  --kernel ofed|mainline   whose ...".
 values() { "$SOFTHCA" "$1" --help | grep -oE -- '--[a-z][a-z-]+ [a-z0-9]+(\|[a-z0-9]+)+' | sort -u; }
 all_values() {
@@ -88,7 +88,7 @@ ok "the command that is to be run" the_command
 files() {
 	touch "$tmp/some-file" && offers "$tmp/some-file" softhca run -- cat "$tmp/some-f"
 }
-ok "and its files" files
+ok "files, as arguments of the command that is to be run" files
 
 "$SOFTHCA" start lab >/dev/null && "$SOFTHCA" start lab.2 >/dev/null && "$SOFTHCA" start other >/dev/null && "$SOFTHCA" start dead >/dev/null || exit 1
 kill -KILL "$(cat "$SOFTHCA_DIR/softhca/dead/pid")"
@@ -102,7 +102,7 @@ instances() {
 }
 ok "instances that run" instances
 dead() { until_true offers_not dead softhca show ""; }
-ok "none whose daemon has died" dead
+ok "no instance whose daemon has died" dead
 stopped() {
 	kill -STOP "$(cat "$SOFTHCA_DIR/softhca/lab/pid")"
 	offers lab softhca stop l
@@ -110,13 +110,13 @@ stopped() {
 	kill -CONT "$(cat "$SOFTHCA_DIR/softhca/lab/pid")"
 	return "$got"
 }
-ok "one that does not answer" stopped
+ok "an instance whose daemon does not answer" stopped
 elsewhere() {
 	mkdir -m 700 "$tmp/runtime"
 	(unset SOFTHCA_DIR; export XDG_RUNTIME_DIR=$tmp/runtime; "$SOFTHCA" start away >/dev/null && offers away softhca show aw
 	got=$?; "$SOFTHCA" stop away && exit "$got")
 }
-ok "those in the user's runtime directory" elsewhere
+ok "instances in the user's runtime directory" elsewhere
 words() {
 	for word in up down lid pkey sm fatal; do
 		offers "$word" softhca port lab mlx4_0:1 "${word:0:1}" || return 1

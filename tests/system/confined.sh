@@ -22,7 +22,7 @@ if [ $? -eq 77 ]; then
 	finish
 fi
 
-ok "what a container is refused is refused" confined "$PROGRAMS/confined" --try
+ok "the filter refuses what Docker's refuses" confined "$PROGRAMS/confined" --try
 ok "softhca doctor finds all that is needed" confined "$SOFTHCA" doctor
 
 # Without userfaultfd() memory can be shared in one way fewer. It is still shared.

@@ -214,10 +214,10 @@ for face in mainline ofed; do
 		ok "one packet dropped is one retry, $face, $mmio" ours within $on -- one drop 'total(.retries) == 1'
 		ok "one packet damaged is one retry, $face, $mmio" ours within $on -- \
 			one corrupt 'total(.retries) == 1 and total(.drops_icrc) == 1'
-		ok "one packet doubled is none, $face, $mmio" ours within $on -- \
+		ok "one packet duplicated causes no retry, $face, $mmio" ours within $on -- \
 			one duplicate 'total(.retries) == 0'
-		ok "nothing comes through, $face, $mmio" ours within $on -- nothing
-		ok "UC does not ask again, $face, $mmio" ours within $on -- unreliable
+		ok "nothing arrives while all packets are dropped, $face, $mmio" ours within $on -- nothing
+		ok "UC sends nothing again, $face, $mmio" ours within $on -- unreliable
 	done
 done
 ok "rates are set, changed, shown and cleared" within -- ends

@@ -98,15 +98,15 @@ hold $many
 after=$(device)
 ok "show has them all, and no queue fell back" seen
 ok "at most 1 KiB of device memory each" lean
-ok "and less than that of the daemon's own, also after it was asked" own
+ok "the daemon's own memory grows by at most half of that, also after softhca show" own
 exec 7>&-
 ok "$many rc" ended
-ok "none stays" empty
+ok "no QP stays when its program has ended" empty
 
 hold $some
 pkill -KILL -P $program
 kill -KILL $program 2>/dev/null
 exec 7>&-
-ok "none stays when their process is killed" until_true empty
+ok "no QP stays when its process is killed" until_true empty
 "$SOFTHCA" stop lab
 finish

@@ -81,7 +81,7 @@ done
 
 until_true no_instance
 none() { [ "$("$SOFTHCA" show)" = "No instance runs. softhca start NAME starts one." ] && "$SOFTHCA" show --json | jq -e '.instances == []'; }
-ok "no instance is said in words, and as an empty list" none
+ok "where no instance runs, show says so, and its JSON is an empty list" none
 says() {
 	wanted=$1
 	words=$2

@@ -125,10 +125,10 @@ over
 situation receive
 # shellcheck disable=SC2034 # eval reads it
 blocks=$(stat -L -c %b "$(memory)")
-ok "a look makes no page" eval 'look && [ "$(stat -L -c %b "$(memory)")" -eq "$blocks" ]'
+ok "looking allocates no page of device memory" eval 'look && [ "$(stat -L -c %b "$(memory)")" -eq "$blocks" ]'
 over
 
-ok "it wants a name" status 2 "$SOFTHCA" show --waits
-ok "of an instance that runs" status 125 "$SOFTHCA" show --waits lab
+ok "without a name it is refused" status 2 "$SOFTHCA" show --waits
+ok "for an instance that does not run it fails" status 125 "$SOFTHCA" show --waits lab
 ok "nothing is left behind" until_true no_instance
 finish

@@ -26,7 +26,7 @@ hosts() {
 }
 take_port
 export port
-ok "of each host, and not of one that was idle" hosts
+ok "each host is counted, and an idle one is left out" hosts
 
 # layout destroys nothing, whether it reaches its end or is killed.
 left="left open when its program closed the device or ended: 2 QPs, 2 SRQs, 2 CQs, 1 memory region, 1 PD, 1 XRC domain$"
@@ -49,22 +49,22 @@ pkill -f "^$PROGRAMS/(.libs/)?layout $tmp/domain2"
 until_true no_instance
 
 nothing() { run --stats -- "$TOOLS/ibv_devinfo" && says 'nothing went over an HCA' && grep -q PORT_ACTIVE "$tmp/out"; }
-ok "nothing is said to be nothing" nothing
+ok "where nothing went over an HCA, --stats says so" nothing
 quiet() { run -- "$TOOLS/ibv_devinfo" && silent '^softhca:'; }
-ok "nothing is said unasked" quiet
+ok "without --stats nothing is printed" quiet
 required() { status 125 run --require-traffic -- "$TOOLS/ibv_devinfo" && says 'nothing went over an HCA' && silent 'host 0'; }
 ok "--require-traffic fails where nothing went" required
 own() { status 7 run --require-traffic -- sh -c 'exit 7'; }
 ok "the command's own failure comes first" own
 met() { run --require-traffic -- bash -c 'set -u; "$@"' x pingpong "$TOOLS/ibv_rc_pingpong" -n 10 && silent '^softhca:'; }
-ok "and is silent where something went" met
+ok "--require-traffic is silent where something went" met
 
 # This run does not count what an earlier run sent.
 "$SOFTHCA" start lab >/dev/null || exit 1
 ok "in a running instance" run --instance lab --require-traffic -- bash -c 'set -u; "$@"' x pingpong "$TOOLS/ibv_rc_pingpong" -n 10
 ok "only what this run has sent counts" status 125 run --instance lab --require-traffic -- "$TOOLS/ibv_devinfo"
 gone() { status 125 run --instance lab --require-traffic -- "$SOFTHCA" stop lab; }
-ok "an instance that is stopped meanwhile has no answer" gone
+ok "--require-traffic fails where the instance is stopped meanwhile" gone
 ok "start has no such option" status 2 "$SOFTHCA" start --stats lab
 ok "nothing is left behind" until_true no_instance
 finish

@@ -144,19 +144,19 @@ export -f status at on by_hand carry carried_over carried_in_part carried_wrong 
 	reused_number records other_instance wrong
 
 two="--hosts 2"
-ok "set by hand, the variable decides" within $two -- by_hand
+ok "SOFTHCA_HOST, set by hand, decides" within $two -- by_hand
 ok "a carried environment does not: the remote shell's host does" within $two -- carried_over
-ok "nor where the tag or the host was not carried" within $two -- carried_in_part
-ok "nor one that names no host" within $two -- carried_wrong
-ok "who is left behind stays" within $two -- left_behind
-ok "also when the run was killed" within $two -- run_killed
+ok "nor does one carried without the tag or the host" within $two -- carried_in_part
+ok "nor does one carried with a wrong host" within $two -- carried_wrong
+ok "a process left in the background stays on its host" within $two -- left_behind
+ok "it stays when the run was killed" within $two -- run_killed
 ok "a daemon that outlives its run keeps its host, whatever is carried to it" within $two -- daemon_left
-ok "also where no run is above it" daemon_alone "left-$$"
-ok "carried from a run that is over" within $two -- carried_from_the_dead
+ok "so does a daemon with no run above it" daemon_alone "left-$$"
+ok "an environment carried from a run that is over does not decide" within $two -- carried_from_the_dead
 ok "a process number that comes again is not that run" within $two -- reused_number
 ok "a run records itself as long as it is needed" within $two -- records
 ok "runs of other instances do not count" within $two -- other_instance
-ok "a host that is not there is told" within $two -- wrong
+ok "a SOFTHCA_HOST that names no host is an error that says so" within $two -- wrong
 ok "outside of an instance the variable is the default of --host" outside
 ok "nothing is left behind" until_true no_instance
 finish
