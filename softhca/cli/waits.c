@@ -362,8 +362,9 @@ int show_waits(const char *instance, bool json)
 	}
 	if (err && complain_no_proc())
 		status = EXIT_SELF;
-	else if (err == -ENOENT)
-		complain_absent(instance, r.dir, err);
+	/* The number of a daemon that has ended can be a zombie's, or another user's process. */
+	else if (err == -ENOENT || (err && r.dir && !sh_instance_alive(r.dir)))
+		complain_absent(instance, r.dir, -ENOENT);
 	else if (err)
 		complain("cannot read the device memory of instance \"%s\": %s", instance,
 			 strerror(-err));
