@@ -198,21 +198,73 @@ static const char *version_name(const struct elf *elf, const char *library, ElfW
 	return NULL;
 }
 
-/* Undefined symbols are not hashed: they come first in the table. */
-static size_t undefined_symbols(const struct elf *elf)
+/* Room for so many symbols is between the table of symbols and what follows it. */
+static size_t room_for_symbols(const struct elf *elf)
 {
-	const Elf32_Word *hash = at(elf, table(elf, DT_GNU_HASH), Elf32_Word, 2);
+	size_t start = table(elf, DT_SYMTAB), end = elf->size;
 
-	if (hash)
-		return hash[1];
-	hash = at(elf, table(elf, DT_HASH), Elf32_Word, 2);
-	return hash ? hash[1] : 0;
+	for (size_t i = 0; i < elf->ndynamic && elf->dynamic[i].d_tag != DT_NULL; i++) {
+		size_t other = SIZE_MAX;
+
+		switch (elf->dynamic[i].d_tag) {
+		case DT_STRTAB:
+		case DT_GNU_HASH:
+		case DT_VERSYM:
+		case DT_VERNEED:
+		case DT_VERDEF:
+		case DT_REL:
+		case DT_RELA:
+		case DT_JMPREL:
+			other = offset_of(elf, elf->dynamic[i].d_un.d_ptr);
+		}
+		if (other > start && other < end)
+			end = other;
+	}
+	return start < end ? (end - start) / sizeof(ElfW(Sym)) : 0;
+}
+
+/*
+ * The number of the symbol after the last one that is hashed, 0: none is. A chain ends with an odd
+ * number. head: buckets, first hashed symbol, words of a filter, which come before the buckets.
+ */
+static size_t after_hashed(const struct elf *elf, size_t offset)
+{
+	const Elf32_Word *head = at(elf, offset, Elf32_Word, 4), *bucket, *chain;
+	size_t last = 0;
+
+	if (!head)
+		return 0;
+	offset += 4 * sizeof(*head) + head[2] * sizeof(ElfW(Addr));
+	bucket = at(elf, offset, Elf32_Word, head[0]);
+	for (size_t i = 0; bucket && i < head[0]; i++)
+		if (bucket[i] > last)
+			last = bucket[i];
+	if (!last || last < head[1])
+		return 0;
+	offset += (head[0] + last - head[1]) * sizeof(*chain);
+	while ((chain = at(elf, offset, Elf32_Word, 1)) && !(*chain & 1)) {
+		offset += sizeof(*chain);
+		last++;
+	}
+	return last + 1;
+}
+
+/*
+ * Nothing in a file says how many symbols it has. A program that exports none has nothing in its
+ * table of hashes, and some linkers do not even tell there where the other symbols end.
+ */
+static size_t count_symbols(const struct elf *elf)
+{
+	const Elf32_Word *hash = at(elf, table(elf, DT_HASH), Elf32_Word, 2);
+	size_t n = hash ? hash[1] : after_hashed(elf, table(elf, DT_GNU_HASH));
+
+	return n ? n : room_for_symbols(elf);
 }
 
 bool elf_each_symbol(const struct elf *elf, const char *library,
 		     bool (*each)(void *arg, const char *symbol, const char *version), void *arg)
 {
-	size_t n = undefined_symbols(elf);
+	size_t n = count_symbols(elf);
 	const ElfW(Sym) *symbol = at(elf, table(elf, DT_SYMTAB), ElfW(Sym), n);
 	const ElfW(Half) *index = at(elf, table(elf, DT_VERSYM), ElfW(Half), n);
 

@@ -89,6 +89,16 @@ for softhca in "$SOFTHCA" "$prefix/bin/softhca"; do
 	ok "does not with --libibverbs system" not_ours
 done
 
+# A program at a fixed address exports nothing as a rule: its table of hashes is empty.
+for how in gnu sysv; do
+	fixed() {
+		# shellcheck disable=SC2086
+		$CC -fno-pie -no-pie -Wl,--hash-style=$how -o "$tmp/fixed" "$tmp/one.c" -I"$prefix/include" -L"$prefix/lib" -libverbs
+	}
+	ok "a program at a fixed address, with a table of hashes as for $how" fixed
+	ok "runs" runs "$SOFTHCA" fixed "received: hello over XRC"
+done
+
 # The user has chosen a library that has all the functions: by a directory in LD_LIBRARY_PATH, or by
 # one in the program.
 mkdir "$tmp/chosen"
