@@ -138,6 +138,13 @@ bool sh_page_size_known(long size, char *text, size_t len)
 	return false;
 }
 
+int sh_open_aside(const char *path, int flags)
+{
+	int fd = sh_open(path, flags | O_CLOEXEC);
+
+	return fd < 0 ? fd : sh_fd_high(fd);
+}
+
 int sh_fd_high(int fd)
 {
 	struct rlimit limit;

@@ -8,6 +8,7 @@
 
 #include "softhca/device/memory/life.h"
 #include "process.h"
+#include "status.h"
 #include "sys.h"
 #include "witness.h"
 
@@ -27,14 +28,11 @@ struct area {
 	uint64_t cs;
 };
 
-/* A file of the thread's in /proc, as a string. */
-static bool slurp(uint32_t pid, uint32_t tid, const char *name, char *text, size_t room)
+/* The path of a file of the thread's in /proc. */
+static void path_of(uint32_t pid, uint32_t tid, const char *name, char path[64])
 {
-	char path[64] = "/proc/", *at = path + strlen(path);
 	const char *part[] = {NULL, "/task/", NULL, "/", name};
-	size_t len = 0;
-	long n;
-	int fd;
+	char *at = stpcpy(path, "/proc/");
 
 	for (unsigned int i = 0; i < 5; i++) {
 		uint32_t number = i ? tid : pid;
@@ -52,7 +50,18 @@ static bool slurp(uint32_t pid, uint32_t tid, const char *name, char *text, size
 			*at++ = digits[--k];
 	}
 	*at = 0;
-	fd = sh_open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Such a file as a string. */
+static bool slurp(uint32_t pid, uint32_t tid, const char *name, char *text, size_t room)
+{
+	size_t len = 0;
+	char path[64];
+	long n;
+	int fd;
+
+	path_of(pid, tid, name, path);
+	fd = sh_open_aside(path, O_RDONLY);
 	if (fd < 0)
 		return false;
 	while (len < room - 1 && (n = sh_read(fd, text + len, room - 1 - len)) > 0)
@@ -62,20 +71,10 @@ static bool slurp(uint32_t pid, uint32_t tid, const char *name, char *text, size
 	return len > 0;
 }
 
-/* What follows a name at the beginning of a line, or NULL. */
-static const char *line(const char *text, const char *name)
-{
-	const char *at = strstr(text, name);
-
-	return at ? at + strlen(name) : NULL;
-}
-
 static uint64_t decimal(const char *at)
 {
 	uint64_t n = 0;
 
-	while (*at == ' ' || *at == '\t')
-		at++;
 	while (*at >= '0' && *at <= '9')
 		n = n * 10 + (uint64_t)(*at++ - '0');
 	return n;
@@ -101,18 +100,24 @@ static uint64_t hex(const char *at)
  */
 static bool stopped(uint32_t pid, uint32_t tid, uint64_t *switches)
 {
-	char text[4096];
-	const char *state, *tracer, *slept, *preempted;
+	enum { STATE, TRACER, SLEPT, PREEMPTED, FIELDS };
+	struct sh_status_field field[FIELDS] = {
+		[STATE] = {.name = "State:"},
+		[TRACER] = {.name = "TracerPid:"},
+		[SLEPT] = {.name = "voluntary_ctxt_switches:"},
+		[PREEMPTED] = {.name = "nonvoluntary_ctxt_switches:"},
+	};
+	char path[64];
 
-	if (!slurp(pid, tid, "status", text, sizeof(text)))
+	path_of(pid, tid, "status", path);
+	if (sh_status_read(path, field, FIELDS))
 		return false;
-	state = line(text, "\nState:\t");
-	tracer = line(text, "\nTracerPid:\t");
-	slept = line(text, "\nvoluntary_ctxt_switches:");
-	preempted = line(text, "\nnonvoluntary_ctxt_switches:");
-	if (!state || *state != 'T' || !tracer || decimal(tracer) || !slept || !preempted)
+	for (unsigned int i = 0; i < FIELDS; i++)
+		if (!field[i].value[0])
+			return false;
+	if (field[STATE].value[0] != 'T' || decimal(field[TRACER].value))
 		return false;
-	*switches = decimal(slept) + decimal(preempted);
+	*switches = decimal(field[SLEPT].value) + decimal(field[PREEMPTED].value);
 	return true;
 }
 

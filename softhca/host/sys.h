@@ -179,6 +179,11 @@ static inline int sh_poke(uint64_t to, const void *from, size_t len)
  * is closed.
  */
 int sh_fd_high(int fd);
+/*
+ * Opens a file for a moment, close-on-exec, under such a number: another thread of the program may
+ * open files, or close all that it has not opened, meanwhile. Returns a descriptor or -errno.
+ */
+int sh_open_aside(const char *path, int flags);
 
 /*
  * What a descriptor's number referred to when the shim opened it: programs close descriptors that

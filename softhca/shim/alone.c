@@ -57,7 +57,7 @@ static bool others_exit(void)
 
 	if (living && living != self && living != helper && !is_exiting(living))
 		return false;
-	fd = sh_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = sh_open_aside("/proc/self/task", O_RDONLY | O_DIRECTORY);
 	if (fd < 0)
 		return false;
 	while (exiting && (got = sh_sys(syscall(SYS_getdents64, fd, text, sizeof(text)))) > 0) {

@@ -37,7 +37,7 @@ char *maps_line(struct maps *m)
 int maps_open(struct maps *m)
 {
 	m->have = m->at = 0;
-	m->fd = sh_open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
+	m->fd = sh_open_aside("/proc/thread-self/maps", O_RDONLY);
 	return m->fd < 0 ? m->fd : 0;
 }
 

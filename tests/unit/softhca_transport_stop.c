@@ -5,6 +5,7 @@
  * message and sends none twice.
  */
 #include <errno.h>
+#include <grp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -350,6 +351,22 @@ static void test_others_go_on(void **state)
 	each_plot(others_go_on);
 }
 
+/* What the kernel says of a thread is long then. */
+static void test_many_groups(void **state)
+{
+	gid_t groups[1000];
+
+	(void)state;
+	for (unsigned int i = 0; i < 1000; i++)
+		groups[i] = 100000 + i;
+	if (setgroups(1000, groups)) {
+		print_message("# left out: only root can join groups\n");
+		return;
+	}
+	stop_at_each(&plots[0], others_go_on);
+	assert_int_equal(setgroups(0, NULL), 0);
+}
+
 /*
  * What the receiver can see before the sender has its acknowledgement is not done again. This stops
  * the sender at the instructions from there on.
@@ -454,6 +471,7 @@ static void test_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_others_go_on),
+					    cmocka_unit_test(test_many_groups),
 					    cmocka_unit_test(test_done_once), cmocka_unit_test(test_armed_once),
 					    cmocka_unit_test(test_memory) };
 	struct mock *m = mock_new(NULL);
