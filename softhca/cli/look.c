@@ -9,11 +9,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "look.h"
 #include "softhca/device/memory/instance.h"
+#include "softhca/host/process.h"
 
 #define MEMORY "/memfd:softhca (deleted)"
 
@@ -251,15 +251,13 @@ static void note_held(void *arg, const struct sh_held *held)
 
 int look_take(struct look *l, int memory)
 {
-	struct timespec now;
 	int err;
 
 	*l = (struct look){0};
 	err = copy_memory(l, memory);
 	if (err)
 		return err;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	l->now = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	l->now = sh_now();
 	for (uint32_t i = 0; i < SH_MAX_PROC; i++)
 		if (look_pid(l, i))
 			add_process(l, i);

@@ -192,14 +192,22 @@ static void *helper_main(void *arg)
 	return NULL;
 }
 
+static void (*tls_info)(size_t *, size_t *);
+static unsigned int *thread_count;	/* NULL: the C library does not show it */
+
+void sh_helper_prepare(void)
+{
+	tls_info = (void (*)(size_t *, size_t *))dlsym(RTLD_DEFAULT, "_dl_get_tls_static_info");
+	thread_count = dlsym(RTLD_DEFAULT, "__nptl_nthreads");
+}
+
 size_t sh_thread_size(void)
 {
-	void (*info)(size_t *, size_t *) =
-		(void (*)(size_t *, size_t *))dlsym(RTLD_DEFAULT, "_dl_get_tls_static_info");
 	size_t size = 1 << 20, align;
 
-	if (info)
-		info(&size, &align);
+	sh_process_prepare();
+	if (tls_info)
+		tls_info(&size, &align);
 	return size;
 }
 
@@ -230,12 +238,8 @@ static bool map_stack(void)
  */
 static void count_threads(unsigned int by)
 {
-	static unsigned int *count;
-
-	if (!count)
-		count = dlsym(RTLD_DEFAULT, "__nptl_nthreads");
-	if (count)
-		__atomic_add_fetch(count, by, __ATOMIC_SEQ_CST);
+	if (thread_count)
+		__atomic_add_fetch(thread_count, by, __ATOMIC_SEQ_CST);
 }
 
 static int create(void)

@@ -33,19 +33,14 @@ static clock_fn *read_clock = by_kernel;
  */
 static void find_clock(void)
 {
-	static bool found;
 	static const char *const name[] = {"__vdso_clock_gettime", "__kernel_clock_gettime"};
 	void *vdso = NULL;
 
-	/* At the first attachment: each further one would add to the vDSO's references. */
-	if (__atomic_exchange_n(&found, true, __ATOMIC_RELAXED))
-		return;
 	if (getauxval(AT_SYSINFO_EHDR))
 		vdso = dlopen("linux-vdso.so.1", RTLD_LAZY | RTLD_NOLOAD);
 	for (size_t i = 0; vdso && i < sizeof(name) / sizeof(name[0]); i++) {
 		clock_fn *fn = (clock_fn *)dlsym(vdso, name[i]);
 
-		/* Looking for the other name would leave an error for the program's dlerror(). */
 		if (fn) {
 			__atomic_store_n(&read_clock, fn, __ATOMIC_RELAXED);
 			break;
@@ -53,13 +48,31 @@ static void find_clock(void)
 	}
 }
 
-static uint64_t host_now(void *host)
+uint64_t sh_now(void)
 {
 	struct timespec ts = {0};
 
-	(void)host;
 	__atomic_load_n(&read_clock, __ATOMIC_RELAXED)(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+static uint64_t host_now(void *host)
+{
+	(void)host;
+	return sh_now();
+}
+
+void sh_process_prepare(void)
+{
+	static bool done;
+
+	/* Once: a second time would add to the vDSO's references. */
+	if (__atomic_exchange_n(&done, true, __ATOMIC_RELAXED))
+		return;
+	find_clock();
+	sh_helper_prepare();
+	/* What was not found would leave an error for the program. */
+	(void)dlerror();
 }
 
 /* Ten lines in the life of a process say enough; an overwritten table could cause millions. */
@@ -117,7 +130,7 @@ int sh_process_init(struct sh_dev *dev, const char *dir)
 	strcpy(sh_process.dir, dir);
 	dev->host = &sh_process;
 	dev->ops = &host_ops;
-	find_clock();
+	sh_process_prepare();
 	sh_helper_watch();
 	return 0;
 }

@@ -22,6 +22,16 @@
 int sh_process_init(struct sh_dev *dev, const char *dir);
 
 /*
+ * Looks up in the vDSO and the C library what this file's functions need of them. To look takes a
+ * lock of the loader's, which a thread holds while its dlopen() runs constructors. So a client calls
+ * this when it starts. It may be called again.
+ */
+void sh_process_prepare(void);
+
+/* CLOCK_MONOTONIC in ns, as the kernel has it: a program may have a clock_gettime() of its own. */
+uint64_t sh_now(void);
+
+/*
  * Starts the helper thread unless it runs. Returns 0 or -EAGAIN. Otherwise the first deferred call
  * starts it.
  */
@@ -82,6 +92,7 @@ void sh_host_rouse(void *host, uint32_t proc);
 void sh_helper_look(void);
 bool sh_host_divert(void *host, uint32_t pid, uint32_t tid, uint64_t self_at, uint64_t word);
 void sh_helper_forked(void);
+void sh_helper_prepare(void);
 void sh_helper_watch(void);
 
 #endif

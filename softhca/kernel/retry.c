@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "softhca/host/process.h"
 #include "softhca/device/memory/exec.h"
 #include "aside.h"
 #include "conn.h"
@@ -36,14 +37,6 @@
 #define SUSPECT_NAP_NS	UINT64_C(1500000)
 /* The longest nap if no client waits. */
 #define IDLE_NAP_NS	UINT64_C(1000000000)
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 static bool unfinished(const struct kernel *k)
 {
@@ -81,7 +74,7 @@ int retry_keep(struct server *s, struct conn *c, size_t len)
 		return -EPROTO;
 	memcpy(c->kept, s->message, len);
 	c->kept_len = len;
-	c->since = now_ns();
+	c->since = sh_now();
 	c->moment = sh_grace_begin(&s->k->dev);
 	DL_APPEND(s->kept, c);
 	nap_anew(s);
@@ -97,7 +90,7 @@ void retry_forget(struct server *s, struct conn *c)
 
 static bool is_late(struct kernel *k, const struct conn *c)
 {
-	uint64_t waited = now_ns() - c->since;
+	uint64_t waited = sh_now() - c->since;
 
 	return waited >= PATIENCE_RUN_NS || (waited >= PATIENCE_NS && !one_runs(k, c->moment));
 }

@@ -172,6 +172,7 @@ static void init_once(void)
 	take_lease();
 	if (sh_sys(syscall(SYS_faccessat, AT_FDCWD, "/proc/sys/kernel/yama", F_OK)) == 0)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+	sh_process_prepare();
 	shim_signals_init();
 	still_init();
 	own_init();

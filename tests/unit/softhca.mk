@@ -37,6 +37,10 @@ softhca_txn_LDADD = $(softhca_device_libs)
 softhca_kill_SOURCES = softhca_kill.c softhca_step.h
 softhca_kill_CPPFLAGS = $(softhca_device_cppflags)
 softhca_kill_LDADD = $(softhca_device_libs)
+check_PROGRAMS += softhca_clock
+softhca_clock_SOURCES = softhca_clock.c
+softhca_clock_CPPFLAGS = $(softhca_device_cppflags)
+softhca_clock_LDADD = $(softhca_device_libs)
 
 # The preloaded library.
 check_PROGRAMS += softhca_shim_ranges

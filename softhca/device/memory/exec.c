@@ -23,12 +23,26 @@
 
 #if __GLIBC_PREREQ(2, 30)
 #define LOOK_CLOCK	CLOCK_MONOTONIC
+
+static uint64_t look_clock(const struct sh_dev *dev)
+{
+	return dev->ops->now(dev->host);
+}
 #else
 /*
  * The only clock that a sleeper for a mutex could name. While it is set back, sleepers look later.
  */
 #define LOOK_CLOCK	CLOCK_REALTIME
 #define pthread_mutex_clocklock(mutex, clock, until) pthread_mutex_timedlock(mutex, until)
+
+static uint64_t look_clock(const struct sh_dev *dev)
+{
+	struct timespec now = {0};
+
+	(void)dev;
+	syscall(SYS_clock_gettime, LOOK_CLOCK, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
 #endif
 
 /* Doorbells that did not fit; a function to call when this thread is outside. */
@@ -221,18 +235,16 @@ void sh_exec_prepare(struct sh_dev *dev)
  * before its turn, and the thread that took the mutex meanwhile does not know of sleepers, the
  * wake-up is lost. So sleepers look now and then.
  */
-static int wait_for(pthread_mutex_t *mutex)
+static int wait_for(struct sh_dev *dev, pthread_mutex_t *mutex)
 {
 	struct timespec until;
 	int err;
 
 	do {
-		clock_gettime(LOOK_CLOCK, &until);
-		until.tv_nsec += LOOK_MS * 1000000L;
-		if (until.tv_nsec >= 1000000000L) {
-			until.tv_sec++;
-			until.tv_nsec -= 1000000000L;
-		}
+		uint64_t end = look_clock(dev) + LOOK_MS * 1000000;
+
+		until.tv_sec = (time_t)(end / 1000000000);
+		until.tv_nsec = (long)(end % 1000000000);
 		err = pthread_mutex_clocklock(mutex, LOOK_CLOCK, &until);
 	} while (err == ETIMEDOUT);
 	return err;
@@ -244,7 +256,7 @@ static __attribute__((noinline)) struct sh_exec *lock_shared(struct sh_dev *dev)
 	struct sh_exec *e = slots(dev) + SHARED_SLOT;
 
 	sh_self.catches = NULL;
-	if (wait_for(&e->owner) == EOWNERDEAD)
+	if (wait_for(dev, &e->owner) == EOWNERDEAD)
 		pthread_mutex_consistent(&e->owner);
 	__atomic_store_n(&e->proc, dev->proc, __ATOMIC_SEQ_CST);
 	begin_life(dev->inst, e, own_tid());

@@ -113,12 +113,9 @@ static void sleep_on(struct sh_lock *lock, uint64_t owner, unsigned int ms)
 	sh_rearm();
 }
 
-static uint64_t now_ms(void)
+static uint64_t now_ms(const struct sh_dev *dev)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+	return dev->ops->now(dev->host) / 1000000;
 }
 
 void sh_lock_suspect(struct sh_dev *dev, struct sh_lock *lock)
@@ -141,7 +138,7 @@ int sh_hold(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait wait)
 	if (spin(lock, me))
 		return 0;
 	if (wait == SH_WAIT_BOUNDED)
-		until = now_ms() + SH_LOCK_WAIT_MS;
+		until = now_ms(dev) + SH_LOCK_WAIT_MS;
 	/* Each thread that gets here waits for longer than the announcement takes. */
 	sh_wait_begin(dev, SH_WAITS_LOCK, (uint64_t)((char *)lock - (char *)dev->inst), 0);
 	/*
@@ -149,7 +146,7 @@ int sh_hold(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait wait)
 	 * bit set.
 	 */
 	for (unsigned int ms = 1; (err = look(dev, lock, me | SH_OWNER_SLEEPERS, &owner)) == -EBUSY;) {
-		uint64_t left = until ? until - now_ms() : ms;
+		uint64_t left = until ? until - now_ms(dev) : ms;
 
 		if ((int64_t)left <= 0)
 			break;
