@@ -200,6 +200,8 @@ void shim_init(void)
 static __attribute__((constructor)) void loaded(void)
 {
 	shim_init();
+	if (shim.active)
+		real_find();
 }
 
 /* ---- the connection; control_lock is held ---- */
