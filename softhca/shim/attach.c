@@ -27,11 +27,12 @@
 #include "attach.h"
 #include "compiler.h"
 #include "context.h"
-#include "dontfork.h"
 #include "fork.h"
 #include "handlers.h"
+#include "marks.h"
 #include "memory.h"
 #include "own.h"
+#include "real.h"
 #include "say.h"
 #include "share.h"
 #include "signals.h"
@@ -75,7 +76,7 @@ static void forked_child(void)
 	mine = false;
 	sh_memory_forked();
 	shim_context_forked();
-	shim_dontfork_forked();
+	marks_forked();
 	shim_signals_forked();
 	shim_trap_forked();
 	still_forked();

@@ -19,10 +19,10 @@
 #include "softhca/host/sys.h"
 #include "attach.h"
 #include "compiler.h"
-#include "dontfork.h"
 #include "fork.h"
 #include "interpose.h"
 #include "maps.h"
+#include "marks.h"
 #include "memory.h"
 #include "ranges.h"
 #include "share.h"
@@ -71,14 +71,30 @@ static bool make_room(void)
 	return true;
 }
 
-static void keep(uint64_t start, uint64_t end, uint64_t off, int prot)
+/* A private copy for the child, with the attributes that the program gave the pages. */
+static void *copy_of(uint64_t start, uint64_t end, uint64_t off)
+{
+	uint64_t len = end - start, next;
+	bool noreserve = marks_at(start, end, &next) & MARK_BIT(MARK_NORESERVE);
+	int err;
+	void *copy = sh_mmap(NULL, len, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | (noreserve ? MAP_NORESERVE : 0), -1, 0,
+			     &err);
+
+	if (copy && sh_poke((uintptr_t)copy, sh_at(&shim_dev, off), len)) {
+		sh_munmap(copy, len);
+		copy = NULL;
+	}
+	if (copy)
+		marks_give(start, end, (uintptr_t)copy, MARKS_ALL & ~MARK_BIT(MARK_DONTFORK));
+	return copy;
+}
+
+static void keep_part(uint64_t start, uint64_t end, uint64_t off, int prot)
 {
 	struct kept *k;
 	void *copy;
 
-	/* The child does not have pages that the application keeps from its children. */
-	if (shim_marked_dontfork(start))
-		return;
 	if (unlisted || !make_room()) {
 		sh_madvise(start, end - start, MADV_DONTFORK);
 		unlisted = true;
@@ -86,23 +102,46 @@ static void keep(uint64_t start, uint64_t end, uint64_t off, int prot)
 	}
 	k = &list[count];
 	*k = (struct kept){.start = start, .len = end - start, .prot = prot};
-	copy = sh_pages(k->len);
-	if (copy && sh_poke((uintptr_t)copy, sh_at(&shim_dev, off), k->len)) {
-		sh_munmap(copy, k->len);
-		copy = NULL;
-	}
+	copy = copy_of(start, end, off);
 	k->copy = (uintptr_t)copy;
 	k->inherited = sh_madvise(start, k->len, MADV_DONTFORK) != 0;
 	count++;
 }
 
-/* In the parent: pages that keep() kept from the child without a note. */
-static void let_inherit(uint64_t start, uint64_t end, uint64_t off, int prot)
+typedef void each_fn(uint64_t start, uint64_t end, uint64_t off, int prot);
+
+/*
+ * Calls fn for the parts of a mapping that the application does not keep from its children. A part
+ * has the same attributes everywhere.
+ */
+static void each_inherited(uint64_t start, uint64_t end, uint64_t off, int prot, each_fn *fn)
+{
+	uint64_t next;
+
+	for (uint64_t at = start; at < end; at = next)
+		if (!(marks_at(at, end, &next) & MARK_BIT(MARK_DONTFORK)))
+			fn(at, next, off + (at - start), prot);
+}
+
+static void keep(uint64_t start, uint64_t end, uint64_t off, int prot)
+{
+	each_inherited(start, end, off, prot, keep_part);
+}
+
+static void let_part(uint64_t start, uint64_t end, uint64_t off, int prot)
 {
 	(void)off;
 	(void)prot;
-	if (shim_dontfork_known(start) != 1)
-		sh_madvise(start, end - start, MADV_DOFORK);
+	sh_madvise(start, end - start, MADV_DOFORK);
+}
+
+/*
+ * In the parent: pages that keep() kept from the child without a note. The kernel does not tell them
+ * from those that the application keeps from it.
+ */
+static void let_inherit(uint64_t start, uint64_t end, uint64_t off, int prot)
+{
+	each_inherited(start, end, off, prot, let_part);
 }
 
 /* In the child: pages that could not be kept from it. */
@@ -112,8 +151,6 @@ static void drop(uint64_t start, uint64_t end, uint64_t off, int prot)
 	(void)prot;
 	sh_munmap((void *)(uintptr_t)start, end - start);
 }
-
-typedef void each_fn(uint64_t start, uint64_t end, uint64_t off, int prot);
 
 static bool is_device_memory(const struct mapping *m)
 {

@@ -13,7 +13,6 @@
 #include "softhca/protocol.h"
 #include "attach.h"
 #include "context.h"
-#include "dontfork.h"
 #include "interpose.h"
 #include "maps.h"
 #include "marks.h"
@@ -27,6 +26,12 @@
 #endif
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24
+#endif
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
 #endif
 
 EXPORT int munmap(void *addr, size_t len);
@@ -64,12 +69,10 @@ static void gone(void *addr, size_t len)
 	shim_changed(SH_CHANGED_GONE, (uintptr_t)addr, whole(len));
 }
 
-EXPORT int munmap(void *addr, size_t len)
+static int unmap(void *addr, size_t len)
 {
 	int ret;
 
-	shim_trap_unmapped((uintptr_t)addr, (uintptr_t)addr + len);
-	own_unmapped((uintptr_t)addr, whole(len));
 	if (!begin(addr, len))
 		return REAL(munmap)(addr, len);
 	shim_changed(SH_CHANGED_REVOKE, (uintptr_t)addr, len);
@@ -77,6 +80,21 @@ EXPORT int munmap(void *addr, size_t len)
 	if (!ret)
 		gone(addr, len);
 	shim_control_put();
+	return ret;
+}
+
+EXPORT int munmap(void *addr, size_t len)
+{
+	bool had_marks;
+	int ret;
+
+	shim_trap_unmapped((uintptr_t)addr, (uintptr_t)addr + len);
+	own_unmapped((uintptr_t)addr, whole(len));
+	/* Before the call: another thread may get the place at once. */
+	had_marks = (uintptr_t)addr % SHIM_PAGE == 0 && marks_unmapped((uintptr_t)addr, len);
+	ret = unmap(addr, len);
+	if (ret && had_marks)
+		marks_unsure();
 	return ret;
 }
 
@@ -138,12 +156,16 @@ EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off
 		ret = noted(REAL(mmap)(addr, len, prot, flags, fd, off), len, flags, fd, off);
 		if (ret != MAP_FAILED && plain(flags))
 			own_mapped((uintptr_t)ret, whole(len));
+		if (ret != MAP_FAILED)
+			marks_mapped((uintptr_t)ret, len, flags & MAP_NORESERVE);
 		return ret;
 	}
 	shim_changed(SH_CHANGED_REVOKE, (uintptr_t)addr, len);
 	ret = noted(REAL(mmap)(addr, len, prot, flags, fd, off), len, flags, fd, off);
-	if (ret != MAP_FAILED)
+	if (ret != MAP_FAILED) {
 		gone(addr, len);
+		marks_mapped((uintptr_t)ret, len, flags & MAP_NORESERVE);
+	}
 	shim_control_put();
 	return ret;
 }
@@ -156,15 +178,24 @@ EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t
 /* Moves by copying. munmap() then ends the old pages. */
 static void *move(void *old, size_t old_len, size_t len)
 {
+	uint64_t at;
+	int err;
 	void *ret = REAL(mmap)(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (ret == MAP_FAILED)
 		return ret;
-	if (sh_peek(ret, (uintptr_t)old, old_len < len ? old_len : len)) {
+	at = (uintptr_t)ret;
+	marks_moved((uintptr_t)old, old_len, at, len, true);
+	err = marks_fresh(at, at + whole(len), PROT_READ | PROT_WRITE);
+	if (!err)
+		err = sh_peek(ret, (uintptr_t)old, old_len < len ? old_len : len);
+	if (err) {
+		(void)marks_unmapped(at, len);
 		REAL(munmap)(ret, len);
-		errno = EFAULT;
+		errno = -err;
 		return MAP_FAILED;
 	}
+	marks_give(at, at + whole(len), at, MARKS_ALL);
 	munmap(old, old_len);
 	return ret;
 }
@@ -183,6 +214,11 @@ static void *remap_shared(void *old, size_t old_len, size_t len, int flags)
 	if (whole(len) < whole(old_len) && munmap((char *)old + whole(len), whole(old_len) - whole(len)))
 		return MAP_FAILED;
 	return old;
+}
+
+static void moved(void *old, size_t old_len, void *to, size_t len, int flags)
+{
+	marks_moved((uintptr_t)old, old_len, (uintptr_t)to, len, flags & MREMAP_DONTUNMAP);
 }
 
 EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
@@ -209,8 +245,10 @@ EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 	if (!err && flags & MREMAP_FIXED && begin(where, len)) {
 		shim_changed(SH_CHANGED_REVOKE, (uintptr_t)where, len);
 		ret = REAL(mremap)(old, old_len, len, flags, where);
-		if (ret != MAP_FAILED)
+		if (ret != MAP_FAILED) {
 			gone(where, len);
+			moved(old, old_len, ret, len, flags);
+		}
 		shim_control_put();
 		return ret;
 	}
@@ -219,6 +257,8 @@ EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 		return MAP_FAILED;
 	}
 	ret = REAL(mremap)(old, old_len, len, flags, where);
+	if (ret != MAP_FAILED)
+		moved(old, old_len, ret, len, flags);
 	/*
 	 * The pages that were shared are a mapping of their own now, and one call moves only one
 	 * mapping.
@@ -258,18 +298,61 @@ static int renew(void *addr, size_t len)
 	return err;
 }
 
+/*
+ * Does this kernel know guards, in memory of that kind? It does in private memory since Linux 6.13,
+ * and in shared memory since 6.15.
+ */
+static bool knows_guards(int kind)
+{
+	bool knows = false;
+	int err;
+	void *page = sh_mmap(NULL, SHIM_PAGE, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0,
+			     &err);
+
+	if (page) {
+		knows = !sh_madvise((uintptr_t)page, SHIM_PAGE, MADV_GUARD_INSTALL);
+		sh_munmap(page, SHIM_PAGE);
+	}
+	return knows;
+}
+
+/*
+ * Guards take contents away, so they are for private pages that are not exchanged back. Nothing is
+ * taken away if the kernel refuses the guards.
+ */
+static int before_guards(void *addr, size_t len)
+{
+	if (knows_guards(MAP_SHARED)) {
+		if (REAL(madvise)(addr, len, MADV_GUARD_INSTALL))
+			return 0;
+	} else if (!knows_guards(MAP_PRIVATE)) {
+		return 0;
+	}
+	return renew(addr, len);
+}
+
+/* Is that advice one that joins or divides mappings of a region, with no other effect on it? */
+static bool is_order(int advice)
+{
+	return advice == MADV_NORMAL || advice == MADV_RANDOM || advice == MADV_SEQUENTIAL;
+}
+
 EXPORT int madvise(void *addr, size_t len, int advice)
 {
-	int err = 0;
+	int err = 0, saved;
 
-	if (marks_is(advice))
-		marks_note();
 	switch (advice) {
 	case MADV_DONTNEED:
 	case MADV_DONTNEED_LOCKED:
 	case MADV_FREE:
 		if ((uintptr_t)addr % SHIM_PAGE == 0 && begin(addr, len)) {
 			err = renew(addr, len);
+			shim_control_put();
+		}
+		break;
+	case MADV_GUARD_INSTALL:
+		if ((uintptr_t)addr % SHIM_PAGE == 0 && begin(addr, len)) {
+			err = before_guards(addr, len);
 			shim_control_put();
 		}
 		break;
@@ -283,7 +366,7 @@ EXPORT int madvise(void *addr, size_t len, int advice)
 	case MADV_HUGEPAGE:
 	case MADV_NOHUGEPAGE:
 	case MADV_MERGEABLE:
-		/* Beside threads the pages stay shared, and have the attribute as long as they are. */
+		/* Beside threads the pages stay shared, and have the attribute then as well. */
 		if (begin(addr, len)) {
 			(void)shim_privatize((uintptr_t)addr, len);
 			shim_control_put();
@@ -299,7 +382,15 @@ EXPORT int madvise(void *addr, size_t len, int advice)
 	if (err)
 		RETURN_ERRNO(err == -EINVAL ? err : -ENOMEM);
 	err = REAL(madvise)(addr, len, advice);
+	saved = errno;
 	if (!err)
-		shim_dontfork_note((uintptr_t)addr, len, advice);
+		marks_advised((uintptr_t)addr, len, advice);
+	else if (saved == ENOMEM || saved == EAGAIN)
+		marks_maybe_advised((uintptr_t)addr, len, advice);
+	if (is_order(advice) && begin(addr, len)) {
+		shim_share_split((uintptr_t)addr, whole(len));
+		shim_control_put();
+	}
+	errno = saved;
 	return err;
 }

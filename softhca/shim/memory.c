@@ -3,16 +3,13 @@
  * Pages of the client: makes them present when they are registered, and exchanges them for device
  * memory. Knows nothing of their contents.
  */
-#include <stdio.h>
-#include <string.h>
-
 #include "softhca/device/memory/dev.h"
 #include "softhca/host/memory.h"
 #include "softhca/host/sys.h"
 #include "softhca/protocol.h"
 #include "attach.h"
-#include "dontfork.h"
 #include "maps.h"
+#include "marks.h"
 #include "memory.h"
 
 #ifndef MADV_POPULATE_READ
@@ -84,7 +81,7 @@ static int copy_runs(char *to, uint64_t from, const uint64_t *entry, size_t n)
 
 int shim_copy_pages(char *to, uint64_t from, uint64_t len)
 {
-	int fd = len >= PAGE_MAP_MIN ? sh_open("/proc/thread-self/pagemap", O_RDONLY | O_CLOEXEC) : -1, err = 0;
+	int fd = len >= PAGE_MAP_MIN ? sh_open_aside("/proc/thread-self/pagemap", O_RDONLY) : -1, err = 0;
 	uint64_t entry[256];
 
 	while (fd >= 0 && len && !err) {
@@ -107,31 +104,6 @@ int shim_copy_pages(char *to, uint64_t from, uint64_t len)
 
 /* ---- queue pages ---- */
 
-bool shim_marked_dontfork(uint64_t addr)
-{
-	struct maps m = {.fd = -1};
-	bool inside = false, marked = false;
-	int known = shim_dontfork_known(addr);
-	unsigned long start, end;
-	char *line;
-
-	if (known >= 0)
-		return known;
-	m.fd = sh_open("/proc/thread-self/smaps", O_RDONLY | O_CLOEXEC);
-	if (m.fd < 0)
-		return false;
-	while ((line = maps_line(&m))) {
-		if (sscanf(line, "%lx-%lx ", &start, &end) == 2) {
-			inside = addr >= start && addr < end;
-		} else if (inside && !strncmp(line, "VmFlags:", 8)) {
-			marked = strstr(line, " dc") != NULL;
-			break;
-		}
-	}
-	maps_close(&m);
-	return marked;
-}
-
 /* Maps the same pages once more, which is what an old length of 0 asks for. */
 static int map_again(const struct sh_action *action)
 {
@@ -147,7 +119,7 @@ static int map_again(const struct sh_action *action)
 
 int shim_map_action(const struct sh_action *action)
 {
-	bool dontfork = shim_marked_dontfork(action->uaddr);
+	uint64_t end = action->uaddr + action->len;
 	int fd = shim_memory_fd(), err;
 
 	/*
@@ -163,8 +135,8 @@ int shim_map_action(const struct sh_action *action)
 	else
 		err = map_again(action);
 	/* If this fails, a child gets a copy that the program did not want it to have. */
-	if (!err && dontfork)
-		(void)sh_madvise(action->uaddr, action->len, MADV_DONTFORK);
+	if (!err)
+		marks_give(action->uaddr, end, action->uaddr, MARK_BIT(MARK_DONTFORK));
 	return err;
 }
 
@@ -175,12 +147,10 @@ bool shim_region_mapped(const struct mapping *m)
 
 int shim_fresh_pages(uint64_t addr, uint64_t len, int prot)
 {
-	bool dontfork = shim_marked_dontfork(addr);
-	int err;
+	int err = marks_fresh(addr, addr + len, prot);
 
-	sh_mmap((void *)(uintptr_t)addr, len, prot, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, &err);
-	if (!err && dontfork)
-		(void)sh_madvise(addr, len, MADV_DONTFORK);
+	if (!err)
+		marks_give(addr, addr + len, addr, MARKS_ALL);
 	return err;
 }
 

@@ -23,9 +23,8 @@ int shim_copy_pages(char *to, uint64_t from, uint64_t len);
 int shim_map_action(const struct sh_action *action);
 /* Registered memory, of this process or its parent, that is device memory. */
 bool shim_region_mapped(const struct mapping *m);
-/* Maps zeroed private pages in place of what is there. */
+/* Maps zeroed private pages in place of what is there, with the attributes that this has. */
 int shim_fresh_pages(uint64_t addr, uint64_t len, int prot);
-bool shim_marked_dontfork(uint64_t addr);
 /* Is something shared mapped there? For callers that cannot read /proc/self/maps. */
 bool shim_is_shared(uint64_t addr);
 

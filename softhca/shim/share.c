@@ -63,6 +63,8 @@ const struct ranges *shim_share_queues(void)
 
 void shim_share_queue(const struct sh_action *a)
 {
+	/* Without the answer a child gets pages that the program did not want it to have. */
+	(void)marks_learn(a->uaddr, a->uaddr + a->len);
 	(void)shim_share_forget(a->uaddr, a->len);
 	/* A queue that has ended had these pages, which are given out again. */
 	if (ranges_hold(&queues, (struct range){a->uaddr, a->len, a->shm_off}))
@@ -144,20 +146,36 @@ int shim_changed(uint32_t what, uint64_t addr, uint64_t len)
  */
 static struct sh_action moved;
 
+/*
+ * Makes two mappings of the region, because mremap() refuses to work on more than one. The C
+ * library's own mremap(), in realloc(), would otherwise let the region grow into pages that are not
+ * its own. The first page is split off because it is what is left of a region that has shrunk.
+ * What it gets is not what the program may have given to the second page.
+ */
+static void split(uint64_t addr, uint64_t len)
+{
+	uint64_t second = addr + SHIM_PAGE, next;
+
+	if (len > SHIM_PAGE)
+		sh_madvise(addr, SHIM_PAGE,
+			   marks_at(second, second + SHIM_PAGE, &next) & MARK_BIT(MARK_RANDOM) ?
+				   MADV_SEQUENTIAL : MADV_RANDOM);
+}
+
+void shim_share_split(uint64_t addr, uint64_t len)
+{
+	for (size_t i = ranges_find(&regions, addr);
+	     i < regions.count && regions.at[i].uaddr < addr + len; i++)
+		split(regions.at[i].uaddr, regions.at[i].len);
+}
+
 static int map_region(void)
 {
 	int err = shim_map_action(&moved);
 
 	if (err)
 		return err;
-	/*
-	 * Makes two mappings of the region, because mremap() refuses to work on more than one. The
-	 * C library's own mremap(), in realloc(), would otherwise let the region grow into pages
-	 * that are not its own. The first page is split off because it is what is left of a region
-	 * that has shrunk.
-	 */
-	if (moved.len > SHIM_PAGE)
-		sh_madvise(moved.uaddr, SHIM_PAGE, MADV_RANDOM);
+	split(moved.uaddr, moved.len);
 	ranges_insert(&regions, (struct range){moved.uaddr, moved.len, moved.shm_off});
 	return 0;
 }
@@ -178,7 +196,8 @@ int shim_share(const struct sh_action *a)
 	if (err)
 		return err;
 	/* Whatever is left here of regions that the C library unmapped unseen has ended. */
-	if (!shim_share_forget(a->uaddr, a->len) || !ranges_room(&regions))
+	if (!shim_share_forget(a->uaddr, a->len) || !ranges_room(&regions) ||
+	    !marks_learn(a->uaddr, a->uaddr + a->len))
 		return -ENOMEM;
 	moved = *a;
 	err = still_run(share, NULL);
@@ -188,26 +207,21 @@ int shim_share(const struct sh_action *a)
 }
 
 /*
- * Replaces one mapping of device memory by private memory with the same contents, which forms one
- * mapping with its neighbours.
+ * Replaces one mapping of device memory by private memory with the same contents and attributes,
+ * which forms one mapping with its neighbours.
  */
 static int privatize(const struct mapping *m)
 {
 	uint64_t len = m->end - m->start;
-	bool dontfork = shim_marked_dontfork(m->start);
 	long prot = mapping_prot(m);
-	int err;
 
-	if (!sh_mmap((void *)(uintptr_t)m->start, len, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0, &err))
-		return err;
-	if (sh_poke(m->start, sh_at(&shim_dev, m->off), len)) {
+	if (marks_fresh(m->start, m->end, PROT_READ | PROT_WRITE) ||
+	    sh_poke(m->start, sh_at(&shim_dev, m->off), len)) {
 		shim_map_action(
 			&(struct sh_action){.uaddr = m->start, .len = len, .shm_off = m->off});
 		return -ENOMEM;
 	}
-	if (dontfork)
-		sh_madvise(m->start, len, MADV_DONTFORK);
+	marks_give(m->start, m->end, m->start, MARKS_ALL);
 	if (prot != (PROT_READ | PROT_WRITE))
 		sh_sys(syscall(SYS_mprotect, m->start, len, prot));
 	return 0;

@@ -33,6 +33,8 @@ int shim_privatize(uint64_t addr, uint64_t len);
  * Same results.
  */
 int shim_make_private(uint64_t low, uint64_t high);
+/* madvise() may have joined mappings of a region in the range that map_region() keeps apart. */
+void shim_share_split(uint64_t addr, uint64_t len);
 /* Notes queue pages that are being mapped. */
 void shim_share_queue(const struct sh_action *action);
 const struct ranges *shim_share_regions(void);
