@@ -15,6 +15,8 @@
  */
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "softhca/host/sys.h"
@@ -23,6 +25,7 @@
 #include "marks.h"
 #include "memory.h"
 #include "ranges.h"
+#include "sandbox.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -303,11 +306,32 @@ bool marks_any(uint64_t start, uint64_t end)
 	       !smaps_each(start, end, loses_nothing, NULL);
 }
 
+/*
+ * The second word of the mapping's line. A thread's own policy stands there, too, where the mapping
+ * has none.
+ */
+static bool policy_by_file(uint64_t addr)
+{
+	struct maps m = {.fd = sh_open_aside("/proc/thread-self/numa_maps", O_RDONLY)};
+	char word[32], last[32] = "default";
+	unsigned long from;
+	char *line;
+
+	if (m.fd < 0)
+		return m.fd != -ENOENT;
+	while ((line = maps_line(&m)) && sscanf(line, "%lx %31s", &from, word) == 2 && from <= addr)
+		strcpy(last, word);
+	maps_close(&m);
+	return strcmp(last, "default");
+}
+
 /* MPOL_DEFAULT: the mapping has no policy. The kernel does not answer with the thread's own then. */
 bool marks_policy(uint64_t addr)
 {
 	int mode = MPOL_DEFAULT;
 
+	if (sandboxed())
+		return policy_by_file(addr);
 	return sh_sys(syscall(SYS_get_mempolicy, &mode, NULL, 0UL, addr, (long)MPOL_F_ADDR)) >= 0 &&
 	       mode != MPOL_DEFAULT;
 }
