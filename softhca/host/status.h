@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 struct sh_status_field {
-	const char *name;	/* "State:": what a line begins with */
-	char value[24];		/* what follows it, cut off; "": the file has no such line */
+	const char *name; /* "State:": what a line begins with */
+	char value[24];	  /* what follows it, cut off; "": the file has no such line */
 };
 
 /* Reads n fields of such a file. 0 or -errno. Allocates no memory. */

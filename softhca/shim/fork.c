@@ -77,9 +77,9 @@ static void *copy_of(uint64_t start, uint64_t end, uint64_t off)
 	uint64_t len = end - start, next;
 	bool noreserve = marks_at(start, end, &next) & MARK_BIT(MARK_NORESERVE);
 	int err;
-	void *copy = sh_mmap(NULL, len, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | (noreserve ? MAP_NORESERVE : 0), -1, 0,
-			     &err);
+	void *copy =
+		sh_mmap(NULL, len, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | (noreserve ? MAP_NORESERVE : 0), -1, 0, &err);
 
 	if (copy && sh_poke((uintptr_t)copy, sh_at(&shim_dev, off), len)) {
 		sh_munmap(copy, len);

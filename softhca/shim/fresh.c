@@ -42,8 +42,8 @@ static int uffd_by_file(void)
 static int open_uffd(void)
 {
 	struct uffdio_api api = {.api = UFFD_API};
-	int fd = sandboxed() ? uffd_by_file() :
-			       (int)sh_sys(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
+	int fd = sandboxed() ? uffd_by_file()
+			     : (int)sh_sys(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK));
 
 	if (fd >= 0 && sh_sys(syscall(SYS_ioctl, fd, UFFDIO_API, &api)) < 0) {
 		sh_close(fd);

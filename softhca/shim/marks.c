@@ -38,18 +38,18 @@
 #define MPOL_F_ADDR (1 << 1)
 #endif
 
-#define TURNS 10000	/* looks for the lock before a thread does without it */
+#define TURNS 10000 /* looks for the lock before a thread does without it */
 /* An exchange gives memory the others again. */
-#define LOST                                                                                           \
-	(MARK_BIT(MARK_DONTDUMP) | MARK_BIT(MARK_WIPEONFORK) | MARK_BIT(MARK_HUGE) |                   \
+#define LOST                                                                                       \
+	(MARK_BIT(MARK_DONTDUMP) | MARK_BIT(MARK_WIPEONFORK) | MARK_BIT(MARK_HUGE) |               \
 	 MARK_BIT(MARK_NOHUGE) | MARK_BIT(MARK_MERGE) | SMAPS_KEY)
 
 static struct ranges table[MARKS];
-static atomic_bool used;	/* something was ever in the table */
+static atomic_bool used; /* something was ever in the table */
 static atomic_flag busy = ATOMIC_FLAG_INIT;
-static TLS bool mine;		/* this thread has the lock, or is about to */
-static atomic_bool missed;	/* memory may have marks that the table lacks, or lack some of it */
-static atomic_bool noted;	/* the program has asked for one of LOST */
+static TLS bool mine;	   /* this thread has the lock, or is about to */
+static atomic_bool missed; /* memory may have marks that the table lacks, or lack some of it */
+static atomic_bool noted;  /* the program has asked for one of LOST */
 
 static const struct {
 	int advice;

@@ -22,7 +22,7 @@ enum mark {
 	MARKS
 };
 #define MARK_BIT(mark) (1u << (mark))
-#define MARKS_ALL (MARK_BIT(MARKS) - 1)
+#define MARKS_ALL      (MARK_BIT(MARKS) - 1)
 
 /* ---- what the program does; any thread may call these at any time ---- */
 

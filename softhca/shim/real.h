@@ -15,14 +15,14 @@ struct real {
  * The function, which real_find() has looked up as a rule. Before that, and where the C library has
  * no such function, each use looks.
  */
-#define REAL(symbol)                                                                                   \
-	({                                                                                             \
-		static void *real_fn;                                                                  \
-		static const struct real real_use                                                      \
-			__attribute__((used, section("shim_reals"))) = {&real_fn, #symbol};            \
-		if (__builtin_expect(!real_fn, 0))                                                     \
-			real_fn = dlsym(RTLD_NEXT, real_use.name);                                     \
-		(__typeof__(&symbol))real_fn;                                                          \
+#define REAL(symbol)                                                                               \
+	({                                                                                         \
+		static void *real_fn;                                                              \
+		static const struct real real_use                                                  \
+			__attribute__((used, section("shim_reals"))) = {&real_fn, #symbol};        \
+		if (__builtin_expect(!real_fn, 0))                                                 \
+			real_fn = dlsym(RTLD_NEXT, real_use.name);                                 \
+		(__typeof__(&symbol))real_fn;                                                      \
 	})
 
 /*

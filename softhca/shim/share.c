@@ -158,8 +158,9 @@ static void split(uint64_t addr, uint64_t len)
 
 	if (len > SHIM_PAGE)
 		sh_madvise(addr, SHIM_PAGE,
-			   marks_at(second, second + SHIM_PAGE, &next) & MARK_BIT(MARK_RANDOM) ?
-				   MADV_SEQUENTIAL : MADV_RANDOM);
+			   marks_at(second, second + SHIM_PAGE, &next) & MARK_BIT(MARK_RANDOM)
+				   ? MADV_SEQUENTIAL
+				   : MADV_RANDOM);
 }
 
 void shim_share_split(uint64_t addr, uint64_t len)

@@ -20,8 +20,11 @@
 enum { STATE, SLEPT, FORCED, GROUPS, LACKING, FIELDS };
 
 static const struct sh_status_field wanted[FIELDS] = {
-	{.name = "State:"},	  {.name = "voluntary_ctxt_switches:"}, {.name = "nonvoluntary_ctxt_switches:"},
-	{.name = "Groups:"},	  {.name = "Seccomp:"},
+	{.name = "State:"},
+	{.name = "voluntary_ctxt_switches:"},
+	{.name = "nonvoluntary_ctxt_switches:"},
+	{.name = "Groups:"},
+	{.name = "Seccomp:"},
 };
 
 static void behind_many_groups(void **state)

@@ -53,7 +53,8 @@ static void compare_at(int line, const uint8_t *a, const uint8_t *b, size_t n)
 		flags_of(a + i * PAGE, one);
 		flags_of(b + i * PAGE, other);
 		if (strcmp(one, other))
-			fprintf(stderr, "line %d, page %zu: without %s with %s", line, i, one, other);
+			fprintf(stderr, "line %d, page %zu: without %s with %s", line, i, one,
+				other);
 		CHECK(!strcmp(one, other));
 	}
 }

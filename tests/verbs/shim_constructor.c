@@ -122,7 +122,8 @@ __attribute__((visibility("default"))) void in_constructor(void)
 /* The library is beside the program, or where libtool puts it. */
 static void *load(void)
 {
-	static const char *const place[] = {"shim_constructor_module.so", ".libs/shim_constructor_module.so"};
+	static const char *const place[] = {"shim_constructor_module.so",
+					    ".libs/shim_constructor_module.so"};
 	char self[PATH_MAX], path[PATH_MAX + 64];
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	void *module = NULL;

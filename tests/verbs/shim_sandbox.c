@@ -17,16 +17,16 @@
 #include "shared_memory_test.h"
 
 #ifndef SYS_io_uring_setup
-#define SYS_io_uring_setup 425
-#define SYS_io_uring_enter 426
+#define SYS_io_uring_setup    425
+#define SYS_io_uring_enter    426
 #define SYS_io_uring_register 427
 #endif
 #ifndef SECCOMP_RET_KILL_PROCESS
 #define SECCOMP_RET_KILL_PROCESS 0x80000000U
 #endif
 
-#define ENDS_FOR(call)                                                                                 \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),                                               \
+#define ENDS_FOR(call)                                                                             \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),                                           \
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
 
 /* What a list of usual system calls leaves out. */
