@@ -2,7 +2,8 @@
 /*
  * Description: a sender is stopped (SIGSTOP) at random, often inside the device. Another sender to the same SRQ and CQ sends
  * meanwhile, and memory there is registered and deregistered. Each message of both arrives once, whole and in order, and no
- * QP fails. STOPS=1000 in the environment stops it so often; how often others had to wait is printed.
+ * QP fails. STOPS=1000 in the environment stops it so often; how often others had to wait is printed. SEED=n
+ * repeats the choices of a run.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -124,6 +125,7 @@ int main(void)
 	pid_t pid[3];
 
 	test_begin();
+	test_seed();
 	if (wanted)
 		alarm(0);
 	pid[0] = spawn(receiver, 0);
@@ -131,7 +133,6 @@ int main(void)
 	pid[2] = spawn(sender, OTHER);
 	await(SENT + STOPPED, 1);
 	await(SENT + OTHER, 1);
-	srandom((unsigned int)getpid());
 	for (unsigned int i = 0; i < stops && (wanted || time(NULL) < until); i++) {
 		uint64_t sent, deregistered;
 		int status;

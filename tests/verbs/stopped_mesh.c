@@ -3,7 +3,8 @@
  * Description: processes that are stopped (SIGSTOP) at random in a mesh. Each process has one SRQ
  * and one CQ for all others, and sends to each of them, writes, reads and adds. Nothing is lost,
  * done twice, torn or failed, and those that run go on with each other. STOPS=1000 in the
- * environment stops so often, for 1 ms to 10 s; how long the others waited is printed.
+ * environment stops so often, for 1 ms to 10 s; how long the others waited is printed. SEED=n repeats
+ * the choices of a run.
  */
 #include <signal.h>
 #include <sys/prctl.h>
@@ -337,13 +338,13 @@ int main(void)
 	test_begin();
 	if (wanted)
 		stops = (unsigned int)atoi(wanted);
+	test_seed();
 	seconds = wanted ? stops * 3 + 120 : TEST_SECONDS;
 	alarm(seconds);
 	for (int i = 0; i < N; i++)
 		pid[i] = spawn(rank, i);
 	for (int i = 0; i < N; i++)
 		await(DONE + between(i, (i + 1) % N), 1);
-	srandom((unsigned int)getpid());
 	for (unsigned int i = 0; i < stops; i++) {
 		uint64_t us = how_long(wanted ? 14 : 8);
 		int victim = (int)(random() % N);

@@ -11,10 +11,19 @@
 #include "verbs_test.h"
 
 struct board *board;
+static unsigned int seed;
+static bool seeded;
+
+static void say_seed(void)
+{
+	if (seeded)
+		fprintf(stderr, "to repeat it: SEED=%u\n", seed);
+}
 
 void check_failed(const char *file, int line, const char *what, int err)
 {
 	fprintf(stderr, "%s:%d: process %d: not so: %s (errno %d, %s)\n", file, line, (int)getpid(), what, err, strerror(err));
+	say_seed();
 	exit(1);
 }
 
@@ -23,6 +32,7 @@ void check_equal(const char *file, int line, const char *a, const char *b, long 
 	if (va == vb)
 		return;
 	fprintf(stderr, "%s:%d: process %d: %s is %lld, %s is %lld\n", file, line, (int)getpid(), a, va, b, vb);
+	say_seed();
 	exit(1);
 }
 
@@ -33,6 +43,18 @@ void test_begin(void)
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(board != MAP_FAILED);
 	alarm(TEST_SECONDS);
+}
+
+void test_seed(void)
+{
+	const char *wanted = getenv("SEED");
+
+	seed = wanted ? (unsigned int)strtoul(wanted, NULL, 10) : (unsigned int)getpid();
+	seeded = true;
+	srandom(seed);
+	/* A test that is ended by its alarm prints nothing more. */
+	printf("# SEED=%u\n", seed);
+	fflush(stdout);
 }
 
 pid_t spawn(void (*fn)(int arg), int arg)

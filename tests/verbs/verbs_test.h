@@ -48,6 +48,8 @@ extern struct board {
 
 /* The first call of main(). Sets up board and the alarm. */
 void test_begin(void);
+/* Seeds random(): by SEED in the environment, or else anew. A check that fails after it prints how to repeat it. */
+void test_seed(void);
 /* Forks a child that runs fn(arg) and exits with status 0. */
 pid_t spawn(void (*fn)(int arg), int arg);
 /* Waits for a child, which must have exited with status 0. */
