@@ -9,6 +9,7 @@
 
 #include "softhca/device/memory/announce.h"
 #include "softhca/device/memory/life.h"
+#include "softhca/device/memory/lock.h"
 #include "moves.h"
 #include "process.h"
 #include "procstat.h"
@@ -62,6 +63,11 @@ static bool dead(uint32_t number)
 	return state ? state[1] == 'Z' || state[1] == 'X' : err == -ESRCH;
 }
 
+static uint32_t number_in(uint64_t word)
+{
+	return (uint32_t)(word >> 32) & SH_MOVES_NUMBER;
+}
+
 /* Takes a free word, or one whose thread has ended. -1: all are taken. */
 static int take(uint64_t *words, uint64_t value)
 {
@@ -69,7 +75,7 @@ static int take(uint64_t *words, uint64_t value)
 		for (int i = 0; i < SH_MOVES; i++) {
 			uint64_t old = __atomic_load_n(&words[i], __ATOMIC_SEQ_CST);
 
-			if (old && (!pass || !dead((uint32_t)(old >> 32))))
+			if (old && (!pass || !dead(number_in(old))))
 				continue;
 			if (__atomic_compare_exchange_n(&words[i], &old, value, false,
 							__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
@@ -92,7 +98,7 @@ static bool any(uint64_t *words, uint32_t pid)
 
 		if (!word || (uint32_t)word != pid)
 			continue;
-		if (!dead((uint32_t)(word >> 32)))
+		if (!dead(number_in(word)))
 			return true;
 		__atomic_compare_exchange_n(&words[i], &word, 0, false, __ATOMIC_SEQ_CST,
 					    __ATOMIC_SEQ_CST);
@@ -102,7 +108,7 @@ static bool any(uint64_t *words, uint32_t pid)
 
 void sh_reach_begin(struct sh_moves *moves, struct sh_reach *r, uint32_t pid, uint32_t other)
 {
-	uint64_t me = (uint64_t)thread_number() << 32;
+	uint64_t me = sh_reach_word(thread_number(), sh_self.word >> SH_OWNER_GENERATION);
 
 	if (other == pid)
 		other = 0;
@@ -129,7 +135,7 @@ void sh_reach_forget(struct sh_moves *moves)
 	uint32_t me = thread_number();
 
 	for (int i = 0; i < SH_MOVES; i++)
-		if (__atomic_load_n(&moves->reaching[i], __ATOMIC_RELAXED) >> 32 == me)
+		if (number_in(__atomic_load_n(&moves->reaching[i], __ATOMIC_RELAXED)) == me)
 			put(moves->reaching, i);
 }
 

@@ -24,6 +24,7 @@
 #include "softhca/device/memory/instance.h"
 #include "softhca/device/memory/tables.h"
 #include "softhca/host/client.h"
+#include "softhca/host/moves.h"
 #include "softhca/host/process.h"
 #include "softhca/host/witness.h"
 #include "softhca/kernel/uverbs/uverbs-abi.h"
@@ -365,16 +366,19 @@ static void stopped_inside(void **state)
 struct lingering {
 	uint64_t cs, door;		/* where its kernel looks, and what is there when it is armed */
 	uint32_t lives, go, late;
+	uint32_t reached;		/* the process that it copies into */
 };
 
 /* In its first life it stores when it is told to go on; in its next one it finds nothing to do. */
 static void linger(struct sh_dev *dev, uint32_t a, uint32_t b, uint64_t at)
 {
 	struct lingering *l = (void *)(uintptr_t)at;
+	struct sh_reach r;
 
 	(void)dev, (void)a, (void)b;
 	if (__atomic_fetch_add(&l->lives, 1, __ATOMIC_SEQ_CST))
 		return;
+	sh_reach_begin(&dev->inst->moves, &r, l->reached, 0);
 	while (!__atomic_load_n(&l->go, __ATOMIC_SEQ_CST))
 		sh_rearm();
 	__atomic_store_n(&l->late, 1, __ATOMIC_SEQ_CST);
@@ -398,6 +402,25 @@ static void be_inside(struct lingering *l, const struct objects *o, bool lock)
 	sh_catch(&dev, 0, 0, (uintptr_t)l, linger);
 	sh_leave(&dev);
 	_exit(0);
+}
+
+static bool can_exchange(void)
+{
+	struct sh_hello_reply r;
+	struct sh_instance *inst;
+	int memfd, word, fd = daemon_connect();
+
+	assert_int_equal(sh_client_hello(fd, 0, 0, &r, &memfd), 0);
+	assert_int_equal(r.error, 0);
+	inst = mmap(NULL, SH_HCA_OFF, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
+	assert_ptr_not_equal(inst, MAP_FAILED);
+	word = sh_move_begin(&inst->moves);
+	if (word >= 0)
+		sh_move_end(&inst->moves, word);
+	munmap(inst, SH_HCA_OFF);
+	close(memfd);
+	close(fd);
+	return word >= 0;
 }
 
 static bool is_armed(pid_t pid, const struct lingering *l)
@@ -455,6 +478,7 @@ static void nothing_late(void **state)
 		int fd, async;
 
 		memset(l, 0, sizeof(*l));
+		l->reached = (uint32_t)getpid();
 		pid = daemon_start();
 		client_hello(&c, 0);
 		client_open(&c);
@@ -471,6 +495,8 @@ static void nothing_late(void **state)
 				assert_int_equal(client_command(&c, UV_DESTROY_QP, &qp, sizeof(qp), sizeof(resp), &r, &fd), 0);
 			else
 				assert_int_equal(client_command(&c, UV_DEREG_MR, &mr, sizeof(mr), 0, &r, &fd), 0);
+			/* Nor does this process, when it exchanges pages, for what the thread had begun to copy here. */
+			assert_true(can_exchange());
 			__atomic_store_n(&l->go, 1, __ATOMIC_SEQ_CST);
 			go_on(other);
 			assert_int_equal(l->late, 0);

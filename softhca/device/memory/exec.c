@@ -454,6 +454,22 @@ static bool bury(struct sh_dev *dev, struct sh_exec *e)
 
 /* ---- the stopped ---- */
 
+/*
+ * Takes away what the thread has announced in that life. The thread is in no system call any more,
+ * and will not go on with the copy.
+ */
+static void forget_reach(struct sh_dev *dev, uint32_t tid, uint32_t life)
+{
+	uint64_t *words = dev->inst->moves.reaching;
+
+	for (int i = 0; i < SH_MOVES; i++) {
+		uint64_t word = __atomic_load_n(&words[i], __ATOMIC_SEQ_CST);
+
+		if (word & ~(uint64_t)UINT32_MAX && (word & ~(uint64_t)UINT32_MAX) == sh_reach_word(tid, life))
+			__atomic_compare_exchange_n(&words[i], &word, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	}
+}
+
 /* The caller holds e->ending. */
 static void divert_and_end(struct sh_dev *dev, struct sh_exec *e)
 {
@@ -467,8 +483,9 @@ static void divert_and_end(struct sh_dev *dev, struct sh_exec *e)
 	/*
 	 * A thread that took the slot meanwhile has another word, and has changed the generation.
 	 */
-	if (dev->ops->divert(dev->host, p->pid, tid, self_at, word_of(dev, e)))
-		__atomic_compare_exchange_n(&e->generation, &life, life + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	if (dev->ops->divert(dev->host, p->pid, tid, self_at, word_of(dev, e)) &&
+	    __atomic_compare_exchange_n(&e->generation, &life, life + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		forget_reach(dev, tid, life);
 }
 
 static void end_if_stopped(struct sh_dev *dev, struct sh_exec *e)

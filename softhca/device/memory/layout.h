@@ -286,10 +286,14 @@ struct sh_counters {
 /*
  * Processes that are exchanging pages of their own, and threads that are reaching into a process by
  * its addresses. Neither begins while the other is under way. A word is (number of the thread << 32
- * | process that has the pages), 0 = free. A word whose thread has ended is free, too.
+ * | process that has the pages), 0 = free. A word whose thread has ended is free, too. Numbers are
+ * below 2^22. Bits 54 to 63 of a thread that reaches are from its life (life.h), so that whoever
+ * ends that life takes away no word of the next one.
  */
 #define SH_MOVES 64
 struct sh_moves {
+#define SH_MOVES_NUMBER 0x3fffff
+#define SH_MOVES_LIFE 22
 	uint64_t moving[SH_MOVES];
 	uint64_t reaching[SH_MOVES];
 };

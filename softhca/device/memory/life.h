@@ -162,6 +162,15 @@ static inline void sh_unpin(struct sh_door *was)
 	}
 }
 
+/*
+ * What a thread announces in struct sh_moves when it reaches into a process, without the number of
+ * that process.
+ */
+static inline uint64_t sh_reach_word(uint32_t tid, uint64_t generation)
+{
+	return ((generation << SH_MOVES_LIFE & UINT32_MAX) | tid) << 32;
+}
+
 /* The host's extend() (host.h), pinned: it takes a lock of the process. */
 static inline int sh_extend(const struct sh_dev *dev, uint64_t off, uint64_t len)
 {
