@@ -10,7 +10,7 @@ for name in prog_1_0 prog_1_1; do
 	program=$top_builddir/tests/abi/$name
 	[ -x "$top_builddir/tests/abi/.libs/$name" ] && program=$top_builddir/tests/abi/.libs/$name
 	for face in ofed mainline; do
-		for mmio in kick trap; do
+		for mmio in $ways; do
 			# shellcheck disable=SC2086 # words: $ours
 			ok "$name, $face, $mmio" timeout -k 5 60 "$softhca" run --kernel "$face" --mmio "$mmio" -- $ours "$program"
 		done

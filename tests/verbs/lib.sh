@@ -13,6 +13,13 @@ work=$(mktemp -d)
 export SOFTHCA_DIR=$work/instances
 mkdir -m 700 "$SOFTHCA_DIR"
 
+# The ways of MMIO that softhca has on this machine.
+# shellcheck disable=SC2034 # for who sources this
+case $(uname -m) in
+x86_64) ways="kick trap" ;;
+*)	ways=kick ;;
+esac
+
 # What runs on our libraries, of this build tree: ours PROGRAM [ARGUMENT...], inside `softhca run`.
 # shellcheck disable=SC2034 # for who sources this
 ours="env LD_LIBRARY_PATH=$top_builddir/libibverbs/.libs:$top_builddir/libmlx4/.libs RDMAV_DRIVERS=mlx4"
