@@ -166,21 +166,26 @@ announces() {
 ok "what apt installs is said before, with its size, to a user with sudo" announces
 
 # ---- foreign-libraries ----
-printf '#!/bin/sh\necho unpacked >"$3/file"\n' >"$tmp/bin/dpkg-deb"
-chmod +x "$tmp/bin/dpkg-deb"
+printf '#!/bin/sh\ncd "$tmp/unpacked" && tar -c .\n' >"$tmp/bin/dpkg-deb"
+printf '#!/bin/sh\necho "$*" >>"$tmp/apt"; echo "  Depends: linux-image-6-arm64"\n' >"$tmp/bin/apt-cache"
+chmod +x "$tmp/bin/dpkg-deb" "$tmp/bin/apt-cache"
+mkdir -p "$tmp/unpacked/lib/modules" && echo unpacked | tee "$tmp/unpacked/file" >"$tmp/unpacked/lib/modules/many"
 foreign() { PATH=$tmp/bin:$PATH "$top_srcdir/scripts/foreign-libraries" "$tmp/foreign" >"$tmp/out" 2>&1; }
 whole() { [ "$(cd "$tmp/foreign" && echo *)" = "$1" ]; }
 downloads() {
 	: >"$tmp/no-network"
 	! foreign && whole '*' && has 'could not download for i386' || return 1
 	rm "$tmp/no-network" "$tmp/apt"
-	foreign && whole 'arm64 i386' && has 'for arm64: .*libsysfs-dev.* MB' && [ -s "$tmp/foreign/arm64/file" ] || return 1
+	foreign && whole 'arm64 arm64-machine i386' && has 'for arm64: .*libsysfs-dev.* MB' && [ -s "$tmp/foreign/arm64/file" ] || return 1
+	# The kernel that the metapackage of the day depends on, without its modules.
+	has 'for arm64: .*linux-image-arm64: 61 MB' && grep -q ' download busybox-static linux-image-6-arm64$' "$tmp/apt" &&
+		[ -s "$tmp/foreign/arm64-machine/file" ] && [ ! -e "$tmp/foreign/arm64-machine/lib/modules" ] || return 1
 	# Nothing of the system's own state is used, or written.
 	! grep -v 'Dir::State=/.* -o Dir::State::status=/dev/null -o Dir::Cache=/' "$tmp/apt" || return 1
 	rm "$tmp/apt"
-	foreign && whole 'arm64 i386' && [ ! -e "$tmp/apt" ]
+	foreign && whole 'arm64 arm64-machine i386' && [ ! -e "$tmp/apt" ]
 }
-ok "libraries for other machines are downloaded once, whole or not at all, with their size said" downloads
+ok "libraries and a kernel for other machines are downloaded once, whole or not at all, with their size said" downloads
 
 # ---- build ----
 in_place() {
