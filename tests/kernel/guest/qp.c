@@ -58,6 +58,22 @@ static void caps_are_granted_or_refused(void)
 	rig_down(&rig);
 }
 
+/* Soft-RoCE refuses to take a QP from SQD to RTS before its send queue has drained. */
+static void wait_drained(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	int i;
+
+	for (i = 0; ; ++i) {
+		CHECK_EQ(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
+		if (!attr.sq_draining)
+			return;
+		CHECK(i < 3000);
+		usleep(10000);
+	}
+}
+
 static void through_all_states(void)
 {
 	struct ibv_qp_init_attr init;
@@ -103,6 +119,7 @@ static void through_all_states(void)
 
 		qp_to_state(qp, IBV_QPS_SQD);
 		CHECK_EQ(qp_queried_state(qp), IBV_QPS_SQD);
+		wait_drained(qp);
 		qp_to_state(qp, IBV_QPS_RTS);
 		qp_to_state(qp, IBV_QPS_ERR);
 		CHECK_EQ(qp_queried_state(qp), IBV_QPS_ERR);
