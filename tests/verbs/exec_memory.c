@@ -196,7 +196,7 @@ static void peer(void)
 		harass(&s, qp[0], qp[1], round);
 		for (int i = 0; i < 2; i++)
 			CHECK_EQ(ibv_destroy_qp(qp[i]), 0);
-		alarm(TEST_SECONDS);
+		alarm(test_seconds());
 	}
 	side_close(&s);
 }
@@ -224,7 +224,7 @@ int main(int argc, char **argv)
 	CHECK(len > 0);
 	self[len] = '\0';
 	if (argc == 4) {
-		alarm(TEST_SECONDS);
+		alarm(test_seconds());
 		map_stage(atoi(argv[2]));
 		(strcmp(argv[1], "owner") ? stranger : owner)((uint32_t)atoi(argv[3]));
 	}

@@ -485,7 +485,7 @@ int main(void)
 	used = hca_counter("shared_pages_used");
 	up();
 	for (size_t i = 0; i < sizeof(scenario) / sizeof(scenario[0]); i++) {
-		alarm(TEST_SECONDS);
+		alarm(test_seconds());
 		scenario[i]();
 	}
 	down();

@@ -97,7 +97,7 @@ void repeat(int argc, char **argv, const char *name, void (*fn)(int arg))
 	printf("# %s, %d times\n", name, n);
 	fflush(stdout);
 	for (int i = 0; i < n; i++) {
-		alarm(TEST_SECONDS);
+		alarm(test_seconds());
 		join(spawn(fn, 0));
 	}
 }

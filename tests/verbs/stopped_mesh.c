@@ -339,7 +339,7 @@ int main(void)
 	if (wanted)
 		stops = (unsigned int)atoi(wanted);
 	test_seed();
-	seconds = wanted ? stops * 3 + 120 : TEST_SECONDS;
+	seconds = wanted ? stops * 3 + 120 : test_seconds();
 	alarm(seconds);
 	for (int i = 0; i < N; i++)
 		pid[i] = spawn(rank, i);

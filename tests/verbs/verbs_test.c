@@ -38,11 +38,19 @@ void check_equal(const char *file, int line, const char *a, const char *b, long 
 
 /* ---- processes ---- */
 
+unsigned int test_seconds(void)
+{
+	const char *wanted = getenv("TEST_SECONDS");
+	int seconds = wanted ? atoi(wanted) : 0;
+
+	return seconds > 0 ? seconds : 50;
+}
+
 void test_begin(void)
 {
 	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	CHECK(board != MAP_FAILED);
-	alarm(TEST_SECONDS);
+	alarm(test_seconds());
 }
 
 void test_seed(void)
@@ -66,7 +74,7 @@ pid_t spawn(void (*fn)(int arg), int arg)
 	CHECK(pid >= 0);
 	if (pid)
 		return pid;
-	alarm(TEST_SECONDS);
+	alarm(test_seconds());
 	fn(arg);
 	exit(0);
 }
