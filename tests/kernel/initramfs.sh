@@ -114,6 +114,5 @@ build_initramfs() {
 	install_binary "$built/.libs/librxe-rdmav2.so" lib librxe-rdmav2.so || return 1
 	install_i386 || return 1
 
-	# The names of init and of the node the kernel itself opens come with devtmpfs and the archive.
-	(cd "$root" && find . | LC_ALL=C sort | cpio -o -H newc --quiet -R 0:0) | gzip -1 >"$1"
+	pack_initramfs "$root" "$1"
 }
