@@ -44,7 +44,6 @@ static void become_daemon(int keep)
 	sigset_t all;
 
 	setsid();
-	(void)chdir("/");
 	umask(022);
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
