@@ -246,7 +246,9 @@ static void change(unsigned int i, unsigned int kind, const uint8_t *data, size_
 		(void)mkdir(path, 0700);
 		break;
 	case LINK:
-		(void)symlink(path, path);
+		/* Fails where a directory with something in it could not be removed. */
+		if (symlink(path, path))
+			return;
 		break;
 	case LONG:
 		put_file(path, data, len, 64);
