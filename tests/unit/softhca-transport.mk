@@ -38,6 +38,11 @@ softhca_transport_stop_SOURCES = softhca_transport_stop.c softhca_scene.h softhc
 softhca_transport_stop_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_stop_LDADD = $(softhca_transport_libs)
 
+check_PROGRAMS += softhca_transport_replace
+softhca_transport_replace_SOURCES = softhca_transport_replace.c softhca_scene.h softhca_step.h
+softhca_transport_replace_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_replace_LDADD = $(softhca_transport_libs)
+
 check_PROGRAMS += softhca_transport_packets
 softhca_transport_packets_SOURCES = softhca_transport_packets.c
 softhca_transport_packets_CPPFLAGS = $(softhca_device_cppflags)

@@ -52,6 +52,8 @@ struct sh_srq {
 	uint32_t log_size, wqe_shift, max_sge;
 	uint32_t xrcd, cqn;
 	uint32_t async_events;		/* under the event queue's lock */
+	/* Counts the SRQs that this number has had: of two with one number, which is meant. */
+	uint32_t gen;
 	uint64_t user_handle;
 	struct sh_umem buf;
 	struct sh_umem db;

@@ -114,6 +114,7 @@ struct sh_qp {
 	uint32_t cur_rkey;
 	uint64_t cur_va;
 	uint32_t messages_received;
+	uint32_t cur_srq_gen;		/* and which SRQ of that number */
 	/* A sequence NAK has been sent; no second one until the PSN fits. */
 	uint8_t nak_sent;
 	uint8_t comm_est;		/* COMM_EST was raised */

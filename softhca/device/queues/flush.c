@@ -89,21 +89,51 @@ static int flush_receives(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 	return 0;
 }
 
+/*
+ * Where the CQE of the message in progress goes. *cqn 0: nowhere, as the SRQ of its WQE is
+ * destroyed. *srq: that SRQ, locked, so that it keeps its CQ; NULL: none. 0, or, in the daemon only,
+ * -EINPROGRESS.
+ */
+static int lock_source(struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *qp, struct sh_srq **srq,
+		       uint32_t *cqn)
+{
+	*srq = qp->cur_srqn ? sh_srq_of(hca, qp->cur_srqn) : NULL;
+	*cqn = qp->cur_srqn ? 0 : sh_recv_cqn(qp, NULL);
+	if (!*srq)
+		return 0;
+	if (sh_lock_mine(dev, &(*srq)->lock))
+		return -EINPROGRESS;
+	if (sh_srq_is_still(*srq, qp->cur_srq_gen)) {
+		*cqn = sh_recv_cqn(qp, *srq);
+	} else {
+		sh_unlock(dev, &(*srq)->lock);
+		*srq = NULL;
+	}
+	return 0;
+}
+
 int sh_recv_abort(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome, uint8_t vendor)
 {
-	const struct sh_srq *srq = qp->cur_srqn ? sh_srq_of(hca, qp->cur_srqn) : NULL;
+	struct sh_srq *srq;
 	struct sh_txn_open t;
 	struct sh_cqe cqe;
+	uint32_t cqn;
+	int err;
 
 	if (!qp->cur_wqe) {
 		qp->cur_op = SH_RECV_NONE;
 		return 0;
 	}
+	if (lock_source(dev, hca, qp, &srq, &cqn))
+		return -EINPROGRESS;
 	cqe = sh_cqe_failed(qp, false, qp->cur_srqn, qp->cur_wqe - 1, syndrome, vendor);
 	sh_qp_txn(&t, dev, qp);
 	sh_txn_store32(&t, &qp->cur_op, SH_RECV_NONE);
 	sh_txn_store32(&t, &qp->cur_wqe, 0);
-	return commit_with(&t, dev, hca, qp->cur_srqn && !srq ? 0 : sh_recv_cqn(qp, srq), &cqe);
+	err = commit_with(&t, dev, hca, cqn, &cqe);
+	if (srq)
+		sh_unlock(dev, &srq->lock);
+	return err;
 }
 
 static void last_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)

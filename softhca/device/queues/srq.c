@@ -117,6 +117,9 @@ int sh_srq_create(struct sh_dev *dev, uint32_t hca, uint32_t srqn, const struct 
 		sh_unlock(dev, &srq->lock);
 		return -EEXIST;
 	}
+	/* Before all else of the new SRQ: pairs with sh_rkey_pd(). */
+	__atomic_store_n(&srq->gen, srq->gen + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 	srq->srqn = srqn;
 	srq->ctx = init->ctx;
 	srq->pdn = init->pdn;

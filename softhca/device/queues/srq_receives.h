@@ -51,6 +51,12 @@ static inline bool sh_srq_serves(const struct sh_qp *qp, const struct sh_srq *sr
 	return srq->live != SH_NONE && srq->srqn == srqn && (!sh_qp_is_xrc(qp) || (srq->cqn && srq->xrcd == qp->xrcd));
 }
 
+/* Is it still the SRQ that had this gen? Another one may have its number by now. */
+static inline bool sh_srq_is_still(const struct sh_srq *srq, uint32_t gen)
+{
+	return srq->live != SH_NONE && srq->gen == gen;
+}
+
 /* Where a WQE is in the SRQ's buffer, and how many bytes each has. */
 static inline uint64_t sh_srq_at(const struct sh_srq *srq, uint32_t index)
 {

@@ -387,9 +387,12 @@ SH_OUTLINE bool express_write(struct sh_express *e, struct sh_dev *dev, const st
 	struct sink s;
 	uint32_t pdn;
 
-	if (!sh_op_allowed(e->qp, p) || p->payload.len != place.len || sh_rkey_pd(e->hca, e->qp, p, &pdn))
+	if (!sh_op_allowed(e->qp, p) || p->payload.len != place.len)
 		return false;
 	if (notify && (place.len > SH_SHORT || !open_sink(e, &s, dev, p->srqn)))
+		return false;
+	/* With the SRQ locked, if it gives a receive: that is the SRQ whose PD is asked for. */
+	if (sh_rkey_pd(e->hca, e->qp, p, &pdn))
 		return false;
 	/*
 	 * Pinned: the receiver may see the data before the commit, and store something else there.

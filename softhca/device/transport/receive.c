@@ -13,41 +13,70 @@
 #include "receive.h"
 
 /*
- * Finds out where the receive comes from and where its CQE goes. -EINVAL: this QP may not use that
- * SRQ.
+ * Locks the SRQ of the number r->srqn. What its context says holds only under its lock: until then
+ * the owner may destroy the SRQ and create another one with the same number.
  */
-static int source(struct sh_recv *r, struct sh_hca *hca, struct sh_qp *qp, uint32_t srqn, struct sh_srq **srq)
+static struct sh_srq *hold(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca)
 {
-	*srq = srqn ? sh_srq_of(hca, srqn) : NULL;
-	if (*srq && !sh_srq_serves(qp, *srq, srqn))
-		*srq = NULL;
-	r->srqn = srqn;
-	r->pdn = sh_recv_pdn(qp, *srq);
-	r->cqn = sh_recv_cqn(qp, *srq);
-	return srqn && !*srq ? -EINVAL : 0;
+	struct sh_srq *srq = sh_srq_of(hca, r->srqn);
+
+	if (srq)
+		sh_lock(dev, &srq->lock);
+	r->srq = srq;
+	return srq;
+}
+
+static void let_go_srq(struct sh_recv *r, struct sh_dev *dev)
+{
+	if (r->srq)
+		sh_unlock(dev, &r->srq->lock);
+	r->srq = NULL;
+}
+
+/* Notes where the buffers of the receive must lie, and where its CQE goes. The SRQ is locked. */
+static void note_source(struct sh_recv *r, const struct sh_qp *qp)
+{
+	r->pdn = sh_recv_pdn(qp, r->srq);
+	r->cqn = sh_recv_cqn(qp, r->srq);
+	r->srq_gen = r->srq ? r->srq->gen : 0;
+}
+
+/*
+ * Locks the SRQ again that the WQE was taken from. False: it is destroyed, and the receive with it.
+ */
+static bool hold_again(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *qp)
+{
+	if (!hold(r, dev, hca))
+		return false;
+	if (!sh_srq_is_still(r->srq, r->srq_gen)) {
+		let_go_srq(r, dev);
+		return false;
+	}
+	note_source(r, qp);
+	return true;
 }
 
 int sh_recv_begin(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t srqn)
 {
-	struct sh_srq *srq;
+	int err = 0;
 
 	r->srq = NULL;
 	r->cq = NULL;
 	r->have = false;
-	if (!sh_recv_srqn(qp, srqn, &srqn) || source(r, hca, qp, srqn, &srq))
+	if (!sh_recv_srqn(qp, srqn, &r->srqn) || (r->srqn && !hold(r, dev, hca)))
 		return -EINVAL;
-	if (srq && !sh_ctx_live(dev, srq->ctx))
-		return -ENODEV;
-	sh_qp_txn(&r->txn, dev, qp);
-	if (!srq)
-		return 0;
-	sh_lock(dev, &srq->lock);
-	r->srq = srq;
-	if (!sh_srq_serves(qp, srq, srqn)) {
-		sh_recv_give_up(r, dev);
-		return -EINVAL;
+	if (r->srq && !sh_srq_serves(qp, r->srq, r->srqn))
+		err = -EINVAL;
+	else if (r->srq && !sh_ctx_live(dev, r->srq->ctx))
+		err = -ENODEV;
+	if (err) {
+		let_go_srq(r, dev);
+		return err;
 	}
-	sh_txn_covers(&r->txn, &srq->lock);
+	note_source(r, qp);
+	sh_qp_txn(&r->txn, dev, qp);
+	if (r->srq)
+		sh_txn_covers(&r->txn, &r->srq->lock);
 	return 0;
 }
 
@@ -89,10 +118,18 @@ static void let_go(struct sh_recv *r, struct sh_dev *dev)
 {
 	if (r->cq)
 		sh_cq_let_go(dev, r->cq);
-	if (r->srq)
-		sh_unlock(dev, &r->srq->lock);
 	r->cq = NULL;
-	r->srq = NULL;
+	let_go_srq(r, dev);
+}
+
+void sh_recv_progress(struct sh_recv *r, struct sh_qp *qp, uint64_t done)
+{
+	/* It says something only together with cur_wqe, which the transaction sets. */
+	qp->cur_srq_gen = r->srq_gen;
+	sh_txn_store32(&r->txn, &qp->cur_op, SH_RECV_SEND);
+	sh_txn_store32(&r->txn, &qp->cur_wqe, r->index + 1);
+	sh_txn_store32(&r->txn, &qp->cur_srqn, r->srqn);
+	sh_txn_store32(&r->txn, &qp->cur_done, done);
 }
 
 void sh_recv_keep(struct sh_recv *r, struct sh_hca *hca, struct sh_qp *qp)
@@ -100,10 +137,7 @@ void sh_recv_keep(struct sh_recv *r, struct sh_hca *hca, struct sh_qp *qp)
 	struct sh_dev *dev = r->txn.dev;
 
 	(void)hca;
-	sh_txn_store32(&r->txn, &qp->cur_op, SH_RECV_SEND);
-	sh_txn_store32(&r->txn, &qp->cur_wqe, r->index + 1);
-	sh_txn_store32(&r->txn, &qp->cur_srqn, r->srqn);
-	sh_txn_store32(&r->txn, &qp->cur_done, 0);
+	sh_recv_progress(r, qp, 0);
 	sh_txn_commit(&r->txn);
 	let_go(r, dev);
 	sh_qp_txn(&r->txn, dev, qp);
@@ -111,11 +145,13 @@ void sh_recv_keep(struct sh_recv *r, struct sh_hca *hca, struct sh_qp *qp)
 
 void sh_recv_resume(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
-	struct sh_srq *srq;
-
+	(void)hca;
 	r->srq = NULL;
 	r->cq = NULL;
-	source(r, hca, qp, qp->cur_srqn, &srq);
+	r->srqn = qp->cur_srqn;
+	/* Of an SRQ: anew when it is locked again. */
+	note_source(r, qp);
+	r->srq_gen = qp->cur_srq_gen;
 	r->index = qp->cur_wqe - 1;
 	r->have = true;
 	sh_qp_txn(&r->txn, dev, qp);
@@ -137,15 +173,21 @@ static int rq_scatter(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index
  * Reads the list of the receive that was taken. Returns how many entries it has, or -EFAULT. sge
  * has room for MLX4_MAX_SGE.
  */
-static int scatter(const struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *qp,
+static int scatter(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *qp,
 		   struct sh_sge *sge)
 {
-	struct sh_srq *srq;
+	int n;
 
 	if (!r->srqn)
 		return rq_scatter(dev, qp, r->index, sge, MLX4_MAX_SGE);
-	srq = sh_srq_of(hca, r->srqn);
-	return srq ? sh_srq_scatter(dev, srq, r->index, sge, MLX4_MAX_SGE) : -EFAULT;
+	if (r->srq)
+		return sh_srq_scatter(dev, r->srq, r->index, sge, MLX4_MAX_SGE);
+	if (!hold_again(r, dev, hca, qp))
+		return -EFAULT;
+	n = sh_srq_scatter(dev, r->srq, r->index, sge, MLX4_MAX_SGE);
+	/* Others take receives of it while this thread copies. */
+	let_go_srq(r, dev);
+	return n;
 }
 
 int sh_place_list(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, const struct sh_sge *sge, unsigned int n,
@@ -175,8 +217,12 @@ int sh_recv_place(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, str
 	return n < 0 ? MLX4_SYNDROME_LOC_PROT : sh_place_list(dev, hca, r->pdn, sge, n, skip, data);
 }
 
-int sh_recv_cqe(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, const struct sh_cqe *cqe)
+int sh_recv_cqe(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *qp,
+		const struct sh_cqe *cqe)
 {
+	/* As long as this thread holds the SRQ's lock, the SRQ keeps its CQ. */
+	if (r->srqn && !r->srq && !hold_again(r, dev, hca, qp))
+		return -ENOENT;
 	r->cq = r->cqn ? sh_cq_of(hca, r->cqn) : NULL;
 	if (!r->cq)
 		return 0;

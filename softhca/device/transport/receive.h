@@ -15,9 +15,11 @@
 /* The receive side of one packet: what the thread has taken and locked for it. */
 struct sh_recv {
 	struct sh_txn_open txn;
-	struct sh_srq *srq;		/* locked, or NULL */
+	/* Locked, or NULL: also while a receive of it is kept (sh_recv_keep()) or resumed. */
+	struct sh_srq *srq;
 	struct sh_cq *cq;		/* locked, or NULL */
 	uint32_t srqn;			/* where the WQE is from: 0 = the RQ */
+	uint32_t srq_gen;		/* which SRQ of this number */
 	uint32_t index;
 	uint32_t pdn;			/* the PD that its buffers must be of */
 	uint32_t cqn;			/* the CQ that its CQE goes to */
@@ -38,7 +40,12 @@ int sh_recv_take(struct sh_recv *r, struct sh_hca *hca, struct sh_qp *qp);
  * Commits the WQE as that of the message in progress, releases the SRQ, begins a new transaction.
  */
 void sh_recv_keep(struct sh_recv *r, struct sh_hca *hca, struct sh_qp *qp);
-/* Goes on with the WQE of the message in progress. */
+/* Adds to r->txn that the WQE is that of the message in progress, and how much of it is placed. */
+void sh_recv_progress(struct sh_recv *r, struct sh_qp *qp, uint64_t done);
+/*
+ * Goes on with the WQE of the message in progress. If the SRQ that it was taken from is destroyed,
+ * the message can no longer be placed, and gets no CQE.
+ */
 void sh_recv_resume(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 /*
  * Places a payload in the WQE's list, from byte skip on. Returns enum sh_placed, or the syndrome
@@ -46,8 +53,12 @@ void sh_recv_resume(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, s
  */
 int sh_recv_place(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint64_t skip,
 		  const struct sh_payload *data);
-/* Locks the CQ, and adds the CQE of the WQE. 0, or -ENOSPC: the CQ has overrun. */
-int sh_recv_cqe(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, const struct sh_cqe *cqe);
+/*
+ * Locks the SRQ, if it is not locked, and the CQ, and adds the CQE of the WQE. 0; -ENOSPC: the CQ
+ * has overrun; -ENOENT: the SRQ is destroyed, so there is no CQE.
+ */
+int sh_recv_cqe(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *qp,
+		const struct sh_cqe *cqe);
 /* Commits, and releases the CQ and the SRQ. */
 void sh_recv_commit(struct sh_recv *r, struct sh_dev *dev);
 /* Releases the CQ and the SRQ, and changes nothing. */

@@ -92,7 +92,7 @@ static void receive_failed(struct sh_recv *r, struct sh_dev *dev, struct sh_hca 
 	 */
 	struct sh_door *door = sh_pin();
 
-	sh_recv_cqe(r, dev, hca, &cqe);
+	sh_recv_cqe(r, dev, hca, qp, &cqe);
 	sh_txn_store32(&r->txn, &qp->cur_op, SH_RECV_NONE);
 	sh_txn_store32(&r->txn, &qp->cur_wqe, 0);
 	sh_recv_commit(r, dev);
@@ -113,12 +113,13 @@ static void store_psn(struct sh_txn_open *t, struct sh_qp *qp, const struct sh_p
 
 /*
  * Commits the last packet of a message of len bytes, with its CQE. The CQ may turn out to be full.
+ * Or the SRQ of a long message is destroyed: no CQE will tell of the message, so it has failed.
  */
 static void finish(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		   const struct sh_packet *p, uint64_t len, struct sh_packet *resp)
 {
 	struct sh_cqe cqe = sh_cqe_received(qp, r->srqn, r->index, p->op, p, len);
-	int err = sh_recv_cqe(r, dev, hca, &cqe);
+	int err = sh_recv_cqe(r, dev, hca, qp, &cqe);
 
 	sh_txn_store_two(&r->txn, &qp->cur_op, SH_RECV_NONE, 0);
 	if (!err)
@@ -126,7 +127,8 @@ static void finish(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, st
 	sh_recv_commit(r, dev);
 	if (err) {
 		sh_nak(dev, hca, qp, resp, SH_AETH_NAK_OP);
-		sh_qp_error(dev, hca, qp, SH_QPE_FATAL, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+		sh_qp_error(dev, hca, qp, err == -ENOENT ? SH_QPE_NONE : SH_QPE_FATAL, MLX4_SYNDROME_WR_FLUSH,
+			    SH_VENDOR_FLUSH_RQ);
 		return;
 	}
 	qp->messages_received++;
@@ -204,10 +206,7 @@ static void respond_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 		finish(&r, dev, hca, qp, p, done + len, resp);
 		return;
 	}
-	sh_txn_store32(&r.txn, &qp->cur_op, SH_RECV_SEND);
-	sh_txn_store32(&r.txn, &qp->cur_wqe, r.index + 1);
-	sh_txn_store32(&r.txn, &qp->cur_srqn, r.srqn);
-	sh_txn_store32(&r.txn, &qp->cur_done, done + len);
+	sh_recv_progress(&r, qp, done + len);
 	store_psn(&r.txn, qp, p);
 	sh_recv_commit(&r, dev);
 	acknowledge(qp, p, resp);
@@ -232,7 +231,7 @@ static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 	place.addr = va + done;
 	place.len = (uint32_t)(first ? total : len);
 	if ((first && !sh_op_allowed(qp, p)) || !sh_length_fits(qp, p) ||
-	    (last ? done + len != total : done + len >= total) || sh_rkey_pd(hca, qp, p, &pdn)) {
+	    (last ? done + len != total : done + len >= total)) {
 		invalid(dev, hca, qp, resp);
 		return;
 	}
@@ -253,6 +252,12 @@ static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 	} else {
 		r = (struct sh_recv){ 0 };
 		sh_qp_txn(&r.txn, dev, qp);
+	}
+	/* With the SRQ locked, if it gives a receive: that is the SRQ whose PD is asked for. */
+	if (sh_rkey_pd(hca, qp, p, &pdn)) {
+		sh_recv_give_up(&r, dev);
+		invalid(dev, hca, qp, resp);
+		return;
 	}
 	err = sh_place_at(dev, hca, pdn, SH_REMOTE_WRITE, &place, &p->payload);
 	if (err) {

@@ -19,14 +19,25 @@
 int sh_rkey_pd(struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p, uint32_t *pdn)
 {
 	const struct sh_srq *srq;
+	uint32_t gen;
 
 	*pdn = qp->pdn;
 	if (!sh_qp_is_xrc(qp))
 		return 0;
 	srq = p->srqn ? sh_srq_of(hca, p->srqn) : NULL;
-	if (!srq || !sh_srq_serves(qp, srq, p->srqn))
+	if (!srq)
 		return -EINVAL;
-	*pdn = srq->pdn;
+	/*
+	 * Without the SRQ's lock, since no receive is taken. All that is read here must be of one
+	 * SRQ: pairs with the stores in sh_srq_create().
+	 */
+	do {
+		gen = __atomic_load_n(&srq->gen, __ATOMIC_ACQUIRE);
+		if (__atomic_load_n(&srq->live, __ATOMIC_ACQUIRE) == SH_NONE || !sh_srq_serves(qp, srq, p->srqn))
+			return -EINVAL;
+		*pdn = srq->pdn;
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	} while (__atomic_load_n(&srq->gen, __ATOMIC_RELAXED) != gen);
 	return 0;
 }
 

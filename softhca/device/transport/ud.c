@@ -72,7 +72,7 @@ static void uc_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, co
 		goto lost;
 	if (p->flags & SH_PKT_LAST) {
 		struct sh_cqe cqe = sh_cqe_received(qp, r.srqn, r.index, p->op, p, done + len);
-		int err = sh_recv_cqe(&r, dev, hca, &cqe);
+		int err = sh_recv_cqe(&r, dev, hca, qp, &cqe);
 
 		sh_txn_store32(&r.txn, &qp->cur_op, SH_RECV_NONE);
 		sh_txn_store32(&r.txn, &qp->cur_wqe, 0);
@@ -145,7 +145,7 @@ static bool uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 			}
 		}
 		cqe = sh_cqe_received(qp, r.srqn, r.index, p->op, p, qp->cur_len);
-		err = sh_recv_cqe(&r, dev, hca, &cqe);
+		err = sh_recv_cqe(&r, dev, hca, qp, &cqe);
 		sh_txn_store32(&r.txn, &qp->cur_wqe, 0);
 		sh_recv_commit(&r, dev);
 		if (err)
@@ -250,7 +250,7 @@ static void ud_receive(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 			cqe.srqn_srcqp |= (p->dlid & ((1u << (hca->port[port - 1].lmc & 7)) - 1))
 					  << MLX4_CQE_PATH_SHIFT;
 	}
-	err = sh_recv_cqe(&r, dev, hca, &cqe);
+	err = sh_recv_cqe(&r, dev, hca, qp, &cqe);
 	sh_recv_commit(&r, dev);
 	if (err)
 		sh_qp_error(dev, hca, qp, SH_QPE_FATAL, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
