@@ -2,8 +2,8 @@
 /*
  * Requests that found a client's thread in their way: keeps each with its connection and tries it
  * again by a timer, while other clients are served. The same timer carries on contexts that could
- * not be ended, things that are set aside, and events that were spilled. Owns server.kept,
- * server.again, server.nap and server.suspect.
+ * not be ended, things that are set aside, locks that dead threads held, and events that were
+ * spilled. Owns server.kept, server.again, server.nap and server.suspect.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,6 +19,7 @@
 #include "files.h"
 #include "kern.h"
 #include "lists.h"
+#include "orphans.h"
 #include "ports.h"
 #include "retry.h"
 #include "room.h"
@@ -40,7 +41,7 @@
 
 static bool unfinished(const struct kernel *k)
 {
-	return k->graced || k->locked || k->releasing || k->loud || k->spill_again;
+	return k->graced || k->locked || k->releasing || k->loud || k->spill_again || orphans_left(k);
 }
 
 /* Sets the timer, if there is something to come back to. */
@@ -130,6 +131,7 @@ void retry_all(struct server *s)
 		ROOMS(retry, s->k);
 	}
 	aside_sweep(s->k);
+	orphans_free(s->k);
 	if (s->k->spill_again)
 		ROOMS(spill, s->k);
 	nap(s, s->nap ? s->nap * 2 : FIRST_NAP_NS);

@@ -3,13 +3,16 @@
  * Description: when the daemon has heard of the death of a process, no thread of that process holds
  * a lock any more. It does not matter which object the lock belongs to, or which process noticed
  * the death first. Living threads keep their locks.
+ * If a stopped thread is in the way, or the death is noticed later, the daemon's loop comes back.
  */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,6 +21,7 @@
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/tables.h"
 #include "softhca/kernel/orphans.h"
+#include "softhca/kernel/server.h"
 #include "softhca/kernel/uverbs/uverbs-abi.h"
 #include "softhca/kernel/uverbs/evq.h"
 #include "softhca_kernel.h"
@@ -59,6 +63,21 @@ static void unmake(struct world *w)
 	kt_stop(w->t);
 }
 
+/* Goes into device code as a thread of that process, and takes these locks, a bit each. */
+static void take(struct world *w, uint32_t proc, unsigned int which)
+{
+	static struct sh_dev dev;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	dev = w->t->k.dev;
+	dev.proc = proc;
+	if (!sh_enter(&dev))
+		_exit(1);
+	for (int i = 0; i < LOCKS; i++)
+		if (which >> i & 1)
+			sh_lock(&dev, w->lock[i]);
+}
+
 /*
  * Starts a process of the instance that enters device code and takes these locks, a bit for each.
  * It keeps them until it is killed.
@@ -73,16 +92,8 @@ static struct kproc *holder(struct world *w, unsigned int which, pid_t *pid)
 	*pid = fork();
 	assert_true(*pid >= 0);
 	if (!*pid) {
-		struct sh_dev dev = w->t->k.dev;
-
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		/* The daemon will give the process the next slot, which is this one. */
-		dev.proc = 2;
-		if (!sh_enter(&dev))
-			_exit(1);
-		for (int i = 0; i < LOCKS; i++)
-			if (which >> i & 1)
-				sh_lock(&dev, w->lock[i]);
+		take(w, 2, which);
 		if (write(told[1], "", 1) != 1)
 			_exit(1);
 		for (;;)
@@ -166,12 +177,114 @@ static void living_threads_keep_their_locks(void **state)
 	unmake(&w);
 }
 
+/* ---- by the daemon's loop ---- */
+
+/* Serves what the loop brings until the lock is free. False: it is still held after many seconds. */
+static bool freed_by_loop(struct server *s, const struct sh_lock *lock)
+{
+	struct epoll_event ev;
+
+	/* The tick comes each second. */
+	for (unsigned int ticks = 0; lock->owner && ticks < 20; ticks += ev.data.u64 >> 32 == SRC_TICK) {
+		assert_int_equal(epoll_wait(s->k->epoll, &ev, 1, 60000), 1);
+		server_serve(s, ev.data.u64);
+	}
+	return !lock->owner;
+}
+
+static struct server *loop(struct world *w)
+{
+	struct server *s = calloc(1, sizeof(*s));
+
+	assert_non_null(s);
+	s->k = &w->t->k;
+	assert_int_equal(server_set_up(s), 0);
+	return s;
+}
+
+static void end_loop(struct server *s)
+{
+	server_take_down(s);
+	free(s);
+}
+
+static void died(struct server *s, const struct kproc *p)
+{
+	server_serve(s, (uint64_t)SRC_PIDFD << 32 | p->slot);
+}
+
+/* A thread is stopped in the middle of a recovery when a process dies. */
+static void stopped_in_recovery(void **state)
+{
+	struct world w;
+	struct kproc *p;
+	struct server *s;
+	pid_t pid, other;
+	int status;
+
+	(void)state;
+	make(&w);
+	s = loop(&w);
+	p = holder(&w, 1u << CQ_LOCK, &pid);
+	other = fork();
+	assert_true(other >= 0);
+	if (!other) {
+		struct sh_dev *dev = &w.t->k.dev;
+
+		take(&w, w.t->proc->slot, 0);
+		sh_lock(dev, &dev->inst->recovery);
+		raise(SIGSTOP);
+		sh_unlock(dev, &dev->inst->recovery);
+		sh_leave(dev);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(other, &status, WUNTRACED), other);
+	assert_true(WIFSTOPPED(status));
+	kill_it(pid);
+	died(s, p);
+	assert_true(w.lock[CQ_LOCK]->owner != 0);
+	kill(other, SIGCONT);
+	assert_int_equal(waitpid(other, &status, 0), other);
+	assert_int_equal(status, 0);
+	assert_true(freed_by_loop(s, w.lock[CQ_LOCK]));
+	end_loop(s);
+	unmake(&w);
+}
+
+/* A thread ends in device code while its process lives, so the daemon hears of no death. */
+static void a_thread_alone(void **state)
+{
+	struct world w;
+	struct server *s;
+	pid_t pid;
+
+	(void)state;
+	make(&w);
+	s = loop(&w);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (!pid) {
+		take(&w, w.t->proc->slot, 1u << CQ_LOCK | 1u << QP_LOCK);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	/* Another thread finds out, by one of the locks. */
+	assert_int_equal(sh_trylock(&w.t->k.dev, w.lock[QP_LOCK]), 0);
+	sh_unlock(&w.t->k.dev, w.lock[QP_LOCK]);
+	assert_true(w.lock[CQ_LOCK]->owner != 0);
+	assert_true(freed_by_loop(s, w.lock[CQ_LOCK]));
+	end_loop(s);
+	unmake(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_kind_of_lock),
 		cmocka_unit_test(all_at_once),
 		cmocka_unit_test(living_threads_keep_their_locks),
+		cmocka_unit_test(stopped_in_recovery),
+		cmocka_unit_test(a_thread_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

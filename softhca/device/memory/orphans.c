@@ -19,6 +19,11 @@ static void take_over(struct sh_dev *dev, struct sh_lock *lock)
 		sh_unlock(dev, lock);
 }
 
+bool sh_orphans_left(const struct sh_dev *dev, uint32_t seen)
+{
+	return __atomic_load_n(&dev->inst->died_inside, __ATOMIC_SEQ_CST) != seen;
+}
+
 bool sh_orphans(struct sh_dev *dev, uint32_t *seen)
 {
 	struct sh_instance *inst = dev->inst;
@@ -28,7 +33,7 @@ bool sh_orphans(struct sh_dev *dev, uint32_t *seen)
 		return false;
 	/*
 	 * A stopped thread may be in the middle of a recovery, and each lock would have to wait for
-	 * that.
+	 * that. The daemon comes back.
 	 */
 	if (sh_trylock(dev, &inst->recovery))
 		return false;
