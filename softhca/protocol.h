@@ -27,16 +27,16 @@
  * FIFOs are unlinked by the daemon when their context is released.
  *
  * Lease: every process image of the instance opens lease O_RDWR, takes flock(LOCK_SH), maps one page of it and
- * closes the descriptor: the lock lasts until the mapping goes, at exec or exit. When it can be locked
- * exclusively, nobody is left; an instance made by `softhca run` then ends (after a second look one second later:
- * a process may be between exec and its constructor).
+ * closes the descriptor. The lock lasts until the mapping ends, at exec or exit. When the daemon can lock the file
+ * exclusively, no process of the instance is left, and an instance made by `softhca run` ends. The daemon looks a
+ * second time one second later, since a process may be between exec and the constructor of its shim.
  *
  * The marker tells an instance from a directory that merely has its name. lock is a regular file of the effective
  * user with one link, which contains SH_MARKER with the number of its own inode: a copy is no instance. Only the
- * holder of its exclusive lock removes an instance, and of it only what SH_INSTANCE_CONTENTS lists: name, type and
- * owner must fit. At every moment of making and removing, what is there is known by a marker: the maker creates
- * .new-X.lock, with contents and locked, makes .new-X, renames the lock into it, fills it, and renames it to NAME when
- * clients can connect. The remover does the same backwards.
+ * process that holds the exclusive lock removes an instance, and it removes only what SH_INSTANCE_CONTENTS lists:
+ * name, type and owner must fit. At every moment of making and removing, a marker identifies what is there. The maker
+ * creates .new-X.lock with its contents, locked. Then it makes .new-X, renames the lock into it, fills it, and renames
+ * it to NAME when clients can connect. The remover takes these steps in reverse.
  *
  * Environment: SOFTHCA_INSTANCE (directory, or a name to be looked for in the places), SOFTHCA_HOST (number, default 0),
  * SOFTHCA_RUN (the run that set it: softhca/host/runs.h), SOFTHCA_MMIO (kick or trap: this process only).
@@ -61,8 +61,9 @@
 
 /*
  * X(type, path) for everything that an instance directory can have. '#' stands for a decimal number, '@' for a
- * hexadecimal one; either takes up to 10 digits, so that 64-bit numbers, the clock ticks of runs, are '#' or '##'. Types: f regular file, d directory, p FIFO, s socket, l symbolic link. A directory comes before what
- * is in it. What the daemon makes and this list lacks stays behind when the instance ends.
+ * hexadecimal one. Either takes up to 10 digits, so a 64-bit number (the clock ticks of runs) is '#' or '##'. Types:
+ * f regular file, d directory, p FIFO, s socket, l symbolic link. A directory comes before what is in it. If the
+ * daemon makes anything that this list lacks, that stays behind when the instance ends.
  */
 #define SH_PCI	"host#/sys/devices/pci0000:00/0000:@:00.0"
 #define SH_IB	SH_PCI "/infiniband/mlx4_#"
@@ -165,12 +166,16 @@ struct sh_command {
 	uint64_t addr, len;	/* of write() */
 	uint64_t memlock_limit;	/* RLIMIT_MEMLOCK soft limit, bytes */
 };
-/* Done by the shim before write() returns, and before it sends another request about the same context: with the
- * daemon serving one command after the other, nobody can use a record in a page that is not mapped yet. */
+/*
+ * The shim carries these out before write() returns, and before it sends another request about the same context.
+ * The daemon serves one command after the other. So no command uses a doorbell record in a page that is not mapped yet.
+ */
 enum sh_action_kind {
 	SH_ACTION_QUEUE,	/* map device memory over these pages (MAP_SHARED|MAP_FIXED); contents are there already */
-	SH_ACTION_SHARE,	/* the same, after copying the contents there, if nobody can tell; SH_MSG_CHANGED if not */
-	SH_ACTION_GIVE_BACK,	/* make them private again if that can be, with what is in device memory; then SH_MSG_CHANGED */
+	/* The same, after copying the contents there, if the program cannot tell; else SH_MSG_CHANGED */
+	SH_ACTION_SHARE,
+	/* Make them private again if possible, with the contents that device memory has; then SH_MSG_CHANGED */
+	SH_ACTION_GIVE_BACK,
 };
 struct sh_action {
 	uint64_t uaddr, len, shm_off;
@@ -210,7 +215,7 @@ struct sh_pin_result {
 };
 enum sh_share {
 	SH_SHARE_NO,
-	SH_SHARE_PRIVATE,	/* private anonymous memory that can be exchanged and nobody tell */
+	SH_SHARE_PRIVATE,	/* private anonymous memory, which can be exchanged without the program noticing */
 	SH_SHARE_HAVE,		/* device memory already, in one piece */
 };
 enum sh_made { SH_MADE_NONE, SH_MADE_QP, SH_MADE_CQ };

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Ends the way on of a thread of this instance that is stopped: softhca/device/memory/life.h has the rules, and why the order of
- * the steps here makes it safe. Reads /proc, and reads and writes the thread's own struct sh_self. Takes no lock and
- * allocates nothing.
+ * Opens the door of a stopped thread of this instance, so that the thread does not go on where it
+ * was stopped. softhca/device/memory/life.h has the rules, and says why the order of the steps here
+ * makes this safe. This file reads /proc and the thread's struct sh_self, and writes the thread's
+ * struct sh_door. It takes no lock and allocates nothing. The caller has the slot's lock `ending`.
  */
 #include <string.h>
 
@@ -12,10 +13,13 @@
 #include "sys.h"
 #include "witness.h"
 
-#define DEEPEST	(256 << 10)		/* stack of device code, more than it ever has */
+#define DEEPEST	(256 << 10)		/* more stack than device code ever uses */
 #define USER_END (UINT64_C(1) << 47)
 
-/* What the kernel says of a thread, as far as it matters whether it has run in between, and which one it is. */
+/*
+ * What the kernel says of a thread. Two looks tell whether the thread has run in between; sp tells
+ * which thread it is.
+ */
 struct look {
 	uint64_t switches;
 	uint64_t ip, sp;
@@ -24,11 +28,11 @@ struct look {
 /* The head of the kernel's struct rseq. */
 struct area {
 	uint32_t cpu_id_start;
-	int32_t cpu_id;			/* negative: not registered, or not any more */
+	int32_t cpu_id;			/* negative: not registered (any more) */
 	uint64_t cs;
 };
 
-/* The path of a file of the thread's in /proc. */
+/* Writes the path of a file in the thread's directory in /proc. */
 static void path_of(uint32_t pid, uint32_t tid, const char *name, char path[64])
 {
 	const char *part[] = {NULL, "/task/", NULL, "/", name};
@@ -95,8 +99,8 @@ static uint64_t hex(const char *at)
 }
 
 /*
- * Stopped by a signal. Not by a tracer ("t"): that can let a thread run from elsewhere, or stop it where a system call
- * begins, which then happens.
+ * Is the thread stopped by a signal, and not traced? A tracer ("t") can make a thread go on
+ * elsewhere. It can also stop a thread where a system call begins, which then takes place.
  */
 static bool stopped(uint32_t pid, uint32_t tid, uint64_t *switches)
 {
@@ -121,7 +125,7 @@ static bool stopped(uint32_t pid, uint32_t tid, uint64_t *switches)
 	return true;
 }
 
-/* The last word of the text, a number; it is cut off. */
+/* Takes the last word, a hexadecimal number, off the text. */
 static bool last_word(char *text, uint64_t *number)
 {
 	char *at = strrchr(text, ' ');
@@ -134,9 +138,11 @@ static bool last_word(char *text, uint64_t *number)
 }
 
 /*
- * Where it goes on: at one of the three bytes from ip on. The kernel says so only of a thread that is off its processor, and
- * stays so while it looks; "running" else. The last of the words is the instruction, the one before it the end of the stack.
- * A system call that is begun anew goes back to its instruction, of two bytes.
+ * Finds where the thread goes on: at look->ip, or two bytes behind it. The kernel shows the place
+ * only if the thread is off its processor, and stays off while the kernel looks; otherwise it shows
+ * "running". The last word of the file is the address of the next instruction, the word before it
+ * the stack pointer. ip is two bytes before that address: if the kernel restarts a system call, the
+ * thread goes back to the instruction of the call, which has two bytes.
  */
 static bool next_instruction(uint32_t pid, uint32_t tid, struct look *look)
 {
@@ -156,7 +162,7 @@ static bool peek(uint32_t tid, void *to, uint64_t from, size_t len)
 	return sh_vm_readv((int)tid, &local, 1, &remote, 1) == (long)len;
 }
 
-/* Nothing is written if it is another address space by now, under the same number. */
+/* Writes nothing if another address space has the same number by now. */
 static bool poke(uint32_t pid, uint64_t witness, uint64_t to, void *from, size_t len)
 {
 	struct iovec local[] = {{0}, {.iov_base = from, .iov_len = len}};
@@ -165,7 +171,11 @@ static bool poke(uint32_t pid, uint64_t witness, uint64_t to, void *from, size_t
 	return witness && sh_witness_writev((int)pid, witness, local, 1, remote, 1) == (long)len;
 }
 
-/* It is the thread that is meant, which the thread says itself, on the stack that it says; and its door is armed. */
+/*
+ * Is this the thread that has the slot, and is it armed? Its struct sh_self must name the slot, its
+ * stack pointer must lie on the stack that sh_self names, and the kernel's word must point to its
+ * door.
+ */
 static bool is_armed(uint32_t tid, const struct look *look, uint64_t word, const struct sh_self *self)
 {
 	const uint64_t sp = (uintptr_t)self->sp;
@@ -173,7 +183,10 @@ static bool is_armed(uint32_t tid, const struct look *look, uint64_t word, const
 
 	if (self->mark != SH_MAGIC || self->word != word || !self->catches || self->armed != self->catches)
 		return false;
-	/* Numbers of threads differ from one PID namespace to another: what the kernel said may be about another thread. */
+	/*
+	 * A thread has other numbers in other PID namespaces, so what the kernel said may be about
+	 * another thread. The stack pointer tells.
+	 */
 	if (look->sp > sp || sp - look->sp > DEEPEST)
 		return false;
 	return peek(tid, &area, (uintptr_t)self->cs - offsetof(struct area, cs), sizeof(area)) && area.cpu_id >= 0 &&
@@ -187,17 +200,20 @@ bool sh_host_divert(void *host, uint32_t pid, uint32_t tid, uint64_t self_at, ui
 	uint64_t open[2];
 
 	(void)host;
-	/* 1. The count first, the processor then; and the other way round below. */
+	/*
+	 * Step 1 of life.h. The switch count is read first and the next instruction then; step 3
+	 * reads them in reverse, so the counts enclose everything else.
+	 */
 	if (!stopped(pid, tid, &before.switches) || !next_instruction(pid, tid, &before))
 		return false;
-	/* 2. */
+	/* Step 2. */
 	if (!peek(tid, &self, self_at, sizeof(self)) || !is_armed(tid, &before, word, &self))
 		return false;
 	open[0] = before.ip;
 	open[1] = 3;
 	if (!poke(pid, self.witness, (uintptr_t)self.catches + offsetof(struct sh_door, start_ip), open, sizeof(open)))
 		return false;
-	/* 3. */
+	/* Step 3. */
 	return next_instruction(pid, tid, &after) && stopped(pid, tid, &after.switches) && after.ip == before.ip &&
 	       after.switches == before.switches;
 }

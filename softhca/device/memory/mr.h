@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Memory keys: made and taken back by the daemon, looked at between sh_enter() and sh_leave(). One look is inline for
- * those who look at one per message.
+ * Memory keys. The daemon makes them and takes them back; a thread looks them up between sh_enter()
+ * and sh_leave(). The look-up is inline, since each message needs one or more.
  */
 #ifndef SOFTHCA_DEVICE_MEMORY_MR_H
 #define SOFTHCA_DEVICE_MEMORY_MR_H

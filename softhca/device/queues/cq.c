@@ -144,8 +144,11 @@ static void arm_cq(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint64_t dw)
 	if (cq->ctx == ctx && usable(dev, c->hca, cq)) {
 		if (dw0 || dw1) {
 			/*
-			 * The record's word, which has ci where the doorbell has the number. A thread that was thrown out of here
-			 * does not carry it out twice: others may have completed in between, and each time raises an event.
+			 * word is in the layout of the arm record: the consumer index stands where the
+			 * doorbell has the number of the CQ. A thread that was thrown out of here does the
+			 * same work again. If its first life has carried out this arm, it must not arm
+			 * again: senders may have added CQEs in between, and those would raise a second
+			 * event for one request.
 			 */
 			if (!sh_self.again || word != cq->arm_acted)
 				arm(dev, c->hca, cq, word);

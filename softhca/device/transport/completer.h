@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Responses, and the completions of the send queue. The requester's lock is held.
+ * Takes in responses, and completes WQEs of the send queue. The caller holds the requester's lock.
  */
 #ifndef SOFTHCA_DEVICE_TRANSPORT_COMPLETER_H
 #define SOFTHCA_DEVICE_TRANSPORT_COMPLETER_H
@@ -8,10 +8,13 @@
 #include "softhca/device/queues/wqe.h"
 #include "packet.h"
 
-/* Execute a response. cache: a parsed WQE that may be the one in question, or NULL. */
+/*
+ * Takes in one response. cache: the WQE that the caller has parsed last, which saves reading it
+ * again if the response is about it, or NULL.
+ */
 void sh_complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *resp,
 		 struct sh_wqe *cache);
-/* An answer came: what was counted and waited for begins anew. */
+/* An answer came: sets the counters of retries and the timer back to where they begin. */
 static inline void sh_progress(struct sh_qp *qp)
 {
 	qp->retry_left = qp->retry_cnt;
@@ -19,19 +22,26 @@ static inline void sh_progress(struct sh_qp *qp)
 	if (!qp->rnr_waiting)
 		qp->deadline = 0;
 }
-/* The oldest WQE is done, and the next one begins at psn. Both at once, or a thread that is thrown in between goes on with the
- * wrong PSN (life.h). */
+/*
+ * Retires the oldest WQE; the next one begins at psn. One store changes both words: a thread that
+ * was thrown between two stores would go on with the wrong PSN (life.h).
+ */
 static inline void sh_step_una(struct sh_qp *qp, uint32_t psn)
 {
 	__atomic_store_n((uint64_t *)&qp->sq_una, sh_two(qp->sq_una + 1, psn), __ATOMIC_RELAXED);
 }
-/* Nothing else is on its way, and no data comes back: an acknowledgement of what was sent last is one of this WQE. */
+/*
+ * Is this WQE the only one without an answer, and does it bring back no data? Then an
+ * acknowledgement of what was sent last is that of this WQE.
+ */
 static inline bool sh_wqe_alone(const struct sh_qp *qp, const struct sh_wqe *wqe)
 {
 	return !sh_wqe_is_fetch(wqe) && wqe->index == qp->sq_una && qp->sq_una + 1 == qp->sq_next;
 }
-/* The WQE sent last has arrived. If it is the only one and neither returns data nor wants a CQE, it is done, and no lock
- * was needed. false: not so. */
+/*
+ * The WQE that was sent last has arrived. Retires it without any further lock, if it asks for no
+ * CQE and sh_wqe_alone() holds. False: it has changed nothing, and the caller uses sh_complete().
+ */
 static inline bool sh_complete_quiet(struct sh_qp *qp, const struct sh_wqe *wqe)
 {
 	if (wqe->signaled || !sh_wqe_alone(qp, wqe))
@@ -42,7 +52,10 @@ static inline bool sh_complete_quiet(struct sh_qp *qp, const struct sh_wqe *wqe)
 	qp->messages_sent++;
 	return true;
 }
-/* The oldest WQE is done: CQE when it asks for one, and on to the next. -ENOSPC: the CQ overran and the QP is in ERR. */
+/*
+ * Retires the oldest WQE, and writes its CQE if it asks for one. -ENOSPC: the CQ overran, and the
+ * QP is in ERR.
+ */
 int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_wqe *wqe);
 
 #endif

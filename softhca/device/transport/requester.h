@@ -8,13 +8,19 @@
 #include "softhca/device/memory/qp_context.h"
 #include "packet.h"
 
-/* Run the send queue from this thread if nobody does. Locked on entry, unlocked on return; the thread is in the
- * device (sh_enter) and in the process that owns the QP. */
+/*
+ * Runs the send queue in this thread, unless another thread runs it already; that one then looks
+ * at the queue once more. The caller holds the requester's lock, and this function releases it. The
+ * caller is in device code (sh_enter()), in the process that owns the QP.
+ */
 void sh_requester_run(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
-/* Send again from the oldest PSN that is not acknowledged. Locked. */
+/*
+ * Makes the requester send again from the oldest PSN that is not acknowledged. The caller holds the
+ * requester's lock.
+ */
 void sh_requester_rewind(struct sh_qp *qp);
 
-/* A response reached the requester of a QP, outside of its engine: takes the QP's lock. */
+/* Takes in a response that comes to a QP outside of its engine. Takes the requester's lock. */
 void sh_response(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t gen, const struct sh_packet *resp);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The receiving half of a QP: who may send to it, and what becomes of requests. Functions whose comment
- * does not say otherwise want both locks of the QP.
+ * The receiving half of a QP: which packets it accepts, and how it executes requests. The caller
+ * holds both locks of the QP, unless the comment of a function says otherwise.
  */
 #ifndef SOFTHCA_DEVICE_TRANSPORT_RESPONDER_H
 #define SOFTHCA_DEVICE_TRANSPORT_RESPONDER_H
 
 #include "packet.h"
 
-#define SH_SHORT	(8u << 10)	/* what is copied while an SRQ and a CQ are locked */
+#define SH_SHORT	(8u << 10)	/* up to this length, a message is copied while an SRQ and a CQ are locked */
 
 /* These take the locks themselves. */
 void sh_respond_reliable(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
@@ -18,15 +18,19 @@ void sh_respond_uc(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 void sh_respond_ud(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
 		   const struct sh_packet *p, struct sh_packet *resp);
 
-/* The PD that a packet's R_Key is checked against: the QP's, for XRC that of the SRQ named. -EINVAL */
+/*
+ * The PD that a packet's R_Key is checked against: that of the QP, or for XRC that of the SRQ that
+ * the packet names. -EINVAL: no such SRQ serves this QP. The responder's lock is enough.
+ */
 int sh_rkey_pd(struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p, uint32_t *pdn);
 /*
- * Check a READ and answer it in *resp; take the step, unless it is a duplicate (behind the expected PSN). Otherwise the syndrome of
- * the NAK that it earns, and nothing has changed. The responder's lock is enough.
+ * Checks a READ, and answers it in *resp. Advances the expected PSN, unless the request is a
+ * duplicate, that is, behind that PSN. Returns 0, or the syndrome of the NAK to send; then nothing
+ * has changed. The caller needs the responder's lock only.
  */
 uint8_t sh_execute_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p, struct sh_packet *resp,
 		struct sh_seg *resp_seg, bool duplicate);
-/* READ and atomics, whatever becomes of them. They fill *resp. */
+/* Execute or refuse a READ or an atomic operation. They fill *resp in either case. */
 void sh_respond_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
 		     struct sh_packet *resp, struct sh_seg *resp_seg, bool duplicate);
 void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
@@ -48,11 +52,17 @@ static inline void sh_ack(struct sh_packet *resp, const struct sh_packet *p, uin
 }
 void sh_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_packet *resp, uint8_t syndrome);
 
-/* May this QP take a packet at all: state, peer, port, P_Key. Both locked. */
+/*
+ * Can this QP take the packet at all? Checks state, peer, port and P_Key, and counts the packet as
+ * dropped if not. A packet on the alternate path makes an armed QP migrate.
+ */
 bool sh_receive_ok(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
 		   const struct sh_packet *p);
 
-/* The P_Key that a port has now at an index; and the one that a QP sends and receives with. */
+/*
+ * The P_Key that a port has at present at an index of its table, and the one that a QP sends and
+ * receives with.
+ */
 static inline uint16_t sh_pkey_at(const struct sh_hca *hca, uint32_t port, uint32_t index)
 {
 	return hca->port[(port - 1u) % SH_MAX_PORTS].pkey[index % SH_PKEYS];
