@@ -9,7 +9,7 @@
 #include <infiniband/driver.h>
 #include <infiniband/verbs.h>
 
-/* Every command starts from rubbish. */
+/* Before each command, fake_dirty() leaves garbage on the stack and on the heap. */
 #define ibv_cmd_alloc_pd(...) (fake_dirty(), ibv_cmd_alloc_pd(__VA_ARGS__))
 #define ibv_cmd_attach_mcast(...) (fake_dirty(), ibv_cmd_attach_mcast(__VA_ARGS__))
 #define ibv_cmd_close_xrc_domain(...) (fake_dirty(), ibv_cmd_close_xrc_domain(__VA_ARGS__))
@@ -58,7 +58,7 @@ static struct ibv_cq send_cq, recv_cq;
 static struct ibv_srq srq;
 static struct ibv_qp qp;
 
-/* The library learns the kernel's ABI version at each discovery that finds no device. */
+/* The library reads the kernel's ABI version again at each discovery that finds no device. */
 static void cmd_set_abi(int abi)
 {
 	struct ibv_device **list;
@@ -143,8 +143,8 @@ static int cmd_setup(void **state)
 }
 
 /*
- * What every command owes its caller when the kernel refuses: its errno; and an error, with nothing taken from the
- * response, when the write is short.
+ * What each command must do if the kernel refuses it: return the kernel's errno. If the write is short, it must return
+ * an error and take nothing from the response.
  */
 #define cmd_check_refusals(call)                                                                       \
 	do {                                                                                           \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A mainline kernel behind the fake device file, as much of one as XRC needs: it has the commands of that numbering,
- * gives out handles, and keeps a copy of every command. Everything about it is in the struct mainline.
+ * A mainline kernel behind the fake device file, with as much as XRC needs: it has the commands under mainline's
+ * numbers, gives out handles, and keeps a copy of each command. All of its state is in struct mainline.
  */
 #ifndef FAKE_MAINLINE_H
 #define FAKE_MAINLINE_H
@@ -22,7 +22,7 @@ static struct mainline {
 	unsigned int probes;
 	int refuse_number, refuse;	/* what the next command of a number gets */
 
-	/* Those that are no probes. */
+	/* Commands that are not probes. */
 	unsigned int commands;
 	int number[MAX_COMMANDS];
 	uint8_t bytes[MAX_COMMANDS][128];
@@ -98,7 +98,7 @@ static void mainline_obey(void)
 		fake.response_len = 128;
 		break;
 	case DESTROY_QP:
-		/* More events than anybody acknowledges. */
+		/* More events than any test acknowledges. */
 		mainline_answer(0, 3);
 		--mainline.open_qps;
 		break;
@@ -128,7 +128,7 @@ static int mainline_setup(void **state)
 	return ret;
 }
 
-/* As a program closes it: whatever is kept about the context goes. */
+/* Closes the context as a program does, so the library forgets what it keeps about the context. */
 static int mainline_teardown(void **state)
 {
 	(void)state;
@@ -137,7 +137,7 @@ static int mainline_teardown(void **state)
 	return 0;
 }
 
-/* The next command is the first again. */
+/* Forgets the commands so far: the next one is number 0. */
 static void mainline_forget(void)
 {
 	mainline.commands = 0;

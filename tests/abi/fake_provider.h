@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A device without a kernel: a provider linked into the test program, whose every operation is the library's command
- * of the name, on a kernel that answers in the process. Names no verbs type, so that a program of either ABI can use it.
+ * A device without a kernel: a provider that is linked into the test program. Each of its operations calls the library's
+ * command of the same name, and a kernel in the same process answers. This header names no verbs type, so a program of
+ * either ABI can use it.
  */
 #ifndef FAKE_PROVIDER_H
 #define FAKE_PROVIDER_H
@@ -34,13 +35,16 @@ struct fake_hw {
 	uint32_t comp_reported;
 	uint32_t async_reported;
 
-	/* The commands that arrived, the number of the latest, and the errno for the next of a number. */
+	/* How many commands arrived, the number of the latest, and the errno that the next command of a number gets. */
 	unsigned int commands;
 	int latest;
 	int refuse_number;
 	int refuse;
 
-	/* What was posted, one after another; the request that is refused (-1: none), and how often the provider was called. */
+	/*
+ * What was posted, in order; the index of the request that the provider refuses (-1: it refuses none); and how often
+ * the provider was called.
+ */
 	struct fake_posted posted[FAKE_MAX_POSTED];
 	int num_posted;
 	int refuse_request;

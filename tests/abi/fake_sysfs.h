@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* A sysfs tree in a temporary directory, for SYSFS_PATH. Every function ends the test program when it cannot do its work. */
+/* A sysfs tree in a temporary directory, for SYSFS_PATH. Each function ends the test program if it fails. */
 #ifndef FAKE_SYSFS_H
 #define FAKE_SYSFS_H
 

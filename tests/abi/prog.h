@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * One program for both ABIs; it is included after the header that gives it its verbs. Two RC QPs of one port exchange
- * a chain of messages, one receiving from its own queue, the other from an SRQ, with completion events; every byte is
- * compared. Exit: 0 all as it must be, 1 something is not, 77 no device.
+ * One program for both ABIs. Include it after the header that declares the verbs of one of them. Two RC QPs of one port
+ * exchange a chain of messages, with completion events. One QP receives from its own queue, the other from an SRQ. The
+ * program compares every byte. Exit status: 0 if all is right, 1 if anything is wrong, 77 if there is no device.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More than the compatibility layer turns over at a time. */
+/* More than the compatibility layer converts at a time. */
 #define NUM_MESSAGES 75
 #define MESSAGE_SIZE 200
 #define WAIT_MS 20000
@@ -91,7 +91,7 @@ static void make_end(struct end *end, int side, struct ibv_pd *pd, struct ibv_co
 	CHECK(end->qp->qp_num && end->qp->qp_type == IBV_QPT_RC && end->qp->state == IBV_QPS_RESET);
 	CHECK(attr.cap.max_send_wr >= NUM_MESSAGES && attr.cap.max_send_wr < 100000);
 
-	/* Of a QP with and of one without an SRQ. */
+	/* This runs for a QP with an SRQ, and for one without. */
 	memset(&got, 0xee, sizeof(got));
 	CHECK(!ibv_query_qp(end->qp, &qp_attr, IBV_QP_STATE, &got));
 	CHECK(qp_attr.qp_state == IBV_QPS_RESET);
@@ -131,7 +131,7 @@ static void connect_to(struct end *end, const struct end *peer, uint16_t lid)
 	CHECK(end->qp->state == IBV_QPS_RTS);
 }
 
-/* One chain of all receives; then one that must be refused. */
+/* Posts all receives as one chain, then a receive that the provider must refuse. */
 static void post_receives(struct end *end)
 {
 	struct ibv_sge sge[NUM_MESSAGES];
@@ -154,7 +154,7 @@ static void post_receives(struct end *end)
 		CHECK(!ibv_post_recv(end->qp, wr, &bad));
 	CHECK(!bad);
 
-	/* More pieces than any queue has room for: refused, by name. */
+	/* More scatter entries than any queue has room for: the provider refuses the request, and bad_wr names it. */
 	wr[0].num_sge = 1000;
 	if (end->srq)
 		CHECK(ibv_post_srq_recv(end->srq, wr, &bad));
@@ -177,7 +177,7 @@ static void post_sends(struct end *end)
 		wr[i].wr_id = i;
 		wr[i].next = i + 1 < NUM_MESSAGES ? &wr[i + 1] : NULL;
 		wr[i].sg_list = &sge[i];
-		/* The chain breaks behind the 70th request: what is before it goes, what is behind does not. */
+		/* The 71st request of the chain is refused. Those before it are sent, those behind it are not. */
 		wr[i].num_sge = i == 70 ? 1000 : 1;
 		wr[i].opcode = IBV_WR_SEND;
 		wr[i].send_flags = IBV_SEND_SIGNALED;

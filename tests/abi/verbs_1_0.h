@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The verbs as a program of libibverbs 1.0 saw them: just what prog.h uses, every call bound to symbol version
- * IBVERBS_1.0. Not to be mixed with <infiniband/verbs.h>, whose names it takes.
+ * The verbs as a program of libibverbs 1.0 saw them, as far as prog.h uses them. Each call is bound to symbol version
+ * IBVERBS_1.0. Do not include <infiniband/verbs.h> as well: it has the same names.
  */
 #ifndef VERBS_1_0_H
 #define VERBS_1_0_H

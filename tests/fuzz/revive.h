@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* What the targets on a pair of QPs do with it between steps. Nothing here asserts: QPs may be in any state. */
+/* What the targets with a pair of QPs do to the pair between steps. No function asserts: QPs may be in any state. */
 #ifndef TESTS_FUZZ_REVIVE_H
 #define TESTS_FUZZ_REVIVE_H
 
@@ -8,7 +8,7 @@
 #include "softhca_pair.h"
 #include "softhca/device/queues/transitions.h"
 
-/* From wherever it is to RTS, with empty queues. */
+/* Moves the QP from any state to RTS, with empty queues. */
 static void revive(struct tqp *qp, const struct sh_qp_attr *attr)
 {
 	static const struct {
@@ -37,7 +37,7 @@ static void revive(struct tqp *qp, const struct sh_qp_attr *attr)
 				SH_QPA_MAX_QP_RD_ATOMIC;
 		(void)tqp_modify(qp, &a, mask);
 	}
-	/* The rings of the test begin anew, too. */
+	/* The test's own indices into the rings begin anew, too. */
 	qp->head = qp->rq_head = 0;
 	if (qp->buf.len)
 		memset(mock_ptr(&qp->buf), 0xff, qp->buf.len);
@@ -51,7 +51,10 @@ static void drain(struct tcq *cq)
 		;
 }
 
-/* A second. What waits may defer itself for ever, from now on to now. */
+/*
+ * Lets a second pass. Meanwhile no new timer is set: a call that is due could defer itself to the present moment again,
+ * for ever.
+ */
 static void let_time_pass(struct mock *m)
 {
 	m->no_timers = true;

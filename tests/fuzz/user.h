@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * A client for softhca's kernel that is nothing but a few pages of the target itself, at a fixed address, and a few
- * descriptors. Whatever address or descriptor an input names, nothing else is reached: not the fuzzer's
- * own memory, whose addresses it would learn from comparisons, nor a file of the machine.
+ * A client for softhca's daemon. It consists of a few pages of the target itself, at a fixed address, and a few
+ * descriptors. Whatever address or descriptor an input names, the daemon's code reaches nothing else: neither a file of
+ * the machine nor the fuzzer's own memory, whose addresses the fuzzer would learn from comparisons.
  */
 #ifndef TESTS_FUZZ_USER_H
 #define TESTS_FUZZ_USER_H
@@ -29,7 +29,7 @@ static inline void user_fail(const char *what)
 	abort();
 }
 
-/* Fresh pages: those of the input before may be device memory by now. */
+/* Maps new pages: those of the previous input may be device memory by now. */
 static inline void user_arena(void)
 {
 	if (mmap(ARENA, ARENA_PAGES * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=

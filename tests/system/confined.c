@@ -9,7 +9,8 @@
  * confined --try
  *	Succeeds if ptrace(), userfaultfd(), unshare() and io_uring_setup() are refused here.
  *
- * The profile lists what it allows. This is the rest of the calls that exist, and all that are newer than the profile.
+ * Docker's profile lists the calls that it allows. The table below has the other calls that exist, and all calls that
+ * are newer than the profile.
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -114,7 +115,7 @@ static int confine(int old)
 	struct sock_fprog program;
 
 	emit(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
-	/* Programs of 32 bits are not looked at. */
+	/* The filter lets all calls of 32-bit programs pass. */
 	emit(BPF_JMP | BPF_JEQ | BPF_K, NATIVE, 1, 0);
 	emit(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
 	emit(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr), 0, 0);
@@ -166,7 +167,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	if (confine(old)) {
-		/* A kernel without seccomp, or a container that lets nobody add a filter. */
+		/* The kernel has no seccomp, or this container may not add a filter. */
 		fprintf(stderr, "confined: no filter here: %s\n", strerror(errno));
 		return 77;
 	}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A layout to look at: one of everything, some messages sent, numbers printed as NAME=VALUE lines, and then it waits until
- * standard input ends. layout FILE: the XRC domain is that file's.
+ * Creates one object of each kind for a test to look at, sends some messages and prints the numbers of the objects as
+ * NAME=VALUE lines. Then it waits until standard input ends. layout FILE: FILE is that of the XRC domain.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -114,6 +114,6 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	while (getchar() != EOF)
 		;
-	/* The end of the process is what releases all of it. */
+	/* The program destroys nothing: the end of the process releases all objects. */
 	return 0;
 }

@@ -31,7 +31,7 @@ int main(int argc, char **argv)
 
 		if (!qp->qpn || !qp->rnr_waiting)
 			continue;
-		/* The call that the helper thread has is not this QP's any more. */
+		/* The helper thread's pending call has the old number, and so does nothing for this QP. */
 		qp->timer_gen++;
 		qp->timer_at = 0;
 		lost++;

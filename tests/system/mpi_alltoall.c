@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* For hang_hunt.sh: every rank sends to every rank, many times, in sizes that take each of UCX's
- * ways; all of it verified. Arguments: how many times. */
+/*
+ * For hang_hunt.sh: each rank sends to each rank, many times, in sizes for which UCX uses each of its protocols, and
+ * verifies what it receives. Argument: how many times.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -52,7 +52,7 @@ static void host_is(const struct hostent *e, int family, const void *wanted, int
 	check((uintptr_t)e->h_addr_list % sizeof(void *) == 0, "%s: alignment", how);
 }
 
-/* Each size of buffer from none on: ERANGE until it fits, and nothing is written beyond it. */
+/* Tries each size of buffer, from 0 on. The call returns ERANGE until the result fits, and writes nothing behind it. */
 static void by_name_r(const char *as, int two, size_t skew)
 {
 	struct hostent e, *res;
@@ -293,7 +293,10 @@ static void elsewhere(void)
 		pthread_join(thread[i], NULL);
 }
 
-/* A lone host keeps the machine's name; host0 is another one for it. The machine's resolver is asked first, each time. */
+/*
+ * The only host of an instance keeps the machine's name, and host0 is another name for it. The machine's resolver is
+ * asked first each time.
+ */
 static void lone(void)
 {
 	struct sockaddr_in sin = {.sin_family = AF_INET};
@@ -322,7 +325,7 @@ static void lone(void)
 	check(!gethostname(machine, sizeof(machine)) && strcmp(machine, "host0"), "%s", machine);
 }
 
-/* Listen at the address of one's own name; tell the port; take one connection and say who one is. */
+/* Listens at the address of this host's own name, prints the port, accepts one connection and sends the host's name. */
 static int serve(void)
 {
 	struct addrinfo h = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: many queue pairs alive in one process. What each operation costs it is counted, in
- * instructions, with few and with many alive, by a parent that single-steps it; all of the many work;
- * and they take few mappings of the limited number there is. Arguments: the kind, and how many.
+ * Description: many queue pairs alive in one process. A parent single-steps the process and counts
+ * the instructions of each operation, with few and with many queue pairs alive. All of them work,
+ * and they use few of the mappings that a process can have. Arguments: the kind, and how many.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -186,8 +186,10 @@ static const char *const step_name[STEPS] = {"query", "work", "destroy", "create
 		raise(MARK_END); \
 	} while (0)
 
-/* An old one, never the same again; and one more when its place has been filled: the worst for who looks
- * from either end. */
+/*
+ * Takes an old queue pair, a different one each time, and creates one more when its place has been
+ * filled again: that is the worst case for a search from either end.
+ */
 static void sample(unsigned int round)
 {
 	unsigned int some = alive / 4 + 3 * round;
@@ -215,7 +217,7 @@ static unsigned int mappings(void)
 	return n;
 }
 
-/* Those of many are the queues'. */
+/* The mappings that many queue pairs add are those of their queues. */
 static void few_mappings(unsigned int before, unsigned int many)
 {
 	unsigned int now = mappings();
@@ -253,7 +255,7 @@ static void child(unsigned int many, bool pause)
 		while (getchar() != EOF)
 			;
 	}
-	/* Every other one first. */
+	/* Destroys every second one first, so that gaps come to exist. */
 	for (i = 0; i < many; i += 2)
 		destroy(i);
 	for (i = 1; i < many; i += 2)
@@ -272,7 +274,7 @@ static int next_stop(pid_t pid, int request, int signal)
 	return status;
 }
 
-/* Signals of the program's own are its own; SIGTRAP and the marks are not. */
+/* The signal to deliver to the child: its own ones, but not SIGTRAP and the marks. */
 static int to_deliver(int status)
 {
 	int signal = WSTOPSIG(status);

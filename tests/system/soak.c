@@ -7,12 +7,13 @@
  *	events	the same, sleeping in completion events
  *	xrc	four processes that share a domain: one sends, three receive through one receive QP into SRQs of their own
  *
- * When one of a group is killed, its partners see no more of it; the group's parent kills the rest and starts anew. A group
- * nobody touches ("survivors", one of each kind) must get every message until the end. One that is stopped and goes on must
- * lose nothing either.
+ * When the parent kills a process of a group, the others lose their peer. Then the parent kills the rest of the group and
+ * starts a new one. The groups that the parent leaves alone ("survivors", one of each kind) must get every message until
+ * the end. A group with a process that is stopped and continued must lose nothing either.
  *
- * soak [--kill | --stop | --none] --seconds N --processes N --seed N [--progress FILE]: exit status 0 when all who were not
- * killed were right. Progress goes to the file of --progress; without it to standard error, when that is a terminal.
+ * soak [--kill | --stop | --none] --seconds N --processes N --seed N [--progress FILE]: the exit status is 0 if all
+ * processes that were not killed succeeded. Progress goes to the file of --progress; without it to standard error, if
+ * that is a terminal.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +38,7 @@
 #define GROUPS		64
 #define SLOTS		16
 #define SIZE		512
-#define MISSING		100	/* exit status: the peer is gone, as it may be */
+#define MISSING		100	/* exit status: the peer is gone, which is no failure */
 
 enum kind { PAIR, EVENTS, XRC, KINDS };
 static const int members[KINDS] = {2, 2, 4};
@@ -126,7 +127,7 @@ static void completion(const struct ibv_wc *wc)
 {
 	const uint32_t *data = buf + wc->wr_id * (SIZE / 4);
 
-	/* The peer was killed: retries end, or its SRQ or memory went first. */
+	/* The peer was killed: the retries are used up, or its SRQ or memory was gone before its QP. */
 	if (wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_WR_FLUSH_ERR || wc->status == IBV_WC_REM_OP_ERR ||
 	    wc->status == IBV_WC_REM_INV_REQ_ERR)
 		_exit(MISSING);
@@ -280,7 +281,7 @@ static void connect_all(void)
 		int err;
 
 		await(&card[1].ready, 2);
-		/* Its creator may have been killed by now. */
+		/* The process that created the QP may have been killed by now. */
 		err = ibv_reg_xrc_rcv_qp(domain, card[1].rcv_qpn);
 		if (err == EINVAL)
 			_exit(MISSING);
@@ -329,7 +330,7 @@ static void run_client(int g, int index, enum kind of)
 	__atomic_add_fetch(&group->ended, 1, __ATOMIC_SEQ_CST);
 	while (group->ended < members[kind] || expected < group->sent[me])
 		progress();
-	/* Half of them leave everything to the kernel, as a program that exits does. */
+	/* Half of the groups leave the release of everything to the kernel, as a program that exits does. */
 	if (g & 1)
 		_exit(0);
 	if (qp)
@@ -349,7 +350,7 @@ static void run_client(int g, int index, enum kind of)
 	_exit(0);
 }
 
-/* ---- the one who starts and kills them ---- */
+/* ---- the parent, which starts and kills clients ---- */
 
 static double now(void)
 {
@@ -413,7 +414,7 @@ static void replace(int g)
 
 	kill(slot->pid[victim], SIGKILL);
 	reap(g, victim, true);
-	/* The others have a moment with a peer that is gone. */
+	/* The others go on for a moment with a peer that is gone. */
 	nap((rand() % 20) / 1000.0);
 	for (int i = 0; i < n; i++)
 		if (slot->pid[i])
@@ -443,7 +444,7 @@ static uint64_t received(bool survivors_only)
 	return all;
 }
 
-/* Groups that nobody touched must end by themselves; none that hangs makes us wait for ever. */
+/* Groups that the parent left alone must end by themselves. The wait is bounded, in case one hangs. */
 static void finish_all(void)
 {
 	double limit = now() + 60;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A program that is told of the end of its device: a thread for each device waits in ibv_get_async_event() for
- * IBV_EVENT_DEVICE_FATAL, and the program says so for each. Then, with an argument once standard input ends, whatever it does
- * with the device fails, and comes back. The exit status is 0 when all of it was so.
+ * A program that is told of the end of its devices. A thread for each device waits in ibv_get_async_event() for
+ * IBV_EVENT_DEVICE_FATAL, and prints a line when it comes. Then, or with an argument when standard input ends, each call
+ * on the device must return, with an error. The exit status is 0 if all of this was so.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -34,7 +34,7 @@ static void *wait_for_the_end(void *arg)
 	fflush(stdout);
 	must(event.event_type == IBV_EVENT_DEVICE_FATAL, "the first event is another");
 	ibv_ack_async_event(&event);
-	/* No more comes, and no thread waits for it. */
+	/* No further event comes, and no thread waits for one. */
 	must(ibv_get_async_event(ctx, &event) == -1, "another event");
 	return NULL;
 }

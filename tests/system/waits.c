@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * For show_waits.sh: processes that wait, each for what its argument says, until they are killed.
- *"pid=... peer=..." comes on standard output when all of them are about to.
+ * The program prints "pid=... peer=..." when all of them are about to wait.
  *
  *	receive		two connected QPs with receives, of which neither sends
  *	rnr		a sender whose peer has no receive
@@ -129,7 +129,7 @@ static void pause_for_ever(void)
 		pause();
 }
 
-/* One of two processes; in and out lead to the other. */
+/* One of two processes. in and out are pipes to the other one. */
 static void one_of_two(const char *what, int first, pid_t other, int in, int out)
 {
 	struct card mine = prepare(), peer = {0};
@@ -193,7 +193,7 @@ static void crowd(void)
 		}
 	}
 	prepare();
-	/* The others end with it. */
+	/* The other processes end with this one. */
 	if (getpid() == first)
 		printf("pid=%d peer=0\n", (int)first);
 	fflush(stdout);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: RDMA to a receive QP. Short messages are written to a ring in the receiver's memory,
- * which polls their last byte; a control message gives the slots back. Others are written with
- * immediate data, read by their receiver, or are atomics: tickets that no two ranks get, and a
- * counter under a lock that all ranks take.
+ * Description: RDMA to a receive QP. A sender writes short messages to a ring in the receiver's
+ * memory. The receiver polls their last byte, and gives the slots back by a control message. Other
+ * messages are written with immediate data, or the receiver reads them. Atomics give out tickets,
+ * each to one rank only, and protect a counter by a lock that all ranks take.
  */
 #include "xrc_peers.h"
 
@@ -76,7 +76,7 @@ static void submit(int to, struct ibv_send_wr *wr, const void *at, uint32_t len)
 	CHECK_EQ(ibv_post_send(w->qp, wr, &bad), 0);
 }
 
-/* The message lies at the end of its slot: its last byte is where the receiver looks. */
+/* Writes a message to the end of its slot, where the receiver polls the last byte. */
 static void write_eager(int to, uint32_t n)
 {
 	uint8_t *slot = area->staged[to][n % SLOTS];
@@ -91,7 +91,7 @@ static void write_eager(int to, uint32_t n)
 	submit(to, &wr, slot + SLOT - len, len);
 }
 
-/* The ring of one sender: what is there, whole, because its last byte is. */
+/* Takes one message from the ring of a sender. If the last byte is there, all of the message is. */
 static bool read_eager(int from)
 {
 	uint32_t n = taken[from], len = 8 + (n * 37 + (uint32_t)me) % (SLOT - 8);
@@ -152,7 +152,7 @@ static void eager(void)
 	} while (left);
 }
 
-/* One operation to its end. */
+/* Posts one operation and waits for its completion. */
 static void operate(int to, struct ibv_send_wr *wr, const void *at, uint32_t len)
 {
 	unsigned int times = 0;

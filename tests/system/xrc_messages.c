@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* See xrc_peers.h: messages, verified as they come and sent again where a way broke. */
+/* See xrc_peers.h: messages. A receiver verifies each one, and a sender sends it again if its way broke. */
 #include "xrc_peers_internal.h"
 
 /* Buffers to send from. A later message has a later stamp. */
@@ -21,8 +21,10 @@ static void release(int q, unsigned int slot)
 	queues[q].free[queues[q].frees++] = slot;
 }
 
-/* The queue of that length: a sender that chose another one, or a responder that took another one,
- * is found out. */
+/*
+ * The queue for messages of that length. The receiver compares it with the queue that the message
+ * came to: so it sees if the sender named, or the responder used, a wrong one.
+ */
 static int queue_for(uint32_t len)
 {
 	int q = 0;
@@ -102,7 +104,7 @@ static void post_message(unsigned int slot)
 	CHECK_EQ(ibv_post_send(w->qp, &wr, &bad), 0);
 }
 
-/* The first of what a broken way had left. One whose receiver died goes nowhere. */
+/* Sends again the first message that a broken way has not delivered. Drops it if its receiver has died. */
 static bool mend(int group)
 {
 	struct way *w = &ways[group];
@@ -176,7 +178,7 @@ struct way *peers_reach(int to)
 	struct way *w = &ways[group_of(to)];
 	unsigned int times = 0;
 
-	/* What was left of a broken way goes first. */
+	/* Messages that a broken way has not delivered go first. */
 	while (w->failed || !reachable(to))
 		work_or_idle(&times);
 	return w;

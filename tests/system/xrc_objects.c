@@ -55,8 +55,10 @@ void queue_refill(int q)
 	} else if (config.low[q] && config.slots[q] - queue->frees >= config.low[q]) {
 		return;
 	}
-	/* Armed first: a limit that is undershot already fires with the next message, and none is
-	 * left out. */
+	/*
+	 * The limit is armed before the receives are posted. If there are fewer receives than the
+	 * limit already, the event comes with the next message, so no event is missed.
+	 */
 	arm_limit(q);
 	if (queue->frees)
 		post_free(q);
@@ -70,7 +72,7 @@ uint32_t peers_limit_events(int q)
 static pthread_t event_thread;
 static uint32_t event_end;
 
-/* As the event threads of the time: wait for the descriptor, get, look, acknowledge. */
+/* As the event threads of MPI libraries of that time do: polls the descriptor, gets the event, looks, acknowledges. */
 static void *get_events(void *arg)
 {
 	struct pollfd pfd = {.fd = hca.context->async_fd, .events = POLLIN};

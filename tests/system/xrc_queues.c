@@ -18,7 +18,7 @@ static const struct peers_config config = {
 	.window = 4,
 };
 
-/* Those at the edges of the queues among them. */
+/* Lengths, among them the shortest and the longest for each queue. */
 static uint32_t length(int n, int to)
 {
 	static const uint32_t edges[] = {sizeof(struct message),     128,  129, 1024, 1025, 12288,

@@ -44,7 +44,7 @@ void check_equal(const char *file, int line, const char *a, const char *b, long 
 	fail();
 }
 
-/* The alarm: which rank it was is what the reader of the log wants to know. */
+/* The alarm. It says which rank has not come to its end, for the reader of the log. */
 static void too_long(int signal)
 {
 	char text[] = "a rank has waited too long: 00\n";
@@ -243,7 +243,7 @@ static bool ended(int p, int status, void (*run)(void))
 	}
 	fprintf(stderr, "rank %d ended with status 0x%x\n", host * local + p, status);
 	__atomic_store_n(&board->failed, 1, __ATOMIC_RELEASE);
-	/* A rank that is stopped could not see that. */
+	/* A rank that is stopped has to go on to see it. */
 	for (int i = 0; i < total; i++)
 		if (board->rank[i].pid > 0)
 			kill(board->rank[i].pid, SIGCONT);
@@ -335,7 +335,7 @@ int ranks_main(int argc, char **argv, void (*run)(void))
 	hosts = atoi(argv[2]);
 	local = atoi(argv[3]);
 	total = hosts * local;
-	/* Launcher and nodes outlive ranks that hang, and no more. */
+	/* Launcher and nodes wait a little longer than ranks do, so that a rank that hangs can report first. */
 	alarm(RANK_SECONDS + 10);
 	CHECK(hosts > 0 && local > 0 && total <= MAX_RANKS);
 	if (argc == 4)

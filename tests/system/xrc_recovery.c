@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: ranks are killed in the midst of traffic: one that created receive QPs for its node,
- * one that only registered with them, one that only sends. The others go on and lose nothing of
- * what they say to each other: what a broken way had not delivered goes over a new one. Another
- * rank takes the place of the dead one, connects, and is heard.
+ * one that only registered with them, one that only sends. The others go on and lose no message
+ * between them: they send what a broken way has not delivered over a new one. A new rank takes the
+ * place of the dead one and connects, and its messages arrive.
  */
 #include <signal.h>
 
@@ -14,8 +14,10 @@
 
 enum { PHASE = 0, SENT = 1 }; /* words: deaths so far; SENT + from * MAX_RANKS + to */
 
-/* At first the ranks of place 0 make all receive QPs of their nodes; afterwards the one that is
- * reached. */
+/*
+ * At first, the first rank of each node creates all receive QPs of the node. After that rank has
+ * died once, each rank creates the receive QP for what is sent to it.
+ */
 static int first(int rank)
 {
 	int creator = rank / local * local;
@@ -38,7 +40,7 @@ static int victim_of(uint64_t phase)
 	return phase == 0 ? 0 : phase == 1 ? 1 : total - 1;
 }
 
-/* The one that is to die as a sender is not written to before. */
+/* No rank sends to the rank that is to die as one that only sends. */
 static bool silent(int to)
 {
 	return to == total - 1 && !board->rank[to].life;
@@ -55,7 +57,7 @@ static void say(int to, unsigned int n)
 		peers_send(to, 0, 0, length(n));
 }
 
-/* All is said, and heard: each of the living has from each of the others what that one has sent. */
+/* Waits until each living rank has received all that each other rank has sent to it. */
 static void settle(void)
 {
 	peers_flush();
@@ -76,7 +78,7 @@ static void kill_it(int victim)
 	CHECK_EQ(kill(board->rank[victim].pid, SIGKILL), 0);
 }
 
-/* Its last words never end. */
+/* The victim sends until it is killed. */
 static void be_killed(void)
 {
 	for (unsigned int n = 0;; n++)
@@ -114,8 +116,7 @@ static void run(void)
 	uint64_t done = 0;
 
 	peers_open(&config);
-	/* In the place of a dead one, which was the first, the second or the third of them: it goes
-	 * on from there. */
+	/* A rank in the place of a dead one goes on with the phase after that death. */
 	while (my_life && victim_of(done++) != me)
 		;
 	await(PHASE, done, peers_work);
@@ -124,7 +125,7 @@ static void run(void)
 		phase(done);
 		everybody_says(ROUNDS);
 	}
-	/* Each way has been used since: nothing is left of earlier ones. */
+	/* Each way has been used since the last death, so nothing is left of broken ones. */
 	show((uint32_t)total, peers_work);
 	peers_close();
 }

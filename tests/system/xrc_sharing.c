@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: one receive QP for each sender and node, in a domain that the ranks of a node share
- * by a file. The first rank that is asked creates it, each further one registers. Then ranks leave,
- * one on each node at a time: each has created receive QPs that the others go on with. Some leave
- * in order, some just end. With the last one the QP is gone.
+ * by a file. The first rank that a sender asks creates the QP, each further one registers with it.
+ * Then ranks leave, one on each node at a time. Each of them has created receive QPs that the
+ * others still use. Some destroy their objects first, some just end. The QP ends with the last rank.
  */
 #include "xrc_peers.h"
 
@@ -16,7 +16,7 @@ static const struct peers_config config = {
 	.window = 4,
 };
 
-/* The rank of a node that leaves in a step: another place on each node. */
+/* The rank that leaves a node in a step. It has another place on each node. */
 static int leaver(int node, int step)
 {
 	return node * local + (node + step) % local;
@@ -49,7 +49,7 @@ static void traffic(int steps)
 	meet((uint32_t)(total - steps * hosts), peers_work);
 }
 
-/* What is left of a receive QP that others are registered with is as it was. */
+/* The receive QPs that the remaining ranks are registered with are as they were. */
 static void all_ready(void)
 {
 	struct ibv_qp_init_attr init;
@@ -89,7 +89,7 @@ static void run(void)
 	traffic(0);
 	for (int i = 0; i < total; i++)
 		created += source[i].mine;
-	/* The rank will leave something that the others need. */
+	/* Each rank has created receive QPs that others will need when it leaves. */
 	CHECK(created > 0);
 	show((uint32_t)total, peers_work);
 	for (int step = 0; step < local - 1; step++) {
@@ -100,7 +100,7 @@ static void run(void)
 		traffic(step + 1);
 		all_ready();
 	}
-	/* What they had goes with their processes. */
+	/* The objects of the ranks that have left end with their processes. */
 	for (int i = 0; i < total; i++)
 		if (has_left(i, local - 1))
 			await_count(&board->rank[i].ended, 1, peers_work);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: each rank has one SRQ and one CQ for all that come. A rank is stopped: what is sent
- * to it arrives as long as it has receives, since a HCA needs no process for that; others go on
- * among themselves; more than it has receives for waits, and comes when it continues. Then ranks
- * are stopped and continued in the midst of traffic, and one is killed while stopped.
+ * Description: each rank has one SRQ and one CQ for all messages. A rank is stopped. Messages to it
+ * still arrive as long as it has receives, since an HCA needs no process for that. The other ranks
+ * go on among themselves. Messages that find no receive wait, and arrive when the rank continues.
+ * Then a rank is stopped and continued in the midst of traffic, and killed while it is stopped.
  */
 #include <signal.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ static void say(int to, unsigned int n)
 	peers_send(to, 0, 0, sizeof(struct message) + n * 211 % 1400);
 }
 
-/* Each rank says something to each of the first ranks, as many as are living. */
+/* Each rank sends to each of the first ranks, which are those that live. */
 static void chat(int living)
 {
 	for (unsigned int n = 0; n < ROUNDS; n++)
@@ -70,7 +70,7 @@ static void await_stop(void)
 		idle(times++);
 }
 
-/* The rank stops between two calls. */
+/* The victim stops outside of device code, between two calls. */
 static void stopped_outside(void)
 {
 	uint32_t most = SLOTS / (uint32_t)(total - 1);
@@ -80,14 +80,14 @@ static void stopped_outside(void)
 		CHECK_EQ(raise(SIGSTOP), 0);
 	} else {
 		await_stop();
-		/* It has that many receives for each: all of this completes while it is stopped. */
+		/* The victim has that many receives for each sender, so these complete while it is stopped. */
 		for (unsigned int n = 0; n < most; n++)
 			say(victim, n);
 		peers_flush();
 		chat(victim);
 		CHECK(is_stopped(board->rank[victim].pid));
 		meet((uint32_t)total - 1, peers_work);
-		/* This waits until it receives again. */
+		/* These wait until the victim posts receives again. */
 		for (unsigned int n = 0; n < 4; n++)
 			say(victim, n);
 		if (me == 0)
@@ -101,7 +101,7 @@ static void stopped_outside(void)
 	meet((uint32_t)total, peers_work);
 }
 
-/* Anywhere: what is sent to it, and by it, may stand still as long as it does. */
+/* The victim is stopped anywhere. Messages to it and from it may wait as long as it is stopped. */
 static void stopped_anywhere(void)
 {
 	for (int n = 0; n < STOPS; n++) {
@@ -136,14 +136,14 @@ static void killed_while_stopped(void)
 
 static void run(void)
 {
-	/* The last one, so that the others are the first ones. */
+	/* The last rank, so that those that live are the first ones. */
 	victim = total - 1;
 	peers_open(&config);
 	meet((uint32_t)total, peers_work);
 	chat(total);
 	stopped_outside();
 	stopped_anywhere();
-	/* A stop is no death: it has broken nothing. */
+	/* Unlike a death, a stop breaks no way. */
 	CHECK_EQ(peers_breaks(), 0);
 	show((uint32_t)total, peers_work);
 	killed_while_stopped();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: the layout of a PGAS runtime. Two neighbouring ranks are a supernode, which is the
- * domain: with one host there are several on it. Each rank has one send QP for each other
- * supernode, and two SRQs: one for requests, one for replies. A request takes a credit, its reply
- * brings it back, and has what the request asked for. The requests' SRQ has a receive for each
- * credit that is out, so that a request is never sent in vain.
+ * Description: the layout of a PGAS runtime. Two neighbouring ranks form a supernode, which has one
+ * XRC domain. A host can have several supernodes. Each rank has one send QP for each other
+ * supernode, and two SRQs: one for requests, one for replies. A request takes a credit. Its reply
+ * brings the credit back, with what the request asked for. The SRQ for requests has a receive for
+ * each credit that is out, so a request always finds a receive.
  */
 #include "xrc_peers.h"
 
@@ -52,7 +52,7 @@ static void received(const struct message *m)
 	CHECK(credits[from] <= CREDITS);
 }
 
-/* Replies are never sent from within what polls: they may have to wait for their turn. */
+/* Sends replies outside of the code that polls, since a reply may have to wait for a free place. */
 static bool serve(void)
 {
 	bool busy = peers_work();

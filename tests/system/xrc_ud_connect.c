@@ -68,7 +68,7 @@ static void tell(int to, const struct note *note)
 {
 	unsigned int fate = (told++ * 5 + (unsigned int)me) % 4;
 
-	/* The program that loses one, or repeats one, stands for the fabric that does. */
+	/* Here the program itself loses or repeats datagrams, as a fabric would. */
 	if (fate == 0) {
 		add(LOST, 1);
 		return;
@@ -150,7 +150,7 @@ static const struct peers_config config = {
 	.hear = hear,
 };
 
-/* In each round one more peer is written to: the neighbour first, which does the same. */
+/* In each round a rank sends to one more peer. It begins with its neighbour, which sends to it at the same time. */
 static void run(void)
 {
 	int first = (me ^ 1) < total ? me ^ 1 : 0;

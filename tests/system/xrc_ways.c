@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* See xrc_peers.h: ways to groups, registrations, and the notes that bring them about. */
+/* See xrc_peers.h: ways to groups, registrations, and the notes by which ranks ask for them. */
 #include "xrc_peers_internal.h"
 
 struct peer peer[MAX_RANKS];
@@ -60,7 +60,7 @@ void make_ready(struct ibv_qp *qp, uint32_t rcv_qpn, uint16_t dlid, uint32_t des
 		       IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
-/* Another rank may have taken the place: it has received nothing and knows of no connection. */
+/* A new rank may have taken the place of a dead one. It has received nothing and knows of no connection. */
 static void refresh(int rank)
 {
 	struct peer *p = &peer[rank];
@@ -105,7 +105,7 @@ static void ask_join(struct way *w, int to)
 	tell(to, &note);
 }
 
-/* The receive QP that a question is about: created, or registered with. */
+/* The receive QP that a note asks for: creates it, or registers with it. */
 static bool receive_qp(const struct note *note, struct source *s)
 {
 	struct ibv_qp_init_attr init = {.xrc_domain = hca.domain};
@@ -132,7 +132,7 @@ static void answer(const struct note *note)
 	refresh(from);
 	if (s->serial && s->life == note->life && (int32_t)(note->serial - s->serial) < 0)
 		return; /* came late: there is a newer one */
-	/* The same question again has the same answer: one receive QP, one registration. */
+	/* A note that is repeated gets the same answer: there is one receive QP and one registration. */
 	if (s->qpn && s->life == note->life && note->serial == s->serial) {
 		tell(from, &s->answer);
 		return;
