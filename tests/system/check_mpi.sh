@@ -112,18 +112,18 @@ job() {
 two_hosts() { job 0 '^1 of 1 jobs passed' --hosts 2 --env UCX_TLS=rc_v,self -- "${ucx[@]}"; }
 ok "over UCX's rc_v it passes, on two hosts" two_hosts
 not_xrc() { job 1 'no XRC domain is open' --hosts 1 --expect xrc --env UCX_TLS=rc_v,self -- "${ucx[@]}"; }
-[ "${TIER:-}" != full ] || ok "but that is not XRC" not_xrc
+[ "${TIER:-}" != full ] || ok "UCX's rc_v does not pass as XRC" not_xrc
 tcp() { job 1 'no rank has the HCA open' --hosts 2 -- "${past[@]}" --mca btl tcp,self; }
 ok "over TCP it fails" tcp
 memory() { job 1 'no rank has the HCA open' --hosts 1 -- "${past[@]}" --mca btl vader,self; }
 [ "${TIER:-}" != full ] || ok "over shared memory it fails" memory
 in_part() { job 1 'bytes went over the HCA' --hosts 1 --env UCX_TLS=rc_v,sm,self -- "${ucx[@]}"; }
-ok "over shared memory with the HCA open, too" in_part
+ok "over shared memory with the HCA open it fails" in_part
 allowed() {
 	job 0 '^1 of 1 jobs passed' --hosts 2 --ranks 4 --shared-memory --env UCX_TLS=rc_v,sm,self -- "${ucx[@]}" &&
 		job 1 'bytes went over the HCA' --hosts 2 --ranks 4 --env UCX_TLS=rc_v,sm,self -- "${ucx[@]}"
 }
-[ "${TIER:-}" != full ] || ok "unless that was allowed" allowed
+[ "${TIER:-}" != full ] || ok "over shared memory it passes if that was allowed" allowed
 
 # An MPI library with a fault: one of its calls takes precedence over the real one.
 cat >"$tmp/wrong.c" <<'END'
@@ -165,7 +165,7 @@ wrong() {
 }
 ok "wrong contents fail, and are shown" wrong
 sum() { job 1 'wrong contents' --mpicc "$tmp/bin/sum-mpicc" --hosts 1 --env UCX_TLS=rc_v,self -- "${ucx[@]}"; }
-ok "also where the library keeps the ranks from agreeing on it" sum
+ok "wrong contents fail even if the ranks cannot agree on the result" sum
 # A remote shell that stays on its own host.
 printf '#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\nshift\nexec sh -c "$*"\n' >"$tmp/bin/here"
 chmod +x "$tmp/bin/here"
@@ -188,7 +188,7 @@ interrupted() {
 	wait "$checker"
 	[ $? -eq 143 ] && until_true gone
 }
-ok "and so is one whose check is interrupted" interrupted
+ok "a job whose check is interrupted is ended" interrupted
 clean() { [ -z "$(ls -d "$tmp"/softhca-check-mpi.* 2>/dev/null)" ]; }
 ok "no temporary files are left" clean
 ok "nothing is left behind" until_true no_instance

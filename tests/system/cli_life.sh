@@ -7,7 +7,7 @@
 instances() { ls "$SOFTHCA_DIR/softhca" | grep -c -v "^lock$"; }
 
 at_once() { "$SOFTHCA" run -- true && no_instance; }
-ok "it is gone when run returns" at_once
+ok "the instance is gone when run returns" at_once
 
 background() {
 	mkfifo "$tmp/hold"
@@ -19,7 +19,7 @@ background() {
 	exec 7>&-
 	until_true no_instance
 }
-ok "a process in the background keeps it" background
+ok "a process in the background keeps the instance" background
 
 # As in a container, the command is process 1: orphans become its children, the daemon among them.
 first_process() {
@@ -37,7 +37,7 @@ containers() {
 }
 if unshare -rUmpf --mount-proc true 2>/dev/null; then
 	ok "four containers at a time" containers
-	ok "one that is run as process 1 is gone when it returns" first_process
+	ok "an instance that is run as process 1 is gone when run returns" first_process
 else
 	skip "four containers at a time" "this kernel lets no user make the namespaces of a container"
 	skip "an instance that is run as process 1" "this kernel lets no user make the namespaces of a container"
@@ -58,10 +58,10 @@ apart() {
 	a=$("$SOFTHCA" run -- sh -c 'echo $SOFTHCA_INSTANCE'); b=$("$SOFTHCA" run -- sh -c 'echo $SOFTHCA_INSTANCE')
 	[ -n "$a" ] && [ ! -e "$a" ] && [ ! -e "$b" ]
 }
-ok "each has a directory of its own, and none stays" apart
+ok "each instance has a directory of its own, and none stays" apart
 
 nested() { "$SOFTHCA" run -- "$SOFTHCA" run --hcas 2 -- sh -c '[ "$(ls /sys/class/infiniband | wc -l)" = 2 ]' && no_instance; }
-ok "one inside another is the inner one's" nested
+ok "a run inside another one uses the inner instance" nested
 
 started() {
 	"$SOFTHCA" start --hosts 2 --ports 2 lasting || return 1

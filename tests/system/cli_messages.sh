@@ -107,7 +107,7 @@ no_place() {
 		says "(tried in turn: $tmp/open/softhca: the directory above it can be written by other users (mode 0777): chmod go-w $tmp/open): mend" && says 'set SOFTHCA_DIR' &&
 		says '^softhca cannot work here'
 }
-ok "a place that cannot be used is found" no_place
+ok "doctor finds a place that cannot be used" no_place
 no_addresses() { (ulimit -v 300000; status 1 "$SOFTHCA" doctor) >"$tmp/err" && says '^BAD *device memory.*ulimit -v unlimited'; }
 ok "doctor finds a limit of addresses" no_addresses
 no_files() { (ulimit -f 0; status 1 "$SOFTHCA" doctor) 2>&1 | cat >"$tmp/err"; says '^BAD *device memory.*ulimit -f unlimited'; }

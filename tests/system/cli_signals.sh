@@ -64,7 +64,7 @@ killed() {
 }
 # In some containers process 1 reaps nothing, so a process that has ended stays a zombie.
 gone() { ! kill -0 "$1" 2>/dev/null || is_state "$1" Z; }
-ok "when run is killed the command and the instance go" killed
+ok "when run is killed, the command and the instance end" killed
 until_true no_instance
 ok "nothing is left behind" no_instance
 finish

@@ -6,7 +6,7 @@
 
 run() { "$SOFTHCA" run "$@"; }
 
-ok "success is success" status 0 run -- true
+ok "a command that succeeds gives status 0" status 0 run -- true
 ok "the command's exit status comes through" status 37 run -- sh -c 'exit 37'
 ok "a signal n is 128 + n" status 143 run -- sh -c 'kill -TERM $$'
 ok "SIGKILL is 137" status 137 run -- sh -c 'kill -KILL $$'
@@ -32,11 +32,11 @@ ok "other descriptors are inherited" other_fd
 cwd() { cd "$tmp" && [ "$(run -- pwd)" = "$tmp" ]; }
 ok "the working directory stays" cwd
 arguments() { [ "$(run -- printf '<%s>' 'a b' '' '*')" = '<a b><><*>' ]; }
-ok "arguments come as they are" arguments
+ok "the command gets its arguments unchanged" arguments
 preload() { LD_PRELOAD=libm.so.6 run -- sh -c 'case $LD_PRELOAD in *softhca-shim.so*libm.so.6*) ;; *) exit 1 ;; esac'; }
 ok "a user's own LD_PRELOAD stays" preload
 asan_options() { ASAN_OPTIONS=color=never run -- sh -c '[ "$ASAN_OPTIONS" = color=never:verify_asan_link_order=0 ]'; }
-ok "so do a user's ASAN_OPTIONS" asan_options
+ok "a user's ASAN_OPTIONS stay" asan_options
 named() { run -- sh -c '[ -S "$SOFTHCA_INSTANCE/control" ] && [ "$SOFTHCA_HOST" = 0 ]'; }
 ok "the command is told its instance and host" named
 mask() { run -- grep -q '^SigBlk:.0*$' /proc/self/status; }

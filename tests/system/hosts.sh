@@ -148,6 +148,6 @@ ok "a lone host keeps the machine's name" lone
 range() {
 	status 125 "$SOFTHCA" run --hosts 2 --host 2 -- true 2>"$tmp/err" && grep -q 'counted from 0' "$tmp/err"
 }
-ok "a host that is not there is an error that says how many there are" range
+ok "a host that does not exist is an error that says how many exist" range
 ok "nothing is left behind" until_true no_instance
 finish

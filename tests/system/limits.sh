@@ -49,9 +49,9 @@ if [ $can_be_user = yes ]; then
 		[ "$got" -ne 0 ] && [ "$got" -lt 124 ] && grep -q 'Cannot allocate memory' "$tmp/refused" ||
 			{ echo "status $got"; cat "$tmp/refused"; return 1; }
 	}
-	ok "more than may be locked is ENOMEM, mainline" ours refused mainline
-	ok "more than may be locked is ENOMEM, ofed" ours refused ofed
-	ok "what may be locked still works" ours small_lock 8192 -- pingpong "$TOOLS/ibv_rc_pingpong" --verify
+	ok "more memory than may be locked is ENOMEM, mainline" ours refused mainline
+	ok "more memory than may be locked is ENOMEM, ofed" ours refused ofed
+	ok "as much memory as may be locked still works" ours small_lock 8192 -- pingpong "$TOOLS/ibv_rc_pingpong" --verify
 else
 	skip "without rights" "install util-linux: there is no setpriv(1); or set TMPDIR to where user 65534 may look and execute files"
 fi
@@ -61,12 +61,12 @@ in_a_gibibyte() { (ulimit -v 1048576 && "$@"); }
 for mmio in kick trap; do
 	ok "RC in 1 GiB of address space, $mmio" ours in_a_gibibyte within --mmio $mmio -- pingpong "$TOOLS/ibv_rc_pingpong" --verify
 	if [ -x /usr/bin/ibv_rc_pingpong ]; then
-		ok "the same by Debian's" in_a_gibibyte within --mmio $mmio -- pingpong /usr/bin/ibv_rc_pingpong
+		ok "RC in little address space by Debian's tools" in_a_gibibyte within --mmio $mmio -- pingpong /usr/bin/ibv_rc_pingpong
 	else
-		skip "the same by Debian's" "no /usr/bin/ibv_rc_pingpong"
+		skip "RC in little address space by Debian's tools" "no /usr/bin/ibv_rc_pingpong"
 	fi
 	[ $can_be_user = no ] ||
-		ok "the same without rights" ours in_a_gibibyte unprivileged --mmio $mmio -- pingpong "$TOOLS/ibv_rc_pingpong" --verify
+		ok "RC in little address space without rights" ours in_a_gibibyte unprivileged --mmio $mmio -- pingpong "$TOOLS/ibv_rc_pingpong" --verify
 done
 
 # Address space or descriptors are short: whichever step fails first, the program reports an error

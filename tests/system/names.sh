@@ -106,7 +106,7 @@ ok "boot id and the files that have a host's name are each host's own" within $s
 for call in forward backward elsewhere; do
 	ok "names resolve: $call" within $shape -- asks $call
 done
-ok "what does not resolve" within $shape -- "$names" errors 1
+ok "names that do not resolve give errors" within $shape -- "$names" errors 1
 ok "TCP by name: a server at its own name's address" within $shape -- both_ways
 ok "getent and hostname" within $shape -- programs
 if command -v python3 >/dev/null; then
@@ -119,6 +119,6 @@ if $CC -fsanitize=address -g -o "$tmp/names-asan" "$srcdir/names.c" -lpthread 2>
 else
 	skip "in a program with AddressSanitizer" "$CC has no such"
 fi
-ok "a lone host keeps what the machine has, and is host0 besides" lone
+ok "the only host keeps the machine's names, and is host0 as well" lone
 ok "nothing is left behind" until_true no_instance
 finish

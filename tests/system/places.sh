@@ -39,7 +39,7 @@ populated() {
 	picture "$tmp/mine" >"$tmp/after"
 	diff "$tmp/before" "$tmp/after"
 }
-ok "a SOFTHCA_DIR that has things in it keeps them" populated
+ok "a SOFTHCA_DIR keeps the files that are in it" populated
 
 # ---- neighbours in the place ----
 
@@ -71,7 +71,7 @@ neighbours() {
 	picture "$SOFTHCA_DIR" >"$tmp/after"
 	diff "$tmp/before" "$tmp/after" && [ -f "$tmp/elsewhere/file" ]
 }
-ok "neighbours that are no instances stay, and nothing is said" neighbours
+ok "directories beside an instance stay, without a message" neighbours
 
 taken() {
 	for name in notes empty copied forged linked fifo elsewhere run-18; do
@@ -82,7 +82,7 @@ taken() {
 		diff "$tmp/before" "$tmp/after" || return 1
 	done
 }
-ok "a name that something else has is refused, with what to do" taken
+ok "a name that another file has is refused, with what to do" taken
 rm -rf "$place"
 
 # ---- foreign things in a dead instance ----
@@ -117,7 +117,7 @@ foreign() {
 	grep -v '^lock$' "$tmp/foreign" | (cd "$place/guest" && xargs rm -rf)
 	"$SOFTHCA" run -- true 2>"$tmp/err" && [ ! -s "$tmp/err" ] && [ ! -e "$place/guest" ]
 }
-ok "in a dead instance, what is not of the list or not of its type stays and is named" foreign
+ok "in a dead instance, files that the list lacks or has with another type stay, and are named" foreign
 
 # softhca accepts a link whose name and type are on its list. The link goes; what it leads to stays.
 listed_link() {
@@ -140,7 +140,7 @@ linked_dirs() {
 		[ ! -e "$place/guest" ] || return 1
 	done
 }
-ok "a directory that is a link now is left, and where it leads" linked_dirs
+ok "a directory that was replaced by a link is left, and so is its target" linked_dirs
 
 at_stop() {
 	"$SOFTHCA" start guest && echo x >"$place/guest/notes" || return 1
@@ -150,7 +150,7 @@ at_stop() {
 	status 3 "$SOFTHCA" run -- sh -c 'echo x >"$SOFTHCA_INSTANCE/notes"; exit 3' 2>"$tmp/err" || return 1
 	grep -q "/notes is left alone" "$tmp/err" && rm "$place"/run-*/notes && "$SOFTHCA" run -- true && no_instance
 }
-ok "so it is when an instance ends in order" at_stop
+ok "foreign files are left when an instance ends in order, too" at_stop
 
 clients() {
 	"$SOFTHCA" start used || return 1
@@ -168,7 +168,7 @@ clients() {
 	grep -q mlx4_0 "$tmp/ls" || { echo "the program lost its files"; return 1; }
 	"$SOFTHCA" start used && "$SOFTHCA" stop used && no_instance
 }
-ok "what a program still uses stays, though its daemon is dead" clients
+ok "an instance that a program still uses stays, though its daemon is dead" clients
 
 # ---- two at once ----
 
@@ -267,7 +267,7 @@ if [ "$(id -u)" -eq 0 ] && setpriv --reuid 65533 --clear-groups true 2>/dev/null
 		cat "$tmp/out"
 		[ "$got" -eq 0 ] && [ "$same" -eq 0 ] && grep -q "^$tmp/shared/softhca-$uid/run" "$tmp/out"
 	}
-	ok "where a place is another user's the next one is taken" next_place
+	ok "if a place belongs to another user, the next one is taken" next_place
 	rm -rf "$tmp/shared/softhca-$uid"
 	no_place() {
 		: >"/dev/shm/softhca-$uid"
@@ -343,7 +343,7 @@ if unshare -rUmpf --mount-proc true 2>/dev/null; then
 		unshare -rUmpf sh -c 'mount -t tmpfs none /proc && "$SOFTHCA" run -- true' 2>"$tmp/err" && return 1
 		grep -q "no /proc.*mount -t proc" "$tmp/err" || { cat "$tmp/err"; return 1; }
 	}
-	ok "without /proc it says so" no_proc
+	ok "without /proc the message says so" no_proc
 	full() {
 		mkdir "$tmp/small"
 		for room in "1 1" "8 1" "60 1" "8 3" "60 3"; do
@@ -361,7 +361,7 @@ if unshare -rUmpf --mount-proc true 2>/dev/null; then
 		unshare -rUmpf --mount-proc sh -c 'mkdir -p "$tmp/ro" && mount -t tmpfs -o ro none "$tmp/ro" && SOFTHCA_DIR=$tmp/ro "$SOFTHCA" run -- true' 2>"$tmp/err" && return 1
 		grep -q "Read-only file system.*directory of yours" "$tmp/err" || { cat "$tmp/err"; return 1; }
 	}
-	ok "a read-only one too" read_only
+	ok "a read-only file system is named" read_only
 	# A dead instance has the user's files in it, under names that softhca would remove.
 	mounted() {
 		dead mine || return 1
@@ -371,7 +371,7 @@ if unshare -rUmpf --mount-proc true 2>/dev/null; then
 		grep -q "ports/1 is left alone: something is mounted there" "$tmp/err" || { cat "$tmp/err"; return 1; }
 		find "$tmp/precious" | sort | cmp - "$tmp/before" && "$SOFTHCA" run -- true && no_instance
 	}
-	ok "what is mounted in a dead instance is left" mounted
+	ok "a mount in a dead instance is left" mounted
 else
 	skip "without /proc, full and read-only file systems" "no user namespaces here"
 fi

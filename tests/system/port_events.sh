@@ -36,14 +36,14 @@ ok "the SM changes" change "mlx4_0:2 sm 9" SM_CHANGE
 sm() { [ $(($(state 2 sm_lid))) -eq 9 ]; }
 ok "and is seen" sm
 bad() { ! "$SOFTHCA" port fabric mlx4_7:1 down 2>"$tmp/err" && [ -s "$tmp/err" ]; }
-ok "a device that is not there is an error with words" bad
+ok "a device that does not exist is an error with a message" bad
 # The daemon closes the queue to which it wrote events when the watcher ends.
 daemon=$(cat "$SOFTHCA_DIR/softhca/fabric/pid")
 queue_open() { [ -n "$(find "/proc/$daemon/fd" -lname '*/events/*')" ]; }
 no_queue_open() { ! queue_open; }
 ok "the daemon has the queue of the watcher open" queue_open
 pkill -P $watch
-ok "and the daemon keeps nothing of it" until_true no_queue_open
+ok "the daemon keeps nothing of a watcher that has ended" until_true no_queue_open
 
 lossy() {
 	for kind in drop duplicate corrupt delay; do

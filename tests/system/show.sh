@@ -74,7 +74,7 @@ for face in ofed mainline; do
 		[ "$(jq .daemon.pool_pages_used "$tmp/state")" = "$pages" ] || return 1
 		jq 'del(.. | .counters?, .daemon?, .pid?)' "$tmp/state" | cmp -s - "$tmp/fresh"
 	}
-	ok "when the process has ended it is as if fresh, $face" until_true same_as_fresh
+	ok "when the process has ended, the instance is as at its start, $face" until_true same_as_fresh
 	"$SOFTHCA" stop lab
 	rm -f "$tmp/hold"
 done
@@ -90,26 +90,26 @@ says() {
 	got=$?
 	[ "$got" -eq "$wanted" ] && grep -q "$words" "$tmp/err" || { echo "status $got:"; cat "$tmp/err"; return 1; }
 }
-ok "an instance that is not there: what to do" says 125 'softhca show lists' show nothing
-ok "a name that cannot be one" says 125 'letters, digits' show 'a b'
+ok "an instance that does not exist is an error that says what to do" says 125 'softhca show lists' show nothing
+ok "a name that no instance can have" says 125 'letters, digits' show 'a b'
 ok "a wrong option" says 2 'takes --json' show --xml
-ok "a port of an instance that is not there" says 125 'softhca start makes one' port nothing mlx4_0:1 up
+ok "a port of an instance that does not exist" says 125 'softhca start makes one' port nothing mlx4_0:1 up
 "$SOFTHCA" start lab >/dev/null
-ok "a port that is not there" says 125 . port lab mlx4_0:3 up
-ok "a host that is not there" says 125 . port lab --host 4 mlx4_0:1 up
-ok "a word that is no change" says 2 'up or down' port lab mlx4_0:1 sideways
-ok "a fault of no kind" says 2 'dropped (drop)' fault lab lose 5%
-ok "a rate of more than all" says 2 'from 0% to 100%' fault lab drop 101%
-ok "a count of nothing" says 2 'number from 1' fault lab drop 0
+ok "a port that does not exist" says 125 . port lab mlx4_0:3 up
+ok "a host that does not exist" says 125 . port lab --host 4 mlx4_0:1 up
+ok "an unknown change of a port" says 2 'up or down' port lab mlx4_0:1 sideways
+ok "an unknown kind of fault" says 2 'dropped (drop)' fault lab lose 5%
+ok "a rate of more than 100%" says 2 'from 0% to 100%' fault lab drop 101%
+ok "a count of 0" says 2 'number from 1' fault lab drop 0
 
 # The daemon is stopped: the command does not wait for ever, and the message says what to do.
 pid=$(cat "$SOFTHCA_DIR/softhca/lab/pid")
 kill -STOP "$pid"
-ok "show of a stopped daemon ends, with words" says 125 "kill -CONT $pid" show lab
-ok "so does the list" says 125 "kill -CONT $pid" show
-ok "so does stop" says 125 "kill -CONT $pid" stop lab
+ok "show of a stopped daemon ends, with a message" says 125 "kill -CONT $pid" show lab
+ok "the list of instances ends while a daemon is stopped" says 125 "kill -CONT $pid" show
+ok "stop of a stopped daemon ends" says 125 "kill -CONT $pid" stop lab
 kill -CONT "$pid"
-ok "and it answers again" "$SOFTHCA" show lab
-ok "and stops" "$SOFTHCA" stop lab
+ok "the daemon answers when it goes on" "$SOFTHCA" show lab
+ok "the instance stops" "$SOFTHCA" stop lab
 ok "nothing is left behind" until_true no_instance
 finish

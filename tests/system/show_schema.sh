@@ -71,10 +71,10 @@ for face in ofed mainline; do
 		grep -q '"inode": null' "$tmp/full-$face" && grep -q '"left_qps": [1-9]' "$tmp/full-$face"
 	}
 	ok "everything is there, $face" kinds
-	ok "nothing else would be, $face" schema strict instance "$tmp/full-$face"
+	ok "the schema refuses other keys, $face" schema strict instance "$tmp/full-$face"
 	"$SOFTHCA" show --json >"$tmp/list-$face"
 	ok "the list of instances, $face" schema valid instances "$tmp/list-$face"
-	ok "which is as strict, $face" schema strict instances "$tmp/list-$face"
+	ok "the schema of the list refuses other keys, $face" schema strict instances "$tmp/list-$face"
 	# Beside that, something that waits.
 	ours "$SOFTHCA" run --instance lab --host 2 -- "$PROGRAMS/waits" rnr >"$tmp/rnr" 2>"$tmp/err" &
 	waits=$!
@@ -82,8 +82,8 @@ for face in ofed mainline; do
 	eval "$(tr ' ' '\n' <"$tmp/rnr")"
 	under_way() { "$SOFTHCA" show --waits --json lab >"$tmp/waits-$face" && grep -q '"kind": "rnr"' "$tmp/waits-$face"; }
 	ok "what is under way, $face" until_true under_way
-	ok "is as the schema says, $face" schema valid waits "$tmp/waits-$face"
-	ok "and as strict, $face" schema strict waits "$tmp/waits-$face"
+	ok "the output of --waits is as the schema says, $face" schema valid waits "$tmp/waits-$face"
+	ok "the schema of --waits refuses other keys, $face" schema strict waits "$tmp/waits-$face"
 	kill -KILL "$pid" "$peer"
 	wait $waits 2>/dev/null
 	text() { "$SOFTHCA" show lab >"$tmp/text" && grep -q "$first" "$tmp/text" && narrow "$tmp/text"; }

@@ -70,12 +70,12 @@ ok "a receiver that waits for a message that its peer has not posted" before_lon
 	"; the peer has posted nothing"
 ok "the same for programs" due '.kind == "receive" and .pid == $pid and .peer_pid == $peer and
 	.count == 3 and .verdict == "waits"'
-ok "its thread, and the helper thread" says "process $pid, host 0" \
+ok "the receiver's thread, and the helper thread" says "process $pid, host 0" \
 	"thread $pid sleeps: in the program" \
 	"thread [0-9]* sleeps: helper thread, next timer not set"
 # The device still fills the program's receives.
 kill -STOP "$pid"
-ok "and waits while its process is stopped" before_long says "thread $pid stopped: in the program" \
+ok "the receiver still counts as waiting while its process is stopped" before_long says "thread $pid stopped: in the program" \
 	"$qp, process $pid (stopped); peer mlx4_0 $qp, process $peer waits: 3 receives posted"
 over
 
@@ -89,12 +89,12 @@ ok "the same for programs" due '.kind == "rnr" and .pid == $pid and .peer_pid ==
 memory() { find "/proc/$daemon/fd" -lname '/memfd:softhca (deleted)' | head -1; }
 ok "its timer is taken away" until_true "$PROGRAMS/lose" "$(memory)"
 lost=1
-ok "which is named as lost" before_long says "lost wake-ups" "$qp, process $pid; peer mlx4_0 $qp" \
+ok "the timer that was taken away is named as lost" before_long says "lost wake-ups" "$qp, process $pid; peer mlx4_0 $qp" \
 	"lost: 1 request not acknowledged, receiver not ready, .*: no timer is set"
 ok "the same for programs" due '.kind == "rnr" and .pid == $pid and .verdict == "lost"'
 kill -STOP "$pid"
 lost=0
-ok "and not while its process is stopped" before_long says "stopped: 1 request not acknowledged"
+ok "no timer is named as lost while its process is stopped" before_long says "stopped: 1 request not acknowledged"
 over
 
 situation stopped

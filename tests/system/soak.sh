@@ -63,18 +63,18 @@ for face in mainline ofed; do
 	fds=$(descriptors)
 	leaf=$(files)
 	# The first run makes what the daemon allocates only once.
-	ok "$processes processes, nobody killed, $face" ours soak --none "$processes" 1
+	ok "$processes processes, none of them killed, $face" ours soak --none "$processes" 1
 	in_peace >/dev/null
 	before=$(memory)
 	ok "$processes processes, killed at random for $seconds s, seed $seed, $face" ours soak --kill "$processes" "$seconds"
-	ok "then the instance is as before, $face" in_peace
-	ok "the daemon's memory too, $face" flat
-	ok "its descriptors and files too, $face" until_true closed
+	ok "after the kills the instance is as before, $face" in_peace
+	ok "after the kills the daemon's memory is as before, $face" flat
+	ok "after the kills the daemon's descriptors and files are as before, $face" until_true closed
 	half=$(((seconds + 1) / 2))
 	ok "$processes processes, stopped at random for $half s, $face" ours soak --stop "$processes" $half
 	ok "and killed and stopped processes leave nothing, $face" in_peace
-	ok "it serves, $face" serves
-	ok "and ends, $face" "$SOFTHCA" stop lab
+	ok "the instance still serves, $face" serves
+	ok "the instance ends, $face" "$SOFTHCA" stop lab
 done
 ok "nothing is left behind" until_true no_instance
 finish

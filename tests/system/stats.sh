@@ -16,7 +16,7 @@ messages() {
 	says '^softhca: host 0, mlx4_0: sent 2000 messages, 8192000 bytes; received 2000 messages, 8192000 bytes$' &&
 	silent 'left open' && silent 'nothing went'
 }
-ok "messages and bytes of QPs that are no more" messages
+ok "messages and bytes of QPs that were destroyed" messages
 hosts() {
 	run --hosts 3 --stats -- bash -c 'set -u
 		SOFTHCA_HOST=1 "$TOOLS/ibv_rc_pingpong" -p "$0" -n 100 -s 100 >/dev/null & until_true listening &&
@@ -31,12 +31,12 @@ ok "each host is counted, and an idle one is left out" hosts
 # layout destroys nothing, whether it reaches its end or is killed.
 left="left open when its program closed the device or ended: 2 QPs, 2 SRQs, 2 CQs, 1 memory region, 1 PD, 1 XRC domain$"
 ended() { run --stats -- "$PROGRAMS/layout" "$tmp/domain" </dev/null && says "^softhca: host 0, mlx4_0: $left" && says 'sent 3 messages'; }
-ok "what a program left open" ended
+ok "objects that a program left open" ended
 killed() {
 	run --stats -- bash -c '"$PROGRAMS/layout" "$tmp/domain" < <(exec sleep 20) >"$tmp/numbers" & until_true grep -qs lid= "$tmp/numbers"
 		kill -KILL $!; wait $!; exit 0' && says "$left" && says 'sent 3 messages'
 }
-ok "what a killed program left open" killed
+ok "objects that a killed program left open" killed
 
 background() {
 	run --stats -- bash -c '(exec 3<>"$0"; exec "$PROGRAMS/layout" "$tmp/domain2" <&3 >"$tmp/numbers2") & until_true grep -qs lid= "$tmp/numbers2"' \
@@ -53,7 +53,7 @@ ok "where nothing went over an HCA, --stats says so" nothing
 quiet() { run -- "$TOOLS/ibv_devinfo" && silent '^softhca:'; }
 ok "without --stats nothing is printed" quiet
 required() { status 125 run --require-traffic -- "$TOOLS/ibv_devinfo" && says 'nothing went over an HCA' && silent 'host 0'; }
-ok "--require-traffic fails where nothing went" required
+ok "--require-traffic fails if no message was sent" required
 own() { status 7 run --require-traffic -- sh -c 'exit 7'; }
 ok "the command's own failure comes first" own
 met() { run --require-traffic -- bash -c 'set -u; "$@"' x pingpong "$TOOLS/ibv_rc_pingpong" -n 10 && silent '^softhca:'; }
@@ -61,7 +61,7 @@ ok "--require-traffic is silent where something went" met
 
 # This run does not count what an earlier run sent.
 "$SOFTHCA" start lab >/dev/null || exit 1
-ok "in a running instance" run --instance lab --require-traffic -- bash -c 'set -u; "$@"' x pingpong "$TOOLS/ibv_rc_pingpong" -n 10
+ok "in a running instance --require-traffic passes if messages were sent" run --instance lab --require-traffic -- bash -c 'set -u; "$@"' x pingpong "$TOOLS/ibv_rc_pingpong" -n 10
 ok "only what this run has sent counts" status 125 run --instance lab --require-traffic -- "$TOOLS/ibv_devinfo"
 gone() { status 125 run --instance lab --require-traffic -- "$SOFTHCA" stop lab; }
 ok "--require-traffic fails where the instance is stopped meanwhile" gone

@@ -80,6 +80,6 @@ another() {
 	exec 8>&-
 	was_told second 1
 }
-ok "another instance of that name hears nothing of it" another
+ok "programs of another instance of that name get no event" another
 ok "nothing is left behind" until_true no_instance
 finish
