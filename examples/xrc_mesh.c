@@ -540,7 +540,7 @@ static void usage(int status, const char *wrong)
 	      "                [--size S] [--slots R] [--hold]\n"
 	      "Start it once on each node; node 0 is the one that --server names. XRC, unless --rc (receives per QP) or\n"
 	      "--rc-srq (RC with a shared receive queue). --hold, on node 0: when all messages have been verified it prints\n"
-	      "\"connected\" and everybody stays until a line, or the end, comes on its standard input.\n",
+	      "\"connected\", and all processes stay until a line, or the end, comes on its standard input.\n",
 	      status ? stderr : stdout);
 	exit(status);
 }
