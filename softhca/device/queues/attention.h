@@ -7,7 +7,7 @@
 
 #include "softhca/device/memory/dev.h"
 
-/* Have the owner's helper thread look at this QP (any process). */
+/* Asks the helper thread of process proc to look at this QP. Any process may call this. */
 void sh_attention_post(struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t qpn);
 
 #endif

@@ -7,7 +7,10 @@
 
 #include "softhca/device/memory/qp_context.h"
 
-/* To the alternate path, which is loaded, with its event. Both locked. */
+/*
+ * Moves the QP to its alternate path, and raises the event. The path must be loaded. The caller
+ * holds both locks of the QP.
+ */
 void sh_migrate(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 
 #endif

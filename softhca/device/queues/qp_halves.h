@@ -7,11 +7,14 @@
 
 #include "softhca/device/memory/qp_context.h"
 
-/* A QP's requester lock, then its responder's. The daemon does not wait: -EINPROGRESS, with neither. */
+/*
+ * Takes the requester's lock, then the responder's. The daemon does not wait for a lock: it gets
+ * -EINPROGRESS, and holds neither.
+ */
 int sh_qp_lock_both(struct sh_dev *dev, struct sh_qp *qp);
 void sh_qp_unlock_both(struct sh_dev *dev, struct sh_qp *qp);
 
-/* A transaction over both halves. */
+/* Begins a transaction that changes both halves. */
 static inline void sh_qp_txn(struct sh_txn_open *t, struct sh_dev *dev, struct sh_qp *qp)
 {
 	sh_txn_begin(t, dev, &qp->txn, &qp->rlock);

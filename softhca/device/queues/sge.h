@@ -19,13 +19,13 @@ static inline struct sh_sge sh_sge_of(const struct mlx4_wqe_data *data)
 	};
 }
 
-/* It is no entry: the list ended before it. */
+/* Is this the mark behind the last entry of a list? */
 static inline bool sh_sge_ends(const struct sh_sge *sge)
 {
 	return sge->key == MLX4_INVALID_LKEY;
 }
 
-/* A list of n entries at most: how many it has. */
+/* Reads a list of n entries at most. Returns how many it has. */
 static inline unsigned int sh_sge_list(const struct mlx4_wqe_data *data, unsigned int n, struct sh_sge *sge)
 {
 	unsigned int i;

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Waits of a requester for a time: acknowledgements, receivers that are not ready. Its lock is held.
+ * A requester's timer, for an acknowledgement that does not come and for a receiver that is not
+ * ready. The caller holds the requester's lock.
  */
 #ifndef SOFTHCA_DEVICE_TRANSPORT_TIMER_H
 #define SOFTHCA_DEVICE_TRANSPORT_TIMER_H
 
 #include "softhca/device/memory/qp_context.h"
 
-/* Wait until now + ns. */
+/* Sets the QP's timer to a time of the host's clock. */
 void sh_timer_arm(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint64_t deadline);
+/* The times that these codes of a QP stand for, in ns. An ACK timeout of 0 means: no timer. */
 uint64_t sh_rnr_ns(uint32_t code);
-uint64_t sh_ack_ns(uint32_t code);	/* 0 = never */
-/* An acknowledgement is late: send again or give up. */
+uint64_t sh_ack_ns(uint32_t code);
+/*
+ * An acknowledgement has not come in time. Makes the requester send again. If no retry is left, it
+ * sends on the alternate path, or fails the oldest WQE if none is loaded.
+ */
 void sh_retry(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 
 #endif
