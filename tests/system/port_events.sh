@@ -24,17 +24,17 @@ state() { in_it cat "/sys/class/infiniband/mlx4_0/ports/$1/$2"; }
 
 ok "a port goes down" change "mlx4_0:1 down" PORT_ERR
 down() { state 1 state | grep -q DOWN && state 2 state | grep -q ACTIVE; }
-ok "and is seen to be down, the other not" down
-ok "it comes up" change "mlx4_0:1 up" PORT_ACTIVE
-ok "its LID changes" change "mlx4_0:1 lid 77" LID_CHANGE
+ok "one port is seen to be down, the other is not" down
+ok "the port comes up" change "mlx4_0:1 up" PORT_ACTIVE
+ok "the LID of the port changes" change "mlx4_0:1 lid 77" LID_CHANGE
 lid() { [ $(($(state 1 lid))) -eq 77 ]; }
-ok "and is seen" lid
+ok "the changed LID is seen" lid
 ok "a P_Key changes" change "mlx4_0:2 pkey 3 0x8123" PKEY_CHANGE
 pkey() { [ "$(state 2 pkeys/3)" = 0x8123 ]; }
-ok "and is seen" pkey
+ok "the changed P_Key is seen" pkey
 ok "the SM changes" change "mlx4_0:2 sm 9" SM_CHANGE
 sm() { [ $(($(state 2 sm_lid))) -eq 9 ]; }
-ok "and is seen" sm
+ok "the changed SM is seen" sm
 bad() { ! "$SOFTHCA" port fabric mlx4_7:1 down 2>"$tmp/err" && [ -s "$tmp/err" ]; }
 ok "a device that does not exist is an error with a message" bad
 # The daemon closes the queue to which it wrote events when the watcher ends.

@@ -87,7 +87,7 @@ ok "the same for programs" due '.kind == "rnr" and .pid == $pid and .peer_pid ==
 	.count == 1 and .verdict == "waits"'
 # Without its timer the sender would wait for ever.
 memory() { find "/proc/$daemon/fd" -lname '/memfd:softhca (deleted)' | head -1; }
-ok "its timer is taken away" until_true "$PROGRAMS/lose" "$(memory)"
+ok "the timer of the sender is taken away" until_true "$PROGRAMS/lose" "$(memory)"
 lost=1
 ok "the timer that was taken away is named as lost" before_long says "lost wake-ups" "$qp, process $pid; peer mlx4_0 $qp" \
 	"lost: 1 request not acknowledged, receiver not ready, .*: no timer is set"

@@ -72,7 +72,7 @@ for face in mainline ofed; do
 	ok "after the kills the daemon's descriptors and files are as before, $face" until_true closed
 	half=$(((seconds + 1) / 2))
 	ok "$processes processes, stopped at random for $half s, $face" ours soak --stop "$processes" $half
-	ok "and killed and stopped processes leave nothing, $face" in_peace
+	ok "killed and stopped processes leave nothing, $face" in_peace
 	ok "the instance still serves, $face" serves
 	ok "the instance ends, $face" "$SOFTHCA" stop lab
 done

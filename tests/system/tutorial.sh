@@ -51,9 +51,9 @@ ok "the document has the line" test -n "$line"
 for place in "the build tree:$build/libibverbs:$SOFTHCA" "an installed prefix:$prefix/lib/pkgconfig:$prefix/bin/softhca"; do
 	IFS=: read -r where config softhca <<<"$place"
 	ok "one.c is built against $where" built "$config" one
-	ok "and runs" runs "$softhca" one "received: hello over XRC"
+	ok "one.c runs" runs "$softhca" one "received: hello over XRC"
 	ok "share.c is built against $where" built "$config" share
-	ok "and runs" runs "$softhca" share "through the QP that receiver 0 made"
+	ok "share.c runs" runs "$softhca" share "through the QP that receiver 0 made"
 done
 
 # quickstart's prefix lies in the build tree, two directories below which the tree's own libraries are. A prefix is complete:
@@ -78,15 +78,15 @@ elsewhere() {
 	$CC -o "$tmp/elsewhere" "$tmp/one.c" -I"$prefix/include" -L"$prefix/lib" -libverbs &&
 		! "$tmp/elsewhere" >/dev/null 2>&1
 }
-ok "a program without a directory of its library" elsewhere
+ok "a program without a directory of its library is built" elsewhere
 for softhca in "$SOFTHCA" "$prefix/bin/softhca"; do
-	ok "runs, softhca of ${softhca#"$tmp"}" runs "$softhca" elsewhere "received: hello over XRC"
+	ok "that program runs, softhca of ${softhca#"$tmp"}" runs "$softhca" elsewhere "received: hello over XRC"
 	by_path() { cd / && PATH=$tmp:$PATH timeout 50 "$softhca" run -- elsewhere | grep -q "received: hello"; }
-	ok "is found in PATH as well" by_path
+	ok "that program runs if it is found in PATH, too" by_path
 	in_script() { timeout 50 "$softhca" run --libibverbs ours -- sh -c '"$0"' "$tmp/elsewhere" | grep -q "received: hello"; }
-	ok "runs in a script with --libibverbs ours" in_script
+	ok "that program runs in a script with --libibverbs ours" in_script
 	not_ours() { ! timeout 50 "$softhca" run --libibverbs system -- "$tmp/elsewhere" >"$tmp/out" 2>&1; }
-	ok "does not with --libibverbs system" not_ours
+	ok "that program does not run with --libibverbs system" not_ours
 done
 
 # A program at a fixed address exports nothing as a rule: its table of hashes is empty.
@@ -124,14 +124,14 @@ path_of() {
 	[ "$got" = "$2" ] || { echo "$got, not $2"; return 1; }
 }
 ok "where the user's library serves the program nothing is added" path_of "" "$tmp/chosen" "$tmp/chosen"
-ok "nor where the program's own directory does" path_of "-Wl,-rpath,$tmp/chosen -Wl,--enable-new-dtags" none ""
-ok "nor with the older kind of it" path_of "-Wl,-rpath,$tmp/chosen -Wl,--disable-new-dtags" none ""
+ok "nothing is added where the program's own directory (DT_RUNPATH) has a library" path_of "-Wl,-rpath,$tmp/chosen -Wl,--enable-new-dtags" none ""
+ok "nothing is added where the program's own directory (DT_RPATH) has a library" path_of "-Wl,-rpath,$tmp/chosen -Wl,--disable-new-dtags" none ""
 relative() {
 	mkdir -p "$tmp/lib" && cp -P "$prefix"/lib/libibverbs.so* "$tmp/lib/" &&
 		path_of '-Wl,-rpath,$ORIGIN/lib' none ""
 }
 ok "a directory beside the program counts" relative
-ok "a library that lacks what the program needs does not" path_of "" "$build/libibverbs/.libs:$build/libmlx4/.libs:$tmp" "$tmp"
+ok "a library that lacks what the program needs does not count" path_of "" "$build/libibverbs/.libs:$build/libmlx4/.libs:$tmp" "$tmp"
 
 # Programs of rdma-core use rdma-core's library.
 if command -v ibv_devinfo >/dev/null; then
@@ -141,7 +141,7 @@ if command -v ibv_devinfo >/dev/null; then
 		"$SOFTHCA" run -- env >"$tmp/theirs"
 		! grep -q '^LD_LIBRARY_PATH=\|^RDMAV_DRIVERS=' "$tmp/theirs"
 	}
-	ok "and nothing is added to the environment of others" same_environment
+	ok "nothing is added to the environment of other programs" same_environment
 else
 	skip "Debian's tools" "install ibverbs-utils"
 fi
