@@ -170,7 +170,7 @@ printf '#!/bin/sh\ncd "$tmp/unpacked" && tar -c .\n' >"$tmp/bin/dpkg-deb"
 printf '#!/bin/sh\necho "$*" >>"$tmp/apt"; echo "  Depends: linux-image-6-arm64"\n' >"$tmp/bin/apt-cache"
 chmod +x "$tmp/bin/dpkg-deb" "$tmp/bin/apt-cache"
 mkdir -p "$tmp/unpacked/lib/modules" && echo unpacked | tee "$tmp/unpacked/file" >"$tmp/unpacked/lib/modules/many"
-foreign() { PATH=$tmp/bin:$PATH "$top_srcdir/scripts/foreign-libraries" "$tmp/foreign" >"$tmp/out" 2>&1; }
+foreign() { MACHINES=${machines-arm64} PATH=$tmp/bin:$PATH "$top_srcdir/scripts/foreign-libraries" "$tmp/foreign" >"$tmp/out" 2>&1; }
 whole() { [ "$(cd "$tmp/foreign" && echo *)" = "$1" ]; }
 downloads() {
 	: >"$tmp/no-network"
@@ -183,7 +183,9 @@ downloads() {
 	# Nothing of the system's own state is used, or written.
 	! grep -v 'Dir::State=/.* -o Dir::State::status=/dev/null -o Dir::Cache=/' "$tmp/apt" || return 1
 	rm "$tmp/apt"
-	foreign && whole 'arm64 arm64-machine i386' && [ ! -e "$tmp/apt" ]
+	foreign && whole 'arm64 arm64-machine i386' && [ ! -e "$tmp/apt" ] || return 1
+	rm -r "$tmp/foreign"
+	machines='' foreign && whole 'arm64 i386'
 }
 ok "libraries and a kernel for other machines are downloaded once, whole or not at all, with their size said" downloads
 
