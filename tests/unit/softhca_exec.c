@@ -20,6 +20,7 @@
 
 #include "mlx4-format.h"
 #include "softhca_mock.h"
+#include "softhca_step.h"
 #include "softhca/device/memory/mr.h"
 #include "softhca/device/queues/cq.h"
 #include "softhca/device/queues/cqe.h"
@@ -250,7 +251,7 @@ static void a_handlers_doorbell_is_served_on_the_way_out(void **state)
 
 	/*
 	 * There are more doorbells than the list has room for. So the helper thread is told to look
-	 * at everything.
+	 * at the QPs of the others.
 	 */
 	assert_true(sh_enter(&m->dev));
 	for (i = 0; i < 200; i++)
@@ -259,6 +260,82 @@ static void a_handlers_doorbell_is_served_on_the_way_out(void **state)
 	assert_int_equal(sh_proc(&m->dev, 1)->ring_lost, 1);
 	assert_true(m->shared->wakes[1] > 0);
 	signal(SIGUSR1, SIG_DFL);
+	mock_free(m);
+}
+
+static struct mock *nested;
+static unsigned int rung[128];
+static volatile sig_atomic_t handled;
+
+static void count(struct sh_dev *dev, uint32_t ctx, uint32_t number, uint32_t dw0, uint32_t dw1)
+{
+	(void)dev, (void)ctx, (void)dw0, (void)dw1;
+	rung[number]++;
+}
+
+static void nested_handler(int sig)
+{
+	(void)sig;
+	handled = 1;
+	if (sh_enter(&nested->dev)) {
+		count(&nested->dev, 0, 0, 0, 0);
+		sh_leave(&nested->dev);
+		return;
+	}
+	sh_later(count, 0, 0, 0, 0);
+}
+
+/* Rings 64 doorbells, all of which are served. Then it stops, and rings another one. */
+static pid_t ring_twice(struct mock *m)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (pid) {
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFSTOPPED(status));
+		ptrace(PTRACE_SETOPTIONS, pid, NULL, (void *)PTRACE_O_EXITKILL);
+		return pid;
+	}
+	signal(SIGUSR1, nested_handler);
+	for (uint32_t i = 0; i < 64;) {
+		sh_enter(&m->dev);
+		do
+			sh_later(count, 0, i++, 0, 0);
+		while (i % 32);
+		sh_leave(&m->dev);
+	}
+	sh_enter(&m->dev);
+	ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+	raise(SIGSTOP);
+	sh_later(count, 0, 100, 0, 0);
+	sh_leave(&m->dev);
+	while (!handled)
+		usleep(10);
+	_exit(rung[100] == 1 && rung[0] == 2 ? 0 : 1);
+}
+
+/*
+ * A handler rings a doorbell while its thread, or a handler below it, is at any instruction of the
+ * recording of another one. The place in the list has held the handler's doorbell before.
+ */
+static void a_doorbell_on_top_of_another_is_served(void **state)
+{
+	struct mock *m = mock_new(NULL);
+	int status;
+
+	(void)state;
+	nested = m;
+	for (unsigned int at = 0; at < 400; at++) {
+		pid_t pid = ring_twice(m);
+
+		for (unsigned int i = 0; i < at; i++)
+			assert_true(single_step(pid));
+		ptrace(PTRACE_DETACH, pid, NULL, SIGUSR1);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_true(WIFEXITED(status));
+		assert_int_equal(WEXITSTATUS(status), 0);
+	}
 	mock_free(m);
 }
 
@@ -306,6 +383,7 @@ int main(void)
 		cmocka_unit_test(dead_threads_are_not_waited_for),
 		cmocka_unit_test(stopped_threads_hold_up_only_a_grace),
 		cmocka_unit_test(a_handlers_doorbell_is_served_on_the_way_out),
+		cmocka_unit_test(a_doorbell_on_top_of_another_is_served),
 		cmocka_unit_test(many_threads_come_and_go),
 	};
 

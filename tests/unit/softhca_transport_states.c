@@ -13,6 +13,7 @@
 
 #include "softhca_pair.h"
 #include "softhca/device/memory/exec.h"
+#include "softhca/device/queues/cq.h"
 #include "softhca/device/queues/modify.h"
 #include "softhca/device/queues/qp.h"
 #include "softhca/device/queues/srq_receives.h"
@@ -390,6 +391,55 @@ static void test_attention_overflow(void **state)
 	tpair_close(&p);
 }
 
+/*
+ * Signal handlers ring more doorbells on top of device code than their thread keeps for later, of
+ * QPs and of CQs. The helper thread serves those that did not fit.
+ */
+static void test_many_doorbells_later(void **state)
+{
+	enum { KEPT = 64, QPS = 3, CQS = 3 };
+	struct tqp qp[QPS];
+	struct tcq cq[CQS];
+	struct sh_qp_attr attr;
+	struct tpair p;
+
+	(void)state;
+	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC });
+	attr = tqp_attr(tlid(p.m, 1), p.b.qpn);
+	for (uint32_t i = 0; i < QPS; i++) {
+		struct twr wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 8);
+
+		tqp_open(&qp[i], p.m, 0, p.a.ctx, p.a.pdn, SH_QPT_RC, 0x100 + 64 * i, &p.acq[0], &p.acq[1], NULL);
+		tqp_up(&qp[i], &attr);
+		/* It fails, without a packet: the key is no key. */
+		wr.sge[0].key++;
+		tqp_post(&qp[i], &wr);
+	}
+	for (uint32_t i = 0; i < CQS; i++) {
+		tcq_open(&cq[i], p.m, 0, p.a.ctx, 0x200 + 64 * i, 4);
+		*(uint32_t *)((char *)mock_ptr(&cq[i].db) + 4) = htobe32(1u << 28 | 2u << 24);
+	}
+	assert_true(sh_enter(&p.m->dev));
+	/* These name no QP. */
+	for (uint32_t i = 0; i < KEPT; i++)
+		sh_ring_later(&p.m->dev, p.a.ctx, 0x1000 + i);
+	for (uint32_t i = 0; i < QPS; i++)
+		sh_ring_later(&p.m->dev, qp[i].ctx, qp[i].qpn);
+	for (uint32_t i = 0; i < CQS; i++)
+		sh_arm_later(&p.m->dev, cq[i].ctx, cq[i].cqn, 1u << 28 | 2u << 24 | cq[i].cqn, 0);
+	sh_leave(&p.m->dev);
+	assert_true(p.m->shared->wakes[1] > 0);
+	assert_true(sh_enter(&p.m->dev));
+	sh_attention(&p.m->dev);
+	sh_leave(&p.m->dev);
+	for (uint32_t i = 0; i < QPS; i++)
+		texpect_error(&p.acq[0], MLX4_SYNDROME_LOC_PROT, true, 0);
+	texpect_none(&p.acq[0]);
+	for (uint32_t i = 0; i < CQS; i++)
+		assert_int_equal(sh_cq_get(&p.m->dev, 0, cq[i].cqn)->armed, SH_ARM_ANY);
+	tpair_close(&p);
+}
+
 /* The receives of a QP on an SRQ stay with the SRQ. LAST_WQE is raised once. */
 static void test_last_wqe(void **state)
 {
@@ -514,7 +564,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table), cmocka_unit_test(test_values), cmocka_unit_test(test_xrc_halves),
 		cmocka_unit_test(test_create), cmocka_unit_test(test_states), cmocka_unit_test(test_error_by_daemon),
-		cmocka_unit_test(test_attention_overflow), cmocka_unit_test(test_last_wqe),
+		cmocka_unit_test(test_attention_overflow), cmocka_unit_test(test_many_doorbells_later),
+		cmocka_unit_test(test_last_wqe),
 		cmocka_unit_test(test_half_a_message), cmocka_unit_test(test_again),
 		cmocka_unit_test(test_foreign_doorbell), cmocka_unit_test(test_events_of_the_dead),
 	};

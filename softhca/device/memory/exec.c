@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -56,7 +57,8 @@ struct later {
 /*
  * The thread writes this, and so do signal handlers on top of it. So only the thread changes head;
  * tail is advanced by one instruction; and an entry below tail is complete whenever the thread
- * itself runs.
+ * itself runs. A handler on top of another one may find an entry that is not complete: its fn is
+ * NULL until the rest is stored.
  */
 static __thread struct {
 	struct sh_instance *inst;	/* the slot is one of this instance */
@@ -108,6 +110,7 @@ static void forked(void)
 	forget_slot();
 	self.inside = 0;
 	self.head = self.tail = self.missed = self.nrouse = 0;
+	memset(self.later, 0, sizeof(self.later));
 	if (have_key)
 		pthread_setspecific(key, NULL);
 }
@@ -307,6 +310,7 @@ static void serve_later(struct sh_dev *dev)
 	while (self.head != __atomic_load_n(&self.tail, __ATOMIC_ACQUIRE)) {
 		struct later l = self.later[self.head % LATER];
 
+		__atomic_store_n(&self.later[self.head % LATER].fn, NULL, __ATOMIC_RELAXED);
 		__atomic_store_n(&self.head, self.head + 1, __ATOMIC_RELEASE);
 		l.fn(dev, l.ctx, l.number, l.dw0, l.dw1);
 	}
@@ -317,7 +321,7 @@ static void serve_later(struct sh_dev *dev)
 		__atomic_fetch_and(&self.missed, ~(uint32_t)MISSED_RINGS, __ATOMIC_RELAXED);
 		if (!proc)
 			return;
-		/* The helper thread looks at every queue of the process. */
+		/* The helper thread looks at the queues that the callers of sh_later() have marked. */
 		__atomic_store_n(&proc->ring_lost, 1, __ATOMIC_SEQ_CST);
 		__atomic_fetch_add(&proc->attention, 1, __ATOMIC_SEQ_CST);
 		dev->ops->wake(dev->host, dev->proc);
@@ -416,22 +420,29 @@ void sh_leave(struct sh_dev *dev)
 		 again(dev));
 }
 
-void sh_later(sh_later_fn *fn, uint32_t ctx, uint32_t number, uint32_t dw0, uint32_t dw1)
+bool sh_later(sh_later_fn *fn, uint32_t ctx, uint32_t number, uint32_t dw0, uint32_t dw1)
 {
-	uint32_t i, at;
+	struct later *l;
+	uint32_t i;
 
 	for (i = self.head; i != __atomic_load_n(&self.tail, __ATOMIC_RELAXED); i++) {
 		const struct later *old = &self.later[i % LATER];
 
-		if (old->fn == fn && old->ctx == ctx && old->number == number && old->dw0 == dw0 && old->dw1 == dw1)
-			return;
+		if (__atomic_load_n(&old->fn, __ATOMIC_ACQUIRE) == fn && old->ctx == ctx && old->number == number &&
+		    old->dw0 == dw0 && old->dw1 == dw1)
+			return true;
 	}
 	if (i - self.head >= LATER - 8) { /* handlers may nest a few deep between this look and the next line */
 		__atomic_fetch_or(&self.missed, MISSED_RINGS, __ATOMIC_RELAXED);
-		return;
+		return false;
 	}
-	at = __atomic_fetch_add(&self.tail, 1, __ATOMIC_RELAXED);
-	self.later[at % LATER] = (struct later){ fn, ctx, number, dw0, dw1 };
+	l = &self.later[__atomic_fetch_add(&self.tail, 1, __ATOMIC_RELAXED) % LATER];
+	l->ctx = ctx;
+	l->number = number;
+	l->dw0 = dw0;
+	l->dw1 = dw1;
+	__atomic_store_n(&l->fn, fn, __ATOMIC_RELEASE);
+	return true;
 }
 
 /* ---- the dead ---- */

@@ -29,11 +29,11 @@ bool sh_after_leave(void (*fn)(void));
 void sh_exec_release(void);
 /*
  * What the *_later() functions of doorbell.h and cq.h have in common: sh_leave() calls fn with these
- * values, or, if there are too many doorbells, has the helper thread look at every queue of the
- * process. The same doorbell twice counts as one.
+ * values. The same doorbell twice counts as one. False: there are too many doorbells. The caller
+ * then marks the queue (attention.h), and sh_leave() has the helper thread look at what is marked.
  */
 typedef void sh_later_fn(struct sh_dev *dev, uint32_t ctx, uint32_t number, uint32_t dw0, uint32_t dw1);
-void sh_later(sh_later_fn *fn, uint32_t ctx, uint32_t number, uint32_t dw0, uint32_t dw1);
+bool sh_later(sh_later_fn *fn, uint32_t ctx, uint32_t number, uint32_t dw0, uint32_t dw1);
 /*
  * sh_grace_begin(), called after something was made unreachable, returns the moment.
  * sh_grace_over(): has each thread that was in device code at that moment left since? Until then a

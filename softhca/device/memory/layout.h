@@ -145,7 +145,7 @@ struct sh_ctx {
 struct sh_proc {
 	uint32_t pid;			/* 0 = slot free */
 	uint32_t attention;		/* incremented and woken to make the helper thread look */
-	/* Nonzero: entries did not fit; lost_* says which QPs to look at. */
+	/* Nonzero: entries did not fit; lost_* says which QPs and CQs to look at. */
 	uint32_t ring_lost;
 	/* Advanced atomically by writers; the helper thread consumes. */
 	uint32_t ring_tail;
@@ -155,6 +155,7 @@ struct sh_proc {
 	uint64_t ring[SH_ATTENTION_RING]; /* (hca << 32 | QPN) + 1; 0 = taken */
 	uint64_t lost_hca[SH_MAX_HCAS / 64];	/* a bit for each HCA; never cleared */
 	uint64_t lost_qps[(1u << SH_LOG_QPS) / 64 / 64];	/* a bit for 64 slots of the table, of whichever HCA */
+	uint64_t lost_cqs[(1u << SH_LOG_CQS) / 64 / 64];	/* likewise: CQs that an arm doorbell named */
 };
 
 /*

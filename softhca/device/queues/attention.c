@@ -9,6 +9,33 @@
 
 #define POST_TRIES (4 * SH_ATTENTION_RING)
 
+/* Before the word that says that something was lost (ring_lost). */
+static void mark(struct sh_proc *p, uint32_t hca, uint64_t *groups, uint32_t slot)
+{
+	const uint32_t group = slot / 64;
+
+	__atomic_fetch_or(&p->lost_hca[hca / 64 % (SH_MAX_HCAS / 64)], UINT64_C(1) << hca % 64, __ATOMIC_SEQ_CST);
+	__atomic_fetch_or(&groups[group / 64], UINT64_C(1) << group % 64, __ATOMIC_SEQ_CST);
+}
+
+void sh_attention_mark_qp(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
+{
+	const struct sh_ctx *c = sh_ctx(dev, ctx);
+	struct sh_proc *p = sh_proc(dev, dev->proc);
+
+	if (c && p)
+		mark(p, c->hca, p->lost_qps, qpn & ((1u << SH_LOG_QPS) - 1));
+}
+
+void sh_attention_mark_cq(struct sh_dev *dev, uint32_t ctx, uint32_t cqn)
+{
+	const struct sh_ctx *c = sh_ctx(dev, ctx);
+	struct sh_proc *p = sh_proc(dev, dev->proc);
+
+	if (c && p)
+		mark(p, c->hca, p->lost_cqs, cqn & ((1u << SH_LOG_CQS) - 1));
+}
+
 void sh_attention_post(struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t qpn)
 {
 	struct sh_proc *p = sh_proc(dev, proc);
@@ -31,11 +58,7 @@ void sh_attention_post(struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t
 			break;
 	}
 	if (i == POST_TRIES) {
-		uint32_t group = (qpn & ((1u << SH_LOG_QPS) - 1)) / 64;
-
-		/* First; then the word that says that entries were lost. */
-		__atomic_fetch_or(&p->lost_hca[hca / 64 % (SH_MAX_HCAS / 64)], UINT64_C(1) << hca % 64, __ATOMIC_SEQ_CST);
-		__atomic_fetch_or(&p->lost_qps[group / 64], UINT64_C(1) << group % 64, __ATOMIC_SEQ_CST);
+		mark(p, hca, p->lost_qps, qpn & ((1u << SH_LOG_QPS) - 1));
 		__atomic_store_n(&p->ring_lost, 1, __ATOMIC_SEQ_CST);
 	}
 	__atomic_fetch_add(&p->attention, 1, __ATOMIC_SEQ_CST);

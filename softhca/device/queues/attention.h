@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * What one process asks another to look at.
+ * What one process asks another to look at, and a thread the helper thread of its own process.
  */
 #ifndef SOFTHCA_DEVICE_QUEUES_ATTENTION_H
 #define SOFTHCA_DEVICE_QUEUES_ATTENTION_H
@@ -9,5 +9,11 @@
 
 /* Asks the helper thread of process proc to look at this QP. Any process may call this. */
 void sh_attention_post(struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t qpn);
+/*
+ * Mark a QP, or a CQ, of this process for its helper thread, for a doorbell that sh_later() did not
+ * keep. They do not wake the helper thread: sh_leave() does. Async-signal-safe.
+ */
+void sh_attention_mark_qp(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
+void sh_attention_mark_cq(struct sh_dev *dev, uint32_t ctx, uint32_t cqn);
 
 #endif

@@ -11,6 +11,7 @@
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/instance.h"
 #include "softhca/device/memory/tables.h"
+#include "attention.h"
 #include "cq.h"
 #include "cqe.h"
 
@@ -166,10 +167,19 @@ void sh_arm(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32
 	sh_catch(dev, ctx, cqn, (uint64_t)dw1 << 32 | dw0, arm_cq);
 }
 
+void sh_arm_lost(struct sh_dev *dev, uint32_t hca, uint32_t cqn)
+{
+	const struct sh_cq *cq = sh_cq_get(dev, hca, cqn);
+	const struct sh_ctx *ctx = cq ? sh_ctx(dev, cq->ctx) : NULL;
+
+	if (ctx && ctx->hca == hca && ctx->proc == dev->proc)
+		arm_cq(dev, cq->ctx, cqn, 0);
+}
+
 void sh_arm_later(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1)
 {
-	(void)dev;
-	sh_later(sh_arm, ctx, cqn, dw0, dw1);
+	if (!sh_later(sh_arm, ctx, cqn, dw0, dw1))
+		sh_attention_mark_cq(dev, ctx, cqn);
 }
 
 /* ---- life ---- */

@@ -42,7 +42,13 @@ int sh_cq_query(struct sh_dev *dev, uint32_t hca, uint32_t cqn, struct sh_cq_inf
  * order. If both are 0, the device looks at the arm record of the CQ instead.
  */
 void sh_arm(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1);
-/* The same when this thread leaves the device (exec.h). */
+/*
+ * The helper thread of a process has lost an arm doorbell for a CQ: looks at the arm record of this
+ * CQ, if it is the process's. A doorbell that is under way may then arm the CQ a second time. One
+ * event too many is allowed. The caller is in sh_catch(), pinned.
+ */
+void sh_arm_lost(struct sh_dev *dev, uint32_t hca, uint32_t cqn);
+/* sh_arm() when this thread leaves the device (exec.h). */
 void sh_arm_later(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, uint32_t dw1);
 
 #endif

@@ -5,6 +5,8 @@
  * context's QP.
  */
 #include "softhca/device/memory/exec.h"
+#include "softhca/device/queues/attention.h"
+#include "softhca/device/queues/cq.h"
 #include "softhca/device/queues/flush.h"
 #include "doorbell.h"
 #include "requester.h"
@@ -73,8 +75,8 @@ static void ring_left(struct sh_dev *dev, uint32_t ctx, uint32_t qpn, uint32_t d
 
 void sh_ring_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
 {
-	(void)dev;
-	sh_later(ring_left, ctx, qpn, 0, 0);
+	if (!sh_later(ring_left, ctx, qpn, 0, 0))
+		sh_attention_mark_qp(dev, ctx, qpn);
 }
 
 bool sh_recv_matters(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
@@ -123,8 +125,8 @@ static void recv_left(struct sh_dev *dev, uint32_t ctx, uint32_t qpn, uint32_t d
 
 void sh_recv_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
 {
-	(void)dev;
-	sh_later(recv_left, ctx, qpn, 0, 0);
+	if (!sh_later(recv_left, ctx, qpn, 0, 0))
+		sh_attention_mark_qp(dev, ctx, qpn);
 }
 
 /* ---- attention ---- */
@@ -145,14 +147,19 @@ static void look(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
 		sh_unlock(dev, &qp->lock);
 }
 
-/* Looks at the 64 QPs of a group, at least one of which did not fit into the ring. */
-static void look_at_group(struct sh_dev *dev, const struct sh_proc *p, uint32_t group)
+static bool is_marked(const struct sh_proc *p, uint32_t hca)
+{
+	return __atomic_load_n(&p->lost_hca[hca / 64], __ATOMIC_RELAXED) >> hca % 64 & 1;
+}
+
+/* Looks at the 64 QPs of a group, at least one of which is marked. */
+static void look_at_qps(struct sh_dev *dev, const struct sh_proc *p, uint32_t group)
 {
 	for (uint32_t i = 0; i < dev->hcas; i++) {
 		const struct sh_hca *hca = sh_hca(dev, i);
 		uint32_t used = hca ? __atomic_load_n(&hca->qp_used, __ATOMIC_RELAXED) : 0;
 
-		if (!(__atomic_load_n(&p->lost_hca[i / 64], __ATOMIC_RELAXED) >> i % 64 & 1))
+		if (!is_marked(p, i))
 			continue;
 		for (uint32_t n = group * 64; n < group * 64 + 64 && n < used; n++) {
 			uint32_t qpn = sh_qp_slot(dev, i, n)->qpn;
@@ -163,13 +170,27 @@ static void look_at_group(struct sh_dev *dev, const struct sh_proc *p, uint32_t 
 	}
 }
 
+/* The same for CQs, of which an arm doorbell was lost. */
+static void look_at_cqs(struct sh_dev *dev, const struct sh_proc *p, uint32_t group)
+{
+	for (uint32_t i = 0; i < dev->hcas; i++)
+		for (uint32_t n = 0; n < 64 && is_marked(p, i); n++)
+			sh_arm_lost(dev, i, group * 64 + n);
+}
+
 static void look_at_lost(struct sh_dev *dev, struct sh_proc *p)
 {
 	for (uint32_t i = 0; i < (1u << SH_LOG_QPS) / 64 / 64; i++) {
 		uint64_t groups = __atomic_exchange_n(&p->lost_qps[i], 0, __ATOMIC_SEQ_CST);
 
 		for (; groups; groups &= groups - 1)
-			look_at_group(dev, p, i * 64 + (uint32_t)__builtin_ctzll(groups));
+			look_at_qps(dev, p, i * 64 + (uint32_t)__builtin_ctzll(groups));
+	}
+	for (uint32_t i = 0; i < (1u << SH_LOG_CQS) / 64 / 64; i++) {
+		uint64_t groups = __atomic_exchange_n(&p->lost_cqs[i], 0, __ATOMIC_SEQ_CST);
+
+		for (; groups; groups &= groups - 1)
+			look_at_cqs(dev, p, i * 64 + (uint32_t)__builtin_ctzll(groups));
 	}
 }
 
