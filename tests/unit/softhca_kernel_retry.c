@@ -240,7 +240,7 @@ static void set_state(struct client *c, uint32_t qp, uint32_t state, bool held)
 		assert_int_equal(client_command(c, UV_MODIFY_QP, &cmd, sizeof(cmd), 0, &r, &fd), 0);
 }
 
-/* A thread that runs is waited for, however long it takes: what it copies must not come after the answer. */
+/* The daemon waits for a thread that runs (for up to 10 s): what the thread copies must not come after the answer. */
 static void busy_inside(void **state)
 {
 	struct sh_command_reply r;

@@ -43,6 +43,25 @@ static void abandon(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	qp->cur_op = SH_RECV_NONE;
 }
 
+/*
+ * Commits the CQE of a receive. err: the CQ has taken no more, which moves the QP to ERR; failed:
+ * so does the CQE. Pinned in between, because a sender of an unreliable service that was thrown does
+ * not come back to the message.
+ */
+static void commit(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, int err, bool failed)
+{
+	struct sh_door *door;
+
+	if (!err && !failed) {
+		sh_recv_commit(r, dev);
+		return;
+	}
+	door = sh_pin();
+	sh_recv_commit(r, dev);
+	sh_qp_error(dev, hca, qp, err ? SH_QPE_FATAL : SH_QPE_NONE, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+	sh_unpin(door);
+}
+
 static void uc_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
 		    struct sh_packet *resp)
 {
@@ -76,10 +95,8 @@ static void uc_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, co
 
 		sh_txn_store32(&r.txn, &qp->cur_op, SH_RECV_NONE);
 		sh_txn_store32(&r.txn, &qp->cur_wqe, 0);
-		sh_recv_commit(&r, dev);
 		qp->messages_received++;
-		if (err)
-			sh_qp_error(dev, hca, qp, SH_QPE_FATAL, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+		commit(&r, dev, hca, qp, err, false);
 		return;
 	}
 	sh_txn_store32(&r.txn, &qp->cur_op, SH_RECV_SEND);
@@ -147,9 +164,7 @@ static bool uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		cqe = sh_cqe_received(qp, r.srqn, r.index, p->op, p, qp->cur_len);
 		err = sh_recv_cqe(&r, dev, hca, qp, &cqe);
 		sh_txn_store32(&r.txn, &qp->cur_wqe, 0);
-		sh_recv_commit(&r, dev);
-		if (err)
-			sh_qp_error(dev, hca, qp, SH_QPE_FATAL, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+		commit(&r, dev, hca, qp, err, false);
 	}
 	qp->messages_received++;
 	return true;
@@ -251,12 +266,8 @@ static void ud_receive(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 					  << MLX4_CQE_PATH_SHIFT;
 	}
 	err = sh_recv_cqe(&r, dev, hca, qp, &cqe);
-	sh_recv_commit(&r, dev);
-	if (err)
-		sh_qp_error(dev, hca, qp, SH_QPE_FATAL, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
-	else if (bad)
-		sh_qp_error(dev, hca, qp, SH_QPE_NONE, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
-	else
+	commit(&r, dev, hca, qp, err, bad);
+	if (!err && !bad)
 		qp->messages_received++;
 }
 
