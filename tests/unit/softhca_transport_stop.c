@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a sender is stopped after each of its stores into shared memory, and stays stopped.
- * The others wait for nothing that it holds. When it continues, it makes no late store, loses no
- * message and sends none twice.
+ * Description: a sender is stopped at many of its instructions, and stays stopped. The others wait
+ * for nothing that it holds. When it continues, it makes no late store, loses no message and sends
+ * none twice. If its QP has been moved to ERR meanwhile, each message has arrived or is flushed.
  */
 #include <errno.h>
 #include <grp.h>
@@ -15,7 +15,9 @@
 #include <time.h>
 #include <cmocka.h>
 
+#include "softhca/device/queues/modify.h"
 #include "softhca/device/queues/qp.h"
+#include "softhca/device/queues/transitions.h"
 #include "softhca/device/transport/responder.h"
 #include "softhca_scene.h"
 #include "softhca_step.h"
@@ -120,10 +122,28 @@ static bool written(struct scene *s, const struct plot *plot)
 	return is_write(plot) && !memcmp((void *)(uintptr_t)s->wr.raddr, s->p.amem, plot->len);
 }
 
+static void key_gone(struct scene *s)
+{
+	assert_int_equal(sh_mr_destroy(&s->p.m->daemon, 1, s->p.bkey), 0);
+}
+
+static void cq_full(struct scene *s)
+{
+	sh_cq_get(&s->p.m->dev, 1, s->p.bcq[1].cqn)->producer = 1u << s->p.bcq[1].log_size;
+}
+
+/* Has the receiver failed a receive, or lost the CQE of one? */
+static bool failed(struct scene *s, const struct plot *plot)
+{
+	const struct sh_cq *cq = sh_cq_get(&s->p.m->dev, 1, s->p.bcq[1].cqn);
+
+	return (plot->twist == key_gone && cq->producer) || (plot->twist == cq_full && cq->overrun);
+}
+
 /* Returns whether the other side can see the message before its sender has the acknowledgement. */
 static bool visible_to_others(struct scene *s, const struct plot *plot)
 {
-	return written(s, plot) || (is_atomic(plot) && *(uint64_t *)(uintptr_t)s->wr.raddr) ||
+	return written(s, plot) || failed(s, plot) || (is_atomic(plot) && *(uint64_t *)(uintptr_t)s->wr.raddr) ||
 	       (is_armed(plot) && events(s));
 }
 
@@ -229,6 +249,48 @@ static void memory_is_mine(struct scene *s, const struct plot *plot, pid_t pid)
 	kill(pid, SIGCONT);
 	ended(pid);
 	assert_memory_equal(mine, p->bmem, TMEM);
+}
+
+/*
+ * The victim stays stopped, and another process moves its QP to ERR. Each of its messages has
+ * arrived, or its send is flushed.
+ */
+static void none_vanishes(struct scene *s, const struct plot *plot, pid_t pid)
+{
+	const struct sh_qp_attr to = { .qp_state = SH_QPS_ERR };
+	bool told[16] = { false };
+	struct mlx4_cqe cqe;
+	unsigned int i;
+	int err;
+
+	stop(pid);
+	alarm(60);
+	while ((err = sh_qp_modify(&s->p.m->daemon, 0, s->p.a.qpn, &to, SH_QPA_STATE)) == -EINPROGRESS)
+		look_again(&s->p.m->daemon);
+	assert_int_equal(err, 0);
+	alarm(0);
+	kill(pid, SIGCONT);
+	ended(pid);
+	while (tcq_poll(&s->p.acq[0], &cqe)) {
+		i = be16toh((uint16_t)cqe.wqe_index);
+		assert_in_range(i, 0, plot->chain);
+		assert_false(told[i]);
+		told[i] = true;
+	}
+	for (i = take_arrivals(s, plot).from_a; i <= plot->chain; i++)
+		assert_true(told[i]);
+}
+
+/* The victim is stopped while it fails a receive. A QP that has failed one is in ERR. */
+static void fails_whole(struct scene *s, const struct plot *plot, pid_t pid)
+{
+	stop(pid);
+	alarm(60);
+	left(&s->p.m->daemon);
+	alarm(0);
+	kill(pid, SIGCONT);
+	ended(pid);
+	assert_int_equal(tqp_state(&s->p.b) == SH_QPS_ERR, failed(s, plot));
 }
 
 /*
@@ -390,7 +452,7 @@ static void test_done_once(void **state)
 				break;
 			thrown += how == THROWN;
 		}
-		printf("# %s: %u stops when the message was visible\n", plots[i].name, thrown);
+		printf("# %s: %u lives ended when the message was visible\n", plots[i].name, thrown);
 		all += thrown;
 	}
 	assert_true(all > 0 || SANITIZED);
@@ -468,12 +530,51 @@ static void test_memory(void **state)
 	each_plot(memory_is_mine);
 }
 
+static void test_error_meanwhile(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(plots) / sizeof(plots[0]); i++)
+		if (plots[i].chain)
+			stop_at_each(&plots[i], none_vanishes);
+}
+
+/* An unreliable service does not send again, so the thread must not leave a receive half failed. */
+static void test_failed_receive(void **state)
+{
+	static const struct plot failing[] = {
+		{ "UD SEND to a key that is gone", SH_QPT_UD, false, MLX4_OPCODE_SEND, 200, key_gone, 0 },
+		{ "UD SEND to a full CQ", SH_QPT_UD, false, MLX4_OPCODE_SEND, 200, cq_full, 0 },
+		{ "UC SEND to a full CQ", SH_QPT_UC, false, MLX4_OPCODE_SEND, 200, cq_full, 0 },
+		{ "UC WRITE to a full CQ", SH_QPT_UC, false, MLX4_OPCODE_RDMA_WRITE_IMM, 200, cq_full, 0 },
+	};
+	unsigned int before = 100, far = 160, apart = stride() == 1 ? 3 : 23, visible, thrown;
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(failing) / sizeof(failing[0]); i++) {
+		steps_of(&failing[i], &visible);
+		steps_of(&failing[i], &visible);
+		assert_true(visible > before);
+		thrown = 0;
+		for (unsigned int at = visible - before; at < visible + far; at += apart) {
+			enum stopped how = stop_at(&failing[i], at, fails_whole);
+
+			if (how == ENDED)
+				break;
+			thrown += how == THROWN;
+		}
+		printf("# %s: %u lives ended\n", failing[i].name, thrown);
+		assert_true(thrown > 0 || SANITIZED);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_others_go_on),
 					    cmocka_unit_test(test_many_groups),
 					    cmocka_unit_test(test_done_once), cmocka_unit_test(test_armed_once),
-					    cmocka_unit_test(test_memory) };
+					    cmocka_unit_test(test_memory),
+					    cmocka_unit_test(test_error_meanwhile),
+					    cmocka_unit_test(test_failed_receive) };
 	struct mock *m = mock_new(NULL);
 	bool can = can_be_thrown();
 

@@ -83,8 +83,6 @@ struct sh_door {
 struct sh_engine {
 	struct sh_qp *qp;		/* NULL: none */
 	uint32_t token;
-	bool has_floor;
-	uint64_t floor;			/* sq_una and una_psn before the message that the receiver has not committed */
 };
 
 /*

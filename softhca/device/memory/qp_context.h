@@ -49,6 +49,12 @@ struct sh_qp {
 	uint64_t deadline;		/* of the wait in progress (RNR or ack), 0 = none */
 	/* The CQ that its last message was announced in: a hint. told_cqn 0: not known. */
 	uint32_t told_hca, told_cqn;
+	/*
+	 * sq_una and una_psn before a message that the receiver may not have committed (express.c).
+	 * Valid if has_floor is set: the thread that ran the engine has not come to that commit.
+	 */
+	uint64_t floor;
+	uint32_t has_floor;
 
 	/* Requester: WQE counters run free, PSNs are 24 bits. una <= next <= begun. */
 	uint32_t sq_una __attribute__((aligned(64)));

@@ -53,6 +53,7 @@ static int commit_with(struct sh_txn_open *t, struct sh_dev *dev, struct sh_hca 
 
 static int flush_sends(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
+	sh_qp_to_floor(qp);
 	while (sh_wqe_posted(dev, qp, qp->sq_una) == 1) {
 		struct sh_cqe cqe = sh_cqe_failed(qp, true, 0, qp->sq_una, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_SQ);
 		struct sh_txn_open t;

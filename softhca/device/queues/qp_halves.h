@@ -21,4 +21,18 @@ static inline void sh_qp_txn(struct sh_txn_open *t, struct sh_dev *dev, struct s
 	sh_txn_covers(t, &qp->lock);
 }
 
+/*
+ * Takes back the WQEs that the requester has retired before the receiver committed their messages,
+ * if its thread was stopped in between. The caller holds the requester's lock.
+ */
+static inline void sh_qp_to_floor(struct sh_qp *qp)
+{
+	if (!qp->has_floor)
+		return;
+	__atomic_store_n((uint64_t *)&qp->sq_una, qp->floor, __ATOMIC_RELAXED);
+	/* A thread that dies or is thrown in between leaves the same to do. */
+	sh_program_order();
+	qp->has_floor = 0;
+}
+
 #endif

@@ -11,6 +11,7 @@
 
 #include "softhca/device/queues/cqe.h"
 #include "softhca/device/queues/flush.h"
+#include "softhca/device/queues/qp_halves.h"
 #include "completer.h"
 #include "express.h"
 #include "fabric.h"
@@ -43,7 +44,7 @@ static inline void end_express(struct run *r)
 {
 	sh_express_end(&r->express, r->dev);
 	sh_program_order();
-	sh_self.engine.has_floor = false;
+	r->qp->has_floor = 0;
 }
 
 void sh_requester_rewind(struct sh_qp *qp)
@@ -433,9 +434,9 @@ static bool express(struct run *r)
 	}
 	/* The receiver's QP may commit this message only with the next one. */
 	if (r->express.waiting) {
-		sh_self.engine.floor = sh_two(qp->sq_una, qp->una_psn);
+		qp->floor = sh_two(qp->sq_una, qp->una_psn);
 		sh_program_order();
-		sh_self.engine.has_floor = true;
+		qp->has_floor = 1;
 		sh_program_order();
 	}
 	if (r->express.cq) {
@@ -536,12 +537,11 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
  * and the thread does not know what has arrived. A reliable service sends it again, and the
  * receiver knows what it has. An unreliable one must not send it again, and may lose it.
  */
-static void take_back(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_engine *e)
+static void take_back(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	struct sh_wqe wqe;
 
-	if (e->has_floor)
-		__atomic_store_n((uint64_t *)&qp->sq_una, e->floor, __ATOMIC_RELAXED);
+	sh_qp_to_floor(qp);
 	qp->deadline = qp->timer_at = 0;
 	qp->timer_gen++;
 	qp->rnr_waiting = 0;
@@ -569,12 +569,11 @@ void sh_requester_thrown(struct sh_dev *dev)
 	ctx = sh_ctx(dev, e.qp->ctx);
 	hca = ctx ? sh_hca(dev, ctx->hca) : NULL;
 	if (hca && e.qp->engine == e.token) {
-		take_back(dev, hca, e.qp, &e);
+		take_back(dev, hca, e.qp);
 		if (e.qp->engine == e.token)
 			e.qp->engine = 0;
 	}
 	sh_self.engine.qp = NULL;
-	sh_self.engine.has_floor = false;
 	sh_unlock(dev, &e.qp->lock);
 }
 
