@@ -68,6 +68,8 @@
 #define SH_PCI	"host#/sys/devices/pci0000:00/0000:@:00.0"
 #define SH_IB	SH_PCI "/infiniband/mlx4_#"
 #define SH_UV	SH_PCI "/infiniband_verbs/uverbs#"
+/* A table. */
+/* clang-format off */
 #define SH_INSTANCE_CONTENTS(X)                                                                        \
 	X('f', "lock") X('f', "lease") X('f', "pid") X('s', "control")                                 \
 	X('d', "files") X('f', "files/c#.#") X('f', "files/l#.#")                                      \
@@ -102,6 +104,7 @@
 	X('d', SH_IB "/ports/#/pkeys") X('f', SH_IB "/ports/#/pkeys/#")                                \
 	X('d', SH_PCI "/infiniband_verbs") X('d', SH_UV) X('l', SH_UV "/device")                       \
 	X('f', SH_UV "/ibdev") X('f', SH_UV "/dev") X('f', SH_UV "/abi_version")
+/* clang-format on */
 
 enum sh_msg_type {
 	SH_MSG_HELLO = 1,	/* first message of a connection */

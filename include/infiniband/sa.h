@@ -74,6 +74,8 @@ struct ibv_path_record {
 #define IBV_PATH_RECORD_REVERSIBLE 0x80 /* of reversible_numpath */
 
 /* Uses of a path: ibv_path_data.flags, in host order. */
+/* The values as programs have always seen them. */
+/* clang-format off */
 #define IBV_PATH_FLAG_GMP (1<<0)		/* general management datagrams */
 #define IBV_PATH_FLAG_PRIMARY (1<<1)
 #define IBV_PATH_FLAG_ALTERNATE (1<<2)
@@ -81,6 +83,7 @@ struct ibv_path_record {
 #define IBV_PATH_FLAG_INBOUND (1<<4)
 #define IBV_PATH_FLAG_INBOUND_REVERSE (1<<5)	/* inbound, by reversing this one */
 #define IBV_PATH_FLAG_BIDIRECTIONAL (IBV_PATH_FLAG_OUTBOUND | IBV_PATH_FLAG_INBOUND_REVERSE)
+/* clang-format on */
 
 /* A path and its uses: the value of an option of librdmacm's rdma_set_option(). */
 struct ibv_path_data {

@@ -33,6 +33,7 @@ static void get_context(void **state)
 }
 
 /* The fields that a response and struct ibv_device_attr have under the same name. */
+/* clang-format off */
 #define DEVICE_FIELDS(X)                                                                               \
 	X(node_guid) X(sys_image_guid) X(max_mr_size) X(page_size_cap) X(vendor_id) X(vendor_part_id)  \
 	X(hw_ver) X(max_qp) X(max_qp_wr) X(device_cap_flags) X(max_sge) X(max_sge_rd) X(max_cq)        \
@@ -41,6 +42,7 @@ static void get_context(void **state)
 	X(max_raw_ipv6_qp) X(max_raw_ethy_qp) X(max_mcast_grp) X(max_mcast_qp_attach)                  \
 	X(max_total_mcast_qp_attach) X(max_ah) X(max_fmr) X(max_map_per_fmr) X(max_srq)                \
 	X(max_srq_wr) X(max_srq_sge) X(max_pkeys) X(local_ca_ack_delay) X(phys_port_cnt)
+/* clang-format on */
 
 static void query_device(void **state)
 {
@@ -78,11 +80,13 @@ static void query_device(void **state)
 	assert_true(fw == 5);
 }
 
+/* clang-format off */
 #define PORT_FIELDS(X)                                                                                 \
 	X(state) X(max_mtu) X(active_mtu) X(gid_tbl_len) X(port_cap_flags) X(max_msg_sz)               \
 	X(bad_pkey_cntr) X(qkey_viol_cntr) X(pkey_tbl_len) X(lid) X(sm_lid) X(lmc) X(max_vl_num)       \
 	X(sm_sl) X(subnet_timeout) X(init_type_reply) X(active_width) X(active_speed) X(phys_state)    \
 	X(link_layer)
+/* clang-format on */
 
 static void query_port(void **state)
 {

@@ -96,10 +96,12 @@ static void qp_attr(void **state)
 	SAME(alt_timeout);
 }
 
+/* clang-format off */
 #define PATH_FIELDS(X)                                                                                 \
 	X(dlid) X(slid) X(raw_traffic) X(flow_label) X(reversible) X(mtu) X(pkey) X(hop_limit)         \
 	X(traffic_class) X(numb_path) X(sl) X(mtu_selector) X(rate_selector) X(rate)                   \
 	X(packet_life_time_selector) X(packet_life_time) X(preference)
+/* clang-format on */
 
 static void path_record(void **state)
 {

@@ -19,6 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A list of numbers in order. */
+/* clang-format off */
 enum uv_command {
 	UV_GET_CONTEXT, UV_QUERY_DEVICE, UV_QUERY_PORT, UV_ALLOC_PD, UV_DEALLOC_PD, UV_CREATE_AH, UV_MODIFY_AH,
 	UV_QUERY_AH, UV_DESTROY_AH, UV_REG_MR, UV_REG_SMR, UV_REREG_MR, UV_QUERY_MR, UV_DEREG_MR, UV_ALLOC_MW,
@@ -32,6 +34,7 @@ enum uv_command {
 	/* mainline */
 	UV_OPEN_XRCD = 37, UV_CLOSE_XRCD, UV_CREATE_XSRQ, UV_OPEN_QP,
 };
+/* clang-format on */
 #define UV_EXTENDED		0x80000000u
 #define UV_COMMAND_MASK		0xffu
 
