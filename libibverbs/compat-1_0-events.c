@@ -33,7 +33,7 @@ int ibv_get_async_event_1_0(struct ibv_context_1_0 *context, struct ibv_async_ev
 
 	return 0;
 }
-symver(ibv_get_async_event_1_0, ibv_get_async_event, IBVERBS_1.0);
+symver(ibv_get_async_event_1_0, ibv_get_async_event, "IBVERBS_1.0");
 
 void ibv_ack_async_event_1_0(struct ibv_async_event *event)
 {
@@ -56,7 +56,7 @@ void ibv_ack_async_event_1_0(struct ibv_async_event *event)
 
 	ibv_ack_async_event(&real_event);
 }
-symver(ibv_ack_async_event_1_0, ibv_ack_async_event, IBVERBS_1.0);
+symver(ibv_ack_async_event_1_0, ibv_ack_async_event, "IBVERBS_1.0");
 
 int ibv_get_cq_event_1_0(struct ibv_comp_channel *channel, struct ibv_cq_1_0 **cq, void **cq_context)
 {
@@ -73,10 +73,10 @@ int ibv_get_cq_event_1_0(struct ibv_comp_channel *channel, struct ibv_cq_1_0 **c
 	*cq_context = (*cq)->cq_context;
 	return 0;
 }
-symver(ibv_get_cq_event_1_0, ibv_get_cq_event, IBVERBS_1.0);
+symver(ibv_get_cq_event_1_0, ibv_get_cq_event, "IBVERBS_1.0");
 
 void ibv_ack_cq_events_1_0(struct ibv_cq_1_0 *cq, unsigned int nevents)
 {
 	ibv_ack_cq_events(cq->real_cq, nevents);
 }
-symver(ibv_ack_cq_events_1_0, ibv_ack_cq_events, IBVERBS_1.0);
+symver(ibv_ack_cq_events_1_0, ibv_ack_cq_events, "IBVERBS_1.0");

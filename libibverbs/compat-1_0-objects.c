@@ -30,7 +30,7 @@ struct ibv_pd_1_0 *ibv_alloc_pd_1_0(struct ibv_context_1_0 *context)
 	pd->handle = pd->real_pd->handle;
 	return pd;
 }
-symver(ibv_alloc_pd_1_0, ibv_alloc_pd, IBVERBS_1.0);
+symver(ibv_alloc_pd_1_0, ibv_alloc_pd, "IBVERBS_1.0");
 
 int ibv_dealloc_pd_1_0(struct ibv_pd_1_0 *pd)
 {
@@ -40,7 +40,7 @@ int ibv_dealloc_pd_1_0(struct ibv_pd_1_0 *pd)
 		free(pd);
 	return ret;
 }
-symver(ibv_dealloc_pd_1_0, ibv_dealloc_pd, IBVERBS_1.0);
+symver(ibv_dealloc_pd_1_0, ibv_dealloc_pd, "IBVERBS_1.0");
 
 struct ibv_mr_1_0 *ibv_reg_mr_1_0(struct ibv_pd_1_0 *pd, void *addr, size_t length, int access)
 {
@@ -63,7 +63,7 @@ struct ibv_mr_1_0 *ibv_reg_mr_1_0(struct ibv_pd_1_0 *pd, void *addr, size_t leng
 	mr->rkey = mr->real_mr->rkey;
 	return mr;
 }
-symver(ibv_reg_mr_1_0, ibv_reg_mr, IBVERBS_1.0);
+symver(ibv_reg_mr_1_0, ibv_reg_mr, "IBVERBS_1.0");
 
 int ibv_dereg_mr_1_0(struct ibv_mr_1_0 *mr)
 {
@@ -73,7 +73,7 @@ int ibv_dereg_mr_1_0(struct ibv_mr_1_0 *mr)
 		free(mr);
 	return ret;
 }
-symver(ibv_dereg_mr_1_0, ibv_dereg_mr, IBVERBS_1.0);
+symver(ibv_dereg_mr_1_0, ibv_dereg_mr, "IBVERBS_1.0");
 
 struct ibv_cq_1_0 *ibv_create_cq_1_0(struct ibv_context_1_0 *context, int cqe, void *cq_context,
 				     struct ibv_comp_channel *channel, int comp_vector)
@@ -97,13 +97,13 @@ struct ibv_cq_1_0 *ibv_create_cq_1_0(struct ibv_context_1_0 *context, int cqe, v
 	cq->handle = cq->real_cq->handle;
 	return cq;
 }
-symver(ibv_create_cq_1_0, ibv_create_cq, IBVERBS_1.0);
+symver(ibv_create_cq_1_0, ibv_create_cq, "IBVERBS_1.0");
 
 int ibv_resize_cq_1_0(struct ibv_cq_1_0 *cq, int cqe)
 {
 	return ibv_resize_cq(cq->real_cq, cqe);
 }
-symver(ibv_resize_cq_1_0, ibv_resize_cq, IBVERBS_1.0);
+symver(ibv_resize_cq_1_0, ibv_resize_cq, "IBVERBS_1.0");
 
 int ibv_destroy_cq_1_0(struct ibv_cq_1_0 *cq)
 {
@@ -113,7 +113,7 @@ int ibv_destroy_cq_1_0(struct ibv_cq_1_0 *cq)
 		free(cq);
 	return ret;
 }
-symver(ibv_destroy_cq_1_0, ibv_destroy_cq, IBVERBS_1.0);
+symver(ibv_destroy_cq_1_0, ibv_destroy_cq, "IBVERBS_1.0");
 
 struct ibv_srq_1_0 *ibv_create_srq_1_0(struct ibv_pd_1_0 *pd, struct ibv_srq_init_attr *srq_init_attr)
 {
@@ -138,19 +138,19 @@ struct ibv_srq_1_0 *ibv_create_srq_1_0(struct ibv_pd_1_0 *pd, struct ibv_srq_ini
 	srq_init_attr->attr = real_attr.attr;
 	return srq;
 }
-symver(ibv_create_srq_1_0, ibv_create_srq, IBVERBS_1.0);
+symver(ibv_create_srq_1_0, ibv_create_srq, "IBVERBS_1.0");
 
 int ibv_modify_srq_1_0(struct ibv_srq_1_0 *srq, struct ibv_srq_attr *srq_attr, int srq_attr_mask)
 {
 	return ibv_modify_srq(srq->real_srq, srq_attr, srq_attr_mask);
 }
-symver(ibv_modify_srq_1_0, ibv_modify_srq, IBVERBS_1.0);
+symver(ibv_modify_srq_1_0, ibv_modify_srq, "IBVERBS_1.0");
 
 int ibv_query_srq_1_0(struct ibv_srq_1_0 *srq, struct ibv_srq_attr *srq_attr)
 {
 	return ibv_query_srq(srq->real_srq, srq_attr);
 }
-symver(ibv_query_srq_1_0, ibv_query_srq, IBVERBS_1.0);
+symver(ibv_query_srq_1_0, ibv_query_srq, "IBVERBS_1.0");
 
 int ibv_destroy_srq_1_0(struct ibv_srq_1_0 *srq)
 {
@@ -160,7 +160,7 @@ int ibv_destroy_srq_1_0(struct ibv_srq_1_0 *srq)
 		free(srq);
 	return ret;
 }
-symver(ibv_destroy_srq_1_0, ibv_destroy_srq, IBVERBS_1.0);
+symver(ibv_destroy_srq_1_0, ibv_destroy_srq, "IBVERBS_1.0");
 
 struct ibv_qp_1_0 *ibv_create_qp_1_0(struct ibv_pd_1_0 *pd, struct ibv_qp_init_attr_1_0 *qp_init_attr)
 {
@@ -198,7 +198,7 @@ struct ibv_qp_1_0 *ibv_create_qp_1_0(struct ibv_pd_1_0 *pd, struct ibv_qp_init_a
 	qp_init_attr->cap = real_attr.cap;
 	return qp;
 }
-symver(ibv_create_qp_1_0, ibv_create_qp, IBVERBS_1.0);
+symver(ibv_create_qp_1_0, ibv_create_qp, "IBVERBS_1.0");
 
 int ibv_query_qp_1_0(struct ibv_qp_1_0 *qp, struct ibv_qp_attr *attr, int attr_mask,
 		     struct ibv_qp_init_attr_1_0 *init_attr)
@@ -220,7 +220,7 @@ int ibv_query_qp_1_0(struct ibv_qp_1_0 *qp, struct ibv_qp_attr *attr, int attr_m
 	init_attr->sq_sig_all = real_attr.sq_sig_all;
 	return 0;
 }
-symver(ibv_query_qp_1_0, ibv_query_qp, IBVERBS_1.0);
+symver(ibv_query_qp_1_0, ibv_query_qp, "IBVERBS_1.0");
 
 int ibv_modify_qp_1_0(struct ibv_qp_1_0 *qp, struct ibv_qp_attr *attr, int attr_mask)
 {
@@ -230,7 +230,7 @@ int ibv_modify_qp_1_0(struct ibv_qp_1_0 *qp, struct ibv_qp_attr *attr, int attr_
 		qp->state = qp->real_qp->state;
 	return ret;
 }
-symver(ibv_modify_qp_1_0, ibv_modify_qp, IBVERBS_1.0);
+symver(ibv_modify_qp_1_0, ibv_modify_qp, "IBVERBS_1.0");
 
 int ibv_destroy_qp_1_0(struct ibv_qp_1_0 *qp)
 {
@@ -240,7 +240,7 @@ int ibv_destroy_qp_1_0(struct ibv_qp_1_0 *qp)
 		free(qp);
 	return ret;
 }
-symver(ibv_destroy_qp_1_0, ibv_destroy_qp, IBVERBS_1.0);
+symver(ibv_destroy_qp_1_0, ibv_destroy_qp, "IBVERBS_1.0");
 
 struct ibv_ah_1_0 *ibv_create_ah_1_0(struct ibv_pd_1_0 *pd, struct ibv_ah_attr *attr)
 {
@@ -261,7 +261,7 @@ struct ibv_ah_1_0 *ibv_create_ah_1_0(struct ibv_pd_1_0 *pd, struct ibv_ah_attr *
 	ah->handle = ah->real_ah->handle;
 	return ah;
 }
-symver(ibv_create_ah_1_0, ibv_create_ah, IBVERBS_1.0);
+symver(ibv_create_ah_1_0, ibv_create_ah, "IBVERBS_1.0");
 
 int ibv_destroy_ah_1_0(struct ibv_ah_1_0 *ah)
 {
@@ -271,16 +271,16 @@ int ibv_destroy_ah_1_0(struct ibv_ah_1_0 *ah)
 		free(ah);
 	return ret;
 }
-symver(ibv_destroy_ah_1_0, ibv_destroy_ah, IBVERBS_1.0);
+symver(ibv_destroy_ah_1_0, ibv_destroy_ah, "IBVERBS_1.0");
 
 int ibv_attach_mcast_1_0(struct ibv_qp_1_0 *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	return ibv_attach_mcast(qp->real_qp, gid, lid);
 }
-symver(ibv_attach_mcast_1_0, ibv_attach_mcast, IBVERBS_1.0);
+symver(ibv_attach_mcast_1_0, ibv_attach_mcast, "IBVERBS_1.0");
 
 int ibv_detach_mcast_1_0(struct ibv_qp_1_0 *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	return ibv_detach_mcast(qp->real_qp, gid, lid);
 }
-symver(ibv_detach_mcast_1_0, ibv_detach_mcast, IBVERBS_1.0);
+symver(ibv_detach_mcast_1_0, ibv_detach_mcast, "IBVERBS_1.0");

@@ -159,26 +159,26 @@ err_real:
 	errno = ENOMEM;
 	return NULL;
 }
-symver(ibv_get_device_list_1_0, ibv_get_device_list, IBVERBS_1.0);
+symver(ibv_get_device_list_1_0, ibv_get_device_list, "IBVERBS_1.0");
 
 void ibv_free_device_list_1_0(struct ibv_device_1_0 **list)
 {
 	ibv_free_device_list((struct ibv_device **)list[-1]);
 	free(list - 1);
 }
-symver(ibv_free_device_list_1_0, ibv_free_device_list, IBVERBS_1.0);
+symver(ibv_free_device_list_1_0, ibv_free_device_list, "IBVERBS_1.0");
 
 const char *ibv_get_device_name_1_0(struct ibv_device_1_0 *device)
 {
 	return ibv_get_device_name(device->real_device);
 }
-symver(ibv_get_device_name_1_0, ibv_get_device_name, IBVERBS_1.0);
+symver(ibv_get_device_name_1_0, ibv_get_device_name, "IBVERBS_1.0");
 
 uint64_t ibv_get_device_guid_1_0(struct ibv_device_1_0 *device)
 {
 	return ibv_get_device_guid(device->real_device);
 }
-symver(ibv_get_device_guid_1_0, ibv_get_device_guid, IBVERBS_1.0);
+symver(ibv_get_device_guid_1_0, ibv_get_device_guid, "IBVERBS_1.0");
 
 struct ibv_context_1_0 *ibv_open_device_1_0(struct ibv_device_1_0 *device)
 {
@@ -209,7 +209,7 @@ struct ibv_context_1_0 *ibv_open_device_1_0(struct ibv_device_1_0 *device)
 
 	return &shadow->context;
 }
-symver(ibv_open_device_1_0, ibv_open_device, IBVERBS_1.0);
+symver(ibv_open_device_1_0, ibv_open_device, "IBVERBS_1.0");
 
 int ibv_close_device_1_0(struct ibv_context_1_0 *context)
 {
@@ -231,13 +231,13 @@ int ibv_close_device_1_0(struct ibv_context_1_0 *context)
 	free(context);
 	return 0;
 }
-symver(ibv_close_device_1_0, ibv_close_device, IBVERBS_1.0);
+symver(ibv_close_device_1_0, ibv_close_device, "IBVERBS_1.0");
 
 int ibv_query_device_1_0(struct ibv_context_1_0 *context, struct ibv_device_attr *device_attr)
 {
 	return ibv_query_device(context->real_context, device_attr);
 }
-symver(ibv_query_device_1_0, ibv_query_device, IBVERBS_1.0);
+symver(ibv_query_device_1_0, ibv_query_device, "IBVERBS_1.0");
 
 int ibv_query_port_1_0(struct ibv_context_1_0 *context, uint8_t port_num, struct ibv_port_attr *port_attr)
 {
@@ -247,16 +247,16 @@ int ibv_query_port_1_0(struct ibv_context_1_0 *context, uint8_t port_num, struct
 	 */
 	return (ibv_query_port)(context->real_context, port_num, port_attr);
 }
-symver(ibv_query_port_1_0, ibv_query_port, IBVERBS_1.0);
+symver(ibv_query_port_1_0, ibv_query_port, "IBVERBS_1.0");
 
 int ibv_query_gid_1_0(struct ibv_context_1_0 *context, uint8_t port_num, int index, union ibv_gid *gid)
 {
 	return ibv_query_gid(context->real_context, port_num, index, gid);
 }
-symver(ibv_query_gid_1_0, ibv_query_gid, IBVERBS_1.0);
+symver(ibv_query_gid_1_0, ibv_query_gid, "IBVERBS_1.0");
 
 int ibv_query_pkey_1_0(struct ibv_context_1_0 *context, uint8_t port_num, int index, uint16_t *pkey)
 {
 	return ibv_query_pkey(context->real_context, port_num, index, pkey);
 }
-symver(ibv_query_pkey_1_0, ibv_query_pkey, IBVERBS_1.0);
+symver(ibv_query_pkey_1_0, ibv_query_pkey, "IBVERBS_1.0");

@@ -42,7 +42,7 @@
 	__asm__(".symver " #function ", " symbol); \
 	extern __typeof__(function) function
 #endif
-#define symver(function, name, version) bind_symbol(function, #name "@" #version)
+#define symver(function, name, version) bind_symbol(function, #name "@" version)
 #define default_symver(function, name) bind_symbol(function, #name "@@IBVERBS_1.1")
 #else
 #define symver(function, name, version) extern __typeof__(function) function
