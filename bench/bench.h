@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define BLOCK_US 20.0
+#define BLOCK_US  20.0
 #define MAX_BLOCK 64
 
 static inline double now_us(void)
@@ -48,7 +48,7 @@ static inline double median_of(double *values, int n)
 }
 
 struct timing {
-	double median, mean;	/* of one step, microseconds */
+	double median, mean; /* of one step, microseconds */
 };
 
 /*

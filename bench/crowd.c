@@ -26,7 +26,7 @@
 
 #include "bench.h"
 
-#define PATIENCE 120		/* seconds; a run that takes longer has failed */
+#define PATIENCE   120 /* seconds; a run that takes longer has failed */
 #define MOST_PAIRS 64
 
 static struct board {
@@ -35,7 +35,7 @@ static struct board {
 	struct {
 		uint32_t word, qpn, lid;
 	} __attribute__((aligned(128))) side[2 * MOST_PAIRS];
-} *board;
+} * board;
 
 static enum { VERBS, YIELD, FUTEX } how;
 static struct ibv_cq *cq;
@@ -50,7 +50,8 @@ static void die(const char *what)
 
 static void futex_wait(uint32_t *word, uint32_t value)
 {
-	if (syscall(SYS_futex, word, FUTEX_WAIT, value, NULL, NULL, 0) && errno != EAGAIN && errno != EINTR)
+	if (syscall(SYS_futex, word, FUTEX_WAIT, value, NULL, NULL, 0) && errno != EAGAIN &&
+	    errno != EINTR)
 		die("futex wait");
 }
 
@@ -72,7 +73,11 @@ static void open_device(void)
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *context = list && list[0] ? ibv_open_device(list[0]) : NULL;
 	struct ibv_qp_init_attr init = {
-		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 8},
+		.cap = {.max_send_wr = 4,
+			.max_recv_wr = 4,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+			.max_inline_data = 8},
 		.qp_type = IBV_QPT_RC,
 	};
 	struct ibv_pd *pd = context ? ibv_alloc_pd(context) : NULL;
@@ -91,18 +96,29 @@ static void connect_to(uint32_t qpn, uint32_t lid)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS))
+	if (ibv_modify_qp(qp, &attr,
+			  IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_ACCESS_FLAGS))
 		die("INIT");
 	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_2048, .dest_qp_num = qpn, .max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12, .ah_attr = {.dlid = (uint16_t)lid, .port_num = 1},
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_2048,
+		.dest_qp_num = qpn,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 12,
+		.ah_attr = {.dlid = (uint16_t)lid, .port_num = 1},
 	};
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
+	if (ibv_modify_qp(qp, &attr,
+			  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
 		die("RTR");
-	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1};
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-			  IBV_QP_MAX_QP_RD_ATOMIC))
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
+				    .timeout = 14,
+				    .retry_cnt = 7,
+				    .rnr_retry = 7,
+				    .max_rd_atomic = 1};
+	if (ibv_modify_qp(qp, &attr,
+			  IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC))
 		die("RTS");
 }
 
@@ -118,9 +134,12 @@ static void post_recv(void)
 static void send_and_complete(bool send, bool wait)
 {
 	struct ibv_sge sge = {(uintptr_t)mr->addr, 8, mr->lkey};
-	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
-				 .send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE}, *bad;
-	static int sends, receives;	/* completions that were polled early */
+	struct ibv_send_wr wr = {.sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE},
+			   *bad;
+	static int sends, receives; /* completions that were polled early */
 	struct ibv_wc wc;
 
 	if (send) {
@@ -287,11 +306,13 @@ static double compute(uint32_t iterations, double us)
 int main(int argc, char **argv)
 {
 	if (argc != 5) {
-		fprintf(stderr, "usage: crowd verbs|yield|futex PAIRS|compute ITERATIONS BUSY|MICROSECONDS\n");
+		fprintf(stderr, "usage: crowd verbs|yield|futex PAIRS|compute ITERATIONS "
+				"BUSY|MICROSECONDS\n");
 		return 2;
 	}
 	how = !strcmp(argv[1], "verbs") ? VERBS : !strcmp(argv[1], "yield") ? YIELD : FUTEX;
-	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
 	if (board == MAP_FAILED)
 		die("shared memory");
 	if (!strcmp(argv[2], "compute")) {

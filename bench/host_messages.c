@@ -24,7 +24,7 @@
 
 #include "bench.h"
 
-#define PATIENCE 120		/* seconds; a run that takes longer has failed */
+#define PATIENCE 120 /* seconds; a run that takes longer has failed */
 
 enum test { TCP, TCP_SLEEP, TCP_RATE, PIPE, FUTEX };
 static const char *const names[] = {"tcp", "tcp-sleep", "tcp-rate", "pipe", "futex"};
@@ -33,7 +33,7 @@ static enum test test;
 static size_t size;
 static int side, in_fd, out_fd;
 static char *buf;
-static uint32_t *words;		/* shared; each side sleeps on one of them */
+static uint32_t *words; /* shared; each side sleeps on one of them */
 
 static void die(const char *what)
 {
@@ -56,8 +56,9 @@ static void put(void)
 static void get(void)
 {
 	for (size_t done = 0; done < size;) {
-		ssize_t n = test == PIPE || test == FUTEX ? read(in_fd, buf + done, size - done) :
-			    recv(in_fd, buf + done, size - done, test == TCP ? MSG_DONTWAIT : 0);
+		ssize_t n = test == PIPE || test == FUTEX ? read(in_fd, buf + done, size - done)
+							  : recv(in_fd, buf + done, size - done,
+								 test == TCP ? MSG_DONTWAIT : 0);
 
 		if (n > 0)
 			done += n;

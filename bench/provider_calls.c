@@ -23,7 +23,7 @@
 #define BATCH 16
 
 static struct ibv_context *context;
-static struct ibv_context_ops ops;	/* as the provider set them */
+static struct ibv_context_ops ops; /* as the provider set them */
 static struct ibv_pd *pd;
 static struct ibv_cq *scq, *rcq;
 static struct ibv_srq *srq;
@@ -40,10 +40,11 @@ static void die(const char *what)
 
 /* ---- the measured functions: callgrind counts them and their callees ---- */
 
-#define KEEP asm volatile("" ::: "memory")	/* no tail call: the return is counted, too */
+#define KEEP asm volatile("" ::: "memory") /* no tail call: the return is counted, too */
 
-__attribute__((noinline)) static int measured_send(int (*op)(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_wr **),
-						   struct ibv_qp *q, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+__attribute__((noinline)) static int
+measured_send(int (*op)(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_wr **),
+	      struct ibv_qp *q, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	int ret = op(q, wr, bad);
 
@@ -51,8 +52,9 @@ __attribute__((noinline)) static int measured_send(int (*op)(struct ibv_qp *, st
 	return ret;
 }
 
-__attribute__((noinline)) static int measured_recv(int (*op)(struct ibv_qp *, struct ibv_recv_wr *, struct ibv_recv_wr **),
-						   struct ibv_qp *q, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+__attribute__((noinline)) static int
+measured_recv(int (*op)(struct ibv_qp *, struct ibv_recv_wr *, struct ibv_recv_wr **),
+	      struct ibv_qp *q, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	int ret = op(q, wr, bad);
 
@@ -60,8 +62,9 @@ __attribute__((noinline)) static int measured_recv(int (*op)(struct ibv_qp *, st
 	return ret;
 }
 
-__attribute__((noinline)) static int measured_srq(int (*op)(struct ibv_srq *, struct ibv_recv_wr *, struct ibv_recv_wr **),
-						  struct ibv_srq *q, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+__attribute__((noinline)) static int
+measured_srq(int (*op)(struct ibv_srq *, struct ibv_recv_wr *, struct ibv_recv_wr **),
+	     struct ibv_srq *q, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	int ret = op(q, wr, bad);
 
@@ -69,8 +72,8 @@ __attribute__((noinline)) static int measured_srq(int (*op)(struct ibv_srq *, st
 	return ret;
 }
 
-__attribute__((noinline)) static int measured_poll(int (*op)(struct ibv_cq *, int, struct ibv_wc *), struct ibv_cq *q, int n,
-						   struct ibv_wc *wc)
+__attribute__((noinline)) static int measured_poll(int (*op)(struct ibv_cq *, int, struct ibv_wc *),
+						   struct ibv_cq *q, int n, struct ibv_wc *wc)
 {
 	int ret = op(q, n, wc);
 
@@ -79,7 +82,8 @@ __attribute__((noinline)) static int measured_poll(int (*op)(struct ibv_cq *, in
 }
 
 /* The cost of the functions above alone. Two of the instructions are this function's own. */
-__attribute__((noinline)) static int nothing(struct ibv_qp *q, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+__attribute__((noinline)) static int nothing(struct ibv_qp *q, struct ibv_send_wr *wr,
+					     struct ibv_send_wr **bad)
 {
 	(void)q;
 	(void)wr;
@@ -91,9 +95,12 @@ __attribute__((noinline)) static int nothing(struct ibv_qp *q, struct ibv_send_w
 
 static void connect_to(struct ibv_qp *from, uint32_t qpn, uint16_t lid)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
+				   .port_num = 1,
+				   .qp_access_flags = IBV_ACCESS_REMOTE_WRITE};
 
-	if (ibv_modify_qp(from, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
+	if (ibv_modify_qp(from, &attr,
+			  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
 		die("modify QP to INIT");
 	attr = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTR,
@@ -103,18 +110,25 @@ static void connect_to(struct ibv_qp *from, uint32_t qpn, uint16_t lid)
 		.min_rnr_timer = 1,
 		.ah_attr = {.dlid = lid, .port_num = 1},
 	};
-	if (ibv_modify_qp(from, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
+	if (ibv_modify_qp(from, &attr,
+			  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
 		die("modify QP to RTR");
 	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1,
+		.qp_state = IBV_QPS_RTS,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 1,
 	};
-	if (ibv_modify_qp(from, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-			  IBV_QP_MAX_QP_RD_ATOMIC))
+	if (ibv_modify_qp(from, &attr,
+			  IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC))
 		die("modify QP to RTS");
 }
 
-static struct ibv_qp *make_qp(enum ibv_qp_type type, struct ibv_srq *with, struct ibv_xrc_domain *domain)
+static struct ibv_qp *make_qp(enum ibv_qp_type type, struct ibv_srq *with,
+			      struct ibv_xrc_domain *domain)
 {
 	struct ibv_qp_init_attr init = {
 		.send_cq = scq,
@@ -156,10 +170,13 @@ static void set_up(const char *what)
 		die("set up");
 	if (!strncmp(what, "xrc", 3)) {
 		/* Only the legacy API has these. dlsym() tells whether the library does. */
-		struct ibv_xrc_domain *(*open_domain)(struct ibv_context *, int, int) = dlsym(RTLD_DEFAULT, "ibv_open_xrc_domain");
-		struct ibv_srq *(*create)(struct ibv_pd *, struct ibv_xrc_domain *, struct ibv_cq *, struct ibv_srq_init_attr *) =
+		struct ibv_xrc_domain *(*open_domain)(struct ibv_context *, int, int) =
+			dlsym(RTLD_DEFAULT, "ibv_open_xrc_domain");
+		struct ibv_srq *(*create)(struct ibv_pd *, struct ibv_xrc_domain *, struct ibv_cq *,
+					  struct ibv_srq_init_attr *) =
 			dlsym(RTLD_DEFAULT, "ibv_create_xrc_srq");
-		int (*create_rcv)(struct ibv_qp_init_attr *, uint32_t *) = dlsym(RTLD_DEFAULT, "ibv_create_xrc_rcv_qp");
+		int (*create_rcv)(struct ibv_qp_init_attr *, uint32_t *) =
+			dlsym(RTLD_DEFAULT, "ibv_create_xrc_rcv_qp");
 		int (*modify_rcv)(struct ibv_xrc_domain *, uint32_t, struct ibv_qp_attr *, int) =
 			dlsym(RTLD_DEFAULT, "ibv_modify_xrc_rcv_qp");
 		struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
@@ -178,14 +195,22 @@ static void set_up(const char *what)
 			die("XRC objects");
 		remote_srqn = srq->xrc_srq_num;
 		qp = make_qp(IBV_QPT_XRC, NULL, domain);
-		if (modify_rcv(domain, rcv, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
+		if (modify_rcv(domain, rcv, &attr,
+			       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+				       IBV_QP_ACCESS_FLAGS))
 			die("modify receive QP");
 		attr = (struct ibv_qp_attr){
-			.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = qp->qp_num, .max_dest_rd_atomic = 1,
-			.min_rnr_timer = 1, .ah_attr = {.dlid = port.lid, .port_num = 1},
+			.qp_state = IBV_QPS_RTR,
+			.path_mtu = IBV_MTU_1024,
+			.dest_qp_num = qp->qp_num,
+			.max_dest_rd_atomic = 1,
+			.min_rnr_timer = 1,
+			.ah_attr = {.dlid = port.lid, .port_num = 1},
 		};
-		if (modify_rcv(domain, rcv, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
+		if (modify_rcv(domain, rcv, &attr,
+			       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				       IBV_QP_MIN_RNR_TIMER))
 			die("modify receive QP");
 		connect_to(qp, rcv, port.lid);
 		return;
@@ -212,7 +237,11 @@ static void prepare(enum ibv_wr_opcode opcode, int flags, uint32_t len)
 	sge = (struct ibv_sge){.addr = (uintptr_t)buf, .length = len, .lkey = mr->lkey};
 	for (int i = 0; i < BATCH; i++) {
 		swr[i] = (struct ibv_send_wr){
-			.wr_id = i, .sg_list = &sge, .num_sge = 1, .opcode = opcode, .send_flags = flags,
+			.wr_id = i,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = opcode,
+			.send_flags = flags,
 			.wr.rdma = {.remote_addr = (uintptr_t)buf + 4096, .rkey = mr->rkey},
 			.xrc_remote_srq_num = remote_srqn,
 		};
@@ -223,7 +252,8 @@ static void prepare(enum ibv_wr_opcode opcode, int flags, uint32_t len)
 static void post_receives(int n)
 {
 	for (int i = 0; i < n; i++)
-		if (srq ? ibv_post_srq_recv(srq, &rwr, &bad_rwr) : ibv_post_recv(peer, &rwr, &bad_rwr))
+		if (srq ? ibv_post_srq_recv(srq, &rwr, &bad_rwr)
+			: ibv_post_recv(peer, &rwr, &bad_rwr))
 			die("post receive");
 }
 
@@ -272,7 +302,8 @@ static int measure_polls(struct ibv_cq *cq, int batch)
 			die("post send");
 	}
 	for (int i = 0; i < COUNT / batch; i++)
-		if (measured_poll(ops.poll_cq, cq, batch, wc) != batch || wc[0].status != IBV_WC_SUCCESS)
+		if (measured_poll(ops.poll_cq, cq, batch, wc) != batch ||
+		    wc[0].status != IBV_WC_SUCCESS)
 			die("poll");
 	return COUNT;
 }

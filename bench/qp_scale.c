@@ -21,13 +21,13 @@
 
 #include <infiniband/verbs.h>
 
-#define MAX_POINTS	16
-#define SAMPLES		101
+#define MAX_POINTS 16
+#define SAMPLES	   101
 
 enum kind { KIND_RC, KIND_XRC_SEND, KIND_XRC_RECV };
 enum op { OP_CREATE, OP_CONNECT, OP_QUERY, OP_WORK, OP_DESTROY, OPS };
 
-struct side {				/* shared by all queue pairs */
+struct side { /* shared by all queue pairs */
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
@@ -124,8 +124,10 @@ static void open_side(struct side *s, enum kind kind)
 	s->pd = ibv_alloc_pd(s->ctx);
 	s->cq = ibv_create_cq(s->ctx, 255, NULL, NULL, 0);
 	s->memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	s->mr = s->pd && s->memory != MAP_FAILED ?
-			ibv_reg_mr(s->pd, s->memory, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE) : NULL;
+	s->mr = s->pd && s->memory != MAP_FAILED
+			? ibv_reg_mr(s->pd, s->memory, 4096,
+				     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+			: NULL;
 	if (!s->cq || !s->mr)
 		die("cannot make the objects that all share");
 	if (kind != KIND_RC) {
@@ -138,8 +140,10 @@ static void open_side(struct side *s, enum kind kind)
 static void create(struct side *s, struct one *q)
 {
 	struct ibv_qp_init_attr attr = {
-		.send_cq = s->cq, .recv_cq = s->cq, .qp_type = s->kind == KIND_RC ? IBV_QPT_RC : IBV_QPT_XRC,
-		.cap = { .max_send_wr = 1, .max_send_sge = 1, .max_recv_wr = 1, .max_recv_sge = 1 },
+		.send_cq = s->cq,
+		.recv_cq = s->cq,
+		.qp_type = s->kind == KIND_RC ? IBV_QPT_RC : IBV_QPT_XRC,
+		.cap = {.max_send_wr = 1, .max_send_sge = 1, .max_recv_wr = 1, .max_recv_sge = 1},
 		.xrc_domain = s->domain,
 	};
 
@@ -171,7 +175,8 @@ static void destroy(struct side *s, struct one *q)
 
 static void modify(struct side *s, struct one *q, struct ibv_qp_attr *attr, int mask)
 {
-	int err = q->qp ? ibv_modify_qp(q->qp, attr, mask) : ibv_modify_xrc_rcv_qp(s->domain, q->qpn, attr, mask);
+	int err = q->qp ? ibv_modify_qp(q->qp, attr, mask)
+			: ibv_modify_xrc_rcv_qp(s->domain, q->qpn, attr, mask);
 
 	if (err) {
 		errno = err;
@@ -183,30 +188,42 @@ static void modify(struct side *s, struct one *q, struct ibv_qp_attr *attr, int 
 static void connect_qp(struct side *s, struct one *q)
 {
 	struct ibv_qp_attr init = {
-		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 	};
 	struct ibv_qp_attr rtr = {
-		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = q->qpn, .max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12, .ah_attr = { .dlid = s->lid, .port_num = 1 },
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = q->qpn,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 12,
+		.ah_attr = {.dlid = s->lid, .port_num = 1},
 	};
 	struct ibv_qp_attr rts = {
-		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1,
+		.qp_state = IBV_QPS_RTS,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 1,
 	};
 
 	modify(s, q, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-	modify(s, q, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	modify(s, q, &rtr,
+	       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+		       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 	if (s->kind != KIND_XRC_RECV)
-		modify(s, q, &rts, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					   IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+		modify(s, q, &rts,
+		       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
 static void query(struct side *s, struct one *q)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
-	int err = q->qp ? ibv_query_qp(q->qp, &attr, IBV_QP_STATE, &init) :
-			  ibv_query_xrc_rcv_qp(s->domain, q->qpn, &attr, IBV_QP_STATE, &init);
+	int err = q->qp ? ibv_query_qp(q->qp, &attr, IBV_QP_STATE, &init)
+			: ibv_query_xrc_rcv_qp(s->domain, q->qpn, &attr, IBV_QP_STATE, &init);
 
 	if (err || attr.qp_state != (s->kind == KIND_XRC_RECV ? IBV_QPS_RTR : IBV_QPS_RTS)) {
 		errno = err;
@@ -218,11 +235,17 @@ static void query(struct side *s, struct one *q)
  * and the acknowledgement, the library for the completion. */
 static void work(struct side *s, struct one *q)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)s->memory, .length = 8, .lkey = s->mr->lkey };
-	struct ibv_send_wr wr = {
-		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = { .remote_addr = (uintptr_t)s->memory + 64, .rkey = s->mr->rkey },
-	}, *bad;
+	struct ibv_sge sge = {.addr = (uintptr_t)s->memory, .length = 8, .lkey = s->mr->lkey};
+	struct ibv_send_wr wr =
+				   {
+					   .sg_list = &sge,
+					   .num_sge = 1,
+					   .opcode = IBV_WR_RDMA_WRITE,
+					   .send_flags = IBV_SEND_SIGNALED,
+					   .wr.rdma = {.remote_addr = (uintptr_t)s->memory + 64,
+						       .rkey = s->mr->rkey},
+				   },
+			   *bad;
 	struct ibv_wc wc;
 	int n;
 
@@ -285,7 +308,8 @@ struct other {
 	int tell, hear;
 };
 
-static void __attribute__((noreturn)) other_main(enum kind kind, unsigned int most, int hear, int tell)
+static void __attribute__((noreturn))
+other_main(enum kind kind, unsigned int most, int hear, int tell)
 {
 	struct one *q = calloc(most, sizeof(*q));
 	struct side s = {0};
@@ -330,7 +354,7 @@ static struct other *start_others(enum kind kind, unsigned int processes, unsign
 		}
 		close(down[0]);
 		close(up[1]);
-		o[i] = (struct other){ .tell = down[1], .hear = up[0] };
+		o[i] = (struct other){.tell = down[1], .hear = up[0]};
 	}
 	return o;
 }
@@ -353,7 +377,7 @@ static void grow_others(struct other *o, unsigned int processes, unsigned int to
 
 static void measure(enum kind kind, const unsigned int *point, int points, unsigned int processes)
 {
-	static const char *const name[] = { "RC", "XRC send", "XRC receive" };
+	static const char *const name[] = {"RC", "XRC send", "XRC receive"};
 	unsigned int most = point[points - 1], have = 0;
 	struct other *others = processes ? start_others(kind, processes, most) : NULL;
 	struct one *q = calloc(processes ? 1 : most, sizeof(*q));
@@ -378,8 +402,9 @@ static void measure(enum kind kind, const unsigned int *point, int points, unsig
 		       (now_us(CLOCK_MONOTONIC) - began) / 1e6);
 		wait_for_line();
 		sample(&s, q, own, op, &cpu);
-		printf("cost\t%s\t%u\t%u\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%u\t%d\n", name[kind], processes, point[i],
-		       op[OP_CREATE], op[OP_CONNECT], op[OP_QUERY], op[OP_WORK], op[OP_DESTROY], cpu, mappings(), SAMPLES);
+		printf("cost\t%s\t%u\t%u\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%u\t%d\n", name[kind],
+		       processes, point[i], op[OP_CREATE], op[OP_CONNECT], op[OP_QUERY],
+		       op[OP_WORK], op[OP_DESTROY], cpu, mappings(), SAMPLES);
 		wait_for_line();
 		have = point[i];
 	}
@@ -387,7 +412,8 @@ static void measure(enum kind kind, const unsigned int *point, int points, unsig
 	if (!processes)
 		while (have)
 			destroy(&s, &q[--have]);
-	printf("end\t%s\t%u\t%u\t%.3f\n", name[kind], processes, most, (now_us(CLOCK_MONOTONIC) - began) / 1e6);
+	printf("end\t%s\t%u\t%u\t%.3f\n", name[kind], processes, most,
+	       (now_us(CLOCK_MONOTONIC) - began) / 1e6);
 	wait_for_line();
 }
 
@@ -403,7 +429,8 @@ static void measure_registration(size_t largest)
 	for (size = 4096; size <= largest; size *= size < (size_t)1 << 28 ? 16 : 4) {
 		reps = size > (size_t)1 << 26 ? 3 : 9;
 		for (i = 0; i < reps; i++) {
-			char *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			char *at = mmap(NULL, size, PROT_READ | PROT_WRITE,
+					MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 			if (at == MAP_FAILED)
 				die("no memory");
@@ -423,15 +450,15 @@ static void measure_registration(size_t largest)
 			gone[i] = now_us(CLOCK_MONOTONIC) - t;
 			munmap(at, size);
 		}
-		printf("registered\t%zu\t%.2f\t%.2f\t%.2f\n", size, median(first, reps), median(again, reps),
-		       median(gone, reps));
+		printf("registered\t%zu\t%.2f\t%.2f\t%.2f\n", size, median(first, reps),
+		       median(again, reps), median(gone, reps));
 		fflush(stdout);
 	}
 }
 
 int main(int argc, char **argv)
 {
-	unsigned int point[MAX_POINTS] = { 1, 10, 1000 }, processes = 0;
+	unsigned int point[MAX_POINTS] = {1, 10, 1000}, processes = 0;
 	enum kind kind = KIND_RC;
 	int i, points = 3;
 	char *p;
@@ -445,12 +472,14 @@ int main(int argc, char **argv)
 			measure_registration(strtoull(value, NULL, 10));
 			return 0;
 		} else if (!strcmp(argv[i], "--kind") && i++) {
-			kind = !strcmp(value, "xrc-send") ? KIND_XRC_SEND :
-			       !strcmp(value, "xrc-recv") ? KIND_XRC_RECV : KIND_RC;
+			kind = !strcmp(value, "xrc-send")   ? KIND_XRC_SEND
+			       : !strcmp(value, "xrc-recv") ? KIND_XRC_RECV
+							    : KIND_RC;
 		} else if (!strcmp(argv[i], "--processes") && i++) {
 			processes = (unsigned int)atoi(value);
 		} else if (!strcmp(argv[i], "--points") && i++) {
-			for (points = 0, p = (char *)(uintptr_t)value; *p && points < MAX_POINTS; p += *p == ',')
+			for (points = 0, p = (char *)(uintptr_t)value; *p && points < MAX_POINTS;
+			     p += *p == ',')
 				point[points++] = (unsigned int)strtoul(p, &p, 10);
 			if (!points || *p || !point[0])
 				points = 0;
@@ -462,7 +491,8 @@ int main(int argc, char **argv)
 		if (point[i] < point[i - 1])
 			points = 0;
 	if (!points) {
-		fprintf(stderr, "usage: qp_scale [--hold] [--kind rc|xrc-send|xrc-recv] [--points N,N,...]\n"
+		fprintf(stderr, "usage: qp_scale [--hold] [--kind rc|xrc-send|xrc-recv] [--points "
+				"N,N,...]\n"
 				"       [--processes P] | --registration LARGEST\n");
 		return 2;
 	}

@@ -30,13 +30,13 @@
 
 #include "bench.h"
 
-#define TX_DEPTH 512
-#define RECEIVES 32		/* that a ping-pong keeps posted */
+#define TX_DEPTH     512
+#define RECEIVES     32 /* that a ping-pong keeps posted */
 #define SIGNAL_EVERY 16
-#define CHAIN 32		/* requests per post, when measuring a rate */
-#define WINDOW 2048		/* receives kept posted when measuring a rate */
-#define INLINE_MAX 28
-#define PATIENCE 120		/* seconds; a run that takes longer has failed */
+#define CHAIN	     32	  /* requests per post, when measuring a rate */
+#define WINDOW	     2048 /* receives kept posted when measuring a rate */
+#define INLINE_MAX   28
+#define PATIENCE     120 /* seconds; a run that takes longer has failed */
 
 enum test { SEND, XRC, EVENTS, WRITE, READ, RATE, PACED };
 static const char *const names[] = {"send", "xrc", "events", "write", "read", "rate", "paced"};
@@ -198,12 +198,15 @@ static void connect_qp(uint32_t to)
 static void make_qps(void)
 {
 	struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = RECEIVES, .max_sge = 1}};
-	struct ibv_qp_init_attr rcv_init = {0}, init = {
-		.send_cq = scq,
-		.recv_cq = rcq,
-		.qp_type = test == XRC ? IBV_QPT_XRC : IBV_QPT_RC,
-		.cap = {.max_send_wr = TX_DEPTH, .max_send_sge = 1, .max_inline_data = INLINE_MAX},
-	};
+	struct ibv_qp_init_attr rcv_init = {0},
+				init = {
+					.send_cq = scq,
+					.recv_cq = rcq,
+					.qp_type = test == XRC ? IBV_QPT_XRC : IBV_QPT_RC,
+					.cap = {.max_send_wr = TX_DEPTH,
+						.max_send_sge = 1,
+						.max_inline_data = INLINE_MAX},
+				};
 	struct ibv_qp_attr attr = to_init;
 
 	if (test == XRC) {
@@ -302,8 +305,8 @@ static __attribute__((noinline)) int measured_send(struct ibv_send_wr *wr)
 
 static __attribute__((noinline)) int measured_recv(void)
 {
-	return srq ? ibv_post_srq_recv(srq, recv_wr, &bad_recv) :
-		     ibv_post_recv(qp, recv_wr, &bad_recv);
+	return srq ? ibv_post_srq_recv(srq, recv_wr, &bad_recv)
+		   : ibv_post_recv(qp, recv_wr, &bad_recv);
 }
 
 static __attribute__((noinline)) int measured_poll(struct ibv_cq *cq, int at_most)
@@ -541,7 +544,8 @@ int main(int argc, char **argv)
 	if (argc == 7)
 		offset = atoi(argv[6]) & 4095;
 	if (size < 8 || size > 1 << 30 || iterations < 1) {
-		fputs("verbs_messages: sizes are 8 bytes to 1 GiB, iterations 1 and more\n", stderr);
+		fputs("verbs_messages: sizes are 8 bytes to 1 GiB, iterations 1 and more\n",
+		      stderr);
 		return 2;
 	}
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds))

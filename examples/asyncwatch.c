@@ -64,9 +64,10 @@ static void print_event(const struct ibv_async_event *event)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "ib-dev", required_argument, NULL, 'd' }, {} };
-	static const char *const help[] = { "use IB device <dev> (default first device found)" };
-	static const struct tool tool = { "print the asynchronous events of a device", options, help };
+	static const struct option options[] = {{"ib-dev", required_argument, NULL, 'd'}, {}};
+	static const char *const help[] = {"use IB device <dev> (default first device found)"};
+	static const struct tool tool = {"print the asynchronous events of a device", options,
+					 help};
 	struct ibv_async_event event;
 	struct ibv_context *context;
 	const char *name = NULL;
@@ -91,7 +92,8 @@ int main(int argc, char **argv)
 			break;
 		}
 	}
-	pp_fail(errno, "The device may have been removed or reset.", "Couldn't read events of %s", ibv_get_device_name(context->device));
+	pp_fail(errno, "The device may have been removed or reset.", "Couldn't read events of %s",
+		ibv_get_device_name(context->device));
 	err = ibv_close_device(context);
 	if (err)
 		pp_fail(err, NULL, "Couldn't close the device");

@@ -74,13 +74,18 @@ static void fill_plain(char *message, uint32_t size)
 		message[i] = 0;
 }
 
-int pp_content_init(struct pp_content *content, struct ibv_pd *pd, const struct pp_options *opt, uint32_t headroom, int sends,
-		    int min_slots, int max_slots)
+int pp_content_init(struct pp_content *content, struct ibv_pd *pd, const struct pp_options *opt,
+		    uint32_t headroom, int sends, int min_slots, int max_slots)
 {
-	struct pp_content new = { .size = opt->size, .headroom = headroom, .sends = sends, .slots = 1, .verify = opt->verify };
+	struct pp_content new = {.size = opt->size,
+				 .headroom = headroom,
+				 .sends = sends,
+				 .slots = 1,
+				 .verify = opt->verify};
 	int ret;
 
-	new.stride = (2 * PP_GUARD + headroom + (size_t)opt->size + PP_GUARD - 1) & -(size_t)PP_GUARD;
+	new.stride =
+		(2 * PP_GUARD + headroom + (size_t)opt->size + PP_GUARD - 1) & -(size_t)PP_GUARD;
 	if (opt->verify) {
 		size_t slots = SLOT_BUDGET / new.stride;
 
@@ -90,15 +95,17 @@ int pp_content_init(struct pp_content *content, struct ibv_pd *pd, const struct 
 	} else {
 		new.sends = 1; /* all messages have the same content */
 	}
-	new.length = new.stride * (new.sends + new.slots);
+	new.length = new.stride *(new.sends + new.slots);
 
 	new.free_slots = calloc(new.slots, sizeof *new.free_slots);
 	if (!new.free_slots)
-		return pp_fail(ENOMEM, NULL, "Couldn't allocate the list of %d receive buffers", new.slots);
-	new.base = mmap(NULL, new.length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		return pp_fail(ENOMEM, NULL, "Couldn't allocate the list of %d receive buffers",
+			       new.slots);
+	new.base =
+		mmap(NULL, new.length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (new.base == MAP_FAILED) {
-		ret = pp_fail(errno, "Choose a smaller size (-s) or fewer QPs or clients.", "Couldn't allocate work buf of %zu bytes",
-			      new.length);
+		ret = pp_fail(errno, "Choose a smaller size (-s) or fewer QPs or clients.",
+			      "Couldn't allocate work buf of %zu bytes", new.length);
 		goto err_list;
 	}
 	memset(new.base, GUARD_BYTE, new.length);
@@ -113,7 +120,8 @@ int pp_content_init(struct pp_content *content, struct ibv_pd *pd, const struct 
 	errno = 0;
 	new.mr = ibv_reg_mr(pd, new.base, new.length, IBV_ACCESS_LOCAL_WRITE);
 	if (!new.mr) {
-		ret = pp_fail(errno, pp_memory_advice(errno), "Couldn't register MR of %zu bytes", new.length);
+		ret = pp_fail(errno, pp_memory_advice(errno), "Couldn't register MR of %zu bytes",
+			      new.length);
 		goto err_base;
 	}
 	*content = new;
@@ -163,16 +171,17 @@ static void free_slot(struct pp_content *content, int slot)
 
 void pp_slot_sge(const struct pp_content *content, int slot, struct ibv_sge *sge)
 {
-	*sge = (struct ibv_sge){ .addr = (uintptr_t)slot_buffer(content, slot) + PP_GUARD,
-				 .length = content->headroom + content->size,
-				 .lkey = content->mr->lkey };
+	*sge = (struct ibv_sge){.addr = (uintptr_t)slot_buffer(content, slot) + PP_GUARD,
+				.length = content->headroom + content->size,
+				.lkey = content->mr->lkey};
 }
 
 void pp_send_sge(const struct pp_content *content, int send, struct ibv_sge *sge)
 {
-	*sge = (struct ibv_sge){ .addr = (uintptr_t)send_buffer(content, content->verify ? send : 0) + PP_GUARD,
-				 .length = content->size,
-				 .lkey = content->mr->lkey };
+	*sge = (struct ibv_sge){
+		.addr = (uintptr_t)send_buffer(content, content->verify ? send : 0) + PP_GUARD,
+		.length = content->size,
+		.lkey = content->mr->lkey};
 }
 
 void pp_write_message(struct pp_content *content, int send, uint64_t stream, uint64_t iter)
@@ -221,7 +230,8 @@ static bool untouched(const char *from, const char *to)
 	return true;
 }
 
-int pp_check_message(struct pp_content *content, int slot, uint64_t stream, uint64_t iter, uint32_t byte_len)
+int pp_check_message(struct pp_content *content, int slot, uint64_t stream, uint64_t iter,
+		     uint32_t byte_len)
 {
 	char *buffer = slot_buffer(content, slot);
 	char *message = buffer + PP_GUARD + content->headroom;
@@ -230,16 +240,22 @@ int pp_check_message(struct pp_content *content, int slot, uint64_t stream, uint
 	if (!content->verify)
 		return 0;
 	if (byte_len != content->headroom + content->size)
-		return pp_fail(EBADMSG, "Both sides need the same size (-s).", "Message %" PRIu64 " has %" PRIu32 " bytes instead of %" PRIu32,
+		return pp_fail(EBADMSG, "Both sides need the same size (-s).",
+			       "Message %" PRIu64 " has %" PRIu32 " bytes instead of %" PRIu32,
 			       iter, byte_len, content->headroom + content->size);
 	at = first_difference(message, content->size, stream, iter);
 	if (at < content->size)
-		return pp_fail(EBADMSG, "Contents are checked only between two of these tools, both run with the option that checks.",
-			       "Message %" PRIu64 " differs from what was sent at byte %" PRIu32 " of %" PRIu32 " (found 0x%02x, receive buffer %d)",
+		return pp_fail(EBADMSG,
+			       "Contents are checked only between two of these tools, both run "
+			       "with the option that checks.",
+			       "Message %" PRIu64 " differs from what was sent at byte %" PRIu32
+			       " of %" PRIu32 " (found 0x%02x, receive buffer %d)",
 			       iter, at, content->size, (uint8_t)message[at], slot);
-	if (!untouched(buffer, buffer + PP_GUARD) || !untouched(message + content->size, buffer + content->stride))
-		return pp_fail(EBADMSG, "The device wrote outside the memory that the receive named.",
-			       "Message %" PRIu64 " touched bytes around receive buffer %d", iter, slot);
+	if (!untouched(buffer, buffer + PP_GUARD) ||
+	    !untouched(message + content->size, buffer + content->stride))
+		return pp_fail(
+			EBADMSG, "The device wrote outside the memory that the receive named.",
+			"Message %" PRIu64 " touched bytes around receive buffer %d", iter, slot);
 	memset(buffer + PP_GUARD, EMPTY_BYTE, content->headroom + (size_t)content->size);
 	free_slot(content, slot);
 	content->verified++;

@@ -20,7 +20,8 @@ int pp_fail(int err, const char *advice, const char *what, ...)
 		err = -err;
 	/* No verb of a failed device works again, so advice about arguments would mislead. */
 	if (err == EIO)
-		advice = "The device has failed, or was taken away: end this program and the others that use it. The kernel's log "
+		advice = "The device has failed, or was taken away: end this program and the "
+			 "others that use it. The kernel's log "
 			 "(dmesg) may say why.";
 	fflush(stdout);
 	va_start(ap, what);
@@ -36,8 +37,9 @@ int pp_fail(int err, const char *advice, const char *what, ...)
 
 const char *pp_memory_advice(int err)
 {
-	return err == ENOMEM ? "The locked-memory limit is the usual reason: see `ulimit -l`, and raise it in /etc/security/limits.d." :
-			       NULL;
+	return err == ENOMEM ? "The locked-memory limit is the usual reason: see `ulimit -l`, and "
+			       "raise it in /etc/security/limits.d."
+			     : NULL;
 }
 
 const char *pp_open_advice(int err)
@@ -45,13 +47,16 @@ const char *pp_open_advice(int err)
 	switch (err) {
 	case EACCES:
 	case EPERM:
-		return "Devices open to members of the group that owns /dev/infiniband/uverbs* (usually rdma).";
+		return "Devices open to members of the group that owns /dev/infiniband/uverbs* "
+		       "(usually rdma).";
 	case ENOENT:
-		return "Its device file is missing: load the module ib_uverbs, or have udev make /dev/infiniband/uverbs*; a container "
+		return "Its device file is missing: load the module ib_uverbs, or have udev make "
+		       "/dev/infiniband/uverbs*; a container "
 		       "needs --device /dev/infiniband.";
 	case ENODEV:
 	case ENXIO:
-		return "The device is gone: its driver was unloaded, or the adapter failed. ibv_devices lists those that are left.";
+		return "The device is gone: its driver was unloaded, or the adapter failed. "
+		       "ibv_devices lists those that are left.";
 	default:
 		return pp_memory_advice(err);
 	}
@@ -63,13 +68,15 @@ const char *pp_list_advice(int err)
 		return "/sys is not mounted here: mount -t sysfs sysfs /sys.";
 	if (err != ENOSYS)
 		return pp_memory_advice(err);
-	return "No IB devices found. If no line above says why: load the adapter's driver (mlx4_ib) and ib_uverbs. Without an adapter, "
+	return "No IB devices found. If no line above says why: load the adapter's driver "
+	       "(mlx4_ib) and ib_uverbs. Without an adapter, "
 	       "start this command with `softhca run --`.";
 }
 
 const char *pp_none_advice(void)
 {
-	return "If no line above says why: load the adapter's driver (mlx4_ib), and install its provider library.";
+	return "If no line above says why: load the adapter's driver (mlx4_ib), and install its "
+	       "provider library.";
 }
 
 static struct ibv_device *find_device(struct ibv_device **list, const char *name)
@@ -100,7 +107,8 @@ struct ibv_context *pp_open_device(const char *name)
 		errno = 0;
 		context = ibv_open_device(device);
 		if (!context)
-			pp_fail(errno, pp_open_advice(errno), "Couldn't get context for %s", ibv_get_device_name(device));
+			pp_fail(errno, pp_open_advice(errno), "Couldn't get context for %s",
+				ibv_get_device_name(device));
 	}
 	ibv_free_device_list(list);
 	return context;
@@ -112,26 +120,33 @@ int pp_query_port(struct ibv_context *context, int port, struct ibv_port_attr *a
 	int err = ibv_query_port(context, port, attr);
 
 	if (err)
-		return pp_fail(err, "-i chooses the port; ibv_devinfo lists the ports there are.", "Couldn't get port info of %s port %d",
-			       device, port);
+		return pp_fail(err, "-i chooses the port; ibv_devinfo lists the ports there are.",
+			       "Couldn't get port info of %s port %d", device, port);
 	if (attr->state != IBV_PORT_ACTIVE)
-		return pp_fail(ENETDOWN, "It becomes active when the cable is in and a subnet manager has configured it.",
-			       "Port %d of %s is %s", port, device, ibv_port_state_str(attr->state));
+		return pp_fail(ENETDOWN,
+			       "It becomes active when the cable is in and a subnet manager has "
+			       "configured it.",
+			       "Port %d of %s is %s", port, device,
+			       ibv_port_state_str(attr->state));
 	if (attr->link_layer != IBV_LINK_LAYER_ETHERNET && !attr->lid)
-		return pp_fail(ENETDOWN, "A subnet manager assigns LIDs; is one running on this fabric?", "Couldn't get local LID of %s port %d",
-			       device, port);
+		return pp_fail(ENETDOWN,
+			       "A subnet manager assigns LIDs; is one running on this fabric?",
+			       "Couldn't get local LID of %s port %d", device, port);
 	return 0;
 }
 
-int pp_query_gid(struct ibv_context *context, const struct pp_options *opt, const struct ibv_port_attr *port, union ibv_gid *gid)
+int pp_query_gid(struct ibv_context *context, const struct pp_options *opt,
+		 const struct ibv_port_attr *port, union ibv_gid *gid)
 {
 	union ibv_gid new = {};
 
 	errno = 0;
 	if (opt->gid_idx >= 0 && ibv_query_gid(context, opt->ib_port, opt->gid_idx, &new))
-		return pp_fail(errno, "ibv_devinfo -v lists the GID table.", "Could not get local gid for gid index %d", opt->gid_idx);
+		return pp_fail(errno, "ibv_devinfo -v lists the GID table.",
+			       "Could not get local gid for gid index %d", opt->gid_idx);
 	if (opt->gid_idx < 0 && port->link_layer == IBV_LINK_LAYER_ETHERNET)
-		return pp_fail(0, "Choose one of the GIDs that ibv_devinfo -v lists.", "An Ethernet port needs a GID (-g)");
+		return pp_fail(0, "Choose one of the GIDs that ibv_devinfo -v lists.",
+			       "An Ethernet port needs a GID (-g)");
 	*gid = new;
 	return 0;
 }

@@ -10,8 +10,8 @@
 
 int main(int argc, char **argv)
 {
-	static const struct option none[] = { {} };
-	static const struct tool tool = { "list the RDMA devices and their node GUIDs", none, NULL };
+	static const struct option none[] = {{}};
+	static const struct tool tool = {"list the RDMA devices and their node GUIDs", none, NULL};
 	struct ibv_device **list;
 
 	tool_option(argc, argv, &tool);

@@ -17,7 +17,8 @@
 #include "tool.h"
 
 /* Returns the text for VALUE, or OTHER. */
-static const char *word(const char *const *words, unsigned int n, unsigned int value, const char *other)
+static const char *word(const char *const *words, unsigned int n, unsigned int value,
+			const char *other)
 {
 	return value < n && words[value] ? words[value] : other;
 }
@@ -26,17 +27,17 @@ static const char *word(const char *const *words, unsigned int n, unsigned int v
 
 static const char *transport_str(enum ibv_transport_type type)
 {
-	static const char *const words[] = { "InfiniBand", "iWARP" };
+	static const char *const words[] = {"InfiniBand", "iWARP"};
 
 	return WORD(words, type, "invalid transport");
 }
 
 static const char *port_state_str(enum ibv_port_state state)
 {
-	static const char *const words[] = {
-		[IBV_PORT_DOWN] = "PORT_DOWN", [IBV_PORT_INIT] = "PORT_INIT", [IBV_PORT_ARMED] = "PORT_ARMED",
-		[IBV_PORT_ACTIVE] = "PORT_ACTIVE"
-	};
+	static const char *const words[] = {[IBV_PORT_DOWN] = "PORT_DOWN",
+					    [IBV_PORT_INIT] = "PORT_INIT",
+					    [IBV_PORT_ARMED] = "PORT_ARMED",
+					    [IBV_PORT_ACTIVE] = "PORT_ACTIVE"};
 
 	return WORD(words, state, "invalid state");
 }
@@ -44,51 +45,58 @@ static const char *port_state_str(enum ibv_port_state state)
 static const char *phys_state_str(uint8_t state)
 {
 	/* Scripts expect the misspelling. */
-	static const char *const words[] = { NULL,	 "SLEEP",		       "POLLING", "DISABLED",
-					     "PORT_CONFIGURATION TRAINNING", "LINK_UP", "LINK_ERROR_RECOVERY", "PHY TEST" };
+	static const char *const words[] = {NULL,
+					    "SLEEP",
+					    "POLLING",
+					    "DISABLED",
+					    "PORT_CONFIGURATION TRAINNING",
+					    "LINK_UP",
+					    "LINK_ERROR_RECOVERY",
+					    "PHY TEST"};
 
 	return WORD(words, state, "invalid physical state");
 }
 
 static const char *atomic_cap_str(enum ibv_atomic_cap cap)
 {
-	static const char *const words[] = { "ATOMIC_NONE", "ATOMIC_HCA", "ATOMIC_GLOB" };
+	static const char *const words[] = {"ATOMIC_NONE", "ATOMIC_HCA", "ATOMIC_GLOB"};
 
 	return WORD(words, cap, "invalid atomic capability");
 }
 
 static const char *mtu_str(enum ibv_mtu mtu)
 {
-	static const char *const words[] = { NULL, "256", "512", "1024", "2048", "4096" };
+	static const char *const words[] = {NULL, "256", "512", "1024", "2048", "4096"};
 
 	return WORD(words, mtu, "invalid MTU");
 }
 
 static const char *width_str(uint8_t width)
 {
-	static const char *const words[] = { [1] = "1", [2] = "4", [4] = "8", [8] = "12" };
+	static const char *const words[] = {[1] = "1", [2] = "4", [4] = "8", [8] = "12"};
 
 	return WORD(words, width, "invalid width");
 }
 
 static const char *speed_str(uint8_t speed)
 {
-	static const char *const words[] = { [1] = "2.5 Gbps",	[2] = "5.0 Gbps",   [4] = "10.0 Gbps",
-					     [8] = "10.0 Gbps", [16] = "14.0 Gbps", [32] = "25.0 Gbps" };
+	static const char *const words[] = {
+		[1] = "2.5 Gbps",  [2] = "5.0 Gbps",   [4] = "10.0 Gbps",
+		[8] = "10.0 Gbps", [16] = "14.0 Gbps", [32] = "25.0 Gbps"};
 
 	return WORD(words, speed, "invalid speed");
 }
 
 static const char *vl_str(uint8_t vl_num)
 {
-	static const char *const words[] = { NULL, "1", "2", "4", "8", "15" };
+	static const char *const words[] = {NULL, "1", "2", "4", "8", "15"};
 
 	return WORD(words, vl_num, "invalid value");
 }
 
 static const char *link_layer_str(uint8_t link_layer)
 {
-	static const char *const words[] = { "InfiniBand", "InfiniBand", "Ethernet" };
+	static const char *const words[] = {"InfiniBand", "InfiniBand", "Ethernet"};
 
 	/* A library or kernel that is older than the field knows only InfiniBand. */
 	return WORD(words, link_layer, "Unknown");
@@ -97,8 +105,9 @@ static const char *link_layer_str(uint8_t link_layer)
 static void print_guid(const char *label, uint64_t guid)
 {
 	guid = be64toh(guid);
-	printf("\t%s%04x:%04x:%04x:%04x\n", label, (unsigned int)(guid >> 48) & 0xffff, (unsigned int)(guid >> 32) & 0xffff,
-	       (unsigned int)(guid >> 16) & 0xffff, (unsigned int)guid & 0xffff);
+	printf("\t%s%04x:%04x:%04x:%04x\n", label, (unsigned int)(guid >> 48) & 0xffff,
+	       (unsigned int)(guid >> 32) & 0xffff, (unsigned int)(guid >> 16) & 0xffff,
+	       (unsigned int)guid & 0xffff);
 }
 
 static void print_cap_flags(int flags)
@@ -107,22 +116,22 @@ static void print_cap_flags(int flags)
 		int flag;
 		const char *name;
 	} names[] = {
-		{ IBV_DEVICE_RESIZE_MAX_WR, "RESIZE_MAX_WR" },
-		{ IBV_DEVICE_BAD_PKEY_CNTR, "BAD_PKEY_CNTR" },
-		{ IBV_DEVICE_BAD_QKEY_CNTR, "BAD_QKEY_CNTR" },
-		{ IBV_DEVICE_RAW_MULTI, "RAW_MULTI" },
-		{ IBV_DEVICE_AUTO_PATH_MIG, "AUTO_PATH_MIG" },
-		{ IBV_DEVICE_CHANGE_PHY_PORT, "CHANGE_PHY_PORT" },
-		{ IBV_DEVICE_UD_AV_PORT_ENFORCE, "UD_AV_PORT_ENFORCE" },
-		{ IBV_DEVICE_CURR_QP_STATE_MOD, "CURR_QP_STATE_MOD" },
-		{ IBV_DEVICE_SHUTDOWN_PORT, "SHUTDOWN_PORT" },
-		{ IBV_DEVICE_INIT_TYPE, "INIT_TYPE" },
-		{ IBV_DEVICE_PORT_ACTIVE_EVENT, "PORT_ACTIVE_EVENT" },
-		{ IBV_DEVICE_SYS_IMAGE_GUID, "SYS_IMAGE_GUID" },
-		{ IBV_DEVICE_RC_RNR_NAK_GEN, "RC_RNR_NAK_GEN" },
-		{ IBV_DEVICE_SRQ_RESIZE, "SRQ_RESIZE" },
-		{ IBV_DEVICE_N_NOTIFY_CQ, "N_NOTIFY_CQ" },
-		{ IBV_DEVICE_XRC, "XRC" },
+		{IBV_DEVICE_RESIZE_MAX_WR, "RESIZE_MAX_WR"},
+		{IBV_DEVICE_BAD_PKEY_CNTR, "BAD_PKEY_CNTR"},
+		{IBV_DEVICE_BAD_QKEY_CNTR, "BAD_QKEY_CNTR"},
+		{IBV_DEVICE_RAW_MULTI, "RAW_MULTI"},
+		{IBV_DEVICE_AUTO_PATH_MIG, "AUTO_PATH_MIG"},
+		{IBV_DEVICE_CHANGE_PHY_PORT, "CHANGE_PHY_PORT"},
+		{IBV_DEVICE_UD_AV_PORT_ENFORCE, "UD_AV_PORT_ENFORCE"},
+		{IBV_DEVICE_CURR_QP_STATE_MOD, "CURR_QP_STATE_MOD"},
+		{IBV_DEVICE_SHUTDOWN_PORT, "SHUTDOWN_PORT"},
+		{IBV_DEVICE_INIT_TYPE, "INIT_TYPE"},
+		{IBV_DEVICE_PORT_ACTIVE_EVENT, "PORT_ACTIVE_EVENT"},
+		{IBV_DEVICE_SYS_IMAGE_GUID, "SYS_IMAGE_GUID"},
+		{IBV_DEVICE_RC_RNR_NAK_GEN, "RC_RNR_NAK_GEN"},
+		{IBV_DEVICE_SRQ_RESIZE, "SRQ_RESIZE"},
+		{IBV_DEVICE_N_NOTIFY_CQ, "N_NOTIFY_CQ"},
+		{IBV_DEVICE_XRC, "XRC"},
 	};
 	unsigned int unknown = flags;
 
@@ -187,8 +196,10 @@ static int print_gids(struct ibv_context *context, int port, int length)
 
 		errno = 0;
 		if (ibv_query_gid(context, port, i, &gid))
-			return pp_fail(errno, "/sys/class/infiniband/<device>/ports/<port>/gids holds the table.",
-				       "Failed to query gid to port %d, index %d", port, i);
+			return pp_fail(
+				errno,
+				"/sys/class/infiniband/<device>/ports/<port>/gids holds the table.",
+				"Failed to query gid to port %d, index %d", port, i);
 		if (!memcmp(raw + 8, no_interface, sizeof no_interface))
 			continue;
 		printf("\t\t\tGID[%3d]:\t\t", i);
@@ -226,17 +237,20 @@ static int print_port(struct ibv_context *context, int port, bool verbose)
 	printf("\t\t\tgid_tbl_len:\t\t%d\n", attr.gid_tbl_len);
 	printf("\t\t\tsubnet_timeout:\t\t%d\n", attr.subnet_timeout);
 	printf("\t\t\tinit_type_reply:\t%d\n", attr.init_type_reply);
-	printf("\t\t\tactive_width:\t\t%sX (%d)\n", width_str(attr.active_width), attr.active_width);
+	printf("\t\t\tactive_width:\t\t%sX (%d)\n", width_str(attr.active_width),
+	       attr.active_width);
 	printf("\t\t\tactive_speed:\t\t%s (%d)\n", speed_str(attr.active_speed), attr.active_speed);
 	if (attr.phys_state)
-		printf("\t\t\tphys_state:\t\t%s (%d)\n", phys_state_str(attr.phys_state), attr.phys_state);
+		printf("\t\t\tphys_state:\t\t%s (%d)\n", phys_state_str(attr.phys_state),
+		       attr.phys_state);
 	return print_gids(context, port, attr.gid_tbl_len);
 }
 
 static void print_board(const struct ibv_context *context)
 {
 	char board[256];
-	int n = ibv_read_sysfs_file(context->device->ibdev_path, "board_id", board, sizeof board - 1);
+	int n = ibv_read_sysfs_file(context->device->ibdev_path, "board_id", board,
+				    sizeof board - 1);
 
 	if (n <= 0)
 		return;
@@ -254,10 +268,12 @@ static int print_context(struct ibv_context *context, int port, bool verbose)
 	if (err)
 		return pp_fail(err, NULL, "Failed to query device props of %s", device->name);
 	if (port > attr.phys_port_cnt)
-		return pp_fail(0, NULL, "Invalid port requested for device %s: it has ports 1 to %d, not %d", device->name,
-			       attr.phys_port_cnt, port);
+		return pp_fail(0, NULL,
+			       "Invalid port requested for device %s: it has ports 1 to %d, not %d",
+			       device->name, attr.phys_port_cnt, port);
 	printf("hca_id:\t%s\n", device->name);
-	printf("\ttransport:\t\t\t%s (%d)\n", transport_str(device->transport_type), device->transport_type);
+	printf("\ttransport:\t\t\t%s (%d)\n", transport_str(device->transport_type),
+	       device->transport_type);
 	if (attr.fw_ver[0])
 		printf("\tfw_ver:\t\t\t\t%.*s\n", (int)sizeof attr.fw_ver, attr.fw_ver);
 	print_guid("node_guid:\t\t\t", attr.node_guid);
@@ -287,7 +303,8 @@ static int print_device(struct ibv_device *device, int port, bool verbose)
 	errno = 0;
 	context = ibv_open_device(device);
 	if (!context)
-		return pp_fail(errno, pp_open_advice(errno), "Failed to open device %s", ibv_get_device_name(device));
+		return pp_fail(errno, pp_open_advice(errno), "Failed to open device %s",
+			       ibv_get_device_name(device));
 	ret = print_context(context, port, verbose);
 	err = ibv_close_device(context);
 	if (err)
@@ -315,7 +332,8 @@ static int print_devices(struct ibv_device **list, const char *name, int port, b
 		ret |= print_device(list[i], port, verbose);
 	}
 	if (!found && name)
-		return pp_fail(0, "ibv_devices lists the devices there are.", "IB device '%s' wasn't found", name);
+		return pp_fail(0, "ibv_devices lists the devices there are.",
+			       "IB device '%s' wasn't found", name);
 	if (!found)
 		return pp_fail(0, pp_none_advice(), "No IB devices found");
 	return ret;
@@ -327,7 +345,8 @@ static int port_number(const char *prog, const char *text)
 	long port = strtol(text, &end, 0);
 
 	if (end == text || *end || port < 1 || port > 255) {
-		fprintf(stderr, "%s: --ib-port takes a number from 1 to 255, not '%s'\n", prog, text);
+		fprintf(stderr, "%s: --ib-port takes a number from 1 to 255, not '%s'\n", prog,
+			text);
 		exit(1);
 	}
 	return port;
@@ -335,15 +354,16 @@ static int port_number(const char *prog, const char *text)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "ib-dev", required_argument, NULL, 'd' },
-						 { "ib-port", required_argument, NULL, 'i' },
-						 { "list", no_argument, NULL, 'l' },
-						 { "verbose", no_argument, NULL, 'v' },
-						 {} };
-	static const char *const help[] = { "use IB device <dev> (default all devices)",
-					    "use port <port> of IB device (default all ports)", "print only the IB devices names",
-					    "print all the attributes of the IB device(s)" };
-	static const struct tool tool = { "print the ca attributes", options, help };
+	static const struct option options[] = {{"ib-dev", required_argument, NULL, 'd'},
+						{"ib-port", required_argument, NULL, 'i'},
+						{"list", no_argument, NULL, 'l'},
+						{"verbose", no_argument, NULL, 'v'},
+						{}};
+	static const char *const help[] = {"use IB device <dev> (default all devices)",
+					   "use port <port> of IB device (default all ports)",
+					   "print only the IB devices names",
+					   "print all the attributes of the IB device(s)"};
+	static const struct tool tool = {"print the ca attributes", options, help};
 	bool verbose = false, names = false;
 	const char *name = NULL;
 	struct ibv_device **list;

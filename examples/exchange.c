@@ -41,10 +41,12 @@ void pp_format_dest(enum pp_wire wire, const struct pp_dest *dest, char *msg)
 	for (int i = 0; i < 16; i++)
 		snprintf(gid + 2 * i, 3, "%02x", dest->gid.raw[i]);
 	if (wire == PP_WIRE_XRC)
-		snprintf(msg, PP_WIRE_XRC_LEN, "%04x:%06x:%06x:%06x:%06x:%32s", dest->lid, dest->qpn & 0xffffff,
-			 dest->send_qpn & 0xffffff, dest->psn & 0xffffff, dest->srqn & 0xffffff, gid);
+		snprintf(msg, PP_WIRE_XRC_LEN, "%04x:%06x:%06x:%06x:%06x:%32s", dest->lid,
+			 dest->qpn & 0xffffff, dest->send_qpn & 0xffffff, dest->psn & 0xffffff,
+			 dest->srqn & 0xffffff, gid);
 	else
-		snprintf(msg, PP_WIRE_PLAIN_LEN, "%04x:%06x:%06x:%s", dest->lid, dest->qpn & 0xffffff, dest->psn & 0xffffff, gid);
+		snprintf(msg, PP_WIRE_PLAIN_LEN, "%04x:%06x:%06x:%s", dest->lid,
+			 dest->qpn & 0xffffff, dest->psn & 0xffffff, gid);
 }
 
 static int parse_gid(const char *text, union ibv_gid *gid)
@@ -69,7 +71,8 @@ int pp_parse_dest(enum pp_wire wire, const char *msg, struct pp_dest *dest)
 	int fields;
 
 	if (wire == PP_WIRE_XRC)
-		fields = 6 - sscanf(msg, "%4x:%6x:%6x:%6x:%6x:%32s", &lid, &new.qpn, &new.send_qpn, &new.psn, &new.srqn, gid);
+		fields = 6 - sscanf(msg, "%4x:%6x:%6x:%6x:%6x:%32s", &lid, &new.qpn, &new.send_qpn,
+				    &new.psn, &new.srqn, gid);
 	else
 		fields = 4 - sscanf(msg, "%4x:%6x:%6x:%32s", &lid, &new.qpn, &new.psn, gid);
 	if (fields || parse_gid(gid, &new.gid))
@@ -85,7 +88,7 @@ int pp_parse_dest(enum pp_wire wire, const char *msg, struct pp_dest *dest)
 
 static void set_timeout(int sock, int seconds)
 {
-	struct timeval limit = { .tv_sec = seconds };
+	struct timeval limit = {.tv_sec = seconds};
 
 	if (!seconds)
 		return;
@@ -118,22 +121,26 @@ static const char *connect_advice(int err)
 {
 	switch (err) {
 	case ECONNREFUSED:
-		return "No server listens there. Start it first: the same command without the host name, with the same -p. With "
+		return "No server listens there. Start it first: the same command without the host "
+		       "name, with the same -p. With "
 		       "--timeout this side waits for it.";
 	case ENETUNREACH:
 	case EHOSTUNREACH:
-		return "No route leads to that address. Give one of the server's host that `ping` reaches from here; on one machine, "
+		return "No route leads to that address. Give one of the server's host that `ping` "
+		       "reaches from here; on one machine, "
 		       "127.0.0.1.";
 	case ETIMEDOUT:
-		return "That host does not answer: is it up, and does a firewall let port -p through?";
+		return "That host does not answer: is it up, and does a firewall let port -p "
+		       "through?";
 	default:
-		return "Start the server side first: the same command without the host name, with the same -p.";
+		return "Start the server side first: the same command without the host name, with "
+		       "the same -p.";
 	}
 }
 
 int pp_connect(const struct pp_options *opt)
 {
-	const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
+	const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
 	const uint64_t deadline = pp_now_usec() + opt->timeout * 1000000ull;
 	struct addrinfo *list;
 	char service[16];
@@ -143,25 +150,29 @@ int pp_connect(const struct pp_options *opt)
 	ret = getaddrinfo(opt->server, service, &hints, &list);
 	if (ret)
 		return pp_fail(ret == EAI_SYSTEM ? errno : 0,
-			       "Give the name or address of the server's host; `getent hosts NAME` shows whether a name is known here.",
+			       "Give the name or address of the server's host; `getent hosts NAME` "
+			       "shows whether a name is known here.",
 			       "%s for %s:%d", gai_strerror(ret), opt->server, opt->port);
 	for (;;) {
 		ret = connect_any(list, opt->timeout);
 		if (ret != -ECONNREFUSED || pp_now_usec() >= deadline)
 			break;
 		/* A time limit also covers a server that starts later than the client. */
-		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+		nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
 	}
 	freeaddrinfo(list);
 	if (ret < 0)
-		pp_fail(ret, connect_advice(-ret), "Couldn't connect to %s:%d", opt->server, opt->port);
+		pp_fail(ret, connect_advice(-ret), "Couldn't connect to %s:%d", opt->server,
+			opt->port);
 	return ret;
 }
 
 static int listen_on(int family, int port, int backlog)
 {
-	const struct sockaddr_in6 any6 = { .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_ANY_INIT };
-	const struct sockaddr_in any4 = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr = { htonl(INADDR_ANY) } };
+	const struct sockaddr_in6 any6 = {
+		.sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_ANY_INIT};
+	const struct sockaddr_in any4 = {
+		.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_ANY)}};
 	const int on = 1, off = 0;
 	int sock = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	int err;
@@ -171,8 +182,8 @@ static int listen_on(int family, int port, int backlog)
 	setsockopt(sock, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
 	if (family == AF_INET6)
 		setsockopt(sock, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-	if (!(family == AF_INET6 ? bind(sock, (const struct sockaddr *)&any6, sizeof any6) :
-				   bind(sock, (const struct sockaddr *)&any4, sizeof any4)) &&
+	if (!(family == AF_INET6 ? bind(sock, (const struct sockaddr *)&any6, sizeof any6)
+				 : bind(sock, (const struct sockaddr *)&any4, sizeof any4)) &&
 	    !listen(sock, backlog))
 		return sock;
 	err = errno;
@@ -184,7 +195,8 @@ static const char *listen_advice(int err)
 {
 	switch (err) {
 	case EADDRINUSE:
-		return "Another program on this machine uses the port; -p chooses a different one (on both sides).";
+		return "Another program on this machine uses the port; -p chooses a different one "
+		       "(on both sides).";
 	case EACCES:
 		return "Ports below 1024 are root's; -p chooses a different one (on both sides).";
 	default:
@@ -199,8 +211,7 @@ int pp_listen(const struct pp_options *opt, int backlog)
 	if (sock == -EAFNOSUPPORT || sock == -EADDRNOTAVAIL)
 		sock = listen_on(AF_INET, opt->port, backlog);
 	if (sock < 0)
-		return pp_fail(sock, listen_advice(-sock),
-			       "Couldn't listen to port %d", opt->port);
+		return pp_fail(sock, listen_advice(-sock), "Couldn't listen to port %d", opt->port);
 	set_timeout(sock, opt->timeout);
 	return sock;
 }
@@ -213,8 +224,9 @@ int pp_accept(const struct pp_options *opt, int listener)
 		sock = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	while (sock < 0 && (errno == EINTR || errno == ECONNABORTED));
 	if (sock < 0 && errno == EAGAIN)
-		return pp_fail(ETIMEDOUT, "Start the client side: the same command with this host's name.",
-			       "No client connected to port %d in %d seconds", opt->port, opt->timeout);
+		return pp_fail(
+			ETIMEDOUT, "Start the client side: the same command with this host's name.",
+			"No client connected to port %d in %d seconds", opt->port, opt->timeout);
 	if (sock < 0)
 		return pp_fail(errno, NULL, "accept() failed on port %d", opt->port);
 	set_timeout(sock, opt->timeout);
@@ -272,7 +284,9 @@ int pp_send_dest(int sock, enum pp_wire wire, const struct pp_dest *dest, int n)
 		pp_format_dest(wire, &dest[i], msg + i * length);
 	ret = send_all(sock, msg, n * length);
 	free(msg);
-	return ret ? pp_fail(ret, "The other side closed the connection; its own message says why.", "Couldn't send local address") : 0;
+	return ret ? pp_fail(ret, "The other side closed the connection; its own message says why.",
+			     "Couldn't send local address")
+		   : 0;
 }
 
 int pp_recv_dest(int sock, enum pp_wire wire, struct pp_dest *dest, int n)
@@ -283,11 +297,14 @@ int pp_recv_dest(int sock, enum pp_wire wire, struct pp_dest *dest, int n)
 		int ret = recv_all(sock, msg, wire_length(wire));
 
 		if (ret)
-			return pp_fail(ret, "Is the other side the same tool? Its own message may say why it stopped.",
+			return pp_fail(ret,
+				       "Is the other side the same tool? Its own message may say "
+				       "why it stopped.",
 				       "%d/%d: Couldn't read remote address", i, n);
 		ret = pp_parse_dest(wire, msg, &dest[i]);
 		if (ret)
-			return pp_fail(ret, "Is the other side the same tool?", "%d/%d: Couldn't parse remote address '%s'", i, n, msg);
+			return pp_fail(ret, "Is the other side the same tool?",
+				       "%d/%d: Couldn't parse remote address '%s'", i, n, msg);
 	}
 	return 0;
 }
@@ -296,7 +313,9 @@ int pp_send_word(int sock, const char *word)
 {
 	int ret = send_all(sock, word, strlen(word) + 1);
 
-	return ret ? pp_fail(ret, "The other side closed the connection; its own message says why.", "Couldn't send '%s'", word) : 0;
+	return ret ? pp_fail(ret, "The other side closed the connection; its own message says why.",
+			     "Couldn't send '%s'", word)
+		   : 0;
 }
 
 int pp_recv_word(int sock, const char *word)
@@ -308,7 +327,8 @@ int pp_recv_word(int sock, const char *word)
 		return pp_fail(ret, "The other side stopped; its own message says why.",
 			       "Couldn't read '%s' from the other side", word);
 	if (strcmp(got, word))
-		return pp_fail(EPROTO, "Is the other side the same tool?", "The other side sent '%s' instead of '%s'", got, word);
+		return pp_fail(EPROTO, "Is the other side the same tool?",
+			       "The other side sent '%s' instead of '%s'", got, word);
 	return 0;
 }
 

@@ -28,36 +28,46 @@ static const struct {
 	char letter;
 	enum unit unit;
 } table[PP_OPT_COUNT] = {
-	[PP_PORT] = { "port", "port", "listen on/connect to port <port>", 1, 65535, 'p', NUMBER },
-	[PP_IB_DEV] = { "ib-dev", "dev", "use IB device <dev> (default first device found)", 0, 0, 'd', STRING },
-	[PP_IB_PORT] = { "ib-port", "port", "use port <port> of IB device", 1, 255, 'i', NUMBER },
-	[PP_SIZE] = { "size", "size", "size of message to exchange", 0, 1u << 31, 's', NUMBER },
-	[PP_MTU] = { "mtu", "size", "path MTU", 256, 4096, 'm', NUMBER },
-	[PP_NUM_QP] = { "num-qp", "num", "number of QPs to use", 1, PP_SRQ_QPS, 'q', NUMBER },
-	[PP_RX_DEPTH] = { "rx-depth", "dep", "number of receives to post at a time", 1, 1 << 20, 'r', NUMBER },
-	[PP_CLIENTS] = { "clients", "n", "number of clients, on the server", 1, 16384, 'c', NUMBER },
-	[PP_ITERS] = { "iters", "iters", "number of exchanges", 1, INT32_MAX, 'n', NUMBER },
-	[PP_NUM_TESTS] = { "num_tests", "n", "number of tests per client", 1, INT32_MAX / 16384, 'n', NUMBER },
-	[PP_SL] = { "sl", "sl", "service level value", 0, 15, 'l', NUMBER },
-	[PP_EVENTS] = { "events", NULL, "sleep on CQ events (default poll)", 0, 0, 'e', FLAG },
-	[PP_GID_IDX] = { "gid-idx", "gid index", "local port gid index", 0, 255, 'g', NUMBER },
-	[PP_ODP] = { "odp", NULL, "on demand paging", 0, 0, 'o', FLAG },
-	[PP_IODP] = { "iodp", NULL, "implicit on demand paging", 0, 0, 'O', FLAG },
-	[PP_PREFETCH] = { "prefetch", NULL, "prefetching for on demand paging", 0, 0, 'P', FLAG },
-	[PP_TS] = { "ts", NULL, "completion time stamps", 0, 0, 't', FLAG },
-	[PP_DM] = { "dm", NULL, "device memory", 0, 0, 'j', FLAG },
-	[PP_NEW_SEND] = { "new_send", NULL, "the later post send API", 0, 0, 'N', FLAG },
-	[PP_CHK] = { "chk", NULL, "check the contents of every message (on both sides)", 0, 0, 'c', FLAG },
-	[PP_VERIFY] = { "verify", NULL, "check the contents of every message (on both sides)", 0, 0, 0, FLAG },
-	[PP_DOMAIN] = { "domain", "file", "share the XRC domain of <file> (default: clients /tmp/xrc_domain, the server its own)", 0, 0, 0, STRING },
-	[PP_TIMEOUT] = { "timeout", "s", "fail after <s> seconds without progress (default wait)", 1, 86400, 0, NUMBER },
-	[PP_HELP] = { "help", NULL, "print this text and exit", 0, 0, 0, FLAG },
-	[PP_VERSION] = { "version", NULL, "print the version and exit", 0, 0, 0, FLAG },
+	[PP_PORT] = {"port", "port", "listen on/connect to port <port>", 1, 65535, 'p', NUMBER},
+	[PP_IB_DEV] = {"ib-dev", "dev", "use IB device <dev> (default first device found)", 0, 0,
+		       'd', STRING},
+	[PP_IB_PORT] = {"ib-port", "port", "use port <port> of IB device", 1, 255, 'i', NUMBER},
+	[PP_SIZE] = {"size", "size", "size of message to exchange", 0, 1u << 31, 's', NUMBER},
+	[PP_MTU] = {"mtu", "size", "path MTU", 256, 4096, 'm', NUMBER},
+	[PP_NUM_QP] = {"num-qp", "num", "number of QPs to use", 1, PP_SRQ_QPS, 'q', NUMBER},
+	[PP_RX_DEPTH] = {"rx-depth", "dep", "number of receives to post at a time", 1, 1 << 20, 'r',
+			 NUMBER},
+	[PP_CLIENTS] = {"clients", "n", "number of clients, on the server", 1, 16384, 'c', NUMBER},
+	[PP_ITERS] = {"iters", "iters", "number of exchanges", 1, INT32_MAX, 'n', NUMBER},
+	[PP_NUM_TESTS] = {"num_tests", "n", "number of tests per client", 1, INT32_MAX / 16384, 'n',
+			  NUMBER},
+	[PP_SL] = {"sl", "sl", "service level value", 0, 15, 'l', NUMBER},
+	[PP_EVENTS] = {"events", NULL, "sleep on CQ events (default poll)", 0, 0, 'e', FLAG},
+	[PP_GID_IDX] = {"gid-idx", "gid index", "local port gid index", 0, 255, 'g', NUMBER},
+	[PP_ODP] = {"odp", NULL, "on demand paging", 0, 0, 'o', FLAG},
+	[PP_IODP] = {"iodp", NULL, "implicit on demand paging", 0, 0, 'O', FLAG},
+	[PP_PREFETCH] = {"prefetch", NULL, "prefetching for on demand paging", 0, 0, 'P', FLAG},
+	[PP_TS] = {"ts", NULL, "completion time stamps", 0, 0, 't', FLAG},
+	[PP_DM] = {"dm", NULL, "device memory", 0, 0, 'j', FLAG},
+	[PP_NEW_SEND] = {"new_send", NULL, "the later post send API", 0, 0, 'N', FLAG},
+	[PP_CHK] = {"chk", NULL, "check the contents of every message (on both sides)", 0, 0, 'c',
+		    FLAG},
+	[PP_VERIFY] = {"verify", NULL, "check the contents of every message (on both sides)", 0, 0,
+		       0, FLAG},
+	[PP_DOMAIN] = {"domain", "file",
+		       "share the XRC domain of <file> (default: clients /tmp/xrc_domain, the "
+		       "server its own)",
+		       0, 0, 0, STRING},
+	[PP_TIMEOUT] = {"timeout", "s", "fail after <s> seconds without progress (default wait)", 1,
+			86400, 0, NUMBER},
+	[PP_HELP] = {"help", NULL, "print this text and exit", 0, 0, 0, FLAG},
+	[PP_VERSION] = {"version", NULL, "print the version and exit", 0, 0, 0, FLAG},
 };
 
 /* Options of later generations. The parser knows them to refuse them with a reason. */
-#define DECLINED                                                                                                       \
-	(PP_BIT(PP_ODP) | PP_BIT(PP_IODP) | PP_BIT(PP_PREFETCH) | PP_BIT(PP_TS) | PP_BIT(PP_DM) | PP_BIT(PP_NEW_SEND))
+#define DECLINED                                                                                   \
+	(PP_BIT(PP_ODP) | PP_BIT(PP_IODP) | PP_BIT(PP_PREFETCH) | PP_BIT(PP_TS) | PP_BIT(PP_DM) |  \
+	 PP_BIT(PP_NEW_SEND))
 
 static int mtu_bytes(enum ibv_mtu mtu)
 {
@@ -108,7 +118,8 @@ static void usage(const char *prog, unsigned int known, const struct pp_options 
 
 		if (!(known & ~DECLINED & PP_BIT(o)))
 			continue;
-		n += table[o].letter ? snprintf(left, sizeof left, "-%c, ", table[o].letter) : snprintf(left, sizeof left, "    ");
+		n += table[o].letter ? snprintf(left, sizeof left, "-%c, ", table[o].letter)
+				     : snprintf(left, sizeof left, "    ");
 		n += snprintf(left + n, sizeof left - n, "--%s", table[o].name);
 		if (table[o].arg)
 			snprintf(left + n, sizeof left - n, "=<%s>", table[o].arg);
@@ -131,9 +142,10 @@ static unsigned long number(const char *prog, enum pp_opt o, const char *text)
 
 	errno = 0;
 	value = strtoul(text, &end, 0);
-	if (errno || end == text || *end || strchr(text, '-') || value < table[o].min || value > table[o].max) {
-		fprintf(stderr, "%s: --%s takes a number from %lu to %lu, not '%s'\n", prog, table[o].name, table[o].min, table[o].max,
-			text);
+	if (errno || end == text || *end || strchr(text, '-') || value < table[o].min ||
+	    value > table[o].max) {
+		fprintf(stderr, "%s: --%s takes a number from %lu to %lu, not '%s'\n", prog,
+			table[o].name, table[o].min, table[o].max, text);
 		bad_usage(prog);
 	}
 	return value;
@@ -148,14 +160,16 @@ static enum ibv_mtu mtu_value(const char *prog, unsigned long bytes)
 	bad_usage(prog);
 }
 
-static void apply(const char *prog, enum pp_opt o, const char *text, unsigned int known, struct pp_options *opt,
-		  const struct pp_options *defaults)
+static void apply(const char *prog, enum pp_opt o, const char *text, unsigned int known,
+		  struct pp_options *opt, const struct pp_options *defaults)
 {
 	unsigned long value = table[o].unit == NUMBER ? number(prog, o, text) : 0;
 
 	if (PP_BIT(o) & DECLINED) {
-		fprintf(stderr, "%s: --%s is not available: %s came with later generations of verbs than this library's\n", prog,
-			table[o].name, table[o].help);
+		fprintf(stderr,
+			"%s: --%s is not available: %s came with later generations of verbs than "
+			"this library's\n",
+			prog, table[o].name, table[o].help);
 		bad_usage(prog);
 	}
 	switch (o) {
@@ -229,7 +243,9 @@ void pp_parse(int argc, char **argv, unsigned int known, struct pp_options *opt)
 	for (int o = 0; o < PP_OPT_COUNT; o++) {
 		if (!(known & PP_BIT(o)))
 			continue;
-		longs[nl++] = (struct option){ table[o].name, table[o].arg ? required_argument : no_argument, NULL, 256 + o };
+		longs[nl++] = (struct option){table[o].name,
+					      table[o].arg ? required_argument : no_argument, NULL,
+					      256 + o};
 		if (!table[o].letter)
 			continue;
 		by_letter[(int)table[o].letter] = o;
@@ -245,7 +261,8 @@ void pp_parse(int argc, char **argv, unsigned int known, struct pp_options *opt)
 		apply(prog, c >= 256 ? c - 256 : by_letter[c], optarg, known, opt, &defaults);
 	}
 	if (optind < argc - 1) {
-		fprintf(stderr, "%s: takes at most one host name, but there is '%s' after '%s'\n", prog, argv[optind + 1], argv[optind]);
+		fprintf(stderr, "%s: takes at most one host name, but there is '%s' after '%s'\n",
+			prog, argv[optind + 1], argv[optind]);
 		bad_usage(prog);
 	}
 	opt->server = argv[optind]; /* NULL at the end of argv */
@@ -263,7 +280,8 @@ uint64_t pp_now_usec(void)
 
 void pp_progress_start(struct pp_progress *progress)
 {
-	*progress = (struct pp_progress){ .on = isatty(STDERR_FILENO), .next = pp_now_usec() + 1000000 };
+	*progress =
+		(struct pp_progress){.on = isatty(STDERR_FILENO), .next = pp_now_usec() + 1000000};
 }
 
 void pp_progress_step(struct pp_progress *progress, int done, int total)
@@ -277,7 +295,8 @@ void pp_progress_step(struct pp_progress *progress, int done, int total)
 		return;
 	progress->next = now + 500000;
 	progress->shown = true;
-	fprintf(stderr, "\r  %d of %d messages received (%d%%) ", done, total, (int)(100ll * done / total));
+	fprintf(stderr, "\r  %d of %d messages received (%d%%) ", done, total,
+		(int)(100ll * done / total));
 }
 
 void pp_progress_end(struct pp_progress *progress)
@@ -292,6 +311,8 @@ void pp_print_rate(uint32_t size, int iters, uint64_t usec)
 	const long long bytes = 2ll * size * iters;
 	const double time = usec ? usec : 1;
 
-	printf("%lld bytes in %.2f seconds = %.2f Mbit/sec\n", bytes, usec / 1e6, bytes * 8. / time);
-	printf("%d iters in %.2f seconds = %.2f usec/iter\n", iters, usec / 1e6, (double)usec / iters);
+	printf("%lld bytes in %.2f seconds = %.2f Mbit/sec\n", bytes, usec / 1e6,
+	       bytes * 8. / time);
+	printf("%d iters in %.2f seconds = %.2f usec/iter\n", iters, usec / 1e6,
+	       (double)usec / iters);
 }

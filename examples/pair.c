@@ -22,22 +22,26 @@ static int check_size(const struct pp_pair *pair)
 	const uint32_t mtu = 128u << pair->port.active_mtu;
 
 	if (pair->kind->qp_type == IBV_QPT_UD && pair->opt->size > mtu)
-		return pp_fail(0, "A UD message is one packet; choose a smaller size (-s).", "Requested size larger than port MTU (%" PRIu32 ")",
-			       mtu);
+		return pp_fail(0, "A UD message is one packet; choose a smaller size (-s).",
+			       "Requested size larger than port MTU (%" PRIu32 ")", mtu);
 	if (pair->opt->size > pair->port.max_msg_sz)
-		return pp_fail(0, "Choose a smaller size (-s).", "Requested size larger than the port's longest message (%" PRIu32 ")",
+		return pp_fail(0, "Choose a smaller size (-s).",
+			       "Requested size larger than the port's longest message (%" PRIu32
+			       ")",
 			       pair->port.max_msg_sz);
 	return 0;
 }
 
 static int make_srq(struct pp_pair *pair)
 {
-	struct ibv_srq_init_attr attr = { .attr = { .max_wr = pair->depth, .max_sge = 1 } };
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = pair->depth, .max_sge = 1}};
 
 	errno = 0;
 	pair->srq = ibv_create_srq(pair->pd, &attr);
 	if (!pair->srq)
-		return pp_fail(errno, "ibv_devinfo -v shows the device's max_srq and max_srq_wr; -r lowers what is asked for.",
+		return pp_fail(errno,
+			       "ibv_devinfo -v shows the device's max_srq and max_srq_wr; -r "
+			       "lowers what is asked for.",
 			       "Couldn't create SRQ of %d receives", pair->depth);
 	return 0;
 }
@@ -45,25 +49,29 @@ static int make_srq(struct pp_pair *pair)
 static int make_qp(struct pp_pair *pair, int i)
 {
 	struct pp_link *link = &pair->link[i];
-	struct ibv_qp_init_attr attr = { .send_cq = pair->queue.cq,
-					 .recv_cq = pair->queue.cq,
-					 .srq = pair->srq,
-					 .cap = { .max_send_wr = 1,
-						  .max_recv_wr = pair->srq ? 0 : pair->depth,
-						  .max_send_sge = 1,
-						  .max_recv_sge = pair->srq ? 0 : 1 },
-					 .qp_type = pair->kind->qp_type };
+	struct ibv_qp_init_attr attr = {.send_cq = pair->queue.cq,
+					.recv_cq = pair->queue.cq,
+					.srq = pair->srq,
+					.cap = {.max_send_wr = 1,
+						.max_recv_wr = pair->srq ? 0 : pair->depth,
+						.max_send_sge = 1,
+						.max_recv_sge = pair->srq ? 0 : 1},
+					.qp_type = pair->kind->qp_type};
 	int err;
 
 	errno = 0;
 	link->qp = ibv_create_qp(pair->pd, &attr);
 	if (!link->qp)
-		return pp_fail(errno, "ibv_devinfo -v shows the device's max_qp and max_qp_wr; -r lowers what is asked for.",
+		return pp_fail(errno,
+			       "ibv_devinfo -v shows the device's max_qp and max_qp_wr; -r lowers "
+			       "what is asked for.",
 			       "Couldn't create QP %d of %d", i + 1, pair->n);
-	link->send_flags = IBV_SEND_SIGNALED | (pair->opt->size <= attr.cap.max_inline_data ? IBV_SEND_INLINE : 0);
+	link->send_flags = IBV_SEND_SIGNALED |
+			   (pair->opt->size <= attr.cap.max_inline_data ? IBV_SEND_INLINE : 0);
 	err = pair->kind->init(pair, i);
 	if (err)
-		return pp_fail(err, "Does the device have this port (-i)?", "Failed to modify QP 0x%06" PRIx32 " to INIT", link->qp->qp_num);
+		return pp_fail(err, "Does the device have this port (-i)?",
+			       "Failed to modify QP 0x%06" PRIx32 " to INIT", link->qp->qp_num);
 	return 0;
 }
 
@@ -88,19 +96,23 @@ static int set_up(struct pp_pair *pair)
 	if (opt->events) {
 		pair->channel = ibv_create_comp_channel(pair->context);
 		if (!pair->channel)
-			return pp_fail(errno, "Without -e no channel is needed.", "Couldn't create completion channel");
+			return pp_fail(errno, "Without -e no channel is needed.",
+				       "Couldn't create completion channel");
 	}
 	pair->pd = ibv_alloc_pd(pair->context);
 	if (!pair->pd)
 		return pp_fail(errno, pp_memory_advice(errno), "Couldn't allocate PD");
-	ret = pp_content_init(&pair->content, pair->pd, opt, pair->kind->headroom, pair->n, pair->n + 1, opt->rx_depth);
+	ret = pp_content_init(&pair->content, pair->pd, opt, pair->kind->headroom, pair->n,
+			      pair->n + 1, opt->rx_depth);
 	if (ret)
 		return ret;
 	pair->depth = pp_content_depth(&pair->content, opt->rx_depth);
 	errno = 0;
-	pair->queue.cq = ibv_create_cq(pair->context, pair->depth + pair->n, NULL, pair->channel, 0);
+	pair->queue.cq =
+		ibv_create_cq(pair->context, pair->depth + pair->n, NULL, pair->channel, 0);
 	if (!pair->queue.cq)
-		return pp_fail(errno, pp_memory_advice(errno), "Couldn't create CQ of %d entries", pair->depth + pair->n);
+		return pp_fail(errno, pp_memory_advice(errno), "Couldn't create CQ of %d entries",
+			       pair->depth + pair->n);
 	if (pair->kind->srq) {
 		ret = make_srq(pair);
 		if (ret)
@@ -172,7 +184,8 @@ static void print_dest(const char *whose, const struct pp_dest *dest)
 	char gid[INET6_ADDRSTRLEN];
 
 	inet_ntop(AF_INET6, &dest->gid, gid, sizeof gid);
-	printf("  %-15s LID 0x%04x, QPN 0x%06x, PSN 0x%06x, GID %s\n", whose, dest->lid, dest->qpn, dest->psn, gid);
+	printf("  %-15s LID 0x%04x, QPN 0x%06x, PSN 0x%06x, GID %s\n", whose, dest->lid, dest->qpn,
+	       dest->psn, gid);
 }
 
 static int connect_qps(struct pp_pair *pair)
@@ -182,8 +195,11 @@ static int connect_qps(struct pp_pair *pair)
 		int err = pair->kind->connect(pair, i, &step);
 
 		if (err)
-			return pp_fail(err, "Do -g, -l and -m fit the port? ibv_devinfo -v shows its GIDs and MTU.",
-				       "Couldn't connect to remote QP 0x%06" PRIx32 " (%s)", pair->link[i].remote.qpn, step);
+			return pp_fail(err,
+				       "Do -g, -l and -m fit the port? ibv_devinfo -v shows its "
+				       "GIDs and MTU.",
+				       "Couldn't connect to remote QP 0x%06" PRIx32 " (%s)",
+				       pair->link[i].remote.qpn, step);
 	}
 	return 0;
 }
@@ -195,7 +211,8 @@ static int send_addresses(const struct pp_pair *pair, int sock)
 	int ret;
 
 	if (!dest)
-		return pp_fail(ENOMEM, NULL, "Couldn't allocate %d addresses", pair->kind->wire_count);
+		return pp_fail(ENOMEM, NULL, "Couldn't allocate %d addresses",
+			       pair->kind->wire_count);
 	for (int i = 0; i < pair->n; i++)
 		dest[i] = pair->link[i].local;
 	ret = pp_send_dest(sock, PP_WIRE_PLAIN, dest, pair->kind->wire_count);
@@ -209,12 +226,14 @@ static int recv_addresses(struct pp_pair *pair, int sock)
 	int ret;
 
 	if (!dest)
-		return pp_fail(ENOMEM, NULL, "Couldn't allocate %d addresses", pair->kind->wire_count);
+		return pp_fail(ENOMEM, NULL, "Couldn't allocate %d addresses",
+			       pair->kind->wire_count);
 	ret = pp_recv_dest(sock, PP_WIRE_PLAIN, dest, pair->kind->wire_count);
 	for (int i = 0; i < pair->n && !ret; i++) {
 		pair->link[i].remote = dest[i];
 		if (!dest[i].qpn)
-			ret = pp_fail(EPROTO, "Both sides need the same number of QPs (-q).", "The other side has %d QPs, not %d", i, pair->n);
+			ret = pp_fail(EPROTO, "Both sides need the same number of QPs (-q).",
+				      "The other side has %d QPs, not %d", i, pair->n);
 	}
 	free(dest);
 	return ret;
@@ -274,7 +293,7 @@ static int post_receives(struct pp_pair *pair)
 {
 	while (pair->outstanding < pair->depth) {
 		struct ibv_sge sge;
-		struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+		struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
 		int slot = pp_take_slot(&pair->content);
 		int err;
 
@@ -283,9 +302,11 @@ static int post_receives(struct pp_pair *pair)
 		if (!sge.length)
 			wr.num_sge = 0;
 		wr.wr_id = (uint64_t)slot << 2 | PP_RECV;
-		err = pair->srq ? ibv_post_srq_recv(pair->srq, &wr, &bad) : ibv_post_recv(pair->link[0].qp, &wr, &bad);
+		err = pair->srq ? ibv_post_srq_recv(pair->srq, &wr, &bad)
+				: ibv_post_recv(pair->link[0].qp, &wr, &bad);
 		if (err)
-			return pp_fail(err, NULL, "Couldn't post receive (%d of %d)", pair->outstanding + 1, pair->depth);
+			return pp_fail(err, NULL, "Couldn't post receive (%d of %d)",
+				       pair->outstanding + 1, pair->depth);
 		pair->outstanding++;
 	}
 	return 0;
@@ -295,11 +316,11 @@ static int post_message(struct pp_pair *pair, int i)
 {
 	struct pp_link *link = &pair->link[i];
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = { .wr_id = (uint64_t)i << 2 | PP_SEND,
-				  .sg_list = &sge,
-				  .num_sge = 1,
-				  .opcode = IBV_WR_SEND,
-				  .send_flags = link->send_flags },
+	struct ibv_send_wr wr = {.wr_id = (uint64_t)i << 2 | PP_SEND,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = link->send_flags},
 			   *bad;
 	int err;
 
@@ -311,10 +332,12 @@ static int post_message(struct pp_pair *pair, int i)
 		wr.wr.ud.remote_qpn = link->remote.qpn;
 		wr.wr.ud.remote_qkey = PP_UD_QKEY;
 	}
-	pp_write_message(&pair->content, i, pp_stream(link->local.send_qpn, link->local.psn), link->sent);
+	pp_write_message(&pair->content, i, pp_stream(link->local.send_qpn, link->local.psn),
+			 link->sent);
 	err = ibv_post_send(link->qp, &wr, &bad);
 	if (err)
-		return pp_fail(err, NULL, "Couldn't post send %" PRIu64 " on QP 0x%06" PRIx32, link->sent, link->qp->qp_num);
+		return pp_fail(err, NULL, "Couldn't post send %" PRIu64 " on QP 0x%06" PRIx32,
+			       link->sent, link->qp->qp_num);
 	link->sent++;
 	link->pending = PP_RECV | PP_SEND;
 	return 0;
@@ -350,9 +373,12 @@ static int completed(struct pp_pair *pair, const struct ibv_wc *wc, struct count
 	} else if (kind == PP_RECV) {
 		i = find_link(pair, wc->qp_num, count->last);
 		if (i < 0)
-			return pp_fail(0, NULL, "Completion for unknown QP 0x%06" PRIx32, wc->qp_num);
-		ret = pp_check_message(&pair->content, index, pp_stream(pair->link[i].remote.send_qpn, pair->link[i].remote.psn),
-				       pair->link[i].received, wc->byte_len);
+			return pp_fail(0, NULL, "Completion for unknown QP 0x%06" PRIx32,
+				       wc->qp_num);
+		ret = pp_check_message(
+			&pair->content, index,
+			pp_stream(pair->link[i].remote.send_qpn, pair->link[i].remote.psn),
+			pair->link[i].received, wc->byte_len);
 		if (ret)
 			return ret;
 		pair->link[i].received++;
@@ -418,7 +444,7 @@ static int exchange_messages(struct pp_pair *pair, struct count *count)
 
 static int talk(struct pp_pair *pair)
 {
-	struct count count = { .last = -1 };
+	struct count count = {.last = -1};
 	uint64_t start, usec;
 	int sock, ret;
 
@@ -436,7 +462,8 @@ static int talk(struct pp_pair *pair)
 	for (int i = 0; i < pair->n; i++)
 		pair->link[i].pending = PP_RECV;
 	start = pp_now_usec();
-	for (int i = 0; pair->opt->server && i < pair->n && count.posted < pair->opt->iters && !ret; i++) {
+	for (int i = 0; pair->opt->server && i < pair->n && count.posted < pair->opt->iters && !ret;
+	     i++) {
 		count.posted++;
 		ret = post_message(pair, i);
 	}
@@ -456,7 +483,7 @@ static int talk(struct pp_pair *pair)
 
 int pp_run_pair(const struct pp_kind *kind, const struct pp_options *opt)
 {
-	struct pp_pair pair = { .kind = kind, .opt = opt, .n = kind->srq ? opt->num_qp : 1 };
+	struct pp_pair pair = {.kind = kind, .opt = opt, .n = kind->srq ? opt->num_qp : 1};
 	int ret;
 
 	ret = set_up(&pair);

@@ -16,7 +16,8 @@
 
 /* Prints "WHAT: reason of err", then ADVICE on a line of its own. Without a reason pass 0, without
  * advice NULL. EIO has advice of its own, whatever is passed. Returns -err, or -EIO for 0. */
-int pp_fail(int err, const char *advice, const char *what, ...) __attribute__((format(printf, 3, 4)));
+int pp_fail(int err, const char *advice, const char *what, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* ---- Devices (device.c) ---- */
 
@@ -28,7 +29,8 @@ int pp_query_port(struct ibv_context *context, int port, struct ibv_port_attr *a
 
 /* Gets the GID that -g selects, or zero without -g. Returns 0 or -errno. */
 struct pp_options;
-int pp_query_gid(struct ibv_context *context, const struct pp_options *opt, const struct ibv_port_attr *port, union ibv_gid *gid);
+int pp_query_gid(struct ibv_context *context, const struct pp_options *opt,
+		 const struct ibv_port_attr *port, union ibv_gid *gid);
 
 /* Advice about an error of a call that registers or allocates memory; NULL without any. */
 const char *pp_memory_advice(int err);
@@ -72,10 +74,10 @@ enum pp_opt {
 
 #define PP_BIT(opt) (1u << (opt))
 /* Options of all tools that exchange messages. */
-#define PP_COMMON                                                                                                      \
-	(PP_BIT(PP_PORT) | PP_BIT(PP_IB_DEV) | PP_BIT(PP_IB_PORT) | PP_BIT(PP_SIZE) | PP_BIT(PP_SL) |                      \
-	 PP_BIT(PP_EVENTS) | PP_BIT(PP_GID_IDX) | PP_BIT(PP_VERIFY) | PP_BIT(PP_TIMEOUT) | PP_BIT(PP_HELP) |               \
-	 PP_BIT(PP_VERSION))
+#define PP_COMMON                                                                                  \
+	(PP_BIT(PP_PORT) | PP_BIT(PP_IB_DEV) | PP_BIT(PP_IB_PORT) | PP_BIT(PP_SIZE) |              \
+	 PP_BIT(PP_SL) | PP_BIT(PP_EVENTS) | PP_BIT(PP_GID_IDX) | PP_BIT(PP_VERIFY) |              \
+	 PP_BIT(PP_TIMEOUT) | PP_BIT(PP_HELP) | PP_BIT(PP_VERSION))
 
 struct pp_options {
 	const char *server; /* NULL: run as server */
@@ -96,10 +98,10 @@ struct pp_options {
 	bool verify;
 };
 
-#define PP_DEFAULTS                                                                                                    \
-	{                                                                                                              \
-		.port = 18515, .ib_port = 1, .size = 4096, .mtu = IBV_MTU_1024, .num_qp = 16, .rx_depth = 500,         \
-		.clients = 1, .iters = 1000, .gid_idx = -1                                                             \
+#define PP_DEFAULTS                                                                                \
+	{                                                                                          \
+		.port = 18515, .ib_port = 1, .size = 4096, .mtu = IBV_MTU_1024, .num_qp = 16,      \
+		.rx_depth = 500, .clients = 1, .iters = 1000, .gid_idx = -1                        \
 	}
 
 /* Parses into *opt, which contains the defaults. KNOWN is a mask of PP_BIT(). Ends the program
@@ -182,7 +184,8 @@ void pp_linger(int sock);
 /* Sets the path to REMOTE, by its GID if the user selected a GID index. */
 void pp_fill_ah(const struct pp_options *opt, const struct pp_dest *remote, struct ibv_ah_attr *ah);
 int pp_init_attr(const struct pp_options *opt, struct ibv_qp_attr *attr);
-int pp_rtr_attr(const struct pp_options *opt, const struct pp_dest *remote, uint32_t dest_qpn, struct ibv_qp_attr *attr);
+int pp_rtr_attr(const struct pp_options *opt, const struct pp_dest *remote, uint32_t dest_qpn,
+		struct ibv_qp_attr *attr);
 int pp_rts_attr(uint32_t psn, struct ibv_qp_attr *attr);
 
 /* ---- Contents (content.c) ---- */
@@ -217,8 +220,8 @@ struct pp_content {
 
 /* MIN_SLOTS: how many receives must be possible at a time; MAX_SLOTS: how many are useful. Returns
  * 0 or -errno. */
-int pp_content_init(struct pp_content *content, struct ibv_pd *pd, const struct pp_options *opt, uint32_t headroom, int sends,
-		    int min_slots, int max_slots);
+int pp_content_init(struct pp_content *content, struct ibv_pd *pd, const struct pp_options *opt,
+		    uint32_t headroom, int sends, int min_slots, int max_slots);
 /* Returns 0 or the -errno of the deregistration. Has no effect on a zeroed object. */
 int pp_content_free(struct pp_content *content);
 /* Returns how many receives can be outstanding at a time, at most WANTED. */
@@ -230,7 +233,8 @@ void pp_send_sge(const struct pp_content *content, int send, struct ibv_sge *sge
 void pp_write_message(struct pp_content *content, int send, uint64_t stream, uint64_t iter);
 /* Checks message ITER of the stream in SLOT, of which BYTE_LEN bytes arrived, and frees the slot.
  * Returns 0 or -EBADMSG. */
-int pp_check_message(struct pp_content *content, int slot, uint64_t stream, uint64_t iter, uint32_t byte_len);
+int pp_check_message(struct pp_content *content, int slot, uint64_t stream, uint64_t iter,
+		     uint32_t byte_len);
 void pp_print_verified(const struct pp_content *content);
 
 /* The seed of the contents of a sender's messages. Both sides know it. */
@@ -306,7 +310,7 @@ struct pp_pair {
 		int pending; /* PP_RECV | PP_SEND: awaited before the next send */
 		uint64_t sent, received;
 		int send_flags;
-	} *link;
+	} * link;
 	int depth;
 	int outstanding; /* receives posted */
 };

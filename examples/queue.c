@@ -19,8 +19,10 @@
 
 static int timed_out(int timeout)
 {
-	return pp_fail(ETIMEDOUT, "Is the other side still running? On UC and UD a lost message is lost for good.",
-		       "No completion in %d seconds", timeout);
+	return pp_fail(
+		ETIMEDOUT,
+		"Is the other side still running? On UC and UD a lost message is lost for good.",
+		"No completion in %d seconds", timeout);
 }
 
 int pp_arm(struct pp_queue *queues, int n)
@@ -40,7 +42,7 @@ int pp_wait_event(struct ibv_comp_channel *channel, struct pp_queue *queues, int
 	void *cq_context;
 
 	if (timeout) {
-		struct pollfd fd = { .fd = channel->fd, .events = POLLIN };
+		struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
 		int ready;
 
 		do
@@ -79,14 +81,16 @@ static const char *wc_advice(enum ibv_wc_status status)
 {
 	switch (status) {
 	case IBV_WC_RETRY_EXC_ERR:
-		return "The other side no longer answers, or no path leads there: was it stopped, is its port active, does -m suit both?";
+		return "The other side no longer answers, or no path leads there: was it stopped, "
+		       "is its port active, does -m suit both?";
 	case IBV_WC_RNR_RETRY_EXC_ERR:
 		return "The other side posts no receives.";
 	case IBV_WC_LOC_LEN_ERR:
 	case IBV_WC_REM_INV_REQ_ERR:
 		return "Both sides need the same size (-s).";
 	case IBV_WC_WR_FLUSH_ERR:
-		return "The QP had failed before this request; an earlier completion or `ibv_asyncwatch` says why.";
+		return "The QP had failed before this request; an earlier completion or "
+		       "`ibv_asyncwatch` says why.";
 	default:
 		return NULL;
 	}
@@ -94,8 +98,11 @@ static const char *wc_advice(enum ibv_wc_status status)
 
 int pp_wc_failed(const struct ibv_wc *wc)
 {
-	return pp_fail(0, wc_advice(wc->status), "Failed status %s (%d) for wr_id %d on QP 0x%06" PRIx32 ", vendor error 0x%02" PRIx32,
-		       ibv_wc_status_str(wc->status), wc->status, (int)wc->wr_id, wc->qp_num, wc->vendor_err);
+	return pp_fail(0, wc_advice(wc->status),
+		       "Failed status %s (%d) for wr_id %d on QP 0x%06" PRIx32
+		       ", vendor error 0x%02" PRIx32,
+		       ibv_wc_status_str(wc->status), wc->status, (int)wc->wr_id, wc->qp_num,
+		       wc->vendor_err);
 }
 
 int pp_idle(struct pp_watch *watch, int timeout)
@@ -104,7 +111,8 @@ int pp_idle(struct pp_watch *watch, int timeout)
 		return 0;
 	if (!watch->idle++)
 		watch->since = pp_now_usec();
-	else if (watch->idle % IDLE_POLLS == 0 && pp_now_usec() - watch->since > timeout * 1000000ull)
+	else if (watch->idle % IDLE_POLLS == 0 &&
+		 pp_now_usec() - watch->since > timeout * 1000000ull)
 		return timed_out(timeout);
 	return 0;
 }

@@ -27,8 +27,9 @@ static void usage(const char *name, const struct tool *tool)
 		char left[40];
 		int n = 0;
 
-		n += tool->options[i].val < 256 ? snprintf(left, sizeof left, "-%c, ", tool->options[i].val) :
-						  snprintf(left, sizeof left, "    ");
+		n += tool->options[i].val < 256
+			     ? snprintf(left, sizeof left, "-%c, ", tool->options[i].val)
+			     : snprintf(left, sizeof left, "    ");
 		snprintf(left + n, sizeof left - n, "--%s", tool->options[i].name);
 		printf("  %-22s %s\n", left, tool->help[i]);
 	}
@@ -53,8 +54,8 @@ int tool_option(int argc, char **argv, const struct tool *tool)
 			shorts[s++] = ':';
 	}
 	shorts[s] = '\0';
-	longs[n++] = (struct option){ "help", no_argument, NULL, OPT_HELP };
-	longs[n] = (struct option){ "version", no_argument, NULL, OPT_VERSION };
+	longs[n++] = (struct option){"help", no_argument, NULL, OPT_HELP};
+	longs[n] = (struct option){"version", no_argument, NULL, OPT_VERSION};
 
 	c = getopt_long(argc, argv, shorts, longs, NULL);
 	switch (c) {

@@ -35,8 +35,8 @@
 #define MAX_PROCS 64
 
 static int nodes = 2, procs = 4, node = -1, messages = 16, size = 256, hold;
-static int slots = 32;		/* receives that each receive queue keeps posted */
-static int rc, rc_srq;		/* neither: XRC */
+static int slots = 32; /* receives that each receive queue keeps posted */
+static int rc, rc_srq; /* neither: XRC */
 static const char *server = "127.0.0.1", *service = "18600";
 
 /* What a rank tells all others, in two rounds: before and after it has made its receive QPs. */
@@ -45,7 +45,7 @@ struct card {
 	uint32_t srqn;
 	/* XRC: the receive QP for the rank at the same place of each node */
 	uint32_t rcv_qpn[MAX_NODES];
-	uint32_t qpn[];				/* XRC: the send QP to each node. RC: the QP for each rank */
+	uint32_t qpn[]; /* XRC: the send QP to each node. RC: the QP for each rank */
 };
 static struct card *mine, *cards;
 static size_t card_size;
@@ -60,7 +60,7 @@ struct header {
 	uint32_t from, number;
 };
 
-static int me;			/* rank: node * procs + place */
+static int me; /* rank: node * procs + place */
 static int place;
 static int exchange_fd;
 static int domain_fd;
@@ -73,8 +73,8 @@ static struct ibv_xrc_domain *domain;
 static struct ibv_qp *send_qp[MAX_NODES];
 static struct ibv_qp *rc_qp[MAX_NODES * MAX_PROCS];
 static struct ibv_mr *mr;
-static uint8_t *buf;		/* slots of each receive queue, then one send buffer */
-static int queues;		/* receive queues with slots in buf; SRQ: one, RC: one per QP */
+static uint8_t *buf; /* slots of each receive queue, then one send buffer */
+static int queues;   /* receive queues with slots in buf; SRQ: one, RC: one per QP */
 
 static void die(const char *what)
 {
@@ -95,7 +95,8 @@ static void check(int err, const char *what)
 static void transfer(int fd, void *data, size_t len, int out)
 {
 	for (size_t done = 0; done < len;) {
-		ssize_t n = out ? write(fd, (char *)data + done, len - done) : read(fd, (char *)data + done, len - done);
+		ssize_t n = out ? write(fd, (char *)data + done, len - done)
+				: read(fd, (char *)data + done, len - done);
 
 		if (n == 0)
 			errno = ECONNRESET;
@@ -105,8 +106,8 @@ static void transfer(int fd, void *data, size_t len, int out)
 	}
 }
 
-#define JOIN_SECONDS 300	/* from one rank to the next; a person may start the other nodes */
-#define ROUNDS 5		/* calls of all_gather() by each rank */
+#define JOIN_SECONDS 300 /* from one rank to the next; a person may start the other nodes */
+#define ROUNDS	     5	 /* calls of all_gather() by each rank */
 
 /* Gives the cards of all ranks to all ranks; also a barrier. */
 static void all_gather(void)
@@ -128,7 +129,8 @@ static int accept_rank(int listener)
 		if (poll(&p, 1, 100) > 0)
 			return accept(listener, NULL, NULL);
 		if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) || ended.si_pid) {
-			fprintf(stderr, "xrc_mesh: a rank of node 0 has ended before all have joined\n");
+			fprintf(stderr,
+				"xrc_mesh: a rank of node 0 has ended before all have joined\n");
 			exit(1);
 		}
 	}
@@ -152,7 +154,8 @@ static void serve(int listener)
 			die("wait for the ranks to join");
 		transfer(fd, &rank, sizeof(rank), 0);
 		if (rank >= (uint32_t)total || fds[rank]) {
-			fputs("xrc_mesh: a rank has joined that is not one of these: give all nodes the same --nodes and --procs\n",
+			fputs("xrc_mesh: a rank has joined that is not one of these: give all "
+			      "nodes the same --nodes and --procs\n",
 			      stderr);
 			exit(1);
 		}
@@ -175,7 +178,8 @@ static struct addrinfo *resolve(void)
 	struct addrinfo hints = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, *info;
 
 	if (getaddrinfo(server, service, &hints, &info)) {
-		fprintf(stderr, "xrc_mesh: cannot resolve the server's address %s:%s\n", server, service);
+		fprintf(stderr, "xrc_mesh: cannot resolve the server's address %s:%s\n", server,
+			service);
 		exit(1);
 	}
 	return info;
@@ -227,11 +231,12 @@ static void fill_rtr(struct ibv_qp_attr *attr, uint16_t dlid, uint32_t qpn)
 }
 
 #define INIT_MASK (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
-#define RTR_MASK \
-	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | \
-	 IBV_QP_MIN_RNR_TIMER)
-#define RTS_MASK \
-	(IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC)
+#define RTR_MASK                                                                                   \
+	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |            \
+	 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define RTS_MASK                                                                                   \
+	(IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |     \
+	 IBV_QP_MAX_QP_RD_ATOMIC)
 
 static void connect_qp(struct ibv_qp *qp, uint16_t dlid, uint32_t qpn)
 {
@@ -241,7 +246,11 @@ static void connect_qp(struct ibv_qp *qp, uint16_t dlid, uint32_t qpn)
 	fill_rtr(&attr, dlid, qpn);
 	check(ibv_modify_qp(qp, &attr, RTR_MASK), "modify QP to RTR");
 	attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1,
+		.qp_state = IBV_QPS_RTS,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 1,
 	};
 	check(ibv_modify_qp(qp, &attr, RTS_MASK), "modify QP to RTS");
 }
@@ -278,10 +287,13 @@ static int rank_of(int queue)
 /* Posts a slot to the queue that it belongs to. */
 static void post_slot(int slot)
 {
-	struct ibv_sge sge = {.addr = (uintptr_t)(buf + (size_t)slot * size), .length = size, .lkey = mr->lkey};
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)(buf + (size_t)slot * size), .length = size, .lkey = mr->lkey};
 	struct ibv_recv_wr wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1}, *bad;
 
-	check(srq ? ibv_post_srq_recv(srq, &wr, &bad) : ibv_post_recv(rc_qp[rank_of(slot / slots)], &wr, &bad), "post receive");
+	check(srq ? ibv_post_srq_recv(srq, &wr, &bad)
+		  : ibv_post_recv(rc_qp[rank_of(slot / slots)], &wr, &bad),
+	      "post receive");
 }
 
 static void fill_queue(int queue)
@@ -311,9 +323,11 @@ static void connect_xrc(void)
 			continue;
 		check(ibv_create_xrc_rcv_qp(&init, &mine->rcv_qpn[n]), "create XRC receive QP");
 		attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_INIT, .port_num = 1};
-		check(ibv_modify_xrc_rcv_qp(domain, mine->rcv_qpn[n], &attr, INIT_MASK), "modify receive QP to INIT");
+		check(ibv_modify_xrc_rcv_qp(domain, mine->rcv_qpn[n], &attr, INIT_MASK),
+		      "modify receive QP to INIT");
 		fill_rtr(&attr, peer->lid, peer->qpn[node]);
-		check(ibv_modify_xrc_rcv_qp(domain, mine->rcv_qpn[n], &attr, RTR_MASK), "modify receive QP to RTR");
+		check(ibv_modify_xrc_rcv_qp(domain, mine->rcv_qpn[n], &attr, RTR_MASK),
+		      "modify receive QP to RTR");
 	}
 	all_gather();
 	for (int n = 0; n < nodes; n++) {
@@ -324,7 +338,8 @@ static void connect_xrc(void)
 		connect_qp(send_qp[n], peer->lid, peer->rcv_qpn[node]);
 		/* The creator may end before this rank: the registration keeps the QP alive. */
 		for (int p = 0; p < procs; p++)
-			check(ibv_reg_xrc_rcv_qp(domain, card_of(node * procs + p)->rcv_qpn[n]), "register receive QP");
+			check(ibv_reg_xrc_rcv_qp(domain, card_of(node * procs + p)->rcv_qpn[n]),
+			      "register receive QP");
 	}
 }
 
@@ -361,7 +376,8 @@ static void completion(const struct ibv_wc *wc)
 	const struct header *h;
 
 	if (wc->status != IBV_WC_SUCCESS) {
-		fprintf(stderr, "xrc_mesh: rank %d: completion: %s\n", me, ibv_wc_status_str(wc->status));
+		fprintf(stderr, "xrc_mesh: rank %d: completion: %s\n", me,
+			ibv_wc_status_str(wc->status));
 		exit(1);
 	}
 	if (!(wc->opcode & IBV_WC_RECV)) {
@@ -369,13 +385,17 @@ static void completion(const struct ibv_wc *wc)
 		return;
 	}
 	h = (const void *)(buf + wc->wr_id * size);
-	if ((int)wc->byte_len != size || (int)h->from >= nodes * procs || h->number != expected[h->from]++) {
-		fprintf(stderr, "xrc_mesh: rank %d: message %u of rank %u is not the next one\n", me, h->number, h->from);
+	if ((int)wc->byte_len != size || (int)h->from >= nodes * procs ||
+	    h->number != expected[h->from]++) {
+		fprintf(stderr, "xrc_mesh: rank %d: message %u of rank %u is not the next one\n",
+			me, h->number, h->from);
 		exit(1);
 	}
 	for (int i = sizeof(*h); i < size; i++) {
 		if (((const uint8_t *)h)[i] != content(h, i)) {
-			fprintf(stderr, "xrc_mesh: rank %d: message %u of rank %u differs at byte %d\n", me, h->number, h->from, i);
+			fprintf(stderr,
+				"xrc_mesh: rank %d: message %u of rank %u differs at byte %d\n", me,
+				h->number, h->from, i);
 			exit(1);
 		}
 	}
@@ -398,19 +418,22 @@ static void send_to(int rank, uint32_t number)
 {
 	struct header *h = (void *)(buf + (size_t)queues * slots * size);
 	struct ibv_sge sge = {.addr = (uintptr_t)h, .length = size, .lkey = mr->lkey};
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_SEND,
-		.send_flags = IBV_SEND_SIGNALED,
-		.xrc_remote_srq_num = card_of(rank)->srqn,
-	}, *bad;
+	struct ibv_send_wr wr =
+				   {
+					   .sg_list = &sge,
+					   .num_sge = 1,
+					   .opcode = IBV_WR_SEND,
+					   .send_flags = IBV_SEND_SIGNALED,
+					   .xrc_remote_srq_num = card_of(rank)->srqn,
+				   },
+			   *bad;
 
 	*h = (struct header){.from = me, .number = number};
 	for (int i = sizeof(*h); i < size; i++)
 		((uint8_t *)h)[i] = content(h, i);
 	sending = 1;
-	check(ibv_post_send(rc_qp[rank] ? rc_qp[rank] : send_qp[rank / procs], &wr, &bad), "post send");
+	check(ibv_post_send(rc_qp[rank] ? rc_qp[rank] : send_qp[rank / procs], &wr, &bad),
+	      "post send");
 	while (sending)
 		progress();
 }
@@ -460,7 +483,8 @@ static void open_all(void)
 	if (srq)
 		mine->srqn = srq->xrc_srq_num;
 	buf = calloc(queues * slots + 1, size);
-	mr = buf ? ibv_reg_mr(pd, buf, (size_t)(queues * slots + 1) * size, IBV_ACCESS_LOCAL_WRITE) : NULL;
+	mr = buf ? ibv_reg_mr(pd, buf, (size_t)(queues * slots + 1) * size, IBV_ACCESS_LOCAL_WRITE)
+		 : NULL;
 	if (!mr)
 		die("register memory");
 	if (srq)
@@ -477,7 +501,8 @@ static void close_all(void)
 			continue;
 		check(ibv_destroy_qp(send_qp[n]), "destroy QP");
 		for (int p = 0; p < procs; p++)
-			check(ibv_unreg_xrc_rcv_qp(domain, card_of(node * procs + p)->rcv_qpn[n]), "unregister receive QP");
+			check(ibv_unreg_xrc_rcv_qp(domain, card_of(node * procs + p)->rcv_qpn[n]),
+			      "unregister receive QP");
 	}
 	if (srq)
 		check(ibv_destroy_srq(srq), "destroy SRQ");
@@ -517,15 +542,17 @@ static void run_rank(int p)
 		connect_rc();
 	else
 		connect_xrc();
-	all_gather();		/* all ranks are connected */
+	all_gather(); /* all ranks are connected */
 	traffic();
-	all_gather();		/* all ranks have received all messages */
+	all_gather(); /* all ranks have received all messages */
 	if (me == 0 && hold)
 		wait_for_a_line();
-	all_gather();		/* node 0 has got its line, if it waited for one */
+	all_gather(); /* node 0 has got its line, if it waited for one */
 	if (me == 0)
-		printf("%s: %d nodes of %d ranks: %d messages verified by each rank; %d QPs per rank\n", name, nodes, procs,
-		       received, rc || rc_srq ? procs * (nodes - 1) : 2 * (nodes - 1));
+		printf("%s: %d nodes of %d ranks: %d messages verified by each rank; %d QPs per "
+		       "rank\n",
+		       name, nodes, procs, received,
+		       rc || rc_srq ? procs * (nodes - 1) : 2 * (nodes - 1));
 	close_all();
 	free(mine);
 	free(cards);
@@ -536,11 +563,15 @@ static void usage(int status, const char *wrong)
 {
 	if (wrong)
 		fprintf(stderr, "xrc_mesh: %s\n", wrong);
-	fputs("Usage: xrc_mesh [--rc|--rc-srq] [--nodes N] [--procs P] --node K [--server HOST] [--port PORT] [--messages M]\n"
+	fputs("Usage: xrc_mesh [--rc|--rc-srq] [--nodes N] [--procs P] --node K [--server HOST] "
+	      "[--port PORT] [--messages M]\n"
 	      "                [--size S] [--slots R] [--hold]\n"
-	      "Start it once on each node; node 0 is the one that --server names. XRC, unless --rc (receives per QP) or\n"
-	      "--rc-srq (RC with a shared receive queue). --hold, on node 0: when all messages have been verified it prints\n"
-	      "\"connected\", and all processes stay until a line, or the end, comes on its standard input.\n",
+	      "Start it once on each node; node 0 is the one that --server names. XRC, unless --rc "
+	      "(receives per QP) or\n"
+	      "--rc-srq (RC with a shared receive queue). --hold, on node 0: when all messages "
+	      "have been verified it prints\n"
+	      "\"connected\", and all processes stay until a line, or the end, comes on its "
+	      "standard input.\n",
 	      status ? stderr : stdout);
 	exit(status);
 }
@@ -548,33 +579,62 @@ static void usage(int status, const char *wrong)
 static void options(int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{"rc", no_argument, &rc, 1}, {"rc-srq", no_argument, &rc_srq, 1}, {"hold", no_argument, &hold, 1},
-		{"slots", required_argument, NULL, 'r'}, {"nodes", required_argument, NULL, 'N'}, {"procs", required_argument, NULL, 'P'},
-		{"node", required_argument, NULL, 'k'}, {"server", required_argument, NULL, 's'},
-		{"port", required_argument, NULL, 'p'}, {"messages", required_argument, NULL, 'm'},
-		{"size", required_argument, NULL, 'S'}, {"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0},
+		{"rc", no_argument, &rc, 1},
+		{"rc-srq", no_argument, &rc_srq, 1},
+		{"hold", no_argument, &hold, 1},
+		{"slots", required_argument, NULL, 'r'},
+		{"nodes", required_argument, NULL, 'N'},
+		{"procs", required_argument, NULL, 'P'},
+		{"node", required_argument, NULL, 'k'},
+		{"server", required_argument, NULL, 's'},
+		{"port", required_argument, NULL, 'p'},
+		{"messages", required_argument, NULL, 'm'},
+		{"size", required_argument, NULL, 'S'},
+		{"help", no_argument, NULL, 'h'},
+		{NULL, 0, NULL, 0},
 	};
 
 	for (int c; (c = getopt_long(argc, argv, "h", longs, NULL)) != -1;) {
 		switch (c) {
-		case 0: break;
-		case 'N': nodes = atoi(optarg); break;
-		case 'P': procs = atoi(optarg); break;
-		case 'k': node = atoi(optarg); break;
-		case 's': server = optarg; break;
-		case 'p': service = optarg; break;
-		case 'm': messages = atoi(optarg); break;
-		case 'S': size = atoi(optarg); break;
-		case 'r': slots = atoi(optarg); break;
-		case 'h': usage(0, NULL); break;
+		case 0:
+			break;
+		case 'N':
+			nodes = atoi(optarg);
+			break;
+		case 'P':
+			procs = atoi(optarg);
+			break;
+		case 'k':
+			node = atoi(optarg);
+			break;
+		case 's':
+			server = optarg;
+			break;
+		case 'p':
+			service = optarg;
+			break;
+		case 'm':
+			messages = atoi(optarg);
+			break;
+		case 'S':
+			size = atoi(optarg);
+			break;
+		case 'r':
+			slots = atoi(optarg);
+			break;
+		case 'h':
+			usage(0, NULL);
+			break;
 		/* getopt_long() has said what is wrong. */
-		default: usage(2, NULL);
+		default:
+			usage(2, NULL);
 		}
 	}
 	if (optind != argc)
 		usage(2, "it takes only options");
 	if (node < 0)
-		usage(2, "--node must say which node this is: 0 for the one that --server names, 1 and so on for the others");
+		usage(2, "--node must say which node this is: 0 for the one that --server names, 1 "
+			 "and so on for the others");
 	if (nodes < 2 || nodes > MAX_NODES || node >= nodes)
 		usage(2, "--nodes must be from 2 to 64, and --node less");
 	if (procs < 1 || procs > MAX_PROCS)

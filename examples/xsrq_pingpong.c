@@ -62,7 +62,8 @@ struct run {
  * the SRQs of its own domain. */
 static int common_file(void)
 {
-	int fd = open("/tmp/xrc_domain", O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0440);
+	int fd = open("/tmp/xrc_domain", O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+		      0440);
 	struct stat st;
 
 	if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid())) {
@@ -82,18 +83,23 @@ static int domain_file(const char *path, bool client)
 
 	if (path) {
 		fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC, 0666);
-		return fd < 0 ? pp_fail(errno, "The file's contents do not matter; it must exist or be creatable.",
-					"Couldn't open XRC domain file %s", path) :
-				fd;
+		return fd < 0 ? pp_fail(errno,
+					"The file's contents do not matter; it must exist or be "
+					"creatable.",
+					"Couldn't open XRC domain file %s", path)
+			      : fd;
 	}
 	fd = client ? common_file() : -1;
 	if (fd >= 0)
 		return fd;
-	if (snprintf(own, sizeof own, "%s/ibv_xsrq_pingpong.XXXXXX", dir && *dir ? dir : "/tmp") >= (int)sizeof own)
-		return pp_fail(ENAMETOOLONG, NULL, "Couldn't make a file for the XRC domain in TMPDIR");
+	if (snprintf(own, sizeof own, "%s/ibv_xsrq_pingpong.XXXXXX", dir && *dir ? dir : "/tmp") >=
+	    (int)sizeof own)
+		return pp_fail(ENAMETOOLONG, NULL,
+			       "Couldn't make a file for the XRC domain in TMPDIR");
 	fd = mkostemp(own, O_CLOEXEC);
 	if (fd < 0)
-		return pp_fail(errno, "TMPDIR or --domain chooses another place.", "Couldn't make a file for the XRC domain (%s)", own);
+		return pp_fail(errno, "TMPDIR or --domain chooses another place.",
+			       "Couldn't make a file for the XRC domain (%s)", own);
 	unlink(own);
 	return fd;
 }
@@ -110,7 +116,10 @@ static int open_domain(struct run *run)
 		int err = errno ? errno : ENOSYS;
 
 		close(fd);
-		return pp_fail(err, err == ENOSYS ? "The device, its provider or the kernel has no XRC; ibv_devinfo -v shows whether the device has." : NULL,
+		return pp_fail(err,
+			       err == ENOSYS ? "The device, its provider or the kernel has no XRC; "
+					       "ibv_devinfo -v shows whether the device has."
+					     : NULL,
 			       "Couldn't open the XRC domain");
 	}
 	/* The domain belongs to the inode and does not need the descriptor. */
@@ -120,13 +129,14 @@ static int open_domain(struct run *run)
 
 static int make_queues(struct run *run)
 {
-	const int size[QUEUES] = { [RECV_CQ] = run->depth, [SEND_CQ] = run->n };
+	const int size[QUEUES] = {[RECV_CQ] = run->depth, [SEND_CQ] = run->n};
 
 	for (int q = 0; q < QUEUES; q++) {
 		errno = 0;
 		run->queue[q].cq = ibv_create_cq(run->context, size[q], NULL, run->channel, 0);
 		if (!run->queue[q].cq)
-			return pp_fail(errno, pp_memory_advice(errno), "Couldn't create %s CQ of %d entries",
+			return pp_fail(errno, pp_memory_advice(errno),
+				       "Couldn't create %s CQ of %d entries",
 				       q == RECV_CQ ? "recv" : "send", size[q]);
 	}
 	return 0;
@@ -134,19 +144,21 @@ static int make_queues(struct run *run)
 
 static int make_send_qp(struct run *run, struct peer *peer)
 {
-	struct ibv_qp_init_attr init = { .send_cq = run->queue[SEND_CQ].cq,
-					 .recv_cq = run->queue[SEND_CQ].cq,
-					 .cap = { .max_send_wr = 1, .max_send_sge = 1 },
-					 .qp_type = IBV_QPT_XRC,
-					 .xrc_domain = run->domain };
+	struct ibv_qp_init_attr init = {.send_cq = run->queue[SEND_CQ].cq,
+					.recv_cq = run->queue[SEND_CQ].cq,
+					.cap = {.max_send_wr = 1, .max_send_sge = 1},
+					.qp_type = IBV_QPT_XRC,
+					.xrc_domain = run->domain};
 	struct ibv_qp_attr attr;
 	int mask, err;
 
 	errno = 0;
 	peer->send_qp = ibv_create_qp(run->pd, &init);
 	if (!peer->send_qp)
-		return pp_fail(errno, "ibv_devinfo -v shows the device's max_qp.", "Couldn't create XRC send QP");
-	peer->send_flags = IBV_SEND_SIGNALED | (run->opt->size <= init.cap.max_inline_data ? IBV_SEND_INLINE : 0);
+		return pp_fail(errno, "ibv_devinfo -v shows the device's max_qp.",
+			       "Couldn't create XRC send QP");
+	peer->send_flags = IBV_SEND_SIGNALED |
+			   (run->opt->size <= init.cap.max_inline_data ? IBV_SEND_INLINE : 0);
 	mask = pp_init_attr(run->opt, &attr);
 	err = ibv_modify_qp(peer->send_qp, &attr, mask);
 	if (err)
@@ -156,13 +168,14 @@ static int make_send_qp(struct run *run, struct peer *peer)
 
 static int make_recv_qp(struct run *run, struct peer *peer)
 {
-	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_XRC, .xrc_domain = run->domain };
+	struct ibv_qp_init_attr init = {.qp_type = IBV_QPT_XRC, .xrc_domain = run->domain};
 	struct ibv_qp_attr attr;
 	int mask, err;
 
 	err = ibv_create_xrc_rcv_qp(&init, &peer->local.qpn);
 	if (err)
-		return pp_fail(err, "ibv_devinfo -v shows the device's max_qp.", "Couldn't create XRC receive QP");
+		return pp_fail(err, "ibv_devinfo -v shows the device's max_qp.",
+			       "Couldn't create XRC receive QP");
 	peer->has_recv_qp = true;
 	mask = pp_init_attr(run->opt, &attr);
 	err = ibv_modify_xrc_rcv_qp(run->domain, peer->local.qpn, &attr, mask);
@@ -189,13 +202,13 @@ static int make_peer(struct run *run, struct peer *peer)
 
 static int make_srq(struct run *run)
 {
-	struct ibv_srq_init_attr attr = { .attr = { .max_wr = run->depth, .max_sge = 1 } };
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = run->depth, .max_sge = 1}};
 
 	errno = 0;
 	run->srq = ibv_create_xrc_srq(run->pd, run->domain, run->queue[RECV_CQ].cq, &attr);
 	if (!run->srq)
-		return pp_fail(errno, "ibv_devinfo -v shows the device's max_srq and max_srq_wr.", "Couldn't create SRQ of %d receives",
-			       run->depth);
+		return pp_fail(errno, "ibv_devinfo -v shows the device's max_srq and max_srq_wr.",
+			       "Couldn't create SRQ of %d receives", run->depth);
 	return 0;
 }
 
@@ -207,7 +220,9 @@ static int query(struct run *run)
 	if (ret)
 		return ret;
 	if (opt->size > run->port.max_msg_sz)
-		return pp_fail(0, "Choose a smaller size (-s).", "Requested size larger than the port's longest message (%" PRIu32 ")",
+		return pp_fail(0, "Choose a smaller size (-s).",
+			       "Requested size larger than the port's longest message (%" PRIu32
+			       ")",
 			       run->port.max_msg_sz);
 	return pp_query_gid(run->context, opt, &run->port, &run->gid);
 }
@@ -232,7 +247,8 @@ static int set_up(struct run *run)
 	if (opt->events) {
 		run->channel = ibv_create_comp_channel(run->context);
 		if (!run->channel)
-			return pp_fail(errno, "Without -e no channel is needed.", "Couldn't create completion channel");
+			return pp_fail(errno, "Without -e no channel is needed.",
+				       "Couldn't create completion channel");
 	}
 	run->pd = ibv_alloc_pd(run->context);
 	if (!run->pd)
@@ -274,13 +290,15 @@ static int clean_up(struct run *run)
 		if (peer->send_qp)
 			ret |= gone(ibv_destroy_qp(peer->send_qp), "XRC send QP");
 		if (peer->has_recv_qp)
-			ret |= gone(ibv_unreg_xrc_rcv_qp(run->domain, peer->local.qpn), "XRC receive QP");
+			ret |= gone(ibv_unreg_xrc_rcv_qp(run->domain, peer->local.qpn),
+				    "XRC receive QP");
 	}
 	if (run->srq)
 		ret |= gone(ibv_destroy_srq(run->srq), "SRQ");
 	for (int q = 0; q < QUEUES; q++)
 		if (run->queue[q].cq)
-			ret |= gone(ibv_destroy_cq(run->queue[q].cq), q == RECV_CQ ? "recv CQ" : "send CQ");
+			ret |= gone(ibv_destroy_cq(run->queue[q].cq),
+				    q == RECV_CQ ? "recv CQ" : "send CQ");
 	ret |= pp_content_free(&run->content);
 	if (run->domain)
 		ret |= gone(ibv_close_xrc_domain(run->domain), "XRC domain");
@@ -301,29 +319,34 @@ static void print_dest(const char *whose, const struct pp_dest *dest)
 	char gid[INET6_ADDRSTRLEN];
 
 	inet_ntop(AF_INET6, &dest->gid, gid, sizeof gid);
-	printf("%8s: LID %04x, QPN RECV %06x SEND %06x, PSN %06x, SRQN %06x, GID %s\n", whose, dest->lid, dest->qpn, dest->send_qpn,
-	       dest->psn, dest->srqn, gid);
+	printf("%8s: LID %04x, QPN RECV %06x SEND %06x, PSN %06x, SRQN %06x, GID %s\n", whose,
+	       dest->lid, dest->qpn, dest->send_qpn, dest->psn, dest->srqn, gid);
 	fflush(stdout);
 }
 
 static int connect_peer(struct run *run, struct peer *peer)
 {
-	static const char advice[] = "Do -g, -l and -m fit the port? ibv_devinfo -v shows its GIDs and MTU.";
+	static const char advice[] =
+		"Do -g, -l and -m fit the port? ibv_devinfo -v shows its GIDs and MTU.";
 	struct ibv_qp_attr attr;
 	int mask, err;
 
 	mask = pp_rtr_attr(run->opt, &peer->remote, peer->remote.send_qpn, &attr);
 	err = ibv_modify_xrc_rcv_qp(run->domain, peer->local.qpn, &attr, mask);
 	if (err)
-		return pp_fail(err, advice, "Failed to modify XRC receive QP 0x%06" PRIx32 " to RTR", peer->local.qpn);
+		return pp_fail(err, advice,
+			       "Failed to modify XRC receive QP 0x%06" PRIx32 " to RTR",
+			       peer->local.qpn);
 	mask = pp_rtr_attr(run->opt, &peer->remote, peer->remote.qpn, &attr);
 	err = ibv_modify_qp(peer->send_qp, &attr, mask);
 	if (err)
-		return pp_fail(err, advice, "Failed to modify XRC send QP 0x%06" PRIx32 " to RTR", peer->local.send_qpn);
+		return pp_fail(err, advice, "Failed to modify XRC send QP 0x%06" PRIx32 " to RTR",
+			       peer->local.send_qpn);
 	mask = pp_rts_attr(peer->local.psn, &attr);
 	err = ibv_modify_qp(peer->send_qp, &attr, mask);
 	if (err)
-		return pp_fail(err, NULL, "Failed to modify XRC send QP 0x%06" PRIx32 " to RTS", peer->local.send_qpn);
+		return pp_fail(err, NULL, "Failed to modify XRC send QP 0x%06" PRIx32 " to RTS",
+			       peer->local.send_qpn);
 	return 0;
 }
 
@@ -383,7 +406,7 @@ static int post_receives(struct run *run)
 {
 	while (run->outstanding < run->depth) {
 		struct ibv_sge sge;
-		struct ibv_recv_wr wr = { .sg_list = &sge, .num_sge = 1 }, *bad;
+		struct ibv_recv_wr wr = {.sg_list = &sge, .num_sge = 1}, *bad;
 		int slot = pp_take_slot(&run->content);
 		int err;
 
@@ -394,7 +417,8 @@ static int post_receives(struct run *run)
 		wr.wr_id = slot;
 		err = ibv_post_srq_recv(run->srq, &wr, &bad);
 		if (err)
-			return pp_fail(err, NULL, "Couldn't post receives (%d of %d)", run->outstanding + 1, run->depth);
+			return pp_fail(err, NULL, "Couldn't post receives (%d of %d)",
+				       run->outstanding + 1, run->depth);
 		run->outstanding++;
 	}
 	return 0;
@@ -404,12 +428,12 @@ static int send_owed(struct run *run, int i)
 {
 	struct peer *peer = &run->peer[i];
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = { .wr_id = i,
-				  .sg_list = &sge,
-				  .num_sge = 1,
-				  .opcode = IBV_WR_SEND,
-				  .send_flags = peer->send_flags,
-				  .xrc_remote_srq_num = peer->remote.srqn },
+	struct ibv_send_wr wr = {.wr_id = i,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = peer->send_flags,
+				 .xrc_remote_srq_num = peer->remote.srqn},
 			   *bad;
 	int err;
 
@@ -418,10 +442,12 @@ static int send_owed(struct run *run, int i)
 	pp_send_sge(&run->content, i, &sge);
 	if (!sge.length)
 		wr.num_sge = 0;
-	pp_write_message(&run->content, i, pp_stream(peer->local.send_qpn, peer->local.psn), peer->sent);
+	pp_write_message(&run->content, i, pp_stream(peer->local.send_qpn, peer->local.psn),
+			 peer->sent);
 	err = ibv_post_send(peer->send_qp, &wr, &bad);
 	if (err)
-		return pp_fail(err, NULL, "Couldn't post send %" PRIu64 " to SRQ 0x%06" PRIx32, peer->sent, peer->remote.srqn);
+		return pp_fail(err, NULL, "Couldn't post send %" PRIu64 " to SRQ 0x%06" PRIx32,
+			       peer->sent, peer->remote.srqn);
 	peer->owed--;
 	peer->sent++;
 	peer->sending = true;
@@ -452,9 +478,10 @@ static int received(struct run *run, const struct ibv_wc *wc)
 		return pp_fail(0, NULL, "Unable to find qp %" PRIx32, wc->qp_num);
 	peer = &run->peer[i];
 	if (peer->received == (uint64_t)run->opt->iters)
-		return pp_fail(EPROTO, "Both sides need the same number of tests (-n).", "Peer %d sent more than %d messages", i,
-			       run->opt->iters);
-	ret = pp_check_message(&run->content, wc->wr_id, pp_stream(peer->remote.send_qpn, peer->remote.psn), peer->received,
+		return pp_fail(EPROTO, "Both sides need the same number of tests (-n).",
+			       "Peer %d sent more than %d messages", i, run->opt->iters);
+	ret = pp_check_message(&run->content, wc->wr_id,
+			       pp_stream(peer->remote.send_qpn, peer->remote.psn), peer->received,
 			       wc->byte_len);
 	if (ret)
 		return ret;
@@ -484,9 +511,9 @@ static int drain(struct run *run, int q)
 
 	while ((n = ibv_poll_cq(run->queue[q].cq, 16, wc)) > 0) {
 		for (int k = 0; k < n; k++) {
-			ret = wc[k].status != IBV_WC_SUCCESS ? pp_wc_failed(&wc[k]) :
-			      q == RECV_CQ		     ? received(run, &wc[k]) :
-							       sent(run, &wc[k]);
+			ret = wc[k].status != IBV_WC_SUCCESS ? pp_wc_failed(&wc[k])
+			      : q == RECV_CQ		     ? received(run, &wc[k])
+							     : sent(run, &wc[k]);
 			if (ret)
 				return ret;
 		}
@@ -568,13 +595,15 @@ static int talk(struct run *run)
 int main(int argc, char **argv)
 {
 	struct pp_options opt = PP_DEFAULTS;
-	struct run run = { .opt = &opt };
+	struct run run = {.opt = &opt};
 	int ret;
 
 	opt.mtu = IBV_MTU_2048;
 	opt.iters = 5;
 	pp_parse(argc, argv,
-		 PP_COMMON | PP_BIT(PP_MTU) | PP_BIT(PP_CLIENTS) | PP_BIT(PP_NUM_TESTS) | PP_BIT(PP_ODP) | PP_BIT(PP_DOMAIN), &opt);
+		 PP_COMMON | PP_BIT(PP_MTU) | PP_BIT(PP_CLIENTS) | PP_BIT(PP_NUM_TESTS) |
+			 PP_BIT(PP_ODP) | PP_BIT(PP_DOMAIN),
+		 &opt);
 	run.n = opt.server ? 1 : opt.clients;
 	run.total = run.n * opt.iters;
 

@@ -8,7 +8,7 @@
 
 /* The position of traffic class and flow label in the first word of a GRH. */
 #define GRH_TCLASS_SHIFT 20
-#define GRH_FLOW_MASK 0xfffff
+#define GRH_FLOW_MASK	 0xfffff
 
 struct ibv_ah *ibv_create_ah_1_1(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
@@ -93,10 +93,11 @@ struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struc
 /* VLANs are below this. In a GID without a VLAN these two bytes are ff:fe. */
 #define VLAN_LIMIT 0x1000
 
-int ibv_resolve_eth_gid(const struct ibv_pd *pd, uint8_t port_num, union ibv_gid *dgid, uint8_t sgid_index,
-			uint8_t mac[], uint16_t *vlan, uint8_t *tagged, uint8_t *is_mcast)
+int ibv_resolve_eth_gid(const struct ibv_pd *pd, uint8_t port_num, union ibv_gid *dgid,
+			uint8_t sgid_index, uint8_t mac[], uint16_t *vlan, uint8_t *tagged,
+			uint8_t *is_mcast)
 {
-	static const uint8_t link_local[8] = { 0xfe, 0x80 };
+	static const uint8_t link_local[8] = {0xfe, 0x80};
 	bool multicast = dgid->raw[0] == 0xff;
 	union ibv_gid sgid;
 	uint16_t own_vlan;

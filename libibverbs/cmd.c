@@ -26,7 +26,8 @@ void cmd_move_driver_resp(void *resp, size_t resp_size, size_t old_core, size_t 
 		memmove((char *)resp + core, (char *)resp + old_core, resp_size - core);
 }
 
-void wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed, uint32_t reported)
+void wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
+		uint32_t reported)
 {
 	pthread_mutex_lock(mutex);
 	/*
@@ -197,8 +198,8 @@ int ibv_cmd_query_device(struct ibv_context *context, struct ibv_device_attr *de
 	return 0;
 }
 
-int ibv_cmd_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *port_attr,
-		       struct ibv_query_port *cmd, size_t cmd_size)
+int ibv_cmd_query_port(struct ibv_context *context, uint8_t port_num,
+		       struct ibv_port_attr *port_attr, struct ibv_query_port *cmd, size_t cmd_size)
 {
 	struct ibv_query_port_resp resp;
 	int ret;

@@ -14,19 +14,19 @@
 /* Set the header of a command, without and with a response. The response is zeroed first: members
  * that the kernel does not write say that there are no events to wait for and that nothing was
  * granted. */
-#define CMD_INIT(cmd, size, name) \
-	do { \
-		(cmd)->command = CMD_NUMBER(name); \
-		(cmd)->in_words = (size) / 4; \
-		(cmd)->out_words = 0; \
+#define CMD_INIT(cmd, size, name)                                                                  \
+	do {                                                                                       \
+		(cmd)->command = CMD_NUMBER(name);                                                 \
+		(cmd)->in_words = (size) / 4;                                                      \
+		(cmd)->out_words = 0;                                                              \
 	} while (0)
 
-#define CMD_INIT_RESP(cmd, size, name, resp, resp_size) \
-	do { \
-		CMD_INIT(cmd, size, name); \
-		(cmd)->out_words = (resp_size) / 4; \
-		(cmd)->response = (uintptr_t)(resp); \
-		memset((resp), 0, sizeof(*(resp))); \
+#define CMD_INIT_RESP(cmd, size, name, resp, resp_size)                                            \
+	do {                                                                                       \
+		CMD_INIT(cmd, size, name);                                                         \
+		(cmd)->out_words = (resp_size) / 4;                                                \
+		(cmd)->response = (uintptr_t)(resp);                                               \
+		memset((resp), 0, sizeof(*(resp)));                                                \
 	} while (0)
 
 /* Writes a command to the kernel. Returns 0, or a positive errno value and sets errno. EIO: the
@@ -38,7 +38,8 @@ int cmd_write(const struct ibv_context *context, const void *cmd, size_t size);
 void cmd_move_driver_resp(void *resp, size_t resp_size, size_t old_core, size_t core);
 
 /* Waits until *completed has reached reported, the number of events that the kernel reported. */
-void wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed, uint32_t reported);
+void wait_acked(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,
+		uint32_t reported);
 
 /* Convert a path to the kernel's form and back. */
 void qp_dest_from_ah(struct ibv_qp_dest *dest, const struct ibv_ah_attr *ah);

@@ -31,8 +31,8 @@ static int write_create_cq_v2(struct ibv_context *context, int cqe, struct ibv_c
 }
 
 int ibv_cmd_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
-		      int comp_vector, struct ibv_cq *cq, struct ibv_create_cq *cmd, size_t cmd_size,
-		      struct ibv_create_cq_resp *resp, size_t resp_size)
+		      int comp_vector, struct ibv_cq *cq, struct ibv_create_cq *cmd,
+		      size_t cmd_size, struct ibv_create_cq_resp *resp, size_t resp_size)
 {
 	int ret;
 

@@ -33,7 +33,8 @@ static int count_recv(const struct ibv_recv_wr *wr, size_t core_size, uint32_t *
 	return 0;
 }
 
-static void copy_recv(struct ibv_kern_recv_wr *kern, uint32_t wr_count, const struct ibv_recv_wr *wr)
+static void copy_recv(struct ibv_kern_recv_wr *kern, uint32_t wr_count,
+		      const struct ibv_recv_wr *wr)
 {
 	struct ibv_sge *sge = (struct ibv_sge *)(kern + wr_count);
 
@@ -60,14 +61,16 @@ static struct ibv_recv_wr *nth_recv(struct ibv_recv_wr *wr, uint32_t n)
 
 /* Both structs have the handle in the same place, so one function serves QPs and SRQs. */
 _Static_assert(sizeof(struct ibv_post_recv) == sizeof(struct ibv_post_srq_recv) &&
-	       offsetof(struct ibv_post_recv, qp_handle) == offsetof(struct ibv_post_srq_recv, srq_handle) &&
-	       offsetof(struct ibv_post_recv, recv_wr) == offsetof(struct ibv_post_srq_recv, recv_wr) &&
-	       sizeof(struct ibv_post_recv_resp) == sizeof(struct ibv_post_srq_recv_resp),
+		       offsetof(struct ibv_post_recv, qp_handle) ==
+			       offsetof(struct ibv_post_srq_recv, srq_handle) &&
+		       offsetof(struct ibv_post_recv, recv_wr) ==
+			       offsetof(struct ibv_post_srq_recv, recv_wr) &&
+		       sizeof(struct ibv_post_recv_resp) == sizeof(struct ibv_post_srq_recv_resp),
 	       "POST_RECV and POST_SRQ_RECV");
 
 /* Returns 0, or a positive errno value with *bad_wr set. */
-static int post_recv(struct ibv_context *context, uint32_t command, uint32_t handle, struct ibv_recv_wr *wr,
-		     struct ibv_recv_wr **bad_wr)
+static int post_recv(struct ibv_context *context, uint32_t command, uint32_t handle,
+		     struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
 {
 	struct ibv_post_recv_resp resp;
 	uint32_t wr_count, sge_count;
@@ -114,7 +117,8 @@ int ibv_cmd_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ib
 	return post_recv(srq->context, CMD_NUMBER(POST_SRQ_RECV), srq->handle, wr, bad_wr);
 }
 
-static void copy_send(struct ibv_kern_send_wr *kern, const struct ibv_send_wr *wr, enum ibv_qp_type type)
+static void copy_send(struct ibv_kern_send_wr *kern, const struct ibv_send_wr *wr,
+		      enum ibv_qp_type type)
 {
 	memset(kern, 0, sizeof(*kern));
 	kern->wr_id = wr->wr_id;
@@ -153,7 +157,7 @@ static void copy_send(struct ibv_kern_send_wr *kern, const struct ibv_send_wr *w
 
 int ibv_cmd_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
-	struct ibv_post_send_resp resp = { 0 };
+	struct ibv_post_send_resp resp = {0};
 	uint32_t wr_count = 0, sge_count = 0;
 	struct ibv_kern_send_wr *kern;
 	struct ibv_post_send *cmd;

@@ -9,7 +9,8 @@
 
 /* Copies the sizes that the kernel granted, if its ABI reports them. Moves the provider's part of
  * the response to its place. */
-static void take_create_qp_resp(struct ibv_qp_cap *cap, struct ibv_create_qp_resp *resp, size_t resp_size)
+static void take_create_qp_resp(struct ibv_qp_cap *cap, struct ibv_create_qp_resp *resp,
+				size_t resp_size)
 {
 	if (abi_ver > 3) {
 		cap->max_send_wr = resp->max_send_wr;
@@ -20,9 +21,11 @@ static void take_create_qp_resp(struct ibv_qp_cap *cap, struct ibv_create_qp_res
 	}
 
 	if (abi_ver == 4)
-		cmd_move_driver_resp(resp, resp_size, sizeof(struct ibv_create_qp_resp_v4), sizeof(*resp));
+		cmd_move_driver_resp(resp, resp_size, sizeof(struct ibv_create_qp_resp_v4),
+				     sizeof(*resp));
 	else if (abi_ver <= 3)
-		cmd_move_driver_resp(resp, resp_size, sizeof(struct ibv_create_qp_resp_v3), sizeof(*resp));
+		cmd_move_driver_resp(resp, resp_size, sizeof(struct ibv_create_qp_resp_v3),
+				     sizeof(*resp));
 }
 
 int ibv_cmd_create_qp(struct ibv_pd *pd, struct ibv_qp *qp, struct ibv_qp_init_attr *attr,

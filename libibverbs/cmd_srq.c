@@ -9,8 +9,8 @@
 #include "xrc.h"
 
 int ibv_cmd_create_srq(struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_srq_init_attr *attr,
-		       struct ibv_create_srq *cmd, size_t cmd_size, struct ibv_create_srq_resp *resp,
-		       size_t resp_size)
+		       struct ibv_create_srq *cmd, size_t cmd_size,
+		       struct ibv_create_srq_resp *resp, size_t resp_size)
 {
 	int ret;
 
@@ -33,15 +33,17 @@ int ibv_cmd_create_srq(struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_srq_in
 		attr->attr.max_wr = resp->max_wr;
 		attr->attr.max_sge = resp->max_sge;
 	} else {
-		cmd_move_driver_resp(resp, resp_size, sizeof(struct ibv_create_srq_resp_v5), sizeof(*resp));
+		cmd_move_driver_resp(resp, resp_size, sizeof(struct ibv_create_srq_resp_v5),
+				     sizeof(*resp));
 	}
 
 	return 0;
 }
 
 /* Kernel ABI 3 only: two more fields. */
-static int modify_srq_v3(struct ibv_srq *srq, const struct ibv_srq_attr *srq_attr, int srq_attr_mask,
-			 const struct ibv_modify_srq *new_cmd, size_t new_cmd_size)
+static int modify_srq_v3(struct ibv_srq *srq, const struct ibv_srq_attr *srq_attr,
+			 int srq_attr_mask, const struct ibv_modify_srq *new_cmd,
+			 size_t new_cmd_size)
 {
 	size_t driver_size = new_cmd_size - sizeof(*new_cmd);
 	struct ibv_modify_srq_v3 *cmd;

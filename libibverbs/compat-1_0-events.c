@@ -28,7 +28,7 @@ int ibv_get_async_event_1_0(struct ibv_context_1_0 *context, struct ibv_async_ev
 		break;
 	case ELEMENT_XRC_RCV_QP:
 	case ELEMENT_PORT:
-		break;	/* a number, the same in both ABIs */
+		break; /* a number, the same in both ABIs */
 	}
 
 	return 0;
@@ -51,14 +51,15 @@ void ibv_ack_async_event_1_0(struct ibv_async_event *event)
 		break;
 	case ELEMENT_XRC_RCV_QP:
 	case ELEMENT_PORT:
-		break;	/* a number, the same in both ABIs */
+		break; /* a number, the same in both ABIs */
 	}
 
 	ibv_ack_async_event(&real_event);
 }
 symver(ibv_ack_async_event_1_0, ibv_ack_async_event, "IBVERBS_1.0");
 
-int ibv_get_cq_event_1_0(struct ibv_comp_channel *channel, struct ibv_cq_1_0 **cq, void **cq_context)
+int ibv_get_cq_event_1_0(struct ibv_comp_channel *channel, struct ibv_cq_1_0 **cq,
+			 void **cq_context)
 {
 	struct ibv_comp_channel *real = compat_real_channel(channel);
 	struct ibv_cq *real_cq;

@@ -88,7 +88,8 @@ struct ibv_cq_1_0 *ibv_create_cq_1_0(struct ibv_context_1_0 *context, int cqe, v
 	cq->context = context;
 	cq->cq_context = cq_context;
 	cq->cqe = cqe;
-	cq->real_cq = ibv_create_cq(context->real_context, cqe, cq, real_channel ? real_channel : channel, comp_vector);
+	cq->real_cq = ibv_create_cq(context->real_context, cqe, cq,
+				    real_channel ? real_channel : channel, comp_vector);
 	if (!cq->real_cq) {
 		free(cq);
 		return NULL;
@@ -115,7 +116,8 @@ int ibv_destroy_cq_1_0(struct ibv_cq_1_0 *cq)
 }
 symver(ibv_destroy_cq_1_0, ibv_destroy_cq, "IBVERBS_1.0");
 
-struct ibv_srq_1_0 *ibv_create_srq_1_0(struct ibv_pd_1_0 *pd, struct ibv_srq_init_attr *srq_init_attr)
+struct ibv_srq_1_0 *ibv_create_srq_1_0(struct ibv_pd_1_0 *pd,
+				       struct ibv_srq_init_attr *srq_init_attr)
 {
 	struct ibv_srq_init_attr real_attr = *srq_init_attr;
 	struct ibv_srq_1_0 *srq;
@@ -162,7 +164,8 @@ int ibv_destroy_srq_1_0(struct ibv_srq_1_0 *srq)
 }
 symver(ibv_destroy_srq_1_0, ibv_destroy_srq, "IBVERBS_1.0");
 
-struct ibv_qp_1_0 *ibv_create_qp_1_0(struct ibv_pd_1_0 *pd, struct ibv_qp_init_attr_1_0 *qp_init_attr)
+struct ibv_qp_1_0 *ibv_create_qp_1_0(struct ibv_pd_1_0 *pd,
+				     struct ibv_qp_init_attr_1_0 *qp_init_attr)
 {
 	struct ibv_qp_init_attr real_attr = {
 		.send_cq = qp_init_attr->send_cq ? qp_init_attr->send_cq->real_cq : NULL,
@@ -203,7 +206,7 @@ symver(ibv_create_qp_1_0, ibv_create_qp, "IBVERBS_1.0");
 int ibv_query_qp_1_0(struct ibv_qp_1_0 *qp, struct ibv_qp_attr *attr, int attr_mask,
 		     struct ibv_qp_init_attr_1_0 *init_attr)
 {
-	struct ibv_qp_init_attr real_attr = { 0 };
+	struct ibv_qp_init_attr real_attr = {0};
 	int ret;
 
 	ret = ibv_query_qp(qp->real_qp, attr, attr_mask, &real_attr);

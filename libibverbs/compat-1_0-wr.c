@@ -13,9 +13,12 @@
 /* Behind wr_id and next the two kinds of send request differ only in the address handle. */
 #define SEND_WR_TAIL (sizeof(struct ibv_send_wr_1_0) - offsetof(struct ibv_send_wr_1_0, sg_list))
 
-_Static_assert(offsetof(struct ibv_send_wr, sg_list) == offsetof(struct ibv_send_wr_1_0, sg_list), "same tail");
-_Static_assert(offsetof(struct ibv_send_wr, wr) == offsetof(struct ibv_send_wr_1_0, wr), "same tail");
-_Static_assert(offsetof(struct ibv_send_wr, sg_list) + SEND_WR_TAIL <= sizeof(struct ibv_send_wr), "same tail");
+_Static_assert(offsetof(struct ibv_send_wr, sg_list) == offsetof(struct ibv_send_wr_1_0, sg_list),
+	       "same tail");
+_Static_assert(offsetof(struct ibv_send_wr, wr) == offsetof(struct ibv_send_wr_1_0, wr),
+	       "same tail");
+_Static_assert(offsetof(struct ibv_send_wr, sg_list) + SEND_WR_TAIL <= sizeof(struct ibv_send_wr),
+	       "same tail");
 
 static int poll_cq_1_0(struct ibv_cq_1_0 *cq, int num_entries, struct ibv_wc *wc)
 {
@@ -36,7 +39,8 @@ static void copy_send_wr(struct ibv_send_wr *real, const struct ibv_send_wr_1_0 
 		real->wr.ud.ah = wr->wr.ud.ah ? wr->wr.ud.ah->real_ah : NULL;
 }
 
-static int post_send_1_0(struct ibv_qp_1_0 *qp, struct ibv_send_wr_1_0 *wr, struct ibv_send_wr_1_0 **bad_wr)
+static int post_send_1_0(struct ibv_qp_1_0 *qp, struct ibv_send_wr_1_0 *wr,
+			 struct ibv_send_wr_1_0 **bad_wr)
 {
 	struct ibv_qp *real_qp = qp->real_qp;
 	struct ibv_send_wr batch[WR_BATCH], *real_bad;
@@ -101,8 +105,8 @@ static int post_recv(struct ibv_qp *qp, struct ibv_srq *srq, struct ibv_recv_wr_
 		next = copy_recv_wrs(batch, wr);
 		real_bad = batch;
 		ret = srq ? srq->context->ops.post_srq_recv(srq, batch, &real_bad) :
-			    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): one of the two */
-			    qp->context->ops.post_recv(qp, batch, &real_bad);
+			  /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): one of the two */
+			      qp->context->ops.post_recv(qp, batch, &real_bad);
 		if (ret) {
 			*bad_wr = skip_recv_wrs(wr, real_bad - batch);
 			return ret;
@@ -112,12 +116,14 @@ static int post_recv(struct ibv_qp *qp, struct ibv_srq *srq, struct ibv_recv_wr_
 	return 0;
 }
 
-static int post_recv_1_0(struct ibv_qp_1_0 *qp, struct ibv_recv_wr_1_0 *wr, struct ibv_recv_wr_1_0 **bad_wr)
+static int post_recv_1_0(struct ibv_qp_1_0 *qp, struct ibv_recv_wr_1_0 *wr,
+			 struct ibv_recv_wr_1_0 **bad_wr)
 {
 	return post_recv(qp->real_qp, NULL, wr, bad_wr);
 }
 
-static int post_srq_recv_1_0(struct ibv_srq_1_0 *srq, struct ibv_recv_wr_1_0 *wr, struct ibv_recv_wr_1_0 **bad_wr)
+static int post_srq_recv_1_0(struct ibv_srq_1_0 *srq, struct ibv_recv_wr_1_0 *wr,
+			     struct ibv_recv_wr_1_0 **bad_wr)
 {
 	return post_recv(NULL, srq->real_srq, wr, bad_wr);
 }

@@ -69,7 +69,8 @@ struct ibv_comp_channel *compat_shadow_channel(struct ibv_comp_channel *real)
 	/*
 	 * As large as a current channel, so that code for either kind does not read past its end.
 	 */
-	_Static_assert(sizeof(*shadow) >= sizeof(*real), "a 1.0 channel stands in for a current one");
+	_Static_assert(sizeof(*shadow) >= sizeof(*real),
+		       "a 1.0 channel stands in for a current one");
 	shadow = calloc(1, sizeof(*shadow));
 	if (!shadow)
 		return NULL;
@@ -239,7 +240,8 @@ int ibv_query_device_1_0(struct ibv_context_1_0 *context, struct ibv_device_attr
 }
 symver(ibv_query_device_1_0, ibv_query_device, "IBVERBS_1.0");
 
-int ibv_query_port_1_0(struct ibv_context_1_0 *context, uint8_t port_num, struct ibv_port_attr *port_attr)
+int ibv_query_port_1_0(struct ibv_context_1_0 *context, uint8_t port_num,
+		       struct ibv_port_attr *port_attr)
 {
 	/*
 	 * Calls the function. The macro of the same name would clear bytes of the caller's
@@ -249,7 +251,8 @@ int ibv_query_port_1_0(struct ibv_context_1_0 *context, uint8_t port_num, struct
 }
 symver(ibv_query_port_1_0, ibv_query_port, "IBVERBS_1.0");
 
-int ibv_query_gid_1_0(struct ibv_context_1_0 *context, uint8_t port_num, int index, union ibv_gid *gid)
+int ibv_query_gid_1_0(struct ibv_context_1_0 *context, uint8_t port_num, int index,
+		      union ibv_gid *gid)
 {
 	return ibv_query_gid(context->real_context, port_num, index, gid);
 }

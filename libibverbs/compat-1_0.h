@@ -50,13 +50,16 @@ struct ibv_context_ops_1_0 {
 	void (*modify_srq)(void);
 	void (*query_srq)(void);
 	void (*destroy_srq)(void);
-	int (*post_srq_recv)(struct ibv_srq_1_0 *srq, struct ibv_recv_wr_1_0 *wr, struct ibv_recv_wr_1_0 **bad_wr);
+	int (*post_srq_recv)(struct ibv_srq_1_0 *srq, struct ibv_recv_wr_1_0 *wr,
+			     struct ibv_recv_wr_1_0 **bad_wr);
 	void (*create_qp)(void);
 	void (*query_qp)(void);
 	void (*modify_qp)(void);
 	void (*destroy_qp)(void);
-	int (*post_send)(struct ibv_qp_1_0 *qp, struct ibv_send_wr_1_0 *wr, struct ibv_send_wr_1_0 **bad_wr);
-	int (*post_recv)(struct ibv_qp_1_0 *qp, struct ibv_recv_wr_1_0 *wr, struct ibv_recv_wr_1_0 **bad_wr);
+	int (*post_send)(struct ibv_qp_1_0 *qp, struct ibv_send_wr_1_0 *wr,
+			 struct ibv_send_wr_1_0 **bad_wr);
+	int (*post_recv)(struct ibv_qp_1_0 *qp, struct ibv_recv_wr_1_0 *wr,
+			 struct ibv_recv_wr_1_0 **bad_wr);
 	void (*create_ah)(void);
 	void (*destroy_ah)(void);
 	void (*attach_mcast)(void);
@@ -186,23 +189,36 @@ struct ibv_recv_wr_1_0 {
 };
 
 #ifdef __x86_64__
-_Static_assert(sizeof(struct ibv_device_1_0) == 40 && offsetof(struct ibv_device_1_0, real_device) == 16, "1.0 ABI");
+_Static_assert(sizeof(struct ibv_device_1_0) == 40 &&
+		       offsetof(struct ibv_device_1_0, real_device) == 16,
+	       "1.0 ABI");
 _Static_assert(sizeof(struct ibv_context_ops_1_0) == 216, "1.0 ABI");
 _Static_assert(offsetof(struct ibv_context_ops_1_0, poll_cq) == 56, "1.0 ABI");
 _Static_assert(offsetof(struct ibv_context_ops_1_0, req_notify_cq) == 64, "1.0 ABI");
 _Static_assert(offsetof(struct ibv_context_ops_1_0, post_srq_recv) == 128, "1.0 ABI");
 _Static_assert(offsetof(struct ibv_context_ops_1_0, post_send) == 168, "1.0 ABI");
 _Static_assert(offsetof(struct ibv_context_ops_1_0, post_recv) == 176, "1.0 ABI");
-_Static_assert(sizeof(struct ibv_context_1_0) == 248 && offsetof(struct ibv_context_1_0, cmd_fd) == 224, "1.0 ABI");
-_Static_assert(sizeof(struct ibv_pd_1_0) == 24 && offsetof(struct ibv_pd_1_0, handle) == 8, "1.0 ABI");
-_Static_assert(sizeof(struct ibv_mr_1_0) == 40 && offsetof(struct ibv_mr_1_0, lkey) == 20, "1.0 ABI");
-_Static_assert(sizeof(struct ibv_cq_1_0) == 128 && offsetof(struct ibv_cq_1_0, real_cq) == 120, "1.0 ABI");
-_Static_assert(sizeof(struct ibv_srq_1_0) == 136 && offsetof(struct ibv_srq_1_0, real_srq) == 128, "1.0 ABI");
-_Static_assert(sizeof(struct ibv_qp_1_0) == 168 && offsetof(struct ibv_qp_1_0, real_qp) == 160, "1.0 ABI");
-_Static_assert(sizeof(struct ibv_ah_1_0) == 32 && offsetof(struct ibv_ah_1_0, real_ah) == 24, "1.0 ABI");
+_Static_assert(sizeof(struct ibv_context_1_0) == 248 &&
+		       offsetof(struct ibv_context_1_0, cmd_fd) == 224,
+	       "1.0 ABI");
+_Static_assert(sizeof(struct ibv_pd_1_0) == 24 && offsetof(struct ibv_pd_1_0, handle) == 8,
+	       "1.0 ABI");
+_Static_assert(sizeof(struct ibv_mr_1_0) == 40 && offsetof(struct ibv_mr_1_0, lkey) == 20,
+	       "1.0 ABI");
+_Static_assert(sizeof(struct ibv_cq_1_0) == 128 && offsetof(struct ibv_cq_1_0, real_cq) == 120,
+	       "1.0 ABI");
+_Static_assert(sizeof(struct ibv_srq_1_0) == 136 && offsetof(struct ibv_srq_1_0, real_srq) == 128,
+	       "1.0 ABI");
+_Static_assert(sizeof(struct ibv_qp_1_0) == 168 && offsetof(struct ibv_qp_1_0, real_qp) == 160,
+	       "1.0 ABI");
+_Static_assert(sizeof(struct ibv_ah_1_0) == 32 && offsetof(struct ibv_ah_1_0, real_ah) == 24,
+	       "1.0 ABI");
 _Static_assert(sizeof(struct ibv_qp_init_attr_1_0) == 64, "1.0 ABI");
-_Static_assert(sizeof(struct ibv_send_wr_1_0) == 72 && offsetof(struct ibv_send_wr_1_0, wr) == 40, "1.0 ABI");
-_Static_assert(sizeof(struct ibv_recv_wr_1_0) == 32 && offsetof(struct ibv_recv_wr_1_0, sg_list) == 16, "1.0 ABI");
+_Static_assert(sizeof(struct ibv_send_wr_1_0) == 72 && offsetof(struct ibv_send_wr_1_0, wr) == 40,
+	       "1.0 ABI");
+_Static_assert(sizeof(struct ibv_recv_wr_1_0) == 32 &&
+		       offsetof(struct ibv_recv_wr_1_0, sg_list) == 16,
+	       "1.0 ABI");
 #endif
 
 /* Sets the five operations that the inline verbs of 1.0 call. */

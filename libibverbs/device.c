@@ -13,7 +13,7 @@
 
 static pthread_mutex_t device_list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct ibv_device **device_list;
-static int num_devices;	/* > 0: found; 0: search (again); < 0: -errno, for good */
+static int num_devices; /* > 0: found; 0: search (again); < 0: -errno, for good */
 
 struct ibv_device **ibv_get_device_list_1_1(int *num)
 {
@@ -76,7 +76,8 @@ uint64_t ibv_get_device_guid_1_1(struct ibv_device *device)
 		return 0;
 	text[len] = '\0';
 
-	if (sscanf(text, "%4x:%4x:%4x:%4x%n", &part[0], &part[1], &part[2], &part[3], &used) != 4 || used != len)
+	if (sscanf(text, "%4x:%4x:%4x:%4x%n", &part[0], &part[1], &part[2], &part[3], &used) != 4 ||
+	    used != len)
 		return 0;
 
 	for (i = 0; i < 4; ++i)

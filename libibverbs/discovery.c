@@ -23,13 +23,15 @@ struct problem {
 
 #define VALUE_SHOWN 40
 
-static void describe(struct problem *problem, const char *path, int len, const char *value, size_t size)
+static void describe(struct problem *problem, const char *path, int len, const char *value,
+		     size_t size)
 {
 	size_t shown = len < 0 ? size : (size_t)len, i;
 	char copy[VALUE_SHOWN + 1];
 
 	if (len < 0 && len != -EOVERFLOW) {
-		snprintf(problem->text, sizeof(problem->text), "'%s' cannot be read (%s)", path, strerror(-len));
+		snprintf(problem->text, sizeof(problem->text), "'%s' cannot be read (%s)", path,
+			 strerror(-len));
 		return;
 	}
 	if (!len) {
@@ -40,7 +42,8 @@ static void describe(struct problem *problem, const char *path, int len, const c
 	for (i = 0; i < shown && i < VALUE_SHOWN; ++i)
 		copy[i] = value[i] >= ' ' && value[i] <= '~' ? value[i] : '?';
 	copy[i] = '\0';
-	snprintf(problem->text, sizeof(problem->text), "'%s' holds '%s%s'", path, copy, shown > i ? "..." : "");
+	snprintf(problem->text, sizeof(problem->text), "'%s' holds '%s%s'", path, copy,
+		 shown > i ? "..." : "");
 }
 
 /* Reads the number in a sysfs attribute. With more, text may follow the number, as in "1: CA".
@@ -79,15 +82,19 @@ static int check_kernel_abi(const char *class_path)
 		return -ENOSYS;
 
 	if (version < 0) {
-		ibverbs_fatal("the kernel ABI version is not known: %s. Check the kernel module ib_uverbs, and SYSFS_PATH "
-			      "if it is set.", problem.text);
+		ibverbs_fatal("the kernel ABI version is not known: %s. Check the kernel module "
+			      "ib_uverbs, and SYSFS_PATH "
+			      "if it is set.",
+			      problem.text);
 		return -ENOSYS;
 	}
 
 	if (version < IB_USER_VERBS_MIN_ABI_VERSION || version > IB_USER_VERBS_MAX_ABI_VERSION) {
-		ibverbs_fatal("kernel ABI version %d doesn't match library version %d (down to %d): see "
-			      "'%s/abi_version'. Use a libibverbs that is made for this kernel.",
-			      version, IB_USER_VERBS_MAX_ABI_VERSION, IB_USER_VERBS_MIN_ABI_VERSION, class_path);
+		ibverbs_fatal(
+			"kernel ABI version %d doesn't match library version %d (down to %d): see "
+			"'%s/abi_version'. Use a libibverbs that is made for this kernel.",
+			version, IB_USER_VERBS_MAX_ABI_VERSION, IB_USER_VERBS_MIN_ABI_VERSION,
+			class_path);
 		return -ENOSYS;
 	}
 
@@ -105,8 +112,8 @@ static void check_memlock_limit(void)
 
 	warned = true;
 	ibverbs_warning("RLIMIT_MEMLOCK is %llu bytes, which leaves little memory to register. "
-		"Raise it (ulimit -l, or a file in /etc/security/limits.d).",
-		(unsigned long long)rlim.rlim_cur);
+			"Raise it (ulimit -l, or a file in /etc/security/limits.d).",
+			(unsigned long long)rlim.rlim_cur);
 }
 
 /* Can this be the name of a directory in sysfs? */
@@ -122,7 +129,8 @@ static bool is_name(const char *name, int len)
 
 /* Returns the device that an entry of the class stands for, or NULL. Warns if the entry is a broken
  * device. */
-static struct uverbs_device *read_device(const char *sysfs, const char *class_path, const char *entry)
+static struct uverbs_device *read_device(const char *sysfs, const char *class_path,
+					 const char *entry)
 {
 	char path[2 * IBV_SYSFS_PATH_MAX], ibdev[IBV_SYSFS_NAME_MAX];
 	struct uverbs_device *dev;
@@ -135,7 +143,8 @@ static struct uverbs_device *read_device(const char *sysfs, const char *class_pa
 		return NULL;
 
 	if (len >= IBV_SYSFS_PATH_MAX || strlen(entry) >= IBV_SYSFS_NAME_MAX) {
-		ibverbs_warning("ignoring '%s': its name is too long. Use a shorter SYSFS_PATH.", path);
+		ibverbs_warning("ignoring '%s': its name is too long. Use a shorter SYSFS_PATH.",
+				path);
 		return NULL;
 	}
 
@@ -143,8 +152,10 @@ static struct uverbs_device *read_device(const char *sysfs, const char *class_pa
 	len = sysfs_read_text(path, ibdev, sizeof(ibdev));
 	if (len < 0 || !is_name(ibdev, len)) {
 		describe(&problem, path, len, ibdev, sizeof(ibdev));
-		ibverbs_warning("ignoring '%s/%s': %s, not the name of an RDMA device. Check that the device is still "
-				"there.", class_path, entry, problem.text);
+		ibverbs_warning("ignoring '%s/%s': %s, not the name of an RDMA device. Check that "
+				"the device is still "
+				"there.",
+				class_path, entry, problem.text);
 		return NULL;
 	}
 
@@ -152,21 +163,25 @@ static struct uverbs_device *read_device(const char *sysfs, const char *class_pa
 	if (!dev)
 		return NULL;
 
-	len = snprintf(dev->ibdev_path, sizeof(dev->ibdev_path), "%s/class/infiniband/%s", sysfs, ibdev);
+	len = snprintf(dev->ibdev_path, sizeof(dev->ibdev_path), "%s/class/infiniband/%s", sysfs,
+		       ibdev);
 	if (len >= (int)sizeof(dev->ibdev_path)) {
-		ibverbs_warning("ignoring '%s': its path is too long. Use a shorter SYSFS_PATH.", ibdev);
+		ibverbs_warning("ignoring '%s': its path is too long. Use a shorter SYSFS_PATH.",
+				ibdev);
 		free(dev);
 		return NULL;
 	}
 
-	snprintf(dev->path, sizeof(dev->path), "%.*s", (int)(strlen(path) - strlen("/ibdev")), path);
+	snprintf(dev->path, sizeof(dev->path), "%.*s", (int)(strlen(path) - strlen("/ibdev")),
+		 path);
 	strcpy(dev->name, entry);
 	strcpy(dev->ibdev, ibdev);
 	dev->abi_version = read_number(dev->path, "abi_version", false, &problem);
 	if (dev->abi_version == -ENOENT) {
 		dev->abi_version = 0;
 	} else if (dev->abi_version < 0) {
-		ibverbs_warning("ignoring '%s': %s, not the ABI version of its driver. Check the device's kernel driver.",
+		ibverbs_warning("ignoring '%s': %s, not the ABI version of its driver. Check the "
+				"device's kernel driver.",
 				dev->path, problem.text);
 		free(dev);
 		return NULL;
@@ -207,14 +222,16 @@ static void fill_in(struct ibv_device *vdev, const struct uverbs_device *dev)
 	int node_type = read_number(dev->ibdev_path, "node_type", true, &problem);
 
 	if (node_type < 0)
-		ibverbs_warning("%s, not a node type. Taking the device as one of unknown type: check its kernel driver.",
+		ibverbs_warning("%s, not a node type. Taking the device as one of unknown type: "
+				"check its kernel driver.",
 				problem.text);
 
 	vdev->node_type = IBV_NODE_UNKNOWN;
 	vdev->transport_type = IBV_TRANSPORT_UNKNOWN;
 	if (node_type >= IBV_NODE_CA && node_type <= IBV_NODE_RNIC) {
 		vdev->node_type = node_type;
-		vdev->transport_type = node_type == IBV_NODE_RNIC ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
+		vdev->transport_type =
+			node_type == IBV_NODE_RNIC ? IBV_TRANSPORT_IWARP : IBV_TRANSPORT_IB;
 	}
 
 	strcpy(vdev->dev_name, dev->name);
@@ -265,8 +282,9 @@ int discover_devices(struct ibv_device ***list)
 	*list = NULL;
 
 	if ((getenv("RDMAV_FORK_SAFE") || getenv("IBV_FORK_SAFE")) && ibv_fork_init())
-		ibverbs_warning("fork() protection was asked for (RDMAV_FORK_SAFE or IBV_FORK_SAFE), but is not "
-			"available. Do not fork after registering memory.");
+		ibverbs_warning("fork() protection was asked for (RDMAV_FORK_SAFE or "
+				"IBV_FORK_SAFE), but is not "
+				"available. Do not fork after registering memory.");
 
 	snprintf(class_path, sizeof(class_path), "%s/class/infiniband_verbs", sysfs);
 	ret = check_kernel_abi(class_path);

@@ -39,8 +39,10 @@ static struct ibv_comp_channel *take_v2_channel(struct ibv_context *context)
 		channel = &v2->channel;
 	} else if (!warned) {
 		warned = true;
-		ibverbs_warning("kernel ABI version %d has one completion channel per context, which is in use. "
-			"Use a newer kernel, or share the channel.", abi_ver);
+		ibverbs_warning("kernel ABI version %d has one completion channel per context, "
+				"which is in use. "
+				"Use a newer kernel, or share the channel.",
+				abi_ver);
 	}
 	pthread_mutex_unlock(&context->mutex);
 
@@ -149,7 +151,8 @@ int ibv_get_cq_event_1_1(struct ibv_comp_channel *channel, struct ibv_cq **cq, v
 }
 default_symver(ibv_get_cq_event_1_1, ibv_get_cq_event);
 
-static void acknowledge(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *counter, unsigned int n)
+static void acknowledge(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *counter,
+			unsigned int n)
 {
 	pthread_mutex_lock(mutex);
 	*counter += n;
@@ -247,7 +250,7 @@ void ibv_ack_async_event_1_1(struct ibv_async_event *event)
 		break;
 	case ELEMENT_XRC_RCV_QP:
 	case ELEMENT_PORT:
-		break;	/* destroy calls do not wait for these events */
+		break; /* destroy calls do not wait for these events */
 	}
 }
 default_symver(ibv_ack_async_event_1_1, ibv_ack_async_event);

@@ -35,18 +35,19 @@
 #endif
 #endif
 #ifdef SYMVER_ATTRIBUTE
-#define bind_symbol(function, symbol) \
+#define bind_symbol(function, symbol)                                                              \
 	extern __typeof__(function) function __attribute__((__symver__(symbol)))
 #else
-#define bind_symbol(function, symbol) \
-	__asm__(".symver " #function ", " symbol); \
+#define bind_symbol(function, symbol)                                                              \
+	__asm__(".symver " #function ", " symbol);                                                 \
 	extern __typeof__(function) function
 #endif
 #define symver(function, name, version) bind_symbol(function, #name "@" version)
-#define default_symver(function, name) bind_symbol(function, #name "@@IBVERBS_1.1")
+#define default_symver(function, name)	bind_symbol(function, #name "@@IBVERBS_1.1")
 #else
 #define symver(function, name, version) extern __typeof__(function) function
-#define default_symver(function, name) extern __typeof__(function) name __attribute__((alias(#function)))
+#define default_symver(function, name)                                                             \
+	extern __typeof__(function) name __attribute__((alias(#function)))
 #endif
 
 /*
@@ -91,12 +92,12 @@ const char *trusted_getenv(const char *name);
 struct uverbs_device {
 	struct uverbs_device *next;
 	char name[IBV_SYSFS_NAME_MAX];	/* uverbs0 */
-	char ibdev[IBV_SYSFS_NAME_MAX];	/* mlx4_0 */
+	char ibdev[IBV_SYSFS_NAME_MAX]; /* mlx4_0 */
 	char path[IBV_SYSFS_PATH_MAX];
 	char ibdev_path[IBV_SYSFS_PATH_MAX];
-	int abi_version;		/* of its kernel driver; 0: not reported */
+	int abi_version; /* of its kernel driver; 0: not reported */
 	bool claimed;
-	bool declined;			/* by its own driver, which has told the user why */
+	bool declined; /* by its own driver, which has told the user why */
 };
 
 /* The kernel's uverbs ABI version, valid once discovery has succeeded. */

@@ -9,10 +9,10 @@
 #include <infiniband/kern-abi.h>
 
 enum {
-	IB_USER_VERBS_CMD_OPEN_XRCD = 37,	/* ibv_open_xrc_domain and its response */
+	IB_USER_VERBS_CMD_OPEN_XRCD = 37, /* ibv_open_xrc_domain and its response */
 	IB_USER_VERBS_CMD_CLOSE_XRCD,
 	IB_USER_VERBS_CMD_CREATE_XSRQ,
-	IB_USER_VERBS_CMD_OPEN_QP,		/* the response is ibv_create_qp_resp */
+	IB_USER_VERBS_CMD_OPEN_QP, /* the response is ibv_create_qp_resp */
 	/* Kernel ABI 1 and 2 do not have these commands. */
 	IB_USER_VERBS_CMD_OPEN_XRCD_V2 = -1,
 	IB_USER_VERBS_CMD_CLOSE_XRCD_V2 = -1,
@@ -23,12 +23,10 @@ enum {
 /* QP types of CREATE_QP and OPEN_QP for the two ends of an XRC connection. */
 enum {
 	MAINLINE_QPT_XRC_INI = 9,
-	MAINLINE_QPT_XRC_TGT = 10	/* pd_handle of CREATE_QP is that of the domain */
+	MAINLINE_QPT_XRC_TGT = 10 /* pd_handle of CREATE_QP is that of the domain */
 };
 
-enum {
-	MAINLINE_SRQT_XRC = 1
-};
+enum { MAINLINE_SRQT_XRC = 1 };
 
 struct mainline_close_xrcd {
 	__u32 command;
@@ -78,7 +76,8 @@ _Static_assert(sizeof(struct mainline_close_xrcd) == 12, "CLOSE_XRCD");
 _Static_assert(sizeof(struct mainline_create_xsrq) == 56, "CREATE_XSRQ");
 _Static_assert(offsetof(struct mainline_create_xsrq, srq_type) == 24, "CREATE_XSRQ");
 _Static_assert(offsetof(struct mainline_create_xsrq, cq_handle) == 52, "CREATE_XSRQ");
-_Static_assert(sizeof(struct mainline_create_xsrq_resp) == sizeof(struct ibv_create_srq_resp), "CREATE_XSRQ");
+_Static_assert(sizeof(struct mainline_create_xsrq_resp) == sizeof(struct ibv_create_srq_resp),
+	       "CREATE_XSRQ");
 _Static_assert(offsetof(struct mainline_create_xsrq_resp, srqn) == 12, "CREATE_XSRQ");
 _Static_assert(sizeof(struct mainline_open_qp) == 40, "OPEN_QP");
 _Static_assert(offsetof(struct mainline_open_qp, xrcd_handle) == 24, "OPEN_QP");

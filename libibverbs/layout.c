@@ -8,7 +8,7 @@
 #include <infiniband/marshall.h>
 
 #define SIZE(type, size) _Static_assert(sizeof(struct type) == (size), "size of " #type)
-#define AT(type, member, offset) \
+#define AT(type, member, offset)                                                                   \
 	_Static_assert(offsetof(struct type, member) == (offset), "offset of " #type "." #member)
 
 /*

@@ -14,23 +14,23 @@
 
 #include "ibverbs.h"
 
-#define STRING(x) #x
+#define STRING(x)	   #x
 #define EXPANDED_STRING(x) STRING(x)
-#define PLUGIN_SUFFIX "-" EXPANDED_STRING(IBV_DEVICE_LIBRARY_EXTENSION) ".so"
+#define PLUGIN_SUFFIX	   "-" EXPANDED_STRING(IBV_DEVICE_LIBRARY_EXTENSION) ".so"
 
 struct driver {
 	struct driver *next;
 	const char *name;
 	ibv_driver_init_func init;
-	bool broken;	/* has made a device without operations */
+	bool broken; /* has made a device without operations */
 };
 
 struct plugin {
 	struct plugin *next;
-	char *name;	/* as configured */
-	const char *source;	/* what names it: a variable, or the configuration directory */
+	char *name;	    /* as configured */
+	const char *source; /* what names it: a variable, or the configuration directory */
 	void *handle;
-	char *error;	/* why it is of no use; NULL: it is usable */
+	char *error; /* why it is of no use; NULL: it is usable */
 	bool warned;
 };
 
@@ -46,7 +46,8 @@ void ibv_register_driver(const char *name, ibv_driver_init_func init_func)
 
 	driver = calloc(1, sizeof(*driver));
 	if (!driver) {
-		ibverbs_warning("no memory to register driver '%s'. Its devices are left out.", name);
+		ibverbs_warning("no memory to register driver '%s'. Its devices are left out.",
+				name);
 		return;
 	}
 
@@ -145,7 +146,8 @@ static const char *file_of(ibv_driver_init_func function)
 {
 	Dl_info info;
 
-	return dladdr((void *)(uintptr_t)function, &info) && info.dli_fname ? info.dli_fname : "linked in";
+	return dladdr((void *)(uintptr_t)function, &info) && info.dli_fname ? info.dli_fname
+									    : "linked in";
 }
 
 static const char *file_of_plugin(const struct plugin *plugin)
@@ -217,8 +219,10 @@ static void load_plugin(const char *name, const char *source)
 		return;
 
 	if (dlsym(plugin->handle, "openib_driver_init"))
-		len = asprintf(&plugin->error, "%s has only the entry point of libibverbs 1.0 "
-			       "(openib_driver_init), which is not called", file);
+		len = asprintf(&plugin->error,
+			       "%s has only the entry point of libibverbs 1.0 "
+			       "(openib_driver_init), which is not called",
+			       file);
 	else
 		len = asprintf(&plugin->error, "%s registers no driver", file);
 	if (len < 0)
@@ -236,7 +240,8 @@ static void push_name(struct name **names, const char *text, size_t len)
 
 	name = malloc(sizeof(*name) + len + 1);
 	if (!name) {
-		ibverbs_warning("no memory to note driver '%.*s'. Its devices may be left out.", (int)len, text);
+		ibverbs_warning("no memory to note driver '%.*s'. Its devices may be left out.",
+				(int)len, text);
 		return;
 	}
 
@@ -257,8 +262,9 @@ static void read_config_line(struct name **names, const char *file, const char *
 		return;
 
 	if (len != strlen("driver") || strncmp(line, "driver", len)) {
-		ibverbs_warning("ignoring bad config directive '%.*s' in '%s'. The only directive is: driver NAME.",
-			(int)len, line, file);
+		ibverbs_warning("ignoring bad config directive '%.*s' in '%s'. The only directive "
+				"is: driver NAME.",
+				(int)len, line, file);
 		return;
 	}
 
@@ -266,7 +272,8 @@ static void read_config_line(struct name **names, const char *file, const char *
 	line += strspn(line, blank);
 	len = strcspn(line, blank);
 	if (!len) {
-		ibverbs_warning("ignoring bad config directive 'driver' in '%s'. It needs a name.", file);
+		ibverbs_warning("ignoring bad config directive 'driver' in '%s'. It needs a name.",
+				file);
 		return;
 	}
 
@@ -281,7 +288,8 @@ static void read_config_file(struct name **names, const char *path)
 
 	file = fopen(path, "re");
 	if (!file) {
-		ibverbs_warning("couldn't read config file '%s': %s. Its drivers are left out.", path, strerror(errno));
+		ibverbs_warning("couldn't read config file '%s': %s. Its drivers are left out.",
+				path, strerror(errno));
 		return;
 	}
 
@@ -302,8 +310,10 @@ static struct name *read_config(void)
 
 	n = names_read(IBV_CONFIG_DIR, &files);
 	if (n < 0) {
-		ibverbs_warning("couldn't open config directory '%s': %s. Install a provider: its file there (NAME.driver, "
-			"holding 'driver NAME') makes it known.", IBV_CONFIG_DIR, strerror(-n));
+		ibverbs_warning("couldn't open config directory '%s': %s. Install a provider: its "
+				"file there (NAME.driver, "
+				"holding 'driver NAME') makes it known.",
+				IBV_CONFIG_DIR, strerror(-n));
 		return NULL;
 	}
 
@@ -375,22 +385,23 @@ static void write_reasons(FILE *text, const struct uverbs_device *dev)
 
 	for (plugin = plugins; plugin; plugin = plugin->next)
 		if (plugin->error) {
-			fprintf(text, "%scouldn't load driver '%s': %s (named in '%s')", separator, plugin->name,
-				plugin->error, plugin->source);
+			fprintf(text, "%scouldn't load driver '%s': %s (named in '%s')", separator,
+				plugin->name, plugin->error, plugin->source);
 			separator = "; ";
 		}
 
 	while ((driver = next_driver(driver))) {
-		fprintf(text, "%s'%s' (%s) %s", separator, driver->name,
-			file_of(driver->init),
+		fprintf(text, "%s'%s' (%s) %s", separator, driver->name, file_of(driver->init),
 			driver->broken ? "is broken: it makes devices without operations" : "");
 		if (!driver->broken)
-			fprintf(text, "does not take it (its kernel driver has ABI version %d)", dev->abi_version);
+			fprintf(text, "does not take it (its kernel driver has ABI version %d)",
+				dev->abi_version);
 		separator = "; ";
 	}
 
 	if (static_linking)
-		fprintf(text, "%sthe program is linked statically and its driver is not linked in", separator);
+		fprintf(text, "%sthe program is linked statically and its driver is not linked in",
+			separator);
 	else if (!separator[0])
 		fprintf(text, "%sno driver is configured in '%s'", separator, IBV_CONFIG_DIR);
 }
@@ -407,8 +418,10 @@ static void report_device(const struct uverbs_device *dev)
 		fclose(text);
 	}
 
-	ibverbs_warning("no userspace device-specific driver found for %s (%s): %s. Install its provider, or name the "
-		"provider in RDMAV_DRIVERS.", dev->path, dev->ibdev, reasons ? reasons : "no memory to say why");
+	ibverbs_warning("no userspace device-specific driver found for %s (%s): %s. Install its "
+			"provider, or name the "
+			"provider in RDMAV_DRIVERS.",
+			dev->path, dev->ibdev, reasons ? reasons : "no memory to say why");
 	free(reasons);
 }
 
@@ -426,8 +439,9 @@ void providers_report(const struct uverbs_device *devices)
 
 	for (plugin = plugins; plugin; plugin = plugin->next) {
 		if (plugin->error && !plugin->warned && !told)
-			ibverbs_warning("couldn't load driver '%s': %s. Install it, or take it out of '%s'.",
-				plugin->name, plugin->error, plugin->source);
+			ibverbs_warning("couldn't load driver '%s': %s. Install it, or take it out "
+					"of '%s'.",
+					plugin->name, plugin->error, plugin->source);
 		plugin->warned = true;
 	}
 }

@@ -103,7 +103,7 @@ static void insert(struct ranges *ranges, struct range *range, struct range *nod
 }
 
 /* Removes a range. The range before it grows to cover it. */
-static void delete(struct ranges *ranges, struct range *range)
+static void delete (struct ranges *ranges, struct range *range)
 {
 	struct range **link = &ranges->root, *low, *high;
 
@@ -151,7 +151,7 @@ static struct range *split(struct ranges *ranges, uintptr_t address, struct rang
 static void merge_if_equal(struct ranges *ranges, struct range *range)
 {
 	if (range && range->prev && range->prev->count == range->count)
-		delete(ranges, range);
+		delete (ranges, range);
 }
 
 /* Does the change take the count of the range from 0 or to 0? */
@@ -160,7 +160,8 @@ static bool at_edge(const struct range *range, bool cover)
 	return range->count == (cover ? 0 : 1);
 }
 
-int ranges_change(struct ranges *ranges, uintptr_t start, uintptr_t last, bool cover, ranges_edge edge)
+int ranges_change(struct ranges *ranges, uintptr_t start, uintptr_t last, bool cover,
+		  ranges_edge edge)
 {
 	struct range *spare_start, *spare_end, *first, *end, *range, *next, *end_of_undo;
 	int ret = 0;

@@ -11,8 +11,8 @@
 struct range;
 
 struct ranges {
-	struct range *root;	/* sorted by start */
-	struct range *first;	/* starts at address 0; a list links all ranges in order */
+	struct range *root;  /* sorted by start */
+	struct range *first; /* starts at address 0; a list links all ranges in order */
 	uint64_t seed;
 };
 
@@ -28,7 +28,8 @@ void ranges_destroy(struct ranges *ranges);
 /* Adds 1 to the counts of [start, last] (cover), or subtracts 1 from those that are not 0. Returns
  * 0, -ENOMEM, or the error of edge. On failure nothing has changed: edge has been called in the
  * opposite direction, with its result ignored, for every part for which it had been called. */
-int ranges_change(struct ranges *ranges, uintptr_t start, uintptr_t last, bool cover, ranges_edge edge);
+int ranges_change(struct ranges *ranges, uintptr_t start, uintptr_t last, bool cover,
+		  ranges_edge edge);
 
 /* Returns the count of an address. */
 unsigned int ranges_count(const struct ranges *ranges, uintptr_t address);

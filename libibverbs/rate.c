@@ -9,9 +9,9 @@ static const struct {
 	enum ibv_rate rate;
 	int mult;
 } rates[] = {
-	{ IBV_RATE_2_5_GBPS, 1 }, { IBV_RATE_5_GBPS, 2 },   { IBV_RATE_10_GBPS, 4 },
-	{ IBV_RATE_20_GBPS, 8 },  { IBV_RATE_30_GBPS, 12 }, { IBV_RATE_40_GBPS, 16 },
-	{ IBV_RATE_60_GBPS, 24 }, { IBV_RATE_80_GBPS, 32 }, { IBV_RATE_120_GBPS, 48 },
+	{IBV_RATE_2_5_GBPS, 1}, {IBV_RATE_5_GBPS, 2},	{IBV_RATE_10_GBPS, 4},
+	{IBV_RATE_20_GBPS, 8},	{IBV_RATE_30_GBPS, 12}, {IBV_RATE_40_GBPS, 16},
+	{IBV_RATE_60_GBPS, 24}, {IBV_RATE_80_GBPS, 32}, {IBV_RATE_120_GBPS, 48},
 };
 
 int ibv_rate_to_mult(enum ibv_rate rate)

@@ -35,7 +35,7 @@ static void put(struct table *table, struct table_link *link)
 
 static void grow(struct table *table)
 {
-	struct table bigger = { .mask = table->mask * 2 + 1, .used = table->used };
+	struct table bigger = {.mask = table->mask * 2 + 1, .used = table->used};
 	struct table_link *link;
 	unsigned int i;
 

@@ -17,7 +17,7 @@ struct table_link {
 
 struct table {
 	struct table_link **bucket;
-	unsigned int mask;		/* buckets - 1 */
+	unsigned int mask; /* buckets - 1 */
 	unsigned int used;
 	struct table_link *first[TABLE_FIRST];
 };

@@ -16,15 +16,16 @@ int ibv_query_device_1_1(struct ibv_context *context, struct ibv_device_attr *de
 }
 default_symver(ibv_query_device_1_1, ibv_query_device);
 
-int ibv_query_port_1_1(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *port_attr)
+int ibv_query_port_1_1(struct ibv_context *context, uint8_t port_num,
+		       struct ibv_port_attr *port_attr)
 {
 	return context->ops.query_port(context, port_num, port_attr);
 }
 default_symver(ibv_query_port_1_1, ibv_query_port);
 
 /* Reads an entry of a port's table in sysfs as text. Returns 0, or -1 with errno set. */
-static int read_port_table(struct ibv_context *context, uint8_t port_num, const char *table, int index,
-			   char *text, size_t size)
+static int read_port_table(struct ibv_context *context, uint8_t port_num, const char *table,
+			   int index, char *text, size_t size)
 {
 	char file[48];
 	int len;

@@ -36,8 +36,9 @@ void xrc_release(struct xrc_context *xrc)
  * Commands, for the provider
  */
 
-int ibv_cmd_open_xrc_domain(struct ibv_context *context, int fd, int oflag, struct ibv_xrc_domain *d,
-			    struct ibv_open_xrc_domain_resp *resp, size_t resp_size)
+int ibv_cmd_open_xrc_domain(struct ibv_context *context, int fd, int oflag,
+			    struct ibv_xrc_domain *d, struct ibv_open_xrc_domain_resp *resp,
+			    size_t resp_size)
 {
 	struct xrc_context *xrc;
 	int ret;
@@ -70,7 +71,8 @@ int ibv_cmd_create_xrc_srq(struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_sr
 
 	ret = xrc_choose(pd->context, &xrc);
 	if (!ret)
-		ret = xrc->kernel->create_srq(pd, srq, attr, xrc_domain, xrc_cq, cmd, cmd_size, resp, resp_size);
+		ret = xrc->kernel->create_srq(pd, srq, attr, xrc_domain, xrc_cq, cmd, cmd_size,
+					      resp, resp_size);
 
 	return ret ? fail(ret) : 0;
 }
@@ -87,8 +89,8 @@ int ibv_cmd_create_xrc_rcv_qp(struct ibv_qp_init_attr *init_attr, uint32_t *xrc_
 	return ret ? fail(ret) : 0;
 }
 
-int ibv_cmd_modify_xrc_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn, struct ibv_qp_attr *attr,
-			      int attr_mask)
+int ibv_cmd_modify_xrc_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn,
+			      struct ibv_qp_attr *attr, int attr_mask)
 {
 	struct xrc_context *xrc;
 	int ret;
@@ -100,8 +102,9 @@ int ibv_cmd_modify_xrc_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn, st
 	return ret ? fail(ret) : 0;
 }
 
-int ibv_cmd_query_xrc_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn, struct ibv_qp_attr *attr,
-			     int attr_mask, struct ibv_qp_init_attr *init_attr)
+int ibv_cmd_query_xrc_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn,
+			     struct ibv_qp_attr *attr, int attr_mask,
+			     struct ibv_qp_init_attr *init_attr)
 {
 	struct xrc_context *xrc;
 	int ret;
@@ -207,37 +210,41 @@ int ibv_close_xrc_domain(struct ibv_xrc_domain *d)
  * Calls an operation on receive QPs, if the context has it. 0, or a positive errno value and errno
  * set.
  */
-#define CALL_RCV_QP(ctx, op, ...) \
-	({ \
-		struct ibv_context *context_ = (ctx); \
-		int ret_ = xrc_supported(context_); \
-		if (!ret_) \
-			ret_ = context_->more_ops->op ? context_->more_ops->op(__VA_ARGS__) : ENOSYS; \
-		ret_ ? fail(ret_) : 0; \
+#define CALL_RCV_QP(ctx, op, ...)                                                                  \
+	({                                                                                         \
+		struct ibv_context *context_ = (ctx);                                              \
+		int ret_ = xrc_supported(context_);                                                \
+		if (!ret_)                                                                         \
+			ret_ = context_->more_ops->op ? context_->more_ops->op(__VA_ARGS__)        \
+						      : ENOSYS;                                    \
+		ret_ ? fail(ret_) : 0;                                                             \
 	})
 
 int ibv_create_xrc_rcv_qp(struct ibv_qp_init_attr *init_attr, uint32_t *xrc_rcv_qpn)
 {
 	if (!init_attr || !init_attr->xrc_domain || !xrc_rcv_qpn)
 		return fail(EINVAL);
-	return CALL_RCV_QP(init_attr->xrc_domain->context, create_xrc_rcv_qp, init_attr, xrc_rcv_qpn);
+	return CALL_RCV_QP(init_attr->xrc_domain->context, create_xrc_rcv_qp, init_attr,
+			   xrc_rcv_qpn);
 }
 
-int ibv_modify_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num, struct ibv_qp_attr *attr,
-			  int attr_mask)
+int ibv_modify_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num,
+			  struct ibv_qp_attr *attr, int attr_mask)
 {
 	if (!xrc_domain || !attr)
 		return fail(EINVAL);
-	return CALL_RCV_QP(xrc_domain->context, modify_xrc_rcv_qp, xrc_domain, xrc_qp_num, attr, attr_mask);
+	return CALL_RCV_QP(xrc_domain->context, modify_xrc_rcv_qp, xrc_domain, xrc_qp_num, attr,
+			   attr_mask);
 }
 
-int ibv_query_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num, struct ibv_qp_attr *attr,
-			 int attr_mask, struct ibv_qp_init_attr *init_attr)
+int ibv_query_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num,
+			 struct ibv_qp_attr *attr, int attr_mask,
+			 struct ibv_qp_init_attr *init_attr)
 {
 	if (!xrc_domain || !attr || !init_attr)
 		return fail(EINVAL);
-	return CALL_RCV_QP(xrc_domain->context, query_xrc_rcv_qp, xrc_domain, xrc_qp_num, attr, attr_mask,
-			   init_attr);
+	return CALL_RCV_QP(xrc_domain->context, query_xrc_rcv_qp, xrc_domain, xrc_qp_num, attr,
+			   attr_mask, init_attr);
 }
 
 int ibv_reg_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num)

@@ -22,20 +22,23 @@ struct xrc_kernel {
 			  size_t cmd_size, struct ibv_create_srq_resp *resp, size_t resp_size);
 
 	/* Completes a CREATE_QP command for an XRC send QP, and writes it. */
-	int (*create_send_qp)(struct ibv_pd *pd, const struct ibv_qp *qp, const struct ibv_qp_init_attr *attr,
-			      struct ibv_create_qp *cmd, size_t cmd_size);
+	int (*create_send_qp)(struct ibv_pd *pd, const struct ibv_qp *qp,
+			      const struct ibv_qp_init_attr *attr, struct ibv_create_qp *cmd,
+			      size_t cmd_size);
 
 	int (*create_rcv_qp)(struct ibv_qp_init_attr *init_attr, uint32_t *xrc_rcv_qpn);
-	int (*modify_rcv_qp)(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn, struct ibv_qp_attr *attr,
-			     int attr_mask);
-	int (*query_rcv_qp)(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn, struct ibv_qp_attr *attr,
-			    int attr_mask, struct ibv_qp_init_attr *init_attr);
+	int (*modify_rcv_qp)(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn,
+			     struct ibv_qp_attr *attr, int attr_mask);
+	int (*query_rcv_qp)(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn,
+			    struct ibv_qp_attr *attr, int attr_mask,
+			    struct ibv_qp_init_attr *init_attr);
 	int (*reg_rcv_qp)(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn);
 	int (*unreg_rcv_qp)(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn);
 
 	/* Checks the attributes that a program modifies of a send QP, and removes from *attr_mask
 	 * those that the kernel must not get. */
-	int (*send_qp_mask)(const struct ibv_qp *qp, const struct ibv_qp_attr *attr, uint32_t *attr_mask);
+	int (*send_qp_mask)(const struct ibv_qp *qp, const struct ibv_qp_attr *attr,
+			    uint32_t *attr_mask);
 
 	/* Called after the kernel has destroyed this QP or SRQ of the context, of any type. */
 	void (*object_gone)(struct xrc_context *xrc, const void *object);

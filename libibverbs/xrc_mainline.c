@@ -79,8 +79,9 @@ static void mainline_object_gone(struct xrc_context *xrc, const void *object)
 	pthread_mutex_unlock(&m->lock);
 }
 
-static int mainline_open_domain(struct ibv_context *context, int fd, int oflag, struct ibv_xrc_domain *d,
-				struct ibv_open_xrc_domain_resp *resp, size_t resp_size)
+static int mainline_open_domain(struct ibv_context *context, int fd, int oflag,
+				struct ibv_xrc_domain *d, struct ibv_open_xrc_domain_resp *resp,
+				size_t resp_size)
 {
 	struct xrc_mainline *m = xrc_mainline_of(context);
 	struct ibv_open_xrc_domain cmd;
@@ -162,9 +163,10 @@ static int mainline_close_domain(struct ibv_xrc_domain *d)
 
 /* The core of the command is longer here than in the legacy command, so the provider's part is
  * copied. The provider's part of the response is at the legacy place. */
-static int mainline_create_srq(struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_srq_init_attr *attr,
-			       uint32_t xrc_domain, uint32_t xrc_cq, struct ibv_create_xrc_srq *legacy,
-			       size_t legacy_size, struct ibv_create_srq_resp *resp, size_t resp_size)
+static int mainline_create_srq(struct ibv_pd *pd, struct ibv_srq *srq,
+			       struct ibv_srq_init_attr *attr, uint32_t xrc_domain, uint32_t xrc_cq,
+			       struct ibv_create_xrc_srq *legacy, size_t legacy_size,
+			       struct ibv_create_srq_resp *resp, size_t resp_size)
 {
 	size_t driver_size = legacy_size - sizeof(*legacy);
 	struct xrc_mainline *m = xrc_mainline_of(pd->context);
@@ -212,7 +214,8 @@ out:
 /* The kernel does not assign an initiator to a domain. The library checks that the domain is open
  * in this context and keeps it open. */
 static int mainline_create_send_qp(struct ibv_pd *pd, const struct ibv_qp *qp,
-				   const struct ibv_qp_init_attr *attr, struct ibv_create_qp *cmd, size_t cmd_size)
+				   const struct ibv_qp_init_attr *attr, struct ibv_create_qp *cmd,
+				   size_t cmd_size)
 {
 	struct xrc_mainline *m = xrc_mainline_of(pd->context);
 	int ret;
@@ -239,7 +242,8 @@ static int mainline_create_send_qp(struct ibv_pd *pd, const struct ibv_qp *qp,
  * The kernel accepts no attributes of the receiving direction for an initiator, so the library
  * checks the rules for those. It uses the state that it knows, as an OFED kernel would.
  */
-static int mainline_send_qp_mask(const struct ibv_qp *qp, const struct ibv_qp_attr *attr, uint32_t *attr_mask)
+static int mainline_send_qp_mask(const struct ibv_qp *qp, const struct ibv_qp_attr *attr,
+				 uint32_t *attr_mask)
 {
 	const uint32_t receiving = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	uint32_t given = *attr_mask & receiving, required = 0, allowed = 0;

@@ -18,19 +18,19 @@ struct xrc_handle {
 	bool has_file;
 	dev_t dev;
 	ino_t ino;
-	unsigned int objects;		/* send QPs and SRQs created through it */
-	unsigned int rcv_qps;		/* registered through it */
+	unsigned int objects; /* send QPs and SRQs created through it */
+	unsigned int rcv_qps; /* registered through it */
 };
 
 /* A send QP or an SRQ of a domain. */
 struct xrc_object {
-	struct table_link link;		/* by the object's address, which is not dereferenced */
+	struct table_link link; /* by the object's address, which is not dereferenced */
 	struct xrc_handle *domain;
 };
 
 /* A receive QP that the context is registered with. */
 struct xrc_rcv_qp {
-	struct table_link by_qpn;	/* unique within a domain */
+	struct table_link by_qpn; /* unique within a domain */
 	struct table_link by_user_handle;
 	struct xrc_handle *domain;
 	uint32_t handle;

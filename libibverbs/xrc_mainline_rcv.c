@@ -31,7 +31,8 @@ static struct xrc_rcv_qp *of_user_handle(struct table_link *link)
 }
 
 /* Returns the registration with QP qpn of this domain, made through any handle of the domain. */
-static struct xrc_rcv_qp *find(struct xrc_mainline *m, const struct xrc_handle *domain, uint32_t qpn)
+static struct xrc_rcv_qp *find(struct xrc_mainline *m, const struct xrc_handle *domain,
+			       uint32_t qpn)
 {
 	struct table_link *link;
 
@@ -214,7 +215,8 @@ int mainline_unreg_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn)
  * one. If the last registration ends during the call, the QP exists until the temporary handle is
  * dropped. Returns 0 or a positive errno value. */
 static int with_handle(struct ibv_xrc_domain *d, uint32_t qpn,
-		       int (*function)(struct ibv_context *context, uint32_t handle, void *arg), void *arg)
+		       int (*function)(struct ibv_context *context, uint32_t handle, void *arg),
+		       void *arg)
 {
 	struct xrc_mainline *m = xrc_mainline_of(d->context);
 	struct xrc_rcv_qp *rcv_qp;
@@ -251,7 +253,7 @@ struct modify {
 static int modify(struct ibv_context *context, uint32_t handle, void *arg)
 {
 	/* RC, because ibv_cmd_modify_qp() has no special rules for it. */
-	struct ibv_qp qp = { .context = context, .handle = handle, .qp_type = IBV_QPT_RC };
+	struct ibv_qp qp = {.context = context, .handle = handle, .qp_type = IBV_QPT_RC};
 	struct modify *m = arg;
 	struct ibv_modify_qp cmd;
 
@@ -284,7 +286,7 @@ static int rcv_qp_mask(const struct ibv_qp_attr *attr, int *attr_mask)
 int mainline_modify_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn, struct ibv_qp_attr *attr,
 			   int attr_mask)
 {
-	struct modify m = { .attr = attr, .attr_mask = attr_mask };
+	struct modify m = {.attr = attr, .attr_mask = attr_mask};
 	int ret;
 
 	ret = rcv_qp_mask(attr, &m.attr_mask);
@@ -316,7 +318,7 @@ static int query(struct ibv_context *context, uint32_t handle, void *arg)
 int mainline_query_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn, struct ibv_qp_attr *attr,
 			  int attr_mask, struct ibv_qp_init_attr *init_attr)
 {
-	struct query q = { .attr_mask = attr_mask };
+	struct query q = {.attr_mask = attr_mask};
 	int ret;
 
 	ret = with_handle(d, xrc_rcv_qpn, query, &q);

@@ -7,8 +7,9 @@
 #include "cmd.h"
 #include "xrc.h"
 
-static int ofed_open_domain(struct ibv_context *context, int fd, int oflag, struct ibv_xrc_domain *d,
-			    struct ibv_open_xrc_domain_resp *resp, size_t resp_size)
+static int ofed_open_domain(struct ibv_context *context, int fd, int oflag,
+			    struct ibv_xrc_domain *d, struct ibv_open_xrc_domain_resp *resp,
+			    size_t resp_size)
 {
 	struct ibv_open_xrc_domain cmd;
 	int ret;
@@ -67,7 +68,8 @@ static int ofed_create_srq(struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_sr
 }
 
 static int ofed_create_send_qp(struct ibv_pd *pd, const struct ibv_qp *qp,
-			       const struct ibv_qp_init_attr *attr, struct ibv_create_qp *cmd, size_t cmd_size)
+			       const struct ibv_qp_init_attr *attr, struct ibv_create_qp *cmd,
+			       size_t cmd_size)
 {
 	(void)qp;
 
@@ -80,7 +82,8 @@ static int ofed_create_send_qp(struct ibv_pd *pd, const struct ibv_qp *qp,
 }
 
 /* The kernel checks the attributes, which are one set for both directions. */
-static int ofed_send_qp_mask(const struct ibv_qp *qp, const struct ibv_qp_attr *attr, uint32_t *attr_mask)
+static int ofed_send_qp_mask(const struct ibv_qp *qp, const struct ibv_qp_attr *attr,
+			     uint32_t *attr_mask)
 {
 	(void)qp, (void)attr, (void)attr_mask;
 	return 0;
@@ -113,8 +116,8 @@ static int ofed_create_rcv_qp(struct ibv_qp_init_attr *init_attr, uint32_t *xrc_
 	return 0;
 }
 
-static int ofed_modify_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn, struct ibv_qp_attr *attr,
-			      int attr_mask)
+static int ofed_modify_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn,
+			      struct ibv_qp_attr *attr, int attr_mask)
 {
 	struct ibv_modify_xrc_rcv_qp cmd;
 
@@ -150,8 +153,9 @@ static int ofed_modify_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn, st
 	return cmd_write(d->context, &cmd, sizeof(cmd));
 }
 
-static int ofed_query_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn, struct ibv_qp_attr *attr,
-			     int attr_mask, struct ibv_qp_init_attr *init_attr)
+static int ofed_query_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn,
+			     struct ibv_qp_attr *attr, int attr_mask,
+			     struct ibv_qp_init_attr *init_attr)
 {
 	struct ibv_query_xrc_rcv_qp cmd;
 	struct ibv_query_qp_resp resp;

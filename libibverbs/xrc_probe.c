@@ -25,9 +25,9 @@
  */
 enum { PROBE_OFED_OR_OPEN_QP = 40, PROBE_MIXED = 44 };
 
-static const struct xrc_kernel xrc_none = { .release = NULL };	/* the rest is never called */
-static struct xrc_context none = { .kernel = &xrc_none };
-static struct xrc_context ofed = { .kernel = &xrc_ofed };
+static const struct xrc_kernel xrc_none = {.release = NULL}; /* the rest is never called */
+static struct xrc_context none = {.kernel = &xrc_none};
+static struct xrc_context ofed = {.kernel = &xrc_ofed};
 
 /* Writes the command and returns the kernel's answer: 0 or a positive errno value. */
 static int probe(struct ibv_context *context, uint32_t number, size_t resp_size)
@@ -58,9 +58,12 @@ static int probe_mainline(struct ibv_context *context, struct xrc_context **xrc)
 		*xrc = xrc_mainline_new();
 		return *xrc ? 0 : ENOMEM;
 	case 0:
-		ibverbs_warning("the kernel numbers its XRC commands in a way not known here (command %d is OPEN_QP, and "
-				"command %d takes any domain). XRC is off for %s: use a libibverbs made for this kernel.",
-				PROBE_OFED_OR_OPEN_QP, PROBE_MIXED, context->device ? context->device->name : "the device");
+		ibverbs_warning("the kernel numbers its XRC commands in a way not known here "
+				"(command %d is OPEN_QP, and "
+				"command %d takes any domain). XRC is off for %s: use a libibverbs "
+				"made for this kernel.",
+				PROBE_OFED_OR_OPEN_QP, PROBE_MIXED,
+				context->device ? context->device->name : "the device");
 		*xrc = &none;
 		return 0;
 	default:
@@ -104,7 +107,8 @@ static int ask_kernel(struct ibv_context *context, struct xrc_context **xrc)
 struct xrc_context *xrc_chosen(const struct ibv_context *context)
 {
 	/* Kernel ABIs below 6 have no XRC, and with 1 and 2 abi_compat has another use. */
-	return abi_ver < 6 ? NULL : __atomic_load_n((void *const *)&context->abi_compat, __ATOMIC_ACQUIRE);
+	return abi_ver < 6 ? NULL
+			   : __atomic_load_n((void *const *)&context->abi_compat, __ATOMIC_ACQUIRE);
 }
 
 int xrc_choose(struct ibv_context *context, struct xrc_context **xrc)
@@ -121,8 +125,8 @@ int xrc_choose(struct ibv_context *context, struct xrc_context **xrc)
 		if (ret)
 			return ret;
 
-		if (!__atomic_compare_exchange_n(&context->abi_compat, &unchosen, (void *)chosen, false,
-						 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+		if (!__atomic_compare_exchange_n(&context->abi_compat, &unchosen, (void *)chosen,
+						 false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 			xrc_release(chosen);
 			chosen = unchosen;
 		}

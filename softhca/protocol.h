@@ -48,16 +48,16 @@
 
 #include <stdint.h>
 
-#define SH_WIRE_VERSION	5
+#define SH_WIRE_VERSION 5
 #define SH_MSG_MAX	65536
 #define SH_MAX_ACTIONS	64
 #define SH_MAX_RINGS	64
 
-#define SH_MARKER	"softhca instance, inode %llu\n"
-#define SH_MARKER_MAX	64
-#define SH_NEW		".new-"
-#define SH_NEW_DIGITS	16
-#define SH_NEW_LOCK	".lock"
+#define SH_MARKER     "softhca instance, inode %llu\n"
+#define SH_MARKER_MAX 64
+#define SH_NEW	      ".new-"
+#define SH_NEW_DIGITS 16
+#define SH_NEW_LOCK   ".lock"
 
 /*
  * X(type, path) for everything that an instance directory can have. '#' stands for a decimal number, '@' for a
@@ -65,9 +65,9 @@
  * f regular file, d directory, p FIFO, s socket, l symbolic link. A directory comes before what is in it. If the
  * daemon makes anything that this list lacks, that stays behind when the instance ends.
  */
-#define SH_PCI	"host#/sys/devices/pci0000:00/0000:@:00.0"
-#define SH_IB	SH_PCI "/infiniband/mlx4_#"
-#define SH_UV	SH_PCI "/infiniband_verbs/uverbs#"
+#define SH_PCI "host#/sys/devices/pci0000:00/0000:@:00.0"
+#define SH_IB  SH_PCI "/infiniband/mlx4_#"
+#define SH_UV  SH_PCI "/infiniband_verbs/uverbs#"
 /* A table. */
 /* clang-format off */
 #define SH_INSTANCE_CONTENTS(X)                                                                        \
@@ -107,14 +107,14 @@
 /* clang-format on */
 
 enum sh_msg_type {
-	SH_MSG_HELLO = 1,	/* first message of a connection */
-	SH_MSG_OPEN,		/* open() of a device node */
-	SH_MSG_OPENED,		/* the file of the context is open, life file mapped */
-	SH_MSG_KICK,		/* operations are wrapped: the context's file may get its pages */
-	SH_MSG_COMMAND,		/* write() on a context's file */
-	SH_MSG_MAP_FAILED,	/* an action could not be carried out: use the fall-back way for that range */
-	SH_MSG_CHANGED,		/* pages of registered memory change */
-	SH_MSG_SHOW,		/* reply carries a descriptor of a memfd with JSON */
+	SH_MSG_HELLO = 1, /* first message of a connection */
+	SH_MSG_OPEN,	  /* open() of a device node */
+	SH_MSG_OPENED,	  /* the file of the context is open, life file mapped */
+	SH_MSG_KICK,	  /* operations are wrapped: the context's file may get its pages */
+	SH_MSG_COMMAND,	  /* write() on a context's file */
+	SH_MSG_MAP_FAILED, /* an action could not be carried out: use the fall-back way for that range */
+	SH_MSG_CHANGED, /* pages of registered memory change */
+	SH_MSG_SHOW,	/* reply carries a descriptor of a memfd with JSON */
 	SH_MSG_PORT,
 	SH_MSG_FAULT,
 	SH_MSG_STOP,
@@ -124,19 +124,19 @@ struct sh_hello {
 	uint32_t type, version;
 	uint32_t pid;
 	uint32_t host;
-	uint32_t client;	/* 1: a shim (gets a process slot); 0: the command */
-	uint32_t again;		/* a process image that lost its connection: 1 + the slot it has; else 0 */
-	uint64_t witness;	/* of a shim: the address of its witness, host/witness.h */
+	uint32_t client; /* 1: a shim (gets a process slot); 0: the command */
+	uint32_t again;	 /* a process image that lost its connection: 1 + the slot it has; else 0 */
+	uint64_t witness; /* of a shim: the address of its witness, host/witness.h */
 };
-struct sh_hello_reply {		/* with the memfd of the device memory attached when error is 0 */
-	int32_t error;		/* positive errno: EPERM no access to the client's memory, EPROTO version, EAGAIN full */
+struct sh_hello_reply { /* with the memfd of the device memory attached when error is 0 */
+	int32_t error; /* positive errno: EPERM no access to the client's memory, EPROTO version, EAGAIN full */
 	uint32_t proc;
 	uint64_t size;
 	uint32_t hosts, reserved;
 };
 
 struct sh_open {
-	uint32_t type, device;	/* N of uverbsN, counted per host */
+	uint32_t type, device; /* N of uverbsN, counted per host */
 	uint32_t reserved[2];
 };
 struct sh_open_reply {
@@ -146,16 +146,16 @@ struct sh_open_reply {
 
 struct sh_opened {
 	uint32_t type, ctx;
-};				/* reply: struct sh_status */
+}; /* reply: struct sh_status */
 
 struct sh_kick {
 	uint32_t type, ctx, generation, reserved;
-};				/* reply: struct sh_status */
+}; /* reply: struct sh_status */
 
 struct sh_status {
-	int32_t error;		/* positive errno or 0 */
+	int32_t error; /* positive errno or 0 */
 	uint32_t reserved;
-	char text[496];		/* for the command: what went wrong and what to do, NUL-terminated */
+	char text[496]; /* for the command: what went wrong and what to do, NUL-terminated */
 };
 
 /*
@@ -167,14 +167,14 @@ struct sh_command {
 	uint32_t tid;		/* calling thread: whose descriptors the command means */
 	uint32_t cap_ipc_lock;	/* nonzero: no RLIMIT_MEMLOCK accounting */
 	uint64_t addr, len;	/* of write() */
-	uint64_t memlock_limit;	/* RLIMIT_MEMLOCK soft limit, bytes */
+	uint64_t memlock_limit; /* RLIMIT_MEMLOCK soft limit, bytes */
 };
 /*
  * The shim carries these out before write() returns, and before it sends another request about the same context.
  * The daemon serves one command after the other. So no command uses a doorbell record in a page that is not mapped yet.
  */
 enum sh_action_kind {
-	SH_ACTION_QUEUE,	/* map device memory over these pages (MAP_SHARED|MAP_FIXED); contents are there already */
+	SH_ACTION_QUEUE, /* map device memory over these pages (MAP_SHARED|MAP_FIXED); contents are there already */
 	/* The same, after copying the contents there, if the program cannot tell; else SH_MSG_CHANGED */
 	SH_ACTION_SHARE,
 	/* Make them private again if possible, with the contents that device memory has; then SH_MSG_CHANGED */
@@ -184,19 +184,21 @@ struct sh_action {
 	uint64_t uaddr, len, shm_off;
 	uint64_t kind;
 };
-struct sh_command_reply {	/* nfds descriptors attached, in order of fd_where */
-	int32_t error;		/* positive errno, or 0: write() returns len */
+struct sh_command_reply { /* nfds descriptors attached, in order of fd_where */
+	int32_t error;	  /* positive errno, or 0: write() returns len */
 	uint32_t nfds;
-	uint64_t fd_where[2];	/* address in the caller where the new descriptor's number goes, u32 */
-	uint64_t fd_cloexec;	/* bit i: descriptor i gets FD_CLOEXEC */
+	uint64_t
+		fd_where[2]; /* address in the caller where the new descriptor's number goes, u32 */
+	uint64_t fd_cloexec; /* bit i: descriptor i gets FD_CLOEXEC */
 	uint32_t nactions, nrings;
 	struct sh_action action[SH_MAX_ACTIONS];
-	uint32_t ring[SH_MAX_RINGS];	/* QPNs whose send queue is to be looked at now (moved to RTS or ERR) */
+	uint32_t ring
+		[SH_MAX_RINGS]; /* QPNs whose send queue is to be looked at now (moved to RTS or ERR) */
 	/* what kick needs: the object this command made, or 0 */
-	uint32_t made_kind;	/* enum sh_made */
-	uint32_t made_number;	/* QPN, CQN */
-	uint32_t made_handle;	/* uverbs handle */
-	uint32_t pin_check;	/* nonzero on a first pass: see below */
+	uint32_t made_kind;   /* enum sh_made */
+	uint32_t made_number; /* QPN, CQN */
+	uint32_t made_handle; /* uverbs handle */
+	uint32_t pin_check;   /* nonzero on a first pass: see below */
 	uint64_t made_user_handle;
 	/*
 	 * REG_MR and queue memory: pages must be there. The daemon answers a first pass with pin_check = 1 and the
@@ -206,27 +208,27 @@ struct sh_command_reply {	/* nfds descriptors attached, in order of fd_where */
 	 */
 	uint64_t pin_addr, pin_len;
 	uint32_t pin_write;
-	uint32_t pin_share;	/* nonzero: say whether the pages can become device memory */
+	uint32_t pin_share; /* nonzero: say whether the pages can become device memory */
 };
 /* struct sh_command of the second pass is followed by this. */
 struct sh_pin_result {
-	uint32_t done;		/* 1 */
-	int32_t error;		/* positive errno: EFAULT */
-	uint32_t share;		/* enum sh_share, of all pages of the range */
+	uint32_t done;	/* 1 */
+	int32_t error;	/* positive errno: EFAULT */
+	uint32_t share; /* enum sh_share, of all pages of the range */
 	uint32_t reserved;
-	uint64_t have_off;	/* SH_SHARE_HAVE: where the first page is in device memory */
+	uint64_t have_off; /* SH_SHARE_HAVE: where the first page is in device memory */
 };
 enum sh_share {
 	SH_SHARE_NO,
-	SH_SHARE_PRIVATE,	/* private anonymous memory, which can be exchanged without the program noticing */
-	SH_SHARE_HAVE,		/* device memory already, in one piece */
+	SH_SHARE_PRIVATE, /* private anonymous memory, which can be exchanged without the program noticing */
+	SH_SHARE_HAVE, /* device memory already, in one piece */
 };
 enum sh_made { SH_MADE_NONE, SH_MADE_QP, SH_MADE_CQ };
 
 struct sh_map_failed {
 	uint32_t type, ctx;
 	uint64_t uaddr, len;
-};				/* reply: struct sh_status */
+}; /* reply: struct sh_status */
 
 /*
  * Before pages that are device memory change their meaning (munmap, mremap, ...) the shim has them revoked: when the answer
@@ -236,30 +238,40 @@ enum sh_changed { SH_CHANGED_REVOKE, SH_CHANGED_GONE };
 struct sh_changed_msg {
 	uint32_t type, what;
 	uint64_t uaddr, len;
-};				/* reply: struct sh_status */
+}; /* reply: struct sh_status */
 
 struct sh_show {
 	uint32_t type, reserved;
-};				/* reply: struct sh_status with a descriptor attached when error is 0 */
+}; /* reply: struct sh_status with a descriptor attached when error is 0 */
 
-enum sh_port_what { SH_PORT_UP, SH_PORT_DOWN, SH_PORT_LID, SH_PORT_PKEY, SH_PORT_SM, SH_PORT_FATAL };
+enum sh_port_what {
+	SH_PORT_UP,
+	SH_PORT_DOWN,
+	SH_PORT_LID,
+	SH_PORT_PKEY,
+	SH_PORT_SM,
+	SH_PORT_FATAL
+};
 struct sh_port_msg {
-	uint32_t type, host, hca, port, what, a, b, reserved;	/* hca counted per host; port 1.. ; lid N: a; pkey I V: a, b; sm N: a */
-};				/* reply: struct sh_status */
+	uint32_t type, host, hca, port, what, a, b,
+		reserved; /* hca counted per host; port 1.. ; lid N: a; pkey I V: a, b; sm N: a */
+};			  /* reply: struct sh_status */
 
 struct sh_fault_msg {
-	uint32_t type, kind;	/* enum sh_fault_kind of device/memory/layout.h, or one of those below */
-	uint32_t rate, count;	/* per million, or the next count packets; one of them 0; both: it ends */
+	uint32_t type,
+		kind; /* enum sh_fault_kind of device/memory/layout.h, or one of those below */
+	uint32_t rate,
+		count; /* per million, or the next count packets; one of them 0; both: it ends */
 	uint64_t delay_ns;	/* of delayed packets; 0: as it is */
-	uint32_t from, to, qpn;	/* SH_FAULT_ANY (device/transport/fault.h): not named */
+	uint32_t from, to, qpn; /* SH_FAULT_ANY (device/transport/fault.h): not named */
 	uint32_t seeded, seed;	/* seeded 0: the seed of the instance */
 	uint32_t reserved;
-};				/* reply: struct sh_status */
-#define SH_FAULT_SEED	254	/* the choices of all rates begin anew, from seed */
-#define SH_FAULT_OFF	255	/* every kind with this scope; without a scope, everything */
+};			  /* reply: struct sh_status */
+#define SH_FAULT_SEED 254 /* the choices of all rates begin anew, from seed */
+#define SH_FAULT_OFF  255 /* every kind with this scope; without a scope, everything */
 
 struct sh_stop {
 	uint32_t type, reserved;
-};				/* reply: struct sh_status, then the daemon ends */
+}; /* reply: struct sh_status, then the daemon ends */
 
 #endif

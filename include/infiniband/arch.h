@@ -35,51 +35,51 @@ static inline uint64_t ntohll(uint64_t x)
  */
 #if defined(__x86_64__)
 
-#define mb() __asm__ volatile("lfence" ::: "memory")
-#define rmb() __asm__ volatile("lfence" ::: "memory")
-#define wmb() __asm__ volatile("" ::: "memory")
+#define mb()	 __asm__ volatile("lfence" ::: "memory")
+#define rmb()	 __asm__ volatile("lfence" ::: "memory")
+#define wmb()	 __asm__ volatile("" ::: "memory")
 #define wc_wmb() __asm__ volatile("sfence" ::: "memory")
 
 #elif defined(__i386__)
 
-#define mb() __asm__ volatile("lock; addl $0,0(%%esp)" ::: "memory")
-#define rmb() mb()
-#define wmb() __asm__ volatile("" ::: "memory")
+#define mb()	 __asm__ volatile("lock; addl $0,0(%%esp)" ::: "memory")
+#define rmb()	 mb()
+#define wmb()	 __asm__ volatile("" ::: "memory")
 #define wc_wmb() mb()
 
 #elif defined(__aarch64__)
 
-#define mb() __asm__ volatile("dmb osh" ::: "memory")
-#define rmb() __asm__ volatile("dmb oshld" ::: "memory")
-#define wmb() __asm__ volatile("dmb oshst" ::: "memory")
+#define mb()	 __asm__ volatile("dmb osh" ::: "memory")
+#define rmb()	 __asm__ volatile("dmb oshld" ::: "memory")
+#define wmb()	 __asm__ volatile("dmb oshst" ::: "memory")
 #define wc_wmb() __asm__ volatile("dsb st" ::: "memory")
 
 #elif defined(__powerpc64__)
 
-#define mb() __asm__ volatile("sync" ::: "memory")
-#define rmb() __asm__ volatile("lwsync" ::: "memory")
-#define wmb() mb()
+#define mb()	 __asm__ volatile("sync" ::: "memory")
+#define rmb()	 __asm__ volatile("lwsync" ::: "memory")
+#define wmb()	 mb()
 #define wc_wmb() mb()
 
 #elif defined(__powerpc__)
 
-#define mb() __asm__ volatile("sync" ::: "memory")
-#define rmb() mb()
-#define wmb() mb()
+#define mb()	 __asm__ volatile("sync" ::: "memory")
+#define rmb()	 mb()
+#define wmb()	 mb()
 #define wc_wmb() mb()
 
 #elif defined(__ia64__)
 
-#define mb() __asm__ volatile("mf" ::: "memory")
-#define rmb() mb()
-#define wmb() mb()
+#define mb()	 __asm__ volatile("mf" ::: "memory")
+#define rmb()	 mb()
+#define wmb()	 mb()
 #define wc_wmb() __asm__ volatile("fwb" ::: "memory")
 
 #else
 
-#define mb() __sync_synchronize()
-#define rmb() mb()
-#define wmb() mb()
+#define mb()	 __sync_synchronize()
+#define rmb()	 mb()
+#define wmb()	 mb()
 #define wc_wmb() mb()
 
 #endif

@@ -51,8 +51,9 @@ int ibv_cmd_query_device(struct ibv_context *context, struct ibv_device_attr *de
 			 uint64_t *raw_fw_ver, struct ibv_query_device *cmd, size_t cmd_size);
 
 /* Fills port_attr, with link_layer if the kernel reports it. port_num counts from 1. */
-int ibv_cmd_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *port_attr,
-		       struct ibv_query_port *cmd, size_t cmd_size);
+int ibv_cmd_query_port(struct ibv_context *context, uint8_t port_num,
+		       struct ibv_port_attr *port_attr, struct ibv_query_port *cmd,
+		       size_t cmd_size);
 
 /* Sets context and handle of pd. */
 int ibv_cmd_alloc_pd(struct ibv_context *context, struct ibv_pd *pd, struct ibv_alloc_pd *cmd,
@@ -62,8 +63,9 @@ int ibv_cmd_alloc_pd(struct ibv_context *context, struct ibv_pd *pd, struct ibv_
 int ibv_cmd_dealloc_pd(struct ibv_pd *pd);
 
 /* XRC domains: ENOSYS below kernel ABI 6. Opening fails as ibv_open_xrc_domain() does. */
-int ibv_cmd_open_xrc_domain(struct ibv_context *context, int fd, int oflag, struct ibv_xrc_domain *d,
-			    struct ibv_open_xrc_domain_resp *resp, size_t resp_size);
+int ibv_cmd_open_xrc_domain(struct ibv_context *context, int fd, int oflag,
+			    struct ibv_xrc_domain *d, struct ibv_open_xrc_domain_resp *resp,
+			    size_t resp_size);
 
 /* EBUSY: this context has objects or registrations in the domain. */
 int ibv_cmd_close_xrc_domain(struct ibv_xrc_domain *d);
@@ -79,8 +81,8 @@ int ibv_cmd_dereg_mr(struct ibv_mr *mr);
 
 /* Sets context, handle and cqe (the granted number of CQEs) of cq. channel may be NULL. */
 int ibv_cmd_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
-		      int comp_vector, struct ibv_cq *cq, struct ibv_create_cq *cmd, size_t cmd_size,
-		      struct ibv_create_cq_resp *resp, size_t resp_size);
+		      int comp_vector, struct ibv_cq *cq, struct ibv_create_cq *cmd,
+		      size_t cmd_size, struct ibv_create_cq_resp *resp, size_t resp_size);
 /* Returns the number of completions, or -1 with errno set. */
 int ibv_cmd_poll_cq(struct ibv_cq *cq, int ne, struct ibv_wc *wc);
 
@@ -96,8 +98,8 @@ int ibv_cmd_destroy_cq(struct ibv_cq *cq);
 
 /* Sets context and handle of srq, and the granted sizes in attr->attr. */
 int ibv_cmd_create_srq(struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_srq_init_attr *attr,
-		       struct ibv_create_srq *cmd, size_t cmd_size, struct ibv_create_srq_resp *resp,
-		       size_t resp_size);
+		       struct ibv_create_srq *cmd, size_t cmd_size,
+		       struct ibv_create_srq_resp *resp, size_t resp_size);
 /* xrc_domain and xrc_cq are handles. The provider's part of the response has the SRQ number. */
 int ibv_cmd_create_xrc_srq(struct ibv_pd *pd, struct ibv_srq *srq, struct ibv_srq_init_attr *attr,
 			   uint32_t xrc_domain, uint32_t xrc_cq, struct ibv_create_xrc_srq *cmd,
@@ -121,7 +123,8 @@ int ibv_cmd_create_qp(struct ibv_pd *pd, struct ibv_qp *qp, struct ibv_qp_init_a
 
 /* Fills qp_attr and qp_init_attr for any attr_mask. Does not change qp. */
 int ibv_cmd_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *qp_attr, int attr_mask,
-		     struct ibv_qp_init_attr *qp_init_attr, struct ibv_query_qp *cmd, size_t cmd_size);
+		     struct ibv_qp_init_attr *qp_init_attr, struct ibv_query_qp *cmd,
+		     size_t cmd_size);
 
 /* Sets the attributes in attr_mask; the other members of attr need not be valid. Does not change
  * qp. */
@@ -136,12 +139,13 @@ int ibv_cmd_destroy_qp(struct ibv_qp *qp);
 int ibv_cmd_create_xrc_rcv_qp(struct ibv_qp_init_attr *init_attr, uint32_t *xrc_rcv_qpn);
 
 /* As ibv_modify_xrc_rcv_qp(). */
-int ibv_cmd_modify_xrc_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn, struct ibv_qp_attr *attr,
-			      int attr_mask);
+int ibv_cmd_modify_xrc_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn,
+			      struct ibv_qp_attr *attr, int attr_mask);
 
 /* As ibv_query_xrc_rcv_qp(). */
-int ibv_cmd_query_xrc_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn, struct ibv_qp_attr *attr,
-			     int attr_mask, struct ibv_qp_init_attr *init_attr);
+int ibv_cmd_query_xrc_rcv_qp(struct ibv_xrc_domain *d, uint32_t xrc_rcv_qpn,
+			     struct ibv_qp_attr *attr, int attr_mask,
+			     struct ibv_qp_init_attr *init_attr);
 
 /* As ibv_reg_xrc_rcv_qp(). */
 int ibv_cmd_reg_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num);

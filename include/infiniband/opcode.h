@@ -5,7 +5,8 @@
 #ifndef INFINIBAND_OPCODE_H
 #define INFINIBAND_OPCODE_H
 
-#define IBV_OPCODE(transport, op) IBV_OPCODE_##transport##_##op = IBV_OPCODE_##transport + IBV_OPCODE_##op
+#define IBV_OPCODE(transport, op)                                                                  \
+	IBV_OPCODE_##transport##_##op = IBV_OPCODE_##transport + IBV_OPCODE_##op
 
 /* Bits 7-5 are the transport, bits 4-0 the operation. */
 enum {

@@ -24,9 +24,9 @@ struct ibv_sa_path_rec {
 	uint16_t pkey;
 	uint8_t sl;
 	uint8_t mtu_selector;
-	uint8_t mtu;		/* enum ibv_mtu */
+	uint8_t mtu; /* enum ibv_mtu */
 	uint8_t rate_selector;
-	uint8_t rate;		/* enum ibv_rate */
+	uint8_t rate; /* enum ibv_rate */
 	uint8_t packet_life_time_selector;
 	uint8_t packet_life_time;
 	uint8_t preference;

@@ -12,7 +12,7 @@
 
 #ifdef __cplusplus
 #define BEGIN_C_DECLS extern "C" {
-#define END_C_DECLS }
+#define END_C_DECLS   }
 #else
 #define BEGIN_C_DECLS
 #define END_C_DECLS
@@ -46,7 +46,7 @@ BEGIN_C_DECLS
 union ibv_gid {
 	uint8_t raw[16];
 	struct {
-		uint64_t subnet_prefix;	/* network order */
+		uint64_t subnet_prefix; /* network order */
 		uint64_t interface_id;	/* network order */
 	} global;
 };
@@ -90,36 +90,36 @@ enum ibv_device_cap_flags {
 
 /* The scope within which IBV_WR_ATOMIC_* operations are atomic. */
 enum ibv_atomic_cap {
-	IBV_ATOMIC_NONE,	/* no atomics */
-	IBV_ATOMIC_HCA,		/* atomic among the QPs of this HCA only */
-	IBV_ATOMIC_GLOB		/* atomic with respect to the CPU too */
+	IBV_ATOMIC_NONE, /* no atomics */
+	IBV_ATOMIC_HCA,	 /* atomic among the QPs of this HCA only */
+	IBV_ATOMIC_GLOB	 /* atomic with respect to the CPU too */
 };
 
 /* Identity and limits of a device, from ibv_query_device(). Each max_* is an upper bound on its
  * own: a combination may be granted less. ee, rdd, raw, fmr: features of few devices or none,
  * otherwise 0. */
 struct ibv_device_attr {
-	char fw_ver[64];		/* text, NUL-terminated */
-	uint64_t node_guid;		/* network order */
-	uint64_t sys_image_guid;	/* network order */
-	uint64_t max_mr_size;		/* bytes */
-	uint64_t page_size_cap;		/* bit n set: pages of 2^n bytes */
+	char fw_ver[64];	 /* text, NUL-terminated */
+	uint64_t node_guid;	 /* network order */
+	uint64_t sys_image_guid; /* network order */
+	uint64_t max_mr_size;	 /* bytes */
+	uint64_t page_size_cap;	 /* bit n set: pages of 2^n bytes */
 	uint32_t vendor_id;
 	uint32_t vendor_part_id;
 	uint32_t hw_ver;
 	int max_qp;
 	int max_qp_wr;
-	int device_cap_flags;		/* enum ibv_device_cap_flags */
+	int device_cap_flags; /* enum ibv_device_cap_flags */
 	int max_sge;
 	int max_sge_rd;
 	int max_cq;
 	int max_cqe;
 	int max_mr;
 	int max_pd;
-	int max_qp_rd_atom;		/* outstanding RDMA READs and atomics per QP, responder */
+	int max_qp_rd_atom; /* outstanding RDMA READs and atomics per QP, responder */
 	int max_ee_rd_atom;
 	int max_res_rd_atom;
-	int max_qp_init_rd_atom;	/* the same, requester */
+	int max_qp_init_rd_atom; /* the same, requester */
 	int max_ee_init_rd_atom;
 	enum ibv_atomic_cap atomic_cap;
 	int max_ee;
@@ -137,7 +137,7 @@ struct ibv_device_attr {
 	int max_srq_wr;
 	int max_srq_sge;
 	uint16_t max_pkeys;
-	uint8_t local_ca_ack_delay;	/* 4.096 us * 2^n */
+	uint8_t local_ca_ack_delay; /* 4.096 us * 2^n */
 	uint8_t phys_port_cnt;
 };
 
@@ -162,7 +162,7 @@ enum ibv_port_state {
 
 /* The link layer of a port: link_layer of struct ibv_port_attr. */
 enum {
-	IBV_LINK_LAYER_UNSPECIFIED,	/* the kernel does not report it: InfiniBand */
+	IBV_LINK_LAYER_UNSPECIFIED, /* the kernel does not report it: InfiniBand */
 	IBV_LINK_LAYER_INFINIBAND,
 	IBV_LINK_LAYER_ETHERNET
 };
@@ -174,21 +174,21 @@ struct ibv_port_attr {
 	enum ibv_mtu active_mtu;
 	int gid_tbl_len;
 	uint32_t port_cap_flags;
-	uint32_t max_msg_sz;	/* bytes */
+	uint32_t max_msg_sz; /* bytes */
 	uint32_t bad_pkey_cntr;
 	uint32_t qkey_viol_cntr;
 	uint16_t pkey_tbl_len;
 	uint16_t lid;
 	uint16_t sm_lid;
 	uint8_t lmc;
-	uint8_t max_vl_num;	/* 1: VL0, 2: VL0-1, 3: VL0-3, 4: VL0-7, 5: VL0-14 */
+	uint8_t max_vl_num; /* 1: VL0, 2: VL0-1, 3: VL0-3, 4: VL0-7, 5: VL0-14 */
 	uint8_t sm_sl;
-	uint8_t subnet_timeout;	/* 4.096 us * 2^n */
+	uint8_t subnet_timeout; /* 4.096 us * 2^n */
 	uint8_t init_type_reply;
-	uint8_t active_width;	/* 1: 1X, 2: 4X, 4: 8X, 8: 12X */
-	uint8_t active_speed;	/* 1: 2.5, 2: 5, 4: 10 Gbit/s per lane */
+	uint8_t active_width; /* 1: 1X, 2: 4X, 4: 8X, 8: 12X */
+	uint8_t active_speed; /* 1: 2.5, 2: 5, 4: 10 Gbit/s per lane */
 	uint8_t phys_state;
-	uint8_t link_layer;	/* IBV_LINK_LAYER_* */
+	uint8_t link_layer; /* IBV_LINK_LAYER_* */
 	uint8_t pad;
 };
 
@@ -221,9 +221,7 @@ enum ibv_event_type {
  * Set in event_type if the event is about an XRC receive QP: element.xrc_qp_num is valid then.
  * ISO C has no such value in an enumeration; every compiler that builds this library does.
  */
-__extension__ enum ibv_event_flags {
-	IBV_XRC_QP_EVENT_FLAG = 0x80000000
-};
+__extension__ enum ibv_event_flags { IBV_XRC_QP_EVENT_FLAG = 0x80000000 };
 
 /* An event from ibv_get_async_event(). The object in element exists at least until the program
  * acknowledges the event. */
@@ -274,13 +272,13 @@ enum ibv_wc_opcode {
 	IBV_WC_COMP_SWAP,
 	IBV_WC_FETCH_ADD,
 	IBV_WC_BIND_MW,
-	IBV_WC_RECV = 1 << 7,	/* set for all receives, so test opcode & IBV_WC_RECV */
+	IBV_WC_RECV = 1 << 7, /* set for all receives, so test opcode & IBV_WC_RECV */
 	IBV_WC_RECV_RDMA_WITH_IMM
 };
 
 /* Flags of a receive completion, in wc_flags. */
 enum ibv_wc_flags {
-	IBV_WC_GRH = 1 << 0,	/* UD: the first 40 bytes of the buffer hold a GRH */
+	IBV_WC_GRH = 1 << 0, /* UD: the first 40 bytes of the buffer hold a GRH */
 	IBV_WC_WITH_IMM = 1 << 1
 };
 
@@ -291,20 +289,20 @@ struct ibv_wc {
 	enum ibv_wc_status status;
 	enum ibv_wc_opcode opcode;
 	uint32_t vendor_err;
-	uint32_t byte_len;	/* of receives, RDMA READs and atomics */
-	uint32_t imm_data;	/* network order; valid with IBV_WC_WITH_IMM */
+	uint32_t byte_len; /* of receives, RDMA READs and atomics */
+	uint32_t imm_data; /* network order; valid with IBV_WC_WITH_IMM */
 	uint32_t qp_num;
-	uint32_t src_qp;	/* UD */
-	int wc_flags;		/* enum ibv_wc_flags */
+	uint32_t src_qp; /* UD */
+	int wc_flags;	 /* enum ibv_wc_flags */
 	uint16_t pkey_index;
 	uint16_t slid;		/* UD */
 	uint8_t sl;		/* UD */
-	uint8_t dlid_path_bits;	/* UD */
+	uint8_t dlid_path_bits; /* UD */
 };
 
 /* Rights to a memory region. QPs use the REMOTE ones too. Local reading is always allowed. */
 enum ibv_access_flags {
-	IBV_ACCESS_LOCAL_WRITE = 1,	/* needed with REMOTE_WRITE and REMOTE_ATOMIC */
+	IBV_ACCESS_LOCAL_WRITE = 1, /* needed with REMOTE_WRITE and REMOTE_ATOMIC */
 	IBV_ACCESS_REMOTE_WRITE = 1 << 1,
 	IBV_ACCESS_REMOTE_READ = 1 << 2,
 	IBV_ACCESS_REMOTE_ATOMIC = 1 << 3,
@@ -347,10 +345,7 @@ struct ibv_mr {
 };
 
 /* For alloc_mw of the operation tables. No verb uses them. */
-enum ibv_mw_type {
-	IBV_MW_TYPE_1 = 1,
-	IBV_MW_TYPE_2 = 2
-};
+enum ibv_mw_type { IBV_MW_TYPE_1 = 1, IBV_MW_TYPE_2 = 2 };
 
 /* A memory window, for the operation tables. No verb creates one. */
 struct ibv_mw {
@@ -363,7 +358,7 @@ struct ibv_mw {
  * port's GID table. */
 struct ibv_global_route {
 	union ibv_gid dgid;
-	uint32_t flow_label;	/* 20 bits */
+	uint32_t flow_label; /* 20 bits */
 	uint8_t sgid_index;
 	uint8_t hop_limit;
 	uint8_t traffic_class;
@@ -404,20 +399,17 @@ enum ibv_rate mult_to_ibv_rate(int mult) __attribute_const;
 /* An address: the destination LID in host order and the path to it, and with is_global also grh. An
  * Ethernet port uses grh only, and is_global must be set. */
 struct ibv_ah_attr {
-	struct ibv_global_route grh;	/* with is_global */
+	struct ibv_global_route grh; /* with is_global */
 	uint16_t dlid;
-	uint8_t sl;			/* 0-15 */
+	uint8_t sl; /* 0-15 */
 	uint8_t src_path_bits;
-	uint8_t static_rate;		/* enum ibv_rate */
+	uint8_t static_rate; /* enum ibv_rate */
 	uint8_t is_global;
-	uint8_t port_num;		/* from 1 */
+	uint8_t port_num; /* from 1 */
 };
 
 /* The members of struct ibv_srq_attr that ibv_modify_srq() sets. */
-enum ibv_srq_attr_mask {
-	IBV_SRQ_MAX_WR = 1 << 0,
-	IBV_SRQ_LIMIT = 1 << 1
-};
+enum ibv_srq_attr_mask { IBV_SRQ_MAX_WR = 1 << 0, IBV_SRQ_LIMIT = 1 << 1 };
 
 /* Sizes of an SRQ (receives, scatter entries of each), and its limit. */
 struct ibv_srq_attr {
@@ -431,17 +423,11 @@ struct ibv_srq_attr {
  * program's own, to the SRQ. */
 struct ibv_srq_init_attr {
 	void *srq_context;
-	struct ibv_srq_attr attr;	/* on success max_wr and max_sge are the granted sizes */
+	struct ibv_srq_attr attr; /* on success max_wr and max_sge are the granted sizes */
 };
 
 /* The transport of a QP. IBV_QPT_XRC is a send QP; ibv_create_xrc_rcv_qp() creates receive QPs. */
-enum ibv_qp_type {
-	IBV_QPT_RC = 2,
-	IBV_QPT_UC,
-	IBV_QPT_UD,
-	IBV_QPT_XRC,
-	IBV_QPT_RAW_ETH = 8
-};
+enum ibv_qp_type { IBV_QPT_RC = 2, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_XRC, IBV_QPT_RAW_ETH = 8 };
 
 /* Sizes of a QP's queues: outstanding requests, and scatter/gather entries per request. 0 is
  * valid. */
@@ -450,7 +436,7 @@ struct ibv_qp_cap {
 	uint32_t max_recv_wr;
 	uint32_t max_send_sge;
 	uint32_t max_recv_sge;
-	uint32_t max_inline_data;	/* bytes */
+	uint32_t max_inline_data; /* bytes */
 };
 
 /* For ibv_create_qp(). The library copies qp_context, which is the program's own, to the QP. */
@@ -458,11 +444,11 @@ struct ibv_qp_init_attr {
 	void *qp_context;
 	struct ibv_cq *send_cq;
 	struct ibv_cq *recv_cq;
-	struct ibv_srq *srq;		/* NULL: the QP has a receive queue. Must be NULL for XRC */
-	struct ibv_qp_cap cap;		/* on success the granted sizes */
+	struct ibv_srq *srq;   /* NULL: the QP has a receive queue. Must be NULL for XRC */
+	struct ibv_qp_cap cap; /* on success the granted sizes */
 	enum ibv_qp_type qp_type;
-	int sq_sig_all;			/* not 0: all sends generate completions */
-	struct ibv_xrc_domain *xrc_domain;	/* for XRC; not read for other types */
+	int sq_sig_all;			   /* not 0: all sends generate completions */
+	struct ibv_xrc_domain *xrc_domain; /* for XRC; not read for other types */
 };
 
 /* The members of struct ibv_qp_attr that are valid. ibv_modify_qp(3) lists the attributes that each
@@ -505,11 +491,7 @@ enum ibv_qp_state {
 
 /* Automatic path migration. MIGRATED: the QP uses the current path; REARM: the program requests an
  * alternate path; ARMED: the alternate path is ready. */
-enum ibv_mig_state {
-	IBV_MIG_MIGRATED,
-	IBV_MIG_REARM,
-	IBV_MIG_ARMED
-};
+enum ibv_mig_state { IBV_MIG_MIGRATED, IBV_MIG_REARM, IBV_MIG_ARMED };
 
 /* For ibv_modify_qp(), which reads only the members in the mask, and ibv_query_qp(). PSNs and QP
  * numbers are in host order. */
@@ -518,11 +500,11 @@ struct ibv_qp_attr {
 	enum ibv_qp_state cur_qp_state;
 	enum ibv_mtu path_mtu;
 	enum ibv_mig_state path_mig_state;
-	uint32_t qkey;			/* UD */
-	uint32_t rq_psn;		/* 24 bits */
-	uint32_t sq_psn;		/* 24 bits */
-	uint32_t dest_qp_num;		/* 24 bits */
-	int qp_access_flags;		/* the remote ones of enum ibv_access_flags */
+	uint32_t qkey;	      /* UD */
+	uint32_t rq_psn;      /* 24 bits */
+	uint32_t sq_psn;      /* 24 bits */
+	uint32_t dest_qp_num; /* 24 bits */
+	int qp_access_flags;  /* the remote ones of enum ibv_access_flags */
 	struct ibv_qp_cap cap;
 	struct ibv_ah_attr ah_attr;
 	struct ibv_ah_attr alt_ah_attr;
@@ -530,13 +512,13 @@ struct ibv_qp_attr {
 	uint16_t alt_pkey_index;
 	uint8_t en_sqd_async_notify;
 	uint8_t sq_draining;
-	uint8_t max_rd_atomic;		/* outstanding READs and atomics, as requester */
-	uint8_t max_dest_rd_atomic;	/* the same, as responder */
-	uint8_t min_rnr_timer;		/* 0-31: code of the delay that an RNR NAK demands */
-	uint8_t port_num;		/* from 1 */
-	uint8_t timeout;		/* 4.096 us * 2^n, 0-31; 0: no timeout */
-	uint8_t retry_cnt;		/* 0-7 */
-	uint8_t rnr_retry;		/* 0-7; 7: without limit */
+	uint8_t max_rd_atomic;	    /* outstanding READs and atomics, as requester */
+	uint8_t max_dest_rd_atomic; /* the same, as responder */
+	uint8_t min_rnr_timer;	    /* 0-31: code of the delay that an RNR NAK demands */
+	uint8_t port_num;	    /* from 1 */
+	uint8_t timeout;	    /* 4.096 us * 2^n, 0-31; 0: no timeout */
+	uint8_t retry_cnt;	    /* 0-7 */
+	uint8_t rnr_retry;	    /* 0-7; 7: without limit */
 	uint8_t alt_port_num;
 	uint8_t alt_timeout;
 };
@@ -566,7 +548,7 @@ enum ibv_send_flags {
 /* A piece of registered memory. The device may use it until the request has completed. */
 struct ibv_sge {
 	uint64_t addr;
-	uint32_t length;	/* bytes */
+	uint32_t length; /* bytes */
 	uint32_t lkey;
 };
 
@@ -577,15 +559,15 @@ struct ibv_send_wr {
 	struct ibv_sge *sg_list;
 	int num_sge;
 	enum ibv_wr_opcode opcode;
-	int send_flags;		/* enum ibv_send_flags */
-	uint32_t imm_data;	/* network order */
+	int send_flags;	   /* enum ibv_send_flags */
+	uint32_t imm_data; /* network order */
 	union {
 		struct {
 			uint64_t remote_addr;
 			uint32_t rkey;
 		} rdma;
 		struct {
-			uint64_t remote_addr;	/* must be a multiple of 8 */
+			uint64_t remote_addr; /* must be a multiple of 8 */
 			uint64_t compare_add;
 			uint64_t swap;
 			uint32_t rkey;
@@ -596,7 +578,7 @@ struct ibv_send_wr {
 			uint32_t remote_qkey;
 		} ud;
 	} wr;
-	uint32_t xrc_remote_srq_num;	/* for XRC; not read for other types */
+	uint32_t xrc_remote_srq_num; /* for XRC; not read for other types */
 };
 
 /* A receive request: a buffer for one message. A UD message begins with 40 bytes for the GRH. The
@@ -626,9 +608,9 @@ struct ibv_srq {
 	struct ibv_pd *pd;
 	uint32_t handle;
 
-	uint32_t events_completed;	/* mutex, cond and this are the library's own */
+	uint32_t events_completed; /* mutex, cond and this are the library's own */
 
-	uint32_t xrc_srq_num;		/* for xrc_remote_srq_num of senders; 0: not an XRC SRQ */
+	uint32_t xrc_srq_num; /* for xrc_remote_srq_num of senders; 0: not an XRC SRQ */
 	struct ibv_xrc_domain *xrc_domain;
 	struct ibv_cq *xrc_cq;
 
@@ -646,10 +628,10 @@ struct ibv_qp {
 	struct ibv_srq *srq;
 	uint32_t handle;
 	uint32_t qp_num;
-	enum ibv_qp_state state;	/* last set or queried through this object */
+	enum ibv_qp_state state; /* last set or queried through this object */
 	enum ibv_qp_type qp_type;
 
-	uint32_t events_completed;	/* mutex, cond and this are the library's own */
+	uint32_t events_completed; /* mutex, cond and this are the library's own */
 
 	struct ibv_xrc_domain *xrc_domain;
 
@@ -660,7 +642,7 @@ struct ibv_qp {
 /* A channel for the completion events of any number of CQs. fd is readable while an event waits. */
 struct ibv_comp_channel {
 	struct ibv_context *context;
-	int fd;		/* programs may poll it and make it non-blocking */
+	int fd; /* programs may poll it and make it non-blocking */
 	int refcnt;
 };
 
@@ -670,9 +652,9 @@ struct ibv_cq {
 	struct ibv_comp_channel *channel;
 	void *cq_context;
 	uint32_t handle;
-	int cqe;		/* capacity in CQEs */
+	int cqe; /* capacity in CQEs */
 
-	uint32_t comp_events_completed;	/* mutex, cond and these two are the library's own */
+	uint32_t comp_events_completed; /* mutex, cond and these two are the library's own */
 	uint32_t async_events_completed;
 
 	pthread_mutex_t mutex;
@@ -696,10 +678,7 @@ struct ibv_device_ops {
 };
 
 /* Sizes in bytes of the names and paths below, with the final NUL. */
-enum {
-	IBV_SYSFS_NAME_MAX = 64,
-	IBV_SYSFS_PATH_MAX = 256
-};
+enum { IBV_SYSFS_NAME_MAX = 64, IBV_SYSFS_PATH_MAX = 256 };
 
 /* A device from ibv_get_device_list(). It belongs to the library, which keeps it until the process
  * ends. Read-only. */
@@ -707,10 +686,10 @@ struct ibv_device {
 	struct ibv_device_ops ops;
 	enum ibv_node_type node_type;
 	enum ibv_transport_type transport_type;
-	char name[IBV_SYSFS_NAME_MAX];		/* of the RDMA device: "mlx4_0" */
-	char dev_name[IBV_SYSFS_NAME_MAX];	/* of the device file: "uverbs0" */
-	char dev_path[IBV_SYSFS_PATH_MAX];	/* of the device file in sysfs */
-	char ibdev_path[IBV_SYSFS_PATH_MAX];	/* of the RDMA device in sysfs */
+	char name[IBV_SYSFS_NAME_MAX];	     /* of the RDMA device: "mlx4_0" */
+	char dev_name[IBV_SYSFS_NAME_MAX];   /* of the device file: "uverbs0" */
+	char dev_path[IBV_SYSFS_PATH_MAX];   /* of the device file in sysfs */
+	char ibdev_path[IBV_SYSFS_PATH_MAX]; /* of the RDMA device in sysfs */
 };
 
 /* The operations of a provider. NULL: not supported; the verb then fails with ENOSYS. Each
@@ -718,7 +697,8 @@ struct ibv_device {
  * (context, pd, mutex and so on). */
 struct ibv_context_ops {
 	int (*query_device)(struct ibv_context *context, struct ibv_device_attr *device_attr);
-	int (*query_port)(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *port_attr);
+	int (*query_port)(struct ibv_context *context, uint8_t port_num,
+			  struct ibv_port_attr *port_attr);
 	struct ibv_pd *(*alloc_pd)(struct ibv_context *context);
 	int (*dealloc_pd)(struct ibv_pd *pd);
 	struct ibv_mr *(*reg_mr)(struct ibv_pd *pd, void *addr, size_t length, int access);
@@ -728,8 +708,8 @@ struct ibv_context_ops {
 	struct ibv_mw *(*alloc_mw)(struct ibv_pd *pd, enum ibv_mw_type type);
 	int (*bind_mw)(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *mw_bind);
 	int (*dealloc_mw)(struct ibv_mw *mw);
-	struct ibv_cq *(*create_cq)(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
-				    int comp_vector);
+	struct ibv_cq *(*create_cq)(struct ibv_context *context, int cqe,
+				    struct ibv_comp_channel *channel, int comp_vector);
 	int (*poll_cq)(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 	int (*req_notify_cq)(struct ibv_cq *cq, int solicited_only);
 	void (*cq_event)(struct ibv_cq *cq);
@@ -759,7 +739,8 @@ struct ibv_context_ops {
  * already frozen. */
 struct ibv_more_ops {
 	struct ibv_srq *(*create_xrc_srq)(struct ibv_pd *pd, struct ibv_xrc_domain *xrc_domain,
-					  struct ibv_cq *xrc_cq, struct ibv_srq_init_attr *srq_init_attr);
+					  struct ibv_cq *xrc_cq,
+					  struct ibv_srq_init_attr *srq_init_attr);
 	struct ibv_xrc_domain *(*open_xrc_domain)(struct ibv_context *context, int fd, int oflag);
 	int (*close_xrc_domain)(struct ibv_xrc_domain *d);
 	int (*create_xrc_rcv_qp)(struct ibv_qp_init_attr *init_attr, uint32_t *xrc_qp_num);
@@ -778,11 +759,11 @@ struct ibv_context {
 	struct ibv_device *device;
 	struct ibv_context_ops ops;
 	int cmd_fd;
-	int async_fd;		/* readable while an event waits; may be made non-blocking */
+	int async_fd; /* readable while an event waits; may be made non-blocking */
 	int num_comp_vectors;
 	pthread_mutex_t mutex;
-	void *abi_compat;	/* the library's own */
-	struct ibv_more_ops *more_ops;	/* the provider sets it; NULL: no XRC */
+	void *abi_compat;	       /* the library's own */
+	struct ibv_more_ops *more_ops; /* the provider sets it; NULL: no XRC */
 };
 
 /*
@@ -967,13 +948,15 @@ int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
 int ibv_destroy_qp(struct ibv_qp *qp);
 
 /* Posts a list of sends. On failure (not 0) *bad_wr is the first request that was not posted. */
-static inline int ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+static inline int ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+				struct ibv_send_wr **bad_wr)
 {
 	return qp->context->ops.post_send(qp, wr, bad_wr);
 }
 
 /* Posts a list of receives. On failure (not 0) *bad_wr is the first request that was not posted. */
-static inline int ibv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+static inline int ibv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+				struct ibv_recv_wr **bad_wr)
 {
 	return qp->context->ops.post_recv(qp, wr, bad_wr);
 }
@@ -1056,7 +1039,8 @@ int ibv_modify_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num
 
 /* As ibv_query_qp(). */
 int ibv_query_xrc_rcv_qp(struct ibv_xrc_domain *xrc_domain, uint32_t xrc_qp_num,
-			 struct ibv_qp_attr *attr, int attr_mask, struct ibv_qp_init_attr *init_attr);
+			 struct ibv_qp_attr *attr, int attr_mask,
+			 struct ibv_qp_init_attr *init_attr);
 
 /* Registers this context with the QP: the QP exists as long as the registration, and the context
  * gets its events. To register again has no effect and succeeds. EINVAL: no such QP. Sets errno

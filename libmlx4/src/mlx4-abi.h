@@ -15,11 +15,11 @@
  *   3        the device prefetches WQEs: headroom in the send queue, sq_no_prefetch
  *   4        the context response begins with dev_caps and ends with the CQE size
  */
-#define MLX4_UVERBS_MIN_ABI		2
-#define MLX4_UVERBS_NO_DEV_CAPS_ABI	3
-#define MLX4_UVERBS_MAX_ABI		4
+#define MLX4_UVERBS_MIN_ABI	    2
+#define MLX4_UVERBS_NO_DEV_CAPS_ABI 3
+#define MLX4_UVERBS_MAX_ABI	    4
 
-#define MLX4_DEV_CAP_LARGE_CQE		(1u << 0)
+#define MLX4_DEV_CAP_LARGE_CQE (1u << 0)
 
 /* GET_CONTEXT response, versions 2 and 3 */
 struct mlx4_abi_context_resp_v3 {
@@ -95,6 +95,7 @@ struct mlx4_abi_create_qp {
 	__u8 reserved[5]; /* must be 0: later kernels read the last four as a size */
 };
 _Static_assert(sizeof(struct mlx4_abi_create_qp) == 24, "QP command");
-_Static_assert(offsetof(struct mlx4_abi_create_qp, sq_no_prefetch) == 18, "QP command prefetch byte");
+_Static_assert(offsetof(struct mlx4_abi_create_qp, sq_no_prefetch) == 18,
+	       "QP command prefetch byte");
 
 #endif

@@ -22,45 +22,45 @@
  * order, and loads too, so only the compiler must be kept from reordering them.
  */
 #if defined(__x86_64__)
-#define udma_to_device_barrier() __asm__ volatile("" ::: "memory")
+#define udma_to_device_barrier()   __asm__ volatile("" ::: "memory")
 #define udma_from_device_barrier() __asm__ volatile("" ::: "memory")
-#define udma_taken_barrier() __asm__ volatile("" ::: "memory")
-#define mmio_flush_writes() __asm__ volatile("sfence" ::: "memory")
+#define udma_taken_barrier()	   __asm__ volatile("" ::: "memory")
+#define mmio_flush_writes()	   __asm__ volatile("sfence" ::: "memory")
 #elif defined(__i386__)
-#define udma_to_device_barrier() __asm__ volatile("" ::: "memory")
+#define udma_to_device_barrier()   __asm__ volatile("" ::: "memory")
 #define udma_from_device_barrier() __asm__ volatile("lock; addl $0,0(%%esp)" ::: "memory")
-#define udma_taken_barrier() __asm__ volatile("" ::: "memory")
-#define mmio_flush_writes() __asm__ volatile("lock; addl $0,0(%%esp)" ::: "memory")
+#define udma_taken_barrier()	   __asm__ volatile("" ::: "memory")
+#define mmio_flush_writes()	   __asm__ volatile("lock; addl $0,0(%%esp)" ::: "memory")
 #elif defined(__aarch64__)
-#define udma_to_device_barrier() __asm__ volatile("dsb st" ::: "memory")
+#define udma_to_device_barrier()   __asm__ volatile("dsb st" ::: "memory")
 #define udma_from_device_barrier() __asm__ volatile("dsb ld" ::: "memory")
-#define udma_taken_barrier() __asm__ volatile("dmb oshld" ::: "memory")
-#define mmio_flush_writes() __asm__ volatile("dsb st" ::: "memory")
+#define udma_taken_barrier()	   __asm__ volatile("dmb oshld" ::: "memory")
+#define mmio_flush_writes()	   __asm__ volatile("dsb st" ::: "memory")
 #elif defined(__powerpc64__)
-#define udma_to_device_barrier() __asm__ volatile("sync" ::: "memory")
+#define udma_to_device_barrier()   __asm__ volatile("sync" ::: "memory")
 #define udma_from_device_barrier() __asm__ volatile("lwsync" ::: "memory")
-#define udma_taken_barrier() __asm__ volatile("lwsync" ::: "memory")
-#define mmio_flush_writes() __asm__ volatile("sync" ::: "memory")
+#define udma_taken_barrier()	   __asm__ volatile("lwsync" ::: "memory")
+#define mmio_flush_writes()	   __asm__ volatile("sync" ::: "memory")
 #elif defined(__powerpc__)
-#define udma_to_device_barrier() __asm__ volatile("sync" ::: "memory")
+#define udma_to_device_barrier()   __asm__ volatile("sync" ::: "memory")
 #define udma_from_device_barrier() __asm__ volatile("sync" ::: "memory")
-#define udma_taken_barrier() __asm__ volatile("sync" ::: "memory")
-#define mmio_flush_writes() __asm__ volatile("sync" ::: "memory")
+#define udma_taken_barrier()	   __asm__ volatile("sync" ::: "memory")
+#define mmio_flush_writes()	   __asm__ volatile("sync" ::: "memory")
 #elif defined(__riscv)
-#define udma_to_device_barrier() __asm__ volatile("fence ow,ow" ::: "memory")
+#define udma_to_device_barrier()   __asm__ volatile("fence ow,ow" ::: "memory")
 #define udma_from_device_barrier() __asm__ volatile("fence ir,ir" ::: "memory")
-#define udma_taken_barrier() __asm__ volatile("fence r,w" ::: "memory")
-#define mmio_flush_writes() __asm__ volatile("fence ow,ow" ::: "memory")
+#define udma_taken_barrier()	   __asm__ volatile("fence r,w" ::: "memory")
+#define mmio_flush_writes()	   __asm__ volatile("fence ow,ow" ::: "memory")
 #elif defined(__ia64__)
-#define udma_to_device_barrier() __asm__ volatile("mf" ::: "memory")
+#define udma_to_device_barrier()   __asm__ volatile("mf" ::: "memory")
 #define udma_from_device_barrier() __asm__ volatile("mf" ::: "memory")
-#define udma_taken_barrier() __asm__ volatile("mf" ::: "memory")
-#define mmio_flush_writes() __asm__ volatile("fwb" ::: "memory")
+#define udma_taken_barrier()	   __asm__ volatile("mf" ::: "memory")
+#define mmio_flush_writes()	   __asm__ volatile("fwb" ::: "memory")
 #else
-#define udma_to_device_barrier() __sync_synchronize()
+#define udma_to_device_barrier()   __sync_synchronize()
 #define udma_from_device_barrier() __sync_synchronize()
-#define udma_taken_barrier() __sync_synchronize()
-#define mmio_flush_writes() __sync_synchronize()
+#define udma_taken_barrier()	   __sync_synchronize()
+#define mmio_flush_writes()	   __sync_synchronize()
 #endif
 
 /*
@@ -80,9 +80,9 @@
 extern char mlx4_through_device; /* represents the order through the device; in lock.c */
 #undef udma_to_device_barrier
 #undef udma_from_device_barrier
-#define udma_to_device_barrier() __tsan_release(&mlx4_through_device)
+#define udma_to_device_barrier()   __tsan_release(&mlx4_through_device)
 #define udma_from_device_barrier() __tsan_acquire(&mlx4_through_device)
-#define MLX4_DEVICE_PAGE __attribute__((no_sanitize("thread"), noinline))
+#define MLX4_DEVICE_PAGE	   __attribute__((no_sanitize("thread"), noinline))
 #else
 #define MLX4_DEVICE_PAGE
 #endif
@@ -93,7 +93,7 @@ extern char mlx4_through_device; /* represents the order through the device; in 
  * compute a value again.
  */
 #define keep_stores_apart() __asm__("" ::: "memory")
-#define keep_value(value) __asm__("" : "+r"(value))
+#define keep_value(value)   __asm__("" : "+r"(value))
 
 static inline MLX4_DEVICE_PAGE void mmio_write32(void *addr, __be32 value)
 {

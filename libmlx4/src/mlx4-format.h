@@ -32,22 +32,22 @@
  *                  +4  4  arm: sn << 28 | cmd << 24 | consumer index & 0xffffff
  *   RQ/SRQ, 4      +0  4  receives posted since RESET or creation, modulo 65536
  */
-#define MLX4_UAR_SEND_DB	0x14
-#define MLX4_UAR_CQ_DB		0x20
-#define MLX4_UAR_EQ_DB		0x800
+#define MLX4_UAR_SEND_DB 0x14
+#define MLX4_UAR_CQ_DB	 0x20
+#define MLX4_UAR_EQ_DB	 0x800
 
-#define MLX4_MAP_UAR		0 /* mmap offsets on the command descriptor, in pages */
-#define MLX4_MAP_BF		1
+#define MLX4_MAP_UAR 0 /* mmap offsets on the command descriptor, in pages */
+#define MLX4_MAP_BF  1
 
-#define MLX4_BF_REG_SIZE	512
+#define MLX4_BF_REG_SIZE 512
 
-#define MLX4_CQ_DB_CI_MASK	0xffffffu
-#define MLX4_CQ_DB_CMD_SHIFT	24
-#define MLX4_CQ_DB_CMD_MASK	0x7u
-#define MLX4_CQ_DB_SN_SHIFT	28
-#define MLX4_CQ_DB_SN_MASK	0x3u
-#define MLX4_CQ_ARM_SOLICITED	1u
-#define MLX4_CQ_ARM_NEXT	2u
+#define MLX4_CQ_DB_CI_MASK    0xffffffu
+#define MLX4_CQ_DB_CMD_SHIFT  24
+#define MLX4_CQ_DB_CMD_MASK   0x7u
+#define MLX4_CQ_DB_SN_SHIFT   28
+#define MLX4_CQ_DB_SN_MASK    0x3u
+#define MLX4_CQ_ARM_SOLICITED 1u
+#define MLX4_CQ_ARM_NEXT      2u
 
 struct mlx4_cq_dbrec {
 	__be32 set_ci;
@@ -60,27 +60,27 @@ struct mlx4_rq_dbrec {
 };
 _Static_assert(sizeof(struct mlx4_rq_dbrec) == 4, "RQ doorbell record");
 
-#define MLX4_RQ_DB_MASK		0xffffu
+#define MLX4_RQ_DB_MASK 0xffffu
 
 /* Numbers */
-#define MLX4_QPN_MASK		0xffffffu
-#define MLX4_XRC_QPN_BIT	(1u << 23) /* in the number of an XRC QP that can receive */
-#define MLX4_MULTICAST_QPN	0xffffffu
-#define MLX4_PDN_MASK		0xffffffu
+#define MLX4_QPN_MASK	   0xffffffu
+#define MLX4_XRC_QPN_BIT   (1u << 23) /* in the number of an XRC QP that can receive */
+#define MLX4_MULTICAST_QPN 0xffffffu
+#define MLX4_PDN_MASK	   0xffffffu
 
 /* Queues */
-#define MLX4_MAX_WQE_SIZE	1008
-#define MLX4_SQ_HEADROOM	2048 /* the device prefetches this far */
-#define MLX4_MIN_SQ_SHIFT	6
-#define MLX4_MAX_SQ_SHIFT	10
-#define MLX4_MIN_RQ_SHIFT	4
-#define MLX4_MIN_SRQ_SHIFT	5
-#define MLX4_MAX_SGE		32
-#define MLX4_MAX_SRQ_SGE	31
-#define MLX4_MAX_CQE		0x3fffff
-#define MLX4_STAMP		0xffffffffu /* first word of each chunk of an unposted slot */
-#define MLX4_CHUNK		64
-#define MLX4_INVALID_LKEY	0x100u /* ends a scatter list */
+#define MLX4_MAX_WQE_SIZE  1008
+#define MLX4_SQ_HEADROOM   2048 /* the device prefetches this far */
+#define MLX4_MIN_SQ_SHIFT  6
+#define MLX4_MAX_SQ_SHIFT  10
+#define MLX4_MIN_RQ_SHIFT  4
+#define MLX4_MIN_SRQ_SHIFT 5
+#define MLX4_MAX_SGE	   32
+#define MLX4_MAX_SRQ_SGE   31
+#define MLX4_MAX_CQE	   0x3fffff
+#define MLX4_STAMP	   0xffffffffu /* first word of each chunk of an unposted slot */
+#define MLX4_CHUNK	   64
+#define MLX4_INVALID_LKEY  0x100u /* ends a scatter list */
 
 /*
  * Send WQE: a slot of 1 << shift bytes; control segment, then by QP type and opcode
@@ -117,38 +117,38 @@ _Static_assert(sizeof(struct mlx4_wqe_ctrl) == 16, "control segment");
 _Static_assert(offsetof(struct mlx4_wqe_ctrl, fence_size) == 7, "control segment size byte");
 _Static_assert(offsetof(struct mlx4_wqe_ctrl, flags) == 8, "control segment flags");
 
-#define MLX4_WQE_OWNER		(1u << 31)
-#define MLX4_WQE_NEC		(1u << 29)
-#define MLX4_WQE_INDEX_SHIFT	8
-#define MLX4_WQE_INDEX_MASK	0xffffu
-#define MLX4_WQE_OPCODE_MASK	0x1fu
-#define MLX4_WQE_FENCE		(1u << 6)
-#define MLX4_WQE_DS_MASK	0x3fu
-#define MLX4_WQE_SRQN_SHIFT	8
-#define MLX4_WQE_SO		(1u << 7)
-#define MLX4_WQE_TCP_CSUM	(1u << 5)
-#define MLX4_WQE_IP_CSUM	(1u << 4)
-#define MLX4_WQE_CQ_UPDATE	(3u << 2)
-#define MLX4_WQE_SOLICITED	(1u << 1)
-#define MLX4_WQE_FORCE_LB	(1u << 0)
+#define MLX4_WQE_OWNER	     (1u << 31)
+#define MLX4_WQE_NEC	     (1u << 29)
+#define MLX4_WQE_INDEX_SHIFT 8
+#define MLX4_WQE_INDEX_MASK  0xffffu
+#define MLX4_WQE_OPCODE_MASK 0x1fu
+#define MLX4_WQE_FENCE	     (1u << 6)
+#define MLX4_WQE_DS_MASK     0x3fu
+#define MLX4_WQE_SRQN_SHIFT  8
+#define MLX4_WQE_SO	     (1u << 7)
+#define MLX4_WQE_TCP_CSUM    (1u << 5)
+#define MLX4_WQE_IP_CSUM     (1u << 4)
+#define MLX4_WQE_CQ_UPDATE   (3u << 2)
+#define MLX4_WQE_SOLICITED   (1u << 1)
+#define MLX4_WQE_FORCE_LB    (1u << 0)
 
 enum mlx4_opcode { /* of a send WQE and of its CQE */
-	MLX4_OPCODE_NOP = 0x00,
-	MLX4_OPCODE_SEND_INVAL = 0x01,
-	MLX4_OPCODE_RDMA_WRITE = 0x08,
-	MLX4_OPCODE_RDMA_WRITE_IMM = 0x09,
-	MLX4_OPCODE_SEND = 0x0a,
-	MLX4_OPCODE_SEND_IMM = 0x0b,
-	MLX4_OPCODE_LSO = 0x0e,
-	MLX4_OPCODE_RDMA_READ = 0x10,
-	MLX4_OPCODE_ATOMIC_CS = 0x11,
-	MLX4_OPCODE_ATOMIC_FA = 0x12,
-	MLX4_OPCODE_MASKED_ATOMIC_CS = 0x14,
-	MLX4_OPCODE_MASKED_ATOMIC_FA = 0x15,
-	MLX4_OPCODE_BIND_MW = 0x18,
-	MLX4_OPCODE_FMR = 0x19,
-	MLX4_OPCODE_LOCAL_INVAL = 0x1b,
-	MLX4_OPCODE_CONFIG = 0x1f,
+		   MLX4_OPCODE_NOP = 0x00,
+		   MLX4_OPCODE_SEND_INVAL = 0x01,
+		   MLX4_OPCODE_RDMA_WRITE = 0x08,
+		   MLX4_OPCODE_RDMA_WRITE_IMM = 0x09,
+		   MLX4_OPCODE_SEND = 0x0a,
+		   MLX4_OPCODE_SEND_IMM = 0x0b,
+		   MLX4_OPCODE_LSO = 0x0e,
+		   MLX4_OPCODE_RDMA_READ = 0x10,
+		   MLX4_OPCODE_ATOMIC_CS = 0x11,
+		   MLX4_OPCODE_ATOMIC_FA = 0x12,
+		   MLX4_OPCODE_MASKED_ATOMIC_CS = 0x14,
+		   MLX4_OPCODE_MASKED_ATOMIC_FA = 0x15,
+		   MLX4_OPCODE_BIND_MW = 0x18,
+		   MLX4_OPCODE_FMR = 0x19,
+		   MLX4_OPCODE_LOCAL_INVAL = 0x1b,
+		   MLX4_OPCODE_CONFIG = 0x1f,
 };
 
 /* Remote address segment */
@@ -184,8 +184,8 @@ struct mlx4_wqe_inline {
 };
 _Static_assert(sizeof(struct mlx4_wqe_inline) == 4, "inline segment header");
 
-#define MLX4_INLINE_SEG		(1u << 31)
-#define MLX4_INLINE_LEN_MASK	0x3ffu
+#define MLX4_INLINE_SEG	     (1u << 31)
+#define MLX4_INLINE_LEN_MASK 0x3ffu
 
 /*
  * Address vector
@@ -219,16 +219,16 @@ _Static_assert(offsetof(struct mlx4_av, dlid) == 6, "address vector DLID");
 _Static_assert(offsetof(struct mlx4_av, hop_limit) == 11, "address vector hop limit");
 _Static_assert(offsetof(struct mlx4_av, dgid) == 16, "address vector DGID");
 
-#define MLX4_AV_FORCE_LB	(1u << 31)
-#define MLX4_AV_VLAN		(1u << 29)
-#define MLX4_AV_PORT_SHIFT	24
-#define MLX4_AV_PORT_MASK	0x3u
-#define MLX4_AV_GRH		(1u << 7)
-#define MLX4_AV_SL_SHIFT	28
-#define MLX4_AV_TCLASS_SHIFT	20
-#define MLX4_AV_FLOW_MASK	0xfffffu
-#define MLX4_STAT_RATE_OFFSET	5
-#define MLX4_ROCE_MCAST_DLID	0xc000
+#define MLX4_AV_FORCE_LB      (1u << 31)
+#define MLX4_AV_VLAN	      (1u << 29)
+#define MLX4_AV_PORT_SHIFT    24
+#define MLX4_AV_PORT_MASK     0x3u
+#define MLX4_AV_GRH	      (1u << 7)
+#define MLX4_AV_SL_SHIFT      28
+#define MLX4_AV_TCLASS_SHIFT  20
+#define MLX4_AV_FLOW_MASK     0xfffffu
+#define MLX4_STAT_RATE_OFFSET 5
+#define MLX4_ROCE_MCAST_DLID  0xc000
 
 /* Datagram segment */
 struct mlx4_wqe_datagram {
@@ -319,27 +319,27 @@ _Static_assert(offsetof(struct mlx4_cqe, vendor_err) == 26, "CQE vendor syndrome
 _Static_assert(offsetof(struct mlx4_cqe, syndrome) == 27, "CQE syndrome");
 _Static_assert(offsetof(struct mlx4_cqe, owner_sr_opcode) == 31, "CQE owner byte");
 
-#define MLX4_CQE_SIZE		32
-#define MLX4_CQE_SIZE_LARGE	64
-#define MLX4_CQE_QPN_MASK	0xffffffu
-#define MLX4_CQE_GRH		(1u << 31)
-#define MLX4_CQE_PATH_SHIFT	24
-#define MLX4_CQE_PATH_MASK	0x7fu
-#define MLX4_CQE_PKEY_MASK	0x7fu
-#define MLX4_CQE_SL_SHIFT	12
-#define MLX4_CQE_OWNER		0x80u
-#define MLX4_CQE_IS_SEND	0x40u
-#define MLX4_CQE_INLINE		0x20u
-#define MLX4_CQE_OPCODE_MASK	0x1fu
-#define MLX4_CQE_FILL		0xcc /* how the device fills a new buffer: all owner bits set */
+#define MLX4_CQE_SIZE	     32
+#define MLX4_CQE_SIZE_LARGE  64
+#define MLX4_CQE_QPN_MASK    0xffffffu
+#define MLX4_CQE_GRH	     (1u << 31)
+#define MLX4_CQE_PATH_SHIFT  24
+#define MLX4_CQE_PATH_MASK   0x7fu
+#define MLX4_CQE_PKEY_MASK   0x7fu
+#define MLX4_CQE_SL_SHIFT    12
+#define MLX4_CQE_OWNER	     0x80u
+#define MLX4_CQE_IS_SEND     0x40u
+#define MLX4_CQE_INLINE	     0x20u
+#define MLX4_CQE_OPCODE_MASK 0x1fu
+#define MLX4_CQE_FILL	     0xcc /* how the device fills a new buffer: all owner bits set */
 
 enum mlx4_cqe_opcode { /* of receives; the last two are of sends too */
-	MLX4_CQE_RECV_RDMA_WRITE_IMM = 0x00,
-	MLX4_CQE_RECV_SEND = 0x01,
-	MLX4_CQE_RECV_SEND_IMM = 0x02,
-	MLX4_CQE_RECV_SEND_INVAL = 0x03,
-	MLX4_CQE_RESIZE = 0x16,
-	MLX4_CQE_ERROR = 0x1e,
+		       MLX4_CQE_RECV_RDMA_WRITE_IMM = 0x00,
+		       MLX4_CQE_RECV_SEND = 0x01,
+		       MLX4_CQE_RECV_SEND_IMM = 0x02,
+		       MLX4_CQE_RECV_SEND_INVAL = 0x03,
+		       MLX4_CQE_RESIZE = 0x16,
+		       MLX4_CQE_ERROR = 0x1e,
 };
 
 enum mlx4_cqe_syndrome {

@@ -279,10 +279,12 @@ static struct ibv_device *driver_init(const char *uverbs_sys_path, int abi_versi
 
 	if (abi_version < MLX4_UVERBS_MIN_ABI || abi_version > MLX4_UVERBS_MAX_ABI) {
 		fprintf(stderr,
-			"libmlx4: Fatal: ABI version %d of %s (%s) is not supported by %s (%d to %d are). "
+			"libmlx4: Fatal: ABI version %d of %s (%s) is not supported by %s (%d to "
+			"%d are). "
 			"Install the libmlx4 that belongs to the running kernel.\n",
-			abi_version, uverbs_sys_path, device_name(uverbs_sys_path, name, sizeof(name)),
-			own_file(), MLX4_UVERBS_MIN_ABI, MLX4_UVERBS_MAX_ABI);
+			abi_version, uverbs_sys_path,
+			device_name(uverbs_sys_path, name, sizeof(name)), own_file(),
+			MLX4_UVERBS_MIN_ABI, MLX4_UVERBS_MAX_ABI);
 		errno = EPROTONOSUPPORT;
 		return NULL;
 	}

@@ -34,7 +34,7 @@
 enum {
 	MLX4_PORTS = 2,
 	MLX4_TABLE_BUCKETS = 256,
-	MLX4_DB_BUCKETS = 256, /* a page in each has records for all QPs of a device */
+	MLX4_DB_BUCKETS = 256,	     /* a page in each has records for all QPs of a device */
 	MLX4_NO_NUMBER = 0x7fffffff, /* has more than 24 bits, so it is no object's number */
 	MLX4_POLL_ERR = -2,	     /* poll_cq returns this for a CQE of an unknown object */
 };
@@ -74,9 +74,9 @@ struct mlx4_context {
 	struct ibv_context ibv_ctx;
 
 	void *uar;
-	void *blueflame;		/* the page; NULL: no BlueFlame */
-	unsigned int blueflame_size;	/* of one of the two buffers; 0: no BlueFlame */
-	unsigned int blueflame_offset;	/* protected by blueflame_lock */
+	void *blueflame;	       /* the page; NULL: no BlueFlame */
+	unsigned int blueflame_size;   /* of one of the two buffers; 0: no BlueFlame */
+	unsigned int blueflame_offset; /* protected by blueflame_lock */
 	struct mlx4_lock blueflame_lock;
 	struct mlx4_lock uar_lock; /* for CQ doorbells of two stores */
 
@@ -171,7 +171,7 @@ struct mlx4_sq {
 	struct mlx4_lock lock;
 	uint32_t head;	/* index of the next WQE */
 	uint32_t limit; /* head at which the queue is full, by the last known tail */
-	void *next; /* the slot at head, and the owner bit for it; set by mlx4_sq_rewind() */
+	void *next;	/* the slot at head, and the owner bit for it; set by mlx4_sq_rewind() */
 	__be32 owner;
 	__be32 doorbell_qpn;
 	const struct mlx4_send_op *ops;

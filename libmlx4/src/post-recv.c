@@ -10,11 +10,11 @@
 #include "mlx4-wqe.h"
 
 /* count is read after the barrier. */
-#define set_record(db, count)                                                                      \
-	do {                                                                                       \
+#define set_record(db, count)                                                                        \
+	do {                                                                                         \
 		udma_to_device_barrier(); /* pairs with the device's read of the record before the \
-					     WQEs */                                               \
-		*(volatile __be32 *)&(db)->posted = to_be32((count)&MLX4_RQ_DB_MASK);              \
+					     WQEs */ \
+		*(volatile __be32 *)&(db)->posted = to_be32((count)&MLX4_RQ_DB_MASK);                \
 	} while (0)
 
 /*

@@ -337,11 +337,15 @@ static void check_xrc_peer(const struct ibv_qp *ibqp, uint32_t dest_qp_num)
 {
 	static int warned;
 
-	if ((ibqp->qp_num | dest_qp_num) & MLX4_XRC_QPN_BIT || __atomic_exchange_n(&warned, 1, __ATOMIC_RELAXED))
+	if ((ibqp->qp_num | dest_qp_num) & MLX4_XRC_QPN_BIT ||
+	    __atomic_exchange_n(&warned, 1, __ATOMIC_RELAXED))
 		return;
-	fprintf(stderr, "libmlx4: Warning: XRC QP 0x%06x of %s is connected to QP 0x%06x, which is not an XRC receive QP of "
-			"a device of this kind. With this kernel a QP of ibv_create_qp() only sends: make its peer with "
-			"ibv_create_xrc_rcv_qp().\n",
+	fprintf(stderr,
+		"libmlx4: Warning: XRC QP 0x%06x of %s is connected to QP 0x%06x, which is not an "
+		"XRC receive QP of "
+		"a device of this kind. With this kernel a QP of ibv_create_qp() only sends: make "
+		"its peer with "
+		"ibv_create_xrc_rcv_qp().\n",
 		ibqp->qp_num, ibqp->context->device->name, dest_qp_num);
 }
 

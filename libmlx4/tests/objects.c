@@ -83,8 +83,10 @@ static void command_sizes(void **state)
 	assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_CREATE_QP], 62, 1), 0);
 	assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_CREATE_QP], 72, 8), 0);
 	/* The domain and the CQ of the XRC SRQ */
-	assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_CREATE_XRC_SRQ], 40, 4), domain->handle);
-	assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_CREATE_XRC_SRQ], 44, 4), cq.cq->handle);
+	assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_CREATE_XRC_SRQ], 40, 4),
+			 domain->handle);
+	assert_int_equal(field_get(fk.last[IB_USER_VERBS_CMD_CREATE_XRC_SRQ], 44, 4),
+			 cq.cq->handle);
 
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_destroy_qp(qp.qp), 0);

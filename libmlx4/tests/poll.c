@@ -298,14 +298,10 @@ int main(void)
 #test "_single_threaded", test, setup_single_threaded, teardown, NULL              \
 	}
 	const struct CMUnitTest tests[] = {
-		EACH(datagrams),
-		EACH(datagram_on_ethernet),
-		EACH(xrc_receive),
-		EACH(entries_of_no_object),
-		EACH(arming),
-		EACH_ST(datagrams),
-		EACH_ST(xrc_receive),
-		EACH_ST(entries_of_no_object),
+		EACH(datagrams),      EACH(datagram_on_ethernet),
+		EACH(xrc_receive),    EACH(entries_of_no_object),
+		EACH(arming),	      EACH_ST(datagrams),
+		EACH_ST(xrc_receive), EACH_ST(entries_of_no_object),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL) ? 1 : 0;

@@ -25,11 +25,11 @@
 #include "softhca/host/places.h"
 #include "softhca/host/process.h"
 
-#define FILES_OF_HCA	300		/* an instance makes about so many in its place */
-#define LOCKED_KIB	81920		/* what programs with many queues register */
-#define DESCRIPTORS	256
+#define FILES_OF_HCA	   300	 /* an instance makes about so many in its place */
+#define LOCKED_KIB	   81920 /* what programs with many queues register */
+#define DESCRIPTORS	   256
 #define ENOUGH_DESCRIPTORS 1024
-#define SOME_USE	(UINT64_C(64) << 20)	/* of queues and registered memory */
+#define SOME_USE	   (UINT64_C(64) << 20) /* of queues and registered memory */
 
 enum verdict { GOOD, POOR, BAD };
 
@@ -54,7 +54,9 @@ static void tell(enum verdict verdict, const char *what, const char *format, ...
 static void look_at_proc(void)
 {
 	if (access("/proc/self/fd", X_OK))
-		tell(BAD, "/proc", "is not mounted, and softhca reaches programs through it: mount -t proc proc /proc");
+		tell(BAD, "/proc",
+		     "is not mounted, and softhca reaches programs through it: mount -t proc proc "
+		     "/proc");
 	else
 		tell(GOOD, "/proc", "is mounted");
 }
@@ -75,15 +77,24 @@ static void look_at_place(void)
 	struct statvfs fs;
 
 	if (sh_place_make(place, tried, sizeof(tried))) {
-		tell(BAD, "place", "no directory can be used for instances (tried in turn: %s): mend one of these, or set "
-		     "SOFTHCA_DIR to a directory of yours that only you can write to", tried);
+		tell(BAD, "place",
+		     "no directory can be used for instances (tried in turn: %s): mend one of "
+		     "these, or set "
+		     "SOFTHCA_DIR to a directory of yours that only you can write to",
+		     tried);
 		return;
 	}
 	if (statvfs(place, &fs) == 0 && fs.f_files && fs.f_favail < FILES_OF_HCA)
-		tell(BAD, "place", "%s has room for only %lu more files, and an instance makes about %d for each HCA: delete some, or "
-		     "set SOFTHCA_DIR to a directory elsewhere", place, (unsigned long)fs.f_favail, FILES_OF_HCA);
+		tell(BAD, "place",
+		     "%s has room for only %lu more files, and an instance makes about %d for each "
+		     "HCA: delete some, or "
+		     "set SOFTHCA_DIR to a directory elsewhere",
+		     place, (unsigned long)fs.f_favail, FILES_OF_HCA);
 	else if (statvfs(place, &fs) == 0 && fs.f_bavail * fs.f_frsize < FILES_OF_HCA * 4096)
-		tell(BAD, "place", "%s is full: free some space there, or set SOFTHCA_DIR to a directory elsewhere", place);
+		tell(BAD, "place",
+		     "%s is full: free some space there, or set SOFTHCA_DIR to a directory "
+		     "elsewhere",
+		     place);
 	else
 		tell(GOOD, "place", "%s", place);
 }
@@ -91,28 +102,41 @@ static void look_at_place(void)
 /* Makes device memory as the daemon does, and maps it as programs do. */
 static void look_at_memory(void)
 {
-	const struct sh_config one = {.hosts = 1, .hcas_per_host = 1, .ports = 1, .cqe_size = 32,
-				      .face = SH_FACE_MAINLINE, .driver_abi = 3};
+	const struct sh_config one = {.hosts = 1,
+				      .hcas_per_host = 1,
+				      .ports = 1,
+				      .cqe_size = 32,
+				      .face = SH_FACE_MAINLINE,
+				      .driver_abi = 3};
 	uint64_t size = sh_instance_size(&one), used = sh_instance_tables(&one) + SOME_USE;
 	int fd = memfd_create("softhca-doctor", MFD_CLOEXEC);
 	void *map;
 
 	if (fd < 0) {
-		tell(BAD, "device memory", "cannot be made (memfd_create: %s): see ulimit -n, and the container's seccomp profile", strerror(errno));
+		tell(BAD, "device memory",
+		     "cannot be made (memfd_create: %s): see ulimit -n, and the container's "
+		     "seccomp profile",
+		     strerror(errno));
 		return;
 	}
 	signal(SIGXFSZ, SIG_IGN);
 	if (ftruncate(fd, (off_t)size)) {
-		tell(BAD, "device memory", "cannot be made (%s), because it counts as a file: ulimit -f unlimited", strerror(errno));
+		tell(BAD, "device memory",
+		     "cannot be made (%s), because it counts as a file: ulimit -f unlimited",
+		     strerror(errno));
 		close(fd);
 		return;
 	}
 	map = mmap(NULL, used, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 	if (map == MAP_FAILED)
-		tell(BAD, "device memory", "each process needs at least %.1f GiB of addresses (not of memory), and cannot map them (%s): "
-		     "ulimit -v unlimited", (double)used / (1 << 30), strerror(errno));
+		tell(BAD, "device memory",
+		     "each process needs at least %.1f GiB of addresses (not of memory), and "
+		     "cannot map them (%s): "
+		     "ulimit -v unlimited",
+		     (double)used / (1 << 30), strerror(errno));
 	else
-		tell(GOOD, "device memory", "%.1f GiB of addresses can be mapped", (double)used / (1 << 30));
+		tell(GOOD, "device memory", "%.1f GiB of addresses can be mapped",
+		     (double)used / (1 << 30));
 	if (map != MAP_FAILED)
 		munmap(map, used);
 	close(fd);
@@ -155,10 +179,14 @@ static void look_at_processes(void)
 	if (!err)
 		tell(GOOD, "processes", "can access each other's memory");
 	else if (err == EPERM && scope > 1)
-		tell(BAD, "processes", "cannot access each other's memory: as root, run sysctl kernel.yama.ptrace_scope=1 (it is %d)",
+		tell(BAD, "processes",
+		     "cannot access each other's memory: as root, run sysctl "
+		     "kernel.yama.ptrace_scope=1 (it is %d)",
 		     scope);
 	else
-		tell(BAD, "processes", "cannot access each other's memory (process_vm_readv: %s): a seccomp profile or a security "
+		tell(BAD, "processes",
+		     "cannot access each other's memory (process_vm_readv: %s): a seccomp profile "
+		     "or a security "
 		     "module forbids it; try docker run --security-opt seccomp=unconfined",
 		     strerror(err));
 }
@@ -174,7 +202,7 @@ static bool may_lock_all(void)
 			break;
 	if (file)
 		fclose(file);
-	return caps >> 14 & 1;	/* CAP_IPC_LOCK */
+	return caps >> 14 & 1; /* CAP_IPC_LOCK */
 }
 
 static void look_at_limits(void)
@@ -186,15 +214,21 @@ static void look_at_limits(void)
 	if (locked.rlim_cur == RLIM_INFINITY)
 		tell(GOOD, "locked memory", "has no limit");
 	else if (may_lock_all())
-		tell(GOOD, "locked memory", "is limited to %llu KiB, but not for this process, which has CAP_IPC_LOCK",
+		tell(GOOD, "locked memory",
+		     "is limited to %llu KiB, but not for this process, which has CAP_IPC_LOCK",
 		     (unsigned long long)locked.rlim_cur / 1024);
 	else if (locked.rlim_cur / 1024 < LOCKED_KIB)
-		tell(POOR, "locked memory", "is limited to %llu KiB, and registered memory and queues count; if programs fail with "
-		     "\"Cannot allocate memory\": %s", (unsigned long long)locked.rlim_cur / 1024,
-		     locked.rlim_max == RLIM_INFINITY ? "ulimit -l unlimited" :
-		     "a line in /etc/security/limits.d, or docker run --ulimit memlock=-1");
+		tell(POOR, "locked memory",
+		     "is limited to %llu KiB, and registered memory and queues count; if programs "
+		     "fail with "
+		     "\"Cannot allocate memory\": %s",
+		     (unsigned long long)locked.rlim_cur / 1024,
+		     locked.rlim_max == RLIM_INFINITY ? "ulimit -l unlimited"
+						      : "a line in /etc/security/limits.d, or "
+							"docker run --ulimit memlock=-1");
 	else
-		tell(GOOD, "locked memory", "is limited to %llu KiB, which is enough for most programs",
+		tell(GOOD, "locked memory",
+		     "is limited to %llu KiB, which is enough for most programs",
 		     (unsigned long long)locked.rlim_cur / 1024);
 	if (files.rlim_cur == RLIM_INFINITY)
 		tell(GOOD, "descriptors", "have no limit");
@@ -202,12 +236,16 @@ static void look_at_limits(void)
 		tell(GOOD, "descriptors", "are limited to %llu, which is enough for most programs",
 		     (unsigned long long)files.rlim_cur);
 	else if (files.rlim_max >= ENOUGH_DESCRIPTORS)
-		tell(POOR, "descriptors", "are limited to %llu, which is too few for many programs: ulimit -n %d",
+		tell(POOR, "descriptors",
+		     "are limited to %llu, which is too few for many programs: ulimit -n %d",
 		     (unsigned long long)files.rlim_cur, ENOUGH_DESCRIPTORS);
 	else
-		tell(POOR, "descriptors", "are limited to %llu, which is too few for many programs, and ulimit -n allows %llu at "
+		tell(POOR, "descriptors",
+		     "are limited to %llu, which is too few for many programs, and ulimit -n "
+		     "allows %llu at "
 		     "most: a line in /etc/security/limits.d, or docker run --ulimit nofile=%d",
-		     (unsigned long long)files.rlim_cur, (unsigned long long)files.rlim_max, ENOUGH_DESCRIPTORS);
+		     (unsigned long long)files.rlim_cur, (unsigned long long)files.rlim_max,
+		     ENOUGH_DESCRIPTORS);
 }
 
 /* Without it softhca is slower in programs with threads, and just as correct. */
@@ -216,8 +254,11 @@ static void look_at_faults(void)
 	long fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0)
-		tell(POOR, "userfaultfd", "cannot be used (%s): each message of a program with threads takes one more system call; as "
-		     "root, run sysctl vm.unprivileged_userfaultfd=1", strerror(errno));
+		tell(POOR, "userfaultfd",
+		     "cannot be used (%s): each message of a program with threads takes one more "
+		     "system call; as "
+		     "root, run sysctl vm.unprivileged_userfaultfd=1",
+		     strerror(errno));
 	else
 		tell(GOOD, "userfaultfd", "can be used");
 	if (fd >= 0)
@@ -252,7 +293,9 @@ static void look_at_libraries(void)
 		return;
 	}
 	if (!find_shim(shim)) {
-		tell(BAD, "preload", "the library that shows programs the devices is not where it was installed: install softhca again");
+		tell(BAD, "preload",
+		     "the library that shows programs the devices is not where it was installed: "
+		     "install softhca again");
 		return;
 	}
 	tell(GOOD, "preload", "%s", shim);
@@ -260,19 +303,24 @@ static void look_at_libraries(void)
 	if (loads("libibverbs.so.1", "ibv_open_xrc_domain"))
 		tell(GOOD, "libibverbs", "programs find a library of OFED's generation");
 	else if (loads("libibverbs.so.1", NULL))
-		tell(GOOD, "libibverbs", "programs find rdma-core's%s%s", have_ours ? "; for those linked with OFED's, softhca has " : "",
+		tell(GOOD, "libibverbs", "programs find rdma-core's%s%s",
+		     have_ours ? "; for those linked with OFED's, softhca has " : "",
 		     have_ours ? ours : "");
 	else if (have_ours)
 		tell(GOOD, "libibverbs", "%s, for programs that are linked against it", ours);
 	else
-		tell(POOR, "libibverbs", "programs find none: install one, such as the package libibverbs-xrc1 or libibverbs1");
+		tell(POOR, "libibverbs",
+		     "programs find none: install one, such as the package libibverbs-xrc1 or "
+		     "libibverbs1");
 }
 
 int verb_doctor(int argc, char **argv)
 {
 	if (argc == 2 && !strcmp(argv[1], "--help")) {
-		puts("Usage: softhca doctor\n\nCheck whether this machine has what an instance and its programs need, and say how to get "
-		     "what is missing.\nThe exit status is 0 when softhca can work here, 1 when it cannot.");
+		puts("Usage: softhca doctor\n\nCheck whether this machine has what an instance and "
+		     "its programs need, and say how to get "
+		     "what is missing.\nThe exit status is 0 when softhca can work here, 1 when it "
+		     "cannot.");
 		return 0;
 	}
 	if (argc != 1) {

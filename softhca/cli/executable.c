@@ -13,7 +13,8 @@
 
 #include "executable.h"
 
-static const void *checked(const struct elf *elf, size_t offset, size_t size, size_t align, size_t n)
+static const void *checked(const struct elf *elf, size_t offset, size_t size, size_t align,
+			   size_t n)
 {
 	if (offset > elf->size || n > (elf->size - offset) / size || offset % align)
 		return NULL;
@@ -21,10 +22,10 @@ static const void *checked(const struct elf *elf, size_t offset, size_t size, si
 }
 
 /* n objects at a file offset, or NULL if the file does not hold them. */
-#define at(elf, offset, type, n) \
+#define at(elf, offset, type, n)                                                                   \
 	((const type *)checked(elf, offset, sizeof(type), _Alignof(type), n))
 
-static const ElfW(Phdr) *segments(const struct elf *elf, size_t *n)
+static const ElfW(Phdr) * segments(const struct elf *elf, size_t *n)
 {
 	const ElfW(Ehdr) *head = (const void *)elf->map;
 
@@ -35,7 +36,7 @@ static const ElfW(Phdr) *segments(const struct elf *elf, size_t *n)
 /* The file offset of what is at that address in memory. SIZE_MAX: the file does not have it. */
 static size_t offset_of(const struct elf *elf, ElfW(Addr) address)
 {
-	const ElfW(Phdr) *segment;
+	const ElfW(Phdr) * segment;
 	size_t n;
 
 	segment = segments(elf, &n);
@@ -46,7 +47,7 @@ static size_t offset_of(const struct elf *elf, ElfW(Addr) address)
 	return SIZE_MAX;
 }
 
-static const ElfW(Dyn) *entry(const struct elf *elf, ElfW(Sxword) tag)
+static const ElfW(Dyn) * entry(const struct elf *elf, ElfW(Sxword) tag)
 {
 	for (size_t i = 0; i < elf->ndynamic && elf->dynamic[i].d_tag != DT_NULL; i++)
 		if (elf->dynamic[i].d_tag == tag)
@@ -95,8 +96,8 @@ static bool known(const struct elf *elf)
 
 static int find_tables(struct elf *elf)
 {
-	const ElfW(Phdr) *segment;
-	const ElfW(Dyn) *strings, *size;
+	const ElfW(Phdr) * segment;
+	const ElfW(Dyn) * strings, *size;
 	size_t n;
 
 	if (!known(elf))
@@ -177,14 +178,15 @@ bool elf_needs(const struct elf *elf, const char *library)
 static const char *version_name(const struct elf *elf, const char *library, ElfW(Half) index)
 {
 	size_t offset = table(elf, DT_VERNEED);
-	const ElfW(Verneed) *need;
+	const ElfW(Verneed) * need;
 
 	while ((need = at(elf, offset, ElfW(Verneed), 1))) {
 		const char *file = string(elf, need->vn_file);
 		size_t aux_offset = offset + need->vn_aux;
-		const ElfW(Vernaux) *aux;
+		const ElfW(Vernaux) * aux;
 
-		while (file && !strcmp(file, library) && (aux = at(elf, aux_offset, ElfW(Vernaux), 1))) {
+		while (file && !strcmp(file, library) &&
+		       (aux = at(elf, aux_offset, ElfW(Vernaux), 1))) {
 			if (aux->vna_other == index)
 				return string(elf, aux->vna_name);
 			if (!aux->vna_next)

@@ -12,10 +12,10 @@
 struct elf {
 	const char *map;
 	size_t size;
-	const char *strings;		/* the dynamic string table */
+	const char *strings; /* the dynamic string table */
 	size_t strings_size;
-	const char *rpath, *runpath;	/* NULL: the file has no such path */
-	const ElfW(Dyn) *dynamic;
+	const char *rpath, *runpath; /* NULL: the file has no such path */
+	const ElfW(Dyn) * dynamic;
 	size_t ndynamic;
 };
 

@@ -19,16 +19,24 @@ static int usage(int status, const char *wrong)
 	      "       softhca fault NAME off [SCOPE]\n"
 	      "       softhca fault NAME seed N\n"
 	      "SCOPE: [--from HOST] [--to HOST] [--qp NUMBER]\n\n"
-	      "Drop, duplicate, corrupt or delay packets of the fabric. RATE is the share of all packets\n"
-	      "from now on that is hit (5% or 0.05). COUNT (a whole number without a sign) hits the next\n"
-	      "COUNT packets. A corrupted packet reaches its receiver with a wrong ICRC. LENGTH is how\n"
+	      "Drop, duplicate, corrupt or delay packets of the fabric. RATE is the share of all "
+	      "packets\n"
+	      "from now on that is hit (5% or 0.05). COUNT (a whole number without a sign) hits "
+	      "the next\n"
+	      "COUNT packets. A corrupted packet reaches its receiver with a wrong ICRC. LENGTH is "
+	      "how\n"
 	      "long a packet is delayed (500us, 2ms, 1s; 100us until it is set).\n\n"
-	      "SCOPE limits a fault to packets that host HOST (host0, host1, ...) sends (--from), that\n"
-	      "HOST gets (--to), or that a QP sends or gets (--qp). With several of these, a packet must\n"
+	      "SCOPE limits a fault to packets that host HOST (host0, host1, ...) sends (--from), "
+	      "that\n"
+	      "HOST gets (--to), or that a QP sends or gets (--qp). With several of these, a "
+	      "packet must\n"
 	      "match all. QPs of different HCAs can have the same NUMBER: name a host as well.\n\n"
-	      "A fault replaces the one of the same kind and SCOPE. The kind with off ends that fault;\n"
-	      "off ends all kinds with that SCOPE; off without SCOPE, or clear, ends all faults.\n\n"
-	      "A seed, which softhca show prints, decides which packets a rate hits; seed N starts the\n"
+	      "A fault replaces the one of the same kind and SCOPE. The kind with off ends that "
+	      "fault;\n"
+	      "off ends all kinds with that SCOPE; off without SCOPE, or clear, ends all "
+	      "faults.\n\n"
+	      "A seed, which softhca show prints, decides which packets a rate hits; seed N starts "
+	      "the\n"
 	      "sequence again from N.\n"
 	      "Example: softhca fault lab drop 5%\n"
 	      "         softhca fault lab drop 1% --from host0 --to host1\n",
@@ -50,7 +58,8 @@ static bool parse_amount(const char *text, struct sh_fault_msg *msg)
 		if (percent)
 			value /= 100;
 		if (end == text || (*end && !percent) || !(value >= 0 && value <= 1)) {
-			complain("a rate must be from 0%% to 100%%, or from 0.0 to 1.0, not \"%s\"", text);
+			complain("a rate must be from 0%% to 100%%, or from 0.0 to 1.0, not \"%s\"",
+				 text);
 			return false;
 		}
 		msg->rate = (uint32_t)lround(value * SH_FAULT_MILLION);
@@ -110,11 +119,14 @@ static bool parse_option(const char *option, const char *text, struct sh_fault_m
 	while (known < 4 && strcmp(option, options[known]))
 		known++;
 	if (known == 4) {
-		complain("softhca fault takes the options --from, --to, --qp and --seed, not \"%s\"", option);
+		complain(
+			"softhca fault takes the options --from, --to, --qp and --seed, not \"%s\"",
+			option);
 		return false;
 	}
 	if (!text) {
-		complain("option %s needs a value behind it; softhca fault --help says which", option);
+		complain("option %s needs a value behind it; softhca fault --help says which",
+			 option);
 		return false;
 	}
 	if (!strcmp(option, "--from"))
@@ -138,7 +150,8 @@ static bool parse_option(const char *option, const char *text, struct sh_fault_m
  * Options may stand anywhere behind the name. Puts the other words into word[]. Returns their
  * number, or -1 after a message.
  */
-static int parse_words(int argc, char **argv, const char *word[], int room, struct sh_fault_msg *msg)
+static int parse_words(int argc, char **argv, const char *word[], int room,
+		       struct sh_fault_msg *msg)
 {
 	int n = 0;
 
@@ -148,7 +161,8 @@ static int parse_words(int argc, char **argv, const char *word[], int room, stru
 				return -1;
 			i++;
 		} else if (n == room) {
-			complain("leave \"%s\" out: softhca fault has no use for so many words; softhca fault --help says which it takes",
+			complain("leave \"%s\" out: softhca fault has no use for so many words; "
+				 "softhca fault --help says which it takes",
 				 argv[i]);
 			return -1;
 		} else {
@@ -173,7 +187,8 @@ static bool parse_kind(const char *text, uint32_t *kind)
 			return true;
 		}
 	complain("unknown fault \"%s\": packets can be dropped (drop), delayed (delay), duplicated "
-		 "(duplicate) or corrupted (corrupt)", text);
+		 "(duplicate) or corrupted (corrupt)",
+		 text);
 	return false;
 }
 
@@ -203,7 +218,9 @@ int verb_fault(int argc, char **argv)
 		return EXIT_USAGE;
 	if (n == 1 && (!strcmp(word[0], "off") || !strcmp(word[0], "clear"))) {
 		if (msg.seeded) {
-			complain("leave --seed out: it is for a fault that you set, and %s ends faults", word[0]);
+			complain("leave --seed out: it is for a fault that you set, and %s ends "
+				 "faults",
+				 word[0]);
 			return EXIT_USAGE;
 		}
 		msg.kind = SH_FAULT_OFF;
@@ -211,7 +228,8 @@ int verb_fault(int argc, char **argv)
 	}
 	if (n == 2 && !strcmp(word[0], "seed")) {
 		if (scoped(&msg) || msg.seeded) {
-			complain("seed N takes no options, because it is for all faults; to give one fault a seed "
+			complain("seed N takes no options, because it is for all faults; to give "
+				 "one fault a seed "
 				 "of its own, set that fault with --seed N");
 			return EXIT_USAGE;
 		}
@@ -222,23 +240,25 @@ int verb_fault(int argc, char **argv)
 		return send_to(argv[1], &msg, sizeof(msg));
 	}
 	if (n == 0)
-		return usage(EXIT_USAGE, "what is to happen to packets? Add drop, delay, duplicate or corrupt, or off");
+		return usage(EXIT_USAGE, "what is to happen to packets? Add drop, delay, duplicate "
+					 "or corrupt, or off");
 	if (n == 1 && !strcmp(word[0], "seed"))
 		return usage(EXIT_USAGE, "seed needs a number behind it");
 	if (!strcmp(word[0], "seed") || !strcmp(word[0], "off") || !strcmp(word[0], "clear")) {
-		complain("leave \"%s\" out; softhca fault --help says what goes with %s", word[n - 1], word[0]);
+		complain("leave \"%s\" out; softhca fault --help says what goes with %s",
+			 word[n - 1], word[0]);
 		return EXIT_USAGE;
 	}
 	if (!parse_kind(word[0], &msg.kind))
 		return EXIT_USAGE;
 	if (n == 1)
-		return usage(EXIT_USAGE, "how many packets? Add a RATE such as 5%, a COUNT such as 3, or off");
+		return usage(EXIT_USAGE,
+			     "how many packets? Add a RATE such as 5%, a COUNT such as 3, or off");
 	if (n == 3 && msg.kind != SH_FAULT_DELAY) {
 		complain("leave \"%s\" out: only delay has a length", word[2]);
 		return EXIT_USAGE;
 	}
-	if (!parse_amount(word[1], &msg) ||
-	    (n == 3 && !parse_length(word[2], &msg.delay_ns)))
+	if (!parse_amount(word[1], &msg) || (n == 3 && !parse_length(word[2], &msg.delay_ns)))
 		return EXIT_USAGE;
 	return send_to(argv[1], &msg, sizeof(msg));
 }

@@ -32,13 +32,16 @@ int verb_start(int argc, char **argv)
 	if (word < 0)
 		return word == -2 ? 0 : EXIT_USAGE;
 	if (word != argc - 1) {
-		complain("softhca start takes one name, behind its options: softhca start [OPTIONS] NAME");
+		complain("softhca start takes one name, behind its options: softhca start "
+			 "[OPTIONS] NAME");
 		return EXIT_USAGE;
 	}
 	name = argv[word];
 	if (!sh_name_valid(name)) {
-		complain("\"%s\" cannot be the name of an instance: use up to 64 letters, digits, '.', '_' and '-', but not "
-			 "\"lock\"", name);
+		complain("\"%s\" cannot be the name of an instance: use up to 64 letters, digits, "
+			 "'.', '_' and '-', but not "
+			 "\"lock\"",
+			 name);
 		return EXIT_USAGE;
 	}
 	if (prepare_place(place))
@@ -52,7 +55,8 @@ int verb_start(int argc, char **argv)
 		return EXIT_SELF;
 	}
 	if (snprintf(dir, sizeof(dir), "%s/%s", place, name) >= (int)sizeof(dir)) {
-		complain("%s is too long a path for an instance; set SOFTHCA_DIR to a shorter one", place);
+		complain("%s is too long a path for an instance; set SOFTHCA_DIR to a shorter one",
+			 place);
 		return EXIT_SELF;
 	}
 	if (launch_daemon(dir, &opt.device, false))
@@ -68,16 +72,19 @@ int verb_stop(int argc, char **argv)
 	int control, status;
 
 	if (argc == 2 && !strcmp(argv[1], "--help")) {
-		puts("Usage: softhca stop NAME\n\nEnd an instance. Programs that still use it get a fatal event, and their device is gone.");
+		puts("Usage: softhca stop NAME\n\nEnd an instance. Programs that still use it get "
+		     "a fatal event, and their device is gone.");
 		return 0;
 	}
 	if (argc > 1 && argv[1][0] == '-') {
-		complain("softhca stop has no option %s: name the instance that is to end; softhca show lists those that run",
+		complain("softhca stop has no option %s: name the instance that is to end; softhca "
+			 "show lists those that run",
 			 argv[1]);
 		return EXIT_USAGE;
 	}
 	if (argc != 2) {
-		complain("softhca stop takes one name: softhca stop NAME; softhca show lists those that run");
+		complain("softhca stop takes one name: softhca stop NAME; softhca show lists those "
+			 "that run");
 		return EXIT_USAGE;
 	}
 	control = reach(argv[1], dir, &hello);

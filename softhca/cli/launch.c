@@ -18,8 +18,9 @@
 
 void complain_left(const char *dir, const struct sh_left *left)
 {
-	complain("%s/%s is left alone: %s; move it elsewhere, and the next softhca run or start removes the rest of the instance", dir,
-		 left->path, left->why);
+	complain("%s/%s is left alone: %s; move it elsewhere, and the next softhca run or start "
+		 "removes the rest of the instance",
+		 dir, left->path, left->why);
 }
 
 int prepare_place(char path[PATH_MAX])
@@ -30,10 +31,14 @@ int prepare_place(char path[PATH_MAX])
 	if (!err)
 		sh_instance_sweep(path, complain_left);
 	else if (sh_place_named())
-		complain("SOFTHCA_DIR cannot be used (%s): set it to a directory of yours that only you can write to", tried);
+		complain("SOFTHCA_DIR cannot be used (%s): set it to a directory of yours that "
+			 "only you can write to",
+			 tried);
 	else
-		complain("there is no place for an instance (tried in turn: %s): mend one of these, or set SOFTHCA_DIR to a "
-			 "directory of yours that only you can write to", tried);
+		complain("there is no place for an instance (tried in turn: %s): mend one of "
+			 "these, or set SOFTHCA_DIR to a "
+			 "directory of yours that only you can write to",
+			 tried);
 	return err;
 }
 
@@ -101,7 +106,9 @@ int launch_daemon(const char *dir, const struct sh_config *device, bool leased)
 	while (got < 0 && errno == EINTR);
 	close(ready[0]);
 	if (got != sizeof(status))
-		status = (struct sh_status){.error = ECHILD, .text = "the daemon ended before it was ready; dmesg says whether the kernel killed it"};
+		status = (struct sh_status){.error = ECHILD,
+					    .text = "the daemon ended before it was ready; dmesg "
+						    "says whether the kernel killed it"};
 	if (status.error && !(leased && status.error == EEXIST))
 		complain("cannot start an instance in %s: %s", dir,
 			 status.text[0] ? status.text : strerror(status.error));

@@ -18,7 +18,7 @@
 #include "executable.h"
 #include "softhca.h"
 
-#define LIBRARY	"libibverbs.so.1"
+#define LIBRARY "libibverbs.so.1"
 
 /* ---- where softhca's own library is ---- */
 
@@ -31,7 +31,8 @@ static bool in_build_tree(const char *shim, int dir)
 	return dir >= 6 && !strncmp(shim + dir - 6, "/.libs", 6);
 }
 
-static bool find_ours(const char *shim, char library[PATH_MAX], char provider[PATH_MAX], bool *installed)
+static bool find_ours(const char *shim, char library[PATH_MAX], char provider[PATH_MAX],
+		      bool *installed)
 {
 	int dir = (int)(strrchr(shim, '/') - shim);
 	bool tree = in_build_tree(shim, dir);
@@ -108,7 +109,8 @@ static bool find_in(const char *dirs, const char *program, char found[PATH_MAX])
 		}
 		len = (int)(end - dirs);
 		full = snprintf(found, PATH_MAX, "%.*s%.*s/" LIBRARY,
-				before == program ? origin : (int)strlen(before), before, len, dirs);
+				before == program ? origin : (int)strlen(before), before, len,
+				dirs);
 		if ((len || *before) && full < PATH_MAX && !access(found, R_OK))
 			return true;
 	}
@@ -149,9 +151,11 @@ static bool wants_ours(const char *command, const char *ours, bool installed)
 	if (!find_command(command, path) || elf_open(&program, path))
 		return false;
 	/* A DT_RPATH comes before LD_LIBRARY_PATH, so the variable would change nothing. */
-	if (!elf_needs(&program, LIBRARY) || (!program.runpath && find_in(program.rpath, path, linked)))
+	if (!elf_needs(&program, LIBRARY) ||
+	    (!program.runpath && find_in(program.rpath, path, linked)))
 		return false;
-	if (!find_in(getenv("LD_LIBRARY_PATH"), path, linked) && find_in(program.runpath, path, linked))
+	if (!find_in(getenv("LD_LIBRARY_PATH"), path, linked) &&
+	    find_in(program.runpath, path, linked))
 		theirs = linked;
 	if (theirs == linked && same_file(linked, ours))
 		return !installed;
@@ -189,8 +193,10 @@ int choose_library(enum library choice, const char *command, const char *shim)
 	if (!find_ours(shim, library, provider, &installed)) {
 		if (choice == LIBRARY_AUTO)
 			return 0;
-		complain("--libibverbs ours: the " LIBRARY " of this softhca is not installed (looked for it beside %s): install "
-			 "it, or set LD_LIBRARY_PATH", shim);
+		complain("--libibverbs ours: the " LIBRARY
+			 " of this softhca is not installed (looked for it beside %s): install "
+			 "it, or set LD_LIBRARY_PATH",
+			 shim);
 		return -ENOENT;
 	}
 	snprintf(file, sizeof(file), "%s/" LIBRARY, library);
@@ -198,7 +204,8 @@ int choose_library(enum library choice, const char *command, const char *shim)
 		return 0;
 	if ((strcmp(library, provider) && prepend("LD_LIBRARY_PATH", provider, ':')) ||
 	    prepend("LD_LIBRARY_PATH", library, ':') ||
-	    (!installed && !getenv("RDMAV_DRIVERS") && !getenv("IBV_DRIVERS") && setenv("RDMAV_DRIVERS", "mlx4", 1))) {
+	    (!installed && !getenv("RDMAV_DRIVERS") && !getenv("IBV_DRIVERS") &&
+	     setenv("RDMAV_DRIVERS", "mlx4", 1))) {
 		complain("cannot set the environment of the command: %s", strerror(errno));
 		return -ENOMEM;
 	}

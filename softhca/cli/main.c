@@ -14,13 +14,15 @@ static const struct verb {
 	const char *name, *what;
 	int (*run)(int argc, char **argv);
 } verbs[] = {
-	{"run", "run a command on a software HCA, in an instance of its own or a running one", verb_run},
+	{"run", "run a command on a software HCA, in an instance of its own or a running one",
+	 verb_run},
 	{"start", "start an instance that runs until it is stopped", verb_start},
 	{"stop", "end an instance", verb_stop},
 	{"show", "list the instances, or what one of them holds", verb_show},
 	{"port", "change the state, LID, P_Key or SM of a port", verb_port},
 	{"fault", "drop, delay, duplicate or corrupt packets", verb_fault},
-	{"doctor", "check whether softhca can work on this machine, and say what to change", verb_doctor},
+	{"doctor", "check whether softhca can work on this machine, and say what to change",
+	 verb_doctor},
 };
 
 #define NVERBS (sizeof(verbs) / sizeof(verbs[0]))
@@ -39,11 +41,14 @@ void complain(const char *format, ...)
 static void usage(FILE *out)
 {
 	fputs("Usage: softhca VERB [OPTIONS] ...\n\n"
-	      "A software ConnectX: programs that use InfiniBand verbs run on it, on a machine without an HCA.\n\n",
+	      "A software ConnectX: programs that use InfiniBand verbs run on it, on a machine "
+	      "without an HCA.\n\n",
 	      out);
 	for (size_t i = 0; i < NVERBS; i++)
 		fprintf(out, "  %-6s %s\n", verbs[i].name, verbs[i].what);
-	fputs("\nsofthca VERB --help, or softhca help VERB, tells more. Try: softhca run -- ibv_devinfo\n", out);
+	fputs("\nsofthca VERB --help, or softhca help VERB, tells more. Try: softhca run -- "
+	      "ibv_devinfo\n",
+	      out);
 }
 
 static const struct verb *find_verb(const char *name)

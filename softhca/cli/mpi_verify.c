@@ -52,7 +52,8 @@ static void check(const char *what, const uint8_t *buf, size_t len, int from, in
 	for (size_t i = 0; i < len; i++) {
 		if (buf[i] == content(from, rank, round, i))
 			continue;
-		fprintf(stderr, "rank %d: %s of %zu bytes from %d, round %d: byte %zu differs\n", rank, what, len, from, round, i);
+		fprintf(stderr, "rank %d: %s of %zu bytes from %d, round %d: byte %zu differs\n",
+			rank, what, len, from, round, i);
 		wrong = 1;
 		return;
 	}
@@ -94,7 +95,8 @@ static void ring(int len)
 	for (int round = 0; round < 3; round++) {
 		fill(out, len, to, round);
 		memset(in, 0xee, len);
-		MPI_Sendrecv(out, len, MPI_BYTE, to, 7, in, len, MPI_BYTE, from, 7, MPI_COMM_WORLD, &status);
+		MPI_Sendrecv(out, len, MPI_BYTE, to, 7, in, len, MPI_BYTE, from, 7, MPI_COMM_WORLD,
+			     &status);
 		check("ring", in, len, from, round);
 	}
 	free(out);
@@ -203,7 +205,8 @@ int main(int argc, char **argv)
 	nodes = learn_names();
 	if (hosts && nodes != hosts) {
 		if (rank == 0)
-			fprintf(stderr, "the ranks are on %d hosts, and should be on %d\n", nodes, hosts);
+			fprintf(stderr, "the ranks are on %d hosts, and should be on %d\n", nodes,
+				hosts);
 		wrong = 1;
 	}
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {

@@ -31,28 +31,51 @@ static void usage(bool start)
 		     "Start an instance that runs until softhca stop NAME.\n");
 	else
 		puts("Usage: softhca run [OPTIONS] [--] COMMAND [ARGUMENT...]\n\n"
-		     "Run a command on a software HCA, in an instance that is made for it. The instance ends with the\n"
-		     "command and with the processes that the command left in the background. The exit status is the\n"
-		     "command's; 128 + N if signal N killed it; 125 if softhca itself failed; 126 or 127 if the command\n"
+		     "Run a command on a software HCA, in an instance that is made for it. The "
+		     "instance ends with the\n"
+		     "command and with the processes that the command left in the background. The "
+		     "exit status is the\n"
+		     "command's; 128 + N if signal N killed it; 125 if softhca itself failed; 126 "
+		     "or 127 if the command\n"
 		     "cannot be run.\n\n"
 		     "  --instance NAME   run in this instance, which softhca start has started\n"
-		     "  --host K          run on this host (default 0; outside of an instance, what SOFTHCA_HOST says)\n"
-		     "  --libibverbs auto|ours|system   which library programs get (default auto: softhca's own if the\n"
-		     "                    command was linked with OFED's and the loader does not find that)\n"
-		     "  --stats           print at the end what went over each HCA, and what programs left open\n"
-		     "  --require-traffic exit with 125 if the command succeeds and nothing went over an HCA");
+		     "  --host K          run on this host (default 0; outside of an instance, "
+		     "what SOFTHCA_HOST says)\n"
+		     "  --libibverbs auto|ours|system   which library programs get (default auto: "
+		     "softhca's own if the\n"
+		     "                    command was linked with OFED's and the loader does not "
+		     "find that)\n"
+		     "  --stats           print at the end what went over each HCA, and what "
+		     "programs left open\n"
+		     "  --require-traffic exit with 125 if the command succeeds and nothing went "
+		     "over an HCA");
 	puts("  --hosts N         emulated hosts on one fabric (default 1)\n"
 	     "  --hcas N          HCAs per host (default 1)\n"
 	     "  --ports 1|2       ports per HCA (default 1)\n"
-	     "  --kernel ofed|mainline   kernel whose commands the device files accept (default mainline)\n"
-	     "  --mmio kick|trap  when the device notices doorbells: after each post, or at each store (default kick)\n"
-	     "  --driver-abi 2|3|4   version of the mlx4 driver's commands (default 3; 4 with --cqe-size 64)\n"
+	     "  --kernel ofed|mainline   kernel whose commands the device files accept (default "
+	     "mainline)\n"
+	     "  --mmio kick|trap  when the device notices doorbells: after each post, or at each "
+	     "store (default kick)\n"
+	     "  --driver-abi 2|3|4   version of the mlx4 driver's commands (default 3; 4 with "
+	     "--cqe-size 64)\n"
 	     "  --cqe-size 32|64  size of completion queue entries (default 32)\n"
 	     "  --help");
 }
 
-enum { OPT_HOSTS = 256, OPT_HCAS, OPT_PORTS, OPT_KERNEL, OPT_MMIO, OPT_ABI, OPT_CQE, OPT_INSTANCE, OPT_HOST,
-       OPT_LIBRARY, OPT_STATS, OPT_TRAFFIC };
+enum {
+	OPT_HOSTS = 256,
+	OPT_HCAS,
+	OPT_PORTS,
+	OPT_KERNEL,
+	OPT_MMIO,
+	OPT_ABI,
+	OPT_CQE,
+	OPT_INSTANCE,
+	OPT_HOST,
+	OPT_LIBRARY,
+	OPT_STATS,
+	OPT_TRAFFIC
+};
 
 static const struct option options[] = {
 	{"hosts", required_argument, NULL, OPT_HOSTS},
@@ -161,30 +184,35 @@ static bool take_option(int option, const char *arg, struct run_options *opt)
 static bool consistent(struct run_options *opt, bool shaped, bool start)
 {
 	if (start && opt->instance) {
-		complain("--instance is an option of softhca run; give softhca start the name as its last "
+		complain("--instance is an option of softhca run; give softhca start the name as "
+			 "its last "
 			 "argument");
 		return false;
 	}
 	if (opt->instance && shaped) {
-		complain("the hosts, kernel and device of a running instance cannot be changed: of the options for "
+		complain("the hosts, kernel and device of a running instance cannot be changed: of "
+			 "the options for "
 			 "instances, use only --host and --mmio with --instance");
 		return false;
 	}
 	if (!opt->instance && opt->host >= opt->device.hosts) {
-		complain("cannot run on host %u of %u: hosts are counted from 0; choose a lower --host, or more --hosts", opt->host,
-			 opt->device.hosts);
+		complain("cannot run on host %u of %u: hosts are counted from 0; choose a lower "
+			 "--host, or more --hosts",
+			 opt->host, opt->device.hosts);
 		return false;
 	}
 	if (opt->device.hosts * opt->device.hcas_per_host > SH_MAX_HCAS) {
-		complain("%u hosts with %u HCAs each are more than the %d HCAs that an instance can have: lower --hosts or "
-			 "--hcas", opt->device.hosts,
-			 opt->device.hcas_per_host, SH_MAX_HCAS);
+		complain("%u hosts with %u HCAs each are more than the %d HCAs that an instance "
+			 "can have: lower --hosts or "
+			 "--hcas",
+			 opt->device.hosts, opt->device.hcas_per_host, SH_MAX_HCAS);
 		return false;
 	}
 	if (!opt->device.driver_abi)
 		opt->device.driver_abi = opt->device.cqe_size == 64 ? 4 : 3;
 	if (opt->device.cqe_size == 64 && opt->device.driver_abi < 4) {
-		complain("--cqe-size 64 needs --driver-abi 4: older versions cannot tell the library the size");
+		complain("--cqe-size 64 needs --driver-abi 4: older versions cannot tell the "
+			 "library the size");
 		return false;
 	}
 	if (opt->device.face == SH_FACE_MAINLINE && opt->device.driver_abi < 3) {
@@ -201,23 +229,28 @@ static void complain_option(int what, const char *word, const char *verb)
 	int like = 0;
 
 	if (what == ':') {
-		complain("option %s needs a value behind it; softhca %s --help says which", word, verb);
+		complain("option %s needs a value behind it; softhca %s --help says which", word,
+			 verb);
 		return;
 	}
 	/* optopt has an option that getopt_long() knows, and that came with a value it does not take. */
 	if (optopt >= OPT_HOSTS || (optopt == 'h' && word[len])) {
-		complain("option %.*s takes no value: leave \"%s\" out", (int)len, word, word + len);
+		complain("option %.*s takes no value: leave \"%s\" out", (int)len, word,
+			 word + len);
 		return;
 	}
 	for (const struct option *o = options; o->name; o++)
 		like += !strncmp(word, "--", 2) && len > 2 && !strncmp(o->name, word + 2, len - 2);
 	if (like > 1)
-		complain("option %.*s can be any of %d: write more of it; softhca %s --help lists the options", (int)len, word, like,
-			 verb);
+		complain("option %.*s can be any of %d: write more of it; softhca %s --help lists "
+			 "the options",
+			 (int)len, word, like, verb);
 	else if (word[0] == '-' && word[1] != '-')
-		complain("option -%c is unknown; softhca %s --help lists the options", optopt, verb);
+		complain("option -%c is unknown; softhca %s --help lists the options", optopt,
+			 verb);
 	else
-		complain("option %.*s is unknown; softhca %s --help lists the options", (int)len, word, verb);
+		complain("option %.*s is unknown; softhca %s --help lists the options", (int)len,
+			 word, verb);
 }
 
 int parse_run_options(int argc, char **argv, bool start, struct run_options *opt)
@@ -226,7 +259,11 @@ int parse_run_options(int argc, char **argv, bool start, struct run_options *opt
 	int option;
 
 	*opt = (struct run_options){
-		.device = {.hosts = 1, .hcas_per_host = 1, .ports = 1, .cqe_size = 32, .face = SH_FACE_MAINLINE},
+		.device = {.hosts = 1,
+			   .hcas_per_host = 1,
+			   .ports = 1,
+			   .cqe_size = 32,
+			   .face = SH_FACE_MAINLINE},
 	};
 	opterr = 0;
 	optind = 1;
@@ -250,7 +287,8 @@ int parse_run_options(int argc, char **argv, bool start, struct run_options *opt
 		}
 		if (!take_option(option, optarg, opt))
 			return -1;
-		shaped |= option != OPT_INSTANCE && option != OPT_HOST && option != OPT_MMIO && !of_run_alone(option);
+		shaped |= option != OPT_INSTANCE && option != OPT_HOST && option != OPT_MMIO &&
+			  !of_run_alone(option);
 	}
 	return consistent(opt, shaped, start) ? optind : -1;
 }

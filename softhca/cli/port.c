@@ -11,9 +11,12 @@ static int port_usage(int status, const char *wrong)
 {
 	if (wrong)
 		complain("%s", wrong);
-	fputs("Usage: softhca port NAME [--host K] DEVICE:PORT up|down|lid N|pkey INDEX VALUE|sm LID|fatal\n\n"
-	      "Change a port of an instance, as cables, switches and subnet managers do; programs get the asynchronous\n"
-	      "events. fatal makes the whole device fail. Example: softhca port lab mlx4_0:1 down\n",
+	fputs("Usage: softhca port NAME [--host K] DEVICE:PORT up|down|lid N|pkey INDEX VALUE|sm "
+	      "LID|fatal\n\n"
+	      "Change a port of an instance, as cables, switches and subnet managers do; programs "
+	      "get the asynchronous\n"
+	      "events. fatal makes the whole device fail. Example: softhca port lab mlx4_0:1 "
+	      "down\n",
 	      status ? stderr : stdout);
 	return status;
 }
@@ -25,7 +28,8 @@ static bool parse_port(const char *text, struct sh_port_msg *msg)
 	int end = 0;
 
 	if (sscanf(text, "mlx4_%u:%u%n", &hca, &port, &end) != 2 || text[end] || !port) {
-		complain("\"%s\" does not name a port: write DEVICE:PORT, for example mlx4_0:1", text);
+		complain("\"%s\" does not name a port: write DEVICE:PORT, for example mlx4_0:1",
+			 text);
 		return false;
 	}
 	msg->hca = hca;
@@ -47,7 +51,10 @@ static bool parse_change(int argc, char **argv, struct sh_port_msg *msg)
 		{"up", SH_PORT_UP, 0, {}},
 		{"down", SH_PORT_DOWN, 0, {}},
 		{"lid", SH_PORT_LID, 1, {{"the LID", 1, SH_MAX_LIDS - 1}}},
-		{"pkey", SH_PORT_PKEY, 2, {{"the INDEX of the P_Key", 0, SH_PKEYS - 1}, {"the P_Key", 0, 0xffff}}},
+		{"pkey",
+		 SH_PORT_PKEY,
+		 2,
+		 {{"the INDEX of the P_Key", 0, SH_PKEYS - 1}, {"the P_Key", 0, 0xffff}}},
 		{"sm", SH_PORT_SM, 1, {{"the LID of the subnet manager", 1, 0xbfff}}},
 		{"fatal", SH_PORT_FATAL, 0, {}},
 	};
@@ -57,20 +64,25 @@ static bool parse_change(int argc, char **argv, struct sh_port_msg *msg)
 		if (strcmp(argv[0], changes[i].word))
 			continue;
 		if (argc - 1 != changes[i].values) {
-			complain("the change %s takes %d value%s, not %d; softhca port --help says which", argv[0], changes[i].values,
-				 changes[i].values == 1 ? "" : "s", argc - 1);
+			complain("the change %s takes %d value%s, not %d; softhca port --help says "
+				 "which",
+				 argv[0], changes[i].values, changes[i].values == 1 ? "" : "s",
+				 argc - 1);
 			return false;
 		}
 		for (int v = 0; v < changes[i].values; v++)
-			if (!parse_number(changes[i].value[v].what, argv[1 + v], changes[i].value[v].min,
-					  changes[i].value[v].max, &value[v]))
+			if (!parse_number(changes[i].value[v].what, argv[1 + v],
+					  changes[i].value[v].min, changes[i].value[v].max,
+					  &value[v]))
 				return false;
 		msg->what = changes[i].what;
 		msg->a = value[0];
 		msg->b = value[1];
 		return true;
 	}
-	complain("unknown change \"%s\": a port can go up or down, get a lid, pkey or sm, or fail (fatal)", argv[0]);
+	complain("unknown change \"%s\": a port can go up or down, get a lid, pkey or sm, or fail "
+		 "(fatal)",
+		 argv[0]);
 	return false;
 }
 
@@ -90,7 +102,8 @@ int verb_port(int argc, char **argv)
 		return port_usage(0, NULL);
 	if (argc > 2 && !strcmp(argv[2], "--host")) {
 		if (argc == 3)
-			return port_usage(EXIT_USAGE, "--host needs the number of a host behind it");
+			return port_usage(EXIT_USAGE,
+					  "--host needs the number of a host behind it");
 		if (!parse_number("--host", argv[3], 0, SH_MAX_HCAS - 1, &host))
 			return EXIT_USAGE;
 		msg.host = host;

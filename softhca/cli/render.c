@@ -14,10 +14,10 @@
 
 #include "softhca.h"
 
-#define COLUMNS 32
-#define WIDTH 100	/* of a line */
-#define WIDEST_FIRST 64 /* of a table's columns; the name of an instance has no more */
-#define BLANKS 2	/* before each column */
+#define COLUMNS	     32
+#define WIDTH	     100 /* of a line */
+#define WIDEST_FIRST 64	 /* of a table's columns; the name of an instance has no more */
+#define BLANKS	     2	 /* before each column */
 
 /*
  * The text of a cell or line, which the caller frees. Lists are joined with commas, objects are
@@ -42,17 +42,20 @@ static char *cell(const json_t *value)
 		return NULL;
 	if (json_is_array(value) && !json_array_size(value))
 		fputs("-", out);
-	json_array_foreach(value, index, item) {
+	json_array_foreach(value, index, item)
+	{
 		part = cell(item);
 		fprintf(out, "%s%s", index ? "," : "", part ? part : "?");
 		free(part);
 	}
 	index = 0;
-	json_object_foreach((json_t *)value, key, item) {
+	json_object_foreach((json_t *)value, key, item)
+	{
 		bool list = json_is_array(item) && json_array_size(item);
 
 		part = cell(item);
-		fprintf(out, "%s%s=%s%s%s", index++ ? " " : "", key, list ? "(" : "", part ? part : "?", list ? ")" : "");
+		fprintf(out, "%s%s=%s%s%s", index++ ? " " : "", key, list ? "(" : "",
+			part ? part : "?", list ? ")" : "");
 		free(part);
 	}
 	fclose(out);
@@ -105,8 +108,10 @@ static void find_columns(struct table *t)
 	json_t *value, *object;
 	size_t row;
 
-	json_array_foreach(t->rows, row, object) {
-		json_object_foreach(object, key, value) {
+	json_array_foreach(t->rows, row, object)
+	{
+		json_object_foreach(object, key, value)
+		{
 			size_t i = 0;
 
 			while (i < t->columns && strcmp(t->name[i], key))
@@ -131,14 +136,14 @@ static void find_widths(struct table *t)
 	size_t room = (size_t)(WIDTH - t->indent - BLANKS), row;
 	json_t *object;
 
-	json_array_foreach(t->rows, row, object)
-		for (size_t i = 0; i < t->columns; i++) {
-			char *text = cell_of(object, t->name[i]);
+	json_array_foreach(t->rows, row, object) for (size_t i = 0; i < t->columns; i++)
+	{
+		char *text = cell_of(object, t->name[i]);
 
-			if (text && strlen(text) > t->width[i])
-				t->width[i] = strlen(text);
-			free(text);
-		}
+		if (text && strlen(text) > t->width[i])
+			t->width[i] = strlen(text);
+		free(text);
+	}
 	for (size_t i = 0; i < t->columns; i++) {
 		size_t widest = i ? room - BLANKS - t->width[0] : WIDEST_FIRST;
 
@@ -161,7 +166,8 @@ static size_t beside_first(const struct table *t, size_t from)
 }
 
 /* The first column and those of [from, end): one line, and more while a cell has something left. */
-static void print_row(const struct table *t, size_t from, size_t end, const char *const text[COLUMNS])
+static void print_row(const struct table *t, size_t from, size_t end,
+		      const char *const text[COLUMNS])
 {
 	const char *left[COLUMNS];
 	bool more;
@@ -195,7 +201,8 @@ static void print_columns(const struct table *t, size_t from, size_t end)
 	size_t row;
 
 	print_row(t, from, end, t->name);
-	json_array_foreach(t->rows, row, object) {
+	json_array_foreach(t->rows, row, object)
+	{
 		for (size_t i = 0; i < end; i = i ? i + 1 : from)
 			text[i] = cell_of(object, t->name[i]);
 		print_row(t, from, end, (const char *const *)text);
@@ -225,13 +232,13 @@ static bool rich(const json_t *object)
 	json_t *value, *item, *list;
 	size_t index;
 
-	json_object_foreach((json_t *)object, key, value) {
+	json_object_foreach((json_t *)object, key, value)
+	{
 		if (json_is_object(value))
 			return true;
-		json_array_foreach(value, index, item)
-			json_object_foreach(item, inner, list)
-				if (json_is_object(list) || json_is_object(json_array_get(list, 0)))
-					return true;
+		json_array_foreach(value, index, item) json_object_foreach(
+			item, inner, list) if (json_is_object(list) ||
+					       json_is_object(json_array_get(list, 0))) return true;
 	}
 	return false;
 }
@@ -241,9 +248,7 @@ static bool any_rich(const json_t *list)
 	json_t *object;
 	size_t index;
 
-	json_array_foreach(list, index, object)
-		if (rich(object))
-			return true;
+	json_array_foreach(list, index, object) if (rich(object)) return true;
 	return false;
 }
 
@@ -261,7 +266,8 @@ static void parts(const char *list, const json_t *objects, int indent)
 
 	if (len > 1 && list[len - 1] == 's')
 		len--;
-	json_array_foreach(objects, index, object) {
+	json_array_foreach(objects, index, object)
+	{
 		const char *first = json_object_iter_key(json_object_iter(object));
 		char *name = first ? cell(json_object_get(object, first)) : NULL;
 
@@ -276,7 +282,8 @@ static void members(const json_t *object, int indent, const char *skip)
 	const char *key;
 	json_t *value;
 
-	json_object_foreach((json_t *)object, key, value) {
+	json_object_foreach((json_t *)object, key, value)
+	{
 		char *text, *line = NULL;
 
 		if (skip && !strcmp(key, skip))
@@ -309,8 +316,10 @@ void render_text(const char *json, size_t len)
 	json_t *root = json_loadb(json, len, 0, &error);
 
 	if (!root) {
-		complain("cannot show the instance: the daemon's answer is not valid JSON (%s); the daemon may be of another "
-			 "version of softhca", error.text);
+		complain("cannot show the instance: the daemon's answer is not valid JSON (%s); "
+			 "the daemon may be of another "
+			 "version of softhca",
+			 error.text);
 		return;
 	}
 	/* The version is that of the JSON. */

@@ -26,7 +26,8 @@
 
 bool find_shim(char path[PATH_MAX])
 {
-	static const char *const places[] = {"/../shim/.libs/" SHIM, "/../../shim/.libs/" SHIM, "/../lib/softhca/" SHIM};
+	static const char *const places[] = {"/../shim/.libs/" SHIM, "/../../shim/.libs/" SHIM,
+					     "/../lib/softhca/" SHIM};
 	char self[PATH_MAX];
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	char *slash;
@@ -84,21 +85,24 @@ static int name_place(void)
  * tag: this run's, or an empty one if there is only one host. The tag of a run further up says
  * nothing here.
  */
-static int set_environment(const char *dir, const struct run_options *opt, const char *tag, const char *command)
+static int set_environment(const char *dir, const struct run_options *opt, const char *tag,
+			   const char *command)
 {
 	char shim[PATH_MAX], host[16];
 	const char *asan = getenv("ASAN_OPTIONS");
 	char *value = NULL;
 
 	if (!find_shim(shim)) {
-		complain("%s is neither where it was installed (%s) nor beside this program: install softhca again", SHIM,
-			 SHIM_DIR);
+		complain("%s is neither where it was installed (%s) nor beside this program: "
+			 "install softhca again",
+			 SHIM, SHIM_DIR);
 		return -1;
 	}
 	if (choose_library(opt->library, command, shim))
 		return -1;
 	snprintf(host, sizeof(host), "%u", opt->host);
-	if (prepend("LD_PRELOAD", shim, ':') || setenv("SOFTHCA_INSTANCE", dir, 1) || setenv("SOFTHCA_HOST", host, 1) ||
+	if (prepend("LD_PRELOAD", shim, ':') || setenv("SOFTHCA_INSTANCE", dir, 1) ||
+	    setenv("SOFTHCA_HOST", host, 1) ||
 	    (*tag ? setenv("SOFTHCA_RUN", tag, 1) : unsetenv("SOFTHCA_RUN")) ||
 	    (opt->mmio && setenv("SOFTHCA_MMIO", opt->mmio, 1)) || name_place())
 		goto failed;
@@ -106,7 +110,8 @@ static int set_environment(const char *dir, const struct run_options *opt, const
 	 * A program built with ASan refuses to start if anything is loaded before ASan's runtime.
 	 * The last word wins.
 	 */
-	if (asprintf(&value, "%s%sverify_asan_link_order=0", asan ? asan : "", asan && *asan ? ":" : "") < 0 ||
+	if (asprintf(&value, "%s%sverify_asan_link_order=0", asan ? asan : "",
+		     asan && *asan ? ":" : "") < 0 ||
 	    setenv("ASAN_OPTIONS", value, 1))
 		goto failed;
 	free(value);
@@ -182,7 +187,8 @@ static pid_t spawn(char **argv, const sigset_t *mask, int *failed)
 
 /* ---- waiting ---- */
 
-static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGCONT, SIGTSTP, SIGWINCH};
+static const int forwarded[] = {SIGHUP,	 SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,
+				SIGUSR2, SIGALRM, SIGCONT, SIGTSTP, SIGWINCH};
 
 /*
  * The terminal sends its signals to the command as well, since that is in the same process group. A
@@ -271,7 +277,8 @@ static bool counted(const struct run_options *opt)
 }
 
 /* Prints what was asked for, and returns the exit status of the run. */
-static int conclude(const struct run_options *opt, const char *dir, const struct stats *before, int status)
+static int conclude(const struct run_options *opt, const char *dir, const struct stats *before,
+		    int status)
 {
 	struct stats *after = stats_take(dir);
 	bool traffic;
@@ -282,7 +289,8 @@ static int conclude(const struct run_options *opt, const char *dir, const struct
 	if (opt->stats)
 		stats_print(before, after);
 	if (!traffic && (opt->stats || !status))
-		complain("nothing went over an HCA: no process sent a packet. The program may have chosen another transport, as "
+		complain("nothing went over an HCA: no process sent a packet. The program may have "
+			 "chosen another transport, as "
 			 "MPI libraries do by themselves: tell it to use the HCA");
 	stats_free(after);
 	return opt->require_traffic && !traffic && !status ? EXIT_SELF : status;
@@ -299,7 +307,8 @@ static bool free_name(char dir[PATH_MAX], const char *place)
 
 		if (i)
 			snprintf(more, sizeof(more), ".%d", i);
-		if (snprintf(dir, PATH_MAX, "%s/run-%ld%s", place, (long)getpid(), more) >= PATH_MAX - 64)
+		if (snprintf(dir, PATH_MAX, "%s/run-%ld%s", place, (long)getpid(), more) >=
+		    PATH_MAX - 64)
 			return false;
 		if (lstat(dir, &st) < 0)
 			return true;
@@ -326,8 +335,10 @@ static int default_host(struct run_options *opt, const char *dir, unsigned int h
 	errno = 0;
 	host = strtoul(text, &end, 10);
 	if (errno || *end || *text < '0' || *text > '9' || host >= hosts) {
-		complain("SOFTHCA_HOST is \"%s\", and the instance has %u host%s, counted from 0: set it to one of them, or "
-			 "unset it", text, hosts, hosts == 1 ? "" : "s");
+		complain("SOFTHCA_HOST is \"%s\", and the instance has %u host%s, counted from 0: "
+			 "set it to one of them, or "
+			 "unset it",
+			 text, hosts, hosts == 1 ? "" : "s");
 		return EXIT_SELF;
 	}
 	if (!inside || !*inside)
@@ -351,8 +362,10 @@ static int get_instance(struct run_options *opt, char dir[PATH_MAX], unsigned in
 		*hosts = opt->device.hosts;
 		do {
 			if (!free_name(dir, place)) {
-				complain("%s is too long a path for an instance, or every name there is taken; set "
-					 "SOFTHCA_DIR to another directory", place);
+				complain("%s is too long a path for an instance, or every name "
+					 "there is taken; set "
+					 "SOFTHCA_DIR to another directory",
+					 place);
 				return EXIT_SELF;
 			}
 			if (default_host(opt, dir, *hosts))
@@ -366,8 +379,8 @@ static int get_instance(struct run_options *opt, char dir[PATH_MAX], unsigned in
 		return EXIT_SELF;
 	close(control);
 	if (opt->host >= hello.hosts) {
-		complain("instance \"%s\" has %u host%s, counted from 0: there is no host %u", opt->instance, hello.hosts,
-			 hello.hosts == 1 ? "" : "s", opt->host);
+		complain("instance \"%s\" has %u host%s, counted from 0: there is no host %u",
+			 opt->instance, hello.hosts, hello.hosts == 1 ? "" : "s", opt->host);
 		return EXIT_SELF;
 	}
 	*hosts = hello.hosts;
@@ -398,13 +411,16 @@ int verb_run(int argc, char **argv)
 
 	err = take_lease(dir);
 	if (err) {
-		complain("cannot use the instance in %s: locking its file \"lease\" failed (%s); start it again if it has "
-			 "ended", dir, strerror(-err));
+		complain("cannot use the instance in %s: locking its file \"lease\" failed (%s); "
+			 "start it again if it has "
+			 "ended",
+			 dir, strerror(-err));
 		return EXIT_SELF;
 	}
 	err = hosts > 1 ? sh_run_record(dir, opt.host, tag) : 0;
 	if (err)
-		complain("cannot write into %s on which host this command runs: %s", dir, strerror(-err));
+		complain("cannot write into %s on which host this command runs: %s", dir,
+			 strerror(-err));
 	if (!err && counted(&opt)) {
 		before = stats_take(dir);
 		err = before ? 0 : -EIO;

@@ -100,15 +100,18 @@ static void describe_place(unsigned int index, json_t *list, bool *failed)
 	if (err) {
 		if (!sh_place_named() || index)
 			return;
-		complain("SOFTHCA_DIR cannot be used (%s): set it to a directory of yours that only you can write to",
+		complain("SOFTHCA_DIR cannot be used (%s): set it to a directory of yours that "
+			 "only you can write to",
 			 strerror(-err));
 		*failed = true;
 		return;
 	}
 	err = sh_place_check(place, why, sizeof(why));
 	if (err && err != -ENOENT && sh_place_named()) {
-		complain("SOFTHCA_DIR cannot be used (%s: %s): set it to a directory of yours that only you can "
-			 "write to", place, why);
+		complain("SOFTHCA_DIR cannot be used (%s: %s): set it to a directory of yours that "
+			 "only you can "
+			 "write to",
+			 place, why);
 		*failed = true;
 	}
 	dir = err ? NULL : opendir(place);
@@ -156,8 +159,10 @@ int verb_show(int argc, char **argv)
 		if (!strcmp(argv[i], "--help")) {
 			puts("Usage: softhca show [--json] [NAME]\n"
 			     "       softhca show --waits [--json] NAME\n\n"
-			     "Show what an instance holds: QPs, CQs, SRQs, XRC domains with their inodes and registrations,\n"
-			     "memory regions, counters. Without NAME, list the instances that run. With --waits, show what\n"
+			     "Show what an instance holds: QPs, CQs, SRQs, XRC domains with their "
+			     "inodes and registrations,\n"
+			     "memory regions, counters. Without NAME, list the instances that run. "
+			     "With --waits, show what\n"
 			     "each thread waits for, and whether a wake-up is lost.");
 			return 0;
 		}
@@ -166,14 +171,16 @@ int verb_show(int argc, char **argv)
 		} else if (!strcmp(argv[i], "--waits")) {
 			waits = true;
 		} else if (argv[i][0] == '-' || name) {
-			complain("softhca show takes --json, --waits and one name, not \"%s\"", argv[i]);
+			complain("softhca show takes --json, --waits and one name, not \"%s\"",
+				 argv[i]);
 			return EXIT_USAGE;
 		} else {
 			name = argv[i];
 		}
 	}
 	if (waits && !name) {
-		complain("softhca show --waits needs the name of an instance; softhca show lists those that run");
+		complain("softhca show --waits needs the name of an instance; softhca show lists "
+			 "those that run");
 		return EXIT_USAGE;
 	}
 	if (waits)

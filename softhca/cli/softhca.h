@@ -15,8 +15,8 @@
 #include "softhca/kernel/kernel.h"
 #include "softhca/protocol.h"
 
-#define EXIT_USAGE	2
-#define EXIT_SELF	125	/* as with env and nice: softhca did not start the command */
+#define EXIT_USAGE 2
+#define EXIT_SELF  125 /* as with env and nice: softhca did not start the command */
 
 int verb_run(int argc, char **argv);
 int verb_start(int argc, char **argv);
@@ -36,12 +36,12 @@ enum library { LIBRARY_AUTO, LIBRARY_OURS, LIBRARY_SYSTEM };
 
 struct run_options {
 	struct sh_config device;
-	const char *instance;		/* run: the running instance to use */
+	const char *instance; /* run: the running instance to use */
 	unsigned int host;
 	bool host_given;
-	const char *mmio;		/* as given, or NULL */
+	const char *mmio; /* as given, or NULL */
 	enum library library;
-	bool stats, require_traffic;	/* run */
+	bool stats, require_traffic; /* run */
 };
 
 /*

@@ -18,12 +18,9 @@ struct stats {
 static const struct {
 	const char *counter, *one, *many;
 } left_open[] = {
-	{"left_qps", "QP", "QPs"},
-	{"left_srqs", "SRQ", "SRQs"},
-	{"left_cqs", "CQ", "CQs"},
-	{"left_mrs", "memory region", "memory regions"},
-	{"left_pds", "PD", "PDs"},
-	{"left_xrc_domains", "XRC domain", "XRC domains"},
+	{"left_qps", "QP", "QPs"}, {"left_srqs", "SRQ", "SRQs"},
+	{"left_cqs", "CQ", "CQs"}, {"left_mrs", "memory region", "memory regions"},
+	{"left_pds", "PD", "PDs"}, {"left_xrc_domains", "XRC domain", "XRC domains"},
 };
 
 struct stats *stats_take(const char *dir)
@@ -38,7 +35,8 @@ struct stats *stats_take(const char *dir)
 	if (stats && stats->root)
 		return stats;
 	if (text)
-		complain("cannot tell what went over the HCAs: the daemon's answer is not valid JSON, or memory ran out");
+		complain("cannot tell what went over the HCAs: the daemon's answer is not valid "
+			 "JSON, or memory ran out");
 	stats_free(stats);
 	return NULL;
 }
@@ -92,7 +90,8 @@ bool stats_traffic(const struct stats *before, const struct stats *after)
 
 	for (size_t i = 0; i < n; i++)
 		if (grown((struct pair){hca_of(before, i / per_host, i % per_host),
-					hca_of(after, i / per_host, i % per_host)}, "xmit_packets"))
+					hca_of(after, i / per_host, i % per_host)},
+			  "xmit_packets"))
 			return true;
 	return false;
 }
@@ -109,7 +108,8 @@ static void print_left(const char *name, struct pair hca)
 			continue;
 		if (!any)
 			fprintf(stderr, "softhca: %s:", name);
-		fprintf(stderr, "%s%" JSON_INTEGER_FORMAT " %s", separator, n, n == 1 ? left_open[i].one : left_open[i].many);
+		fprintf(stderr, "%s%" JSON_INTEGER_FORMAT " %s", separator, n,
+			n == 1 ? left_open[i].one : left_open[i].many);
 		separator = ", ";
 		any = true;
 	}
@@ -123,19 +123,22 @@ void stats_print(const struct stats *before, const struct stats *after)
 	size_t open = json_array_size(json_object_get(after->root, "processes"));
 
 	for (size_t i = 0; i < n; i++) {
-		struct pair hca = {hca_of(before, i / per_host, i % per_host), hca_of(after, i / per_host, i % per_host)};
+		struct pair hca = {hca_of(before, i / per_host, i % per_host),
+				   hca_of(after, i / per_host, i % per_host)};
 		const char *device = json_string_value(json_object_get(hca.after, "device"));
 		char name[64];
 
 		snprintf(name, sizeof(name), "host %zu, %s", i / per_host, device ? device : "?");
 		if (used(hca))
-			complain("%s: sent %" JSON_INTEGER_FORMAT " messages, %" JSON_INTEGER_FORMAT " bytes; received %"
-				 JSON_INTEGER_FORMAT " messages, %" JSON_INTEGER_FORMAT " bytes", name,
-				 grown(hca, "messages_sent"), grown(hca, "xmit_data"),
+			complain("%s: sent %" JSON_INTEGER_FORMAT " messages, %" JSON_INTEGER_FORMAT
+				 " bytes; received %" JSON_INTEGER_FORMAT
+				 " messages, %" JSON_INTEGER_FORMAT " bytes",
+				 name, grown(hca, "messages_sent"), grown(hca, "xmit_data"),
 				 grown(hca, "messages_received"), grown(hca, "rcv_data"));
 		print_left(name, hca);
 	}
 	if (open)
-		complain("%zu process%s of the instance still run%s; traffic from now on is not counted here", open,
-			 open == 1 ? "" : "es", open == 1 ? "s" : "");
+		complain("%zu process%s of the instance still run%s; traffic from now on is not "
+			 "counted here",
+			 open, open == 1 ? "" : "es", open == 1 ? "s" : "");
 }

@@ -12,7 +12,7 @@
 #include "softhca/host/paths.h"
 #include "softhca/host/places.h"
 
-#define PATIENCE 10	/* seconds after which a daemon counts as not answering */
+#define PATIENCE 10 /* seconds after which a daemon counts as not answering */
 
 long daemon_pid(const char *dir)
 {
@@ -51,16 +51,18 @@ int greet(const char *dir, struct sh_hello_reply *hello)
 
 void complain_silence(const char *instance, const char *dir)
 {
-	complain("instance \"%s\" did not answer within %d seconds: its daemon, process %ld, is stopped or stuck; "
-		 "kill -CONT %ld continues it, kill -KILL %ld ends it", instance, PATIENCE, daemon_pid(dir),
-		 daemon_pid(dir), daemon_pid(dir));
+	complain("instance \"%s\" did not answer within %d seconds: its daemon, process %ld, is "
+		 "stopped or stuck; "
+		 "kill -CONT %ld continues it, kill -KILL %ld ends it",
+		 instance, PATIENCE, daemon_pid(dir), daemon_pid(dir), daemon_pid(dir));
 }
 
 bool complain_no_proc(void)
 {
 	if (!access("/proc/self/fd", X_OK))
 		return false;
-	complain("there is no /proc, through which softhca reaches instances: mount it (mount -t proc proc /proc)");
+	complain("there is no /proc, through which softhca reaches instances: mount it (mount -t "
+		 "proc proc /proc)");
 	return true;
 }
 
@@ -69,10 +71,14 @@ static void complain_place(int err)
 	char place[PATH_MAX], why[SH_PLACE_WHY] = "";
 
 	if (!sh_place(0, place) && sh_place_check(place, why, sizeof(why)))
-		complain("SOFTHCA_DIR cannot be used (%s: %s): set it to a directory of yours that only you can "
-			 "write to", place, why);
+		complain("SOFTHCA_DIR cannot be used (%s: %s): set it to a directory of yours that "
+			 "only you can "
+			 "write to",
+			 place, why);
 	else
-		complain("SOFTHCA_DIR cannot be used (%s): set it to a directory of yours that only you can write to", strerror(-err));
+		complain("SOFTHCA_DIR cannot be used (%s): set it to a directory of yours that "
+			 "only you can write to",
+			 strerror(-err));
 }
 
 /* The places that a name is looked for in; behind one that is passed over, the reason. */
@@ -89,8 +95,8 @@ static void list_places(char *list, size_t len)
 			continue;
 		err = sh_place_check(place, why, sizeof(why));
 		if (err && err != -ENOENT)
-			n = snprintf(list + at, len - at, "%s%s (passed over: %s)", at ? ", " : "", place,
-				     why);
+			n = snprintf(list + at, len - at, "%s%s (passed over: %s)", at ? ", " : "",
+				     place, why);
 		else
 			n = snprintf(list + at, len - at, "%s%s", at ? ", " : "", place);
 		if (n > 0)
@@ -104,18 +110,23 @@ void complain_absent(const char *instance, const char *dir, int err)
 
 	snprintf(lock, sizeof(lock), "%s/lock", dir ?: "");
 	if (dir && !access(lock, F_OK)) {
-		complain("no instance \"%s\" runs: that in %s has ended (%s); softhca show lists those that run, "
-			 "softhca start makes one", instance, dir, strerror(-err));
+		complain("no instance \"%s\" runs: that in %s has ended (%s); softhca show lists "
+			 "those that run, "
+			 "softhca start makes one",
+			 instance, dir, strerror(-err));
 		return;
 	}
 	if (strchr(instance, '/')) {
-		complain("no instance runs in %s (%s); softhca show lists those that run, softhca start makes one",
+		complain("no instance runs in %s (%s); softhca show lists those that run, softhca "
+			 "start makes one",
 			 instance, strerror(-err));
 		return;
 	}
 	list_places(list, sizeof(list));
-	complain("no instance \"%s\" of user %u runs; looked for it in %s%s; softhca show lists those that run, "
-		 "softhca start makes one", instance, (unsigned int)geteuid(), list,
+	complain("no instance \"%s\" of user %u runs; looked for it in %s%s; softhca show lists "
+		 "those that run, "
+		 "softhca start makes one",
+		 instance, (unsigned int)geteuid(), list,
 		 sh_place_named() ? ", where SOFTHCA_DIR says" : "");
 }
 
@@ -125,7 +136,9 @@ int reach(const char *instance, char dir[PATH_MAX], struct sh_hello_reply *hello
 
 	err = sh_instance_dir(dir, instance);
 	if (err == -EINVAL) {
-		complain("\"%s\" cannot be the name of an instance: use up to 64 letters, digits, '.', '_' and '-'", instance);
+		complain("\"%s\" cannot be the name of an instance: use up to 64 letters, digits, "
+			 "'.', '_' and '-'",
+			 instance);
 		return err;
 	}
 	if (err && err != -ENOENT && sh_place_named() && !strchr(instance, '/')) {
@@ -153,13 +166,17 @@ int ask(int control, const void *request, size_t len, int *fd)
 
 	err = sh_client_request(control, request, len, &status, sizeof(status), fds, &nfds);
 	if (err == -ETIMEDOUT) {
-		complain("the daemon of the instance did not answer within %d seconds; softhca show --waits NAME says whether "
-			 "it is stopped", PATIENCE);
+		complain("the daemon of the instance did not answer within %d seconds; softhca "
+			 "show --waits NAME says whether "
+			 "it is stopped",
+			 PATIENCE);
 		return EXIT_SELF;
 	}
 	if (err) {
-		complain("the daemon of the instance ended before it answered (%s); start the instance again; "
-			 "dmesg says whether the kernel killed it", strerror(-err));
+		complain("the daemon of the instance ended before it answered (%s); start the "
+			 "instance again; "
+			 "dmesg says whether the kernel killed it",
+			 strerror(-err));
 		return EXIT_SELF;
 	}
 	status.text[sizeof(status.text) - 1] = '\0';

@@ -20,14 +20,14 @@ struct sh_seg {
 	uint64_t addr;
 	uint64_t len;
 };
-#define SH_SEG_SHARED (UINT64_C(1) << 63)	/* no user address has this bit */
-#define SH_SEG_NOWHERE (UINT64_C(1) << 62)	/* there is no memory */
+#define SH_SEG_SHARED  (UINT64_C(1) << 63) /* no user address has this bit */
+#define SH_SEG_NOWHERE (UINT64_C(1) << 62) /* there is no memory */
 
 enum sh_copy {
 	SH_COPY_OK = 0,
-	SH_COPY_SRC = 1,		/* the source is not mapped (or not readable) any more */
-	SH_COPY_DST = 2,		/* the destination is not */
-	SH_COPY_GONE = 3,		/* the other process has ended: neither side is at fault */
+	SH_COPY_SRC = 1,  /* the source is not mapped (or not readable) any more */
+	SH_COPY_DST = 2,  /* the destination is not */
+	SH_COPY_GONE = 3, /* the other process has ended: neither side is at fault */
 };
 
 struct sh_host_ops {
@@ -38,8 +38,9 @@ struct sh_host_ops {
 	 * destination segments in their order: the device gives a CQE as its body and, as a second
 	 * segment, its last byte.
 	 */
-	enum sh_copy (*copy)(void *host, uint32_t dst_ctx, const struct sh_seg *dst, unsigned int ndst,
-			     uint32_t src_ctx, const struct sh_seg *src, unsigned int nsrc, uint64_t len);
+	enum sh_copy (*copy)(void *host, uint32_t dst_ctx, const struct sh_seg *dst,
+			     unsigned int ndst, uint32_t src_ctx, const struct sh_seg *src,
+			     unsigned int nsrc, uint64_t len);
 
 	/*
 	 * Writes one record to the pipe of an event queue, whose lock the caller holds. 0, or
@@ -81,7 +82,7 @@ struct sh_host_ops {
 	 */
 	void (*gave_up)(void *host);
 
-	uint64_t (*now)(void *host);	/* CLOCK_MONOTONIC, ns */
+	uint64_t (*now)(void *host); /* CLOCK_MONOTONIC, ns */
 
 	/*
 	 * Maps [off, off + len) of the pool or of the shared area in this process. 0; -ENOMEM: this

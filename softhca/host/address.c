@@ -5,7 +5,7 @@
 
 #include "address.h"
 
-#define BLOCK 0x7f800000u	/* 127.128.0.0/16 */
+#define BLOCK 0x7f800000u /* 127.128.0.0/16 */
 
 int sh_host_of_name(const char *name)
 {

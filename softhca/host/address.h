@@ -17,7 +17,7 @@
 
 /* Room for the longest of each: "host255", "127.128.255.254". */
 #define SH_HOST_NAME	8
-#define SH_HOST_ADDRESS	16
+#define SH_HOST_ADDRESS 16
 
 /* K, or -1 if the name is not one of these. */
 int sh_host_of_name(const char *name);

@@ -30,7 +30,8 @@ int sh_client_connect(const char *dir)
 		while (err == -EINTR);
 		if (err) {
 			sh_close(fd);
-			if (err == -ENOENT && sh_sys(syscall(SYS_faccessat, AT_FDCWD, "/proc/self/fd", F_OK)))
+			if (err == -ENOENT &&
+			    sh_sys(syscall(SYS_faccessat, AT_FDCWD, "/proc/self/fd", F_OK)))
 				err = -ESRCH;
 			fd = err;
 		}
@@ -105,7 +106,8 @@ int sh_client_request(int fd, const void *req, size_t len, void *reply, size_t r
 	return msg.msg_flags & MSG_CTRUNC ? -EMFILE : 0;
 }
 
-int sh_client_hello(int fd, unsigned int host, uint32_t again, struct sh_hello_reply *reply, int *memfd)
+int sh_client_hello(int fd, unsigned int host, uint32_t again, struct sh_hello_reply *reply,
+		    int *memfd)
 {
 	struct sh_hello hello = {
 		.type = SH_MSG_HELLO,

@@ -23,7 +23,8 @@ int sh_client_connect(const char *dir);
  * Says hello on fd. If memfd is not NULL, the caller is a shim and gets a descriptor of device
  * memory. again: 1 + the slot of a process that has lost its connection, else 0.
  */
-int sh_client_hello(int fd, unsigned int host, uint32_t again, struct sh_hello_reply *reply, int *memfd);
+int sh_client_hello(int fd, unsigned int host, uint32_t again, struct sh_hello_reply *reply,
+		    int *memfd);
 
 /*
  * Sends one request and waits for its reply. Returns -EPROTO if the reply does not have exactly

@@ -14,19 +14,19 @@
 #include "softhca/device/memory/copy.h"
 #include "witness.h"
 
-#define PIECES	32
-#define BOUNCE	16384
-#define PAGE	4096
+#define PIECES 32
+#define BOUNCE 16384
+#define PAGE   4096
 
 /* One side of a copy: whose memory it is, and the position in its list of pieces. */
 struct side {
-	int pid;			/* 0: plain pointers of this process */
-	uint64_t witness;		/* 0: this address space */
+	int pid;	  /* 0: plain pointers of this process */
+	uint64_t witness; /* 0: this address space */
 	uint32_t hca;
 	bool gone;
 	const struct sh_seg *seg;
 	unsigned int nseg;
-	uint64_t skip;			/* bytes of seg[0] that are done */
+	uint64_t skip; /* bytes of seg[0] that are done */
 };
 
 static inline bool lives(uint32_t ctx)
@@ -66,7 +66,8 @@ static bool side_is_own(const struct side *side)
 }
 
 /* The next pieces of at most max bytes. Returns their bytes, and leaves the position. */
-static uint64_t side_pieces(const struct side *side, struct iovec *iov, unsigned int *niov, uint64_t max)
+static uint64_t side_pieces(const struct side *side, struct iovec *iov, unsigned int *niov,
+			    uint64_t max)
 {
 	uint64_t skip = side->skip, total = 0;
 	unsigned int n = 0;
@@ -122,7 +123,8 @@ static long pull(const struct side *from, struct iovec *local, unsigned int nloc
 		 struct iovec *remote, unsigned int nremote)
 {
 	if (side_is_own(from))
-		return sh_vm_readv((int)syscall(SYS_gettid), local + 1, nlocal, remote + 1, nremote);
+		return sh_vm_readv((int)syscall(SYS_gettid), local + 1, nlocal, remote + 1,
+				   nremote);
 	return sh_witness_readv(from->pid, from->witness, local, nlocal, remote, nremote);
 }
 
@@ -299,7 +301,8 @@ static enum sh_copy by_pid(struct side *to, struct side *from, uint64_t len)
 	 */
 	if (sh_process.dev->proc)
 		sh_reach_begin(moves, &reach, (uint32_t)to->pid, (uint32_t)from->pid);
-	result = side_is_own(to) || side_is_own(from) ? copy_direct(to, from, len) : copy_bounce(to, from, len);
+	result = side_is_own(to) || side_is_own(from) ? copy_direct(to, from, len)
+						      : copy_bounce(to, from, len);
 	if (sh_process.dev->proc)
 		sh_reach_end(moves, &reach);
 	return result;
@@ -339,7 +342,8 @@ static enum sh_copy copy_pieces(struct side *dst, struct side *src, uint64_t len
 }
 
 enum sh_copy sh_host_copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst, unsigned int ndst,
-			  uint32_t src_ctx, const struct sh_seg *src, unsigned int nsrc, uint64_t len)
+			  uint32_t src_ctx, const struct sh_seg *src, unsigned int nsrc,
+			  uint64_t len)
 {
 	struct side to, from;
 

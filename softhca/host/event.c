@@ -15,7 +15,7 @@
 #define CACHED 64
 
 struct pipe_fd {
-	uint32_t evq, generation;	/* generation 0: empty */
+	uint32_t evq, generation; /* generation 0: empty */
 	int fd;
 	struct sh_ident id;
 };
@@ -70,7 +70,8 @@ static int pipe_get(struct pipe_fd *p, uint32_t evq, uint32_t generation)
 	if (p->generation == generation && p->evq == evq && sh_ident_holds(p->fd, &p->id))
 		return p->fd;
 	drop(p);
-	snprintf(path, sizeof(path), "%.*s/events/%u.%u", PATH_MAX - 64, sh_process.dir, evq, generation);
+	snprintf(path, sizeof(path), "%.*s/events/%u.%u", PATH_MAX - 64, sh_process.dir, evq,
+		 generation);
 	fd = sh_open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return fd;

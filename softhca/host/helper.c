@@ -20,8 +20,8 @@
 #include "process.h"
 #include "sys.h"
 
-#define MAX_CALLS (1u << 20)		/* address space only: pages come with use */
-#define STACK (256 * 1024)		/* in addition to what the C library keeps of a thread */
+#define MAX_CALLS (1u << 20)   /* address space only: pages come with use */
+#define STACK	  (256 * 1024) /* in addition to what the C library keeps of a thread */
 
 struct call {
 	uint64_t deadline;
@@ -30,15 +30,15 @@ struct call {
 };
 
 static pthread_mutex_t heap_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct call *heap;		/* min-heap by deadline */
+static struct call *heap; /* min-heap by deadline */
 static unsigned int ncalls;
-static uint64_t sleeping_until;		/* how long the helper sleeps; 0 while it is awake */
+static uint64_t sleeping_until; /* how long the helper sleeps; 0 while it is awake */
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool running;
 static __thread bool starting;
 static pthread_t thread;
-static int number;			/* the kernel's number of the thread; 0 until it runs */
+static int number; /* the kernel's number of the thread; 0 until it runs */
 static atomic_bool stop;
 
 /*
@@ -49,7 +49,7 @@ static atomic_bool stop;
 static char *stack;
 static size_t stack_size;
 
-static uint32_t *watched;		/* the attention word of this process */
+static uint32_t *watched; /* the attention word of this process */
 
 static uint32_t *attention(void)
 {
@@ -58,7 +58,8 @@ static uint32_t *attention(void)
 
 static long futex(uint32_t *word, int op, uint32_t val, const struct timespec *timeout)
 {
-	return sh_sys(syscall(SYS_futex, word, op, val, timeout, NULL, (long)FUTEX_BITSET_MATCH_ANY));
+	return sh_sys(
+		syscall(SYS_futex, word, op, val, timeout, NULL, (long)FUTEX_BITSET_MATCH_ANY));
 }
 
 static void nudge(void)
@@ -193,7 +194,7 @@ static void *helper_main(void *arg)
 }
 
 static void (*tls_info)(size_t *, size_t *);
-static unsigned int *thread_count;	/* NULL: the C library does not show it */
+static unsigned int *thread_count; /* NULL: the C library does not show it */
 
 void sh_helper_prepare(void)
 {
@@ -215,7 +216,7 @@ size_t sh_thread_size(void)
 static bool map_stack(void)
 {
 	size_t size = SH_FIRST_PAGE +
-		((STACK + sh_thread_size() + SH_FIRST_PAGE - 1) & ~(SH_FIRST_PAGE - 1));
+		      ((STACK + sh_thread_size() + SH_FIRST_PAGE - 1) & ~(SH_FIRST_PAGE - 1));
 	char *mem;
 
 	if (stack)
@@ -325,7 +326,8 @@ void sh_helper_watch(void)
 {
 	uint32_t *old = attention();
 
-	__atomic_store_n(&watched, &sh_proc(sh_process.dev, sh_process.dev->proc)->attention, __ATOMIC_RELEASE);
+	__atomic_store_n(&watched, &sh_proc(sh_process.dev, sh_process.dev->proc)->attention,
+			 __ATOMIC_RELEASE);
 	/*
 	 * The process has a new connection. The thread goes on, but it sleeps on the word of the
 	 * old one.
@@ -350,7 +352,8 @@ void sh_helper_forked(void)
 static void say_full(void)
 {
 	static const char line[] =
-		"softhca: there is no room for another timer of this process: it has set a million, or the limit "
+		"softhca: there is no room for another timer of this process: it has set a "
+		"million, or the limit "
 		"of addresses is too low (ulimit -v unlimited): "
 		"time-outs come late, and delayed packets are lost; use fewer QPs, or end the "
 		"delay (softhca fault NAME delay off)\n";

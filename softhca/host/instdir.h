@@ -12,10 +12,13 @@
 /* An instance directory whose lock this process holds. */
 struct sh_instdir {
 	int base_fd, dir_fd, lock_fd;
-	int place_fd;		/* the lock of the place itself, or -1 */
-	char name[80];		/* its name below base_fd at this moment */
+	int place_fd;  /* the lock of the place itself, or -1 */
+	char name[80]; /* its name below base_fd at this moment */
 };
-#define SH_INSTDIR_NONE {.base_fd = -1, .dir_fd = -1, .lock_fd = -1, .place_fd = -1}
+#define SH_INSTDIR_NONE                                                                            \
+	{                                                                                          \
+		.base_fd = -1, .dir_fd = -1, .lock_fd = -1, .place_fd = -1                         \
+	}
 
 /*
  * Makes a directory below base, under a name of its own that no client looks for. On -errno nothing

@@ -86,11 +86,13 @@ static void host_complain(void *host, const char *what, uint32_t hca, uint32_t n
 	if (atomic_fetch_add_explicit(&said, 1, memory_order_relaxed) >= 10)
 		return;
 	len = snprintf(line, sizeof(line),
-		       "softhca: damaged device memory: %s (HCA %u, number 0x%x); a program has overwritten it: stop the "
-		       "instance and start it again\n", what,
-		       hca, number);
+		       "softhca: damaged device memory: %s (HCA %u, number 0x%x); a program has "
+		       "overwritten it: stop the "
+		       "instance and start it again\n",
+		       what, hca, number);
 	if (len > 0)
-		sh_write(STDERR_FILENO, line, len < (int)sizeof(line) ? (size_t)len : sizeof(line) - 1);
+		sh_write(STDERR_FILENO, line,
+			 len < (int)sizeof(line) ? (size_t)len : sizeof(line) - 1);
 }
 
 static int host_extend(void *host, uint64_t off, uint64_t len)
@@ -146,8 +148,10 @@ bool sh_page_size_known(long size, char *text, size_t len)
 {
 	if (size == 4096)
 		return true;
-	snprintf(text, len, "softhca needs pages of 4096 bytes, and this kernel has pages of %ld: boot one "
-		 "with pages of 4096 bytes, or run in a virtual machine with such a kernel", size);
+	snprintf(text, len,
+		 "softhca needs pages of 4096 bytes, and this kernel has pages of %ld: boot one "
+		 "with pages of 4096 bytes, or run in a virtual machine with such a kernel",
+		 size);
 	return false;
 }
 

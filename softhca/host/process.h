@@ -80,12 +80,13 @@ struct sh_process {
 extern struct sh_process sh_process;
 
 enum sh_copy sh_host_copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst, unsigned int ndst,
-			  uint32_t src_ctx, const struct sh_seg *src, unsigned int nsrc, uint64_t len);
+			  uint32_t src_ctx, const struct sh_seg *src, unsigned int nsrc,
+			  uint64_t len);
 int sh_host_event(void *host, uint32_t evq, const void *record, size_t len);
 void sh_event_forked(void);
 void sh_event_reset(void);
 int sh_host_defer(void *host, uint64_t deadline_ns, void (*fn)(struct sh_dev *, uint64_t, uint64_t),
-		   uint64_t a, uint64_t b);
+		  uint64_t a, uint64_t b);
 void sh_host_wake(void *host, uint32_t proc);
 void sh_host_rouse(void *host, uint32_t proc);
 /* The helper thread looks at what is due, if there is one. */

@@ -199,7 +199,8 @@ static void read_variables(long pid, struct variables *v)
  * nearest run, whose own tag differs from the process's and names a run that has ended. -1: there
  * is no such parent.
  */
-static int orphan_above(const char *dir, const char *tag, const char *above, unsigned long long after)
+static int orphan_above(const char *dir, const char *tag, const char *above,
+			unsigned long long after)
 {
 	long pid = getppid();
 
@@ -217,9 +218,9 @@ static int orphan_above(const char *dir, const char *tag, const char *above, uns
 		read_variables(pid, &v);
 		if (*v.run && strcmp(v.run, tag) && orphans_of(dir, v.run, after)) {
 			host = strtoul(v.host, &end, 10);
-			return v.host[0] < '0' || v.host[0] > '9' || *end || host > INT_MAX ?
-				       recorded(dir, v.run) :
-				       (int)host;
+			return v.host[0] < '0' || v.host[0] > '9' || *end || host > INT_MAX
+				       ? recorded(dir, v.run)
+				       : (int)host;
 		}
 		pid = st.parent;
 	}

@@ -13,7 +13,7 @@
 #include "sys.h"
 #include "witness.h"
 
-#define DEEPEST	(256 << 10)		/* more stack than device code ever uses */
+#define DEEPEST	 (256 << 10) /* more stack than device code ever uses */
 #define USER_END (UINT64_C(1) << 47)
 
 /*
@@ -28,7 +28,7 @@ struct look {
 /* The head of the kernel's struct rseq. */
 struct area {
 	uint32_t cpu_id_start;
-	int32_t cpu_id;			/* negative: not registered (any more) */
+	int32_t cpu_id; /* negative: not registered (any more) */
 	uint64_t cs;
 };
 
@@ -148,7 +148,8 @@ static bool next_instruction(uint32_t pid, uint32_t tid, struct look *look)
 {
 	char text[256];
 
-	if (!slurp(pid, tid, "syscall", text, sizeof(text)) || !last_word(text, &look->ip) || !last_word(text, &look->sp))
+	if (!slurp(pid, tid, "syscall", text, sizeof(text)) || !last_word(text, &look->ip) ||
+	    !last_word(text, &look->sp))
 		return false;
 	look->ip -= 2;
 	return look->ip > 2 && look->ip < USER_END - 4;
@@ -176,12 +177,14 @@ static bool poke(uint32_t pid, uint64_t witness, uint64_t to, void *from, size_t
  * stack pointer must lie on the stack that sh_self names, and the kernel's word must point to its
  * door.
  */
-static bool is_armed(uint32_t tid, const struct look *look, uint64_t word, const struct sh_self *self)
+static bool is_armed(uint32_t tid, const struct look *look, uint64_t word,
+		     const struct sh_self *self)
 {
 	const uint64_t sp = (uintptr_t)self->sp;
 	struct area area;
 
-	if (self->mark != SH_MAGIC || self->word != word || !self->catches || self->armed != self->catches)
+	if (self->mark != SH_MAGIC || self->word != word || !self->catches ||
+	    self->armed != self->catches)
 		return false;
 	/*
 	 * A thread has other numbers in other PID namespaces, so what the kernel said may be about
@@ -189,8 +192,8 @@ static bool is_armed(uint32_t tid, const struct look *look, uint64_t word, const
 	 */
 	if (look->sp > sp || sp - look->sp > DEEPEST)
 		return false;
-	return peek(tid, &area, (uintptr_t)self->cs - offsetof(struct area, cs), sizeof(area)) && area.cpu_id >= 0 &&
-	       area.cs == (uintptr_t)self->catches;
+	return peek(tid, &area, (uintptr_t)self->cs - offsetof(struct area, cs), sizeof(area)) &&
+	       area.cpu_id >= 0 && area.cs == (uintptr_t)self->catches;
 }
 
 bool sh_host_divert(void *host, uint32_t pid, uint32_t tid, uint64_t self_at, uint64_t word)
@@ -211,9 +214,10 @@ bool sh_host_divert(void *host, uint32_t pid, uint32_t tid, uint64_t self_at, ui
 		return false;
 	open[0] = before.ip;
 	open[1] = 3;
-	if (!poke(pid, self.witness, (uintptr_t)self.catches + offsetof(struct sh_door, start_ip), open, sizeof(open)))
+	if (!poke(pid, self.witness, (uintptr_t)self.catches + offsetof(struct sh_door, start_ip),
+		  open, sizeof(open)))
 		return false;
 	/* Step 3. */
-	return next_instruction(pid, tid, &after) && stopped(pid, tid, &after.switches) && after.ip == before.ip &&
-	       after.switches == before.switches;
+	return next_instruction(pid, tid, &after) && stopped(pid, tid, &after.switches) &&
+	       after.ip == before.ip && after.switches == before.switches;
 }

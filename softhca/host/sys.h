@@ -80,7 +80,8 @@ static inline int sh_fcntl(int fd, int cmd, long arg)
  * Returns NULL and *err for MAP_FAILED. -ENOMEM if the program's mlockall() and its limit leave no
  * room.
  */
-static inline void *sh_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off, int *err)
+static inline void *sh_mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off,
+			    int *err)
 {
 	long at = sh_sys(syscall(SYS_mmap, addr, len, prot, flags, fd, off));
 
@@ -128,7 +129,8 @@ static inline void *sh_pages(size_t len)
 {
 	int err;
 
-	return sh_mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, &err);
+	return sh_mmap(NULL, len, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, &err);
 }
 
 static inline long sh_vm_readv(int pid, const struct iovec *local, unsigned long nlocal,
@@ -152,8 +154,9 @@ static inline int sh_own_copy(uint64_t own, void *here, size_t len, bool in)
 	while (len) {
 		struct iovec local = {.iov_base = here, .iov_len = len};
 		struct iovec remote = {.iov_base = (void *)(uintptr_t)own, .iov_len = len};
-		int tid = (int)syscall(SYS_gettid);	/* the first thread may have ended */
-		long n = in ? sh_vm_writev(tid, &local, 1, &remote, 1) : sh_vm_readv(tid, &local, 1, &remote, 1);
+		int tid = (int)syscall(SYS_gettid); /* the first thread may have ended */
+		long n = in ? sh_vm_writev(tid, &local, 1, &remote, 1)
+			    : sh_vm_readv(tid, &local, 1, &remote, 1);
 
 		if (n <= 0)
 			return -EFAULT;

@@ -15,7 +15,8 @@ static void sweep_graced(struct kernel *k)
 {
 	struct aside *a, *tmp;
 
-	DL_FOREACH_SAFE(k->graced, a, tmp) {
+	DL_FOREACH_SAFE(k->graced, a, tmp)
+	{
 		if (!sh_grace_over(&k->dev, 0, a->moment))
 			return;
 		DL_DELETE(k->graced, a);
@@ -31,14 +32,16 @@ void aside_sweep(struct kernel *k)
 	sweep_graced(k);
 	all = k->locked;
 	k->locked = NULL;
-	DL_FOREACH_SAFE(all, a, tmp) {
+	DL_FOREACH_SAFE(all, a, tmp)
+	{
 		a->set = false;
 		if (!a->finish(k, a))
 			aside_until_unlocked(k, a, a->finish);
 	}
 }
 
-void aside_until_left(struct kernel *k, struct aside *a, bool (*finish)(struct kernel *k, struct aside *a))
+void aside_until_left(struct kernel *k, struct aside *a,
+		      bool (*finish)(struct kernel *k, struct aside *a))
 {
 	a->finish = finish;
 	a->moment = sh_grace_begin(&k->dev);
@@ -46,7 +49,8 @@ void aside_until_left(struct kernel *k, struct aside *a, bool (*finish)(struct k
 	DL_APPEND(k->graced, a);
 }
 
-void aside_until_unlocked(struct kernel *k, struct aside *a, bool (*finish)(struct kernel *k, struct aside *a))
+void aside_until_unlocked(struct kernel *k, struct aside *a,
+			  bool (*finish)(struct kernel *k, struct aside *a))
 {
 	a->finish = finish;
 	a->moment = 0;
@@ -116,8 +120,8 @@ void aside_end(struct kernel *k)
 
 	k->ending = true;
 	DL_FOREACH_SAFE(k->graced, a, tmp)
-		(void)a->finish(k, a);
+	(void)a->finish(k, a);
 	DL_FOREACH_SAFE(k->locked, a, tmp)
-		(void)a->finish(k, a);
+	(void)a->finish(k, a);
 	k->graced = k->locked = NULL;
 }

@@ -13,17 +13,19 @@ struct kproc;
 
 struct aside {
 	struct aside *prev, *next;
-	uint64_t moment;		/* when its grace began; 0: it waits for a lock instead */
-	bool set;			/* it is in one of the two lists */
-	struct kproc *proc;		/* the owner of the pages, which outlives this; or NULL */
+	uint64_t moment;    /* when its grace began; 0: it waits for a lock instead */
+	bool set;	    /* it is in one of the two lists */
+	struct kproc *proc; /* the owner of the pages, which outlives this; or NULL */
 	/*
 	 * Gives back what this is about, and frees it. False: a lock is still held. While the
 	 * instance ends: frees it and returns true.
 	 */
 	bool (*finish)(struct kernel *k, struct aside *a);
 };
-void aside_until_left(struct kernel *k, struct aside *a, bool (*finish)(struct kernel *k, struct aside *a));
-void aside_until_unlocked(struct kernel *k, struct aside *a, bool (*finish)(struct kernel *k, struct aside *a));
+void aside_until_left(struct kernel *k, struct aside *a,
+		      bool (*finish)(struct kernel *k, struct aside *a));
+void aside_until_unlocked(struct kernel *k, struct aside *a,
+			  bool (*finish)(struct kernel *k, struct aside *a));
 /* Until unlocked, with pages of that process. */
 void aside_pages(struct kernel *k, struct aside *a, struct kproc *proc,
 		 bool (*finish)(struct kernel *k, struct aside *a));

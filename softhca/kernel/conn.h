@@ -13,14 +13,14 @@
 struct kproc;
 struct server;
 
-#define KEPT_MAX	128			/* bytes of a request that is tried again */
+#define KEPT_MAX 128 /* bytes of a request that is tried again */
 
 struct conn {
 	int fd;
 	bool greeted;
 	uint32_t host;
 	pid_t pid;
-	struct kproc *proc;		/* NULL: the command */
+	struct kproc *proc; /* NULL: the command */
 	/*
 	 * A request that was tried in vain, its length (0: there is none), and when it came: by the
 	 * clock, and for sh_grace_over().
@@ -28,7 +28,7 @@ struct conn {
 	uint64_t kept[KEPT_MAX / 8];
 	size_t kept_len;
 	uint64_t since, moment;
-	struct conn *prev, *next;	/* among connections that have such a request */
+	struct conn *prev, *next; /* among connections that have such a request */
 };
 
 void conn_accept(struct server *s);
@@ -39,7 +39,7 @@ void conn_serve(struct server *s, struct conn *c);
  * has ended.
  */
 int conn_reply(struct conn *c, const void *data, size_t len, const int *fds, unsigned int nfds);
-int conn_status(struct conn *c, int err);	/* the same with a struct sh_status; err: 0 or -errno */
+int conn_status(struct conn *c, int err); /* the same with a struct sh_status; err: 0 or -errno */
 void conn_close(struct server *s, struct conn *c);
 /*
  * A descriptor may be free again. Every tick tries this, too, since not only connections use

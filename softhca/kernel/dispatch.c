@@ -67,7 +67,8 @@ static int do_show(struct server *s, struct conn *c, size_t len)
 	return err;
 }
 
-static int do_port(struct server *s, struct conn *c, const struct sh_port_msg *m, size_t len, bool late)
+static int do_port(struct server *s, struct conn *c, const struct sh_port_msg *m, size_t len,
+		   bool late)
 {
 	struct sh_status st;
 

@@ -22,10 +22,11 @@ static bool host_exists(struct kernel *k, uint32_t host, struct sh_status *st)
 	if (host == SH_FAULT_ANY || host < hosts)
 		return true;
 	if (hosts == 1)
-		status_say(st, ENOENT, "there is no host%u: the instance has one host, host0", host);
+		status_say(st, ENOENT, "there is no host%u: the instance has one host, host0",
+			   host);
 	else
 		status_say(st, ENOENT, "there is no host%u: the instance has host0 to host%u", host,
-		    hosts - 1);
+			   hosts - 1);
 	return false;
 }
 
@@ -107,10 +108,14 @@ static bool qp_exists(struct kernel *k, const struct sh_fault_msg *m, struct sh_
 			return true;
 	if (list_qps(k, m, list, sizeof(list)))
 		status_say(st, ENOENT, "there is no QP 0x%x%s: there are%s", m->qpn,
-		    m->from != SH_FAULT_ANY && m->to != SH_FAULT_ANY ? " on these hosts" : "", list);
+			   m->from != SH_FAULT_ANY && m->to != SH_FAULT_ANY ? " on these hosts"
+									    : "",
+			   list);
 	else
-		status_say(st, ENOENT, "there is no QP 0x%x, and no other QP: set the fault when the program has created it",
-		    m->qpn);
+		status_say(st, ENOENT,
+			   "there is no QP 0x%x, and no other QP: set the fault when the program "
+			   "has created it",
+			   m->qpn);
 	return false;
 }
 
@@ -169,15 +174,18 @@ static void rule_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_s
 
 	if (!rule) {
 		status_say(st, ENOSPC,
-		    "%u faults with --from, --to or --qp are set, and an instance cannot have more: "
-		    "end one with off (softhca show lists them)", SH_FAULT_SCOPED);
+			   "%u faults with --from, --to or --qp are set, and an instance cannot "
+			   "have more: "
+			   "end one with off (softhca show lists them)",
+			   SH_FAULT_SCOPED);
 		return;
 	}
 	rule_end(rule);
 	if (rule->scope != word) {
 		__atomic_store_n(&rule->scope, word, __ATOMIC_RELEASE);
 		__atomic_store_n(&rule->done, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&rule->delay_ns, f->rule[SH_FAULT_DELAY].delay_ns, __ATOMIC_RELAXED);
+		__atomic_store_n(&rule->delay_ns, f->rule[SH_FAULT_DELAY].delay_ns,
+				 __ATOMIC_RELAXED);
 	}
 	if (m->delay_ns)
 		__atomic_store_n(&rule->delay_ns, m->delay_ns, __ATOMIC_RELAXED);
@@ -226,7 +234,8 @@ void fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status 
 		return;
 	}
 	if (m->kind >= SH_FAULT_KINDS && m->kind != SH_FAULT_OFF) {
-		status_say(st, EINVAL, "unknown fault: drop, delay, duplicate and corrupt are known");
+		status_say(st, EINVAL,
+			   "unknown fault: drop, delay, duplicate and corrupt are known");
 		return;
 	}
 	if (!valid(k, m, st))

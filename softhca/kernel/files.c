@@ -19,6 +19,7 @@ void files_drain(struct server *s)
 		for (at = 0; at < n; at += sizeof(*e) + e->len) {
 			e = (const struct inotify_event *)(buf + at);
 			if (e->len)
-				ROOMS(closed, s->k, e->wd == s->events_wd ? ROOM_EVENTS : ROOM_FILES, e->name);
+				ROOMS(closed, s->k,
+				      e->wd == s->events_wd ? ROOM_EVENTS : ROOM_FILES, e->name);
 		}
 }

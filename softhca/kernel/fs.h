@@ -5,7 +5,8 @@
 #ifndef SOFTHCA_KERNEL_FS_H
 #define SOFTHCA_KERNEL_FS_H
 
-int file_write(int dirfd, const char *path, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-int dir_make(int dirfd, const char *path);			/* with its parents */
+int file_write(int dirfd, const char *path, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+int dir_make(int dirfd, const char *path); /* with its parents */
 
 #endif

@@ -25,7 +25,8 @@ static int uuid_text(char text[40])
 	id[6] = (id[6] & 0x0f) | 0x40;
 	id[8] = (id[8] & 0x3f) | 0x80;
 	for (i = 0; i < 16; i++)
-		n += snprintf(text + n, 40 - n, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", id[i]);
+		n += snprintf(text + n, 40 - n, "%s%02x",
+			      i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", id[i]);
 	return 0;
 }
 

@@ -7,6 +7,6 @@
 
 struct kernel;
 
-int identity_make(struct kernel *k);	/* names of hosts, and the directory of runs */
+int identity_make(struct kernel *k); /* names of hosts, and the directory of runs */
 
 #endif

@@ -25,7 +25,7 @@
 #include "room.h"
 #include "sysfs.h"
 
-#define TAKE_OVER_MS	10000	/* how long another process may need to remove a dead instance */
+#define TAKE_OVER_MS 10000 /* how long another process may need to remove a dead instance */
 
 /* What the user can do about it. */
 static const char *advice(int err)
@@ -33,16 +33,19 @@ static const char *advice(int err)
 	switch (err) {
 	case -ENOSPC:
 	case -EDQUOT:
-		return "; free some room there, or set SOFTHCA_DIR to a directory of yours that has some";
+		return "; free some room there, or set SOFTHCA_DIR to a directory of yours that "
+		       "has some";
 	case -EACCES:
 	case -EPERM:
 	case -EROFS:
 		return "; set SOFTHCA_DIR to a directory of yours that you can write to";
 	case -EFBIG:
-		return "; device memory counts as a file: raise the limit of file sizes where you start "
+		return "; device memory counts as a file: raise the limit of file sizes where you "
+		       "start "
 		       "the instance (ulimit -f unlimited)";
 	case -ENOMEM:
-		return "; raise the limit of addresses (ulimit -v unlimited) or the memory limit of the container, or use "
+		return "; raise the limit of addresses (ulimit -v unlimited) or the memory limit "
+		       "of the container, or use "
 		       "fewer HCAs";
 	case -EMFILE:
 		return "; raise the limit of open files (ulimit -n 1024)";
@@ -58,7 +61,8 @@ static int make_directory(struct kernel *k, char *text, size_t text_len)
 	snprintf(base, sizeof(base), "%.*s", (int)(strrchr(k->dir, '/') - k->dir), k->dir);
 	err = sh_instdir_make(&k->at, base);
 	if (err < 0)
-		snprintf(text, text_len, "cannot make a directory there: %s%s", strerror(-err), advice(err));
+		snprintf(text, text_len, "cannot make a directory there: %s%s", strerror(-err),
+			 advice(err));
 	k->dir_fd = k->at.dir_fd;
 	return err;
 }
@@ -83,25 +87,36 @@ static int take_over(struct kernel *k, const char *name, char *text, size_t text
 	struct sh_left left = {.why = ""};
 	int err, waited = 0;
 
-	while ((err = sh_instance_remove(k->dir, &left)) == -EBUSY && !answers(k->dir) && waited < TAKE_OVER_MS) {
+	while ((err = sh_instance_remove(k->dir, &left)) == -EBUSY && !answers(k->dir) &&
+	       waited < TAKE_OVER_MS) {
 		nanosleep(&tick, NULL);
 		waited += 5;
 	}
 	if (err == -EBUSY)
-		snprintf(text, text_len, "an instance \"%s\" runs already: choose another name, or end "
-			 "it with softhca stop %s", name, name);
+		snprintf(text, text_len,
+			 "an instance \"%s\" runs already: choose another name, or end "
+			 "it with softhca stop %s",
+			 name, name);
 	else if (err == -ETXTBSY)
-		snprintf(text, text_len, "the daemon of an earlier instance \"%s\" has ended, but "
-			 "programs that use it have not: end them (fuser -v %.200s/lease lists them), "
-			 "or choose another name", name, k->dir);
+		snprintf(text, text_len,
+			 "the daemon of an earlier instance \"%s\" has ended, but "
+			 "programs that use it have not: end them (fuser -v %.200s/lease lists "
+			 "them), "
+			 "or choose another name",
+			 name, k->dir);
 	else if (err == -ENODATA || err == -EPERM)
-		snprintf(text, text_len, "something with that name exists which softhca did not make: "
+		snprintf(text, text_len,
+			 "something with that name exists which softhca did not make: "
 			 "move it away, or choose another name");
 	else if (err && left.path[0])
-		snprintf(text, text_len, "an earlier instance cannot be removed because of %.200s in it: "
-			 "%s; move it away, or choose another name", left.path, left.why);
+		snprintf(text, text_len,
+			 "an earlier instance cannot be removed because of %.200s in it: "
+			 "%s; move it away, or choose another name",
+			 left.path, left.why);
 	else if (err)
-		snprintf(text, text_len, "the remains of an earlier instance cannot be removed: %s%s", strerror(-err), advice(err));
+		snprintf(text, text_len,
+			 "the remains of an earlier instance cannot be removed: %s%s",
+			 strerror(-err), advice(err));
 	return err == -EBUSY ? -EEXIST : err;
 }
 
@@ -116,7 +131,8 @@ int kern_publish(struct kernel *k, char *text, size_t text_len)
 			return err;
 	}
 	if (err)
-		snprintf(text, text_len, "cannot give the new directory its name: %s%s", strerror(-err), advice(err));
+		snprintf(text, text_len, "cannot give the new directory its name: %s%s",
+			 strerror(-err), advice(err));
 	return err;
 }
 
@@ -161,9 +177,10 @@ static int make_memory(struct kernel *k)
 	}
 	k->fault_seed = k->dev.inst->faults.rule[0].seed;
 	sh_proc(&k->dev, 0)->pid = getpid();
-	*sh_ctx(&k->dev, 0) = (struct sh_ctx){.state = SH_CTX_LIVE, .pid = getpid(), .generation = 1};
-	err = pool_init(&k->pool, k->memfd, k->dev.pool_off,
-			k->dev.shared_off - k->dev.pool_off, true);
+	*sh_ctx(&k->dev, 0) =
+		(struct sh_ctx){.state = SH_CTX_LIVE, .pid = getpid(), .generation = 1};
+	err = pool_init(&k->pool, k->memfd, k->dev.pool_off, k->dev.shared_off - k->dev.pool_off,
+			true);
 	if (!err)
 		err = pool_init(&k->shared, k->memfd, k->dev.shared_off,
 				k->dev.size - k->dev.shared_off, false);
@@ -192,10 +209,12 @@ static int make_tables(struct kernel *k)
 
 static bool config_ok(const struct sh_config *c)
 {
-	return c->hosts && c->hcas_per_host && c->hosts <= SH_MAX_HCAS && c->hcas_per_host <= SH_MAX_HCAS &&
-	       c->hosts * c->hcas_per_host <= SH_MAX_HCAS && c->ports >= 1 && c->ports <= SH_MAX_PORTS &&
-	       (c->cqe_size == 32 || (c->cqe_size == 64 && c->driver_abi == 4)) && c->driver_abi >= 2 &&
-	       c->driver_abi <= 4 && (c->face == SH_FACE_OFED || c->face == SH_FACE_MAINLINE);
+	return c->hosts && c->hcas_per_host && c->hosts <= SH_MAX_HCAS &&
+	       c->hcas_per_host <= SH_MAX_HCAS && c->hosts * c->hcas_per_host <= SH_MAX_HCAS &&
+	       c->ports >= 1 && c->ports <= SH_MAX_PORTS &&
+	       (c->cqe_size == 32 || (c->cqe_size == 64 && c->driver_abi == 4)) &&
+	       c->driver_abi >= 2 && c->driver_abi <= 4 &&
+	       (c->face == SH_FACE_OFED || c->face == SH_FACE_MAINLINE);
 }
 
 int kern_init(struct kernel *k, const struct sh_kernel_config *cfg, char *text, size_t text_len)
@@ -210,17 +229,24 @@ int kern_init(struct kernel *k, const struct sh_kernel_config *cfg, char *text, 
 	if (!sh_page_size_known(sysconf(_SC_PAGESIZE), text, text_len))
 		return -ENOTSUP;
 	if (!config_ok(&cfg->device)) {
-		snprintf(text, text_len, "no instance can be so: use at most %d HCAs of 1 or %d ports, and driver ABI 2 to 4; "
-			 "64-byte CQEs need driver ABI 4", SH_MAX_HCAS, SH_MAX_PORTS);
+		snprintf(text, text_len,
+			 "no instance can be so: use at most %d HCAs of 1 or %d ports, and driver "
+			 "ABI 2 to 4; "
+			 "64-byte CQEs need driver ABI 4",
+			 SH_MAX_HCAS, SH_MAX_PORTS);
 		return -EINVAL;
 	}
 	if (access("/proc/self/fd", X_OK) < 0) {
-		snprintf(text, text_len, "there is no /proc, through which the device reaches the memory and the files of "
+		snprintf(text, text_len,
+			 "there is no /proc, through which the device reaches the memory and the "
+			 "files of "
 			 "programs: mount it (mount -t proc proc /proc)");
 		return -ENOENT;
 	}
 	if (snprintf(k->dir, sizeof(k->dir), "%s", cfg->dir) >= (int)sizeof(k->dir) - 64) {
-		snprintf(text, text_len, "the path of the instance directory is too long: set SOFTHCA_DIR to a shorter one");
+		snprintf(text, text_len,
+			 "the path of the instance directory is too long: set SOFTHCA_DIR to a "
+			 "shorter one");
 		return -ENAMETOOLONG;
 	}
 	err = make_directory(k, text, text_len);
@@ -232,7 +258,9 @@ int kern_init(struct kernel *k, const struct sh_kernel_config *cfg, char *text, 
 	if (err == 0)
 		err = fill_directory(k);
 	if (err < 0) {
-		snprintf(text, text_len, "cannot make the device memory and the files of the instance: %s%s", strerror(-err), advice(err));
+		snprintf(text, text_len,
+			 "cannot make the device memory and the files of the instance: %s%s",
+			 strerror(-err), advice(err));
 		kern_exit(k);
 	}
 	return err;

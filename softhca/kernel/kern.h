@@ -26,7 +26,7 @@ struct kproc;
 struct user_ops;
 
 struct khca {
-	uint32_t host, unit;		/* unit counts per host */
+	uint32_t host, unit; /* unit counts per host */
 	/* It has failed, and takes only commands that end something. */
 	bool fatal;
 	/* It has failed, and a stopped client holds a QP that is not silent yet. */
@@ -36,15 +36,15 @@ struct khca {
 struct kernel {
 	struct sh_kernel_config cfg;
 	char dir[PATH_MAX];
-	struct sh_instdir at;		/* the directory, with its lock */
-	int dir_fd, lease_fd;		/* dir_fd: that of at */
+	struct sh_instdir at; /* the directory, with its lock */
+	int dir_fd, lease_fd; /* dir_fd: that of at */
 	int memfd;
 	uint64_t mem_size;
 	struct sh_dev dev;
 	const struct face *face;
 	const struct user_ops *user;
 	void *user_arg;
-	struct pool pool, shared;	/* for queues; for registered memory */
+	struct pool pool, shared; /* for queues; for registered memory */
 	/* What is set aside: until threads have left; until locks are free. */
 	struct aside *graced, *locked;
 	/*
@@ -61,8 +61,8 @@ struct kernel {
 	bool spill_again;
 	bool ending;
 	struct khca *hcas;
-	struct khost *hosts;		/* handles of each host */
-	struct hca_objects *objects;	/* of each HCA */
+	struct khost *hosts;	     /* handles of each host */
+	struct hca_objects *objects; /* of each HCA */
 	struct kctx *ctx[SH_MAX_CTX];
 	struct kproc *proc[SH_MAX_PROC];
 	struct kevq *evq[SH_MAX_EVQ];
@@ -70,16 +70,16 @@ struct kernel {
 	bool evq_aside[SH_MAX_EVQ];
 	uint32_t evq_gen[SH_MAX_EVQ], ctx_gen[SH_MAX_CTX];
 	uint32_t evq_next, ctx_next;
-	uint32_t fault_seed;		/* for future rules of faults */
+	uint32_t fault_seed; /* for future rules of faults */
 	/* Where evq.c puts records aside. It begins with room for as much as a new pipe holds. */
 	char *keep;
 	size_t keep_size;
-	struct sh_numbers xrc_reg;	/* entries of registrations of XRC receive QPs; 0: none */
-	uint32_t xrc_reg_backed;	/* entries below have memory behind them */
-	uint32_t died_inside;		/* as of the last orphans_free() */
+	struct sh_numbers xrc_reg; /* entries of registrations of XRC receive QPs; 0: none */
+	uint32_t xrc_reg_backed;   /* entries below have memory behind them */
+	uint32_t died_inside;	   /* as of the last orphans_free() */
 	/* Contexts to release in another try; contexts and HCAs to silence in another try. */
 	uint32_t releasing, loud;
-	int epoll;			/* -1 in tests */
+	int epoll; /* -1 in tests */
 	bool stop;
 	struct {
 		uint64_t commands, failed, queues_shared, queues_copied, maps_failed;

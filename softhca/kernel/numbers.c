@@ -9,11 +9,13 @@
 
 #include "numbers.h"
 
-int sh_numbers_init(struct sh_numbers *n, uint32_t bits, uint32_t mask, uint32_t reserved, bool rewind)
+int sh_numbers_init(struct sh_numbers *n, uint32_t bits, uint32_t mask, uint32_t reserved,
+		    bool rewind)
 {
 	uint32_t i, words = bits / 64, fulls = (words + 63) / 64;
 
-	if (bits < 64 || bits & (bits - 1) || mask < bits - 1 || mask & (mask + 1) || reserved >= bits)
+	if (bits < 64 || bits & (bits - 1) || mask < bits - 1 || mask & (mask + 1) ||
+	    reserved >= bits)
 		return -EINVAL;
 	memset(n, 0, sizeof(*n));
 	n->words = calloc((size_t)words + fulls, sizeof(*n->words));

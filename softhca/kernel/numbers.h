@@ -12,18 +12,19 @@
 #include <stdint.h>
 
 struct sh_numbers {
-	uint32_t bits;			/* entries, a power of two */
-	uint32_t mask;			/* of a whole number, high part included */
+	uint32_t bits; /* entries, a power of two */
+	uint32_t mask; /* of a whole number, high part included */
 	uint32_t last, top;
-	uint32_t reserved, used;	/* used: without the reserved */
-	bool rewind;			/* a freed number's entry is used again at once, with the next high part */
+	uint32_t reserved, used; /* used: without the reserved */
+	bool rewind; /* a freed number's entry is used again at once, with the next high part */
 	uint64_t *words;
-	uint64_t *full;			/* a bit for each word that has no 0 left */
+	uint64_t *full; /* a bit for each word that has no 0 left */
 };
 
 /* Entries [0, reserved) are never given out. mask >= bits - 1, one less than a power of two; bits >= 64.
  * 0, -EINVAL or -ENOMEM. */
-int sh_numbers_init(struct sh_numbers *n, uint32_t bits, uint32_t mask, uint32_t reserved, bool rewind);
+int sh_numbers_init(struct sh_numbers *n, uint32_t bits, uint32_t mask, uint32_t reserved,
+		    bool rewind);
 void sh_numbers_fini(struct sh_numbers *n);
 /* 0 and *number, or -ENOSPC. */
 int sh_numbers_get(struct sh_numbers *n, uint32_t *number);

@@ -13,7 +13,7 @@
 struct out {
 	FILE *f;
 	unsigned int depth;
-	bool begun;			/* the innermost object or array has something in it */
+	bool begun; /* the innermost object or array has something in it */
 };
 
 void out_int(struct out *o, const char *name, uint64_t value);

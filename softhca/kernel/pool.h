@@ -8,18 +8,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define K_PAGE		4096u
-#define POOL_UNIT	256		/* pages of a window */
-#define POOL_CHUNK	4096		/* pages by which the limit rises */
+#define K_PAGE	   4096u
+#define POOL_UNIT  256	/* pages of a window */
+#define POOL_CHUNK 4096 /* pages by which the limit rises */
 struct kwindow;
 struct pool {
-	uint64_t base, npages, used;	/* used: with memory behind them */
-	uint64_t limit;			/* pages from here on are not handed out yet */
-	uint64_t windows;		/* windows may begin in so many pages of each chunk */
-	uint64_t next, next_unit;	/* where the next search begins */
-	uint64_t *map;			/* a bit per page */
-	struct kwindow **window;	/* by unit; NULL: its pages are handed out one by one */
-	int fd;				/* the memfd */
+	uint64_t base, npages, used; /* used: with memory behind them */
+	uint64_t limit;		     /* pages from here on are not handed out yet */
+	uint64_t windows;	     /* windows may begin in so many pages of each chunk */
+	uint64_t next, next_unit;    /* where the next search begins */
+	uint64_t *map;		     /* a bit per page */
+	struct kwindow **window;     /* by unit; NULL: its pages are handed out one by one */
+	int fd;			     /* the memfd */
 };
 /* windows: half of each chunk is for windows. */
 int pool_init(struct pool *p, int fd, uint64_t base, uint64_t size, bool windows);

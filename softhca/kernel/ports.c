@@ -23,17 +23,22 @@ void status_say(struct sh_status *st, int error, const char *fmt, ...)
 	va_end(ap);
 }
 
-static bool change_lid(struct kernel *k, struct sh_port *p, uint32_t hca, uint32_t port, uint32_t lid, struct sh_status *st)
+static bool change_lid(struct kernel *k, struct sh_port *p, uint32_t hca, uint32_t port,
+		       uint32_t lid, struct sh_status *st)
 {
 	uint32_t *table = k->dev.inst->lid_port;
 	uint32_t mine = (hca << 8 | port) + 1, i;
 
 	if (!lid || lid >= SH_MAX_LIDS) {
-		status_say(st, EINVAL, "LID %u is out of range: choose one of 1 to %d", lid, SH_MAX_LIDS - 1);
+		status_say(st, EINVAL, "LID %u is out of range: choose one of 1 to %d", lid,
+			   SH_MAX_LIDS - 1);
 		return false;
 	}
 	if (table[lid] && table[lid] != mine) {
-		status_say(st, EBUSY, "LID %u belongs to another port: choose a free one (softhca show lists them)", lid);
+		status_say(st, EBUSY,
+			   "LID %u belongs to another port: choose a free one (softhca show lists "
+			   "them)",
+			   lid);
 		return false;
 	}
 	if (p->lid == lid && table[lid] == mine)
@@ -79,7 +84,8 @@ static void fail(struct kernel *k, uint32_t hca)
 }
 
 /* True: something has changed, and *event tells what. */
-static bool change(struct kernel *k, const struct sh_port_msg *m, uint32_t hca, enum port_event *event, struct sh_status *st)
+static bool change(struct kernel *k, const struct sh_port_msg *m, uint32_t hca,
+		   enum port_event *event, struct sh_status *st)
 {
 	struct sh_port *p = &sh_hca(&k->dev, hca)->port[m->port - 1];
 	uint32_t state;
@@ -99,7 +105,10 @@ static bool change(struct kernel *k, const struct sh_port_msg *m, uint32_t hca, 
 	case SH_PORT_PKEY:
 		*event = PORT_PKEY_CHANGE;
 		if (m->a >= SH_PKEYS || m->b > 0xffff) {
-			status_say(st, EINVAL, "cannot set the P_Key: its INDEX must be from 0 to %d, its VALUE from 0 to 0xffff", SH_PKEYS - 1);
+			status_say(st, EINVAL,
+				   "cannot set the P_Key: its INDEX must be from 0 to %d, its "
+				   "VALUE from 0 to 0xffff",
+				   SH_PKEYS - 1);
 			return false;
 		}
 		if (p->pkey[m->a] == m->b)
@@ -109,7 +118,9 @@ static bool change(struct kernel *k, const struct sh_port_msg *m, uint32_t hca, 
 	case SH_PORT_SM:
 		*event = PORT_SM_CHANGE;
 		if (!m->a || m->a > 0xbfff) {
-			status_say(st, EINVAL, "SM LID %u is not a unicast LID: choose one of 1 to 49151", m->a);
+			status_say(st, EINVAL,
+				   "SM LID %u is not a unicast LID: choose one of 1 to 49151",
+				   m->a);
 			return false;
 		}
 		if (p->sm_lid == m->a)
@@ -134,24 +145,30 @@ bool port_change(struct kernel *k, const struct sh_port_msg *m, bool late, struc
 	bool changed;
 
 	memset(st, 0, sizeof(*st));
-	if (m->host >= cfg->hosts || m->hca >= cfg->hcas_per_host || !m->port || m->port > cfg->ports) {
-		status_say(st, ENODEV, "there is no port mlx4_%u:%u on host %u: the instance has %u host(s) with %u HCA(s) of %u port(s); hosts "
-		    "and HCAs are counted from 0, ports from 1", m->hca,
-		    m->port, m->host, cfg->hosts, cfg->hcas_per_host, cfg->ports);
+	if (m->host >= cfg->hosts || m->hca >= cfg->hcas_per_host || !m->port ||
+	    m->port > cfg->ports) {
+		status_say(st, ENODEV,
+			   "there is no port mlx4_%u:%u on host %u: the instance has %u host(s) "
+			   "with %u HCA(s) of %u port(s); hosts "
+			   "and HCAs are counted from 0, ports from 1",
+			   m->hca, m->port, m->host, cfg->hosts, cfg->hcas_per_host, cfg->ports);
 		return true;
 	}
 	index = m->host * cfg->hcas_per_host + m->hca;
 	if (k->hcas[index].fatal) {
 		if (m->what != SH_PORT_FATAL)
-			status_say(st, EIO, "mlx4_%u of host %u has failed for good (softhca port ... fatal): start another instance",
-			    m->hca, m->host);
+			status_say(st, EIO,
+				   "mlx4_%u of host %u has failed for good (softhca port ... "
+				   "fatal): start another instance",
+				   m->hca, m->host);
 		return true;
 	}
 	hca = sh_hca(&k->dev, index);
 	if (sh_lock_bounded(&k->dev, &hca->port_lock) < 0) {
 		if (!late)
 			return false;
-		status_say(st, EBUSY, "a stopped process holds the port: continue or end it, then try again");
+		status_say(st, EBUSY,
+			   "a stopped process holds the port: continue or end it, then try again");
 		return true;
 	}
 	changed = change(k, m, index, &event, st);

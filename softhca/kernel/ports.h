@@ -15,8 +15,9 @@ struct kernel;
 /*
  * For the softhca command. The text of a status says what to do about a failure.
  */
-void status_say(struct sh_status *st, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void hcas_retry(struct kernel *k);		/* silences failed HCAs that are still loud */
+void status_say(struct sh_status *st, int error, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void hcas_retry(struct kernel *k); /* silences failed HCAs that are still loud */
 /* False: a client is in the way, try again. Never false if late. */
 bool port_change(struct kernel *k, const struct sh_port_msg *m, bool late, struct sh_status *st);
 void ports_end(struct kernel *k); /* the instance ends: a fatal event for every open file */

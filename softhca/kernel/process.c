@@ -143,7 +143,7 @@ void proc_detach(struct kernel *k, struct kproc *p)
 	p->connected = false;
 	ROOMS(detached, k, p);
 	if (same_image(k, p)) {
-		p->refs--;	/* proc_dead() finds it by its slot */
+		p->refs--; /* proc_dead() finds it by its slot */
 		return;
 	}
 	proc_dead(k, p);

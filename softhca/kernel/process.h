@@ -17,26 +17,26 @@ struct kwindow;
 
 /* One image of a process, from its first message to its end or its next exec. */
 struct kproc {
-	uint32_t slot;			/* in device memory; 0: the daemon */
+	uint32_t slot; /* in device memory; 0: the daemon */
 	pid_t pid;
 	uint32_t host;
 	int pidfd;
-	uint32_t refs;			/* the connection and the contexts */
-	bool connected, gone;		/* gone: the slot has been given back */
-	uint64_t locked;		/* pages counted against RLIMIT_MEMLOCK */
-	struct kwindow *windows;	/* by address */
+	uint32_t refs;		 /* the connection and the contexts */
+	bool connected, gone;	 /* gone: the slot has been given back */
+	uint64_t locked;	 /* pages counted against RLIMIT_MEMLOCK */
+	struct kwindow *windows; /* by address */
 	struct user user;
-	void *regions;			/* a tree of struct kregion, by address */
+	void *regions; /* a tree of struct kregion, by address */
 	/* When regions were revoked to which a thread may still be writing. 0: no thread is. */
 	uint64_t revoked;
-	struct kmr *unshared;		/* memory regions that are not device memory */
+	struct kmr *unshared; /* memory regions that are not device memory */
 };
 
 int proc_attach(struct kernel *k, pid_t pid, uint32_t host, uint32_t again, uint64_t witness,
 		struct kproc **out);
-void proc_detach(struct kernel *k, struct kproc *p);		/* its connection has closed */
-void proc_dead(struct kernel *k, struct kproc *p); /* the process, or its image, has ended */
+void proc_detach(struct kernel *k, struct kproc *p); /* its connection has closed */
+void proc_dead(struct kernel *k, struct kproc *p);   /* the process, or its image, has ended */
 void proc_put(struct kernel *k, struct kproc *p);
-bool number_stopped(int number);	/* the process or thread, by a signal or a debugger */
+bool number_stopped(int number); /* the process or thread, by a signal or a debugger */
 
 #endif

@@ -30,18 +30,19 @@
  * copying much.
  */
 #define PATIENCE_NS	UINT64_C(2000000000)
-#define PATIENCE_RUN_NS	UINT64_C(10000000000)
+#define PATIENCE_RUN_NS UINT64_C(10000000000)
 /* Until a request is tried again; each nap is twice the one before, up to LAST_NAP_NS. */
-#define FIRST_NAP_NS	UINT64_C(50000)
-#define LAST_NAP_NS	UINT64_C(10000000)
+#define FIRST_NAP_NS UINT64_C(50000)
+#define LAST_NAP_NS  UINT64_C(10000000)
 /* A thread that has been in the way for so long may be stopped. */
-#define SUSPECT_NAP_NS	UINT64_C(1500000)
+#define SUSPECT_NAP_NS UINT64_C(1500000)
 /* The longest nap if no client waits. */
-#define IDLE_NAP_NS	UINT64_C(1000000000)
+#define IDLE_NAP_NS UINT64_C(1000000000)
 
 static bool unfinished(const struct kernel *k)
 {
-	return k->graced || k->locked || k->releasing || k->loud || k->spill_again || orphans_left(k);
+	return k->graced || k->locked || k->releasing || k->loud || k->spill_again ||
+	       orphans_left(k);
 }
 
 /* Sets the timer, if there is something to come back to. */
@@ -117,7 +118,8 @@ void retry_all(struct server *s)
 		return;
 	suspect(s);
 	files_drain(s);
-	DL_FOREACH_SAFE(s->kept, c, tmp) {
+	DL_FOREACH_SAFE(s->kept, c, tmp)
+	{
 		int err = dispatch(s, c, c->kept, c->kept_len, is_late(s->k, c));
 
 		if (err == -EINPROGRESS)

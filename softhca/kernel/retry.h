@@ -14,7 +14,7 @@ struct server;
 int retry_keep(struct server *s, struct conn *c, size_t len);
 /* The connection has no such request any more. */
 void retry_forget(struct server *s, struct conn *c);
-void retry_all(struct server *s);		/* the timer has fired */
+void retry_all(struct server *s); /* the timer has fired */
 /* After each event: sets the timer if the event left something to come back to. */
 void retry_begin(struct server *s);
 

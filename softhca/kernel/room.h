@@ -21,7 +21,12 @@ struct server;
 enum room_dir { ROOM_FILES, ROOM_EVENTS };
 
 enum port_event {
-	PORT_ACTIVE, PORT_ERR, PORT_LID_CHANGE, PORT_PKEY_CHANGE, PORT_SM_CHANGE, PORT_CLIENT_REREGISTER,
+	PORT_ACTIVE,
+	PORT_ERR,
+	PORT_LID_CHANGE,
+	PORT_PKEY_CHANGE,
+	PORT_SM_CHANGE,
+	PORT_CLIENT_REREGISTER,
 	PORT_DEVICE_FATAL,
 };
 
@@ -41,8 +46,8 @@ struct room {
 	/* Tries again what threads of clients were in the way of. */
 	void (*retry)(struct kernel *k);
 
-	void (*detached)(struct kernel *k, struct kproc *p);	/* its connection has closed */
-	void (*dead)(struct kernel *k, struct kproc *p);	/* the process, or its image, has ended */
+	void (*detached)(struct kernel *k, struct kproc *p); /* its connection has closed */
+	void (*dead)(struct kernel *k, struct kproc *p); /* the process, or its image, has ended */
 	/* Frees locks that dead threads held: of QPs of one HCA; of everything else. */
 	void (*orphans_of_hca)(struct kernel *k, uint32_t hca);
 	void (*orphans)(struct kernel *k);

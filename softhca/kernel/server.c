@@ -33,7 +33,7 @@
 #include "room.h"
 #include "server.h"
 
-#define LEASE_GRACE	10	/* seconds for the first process to take the lease */
+#define LEASE_GRACE 10 /* seconds for the first process to take the lease */
 
 int server_watch(struct server *s, int fd, enum source src, uint32_t value)
 {
@@ -187,7 +187,8 @@ int server_set_up(struct server *s)
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGHUP);
 	s->signals = signalfd(-1, &signals, SFD_NONBLOCK | SFD_CLOEXEC);
-	if (k->epoll < 0 || s->inotify < 0 || s->tick < 0 || s->again < 0 || s->attention < 0 || s->signals < 0)
+	if (k->epoll < 0 || s->inotify < 0 || s->tick < 0 || s->again < 0 || s->attention < 0 ||
+	    s->signals < 0)
 		return -errno;
 	/* Through the descriptor: the directory does not have its name yet. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/files", k->dir_fd);
@@ -199,9 +200,12 @@ int server_set_up(struct server *s)
 	s->listen_fd = make_socket(k);
 	if (s->listen_fd < 0)
 		return s->listen_fd;
-	if (server_watch(s, s->listen_fd, SRC_LISTEN, 0) < 0 || server_watch(s, s->inotify, SRC_INOTIFY, 0) < 0 ||
-	    server_watch(s, s->signals, SRC_SIGNAL, 0) < 0 || server_watch(s, s->tick, SRC_TICK, 0) < 0 ||
-	    server_watch(s, s->again, SRC_AGAIN, 0) < 0 || server_watch(s, s->attention, SRC_ATTENTION, 0) < 0)
+	if (server_watch(s, s->listen_fd, SRC_LISTEN, 0) < 0 ||
+	    server_watch(s, s->inotify, SRC_INOTIFY, 0) < 0 ||
+	    server_watch(s, s->signals, SRC_SIGNAL, 0) < 0 ||
+	    server_watch(s, s->tick, SRC_TICK, 0) < 0 ||
+	    server_watch(s, s->again, SRC_AGAIN, 0) < 0 ||
+	    server_watch(s, s->attention, SRC_ATTENTION, 0) < 0)
 		return -errno;
 	return 0;
 }
@@ -241,8 +245,13 @@ int server_run(struct kernel *k, int ready_fd, struct sh_status *st)
 	int err = -ENOMEM;
 
 	if (s) {
-		*s = (struct server){.k = k, .listen_fd = -1, .inotify = -1, .signals = -1, .tick = -1, .again = -1,
-				      .attention = -1};
+		*s = (struct server){.k = k,
+				     .listen_fd = -1,
+				     .inotify = -1,
+				     .signals = -1,
+				     .tick = -1,
+				     .again = -1,
+				     .attention = -1};
 		err = server_set_up(s);
 	}
 	if (err == 0)
@@ -253,8 +262,11 @@ int server_run(struct kernel *k, int ready_fd, struct sh_status *st)
 		err = -pthread_create(&thread, NULL, attention_thread, s);
 	if (err) {
 		if (!st->text[0])
-			snprintf(st->text, sizeof(st->text), "cannot make the sockets, timers and threads of the daemon: %s; the limits are "
-				 "ulimit -n, ulimit -u and sysctl fs.inotify", strerror(-err));
+			snprintf(st->text, sizeof(st->text),
+				 "cannot make the sockets, timers and threads of the daemon: %s; "
+				 "the limits are "
+				 "ulimit -n, ulimit -u and sysctl fs.inotify",
+				 strerror(-err));
 		if (s)
 			server_take_down(s);
 		free(s);

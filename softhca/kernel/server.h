@@ -16,17 +16,26 @@
 struct conn;
 struct kernel;
 
-enum source { SRC_LISTEN, SRC_EVQ, SRC_CONN, SRC_INOTIFY, SRC_SIGNAL, SRC_TICK, SRC_ATTENTION, SRC_PIDFD,
-	      SRC_AGAIN };
+enum source {
+	SRC_LISTEN,
+	SRC_EVQ,
+	SRC_CONN,
+	SRC_INOTIFY,
+	SRC_SIGNAL,
+	SRC_TICK,
+	SRC_ATTENTION,
+	SRC_PIDFD,
+	SRC_AGAIN
+};
 
 struct server {
 	struct kernel *k;
-	struct conn **conns;		/* by descriptor */
+	struct conn **conns; /* by descriptor */
 	int nconns;
 	int listen_fd, inotify, signals, tick, attention;
-	int again;			/* a timer, for what was not possible yet */
-	uint64_t nap;			/* what it is set to; 0: it is not set */
-	uint64_t suspect;		/* a moment for sh_grace_suspect(); 0: none yet */
+	int again;	  /* a timer, for what was not possible yet */
+	uint64_t nap;	  /* what it is set to; 0: it is not set */
+	uint64_t suspect; /* a moment for sh_grace_suspect(); 0: none yet */
 	struct conn *kept;
 	int files_wd, events_wd;
 	unsigned int ticks, idle;
@@ -43,7 +52,7 @@ int server_set_up(struct server *s);
 void server_take_down(struct server *s);
 /* One event, as epoll brings it: the source in the upper half, the value in the lower. */
 void server_serve(struct server *s, uint64_t what);
-void server_tick(struct server *s);		/* each second */
+void server_tick(struct server *s); /* each second */
 
 /* Runs until the instance ends. Announces st when clients can connect. A failure is the caller's to announce. */
 int server_run(struct kernel *k, int ready_fd, struct sh_status *st);

@@ -87,8 +87,9 @@ static void show_hca(struct kernel *k, uint32_t index, struct out *o)
 
 	snprintf(text, sizeof(text), "mlx4_%u", k->hcas[index].unit);
 	out_text(o, "device", text);
-	snprintf(text, sizeof(text), "%04x:%04x:%04x:%04x", (unsigned int)(guid >> 48), (unsigned int)(guid >> 32 & 0xffff),
-		 (unsigned int)(guid >> 16 & 0xffff), (unsigned int)(guid & 0xffff));
+	snprintf(text, sizeof(text), "%04x:%04x:%04x:%04x", (unsigned int)(guid >> 48),
+		 (unsigned int)(guid >> 32 & 0xffff), (unsigned int)(guid >> 16 & 0xffff),
+		 (unsigned int)(guid & 0xffff));
 	out_text(o, "node_guid", text);
 	out_word(o, "fatal", k->hcas[index].fatal ? "true" : "false");
 	show_ports(k, index, o);

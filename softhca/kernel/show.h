@@ -7,6 +7,6 @@
 
 struct kernel;
 
-int show_make(struct kernel *k);	/* a memfd with JSON, or -errno */
+int show_make(struct kernel *k); /* a memfd with JSON, or -errno */
 
 #endif

@@ -15,8 +15,8 @@
 #include "kern.h"
 #include "sysfs.h"
 
-#define PCI_VENDOR	0x15b3
-#define PCI_DEVICE	0x673c	/* MT26428: ConnectX-2 QDR, known to every mlx4 provider */
+#define PCI_VENDOR 0x15b3
+#define PCI_DEVICE 0x673c /* MT26428: ConnectX-2 QDR, known to every mlx4 provider */
 
 /* The bus number tells the device: each HCA of a host has a bus. */
 static void pci_dir(char path[128], uint32_t host, uint32_t unit)
@@ -44,8 +44,9 @@ static int put_link(const struct kernel *k, const char *target, const char *dir,
 
 static void guid_text(char text[32], uint64_t guid)
 {
-	snprintf(text, 32, "%04x:%04x:%04x:%04x", (unsigned int)(guid >> 48), (unsigned int)(guid >> 32 & 0xffff),
-		 (unsigned int)(guid >> 16 & 0xffff), (unsigned int)(guid & 0xffff));
+	snprintf(text, 32, "%04x:%04x:%04x:%04x", (unsigned int)(guid >> 48),
+		 (unsigned int)(guid >> 32 & 0xffff), (unsigned int)(guid >> 16 & 0xffff),
+		 (unsigned int)(guid & 0xffff));
 }
 
 static void gid_text(char text[64], const uint8_t gid[16])
@@ -133,7 +134,8 @@ static void make_cpus(struct kernel *k, const char *dir, int *err)
 	if (n > 2048)
 		n = 2048;
 	for (word = (n - 1) / 32; word >= 0; word--) {
-		unsigned long bits = n - word * 32 >= 32 ? 0xffffffffUL : (1UL << (n - word * 32)) - 1;
+		unsigned long bits =
+			n - word * 32 >= 32 ? 0xffffffffUL : (1UL << (n - word * 32)) - 1;
 
 		len += snprintf(text + len, sizeof(text) - len, "%s%08lx", len ? "," : "", bits);
 	}
@@ -159,8 +161,8 @@ static int make_pci(struct kernel *k, const char *dir)
 	err = err ?: put(k, dir, "numa_node", "-1");
 	err = err ?: put(k, dir, "current_link_speed", "5.0 GT/s PCIe");
 	err = err ?: put(k, dir, "current_link_width", "8");
-	snprintf(text, sizeof(text), "pci:v%08Xd%08Xsv%08Xsd%08Xbc%02Xsc%02Xi%02X", PCI_VENDOR, PCI_DEVICE, PCI_VENDOR, 0x22,
-		 0x0c, 0x06, 0x00);
+	snprintf(text, sizeof(text), "pci:v%08Xd%08Xsv%08Xsd%08Xbc%02Xsc%02Xi%02X", PCI_VENDOR,
+		 PCI_DEVICE, PCI_VENDOR, 0x22, 0x0c, 0x06, 0x00);
 	err = err ?: put(k, dir, "modalias", text);
 	make_cpus(k, dir, &err);
 	return err;
@@ -205,11 +207,14 @@ static int make_hca(struct kernel *k, uint32_t index)
 	snprintf(text, sizeof(text), "../../../0000:%02x:00.0", h->unit + 1);
 	err = err ?: put_link(k, text, ib, "device");
 	err = err ?: put_link(k, text, verbs, "device");
-	snprintf(text, sizeof(text), "../../devices/pci0000:00/0000:%02x:00.0/infiniband/mlx4_%u", h->unit + 1, h->unit);
+	snprintf(text, sizeof(text), "../../devices/pci0000:00/0000:%02x:00.0/infiniband/mlx4_%u",
+		 h->unit + 1, h->unit);
 	snprintf(class, sizeof(class), "host%u/sys/class/infiniband", h->host);
 	snprintf(ib, sizeof(ib), "mlx4_%u", h->unit);
 	err = err ?: put_link(k, text, class, ib);
-	snprintf(text, sizeof(text), "../../devices/pci0000:00/0000:%02x:00.0/infiniband_verbs/uverbs%u", h->unit + 1, h->unit);
+	snprintf(text, sizeof(text),
+		 "../../devices/pci0000:00/0000:%02x:00.0/infiniband_verbs/uverbs%u", h->unit + 1,
+		 h->unit);
 	snprintf(class, sizeof(class), "host%u/sys/class/infiniband_verbs", h->host);
 	snprintf(ib, sizeof(ib), "uverbs%u", h->unit);
 	err = err ?: put_link(k, text, class, ib);

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct user {				/* an address space, not only a process number */
+struct user { /* an address space, not only a process number */
 	pid_t pid;
 	uint64_t witness;
 };

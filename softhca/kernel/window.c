@@ -15,15 +15,15 @@
 #include "process.h"
 #include "window.h"
 
-#define WINDOW_SIZE	((uint64_t)POOL_UNIT * K_PAGE)
+#define WINDOW_SIZE ((uint64_t)POOL_UNIT * K_PAGE)
 
 struct kwindow {
 	struct kproc *proc;
-	uint64_t uaddr;			/* of its first page */
-	uint64_t unit;			/* of the pool */
-	uint64_t map[POOL_UNIT / 64];	/* pages that are handed out */
+	uint64_t uaddr;		      /* of its first page */
+	uint64_t unit;		      /* of the pool */
+	uint64_t map[POOL_UNIT / 64]; /* pages that are handed out */
 	uint32_t used;
-	UT_hash_handle hh;		/* of the process */
+	UT_hash_handle hh; /* of the process */
 };
 
 static uint64_t offset_of(const struct kernel *k, const struct kwindow *w, uint64_t page)

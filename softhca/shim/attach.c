@@ -45,9 +45,9 @@ uint32_t shim_stale;
 bool shim_ready;
 
 static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
-static TLS bool mine;		/* this thread holds control_lock, or is about to */
+static TLS bool mine; /* this thread holds control_lock, or is about to */
 static struct {
-	int pid;			/* the process that made the connection; 0: no connection */
+	int pid; /* the process that made the connection; 0: no connection */
 	int fd, memfd;
 	struct sh_ident id, mem_id;
 } control = {.fd = -1, .memfd = -1};
@@ -114,7 +114,9 @@ static unsigned int host_by_variable(const char *text)
 		return 0;
 	errno = 0;
 	host = strtoul(text, &end, 10);
-	return errno || *end || *text < '0' || *text > '9' || host > SH_MAX_HCAS ? SH_MAX_HCAS : (unsigned int)host;
+	return errno || *end || *text < '0' || *text > '9' || host > SH_MAX_HCAS
+		       ? SH_MAX_HCAS
+		       : (unsigned int)host;
 }
 
 /* Which of several hosts this image of a process is on. */
@@ -135,12 +137,16 @@ static void complain_host(const char *variable)
 		hosts++;
 	/* An instance without any host has ended. */
 	if (!hosts)
-		shim_say_later("there is no device: the instance %.200s has ended or never existed; softhca show lists those that "
-			       "run", shim.dir);
+		shim_say_later("there is no device: the instance %.200s has ended or never "
+			       "existed; softhca show lists those that "
+			       "run",
+			       shim.dir);
 	if (!hosts || !variable)
 		return;
-	shim_say_later("there is no device: SOFTHCA_HOST is \"%.32s\", and the instance has %u host%s, counted from 0: set it to "
-		       "one of them, or unset it", variable, hosts, hosts == 1 ? "" : "s");
+	shim_say_later("there is no device: SOFTHCA_HOST is \"%.32s\", and the instance has %u "
+		       "host%s, counted from 0: set it to "
+		       "one of them, or unset it",
+		       variable, hosts, hosts == 1 ? "" : "s");
 }
 
 static void init_once(void)
@@ -154,8 +160,10 @@ static void init_once(void)
 	if (!instance || !*instance)
 		return;
 	if (sh_instance_dir(shim.dir, instance)) {
-		shim_say_later("there is no device: SOFTHCA_INSTANCE is \"%.200s\", and no such instance runs; softhca show lists "
-			       "those that run, and softhca run sets the variable", instance);
+		shim_say_later("there is no device: SOFTHCA_INSTANCE is \"%.200s\", and no such "
+			       "instance runs; softhca show lists "
+			       "those that run, and softhca run sets the variable",
+			       instance);
 		return;
 	}
 	/* The path in the form in which the kernel names mapped and opened files. */
@@ -163,7 +171,8 @@ static void init_once(void)
 		strcpy(shim.dir, resolved);
 	shim.several = shim_host_exists(1);
 	shim.host = shim.several ? choose_host(host) : host_by_variable(host);
-	len = snprintf(shim.root, sizeof(shim.root), "%.*s/host%u", PATH_MAX - 64, shim.dir, shim.host);
+	len = snprintf(shim.root, sizeof(shim.root), "%.*s/host%u", PATH_MAX - 64, shim.dir,
+		       shim.host);
 	shim.root_len = (size_t)len;
 	if (sh_stat(shim.root, &st) < 0) {
 		complain_host(host);
@@ -272,7 +281,9 @@ static int attach(const struct sh_hello_reply *hello, int memfd)
 	/* Made for the hello. */
 	shim_dev.witness = sh_witness(&err);
 	if (mmio && *mmio && strcmp(mmio, "kick") && strcmp(mmio, "trap")) {
-		shim_say("SOFTHCA_MMIO is \"%.32s\", which is neither kick nor trap: using what the instance was started with", mmio);
+		shim_say("SOFTHCA_MMIO is \"%.32s\", which is neither kick nor trap: using what "
+			 "the instance was started with",
+			 mmio);
 		mmio = NULL;
 	}
 #ifndef HAVE_TRAP
@@ -388,10 +399,12 @@ static uint32_t uverbs_command(const struct sh_command *cmd)
 {
 	uint32_t number;
 
-	return cmd->len >= sizeof(number) && !sh_peek(&number, cmd->addr, sizeof(number)) ? number : 0;
+	return cmd->len >= sizeof(number) && !sh_peek(&number, cmd->addr, sizeof(number)) ? number
+											  : 0;
 }
 
-int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds, unsigned int *nfds)
+int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds,
+		 unsigned int *nfds)
 {
 	uint32_t type = *(const uint32_t *)req;
 	int err;

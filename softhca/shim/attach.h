@@ -18,13 +18,13 @@
 #include "compiler.h"
 
 struct shim {
-	bool active;			/* this process belongs to an instance */
-	bool several;			/* the instance has more than one host */
+	bool active;  /* this process belongs to an instance */
+	bool several; /* the instance has more than one host */
 	unsigned int host;
-	char dir[PATH_MAX];		/* directory of the instance */
-	char root[PATH_MAX];		/* dir/host<K>: replaces / in redirected paths */
+	char dir[PATH_MAX];  /* directory of the instance */
+	char root[PATH_MAX]; /* dir/host<K>: replaces / in redirected paths */
 	size_t root_len;
-	dev_t files_dev;		/* file system of the contexts' files */
+	dev_t files_dev; /* file system of the contexts' files */
 	ino_t root_ino;
 	/*
 	 * The way of doorbells is trap, by SOFTHCA_MMIO or else by the instance; known once
@@ -33,11 +33,11 @@ struct shim {
 	bool trap;
 };
 extern struct shim shim;
-extern struct sh_dev shim_dev;		/* inst is NULL before the first connection */
-extern uint32_t shim_stale; /* nonzero in a forked child until it has its own connection */
+extern struct sh_dev shim_dev; /* inst is NULL before the first connection */
+extern uint32_t shim_stale;    /* nonzero in a forked child until it has its own connection */
 
 void shim_init(void);
-bool shim_host_exists(unsigned int host);	/* by the instance's files; shim.dir is set */
+bool shim_host_exists(unsigned int host); /* by the instance's files; shim.dir is set */
 static inline bool shim_active(void)
 {
 	extern bool shim_ready;
@@ -49,14 +49,15 @@ static inline bool shim_active(void)
 
 /* Take the control connection, making it first if needed. Nothing is held on failure. */
 int shim_control_get(void);
-int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds, unsigned int *nfds);
+int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds,
+		 unsigned int *nfds);
 void shim_control_put(void);
 /*
  * The same without connecting, whatever the connection's state: for moments in which nothing else
  * may happen.
  */
 void shim_control_hold(void);
-bool shim_control_mine(void);	/* this thread has the connection */
+bool shim_control_mine(void); /* this thread has the connection */
 /*
  * The descriptor of device memory, or -1 if it no longer refers to it. The control connection is
  * held.

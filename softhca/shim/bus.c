@@ -14,9 +14,9 @@
 #include "bus.h"
 #include "compiler.h"
 
-#define SEND_DOORBELL	0x14
-#define ARM_DOORBELL	0x20
-#define BF_BUFFER	256
+#define SEND_DOORBELL 0x14
+#define ARM_DOORBELL  0x20
+#define BF_BUFFER     256
 
 /* A forked child makes a connection of its own before its first doorbell. */
 static bool ready(void)
@@ -110,7 +110,8 @@ static void bf_store(uint32_t ctx, unsigned int offset, unsigned int width, cons
 		shim_ring(ctx, word(value) >> 8);
 }
 
-void shim_bus_store(uint32_t ctx, unsigned int page, unsigned int offset, unsigned int width, const uint8_t *value)
+void shim_bus_store(uint32_t ctx, unsigned int page, unsigned int offset, unsigned int width,
+		    const uint8_t *value)
 {
 	if (page == 0)
 		uar_store(ctx, offset, width, value);

@@ -36,7 +36,8 @@ static void close_fds(const int *fds, unsigned int nfds)
 }
 
 /* Sends the command, and in between pins what the daemon asks for. */
-static int transact(struct sh_command *cmd, struct sh_command_reply *reply, int *fds, unsigned int *nfds)
+static int transact(struct sh_command *cmd, struct sh_command_reply *reply, int *fds,
+		    unsigned int *nfds)
 {
 	struct {
 		struct sh_command cmd;
@@ -60,7 +61,8 @@ static int transact(struct sh_command *cmd, struct sh_command_reply *reply, int 
 	 */
 	if (again.pin.share != SH_SHARE_PRIVATE)
 		again.pin.error = -shim_populate(reply->pin_addr, reply->pin_len, reply->pin_write);
-	return shim_request(&again, sizeof(cmd[0]) + sizeof(again.pin), reply, sizeof(*reply), fds, nfds);
+	return shim_request(&again, sizeof(cmd[0]) + sizeof(again.pin), reply, sizeof(*reply), fds,
+			    nfds);
 }
 
 static int place_fds(const struct sh_command_reply *reply, const int *fds, unsigned int nfds)

@@ -6,8 +6,8 @@
 #ifndef SOFTHCA_SHIM_COMPILER_H
 #define SOFTHCA_SHIM_COMPILER_H
 
-#define TLS __thread __attribute__((tls_model("initial-exec")))
-#define likely(x) __builtin_expect(!!(x), 1)
+#define TLS	    __thread __attribute__((tls_model("initial-exec")))
+#define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
 #endif

@@ -176,7 +176,8 @@ static __attribute__((noinline)) void *map_life(uint32_t index, uint32_t generat
 	void *at;
 	int fd;
 
-	snprintf(path, sizeof(path), "%.*s/files/l%u.%u", PATH_MAX - 64, shim.dir, index, generation);
+	snprintf(path, sizeof(path), "%.*s/files/l%u.%u", PATH_MAX - 64, shim.dir, index,
+		 generation);
 	fd = sh_open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0) {
 		*err = fd;
@@ -211,7 +212,8 @@ static __attribute__((noinline)) int open_file(uint32_t index, uint32_t generati
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%.*s/files/c%u.%u", PATH_MAX - 64, shim.dir, index, generation);
+	snprintf(path, sizeof(path), "%.*s/files/c%u.%u", PATH_MAX - 64, shim.dir, index,
+		 generation);
 	return sh_open(path, flags & ~(O_CREAT | O_EXCL | O_TRUNC));
 }
 

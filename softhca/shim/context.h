@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-#define SHIM_PENDING 16
-#define SHIM_EARLY 64
+#define SHIM_PENDING  16
+#define SHIM_EARLY    64
 #define SHIM_CQ_CHUNK 1024
 
 struct shim_ctx {
@@ -23,10 +23,10 @@ struct shim_ctx {
 	 */
 	void *life;
 	int life_pid;
-	bool wrapped;			/* its operations are wrapped: in trap only poll_cq */
-	bool kicked;			/* in addition the UAR pages are memory */
+	bool wrapped; /* its operations are wrapped: in trap only poll_cq */
+	bool kicked;  /* in addition the UAR pages are memory */
 	/* Protected by the control lock: */
-	uint64_t pending[SHIM_PENDING];	/* client QPs and CQs that lead to its ibv_context */
+	uint64_t pending[SHIM_PENDING]; /* client QPs and CQs that lead to its ibv_context */
 	unsigned int npending;
 	uint32_t early_qp[SHIM_EARLY], early_cq[SHIM_EARLY];
 	unsigned int nearly_qp, nearly_cq;
@@ -47,10 +47,10 @@ struct shim_ctx *shim_ctx_open_on(int fd);
 struct shim_ctx *shim_ctx_known(uint32_t index, uint32_t generation, dev_t dev, ino_t ino);
 bool shim_ctx_current(const struct shim_ctx *ctx);
 unsigned int shim_ctx_minor(const struct shim_ctx *ctx);
-int shim_ctx_path(const char *path, uint32_t *index, uint32_t *generation);	/* 0 or -ENOENT */
+int shim_ctx_path(const char *path, uint32_t *index, uint32_t *generation); /* 0 or -ENOENT */
 /* open() of a device node. Returns a descriptor or -errno. */
 int shim_open_device(unsigned int device, int flags);
-uint32_t shim_cqn(const struct shim_ctx *ctx, uint32_t handle);		/* 0: unknown */
+uint32_t shim_cqn(const struct shim_ctx *ctx, uint32_t handle); /* 0: unknown */
 void shim_set_cqn(struct shim_ctx *ctx, uint32_t handle, uint32_t cqn);
 /* Announces for all contexts of this process that a thread may sleep until a CQE comes. */
 void shim_contexts_doze(void);

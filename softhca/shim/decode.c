@@ -12,13 +12,13 @@
 #include "softhca/host/sys.h"
 #include "decode.h"
 
-#define MAX_STORE	64
-#define FPX_SW_BYTES	464		/* offset of struct _fpx_sw_bytes in the legacy area */
+#define MAX_STORE	 64
+#define FPX_SW_BYTES	 464 /* offset of struct _fpx_sw_bytes in the legacy area */
 #define FP_XSTATE_MAGIC1 0x46505853u
-#define XSTATE_HEADER	512
-#define XSTATE_YMM	(1u << 2)
-#define XSTATE_ZMM_HI	(1u << 6)
-#define XSTATE_HI16_ZMM	(1u << 7)
+#define XSTATE_HEADER	 512
+#define XSTATE_YMM	 (1u << 2)
+#define XSTATE_ZMM_HI	 (1u << 6)
+#define XSTATE_HI16_ZMM	 (1u << 7)
 
 static ZydisDecoder decoder;
 static unsigned int area[8]; /* offsets of the state components, standard form; 0: absent */
@@ -40,7 +40,7 @@ void sh_decode_init(void)
 
 static const uint8_t greg_of[16] = {
 	REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
-	REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
+	REG_R8,	 REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
 };
 
 static greg_t *greg(ucontext_t *uc, ZydisRegister reg)
@@ -142,7 +142,8 @@ static void reverse(uint8_t *value, unsigned int width)
  * Puts what the instruction stores, from its source register or immediate, into the first bytes of
  * value.
  */
-static int stored_value(ucontext_t *uc, const struct insn *in, unsigned int width, uint8_t value[MAX_STORE])
+static int stored_value(ucontext_t *uc, const struct insn *in, unsigned int width,
+			uint8_t value[MAX_STORE])
 {
 	const ZydisDecodedOperand *src = &in->op[1];
 	unsigned int lane;
@@ -263,17 +264,20 @@ static int is_plain_store(ZydisMnemonic m)
 /* A write mask other than "all" splits a store into pieces, which no provider does. */
 static int is_masked(const struct insn *in)
 {
-	return in->i.avx.mask.mode != ZYDIS_MASK_MODE_INVALID && in->i.avx.mask.mode != ZYDIS_MASK_MODE_DISABLED &&
+	return in->i.avx.mask.mode != ZYDIS_MASK_MODE_INVALID &&
+	       in->i.avx.mask.mode != ZYDIS_MASK_MODE_DISABLED &&
 	       in->i.avx.mask.reg != ZYDIS_REGISTER_K0 && in->i.avx.mask.reg != ZYDIS_REGISTER_NONE;
 }
 
-static int plain_store(ucontext_t *uc, const struct insn *in, uint64_t addr, uint64_t end, sh_store_fn fn, void *arg)
+static int plain_store(ucontext_t *uc, const struct insn *in, uint64_t addr, uint64_t end,
+		       sh_store_fn fn, void *arg)
 {
 	unsigned int width = in->op[0].size / 8;
 	uint8_t value[MAX_STORE];
 	int err;
 
-	if (in->op[0].type != ZYDIS_OPERAND_TYPE_MEMORY || !width || width > MAX_STORE || is_masked(in))
+	if (in->op[0].type != ZYDIS_OPERAND_TYPE_MEMORY || !width || width > MAX_STORE ||
+	    is_masked(in))
 		return -EINVAL;
 	if (end - addr < width)
 		return -EINVAL;
@@ -286,14 +290,17 @@ static int plain_store(ucontext_t *uc, const struct insn *in, uint64_t addr, uin
 }
 
 /* The device cannot be read, so the register gets zeros, extended as for any 32-bit result. */
-static int exchange(ucontext_t *uc, const struct insn *in, uint64_t addr, uint64_t end, sh_store_fn fn, void *arg)
+static int exchange(ucontext_t *uc, const struct insn *in, uint64_t addr, uint64_t end,
+		    sh_store_fn fn, void *arg)
 {
-	const ZydisDecodedOperand *reg = in->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? &in->op[0] : &in->op[1];
+	const ZydisDecodedOperand *reg =
+		in->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? &in->op[0] : &in->op[1];
 	unsigned int width = reg->size / 8;
 	uint8_t value[MAX_STORE];
 	greg_t *g;
 
-	if (reg->type != ZYDIS_OPERAND_TYPE_REGISTER || end - addr < width || register_value(uc, reg->reg.value, value))
+	if (reg->type != ZYDIS_OPERAND_TYPE_REGISTER || end - addr < width ||
+	    register_value(uc, reg->reg.value, value))
 		return -EINVAL;
 	fn(arg, addr, width, value);
 	g = greg(uc, reg->reg.value);
@@ -307,11 +314,12 @@ static int exchange(ucontext_t *uc, const struct insn *in, uint64_t addr, uint64
 
 /* ---- string stores ---- */
 
-static int string_store(ucontext_t *uc, const struct insn *in, unsigned int width, int moves, uint64_t first,
-			uint64_t end, sh_store_fn fn, void *arg)
+static int string_store(ucontext_t *uc, const struct insn *in, unsigned int width, int moves,
+			uint64_t first, uint64_t end, sh_store_fn fn, void *arg)
 {
 	greg_t *gregs = uc->uc_mcontext.gregs;
-	int repeated = (in->i.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE)) != 0;
+	int repeated = (in->i.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE |
+					    ZYDIS_ATTRIB_HAS_REPNE)) != 0;
 	int64_t step = gregs[REG_EFL] & 0x400 ? -(int64_t)width : (int64_t)width;
 	uint64_t left = repeated ? (uint64_t)gregs[REG_RCX] : 1, done = 0;
 	uint8_t value[8];
@@ -343,7 +351,8 @@ static int string_store(ucontext_t *uc, const struct insn *in, unsigned int widt
 	return 0;
 }
 
-int sh_decode_store(ucontext_t *uc, uint64_t addr, uint64_t first, uint64_t end, sh_store_fn fn, void *arg)
+int sh_decode_store(ucontext_t *uc, uint64_t addr, uint64_t first, uint64_t end, sh_store_fn fn,
+		    void *arg)
 {
 	const uint8_t *rip = (const uint8_t *)uc->uc_mcontext.gregs[REG_RIP];
 	/* The processor has fetched the instruction, but the page after it may be absent. */

@@ -22,6 +22,7 @@ void sh_decode_init(void);
  * the instruction is not a store that the decoder knows, or the store is not wholly inside [first,
  * end). Then nothing has changed.
  */
-int sh_decode_store(ucontext_t *uc, uint64_t addr, uint64_t first, uint64_t end, sh_store_fn fn, void *arg);
+int sh_decode_store(ucontext_t *uc, uint64_t addr, uint64_t first, uint64_t end, sh_store_fn fn,
+		    void *arg);
 
 #endif

@@ -13,13 +13,13 @@
 #define EXPORT __attribute__((visibility("default")))
 
 /* Returns an internal result as libc does: -1 and errno for an error. */
-#define RETURN_ERRNO(result)                                                                           \
-	do {                                                                                           \
-		long result_ = (result);                                                               \
-		if (result_ >= 0)                                                                      \
-			return (__typeof__(result))result_;                                            \
-		errno = (int)-result_;                                                                 \
-		return -1;                                                                             \
+#define RETURN_ERRNO(result)                                                                       \
+	do {                                                                                       \
+		long result_ = (result);                                                           \
+		if (result_ >= 0)                                                                  \
+			return (__typeof__(result))result_;                                        \
+		errno = (int)-result_;                                                             \
+		return -1;                                                                         \
 	} while (0)
 
 #endif

@@ -78,7 +78,8 @@ static unsigned int used;
 
 static unsigned int hash(const struct client_context *context)
 {
-	return (unsigned int)(((uintptr_t)context >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 52) % SLOTS;
+	return (unsigned int)(((uintptr_t)context >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 52) %
+	       SLOTS;
 }
 
 /*
@@ -137,8 +138,8 @@ static int kick_req_notify_cq(struct client_cq *cq, int solicited)
 }
 
 /* A poll that is looked at. */
-static __attribute__((noinline)) int poll_idle(int (*poll_cq)(struct client_cq *, int, void *), struct client_cq *cq, int n,
-					       void *wc)
+static __attribute__((noinline)) int poll_idle(int (*poll_cq)(struct client_cq *, int, void *),
+					       struct client_cq *cq, int n, void *wc)
 {
 	int ret = poll_cq(cq, n, wc);
 
@@ -177,7 +178,8 @@ static int kick_poll_cq_of_another(struct client_cq *cq, int n, void *wc)
  * The ibv_context that the object at addr belongs to, if the client opened it on this context's
  * file.
  */
-static struct client_context *context_of(const struct shim_ctx *ctx, uint64_t addr, struct client_context *copy)
+static struct client_context *context_of(const struct shim_ctx *ctx, uint64_t addr,
+					 struct client_context *copy)
 {
 	uint64_t context;
 
@@ -187,7 +189,8 @@ static struct client_context *context_of(const struct shim_ctx *ctx, uint64_t ad
 		return NULL;
 	if (shim_ctx_of_fd(copy->cmd_fd) != ctx)
 		return NULL;
-	if (!copy->op[OP_POLL_CQ] || !copy->op[OP_POST_SEND] || !copy->op[OP_POST_RECV] || !copy->op[OP_REQ_NOTIFY_CQ])
+	if (!copy->op[OP_POLL_CQ] || !copy->op[OP_POST_SEND] || !copy->op[OP_POST_RECV] ||
+	    !copy->op[OP_REQ_NOTIFY_CQ])
 		return NULL;
 	return (struct client_context *)(uintptr_t)context;
 }
@@ -227,7 +230,8 @@ static void look_at_early(struct sh_dev *dev, uint64_t index, uint64_t generatio
 		sh_arm(dev, ctx->index, ctx->early_cq[i], 0, 0);
 }
 
-static void wrap(struct shim_ctx *ctx, struct client_context *context, const struct client_context *copy)
+static void wrap(struct shim_ctx *ctx, struct client_context *context,
+		 const struct client_context *copy)
 {
 	struct wrapped *w = slot_for(context);
 	struct sh_ctx *shared = sh_ctx(&shim_dev, ctx->index);
@@ -236,7 +240,8 @@ static void wrap(struct shim_ctx *ctx, struct client_context *context, const str
 	if (!w || !shared)
 		return;
 	w->ctx = ctx;
-	if (copy->op[OP_POLL_CQ] != (void *)kick_poll_cq && copy->op[OP_POLL_CQ] != (void *)kick_poll_cq_of_another) {
+	if (copy->op[OP_POLL_CQ] != (void *)kick_poll_cq &&
+	    copy->op[OP_POLL_CQ] != (void *)kick_poll_cq_of_another) {
 		w->poll_cq = (__typeof__(w->poll_cq))copy->op[OP_POLL_CQ];
 		if (!the_poll_cq)
 			the_poll_cq = w->poll_cq;
@@ -249,15 +254,18 @@ static void wrap(struct shim_ctx *ctx, struct client_context *context, const str
 	/* Pairs with find() and after_operation(): a thread that sees the context or an operation sees what it wraps. */
 	__atomic_store_n(&w->context, context, __ATOMIC_RELEASE);
 	__atomic_store_n(&context->op[OP_POLL_CQ],
-			 w->poll_cq == the_poll_cq ? (void *)kick_poll_cq : (void *)kick_poll_cq_of_another, __ATOMIC_RELEASE);
+			 w->poll_cq == the_poll_cq ? (void *)kick_poll_cq
+						   : (void *)kick_poll_cq_of_another,
+			 __ATOMIC_RELEASE);
 	ctx->wrapped = true;
 	if (shim.trap)
 		return;
 	__atomic_store_n(&context->op[OP_POST_SEND], (void *)kick_post_send, __ATOMIC_RELEASE);
 	__atomic_store_n(&context->op[OP_POST_RECV], (void *)kick_post_recv, __ATOMIC_RELEASE);
-	__atomic_store_n(&context->op[OP_REQ_NOTIFY_CQ], (void *)kick_req_notify_cq, __ATOMIC_RELEASE);
+	__atomic_store_n(&context->op[OP_REQ_NOTIFY_CQ], (void *)kick_req_notify_cq,
+			 __ATOMIC_RELEASE);
 	if (shim_kick_begins(ctx))
-		return;		/* the wrappers stay: a doorbell that also traps does no harm */
+		return; /* the wrappers stay: a doorbell that also traps does no harm */
 	ctx->kicked = true;
 	__atomic_store_n(&shared->kick, 1, __ATOMIC_RELEASE);
 	now = shim_dev.ops->now(shim_dev.host);

@@ -180,7 +180,8 @@ static void *move(void *old, size_t old_len, size_t len)
 {
 	uint64_t at;
 	int err;
-	void *ret = REAL(mmap)(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *ret =
+		REAL(mmap)(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (ret == MAP_FAILED)
 		return ret;
@@ -211,7 +212,8 @@ static void *remap_shared(void *old, size_t old_len, size_t len, int flags)
 	}
 	if (whole(len) > whole(old_len))
 		return move(old, old_len, len);
-	if (whole(len) < whole(old_len) && munmap((char *)old + whole(len), whole(old_len) - whole(len)))
+	if (whole(len) < whole(old_len) &&
+	    munmap((char *)old + whole(len), whole(old_len) - whole(len)))
 		return MAP_FAILED;
 	return old;
 }
@@ -306,8 +308,8 @@ static bool knows_guards(int kind)
 {
 	bool knows = false;
 	int err;
-	void *page = sh_mmap(NULL, SHIM_PAGE, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0,
-			     &err);
+	void *page =
+		sh_mmap(NULL, SHIM_PAGE, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0, &err);
 
 	if (page) {
 		knows = !sh_madvise((uintptr_t)page, SHIM_PAGE, MADV_GUARD_INSTALL);
@@ -372,7 +374,7 @@ EXPORT int madvise(void *addr, size_t len, int advice)
 			shim_control_put();
 		}
 		break;
-	case MADV_REMOVE:	/* to the caller this is private memory, which the call refuses */
+	case MADV_REMOVE: /* to the caller this is private memory, which the call refuses */
 		if (begin(addr, len)) {
 			err = -EINVAL;
 			shim_control_put();

@@ -48,7 +48,8 @@ bool maps_next(struct maps *m, struct mapping *out)
 	const char *line;
 
 	while ((line = maps_line(m))) {
-		if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu", &start, &end, out->perms, &off, &major, &minor, &ino) != 7)
+		if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu", &start, &end, out->perms, &off,
+			   &major, &minor, &ino) != 7)
 			continue;
 		out->start = start;
 		out->end = end;

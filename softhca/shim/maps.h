@@ -16,10 +16,10 @@ struct maps {
 
 struct mapping {
 	uint64_t start, end, off;
-	char perms[5];			/* "rw-p" */
-	uint64_t dev, ino;		/* 0, 0: anonymous */
-	bool stack;			/* grows by itself */
-	bool rings;			/* of asynchronous I/O, which goes on without a thread */
+	char perms[5];	   /* "rw-p" */
+	uint64_t dev, ino; /* 0, 0: anonymous */
+	bool stack;	   /* grows by itself */
+	bool rings;	   /* of asynchronous I/O, which goes on without a thread */
 };
 
 static inline int mapping_prot(const struct mapping *m)
@@ -28,8 +28,8 @@ static inline int mapping_prot(const struct mapping *m)
 	       (m->perms[2] == 'x' ? PROT_EXEC : 0);
 }
 
-int maps_open(struct maps *m);				/* 0 or -errno */
-bool maps_next(struct maps *m, struct mapping *out);	/* false: there are no more */
+int maps_open(struct maps *m);			     /* 0 or -errno */
+bool maps_next(struct maps *m, struct mapping *out); /* false: there are no more */
 void maps_close(struct maps *m);
 
 /* Returns the next line of an open file without its newline, cut to the buffer; NULL at the end. */

@@ -13,14 +13,14 @@
 #include "memory.h"
 
 #ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_READ  22
 #define MADV_POPULATE_WRITE 23
 #endif
 
-#define PAGE_MAP_MIN	(64 << 10)	/* bytes; to copy fewer costs no more than the page map */
-#define PM_PRESENT	(UINT64_C(1) << 63)
-#define PM_SWAP		(UINT64_C(1) << 62)
-#define PM_GUARD	(UINT64_C(1) << 58)
+#define PAGE_MAP_MIN (64 << 10) /* bytes; to copy fewer costs no more than the page map */
+#define PM_PRESENT   (UINT64_C(1) << 63)
+#define PM_SWAP	     (UINT64_C(1) << 62)
+#define PM_GUARD     (UINT64_C(1) << 58)
 
 /* For kernels before 5.14: can every page be read? */
 static int look(uint64_t addr, uint64_t end)
@@ -46,7 +46,8 @@ int shim_populate(uint64_t addr, uint64_t len, bool write)
 	if (end <= start)
 		return -EFAULT;
 	do
-		err = sh_madvise(start, end - start, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+		err = sh_madvise(start, end - start,
+				 write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
 	while (err == -EAGAIN || err == -EINTR);
 	if (!err)
 		return 0;
@@ -74,19 +75,22 @@ static int copy_runs(char *to, uint64_t from, const uint64_t *entry, size_t n)
 		if (kind(entry[i]) < 0)
 			err = -EFAULT;
 		else if (kind(entry[i]) > 0)
-			err = sh_peek(to + i * SHIM_PAGE, from + i * SHIM_PAGE, (end - i) * SHIM_PAGE);
+			err = sh_peek(to + i * SHIM_PAGE, from + i * SHIM_PAGE,
+				      (end - i) * SHIM_PAGE);
 	}
 	return err;
 }
 
 int shim_copy_pages(char *to, uint64_t from, uint64_t len)
 {
-	int fd = len >= PAGE_MAP_MIN ? sh_open_aside("/proc/thread-self/pagemap", O_RDONLY) : -1, err = 0;
+	int fd = len >= PAGE_MAP_MIN ? sh_open_aside("/proc/thread-self/pagemap", O_RDONLY) : -1,
+	    err = 0;
 	uint64_t entry[256];
 
 	while (fd >= 0 && len && !err) {
 		size_t want = len / SHIM_PAGE * sizeof(*entry), n;
-		long got = sh_sys(syscall(SYS_pread64, fd, entry, want < sizeof(entry) ? want : sizeof(entry),
+		long got = sh_sys(syscall(SYS_pread64, fd, entry,
+					  want < sizeof(entry) ? want : sizeof(entry),
 					  from / SHIM_PAGE * sizeof(*entry)));
 
 		if (got < (long)sizeof(*entry))

@@ -15,7 +15,8 @@ static bool tidy(const char *path, char out[PATH_MAX])
 	size_t n = 0;
 
 	while (*path) {
-		if (path[0] == '/' && (path[1] == '/' || (path[1] == '.' && (path[2] == '/' || !path[2])))) {
+		if (path[0] == '/' &&
+		    (path[1] == '/' || (path[1] == '.' && (path[2] == '/' || !path[2])))) {
 			path += path[1] == '/' ? 1 : 2;
 			if (!*path && !n)
 				out[n++] = '/';
@@ -57,7 +58,8 @@ static const char *in_root(const char *path, char buf[PATH_MAX])
  */
 static const char *own_file(const char *path, char buf[PATH_MAX])
 {
-	static const char *const files[] = {"/etc/hostname", "/proc/sys/kernel/hostname", "/proc/sys/kernel/random/boot_id"};
+	static const char *const files[] = {"/etc/hostname", "/proc/sys/kernel/hostname",
+					    "/proc/sys/kernel/random/boot_id"};
 	char plain[PATH_MAX];
 	const char *to;
 

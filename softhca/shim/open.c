@@ -27,16 +27,16 @@ EXPORT int __open64_2(const char *path, int flags);
 EXPORT int __openat_2(int dirfd, const char *path, int flags);
 EXPORT int __openat64_2(int dirfd, const char *path, int flags);
 
-#define MODE(flags)                                                                                    \
-	({                                                                                             \
-		mode_t mode_ = 0;                                                                      \
-		if ((flags) & O_CREAT || ((flags) & O_TMPFILE) == O_TMPFILE) {                         \
-			va_list ap_;                                                                   \
-			va_start(ap_, flags);                                                          \
-			mode_ = va_arg(ap_, mode_t);                                                   \
-			va_end(ap_);                                                                   \
-		}                                                                                      \
-		mode_;                                                                                 \
+#define MODE(flags)                                                                                \
+	({                                                                                         \
+		mode_t mode_ = 0;                                                                  \
+		if ((flags)&O_CREAT || ((flags)&O_TMPFILE) == O_TMPFILE) {                         \
+			va_list ap_;                                                               \
+			va_start(ap_, flags);                                                      \
+			mode_ = va_arg(ap_, mode_t);                                               \
+			va_end(ap_);                                                               \
+		}                                                                                  \
+		mode_;                                                                             \
 	})
 
 /* The device's number if this opens a device node, else -1. With O_PATH it only names the node. */
@@ -67,46 +67,46 @@ static int open_node(int device, int flags)
 	RETURN_ERRNO(shim_open_device((unsigned int)device, flags));
 }
 
-#define OPEN(name)                                                                                     \
-	int name(const char *path, int flags, ...)                                                     \
-	{                                                                                              \
-		mode_t mode = MODE(flags);                                                             \
-		char buf[PATH_MAX];                                                                    \
-		const char *to = shim_redirect(path, buf);                                             \
-		int n = to == buf ? node(to, flags) : -1;                                              \
-                                                                                                       \
-		return n >= 0 ? open_node(n, flags) : REAL(name)(to, flags, mode);                     \
+#define OPEN(name)                                                                                 \
+	int name(const char *path, int flags, ...)                                                 \
+	{                                                                                          \
+		mode_t mode = MODE(flags);                                                         \
+		char buf[PATH_MAX];                                                                \
+		const char *to = shim_redirect(path, buf);                                         \
+		int n = to == buf ? node(to, flags) : -1;                                          \
+                                                                                                   \
+		return n >= 0 ? open_node(n, flags) : REAL(name)(to, flags, mode);                 \
 	}
 
-#define OPENAT(name)                                                                                   \
-	int name(int dirfd, const char *path, int flags, ...)                                          \
-	{                                                                                              \
-		mode_t mode = MODE(flags);                                                             \
-		char buf[PATH_MAX];                                                                    \
-		const char *to = shim_redirect(path, buf);                                             \
-		int n = to == buf ? node(to, flags) : node_at(dirfd, path, flags);                     \
-                                                                                                       \
-		return n >= 0 ? open_node(n, flags) : REAL(name)(dirfd, to, flags, mode);              \
+#define OPENAT(name)                                                                               \
+	int name(int dirfd, const char *path, int flags, ...)                                      \
+	{                                                                                          \
+		mode_t mode = MODE(flags);                                                         \
+		char buf[PATH_MAX];                                                                \
+		const char *to = shim_redirect(path, buf);                                         \
+		int n = to == buf ? node(to, flags) : node_at(dirfd, path, flags);                 \
+                                                                                                   \
+		return n >= 0 ? open_node(n, flags) : REAL(name)(dirfd, to, flags, mode);          \
 	}
 
-#define OPEN_2(name)                                                                                   \
-	int name(const char *path, int flags)                                                          \
-	{                                                                                              \
-		char buf[PATH_MAX];                                                                    \
-		const char *to = shim_redirect(path, buf);                                             \
-		int n = to == buf ? node(to, flags) : -1;                                              \
-                                                                                                       \
-		return n >= 0 ? open_node(n, flags) : REAL(name)(to, flags);                           \
+#define OPEN_2(name)                                                                               \
+	int name(const char *path, int flags)                                                      \
+	{                                                                                          \
+		char buf[PATH_MAX];                                                                \
+		const char *to = shim_redirect(path, buf);                                         \
+		int n = to == buf ? node(to, flags) : -1;                                          \
+                                                                                                   \
+		return n >= 0 ? open_node(n, flags) : REAL(name)(to, flags);                       \
 	}
 
-#define OPENAT_2(name)                                                                                 \
-	int name(int dirfd, const char *path, int flags)                                               \
-	{                                                                                              \
-		char buf[PATH_MAX];                                                                    \
-		const char *to = shim_redirect(path, buf);                                             \
-		int n = to == buf ? node(to, flags) : node_at(dirfd, path, flags);                     \
-                                                                                                       \
-		return n >= 0 ? open_node(n, flags) : REAL(name)(dirfd, to, flags);                    \
+#define OPENAT_2(name)                                                                             \
+	int name(int dirfd, const char *path, int flags)                                           \
+	{                                                                                          \
+		char buf[PATH_MAX];                                                                \
+		const char *to = shim_redirect(path, buf);                                         \
+		int n = to == buf ? node(to, flags) : node_at(dirfd, path, flags);                 \
+                                                                                                   \
+		return n >= 0 ? open_node(n, flags) : REAL(name)(dirfd, to, flags);                \
 	}
 
 OPEN(open)
@@ -163,7 +163,8 @@ EXPORT int scandir(const char *path, struct dirent ***list, int (*filter)(const 
 	return REAL(scandir)(shim_redirect(path, buf), list, filter, compare);
 }
 
-EXPORT int scandir64(const char *path, struct dirent64 ***list, int (*filter)(const struct dirent64 *),
+EXPORT int scandir64(const char *path, struct dirent64 ***list,
+		     int (*filter)(const struct dirent64 *),
 		     int (*compare)(const struct dirent64 **, const struct dirent64 **))
 {
 	char buf[PATH_MAX];

@@ -72,7 +72,8 @@ EXPORT ssize_t __readlinkat_chk(int fd, const char *path, char *out, size_t len,
 /* Turns "<instance>/host0/sys/..." into "/sys/...", in place, since that is shorter. */
 static char *as_seen(char *result)
 {
-	if (result && shim.active && !strncmp(result, shim.root, shim.root_len) && result[shim.root_len] == '/')
+	if (result && shim.active && !strncmp(result, shim.root, shim.root_len) &&
+	    result[shim.root_len] == '/')
 		memmove(result, result + shim.root_len, strlen(result + shim.root_len) + 1);
 	return result;
 }

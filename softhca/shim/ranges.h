@@ -17,7 +17,7 @@ struct range {
 struct ranges {
 	struct range *at; /* sorted by address */
 	size_t count;
-	size_t head, room; /* free places before at, and all places */
+	size_t head, room;	  /* free places before at, and all places */
 	uint64_t lowest, highest; /* of what was ever in it; highest 0: nothing was */
 };
 

@@ -43,8 +43,8 @@ static bool is_ring(int dir, const char *name)
 /* Submits nothing and waits for nothing. */
 static bool is_registered(unsigned int number)
 {
-	switch (sh_sys(syscall(SYS_io_uring_enter, number, 0U, 0U, IORING_ENTER_REGISTERED_RING, NULL,
-			       0UL))) {
+	switch (sh_sys(syscall(SYS_io_uring_enter, number, 0U, 0U, IORING_ENTER_REGISTERED_RING,
+			       NULL, 0UL))) {
 	case -EBADF:
 	case -EINVAL:
 	case -ENOSYS:

@@ -51,7 +51,8 @@ void shim_say_later(const char *format, ...)
 
 void shim_say_now(const char *path)
 {
-	if (!waiting[0] || (strncmp(path, "/sys/class/infiniband", 21) && strncmp(path, "/dev/infiniband", 15)))
+	if (!waiting[0] ||
+	    (strncmp(path, "/sys/class/infiniband", 21) && strncmp(path, "/dev/infiniband", 15)))
 		return;
 	if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
 		sh_write(STDERR_FILENO, waiting, strlen(waiting));
@@ -67,30 +68,42 @@ void shim_say_unreachable(int err)
 	case -ENOENT:
 	case -ECONNREFUSED:
 	case -ECONNRESET:
-		shim_say("no device can be opened: the daemon of the instance %s has ended; start the instance and the "
-			 "program again", shim.dir);
+		shim_say("no device can be opened: the daemon of the instance %s has ended; start "
+			 "the instance and the "
+			 "program again",
+			 shim.dir);
 		break;
 	case -ESRCH:
-		shim_say("no device can be opened: there is no /proc, through which softhca reaches the instance: mount it "
+		shim_say("no device can be opened: there is no /proc, through which softhca "
+			 "reaches the instance: mount it "
 			 "(mount -t proc proc /proc)");
 		break;
 	case -ENOSPC:
-		shim_say("no device can be opened: the file system of the instance %s is full: free some space there", shim.dir);
+		shim_say("no device can be opened: the file system of the instance %s is full: "
+			 "free some space there",
+			 shim.dir);
 		break;
 	case -EPERM:
-		shim_say("no device can be opened: the daemon of the instance may not reach the memory of this process "
-			 "(process_vm_readv): it has another user or PID namespace, or a security profile forbids it; see "
+		shim_say("no device can be opened: the daemon of the instance may not reach the "
+			 "memory of this process "
+			 "(process_vm_readv): it has another user or PID namespace, or a security "
+			 "profile forbids it; see "
 			 "softhca doctor");
 		break;
 	case -EPROTO:
-		shim_say("no device can be opened: the instance %s was started by another version of softhca; start it again "
-			 "with this one", shim.dir);
+		shim_say("no device can be opened: the instance %s was started by another version "
+			 "of softhca; start it again "
+			 "with this one",
+			 shim.dir);
 		break;
 	case -EAGAIN:
-		shim_say("no device can be opened: the instance %s has no room for more processes; end some of them", shim.dir);
+		shim_say("no device can be opened: the instance %s has no room for more processes; "
+			 "end some of them",
+			 shim.dir);
 		break;
 	case -ENOMEM:
-		shim_say("no device can be opened: device memory cannot be mapped, because the limit of addresses is too "
+		shim_say("no device can be opened: device memory cannot be mapped, because the "
+			 "limit of addresses is too "
 			 "low: ulimit -v unlimited");
 		break;
 	}

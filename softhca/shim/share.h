@@ -46,6 +46,6 @@ void shim_share_forked(void);
  */
 bool shim_may_share(uint64_t addr, uint64_t len);
 bool shim_shares(uint64_t addr, uint64_t len);
-bool shim_shares_any(void);		/* is there a region, or has there been one? */
+bool shim_shares_any(void); /* is there a region, or has there been one? */
 
 #endif

@@ -16,11 +16,11 @@
 #include "interpose.h"
 #include "signals.h"
 
-static struct sigaction app;			/* what the application set for SIGBUS */
-static void (*own)(int, siginfo_t *, void *);	/* NULL: the real action is the application's */
-static pid_t owner;				/* the process that all this is about */
+static struct sigaction app;		      /* what the application set for SIGBUS */
+static void (*own)(int, siginfo_t *, void *); /* NULL: the real action is the application's */
+static pid_t owner;			      /* the process that all this is about */
 static pthread_mutex_t app_lock = PTHREAD_MUTEX_INITIALIZER;
-static TLS bool app_blocks;			/* this thread believes that it blocks SIGBUS */
+static TLS bool app_blocks; /* this thread believes that it blocks SIGBUS */
 
 EXPORT int sigaction(int sig, const struct sigaction *act, struct sigaction *old);
 EXPORT int sigprocmask(int how, const sigset_t *set, sigset_t *old);
@@ -72,7 +72,7 @@ int shim_signals_own(void (*handler)(int, siginfo_t *, void *))
 			err = -errno;
 		} else {
 			app = now;
-			owner = getpid();	/* a child of clone() has no other occasion */
+			owner = getpid(); /* a child of clone() has no other occasion */
 			__atomic_store_n(&own, handler, __ATOMIC_RELEASE);
 		}
 	}
@@ -88,7 +88,8 @@ void shim_signals_chain(int sig, siginfo_t *info, void *context)
 
 	if (info->si_code <= 0 && !(act.sa_flags & SA_SIGINFO) && act.sa_handler == SIG_IGN)
 		return;
-	if (!(act.sa_flags & SA_SIGINFO) && (act.sa_handler == SIG_DFL || act.sa_handler == SIG_IGN)) {
+	if (!(act.sa_flags & SA_SIGINFO) &&
+	    (act.sa_handler == SIG_DFL || act.sa_handler == SIG_IGN)) {
 		/*
 		 * Restores the kernel's own action. The instruction faults again, or the signal is
 		 * sent again.
@@ -208,7 +209,8 @@ EXPORT sighandler_t sysv_signal(int sig, sighandler_t handler)
  * The kernel gets the mask without SIGBUS. The shim remembers what the thread asked for SIGBUS, and
  * reports that.
  */
-static int mask_change(int (*real)(int, const sigset_t *, sigset_t *), int how, const sigset_t *set, sigset_t *old)
+static int mask_change(int (*real)(int, const sigset_t *, sigset_t *), int how, const sigset_t *set,
+		       sigset_t *old)
 {
 	bool blocked = app_blocks;
 	sigset_t copy;

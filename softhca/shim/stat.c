@@ -48,52 +48,52 @@ static bool by_fd(const char *path, int flags)
 	return (flags & AT_EMPTY_PATH) && (!path || !*path);
 }
 
-#define STAT(name, type)                                                                               \
-	EXPORT int name(const char *path, type *st)                                                    \
-	{                                                                                              \
-		char buf[PATH_MAX];                                                                    \
-		const char *to = shim_redirect(path, buf);                                             \
-                                                                                                       \
-		return patch_path(REAL(name)(to, st), to, path, st);                                   \
+#define STAT(name, type)                                                                           \
+	EXPORT int name(const char *path, type *st)                                                \
+	{                                                                                          \
+		char buf[PATH_MAX];                                                                \
+		const char *to = shim_redirect(path, buf);                                         \
+                                                                                                   \
+		return patch_path(REAL(name)(to, st), to, path, st);                               \
 	}
-#define XSTAT(name, type)                                                                              \
-	EXPORT int name(int version, const char *path, type *st);                                      \
-	EXPORT int name(int version, const char *path, type *st)                                       \
-	{                                                                                              \
-		char buf[PATH_MAX];                                                                    \
-		const char *to = shim_redirect(path, buf);                                             \
-                                                                                                       \
-		return patch_path(REAL(name)(version, to, st), to, path, st);                          \
+#define XSTAT(name, type)                                                                          \
+	EXPORT int name(int version, const char *path, type *st);                                  \
+	EXPORT int name(int version, const char *path, type *st)                                   \
+	{                                                                                          \
+		char buf[PATH_MAX];                                                                \
+		const char *to = shim_redirect(path, buf);                                         \
+                                                                                                   \
+		return patch_path(REAL(name)(version, to, st), to, path, st);                      \
 	}
-#define FSTAT(name, type)                                                                              \
-	EXPORT int name(int fd, type *st)                                                              \
-	{                                                                                              \
-		return patch_fd(REAL(name)(fd, st), fd, st);                                           \
+#define FSTAT(name, type)                                                                          \
+	EXPORT int name(int fd, type *st)                                                          \
+	{                                                                                          \
+		return patch_fd(REAL(name)(fd, st), fd, st);                                       \
 	}
-#define FXSTAT(name, type)                                                                             \
-	EXPORT int name(int version, int fd, type *st);                                                \
-	EXPORT int name(int version, int fd, type *st)                                                 \
-	{                                                                                              \
-		return patch_fd(REAL(name)(version, fd, st), fd, st);                                  \
+#define FXSTAT(name, type)                                                                         \
+	EXPORT int name(int version, int fd, type *st);                                            \
+	EXPORT int name(int version, int fd, type *st)                                             \
+	{                                                                                          \
+		return patch_fd(REAL(name)(version, fd, st), fd, st);                              \
 	}
-#define FSTATAT(name, type)                                                                            \
-	EXPORT int name(int fd, const char *path, type *st, int flags)                                 \
-	{                                                                                              \
-		char buf[PATH_MAX];                                                                    \
-		const char *to = shim_redirect(path, buf);                                             \
-		int ret = REAL(name)(fd, to, st, flags);                                               \
-                                                                                                       \
-		return by_fd(path, flags) ? patch_fd(ret, fd, st) : patch_path(ret, to, path, st);     \
+#define FSTATAT(name, type)                                                                        \
+	EXPORT int name(int fd, const char *path, type *st, int flags)                             \
+	{                                                                                          \
+		char buf[PATH_MAX];                                                                \
+		const char *to = shim_redirect(path, buf);                                         \
+		int ret = REAL(name)(fd, to, st, flags);                                           \
+                                                                                                   \
+		return by_fd(path, flags) ? patch_fd(ret, fd, st) : patch_path(ret, to, path, st); \
 	}
-#define FXSTATAT(name, type)                                                                           \
-	EXPORT int name(int version, int fd, const char *path, type *st, int flags);                   \
-	EXPORT int name(int version, int fd, const char *path, type *st, int flags)                    \
-	{                                                                                              \
-		char buf[PATH_MAX];                                                                    \
-		const char *to = shim_redirect(path, buf);                                             \
-		int ret = REAL(name)(version, fd, to, st, flags);                                      \
-                                                                                                       \
-		return by_fd(path, flags) ? patch_fd(ret, fd, st) : patch_path(ret, to, path, st);     \
+#define FXSTATAT(name, type)                                                                       \
+	EXPORT int name(int version, int fd, const char *path, type *st, int flags);               \
+	EXPORT int name(int version, int fd, const char *path, type *st, int flags)                \
+	{                                                                                          \
+		char buf[PATH_MAX];                                                                \
+		const char *to = shim_redirect(path, buf);                                         \
+		int ret = REAL(name)(version, fd, to, st, flags);                                  \
+                                                                                                   \
+		return by_fd(path, flags) ? patch_fd(ret, fd, st) : patch_path(ret, to, path, st); \
 	}
 
 STAT(stat, struct stat)

@@ -33,8 +33,8 @@
 struct uar_page {
 	uint64_t addr; /* 0: empty */
 	uint32_t ctx, generation;
-	uint32_t page;			/* 0 UAR, 1 BlueFlame */
-	uint32_t seq;			/* odd while it is written; 0: never used */
+	uint32_t page; /* 0 UAR, 1 BlueFlame */
+	uint32_t seq;  /* odd while it is written; 0: never used */
 };
 
 static struct uar_page table[SLOTS + WINDOW];
@@ -223,8 +223,8 @@ static int parse_line(const char *s, const char *end, uint64_t addr, struct uar_
 		return 0;
 	s = s + 6 < end ? hex(s + 6, end, &off) : end;
 	path = memchr(s, '/', (size_t)(end - s));
-	if (!path || (size_t)(end - path) < dir_len + sizeof(files) || memcmp(path, shim.dir, dir_len) ||
-	    memcmp(path + dir_len, files, sizeof(files) - 1))
+	if (!path || (size_t)(end - path) < dir_len + sizeof(files) ||
+	    memcmp(path, shim.dir, dir_len) || memcmp(path + dir_len, files, sizeof(files) - 1))
 		return -1;
 	s = decimal(path + dir_len + sizeof(files) - 1, end, &out->ctx);
 	if (s == end || *s != '.')

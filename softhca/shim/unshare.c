@@ -79,7 +79,8 @@ EXPORT int unshare(int flags)
 		return parted(REAL(unshare)(flags), flags);
 	ret = REAL(unshare)(flags & ~NO_THREADS);
 	after(&mask);
-	return ret || !(flags & NO_THREADS) ? ret : parted(REAL(unshare)(flags & NO_THREADS), flags);
+	return ret || !(flags & NO_THREADS) ? ret
+					    : parted(REAL(unshare)(flags & NO_THREADS), flags);
 }
 
 EXPORT int setns(int fd, int type)

@@ -9,10 +9,10 @@
 
 #include <signal.h>
 
-static struct ibv_xrc_domain domain = { .context = &context };
-static struct ibv_comp_channel channel = { .context = &context };
+static struct ibv_xrc_domain domain = {.context = &context};
+static struct ibv_comp_channel channel = {.context = &context};
 static int event_fds[2];
-static int gone;	/* errno from a device that is gone */
+static int gone; /* errno from a device that is gone */
 
 static void obey(void)
 {
@@ -71,18 +71,19 @@ static void each_command(void (*check)(const char *name, int ret))
 		struct ibv_create_qp_resp create_qp;
 		struct ibv_open_xrc_domain_resp open_xrc_domain;
 	} resp;
-	struct ibv_qp_init_attr init = { .send_cq = &send_cq, .recv_cq = &recv_cq, .qp_type = IBV_QPT_RC };
-	struct ibv_qp_init_attr xrc_init = { .xrc_domain = &domain };
-	struct ibv_context new_context = { .cmd_fd = context.cmd_fd };
-	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 1 } };
-	struct ibv_qp_attr qp_attr = { .qp_state = IBV_QPS_INIT };
-	struct ibv_ah_attr ah_attr = { .dlid = 1 };
-	struct ibv_ah ah = { .context = &context };
-	struct ibv_mr mr = { .context = &context };
+	struct ibv_qp_init_attr init = {
+		.send_cq = &send_cq, .recv_cq = &recv_cq, .qp_type = IBV_QPT_RC};
+	struct ibv_qp_init_attr xrc_init = {.xrc_domain = &domain};
+	struct ibv_context new_context = {.cmd_fd = context.cmd_fd};
+	struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = 1}};
+	struct ibv_qp_attr qp_attr = {.qp_state = IBV_QPS_INIT};
+	struct ibv_ah_attr ah_attr = {.dlid = 1};
+	struct ibv_ah ah = {.context = &context};
+	struct ibv_mr mr = {.context = &context};
 	struct ibv_device_attr device_attr;
-	struct ibv_srq_attr srq_attr = { .max_wr = 1 };
+	struct ibv_srq_attr srq_attr = {.max_wr = 1};
 	struct ibv_port_attr port_attr;
-	union ibv_gid gid = { .raw = { 0xff } };
+	union ibv_gid gid = {.raw = {0xff}};
 	struct ibv_pd new_pd;
 	struct ibv_cq new_cq;
 	uint64_t fw;
@@ -91,8 +92,8 @@ static void each_command(void (*check)(const char *name, int ret))
 	memset(&new_cq, 0, sizeof(new_cq));
 	memset(&new_pd, 0, sizeof(new_pd));
 #define CHECK(name, ...) check(#name, ibv_cmd_##name(__VA_ARGS__))
-#define CMD(name) &cmd.name, sizeof(cmd.name)
-#define RESP(name) &resp.name, sizeof(resp.name)
+#define CMD(name)	 &cmd.name, sizeof(cmd.name)
+#define RESP(name)	 &resp.name, sizeof(resp.name)
 	CHECK(get_context, &new_context, CMD(get_context), RESP(get_context));
 	CHECK(query_device, &context, &device_attr, &fw, CMD(query_device));
 	CHECK(query_port, &context, 1, &port_attr, CMD(query_port));
@@ -117,7 +118,8 @@ static void each_command(void (*check)(const char *name, int ret))
 	CHECK(attach_mcast, &qp, &gid, 1);
 	CHECK(detach_mcast, &qp, &gid, 1);
 	CHECK(open_xrc_domain, &context, -1, 0, &domain, RESP(open_xrc_domain));
-	CHECK(create_xrc_srq, &pd, &srq, &srq_init, domain.handle, 1, CMD(create_xrc_srq), RESP(create_srq));
+	CHECK(create_xrc_srq, &pd, &srq, &srq_init, domain.handle, 1, CMD(create_xrc_srq),
+	      RESP(create_srq));
 	CHECK(create_xrc_rcv_qp, &xrc_init, &qpn);
 	CHECK(modify_xrc_rcv_qp, &domain, 0x800777, &qp_attr, IBV_QP_STATE);
 	CHECK(query_xrc_rcv_qp, &domain, 0x800777, &qp_attr, 0, &init);
@@ -138,9 +140,9 @@ static void must_fail(const char *name, int ret)
 /* A device goes away while the program has an XRC domain and a receive QP. */
 static void vanished(void **state)
 {
-	static const int errors[] = { EIO, ENODEV };
+	static const int errors[] = {EIO, ENODEV};
 	struct ibv_xrc_domain held;
-	struct ibv_qp_init_attr init = { .xrc_domain = &held };
+	struct ibv_qp_init_attr init = {.xrc_domain = &held};
 	struct ibv_async_event event;
 	struct ibv_cq *event_cq;
 	void *event_context;
@@ -226,7 +228,14 @@ static void put(const void *data, size_t size)
 static void records(void **state)
 {
 	static const uint32_t types[] = {
-		IBV_EVENT_DEVICE_FATAL, IBV_EVENT_CLIENT_REREGISTER, 18, 19, 99, 0x7fffffff, 0x80000000, 0xffffffff,
+		IBV_EVENT_DEVICE_FATAL,
+		IBV_EVENT_CLIENT_REREGISTER,
+		18,
+		19,
+		99,
+		0x7fffffff,
+		0x80000000,
+		0xffffffff,
 	};
 	struct ibv_async_event event;
 	struct ibv_xrc_domain held;
@@ -264,9 +273,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	static const struct CMUnitTest tests[] = {
-		TEST(vanished), TEST(half_taken), TEST(no_response), TEST(records),
+		TEST(vanished),
+		TEST(half_taken),
+		TEST(no_response),
+		TEST(records),
 	};
 
 	signal(SIGPIPE, SIG_IGN);
-	return cmocka_run_group_tests_name("a bad kernel", tests, cmd_group_setup, cmd_group_teardown);
+	return cmocka_run_group_tests_name("a bad kernel", tests, cmd_group_setup,
+					   cmd_group_teardown);
 }

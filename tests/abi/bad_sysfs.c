@@ -18,9 +18,9 @@
 
 #include <infiniband/driver.h>
 
-#define CLASS "class/infiniband_verbs/"
+#define CLASS	"class/infiniband_verbs/"
 #define WARNING "libibverbs: Warning: "
-#define FATAL "libibverbs: Fatal: "
+#define FATAL	"libibverbs: Fatal: "
 
 static char root[FAKE_PATH_MAX];
 static char out[8192];
@@ -52,7 +52,7 @@ static struct ibv_device *driver(const char *path, int abi_version)
 /* Prints a line for each device and its tables, or the errno. */
 static void look(void)
 {
-	struct ibv_context context = { .ops.alloc_pd = NULL };
+	struct ibv_context context = {.ops.alloc_pd = NULL};
 	struct ibv_device **list;
 	union ibv_gid gid;
 	uint16_t pkey;
@@ -115,7 +115,7 @@ static void run(void)
 
 static int setup(void **state)
 {
-	static const char *const names[] = { "alpha_0", "beta_0" };
+	static const char *const names[] = {"alpha_0", "beta_0"};
 	char path[FAKE_PATH_MAX], uverbs[32];
 	int i;
 
@@ -183,7 +183,8 @@ static void assert_told(const char *begin, const char *file, const char *value)
 	for (line = out; *line; line = *end ? end + 1 : end) {
 		end = strchrnul(line, '\n');
 		snprintf(copy, sizeof(copy), "%.*s", (int)(end - line), line);
-		if (!strncmp(copy, begin, strlen(begin)) && strstr(copy, file) && strstr(copy, value))
+		if (!strncmp(copy, begin, strlen(begin)) && strstr(copy, file) &&
+		    strstr(copy, value))
 			return;
 	}
 	fail_msg("no line \"%s\" with \"%s\" and \"%s\":\n%s", begin, file, value, out);
@@ -205,16 +206,19 @@ static void assert_quiet(void)
 
 /* These are for every file that holds just a number. */
 static const struct harm bad_numbers[] = {
-	{ DIRECTORY, NULL, 0, "cannot be read" },
-	{ CONTENT, "", 1, "is empty" },
-	{ CONTENT, "\n", 1, "is empty" },
-	{ CONTENT, "six\n", 1, "holds 'six'" },
-	{ CONTENT, "6 and more\n", 1, "holds '6 and more'" },
-	{ CONTENT, "-3\n", 1, "holds '-3'" },
-	{ CONTENT, "99999999999999999999\n", 1, "holds '99999999999999999999'" },
-	{ CONTENT, "4", 3000, "holds '" FORTY "...'" },
-	{ CONTENT, "4", 100000, "holds '" FORTY "...'" },
-	{ CONTENT, "\1\2\xff\n", 1, "holds '?" "?" "?'" },
+	{DIRECTORY, NULL, 0, "cannot be read"},
+	{CONTENT, "", 1, "is empty"},
+	{CONTENT, "\n", 1, "is empty"},
+	{CONTENT, "six\n", 1, "holds 'six'"},
+	{CONTENT, "6 and more\n", 1, "holds '6 and more'"},
+	{CONTENT, "-3\n", 1, "holds '-3'"},
+	{CONTENT, "99999999999999999999\n", 1, "holds '99999999999999999999'"},
+	{CONTENT, "4", 3000, "holds '" FORTY "...'"},
+	{CONTENT, "4", 100000, "holds '" FORTY "...'"},
+	{CONTENT, "\1\2\xff\n", 1,
+	 "holds '?"
+	 "?"
+	 "?'"},
 };
 
 #define NUMBER(array) (sizeof(array) / sizeof((array)[0]))
@@ -228,7 +232,7 @@ static void good(void **state)
 
 static void kernel_abi(void **state)
 {
-	static const char *const unknown[] = { "0", "7", "2147483647" };
+	static const char *const unknown[] = {"0", "7", "2147483647"};
 	char expected[32];
 	size_t i;
 
@@ -254,7 +258,7 @@ static void kernel_abi(void **state)
 	}
 
 	/* A machine without RDMA is not a fault. */
-	do_harm(CLASS "abi_version", &(struct harm){ .kind = MISSING });
+	do_harm(CLASS "abi_version", &(struct harm){.kind = MISSING});
 	run();
 	assert_string_equal(out, expected);
 }
@@ -278,15 +282,15 @@ static void driver_abi(void **state)
 static void device_names(void **state)
 {
 	static const struct harm harms[] = {
-		{ MISSING, NULL, 0, "cannot be read (No such file" },
-		{ CONTENT, "", 1, "is empty" },
-		{ CONTENT, "../../../etc\n", 1, "holds '../../../etc'" },
-		{ CONTENT, "a/b\n", 1, "holds 'a/b'" },
-		{ CONTENT, "..\n", 1, "holds '..'" },
-		{ CONTENT, "two names\n", 1, "holds 'two names'" },
-		{ CONTENT, "\x1b[2J\n", 1, "holds '?[2J'" },
-		{ CONTENT, "4", 64, "holds '" FORTY "...'" },
-		{ CONTENT, "4", 20000, "holds '" FORTY "...'" },
+		{MISSING, NULL, 0, "cannot be read (No such file"},
+		{CONTENT, "", 1, "is empty"},
+		{CONTENT, "../../../etc\n", 1, "holds '../../../etc'"},
+		{CONTENT, "a/b\n", 1, "holds 'a/b'"},
+		{CONTENT, "..\n", 1, "holds '..'"},
+		{CONTENT, "two names\n", 1, "holds 'two names'"},
+		{CONTENT, "\x1b[2J\n", 1, "holds '?[2J'"},
+		{CONTENT, "4", 64, "holds '" FORTY "...'"},
+		{CONTENT, "4", 20000, "holds '" FORTY "...'"},
 	};
 	size_t i;
 
@@ -310,12 +314,12 @@ static void device_names(void **state)
 static void node_type(void **state)
 {
 	static const struct harm harms[] = {
-		{ CONTENT, "", 1, "is empty" },
-		{ CONTENT, "CA\n", 1, "holds 'CA'" },
-		{ CONTENT, "-1: CA\n", 1, "holds '-1: CA'" },
-		{ CONTENT, "99999999999999999999: CA\n", 1, "holds '99999999999999999999: CA'" },
-		{ CONTENT, "x", 9000, "holds 'xxxx" },
-		{ MISSING, NULL, 0, "cannot be read" },
+		{CONTENT, "", 1, "is empty"},
+		{CONTENT, "CA\n", 1, "holds 'CA'"},
+		{CONTENT, "-1: CA\n", 1, "holds '-1: CA'"},
+		{CONTENT, "99999999999999999999: CA\n", 1, "holds '99999999999999999999: CA'"},
+		{CONTENT, "x", 9000, "holds 'xxxx"},
+		{MISSING, NULL, 0, "cannot be read"},
 	};
 	size_t i;
 
@@ -333,18 +337,18 @@ static void node_type(void **state)
 static void tables(void **state)
 {
 	static const struct harm harms[] = {
-		{ CONTENT, "", 1, NULL },
-		{ CONTENT, "garbage\n", 1, NULL },
-		{ CONTENT, "0x12345\n", 1, NULL },
-		{ CONTENT, "0x80010\n", 1, NULL },
-		{ CONTENT, "0x8001 \n", 1, NULL },
-		{ CONTENT, "fe80:0000:0000:0000:0002:c903:0001:004\n", 1, NULL },
-		{ CONTENT, "fe80:0000:0000:0000:0002:c903:0001:0042:\n", 1, NULL },
-		{ CONTENT, "fe80:0000:0000:0000:0002:c9030:001:0042\n", 1, NULL },
-		{ CONTENT, "fe80:0000:0000:0000:0002:c9xx:0001:0042\n", 1, NULL },
-		{ CONTENT, "0002:c903:0001:02\n", 1, NULL },
-		{ CONTENT, "0002:c903:0001:0203:0405\n", 1, NULL },
-		{ CONTENT, "4", 70000, NULL },
+		{CONTENT, "", 1, NULL},
+		{CONTENT, "garbage\n", 1, NULL},
+		{CONTENT, "0x12345\n", 1, NULL},
+		{CONTENT, "0x80010\n", 1, NULL},
+		{CONTENT, "0x8001 \n", 1, NULL},
+		{CONTENT, "fe80:0000:0000:0000:0002:c903:0001:004\n", 1, NULL},
+		{CONTENT, "fe80:0000:0000:0000:0002:c903:0001:0042:\n", 1, NULL},
+		{CONTENT, "fe80:0000:0000:0000:0002:c9030:001:0042\n", 1, NULL},
+		{CONTENT, "fe80:0000:0000:0000:0002:c9xx:0001:0042\n", 1, NULL},
+		{CONTENT, "0002:c903:0001:02\n", 1, NULL},
+		{CONTENT, "0002:c903:0001:0203:0405\n", 1, NULL},
+		{CONTENT, "4", 70000, NULL},
 	};
 	size_t i;
 
@@ -356,7 +360,8 @@ static void tables(void **state)
 		run();
 		assert_has("alpha_0 type 1 ");
 		assert_has(" gid -1 errno 22 ..00 pkey -1 errno 22 0000\n");
-		if (!strstr(out, "alpha_0 type 1 guid 0 ") && !strstr(out, "alpha_0 type 1 guid 2c90300010002 "))
+		if (!strstr(out, "alpha_0 type 1 guid 0 ") &&
+		    !strstr(out, "alpha_0 type 1 guid 2c90300010002 "))
 			fail_msg("case %zu: a GUID:\n%s", i, out);
 		assert_has("beta_0 " GOOD "2 devices\n");
 		assert_quiet();
@@ -367,7 +372,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	static const struct CMUnitTest tests[] = {
-		TEST(good), TEST(kernel_abi), TEST(driver_abi), TEST(device_names), TEST(node_type), TEST(tables),
+		TEST(good),	    TEST(kernel_abi), TEST(driver_abi),
+		TEST(device_names), TEST(node_type),  TEST(tables),
 	};
 
 	alarm(200);

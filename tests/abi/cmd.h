@@ -10,50 +10,62 @@
 #include <infiniband/verbs.h>
 
 /* Before each command, fake_dirty() leaves garbage on the stack and on the heap. */
-#define ibv_cmd_alloc_pd(...) (fake_dirty(), ibv_cmd_alloc_pd(__VA_ARGS__))
-#define ibv_cmd_attach_mcast(...) (fake_dirty(), ibv_cmd_attach_mcast(__VA_ARGS__))
-#define ibv_cmd_close_xrc_domain(...) (fake_dirty(), ibv_cmd_close_xrc_domain(__VA_ARGS__))
-#define ibv_cmd_create_ah(...) (fake_dirty(), ibv_cmd_create_ah(__VA_ARGS__))
-#define ibv_cmd_create_cq(...) (fake_dirty(), ibv_cmd_create_cq(__VA_ARGS__))
-#define ibv_cmd_create_qp(...) (fake_dirty(), ibv_cmd_create_qp(__VA_ARGS__))
-#define ibv_cmd_create_srq(...) (fake_dirty(), ibv_cmd_create_srq(__VA_ARGS__))
+#define ibv_cmd_alloc_pd(...)	       (fake_dirty(), ibv_cmd_alloc_pd(__VA_ARGS__))
+#define ibv_cmd_attach_mcast(...)      (fake_dirty(), ibv_cmd_attach_mcast(__VA_ARGS__))
+#define ibv_cmd_close_xrc_domain(...)  (fake_dirty(), ibv_cmd_close_xrc_domain(__VA_ARGS__))
+#define ibv_cmd_create_ah(...)	       (fake_dirty(), ibv_cmd_create_ah(__VA_ARGS__))
+#define ibv_cmd_create_cq(...)	       (fake_dirty(), ibv_cmd_create_cq(__VA_ARGS__))
+#define ibv_cmd_create_qp(...)	       (fake_dirty(), ibv_cmd_create_qp(__VA_ARGS__))
+#define ibv_cmd_create_srq(...)	       (fake_dirty(), ibv_cmd_create_srq(__VA_ARGS__))
 #define ibv_cmd_create_xrc_rcv_qp(...) (fake_dirty(), ibv_cmd_create_xrc_rcv_qp(__VA_ARGS__))
-#define ibv_cmd_create_xrc_srq(...) (fake_dirty(), ibv_cmd_create_xrc_srq(__VA_ARGS__))
-#define ibv_cmd_dealloc_pd(...) (fake_dirty(), ibv_cmd_dealloc_pd(__VA_ARGS__))
-#define ibv_cmd_dereg_mr(...) (fake_dirty(), ibv_cmd_dereg_mr(__VA_ARGS__))
-#define ibv_cmd_destroy_ah(...) (fake_dirty(), ibv_cmd_destroy_ah(__VA_ARGS__))
-#define ibv_cmd_destroy_cq(...) (fake_dirty(), ibv_cmd_destroy_cq(__VA_ARGS__))
-#define ibv_cmd_destroy_qp(...) (fake_dirty(), ibv_cmd_destroy_qp(__VA_ARGS__))
-#define ibv_cmd_destroy_srq(...) (fake_dirty(), ibv_cmd_destroy_srq(__VA_ARGS__))
-#define ibv_cmd_detach_mcast(...) (fake_dirty(), ibv_cmd_detach_mcast(__VA_ARGS__))
-#define ibv_cmd_get_context(...) (fake_dirty(), ibv_cmd_get_context(__VA_ARGS__))
-#define ibv_cmd_modify_qp(...) (fake_dirty(), ibv_cmd_modify_qp(__VA_ARGS__))
-#define ibv_cmd_modify_srq(...) (fake_dirty(), ibv_cmd_modify_srq(__VA_ARGS__))
+#define ibv_cmd_create_xrc_srq(...)    (fake_dirty(), ibv_cmd_create_xrc_srq(__VA_ARGS__))
+#define ibv_cmd_dealloc_pd(...)	       (fake_dirty(), ibv_cmd_dealloc_pd(__VA_ARGS__))
+#define ibv_cmd_dereg_mr(...)	       (fake_dirty(), ibv_cmd_dereg_mr(__VA_ARGS__))
+#define ibv_cmd_destroy_ah(...)	       (fake_dirty(), ibv_cmd_destroy_ah(__VA_ARGS__))
+#define ibv_cmd_destroy_cq(...)	       (fake_dirty(), ibv_cmd_destroy_cq(__VA_ARGS__))
+#define ibv_cmd_destroy_qp(...)	       (fake_dirty(), ibv_cmd_destroy_qp(__VA_ARGS__))
+#define ibv_cmd_destroy_srq(...)       (fake_dirty(), ibv_cmd_destroy_srq(__VA_ARGS__))
+#define ibv_cmd_detach_mcast(...)      (fake_dirty(), ibv_cmd_detach_mcast(__VA_ARGS__))
+#define ibv_cmd_get_context(...)       (fake_dirty(), ibv_cmd_get_context(__VA_ARGS__))
+#define ibv_cmd_modify_qp(...)	       (fake_dirty(), ibv_cmd_modify_qp(__VA_ARGS__))
+#define ibv_cmd_modify_srq(...)	       (fake_dirty(), ibv_cmd_modify_srq(__VA_ARGS__))
 #define ibv_cmd_modify_xrc_rcv_qp(...) (fake_dirty(), ibv_cmd_modify_xrc_rcv_qp(__VA_ARGS__))
-#define ibv_cmd_open_xrc_domain(...) (fake_dirty(), ibv_cmd_open_xrc_domain(__VA_ARGS__))
-#define ibv_cmd_poll_cq(...) (fake_dirty(), ibv_cmd_poll_cq(__VA_ARGS__))
-#define ibv_cmd_post_recv(...) (fake_dirty(), ibv_cmd_post_recv(__VA_ARGS__))
-#define ibv_cmd_post_send(...) (fake_dirty(), ibv_cmd_post_send(__VA_ARGS__))
-#define ibv_cmd_post_srq_recv(...) (fake_dirty(), ibv_cmd_post_srq_recv(__VA_ARGS__))
-#define ibv_cmd_query_device(...) (fake_dirty(), ibv_cmd_query_device(__VA_ARGS__))
-#define ibv_cmd_query_port(...) (fake_dirty(), ibv_cmd_query_port(__VA_ARGS__))
-#define ibv_cmd_query_qp(...) (fake_dirty(), ibv_cmd_query_qp(__VA_ARGS__))
-#define ibv_cmd_query_srq(...) (fake_dirty(), ibv_cmd_query_srq(__VA_ARGS__))
-#define ibv_cmd_query_xrc_rcv_qp(...) (fake_dirty(), ibv_cmd_query_xrc_rcv_qp(__VA_ARGS__))
-#define ibv_cmd_reg_mr(...) (fake_dirty(), ibv_cmd_reg_mr(__VA_ARGS__))
-#define ibv_cmd_reg_xrc_rcv_qp(...) (fake_dirty(), ibv_cmd_reg_xrc_rcv_qp(__VA_ARGS__))
-#define ibv_cmd_req_notify_cq(...) (fake_dirty(), ibv_cmd_req_notify_cq(__VA_ARGS__))
-#define ibv_cmd_resize_cq(...) (fake_dirty(), ibv_cmd_resize_cq(__VA_ARGS__))
-#define ibv_cmd_unreg_xrc_rcv_qp(...) (fake_dirty(), ibv_cmd_unreg_xrc_rcv_qp(__VA_ARGS__))
+#define ibv_cmd_open_xrc_domain(...)   (fake_dirty(), ibv_cmd_open_xrc_domain(__VA_ARGS__))
+#define ibv_cmd_poll_cq(...)	       (fake_dirty(), ibv_cmd_poll_cq(__VA_ARGS__))
+#define ibv_cmd_post_recv(...)	       (fake_dirty(), ibv_cmd_post_recv(__VA_ARGS__))
+#define ibv_cmd_post_send(...)	       (fake_dirty(), ibv_cmd_post_send(__VA_ARGS__))
+#define ibv_cmd_post_srq_recv(...)     (fake_dirty(), ibv_cmd_post_srq_recv(__VA_ARGS__))
+#define ibv_cmd_query_device(...)      (fake_dirty(), ibv_cmd_query_device(__VA_ARGS__))
+#define ibv_cmd_query_port(...)	       (fake_dirty(), ibv_cmd_query_port(__VA_ARGS__))
+#define ibv_cmd_query_qp(...)	       (fake_dirty(), ibv_cmd_query_qp(__VA_ARGS__))
+#define ibv_cmd_query_srq(...)	       (fake_dirty(), ibv_cmd_query_srq(__VA_ARGS__))
+#define ibv_cmd_query_xrc_rcv_qp(...)  (fake_dirty(), ibv_cmd_query_xrc_rcv_qp(__VA_ARGS__))
+#define ibv_cmd_reg_mr(...)	       (fake_dirty(), ibv_cmd_reg_mr(__VA_ARGS__))
+#define ibv_cmd_reg_xrc_rcv_qp(...)    (fake_dirty(), ibv_cmd_reg_xrc_rcv_qp(__VA_ARGS__))
+#define ibv_cmd_req_notify_cq(...)     (fake_dirty(), ibv_cmd_req_notify_cq(__VA_ARGS__))
+#define ibv_cmd_resize_cq(...)	       (fake_dirty(), ibv_cmd_resize_cq(__VA_ARGS__))
+#define ibv_cmd_unreg_xrc_rcv_qp(...)  (fake_dirty(), ibv_cmd_unreg_xrc_rcv_qp(__VA_ARGS__))
 
-#define U8(offset, value) { offset, 1, value }
-#define U16(offset, value) { offset, 2, value }
-#define U32(offset, value) { offset, 4, value }
-#define U64(offset, value) { offset, 8, value }
+#define U8(offset, value)                                                                          \
+	{                                                                                          \
+		offset, 1, value                                                                   \
+	}
+#define U16(offset, value)                                                                         \
+	{                                                                                          \
+		offset, 2, value                                                                   \
+	}
+#define U32(offset, value)                                                                         \
+	{                                                                                          \
+		offset, 4, value                                                                   \
+	}
+#define U64(offset, value)                                                                         \
+	{                                                                                          \
+		offset, 8, value                                                                   \
+	}
 
 static char cmd_sysfs[FAKE_PATH_MAX];
 static struct ibv_context context;
-static struct ibv_pd pd = { .context = &context, .handle = 0x9d };
+static struct ibv_pd pd = {.context = &context, .handle = 0x9d};
 static struct ibv_cq send_cq, recv_cq;
 static struct ibv_srq srq;
 static struct ibv_qp qp;
@@ -146,13 +158,13 @@ static int cmd_setup(void **state)
  * What each command must do if the kernel refuses it: return the kernel's errno. If the write is short, it must return
  * an error and take nothing from the response.
  */
-#define cmd_check_refusals(call)                                                                       \
-	do {                                                                                           \
-		fake.refuse = EPERM;                                                                   \
-		assert_int_equal(call, EPERM);                                                         \
-		errno = EIO;                                                                           \
-		fake.shorten = 4;                                                                      \
-		assert_int_not_equal(call, 0);                                                         \
+#define cmd_check_refusals(call)                                                                   \
+	do {                                                                                       \
+		fake.refuse = EPERM;                                                               \
+		assert_int_equal(call, EPERM);                                                     \
+		errno = EIO;                                                                       \
+		fake.shorten = 4;                                                                  \
+		assert_int_not_equal(call, 0);                                                     \
 	} while (0)
 
 #endif

@@ -10,16 +10,17 @@ static void get_context(void **state)
 	struct {
 		struct ibv_get_context core;
 		uint64_t driver;
-	} cmd = { .driver = 0x1122334455667788 };
+	} cmd = {.driver = 0x1122334455667788};
 	struct {
 		struct ibv_get_context_resp core;
 		uint64_t driver;
-	} resp = { .driver = 0 };
+	} resp = {.driver = 0};
 
 	(void)state;
 	memset(&cmd.core, 0xee, sizeof(cmd.core));
 	fake_answer(16, U32(0, 77), U32(4, 3), U64(8, 0xfeedf00d12345678));
-	assert_int_equal(ibv_cmd_get_context(&context, &cmd.core, sizeof(cmd), &resp.core, sizeof(resp)), 0);
+	assert_int_equal(
+		ibv_cmd_get_context(&context, &cmd.core, sizeof(cmd), &resp.core, sizeof(resp)), 0);
 	fake_expect(0, 24, 16, U64(8, PTR(&resp)), U64(16, 0x1122334455667788));
 	assert_int_equal(context.async_fd, 77);
 	assert_int_equal(context.num_comp_vectors, 3);
@@ -27,7 +28,8 @@ static void get_context(void **state)
 
 	context.async_fd = -5;
 	context.num_comp_vectors = -6;
-	cmd_check_refusals(ibv_cmd_get_context(&context, &cmd.core, sizeof(cmd), &resp.core, sizeof(resp)));
+	cmd_check_refusals(
+		ibv_cmd_get_context(&context, &cmd.core, sizeof(cmd), &resp.core, sizeof(resp)));
 	assert_int_equal(context.async_fd, -5);
 	assert_int_equal(context.num_comp_vectors, -6);
 }
@@ -49,7 +51,7 @@ static void query_device(void **state)
 	struct {
 		struct ibv_query_device core;
 		uint64_t driver;
-	} cmd = { .driver = 42 };
+	} cmd = {.driver = 42};
 	struct ibv_query_device_resp answer;
 	struct ibv_device_attr attr;
 	unsigned char *byte = (unsigned char *)&answer;
@@ -93,7 +95,7 @@ static void query_port(void **state)
 	struct {
 		struct ibv_query_port core;
 		uint64_t driver;
-	} cmd = { .driver = 43 };
+	} cmd = {.driver = 43};
 	struct ibv_query_port_resp answer;
 	struct ibv_port_attr attr;
 	unsigned char *byte = (unsigned char *)&answer;
@@ -122,24 +124,27 @@ static void protection_domain(void **state)
 	struct {
 		struct ibv_alloc_pd core;
 		uint64_t driver;
-	} cmd = { .driver = 0x77 };
+	} cmd = {.driver = 0x77};
 	struct {
 		struct ibv_alloc_pd_resp core;
 		uint32_t driver[2];
-	} resp = { .driver = { 0 } };
-	struct ibv_pd new_pd = { .context = &context, .handle = 1 };
+	} resp = {.driver = {0}};
+	struct ibv_pd new_pd = {.context = &context, .handle = 1};
 
 	(void)state;
 	memset(&cmd.core, 0xee, sizeof(cmd.core));
 	fake_answer(12, U32(0, 0xabcd), U32(4, 0x1234), U32(8, 0x5678));
-	assert_int_equal(ibv_cmd_alloc_pd(&context, &new_pd, &cmd.core, sizeof(cmd), &resp.core, sizeof(resp)), 0);
+	assert_int_equal(ibv_cmd_alloc_pd(&context, &new_pd, &cmd.core, sizeof(cmd), &resp.core,
+					  sizeof(resp)),
+			 0);
 	fake_expect(3, 24, 12, U64(8, PTR(&resp)), U64(16, 0x77));
 	assert_int_equal(new_pd.handle, 0xabcd);
 	assert_int_equal(resp.driver[0], 0x1234);
 	assert_int_equal(resp.driver[1], 0x5678);
 
 	new_pd.handle = 0x66;
-	cmd_check_refusals(ibv_cmd_alloc_pd(&context, &new_pd, &cmd.core, sizeof(cmd), &resp.core, sizeof(resp)));
+	cmd_check_refusals(ibv_cmd_alloc_pd(&context, &new_pd, &cmd.core, sizeof(cmd), &resp.core,
+					    sizeof(resp)));
 	assert_int_equal(new_pd.handle, 0x66);
 
 	assert_int_equal(ibv_cmd_dealloc_pd(&pd), 0);
@@ -152,12 +157,12 @@ static void memory_region(void **state)
 	struct {
 		struct ibv_reg_mr core;
 		uint64_t driver;
-	} cmd = { .driver = 44 };
+	} cmd = {.driver = 44};
 	struct {
 		struct ibv_reg_mr_resp core;
 		uint32_t driver;
-	} resp = { .driver = 0 };
-	struct ibv_mr mr = { .context = &context, .pd = &pd, .handle = 1, .lkey = 2, .rkey = 3 };
+	} resp = {.driver = 0};
+	struct ibv_mr mr = {.context = &context, .pd = &pd, .handle = 1, .lkey = 2, .rkey = 3};
 	/* More than 32 bits, where pointers have more. */
 	void *addr = (void *)(uintptr_t)0x7f0012345678;
 	const size_t length = (size_t)0x100200300;
@@ -165,18 +170,19 @@ static void memory_region(void **state)
 	(void)state;
 	memset(&cmd.core, 0xee, sizeof(cmd.core));
 	fake_answer(16, U32(0, 0x3333), U32(4, 0x4444), U32(8, 0x5555), U32(12, 0x6666));
-	assert_int_equal(ibv_cmd_reg_mr(&pd, addr, length, 0x99000000aa, 0x1f, &mr, &cmd.core, sizeof(cmd),
-					&resp.core, sizeof(resp)), 0);
-	fake_expect(9, 56, 16, U64(8, PTR(&resp)), U64(16, PTR(addr)), U64(24, length), U64(32, 0x99000000aa),
-		    U32(40, 0x9d), U32(44, 0x1f), U64(48, 44));
+	assert_int_equal(ibv_cmd_reg_mr(&pd, addr, length, 0x99000000aa, 0x1f, &mr, &cmd.core,
+					sizeof(cmd), &resp.core, sizeof(resp)),
+			 0);
+	fake_expect(9, 56, 16, U64(8, PTR(&resp)), U64(16, PTR(addr)), U64(24, length),
+		    U64(32, 0x99000000aa), U32(40, 0x9d), U32(44, 0x1f), U64(48, 44));
 	assert_int_equal(mr.handle, 0x3333);
 	assert_int_equal(mr.lkey, 0x4444);
 	assert_int_equal(mr.rkey, 0x5555);
 	assert_int_equal(resp.driver, 0x6666);
 
 	mr.handle = 9;
-	cmd_check_refusals(ibv_cmd_reg_mr(&pd, addr, 4096, 0, 1, &mr, &cmd.core, sizeof(cmd), &resp.core,
-					  sizeof(resp)));
+	cmd_check_refusals(ibv_cmd_reg_mr(&pd, addr, 4096, 0, 1, &mr, &cmd.core, sizeof(cmd),
+					  &resp.core, sizeof(resp)));
 	assert_int_equal(mr.handle, 9);
 
 	assert_int_equal(ibv_cmd_dereg_mr(&mr), 0);
@@ -187,7 +193,10 @@ static void memory_region(void **state)
 static void address_handle(void **state)
 {
 	struct ibv_ah_attr attr = {
-		.grh = { .flow_label = 0x12345, .sgid_index = 0x11, .hop_limit = 0x22, .traffic_class = 0x33 },
+		.grh = {.flow_label = 0x12345,
+			.sgid_index = 0x11,
+			.hop_limit = 0x22,
+			.traffic_class = 0x33},
 		.dlid = 0x4455,
 		.sl = 0x6,
 		.src_path_bits = 0x77,
@@ -195,7 +204,7 @@ static void address_handle(void **state)
 		.is_global = 1,
 		.port_num = 2,
 	};
-	struct ibv_ah ah = { .context = &context, .pd = &pd };
+	struct ibv_ah ah = {.context = &context, .pd = &pd};
 	int i;
 
 	(void)state;
@@ -205,8 +214,9 @@ static void address_handle(void **state)
 	fake_answer(4, U32(0, 0xa7));
 	assert_int_equal(ibv_cmd_create_ah(&pd, &ah, &attr), 0);
 	fake_expect(5, 64, 4, U64(16, PTR(&ah)), U32(24, 0x9d), U64(32, 0xa7a6a5a4a3a2a1a0),
-		    U64(40, 0xafaeadacabaaa9a8), U32(48, 0x12345), U8(52, 0x11), U8(53, 0x22), U8(54, 0x33),
-		    U16(56, 0x4455), U8(58, 6), U8(59, 0x77), U8(60, 8), U8(61, 1), U8(62, 2));
+		    U64(40, 0xafaeadacabaaa9a8), U32(48, 0x12345), U8(52, 0x11), U8(53, 0x22),
+		    U8(54, 0x33), U16(56, 0x4455), U8(58, 6), U8(59, 0x77), U8(60, 8), U8(61, 1),
+		    U8(62, 2));
 	assert_int_equal(ah.handle, 0xa7);
 
 	ah.handle = 0x31;
@@ -228,13 +238,13 @@ static void multicast(void **state)
 		gid.raw[i] = 0xf0 - i;
 
 	assert_int_equal(ibv_cmd_attach_mcast(&qp, &gid, 0xc001), 0);
-	fake_expect(30, 32, 0, U64(8, 0xe9eaebecedeeeff0), U64(16, 0xe1e2e3e4e5e6e7e8), U32(24, 0x99),
-		    U16(28, 0xc001));
+	fake_expect(30, 32, 0, U64(8, 0xe9eaebecedeeeff0), U64(16, 0xe1e2e3e4e5e6e7e8),
+		    U32(24, 0x99), U16(28, 0xc001));
 	cmd_check_refusals(ibv_cmd_attach_mcast(&qp, &gid, 0xc001));
 
 	assert_int_equal(ibv_cmd_detach_mcast(&qp, &gid, 0xc002), 0);
-	fake_expect(31, 32, 0, U64(8, 0xe9eaebecedeeeff0), U64(16, 0xe1e2e3e4e5e6e7e8), U32(24, 0x99),
-		    U16(28, 0xc002));
+	fake_expect(31, 32, 0, U64(8, 0xe9eaebecedeeeff0), U64(16, 0xe1e2e3e4e5e6e7e8),
+		    U32(24, 0x99), U16(28, 0xc002));
 	cmd_check_refusals(ibv_cmd_detach_mcast(&qp, &gid, 0xc002));
 }
 
@@ -271,9 +281,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, cmd_setup)
 	static const struct CMUnitTest tests[] = {
-		TEST(get_context),	TEST(query_device),   TEST(query_port), TEST(protection_domain),
-		TEST(memory_region),	TEST(address_handle), TEST(multicast),	TEST(comp_channel),
+		TEST(get_context),	 TEST(query_device),  TEST(query_port),
+		TEST(protection_domain), TEST(memory_region), TEST(address_handle),
+		TEST(multicast),	 TEST(comp_channel),
 	};
 
-	return cmocka_run_group_tests_name("commands of objects", tests, cmd_group_setup, cmd_group_teardown);
+	return cmocka_run_group_tests_name("commands of objects", tests, cmd_group_setup,
+					   cmd_group_teardown);
 }

@@ -13,33 +13,36 @@ static void create_cq(void **state)
 	struct {
 		struct ibv_create_cq core;
 		uint64_t driver[2];
-	} cmd = { .driver = { 0x111, 0x222 } };
+	} cmd = {.driver = {0x111, 0x222}};
 	struct {
 		struct ibv_create_cq_resp core;
 		uint64_t driver;
-	} resp = { .driver = 0 };
-	struct ibv_comp_channel channel = { .context = &context, .fd = 0x31 };
+	} resp = {.driver = 0};
+	struct ibv_comp_channel channel = {.context = &context, .fd = 0x31};
 	struct ibv_cq *cq = &recv_cq;
 
 	(void)state;
 	memset(&cmd.core, 0xee, sizeof(cmd.core));
 	fake_answer(16, U32(0, 0xc9), U32(4, 255), U64(8, 0xd1));
-	assert_int_equal(ibv_cmd_create_cq(&context, 200, &channel, 2, cq, &cmd.core, sizeof(cmd), &resp.core,
-					   sizeof(resp)), 0);
-	fake_expect(18, 56, 16, U64(8, PTR(&resp)), U64(16, PTR(cq)), U32(24, 200), U32(28, 2), U32(32, 0x31),
-		    U64(40, 0x111), U64(48, 0x222));
+	assert_int_equal(ibv_cmd_create_cq(&context, 200, &channel, 2, cq, &cmd.core, sizeof(cmd),
+					   &resp.core, sizeof(resp)),
+			 0);
+	fake_expect(18, 56, 16, U64(8, PTR(&resp)), U64(16, PTR(cq)), U32(24, 200), U32(28, 2),
+		    U32(32, 0x31), U64(40, 0x111), U64(48, 0x222));
 	assert_int_equal(cq->handle, 0xc9);
 	assert_int_equal(cq->cqe, 255);
 	assert_true(resp.driver == 0xd1);
 
-	assert_int_equal(ibv_cmd_create_cq(&context, 1, NULL, 0, cq, &cmd.core, sizeof(cmd), &resp.core,
-					   sizeof(resp)), 0);
-	fake_expect(18, 56, 16, U64(16, PTR(cq)), U32(24, 1), U32(32, 0xffffffff), U64(40, 0x111), U64(48, 0x222));
+	assert_int_equal(ibv_cmd_create_cq(&context, 1, NULL, 0, cq, &cmd.core, sizeof(cmd),
+					   &resp.core, sizeof(resp)),
+			 0);
+	fake_expect(18, 56, 16, U64(16, PTR(cq)), U32(24, 1), U32(32, 0xffffffff), U64(40, 0x111),
+		    U64(48, 0x222));
 
 	cq->handle = 7;
 	cq->cqe = 8;
-	cmd_check_refusals(ibv_cmd_create_cq(&context, 200, NULL, 0, cq, &cmd.core, sizeof(cmd), &resp.core,
-					     sizeof(resp)));
+	cmd_check_refusals(ibv_cmd_create_cq(&context, 200, NULL, 0, cq, &cmd.core, sizeof(cmd),
+					     &resp.core, sizeof(resp)));
 	assert_int_equal(cq->handle, 7);
 	assert_int_equal(cq->cqe, 8);
 }
@@ -49,9 +52,10 @@ static void poll_cq(void **state)
 	struct ibv_wc wc[3];
 
 	(void)state;
-	fake_answer(8 + 2 * 48, U32(0, 2), U64(8, 0x1111222233334444), U32(16, 5), U32(20, 0x81), U32(24, 0x77),
-		    U32(28, 4096), U32(32, 0xaabbccdd), U32(36, 0x123), U32(40, 0x456), U32(44, 3), U16(48, 0x55),
-		    U16(50, 0x66), U8(52, 7), U8(53, 9), U64(56, 2));
+	fake_answer(8 + 2 * 48, U32(0, 2), U64(8, 0x1111222233334444), U32(16, 5), U32(20, 0x81),
+		    U32(24, 0x77), U32(28, 4096), U32(32, 0xaabbccdd), U32(36, 0x123),
+		    U32(40, 0x456), U32(44, 3), U16(48, 0x55), U16(50, 0x66), U8(52, 7), U8(53, 9),
+		    U64(56, 2));
 	memset(wc, 0, sizeof(wc));
 	assert_int_equal(ibv_cmd_poll_cq(&send_cq, 3, wc), 2);
 	fake_expect(21, 24, 8 + 3 * 48, U32(16, 0x5c), U32(20, 3));
@@ -89,7 +93,7 @@ static void resize_cq(void **state)
 	struct {
 		struct ibv_resize_cq core;
 		uint64_t driver;
-	} cmd = { .driver = 0x333 };
+	} cmd = {.driver = 0x333};
 	struct ibv_resize_cq_resp resp;
 
 	(void)state;
@@ -97,12 +101,14 @@ static void resize_cq(void **state)
 	/* The kernel returns the first four bytes only. */
 	fake_answer(4, U32(0, 511));
 	send_cq.cqe = 1;
-	assert_int_equal(ibv_cmd_resize_cq(&send_cq, 500, &cmd.core, sizeof(cmd), &resp, sizeof(resp)), 0);
+	assert_int_equal(
+		ibv_cmd_resize_cq(&send_cq, 500, &cmd.core, sizeof(cmd), &resp, sizeof(resp)), 0);
 	fake_expect(19, 32, 8, U64(8, PTR(&resp)), U32(16, 0x5c), U32(20, 500), U64(24, 0x333));
 	assert_int_equal(send_cq.cqe, 511);
 
 	send_cq.cqe = 1;
-	cmd_check_refusals(ibv_cmd_resize_cq(&send_cq, 500, &cmd.core, sizeof(cmd), &resp, sizeof(resp)));
+	cmd_check_refusals(
+		ibv_cmd_resize_cq(&send_cq, 500, &cmd.core, sizeof(cmd), &resp, sizeof(resp)));
 	assert_int_equal(send_cq.cqe, 1);
 }
 
@@ -134,19 +140,21 @@ static void create_srq(void **state)
 	struct {
 		struct ibv_create_srq core;
 		uint64_t driver[2];
-	} cmd = { .driver = { 0x444, 0x555 } };
+	} cmd = {.driver = {0x444, 0x555}};
 	struct {
 		struct ibv_create_srq_resp core;
 		uint64_t driver;
-	} resp = { .driver = 0 };
-	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 100, .max_sge = 3, .srq_limit = 17 } };
+	} resp = {.driver = 0};
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 100, .max_sge = 3, .srq_limit = 17}};
 
 	(void)state;
 	memset(&cmd.core, 0xee, sizeof(cmd.core));
 	fake_answer(24, U32(0, 0x5a), U32(4, 127), U32(8, 4), U64(16, 0x77));
-	assert_int_equal(ibv_cmd_create_srq(&pd, &srq, &attr, &cmd.core, sizeof(cmd), &resp.core, sizeof(resp)), 0);
-	fake_expect(32, 56, 24, U64(8, PTR(&resp)), U64(16, PTR(&srq)), U32(24, 0x9d), U32(28, 100), U32(32, 3),
-		    U32(36, 17), U64(40, 0x444), U64(48, 0x555));
+	assert_int_equal(ibv_cmd_create_srq(&pd, &srq, &attr, &cmd.core, sizeof(cmd), &resp.core,
+					    sizeof(resp)),
+			 0);
+	fake_expect(32, 56, 24, U64(8, PTR(&resp)), U64(16, PTR(&srq)), U32(24, 0x9d), U32(28, 100),
+		    U32(32, 3), U32(36, 17), U64(40, 0x444), U64(48, 0x555));
 	assert_int_equal(srq.handle, 0x5a);
 	assert_int_equal(attr.attr.max_wr, 127);
 	assert_int_equal(attr.attr.max_sge, 4);
@@ -154,7 +162,8 @@ static void create_srq(void **state)
 
 	srq.handle = 6;
 	attr.attr.max_wr = 100;
-	cmd_check_refusals(ibv_cmd_create_srq(&pd, &srq, &attr, &cmd.core, sizeof(cmd), &resp.core, sizeof(resp)));
+	cmd_check_refusals(ibv_cmd_create_srq(&pd, &srq, &attr, &cmd.core, sizeof(cmd), &resp.core,
+					      sizeof(resp)));
 	assert_int_equal(srq.handle, 6);
 	assert_int_equal(attr.attr.max_wr, 100);
 }
@@ -164,12 +173,12 @@ static void modify_and_query_srq(void **state)
 	struct {
 		struct ibv_modify_srq core;
 		uint64_t driver;
-	} modify = { .driver = 0x666 };
+	} modify = {.driver = 0x666};
 	struct {
 		struct ibv_query_srq core;
 		uint64_t driver;
-	} query = { .driver = 0x777 };
-	struct ibv_srq_attr attr = { .max_wr = 64, .max_sge = 5, .srq_limit = 8 };
+	} query = {.driver = 0x777};
+	struct ibv_srq_attr attr = {.max_wr = 64, .max_sge = 5, .srq_limit = 8};
 
 	(void)state;
 	memset(&modify.core, 0xee, sizeof(modify.core));
@@ -197,7 +206,8 @@ static void modify_and_query_srq(void **state)
 static struct ibv_qp_init_attr *old_init_attr(void)
 {
 	size_t page = sysconf(_SC_PAGESIZE);
-	char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *pages =
+		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	assert_true(pages != MAP_FAILED);
 	assert_int_equal(munmap(pages + page, page), 0);
@@ -216,11 +226,11 @@ static void create_qp(void **state)
 	struct {
 		struct ibv_create_qp core;
 		uint64_t driver[3];
-	} cmd = { .driver = { 1, 2, 3 } };
+	} cmd = {.driver = {1, 2, 3}};
 	struct {
 		struct ibv_create_qp_resp core;
 		uint64_t driver;
-	} resp = { .driver = 0 };
+	} resp = {.driver = 0};
 	struct ibv_qp_init_attr *attr = old_init_attr();
 
 	(void)state;
@@ -236,12 +246,15 @@ static void create_qp(void **state)
 	attr->qp_type = IBV_QPT_UC;
 	attr->sq_sig_all = 1;
 
-	fake_answer(40, U32(0, 0x9a), U32(4, 0x123456), U32(8, 11), U32(12, 22), U32(16, 33), U32(20, 44), U32(24, 55),
-		    U64(32, 0xd0));
-	assert_int_equal(ibv_cmd_create_qp(&pd, &qp, attr, &cmd.core, sizeof(cmd), &resp.core, sizeof(resp)), 0);
-	fake_expect(24, 88, 40, U64(8, PTR(&resp)), U64(16, PTR(&qp)), U32(24, 0x9d), U32(28, 0x5c), U32(32, 0x4c),
-		    U32(36, 0x54), U32(40, 10), U32(44, 20), U32(48, 30), U32(52, 40), U32(56, 50), U8(60, 1),
-		    U8(61, 3), U8(62, 1), U64(64, 1), U64(72, 2), U64(80, 3));
+	fake_answer(40, U32(0, 0x9a), U32(4, 0x123456), U32(8, 11), U32(12, 22), U32(16, 33),
+		    U32(20, 44), U32(24, 55), U64(32, 0xd0));
+	assert_int_equal(
+		ibv_cmd_create_qp(&pd, &qp, attr, &cmd.core, sizeof(cmd), &resp.core, sizeof(resp)),
+		0);
+	fake_expect(24, 88, 40, U64(8, PTR(&resp)), U64(16, PTR(&qp)), U32(24, 0x9d), U32(28, 0x5c),
+		    U32(32, 0x4c), U32(36, 0x54), U32(40, 10), U32(44, 20), U32(48, 30),
+		    U32(52, 40), U32(56, 50), U8(60, 1), U8(61, 3), U8(62, 1), U64(64, 1),
+		    U64(72, 2), U64(80, 3));
 	assert_int_equal(qp.handle, 0x9a);
 	assert_int_equal(qp.qp_num, 0x123456);
 	assert_int_equal(attr->cap.max_send_wr, 11);
@@ -253,14 +266,18 @@ static void create_qp(void **state)
 
 	attr->srq = NULL;
 	attr->sq_sig_all = 0;
-	assert_int_equal(ibv_cmd_create_qp(&pd, &qp, attr, &cmd.core, sizeof(cmd), &resp.core, sizeof(resp)), 0);
-	fake_expect(24, 88, 40, U64(16, PTR(&qp)), U32(24, 0x9d), U32(28, 0x5c), U32(32, 0x4c), U32(40, 11),
-		    U32(44, 22), U32(48, 33), U32(52, 44), U32(56, 55), U8(61, 3), U64(64, 1), U64(72, 2), U64(80, 3));
+	assert_int_equal(
+		ibv_cmd_create_qp(&pd, &qp, attr, &cmd.core, sizeof(cmd), &resp.core, sizeof(resp)),
+		0);
+	fake_expect(24, 88, 40, U64(16, PTR(&qp)), U32(24, 0x9d), U32(28, 0x5c), U32(32, 0x4c),
+		    U32(40, 11), U32(44, 22), U32(48, 33), U32(52, 44), U32(56, 55), U8(61, 3),
+		    U64(64, 1), U64(72, 2), U64(80, 3));
 
 	qp.handle = 1;
 	qp.qp_num = 2;
 	attr->cap.max_send_wr = 10;
-	cmd_check_refusals(ibv_cmd_create_qp(&pd, &qp, attr, &cmd.core, sizeof(cmd), &resp.core, sizeof(resp)));
+	cmd_check_refusals(ibv_cmd_create_qp(&pd, &qp, attr, &cmd.core, sizeof(cmd), &resp.core,
+					     sizeof(resp)));
 	assert_int_equal(qp.handle, 1);
 	assert_int_equal(qp.qp_num, 2);
 	assert_int_equal(attr->cap.max_send_wr, 10);
@@ -270,11 +287,11 @@ static void create_qp(void **state)
 /* The command has the domain's handle where the SRQ's would be. */
 static void create_xrc_qp(void **state)
 {
-	struct ibv_xrc_domain domain = { .context = &context, .handle = 0xd0d0 };
+	struct ibv_xrc_domain domain = {.context = &context, .handle = 0xd0d0};
 	struct ibv_qp_init_attr attr = {
 		.send_cq = &send_cq,
 		.recv_cq = &recv_cq,
-		.cap = { .max_send_wr = 1, .max_send_sge = 1 },
+		.cap = {.max_send_wr = 1, .max_send_sge = 1},
 		.qp_type = IBV_QPT_XRC,
 		.xrc_domain = &domain,
 	};
@@ -284,9 +301,10 @@ static void create_xrc_qp(void **state)
 	(void)state;
 	memset(&cmd, 0xee, sizeof(cmd));
 	fake_answer(32, U32(0, 0x9b), U32(4, 0x800001));
-	assert_int_equal(ibv_cmd_create_qp(&pd, &qp, &attr, &cmd, sizeof(cmd), &resp, sizeof(resp)), 0);
-	fake_expect(24, 64, 32, U64(16, PTR(&qp)), U32(24, 0x9d), U32(28, 0x5c), U32(32, 0x4c), U32(36, 0xd0d0),
-		    U32(40, 1), U32(48, 1), U8(61, 5));
+	assert_int_equal(ibv_cmd_create_qp(&pd, &qp, &attr, &cmd, sizeof(cmd), &resp, sizeof(resp)),
+			 0);
+	fake_expect(24, 64, 32, U64(16, PTR(&qp)), U32(24, 0x9d), U32(28, 0x5c), U32(32, 0x4c),
+		    U32(36, 0xd0d0), U32(40, 1), U32(48, 1), U8(61, 5));
 	assert_int_equal(qp.qp_num, 0x800001);
 	assert_ptr_equal(attr.xrc_domain, &domain);
 }
@@ -296,7 +314,7 @@ static void query_qp(void **state)
 	struct {
 		struct ibv_query_qp core;
 		uint64_t driver;
-	} cmd = { .driver = 0x888 };
+	} cmd = {.driver = 0x888};
 	struct ibv_qp_init_attr *init = old_init_attr();
 	struct ibv_qp_attr attr;
 	size_t i;
@@ -312,7 +330,8 @@ static void query_qp(void **state)
 	assert_int_equal(ibv_cmd_query_qp(&qp, &attr, 0x1fffff, init, &cmd.core, sizeof(cmd)), 0);
 	fake_expect(25, 32, 128, U32(16, 0x99), U32(20, 0x1fffff), U64(24, 0x888));
 
-#define IS(field, offset) assert_true((uint64_t)attr.field == field_get(fake.response, offset, sizeof(attr.field)))
+#define IS(field, offset)                                                                          \
+	assert_true((uint64_t)attr.field == field_get(fake.response, offset, sizeof(attr.field)))
 #define IS8(field, offset) assert_int_equal(attr.field, fake.response[offset])
 	assert_memory_equal(attr.ah_attr.grh.dgid.raw, fake.response, 16);
 	IS(ah_attr.grh.flow_label, 16);
@@ -383,8 +402,8 @@ static void query_qp(void **state)
 
 static void query_xrc_qp(void **state)
 {
-	struct ibv_xrc_domain domain = { .context = &context, .handle = 1 };
-	struct ibv_qp_init_attr init = { .xrc_domain = NULL };
+	struct ibv_xrc_domain domain = {.context = &context, .handle = 1};
+	struct ibv_qp_init_attr init = {.xrc_domain = NULL};
 	struct ibv_query_qp cmd;
 	struct ibv_qp_attr attr;
 
@@ -403,7 +422,7 @@ static void modify_qp(void **state)
 	struct {
 		struct ibv_modify_qp core;
 		uint64_t driver;
-	} cmd = { .driver = 0x999 };
+	} cmd = {.driver = 0x999};
 	struct ibv_qp_attr attr;
 	unsigned char *byte = (unsigned char *)&attr;
 	size_t i;
@@ -418,19 +437,22 @@ static void modify_qp(void **state)
 	attr.path_mig_state = 4;
 
 	assert_int_equal(ibv_cmd_modify_qp(&qp, &attr, 0x1fffff, &cmd.core, sizeof(cmd)), 0);
-#define AV(at, av)                                                                                     \
-	U64(at, field_get(av.grh.dgid.raw, 0, 8)), U64(at + 8, field_get(av.grh.dgid.raw, 8, 8)),        \
-		U32(at + 16, av.grh.flow_label), U16(at + 20, av.dlid), U8(at + 24, av.grh.sgid_index),\
-		U8(at + 25, av.grh.hop_limit), U8(at + 26, av.grh.traffic_class), U8(at + 27, av.sl),  \
-		U8(at + 28, av.src_path_bits), U8(at + 29, av.static_rate), U8(at + 30, av.is_global), \
-		U8(at + 31, av.port_num)
-	fake_expect(26, 128, 0, AV(8, attr.ah_attr), AV(40, attr.alt_ah_attr), U32(72, 0x99), U32(76, 0x1fffff),
-		    U32(80, attr.qkey), U32(84, attr.rq_psn), U32(88, attr.sq_psn), U32(92, attr.dest_qp_num),
-		    U32(96, attr.qp_access_flags), U16(100, attr.pkey_index), U16(102, attr.alt_pkey_index),
-		    U8(104, 1), U8(105, 2), U8(106, 3), U8(107, 4), U8(108, attr.en_sqd_async_notify),
-		    U8(109, attr.max_rd_atomic), U8(110, attr.max_dest_rd_atomic), U8(111, attr.min_rnr_timer),
-		    U8(112, attr.port_num), U8(113, attr.timeout), U8(114, attr.retry_cnt), U8(115, attr.rnr_retry),
-		    U8(116, attr.alt_port_num), U8(117, attr.alt_timeout), U64(120, 0x999));
+#define AV(at, av)                                                                                 \
+	U64(at, field_get(av.grh.dgid.raw, 0, 8)), U64(at + 8, field_get(av.grh.dgid.raw, 8, 8)),  \
+		U32(at + 16, av.grh.flow_label), U16(at + 20, av.dlid),                            \
+		U8(at + 24, av.grh.sgid_index), U8(at + 25, av.grh.hop_limit),                     \
+		U8(at + 26, av.grh.traffic_class), U8(at + 27, av.sl),                             \
+		U8(at + 28, av.src_path_bits), U8(at + 29, av.static_rate),                        \
+		U8(at + 30, av.is_global), U8(at + 31, av.port_num)
+	fake_expect(26, 128, 0, AV(8, attr.ah_attr), AV(40, attr.alt_ah_attr), U32(72, 0x99),
+		    U32(76, 0x1fffff), U32(80, attr.qkey), U32(84, attr.rq_psn),
+		    U32(88, attr.sq_psn), U32(92, attr.dest_qp_num), U32(96, attr.qp_access_flags),
+		    U16(100, attr.pkey_index), U16(102, attr.alt_pkey_index), U8(104, 1),
+		    U8(105, 2), U8(106, 3), U8(107, 4), U8(108, attr.en_sqd_async_notify),
+		    U8(109, attr.max_rd_atomic), U8(110, attr.max_dest_rd_atomic),
+		    U8(111, attr.min_rnr_timer), U8(112, attr.port_num), U8(113, attr.timeout),
+		    U8(114, attr.retry_cnt), U8(115, attr.rnr_retry), U8(116, attr.alt_port_num),
+		    U8(117, attr.alt_timeout), U64(120, 0x999));
 	cmd_check_refusals(ibv_cmd_modify_qp(&qp, &attr, 1, &cmd.core, sizeof(cmd)));
 }
 
@@ -438,10 +460,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, cmd_setup)
 	static const struct CMUnitTest tests[] = {
-		TEST(create_cq),  TEST(poll_cq),   TEST(req_notify_cq),	       TEST(resize_cq),
-		TEST(destroys),	  TEST(create_srq), TEST(modify_and_query_srq), TEST(create_qp),
-		TEST(create_xrc_qp), TEST(query_qp), TEST(query_xrc_qp),       TEST(modify_qp),
+		TEST(create_cq),     TEST(poll_cq),    TEST(req_notify_cq),	   TEST(resize_cq),
+		TEST(destroys),	     TEST(create_srq), TEST(modify_and_query_srq), TEST(create_qp),
+		TEST(create_xrc_qp), TEST(query_qp),   TEST(query_xrc_qp),	   TEST(modify_qp),
 	};
 
-	return cmocka_run_group_tests_name("commands of queues", tests, cmd_group_setup, cmd_group_teardown);
+	return cmocka_run_group_tests_name("commands of queues", tests, cmd_group_setup,
+					   cmd_group_teardown);
 }

@@ -19,12 +19,15 @@ static void open_and_close(void **state)
 	struct {
 		struct ibv_open_xrc_domain_resp core;
 		uint32_t driver[2];
-	} resp = { .driver = { 0x11, 0x22 } };
-	struct ibv_xrc_domain d = { .context = &context };
+	} resp = {.driver = {0x11, 0x22}};
+	struct ibv_xrc_domain d = {.context = &context};
 
 	(void)state;
-	assert_int_equal(ibv_cmd_open_xrc_domain(&context, 1, O_CREAT | O_EXCL, &d, &resp.core, sizeof(resp)), 0);
-	mainline_expect(0, OPEN_XRCD, 24, 12, U64(8, PTR(&resp)), U32(16, 1), U32(20, O_CREAT | O_EXCL));
+	assert_int_equal(ibv_cmd_open_xrc_domain(&context, 1, O_CREAT | O_EXCL, &d, &resp.core,
+						 sizeof(resp)),
+			 0);
+	mainline_expect(0, OPEN_XRCD, 24, 12, U64(8, PTR(&resp)), U32(16, 1),
+			U32(20, O_CREAT | O_EXCL));
 	assert_int_equal(d.handle, mainline.next_handle);
 	/* The kernel's driver has written nothing here. */
 	assert_int_equal(resp.driver[0], 0x11);
@@ -41,15 +44,17 @@ static void open_and_close(void **state)
 
 static void refused_domains(void **state)
 {
-	static const int errors[] = { EBADF, EAGAIN, EINVAL, ENOMEM, EPERM };
+	static const int errors[] = {EBADF, EAGAIN, EINVAL, ENOMEM, EPERM};
 	struct ibv_open_xrc_domain_resp resp;
-	struct ibv_xrc_domain d = { .context = &context, .handle = 5 };
+	struct ibv_xrc_domain d = {.context = &context, .handle = 5};
 	unsigned int i;
 
 	(void)state;
 	for (i = 0; i < sizeof(errors) / sizeof(errors[0]); ++i) {
 		fake.refuse = errors[i];
-		assert_int_equal(ibv_cmd_open_xrc_domain(&context, 12345, 0, &d, &resp, sizeof(resp)), errors[i]);
+		assert_int_equal(
+			ibv_cmd_open_xrc_domain(&context, 12345, 0, &d, &resp, sizeof(resp)),
+			errors[i]);
 		assert_int_equal(errno, errors[i]);
 		assert_int_equal(d.handle, 5);
 	}
@@ -74,12 +79,12 @@ struct srq_resp {
 
 static int create_srq(struct ibv_srq *object, uint32_t domain_handle, struct srq_resp *resp)
 {
-	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 100, .max_sge = 3, .srq_limit = 17 } };
-	struct srq_cmd cmd = { .driver = { 0x444, 0x555 } };
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 100, .max_sge = 3, .srq_limit = 17}};
+	struct srq_cmd cmd = {.driver = {0x444, 0x555}};
 	int ret;
 
-	ret = ibv_cmd_create_xrc_srq(&pd, object, &attr, domain_handle, 0xc0, &cmd.core, sizeof(cmd), &resp->core,
-				     sizeof(*resp));
+	ret = ibv_cmd_create_xrc_srq(&pd, object, &attr, domain_handle, 0xc0, &cmd.core,
+				     sizeof(cmd), &resp->core, sizeof(*resp));
 	assert_int_equal(attr.attr.max_wr, ret ? 100 : 127);
 	assert_int_equal(attr.attr.max_sge, ret ? 3 : 4);
 	return ret;
@@ -87,13 +92,13 @@ static int create_srq(struct ibv_srq *object, uint32_t domain_handle, struct srq
 
 static void xrc_srq(void **state)
 {
-	struct srq_resp resp = { .driver = { 0, 0x22 } };
+	struct srq_resp resp = {.driver = {0, 0x22}};
 
 	(void)state;
 	assert_int_equal(create_srq(&srq, domain.handle, &resp), 0);
-	mainline_expect(0, CREATE_XSRQ, 72, 24, U64(8, PTR(&resp)), U64(16, PTR(&srq)), U32(24, 1), U32(28, 0x9d),
-			U32(32, 100), U32(36, 3), U32(40, 17), U32(48, domain.handle), U32(52, 0xc0), U64(56, 0x444),
-			U64(64, 0x555));
+	mainline_expect(0, CREATE_XSRQ, 72, 24, U64(8, PTR(&resp)), U64(16, PTR(&srq)), U32(24, 1),
+			U32(28, 0x9d), U32(32, 100), U32(36, 3), U32(40, 17),
+			U32(48, domain.handle), U32(52, 0xc0), U64(56, 0x444), U64(64, 0x555));
 	assert_int_equal(srq.handle, mainline.next_handle);
 	assert_int_equal(srq.xrc_srq_num, 0x5151);
 	assert_int_equal(resp.driver[0], 0x7777);
@@ -131,7 +136,7 @@ static int create_send_qp(struct ibv_qp_init_attr *attr)
 	struct {
 		struct ibv_create_qp core;
 		uint64_t driver;
-	} cmd = { .driver = 0x333 };
+	} cmd = {.driver = 0x333};
 	struct ibv_create_qp_resp resp;
 
 	return ibv_cmd_create_qp(&pd, &qp, attr, &cmd.core, sizeof(cmd), &resp, sizeof(resp));
@@ -142,7 +147,11 @@ static void send_qp(void **state)
 	struct ibv_qp_init_attr attr = {
 		.send_cq = &send_cq,
 		.recv_cq = &recv_cq,
-		.cap = { .max_send_wr = 10, .max_recv_wr = 20, .max_send_sge = 3, .max_recv_sge = 1, .max_inline_data = 5 },
+		.cap = {.max_send_wr = 10,
+			.max_recv_wr = 20,
+			.max_send_sge = 3,
+			.max_recv_sge = 1,
+			.max_inline_data = 5},
 		.qp_type = IBV_QPT_XRC,
 		.sq_sig_all = 1,
 		.xrc_domain = &domain,
@@ -154,8 +163,9 @@ static void send_qp(void **state)
 	(void)state;
 	mainline.qpn = 0x42;
 	assert_int_equal(create_send_qp(&attr), 0);
-	mainline_expect(0, CREATE_QP, 72, 32, U64(16, PTR(&qp)), U32(24, 0x9d), U32(28, 0x5c), U32(32, 0x4c), U32(40, 10),
-			U32(48, 3), U32(56, 5), U8(60, 1), U8(61, 9), U64(64, 0x333));
+	mainline_expect(0, CREATE_QP, 72, 32, U64(16, PTR(&qp)), U32(24, 0x9d), U32(28, 0x5c),
+			U32(32, 0x4c), U32(40, 10), U32(48, 3), U32(56, 5), U8(60, 1), U8(61, 9),
+			U64(64, 0x333));
 	assert_int_equal(qp.qp_num, 0x42);
 	assert_int_equal(attr.qp_type, IBV_QPT_XRC);
 	assert_int_equal(attr.cap.max_send_wr, 63);
@@ -178,9 +188,12 @@ static void send_qp(void **state)
 
 static void refused_send_qp(void **state)
 {
-	struct ibv_xrc_domain closed = { .context = &context, .handle = 0x7fff };
+	struct ibv_xrc_domain closed = {.context = &context, .handle = 0x7fff};
 	struct ibv_qp_init_attr attr = {
-		.send_cq = &send_cq, .recv_cq = &recv_cq, .qp_type = IBV_QPT_XRC, .xrc_domain = &domain,
+		.send_cq = &send_cq,
+		.recv_cq = &recv_cq,
+		.qp_type = IBV_QPT_XRC,
+		.xrc_domain = &domain,
 	};
 
 	(void)state;
@@ -198,7 +211,7 @@ static void refused_send_qp(void **state)
 }
 
 #define DEST IBV_QP_MAX_DEST_RD_ATOMIC
-#define RNR IBV_QP_MIN_RNR_TIMER
+#define RNR  IBV_QP_MIN_RNR_TIMER
 
 /*
  * Attributes of the receiving direction, for a send QP: the library accepts them where an OFED
@@ -210,23 +223,23 @@ static void send_qp_attributes(void **state)
 		int from, to, mask;
 		int ret;
 	} cases[] = {
-		{ IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_STATE | IBV_QP_AV | DEST | RNR, 0 },
-		{ IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_STATE | IBV_QP_AV | DEST, EINVAL },
-		{ IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_STATE | IBV_QP_AV | RNR, EINVAL },
-		{ IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_STATE | IBV_QP_AV, EINVAL },
-		{ IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_STATE | IBV_QP_PORT, 0 },
-		{ IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_STATE | IBV_QP_PORT | RNR, EINVAL },
-		{ IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_MAX_QP_RD_ATOMIC, 0 },
-		{ IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_STATE | RNR, 0 },
-		{ IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_STATE | DEST, EINVAL },
-		{ IBV_QPS_RTS, IBV_QPS_RTS, IBV_QP_ACCESS_FLAGS | RNR, 0 },
-		{ IBV_QPS_RTS, IBV_QPS_SQD, IBV_QP_STATE, 0 },
-		{ IBV_QPS_RTS, IBV_QPS_SQD, IBV_QP_STATE | RNR, EINVAL },
-		{ IBV_QPS_SQD, IBV_QPS_SQD, IBV_QP_STATE | DEST | RNR, 0 },
-		{ IBV_QPS_SQD, IBV_QPS_SQD, DEST | IBV_QP_RETRY_CNT, 0 },
-		{ IBV_QPS_SQD, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_CUR_STATE | RNR, 0 },
-		{ IBV_QPS_RTS, IBV_QPS_RESET, IBV_QP_STATE, 0 },
-		{ IBV_QPS_RTS, IBV_QPS_ERR, IBV_QP_STATE | DEST, EINVAL },
+		{IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_STATE | IBV_QP_AV | DEST | RNR, 0},
+		{IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_STATE | IBV_QP_AV | DEST, EINVAL},
+		{IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_STATE | IBV_QP_AV | RNR, EINVAL},
+		{IBV_QPS_INIT, IBV_QPS_RTR, IBV_QP_STATE | IBV_QP_AV, EINVAL},
+		{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_STATE | IBV_QP_PORT, 0},
+		{IBV_QPS_RESET, IBV_QPS_INIT, IBV_QP_STATE | IBV_QP_PORT | RNR, EINVAL},
+		{IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_MAX_QP_RD_ATOMIC, 0},
+		{IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_STATE | RNR, 0},
+		{IBV_QPS_RTR, IBV_QPS_RTS, IBV_QP_STATE | DEST, EINVAL},
+		{IBV_QPS_RTS, IBV_QPS_RTS, IBV_QP_ACCESS_FLAGS | RNR, 0},
+		{IBV_QPS_RTS, IBV_QPS_SQD, IBV_QP_STATE, 0},
+		{IBV_QPS_RTS, IBV_QPS_SQD, IBV_QP_STATE | RNR, EINVAL},
+		{IBV_QPS_SQD, IBV_QPS_SQD, IBV_QP_STATE | DEST | RNR, 0},
+		{IBV_QPS_SQD, IBV_QPS_SQD, DEST | IBV_QP_RETRY_CNT, 0},
+		{IBV_QPS_SQD, IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_CUR_STATE | RNR, 0},
+		{IBV_QPS_RTS, IBV_QPS_RESET, IBV_QP_STATE, 0},
+		{IBV_QPS_RTS, IBV_QPS_ERR, IBV_QP_STATE | DEST, EINVAL},
 	};
 	struct ibv_qp_attr attr;
 	struct ibv_modify_qp cmd;
@@ -245,7 +258,8 @@ static void send_qp_attributes(void **state)
 			mainline_silent();
 			continue;
 		}
-		assert_int_equal(field_get(mainline.bytes[0], 76, 4), cases[i].mask & ~(DEST | RNR));
+		assert_int_equal(field_get(mainline.bytes[0], 76, 4),
+				 cases[i].mask & ~(DEST | RNR));
 		mainline_commands(MODIFY_QP);
 	}
 
@@ -259,9 +273,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, mainline_teardown)
 	static const struct CMUnitTest tests[] = {
-		TEST(open_and_close), TEST(refused_domains), TEST(xrc_srq),	       TEST(refused_xrc_srq),
-		TEST(send_qp),	      TEST(refused_send_qp), TEST(send_qp_attributes),
+		TEST(open_and_close),	  TEST(refused_domains), TEST(xrc_srq),
+		TEST(refused_xrc_srq),	  TEST(send_qp),	 TEST(refused_send_qp),
+		TEST(send_qp_attributes),
 	};
 
-	return cmocka_run_group_tests_name("XRC on mainline", tests, cmd_group_setup, cmd_group_teardown);
+	return cmocka_run_group_tests_name("XRC on mainline", tests, cmd_group_setup,
+					   cmd_group_teardown);
 }

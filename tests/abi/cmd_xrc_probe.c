@@ -59,7 +59,7 @@ static void ofed_kernel(void **state)
 /* The kernel has mainline's commands, under mainline's numbers. */
 static void mixed_kernel(void **state)
 {
-	struct ibv_qp_init_attr init = { .xrc_domain = &domain };
+	struct ibv_qp_init_attr init = {.xrc_domain = &domain};
 	uint32_t qpn;
 
 	(void)state;
@@ -84,7 +84,7 @@ static void mixed_and_masked(void **state)
 
 static void no_xrc(void **state)
 {
-	static const int answers[] = { ENOSYS, EOPNOTSUPP, 0 };
+	static const int answers[] = {ENOSYS, EOPNOTSUPP, 0};
 	unsigned int i;
 
 	for (i = 0; i < 3; ++i) {
@@ -161,9 +161,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, mainline_teardown)
 	static const struct CMUnitTest tests[] = {
-		TEST(mainline_kernel), TEST(ofed_kernel),   TEST(mixed_kernel),	    TEST(mixed_and_masked),
-		TEST(no_xrc),	       TEST(no_capability), TEST(gone_for_a_while), TEST(unknown_numbering),
+		TEST(mainline_kernel),	TEST(ofed_kernel),
+		TEST(mixed_kernel),	TEST(mixed_and_masked),
+		TEST(no_xrc),		TEST(no_capability),
+		TEST(gone_for_a_while), TEST(unknown_numbering),
 	};
 
-	return cmocka_run_group_tests_name("which XRC the kernel has", tests, cmd_group_setup, cmd_group_teardown);
+	return cmocka_run_group_tests_name("which XRC the kernel has", tests, cmd_group_setup,
+					   cmd_group_teardown);
 }

@@ -31,7 +31,7 @@ static int teardown(void **state)
 /* Returns the handle of the receive QP. */
 static uint32_t create(void)
 {
-	struct ibv_qp_init_attr init = { .xrc_domain = &domain };
+	struct ibv_qp_init_attr init = {.xrc_domain = &domain};
 	uint32_t qpn = 0;
 
 	assert_int_equal(ibv_cmd_create_xrc_rcv_qp(&init, &qpn), 0);
@@ -43,8 +43,15 @@ static void creation(void **state)
 {
 	/* As MPI libraries call it: with a domain; the rest means nothing. */
 	struct ibv_qp_init_attr init = {
-		.send_cq = &send_cq, .recv_cq = &recv_cq, .srq = &srq, .sq_sig_all = 1,
-		.cap = { .max_send_wr = 7, .max_recv_wr = 7, .max_send_sge = 7, .max_recv_sge = 7, .max_inline_data = 7 },
+		.send_cq = &send_cq,
+		.recv_cq = &recv_cq,
+		.srq = &srq,
+		.sq_sig_all = 1,
+		.cap = {.max_send_wr = 7,
+			.max_recv_wr = 7,
+			.max_send_sge = 7,
+			.max_recv_sge = 7,
+			.max_inline_data = 7},
 		.xrc_domain = &domain,
 	};
 	uint64_t user_handle;
@@ -61,7 +68,8 @@ static void creation(void **state)
 	assert_int_equal(qpn, QPN);
 	user_handle = field_get(mainline.bytes[0], 16, 8);
 	assert_int_equal(user_handle & 1, 1);
-	mainline_expect(0, CREATE_QP, 64, 32, U64(16, user_handle), U32(24, domain.handle), U8(60, 1), U8(61, 10));
+	mainline_expect(0, CREATE_QP, 64, 32, U64(16, user_handle), U32(24, domain.handle),
+			U8(60, 1), U8(61, 10));
 	mainline_forget();
 
 	assert_int_equal(ibv_cmd_close_xrc_domain(&domain), EBUSY);
@@ -81,7 +89,7 @@ static void creation(void **state)
 
 static void registration(void **state)
 {
-	static const int errors[] = { EINVAL, EBUSY, EPERM };
+	static const int errors[] = {EINVAL, EBUSY, EPERM};
 	uint64_t user_handle;
 	unsigned int i;
 
@@ -96,7 +104,8 @@ static void registration(void **state)
 	assert_int_equal(ibv_cmd_reg_xrc_rcv_qp(&domain, QPN), 0);
 	user_handle = field_get(mainline.bytes[0], 16, 8);
 	assert_int_equal(user_handle & 1, 1);
-	mainline_expect(0, OPEN_QP, 40, 32, U64(16, user_handle), U32(24, domain.handle), U32(28, QPN), U8(32, 10));
+	mainline_expect(0, OPEN_QP, 40, 32, U64(16, user_handle), U32(24, domain.handle),
+			U32(28, QPN), U8(32, 10));
 	mainline_forget();
 	/* Registering again changes nothing. */
 	assert_int_equal(ibv_cmd_reg_xrc_rcv_qp(&domain, QPN), 0);
@@ -128,9 +137,9 @@ static void registration(void **state)
 /* Some kernels crash when OPEN_QP names a domain that they do not know. */
 static void domains_not_open(void **state)
 {
-	struct ibv_xrc_domain other = { .context = &context, .handle = domain.handle + 1 };
-	struct ibv_qp_init_attr init = { .xrc_domain = &other };
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	struct ibv_xrc_domain other = {.context = &context, .handle = domain.handle + 1};
+	struct ibv_qp_init_attr init = {.xrc_domain = &other};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
 	struct ibv_xrc_domain closed;
 	uint32_t qpn;
 
@@ -149,19 +158,24 @@ static void domains_not_open(void **state)
 
 static void modify(void **state)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR, .dest_qp_num = 0x77, .ah_attr = { .dlid = 3 } };
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_RTR, .dest_qp_num = 0x77, .ah_attr = {.dlid = 3}};
 	uint32_t handle = create();
 
 	(void)state;
 	mainline_forget();
-	assert_int_equal(ibv_cmd_modify_xrc_rcv_qp(&domain, QPN, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN), 0);
-	mainline_expect(0, MODIFY_QP, 120, 0, U16(28, 3), U32(72, handle), U32(76, 0x100081), U32(92, 0x77), U8(104, 2));
+	assert_int_equal(ibv_cmd_modify_xrc_rcv_qp(&domain, QPN, &attr,
+						   IBV_QP_STATE | IBV_QP_AV | IBV_QP_DEST_QPN),
+			 0);
+	mainline_expect(0, MODIFY_QP, 120, 0, U16(28, 3), U32(72, handle), U32(76, 0x100081),
+			U32(92, 0x77), U8(104, 2));
 	mainline_commands(MODIFY_QP);
 
 	/* This context has no handle of this QP, so the library opens one for the call. */
 	assert_int_equal(ibv_cmd_modify_xrc_rcv_qp(&domain, QPN + 1, &attr, IBV_QP_STATE), 0);
 	handle = mainline.next_handle;
-	mainline_expect(0, OPEN_QP, 40, 32, U64(16, 1), U32(24, domain.handle), U32(28, QPN + 1), U8(32, 10));
+	mainline_expect(0, OPEN_QP, 40, 32, U64(16, 1), U32(24, domain.handle), U32(28, QPN + 1),
+			U8(32, 10));
 	assert_int_equal(field_get(mainline.bytes[1], 72, 4), handle);
 	assert_int_equal(field_get(mainline.bytes[2], 16, 4), handle);
 	mainline_commands(OPEN_QP, MODIFY_QP, DESTROY_QP);
@@ -182,8 +196,8 @@ static void modify(void **state)
 	assert_int_equal(mainline.open_qps, 1);
 }
 
-#define RD IBV_QP_MAX_QP_RD_ATOMIC
-#define RETRY IBV_QP_RETRY_CNT
+#define RD	  IBV_QP_MAX_QP_RD_ATOMIC
+#define RETRY	  IBV_QP_RETRY_CNT
 #define RNR_RETRY IBV_QP_RNR_RETRY
 
 /*
@@ -196,18 +210,19 @@ static void attributes(void **state)
 		int to, mask;
 		int ret;
 	} cases[] = {
-		{ IBV_QPS_INIT, IBV_QP_STATE | IBV_QP_PORT, 0 },
-		{ IBV_QPS_INIT, IBV_QP_STATE | IBV_QP_PORT | RETRY, EINVAL },
-		{ IBV_QPS_RTR, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER, 0 },
-		{ IBV_QPS_RTR, IBV_QP_STATE | RD, EINVAL },
-		{ IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | RD | RETRY | RNR_RETRY, 0 },
-		{ IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | RD | RETRY, EINVAL },
-		{ IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT, EINVAL },
-		{ IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS, 0 },
-		{ IBV_QPS_RTS, IBV_QP_STATE | RNR_RETRY, EINVAL },
-		{ 0, IBV_QP_TIMEOUT | RETRY | RNR_RETRY, 0 },
-		{ IBV_QPS_ERR, IBV_QP_STATE, 0 },
-		{ IBV_QPS_ERR, IBV_QP_STATE | RD, EINVAL },
+		{IBV_QPS_INIT, IBV_QP_STATE | IBV_QP_PORT, 0},
+		{IBV_QPS_INIT, IBV_QP_STATE | IBV_QP_PORT | RETRY, EINVAL},
+		{IBV_QPS_RTR, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER, 0},
+		{IBV_QPS_RTR, IBV_QP_STATE | RD, EINVAL},
+		{IBV_QPS_RTS,
+		 IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | RD | RETRY | RNR_RETRY, 0},
+		{IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | RD | RETRY, EINVAL},
+		{IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT, EINVAL},
+		{IBV_QPS_RTS, IBV_QP_STATE | IBV_QP_ACCESS_FLAGS, 0},
+		{IBV_QPS_RTS, IBV_QP_STATE | RNR_RETRY, EINVAL},
+		{0, IBV_QP_TIMEOUT | RETRY | RNR_RETRY, 0},
+		{IBV_QPS_ERR, IBV_QP_STATE, 0},
+		{IBV_QPS_ERR, IBV_QP_STATE | RD, EINVAL},
 	};
 	struct ibv_qp_attr attr;
 	unsigned int i;
@@ -224,7 +239,8 @@ static void attributes(void **state)
 			mainline_silent();
 			continue;
 		}
-		assert_int_equal(field_get(mainline.bytes[0], 76, 4), cases[i].mask & ~(RD | RETRY | RNR_RETRY));
+		assert_int_equal(field_get(mainline.bytes[0], 76, 4),
+				 cases[i].mask & ~(RD | RETRY | RNR_RETRY));
 		mainline_commands(MODIFY_QP);
 	}
 }
@@ -265,7 +281,7 @@ static void two_handles(void **state)
 	struct srq_cmd {
 		struct ibv_create_xrc_srq core;
 	} cmd;
-	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 1, .max_sge = 1}};
 	struct ibv_create_srq_resp resp;
 	struct ibv_xrc_domain first, second, another;
 	FILE *file = tmpfile(), *other_file = tmpfile();
@@ -290,8 +306,9 @@ static void two_handles(void **state)
 	mainline_commands(DESTROY_QP);
 
 	/* An SRQ of the domain keeps both handles. */
-	assert_int_equal(ibv_cmd_create_xrc_srq(&pd, &srq, &srq_attr, first.handle, 1, &cmd.core, sizeof(cmd), &resp,
-						sizeof(resp)), 0);
+	assert_int_equal(ibv_cmd_create_xrc_srq(&pd, &srq, &srq_attr, first.handle, 1, &cmd.core,
+						sizeof(cmd), &resp, sizeof(resp)),
+			 0);
 	assert_int_equal(ibv_cmd_close_xrc_domain(&second), EBUSY);
 	assert_int_equal(ibv_cmd_close_xrc_domain(&first), EBUSY);
 	mainline_commands(CREATE_XSRQ);
@@ -307,7 +324,7 @@ static void two_handles(void **state)
 
 static void raise_event(uint64_t element, uint32_t type)
 {
-	uint64_t record[2] = { element, type };
+	uint64_t record[2] = {element, type};
 
 	assert_int_equal(write(event_fds[1], record, sizeof(record)), sizeof(record));
 }
@@ -320,8 +337,9 @@ static uint64_t last_user_handle(void)
 static void events(void **state)
 {
 	static const int types[] = {
-		IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR, IBV_EVENT_COMM_EST, IBV_EVENT_SQ_DRAINED,
-		IBV_EVENT_PATH_MIG, IBV_EVENT_PATH_MIG_ERR, IBV_EVENT_QP_LAST_WQE_REACHED,
+		IBV_EVENT_QP_FATAL,	IBV_EVENT_QP_REQ_ERR,	       IBV_EVENT_QP_ACCESS_ERR,
+		IBV_EVENT_COMM_EST,	IBV_EVENT_SQ_DRAINED,	       IBV_EVENT_PATH_MIG,
+		IBV_EVENT_PATH_MIG_ERR, IBV_EVENT_QP_LAST_WQE_REACHED,
 	};
 	struct ibv_async_event event;
 	uint64_t created, registered;
@@ -370,7 +388,7 @@ static void events(void **state)
  */
 static void late_events(void **state)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
 	struct ibv_async_event event;
 	uint64_t before, after;
 
@@ -400,7 +418,7 @@ enum { THREADS = 4, ROUNDS = 2000 };
 
 static void *register_much(void *arg)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
 	uint32_t own = QPN + 10 + (uintptr_t)arg;
 	int i;
 
@@ -442,9 +460,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	static const struct CMUnitTest tests[] = {
-		TEST(creation), TEST(registration), TEST(domains_not_open), TEST(modify),      TEST(attributes),
-		TEST(query),	TEST(two_handles),  TEST(events),	    TEST(late_events), TEST(threads),
+		TEST(creation),	   TEST(registration), TEST(domains_not_open), TEST(modify),
+		TEST(attributes),  TEST(query),	       TEST(two_handles),      TEST(events),
+		TEST(late_events), TEST(threads),
 	};
 
-	return cmocka_run_group_tests_name("XRC receive QPs on mainline", tests, cmd_group_setup, cmd_group_teardown);
+	return cmocka_run_group_tests_name("XRC receive QPs on mainline", tests, cmd_group_setup,
+					   cmd_group_teardown);
 }

@@ -50,10 +50,10 @@ enum { CQ_END = 128, QP_END = 168, SRQ_END = 136, AH_END = 24 };
 enum { CQ_END = 120, QP_END = 160, SRQ_END = 128, AH_END = 24 };
 #endif
 #define REAL(object, offset) (*(void **)((char *)(object) + (offset)))
-#define REAL_CQ(cq) REAL(cq, CQ_END)
-#define REAL_QP(qp) REAL(qp, QP_END)
-#define REAL_SRQ(srq) REAL(srq, SRQ_END)
-#define REAL_AH(ah) REAL(ah, AH_END)
+#define REAL_CQ(cq)	     REAL(cq, CQ_END)
+#define REAL_QP(qp)	     REAL(qp, QP_END)
+#define REAL_SRQ(srq)	     REAL(srq, SRQ_END)
+#define REAL_AH(ah)	     REAL(ah, AH_END)
 
 static struct ibv_device *device;
 static struct ibv_context *context;
@@ -102,7 +102,7 @@ static struct ibv_qp *make_qp(enum ibv_qp_type type, struct ibv_srq *with_srq, v
 		.send_cq = cq,
 		.recv_cq = cq2,
 		.srq = with_srq,
-		.cap = { 10, 20, 3, 4, 0 },
+		.cap = {10, 20, 3, 4, 0},
 		.qp_type = type,
 		.sq_sig_all = 1,
 	};
@@ -116,7 +116,8 @@ static struct ibv_qp *make_qp(enum ibv_qp_type type, struct ibv_srq *with_srq, v
 
 static int setup(void **state)
 {
-	struct ibv_srq_init_attr srq_attr = { .srq_context = &srq_tag, .attr = { .max_wr = 50, .max_sge = 1 } };
+	struct ibv_srq_init_attr srq_attr = {.srq_context = &srq_tag,
+					     .attr = {.max_wr = 50, .max_sge = 1}};
 
 	(void)state;
 	fake_hw.refuse = 0;
@@ -255,8 +256,8 @@ static void query_qp(void **state)
 
 static void regions_and_handles(void **state)
 {
-	struct ibv_ah_attr attr = { .dlid = 1, .port_num = 1 };
-	union ibv_gid gid = { .raw = { 0xff } };
+	struct ibv_ah_attr attr = {.dlid = 1, .port_num = 1};
+	union ibv_gid gid = {.raw = {0xff}};
 	char buffer[100];
 	struct ibv_mr *mr;
 	struct ibv_ah *ah;
@@ -287,18 +288,18 @@ static void regions_and_handles(void **state)
 
 static void creates_that_fail(void **state)
 {
-	struct ibv_qp_init_attr qp_attr = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC };
-	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 1 } };
-	struct ibv_ah_attr ah_attr = { .dlid = 1 };
+	struct ibv_qp_init_attr qp_attr = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC};
+	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 1}};
+	struct ibv_ah_attr ah_attr = {.dlid = 1};
 	char buffer[10];
 
-#define FAILS(number, call)                                                                            \
-	do {                                                                                           \
-		fake_hw.refuse_number = number;                                                        \
-		fake_hw.refuse = EMFILE;                                                               \
-		errno = 0;                                                                             \
-		assert_null(call);                                                                     \
-		assert_int_equal(errno, EMFILE);                                                       \
+#define FAILS(number, call)                                                                        \
+	do {                                                                                       \
+		fake_hw.refuse_number = number;                                                    \
+		fake_hw.refuse = EMFILE;                                                           \
+		errno = 0;                                                                         \
+		assert_null(call);                                                                 \
+		assert_int_equal(errno, EMFILE);                                                   \
 	} while (0)
 
 	(void)state;
@@ -389,9 +390,9 @@ static void post_send(void **state)
 
 static void post_send_ud(void **state)
 {
-	struct ibv_ah_attr attr = { .dlid = 1, .port_num = 1 };
+	struct ibv_ah_attr attr = {.dlid = 1, .port_num = 1};
 	struct ibv_ah *ah = ibv_create_ah(pd, &attr);
-	struct ibv_send_wr wr = { .wr_id = 1, .opcode = IBV_WR_SEND }, *bad;
+	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND}, *bad;
 
 	(void)state;
 	assert_non_null(ah);
@@ -420,7 +421,8 @@ static void check_receives(int to_srq)
 		fake_hw.num_posted = 0;
 		fake_hw.refuse_request = stop;
 		bad = NULL;
-		assert_int_equal(to_srq ? ibv_post_srq_recv(srq, wr, &bad) : ibv_post_recv(rc, wr, &bad),
+		assert_int_equal(to_srq ? ibv_post_srq_recv(srq, wr, &bad)
+					: ibv_post_recv(rc, wr, &bad),
 				 stop < CHAIN ? ENOMEM : 0);
 		assert_ptr_equal(bad, stop < CHAIN ? &wr[stop] : NULL);
 		assert_int_equal(fake_hw.num_posted, stop);
@@ -515,8 +517,8 @@ static void check_event(int type, uint64_t element, void *is)
 
 static void async_events(void **state)
 {
-	static const int qp_types[] = { 1, 2, 3, 4, 5, 6, 7, 16 };
-	struct pollfd pfd = { .fd = context->async_fd, .events = POLLIN };
+	static const int qp_types[] = {1, 2, 3, 4, 5, 6, 7, 16};
+	struct pollfd pfd = {.fd = context->async_fd, .events = POLLIN};
 	size_t i;
 
 	(void)state;
@@ -555,7 +557,7 @@ static void async_events(void **state)
 
 	cq2 = ibv_create_cq(context, 100, &cq2_tag, NULL, 0);
 	assert_non_null(cq2);
-	srq = ibv_create_srq(pd, &(struct ibv_srq_init_attr){ .attr = { .max_wr = 1 } });
+	srq = ibv_create_srq(pd, &(struct ibv_srq_init_attr){.attr = {.max_wr = 1}});
 	assert_non_null(srq);
 	rc = make_qp(IBV_QPT_RC, NULL, &rc_tag);
 	ud = make_qp(IBV_QPT_UD, srq, &ud_tag);
@@ -565,10 +567,17 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	static const struct CMUnitTest tests[] = {
-		TEST(objects_as_the_program_knows_them), TEST(queries),	     TEST(query_qp),
-		TEST(regions_and_handles),		 TEST(creates_that_fail), TEST(post_send),
-		TEST(post_send_ud),			 TEST(post_recv),    TEST(polling),
-		TEST(completion_events),		 TEST(async_events),
+		TEST(objects_as_the_program_knows_them),
+		TEST(queries),
+		TEST(query_qp),
+		TEST(regions_and_handles),
+		TEST(creates_that_fail),
+		TEST(post_send),
+		TEST(post_send_ud),
+		TEST(post_recv),
+		TEST(polling),
+		TEST(completion_events),
+		TEST(async_events),
 	};
 
 	return cmocka_run_group_tests_name("IBVERBS_1.0", tests, group_setup, group_teardown);

@@ -30,7 +30,8 @@ static void no_kernel_support(void **state)
 	fake_file(tree, "config/c", "driver fake_a\n");
 	/* The library is silent, and does not look again. */
 	run(again_with_devices);
-	assert_string_equal(child_out, "none, errno ENOSYS, count 0\nnone, errno ENOSYS, count 0\n");
+	assert_string_equal(child_out,
+			    "none, errno ENOSYS, count 0\nnone, errno ENOSYS, count 0\n");
 	assert_string_equal(child_err, "");
 
 	/* A class without a version counts as no class. */
@@ -44,7 +45,7 @@ static void no_kernel_support(void **state)
 
 static void kernel_abi_out_of_range(void **state)
 {
-	static const int versions[] = { 0, 7 };
+	static const int versions[] = {0, 7};
 	size_t i;
 
 	(void)state;
@@ -52,7 +53,8 @@ static void kernel_abi_out_of_range(void **state)
 		fake_sysfs_abi(tree, versions[i]);
 		run(print_devices);
 		assert_string_equal(child_out, "none, errno ENOSYS, count 0\n");
-		assert_line(child_err, "libibverbs: Fatal: ", "kernel ABI version", "doesn't match library version");
+		assert_line(child_err, "libibverbs: Fatal: ", "kernel ABI version",
+			    "doesn't match library version");
 	}
 }
 
@@ -86,7 +88,8 @@ static void devices_are_cached(void **state)
 	fake_file(tree, "config/c", "driver fake_a\n");
 	fake_sysfs_device(tree, "uverbs0", "alpha_0", "fake_a");
 	run(again_without_devices);
-	assert_string_equal(child_out, A_LINE("alpha_0", "uverbs0") "1 devices\n" A_LINE("alpha_0", "uverbs0") "1 devices\n");
+	assert_string_equal(child_out, A_LINE("alpha_0", "uverbs0") "1 devices\n" A_LINE(
+					       "alpha_0", "uverbs0") "1 devices\n");
 	loaded = strstr(child_log, "fake_a loaded");
 	assert_non_null(loaded);
 	assert_null(strstr(loaded + 1, "fake_a loaded"));
@@ -110,7 +113,8 @@ static void retry_after_unclaimed(void **state)
 	fake_file(tree, "config/c", "driver fake_a\n");
 	fake_sysfs_device(tree, "uverbs0", "alpha_0", "fake_b");
 	run(unclaimed_are_looked_at_again);
-	assert_string_equal(child_out, "0 devices\n0 devices\n" A_LINE("alpha_0", "uverbs0") "1 devices\n");
+	assert_string_equal(child_out,
+			    "0 devices\n0 devices\n" A_LINE("alpha_0", "uverbs0") "1 devices\n");
 }
 
 static void entries_of_the_class(void **state)
@@ -152,7 +156,8 @@ static void no_driver_abi(void **state)
 
 static void node_types(void **state)
 {
-	static const char *const types[] = { "1: CA", "2: switch", "3: router", "4: RNIC", "5: new", "0: nothing" };
+	static const char *const types[] = {"1: CA",   "2: switch", "3: router",
+					    "4: RNIC", "5: new",    "0: nothing"};
 	char path[2 * FAKE_PATH_MAX], uverbs[16], name[16];
 	size_t i;
 
@@ -339,7 +344,7 @@ static void programs_with_capabilities_trust_nothing(void **state)
 
 static void with_little_memory(void)
 {
-	struct rlimit limit = { 32768, 32768 };
+	struct rlimit limit = {32768, 32768};
 
 	if (setrlimit(RLIMIT_MEMLOCK, &limit))
 		_exit(98);
@@ -385,11 +390,20 @@ static void fork_safe(void **state)
 int main(int argc, char **argv)
 {
 	static const struct CMUnitTest tests[] = {
-		TEST(no_kernel_support),    TEST(kernel_abi_out_of_range), TEST(nothing_is_not_cached),
-		TEST(devices_are_cached),   TEST(retry_after_unclaimed),   TEST(entries_of_the_class),
-		TEST(no_driver_abi),	    TEST(node_types),		   TEST(sysfs_path),
-		TEST(set_uid_programs_trust_nothing), TEST(locked_memory), TEST(fork_safe),
-		TEST(set_gid_programs_trust_nothing), TEST(programs_with_capabilities_trust_nothing),
+		TEST(no_kernel_support),
+		TEST(kernel_abi_out_of_range),
+		TEST(nothing_is_not_cached),
+		TEST(devices_are_cached),
+		TEST(retry_after_unclaimed),
+		TEST(entries_of_the_class),
+		TEST(no_driver_abi),
+		TEST(node_types),
+		TEST(sysfs_path),
+		TEST(set_uid_programs_trust_nothing),
+		TEST(locked_memory),
+		TEST(fork_safe),
+		TEST(set_gid_programs_trust_nothing),
+		TEST(programs_with_capabilities_trust_nothing),
 	};
 
 	if (argc == 2 && !strcmp(argv[1], "say"))

@@ -45,7 +45,8 @@ int scandir(const char *dir, struct dirent ***list, int (*filter)(const struct d
 {
 	char buf[2 * FAKE_PATH_MAX];
 
-	return NEXT(__typeof__(&scandir), "scandir")(redirect(dir, buf, sizeof(buf)), list, filter, compare);
+	return NEXT(__typeof__(&scandir), "scandir")(redirect(dir, buf, sizeof(buf)), list, filter,
+						     compare);
 }
 
 DIR *opendir(const char *dir)
@@ -82,7 +83,8 @@ void *dlopen(const char *file, int flags)
 
 	if (redirecting && file)
 		note("dlopen", file);
-	return NEXT(__typeof__(&dlopen), "dlopen")(file ? redirect(file, buf, sizeof(buf)) : NULL, flags);
+	return NEXT(__typeof__(&dlopen), "dlopen")(file ? redirect(file, buf, sizeof(buf)) : NULL,
+						   flags);
 }
 
 static void slurp(const char *name, char *text, size_t size)
@@ -176,12 +178,13 @@ void print_devices(void)
 	errno = 0;
 	list = ibv_get_device_list(&n);
 	if (!list) {
-		printf("none, errno %s, count %d\n", errno == ENOSYS ? "ENOSYS" : strerror(errno), n);
+		printf("none, errno %s, count %d\n", errno == ENOSYS ? "ENOSYS" : strerror(errno),
+		       n);
 		return;
 	}
 	for (i = 0; i < n; ++i)
-		printf("%s %s %d %d %016llx %d %d\n", list[i]->name, list[i]->dev_name, list[i]->node_type,
-		       list[i]->transport_type,
+		printf("%s %s %d %d %016llx %d %d\n", list[i]->name, list[i]->dev_name,
+		       list[i]->node_type, list[i]->transport_type,
 		       (unsigned long long)__builtin_bswap64(ibv_get_device_guid(list[i])),
 		       is_below(list[i]->dev_path, "class/infiniband_verbs", list[i]->dev_name),
 		       is_below(list[i]->ibdev_path, "class/infiniband", list[i]->name));

@@ -18,8 +18,8 @@
 
 #include <infiniband/driver.h>
 
-#define PLUGINS FAKE_PLUGIN_DIR "/"
-#define WARNING "libibverbs: Warning: "
+#define PLUGINS	  FAKE_PLUGIN_DIR "/"
+#define WARNING	  "libibverbs: Warning: "
 #define NO_DRIVER "no userspace device-specific driver found for"
 /* What print_devices() prints for a good device. */
 #define A_LINE(dev, uverbs) dev " " uverbs " 1 0 0002c90300010203 1 1\n"

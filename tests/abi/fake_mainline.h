@@ -11,16 +11,25 @@
 #include <pthread.h>
 
 enum {
-	QUERY_QP = 25, CREATE_QP = 24, MODIFY_QP = 26, DESTROY_QP = 27, DESTROY_SRQ = 35, OPEN_XRCD = 37, CLOSE_XRCD = 38,
-	CREATE_XSRQ = 39, OPEN_QP = 40, PROBE_1 = 40, PROBE_2 = 44
+	QUERY_QP = 25,
+	CREATE_QP = 24,
+	MODIFY_QP = 26,
+	DESTROY_QP = 27,
+	DESTROY_SRQ = 35,
+	OPEN_XRCD = 37,
+	CLOSE_XRCD = 38,
+	CREATE_XSRQ = 39,
+	OPEN_QP = 40,
+	PROBE_1 = 40,
+	PROBE_2 = 44
 };
 
 enum { MAX_COMMANDS = 32 };
 
 static struct mainline {
-	int probe_1, probe_2;	/* errnos; 0: success */
+	int probe_1, probe_2; /* errnos; 0: success */
 	unsigned int probes;
-	int refuse_number, refuse;	/* what the next command of a number gets */
+	int refuse_number, refuse; /* what the next command of a number gets */
 
 	/* Commands that are not probes. */
 	unsigned int commands;
@@ -29,8 +38,8 @@ static struct mainline {
 	size_t len[MAX_COMMANDS];
 
 	uint32_t next_handle;
-	uint32_t qpn;		/* that the next CREATE_QP gives */
-	int open_qps;		/* handles of target QPs */
+	uint32_t qpn; /* that the next CREATE_QP gives */
+	int open_qps; /* handles of target QPs */
 } mainline;
 
 static void mainline_answer(size_t offset, uint32_t value)
@@ -144,12 +153,12 @@ static void mainline_forget(void)
 }
 
 /* As fake_expect(), for the command of this index. */
-#define mainline_expect(i, number, in_len, out_len, ...)                                               \
-	do {                                                                                           \
-		assert_true((i) < mainline.commands);                                                  \
-		memcpy(fake.command, mainline.bytes[i], sizeof(mainline.bytes[i]));                    \
-		fake.command_len = mainline.len[i];                                                    \
-		fake_expect(number, in_len, out_len, __VA_ARGS__);                                     \
+#define mainline_expect(i, number, in_len, out_len, ...)                                           \
+	do {                                                                                       \
+		assert_true((i) < mainline.commands);                                              \
+		memcpy(fake.command, mainline.bytes[i], sizeof(mainline.bytes[i]));                \
+		fake.command_len = mainline.len[i];                                                \
+		fake_expect(number, in_len, out_len, __VA_ARGS__);                                 \
 	} while (0)
 
 /* The commands since the last look, by their numbers: mainline_commands(37, 38). */
@@ -163,8 +172,9 @@ static inline void mainline_commands_(const int *numbers, size_t n)
 	mainline_forget();
 }
 
-#define mainline_commands(...)                                                                         \
-	mainline_commands_((const int[]){ __VA_ARGS__ }, sizeof((const int[]){ __VA_ARGS__ }) / sizeof(int))
+#define mainline_commands(...)                                                                     \
+	mainline_commands_((const int[]){__VA_ARGS__},                                             \
+			   sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
 
 static inline void mainline_silent(void)
 {

@@ -34,7 +34,8 @@ static void note(const char *what, const char *detail, int number)
 	fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0666);
 	if (fd < 0)
 		return;
-	snprintf(line, sizeof(line), "%s %s%s%s %d\n", FAKE_NAME, what, *detail ? " " : "", detail, number);
+	snprintf(line, sizeof(line), "%s %s%s%s %d\n", FAKE_NAME, what, *detail ? " " : "", detail,
+		 number);
 	if (write(fd, line, strlen(line)) < 0)
 		abort();
 	close(fd);

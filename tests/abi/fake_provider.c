@@ -157,39 +157,40 @@ int open64(const char *path, int flags, ...)
 
 void fake_async_event(uint64_t element, uint32_t type)
 {
-	uint64_t record[2] = { element, type };
+	uint64_t record[2] = {element, type};
 
 	assert_int_equal(write(fake_hw.async_write, record, sizeof(record)), sizeof(record));
 }
 
 void fake_comp_event(uint64_t cq_handle)
 {
-	assert_int_equal(write(fake_hw.comp_write, &cq_handle, sizeof(cq_handle)), sizeof(cq_handle));
+	assert_int_equal(write(fake_hw.comp_write, &cq_handle, sizeof(cq_handle)),
+			 sizeof(cq_handle));
 }
 
 /*
  * A provider's operation that makes an object by a command. If the command fails, there is no
  * object.
  */
-#define MAKE(type, command)                                                                            \
-	struct type *object = calloc(1, sizeof(*object));                                              \
-	int ret;                                                                                       \
-                                                                                                       \
-	if (!object)                                                                                   \
-		return NULL;                                                                           \
-	ret = command;                                                                                 \
-	if (ret) {                                                                                     \
-		free(object);                                                                          \
-		errno = ret;                                                                           \
-		return NULL;                                                                           \
-	}                                                                                              \
+#define MAKE(type, command)                                                                        \
+	struct type *object = calloc(1, sizeof(*object));                                          \
+	int ret;                                                                                   \
+                                                                                                   \
+	if (!object)                                                                               \
+		return NULL;                                                                       \
+	ret = command;                                                                             \
+	if (ret) {                                                                                 \
+		free(object);                                                                      \
+		errno = ret;                                                                       \
+		return NULL;                                                                       \
+	}                                                                                          \
 	return object
 
-#define DESTROY(object, command)                                                                       \
-	int ret = command;                                                                             \
-                                                                                                       \
-	if (!ret)                                                                                      \
-		free(object);                                                                          \
+#define DESTROY(object, command)                                                                   \
+	int ret = command;                                                                         \
+                                                                                                   \
+	if (!ret)                                                                                  \
+		free(object);                                                                      \
 	return ret
 
 static int query_device(struct ibv_context *context, struct ibv_device_attr *attr)
@@ -223,8 +224,8 @@ static struct ibv_mr *reg_mr(struct ibv_pd *pd, void *addr, size_t length, int a
 {
 	struct ibv_reg_mr cmd;
 	struct ibv_reg_mr_resp resp;
-	MAKE(ibv_mr, ibv_cmd_reg_mr(pd, addr, length, (uintptr_t)addr, access, object, &cmd, sizeof(cmd), &resp,
-				    sizeof(resp)));
+	MAKE(ibv_mr, ibv_cmd_reg_mr(pd, addr, length, (uintptr_t)addr, access, object, &cmd,
+				    sizeof(cmd), &resp, sizeof(resp)));
 }
 
 static int dereg_mr(struct ibv_mr *mr)
@@ -232,11 +233,13 @@ static int dereg_mr(struct ibv_mr *mr)
 	DESTROY(mr, ibv_cmd_dereg_mr(mr));
 }
 
-static struct ibv_cq *create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel, int vector)
+static struct ibv_cq *create_cq(struct ibv_context *context, int cqe,
+				struct ibv_comp_channel *channel, int vector)
 {
 	struct ibv_create_cq cmd;
 	struct ibv_create_cq_resp resp;
-	MAKE(ibv_cq, ibv_cmd_create_cq(context, cqe, channel, vector, object, &cmd, sizeof(cmd), &resp, sizeof(resp)));
+	MAKE(ibv_cq, ibv_cmd_create_cq(context, cqe, channel, vector, object, &cmd, sizeof(cmd),
+				       &resp, sizeof(resp)));
 }
 
 static int resize_cq(struct ibv_cq *cq, int cqe)
@@ -318,7 +321,8 @@ static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 	MAKE(ibv_qp, ibv_cmd_create_qp(pd, object, attr, &cmd, sizeof(cmd), &resp, sizeof(resp)));
 }
 
-static int query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+static int query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		    struct ibv_qp_init_attr *init)
 {
 	struct ibv_query_qp cmd;
 
@@ -421,19 +425,20 @@ static int destroy_ah(struct ibv_ah *ah)
 	DESTROY(ah, ibv_cmd_destroy_ah(ah));
 }
 
-static struct ibv_srq *create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *domain, struct ibv_cq *cq,
-				      struct ibv_srq_init_attr *attr)
+static struct ibv_srq *create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *domain,
+				      struct ibv_cq *cq, struct ibv_srq_init_attr *attr)
 {
 	struct ibv_create_xrc_srq cmd;
 	struct ibv_create_srq_resp resp;
-	MAKE(ibv_srq, ibv_cmd_create_xrc_srq(pd, object, attr, domain->handle, cq->handle, &cmd, sizeof(cmd), &resp,
-					     sizeof(resp)));
+	MAKE(ibv_srq, ibv_cmd_create_xrc_srq(pd, object, attr, domain->handle, cq->handle, &cmd,
+					     sizeof(cmd), &resp, sizeof(resp)));
 }
 
 static struct ibv_xrc_domain *open_xrc_domain(struct ibv_context *context, int fd, int oflag)
 {
 	struct ibv_open_xrc_domain_resp resp;
-	MAKE(ibv_xrc_domain, ibv_cmd_open_xrc_domain(context, fd, oflag, object, &resp, sizeof(resp)));
+	MAKE(ibv_xrc_domain,
+	     ibv_cmd_open_xrc_domain(context, fd, oflag, object, &resp, sizeof(resp)));
 }
 
 static int close_xrc_domain(struct ibv_xrc_domain *domain)

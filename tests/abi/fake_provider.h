@@ -18,8 +18,8 @@ struct fake_posted {
 	uint32_t opcode;
 	uint32_t send_flags;
 	uint32_t imm_data;
-	void *ah;		/* of a UD QP */
-	uint64_t remote_addr;	/* of any other, as those of an atomic */
+	void *ah;	      /* of a UD QP */
+	uint64_t remote_addr; /* of any other, as those of an atomic */
 	uint64_t compare_add;
 	uint64_t swap;
 	uint32_t rkey;
@@ -28,8 +28,8 @@ struct fake_posted {
 
 struct fake_hw {
 	char sysfs[512];
-	int async_write;	/* the end of the context's event pipe that the test writes to */
-	int comp_write;		/* that of the latest completion channel */
+	int async_write; /* the end of the context's event pipe that the test writes to */
+	int comp_write;	 /* that of the latest completion channel */
 
 	/* What the kernel reports of the events of an object that is destroyed. */
 	uint32_t comp_reported;
@@ -56,10 +56,10 @@ struct fake_hw {
 	int async_events;
 	int notified;		/* what was asked of req_notify_cq, or -1 */
 	int num_completions;	/* for the next poll_cq: their wr_id count from 100 on */
-	uint64_t next_qp_state;	/* what QUERY_QP answers */
+	uint64_t next_qp_state; /* what QUERY_QP answers */
 	uint32_t device_cap_flags;
-	int no_more_ops;	/* the next context has none */
-	int no_optional_ops;	/* nor create_srq and resize_cq */
+	int no_more_ops;     /* the next context has none */
+	int no_optional_ops; /* nor create_srq and resize_cq */
 };
 
 extern struct fake_hw fake_hw;

@@ -75,7 +75,8 @@ static inline void fake_sysfs_abi(const char *root, int abi)
 }
 
 /* A uverbs device of the named RDMA device; driver is what the test's plug-ins look at. */
-static inline void fake_sysfs_device(const char *root, const char *uverbs, const char *ibdev, const char *driver)
+static inline void fake_sysfs_device(const char *root, const char *uverbs, const char *ibdev,
+				     const char *driver)
 {
 	char path[FAKE_PATH_MAX];
 

@@ -27,24 +27,25 @@
 
 struct fake_uverbs {
 	int fd;
-	unsigned int commands;		/* that arrived, the refused ones included */
-	uint8_t command[16384];		/* the last one */
+	unsigned int commands;	/* that arrived, the refused ones included */
+	uint8_t command[16384]; /* the last one */
 	size_t command_len;
-	uint8_t response[512];		/* to the next ones */
+	uint8_t response[512]; /* to the next ones */
 	size_t response_len;
-	int refuse;			/* errno that the next command gets */
-	void (*hook)(void);		/* runs when a command has arrived */
-	int shorten;			/* by so much less than its length does the next write return */
+	int refuse;	    /* errno that the next command gets */
+	void (*hook)(void); /* runs when a command has arrived */
+	int shorten;	    /* by so much less than its length does the next write return */
 };
 
-static struct fake_uverbs fake = { .fd = -1 };
+static struct fake_uverbs fake = {.fd = -1};
 
 /* Every device node that a test opens is /dev/null, so that closing it is nothing special. */
 static int fake_is_node(int fd)
 {
 	struct stat st;
 
-	return fake.fd >= 0 && (fd == fake.fd || (!fstat(fd, &st) && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)));
+	return fake.fd >= 0 && (fd == fake.fd || (!fstat(fd, &st) && S_ISCHR(st.st_mode) &&
+						  st.st_rdev == makedev(1, 3)));
 }
 
 ssize_t write(int fd, const void *buf, size_t len)
@@ -89,15 +90,15 @@ ssize_t write(int fd, const void *buf, size_t len)
  * Leaves garbage where the next call will build its commands, on the stack and on the heap, so that a byte which the
  * library forgets to set is not right by luck. The arguments are garbage for the first bytes of the next frame.
  */
-static __attribute__((noinline)) void fake_dirty_(unsigned long a1, unsigned long a2, unsigned long a3,
-						  unsigned long a4, unsigned long a5, unsigned long a6,
-						  unsigned long a7, unsigned long a8, unsigned long a9,
-						  unsigned long a10, unsigned long a11, unsigned long a12,
-						  unsigned long a13, unsigned long a14, unsigned long a15,
-						  unsigned long a16, unsigned long a17, unsigned long a18)
+static __attribute__((noinline)) void
+fake_dirty_(unsigned long a1, unsigned long a2, unsigned long a3, unsigned long a4,
+	    unsigned long a5, unsigned long a6, unsigned long a7, unsigned long a8,
+	    unsigned long a9, unsigned long a10, unsigned long a11, unsigned long a12,
+	    unsigned long a13, unsigned long a14, unsigned long a15, unsigned long a16,
+	    unsigned long a17, unsigned long a18)
 {
-	volatile unsigned long sum = a1 + a2 + a3 + a4 + a5 + a6 + a7 + a8 + a9 + a10 + a11 + a12 + a13 + a14 + a15 +
-				     a16 + a17 + a18;
+	volatile unsigned long sum = a1 + a2 + a3 + a4 + a5 + a6 + a7 + a8 + a9 + a10 + a11 + a12 +
+				     a13 + a14 + a15 + a16 + a17 + a18;
 	volatile uint8_t rubbish[4096], *chunk;
 	size_t i, j;
 
@@ -113,7 +114,7 @@ static __attribute__((noinline)) void fake_dirty_(unsigned long a1, unsigned lon
 }
 
 #define FAKE_RUBBISH ((unsigned long)0xeeeeeeeeeeeeeeee)
-#define FAKE_RUBBISH_6                                                                                 \
+#define FAKE_RUBBISH_6                                                                             \
 	FAKE_RUBBISH, FAKE_RUBBISH, FAKE_RUBBISH, FAKE_RUBBISH, FAKE_RUBBISH, FAKE_RUBBISH
 #define fake_dirty() fake_dirty_(0, 0, 0, 0, 0, 0, FAKE_RUBBISH_6, FAKE_RUBBISH_6)
 
@@ -146,17 +147,18 @@ static inline void fake_answer_(size_t len, const struct field *fields, size_t n
 	fake_dirty();
 }
 
-#define fake_answer(len, ...)                                                                          \
-	fake_answer_(len, (const struct field[]){ __VA_ARGS__ },                                       \
-		     sizeof((const struct field[]){ __VA_ARGS__ }) / sizeof(struct field))
+#define fake_answer(len, ...)                                                                      \
+	fake_answer_(len, (const struct field[]){__VA_ARGS__},                                     \
+		     sizeof((const struct field[]){__VA_ARGS__}) / sizeof(struct field))
 
 /*
  * Checks that the last command has this number, these lengths and these fields, and that each byte that no field covers
  * is zero. If the command asks for a response, its address must not be zero; any other value passes.
  */
-static inline void fake_expect_(unsigned int number, size_t in_len, size_t out_len, const struct field *fields, size_t n)
+static inline void fake_expect_(unsigned int number, size_t in_len, size_t out_len,
+				const struct field *fields, size_t n)
 {
-	uint8_t covered[sizeof(fake.command)] = { 0 };
+	uint8_t covered[sizeof(fake.command)] = {0};
 	size_t i;
 
 	assert_int_equal(field_get(fake.command, 0, 4), number);
@@ -175,23 +177,28 @@ static inline void fake_expect_(unsigned int number, size_t in_len, size_t out_l
 
 		assert_true(fields[i].offset + fields[i].size <= in_len);
 		if (is != fields[i].value)
-			fail_msg("command %u, offset %zu: 0x%llx, must be 0x%llx", number, fields[i].offset,
-				 (unsigned long long)is, (unsigned long long)fields[i].value);
+			fail_msg("command %u, offset %zu: 0x%llx, must be 0x%llx", number,
+				 fields[i].offset, (unsigned long long)is,
+				 (unsigned long long)fields[i].value);
 		memset(covered + fields[i].offset, 1, fields[i].size);
 	}
 
 	for (i = 0; i < in_len; ++i)
 		if (!covered[i] && fake.command[i])
-			fail_msg("command %u, offset %zu: 0x%x, must be zero", number, i, fake.command[i]);
+			fail_msg("command %u, offset %zu: 0x%x, must be zero", number, i,
+				 fake.command[i]);
 	fake_dirty();
 }
 
-#define fake_expect(number, in_len, out_len, ...)                                                      \
-	fake_expect_(number, in_len, out_len, (const struct field[]){ __VA_ARGS__ },                   \
-		     sizeof((const struct field[]){ __VA_ARGS__ }) / sizeof(struct field))
+#define fake_expect(number, in_len, out_len, ...)                                                  \
+	fake_expect_(number, in_len, out_len, (const struct field[]){__VA_ARGS__},                 \
+		     sizeof((const struct field[]){__VA_ARGS__}) / sizeof(struct field))
 
 /* No fields but the header. */
-#define NOTHING { 0, 4, field_get(fake.command, 0, 4) }
+#define NOTHING                                                                                    \
+	{                                                                                          \
+		0, 4, field_get(fake.command, 0, 4)                                                \
+	}
 
 /*
  * The library finds out whether a kernel has XRC by a command about a domain that does not exist. This function answers
@@ -199,7 +206,8 @@ static inline void fake_expect_(unsigned int number, size_t in_len, size_t out_l
  */
 static inline int fake_refuse_probe(void)
 {
-	if (field_get(fake.command, 0, 4) != 40 || fake.command_len != 56 || field_get(fake.command, 24, 4) != 0xffffffff)
+	if (field_get(fake.command, 0, 4) != 40 || fake.command_len != 56 ||
+	    field_get(fake.command, 24, 4) != 0xffffffff)
 		return 0;
 	fake.refuse = EINVAL;
 	return 1;

@@ -25,11 +25,11 @@ struct row {
 	long long must;
 };
 
-#define S(type, size) { "sizeof " #type, sizeof(struct type), size },
-#define F(type, field, offset, size)                                                                   \
-	{ "offset of " #type "." #field, offsetof(struct type, field), offset },                       \
-	{ "size of " #type "." #field, sizeof(((struct type *)0)->field), size },
-#define E(name, value) { #name, (long long)(name), value },
+#define S(type, size) {"sizeof " #type, sizeof(struct type), size},
+#define F(type, field, offset, size)                                                               \
+	{"offset of " #type "." #field, offsetof(struct type, field), offset},                     \
+		{"size of " #type "." #field, sizeof(((struct type *)0)->field), size},
+#define E(name, value) {#name, (long long)(name), value},
 
 /*
  * The public structures have pointers and pthread objects, so their table is for one machine only.
@@ -37,8 +37,8 @@ struct row {
 #ifdef __x86_64__
 static const struct row verbs_rows[] = {
 #include "verbs.tbl"
-	{ "sizeof union ibv_gid", sizeof(union ibv_gid), 16 },
-	{ "offset of ibv_gid.global.interface_id", offsetof(union ibv_gid, global.interface_id), 8 },
+	{"sizeof union ibv_gid", sizeof(union ibv_gid), 16},
+	{"offset of ibv_gid.global.interface_id", offsetof(union ibv_gid, global.interface_id), 8},
 };
 
 static const struct row old_rows[] = {
@@ -64,7 +64,7 @@ static const struct row opcodes_rows[] = {
 
 static const struct row commands_rows[] = {
 #include "commands.tbl"
-	{ "IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL_V2", IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL_V2, -1 },
+	{"IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL_V2", IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL_V2, -1},
 };
 
 static void check(const struct row *rows, size_t n)
@@ -74,17 +74,18 @@ static void check(const struct row *rows, size_t n)
 
 	for (i = 0; i < n; ++i)
 		if (rows[i].is != rows[i].must) {
-			print_error("%s is %lld, must be %lld\n", rows[i].what, rows[i].is, rows[i].must);
+			print_error("%s is %lld, must be %lld\n", rows[i].what, rows[i].is,
+				    rows[i].must);
 			++wrong;
 		}
 	assert_int_equal(wrong, 0);
 }
 
-#define CHECK(name)                                                                                    \
-	static void name(void **state)                                                                 \
-	{                                                                                              \
-		(void)state;                                                                           \
-		check(name##_rows, sizeof(name##_rows) / sizeof(name##_rows[0]));                      \
+#define CHECK(name)                                                                                \
+	static void name(void **state)                                                             \
+	{                                                                                          \
+		(void)state;                                                                       \
+		check(name##_rows, sizeof(name##_rows) / sizeof(name##_rows[0]));                  \
 	}
 
 #ifdef __x86_64__
@@ -101,14 +102,10 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 #ifdef __x86_64__
-		cmocka_unit_test(verbs),
-		cmocka_unit_test(old),
+		cmocka_unit_test(verbs),   cmocka_unit_test(old),
 #endif
-		cmocka_unit_test(sa),
-		cmocka_unit_test(kern_abi),
-		cmocka_unit_test(enums),
-		cmocka_unit_test(opcodes),
-		cmocka_unit_test(commands),
+		cmocka_unit_test(sa),	   cmocka_unit_test(kern_abi), cmocka_unit_test(enums),
+		cmocka_unit_test(opcodes), cmocka_unit_test(commands),
 	};
 
 	return cmocka_run_group_tests_name("layout", tests, NULL, NULL);

@@ -14,15 +14,15 @@
 /* More than the compatibility layer converts at a time. */
 #define NUM_MESSAGES 75
 #define MESSAGE_SIZE 200
-#define WAIT_MS 20000
+#define WAIT_MS	     20000
 
-#define CHECK(condition)                                                                               \
-	do {                                                                                           \
-		if (!(condition)) {                                                                    \
-			fprintf(stderr, "%s:%d: %s does not hold (errno %d: %s)\n", __FILE__,          \
-				__LINE__, #condition, errno, strerror(errno));                         \
-			exit(1);                                                                       \
-		}                                                                                      \
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: %s does not hold (errno %d: %s)\n", __FILE__,      \
+				__LINE__, #condition, errno, strerror(errno));                     \
+			exit(1);                                                                   \
+		}                                                                                  \
 	} while (0)
 
 struct end {
@@ -40,11 +40,12 @@ static uint8_t byte_of(int side, int message, int i)
 	return side * 101 + message * 7 + i;
 }
 
-static void make_end(struct end *end, int side, struct ibv_pd *pd, struct ibv_comp_channel *channel, int with_srq)
+static void make_end(struct end *end, int side, struct ibv_pd *pd, struct ibv_comp_channel *channel,
+		     int with_srq)
 {
 	struct ibv_srq_init_attr srq_attr = {
 		.srq_context = end,
-		.attr = { .max_wr = NUM_MESSAGES, .max_sge = 1 },
+		.attr = {.max_wr = NUM_MESSAGES, .max_sge = 1},
 	};
 	struct ibv_qp_init_attr attr, got;
 	struct ibv_qp_attr qp_attr;
@@ -95,7 +96,8 @@ static void make_end(struct end *end, int side, struct ibv_pd *pd, struct ibv_co
 	memset(&got, 0xee, sizeof(got));
 	CHECK(!ibv_query_qp(end->qp, &qp_attr, IBV_QP_STATE, &got));
 	CHECK(qp_attr.qp_state == IBV_QPS_RESET);
-	CHECK(got.qp_context == end && got.send_cq == end->cq && got.recv_cq == end->cq && got.srq == end->srq);
+	CHECK(got.qp_context == end && got.send_cq == end->cq && got.recv_cq == end->cq &&
+	      got.srq == end->srq);
 	CHECK(got.qp_type == IBV_QPT_RC && got.cap.max_send_wr == attr.cap.max_send_wr);
 }
 
@@ -117,8 +119,9 @@ static void connect_to(struct end *end, const struct end *peer, uint16_t lid)
 	attr.max_dest_rd_atomic = 1;
 	attr.min_rnr_timer = 12;
 	CHECK(!ibv_modify_qp(end->qp, &attr,
-			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER));
+			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				     IBV_QP_MIN_RNR_TIMER));
 
 	attr.qp_state = IBV_QPS_RTS;
 	attr.timeout = 14;
@@ -127,7 +130,7 @@ static void connect_to(struct end *end, const struct end *peer, uint16_t lid)
 	attr.max_rd_atomic = 1;
 	CHECK(!ibv_modify_qp(end->qp, &attr,
 			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+				     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
 	CHECK(end->qp->state == IBV_QPS_RTS);
 }
 
@@ -206,8 +209,8 @@ static void take(struct ibv_wc *wc, int *sent, int *received)
 
 static void exchange(struct ibv_comp_channel *channel, struct end *ends)
 {
-	int sent[2] = { 0 }, received[2] = { 0 };
-	struct pollfd pfd = { .fd = channel->fd, .events = POLLIN };
+	int sent[2] = {0}, received[2] = {0};
+	struct pollfd pfd = {.fd = channel->fd, .events = POLLIN};
 	struct ibv_cq *cq;
 	struct ibv_wc wc;
 	void *context;

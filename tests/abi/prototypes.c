@@ -25,7 +25,7 @@ static const struct {
 	const char *name;
 	any_function function;
 } functions[] = {
-#define P(result, name, parameters) { #name, (any_function)(name) },
+#define P(result, name, parameters) {#name, (any_function)(name)},
 #include "prototypes.tbl"
 #undef P
 };

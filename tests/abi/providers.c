@@ -14,7 +14,9 @@ static void configuration_grammar(void **state)
 	fake_sysfs_device(tree, "uverbs0", "alpha_0", "fake_a");
 	fake_sysfs_device(tree, "uverbs1", "beta_0", "fake_b");
 	/* A file may have any name, and its last line need not end in a newline. */
-	fake_file(tree, "config/some name", "# driver no_such_1\n\n   # driver no_such_2\n \t driver\t%sfake_a rest\nbogus no_such_3\ndriver %sfake_b",
+	fake_file(tree, "config/some name",
+		  "# driver no_such_1\n\n   # driver no_such_2\n \t driver\t%sfake_a rest\nbogus "
+		  "no_such_3\ndriver %sfake_b",
 		  PLUGINS "lib", PLUGINS "lib");
 	fake_file(tree, "config/directory/file", "driver no_such_4\n");
 	fake_file(tree, "elsewhere", "driver %sfake_silent\n", PLUGINS "lib");
@@ -97,7 +99,8 @@ static void missing_provider(void **state)
 	assert_contains(child_out, "1 devices");
 	assert_line(child_err, WARNING NO_DRIVER, "/class/infiniband_verbs/uverbs1", "gamma_0");
 	assert_line(child_err, WARNING, "couldn't load driver 'no_such'", "libno_such-rdmav2.so");
-	assert_line(child_err, WARNING, "couldn't load driver 'no_such'", "(named in '" IBV_CONFIG_DIR "')");
+	assert_line(child_err, WARNING, "couldn't load driver 'no_such'",
+		    "(named in '" IBV_CONFIG_DIR "')");
 	assert_lacks(child_err, "uverbs0");
 }
 
@@ -109,18 +112,21 @@ static void missing_provider_is_blamed_on_what_names_it(void **state)
 	fake_file(tree, "config/c", "driver fake_a\n");
 	setenv("RDMAV_DRIVERS", "no_such", 1);
 	run(print_devices);
-	assert_line(child_err, WARNING, "couldn't load driver 'no_such'", "take it out of 'RDMAV_DRIVERS'.");
+	assert_line(child_err, WARNING, "couldn't load driver 'no_such'",
+		    "take it out of 'RDMAV_DRIVERS'.");
 	assert_lacks(child_err, IBV_CONFIG_DIR);
 
 	unsetenv("RDMAV_DRIVERS");
 	setenv("IBV_DRIVERS", "no_such", 1);
 	run(print_devices);
-	assert_line(child_err, WARNING, "couldn't load driver 'no_such'", "take it out of 'IBV_DRIVERS'.");
+	assert_line(child_err, WARNING, "couldn't load driver 'no_such'",
+		    "take it out of 'IBV_DRIVERS'.");
 
 	unsetenv("IBV_DRIVERS");
 	fake_file(tree, "config/c", "driver fake_a\ndriver no_such\n");
 	run(print_devices);
-	assert_line(child_err, WARNING, "couldn't load driver 'no_such'", "take it out of '" IBV_CONFIG_DIR "'.");
+	assert_line(child_err, WARNING, "couldn't load driver 'no_such'",
+		    "take it out of '" IBV_CONFIG_DIR "'.");
 
 	/* Where a device has no driver, that is what the warning is about. */
 	fake_sysfs_device(tree, "uverbs1", "gamma_0", "no_such");
@@ -141,7 +147,8 @@ static void broken_provider(void **state)
 	assert_contains(child_out, A_LINE("alpha_0", "uverbs0"));
 	assert_contains(child_out, "1 devices");
 	assert_line(child_err, WARNING, "libfake_broken-rdmav2.so", "gamma_0");
-	assert_line(child_err, WARNING, "couldn't load driver 'fake_broken'", "a_function_that_is_nowhere");
+	assert_line(child_err, WARNING, "couldn't load driver 'fake_broken'",
+		    "a_function_that_is_nowhere");
 }
 
 static void provider_without_operations(void **state)
@@ -271,10 +278,18 @@ static void registered_before(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		TEST(configuration_grammar),	   TEST(names_of_plugins),	 TEST(environment_lists),
-		TEST(environment_second_choice),   TEST(missing_provider),	 TEST(broken_provider),
-		TEST(provider_without_operations), TEST(provider_of_1_0_only),	 TEST(provider_of_another_abi),
-		TEST(provider_that_says_why),	   TEST(missing_configuration),	 TEST(registered_before),
+		TEST(configuration_grammar),
+		TEST(names_of_plugins),
+		TEST(environment_lists),
+		TEST(environment_second_choice),
+		TEST(missing_provider),
+		TEST(broken_provider),
+		TEST(provider_without_operations),
+		TEST(provider_of_1_0_only),
+		TEST(provider_of_another_abi),
+		TEST(provider_that_says_why),
+		TEST(missing_configuration),
+		TEST(registered_before),
 		TEST(missing_provider_is_blamed_on_what_names_it),
 	};
 

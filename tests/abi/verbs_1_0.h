@@ -201,7 +201,8 @@ struct ibv_context_ops {
 	int (*poll_cq)(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 	int (*req_notify_cq)(struct ibv_cq *cq, int solicited_only);
 	void (*before_post_srq_recv[7])(void);
-	int (*post_srq_recv)(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+	int (*post_srq_recv)(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+			     struct ibv_recv_wr **bad_wr);
 	void (*before_post_send[4])(void);
 	int (*post_send)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 	int (*post_recv)(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
@@ -287,7 +288,8 @@ _Static_assert(offsetof(struct ibv_context, async_fd) == 228, "1.0 ABI");
 _Static_assert(offsetof(struct ibv_mr, lkey) == 20, "1.0 ABI");
 _Static_assert(offsetof(struct ibv_qp, qp_num) == 52, "1.0 ABI");
 _Static_assert(sizeof(struct ibv_qp_attr) == 136 && sizeof(struct ibv_port_attr) == 48, "1.0 ABI");
-_Static_assert(sizeof(struct ibv_qp_init_attr) == 64 && sizeof(struct ibv_send_wr) == 72, "1.0 ABI");
+_Static_assert(sizeof(struct ibv_qp_init_attr) == 64 && sizeof(struct ibv_send_wr) == 72,
+	       "1.0 ABI");
 _Static_assert(sizeof(struct ibv_wc) == 48 && sizeof(struct ibv_srq_init_attr) == 24, "1.0 ABI");
 #endif
 
@@ -309,8 +311,8 @@ struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int acce
 int ibv_dereg_mr(struct ibv_mr *mr);
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context);
 int ibv_destroy_comp_channel(struct ibv_comp_channel *channel);
-struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel,
-			     int comp_vector);
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+			     struct ibv_comp_channel *channel, int comp_vector);
 int ibv_resize_cq(struct ibv_cq *cq, int cqe);
 int ibv_destroy_cq(struct ibv_cq *cq);
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context);
@@ -321,7 +323,8 @@ int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
 int ibv_destroy_srq(struct ibv_srq *srq);
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
-int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init_attr);
+int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		 struct ibv_qp_init_attr *init_attr);
 int ibv_destroy_qp(struct ibv_qp *qp);
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr);
 int ibv_destroy_ah(struct ibv_ah *ah);
@@ -368,17 +371,20 @@ static inline int ibv_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 	return cq->context->ops.req_notify_cq(cq, solicited_only);
 }
 
-static inline int ibv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+static inline int ibv_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+				    struct ibv_recv_wr **bad_wr)
 {
 	return srq->context->ops.post_srq_recv(srq, wr, bad_wr);
 }
 
-static inline int ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+static inline int ibv_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+				struct ibv_send_wr **bad_wr)
 {
 	return qp->context->ops.post_send(qp, wr, bad_wr);
 }
 
-static inline int ibv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+static inline int ibv_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
+				struct ibv_recv_wr **bad_wr)
 {
 	return qp->context->ops.post_recv(qp, wr, bad_wr);
 }

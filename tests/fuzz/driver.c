@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #define LONGEST 8192
-#define SECONDS 60		/* for one input; no target waits */
+#define SECONDS 60 /* for one input; no target waits */
 #ifndef FUZZ_DEFAULT_RUNS
 #define FUZZ_DEFAULT_RUNS 300
 #endif
@@ -85,8 +85,8 @@ static int run_number(unsigned long number)
 	len = next(&seed) % LONGEST;
 	for (at = 0; at < len; at++)
 		buf[at] = next(&seed) >> 32;
-	snprintf(running, sizeof(running), "input %lu: repeat it with FUZZ_SEED=%lu %s\n", number, number,
-		 program_invocation_name);
+	snprintf(running, sizeof(running), "input %lu: repeat it with FUZZ_SEED=%lu %s\n", number,
+		 number, program_invocation_name);
 	return run(buf, len);
 }
 
@@ -102,7 +102,8 @@ static int run_file(const char *name)
 	}
 	n = fread(buf, 1, sizeof(buf), f);
 	fclose(f);
-	snprintf(running, sizeof(running), "input %s: repeat it with %s %s\n", name, program_invocation_name, name);
+	snprintf(running, sizeof(running), "input %s: repeat it with %s %s\n", name,
+		 program_invocation_name, name);
 	return run(buf, n);
 }
 
@@ -144,7 +145,8 @@ static int run_corpus(void)
 	const char *srcdir = getenv("srcdir");
 	char path[2048];
 
-	snprintf(path, sizeof(path), "%s/corpus/%s", srcdir ? srcdir : ".", program_invocation_short_name);
+	snprintf(path, sizeof(path), "%s/corpus/%s", srcdir ? srcdir : ".",
+		 program_invocation_short_name);
 	return run_directory(path);
 }
 

@@ -23,8 +23,8 @@
 
 enum kind { CONTENTS, DIRECTORY, MISSING, LINK, LONG, NAME, KINDS };
 
-#define VERBS	"sys/class/infiniband_verbs/"
-#define IB	"sys/class/infiniband/"
+#define VERBS "sys/class/infiniband_verbs/"
+#define IB    "sys/class/infiniband/"
 
 /* The last one is the environment. */
 static const struct file {
@@ -54,7 +54,7 @@ enum { FILES = sizeof(files) / sizeof(files[0]) };
 char fuzz_config_dir[64];
 static char base[FAKE_PATH_MAX];
 static bool changed[FILES];
-static char *extra;		/* an entry that an input named */
+static char *extra; /* an entry that an input named */
 
 /* What the library would print. It is formatted so that the sanitizers check it. */
 static void say(const char *format, va_list args)
@@ -265,7 +265,8 @@ static void ask(struct ibv_device *device)
 	uint16_t pkey;
 	int i;
 
-	if (strlen(device->name) >= sizeof(device->name) || strlen(device->dev_name) >= sizeof(device->dev_name) ||
+	if (strlen(device->name) >= sizeof(device->name) ||
+	    strlen(device->dev_name) >= sizeof(device->dev_name) ||
 	    strlen(device->dev_path) >= sizeof(device->dev_path) || strchr(device->name, '/'))
 		abort();
 	(void)ibv_get_device_guid(device);

@@ -11,7 +11,7 @@
 
 extern char fuzz_config_dir[64];
 #define IBV_CONFIG_DIR fuzz_config_dir
-#define IBV_LIBDIR "/nonexistent"
+#define IBV_LIBDIR     "/nonexistent"
 
 static inline void *fuzz_dlopen(const char *name, int flags)
 {
@@ -20,6 +20,6 @@ static inline void *fuzz_dlopen(const char *name, int flags)
 	return name ? NULL : dlopen(NULL, RTLD_NOW);
 }
 #define dlopen(name, flags) fuzz_dlopen(name, flags)
-#define dlerror() ((char *)"no such plug-in")
+#define dlerror()	    ((char *)"no such plug-in")
 
 #endif

@@ -18,7 +18,20 @@
 
 #include "kinds.h"
 
-enum what { POST_SEND, POST_RECV, ENTRY, RAW_ENTRY, ANY_ENTRY, POLL, DESTROY_QP, RESET_QP, RESIZE, DESTROY_SRQ, ARM, WHATS };
+enum what {
+	POST_SEND,
+	POST_RECV,
+	ENTRY,
+	RAW_ENTRY,
+	ANY_ENTRY,
+	POLL,
+	DESTROY_QP,
+	RESET_QP,
+	RESIZE,
+	DESTROY_SRQ,
+	ARM,
+	WHATS
+};
 enum { LANES = KINDS + 1, CQE = 15 };
 
 static struct dev_cq cq[2];
@@ -86,9 +99,14 @@ static void stop(void)
 /* The provider refuses this when the queue is full. */
 static void post_send(struct lane *l, unsigned int flags)
 {
-	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND_WITH_IMM};
+	static const enum ibv_wr_opcode opcodes[] = {
+		IBV_WR_SEND, IBV_WR_RDMA_READ, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_SEND_WITH_IMM};
 	struct ibv_sge sge = {1, 8, 1};
-	struct ibv_send_wr wr = {.wr_id = 7, .sg_list = &sge, .num_sge = 1, .opcode = opcodes[flags & 3], .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr wr = {.wr_id = 7,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = opcodes[flags & 3],
+				 .send_flags = IBV_SEND_SIGNALED};
 	struct ibv_send_wr *bad;
 
 	if (kind_info[l->kind].type == IBV_QPT_UD)
@@ -126,10 +144,12 @@ static void entry(struct lane *l, unsigned int flags, const uint8_t *p, size_t n
  * Writes the input's entry to the next place. Its QP number may be that of this QP, and its SRQ
  * number that of this SRQ.
  */
-static void raw_entry(struct dev_cq *d, const struct lane *l, unsigned int flags, const uint8_t *p, size_t n)
+static void raw_entry(struct dev_cq *d, const struct lane *l, unsigned int flags, const uint8_t *p,
+		      size_t n)
 {
 	uint32_t i = d->producer++;
-	uint8_t *at = d->buf + (size_t)(i & (d->entries - 1)) * d->entry_size + (d->entry_size - 32);
+	uint8_t *at =
+		d->buf + (size_t)(i & (d->entries - 1)) * d->entry_size + (d->entry_size - 32);
 
 	if (n > 32)
 		n = 32;

@@ -14,10 +14,10 @@ static void revive(struct tqp *qp, const struct sh_qp_attr *attr)
 	static const struct {
 		uint32_t state, mask;
 	} way[] = {
-		{ SH_QPS_RESET, SH_QPA_STATE },
-		{ SH_QPS_INIT, SH_QPA_STATE | SH_QPA_PKEY_INDEX | SH_QPA_PORT },
-		{ SH_QPS_RTR, SH_QPA_STATE },
-		{ SH_QPS_RTS, SH_QPA_STATE | SH_QPA_SQ_PSN },
+		{SH_QPS_RESET, SH_QPA_STATE},
+		{SH_QPS_INIT, SH_QPA_STATE | SH_QPA_PKEY_INDEX | SH_QPA_PORT},
+		{SH_QPS_RTR, SH_QPA_STATE},
+		{SH_QPS_RTS, SH_QPA_STATE | SH_QPA_SQ_PSN},
 	};
 	bool ud = qp->type == SH_QPT_UD, acked = !ud && qp->type != SH_QPT_UC;
 	struct sh_qp_attr a = *attr;

@@ -22,74 +22,154 @@
 #include "softhca/kernel/uverbs/uverbs-abi.h"
 
 /* The command; queue buffers; doorbell records; the response. */
-#define COMMAND		(ARENA + 16 * 4096)
-#define QUEUES		ARENA
-#define RECORDS		(ARENA + 12 * 4096)
-#define RESPONSE	(ARENA + 14 * 4096)
+#define COMMAND	 (ARENA + 16 * 4096)
+#define QUEUES	 ARENA
+#define RECORDS	 (ARENA + 12 * 4096)
+#define RESPONSE (ARENA + 14 * 4096)
 
-#define FACE	1
-#define SECOND	2
-enum lie { LIE_LENGTH, LIE_ROOM, LIE_RESPONSE, LIE_DRIVER, LIE_FIELDS, LIE_EXTENDED, LIE_FAULT, LIE_SHORT };	/* higher: honest */
+#define FACE   1
+#define SECOND 2
+enum lie {
+	LIE_LENGTH,
+	LIE_ROOM,
+	LIE_RESPONSE,
+	LIE_DRIVER,
+	LIE_FIELDS,
+	LIE_EXTENDED,
+	LIE_FAULT,
+	LIE_SHORT
+}; /* higher: honest */
 
 /* Fields of a command that must make sense, or it does not get far. */
 enum kind { END, HANDLE, SIZE, TYPE, STATE, PORT, NONE, MASK, GROUP };
 static const struct honest {
 	uint32_t command;
-	int face;			/* -1: both */
-	size_t len;			/* of the core */
-	size_t driver;			/* bytes behind it */
+	int face;      /* -1: both */
+	size_t len;    /* of the core */
+	size_t driver; /* bytes behind it */
 	struct {
 		enum kind kind;
 		size_t at;
 	} field[10];
 } honest[] = {
-#define AT(kind, type, field)	{kind, offsetof(struct type, field)}
+#define AT(kind, type, field)                                                                      \
+	{                                                                                          \
+		kind, offsetof(struct type, field)                                                 \
+	}
 	{UV_GET_CONTEXT, -1, sizeof(struct uv_plain), 0, {{0}}},
 	{UV_ALLOC_PD, -1, sizeof(struct uv_plain), 0, {{0}}},
 	{UV_DEALLOC_PD, -1, sizeof(struct uv_handle), 0, {AT(HANDLE, uv_handle, handle)}},
-	{UV_REG_MR, -1, sizeof(struct uv_reg_mr), 0, {AT(SIZE, uv_reg_mr, length), AT(HANDLE, uv_reg_mr, pd_handle)}},
+	{UV_REG_MR,
+	 -1,
+	 sizeof(struct uv_reg_mr),
+	 0,
+	 {AT(SIZE, uv_reg_mr, length), AT(HANDLE, uv_reg_mr, pd_handle)}},
 	{UV_DEREG_MR, -1, sizeof(struct uv_handle), 0, {AT(HANDLE, uv_handle, handle)}},
 	{UV_CREATE_COMP_CHANNEL, -1, sizeof(struct uv_plain), 0, {{0}}},
-	{UV_CREATE_CQ, -1, sizeof(struct uv_create_cq), 16,
-	 {AT(SIZE, uv_create_cq, cqe), AT(HANDLE, uv_create_cq, comp_vector), AT(NONE, uv_create_cq, comp_channel)}},
-	{UV_RESIZE_CQ, -1, sizeof(struct uv_resize_cq), 8, {AT(HANDLE, uv_resize_cq, cq_handle), AT(SIZE, uv_resize_cq, cqe)}},
+	{UV_CREATE_CQ,
+	 -1,
+	 sizeof(struct uv_create_cq),
+	 16,
+	 {AT(SIZE, uv_create_cq, cqe), AT(HANDLE, uv_create_cq, comp_vector),
+	  AT(NONE, uv_create_cq, comp_channel)}},
+	{UV_RESIZE_CQ,
+	 -1,
+	 sizeof(struct uv_resize_cq),
+	 8,
+	 {AT(HANDLE, uv_resize_cq, cq_handle), AT(SIZE, uv_resize_cq, cqe)}},
 	{UV_DESTROY_CQ, -1, sizeof(struct uv_object), 0, {AT(HANDLE, uv_object, handle)}},
-	{UV_CREATE_QP, -1, sizeof(struct uv_create_qp), 24,
-	 {AT(HANDLE, uv_create_qp, pd_handle), AT(HANDLE, uv_create_qp, send_cq_handle), AT(HANDLE, uv_create_qp, recv_cq_handle),
-	  AT(HANDLE, uv_create_qp, srq_handle), AT(SIZE, uv_create_qp, max_recv_wr), AT(PORT, uv_create_qp, max_recv_sge),
+	{UV_CREATE_QP,
+	 -1,
+	 sizeof(struct uv_create_qp),
+	 24,
+	 {AT(HANDLE, uv_create_qp, pd_handle), AT(HANDLE, uv_create_qp, send_cq_handle),
+	  AT(HANDLE, uv_create_qp, recv_cq_handle), AT(HANDLE, uv_create_qp, srq_handle),
+	  AT(SIZE, uv_create_qp, max_recv_wr), AT(PORT, uv_create_qp, max_recv_sge),
 	  AT(TYPE, uv_create_qp, sq_sig_all)}},
 	{UV_QUERY_QP, -1, sizeof(struct uv_query_qp), 0, {AT(HANDLE, uv_query_qp, qp_handle)}},
-	{UV_MODIFY_QP, -1, sizeof(struct uv_modify_qp), 0,
-	 {AT(HANDLE, uv_modify_qp, qp_handle), AT(MASK, uv_modify_qp, attr.attr_mask), AT(STATE, uv_modify_qp, attr.qp_state),
-	  AT(PORT, uv_modify_qp, attr.port_num)}},
+	{UV_MODIFY_QP,
+	 -1,
+	 sizeof(struct uv_modify_qp),
+	 0,
+	 {AT(HANDLE, uv_modify_qp, qp_handle), AT(MASK, uv_modify_qp, attr.attr_mask),
+	  AT(STATE, uv_modify_qp, attr.qp_state), AT(PORT, uv_modify_qp, attr.port_num)}},
 	{UV_DESTROY_QP, -1, sizeof(struct uv_object), 0, {AT(HANDLE, uv_object, handle)}},
-	{UV_ATTACH_MCAST, -1, sizeof(struct uv_mcast), 0, {AT(GROUP, uv_mcast, gid), AT(HANDLE, uv_mcast, qp_handle)}},
-	{UV_DETACH_MCAST, -1, sizeof(struct uv_mcast), 0, {AT(GROUP, uv_mcast, gid), AT(HANDLE, uv_mcast, qp_handle)}},
-	{UV_CREATE_SRQ, -1, sizeof(struct uv_create_srq), 16,
-	 {AT(HANDLE, uv_create_srq, pd_handle), AT(SIZE, uv_create_srq, max_wr), AT(PORT, uv_create_srq, max_sge)}},
-	{UV_MODIFY_SRQ, -1, sizeof(struct uv_modify_srq), 0,
-	 {AT(HANDLE, uv_modify_srq, srq_handle), AT(PORT, uv_modify_srq, attr_mask), AT(SIZE, uv_modify_srq, srq_limit)}},
+	{UV_ATTACH_MCAST,
+	 -1,
+	 sizeof(struct uv_mcast),
+	 0,
+	 {AT(GROUP, uv_mcast, gid), AT(HANDLE, uv_mcast, qp_handle)}},
+	{UV_DETACH_MCAST,
+	 -1,
+	 sizeof(struct uv_mcast),
+	 0,
+	 {AT(GROUP, uv_mcast, gid), AT(HANDLE, uv_mcast, qp_handle)}},
+	{UV_CREATE_SRQ,
+	 -1,
+	 sizeof(struct uv_create_srq),
+	 16,
+	 {AT(HANDLE, uv_create_srq, pd_handle), AT(SIZE, uv_create_srq, max_wr),
+	  AT(PORT, uv_create_srq, max_sge)}},
+	{UV_MODIFY_SRQ,
+	 -1,
+	 sizeof(struct uv_modify_srq),
+	 0,
+	 {AT(HANDLE, uv_modify_srq, srq_handle), AT(PORT, uv_modify_srq, attr_mask),
+	  AT(SIZE, uv_modify_srq, srq_limit)}},
 	{UV_QUERY_SRQ, -1, sizeof(struct uv_object), 0, {AT(HANDLE, uv_object, handle)}},
 	{UV_DESTROY_SRQ, -1, sizeof(struct uv_object), 0, {AT(HANDLE, uv_object, handle)}},
 	{UV_CREATE_AH, -1, sizeof(struct uv_create_ah), 0, {AT(HANDLE, uv_create_ah, pd_handle)}},
 	{UV_DESTROY_AH, -1, sizeof(struct uv_handle), 0, {AT(HANDLE, uv_handle, handle)}},
-	{UV_OPEN_XRC_DOMAIN, 0, sizeof(struct uv_open_xrc_domain), 0, {AT(NONE, uv_open_xrc_domain, fd)}},
+	{UV_OPEN_XRC_DOMAIN,
+	 0,
+	 sizeof(struct uv_open_xrc_domain),
+	 0,
+	 {AT(NONE, uv_open_xrc_domain, fd)}},
 	{UV_CLOSE_XRC_DOMAIN, 0, sizeof(struct uv_object), 0, {AT(HANDLE, uv_object, handle)}},
-	{UV_CREATE_XRC_SRQ, 0, sizeof(struct uv_create_xrc_srq), 16,
-	 {AT(HANDLE, uv_create_xrc_srq, pd_handle), AT(SIZE, uv_create_xrc_srq, max_wr), AT(PORT, uv_create_xrc_srq, max_sge),
-	  AT(HANDLE, uv_create_xrc_srq, xrcd_handle), AT(HANDLE, uv_create_xrc_srq, xrc_cq)}},
-	{UV_CREATE_XRC_RCV_QP, 0, sizeof(struct uv_create_xrc_rcv_qp), 0, {AT(HANDLE, uv_create_xrc_rcv_qp, xrc_domain_handle)}},
-	{UV_MODIFY_XRC_RCV_QP, 0, sizeof(struct uv_modify_xrc_rcv_qp), 0,
-	 {AT(HANDLE, uv_modify_xrc_rcv_qp, xrc_domain_handle), AT(MASK, uv_modify_xrc_rcv_qp, attr.attr_mask),
-	  AT(STATE, uv_modify_xrc_rcv_qp, attr.qp_state), AT(PORT, uv_modify_xrc_rcv_qp, attr.port_num)}},
-	{UV_QUERY_XRC_RCV_QP, 0, sizeof(struct uv_query_xrc_rcv_qp), 0, {AT(HANDLE, uv_query_xrc_rcv_qp, xrc_domain_handle)}},
-	{UV_REG_XRC_RCV_QP, 0, sizeof(struct uv_reg_xrc_rcv_qp), 0, {AT(HANDLE, uv_reg_xrc_rcv_qp, xrc_domain_handle)}},
-	{UV_UNREG_XRC_RCV_QP, 0, sizeof(struct uv_reg_xrc_rcv_qp), 0, {AT(HANDLE, uv_reg_xrc_rcv_qp, xrc_domain_handle)}},
+	{UV_CREATE_XRC_SRQ,
+	 0,
+	 sizeof(struct uv_create_xrc_srq),
+	 16,
+	 {AT(HANDLE, uv_create_xrc_srq, pd_handle), AT(SIZE, uv_create_xrc_srq, max_wr),
+	  AT(PORT, uv_create_xrc_srq, max_sge), AT(HANDLE, uv_create_xrc_srq, xrcd_handle),
+	  AT(HANDLE, uv_create_xrc_srq, xrc_cq)}},
+	{UV_CREATE_XRC_RCV_QP,
+	 0,
+	 sizeof(struct uv_create_xrc_rcv_qp),
+	 0,
+	 {AT(HANDLE, uv_create_xrc_rcv_qp, xrc_domain_handle)}},
+	{UV_MODIFY_XRC_RCV_QP,
+	 0,
+	 sizeof(struct uv_modify_xrc_rcv_qp),
+	 0,
+	 {AT(HANDLE, uv_modify_xrc_rcv_qp, xrc_domain_handle),
+	  AT(MASK, uv_modify_xrc_rcv_qp, attr.attr_mask),
+	  AT(STATE, uv_modify_xrc_rcv_qp, attr.qp_state),
+	  AT(PORT, uv_modify_xrc_rcv_qp, attr.port_num)}},
+	{UV_QUERY_XRC_RCV_QP,
+	 0,
+	 sizeof(struct uv_query_xrc_rcv_qp),
+	 0,
+	 {AT(HANDLE, uv_query_xrc_rcv_qp, xrc_domain_handle)}},
+	{UV_REG_XRC_RCV_QP,
+	 0,
+	 sizeof(struct uv_reg_xrc_rcv_qp),
+	 0,
+	 {AT(HANDLE, uv_reg_xrc_rcv_qp, xrc_domain_handle)}},
+	{UV_UNREG_XRC_RCV_QP,
+	 0,
+	 sizeof(struct uv_reg_xrc_rcv_qp),
+	 0,
+	 {AT(HANDLE, uv_reg_xrc_rcv_qp, xrc_domain_handle)}},
 	{UV_OPEN_XRCD, 1, sizeof(struct uv_open_xrc_domain), 0, {AT(NONE, uv_open_xrc_domain, fd)}},
 	{UV_CLOSE_XRCD, 1, sizeof(struct uv_handle), 0, {AT(HANDLE, uv_handle, handle)}},
-	{UV_CREATE_XSRQ, 1, sizeof(struct uv_create_xsrq), 16,
-	 {AT(HANDLE, uv_create_xsrq, pd_handle), AT(SIZE, uv_create_xsrq, max_wr), AT(PORT, uv_create_xsrq, max_sge),
-	  AT(PORT, uv_create_xsrq, srq_type), AT(HANDLE, uv_create_xsrq, xrcd_handle), AT(HANDLE, uv_create_xsrq, cq_handle)}},
+	{UV_CREATE_XSRQ,
+	 1,
+	 sizeof(struct uv_create_xsrq),
+	 16,
+	 {AT(HANDLE, uv_create_xsrq, pd_handle), AT(SIZE, uv_create_xsrq, max_wr),
+	  AT(PORT, uv_create_xsrq, max_sge), AT(PORT, uv_create_xsrq, srq_type),
+	  AT(HANDLE, uv_create_xsrq, xrcd_handle), AT(HANDLE, uv_create_xsrq, cq_handle)}},
 	{UV_OPEN_QP, 1, sizeof(struct uv_open_qp), 0, {AT(HANDLE, uv_open_qp, pd_handle)}},
 #undef AT
 };
@@ -123,7 +203,8 @@ static const struct honest *find(unsigned int face, uint32_t command)
 	size_t i;
 
 	for (i = 0; i < sizeof(honest) / sizeof(honest[0]); i++)
-		if (honest[i].command == command && (honest[i].face < 0 || (unsigned int)honest[i].face == face))
+		if (honest[i].command == command &&
+		    (honest[i].face < 0 || (unsigned int)honest[i].face == face))
 			return &honest[i];
 	return NULL;
 }
@@ -143,7 +224,8 @@ static uint32_t last_qpn[2];
 
 static void make_honest(unsigned char *buf, const struct honest *h, unsigned int face)
 {
-	static const uint8_t type[] = {UV_QPT_RC, UV_QPT_UC, UV_QPT_UD, UV_QPT_XRC, UV_QPT_XRC_INI, UV_QPT_XRC_TGT, 0, 8};
+	static const uint8_t type[] = {UV_QPT_RC,      UV_QPT_UC,      UV_QPT_UD, UV_QPT_XRC,
+				       UV_QPT_XRC_INI, UV_QPT_XRC_TGT, 0,	  8};
 	static const uint32_t mask[] = {0x39, 0x71, 0x129181, 0x12e01, 0x1, 0x10001};
 	size_t i, at;
 
@@ -204,7 +286,8 @@ static int write_command(struct kt *t, struct kctx *ctx, const void *buf, size_t
 	return err;
 }
 
-static void send_record(struct kt *t, struct kctx *ctx, unsigned int flags, uint32_t command, const uint8_t *payload, size_t n)
+static void send_record(struct kt *t, struct kctx *ctx, unsigned int flags, uint32_t command,
+			const uint8_t *payload, size_t n)
 {
 	unsigned char buf[256] __attribute__((aligned(8))) = {0};
 	const struct honest *h = find(flags & FACE, command);
@@ -231,8 +314,10 @@ static void send_record(struct kt *t, struct kctx *ctx, unsigned int flags, uint
 		put(buf, offsetof(struct uv_reg_mr, hca_va), (uintptr_t)QUEUES);
 	}
 	if (!h || h->len > sizeof(struct uv_handle))
-		if (lie != LIE_RESPONSE && command != UV_MODIFY_QP && command != UV_MODIFY_SRQ && command != UV_ATTACH_MCAST &&
-		    command != UV_DETACH_MCAST && (flags & FACE || command < UV_MODIFY_XRC_RCV_QP || command == UV_QUERY_XRC_RCV_QP))
+		if (lie != LIE_RESPONSE && command != UV_MODIFY_QP && command != UV_MODIFY_SRQ &&
+		    command != UV_ATTACH_MCAST && command != UV_DETACH_MCAST &&
+		    (flags & FACE || command < UV_MODIFY_XRC_RCV_QP ||
+		     command == UV_QUERY_XRC_RCV_QP))
 			put(buf, 8, (uintptr_t)RESPONSE);
 	if (lie == LIE_ROOM && n)
 		hdr.out_words = payload[0];
@@ -246,7 +331,8 @@ static void send_record(struct kt *t, struct kctx *ctx, unsigned int flags, uint
 	}
 	memcpy(buf, &hdr, sizeof(hdr));
 	user_faults = lie == LIE_FAULT ? 1 + n % 3 : 0;
-	if (write_command(t, ctx, buf, len) == 0 && (command == UV_CREATE_XRC_RCV_QP || command == UV_CREATE_QP))
+	if (write_command(t, ctx, buf, len) == 0 &&
+	    (command == UV_CREATE_XRC_RCV_QP || command == UV_CREATE_QP))
 		memcpy(&last_qpn[flags & FACE], RESPONSE + (command == UV_CREATE_QP ? 4 : 0), 4);
 	while (t->r.nfds)
 		close(t->fds[--t->r.nfds]);
@@ -272,7 +358,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		n = data[2] % 160;
 		if (n > size - 3)
 			n = size - 3;
-		send_record(kernel[face], ctx[face][!(data[0] & SECOND && data[1] & 0x80)], data[0], data[1] % 48, data + 3, n);
+		send_record(kernel[face], ctx[face][!(data[0] & SECOND && data[1] & 0x80)], data[0],
+			    data[1] % 48, data + 3, n);
 		data += 3 + n;
 		size -= 3 + n;
 	}

@@ -102,8 +102,19 @@ static struct {
 static void overwrite(struct tpair *p, uint8_t table, uint8_t how)
 {
 	static const uint64_t bad[] = {
-		0, 1, 31, 63, 255, 4096, 0x7fffffff, 0x80000000, UINT32_MAX, INT64_MAX, UINT64_MAX,
-		UINT64_C(1) << 40, UINT64_C(1) << 63,
+		0,
+		1,
+		31,
+		63,
+		255,
+		4096,
+		0x7fffffff,
+		0x80000000,
+		UINT32_MAX,
+		INT64_MAX,
+		UINT64_MAX,
+		UINT64_C(1) << 40,
+		UINT64_C(1) << 63,
 	};
 	size_t len, size = how & 16 ? 4 : 8;
 	char *at = place(p, table, &len);
@@ -143,7 +154,7 @@ static void put_back(void)
 static void send(struct tpair *p, uint8_t arg)
 {
 	static const uint8_t opcodes[] = {
-		MLX4_OPCODE_SEND, MLX4_OPCODE_SEND_IMM, MLX4_OPCODE_RDMA_WRITE,
+		MLX4_OPCODE_SEND,	    MLX4_OPCODE_SEND_IMM,  MLX4_OPCODE_RDMA_WRITE,
 		MLX4_OPCODE_RDMA_WRITE_IMM, MLX4_OPCODE_RDMA_READ, MLX4_OPCODE_ATOMIC_FA,
 	};
 	struct twr wr;
@@ -160,7 +171,7 @@ static void command(struct tpair *p, uint8_t arg)
 {
 	struct sh_dev *daemon = &p->m->daemon;
 	struct sh_qp_attr attr = p->aattr;
-	uint8_t gid[16] = { 0xff, [15] = arg & 3 };
+	uint8_t gid[16] = {0xff, [15] = arg & 3};
 	struct sh_counters counters;
 	struct sh_qp_info qp;
 	struct sh_cq_info cq;
@@ -239,8 +250,8 @@ static void step(struct tpair *p, uint8_t what, uint8_t arg)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const uint32_t types[] = { SH_QPT_RC, SH_QPT_UC, SH_QPT_UD, SH_QPT_XRC, SH_QPT_RC };
-	struct tpair_opts opts = { 0 };
+	static const uint32_t types[] = {SH_QPT_RC, SH_QPT_UC, SH_QPT_UD, SH_QPT_XRC, SH_QPT_RC};
+	struct tpair_opts opts = {0};
 	unsigned int n = 0;
 	struct tpair p;
 	uint32_t word;

@@ -27,12 +27,25 @@
 #include "softhca/device/queues/cq.h"
 #include "softhca/device/transport/doorbell.h"
 
-enum what { SEND_WQE, RECV_WQE, RECORD, RING, ARM, LOOK, TIME, RECEIVED, DRAIN, REVIVE, PEER_STATE, WHATS };
+enum what {
+	SEND_WQE,
+	RECV_WQE,
+	RECORD,
+	RING,
+	ARM,
+	LOOK,
+	TIME,
+	RECEIVED,
+	DRAIN,
+	REVIVE,
+	PEER_STATE,
+	WHATS
+};
 enum {
-	AS_IT_IS = 16,		/* the owner bit, the number and the like are the input's */
+	AS_IT_IS = 16, /* the owner bit, the number and the like are the input's */
 	/* addresses are offsets in the QP's registered memory, or a little behind it */
 	ADDRESSES = 32,
-	SILENT = 64,		/* rings no doorbell, counts in no record */
+	SILENT = 64, /* rings no doorbell, counts in no record */
 };
 
 /* Turns the offsets in data segments of a WQE, and in all that looks like one, into addresses. */
@@ -87,7 +100,7 @@ static void send_wqe(struct tpair *p, unsigned int flags, const uint8_t *data, s
 {
 	struct tqp *qp = &p->a;
 	uint32_t slots = 1u << qp->log_sq;
-	uint8_t *slot = mock_ptr(&qp->buf), wqe[256] = { 0 };
+	uint8_t *slot = mock_ptr(&qp->buf), wqe[256] = {0};
 
 	slot += (size_t)(qp->head & (slots - 1)) << qp->sq_shift;
 	memcpy(wqe, data, len);
@@ -122,7 +135,7 @@ static void srq_wqe(struct tsrq *srq, unsigned int flags, const uint8_t *wqe, si
 static void recv_wqe(struct tpair *p, unsigned int flags, const uint8_t *data, size_t len)
 {
 	struct tqp *qp = &p->b;
-	uint8_t *at, wqe[256] = { 0 };
+	uint8_t *at, wqe[256] = {0};
 	size_t size = 1u << qp->rq_shift;
 
 	memcpy(wqe, data, len);
@@ -148,7 +161,8 @@ static void recv_wqe(struct tpair *p, unsigned int flags, const uint8_t *data, s
 /* Writes a doorbell record. */
 static void doorbell_record(struct tpair *p, uint8_t which, const uint8_t *data, size_t len)
 {
-	struct sh_umem *records[] = { &p->b.db, &p->srq.db, &p->acq[0].db, &p->acq[1].db, &p->bcq[0].db, &p->bcq[1].db, &p->a.db };
+	struct sh_umem *records[] = {&p->b.db,	    &p->srq.db,	   &p->acq[0].db, &p->acq[1].db,
+				     &p->bcq[0].db, &p->bcq[1].db, &p->a.db};
 	struct sh_umem *record = records[which % (sizeof(records) / sizeof(records[0]))];
 
 	if (record->len)
@@ -164,7 +178,8 @@ static uint32_t number(const uint8_t *data, size_t len, size_t at)
 	return n;
 }
 
-static void doorbell(struct tpair *p, unsigned int flags, uint8_t arg, const uint8_t *data, size_t len)
+static void doorbell(struct tpair *p, unsigned int flags, uint8_t arg, const uint8_t *data,
+		     size_t len)
 {
 	struct tqp *qp = arg & 1 ? &p->b : &p->a;
 
@@ -176,7 +191,7 @@ static void doorbell(struct tpair *p, unsigned int flags, uint8_t arg, const uin
 
 static void arm(struct tpair *p, unsigned int flags, uint8_t arg, const uint8_t *data, size_t len)
 {
-	struct tcq *cqs[] = { &p->acq[0], &p->acq[1], &p->bcq[0], &p->bcq[1] };
+	struct tcq *cqs[] = {&p->acq[0], &p->acq[1], &p->bcq[0], &p->bcq[1]};
 	struct tcq *cq = cqs[arg % 4];
 	uint32_t word = number(data, len, 0);
 
@@ -185,7 +200,8 @@ static void arm(struct tpair *p, unsigned int flags, uint8_t arg, const uint8_t 
 		return;
 	}
 	assert_true(sh_enter(&p->m->dev));
-	sh_arm(&p->m->dev, cq->ctx, arg & 8 ? number(data, len, 8) : cq->cqn, word, number(data, len, 4));
+	sh_arm(&p->m->dev, cq->ctx, arg & 8 ? number(data, len, 8) : cq->cqn, word,
+	       number(data, len, 4));
 	sh_leave(&p->m->dev);
 }
 
@@ -201,7 +217,7 @@ static void received(struct tpair *p, unsigned int flags, const uint8_t *data, s
 
 static void record(struct tpair *p, unsigned int what, uint8_t arg, const uint8_t *data, size_t len)
 {
-	struct sh_qp_attr attr = { .qp_state = arg % 8 };
+	struct sh_qp_attr attr = {.qp_state = arg % 8};
 
 	switch (what % 16 % WHATS) {
 	case SEND_WQE:
@@ -259,8 +275,9 @@ static void complaint(const char *what)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const uint32_t types[] = { SH_QPT_RC, SH_QPT_UC, SH_QPT_UD, SH_QPT_XRC, SH_QPT_XRC_INI };
-	struct tpair_opts opts = { 0 };
+	static const uint32_t types[] = {SH_QPT_RC, SH_QPT_UC, SH_QPT_UD, SH_QPT_XRC,
+					 SH_QPT_XRC_INI};
+	struct tpair_opts opts = {0};
 	struct tpair p;
 	size_t n;
 

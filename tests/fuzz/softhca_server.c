@@ -37,21 +37,34 @@
 #include "softhca/kernel/uverbs/uverbs-abi.h"
 #include "user.h"
 
-#define CONNS		4
+#define CONNS 4
 /* contexts, processes: more than an input has records that make one */
-#define MOST		1024
-#define OUT		(ARENA + 14 * 4096)	/* responses */
-#define QUEUES		(ARENA + 4096)		/* seven pages of buffers, and one of doorbell records */
-#define RECORDS		(ARENA + 8 * 4096)
-#define WITNESS		(ARENA + 15 * 4096)
+#define MOST	1024
+#define OUT	(ARENA + 14 * 4096) /* responses */
+#define QUEUES	(ARENA + 4096)	    /* seven pages of buffers, and one of doorbell records */
+#define RECORDS (ARENA + 8 * 4096)
+#define WITNESS (ARENA + 15 * 4096)
 
 enum { UNREAD = 4, ONE_FD = 8, TWO_FDS = 16, AS_IT_IS = 32 };
-enum what { CONNECT, CLOSE, HELLO, RAW, HUGE_ONE, TYPED, COMMAND, CLOSE_FILE, TICK, EVENT, DEAF_CLIENT, WHATS };
+enum what {
+	CONNECT,
+	CLOSE,
+	HELLO,
+	RAW,
+	HUGE_ONE,
+	TYPED,
+	COMMAND,
+	CLOSE_FILE,
+	TICK,
+	EVENT,
+	DEAF_CLIENT,
+	WHATS
+};
 
 static struct kernel kernel;
 static struct server *server;
 static char base[64];
-static int client[CONNS], served[CONNS];	/* the two ends; -1: not connected */
+static int client[CONNS], served[CONNS]; /* the two ends; -1: not connected */
 static int lowest_fd;
 static uint64_t pool_used, shared_used;
 
@@ -73,7 +86,12 @@ static void start(void)
 {
 	static char dir[64];
 	struct sh_kernel_config cfg = {
-		.device = {.hosts = 2, .hcas_per_host = 1, .ports = 2, .cqe_size = 32, .driver_abi = 3, .face = SH_FACE_OFED,
+		.device = {.hosts = 2,
+			   .hcas_per_host = 1,
+			   .ports = 2,
+			   .cqe_size = 32,
+			   .driver_abi = 3,
+			   .face = SH_FACE_OFED,
 			   .pool_size = 16 << 20},
 		.dir = dir,
 	};
@@ -91,7 +109,12 @@ static void start(void)
 	server = calloc(1, sizeof(*server));
 	if (!server)
 		fail("no memory");
-	*server = (struct server){.k = &kernel, .listen_fd = -1, .inotify = -1, .signals = -1, .tick = -1, .attention = -1,
+	*server = (struct server){.k = &kernel,
+				  .listen_fd = -1,
+				  .inotify = -1,
+				  .signals = -1,
+				  .tick = -1,
+				  .attention = -1,
 				  .again = -1};
 	if (kern_init(&kernel, &cfg, text, sizeof(text)) < 0 || server_set_up(server) < 0 ||
 	    kern_publish(&kernel, text, sizeof(text)) < 0) {
@@ -174,7 +197,9 @@ static void take_replies(unsigned int i)
 	int fd;
 
 	for (;;) {
-		msg = (struct msghdr){.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.space,
+		msg = (struct msghdr){.msg_iov = &iov,
+				      .msg_iovlen = 1,
+				      .msg_control = control.space,
 				      .msg_controllen = sizeof(control.space)};
 		if (client[i] < 0 || recvmsg(client[i], &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0)
 			return;
@@ -243,7 +268,10 @@ static const struct kctx *context(unsigned int n)
 /* Bytes: again; host and client; what is wrong */
 static void hello(unsigned int flags, const uint8_t *p, size_t n)
 {
-	struct sh_hello m = {.type = SH_MSG_HELLO, .version = SH_WIRE_VERSION, .client = 1, .witness = (uintptr_t)WITNESS};
+	struct sh_hello m = {.type = SH_MSG_HELLO,
+			     .version = SH_WIRE_VERSION,
+			     .client = 1,
+			     .witness = (uintptr_t)WITNESS};
 
 	if (n > 0)
 		m.again = p[0] % 8;
@@ -265,11 +293,16 @@ static void hello(unsigned int flags, const uint8_t *p, size_t n)
 static void typed(unsigned int flags, const uint8_t *p, size_t n)
 {
 	static const uint32_t size[] = {
-		[SH_MSG_HELLO] = sizeof(struct sh_hello), [SH_MSG_OPEN] = sizeof(struct sh_open),
-		[SH_MSG_OPENED] = sizeof(struct sh_opened), [SH_MSG_KICK] = sizeof(struct sh_kick),
-		[SH_MSG_COMMAND] = sizeof(struct sh_command), [SH_MSG_MAP_FAILED] = sizeof(struct sh_map_failed),
-		[SH_MSG_CHANGED] = sizeof(struct sh_changed_msg), [SH_MSG_SHOW] = sizeof(struct sh_show),
-		[SH_MSG_PORT] = sizeof(struct sh_port_msg), [SH_MSG_FAULT] = sizeof(struct sh_fault_msg),
+		[SH_MSG_HELLO] = sizeof(struct sh_hello),
+		[SH_MSG_OPEN] = sizeof(struct sh_open),
+		[SH_MSG_OPENED] = sizeof(struct sh_opened),
+		[SH_MSG_KICK] = sizeof(struct sh_kick),
+		[SH_MSG_COMMAND] = sizeof(struct sh_command),
+		[SH_MSG_MAP_FAILED] = sizeof(struct sh_map_failed),
+		[SH_MSG_CHANGED] = sizeof(struct sh_changed_msg),
+		[SH_MSG_SHOW] = sizeof(struct sh_show),
+		[SH_MSG_PORT] = sizeof(struct sh_port_msg),
+		[SH_MSG_FAULT] = sizeof(struct sh_fault_msg),
 		[SH_MSG_STOP] = sizeof(struct sh_stop),
 	};
 	uint32_t m[128] = {0}, type;
@@ -284,7 +317,8 @@ static void typed(unsigned int flags, const uint8_t *p, size_t n)
 	m[0] = type;
 	ctx = context(m[1] & 0xff);
 	if (ctx && !(flags & AS_IT_IS)) {
-		if (type == SH_MSG_OPENED || type == SH_MSG_KICK || type == SH_MSG_COMMAND || type == SH_MSG_MAP_FAILED)
+		if (type == SH_MSG_OPENED || type == SH_MSG_KICK || type == SH_MSG_COMMAND ||
+		    type == SH_MSG_MAP_FAILED)
 			m[1] = ctx->index;
 		if (type == SH_MSG_KICK)
 			m[2] = ctx->generation;
@@ -325,7 +359,10 @@ static void command(unsigned int flags, const uint8_t *p, size_t n)
 	struct {
 		struct sh_command cmd;
 		struct sh_pin_result pin;
-	} m = {.cmd = {.type = SH_MSG_COMMAND, .tid = 1, .addr = (uintptr_t)ARENA, .memlock_limit = 1 << 20}};
+	} m = {.cmd = {.type = SH_MSG_COMMAND,
+		       .tid = 1,
+		       .addr = (uintptr_t)ARENA,
+		       .memlock_limit = 1 << 20}};
 	struct uv_hdr *hdr = (void *)ARENA;
 	unsigned char *body = (unsigned char *)ARENA;
 	const struct kctx *ctx;
@@ -338,7 +375,9 @@ static void command(unsigned int flags, const uint8_t *p, size_t n)
 	ctx = context(p[1]);
 	m.cmd.ctx = ctx && !(flags & AS_IT_IS) ? ctx->index : p[1];
 	m.cmd.cap_ipc_lock = p[2] & 1;
-	m.pin = (struct sh_pin_result){.done = 1, .share = p[3] % 4, .error = p[3] & 16 ? EFAULT : 0,
+	m.pin = (struct sh_pin_result){.done = 1,
+				       .share = p[3] % 4,
+				       .error = p[3] & 16 ? EFAULT : 0,
 				       .have_off = kernel.dev.shared_off + 4096 * (p[3] >> 5)};
 	len = n - 4;
 	memset(body, 0, 512);
@@ -346,7 +385,9 @@ static void command(unsigned int flags, const uint8_t *p, size_t n)
 	if (which) {
 		memmove(body + sizeof(*hdr) + 8, body, len);
 		len = known[which].in;
-		*hdr = (struct uv_hdr){.command = known[which].command, .in_words = len / 4, .out_words = known[which].out / 4};
+		*hdr = (struct uv_hdr){.command = known[which].command,
+				       .in_words = len / 4,
+				       .out_words = known[which].out / 4};
 		if (known[which].out)
 			*(uint64_t *)(body + 8) = (uintptr_t)OUT;
 		else
@@ -396,7 +437,8 @@ static void close_file(const uint8_t *p, size_t n)
 
 	if (!ctx)
 		return;
-	snprintf(name, sizeof(name), "files/%c%u.%u", p[0] & 1 ? 'l' : 'c', ctx->index, ctx->generation);
+	snprintf(name, sizeof(name), "files/%c%u.%u", p[0] & 1 ? 'l' : 'c', ctx->index,
+		 ctx->generation);
 	fd = openat(kernel.dir_fd, name, O_RDWR | O_CLOEXEC);
 	if (fd >= 0)
 		close(fd);
@@ -413,7 +455,8 @@ static void tick(void)
  */
 static void event(const uint8_t *p, size_t n)
 {
-	static const enum source sources[] = {SRC_EVQ, SRC_PIDFD, SRC_INOTIFY, SRC_CONN, SRC_ATTENTION, SRC_TICK};
+	static const enum source sources[] = {SRC_EVQ,	SRC_PIDFD,     SRC_INOTIFY,
+					      SRC_CONN, SRC_ATTENTION, SRC_TICK};
 
 	if (n < 2)
 		return;
@@ -470,8 +513,11 @@ static void record(unsigned int what, unsigned int flags, const uint8_t *p, size
 /* Undoes what commands of the softhca tool have set. */
 static void reset_device(void)
 {
-	struct sh_fault_msg clear = {.type = SH_MSG_FAULT, .kind = SH_FAULT_OFF,
-				     .from = SH_FAULT_ANY, .to = SH_FAULT_ANY, .qpn = SH_FAULT_ANY};
+	struct sh_fault_msg clear = {.type = SH_MSG_FAULT,
+				     .kind = SH_FAULT_OFF,
+				     .from = SH_FAULT_ANY,
+				     .to = SH_FAULT_ANY,
+				     .qpn = SH_FAULT_ANY};
 	struct sh_status st;
 	uint32_t hca, port;
 
@@ -522,8 +568,8 @@ static void clean_up(void)
 	for (i = 1; i < MOST; i++)
 		if (kernel.ctx[i] || kernel.proc[i])
 			fail("a context or a process is left");
-	if (kernel.releasing || kernel.loud || kernel.graced || kernel.locked || kernel.pool.used != pool_used ||
-	    kernel.shared.used != shared_used)
+	if (kernel.releasing || kernel.loud || kernel.graced || kernel.locked ||
+	    kernel.pool.used != pool_used || kernel.shared.used != shared_used)
 		fail("something is left");
 	if (lowest() > lowest_fd)
 		fail("a descriptor is left");

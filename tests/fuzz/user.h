@@ -16,12 +16,12 @@
 
 #include "softhca/kernel/user.h"
 
-#define ARENA		((char *)0x5a0000000000)
-#define ARENA_PAGES	20
-#define USER_FDS	3		/* 0 and 1: files; 2: what a command made last, or -1 */
+#define ARENA	    ((char *)0x5a0000000000)
+#define ARENA_PAGES 20
+#define USER_FDS    3 /* 0 and 1: files; 2: what a command made last, or -1 */
 
 static int user_fd[USER_FDS] = {-1, -1, -1};
-static int user_faults;			/* the n-th write from now fails; 0: none */
+static int user_faults; /* the n-th write from now fails; 0: none */
 
 static inline void user_fail(const char *what)
 {
@@ -32,8 +32,8 @@ static inline void user_fail(const char *what)
 /* Maps new pages: those of the previous input may be device memory by now. */
 static inline void user_arena(void)
 {
-	if (mmap(ARENA, ARENA_PAGES * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) !=
-	    ARENA)
+	if (mmap(ARENA, ARENA_PAGES * 4096, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != ARENA)
 		user_fail("mmap");
 	user_faults = 0;
 }
@@ -76,7 +76,8 @@ static int user_read(void *arg, const struct user *user, uint64_t addr, void *bu
 	return 0;
 }
 
-static int user_write(void *arg, const struct user *user, uint64_t addr, const void *buf, size_t len)
+static int user_write(void *arg, const struct user *user, uint64_t addr, const void *buf,
+		      size_t len)
 {
 	(void)arg;
 	(void)user;
@@ -100,6 +101,7 @@ static int user_open_fd(void *arg, pid_t tid, int fd)
 	return own < 0 ? -EBADF : own;
 }
 
-static const struct user_ops user_bounded = {.read = user_read, .write = user_write, .open_fd = user_open_fd};
+static const struct user_ops user_bounded = {
+	.read = user_read, .write = user_write, .open_fd = user_open_fd};
 
 #endif

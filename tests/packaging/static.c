@@ -6,21 +6,35 @@
 
 static struct ibv_qp *connected(struct ibv_pd *pd, struct ibv_cq *cq, int lid)
 {
-	struct ibv_qp_init_attr init = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
-					.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = IBV_QPT_RC,
+		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
 
-	if (!qp || ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
+	if (!qp ||
+	    ibv_modify_qp(qp, &attr,
+			  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS))
 		return NULL;
-	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = qp->qp_num,
-				    .max_dest_rd_atomic = 1, .ah_attr = {.dlid = lid, .port_num = 1}};
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			  IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+				    .path_mtu = IBV_MTU_1024,
+				    .dest_qp_num = qp->qp_num,
+				    .max_dest_rd_atomic = 1,
+				    .ah_attr = {.dlid = lid, .port_num = 1}};
+	if (ibv_modify_qp(qp, &attr,
+			  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))
 		return NULL;
-	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1};
-	if (ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-			  IBV_QP_MAX_QP_RD_ATOMIC))
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
+				    .timeout = 14,
+				    .retry_cnt = 7,
+				    .rnr_retry = 7,
+				    .max_rd_atomic = 1};
+	if (ibv_modify_qp(qp, &attr,
+			  IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC))
 		return NULL;
 	return qp;
 }
@@ -49,9 +63,13 @@ int main(void)
 		fprintf(stderr, "no connection\n");
 		return 1;
 	}
-	struct ibv_sge in = {(uintptr_t)to, sizeof(to), b->lkey}, out = {(uintptr_t)from, sizeof(from), a->lkey};
+	struct ibv_sge in = {(uintptr_t)to, sizeof(to), b->lkey},
+		       out = {(uintptr_t)from, sizeof(from), a->lkey};
 	struct ibv_recv_wr recv = {.sg_list = &in, .num_sge = 1};
-	struct ibv_send_wr send = {.sg_list = &out, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
+	struct ibv_send_wr send = {.sg_list = &out,
+				   .num_sge = 1,
+				   .opcode = IBV_WR_SEND,
+				   .send_flags = IBV_SEND_SIGNALED};
 
 	if (ibv_post_recv(qp, &recv, &bad_recv) || ibv_post_send(qp, &send, &bad_send))
 		return 1;
@@ -60,7 +78,8 @@ int main(void)
 		int n = ibv_poll_cq(cq, 1, &wc);
 
 		if (n < 0 || (n && wc.status != IBV_WC_SUCCESS)) {
-			fprintf(stderr, "completion: %s\n", n < 0 ? "none" : ibv_wc_status_str(wc.status));
+			fprintf(stderr, "completion: %s\n",
+				n < 0 ? "none" : ibv_wc_status_str(wc.status));
 			return 1;
 		}
 		done += n;
@@ -68,6 +87,6 @@ int main(void)
 	if (strcmp(from, to))
 		return 1;
 	printf("%s: %s\n", ibv_get_device_name(list[0]), to);
-	return ibv_destroy_qp(qp) || ibv_dereg_mr(a) || ibv_dereg_mr(b) || ibv_destroy_cq(cq) || ibv_dealloc_pd(pd) ||
-	       ibv_close_device(context);
+	return ibv_destroy_qp(qp) || ibv_dereg_mr(a) || ibv_dereg_mr(b) || ibv_destroy_cq(cq) ||
+	       ibv_dealloc_pd(pd) || ibv_close_device(context);
 }

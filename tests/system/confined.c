@@ -34,7 +34,7 @@
 #endif
 
 /* futex_waitv(), set_mempolicy_home_node(): numbers of calls have been the same on all processors since 424. */
-#define NEWEST 450
+#define NEWEST	       450
 #define NEW_NAMESPACES 0x7e020000
 
 static const int refused[] = {
@@ -92,7 +92,17 @@ static const int refused[] = {
 	SYS_ustat,
 #endif
 	/* open_tree() to fspick(), pidfd_getfd(), process_madvise(), mount_setattr(), quotactl_fd(), set_mempolicy_home_node() */
-	428, 429, 430, 431, 432, 433, 438, 440, 442, 443, 450,
+	428,
+	429,
+	430,
+	431,
+	432,
+	433,
+	438,
+	440,
+	442,
+	443,
+	450,
 };
 
 static struct sock_filter code[4 * (sizeof(refused) / sizeof(refused[0])) + 40];
@@ -100,7 +110,7 @@ static unsigned short length;
 
 static void emit(unsigned int op, unsigned int k, unsigned int if_true, unsigned int if_false)
 {
-	code[length++] = (struct sock_filter){ (__u16)op, (__u8)if_true, (__u8)if_false, k };
+	code[length++] = (struct sock_filter){(__u16)op, (__u8)if_true, (__u8)if_false, k};
 }
 
 /* The number of the call is in the accumulator. */
@@ -134,8 +144,9 @@ static int confine(int old)
 	emit(BPF_JMP | BPF_JSET | BPF_K, NEW_NAMESPACES, 0, 1);
 	emit(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM, 0, 0);
 	emit(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
-	program = (struct sock_fprog){ length, code };
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	program = (struct sock_fprog){length, code};
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
 static int is_refused(const char *name, long got)

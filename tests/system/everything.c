@@ -38,10 +38,15 @@ static void must_be_0(int err, const char *what)
 	must(!err, what);
 }
 
-static struct ibv_qp *make_qp(enum ibv_qp_type type, struct ibv_srq *srq, struct ibv_xrc_domain *domain)
+static struct ibv_qp *make_qp(enum ibv_qp_type type, struct ibv_srq *srq,
+			      struct ibv_xrc_domain *domain)
 {
 	struct ibv_qp_init_attr init = {
-		.send_cq = cq, .recv_cq = cq, .srq = srq, .qp_type = type, .xrc_domain = domain,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.srq = srq,
+		.qp_type = type,
+		.xrc_domain = domain,
 		.cap = {.max_send_wr = 100, .max_send_sge = 1, .max_recv_sge = 1},
 	};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 0x1234};
@@ -51,7 +56,9 @@ static struct ibv_qp *make_qp(enum ibv_qp_type type, struct ibv_srq *srq, struct
 	if (!srq && !domain)
 		init.cap.max_recv_wr = 100;
 	must(!!(qp = ibv_create_qp(pd, &init)), "QP");
-	must_be_0(ibv_modify_qp(qp, &attr, mask | (type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)), "to INIT");
+	must_be_0(ibv_modify_qp(qp, &attr,
+				mask | (type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS)),
+		  "to INIT");
 	return qp;
 }
 
@@ -62,8 +69,10 @@ static uint32_t make_receive_qp(struct ibv_xrc_domain *domain)
 	uint32_t qpn;
 
 	must_be_0(ibv_create_xrc_rcv_qp(&init, &qpn), "XRC receive QP");
-	must_be_0(ibv_modify_xrc_rcv_qp(domain, qpn, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					IBV_QP_ACCESS_FLAGS), "XRC receive QP to INIT");
+	must_be_0(ibv_modify_xrc_rcv_qp(domain, qpn, &attr,
+					IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+						IBV_QP_ACCESS_FLAGS),
+		  "XRC receive QP to INIT");
 	return qpn;
 }
 
@@ -87,8 +96,11 @@ static uint32_t make(const char *file, int index, uint32_t *receive_qpn)
 	must(!!(cq = ibv_create_cq(ctx, 60, NULL, ibv_create_comp_channel(ctx), 0)), "CQ");
 	must(!!ibv_create_cq(ctx, 10, NULL, NULL, 0), "CQ without a channel");
 	must(!!ibv_reg_mr(pd, memory, sizeof(memory), 0), "MR without rights");
-	must(!!ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-			  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND), "MR with all rights");
+	must(!!ibv_reg_mr(pd, memory, sizeof(memory),
+			  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				  IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+				  IBV_ACCESS_MW_BIND),
+	     "MR with all rights");
 	must(!!(srq = ibv_create_srq(pd, &srq_attr)), "SRQ");
 	must_be_0(ibv_post_srq_recv(srq, &recv, &bad), "receive");
 	must(!!(shared = ibv_open_xrc_domain(ctx, fd, O_CREAT)), "XRC domain");
@@ -122,7 +134,8 @@ int main(int argc, char **argv)
 		if (last)
 			continue;
 		close(hold[1]);
-		must(read(go[0], &receive_qpn, sizeof(receive_qpn)) == sizeof(receive_qpn), "the first process");
+		must(read(go[0], &receive_qpn, sizeof(receive_qpn)) == sizeof(receive_qpn),
+		     "the first process");
 		make(argv[1], i, &receive_qpn);
 		must(write(ready[1], &byte, 1) == 1, "ready");
 		(void)!read(hold[0], &byte, 1);
@@ -134,7 +147,8 @@ int main(int argc, char **argv)
 		must(write(go[1], &receive_qpn, sizeof(receive_qpn)) == sizeof(receive_qpn), "go");
 	for (int i = 1; i < n; i++)
 		must(read(ready[0], &byte, 1) == 1, "another process");
-	printf("pid=%d last=%d qpn=%u receive_qpn=%u\n", (int)getpid(), (int)last, qpn, receive_qpn);
+	printf("pid=%d last=%d qpn=%u receive_qpn=%u\n", (int)getpid(), (int)last, qpn,
+	       receive_qpn);
 	fflush(stdout);
 	while (getchar() != EOF)
 		;

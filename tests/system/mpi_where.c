@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 struct here {
-	char name[64];		/* gethostname() */
-	char processor[64];	/* MPI_Get_processor_name() */
-	char device[64];	/* node_desc: the host that the device belongs to */
-	long id;		/* gethostid() */
+	char name[64];	    /* gethostname() */
+	char processor[64]; /* MPI_Get_processor_name() */
+	char device[64];    /* node_desc: the host that the device belongs to */
+	long id;	    /* gethostid() */
 	uint64_t guid;
 	int opened;
 };
@@ -24,7 +24,8 @@ static void look_at_device(struct here *here)
 	void *lib = dlopen("libibverbs.so.1", RTLD_NOW);
 	void **(*get)(int *) = (void **(*)(int *))(uintptr_t)dlsym(lib, "ibv_get_device_list");
 	void *(*open_it)(void *) = (void *(*)(void *))(uintptr_t)dlsym(lib, "ibv_open_device");
-	uint64_t (*guid)(void *) = (uint64_t (*)(void *))(uintptr_t)dlsym(lib, "ibv_get_device_guid");
+	uint64_t (*guid)(void *) =
+		(uint64_t(*)(void *))(uintptr_t)dlsym(lib, "ibv_get_device_guid");
 	FILE *file = fopen("/sys/class/infiniband/mlx4_0/node_desc", "r");
 	void **list = get ? get(NULL) : NULL;
 
@@ -55,14 +56,17 @@ int main(int argc, char **argv)
 	look_at_device(&here);
 	MPI_Gather(&here, sizeof(here), MPI_BYTE, all, sizeof(here), MPI_BYTE, 0, MPI_COMM_WORLD);
 	for (int i = 0; rank == 0 && i < size; i++) {
-		int right = all[i].opened && !strcmp(all[i].name, all[i].device) && !strcmp(all[i].name, all[i].processor);
+		int right = all[i].opened && !strcmp(all[i].name, all[i].device) &&
+			    !strcmp(all[i].name, all[i].processor);
 
 		for (int j = 0; j < size; j++) {
 			int same = !strcmp(all[i].name, all[j].name);
 
-			right &= same == (all[i].guid == all[j].guid) && same == (all[i].id == all[j].id);
+			right &= same == (all[i].guid == all[j].guid) &&
+				 same == (all[i].id == all[j].id);
 		}
-		printf("rank %d: %s, %s\n", i, all[i].name, right ? "with its device" : "not with its own");
+		printf("rank %d: %s, %s\n", i, all[i].name,
+		       right ? "with its device" : "not with its own");
 	}
 	MPI_Finalize();
 	return 0;

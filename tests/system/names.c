@@ -19,17 +19,17 @@
 
 static int bad;
 
-#define check(condition, ...)                                                          \
-	do {                                                                           \
-		if (!(condition)) {                                                    \
-			printf("line %d: not so: %s: ", __LINE__, #condition);         \
-			printf(__VA_ARGS__);                                           \
-			printf("\n");                                                  \
-			bad = 1;                                                       \
-		}                                                                      \
+#define check(condition, ...)                                                                      \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			printf("line %d: not so: %s: ", __LINE__, #condition);                     \
+			printf(__VA_ARGS__);                                                       \
+			printf("\n");                                                              \
+			bad = 1;                                                                   \
+		}                                                                                  \
 	} while (0)
 
-static char name[16], address[20];	/* of the host that is asked for */
+static char name[16], address[20]; /* of the host that is asked for */
 static struct in_addr in;
 
 static void about(const char *host)
@@ -39,15 +39,18 @@ static void about(const char *host)
 	inet_pton(AF_INET, address, &in);
 }
 
-static void host_is(const struct hostent *e, int family, const void *wanted, int len, const char *how)
+static void host_is(const struct hostent *e, int family, const void *wanted, int len,
+		    const char *how)
 {
 	check(e, "%s", how);
 	if (!e)
 		return;
 	check(!strcmp(e->h_name, name), "%s: %s", how, e->h_name);
 	check(e->h_aliases && !e->h_aliases[0], "%s: aliases", how);
-	check(e->h_addrtype == family && e->h_length == len, "%s: family %d, length %d", how, e->h_addrtype, e->h_length);
-	check(e->h_addr_list[0] && !memcmp(e->h_addr_list[0], wanted, (size_t)len), "%s: address", how);
+	check(e->h_addrtype == family && e->h_length == len, "%s: family %d, length %d", how,
+	      e->h_addrtype, e->h_length);
+	check(e->h_addr_list[0] && !memcmp(e->h_addr_list[0], wanted, (size_t)len), "%s: address",
+	      how);
 	check(e->h_addr_list[0] && !e->h_addr_list[1], "%s: one address", how);
 	check((uintptr_t)e->h_addr_list % sizeof(void *) == 0, "%s: alignment", how);
 }
@@ -65,12 +68,13 @@ static void by_name_r(const char *as, int two, size_t skew)
 		memset(buf, 0x5a, sizeof(buf));
 		res = &e;
 		errno = 0;
-		ret = two ? gethostbyname2_r(as, AF_INET, &e, buf + skew, n, &res, &h) :
-			    gethostbyname_r(as, &e, buf + skew, n, &res, &h);
+		ret = two ? gethostbyname2_r(as, AF_INET, &e, buf + skew, n, &res, &h)
+			  : gethostbyname_r(as, &e, buf + skew, n, &res, &h);
 		for (size_t i = skew + n; i < sizeof(buf); i++)
 			check(buf[i] == 0x5a, "%s: %zu bytes, byte %zu written", as, n, i);
 		if (ret == ERANGE) {
-			check(!res && h == NETDB_INTERNAL && errno == ERANGE, "%zu: %p %d %d", n, (void *)res, h, errno);
+			check(!res && h == NETDB_INTERNAL && errno == ERANGE, "%zu: %p %d %d", n,
+			      (void *)res, h, errno);
 			check(!small, "%zu bytes are too few, fewer were not", n);
 			continue;
 		}
@@ -81,7 +85,8 @@ static void by_name_r(const char *as, int two, size_t skew)
 	check(small, "%s: never enough", as);
 }
 
-static void addrinfo(const char *as, const char *service, const struct addrinfo *hints, int count, int port)
+static void addrinfo(const char *as, const char *service, const struct addrinfo *hints, int count,
+		     int port)
 {
 	struct addrinfo *list = NULL;
 	int ret = getaddrinfo(as, service, hints, &list), n = 0;
@@ -92,12 +97,16 @@ static void addrinfo(const char *as, const char *service, const struct addrinfo 
 	for (const struct addrinfo *a = list; a; a = a->ai_next, n++) {
 		const struct sockaddr_in *sin = (const void *)a->ai_addr;
 
-		check(a->ai_family == AF_INET && a->ai_addrlen == sizeof(*sin) && sin->sin_family == AF_INET, "%s", as);
+		check(a->ai_family == AF_INET && a->ai_addrlen == sizeof(*sin) &&
+			      sin->sin_family == AF_INET,
+		      "%s", as);
 		check(sin->sin_addr.s_addr == in.s_addr, "%s: %s", as, inet_ntoa(sin->sin_addr));
 		check(ntohs(sin->sin_port) == port, "%s: port %d", as, ntohs(sin->sin_port));
-		check(!hints || !hints->ai_socktype || a->ai_socktype == hints->ai_socktype, "%s", as);
+		check(!hints || !hints->ai_socktype || a->ai_socktype == hints->ai_socktype, "%s",
+		      as);
 		if (hints && hints->ai_flags & AI_CANONNAME && !n)
-			check(a->ai_canonname && !strcmp(a->ai_canonname, name), "%s: %s", as, a->ai_canonname);
+			check(a->ai_canonname && !strcmp(a->ai_canonname, name), "%s: %s", as,
+			      a->ai_canonname);
 		else
 			check(!a->ai_canonname, "%s", as);
 	}
@@ -130,13 +139,16 @@ static void forward_as(const char *as)
 	h = (struct addrinfo){.ai_flags = AI_CANONNAME};
 	addrinfo(as, NULL, &h, 3, 0);
 
-	h = (struct addrinfo){.ai_family = AF_INET6, .ai_flags = AI_V4MAPPED, .ai_socktype = SOCK_STREAM};
+	h = (struct addrinfo){
+		.ai_family = AF_INET6, .ai_flags = AI_V4MAPPED, .ai_socktype = SOCK_STREAM};
 	ret = getaddrinfo(as, "9", &h, &list);
 	check(!ret, "%s", gai_strerror(ret));
 	if (!ret) {
 		const struct sockaddr_in6 *sin6 = (const void *)list->ai_addr;
 
-		check(IN6_IS_ADDR_V4MAPPED(&sin6->sin6_addr) && !memcmp(sin6->sin6_addr.s6_addr + 12, &in, 4), "%s", as);
+		check(IN6_IS_ADDR_V4MAPPED(&sin6->sin6_addr) &&
+			      !memcmp(sin6->sin6_addr.s6_addr + 12, &in, 4),
+		      "%s", as);
 		freeaddrinfo(list);
 	}
 
@@ -161,7 +173,8 @@ static void forward(void)
 static void address_is(struct in_addr a)
 {
 	struct sockaddr_in sin = {.sin_family = AF_INET, .sin_port = htons(4711), .sin_addr = a};
-	struct sockaddr_in6 sin6 = {.sin6_family = AF_INET6, .sin6_addr = {.s6_addr = {[10] = 0xff, [11] = 0xff}}};
+	struct sockaddr_in6 sin6 = {.sin6_family = AF_INET6,
+				    .sin6_addr = {.s6_addr = {[10] = 0xff, [11] = 0xff}}};
 	char node[64], serv[16], number[20];
 	struct hostent e, *res = NULL;
 	char buf[256];
@@ -175,19 +188,24 @@ static void address_is(struct in_addr a)
 	host_is(res, AF_INET, &a, 4, "gethostbyaddr_r");
 	errno = 0;
 	ret = gethostbyaddr_r(&a, 4, AF_INET, &e, buf, 16, &res, &h);
-	check(ret == ERANGE && !res && h == NETDB_INTERNAL && errno == ERANGE, "%d %p %d %d", ret, (void *)res, h, errno);
-	host_is(gethostbyaddr(&sin6.sin6_addr, 16, AF_INET6), AF_INET6, &sin6.sin6_addr, 16, "IPv4 mapped");
+	check(ret == ERANGE && !res && h == NETDB_INTERNAL && errno == ERANGE, "%d %p %d %d", ret,
+	      (void *)res, h, errno);
+	host_is(gethostbyaddr(&sin6.sin6_addr, 16, AF_INET6), AF_INET6, &sin6.sin6_addr, 16,
+		"IPv4 mapped");
 
 	for (int flags = 0; flags < 16; flags++) {
-		int given = (flags & 1 ? NI_NAMEREQD : 0) | (flags & 2 ? NI_NOFQDN : 0) | (flags & 4 ? NI_DGRAM : 0) |
-			    (flags & 8 ? NI_NUMERICSERV : 0);
+		int given = (flags & 1 ? NI_NAMEREQD : 0) | (flags & 2 ? NI_NOFQDN : 0) |
+			    (flags & 4 ? NI_DGRAM : 0) | (flags & 8 ? NI_NUMERICSERV : 0);
 
-		ret = getnameinfo((void *)&sin, sizeof(sin), node, sizeof(node), serv, sizeof(serv), given);
-		check(!ret && !strcmp(node, name) && !strcmp(serv, "4711"), "flags %d: %d %s %s", given, ret, node, serv);
+		ret = getnameinfo((void *)&sin, sizeof(sin), node, sizeof(node), serv, sizeof(serv),
+				  given);
+		check(!ret && !strcmp(node, name) && !strcmp(serv, "4711"), "flags %d: %d %s %s",
+		      given, ret, node, serv);
 		ret = getnameinfo((void *)&sin6, sizeof(sin6), node, sizeof(node), NULL, 0, given);
 		check(!ret && !strcmp(node, name), "flags %d: %d %s", given, ret, node);
 	}
-	ret = getnameinfo((void *)&sin, sizeof(sin), node, sizeof(node), serv, sizeof(serv), NI_NUMERICHOST);
+	ret = getnameinfo((void *)&sin, sizeof(sin), node, sizeof(node), serv, sizeof(serv),
+			  NI_NUMERICHOST);
 	check(!ret && !strcmp(node, number) && !strcmp(serv, "4711"), "%d %s %s", ret, node, serv);
 	ret = getnameinfo((void *)&sin, sizeof(sin), NULL, 0, serv, sizeof(serv), 0);
 	check(!ret && !strcmp(serv, "4711"), "%d %s", ret, serv);
@@ -196,10 +214,18 @@ static void address_is(struct in_addr a)
 		ret = getnameinfo((void *)&sin, sizeof(sin), node, n, NULL, 0, 0);
 		check(ret == EAI_OVERFLOW && node[n] == 0x5a, "%u bytes: %d", n, ret);
 	}
-	check(!getnameinfo((void *)&sin, sizeof(sin), node, (socklen_t)strlen(name) + 1, NULL, 0, 0), "just enough");
-	check(getnameinfo((void *)&sin, sizeof(sin), node, sizeof(node), serv, 2, 0) == EAI_OVERFLOW, "service");
-	check(getnameinfo((void *)&sin, sizeof(sin) - 1, node, sizeof(node), NULL, 0, 0) == EAI_FAMILY, "short sockaddr");
-	check(getnameinfo((void *)&sin, sizeof(sin), node, sizeof(node), NULL, 0, 1 << 30) == EAI_BADFLAGS, "flags");
+	check(!getnameinfo((void *)&sin, sizeof(sin), node, (socklen_t)strlen(name) + 1, NULL, 0,
+			   0),
+	      "just enough");
+	check(getnameinfo((void *)&sin, sizeof(sin), node, sizeof(node), serv, 2, 0) ==
+		      EAI_OVERFLOW,
+	      "service");
+	check(getnameinfo((void *)&sin, sizeof(sin) - 1, node, sizeof(node), NULL, 0, 0) ==
+		      EAI_FAMILY,
+	      "short sockaddr");
+	check(getnameinfo((void *)&sin, sizeof(sin), node, sizeof(node), NULL, 0, 1 << 30) ==
+		      EAI_BADFLAGS,
+	      "flags");
 }
 
 /* The instance of the test has 2 HCAs of 2 ports for each host: four addresses. */
@@ -240,21 +266,25 @@ static void errors(void)
 	res = &e;
 	ret = gethostbyname2_r(name, AF_INET6, &e, buf, sizeof(buf), &res, &err);
 	check(!ret && !res && err == HOST_NOT_FOUND, "%d %d", ret, err);
-	check(gethostbyname2_r(name, 77, &e, buf, sizeof(buf), &res, &err) == EAFNOSUPPORT && !res, "family");
+	check(gethostbyname2_r(name, 77, &e, buf, sizeof(buf), &res, &err) == EAFNOSUPPORT && !res,
+	      "family");
 	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++) {
 		check(getaddrinfo(unknown[i], NULL, NULL, &list), "%s", unknown[i]);
 		check(!gethostbyname(unknown[i]), "%s", unknown[i]);
-		check(h_errno == HOST_NOT_FOUND || h_errno == TRY_AGAIN || h_errno == NO_DATA || h_errno == NO_RECOVERY,
+		check(h_errno == HOST_NOT_FOUND || h_errno == TRY_AGAIN || h_errno == NO_DATA ||
+			      h_errno == NO_RECOVERY,
 		      "%s: %d", unknown[i], h_errno);
 	}
 	for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
 		struct sockaddr_in sin = {.sin_family = AF_INET};
 
 		inet_pton(AF_INET, foreign[i], &sin.sin_addr);
-		check(!getnameinfo((void *)&sin, sizeof(sin), node, sizeof(node), NULL, 0, 0) && !strcmp(node, foreign[i]),
+		check(!getnameinfo((void *)&sin, sizeof(sin), node, sizeof(node), NULL, 0, 0) &&
+			      !strcmp(node, foreign[i]),
 		      "%s: %s", foreign[i], node);
 	}
-	check(gethostbyaddr_r(&in, 3, AF_INET, &e, buf, sizeof(buf), &res, &err) && !res, "three bytes");
+	check(gethostbyaddr_r(&in, 3, AF_INET, &e, buf, sizeof(buf), &res, &err) && !res,
+	      "three bytes");
 }
 
 static void *in_thread(void *arg)
@@ -265,8 +295,11 @@ static void *in_thread(void *arg)
 
 	(void)arg;
 	for (int i = 0; i < 200; i++) {
-		addrinfo(name, "1", &(struct addrinfo){.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, 1, 1);
-		check(!gethostbyname_r(name, &e, buf, sizeof(buf), &res, &err) && res, "in a thread");
+		addrinfo(name, "1",
+			 &(struct addrinfo){.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, 1,
+			 1);
+		check(!gethostbyname_r(name, &e, buf, sizeof(buf), &res, &err) && res,
+		      "in a thread");
 		check(gethostbyname(name), "in a thread");
 	}
 	return NULL;
@@ -307,7 +340,8 @@ static void lone(void)
 
 	about("0");
 	sin.sin_addr = in;
-	addrinfo(name, "1", &(struct addrinfo){.ai_family = AF_INET, .ai_flags = AI_CANONNAME}, 3, 1);
+	addrinfo(name, "1", &(struct addrinfo){.ai_family = AF_INET, .ai_flags = AI_CANONNAME}, 3,
+		 1);
 	host_is(gethostbyname(name), AF_INET, &in, 4, "gethostbyname");
 	host_is(gethostbyname2(name, AF_INET), AF_INET, &in, 4, "gethostbyname2");
 	ret = gethostbyname_r(name, &e, buf, sizeof(buf), &res, &err);
@@ -328,7 +362,10 @@ static void lone(void)
 /* Listens at the address of this host's own name, prints the port, accepts one connection and sends the host's name. */
 static int serve(void)
 {
-	struct addrinfo h = {.ai_family = AF_INET, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list;
+	struct addrinfo h = {.ai_family = AF_INET,
+			     .ai_socktype = SOCK_STREAM,
+			     .ai_flags = AI_PASSIVE},
+			*list;
 	struct sockaddr_in sin;
 	socklen_t len = sizeof(sin);
 	char self[64];
@@ -338,7 +375,8 @@ static int serve(void)
 	if (gethostname(self, sizeof(self)) || getaddrinfo(self, "0", &h, &list))
 		return 1;
 	fd = socket(list->ai_family, list->ai_socktype, 0);
-	if (fd < 0 || bind(fd, list->ai_addr, list->ai_addrlen) || listen(fd, 1) || getsockname(fd, (void *)&sin, &len))
+	if (fd < 0 || bind(fd, list->ai_addr, list->ai_addrlen) || listen(fd, 1) ||
+	    getsockname(fd, (void *)&sin, &len))
 		return 1;
 	freeaddrinfo(list);
 	printf("%d\n", ntohs(sin.sin_port));
@@ -357,7 +395,8 @@ static int reach(const char *host, const char *port)
 	if (getaddrinfo(host, port, &h, &list))
 		return 1;
 	fd = socket(list->ai_family, list->ai_socktype, 0);
-	if (fd < 0 || connect(fd, list->ai_addr, list->ai_addrlen) || read(fd, said, sizeof(said) - 1) <= 0)
+	if (fd < 0 || connect(fd, list->ai_addr, list->ai_addrlen) ||
+	    read(fd, said, sizeof(said) - 1) <= 0)
 		return 1;
 	freeaddrinfo(list);
 	printf("%s\n", said);

@@ -20,13 +20,13 @@
 
 #include <infiniband/verbs.h>
 
-#define FEW	20
-#define ROUNDS	3			/* of measurements; the least of them counts */
-#define SLACK	500			/* instructions that another path may cost, of malloc() for example */
+#define FEW    20
+#define ROUNDS 3   /* of measurements; the least of them counts */
+#define SLACK  500 /* instructions that another path may cost, of malloc() for example */
 
 enum { MARK_BEGIN = SIGUSR1, MARK_END = SIGUSR2 };
 
-static bool receivers;			/* XRC receive QPs, which are numbers */
+static bool receivers; /* XRC receive QPs, which are numbers */
 static enum ibv_qp_type type = IBV_QPT_RC;
 static struct ibv_context *ctx;
 static struct ibv_pd *pd;
@@ -38,7 +38,7 @@ static char memory[4096] __attribute__((aligned(4096)));
 static struct {
 	struct ibv_qp *qp;
 	uint32_t qpn;
-} *all;
+} * all;
 static unsigned int alive;
 
 static void __attribute__((noreturn, format(printf, 1, 2))) die(const char *fmt, ...)
@@ -74,7 +74,9 @@ static void open_device(void)
 	lid = port.lid;
 	pd = ibv_alloc_pd(ctx);
 	cq = ibv_create_cq(ctx, 100, NULL, NULL, 0);
-	mr = pd ? ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE) : NULL;
+	mr = pd ? ibv_reg_mr(pd, memory, sizeof(memory),
+			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
+		: NULL;
 	if (!cq || !mr)
 		die("objects");
 	if (type == IBV_QPT_XRC) {
@@ -87,7 +89,10 @@ static void open_device(void)
 static void create(unsigned int i)
 {
 	struct ibv_qp_init_attr attr = {
-		.send_cq = cq, .recv_cq = cq, .qp_type = type, .xrc_domain = domain,
+		.send_cq = cq,
+		.recv_cq = cq,
+		.qp_type = type,
+		.xrc_domain = domain,
 		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
 	};
 
@@ -103,34 +108,48 @@ static void create(unsigned int i)
 
 static void destroy(unsigned int i)
 {
-	must(receivers ? ibv_unreg_xrc_rcv_qp(domain, all[i].qpn) : ibv_destroy_qp(all[i].qp), "destroy");
+	must(receivers ? ibv_unreg_xrc_rcv_qp(domain, all[i].qpn) : ibv_destroy_qp(all[i].qp),
+	     "destroy");
 }
 
 static void modify(unsigned int i, struct ibv_qp_attr *attr, int mask)
 {
-	must(receivers ? ibv_modify_xrc_rcv_qp(domain, all[i].qpn, attr, mask) : ibv_modify_qp(all[i].qp, attr, mask),
+	must(receivers ? ibv_modify_xrc_rcv_qp(domain, all[i].qpn, attr, mask)
+		       : ibv_modify_qp(all[i].qp, attr, mask),
 	     "modify");
 }
 
 static void connect_qp(unsigned int i)
 {
 	struct ibv_qp_attr init = {
-		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 	};
 	struct ibv_qp_attr rtr = {
-		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = all[i].qpn, .max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12, .ah_attr = {.dlid = lid, .port_num = 1},
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = all[i].qpn,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 12,
+		.ah_attr = {.dlid = lid, .port_num = 1},
 	};
 	struct ibv_qp_attr rts = {
-		.qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1,
+		.qp_state = IBV_QPS_RTS,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 1,
 	};
 
 	modify(i, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-	modify(i, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	modify(i, &rtr,
+	       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+		       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 	if (!receivers)
-		modify(i, &rts, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-					IBV_QP_MAX_QP_RD_ATOMIC);
+		modify(i, &rts,
+		       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
 }
 
 static void query(unsigned int i)
@@ -138,8 +157,9 @@ static void query(unsigned int i)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	must(receivers ? ibv_query_xrc_rcv_qp(domain, all[i].qpn, &attr, IBV_QP_STATE, &init) :
-			 ibv_query_qp(all[i].qp, &attr, IBV_QP_STATE, &init), "query");
+	must(receivers ? ibv_query_xrc_rcv_qp(domain, all[i].qpn, &attr, IBV_QP_STATE, &init)
+		       : ibv_query_qp(all[i].qp, &attr, IBV_QP_STATE, &init),
+	     "query");
 	errno = EPROTO;
 	if (attr.qp_state != (receivers ? IBV_QPS_RTR : IBV_QPS_RTS))
 		die("QP %u is in state %d", i, attr.qp_state);
@@ -149,10 +169,17 @@ static void query(unsigned int i)
 static void work(unsigned int i)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)memory, .length = 8, .lkey = mr->lkey};
-	struct ibv_send_wr wr = {
-		.wr_id = i, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
-		.wr.rdma = {.remote_addr = (uintptr_t)memory + 64, .rkey = mr->rkey},
-	}, *bad;
+	struct ibv_send_wr wr =
+				   {
+					   .wr_id = i,
+					   .sg_list = &sge,
+					   .num_sge = 1,
+					   .opcode = IBV_WR_RDMA_WRITE,
+					   .send_flags = IBV_SEND_SIGNALED,
+					   .wr.rdma = {.remote_addr = (uintptr_t)memory + 64,
+						       .rkey = mr->rkey},
+				   },
+			   *bad;
 	struct ibv_wc wc;
 	int n;
 
@@ -177,13 +204,14 @@ static void grow(unsigned int to)
 /* ---- the child ---- */
 
 #define STEPS 6
-static const char *const step_name[STEPS] = {"query", "work", "destroy", "create", "create another", "connect"};
+static const char *const step_name[STEPS] = {"query",  "work",		 "destroy",
+					     "create", "create another", "connect"};
 
-#define COUNTED(x)		\
-	do {			\
-		raise(MARK_BEGIN); \
-		x;		\
-		raise(MARK_END); \
+#define COUNTED(x)                                                                                 \
+	do {                                                                                       \
+		raise(MARK_BEGIN);                                                                 \
+		x;                                                                                 \
+		raise(MARK_END);                                                                   \
 	} while (0)
 
 /*
@@ -269,7 +297,8 @@ static int next_stop(pid_t pid, int request, int signal)
 {
 	int status;
 
-	if (ptrace(request, pid, NULL, (void *)(intptr_t)signal) < 0 || waitpid(pid, &status, 0) != pid)
+	if (ptrace(request, pid, NULL, (void *)(intptr_t)signal) < 0 ||
+	    waitpid(pid, &status, 0) != pid)
 		die("trace");
 	return status;
 }
@@ -279,7 +308,9 @@ static int to_deliver(int status)
 {
 	int signal = WSTOPSIG(status);
 
-	return signal == SIGTRAP || signal == SIGSTOP || signal == MARK_BEGIN || signal == MARK_END ? 0 : signal;
+	return signal == SIGTRAP || signal == SIGSTOP || signal == MARK_BEGIN || signal == MARK_END
+		       ? 0
+		       : signal;
 }
 
 static long count_one(pid_t pid, int *status)
@@ -306,7 +337,8 @@ static int compare(pid_t pid, unsigned int many)
 	int status, round, i, step, bad = 0;
 
 	memset(least, 0x7f, sizeof(least));
-	if (waitpid(pid, &status, 0) != pid || ptrace(PTRACE_SETOPTIONS, pid, NULL, PTRACE_O_EXITKILL) < 0)
+	if (waitpid(pid, &status, 0) != pid ||
+	    ptrace(PTRACE_SETOPTIONS, pid, NULL, PTRACE_O_EXITKILL) < 0)
 		die("trace");
 	for (round = 0; round < 2; round++)
 		for (i = 0; i < ROUNDS; i++)
@@ -318,8 +350,8 @@ static int compare(pid_t pid, unsigned int many)
 					least[round][step] = n;
 			}
 	for (step = 0; step < STEPS; step++) {
-		printf("# %s: %ld instructions with %d alive, %ld with %u\n", step_name[step], least[0][step], FEW,
-		       least[1][step], many);
+		printf("# %s: %ld instructions with %d alive, %ld with %u\n", step_name[step],
+		       least[0][step], FEW, least[1][step], many);
 		if (least[1][step] > least[0][step] + SLACK)
 			bad = 1;
 	}

@@ -34,11 +34,11 @@
 
 #include <infiniband/verbs.h>
 
-#define MEMBERS		4	/* most processes of a group */
-#define GROUPS		64
-#define SLOTS		16
-#define SIZE		512
-#define MISSING		100	/* exit status: the peer is gone, which is no failure */
+#define MEMBERS 4 /* most processes of a group */
+#define GROUPS	64
+#define SLOTS	16
+#define SIZE	512
+#define MISSING 100 /* exit status: the peer is gone, which is no failure */
 
 enum kind { PAIR, EVENTS, XRC, KINDS };
 static const int members[KINDS] = {2, 2, 4};
@@ -46,14 +46,14 @@ static const int members[KINDS] = {2, 2, 4};
 /* Shared with the processes of a group: numbers that a real program would exchange over a socket. */
 struct card {
 	volatile uint32_t qpn, srqn, rcv_qpn, lid;
-	volatile int ready;		/* 1: numbers are there; 2: connected */
-	volatile uint64_t messages;	/* received and right */
+	volatile int ready;	    /* 1: numbers are there; 2: connected */
+	volatile uint64_t messages; /* received and right */
 };
 struct group {
 	struct card card[MEMBERS];
-	volatile int stop;		/* finish what is under way and end */
-	volatile int ended;		/* how many have sent and received all */
-	volatile uint64_t sent[MEMBERS];	/* to that member */
+	volatile int stop;		 /* finish what is under way and end */
+	volatile int ended;		 /* how many have sent and received all */
+	volatile uint64_t sent[MEMBERS]; /* to that member */
 };
 struct slot {
 	enum kind kind;
@@ -81,7 +81,7 @@ static struct ibv_srq *srq;
 static struct ibv_qp *qp;
 static struct ibv_xrc_domain *domain;
 static struct ibv_mr *mr;
-static uint32_t *buf;		/* SLOTS to receive, then one to send */
+static uint32_t *buf; /* SLOTS to receive, then one to send */
 static uint64_t expected;
 static bool sending;
 
@@ -112,10 +112,12 @@ static void *there(void *object, const char *what)
 
 static void post(int slot)
 {
-	struct ibv_sge sge = {.addr = (uintptr_t)(buf + slot * (SIZE / 4)), .length = SIZE, .lkey = mr->lkey};
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)(buf + slot * (SIZE / 4)), .length = SIZE, .lkey = mr->lkey};
 	struct ibv_recv_wr wr = {.wr_id = slot, .sg_list = &sge, .num_sge = 1}, *bad;
 
-	check(srq ? ibv_post_srq_recv(srq, &wr, &bad) : ibv_post_recv(qp, &wr, &bad), "post receive");
+	check(srq ? ibv_post_srq_recv(srq, &wr, &bad) : ibv_post_recv(qp, &wr, &bad),
+	      "post receive");
 }
 
 static uint32_t word(uint64_t number, int i)
@@ -128,8 +130,8 @@ static void completion(const struct ibv_wc *wc)
 	const uint32_t *data = buf + wc->wr_id * (SIZE / 4);
 
 	/* The peer was killed: the retries are used up, or its SRQ or memory was gone before its QP. */
-	if (wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_WR_FLUSH_ERR || wc->status == IBV_WC_REM_OP_ERR ||
-	    wc->status == IBV_WC_REM_INV_REQ_ERR)
+	if (wc->status == IBV_WC_RETRY_EXC_ERR || wc->status == IBV_WC_WR_FLUSH_ERR ||
+	    wc->status == IBV_WC_REM_OP_ERR || wc->status == IBV_WC_REM_INV_REQ_ERR)
 		_exit(MISSING);
 	if (wc->status != IBV_WC_SUCCESS)
 		die("completion: %s", ibv_wc_status_str(wc->status));
@@ -141,7 +143,8 @@ static void completion(const struct ibv_wc *wc)
 		die("a message of %u bytes", wc->byte_len);
 	for (int i = 0; i < SIZE / 4; i++)
 		if (data[i] != word(expected, i))
-			die("message %llu is not the next one or damaged at word %d", (unsigned long long)expected, i);
+			die("message %llu is not the next one or damaged at word %d",
+			    (unsigned long long)expected, i);
 	self->messages = ++expected;
 	post((int)wc->wr_id);
 }
@@ -184,17 +187,22 @@ static void await(volatile int *word_of, int value)
 static void fill_rtr(struct ibv_qp_attr *attr, const struct card *peer, uint32_t qpn)
 {
 	*attr = (struct ibv_qp_attr){
-		.qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_256, .dest_qp_num = qpn, .max_dest_rd_atomic = 1,
-		.min_rnr_timer = 10, .ah_attr = {.dlid = (uint16_t)peer->lid, .port_num = 1},
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_256,
+		.dest_qp_num = qpn,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 10,
+		.ah_attr = {.dlid = (uint16_t)peer->lid, .port_num = 1},
 	};
 }
 
 #define INIT_MASK (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
-#define RTR_MASK \
-	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | \
-	 IBV_QP_MIN_RNR_TIMER)
-#define RTS_MASK \
-	(IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC)
+#define RTR_MASK                                                                                   \
+	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |            \
+	 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define RTS_MASK                                                                                   \
+	(IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |     \
+	 IBV_QP_MAX_QP_RD_ATOMIC)
 
 static void ready_to_send(const struct card *peer, uint32_t qpn)
 {
@@ -203,7 +211,11 @@ static void ready_to_send(const struct card *peer, uint32_t qpn)
 	check(ibv_modify_qp(qp, &attr, INIT_MASK), "to INIT");
 	fill_rtr(&attr, peer, qpn);
 	check(ibv_modify_qp(qp, &attr, RTR_MASK), "to RTR");
-	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .timeout = 12, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1};
+	attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
+				    .timeout = 12,
+				    .retry_cnt = 7,
+				    .rnr_retry = 7,
+				    .max_rd_atomic = 1};
 	check(ibv_modify_qp(qp, &attr, RTS_MASK), "to RTS");
 }
 
@@ -235,9 +247,15 @@ static void open_all(void)
 static void connect_all(void)
 {
 	struct ibv_qp_init_attr init = {
-		.send_cq = cq, .recv_cq = cq, .srq = domain ? NULL : srq, .xrc_domain = domain,
-		.qp_type = domain ? IBV_QPT_XRC : IBV_QPT_RC, .cap = {.max_send_wr = 4, .max_send_sge = 1,
-		.max_recv_wr = domain || srq ? 0 : SLOTS, .max_recv_sge = domain || srq ? 0 : 1},
+		.send_cq = cq,
+		.recv_cq = cq,
+		.srq = domain ? NULL : srq,
+		.xrc_domain = domain,
+		.qp_type = domain ? IBV_QPT_XRC : IBV_QPT_RC,
+		.cap = {.max_send_wr = 4,
+			.max_send_sge = 1,
+			.max_recv_wr = domain || srq ? 0 : SLOTS,
+			.max_recv_sge = domain || srq ? 0 : 1},
 	};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 	struct card *card = group->card;
@@ -256,7 +274,7 @@ static void connect_all(void)
 	}
 	for (int i = 0; i < SLOTS; i++)
 		post(i);
-	if (me == 0) {		/* the one that sends */
+	if (me == 0) { /* the one that sends */
 		qp = there(ibv_create_qp(pd, &init), "send QP");
 		self->qpn = qp->qp_num;
 		self->ready = 1;
@@ -266,13 +284,14 @@ static void connect_all(void)
 			await(&card[i].ready, 3);
 		return;
 	}
-	if (me == 1) {		/* creates the receive QP of all three */
+	if (me == 1) { /* creates the receive QP of all three */
 		struct ibv_qp_init_attr rcv = {.xrc_domain = domain};
 		uint32_t number;
 
 		await(&card[0].ready, 1);
 		check(ibv_create_xrc_rcv_qp(&rcv, &number), "receive QP");
-		check(ibv_modify_xrc_rcv_qp(domain, number, &attr, INIT_MASK), "receive QP to INIT");
+		check(ibv_modify_xrc_rcv_qp(domain, number, &attr, INIT_MASK),
+		      "receive QP to INIT");
 		fill_rtr(&attr, &card[0], card[0].qpn);
 		check(ibv_modify_xrc_rcv_qp(domain, number, &attr, RTR_MASK), "receive QP to RTR");
 		self->rcv_qpn = number;
@@ -294,10 +313,15 @@ static void send_one(int to)
 {
 	uint32_t *data = buf + SLOTS * (SIZE / 4);
 	struct ibv_sge sge = {.addr = (uintptr_t)data, .length = SIZE, .lkey = mr->lkey};
-	struct ibv_send_wr wr = {
-		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
-		.xrc_remote_srq_num = group->card[to].srqn,
-	}, *bad;
+	struct ibv_send_wr wr =
+				   {
+					   .sg_list = &sge,
+					   .num_sge = 1,
+					   .opcode = IBV_WR_SEND,
+					   .send_flags = IBV_SEND_SIGNALED,
+					   .xrc_remote_srq_num = group->card[to].srqn,
+				   },
+			   *bad;
 	uint64_t number = group->sent[to];
 
 	for (int i = 0; i < SIZE / 4; i++)
@@ -362,7 +386,8 @@ static double now(void)
 
 static void nap(double seconds)
 {
-	struct timespec t = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
+	struct timespec t = {.tv_sec = (time_t)seconds,
+			     .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9)};
 
 	while (nanosleep(&t, &t) && errno == EINTR)
 		;
@@ -402,8 +427,8 @@ static void reap(int g, int i, bool killed)
 		return;
 	if (!status)
 		return;
-	fprintf(stderr, "soak: group %d (kind %d, %s), member %d ended with status 0x%x\n", g, slot->kind,
-		killed ? "killed" : "not killed", i, status);
+	fprintf(stderr, "soak: group %d (kind %d, %s), member %d ended with status 0x%x\n", g,
+		slot->kind, killed ? "killed" : "not killed", i, status);
 	failures++;
 }
 
@@ -456,14 +481,19 @@ static void finish_all(void)
 			siginfo_t info = {0};
 
 			while (slots[g].pid[i] && !info.si_pid && now() < limit) {
-				waitid(P_PID, (id_t)slots[g].pid[i], &info, WEXITED | WNOHANG | WNOWAIT);
+				waitid(P_PID, (id_t)slots[g].pid[i], &info,
+				       WEXITED | WNOHANG | WNOWAIT);
 				if (!info.si_pid)
 					nap(0.005);
 			}
 			if (!info.si_pid) {
-				fprintf(stderr, "soak: group %d (kind %d), member %d does not end: %llu messages, %llu sent to it, "
-					"ready %d, %d ended\n", g, slots[g].kind, i,
-					(unsigned long long)groups[g].card[i].messages, (unsigned long long)groups[g].sent[i],
+				fprintf(stderr,
+					"soak: group %d (kind %d), member %d does not end: %llu "
+					"messages, %llu sent to it, "
+					"ready %d, %d ended\n",
+					g, slots[g].kind, i,
+					(unsigned long long)groups[g].card[i].messages,
+					(unsigned long long)groups[g].sent[i],
 					groups[g].card[i].ready, groups[g].ended);
 				failures++;
 				kill(slots[g].pid[i], SIGKILL);
@@ -478,9 +508,14 @@ static void finish_all(void)
 int main(int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{"kill", no_argument, NULL, 'k'}, {"stop", no_argument, NULL, 't'},
-		{"none", no_argument, NULL, 'n'}, {"progress", required_argument, NULL, 'o'}, {"seconds", required_argument, NULL, 's'},
-		{"processes", required_argument, NULL, 'p'}, {"seed", required_argument, NULL, 'r'}, {NULL, 0, NULL, 0},
+		{"kill", no_argument, NULL, 'k'},
+		{"stop", no_argument, NULL, 't'},
+		{"none", no_argument, NULL, 'n'},
+		{"progress", required_argument, NULL, 'o'},
+		{"seconds", required_argument, NULL, 's'},
+		{"processes", required_argument, NULL, 'p'},
+		{"seed", required_argument, NULL, 'r'},
+		{NULL, 0, NULL, 0},
 	};
 	double seconds = 5, start, shown = 0;
 	int processes = 16, kills = 0, stops = 0, started = 0;
@@ -491,20 +526,35 @@ int main(int argc, char **argv)
 
 	for (int c; (c = getopt_long(argc, argv, "", longs, NULL)) != -1;) {
 		switch (c) {
-		case 'k': killing = true; break;
-		case 't': stopping = true; break;
-		case 'n': break;
-		case 'o': progress_file = fopen(optarg, "we"); break;
-		case 's': seconds = atof(optarg); break;
-		case 'p': processes = atoi(optarg); break;
-		case 'r': seed = (unsigned int)atoi(optarg); break;
-		default: return 2;
+		case 'k':
+			killing = true;
+			break;
+		case 't':
+			stopping = true;
+			break;
+		case 'n':
+			break;
+		case 'o':
+			progress_file = fopen(optarg, "we");
+			break;
+		case 's':
+			seconds = atof(optarg);
+			break;
+		case 'p':
+			processes = atoi(optarg);
+			break;
+		case 'r':
+			seed = (unsigned int)atoi(optarg);
+			break;
+		default:
+			return 2;
 		}
 	}
 	if (!progress_file && isatty(STDERR_FILENO))
 		progress_file = stderr;
 	srand(seed);
-	groups = mmap(NULL, sizeof(*groups) * GROUPS, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	groups = mmap(NULL, sizeof(*groups) * GROUPS, PROT_READ | PROT_WRITE,
+		      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (groups == MAP_FAILED)
 		return 1;
 	for (int g = 0; g < GROUPS && started < processes; g++) {
@@ -528,8 +578,11 @@ int main(int argc, char **argv)
 		nap(killing ? 0.02 : 0.005);
 		if (progress_file && now() - shown > 0.5) {
 			shown = now();
-			fprintf(progress_file, "\r%3.0f of %.0f s: %d processes, %d killed, %d stopped, %llu messages ", shown - start,
-				seconds, started, kills, stops, (unsigned long long)received(false));
+			fprintf(progress_file,
+				"\r%3.0f of %.0f s: %d processes, %d killed, %d stopped, %llu "
+				"messages ",
+				shown - start, seconds, started, kills, stops,
+				(unsigned long long)received(false));
 			fflush(progress_file);
 		}
 	}
@@ -543,7 +596,8 @@ int main(int argc, char **argv)
 		fputs("soak: who was not killed got no message\n", stderr);
 		failures++;
 	}
-	printf("%d processes for %.0f seconds: %d killed, %d stopped; %llu messages verified by survivors; %d failures\n", started,
-	       seconds, kills, stops, (unsigned long long)survivors, failures);
+	printf("%d processes for %.0f seconds: %d killed, %d stopped; %llu messages verified by "
+	       "survivors; %d failures\n",
+	       started, seconds, kills, stops, (unsigned long long)survivors, failures);
 	return failures != 0;
 }

@@ -30,7 +30,8 @@ static void *wait_for_the_end(void *arg)
 
 	must(!ibv_get_async_event(ctx, &event), "ibv_get_async_event");
 	printf("%s: %s\n", ibv_get_device_name(ctx->device),
-	       event.event_type == IBV_EVENT_DEVICE_FATAL ? "DEVICE_FATAL" : ibv_event_type_str(event.event_type));
+	       event.event_type == IBV_EVENT_DEVICE_FATAL ? "DEVICE_FATAL"
+							  : ibv_event_type_str(event.event_type));
 	fflush(stdout);
 	must(event.event_type == IBV_EVENT_DEVICE_FATAL, "the first event is another");
 	ibv_ack_async_event(&event);
@@ -62,7 +63,8 @@ int main(int argc, char **argv)
 	(void)argv;
 	while (argc > 1 && getchar() != EOF)
 		;
-	must(ibv_query_port(ctx[0], 1, &port) != 0, "ibv_query_port() succeeds without an instance");
+	must(ibv_query_port(ctx[0], 1, &port) != 0,
+	     "ibv_query_port() succeeds without an instance");
 	must(!ibv_alloc_pd(ctx[0]), "ibv_alloc_pd() succeeds without an instance");
 	ibv_destroy_cq(cq);
 	for (int i = 0; i < n; i++)

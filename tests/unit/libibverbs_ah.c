@@ -22,15 +22,17 @@ static struct ibv_context *context;
 static struct ibv_pd *pd;
 
 static const union ibv_gid own = {
-	.raw = { 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x02, 0x02, 0xc9, 0x00, 0x65, 0x01, 0x02, 0x03 },
+	.raw = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x02, 0x02, 0xc9, 0x00, 0x65, 0x01, 0x02, 0x03},
 };
 
 static int group_setup(void **state)
 {
 	(void)state;
 	fake_provider_start();
-	fake_file(fake_hw.sysfs, "class/infiniband/fake_0/ports/2/gids/0", "fe80:0000:0000:0000:0202:c9ff:fe01:0203\n");
-	fake_file(fake_hw.sysfs, "class/infiniband/fake_0/ports/2/gids/1", "fe80:0000:0000:0000:0202:c900:6501:0203\n");
+	fake_file(fake_hw.sysfs, "class/infiniband/fake_0/ports/2/gids/0",
+		  "fe80:0000:0000:0000:0202:c9ff:fe01:0203\n");
+	fake_file(fake_hw.sysfs, "class/infiniband/fake_0/ports/2/gids/1",
+		  "fe80:0000:0000:0000:0202:c900:6501:0203\n");
 	fake_file(fake_hw.sysfs, "class/infiniband/fake_0/ports/2/gids/2", "not a gid\n");
 	list = ibv_get_device_list(NULL);
 	if (!list || !list[0])
@@ -52,8 +54,9 @@ static int group_teardown(void **state)
 
 static void without_grh(void **state)
 {
-	struct ibv_wc wc = { .slid = 0x1234, .sl = 5, .dlid_path_bits = 3 };
-	struct ibv_ah_attr attr, must = { .dlid = 0x1234, .sl = 5, .src_path_bits = 3, .port_num = 2 };
+	struct ibv_wc wc = {.slid = 0x1234, .sl = 5, .dlid_path_bits = 3};
+	struct ibv_ah_attr attr,
+		must = {.dlid = 0x1234, .sl = 5, .src_path_bits = 3, .port_num = 2};
 
 	(void)state;
 	memset(&attr, 0xee, sizeof(attr));
@@ -64,11 +67,11 @@ static void without_grh(void **state)
 
 static void with_grh(void **state)
 {
-	struct ibv_wc wc = { .slid = 0x1234, .sl = 5, .dlid_path_bits = 3, .wc_flags = IBV_WC_GRH };
+	struct ibv_wc wc = {.slid = 0x1234, .sl = 5, .dlid_path_bits = 3, .wc_flags = IBV_WC_GRH};
 	struct ibv_grh grh = {
 		.version_tclass_flow = htonl(6u << 28 | 0xa5 << 20 | 0x12345),
 		.hop_limit = 61,
-		.sgid = { .raw = { 0x20, 1, 2, 3 } },
+		.sgid = {.raw = {0x20, 1, 2, 3}},
 		.dgid = own,
 	};
 	struct ibv_ah_attr attr;
@@ -109,9 +112,10 @@ static void with_grh(void **state)
 static void resolve_unicast(void **state)
 {
 	union ibv_gid dgid = {
-		.raw = { 0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x12, 0x34, 0x56, 0xff, 0xfe, 0x78, 0x9a, 0xbc },
+		.raw = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0x12, 0x34, 0x56, 0xff, 0xfe, 0x78, 0x9a,
+			0xbc},
 	};
-	static const uint8_t must[6] = { 0x10, 0x34, 0x56, 0x78, 0x9a, 0xbc };
+	static const uint8_t must[6] = {0x10, 0x34, 0x56, 0x78, 0x9a, 0xbc};
 	uint8_t mac[6], tagged = 9, is_mcast = 9;
 	uint16_t vlan = 9;
 
@@ -130,9 +134,9 @@ static void resolve_unicast(void **state)
 static void resolve_multicast(void **state)
 {
 	union ibv_gid dgid = {
-		.raw = { 0xff, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xde, 0xad, 0xbe, 0xef },
+		.raw = {0xff, 0x12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xde, 0xad, 0xbe, 0xef},
 	};
-	static const uint8_t must[6] = { 0x33, 0x33, 0xde, 0xad, 0xbe, 0xef };
+	static const uint8_t must[6] = {0x33, 0x33, 0xde, 0xad, 0xbe, 0xef};
 	uint8_t mac[6], tagged, is_mcast = 9;
 	uint16_t vlan;
 
@@ -144,14 +148,17 @@ static void resolve_multicast(void **state)
 
 static void resolve_failures(void **state)
 {
-	union ibv_gid dgid = { .raw = { 0x20, 0x01 } };
-	uint8_t mac[6] = { 1 }, tagged = 9, is_mcast = 9;
+	union ibv_gid dgid = {.raw = {0x20, 0x01}};
+	uint8_t mac[6] = {1}, tagged = 9, is_mcast = 9;
 	uint16_t vlan = 9;
 
 	(void)state;
-	assert_int_equal(ibv_resolve_eth_gid(pd, 2, &dgid, 0, mac, &vlan, &tagged, &is_mcast), -EINVAL);
+	assert_int_equal(ibv_resolve_eth_gid(pd, 2, &dgid, 0, mac, &vlan, &tagged, &is_mcast),
+			 -EINVAL);
 	/* The port has no GID with this index. */
-	assert_int_equal(ibv_resolve_eth_gid(pd, 2, (union ibv_gid *)&own, 17, mac, &vlan, &tagged, &is_mcast), -1);
+	assert_int_equal(ibv_resolve_eth_gid(pd, 2, (union ibv_gid *)&own, 17, mac, &vlan, &tagged,
+					     &is_mcast),
+			 -1);
 	assert_int_equal(mac[0], 1);
 	assert_int_equal(tagged, 9);
 	assert_int_equal(is_mcast, 9);
@@ -161,8 +168,8 @@ static void resolve_failures(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_grh),	     cmocka_unit_test(with_grh),
-		cmocka_unit_test(resolve_unicast),   cmocka_unit_test(resolve_multicast),
+		cmocka_unit_test(without_grh),	    cmocka_unit_test(with_grh),
+		cmocka_unit_test(resolve_unicast),  cmocka_unit_test(resolve_multicast),
 		cmocka_unit_test(resolve_failures),
 	};
 

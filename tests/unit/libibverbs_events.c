@@ -32,8 +32,8 @@ static struct ibv_qp *qp;
 
 static int setup(void **state)
 {
-	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 1, .max_sge = 1 } };
-	struct ibv_qp_init_attr qp_attr = { .qp_type = IBV_QPT_RC };
+	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 1, .max_sge = 1}};
+	struct ibv_qp_init_attr qp_attr = {.qp_type = IBV_QPT_RC};
 
 	(void)state;
 	fake_hw.comp_reported = fake_hw.async_reported = 0;
@@ -101,8 +101,9 @@ static struct ibv_async_event take(uint64_t element, uint32_t type)
 static void async_events_of_objects(void **state)
 {
 	static const int qp_types[] = {
-		IBV_EVENT_QP_FATAL,	IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR, IBV_EVENT_COMM_EST,
-		IBV_EVENT_SQ_DRAINED,	IBV_EVENT_PATH_MIG,   IBV_EVENT_PATH_MIG_ERR,  IBV_EVENT_QP_LAST_WQE_REACHED,
+		IBV_EVENT_QP_FATAL,	IBV_EVENT_QP_REQ_ERR,	       IBV_EVENT_QP_ACCESS_ERR,
+		IBV_EVENT_COMM_EST,	IBV_EVENT_SQ_DRAINED,	       IBV_EVENT_PATH_MIG,
+		IBV_EVENT_PATH_MIG_ERR, IBV_EVENT_QP_LAST_WQE_REACHED,
 	};
 	struct ibv_async_event event;
 	unsigned int i;
@@ -132,7 +133,7 @@ static void async_events_of_objects(void **state)
 
 static void async_events_of_ports(void **state)
 {
-	static const int types[] = { 8, 9, 10, 11, 12, 13, 17, 18, 19, 99 };
+	static const int types[] = {8, 9, 10, 11, 12, 13, 17, 18, 19, 99};
 	struct ibv_async_event event;
 	size_t i;
 
@@ -167,7 +168,7 @@ static void async_events_of_xrc_receive_qps(void **state)
 static void no_async_event(void **state)
 {
 	struct ibv_async_event event;
-	char half[8] = { 0 };
+	char half[8] = {0};
 
 	(void)state;
 	assert_int_equal(fcntl(context->async_fd, F_SETFL, O_NONBLOCK), 0);
@@ -266,7 +267,7 @@ static char thread_state(int tid)
 
 static void pause_a_little(void)
 {
-	nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 }
 
 /*
@@ -281,7 +282,8 @@ static void until_asleep(int command)
 		if (__atomic_load_n(&sleeper.done, __ATOMIC_SEQ_CST))
 			return;
 		tid = __atomic_load_n(&sleeper.tid, __ATOMIC_SEQ_CST);
-		if (tid && __atomic_load_n(&fake_hw.latest, __ATOMIC_SEQ_CST) == command && thread_state(tid) == 'S')
+		if (tid && __atomic_load_n(&fake_hw.latest, __ATOMIC_SEQ_CST) == command &&
+		    thread_state(tid) == 'S')
 			return;
 	}
 }
@@ -390,11 +392,16 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	static const struct CMUnitTest tests[] = {
-		TEST(async_events_of_objects),	     TEST(async_events_of_ports),
-		TEST(async_events_of_xrc_receive_qps), TEST(no_async_event),
-		TEST(completion_events),	     TEST(channels_count_their_cqs),
-		TEST(cq_waits_for_both_kinds),	     TEST(qp_waits),
-		TEST(srq_waits),		     TEST(counters_wrap),
+		TEST(async_events_of_objects),
+		TEST(async_events_of_ports),
+		TEST(async_events_of_xrc_receive_qps),
+		TEST(no_async_event),
+		TEST(completion_events),
+		TEST(channels_count_their_cqs),
+		TEST(cq_waits_for_both_kinds),
+		TEST(qp_waits),
+		TEST(srq_waits),
+		TEST(counters_wrap),
 	};
 
 	return cmocka_run_group_tests_name("events", tests, fake_group_setup, fake_group_teardown);

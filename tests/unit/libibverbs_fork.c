@@ -27,12 +27,12 @@
 static size_t page;
 static char *memory;
 
-#define CHECK(condition)                                                                               \
-	do {                                                                                           \
-		if (!(condition)) {                                                                    \
-			fprintf(stderr, "line %d: %s does not hold\n", __LINE__, #condition);          \
-			_exit(1);                                                                      \
-		}                                                                                      \
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "line %d: %s does not hold\n", __LINE__, #condition);      \
+			_exit(1);                                                                  \
+		}                                                                                  \
 	} while (0)
 
 /* Compares pages with the pattern, one letter each: c copied on fork, d not copied, - unmapped. */
@@ -65,7 +65,8 @@ static void run(void (*child)(void))
 	if (!pid) {
 		alarm(60);
 		page = sysconf(_SC_PAGESIZE);
-		memory = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		memory = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		CHECK(memory != MAP_FAILED);
 		child();
 		_exit(0);
@@ -255,7 +256,8 @@ static void registration_child(void)
 	CHECK(pd);
 
 	mr = ibv_reg_mr(pd, at(1), 2 * page, 0);
-	CHECK(mr && mr->addr == at(1) && mr->length == 2 * page && mr->pd == pd && mr->context == context);
+	CHECK(mr && mr->addr == at(1) && mr->length == 2 * page && mr->pd == pd &&
+	      mr->context == context);
 	CHECK(is("cddc"));
 
 	fake_hw.refuse_number = 9;

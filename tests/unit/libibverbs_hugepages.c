@@ -31,17 +31,18 @@
 #define BASE ((uintptr_t)0xb0000000)
 
 /* Three huge pages at BASE, with small ones behind them. */
-static const char smaps_text[] = "b0000000-b0600000 rw-p 00000000 00:0f 1 /anon_hugepage (deleted)\n"
-				 "Size:               6144 kB\n"
-				 "KernelPageSize:     2048 kB\n"
-				 "MMUPageSize:        2048 kB\n"
-				 "VmFlags: rd wr mr mw me de ht\n"
-				 "b0600000-b0a00000 rw-p 00000000 00:00 0\n"
-				 "Size:               4096 kB\n"
-				 "KernelPageSize:        4 kB\n"
-				 "VmFlags: rd wr mr mw me ac\n"
-				 "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]\n"
-				 "KernelPageSize:        4 kB\n";
+static const char smaps_text[] =
+	"b0000000-b0600000 rw-p 00000000 00:0f 1 /anon_hugepage (deleted)\n"
+	"Size:               6144 kB\n"
+	"KernelPageSize:     2048 kB\n"
+	"MMUPageSize:        2048 kB\n"
+	"VmFlags: rd wr mr mw me de ht\n"
+	"b0600000-b0a00000 rw-p 00000000 00:00 0\n"
+	"Size:               4096 kB\n"
+	"KernelPageSize:        4 kB\n"
+	"VmFlags: rd wr mr mw me ac\n"
+	"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]\n"
+	"KernelPageSize:        4 kB\n";
 
 static int invented;
 
@@ -72,12 +73,12 @@ int madvise(void *start, size_t len, int advice)
 	return 0;
 }
 
-#define CHECK(condition)                                                                               \
-	do {                                                                                           \
-		if (!(condition)) {                                                                    \
-			fprintf(stderr, "line %d: %s does not hold\n", __LINE__, #condition);          \
-			_exit(1);                                                                      \
-		}                                                                                      \
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "line %d: %s does not hold\n", __LINE__, #condition);      \
+			_exit(1);                                                                  \
+		}                                                                                  \
 	} while (0)
 
 static int asked_for(uintptr_t offset, size_t len, int advice)
@@ -86,7 +87,8 @@ static int asked_for(uintptr_t offset, size_t len, int advice)
 		    asked[0].advice == advice;
 
 	if (!right)
-		fprintf(stderr, "%d calls of madvise(), the first: start 0x%lx, length 0x%zx, advice %d\n",
+		fprintf(stderr,
+			"%d calls of madvise(), the first: start 0x%lx, length 0x%zx, advice %d\n",
 			num_asked, (long)asked[0].start, asked[0].len, asked[0].advice);
 	num_asked = 0;
 	return right;
@@ -158,8 +160,9 @@ static void without_variable(void **state)
 /* The same with real huge pages, if the machine has some. */
 static void real_child(void)
 {
-	char *memory = mmap(NULL, 2 * HUGE_PAGE, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | 21 << MAP_HUGE_SHIFT, -1, 0);
+	char *memory =
+		mmap(NULL, 2 * HUGE_PAGE, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | 21 << MAP_HUGE_SHIFT, -1, 0);
 
 	if (memory == MAP_FAILED) {
 		fprintf(stderr, "# this machine has no huge pages set aside\n");

@@ -20,8 +20,8 @@
 #define STEPS 20000
 
 static unsigned int count[CELLS];
-static int edged[CELLS];		/* what edge was last told of each cell: covered or not */
-static int calls, refuse_call;		/* which call of edge refuses; 0: none */
+static int edged[CELLS];       /* what edge was last told of each cell: covered or not */
+static int calls, refuse_call; /* which call of edge refuses; 0: none */
 static uint64_t seed = 12345;
 
 static unsigned int rnd(unsigned int n)
@@ -148,12 +148,14 @@ static void stays_balanced(void **state)
 	(void)state;
 	assert_int_equal(ranges_init(&ranges), 0);
 	for (i = 0; i < 50000; ++i)
-		assert_int_equal(ranges_change(&ranges, 4096ull * (2 * i + 1), 4096ull * (2 * i + 2) - 1, true, no_edge),
+		assert_int_equal(ranges_change(&ranges, 4096ull * (2 * i + 1),
+					       4096ull * (2 * i + 2) - 1, true, no_edge),
 				 0);
 	assert_int_equal(ranges_size(&ranges), 100001);
 	assert_true(depth(ranges.root) < 100);
 	for (i = 0; i < 50000; ++i)
-		assert_int_equal(ranges_change(&ranges, 4096ull * (2 * i + 1), 4096ull * (2 * i + 2) - 1, false, no_edge),
+		assert_int_equal(ranges_change(&ranges, 4096ull * (2 * i + 1),
+					       4096ull * (2 * i + 2) - 1, false, no_edge),
 				 0);
 	assert_int_equal(ranges_size(&ranges), 1);
 	ranges_destroy(&ranges);

@@ -85,7 +85,7 @@ static uint64_t guid_of(const char *text)
 
 static void guid(void **state)
 {
-	static const uint8_t must[8] = { 0x00, 0x02, 0xc9, 0x03, 0xab, 0xcd, 0xef, 0x01 };
+	static const uint8_t must[8] = {0x00, 0x02, 0xc9, 0x03, 0xab, 0xcd, 0xef, 0x01};
 	uint64_t value = guid_of("0002:c903:abcd:ef01\n");
 
 	(void)state;
@@ -103,7 +103,8 @@ static int gid_of(const char *text, union ibv_gid *gid)
 
 static void gids(void **state)
 {
-	static const uint8_t must[16] = { 0xfe, 0x80, 0, 0, 0, 0, 0, 1, 0x00, 0x02, 0xc9, 0x03, 0xab, 0xcd, 0xef, 0x01 };
+	static const uint8_t must[16] = {0xfe, 0x80, 0,	   0,	 0,    0,    0,	   1,
+					 0x00, 0x02, 0xc9, 0x03, 0xab, 0xcd, 0xef, 0x01};
 	union ibv_gid gid;
 
 	(void)state;

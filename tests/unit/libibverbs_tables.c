@@ -23,8 +23,8 @@ static void node_types(void **state)
 
 static void port_states(void **state)
 {
-	static const char *const texts[] = { "no state change (NOP)", "down", "init", "armed", "active",
-					     "active defer" };
+	static const char *const texts[] = {
+		"no state change (NOP)", "down", "init", "armed", "active", "active defer"};
 	int i;
 
 	(void)state;
@@ -64,7 +64,8 @@ static void event_types(void **state)
 	/* IBV_EVENT_GID_CHANGE never had a text. */
 	assert_string_equal(ibv_event_type_str(18), "unknown");
 	assert_string_equal(ibv_event_type_str(-1), "unknown");
-	assert_string_equal(ibv_event_type_str((enum ibv_event_type)IBV_XRC_QP_EVENT_FLAG), "unknown");
+	assert_string_equal(ibv_event_type_str((enum ibv_event_type)IBV_XRC_QP_EVENT_FLAG),
+			    "unknown");
 }
 
 static void wc_statuses(void **state)
@@ -108,9 +109,9 @@ static void rates(void **state)
 		enum ibv_rate rate;
 		int mult;
 	} table[] = {
-		{ IBV_RATE_2_5_GBPS, 1 }, { IBV_RATE_5_GBPS, 2 },   { IBV_RATE_10_GBPS, 4 },
-		{ IBV_RATE_20_GBPS, 8 },  { IBV_RATE_30_GBPS, 12 }, { IBV_RATE_40_GBPS, 16 },
-		{ IBV_RATE_60_GBPS, 24 }, { IBV_RATE_80_GBPS, 32 }, { IBV_RATE_120_GBPS, 48 },
+		{IBV_RATE_2_5_GBPS, 1}, {IBV_RATE_5_GBPS, 2},	{IBV_RATE_10_GBPS, 4},
+		{IBV_RATE_20_GBPS, 8},	{IBV_RATE_30_GBPS, 12}, {IBV_RATE_40_GBPS, 16},
+		{IBV_RATE_60_GBPS, 24}, {IBV_RATE_80_GBPS, 32}, {IBV_RATE_120_GBPS, 48},
 	};
 	size_t i;
 	int n, known;
@@ -135,8 +136,9 @@ static void rates(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(node_types),  cmocka_unit_test(port_states), cmocka_unit_test(event_types),
-		cmocka_unit_test(wc_statuses), cmocka_unit_test(rates),
+		cmocka_unit_test(node_types),  cmocka_unit_test(port_states),
+		cmocka_unit_test(event_types), cmocka_unit_test(wc_statuses),
+		cmocka_unit_test(rates),
 	};
 
 	return cmocka_run_group_tests_name("tables", tests, NULL, NULL);

@@ -77,7 +77,8 @@ static void open_and_close(void **state)
 
 static void objects(void **state)
 {
-	struct ibv_srq_init_attr srq_attr = { .srq_context = &fake_list, .attr = { .max_wr = 10, .max_sge = 2 } };
+	struct ibv_srq_init_attr srq_attr = {.srq_context = &fake_list,
+					     .attr = {.max_wr = 10, .max_sge = 2}};
 	struct ibv_srq *srq;
 	struct ibv_mr *mr;
 	char buffer[10];
@@ -111,8 +112,9 @@ static void objects(void **state)
 
 static void state_of_a_qp(void **state)
 {
-	struct ibv_qp_init_attr init = { .qp_context = &pd, .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UC };
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	struct ibv_qp_init_attr init = {
+		.qp_context = &pd, .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UC};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
 
 	(void)state;
@@ -156,7 +158,8 @@ static void state_of_a_qp(void **state)
 static void before_xrc(void **state)
 {
 	size_t size = sysconf(_SC_PAGESIZE);
-	char *pages = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *pages =
+		mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct ibv_qp_init_attr *init;
 	struct ibv_qp_attr attr;
 	struct ibv_qp *qp;
@@ -204,18 +207,18 @@ static void query_port(void **state)
 
 static void failures(void **state)
 {
-	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 1 } };
-	struct ibv_qp_init_attr qp_attr = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC };
+	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 1}};
+	struct ibv_qp_init_attr qp_attr = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC};
 	struct ibv_device_attr device_attr;
 	char buffer[1];
 
-#define NO_OBJECT(number, call)                                                                        \
-	do {                                                                                           \
-		fake_hw.refuse_number = number;                                                        \
-		fake_hw.refuse = EMFILE;                                                               \
-		errno = 0;                                                                             \
-		assert_null(call);                                                                     \
-		assert_int_equal(errno, EMFILE);                                                       \
+#define NO_OBJECT(number, call)                                                                    \
+	do {                                                                                       \
+		fake_hw.refuse_number = number;                                                    \
+		fake_hw.refuse = EMFILE;                                                           \
+		errno = 0;                                                                         \
+		assert_null(call);                                                                 \
+		assert_int_equal(errno, EMFILE);                                                   \
 	} while (0)
 
 	(void)state;
@@ -232,7 +235,7 @@ static void failures(void **state)
 /* A provider may lack operations. */
 static void missing_operations(void **state)
 {
-	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 1 } };
+	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 1}};
 	struct ibv_async_event event;
 
 	(void)state;
@@ -253,8 +256,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	static const struct CMUnitTest tests[] = {
-		TEST(open_and_close), TEST(objects),	TEST(state_of_a_qp),	  TEST(before_xrc),
-		TEST(query_port),     TEST(failures),	TEST(missing_operations),
+		TEST(open_and_close), TEST(objects),  TEST(state_of_a_qp),	TEST(before_xrc),
+		TEST(query_port),     TEST(failures), TEST(missing_operations),
 	};
 
 	return cmocka_run_group_tests_name("verbs", tests, fake_group_setup, fake_group_teardown);

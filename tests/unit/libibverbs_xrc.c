@@ -69,8 +69,9 @@ static int with_old_device(void **state)
 
 static void domains_and_queues(void **state)
 {
-	struct ibv_srq_init_attr srq_attr = { .srq_context = &fake_list, .attr = { .max_wr = 5, .max_sge = 1 } };
-	struct ibv_qp_init_attr qp_attr = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_XRC };
+	struct ibv_srq_init_attr srq_attr = {.srq_context = &fake_list,
+					     .attr = {.max_wr = 5, .max_sge = 1}};
+	struct ibv_qp_init_attr qp_attr = {.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_XRC};
 	struct ibv_xrc_domain *domain;
 	struct ibv_srq *srq;
 	struct ibv_qp *qp;
@@ -115,8 +116,8 @@ static void domains_and_queues(void **state)
 static void receive_qps(void **state)
 {
 	struct ibv_xrc_domain *domain = ibv_open_xrc_domain(context, -1, O_CREAT);
-	struct ibv_qp_init_attr init = { .xrc_domain = domain };
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	struct ibv_qp_init_attr init = {.xrc_domain = domain};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
 	uint32_t qpn = 0;
 
 	(void)state;
@@ -149,9 +150,9 @@ static void receive_qps(void **state)
 
 static void bad_arguments(void **state)
 {
-	struct ibv_xrc_domain domain = { .context = context };
-	struct ibv_qp_init_attr init = { .xrc_domain = NULL };
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	struct ibv_xrc_domain domain = {.context = context};
+	struct ibv_qp_init_attr init = {.xrc_domain = NULL};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
 	uint32_t qpn;
 
 	(void)state;
@@ -169,19 +170,20 @@ static void bad_arguments(void **state)
 /* The same for a provider without XRC and for a device without it. */
 static void no_xrc(void **state)
 {
-	struct ibv_xrc_domain domain = { .context = context, .handle = 1 };
-	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 5, .max_sge = 1 } };
-	struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_XRC, .xrc_domain = &domain };
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	struct ibv_xrc_domain domain = {.context = context, .handle = 1};
+	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 5, .max_sge = 1}};
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_XRC, .xrc_domain = &domain};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
 	struct ibv_srq *srq;
 	struct ibv_qp *qp;
 	uint32_t qpn = 7;
 
-#define NO_OBJECT(call)                                                                                \
-	do {                                                                                           \
-		errno = 0;                                                                             \
-		assert_null(call);                                                                     \
-		assert_int_equal(errno, ENOSYS);                                                       \
+#define NO_OBJECT(call)                                                                            \
+	do {                                                                                       \
+		errno = 0;                                                                         \
+		assert_null(call);                                                                 \
+		assert_int_equal(errno, ENOSYS);                                                   \
 	} while (0)
 
 	(void)state;
@@ -224,11 +226,11 @@ static void old_device(void **state)
 /* The table of operations may lack any of them. */
 static void empty_table(void **state)
 {
-	struct ibv_xrc_domain domain = { .context = context, .handle = 1 };
-	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 5, .max_sge = 1 } };
-	struct ibv_qp_init_attr init = { .xrc_domain = &domain };
-	struct ibv_more_ops *full = context->more_ops, none = { 0 };
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT };
+	struct ibv_xrc_domain domain = {.context = context, .handle = 1};
+	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 5, .max_sge = 1}};
+	struct ibv_qp_init_attr init = {.xrc_domain = &domain};
+	struct ibv_more_ops *full = context->more_ops, none = {0};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
 	uint32_t qpn;
 
 	(void)state;
@@ -250,8 +252,9 @@ int main(void)
 {
 #define TEST(name, with) cmocka_unit_test_setup_teardown(name, with, teardown)
 	static const struct CMUnitTest tests[] = {
-		TEST(domains_and_queues, with_xrc),    TEST(receive_qps, with_xrc), TEST(bad_arguments, with_xrc),
-		TEST(empty_table, with_xrc),	       TEST(old_provider, with_old_provider), TEST(old_device, with_old_device),
+		TEST(domains_and_queues, with_xrc),    TEST(receive_qps, with_xrc),
+		TEST(bad_arguments, with_xrc),	       TEST(empty_table, with_xrc),
+		TEST(old_provider, with_old_provider), TEST(old_device, with_old_device),
 	};
 
 	return cmocka_run_group_tests_name("XRC", tests, fake_group_setup, fake_group_teardown);

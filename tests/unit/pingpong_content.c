@@ -16,7 +16,7 @@
 #include "pingpong.h"
 
 /* These replace the library's functions, so that the test needs no device. */
-static struct ibv_mr fake_mr = { .lkey = 0x1234 };
+static struct ibv_mr fake_mr = {.lkey = 0x1234};
 
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
@@ -56,11 +56,12 @@ static int carry(struct pp_content *content, int send)
 	assert_int_equal(from.lkey, 0x1234);
 	assert_int_equal(to.length, from.length + content->headroom);
 	memset((void *)(uintptr_t)to.addr, 0x11, content->headroom);
-	memcpy((char *)(uintptr_t)to.addr + content->headroom, (void *)(uintptr_t)from.addr, from.length);
+	memcpy((char *)(uintptr_t)to.addr + content->headroom, (void *)(uintptr_t)from.addr,
+	       from.length);
 	return slot;
 }
 
-static const uint32_t sizes[] = { 0, 1, 2, 7, 8, 9, 63, 64, 65, 4095, 4096, 4097, 4 << 20 };
+static const uint32_t sizes[] = {0, 1, 2, 7, 8, 9, 63, 64, 65, 4095, 4096, 4097, 4 << 20};
 
 static void sent_messages_pass(void **state)
 {
@@ -71,7 +72,9 @@ static void sent_messages_pass(void **state)
 		/* There are more messages than slots, so each slot is used again. */
 		for (uint64_t iter = 0; iter < 20; iter++) {
 			pp_write_message(&content, iter & 1, STREAM, iter);
-			assert_int_equal(pp_check_message(&content, carry(&content, iter & 1), STREAM, iter, sizes[s] + 40), 0);
+			assert_int_equal(pp_check_message(&content, carry(&content, iter & 1),
+							  STREAM, iter, sizes[s] + 40),
+					 0);
 		}
 		assert_int_equal(content.verified, 20);
 		assert_int_equal(pp_content_free(&content), 0);
@@ -99,7 +102,7 @@ static void every_bit_counts(void **state)
 
 static void bytes_beside_the_message_are_checked(void **state)
 {
-	static const int at[] = { -1, -64, 100 + 40, 100 + 40 + 63 };
+	static const int at[] = {-1, -64, 100 + 40, 100 + 40 + 63};
 	struct ibv_sge sge;
 
 	(void)state;
@@ -124,10 +127,15 @@ static void other_messages_do_not_pass(void **state)
 		const uint32_t size = sizes[s];
 
 		pp_write_message(&content, 0, STREAM, 7);
-		assert_int_equal(pp_check_message(&content, carry(&content, 0), STREAM, 6, size), -EBADMSG);
-		assert_int_equal(pp_check_message(&content, carry(&content, 0), STREAM, 7, size - 1), -EBADMSG);
+		assert_int_equal(pp_check_message(&content, carry(&content, 0), STREAM, 6, size),
+				 -EBADMSG);
+		assert_int_equal(
+			pp_check_message(&content, carry(&content, 0), STREAM, 7, size - 1),
+			-EBADMSG);
 		if (size >= 64)
-			assert_int_equal(pp_check_message(&content, carry(&content, 0), STREAM + 1, 7, size), -EBADMSG);
+			assert_int_equal(
+				pp_check_message(&content, carry(&content, 0), STREAM + 1, 7, size),
+				-EBADMSG);
 		assert_int_equal(pp_content_free(&content), 0);
 	}
 }
@@ -144,7 +152,9 @@ static void stale_memory_does_not_pass(void **state)
 		assert_int_equal(pp_check_message(&content, slot, STREAM, 3, sizes[s]), 0);
 		/* In no slot may the check find the old message in place of the next one. */
 		for (int i = 0; i < content.slots; i++)
-			assert_int_equal(pp_check_message(&content, pp_take_slot(&content), STREAM, 3, sizes[s]), -EBADMSG);
+			assert_int_equal(pp_check_message(&content, pp_take_slot(&content), STREAM,
+							  3, sizes[s]),
+					 -EBADMSG);
 		assert_int_equal(pp_content_free(&content), 0);
 	}
 }
@@ -172,7 +182,8 @@ static void consecutive_messages_differ_in_the_first_byte(void **state)
 
 static void memory_limits_the_number_of_slots(void **state)
 {
-	struct pp_content big = make(60 << 20, 0, true), small = make(1, 0, true), plain = make(4096, 0, false);
+	struct pp_content big = make(60 << 20, 0, true), small = make(1, 0, true),
+			  plain = make(4096, 0, false);
 
 	(void)state;
 	assert_int_equal(pp_content_depth(&big, 500), 3);

@@ -23,8 +23,9 @@ static const char xrc_text[] = "0011:80004c:00004d:7542de:00004b:fe8000000000000
 
 static struct pp_dest example(void)
 {
-	static const uint8_t gid[16] = { 0xfe, 0x80, [9] = 0x02, [11] = 0xc9, [15] = 0x35 };
-	struct pp_dest dest = { .lid = 0x11, .qpn = 0x80004c, .send_qpn = 0x4d, .psn = 0x7542de, .srqn = 0x4b };
+	static const uint8_t gid[16] = {0xfe, 0x80, [9] = 0x02, [11] = 0xc9, [15] = 0x35};
+	struct pp_dest dest = {
+		.lid = 0x11, .qpn = 0x80004c, .send_qpn = 0x4d, .psn = 0x7542de, .srqn = 0x4b};
 
 	memcpy(dest.gid.raw, gid, sizeof gid);
 	return dest;
@@ -52,8 +53,12 @@ static void addresses_have_the_text_of_all_generations(void **state)
 
 static void garbage_is_refused(void **state)
 {
-	static const char *const bad[] = { "", "x", "0011:00004b", "0011:00004b:042aaf:fe80", "0011:00004b:042aaf:fe8000000000000000 200c900000035",
-					   "GET / HTTP/1.1\r\nHost: example.com\r\nAccept: */*\r\n" };
+	static const char *const bad[] = {"",
+					  "x",
+					  "0011:00004b",
+					  "0011:00004b:042aaf:fe80",
+					  "0011:00004b:042aaf:fe8000000000000000 200c900000035",
+					  "GET / HTTP/1.1\r\nHost: example.com\r\nAccept: */*\r\n"};
 	struct pp_dest dest, before;
 
 	(void)state;

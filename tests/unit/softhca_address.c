@@ -16,8 +16,10 @@
 
 static void names(void **state)
 {
-	static const char *const none[] = {"", "h", "hos", "host", "host.", "host00", "host01", "host256", "host1000", "host1x",
-					   "host1..", "host1.x", "host-1", "host 1", " host1", "xhost1", "host99999999999"};
+	static const char *const none[] = {
+		"",	  "h",	     "hos",	 "host",   "host.",	     "host00",
+		"host01", "host256", "host1000", "host1x", "host1..",	     "host1.x",
+		"host-1", "host 1",  " host1",	 "xhost1", "host99999999999"};
 	char name[SH_HOST_NAME], other[16];
 
 	(void)state;
@@ -34,7 +36,8 @@ static void names(void **state)
 
 static void addresses(void **state)
 {
-	static const char *const none[] = {"0.0.0.0", "127.0.0.1", "127.127.255.1", "127.129.0.1", "127.128.0.0", "127.128.3.255",
+	static const char *const none[] = {"0.0.0.0",	  "127.0.0.1",	    "127.127.255.1",
+					   "127.129.0.1", "127.128.0.0",    "127.128.3.255",
 					   "128.127.0.1", "255.255.255.255"};
 	unsigned int k, n;
 	char text[32];

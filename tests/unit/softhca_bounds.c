@@ -22,15 +22,19 @@
 static const struct {
 	const char *name;
 	size_t at, size;
-	bool checked;			/* sh_dev_attach() refuses any other value */
+	bool checked; /* sh_dev_attach() refuses any other value */
 } words[] = {
-#define WORD(field, checked) \
-	{#field, offsetof(struct sh_instance, field), sizeof(((struct sh_instance *)0)->field), checked}
-	WORD(magic, true), WORD(size, true), WORD(hosts, true), WORD(hcas_per_host, true),
-	WORD(ports, true), WORD(hcas, true), WORD(pool_off, true), WORD(pool_size, true),
-	WORD(shared_off, true), WORD(shared_size, true), WORD(cqe_size, true),
-	WORD(ctx_off, false), WORD(proc_off, false), WORD(exec_off, false), WORD(evq_off, false),
-	WORD(xrc_reg_off, false), WORD(hca_off, false), WORD(hca_span, false),
+#define WORD(field, checked)                                                                       \
+	{                                                                                          \
+#field, offsetof(struct sh_instance, field),                                       \
+			sizeof(((struct sh_instance *)0)->field), checked                          \
+	}
+	WORD(magic, true),	   WORD(size, true),	  WORD(hosts, true),
+	WORD(hcas_per_host, true), WORD(ports, true),	  WORD(hcas, true),
+	WORD(pool_off, true),	   WORD(pool_size, true), WORD(shared_off, true),
+	WORD(shared_size, true),   WORD(cqe_size, true),  WORD(ctx_off, false),
+	WORD(proc_off, false),	   WORD(exec_off, false), WORD(evq_off, false),
+	WORD(xrc_reg_off, false),  WORD(hca_off, false),  WORD(hca_span, false),
 #undef WORD
 };
 #define WORDS (sizeof(words) / sizeof(words[0]))
@@ -43,7 +47,7 @@ static const uint64_t values[] = {
 /* Exchanges the word and the value. */
 static void swap(struct sh_instance *inst, size_t word, uint64_t *value)
 {
-	unsigned char old[8] = { 0 };
+	unsigned char old[8] = {0};
 	void *at = (char *)inst + words[word].at;
 
 	memcpy(old, at, words[word].size);
@@ -58,7 +62,7 @@ static bool same(size_t word, uint64_t a, uint64_t b)
 
 static void test_attach(void **state)
 {
-	struct mock *m = mock_new(&(struct mock_config){ .hosts = 2 });
+	struct mock *m = mock_new(&(struct mock_config){.hosts = 2});
 	struct sh_dev dev, before;
 
 	(void)state;
@@ -91,10 +95,15 @@ static void test_attach(void **state)
 static void nothing_outside(struct tpair *p)
 {
 	struct sh_dev *dev = &p->m->dev;
-	struct sh_umem mem = { .len = 4096, .ctx = p->a.ctx };
-	struct sh_seg seg = { .len = 64 };
+	struct sh_umem mem = {.len = 4096, .ctx = p->a.ctx};
+	struct sh_seg seg = {.len = 64};
 	const uint64_t outside[] = {
-		8, SH_HCA_OFF, dev->pool_off - 8, dev->size, dev->size - 8, UINT64_MAX - 4096,
+		8,
+		SH_HCA_OFF,
+		dev->pool_off - 8,
+		dev->size,
+		dev->size - 8,
+		UINT64_MAX - 4096,
 		UINT64_C(1) << 62,
 	};
 
@@ -115,7 +124,7 @@ static void nothing_outside(struct tpair *p)
 static void everything_works(struct tpair *p, uint32_t n)
 {
 	struct twr wr = tpair_wr(p, MLX4_OPCODE_SEND, 3000);
-	struct sh_qp_attr attr = { .port_num = 2 };
+	struct sh_qp_attr attr = {.port_num = 2};
 
 	tfill(p->amem, 3000, n);
 	memset(p->bmem, 0, 3000);
@@ -133,7 +142,7 @@ static void test_overwritten(void **state)
 	uint32_t n = 0;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC});
 	for (size_t w = 0; w < WORDS; w++)
 		for (size_t v = 0; v < VALUES; v++) {
 			uint64_t value = values[v];
@@ -152,7 +161,7 @@ static void test_overwritten(void **state)
  */
 static void test_spilled(void **state)
 {
-	static const uint32_t wrong[] = { SH_EVQ_SPILL + 1, 0x7fffffff, UINT32_MAX };
+	static const uint32_t wrong[] = {SH_EVQ_SPILL + 1, 0x7fffffff, UINT32_MAX};
 	struct mock *m = mock_new(NULL);
 	uint32_t ctx = mock_ctx(m, 0), evq = sh_ctx(&m->dev, ctx)->async_evq;
 	struct sh_evq *q = sh_evq(&m->dev, evq), next;
@@ -178,7 +187,8 @@ static void test_spilled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_attach), cmocka_unit_test(test_overwritten),
+		cmocka_unit_test(test_attach),
+		cmocka_unit_test(test_overwritten),
 		cmocka_unit_test(test_spilled),
 	};
 

@@ -71,8 +71,9 @@ static json_t *from(const char *json)
 
 static void small(void **state)
 {
-	char *text = rendered(from("{\"version\": 1, \"a\": 5, \"list\": [], \"none\": null, \"o\": {\"b\": true},"
-				   "\"rows\": [{\"x\": 1, \"y\": [\"P\", \"Q\"]}, {\"x\": 22, \"z\": \"last\"}]}"));
+	char *text = rendered(from(
+		"{\"version\": 1, \"a\": 5, \"list\": [], \"none\": null, \"o\": {\"b\": true},"
+		"\"rows\": [{\"x\": 1, \"y\": [\"P\", \"Q\"]}, {\"x\": 22, \"z\": \"last\"}]}"));
 
 	(void)state;
 	assert_string_equal(text, "a: 5\nlist: -\nnone: -\no\n  b: true\nrows (2)\n"
@@ -116,11 +117,12 @@ static void crowded_cells(void **state)
 
 	(void)state;
 	for (int i = 0; i < 64; i++)
-		json_array_append_new(parts, json_pack("{s:i, s:i}", "context", 100 + i, "pid", 4000000 + i));
+		json_array_append_new(
+			parts, json_pack("{s:i, s:i}", "context", 100 + i, "pid", 4000000 + i));
 	for (int i = 0; i < 128; i++)
 		json_array_append_new(keys, json_pack("{s:i, s:s}", "index", i, "pkey", "0xffff"));
-	text = rendered(json_pack("{s:[{s:i, s:o, s:o, s:s}]}", "qps", "qpn", 8388681, "registrations", parts, "pkeys",
-				  keys, "last", "here"));
+	text = rendered(json_pack("{s:[{s:i, s:o, s:o, s:s}]}", "qps", "qpn", 8388681,
+				  "registrations", parts, "pkeys", keys, "last", "here"));
 	for (int i = 0; i < 64; i++) {
 		snprintf(wanted, sizeof(wanted), "context=%d pid=%d", 100 + i, 4000000 + i);
 		has(text, wanted);
@@ -142,8 +144,9 @@ static void long_words(void **state)
 	for (size_t i = 0; i < 2000; i += 37)
 		path[i] = '/';
 	path[sizeof(path) - 1] = '\0';
-	text = rendered(json_pack("{s:s, s:[{s:s, s:i, s:I, s:s}]}", "instance", path, "instances", "name", name, "hosts", 256,
-				  "pid", (json_int_t)INT64_MAX, "where", path));
+	text = rendered(json_pack("{s:s, s:[{s:s, s:i, s:I, s:s}]}", "instance", path, "instances",
+				  "name", name, "hosts", 256, "pid", (json_int_t)INT64_MAX, "where",
+				  path));
 	has(text, name);
 	for (const char *from = text; *from; from++)
 		if (*from != ' ' && *from != '\n')
@@ -162,20 +165,20 @@ static void nested(void **state)
 
 	(void)state;
 	json_array_append_new(domains, from("{\"xrcd\": 1, \"receive_qps\": []}"));
-	json_array_append_new(domains, from("{\"xrcd\": 2, \"receive_qps\": [{\"qpn\": 72, \"registrations\": [{\"pid\": 5}]}]}"));
+	json_array_append_new(domains, from("{\"xrcd\": 2, \"receive_qps\": [{\"qpn\": 72, "
+					    "\"registrations\": [{\"pid\": 5}]}]}"));
 	text = rendered(json_pack("{s:o}", "xrc_domains", domains));
-	assert_string_equal(text, "xrc_domain 1\n  receive_qps: -\nxrc_domain 2\n  receive_qps (1)\n"
-				  "    qpn  registrations\n    72   pid=5\n");
+	assert_string_equal(text,
+			    "xrc_domain 1\n  receive_qps: -\nxrc_domain 2\n  receive_qps (1)\n"
+			    "    qpn  registrations\n    72   pid=5\n");
 	free(text);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(small),
-		cmocka_unit_test(many_columns),
-		cmocka_unit_test(crowded_cells),
-		cmocka_unit_test(long_words),
+		cmocka_unit_test(small),	 cmocka_unit_test(many_columns),
+		cmocka_unit_test(crowded_cells), cmocka_unit_test(long_words),
 		cmocka_unit_test(nested),
 	};
 

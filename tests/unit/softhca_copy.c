@@ -28,7 +28,7 @@
 enum { OWN = 1, CHILD = 2, OTHER = 3, GONE = 4, ENDED = 5 };
 
 static struct sh_dev dev;
-static uint8_t *area;			/* at the same address in every process */
+static uint8_t *area; /* at the same address in every process */
 static pid_t child[2];
 
 static enum sh_copy copy(uint32_t to, const void *dst, uint32_t from, const void *src, uint64_t len)
@@ -67,7 +67,8 @@ static int setup(void **state)
 
 	(void)state;
 	/* As much of device memory as the host looks at: the tables of contexts and processes, and some shared pages. */
-	dev.inst = mmap(NULL, SH_EXEC_OFF + AREA, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	dev.inst = mmap(NULL, SH_EXEC_OFF + AREA, PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	area = mmap(NULL, AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	dev.proc = OWN;
 	if (dev.inst == MAP_FAILED || area == MAP_FAILED || sh_process_init(&dev, "/nowhere"))
@@ -157,7 +158,8 @@ static void shared(void **state)
 
 			memset(pages, 0x77, PAGE);
 			memcpy(pages + PAGE + 7, want, len);
-			assert_int_equal(dev.ops->copy(dev.host, CHILD, &d, 1, OTHER, &s, 1, len), SH_COPY_OK);
+			assert_int_equal(dev.ops->copy(dev.host, CHILD, &d, 1, OTHER, &s, 1, len),
+					 SH_COPY_OK);
 			assert_memory_equal(pages + 64 + shift, want, len);
 			assert_int_equal(pages[64 + shift - 1], 0x77);
 			assert_int_equal(pages[64 + shift + len], 0x77);
@@ -187,7 +189,8 @@ static void stored_once(void **state)
 	(void)state;
 	memset(want, 0x77, sizeof(want));
 	for (unsigned int len = 1; len <= sizeof(want); len++) {
-		struct sh_seg d = {SH_SEG_SHARED | (SH_EXEC_OFF + 512), len}, s = {(uintptr_t)want, len};
+		struct sh_seg d = {SH_SEG_SHARED | (SH_EXEC_OFF + 512), len},
+			      s = {(uintptr_t)want, len};
 		bool seen = false;
 		pid_t pid;
 
@@ -228,9 +231,12 @@ static void shared_in_part(void **state)
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		struct sh_seg src[] = {{(uintptr_t)area + 16 * PAGE, 100}, {SH_SEG_SHARED | (SH_EXEC_OFF + 5), 0},
-				       {SH_SEG_SHARED | (SH_EXEC_OFF + PAGE), 150}, {(uintptr_t)area + 17 * PAGE, 50}};
-		struct sh_seg dst[] = {{SH_SEG_SHARED | (SH_EXEC_OFF + 4 * PAGE), 30}, {(uintptr_t)area + 40 * PAGE, 200},
+		struct sh_seg src[] = {{(uintptr_t)area + 16 * PAGE, 100},
+				       {SH_SEG_SHARED | (SH_EXEC_OFF + 5), 0},
+				       {SH_SEG_SHARED | (SH_EXEC_OFF + PAGE), 150},
+				       {(uintptr_t)area + 17 * PAGE, 50}};
+		struct sh_seg dst[] = {{SH_SEG_SHARED | (SH_EXEC_OFF + 4 * PAGE), 30},
+				       {(uintptr_t)area + 40 * PAGE, 200},
 				       {SH_SEG_SHARED | (SH_EXEC_OFF + 6 * PAGE), 70}};
 		uint8_t one[100], two[150], three[50];
 
@@ -240,7 +246,8 @@ static void shared_in_part(void **state)
 		assert_int_equal(copy(others[i], area + 16 * PAGE, 0, one, 100), SH_COPY_OK);
 		assert_int_equal(copy(others[i], area + 17 * PAGE, 0, three, 50), SH_COPY_OK);
 		memcpy(pages + PAGE, two, 150);
-		assert_int_equal(dev.ops->copy(dev.host, OTHER, dst, 3, others[i], src, 4, 300), SH_COPY_OK);
+		assert_int_equal(dev.ops->copy(dev.host, OTHER, dst, 3, others[i], src, 4, 300),
+				 SH_COPY_OK);
 		memcpy(got, pages + 4 * PAGE, 30);
 		assert_int_equal(copy(0, got + 30, OTHER, area + 40 * PAGE, 200), SH_COPY_OK);
 		memcpy(got + 230, pages + 6 * PAGE, 70);
@@ -250,23 +257,31 @@ static void shared_in_part(void **state)
 	}
 	/* One list is shorter than the copy. */
 	{
-		struct sh_seg few = {SH_SEG_SHARED | SH_EXEC_OFF, 8}, many = {SH_SEG_SHARED | (SH_EXEC_OFF + PAGE), 16};
+		struct sh_seg few = {SH_SEG_SHARED | SH_EXEC_OFF, 8},
+			      many = {SH_SEG_SHARED | (SH_EXEC_OFF + PAGE), 16};
 
 		memset(pages, 0x55, 16);
-		assert_int_equal(dev.ops->copy(dev.host, OWN, &many, 1, CHILD, &few, 1, 16), SH_COPY_SRC);
-		assert_int_equal(dev.ops->copy(dev.host, OWN, &few, 1, CHILD, &many, 1, 16), SH_COPY_DST);
+		assert_int_equal(dev.ops->copy(dev.host, OWN, &many, 1, CHILD, &few, 1, 16),
+				 SH_COPY_SRC);
+		assert_int_equal(dev.ops->copy(dev.host, OWN, &few, 1, CHILD, &many, 1, 16),
+				 SH_COPY_DST);
 		for (int i = 8; i < 16; i++)
 			assert_int_equal(pages[i], 0x55);
 	}
 	for (int i = 0; i < 3; i++) {
-		static const uint64_t wrong[] = {SH_EXEC_OFF - 8, SH_EXEC_OFF + AREA - 8, ~UINT64_C(0) >> 1};
+		static const uint64_t wrong[] = {SH_EXEC_OFF - 8, SH_EXEC_OFF + AREA - 8,
+						 ~UINT64_C(0) >> 1};
 		struct sh_seg bad = {SH_SEG_SHARED | wrong[i], 16}, good = {(uintptr_t)got, 16};
 
-		assert_int_equal(dev.ops->copy(dev.host, CHILD, &bad, 1, 0, &good, 1, 16), SH_COPY_DST);
-		assert_int_equal(dev.ops->copy(dev.host, 0, &good, 1, CHILD, &bad, 1, 16), SH_COPY_SRC);
+		assert_int_equal(dev.ops->copy(dev.host, CHILD, &bad, 1, 0, &good, 1, 16),
+				 SH_COPY_DST);
+		assert_int_equal(dev.ops->copy(dev.host, 0, &good, 1, CHILD, &bad, 1, 16),
+				 SH_COPY_SRC);
 	}
-	assert_int_equal(dev.ops->copy(dev.host, GONE, &(struct sh_seg){SH_SEG_SHARED | SH_EXEC_OFF, 8}, 1, 0,
-				       &(struct sh_seg){(uintptr_t)got, 8}, 1, 8), SH_COPY_GONE);
+	assert_int_equal(dev.ops->copy(dev.host, GONE,
+				       &(struct sh_seg){SH_SEG_SHARED | SH_EXEC_OFF, 8}, 1, 0,
+				       &(struct sh_seg){(uintptr_t)got, 8}, 1, 8),
+			 SH_COPY_GONE);
 }
 
 static void whole(void **state)
@@ -282,7 +297,8 @@ static void whole(void **state)
 			uint8_t *src = area + 16 * PAGE + 5, *dst = area + 32 * PAGE + 3;
 
 			assert_int_equal(copy(sides[from], src, 0, want, sizeof(want)), SH_COPY_OK);
-			assert_int_equal(copy(sides[to], dst, sides[from], src, sizeof(want)), SH_COPY_OK);
+			assert_int_equal(copy(sides[to], dst, sides[from], src, sizeof(want)),
+					 SH_COPY_OK);
 			memset(got, 0, sizeof(got));
 			assert_int_equal(copy(0, got, sides[to], dst, sizeof(got)), SH_COPY_OK);
 			assert_memory_equal(got, want, sizeof(want));
@@ -299,20 +315,25 @@ static void lists(void **state)
 	(void)state;
 	srand(1);
 	for (int round = 0; round < 200; round++) {
-		uint32_t from = round % 3 == 0 ? 0 : round % 3 == 1 ? OWN : CHILD, to = round & 1 ? CHILD : OWN;
+		uint32_t from = round % 3 == 0	 ? 0
+				: round % 3 == 1 ? OWN
+						 : CHILD,
+			 to = round & 1 ? CHILD : OWN;
 		uint64_t len = 0, room = 0, at, want = 20000 + (uint64_t)rand() % 60000;
 		unsigned int ns, nd;
 		static uint8_t got[AREA];
 
 		for (ns = 0, at = 12 * PAGE; ns < 50 && len < want; ns++) {
-			s[ns] = (struct sh_seg){(uintptr_t)area + at, (uint64_t)rand() % 4000 * (rand() % 5 != 0)};
+			s[ns] = (struct sh_seg){(uintptr_t)area + at,
+						(uint64_t)rand() % 4000 * (rand() % 5 != 0)};
 			at += s[ns].len;
 			len += s[ns].len;
 		}
 		if (len > want)
 			len = want;
 		for (nd = 0, at = 38 * PAGE; nd < 50 && room < len; nd++) {
-			d[nd] = (struct sh_seg){(uintptr_t)area + at, nd == 49 ? len : (uint64_t)rand() % 4000};
+			d[nd] = (struct sh_seg){(uintptr_t)area + at,
+						nd == 49 ? len : (uint64_t)rand() % 4000};
 			at += d[nd].len;
 			room += d[nd].len;
 		}
@@ -338,7 +359,8 @@ static void holes(void **state)
 
 			assert_int_equal(copy(sides[i], good, sides[j], edge, 200), SH_COPY_SRC);
 			assert_int_equal(copy(sides[i], edge, sides[j], good, 200), SH_COPY_DST);
-			assert_int_equal(copy(sides[i], edge + 100, sides[j], good, 8), SH_COPY_DST);
+			assert_int_equal(copy(sides[i], edge + 100, sides[j], good, 8),
+					 SH_COPY_DST);
 			assert_int_equal(copy(sides[i], good, sides[j], edge, 100), SH_COPY_OK);
 		}
 	}
@@ -423,10 +445,11 @@ static void undumpable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whole),
-		cmocka_unit_test(shared), cmocka_unit_test(stored_once),
-		cmocka_unit_test(shared_in_part), cmocka_unit_test(lists), cmocka_unit_test(holes), cmocka_unit_test(gone),
-		cmocka_unit_test(replaced), cmocka_unit_test(undumpable),
+		cmocka_unit_test(whole),       cmocka_unit_test(shared),
+		cmocka_unit_test(stored_once), cmocka_unit_test(shared_in_part),
+		cmocka_unit_test(lists),       cmocka_unit_test(holes),
+		cmocka_unit_test(gone),	       cmocka_unit_test(replaced),
+		cmocka_unit_test(undumpable),
 	};
 
 	return cmocka_run_group_tests_name("softhca_copy", tests, setup, teardown);

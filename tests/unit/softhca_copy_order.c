@@ -4,7 +4,7 @@
  * length, from and to any alignment, with nothing stored beside it.
  */
 #define SH_WEAKLY_ORDERED 1
-#define sh_copy_forward sh_copy_weak
+#define sh_copy_forward	  sh_copy_weak
 #include "softhca/device/memory/copy.c"
 
 #include <setjmp.h>

@@ -32,8 +32,8 @@ struct cq {
 
 static void cq_open(struct cq *c, uint32_t cqe_size, uint32_t log_size, bool shared)
 {
-	struct mock_config cfg = { .cqe_size = cqe_size };
-	struct sh_cq_init init = { 0 };
+	struct mock_config cfg = {.cqe_size = cqe_size};
+	struct sh_cq_init init = {0};
 
 	memset(c, 0, sizeof(*c));
 	c->m = mock_new(&cfg);
@@ -74,14 +74,16 @@ static int put(struct cq *c, const struct sh_cqe *cqe)
 
 static int put_n(struct cq *c, uint16_t index)
 {
-	struct sh_cqe cqe = { .qpn = 0x48, .wqe_index = index, .opcode = MLX4_OPCODE_SEND, .send = 1 };
+	struct sh_cqe cqe = {
+		.qpn = 0x48, .wqe_index = index, .opcode = MLX4_OPCODE_SEND, .send = 1};
 
 	return put(c, &cqe);
 }
 
 static struct mlx4_cqe *entry(struct cq *c, uint32_t i)
 {
-	return (struct mlx4_cqe *)((char *)mock_ptr(&c->buf) + (i & ((1u << c->log_size) - 1)) * c->size + c->size - 32);
+	return (struct mlx4_cqe *)((char *)mock_ptr(&c->buf) +
+				   (i & ((1u << c->log_size) - 1)) * c->size + c->size - 32);
 }
 
 /* Returns the next entry if software owns it, else NULL. */
@@ -147,11 +149,15 @@ static void a_new_queue_looks_empty(void **state)
 
 static void writes_the_worked_example(void **state)
 {
-	const uint8_t want[32] = { 0, 0, 0, 0x48, [25] = 2, [31] = 0x4a };
-	const uint8_t flushed[32] = { 0, 0, 0, 0x48, [25] = 3, [26] = 0xf9, [27] = 0x05, [31] = 0x9e };
-	struct sh_cqe cqe = { .qpn = 0x48, .wqe_index = 2, .opcode = MLX4_OPCODE_SEND, .send = 1 };
-	struct sh_cqe flush = { .qpn = 0x48, .wqe_index = 3, .opcode = MLX4_CQE_ERROR,
-				.syndrome = MLX4_SYNDROME_WR_FLUSH, .vendor = 0xf9 };
+	const uint8_t want[32] = {0, 0, 0, 0x48, [25] = 2, [31] = 0x4a};
+	const uint8_t flushed[32] = {
+		0, 0, 0, 0x48, [25] = 3, [26] = 0xf9, [27] = 0x05, [31] = 0x9e};
+	struct sh_cqe cqe = {.qpn = 0x48, .wqe_index = 2, .opcode = MLX4_OPCODE_SEND, .send = 1};
+	struct sh_cqe flush = {.qpn = 0x48,
+			       .wqe_index = 3,
+			       .opcode = MLX4_CQE_ERROR,
+			       .syndrome = MLX4_SYNDROME_WR_FLUSH,
+			       .vendor = 0xf9};
 	struct cq c;
 	int shared;
 
@@ -173,9 +179,16 @@ static void writes_the_worked_example(void **state)
 
 static void fills_in_every_field(void **state)
 {
-	struct sh_cqe cqe = { .qpn = 0x800123, .imm_be = htobe32(0x01020304), .srqn_srcqp = 0x80000456,
-			      .sl_vid = 0x3000, .slid = 17, .byte_cnt = 100000, .wqe_index = 0xfffe,
-			      .opcode = MLX4_CQE_RECV_SEND_IMM, .syndrome = 1, .vendor = 2 };
+	struct sh_cqe cqe = {.qpn = 0x800123,
+			     .imm_be = htobe32(0x01020304),
+			     .srqn_srcqp = 0x80000456,
+			     .sl_vid = 0x3000,
+			     .slid = 17,
+			     .byte_cnt = 100000,
+			     .wqe_index = 0xfffe,
+			     .opcode = MLX4_CQE_RECV_SEND_IMM,
+			     .syndrome = 1,
+			     .vendor = 2};
 	struct mlx4_cqe *e;
 	struct cq c;
 
@@ -232,7 +245,8 @@ static void indices_wrap_at_24_bits(void **state)
 	(void)state;
 	cq_open(&c, 32, 2, true);
 	cq = sh_cq_get(&c.m->dev, 0, CQN);
-	cq->producer = cq->consumer_seen = cq->last_notified = cq->solicited_producer = c.ci = 0xfffffe;
+	cq->producer = cq->consumer_seen = cq->last_notified = cq->solicited_producer = c.ci =
+		0xfffffe;
 	memset(mock_ptr(&c.buf), 0x7f, 128); /* odd pass: software owns those with the bit set */
 	set_ci(&c);
 	for (i = 0; i < 8; i++) {
@@ -308,7 +322,7 @@ static void arming_is_neither_late_nor_early(void **state)
 
 	(void)state;
 	for (trap = 0; trap < 2; trap++) {
-		void (*arm)(struct cq *c, uint32_t cmd) = trap ? arm_trap : arm_kick;
+		void (*arm)(struct cq * c, uint32_t cmd) = trap ? arm_trap : arm_kick;
 
 		cq_open(&c, 32, 4, true);
 		/* Not armed: no event. */
@@ -361,9 +375,10 @@ static void an_arm_record_takes_effect_once(void **state)
 
 static void solicited_arms_wait_for_solicited_entries(void **state)
 {
-	struct sh_cqe plain = { .qpn = 1, .opcode = MLX4_CQE_RECV_SEND };
-	struct sh_cqe solicited = { .qpn = 1, .opcode = MLX4_CQE_RECV_SEND, .solicited = 1 };
-	struct sh_cqe error = { .qpn = 1, .opcode = MLX4_CQE_ERROR, .syndrome = MLX4_SYNDROME_WR_FLUSH };
+	struct sh_cqe plain = {.qpn = 1, .opcode = MLX4_CQE_RECV_SEND};
+	struct sh_cqe solicited = {.qpn = 1, .opcode = MLX4_CQE_RECV_SEND, .solicited = 1};
+	struct sh_cqe error = {
+		.qpn = 1, .opcode = MLX4_CQE_ERROR, .syndrome = MLX4_SYNDROME_WR_FLUSH};
 	struct cq c;
 
 	(void)state;
@@ -436,8 +451,9 @@ static void copy_over(struct cq *c, const struct sh_umem *old, uint32_t old_log)
 	uint32_t i = c->ci, on = 1u << old_log, nn = 1u << c->log_size;
 
 	for (;; i++) {
-		struct mlx4_cqe *from = (struct mlx4_cqe *)((char *)mock_ptr(old) + (i & (on - 1)) * c->size +
-							   c->size - 32);
+		struct mlx4_cqe *from =
+			(struct mlx4_cqe *)((char *)mock_ptr(old) + (i & (on - 1)) * c->size +
+					    c->size - 32);
 		struct mlx4_cqe *to = entry(c, i + 1);
 
 		if ((from->owner_sr_opcode & MLX4_CQE_OPCODE_MASK) == MLX4_CQE_RESIZE)
@@ -475,7 +491,8 @@ static void resizes_at_every_phase(void **state)
 					for (i = 0; i < left; i++)
 						assert_int_equal(put_n(&c, (uint16_t)(i + 1)), 0);
 					old = c.buf;
-					new = mock_umem(c.m, c.ctx, (size_t)c.size << to, !(kind & 2));
+					new = mock_umem(c.m, c.ctx, (size_t)c.size << to,
+							!(kind & 2));
 					err = sh_cq_resize(&c.m->daemon, 0, CQN, &new, to);
 					if (left + 1 > 1u << to) {
 						assert_int_equal(err, -EINVAL);
@@ -488,11 +505,13 @@ static void resizes_at_every_phase(void **state)
 						c.log_size = to;
 						/* An entry arrives before the provider copies. */
 						if (left + 2 <= 1u << to)
-							assert_int_equal(put_n(&c, (uint16_t)(left + 1)), 0);
+							assert_int_equal(
+								put_n(&c, (uint16_t)(left + 1)), 0);
 						copy_over(&c, &old, 3);
 						set_ci(&c);
 					} else {
-						assert_int_equal(put_n(&c, (uint16_t)(left + 1)), 0);
+						assert_int_equal(put_n(&c, (uint16_t)(left + 1)),
+								 0);
 					}
 					for (i = 1; peek(&c); i++)
 						assert_int_equal(be16toh(poll(&c)->wqe_index), i);
@@ -575,7 +594,7 @@ static void a_queue_of_a_dead_owner_gets_nothing(void **state)
 
 static void bad_creations_change_nothing(void **state)
 {
-	struct sh_cq_init init = { 0 };
+	struct sh_cq_init init = {0};
 	struct cq c;
 
 	(void)state;

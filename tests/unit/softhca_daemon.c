@@ -51,8 +51,14 @@ static int forget_close_range(void)
 pid_t daemon_launch(bool leased, struct sh_status *st)
 {
 	struct sh_kernel_config cfg = {
-		.dir = daemon_dir, .leased = leased,
-		.device = {.hosts = 2, .hcas_per_host = 1, .ports = 1, .cqe_size = 32, .driver_abi = 3, .face = SH_FACE_OFED,
+		.dir = daemon_dir,
+		.leased = leased,
+		.device = {.hosts = 2,
+			   .hcas_per_host = 1,
+			   .ports = 1,
+			   .cqe_size = 32,
+			   .driver_abi = 3,
+			   .face = SH_FACE_OFED,
 			   .pool_size = 64 << 20},
 	};
 	int ready[2];
@@ -136,7 +142,8 @@ json_t *daemon_show(void)
 
 json_t *daemon_hca(json_t *j)
 {
-	return json_array_get(json_object_get(json_array_get(json_object_get(j, "hosts"), 0), "hcas"), 0);
+	return json_array_get(
+		json_object_get(json_array_get(json_object_get(j, "hosts"), 0), "hcas"), 0);
 }
 
 size_t daemon_count(const char *what)
@@ -185,17 +192,25 @@ void client_open(struct client *c)
 	snprintf(path, sizeof(path), "%s/files/l%u.%u", daemon_dir, r.ctx, r.generation);
 	c->life = open(path, O_RDWR | O_CLOEXEC);
 	assert_true(c->life >= 0);
-	assert_int_equal(sh_client_request(c->fd, &done, sizeof(done), &st, sizeof(st), NULL, NULL), 0);
+	assert_int_equal(sh_client_request(c->fd, &done, sizeof(done), &st, sizeof(st), NULL, NULL),
+			 0);
 	assert_int_equal(st.error, 0);
 }
 
-int client_command(struct client *c, uint32_t number, void *buf, size_t len, size_t out, struct sh_command_reply *r, int *fd)
+int client_command(struct client *c, uint32_t number, void *buf, size_t len, size_t out,
+		   struct sh_command_reply *r, int *fd)
 {
-	struct sh_command m = {.type = SH_MSG_COMMAND, .ctx = c->ctx, .tid = gettid(), .cap_ipc_lock = 1, .addr = (uintptr_t)buf, .len = len};
+	struct sh_command m = {.type = SH_MSG_COMMAND,
+			       .ctx = c->ctx,
+			       .tid = gettid(),
+			       .cap_ipc_lock = 1,
+			       .addr = (uintptr_t)buf,
+			       .len = len};
 	unsigned int nfds;
 	int fds[SH_CLIENT_FDS];
 
-	*(struct uv_hdr *)buf = (struct uv_hdr){.command = number, .in_words = len / 4, .out_words = out / 4};
+	*(struct uv_hdr *)buf =
+		(struct uv_hdr){.command = number, .in_words = len / 4, .out_words = out / 4};
 	assert_int_equal(sh_client_request(c->fd, &m, sizeof(m), r, sizeof(*r), fds, &nfds), 0);
 	assert_int_equal(nfds, r->nfds);
 	if (nfds)

@@ -15,8 +15,8 @@
 
 /* ---- the daemon ---- */
 
-extern char daemon_dir[64];	/* of the instance */
-extern bool daemon_old_kernel;	/* the next daemon has a kernel without close_range() */
+extern char daemon_dir[64];    /* of the instance */
+extern bool daemon_old_kernel; /* the next daemon has a kernel without close_range() */
 
 /* For cmocka_run_group_tests(). Each daemon has removed its instance, or the second one fails. */
 int daemon_make_base(void **state);
@@ -29,9 +29,9 @@ void daemon_stop(pid_t pid);
 /* A connection that has said nothing yet, and one that has said hello. */
 int daemon_connect(void);
 int daemon_hello(bool shim, uint32_t again, struct sh_hello_reply *r);
-json_t *daemon_show(void);			/* what `softhca show --json` prints */
-json_t *daemon_hca(json_t *j);			/* the first HCA in it */
-size_t daemon_count(const char *what);		/* objects of this kind that the first HCA has */
+json_t *daemon_show(void);	       /* what `softhca show --json` prints */
+json_t *daemon_hca(json_t *j);	       /* the first HCA in it */
+size_t daemon_count(const char *what); /* objects of this kind that the first HCA has */
 size_t daemon_processes(void);
 
 /* ---- a client ---- */
@@ -44,8 +44,8 @@ struct client {
 void client_hello(struct client *c, uint32_t again);
 void client_open(struct client *c);
 /* Returns the error of the reply. fd: the descriptor that comes with it, if one does. */
-int client_command(struct client *c, uint32_t number, void *buf, size_t len, size_t out, struct sh_command_reply *r,
-		   int *fd);
+int client_command(struct client *c, uint32_t number, void *buf, size_t len, size_t out,
+		   struct sh_command_reply *r, int *fd);
 int client_plain(struct client *c, uint32_t number, size_t out, int *fd);
 
 #endif

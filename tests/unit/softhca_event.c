@@ -30,7 +30,7 @@ struct fixture {
 
 static void fixture_open(struct fixture *f)
 {
-	struct sh_cq_init init = { 0 };
+	struct sh_cq_init init = {0};
 	int i;
 
 	f->m = mock_new(NULL);

@@ -26,8 +26,8 @@
 #include "softhca/device/queues/cqe.h"
 #include "softhca/device/transport/doorbell.h"
 
-#define KEY	0x1100u
-#define CQN	200
+#define KEY 0x1100u
+#define CQN 200
 
 static unsigned int taken(struct mock *m)
 {
@@ -96,7 +96,7 @@ static void *destroy(void *arg)
 
 static void removal_waits_for_threads_inside(void **state)
 {
-	struct visitor v = { 0 };
+	struct visitor v = {0};
 	pthread_t visitor, destroyer;
 	struct sh_dev *d;
 	uint32_t ctx, out;
@@ -211,10 +211,10 @@ static void handler(int sig)
 
 static void a_handlers_doorbell_is_served_on_the_way_out(void **state)
 {
-	struct sh_cq_init init = { .log_size = 4, .user_handle = 1 };
-	struct sigaction act = { .sa_handler = handler };
+	struct sh_cq_init init = {.log_size = 4, .user_handle = 1};
+	struct sigaction act = {.sa_handler = handler};
 	struct mock *m = mock_new(NULL);
-	struct sh_cqe cqe = { .opcode = 1 };
+	struct sh_cqe cqe = {.opcode = 1};
 	struct sh_txn_open t;
 	struct sh_cq *cq;
 	unsigned int i;
@@ -228,7 +228,8 @@ static void a_handlers_doorbell_is_served_on_the_way_out(void **state)
 	assert_int_equal(sh_cq_create(&m->daemon, 0, CQN, &init), 0);
 	cq = sh_cq_get(&m->dev, 0, CQN);
 	sigaction(SIGUSR1, &act, NULL);
-	((struct mlx4_cq_dbrec *)mock_ptr(&init.db))->arm = htobe32(1u << 28 | MLX4_CQ_ARM_NEXT << 24);
+	((struct mlx4_cq_dbrec *)mock_ptr(&init.db))->arm =
+		htobe32(1u << 28 | MLX4_CQ_ARM_NEXT << 24);
 
 	assert_true(sh_enter(&m->dev));
 	sh_lock(&m->dev, &cq->lock);
@@ -244,7 +245,8 @@ static void a_handlers_doorbell_is_served_on_the_way_out(void **state)
 
 	/* Outside device code a handler enters it by itself. */
 	refused = 0;
-	((struct mlx4_cq_dbrec *)mock_ptr(&init.db))->arm = htobe32(2u << 28 | MLX4_CQ_ARM_NEXT << 24 | 1);
+	((struct mlx4_cq_dbrec *)mock_ptr(&init.db))->arm =
+		htobe32(2u << 28 | MLX4_CQ_ARM_NEXT << 24 | 1);
 	raise(SIGUSR1);
 	assert_int_equal(refused, 0);
 	assert_int_equal(cq->armed, SH_ARM_ANY);

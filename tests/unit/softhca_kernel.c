@@ -61,7 +61,12 @@ struct kt *kt_start(enum sh_face face, uint32_t hosts, uint32_t hcas)
 {
 	struct kt *t = must(calloc(1, sizeof(*t)), "memory");
 	struct sh_kernel_config cfg = {
-		.device = {.hosts = hosts, .hcas_per_host = hcas, .ports = 2, .cqe_size = 32, .driver_abi = 3, .face = face,
+		.device = {.hosts = hosts,
+			   .hcas_per_host = hcas,
+			   .ports = 2,
+			   .cqe_size = 32,
+			   .driver_abi = 3,
+			   .face = face,
 			   .pool_size = 64 << 20},
 	};
 	uint64_t witness;
@@ -75,7 +80,8 @@ struct kt *kt_start(enum sh_face face, uint32_t hosts, uint32_t hcas)
 	must(mkdtemp(base), "mkdtemp");
 	snprintf(t->dir, sizeof(t->dir), "%s/instance", base);
 	cfg.dir = t->dir;
-	if (kern_init(&t->k, &cfg, text, sizeof(text)) < 0 || kern_publish(&t->k, text, sizeof(text)) < 0) {
+	if (kern_init(&t->k, &cfg, text, sizeof(text)) < 0 ||
+	    kern_publish(&t->k, text, sizeof(text)) < 0) {
 		fprintf(stderr, "instance: %s\n", text);
 		exit(1);
 	}
@@ -104,7 +110,8 @@ struct kctx *kt_open_raw(struct kt *t, uint32_t device)
 {
 	struct kctx *ctx;
 
-	if (ctx_open(&t->k, t->proc, device, &ctx) < 0 || ctx_opened(&t->k, t->proc, ctx->index) < 0) {
+	if (ctx_open(&t->k, t->proc, device, &ctx) < 0 ||
+	    ctx_opened(&t->k, t->proc, ctx->index) < 0) {
 		fprintf(stderr, "open of device %u failed\n", device);
 		exit(1);
 	}
@@ -154,8 +161,8 @@ static void map(struct kt *t)
 	for (i = 0; i < t->r.nactions && !t->no_map; i++) {
 		const struct sh_action *a = &t->r.action[i];
 
-		if (mmap((void *)(uintptr_t)a->uaddr, a->len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, t->k.memfd,
-			 a->shm_off) == MAP_FAILED) {
+		if (mmap((void *)(uintptr_t)a->uaddr, a->len, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_FIXED, t->k.memfd, a->shm_off) == MAP_FAILED) {
 			perror("mmap");
 			exit(1);
 		}
@@ -176,7 +183,12 @@ static void run(struct kt *t, struct call *c, const void *buf, size_t len)
 int kt_write(struct kt *t, struct kctx *ctx, const void *buf, size_t len)
 {
 	struct call c = {
-		.k = &t->k, .ctx = ctx, .proc = t->proc, .tid = gettid(), .cap_ipc_lock = t->cap, .memlock_limit = t->memlock,
+		.k = &t->k,
+		.ctx = ctx,
+		.proc = t->proc,
+		.tid = gettid(),
+		.cap_ipc_lock = t->cap,
+		.memlock_limit = t->memlock,
 		.r = &t->r,
 	};
 
@@ -193,7 +205,8 @@ int kt_write(struct kt *t, struct kctx *ctx, const void *buf, size_t len)
 
 int kt_cmd(struct kt *t, struct kctx *ctx, uint32_t number, void *cmd, size_t len, size_t out)
 {
-	*(struct uv_hdr *)cmd = (struct uv_hdr){.command = number, .in_words = len / 4, .out_words = out / 4};
+	*(struct uv_hdr *)cmd =
+		(struct uv_hdr){.command = number, .in_words = len / 4, .out_words = out / 4};
 	return kt_write(t, ctx, cmd, len);
 }
 
@@ -211,12 +224,17 @@ int kt_pd(struct kt *t, struct kctx *ctx, uint32_t *handle)
 	return err;
 }
 
-int kt_mr(struct kt *t, struct kctx *ctx, uint32_t pd, void *addr, uint64_t len, uint32_t access, uint32_t *handle, uint32_t *key)
+int kt_mr(struct kt *t, struct kctx *ctx, uint32_t pd, void *addr, uint64_t len, uint32_t access,
+	  uint32_t *handle, uint32_t *key)
 {
 	struct uv_reg_mr_resp resp;
 	struct uv_reg_mr cmd = {
-		.response = (uintptr_t)&resp, .start = (uintptr_t)addr, .length = len, .hca_va = (uintptr_t)addr,
-		.pd_handle = pd, .access_flags = access,
+		.response = (uintptr_t)&resp,
+		.start = (uintptr_t)addr,
+		.length = len,
+		.hca_va = (uintptr_t)addr,
+		.pd_handle = pd,
+		.access_flags = access,
 	};
 	int err = kt_cmd(t, ctx, UV_REG_MR, &cmd, sizeof(cmd), sizeof(resp));
 
@@ -297,13 +315,17 @@ struct srq_resp {
 	struct mlx4_abi_create_srq_resp drv;
 };
 
-int kt_srq(struct kt *t, struct kctx *ctx, uint32_t pd, uint32_t max_wr, uint32_t max_sge, struct kt_queue *q)
+int kt_srq(struct kt *t, struct kctx *ctx, uint32_t pd, uint32_t max_wr, uint32_t max_sge,
+	   struct kt_queue *q)
 {
 	struct srq_resp resp;
 	struct {
 		struct uv_create_srq core;
 		struct mlx4_abi_create_srq drv;
-	} cmd = {.core = {.response = (uintptr_t)&resp, .pd_handle = pd, .max_wr = max_wr, .max_sge = max_sge}};
+	} cmd = {.core = {.response = (uintptr_t)&resp,
+			  .pd_handle = pd,
+			  .max_wr = max_wr,
+			  .max_sge = max_sge}};
 	int err;
 
 	queue_alloc(q, (size_t)(max_wr + 1) * 2 * 1024);
@@ -314,18 +336,29 @@ int kt_srq(struct kt *t, struct kctx *ctx, uint32_t pd, uint32_t max_wr, uint32_
 	return done(q, err, resp.core.srq_handle, resp.drv.srqn);
 }
 
-int kt_xsrq(struct kt *t, struct kctx *ctx, uint32_t pd, uint32_t xrcd, uint32_t cq, struct kt_queue *q)
+int kt_xsrq(struct kt *t, struct kctx *ctx, uint32_t pd, uint32_t xrcd, uint32_t cq,
+	    struct kt_queue *q)
 {
 	struct srq_resp resp;
 	struct {
 		struct uv_create_xrc_srq core;
 		struct mlx4_abi_create_srq drv;
-	} ofed = {.core = {.response = (uintptr_t)&resp, .pd_handle = pd, .max_wr = 15, .max_sge = 1, .xrcd_handle = xrcd, .xrc_cq = cq}};
+	} ofed = {.core = {.response = (uintptr_t)&resp,
+			   .pd_handle = pd,
+			   .max_wr = 15,
+			   .max_sge = 1,
+			   .xrcd_handle = xrcd,
+			   .xrc_cq = cq}};
 	struct {
 		struct uv_create_xsrq core;
 		struct mlx4_abi_create_srq drv;
-	} mainline = {.core = {.response = (uintptr_t)&resp, .srq_type = UV_SRQT_XRC, .pd_handle = pd, .max_wr = 15, .max_sge = 1,
-			       .xrcd_handle = xrcd, .cq_handle = cq}};
+	} mainline = {.core = {.response = (uintptr_t)&resp,
+			       .srq_type = UV_SRQT_XRC,
+			       .pd_handle = pd,
+			       .max_wr = 15,
+			       .max_sge = 1,
+			       .xrcd_handle = xrcd,
+			       .cq_handle = cq}};
 	int err;
 
 	queue_alloc(q, 4096);
@@ -339,7 +372,8 @@ int kt_xsrq(struct kt *t, struct kctx *ctx, uint32_t pd, uint32_t xrcd, uint32_t
 	return done(q, err, resp.core.srq_handle, resp.drv.srqn);
 }
 
-int kt_qp(struct kt *t, struct kctx *ctx, uint32_t type, uint32_t pd, uint32_t cq, int64_t srq, struct kt_queue *q)
+int kt_qp(struct kt *t, struct kctx *ctx, uint32_t type, uint32_t pd, uint32_t cq, int64_t srq,
+	  struct kt_queue *q)
 {
 	struct uv_create_qp_resp resp;
 	bool rq = srq < 0 && type != UV_QPT_XRC && type != UV_QPT_XRC_INI;
@@ -347,9 +381,17 @@ int kt_qp(struct kt *t, struct kctx *ctx, uint32_t type, uint32_t pd, uint32_t c
 		struct uv_create_qp core;
 		struct mlx4_abi_create_qp drv;
 	} cmd = {
-		.core = {.response = (uintptr_t)&resp, .pd_handle = pd, .send_cq_handle = cq, .recv_cq_handle = cq,
-			 .srq_handle = srq < 0 ? 0 : srq, .max_send_wr = 10, .max_recv_wr = rq ? 10 : 0, .max_send_sge = 1,
-			 .max_recv_sge = rq ? 1 : 0, .qp_type = type, .is_srq = srq >= 0 && type != UV_QPT_XRC},
+		.core = {.response = (uintptr_t)&resp,
+			 .pd_handle = pd,
+			 .send_cq_handle = cq,
+			 .recv_cq_handle = cq,
+			 .srq_handle = srq < 0 ? 0 : srq,
+			 .max_send_wr = 10,
+			 .max_recv_wr = rq ? 10 : 0,
+			 .max_send_sge = 1,
+			 .max_recv_sge = rq ? 1 : 0,
+			 .qp_type = type,
+			 .is_srq = srq >= 0 && type != UV_QPT_XRC},
 		.drv = {.log_sq_bb_count = 6, .log_sq_stride = 6},
 	};
 	int err;
@@ -382,7 +424,8 @@ int kt_xrcd(struct kt *t, struct kctx *ctx, int fd, int oflags, uint32_t *handle
 	bool ofed = t->k.cfg.device.face == SH_FACE_OFED;
 	struct uv_open_xrc_domain_resp resp[3];
 	struct uv_open_xrc_domain cmd = {.response = (uintptr_t)resp, .fd = fd, .oflags = oflags};
-	int err = kt_cmd(t, ctx, ofed ? UV_OPEN_XRC_DOMAIN : UV_OPEN_XRCD, &cmd, sizeof(cmd), sizeof(resp));
+	int err = kt_cmd(t, ctx, ofed ? UV_OPEN_XRC_DOMAIN : UV_OPEN_XRCD, &cmd, sizeof(cmd),
+			 sizeof(resp));
 
 	if (!err)
 		*handle = resp[0].xrcd_handle;
@@ -406,16 +449,17 @@ struct kt_state kt_state(struct kt *t)
 			continue;
 		for (type = 0; type < UO_TYPES; type++)
 			DL_FOREACH(t->k.ctx[i]->objs[type], u)
-				s.objects[type]++;
+		s.objects[type]++;
 		DL_FOREACH(t->k.ctx[i]->evqs, e)
-			s.evqs++;
+		s.evqs++;
 	}
 	for (i = 0; i < cfg->hosts * cfg->hcas_per_host; i++) {
 		const struct hca_objects *h = &t->k.objects[i];
 
-		s.numbers += h->pdn.used + h->xrcdn.used + h->mpt.used + h->cqn.used + h->srqn.used + h->qpn.used;
+		s.numbers += h->pdn.used + h->xrcdn.used + h->mpt.used + h->cqn.used +
+			     h->srqn.used + h->qpn.used;
 		DL_FOREACH(h->xrcds, d)
-			s.domains += 1 + 100 * d->opens + 10000 * d->users;
+		s.domains += 1 + 100 * d->opens + 10000 * d->users;
 		s.qps += HASH_COUNT(h->qps);
 	}
 	s.regs = t->k.xrc_reg.used;

@@ -15,10 +15,11 @@
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/uverbs/uverbs-abi.h"
 
-#define SIZE(u, i)			_Static_assert(sizeof(struct u) == sizeof(struct i), #u " and " #i);
-#define FIELD(u, uf, i, f)							\
-	_Static_assert(offsetof(struct u, uf) == offsetof(struct i, f) &&	\
-		       sizeof(((struct u *)0)->uf) == sizeof(((struct i *)0)->f), #u "." #uf " and " #i "." #f);
+#define SIZE(u, i) _Static_assert(sizeof(struct u) == sizeof(struct i), #u " and " #i);
+#define FIELD(u, uf, i, f)                                                                         \
+	_Static_assert(offsetof(struct u, uf) == offsetof(struct i, f) &&                          \
+			       sizeof(((struct u *)0)->uf) == sizeof(((struct i *)0)->f),          \
+		       #u "." #uf " and " #i "." #f);
 
 SIZE(uv_plain, ibv_get_context)
 FIELD(uv_plain, response, ibv_get_context, response)
@@ -56,7 +57,8 @@ FIELD(uv_query_device_resp, max_raw_ipv6_qp, ibv_query_device_resp, max_raw_ipv6
 FIELD(uv_query_device_resp, max_raw_ethy_qp, ibv_query_device_resp, max_raw_ethy_qp)
 FIELD(uv_query_device_resp, max_mcast_grp, ibv_query_device_resp, max_mcast_grp)
 FIELD(uv_query_device_resp, max_mcast_qp_attach, ibv_query_device_resp, max_mcast_qp_attach)
-FIELD(uv_query_device_resp, max_total_mcast_qp_attach, ibv_query_device_resp, max_total_mcast_qp_attach)
+FIELD(uv_query_device_resp, max_total_mcast_qp_attach, ibv_query_device_resp,
+      max_total_mcast_qp_attach)
 FIELD(uv_query_device_resp, max_ah, ibv_query_device_resp, max_ah)
 FIELD(uv_query_device_resp, max_fmr, ibv_query_device_resp, max_fmr)
 FIELD(uv_query_device_resp, max_map_per_fmr, ibv_query_device_resp, max_map_per_fmr)

@@ -15,7 +15,8 @@
 #include "softhca_kernel.h"
 #include "softhca/kernel/uverbs/uverbs-abi.h"
 
-static int raw(struct kt *t, struct kctx *ctx, uint32_t number, uint16_t in_words, uint16_t out_words, size_t len)
+static int raw(struct kt *t, struct kctx *ctx, uint32_t number, uint16_t in_words,
+	       uint16_t out_words, size_t len)
 {
 	uint32_t buf[64] = {number, in_words | (uint32_t)out_words << 16};
 
@@ -65,12 +66,17 @@ static void framing(enum sh_face face)
 	assert_int_equal(kt_cmd(t, ctx, UV_ALLOC_PD, &cmd, sizeof(cmd), 0), ENOSPC);
 	assert_int_equal(kt_cmd(t, ctx, UV_CREATE_COMP_CHANNEL, &cmd, sizeof(cmd), 0), ENOSPC);
 	/* Shorter than the structure of the command. */
-	assert_int_equal(raw(t, ctx, UV_ALLOC_PD, 3, 4, 12), face == SH_FACE_OFED ? EINVAL : ENOSPC);
+	assert_int_equal(raw(t, ctx, UV_ALLOC_PD, 3, 4, 12),
+			 face == SH_FACE_OFED ? EINVAL : ENOSPC);
 	/* Commands that mlx4 does not have. */
-	assert_int_equal(raw(t, ctx, UV_PEEK_CQ, 4, 0, 16), face == SH_FACE_OFED ? EINVAL : EOPNOTSUPP);
-	assert_int_equal(raw(t, ctx, UV_POST_SEND, 8, 1, 32), face == SH_FACE_OFED ? EINVAL : EOPNOTSUPP);
-	assert_int_equal(raw(t, ctx, UV_ALLOC_MW, 6, 1, 24), face == SH_FACE_OFED ? EINVAL : EOPNOTSUPP);
-	assert_int_equal(raw(t, ctx, UV_REREG_MR, 16, 2, 64), face == SH_FACE_OFED ? EINVAL : EOPNOTSUPP);
+	assert_int_equal(raw(t, ctx, UV_PEEK_CQ, 4, 0, 16),
+			 face == SH_FACE_OFED ? EINVAL : EOPNOTSUPP);
+	assert_int_equal(raw(t, ctx, UV_POST_SEND, 8, 1, 32),
+			 face == SH_FACE_OFED ? EINVAL : EOPNOTSUPP);
+	assert_int_equal(raw(t, ctx, UV_ALLOC_MW, 6, 1, 24),
+			 face == SH_FACE_OFED ? EINVAL : EOPNOTSUPP);
+	assert_int_equal(raw(t, ctx, UV_REREG_MR, 16, 2, 64),
+			 face == SH_FACE_OFED ? EINVAL : EOPNOTSUPP);
 	/* A response that cannot be written undoes the command. */
 	cmd.response = 8;
 	assert_int_equal(kt_cmd(t, ctx, UV_ALLOC_PD, &cmd, sizeof(cmd), 12), EFAULT);
@@ -94,7 +100,8 @@ static void framing(enum sh_face face)
 static void cut_short(void **state)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	char *two = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *two =
+		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint32_t *last = (uint32_t *)(two + page - 8);
 
 	(void)state;
@@ -114,9 +121,11 @@ static void cut_short(void **state)
 		last[0] = 200;
 		assert_int_equal(kt_write(t, ctx, last, 16), EINVAL);
 		last[0] = 0x80000000u | 50;
-		assert_int_equal(kt_write(t, ctx, last, 24), face == SH_FACE_OFED ? EINVAL : EOPNOTSUPP);
+		assert_int_equal(kt_write(t, ctx, last, 24),
+				 face == SH_FACE_OFED ? EINVAL : EOPNOTSUPP);
 		last[0] = 0x80000000u | UV_QUERY_DEVICE;
-		assert_int_equal(kt_write(t, ctx, last, 24), face == SH_FACE_OFED ? EINVAL : EFAULT);
+		assert_int_equal(kt_write(t, ctx, last, 24),
+				 face == SH_FACE_OFED ? EINVAL : EFAULT);
 		assert_int_equal(kt_write(t, ctx, last, 12), EINVAL);
 		after = kt_state(t);
 		assert_true(kt_same(&before, &after));
@@ -259,12 +268,9 @@ static void foreign_handles(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(framing_ofed),
-		cmocka_unit_test(framing_mainline),
-		cmocka_unit_test(cut_short),
-		cmocka_unit_test(probe),
-		cmocka_unit_test(extended),
-		cmocka_unit_test(foreign_handles),
+		cmocka_unit_test(framing_ofed), cmocka_unit_test(framing_mainline),
+		cmocka_unit_test(cut_short),	cmocka_unit_test(probe),
+		cmocka_unit_test(extended),	cmocka_unit_test(foreign_handles),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,12 +94,15 @@ static void nonsense(void **state)
 	{
 		struct sh_open_reply o;
 
-		assert_int_equal(sh_client_request(c.fd, &open_msg, sizeof(open_msg), &o, sizeof(o), NULL, NULL), 0);
+		assert_int_equal(sh_client_request(c.fd, &open_msg, sizeof(open_msg), &o, sizeof(o),
+						   NULL, NULL),
+				 0);
 		assert_int_equal(o.error, ENOENT);
 	}
 	c.ctx = 999;
 	cmd.tid = gettid();
-	assert_int_equal(sh_client_request(c.fd, &cmd, sizeof(cmd), &reply, sizeof(reply), NULL, NULL), 0);
+	assert_int_equal(
+		sh_client_request(c.fd, &cmd, sizeof(cmd), &reply, sizeof(reply), NULL, NULL), 0);
 	assert_int_equal(reply.error, ENODEV);
 	close(c.fd);
 	assert_int_equal(daemon_count("contexts"), 0);
@@ -130,7 +133,8 @@ static void death(void **state)
 	if (!child) {
 		client_hello(&c, 0);
 		client_open(&c);
-		if (client_plain(&c, UV_GET_CONTEXT, 16, &fd) || client_plain(&c, UV_ALLOC_PD, 12, &fd) ||
+		if (client_plain(&c, UV_GET_CONTEXT, 16, &fd) ||
+		    client_plain(&c, UV_ALLOC_PD, 12, &fd) ||
 		    client_plain(&c, UV_CREATE_COMP_CHANNEL, 4, &fd))
 			_exit(1);
 		if (write(go[1], "", 1) != 1)
@@ -157,7 +161,7 @@ static void death(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(daemon_count("contexts"), 0);
 	assert_int_equal(daemon_count("pds"), 0);
-	wait_for(daemon_processes, 1);		/* this one: its image still lives */
+	wait_for(daemon_processes, 1); /* this one: its image still lives */
 	close(go[0]);
 	close(go[1]);
 	daemon_stop(pid);
@@ -240,7 +244,8 @@ static void full_pipe(void **state)
 	j = daemon_show();
 	ctx = first_context(j);
 	snprintf(path, sizeof(path), "%s/events/%d.1", daemon_dir,
-		 (int)json_integer_value(json_object_get(json_array_get(json_object_get(ctx, "event_queues"), 0), "queue")));
+		 (int)json_integer_value(json_object_get(
+			 json_array_get(json_object_get(ctx, "event_queues"), 0), "queue")));
 	json_decref(j);
 	fill = open(path, O_WRONLY | O_NONBLOCK);
 	assert_true(fill >= 0);
@@ -251,7 +256,10 @@ static void full_pipe(void **state)
 	port(&c, SH_PORT_UP);
 	j = daemon_show();
 	ctx = first_context(j);
-	assert_int_equal(json_integer_value(json_object_get(json_array_get(json_object_get(ctx, "event_queues"), 0), "spilled")), 2);
+	assert_int_equal(
+		json_integer_value(json_object_get(
+			json_array_get(json_object_get(ctx, "event_queues"), 0), "spilled")),
+		2);
 	json_decref(j);
 	while (n--) {
 		assert_int_equal(read(fd, &rec, sizeof(rec)), sizeof(rec));
@@ -329,10 +337,8 @@ static void no_descriptors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nonsense),
-		cmocka_unit_test(death),
-		cmocka_unit_test(ends),
-		cmocka_unit_test(full_pipe),
+		cmocka_unit_test(nonsense),	  cmocka_unit_test(death),
+		cmocka_unit_test(ends),		  cmocka_unit_test(full_pipe),
 		cmocka_unit_test(no_descriptors),
 	};
 

@@ -23,7 +23,8 @@ static char page[4096] __attribute__((aligned(4096)));
 
 enum made { MAKE_PD, MAKE_MR, MAKE_CHANNEL, MAKE_CQ, MAKE_SRQ, MAKE_QP, MAKE_XRCD, MAKE_KINDS };
 
-static int make(struct kt *t, struct kctx *ctx, enum made what, uint32_t pd, uint32_t cq, int *fd, struct kt_queue *q)
+static int make(struct kt *t, struct kctx *ctx, enum made what, uint32_t pd, uint32_t cq, int *fd,
+		struct kt_queue *q)
 {
 	uint32_t handle, key;
 

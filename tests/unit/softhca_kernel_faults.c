@@ -18,15 +18,20 @@
 #include "softhca/kernel/uverbs/uverbs-abi.h"
 #include "softhca_kernel.h"
 
-#define ANY	SH_FAULT_ANY
+#define ANY SH_FAULT_ANY
 
 static struct sh_status st;
 
 static int ask(struct kt *t, uint32_t kind, uint32_t from, uint32_t to, uint32_t qpn, uint32_t rate,
 	       uint32_t count)
 {
-	const struct sh_fault_msg m = {.type = SH_MSG_FAULT, .kind = kind, .from = from, .to = to,
-				       .qpn = qpn, .rate = rate, .count = count};
+	const struct sh_fault_msg m = {.type = SH_MSG_FAULT,
+				       .kind = kind,
+				       .from = from,
+				       .to = to,
+				       .qpn = qpn,
+				       .rate = rate,
+				       .count = count};
 
 	fault_set(&t->k, &m, &st);
 	assert_int_equal(!!st.error, !!st.text[0]);
@@ -34,7 +39,8 @@ static int ask(struct kt *t, uint32_t kind, uint32_t from, uint32_t to, uint32_t
 }
 
 /* The one rule of this scope, or NULL. */
-static struct sh_fault_rule *rule(struct kt *t, uint32_t kind, uint32_t from, uint32_t to, uint32_t qpn)
+static struct sh_fault_rule *rule(struct kt *t, uint32_t kind, uint32_t from, uint32_t to,
+				  uint32_t qpn)
 {
 	const struct sh_fault_scope scope = {kind, from, to, qpn};
 	struct sh_fault_rule *found = NULL;
@@ -88,7 +94,8 @@ static void scopes(void **state)
 	assert_int_equal(t->k.dev.inst->faults.active, 1);
 	assert_int_equal(ask(t, SH_FAULT_OFF, ANY, ANY, ANY, 0, 0), 0);
 	for (uint32_t i = 0; i < SH_FAULT_RULES; i++)
-		assert_false(t->k.dev.inst->faults.rule[i].rate || t->k.dev.inst->faults.rule[i].count);
+		assert_false(t->k.dev.inst->faults.rule[i].rate ||
+			     t->k.dev.inst->faults.rule[i].count);
 	assert_int_equal(t->k.dev.inst->faults.active, 0);
 	kt_stop(t);
 }
@@ -170,16 +177,27 @@ static void room(void **state)
 static void seeds(void **state)
 {
 	struct kt *t = kt_start(SH_FACE_MAINLINE, 2, 1);
-	struct sh_fault_msg m = {.type = SH_MSG_FAULT, .kind = SH_FAULT_SEED, .from = ANY, .to = ANY,
-				 .qpn = ANY, .seed = 4711};
+	struct sh_fault_msg m = {.type = SH_MSG_FAULT,
+				 .kind = SH_FAULT_SEED,
+				 .from = ANY,
+				 .to = ANY,
+				 .qpn = ANY,
+				 .seed = 4711};
 	struct sh_fault_rule *whole, *from1;
 
 	(void)state;
 	fault_set(&t->k, &m, &st);
 	assert_int_equal(st.error, 0);
 	assert_int_equal(ask(t, SH_FAULT_DROP, ANY, ANY, ANY, 1, 0), 0);
-	m = (struct sh_fault_msg){.type = SH_MSG_FAULT, .kind = SH_FAULT_DELAY, .from = 1, .to = ANY,
-				  .qpn = ANY, .rate = 1, .delay_ns = 5000, .seeded = 1, .seed = 12};
+	m = (struct sh_fault_msg){.type = SH_MSG_FAULT,
+				  .kind = SH_FAULT_DELAY,
+				  .from = 1,
+				  .to = ANY,
+				  .qpn = ANY,
+				  .rate = 1,
+				  .delay_ns = 5000,
+				  .seeded = 1,
+				  .seed = 12};
 	fault_set(&t->k, &m, &st);
 	assert_int_equal(st.error, 0);
 	whole = rule(t, SH_FAULT_DROP, ANY, ANY, ANY);
@@ -207,8 +225,10 @@ static void seeds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(scopes), cmocka_unit_test(names),
-		cmocka_unit_test(room),	  cmocka_unit_test(seeds),
+		cmocka_unit_test(scopes),
+		cmocka_unit_test(names),
+		cmocka_unit_test(room),
+		cmocka_unit_test(seeds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

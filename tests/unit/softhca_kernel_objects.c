@@ -43,8 +43,11 @@ static void regions(void **state)
 	(void)state;
 	assert_int_equal(kt_pd(t, ctx, &pd), 0);
 	before = kt_state(t);
-	cmd = (struct uv_reg_mr){.response = (uintptr_t)&resp, .start = (uintptr_t)page, .length = 100,
-				 .hca_va = (uintptr_t)page + 8, .pd_handle = pd};
+	cmd = (struct uv_reg_mr){.response = (uintptr_t)&resp,
+				 .start = (uintptr_t)page,
+				 .length = 100,
+				 .hca_va = (uintptr_t)page + 8,
+				 .pd_handle = pd};
 	assert_int_equal(kt_cmd(t, ctx, UV_REG_MR, &cmd, sizeof(cmd), sizeof(resp)), EINVAL);
 	cmd.hca_va = cmd.start;
 	cmd.pd_handle = pd + 1;
@@ -53,7 +56,8 @@ static void regions(void **state)
 	cmd.length = UINT64_MAX;
 	assert_int_equal(kt_cmd(t, ctx, UV_REG_MR, &cmd, sizeof(cmd), sizeof(resp)), EINVAL);
 	assert_int_equal(kt_mr(t, ctx, pd, page, 100, SH_REMOTE_WRITE, &mr, &key), EINVAL);
-	assert_int_equal(kt_mr(t, ctx, pd, page, 100, SH_REMOTE_ATOMIC | SH_REMOTE_READ, &mr, &key), EINVAL);
+	assert_int_equal(kt_mr(t, ctx, pd, page, 100, SH_REMOTE_ATOMIC | SH_REMOTE_READ, &mr, &key),
+			 EINVAL);
 	/* The limit counts whole pages; the privilege lifts it. */
 	t->memlock = 4096;
 	assert_int_equal(kt_mr(t, ctx, pd, page + 4000, 200, SH_LOCAL_WRITE, &mr, &key), ENOMEM);
@@ -120,11 +124,15 @@ struct create_cq {
 	struct mlx4_abi_create_cq drv;
 };
 
-static int cq_with(struct kt *t, struct kctx *ctx, uint32_t cqe, uint32_t vector, int channel, uint64_t db)
+static int cq_with(struct kt *t, struct kctx *ctx, uint32_t cqe, uint32_t vector, int channel,
+		   uint64_t db)
 {
 	uint32_t resp[4];
 	struct create_cq cmd = {
-		.core = {.response = (uintptr_t)resp, .cqe = cqe, .comp_vector = vector, .comp_channel = channel},
+		.core = {.response = (uintptr_t)resp,
+			 .cqe = cqe,
+			 .comp_vector = vector,
+			 .comp_channel = channel},
 		.drv = {.buf_addr = (uintptr_t)page, .db_addr = db},
 	};
 
@@ -140,7 +148,8 @@ static void limits(void **state)
 	struct kt_queue q, cq;
 	uint32_t pd, resp[8];
 	uint64_t db = (uintptr_t)page + 4096;
-	struct create_cq small = {.core = {.response = (uintptr_t)resp, .cqe = 1, .comp_channel = -1}};
+	struct create_cq small = {
+		.core = {.response = (uintptr_t)resp, .cqe = 1, .comp_channel = -1}};
 	struct {
 		struct uv_create_qp core;
 		struct mlx4_abi_create_qp drv;
@@ -173,15 +182,26 @@ static void limits(void **state)
 	assert_int_equal(kt_srq(t, ctx, pd + 1, 10, 1, &q), EINVAL);
 
 	good.core = (struct uv_create_qp){
-		.response = (uintptr_t)resp, .pd_handle = pd, .send_cq_handle = cq.handle, .recv_cq_handle = cq.handle,
-		.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .qp_type = UV_QPT_RC,
+		.response = (uintptr_t)resp,
+		.pd_handle = pd,
+		.send_cq_handle = cq.handle,
+		.recv_cq_handle = cq.handle,
+		.max_send_wr = 1,
+		.max_recv_wr = 1,
+		.max_send_sge = 1,
+		.max_recv_sge = 1,
+		.qp_type = UV_QPT_RC,
 	};
-	good.drv = (struct mlx4_abi_create_qp){.buf_addr = (uintptr_t)page, .db_addr = db, .log_sq_bb_count = 1, .log_sq_stride = 6};
-#define REFUSED(change, err)						\
-	do {								\
-		qp = good;						\
-		change;							\
-		assert_int_equal(kt_cmd(t, ctx, UV_CREATE_QP, &qp, sizeof(qp), sizeof(resp)), err);	\
+	good.drv = (struct mlx4_abi_create_qp){.buf_addr = (uintptr_t)page,
+					       .db_addr = db,
+					       .log_sq_bb_count = 1,
+					       .log_sq_stride = 6};
+#define REFUSED(change, err)                                                                       \
+	do {                                                                                       \
+		qp = good;                                                                         \
+		change;                                                                            \
+		assert_int_equal(kt_cmd(t, ctx, UV_CREATE_QP, &qp, sizeof(qp), sizeof(resp)),      \
+				 err);                                                             \
 	} while (0)
 	REFUSED(qp.core.max_recv_wr = 16352, EINVAL);
 	REFUSED(qp.core.max_recv_sge = 33, EINVAL);
@@ -229,7 +249,8 @@ static void sizes(void **state)
 	assert_int_equal(resp.max_wr, 127);
 	assert_int_equal(resp.max_sge, 3);
 	assert_int_equal(resp.srq_limit, 0);
-	modify = (struct uv_modify_srq){.srq_handle = srq.handle, .attr_mask = UV_SRQ_LIMIT, .srq_limit = 128};
+	modify = (struct uv_modify_srq){
+		.srq_handle = srq.handle, .attr_mask = UV_SRQ_LIMIT, .srq_limit = 128};
 	assert_int_equal(kt_cmd(t, ctx, UV_MODIFY_SRQ, &modify, sizeof(modify), 0), EINVAL);
 	modify.srq_limit = 127;
 	assert_int_equal(kt_cmd(t, ctx, UV_MODIFY_SRQ, &modify, sizeof(modify), 0), 0);
@@ -381,9 +402,11 @@ static void port_events(void **state)
 	/* The other host got no event. */
 	assert_int_equal(read(far->async->fd, &rec, sizeof(rec)), -1);
 	query.port_num = 3;
-	assert_int_equal(kt_cmd(t, ctx, UV_QUERY_PORT, &query, sizeof(query), sizeof(port)), EINVAL);
+	assert_int_equal(kt_cmd(t, ctx, UV_QUERY_PORT, &query, sizeof(query), sizeof(port)),
+			 EINVAL);
 	query.port_num = 0;
-	assert_int_equal(kt_cmd(t, ctx, UV_QUERY_PORT, &query, sizeof(query), sizeof(port)), EINVAL);
+	assert_int_equal(kt_cmd(t, ctx, UV_QUERY_PORT, &query, sizeof(query), sizeof(port)),
+			 EINVAL);
 	close(fd);
 	kt_stop(t);
 }
@@ -570,7 +593,7 @@ static void multicast_groups(void **state)
 
 	(void)state;
 	fill_query_device(&c, &dev);
-	assert_int_equal(dev.max_mcast_grp, 8192);	/* as on a ConnectX */
+	assert_int_equal(dev.max_mcast_grp, 8192); /* as on a ConnectX */
 	assert_int_equal(kt_pd(t, ctx, &pd), 0);
 	assert_int_equal(kt_cq(t, ctx, 10, -1, &cq), 0);
 	assert_int_equal(kt_qp(t, ctx, UV_QPT_UD, pd, cq.handle, -1, &ud), 0);
@@ -686,7 +709,8 @@ static void release(void **state)
 
 /* ---- device memory that a client has written over ---- */
 
-#define SCRIBBLE(slot)	memset((char *)(slot) + sizeof((slot)->lock), 0xa5, sizeof(*(slot)) - sizeof((slot)->lock))
+#define SCRIBBLE(slot)                                                                             \
+	memset((char *)(slot) + sizeof((slot)->lock), 0xa5, sizeof(*(slot)) - sizeof((slot)->lock))
 
 static void scribbled(void **state)
 {
@@ -725,20 +749,13 @@ static void scribbled(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(regions),
-		cmocka_unit_test(busy),
-		cmocka_unit_test(limits),
-		cmocka_unit_test(sizes),
-		cmocka_unit_test(not_the_opener),
-		cmocka_unit_test(events),
-		cmocka_unit_test(port_events),
-		cmocka_unit_test(device_fatal),
-		cmocka_unit_test(scribbled_lid),
-		cmocka_unit_test(multicast),
-		cmocka_unit_test(multicast_lids),
-		cmocka_unit_test(multicast_groups),
-		cmocka_unit_test(multicast_held),
-		cmocka_unit_test(release),
+		cmocka_unit_test(regions),	  cmocka_unit_test(busy),
+		cmocka_unit_test(limits),	  cmocka_unit_test(sizes),
+		cmocka_unit_test(not_the_opener), cmocka_unit_test(events),
+		cmocka_unit_test(port_events),	  cmocka_unit_test(device_fatal),
+		cmocka_unit_test(scribbled_lid),  cmocka_unit_test(multicast),
+		cmocka_unit_test(multicast_lids), cmocka_unit_test(multicast_groups),
+		cmocka_unit_test(multicast_held), cmocka_unit_test(release),
 		cmocka_unit_test(scribbled),
 	};
 

@@ -166,7 +166,7 @@ static void living_threads_keep_their_locks(void **state)
 	make(&w);
 	p = holder(&w, 1u << CQ_LOCK | 1u << QP_LOCK, &pid);
 	owner = w.lock[CQ_LOCK]->owner;
-	w.t->k.dev.inst->died_inside++;		/* as if another process had died */
+	w.t->k.dev.inst->died_inside++; /* as if another process had died */
 	orphans_free(&w.t->k);
 	assert_true(w.lock[CQ_LOCK]->owner == owner);
 	assert_true(w.lock[QP_LOCK]->owner == owner);
@@ -185,7 +185,8 @@ static bool freed_by_loop(struct server *s, const struct sh_lock *lock)
 	struct epoll_event ev;
 
 	/* The tick comes each second. */
-	for (unsigned int ticks = 0; lock->owner && ticks < 20; ticks += ev.data.u64 >> 32 == SRC_TICK) {
+	for (unsigned int ticks = 0; lock->owner && ticks < 20;
+	     ticks += ev.data.u64 >> 32 == SRC_TICK) {
 		assert_int_equal(epoll_wait(s->k->epoll, &ev, 1, 60000), 1);
 		server_serve(s, ev.data.u64);
 	}

@@ -45,8 +45,10 @@ static uint32_t make(struct client *c, uint32_t number, void *cmd, size_t len, s
 
 	assert_int_equal(client_command(c, number, cmd, len, out, &r, &fd), 0);
 	for (uint32_t i = 0; i < r.nactions; i++)
-		assert_ptr_not_equal(mmap((void *)(uintptr_t)r.action[i].uaddr, r.action[i].len, PROT_READ | PROT_WRITE,
-					  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), MAP_FAILED);
+		assert_ptr_not_equal(mmap((void *)(uintptr_t)r.action[i].uaddr, r.action[i].len,
+					  PROT_READ | PROT_WRITE,
+					  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+				     MAP_FAILED);
 	return r.pin_check;
 }
 
@@ -58,18 +60,27 @@ static void make_mr(struct client *c, struct objects *o)
 		struct sh_pin_result pin;
 	} second;
 	struct uv_reg_mr cmd = {
-		.response = (uintptr_t)&resp, .start = (uintptr_t)o->mem, .length = 4096, .hca_va = (uintptr_t)o->mem,
-		.pd_handle = o->pd, .access_flags = SH_LOCAL_WRITE,
+		.response = (uintptr_t)&resp,
+		.start = (uintptr_t)o->mem,
+		.length = 4096,
+		.hca_va = (uintptr_t)o->mem,
+		.pd_handle = o->pd,
+		.access_flags = SH_LOCAL_WRITE,
 	};
 	struct sh_command_reply r;
 
 	assert_int_equal(make(c, UV_REG_MR, &cmd, sizeof(cmd), sizeof(resp)), 1);
 	second.m = (struct sh_command){
-		.type = SH_MSG_COMMAND, .ctx = c->ctx, .tid = gettid(), .cap_ipc_lock = 1, .addr = (uintptr_t)&cmd,
+		.type = SH_MSG_COMMAND,
+		.ctx = c->ctx,
+		.tid = gettid(),
+		.cap_ipc_lock = 1,
+		.addr = (uintptr_t)&cmd,
 		.len = sizeof(cmd),
 	};
 	second.pin = (struct sh_pin_result){.done = 1};
-	assert_int_equal(sh_client_request(c->fd, &second, sizeof(second), &r, sizeof(r), NULL, NULL), 0);
+	assert_int_equal(
+		sh_client_request(c->fd, &second, sizeof(second), &r, sizeof(r), NULL, NULL), 0);
 	assert_int_equal(r.error, 0);
 	o->mr = resp.mr_handle;
 	o->key = resp.lkey;
@@ -103,8 +114,12 @@ static void make_objects(struct client *c, struct objects *o)
 		struct uv_create_qp core;
 		struct mlx4_abi_create_qp drv;
 	} qp = {
-		.core = {.response = (uintptr_t)&qp_resp, .max_send_wr = 10, .max_recv_wr = 10, .max_send_sge = 1,
-			 .max_recv_sge = 1, .qp_type = UV_QPT_RC},
+		.core = {.response = (uintptr_t)&qp_resp,
+			 .max_send_wr = 10,
+			 .max_recv_wr = 10,
+			 .max_send_sge = 1,
+			 .max_recv_sge = 1,
+			 .qp_type = UV_QPT_RC},
 		.drv = {.log_sq_bb_count = 5, .log_sq_stride = 6},
 	};
 
@@ -144,7 +159,8 @@ static void attach(struct sh_dev *dev)
 	if (sh_client_hello(fd, 0, 0, &r, &memfd) || r.error)
 		_exit(1);
 	base = mmap(NULL, r.size, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0);
-	if (base == MAP_FAILED || sh_dev_attach(dev, base, r.size) || sh_process_init(dev, daemon_dir))
+	if (base == MAP_FAILED || sh_dev_attach(dev, base, r.size) ||
+	    sh_process_init(dev, daemon_dir))
 		_exit(1);
 	dev->proc = r.proc;
 }
@@ -205,12 +221,18 @@ static void go_on(pid_t pid)
 static void succeeds_meanwhile(struct client *c, uint32_t number, void *cmd, size_t len, size_t out)
 {
 	struct sh_command m = {
-		.type = SH_MSG_COMMAND, .ctx = c->ctx, .tid = gettid(), .cap_ipc_lock = 1, .addr = (uintptr_t)cmd, .len = len,
+		.type = SH_MSG_COMMAND,
+		.ctx = c->ctx,
+		.tid = gettid(),
+		.cap_ipc_lock = 1,
+		.addr = (uintptr_t)cmd,
+		.len = len,
 	};
 	struct pollfd p = {.fd = c->fd, .events = POLLIN};
 	struct sh_command_reply r;
 
-	*(struct uv_hdr *)cmd = (struct uv_hdr){.command = number, .in_words = len / 4, .out_words = out / 4};
+	*(struct uv_hdr *)cmd =
+		(struct uv_hdr){.command = number, .in_words = len / 4, .out_words = out / 4};
 	assert_int_equal(send(c->fd, &m, sizeof(m), MSG_NOSIGNAL), sizeof(m));
 	assert_int_equal(daemon_processes(), 2);
 	assert_int_equal(poll(&p, 1, 0), 0);
@@ -230,7 +252,8 @@ static void take_away(struct client *c, uint32_t number, uint32_t handle)
 
 static void set_state(struct client *c, uint32_t qp, uint32_t state, bool held)
 {
-	struct uv_modify_qp cmd = {.qp_handle = qp, .attr = {.attr_mask = UV_QP_STATE, .qp_state = state}};
+	struct uv_modify_qp cmd = {.qp_handle = qp,
+				   .attr = {.attr_mask = UV_QP_STATE, .qp_state = state}};
 	struct sh_command_reply r;
 	int fd;
 
@@ -266,7 +289,11 @@ static void busy_inside(void **state)
 	mr.handle = o.mr;
 	mr.hdr = (struct uv_hdr){.command = UV_DEREG_MR, .in_words = sizeof(mr) / 4};
 	m = (struct sh_command){
-		.type = SH_MSG_COMMAND, .ctx = c.ctx, .tid = gettid(), .cap_ipc_lock = 1, .addr = (uintptr_t)&mr,
+		.type = SH_MSG_COMMAND,
+		.ctx = c.ctx,
+		.tid = gettid(),
+		.cap_ipc_lock = 1,
+		.addr = (uintptr_t)&mr,
 		.len = sizeof(mr),
 	};
 	assert_int_equal(send(c.fd, &m, sizeof(m), MSG_NOSIGNAL), sizeof(m));
@@ -327,7 +354,9 @@ static void stopped_inside(void **state)
 			set_state(&c, o.qp, SH_QPS_RESET, true);
 		} else if (i == 4) {
 			/* Its QP first, which asks for no lock of the CQ. */
-			assert_int_equal(client_command(&c, UV_DESTROY_QP, &qp, sizeof(qp), sizeof(resp), &r, &fd), 0);
+			assert_int_equal(client_command(&c, UV_DESTROY_QP, &qp, sizeof(qp),
+							sizeof(resp), &r, &fd),
+					 0);
 			take_away(&c, UV_DESTROY_CQ, o.cq);
 			qp.handle = cq.handle = UINT32_MAX;
 		} else if (i == 5) {
@@ -344,11 +373,17 @@ static void stopped_inside(void **state)
 		if (mr.handle == UINT32_MAX)
 			mr.handle = o.mr;
 		if (qp.handle != UINT32_MAX)
-			assert_int_equal(client_command(&c, UV_DESTROY_QP, &qp, sizeof(qp), sizeof(resp), &r, &fd), 0);
+			assert_int_equal(client_command(&c, UV_DESTROY_QP, &qp, sizeof(qp),
+							sizeof(resp), &r, &fd),
+					 0);
 		if (srq.handle != UINT32_MAX)
-			assert_int_equal(client_command(&c, UV_DESTROY_SRQ, &srq, sizeof(srq), sizeof(resp), &r, &fd), 0);
+			assert_int_equal(client_command(&c, UV_DESTROY_SRQ, &srq, sizeof(srq),
+							sizeof(resp), &r, &fd),
+					 0);
 		if (cq.handle != UINT32_MAX)
-			assert_int_equal(client_command(&c, UV_DESTROY_CQ, &cq, sizeof(cq), sizeof(resp), &r, &fd), 0);
+			assert_int_equal(client_command(&c, UV_DESTROY_CQ, &cq, sizeof(cq),
+							sizeof(resp), &r, &fd),
+					 0);
 		assert_int_equal(client_command(&c, UV_DEREG_MR, &mr, sizeof(mr), 0, &r, &fd), 0);
 		assert_int_equal(client_command(&c, UV_DEALLOC_PD, &pd, sizeof(pd), 0, &r, &fd), 0);
 		munmap(o.mem, 16 * 4096);
@@ -364,9 +399,9 @@ static void stopped_inside(void **state)
 
 /* Shared with the process that is stopped. */
 struct lingering {
-	uint64_t cs, door;		/* where its kernel looks, and what is there when it is armed */
+	uint64_t cs, door; /* where its kernel looks, and what is there when it is armed */
 	uint32_t lives, go, late;
-	uint32_t reached;		/* the process that it copies into */
+	uint32_t reached; /* the process that it copies into */
 };
 
 /* In its first life it stores when it is told to go on; in its next one it finds nothing to do. */
@@ -426,7 +461,8 @@ static bool can_exchange(void)
 static bool is_armed(pid_t pid, const struct lingering *l)
 {
 	uint64_t says = 0;
-	struct iovec local = {&says, sizeof(says)}, remote = {(void *)(uintptr_t)l->cs, sizeof(says)};
+	struct iovec local = {&says, sizeof(says)},
+		     remote = {(void *)(uintptr_t)l->cs, sizeof(says)};
 
 	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == sizeof(says) && says == l->door;
 }
@@ -462,7 +498,8 @@ static bool stop_armed(pid_t pid, const struct lingering *l)
  */
 static void nothing_late(void **state)
 {
-	struct lingering *l = mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct lingering *l =
+		mmap(NULL, sizeof(*l), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	bool can = true;
 
 	(void)state;
@@ -492,9 +529,13 @@ static void nothing_late(void **state)
 		can = stop_armed(other, l);
 		if (can) {
 			if (lock)
-				assert_int_equal(client_command(&c, UV_DESTROY_QP, &qp, sizeof(qp), sizeof(resp), &r, &fd), 0);
+				assert_int_equal(client_command(&c, UV_DESTROY_QP, &qp, sizeof(qp),
+								sizeof(resp), &r, &fd),
+						 0);
 			else
-				assert_int_equal(client_command(&c, UV_DEREG_MR, &mr, sizeof(mr), 0, &r, &fd), 0);
+				assert_int_equal(client_command(&c, UV_DEREG_MR, &mr, sizeof(mr), 0,
+								&r, &fd),
+						 0);
 			/* Nor does this process, when it exchanges pages, for what the thread had begun to copy here. */
 			assert_true(can_exchange());
 			__atomic_store_n(&l->go, 1, __ATOMIC_SEQ_CST);

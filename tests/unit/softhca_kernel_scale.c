@@ -22,10 +22,10 @@
 #include "softhca/device/memory/qp_attr.h"
 #include "softhca/kernel/uverbs/uverbs-abi.h"
 
-#define FEW		16
-#define MANY		2000
-#define PAIRS		3		/* of measurements; the lowest one counts */
-#define SLACK		1500		/* instructions that a longer chain or a new window may cost */
+#define FEW   16
+#define MANY  2000
+#define PAIRS 3	   /* of measurements; the lowest one counts */
+#define SLACK 1500 /* instructions that a longer chain or a new window may cost */
 
 enum { MARK_BEGIN = SIGUSR1, MARK_END = SIGUSR2 };
 
@@ -33,21 +33,25 @@ enum { MARK_BEGIN = SIGUSR1, MARK_END = SIGUSR2 };
 
 static struct kt *t;
 static struct kctx *ctx;
-static uint32_t pd, domain;		/* domain: only OFED has receive QPs without handles */
+static uint32_t pd, domain; /* domain: only OFED has receive QPs without handles */
 static struct kt_queue cq;
 static struct kt_queue qp[MANY + 1];
 static uint32_t mr[MANY + 1], receiver[MANY + 1];
 static uint32_t alive;
 static char page[4096] __attribute__((aligned(4096)));
 
-#define MUST(x)	do { if (x) _exit(3); } while (0)
+#define MUST(x)                                                                                    \
+	do {                                                                                       \
+		if (x)                                                                             \
+			_exit(3);                                                                  \
+	} while (0)
 
 /* The parent counts from the first signal to the second. It swallows both. */
-#define COUNTED(x) \
-	do { \
-		raise(MARK_BEGIN); \
-		MUST(x); \
-		raise(MARK_END); \
+#define COUNTED(x)                                                                                 \
+	do {                                                                                       \
+		raise(MARK_BEGIN);                                                                 \
+		MUST(x);                                                                           \
+		raise(MARK_END);                                                                   \
 	} while (0)
 
 static uint32_t key;
@@ -74,7 +78,9 @@ static int modify(uint32_t i)
 {
 	struct uv_modify_qp cmd = {
 		.qp_handle = qp[i].handle,
-		.attr = {.attr_mask = UV_QP_STATE | UV_QP_PKEY_INDEX | UV_QP_PORT | UV_QP_ACCESS_FLAGS, .qp_state = SH_QPS_INIT,
+		.attr = {.attr_mask =
+				 UV_QP_STATE | UV_QP_PKEY_INDEX | UV_QP_PORT | UV_QP_ACCESS_FLAGS,
+			 .qp_state = SH_QPS_INIT,
 			 .port_num = 1},
 	};
 
@@ -94,7 +100,8 @@ static int dereg(uint32_t i)
 static int create_receiver(uint32_t i)
 {
 	struct uv_create_xrc_rcv_qp_resp resp;
-	struct uv_create_xrc_rcv_qp cmd = {.response = (uintptr_t)&resp, .xrc_domain_handle = domain};
+	struct uv_create_xrc_rcv_qp cmd = {.response = (uintptr_t)&resp,
+					   .xrc_domain_handle = domain};
 	int err;
 
 	if (t->k.cfg.device.face != SH_FACE_OFED)
@@ -147,9 +154,10 @@ static void sample(uint32_t round)
 	MUST(create(some));
 }
 
-static const char *const step_name[] = {"query", "destroy", "create", "create another", "modify",
-					"deregister", "register", "end a receive QP", "create a receive QP"};
-#define STEPS	(sizeof(step_name) / sizeof(step_name[0]))
+static const char *const step_name[] = {
+	"query",      "destroy",  "create",	      "create another",	    "modify",
+	"deregister", "register", "end a receive QP", "create a receive QP"};
+#define STEPS (sizeof(step_name) / sizeof(step_name[0]))
 
 static void __attribute__((noreturn)) child(enum sh_face face)
 {
@@ -181,7 +189,8 @@ static int next_stop(pid_t pid, int request, int with)
 {
 	int status;
 
-	if (ptrace(request, pid, NULL, (void *)(intptr_t)with) < 0 || waitpid(pid, &status, 0) != pid)
+	if (ptrace(request, pid, NULL, (void *)(intptr_t)with) < 0 ||
+	    waitpid(pid, &status, 0) != pid)
 		return -1;
 	return status;
 }
@@ -245,12 +254,12 @@ static void compare(enum sh_face face)
 
 	count_all(face, least);
 	for (step = 0; step < STEPS; step++)
-		print_message("# %s: %ld instructions with %d alive, %ld with %d\n", step_name[step], least[0][step], FEW,
-			      least[1][step], MANY);
+		print_message("# %s: %ld instructions with %d alive, %ld with %d\n",
+			      step_name[step], least[0][step], FEW, least[1][step], MANY);
 	for (step = 0; step < STEPS; step++)
 		if (least[1][step] > least[0][step] + SLACK)
-			fail_msg("%s costs %ld instructions with %d alive and %ld with %d", step_name[step], least[0][step], FEW,
-				 least[1][step], MANY);
+			fail_msg("%s costs %ld instructions with %d alive and %ld with %d",
+				 step_name[step], least[0][step], FEW, least[1][step], MANY);
 }
 
 static void ofed(void **state)

@@ -51,7 +51,7 @@ static void rig_close(struct rig *r)
 	kt_stop(r->t);
 }
 
-static int stay[2] = {-1, -1};	/* if it is a pipe, the process stays inside until that is closed */
+static int stay[2] = {-1, -1}; /* if it is a pipe, the process stays inside until that is closed */
 
 /* Starts a process that enters device code, takes the lock (NULL: none) and stops. */
 static void stop_inside(struct rig *r, struct sh_lock *lock)
@@ -239,7 +239,8 @@ static void a_queue_pair(void **state)
 static void a_target_handle(void **state)
 {
 	struct uv_create_qp_resp resp = {0};
-	struct uv_create_qp cmd = {.response = (uintptr_t)&resp, .user_handle = 7, .qp_type = UV_QPT_XRC_TGT};
+	struct uv_create_qp cmd = {
+		.response = (uintptr_t)&resp, .user_handle = 7, .qp_type = UV_QPT_XRC_TGT};
 	struct kqp_handle *h;
 	struct sh_evq *events;
 	struct rig r;
@@ -312,7 +313,8 @@ static void a_shared_receive_queue(void **state)
 
 static int to_state(struct rig *r, uint32_t state)
 {
-	struct uv_modify_qp cmd = {.qp_handle = r->qp.handle, .attr = {.attr_mask = UV_QP_STATE, .qp_state = state}};
+	struct uv_modify_qp cmd = {.qp_handle = r->qp.handle,
+				   .attr = {.attr_mask = UV_QP_STATE, .qp_state = state}};
 
 	if (state == SH_QPS_INIT) {
 		cmd.attr.attr_mask |= UV_QP_PKEY_INDEX | UV_QP_PORT | UV_QP_ACCESS_FLAGS;
@@ -388,7 +390,8 @@ static void events(void **state)
 	assert_int_equal(record, a.user_handle);
 	stop_inside(&r, &sh_evq(&r.t->k.dev, evq->index)->lock);
 	destroy.handle = a.handle;
-	assert_int_equal(kt_cmd(r.t, r.ctx, UV_DESTROY_CQ, &destroy, sizeof(destroy), sizeof(resp)), 0);
+	assert_int_equal(kt_cmd(r.t, r.ctx, UV_DESTROY_CQ, &destroy, sizeof(destroy), sizeof(resp)),
+			 0);
 	assert_int_equal(resp.comp_events_reported, 1);
 	assert_int_equal(read(fd, &record, 8), 8);
 	assert_int_equal(record, b.user_handle);

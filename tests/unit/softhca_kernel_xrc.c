@@ -37,8 +37,9 @@ static int in_dir(const char *name, int flags)
 
 static int close_domain(struct kt *t, struct kctx *ctx, uint32_t handle)
 {
-	return t->k.cfg.device.face == SH_FACE_OFED ? kt_destroy(t, ctx, UV_CLOSE_XRC_DOMAIN, handle)
-						    : kt_dealloc(t, ctx, UV_CLOSE_XRCD, handle);
+	return t->k.cfg.device.face == SH_FACE_OFED
+		       ? kt_destroy(t, ctx, UV_CLOSE_XRC_DOMAIN, handle)
+		       : kt_dealloc(t, ctx, UV_CLOSE_XRCD, handle);
 }
 
 /* ---- domains ---- */
@@ -46,7 +47,8 @@ static int close_domain(struct kt *t, struct kctx *ctx, uint32_t handle)
 static void domains(enum sh_face face)
 {
 	struct kt *t = kt_start(face, 2, 2);
-	struct kctx *a = kt_open(t, 0), *b = kt_open(t, 0), *other_hca = kt_open(t, 1), *other_host = kt_open_host(t, 1, 0);
+	struct kctx *a = kt_open(t, 0), *b = kt_open(t, 0), *other_hca = kt_open(t, 1),
+		    *other_host = kt_open_host(t, 1, 0);
 	struct kt_state before = kt_state(t), after;
 	int fd = in_dir("domain", O_RDWR | O_CREAT), ro, directory, path_only;
 	uint32_t h1, h2, h3, h4, anon, anon2;
@@ -207,7 +209,10 @@ static int rcv_create(struct kt *t, struct kctx *ctx, uint32_t domain, uint32_t 
 {
 	struct uv_create_xrc_rcv_qp_resp resp;
 	/* The kernel ignores the sizes and the type. */
-	struct uv_create_xrc_rcv_qp cmd = {.response = (uintptr_t)&resp, .xrc_domain_handle = domain, .max_send_wr = 1u << 30, .qp_type = 77};
+	struct uv_create_xrc_rcv_qp cmd = {.response = (uintptr_t)&resp,
+					   .xrc_domain_handle = domain,
+					   .max_send_wr = 1u << 30,
+					   .qp_type = 77};
 	int err = kt_cmd(t, ctx, UV_CREATE_XRC_RCV_QP, &cmd, sizeof(cmd), sizeof(resp));
 
 	if (!err)
@@ -225,21 +230,27 @@ static int rcv_reg(struct kt *t, struct kctx *ctx, uint32_t number, uint32_t dom
 static int rcv_init(struct kt *t, struct kctx *ctx, uint32_t domain, uint32_t qpn, uint32_t mask)
 {
 	struct uv_modify_xrc_rcv_qp cmd = {
-		.xrc_domain_handle = domain, .qp_num = qpn,
-		.attr = {.attr_mask = mask, .qp_state = SH_QPS_INIT, .port_num = 1, .qp_access_flags = SH_REMOTE_WRITE},
+		.xrc_domain_handle = domain,
+		.qp_num = qpn,
+		.attr = {.attr_mask = mask,
+			 .qp_state = SH_QPS_INIT,
+			 .port_num = 1,
+			 .qp_access_flags = SH_REMOTE_WRITE},
 	};
 
 	return kt_cmd(t, ctx, UV_MODIFY_XRC_RCV_QP, &cmd, sizeof(cmd), 0);
 }
 
-static int rcv_query(struct kt *t, struct kctx *ctx, uint32_t domain, uint32_t qpn, struct uv_query_qp_resp *resp)
+static int rcv_query(struct kt *t, struct kctx *ctx, uint32_t domain, uint32_t qpn,
+		     struct uv_query_qp_resp *resp)
 {
-	struct uv_query_xrc_rcv_qp cmd = {.response = (uintptr_t)resp, .xrc_domain_handle = domain, .qp_num = qpn};
+	struct uv_query_xrc_rcv_qp cmd = {
+		.response = (uintptr_t)resp, .xrc_domain_handle = domain, .qp_num = qpn};
 
 	return kt_cmd(t, ctx, UV_QUERY_XRC_RCV_QP, &cmd, sizeof(cmd), sizeof(*resp));
 }
 
-#define TO_INIT	(UV_QP_STATE | UV_QP_PKEY_INDEX | UV_QP_PORT | UV_QP_ACCESS_FLAGS)
+#define TO_INIT (UV_QP_STATE | UV_QP_PKEY_INDEX | UV_QP_PORT | UV_QP_ACCESS_FLAGS)
 
 static void receive_qps(void **state)
 {
@@ -371,17 +382,25 @@ static void receive_qp_events(void **state)
 
 /* ---- mainline's target QPs ---- */
 
-static int tgt_create(struct kt *t, struct kctx *ctx, uint32_t domain, uint64_t user_handle, struct uv_create_qp_resp *resp)
+static int tgt_create(struct kt *t, struct kctx *ctx, uint32_t domain, uint64_t user_handle,
+		      struct uv_create_qp_resp *resp)
 {
-	struct uv_create_qp cmd = {.response = (uintptr_t)resp, .user_handle = user_handle, .pd_handle = domain, .qp_type = UV_QPT_XRC_TGT};
+	struct uv_create_qp cmd = {.response = (uintptr_t)resp,
+				   .user_handle = user_handle,
+				   .pd_handle = domain,
+				   .qp_type = UV_QPT_XRC_TGT};
 
 	return kt_cmd(t, ctx, UV_CREATE_QP, &cmd, sizeof(cmd), sizeof(*resp));
 }
 
-static int tgt_open(struct kt *t, struct kctx *ctx, uint32_t domain, uint32_t qpn, uint32_t type, uint64_t user_handle,
-		    struct uv_create_qp_resp *resp)
+static int tgt_open(struct kt *t, struct kctx *ctx, uint32_t domain, uint32_t qpn, uint32_t type,
+		    uint64_t user_handle, struct uv_create_qp_resp *resp)
 {
-	struct uv_open_qp cmd = {.response = (uintptr_t)resp, .user_handle = user_handle, .pd_handle = domain, .qpn = qpn, .qp_type = type};
+	struct uv_open_qp cmd = {.response = (uintptr_t)resp,
+				 .user_handle = user_handle,
+				 .pd_handle = domain,
+				 .qpn = qpn,
+				 .qp_type = type};
 
 	return kt_cmd(t, ctx, UV_OPEN_QP, &cmd, sizeof(cmd), sizeof(*resp));
 }
@@ -395,7 +414,10 @@ static void target_qps(void **state)
 	struct uv_query_qp_resp attr;
 	struct uv_query_qp query = {.response = (uintptr_t)&attr};
 	struct uv_modify_qp modify = {
-		.attr = {.attr_mask = TO_INIT, .qp_state = SH_QPS_INIT, .port_num = 1, .qp_access_flags = SH_REMOTE_WRITE},
+		.attr = {.attr_mask = TO_INIT,
+			 .qp_state = SH_QPS_INIT,
+			 .port_num = 1,
+			 .qp_access_flags = SH_REMOTE_WRITE},
 	};
 	struct uv_destroy_resp reported;
 	struct uv_object destroy = {.response = (uintptr_t)&reported};
@@ -440,15 +462,18 @@ static void target_qps(void **state)
 	assert_int_equal(read(b->async->fd, &rec, sizeof(rec)), sizeof(rec));
 	assert_int_equal(rec.element, 3);
 	destroy.handle = first.qp_handle;
-	assert_int_equal(kt_cmd(t, a, UV_DESTROY_QP, &destroy, sizeof(destroy), sizeof(reported)), 0);
+	assert_int_equal(kt_cmd(t, a, UV_DESTROY_QP, &destroy, sizeof(destroy), sizeof(reported)),
+			 0);
 	assert_int_equal(reported.events_reported, 1);
 	destroy.handle = second.qp_handle;
-	assert_int_equal(kt_cmd(t, b, UV_DESTROY_QP, &destroy, sizeof(destroy), sizeof(reported)), 0);
+	assert_int_equal(kt_cmd(t, b, UV_DESTROY_QP, &destroy, sizeof(destroy), sizeof(reported)),
+			 0);
 	assert_int_equal(reported.events_reported, 0);
 	assert_int_equal(read(b->async->fd, &rec, sizeof(rec)), -1);
 	assert_non_null(qp_find(&t->k, 0, first.qpn));
 	destroy.handle = again.qp_handle;
-	assert_int_equal(kt_cmd(t, b, UV_DESTROY_QP, &destroy, sizeof(destroy), sizeof(reported)), 0);
+	assert_int_equal(kt_cmd(t, b, UV_DESTROY_QP, &destroy, sizeof(destroy), sizeof(reported)),
+			 0);
 	assert_int_equal(reported.events_reported, 1);
 	assert_null(qp_find(&t->k, 0, first.qpn));
 	after = kt_state(t);
@@ -492,14 +517,10 @@ static int remove_dir(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(domains_ofed),
-		cmocka_unit_test(domains_mainline),
-		cmocka_unit_test(srqs_ofed),
-		cmocka_unit_test(srqs_mainline),
-		cmocka_unit_test(receive_qps),
-		cmocka_unit_test(two_handles),
-		cmocka_unit_test(receive_qp_events),
-		cmocka_unit_test(target_qps),
+		cmocka_unit_test(domains_ofed),	     cmocka_unit_test(domains_mainline),
+		cmocka_unit_test(srqs_ofed),	     cmocka_unit_test(srqs_mainline),
+		cmocka_unit_test(receive_qps),	     cmocka_unit_test(two_handles),
+		cmocka_unit_test(receive_qp_events), cmocka_unit_test(target_qps),
 	};
 
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -32,21 +32,21 @@
 #include "softhca/device/queues/srq.h"
 #include "softhca/device/queues/srq_receives.h"
 
-#define CQN	200
-#define SRQN	70
-#define SLOTS	8
+#define CQN   200
+#define SRQN  70
+#define SLOTS 8
 
 /* Instrumented code takes ten times the steps, so fewer points have to do. */
 #ifdef __has_feature
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define STRIDE	9
+#define STRIDE 9
 #endif
 #endif
 #ifdef __SANITIZE_ADDRESS__
-#define STRIDE	9
+#define STRIDE 9
 #endif
 #ifndef STRIDE
-#define STRIDE	1
+#define STRIDE 1
 #endif
 
 struct world {
@@ -75,15 +75,26 @@ static void world_open(struct world *w)
  */
 static void world_begin(struct world *w)
 {
-	struct sh_srq_init srq = { .ctx = w->ctx, .pdn = 4, .log_size = 3, .wqe_shift = 5, .max_sge = 1,
-				   .user_handle = 2, .cqn = CQN, .buf = w->srq_buf, .db = w->srq_db };
-	struct sh_cq_init cq = { .ctx = w->ctx, .log_size = 3, .user_handle = 1, .comp_evq = w->evq,
-				 .buf = w->cq_buf, .db = w->cq_db };
+	struct sh_srq_init srq = {.ctx = w->ctx,
+				  .pdn = 4,
+				  .log_size = 3,
+				  .wqe_shift = 5,
+				  .max_sge = 1,
+				  .user_handle = 2,
+				  .cqn = CQN,
+				  .buf = w->srq_buf,
+				  .db = w->srq_db};
+	struct sh_cq_init cq = {.ctx = w->ctx,
+				.log_size = 3,
+				.user_handle = 1,
+				.comp_evq = w->evq,
+				.buf = w->cq_buf,
+				.db = w->cq_db};
 	uint32_t i;
 
 	for (i = 0; i < SLOTS; i++)
-		((struct mlx4_wqe_srq_next *)((char *)mock_ptr(&srq.buf) + i * 32))->next_wqe_index =
-			htobe16((uint16_t)((i * 3 + 1) % SLOTS));
+		((struct mlx4_wqe_srq_next *)((char *)mock_ptr(&srq.buf) + i * 32))
+			->next_wqe_index = htobe16((uint16_t)((i * 3 + 1) % SLOTS));
 	*(__be32 *)mock_ptr(&srq.db) = htobe32(6);
 	memset(mock_ptr(&w->cq_db), 0, 8);
 	w->m->shared->nrecords = 0;
@@ -95,7 +106,8 @@ static void world_begin(struct world *w)
 	w->cq = sh_cq_get(&w->m->dev, 0, CQN);
 	w->srq = sh_srq_get(&w->m->dev, 0, SRQN);
 	if (w->armed) {
-		((struct mlx4_cq_dbrec *)mock_ptr(&w->cq_db))->arm = htobe32(1u << 28 | MLX4_CQ_ARM_NEXT << 24);
+		((struct mlx4_cq_dbrec *)mock_ptr(&w->cq_db))->arm =
+			htobe32(1u << 28 | MLX4_CQ_ARM_NEXT << 24);
 		sh_arm(&w->m->dev, w->ctx, CQN, 0, 0);
 	}
 }
@@ -112,7 +124,10 @@ static void world_end(struct world *w)
 
 static void put_cqe(struct world *w, struct sh_txn_open *t, uint16_t index)
 {
-	struct sh_cqe cqe = { .qpn = 0x48, .wqe_index = index, .byte_cnt = 0x11111111, .opcode = MLX4_CQE_RECV_SEND };
+	struct sh_cqe cqe = {.qpn = 0x48,
+			     .wqe_index = index,
+			     .byte_cnt = 0x11111111,
+			     .opcode = MLX4_CQE_RECV_SEND};
 
 	if (sh_cq_put(t, sh_hca(&w->m->dev, 0), w->cq, &cqe))
 		abort();
@@ -150,7 +165,8 @@ static void receive(struct world *w)
 
 static void arm(struct world *w)
 {
-	((struct mlx4_cq_dbrec *)mock_ptr(&w->cq_db))->arm = htobe32(2u << 28 | MLX4_CQ_ARM_NEXT << 24);
+	((struct mlx4_cq_dbrec *)mock_ptr(&w->cq_db))->arm =
+		htobe32(2u << 28 | MLX4_CQ_ARM_NEXT << 24);
 	sh_arm(&w->m->dev, w->ctx, CQN, 0, 0);
 }
 
@@ -276,7 +292,7 @@ static bool is_whole(struct world *w, uint32_t i, uint16_t index)
 /* Takes the two locks one after the other; how varies their order and the kind of lock call. */
 static void recover(struct world *w, unsigned int how)
 {
-	struct sh_lock *lock[2] = { &w->cq->lock, &w->srq->lock };
+	struct sh_lock *lock[2] = {&w->cq->lock, &w->srq->lock};
 	unsigned int i;
 
 	for (i = 0; i < 2; i++) {
@@ -325,7 +341,7 @@ static void check_events(struct world *w, bool happened)
 /* The objects still work: new completions fit and come out in order. */
 static void go_on(struct world *w, bool takes)
 {
-	static const uint16_t order[] = { 0, 1, 4, 5 }; /* by the links */
+	static const uint16_t order[] = {0, 1, 4, 5}; /* by the links */
 	uint32_t i;
 
 	for (i = w->cq->producer; i < 3; i++) {
@@ -339,8 +355,8 @@ static void go_on(struct world *w, bool takes)
 	assert_false(is_whole(w, 3, 0));
 }
 
-static void each_stop(struct world w, void (*transition)(struct world *), void (*check)(struct world *),
-		      unsigned int *before, unsigned int *after)
+static void each_stop(struct world w, void (*transition)(struct world *),
+		      void (*check)(struct world *), unsigned int *before, unsigned int *after)
 {
 	int i, n, second;
 
@@ -398,7 +414,7 @@ static void a_completion_is_all_or_nothing(void **state)
 
 	(void)state;
 	for (kind = 0; kind < 4; kind++) {
-		struct world w = { .shared = kind & 1, .armed = kind & 2 };
+		struct world w = {.shared = kind & 1, .armed = kind & 2};
 		unsigned int before = 0, after = 0;
 
 		each_stop(w, complete, check_complete, &before, &after);
@@ -412,7 +428,7 @@ static void a_receive_is_all_or_nothing(void **state)
 
 	(void)state;
 	for (kind = 1; kind < 4; kind++) {
-		struct world w = { .shared = kind & 1, .armed = kind & 2, .limit = kind & 2 ? 6 : 0 };
+		struct world w = {.shared = kind & 1, .armed = kind & 2, .limit = kind & 2 ? 6 : 0};
 		unsigned int before = 0, after = 0;
 
 		each_stop(w, receive, check_receive, &before, &after);
@@ -449,7 +465,7 @@ static void check_arm_record(struct world *w)
 
 static void an_arm_is_all_or_nothing(void **state)
 {
-	struct world w = { .shared = true };
+	struct world w = {.shared = true};
 	unsigned int before = 0, after = 0;
 
 	(void)state;
@@ -469,7 +485,7 @@ static void check_fire(struct world *w)
 
 static void an_event_in_flight_is_settled(void **state)
 {
-	struct world w = { .shared = true };
+	struct world w = {.shared = true};
 	unsigned int before = 0, after = 0;
 
 	(void)state;

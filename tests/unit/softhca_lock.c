@@ -63,10 +63,13 @@ static void new_thread_in_a_slot_is_not_the_dead_holder(void **state)
 	assert_int_equal(sh_trylock(&m->dev, &o->lock), -EBUSY);
 	mock_kill(dead);
 	heir = mock_child(get_slot, m);
-	assert_int_equal(((struct sh_exec *)sh_at(&m->dev, SH_EXEC_OFF))[slot_of(owner) - 1].generation,
-			 (owner >> SH_OWNER_GENERATION) + 1);
-	assert_int_equal(pthread_mutex_trylock(&((struct sh_exec *)sh_at(&m->dev, SH_EXEC_OFF))[slot_of(owner) - 1].owner),
-			 EBUSY);
+	assert_int_equal(
+		((struct sh_exec *)sh_at(&m->dev, SH_EXEC_OFF))[slot_of(owner) - 1].generation,
+		(owner >> SH_OWNER_GENERATION) + 1);
+	assert_int_equal(
+		pthread_mutex_trylock(
+			&((struct sh_exec *)sh_at(&m->dev, SH_EXEC_OFF))[slot_of(owner) - 1].owner),
+		EBUSY);
 	assert_int_equal(o->lock.owner, owner);
 	assert_int_equal(sh_trylock(&m->dev, &o->lock), 0);
 	sh_unlock(&m->dev, &o->lock);
@@ -275,7 +278,7 @@ static void enter_and_hold(void *arg)
 
 static void without_a_slot_one_at_a_time(void **state)
 {
-	struct hog h = { .m = mock_new(NULL) };
+	struct hog h = {.m = mock_new(NULL)};
 	struct mock *m = h.m;
 	struct sh_srq *o = object(m);
 	pthread_t hog;

@@ -36,14 +36,16 @@ static bool mapped(const struct mock *m, uint32_t ctx, uint64_t addr, uint64_t l
 	if (!ctx)
 		return true;
 	for (i = 0; i < m->nranges; i++)
-		if (m->range[i].ctx == ctx && addr >= m->range[i].addr && addr - m->range[i].addr <= m->range[i].len &&
+		if (m->range[i].ctx == ctx && addr >= m->range[i].addr &&
+		    addr - m->range[i].addr <= m->range[i].len &&
 		    len <= m->range[i].len - (addr - m->range[i].addr))
 			return true;
 	return false;
 }
 
-static enum sh_copy copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst, unsigned int ndst, uint32_t src_ctx,
-			 const struct sh_seg *src, unsigned int nsrc, uint64_t len)
+static enum sh_copy copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst, unsigned int ndst,
+			 uint32_t src_ctx, const struct sh_seg *src, unsigned int nsrc,
+			 uint64_t len)
 {
 	struct mock *m = host;
 	uint64_t doff = 0, soff = 0;
@@ -61,7 +63,8 @@ static enum sh_copy copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst,
 				return SH_COPY_SRC;
 			if (!mapped(m, dst_ctx, dst->addr + doff, n))
 				return SH_COPY_DST;
-			memmove((void *)(uintptr_t)(dst->addr + doff), (void *)(uintptr_t)(src->addr + soff), n);
+			memmove((void *)(uintptr_t)(dst->addr + doff),
+				(void *)(uintptr_t)(src->addr + soff), n);
 			__atomic_thread_fence(__ATOMIC_RELEASE);
 		}
 		doff += n;
@@ -163,14 +166,26 @@ static int extend(void *host, uint64_t off, uint64_t len)
 }
 
 static const struct sh_host_ops ops = {
-	.copy = copy, .event = event, .defer = defer, .wake = wake, .rouse = rouse, .now = now, .complain = complain,
-	.extend = extend, .divert = sh_host_divert,
+	.copy = copy,
+	.event = event,
+	.defer = defer,
+	.wake = wake,
+	.rouse = rouse,
+	.now = now,
+	.complain = complain,
+	.extend = extend,
+	.divert = sh_host_divert,
 };
 
 struct mock *mock_new(const struct mock_config *cfg)
 {
-	struct sh_config c = { .hosts = 1, .hcas_per_host = 1, .ports = 1, .cqe_size = 32, .driver_abi = 4,
-			       .face = SH_FACE_OFED, .pool_size = 64 << 20 };
+	struct sh_config c = {.hosts = 1,
+			      .hcas_per_host = 1,
+			      .ports = 1,
+			      .cqe_size = 32,
+			      .driver_abi = 4,
+			      .face = SH_FACE_OFED,
+			      .pool_size = 64 << 20};
 	struct mock *m = calloc(1, sizeof(*m));
 	struct sh_proc *proc;
 	int err;
@@ -188,11 +203,12 @@ struct mock *mock_new(const struct mock_config *cfg)
 	m->inst = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, m->fd, 0);
 	must(m->inst != MAP_FAILED, "mmap");
 	must(!sh_instance_init(m->inst, m->fd, &c), "sh_instance_init");
-	m->shared = mmap(NULL, sizeof(*m->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	m->shared = mmap(NULL, sizeof(*m->shared), PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	must(m->shared != MAP_FAILED, "mmap");
 	m->shared->room = MOCK_RECORDS;
 	m->shared->now = 1000000000;
-	m->dev = (struct sh_dev){ .ops = &ops, .host = m, .proc = 1, .witness = sh_witness(&err) };
+	m->dev = (struct sh_dev){.ops = &ops, .host = m, .proc = 1, .witness = sh_witness(&err)};
 	must(!sh_dev_attach(&m->dev, m->inst, m->size), "sh_dev_attach");
 	m->daemon = m->dev;
 	m->daemon.proc = 0;
@@ -262,7 +278,7 @@ void mock_unmap(struct mock *m, uint32_t ctx, void *addr)
 
 struct sh_umem mock_umem(struct mock *m, uint32_t ctx, size_t len, bool shared)
 {
-	struct sh_umem mem = { .len = len, .ctx = ctx };
+	struct sh_umem mem = {.len = len, .ctx = ctx};
 	void *at;
 
 	if (shared) {
@@ -277,7 +293,8 @@ struct sh_umem mock_umem(struct mock *m, uint32_t ctx, size_t len, bool shared)
 		 */
 		mock_map(m, ctx, at, SH_PAGES(len));
 	} else {
-		at = mmap(NULL, SH_PAGES(len), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		at = mmap(NULL, SH_PAGES(len), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			  -1, 0);
 		must(at != MAP_FAILED, "mmap");
 		mock_map(m, ctx, at, SH_PAGES(len));
 		m->range[m->nranges - 1].own = true;
@@ -297,7 +314,8 @@ void mock_advance(struct mock *m, uint64_t ns)
 
 		for (i = 0; i < m->ndefers; i++)
 			if (m->defer[i].deadline <= until &&
-			    (first == m->ndefers || m->defer[i].deadline < m->defer[first].deadline))
+			    (first == m->ndefers ||
+			     m->defer[i].deadline < m->defer[first].deadline))
 				first = i;
 		if (first == m->ndefers)
 			break;
@@ -307,7 +325,8 @@ void mock_advance(struct mock *m, uint64_t ns)
 		a = m->defer[first].a;
 		b = m->defer[first].b;
 		m->ndefers--;
-		memmove(&m->defer[first], &m->defer[first + 1], (m->ndefers - first) * sizeof(m->defer[0]));
+		memmove(&m->defer[first], &m->defer[first + 1],
+			(m->ndefers - first) * sizeof(m->defer[0]));
 		fn(&m->dev, a, b);
 	}
 	m->shared->now = until;

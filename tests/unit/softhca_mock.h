@@ -15,20 +15,20 @@
 
 #include "softhca/device/memory/dev.h"
 
-#define MOCK_RECORDS	1024
-#define MOCK_RANGES	256
-#define MOCK_DEFERS	256
+#define MOCK_RECORDS 1024
+#define MOCK_RANGES  256
+#define MOCK_DEFERS  256
 
 struct mock_record {
 	uint32_t evq, len;
 	uint64_t element;
-	uint32_t type, reserved;	/* 0 in completion records */
+	uint32_t type, reserved; /* 0 in completion records */
 };
 
-struct mock_shared {			/* MAP_SHARED: children change it, too */
-	uint32_t nrecords;		/* incremented after the record is complete */
-	uint32_t room;			/* how many records the pipes take before they are full */
-	uint32_t wakes[16];		/* by process */
+struct mock_shared {	    /* MAP_SHARED: children change it, too */
+	uint32_t nrecords;  /* incremented after the record is complete */
+	uint32_t room;	    /* how many records the pipes take before they are full */
+	uint32_t wakes[16]; /* by process */
 	uint32_t rouses[16];
 	uint32_t complaints;
 	uint64_t now;
@@ -40,15 +40,15 @@ struct mock {
 	int fd;
 	struct sh_instance *inst;
 	size_t size;
-	struct sh_dev dev;		/* a client: process 1 */
-	struct sh_dev daemon;		/* process 0 */
+	struct sh_dev dev;    /* a client: process 1 */
+	struct sh_dev daemon; /* process 0 */
 	struct mock_shared *shared;
 	uint64_t pool_used;
 	uint32_t nctx, nevq;
 	struct {
 		uint32_t ctx;
 		uint64_t addr, len;
-		bool own;		/* made by mock_umem() */
+		bool own; /* made by mock_umem() */
 	} range[MOCK_RANGES];
 	unsigned int nranges;
 	struct {
@@ -57,17 +57,17 @@ struct mock {
 		uint64_t a, b;
 	} defer[MOCK_DEFERS];
 	unsigned int ndefers;
-	bool no_timers;			/* defer() finds no room */
-	void (*on_complaint)(const char *what);	/* NULL: complaints are only counted */
-	bool no_room;			/* no more device memory can be mapped */
-	unsigned int extends;		/* how often more was mapped */
+	bool no_timers;				/* defer() finds no room */
+	void (*on_complaint)(const char *what); /* NULL: complaints are only counted */
+	bool no_room;				/* no more device memory can be mapped */
+	unsigned int extends;			/* how often more was mapped */
 };
 
 struct mock_config {
-	uint32_t hosts, hcas_per_host, ports, cqe_size;	/* 0: 1, 1, 1, 32 */
+	uint32_t hosts, hcas_per_host, ports, cqe_size; /* 0: 1, 1, 1, 32 */
 };
 
-struct mock *mock_new(const struct mock_config *cfg);	/* cfg NULL: all defaults */
+struct mock *mock_new(const struct mock_config *cfg); /* cfg NULL: all defaults */
 void mock_free(struct mock *m);
 
 /* Makes a live context of process 1 on an HCA; and an event queue for its asynchronous events. */

@@ -32,11 +32,12 @@ static void put64(void *at, uint64_t v)
 
 /* ---- completion queues ---- */
 
-void tcq_open(struct tcq *cq, struct mock *m, uint32_t hca, uint32_t ctx, uint32_t cqn, uint32_t log_size)
+void tcq_open(struct tcq *cq, struct mock *m, uint32_t hca, uint32_t ctx, uint32_t cqn,
+	      uint32_t log_size)
 {
-	struct sh_cq_init init = { 0 };
+	struct sh_cq_init init = {0};
 
-	*cq = (struct tcq){ .m = m, .hca = hca, .ctx = ctx, .cqn = cqn, .log_size = log_size };
+	*cq = (struct tcq){.m = m, .hca = hca, .ctx = ctx, .cqn = cqn, .log_size = log_size};
 	cq->evq = mock_evq(m, ctx, 8);
 	cq->buf = mock_umem(m, ctx, (size_t)m->dev.cqe_size << log_size, true);
 	cq->db = mock_umem(m, ctx, 8, true);
@@ -105,13 +106,14 @@ void texpect_none(struct tcq *cq)
 
 /* ---- shared receive queues ---- */
 
-void tsrq_open(struct tsrq *srq, struct mock *m, uint32_t hca, uint32_t ctx, uint32_t pdn, uint32_t srqn,
-	       uint32_t xrcd, uint32_t cqn)
+void tsrq_open(struct tsrq *srq, struct mock *m, uint32_t hca, uint32_t ctx, uint32_t pdn,
+	       uint32_t srqn, uint32_t xrcd, uint32_t cqn)
 {
-	struct sh_srq_init init = { 0 };
+	struct sh_srq_init init = {0};
 	uint8_t *at;
 
-	*srq = (struct tsrq){ .m = m, .hca = hca, .ctx = ctx, .srqn = srqn, .shift = 7, .log_size = 6 };
+	*srq = (struct tsrq){
+		.m = m, .hca = hca, .ctx = ctx, .srqn = srqn, .shift = 7, .log_size = 6};
 	srq->buf = mock_umem(m, ctx, 1u << (srq->shift + srq->log_size), true);
 	srq->db = mock_umem(m, ctx, 4, true);
 	at = mock_ptr(&srq->buf);
@@ -166,17 +168,25 @@ uint16_t tlid(struct mock *m, uint32_t hca)
 	return (uint16_t)sh_hca(&m->dev, hca)->port[0].lid;
 }
 
-void tqp_open(struct tqp *qp, struct mock *m, uint32_t hca, uint32_t ctx, uint32_t pdn, uint32_t type, uint32_t qpn,
-	      struct tcq *scq, struct tcq *rcq, const struct topts *opts)
+void tqp_open(struct tqp *qp, struct mock *m, uint32_t hca, uint32_t ctx, uint32_t pdn,
+	      uint32_t type, uint32_t qpn, struct tcq *scq, struct tcq *rcq,
+	      const struct topts *opts)
 {
 	static const struct topts none;
-	struct sh_qp_init init = { 0 };
+	struct sh_qp_init init = {0};
 	uint32_t sq_bytes, rq_bytes;
 	uint8_t *at;
 
 	if (!opts)
 		opts = &none;
-	*qp = (struct tqp){ .m = m, .hca = hca, .ctx = ctx, .pdn = pdn, .qpn = qpn, .type = type, .scq = scq, .rcq = rcq };
+	*qp = (struct tqp){.m = m,
+			   .hca = hca,
+			   .ctx = ctx,
+			   .pdn = pdn,
+			   .qpn = qpn,
+			   .type = type,
+			   .scq = scq,
+			   .rcq = rcq};
 	qp->sq_shift = opts->sq_shift ? opts->sq_shift : 8;
 	qp->log_sq = opts->log_sq ? opts->log_sq : 6;
 	qp->rq_shift = opts->rq_shift ? opts->rq_shift : 6;
@@ -226,7 +236,7 @@ struct sh_qp_attr tqp_attr(uint16_t dlid, uint32_t dest_qpn)
 		.timeout = 14,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
-		.path = { .dlid = dlid, .port_num = 1 },
+		.path = {.dlid = dlid, .port_num = 1},
 	};
 }
 
@@ -243,7 +253,7 @@ int tqp_modify(struct tqp *qp, const struct sh_qp_attr *attr, uint32_t mask)
 
 int tqp_to(struct tqp *qp, uint32_t state)
 {
-	struct sh_qp_attr attr = { .qp_state = state };
+	struct sh_qp_attr attr = {.qp_state = state};
 
 	return tqp_modify(qp, &attr, SH_QPA_STATE);
 }
@@ -253,8 +263,11 @@ void tqp_init(struct tqp *qp, const struct sh_qp_attr *attr)
 	struct sh_qp_attr a = *attr;
 
 	a.qp_state = SH_QPS_INIT;
-	assert_int_equal(tqp_modify(qp, &a, SH_QPA_STATE | SH_QPA_PKEY_INDEX | SH_QPA_PORT |
-				    (qp->type == SH_QPT_UD ? SH_QPA_QKEY : SH_QPA_ACCESS_FLAGS)), 0);
+	assert_int_equal(
+		tqp_modify(qp, &a,
+			   SH_QPA_STATE | SH_QPA_PKEY_INDEX | SH_QPA_PORT |
+				   (qp->type == SH_QPT_UD ? SH_QPA_QKEY : SH_QPA_ACCESS_FLAGS)),
+		0);
 }
 
 void tqp_rtr(struct tqp *qp, const struct sh_qp_attr *attr)
@@ -277,7 +290,8 @@ void tqp_rts(struct tqp *qp, const struct sh_qp_attr *attr)
 
 	a.qp_state = SH_QPS_RTS;
 	if (qp->type != SH_QPT_UD && qp->type != SH_QPT_UC)
-		mask |= SH_QPA_TIMEOUT | SH_QPA_RETRY_CNT | SH_QPA_RNR_RETRY | SH_QPA_MAX_QP_RD_ATOMIC;
+		mask |= SH_QPA_TIMEOUT | SH_QPA_RETRY_CNT | SH_QPA_RNR_RETRY |
+			SH_QPA_MAX_QP_RD_ATOMIC;
 	assert_int_equal(tqp_modify(qp, &a, mask), 0);
 }
 
@@ -368,7 +382,8 @@ void tqp_post(struct tqp *qp, const struct twr *wr)
 	}
 	memset(slot + 4, 0xee, 3); /* bytes that BlueFlame may have left there */
 	slot[7] = (wr->ds ? wr->ds : (uint8_t)((at - slot) / 16)) | (wr->fence ? 0x40 : 0);
-	put32(slot + 8, wr->srqn << 8 | (wr->strong ? 0x80 : 0) | (wr->signaled ? 0xc : 0) | (wr->solicited ? 2 : 0));
+	put32(slot + 8, wr->srqn << 8 | (wr->strong ? 0x80 : 0) | (wr->signaled ? 0xc : 0) |
+				(wr->solicited ? 2 : 0));
 	put32(slot + 12, wr->imm);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	put32(slot, (qp->head & slots ? 0x80000000u : 0) | (qp->head & 0xffff) << 8 | wr->opcode);
@@ -402,9 +417,9 @@ void tqp_recv(struct tqp *qp, const struct tsge *sge, unsigned int nsge)
 
 /* ---- pairs ---- */
 
-#define PD_A	4
-#define PD_B	5
-#define XRCD	9
+#define PD_A 4
+#define PD_B 5
+#define XRCD 9
 
 static uint8_t *region(struct mock *m, uint32_t hca, uint32_t ctx, uint32_t pdn, uint32_t key)
 {
@@ -413,17 +428,19 @@ static uint8_t *region(struct mock *m, uint32_t hca, uint32_t ctx, uint32_t pdn,
 
 	assert_true(at != MAP_FAILED);
 	mock_map(m, ctx, at, TMEM);
-	assert_int_equal(sh_mr_create(&m->daemon, hca, key, ctx, pdn, (uintptr_t)at, TMEM,
-				      SH_LOCAL_WRITE | SH_REMOTE_WRITE | SH_REMOTE_READ | SH_REMOTE_ATOMIC), 0);
+	assert_int_equal(
+		sh_mr_create(&m->daemon, hca, key, ctx, pdn, (uintptr_t)at, TMEM,
+			     SH_LOCAL_WRITE | SH_REMOTE_WRITE | SH_REMOTE_READ | SH_REMOTE_ATOMIC),
+		0);
 	return at;
 }
 
 void tpair_open(struct tpair *p, const struct tpair_opts *o)
 {
-	struct mock_config cfg = { .hcas_per_host = o->same_hca ? 1 : 2 };
+	struct mock_config cfg = {.hcas_per_host = o->same_hca ? 1 : 2};
 	uint32_t hb = o->same_hca ? 0 : 1, actx, bctx, aqpn = 0x48, bqpn = 0x51;
 	bool xrc = o->type == SH_QPT_XRC || o->type == SH_QPT_XRC_INI;
-	struct topts at = { .no_rq = xrc, .private_memory = o->private_memory }, bt = at;
+	struct topts at = {.no_rq = xrc, .private_memory = o->private_memory}, bt = at;
 	struct mock *m;
 
 	memset(p, 0, sizeof(*p));
@@ -439,7 +456,8 @@ void tpair_open(struct tpair *p, const struct tpair_opts *o)
 	p->amem = region(m, 0, actx, PD_A, p->akey);
 	p->bmem = region(m, hb, bctx, PD_B, p->bkey);
 	if (xrc || o->srq) {
-		tsrq_open(&p->srq, m, hb, bctx, PD_B, 0x60, xrc ? XRCD : 0, xrc ? p->bcq[1].cqn : 0);
+		tsrq_open(&p->srq, m, hb, bctx, PD_B, 0x60, xrc ? XRCD : 0,
+			  xrc ? p->bcq[1].cqn : 0);
 		bt.no_rq = true;
 		bt.srqn = xrc ? 0 : 0x60;
 	}
@@ -451,11 +469,18 @@ void tpair_open(struct tpair *p, const struct tpair_opts *o)
 	}
 	tqp_open(&p->a, m, 0, actx, PD_A, o->type, aqpn, &p->acq[0], &p->acq[1], &at);
 	if (xrc) { /* as the kernel makes it: no queues, no CQs, a PD that no region has */
-		struct sh_qp_init init = { .type = o->type == SH_QPT_XRC ? SH_QPT_XRC : SH_QPT_XRC_TGT, .pdn = 77,
-					   .xrcd = XRCD };
+		struct sh_qp_init init = {.type = o->type == SH_QPT_XRC ? SH_QPT_XRC
+									: SH_QPT_XRC_TGT,
+					  .pdn = 77,
+					  .xrcd = XRCD};
 
 		bqpn |= 1u << 23;
-		p->b = (struct tqp){ .m = m, .hca = hb, .ctx = bctx, .qpn = bqpn, .type = init.type, .pdn = PD_B };
+		p->b = (struct tqp){.m = m,
+				    .hca = hb,
+				    .ctx = bctx,
+				    .qpn = bqpn,
+				    .type = init.type,
+				    .pdn = PD_B};
 		assert_int_equal(sh_qp_create(&m->daemon, hb, bqpn, &init), 0);
 	} else {
 		tqp_open(&p->b, m, hb, bctx, PD_B, o->type, bqpn, &p->bcq[0], &p->bcq[1], &bt);
@@ -504,13 +529,13 @@ struct twr tpair_wr(struct tpair *p, uint8_t opcode, uint32_t len)
 		.dlid = tlid(p->m, p->b.hca),
 	};
 
-	wr.sge[0] = (struct tsge){ p->amem, len, p->akey };
+	wr.sge[0] = (struct tsge){p->amem, len, p->akey};
 	return wr;
 }
 
 void tpair_recv(struct tpair *p, uint32_t off, uint32_t len)
 {
-	struct tsge sge = { p->bmem + off, len, p->bkey };
+	struct tsge sge = {p->bmem + off, len, p->bkey};
 
 	if (p->srq.srqn)
 		tsrq_post(&p->srq, &sge, 1);

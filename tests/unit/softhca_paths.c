@@ -75,7 +75,11 @@ static void place_of_session(void **state)
 	 * not exist.
 	 */
 	for (i = 0; i < 3; i++) {
-		setenv("XDG_RUNTIME_DIR", i == 0 ? geteuid() ? "/" : in_tmp("not-ours") : i == 1 ? "." : in_tmp("nowhere"), 1);
+		setenv("XDG_RUNTIME_DIR",
+		       i == 0	? geteuid() ? "/" : in_tmp("not-ours")
+			 : i == 1 ? "."
+				: in_tmp("nowhere"),
+		       1);
 		if (i == 0 && !geteuid()) {
 			assert_int_equal(mkdir(in_tmp("not-ours"), 0755), 0);
 			assert_int_equal(chown(in_tmp("not-ours"), 65533, 65533), 0);

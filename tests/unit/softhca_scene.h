@@ -19,23 +19,23 @@
 #include "softhca/device/memory/mr.h"
 #include "softhca/device/transport/doorbell.h"
 
-#define RECEIVES	6
-#define OTHERS		2		/* receives of the second SRQ */
-#define MAX_STEPS	200000
-#define MAX_POINTS	2000
+#define RECEIVES   6
+#define OTHERS	   2 /* receives of the second SRQ */
+#define MAX_STEPS  200000
+#define MAX_POINTS 2000
 
 /*
  * One QP of the victim to a receiver that has another peer. Both peers share the SRQ of the
  * receiver, or have their own RQs there.
  */
 struct scene {
-	struct tpair p;			/* p.a is the victim's */
-	struct tqp c, d;		/* c: the survivor's, connected to d of the receiver */
+	struct tpair p;	 /* p.a is the victim's */
+	struct tqp c, d; /* c: the survivor's, connected to d of the receiver */
 	struct tcq ccq[2];
 	uint32_t cctx;
-	struct tsrq other;		/* for the last request of a chain, if there is one */
+	struct tsrq other; /* for the last request of a chain, if there is one */
 	struct twr wr;
-	bool arms;			/* the victim arms the receiver's CQ, and sends nothing */
+	bool arms; /* the victim arms the receiver's CQ, and sends nothing */
 };
 
 struct plot {
@@ -45,7 +45,7 @@ struct plot {
 	uint8_t opcode;
 	uint32_t len;
 	void (*twist)(struct scene *s);
-	unsigned int chain;		/* more such requests after the first */
+	unsigned int chain; /* more such requests after the first */
 };
 
 static inline bool shares_receives(const struct plot *plot)
@@ -64,7 +64,8 @@ static inline void bad_rkey(struct scene *s)
  */
 static inline void nearly_full(struct scene *s)
 {
-	sh_cq_get(&s->p.m->dev, 1, s->p.bcq[1].cqn)->consumer_seen = 1 - (1u << s->p.bcq[1].log_size);
+	sh_cq_get(&s->p.m->dev, 1, s->p.bcq[1].cqn)->consumer_seen =
+		1 - (1u << s->p.bcq[1].log_size);
 }
 
 static inline void other_srq(struct scene *s)
@@ -73,7 +74,8 @@ static inline void other_srq(struct scene *s)
 
 	tsrq_open(&s->other, p->m, 1, p->b.ctx, p->b.pdn, 0x61, 9, p->bcq[1].cqn);
 	for (uint32_t i = 0; i < OTHERS; i++)
-		tsrq_post(&s->other, &(struct tsge){ p->bmem + 65536 * (RECEIVES + 1 + i), 65536, p->bkey }, 1);
+		tsrq_post(&s->other,
+			  &(struct tsge){p->bmem + 65536 * (RECEIVES + 1 + i), 65536, p->bkey}, 1);
 }
 
 static inline void scene_open(struct scene *s, const struct plot *plot)
@@ -83,20 +85,25 @@ static inline void scene_open(struct scene *s, const struct plot *plot)
 	struct sh_qp_attr ca, da;
 
 	memset(s, 0, sizeof(*s));
-	tpair_open(p, &(struct tpair_opts){ .type = plot->type, .srq = plot->srq });
+	tpair_open(p, &(struct tpair_opts){.type = plot->type, .srq = plot->srq});
 	/* The receiver is this process, and not the victim's. */
 	sh_ctx(&p->m->dev, p->b.ctx)->proc = 2;
 	sh_proc(&p->m->dev, 2)->pid = (uint32_t)getpid();
 	s->cctx = mock_ctx(p->m, 0);
 	sh_ctx(&p->m->dev, s->cctx)->proc = 2;
 	mock_map(p->m, s->cctx, p->amem, TMEM);
-	assert_int_equal(sh_mr_create(&p->m->daemon, 0, 0x3000, s->cctx, 8, (uintptr_t)p->amem, TMEM, 0xf), 0);
+	assert_int_equal(
+		sh_mr_create(&p->m->daemon, 0, 0x3000, s->cctx, 8, (uintptr_t)p->amem, TMEM, 0xf),
+		0);
 	for (uint32_t i = 0; i < 2; i++)
 		tcq_open(&s->ccq[i], p->m, 0, s->cctx, 0xb0 + i, 7);
-	tqp_open(&s->c, p->m, 0, s->cctx, 8, plot->type, xrc ? 0x800070 : 0x70, &s->ccq[0], &s->ccq[1],
-		 &(struct topts){ .no_rq = xrc });
-	tqp_open(&s->d, p->m, 1, p->b.ctx, p->b.pdn, plot->type, xrc ? 0x800071 : 0x71, &p->bcq[0], &p->bcq[1],
-		 &(struct topts){ .no_rq = xrc || plot->srq, .srqn = plot->srq ? 0x60 : 0, .xrcd = xrc ? 9 : 0 });
+	tqp_open(&s->c, p->m, 0, s->cctx, 8, plot->type, xrc ? 0x800070 : 0x70, &s->ccq[0],
+		 &s->ccq[1], &(struct topts){.no_rq = xrc});
+	tqp_open(&s->d, p->m, 1, p->b.ctx, p->b.pdn, plot->type, xrc ? 0x800071 : 0x71, &p->bcq[0],
+		 &p->bcq[1],
+		 &(struct topts){.no_rq = xrc || plot->srq,
+				 .srqn = plot->srq ? 0x60 : 0,
+				 .xrcd = xrc ? 9 : 0});
 	ca = tqp_attr(tlid(p->m, 1), s->d.qpn);
 	da = tqp_attr(tlid(p->m, 0), s->c.qpn);
 	tqp_up(&s->c, &ca);
@@ -104,7 +111,7 @@ static inline void scene_open(struct scene *s, const struct plot *plot)
 	for (uint32_t i = 0; i < RECEIVES; i++)
 		tpair_recv(p, 65536 * (i + 1), 65536);
 	if (!shares_receives(plot))
-		tqp_recv(&s->d, &(struct tsge){ p->bmem, 65536, p->bkey }, 1);
+		tqp_recv(&s->d, &(struct tsge){p->bmem, 65536, p->bkey}, 1);
 	tfill(p->amem, 65536, 3);
 	s->wr = tpair_wr(p, plot->opcode, plot->len);
 	if (plot->twist)
@@ -130,19 +137,20 @@ static inline void areas(struct scene *s, struct area *a)
 {
 	struct sh_dev *dev = &s->p.m->dev;
 
-	a[0] = (struct area){ (void *)tqp_ctx(&s->p.a), sizeof(struct sh_qp) };
-	a[1] = (struct area){ (void *)tqp_ctx(&s->p.b), sizeof(struct sh_qp) };
-	a[2] = (struct area){ (void *)sh_cq_get(dev, 0, s->p.acq[0].cqn), sizeof(struct sh_cq) };
-	a[3] = (struct area){ (void *)sh_cq_get(dev, 1, s->p.bcq[1].cqn), sizeof(struct sh_cq) };
-	a[4] = (struct area){ mock_ptr(&s->p.acq[0].buf), 256 };
-	a[5] = (struct area){ mock_ptr(&s->p.bcq[1].buf), 512 };
-	a[6] = (struct area){ NULL, 0 };
+	a[0] = (struct area){(void *)tqp_ctx(&s->p.a), sizeof(struct sh_qp)};
+	a[1] = (struct area){(void *)tqp_ctx(&s->p.b), sizeof(struct sh_qp)};
+	a[2] = (struct area){(void *)sh_cq_get(dev, 0, s->p.acq[0].cqn), sizeof(struct sh_cq)};
+	a[3] = (struct area){(void *)sh_cq_get(dev, 1, s->p.bcq[1].cqn), sizeof(struct sh_cq)};
+	a[4] = (struct area){mock_ptr(&s->p.acq[0].buf), 256};
+	a[5] = (struct area){mock_ptr(&s->p.bcq[1].buf), 512};
+	a[6] = (struct area){NULL, 0};
 	if (s->p.srq.srqn)
-		a[6] = (struct area){ (void *)sh_srq_get(dev, 1, 0x60), sizeof(struct sh_srq) };
-	a[7] = (struct area){ (void *)sh_proc(dev, 2), sizeof(struct sh_proc) };
-	a[8] = (struct area){ NULL, 0 };
+		a[6] = (struct area){(void *)sh_srq_get(dev, 1, 0x60), sizeof(struct sh_srq)};
+	a[7] = (struct area){(void *)sh_proc(dev, 2), sizeof(struct sh_proc)};
+	a[8] = (struct area){NULL, 0};
 	if (s->other.srqn)
-		a[8] = (struct area){ (void *)sh_srq_get(dev, 1, s->other.srqn), sizeof(struct sh_srq) };
+		a[8] = (struct area){(void *)sh_srq_get(dev, 1, s->other.srqn),
+				     sizeof(struct sh_srq)};
 }
 
 static inline uint64_t digest(const struct area *a)
@@ -213,8 +221,8 @@ struct arrivals {
 static inline struct arrivals take_arrivals(struct scene *s, const struct plot *plot)
 {
 	struct tpair *p = &s->p;
-	bool seen[RECEIVES] = { false };
-	struct arrivals n = { 0 };
+	bool seen[RECEIVES] = {false};
+	struct arrivals n = {0};
 	struct mlx4_cqe cqe;
 
 	while (tcq_poll(&p->bcq[1], &cqe)) {

@@ -26,17 +26,19 @@ struct out {
 };
 
 /* rdi: where to store; rsi: 64 bytes to store; rdx: struct out. */
-#define SNIPPET(name, text)                                                                            \
-	void snippet_##name(void *to, const void *from, struct out *out);                              \
-	__asm__(".text\n.globl snippet_" #name "\nsnippet_" #name ":\n" text                           \
-		"\nmov %rdi,(%rdx)\nmov %rcx,8(%rdx)\nmov %rsi,16(%rdx)\nmov %rax,24(%rdx)\ncld\nemms\nret\n")
+#define SNIPPET(name, text)                                                                        \
+	void snippet_##name(void *to, const void *from, struct out *out);                          \
+	__asm__(".text\n.globl snippet_" #name "\nsnippet_" #name ":\n" text                       \
+		"\nmov %rdi,(%rdx)\nmov %rcx,8(%rdx)\nmov %rsi,16(%rdx)\nmov "                     \
+		"%rax,24(%rdx)\ncld\nemms\nret\n")
 
 SNIPPET(mov8, "xor %eax,%eax\nxor %ecx,%ecx\nmov (%rsi),%al\nmov %al,3(%rdi)");
 SNIPPET(mov8_high, "xor %ecx,%ecx\nmov (%rsi),%rax\nmov %ah,3(%rdi)");
 SNIPPET(mov16, "xor %ecx,%ecx\nmov (%rsi),%rax\nmov %ax,2(%rdi)");
 SNIPPET(mov32, "xor %ecx,%ecx\nmov (%rsi),%rax\nmov %eax,0x14(%rdi)");
 SNIPPET(mov64, "xor %ecx,%ecx\nmov (%rsi),%rax\nmov %rax,0x20(%rdi)");
-SNIPPET(mov64_r15, "push %r15\nxor %eax,%eax\nxor %ecx,%ecx\nmov (%rsi),%r15\nmov %r15,0x20(%rdi)\npop %r15");
+SNIPPET(mov64_r15,
+	"push %r15\nxor %eax,%eax\nxor %ecx,%ecx\nmov (%rsi),%r15\nmov %r15,0x20(%rdi)\npop %r15");
 SNIPPET(mov64_indexed, "xor %eax,%eax\nmov $4,%ecx\nmov (%rsi),%r8\nmov %r8,(%rdi,%rcx,8)");
 SNIPPET(movi8, "xor %eax,%eax\nxor %ecx,%ecx\nmovb $0xa5,1(%rdi)");
 SNIPPET(movi16, "xor %eax,%eax\nxor %ecx,%ecx\nmovw $0xa5b6,2(%rdi)");
@@ -59,13 +61,18 @@ SNIPPET(movntdq, "xor %eax,%eax\nxor %ecx,%ecx\nmovdqu (%rsi),%xmm7\nmovntdq %xm
 SNIPPET(movq_mmx, "xor %eax,%eax\nxor %ecx,%ecx\nmovq (%rsi),%mm5\nmovq %mm5,16(%rdi)");
 SNIPPET(pextrd, "xor %eax,%eax\nxor %ecx,%ecx\nmovdqu (%rsi),%xmm2\npextrd $3,%xmm2,4(%rdi)");
 SNIPPET(pextrq, "xor %eax,%eax\nxor %ecx,%ecx\nmovdqu (%rsi),%xmm2\npextrq $1,%xmm2,8(%rdi)");
-SNIPPET(vmovdqu_xmm, "xor %eax,%eax\nxor %ecx,%ecx\nvmovdqu (%rsi),%xmm6\nvmovdqu %xmm6,40(%rdi)\nvzeroupper");
-SNIPPET(vmovdqu_ymm, "xor %eax,%eax\nxor %ecx,%ecx\nvmovdqu (%rsi),%ymm9\nvmovdqu %ymm9,40(%rdi)\nvzeroupper");
-SNIPPET(vmovups_ymm_zero_top,
-	"xor %eax,%eax\nxor %ecx,%ecx\nvzeroupper\nvmovdqu (%rsi),%xmm9\nvmovups %ymm9,40(%rdi)\nvzeroupper");
-SNIPPET(vextracti128, "xor %eax,%eax\nxor %ecx,%ecx\nvmovdqu (%rsi),%ymm1\nvextractf128 $1,%ymm1,16(%rdi)\nvzeroupper");
-SNIPPET(vmovdqu64_zmm, "xor %eax,%eax\nxor %ecx,%ecx\nvmovdqu64 (%rsi),%zmm20\nvmovdqu64 %zmm20,64(%rdi)\nvzeroupper");
-SNIPPET(vmovdqu64_zmm_low, "xor %eax,%eax\nxor %ecx,%ecx\nvmovdqu64 (%rsi),%zmm4\nvmovdqu64 %zmm4,64(%rdi)\nvzeroupper");
+SNIPPET(vmovdqu_xmm,
+	"xor %eax,%eax\nxor %ecx,%ecx\nvmovdqu (%rsi),%xmm6\nvmovdqu %xmm6,40(%rdi)\nvzeroupper");
+SNIPPET(vmovdqu_ymm,
+	"xor %eax,%eax\nxor %ecx,%ecx\nvmovdqu (%rsi),%ymm9\nvmovdqu %ymm9,40(%rdi)\nvzeroupper");
+SNIPPET(vmovups_ymm_zero_top, "xor %eax,%eax\nxor %ecx,%ecx\nvzeroupper\nvmovdqu "
+			      "(%rsi),%xmm9\nvmovups %ymm9,40(%rdi)\nvzeroupper");
+SNIPPET(vextracti128, "xor %eax,%eax\nxor %ecx,%ecx\nvmovdqu (%rsi),%ymm1\nvextractf128 "
+		      "$1,%ymm1,16(%rdi)\nvzeroupper");
+SNIPPET(vmovdqu64_zmm, "xor %eax,%eax\nxor %ecx,%ecx\nvmovdqu64 (%rsi),%zmm20\nvmovdqu64 "
+		       "%zmm20,64(%rdi)\nvzeroupper");
+SNIPPET(vmovdqu64_zmm_low, "xor %eax,%eax\nxor %ecx,%ecx\nvmovdqu64 (%rsi),%zmm4\nvmovdqu64 "
+			   "%zmm4,64(%rdi)\nvzeroupper");
 SNIPPET(stosb, "xor %ecx,%ecx\nmov (%rsi),%rax\nstosb");
 SNIPPET(stosd, "xor %ecx,%ecx\nmov (%rsi),%rax\nstosl");
 SNIPPET(rep_stosd, "mov $5,%ecx\nmov (%rsi),%rax\nrep stosl");
@@ -141,7 +148,8 @@ static void reset(void)
 
 static uint8_t source[64];
 
-static void compare(void (*fn)(void *, const void *, struct out *), unsigned int n, unsigned int width)
+static void compare(void (*fn)(void *, const void *, struct out *), unsigned int n,
+		    unsigned int width)
 {
 	struct out a, b;
 
@@ -162,18 +170,18 @@ static void compare(void (*fn)(void *, const void *, struct out *), unsigned int
 		assert_int_equal(seen.width[i], width);
 }
 
-#define SAME(name, n, width)                                                                           \
-	static void test_##name(void **state)                                                          \
-	{                                                                                              \
-		(void)state;                                                                           \
-		compare(snippet_##name, n, width);                                                     \
+#define SAME(name, n, width)                                                                       \
+	static void test_##name(void **state)                                                      \
+	{                                                                                          \
+		(void)state;                                                                       \
+		compare(snippet_##name, n, width);                                                 \
 	}
-#define SAME_IF(feature, name, n, width)                                                               \
-	static void test_##name(void **state)                                                          \
-	{                                                                                              \
-		(void)state;                                                                           \
-		if (__builtin_cpu_supports(feature))                                                   \
-			compare(snippet_##name, n, width);                                             \
+#define SAME_IF(feature, name, n, width)                                                           \
+	static void test_##name(void **state)                                                      \
+	{                                                                                          \
+		(void)state;                                                                       \
+		if (__builtin_cpu_supports(feature))                                               \
+			compare(snippet_##name, n, width);                                         \
 	}
 
 SAME(mov8, 1, 1)
@@ -189,7 +197,7 @@ SAME(movi32, 1, 4)
 SAME(movi64, 1, 8)
 SAME(movnti32, 1, 4)
 SAME(movnti64, 1, 8)
-SAME_IF("avx2", movbe32, 1, 4)	/* every processor with AVX2 has MOVBE */
+SAME_IF("avx2", movbe32, 1, 4) /* every processor with AVX2 has MOVBE */
 SAME(xchg32, 1, 4)
 SAME(movd, 1, 4)
 SAME(movq, 1, 8)
@@ -261,13 +269,51 @@ static void others_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(mov8), T(mov8_high), T(mov16), T(mov32), T(mov64), T(mov64_r15), T(mov64_indexed), T(movi8),
-		T(movi16), T(movi32), T(movi64), T(movnti32), T(movnti64), T(movbe32), T(xchg32), T(movd), T(movq),
-		T(movss), T(movsd_xmm), T(movlps), T(movhps), T(movups), T(movaps), T(movdqu), T(movntdq), T(movq_mmx),
-		T(pextrd), T(pextrq), T(vmovdqu_xmm), T(vmovdqu_ymm), T(vmovups_ymm_zero_top), T(vextracti128),
-		T(vmovdqu64_zmm), T(vmovdqu64_zmm_low), T(stosb), T(stosd), T(rep_stosd), T(rep_stosq_down), T(movsq),
-		T(rep_movsb), T(rep_movsd), T(rep_movsq), T(rep_none),
-		cmocka_unit_test(string_order), cmocka_unit_test(others_refused),
+		T(mov8),
+		T(mov8_high),
+		T(mov16),
+		T(mov32),
+		T(mov64),
+		T(mov64_r15),
+		T(mov64_indexed),
+		T(movi8),
+		T(movi16),
+		T(movi32),
+		T(movi64),
+		T(movnti32),
+		T(movnti64),
+		T(movbe32),
+		T(xchg32),
+		T(movd),
+		T(movq),
+		T(movss),
+		T(movsd_xmm),
+		T(movlps),
+		T(movhps),
+		T(movups),
+		T(movaps),
+		T(movdqu),
+		T(movntdq),
+		T(movq_mmx),
+		T(pextrd),
+		T(pextrq),
+		T(vmovdqu_xmm),
+		T(vmovdqu_ymm),
+		T(vmovups_ymm_zero_top),
+		T(vextracti128),
+		T(vmovdqu64_zmm),
+		T(vmovdqu64_zmm_low),
+		T(stosb),
+		T(stosd),
+		T(rep_stosd),
+		T(rep_stosq_down),
+		T(movsq),
+		T(rep_movsb),
+		T(rep_movsd),
+		T(rep_movsq),
+		T(rep_none),
+		cmocka_unit_test(string_order),
+		cmocka_unit_test(others_refused),
 	};
 
 	return cmocka_run_group_tests_name("softhca_shim_decode", tests, setup, NULL);

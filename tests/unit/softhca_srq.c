@@ -18,8 +18,8 @@
 #include "softhca/device/queues/srq_receives.h"
 
 #define SRQN	70
-#define ENTRIES	8
-#define SHIFT	6	/* three scatter entries */
+#define ENTRIES 8
+#define SHIFT	6 /* three scatter entries */
 
 /* An SRQ, and the provider's view of it. */
 struct srq {
@@ -37,7 +37,7 @@ static struct mlx4_wqe_srq_next *wqe(struct srq *s, uint32_t i)
 
 static void srq_open(struct srq *s, bool shared)
 {
-	struct sh_srq_init init = { 0 };
+	struct sh_srq_init init = {0};
 	uint32_t i;
 
 	memset(s, 0, sizeof(*s));
@@ -65,8 +65,9 @@ static bool post(struct srq *s)
 
 	if (s->head == s->tail)
 		return false;
-	d[0] = (struct mlx4_wqe_data){ htobe32(100 + s->head), htobe32(0x1000), htobe64(0x7000 + s->head) };
-	d[1] = (struct mlx4_wqe_data){ 0, htobe32(MLX4_INVALID_LKEY), 0 };
+	d[0] = (struct mlx4_wqe_data){htobe32(100 + s->head), htobe32(0x1000),
+				      htobe64(0x7000 + s->head)};
+	d[1] = (struct mlx4_wqe_data){0, htobe32(MLX4_INVALID_LKEY), 0};
 	s->head = be16toh(wqe(s, s->head)->next_wqe_index);
 	*(__be32 *)mock_ptr(&s->db) = htobe32(++s->counter);
 	return true;
@@ -155,7 +156,7 @@ static void reads_scatter_lists(void **state)
 	assert_int_equal(sge[0].addr, 0x7000);
 	/* A list that fills the WQE has no terminator. */
 	d = (void *)(wqe(&s, 2) + 1);
-	d[0] = d[1] = d[2] = (struct mlx4_wqe_data){ htobe32(9), htobe32(0x2000), htobe64(1) };
+	d[0] = d[1] = d[2] = (struct mlx4_wqe_data){htobe32(9), htobe32(0x2000), htobe64(1)};
 	assert_int_equal(sh_srq_scatter(&s.m->dev, srq, 2, sge, 4), 3);
 	assert_int_equal(sh_srq_scatter(&s.m->dev, srq, 2, sge, 2), 2);
 	d[0].lkey = htobe32(MLX4_INVALID_LKEY);
@@ -246,7 +247,8 @@ static void scribbled_state_is_not_followed(void **state)
 		assert_int_equal(sh_srq_scatter(&s.m->dev, srq, 0, sge, 4), -EFAULT);
 		assert_int_equal(s.m->shared->complaints, 1);
 		assert_int_equal(mock_records(s.m, sh_ctx(&s.m->dev, s.ctx)->async_evq), 1);
-		assert_int_equal(mock_record(s.m, sh_ctx(&s.m->dev, s.ctx)->async_evq, 0)->type, 14);
+		assert_int_equal(mock_record(s.m, sh_ctx(&s.m->dev, s.ctx)->async_evq, 0)->type,
+				 14);
 		assert_int_equal(sh_srq_destroy(&s.m->daemon, 0, SRQN, &index), 0);
 		assert_int_equal(index, 1);
 		mock_free(s.m);
@@ -273,7 +275,7 @@ static void a_dead_owner_serves_nothing(void **state)
 
 static void bad_creations_change_nothing(void **state)
 {
-	struct sh_srq_init init = { 0 };
+	struct sh_srq_init init = {0};
 	struct srq s;
 
 	(void)state;

@@ -76,20 +76,20 @@ static void message(const struct tpair_opts *opts, uint8_t opcode, uint32_t len)
 
 static void test_messages(void **state)
 {
-	static const uint32_t type[] = { SH_QPT_RC, SH_QPT_UC, SH_QPT_XRC };
+	static const uint32_t type[] = {SH_QPT_RC, SH_QPT_UC, SH_QPT_XRC};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(type) / sizeof(type[0]); i++)
-		for (int private = 0; private < 2; private++) {
-			struct tpair_opts opts = { .type = type[i], .private_memory = private };
+		for (int private = 0; private < 2; private ++) {
+			struct tpair_opts opts = {.type = type[i], .private_memory = private};
 
 			message(&opts, MLX4_OPCODE_SEND, 8);
 			message(&opts, MLX4_OPCODE_SEND, 3000);
 			message(&opts, MLX4_OPCODE_RDMA_WRITE_IMM, 100);
 			message(&opts, MLX4_OPCODE_SEND, 0);
 		}
-	message(&(struct tpair_opts){ .type = SH_QPT_RC, .srq = true }, MLX4_OPCODE_SEND, 8);
-	message(&(struct tpair_opts){ .type = SH_QPT_RC, .same_hca = true }, MLX4_OPCODE_SEND, 8);
+	message(&(struct tpair_opts){.type = SH_QPT_RC, .srq = true}, MLX4_OPCODE_SEND, 8);
+	message(&(struct tpair_opts){.type = SH_QPT_RC, .same_hca = true}, MLX4_OPCODE_SEND, 8);
 }
 
 /* These requests complete at the sender only. */
@@ -98,7 +98,7 @@ static void test_fetch(void **state)
 	struct twr wr;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC});
 	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_READ, 500);
 	dozes(p.a.ctx);
 	dozes(p.b.ctx);
@@ -113,7 +113,7 @@ static void test_fetch(void **state)
 static void test_flush(void **state)
 {
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC});
 	tpair_recv(&p, 4096, 4096);
 	dozes(p.b.ctx);
 	assert_int_equal(tqp_to(&p.b, SH_QPS_ERR), 0);
@@ -132,7 +132,7 @@ static void test_damage(void **state)
 	struct twr wr;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC});
 	tpair_recv(&p, 4096, 4096);
 	cq = sh_cq_get(&p.m->dev, p.bcq[1].hca, p.bcq[1].cqn);
 	cq->ctx = UINT32_MAX;

@@ -14,19 +14,19 @@
 #include "softhca/device/transport/mcast.h"
 #include "softhca_pair.h"
 
-#define REASONS(name)							\
-	name(no_qp) name(state) name(pkey) name(qkey) name(icrc) name(no_wqe)	\
-	name(lid) name(port) name(path) name(mcast) name(memory) name(fault)
+#define REASONS(name)                                                                              \
+	name(no_qp) name(state) name(pkey) name(qkey) name(icrc) name(no_wqe) name(lid) name(port) \
+		name(path) name(mcast) name(memory) name(fault)
 
 enum reason {
 #define NAME(reason) DROP_##reason,
 	REASONS(NAME)
 #undef NAME
-	REASONS_END
+		REASONS_END
 };
 
 struct drops {
-	uint64_t n[2][REASONS_END];	/* by HCA */
+	uint64_t n[2][REASONS_END]; /* by HCA */
 };
 
 static struct drops drops_of(struct mock *m)
@@ -45,7 +45,8 @@ static struct drops drops_of(struct mock *m)
 }
 
 /* Asserts that exactly this has been counted since then. */
-static void expect(struct mock *m, struct drops before, uint32_t hca, enum reason reason, uint64_t n)
+static void expect(struct mock *m, struct drops before, uint32_t hca, enum reason reason,
+		   uint64_t n)
 {
 	struct drops now = drops_of(m);
 
@@ -54,8 +55,20 @@ static void expect(struct mock *m, struct drops before, uint32_t hca, enum reaso
 }
 
 enum what {
-	NO_LID, MY_PORT, PEER_PORT, NO_QP, STATE, PATH, PKEY, NO_WQE, WRONG_KEY, FORBIDDEN, TOO_LONG,
-	FAULT_DROP, FAULT_CORRUPT, CASES
+	NO_LID,
+	MY_PORT,
+	PEER_PORT,
+	NO_QP,
+	STATE,
+	PATH,
+	PKEY,
+	NO_WQE,
+	WRONG_KEY,
+	FORBIDDEN,
+	TOO_LONG,
+	FAULT_DROP,
+	FAULT_CORRUPT,
+	CASES
 };
 
 static void fault(struct mock *m, enum sh_fault_kind kind, uint32_t count)
@@ -71,11 +84,13 @@ static void test_connected(void **state)
 		uint32_t hca;
 		enum reason reason;
 	} expected[CASES] = {
-		[NO_LID] = {0, DROP_lid}, [MY_PORT] = {0, DROP_port}, [PEER_PORT] = {1, DROP_port},
-		[NO_QP] = {1, DROP_no_qp}, [STATE] = {1, DROP_state}, [PATH] = {1, DROP_path},
-		[PKEY] = {1, DROP_pkey}, [NO_WQE] = {1, DROP_no_wqe}, [WRONG_KEY] = {1, DROP_memory},
-		[FORBIDDEN] = {1, DROP_memory}, [TOO_LONG] = {1, DROP_memory},
-		[FAULT_DROP] = {1, DROP_fault}, [FAULT_CORRUPT] = {1, DROP_icrc},
+		[NO_LID] = {0, DROP_lid},	  [MY_PORT] = {0, DROP_port},
+		[PEER_PORT] = {1, DROP_port},	  [NO_QP] = {1, DROP_no_qp},
+		[STATE] = {1, DROP_state},	  [PATH] = {1, DROP_path},
+		[PKEY] = {1, DROP_pkey},	  [NO_WQE] = {1, DROP_no_wqe},
+		[WRONG_KEY] = {1, DROP_memory},	  [FORBIDDEN] = {1, DROP_memory},
+		[TOO_LONG] = {1, DROP_memory},	  [FAULT_DROP] = {1, DROP_fault},
+		[FAULT_CORRUPT] = {1, DROP_icrc},
 	};
 
 	(void)state;
@@ -85,7 +100,7 @@ static void test_connected(void **state)
 		struct tpair p;
 		struct twr wr;
 
-		tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UC });
+		tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_UC});
 		wr = tpair_wr(&p, write ? MLX4_OPCODE_RDMA_WRITE : MLX4_OPCODE_SEND, 100);
 		if (what != NO_WQE)
 			tpair_recv(&p, 0, what == TOO_LONG ? 99 : 100);
@@ -122,7 +137,7 @@ static void test_connected(void **state)
 
 static void test_datagrams(void **state)
 {
-	uint8_t gid[16] = { 0xff, 0x12, [15] = 1 };
+	uint8_t gid[16] = {0xff, 0x12, [15] = 1};
 
 	(void)state;
 	for (int how = 0; how < 6; how++) {
@@ -130,7 +145,7 @@ static void test_datagrams(void **state)
 		struct tpair p;
 		struct twr wr;
 
-		tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UD });
+		tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_UD});
 		wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
 		before = drops_of(p.m);
 		if (how >= 2) {
@@ -160,7 +175,7 @@ static void test_datagrams(void **state)
 
 /* ---- packets that cannot be delayed ---- */
 
-static long in_use;		/* blocks of malloc() that were not freed */
+static long in_use; /* blocks of malloc() that were not freed */
 
 void *__real_malloc(size_t size);
 void __real_free(void *p);
@@ -189,7 +204,7 @@ static void test_no_timers(void **state)
 	long used;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UC });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_UC});
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
 	tpair_recv(&p, 0, 100);
 	before = drops_of(p.m);
@@ -226,7 +241,7 @@ static void test_timer_again(void **state)
 	struct twr wr;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC});
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
 	tpair_recv(&p, 0, 100);
 	tpair_recv(&p, 0, 100);
@@ -249,7 +264,7 @@ static uint64_t arrivals(uint32_t seed)
 	struct tpair p;
 	struct twr wr;
 
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UC });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_UC});
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
 	p.m->inst->faults.rule[SH_FAULT_DROP].seed = seed;
 	p.m->inst->faults.rule[SH_FAULT_DROP].rate = 400000;

@@ -20,7 +20,7 @@
 
 enum { FATAL = 1, REQ_ERR = 2, ACCESS_ERR = 3, LAST_WQE = 16 };
 
-static const struct tpair_opts rc = { .type = SH_QPT_RC };
+static const struct tpair_opts rc = {.type = SH_QPT_RC};
 
 /*
  * Checks a pair whose first WQE has failed: the state of a's QP is ERR, the second WQE is flushed,
@@ -31,7 +31,9 @@ static void requester_failed(struct tpair *p, uint8_t syndrome)
 	texpect_error(&p->acq[0], syndrome, true, 0);
 	texpect_error(&p->acq[0], MLX4_SYNDROME_WR_FLUSH, true, 1);
 	texpect_none(&p->acq[0]);
-	assert_int_equal(tqp_state(&p->a), p->a.type == SH_QPT_UD || p->a.type == SH_QPT_UC ? SH_QPS_SQE : SH_QPS_ERR);
+	assert_int_equal(tqp_state(&p->a), p->a.type == SH_QPT_UD || p->a.type == SH_QPT_UC
+						   ? SH_QPS_SQE
+						   : SH_QPS_ERR);
 	for (unsigned int i = 0; i < 65536; i++)
 		assert_int_equal(p->bmem[i], 0);
 }
@@ -75,12 +77,16 @@ static void bad_lkey(struct tpair *p, struct twr *wr)
 }
 static void other_pd(struct tpair *p, struct twr *wr)
 {
-	assert_int_equal(sh_mr_create(&p->m->daemon, 0, 0x7700, p->a.ctx, 99, (uintptr_t)p->amem, TMEM, 0xf), 0);
+	assert_int_equal(
+		sh_mr_create(&p->m->daemon, 0, 0x7700, p->a.ctx, 99, (uintptr_t)p->amem, TMEM, 0xf),
+		0);
 	wr->sge[0].key = 0x7700;
 }
 static void read_only(struct tpair *p, struct twr *wr)
 {
-	assert_int_equal(sh_mr_create(&p->m->daemon, 0, 0x7800, p->a.ctx, p->a.pdn, (uintptr_t)p->amem, TMEM, 0), 0);
+	assert_int_equal(sh_mr_create(&p->m->daemon, 0, 0x7800, p->a.ctx, p->a.pdn,
+				      (uintptr_t)p->amem, TMEM, 0),
+			 0);
 	wr->sge[0].key = 0x7800;
 }
 static void past_end(struct tpair *p, struct twr *wr)
@@ -100,7 +106,7 @@ static void unmapped(struct tpair *p, struct twr *wr)
 static void two_sges(struct tpair *p, struct twr *wr)
 {
 	wr->nsge = 2;
-	wr->sge[1] = (struct tsge){ p->amem + 100, 8, p->akey };
+	wr->sge[1] = (struct tsge){p->amem + 100, 8, p->akey};
 }
 static void too_long(struct tpair *p, struct twr *wr)
 {
@@ -127,9 +133,10 @@ static void inlined(struct tpair *p, struct twr *wr)
 
 static void test_local(void **state)
 {
-	static const uint8_t ops[] = { MLX4_OPCODE_SEND, MLX4_OPCODE_SEND_IMM, MLX4_OPCODE_RDMA_WRITE,
-				       MLX4_OPCODE_RDMA_WRITE_IMM, MLX4_OPCODE_RDMA_READ };
-	static const struct tpair_opts xrc = { .type = SH_QPT_XRC };
+	static const uint8_t ops[] = {MLX4_OPCODE_SEND, MLX4_OPCODE_SEND_IMM,
+				      MLX4_OPCODE_RDMA_WRITE, MLX4_OPCODE_RDMA_WRITE_IMM,
+				      MLX4_OPCODE_RDMA_READ};
+	static const struct tpair_opts xrc = {.type = SH_QPT_XRC};
 
 	(void)state;
 	for (unsigned int i = 0; i < sizeof(ops); i++) {
@@ -154,20 +161,31 @@ static void test_local(void **state)
 /* Opcodes that the type of QP does not have. */
 static void test_illegal_opcode(void **state)
 {
-	static const uint8_t never[] = { MLX4_OPCODE_SEND_INVAL, MLX4_OPCODE_LSO, MLX4_OPCODE_MASKED_ATOMIC_CS,
-					 MLX4_OPCODE_BIND_MW, MLX4_OPCODE_FMR, MLX4_OPCODE_LOCAL_INVAL, 0x1f, 0x05 };
-	static const uint8_t not_uc[] = { MLX4_OPCODE_RDMA_READ, MLX4_OPCODE_ATOMIC_CS, MLX4_OPCODE_ATOMIC_FA };
+	static const uint8_t never[] = {MLX4_OPCODE_SEND_INVAL,
+					MLX4_OPCODE_LSO,
+					MLX4_OPCODE_MASKED_ATOMIC_CS,
+					MLX4_OPCODE_BIND_MW,
+					MLX4_OPCODE_FMR,
+					MLX4_OPCODE_LOCAL_INVAL,
+					0x1f,
+					0x05};
+	static const uint8_t not_uc[] = {MLX4_OPCODE_RDMA_READ, MLX4_OPCODE_ATOMIC_CS,
+					 MLX4_OPCODE_ATOMIC_FA};
 
 	(void)state;
 	for (unsigned int i = 0; i < sizeof(never); i++) {
 		local(&rc, never[i], 8, MLX4_SYNDROME_LOC_QP_OP, NULL);
-		local(&(struct tpair_opts){ .type = SH_QPT_UC }, never[i], 8, MLX4_SYNDROME_LOC_QP_OP, NULL);
+		local(&(struct tpair_opts){.type = SH_QPT_UC}, never[i], 8, MLX4_SYNDROME_LOC_QP_OP,
+		      NULL);
 	}
 	for (unsigned int i = 0; i < sizeof(not_uc); i++) {
-		local(&(struct tpair_opts){ .type = SH_QPT_UC }, not_uc[i], 8, MLX4_SYNDROME_LOC_QP_OP, NULL);
-		local(&(struct tpair_opts){ .type = SH_QPT_UD }, not_uc[i], 8, MLX4_SYNDROME_LOC_QP_OP, NULL);
+		local(&(struct tpair_opts){.type = SH_QPT_UC}, not_uc[i], 8,
+		      MLX4_SYNDROME_LOC_QP_OP, NULL);
+		local(&(struct tpair_opts){.type = SH_QPT_UD}, not_uc[i], 8,
+		      MLX4_SYNDROME_LOC_QP_OP, NULL);
 	}
-	local(&(struct tpair_opts){ .type = SH_QPT_UD }, MLX4_OPCODE_RDMA_WRITE, 8, MLX4_SYNDROME_LOC_QP_OP, NULL);
+	local(&(struct tpair_opts){.type = SH_QPT_UD}, MLX4_OPCODE_RDMA_WRITE, 8,
+	      MLX4_SYNDROME_LOC_QP_OP, NULL);
 }
 
 /* ---- the responder refuses ---- */
@@ -176,8 +194,8 @@ struct refusal {
 	const struct tpair_opts *o;
 	uint8_t opcode;
 	uint32_t len;
-	uint8_t syndrome;		/* a's */
-	uint32_t event;			/* b's, 0xff = none */
+	uint8_t syndrome; /* a's */
+	uint32_t event;	  /* b's, 0xff = none */
 	void (*change)(struct tpair *p, struct twr *wr);
 };
 
@@ -234,16 +252,20 @@ static void remote_wrap(struct tpair *p, struct twr *wr)
 }
 static void remote_pd(struct tpair *p, struct twr *wr)
 {
-	assert_int_equal(sh_mr_create(&p->m->daemon, p->b.hca, 0x7700, p->b.ctx, 99, (uintptr_t)p->bmem, TMEM, 0xf), 0);
+	assert_int_equal(sh_mr_create(&p->m->daemon, p->b.hca, 0x7700, p->b.ctx, 99,
+				      (uintptr_t)p->bmem, TMEM, 0xf),
+			 0);
 	wr->rkey = 0x7700;
 }
 static void remote_right(struct tpair *p, struct twr *wr)
 {
-	uint32_t right = wr->opcode == MLX4_OPCODE_RDMA_READ ? SH_REMOTE_READ :
-			 wr->opcode == MLX4_OPCODE_ATOMIC_FA ? SH_REMOTE_ATOMIC : SH_REMOTE_WRITE;
+	uint32_t right = wr->opcode == MLX4_OPCODE_RDMA_READ   ? SH_REMOTE_READ
+			 : wr->opcode == MLX4_OPCODE_ATOMIC_FA ? SH_REMOTE_ATOMIC
+							       : SH_REMOTE_WRITE;
 
-	assert_int_equal(sh_mr_create(&p->m->daemon, p->b.hca, 0x7800, p->b.ctx, p->b.pdn, (uintptr_t)p->bmem, TMEM,
-				      0xf & ~right), 0);
+	assert_int_equal(sh_mr_create(&p->m->daemon, p->b.hca, 0x7800, p->b.ctx, p->b.pdn,
+				      (uintptr_t)p->bmem, TMEM, 0xf & ~right),
+			 0);
 	wr->rkey = 0x7800;
 }
 static void remote_unmapped(struct tpair *p, struct twr *wr)
@@ -293,12 +315,13 @@ static void plain_srq(struct tpair *p, struct twr *wr)
 
 static void test_refused(void **state)
 {
-	static const struct tpair_opts xrc = { .type = SH_QPT_XRC }, ini = { .type = SH_QPT_XRC_INI };
-	static const struct tpair_opts *const os[] = { &rc, &xrc, &ini };
-	static const uint8_t rdma[] = { MLX4_OPCODE_RDMA_WRITE, MLX4_OPCODE_RDMA_WRITE_IMM, MLX4_OPCODE_RDMA_READ,
-					MLX4_OPCODE_ATOMIC_FA };
+	static const struct tpair_opts xrc = {.type = SH_QPT_XRC}, ini = {.type = SH_QPT_XRC_INI};
+	static const struct tpair_opts *const os[] = {&rc, &xrc, &ini};
+	static const uint8_t rdma[] = {MLX4_OPCODE_RDMA_WRITE, MLX4_OPCODE_RDMA_WRITE_IMM,
+				       MLX4_OPCODE_RDMA_READ, MLX4_OPCODE_ATOMIC_FA};
 	void (*const access[])(struct tpair *, struct twr *) = {
-		bad_rkey, rkey_generation, remote_end, remote_start, remote_wrap, remote_pd, remote_right,
+		bad_rkey,    rkey_generation, remote_end,   remote_start,
+		remote_wrap, remote_pd,	      remote_right,
 	};
 
 	(void)state;
@@ -309,22 +332,30 @@ static void test_refused(void **state)
 			if (rdma[i] == MLX4_OPCODE_RDMA_WRITE_IMM && o)
 				continue;
 			for (unsigned int c = 0; c < sizeof(access) / sizeof(access[0]); c++)
-				refused(&(struct refusal){ os[o], rdma[i], len, MLX4_SYNDROME_REM_ACCESS, ACCESS_ERR,
-							   access[c] });
-			refused(&(struct refusal){ os[o], rdma[i], len, MLX4_SYNDROME_REM_INVAL_REQ, REQ_ERR, qp_right });
+				refused(&(struct refusal){os[o], rdma[i], len,
+							  MLX4_SYNDROME_REM_ACCESS, ACCESS_ERR,
+							  access[c]});
+			refused(&(struct refusal){os[o], rdma[i], len, MLX4_SYNDROME_REM_INVAL_REQ,
+						  REQ_ERR, qp_right});
 			if (rdma[i] != MLX4_OPCODE_RDMA_READ)
-				refused(&(struct refusal){ os[o], rdma[i], len, MLX4_SYNDROME_REM_ACCESS, ACCESS_ERR,
-							   remote_unmapped });
+				refused(&(struct refusal){os[o], rdma[i], len,
+							  MLX4_SYNDROME_REM_ACCESS, ACCESS_ERR,
+							  remote_unmapped});
 		}
-		refused(&(struct refusal){ os[o], MLX4_OPCODE_RDMA_READ, 8, MLX4_SYNDROME_REM_INVAL_REQ, REQ_ERR, no_depth });
-		refused(&(struct refusal){ os[o], MLX4_OPCODE_ATOMIC_FA, 8, MLX4_SYNDROME_REM_INVAL_REQ, REQ_ERR, misaligned });
+		refused(&(struct refusal){os[o], MLX4_OPCODE_RDMA_READ, 8,
+					  MLX4_SYNDROME_REM_INVAL_REQ, REQ_ERR, no_depth});
+		refused(&(struct refusal){os[o], MLX4_OPCODE_ATOMIC_FA, 8,
+					  MLX4_SYNDROME_REM_INVAL_REQ, REQ_ERR, misaligned});
 	}
 	for (unsigned int i = 0; i < 3; i++) {
-		static const uint8_t ops[] = { MLX4_OPCODE_SEND, MLX4_OPCODE_RDMA_WRITE, MLX4_OPCODE_RDMA_READ };
-		void (*const how[])(struct tpair *, struct twr *) = { no_srq, zero_srq, foreign_srq, plain_srq };
+		static const uint8_t ops[] = {MLX4_OPCODE_SEND, MLX4_OPCODE_RDMA_WRITE,
+					      MLX4_OPCODE_RDMA_READ};
+		void (*const how[])(struct tpair *, struct twr *) = {no_srq, zero_srq, foreign_srq,
+								     plain_srq};
 
 		for (unsigned int c = 0; c < 4; c++)
-			refused(&(struct refusal){ &xrc, ops[i], 64, MLX4_SYNDROME_REM_INVAL_REQ, REQ_ERR, how[c] });
+			refused(&(struct refusal){&xrc, ops[i], 64, MLX4_SYNDROME_REM_INVAL_REQ,
+						  REQ_ERR, how[c]});
 	}
 }
 
@@ -341,7 +372,7 @@ static void test_xrc_event(void **state)
 	uint32_t evq;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_XRC });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_XRC});
 	reg = (struct sh_xrc_reg *)sh_at(&p.m->dev, SH_XRC_REG_OFF) + 1;
 	assert_int_equal(sh_promise(&p.m->daemon, reg, sizeof(*reg)), 0);
 	reg->ctx = p.b.ctx;
@@ -361,7 +392,8 @@ static void test_xrc_event(void **state)
 
 /* ---- the receive WQE is at fault ---- */
 
-static void receive_error(const struct tpair_opts *o, const struct tsge *sge, uint32_t len, uint8_t at_a, uint8_t at_b)
+static void receive_error(const struct tpair_opts *o, const struct tsge *sge, uint32_t len,
+			  uint8_t at_a, uint8_t at_b)
 {
 	struct tpair p;
 	struct twr wr;
@@ -384,7 +416,8 @@ static void receive_error(const struct tpair_opts *o, const struct tsge *sge, ui
 		texpect_error(&p.bcq[1], MLX4_SYNDROME_WR_FLUSH, false, 1);
 	} else if (o->srq) {
 		assert_int_equal(tasync(p.m, p.b.ctx, LAST_WQE), 1);
-		assert_int_equal(sh_srq_available(&p.m->dev, sh_srq_get(&p.m->dev, p.b.hca, 0x60)), 1);
+		assert_int_equal(sh_srq_available(&p.m->dev, sh_srq_get(&p.m->dev, p.b.hca, 0x60)),
+				 1);
 	}
 	texpect_none(&p.bcq[1]);
 	assert_int_equal(tqp_state(&p.b), SH_QPS_ERR);
@@ -393,18 +426,19 @@ static void receive_error(const struct tpair_opts *o, const struct tsge *sge, ui
 
 static void test_receive_errors(void **state)
 {
-	const struct tpair_opts os[] = { { .type = SH_QPT_RC }, { .type = SH_QPT_RC, .srq = true },
-					 { .type = SH_QPT_XRC } };
+	const struct tpair_opts os[] = {
+		{.type = SH_QPT_RC}, {.type = SH_QPT_RC, .srq = true}, {.type = SH_QPT_XRC}};
 
 	(void)state;
 	for (unsigned int i = 0; i < 3; i++) {
-		receive_error(&os[i], &(struct tsge){ 0, 99, 0x2100 }, 100, MLX4_SYNDROME_REM_INVAL_REQ,
-			      MLX4_SYNDROME_LOC_LEN);
-		receive_error(&os[i], &(struct tsge){ 0, 99999, 0x2100 }, 100000, MLX4_SYNDROME_REM_INVAL_REQ,
-			      MLX4_SYNDROME_LOC_LEN);
-		receive_error(&os[i], &(struct tsge){ 0, 100, 0x2200 }, 100, MLX4_SYNDROME_REM_OP, MLX4_SYNDROME_LOC_PROT);
-		receive_error(&os[i], &(struct tsge){ (void *)(TMEM - 50), 100, 0x2100 }, 100, MLX4_SYNDROME_REM_OP,
+		receive_error(&os[i], &(struct tsge){0, 99, 0x2100}, 100,
+			      MLX4_SYNDROME_REM_INVAL_REQ, MLX4_SYNDROME_LOC_LEN);
+		receive_error(&os[i], &(struct tsge){0, 99999, 0x2100}, 100000,
+			      MLX4_SYNDROME_REM_INVAL_REQ, MLX4_SYNDROME_LOC_LEN);
+		receive_error(&os[i], &(struct tsge){0, 100, 0x2200}, 100, MLX4_SYNDROME_REM_OP,
 			      MLX4_SYNDROME_LOC_PROT);
+		receive_error(&os[i], &(struct tsge){(void *)(TMEM - 50), 100, 0x2100}, 100,
+			      MLX4_SYNDROME_REM_OP, MLX4_SYNDROME_LOC_PROT);
 	}
 }
 
@@ -416,7 +450,7 @@ static void test_xrc_error_cqe(void **state)
 	struct mlx4_cqe cqe;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_XRC });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_XRC});
 	tpair_recv(&p, 0, 8);
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 9);
 	tqp_send(&p.a, &wr);
@@ -451,7 +485,7 @@ static void test_flush_order(void **state)
 	wr.opcode = MLX4_OPCODE_RDMA_READ;
 	tqp_post(&p.a, &wr);
 	for (int i = 0; i < 3; i++)
-		tqp_recv(&p.a, &(struct tsge){ p.amem, 64, p.akey }, 1);
+		tqp_recv(&p.a, &(struct tsge){p.amem, 64, p.akey}, 1);
 	tqp_ring(&p.a);
 	texpect_error(&p.acq[0], MLX4_SYNDROME_LOC_PROT, true, 2);
 	texpect_error(&p.acq[0], MLX4_SYNDROME_WR_FLUSH, true, 3);
@@ -468,16 +502,16 @@ static void test_flush_order(void **state)
 	 */
 	tqp_send(&p.a, &wr);
 	texpect_error(&p.acq[0], MLX4_SYNDROME_WR_FLUSH, true, 5);
-	tqp_recv(&p.a, &(struct tsge){ p.amem, 64, p.akey }, 1);
+	tqp_recv(&p.a, &(struct tsge){p.amem, 64, p.akey}, 1);
 	texpect_none(&p.acq[1]);
 	mock_advance(p.m, 100000000);
 	texpect_error(&p.acq[1], MLX4_SYNDROME_WR_FLUSH, false, 3);
-	tqp_recv(&p.a, &(struct tsge){ p.amem, 64, p.akey }, 1);
+	tqp_recv(&p.a, &(struct tsge){p.amem, 64, p.akey}, 1);
 	assert_true(sh_enter(&p.m->dev));
 	sh_recv_posted(&p.m->dev, p.a.ctx, p.a.qpn);
 	sh_leave(&p.m->dev);
 	texpect_error(&p.acq[1], MLX4_SYNDROME_WR_FLUSH, false, 4);
-	tqp_recv(&p.a, &(struct tsge){ p.amem, 64, p.akey }, 1);
+	tqp_recv(&p.a, &(struct tsge){p.amem, 64, p.akey}, 1);
 	mock_advance(p.m, 100000000);
 	texpect_error(&p.acq[1], MLX4_SYNDROME_WR_FLUSH, false, 5);
 	/* After RESET no timer is left that would look at the QP. */
@@ -524,7 +558,7 @@ static void test_receive_overrun(void **state)
 	struct sh_qp_attr attr;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC, .unconnected = true });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC, .unconnected = true});
 	tcq_open(&tiny, p.m, 1, p.b.ctx, 0xa0, 1);
 	tqp_open(&d, p.m, 1, p.b.ctx, p.b.pdn, SH_QPT_RC, 0x62, &p.bcq[0], &tiny, NULL);
 	p.aattr.dest_qp_num = d.qpn;
@@ -532,7 +566,7 @@ static void test_receive_overrun(void **state)
 	tqp_up(&p.a, &p.aattr);
 	tqp_up(&d, &attr);
 	for (int i = 0; i < 5; i++)
-		tqp_recv(&d, &(struct tsge){ p.bmem, 64, p.bkey }, 1);
+		tqp_recv(&d, &(struct tsge){p.bmem, 64, p.bkey}, 1);
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 8);
 	for (int i = 0; i < 3; i++)
 		tqp_send(&p.a, &wr);
@@ -556,12 +590,12 @@ static void test_srq_destroyed(void **state)
 	uint32_t events;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_XRC });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_XRC});
 	tpair_recv(&p, 0, 64);
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 8);
 	tqp_send(&p.a, &wr);
 	texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
-	tqp_send(&p.a, &wr);	/* waits for a receive */
+	tqp_send(&p.a, &wr); /* waits for a receive */
 	assert_int_equal(sh_srq_destroy(&p.m->daemon, p.b.hca, p.srq.srqn, &events), 0);
 	mock_advance(p.m, 1000000);
 	texpect_error(&p.acq[0], MLX4_SYNDROME_REM_INVAL_REQ, true, 1);
@@ -578,7 +612,7 @@ static void test_srq_owner_gone(void **state)
 	struct twr wr;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_XRC, .retry = 1 });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_XRC, .retry = 1});
 	tpair_recv(&p, 0, 64);
 	sh_ctx(&p.m->dev, p.b.ctx)->state = SH_CTX_GONE;
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 8);
@@ -592,11 +626,12 @@ static void test_srq_owner_gone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_local), cmocka_unit_test(test_illegal_opcode), cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_xrc_event), cmocka_unit_test(test_receive_errors),
-		cmocka_unit_test(test_xrc_error_cqe), cmocka_unit_test(test_flush_order),
-		cmocka_unit_test(test_send_overrun), cmocka_unit_test(test_receive_overrun),
-		cmocka_unit_test(test_srq_destroyed), cmocka_unit_test(test_srq_owner_gone),
+		cmocka_unit_test(test_local),		cmocka_unit_test(test_illegal_opcode),
+		cmocka_unit_test(test_refused),		cmocka_unit_test(test_xrc_event),
+		cmocka_unit_test(test_receive_errors),	cmocka_unit_test(test_xrc_error_cqe),
+		cmocka_unit_test(test_flush_order),	cmocka_unit_test(test_send_overrun),
+		cmocka_unit_test(test_receive_overrun), cmocka_unit_test(test_srq_destroyed),
+		cmocka_unit_test(test_srq_owner_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,7 @@ static struct tpair p;
 
 static void open_pair(uint32_t type, bool srq)
 {
-	tpair_open(&p, &(struct tpair_opts){ .type = type, .srq = srq });
+	tpair_open(&p, &(struct tpair_opts){.type = type, .srq = srq});
 	tfill(p.amem, TMEM / 2, 1);
 }
 
@@ -76,8 +76,12 @@ static void taken(uint32_t type, bool srq)
 	assert_memory_equal(p.amem + TMEM / 2, p.bmem, 1100);
 	assert_int_equal(express(), 7);
 	for (uint16_t i = 1; i < 5; i++)
-		texpect(&p.acq[0], i < 2 ? MLX4_OPCODE_SEND_IMM : i < 3 ? MLX4_OPCODE_RDMA_WRITE :
-			i < 4 ? MLX4_OPCODE_RDMA_WRITE_IMM : MLX4_OPCODE_RDMA_READ, true, i);
+		texpect(&p.acq[0],
+			i < 2	? MLX4_OPCODE_SEND_IMM
+			: i < 3 ? MLX4_OPCODE_RDMA_WRITE
+			: i < 4 ? MLX4_OPCODE_RDMA_WRITE_IMM
+				: MLX4_OPCODE_RDMA_READ,
+			true, i);
 	/* The HCA's counters contain them while the QP lives and afterwards. */
 	sh_counters(&p.m->daemon, 1, &c);
 	assert_int_equal(c.rcv_packets, 7);
@@ -101,7 +105,7 @@ static void test_taken(void **state)
 static void test_first_message(void **state)
 {
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC, .unconnected = true });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC, .unconnected = true});
 	tfill(p.amem, TMEM / 2, 1);
 	tqp_up(&p.a, &p.aattr);
 	tqp_init(&p.b, &p.battr);
@@ -151,7 +155,8 @@ static void test_receives_run_out(void **state)
 				send_one(8);
 				assert_true(tcq_poll(&p.bcq[1], &cqe));
 				assert_int_equal(cqe.owner_sr_opcode & 0x1f, MLX4_CQE_RECV_SEND);
-				texpect(&p.acq[0], MLX4_OPCODE_SEND, true, (uint16_t)(p.a.head - 1));
+				texpect(&p.acq[0], MLX4_OPCODE_SEND, true,
+					(uint16_t)(p.a.head - 1));
 			}
 		}
 		assert_int_equal(express(), p.a.head);
@@ -189,7 +194,7 @@ static void test_record_comes_around(void **state)
  */
 static void test_read_ahead(void **state)
 {
-	struct topts opts = { .rq_shift = 4, .log_rq = 3 };
+	struct topts opts = {.rq_shift = 4, .log_rq = 3};
 	uint32_t used = 0, counted = 0;
 	struct sh_qp_attr attr;
 	struct tqp b;
@@ -204,13 +209,16 @@ static void test_read_ahead(void **state)
 	assert_int_equal(tqp_to(&p.a, SH_QPS_RESET), 0);
 	p.a.head = 0;
 	for (uint32_t i = 0; i < 64; i++)
-		*(uint32_t *)((char *)mock_ptr(&p.a.buf) + (i << p.a.sq_shift)) = htobe32(0x80000000u);
+		*(uint32_t *)((char *)mock_ptr(&p.a.buf) + (i << p.a.sq_shift)) =
+			htobe32(0x80000000u);
 	tqp_up(&p.a, &attr);
 	for (uint32_t round = 0; round < 100; round++) {
 		uint32_t n = round * 7 % 8 + 1;
 
 		for (uint32_t i = 0; i < n; i++)
-			tqp_recv(&b, &(struct tsge){ p.bmem + 16384 * ((used + i) % 8), 16384, p.bkey }, 1);
+			tqp_recv(&b,
+				 &(struct tsge){p.bmem + 16384 * ((used + i) % 8), 16384, p.bkey},
+				 1);
 		for (uint32_t i = 0; i < n; i++, used++) {
 			/* the long ones take the ordinary way */
 			uint32_t len = (used * 5 + round) % 3 ? 100 : 9000;
@@ -226,7 +234,7 @@ static void test_read_ahead(void **state)
 	}
 	assert_int_equal(sh_qp_get(&p.m->dev, 1, 0x55)->rcv_packets, counted);
 	/* A message that is larger than its receive fails at both ends. */
-	tqp_recv(&b, &(struct tsge){ p.bmem, 99, p.bkey }, 1);
+	tqp_recv(&b, &(struct tsge){p.bmem, 99, p.bkey}, 1);
 	send_one(100);
 	texpect_error(&p.bcq[1], MLX4_SYNDROME_LOC_LEN, false, (uint16_t)used);
 	texpect_error(&p.acq[0], MLX4_SYNDROME_REM_INVAL_REQ, true, (uint16_t)used);
@@ -327,8 +335,8 @@ static void test_port_down(void **state)
 static void refused(void (*spoil)(void), uint32_t len, uint8_t theirs, uint8_t ours)
 {
 	open_pair(SH_QPT_RC, false);
-	tqp_recv(&p.b, &(struct tsge){ p.bmem + 4096, 4096, p.bkey }, 1);
-	tqp_recv(&p.b, &(struct tsge){ p.bmem + 8192, 4096, p.bkey }, 1);
+	tqp_recv(&p.b, &(struct tsge){p.bmem + 4096, 4096, p.bkey}, 1);
+	tqp_recv(&p.b, &(struct tsge){p.bmem + 8192, 4096, p.bkey}, 1);
 	if (spoil)
 		spoil();
 	send_one(len);
@@ -390,7 +398,7 @@ static void test_cq_takes_none(void **state)
 	static const struct {
 		void (*spoil)(struct sh_cq *cq);
 		uint32_t complaints;
-	} cases[] = { { overrun, 0 }, { damaged, 0 }, { owner_gone, 0 }, { too_large, 1 }, { shorter, 1 } };
+	} cases[] = {{overrun, 0}, {damaged, 0}, {owner_gone, 0}, {too_large, 1}, {shorter, 1}};
 
 	(void)state;
 	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -531,14 +539,22 @@ static void test_chain_waits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_taken),	      cmocka_unit_test(test_first_message),
-		cmocka_unit_test(test_not_ready),     cmocka_unit_test(test_receives_run_out),
-		cmocka_unit_test(test_srq_limit),     cmocka_unit_test(test_faults),
-		cmocka_unit_test(test_long),	      cmocka_unit_test(test_port_down),
-		cmocka_unit_test(test_refused),	      cmocka_unit_test(test_cq_takes_none),
-		cmocka_unit_test(test_chain),	      cmocka_unit_test(test_chain_breaks),
-		cmocka_unit_test(test_chain_waits),   cmocka_unit_test(test_read_ahead),
-		cmocka_unit_test(test_record_comes_around), cmocka_unit_test(test_acknowledged_late),
+		cmocka_unit_test(test_taken),
+		cmocka_unit_test(test_first_message),
+		cmocka_unit_test(test_not_ready),
+		cmocka_unit_test(test_receives_run_out),
+		cmocka_unit_test(test_srq_limit),
+		cmocka_unit_test(test_faults),
+		cmocka_unit_test(test_long),
+		cmocka_unit_test(test_port_down),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_cq_takes_none),
+		cmocka_unit_test(test_chain),
+		cmocka_unit_test(test_chain_breaks),
+		cmocka_unit_test(test_chain_waits),
+		cmocka_unit_test(test_read_ahead),
+		cmocka_unit_test(test_record_comes_around),
+		cmocka_unit_test(test_acknowledged_late),
 		cmocka_unit_test(test_fetched_is_counted),
 	};
 

@@ -14,22 +14,22 @@
 #include "softhca/device/transport/mcast.h"
 #include "softhca_pair.h"
 
-#define ANY	SH_FAULT_ANY
-#define AQPN	0x48
-#define BQPN	0x51
-#define FIRST	SH_FAULT_KINDS	/* the first rule that may have a scope */
+#define ANY   SH_FAULT_ANY
+#define AQPN  0x48
+#define BQPN  0x51
+#define FIRST SH_FAULT_KINDS /* the first rule that may have a scope */
 
 /* QP a on host 0, QP b on host 1. */
 static void open_hosts(struct tpair *p, uint32_t type)
 {
-	tpair_open(p, &(struct tpair_opts){ .type = type });
+	tpair_open(p, &(struct tpair_opts){.type = type});
 	assert_int_equal(p->a.qpn, AQPN);
 	assert_int_equal(p->b.qpn, BQPN);
 	sh_hca(&p->m->dev, 1)->host = 1;
 }
 
-static struct sh_fault_rule *set(struct tpair *p, uint32_t at, struct sh_fault_scope scope, uint32_t rate,
-				 uint32_t count)
+static struct sh_fault_rule *set(struct tpair *p, uint32_t at, struct sh_fault_scope scope,
+				 uint32_t rate, uint32_t count)
 {
 	struct sh_fault_rule *rule = &p->m->inst->faults.rule[at];
 
@@ -57,15 +57,24 @@ static void test_direction(void **state)
 		struct sh_fault_scope scope;
 		enum lost lost;
 	} cases[] = {
-		{{SH_FAULT_DROP, 0, ANY, ANY}, REQUEST},  {{SH_FAULT_DROP, 1, ANY, ANY}, ACK},
-		{{SH_FAULT_DROP, ANY, 1, ANY}, REQUEST},  {{SH_FAULT_DROP, ANY, 0, ANY}, ACK},
-		{{SH_FAULT_DROP, 0, 1, ANY}, REQUEST},	  {{SH_FAULT_DROP, 1, 0, ANY}, ACK},
-		{{SH_FAULT_DROP, 0, 0, ANY}, NONE},	  {{SH_FAULT_DROP, 1, 1, ANY}, NONE},
-		{{SH_FAULT_DROP, 2, ANY, ANY}, NONE},	  {{SH_FAULT_DROP, ANY, 2, ANY}, NONE},
-		{{SH_FAULT_DROP, ANY, ANY, AQPN}, REQUEST}, {{SH_FAULT_DROP, ANY, ANY, BQPN}, REQUEST},
-		{{SH_FAULT_DROP, ANY, ANY, 0x52}, NONE},  {{SH_FAULT_DROP, ANY, ANY, 0}, NONE},
-		{{SH_FAULT_DROP, 1, ANY, AQPN}, ACK},	  {{SH_FAULT_DROP, 0, 1, BQPN}, REQUEST},
-		{{SH_FAULT_DROP, 0, 1, 0x52}, NONE},	  {{SH_FAULT_DROP, 1, 1, AQPN}, NONE},
+		{{SH_FAULT_DROP, 0, ANY, ANY}, REQUEST},
+		{{SH_FAULT_DROP, 1, ANY, ANY}, ACK},
+		{{SH_FAULT_DROP, ANY, 1, ANY}, REQUEST},
+		{{SH_FAULT_DROP, ANY, 0, ANY}, ACK},
+		{{SH_FAULT_DROP, 0, 1, ANY}, REQUEST},
+		{{SH_FAULT_DROP, 1, 0, ANY}, ACK},
+		{{SH_FAULT_DROP, 0, 0, ANY}, NONE},
+		{{SH_FAULT_DROP, 1, 1, ANY}, NONE},
+		{{SH_FAULT_DROP, 2, ANY, ANY}, NONE},
+		{{SH_FAULT_DROP, ANY, 2, ANY}, NONE},
+		{{SH_FAULT_DROP, ANY, ANY, AQPN}, REQUEST},
+		{{SH_FAULT_DROP, ANY, ANY, BQPN}, REQUEST},
+		{{SH_FAULT_DROP, ANY, ANY, 0x52}, NONE},
+		{{SH_FAULT_DROP, ANY, ANY, 0}, NONE},
+		{{SH_FAULT_DROP, 1, ANY, AQPN}, ACK},
+		{{SH_FAULT_DROP, 0, 1, BQPN}, REQUEST},
+		{{SH_FAULT_DROP, 0, 1, 0x52}, NONE},
+		{{SH_FAULT_DROP, 1, 1, AQPN}, NONE},
 	};
 
 	(void)state;
@@ -120,11 +129,11 @@ static void test_kinds(void **state)
 		tqp_send(&p.a, &wr);
 		assert_int_equal(counters(&p, 1).drops_fault, kind == SH_FAULT_DROP);
 		assert_int_equal(counters(&p, 1).drops_icrc, kind == SH_FAULT_CORRUPT);
-		assert_int_equal(counters(&p, 1).rcv_packets,
-				 kind == SH_FAULT_DUPLICATE ? 2 : 0);
+		assert_int_equal(counters(&p, 1).rcv_packets, kind == SH_FAULT_DUPLICATE ? 2 : 0);
 		mock_advance(p.m, 100000);
-		assert_int_equal(counters(&p, 1).rcv_packets,
-				 kind == SH_FAULT_DUPLICATE ? 2 : kind == SH_FAULT_DELAY ? 1 : 0);
+		assert_int_equal(counters(&p, 1).rcv_packets, kind == SH_FAULT_DUPLICATE ? 2
+							      : kind == SH_FAULT_DELAY	 ? 1
+											 : 0);
 		/* The rule for packets from host 1 still waits for one. */
 		assert_int_equal(p.m->inst->faults.rule[FIRST].count, 1);
 		assert_int_equal(p.m->inst->faults.rule[FIRST + 1].done, 1);
@@ -135,7 +144,7 @@ static void test_kinds(void **state)
 struct rules {
 	struct sh_fault_scope scope[2];
 	uint32_t rate[2], at[2], seed;
-	uint32_t others;		/* packets of b between those of a */
+	uint32_t others; /* packets of b between those of a */
 };
 
 /* Returns which of 50 packets of a are lost, a bit for each. */
@@ -148,7 +157,7 @@ static uint64_t losses(const struct rules *r)
 	open_hosts(&p, SH_QPT_UC);
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
 	back = wr;
-	back.sge[0] = (struct tsge){ p.bmem, 100, p.bkey };
+	back.sge[0] = (struct tsge){p.bmem, 100, p.bkey};
 	for (int i = 0; i < 2; i++)
 		if (r->rate[i])
 			set(&p, r->at[i], r->scope[i], r->rate[i], 0)->seed = r->seed;
@@ -237,11 +246,11 @@ static void test_multicast(void **state)
 		struct sh_fault_scope scope;
 		bool lost;
 	} cases[] = {
-		{{SH_FAULT_DROP, 0, ANY, ANY}, true},	  {{SH_FAULT_DROP, ANY, ANY, AQPN}, true},
-		{{SH_FAULT_DROP, ANY, 1, ANY}, false},	  {{SH_FAULT_DROP, ANY, 0, ANY}, false},
+		{{SH_FAULT_DROP, 0, ANY, ANY}, true},  {{SH_FAULT_DROP, ANY, ANY, AQPN}, true},
+		{{SH_FAULT_DROP, ANY, 1, ANY}, false}, {{SH_FAULT_DROP, ANY, 0, ANY}, false},
 		{{SH_FAULT_DROP, 1, ANY, ANY}, false},
 	};
-	uint8_t gid[16] = { 0xff, 0x12, [15] = 1 };
+	uint8_t gid[16] = {0xff, 0x12, [15] = 1};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -285,7 +294,8 @@ static void test_overwritten(void **state)
 	/* A delay lasts a minute at most. */
 	for (uint32_t i = 0; i < SH_FAULT_RULES; i++)
 		p.m->inst->faults.rule[i].scope = 0;
-	set(&p, FIRST, (struct sh_fault_scope){SH_FAULT_DELAY, ANY, ANY, ANY}, 0, 1)->delay_ns = UINT64_MAX;
+	set(&p, FIRST, (struct sh_fault_scope){SH_FAULT_DELAY, ANY, ANY, ANY}, 0, 1)->delay_ns =
+		UINT64_MAX;
 	tpair_recv(&p, 0, 100);
 	tqp_send(&p.a, &wr);
 	texpect_none(&p.bcq[1]);
@@ -297,9 +307,9 @@ static void test_overwritten(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_direction),   cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_seed),	    cmocka_unit_test(test_scope_first),
-		cmocka_unit_test(test_multicast),   cmocka_unit_test(test_overwritten),
+		cmocka_unit_test(test_direction), cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_seed),	  cmocka_unit_test(test_scope_first),
+		cmocka_unit_test(test_multicast), cmocka_unit_test(test_overwritten),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,7 +29,7 @@
 static void survive(struct scene *s, const struct plot *plot)
 {
 	struct tpair *p = &s->p;
-	bool seen[RECEIVES] = { false };
+	bool seen[RECEIVES] = {false};
 	unsigned int total = 0, good = 0, own = 0, others = 0;
 	struct mlx4_cqe cqe;
 	struct twr wr;
@@ -37,7 +37,7 @@ static void survive(struct scene *s, const struct plot *plot)
 	p->m->dev.proc = 2;
 	wr = s->wr;
 	wr.opcode = MLX4_OPCODE_SEND;
-	wr.sge[0] = (struct tsge){ p->amem + 32768, 100, 0x3000 };
+	wr.sge[0] = (struct tsge){p->amem + 32768, 100, 0x3000};
 	wr.nsge = 1;
 	/*
 	 * Before the daemon has noticed the death, the other peer finds what the victim left
@@ -168,22 +168,26 @@ static void play(const struct plot *plot)
 		tpair_close(&s->p);
 		free(s);
 	}
-	print_message("# %s: %u points, the last after %u instructions\n", plot->name, n, points[n - 1]);
+	print_message("# %s: %u points, the last after %u instructions\n", plot->name, n,
+		      points[n - 1]);
 }
 
 static void test_kill(void **state)
 {
 	static const struct plot plots[] = {
-		{ "SEND to an RQ", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, NULL, 0 },
-		{ "SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0 },
-		{ "large SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 8200, NULL, 0 },
-		{ "SEND over XRC", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, NULL, 0 },
-		{ "SENDs to an RQ", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, NULL, 4 },
-		{ "SENDs over XRC", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, NULL, 4 },
-		{ "SENDs to a CQ that seems full", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, nearly_full, 3 },
-		{ "SENDs to two SRQs", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, other_srq, 3 },
-		{ "WRITE with immediate over XRC", SH_QPT_XRC, false, MLX4_OPCODE_RDMA_WRITE_IMM, 50, NULL, 0 },
-		{ "WRITE with an unknown key", SH_QPT_RC, false, MLX4_OPCODE_RDMA_WRITE, 50, bad_rkey, 0 },
+		{"SEND to an RQ", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, NULL, 0},
+		{"SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0},
+		{"large SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 8200, NULL, 0},
+		{"SEND over XRC", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, NULL, 0},
+		{"SENDs to an RQ", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, NULL, 4},
+		{"SENDs over XRC", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, NULL, 4},
+		{"SENDs to a CQ that seems full", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200,
+		 nearly_full, 3},
+		{"SENDs to two SRQs", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, other_srq, 3},
+		{"WRITE with immediate over XRC", SH_QPT_XRC, false, MLX4_OPCODE_RDMA_WRITE_IMM, 50,
+		 NULL, 0},
+		{"WRITE with an unknown key", SH_QPT_RC, false, MLX4_OPCODE_RDMA_WRITE, 50,
+		 bad_rkey, 0},
 	};
 
 	(void)state;
@@ -208,7 +212,7 @@ static pid_t bystander(struct scene *s)
 	alarm(60);
 	s->p.m->dev.proc = 2;
 	wr = s->wr;
-	wr.sge[0] = (struct tsge){ s->p.amem + 32768, 100, 0x3000 };
+	wr.sge[0] = (struct tsge){s->p.amem + 32768, 100, 0x3000};
 	wr.nsge = 1;
 	tqp_send(&s->c, &wr);
 	_exit(0);
@@ -216,7 +220,7 @@ static pid_t bystander(struct scene *s)
 
 static void pause_at_each(const struct plot *plot)
 {
-	static const struct timespec while_stopped = { .tv_nsec = 2000000 };
+	static const struct timespec while_stopped = {.tv_nsec = 2000000};
 	static unsigned int points[MAX_POINTS];
 	unsigned int n;
 
@@ -251,9 +255,9 @@ static void pause_at_each(const struct plot *plot)
 static void test_stop(void **state)
 {
 	static const struct plot plots[] = {
-		{ "SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0 },
-		{ "large SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 8200, NULL, 0 },
-		{ "SEND over XRC", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, NULL, 0 },
+		{"SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0},
+		{"large SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 8200, NULL, 0},
+		{"SEND over XRC", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, NULL, 0},
 	};
 
 	(void)state;
@@ -263,7 +267,8 @@ static void test_stop(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_kill), cmocka_unit_test(test_stop) };
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_kill),
+					   cmocka_unit_test(test_stop)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

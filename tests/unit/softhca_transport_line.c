@@ -18,15 +18,15 @@
 #include "softhca/device/transport/doorbell.h"
 
 /* bytes for each receive in b's memory; the first ones stay free for RDMA */
-#define SLOT	4096
-#define LONG	3000		/* bytes, of three packets */
+#define SLOT 4096
+#define LONG 3000 /* bytes, of three packets */
 
 static struct tpair p;
 static uint32_t received, sent;
 
 static void open_pair(uint32_t type, bool srq)
 {
-	tpair_open(&p, &(struct tpair_opts){ .type = type, .srq = srq });
+	tpair_open(&p, &(struct tpair_opts){.type = type, .srq = srq});
 	tfill(p.amem, TMEM / 2, 1);
 	received = sent = 0;
 }
@@ -63,7 +63,8 @@ static void arrive(uint32_t n)
 
 	for (uint32_t i = 0; i < n; i++, received++) {
 		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, (uint16_t)(received % slots));
-		assert_memory_equal(p.bmem + slot(received), p.amem + received % 64 * 16, length(received));
+		assert_memory_equal(p.bmem + slot(received), p.amem + received % 64 * 16,
+				    length(received));
 	}
 }
 
@@ -93,8 +94,8 @@ static void nothing_is_left(void)
 static const struct {
 	uint32_t type;
 	bool srq;
-} kinds[] = { { SH_QPT_RC, false }, { SH_QPT_RC, true }, { SH_QPT_XRC, false } };
-#define KINDS	(sizeof(kinds) / sizeof(kinds[0]))
+} kinds[] = {{SH_QPT_RC, false}, {SH_QPT_RC, true}, {SH_QPT_XRC, false}};
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 /* Chains of every length begin and end at every entry of a cache line. */
 static void test_any_length(void **state)
@@ -181,13 +182,13 @@ static void test_two_srqs(void **state)
 	(void)state;
 	for (uint32_t which = 0; which < 64; which++) {
 		struct tsrq other;
-		uint32_t taken[2] = { 0, 0 };
+		uint32_t taken[2] = {0, 0};
 
 		open_pair(SH_QPT_XRC, false);
 		tsrq_open(&other, p.m, 1, p.b.ctx, p.b.pdn, 0x61, 9, p.bcq[1].cqn);
 		for (uint32_t i = 0; i < 6; i++) {
 			tpair_recv(&p, slot(i), SLOT);
-			tsrq_post(&other, &(struct tsge){ p.bmem + slot(i + 10), SLOT, p.bkey }, 1);
+			tsrq_post(&other, &(struct tsge){p.bmem + slot(i + 10), SLOT, p.bkey}, 1);
 		}
 		for (uint32_t i = 0; i < 6; i++) {
 			struct twr wr = message(i);
@@ -203,7 +204,8 @@ static void test_two_srqs(void **state)
 			assert_true(tcq_poll(&p.bcq[1], &cqe));
 			assert_int_equal(be32toh((uint32_t)cqe.g_mlpath_rqpn), 0x60 + to);
 			assert_int_equal(be16toh((uint16_t)cqe.wqe_index), index);
-			assert_memory_equal(p.bmem + slot(index + 10 * to), p.amem + i * 16, length(i));
+			assert_memory_equal(p.bmem + slot(index + 10 * to), p.amem + i * 16,
+					    length(i));
 		}
 		received = 6;
 		nothing_is_left();
@@ -291,25 +293,25 @@ static void test_mixed(void **state)
 {
 	enum { NOTHING = 0xff };
 	static const struct {
-		uint8_t opcode, cqe;		/* the opcode, and the receiver's CQE */
+		uint8_t opcode, cqe; /* the opcode, and the receiver's CQE */
 		uint32_t len;
 	} chain[] = {
-		{ MLX4_OPCODE_SEND, MLX4_CQE_RECV_SEND, 40 },
-		{ MLX4_OPCODE_SEND, MLX4_CQE_RECV_SEND, 40 },
-		{ MLX4_OPCODE_SEND, MLX4_CQE_RECV_SEND, 40 },
-		{ MLX4_OPCODE_RDMA_WRITE_IMM, MLX4_CQE_RECV_RDMA_WRITE_IMM, 40 },
-		{ MLX4_OPCODE_SEND_IMM, MLX4_CQE_RECV_SEND_IMM, 40 },
-		{ MLX4_OPCODE_RDMA_READ, NOTHING, 40 },
-		{ MLX4_OPCODE_SEND, MLX4_CQE_RECV_SEND, 40 },
-		{ MLX4_OPCODE_RDMA_WRITE_IMM, MLX4_CQE_RECV_RDMA_WRITE_IMM, 40 },
-		{ MLX4_OPCODE_RDMA_WRITE_IMM, MLX4_CQE_RECV_RDMA_WRITE_IMM, 40 },
-		{ MLX4_OPCODE_ATOMIC_FA, NOTHING, 8 },
-		{ MLX4_OPCODE_SEND, MLX4_CQE_RECV_SEND, 0 },
-		{ MLX4_OPCODE_SEND, MLX4_CQE_RECV_SEND, LONG },
-		{ MLX4_OPCODE_SEND, MLX4_CQE_RECV_SEND, 40 },
-		{ MLX4_OPCODE_NOP, NOTHING, 0 },
-		{ MLX4_OPCODE_SEND, MLX4_CQE_RECV_SEND, 40 },
-		{ MLX4_OPCODE_SEND, MLX4_CQE_RECV_SEND, 40 },
+		{MLX4_OPCODE_SEND, MLX4_CQE_RECV_SEND, 40},
+		{MLX4_OPCODE_SEND, MLX4_CQE_RECV_SEND, 40},
+		{MLX4_OPCODE_SEND, MLX4_CQE_RECV_SEND, 40},
+		{MLX4_OPCODE_RDMA_WRITE_IMM, MLX4_CQE_RECV_RDMA_WRITE_IMM, 40},
+		{MLX4_OPCODE_SEND_IMM, MLX4_CQE_RECV_SEND_IMM, 40},
+		{MLX4_OPCODE_RDMA_READ, NOTHING, 40},
+		{MLX4_OPCODE_SEND, MLX4_CQE_RECV_SEND, 40},
+		{MLX4_OPCODE_RDMA_WRITE_IMM, MLX4_CQE_RECV_RDMA_WRITE_IMM, 40},
+		{MLX4_OPCODE_RDMA_WRITE_IMM, MLX4_CQE_RECV_RDMA_WRITE_IMM, 40},
+		{MLX4_OPCODE_ATOMIC_FA, NOTHING, 8},
+		{MLX4_OPCODE_SEND, MLX4_CQE_RECV_SEND, 0},
+		{MLX4_OPCODE_SEND, MLX4_CQE_RECV_SEND, LONG},
+		{MLX4_OPCODE_SEND, MLX4_CQE_RECV_SEND, 40},
+		{MLX4_OPCODE_NOP, NOTHING, 0},
+		{MLX4_OPCODE_SEND, MLX4_CQE_RECV_SEND, 40},
+		{MLX4_OPCODE_SEND, MLX4_CQE_RECV_SEND, 40},
 	};
 	const uint32_t n = sizeof(chain) / sizeof(chain[0]);
 
@@ -327,7 +329,8 @@ static void test_mixed(void **state)
 
 			wr.signaled = i == n - 1;
 			wr.swap_add = 5;
-			if (chain[i].opcode == MLX4_OPCODE_RDMA_READ || chain[i].opcode == MLX4_OPCODE_ATOMIC_FA) {
+			if (chain[i].opcode == MLX4_OPCODE_RDMA_READ ||
+			    chain[i].opcode == MLX4_OPCODE_ATOMIC_FA) {
 				wr.sge[0].addr = p.amem + TMEM / 2 + 64 * i;
 				wr.raddr += 2048;
 			}
@@ -360,7 +363,7 @@ static void test_mixed(void **state)
 /* ---- what becomes visible, and when ---- */
 
 struct seen {
-	unsigned int recv[8], send, data;	/* after how many instructions; 0: never */
+	unsigned int recv[8], send, data; /* after how many instructions; 0: never */
 };
 
 static bool valid(const struct tcq *cq, uint32_t n)
@@ -472,10 +475,10 @@ static void test_order(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_any_length),    cmocka_unit_test(test_receives_end),
+		cmocka_unit_test(test_any_length),     cmocka_unit_test(test_receives_end),
 		cmocka_unit_test(test_one_is_refused), cmocka_unit_test(test_two_srqs),
-		cmocka_unit_test(test_solicited),     cmocka_unit_test(test_cq_is_read_again),
-		cmocka_unit_test(test_mixed),	      cmocka_unit_test(test_together),
+		cmocka_unit_test(test_solicited),      cmocka_unit_test(test_cq_is_read_again),
+		cmocka_unit_test(test_mixed),	       cmocka_unit_test(test_together),
 		cmocka_unit_test(test_order),
 	};
 

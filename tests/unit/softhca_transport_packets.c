@@ -20,13 +20,14 @@ static struct tpair p;
 static struct sh_packet resp;
 static struct sh_seg resp_seg[SH_MAX_SEGS];
 
-static struct sh_packet request(uint8_t op, uint8_t flags, uint32_t psn, uint32_t npackets, uint32_t len)
+static struct sh_packet request(uint8_t op, uint8_t flags, uint32_t psn, uint32_t npackets,
+				uint32_t len)
 {
 	static struct sh_seg seg;
 	struct sh_packet pkt;
 
 	sh_packet_init(&pkt);
-	seg = (struct sh_seg){ (uintptr_t)p.amem, len };
+	seg = (struct sh_seg){(uintptr_t)p.amem, len};
 	pkt.op = op;
 	pkt.service = SH_SVC_RC;
 	pkt.flags = flags;
@@ -43,7 +44,8 @@ static struct sh_packet request(uint8_t op, uint8_t flags, uint32_t psn, uint32_
 	pkt.rkey = p.bkey;
 	pkt.dmalen = len;
 	if (op == SH_PKT_SEND || op == SH_PKT_WRITE)
-		pkt.payload = (struct sh_payload){ .ctx = p.a.ctx, .nseg = 1, .seg = &seg, .len = len };
+		pkt.payload =
+			(struct sh_payload){.ctx = p.a.ctx, .nseg = 1, .seg = &seg, .len = len};
 	return pkt;
 }
 
@@ -55,15 +57,15 @@ static uint8_t deliver(struct sh_packet pkt)
 	return resp.op;
 }
 
-#define F	SH_PKT_FIRST
-#define L	(SH_PKT_LAST | SH_PKT_ACKREQ)
+#define F SH_PKT_FIRST
+#define L (SH_PKT_LAST | SH_PKT_ACKREQ)
 
 static void open_pair(void)
 {
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC, .psn = 0xfffffe });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC, .psn = 0xfffffe});
 	tfill(p.amem, TMEM, 1);
 	for (int i = 0; i < 4; i++)
-		tqp_recv(&p.b, &(struct tsge){ p.bmem + 65536 * i, 65536, p.bkey }, 1);
+		tqp_recv(&p.b, &(struct tsge){p.bmem + 65536 * i, 65536, p.bkey}, 1);
 }
 
 static void nak(uint8_t syndrome, uint32_t psn)
@@ -203,8 +205,11 @@ static void test_malformed(void **state)
 		assert_int_equal(tasync(p.m, p.b.ctx, REQ_ERR), 1);
 		assert_int_equal(tqp_state(&p.b), SH_QPS_ERR);
 		/* The receive in use completes with the reason, and the others are flushed. */
-		texpect_error(&p.bcq[1], tqp_ctx(&p.b)->msn == 0 && ((how >= 2 && how <= 5) || how == 8) ?
-					 MLX4_SYNDROME_REM_INVAL_REQ : MLX4_SYNDROME_WR_FLUSH, false, 0);
+		texpect_error(&p.bcq[1],
+			      tqp_ctx(&p.b)->msn == 0 && ((how >= 2 && how <= 5) || how == 8)
+				      ? MLX4_SYNDROME_REM_INVAL_REQ
+				      : MLX4_SYNDROME_WR_FLUSH,
+			      false, 0);
 		for (int i = 1; i < 4; i++)
 			texpect_error(&p.bcq[1], MLX4_SYNDROME_WR_FLUSH, false, i);
 		texpect_none(&p.bcq[1]);
@@ -248,7 +253,8 @@ static void test_replay(void **state)
 	}
 	assert_int_equal(*target, 140);
 
-	assert_int_equal(deliver(request(SH_PKT_READ, F | L, P + 40, 1, 5 * TMTU)), SH_PKT_READ_RESP);
+	assert_int_equal(deliver(request(SH_PKT_READ, F | L, P + 40, 1, 5 * TMTU)),
+			 SH_PKT_READ_RESP);
 	assert_int_equal(resp.npackets, 5);
 	{
 		struct sh_packet q = request(SH_PKT_READ, F | L, P + 42, 1, 3 * TMTU);
@@ -277,11 +283,11 @@ static void test_replay(void **state)
 static void test_rnr_then_more(void **state)
 {
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC, .psn = P });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC, .psn = P});
 	deliver(request(SH_PKT_SEND, F, P, 1, TMTU));
 	nak(SH_AETH_RNR | 12, P);
 	assert_int_equal(deliver(request(SH_PKT_SEND, L, P + 1, 1, 10)), SH_PKT_NONE);
-	tqp_recv(&p.b, &(struct tsge){ p.bmem, 4096, p.bkey }, 1);
+	tqp_recv(&p.b, &(struct tsge){p.bmem, 4096, p.bkey}, 1);
 	assert_int_equal(deliver(request(SH_PKT_SEND, F, P, 1, TMTU)), SH_PKT_NONE);
 	deliver(request(SH_PKT_SEND, L, P + 1, 1, 10));
 	nak(SH_AETH_ACK, P + 1);
@@ -334,9 +340,9 @@ static void test_not_for_this_qp(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sequence), cmocka_unit_test(test_overlap), cmocka_unit_test(test_malformed),
-		cmocka_unit_test(test_replay), cmocka_unit_test(test_rnr_then_more),
-		cmocka_unit_test(test_not_for_this_qp),
+		cmocka_unit_test(test_sequence),      cmocka_unit_test(test_overlap),
+		cmocka_unit_test(test_malformed),     cmocka_unit_test(test_replay),
+		cmocka_unit_test(test_rnr_then_more), cmocka_unit_test(test_not_for_this_qp),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,8 +12,9 @@
 #include "softhca_pair.h"
 #include "softhca/device/memory/mr.h"
 
-static const uint32_t types[] = { SH_QPT_RC, SH_QPT_XRC, SH_QPT_XRC_INI };
-static const uint32_t sizes[] = { 0, 1, 28, TMTU - 1, TMTU, TMTU + 1, 3 * TMTU, 16 * TMTU, 17 * TMTU + 5, TMEM / 2 };
+static const uint32_t types[] = {SH_QPT_RC, SH_QPT_XRC, SH_QPT_XRC_INI};
+static const uint32_t sizes[] = {0,	   1,	     28,	TMTU - 1,      TMTU,
+				 TMTU + 1, 3 * TMTU, 16 * TMTU, 17 * TMTU + 5, TMEM / 2};
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static void received(struct tpair *p, uint8_t opcode, uint16_t index, uint32_t len, uint32_t imm)
@@ -26,7 +27,8 @@ static void received(struct tpair *p, uint8_t opcode, uint16_t index, uint32_t l
 	assert_int_equal(be16toh((uint16_t)cqe.wqe_index), index);
 	assert_int_equal(be32toh((uint32_t)cqe.byte_cnt), len);
 	assert_int_equal(be32toh((uint32_t)cqe.immed_rss_invalid), imm);
-	assert_int_equal(be32toh((uint32_t)cqe.g_mlpath_rqpn), p->b.type == SH_QPT_RC ? 0 : p->srq.srqn);
+	assert_int_equal(be32toh((uint32_t)cqe.g_mlpath_rqpn),
+			 p->b.type == SH_QPT_RC ? 0 : p->srq.srqn);
 }
 
 static void sent(struct tpair *p, uint8_t opcode, uint16_t index, uint32_t count)
@@ -133,8 +135,8 @@ static void test_reach(void **state)
 	(void)state;
 	for (unsigned int t = 0; t < COUNT(types); t++)
 		for (enum reach reach = REACH_GROWS; reach <= REACH_NONE; reach++)
-			every_op_reaching(&(struct tpair_opts){ .type = types[t] }, reach);
-	every_op_reaching(&(struct tpair_opts){ .type = SH_QPT_RC, .srq = true }, REACH_NONE);
+			every_op_reaching(&(struct tpair_opts){.type = types[t]}, reach);
+	every_op_reaching(&(struct tpair_opts){.type = SH_QPT_RC, .srq = true}, REACH_NONE);
 }
 
 static void test_every_op(void **state)
@@ -142,11 +144,12 @@ static void test_every_op(void **state)
 	(void)state;
 	for (unsigned int t = 0; t < COUNT(types); t++)
 		for (int how = 0; how < 4; how++) {
-			struct tpair_opts o = { .type = types[t], .same_hca = how & 1, .private_memory = how & 2 };
+			struct tpair_opts o = {
+				.type = types[t], .same_hca = how & 1, .private_memory = how & 2};
 
 			every_op(&o);
 		}
-	every_op(&(struct tpair_opts){ .type = SH_QPT_RC, .srq = true });
+	every_op(&(struct tpair_opts){.type = SH_QPT_RC, .srq = true});
 }
 
 /* The PSN wraps at 2^24 in the middle of a message. */
@@ -155,7 +158,7 @@ static void test_psn_wrap(void **state)
 	(void)state;
 	for (unsigned int t = 0; t < COUNT(types); t++)
 		for (uint32_t before = 0; before < 4; before++)
-			every_op(&(struct tpair_opts){ .type = types[t], .psn = 0xffffff - before });
+			every_op(&(struct tpair_opts){.type = types[t], .psn = 0xffffff - before});
 }
 
 static void test_atomics(void **state)
@@ -166,7 +169,7 @@ static void test_atomics(void **state)
 		uint64_t *target, *result;
 		struct twr wr;
 
-		tpair_open(&p, &(struct tpair_opts){ .type = types[t] });
+		tpair_open(&p, &(struct tpair_opts){.type = types[t]});
 		target = (uint64_t *)(p.bmem + 64);
 		result = (uint64_t *)(p.amem + 8);
 		*target = 0xfffffffffffffff0;
@@ -204,16 +207,16 @@ static void test_gather_scatter(void **state)
 	uint8_t *b;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC});
 	b = p.bmem;
 	tfill(p.amem, TMEM, 9);
 	for (int i = 0; i < 4; i++)
-		sge[i] = (struct tsge){ b + 10000 * i, i == 1 ? 0 : 700 * (i + 1), p.bkey };
+		sge[i] = (struct tsge){b + 10000 * i, i == 1 ? 0 : 700 * (i + 1), p.bkey};
 	tqp_recv(&p.b, sge, 4);
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 1);
 	wr.nsge = 5;
 	for (int i = 0; i < 5; i++)
-		wr.sge[i] = (struct tsge){ p.amem + 5000 * i, i == 2 ? 0 : 333 * (i + 1), p.akey };
+		wr.sge[i] = (struct tsge){p.amem + 5000 * i, i == 2 ? 0 : 333 * (i + 1), p.akey};
 	tqp_send(&p.a, &wr);
 	sent(&p, MLX4_OPCODE_SEND, 0, 0);
 	received(&p, MLX4_CQE_RECV_SEND, 0, 333 + 666 + 1332 + 1665, 0);
@@ -242,7 +245,7 @@ static void test_inline(void **state)
 		struct tpair p;
 		struct twr wr;
 
-		tpair_open(&p, &(struct tpair_opts){ .type = len & 1 ? SH_QPT_RC : SH_QPT_XRC });
+		tpair_open(&p, &(struct tpair_opts){.type = len & 1 ? SH_QPT_RC : SH_QPT_XRC});
 		tfill(p.amem, 512, len);
 		tpair_recv(&p, 0, 512);
 		wr = tpair_wr(&p, MLX4_OPCODE_SEND, len);
@@ -251,7 +254,7 @@ static void test_inline(void **state)
 		if (len > 3) {
 			wr.nsge = 2;
 			wr.sge[0].len = 3;
-			wr.sge[1] = (struct tsge){ p.amem + 3, len - 3, 0 };
+			wr.sge[1] = (struct tsge){p.amem + 3, len - 3, 0};
 		}
 		tqp_post(&p.a, &wr);
 		memset(wr.sge[0].addr, 0, wr.sge[0].len);
@@ -274,9 +277,10 @@ static void test_many(void **state)
 	uint32_t n = 0;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC});
 	for (int round = 0; round < 40; round++) {
-		struct twr wr = tpair_wr(&p, MLX4_OPCODE_SEND, 64), nop = { .opcode = MLX4_OPCODE_NOP };
+		struct twr wr = tpair_wr(&p, MLX4_OPCODE_SEND, 64),
+			   nop = {.opcode = MLX4_OPCODE_NOP};
 
 		for (int i = 0; i < 8; i++) {
 			tpair_recv(&p, i * 64, 64);
@@ -305,7 +309,7 @@ static void test_many(void **state)
 /* Both ends of OFED's XRC QPs send and receive. */
 static void test_bidirectional_xrc(void **state)
 {
-	struct mock_config cfg = { .hcas_per_host = 2 };
+	struct mock_config cfg = {.hcas_per_host = 2};
 	struct mock *m = mock_new(&cfg);
 	struct tcq cq[2];
 	struct tsrq srq[2];
@@ -316,14 +320,16 @@ static void test_bidirectional_xrc(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < 2; i++) {
-		struct topts o = { .no_rq = true, .xrcd = 3 + i };
+		struct topts o = {.no_rq = true, .xrcd = 3 + i};
 
 		ctx[i] = mock_ctx(m, i);
 		tcq_open(&cq[i], m, i, ctx[i], 0x80, 4);
 		tsrq_open(&srq[i], m, i, ctx[i], 4, 0x70 + i, 3 + i, 0x80);
 		tqp_open(&qp[i], m, i, ctx[i], 4, SH_QPT_XRC, 0x800048 + i, &cq[i], &cq[i], &o);
 		mock_map(m, ctx[i], mem[i], 4096);
-		assert_int_equal(sh_mr_create(&m->daemon, i, 0x1000, ctx[i], 4, (uintptr_t)mem[i], 4096, 0xf), 0);
+		assert_int_equal(sh_mr_create(&m->daemon, i, 0x1000, ctx[i], 4, (uintptr_t)mem[i],
+					      4096, 0xf),
+				 0);
 	}
 	for (uint32_t i = 0; i < 2; i++) {
 		struct sh_qp_attr attr = tqp_attr(tlid(m, !i), qp[!i].qpn);
@@ -331,9 +337,12 @@ static void test_bidirectional_xrc(void **state)
 		tqp_up(&qp[i], &attr);
 	}
 	for (uint32_t i = 0; i < 2; i++) {
-		struct tsge to = { mem[!i] + 2048, 100, 0x1000 };
-		struct twr wr = { .opcode = MLX4_OPCODE_SEND, .signaled = true, .srqn = srq[!i].srqn, .nsge = 1,
-				  .sge = { { mem[i], 100, 0x1000 } } };
+		struct tsge to = {mem[!i] + 2048, 100, 0x1000};
+		struct twr wr = {.opcode = MLX4_OPCODE_SEND,
+				 .signaled = true,
+				 .srqn = srq[!i].srqn,
+				 .nsge = 1,
+				 .sge = {{mem[i], 100, 0x1000}}};
 
 		tfill(mem[i], 100, i);
 		tsrq_post(&srq[!i], &to, 1);
@@ -354,7 +363,7 @@ static void test_solicited(void **state)
 	struct twr wr;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC});
 	tcq_arm(&p.bcq[1], true);
 	for (int i = 0; i < 4; i++)
 		tpair_recv(&p, 0, 16);
@@ -385,10 +394,10 @@ static void test_two_srqs(void **state)
 	struct tsge to;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_XRC });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_XRC});
 	tcq_open(&cq, p.m, p.b.hca, p.b.ctx, 0x99, 4);
 	tsrq_open(&other, p.m, p.b.hca, p.b.ctx, p.b.pdn, 0x61, 9, 0x99);
-	to = (struct tsge){ p.bmem + 8192, 64, p.bkey };
+	to = (struct tsge){p.bmem + 8192, 64, p.bkey};
 	for (int i = 0; i < 10; i++) {
 		struct twr wr = tpair_wr(&p, MLX4_OPCODE_SEND, 64);
 		struct tcq *to_cq = i % 3 ? &cq : &p.bcq[1];
@@ -418,11 +427,11 @@ static void test_self(void **state)
 	struct sh_qp_attr attr;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC, .unconnected = true });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC, .unconnected = true});
 	attr = tqp_attr(tlid(p.m, 0), p.a.qpn);
 	tqp_up(&p.a, &attr);
 	tfill(p.amem, 4096, 1);
-	tqp_recv(&p.a, &(struct tsge){ p.amem + 8192, 4096, p.akey }, 1);
+	tqp_recv(&p.a, &(struct tsge){p.amem + 8192, 4096, p.akey}, 1);
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 4096);
 	tqp_send(&p.a, &wr);
 	texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
@@ -441,11 +450,12 @@ static void test_self(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_op),
-		cmocka_unit_test(test_reach), cmocka_unit_test(test_psn_wrap), cmocka_unit_test(test_atomics),
-		cmocka_unit_test(test_gather_scatter), cmocka_unit_test(test_inline), cmocka_unit_test(test_many),
-		cmocka_unit_test(test_bidirectional_xrc), cmocka_unit_test(test_solicited),
-		cmocka_unit_test(test_two_srqs), cmocka_unit_test(test_self),
+		cmocka_unit_test(test_every_op),       cmocka_unit_test(test_reach),
+		cmocka_unit_test(test_psn_wrap),       cmocka_unit_test(test_atomics),
+		cmocka_unit_test(test_gather_scatter), cmocka_unit_test(test_inline),
+		cmocka_unit_test(test_many),	       cmocka_unit_test(test_bidirectional_xrc),
+		cmocka_unit_test(test_solicited),      cmocka_unit_test(test_two_srqs),
+		cmocka_unit_test(test_self),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

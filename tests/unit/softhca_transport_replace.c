@@ -18,12 +18,12 @@
 #include "softhca_scene.h"
 #include "softhca_step.h"
 
-#define DOMAIN		9		/* of the receiver's QP and of its first SRQ */
-#define NEW_PD		6
-#define NEW_CQN		0x9a
-#define NEW_KEY		0x2200
-#define PLACE		65536		/* where the receives point to; a WRITE goes to the start */
-#define LONG		(SH_SHORT + 1000)
+#define DOMAIN	9 /* of the receiver's QP and of its first SRQ */
+#define NEW_PD	6
+#define NEW_CQN 0x9a
+#define NEW_KEY 0x2200
+#define PLACE	65536 /* where the receives point to; a WRITE goes to the start */
+#define LONG	(SH_SHORT + 1000)
 
 /* How the receiver executes the request. PACKETS: the ordinary way, one packet after the other. */
 enum way { EXPRESS, ORDINARY, PACKETS };
@@ -39,7 +39,7 @@ struct play {
 
 struct stage {
 	struct scene s;
-	struct tcq cq;			/* of the new SRQ */
+	struct tcq cq; /* of the new SRQ */
 	struct tsrq srq;
 	uint8_t *mem;
 	bool replaced;
@@ -50,7 +50,7 @@ static void stage_open(struct stage *g, const struct play *play)
 	struct tpair *p = &g->s.p;
 	struct mock *m;
 
-	tpair_open(p, &(struct tpair_opts){ .type = SH_QPT_XRC, .unconnected = true });
+	tpair_open(p, &(struct tpair_opts){.type = SH_QPT_XRC, .unconnected = true});
 	m = p->m;
 	tqp_up(&p->a, &p->aattr);
 	tqp_init(&p->b, &p->battr);
@@ -66,8 +66,10 @@ static void stage_open(struct stage *g, const struct play *play)
 	g->mem = mmap(NULL, TMEM, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_true(g->mem != MAP_FAILED);
 	mock_map(m, p->b.ctx, g->mem, TMEM);
-	assert_int_equal(sh_mr_create(&m->daemon, 1, NEW_KEY, p->b.ctx, NEW_PD, (uintptr_t)g->mem, TMEM,
-				      SH_LOCAL_WRITE | SH_REMOTE_WRITE | SH_REMOTE_READ | SH_REMOTE_ATOMIC), 0);
+	assert_int_equal(
+		sh_mr_create(&m->daemon, 1, NEW_KEY, p->b.ctx, NEW_PD, (uintptr_t)g->mem, TMEM,
+			     SH_LOCAL_WRITE | SH_REMOTE_WRITE | SH_REMOTE_READ | SH_REMOTE_ATOMIC),
+		0);
 	m->inst->faults.active = play->way == PACKETS;
 	tfill(p->amem, PLACE, 3);
 	g->s.wr = tpair_wr(p, play->opcode, play->len);
@@ -101,10 +103,12 @@ static void replace(struct stage *g, const struct play *play)
 	struct tpair *p = &g->s.p;
 	uint32_t events;
 
-	if (!can_be_replaced(g) || sh_srq_destroy(&p->m->daemon, 1, p->srq.srqn, &events) == -EINPROGRESS)
+	if (!can_be_replaced(g) ||
+	    sh_srq_destroy(&p->m->daemon, 1, p->srq.srqn, &events) == -EINPROGRESS)
 		return;
-	tsrq_open(&g->srq, p->m, 1, p->b.ctx, NEW_PD, p->srq.srqn, play->stray ? DOMAIN + 1 : DOMAIN, NEW_CQN);
-	tsrq_post(&g->srq, &(struct tsge){ g->mem + PLACE, PLACE, NEW_KEY }, 1);
+	tsrq_open(&g->srq, p->m, 1, p->b.ctx, NEW_PD, p->srq.srqn,
+		  play->stray ? DOMAIN + 1 : DOMAIN, NEW_CQN);
+	tsrq_post(&g->srq, &(struct tsge){g->mem + PLACE, PLACE, NEW_KEY}, 1);
 	g->replaced = true;
 }
 
@@ -206,9 +210,9 @@ static void replace_at(const struct play *play, unsigned int at, unsigned int re
  * the ways long.
  */
 #ifdef __SANITIZE_ADDRESS__
-#define POINTS	10
+#define POINTS 10
 #else
-#define POINTS	100
+#define POINTS 100
 #endif
 
 static unsigned int points_apart(const struct play *play, unsigned int n)
@@ -219,7 +223,7 @@ static unsigned int points_apart(const struct play *play, unsigned int n)
 static void play_out(const struct play *play)
 {
 	static unsigned int points[MAX_STEPS];
-	unsigned int n, apart, result[3] = { 0 };
+	unsigned int n, apart, result[3] = {0};
 
 	/* Once for nothing, so that later runs find every symbol bound and take the same steps. */
 	rehearse(play, points);
@@ -228,8 +232,8 @@ static void play_out(const struct play *play)
 	apart = points_apart(play, n);
 	for (unsigned int i = 0; i < n; i += apart)
 		replace_at(play, points[i], result);
-	print_message("# %s: %u points; old SRQ %u, new %u, neither %u\n", play->name, (n + apart - 1) / apart,
-		      result[0], result[1], result[2]);
+	print_message("# %s: %u points; old SRQ %u, new %u, neither %u\n", play->name,
+		      (n + apart - 1) / apart, result[0], result[1], result[2]);
 	if (play->stray)
 		assert_int_equal(result[0] + result[1], 0);
 }
@@ -237,10 +241,10 @@ static void play_out(const struct play *play)
 static void test_send(void **state)
 {
 	static const struct play plays[] = {
-		{ "SEND", MLX4_OPCODE_SEND, 200, ORDINARY, false },
-		{ "SEND on the express way", MLX4_OPCODE_SEND, 200, EXPRESS, false },
-		{ "long SEND", MLX4_OPCODE_SEND, LONG, ORDINARY, false },
-		{ "SEND of several packets", MLX4_OPCODE_SEND, 2500, PACKETS, false },
+		{"SEND", MLX4_OPCODE_SEND, 200, ORDINARY, false},
+		{"SEND on the express way", MLX4_OPCODE_SEND, 200, EXPRESS, false},
+		{"long SEND", MLX4_OPCODE_SEND, LONG, ORDINARY, false},
+		{"SEND of several packets", MLX4_OPCODE_SEND, 2500, PACKETS, false},
 	};
 
 	(void)state;
@@ -251,8 +255,9 @@ static void test_send(void **state)
 static void test_write(void **state)
 {
 	static const struct play plays[] = {
-		{ "WRITE with immediate", MLX4_OPCODE_RDMA_WRITE_IMM, 200, ORDINARY, false },
-		{ "WRITE with immediate on the express way", MLX4_OPCODE_RDMA_WRITE_IMM, 200, EXPRESS, false },
+		{"WRITE with immediate", MLX4_OPCODE_RDMA_WRITE_IMM, 200, ORDINARY, false},
+		{"WRITE with immediate on the express way", MLX4_OPCODE_RDMA_WRITE_IMM, 200,
+		 EXPRESS, false},
 	};
 
 	(void)state;
@@ -264,9 +269,9 @@ static void test_write(void **state)
 static void test_stray(void **state)
 {
 	static const struct play plays[] = {
-		{ "stray WRITE", MLX4_OPCODE_RDMA_WRITE, 200, ORDINARY, true },
-		{ "stray WRITE on the express way", MLX4_OPCODE_RDMA_WRITE, 200, EXPRESS, true },
-		{ "stray READ", MLX4_OPCODE_RDMA_READ, 200, ORDINARY, true },
+		{"stray WRITE", MLX4_OPCODE_RDMA_WRITE, 200, ORDINARY, true},
+		{"stray WRITE on the express way", MLX4_OPCODE_RDMA_WRITE, 200, EXPRESS, true},
+		{"stray READ", MLX4_OPCODE_RDMA_READ, 200, ORDINARY, true},
 	};
 
 	(void)state;
@@ -277,7 +282,7 @@ static void test_stray(void **state)
 /* The sender is killed in the middle of a message, and the receiver's QP flushes what it had begun. */
 static void test_flush(void **state)
 {
-	static const struct play play = { "flush", MLX4_OPCODE_SEND, 2500, PACKETS, false };
+	static const struct play play = {"flush", MLX4_OPCODE_SEND, 2500, PACKETS, false};
 	static unsigned int points[MAX_STEPS];
 	unsigned int n, apart, begun = 0;
 
@@ -305,14 +310,16 @@ static void test_flush(void **state)
 		assert_true(untouched(g->mem));
 		stage_close(g);
 	}
-	print_message("# flush: in the middle of a message at %u of %u points\n", begun, (n + apart - 1) / apart);
+	print_message("# flush: in the middle of a message at %u of %u points\n", begun,
+		      (n + apart - 1) / apart);
 	assert_true(begun > 0);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_send), cmocka_unit_test(test_write),
-					    cmocka_unit_test(test_stray), cmocka_unit_test(test_flush) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_send), cmocka_unit_test(test_write),
+		cmocka_unit_test(test_stray), cmocka_unit_test(test_flush)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

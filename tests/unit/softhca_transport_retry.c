@@ -14,7 +14,7 @@
 #include "softhca/device/queues/qp.h"
 #include "softhca/device/queues/transitions.h"
 
-#define MS	UINT64_C(1000000)
+#define MS UINT64_C(1000000)
 
 enum { SQ_DRAINED = 5, PATH_MIG = 6 };
 
@@ -30,15 +30,15 @@ static void fault(struct mock *m, enum sh_fault_kind kind, uint32_t count, uint3
 
 static void test_rnr_wait(void **state)
 {
-	static const uint32_t types[] = { SH_QPT_RC, SH_QPT_XRC };
-	static const uint8_t ops[] = { MLX4_OPCODE_SEND, MLX4_OPCODE_RDMA_WRITE_IMM };
+	static const uint32_t types[] = {SH_QPT_RC, SH_QPT_XRC};
+	static const uint8_t ops[] = {MLX4_OPCODE_SEND, MLX4_OPCODE_RDMA_WRITE_IMM};
 
 	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct tpair p;
 		struct twr wr;
 
-		tpair_open(&p, &(struct tpair_opts){ .type = types[i & 1], .rnr_retry = 3 });
+		tpair_open(&p, &(struct tpair_opts){.type = types[i & 1], .rnr_retry = 3});
 		tfill(p.amem, 4096, 1);
 		wr = tpair_wr(&p, ops[i >> 1], 3000);
 		tqp_send(&p.a, &wr);
@@ -71,7 +71,8 @@ static void test_rnr_exceeded(void **state)
 		struct tpair p;
 		struct twr wr;
 
-		tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC, .rnr_retry = n, .no_rnr_retry = !n });
+		tpair_open(&p, &(struct tpair_opts){
+				       .type = SH_QPT_RC, .rnr_retry = n, .no_rnr_retry = !n});
 		wr = tpair_wr(&p, MLX4_OPCODE_SEND, 10);
 		tqp_send(&p.a, &wr);
 		if (n) {
@@ -93,7 +94,7 @@ static void test_rnr_forever(void **state)
 	struct twr wr;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC});
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 10);
 	tqp_send(&p.a, &wr);
 	mock_advance(p.m, 640000 * 1000);
@@ -110,7 +111,8 @@ static void test_rnr_forever(void **state)
 
 static void silent(struct tpair *p, uint32_t retries)
 {
-	struct twr wr = tpair_wr(p, MLX4_OPCODE_SEND, 10), rd = tpair_wr(p, MLX4_OPCODE_RDMA_READ, 10);
+	struct twr wr = tpair_wr(p, MLX4_OPCODE_SEND, 10),
+		   rd = tpair_wr(p, MLX4_OPCODE_RDMA_READ, 10);
 	uint64_t t = UINT64_C(4096) << 14;
 
 	tqp_post(&p->a, &wr);
@@ -131,15 +133,17 @@ static void test_absent(void **state)
 		struct tpair p;
 		struct sh_qp_attr attr;
 
-		tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC, .retry = how, .no_retry = !how,
-						     .unconnected = true });
+		tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC,
+						    .retry = how,
+						    .no_retry = !how,
+						    .unconnected = true});
 		attr = p.aattr;
 		if (how == 8)
 			attr.retry_cnt = 3;
 		tqp_init(&p.b, &p.battr);
 		if (how != 5) {
 			tqp_rtr(&p.b, &p.battr);
-			tqp_recv(&p.b, &(struct tsge){ p.bmem, 100, p.bkey }, 1);
+			tqp_recv(&p.b, &(struct tsge){p.bmem, 100, p.bkey}, 1);
 		}
 		switch (how) {
 		case 0:
@@ -184,7 +188,7 @@ static void test_no_timeout(void **state)
 	struct twr wr;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC, .no_timeout = true });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC, .no_timeout = true});
 	tpair_recv(&p, 0, 100);
 	tpair_recv(&p, 0, 100);
 	fault(p.m, SH_FAULT_DROP, 1, 0);
@@ -208,8 +212,9 @@ static void test_no_timeout(void **state)
  */
 static void test_single_loss(void **state)
 {
-	static const uint8_t ops[] = { MLX4_OPCODE_SEND, MLX4_OPCODE_RDMA_WRITE, MLX4_OPCODE_RDMA_READ,
-				       MLX4_OPCODE_ATOMIC_FA, MLX4_OPCODE_RDMA_WRITE_IMM };
+	static const uint8_t ops[] = {MLX4_OPCODE_SEND, MLX4_OPCODE_RDMA_WRITE,
+				      MLX4_OPCODE_RDMA_READ, MLX4_OPCODE_ATOMIC_FA,
+				      MLX4_OPCODE_RDMA_WRITE_IMM};
 
 	(void)state;
 	for (unsigned int i = 0; i < sizeof(ops); i++)
@@ -219,7 +224,7 @@ static void test_single_loss(void **state)
 				struct twr wr;
 				uint64_t *target;
 
-				tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC });
+				tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC});
 				target = (uint64_t *)p.bmem;
 				for (int k = 0; k < 3; k++)
 					tpair_recv(&p, 4096, 100);
@@ -259,7 +264,7 @@ static void storm(uint32_t type, uint32_t seed, bool reads)
 	struct mlx4_cqe cqe;
 	uint64_t *sum;
 
-	tpair_open(&p, &(struct tpair_opts){ .type = type, .psn = 0xfffff0, .timeout = 10 });
+	tpair_open(&p, &(struct tpair_opts){.type = type, .psn = 0xfffff0, .timeout = 10});
 	sum = (uint64_t *)(p.bmem + TMEM - 64);
 	for (int k = 0; k < SH_FAULT_KINDS; k++)
 		p.m->inst->faults.rule[k].seed = seed;
@@ -313,7 +318,8 @@ static void storm(uint32_t type, uint32_t seed, bool reads)
 			 * Messages posted since then overlap its end, but the first 1000 bytes are
 			 * only this message's.
 			 */
-			assert_memory_equal(p.bmem + n * 1000, p.amem + n * 1000, len < 1000 ? len : 1000);
+			assert_memory_equal(p.bmem + n * 1000, p.amem + n * 1000,
+					    len < 1000 ? len : 1000);
 		}
 	}
 	assert_int_equal(got, reads ? 100 : 400);
@@ -352,7 +358,7 @@ static void test_fence_and_depth(void **state)
 	struct twr rd, wr;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC, .rd_atomic = 2 });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC, .rd_atomic = 2});
 	rd = tpair_wr(&p, MLX4_OPCODE_RDMA_READ, 8);
 	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 8);
 	memset(p.amem, 0x11, 8);
@@ -362,7 +368,7 @@ static void test_fence_and_depth(void **state)
 	fault(p.m, SH_FAULT_DROP, 0, 1000000);
 	tqp_post(&p.a, &rd);
 	tqp_post(&p.a, &rd);
-	tqp_post(&p.a, &rd);	/* one more than the depth allows */
+	tqp_post(&p.a, &rd); /* one more than the depth allows */
 	tqp_post(&p.a, &wr);
 	tqp_ring(&p.a);
 	assert_int_equal(tqp_ctx(&p.a)->sq_next, 2);
@@ -402,10 +408,10 @@ static void test_drain(void **state)
 {
 	struct tpair p;
 	struct twr wr;
-	struct sh_qp_attr attr = { .qp_state = SH_QPS_SQD, .en_sqd_async_notify = 1 }, seen;
+	struct sh_qp_attr attr = {.qp_state = SH_QPS_SQD, .en_sqd_async_notify = 1}, seen;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC});
 	for (int i = 0; i < 3; i++)
 		tpair_recv(&p, 0, 10);
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 10);
@@ -444,14 +450,14 @@ static void test_drain(void **state)
 
 static void test_migration(void **state)
 {
-	struct mock_config cfg = { .hcas_per_host = 2, .ports = 2 };
+	struct mock_config cfg = {.hcas_per_host = 2, .ports = 2};
 	struct tpair p;
 	struct twr wr;
 	struct sh_qp_attr attr;
 
 	(void)state;
 	(void)cfg;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC, .retry = 1 });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC, .retry = 1});
 	tpair_recv(&p, 0, 10);
 	attr = p.aattr;
 	attr.qp_state = SH_QPS_RTS;
@@ -459,7 +465,8 @@ static void test_migration(void **state)
 	attr.alt_path = attr.path;
 	attr.alt_port_num = 1;
 	attr.alt_timeout = 14;
-	assert_int_equal(tqp_modify(&p.a, &attr, SH_QPA_STATE | SH_QPA_ALT_PATH | SH_QPA_PATH_MIG_STATE), 0);
+	assert_int_equal(
+		tqp_modify(&p.a, &attr, SH_QPA_STATE | SH_QPA_ALT_PATH | SH_QPA_PATH_MIG_STATE), 0);
 	tqp_ctx(&p.a)->path.dlid = 999;
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 10);
 	tqp_send(&p.a, &wr);
@@ -476,7 +483,7 @@ static void test_reset_in_between(void **state)
 	struct twr wr;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC});
 	tpair_recv(&p, 0, 10);
 	fault(p.m, SH_FAULT_DELAY, 2, 0);
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 10);
@@ -494,10 +501,17 @@ static void test_reset_in_between(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rnr_wait), cmocka_unit_test(test_rnr_exceeded), cmocka_unit_test(test_rnr_forever),
-		cmocka_unit_test(test_absent), cmocka_unit_test(test_no_timeout), cmocka_unit_test(test_single_loss),
-		cmocka_unit_test(test_storm), cmocka_unit_test(test_fence_and_depth), cmocka_unit_test(test_drain),
-		cmocka_unit_test(test_migration), cmocka_unit_test(test_reset_in_between),
+		cmocka_unit_test(test_rnr_wait),
+		cmocka_unit_test(test_rnr_exceeded),
+		cmocka_unit_test(test_rnr_forever),
+		cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_no_timeout),
+		cmocka_unit_test(test_single_loss),
+		cmocka_unit_test(test_storm),
+		cmocka_unit_test(test_fence_and_depth),
+		cmocka_unit_test(test_drain),
+		cmocka_unit_test(test_migration),
+		cmocka_unit_test(test_reset_in_between),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,12 @@
 #include "softhca/device/transport/express.h"
 #include "softhca_pair.h"
 
-enum { WHOLE = SH_PKT_FIRST | SH_PKT_LAST | SH_PKT_ACKREQ, LEN = 100, SRQN = 0x60, IMM = 0x12345678 };
+enum {
+	WHOLE = SH_PKT_FIRST | SH_PKT_LAST | SH_PKT_ACKREQ,
+	LEN = 100,
+	SRQN = 0x60,
+	IMM = 0x12345678
+};
 
 static struct tpair p;
 static struct sh_packet req, resp;
@@ -48,11 +53,11 @@ static struct sh_mpt *key(void)
 /* Opens a pair, and makes the first request from a to b, as a would send it. */
 static void begin(uint32_t type, bool with_srq, uint8_t op)
 {
-	tpair_open(&p, &(struct tpair_opts){ .type = type, .srq = with_srq });
+	tpair_open(&p, &(struct tpair_opts){.type = type, .srq = with_srq});
 	tfill(p.amem, TMEM / 2, 1);
 	tfill(p.bmem, TMEM / 2, 2);
 	port = 1;
-	src = (struct sh_seg){ (uintptr_t)p.amem, LEN };
+	src = (struct sh_seg){(uintptr_t)p.amem, LEN};
 	sh_packet_init(&req);
 	req.op = op;
 	req.service = type == SH_QPT_RC ? SH_SVC_RC : SH_SVC_XRC;
@@ -71,7 +76,7 @@ static void begin(uint32_t type, bool with_srq, uint8_t op)
 	req.rkey = p.bkey;
 	req.dmalen = LEN;
 	if (op != SH_PKT_READ)
-		req.payload = (struct sh_payload){ .nseg = 1, .seg = &src, .len = LEN };
+		req.payload = (struct sh_payload){.nseg = 1, .seg = &src, .len = LEN};
 }
 
 static bool deliver(bool quick)
@@ -97,16 +102,19 @@ static void end(void)
 
 /* ---- requests that are executed ---- */
 
-static void executed(uint32_t type, bool with_srq, uint8_t op, uint8_t flags, unsigned int entries, bool quick)
+static void executed(uint32_t type, bool with_srq, uint8_t op, uint8_t flags, unsigned int entries,
+		     bool quick)
 {
-	bool notify = op == SH_PKT_SEND || (op == SH_PKT_WRITE && flags & SH_PKT_IMM), xrc = type == SH_QPT_XRC;
+	bool notify = op == SH_PKT_SEND || (op == SH_PKT_WRITE && flags & SH_PKT_IMM),
+	     xrc = type == SH_QPT_XRC;
 	const uint8_t *at = op == SH_PKT_SEND ? p.bmem : NULL;
 	struct mlx4_cqe cqe;
 
 	begin(type, with_srq, op);
 	at = op == SH_PKT_SEND ? p.bmem + 4096 : p.bmem;
 	for (unsigned int i = 0; i < 2; i++) {
-		struct tsge sge[] = { { p.bmem + 4096, 4096, p.bkey }, { p.bmem + 4096 + 60, 4096, p.bkey } };
+		struct tsge sge[] = {{p.bmem + 4096, 4096, p.bkey},
+				     {p.bmem + 4096 + 60, 4096, p.bkey}};
 
 		if (entries == 2)
 			sge[0].len = 60;
@@ -144,10 +152,12 @@ static void executed(uint32_t type, bool with_srq, uint8_t op, uint8_t flags, un
 	assert_int_equal(tcq_poll(&p.bcq[1], &cqe), notify);
 	if (notify) {
 		assert_int_equal(cqe.owner_sr_opcode & 0x5f,
-				 op == SH_PKT_WRITE ? MLX4_CQE_RECV_RDMA_WRITE_IMM :
-				 flags & SH_PKT_IMM ? MLX4_CQE_RECV_SEND_IMM : MLX4_CQE_RECV_SEND);
+				 op == SH_PKT_WRITE   ? MLX4_CQE_RECV_RDMA_WRITE_IMM
+				 : flags & SH_PKT_IMM ? MLX4_CQE_RECV_SEND_IMM
+						      : MLX4_CQE_RECV_SEND);
 		assert_int_equal(be32toh((uint32_t)cqe.vlan_my_qpn) & 0xffffff, p.b.qpn);
-		assert_int_equal(be32toh((uint32_t)cqe.immed_rss_invalid), flags & SH_PKT_IMM ? IMM : 0);
+		assert_int_equal(be32toh((uint32_t)cqe.immed_rss_invalid),
+				 flags & SH_PKT_IMM ? IMM : 0);
 		assert_int_equal(be32toh((uint32_t)cqe.g_mlpath_rqpn), xrc ? SRQN : 0);
 		assert_int_equal(be32toh((uint32_t)cqe.byte_cnt), LEN);
 		assert_int_equal(be16toh((uint16_t)cqe.wqe_index), 0);
@@ -189,7 +199,7 @@ static void test_ordinary_executes(void **state)
 
 static void post(uint32_t len, uint32_t lkey)
 {
-	const struct tsge sge = { p.bmem + 4096, len, lkey };
+	const struct tsge sge = {p.bmem + 4096, len, lkey};
 
 	if (srq() && srq()->live)
 		tsrq_post(&p.srq, &sge, 1);
@@ -197,41 +207,113 @@ static void post(uint32_t len, uint32_t lkey)
 		tqp_recv(&p.b, &sge, 1);
 }
 
-static void other_qp(void) { req.dqpn ^= 1; }
-static void silent(void) { qp()->silent = 1; }
-static void service(void) { req.service = req.service == SH_SVC_RC ? SH_SVC_XRC : SH_SVC_RC; }
-static void owner_gone(void) { sh_ctx(&p.m->dev, qp()->ctx ? qp()->ctx : srq()->ctx)->state = SH_CTX_GONE; }
-static void in_init(void) { qp()->state = SH_QPS_INIT; }
-static void in_err(void) { qp()->state = SH_QPS_ERR; }
-static void other_sender(void) { req.slid = 99; }
-static void other_port(void) { port = 2; }
-static void other_pkey(void) { req.pkey = 0x8001; }
-static void no_pkey(void) { req.pkey = sh_hca(&p.m->dev, 1)->port[0].pkey[0] = 0x8000; }
-static void both_limited(void) { req.pkey = sh_hca(&p.m->dev, 1)->port[0].pkey[0] = 0x7fff; }
-static void ahead(void) { req.psn++; }
-static void behind(void) { req.psn--; }
+static void other_qp(void)
+{
+	req.dqpn ^= 1;
+}
+static void silent(void)
+{
+	qp()->silent = 1;
+}
+static void service(void)
+{
+	req.service = req.service == SH_SVC_RC ? SH_SVC_XRC : SH_SVC_RC;
+}
+static void owner_gone(void)
+{
+	sh_ctx(&p.m->dev, qp()->ctx ? qp()->ctx : srq()->ctx)->state = SH_CTX_GONE;
+}
+static void in_init(void)
+{
+	qp()->state = SH_QPS_INIT;
+}
+static void in_err(void)
+{
+	qp()->state = SH_QPS_ERR;
+}
+static void other_sender(void)
+{
+	req.slid = 99;
+}
+static void other_port(void)
+{
+	port = 2;
+}
+static void other_pkey(void)
+{
+	req.pkey = 0x8001;
+}
+static void no_pkey(void)
+{
+	req.pkey = sh_hca(&p.m->dev, 1)->port[0].pkey[0] = 0x8000;
+}
+static void both_limited(void)
+{
+	req.pkey = sh_hca(&p.m->dev, 1)->port[0].pkey[0] = 0x7fff;
+}
+static void ahead(void)
+{
+	req.psn++;
+}
+static void behind(void)
+{
+	req.psn--;
+}
 static void in_progress(void)
 {
 	qp()->cur_op = SH_RECV_SEND;
 	qp()->cur_done = 1024;
 	qp()->cur_wqe = 1;
 }
-static void writing(void) { qp()->cur_op = SH_RECV_WRITE; }
-static void too_long(void) { src.len = req.payload.len = req.dmalen = TMTU + 1; }
-static void too_short(void) { req.npackets = 2; }
-static void no_access(void) { qp()->access &= ~(req.op == SH_PKT_READ ? SH_REMOTE_READ : SH_REMOTE_WRITE); }
-static void no_reads(void) { qp()->max_dest_rd_atomic = 0; }
+static void writing(void)
+{
+	qp()->cur_op = SH_RECV_WRITE;
+}
+static void too_long(void)
+{
+	src.len = req.payload.len = req.dmalen = TMTU + 1;
+}
+static void too_short(void)
+{
+	req.npackets = 2;
+}
+static void no_access(void)
+{
+	qp()->access &= ~(req.op == SH_PKT_READ ? SH_REMOTE_READ : SH_REMOTE_WRITE);
+}
+static void no_reads(void)
+{
+	qp()->max_dest_rd_atomic = 0;
+}
 static void too_large(void)
 {
 	key()->len = UINT64_C(1) << 40;
 	req.dmalen = (1u << 31) + 1;
 }
-static void other_key(void) { req.rkey += 0x100; }
-static void other_pd(void) { key()->pdn++; }
-static void below(void) { req.va -= 1; }
-static void beyond(void) { req.va += TMEM - LEN + 1; }
-static void key_access(void) { key()->access &= ~(req.op == SH_PKT_READ ? SH_REMOTE_READ : SH_REMOTE_WRITE); }
-static void read_only(void) { key()->access &= ~SH_LOCAL_WRITE; }
+static void other_key(void)
+{
+	req.rkey += 0x100;
+}
+static void other_pd(void)
+{
+	key()->pdn++;
+}
+static void below(void)
+{
+	req.va -= 1;
+}
+static void beyond(void)
+{
+	req.va += TMEM - LEN + 1;
+}
+static void key_access(void)
+{
+	key()->access &= ~(req.op == SH_PKT_READ ? SH_REMOTE_READ : SH_REMOTE_WRITE);
+}
+static void read_only(void)
+{
+	key()->access &= ~SH_LOCAL_WRITE;
+}
 static void no_receive(void)
 {
 	memset(mock_ptr(srq() ? &p.srq.db : &p.b.db), 0, 4);
@@ -242,16 +324,46 @@ static void nonsense(void)
 
 	memcpy(mock_ptr(&p.b.db), &n, sizeof(n));
 }
-static void names_no_srq(void) { req.srqn = 0; }
-static void names_other_srq(void) { req.srqn = SRQN + 1; }
-static void other_number(void) { srq()->srqn++; }
-static void other_domain(void) { srq()->xrcd++; }
-static void no_cq(void) { srq()->cqn = 0; }
-static void ended(void) { srq()->live = SH_NONE; }
-static void bad_link(void) { memset((uint8_t *)mock_ptr(&p.srq.buf) + 2, 0xff, 2); }
-static void bad_head(void) { srq()->head = 64; }
-static void overrun(void) { cq()->overrun = 1; }
-static void full(void) { cq()->producer = 1u << p.bcq[1].log_size; }
+static void names_no_srq(void)
+{
+	req.srqn = 0;
+}
+static void names_other_srq(void)
+{
+	req.srqn = SRQN + 1;
+}
+static void other_number(void)
+{
+	srq()->srqn++;
+}
+static void other_domain(void)
+{
+	srq()->xrcd++;
+}
+static void no_cq(void)
+{
+	srq()->cqn = 0;
+}
+static void ended(void)
+{
+	srq()->live = SH_NONE;
+}
+static void bad_link(void)
+{
+	memset((uint8_t *)mock_ptr(&p.srq.buf) + 2, 0xff, 2);
+}
+static void bad_head(void)
+{
+	srq()->head = 64;
+}
+static void overrun(void)
+{
+	cq()->overrun = 1;
+}
+static void full(void)
+{
+	cq()->producer = 1u << p.bcq[1].log_size;
+}
 
 /*
  * A rule, and how a request breaks it. The receive, of this length and with this key, is posted
@@ -264,35 +376,42 @@ struct rule {
 	uint8_t op, flags;
 	void (*spoil)(void);
 	uint8_t heard;
-	uint32_t room;			/* 0: enough */
+	uint32_t room; /* 0: enough */
 	bool bad_lkey;
 	/* 0: no receive fails; else the syndrome of the receive that does */
 	uint8_t fails;
 };
 
-#define RULE(what, qp_type, with_srq, request, with, how, answer) \
-	{ .name = what, .type = qp_type, .srq = with_srq, .op = request, .flags = with, .spoil = how, .heard = answer }
-#define FAILS(what, qp_type, with_srq, how, answer, size, bad, syndrome) \
-	{ .name = what, .type = qp_type, .srq = with_srq, .op = SH_PKT_SEND, .spoil = how, .heard = answer, \
-	  .room = size, .bad_lkey = bad, .fails = syndrome }
-#define ANY_OP(spoil, heard) \
-	RULE(#spoil ", SEND", SH_QPT_RC, false, SH_PKT_SEND, 0, spoil, heard), \
-	RULE(#spoil ", WRITE", SH_QPT_RC, false, SH_PKT_WRITE, 0, spoil, heard), \
-	RULE(#spoil ", READ", SH_QPT_RC, false, SH_PKT_READ, 0, spoil, heard), \
-	RULE(#spoil ", XRC SEND", SH_QPT_XRC, true, SH_PKT_SEND, 0, spoil, heard)
-#define RDMA(spoil, heard) \
-	RULE(#spoil ", WRITE", SH_QPT_RC, false, SH_PKT_WRITE, 0, spoil, heard), \
-	RULE(#spoil ", WRITE with immediate", SH_QPT_RC, false, SH_PKT_WRITE, SH_PKT_IMM, spoil, heard), \
-	RULE(#spoil ", READ", SH_QPT_RC, false, SH_PKT_READ, 0, spoil, heard)
-#define XRC(spoil, heard) \
-	RULE(#spoil ", XRC SEND", SH_QPT_XRC, true, SH_PKT_SEND, 0, spoil, heard), \
-	RULE(#spoil ", XRC WRITE", SH_QPT_XRC, true, SH_PKT_WRITE, 0, spoil, heard), \
-	RULE(#spoil ", XRC READ", SH_QPT_XRC, true, SH_PKT_READ, 0, spoil, heard)
-#define RECEIVE(spoil, heard) \
-	RULE(#spoil ", SEND", SH_QPT_RC, false, SH_PKT_SEND, 0, spoil, heard), \
-	RULE(#spoil ", WRITE with immediate", SH_QPT_RC, false, SH_PKT_WRITE, SH_PKT_IMM, spoil, heard), \
-	RULE(#spoil ", SRQ", SH_QPT_RC, true, SH_PKT_SEND, 0, spoil, heard), \
-	RULE(#spoil ", XRC SEND", SH_QPT_XRC, true, SH_PKT_SEND, 0, spoil, heard)
+#define RULE(what, qp_type, with_srq, request, with, how, answer)                                  \
+	{                                                                                          \
+		.name = what, .type = qp_type, .srq = with_srq, .op = request, .flags = with,      \
+		.spoil = how, .heard = answer                                                      \
+	}
+#define FAILS(what, qp_type, with_srq, how, answer, size, bad, syndrome)                           \
+	{                                                                                          \
+		.name = what, .type = qp_type, .srq = with_srq, .op = SH_PKT_SEND, .spoil = how,   \
+		.heard = answer, .room = size, .bad_lkey = bad, .fails = syndrome                  \
+	}
+#define ANY_OP(spoil, heard)                                                                       \
+	RULE(#spoil ", SEND", SH_QPT_RC, false, SH_PKT_SEND, 0, spoil, heard),                     \
+		RULE(#spoil ", WRITE", SH_QPT_RC, false, SH_PKT_WRITE, 0, spoil, heard),           \
+		RULE(#spoil ", READ", SH_QPT_RC, false, SH_PKT_READ, 0, spoil, heard),             \
+		RULE(#spoil ", XRC SEND", SH_QPT_XRC, true, SH_PKT_SEND, 0, spoil, heard)
+#define RDMA(spoil, heard)                                                                         \
+	RULE(#spoil ", WRITE", SH_QPT_RC, false, SH_PKT_WRITE, 0, spoil, heard),                   \
+		RULE(#spoil ", WRITE with immediate", SH_QPT_RC, false, SH_PKT_WRITE, SH_PKT_IMM,  \
+		     spoil, heard),                                                                \
+		RULE(#spoil ", READ", SH_QPT_RC, false, SH_PKT_READ, 0, spoil, heard)
+#define XRC(spoil, heard)                                                                          \
+	RULE(#spoil ", XRC SEND", SH_QPT_XRC, true, SH_PKT_SEND, 0, spoil, heard),                 \
+		RULE(#spoil ", XRC WRITE", SH_QPT_XRC, true, SH_PKT_WRITE, 0, spoil, heard),       \
+		RULE(#spoil ", XRC READ", SH_QPT_XRC, true, SH_PKT_READ, 0, spoil, heard)
+#define RECEIVE(spoil, heard)                                                                      \
+	RULE(#spoil ", SEND", SH_QPT_RC, false, SH_PKT_SEND, 0, spoil, heard),                     \
+		RULE(#spoil ", WRITE with immediate", SH_QPT_RC, false, SH_PKT_WRITE, SH_PKT_IMM,  \
+		     spoil, heard),                                                                \
+		RULE(#spoil ", SRQ", SH_QPT_RC, true, SH_PKT_SEND, 0, spoil, heard),               \
+		RULE(#spoil ", XRC SEND", SH_QPT_XRC, true, SH_PKT_SEND, 0, spoil, heard)
 
 static const struct rule rules[] = {
 	ANY_OP(other_qp, 0),
@@ -336,14 +455,21 @@ static const struct rule rules[] = {
 	RULE("nonsense", SH_QPT_RC, false, SH_PKT_SEND, 0, nonsense, SH_AETH_NAK_OP),
 	RECEIVE(overrun, SH_AETH_NAK_OP),
 	RECEIVE(full, SH_AETH_NAK_OP),
-	FAILS("no room", SH_QPT_RC, false, NULL, SH_AETH_NAK_REQ, LEN - 1, false, MLX4_SYNDROME_LOC_LEN),
-	FAILS("no room, SRQ", SH_QPT_RC, true, NULL, SH_AETH_NAK_REQ, LEN - 1, false, MLX4_SYNDROME_LOC_LEN),
-	FAILS("no room, XRC", SH_QPT_XRC, true, NULL, SH_AETH_NAK_REQ, LEN - 1, false, MLX4_SYNDROME_LOC_LEN),
+	FAILS("no room", SH_QPT_RC, false, NULL, SH_AETH_NAK_REQ, LEN - 1, false,
+	      MLX4_SYNDROME_LOC_LEN),
+	FAILS("no room, SRQ", SH_QPT_RC, true, NULL, SH_AETH_NAK_REQ, LEN - 1, false,
+	      MLX4_SYNDROME_LOC_LEN),
+	FAILS("no room, XRC", SH_QPT_XRC, true, NULL, SH_AETH_NAK_REQ, LEN - 1, false,
+	      MLX4_SYNDROME_LOC_LEN),
 	FAILS("bad lkey", SH_QPT_RC, false, NULL, SH_AETH_NAK_OP, 0, true, MLX4_SYNDROME_LOC_PROT),
-	FAILS("bad lkey, XRC", SH_QPT_XRC, true, NULL, SH_AETH_NAK_OP, 0, true, MLX4_SYNDROME_LOC_PROT),
-	FAILS("read_only", SH_QPT_RC, false, read_only, SH_AETH_NAK_OP, 0, false, MLX4_SYNDROME_LOC_PROT),
-	FAILS("read_only, XRC", SH_QPT_XRC, true, read_only, SH_AETH_NAK_OP, 0, false, MLX4_SYNDROME_LOC_PROT),
-	FAILS("other_pd", SH_QPT_RC, false, other_pd, SH_AETH_NAK_OP, 0, false, MLX4_SYNDROME_LOC_PROT),
+	FAILS("bad lkey, XRC", SH_QPT_XRC, true, NULL, SH_AETH_NAK_OP, 0, true,
+	      MLX4_SYNDROME_LOC_PROT),
+	FAILS("read_only", SH_QPT_RC, false, read_only, SH_AETH_NAK_OP, 0, false,
+	      MLX4_SYNDROME_LOC_PROT),
+	FAILS("read_only, XRC", SH_QPT_XRC, true, read_only, SH_AETH_NAK_OP, 0, false,
+	      MLX4_SYNDROME_LOC_PROT),
+	FAILS("other_pd", SH_QPT_RC, false, other_pd, SH_AETH_NAK_OP, 0, false,
+	      MLX4_SYNDROME_LOC_PROT),
 };
 
 /* State that a request which is not executed must not change. */
@@ -412,15 +538,17 @@ static void test_ordinary_refuses(void **state)
 	for (unsigned int i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
 		const struct rule *r = &rules[i];
 		static struct left before, after;
-		struct mlx4_cqe cqe = { .owner_sr_opcode = 0 };
+		struct mlx4_cqe cqe = {.owner_sr_opcode = 0};
 		uint8_t heard;
 
 		prepare(r);
 		look(&before, &rules[i]);
 		deliver(false);
 		look(&after, &rules[i]);
-		heard = resp.op == SH_PKT_NONE ? 0 : resp.syndrome & SH_AETH_KIND && resp.syndrome < SH_AETH_NAK_SEQ ?
-			SH_AETH_RNR : resp.syndrome;
+		heard = resp.op == SH_PKT_NONE ? 0
+			: resp.syndrome & SH_AETH_KIND && resp.syndrome < SH_AETH_NAK_SEQ
+				? SH_AETH_RNR
+				: resp.syndrome;
 		if (heard != r->heard || before.e_psn != after.e_psn || before.msn != after.msn ||
 		    before.messages != after.messages) {
 			print_error("%s: the answer was %02x, or the QP counted the request\n",
@@ -431,8 +559,9 @@ static void test_ordinary_refuses(void **state)
 			print_error("%s: data was stored\n", r->name);
 			wrong++;
 		}
-		if (r->fails && (!tcq_poll(&p.bcq[1], &cqe) || (cqe.owner_sr_opcode & 0x1f) != MLX4_CQE_ERROR ||
-				 cqe.syndrome != r->fails)) {
+		if (r->fails &&
+		    (!tcq_poll(&p.bcq[1], &cqe) || (cqe.owner_sr_opcode & 0x1f) != MLX4_CQE_ERROR ||
+		     cqe.syndrome != r->fails)) {
 			print_error("%s: the receive failed with syndrome %02x, or not at all\n",
 				    r->name, cqe.syndrome);
 			wrong++;
@@ -474,10 +603,8 @@ static void test_watermark(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_quick_executes),
-		cmocka_unit_test(test_ordinary_executes),
-		cmocka_unit_test(test_quick_leaves),
-		cmocka_unit_test(test_ordinary_refuses),
+		cmocka_unit_test(test_quick_executes), cmocka_unit_test(test_ordinary_executes),
+		cmocka_unit_test(test_quick_leaves),   cmocka_unit_test(test_ordinary_refuses),
 		cmocka_unit_test(test_watermark),
 	};
 

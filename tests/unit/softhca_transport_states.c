@@ -29,45 +29,64 @@ struct row {
 };
 
 static const struct row rows[] = {
-	{ "RESET", "INIT", "UD", "PKEY_INDEX PORT QKEY", "" },
-	{ "RESET", "INIT", "UC", "PKEY_INDEX PORT ACCESS_FLAGS", "" },
-	{ "RESET", "INIT", "RC", "PKEY_INDEX PORT ACCESS_FLAGS", "" },
-	{ "INIT", "INIT", "UD", "", "PKEY_INDEX PORT QKEY" },
-	{ "INIT", "INIT", "UC", "", "PKEY_INDEX PORT ACCESS_FLAGS" },
-	{ "INIT", "INIT", "RC", "", "PKEY_INDEX PORT ACCESS_FLAGS" },
-	{ "INIT", "RTR", "UD", "", "PKEY_INDEX QKEY" },
-	{ "INIT", "RTR", "UC", "AV PATH_MTU DEST_QPN RQ_PSN", "ALT_PATH ACCESS_FLAGS PKEY_INDEX" },
-	{ "INIT", "RTR", "RC", "AV PATH_MTU DEST_QPN RQ_PSN MAX_DEST_RD_ATOMIC MIN_RNR_TIMER",
-	  "ALT_PATH ACCESS_FLAGS PKEY_INDEX" },
-	{ "RTR", "RTS", "UD", "SQ_PSN", "CUR_STATE QKEY" },
-	{ "RTR", "RTS", "UC", "SQ_PSN", "CUR_STATE ALT_PATH ACCESS_FLAGS PATH_MIG_STATE" },
-	{ "RTR", "RTS", "RC", "TIMEOUT RETRY_CNT RNR_RETRY SQ_PSN MAX_QP_RD_ATOMIC",
-	  "CUR_STATE ALT_PATH ACCESS_FLAGS PATH_MIG_STATE MIN_RNR_TIMER" },
-	{ "RTS", "RTS", "UD", "", "CUR_STATE QKEY" },
-	{ "RTS", "RTS", "UC", "", "CUR_STATE ACCESS_FLAGS ALT_PATH PATH_MIG_STATE" },
-	{ "RTS", "RTS", "RC", "", "CUR_STATE ACCESS_FLAGS ALT_PATH PATH_MIG_STATE MIN_RNR_TIMER" },
-	{ "RTS", "SQD", "UD", "", "EN_SQD_ASYNC_NOTIFY" },
-	{ "RTS", "SQD", "UC", "", "EN_SQD_ASYNC_NOTIFY" },
-	{ "RTS", "SQD", "RC", "", "EN_SQD_ASYNC_NOTIFY" },
-	{ "SQD", "RTS", "UD", "", "CUR_STATE QKEY" },
-	{ "SQD", "RTS", "UC", "", "CUR_STATE ALT_PATH ACCESS_FLAGS PATH_MIG_STATE" },
-	{ "SQD", "RTS", "RC", "", "CUR_STATE ALT_PATH ACCESS_FLAGS PATH_MIG_STATE MIN_RNR_TIMER" },
-	{ "SQD", "SQD", "UD", "", "PKEY_INDEX QKEY" },
-	{ "SQD", "SQD", "UC", "", "AV ALT_PATH ACCESS_FLAGS PKEY_INDEX PATH_MIG_STATE" },
-	{ "SQD", "SQD", "RC", "",
-	  "AV ALT_PATH ACCESS_FLAGS PKEY_INDEX PATH_MIG_STATE PORT TIMEOUT RETRY_CNT RNR_RETRY MAX_QP_RD_ATOMIC "
-	  "MAX_DEST_RD_ATOMIC MIN_RNR_TIMER" },
-	{ "SQE", "RTS", "UD", "", "CUR_STATE QKEY" },
-	{ "SQE", "RTS", "UC", "", "CUR_STATE ACCESS_FLAGS" },
-	{ "ERR", "ERR", "UD", "", "" },
-	{ "ERR", "ERR", "UC", "", "" },
-	{ "ERR", "ERR", "RC", "", "" },
+	{"RESET", "INIT", "UD", "PKEY_INDEX PORT QKEY", ""},
+	{"RESET", "INIT", "UC", "PKEY_INDEX PORT ACCESS_FLAGS", ""},
+	{"RESET", "INIT", "RC", "PKEY_INDEX PORT ACCESS_FLAGS", ""},
+	{"INIT", "INIT", "UD", "", "PKEY_INDEX PORT QKEY"},
+	{"INIT", "INIT", "UC", "", "PKEY_INDEX PORT ACCESS_FLAGS"},
+	{"INIT", "INIT", "RC", "", "PKEY_INDEX PORT ACCESS_FLAGS"},
+	{"INIT", "RTR", "UD", "", "PKEY_INDEX QKEY"},
+	{"INIT", "RTR", "UC", "AV PATH_MTU DEST_QPN RQ_PSN", "ALT_PATH ACCESS_FLAGS PKEY_INDEX"},
+	{"INIT", "RTR", "RC", "AV PATH_MTU DEST_QPN RQ_PSN MAX_DEST_RD_ATOMIC MIN_RNR_TIMER",
+	 "ALT_PATH ACCESS_FLAGS PKEY_INDEX"},
+	{"RTR", "RTS", "UD", "SQ_PSN", "CUR_STATE QKEY"},
+	{"RTR", "RTS", "UC", "SQ_PSN", "CUR_STATE ALT_PATH ACCESS_FLAGS PATH_MIG_STATE"},
+	{"RTR", "RTS", "RC", "TIMEOUT RETRY_CNT RNR_RETRY SQ_PSN MAX_QP_RD_ATOMIC",
+	 "CUR_STATE ALT_PATH ACCESS_FLAGS PATH_MIG_STATE MIN_RNR_TIMER"},
+	{"RTS", "RTS", "UD", "", "CUR_STATE QKEY"},
+	{"RTS", "RTS", "UC", "", "CUR_STATE ACCESS_FLAGS ALT_PATH PATH_MIG_STATE"},
+	{"RTS", "RTS", "RC", "", "CUR_STATE ACCESS_FLAGS ALT_PATH PATH_MIG_STATE MIN_RNR_TIMER"},
+	{"RTS", "SQD", "UD", "", "EN_SQD_ASYNC_NOTIFY"},
+	{"RTS", "SQD", "UC", "", "EN_SQD_ASYNC_NOTIFY"},
+	{"RTS", "SQD", "RC", "", "EN_SQD_ASYNC_NOTIFY"},
+	{"SQD", "RTS", "UD", "", "CUR_STATE QKEY"},
+	{"SQD", "RTS", "UC", "", "CUR_STATE ALT_PATH ACCESS_FLAGS PATH_MIG_STATE"},
+	{"SQD", "RTS", "RC", "", "CUR_STATE ALT_PATH ACCESS_FLAGS PATH_MIG_STATE MIN_RNR_TIMER"},
+	{"SQD", "SQD", "UD", "", "PKEY_INDEX QKEY"},
+	{"SQD", "SQD", "UC", "", "AV ALT_PATH ACCESS_FLAGS PKEY_INDEX PATH_MIG_STATE"},
+	{"SQD", "SQD", "RC", "",
+	 "AV ALT_PATH ACCESS_FLAGS PKEY_INDEX PATH_MIG_STATE PORT TIMEOUT RETRY_CNT RNR_RETRY "
+	 "MAX_QP_RD_ATOMIC "
+	 "MAX_DEST_RD_ATOMIC MIN_RNR_TIMER"},
+	{"SQE", "RTS", "UD", "", "CUR_STATE QKEY"},
+	{"SQE", "RTS", "UC", "", "CUR_STATE ACCESS_FLAGS"},
+	{"ERR", "ERR", "UD", "", ""},
+	{"ERR", "ERR", "UC", "", ""},
+	{"ERR", "ERR", "RC", "", ""},
 };
-static const char *const states[] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
+static const char *const states[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
 static const char *const bits[] = {
-	"STATE", "CUR_STATE", "EN_SQD_ASYNC_NOTIFY", "ACCESS_FLAGS", "PKEY_INDEX", "PORT", "QKEY", "AV", "PATH_MTU",
-	"TIMEOUT", "RETRY_CNT", "RNR_RETRY", "RQ_PSN", "MAX_QP_RD_ATOMIC", "ALT_PATH", "MIN_RNR_TIMER", "SQ_PSN",
-	"MAX_DEST_RD_ATOMIC", "PATH_MIG_STATE", "CAP", "DEST_QPN",
+	"STATE",
+	"CUR_STATE",
+	"EN_SQD_ASYNC_NOTIFY",
+	"ACCESS_FLAGS",
+	"PKEY_INDEX",
+	"PORT",
+	"QKEY",
+	"AV",
+	"PATH_MTU",
+	"TIMEOUT",
+	"RETRY_CNT",
+	"RNR_RETRY",
+	"RQ_PSN",
+	"MAX_QP_RD_ATOMIC",
+	"ALT_PATH",
+	"MIN_RNR_TIMER",
+	"SQ_PSN",
+	"MAX_DEST_RD_ATOMIC",
+	"PATH_MIG_STATE",
+	"CAP",
+	"DEST_QPN",
 };
 #define NBITS (sizeof(bits) / sizeof(bits[0]))
 
@@ -92,7 +111,8 @@ static uint32_t mask_of(const char *words)
 static const struct row *row_of(unsigned int from, unsigned int to, const char *type)
 {
 	for (unsigned int i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (!strcmp(rows[i].from, states[from]) && !strcmp(rows[i].to, states[to]) && !strcmp(rows[i].type, type))
+		if (!strcmp(rows[i].from, states[from]) && !strcmp(rows[i].to, states[to]) &&
+		    !strcmp(rows[i].type, type))
 			return &rows[i];
 	return NULL;
 }
@@ -116,9 +136,12 @@ static void check(uint32_t type, const char *name, uint32_t foreign)
 				uint32_t bit = 1u << b;
 
 				if (req & bit)
-					assert_false(sh_qp_transition_ok(type, from, to, (req | opt | 1) & ~bit));
+					assert_false(sh_qp_transition_ok(type, from, to,
+									 (req | opt | 1) & ~bit));
 				else
-					assert_int_equal(sh_qp_transition_ok(type, from, to, req | 1 | bit), may && opt & bit);
+					assert_int_equal(
+						sh_qp_transition_ok(type, from, to, req | 1 | bit),
+						may && opt & bit);
 			}
 			assert_false(sh_qp_transition_ok(type, from, to, req | opt | 1 | 1u << 21));
 		}
@@ -143,18 +166,20 @@ static void test_values(void **state)
 {
 	struct tpair p;
 	struct sh_qp_attr a, seen;
-	static const struct { uint8_t given, kept; } depth[] = { { 0, 1 }, { 1, 1 }, { 2, 2 }, { 3, 4 }, { 9, 16 },
-								 { 100, 128 }, { 128, 128 } };
+	static const struct {
+		uint8_t given, kept;
+	} depth[] = {{0, 1}, {1, 1}, {2, 2}, {3, 4}, {9, 16}, {100, 128}, {128, 128}};
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC, .unconnected = true });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC, .unconnected = true});
 	a = p.aattr;
 	a.qp_state = SH_QPS_INIT;
 #define INIT_MASK (SH_QPA_STATE | SH_QPA_PKEY_INDEX | SH_QPA_PORT | SH_QPA_ACCESS_FLAGS)
-#define REFUSED(field, value, mask) do { \
-		struct sh_qp_attr bad = a; \
-		bad.field = value; \
-		assert_int_equal(tqp_modify(&p.a, &bad, mask), -EINVAL); \
+#define REFUSED(field, value, mask)                                                                \
+	do {                                                                                       \
+		struct sh_qp_attr bad = a;                                                         \
+		bad.field = value;                                                                 \
+		assert_int_equal(tqp_modify(&p.a, &bad, mask), -EINVAL);                           \
 	} while (0)
 	REFUSED(port_num, 0, INIT_MASK);
 	REFUSED(port_num, 2, INIT_MASK);
@@ -169,8 +194,9 @@ static void test_values(void **state)
 	assert_int_equal(seen.qp_access_flags, SH_REMOTE_WRITE | SH_REMOTE_READ | SH_REMOTE_ATOMIC);
 	assert_int_equal(seen.max_recv_wr, 32);
 	a.qp_state = SH_QPS_RTR;
-#define RTR_MASK (SH_QPA_STATE | SH_QPA_AV | SH_QPA_PATH_MTU | SH_QPA_DEST_QPN | SH_QPA_RQ_PSN | \
-		  SH_QPA_MAX_DEST_RD_ATOMIC | SH_QPA_MIN_RNR_TIMER)
+#define RTR_MASK                                                                                   \
+	(SH_QPA_STATE | SH_QPA_AV | SH_QPA_PATH_MTU | SH_QPA_DEST_QPN | SH_QPA_RQ_PSN |            \
+	 SH_QPA_MAX_DEST_RD_ATOMIC | SH_QPA_MIN_RNR_TIMER)
 	REFUSED(path_mtu, 0, RTR_MASK);
 	REFUSED(path_mtu, 6, RTR_MASK);
 	REFUSED(max_dest_rd_atomic, 17, RTR_MASK);
@@ -192,8 +218,9 @@ static void test_values(void **state)
 	assert_int_equal(seen.path.dlid, a.path.dlid);
 	assert_int_equal(seen.path_mtu, 3);
 	a.qp_state = SH_QPS_RTS;
-#define RTS_MASK (SH_QPA_STATE | SH_QPA_SQ_PSN | SH_QPA_TIMEOUT | SH_QPA_RETRY_CNT | SH_QPA_RNR_RETRY | \
-		  SH_QPA_MAX_QP_RD_ATOMIC)
+#define RTS_MASK                                                                                   \
+	(SH_QPA_STATE | SH_QPA_SQ_PSN | SH_QPA_TIMEOUT | SH_QPA_RETRY_CNT | SH_QPA_RNR_RETRY |     \
+	 SH_QPA_MAX_QP_RD_ATOMIC)
 	REFUSED(max_rd_atomic, 129, RTS_MASK);
 	REFUSED(cur_qp_state, SH_QPS_INIT, RTS_MASK | SH_QPA_CUR_STATE);
 	REFUSED(cur_qp_state, SH_QPS_SQD, RTS_MASK | SH_QPA_CUR_STATE);
@@ -228,15 +255,18 @@ static void test_xrc_halves(void **state)
 	struct sh_qp_attr a;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_XRC_INI, .unconnected = true });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_XRC_INI, .unconnected = true});
 	tqp_up(&p.a, &p.aattr);
 	tqp_init(&p.b, &p.battr);
 	tqp_rtr(&p.b, &p.battr);
 	a = p.battr;
 	a.qp_state = SH_QPS_RTS;
 	assert_int_equal(tqp_modify(&p.b, &a, SH_QPA_STATE | SH_QPA_SQ_PSN), -EINVAL);
-	assert_int_equal(tqp_modify(&p.b, &a, SH_QPA_STATE | SH_QPA_SQ_PSN | SH_QPA_TIMEOUT | SH_QPA_RETRY_CNT |
-					      SH_QPA_RNR_RETRY | SH_QPA_MAX_QP_RD_ATOMIC), 0);
+	assert_int_equal(tqp_modify(&p.b, &a,
+				    SH_QPA_STATE | SH_QPA_SQ_PSN | SH_QPA_TIMEOUT |
+					    SH_QPA_RETRY_CNT | SH_QPA_RNR_RETRY |
+					    SH_QPA_MAX_QP_RD_ATOMIC),
+			 0);
 	tpair_close(&p);
 }
 
@@ -244,11 +274,16 @@ static void test_create(void **state)
 {
 	static const uint32_t nothing[SH_QP_ATOMICS];
 	struct tpair p;
-	struct sh_qp_init init = { .type = SH_QPT_RC, .log_sq_size = 4, .sq_shift = 6, .sq_present = 1,
-				   .log_rq_size = 4, .rq_shift = 4, .rq_present = 1 };
+	struct sh_qp_init init = {.type = SH_QPT_RC,
+				  .log_sq_size = 4,
+				  .sq_shift = 6,
+				  .sq_present = 1,
+				  .log_rq_size = 4,
+				  .rq_shift = 4,
+				  .rq_present = 1};
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC});
 	init.ctx = p.a.ctx;
 	init.buf = mock_umem(p.m, p.a.ctx, 1024 + 256, true);
 	assert_int_equal(sh_qp_create(&p.m->daemon, 0, p.a.qpn, &init), -EEXIST);
@@ -289,7 +324,7 @@ static void test_states(void **state)
 	struct twr wr;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC, .unconnected = true });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC, .unconnected = true});
 	tqp_up(&p.a, &p.aattr);
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 8);
 	tqp_init(&p.b, &p.battr);
@@ -312,7 +347,7 @@ static void test_states(void **state)
 	/*
 	 * A send that was posted in RTR is executed when the QP is in RTS and the doorbell rings.
 	 */
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC, .unconnected = true });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC, .unconnected = true});
 	tqp_up(&p.b, &p.battr);
 	tpair_recv(&p, 0, 8);
 	tqp_init(&p.a, &p.aattr);
@@ -333,13 +368,13 @@ static void test_error_by_daemon(void **state)
 	struct twr wr;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC});
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 8);
 	wr.signaled = false;
-	tqp_send(&p.a, &wr);	/* waits for a receive */
+	tqp_send(&p.a, &wr); /* waits for a receive */
 	tqp_post(&p.a, &wr);
 	for (int i = 0; i < 3; i++)
-		tqp_recv(&p.a, &(struct tsge){ p.amem, 8, p.akey }, 1);
+		tqp_recv(&p.a, &(struct tsge){p.amem, 8, p.akey}, 1);
 	assert_int_equal(tqp_to(&p.a, SH_QPS_ERR), 0);
 	texpect_error(&p.acq[0], MLX4_SYNDROME_WR_FLUSH, true, 0);
 	texpect_error(&p.acq[0], MLX4_SYNDROME_WR_FLUSH, true, 1);
@@ -349,7 +384,7 @@ static void test_error_by_daemon(void **state)
 	assert_true(sh_enter(&p.m->dev));
 	sh_attention(&p.m->dev);
 	sh_leave(&p.m->dev);
-	tqp_recv(&p.a, &(struct tsge){ p.amem, 8, p.akey }, 1);
+	tqp_recv(&p.a, &(struct tsge){p.amem, 8, p.akey}, 1);
 	mock_advance(p.m, 60000000);
 	texpect_error(&p.acq[1], MLX4_SYNDROME_WR_FLUSH, false, 3);
 	assert_int_equal(tqp_to(&p.a, SH_QPS_ERR), 0);
@@ -372,9 +407,10 @@ static void test_attention_overflow(void **state)
 	struct sh_qp_attr attr = tqp_attr(1, 1);
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC});
 	for (uint32_t i = 0; i < 70; i++) {
-		tqp_open(&qp[i], p.m, 0, p.a.ctx, p.a.pdn, SH_QPT_RC, 0x100 + i, &p.acq[0], &p.acq[1], NULL);
+		tqp_open(&qp[i], p.m, 0, p.a.ctx, p.a.pdn, SH_QPT_RC, 0x100 + i, &p.acq[0],
+			 &p.acq[1], NULL);
 		tqp_init(&qp[i], &attr);
 		assert_int_equal(tqp_to(&qp[i], SH_QPS_ERR), 0);
 	}
@@ -383,7 +419,7 @@ static void test_attention_overflow(void **state)
 	sh_attention(&p.m->dev);
 	sh_leave(&p.m->dev);
 	for (uint32_t i = 0; i < 70; i++)
-		tqp_recv(&qp[i], &(struct tsge){ p.amem, 8, p.akey }, 1);
+		tqp_recv(&qp[i], &(struct tsge){p.amem, 8, p.akey}, 1);
 	mock_advance(p.m, 100000000);
 	for (uint32_t i = 0; i < 70; i++)
 		texpect_error(&p.acq[1], MLX4_SYNDROME_WR_FLUSH, false, 0);
@@ -404,12 +440,13 @@ static void test_many_doorbells_later(void **state)
 	struct tpair p;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC});
 	attr = tqp_attr(tlid(p.m, 1), p.b.qpn);
 	for (uint32_t i = 0; i < QPS; i++) {
 		struct twr wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 8);
 
-		tqp_open(&qp[i], p.m, 0, p.a.ctx, p.a.pdn, SH_QPT_RC, 0x100 + 64 * i, &p.acq[0], &p.acq[1], NULL);
+		tqp_open(&qp[i], p.m, 0, p.a.ctx, p.a.pdn, SH_QPT_RC, 0x100 + 64 * i, &p.acq[0],
+			 &p.acq[1], NULL);
 		tqp_up(&qp[i], &attr);
 		/* It fails, without a packet: the key is no key. */
 		wr.sge[0].key++;
@@ -446,7 +483,7 @@ static void test_last_wqe(void **state)
 	struct tpair p;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC, .srq = true });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC, .srq = true});
 	tpair_recv(&p, 0, 8);
 	assert_int_equal(tqp_to(&p.b, SH_QPS_ERR), 0);
 	assert_int_equal(tqp_to(&p.b, SH_QPS_ERR), 0);
@@ -467,7 +504,7 @@ static void test_half_a_message(void **state)
 		struct tpair p;
 		struct twr wr;
 
-		tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC, .srq = true });
+		tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC, .srq = true});
 		tpair_recv(&p, 0, 5000);
 		p.m->inst->faults.active = 1;
 		wr = tpair_wr(&p, MLX4_OPCODE_SEND, 5000);
@@ -498,7 +535,7 @@ static void test_again(void **state)
 	struct twr wr;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC});
 	for (int round = 0; round < 3; round++) {
 		wr = tpair_wr(&p, MLX4_OPCODE_SEND, 8);
 		for (uint16_t i = 0; i < 5; i++) {
@@ -529,7 +566,7 @@ static void test_foreign_doorbell(void **state)
 	struct twr wr;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC, .same_hca = true });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC, .same_hca = true});
 	tpair_recv(&p, 0, 8);
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 8);
 	tqp_post(&p.a, &wr);
@@ -552,7 +589,7 @@ static void test_events_of_the_dead(void **state)
 	uint32_t events = 99;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_RC, .srq = true });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC, .srq = true});
 	assert_int_equal(tqp_to(&p.b, SH_QPS_ERR), 0);
 	assert_int_equal(sh_qp_destroy(&p.m->daemon, p.b.hca, p.b.qpn, &events), 0);
 	assert_int_equal(events, 1);
@@ -562,12 +599,19 @@ static void test_events_of_the_dead(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table), cmocka_unit_test(test_values), cmocka_unit_test(test_xrc_halves),
-		cmocka_unit_test(test_create), cmocka_unit_test(test_states), cmocka_unit_test(test_error_by_daemon),
-		cmocka_unit_test(test_attention_overflow), cmocka_unit_test(test_many_doorbells_later),
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_xrc_halves),
+		cmocka_unit_test(test_create),
+		cmocka_unit_test(test_states),
+		cmocka_unit_test(test_error_by_daemon),
+		cmocka_unit_test(test_attention_overflow),
+		cmocka_unit_test(test_many_doorbells_later),
 		cmocka_unit_test(test_last_wqe),
-		cmocka_unit_test(test_half_a_message), cmocka_unit_test(test_again),
-		cmocka_unit_test(test_foreign_doorbell), cmocka_unit_test(test_events_of_the_dead),
+		cmocka_unit_test(test_half_a_message),
+		cmocka_unit_test(test_again),
+		cmocka_unit_test(test_foreign_doorbell),
+		cmocka_unit_test(test_events_of_the_dead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,8 +77,8 @@ static void once_more(struct scene *s)
 	assert_false(tcq_poll(&p->bcq[1], &cqe));
 }
 
-#define ADDED	5
-#define MINE	0xee
+#define ADDED 5
+#define MINE  0xee
 
 static bool is_write(const struct plot *plot)
 {
@@ -143,7 +143,8 @@ static bool failed(struct scene *s, const struct plot *plot)
 /* Returns whether the other side can see the message before its sender has the acknowledgement. */
 static bool visible_to_others(struct scene *s, const struct plot *plot)
 {
-	return written(s, plot) || failed(s, plot) || (is_atomic(plot) && *(uint64_t *)(uintptr_t)s->wr.raddr) ||
+	return written(s, plot) || failed(s, plot) ||
+	       (is_atomic(plot) && *(uint64_t *)(uintptr_t)s->wr.raddr) ||
 	       (is_armed(plot) && events(s));
 }
 
@@ -177,7 +178,7 @@ static void all_arrived(struct scene *s, const struct plot *plot, bool mine)
 /* Does what the daemon does about threads that are in its way. */
 static void look_again(struct sh_dev *daemon)
 {
-	const struct timespec nap = { .tv_nsec = 3000000 };
+	const struct timespec nap = {.tv_nsec = 3000000};
 	uint64_t moment = sh_grace_begin(daemon);
 
 	nanosleep(&nap, NULL);
@@ -204,7 +205,7 @@ static void others_go_on(struct scene *s, const struct plot *plot, pid_t pid)
 	stop(pid);
 	s->p.m->dev.proc = 2;
 	wr.opcode = MLX4_OPCODE_SEND;
-	wr.sge[0] = (struct tsge){ s->p.amem + 32768, 100, 0x3000 };
+	wr.sge[0] = (struct tsge){s->p.amem + 32768, 100, 0x3000};
 	wr.nsge = 1;
 	wr.signaled = true;
 	alarm(60);
@@ -257,15 +258,16 @@ static void memory_is_mine(struct scene *s, const struct plot *plot, pid_t pid)
  */
 static void none_vanishes(struct scene *s, const struct plot *plot, pid_t pid)
 {
-	const struct sh_qp_attr to = { .qp_state = SH_QPS_ERR };
-	bool told[16] = { false };
+	const struct sh_qp_attr to = {.qp_state = SH_QPS_ERR};
+	bool told[16] = {false};
 	struct mlx4_cqe cqe;
 	unsigned int i;
 	int err;
 
 	stop(pid);
 	alarm(60);
-	while ((err = sh_qp_modify(&s->p.m->daemon, 0, s->p.a.qpn, &to, SH_QPA_STATE)) == -EINPROGRESS)
+	while ((err = sh_qp_modify(&s->p.m->daemon, 0, s->p.a.qpn, &to, SH_QPA_STATE)) ==
+	       -EINPROGRESS)
 		look_again(&s->p.m->daemon);
 	assert_int_equal(err, 0);
 	alarm(0);
@@ -332,7 +334,8 @@ enum stopped { ENDED, LEFT_ALONE, THROWN };
  * Stops the victim at this point and calls then(). If it cannot be thrown there, it continues at
  * once.
  */
-static enum stopped stop_at(const struct plot *plot, unsigned int at, void (*then)(struct scene *, const struct plot *, pid_t))
+static enum stopped stop_at(const struct plot *plot, unsigned int at,
+			    void (*then)(struct scene *, const struct plot *, pid_t))
 {
 	struct scene *s = calloc(1, sizeof(*s));
 	enum stopped done = LEFT_ALONE;
@@ -365,7 +368,8 @@ static enum stopped stop_at(const struct plot *plot, unsigned int at, void (*the
  * Stops at every so many instructions and not only after stores, because what the victim has read
  * may be out of date as well.
  */
-static void stop_at_each(const struct plot *plot, void (*then)(struct scene *, const struct plot *, pid_t))
+static void stop_at_each(const struct plot *plot,
+			 void (*then)(struct scene *, const struct plot *, pid_t))
 {
 	unsigned int n, apart, visible, thrown = 0;
 	enum stopped done = THROWN;
@@ -388,17 +392,17 @@ static void adds(struct scene *s)
 }
 
 static const struct plot plots[] = {
-	{ "SEND to an RQ", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, NULL, 0 },
-	{ "SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0 },
-	{ "large SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 8200, NULL, 0 },
-	{ "SEND over XRC", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, NULL, 0 },
-	{ "SENDs over XRC", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, NULL, 3 },
-	{ "SENDs to an RQ", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, NULL, 4 },
-	{ "SENDs to a CQ that seems full", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, nearly_full, 3 },
-	{ "WRITE", SH_QPT_RC, true, MLX4_OPCODE_RDMA_WRITE, 100, NULL, 0 },
-	{ "long WRITE", SH_QPT_RC, true, MLX4_OPCODE_RDMA_WRITE, SH_SHORT + 1000, NULL, 0 },
-	{ "SEND to an armed CQ", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, armed, 0 },
-	{ "atomic operation", SH_QPT_RC, true, MLX4_OPCODE_ATOMIC_FA, 8, adds, 0 },
+	{"SEND to an RQ", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, NULL, 0},
+	{"SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0},
+	{"large SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 8200, NULL, 0},
+	{"SEND over XRC", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, NULL, 0},
+	{"SENDs over XRC", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, NULL, 3},
+	{"SENDs to an RQ", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, NULL, 4},
+	{"SENDs to a CQ that seems full", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, nearly_full, 3},
+	{"WRITE", SH_QPT_RC, true, MLX4_OPCODE_RDMA_WRITE, 100, NULL, 0},
+	{"long WRITE", SH_QPT_RC, true, MLX4_OPCODE_RDMA_WRITE, SH_SHORT + 1000, NULL, 0},
+	{"SEND to an armed CQ", SH_QPT_RC, false, MLX4_OPCODE_SEND, 200, armed, 0},
+	{"atomic operation", SH_QPT_RC, true, MLX4_OPCODE_ATOMIC_FA, 8, adds, 0},
 };
 
 static void each_plot(void (*then)(struct scene *, const struct plot *, pid_t))
@@ -452,7 +456,8 @@ static void test_done_once(void **state)
 				break;
 			thrown += how == THROWN;
 		}
-		printf("# %s: %u lives ended when the message was visible\n", plots[i].name, thrown);
+		printf("# %s: %u lives ended when the message was visible\n", plots[i].name,
+		       thrown);
 		all += thrown;
 	}
 	assert_true(all > 0 || SANITIZED);
@@ -464,7 +469,7 @@ static void test_done_once(void **state)
  */
 static bool armed_once(unsigned int at, unsigned int *stops)
 {
-	static const struct plot plot = { "arm", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0 };
+	static const struct plot plot = {"arm", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0};
 	struct scene *s = calloc(1, sizeof(*s));
 	bool alive = true;
 	struct twr wr;
@@ -478,7 +483,7 @@ static bool armed_once(unsigned int at, unsigned int *stops)
 	if (alive && arm(pid)) {
 		stop(pid);
 		wr = s->wr;
-		wr.sge[0] = (struct tsge){ s->p.amem + 32768, 100, 0x3000 };
+		wr.sge[0] = (struct tsge){s->p.amem + 32768, 100, 0x3000};
 		wr.nsge = 1;
 		wr.signaled = true;
 		s->p.m->dev.proc = 2;
@@ -504,7 +509,7 @@ static bool armed_once(unsigned int at, unsigned int *stops)
 
 static void test_armed_once(void **state)
 {
-	static const struct plot plot = { "arm", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0 };
+	static const struct plot plot = {"arm", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0};
 	struct scene *s = calloc(1, sizeof(*s));
 	unsigned int stops = 0, steps = 0, apart;
 	pid_t pid;
@@ -542,10 +547,12 @@ static void test_error_meanwhile(void **state)
 static void test_failed_receive(void **state)
 {
 	static const struct plot failing[] = {
-		{ "UD SEND to a key that is gone", SH_QPT_UD, false, MLX4_OPCODE_SEND, 200, key_gone, 0 },
-		{ "UD SEND to a full CQ", SH_QPT_UD, false, MLX4_OPCODE_SEND, 200, cq_full, 0 },
-		{ "UC SEND to a full CQ", SH_QPT_UC, false, MLX4_OPCODE_SEND, 200, cq_full, 0 },
-		{ "UC WRITE to a full CQ", SH_QPT_UC, false, MLX4_OPCODE_RDMA_WRITE_IMM, 200, cq_full, 0 },
+		{"UD SEND to a key that is gone", SH_QPT_UD, false, MLX4_OPCODE_SEND, 200, key_gone,
+		 0},
+		{"UD SEND to a full CQ", SH_QPT_UD, false, MLX4_OPCODE_SEND, 200, cq_full, 0},
+		{"UC SEND to a full CQ", SH_QPT_UC, false, MLX4_OPCODE_SEND, 200, cq_full, 0},
+		{"UC WRITE to a full CQ", SH_QPT_UC, false, MLX4_OPCODE_RDMA_WRITE_IMM, 200,
+		 cq_full, 0},
 	};
 	unsigned int before = 100, far = 160, apart = stride() == 1 ? 3 : 23, visible, thrown;
 
@@ -569,12 +576,11 @@ static void test_failed_receive(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_others_go_on),
-					    cmocka_unit_test(test_many_groups),
-					    cmocka_unit_test(test_done_once), cmocka_unit_test(test_armed_once),
-					    cmocka_unit_test(test_memory),
-					    cmocka_unit_test(test_error_meanwhile),
-					    cmocka_unit_test(test_failed_receive) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_others_go_on),  cmocka_unit_test(test_many_groups),
+		cmocka_unit_test(test_done_once),     cmocka_unit_test(test_armed_once),
+		cmocka_unit_test(test_memory),	      cmocka_unit_test(test_error_meanwhile),
+		cmocka_unit_test(test_failed_receive)};
 	struct mock *m = mock_new(NULL);
 	bool can = can_be_thrown();
 

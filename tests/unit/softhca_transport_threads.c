@@ -18,8 +18,8 @@
 #include "softhca/device/queues/qp.h"
 #include "softhca/device/transport/doorbell.h"
 
-#define SENDERS	3
-#define SHARERS	2
+#define SENDERS 3
+#define SHARERS 2
 #define COUNT	400
 
 struct scene {
@@ -29,7 +29,7 @@ struct scene {
 	struct tsrq srq;
 	struct tqp a[SENDERS + 1], b[SENDERS + 1];
 	uint8_t *mem;
-	pthread_mutex_t post;		/* the provider's, for the shared QP */
+	pthread_mutex_t post; /* the provider's, for the shared QP */
 	uint32_t stop;
 };
 
@@ -39,8 +39,8 @@ static void wr_of(struct twr *wr, uint32_t who, uint32_t n)
 {
 	uint8_t *at = s.mem + 4096 * who + 8 * n;
 
-	memcpy(at, &(uint32_t[2]){ who, n }, 8);
-	*wr = (struct twr){ .opcode = MLX4_OPCODE_SEND, .nsge = 1, .sge = { { at, 8, 0x1000 } } };
+	memcpy(at, &(uint32_t[2]){who, n}, 8);
+	*wr = (struct twr){.opcode = MLX4_OPCODE_SEND, .nsge = 1, .sge = {{at, 8, 0x1000}}};
 }
 
 /* The mock's timers are for one thread only, so the main thread does their work. */
@@ -145,9 +145,9 @@ static void *breaker(void *arg)
 
 static void test_threads(void **state)
 {
-	struct mock_config cfg = { .hcas_per_host = 2 };
+	struct mock_config cfg = {.hcas_per_host = 2};
 	pthread_t t[SENDERS + SHARERS + 2];
-	uint32_t next[SENDERS + 1] = { 0 }, got = 0, n = 0;
+	uint32_t next[SENDERS + 1] = {0}, got = 0, n = 0;
 	struct sh_host_ops ops;
 	struct mlx4_cqe cqe;
 
@@ -164,13 +164,14 @@ static void test_threads(void **state)
 	mock_map(s.m, s.actx, s.mem, TMEM);
 	mock_map(s.m, s.bctx, s.mem, TMEM);
 	for (uint32_t i = 0; i < 2; i++)
-		assert_int_equal(sh_mr_create(&s.m->daemon, i, 0x1000, i ? s.bctx : s.actx, 4, (uintptr_t)s.mem, TMEM,
-					      0xf), 0);
+		assert_int_equal(sh_mr_create(&s.m->daemon, i, 0x1000, i ? s.bctx : s.actx, 4,
+					      (uintptr_t)s.mem, TMEM, 0xf),
+				 0);
 	tcq_open(&s.acq, s.m, 0, s.actx, 0x80, 4);
 	tcq_open(&s.bcq, s.m, 1, s.bctx, 0x80, 7);
 	tsrq_open(&s.srq, s.m, 1, s.bctx, 4, 0x60, 0, 0);
 	for (uint32_t i = 0; i <= SENDERS; i++) {
-		struct topts o = { .no_rq = true, .srqn = 0x60 };
+		struct topts o = {.no_rq = true, .srqn = 0x60};
 		struct sh_qp_attr a, b;
 
 		tqp_open(&s.a[i], s.m, 0, s.actx, 4, SH_QPT_RC, 0x48 + i, &s.acq, &s.acq, NULL);
@@ -188,7 +189,7 @@ static void test_threads(void **state)
 	pthread_create(&t[n++], NULL, breaker, NULL);
 
 	for (uint32_t i = 0; i < 60; i++)
-		tsrq_post(&s.srq, &(struct tsge){ s.mem + TMEM / 2 + 8 * i, 8, 0x1000 }, 1);
+		tsrq_post(&s.srq, &(struct tsge){s.mem + TMEM / 2 + 8 * i, 8, 0x1000}, 1);
 	while (got < COUNT * (SENDERS + 1)) {
 		uint32_t word[2], index;
 
@@ -221,7 +222,7 @@ static void test_threads(void **state)
 			memcpy(at + (tail << s.srq.shift) + 2, &last, 2);
 			tail = index;
 		}
-		tsrq_post(&s.srq, &(struct tsge){ s.mem + TMEM / 2 + 8 * s.srq.head, 8, 0x1000 }, 1);
+		tsrq_post(&s.srq, &(struct tsge){s.mem + TMEM / 2 + 8 * s.srq.head, 8, 0x1000}, 1);
 	}
 	__atomic_store_n(&s.stop, 1, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < n; i++)
@@ -236,7 +237,7 @@ static void test_threads(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_threads) };
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,10 +32,12 @@ static void test_ud(void **state)
 		struct tpair p;
 		bool grh = how & 1;
 
-		tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UD, .same_hca = how & 2, .srq = how & 4 });
+		tpair_open(&p, &(struct tpair_opts){
+				       .type = SH_QPT_UD, .same_hca = how & 2, .srq = how & 4});
 		for (uint32_t i = 0; i < 40; i++) {
 			uint32_t len = i * 103;
-			struct twr wr = tpair_wr(&p, i & 1 ? MLX4_OPCODE_SEND_IMM : MLX4_OPCODE_SEND, len);
+			struct twr wr =
+				tpair_wr(&p, i & 1 ? MLX4_OPCODE_SEND_IMM : MLX4_OPCODE_SEND, len);
 			struct mlx4_cqe cqe;
 
 			memset(p.bmem, 0xaa, 5000);
@@ -52,7 +54,8 @@ static void test_ud(void **state)
 					 i & 1 ? MLX4_CQE_RECV_SEND_IMM : MLX4_CQE_RECV_SEND);
 			assert_int_equal(be32toh((uint32_t)cqe.byte_cnt), 40 + len);
 			assert_int_equal(be32toh((uint32_t)cqe.vlan_my_qpn), p.b.qpn);
-			assert_int_equal(be32toh((uint32_t)cqe.g_mlpath_rqpn), (grh ? 0x80000000u : 0) | p.a.qpn);
+			assert_int_equal(be32toh((uint32_t)cqe.g_mlpath_rqpn),
+					 (grh ? 0x80000000u : 0) | p.a.qpn);
 			assert_int_equal(be16toh((uint16_t)cqe.sl_vid), 6 << 12);
 			assert_int_equal(be16toh((uint16_t)cqe.rlid), tlid(p.m, 0));
 			assert_int_equal(be32toh((uint32_t)cqe.immed_rss_invalid), i & 1 ? i : 0);
@@ -63,8 +66,9 @@ static void test_ud(void **state)
 				continue;
 			}
 			assert_int_equal(p.bmem[0], 0x60);
-			assert_int_equal(p.bmem[1] & 0xf0, 0x50);	/* traffic class 5 */
-			assert_int_equal((p.bmem[1] & 0xf) << 16 | p.bmem[2] << 8 | p.bmem[3], 0x12345);
+			assert_int_equal(p.bmem[1] & 0xf0, 0x50); /* traffic class 5 */
+			assert_int_equal((p.bmem[1] & 0xf) << 16 | p.bmem[2] << 8 | p.bmem[3],
+					 0x12345);
 			assert_int_equal(p.bmem[6], 0x1b);
 			assert_int_equal(p.bmem[7], 64);
 			assert_memory_equal(p.bmem + 8, sh_hca(&p.m->dev, 0)->port[0].gid[0], 16);
@@ -82,9 +86,12 @@ static void test_ud_split(void **state)
 	struct twr wr;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UD });
-	tqp_recv(&p.b, (struct tsge[]){ { p.bmem, 13, p.bkey }, { p.bmem + 100, 37, p.bkey },
-					{ p.bmem + 1000, 500, p.bkey } }, 3);
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_UD});
+	tqp_recv(&p.b,
+		 (struct tsge[]){{p.bmem, 13, p.bkey},
+				 {p.bmem + 100, 37, p.bkey},
+				 {p.bmem + 1000, 500, p.bkey}},
+		 3);
 	tfill(p.amem, 500, 1);
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 400);
 	wr.grh = true;
@@ -106,7 +113,7 @@ static void test_ud_drops(void **state)
 		struct tpair p;
 		struct twr wr;
 
-		tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UD });
+		tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_UD});
 		if (how)
 			tpair_recv(&p, 0, 200);
 		wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
@@ -157,7 +164,7 @@ static void test_ud_limited_member(void **state)
 	struct twr wr;
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UD });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_UD});
 	sh_hca(&p.m->dev, 0)->port[0].pkey[0] = 0x7fff;
 	tpair_recv(&p, 0, 200);
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
@@ -176,10 +183,10 @@ static void test_ud_errors(void **state)
 	for (int how = 0; how < 4; how++) {
 		struct tpair p;
 		struct twr wr;
-		struct sh_qp_attr attr = { .qp_state = SH_QPS_RTS, .cur_qp_state = SH_QPS_SQE };
+		struct sh_qp_attr attr = {.qp_state = SH_QPS_RTS, .cur_qp_state = SH_QPS_SQE};
 
 		(void)state;
-		tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UD });
+		tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_UD});
 		tpair_recv(&p, 0, how ? 8000 : 139);
 		tpair_recv(&p, 0, 8000);
 		wr = tpair_wr(&p, MLX4_OPCODE_SEND, how == 1 ? 4097 : 100);
@@ -198,7 +205,8 @@ static void test_ud_errors(void **state)
 		tqp_post(&p.a, &wr);
 		tqp_post(&p.a, &wr);
 		tqp_ring(&p.a);
-		texpect_error(&p.acq[0], how == 1 ? MLX4_SYNDROME_LOC_LEN : MLX4_SYNDROME_LOC_QP_OP, true, 0);
+		texpect_error(&p.acq[0], how == 1 ? MLX4_SYNDROME_LOC_LEN : MLX4_SYNDROME_LOC_QP_OP,
+			      true, 0);
 		texpect_error(&p.acq[0], MLX4_SYNDROME_WR_FLUSH, true, 1);
 		assert_int_equal(tqp_state(&p.a), SH_QPS_SQE);
 		tqp_send(&p.a, &wr);
@@ -220,11 +228,11 @@ static void test_multicast(void **state)
 	struct tpair p;
 	struct twr wr;
 	struct mlx4_cqe cqe;
-	uint8_t gid[16] = { 0xff, 0x12, [15] = 1 }, other[16] = { 0xff, 0x12, [15] = 2 };
-	uint8_t unicast[16] = { 0xfe, 0x80 };
+	uint8_t gid[16] = {0xff, 0x12, [15] = 1}, other[16] = {0xff, 0x12, [15] = 2};
+	uint8_t unicast[16] = {0xfe, 0x80};
 
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UD });
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_UD});
 	assert_int_equal(sh_mcast_attach(&p.m->daemon, 0, unicast, p.a.qpn), -EINVAL);
 	assert_int_equal(sh_mcast_detach(&p.m->daemon, 0, gid, p.a.qpn), -EINVAL);
 	for (int twice = 0; twice < 2; twice++) {
@@ -233,7 +241,7 @@ static void test_multicast(void **state)
 	}
 	for (int i = 0; i < 3; i++) {
 		tpair_recv(&p, 0, 200);
-		tqp_recv(&p.a, &(struct tsge){ p.amem + 8192, 200, p.akey }, 1);
+		tqp_recv(&p.a, &(struct tsge){p.amem + 8192, 200, p.akey}, 1);
 	}
 	tfill(p.amem, 100, 1);
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
@@ -243,7 +251,7 @@ static void test_multicast(void **state)
 	memcpy(wr.dgid, gid, 16);
 	tqp_send(&p.a, &wr);
 	texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
-	assert_true(tcq_poll(&p.acq[1], &cqe));	/* its own loopback */
+	assert_true(tcq_poll(&p.acq[1], &cqe)); /* its own loopback */
 	assert_int_equal(be32toh((uint32_t)cqe.g_mlpath_rqpn), 0x80000000u | p.a.qpn);
 	assert_true(tcq_poll(&p.bcq[1], &cqe));
 	assert_int_equal(be32toh((uint32_t)cqe.g_mlpath_rqpn), 0x80000000u | p.a.qpn);
@@ -273,7 +281,7 @@ static void test_multicast(void **state)
 static void test_multicast_limits(void **state)
 {
 	struct mock *m = mock_new(NULL);
-	uint8_t gid[16] = { 0xff };
+	uint8_t gid[16] = {0xff};
 
 	(void)state;
 	for (uint32_t i = 0; i < SH_MCG_QPS; i++)
@@ -306,17 +314,19 @@ static void test_multicast_limits(void **state)
 
 static void test_uc(void **state)
 {
-	static const uint32_t sizes[] = { 0, 1, TMTU, TMTU + 1, 10 * TMTU + 3, 200000 };
+	static const uint32_t sizes[] = {0, 1, TMTU, TMTU + 1, 10 * TMTU + 3, 200000};
 
 	(void)state;
 	for (int how = 0; how < 2; how++) {
 		struct tpair p;
 		uint16_t n = 0, r = 0;
 
-		tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UC, .srq = how, .psn = 0xfffff0 });
+		tpair_open(&p,
+			   &(struct tpair_opts){.type = SH_QPT_UC, .srq = how, .psn = 0xfffff0});
 		for (unsigned int i = 0; i < 6; i++) {
-			static const uint8_t ops[] = { MLX4_OPCODE_SEND, MLX4_OPCODE_SEND_IMM, MLX4_OPCODE_RDMA_WRITE,
-						       MLX4_OPCODE_RDMA_WRITE_IMM };
+			static const uint8_t ops[] = {MLX4_OPCODE_SEND, MLX4_OPCODE_SEND_IMM,
+						      MLX4_OPCODE_RDMA_WRITE,
+						      MLX4_OPCODE_RDMA_WRITE_IMM};
 
 			for (unsigned int o = 0; o < 4; o++) {
 				struct twr wr = tpair_wr(&p, ops[o], sizes[i]);
@@ -353,7 +363,7 @@ static void test_uc_loss(void **state)
 		struct tpair p;
 		struct twr wr;
 
-		tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UC, .srq = srq });
+		tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_UC, .srq = srq});
 		tpair_recv(&p, 0, 10000);
 		tpair_recv(&p, 10000, 10000);
 		tfill(p.amem, 10000, 4);
@@ -361,7 +371,7 @@ static void test_uc_loss(void **state)
 		p.m->inst->faults.rule[SH_FAULT_DUPLICATE].rate = 1;
 		fault(p.m, SH_FAULT_CORRUPT, 1);
 		wr = tpair_wr(&p, MLX4_OPCODE_SEND, 10000);
-		tqp_send(&p.a, &wr);	/* its first packet is lost */
+		tqp_send(&p.a, &wr); /* its first packet is lost */
 		texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
 		texpect_none(&p.bcq[1]);
 		tqp_send(&p.a, &wr);
@@ -373,7 +383,7 @@ static void test_uc_loss(void **state)
 		tpair_recv(&p, 20000, 10000);
 		{
 			struct sh_packet pkt, resp;
-			struct sh_seg seg = { (uintptr_t)p.amem, TMTU }, out[SH_MAX_SEGS];
+			struct sh_seg seg = {(uintptr_t)p.amem, TMTU}, out[SH_MAX_SEGS];
 
 			sh_packet_init(&pkt);
 			pkt.op = SH_PKT_SEND;
@@ -387,7 +397,8 @@ static void test_uc_loss(void **state)
 			pkt.psn = tqp_ctx(&p.b)->e_psn;
 			pkt.npackets = 1;
 			pkt.mtu = TMTU;
-			pkt.payload = (struct sh_payload){ .ctx = p.a.ctx, .nseg = 1, .seg = &seg, .len = TMTU };
+			pkt.payload = (struct sh_payload){
+				.ctx = p.a.ctx, .nseg = 1, .seg = &seg, .len = TMTU};
 			sh_deliver(&p.m->dev, &pkt, &resp, out);
 			pkt.psn += 2;
 			pkt.flags = SH_PKT_LAST;
@@ -412,7 +423,7 @@ static void test_uc_refused(void **state)
 		struct tpair p;
 		struct twr wr;
 
-		tpair_open(&p, &(struct tpair_opts){ .type = SH_QPT_UC });
+		tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_UC});
 		tpair_recv(&p, 0, 100);
 		wr = tpair_wr(&p, how == 3 ? MLX4_OPCODE_SEND : MLX4_OPCODE_RDMA_WRITE, 101);
 		if (how == 0)
@@ -440,10 +451,16 @@ static void test_uc_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ud), cmocka_unit_test(test_ud_split), cmocka_unit_test(test_ud_drops),
-		cmocka_unit_test(test_ud_limited_member), cmocka_unit_test(test_ud_errors),
-		cmocka_unit_test(test_multicast), cmocka_unit_test(test_multicast_limits), cmocka_unit_test(test_uc),
-		cmocka_unit_test(test_uc_loss), cmocka_unit_test(test_uc_refused),
+		cmocka_unit_test(test_ud),
+		cmocka_unit_test(test_ud_split),
+		cmocka_unit_test(test_ud_drops),
+		cmocka_unit_test(test_ud_limited_member),
+		cmocka_unit_test(test_ud_errors),
+		cmocka_unit_test(test_multicast),
+		cmocka_unit_test(test_multicast_limits),
+		cmocka_unit_test(test_uc),
+		cmocka_unit_test(test_uc_loss),
+		cmocka_unit_test(test_uc_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

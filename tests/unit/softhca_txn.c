@@ -152,7 +152,7 @@ static void nothing_is_applied_twice_across_new_work(void **state)
  */
 static void an_entry_that_was_seen_is_not_written_again(void **state)
 {
-	struct sh_cq_init init = { .log_size = 2 };
+	struct sh_cq_init init = {.log_size = 2};
 	struct sh_txn_open t;
 	struct sh_umem buf;
 	struct sh_cq *cq;
@@ -163,7 +163,7 @@ static void an_entry_that_was_seen_is_not_written_again(void **state)
 	(void)state;
 	for (shared = 0; shared < 2; shared++)
 		for (seen = 0; seen < 2; seen++) {
-			struct sh_cqe cqe = { .qpn = 0x48, .opcode = 1 };
+			struct sh_cqe cqe = {.qpn = 0x48, .opcode = 1};
 			pid_t pid;
 
 			pair_open(&p);
@@ -244,8 +244,8 @@ static void stores_to_one_word_combine(void **state)
 static void damaged_logs_and_locks_are_not_followed(void **state)
 {
 	static const uint64_t scribbles[] = {
-		UINT64_C(0x5a5a5a5a5a5a5a5a), UINT64_MAX, SH_OWNER_SLEEPERS, UINT64_C(1) << SH_OWNER_GENERATION,
-		SH_MAX_EXEC + 1, 0x10001,
+		UINT64_C(0x5a5a5a5a5a5a5a5a),	    UINT64_MAX,	     SH_OWNER_SLEEPERS,
+		UINT64_C(1) << SH_OWNER_GENERATION, SH_MAX_EXEC + 1, 0x10001,
 	};
 	struct pair p;
 	int kind;
@@ -313,7 +313,7 @@ static void the_daemon_gives_up_and_nothing_is_lost(void **state)
 
 	(void)state;
 	pair_open(&p);
-	pid = mock_child(hold, &(struct held){ &p, &p.a->lock });
+	pid = mock_child(hold, &(struct held){&p, &p.a->lock});
 	assert_int_equal(sh_lock_bounded(&p.m->daemon, &p.a->lock), -EBUSY);
 	assert_int_equal(sh_trylock(&p.m->daemon, &p.a->lock), -EBUSY);
 	mock_kill(pid);
@@ -325,7 +325,7 @@ static void the_daemon_gives_up_and_nothing_is_lost(void **state)
 	 * finds the log.
 	 */
 	child_dies(&p, DIE_COMMITTED);
-	pid = mock_child(hold, &(struct held){ &p, &p.m->inst->recovery });
+	pid = mock_child(hold, &(struct held){&p, &p.m->inst->recovery});
 	assert_int_equal(sh_lock_bounded(&p.m->daemon, &p.a->lock), -EBUSY);
 	assert_int_equal(p.a->pdn, 0);
 	mock_kill(pid);

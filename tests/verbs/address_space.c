@@ -12,10 +12,10 @@
 
 #include "verbs_test.h"
 
-#define MIB	(UINT64_C(1) << 20)
-#define CQE	65535		/* 2 MiB, too large for a window: such CQs follow one another */
-#define CQS	16		/* more than the pool that is mapped at first */
-#define REGION	(33 * MIB)	/* likewise */
+#define MIB    (UINT64_C(1) << 20)
+#define CQE    65535	  /* 2 MiB, too large for a window: such CQs follow one another */
+#define CQS    16	  /* more than the pool that is mapped at first */
+#define REGION (33 * MIB) /* likewise */
 
 enum { QPN = 10, LID = 12, ADDR = 14, RKEY = 16, READY = 18, DONE, FIRST };
 
@@ -43,7 +43,8 @@ static uint64_t address_space(void)
 /* Takes memory and keeps it, so that the next queues and regions are far from the first. */
 static void take_much(void)
 {
-	uint8_t *mem = mmap(NULL, REGION, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *mem =
+		mmap(NULL, REGION, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	CHECK(mem != MAP_FAILED);
 	CHECK(ibv_reg_mr(s.pd, mem, REGION, IBV_ACCESS_LOCAL_WRITE));
@@ -96,8 +97,12 @@ static void sends(struct ibv_qp *qp)
 	uint64_t there = board->word[ADDR + 1];
 	uint32_t rkey = (uint32_t)board->word[RKEY + 1];
 	struct ibv_sge sge = {(uintptr_t)s.buf, 8, s.mr->lkey};
-	struct ibv_send_wr wr = {.wr_id = 3, .sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED,
-				 .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD}, *bad;
+	struct ibv_send_wr wr = {.wr_id = 3,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD},
+			   *bad;
 
 	for (int round = 0; round < 40; round++) {
 		fill(s.buf, len[round % 4], 100 + round);
@@ -106,11 +111,14 @@ static void sends(struct ibv_qp *qp)
 		expect_wc(s.scq, 8, IBV_WC_SUCCESS);
 	}
 	meet(2);
-	CHECK_EQ(post_rdma1(qp, &s, IBV_WR_RDMA_READ, 1, 0, 4096, there + 65536, rkey, IBV_SEND_SIGNALED), 0);
+	CHECK_EQ(post_rdma1(qp, &s, IBV_WR_RDMA_READ, 1, 0, 4096, there + 65536, rkey,
+			    IBV_SEND_SIGNALED),
+		 0);
 	expect_wc(s.scq, 1, IBV_WC_SUCCESS);
 	CHECK_EQ(differs(s.buf, 4096, 1), -1);
 	fill(s.buf, 4096, 2);
-	CHECK_EQ(post_rdma1(qp, &s, IBV_WR_RDMA_WRITE, 2, 0, 4096, there, rkey, IBV_SEND_SIGNALED), 0);
+	CHECK_EQ(post_rdma1(qp, &s, IBV_WR_RDMA_WRITE, 2, 0, 4096, there, rkey, IBV_SEND_SIGNALED),
+		 0);
 	expect_wc(s.scq, 2, IBV_WC_SUCCESS);
 	wr.wr.atomic.remote_addr = there + 2 * 65536;
 	wr.wr.atomic.rkey = rkey;

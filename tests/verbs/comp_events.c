@@ -68,7 +68,10 @@ static void arming(void)
 
 static void solicited(void)
 {
-	struct ibv_send_wr wr = {.wr_id = 20, .opcode = IBV_WR_RDMA_WRITE_WITH_IMM, .send_flags = IBV_SEND_SOLICITED}, *bad;
+	struct ibv_send_wr wr = {.wr_id = 20,
+				 .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+				 .send_flags = IBV_SEND_SOLICITED},
+			   *bad;
 
 	CHECK_EQ(ibv_req_notify_cq(s.rcq, 1), 0);
 	message(10, 0);
@@ -81,8 +84,9 @@ static void solicited(void)
 		expect_wc(s.rcq, i, IBV_WC_SUCCESS);
 	/* A WRITE is never solicited; one with immediate data may be. */
 	CHECK_EQ(ibv_req_notify_cq(s.rcq, 1), 0);
-	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 13, 0, 64, (uintptr_t)s.buf + 8192, s.mr->rkey,
-			    IBV_SEND_SIGNALED | IBV_SEND_SOLICITED), 0);
+	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 13, 0, 64, (uintptr_t)s.buf + 8192,
+			    s.mr->rkey, IBV_SEND_SIGNALED | IBV_SEND_SOLICITED),
+		 0);
 	expect_wc(s.scq, 13, IBV_WC_SUCCESS);
 	CHECK(!pending(s.channel));
 	CHECK_EQ(post_recv1(b, &s, 20, 4096, 64), 0);
@@ -133,7 +137,9 @@ static void non_blocking(void)
 	CHECK_EQ(ibv_destroy_comp_channel(channel), EBUSY);
 	/* Events come in the order of the completions. */
 	for (int i = 2; i >= 0; i--)
-		CHECK_EQ(post_rdma1(qp[i], &s, IBV_WR_RDMA_WRITE, i, 0, 8, (uintptr_t)s.buf + 4096, s.mr->rkey, IBV_SEND_SIGNALED), 0);
+		CHECK_EQ(post_rdma1(qp[i], &s, IBV_WR_RDMA_WRITE, i, 0, 8, (uintptr_t)s.buf + 4096,
+				    s.mr->rkey, IBV_SEND_SIGNALED),
+			 0);
 	for (int i = 2; i >= 0; i--) {
 		take_event(channel, cq[i], &cq[i]);
 		seen[i]++;
@@ -181,7 +187,9 @@ static void destruction(void)
 	connect_pair(&s, qp, qp);
 	for (int i = 0; i < 6; i++) {
 		CHECK_EQ(ibv_req_notify_cq(cq, 0), 0);
-		CHECK_EQ(post_rdma1(qp, &s, IBV_WR_RDMA_WRITE, i, 0, 8, (uintptr_t)s.buf + 4096, s.mr->rkey, IBV_SEND_SIGNALED), 0);
+		CHECK_EQ(post_rdma1(qp, &s, IBV_WR_RDMA_WRITE, i, 0, 8, (uintptr_t)s.buf + 4096,
+				    s.mr->rkey, IBV_SEND_SIGNALED),
+			 0);
 		expect_wc(cq, i, IBV_WC_SUCCESS);
 		if (i < 5)
 			take_event(channel, cq, NULL);

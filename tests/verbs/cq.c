@@ -7,12 +7,13 @@
 #include "verbs_test.h"
 
 #define MESSAGES 6000
-#define WINDOW 200
+#define WINDOW	 200
 
 enum { QPN = 0, LID = 2 };
 
 static struct side s;
-static const struct ibv_qp_cap deep = {.max_send_wr = WINDOW, .max_recv_wr = WINDOW, .max_send_sge = 1, .max_recv_sge = 1};
+static const struct ibv_qp_cap deep = {
+	.max_send_wr = WINDOW, .max_recv_wr = WINDOW, .max_send_sge = 1, .max_recv_sge = 1};
 
 static void sizes(void)
 {
@@ -54,7 +55,7 @@ static void connect_to(int me)
 	link_defaults(&l, (uint16_t)board->word[LID + !me], (uint32_t)board->word[QPN + !me]);
 	connect_qp(qp, &l);
 	meet(2);
-	if (me) {	/* the sender */
+	if (me) { /* the sender */
 		uint64_t sent = 0, seen = 0;
 
 		CHECK_EQ(ibv_resize_cq(s.scq, WINDOW), 0);
@@ -63,7 +64,9 @@ static void connect_to(int me)
 
 			if (sent < MESSAGES && sent - seen < WINDOW / 2) {
 				memcpy(s.buf + sent % WINDOW * 8, &sent, 8);
-				CHECK_EQ(post_send1(qp, &s, sent, sent % WINDOW * 8, 8, IBV_SEND_SIGNALED), 0);
+				CHECK_EQ(post_send1(qp, &s, sent, sent % WINDOW * 8, 8,
+						    IBV_SEND_SIGNALED),
+					 0);
 				sent++;
 			}
 			if (ibv_poll_cq(s.scq, 1, &wc) == 1) {
@@ -112,7 +115,8 @@ static void connect_to(int me)
 /* Completions that are not polled, one more than there is room for. */
 static void overrun(bool receive)
 {
-	struct ibv_cq *own = receive ? s.rcq : s.scq, *cq = ibv_create_cq(s.context, 7, NULL, NULL, 0);
+	struct ibv_cq *own = receive ? s.rcq : s.scq,
+		      *cq = ibv_create_cq(s.context, 7, NULL, NULL, 0);
 	struct ibv_async_event event;
 	struct ibv_qp *a, *b, *victim;
 	int room, cq_err = 0, fatal = 0, n = 0;

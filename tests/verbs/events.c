@@ -33,7 +33,8 @@ static struct ibv_port_attr port(void)
 /* A message that is sent while the port is down arrives when it is up. */
 static void down_and_up(void)
 {
-	struct ibv_qp *a = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL), *b = make_qp(&other, IBV_QPT_RC, NULL, NULL, NULL);
+	struct ibv_qp *a = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL),
+		      *b = make_qp(&other, IBV_QPT_RC, NULL, NULL, NULL);
 	struct ibv_port_attr second;
 	struct link l;
 
@@ -48,7 +49,7 @@ static void down_and_up(void)
 	CHECK_EQ(port().state, IBV_PORT_DOWN);
 	CHECK_EQ(ibv_query_port(s.context, 2, &second), 0);
 	CHECK_EQ(second.state, IBV_PORT_ACTIVE);
-	port_change("down");	/* is down already */
+	port_change("down"); /* is down already */
 	CHECK(!event_pending(s.context));
 	CHECK_EQ(post_recv1(b, &other, 2, 0, 64), 0);
 	fill(s.buf, 64, 1);
@@ -67,7 +68,8 @@ static void down_and_up(void)
 
 static void reached(uint16_t dlid, int pkey_a, int pkey_b, enum ibv_wc_status status)
 {
-	struct ibv_qp *a = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL), *b = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+	struct ibv_qp *a = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL),
+		      *b = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 	struct link l;
 
@@ -76,7 +78,10 @@ static void reached(uint16_t dlid, int pkey_a, int pkey_b, enum ibv_wc_status st
 	l.retry_cnt = 2;
 	for (int i = 0; i < 2; i++) {
 		attr.pkey_index = i ? pkey_b : pkey_a;
-		CHECK_EQ(ibv_modify_qp(i ? b : a, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
+		CHECK_EQ(ibv_modify_qp(i ? b : a, &attr,
+				       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					       IBV_QP_ACCESS_FLAGS),
+			 0);
 	}
 	CHECK_EQ(to_rtr(a, &l), 0);
 	CHECK_EQ(to_rts(a, &l), 0);
@@ -129,14 +134,15 @@ static void pkeys(void)
 	drops = hca_counter("drops_pkey");
 	reached(s.lid, 0, 3, IBV_WC_RETRY_EXC_ERR);
 	CHECK_EQ(hca_counter("drops_pkey") - drops, 3);
-	reached(s.lid, 4, 4, IBV_WC_RETRY_EXC_ERR);	/* two limited members */
-	reached(s.lid, 7, 7, IBV_WC_RETRY_EXC_ERR);	/* no key at all */
+	reached(s.lid, 4, 4, IBV_WC_RETRY_EXC_ERR); /* two limited members */
+	reached(s.lid, 7, 7, IBV_WC_RETRY_EXC_ERR); /* no key at all */
 }
 
 /* COMM_EST comes for the first message to a receiver in RTR, and only for that. */
 static void established(void)
 {
-	struct ibv_qp *a = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL), *b = make_qp(&other, IBV_QPT_RC, NULL, NULL, NULL);
+	struct ibv_qp *a = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL),
+		      *b = make_qp(&other, IBV_QPT_RC, NULL, NULL, NULL);
 	struct link l;
 
 	link_defaults(&l, s.lid, a->qp_num);
@@ -172,7 +178,8 @@ static enum ibv_mig_state migration(struct ibv_qp *qp, uint8_t *port_num)
  */
 static void migrates(bool by_itself)
 {
-	struct ibv_qp *qp[2] = {make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL), make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL)};
+	struct ibv_qp *qp[2] = {make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL),
+				make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL)};
 	struct ibv_qp_attr attr = {.path_mig_state = IBV_MIG_REARM};
 	struct ibv_port_attr second;
 	struct link l;
@@ -262,17 +269,21 @@ static void holds_up(int what)
 	connect_pair(&s, a, b);
 	if (what == 0) {
 		/* Events of a QP: one is read and not acknowledged, one is not read. */
-		CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 1, 0, 8, (uintptr_t)s.buf, s.mr->rkey ^ 0x01000000, 0), 0);
+		CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 1, 0, 8, (uintptr_t)s.buf,
+				    s.mr->rkey ^ 0x01000000, 0),
+			 0);
 		expect_wc(s.scq, 1, IBV_WC_REM_ACCESS_ERR);
 		take(IBV_EVENT_QP_ACCESS_ERR);
 		CHECK(unacked.element.qp == b);
-		CHECK(event_pending(s.context));	/* LAST_WQE_REACHED */
+		CHECK(event_pending(s.context)); /* LAST_WQE_REACHED */
 		CHECK_EQ(pthread_create(&thread, NULL, acknowledge_later, NULL), 0);
 		CHECK_EQ(ibv_destroy_qp(b), 0);
 		CHECK(!event_pending(s.context));
 	} else if (what == 1) {
 		for (int i = 0; i < 4; i++)
-			CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, i, 0, 8, (uintptr_t)s.buf, s.mr->rkey, IBV_SEND_SIGNALED), 0);
+			CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, i, 0, 8, (uintptr_t)s.buf,
+					    s.mr->rkey, IBV_SEND_SIGNALED),
+				 0);
 		take(IBV_EVENT_CQ_ERR);
 		CHECK(unacked.element.cq == cq);
 		expect_event(s.context, IBV_EVENT_QP_FATAL);
@@ -337,7 +348,7 @@ static void fatal(void)
 {
 	struct ibv_qp *a = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
 	struct ibv_qp *b = make_qp(&other, IBV_QPT_RC, NULL, NULL, NULL);
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 	struct link l;
 
 	link_defaults(&l, s.lid, b->qp_num);

@@ -38,7 +38,9 @@ static void traffic(uint64_t seed)
 {
 	for (int i = 0; i < 3; i++) {
 		fill(s.buf, 5000, seed + i);
-		CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, i, 0, 5000, (uintptr_t)s.buf + 8 * PAGE, s.mr->rkey, IBV_SEND_SIGNALED), 0);
+		CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, i, 0, 5000,
+				    (uintptr_t)s.buf + 8 * PAGE, s.mr->rkey, IBV_SEND_SIGNALED),
+			 0);
 		expect_wc(s.scq, i, IBV_WC_SUCCESS);
 		CHECK_EQ(differs(s.buf + 8 * PAGE, 5000, seed + i), -1);
 	}
@@ -101,7 +103,8 @@ static struct ibv_mr *reg(void *addr, size_t len)
 
 static void with_support(int how)
 {
-	uint8_t *mem = mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *mem =
+		mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct ibv_mr *one, *two;
 	int last;
 
@@ -111,7 +114,7 @@ static void with_support(int how)
 	else
 		CHECK_EQ(setenv(how == 1 ? "RDMAV_FORK_SAFE" : "IBV_FORK_SAFE", "1", 1), 0);
 	up();
-	CHECK_EQ(ibv_fork_init(), 0);	/* calling it again has no effect */
+	CHECK_EQ(ibv_fork_init(), 0); /* calling it again has no effect */
 	CHECK(kept(s.buf));
 	CHECK(kept(s.buf + s.size - 1));
 	memset(mem, 1, 8 * PAGE);
@@ -173,7 +176,8 @@ static void huge_pages(int arg)
 	(void)arg;
 	CHECK_EQ(setenv("RDMAV_HUGEPAGES_SAFE", "1", 1), 0);
 	CHECK_EQ(ibv_fork_init(), 0);
-	mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB,
+		   -1, 0);
 	if (mem == MAP_FAILED) {
 		printf("# no huge pages here: that part is left out\n");
 		return;
@@ -223,7 +227,8 @@ static bool memory_is_gone(void)
 {
 	char command[4096];
 
-	snprintf(command, sizeof(command), "'%s' show --json '%s' | grep -q 'memory gone'", getenv("SOFTHCA"), getenv("SOFTHCA_INSTANCE"));
+	snprintf(command, sizeof(command), "'%s' show --json '%s' | grep -q 'memory gone'",
+		 getenv("SOFTHCA"), getenv("SOFTHCA_INSTANCE"));
 	return system(command) == 0;
 }
 
@@ -250,7 +255,7 @@ static void exec_with_device(void)
 	CHECK_EQ(post_send1(b, &s, 1, 0, 64, IBV_SEND_SIGNALED), 0);
 	expect_wc(s.scq, 1, IBV_WC_SUCCESS);
 	meet(2);
-	CHECK_EQ(read(pipe_of[0], &c, 1), 0);	/* closed by the exec */
+	CHECK_EQ(read(pipe_of[0], &c, 1), 0); /* closed by the exec */
 	while (!memory_is_gone())
 		sleep_ms(5);
 	CHECK_EQ(post_send1(b, &s, 2, 0, 64, IBV_SEND_SIGNALED), 0);

@@ -16,8 +16,13 @@ static uint8_t plain[2048];
 
 static uint32_t make_pair(enum ibv_qp_type type, uint32_t inline_wanted, uint32_t sges)
 {
-	struct ibv_qp_init_attr init = {.send_cq = s.scq, .recv_cq = s.rcq, .qp_type = type,
-					.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = sges, .max_recv_sge = 1,
+	struct ibv_qp_init_attr init = {.send_cq = s.scq,
+					.recv_cq = s.rcq,
+					.qp_type = type,
+					.cap = {.max_send_wr = 4,
+						.max_recv_wr = 4,
+						.max_send_sge = sges,
+						.max_recv_sge = 1,
 						.max_inline_data = inline_wanted}};
 	struct ibv_qp_init_attr queried;
 	struct ibv_qp_attr attr;
@@ -53,8 +58,11 @@ static void send_one(enum ibv_qp_type type, enum ibv_wr_opcode opcode, uint32_t 
 {
 	uint32_t off = type == IBV_QPT_UD ? GRH : 0;
 	struct ibv_sge sge[32];
-	struct ibv_send_wr wr = {.wr_id = size, .sg_list = sge, .opcode = opcode, .send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE},
-		*bad;
+	struct ibv_send_wr wr = {.wr_id = size,
+				 .sg_list = sge,
+				 .opcode = opcode,
+				 .send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE},
+			   *bad;
 
 	wr.num_sge = cut(sge, size, pieces);
 	if (type == IBV_QPT_UD) {
@@ -81,8 +89,12 @@ static void send_one(enum ibv_qp_type type, enum ibv_wr_opcode opcode, uint32_t 
 static void refused(enum ibv_qp_type type, uint32_t max)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)plain, .length = max + 1};
-	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE,
-				 .wr.ud = {.ah = ah, .remote_qpn = b->qp_num}}, *bad = NULL;
+	struct ibv_send_wr wr = {.sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_INLINE,
+				 .wr.ud = {.ah = ah, .remote_qpn = b->qp_num}},
+			   *bad = NULL;
 
 	CHECK(ibv_post_send(a, &wr, &bad));
 	CHECK(bad == &wr);

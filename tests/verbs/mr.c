@@ -10,7 +10,7 @@
 
 #include "verbs_test.h"
 
-#define SIZE (64 * 4096)
+#define SIZE   (64 * 4096)
 #define ROUNDS 24
 
 enum { QPN = 0, LID = 2, ADDR = 4, RKEY = 5, WRITTEN = 6, STATUS = 7 };
@@ -20,8 +20,10 @@ static struct ibv_qp *qp;
 
 static void registering(void)
 {
-	static const int wrong[] = {IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_ATOMIC, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
-	uint8_t *mem = mmap(NULL, 4 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	static const int wrong[] = {IBV_ACCESS_REMOTE_WRITE, IBV_ACCESS_REMOTE_ATOMIC,
+				    IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ};
+	uint8_t *mem =
+		mmap(NULL, 4 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct ibv_pd *pd = ibv_alloc_pd(s.context);
 	struct ibv_mr *mr, *again;
 
@@ -40,7 +42,8 @@ static void registering(void)
 	CHECK_EQ(errno, EFAULT);
 	mr = ibv_reg_mr(pd, mem + 4096 + 17, 1000, IBV_ACCESS_REMOTE_READ);
 	CHECK(mr);
-	CHECK(mr->addr == mem + 4096 + 17 && mr->length == 1000 && mr->pd == pd && mr->context == s.context);
+	CHECK(mr->addr == mem + 4096 + 17 && mr->length == 1000 && mr->pd == pd &&
+	      mr->context == s.context);
 	CHECK_EQ(mr->lkey, mr->rkey);
 	again = ibv_reg_mr(pd, mem + 4096 + 17, 1000, IBV_ACCESS_REMOTE_READ);
 	CHECK(again && again->rkey != mr->rkey);
@@ -63,7 +66,7 @@ static void limited(void)
 	CHECK_EQ(getrlimit(RLIMIT_MEMLOCK, &old), 0);
 	few.rlim_max = old.rlim_max;
 	CHECK_EQ(setrlimit(RLIMIT_MEMLOCK, &few), 0);
-	if (geteuid() != 0) {	/* a privileged process is not limited */
+	if (geteuid() != 0) { /* a privileged process is not limited */
 		CHECK(!ibv_reg_mr(s.pd, mem, size, IBV_ACCESS_LOCAL_WRITE));
 		CHECK_EQ(errno, ENOMEM);
 	}
@@ -97,7 +100,9 @@ static void peer(int arg)
 		connect_to(1);
 		memset(s.buf, round + 1, SIZE);
 		do {
-			CHECK_EQ(post_rdma1(qp, &s, opcode, n, 0, SIZE, board->word[ADDR], (uint32_t)board->word[RKEY], IBV_SEND_SIGNALED), 0);
+			CHECK_EQ(post_rdma1(qp, &s, opcode, n, 0, SIZE, board->word[ADDR],
+					    (uint32_t)board->word[RKEY], IBV_SEND_SIGNALED),
+				 0);
 			status = next_wc(s.scq).status;
 			post(WRITTEN, ++n);
 		} while (status == IBV_WC_SUCCESS);
@@ -111,12 +116,14 @@ static void peer(int arg)
 
 static void owner(void)
 {
-	const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+	const int access =
+		IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 	uint32_t last_key = 0;
 
 	for (int round = 0; round < ROUNDS; round++) {
 		bool unmap = round % 4 >= 2, read = round % 2;
-		uint8_t *mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		uint8_t *mem = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				    -1, 0);
 		struct ibv_mr *mr;
 
 		CHECK(mem != MAP_FAILED);
@@ -129,12 +136,13 @@ static void owner(void)
 		board->word[RKEY] = mr->rkey;
 		board->word[WRITTEN] = 0;
 		connect_to(0);
-		await(WRITTEN, 20);	/* in the middle of the writes */
+		await(WRITTEN, 20); /* in the middle of the writes */
 		if (unmap) {
 			CHECK_EQ(munmap(mem, SIZE), 0);
 			meet(2);
 			/* A READ of missing memory is an operational error of the responder. */
-			CHECK_EQ(board->word[STATUS], read ? IBV_WC_REM_OP_ERR : IBV_WC_REM_ACCESS_ERR);
+			CHECK_EQ(board->word[STATUS],
+				 read ? IBV_WC_REM_OP_ERR : IBV_WC_REM_ACCESS_ERR);
 			CHECK_EQ(ibv_dereg_mr(mr), 0);
 		} else {
 			CHECK_EQ(ibv_dereg_mr(mr), 0);

@@ -11,15 +11,21 @@
 #include "verbs_test.h"
 
 #define IOVA UINT64_C(0x7000000000)
-#define LEN 3000
+#define LEN  3000
 
 int main(void)
 {
-	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+		     IBV_ACCESS_REMOTE_ATOMIC;
 	struct ibv_reg_mr_resp resp;
-	struct ibv_send_wr wr = {.wr_id = 3, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_send_wr wr = {.wr_id = 3,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
 	struct ibv_recv_wr rwr = {.wr_id = 4, .num_sge = 1}, *bad_r;
-	struct ibv_sge out = {.addr = IOVA + 100, .length = LEN}, in = {.addr = IOVA + 4096, .length = LEN};
+	struct ibv_sge out = {.addr = IOVA + 100, .length = LEN},
+		       in = {.addr = IOVA + 4096, .length = LEN};
 	struct ibv_reg_mr cmd;
 	struct ibv_qp *a, *b;
 	struct ibv_mr mr = {0};
@@ -34,16 +40,24 @@ int main(void)
 	connect_pair(&s, a, b);
 	mem = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(mem != MAP_FAILED);
-	CHECK_EQ(ibv_cmd_reg_mr(s.pd, mem, 8192, IOVA + 1, access, &mr, &cmd, sizeof(cmd), &resp, sizeof(resp)), EINVAL);
-	CHECK_EQ(ibv_cmd_reg_mr(s.pd, mem, 8192, IOVA, access, &mr, &cmd, sizeof(cmd), &resp, sizeof(resp)), 0);
+	CHECK_EQ(ibv_cmd_reg_mr(s.pd, mem, 8192, IOVA + 1, access, &mr, &cmd, sizeof(cmd), &resp,
+				sizeof(resp)),
+		 EINVAL);
+	CHECK_EQ(ibv_cmd_reg_mr(s.pd, mem, 8192, IOVA, access, &mr, &cmd, sizeof(cmd), &resp,
+				sizeof(resp)),
+		 0);
 	mr.context = s.context;
 	mr.pd = s.pd;
 
 	fill(s.buf, LEN, 1);
-	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 1, 0, LEN, IOVA + 100, mr.rkey, IBV_SEND_SIGNALED), 0);
+	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 1, 0, LEN, IOVA + 100, mr.rkey,
+			    IBV_SEND_SIGNALED),
+		 0);
 	expect_wc(s.scq, 1, IBV_WC_SUCCESS);
 	CHECK_EQ(differs(mem + 100, LEN, 1), -1);
-	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_READ, 2, 8192, LEN, IOVA + 100, mr.rkey, IBV_SEND_SIGNALED), 0);
+	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_READ, 2, 8192, LEN, IOVA + 100, mr.rkey,
+			    IBV_SEND_SIGNALED),
+		 0);
 	expect_wc(s.scq, 2, IBV_WC_SUCCESS);
 	CHECK_EQ(differs(s.buf + 8192, LEN, 1), -1);
 
@@ -71,7 +85,9 @@ int main(void)
 	CHECK_EQ(*(uint64_t *)(mem + 8), 42);
 
 	/* The address of its memory is not an address of the region. */
-	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 6, 0, 8, (uintptr_t)mem, mr.rkey, IBV_SEND_SIGNALED), 0);
+	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 6, 0, 8, (uintptr_t)mem, mr.rkey,
+			    IBV_SEND_SIGNALED),
+		 0);
 	expect_wc(s.scq, 6, IBV_WC_REM_ACCESS_ERR);
 	CHECK_EQ(*(uint64_t *)(mem + 8), 42);
 

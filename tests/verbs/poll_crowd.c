@@ -9,9 +9,9 @@
 
 #include "verbs_test.h"
 
-#define ROUNDS 300
-#define LEN 200
-#define CQS 3
+#define ROUNDS	300
+#define LEN	200
+#define CQS	3
 #define THREADS 3
 /* The limit for the average of empty polls per wait. In a time slice there are over twenty
  * thousand; a thread that yields needs about a thousand. */
@@ -63,8 +63,8 @@ static void on_one_processor(void)
 static void gave_way(const char *what, uint64_t waits)
 {
 	if (empty > waits * EMPTY_POLLS)
-		fprintf(stderr, "%s: %llu empty polls in %llu waits\n", what, (unsigned long long)empty,
-			(unsigned long long)waits);
+		fprintf(stderr, "%s: %llu empty polls in %llu waits\n", what,
+			(unsigned long long)empty, (unsigned long long)waits);
 	CHECK(empty <= waits * EMPTY_POLLS);
 }
 
@@ -91,7 +91,8 @@ static void pair(int me)
 	post(LID + me, s.lid);
 	meet(2);
 	for (int i = 0; i < CQS; i++) {
-		link_defaults(&l, (uint16_t)board->word[LID + !me], (uint32_t)board->word[QPN + 2 * i + !me]);
+		link_defaults(&l, (uint16_t)board->word[LID + !me],
+			      (uint32_t)board->word[QPN + 2 * i + !me]);
 		connect_qp(qp[i], &l);
 		CHECK_EQ(post_recv1(qp[i], &s, 0, 4096 + i * LEN, LEN), 0);
 	}

@@ -73,7 +73,8 @@ static void ports(void)
 		CHECK_EQ(a[i].max_vl_num, 4);
 		CHECK_EQ(a[i].active_width, 2);
 		CHECK_EQ(a[i].active_speed, 4);
-		CHECK(a[i].link_layer == IBV_LINK_LAYER_INFINIBAND || a[i].link_layer == IBV_LINK_LAYER_UNSPECIFIED);
+		CHECK(a[i].link_layer == IBV_LINK_LAYER_INFINIBAND ||
+		      a[i].link_layer == IBV_LINK_LAYER_UNSPECIFIED);
 		CHECK_EQ(ibv_query_gid(s.context, i + 1, 0, &gid[i]), 0);
 		CHECK_EQ(gid[i].raw[0] << 8 | gid[i].raw[1], 0xfe80);
 		CHECK(gid[i].global.interface_id);
@@ -111,24 +112,52 @@ static void path_is(const struct ibv_ah_attr *a, const struct ibv_ah_attr *b)
 
 static void rc_qp(void)
 {
-	struct ibv_qp_init_attr init = {.qp_context = &s, .send_cq = s.scq, .recv_cq = s.rcq, .qp_type = IBV_QPT_RC, .sq_sig_all = 1,
-					.cap = {.max_send_wr = 128, .max_recv_wr = 100, .max_send_sge = 4, .max_recv_sge = 3}}, got;
-	struct ibv_qp_attr a = {
-		.path_mtu = IBV_MTU_2048, .path_mig_state = IBV_MIG_REARM, .rq_psn = 0xabcdef, .sq_psn = 0xfedcba, .dest_qp_num = 0x654321,
-		.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND,
-		.pkey_index = 9, .max_rd_atomic = 5, .max_dest_rd_atomic = 3, .min_rnr_timer = 29, .port_num = 2, .timeout = 19,
-		.retry_cnt = 6, .rnr_retry = 5, .alt_port_num = 1, .alt_timeout = 13, .alt_pkey_index = 4,
-	}, q;
+	struct ibv_qp_init_attr init = {.qp_context = &s,
+					.send_cq = s.scq,
+					.recv_cq = s.rcq,
+					.qp_type = IBV_QPT_RC,
+					.sq_sig_all = 1,
+					.cap = {.max_send_wr = 128,
+						.max_recv_wr = 100,
+						.max_send_sge = 4,
+						.max_recv_sge = 3}},
+				got;
+	struct ibv_qp_attr a =
+				   {
+					   .path_mtu = IBV_MTU_2048,
+					   .path_mig_state = IBV_MIG_REARM,
+					   .rq_psn = 0xabcdef,
+					   .sq_psn = 0xfedcba,
+					   .dest_qp_num = 0x654321,
+					   .qp_access_flags = IBV_ACCESS_REMOTE_READ |
+							      IBV_ACCESS_REMOTE_ATOMIC |
+							      IBV_ACCESS_LOCAL_WRITE |
+							      IBV_ACCESS_MW_BIND,
+					   .pkey_index = 9,
+					   .max_rd_atomic = 5,
+					   .max_dest_rd_atomic = 3,
+					   .min_rnr_timer = 29,
+					   .port_num = 2,
+					   .timeout = 19,
+					   .retry_cnt = 6,
+					   .rnr_retry = 5,
+					   .alt_port_num = 1,
+					   .alt_timeout = 13,
+					   .alt_pkey_index = 4,
+				   },
+			   q;
 	struct ibv_qp *qp = ibv_create_qp(s.pd, &init);
 
 	CHECK(qp);
-	CHECK_EQ(init.cap.max_send_wr, 239);	/* 256 slots of 128 bytes, of which 17 are spare */
+	CHECK_EQ(init.cap.max_send_wr, 239); /* 256 slots of 128 bytes, of which 17 are spare */
 	CHECK_EQ(init.cap.max_recv_wr, 128);
 	CHECK_EQ(init.cap.max_send_sge, 6);
 	CHECK_EQ(init.cap.max_recv_sge, 4);
 	CHECK_EQ(init.cap.max_inline_data, 88);
-	a.ah_attr = (struct ibv_ah_attr){.dlid = 77, .sl = 11, .src_path_bits = 0, .is_global = 1, .port_num = 2};
-	a.ah_attr.grh = (struct ibv_global_route){.flow_label = 0xabcde, .sgid_index = 1, .hop_limit = 44, .traffic_class = 55};
+	a.ah_attr = (struct ibv_ah_attr){
+		.dlid = 77, .sl = 11, .src_path_bits = 0, .is_global = 1, .port_num = 2};
+	a.ah_attr.grh = (struct ibv_global_route){
+		.flow_label = 0xabcde, .sgid_index = 1, .hop_limit = 44, .traffic_class = 55};
 	memcpy(a.ah_attr.grh.dgid.raw, "abcdefghijklmnop", 16);
 	a.alt_ah_attr = (struct ibv_ah_attr){.dlid = 78, .sl = 4, .port_num = 1};
 	memset(&q, 0xee, sizeof(q));
@@ -137,17 +166,26 @@ static void rc_qp(void)
 	CHECK_EQ(got.cap.max_recv_wr, 128);
 
 	a.qp_state = IBV_QPS_INIT;
-	CHECK_EQ(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), 0);
+	CHECK_EQ(
+		ibv_modify_qp(qp, &a,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+		0);
 	CHECK_EQ(ibv_query_qp(qp, &q, ~0, &got), 0);
 	CHECK_EQ(q.qp_state, IBV_QPS_INIT);
 	CHECK_EQ(q.port_num, 2);
 	CHECK_EQ(q.pkey_index, 9);
 	a.qp_state = IBV_QPS_RTR;
-	CHECK_EQ(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER | IBV_QP_ALT_PATH), 0);
+	CHECK_EQ(ibv_modify_qp(qp, &a,
+			       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				       IBV_QP_MIN_RNR_TIMER | IBV_QP_ALT_PATH),
+		 0);
 	a.qp_state = IBV_QPS_RTS;
-	CHECK_EQ(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-			       IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_PATH_MIG_STATE), 0);
+	CHECK_EQ(ibv_modify_qp(qp, &a,
+			       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC |
+				       IBV_QP_PATH_MIG_STATE),
+		 0);
 	memset(&q, 0xee, sizeof(q));
 	memset(&got, 0xee, sizeof(got));
 	CHECK_EQ(ibv_query_qp(qp, &q, ~0, &got), 0);
@@ -214,7 +252,11 @@ static void sizes(void)
 		{.max_send_wr = 1, .max_recv_wr = 16352, .max_send_sge = 1, .max_recv_sge = 1},
 		{.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 33, .max_recv_sge = 1},
 		{.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 33},
-		{.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1, .max_inline_data = 913},
+		{.max_send_wr = 1,
+		 .max_recv_wr = 1,
+		 .max_send_sge = 1,
+		 .max_recv_sge = 1,
+		 .max_inline_data = 913},
 	};
 	struct ibv_qp_init_attr init = {.send_cq = s.scq, .recv_cq = s.rcq, .qp_type = IBV_QPT_RC};
 	struct ibv_srq_init_attr srq = {.attr = {.max_wr = 16384, .max_sge = 1}};
@@ -225,7 +267,8 @@ static void sizes(void)
 		CHECK(!ibv_create_qp(s.pd, &init));
 		CHECK_EQ(errno, EINVAL);
 	}
-	init.cap = (struct ibv_qp_cap){.max_send_wr = 16351, .max_recv_wr = 16351, .max_send_sge = 32, .max_recv_sge = 32};
+	init.cap = (struct ibv_qp_cap){
+		.max_send_wr = 16351, .max_recv_wr = 16351, .max_send_sge = 32, .max_recv_sge = 32};
 	qp = ibv_create_qp(s.pd, &init);
 	CHECK(qp || !may_lock(32 << 20));
 	if (qp) {
@@ -233,7 +276,8 @@ static void sizes(void)
 		CHECK_EQ(ibv_destroy_qp(qp), 0);
 	}
 	/* A type of QP that programs cannot have. */
-	init.cap = (struct ibv_qp_cap){.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1};
+	init.cap = (struct ibv_qp_cap){
+		.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1};
 	init.qp_type = IBV_QPT_RAW_ETH;
 	CHECK(!ibv_create_qp(s.pd, &init));
 	init.qp_type = 0;

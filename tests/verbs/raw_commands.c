@@ -51,7 +51,8 @@ static char *shown(void)
 	size_t size;
 	FILE *f, *out = open_memstream(&text, &size);
 
-	snprintf(command, sizeof(command), "'%s' show --json '%s'", getenv("SOFTHCA"), getenv("SOFTHCA_INSTANCE"));
+	snprintf(command, sizeof(command), "'%s' show --json '%s'", getenv("SOFTHCA"),
+		 getenv("SOFTHCA_INSTANCE"));
 	f = popen(command, "r");
 	CHECK(f && out);
 	while (fgets(line, sizeof(line), f))
@@ -104,10 +105,12 @@ static void numbers(void)
 {
 	static const uint32_t nobody[] = {45, 50, 63, 64, 127, 200, 255, 256, 0x7fffffff};
 	static const uint32_t not_mlx4[] = {
-		IB_USER_VERBS_CMD_MODIFY_AH, IB_USER_VERBS_CMD_QUERY_AH, IB_USER_VERBS_CMD_REG_SMR,
-		IB_USER_VERBS_CMD_QUERY_MR, IB_USER_VERBS_CMD_BIND_MW, IB_USER_VERBS_CMD_POLL_CQ,
-		IB_USER_VERBS_CMD_PEEK_CQ, IB_USER_VERBS_CMD_REQ_NOTIFY_CQ, IB_USER_VERBS_CMD_POST_SEND,
-		IB_USER_VERBS_CMD_POST_RECV, IB_USER_VERBS_CMD_POST_SRQ_RECV,
+		IB_USER_VERBS_CMD_MODIFY_AH,	 IB_USER_VERBS_CMD_QUERY_AH,
+		IB_USER_VERBS_CMD_REG_SMR,	 IB_USER_VERBS_CMD_QUERY_MR,
+		IB_USER_VERBS_CMD_BIND_MW,	 IB_USER_VERBS_CMD_POLL_CQ,
+		IB_USER_VERBS_CMD_PEEK_CQ,	 IB_USER_VERBS_CMD_REQ_NOTIFY_CQ,
+		IB_USER_VERBS_CMD_POST_SEND,	 IB_USER_VERBS_CMD_POST_RECV,
+		IB_USER_VERBS_CMD_POST_SRQ_RECV,
 	};
 	uint32_t flagged[32] = {0x80000000u | 200};
 
@@ -129,8 +132,13 @@ static void numbers(void)
 static void answers(struct side *s)
 {
 	struct ibv_reg_mr reg = {
-		.command = IB_USER_VERBS_CMD_REG_MR, .response = nowhere, .start = (uintptr_t)s->buf, .length = s->size,
-		.hca_va = (uintptr_t)s->buf, .pd_handle = s->pd->handle, .access_flags = IBV_ACCESS_LOCAL_WRITE,
+		.command = IB_USER_VERBS_CMD_REG_MR,
+		.response = nowhere,
+		.start = (uintptr_t)s->buf,
+		.length = s->size,
+		.hca_va = (uintptr_t)s->buf,
+		.pd_handle = s->pd->handle,
+		.access_flags = IBV_ACCESS_LOCAL_WRITE,
 	};
 	struct ibv_alloc_pd pd = {.command = IB_USER_VERBS_CMD_ALLOC_PD, .response = nowhere};
 	void *readonly = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -150,30 +158,49 @@ static void answers(struct side *s)
 static void lies(struct side *s, struct ibv_qp *qp)
 {
 	struct ibv_reg_mr reg = {
-		.command = IB_USER_VERBS_CMD_REG_MR, .response = (uintptr_t)answer, .start = (uintptr_t)s->buf,
-		.length = s->size, .hca_va = (uintptr_t)s->buf, .pd_handle = s->pd->handle,
+		.command = IB_USER_VERBS_CMD_REG_MR,
+		.response = (uintptr_t)answer,
+		.start = (uintptr_t)s->buf,
+		.length = s->size,
+		.hca_va = (uintptr_t)s->buf,
+		.pd_handle = s->pd->handle,
 		.access_flags = IBV_ACCESS_LOCAL_WRITE,
 	};
-	struct ibv_query_port port = {.command = IB_USER_VERBS_CMD_QUERY_PORT, .response = (uintptr_t)answer};
+	struct ibv_query_port port = {.command = IB_USER_VERBS_CMD_QUERY_PORT,
+				      .response = (uintptr_t)answer};
 	struct ibv_query_qp query = {
-		.command = IB_USER_VERBS_CMD_QUERY_QP, .response = (uintptr_t)answer, .qp_handle = 0xffffff,
+		.command = IB_USER_VERBS_CMD_QUERY_QP,
+		.response = (uintptr_t)answer,
+		.qp_handle = 0xffffff,
 	};
-	struct ibv_dealloc_pd pd = {.command = IB_USER_VERBS_CMD_DEALLOC_PD, .pd_handle = s->pd->handle};
+	struct ibv_dealloc_pd pd = {.command = IB_USER_VERBS_CMD_DEALLOC_PD,
+				    .pd_handle = s->pd->handle};
 	struct ibv_dereg_mr mr = {.command = IB_USER_VERBS_CMD_DEREG_MR, .mr_handle = 0xfffffff0};
 	struct ibv_destroy_cq cq = {
-		.command = IB_USER_VERBS_CMD_DESTROY_CQ, .response = (uintptr_t)answer, .cq_handle = s->scq->handle,
+		.command = IB_USER_VERBS_CMD_DESTROY_CQ,
+		.response = (uintptr_t)answer,
+		.cq_handle = s->scq->handle,
 	};
 	struct {
 		struct ibv_create_qp cmd;
 		uint64_t buf_addr, db_addr;
 		uint8_t log_sq_bb_count, log_sq_stride, no_prefetch, reserved[5];
 	} create = {
-		.cmd = {
-			.command = IB_USER_VERBS_CMD_CREATE_QP, .response = (uintptr_t)answer, .pd_handle = s->pd->handle,
-			.send_cq_handle = s->scq->handle, .recv_cq_handle = s->rcq->handle, .max_send_wr = 4,
-			.max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1, .qp_type = IBV_QPT_RC,
-		},
-		.log_sq_bb_count = 5, .log_sq_stride = 6,
+		.cmd =
+			{
+				.command = IB_USER_VERBS_CMD_CREATE_QP,
+				.response = (uintptr_t)answer,
+				.pd_handle = s->pd->handle,
+				.send_cq_handle = s->scq->handle,
+				.recv_cq_handle = s->rcq->handle,
+				.max_send_wr = 4,
+				.max_recv_wr = 4,
+				.max_send_sge = 1,
+				.max_recv_sge = 1,
+				.qp_type = IBV_QPT_RC,
+			},
+		.log_sq_bb_count = 5,
+		.log_sq_stride = 6,
 	};
 
 	/* Handles: unused, in use, and of another type. */

@@ -15,10 +15,31 @@
  * What is wrong. Flaws up to LOCAL_LAST are the requester's own: its peer does not learn of them.
  */
 enum flaw {
-	NO_SUCH_LKEY, LKEY_OF_OTHER_PD, LKEY_PAST_END, READ_TO_READ_ONLY, SOURCE_UNMAPPED, SINK_UNMAPPED, SOURCE_DEREGISTERED,
-	LARGER_THAN_ANY, ATOMIC_OF_FOUR, LOCAL_LAST = ATOMIC_OF_FOUR,
-	NO_SUCH_RKEY, RKEY_OF_OTHER_PD, PAST_END, BEFORE_START, NO_RIGHT_MR, NO_RIGHT_QP, MISALIGNED, TARGET_UNMAPPED,
-	TARGET_DEREGISTERED, NO_DEPTH, RECEIVE_TOO_SHORT, RECEIVE_NO_LKEY, RECEIVE_READ_ONLY, RECEIVE_UNMAPPED, RECEIVE_OTHER_PD,
+	NO_SUCH_LKEY,
+	LKEY_OF_OTHER_PD,
+	LKEY_PAST_END,
+	READ_TO_READ_ONLY,
+	SOURCE_UNMAPPED,
+	SINK_UNMAPPED,
+	SOURCE_DEREGISTERED,
+	LARGER_THAN_ANY,
+	ATOMIC_OF_FOUR,
+	LOCAL_LAST = ATOMIC_OF_FOUR,
+	NO_SUCH_RKEY,
+	RKEY_OF_OTHER_PD,
+	PAST_END,
+	BEFORE_START,
+	NO_RIGHT_MR,
+	NO_RIGHT_QP,
+	MISALIGNED,
+	TARGET_UNMAPPED,
+	TARGET_DEREGISTERED,
+	NO_DEPTH,
+	RECEIVE_TOO_SHORT,
+	RECEIVE_NO_LKEY,
+	RECEIVE_READ_ONLY,
+	RECEIVE_UNMAPPED,
+	RECEIVE_OTHER_PD,
 };
 
 #define QUIET (-1)
@@ -28,10 +49,13 @@ static const struct failure {
 	enum flaw flaw;
 	enum ibv_wr_opcode opcode;
 	enum ibv_wc_status status;
-	int receive;			/* of the responder's first; SUCCESS: none yet */
-	int event;			/* at the responder, or QUIET */
+	int receive; /* of the responder's first; SUCCESS: none yet */
+	int event;   /* at the responder, or QUIET */
 } failures[] = {
-#define F(flaw, opcode, status, receive, event) {#flaw " " #opcode, flaw, IBV_WR_##opcode, IBV_WC_##status, receive, event}
+#define F(flaw, opcode, status, receive, event)                                                    \
+	{                                                                                          \
+#flaw " " #opcode, flaw, IBV_WR_##opcode, IBV_WC_##status, receive, event          \
+	}
 	F(NO_SUCH_LKEY, SEND, LOC_PROT_ERR, 0, QUIET),
 	F(NO_SUCH_LKEY, RDMA_WRITE, LOC_PROT_ERR, 0, QUIET),
 	F(NO_SUCH_LKEY, RDMA_READ, LOC_PROT_ERR, 0, QUIET),
@@ -88,9 +112,9 @@ static const struct failure {
 struct end {
 	struct side s;
 	struct ibv_qp *qp;
-	struct ibv_pd *pd2;		/* another PD */
+	struct ibv_pd *pd2; /* another PD */
 	struct ibv_mr *other_pd, *read_only, *lost;
-	uint8_t *hole;			/* memory of lost; unmapped in each round that needs it */
+	uint8_t *hole; /* memory of lost; unmapped in each round that needs it */
 };
 
 enum { QPN = 0, LID = 2, ADDR = 4, RKEY = 5 };
@@ -101,7 +125,9 @@ static void end_open(struct end *e, int me)
 	post(LID + me, e->s.lid);
 	e->pd2 = ibv_alloc_pd(e->s.context);
 	CHECK(e->pd2);
-	e->other_pd = ibv_reg_mr(e->pd2, e->s.buf, SIZE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+	e->other_pd = ibv_reg_mr(e->pd2, e->s.buf, SIZE,
+				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+					 IBV_ACCESS_REMOTE_READ);
 	e->read_only = ibv_reg_mr(e->s.pd, e->s.buf, SIZE, 0);
 	CHECK(e->other_pd && e->read_only);
 }
@@ -119,8 +145,9 @@ static struct ibv_mr *lose(struct end *e, bool unmap)
 {
 	e->hole = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(e->hole != MAP_FAILED);
-	e->lost = ibv_reg_mr(e->s.pd, e->hole, PAGE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-			     IBV_ACCESS_REMOTE_ATOMIC);
+	e->lost = ibv_reg_mr(e->s.pd, e->hole, PAGE,
+			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
 	CHECK(e->lost);
 	if (unmap)
 		CHECK_EQ(munmap(e->hole, PAGE), 0);
@@ -146,8 +173,9 @@ static void link_up(struct end *e, int me, const struct failure *f)
 
 	link_defaults(&l, (uint16_t)board->word[LID + !me], (uint32_t)board->word[QPN + !me]);
 	if (me == 1 && f->flaw == NO_RIGHT_QP)
-		l.access &= f->opcode == IBV_WR_RDMA_WRITE ? ~IBV_ACCESS_REMOTE_WRITE :
-			    f->opcode == IBV_WR_RDMA_READ ? ~IBV_ACCESS_REMOTE_READ : ~IBV_ACCESS_REMOTE_ATOMIC;
+		l.access &= f->opcode == IBV_WR_RDMA_WRITE  ? ~IBV_ACCESS_REMOTE_WRITE
+			    : f->opcode == IBV_WR_RDMA_READ ? ~IBV_ACCESS_REMOTE_READ
+							    : ~IBV_ACCESS_REMOTE_ATOMIC;
 	if (me == 1 && f->flaw == NO_DEPTH)
 		l.dest_rd_atomic = 0;
 	connect_qp(e->qp, &l);
@@ -162,7 +190,8 @@ static void make_end(struct end *e, int me)
 /* Does the responder's QP go on? It also does if data that it no longer has cannot be read. */
 static bool alive(const struct failure *f)
 {
-	return f->flaw <= LOCAL_LAST || (f->flaw == TARGET_UNMAPPED && f->opcode == IBV_WR_RDMA_READ);
+	return f->flaw <= LOCAL_LAST ||
+	       (f->flaw == TARGET_UNMAPPED && f->opcode == IBV_WR_RDMA_READ);
 }
 
 /*
@@ -171,7 +200,8 @@ static bool alive(const struct failure *f)
  */
 static void respond_begin(struct end *e, const struct failure *f)
 {
-	struct ibv_sge sge = {.addr = (uintptr_t)e->s.buf + PAGE, .length = PAGE, .lkey = e->s.mr->lkey};
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)e->s.buf + PAGE, .length = PAGE, .lkey = e->s.mr->lkey};
 	struct ibv_recv_wr wr = {.wr_id = 31, .sg_list = &sge, .num_sge = 1}, *bad;
 	uint64_t addr = (uintptr_t)e->s.buf + 2 * PAGE;
 	uint32_t rkey = e->s.mr->rkey, key;
@@ -185,7 +215,8 @@ static void respond_begin(struct end *e, const struct failure *f)
 		rkey = e->other_pd->rkey;
 		break;
 	case PAST_END:
-		addr = (uintptr_t)e->s.buf + SIZE - (f->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? 0 : 8);
+		addr = (uintptr_t)e->s.buf + SIZE -
+		       (f->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? 0 : 8);
 		break;
 	case BEFORE_START:
 		addr = (uintptr_t)e->s.buf - 8;
@@ -246,7 +277,8 @@ static void respond_end(struct end *e, const struct failure *f)
 		CHECK_EQ(to_state(e->qp, IBV_QPS_ERR), 0);
 		expect_wc(e->s.rcq, 31, IBV_WC_WR_FLUSH_ERR);
 	} else {
-		expect_wc(e->s.rcq, 31, f->receive ? (enum ibv_wc_status)f->receive : IBV_WC_WR_FLUSH_ERR);
+		expect_wc(e->s.rcq, 31,
+			  f->receive ? (enum ibv_wc_status)f->receive : IBV_WC_WR_FLUSH_ERR);
 		CHECK_EQ(real_state(e->qp), IBV_QPS_ERR);
 	}
 	CHECK_EQ(expect_wc(e->s.rcq, 32, IBV_WC_WR_FLUSH_ERR).qp_num, e->qp->qp_num);
@@ -266,9 +298,12 @@ static void respond_end(struct end *e, const struct failure *f)
 
 static void request(struct end *e, const struct failure *f)
 {
-	bool atomic = f->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || f->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+	bool atomic =
+		f->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || f->opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
 	struct ibv_sge good = {.addr = (uintptr_t)e->s.buf, .length = 8, .lkey = e->s.mr->lkey};
-	struct ibv_sge sge = {.addr = (uintptr_t)e->s.buf + PAGE, .length = atomic ? 8 : 16, .lkey = e->s.mr->lkey};
+	struct ibv_sge sge = {.addr = (uintptr_t)e->s.buf + PAGE,
+			      .length = atomic ? 8 : 16,
+			      .lkey = e->s.mr->lkey};
 	struct ibv_send_wr wr[4] = {0}, *bad;
 
 	memset(e->s.buf, 0xaa, SIZE);
@@ -303,13 +338,18 @@ static void request(struct end *e, const struct failure *f)
 	}
 	for (int i = 0; i < 4; i++)
 		wr[i] = (struct ibv_send_wr){
-			.wr_id = i + 1, .next = i < 3 ? &wr[i + 1] : NULL, .sg_list = &good, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
+			.wr_id = i + 1,
+			.next = i < 3 ? &wr[i + 1] : NULL,
+			.sg_list = &good,
+			.num_sge = 1,
+			.opcode = IBV_WR_RDMA_WRITE,
 			/*
 			 * The bad request and the last one are not signaled: errors complete
 			 * anyway.
 			 */
 			.send_flags = i % 2 ? 0 : IBV_SEND_SIGNALED,
-			.wr.rdma = {.remote_addr = board->word[ADDR + 2], .rkey = (uint32_t)board->word[RKEY + 2]},
+			.wr.rdma = {.remote_addr = board->word[ADDR + 2],
+				    .rkey = (uint32_t)board->word[RKEY + 2]},
 		};
 	if (no_writing(f))
 		wr[0].opcode = IBV_WR_RDMA_READ;

@@ -7,7 +7,7 @@
 #include "verbs_test.h"
 
 #define AREA 65536
-#define FAR AREA		/* offset of the remote half of the buffer */
+#define FAR  AREA /* offset of the remote half of the buffer */
 
 static struct side s;
 static struct ibv_qp *a, *b;
@@ -53,9 +53,14 @@ static void wrap(void)
 		struct ibv_send_wr *bad;
 		struct ibv_sge sge = {.addr = (uintptr_t)s.buf, .length = 8, .lkey = s.mr->lkey};
 		struct ibv_send_wr atomic = {
-			.wr_id = 2000 + i, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+			.wr_id = 2000 + i,
+			.sg_list = &sge,
+			.num_sge = 1,
+			.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
 			.send_flags = IBV_SEND_SIGNALED,
-			.wr.atomic = {.remote_addr = (uintptr_t)s.buf + FAR + AREA - 8, .compare_add = 3, .rkey = s.mr->rkey},
+			.wr.atomic = {.remote_addr = (uintptr_t)s.buf + FAR + AREA - 8,
+				      .compare_add = 3,
+				      .rkey = s.mr->rkey},
 		};
 
 		CHECK_EQ(post_recv1(b, &s, i, FAR, 16384), 0);
@@ -65,7 +70,9 @@ static void wrap(void)
 		CHECK_EQ(expect_wc(s.rcq, i, IBV_WC_SUCCESS).byte_len, len);
 		CHECK_EQ(differs(s.buf + FAR, len, i), -1);
 		memset(s.buf, 0, len);
-		CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_READ, 1000 + i, 0, len, (uintptr_t)s.buf + FAR, s.mr->rkey, IBV_SEND_SIGNALED), 0);
+		CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_READ, 1000 + i, 0, len,
+				    (uintptr_t)s.buf + FAR, s.mr->rkey, IBV_SEND_SIGNALED),
+			 0);
 		expect_wc(s.scq, 1000 + i, IBV_WC_SUCCESS);
 		CHECK_EQ(differs(s.buf, len, i), -1);
 		CHECK_EQ(ibv_post_send(a, &atomic, &bad), 0);
@@ -86,7 +93,8 @@ static void wrap(void)
  */
 static void depth(uint8_t mine, uint8_t theirs, uint8_t reported)
 {
-	static const struct ibv_qp_cap cap = {.max_send_wr = 48, .max_recv_wr = 16, .max_send_sge = 2, .max_recv_sge = 2};
+	static const struct ibv_qp_cap cap = {
+		.max_send_wr = 48, .max_recv_wr = 16, .max_send_sge = 2, .max_recv_sge = 2};
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 	struct link l;
@@ -102,8 +110,10 @@ static void depth(uint8_t mine, uint8_t theirs, uint8_t reported)
 		fill(s.buf + FAR + i * 1500, 1500, i);
 	memset(s.buf, 0, AREA);
 	for (int i = 0; i < 32; i++)
-		CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_READ, i, (size_t)i * 1500, 1500, (uintptr_t)s.buf + FAR + i * 1500, s.mr->rkey,
-				    IBV_SEND_SIGNALED), 0);
+		CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_READ, i, (size_t)i * 1500, 1500,
+				    (uintptr_t)s.buf + FAR + i * 1500, s.mr->rkey,
+				    IBV_SEND_SIGNALED),
+			 0);
 	for (int i = 0; i < 32; i++) {
 		expect_wc(s.scq, i, IBV_WC_SUCCESS);
 		CHECK_EQ(differs(s.buf + i * 1500, 1500, i), -1);
@@ -114,7 +124,8 @@ static void depth(uint8_t mine, uint8_t theirs, uint8_t reported)
 /* A READ fetches what the fenced WRITE after it sends on: sixteen hops from place to place. */
 static void fence(void)
 {
-	static const struct ibv_qp_cap cap = {.max_send_wr = 64, .max_recv_wr = 16, .max_send_sge = 2, .max_recv_sge = 2};
+	static const struct ibv_qp_cap cap = {
+		.max_send_wr = 64, .max_recv_wr = 16, .max_send_sge = 2, .max_recv_sge = 2};
 	struct link l;
 
 	link_defaults(&l, 0, 0);
@@ -125,9 +136,13 @@ static void fence(void)
 	for (int i = 0; i < 16; i++) {
 		uint64_t far_away = (uintptr_t)s.buf + FAR + i * 2500;
 
-		CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_READ, i, (size_t)i * 2500, 2500, far_away, s.mr->rkey, 0), 0);
-		CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 100 + i, (size_t)i * 2500, 2500, far_away + 2500, s.mr->rkey,
-				    IBV_SEND_FENCE | (i == 15 ? IBV_SEND_SIGNALED : 0)), 0);
+		CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_READ, i, (size_t)i * 2500, 2500, far_away,
+				    s.mr->rkey, 0),
+			 0);
+		CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 100 + i, (size_t)i * 2500, 2500,
+				    far_away + 2500, s.mr->rkey,
+				    IBV_SEND_FENCE | (i == 15 ? IBV_SEND_SIGNALED : 0)),
+			 0);
 	}
 	expect_wc(s.scq, 115, IBV_WC_SUCCESS);
 	CHECK_EQ(differs(s.buf + FAR + 16 * 2500, 2500, 1234), -1);
@@ -137,15 +152,20 @@ static void fence(void)
 /* Goes around a small queue many times; only some sends are signaled. */
 static void unsignalled(void)
 {
-	struct ibv_qp_init_attr init = {.send_cq = s.scq, .recv_cq = s.rcq, .qp_type = IBV_QPT_RC, .sq_sig_all = 1,
-					.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
+	struct ibv_qp_init_attr init = {
+		.send_cq = s.scq,
+		.recv_cq = s.rcq,
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+		.cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1}};
 	struct link l;
 
 	make_pair(NULL, NULL);
 	for (uint64_t i = 0; i < 3000; i++) {
 		fill(s.buf, 32, i);
-		CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, i, 0, 32, (uintptr_t)s.buf + FAR, s.mr->rkey,
-				    i % 8 == 7 ? IBV_SEND_SIGNALED : 0), 0);
+		CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, i, 0, 32, (uintptr_t)s.buf + FAR,
+				    s.mr->rkey, i % 8 == 7 ? IBV_SEND_SIGNALED : 0),
+			 0);
 		if (i % 8 != 7)
 			continue;
 		expect_wc(s.scq, i, IBV_WC_SUCCESS);
@@ -159,7 +179,9 @@ static void unsignalled(void)
 	link_defaults(&l, 0, 0);
 	connect_pair_as(&s, a, b, &l);
 	for (int i = 0; i < 10; i++) {
-		CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, i, 0, 32, (uintptr_t)s.buf + FAR, s.mr->rkey, 0), 0);
+		CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, i, 0, 32, (uintptr_t)s.buf + FAR,
+				    s.mr->rkey, 0),
+			 0);
 		expect_wc(s.scq, i, IBV_WC_SUCCESS);
 	}
 	end_pair();
@@ -168,8 +190,13 @@ static void unsignalled(void)
 /* One chain that fills the queues completely, and one request too many. */
 static void chains(void)
 {
-	struct ibv_qp_init_attr init = {.send_cq = s.scq, .recv_cq = s.rcq, .qp_type = IBV_QPT_RC,
-					.cap = {.max_send_wr = 700, .max_recv_wr = 700, .max_send_sge = 1, .max_recv_sge = 1}};
+	struct ibv_qp_init_attr init = {.send_cq = s.scq,
+					.recv_cq = s.rcq,
+					.qp_type = IBV_QPT_RC,
+					.cap = {.max_send_wr = 700,
+						.max_recv_wr = 700,
+						.max_send_sge = 1,
+						.max_recv_sge = 1}};
 	struct ibv_send_wr *wr, *bad;
 	struct ibv_recv_wr *rwr, *rbad;
 	struct ibv_sge *sge, *rsge;
@@ -192,13 +219,22 @@ static void chains(void)
 	rsge = calloc(m + 1, sizeof(*rsge));
 	CHECK(wr && rwr && sge && rsge);
 	for (uint32_t i = 0; i <= m; i++) {
-		rsge[i] = (struct ibv_sge){.addr = (uintptr_t)s.buf + FAR + i * 32, .length = 32, .lkey = s.mr->lkey};
-		rwr[i] = (struct ibv_recv_wr){.wr_id = i, .next = i < m ? &rwr[i + 1] : NULL, .sg_list = &rsge[i], .num_sge = 1};
+		rsge[i] = (struct ibv_sge){
+			.addr = (uintptr_t)s.buf + FAR + i * 32, .length = 32, .lkey = s.mr->lkey};
+		rwr[i] = (struct ibv_recv_wr){.wr_id = i,
+					      .next = i < m ? &rwr[i + 1] : NULL,
+					      .sg_list = &rsge[i],
+					      .num_sge = 1};
 	}
 	for (uint32_t i = 0; i <= n; i++) {
-		sge[i] = (struct ibv_sge){.addr = (uintptr_t)s.buf + i * 32, .length = 32, .lkey = s.mr->lkey};
-		wr[i] = (struct ibv_send_wr){.wr_id = i, .next = i < n ? &wr[i + 1] : NULL, .sg_list = &sge[i], .num_sge = 1,
-					     .opcode = IBV_WR_SEND, .send_flags = i == n - 1 ? IBV_SEND_SIGNALED : 0};
+		sge[i] = (struct ibv_sge){
+			.addr = (uintptr_t)s.buf + i * 32, .length = 32, .lkey = s.mr->lkey};
+		wr[i] = (struct ibv_send_wr){.wr_id = i,
+					     .next = i < n ? &wr[i + 1] : NULL,
+					     .sg_list = &sge[i],
+					     .num_sge = 1,
+					     .opcode = IBV_WR_SEND,
+					     .send_flags = i == n - 1 ? IBV_SEND_SIGNALED : 0};
 		fill(s.buf + i * 32, 32, i);
 	}
 	CHECK(ibv_post_recv(b, rwr, &rbad));
@@ -232,11 +268,20 @@ static void chains(void)
  */
 static void pieces(void)
 {
-	struct ibv_qp_init_attr init = {.send_cq = s.scq, .recv_cq = s.rcq, .qp_type = IBV_QPT_RC,
-					.cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 32, .max_recv_sge = 32}};
-	static const uint32_t out[] = {1, 0, 700, 3, 1024, 5, 63, 64, 65, 2000, 0}, in[] = {9, 1500, 0, 2, 333};
+	struct ibv_qp_init_attr init = {.send_cq = s.scq,
+					.recv_cq = s.rcq,
+					.qp_type = IBV_QPT_RC,
+					.cap = {.max_send_wr = 8,
+						.max_recv_wr = 8,
+						.max_send_sge = 32,
+						.max_recv_sge = 32}};
+	static const uint32_t out[] = {1, 0, 700, 3, 1024, 5, 63, 64, 65, 2000, 0},
+			      in[] = {9, 1500, 0, 2, 333};
 	struct ibv_sge sge[64], rsge[64];
-	struct ibv_send_wr wr = {.sg_list = sge, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_send_wr wr = {.sg_list = sge,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
 	struct ibv_recv_wr rwr = {.sg_list = rsge}, *rbad;
 	struct link l;
 
@@ -258,7 +303,9 @@ static void pieces(void)
 			uint32_t len = out[(i + n) % 11];
 
 			/* The pieces are in reverse order. */
-			sge[i] = (struct ibv_sge){.addr = (uintptr_t)s.buf + AREA - total - len, .length = len, .lkey = s.mr->lkey};
+			sge[i] = (struct ibv_sge){.addr = (uintptr_t)s.buf + AREA - total - len,
+						  .length = len,
+						  .lkey = s.mr->lkey};
 			fill((void *)(uintptr_t)sge[i].addr, len, n * 100 + i);
 			memcpy(joined + total, (void *)(uintptr_t)sge[i].addr, len);
 			total += len;
@@ -267,7 +314,9 @@ static void pieces(void)
 		for (rwr.num_sge = 0; rwr.num_sge < 32 && room < total; rwr.num_sge++) {
 			uint32_t len = rwr.num_sge == 31 ? total : in[rwr.num_sge % 5];
 
-			rsge[rwr.num_sge] = (struct ibv_sge){.addr = (uintptr_t)s.buf + FAR + room, .length = len, .lkey = s.mr->lkey};
+			rsge[rwr.num_sge] = (struct ibv_sge){.addr = (uintptr_t)s.buf + FAR + room,
+							     .length = len,
+							     .lkey = s.mr->lkey};
 			room += len;
 		}
 		CHECK_EQ(ibv_post_recv(b, &rwr, &rbad), 0);
@@ -283,7 +332,11 @@ static void pieces(void)
 /* A message of length 0 is a message, too. Its key is not checked. */
 static void nothing(void)
 {
-	struct ibv_send_wr wr = {.wr_id = 1, .opcode = IBV_WR_SEND_WITH_IMM, .send_flags = IBV_SEND_SIGNALED, .imm_data = 5}, *bad;
+	struct ibv_send_wr wr = {.wr_id = 1,
+				 .opcode = IBV_WR_SEND_WITH_IMM,
+				 .send_flags = IBV_SEND_SIGNALED,
+				 .imm_data = 5},
+			   *bad;
 	struct ibv_recv_wr rwr = {.wr_id = 2}, *rbad;
 	struct ibv_wc wc;
 
@@ -295,9 +348,11 @@ static void nothing(void)
 	wc = expect_wc(s.rcq, 2, IBV_WC_SUCCESS);
 	CHECK_EQ(wc.byte_len, 0);
 	CHECK_EQ(wc.imm_data, 5);
-	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 3, 0, 0, 0xdead, 0xbeef, IBV_SEND_SIGNALED), 0);
+	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 3, 0, 0, 0xdead, 0xbeef, IBV_SEND_SIGNALED),
+		 0);
 	expect_wc(s.scq, 3, IBV_WC_SUCCESS);
-	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_READ, 4, 0, 0, 0xdead, 0xbeef, IBV_SEND_SIGNALED), 0);
+	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_READ, 4, 0, 0, 0xdead, 0xbeef, IBV_SEND_SIGNALED),
+		 0);
 	CHECK_EQ(expect_wc(s.scq, 4, IBV_WC_SUCCESS).byte_len, 0);
 	for (int i = 0; i < 2 * AREA; i++)
 		CHECK_EQ(s.buf[i], 0x55);

@@ -5,7 +5,7 @@
  */
 #include "verbs_test.h"
 
-#define SIZE 70000	/* many packets; not a multiple of the MTU */
+#define SIZE 70000 /* many packets; not a multiple of the MTU */
 
 enum { QPN = 0, LID = 2, ADDR = 4, RKEY = 6, STEP = 8 };
 
@@ -60,7 +60,7 @@ static void target(int arg)
 	CHECK_EQ(wc.byte_len, 777);
 	CHECK_EQ(wc.imm_data, 0x9abcdef0);
 	CHECK_EQ(differs(s.buf + 2 * SIZE, 777, 3), -1);
-	fill(s.buf, SIZE, 4);	/* for the peer to read */
+	fill(s.buf, SIZE, 4); /* for the peer to read */
 	meet(2);
 	meet(2);
 	CHECK_EQ(*counter, 5000);
@@ -73,7 +73,8 @@ static void requester(void)
 	uint64_t raddr, value;
 	uint32_t rkey;
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
 	struct ibv_wc wc;
 
 	connect_to(0);
@@ -102,7 +103,9 @@ static void requester(void)
 	CHECK_EQ(expect_wc(s.scq, 103, IBV_WC_SUCCESS).opcode, IBV_WC_RDMA_WRITE);
 	meet(2);
 
-	CHECK_EQ(post_rdma1(qp, &s, IBV_WR_RDMA_READ, 104, SIZE, SIZE, raddr, rkey, IBV_SEND_SIGNALED), 0);
+	CHECK_EQ(post_rdma1(qp, &s, IBV_WR_RDMA_READ, 104, SIZE, SIZE, raddr, rkey,
+			    IBV_SEND_SIGNALED),
+		 0);
 	wc = expect_wc(s.scq, 104, IBV_WC_SUCCESS);
 	CHECK_EQ(wc.opcode, IBV_WC_RDMA_READ);
 	CHECK_EQ(wc.byte_len, SIZE);
@@ -129,7 +132,9 @@ static void requester(void)
 		CHECK_EQ(value, 1234);
 	}
 	fill(s.buf, SIZE, 5);
-	CHECK_EQ(post_rdma1(qp, &s, IBV_WR_RDMA_WRITE, 107, 0, SIZE, raddr, rkey, IBV_SEND_SIGNALED), 0);
+	CHECK_EQ(
+		post_rdma1(qp, &s, IBV_WR_RDMA_WRITE, 107, 0, SIZE, raddr, rkey, IBV_SEND_SIGNALED),
+		0);
 	expect_wc(s.scq, 107, IBV_WC_SUCCESS);
 	meet(2);
 }

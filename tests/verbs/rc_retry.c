@@ -8,7 +8,7 @@
 
 #include "verbs_test.h"
 
-#define TIMEOUT 8	/* a millisecond */
+#define TIMEOUT 8 /* a millisecond */
 
 static struct side s;
 static struct ibv_qp *a, *b;
@@ -129,7 +129,7 @@ static void late(void)
 	a = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
 	b = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
 	l.dlid = s.lid;
-	l.timeout = 17;		/* half a second, seven times */
+	l.timeout = 17; /* half a second, seven times */
 	l.dest_qpn = b->qp_num;
 	connect_qp(a, &l);
 	fill(s.buf, 5000, 5);
@@ -180,7 +180,9 @@ static void rnr_exceeded(uint8_t rnr_retry, enum ibv_wr_opcode opcode)
 	if (opcode == IBV_WR_SEND)
 		CHECK_EQ(post_send1(a, &s, 1, 0, 64, 0), 0);
 	else
-		CHECK_EQ(post_rdma1(a, &s, opcode, 1, 0, 64, (uintptr_t)s.buf + 8192, s.mr->rkey, 0), 0);
+		CHECK_EQ(
+			post_rdma1(a, &s, opcode, 1, 0, 64, (uintptr_t)s.buf + 8192, s.mr->rkey, 0),
+			0);
 	CHECK_EQ(post_send1(a, &s, 2, 0, 64, 0), 0);
 	expect_wc(s.scq, 1, IBV_WC_RNR_RETRY_EXC_ERR);
 	expect_wc(s.scq, 2, IBV_WC_WR_FLUSH_ERR);
@@ -206,7 +208,7 @@ static void rnr_timer(void)
 	double start;
 
 	l.rnr_retry = 3;
-	l.min_rnr_timer = 18;	/* 5.12 ms */
+	l.min_rnr_timer = 18; /* 5.12 ms */
 	make_pair(&l);
 	start = now_ms();
 	CHECK_EQ(post_send1(a, &s, 1, 0, 64, 0), 0);

@@ -15,7 +15,7 @@
 
 #include "shared_memory_test.h"
 
-static uint8_t bss[64 * PAGE];	/* its first page may be one of the program file */
+static uint8_t bss[64 * PAGE]; /* its first page may be one of the program file */
 
 static void what_is_shared(void)
 {
@@ -375,8 +375,9 @@ static void writes_numbers(int arg)
 		for (volatile unsigned int i = n % 50 * 1000; i; i--)
 			;
 		memcpy(s.buf, &n, sizeof(n));
-		CHECK_EQ(post_rdma1(qp, &s, IBV_WR_RDMA_WRITE, n, 0, sizeof(n), board->word[ADDR], (uint32_t)board->word[RKEY],
-				    IBV_SEND_SIGNALED), 0);
+		CHECK_EQ(post_rdma1(qp, &s, IBV_WR_RDMA_WRITE, n, 0, sizeof(n), board->word[ADDR],
+				    (uint32_t)board->word[RKEY], IBV_SEND_SIGNALED),
+			 0);
 		expect_wc(s.scq, n, IBV_WC_SUCCESS);
 		post(WRITTEN, n);
 	}
@@ -404,7 +405,8 @@ static void written_meanwhile(bool shared)
 		CHECK_EQ(mprotect(mem, PAGE, PROT_READ | PROT_WRITE), 0);
 		/* The page is still device memory, but not for this region: pages that replace it
 		 * are private. */
-		CHECK(mmap(mem, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == mem);
+		CHECK(mmap(mem, PAGE, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == mem);
 		memset(mem, 0, PAGE);
 	}
 	board->word[RKEY] = mr->rkey;
@@ -473,8 +475,8 @@ static void closing(void)
 
 /* Each scenario has the time limit of a test: some take long on a busy machine. */
 static void (*const scenario[])(void) = {
-	what_is_shared, what_is_not, neighbours, sparse, rings, closing, device_meanwhile, device_beside, writers,
-	first_touches, pools,
+	what_is_shared,	  what_is_not,	 neighbours, sparse,	    rings, closing,
+	device_meanwhile, device_beside, writers,    first_touches, pools,
 };
 
 int main(void)

@@ -89,7 +89,8 @@ static void unmapping(void)
 	through(mr, mem + 4 * PAGE, 4 * PAGE, 63);
 	refused(mr, mem + 3 * PAGE, 100, IBV_WC_REM_ACCESS_ERR);
 	/* Maps other memory there. The device finds it like any memory. */
-	CHECK(mmap(mem + 2 * PAGE, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == mem + 2 * PAGE);
+	CHECK(mmap(mem + 2 * PAGE, 3 * PAGE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == mem + 2 * PAGE);
 	for (size_t i = 0; i < 3 * PAGE; i++)
 		CHECK_EQ(mem[2 * PAGE + i], 0);
 	through(mr, mem, 8 * PAGE, 64);
@@ -97,7 +98,8 @@ static void unmapping(void)
 	CHECK_EQ(differs(mem, 8 * PAGE, 65), -1);
 	CHECK_EQ(differs(other, 8 * PAGE, 61), -1);
 	CHECK(shares(mem, 2 * PAGE, &mr));
-	CHECK(mmap(mem, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == mem);
+	CHECK(mmap(mem, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		   0) == mem);
 	through(mr, mem, 2 * PAGE, 67);
 	CHECK_EQ(munmap(mem, 8 * PAGE), 0);
 	CHECK_EQ(ibv_dereg_mr(mr), 0);
@@ -119,14 +121,16 @@ static void growing(bool by_realloc, size_t shrunk)
 	fill(other, n * PAGE, 71);
 	CHECK(shares(other, n * PAGE, &beside));
 	if (shrunk) {
-		uint8_t *less = by_realloc ? realloc(mem, shrunk) : mremap(mem, n * PAGE, shrunk, 0);
+		uint8_t *less =
+			by_realloc ? realloc(mem, shrunk) : mremap(mem, n * PAGE, shrunk, 0);
 
 		CHECK(less && less != MAP_FAILED);
 		mem = less;
 	} else {
 		shrunk = n * PAGE;
 	}
-	more = by_realloc ? realloc(mem, 4 * n * PAGE) : mremap(mem, shrunk, 4 * n * PAGE, MREMAP_MAYMOVE);
+	more = by_realloc ? realloc(mem, 4 * n * PAGE)
+			  : mremap(mem, shrunk, 4 * n * PAGE, MREMAP_MAYMOVE);
 	CHECK(more && more != MAP_FAILED);
 	CHECK_EQ(differs(more, shrunk, 70), -1);
 	fill(more, 4 * n * PAGE, 72);
@@ -179,7 +183,8 @@ static void unseen(void)
 	CHECK_EQ(write(fd, mem, 4 * PAGE), (long)(4 * PAGE));
 	CHECK(shares(mem, 8 * PAGE, &mr));
 	/* A file: advice about it does not affect the memory that was there. */
-	again = (void *)syscall(SYS_mmap, mem, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, fd, 0);
+	again = (void *)syscall(SYS_mmap, mem, 4 * PAGE, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_FIXED, fd, 0);
 	CHECK(again == mem);
 	CHECK_EQ(madvise(mem, 4 * PAGE, MADV_DONTNEED), 0);
 	CHECK_EQ(differs(mem, 8 * PAGE, 100), -1);
@@ -191,8 +196,8 @@ static void unseen(void)
 	mem = pages(8);
 	fill(mem, 8 * PAGE, 101);
 	CHECK(shares(mem, 8 * PAGE, &mr));
-	again = (void *)syscall(SYS_mmap, mem, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-				-1, 0);
+	again = (void *)syscall(SYS_mmap, mem, 8 * PAGE, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	CHECK(again == mem);
 	fill(mem, 4 * PAGE, 102);
 	CHECK(shares(mem, 4 * PAGE, &other));
@@ -284,7 +289,8 @@ static void attributes_of(const void *addr, char *out, size_t len)
 	while (fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
 			inside = (uintptr_t)addr >= from && (uintptr_t)addr < to;
-		else if (inside && (!strncmp(line, "VmFlags", 7) || !strncmp(line, "ProtectionKey", 13)))
+		else if (inside &&
+			 (!strncmp(line, "VmFlags", 7) || !strncmp(line, "ProtectionKey", 13)))
 			strncat(out, line, len - strlen(out) - 1);
 	}
 	fclose(f);

@@ -24,7 +24,8 @@ void down(void)
 
 uint8_t *pages(size_t n)
 {
-	uint8_t *p = mmap(NULL, n * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *p =
+		mmap(NULL, n * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	CHECK(p != MAP_FAILED);
 	return p;
@@ -42,18 +43,24 @@ void through(struct ibv_mr *mr, uint8_t *to, size_t len, uint64_t seed)
 {
 	CHECK(len <= 8 * PAGE);
 	fill(s.buf, len, seed);
-	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 1, 0, len, (uintptr_t)to, mr->rkey, IBV_SEND_SIGNALED), 0);
+	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 1, 0, len, (uintptr_t)to, mr->rkey,
+			    IBV_SEND_SIGNALED),
+		 0);
 	expect_wc(s.scq, 1, IBV_WC_SUCCESS);
 	CHECK_EQ(differs(to, len, seed), -1);
 	fill(to, len, seed + 1);
-	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_READ, 2, 8 * PAGE, len, (uintptr_t)to, mr->rkey, IBV_SEND_SIGNALED), 0);
+	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_READ, 2, 8 * PAGE, len, (uintptr_t)to, mr->rkey,
+			    IBV_SEND_SIGNALED),
+		 0);
 	expect_wc(s.scq, 2, IBV_WC_SUCCESS);
 	CHECK_EQ(differs(s.buf + 8 * PAGE, len, seed + 1), -1);
 }
 
 void refused(struct ibv_mr *mr, uint8_t *to, size_t len, enum ibv_wc_status status)
 {
-	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 3, 0, len, (uintptr_t)to, mr->rkey, IBV_SEND_SIGNALED), 0);
+	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 3, 0, len, (uintptr_t)to, mr->rkey,
+			    IBV_SEND_SIGNALED),
+		 0);
 	expect_wc(s.scq, 3, status);
 	expect_event(s.context, IBV_EVENT_QP_ACCESS_ERR);
 	CHECK_EQ(to_state(a, IBV_QPS_RESET), 0);

@@ -9,7 +9,7 @@
 
 #include "verbs_test.h"
 
-#define PAGE 4096UL
+#define PAGE   4096UL
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 /*

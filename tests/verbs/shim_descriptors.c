@@ -136,7 +136,10 @@ static void receiver(int sock)
 {
 	char byte, control[CMSG_SPACE(sizeof(int))];
 	struct iovec iov = {&byte, 1};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(control)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control,
+			     .msg_controllen = sizeof(control)};
 
 	CHECK_EQ(recvmsg(sock, &msg, 0), 1);
 	memcpy(&passed, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(passed));
@@ -151,8 +154,10 @@ static void pass_to(int sock, int fd)
 		char space[CMSG_SPACE(sizeof(int))];
 	} control = {.header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
 	struct iovec iov = {&byte, 1};
-	struct msghdr msg = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	struct msghdr msg = {.msg_iov = &iov,
+			     .msg_iovlen = 1,
+			     .msg_control = &control,
+			     .msg_controllen = sizeof(control)};
 
 	memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
 	CHECK_EQ(sendmsg(sock, &msg, 0), 1);
@@ -180,7 +185,8 @@ static void one_message(uint64_t id)
 
 static bool ours(int fd)
 {
-	return fd < 3 || fd == s.context->cmd_fd || fd == s.context->async_fd || fd == s.channel->fd;
+	return fd < 3 || fd == s.context->cmd_fd || fd == s.context->async_fd ||
+	       fd == s.channel->fd;
 }
 
 /*

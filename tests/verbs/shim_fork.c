@@ -49,7 +49,8 @@ static unsigned long whole(void)
 
 	CHECK(f);
 	while (fgets(line, sizeof(line), f))
-		if (strstr(line, "/memfd:") && sscanf(line, "%lx-%*x %*s %lx", &start, &off) == 2 && !off)
+		if (strstr(line, "/memfd:") && sscanf(line, "%lx-%*x %*s %lx", &start, &off) == 2 &&
+		    !off)
 			base = start;
 	fclose(f);
 	CHECK(base);

@@ -15,7 +15,7 @@
 
 static struct side s;
 static struct ibv_qp *a, *b, *c, *d;
-static char *hole;			/* a mapping with nothing behind it */
+static char *hole; /* a mapping with nothing behind it */
 static sigjmp_buf back;
 static void *volatile fault;
 
@@ -190,7 +190,8 @@ static void dies_of_fault(int arg)
 int main(void)
 {
 	struct sigaction act = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO | SA_NODEFER};
-	struct ibv_qp_cap cap = {.max_send_wr = 128, .max_recv_wr = 128, .max_send_sge = 1, .max_recv_sge = 1};
+	struct ibv_qp_cap cap = {
+		.max_send_wr = 128, .max_recv_wr = 128, .max_send_sge = 1, .max_recv_sge = 1};
 	pthread_t thread;
 
 	test_begin();

@@ -141,7 +141,8 @@ static void reaches(int arg)
 	expect_wc(s.scq, 1, IBV_WC_SUCCESS);
 	CHECK_EQ(differs(s.buf, 4096, 5), -1);
 	fill(s.buf, 4096, 6);
-	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 2, 0, 4096, addr, rkey, IBV_SEND_SIGNALED), 0);
+	CHECK_EQ(post_rdma1(a, &s, IBV_WR_RDMA_WRITE, 2, 0, 4096, addr, rkey, IBV_SEND_SIGNALED),
+		 0);
 	expect_wc(s.scq, 2, IBV_WC_SUCCESS);
 	post(CONNECTED, 2);
 }
@@ -230,7 +231,8 @@ static void parts_with_descriptors(int by_close_range)
 	CHECK_EQ(pipe(fd), 0);
 	if (by_close_range) {
 		CHECK_EQ(close_range((unsigned int)fd[1], (unsigned int)fd[1],
-				     (int)CLOSE_RANGE_UNSHARE), 0);
+				     (int)CLOSE_RANGE_UNSHARE),
+			 0);
 	} else {
 		CHECK_EQ(unshare(CLONE_FILES), 0);
 		CHECK_EQ(close(fd[1]), 0);

@@ -36,7 +36,8 @@ static void *works(void *arg)
 /* Says how deep it went, below a stack that is deep enough for anything. */
 static void measures(int arg)
 {
-	uint8_t *mem = mmap(NULL, DEEP, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *at = mem;
+	uint8_t *mem = mmap(NULL, DEEP, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+		*at = mem;
 	pthread_attr_t attr;
 	pthread_t t;
 
@@ -48,7 +49,8 @@ static void measures(int arg)
 	CHECK_EQ(pthread_join(t, NULL), 0);
 	while (!*at)
 		at++;
-	printf("# %zu bytes of stack used, with the thread's variables\n", (size_t)(mem + DEEP - at));
+	printf("# %zu bytes of stack used, with the thread's variables\n",
+	       (size_t)(mem + DEEP - at));
 	fflush(stdout);
 }
 

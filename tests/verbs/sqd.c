@@ -104,14 +104,23 @@ static void busy(void)
 /* Changes what the peer may do to this QP while its own sends rest. */
 static void attributes(void)
 {
-	struct ibv_qp_attr attr = {.qp_access_flags = IBV_ACCESS_REMOTE_READ, .retry_cnt = 3, .rnr_retry = 2, .timeout = 9,
-				   .max_rd_atomic = 1, .max_dest_rd_atomic = 2, .min_rnr_timer = 5}, got;
+	struct ibv_qp_attr attr = {.qp_access_flags = IBV_ACCESS_REMOTE_READ,
+				   .retry_cnt = 3,
+				   .rnr_retry = 2,
+				   .timeout = 9,
+				   .max_rd_atomic = 1,
+				   .max_dest_rd_atomic = 2,
+				   .min_rnr_timer = 5},
+			   got;
 	struct ibv_qp_init_attr init;
 
 	make_pair(IBV_QPT_RC);
 	CHECK_EQ(drain(0), 0);
-	CHECK_EQ(ibv_modify_qp(a, &attr, IBV_QP_ACCESS_FLAGS | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT |
-			       IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), 0);
+	CHECK_EQ(ibv_modify_qp(a, &attr,
+			       IBV_QP_ACCESS_FLAGS | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				       IBV_QP_TIMEOUT | IBV_QP_MAX_QP_RD_ATOMIC |
+				       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+		 0);
 	CHECK_EQ(ibv_query_qp(a, &got, ~0, &init), 0);
 	CHECK_EQ(got.qp_state, IBV_QPS_SQD);
 	CHECK_EQ(got.qp_access_flags, IBV_ACCESS_REMOTE_READ);
@@ -121,9 +130,13 @@ static void attributes(void)
 	CHECK_EQ(got.max_rd_atomic, 1);
 	CHECK_EQ(got.max_dest_rd_atomic, 2);
 	CHECK_EQ(got.min_rnr_timer, 5);
-	CHECK_EQ(post_rdma1(b, &s, IBV_WR_RDMA_READ, 1, 0, 64, (uintptr_t)s.buf + 4096, s.mr->rkey, IBV_SEND_SIGNALED), 0);
+	CHECK_EQ(post_rdma1(b, &s, IBV_WR_RDMA_READ, 1, 0, 64, (uintptr_t)s.buf + 4096, s.mr->rkey,
+			    IBV_SEND_SIGNALED),
+		 0);
 	expect_wc(s.scq, 1, IBV_WC_SUCCESS);
-	CHECK_EQ(post_rdma1(b, &s, IBV_WR_RDMA_WRITE, 2, 0, 64, (uintptr_t)s.buf + 4096, s.mr->rkey, 0), 0);
+	CHECK_EQ(post_rdma1(b, &s, IBV_WR_RDMA_WRITE, 2, 0, 64, (uintptr_t)s.buf + 4096, s.mr->rkey,
+			    0),
+		 0);
 	expect_wc(s.scq, 2, IBV_WC_REM_INV_REQ_ERR);
 	expect_event(s.context, IBV_EVENT_QP_REQ_ERR);
 	CHECK_EQ(real_state(a), IBV_QPS_ERR);

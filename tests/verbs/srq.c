@@ -12,7 +12,8 @@ static struct ibv_srq *make_srq(uint32_t max_wr, uint32_t max_sge, struct ibv_sr
 {
 	struct ibv_srq *srq;
 
-	*init = (struct ibv_srq_init_attr){.srq_context = init, .attr = {.max_wr = max_wr, .max_sge = max_sge}};
+	*init = (struct ibv_srq_init_attr){.srq_context = init,
+					   .attr = {.max_wr = max_wr, .max_sge = max_sge}};
 	srq = ibv_create_srq(s.pd, init);
 	CHECK(srq);
 	CHECK(srq->srq_context == init);
@@ -36,7 +37,7 @@ static void feed(void)
 		a[i] = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
 		b[i] = make_qp(&s, IBV_QPT_RC, srq, NULL, NULL);
 		CHECK(b[i]->srq == srq);
-		CHECK(post_recv1(b[i], &s, 0, 0, 64));	/* the QP has no receive queue */
+		CHECK(post_recv1(b[i], &s, 0, 0, 64)); /* the QP has no receive queue */
 		connect_pair(&s, a[i], b[i]);
 	}
 	CHECK_EQ(ibv_destroy_srq(srq), EBUSY);
@@ -124,7 +125,8 @@ static void out_of_order(void)
 		}
 		for (int odd = 1; odd >= 0; odd--)
 			for (uint32_t i = odd; i < n; i += 2)
-				CHECK_EQ(expect_wc(cq[odd], i, IBV_WC_SUCCESS).qp_num, b[odd]->qp_num);
+				CHECK_EQ(expect_wc(cq[odd], i, IBV_WC_SUCCESS).qp_num,
+					 b[odd]->qp_num);
 		for (uint32_t i = 0; i < n; i++)
 			CHECK_EQ(differs(s.buf + 4096 + i * 64, 64, lap * 16 + i), -1);
 	}
@@ -140,7 +142,8 @@ static void limit(void)
 {
 	struct ibv_srq_init_attr init;
 	struct ibv_srq *srq = make_srq(16, 1, &init);
-	struct ibv_qp *a = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL), *b = make_qp(&s, IBV_QPT_RC, srq, NULL, NULL);
+	struct ibv_qp *a = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL),
+		      *b = make_qp(&s, IBV_QPT_RC, srq, NULL, NULL);
 	struct ibv_srq_attr attr = {.srq_limit = 5};
 
 	connect_pair(&s, a, b);
@@ -157,7 +160,8 @@ static void limit(void)
 			expect_wc(s.rcq, i, IBV_WC_SUCCESS);
 			/* After the fourth message four receives are left: fewer than five. */
 			if (i == 3)
-				CHECK(expect_event(s.context, IBV_EVENT_SRQ_LIMIT_REACHED).element.srq == srq);
+				CHECK(expect_event(s.context, IBV_EVENT_SRQ_LIMIT_REACHED)
+					      .element.srq == srq);
 			CHECK(!event_pending(s.context));
 		}
 	}

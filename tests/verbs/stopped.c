@@ -12,20 +12,31 @@
 
 #include "xrc_test.h"
 
-#define LEN 3000
-#define EACH 8		/* messages to each queue */
-#define QUEUES 3
-#define SLOT(queue, n) (((size_t)(queue) * EACH + (n)) * LEN)
-#define WRITTEN SLOT(QUEUES, 0)
-#define READ SLOT(QUEUES, 1)
-#define COUNTED (SLOT(QUEUES, 3) & ~7UL)
-#define SIZE (SLOT(QUEUES, 4))
-#define LATE 77		/* wr_id */
+#define LEN	       3000
+#define EACH	       8 /* messages to each queue */
+#define QUEUES	       3
+#define SLOT(queue, n) (((size_t)(queue)*EACH + (n)) * LEN)
+#define WRITTEN	       SLOT(QUEUES, 0)
+#define READ	       SLOT(QUEUES, 1)
+#define COUNTED	       (SLOT(QUEUES, 3) & ~7UL)
+#define SIZE	       (SLOT(QUEUES, 4))
+#define LATE	       77 /* wr_id */
 
 /* Words of the stopped process and of its peer. */
-enum { LID = 1, ADDR = 2, RKEY = 3, RCV_QPN = 4, SRQN = 5, QPN = 8 /* .. 11 */, PEER_LID = 16, PEER_QPN = 18 /* .. 21 */,
-       STOPPED = 32, DONE = 33, RECEIVED = 34 };
-enum { RQ, SRQ, XRC, BACK, QPS };	/* BACK: the stopped one sends */
+enum {
+	LID = 1,
+	ADDR = 2,
+	RKEY = 3,
+	RCV_QPN = 4,
+	SRQN = 5,
+	QPN = 8 /* .. 11 */,
+	PEER_LID = 16,
+	PEER_QPN = 18 /* .. 21 */,
+	STOPPED = 32,
+	DONE = 33,
+	RECEIVED = 34
+};
+enum { RQ, SRQ, XRC, BACK, QPS }; /* BACK: the stopped one sends */
 
 static int fd;
 
@@ -137,9 +148,12 @@ static void send_all(struct side *s, struct ibv_qp **qp)
 
 			fill(s->buf, LEN, id);
 			if (queue == XRC)
-				CHECK_EQ(post_xrc(qp[XRC], s, id, 0, LEN, (uint32_t)board->word[SRQN], IBV_SEND_SIGNALED), 0);
+				CHECK_EQ(post_xrc(qp[XRC], s, id, 0, LEN,
+						  (uint32_t)board->word[SRQN], IBV_SEND_SIGNALED),
+					 0);
 			else
-				CHECK_EQ(post_send1(qp[queue], s, id, 0, LEN, IBV_SEND_SIGNALED), 0);
+				CHECK_EQ(post_send1(qp[queue], s, id, 0, LEN, IBV_SEND_SIGNALED),
+					 0);
 			expect_wc(s->scq, id, IBV_WC_SUCCESS);
 		}
 	}
@@ -149,17 +163,29 @@ static void reach(struct side *s, struct ibv_qp *qp)
 {
 	uint64_t addr = board->word[ADDR];
 	uint32_t rkey = (uint32_t)board->word[RKEY];
-	struct ibv_sge sge = {.addr = (uintptr_t)s->buf + COUNTED, .length = 8, .lkey = s->mr->lkey};
-	struct ibv_send_wr wr = {
-		.wr_id = 102, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.atomic = {.remote_addr = addr + COUNTED, .rkey = rkey, .compare_add = 5},
-	}, *bad;
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)s->buf + COUNTED, .length = 8, .lkey = s->mr->lkey};
+	struct ibv_send_wr wr =
+				   {
+					   .wr_id = 102,
+					   .sg_list = &sge,
+					   .num_sge = 1,
+					   .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+					   .send_flags = IBV_SEND_SIGNALED,
+					   .wr.atomic = {.remote_addr = addr + COUNTED,
+							 .rkey = rkey,
+							 .compare_add = 5},
+				   },
+			   *bad;
 
 	fill(s->buf, LEN, 1000);
-	CHECK_EQ(post_rdma1(qp, s, IBV_WR_RDMA_WRITE, 100, 0, LEN, addr + WRITTEN, rkey, IBV_SEND_SIGNALED), 0);
+	CHECK_EQ(post_rdma1(qp, s, IBV_WR_RDMA_WRITE, 100, 0, LEN, addr + WRITTEN, rkey,
+			    IBV_SEND_SIGNALED),
+		 0);
 	expect_wc(s->scq, 100, IBV_WC_SUCCESS);
-	CHECK_EQ(post_rdma1(qp, s, IBV_WR_RDMA_READ, 101, 0, LEN, addr + READ, rkey, IBV_SEND_SIGNALED), 0);
+	CHECK_EQ(post_rdma1(qp, s, IBV_WR_RDMA_READ, 101, 0, LEN, addr + READ, rkey,
+			    IBV_SEND_SIGNALED),
+		 0);
 	expect_wc(s->scq, 101, IBV_WC_SUCCESS);
 	CHECK_EQ(differs(s->buf, LEN, 2000), -1);
 	CHECK_EQ(ibv_post_send(qp, &wr, &bad), 0);
@@ -179,7 +205,8 @@ static void peer(int arg)
 	side_open(&s, SIZE, 64, 0);
 	domain = domain_of(&s, fd);
 	for (int i = 0; i < QPS; i++)
-		qp[i] = make_qp(&s, i == XRC ? IBV_QPT_XRC : IBV_QPT_RC, NULL, i == XRC ? domain : NULL, NULL);
+		qp[i] = make_qp(&s, i == XRC ? IBV_QPT_XRC : IBV_QPT_RC, NULL,
+				i == XRC ? domain : NULL, NULL);
 	post(PEER_LID, s.lid);
 	for (int i = 0; i < QPS; i++)
 		post(PEER_QPN + i, qp[i]->qp_num);

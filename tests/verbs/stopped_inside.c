@@ -11,19 +11,19 @@
 
 #include "verbs_test.h"
 
-#define RECEIVES	256
-#define LEN		64
-#define GO_ON		20	/* messages of the other sender while the first one is stopped */
-#define PATIENCE_MS	1000
-#define SECONDS		20	/* limit for all stops together */
+#define RECEIVES    256
+#define LEN	    64
+#define GO_ON	    20 /* messages of the other sender while the first one is stopped */
+#define PATIENCE_MS 1000
+#define SECONDS	    20 /* limit for all stops together */
 
 enum word { QPN_HERE, QPN_THERE = 2, LID = 4, SENT = 6, TOTAL = 8, DEREGISTERED = 10, END };
 enum sender { STOPPED, OTHER };
 
 static void receiver(int unused)
 {
-	struct ibv_srq_init_attr init = { .attr = { .max_wr = RECEIVES, .max_sge = 1 } };
-	uint64_t got[2] = { 0 }, turn = 0;
+	struct ibv_srq_init_attr init = {.attr = {.max_wr = RECEIVES, .max_sge = 1}};
+	uint64_t got[2] = {0}, turn = 0;
 	struct ibv_qp *qp[2];
 	struct ibv_srq *srq;
 	struct side s;
@@ -108,7 +108,8 @@ static void sender(int me)
 
 static bool reached(unsigned int word, uint64_t value)
 {
-	for (unsigned int ms = 0; __atomic_load_n(&board->word[word], __ATOMIC_ACQUIRE) < value; ms++) {
+	for (unsigned int ms = 0; __atomic_load_n(&board->word[word], __ATOMIC_ACQUIRE) < value;
+	     ms++) {
 		if (ms == PATIENCE_MS)
 			return false;
 		sleep_ms(1);
@@ -121,7 +122,7 @@ int main(void)
 	const char *wanted = getenv("STOPS");
 	unsigned int stops = wanted ? (unsigned int)atoi(wanted) : 30, waited = 0;
 	time_t until = time(NULL) + SECONDS;
-	struct timespec nap = { 0 };
+	struct timespec nap = {0};
 	pid_t pid[3];
 
 	test_begin();
@@ -144,12 +145,14 @@ int main(void)
 		CHECK(WIFSTOPPED(status));
 		sent = board->word[SENT + OTHER];
 		deregistered = board->word[DEREGISTERED];
-		if (!reached(SENT + OTHER, sent + GO_ON) || !reached(DEREGISTERED, deregistered + 1))
+		if (!reached(SENT + OTHER, sent + GO_ON) ||
+		    !reached(DEREGISTERED, deregistered + 1))
 			waited++;
 		CHECK_EQ(kill(pid[1], SIGCONT), 0);
 	}
-	printf("# up to %u stops, %u of them made others wait, %llu and %llu messages\n", stops, waited,
-	       (unsigned long long)board->word[SENT], (unsigned long long)board->word[SENT + 1]);
+	printf("# up to %u stops, %u of them made others wait, %llu and %llu messages\n", stops,
+	       waited, (unsigned long long)board->word[SENT],
+	       (unsigned long long)board->word[SENT + 1]);
 	post(END, 1);
 	for (int i = 0; i < 3; i++)
 		join(pid[i]);

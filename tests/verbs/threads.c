@@ -7,7 +7,7 @@
 
 #include "verbs_test.h"
 
-#define THREADS 4
+#define THREADS	 4
 #define MESSAGES 1500
 
 static struct side s;
@@ -77,7 +77,9 @@ static void poll_shared(void)
 	CHECK(n >= 0);
 	for (int i = 0; i < n; i++) {
 		CHECK_EQ(wc[i].status, IBV_WC_SUCCESS);
-		CHECK_EQ(__atomic_fetch_add(&seen[wc[i].wr_id >> 32][(uint32_t)wc[i].wr_id], 1, __ATOMIC_RELAXED), 0);
+		CHECK_EQ(__atomic_fetch_add(&seen[wc[i].wr_id >> 32][(uint32_t)wc[i].wr_id], 1,
+					    __ATOMIC_RELAXED),
+			 0);
 		__atomic_add_fetch(&done, 1, __ATOMIC_RELEASE);
 	}
 }
@@ -89,7 +91,8 @@ static void *together(void *arg)
 
 	for (uint64_t i = 0; i < MESSAGES; i++) {
 		/* The requests of the other threads may fill the queue. */
-		while (post_rdma1(shared_a, &s, IBV_WR_RDMA_WRITE, me << 32 | i, me * 64, 64, (uintptr_t)s.buf + 65536 + me * 64, s.mr->rkey,
+		while (post_rdma1(shared_a, &s, IBV_WR_RDMA_WRITE, me << 32 | i, me * 64, 64,
+				  (uintptr_t)s.buf + 65536 + me * 64, s.mr->rkey,
 				  IBV_SEND_SIGNALED))
 			poll_shared();
 		poll_shared();
@@ -143,7 +146,9 @@ static void *churn(void *arg)
 
 	if (me == 0) {
 		for (int i = 0; i < 2 * MESSAGES; i++) {
-			CHECK_EQ(post_rdma1(shared_a, &s, IBV_WR_RDMA_WRITE, i, 0, 64, (uintptr_t)s.buf + 4096, s.mr->rkey, IBV_SEND_SIGNALED), 0);
+			CHECK_EQ(post_rdma1(shared_a, &s, IBV_WR_RDMA_WRITE, i, 0, 64,
+					    (uintptr_t)s.buf + 4096, s.mr->rkey, IBV_SEND_SIGNALED),
+				 0);
 			expect_wc(s.scq, i, IBV_WC_SUCCESS);
 		}
 		__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
@@ -156,12 +161,15 @@ static void *churn(void *arg)
 		mine.pd = ibv_alloc_pd(s.context);
 		mine.scq = mine.rcq = ibv_create_cq(s.context, 8, NULL, NULL, 0);
 		CHECK(mine.pd && mine.scq);
-		mine.mr = ibv_reg_mr(mine.pd, s.buf + 8192 * me, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+		mine.mr = ibv_reg_mr(mine.pd, s.buf + 8192 * me, 4096,
+				     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 		CHECK(mine.mr);
 		mine.buf = s.buf + 8192 * me;
 		qp = make_qp(&mine, IBV_QPT_RC, NULL, NULL, NULL);
 		connect_pair(&mine, qp, qp);
-		CHECK_EQ(post_rdma1(qp, &mine, IBV_WR_RDMA_WRITE, 1, 0, 64, (uintptr_t)mine.buf + 64, mine.mr->rkey, IBV_SEND_SIGNALED), 0);
+		CHECK_EQ(post_rdma1(qp, &mine, IBV_WR_RDMA_WRITE, 1, 0, 64,
+				    (uintptr_t)mine.buf + 64, mine.mr->rkey, IBV_SEND_SIGNALED),
+			 0);
 		expect_wc(mine.scq, 1, IBV_WC_SUCCESS);
 		CHECK_EQ(ibv_destroy_qp(qp), 0);
 		CHECK_EQ(ibv_dereg_mr(mine.mr), 0);

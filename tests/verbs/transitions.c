@@ -8,9 +8,9 @@
 
 #include "xrc_test.h"
 
-#define BIT(name) IBV_QP_##name
+#define BIT(name)  IBV_QP_##name
 #define ATTRIBUTES 21
-#define STATES (IBV_QPS_ERR + 1)
+#define STATES	   (IBV_QPS_ERR + 1)
 
 enum class { UD, UC, RC, CLASSES };
 
@@ -19,40 +19,59 @@ static const struct rule {
 	enum ibv_qp_state from, to;
 	int required[CLASSES], optional[CLASSES];
 } rules[] = {
-	{IBV_QPS_RESET, IBV_QPS_INIT,
+	{IBV_QPS_RESET,
+	 IBV_QPS_INIT,
 	 {BIT(PKEY_INDEX) | BIT(PORT) | BIT(QKEY), BIT(PKEY_INDEX) | BIT(PORT) | BIT(ACCESS_FLAGS),
 	  BIT(PKEY_INDEX) | BIT(PORT) | BIT(ACCESS_FLAGS)},
 	 {0}},
-	{IBV_QPS_INIT, IBV_QPS_INIT,
+	{IBV_QPS_INIT,
+	 IBV_QPS_INIT,
 	 {0},
 	 {BIT(PKEY_INDEX) | BIT(PORT) | BIT(QKEY), BIT(PKEY_INDEX) | BIT(PORT) | BIT(ACCESS_FLAGS),
 	  BIT(PKEY_INDEX) | BIT(PORT) | BIT(ACCESS_FLAGS)}},
-	{IBV_QPS_INIT, IBV_QPS_RTR,
+	{IBV_QPS_INIT,
+	 IBV_QPS_RTR,
 	 {0, BIT(AV) | BIT(PATH_MTU) | BIT(DEST_QPN) | BIT(RQ_PSN),
-	  BIT(AV) | BIT(PATH_MTU) | BIT(DEST_QPN) | BIT(RQ_PSN) | BIT(MAX_DEST_RD_ATOMIC) | BIT(MIN_RNR_TIMER)},
+	  BIT(AV) | BIT(PATH_MTU) | BIT(DEST_QPN) | BIT(RQ_PSN) | BIT(MAX_DEST_RD_ATOMIC) |
+		  BIT(MIN_RNR_TIMER)},
 	 {BIT(PKEY_INDEX) | BIT(QKEY), BIT(ALT_PATH) | BIT(ACCESS_FLAGS) | BIT(PKEY_INDEX),
 	  BIT(ALT_PATH) | BIT(ACCESS_FLAGS) | BIT(PKEY_INDEX)}},
-	{IBV_QPS_RTR, IBV_QPS_RTS,
-	 {BIT(SQ_PSN), BIT(SQ_PSN), BIT(SQ_PSN) | BIT(TIMEOUT) | BIT(RETRY_CNT) | BIT(RNR_RETRY) | BIT(MAX_QP_RD_ATOMIC)},
-	 {BIT(CUR_STATE) | BIT(QKEY), BIT(CUR_STATE) | BIT(ALT_PATH) | BIT(ACCESS_FLAGS) | BIT(PATH_MIG_STATE),
-	  BIT(CUR_STATE) | BIT(ALT_PATH) | BIT(ACCESS_FLAGS) | BIT(PATH_MIG_STATE) | BIT(MIN_RNR_TIMER)}},
-	{IBV_QPS_RTS, IBV_QPS_RTS,
+	{IBV_QPS_RTR,
+	 IBV_QPS_RTS,
+	 {BIT(SQ_PSN), BIT(SQ_PSN),
+	  BIT(SQ_PSN) | BIT(TIMEOUT) | BIT(RETRY_CNT) | BIT(RNR_RETRY) | BIT(MAX_QP_RD_ATOMIC)},
+	 {BIT(CUR_STATE) | BIT(QKEY),
+	  BIT(CUR_STATE) | BIT(ALT_PATH) | BIT(ACCESS_FLAGS) | BIT(PATH_MIG_STATE),
+	  BIT(CUR_STATE) | BIT(ALT_PATH) | BIT(ACCESS_FLAGS) | BIT(PATH_MIG_STATE) |
+		  BIT(MIN_RNR_TIMER)}},
+	{IBV_QPS_RTS,
+	 IBV_QPS_RTS,
 	 {0},
-	 {BIT(CUR_STATE) | BIT(QKEY), BIT(CUR_STATE) | BIT(ALT_PATH) | BIT(ACCESS_FLAGS) | BIT(PATH_MIG_STATE),
-	  BIT(CUR_STATE) | BIT(ALT_PATH) | BIT(ACCESS_FLAGS) | BIT(PATH_MIG_STATE) | BIT(MIN_RNR_TIMER)}},
-	{IBV_QPS_RTS, IBV_QPS_SQD,
+	 {BIT(CUR_STATE) | BIT(QKEY),
+	  BIT(CUR_STATE) | BIT(ALT_PATH) | BIT(ACCESS_FLAGS) | BIT(PATH_MIG_STATE),
+	  BIT(CUR_STATE) | BIT(ALT_PATH) | BIT(ACCESS_FLAGS) | BIT(PATH_MIG_STATE) |
+		  BIT(MIN_RNR_TIMER)}},
+	{IBV_QPS_RTS,
+	 IBV_QPS_SQD,
 	 {0},
 	 {BIT(EN_SQD_ASYNC_NOTIFY), BIT(EN_SQD_ASYNC_NOTIFY), BIT(EN_SQD_ASYNC_NOTIFY)}},
-	{IBV_QPS_SQD, IBV_QPS_RTS,
+	{IBV_QPS_SQD,
+	 IBV_QPS_RTS,
 	 {0},
-	 {BIT(CUR_STATE) | BIT(QKEY), BIT(CUR_STATE) | BIT(ALT_PATH) | BIT(ACCESS_FLAGS) | BIT(PATH_MIG_STATE),
-	  BIT(CUR_STATE) | BIT(ALT_PATH) | BIT(ACCESS_FLAGS) | BIT(PATH_MIG_STATE) | BIT(MIN_RNR_TIMER)}},
-	{IBV_QPS_SQD, IBV_QPS_SQD,
+	 {BIT(CUR_STATE) | BIT(QKEY),
+	  BIT(CUR_STATE) | BIT(ALT_PATH) | BIT(ACCESS_FLAGS) | BIT(PATH_MIG_STATE),
+	  BIT(CUR_STATE) | BIT(ALT_PATH) | BIT(ACCESS_FLAGS) | BIT(PATH_MIG_STATE) |
+		  BIT(MIN_RNR_TIMER)}},
+	{IBV_QPS_SQD,
+	 IBV_QPS_SQD,
 	 {0},
-	 {BIT(PKEY_INDEX) | BIT(QKEY), BIT(AV) | BIT(ALT_PATH) | BIT(ACCESS_FLAGS) | BIT(PKEY_INDEX) | BIT(PATH_MIG_STATE),
-	  BIT(AV) | BIT(ALT_PATH) | BIT(ACCESS_FLAGS) | BIT(PKEY_INDEX) | BIT(PATH_MIG_STATE) | BIT(PORT) | BIT(TIMEOUT) |
-	  BIT(RETRY_CNT) | BIT(RNR_RETRY) | BIT(MAX_QP_RD_ATOMIC) | BIT(MAX_DEST_RD_ATOMIC) | BIT(MIN_RNR_TIMER)}},
-	{IBV_QPS_SQE, IBV_QPS_RTS,
+	 {BIT(PKEY_INDEX) | BIT(QKEY),
+	  BIT(AV) | BIT(ALT_PATH) | BIT(ACCESS_FLAGS) | BIT(PKEY_INDEX) | BIT(PATH_MIG_STATE),
+	  BIT(AV) | BIT(ALT_PATH) | BIT(ACCESS_FLAGS) | BIT(PKEY_INDEX) | BIT(PATH_MIG_STATE) |
+		  BIT(PORT) | BIT(TIMEOUT) | BIT(RETRY_CNT) | BIT(RNR_RETRY) |
+		  BIT(MAX_QP_RD_ATOMIC) | BIT(MAX_DEST_RD_ATOMIC) | BIT(MIN_RNR_TIMER)}},
+	{IBV_QPS_SQE,
+	 IBV_QPS_RTS,
 	 {0},
 	 {BIT(CUR_STATE) | BIT(QKEY), BIT(CUR_STATE) | BIT(ACCESS_FLAGS), 0}},
 	{IBV_QPS_ERR, IBV_QPS_ERR, {0}, {0}},
@@ -63,16 +82,31 @@ static struct ibv_xrc_domain *domain;
 static struct ibv_ah *ah;
 static struct ibv_qp *qp;
 static enum class class;
-static int unseen;	/* attributes that this kernel never gets: mainline's half of XRC */
+static int unseen; /* attributes that this kernel never gets: mainline's half of XRC */
 
 static struct ibv_qp_attr good_values(void)
 {
 	return (struct ibv_qp_attr){
-		.path_mtu = IBV_MTU_512, .path_mig_state = IBV_MIG_MIGRATED, .qkey = 0x77, .rq_psn = 0x111, .sq_psn = 0x222,
-		.dest_qp_num = 0x4321, .qp_access_flags = IBV_ACCESS_REMOTE_WRITE, .ah_attr = {.dlid = s.lid, .port_num = 1, .sl = 2},
-		.alt_ah_attr = {.dlid = s.lid, .port_num = 1}, .pkey_index = 5, .alt_pkey_index = 6, .max_rd_atomic = 2,
-		.max_dest_rd_atomic = 2, .min_rnr_timer = 7, .port_num = 1, .timeout = 11, .retry_cnt = 4, .rnr_retry = 5,
-		.alt_port_num = 1, .alt_timeout = 12,
+		.path_mtu = IBV_MTU_512,
+		.path_mig_state = IBV_MIG_MIGRATED,
+		.qkey = 0x77,
+		.rq_psn = 0x111,
+		.sq_psn = 0x222,
+		.dest_qp_num = 0x4321,
+		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
+		.ah_attr = {.dlid = s.lid, .port_num = 1, .sl = 2},
+		.alt_ah_attr = {.dlid = s.lid, .port_num = 1},
+		.pkey_index = 5,
+		.alt_pkey_index = 6,
+		.max_rd_atomic = 2,
+		.max_dest_rd_atomic = 2,
+		.min_rnr_timer = 7,
+		.port_num = 1,
+		.timeout = 11,
+		.retry_cnt = 4,
+		.rnr_retry = 5,
+		.alt_port_num = 1,
+		.alt_timeout = 12,
 	};
 }
 
@@ -106,9 +140,14 @@ static void step(enum ibv_qp_state from, enum ibv_qp_state to)
 
 static void send_wrong(void)
 {
-	struct ibv_sge sge = {.addr = (uintptr_t)s.buf, .length = 8, .lkey = s.mr->lkey ^ 0x01000000};
-	struct ibv_send_wr wr = {.wr_id = 5, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
-				 .wr.ud = {.ah = ah, .remote_qpn = 1}}, *bad;
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)s.buf, .length = 8, .lkey = s.mr->lkey ^ 0x01000000};
+	struct ibv_send_wr wr = {.wr_id = 5,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .wr.ud = {.ah = ah, .remote_qpn = 1}},
+			   *bad;
 
 	CHECK_EQ(ibv_post_send(qp, &wr, &bad), 0);
 	expect_wc(s.scq, 5, IBV_WC_LOC_PROT_ERR);
@@ -157,7 +196,8 @@ static void trial(enum ibv_qp_state from, enum ibv_qp_state to, int mask, bool a
 	CHECK_EQ(before.qp_state, from);
 	ret = modify(from, to, mask);
 	if (ret != (allowed ? 0 : EINVAL))
-		fprintf(stderr, "type %d, from %d to %d, mask %#x: errno %d\n", qp->qp_type, from, to, mask, ret);
+		fprintf(stderr, "type %d, from %d to %d, mask %#x: errno %d\n", qp->qp_type, from,
+			to, mask, ret);
 	CHECK_EQ(ret, allowed ? 0 : EINVAL);
 	after = everything();
 	if (allowed) {
@@ -211,13 +251,15 @@ static void trials(enum ibv_qp_state from, enum ibv_qp_state to)
 		bring_to(from);
 		attr.qp_state = to;
 		attr.cur_qp_state = cur;
-		CHECK_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE | required), EINVAL);
+		CHECK_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE | required),
+			 EINVAL);
 		CHECK_EQ(real_state(qp), from);
 	}
 }
 
 /* Values that no port or HCA has, in a transition that is valid otherwise. */
-static void out_of_range(enum ibv_qp_state from, enum ibv_qp_state to, int bit, const char *what, struct ibv_qp_attr attr)
+static void out_of_range(enum ibv_qp_state from, enum ibv_qp_state to, int bit, const char *what,
+			 struct ibv_qp_attr attr)
 {
 	const struct rule *rule = rule_of(from, to);
 	struct ibv_qp_attr before, after;
@@ -238,11 +280,12 @@ static void out_of_range(enum ibv_qp_state from, enum ibv_qp_state to, int bit, 
 
 static void ranges(void)
 {
-#define WRONG(from, to, bit, change) do { \
-	struct ibv_qp_attr attr = good_values(); \
-	change; \
-	out_of_range(IBV_QPS_##from, IBV_QPS_##to, IBV_QP_##bit, #change, attr); \
-} while (0)
+#define WRONG(from, to, bit, change)                                                               \
+	do {                                                                                       \
+		struct ibv_qp_attr attr = good_values();                                           \
+		change;                                                                            \
+		out_of_range(IBV_QPS_##from, IBV_QPS_##to, IBV_QP_##bit, #change, attr);           \
+	} while (0)
 	WRONG(RESET, INIT, PORT, attr.port_num = 0);
 	WRONG(RESET, INIT, PORT, attr.port_num = 3);
 	WRONG(RESET, INIT, PKEY_INDEX, attr.pkey_index = 128);
@@ -264,11 +307,14 @@ static void ranges(void)
 
 static void table(enum ibv_qp_type type)
 {
-	static const struct ibv_qp_cap cap = {.max_send_wr = 2, .max_recv_wr = 2, .max_send_sge = 1, .max_recv_sge = 1};
+	static const struct ibv_qp_cap cap = {
+		.max_send_wr = 2, .max_recv_wr = 2, .max_send_sge = 1, .max_recv_sge = 1};
 
 	qp = make_qp(&s, type, NULL, type == IBV_QPT_XRC ? domain : NULL, &cap);
 	class = type == IBV_QPT_UD ? UD : type == IBV_QPT_UC ? UC : RC;
-	unseen = type == IBV_QPT_XRC && !(qp->qp_num & 1 << 23) ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0;
+	unseen = type == IBV_QPT_XRC && !(qp->qp_num & 1 << 23)
+			 ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER
+			 : 0;
 	for (int from = 0; from < STATES; from++) {
 		if (from == IBV_QPS_SQE && class == RC)
 			continue;

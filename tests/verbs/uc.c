@@ -100,14 +100,16 @@ static void send_and_see(uint64_t id, size_t off, uint32_t len, uint64_t seed)
 
 static void write_and_see(uint64_t id, uint32_t len, uint64_t raddr, uint32_t rkey)
 {
-	CHECK_EQ(post_rdma1(qp, &s, IBV_WR_RDMA_WRITE, id, 0, len, raddr, rkey, IBV_SEND_SIGNALED), 0);
+	CHECK_EQ(post_rdma1(qp, &s, IBV_WR_RDMA_WRITE, id, 0, len, raddr, rkey, IBV_SEND_SIGNALED),
+		 0);
 	CHECK_EQ(expect_wc(s.scq, id, IBV_WC_SUCCESS).opcode, IBV_WC_RDMA_WRITE);
 }
 
 static void sender(void)
 {
 	struct ibv_sge sge;
-	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED}, *bad;
+	struct ibv_send_wr wr = {.sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED},
+			   *bad;
 	uint64_t raddr;
 	uint32_t rkey;
 
@@ -168,13 +170,20 @@ static void send_errors(enum ibv_qp_type type)
 		{IBV_WR_RDMA_READ, 0, 64, IBV_WC_LOC_QP_OP_ERR},
 		{IBV_WR_ATOMIC_FETCH_AND_ADD, 0, 8, IBV_WC_LOC_QP_OP_ERR},
 	};
-	struct ibv_qp *a = make_qp(&s, type, NULL, NULL, NULL), *b = make_qp(&s, type, NULL, NULL, NULL);
+	struct ibv_qp *a = make_qp(&s, type, NULL, NULL, NULL),
+		      *b = make_qp(&s, type, NULL, NULL, NULL);
 
 	connect_pair(&s, a, b);
 	CHECK_EQ(post_recv1(a, &s, 50, 4096, 64), 0);
 	for (unsigned int i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		struct ibv_sge sge = {.addr = (uintptr_t)s.buf, .length = wrong[i].len, .lkey = s.mr->lkey ^ wrong[i].key_change};
-		struct ibv_send_wr wr = {.wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = wrong[i].opcode}, *bad;
+		struct ibv_sge sge = {.addr = (uintptr_t)s.buf,
+				      .length = wrong[i].len,
+				      .lkey = s.mr->lkey ^ wrong[i].key_change};
+		struct ibv_send_wr wr = {.wr_id = 1,
+					 .sg_list = &sge,
+					 .num_sge = 1,
+					 .opcode = wrong[i].opcode},
+				   *bad;
 
 		wr.wr.rdma.remote_addr = (uintptr_t)s.buf + 8192;
 		wr.wr.rdma.rkey = s.mr->rkey;

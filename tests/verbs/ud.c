@@ -7,8 +7,8 @@
 
 #include "verbs_test.h"
 
-#define QKEY 0x11111111		/* set by to_init() */
-#define GRH 40
+#define QKEY 0x11111111 /* set by to_init() */
+#define GRH  40
 
 enum { QPN = 0, LID = 4, GID = 8 };
 
@@ -48,18 +48,29 @@ static struct ibv_ah *make_ah(uint16_t dlid, const union ibv_gid *dgid)
 	return ah;
 }
 
-static void send_ud(struct ibv_qp *from, uint64_t id, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey, uint32_t len, uint32_t imm)
+static void send_ud(struct ibv_qp *from, uint64_t id, struct ibv_ah *ah, uint32_t qpn,
+		    uint32_t qkey, uint32_t len, uint32_t imm)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)s.buf, .length = len, .lkey = s.mr->lkey};
-	struct ibv_send_wr wr = {
-		.wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = imm ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
-		.send_flags = IBV_SEND_SIGNALED, .imm_data = imm, .wr.ud = {.ah = ah, .remote_qpn = qpn, .remote_qkey = qkey},
-	}, *bad;
+	struct ibv_send_wr wr =
+				   {
+					   .wr_id = id,
+					   .sg_list = &sge,
+					   .num_sge = 1,
+					   .opcode = imm ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
+					   .send_flags = IBV_SEND_SIGNALED,
+					   .imm_data = imm,
+					   .wr.ud = {.ah = ah,
+						     .remote_qpn = qpn,
+						     .remote_qkey = qkey},
+				   },
+			   *bad;
 
 	CHECK_EQ(ibv_post_send(from, &wr, &bad), 0);
 }
 
-static void check_grh(const uint8_t *at, const union ibv_gid *sgid, const union ibv_gid *dgid, uint32_t payload)
+static void check_grh(const uint8_t *at, const union ibv_gid *sgid, const union ibv_gid *dgid,
+		      uint32_t payload)
 {
 	const struct ibv_grh *grh = (const struct ibv_grh *)at;
 
@@ -108,7 +119,8 @@ static void receiver(int arg)
 	CHECK_EQ(wc.imm_data, 0x98765432);
 	check_grh(s.buf + 8192, &peer_gid, &my_gid, 101 + 4);
 	CHECK_EQ(differs(s.buf + 8192 + GRH, 101, 2), -1);
-	CHECK_EQ(ibv_init_ah_from_wc(s.context, 1, &wc, (struct ibv_grh *)(s.buf + 8192), &attr), 0);
+	CHECK_EQ(ibv_init_ah_from_wc(s.context, 1, &wc, (struct ibv_grh *)(s.buf + 8192), &attr),
+		 0);
 	CHECK_EQ(attr.is_global, 1);
 	CHECK_EQ(memcmp(&attr.grh.dgid, &peer_gid, 16), 0);
 	CHECK_EQ(attr.grh.sgid_index, 0);
@@ -277,7 +289,8 @@ static void mistakes(void)
 
 static void multicast(void)
 {
-	union ibv_gid group = {.raw = {0xff, 0x12, 0xa0, 0x1c, [15] = 7}}, other = group, unicast = my_gid;
+	union ibv_gid group = {.raw = {0xff, 0x12, 0xa0, 0x1c, [15] = 7}}, other = group,
+		      unicast = my_gid;
 	struct ibv_qp *m[3], *rc = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
 	uint16_t mlid = 0xc007;
 	struct ibv_ah *ah;
@@ -291,7 +304,7 @@ static void multicast(void)
 	CHECK_EQ(ibv_detach_mcast(m[0], &group, mlid), EINVAL);
 	for (int i = 0; i < 2; i++)
 		CHECK_EQ(ibv_attach_mcast(m[i], &group, mlid), 0);
-	CHECK_EQ(ibv_attach_mcast(m[0], &group, mlid), 0);	/* attaching again has no effect */
+	CHECK_EQ(ibv_attach_mcast(m[0], &group, mlid), 0); /* attaching again has no effect */
 	CHECK_EQ(ibv_attach_mcast(m[2], &other, mlid), 0);
 	ah = make_ah(mlid, &group);
 

@@ -22,16 +22,19 @@ static void say_seed(void)
 
 void check_failed(const char *file, int line, const char *what, int err)
 {
-	fprintf(stderr, "%s:%d: process %d: not so: %s (errno %d, %s)\n", file, line, (int)getpid(), what, err, strerror(err));
+	fprintf(stderr, "%s:%d: process %d: not so: %s (errno %d, %s)\n", file, line, (int)getpid(),
+		what, err, strerror(err));
 	say_seed();
 	exit(1);
 }
 
-void check_equal(const char *file, int line, const char *a, const char *b, long long va, long long vb)
+void check_equal(const char *file, int line, const char *a, const char *b, long long va,
+		 long long vb)
 {
 	if (va == vb)
 		return;
-	fprintf(stderr, "%s:%d: process %d: %s is %lld, %s is %lld\n", file, line, (int)getpid(), a, va, b, vb);
+	fprintf(stderr, "%s:%d: process %d: %s is %lld, %s is %lld\n", file, line, (int)getpid(), a,
+		va, b, vb);
 	say_seed();
 	exit(1);
 }
@@ -48,7 +51,8 @@ unsigned int test_seconds(void)
 
 void test_begin(void)
 {
-	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
 	CHECK(board != MAP_FAILED);
 	alarm(test_seconds());
 }
@@ -85,7 +89,8 @@ void join(pid_t pid)
 
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
 	if (WIFSIGNALED(status))
-		fprintf(stderr, "process %d was ended by signal %d (%s)\n", (int)pid, WTERMSIG(status), strsignal(WTERMSIG(status)));
+		fprintf(stderr, "process %d was ended by signal %d (%s)\n", (int)pid,
+			WTERMSIG(status), strsignal(WTERMSIG(status)));
 	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
@@ -150,8 +155,9 @@ void port_change(const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(change, sizeof(change), fmt, ap);
 	va_end(ap);
-	snprintf(command, sizeof(command), "'%s' port '%s' --host %s mlx4_0:1 %s", environment("SOFTHCA"),
-		 environment("SOFTHCA_INSTANCE"), host ? host : "0", change);
+	snprintf(command, sizeof(command), "'%s' port '%s' --host %s mlx4_0:1 %s",
+		 environment("SOFTHCA"), environment("SOFTHCA_INSTANCE"), host ? host : "0",
+		 change);
 	CHECK_EQ(system(command), 0);
 }
 
@@ -159,7 +165,8 @@ void fabric_fault(const char *what)
 {
 	char command[4096];
 
-	snprintf(command, sizeof(command), "'%s' fault '%s' %s", environment("SOFTHCA"), environment("SOFTHCA_INSTANCE"), what);
+	snprintf(command, sizeof(command), "'%s' fault '%s' %s", environment("SOFTHCA"),
+		 environment("SOFTHCA_INSTANCE"), what);
 	CHECK_EQ(system(command), 0);
 }
 
@@ -169,7 +176,8 @@ uint64_t hca_counter(const char *name)
 	uint64_t value = UINT64_MAX;
 	FILE *f;
 
-	snprintf(command, sizeof(command), "'%s' show --json '%s'", environment("SOFTHCA"), environment("SOFTHCA_INSTANCE"));
+	snprintf(command, sizeof(command), "'%s' show --json '%s'", environment("SOFTHCA"),
+		 environment("SOFTHCA_INSTANCE"));
 	snprintf(key, sizeof(key), "\"%s\":", name);
 	f = popen(command, "r");
 	CHECK(f);
@@ -222,7 +230,8 @@ void side_open(struct side *s, size_t size, int cqe, int flags)
 	s->buf = mmap(NULL, s->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(s->buf != MAP_FAILED);
 	s->mr = ibv_reg_mr(s->pd, s->buf, s->size,
-			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
 	CHECK(s->mr);
 }
 
@@ -239,10 +248,11 @@ void side_close(struct side *s)
 	munmap(s->buf, s->size);
 }
 
-struct ibv_qp *make_qp(struct side *s, enum ibv_qp_type type, struct ibv_srq *srq, struct ibv_xrc_domain *domain,
-		       const struct ibv_qp_cap *cap)
+struct ibv_qp *make_qp(struct side *s, enum ibv_qp_type type, struct ibv_srq *srq,
+		       struct ibv_xrc_domain *domain, const struct ibv_qp_cap *cap)
 {
-	static const struct ibv_qp_cap usual = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 4, .max_recv_sge = 4};
+	static const struct ibv_qp_cap usual = {
+		.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 4, .max_recv_sge = 4};
 	struct ibv_qp_init_attr attr = {
 		.send_cq = s->scq,
 		.recv_cq = s->rcq,
@@ -275,7 +285,8 @@ void link_defaults(struct link *l, uint16_t dlid, uint32_t dest_qpn)
 		.rd_atomic = 4,
 		.dest_rd_atomic = 4,
 		.port = 1,
-		.access = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+		.access =
+			IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
 	};
 }
 
@@ -288,8 +299,10 @@ int to_init(struct ibv_qp *qp, const struct link *l)
 		.qkey = 0x11111111,
 	};
 
-	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-			     (qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
+	return ibv_modify_qp(
+		qp, &attr,
+		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			(qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 }
 
 int to_rtr(struct ibv_qp *qp, const struct link *l)
@@ -325,7 +338,8 @@ int to_rts(struct ibv_qp *qp, const struct link *l)
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 
 	if (qp->qp_type != IBV_QPT_UD && qp->qp_type != IBV_QPT_UC)
-		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			IBV_QP_MAX_QP_RD_ATOMIC;
 	return ibv_modify_qp(qp, &attr, mask);
 }
 
@@ -379,7 +393,8 @@ void connect_pair(struct side *s, struct ibv_qp *a, struct ibv_qp *b)
 
 static struct ibv_sge sge_of(struct side *s, size_t off, uint32_t len)
 {
-	return (struct ibv_sge){.addr = (uintptr_t)s->buf + off, .length = len, .lkey = s->mr->lkey};
+	return (struct ibv_sge){
+		.addr = (uintptr_t)s->buf + off, .length = len, .lkey = s->mr->lkey};
 }
 
 int post_recv1(struct ibv_qp *qp, struct side *s, uint64_t wr_id, size_t off, uint32_t len)
@@ -398,24 +413,37 @@ int post_srq1(struct ibv_srq *srq, struct side *s, uint64_t wr_id, size_t off, u
 	return ibv_post_srq_recv(srq, &wr, &bad);
 }
 
-int post_send1(struct ibv_qp *qp, struct side *s, uint64_t wr_id, size_t off, uint32_t len, int flags)
+int post_send1(struct ibv_qp *qp, struct side *s, uint64_t wr_id, size_t off, uint32_t len,
+	       int flags)
 {
 	struct ibv_sge sge = sge_of(s, off, len);
-	struct ibv_send_wr wr = {
-		.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = flags,
-	}, *bad;
+	struct ibv_send_wr wr =
+				   {
+					   .wr_id = wr_id,
+					   .sg_list = &sge,
+					   .num_sge = 1,
+					   .opcode = IBV_WR_SEND,
+					   .send_flags = flags,
+				   },
+			   *bad;
 
 	return ibv_post_send(qp, &wr, &bad);
 }
 
-int post_rdma1(struct ibv_qp *qp, struct side *s, enum ibv_wr_opcode opcode, uint64_t wr_id, size_t off, uint32_t len,
-	       uint64_t raddr, uint32_t rkey, int flags)
+int post_rdma1(struct ibv_qp *qp, struct side *s, enum ibv_wr_opcode opcode, uint64_t wr_id,
+	       size_t off, uint32_t len, uint64_t raddr, uint32_t rkey, int flags)
 {
 	struct ibv_sge sge = sge_of(s, off, len);
-	struct ibv_send_wr wr = {
-		.wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = opcode, .send_flags = flags,
-		.wr.rdma = {.remote_addr = raddr, .rkey = rkey},
-	}, *bad;
+	struct ibv_send_wr wr =
+				   {
+					   .wr_id = wr_id,
+					   .sg_list = &sge,
+					   .num_sge = 1,
+					   .opcode = opcode,
+					   .send_flags = flags,
+					   .wr.rdma = {.remote_addr = raddr, .rkey = rkey},
+				   },
+			   *bad;
 
 	return ibv_post_send(qp, &wr, &bad);
 }
@@ -437,8 +465,8 @@ struct ibv_wc expect_wc(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status st
 	struct ibv_wc wc = next_wc(cq);
 
 	if (wc.status != status)
-		fprintf(stderr, "wr_id %#llx completed with \"%s\" (vendor %#x)\n", (unsigned long long)wc.wr_id,
-			ibv_wc_status_str(wc.status), wc.vendor_err);
+		fprintf(stderr, "wr_id %#llx completed with \"%s\" (vendor %#x)\n",
+			(unsigned long long)wc.wr_id, ibv_wc_status_str(wc.status), wc.vendor_err);
 	CHECK_EQ(wc.status, status);
 	CHECK_EQ(wc.wr_id, wr_id);
 	return wc;

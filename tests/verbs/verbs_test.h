@@ -25,16 +25,17 @@
 
 /* Checks the condition. If it is false, says where and which, and ends this process (and so the
  * test) with status 1. */
-#define CHECK(cond) \
-	do { \
-		if (!(cond)) \
-			check_failed(__FILE__, __LINE__, #cond, errno); \
+#define CHECK(cond)                                                                                \
+	do {                                                                                       \
+		if (!(cond))                                                                       \
+			check_failed(__FILE__, __LINE__, #cond, errno);                            \
 	} while (0)
 /* Compares both as long long, and prints both if they differ. */
 #define CHECK_EQ(a, b) check_equal(__FILE__, __LINE__, #a, #b, (long long)(a), (long long)(b))
 
 void check_failed(const char *file, int line, const char *what, int err) __attribute__((noreturn));
-void check_equal(const char *file, int line, const char *a, const char *b, long long va, long long vb);
+void check_equal(const char *file, int line, const char *a, const char *b, long long va,
+		 long long vb);
 
 /* How long a process of a test may take: 50 seconds, or as many as TEST_SECONDS of the environment
  * says, for a machine that is slow. */
@@ -44,9 +45,9 @@ unsigned int test_seconds(void);
 
 #define BOARD_WORDS 4096
 extern struct board {
-	uint64_t word[BOARD_WORDS];	/* free for the test to use */
-	uint32_t arrived, generation;	/* for meet() */
-} *board;
+	uint64_t word[BOARD_WORDS];   /* free for the test to use */
+	uint32_t arrived, generation; /* for meet() */
+} * board;
 
 /* The first call of main(). Sets up board and the alarm. */
 void test_begin(void);
@@ -82,23 +83,23 @@ uint64_t hca_counter(const char *name);
 struct side {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
-	struct ibv_comp_channel *channel;	/* NULL without SIDE_CHANNEL */
-	struct ibv_cq *scq, *rcq;		/* may be the same */
+	struct ibv_comp_channel *channel; /* NULL without SIDE_CHANNEL */
+	struct ibv_cq *scq, *rcq;	  /* may be the same */
 	struct ibv_mr *mr;
 	uint8_t *buf;
 	size_t size;
 	uint16_t lid;
 };
-#define SIDE_CHANNEL 1		/* rcq has a completion channel */
-#define SIDE_ONE_CQ 2		/* scq == rcq */
+#define SIDE_CHANNEL 1 /* rcq has a completion channel */
+#define SIDE_ONE_CQ  2 /* scq == rcq */
 
 void side_open(struct side *s, size_t size, int cqe, int flags);
 void side_close(struct side *s);
 struct ibv_context *open_device(unsigned int number);
 
 /* Makes a QP in RESET. A NULL cap means 16 work requests, 4 SGEs, no inline data. */
-struct ibv_qp *make_qp(struct side *s, enum ibv_qp_type type, struct ibv_srq *srq, struct ibv_xrc_domain *domain,
-		       const struct ibv_qp_cap *cap);
+struct ibv_qp *make_qp(struct side *s, enum ibv_qp_type type, struct ibv_srq *srq,
+		       struct ibv_xrc_domain *domain, const struct ibv_qp_cap *cap);
 
 /* How an RC, UC or XRC QP is connected. The values of link_defaults() suit a test that waits for no
  * timer. */
@@ -110,12 +111,12 @@ struct link {
 	int access;
 };
 void link_defaults(struct link *l, uint16_t dlid, uint32_t dest_qpn);
-int to_init(struct ibv_qp *qp, const struct link *l);		/* 0 or a positive errno value */
+int to_init(struct ibv_qp *qp, const struct link *l); /* 0 or a positive errno value */
 int to_rtr(struct ibv_qp *qp, const struct link *l);
 int to_rts(struct ibv_qp *qp, const struct link *l);
-void connect_qp(struct ibv_qp *qp, const struct link *l);	/* all three steps, checked */
-int to_state(struct ibv_qp *qp, enum ibv_qp_state state);	/* RESET, ERR, SQD: no other mask */
-enum ibv_qp_state real_state(struct ibv_qp *qp);		/* as query_qp reports it */
+void connect_qp(struct ibv_qp *qp, const struct link *l); /* all three steps, checked */
+int to_state(struct ibv_qp *qp, enum ibv_qp_state state); /* RESET, ERR, SQD: no other mask */
+enum ibv_qp_state real_state(struct ibv_qp *qp);	  /* as query_qp reports it */
 /* Connects two RC (or UC) QPs of one process to each other, or one to itself. */
 void connect_pair(struct side *s, struct ibv_qp *a, struct ibv_qp *b);
 /* The same, with everything else taken from the link. */
@@ -123,9 +124,10 @@ void connect_pair_as(struct side *s, struct ibv_qp *a, struct ibv_qp *b, const s
 
 int post_recv1(struct ibv_qp *qp, struct side *s, uint64_t wr_id, size_t off, uint32_t len);
 int post_srq1(struct ibv_srq *srq, struct side *s, uint64_t wr_id, size_t off, uint32_t len);
-int post_send1(struct ibv_qp *qp, struct side *s, uint64_t wr_id, size_t off, uint32_t len, int flags);
-int post_rdma1(struct ibv_qp *qp, struct side *s, enum ibv_wr_opcode opcode, uint64_t wr_id, size_t off, uint32_t len,
-	       uint64_t raddr, uint32_t rkey, int flags);
+int post_send1(struct ibv_qp *qp, struct side *s, uint64_t wr_id, size_t off, uint32_t len,
+	       int flags);
+int post_rdma1(struct ibv_qp *qp, struct side *s, enum ibv_wr_opcode opcode, uint64_t wr_id,
+	       size_t off, uint32_t len, uint64_t raddr, uint32_t rkey, int flags);
 
 /* Returns the next completion, within the time limit of the test. */
 struct ibv_wc next_wc(struct ibv_cq *cq);

@@ -7,7 +7,7 @@
 #include "xrc_test.h"
 
 #define ROUNDS 200
-#define LEN 700
+#define LEN    700
 
 enum { QPN = 0, LID = 2, SRQN = 4 };
 
@@ -39,7 +39,9 @@ static void peer(int me)
 		struct ibv_wc wc;
 
 		fill(s.buf + 4096, LEN, n * 2 + me);
-		CHECK_EQ(post_xrc(qp, &s, 100 + n, 4096, LEN, (uint32_t)board->word[SRQN + !me], IBV_SEND_SIGNALED), 0);
+		CHECK_EQ(post_xrc(qp, &s, 100 + n, 4096, LEN, (uint32_t)board->word[SRQN + !me],
+				  IBV_SEND_SIGNALED),
+			 0);
 		wc = expect_wc(s.rcq, 1, IBV_WC_SUCCESS);
 		CHECK_EQ(wc.qp_num, qp->qp_num);
 		CHECK_EQ(wc.src_qp, srq->xrc_srq_num);

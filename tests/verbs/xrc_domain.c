@@ -41,7 +41,7 @@ static void every_case(int fd)
 	CHECK_EQ(try_open(fd, O_EXCL), EAGAIN);
 	CHECK_EQ(try_open(fd, O_CREAT), 0);
 	CHECK_EQ(try_open(fd, O_CREAT | O_EXCL), 0);
-	CHECK_EQ(try_open(fd, 0), EAGAIN);	/* the last reference ended it */
+	CHECK_EQ(try_open(fd, 0), EAGAIN); /* the last reference ended it */
 
 	CHECK_EQ(open_domain(context, fd, O_CREAT, &held), 0);
 	CHECK_EQ(try_open(fd, 0), 0);
@@ -117,10 +117,12 @@ static void bind_mounted(void)
 {
 	char *real = path_of("real"), *over = path_of("over");
 	struct ibv_xrc_domain *held;
-	int fd = open(real, O_RDWR | O_CREAT, 0600), below = open(over, O_RDWR | O_CREAT, 0600), through;
+	int fd = open(real, O_RDWR | O_CREAT, 0600), below = open(over, O_RDWR | O_CREAT, 0600),
+	    through;
 
 	CHECK(fd >= 0 && below >= 0);
-	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) || mount(real, over, NULL, MS_BIND, NULL)) {
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount(real, over, NULL, MS_BIND, NULL)) {
 		printf("bind mounts not tried: %s\n", strerror(errno));
 	} else {
 		CHECK_EQ(open_domain(context, fd, O_CREAT, &held), 0);

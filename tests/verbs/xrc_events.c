@@ -45,10 +45,12 @@ static void listener(int me)
 	/* One message in RTR raised COMM_EST; a bad one was refused. */
 	if (me < 2) {
 		CHECK_EQ(ibv_get_async_event(s.context, &event), 0);
-		CHECK_EQ((unsigned int)event.event_type, (unsigned int)(IBV_EVENT_COMM_EST | IBV_XRC_QP_EVENT_FLAG));
+		CHECK_EQ((unsigned int)event.event_type,
+			 (unsigned int)(IBV_EVENT_COMM_EST | IBV_XRC_QP_EVENT_FLAG));
 		CHECK_EQ(event.element.xrc_qp_num, qpn);
 		ibv_ack_async_event(&event);
-		event = expect_event(s.context, (int)(IBV_EVENT_QP_REQ_ERR | IBV_XRC_QP_EVENT_FLAG));
+		event = expect_event(s.context,
+				     (int)(IBV_EVENT_QP_REQ_ERR | IBV_XRC_QP_EVENT_FLAG));
 		CHECK_EQ(event.element.xrc_qp_num, qpn);
 	}
 	CHECK(!event_pending(s.context));

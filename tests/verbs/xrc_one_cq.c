@@ -8,16 +8,16 @@
  */
 #include "xrc_test.h"
 
-#define LEN 300
-#define DEPTH 8		/* receives posted to an SRQ */
-#define SLOT(n) ((size_t)(n) * 512)
+#define LEN	300
+#define DEPTH	8 /* receives posted to an SRQ */
+#define SLOT(n) ((size_t)(n)*512)
 
 /* A QP, with the SRQ that its peer sends to. The two SRQs may be the same. */
 struct end {
 	struct ibv_qp *qp;
 	struct ibv_srq *srq, *peers_srq;
 	uint32_t peer_qpn;
-	uint64_t sent, received;	/* contents of the next */
+	uint64_t sent, received; /* contents of the next */
 };
 
 static struct side s;
@@ -26,7 +26,8 @@ static struct ibv_xrc_domain *domain;
 static void open_ends(struct end *e, int n)
 {
 	for (int i = 0; i < n; i++) {
-		e[i] = (struct end){.srq = make_xrc_srq(&s, domain, DEPTH), .qp = make_qp(&s, IBV_QPT_XRC, NULL, domain, NULL)};
+		e[i] = (struct end){.srq = make_xrc_srq(&s, domain, DEPTH),
+				    .qp = make_qp(&s, IBV_QPT_XRC, NULL, domain, NULL)};
 		CHECK(e[i].qp->send_cq == e[i].qp->recv_cq);
 		for (int k = 0; k < DEPTH; k++)
 			CHECK_EQ(post_srq1(e[i].srq, &s, 1000 + k, SLOT(k + i * DEPTH), LEN), 0);
@@ -52,7 +53,9 @@ static void send_one(struct end *e)
 	size_t from = SLOT(2 * DEPTH + e->sent % DEPTH);
 
 	fill(s.buf + from, LEN, e->qp->qp_num * 1000 + e->sent);
-	CHECK_EQ(post_xrc(e->qp, &s, e->sent, from, LEN, e->peers_srq->xrc_srq_num, IBV_SEND_SIGNALED), 0);
+	CHECK_EQ(post_xrc(e->qp, &s, e->sent, from, LEN, e->peers_srq->xrc_srq_num,
+			  IBV_SEND_SIGNALED),
+		 0);
 	e->sent++;
 }
 
@@ -82,7 +85,8 @@ static bool take(struct end *e, int n, const struct ibv_wc *wc, uint64_t done[2]
 	CHECK_EQ(wc->src_qp, at->srq->xrc_srq_num);
 	slot = (int)wc->wr_id - 1000;
 	CHECK(slot >= 0 && slot < DEPTH);
-	CHECK_EQ(differs(s.buf + SLOT(slot + i * DEPTH), LEN, at->peer_qpn * 1000 + at->received), -1);
+	CHECK_EQ(differs(s.buf + SLOT(slot + i * DEPTH), LEN, at->peer_qpn * 1000 + at->received),
+		 -1);
 	at->received++;
 	CHECK_EQ(post_srq1(at->srq, &s, wc->wr_id, SLOT(slot + i * DEPTH), LEN), 0);
 	return true;
@@ -152,7 +156,8 @@ static void no_such_srq(int n)
 	CHECK_EQ(wc.wr_id, 55);
 	CHECK(wc.status != IBV_WC_SUCCESS);
 	CHECK_EQ(wc.qp_num, e[0].qp->qp_num);
-	CHECK_EQ(post_xrc(e[0].qp, &s, 56, 0, LEN, e[0].peers_srq->xrc_srq_num, IBV_SEND_SIGNALED), 0);
+	CHECK_EQ(post_xrc(e[0].qp, &s, 56, 0, LEN, e[0].peers_srq->xrc_srq_num, IBV_SEND_SIGNALED),
+		 0);
 	CHECK_EQ(expect_wc(s.rcq, 56, IBV_WC_WR_FLUSH_ERR).qp_num, e[0].qp->qp_num);
 	done[0] = done[1] = 0;
 	for (int i = 0; i < 4; i++)

@@ -66,7 +66,8 @@ static void states(struct side *s, struct ibv_xrc_domain *domain)
 	CHECK_EQ(attr.min_rnr_timer, 1);
 	CHECK_EQ(attr.port_num, 1);
 	CHECK_EQ(init.qp_type, IBV_QPT_XRC);
-	CHECK(init.xrc_domain == domain && !init.send_cq && !init.recv_cq && !init.srq && !init.qp_context);
+	CHECK(init.xrc_domain == domain && !init.send_cq && !init.recv_cq && !init.srq &&
+	      !init.qp_context);
 	CHECK_EQ(init.cap.max_send_wr, 1);
 	CHECK_EQ(init.cap.max_send_sge, 1);
 	CHECK_EQ(init.cap.max_recv_wr, 0);

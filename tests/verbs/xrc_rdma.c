@@ -29,7 +29,9 @@ static void target(int arg)
 	qpn = make_rcv_qp(domain);
 	pd = ibv_alloc_pd(s.context);
 	CHECK(pd);
-	foreign = ibv_reg_mr(pd, s.buf, s.size, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
+	foreign = ibv_reg_mr(pd, s.buf, s.size,
+			     IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+				     IBV_ACCESS_REMOTE_READ);
 	CHECK(foreign);
 	post(LID, s.lid);
 	post(SRQN, srq->xrc_srq_num);

@@ -70,7 +70,7 @@ int main(void)
 	CHECK(strstr(said, "ibv_create_xrc_rcv_qp()"));
 	l.dest_qpn = other->qp_num;
 	connect_listening(one, &l);
-	CHECK_EQ(strlen(said), 0);	/* the warning comes once */
+	CHECK_EQ(strlen(said), 0); /* the warning comes once */
 	CHECK_EQ(post_srq1(srq, &s, 2, 0, LEN), 0);
 	CHECK_EQ(post_xrc(one, &s, 8, 4096, LEN, srq->xrc_srq_num, IBV_SEND_SIGNALED), 0);
 	expect_wc(s.scq, 8, IBV_WC_RETRY_EXC_ERR);

@@ -8,12 +8,20 @@
 
 #include "xrc_test.h"
 
-#define SLOTS 64
-#define LEN 512
-#define MESSAGES 600	/* to the survivor, in total */
-#define KILL_AT 200	/* messages that the survivor has when the other is killed */
+#define SLOTS	 64
+#define LEN	 512
+#define MESSAGES 600 /* to the survivor, in total */
+#define KILL_AT	 200 /* messages that the survivor has when the other is killed */
 
-enum { RCV_QPN = 0, LID = 1, SRQN = 2 /* and 3 */, SEND_QPN = 4, SEND_LID = 5, READY = 6, GOT = 8 /* and 9 */ };
+enum {
+	RCV_QPN = 0,
+	LID = 1,
+	SRQN = 2 /* and 3 */,
+	SEND_QPN = 4,
+	SEND_LID = 5,
+	READY = 6,
+	GOT = 8 /* and 9 */
+};
 
 static int fd;
 
@@ -45,7 +53,7 @@ static void receiver(int me)
 
 	side_open(&s, SLOTS * LEN, SLOTS, 0);
 	if (me == 1)
-		await(RCV_QPN, 1);	/* the other one creates the domain */
+		await(RCV_QPN, 1); /* the other one creates the domain */
 	domain = domain_of(&s, fd);
 	srq = make_xrc_srq(&s, domain, SLOTS);
 	for (int i = 0; i < SLOTS; i++)
@@ -101,7 +109,9 @@ static void sender(int arg)
 			one_left = true;
 		for (int to = one_left ? 1 : 0; to < 2; to++) {
 			fill(s.buf, LEN, n * 2 + to);
-			CHECK_EQ(post_xrc(qp, &s, n, 0, LEN, (uint32_t)board->word[SRQN + to], IBV_SEND_SIGNALED), 0);
+			CHECK_EQ(post_xrc(qp, &s, n, 0, LEN, (uint32_t)board->word[SRQN + to],
+					  IBV_SEND_SIGNALED),
+				 0);
 			expect_wc(s.scq, n, IBV_WC_SUCCESS);
 		}
 		/*

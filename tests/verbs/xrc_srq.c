@@ -16,7 +16,8 @@ struct way {
 
 static struct way make_way(uint8_t rnr_retry)
 {
-	struct way w = {.send = make_qp(&s, IBV_QPT_XRC, NULL, mine, NULL), .rcv = make_rcv_qp(theirs)};
+	struct way w = {.send = make_qp(&s, IBV_QPT_XRC, NULL, mine, NULL),
+			.rcv = make_rcv_qp(theirs)};
 	struct link l;
 
 	link_defaults(&l, s.lid, w.send->qp_num);
@@ -41,7 +42,9 @@ static void delivery(void)
 
 	/* The message is sent first, and received when there is a receive: RNR without limit. */
 	fill(s.buf, 3000, 1);
-	CHECK_EQ(post_xrc(w.send, &s, 1, 0, 3000, srq->xrc_srq_num, IBV_SEND_SIGNALED | IBV_SEND_SOLICITED), 0);
+	CHECK_EQ(post_xrc(w.send, &s, 1, 0, 3000, srq->xrc_srq_num,
+			  IBV_SEND_SIGNALED | IBV_SEND_SOLICITED),
+		 0);
 	expect_silence(s.scq, 5);
 	CHECK_EQ(post_srq1(srq, &r, 11, 0, 4096), 0);
 	wc = expect_wc(r.rcq, 11, IBV_WC_SUCCESS);
@@ -107,7 +110,9 @@ static void wrong_number(uint32_t srqn)
 	CHECK_EQ(rcv_state(theirs, w.rcv), IBV_QPS_ERR);
 	expect_silence(r.rcq, 1);
 	/* The event is about the receive QP. */
-	CHECK_EQ(expect_event(r.context, (int)(IBV_EVENT_QP_REQ_ERR | IBV_XRC_QP_EVENT_FLAG)).element.xrc_qp_num, w.rcv);
+	CHECK_EQ(expect_event(r.context, (int)(IBV_EVENT_QP_REQ_ERR | IBV_XRC_QP_EVENT_FLAG))
+			 .element.xrc_qp_num,
+		 w.rcv);
 	end_way(&w);
 }
 

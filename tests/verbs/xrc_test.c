@@ -45,10 +45,12 @@ uint32_t make_rcv_qp(struct ibv_xrc_domain *domain)
 
 int rcv_to_init(struct ibv_xrc_domain *domain, uint32_t qpn, const struct link *l)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = l->port, .qp_access_flags = l->access};
+	struct ibv_qp_attr attr = {
+		.qp_state = IBV_QPS_INIT, .port_num = l->port, .qp_access_flags = l->access};
 
 	return ibv_modify_xrc_rcv_qp(domain, qpn, &attr,
-				     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+				     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					     IBV_QP_ACCESS_FLAGS);
 }
 
 int rcv_to_rtr(struct ibv_xrc_domain *domain, uint32_t qpn, const struct link *l)
@@ -64,8 +66,9 @@ int rcv_to_rtr(struct ibv_xrc_domain *domain, uint32_t qpn, const struct link *l
 	};
 
 	return ibv_modify_xrc_rcv_qp(domain, qpn, &attr,
-				     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				     IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+				     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+					     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+					     IBV_QP_MIN_RNR_TIMER);
 }
 
 int rcv_to_state(struct ibv_xrc_domain *domain, uint32_t qpn, enum ibv_qp_state state)
@@ -90,13 +93,20 @@ void connect_rcv(struct ibv_xrc_domain *domain, uint32_t qpn, const struct link 
 	CHECK_EQ(rcv_to_rtr(domain, qpn, l), 0);
 }
 
-int post_xrc(struct ibv_qp *qp, struct side *s, uint64_t wr_id, size_t off, uint32_t len, uint32_t srqn, int flags)
+int post_xrc(struct ibv_qp *qp, struct side *s, uint64_t wr_id, size_t off, uint32_t len,
+	     uint32_t srqn, int flags)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)s->buf + off, .length = len, .lkey = s->mr->lkey};
-	struct ibv_send_wr wr = {
-		.wr_id = wr_id, .sg_list = &sge, .num_sge = len ? 1 : 0, .opcode = IBV_WR_SEND, .send_flags = flags,
-		.xrc_remote_srq_num = srqn,
-	}, *bad;
+	struct ibv_send_wr wr =
+				   {
+					   .wr_id = wr_id,
+					   .sg_list = &sge,
+					   .num_sge = len ? 1 : 0,
+					   .opcode = IBV_WR_SEND,
+					   .send_flags = flags,
+					   .xrc_remote_srq_num = srqn,
+				   },
+			   *bad;
 
 	return ibv_post_send(qp, &wr, &bad);
 }

@@ -23,6 +23,7 @@ enum ibv_qp_state rcv_state(struct ibv_xrc_domain *domain, uint32_t qpn);
 /* Both steps, to INIT and RTR, checked. */
 void connect_rcv(struct ibv_xrc_domain *domain, uint32_t qpn, const struct link *l);
 /* Posts a SEND of [off, off+len) to an SRQ. */
-int post_xrc(struct ibv_qp *qp, struct side *s, uint64_t wr_id, size_t off, uint32_t len, uint32_t srqn, int flags);
+int post_xrc(struct ibv_qp *qp, struct side *s, uint64_t wr_id, size_t off, uint32_t len,
+	     uint32_t srqn, int flags);
 
 #endif

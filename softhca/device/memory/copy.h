@@ -63,8 +63,8 @@ void sh_copy_forward(void *to, const void *from, uint64_t len);
  * Copies len bytes from one piece to another. src_ctx 0: src is a plain pointer. False: the copy
  * has to go through the host interface, and nothing was copied.
  */
-SH_INLINE bool sh_copy_one(const struct sh_dev *dev, const struct sh_seg *dst, uint32_t src_ctx, const struct sh_seg *src,
-			   uint64_t len)
+SH_INLINE bool sh_copy_one(const struct sh_dev *dev, const struct sh_seg *dst, uint32_t src_ctx,
+			   const struct sh_seg *src, uint64_t len)
 {
 	const char *from = src_ctx ? sh_shared_at(dev, src) : (const void *)(uintptr_t)src->addr;
 	char *to = sh_shared_at(dev, dst);

@@ -16,10 +16,10 @@
  * How long the daemon sleeps for a lock (sh_lock_bounded): not at all. It only looks a few times,
  * for some microseconds.
  */
-#define SH_LOCK_WAIT_MS	0
+#define SH_LOCK_WAIT_MS 0
 
 /* Makes one function of all that every message runs, and keeps out of it what few messages run. */
-#define SH_INLINE static inline __attribute__((always_inline))
+#define SH_INLINE  static inline __attribute__((always_inline))
 #define SH_OUTLINE static __attribute__((noinline))
 
 enum sh_face { SH_FACE_OFED, SH_FACE_MAINLINE };
@@ -30,13 +30,13 @@ enum sh_face { SH_FACE_OFED, SH_FACE_MAINLINE };
  * sh_dev_attach() takes them from the header once; no other code reads them there.
  */
 struct sh_dev {
-	struct sh_instance *inst;	/* base of the mapping */
+	struct sh_instance *inst; /* base of the mapping */
 	const struct sh_host_ops *ops;
 	void *host;
-	uint32_t proc;			/* index of this process, 0 = the daemon */
+	uint32_t proc; /* index of this process, 0 = the daemon */
 	uint32_t hcas, hcas_per_host, ports;
 	uint32_t cqe_size;
-	uint64_t size, pool_off, shared_off;	/* the pool ends where shared memory begins */
+	uint64_t size, pool_off, shared_off; /* the pool ends where shared memory begins */
 	/*
 	 * How far this process has mapped the pool and the shared area: all of both after
 	 * sh_dev_attach(). The host may begin with less and extend it (ops->extend), in any thread
@@ -84,11 +84,12 @@ struct sh_hca *sh_hca(const struct sh_dev *dev, uint32_t index);
 SH_INLINE bool sh_ctx_live(const struct sh_dev *dev, uint32_t ctx)
 {
 	return ctx && ctx < SH_MAX_CTX &&
-	       __atomic_load_n(&((struct sh_ctx *)sh_at(dev, SH_CTX_OFF))[ctx].state, __ATOMIC_ACQUIRE) == SH_CTX_LIVE;
+	       __atomic_load_n(&((struct sh_ctx *)sh_at(dev, SH_CTX_OFF))[ctx].state,
+			       __ATOMIC_ACQUIRE) == SH_CTX_LIVE;
 }
 
-#define SH_COUNT(hca, what, n)	__atomic_fetch_add(&(hca)->counters.what, (n), __ATOMIC_RELAXED)
+#define SH_COUNT(hca, what, n) __atomic_fetch_add(&(hca)->counters.what, (n), __ATOMIC_RELAXED)
 /* Stands at each place where packets are dropped. The reasons are the counters drops_* (layout.h). */
-#define SH_DROPPED(hca, reason, n)	SH_COUNT(hca, drops_##reason, n)
+#define SH_DROPPED(hca, reason, n) SH_COUNT(hca, drops_##reason, n)
 
 #endif

@@ -12,8 +12,8 @@
 #include "instance.h"
 #include "tables.h"
 
-#define RETRY_NS	UINT64_C(20000000)
-#define XRC_QP_EVENT	0x80000000u
+#define RETRY_NS     UINT64_C(20000000)
+#define XRC_QP_EVENT 0x80000000u
 
 enum { EV_CQ_ERR = 0, EV_SRQ_ERR = 14, EV_SRQ_LIMIT = 15 };
 
@@ -32,7 +32,7 @@ _Static_assert(sizeof(struct record) == 16, "asynchronous event record");
 struct subject {
 	uint32_t *counter;
 	const uint32_t *live;
-	uint32_t expect;		/* what *live must be; 0: anything but 0 */
+	uint32_t expect; /* what *live must be; 0: anything but 0 */
 };
 
 static bool is_live(const struct subject *s)
@@ -130,7 +130,8 @@ static uint32_t spilled_in(const struct sh_evq *q)
 
 static void mark_spilled(struct sh_dev *dev, uint32_t evq)
 {
-	__atomic_fetch_or(&dev->inst->evq_spilled[evq / 64], UINT64_C(1) << evq % 64, __ATOMIC_SEQ_CST);
+	__atomic_fetch_or(&dev->inst->evq_spilled[evq / 64], UINT64_C(1) << evq % 64,
+			  __ATOMIC_SEQ_CST);
 }
 
 static void wake_daemon(struct sh_dev *dev)
@@ -139,8 +140,8 @@ static void wake_daemon(struct sh_dev *dev)
 	dev->ops->wake(dev->host, 0);
 }
 
-static void write_record(struct sh_dev *dev, uint32_t evq, struct sh_evq *q, const struct record *rec,
-			 const struct subject *s)
+static void write_record(struct sh_dev *dev, uint32_t evq, struct sh_evq *q,
+			 const struct record *rec, const struct subject *s)
 {
 	uint32_t before = 0, spilled = spilled_in(q);
 	struct sh_door *door;
@@ -182,7 +183,8 @@ static void write_record(struct sh_dev *dev, uint32_t evq, struct sh_evq *q, con
 }
 
 /* 0, also if there is no event queue. -EINPROGRESS: the daemon must come back later. */
-static int raise_one(struct sh_dev *dev, uint32_t evq, const struct record *rec, const struct subject *s)
+static int raise_one(struct sh_dev *dev, uint32_t evq, const struct record *rec,
+		     const struct subject *s)
 {
 	struct sh_evq *q = made_evq(dev, evq);
 
@@ -219,15 +221,16 @@ static void async_again(struct sh_dev *dev, uint64_t a, uint64_t b)
 void sh_comp_event(struct sh_dev *dev, uint32_t hca, uint32_t cqn)
 {
 	struct sh_cq *cq = sh_cq_get(dev, hca, cqn);
-	struct record rec = { 0 };
+	struct record rec = {0};
 	struct subject s;
 
 	if (!cq || !cq->live)
 		return;
 	rec.element = cq->user_handle;
-	s = (struct subject){ &cq->comp_events, &cq->live, 0 };
+	s = (struct subject){&cq->comp_events, &cq->live, 0};
 	if (raise_one(dev, cq->comp_evq, &rec, &s))
-		sh_defer(dev, dev->ops->now(dev->host) + RETRY_NS, comp_again, (uint64_t)hca << 32 | cqn, 0);
+		sh_defer(dev, dev->ops->now(dev->host) + RETRY_NS, comp_again,
+			 (uint64_t)hca << 32 | cqn, 0);
 }
 
 static uint32_t async_evq_of(const struct sh_dev *dev, uint32_t ctx)
@@ -241,15 +244,17 @@ static uint32_t async_evq_of(const struct sh_dev *dev, uint32_t ctx)
  * Tells each context that is registered with an XRC receive QP, or each handle of a target QP. Only
  * the records of handles are counted.
  */
-static int tell_registered(struct sh_dev *dev, uint32_t head, const struct record *rec, bool handles)
+static int tell_registered(struct sh_dev *dev, uint32_t head, const struct record *rec,
+			   bool handles)
 {
 	struct sh_xrc_reg *regs = sh_at(dev, SH_XRC_REG_OFF);
-	struct subject s = { 0 };
+	struct subject s = {0};
 	struct record r = *rec;
 	unsigned int steps = 0;
 	int err = 0;
 
-	for (; head && head < SH_MAX_XRC_REG && steps < SH_MAX_XRC_REG; head = regs[head].next, steps++) {
+	for (; head && head < SH_MAX_XRC_REG && steps < SH_MAX_XRC_REG;
+	     head = regs[head].next, steps++) {
 		if (handles) {
 			r.element = regs[head].user_handle;
 			s.counter = &regs[head].events;
@@ -262,7 +267,7 @@ static int tell_registered(struct sh_dev *dev, uint32_t head, const struct recor
 
 void sh_affiliated_event(struct sh_dev *dev, uint32_t hca, uint32_t type, uint32_t obj)
 {
-	struct record rec = { .type = type };
+	struct record rec = {.type = type};
 	struct subject s;
 	uint32_t ctx, head = 0;
 	bool handles = false;
@@ -275,7 +280,7 @@ void sh_affiliated_event(struct sh_dev *dev, uint32_t hca, uint32_t type, uint32
 			return;
 		ctx = cq->ctx;
 		rec.element = cq->user_handle;
-		s = (struct subject){ &cq->async_events, &cq->live, 0 };
+		s = (struct subject){&cq->async_events, &cq->live, 0};
 	} else if (type == EV_SRQ_ERR || type == EV_SRQ_LIMIT) {
 		struct sh_srq *srq = sh_srq_get(dev, hca, obj);
 
@@ -283,7 +288,7 @@ void sh_affiliated_event(struct sh_dev *dev, uint32_t hca, uint32_t type, uint32
 			return;
 		ctx = srq->ctx;
 		rec.element = srq->user_handle;
-		s = (struct subject){ &srq->async_events, &srq->live, 0 };
+		s = (struct subject){&srq->async_events, &srq->live, 0};
 	} else {
 		struct sh_qp *qp = sh_qp_get(dev, hca, obj);
 
@@ -291,7 +296,7 @@ void sh_affiliated_event(struct sh_dev *dev, uint32_t hca, uint32_t type, uint32
 			return;
 		ctx = qp->ctx;
 		rec.element = qp->user_handle;
-		s = (struct subject){ &qp->async_events, &qp->qpn, qp->qpn };
+		s = (struct subject){&qp->async_events, &qp->qpn, qp->qpn};
 		if (!ctx) {
 			handles = qp->type == SH_QPT_XRC_TGT;
 			head = qp->regs;
@@ -305,19 +310,19 @@ void sh_affiliated_event(struct sh_dev *dev, uint32_t hca, uint32_t type, uint32
 		err = raise_one(dev, async_evq_of(dev, ctx), &rec, &s);
 	if (err)
 		sh_defer(dev, dev->ops->now(dev->host) + RETRY_NS, affiliated_again,
-				(uint64_t)hca << 32 | obj, type);
+			 (uint64_t)hca << 32 | obj, type);
 }
 
 int sh_async_event(struct sh_dev *dev, uint32_t ctx, uint64_t element, uint32_t type)
 {
-	struct record rec = { .element = element, .type = type };
-	struct subject nobody = { 0 };
+	struct record rec = {.element = element, .type = type};
+	struct subject nobody = {0};
 
 	if (!ctx || ctx >= SH_MAX_CTX)
 		return -EINVAL;
 	if (raise_one(dev, async_evq_of(dev, ctx), &rec, &nobody))
-		sh_defer(dev, dev->ops->now(dev->host) + RETRY_NS, async_again, (uint64_t)type << 32 | ctx,
-				element);
+		sh_defer(dev, dev->ops->now(dev->host) + RETRY_NS, async_again,
+			 (uint64_t)type << 32 | ctx, element);
 	return 0;
 }
 
@@ -343,7 +348,8 @@ static bool about(const uint64_t spilled[2], uint64_t element, enum sh_event_kin
 	return false;
 }
 
-uint32_t sh_evq_end(struct sh_dev *dev, uint32_t evq, uint32_t *counter, uint64_t element, enum sh_event_kind kind)
+uint32_t sh_evq_end(struct sh_dev *dev, uint32_t evq, uint32_t *counter, uint64_t element,
+		    enum sh_event_kind kind)
 {
 	struct sh_evq *q = made_evq(dev, evq);
 	uint32_t i, kept = 0, dropped, spilled;
@@ -368,7 +374,8 @@ int sh_evq_flush(struct sh_dev *dev, uint32_t evq)
 
 	if (!q)
 		return 0;
-	__atomic_fetch_and(&dev->inst->evq_spilled[evq / 64], ~(UINT64_C(1) << evq % 64), __ATOMIC_SEQ_CST);
+	__atomic_fetch_and(&dev->inst->evq_spilled[evq / 64], ~(UINT64_C(1) << evq % 64),
+			   __ATOMIC_SEQ_CST);
 	err = hold_to_raise(dev, q);
 	if (err) {
 		mark_spilled(dev, evq);
@@ -376,7 +383,8 @@ int sh_evq_flush(struct sh_dev *dev, uint32_t evq)
 	}
 	spilled = spilled_in(q);
 	for (i = 0; i < spilled; i++)
-		if (dev->ops->event(dev->host, evq, q->spill[i], q->record_size == 8 ? 8 : 16) == -EAGAIN)
+		if (dev->ops->event(dev->host, evq, q->spill[i], q->record_size == 8 ? 8 : 16) ==
+		    -EAGAIN)
 			break;
 	left = spilled - i;
 	if (i)
@@ -395,7 +403,8 @@ uint32_t sh_evq_spilled(struct sh_dev *dev, uint32_t from)
 
 	if (from >= SH_MAX_EVQ)
 		return 0;
-	word = __atomic_load_n(&dev->inst->evq_spilled[i], __ATOMIC_RELAXED) & ~UINT64_C(0) << from % 64;
+	word = __atomic_load_n(&dev->inst->evq_spilled[i], __ATOMIC_RELAXED) & ~UINT64_C(0)
+										       << from % 64;
 	while (!word) {
 		if (++i == SH_MAX_EVQ / 64)
 			return 0;
@@ -404,7 +413,8 @@ uint32_t sh_evq_spilled(struct sh_dev *dev, uint32_t from)
 	return i * 64 + (uint32_t)__builtin_ctzll(word);
 }
 
-int sh_evq_init(struct sh_dev *dev, uint32_t evq, uint32_t ctx, uint32_t record_size, uint32_t generation)
+int sh_evq_init(struct sh_dev *dev, uint32_t evq, uint32_t ctx, uint32_t record_size,
+		uint32_t generation)
 {
 	struct sh_evq *q = sh_evq(dev, evq);
 	struct sh_ctx *c = sh_ctx(dev, ctx);
@@ -427,6 +437,7 @@ int sh_evq_init(struct sh_dev *dev, uint32_t evq, uint32_t ctx, uint32_t record_
 	q->uncounted = 0;
 	q->generation = generation;
 	sh_unlock(dev, &q->lock);
-	__atomic_fetch_and(&dev->inst->evq_spilled[evq / 64], ~(UINT64_C(1) << evq % 64), __ATOMIC_SEQ_CST);
+	__atomic_fetch_and(&dev->inst->evq_spilled[evq / 64], ~(UINT64_C(1) << evq % 64),
+			   __ATOMIC_SEQ_CST);
 	return 0;
 }

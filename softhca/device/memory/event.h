@@ -30,7 +30,8 @@ int sh_async_event(struct sh_dev *dev, uint32_t ctx, uint64_t element, uint32_t 
  */
 int sh_evq_flush(struct sh_dev *dev, uint32_t evq);
 /* Makes an event queue. generation 0 frees the slot. 0, -EINVAL, -EINPROGRESS or -ENOMEM. */
-int sh_evq_init(struct sh_dev *dev, uint32_t evq, uint32_t ctx, uint32_t record_size, uint32_t generation);
+int sh_evq_init(struct sh_dev *dev, uint32_t evq, uint32_t ctx, uint32_t record_size,
+		uint32_t generation);
 /*
  * The first event queue >= from that has spilled records, or 0. The daemon asks whenever its
  * attention word changes, and after every death of a client.
@@ -44,9 +45,10 @@ uint32_t sh_evq_spilled(struct sh_dev *dev, uint32_t from);
  * the user handle, or the QP number if the records carry that. kind: what the records are about.
  */
 enum sh_event_kind { SH_EV_COMP, SH_EV_CQ, SH_EV_QP, SH_EV_SRQ };
-int sh_evq_hold(struct sh_dev *dev, uint32_t evq);	/* 0 for evq 0 */
+int sh_evq_hold(struct sh_dev *dev, uint32_t evq); /* 0 for evq 0 */
 void sh_evq_release(struct sh_dev *dev, uint32_t evq);
-uint32_t sh_evq_end(struct sh_dev *dev, uint32_t evq, uint32_t *counter, uint64_t element, enum sh_event_kind kind);
+uint32_t sh_evq_end(struct sh_dev *dev, uint32_t evq, uint32_t *counter, uint64_t element,
+		    enum sh_event_kind kind);
 
 /*
  * Raises the completion event of a CQ: counts it and writes the record, or spills it if the pipe is

@@ -15,15 +15,15 @@
 #include "exec.h"
 #include "objects.h"
 
-#define LATER		64
-#define ROUSE		4
-#define LOOK_MS		100
+#define LATER	64
+#define ROUSE	4
+#define LOOK_MS 100
 /* For proc: the slot is that of a dead thread and cannot be taken. */
-#define LOST		UINT32_MAX
-#define SHARED_SLOT	(SH_MAX_EXEC - 1)
+#define LOST	    UINT32_MAX
+#define SHARED_SLOT (SH_MAX_EXEC - 1)
 
 #if __GLIBC_PREREQ(2, 30)
-#define LOOK_CLOCK	CLOCK_MONOTONIC
+#define LOOK_CLOCK CLOCK_MONOTONIC
 
 static uint64_t look_clock(const struct sh_dev *dev)
 {
@@ -33,7 +33,7 @@ static uint64_t look_clock(const struct sh_dev *dev)
 /*
  * The only clock that a sleeper for a mutex could name. While it is set back, sleepers look later.
  */
-#define LOOK_CLOCK	CLOCK_REALTIME
+#define LOOK_CLOCK				     CLOCK_REALTIME
 #define pthread_mutex_clocklock(mutex, clock, until) pthread_mutex_timedlock(mutex, until)
 
 static uint64_t look_clock(const struct sh_dev *dev)
@@ -61,13 +61,13 @@ struct later {
  * NULL until the rest is stored.
  */
 static __thread struct {
-	struct sh_instance *inst;	/* the slot is one of this instance */
+	struct sh_instance *inst; /* the slot is one of this instance */
 	struct sh_exec *slot;
 	uint32_t inside;
 	uint32_t head, tail;
-	uint32_t missed;		/* enum missed */
+	uint32_t missed; /* enum missed */
 	void (*after)(void);
-	uint32_t nrouse;		/* processes whose dozing threads are woken on the way out */
+	uint32_t nrouse; /* processes whose dozing threads are woken on the way out */
 	uint32_t rouse[ROUSE];
 	struct later later[LATER];
 } self __attribute__((tls_model("initial-exec")));
@@ -207,8 +207,9 @@ static struct sh_exec *take_slot(struct sh_dev *dev)
 		begin_life(inst, e, own_tid());
 		__atomic_store_n(&e->epoch, 0, __ATOMIC_RELEASE);
 		used = __atomic_load_n(&inst->exec_used, __ATOMIC_RELAXED);
-		while (used <= i && !__atomic_compare_exchange_n(&inst->exec_used, &used, i + 1, false,
-								 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		while (used <= i &&
+		       !__atomic_compare_exchange_n(&inst->exec_used, &used, i + 1, false,
+						    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 			;
 		return e;
 	}
@@ -301,7 +302,8 @@ bool sh_enter(struct sh_dev *dev)
 	e = self.slot;
 	if (__builtin_expect(!e, 0))
 		e = lock_shared(dev);
-	__atomic_store_n(&e->epoch, __atomic_load_n(&dev->inst->epoch, __ATOMIC_ACQUIRE), __ATOMIC_SEQ_CST);
+	__atomic_store_n(&e->epoch, __atomic_load_n(&dev->inst->epoch, __ATOMIC_ACQUIRE),
+			 __ATOMIC_SEQ_CST);
 	return true;
 }
 
@@ -416,7 +418,9 @@ void sh_leave(struct sh_dev *dev)
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		self.inside = 0;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	} while (__builtin_expect(self.head != __atomic_load_n(&self.tail, __ATOMIC_RELAXED) || self.missed, 0) &&
+	} while (__builtin_expect(self.head != __atomic_load_n(&self.tail, __ATOMIC_RELAXED) ||
+					  self.missed,
+				  0) &&
 		 again(dev));
 }
 
@@ -428,11 +432,12 @@ bool sh_later(sh_later_fn *fn, uint32_t ctx, uint32_t number, uint32_t dw0, uint
 	for (i = self.head; i != __atomic_load_n(&self.tail, __ATOMIC_RELAXED); i++) {
 		const struct later *old = &self.later[i % LATER];
 
-		if (__atomic_load_n(&old->fn, __ATOMIC_ACQUIRE) == fn && old->ctx == ctx && old->number == number &&
-		    old->dw0 == dw0 && old->dw1 == dw1)
+		if (__atomic_load_n(&old->fn, __ATOMIC_ACQUIRE) == fn && old->ctx == ctx &&
+		    old->number == number && old->dw0 == dw0 && old->dw1 == dw1)
 			return true;
 	}
-	if (i - self.head >= LATER - 8) { /* handlers may nest a few deep between this look and the next line */
+	if (i - self.head >=
+	    LATER - 8) { /* handlers may nest a few deep between this look and the next line */
 		__atomic_fetch_or(&self.missed, MISSED_RINGS, __ATOMIC_RELAXED);
 		return false;
 	}
@@ -476,8 +481,10 @@ static void forget_reach(struct sh_dev *dev, uint32_t tid, uint32_t life)
 	for (int i = 0; i < SH_MOVES; i++) {
 		uint64_t word = __atomic_load_n(&words[i], __ATOMIC_SEQ_CST);
 
-		if (word & ~(uint64_t)UINT32_MAX && (word & ~(uint64_t)UINT32_MAX) == sh_reach_word(tid, life))
-			__atomic_compare_exchange_n(&words[i], &word, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+		if (word & ~(uint64_t)UINT32_MAX &&
+		    (word & ~(uint64_t)UINT32_MAX) == sh_reach_word(tid, life))
+			__atomic_compare_exchange_n(&words[i], &word, 0, false, __ATOMIC_SEQ_CST,
+						    __ATOMIC_SEQ_CST);
 	}
 }
 
@@ -495,7 +502,8 @@ static void divert_and_end(struct sh_dev *dev, struct sh_exec *e)
 	 * A thread that took the slot meanwhile has another word, and has changed the generation.
 	 */
 	if (dev->ops->divert(dev->host, p->pid, tid, self_at, word_of(dev, e)) &&
-	    __atomic_compare_exchange_n(&e->generation, &life, life + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+	    __atomic_compare_exchange_n(&e->generation, &life, life + 1, false, __ATOMIC_SEQ_CST,
+					__ATOMIC_RELAXED))
 		forget_reach(dev, tid, life);
 }
 
@@ -540,11 +548,14 @@ void sh_thrown(struct sh_dev *dev)
 	sh_self.again = true;
 	__atomic_store_n(&e->waits, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&e->epoch, 0, __ATOMIC_SEQ_CST);
-	__atomic_compare_exchange_n(&e->generation, &life, life + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(&e->generation, &life, life + 1, false, __ATOMIC_SEQ_CST,
+				    __ATOMIC_RELAXED);
 	/* pairs with life_over(): the epoch is of this life */
-	__atomic_store_n(&e->life, __atomic_load_n(&e->generation, __ATOMIC_SEQ_CST), __ATOMIC_SEQ_CST);
+	__atomic_store_n(&e->life, __atomic_load_n(&e->generation, __ATOMIC_SEQ_CST),
+			 __ATOMIC_SEQ_CST);
 	sh_self.word = word_of(dev, e);
-	__atomic_store_n(&e->epoch, __atomic_load_n(&dev->inst->epoch, __ATOMIC_ACQUIRE), __ATOMIC_SEQ_CST);
+	__atomic_store_n(&e->epoch, __atomic_load_n(&dev->inst->epoch, __ATOMIC_ACQUIRE),
+			 __ATOMIC_SEQ_CST);
 	if (dev->ops->gave_up)
 		dev->ops->gave_up(dev->host);
 	sh_requester_thrown(dev);
@@ -572,7 +583,8 @@ uint64_t sh_grace_begin(struct sh_dev *dev)
 	return __atomic_add_fetch(&dev->inst->epoch, 1, __ATOMIC_SEQ_CST);
 }
 
-bool sh_grace_holder(struct sh_dev *dev, uint64_t since, uint64_t moment, uint32_t *at, uint32_t *proc)
+bool sh_grace_holder(struct sh_dev *dev, uint64_t since, uint64_t moment, uint32_t *at,
+		     uint32_t *proc)
 {
 	uint32_t used = __atomic_load_n(&dev->inst->exec_used, __ATOMIC_SEQ_CST);
 
@@ -616,9 +628,10 @@ static void lose(struct sh_dev *dev, struct sh_exec *e, uint32_t proc)
 
 	if (__atomic_load_n(&e->epoch, __ATOMIC_RELAXED))
 		__atomic_add_fetch(&dev->inst->died_inside, 1, __ATOMIC_SEQ_CST);
-	if (__atomic_compare_exchange_n(&e->proc, &proc, LOST, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
-		__atomic_compare_exchange_n(&e->generation, &generation, generation + 1, false, __ATOMIC_SEQ_CST,
-					    __ATOMIC_RELAXED);
+	if (__atomic_compare_exchange_n(&e->proc, &proc, LOST, false, __ATOMIC_SEQ_CST,
+					__ATOMIC_RELAXED))
+		__atomic_compare_exchange_n(&e->generation, &generation, generation + 1, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
 void sh_proc_gone(struct sh_dev *dev, uint32_t proc, bool certain)
@@ -626,6 +639,7 @@ void sh_proc_gone(struct sh_dev *dev, uint32_t proc, bool certain)
 	uint32_t i, used = __atomic_load_n(&dev->inst->exec_used, __ATOMIC_SEQ_CST);
 
 	for (i = 0; i < used && i < SH_MAX_EXEC; i++)
-		if (__atomic_load_n(&slots(dev)[i].proc, __ATOMIC_RELAXED) == proc && !bury(dev, slots(dev) + i) && certain)
+		if (__atomic_load_n(&slots(dev)[i].proc, __ATOMIC_RELAXED) == proc &&
+		    !bury(dev, slots(dev) + i) && certain)
 			lose(dev, slots(dev) + i, proc);
 }

@@ -32,7 +32,8 @@ void sh_exec_release(void);
  * values. The same doorbell twice counts as one. False: there are too many doorbells. The caller
  * then marks the queue (attention.h), and sh_leave() has the helper thread look at what is marked.
  */
-typedef void sh_later_fn(struct sh_dev *dev, uint32_t ctx, uint32_t number, uint32_t dw0, uint32_t dw1);
+typedef void sh_later_fn(struct sh_dev *dev, uint32_t ctx, uint32_t number, uint32_t dw0,
+			 uint32_t dw1);
 bool sh_later(sh_later_fn *fn, uint32_t ctx, uint32_t number, uint32_t dw0, uint32_t dw1);
 /*
  * sh_grace_begin(), called after something was made unreachable, returns the moment.
@@ -46,7 +47,8 @@ bool sh_grace_over(struct sh_dev *dev, uint64_t since, uint64_t moment);
  * Gives the processes of the threads that have not left, one after the other. *at is 0 at first.
  * False: there are no more.
  */
-bool sh_grace_holder(struct sh_dev *dev, uint64_t since, uint64_t moment, uint32_t *at, uint32_t *proc);
+bool sh_grace_holder(struct sh_dev *dev, uint64_t since, uint64_t moment, uint32_t *at,
+		     uint32_t *proc);
 /*
  * If a thread that has been in device code since before that moment is stopped there, what it holds
  * becomes free (life.h).

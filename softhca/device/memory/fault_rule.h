@@ -8,9 +8,9 @@
 
 #include "layout.h"
 
-#define SH_FAULT_MILLION	1000000u
-#define SH_FAULT_DELAY_MAX	UINT64_C(60000000000)
-#define SH_FAULT_ANY		UINT32_MAX	/* a host or QP that a rule does not name */
+#define SH_FAULT_MILLION   1000000u
+#define SH_FAULT_DELAY_MAX UINT64_C(60000000000)
+#define SH_FAULT_ANY	   UINT32_MAX /* a host or QP that a rule does not name */
 
 /*
  * The packets that a rule is about, as one word, so that a reader never sees half of a change.
@@ -22,10 +22,10 @@
  *	20-44	QPN of the QP at either end + 1, 0 = any
  *	63	the rule is in use
  */
-#define SH_FAULT_USED		(UINT64_C(1) << 63)
+#define SH_FAULT_USED (UINT64_C(1) << 63)
 
 struct sh_fault_scope {
-	uint32_t kind, from, to, qpn;	/* SH_FAULT_ANY: not named */
+	uint32_t kind, from, to, qpn; /* SH_FAULT_ANY: not named */
 };
 
 static inline uint64_t sh_fault_pack(const struct sh_fault_scope *s)

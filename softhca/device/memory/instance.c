@@ -14,9 +14,9 @@
 #include "instance.h"
 #include "tables.h"
 
-#define DEFAULT_POOL	(UINT64_C(4) << 30)	/* address space; pages come with use */
-#define DEFAULT_SHARED	(UINT64_C(8) << 30)
-#define OUI		UINT64_C(0x0002c903)
+#define DEFAULT_POOL   (UINT64_C(4) << 30) /* address space; pages come with use */
+#define DEFAULT_SHARED (UINT64_C(8) << 30)
+#define OUI	       UINT64_C(0x0002c903)
 
 /* The instance that this process made: where its pages come from. */
 static struct {

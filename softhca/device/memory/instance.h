@@ -10,8 +10,8 @@
 struct sh_config {
 	uint32_t hosts, hcas_per_host, ports;
 	uint32_t cqe_size, driver_abi, face, trap;
-	uint64_t pool_size;		/* for queues; 0 = the default */
-	uint64_t shared_size;		/* for registered memory; 0 = the default */
+	uint64_t pool_size;   /* for queues; 0 = the default */
+	uint64_t shared_size; /* for registered memory; 0 = the default */
 };
 uint64_t sh_instance_size(const struct sh_config *cfg);
 /* How much of it lies before the pool. */

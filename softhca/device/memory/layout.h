@@ -29,30 +29,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SH_MAGIC	UINT64_C(0x534f465448434131)
-#define SH_MAX_CTX	16384
-#define SH_MAX_PROC	8192
-#define SH_MAX_EXEC	16384
-#define SH_MAX_EVQ	32768
-#define SH_MAX_XRC_REG	262144	/* as many as QPs; a power of two */
-#define SH_MAX_HCAS	256
-#define SH_MAX_PORTS	2
-#define SH_MAX_LIDS	1024	/* unicast LIDs given out: 1 .. SH_MAX_LIDS-1, base LID of each port */
+#define SH_MAGIC       UINT64_C(0x534f465448434131)
+#define SH_MAX_CTX     16384
+#define SH_MAX_PROC    8192
+#define SH_MAX_EXEC    16384
+#define SH_MAX_EVQ     32768
+#define SH_MAX_XRC_REG 262144 /* as many as QPs; a power of two */
+#define SH_MAX_HCAS    256
+#define SH_MAX_PORTS   2
+#define SH_MAX_LIDS    1024 /* unicast LIDs given out: 1 .. SH_MAX_LIDS-1, base LID of each port */
 
 /*
  * What different processes write is this far apart, because processors fetch a line with its
  * neighbour.
  */
-#define SH_APART	128
+#define SH_APART 128
 
-#define SH_LOG_QPS	18	/* reported as qp_tab_size */
-#define SH_LOG_CQS	16
-#define SH_LOG_SRQS	16
-#define SH_LOG_MPTS	19
-#define SH_MAX_MCG	8192	/* as many as a ConnectX has */
-#define SH_MCG_QPS	56
-#define SH_GIDS		128
-#define SH_PKEYS	128
+#define SH_LOG_QPS  18 /* reported as qp_tab_size */
+#define SH_LOG_CQS  16
+#define SH_LOG_SRQS 16
+#define SH_LOG_MPTS 19
+#define SH_MAX_MCG  8192 /* as many as a ConnectX has */
+#define SH_MCG_QPS  56
+#define SH_GIDS	    128
+#define SH_PKEYS    128
 
 /*
  * A robust lock and, for recovery, the transaction that its holder works in. A lock is made once
@@ -65,13 +65,13 @@
  *	40-63	its seq, as it was when this lock joined it
  */
 struct sh_lock {
-	uint64_t owner;			/* which thread holds it: lock.h */
-	uint64_t txn;			/* written by the holder only */
+	uint64_t owner; /* which thread holds it: lock.h */
+	uint64_t txn;	/* written by the holder only */
 };
-#define SH_LOCK_MADE		UINT64_C(1)
-#define SH_LOCK_TXN_OFF		UINT64_C(0x000000fffffffff8)
-#define SH_LOCK_TXN_SEQ_SHIFT	40
-#define SH_TXN_SEQ_MASK		0xffffffu
+#define SH_LOCK_MADE	      UINT64_C(1)
+#define SH_LOCK_TXN_OFF	      UINT64_C(0x000000fffffffff8)
+#define SH_LOCK_TXN_SEQ_SHIFT 40
+#define SH_TXN_SEQ_MASK	      0xffffffu
 
 /*
  * Memory that belongs to a client's provider: a queue buffer or a doorbell record. shm_off != 0:
@@ -80,10 +80,10 @@ struct sh_lock {
  * through the host interface.
  */
 struct sh_umem {
-	uint64_t uaddr;			/* address in the client */
+	uint64_t uaddr; /* address in the client */
 	uint64_t len;
 	uint64_t shm_off;
-	uint32_t ctx;			/* index of the owning context */
+	uint32_t ctx; /* index of the owning context */
 	uint32_t reserved;
 };
 
@@ -91,28 +91,30 @@ struct sh_umem {
  * The log of a transition: what its stores will be, written down before the first of them. See
  * txn.h.
  */
-#define SH_TXN_STORES	8
-#define SH_TXN_CQES	2
-#define SH_TXN_ASYNC	3
+#define SH_TXN_STORES 8
+#define SH_TXN_CQES   2
+#define SH_TXN_ASYNC  3
 struct sh_txn {
-	uint32_t commit;		/* the commit point: number of stores + 1; 0 = nothing to carry out */
-	uint32_t seq;			/* counts transactions of this log; 24 bits count */
-	uint32_t hca;			/* of the events */
-	uint32_t comp_cqn;		/* CQ whose completion event to raise, 0 = none */
+	uint32_t commit;   /* the commit point: number of stores + 1; 0 = nothing to carry out */
+	uint32_t seq;	   /* counts transactions of this log; 24 bits count */
+	uint32_t hca;	   /* of the events */
+	uint32_t comp_cqn; /* CQ whose completion event to raise, 0 = none */
 	/* Context whose CQ buffer gets CQEs; 0: there are no CQEs. */
 	uint32_t cqe_ctx;
 	uint8_t nasync, ncqe;
-	uint64_t cqe_addr;		/* in that context's memory */
-	uint64_t cqe_shm;		/* its place in device memory; 0 = through the host interface */
+	uint64_t cqe_addr; /* in that context's memory */
+	uint64_t cqe_shm;  /* its place in device memory; 0 = through the host interface */
 	struct {
-		uint32_t type;		/* affiliated asynchronous event */
-		uint32_t obj;		/* number of the QP, CQ or SRQ it is about */
+		uint32_t type; /* affiliated asynchronous event */
+		uint32_t obj;  /* number of the QP, CQ or SRQ it is about */
 	} async[SH_TXN_ASYNC];
 	struct {
-		uint64_t off;		/* of an aligned 64-bit word of device memory */
+		uint64_t off; /* of an aligned 64-bit word of device memory */
 		uint64_t val;
 	} store[SH_TXN_STORES];
-	uint64_t cqe[SH_TXN_CQES][4];	/* neighbours, as they are in memory; the last byte of each becomes visible last */
+	uint64_t cqe
+		[SH_TXN_CQES]
+		[4]; /* neighbours, as they are in memory; the last byte of each becomes visible last */
 };
 
 /* One open device file of one process. The daemon writes it; clients change only dozing. */
@@ -125,15 +127,16 @@ enum sh_ctx_state {
 
 struct sh_ctx {
 	uint32_t state;
-	uint32_t pid;			/* process whose memory uaddr values refer to */
-	uint32_t proc;			/* index of the process */
+	uint32_t pid;  /* process whose memory uaddr values refer to */
+	uint32_t proc; /* index of the process */
 	uint32_t hca;
 	uint32_t host;
 	uint32_t async_evq;
-	uint32_t generation;		/* counts reuses of the slot */
-	uint32_t kick;			/* nonzero: the post and arm operations are wrapped; 0: stores trap */
-	uint64_t witness;		/* a page that only its address space has: host/witness.h */
-	uint32_t dozing;		/* nonzero: a thread of the owner may sleep until a CQE comes (sh_proc.roused) */
+	uint32_t generation; /* counts reuses of the slot */
+	uint32_t kick;	     /* nonzero: the post and arm operations are wrapped; 0: stores trap */
+	uint64_t witness;    /* a page that only its address space has: host/witness.h */
+	uint32_t
+		dozing; /* nonzero: a thread of the owner may sleep until a CQE comes (sh_proc.roused) */
 	uint32_t reserved[5];
 };
 
@@ -143,8 +146,8 @@ struct sh_ctx {
  */
 #define SH_ATTENTION_RING 64
 struct sh_proc {
-	uint32_t pid;			/* 0 = slot free */
-	uint32_t attention;		/* incremented and woken to make the helper thread look */
+	uint32_t pid;	    /* 0 = slot free */
+	uint32_t attention; /* incremented and woken to make the helper thread look */
 	/* Nonzero: entries did not fit; lost_* says which QPs and CQs to look at. */
 	uint32_t ring_lost;
 	/* Advanced atomically by writers; the helper thread consumes. */
@@ -152,10 +155,12 @@ struct sh_proc {
 	/* Futex of the threads that doze in poll_cq: incremented before all of them are woken. */
 	uint32_t roused;
 	uint32_t reserved;
-	uint64_t ring[SH_ATTENTION_RING]; /* (hca << 32 | QPN) + 1; 0 = taken */
-	uint64_t lost_hca[SH_MAX_HCAS / 64];	/* a bit for each HCA; never cleared */
-	uint64_t lost_qps[(1u << SH_LOG_QPS) / 64 / 64];	/* a bit for 64 slots of the table, of whichever HCA */
-	uint64_t lost_cqs[(1u << SH_LOG_CQS) / 64 / 64];	/* likewise: CQs that an arm doorbell named */
+	uint64_t ring[SH_ATTENTION_RING];    /* (hca << 32 | QPN) + 1; 0 = taken */
+	uint64_t lost_hca[SH_MAX_HCAS / 64]; /* a bit for each HCA; never cleared */
+	uint64_t lost_qps[(1u << SH_LOG_QPS) / 64 /
+			  64]; /* a bit for 64 slots of the table, of whichever HCA */
+	uint64_t lost_cqs[(1u << SH_LOG_CQS) / 64 /
+			  64]; /* likewise: CQs that an arm doorbell named */
 };
 
 /*
@@ -173,17 +178,17 @@ struct sh_proc {
 struct sh_exec {
 	pthread_mutex_t owner;
 	uint32_t proc;
-	uint32_t generation;		/* changes whenever a life ends or begins */
-	uint64_t epoch;			/* inst.epoch at entry, 0 = not in device code */
+	uint32_t generation; /* changes whenever a life ends or begins */
+	uint64_t epoch;	     /* inst.epoch at entry, 0 = not in device code */
 	/*
 	 * What the thread announces before it sleeps (announce.h), for `softhca show --waits`. The
 	 * device itself reads only the number of the thread, for life.h.
 	 */
 	/* Its number; stale if it has ended and its slot has not been freed. */
 	uint32_t tid;
-	uint32_t waits;			/* enum sh_waits, stored last; 0: the thread does not sleep */
-	uint64_t waits_since;		/* CLOCK_MONOTONIC, ns */
-	uint64_t waits_a, waits_b;	/* enum sh_waits says what */
+	uint32_t waits;		   /* enum sh_waits, stored last; 0: the thread does not sleep */
+	uint64_t waits_since;	   /* CLOCK_MONOTONIC, ns */
+	uint64_t waits_a, waits_b; /* enum sh_waits says what */
 	/* The generation that epoch belongs to; written by the thread that begins it. */
 	uint32_t life;
 	/* The thread's struct sh_self, in its own address space; 0: it cannot be thrown. */
@@ -196,10 +201,10 @@ struct sh_exec {
 #define SH_EVQ_SPILL 64
 struct sh_evq {
 	struct sh_lock lock;
-	uint32_t generation;		/* 0 = slot free */
+	uint32_t generation; /* 0 = slot free */
 	uint32_t ctx;
-	uint32_t record_size;		/* 8 or 16 */
-	uint32_t spilled;		/* records in spill[], oldest first: they did not fit into the pipe */
+	uint32_t record_size; /* 8 or 16 */
+	uint32_t spilled;     /* records in spill[], oldest first: they did not fit into the pipe */
 	/* Records that did not fit into spill[] either, and are not counted as written. */
 	uint32_t lost;
 	uint32_t host;
@@ -209,11 +214,11 @@ struct sh_evq {
 	 * lock assumes that it was not written; the transaction that raised it raises it again. A
 	 * record too many is allowed, one too few is not.
 	 */
-	uint32_t flight_count;		/* the counter before */
-	uint32_t flight_spilled;	/* spilled before */
+	uint32_t flight_count;	 /* the counter before */
+	uint32_t flight_spilled; /* spilled before */
 	/* Uncounted: nonzero after a death; the pipe may have records that no counter counts. */
 	uint32_t uncounted, reserved;
-	uint64_t flight_off;		/* where the counter (32 bits) is, 0 = nothing in flight */
+	uint64_t flight_off; /* where the counter (32 bits) is, 0 = nothing in flight */
 	uint64_t spill[SH_EVQ_SPILL][2];
 };
 
@@ -232,23 +237,29 @@ struct sh_xrc_reg {
 };
 
 struct sh_port {
-	uint32_t state;			/* IB port state: 1 down, 4 active */
+	uint32_t state; /* IB port state: 1 down, 4 active */
 	uint32_t lid;
 	uint32_t sm_lid;
 	uint32_t lmc;
 	uint8_t gid[SH_GIDS][16];
-	uint16_t pkey[SH_PKEYS];	/* host order */
+	uint16_t pkey[SH_PKEYS]; /* host order */
 };
 
 /* Packet faults: each rule by rate (per million) or for the next `count` packets. See fault.h. */
-enum sh_fault_kind { SH_FAULT_DROP, SH_FAULT_DELAY, SH_FAULT_DUPLICATE, SH_FAULT_CORRUPT, SH_FAULT_KINDS };
-#define SH_FAULT_SCOPED	16		/* rules that name a host or a QP */
+enum sh_fault_kind {
+	SH_FAULT_DROP,
+	SH_FAULT_DELAY,
+	SH_FAULT_DUPLICATE,
+	SH_FAULT_CORRUPT,
+	SH_FAULT_KINDS
+};
+#define SH_FAULT_SCOPED 16 /* rules that name a host or a QP */
 #define SH_FAULT_RULES	(SH_FAULT_KINDS + SH_FAULT_SCOPED)
 struct sh_fault_rule {
-	uint64_t scope;			/* which packets it is about, and its kind; 0: never used */
-	uint32_t rate, count;		/* both 0: it is over */
-	uint64_t delay_ns;		/* how long a delayed packet is held */
-	uint64_t done;			/* packets hit so far */
+	uint64_t scope;	      /* which packets it is about, and its kind; 0: never used */
+	uint32_t rate, count; /* both 0: it is over */
+	uint64_t delay_ns;    /* how long a delayed packet is held */
+	uint64_t done;	      /* packets hit so far */
 	/* The choices of a rate: their seed, and how many there were. */
 	uint32_t seed, drawn;
 };
@@ -269,17 +280,17 @@ struct sh_counters {
 	 * drops_mcast at the sender's, because there is no other.
 	 */
 	uint64_t drops_no_qp, drops_state, drops_pkey, drops_qkey, drops_icrc, drops_no_wqe;
-	uint64_t drops_lid;		/* no port has the LID */
+	uint64_t drops_lid; /* no port has the LID */
 	/* The port is down: the sender's, or the receiver's. */
 	uint64_t drops_port;
-	uint64_t drops_path;		/* came from elsewhere than where the QP is connected to */
+	uint64_t drops_path; /* came from elsewhere than where the QP is connected to */
 	/* The group has no member, or the packet is not addressed as multicast is. */
 	uint64_t drops_mcast;
 	/* It cannot be placed: key, bounds, rights, or the memory is gone. */
 	uint64_t drops_memory;
-	uint64_t drops_fault;		/* softhca fault */
+	uint64_t drops_fault; /* softhca fault */
 	uint64_t retries, rnr_retries, naks_sent, rnr_naks_sent, duplicates, out_of_sequence;
-	uint64_t copies_fallback;	/* queue accesses through the host interface */
+	uint64_t copies_fallback; /* queue accesses through the host interface */
 	/* Payload copies by system calls: one side was not in device memory. */
 	uint64_t copies_foreign;
 };
@@ -294,62 +305,68 @@ struct sh_counters {
 #define SH_MOVES 64
 struct sh_moves {
 #define SH_MOVES_NUMBER 0x3fffff
-#define SH_MOVES_LIFE 22
+#define SH_MOVES_LIFE	22
 	uint64_t moving[SH_MOVES];
 	uint64_t reaching[SH_MOVES];
 };
 
 struct sh_instance {
 	uint64_t magic;
-	uint64_t size;			/* bytes to map */
-	uint32_t hosts, hcas_per_host, ports, hcas;	/* hcas = hosts * hcas_per_host */
-	uint64_t ctx_off, proc_off, exec_off, evq_off, xrc_reg_off, hca_off, hca_span, pool_off, pool_size;
+	uint64_t size;				    /* bytes to map */
+	uint32_t hosts, hcas_per_host, ports, hcas; /* hcas = hosts * hcas_per_host */
+	uint64_t ctx_off, proc_off, exec_off, evq_off, xrc_reg_off, hca_off, hca_span, pool_off,
+		pool_size;
 	uint64_t shared_off, shared_size;
-	uint64_t epoch;			/* never 0 */
-	uint32_t exec_used;		/* slots of exec[] that were ever taken: below this */
+	uint64_t epoch;	    /* never 0 */
+	uint32_t exec_used; /* slots of exec[] that were ever taken: below this */
 	uint32_t reserved2;
-	struct sh_lock recovery;	/* one recovery at a time */
+	struct sh_lock recovery; /* one recovery at a time */
 	uint32_t fatal;
-	uint32_t cqe_size;		/* 32 or 64 */
+	uint32_t cqe_size; /* 32 or 64 */
 	uint32_t driver_abi;
-	uint32_t face;			/* enum sh_face of dev.h */
-	uint32_t trap;			/* nonzero: stores trap for the whole instance */
-	uint32_t died_inside;		/* threads found dead in device code: they may have held locks */
+	uint32_t face;	      /* enum sh_face of dev.h */
+	uint32_t trap;	      /* nonzero: stores trap for the whole instance */
+	uint32_t died_inside; /* threads found dead in device code: they may have held locks */
 	struct sh_faults faults;
-	uint32_t lid_port[SH_MAX_LIDS];	/* (hca << 8 | port) + 1 of the port that has the LID; 0 = none */
-	uint64_t evq_spilled[SH_MAX_EVQ / 64];	/* event queues that have spilled records */
+	uint32_t lid_port
+		[SH_MAX_LIDS]; /* (hca << 8 | port) + 1 of the port that has the LID; 0 = none */
+	uint64_t evq_spilled[SH_MAX_EVQ / 64]; /* event queues that have spilled records */
 	struct sh_moves moves;
 };
 
 /*
  * Where the tables begin. The offsets are fixed, so that no code has to trust the header for them.
  */
-#define SH_PAGES(x)	(((uint64_t)(x) + 4095) & ~UINT64_C(4095))
-#define SH_CTX_OFF	SH_PAGES(sizeof(struct sh_instance))
-#define SH_PROC_OFF	(SH_CTX_OFF + SH_PAGES(SH_MAX_CTX * sizeof(struct sh_ctx)))
-#define SH_EXEC_OFF	(SH_PROC_OFF + SH_PAGES(SH_MAX_PROC * sizeof(struct sh_proc)))
-#define SH_EVQ_OFF	(SH_EXEC_OFF + SH_PAGES(SH_MAX_EXEC * sizeof(struct sh_exec)))
-#define SH_XRC_REG_OFF	(SH_EVQ_OFF + SH_PAGES(SH_MAX_EVQ * sizeof(struct sh_evq)))
-#define SH_HCA_OFF	(SH_XRC_REG_OFF + SH_PAGES(SH_MAX_XRC_REG * sizeof(struct sh_xrc_reg)))
+#define SH_PAGES(x)    (((uint64_t)(x) + 4095) & ~UINT64_C(4095))
+#define SH_CTX_OFF     SH_PAGES(sizeof(struct sh_instance))
+#define SH_PROC_OFF    (SH_CTX_OFF + SH_PAGES(SH_MAX_CTX * sizeof(struct sh_ctx)))
+#define SH_EXEC_OFF    (SH_PROC_OFF + SH_PAGES(SH_MAX_PROC * sizeof(struct sh_proc)))
+#define SH_EVQ_OFF     (SH_EXEC_OFF + SH_PAGES(SH_MAX_EXEC * sizeof(struct sh_exec)))
+#define SH_XRC_REG_OFF (SH_EVQ_OFF + SH_PAGES(SH_MAX_EVQ * sizeof(struct sh_evq)))
+#define SH_HCA_OFF     (SH_XRC_REG_OFF + SH_PAGES(SH_MAX_XRC_REG * sizeof(struct sh_xrc_reg)))
 
 struct sh_mcg {
 	uint8_t gid[16];
-	uint32_t nqps;			/* 0 = slot free */
+	uint32_t nqps; /* 0 = slot free */
 	uint32_t qpn[SH_MCG_QPS];
 };
 
 /* Memory protection table entry. key holds the whole 32-bit key; 0 = free or invalidated. */
-enum sh_access {			/* the IB access bits */
-	SH_LOCAL_WRITE = 1, SH_REMOTE_WRITE = 2, SH_REMOTE_READ = 4, SH_REMOTE_ATOMIC = 8, SH_MW_BIND = 16,
+enum sh_access { /* the IB access bits */
+		 SH_LOCAL_WRITE = 1,
+		 SH_REMOTE_WRITE = 2,
+		 SH_REMOTE_READ = 4,
+		 SH_REMOTE_ATOMIC = 8,
+		 SH_MW_BIND = 16,
 };
 struct sh_mpt {
-	uint32_t key;			/* stored last on creation, first (as 0) on removal */
+	uint32_t key; /* stored last on creation, first (as 0) on removal */
 	uint32_t pdn;
 	uint32_t ctx;
 	uint32_t access;
-	uint64_t start;			/* first address, as work requests and packets name it */
+	uint64_t start; /* first address, as work requests and packets name it */
 	uint64_t len;
-	uint64_t shift;			/* what to add to such an address to get the owner's own */
+	uint64_t shift; /* what to add to such an address to get the owner's own */
 	/* Offset of start in device memory; 0: the pages are the owner's own. */
 	uint64_t shared;
 };
@@ -360,14 +377,14 @@ struct sh_hca {
 	struct sh_lock mcg_lock;
 	struct sh_lock port_lock;
 	uint32_t index, host;
-	uint32_t qp_used;		/* slots of the QP table that were ever used: below this */
-	uint32_t fatal;			/* the card has failed */
-	uint32_t mcgs_made;		/* the multicast table has pages */
+	uint32_t qp_used;   /* slots of the QP table that were ever used: below this */
+	uint32_t fatal;	    /* the card has failed */
+	uint32_t mcgs_made; /* the multicast table has pages */
 	uint32_t reserved;
-	uint64_t node_guid;		/* host order */
-	struct sh_port port[SH_MAX_PORTS];	/* port n is [n-1] */
-	struct sh_counters counters;	/* advanced with relaxed atomics */
-	uint64_t qp_off, cq_off, srq_off, mpt_off, mcg_off;	/* from the start of device memory */
+	uint64_t node_guid;				    /* host order */
+	struct sh_port port[SH_MAX_PORTS];		    /* port n is [n-1] */
+	struct sh_counters counters;			    /* advanced with relaxed atomics */
+	uint64_t qp_off, cq_off, srq_off, mpt_off, mcg_off; /* from the start of device memory */
 };
 
 _Static_assert(sizeof(struct sh_ctx) == 64, "one cache line");

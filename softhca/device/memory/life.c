@@ -15,12 +15,12 @@
 
 #include "life.h"
 
-#define RSEQ_CPU 4			/* offset of cpu_id in the kernel's struct rseq */
-#define RSEQ_CS	8			/* and of rseq_cs */
+#define RSEQ_CPU 4 /* offset of cpu_id in the kernel's struct rseq */
+#define RSEQ_CS	 8 /* and of rseq_cs */
 /* For the slots below this number: as many threads of an instance at a time. */
-#define DOORS	1024
-#define NAP_NS	50000
-#define NAPS	8
+#define DOORS  1024
+#define NAP_NS 50000
+#define NAPS   8
 
 /* The C library's, from 2.35 on. */
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
@@ -121,7 +121,7 @@ static uint64_t shadow_stack(void)
  */
 static bool release_is_old(void)
 {
-	unsigned int number[2] = { 0 };
+	unsigned int number[2] = {0};
 	struct utsname name;
 	const char *at = name.release;
 
@@ -158,7 +158,7 @@ static bool kernel_looks(uint64_t *cs)
 		return false;
 	closed.abort_ip = (uintptr_t)sh_landing;
 	for (unsigned int i = 0; i < NAPS && seen < 2; i++) {
-		const struct timespec nap = { .tv_nsec = NAP_NS };
+		const struct timespec nap = {.tv_nsec = NAP_NS};
 		long before = preempted();
 		uint64_t left;
 
@@ -195,12 +195,14 @@ static uint64_t *kernel_looks_at(void)
 	if (shadow_stack() || !&__rseq_size || !&__rseq_offset || !__rseq_size)
 		return NULL;
 #ifdef __CHECKER__
-	area = NULL;		/* sparse does not know the builtin */
+	area = NULL; /* sparse does not know the builtin */
 #else
 	area = (char *)__builtin_thread_pointer() + __rseq_offset;
 #endif
 	/* Negative: it is not registered, or not any more. */
-	return __atomic_load_n((int32_t *)(area + RSEQ_CPU), __ATOMIC_RELAXED) < 0 ? NULL : (uint64_t *)(area + RSEQ_CS);
+	return __atomic_load_n((int32_t *)(area + RSEQ_CPU), __ATOMIC_RELAXED) < 0
+		       ? NULL
+		       : (uint64_t *)(area + RSEQ_CS);
 }
 #else
 static const char sh_landing[1];
@@ -242,5 +244,5 @@ void sh_life_prepare(const struct sh_dev *dev, uint64_t slot)
 	}
 	sh_self.mark = SH_MAGIC;
 	sh_self.witness = dev->witness;
-	sh_self.engine = (struct sh_engine){ 0 };
+	sh_self.engine = (struct sh_engine){0};
 }

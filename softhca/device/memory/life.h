@@ -72,7 +72,7 @@
 struct sh_door {
 	uint32_t version, flags;
 	uint64_t start_ip;
-	uint64_t len;			/* 0: closed */
+	uint64_t len; /* 0: closed */
 	uint64_t abort_ip;
 } __attribute__((aligned(32)));
 
@@ -81,7 +81,7 @@ struct sh_door {
  * The engine still runs if its QP has the same token: no other engine of that QP has this one.
  */
 struct sh_engine {
-	struct sh_qp *qp;		/* NULL: none */
+	struct sh_qp *qp; /* NULL: none */
 	uint32_t token;
 };
 
@@ -92,22 +92,25 @@ struct sh_engine {
 struct sh_self {
 	const struct sh_instance *inst;
 	uint64_t word;
-	struct sh_door *armed;		/* catches, inside of sh_catch() unless pinned; else NULL */
+	struct sh_door *armed; /* catches, inside of sh_catch() unless pinned; else NULL */
 	/* The kernel's word, struct rseq.rseq_cs; never NULL while word is not 0. */
 	uint64_t *cs;
-	void *sp;			/* of sh_catch() */
-	struct sh_door *catches;	/* its door; NULL: this thread cannot be thrown */
-	uint64_t mark;			/* SH_MAGIC: for the process that reads this from outside */
-	uint64_t witness;		/* the address space's, likewise */
+	void *sp;		 /* of sh_catch() */
+	struct sh_door *catches; /* its door; NULL: this thread cannot be thrown */
+	uint64_t mark;		 /* SH_MAGIC: for the process that reads this from outside */
+	uint64_t witness;	 /* the address space's, likewise */
 	/* For fn: its thread was thrown out of it before. The caller of sh_catch() clears it. */
 	bool again;
 	struct sh_engine engine;
 };
 extern __thread struct sh_self sh_self __attribute__((tls_model("initial-exec")));
 
-_Static_assert(sizeof(struct sh_door) == 32 && offsetof(struct sh_door, abort_ip) == 24, "the kernel's");
+_Static_assert(sizeof(struct sh_door) == 32 && offsetof(struct sh_door, abort_ip) == 24,
+	       "the kernel's");
 _Static_assert(offsetof(struct sh_self, armed) == 16 && offsetof(struct sh_self, cs) == 24 &&
-	       offsetof(struct sh_self, sp) == 32 && offsetof(struct sh_self, catches) == 40, "life.c has them in assembler");
+		       offsetof(struct sh_self, sp) == 32 &&
+		       offsetof(struct sh_self, catches) == 40,
+	       "life.c has them in assembler");
 
 typedef void sh_caught_fn(struct sh_dev *dev, uint32_t a, uint32_t b, uint64_t c);
 
@@ -183,8 +186,8 @@ static inline int sh_extend(const struct sh_dev *dev, uint64_t off, uint64_t len
  * The host's defer() (host.h), pinned: it takes locks of the process. The system call that wakes
  * the helper thread needs none.
  */
-static inline int sh_defer(struct sh_dev *dev, uint64_t deadline, void (*fn)(struct sh_dev *, uint64_t, uint64_t), uint64_t a,
-			   uint64_t b)
+static inline int sh_defer(struct sh_dev *dev, uint64_t deadline,
+			   void (*fn)(struct sh_dev *, uint64_t, uint64_t), uint64_t a, uint64_t b)
 {
 	struct sh_door *door = sh_pin();
 	int err = dev->ops->defer(dev->host, deadline, fn, a, b);

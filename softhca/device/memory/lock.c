@@ -13,10 +13,10 @@
 #include "lock.h"
 #include "txn.h"
 
-#define LOOK_MS	100			/* the longest sleep */
+#define LOOK_MS 100 /* the longest sleep */
 /* A holder that makes others sleep for so long may be stopped. */
 #define SUSPECT_MS 4
-#define SPIN	64			/* pauses in the last of the rounds before sleeping; about 5 us in all */
+#define SPIN	   64 /* pauses in the last of the rounds before sleeping; about 5 us in all */
 
 static inline void spin_pause(void)
 {
@@ -53,13 +53,15 @@ static bool possible(uint64_t owner)
 {
 	uint64_t slot = owner & SH_OWNER_SLOT;
 
-	return slot && slot <= SH_MAX_EXEC && !((uint32_t)owner & ~(SH_OWNER_SLOT | SH_OWNER_SLEEPERS));
+	return slot && slot <= SH_MAX_EXEC &&
+	       !((uint32_t)owner & ~(SH_OWNER_SLOT | SH_OWNER_SLEEPERS));
 }
 
 /* Changes the word from one value to another. False: it had another value. */
 static inline bool exchange(struct sh_lock *lock, uint64_t *was, uint64_t is)
 {
-	return __atomic_compare_exchange_n(&lock->owner, was, is, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	return __atomic_compare_exchange_n(&lock->owner, was, is, false, __ATOMIC_ACQUIRE,
+					   __ATOMIC_RELAXED);
 }
 
 /* Tries once. Returns what sh_hold() returns; after -EBUSY, *owner is the holder. */
@@ -102,7 +104,7 @@ static bool spin(struct sh_lock *lock, uint64_t me)
 /* Sleeps until that holder releases the lock, at most for so long. */
 static void sleep_on(struct sh_lock *lock, uint64_t owner, unsigned int ms)
 {
-	const struct timespec limit = { .tv_nsec = ms * 1000000L };
+	const struct timespec limit = {.tv_nsec = ms * 1000000L};
 
 	if (!(owner & SH_OWNER_SLEEPERS)) {
 		if (!exchange(lock, &owner, owner | SH_OWNER_SLEEPERS))
@@ -145,7 +147,8 @@ int sh_hold(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait wait)
 	 * A thread that has slept cannot tell whether others sleep, so it takes the lock with the
 	 * bit set.
 	 */
-	for (unsigned int ms = 1; (err = look(dev, lock, me | SH_OWNER_SLEEPERS, &owner)) == -EBUSY;) {
+	for (unsigned int ms = 1;
+	     (err = look(dev, lock, me | SH_OWNER_SLEEPERS, &owner)) == -EBUSY;) {
 		uint64_t left = until ? until - now_ms(dev) : ms;
 
 		if ((int64_t)left <= 0)

@@ -27,9 +27,9 @@
 #include "dev.h"
 #include "life.h"
 
-#define SH_OWNER_SLOT		UINT64_C(0x7fff)
-#define SH_OWNER_SLEEPERS	UINT64_C(0x8000)
-#define SH_OWNER_GENERATION	32
+#define SH_OWNER_SLOT	    UINT64_C(0x7fff)
+#define SH_OWNER_SLEEPERS   UINT64_C(0x8000)
+#define SH_OWNER_GENERATION 32
 
 _Static_assert(SH_MAX_EXEC < SH_OWNER_SLOT, "a slot and none");
 
@@ -70,14 +70,17 @@ static inline bool sh_hold_free(struct sh_dev *dev, struct sh_lock *lock)
 	uint64_t nobody = 0;
 
 	return sh_self.word && sh_self.inst == dev->inst &&
-	       __atomic_compare_exchange_n(&lock->owner, &nobody, sh_self.word, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	       __atomic_compare_exchange_n(&lock->owner, &nobody, sh_self.word, false,
+					   __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 
 static inline void sh_let_go(struct sh_lock *lock)
 {
 	if (__builtin_expect(__atomic_load_n(&lock->owner, __ATOMIC_RELAXED) != sh_self.word, 0))
 		sh_let_go_slow(lock);
-	else if (__builtin_expect(__atomic_exchange_n(&lock->owner, 0, __ATOMIC_SEQ_CST) & SH_OWNER_SLEEPERS, 0))
+	else if (__builtin_expect(__atomic_exchange_n(&lock->owner, 0, __ATOMIC_SEQ_CST) &
+					  SH_OWNER_SLEEPERS,
+				  0))
 		sh_wake_sleeper(lock);
 }
 

@@ -9,14 +9,14 @@
 #include "instance.h"
 #include "mr.h"
 
-int sh_mr_create(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn, uint64_t start,
-		 uint64_t len, uint32_t access)
+int sh_mr_create(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn,
+		 uint64_t start, uint64_t len, uint32_t access)
 {
 	return sh_mr_create_at(dev, hca, key, ctx, pdn, start, start, len, access);
 }
 
-int sh_mr_create_at(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn, uint64_t start,
-		    uint64_t home, uint64_t len, uint32_t access)
+int sh_mr_create_at(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn,
+		    uint64_t start, uint64_t home, uint64_t len, uint32_t access)
 {
 	struct sh_mpt *mpt = sh_mpt_get(dev, hca, key);
 	int err;
@@ -60,8 +60,8 @@ int sh_mr_destroy(struct sh_dev *dev, uint32_t hca, uint32_t key)
 	return 0;
 }
 
-int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, uint64_t addr, uint64_t len,
-		uint32_t access, uint32_t *ctx)
+int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, uint64_t addr,
+		uint64_t len, uint32_t access, uint32_t *ctx)
 {
 	return sh_mpt_check(dev, sh_mpt_get(dev, hca, key), key, pdn, addr, len, access, ctx);
 }
@@ -86,14 +86,15 @@ uint64_t sh_mr_home(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t add
 	return mpt ? sh_mpt_home(dev, mpt, addr, len) : addr;
 }
 
-int sh_mr_slice(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, uint32_t access, const struct sh_sge *sge,
-		unsigned int nsge, uint64_t skip, uint64_t len, struct sh_seg *seg, unsigned int max, uint32_t *ctx)
+int sh_mr_slice(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, uint32_t access,
+		const struct sh_sge *sge, unsigned int nsge, uint64_t skip, uint64_t len,
+		struct sh_seg *seg, unsigned int max, uint32_t *ctx)
 {
 	unsigned int i, n = 0;
 	uint32_t owner = 0;
 
 	for (i = 0; i < nsge && len; i++) {
-		struct sh_sge piece = { .addr = sge[i].addr + skip, .key = sge[i].key };
+		struct sh_sge piece = {.addr = sge[i].addr + skip, .key = sge[i].key};
 		uint64_t part;
 		uint32_t c;
 		int err;

@@ -16,8 +16,8 @@ int sh_mr_create(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, u
  * The same for a region whose addresses (from start) are not those of the owner's memory (from
  * home).
  */
-int sh_mr_create_at(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn, uint64_t start,
-		    uint64_t home, uint64_t len, uint32_t access);
+int sh_mr_create_at(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t ctx, uint32_t pdn,
+		    uint64_t start, uint64_t home, uint64_t len, uint32_t access);
 /*
  * The region's pages have become device memory; off is where the first byte of the region is there.
  * 0 takes that back, but threads may rely on the old state until a grace that begins afterwards is
@@ -43,8 +43,8 @@ struct sh_sge {
  * PD is wrong or a right is missing; -ERANGE: out of bounds. The answer is valid until the thread
  * leaves the device (sh_leave).
  */
-int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, uint64_t addr, uint64_t len,
-		uint32_t access, uint32_t *ctx);
+int sh_mr_check(struct sh_dev *dev, uint32_t hca, uint32_t key, uint32_t pdn, uint64_t addr,
+		uint64_t len, uint32_t access, uint32_t *ctx);
 /*
  * Where [addr, addr + len) of a region is, in the form of sh_seg.addr. Only after a check has
  * succeeded.
@@ -55,18 +55,21 @@ uint64_t sh_mr_home(struct sh_dev *dev, uint32_t hca, uint32_t key, uint64_t add
  * context. Returns the number of segments, or -errno as above (-EMSGSIZE: the list is shorter than
  * skip+len).
  */
-int sh_mr_slice(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, uint32_t access, const struct sh_sge *sge,
-		unsigned int nsge, uint64_t skip, uint64_t len, struct sh_seg *seg, unsigned int max, uint32_t *ctx);
+int sh_mr_slice(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, uint32_t access,
+		const struct sh_sge *sge, unsigned int nsge, uint64_t skip, uint64_t len,
+		struct sh_seg *seg, unsigned int max, uint32_t *ctx);
 
 /* Like sh_mr_check(). */
-SH_INLINE int sh_mpt_check(const struct sh_dev *dev, const struct sh_mpt *mpt, uint32_t key, uint32_t pdn,
-			       uint64_t addr, uint64_t len, uint32_t access, uint32_t *ctx)
+SH_INLINE int sh_mpt_check(const struct sh_dev *dev, const struct sh_mpt *mpt, uint32_t key,
+			   uint32_t pdn, uint64_t addr, uint64_t len, uint32_t access,
+			   uint32_t *ctx)
 {
 	/*
 	 * Pairs with the release in sh_mr_create(), and with the store in sh_mr_destroy(): this load must not
 	 * come before the thread's announcement of its epoch, which an acquire would allow.
 	 */
-	if (!mpt || !key || __atomic_load_n(&mpt->key, __ATOMIC_SEQ_CST) != key || !sh_ctx_live(dev, mpt->ctx))
+	if (!mpt || !key || __atomic_load_n(&mpt->key, __ATOMIC_SEQ_CST) != key ||
+	    !sh_ctx_live(dev, mpt->ctx))
 		return -ENOENT;
 	if (mpt->pdn != pdn)
 		return -EPERM;
@@ -84,7 +87,7 @@ uint64_t sh_mpt_far(const struct sh_dev *dev, const struct sh_mpt *mpt, uint64_t
 
 /* Like sh_mr_home(). */
 SH_INLINE uint64_t sh_mpt_home(const struct sh_dev *dev, const struct sh_mpt *mpt, uint64_t addr,
-				   uint64_t len)
+			       uint64_t len)
 {
 	/*
 	 * The daemon may take it back in sh_mr_share(), and then waits for the threads that have
@@ -102,14 +105,15 @@ SH_INLINE uint64_t sh_mpt_home(const struct sh_dev *dev, const struct sh_mpt *mp
 }
 
 /* Checks a piece of a list and locates it, with one look-up of its key. */
-SH_INLINE int sh_mr_locate(const struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, uint32_t access,
-			       const struct sh_sge *piece, struct sh_seg *seg, uint32_t *ctx)
+SH_INLINE int sh_mr_locate(const struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn,
+			   uint32_t access, const struct sh_sge *piece, struct sh_seg *seg,
+			   uint32_t *ctx)
 {
 	const struct sh_mpt *mpt = sh_mpt_of(hca, piece->key);
 	int err = sh_mpt_check(dev, mpt, piece->key, pdn, piece->addr, piece->len, access, ctx);
 
 	if (!err)
-		*seg = (struct sh_seg){ sh_mpt_home(dev, mpt, piece->addr, piece->len), piece->len };
+		*seg = (struct sh_seg){sh_mpt_home(dev, mpt, piece->addr, piece->len), piece->len};
 	return err;
 }
 

@@ -10,10 +10,10 @@
 #include "qp_attr.h"
 #include "txn.h"
 
-#define SH_PSN_MASK	0xffffffu
-#define SH_QP_ATOMICS	16	/* results of atomics kept for replay; max_dest_rd_atomic's limit */
+#define SH_PSN_MASK   0xffffffu
+#define SH_QP_ATOMICS 16 /* results of atomics kept for replay; max_dest_rd_atomic's limit */
 
-#define SH_QP_RECEIVES	4	/* of 16 bytes, on one line of the queue */
+#define SH_QP_RECEIVES 4 /* of 16 bytes, on one line of the queue */
 
 /* What a message in progress at the responder is. */
 enum sh_recv_op { SH_RECV_NONE, SH_RECV_SEND, SH_RECV_WRITE };
@@ -46,7 +46,7 @@ struct sh_qp {
 	/* Token of the thread that runs the requester, 0: no thread does. */
 	uint32_t engine;
 	uint32_t engine_seq;
-	uint64_t deadline;		/* of the wait in progress (RNR or ack), 0 = none */
+	uint64_t deadline; /* of the wait in progress (RNR or ack), 0 = none */
 	/* The CQ that its last message was announced in: a hint. told_cqn 0: not known. */
 	uint32_t told_hca, told_cqn;
 	/*
@@ -59,7 +59,7 @@ struct sh_qp {
 	/* Requester: WQE counters run free, PSNs are 24 bits. una <= next <= begun. */
 	uint32_t sq_una __attribute__((aligned(64)));
 	uint32_t una_psn;		/* oldest WQE not completed and its first PSN */
-	uint32_t sq_next, next_wqe_psn;	/* WQE that the next packet belongs to and its first PSN */
+	uint32_t sq_next, next_wqe_psn; /* WQE that the next packet belongs to and its first PSN */
 	uint32_t sq_begun;		/* WQEs below this one have been begun */
 	uint32_t ack_psn;		/* oldest PSN not acknowledged, within sq_una */
 	uint32_t next_psn;		/* of the next packet */
@@ -67,41 +67,41 @@ struct sh_qp {
 	uint32_t rd_out;		/* READs and atomics sent and not completed */
 	/* The deadline is that of a receiver that was not ready (RNR NAK). */
 	uint32_t rnr_waiting;
-	uint64_t timer_at;		/* when the pending timer fires, 0 = none is pending */
+	uint64_t timer_at; /* when the pending timer fires, 0 = none is pending */
 	uint32_t timer_gen;
 	uint32_t messages_sent;
-	uint32_t polled;		/* gen for which the owner's helper thread looks at the queues in ERR */
-	uint8_t again;			/* a doorbell came while the engine ran */
-	uint8_t drained;		/* SQD: nothing is in progress any more */
+	uint32_t polled; /* gen for which the owner's helper thread looks at the queues in ERR */
+	uint8_t again;	 /* a doorbell came while the engine ran */
+	uint8_t drained; /* SQD: nothing is in progress any more */
 	uint8_t retry_left, rnr_left;
 
 	/* Identity: set at creation. */
-	uint32_t qpn;			/* 24 bits as reported, 0 = slot free */
-	uint32_t ctx;			/* 0 = kernel-made XRC receive QP */
+	uint32_t qpn;				    /* 24 bits as reported, 0 = slot free */
+	uint32_t ctx;				    /* 0 = kernel-made XRC receive QP */
 	uint32_t state __attribute__((aligned(8))); /* enum sh_qp_state */
-	uint32_t gen;			/* counts entries into RESET and ERR, creations and destructions */
-	uint32_t type;			/* enum sh_qp_type */
+	uint32_t gen;  /* counts entries into RESET and ERR, creations and destructions */
+	uint32_t type; /* enum sh_qp_type */
 	uint32_t pdn;
-	uint32_t send_cqn, recv_cqn;	/* 0 = none */
+	uint32_t send_cqn, recv_cqn; /* 0 = none */
 	uint32_t srqn, xrcd;
 	uint8_t log_sq_size, sq_shift, log_rq_size, rq_shift;
 	/* silent: its address space has ended, or the card has failed */
 	uint8_t sq_present, rq_present, sq_sig_all, silent;
-	uint32_t sq_off, rq_off;	/* of each queue in buf */
-	uint32_t regs;			/* head of the list of registrations, 0 = none */
-	uint32_t async_events;		/* affiliated events written so far */
+	uint32_t sq_off, rq_off; /* of each queue in buf */
+	uint32_t regs;		 /* head of the list of registrations, 0 = none */
+	uint32_t async_events;	 /* affiliated events written so far */
 	struct sh_umem buf;
 	struct sh_umem rq_db;
 
 	/* Attributes. */
 	uint32_t qkey, dest_qpn;
-	uint32_t access;		/* enum sh_access bits: remote read, write, atomic */
+	uint32_t access; /* enum sh_access bits: remote read, write, atomic */
 	uint16_t pkey_index, alt_pkey_index;
 	uint8_t path_mtu, mig_state, sqd_notify, max_rd_atomic;
 	uint8_t max_dest_rd_atomic, min_rnr_timer, port, timeout;
 	uint8_t retry_cnt, rnr_retry, alt_port, alt_timeout;
 	struct sh_path path;
-	uint32_t last_wqe;		/* LAST_WQE_REACHED was raised */
+	uint32_t last_wqe; /* LAST_WQE_REACHED was raised */
 	struct sh_path alt_path;
 	uint64_t user_handle;
 	uint32_t cap_recv_wr, cap_recv_sge;
@@ -111,27 +111,28 @@ struct sh_qp {
 	uint32_t msn, e_psn;
 	/* Free running, only 16 bits count; index of the next receive WQE. */
 	uint32_t rq_consumed;
-	uint32_t rq_seen;		/* the doorbell record as last read */
-	uint32_t cur_op;		/* enum sh_recv_op */
-	uint32_t cur_wqe;		/* receive WQE of the SEND in progress + 1, 0 = none is taken */
-	uint32_t cur_srqn;		/* the SRQ it came from, 0 = the RQ */
-	uint32_t cur_done;		/* bytes placed so far */
-	uint32_t cur_len;		/* WRITE: length in the RETH */
+	uint32_t rq_seen;  /* the doorbell record as last read */
+	uint32_t cur_op;   /* enum sh_recv_op */
+	uint32_t cur_wqe;  /* receive WQE of the SEND in progress + 1, 0 = none is taken */
+	uint32_t cur_srqn; /* the SRQ it came from, 0 = the RQ */
+	uint32_t cur_done; /* bytes placed so far */
+	uint32_t cur_len;  /* WRITE: length in the RETH */
 	uint32_t cur_rkey;
 	uint64_t cur_va;
 	uint32_t messages_received;
-	uint32_t cur_srq_gen;		/* and which SRQ of that number */
+	uint32_t cur_srq_gen; /* and which SRQ of that number */
 	/* A sequence NAK has been sent; no second one until the PSN fits. */
 	uint8_t nak_sent;
 	uint8_t comm_est;		/* COMM_EST was raised */
-	uint64_t rcv_packets, rcv_data;	/* like xmit_packets, xmit_data */
+	uint64_t rcv_packets, rcv_data; /* like xmit_packets, xmit_data */
 	uint32_t atomic_head;
 	/* Index of the first receive in rq_cache << 8 | number of receives there. */
 	uint32_t rq_cached;
-	uint64_t rq_cache[SH_QP_RECEIVES][2] __attribute__((aligned(64))); /* receives of one segment, as the queue has them */
+	uint64_t rq_cache[SH_QP_RECEIVES][2]
+		__attribute__((aligned(64))); /* receives of one segment, as the queue has them */
 	struct sh_txn txn;
 
-	uint32_t atomic_psn[SH_QP_ATOMICS];	/* PSN + 1 */
+	uint32_t atomic_psn[SH_QP_ATOMICS]; /* PSN + 1 */
 	uint64_t atomic_result[SH_QP_ATOMICS];
 } __attribute__((aligned(64)));
 _Static_assert(sizeof(struct sh_qp) == 1024, "a QP context and its log");
@@ -145,7 +146,8 @@ _Static_assert(offsetof(struct sh_qp, txn) == 576, "log");
 _Static_assert(offsetof(struct sh_qp, atomic_psn) == 832, "atomics");
 
 /* All other types have lower numbers. */
-_Static_assert((SH_QPT_RC | SH_QPT_UC | SH_QPT_UD) < SH_QPT_XRC && SH_QPT_XRC < SH_QPT_XRC_INI && SH_QPT_XRC < SH_QPT_XRC_TGT,
+_Static_assert((SH_QPT_RC | SH_QPT_UC | SH_QPT_UD) < SH_QPT_XRC && SH_QPT_XRC < SH_QPT_XRC_INI &&
+		       SH_QPT_XRC < SH_QPT_XRC_TGT,
 	       "numbers of service types");
 static inline bool sh_qp_is_xrc(const struct sh_qp *qp)
 {

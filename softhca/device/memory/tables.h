@@ -9,12 +9,12 @@
 #include "objects.h"
 #include "qp_context.h"
 
-#define SH_HCA_QPS	SH_PAGES(sizeof(struct sh_hca))
-#define SH_HCA_CQS	(SH_HCA_QPS + SH_PAGES(sizeof(struct sh_qp) << SH_LOG_QPS))
-#define SH_HCA_SRQS	(SH_HCA_CQS + SH_PAGES(sizeof(struct sh_cq) << SH_LOG_CQS))
-#define SH_HCA_MPTS	(SH_HCA_SRQS + SH_PAGES(sizeof(struct sh_srq) << SH_LOG_SRQS))
-#define SH_HCA_MCGS	(SH_HCA_MPTS + SH_PAGES(sizeof(struct sh_mpt) << SH_LOG_MPTS))
-#define SH_HCA_SPAN	(SH_HCA_MCGS + SH_PAGES(sizeof(struct sh_mcg) * SH_MAX_MCG))
+#define SH_HCA_QPS  SH_PAGES(sizeof(struct sh_hca))
+#define SH_HCA_CQS  (SH_HCA_QPS + SH_PAGES(sizeof(struct sh_qp) << SH_LOG_QPS))
+#define SH_HCA_SRQS (SH_HCA_CQS + SH_PAGES(sizeof(struct sh_cq) << SH_LOG_CQS))
+#define SH_HCA_MPTS (SH_HCA_SRQS + SH_PAGES(sizeof(struct sh_srq) << SH_LOG_SRQS))
+#define SH_HCA_MCGS (SH_HCA_MPTS + SH_PAGES(sizeof(struct sh_mpt) << SH_LOG_MPTS))
+#define SH_HCA_SPAN (SH_HCA_MCGS + SH_PAGES(sizeof(struct sh_mcg) * SH_MAX_MCG))
 
 /* NULL: no such HCA. */
 static inline void *sh_hca_table(const struct sh_dev *dev, uint32_t hca, uint64_t table)
@@ -46,7 +46,8 @@ static inline struct sh_qp *sh_qp_slot(const struct sh_dev *dev, uint32_t hca, u
  */
 static inline struct sh_qp *sh_qp_of(struct sh_hca *hca, uint32_t qpn)
 {
-	struct sh_qp *table = sh_table_of(hca, SH_HCA_QPS), *qp = &table[qpn & ((1u << SH_LOG_QPS) - 1)];
+	struct sh_qp *table = sh_table_of(hca, SH_HCA_QPS),
+		     *qp = &table[qpn & ((1u << SH_LOG_QPS) - 1)];
 
 	/* pairs with the release in sh_qp_create() */
 	return qpn && __atomic_load_n(&qp->qpn, __ATOMIC_ACQUIRE) == qpn ? qp : NULL;

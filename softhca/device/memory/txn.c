@@ -11,7 +11,7 @@
 #include "event.h"
 #include "txn.h"
 
-#define program_order	sh_program_order
+#define program_order sh_program_order
 
 void sh_lock_init(struct sh_lock *lock)
 {
@@ -33,14 +33,15 @@ static uint8_t cqe_owner(const uint64_t cqe[4])
 SH_OUTLINE void copy_cqe(struct sh_dev *dev, const struct sh_txn *log, unsigned int i, bool redo)
 {
 	const uint64_t to = log->cqe_addr + i * sizeof(log->cqe[0]);
-	struct sh_seg dst[2] = { { to, 31 }, { to + 31, 1 } };
-	struct sh_seg src = { (uintptr_t)log->cqe[i], 32 };
+	struct sh_seg dst[2] = {{to, 31}, {to + 31, 1}};
+	struct sh_seg src = {(uintptr_t)log->cqe[i], 32};
 
 	if (redo) {
 		uint8_t last;
-		struct sh_seg mine = { (uintptr_t)&last, 1 };
+		struct sh_seg mine = {(uintptr_t)&last, 1};
 
-		if (dev->ops->copy(dev->host, 0, &mine, 1, log->cqe_ctx, &dst[1], 1, 1) != SH_COPY_OK ||
+		if (dev->ops->copy(dev->host, 0, &mine, 1, log->cqe_ctx, &dst[1], 1, 1) !=
+			    SH_COPY_OK ||
 		    (last & 0x80) == cqe_owner(log->cqe[i]))
 			return;
 	}
@@ -61,12 +62,14 @@ SH_INLINE void put_cqes(struct sh_dev *dev, const struct sh_txn *log, bool redo)
 	if (!sh_ctx_live(dev, log->cqe_ctx))
 		return;
 	if (shm && !sh_in_pool(dev, shm, n * sizeof(log->cqe[0])))
-		place = shm < dev->shared_off ? sh_extend(dev, shm, n * sizeof(log->cqe[0])) : -EINVAL;
+		place = shm < dev->shared_off ? sh_extend(dev, shm, n * sizeof(log->cqe[0]))
+					      : -EINVAL;
 	if (shm && place != -ENOMEM) {
 		uint64_t *dst = sh_at(dev, shm);
 
 		if (shm % 8 || place) {
-			dev->ops->complain(dev->host, "a CQE outside the pool", log->hca, log->comp_cqn);
+			dev->ops->complain(dev->host, "a CQE outside the pool", log->hca,
+					   log->comp_cqn);
 			return;
 		}
 		for (unsigned int i = 0; i < n; i++, dst += 4)
@@ -154,7 +157,8 @@ static int recover(struct sh_dev *dev, struct sh_lock *lock, bool bounded)
 		struct sh_txn *log = sh_at(dev, off);
 		uint32_t commit;
 
-		if (sh_hold(dev, &inst->recovery, bounded ? SH_WAIT_BOUNDED : SH_WAIT_EVER) == -EBUSY)
+		if (sh_hold(dev, &inst->recovery, bounded ? SH_WAIT_BOUNDED : SH_WAIT_EVER) ==
+		    -EBUSY)
 			return -EBUSY;
 		/* commit before seq: a transaction begun since changed seq first (sh_txn_begin) */
 		commit = __atomic_load_n(&log->commit, __ATOMIC_ACQUIRE);
@@ -166,7 +170,8 @@ static int recover(struct sh_dev *dev, struct sh_lock *lock, bool bounded)
 				redo_stores(store, commit - 1);
 				carry_out(dev, log, true);
 			} else {
-				dev->ops->complain(dev->host, "a damaged log", log->hca, log->comp_cqn);
+				dev->ops->complain(dev->host, "a damaged log", log->hca,
+						   log->comp_cqn);
 				__atomic_store_n(&log->commit, 0, __ATOMIC_RELEASE);
 			}
 		}
@@ -211,7 +216,8 @@ void sh_txn_store32(struct sh_txn_open *t, uint32_t *where, uint32_t val)
 {
 	uint64_t *word = (uint64_t *)((uintptr_t)where & ~(uintptr_t)7);
 	uint64_t *slot = NULL;
-	unsigned int i, shift = ((uintptr_t)where & 4 ? 32 : 0) ^ (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 32 : 0);
+	unsigned int i, shift = ((uintptr_t)where & 4 ? 32 : 0) ^
+				(__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 32 : 0);
 
 	for (i = t->n; i-- > 0;)
 		if (t->where[i] == word) {

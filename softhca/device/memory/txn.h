@@ -76,7 +76,8 @@ int sh_trylock(struct sh_dev *dev, struct sh_lock *lock);
 static inline void sh_unlock(struct sh_dev *dev, struct sh_lock *lock)
 {
 	(void)dev;
-	if (lock->txn != SH_LOCK_MADE) /* sh_txn_commit_cqe(), or a transaction that was begun and given up */
+	if (lock->txn !=
+	    SH_LOCK_MADE) /* sh_txn_commit_cqe(), or a transaction that was begun and given up */
 		lock->txn = SH_LOCK_MADE;
 	sh_program_order();
 	sh_let_go(lock);
@@ -94,7 +95,7 @@ struct sh_txn_open {
 	struct sh_lock *locks[4];
 	unsigned int nlocks;
 	unsigned int n;
-	uint64_t word;			/* what a covering lock's txn is set to */
+	uint64_t word; /* what a covering lock's txn is set to */
 	/*
 	 * Where the stores go. The log says so, too, for a recoverer; but other processes can write
 	 * to the log.
@@ -115,7 +116,8 @@ static inline void sh_txn_covers(struct sh_txn_open *t, struct sh_lock *lock)
 	lock->txn = t->word;
 }
 
-static inline void sh_txn_begin(struct sh_txn_open *t, struct sh_dev *dev, struct sh_txn *log, struct sh_lock *lock)
+static inline void sh_txn_begin(struct sh_txn_open *t, struct sh_dev *dev, struct sh_txn *log,
+				struct sh_lock *lock)
 {
 	uint32_t seq = log->seq + 1;
 
@@ -178,7 +180,8 @@ static inline uint64_t sh_two(uint32_t first, uint32_t second)
 	return (uint64_t)second << 32 | first;
 #endif
 }
-static inline void sh_txn_store_two(struct sh_txn_open *t, uint32_t *where, uint32_t first, uint32_t second)
+static inline void sh_txn_store_two(struct sh_txn_open *t, uint32_t *where, uint32_t first,
+				    uint32_t second)
 {
 	*sh_txn_slot(t, where) = sh_two(first, second);
 }
@@ -238,8 +241,8 @@ SH_INLINE void sh_txn_log_cqe(const struct sh_txn_open *t, unsigned int n, const
  * before it. The locks still name the log until they are released or join another transaction; by
  * then there is nothing to recover.
  */
-SH_INLINE void sh_txn_commit_cqe(const struct sh_txn_open *t, const struct sh_umem *buf, uint64_t *place,
-				 const uint64_t cqe[4], bool second)
+SH_INLINE void sh_txn_commit_cqe(const struct sh_txn_open *t, const struct sh_umem *buf,
+				 uint64_t *place, const uint64_t cqe[4], bool second)
 {
 	struct sh_txn *log = t->log;
 	uint64_t *first = second ? place - 4 : place;

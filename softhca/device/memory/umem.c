@@ -11,7 +11,7 @@
 #include "life.h"
 #include "umem.h"
 
-#define CHUNK	4096
+#define CHUNK 4096
 
 static inline bool inside(const struct sh_umem *mem, uint64_t off, uint64_t len)
 {
@@ -23,7 +23,8 @@ static inline bool inside(const struct sh_umem *mem, uint64_t off, uint64_t len)
  * because the pages are the owner's alone, or because this process cannot map them and the owner
  * has. 0, or -EFAULT: the offset is damaged, or the context is gone.
  */
-static int place(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint64_t len, void **to)
+static int place(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint64_t len,
+		 void **to)
 {
 	/* Read once, so that what is checked is what is used. */
 	uint64_t base = __atomic_load_n(&mem->shm_off, __ATOMIC_RELAXED), at = base + off;
@@ -71,13 +72,16 @@ int sh_umem_read(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, vo
 		memcpy(buf, at, len);
 		return 0;
 	}
-	src = (struct sh_seg){ mem->uaddr + off, len };
-	dst = (struct sh_seg){ (uintptr_t)buf, len };
+	src = (struct sh_seg){mem->uaddr + off, len};
+	dst = (struct sh_seg){(uintptr_t)buf, len};
 	count_fallback(dev, mem->ctx);
-	return dev->ops->copy(dev->host, 0, &dst, 1, mem->ctx, &src, 1, len) == SH_COPY_OK ? 0 : -EFAULT;
+	return dev->ops->copy(dev->host, 0, &dst, 1, mem->ctx, &src, 1, len) == SH_COPY_OK
+		       ? 0
+		       : -EFAULT;
 }
 
-int sh_umem_write(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, const void *buf, size_t len)
+int sh_umem_write(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, const void *buf,
+		  size_t len)
 {
 	struct sh_seg src, dst;
 	void *at;
@@ -88,10 +92,12 @@ int sh_umem_write(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, c
 		memcpy(at, buf, len);
 		return 0;
 	}
-	src = (struct sh_seg){ (uintptr_t)buf, len };
-	dst = (struct sh_seg){ mem->uaddr + off, len };
+	src = (struct sh_seg){(uintptr_t)buf, len};
+	dst = (struct sh_seg){mem->uaddr + off, len};
 	count_fallback(dev, mem->ctx);
-	return dev->ops->copy(dev->host, mem->ctx, &dst, 1, 0, &src, 1, len) == SH_COPY_OK ? 0 : -EFAULT;
+	return dev->ops->copy(dev->host, mem->ctx, &dst, 1, 0, &src, 1, len) == SH_COPY_OK
+		       ? 0
+		       : -EFAULT;
 }
 
 int sh_umem_load32(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint32_t *val)
@@ -113,7 +119,8 @@ int sh_umem_load32(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, 
 	return 0;
 }
 
-int sh_umem_fill(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint8_t byte, uint64_t len)
+int sh_umem_fill(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint8_t byte,
+		 uint64_t len)
 {
 	uint8_t chunk[CHUNK];
 	void *at;

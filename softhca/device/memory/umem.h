@@ -10,8 +10,10 @@
 #include "dev.h"
 
 /* 0, or -EFAULT: the pages are gone. Pages that are device memory are accessed in place. */
-int sh_umem_read(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, void *buf, size_t len);
-int sh_umem_write(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, const void *buf, size_t len);
+int sh_umem_read(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, void *buf,
+		 size_t len);
+int sh_umem_write(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, const void *buf,
+		  size_t len);
 /*
  * A pointer into device memory. NULL: the memory is reached through the host, or the bounds are
  * exceeded.
@@ -21,7 +23,8 @@ void *sh_umem_at(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, si
  * The same inline. Does not ask whether the context lives, and finds only what this process has
  * mapped already. off and len are below 2^62.
  */
-static inline void *sh_umem_in_place(const struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint64_t len)
+static inline void *sh_umem_in_place(const struct sh_dev *dev, const struct sh_umem *mem,
+				     uint64_t off, uint64_t len)
 {
 	/* Once: what is checked is what is used. */
 	uint64_t base = __atomic_load_n(&mem->shm_off, __ATOMIC_RELAXED), at = base + off;
@@ -36,6 +39,7 @@ static inline void *sh_umem_in_place(const struct sh_dev *dev, const struct sh_u
  */
 int sh_umem_load32(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint32_t *val);
 /* Fills [off, off+len) with a byte. 0 or -EFAULT. */
-int sh_umem_fill(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint8_t byte, uint64_t len);
+int sh_umem_fill(struct sh_dev *dev, const struct sh_umem *mem, uint64_t off, uint8_t byte,
+		 uint64_t len);
 
 #endif

@@ -14,7 +14,8 @@ static void mark(struct sh_proc *p, uint32_t hca, uint64_t *groups, uint32_t slo
 {
 	const uint32_t group = slot / 64;
 
-	__atomic_fetch_or(&p->lost_hca[hca / 64 % (SH_MAX_HCAS / 64)], UINT64_C(1) << hca % 64, __ATOMIC_SEQ_CST);
+	__atomic_fetch_or(&p->lost_hca[hca / 64 % (SH_MAX_HCAS / 64)], UINT64_C(1) << hca % 64,
+			  __ATOMIC_SEQ_CST);
 	__atomic_fetch_or(&groups[group / 64], UINT64_C(1) << group % 64, __ATOMIC_SEQ_CST);
 }
 
@@ -50,11 +51,13 @@ void sh_attention_post(struct sh_dev *dev, uint32_t proc, uint32_t hca, uint32_t
 	 */
 	door = sh_pin();
 	for (i = 0; i < POST_TRIES; i++) {
-		uint32_t at = __atomic_fetch_add(&p->ring_tail, 1, __ATOMIC_RELAXED) % SH_ATTENTION_RING;
+		uint32_t at =
+			__atomic_fetch_add(&p->ring_tail, 1, __ATOMIC_RELAXED) % SH_ATTENTION_RING;
 		uint64_t none = 0;
 
 		/* pairs with the exchange in attention() of doorbell.c */
-		if (__atomic_compare_exchange_n(&p->ring[at], &none, entry, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		if (__atomic_compare_exchange_n(&p->ring[at], &none, entry, false, __ATOMIC_SEQ_CST,
+						__ATOMIC_RELAXED))
 			break;
 	}
 	if (i == POST_TRIES) {

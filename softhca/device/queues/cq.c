@@ -15,7 +15,7 @@
 #include "cq.h"
 #include "cqe.h"
 
-#define EV_CQ_ERR	0
+#define EV_CQ_ERR 0
 
 /* Reads set_ci, as a free-running index at or behind the producer. */
 static int read_consumer(struct sh_dev *dev, struct sh_cq *cq)
@@ -153,8 +153,9 @@ static void arm_cq(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint64_t dw)
 			 */
 			if (!sh_self.again || word != cq->arm_acted)
 				arm(dev, c->hca, cq, word);
-		} else if (!sh_umem_load32(dev, &cq->db, offsetof(struct mlx4_cq_dbrec, arm), &word) &&
-			 word != cq->arm_acted) {
+		} else if (!sh_umem_load32(dev, &cq->db, offsetof(struct mlx4_cq_dbrec, arm),
+					   &word) &&
+			   word != cq->arm_acted) {
 			arm(dev, c->hca, cq, word);
 		}
 	}
@@ -186,8 +187,8 @@ void sh_arm_later(struct sh_dev *dev, uint32_t ctx, uint32_t cqn, uint32_t dw0, 
 
 static bool fits(const struct sh_dev *dev, const struct sh_umem *buf, uint32_t log_size)
 {
-	return log_size <= SH_CQ_MAX_LOG_SIZE && buf->len >= (uint64_t)sh_cqe_size(dev) << log_size &&
-	       (buf->shm_off & 7) == 0;
+	return log_size <= SH_CQ_MAX_LOG_SIZE &&
+	       buf->len >= (uint64_t)sh_cqe_size(dev) << log_size && (buf->shm_off & 7) == 0;
 }
 
 int sh_cq_create(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh_cq_init *init)
@@ -195,13 +196,15 @@ int sh_cq_create(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh
 	struct sh_cq *cq = sh_hca_table(dev, hca, SH_HCA_CQS);
 	int err;
 
-	if (!cq || cqn >= 1u << SH_LOG_CQS || !fits(dev, &init->buf, init->log_size) || init->db.len < 8 ||
-	    (init->db.uaddr & 7) || (init->db.shm_off & 7) || !sh_ctx_live(dev, init->ctx))
+	if (!cq || cqn >= 1u << SH_LOG_CQS || !fits(dev, &init->buf, init->log_size) ||
+	    init->db.len < 8 || (init->db.uaddr & 7) || (init->db.shm_off & 7) ||
+	    !sh_ctx_live(dev, init->ctx))
 		return -EINVAL;
 	cq += cqn;
 	err = sh_promise(dev, cq, sizeof(*cq));
 	if (!err)
-		err = sh_umem_fill(dev, &init->buf, 0, MLX4_CQE_FILL, (uint64_t)sh_cqe_size(dev) << init->log_size);
+		err = sh_umem_fill(dev, &init->buf, 0, MLX4_CQE_FILL,
+				   (uint64_t)sh_cqe_size(dev) << init->log_size);
 	if (err)
 		return err;
 	sh_lock_init(&cq->lock);
@@ -259,7 +262,8 @@ static int hold(struct sh_dev *dev, uint32_t hca, uint32_t cqn, bool to_destroy,
  * Makes every entry of a buffer look as if the HCA owned it, at the first index >= from that falls
  * on the entry: gives it the owner bit of that index, inverted.
  */
-static int fill_phased(struct sh_dev *dev, const struct sh_umem *buf, uint32_t from, uint32_t log_size)
+static int fill_phased(struct sh_dev *dev, const struct sh_umem *buf, uint32_t from,
+		       uint32_t log_size)
 {
 	uint32_t size = sh_cqe_size(dev), entries = 1u << log_size, i, n;
 	uint8_t chunk[64 * MLX4_CQE_SIZE_LARGE];
@@ -282,10 +286,11 @@ static int fill_phased(struct sh_dev *dev, const struct sh_umem *buf, uint32_t f
 	return 0;
 }
 
-int sh_cq_resize(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh_umem *buf, uint32_t log_size)
+int sh_cq_resize(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh_umem *buf,
+		 uint32_t log_size)
 {
 	uint32_t entries, left, producer;
-	uint8_t marker[32] = { 0 };
+	uint8_t marker[32] = {0};
 	struct sh_txn_open t;
 	struct sh_cq *cq;
 	int err;
@@ -332,7 +337,8 @@ out:
 	return err;
 }
 
-int sh_cq_destroy(struct sh_dev *dev, uint32_t hca, uint32_t cqn, uint32_t *comp_events, uint32_t *async_events)
+int sh_cq_destroy(struct sh_dev *dev, uint32_t hca, uint32_t cqn, uint32_t *comp_events,
+		  uint32_t *async_events)
 {
 	uint32_t comp_evq, async_evq, first, second;
 	struct sh_cq *cq;
@@ -354,8 +360,12 @@ int sh_cq_destroy(struct sh_dev *dev, uint32_t hca, uint32_t cqn, uint32_t *comp
 	if (err)
 		goto out_first;
 	cq->live = SH_NONE;
-	*comp_events = comp_evq ? sh_evq_end(dev, comp_evq, &cq->comp_events, cq->user_handle, SH_EV_COMP) : 0;
-	*async_events = async_evq ? sh_evq_end(dev, async_evq, &cq->async_events, cq->user_handle, SH_EV_CQ) : 0;
+	*comp_events =
+		comp_evq ? sh_evq_end(dev, comp_evq, &cq->comp_events, cq->user_handle, SH_EV_COMP)
+			 : 0;
+	*async_events =
+		async_evq ? sh_evq_end(dev, async_evq, &cq->async_events, cq->user_handle, SH_EV_CQ)
+			  : 0;
 	sh_evq_release(dev, second);
 out_first:
 	sh_evq_release(dev, first);
@@ -382,7 +392,8 @@ static uint32_t end_events(struct sh_dev *dev, uint32_t evq, uint32_t *counter, 
 	return events;
 }
 
-void sh_cq_end(struct sh_dev *dev, uint32_t hca, uint32_t cqn, uint32_t *comp_events, uint32_t *async_events)
+void sh_cq_end(struct sh_dev *dev, uint32_t hca, uint32_t cqn, uint32_t *comp_events,
+	       uint32_t *async_events)
 {
 	struct sh_cq *cq = sh_cq_get(dev, hca, cqn);
 	const struct sh_ctx *ctx = cq ? sh_ctx(dev, cq->ctx) : NULL;
@@ -392,7 +403,8 @@ void sh_cq_end(struct sh_dev *dev, uint32_t hca, uint32_t cqn, uint32_t *comp_ev
 		return;
 	__atomic_store_n(&cq->live, SH_NONE, __ATOMIC_SEQ_CST);
 	*comp_events = end_events(dev, cq->comp_evq, &cq->comp_events, cq->user_handle, SH_EV_COMP);
-	*async_events = end_events(dev, ctx ? ctx->async_evq : 0, &cq->async_events, cq->user_handle, SH_EV_CQ);
+	*async_events = end_events(dev, ctx ? ctx->async_evq : 0, &cq->async_events,
+				   cq->user_handle, SH_EV_CQ);
 }
 
 int sh_cq_reclaim(struct sh_dev *dev, uint32_t hca, uint32_t cqn)
@@ -421,9 +433,15 @@ int sh_cq_query(struct sh_dev *dev, uint32_t hca, uint32_t cqn, struct sh_cq_inf
 	else
 		read_consumer(dev, cq); /* if the memory is gone, the position read last counts */
 	*info = (struct sh_cq_info){
-		.cqn = cqn, .ctx = cq->ctx, .entries = 1u << cq->log_size, .producer = cq->producer,
-		.consumer = cq->consumer_seen, .armed = cq->armed, .overrun = cq->overrun,
-		.comp_evq = cq->comp_evq, .comp_events = cq->comp_events,
+		.cqn = cqn,
+		.ctx = cq->ctx,
+		.entries = 1u << cq->log_size,
+		.producer = cq->producer,
+		.consumer = cq->consumer_seen,
+		.armed = cq->armed,
+		.overrun = cq->overrun,
+		.comp_evq = cq->comp_evq,
+		.comp_events = cq->comp_events,
 	};
 	if (!err)
 		sh_unlock(dev, &cq->lock);

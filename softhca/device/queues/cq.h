@@ -10,12 +10,12 @@
 
 struct sh_cq_init {
 	uint32_t ctx;
-	uint32_t log_size;		/* log2 of the number of entries */
+	uint32_t log_size; /* log2 of the number of entries */
 	uint64_t user_handle;
-	uint32_t comp_evq;		/* 0 = no channel */
+	uint32_t comp_evq; /* 0 = no channel */
 	uint32_t comp_vector;
 	struct sh_umem buf;
-	struct sh_umem db;		/* 8 bytes */
+	struct sh_umem db; /* 8 bytes */
 };
 /*
  * Fills the buffer with entries that the hardware owns. The caller chooses cqn, because the daemon
@@ -23,13 +23,16 @@ struct sh_cq_init {
  */
 int sh_cq_create(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh_cq_init *init);
 /* The device's part of RESIZE_CQ. -EINVAL: the buffer is too small for the entries in the CQ. */
-int sh_cq_resize(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh_umem *buf, uint32_t log_size);
+int sh_cq_resize(struct sh_dev *dev, uint32_t hca, uint32_t cqn, const struct sh_umem *buf,
+		 uint32_t log_size);
 /*
  * Once it has returned, the device writes to the CQ no more. Reports the events written so far; the
  * caller subtracts those that it drops from the pipes.
  */
-int sh_cq_destroy(struct sh_dev *dev, uint32_t hca, uint32_t cqn, uint32_t *comp_events, uint32_t *async_events);
-void sh_cq_end(struct sh_dev *dev, uint32_t hca, uint32_t cqn, uint32_t *comp_events, uint32_t *async_events);
+int sh_cq_destroy(struct sh_dev *dev, uint32_t hca, uint32_t cqn, uint32_t *comp_events,
+		  uint32_t *async_events);
+void sh_cq_end(struct sh_dev *dev, uint32_t hca, uint32_t cqn, uint32_t *comp_events,
+	       uint32_t *async_events);
 int sh_cq_reclaim(struct sh_dev *dev, uint32_t hca, uint32_t cqn);
 struct sh_cq_info {
 	uint32_t cqn, ctx, entries, producer, consumer, armed, overrun, comp_evq;

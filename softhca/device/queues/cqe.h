@@ -16,16 +16,16 @@
 #include "softhca/device/memory/qp_context.h"
 #include "softhca/device/memory/umem.h"
 
-#define SH_VENDOR_NONE		0
-#define SH_VENDOR_LOC_LEN	0x69
-#define SH_VENDOR_LOC_QP_OP	0x6f
-#define SH_VENDOR_FLUSH_SQ	0xf9
-#define SH_VENDOR_FLUSH_RQ	0xf9
-#define SH_VENDOR_RETRY		0x81
-#define SH_VENDOR_RNR		0x87
-#define SH_VENDOR_REM_ACCESS	0x88
-#define SH_VENDOR_REM_OP	0x89
-#define SH_VENDOR_REM_INV	0x8a
+#define SH_VENDOR_NONE	     0
+#define SH_VENDOR_LOC_LEN    0x69
+#define SH_VENDOR_LOC_QP_OP  0x6f
+#define SH_VENDOR_FLUSH_SQ   0xf9
+#define SH_VENDOR_FLUSH_RQ   0xf9
+#define SH_VENDOR_RETRY	     0x81
+#define SH_VENDOR_RNR	     0x87
+#define SH_VENDOR_REM_ACCESS 0x88
+#define SH_VENDOR_REM_OP     0x89
+#define SH_VENDOR_REM_INV    0x8a
 
 /*
  * Releases the lock of a CQ that may have a new CQE. A thread that has polled the CQ in vain for
@@ -44,16 +44,16 @@ static inline void sh_cq_let_go(struct sh_dev *dev, struct sh_cq *cq)
 
 /* What a CQE says. sh_cqe_format() turns it into the 32 bytes of the format. */
 struct sh_cqe {
-	uint32_t qpn;			/* dw0: bit 23 as the QP has it */
-	__be32 imm_be;		/* dw1, raw */
-	uint32_t srqn_srcqp;		/* dw2: flags | source QPN, or SRQ number */
-	uint16_t sl_vid;		/* +12, host order */
-	uint16_t slid;			/* +14 */
+	uint32_t qpn;	     /* dw0: bit 23 as the QP has it */
+	__be32 imm_be;	     /* dw1, raw */
+	uint32_t srqn_srcqp; /* dw2: flags | source QPN, or SRQ number */
+	uint16_t sl_vid;     /* +12, host order */
+	uint16_t slid;	     /* +14 */
 	uint32_t byte_cnt;
 	uint16_t wqe_index;
-	uint8_t opcode;			/* 5 bits; MLX4_CQE_ERROR for errors */
-	uint8_t send;			/* nonzero: send queue */
-	uint8_t syndrome, vendor;	/* errors */
+	uint8_t opcode;		  /* 5 bits; MLX4_CQE_ERROR for errors */
+	uint8_t send;		  /* nonzero: send queue */
+	uint8_t syndrome, vendor; /* errors */
 	/* Raises the event of a CQ armed for solicited ones (errors always do). */
 	uint8_t solicited;
 };
@@ -64,9 +64,10 @@ struct sh_cqe {
  * The caller moves the QP to the error state with QP_FATAL. -ENODEV: the CQ or its owner is gone;
  * nothing is added, and the caller goes on as if it had been.
  */
-int sh_cq_put(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq, const struct sh_cqe *cqe);
+int sh_cq_put(struct sh_txn_open *t, struct sh_hca *hca, struct sh_cq *cq,
+	      const struct sh_cqe *cqe);
 
-#define SH_CQ_MAX_LOG_SIZE	22
+#define SH_CQ_MAX_LOG_SIZE 22
 
 static inline uint32_t sh_cqe_size(const struct sh_dev *dev)
 {
@@ -98,11 +99,14 @@ static inline uint64_t sh_two_be(__be32 first, __be32 second)
 static inline void sh_cqe_format(uint64_t word[4], const struct sh_cqe *cqe, uint8_t owner)
 {
 	bool error = cqe->opcode == MLX4_CQE_ERROR;
-	uint8_t last = (cqe->opcode & MLX4_CQE_OPCODE_MASK) | (cqe->send ? MLX4_CQE_IS_SEND : 0) | owner;
-	uint32_t tail = (uint32_t)cqe->wqe_index << 16 | (error ? (uint32_t)cqe->vendor << 8 | cqe->syndrome : 0);
+	uint8_t last =
+		(cqe->opcode & MLX4_CQE_OPCODE_MASK) | (cqe->send ? MLX4_CQE_IS_SEND : 0) | owner;
+	uint32_t tail = (uint32_t)cqe->wqe_index << 16 |
+			(error ? (uint32_t)cqe->vendor << 8 | cqe->syndrome : 0);
 
 	word[0] = sh_two_be(to_be32(cqe->qpn), cqe->imm_be);
-	word[1] = sh_two_be(to_be32(cqe->srqn_srcqp), to_be32((uint32_t)cqe->sl_vid << 16 | cqe->slid));
+	word[1] = sh_two_be(to_be32(cqe->srqn_srcqp),
+			    to_be32((uint32_t)cqe->sl_vid << 16 | cqe->slid));
 	word[2] = sh_two_be(0, to_be32(cqe->byte_cnt));
 	word[3] = sh_two_be(to_be32(tail), to_be32(last));
 }
@@ -170,8 +174,10 @@ static inline uint64_t *sh_cq_usual(const struct sh_dev *dev, const struct sh_cq
 {
 	uint32_t entries = 1u << (cq->log_size & 31);
 
-	if (__builtin_expect(!sh_cq_whole(cq) || cq->overrun || cq->armed != SH_ARM_NONE || !sh_cq_has_room(cq, n) ||
-			     cq->buf.shm_off % sizeof(uint64_t) || !sh_ctx_live(dev, cq->ctx), 0))
+	if (__builtin_expect(!sh_cq_whole(cq) || cq->overrun || cq->armed != SH_ARM_NONE ||
+				     !sh_cq_has_room(cq, n) || cq->buf.shm_off % sizeof(uint64_t) ||
+				     !sh_ctx_live(dev, cq->ctx),
+			     0))
 		return NULL;
 	return sh_umem_in_place(dev, &cq->buf, sh_cqe_at(dev, n, entries), MLX4_CQE_SIZE);
 }
@@ -186,8 +192,8 @@ static inline bool sh_cqe_begins_line(const struct sh_dev *dev, uint32_t n)
  * The CQE of a receive or a send that failed. srqn: where the receive is from, which only
  * completions of XRC say.
  */
-static inline struct sh_cqe sh_cqe_failed(const struct sh_qp *qp, bool send, uint32_t srqn, uint32_t index,
-					  uint8_t syndrome, uint8_t vendor)
+static inline struct sh_cqe sh_cqe_failed(const struct sh_qp *qp, bool send, uint32_t srqn,
+					  uint32_t index, uint8_t syndrome, uint8_t vendor)
 {
 	return (struct sh_cqe){
 		.qpn = qp->qpn,
@@ -201,7 +207,8 @@ static inline struct sh_cqe sh_cqe_failed(const struct sh_qp *qp, bool send, uin
 }
 
 /* Composes a CQE as entry n of this CQ. */
-static inline void sh_cqe_words(uint64_t word[4], const struct sh_cqe *cqe, const struct sh_cq *cq, uint32_t n)
+static inline void sh_cqe_words(uint64_t word[4], const struct sh_cqe *cqe, const struct sh_cq *cq,
+				uint32_t n)
 {
 	sh_cqe_format(word, cqe, sh_cqe_owner(n, 1u << (cq->log_size & 31)));
 }

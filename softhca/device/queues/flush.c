@@ -14,8 +14,8 @@
 #include "qp_halves.h"
 #include "rq_receives.h"
 
-#define POLL_FIRST_NS	UINT64_C(1000000)
-#define POLL_LAST_NS	UINT64_C(50000000)
+#define POLL_FIRST_NS UINT64_C(1000000)
+#define POLL_LAST_NS  UINT64_C(50000000)
 
 void sh_qp_event(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t event)
 {
@@ -55,7 +55,8 @@ static int flush_sends(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	sh_qp_to_floor(qp);
 	while (sh_wqe_posted(dev, qp, qp->sq_una) == 1) {
-		struct sh_cqe cqe = sh_cqe_failed(qp, true, 0, qp->sq_una, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_SQ);
+		struct sh_cqe cqe = sh_cqe_failed(qp, true, 0, qp->sq_una, MLX4_SYNDROME_WR_FLUSH,
+						  SH_VENDOR_FLUSH_SQ);
 		struct sh_txn_open t;
 
 		sh_qp_txn(&t, dev, qp);
@@ -75,11 +76,13 @@ static int flush_receives(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 
 	while (qp->rq_present && !sh_umem_load32(dev, &qp->rq_db, 0, &posted) &&
 	       sh_posted(posted, qp->rq_consumed)) {
-		struct sh_cqe cqe = sh_cqe_failed(qp, false, 0, qp->rq_consumed, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+		struct sh_cqe cqe = sh_cqe_failed(qp, false, 0, qp->rq_consumed,
+						  MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
 		struct sh_txn_open t;
 
 		if (sh_posted(posted, qp->rq_consumed) > sh_rq_size(qp)) {
-			dev->ops->complain(dev->host, "a receive queue's record runs ahead of it", hca->index, qp->qpn);
+			dev->ops->complain(dev->host, "a receive queue's record runs ahead of it",
+					   hca->index, qp->qpn);
 			return 0;
 		}
 		sh_qp_txn(&t, dev, qp);
@@ -95,8 +98,8 @@ static int flush_receives(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
  * destroyed. *srq: that SRQ, locked, so that it keeps its CQ; NULL: none. 0, or, in the daemon only,
  * -EINPROGRESS.
  */
-static int lock_source(struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *qp, struct sh_srq **srq,
-		       uint32_t *cqn)
+static int lock_source(struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *qp,
+		       struct sh_srq **srq, uint32_t *cqn)
 {
 	*srq = qp->cur_srqn ? sh_srq_of(hca, qp->cur_srqn) : NULL;
 	*cqn = qp->cur_srqn ? 0 : sh_recv_cqn(qp, NULL);
@@ -113,7 +116,8 @@ static int lock_source(struct sh_dev *dev, struct sh_hca *hca, const struct sh_q
 	return 0;
 }
 
-int sh_recv_abort(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome, uint8_t vendor)
+int sh_recv_abort(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome,
+		  uint8_t vendor)
 {
 	struct sh_srq *srq;
 	struct sh_txn_open t;
@@ -178,7 +182,8 @@ static void poll(struct sh_dev *dev, uint64_t key, uint64_t arg)
 	if (qp->qpn == (key & MLX4_QPN_MASK) && qp->gen == gen && qp->state == SH_QPS_ERR) {
 		flush(dev, hca, qp);
 		wait = wait * 2 > POLL_LAST_NS ? POLL_LAST_NS : wait * 2;
-		sh_defer(dev, dev->ops->now(dev->host) + wait, poll, key, (wait / 1000) << 32 | gen);
+		sh_defer(dev, dev->ops->now(dev->host) + wait, poll, key,
+			 (wait / 1000) << 32 | gen);
 	}
 	sh_qp_unlock_both(dev, qp);
 }
@@ -189,8 +194,8 @@ static void watch(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	if (qp->state != SH_QPS_ERR || !qp->rq_present || qp->polled == qp->gen)
 		return;
 	/* If this thread is thrown before it stores polled, the helper looks twice as often. */
-	if (!sh_defer(dev, dev->ops->now(dev->host) + POLL_FIRST_NS, poll, (uint64_t)hca->index << 32 | qp->qpn,
-		      (POLL_FIRST_NS / 1000) << 32 | qp->gen))
+	if (!sh_defer(dev, dev->ops->now(dev->host) + POLL_FIRST_NS, poll,
+		      (uint64_t)hca->index << 32 | qp->qpn, (POLL_FIRST_NS / 1000) << 32 | qp->gen))
 		qp->polled = qp->gen;
 }
 
@@ -235,8 +240,8 @@ static bool tell_owner(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	return true;
 }
 
-void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t event, uint8_t recv_syndrome,
-		 uint8_t vendor)
+void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t event,
+		 uint8_t recv_syndrome, uint8_t vendor)
 {
 	struct sh_door *door = NULL;
 	struct sh_txn_open t;
@@ -260,7 +265,8 @@ void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint3
 	sh_unpin(door);
 }
 
-void sh_send_failed(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome, uint8_t vendor)
+void sh_send_failed(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome,
+		    uint8_t vendor)
 {
 	struct sh_cqe cqe = sh_cqe_failed(qp, true, 0, qp->sq_una, syndrome, vendor);
 	struct sh_txn_open t;

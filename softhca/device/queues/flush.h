@@ -15,8 +15,8 @@
  * then raises LAST_WQE_REACHED where it applies. The receive WQE of a message in progress completes
  * with the given syndrome.
  */
-void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t event, uint8_t recv_syndrome,
-		 uint8_t vendor);
+void sh_qp_error(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t event,
+		 uint8_t recv_syndrome, uint8_t vendor);
 /*
  * Flushes the posted WQEs of a QP in ERR (both queues) or SQE (send queue). -EINPROGRESS, only for a
  * QP without an owner: another thread holds a CQ's lock, and the caller has to flush again.
@@ -26,13 +26,15 @@ int sh_qp_flush(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
  * Completes the receive WQE of the message in progress in error, if the QP has taken one.
  * -EINPROGRESS, for the daemon only: nothing has changed.
  */
-int sh_recv_abort(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome, uint8_t vendor);
+int sh_recv_abort(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome,
+		  uint8_t vendor);
 void sh_qp_event(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t event);
 
 /*
  * Fails the oldest send WQE: writes its error CQE, moves the QP to ERR (SQE for UC and UD), and
  * flushes. The caller holds the requester's lock; this function takes the responder's.
  */
-void sh_send_failed(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome, uint8_t vendor);
+void sh_send_failed(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome,
+		    uint8_t vendor);
 
 #endif

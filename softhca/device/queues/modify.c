@@ -34,8 +34,9 @@ static bool values_ok(const struct sh_dev *dev, const struct sh_qp_attr *a, uint
 		return false;
 	if (HAS(PATH_MIG_STATE) && a->path_mig_state > SH_MIG_ARMED)
 		return false;
-	if (HAS(ALT_PATH) && (a->alt_port_num < 1 || a->alt_port_num > ports || a->alt_pkey_index >= SH_PKEYS ||
-			      (a->alt_path.is_global && a->alt_path.sgid_index >= SH_GIDS)))
+	if (HAS(ALT_PATH) &&
+	    (a->alt_port_num < 1 || a->alt_port_num > ports || a->alt_pkey_index >= SH_PKEYS ||
+	     (a->alt_path.is_global && a->alt_path.sgid_index >= SH_GIDS)))
 		return false;
 	return true;
 }
@@ -55,7 +56,8 @@ static void set_attrs(struct sh_qp *qp, const struct sh_qp_attr *a, uint32_t mas
 	if (HAS(EN_SQD_ASYNC_NOTIFY))
 		qp->sqd_notify = !!a->en_sqd_async_notify;
 	if (HAS(ACCESS_FLAGS))
-		qp->access = a->qp_access_flags & (SH_REMOTE_WRITE | SH_REMOTE_READ | SH_REMOTE_ATOMIC);
+		qp->access =
+			a->qp_access_flags & (SH_REMOTE_WRITE | SH_REMOTE_READ | SH_REMOTE_ATOMIC);
 	if (HAS(PKEY_INDEX))
 		qp->pkey_index = a->pkey_index;
 	if (HAS(PORT))
@@ -85,9 +87,11 @@ static void set_attrs(struct sh_qp *qp, const struct sh_qp_attr *a, uint32_t mas
 	if (HAS(MIN_RNR_TIMER))
 		qp->min_rnr_timer = a->min_rnr_timer & 31;
 	if (HAS(SQ_PSN))
-		qp->una_psn = qp->next_wqe_psn = qp->ack_psn = qp->next_psn = qp->sent_psn = a->sq_psn & SH_PSN_MASK;
+		qp->una_psn = qp->next_wqe_psn = qp->ack_psn = qp->next_psn = qp->sent_psn =
+			a->sq_psn & SH_PSN_MASK;
 	if (HAS(MAX_DEST_RD_ATOMIC))
-		qp->max_dest_rd_atomic = a->max_dest_rd_atomic ? rd_depth(a->max_dest_rd_atomic) : 0;
+		qp->max_dest_rd_atomic =
+			a->max_dest_rd_atomic ? rd_depth(a->max_dest_rd_atomic) : 0;
 	if (HAS(DEST_QPN))
 		qp->dest_qpn = a->dest_qp_num & MLX4_QPN_MASK;
 }
@@ -137,8 +141,8 @@ static int reset(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	return 0;
 }
 
-static int move(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_qp_attr *a, uint32_t mask,
-		 uint32_t to)
+static int move(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		const struct sh_qp_attr *a, uint32_t mask, uint32_t to)
 {
 	if (to == SH_QPS_RESET)
 		return qp->state == SH_QPS_RESET ? 0 : reset(dev, hca, qp);
@@ -162,7 +166,8 @@ static int move(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const 
 	return 0;
 }
 
-int sh_qp_modify(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh_qp_attr *attr, uint32_t mask)
+int sh_qp_modify(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh_qp_attr *attr,
+		 uint32_t mask)
 {
 	struct sh_hca *h = sh_hca(dev, hca);
 	struct sh_qp *qp = h ? sh_qp_get(dev, hca, qpn) : NULL;

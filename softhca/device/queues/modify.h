@@ -13,7 +13,8 @@
  * changed. Moving to RTS does not run the send queue: the owner's process rings the doorbell.
  * Moving to ERR flushes.
  */
-int sh_qp_modify(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh_qp_attr *attr, uint32_t mask);
+int sh_qp_modify(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh_qp_attr *attr,
+		 uint32_t mask);
 /*
  * For a move to RESET or ERR that has to wait for a lock. From now on each thread that takes a lock
  * of the QP sees it in ERR, where it sends, places and answers nothing.

@@ -42,12 +42,14 @@ static bool sizes_ok(const struct sh_qp_init *init)
 	uint64_t need = 0;
 
 	if (init->sq_present) {
-		if (init->log_sq_size > 14 || init->sq_shift < MLX4_MIN_SQ_SHIFT || init->sq_shift > MLX4_MAX_SQ_SHIFT)
+		if (init->log_sq_size > 14 || init->sq_shift < MLX4_MIN_SQ_SHIFT ||
+		    init->sq_shift > MLX4_MAX_SQ_SHIFT)
 			return false;
 		need += UINT64_C(1) << (init->log_sq_size + init->sq_shift);
 	}
 	if (init->rq_present) {
-		if (init->log_rq_size > 14 || init->rq_shift < MLX4_MIN_RQ_SHIFT || init->rq_shift > 9)
+		if (init->log_rq_size > 14 || init->rq_shift < MLX4_MIN_RQ_SHIFT ||
+		    init->rq_shift > 9)
 			return false;
 		need += UINT64_C(1) << (init->log_rq_size + init->rq_shift);
 	}
@@ -56,7 +58,8 @@ static bool sizes_ok(const struct sh_qp_init *init)
 
 static void clear(struct sh_qp *qp)
 {
-	uint32_t gen = qp->gen, engine_seq = qp->engine_seq, timer_gen = qp->timer_gen, polled = qp->polled;
+	uint32_t gen = qp->gen, engine_seq = qp->engine_seq, timer_gen = qp->timer_gen,
+		 polled = qp->polled;
 
 	clear_from(qp, offsetof(struct sh_qp, engine), offsetof(struct sh_qp, rlock));
 	clear_from(qp, offsetof(struct sh_qp, msn), offsetof(struct sh_qp, txn));
@@ -131,7 +134,8 @@ int sh_qp_create(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh
 }
 
 /* Finds a QP and takes both its locks. With -EINPROGRESS, too, *h and *qp are set. */
-static int take(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_hca **h, struct sh_qp **qp)
+static int take(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_hca **h,
+		struct sh_qp **qp)
 {
 	int err;
 
@@ -340,7 +344,8 @@ int sh_qp_info(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_info
 		.messages_received = qp->messages_received,
 	};
 	if (qp->state != SH_QPS_RESET) {
-		while (n < 1u << (qp->log_sq_size & 15) && sh_wqe_posted(dev, qp, qp->sq_una + n) == 1)
+		while (n < 1u << (qp->log_sq_size & 15) &&
+		       sh_wqe_posted(dev, qp, qp->sq_una + n) == 1)
 			n++;
 		info->sq_posted_unfinished = n;
 		if (qp->rq_present && !sh_umem_load32(dev, &qp->rq_db, 0, &posted))

@@ -9,9 +9,9 @@
 #include "softhca/device/memory/qp_attr.h"
 
 struct sh_qp_init {
-	uint32_t ctx;			/* 0 = kernel-made XRC receive QP: no queues, no CQs */
-	uint32_t type;			/* enum sh_qp_type */
-	uint32_t pdn, send_cqn, recv_cqn, srqn;	/* 0 = none */
+	uint32_t ctx;  /* 0 = kernel-made XRC receive QP: no queues, no CQs */
+	uint32_t type; /* enum sh_qp_type */
+	uint32_t pdn, send_cqn, recv_cqn, srqn; /* 0 = none */
 	uint32_t xrcd;
 	uint32_t sq_sig_all;
 	/* Log2 of the number of WQEs. A queue with *_present 0 has size 0. */
@@ -20,7 +20,7 @@ struct sh_qp_init {
 	uint32_t sq_present, rq_present;
 	uint64_t user_handle;
 	struct sh_umem buf;
-	struct sh_umem rq_db;		/* 4 bytes */
+	struct sh_umem rq_db; /* 4 bytes */
 	/* Capabilities as a query reports them. */
 	uint32_t cap_recv_wr, cap_recv_sge;
 };

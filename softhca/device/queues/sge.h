@@ -26,7 +26,8 @@ static inline bool sh_sge_ends(const struct sh_sge *sge)
 }
 
 /* Reads a list of n entries at most. Returns how many it has. */
-static inline unsigned int sh_sge_list(const struct mlx4_wqe_data *data, unsigned int n, struct sh_sge *sge)
+static inline unsigned int sh_sge_list(const struct mlx4_wqe_data *data, unsigned int n,
+				       struct sh_sge *sge)
 {
 	unsigned int i;
 

@@ -14,8 +14,8 @@
 #include "srq.h"
 #include "srq_receives.h"
 
-#define EV_SRQ_ERR	14
-#define EV_SRQ_LIMIT	15
+#define EV_SRQ_ERR   14
+#define EV_SRQ_LIMIT 15
 
 /* Is the SRQ in use, and not overwritten by a program? */
 static inline bool usable(struct sh_dev *dev, uint32_t hca, struct sh_srq *srq)
@@ -57,7 +57,8 @@ int sh_srq_take(struct sh_txn_open *t, struct sh_hca *hca, struct sh_srq *srq, u
 		return -ENOENT;
 	srq->seen = posted; /* else the 16-bit counter could wrap unseen by the express way */
 	if (sh_umem_read(dev, &srq->buf,
-			 sh_srq_at(srq, srq->head) + offsetof(struct mlx4_wqe_srq_next, next_wqe_index),
+			 sh_srq_at(srq, srq->head) +
+				 offsetof(struct mlx4_wqe_srq_next, next_wqe_index),
 			 &link, sizeof(link)))
 		return -EFAULT;
 	next = from_be16(link);
@@ -75,7 +76,8 @@ int sh_srq_take(struct sh_txn_open *t, struct sh_hca *hca, struct sh_srq *srq, u
 	return 0;
 }
 
-int sh_srq_scatter(struct sh_dev *dev, struct sh_srq *srq, uint32_t index, struct sh_sge *sge, unsigned int max)
+int sh_srq_scatter(struct sh_dev *dev, struct sh_srq *srq, uint32_t index, struct sh_sge *sge,
+		   unsigned int max)
 {
 	struct mlx4_wqe_data data[MLX4_MAX_SGE];
 	unsigned int n;
@@ -87,8 +89,8 @@ int sh_srq_scatter(struct sh_dev *dev, struct sh_srq *srq, uint32_t index, struc
 		n = max;
 	if (n > MLX4_MAX_SGE)
 		n = MLX4_MAX_SGE;
-	if (sh_umem_read(dev, &srq->buf, sh_srq_at(srq, index) + sizeof(struct mlx4_wqe_srq_next), data,
-			 n * sizeof(data[0])))
+	if (sh_umem_read(dev, &srq->buf, sh_srq_at(srq, index) + sizeof(struct mlx4_wqe_srq_next),
+			 data, n * sizeof(data[0])))
 		return -EFAULT;
 	return (int)sh_sge_list(data, n, sge);
 }
@@ -145,7 +147,8 @@ int sh_srq_create(struct sh_dev *dev, uint32_t hca, uint32_t srqn, const struct 
  * Takes the lock of a live SRQ for the daemon, and that of a damaged SRQ only to destroy it. 0,
  * -ENOENT or -EINPROGRESS.
  */
-static int hold(struct sh_dev *dev, uint32_t hca, uint32_t srqn, bool to_destroy, struct sh_srq **out)
+static int hold(struct sh_dev *dev, uint32_t hca, uint32_t srqn, bool to_destroy,
+		struct sh_srq **out)
 {
 	struct sh_srq *srq = sh_srq_get(dev, hca, srqn);
 	int err;
@@ -190,7 +193,9 @@ int sh_srq_destroy(struct sh_dev *dev, uint32_t hca, uint32_t srqn, uint32_t *as
 	err = sh_evq_hold(dev, evq);
 	if (!err) {
 		srq->live = SH_NONE;
-		*async_events = evq ? sh_evq_end(dev, evq, &srq->async_events, srq->user_handle, SH_EV_SRQ) : 0;
+		*async_events =
+			evq ? sh_evq_end(dev, evq, &srq->async_events, srq->user_handle, SH_EV_SRQ)
+			    : 0;
 		sh_evq_release(dev, evq);
 	}
 	sh_unlock(dev, &srq->lock);
@@ -238,9 +243,14 @@ int sh_srq_query(struct sh_dev *dev, uint32_t hca, uint32_t srqn, struct sh_srq_
 	else if (err)
 		return err;
 	*info = (struct sh_srq_info){
-		.srqn = srqn, .ctx = srq->ctx, .pdn = srq->pdn, .entries = 1u << srq->log_size,
-		.available = (uint32_t)sh_srq_available(dev, srq), .limit = srq->limit,
-		.xrcd = srq->xrcd, .cqn = srq->cqn,
+		.srqn = srqn,
+		.ctx = srq->ctx,
+		.pdn = srq->pdn,
+		.entries = 1u << srq->log_size,
+		.available = (uint32_t)sh_srq_available(dev, srq),
+		.limit = srq->limit,
+		.xrcd = srq->xrcd,
+		.cqn = srq->cqn,
 	};
 	if (!err)
 		sh_unlock(dev, &srq->lock);

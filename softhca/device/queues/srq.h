@@ -9,15 +9,16 @@
 
 struct sh_srq_init {
 	uint32_t ctx, pdn;
-	uint32_t log_size, wqe_shift;	/* entries and their stride */
-	uint32_t xrcd, cqn;		/* XRC: domain and CQ; else 0 */
+	uint32_t log_size, wqe_shift; /* entries and their stride */
+	uint32_t xrcd, cqn;	      /* XRC: domain and CQ; else 0 */
 	uint32_t max_sge;
 	uint64_t user_handle;
 	struct sh_umem buf;
-	struct sh_umem db;		/* 4 bytes */
+	struct sh_umem db; /* 4 bytes */
 };
 int sh_srq_create(struct sh_dev *dev, uint32_t hca, uint32_t srqn, const struct sh_srq_init *init);
-int sh_srq_limit(struct sh_dev *dev, uint32_t hca, uint32_t srqn, uint32_t limit);	/* arm the watermark */
+int sh_srq_limit(struct sh_dev *dev, uint32_t hca, uint32_t srqn,
+		 uint32_t limit); /* arm the watermark */
 int sh_srq_destroy(struct sh_dev *dev, uint32_t hca, uint32_t srqn, uint32_t *async_events);
 uint32_t sh_srq_end(struct sh_dev *dev, uint32_t hca, uint32_t srqn);
 int sh_srq_reclaim(struct sh_dev *dev, uint32_t hca, uint32_t srqn);

@@ -10,8 +10,8 @@
 #include "mlx4-format.h"
 #include "softhca/device/memory/mr.h"
 
-#define SH_SRQ_MAX_LOG_SIZE	16
-#define SH_SRQ_MAX_WQE_SHIFT	11
+#define SH_SRQ_MAX_LOG_SIZE  16
+#define SH_SRQ_MAX_WQE_SHIFT 11
 
 /* How many receives of a queue are posted and not taken. The owner's record counts in 16 bits. */
 static inline uint32_t sh_posted(uint32_t record, uint32_t taken)
@@ -25,8 +25,8 @@ static inline uint32_t sh_posted(uint32_t record, uint32_t taken)
  */
 static inline bool sh_srq_sound(const struct sh_srq *srq)
 {
-	return srq->live == SH_LIVE && srq->log_size <= SH_SRQ_MAX_LOG_SIZE && srq->wqe_shift >= MLX4_MIN_SRQ_SHIFT &&
-	       srq->wqe_shift <= SH_SRQ_MAX_WQE_SHIFT;
+	return srq->live == SH_LIVE && srq->log_size <= SH_SRQ_MAX_LOG_SIZE &&
+	       srq->wqe_shift >= MLX4_MIN_SRQ_SHIFT && srq->wqe_shift <= SH_SRQ_MAX_WQE_SHIFT;
 }
 
 static inline uint32_t sh_srq_size(const struct sh_srq *srq)
@@ -48,7 +48,8 @@ static inline bool sh_srq_whole(const struct sh_srq *srq)
 /* Is it the SRQ of this number, and may this QP use it? Over XRC it must be of the QP's domain. */
 static inline bool sh_srq_serves(const struct sh_qp *qp, const struct sh_srq *srq, uint32_t srqn)
 {
-	return srq->live != SH_NONE && srq->srqn == srqn && (!sh_qp_is_xrc(qp) || (srq->cqn && srq->xrcd == qp->xrcd));
+	return srq->live != SH_NONE && srq->srqn == srqn &&
+	       (!sh_qp_is_xrc(qp) || (srq->cqn && srq->xrcd == qp->xrcd));
 }
 
 /* Is it still the SRQ that had this gen? Another one may have its number by now. */
@@ -77,7 +78,8 @@ static inline unsigned int sh_srq_list(const struct sh_srq *srq)
 
 	return shift < MLX4_MIN_SRQ_SHIFT ? 0 : (1u << shift) / sizeof(struct mlx4_wqe_data) - 1;
 }
-_Static_assert(sizeof(struct mlx4_wqe_srq_next) == sizeof(struct mlx4_wqe_data), "the link's place");
+_Static_assert(sizeof(struct mlx4_wqe_srq_next) == sizeof(struct mlx4_wqe_data),
+	       "the link's place");
 
 /* If one of n posted receives is taken, do they fall below the watermark? That raises an event. */
 static inline bool sh_srq_limit_reached(const struct sh_srq *srq, uint32_t n)
@@ -103,6 +105,7 @@ int sh_srq_take(struct sh_txn_open *t, struct sh_hca *hca, struct sh_srq *srq, u
  * Reads the scatter list of a WQE: up to max segments, each with its lkey. Returns how many, or
  * -errno.
  */
-int sh_srq_scatter(struct sh_dev *dev, struct sh_srq *srq, uint32_t index, struct sh_sge *sge, unsigned int max);
+int sh_srq_scatter(struct sh_dev *dev, struct sh_srq *srq, uint32_t index, struct sh_sge *sge,
+		   unsigned int max);
 
 #endif

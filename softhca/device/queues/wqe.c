@@ -68,7 +68,8 @@ SH_INLINE int parse_data(struct sh_wqe *wqe, unsigned int pos, unsigned int end)
 				return MLX4_SYNDROME_LOC_QP_OP;
 			if (len) {
 				wqe->is_inline = 1;
-				sge->addr = (uintptr_t)(wqe->raw + pos + sizeof(struct mlx4_wqe_inline));
+				sge->addr = (uintptr_t)(wqe->raw + pos +
+							sizeof(struct mlx4_wqe_inline));
 				sge->len = len;
 				sge->key = 0;
 				wqe->nsge++;
@@ -172,10 +173,12 @@ static inline unsigned int parse_ctrl(const struct sh_qp *qp, uint32_t index, st
 
 static inline bool length_fits(unsigned int slot, unsigned int size)
 {
-	return size >= sizeof(struct mlx4_wqe_ctrl) && size <= slot && size <= sizeof(((struct sh_wqe *)NULL)->raw);
+	return size >= sizeof(struct mlx4_wqe_ctrl) && size <= slot &&
+	       size <= sizeof(((struct sh_wqe *)NULL)->raw);
 }
 
-void sh_wqe_take(const struct sh_qp *qp, uint32_t index, const void *at, unsigned int slot, struct sh_wqe *wqe)
+void sh_wqe_take(const struct sh_qp *qp, uint32_t index, const void *at, unsigned int slot,
+		 struct sh_wqe *wqe)
 {
 	unsigned int size;
 
@@ -185,7 +188,8 @@ void sh_wqe_take(const struct sh_qp *qp, uint32_t index, const void *at, unsigne
 		wqe->bad = MLX4_SYNDROME_LOC_QP_OP;
 		return;
 	}
-	copy16(wqe->raw + sizeof(struct mlx4_wqe_ctrl), (const char *)at + sizeof(struct mlx4_wqe_ctrl),
+	copy16(wqe->raw + sizeof(struct mlx4_wqe_ctrl),
+	       (const char *)at + sizeof(struct mlx4_wqe_ctrl),
 	       size - sizeof(struct mlx4_wqe_ctrl));
 	wqe->bad = parse(qp, wqe, size);
 }

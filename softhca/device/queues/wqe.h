@@ -11,12 +11,12 @@
 #include "softhca/device/memory/mr.h"
 #include "softhca/device/memory/umem.h"
 
-#define SH_MAX_SEGS	64	/* gather entries of the largest WQE, and then some */
+#define SH_MAX_SEGS 64 /* gather entries of the largest WQE, and then some */
 
 struct sh_wqe {
-	uint32_t index;			/* free-running */
-	uint8_t opcode;			/* enum mlx4_opcode */
-	uint8_t bad;			/* a syndrome: the WQE is not legal */
+	uint32_t index; /* free-running */
+	uint8_t opcode; /* enum mlx4_opcode */
+	uint8_t bad;	/* a syndrome: the WQE is not legal */
 	uint8_t fence, strong, signaled, solicited, grh, sl;
 	uint8_t gid_index, hop_limit, traffic_class, path_bits, av_port;
 	uint8_t is_inline;
@@ -26,10 +26,10 @@ struct sh_wqe {
 	uint32_t rkey;
 	uint64_t raddr, swap_add, compare;
 	uint32_t av_pd, flow_label, dqpn, qkey;
-	const uint8_t *dgid;		/* into raw */
-	uint64_t length;		/* of the data */
+	const uint8_t *dgid; /* into raw */
+	uint64_t length;     /* of the data */
 	unsigned int nsge;
-	struct sh_sge sge[SH_MAX_SEGS];	/* inline data: addresses within raw */
+	struct sh_sge sge[SH_MAX_SEGS]; /* inline data: addresses within raw */
 	uint8_t raw[1 << MLX4_MAX_SQ_SHIFT] __attribute__((aligned(16)));
 };
 
@@ -60,14 +60,16 @@ static inline bool sh_wqe_owned(const struct sh_qp *qp, uint32_t index, __be32 w
  * The two ways of sh_wqe_fetch(). sh_wqe_take() reads a posted WQE in a slot of that many bytes of
  * device memory; sh_wqe_read() any WQE, wherever the queue is.
  */
-void sh_wqe_take(const struct sh_qp *qp, uint32_t index, const void *at, unsigned int slot, struct sh_wqe *wqe);
+void sh_wqe_take(const struct sh_qp *qp, uint32_t index, const void *at, unsigned int slot,
+		 struct sh_wqe *wqe);
 int sh_wqe_read(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, struct sh_wqe *wqe);
 
 /*
  * Copies WQE number index out and parses it. 0 (also if it is illegal: see bad); -ENOENT: it has
  * not been posted yet; -EFAULT: the memory of the queue is gone.
  */
-static inline int sh_wqe_fetch(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, struct sh_wqe *wqe)
+static inline int sh_wqe_fetch(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index,
+			       struct sh_wqe *wqe)
 {
 	unsigned int slot = 1u << (qp->sq_shift & 15);
 	const uint32_t *at = sh_umem_in_place(dev, &qp->buf, sh_wqe_off(qp, index), slot);

@@ -16,8 +16,8 @@
  * The oldest WQE of the send queue: from the cache, or read into buf. NULL: the memory of the queue
  * is gone.
  */
-static const struct sh_wqe *oldest(struct sh_dev *dev, const struct sh_qp *qp, const struct sh_wqe *cache,
-				   struct sh_wqe *buf, bool *have)
+static const struct sh_wqe *oldest(struct sh_dev *dev, const struct sh_qp *qp,
+				   const struct sh_wqe *cache, struct sh_wqe *buf, bool *have)
 {
 	if (cache && cache->index == qp->sq_una)
 		return cache;
@@ -55,8 +55,8 @@ static inline struct sh_cqe done(const struct sh_qp *qp, const struct sh_wqe *wq
 	};
 }
 
-SH_OUTLINE int step_unusual(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_cq *cq,
-			    const struct sh_wqe *wqe, uint32_t psn)
+SH_OUTLINE int step_unusual(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+			    struct sh_cq *cq, const struct sh_wqe *wqe, uint32_t psn)
 {
 	struct sh_cqe cqe = done(qp, wqe);
 	struct sh_txn_open t;
@@ -99,7 +99,8 @@ static int step_with_cqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 	return err;
 }
 
-int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_wqe *wqe)
+int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		    const struct sh_wqe *wqe)
 {
 	uint32_t psn = sh_psn_add(qp->una_psn, sh_wqe_packets(qp, wqe));
 	struct sh_cq *cq = wqe->signaled ? sh_cq_of(hca, qp->send_cqn) : NULL;
@@ -141,8 +142,9 @@ enum acked { ACKED, ACK_LOST_RESPONSE, ACK_STOP };
  * All packets before PSN limit have arrived at the responder. ACK_LOST_RESPONSE: one of them is a
  * READ or an atomic operation whose response has not arrived here.
  */
-static enum acked acknowledge(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t limit,
-			      const struct sh_wqe *cache, struct sh_wqe *buf, bool *have)
+static enum acked acknowledge(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+			      uint32_t limit, const struct sh_wqe *cache, struct sh_wqe *buf,
+			      bool *have)
 {
 	while (sh_psn_diff(limit, qp->una_psn) > 0) {
 		const struct sh_wqe *wqe = oldest(dev, qp, cache, buf, have);
@@ -201,8 +203,8 @@ static void refused(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, ui
 	}
 }
 
-static void take_ack(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *resp,
-		     const struct sh_wqe *cache, struct sh_wqe *buf)
+static void take_ack(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		     const struct sh_packet *resp, const struct sh_wqe *cache, struct sh_wqe *buf)
 {
 	bool nak = (resp->syndrome & SH_AETH_KIND) != 0, have = false;
 	uint32_t limit = nak ? resp->psn : sh_psn_add(resp->psn, 1);
@@ -232,8 +234,8 @@ static void take_ack(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, c
  * Stores the data of a READ, or the old value of an atomic operation, into the local buffers from
  * off on.
  */
-static void place(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_wqe *wqe, uint64_t off,
-		  const struct sh_packet *resp)
+static void place(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		  const struct sh_wqe *wqe, uint64_t off, const struct sh_packet *resp)
 {
 	const struct sh_payload *data = &resp->payload;
 	struct sh_seg seg[SH_MAX_SEGS];
@@ -241,13 +243,14 @@ static void place(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, cons
 	int n, err;
 
 	if (data->len) {
-		n = sh_mr_slice(dev, hca, qp->pdn, SH_LOCAL_WRITE, wqe->sge, wqe->nsge, off, data->len, seg,
-				SH_MAX_SEGS, &ctx);
+		n = sh_mr_slice(dev, hca, qp->pdn, SH_LOCAL_WRITE, wqe->sge, wqe->nsge, off,
+				data->len, seg, SH_MAX_SEGS, &ctx);
 		if (n < 0) {
 			sh_send_failed(dev, hca, qp, MLX4_SYNDROME_LOC_PROT, SH_VENDOR_NONE);
 			return;
 		}
-		err = dev->ops->copy(dev->host, ctx, seg, n, data->ctx, data->seg, data->nseg, data->len);
+		err = dev->ops->copy(dev->host, ctx, seg, n, data->ctx, data->seg, data->nseg,
+				     data->len);
 		if (err == SH_COPY_SRC && sh_ctx_live(dev, data->ctx)) {
 			sh_send_failed(dev, hca, qp, MLX4_SYNDROME_REM_OP, SH_VENDOR_REM_OP);
 			return;
@@ -266,8 +269,8 @@ static void place(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, cons
 		sh_complete_wqe(dev, hca, qp, wqe);
 }
 
-static void take_data(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *resp,
-		      const struct sh_wqe *cache, struct sh_wqe *buf)
+static void take_data(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		      const struct sh_packet *resp, const struct sh_wqe *cache, struct sh_wqe *buf)
 {
 	const struct sh_wqe *wqe;
 	bool have = false;
@@ -298,10 +301,10 @@ static void take_data(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, 
 	}
 	if (resp->op == SH_PKT_ATOMIC_RESP) {
 		uint64_t old = resp->swap_add;
-		struct sh_seg seg = { (uintptr_t)&old, sizeof(old) };
+		struct sh_seg seg = {(uintptr_t)&old, sizeof(old)};
 		struct sh_packet value = *resp;
 
-		value.payload = (struct sh_payload){ .nseg = 1, .seg = &seg, .len = sizeof(old) };
+		value.payload = (struct sh_payload){.nseg = 1, .seg = &seg, .len = sizeof(old)};
 		place(dev, hca, qp, wqe, 0, &value);
 		return;
 	}
@@ -320,8 +323,9 @@ static void take_data(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, 
  * but only when that WQE is the oldest: if it is not, the requester first goes back to the older
  * ones, and comes to this one again.
  */
-static void source_gone(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *resp,
-			const struct sh_wqe *cache, struct sh_wqe *buf)
+static void source_gone(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+			const struct sh_packet *resp, const struct sh_wqe *cache,
+			struct sh_wqe *buf)
 {
 	bool have = false;
 	const struct sh_wqe *wqe = oldest(dev, qp, cache, buf, &have);
@@ -333,8 +337,8 @@ static void source_gone(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
 		lost(dev, hca, qp);
 }
 
-SH_OUTLINE void complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *resp,
-			 const struct sh_wqe *cache)
+SH_OUTLINE void complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+			 const struct sh_packet *resp, const struct sh_wqe *cache)
 {
 	struct sh_wqe buf;
 
@@ -360,14 +364,15 @@ SH_OUTLINE void complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
  * Is this a positive acknowledgement of the only WQE outstanding, and is that WQE in the cache?
  * Nearly all are.
  */
-static inline bool simple(const struct sh_qp *qp, const struct sh_packet *resp, const struct sh_wqe *wqe)
+static inline bool simple(const struct sh_qp *qp, const struct sh_packet *resp,
+			  const struct sh_wqe *wqe)
 {
-	return resp->op == SH_PKT_ACK && !(resp->syndrome & SH_AETH_KIND) && wqe && sh_wqe_alone(qp, wqe) &&
-	       sh_psn_add(resp->psn, 1) == qp->next_psn;
+	return resp->op == SH_PKT_ACK && !(resp->syndrome & SH_AETH_KIND) && wqe &&
+	       sh_wqe_alone(qp, wqe) && sh_psn_add(resp->psn, 1) == qp->next_psn;
 }
 
-static bool complete_simple(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *resp,
-			    const struct sh_wqe *cache)
+static bool complete_simple(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+			    const struct sh_packet *resp, const struct sh_wqe *cache)
 {
 	if (!simple(qp, resp, cache))
 		return false;
@@ -376,8 +381,8 @@ static bool complete_simple(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp
 	return true;
 }
 
-void sh_complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *resp,
-		 struct sh_wqe *cache)
+void sh_complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		 const struct sh_packet *resp, struct sh_wqe *cache)
 {
 	if (qp->state != SH_QPS_RTS && qp->state != SH_QPS_SQD)
 		return;

@@ -12,8 +12,8 @@
  * Takes in one response. cache: the WQE that the caller has parsed last, which saves reading it
  * again if the response is about it, or NULL.
  */
-void sh_complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *resp,
-		 struct sh_wqe *cache);
+void sh_complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		 const struct sh_packet *resp, struct sh_wqe *cache);
 /* An answer came: sets the counters of retries and the timer back to where they begin. */
 static inline void sh_progress(struct sh_qp *qp)
 {
@@ -56,6 +56,7 @@ static inline bool sh_complete_quiet(struct sh_qp *qp, const struct sh_wqe *wqe)
  * Retires the oldest WQE, and writes its CQE if it asks for one. -ENOSPC: the CQ overran, and the
  * QP is in ERR.
  */
-int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_wqe *wqe);
+int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		    const struct sh_wqe *wqe);
 
 #endif

@@ -34,7 +34,8 @@ static inline void serve(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 }
 
 /* Returns the QP with this number, locked, if it belongs to the context; else NULL. */
-static inline struct sh_qp *take(struct sh_dev *dev, uint32_t ctx, uint32_t qpn, struct sh_hca **hca)
+static inline struct sh_qp *take(struct sh_dev *dev, uint32_t ctx, uint32_t qpn,
+				 struct sh_hca **hca)
 {
 	const struct sh_ctx *c = sh_ctx(dev, ctx);
 	struct sh_qp *qp;
@@ -211,7 +212,8 @@ static void attention(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t u3)
 		if (!entry)
 			continue;
 		look(dev, (entry - 1) >> 32, (uint32_t)(entry - 1));
-		__atomic_compare_exchange_n(&p->ring[i], &entry, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+		__atomic_compare_exchange_n(&p->ring[i], &entry, 0, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_RELAXED);
 	}
 	if (!__atomic_load_n(&p->ring_lost, __ATOMIC_SEQ_CST))
 		return;

@@ -38,26 +38,27 @@
 #include "receive.h"
 #include "rules.h"
 
-#define AHEAD	4		/* how many receive WQEs of an RQ ahead a prefetch goes */
+#define AHEAD 4 /* how many receive WQEs of an RQ ahead a prefetch goes */
 
 /* One receive. Valid while the locks of the QP's responder, the SRQ and the CQ are held. */
 struct sink {
-	const struct mlx4_wqe_data *data;	/* its list: in the queue, or in rq_cache */
-	const void *following;		/* a posted WQE to prefetch; NULL: prefetch nothing */
+	const struct mlx4_wqe_data *data; /* its list: in the queue, or in rq_cache */
+	const void *following;		  /* a posted WQE to prefetch; NULL: prefetch nothing */
 	uint32_t nsge, index, pdn;
-	uint32_t next;			/* SRQ: the head once this receive is taken; RQ: 0 */
+	uint32_t next; /* SRQ: the head once this receive is taken; RQ: 0 */
 };
 
 /*
  * Is this the QP that the packet is for, in the usual state and with nothing unfinished? The answer
  * holds as long as the caller holds the responder's lock.
  */
-SH_INLINE bool usual(struct sh_dev *dev, const struct sh_hca *hca, const struct sh_qp *qp, uint32_t port,
-		     const struct sh_packet *p)
+SH_INLINE bool usual(struct sh_dev *dev, const struct sh_hca *hca, const struct sh_qp *qp,
+		     uint32_t port, const struct sh_packet *p)
 {
 	return sh_is_for(dev, qp, p) && sh_state_receives(qp) && !sh_establishes(qp) &&
-	       sh_on_path(dev, qp, qp->port, port, p, &qp->path) && sh_pkey_match(p->pkey, sh_qp_pkey(hca, qp)) &&
-	       sh_between_messages(qp) && !qp->cur_wqe;
+	       sh_on_path(dev, qp, qp->port, port, p, &qp->path) &&
+	       sh_pkey_match(p->pkey, sh_qp_pkey(hca, qp)) && sh_between_messages(qp) &&
+	       !qp->cur_wqe;
 }
 
 /* How many messages wait for the next one: 0 or 1. Each of them is one packet. */
@@ -79,8 +80,8 @@ static inline bool fits(const struct sh_express *e, const struct sh_packet *p)
  * How many WQEs are posted, at least. Reads the doorbell record only if now is set, or if the WQEs
  * that it announced before are used up. 0 also if the record cannot be right.
  */
-static uint32_t posted(struct sh_dev *dev, const struct sh_umem *db, uint32_t *seen, uint32_t consumed, uint32_t size,
-		       bool now)
+static uint32_t posted(struct sh_dev *dev, const struct sh_umem *db, uint32_t *seen,
+		       uint32_t consumed, uint32_t size, bool now)
 {
 	uint32_t n = sh_posted(*seen, consumed);
 
@@ -94,7 +95,8 @@ static uint32_t posted(struct sh_dev *dev, const struct sh_umem *db, uint32_t *s
  * Reads the posted receives of one line of the queue together, once: the owner posts new receives
  * to the same line, which otherwise would travel between the processors for each of them.
  */
-static const struct mlx4_wqe_data *read_ahead(struct sh_qp *qp, uint32_t index, const struct mlx4_wqe_data *at, uint32_t n)
+static const struct mlx4_wqe_data *read_ahead(struct sh_qp *qp, uint32_t index,
+					      const struct mlx4_wqe_data *at, uint32_t n)
 {
 	uint32_t left = (64 - ((uintptr_t)at & 63)) / sizeof(*at), i;
 
@@ -114,14 +116,17 @@ static const struct mlx4_wqe_data *read_ahead(struct sh_qp *qp, uint32_t index, 
 SH_OUTLINE bool in_rq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp, uint32_t consumed)
 {
 	uint32_t size = sh_rq_size(qp), slot = sh_rq_slot(qp, consumed);
-	uint32_t n = qp->rq_present ? posted(dev, &qp->rq_db, &qp->rq_seen, consumed, size, false) : 0, ahead;
+	uint32_t n = qp->rq_present ? posted(dev, &qp->rq_db, &qp->rq_seen, consumed, size, false)
+				    : 0,
+		 ahead;
 
 	if (!n)
 		return false;
 	s->nsge = sh_rq_list(qp);
 	if (!s->nsge)
 		return false;
-	s->data = sh_umem_in_place(dev, &qp->buf, sh_rq_at(qp, consumed), s->nsge * sizeof(s->data[0]));
+	s->data = sh_umem_in_place(dev, &qp->buf, sh_rq_at(qp, consumed),
+				   s->nsge * sizeof(s->data[0]));
 	if (!s->data)
 		return false;
 	ahead = n > AHEAD ? AHEAD : n - 1;
@@ -150,8 +155,8 @@ SH_INLINE bool from_rq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp, uin
 	return true;
 }
 
-SH_INLINE bool from_srq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp, struct sh_srq *srq, uint32_t consumed,
-			uint32_t head)
+SH_INLINE bool from_srq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp, struct sh_srq *srq,
+			uint32_t consumed, uint32_t head)
 {
 	const struct mlx4_wqe_srq_next *wqe;
 	unsigned int nsge = sh_srq_list(srq);
@@ -171,7 +176,8 @@ SH_INLINE bool from_srq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp, st
 	s->next = next;
 	s->data = (const void *)(wqe + 1);
 	s->nsge = nsge;
-	s->following = n > 1 ? sh_umem_in_place(dev, &srq->buf, sh_srq_at(srq, next), sizeof(*wqe)) : wqe;
+	s->following =
+		n > 1 ? sh_umem_in_place(dev, &srq->buf, sh_srq_at(srq, next), sizeof(*wqe)) : wqe;
 	return true;
 }
 
@@ -179,7 +185,8 @@ SH_INLINE bool from_srq(struct sink *s, struct sh_dev *dev, struct sh_qp *qp, st
  * Adds n messages' steps of the QP, and of the queue that its receives come from, to a transaction.
  * head and e_psn are the values after these steps.
  */
-static inline void step_on(struct sh_txn_open *t, const struct sh_express *e, uint32_t n, uint32_t head, uint32_t e_psn)
+static inline void step_on(struct sh_txn_open *t, const struct sh_express *e, uint32_t n,
+			   uint32_t head, uint32_t e_psn)
 {
 	struct sh_qp *qp = e->qp;
 
@@ -238,7 +245,8 @@ SH_INLINE bool open_sink(struct sh_express *e, struct sink *s, struct sh_dev *de
 		if (srq) {
 			sh_lock(dev, &srq->lock);
 			e->srq = srq;
-			if (!sh_srq_whole(srq) || !sh_srq_serves(qp, srq, srqn) || !sh_ctx_live(dev, srq->ctx))
+			if (!sh_srq_whole(srq) || !sh_srq_serves(qp, srq, srqn) ||
+			    !sh_ctx_live(dev, srq->ctx))
 				return false;
 		}
 		cqn = sh_recv_cqn(qp, srq);
@@ -256,7 +264,8 @@ SH_INLINE bool open_sink(struct sh_express *e, struct sink *s, struct sh_dev *de
 }
 
 /* Places the payload as the WQE's list says. */
-SH_OUTLINE bool scatter_list(const struct sink *s, struct sh_dev *dev, struct sh_hca *hca, const struct sh_payload *data)
+SH_OUTLINE bool scatter_list(const struct sink *s, struct sh_dev *dev, struct sh_hca *hca,
+			     const struct sh_payload *data)
 {
 	struct sh_sge sge[MLX4_MAX_SGE];
 	unsigned int n = sh_sge_list(s->data, s->nsge < MLX4_MAX_SGE ? s->nsge : MLX4_MAX_SGE, sge);
@@ -265,7 +274,8 @@ SH_OUTLINE bool scatter_list(const struct sink *s, struct sh_dev *dev, struct sh
 }
 
 /* The same. Nearly always the first entry of the list has room for the whole payload. */
-SH_INLINE bool scatter(const struct sink *s, struct sh_dev *dev, struct sh_hca *hca, const struct sh_payload *data)
+SH_INLINE bool scatter(const struct sink *s, struct sh_dev *dev, struct sh_hca *hca,
+		       const struct sh_payload *data)
 {
 	struct sh_sge first;
 
@@ -278,13 +288,14 @@ SH_INLINE bool scatter(const struct sink *s, struct sh_dev *dev, struct sh_hca *
 	return !sh_place_at(dev, hca, s->pdn, SH_LOCAL_WRITE, &first, data);
 }
 
-static inline struct sh_cqe received(const struct sh_express *e, const struct sink *s, const struct sh_packet *p, uint8_t op)
+static inline struct sh_cqe received(const struct sh_express *e, const struct sink *s,
+				     const struct sh_packet *p, uint8_t op)
 {
 	return sh_cqe_received(e->qp, e->srqn, s->index, op, p, p->payload.len);
 }
 
-SH_OUTLINE bool finish_unusual(struct sh_express *e, const struct sink *s, struct sh_dev *dev, const struct sh_packet *p,
-			       uint8_t op)
+SH_OUTLINE bool finish_unusual(struct sh_express *e, const struct sink *s, struct sh_dev *dev,
+			       const struct sh_packet *p, uint8_t op)
 {
 	struct sh_cqe cqe = received(e, s, p, op);
 	struct sh_txn_open t;
@@ -307,8 +318,8 @@ SH_OUTLINE bool finish_unusual(struct sh_express *e, const struct sink *s, struc
  * waits then, so the compiler leaves out the code for chains, and a message that comes alone does
  * not pay for it.
  */
-SH_INLINE bool finish_as(struct sh_express *e, const struct sink *s, struct sh_dev *dev, const struct sh_packet *p,
-			 uint8_t op, bool first)
+SH_INLINE bool finish_as(struct sh_express *e, const struct sink *s, struct sh_dev *dev,
+			 const struct sh_packet *p, uint8_t op, bool first)
 {
 	uint32_t n = first ? 0 : held_back(e), entry = e->cq->producer + n;
 	uint64_t *place = sh_cq_usual(dev, e->cq, entry), word[4];
@@ -335,7 +346,8 @@ SH_INLINE bool finish_as(struct sh_express *e, const struct sink *s, struct sh_d
 		 * thread gets it once for two CQEs. A WRITE does not wait: the receiver can see the
 		 * data, so the thread commits before its life can be ended (life.h).
 		 */
-		if (op == SH_PKT_SEND && sh_cqe_begins_line(dev, entry) && p->npackets == 1 && !sh_cqe_solicits(&cqe)) {
+		if (op == SH_PKT_SEND && sh_cqe_begins_line(dev, entry) && p->npackets == 1 &&
+		    !sh_cqe_solicits(&cqe)) {
 			sh_txn_log_cqe(&t, 0, word);
 			e->waiting = place;
 			e->head = s->next;
@@ -350,16 +362,16 @@ SH_INLINE bool finish_as(struct sh_express *e, const struct sink *s, struct sh_d
 	return true;
 }
 
-SH_OUTLINE bool finish_next(struct sh_express *e, const struct sink *s, struct sh_dev *dev, const struct sh_packet *p,
-			    uint8_t op)
+SH_OUTLINE bool finish_next(struct sh_express *e, const struct sink *s, struct sh_dev *dev,
+			    const struct sh_packet *p, uint8_t op)
 {
 	/* sh_catch() armed the thread for the first message of a chain. This is a later one. */
 	sh_rearm();
 	return finish_as(e, s, dev, p, op, false);
 }
 
-SH_INLINE bool finish(struct sh_express *e, const struct sink *s, struct sh_dev *dev, const struct sh_packet *p,
-		      uint8_t op)
+SH_INLINE bool finish(struct sh_express *e, const struct sink *s, struct sh_dev *dev,
+		      const struct sh_packet *p, uint8_t op)
 {
 	return e->begun ? finish_next(e, s, dev, p, op) : finish_as(e, s, dev, p, op, true);
 }
@@ -381,7 +393,7 @@ SH_INLINE bool express_send(struct sh_express *e, struct sh_dev *dev, const stru
 
 SH_OUTLINE bool express_write(struct sh_express *e, struct sh_dev *dev, const struct sh_packet *p)
 {
-	const struct sh_sge place = { p->va, p->dmalen, p->rkey };
+	const struct sh_sge place = {p->va, p->dmalen, p->rkey};
 	bool notify = p->flags & SH_PKT_IMM, done;
 	struct sh_door *door;
 	struct sink s;
@@ -417,16 +429,16 @@ void sh_express_end(struct sh_express *e, struct sh_dev *dev)
 	e->qp = NULL;
 }
 
-SH_INLINE bool begin(struct sh_express *e, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
-		     const struct sh_packet *p)
+SH_INLINE bool begin(struct sh_express *e, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		     uint32_t port, const struct sh_packet *p)
 {
 	sh_lock(dev, &qp->rlock);
-	*e = (struct sh_express){ .qp = qp, .hca = hca };
+	*e = (struct sh_express){.qp = qp, .hca = hca};
 	return usual(dev, hca, qp, port, p);
 }
 
-SH_INLINE bool execute(struct sh_express *e, struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,
-		       struct sh_seg *resp_seg)
+SH_INLINE bool execute(struct sh_express *e, struct sh_dev *dev, const struct sh_packet *p,
+		       struct sh_packet *resp, struct sh_seg *resp_seg)
 {
 	bool done = false;
 
@@ -460,7 +472,8 @@ bool sh_respond_express(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
 }
 
 /* Finds the destination QP, as a fabric without faults does, and locks its responder. */
-static bool find(struct sh_express *e, struct sh_dev *dev, struct sh_hca *src, const struct sh_packet *p)
+static bool find(struct sh_express *e, struct sh_dev *dev, struct sh_hca *src,
+		 const struct sh_packet *p)
 {
 	uint32_t hca, port;
 	struct sh_hca *dst;
@@ -475,11 +488,11 @@ static bool find(struct sh_express *e, struct sh_dev *dev, struct sh_hca *src, c
 	return qp && begin(e, dev, dst, qp, port, p);
 }
 
-bool sh_express(struct sh_express *e, struct sh_dev *dev, struct sh_hca *src, const struct sh_packet *p,
-		struct sh_packet *resp, struct sh_seg *resp_seg)
+bool sh_express(struct sh_express *e, struct sh_dev *dev, struct sh_hca *src,
+		const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg)
 {
-	if (!__atomic_load_n(&dev->inst->faults.active, __ATOMIC_RELAXED) && (e->qp || find(e, dev, src, p)) &&
-	    execute(e, dev, p, resp, resp_seg)) {
+	if (!__atomic_load_n(&dev->inst->faults.active, __ATOMIC_RELAXED) &&
+	    (e->qp || find(e, dev, src, p)) && execute(e, dev, p, resp, resp_seg)) {
 		e->qp->rcv_packets += p->npackets;
 		e->qp->rcv_data += p->payload.len;
 		return true;

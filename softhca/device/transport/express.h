@@ -10,13 +10,13 @@
 
 /* The other end of a QP, and what is locked there from one message of a chain to the next. */
 struct sh_express {
-	struct sh_qp *qp;		/* its responder is locked; NULL: nothing is locked */
+	struct sh_qp *qp; /* its responder is locked; NULL: nothing is locked */
 	struct sh_hca *hca;
-	struct sh_srq *srq;		/* locked, or NULL */
-	struct sh_cq *cq;		/* locked, or NULL */
-	uint32_t srqn;			/* valid if cq is set: the SRQ that has the receives; 0: the RQ */
-	bool begun;			/* the locks' words name the responder's log */
-	uint32_t head;			/* valid if waiting is set: the SRQ's head after the commit */
+	struct sh_srq *srq; /* locked, or NULL */
+	struct sh_cq *cq;   /* locked, or NULL */
+	uint32_t srqn;	    /* valid if cq is set: the SRQ that has the receives; 0: the RQ */
+	bool begun;	    /* the locks' words name the responder's log */
+	uint32_t head;	    /* valid if waiting is set: the SRQ's head after the commit */
 	/* A message is done but for its commit, and its CQE goes here. NULL: no message waits. */
 	uint64_t *waiting;
 };
@@ -38,8 +38,8 @@ bool sh_respond_express(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
  *
  * After false, e holds no lock, and this request has changed nothing.
  */
-bool sh_express(struct sh_express *e, struct sh_dev *dev, struct sh_hca *src, const struct sh_packet *p,
-		struct sh_packet *resp, struct sh_seg *resp_seg);
+bool sh_express(struct sh_express *e, struct sh_dev *dev, struct sh_hca *src,
+		const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg);
 /* Commits the waiting message, if there is one, and releases the locks at the other end. */
 void sh_express_end(struct sh_express *e, struct sh_dev *dev);
 

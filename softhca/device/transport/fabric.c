@@ -15,7 +15,7 @@
 #include "mcast.h"
 #include "requester.h"
 
-#define HELD_MAX	(1u << 18)
+#define HELD_MAX (1u << 18)
 
 bool sh_lid_lookup(const struct sh_dev *dev, uint16_t lid, uint32_t *hca, uint32_t *port)
 {
@@ -39,12 +39,12 @@ bool sh_lid_same_port(const struct sh_dev *dev, uint16_t a, uint16_t b)
 {
 	uint32_t hca[2], port[2];
 
-	return sh_lid_lookup(dev, a, &hca[0], &port[0]) && sh_lid_lookup(dev, b, &hca[1], &port[1]) &&
-	       hca[0] == hca[1] && port[0] == port[1];
+	return sh_lid_lookup(dev, a, &hca[0], &port[0]) &&
+	       sh_lid_lookup(dev, b, &hca[1], &port[1]) && hca[0] == hca[1] && port[0] == port[1];
 }
 
-void sh_payload_slice(const struct sh_payload *in, uint64_t skip, uint64_t len, struct sh_payload *out,
-		      struct sh_seg *seg)
+void sh_payload_slice(const struct sh_payload *in, uint64_t skip, uint64_t len,
+		      struct sh_payload *out, struct sh_seg *seg)
 {
 	uint32_t n = 0;
 	uint64_t want = len;
@@ -73,7 +73,8 @@ static bool is_mcast(const struct sh_packet *p)
 	return p->service == SH_SVC_UD && p->dqpn == MLX4_MULTICAST_QPN;
 }
 
-void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg)
+void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,
+		struct sh_seg *resp_seg)
 {
 	struct sh_hca *src = sh_hca(dev, p->src_hca), *dst;
 	uint32_t hca, port;
@@ -135,12 +136,13 @@ struct late {
 	struct sh_packet p;
 	struct sh_seg seg;
 	bool response;
-	uint32_t hca, qpn, gen;		/* of the requester, for a response */
+	uint32_t hca, qpn, gen; /* of the requester, for a response */
 	unsigned char payload[];
 };
 
 static void request_one(struct sh_dev *dev, const struct sh_packet *p);
-static void arrive(struct sh_dev *dev, const struct sh_packet *resp, uint32_t hca, uint32_t qpn, uint32_t gen);
+static void arrive(struct sh_dev *dev, const struct sh_packet *resp, uint32_t hca, uint32_t qpn,
+		   uint32_t gen);
 
 static void late_arrives(struct sh_dev *dev, uint64_t a, uint64_t b)
 {
@@ -181,9 +183,8 @@ static bool delay(struct sh_dev *dev, const struct sh_packet *p, uint64_t ns, bo
 	l->p.payload.ctx = 0;
 	l->p.payload.seg = &l->seg;
 	l->p.payload.nseg = p->payload.len ? 1 : 0;
-	if (p->payload.len &&
-	    dev->ops->copy(dev->host, 0, &l->seg, 1, p->payload.ctx, p->payload.seg, p->payload.nseg,
-			   p->payload.len))
+	if (p->payload.len && dev->ops->copy(dev->host, 0, &l->seg, 1, p->payload.ctx,
+					     p->payload.seg, p->payload.nseg, p->payload.len))
 		goto free;
 	if (sh_defer(dev, dev->ops->now(dev->host) + ns, late_arrives, (uintptr_t)l, 0) == 0)
 		return true;
@@ -194,7 +195,8 @@ lost:
 	return false;
 }
 
-static void arrive(struct sh_dev *dev, const struct sh_packet *resp, uint32_t hca, uint32_t qpn, uint32_t gen)
+static void arrive(struct sh_dev *dev, const struct sh_packet *resp, uint32_t hca, uint32_t qpn,
+		   uint32_t gen)
 {
 	sh_response(dev, hca, qpn, gen, resp);
 }
@@ -214,8 +216,8 @@ static struct sh_way way_of(struct sh_dev *dev, const struct sh_packet *p)
 
 	return (struct sh_way){
 		.from = host_of(sh_hca(dev, p->src_hca)),
-		.to = sh_lid_lookup(dev, p->dlid, &hca, &port) ? host_of(sh_hca(dev, hca)) :
-								 SH_FAULT_ANY,
+		.to = sh_lid_lookup(dev, p->dlid, &hca, &port) ? host_of(sh_hca(dev, hca))
+							       : SH_FAULT_ANY,
 		.src_qpn = p->srcqp,
 		.dst_qpn = p->dqpn,
 	};
@@ -248,7 +250,8 @@ static void respond_one(struct sh_dev *dev, const struct sh_packet *resp, const 
 }
 
 /* A response may be a run (READ data). Each packet of it travels alone. */
-static void respond_each(struct sh_dev *dev, const struct sh_packet *req, const struct sh_packet *resp)
+static void respond_each(struct sh_dev *dev, const struct sh_packet *req,
+			 const struct sh_packet *resp)
 {
 	struct sh_way there, back;
 	struct sh_packet one = *resp;
@@ -347,7 +350,8 @@ static void transmit_each(struct sh_dev *dev, const struct sh_packet *p)
 	}
 }
 
-void sh_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg)
+void sh_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,
+		 struct sh_seg *resp_seg)
 {
 	if (!__atomic_load_n(&dev->inst->faults.active, __ATOMIC_RELAXED)) {
 		sh_deliver(dev, p, resp, resp_seg);

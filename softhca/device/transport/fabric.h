@@ -9,26 +9,31 @@
 #include "packet.h"
 
 /* Cut [skip, skip+len) out of a payload; seg has room for in->nseg entries. */
-void sh_payload_slice(const struct sh_payload *in, uint64_t skip, uint64_t len, struct sh_payload *out,
-		      struct sh_seg *seg);
+void sh_payload_slice(const struct sh_payload *in, uint64_t skip, uint64_t len,
+		      struct sh_payload *out, struct sh_seg *seg);
 
 /*
  * Hands a request to the fabric. The caller holds no lock. If a response comes back at once, it is
  * in *resp afterwards; otherwise op is SH_PKT_NONE there. While faults are injected, responses go to
  * sh_response() one by one instead.
  */
-void sh_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg);
+void sh_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,
+		 struct sh_seg *resp_seg);
 
 /* The other end of the fabric: finds the QPs that a packet is for and has their responders execute it. */
-void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg);
+void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,
+		struct sh_seg *resp_seg);
 
 /*
  * Looks in the table for the port that has exactly this LID. The caller checks *hca and *port. False:
  * no port has it.
  */
-static inline bool sh_lid_exact(const struct sh_dev *dev, uint32_t lid, uint32_t *hca, uint32_t *port)
+static inline bool sh_lid_exact(const struct sh_dev *dev, uint32_t lid, uint32_t *hca,
+				uint32_t *port)
 {
-	uint32_t entry = lid < SH_MAX_LIDS ? __atomic_load_n(&dev->inst->lid_port[lid], __ATOMIC_RELAXED) : 0;
+	uint32_t entry = lid < SH_MAX_LIDS
+				 ? __atomic_load_n(&dev->inst->lid_port[lid], __ATOMIC_RELAXED)
+				 : 0;
 
 	*hca = (entry - 1) >> 8;
 	*port = (entry - 1) & 0xff;

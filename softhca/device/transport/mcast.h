@@ -7,8 +7,10 @@
 
 #include "packet.h"
 
-int sh_mcast_attach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uint32_t qpn);	/* idempotent; -ENOMEM full */
-int sh_mcast_detach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uint32_t qpn);	/* -EINVAL not attached */
+int sh_mcast_attach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16],
+		    uint32_t qpn); /* idempotent; -ENOMEM full */
+int sh_mcast_detach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16],
+		    uint32_t qpn); /* -EINVAL not attached */
 
 /* Delivers a multicast packet to each attached QP of each HCA. */
 void sh_deliver_mcast(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp);

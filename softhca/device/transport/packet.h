@@ -11,7 +11,7 @@
 #include "softhca/device/memory/copy.h"
 #include "softhca/device/memory/qp_context.h"
 
-#define SH_GRH_LEN	40
+#define SH_GRH_LEN 40
 
 enum sh_pkt_op {
 	SH_PKT_NONE,
@@ -20,32 +20,32 @@ enum sh_pkt_op {
 	SH_PKT_READ,
 	SH_PKT_CS,
 	SH_PKT_FA,
-	SH_PKT_ACK,			/* AETH: an acknowledgement or a NAK */
+	SH_PKT_ACK, /* AETH: an acknowledgement or a NAK */
 	SH_PKT_READ_RESP,
 	SH_PKT_ATOMIC_RESP,
-	SH_PKT_SRC_FAULT,		/* not on the wire: the payload could not be read from the sender */
+	SH_PKT_SRC_FAULT, /* not on the wire: the payload could not be read from the sender */
 };
 
 enum sh_pkt_flags {
-	SH_PKT_FIRST = 1,		/* begins a message */
-	SH_PKT_LAST = 2,		/* ends one */
+	SH_PKT_FIRST = 1, /* begins a message */
+	SH_PKT_LAST = 2,  /* ends one */
 	SH_PKT_IMM = 4,
-	SH_PKT_SE = 8,			/* solicited event; in the last packet */
+	SH_PKT_SE = 8, /* solicited event; in the last packet */
 	SH_PKT_ACKREQ = 16,
 	SH_PKT_GRH = 32,
 };
 
 /* AETH syndromes. */
-#define SH_AETH_ACK		0x1f
-#define SH_AETH_RNR		0x20	/* | timer code */
-#define SH_AETH_KIND		0xe0
-#define SH_AETH_NAK_SEQ		0x60
-#define SH_AETH_NAK_REQ		0x61
-#define SH_AETH_NAK_ACCESS	0x62
-#define SH_AETH_NAK_OP		0x63
+#define SH_AETH_ACK	   0x1f
+#define SH_AETH_RNR	   0x20 /* | timer code */
+#define SH_AETH_KIND	   0xe0
+#define SH_AETH_NAK_SEQ	   0x60
+#define SH_AETH_NAK_REQ	   0x61
+#define SH_AETH_NAK_ACCESS 0x62
+#define SH_AETH_NAK_OP	   0x63
 
 struct sh_payload {
-	uint32_t ctx;			/* 0 = this process's own memory */
+	uint32_t ctx; /* 0 = this process's own memory */
 	uint32_t nseg;
 	const struct sh_seg *seg;
 	uint64_t len;
@@ -58,23 +58,23 @@ struct sh_grh {
 };
 
 struct sh_packet {
-	uint8_t op;			/* enum sh_pkt_op */
-	uint8_t service;		/* enum sh_service */
+	uint8_t op;	 /* enum sh_pkt_op */
+	uint8_t service; /* enum sh_service */
 	uint8_t flags;
 	uint8_t sl;
 	uint16_t slid, dlid, pkey;
-	uint8_t src_port, syndrome;	/* syndrome: AETH */
+	uint8_t src_port, syndrome;	  /* syndrome: AETH */
 	uint32_t src_hca, srcqp, src_gen; /* the sending QP; on the wire in UD only */
 	uint32_t dqpn, qkey;
 	uint32_t psn, npackets, mtu;
-	uint32_t srqn;			/* XRCETH */
+	uint32_t srqn; /* XRCETH */
 	__be32 imm_be;
-	uint32_t rkey, dmalen;		/* RETH; of a READ the length from this packet on */
+	uint32_t rkey, dmalen; /* RETH; of a READ the length from this packet on */
 	uint32_t msn;
 	uint64_t va;
-	uint64_t swap_add, compare;	/* atomics; swap_add is the result in a response */
+	uint64_t swap_add, compare; /* atomics; swap_add is the result in a response */
 	struct sh_payload payload;
-	struct sh_grh grh;		/* with SH_PKT_GRH */
+	struct sh_grh grh; /* with SH_PKT_GRH */
 };
 
 /* Makes everything zero but the GRH, which is large and mostly absent. */

@@ -16,34 +16,36 @@
 /* What came of a payload. A value > 0 is the syndrome of an error at the receiver. */
 enum sh_placed {
 	SH_PLACED = 0,
-	SH_PLACED_NO_SOURCE = -1,	/* the sender's memory is not there */
-	SH_PLACED_LOST = -2,		/* an address space ended meanwhile: the packet is lost */
+	SH_PLACED_NO_SOURCE = -1, /* the sender's memory is not there */
+	SH_PLACED_LOST = -2,	  /* an address space ended meanwhile: the packet is lost */
 };
 
 /*
  * Copies to segments that a key has just been found to allow. Returns what sh_place_at() returns.
  */
-SH_INLINE int sh_copy_to(struct sh_dev *dev, uint32_t ctx, const struct sh_seg *seg, unsigned int nseg,
-			 const struct sh_payload *data)
+SH_INLINE int sh_copy_to(struct sh_dev *dev, uint32_t ctx, const struct sh_seg *seg,
+			 unsigned int nseg, const struct sh_payload *data)
 {
 	enum sh_copy err;
 
 	if (nseg == 1 && data->nseg == 1 && sh_copy_one(dev, seg, data->ctx, data->seg, data->len))
 		return SH_PLACED;
-	err = dev->ops->copy(dev->host, ctx, seg, nseg, data->ctx, data->seg, data->nseg, data->len);
+	err = dev->ops->copy(dev->host, ctx, seg, nseg, data->ctx, data->seg, data->nseg,
+			     data->len);
 	if (!err)
 		return SH_PLACED;
 	if (err == SH_COPY_SRC)
 		return SH_PLACED_NO_SOURCE;
-	return err == SH_COPY_DST && sh_ctx_live(dev, ctx) ? MLX4_SYNDROME_LOC_PROT : SH_PLACED_LOST;
+	return err == SH_COPY_DST && sh_ctx_live(dev, ctx) ? MLX4_SYNDROME_LOC_PROT
+							   : SH_PLACED_LOST;
 }
 
 /*
  * Places data at the beginning of one piece of memory. The key must allow the whole piece, even if
  * there is less data. Returns enum sh_placed, or a syndrome.
  */
-SH_INLINE int sh_place_at(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, uint32_t access, const struct sh_sge *at,
-			  const struct sh_payload *data)
+SH_INLINE int sh_place_at(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, uint32_t access,
+			  const struct sh_sge *at, const struct sh_payload *data)
 {
 	struct sh_seg seg;
 	uint32_t ctx;
@@ -56,8 +58,8 @@ SH_INLINE int sh_place_at(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, 
 }
 
 /* The same, in a receive's list, from byte skip on. receive.c */
-int sh_place_list(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, const struct sh_sge *sge, unsigned int n,
-		  uint64_t skip, const struct sh_payload *data);
+int sh_place_list(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, const struct sh_sge *sge,
+		  unsigned int n, uint64_t skip, const struct sh_payload *data);
 
 /*
  * Does the first entry of a list have room for len bytes, as nearly always? Then sh_place_at() with

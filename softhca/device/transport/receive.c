@@ -44,7 +44,8 @@ static void note_source(struct sh_recv *r, const struct sh_qp *qp)
 /*
  * Locks the SRQ again that the WQE was taken from. False: it is destroyed, and the receive with it.
  */
-static bool hold_again(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *qp)
+static bool hold_again(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca,
+		       const struct sh_qp *qp)
 {
 	if (!hold(r, dev, hca))
 		return false;
@@ -56,7 +57,8 @@ static bool hold_again(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca
 	return true;
 }
 
-int sh_recv_begin(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t srqn)
+int sh_recv_begin(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		  uint32_t srqn)
 {
 	int err = 0;
 
@@ -99,7 +101,8 @@ int sh_recv_take(struct sh_recv *r, struct sh_hca *hca, struct sh_qp *qp)
 	if (!n)
 		return -ENOENT;
 	if (n > sh_rq_size(qp)) {
-		dev->ops->complain(dev->host, "a receive queue's record runs ahead of it", hca->index, qp->qpn);
+		dev->ops->complain(dev->host, "a receive queue's record runs ahead of it",
+				   hca->index, qp->qpn);
 		return -EFAULT;
 	}
 	/*
@@ -157,7 +160,8 @@ void sh_recv_resume(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, s
 	sh_qp_txn(&r->txn, dev, qp);
 }
 
-static int rq_scatter(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index, struct sh_sge *sge, unsigned int max)
+static int rq_scatter(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index,
+		      struct sh_sge *sge, unsigned int max)
 {
 	struct mlx4_wqe_data list[MLX4_MAX_SGE];
 	unsigned int n = sh_rq_list(qp);
@@ -173,8 +177,8 @@ static int rq_scatter(struct sh_dev *dev, const struct sh_qp *qp, uint32_t index
  * Reads the list of the receive that was taken. Returns how many entries it has, or -EFAULT. sge
  * has room for MLX4_MAX_SGE.
  */
-static int scatter(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *qp,
-		   struct sh_sge *sge)
+static int scatter(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca,
+		   const struct sh_qp *qp, struct sh_sge *sge)
 {
 	int n;
 
@@ -190,8 +194,8 @@ static int scatter(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, co
 	return n;
 }
 
-int sh_place_list(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, const struct sh_sge *sge, unsigned int n,
-		  uint64_t skip, const struct sh_payload *data)
+int sh_place_list(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, const struct sh_sge *sge,
+		  unsigned int n, uint64_t skip, const struct sh_payload *data)
 {
 	struct sh_seg seg[MLX4_MAX_SGE];
 	uint64_t room = 0;
@@ -204,12 +208,13 @@ int sh_place_list(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, const st
 		return MLX4_SYNDROME_LOC_LEN;
 	if (!data->len)
 		return SH_PLACED;
-	nseg = sh_mr_slice(dev, hca, pdn, SH_LOCAL_WRITE, sge, n, skip, data->len, seg, MLX4_MAX_SGE, &ctx);
+	nseg = sh_mr_slice(dev, hca, pdn, SH_LOCAL_WRITE, sge, n, skip, data->len, seg,
+			   MLX4_MAX_SGE, &ctx);
 	return nseg < 0 ? MLX4_SYNDROME_LOC_PROT : sh_copy_to(dev, ctx, seg, nseg, data);
 }
 
-int sh_recv_place(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint64_t skip,
-		  const struct sh_payload *data)
+int sh_recv_place(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		  uint64_t skip, const struct sh_payload *data)
 {
 	struct sh_sge sge[MLX4_MAX_SGE];
 	int n = scatter(r, dev, hca, qp, sge);

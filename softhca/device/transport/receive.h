@@ -17,12 +17,12 @@ struct sh_recv {
 	struct sh_txn_open txn;
 	/* Locked, or NULL: also while a receive of it is kept (sh_recv_keep()) or resumed. */
 	struct sh_srq *srq;
-	struct sh_cq *cq;		/* locked, or NULL */
-	uint32_t srqn;			/* where the WQE is from: 0 = the RQ */
-	uint32_t srq_gen;		/* which SRQ of this number */
+	struct sh_cq *cq; /* locked, or NULL */
+	uint32_t srqn;	  /* where the WQE is from: 0 = the RQ */
+	uint32_t srq_gen; /* which SRQ of this number */
 	uint32_t index;
-	uint32_t pdn;			/* the PD that its buffers must be of */
-	uint32_t cqn;			/* the CQ that its CQE goes to */
+	uint32_t pdn; /* the PD that its buffers must be of */
+	uint32_t cqn; /* the CQ that its CQE goes to */
 	bool have;
 };
 /*
@@ -30,7 +30,8 @@ struct sh_recv {
  * -EINVAL: this QP may not use that SRQ; -ENODEV: the SRQ's owner has ended. After an error the SRQ
  * is not locked.
  */
-int sh_recv_begin(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t srqn);
+int sh_recv_begin(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		  uint32_t srqn);
 /*
  * Takes a WQE inside r->txn. 0; -ENOENT: none is posted; -EFAULT: the queue's memory is gone, or
  * the queue is damaged.
@@ -51,8 +52,8 @@ void sh_recv_resume(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, s
  * Places a payload in the WQE's list, from byte skip on. Returns enum sh_placed, or the syndrome
  * that the WQE fails with (place.h).
  */
-int sh_recv_place(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint64_t skip,
-		  const struct sh_payload *data);
+int sh_recv_place(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		  uint64_t skip, const struct sh_payload *data);
 /*
  * Locks the SRQ, if it is not locked, and the CQ, and adds the CQE of the WQE. 0; -ENOSPC: the CQ
  * has overrun; -ENOENT: the SRQ is destroyed, so there is no CQE.
@@ -67,8 +68,8 @@ void sh_recv_give_up(struct sh_recv *r, struct sh_dev *dev);
 /*
  * The CQE of a message of len bytes whose last packet is p. op: its operation. Connected services.
  */
-SH_INLINE struct sh_cqe sh_cqe_received(const struct sh_qp *qp, uint32_t srqn, uint32_t index, uint8_t op,
-					const struct sh_packet *p, uint64_t len)
+SH_INLINE struct sh_cqe sh_cqe_received(const struct sh_qp *qp, uint32_t srqn, uint32_t index,
+					uint8_t op, const struct sh_packet *p, uint64_t len)
 {
 	bool imm = p->flags & SH_PKT_IMM;
 
@@ -78,8 +79,9 @@ SH_INLINE struct sh_cqe sh_cqe_received(const struct sh_qp *qp, uint32_t srqn, u
 		.srqn_srcqp = sh_qp_is_xrc(qp) ? srqn : 0,
 		.byte_cnt = (uint32_t)len,
 		.wqe_index = (uint16_t)index,
-		.opcode = op == SH_PKT_WRITE ? MLX4_CQE_RECV_RDMA_WRITE_IMM :
-			  imm ? MLX4_CQE_RECV_SEND_IMM : MLX4_CQE_RECV_SEND,
+		.opcode = op == SH_PKT_WRITE ? MLX4_CQE_RECV_RDMA_WRITE_IMM
+			  : imm		     ? MLX4_CQE_RECV_SEND_IMM
+					     : MLX4_CQE_RECV_SEND,
 		.solicited = !!(p->flags & SH_PKT_SE),
 	};
 }

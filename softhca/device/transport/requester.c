@@ -18,11 +18,11 @@
 #include "requester.h"
 #include "timer.h"
 
-#define RUN_BYTES	(8u << 20)	/* the longest run, so that a lock is not held for too long */
-#define PSN_WINDOW	(1 << 22)	/* PSNs in flight; must stay far below half the circle */
-#define MAX_MESSAGE	(UINT64_C(1) << 30)
-#define UD_MTU		4096
-#define HELD_MAX	32
+#define RUN_BYTES   (8u << 20) /* the longest run, so that a lock is not held for too long */
+#define PSN_WINDOW  (1 << 22)  /* PSNs in flight; must stay far below half the circle */
+#define MAX_MESSAGE (UINT64_C(1) << 30)
+#define UD_MTU	    4096
+#define HELD_MAX    32
 
 enum step { STEP_SEND, STEP_AGAIN, STEP_STOP };
 
@@ -33,9 +33,9 @@ struct run {
 	uint32_t token, gen;
 	struct sh_packet p, resp;
 	struct sh_seg seg[SH_MAX_SEGS], resp_seg[SH_MAX_SEGS];
-	struct sh_wqe wqe;		/* its index is valid while cached is */
+	struct sh_wqe wqe; /* its index is valid while cached is */
 	bool cached;
-	unsigned int held;		/* messages since the lock was last released */
+	unsigned int held; /* messages since the lock was last released */
 	struct sh_express express;
 };
 
@@ -72,7 +72,8 @@ static bool may_start(const struct sh_qp *qp, const struct sh_wqe *wqe)
 	if (sh_wqe_is_fetch(wqe) && qp->rd_out >= depth)
 		return false;
 	return qp->sq_una == qp->sq_next ||
-	       sh_psn_diff(qp->next_psn, qp->ack_psn) + (int32_t)sh_wqe_packets(qp, wqe) < PSN_WINDOW;
+	       sh_psn_diff(qp->next_psn, qp->ack_psn) + (int32_t)sh_wqe_packets(qp, wqe) <
+		       PSN_WINDOW;
 }
 
 /* What is wrong with a WQE, in its form (wqe->bad) or otherwise: a syndrome, 0 = nothing is. */
@@ -92,14 +93,15 @@ static uint8_t check_wqe(const struct sh_qp *qp, const struct sh_wqe *wqe)
 }
 
 /* Locates the pieces of a list. Returns what locate() returns. */
-SH_OUTLINE uint8_t locate_list(struct run *r, uint64_t off, uint64_t len, uint32_t access, struct sh_payload *out)
+SH_OUTLINE uint8_t locate_list(struct run *r, uint64_t off, uint64_t len, uint32_t access,
+			       struct sh_payload *out)
 {
 	const struct sh_wqe *wqe = &r->wqe;
 	int n;
 
 	if (wqe->is_inline) {
 		struct sh_seg all[SH_MAX_SEGS];
-		struct sh_payload data = { .nseg = wqe->nsge, .seg = all, .len = wqe->length };
+		struct sh_payload data = {.nseg = wqe->nsge, .seg = all, .len = wqe->length};
 
 		for (unsigned int i = 0; i < wqe->nsge; i++) {
 			all[i].addr = wqe->sge[i].addr;
@@ -117,7 +119,8 @@ SH_OUTLINE uint8_t locate_list(struct run *r, uint64_t off, uint64_t len, uint32
 }
 
 /* Finds where the bytes [off, off+len) of the WQE's data are. Returns a syndrome, 0 = found. */
-static inline uint8_t locate(struct run *r, uint64_t off, uint64_t len, uint32_t access, struct sh_payload *out)
+static inline uint8_t locate(struct run *r, uint64_t off, uint64_t len, uint32_t access,
+			     struct sh_payload *out)
 {
 	const struct sh_wqe *wqe = &r->wqe;
 
@@ -131,8 +134,9 @@ static inline uint8_t locate(struct run *r, uint64_t off, uint64_t len, uint32_t
 		return locate_list(r, off, len, access, out);
 	out->nseg = 1;
 	if (wqe->is_inline)
-		r->seg[0] = (struct sh_seg){ wqe->sge[0].addr, len };
-	else if (sh_mr_locate(r->dev, r->hca, r->qp->pdn, access, &wqe->sge[0], &r->seg[0], &out->ctx))
+		r->seg[0] = (struct sh_seg){wqe->sge[0].addr, len};
+	else if (sh_mr_locate(r->dev, r->hca, r->qp->pdn, access, &wqe->sge[0], &r->seg[0],
+			      &out->ctx))
 		return MLX4_SYNDROME_LOC_PROT;
 	return 0;
 }
@@ -213,10 +217,11 @@ static uint8_t packet_op(uint8_t opcode)
 /* Is the WQE in order, and one packet of an acknowledged SEND or WRITE? Nearly all are. */
 static inline bool is_one_packet(const struct sh_qp *qp, const struct sh_wqe *wqe)
 {
-	const uint32_t opcodes = 1u << MLX4_OPCODE_SEND | 1u << MLX4_OPCODE_SEND_IMM | 1u << MLX4_OPCODE_RDMA_WRITE |
-				 1u << MLX4_OPCODE_RDMA_WRITE_IMM;
+	const uint32_t opcodes = 1u << MLX4_OPCODE_SEND | 1u << MLX4_OPCODE_SEND_IMM |
+				 1u << MLX4_OPCODE_RDMA_WRITE | 1u << MLX4_OPCODE_RDMA_WRITE_IMM;
 
-	return !wqe->bad && opcodes >> wqe->opcode & 1 && wqe->length <= sh_qp_mtu(qp) && sh_qp_is_reliable(qp);
+	return !wqe->bad && opcodes >> wqe->opcode & 1 && wqe->length <= sh_qp_mtu(qp) &&
+	       sh_qp_is_reliable(qp);
 }
 
 /*
@@ -260,7 +265,8 @@ SH_INLINE uint8_t build_as(struct run *r, bool one)
 			n = RUN_BYTES / mtu;
 			len = RUN_BYTES;
 			last = false;
-		} else if (!one && n > 1 && left > SH_SHORT && p->op == SH_PKT_WRITE && sh_qp_is_reliable(qp)) {
+		} else if (!one && n > 1 && left > SH_SHORT && p->op == SH_PKT_WRITE &&
+			   sh_qp_is_reliable(qp)) {
 			/* The last packet travels alone: this thread copies it pinned (life.h). */
 			n--;
 			len = (uint64_t)n * mtu;
@@ -274,7 +280,8 @@ SH_INLINE uint8_t build_as(struct run *r, bool one)
 		p->flags = SH_PKT_ACKREQ | (off ? 0 : SH_PKT_FIRST);
 		if (last) {
 			p->flags |= SH_PKT_LAST;
-			if (wqe->opcode == MLX4_OPCODE_SEND_IMM || wqe->opcode == MLX4_OPCODE_RDMA_WRITE_IMM) {
+			if (wqe->opcode == MLX4_OPCODE_SEND_IMM ||
+			    wqe->opcode == MLX4_OPCODE_RDMA_WRITE_IMM) {
 				p->flags |= SH_PKT_IMM;
 				p->imm_be = wqe->imm_be;
 			}
@@ -463,7 +470,8 @@ static void settle(struct run *r)
 		if (qp->ack_psn == qp->next_psn && qp->sq_una == qp->sq_next)
 			qp->deadline = 0;
 		else if (!qp->deadline && qp->timeout)
-			sh_timer_arm(r->dev, r->hca, qp, r->dev->ops->now(r->dev->host) + sh_ack_ns(qp->timeout));
+			sh_timer_arm(r->dev, r->hca, qp,
+				     r->dev->ops->now(r->dev->host) + sh_ack_ns(qp->timeout));
 	}
 	if (qp->state == SH_QPS_SQD && !qp->drained && qp->sq_una == qp->sq_begun) {
 		/* Pinned: a thread that was thrown in between would raise the event again. */
@@ -483,7 +491,8 @@ static void settle(struct run *r)
  * Runs the engine. It has a frame of its own, because it needs kilobytes and sh_requester_run()
  * often returns without it.
  */
-static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_hca *hca,
+						 struct sh_qp *qp)
 {
 	const struct sh_cq *told = qp->told_cqn ? sh_cq_get(dev, qp->told_hca, qp->told_cqn) : NULL;
 	struct run r;
@@ -593,7 +602,8 @@ void sh_requester_run(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	run_engine(dev, hca, qp);
 }
 
-void sh_response(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t gen, const struct sh_packet *resp)
+void sh_response(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t gen,
+		 const struct sh_packet *resp)
 {
 	struct sh_hca *h = sh_hca(dev, hca);
 	struct sh_qp *qp = sh_qp_get(dev, hca, qpn);

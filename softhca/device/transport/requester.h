@@ -21,6 +21,7 @@ void sh_requester_run(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 void sh_requester_rewind(struct sh_qp *qp);
 
 /* Takes in a response that comes to a QP outside of its engine. Takes the requester's lock. */
-void sh_response(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t gen, const struct sh_packet *resp);
+void sh_response(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t gen,
+		 const struct sh_packet *resp);
 
 #endif

@@ -16,7 +16,8 @@
 #include "responder.h"
 #include "rules.h"
 
-bool sh_receive_ok(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port, const struct sh_packet *p)
+bool sh_receive_ok(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
+		   const struct sh_packet *p)
 {
 	bool migrate;
 
@@ -30,13 +31,15 @@ bool sh_receive_ok(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 	}
 	migrate = false;
 	if (!sh_on_path(dev, qp, qp->port, port, p, &qp->path)) {
-		migrate = qp->mig_state == SH_MIG_ARMED && sh_on_path(dev, qp, qp->alt_port, port, p, &qp->alt_path);
+		migrate = qp->mig_state == SH_MIG_ARMED &&
+			  sh_on_path(dev, qp, qp->alt_port, port, p, &qp->alt_path);
 		if (!migrate) {
 			SH_DROPPED(hca, path, p->npackets);
 			return false;
 		}
 	}
-	if (!sh_pkey_match(p->pkey, migrate ? sh_pkey_at(hca, qp->alt_port, qp->alt_pkey_index) : sh_qp_pkey(hca, qp))) {
+	if (!sh_pkey_match(p->pkey, migrate ? sh_pkey_at(hca, qp->alt_port, qp->alt_pkey_index)
+					    : sh_qp_pkey(hca, qp))) {
 		SH_DROPPED(hca, pkey, p->npackets);
 		return false;
 	}
@@ -54,7 +57,8 @@ bool sh_receive_ok(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 	return true;
 }
 
-void sh_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_packet *resp, uint8_t syndrome)
+void sh_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_packet *resp,
+	    uint8_t syndrome)
 {
 	(void)dev;
 	SH_COUNT(hca, naks_sent, 1);
@@ -62,13 +66,15 @@ void sh_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_
 }
 
 /* Answers a request that breaks the rules of requesters, and moves the QP to ERR. */
-static void invalid(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_packet *resp)
+static void invalid(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		    struct sh_packet *resp)
 {
 	sh_nak(dev, hca, qp, resp, SH_AETH_NAK_REQ);
 	sh_qp_error(dev, hca, qp, SH_QPE_REQ_ERR, MLX4_SYNDROME_REM_INVAL_REQ, SH_VENDOR_REM_INV);
 }
 
-static void forbidden(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_packet *resp)
+static void forbidden(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		      struct sh_packet *resp)
 {
 	sh_nak(dev, hca, qp, resp, SH_AETH_NAK_ACCESS);
 	sh_qp_error(dev, hca, qp, SH_QPE_ACCESS_ERR, MLX4_SYNDROME_LOC_ACCESS, SH_VENDOR_NONE);
@@ -82,8 +88,8 @@ static void not_ready(struct sh_hca *hca, struct sh_qp *qp, struct sh_packet *re
 }
 
 /* Completes the WQE of this message in error, and moves the QP to ERR. */
-static void receive_failed(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
-			   uint8_t syndrome)
+static void receive_failed(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca,
+			   struct sh_qp *qp, uint8_t syndrome)
 {
 	struct sh_cqe cqe = sh_cqe_failed(qp, false, r->srqn, r->index, syndrome, SH_VENDOR_NONE);
 	/*
@@ -127,8 +133,8 @@ static void finish(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, st
 	sh_recv_commit(r, dev);
 	if (err) {
 		sh_nak(dev, hca, qp, resp, SH_AETH_NAK_OP);
-		sh_qp_error(dev, hca, qp, err == -ENOENT ? SH_QPE_NONE : SH_QPE_FATAL, MLX4_SYNDROME_WR_FLUSH,
-			    SH_VENDOR_FLUSH_RQ);
+		sh_qp_error(dev, hca, qp, err == -ENOENT ? SH_QPE_NONE : SH_QPE_FATAL,
+			    MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
 		return;
 	}
 	qp->messages_received++;
@@ -152,7 +158,8 @@ static void none_taken(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca
  * Answers a request whose payload could not be copied, by no fault of the receiver. If the sender's
  * memory is not there, that is an error of its WQE; else the packet counts as lost.
  */
-static void not_placed(struct sh_hca *hca, const struct sh_packet *p, struct sh_packet *resp, int placed)
+static void not_placed(struct sh_hca *hca, const struct sh_packet *p, struct sh_packet *resp,
+		       int placed)
 {
 	if (placed == SH_PLACED_NO_SOURCE)
 		resp->op = SH_PKT_SRC_FAULT;
@@ -160,8 +167,8 @@ static void not_placed(struct sh_hca *hca, const struct sh_packet *p, struct sh_
 		SH_DROPPED(hca, memory, p->npackets);
 }
 
-static void respond_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
-			 struct sh_packet *resp)
+static void respond_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+			 const struct sh_packet *p, struct sh_packet *resp)
 {
 	uint64_t len = p->payload.len, done = p->flags & SH_PKT_FIRST ? 0 : qp->cur_done;
 	bool started = qp->cur_op == SH_RECV_SEND;
@@ -193,7 +200,8 @@ static void respond_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 		sh_recv_keep(&r, hca, qp);
 	err = sh_recv_place(&r, dev, hca, qp, done, &p->payload);
 	if (err > 0) {
-		sh_nak(dev, hca, qp, resp, err == MLX4_SYNDROME_LOC_LEN ? SH_AETH_NAK_REQ : SH_AETH_NAK_OP);
+		sh_nak(dev, hca, qp, resp,
+		       err == MLX4_SYNDROME_LOC_LEN ? SH_AETH_NAK_REQ : SH_AETH_NAK_OP);
 		receive_failed(&r, dev, hca, qp, err);
 		return;
 	}
@@ -212,8 +220,8 @@ static void respond_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 	acknowledge(qp, p, resp);
 }
 
-static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
-			  struct sh_packet *resp)
+static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+			  const struct sh_packet *p, struct sh_packet *resp)
 {
 	bool first = p->flags & SH_PKT_FIRST, last = p->flags & SH_PKT_LAST;
 	bool notify = last && p->flags & SH_PKT_IMM;
@@ -250,7 +258,7 @@ static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 			return;
 		}
 	} else {
-		r = (struct sh_recv){ 0 };
+		r = (struct sh_recv){0};
 		sh_qp_txn(&r.txn, dev, qp);
 	}
 	/* With the SRQ locked, if it gives a receive: that is the SRQ whose PD is asked for. */
@@ -287,8 +295,8 @@ static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 	acknowledge(qp, p, resp);
 }
 
-static void execute(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
-		    struct sh_packet *resp, struct sh_seg *resp_seg)
+static void execute(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		    const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg)
 {
 	struct sh_door *door;
 
@@ -324,8 +332,9 @@ static void execute(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, co
 }
 
 /* A request that is `behind` packets behind the expected PSN: all or some of it came before. */
-static void duplicate(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
-		      uint32_t behind, struct sh_packet *resp, struct sh_seg *resp_seg)
+static void duplicate(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		      const struct sh_packet *p, uint32_t behind, struct sh_packet *resp,
+		      struct sh_seg *resp_seg)
 {
 	struct sh_packet rest;
 	struct sh_seg seg[SH_MAX_SEGS];

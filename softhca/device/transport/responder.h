@@ -8,11 +8,13 @@
 
 #include "packet.h"
 
-#define SH_SHORT	(8u << 10)	/* up to this length, a message is copied while an SRQ and a CQ are locked */
+#define SH_SHORT                                                                                   \
+	(8u << 10) /* up to this length, a message is copied while an SRQ and a CQ are locked */
 
 /* These take the locks themselves. */
 void sh_respond_reliable(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
-			 const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg);
+			 const struct sh_packet *p, struct sh_packet *resp,
+			 struct sh_seg *resp_seg);
 void sh_respond_uc(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
 		   const struct sh_packet *p, struct sh_packet *resp);
 void sh_respond_ud(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
@@ -28,13 +30,15 @@ int sh_rkey_pd(struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p, 
  * duplicate, that is, behind that PSN. Returns 0, or the syndrome of the NAK to send; then nothing
  * has changed. The caller needs the responder's lock only.
  */
-uint8_t sh_execute_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p, struct sh_packet *resp,
-		struct sh_seg *resp_seg, bool duplicate);
+uint8_t sh_execute_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+			const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg,
+			bool duplicate);
 /* Execute or refuse a READ or an atomic operation. They fill *resp in either case. */
-void sh_respond_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
-		     struct sh_packet *resp, struct sh_seg *resp_seg, bool duplicate);
-void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
-		       struct sh_packet *resp, bool duplicate);
+void sh_respond_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		     const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg,
+		     bool duplicate);
+void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		       const struct sh_packet *p, struct sh_packet *resp, bool duplicate);
 
 /* The AETH of a response. */
 static inline void sh_aeth(struct sh_packet *resp, uint32_t psn, uint8_t syndrome, uint32_t msn)
@@ -50,7 +54,8 @@ static inline void sh_ack(struct sh_packet *resp, const struct sh_packet *p, uin
 {
 	sh_aeth(resp, p->psn + p->npackets - 1, SH_AETH_ACK, msn);
 }
-void sh_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_packet *resp, uint8_t syndrome);
+void sh_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_packet *resp,
+	    uint8_t syndrome);
 
 /*
  * Can this QP take the packet at all? Checks state, peer, port and P_Key, and counts the packet as

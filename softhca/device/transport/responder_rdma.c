@@ -33,7 +33,8 @@ int sh_rkey_pd(struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p, 
 	 */
 	do {
 		gen = __atomic_load_n(&srq->gen, __ATOMIC_ACQUIRE);
-		if (__atomic_load_n(&srq->live, __ATOMIC_ACQUIRE) == SH_NONE || !sh_srq_serves(qp, srq, p->srqn))
+		if (__atomic_load_n(&srq->live, __ATOMIC_ACQUIRE) == SH_NONE ||
+		    !sh_srq_serves(qp, srq, p->srqn))
 			return -EINVAL;
 		*pdn = srq->pdn;
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -41,21 +42,23 @@ int sh_rkey_pd(struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p, 
 	return 0;
 }
 
-static void refuse(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_packet *resp, uint8_t syndrome,
-		   bool duplicate)
+static void refuse(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, struct sh_packet *resp,
+		   uint8_t syndrome, bool duplicate)
 {
 	if (duplicate)
 		return;
 	sh_nak(dev, hca, qp, resp, syndrome);
-	sh_qp_error(dev, hca, qp, syndrome == SH_AETH_NAK_ACCESS ? SH_QPE_ACCESS_ERR : SH_QPE_REQ_ERR,
+	sh_qp_error(dev, hca, qp,
+		    syndrome == SH_AETH_NAK_ACCESS ? SH_QPE_ACCESS_ERR : SH_QPE_REQ_ERR,
 		    MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
 }
 
-uint8_t sh_execute_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p, struct sh_packet *resp,
-		struct sh_seg *resp_seg, bool duplicate)
+uint8_t sh_execute_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+			const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg,
+			bool duplicate)
 {
 	uint32_t npackets = sh_packets(p->dmalen, sh_qp_mtu(qp)), pdn, ctx = 0;
-	const struct sh_sge place = { p->va, p->dmalen, p->rkey };
+	const struct sh_sge place = {p->va, p->dmalen, p->rkey};
 
 	if (!sh_op_allowed(qp, p) || sh_rkey_pd(hca, qp, p, &pdn))
 		return SH_AETH_NAK_REQ;
@@ -70,12 +73,14 @@ uint8_t sh_execute_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
 	resp->flags = SH_PKT_FIRST | SH_PKT_LAST;
 	resp->npackets = npackets;
 	resp->mtu = sh_qp_mtu(qp);
-	resp->payload = (struct sh_payload){ .ctx = ctx, .nseg = place.len ? 1 : 0, .seg = resp_seg, .len = place.len };
+	resp->payload = (struct sh_payload){
+		.ctx = ctx, .nseg = place.len ? 1 : 0, .seg = resp_seg, .len = place.len};
 	return 0;
 }
 
-void sh_respond_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
-		     struct sh_packet *resp, struct sh_seg *resp_seg, bool duplicate)
+void sh_respond_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		     const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg,
+		     bool duplicate)
 {
 	uint32_t npackets = sh_packets(p->dmalen, sh_qp_mtu(qp));
 	uint8_t syndrome;
@@ -96,9 +101,9 @@ void sh_respond_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, c
 static int change(struct sh_dev *dev, struct sh_hca *hca, uint32_t ctx, const struct sh_seg *theirs,
 		  const struct sh_packet *p, uint64_t *old)
 {
-	struct sh_seg mine = { (uintptr_t)old, sizeof(*old) };
+	struct sh_seg mine = {(uintptr_t)old, sizeof(*old)};
 	uint64_t value;
-	struct sh_seg next = { (uintptr_t)&value, sizeof(value) };
+	struct sh_seg next = {(uintptr_t)&value, sizeof(value)};
 	int err;
 
 	sh_lock(dev, &hca->atomic_lock);
@@ -110,7 +115,8 @@ static int change(struct sh_dev *dev, struct sh_hca *hca, uint32_t ctx, const st
 	return err == SH_COPY_GONE ? -ESRCH : err ? -EFAULT : 0;
 }
 
-static void answer_atomic(struct sh_qp *qp, const struct sh_packet *p, struct sh_packet *resp, uint64_t old)
+static void answer_atomic(struct sh_qp *qp, const struct sh_packet *p, struct sh_packet *resp,
+			  uint64_t old)
 {
 	resp->op = SH_PKT_ATOMIC_RESP;
 	resp->flags = SH_PKT_FIRST | SH_PKT_LAST;
@@ -125,8 +131,8 @@ static void answer_atomic(struct sh_qp *qp, const struct sh_packet *p, struct sh
  * Changes the word and commits the step, pinned: a thread that was thrown in between would send the
  * request again, and the word would change twice.
  */
-static int change_once(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t ctx, const struct sh_seg *theirs,
-		       const struct sh_packet *p, uint64_t *old)
+static int change_once(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t ctx,
+		       const struct sh_seg *theirs, const struct sh_packet *p, uint64_t *old)
 {
 	uint32_t slot = qp->atomic_head % SH_QP_ATOMICS;
 	struct sh_door *door = sh_pin();
@@ -145,10 +151,10 @@ static int change_once(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	return err;
 }
 
-void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
-		       struct sh_packet *resp, bool duplicate)
+void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		       const struct sh_packet *p, struct sh_packet *resp, bool duplicate)
 {
-	const struct sh_sge place = { p->va, sizeof(uint64_t), p->rkey };
+	const struct sh_sge place = {p->va, sizeof(uint64_t), p->rkey};
 	uint32_t pdn, ctx, slot;
 	struct sh_seg theirs;
 	uint64_t old;

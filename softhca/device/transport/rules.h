@@ -16,7 +16,7 @@
 #include "mlx4-format.h"
 #include "fabric.h"
 
-#define SH_MAX_MESSAGE	(UINT64_C(1) << 31)
+#define SH_MAX_MESSAGE (UINT64_C(1) << 31)
 
 /* ---- is it for this QP? ---- */
 
@@ -26,14 +26,16 @@ static inline bool sh_service_fits(const struct sh_qp *qp, uint8_t service)
 		return qp->type == SH_QPT_RC;
 	if (service == SH_SVC_XRC)
 		return qp->type == SH_QPT_XRC || qp->type == SH_QPT_XRC_TGT;
-	return service == SH_SVC_UC ? qp->type == SH_QPT_UC : service == SH_SVC_UD && qp->type == SH_QPT_UD;
+	return service == SH_SVC_UC ? qp->type == SH_QPT_UC
+				    : service == SH_SVC_UD && qp->type == SH_QPT_UD;
 }
 
 /*
  * Is this the QP that the packet names, of the packet's service, and does its owner live? Another
  * QP may have the slot by now.
  */
-SH_INLINE bool sh_is_for(const struct sh_dev *dev, const struct sh_qp *qp, const struct sh_packet *p)
+SH_INLINE bool sh_is_for(const struct sh_dev *dev, const struct sh_qp *qp,
+			 const struct sh_packet *p)
 {
 	return (qp->qpn == p->dqpn || p->dqpn == MLX4_MULTICAST_QPN) && !qp->silent &&
 	       sh_service_fits(qp, p->service) && (!qp->ctx || sh_ctx_live(dev, qp->ctx));
@@ -56,10 +58,11 @@ static inline bool sh_establishes(const struct sh_qp *qp)
  * begins? LIDs of one port may differ in their path bits. at: the port of the path; port: that of
  * the packet.
  */
-static inline bool sh_on_path(const struct sh_dev *dev, const struct sh_qp *qp, uint32_t at, uint32_t port,
-			      const struct sh_packet *p, const struct sh_path *path)
+static inline bool sh_on_path(const struct sh_dev *dev, const struct sh_qp *qp, uint32_t at,
+			      uint32_t port, const struct sh_packet *p, const struct sh_path *path)
 {
-	return at == port && (p->slid == path->dlid || qp->type == SH_QPT_UD || sh_lid_same_port(dev, p->slid, path->dlid));
+	return at == port && (p->slid == path->dlid || qp->type == SH_QPT_UD ||
+			      sh_lid_same_port(dev, p->slid, path->dlid));
 }
 
 /*
@@ -76,7 +79,8 @@ static inline bool sh_pkey_match(uint16_t a, uint16_t b)
  * By how many PSNs the packet is ahead of the expected one. 0: it is the next one; negative: it is
  * a duplicate. held_back: packets that the QP has taken in but not committed yet.
  */
-static inline int32_t sh_ahead(const struct sh_qp *qp, uint32_t held_back, const struct sh_packet *p)
+static inline int32_t sh_ahead(const struct sh_qp *qp, uint32_t held_back,
+			       const struct sh_packet *p)
 {
 	return sh_psn_diff(p->psn, qp->e_psn + held_back);
 }
@@ -96,7 +100,8 @@ static inline bool sh_in_turn(const struct sh_qp *qp, const struct sh_packet *p)
 	if (p->op != SH_PKT_SEND && p->op != SH_PKT_WRITE)
 		return sh_between_messages(qp);
 	if (p->flags & SH_PKT_FIRST)
-		return sh_between_messages(qp) || (p->op == SH_PKT_SEND && qp->cur_op == SH_RECV_SEND && !qp->cur_done);
+		return sh_between_messages(qp) ||
+		       (p->op == SH_PKT_SEND && qp->cur_op == SH_RECV_SEND && !qp->cur_done);
 	return qp->cur_op == (p->op == SH_PKT_SEND ? SH_RECV_SEND : SH_RECV_WRITE);
 }
 
@@ -128,7 +133,8 @@ static inline bool sh_op_allowed(const struct sh_qp *qp, const struct sh_packet 
 	case SH_PKT_WRITE:
 		return qp->access & SH_REMOTE_WRITE && p->dmalen <= SH_MAX_MESSAGE;
 	case SH_PKT_READ:
-		return qp->access & SH_REMOTE_READ && qp->max_dest_rd_atomic && p->dmalen <= SH_MAX_MESSAGE;
+		return qp->access & SH_REMOTE_READ && qp->max_dest_rd_atomic &&
+		       p->dmalen <= SH_MAX_MESSAGE;
 	case SH_PKT_CS:
 	case SH_PKT_FA:
 		return qp->access & SH_REMOTE_ATOMIC && qp->max_dest_rd_atomic;
@@ -142,11 +148,13 @@ static inline bool sh_op_allowed(const struct sh_qp *qp, const struct sh_packet 
 /* Makes a step that needs no transaction, since it is one store to one word. */
 static inline void sh_step_psn(struct sh_qp *qp, uint32_t messages, uint32_t e_psn)
 {
-	__atomic_store_n((uint64_t *)&qp->msn, sh_two(sh_psn_add(qp->msn, messages), e_psn), __ATOMIC_RELAXED);
+	__atomic_store_n((uint64_t *)&qp->msn, sh_two(sh_psn_add(qp->msn, messages), e_psn),
+			 __ATOMIC_RELAXED);
 }
 
 /* The same in a transaction. */
-static inline void sh_txn_psn(struct sh_txn_open *t, struct sh_qp *qp, uint32_t messages, uint32_t e_psn)
+static inline void sh_txn_psn(struct sh_txn_open *t, struct sh_qp *qp, uint32_t messages,
+			      uint32_t e_psn)
 {
 	sh_txn_store_two(t, &qp->msn, sh_psn_add(qp->msn, messages), e_psn);
 }

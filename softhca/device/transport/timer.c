@@ -11,8 +11,9 @@
 #include "timer.h"
 
 static const uint16_t rnr_10us[32] = {
-	0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192,
-	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+	0,    1,    2,	  3,	4,    6,     8,	    12,	   16,	  24,	 32,
+	48,   64,   96,	  128,	192,  256,   384,   512,   768,	  1024,	 1536,
+	2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 };
 
 uint64_t sh_rnr_ns(uint32_t code)
@@ -37,8 +38,7 @@ static void set(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	 * If no timer could be set, the QP must not look as if one were set: then the next doorbell
 	 * sets one.
 	 */
-	if (sh_defer(dev, qp->deadline, fires, (uint64_t)hca->index << 32 | qp->qpn,
-			    qp->timer_gen))
+	if (sh_defer(dev, qp->deadline, fires, (uint64_t)hca->index << 32 | qp->qpn, qp->timer_gen))
 		qp->timer_at = qp->deadline = 0;
 }
 
@@ -72,7 +72,8 @@ static void expire(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	qp->deadline = 0;
 	if (qp->rnr_waiting)
 		qp->rnr_waiting = 0;
-	else if (qp->ack_psn != qp->sent_psn && (qp->state == SH_QPS_RTS || qp->state == SH_QPS_SQD))
+	else if (qp->ack_psn != qp->sent_psn &&
+		 (qp->state == SH_QPS_RTS || qp->state == SH_QPS_SQD))
 		sh_retry(dev, hca, qp);
 	sh_requester_run(dev, hca, qp);
 }

@@ -13,12 +13,12 @@
 #include "responder.h"
 #include "rules.h"
 
-#define GRH_VERSION	(6u << 28)
-#define GRH_NEXT_IBA	0x1b
-#define BTH_LEN		12
-#define DETH_LEN	8
-#define IMM_LEN		4
-#define ICRC_LEN	4
+#define GRH_VERSION  (6u << 28)
+#define GRH_NEXT_IBA 0x1b
+#define BTH_LEN	     12
+#define DETH_LEN     8
+#define IMM_LEN	     4
+#define ICRC_LEN     4
 
 struct wire_grh {
 	__be32 version_class_flow;
@@ -48,7 +48,8 @@ static void abandon(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
  * so does the CQE. Pinned in between, because a sender of an unreliable service that was thrown does
  * not come back to the message.
  */
-static void commit(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, int err, bool failed)
+static void commit(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		   int err, bool failed)
 {
 	struct sh_door *door;
 
@@ -58,12 +59,13 @@ static void commit(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, st
 	}
 	door = sh_pin();
 	sh_recv_commit(r, dev);
-	sh_qp_error(dev, hca, qp, err ? SH_QPE_FATAL : SH_QPE_NONE, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
+	sh_qp_error(dev, hca, qp, err ? SH_QPE_FATAL : SH_QPE_NONE, MLX4_SYNDROME_WR_FLUSH,
+		    SH_VENDOR_FLUSH_RQ);
 	sh_unpin(door);
 }
 
-static void uc_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, const struct sh_packet *p,
-		    struct sh_packet *resp)
+static void uc_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		    const struct sh_packet *p, struct sh_packet *resp)
 {
 	bool first = p->flags & SH_PKT_FIRST;
 	uint64_t len = p->payload.len, done = first ? 0 : qp->cur_done;
@@ -119,7 +121,7 @@ static bool uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 {
 	bool first = p->flags & SH_PKT_FIRST, last = p->flags & SH_PKT_LAST;
 	uint64_t len = p->payload.len;
-	struct sh_recv r = { 0 };
+	struct sh_recv r = {0};
 	struct sh_sge place;
 	int err;
 
@@ -134,7 +136,8 @@ static bool uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	qp->cur_op = SH_RECV_NONE;
 	if (qp->cur_done + len > qp->cur_len || (last && qp->cur_done + len != qp->cur_len))
 		return false;
-	place = (struct sh_sge){ qp->cur_va + qp->cur_done, (uint32_t)(first ? qp->cur_len : len), qp->cur_rkey };
+	place = (struct sh_sge){qp->cur_va + qp->cur_done, (uint32_t)(first ? qp->cur_len : len),
+				qp->cur_rkey};
 	err = sh_place_at(dev, hca, qp->pdn, SH_REMOTE_WRITE, &place, &p->payload);
 	if (err == SH_PLACED_NO_SOURCE)
 		resp->op = SH_PKT_SRC_FAULT;
@@ -170,8 +173,8 @@ static bool uc_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	return true;
 }
 
-void sh_respond_uc(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port, const struct sh_packet *p,
-		   struct sh_packet *resp)
+void sh_respond_uc(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
+		   const struct sh_packet *p, struct sh_packet *resp)
 {
 	enum sh_recv_op op = p->op == SH_PKT_WRITE ? SH_RECV_WRITE : SH_RECV_SEND;
 	bool first = p->flags & SH_PKT_FIRST;
@@ -202,7 +205,8 @@ out:
 
 static void make_grh(const struct sh_packet *p, struct wire_grh *g)
 {
-	uint32_t len = BTH_LEN + DETH_LEN + (p->flags & SH_PKT_IMM ? IMM_LEN : 0) + ((p->payload.len + 3) & ~3u) + ICRC_LEN;
+	uint32_t len = BTH_LEN + DETH_LEN + (p->flags & SH_PKT_IMM ? IMM_LEN : 0) +
+		       ((p->payload.len + 3) & ~3u) + ICRC_LEN;
 
 	g->version_class_flow = to_be32(GRH_VERSION | (uint32_t)p->grh.traffic_class << 20 |
 					(p->grh.flow_label & 0xfffff));
@@ -219,8 +223,8 @@ static int ud_place(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, s
 {
 	int err = sh_recv_place(r, dev, hca, qp, SH_GRH_LEN, &p->payload);
 	struct wire_grh grh;
-	struct sh_seg src = { (uintptr_t)&grh, sizeof(grh) };
-	struct sh_payload head = { .nseg = 1, .seg = &src, .len = sizeof(grh) };
+	struct sh_seg src = {(uintptr_t)&grh, sizeof(grh)};
+	struct sh_payload head = {.nseg = 1, .seg = &src, .len = sizeof(grh)};
 
 	if (err == SH_PLACED_NO_SOURCE)
 		resp->op = SH_PKT_SRC_FAULT;
@@ -271,8 +275,8 @@ static void ud_receive(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		qp->messages_received++;
 }
 
-void sh_respond_ud(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port, const struct sh_packet *p,
-		   struct sh_packet *resp)
+void sh_respond_ud(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
+		   const struct sh_packet *p, struct sh_packet *resp)
 {
 	if (sh_qp_lock_both(dev, qp))
 		return;

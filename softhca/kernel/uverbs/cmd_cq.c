@@ -73,7 +73,8 @@ int cmd_create_cq(struct call *c)
 		.comp_vector = cmd->comp_vector,
 	};
 	cq->entries = 1u << init.log_size;
-	err = buf_map(c, &cq->buf, drv.buf_addr, (uint64_t)cq->entries * k->cfg.device.cqe_size, true);
+	err = buf_map(c, &cq->buf, drv.buf_addr, (uint64_t)cq->entries * k->cfg.device.cqe_size,
+		      true);
 	if (err < 0)
 		goto err_free;
 	err = db_get(c, drv.db_addr, 8, &init.db);

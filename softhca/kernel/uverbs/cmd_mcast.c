@@ -8,8 +8,8 @@
 #include "softhca/kernel/kern.h"
 #include "commands.h"
 
-#define LID_MCAST	0xc000
-#define LID_PERMISSIVE	0xffff
+#define LID_MCAST      0xc000
+#define LID_PERMISSIVE 0xffff
 
 static struct kmcast **find(struct kqp_handle *h, const uint8_t gid[16])
 {

@@ -114,15 +114,17 @@ static void mr_put(struct kernel *k, struct kmr *mr, uint32_t hca)
  * The access bits of a region, and those that a kernel which does not know them may ignore. OFED
  * does not check the rest.
  */
-#define ACCESS_KNOWN	(SH_LOCAL_WRITE | SH_REMOTE_WRITE | SH_REMOTE_READ | SH_REMOTE_ATOMIC | SH_MW_BIND)
-#define ACCESS_OPTIONAL	0x3ff00000u
+#define ACCESS_KNOWN                                                                               \
+	(SH_LOCAL_WRITE | SH_REMOTE_WRITE | SH_REMOTE_READ | SH_REMOTE_ATOMIC | SH_MW_BIND)
+#define ACCESS_OPTIONAL 0x3ff00000u
 #define ACCESS_HUGETLB	0x80u
 
 static bool access_ok(const struct kernel *k, uint32_t access)
 {
 	if (access & (SH_REMOTE_WRITE | SH_REMOTE_ATOMIC) && !(access & SH_LOCAL_WRITE))
 		return false;
-	return k->cfg.device.face == SH_FACE_OFED || !(access & ~(ACCESS_KNOWN | ACCESS_OPTIONAL | ACCESS_HUGETLB));
+	return k->cfg.device.face == SH_FACE_OFED ||
+	       !(access & ~(ACCESS_KNOWN | ACCESS_OPTIONAL | ACCESS_HUGETLB));
 }
 
 int cmd_reg_mr(struct call *c)
@@ -156,7 +158,8 @@ int cmd_reg_mr(struct call *c)
 	if (cmd->length && !c->pinned) {
 		c->ctx->proc->locked -= pages;
 		free(mr);
-		return pin(c, cmd->start, cmd->length, (cmd->access_flags & ACCESS_KNOWN & ~SH_REMOTE_READ) != 0);
+		return pin(c, cmd->start, cmd->length,
+			   (cmd->access_flags & ACCESS_KNOWN & ~SH_REMOTE_READ) != 0);
 	}
 	err = c->pin_error;
 	if (err < 0)
@@ -169,8 +172,8 @@ int cmd_reg_mr(struct call *c)
 	mr->len = cmd->length;
 	mr->access = cmd->access_flags;
 	mr->locked = pages;
-	err = sh_mr_create_at(&k->dev, c->ctx->hca, mr->key, c->ctx->index, mr->pd->pdn, cmd->hca_va, mr->start, mr->len,
-			      mr->access & ACCESS_KNOWN);
+	err = sh_mr_create_at(&k->dev, c->ctx->hca, mr->key, c->ctx->index, mr->pd->pdn,
+			      cmd->hca_va, mr->start, mr->len, mr->access & ACCESS_KNOWN);
 	if (err < 0)
 		goto err_num;
 	err = uobj_add(c->ctx, &mr->u, UO_MR);

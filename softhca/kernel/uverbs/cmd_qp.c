@@ -49,7 +49,8 @@ static void qpn_put(struct kernel *k, const struct kqp *qp)
 
 /* ---- the kernel's own ---- */
 
-struct kqp *qp_create_kernel(struct kxrcd *d, struct kernel *k, uint32_t type, uint32_t sq_sig_all, int *err)
+struct kqp *qp_create_kernel(struct kxrcd *d, struct kernel *k, uint32_t type, uint32_t sq_sig_all,
+			     int *err)
 {
 	struct kqp *qp = calloc(1, sizeof(*qp));
 	struct sh_qp_init init;
@@ -64,7 +65,8 @@ struct kqp *qp_create_kernel(struct kxrcd *d, struct kernel *k, uint32_t type, u
 	*err = qpn_get(k, qp);
 	if (*err < 0)
 		goto err_free;
-	init = (struct sh_qp_init){.type = type, .pdn = d->pdn, .xrcd = d->xrcdn, .sq_sig_all = sq_sig_all};
+	init = (struct sh_qp_init){
+		.type = type, .pdn = d->pdn, .xrcd = d->xrcdn, .sq_sig_all = sq_sig_all};
 	*err = sh_qp_create(&k->dev, qp->hca, qp->qpn, &init);
 	if (*err < 0)
 		goto err_num;
@@ -224,7 +226,10 @@ int qp_create_user(struct call *c, const struct qp_request *rq)
 	struct uv_create_qp_resp resp;
 	struct mlx4_abi_create_qp drv;
 	struct sh_qp_init init = {
-		.ctx = c->ctx->index, .type = rq->type, .sq_sig_all = cmd->sq_sig_all, .user_handle = cmd->user_handle,
+		.ctx = c->ctx->index,
+		.type = rq->type,
+		.sq_sig_all = cmd->sq_sig_all,
+		.user_handle = cmd->user_handle,
 	};
 	struct kqp_handle *h;
 	struct kqp *qp;
@@ -260,7 +265,8 @@ int qp_create_user(struct call *c, const struct qp_request *rq)
 		goto err_free;
 	err = buf_map(c, &qp->buf, drv.buf_addr,
 		      (UINT64_C(1) << (init.log_sq_size + init.sq_shift)) +
-		      (has_rq ? UINT64_C(1) << (init.log_rq_size + init.rq_shift) : 0), false);
+			      (has_rq ? UINT64_C(1) << (init.log_rq_size + init.rq_shift) : 0),
+		      false);
 	if (err < 0)
 		goto err_free;
 	init.buf = buf_umem(c->ctx, &qp->buf);
@@ -355,7 +361,8 @@ static int handle_end(struct kernel *k, struct kqp_handle *h, bool late)
 	if (err)
 		return err;
 	h->target = h->reg;
-	err = h->reg ? xrc_rcv_reg_del(k, h->reg, late, &h->u.async) : qp_end(k, h->qp, late, &h->u.async);
+	err = h->reg ? xrc_rcv_reg_del(k, h->reg, late, &h->u.async)
+		     : qp_end(k, h->qp, late, &h->u.async);
 	h->u.ended = !err;
 	/*
 	 * The QP may have ended with this registration. The handle stays until its events are
@@ -442,8 +449,8 @@ static void path_out(struct uv_qp_dest *d, const struct sh_path *p)
 }
 
 /* What mlx4 refuses in addition to the transition table. */
-static bool attributes_ok(const struct kernel *k, const struct uv_modify_attr *a, uint32_t mask, const struct uv_qp_dest *dest,
-			  const struct uv_qp_dest *alt)
+static bool attributes_ok(const struct kernel *k, const struct uv_modify_attr *a, uint32_t mask,
+			  const struct uv_qp_dest *dest, const struct uv_qp_dest *alt)
 {
 	uint32_t ports = k->cfg.device.ports;
 
@@ -459,8 +466,9 @@ static bool attributes_ok(const struct kernel *k, const struct uv_modify_attr *a
 		return false;
 	if (mask & UV_QP_AV && dest->is_global && dest->sgid_index >= SH_GIDS)
 		return false;
-	if (mask & UV_QP_ALT_PATH && (!a->alt_port_num || a->alt_port_num > ports || a->alt_pkey_index >= SH_PKEYS ||
-				      (alt->is_global && alt->sgid_index >= SH_GIDS)))
+	if (mask & UV_QP_ALT_PATH &&
+	    (!a->alt_port_num || a->alt_port_num > ports || a->alt_pkey_index >= SH_PKEYS ||
+	     (alt->is_global && alt->sgid_index >= SH_GIDS)))
 		return false;
 	return true;
 }
@@ -471,7 +479,8 @@ static uint32_t mask_of(uint32_t type, uint32_t mask)
 	if (type == SH_QPT_XRC_INI)
 		return mask & ~(uint32_t)(UV_QP_MAX_DEST_RD_ATOMIC | UV_QP_MIN_RNR_TIMER);
 	if (type == SH_QPT_XRC_TGT)
-		return mask & ~(uint32_t)(UV_QP_MAX_QP_RD_ATOMIC | UV_QP_RETRY_CNT | UV_QP_RNR_RETRY);
+		return mask &
+		       ~(uint32_t)(UV_QP_MAX_QP_RD_ATOMIC | UV_QP_RETRY_CNT | UV_QP_RNR_RETRY);
 	return mask;
 }
 
@@ -481,7 +490,8 @@ static bool qp_settle(struct kernel *k, struct aside *a)
 	struct kqp *qp = container_of(a, struct kqp, aside);
 	struct sh_qp_attr attr = {.qp_state = qp->next_state};
 
-	return k->ending || sh_qp_modify(&k->dev, qp->hca, qp->qpn, &attr, UV_QP_STATE) != -EINPROGRESS;
+	return k->ending ||
+	       sh_qp_modify(&k->dev, qp->hca, qp->qpn, &attr, UV_QP_STATE) != -EINPROGRESS;
 }
 
 /*
@@ -498,10 +508,12 @@ static void settle_later(struct kernel *k, struct kqp *qp, uint32_t state)
 	aside_until_unlocked(k, &qp->aside, qp_settle);
 }
 
-static int device_modify(struct call *c, struct kqp *qp, const struct sh_qp_attr *attr, uint32_t mask)
+static int device_modify(struct call *c, struct kqp *qp, const struct sh_qp_attr *attr,
+			 uint32_t mask)
 {
 	struct kernel *k = c->k;
-	bool ends = mask & UV_QP_STATE && (attr->qp_state == SH_QPS_RESET || attr->qp_state == SH_QPS_ERR);
+	bool ends = mask & UV_QP_STATE &&
+		    (attr->qp_state == SH_QPS_RESET || attr->qp_state == SH_QPS_ERR);
 	int err = 0;
 
 	if (qp->aside.set && !qp_settle(k, &qp->aside))
@@ -516,21 +528,32 @@ static int device_modify(struct call *c, struct kqp *qp, const struct sh_qp_attr
 	return 0;
 }
 
-int qp_modify(struct call *c, struct kqp *qp, const struct uv_qp_dest *dest, const struct uv_qp_dest *alt,
-	      const struct uv_modify_attr *a)
+int qp_modify(struct call *c, struct kqp *qp, const struct uv_qp_dest *dest,
+	      const struct uv_qp_dest *alt, const struct uv_modify_attr *a)
 {
 	uint32_t mask = mask_of(qp->type, a->attr_mask);
 	struct sh_qp_attr attr = {
-		.qp_state = a->qp_state, .cur_qp_state = a->cur_qp_state,
-		.path_mtu = a->path_mtu, .path_mig_state = a->path_mig_state,
-		.qkey = a->qkey, .rq_psn = a->rq_psn, .sq_psn = a->sq_psn,
-		.dest_qp_num = a->dest_qp_num, .qp_access_flags = a->qp_access_flags,
-		.pkey_index = a->pkey_index, .alt_pkey_index = a->alt_pkey_index,
+		.qp_state = a->qp_state,
+		.cur_qp_state = a->cur_qp_state,
+		.path_mtu = a->path_mtu,
+		.path_mig_state = a->path_mig_state,
+		.qkey = a->qkey,
+		.rq_psn = a->rq_psn,
+		.sq_psn = a->sq_psn,
+		.dest_qp_num = a->dest_qp_num,
+		.qp_access_flags = a->qp_access_flags,
+		.pkey_index = a->pkey_index,
+		.alt_pkey_index = a->alt_pkey_index,
 		.en_sqd_async_notify = a->en_sqd_async_notify,
-		.max_rd_atomic = a->max_rd_atomic, .max_dest_rd_atomic = a->max_dest_rd_atomic,
-		.min_rnr_timer = a->min_rnr_timer, .port_num = a->port_num, .timeout = a->timeout,
-		.retry_cnt = a->retry_cnt, .rnr_retry = a->rnr_retry,
-		.alt_port_num = a->alt_port_num, .alt_timeout = a->alt_timeout,
+		.max_rd_atomic = a->max_rd_atomic,
+		.max_dest_rd_atomic = a->max_dest_rd_atomic,
+		.min_rnr_timer = a->min_rnr_timer,
+		.port_num = a->port_num,
+		.timeout = a->timeout,
+		.retry_cnt = a->retry_cnt,
+		.rnr_retry = a->rnr_retry,
+		.alt_port_num = a->alt_port_num,
+		.alt_timeout = a->alt_timeout,
 	};
 	int err;
 

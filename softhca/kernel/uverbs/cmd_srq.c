@@ -113,8 +113,10 @@ int cmd_create_srq(struct call *c)
 {
 	const struct uv_create_srq *cmd = (const void *)c->in;
 	struct srq_request rq = {
-		.user_handle = cmd->user_handle, .pd_handle = cmd->pd_handle,
-		.max_wr = cmd->max_wr, .max_sge = cmd->max_sge,
+		.user_handle = cmd->user_handle,
+		.pd_handle = cmd->pd_handle,
+		.max_wr = cmd->max_wr,
+		.max_sge = cmd->max_sge,
 	};
 
 	return srq_create(c, &rq);
@@ -196,7 +198,8 @@ int srq_free(struct ksrq *srq, bool late, uint32_t *async)
 	if (!srq->u.ended)
 		err = srq_end(srq, late);
 	if (!err)
-		err = evq_drop_async(k, ctx->async, srq->u.user_handle, UO_SRQ, late, &srq->u.async);
+		err = evq_drop_async(k, ctx->async, srq->u.user_handle, UO_SRQ, late,
+				     &srq->u.async);
 	if (err)
 		return err;
 	*async = srq->u.async;

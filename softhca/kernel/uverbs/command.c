@@ -125,9 +125,9 @@ static int run_extended(struct call *c, uint64_t len, bool whole)
 static bool ends_something(const struct command *cmd)
 {
 	static int (*const fn[])(struct call *) = {
-		cmd_dealloc_pd, cmd_dereg_mr, cmd_destroy_ah, cmd_destroy_cq, cmd_destroy_srq,
-		cmd_destroy_qp, cmd_detach_mcast, cmd_close_xrc_domain, cmd_close_xrcd,
-		cmd_unreg_xrc_rcv_qp,
+		cmd_dealloc_pd,	 cmd_dereg_mr,	       cmd_destroy_ah,	 cmd_destroy_cq,
+		cmd_destroy_srq, cmd_destroy_qp,       cmd_detach_mcast, cmd_close_xrc_domain,
+		cmd_close_xrcd,	 cmd_unreg_xrc_rcv_qp,
 	};
 
 	for (size_t i = 0; i < sizeof(fn) / sizeof(fn[0]); i++)

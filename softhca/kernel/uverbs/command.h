@@ -18,7 +18,7 @@ struct kproc;
 struct call {
 	struct kernel *k;
 	struct kctx *ctx;
-	struct kproc *proc;		/* of the caller */
+	struct kproc *proc; /* of the caller */
 	pid_t tid;
 	bool cap_ipc_lock;
 	uint64_t memlock_limit;
@@ -27,14 +27,14 @@ struct call {
 	 * EBUSY.
 	 */
 	bool late;
-	bool pinned;			/* second pass */
+	bool pinned; /* second pass */
 	int pin_error;
-	uint32_t share;			/* enum sh_share: what the shim found */
+	uint32_t share; /* enum sh_share: what the shim found */
 	uint64_t have_off;
-	uint64_t resp;			/* address of the response */
+	uint64_t resp; /* address of the response */
 	/* Bytes of the command (with header and driver data) and of the response. */
 	uint32_t in_len, out_len;
-	uint32_t core_in, core_out;	/* where driver data begins in each */
+	uint32_t core_in, core_out; /* where driver data begins in each */
 	struct sh_command_reply *r;
 	int fds[2];
 	/* The command, as far as the daemon looks at it. */
@@ -42,9 +42,9 @@ struct call {
 };
 
 struct command {
-	int (*fn)(struct call *c);	/* NULL: the face does not have it */
-	uint16_t in, out;		/* core sizes; out 0: no response */
-	uint16_t drv;			/* out: where driver data begins, if not there */
+	int (*fn)(struct call *c); /* NULL: the face does not have it */
+	uint16_t in, out;	   /* core sizes; out 0: no response */
+	uint16_t drv;		   /* out: where driver data begins, if not there */
 	const char *name;
 };
 struct face {
@@ -53,7 +53,7 @@ struct face {
 	uint32_t ncommands, nextended;
 	/* Error for a known command that the device does not have. */
 	int absent;
-	int truncated;			/* for a command shorter than its structure */
+	int truncated; /* for a command shorter than its structure */
 	/* For a command that destroys something, if its handle names nothing. */
 	int no_object;
 	bool has_extended;
@@ -68,7 +68,7 @@ extern const struct face face_ofed, face_mainline;
 bool command_run(struct call *c, uint64_t addr, uint64_t len);
 /* Writes the response: core, then driver data as far as there is room. */
 int call_respond(struct call *c, const void *core, size_t len, const void *drv, size_t drv_len);
-int call_driver(struct call *c, void *drv, size_t len);		/* 0 or -EFAULT */
+int call_driver(struct call *c, void *drv, size_t len); /* 0 or -EFAULT */
 void call_fd(struct call *c, int fd, uint64_t where);
 /* 0, or -EINVAL if the caller is not the process whose memory the context means. */
 int call_owner(struct call *c);

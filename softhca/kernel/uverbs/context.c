@@ -127,10 +127,12 @@ static void silence(struct kctx *ctx)
 	bool all = true;
 	struct uobj *u;
 
-	DL_FOREACH(ctx->objs[UO_QP], u) {
+	DL_FOREACH(ctx->objs[UO_QP], u)
+	{
 		struct kqp *qp = ((struct kqp_handle *)u)->qp;
 
-		if (qp && qp->ctx == ctx && sh_qp_silence(&k->dev, qp->hca, qp->qpn) == -EINPROGRESS)
+		if (qp && qp->ctx == ctx &&
+		    sh_qp_silence(&k->dev, qp->hca, qp->qpn) == -EINPROGRESS)
 			all = false;
 	}
 	if (!all)
@@ -160,29 +162,34 @@ static int release_objects(struct kctx *ctx)
 	uint32_t n, m;
 	int err;
 
-	DL_FOREACH_SAFE(ctx->objs[UO_AH], u, tmp) {
+	DL_FOREACH_SAFE(ctx->objs[UO_AH], u, tmp)
+	{
 		((struct kah *)u)->pd->refs--;
 		uobj_del(u);
 		free(u);
 	}
-	DL_FOREACH_SAFE(ctx->objs[UO_QP], u, tmp) {
+	DL_FOREACH_SAFE(ctx->objs[UO_QP], u, tmp)
+	{
 		err = qp_free((struct kqp_handle *)u, false, &n);
 		if (err < 0)
 			return err;
 	}
-	DL_FOREACH_SAFE(ctx->objs[UO_SRQ], u, tmp) {
+	DL_FOREACH_SAFE(ctx->objs[UO_SRQ], u, tmp)
+	{
 		err = srq_free((struct ksrq *)u, false, &n);
 		if (err < 0)
 			return err;
 	}
-	DL_FOREACH_SAFE(ctx->objs[UO_CQ], u, tmp) {
+	DL_FOREACH_SAFE(ctx->objs[UO_CQ], u, tmp)
+	{
 		err = cq_free((struct kcq *)u, false, &n, &m);
 		if (err < 0)
 			return err;
 	}
 	DL_FOREACH_SAFE(ctx->objs[UO_MR], u, tmp)
-		mr_free((struct kmr *)u);
-	DL_FOREACH_SAFE(ctx->objs[UO_XRCD], u, tmp) {
+	mr_free((struct kmr *)u);
+	DL_FOREACH_SAFE(ctx->objs[UO_XRCD], u, tmp)
+	{
 		xh = (struct kxrcd_handle *)u;
 		while (xh->regs) {
 			err = xrc_rcv_reg_del(k, xh->regs, false, &n);
@@ -192,7 +199,7 @@ static int release_objects(struct kctx *ctx)
 		xrcd_drop(k, xh);
 	}
 	DL_FOREACH_SAFE(ctx->objs[UO_PD], u, tmp)
-		(void)pd_free((struct kpd *)u);
+	(void)pd_free((struct kpd *)u);
 	return 0;
 }
 
@@ -204,7 +211,7 @@ static void count_left(struct kctx *ctx)
 
 	for (type = 0; type < UO_TYPES; type++)
 		DL_FOREACH(ctx->objs[type], u)
-			ctx->k->objects[ctx->hca].left[type]++;
+	ctx->k->objects[ctx->hca].left[type]++;
 }
 
 void ctx_release(struct kctx *ctx)

@@ -20,15 +20,15 @@ struct kctx {
 	struct kernel *k;
 	uint32_t index, generation;
 	enum kctx_state state;
-	bool started;			/* GET_CONTEXT has been done */
-	bool gone;			/* its address space has ended */
-	bool silenced;			/* gone, and all its QPs are silent */
+	bool started;  /* GET_CONTEXT has been done */
+	bool gone;     /* its address space has ended */
+	bool silenced; /* gone, and all its QPs are silent */
 	struct kproc *proc;
-	uint32_t host, hca, device;	/* hca counts over all hosts, device per host */
+	uint32_t host, hca, device; /* hca counts over all hosts, device per host */
 	struct uobj *objs[UO_TYPES];
 	/* The object that was made, or given another buffer, last; NULL when it has ended. */
 	struct uobj *newest;
-	struct kevq *async, *evqs;	/* evqs: all of them */
+	struct kevq *async, *evqs; /* evqs: all of them */
 	struct dbpage *dbpages;
 	uint64_t commands;
 };
@@ -36,7 +36,7 @@ struct kctx {
 int ctx_open(struct kernel *k, struct kproc *p, uint32_t device, struct kctx **out);
 int ctx_opened(struct kernel *k, struct kproc *p, uint32_t index);
 int ctx_kick(struct kctx *ctx);				/* its file has length 0 before */
-struct kctx *ctx_get(struct kernel *k, uint32_t index);		/* or NULL */
+struct kctx *ctx_get(struct kernel *k, uint32_t index); /* or NULL */
 void ctx_gone(struct kctx *ctx);
 /*
  * Ends everything of the context, in the kernel's order. ctx_retry() ends what a stopped client

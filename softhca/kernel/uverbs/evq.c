@@ -88,7 +88,8 @@ int evq_open(struct kctx *ctx, bool async, struct kevq **out, int *client_fd)
 		err = -errno;
 		goto err_close;
 	}
-	err = sh_evq_init(&k->dev, e->index, ctx->index, async ? sizeof(struct uv_async_record) : sizeof(struct uv_comp_record),
+	err = sh_evq_init(&k->dev, e->index, ctx->index,
+			  async ? sizeof(struct uv_async_record) : sizeof(struct uv_comp_record),
 			  e->generation);
 	if (err < 0) {
 		close(fd);
@@ -169,8 +170,8 @@ struct kevq *evq_by_fd(struct kctx *ctx, pid_t tid, int fd)
 		memset(&st, 0, sizeof(st));
 	close(own);
 	DL_FOREACH(ctx->evqs, e)
-		if (!e->async && e->ino == st.st_ino && e->dev == st.st_dev)
-			return e;
+	if (!e->async && e->ino == st.st_ino && e->dev == st.st_dev)
+		return e;
 	return NULL;
 }
 
@@ -198,7 +199,8 @@ static bool about(uint32_t event, enum uobj_type type)
 	return false;
 }
 
-static bool matches(const struct kevq *e, const uint64_t *record, uint64_t user_handle, enum uobj_type type)
+static bool matches(const struct kevq *e, const uint64_t *record, uint64_t user_handle,
+		    enum uobj_type type)
 {
 	return record[0] == user_handle && (!e->async || about((uint32_t)record[1], type));
 }
@@ -252,8 +254,8 @@ static uint32_t drop_from_pipe(struct kernel *k, struct kevq *e, uint64_t user_h
  * dropped when it ends. A client that goes on at this moment puts its record before those that
  * stay.
  */
-static int drop(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type, bool late,
-		uint32_t *number)
+static int drop(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type,
+		bool late, uint32_t *number)
 {
 	struct sh_evq *q = sh_evq(&k->dev, e->index);
 	uint32_t i, kept, dropped;
@@ -289,8 +291,8 @@ static bool may_have(struct kernel *k, const struct kevq *e, uint32_t written)
 	return q && (written || __atomic_load_n(&q->uncounted, __ATOMIC_RELAXED));
 }
 
-static int drop_events(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type, bool late,
-		       uint32_t *events)
+static int drop_events(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type,
+		       bool late, uint32_t *events)
 {
 	uint32_t dropped = 0;
 	int err = may_have(k, e, *events) ? drop(k, e, user_handle, type, late, &dropped) : 0;
@@ -301,13 +303,14 @@ static int drop_events(struct kernel *k, struct kevq *e, uint64_t user_handle, e
 	return err;
 }
 
-int evq_drop_comp(struct kernel *k, struct kevq *e, uint64_t user_handle, bool late, uint32_t *events)
+int evq_drop_comp(struct kernel *k, struct kevq *e, uint64_t user_handle, bool late,
+		  uint32_t *events)
 {
 	return drop_events(k, e, user_handle, UO_CQ, late, events);
 }
 
-int evq_drop_async(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type, bool late,
-		   uint32_t *events)
+int evq_drop_async(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type,
+		   bool late, uint32_t *events)
 {
 	return drop_events(k, e, user_handle, type, late, events);
 }
@@ -316,7 +319,8 @@ int evq_drop_async(struct kernel *k, struct kevq *e, uint64_t user_handle, enum 
 
 static void wait_for_room(struct kernel *k, struct kevq *e, bool wait)
 {
-	struct epoll_event ev = {.events = EPOLLOUT, .data.u64 = (uint64_t)SRC_EVQ << 32 | e->index};
+	struct epoll_event ev = {.events = EPOLLOUT,
+				 .data.u64 = (uint64_t)SRC_EVQ << 32 | e->index};
 
 	if (e->polled == wait || k->epoll < 0)
 		return;

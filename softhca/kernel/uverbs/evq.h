@@ -17,19 +17,19 @@ struct kernel;
 struct kevq {
 	uint32_t index, generation;
 	struct kctx *ctx;
-	bool async, closed;		/* closed: the client has closed its end */
-	int fd; /* O_RDWR: keeps the FIFO alive, drains it, polls for room */
-	bool polled;			/* waiting for room */
+	bool async, closed; /* closed: the client has closed its end */
+	int fd;		    /* O_RDWR: keeps the FIFO alive, drains it, polls for room */
+	bool polled;	    /* waiting for room */
 	dev_t dev;
 	ino_t ino;
-	uint32_t refs;			/* CQs that report here */
-	struct kevq *prev, *next;	/* of the context */
-	struct aside aside;		/* until its place in device memory is free */
+	uint32_t refs;		  /* CQs that report here */
+	struct kevq *prev, *next; /* of the context */
+	struct aside aside;	  /* until its place in device memory is free */
 };
 
 int evq_open(struct kctx *ctx, bool async, struct kevq **out, int *client_fd);
 void evq_free(struct kernel *k, struct kevq *e);
-void evq_put(struct kernel *k, struct kevq *e);			/* one CQ fewer reports here */
+void evq_put(struct kernel *k, struct kevq *e); /* one CQ fewer reports here */
 void evq_client_closed(struct kernel *k, uint32_t index, uint32_t generation);
 /* The completion channel of the context behind that descriptor, or NULL. */
 struct kevq *evq_by_fd(struct kctx *ctx, pid_t tid, int fd);
@@ -38,10 +38,11 @@ struct kevq *evq_by_fd(struct kctx *ctx, pid_t tid, int fd);
  * return it is how many were read, and will be acknowledged. -EINPROGRESS: a client holds the
  * queue's lock. late: that is not waited for any more.
  */
-int evq_drop_comp(struct kernel *k, struct kevq *e, uint64_t user_handle, bool late, uint32_t *events);
-int evq_drop_async(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type, bool late,
-		   uint32_t *events);
-void evq_spill(struct kernel *k);				/* something may have spilled */
-void evq_room(struct kernel *k, struct kevq *e);		/* the pipe has room */
+int evq_drop_comp(struct kernel *k, struct kevq *e, uint64_t user_handle, bool late,
+		  uint32_t *events);
+int evq_drop_async(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type,
+		   bool late, uint32_t *events);
+void evq_spill(struct kernel *k);		 /* something may have spilled */
+void evq_room(struct kernel *k, struct kevq *e); /* the pipe has room */
 
 #endif

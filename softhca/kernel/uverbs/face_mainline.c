@@ -117,9 +117,14 @@ static int create_xsrq(struct call *c)
 {
 	const struct uv_create_xsrq *cmd = (const void *)c->in;
 	struct srq_request rq = {
-		.user_handle = cmd->user_handle, .pd_handle = cmd->pd_handle,
-		.max_wr = cmd->max_wr, .max_sge = cmd->max_sge, .tell_srqn = true,
-		.xrc = cmd->srq_type == UV_SRQT_XRC, .xrcd_handle = cmd->xrcd_handle, .cq_handle = cmd->cq_handle,
+		.user_handle = cmd->user_handle,
+		.pd_handle = cmd->pd_handle,
+		.max_wr = cmd->max_wr,
+		.max_sge = cmd->max_sge,
+		.tell_srqn = true,
+		.xrc = cmd->srq_type == UV_SRQT_XRC,
+		.xrcd_handle = cmd->xrcd_handle,
+		.cq_handle = cmd->cq_handle,
 	};
 
 	if (cmd->srq_type != UV_SRQT_XRC && cmd->srq_type != UV_SRQT_BASIC)
@@ -129,7 +134,7 @@ static int create_xsrq(struct call *c)
 
 /* ---- the extended QUERY_DEVICE ---- */
 
-struct ex_query_device_drv {		/* mlx4's part of the answer */
+struct ex_query_device_drv { /* mlx4's part of the answer */
 	uint32_t comp_mask, response_length;
 	uint64_t hca_core_clock_offset;
 	uint32_t max_inl_recv_sz, reserved;
@@ -141,9 +146,11 @@ _Static_assert(sizeof(struct ex_query_device_drv) == 48, "six words of eight byt
 
 static int ex_query_device(struct call *c)
 {
-	const struct uv_ex_query_device *cmd = (const void *)(c->in + sizeof(struct uv_hdr) + sizeof(struct uv_ex_hdr));
+	const struct uv_ex_query_device *cmd =
+		(const void *)(c->in + sizeof(struct uv_hdr) + sizeof(struct uv_ex_hdr));
 	struct uv_ex_query_device_resp resp = {0};
-	struct ex_query_device_drv drv = {.response_length = offsetof(struct ex_query_device_drv, hca_core_clock_offset)};
+	struct ex_query_device_drv drv = {
+		.response_length = offsetof(struct ex_query_device_drv, hca_core_clock_offset)};
 
 	if (cmd->comp_mask || cmd->reserved)
 		return -EINVAL;
@@ -153,13 +160,15 @@ static int ex_query_device(struct call *c)
 	return call_respond(c, &resp, resp.response_length, &drv, sizeof(drv));
 }
 
-#define CMD(number, fn, in, out)	[number] = {fn, in, out, 0, #number}
+#define CMD(number, fn, in, out) [number] = {fn, in, out, 0, #number}
 
 static const struct command commands[] = {
 #include "commands-common.h"
-	CMD(UV_OPEN_XRCD, cmd_open_xrcd, sizeof(struct uv_open_xrc_domain), sizeof(struct uv_open_xrc_domain_resp)),
+	CMD(UV_OPEN_XRCD, cmd_open_xrcd, sizeof(struct uv_open_xrc_domain),
+	    sizeof(struct uv_open_xrc_domain_resp)),
 	CMD(UV_CLOSE_XRCD, cmd_close_xrcd, sizeof(struct uv_handle), 0),
-	CMD(UV_CREATE_XSRQ, create_xsrq, sizeof(struct uv_create_xsrq), sizeof(struct uv_create_srq_resp)),
+	CMD(UV_CREATE_XSRQ, create_xsrq, sizeof(struct uv_create_xsrq),
+	    sizeof(struct uv_create_srq_resp)),
 	CMD(UV_OPEN_QP, open_qp, sizeof(struct uv_open_qp), sizeof(struct uv_create_qp_resp)),
 };
 

@@ -48,9 +48,13 @@ static int create_xrc_srq(struct call *c)
 {
 	const struct uv_create_xrc_srq *cmd = (const void *)c->in;
 	struct srq_request rq = {
-		.user_handle = cmd->user_handle, .pd_handle = cmd->pd_handle,
-		.max_wr = cmd->max_wr, .max_sge = cmd->max_sge,
-		.xrc = true, .xrcd_handle = cmd->xrcd_handle, .cq_handle = cmd->xrc_cq,
+		.user_handle = cmd->user_handle,
+		.pd_handle = cmd->pd_handle,
+		.max_wr = cmd->max_wr,
+		.max_sge = cmd->max_sge,
+		.xrc = true,
+		.xrcd_handle = cmd->xrcd_handle,
+		.cq_handle = cmd->xrc_cq,
 	};
 
 	return srq_create(c, &rq);
@@ -88,7 +92,8 @@ static int create_xrc_rcv_qp(struct call *c)
 /*
  * A receive QP of the domain that a handle of the caller names. The caller need not be registered.
  */
-static struct kqp *rcv_qp(struct call *c, uint32_t xrcd_handle, uint32_t qpn, struct kxrcd_handle **out)
+static struct kqp *rcv_qp(struct call *c, uint32_t xrcd_handle, uint32_t qpn,
+			  struct kxrcd_handle **out)
 {
 	struct kxrcd_handle *xh = uobj_get(c->ctx, UO_XRCD, xrcd_handle);
 	struct kqp *qp;
@@ -147,17 +152,20 @@ int cmd_unreg_xrc_rcv_qp(struct call *c)
 	return xrc_rcv_reg_del(c->k, reg, c->late, &events);
 }
 
-#define CMD(number, fn, in, out)	[number] = {fn, in, out, 0, #number}
+#define CMD(number, fn, in, out) [number] = {fn, in, out, 0, #number}
 
 static const struct command commands[] = {
 #include "commands-common.h"
-	CMD(UV_CREATE_XRC_SRQ, create_xrc_srq, sizeof(struct uv_create_xrc_srq), sizeof(struct uv_create_srq_resp)),
-	CMD(UV_OPEN_XRC_DOMAIN, cmd_open_xrcd, sizeof(struct uv_open_xrc_domain), sizeof(struct uv_open_xrc_domain_resp)),
+	CMD(UV_CREATE_XRC_SRQ, create_xrc_srq, sizeof(struct uv_create_xrc_srq),
+	    sizeof(struct uv_create_srq_resp)),
+	CMD(UV_OPEN_XRC_DOMAIN, cmd_open_xrcd, sizeof(struct uv_open_xrc_domain),
+	    sizeof(struct uv_open_xrc_domain_resp)),
 	CMD(UV_CLOSE_XRC_DOMAIN, cmd_close_xrc_domain, sizeof(struct uv_object), 0),
 	CMD(UV_CREATE_XRC_RCV_QP, create_xrc_rcv_qp, sizeof(struct uv_create_xrc_rcv_qp),
 	    sizeof(struct uv_create_xrc_rcv_qp_resp)),
 	CMD(UV_MODIFY_XRC_RCV_QP, modify_xrc_rcv_qp, sizeof(struct uv_modify_xrc_rcv_qp), 0),
-	CMD(UV_QUERY_XRC_RCV_QP, query_xrc_rcv_qp, sizeof(struct uv_query_xrc_rcv_qp), sizeof(struct uv_query_qp_resp)),
+	CMD(UV_QUERY_XRC_RCV_QP, query_xrc_rcv_qp, sizeof(struct uv_query_xrc_rcv_qp),
+	    sizeof(struct uv_query_qp_resp)),
 	CMD(UV_REG_XRC_RCV_QP, reg_xrc_rcv_qp, sizeof(struct uv_reg_xrc_rcv_qp), 0),
 	CMD(UV_UNREG_XRC_RCV_QP, cmd_unreg_xrc_rcv_qp, sizeof(struct uv_reg_xrc_rcv_qp), 0),
 };

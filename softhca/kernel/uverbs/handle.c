@@ -12,7 +12,7 @@
 #include "handle.h"
 #include "objects.h"
 
-#define FIRST_SIZE	64
+#define FIRST_SIZE 64
 
 static struct handles *space(const struct kctx *ctx, enum uobj_type type)
 {
@@ -78,7 +78,8 @@ void uobj_del(struct uobj *obj)
 
 static bool is_out(const struct handles *h, uint32_t handle)
 {
-	return h->slot && handle < h->numbers.bits && h->numbers.words[handle / 64] >> handle % 64 & 1;
+	return h->slot && handle < h->numbers.bits &&
+	       h->numbers.words[handle / 64] >> handle % 64 & 1;
 }
 
 void *uobj_ending(struct kctx *ctx, enum uobj_type type, uint32_t handle)

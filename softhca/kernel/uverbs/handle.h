@@ -18,14 +18,14 @@ struct uobj {
 	enum uobj_type type;
 	uint32_t handle;
 	uint64_t user_handle;
-	struct uobj *prev, *next;	/* objects of the context, by type, oldest first */
+	struct uobj *prev, *next; /* objects of the context, by type, oldest first */
 	/*
 	 * The device does not know the object any more. What comes after that may take more than
 	 * one try.
 	 */
 	bool ended, unlocked; /* unlocked: ended without its lock, so that it is set aside */
 	bool comp_dropped;
-	uint32_t comp, async;		/* events to report */
+	uint32_t comp, async; /* events to report */
 };
 /* One space for each host and type, lowest free number first, as the kernel's idr. */
 struct handles {
@@ -35,7 +35,7 @@ struct handles {
 	struct uobj **slot;
 	struct sh_numbers numbers;
 };
-int uobj_add(struct kctx *ctx, struct uobj *obj, enum uobj_type type);	/* 0 or -ENOMEM */
+int uobj_add(struct kctx *ctx, struct uobj *obj, enum uobj_type type); /* 0 or -ENOMEM */
 void uobj_del(struct uobj *obj);
 /* NULL: there is no such handle, it is another context's, or its object is ending. */
 void *uobj_get(struct kctx *ctx, enum uobj_type type, uint32_t handle);

@@ -27,11 +27,11 @@ struct kmr {
 	struct uobj u;
 	struct kpd *pd;
 	uint32_t key, access;
-	uint64_t locked;		/* pages accounted */
+	uint64_t locked; /* pages accounted */
 	uint64_t start, len;
-	struct kregion *region;		/* NULL: it is in its process's list `unshared` */
-	struct kmr *rprev, *rnext;	/* in the list of the region, or in `unshared` */
-	uint64_t moment;		/* nonzero: when its key was invalidated */
+	struct kregion *region;	   /* NULL: it is in its process's list `unshared` */
+	struct kmr *rprev, *rnext; /* in the list of the region, or in `unshared` */
+	uint64_t moment;	   /* nonzero: when its key was invalidated */
 	uint32_t hca;
 	struct aside aside;
 };
@@ -45,21 +45,21 @@ struct kcq {
 	uint32_t hca;
 	struct aside aside;
 };
-struct kxrcd {				/* a domain of one HCA */
+struct kxrcd { /* a domain of one HCA */
 	struct {
 		uint64_t dev, ino;
 	} key;
 	uint32_t hca, xrcdn, pdn;
-	int fd;				/* pins the inode; -1: anonymous */
-	uint32_t opens;			/* handles */
-	uint32_t users;			/* QPs, SRQs, receive QPs */
-	struct kqp *qps;		/* kernel-made: receive and target QPs */
-	struct kxrcd *prev, *next;	/* of the HCA */
+	int fd;			   /* pins the inode; -1: anonymous */
+	uint32_t opens;		   /* handles */
+	uint32_t users;		   /* QPs, SRQs, receive QPs */
+	struct kqp *qps;	   /* kernel-made: receive and target QPs */
+	struct kxrcd *prev, *next; /* of the HCA */
 };
 struct kxrcd_handle {
 	struct uobj u;
 	struct kxrcd *d;
-	uint32_t srqs;			/* made through this handle */
+	uint32_t srqs; /* made through this handle */
 	/* Registrations, and handles of target QPs, that were made through it. */
 	struct kxrc_reg *regs;
 };
@@ -67,7 +67,7 @@ struct ksrq {
 	struct uobj u;
 	uint32_t srqn, refs, max, max_sge;
 	struct kpd *pd;
-	struct kcq *cq;			/* XRC */
+	struct kcq *cq; /* XRC */
 	struct kxrcd_handle *xh;
 	struct kxrcd *d;
 	struct kbuf buf;
@@ -83,7 +83,7 @@ struct kxrc_reg {
 	struct kxrcd_handle *xh;
 	uint32_t index;			/* in device memory */
 	struct kxrc_reg *prev, *next;	/* of the QP */
-	struct kxrc_reg *xprev, *xnext;	/* of the domain's handle */
+	struct kxrc_reg *xprev, *xnext; /* of the domain's handle */
 };
 struct kqp {
 	uint32_t hca, qpn, type;
@@ -94,15 +94,15 @@ struct kqp {
 	uint32_t cap_recv_wr, cap_recv_sge;
 	struct kbuf buf;
 	uint64_t db;
-	struct kctx *ctx;		/* NULL: kernel-made */
+	struct kctx *ctx; /* NULL: kernel-made */
 	struct kxrc_reg *regs;
-	struct kqp *dprev, *dnext;	/* of the domain, if kernel-made */
+	struct kqp *dprev, *dnext; /* of the domain, if kernel-made */
 	struct aside aside;
-	bool unlocked;			/* ended without its locks */
-	bool stuck;			/* unlocked and set aside: counted in stuck_qps */
+	bool unlocked; /* ended without its locks */
+	bool stuck;    /* unlocked and set aside: counted in stuck_qps */
 	/* RESET or ERR, which the QP is to reach: while it is set aside and has not ended. */
 	uint32_t next_state;
-	UT_hash_handle hh;		/* by number, per HCA */
+	UT_hash_handle hh; /* by number, per HCA */
 };
 struct kmcast {
 	uint8_t gid[16];
@@ -111,7 +111,7 @@ struct kmcast {
 struct kqp_handle {
 	struct uobj u;
 	struct kqp *qp;
-	struct kxrc_reg *reg;		/* target QPs */
+	struct kxrc_reg *reg; /* target QPs */
 	bool target;
 	struct kmcast *mcast;
 };

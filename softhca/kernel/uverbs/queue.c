@@ -143,7 +143,8 @@ void buf_unmap(struct kctx *ctx, struct kbuf *b)
 
 struct sh_umem buf_umem(const struct kctx *ctx, const struct kbuf *b)
 {
-	return (struct sh_umem){.uaddr = b->uaddr, .len = b->len, .shm_off = b->shm, .ctx = ctx->index};
+	return (struct sh_umem){
+		.uaddr = b->uaddr, .len = b->len, .shm_off = b->shm, .ctx = ctx->index};
 }
 
 /*
@@ -223,7 +224,8 @@ static bool has_buffer(const struct uobj *u, uint64_t uaddr, uint64_t len)
 	case UO_SRQ:
 		return covers(&((const struct ksrq *)u)->buf, uaddr, len);
 	case UO_QP:
-		return ((const struct kqp_handle *)u)->qp && covers(&((const struct kqp_handle *)u)->qp->buf, uaddr, len);
+		return ((const struct kqp_handle *)u)->qp &&
+		       covers(&((const struct kqp_handle *)u)->qp->buf, uaddr, len);
 	default:
 		return false;
 	}
@@ -240,7 +242,8 @@ static bool in_page(uint64_t db, const struct dbpage *page)
 	return page && db / K_PAGE == page->uaddr / K_PAGE;
 }
 
-static int unshare_cq(struct kctx *ctx, struct kcq *cq, const struct dbpage *page, uint64_t uaddr, uint64_t len)
+static int unshare_cq(struct kctx *ctx, struct kcq *cq, const struct dbpage *page, uint64_t uaddr,
+		      uint64_t len)
 {
 	int err = 0;
 
@@ -251,7 +254,8 @@ static int unshare_cq(struct kctx *ctx, struct kcq *cq, const struct dbpage *pag
 	return err;
 }
 
-static int unshare_srq(struct kctx *ctx, struct ksrq *srq, const struct dbpage *page, uint64_t uaddr, uint64_t len)
+static int unshare_srq(struct kctx *ctx, struct ksrq *srq, const struct dbpage *page,
+		       uint64_t uaddr, uint64_t len)
 {
 	int err = 0;
 
@@ -262,7 +266,8 @@ static int unshare_srq(struct kctx *ctx, struct ksrq *srq, const struct dbpage *
 	return err;
 }
 
-static int unshare_qp(struct kctx *ctx, struct kqp *qp, const struct dbpage *page, uint64_t uaddr, uint64_t len)
+static int unshare_qp(struct kctx *ctx, struct kqp *qp, const struct dbpage *page, uint64_t uaddr,
+		      uint64_t len)
 {
 	int err = 0;
 
@@ -290,12 +295,14 @@ static int unshare_one(struct uobj *u, const struct dbpage *page, uint64_t uaddr
 }
 
 /* Ends at the first failure: the rest stays as it is. */
-static int unshare_all(struct kctx *ctx, enum uobj_type type, const struct dbpage *page, uint64_t uaddr, uint64_t len)
+static int unshare_all(struct kctx *ctx, enum uobj_type type, const struct dbpage *page,
+		       uint64_t uaddr, uint64_t len)
 {
 	struct uobj *u;
 	int err = 0;
 
-	DL_FOREACH(ctx->objs[type], u) {
+	DL_FOREACH(ctx->objs[type], u)
+	{
 		err = unshare_one(u, page, uaddr, len);
 		if (err)
 			break;
@@ -307,7 +314,8 @@ static int unshare_all(struct kctx *ctx, enum uobj_type type, const struct dbpag
  * Every object of the context that has something there. As a rule that is the newest one alone,
  * from whose command the client has not come back.
  */
-static int unshare_objects(struct kctx *ctx, const struct dbpage *page, uint64_t uaddr, uint64_t len)
+static int unshare_objects(struct kctx *ctx, const struct dbpage *page, uint64_t uaddr,
+			   uint64_t len)
 {
 	struct uobj *newest = ctx->newest;
 	int err;

@@ -15,18 +15,18 @@ struct call;
 struct kctx;
 struct kernel;
 
-struct kbuf {				/* whole pages */
+struct kbuf { /* whole pages */
 	uint64_t uaddr, len;
-	uint64_t shm;			/* 0: the client's own pages */
-	uint32_t locked;		/* pages accounted */
+	uint64_t shm;	 /* 0: the client's own pages */
+	uint32_t locked; /* pages accounted */
 };
-struct dbpage {				/* a page of doorbell records that is in use */
+struct dbpage { /* a page of doorbell records that is in use */
 	uint64_t uaddr, shm;
 	uint32_t refs;
 	UT_hash_handle hh;
 };
 
-int mem_charge(struct call *c, uint64_t pages);			/* 0 or -ENOMEM */
+int mem_charge(struct call *c, uint64_t pages); /* 0 or -ENOMEM */
 int buf_map(struct call *c, struct kbuf *b, uint64_t addr, uint64_t len, bool write);
 void buf_unmap(struct kctx *ctx, struct kbuf *b);
 /* The buffer no longer counts as its process's; its pages are kept. */

@@ -60,8 +60,8 @@ static bool used_unshared(const struct kproc *p, uint64_t uaddr, uint64_t len)
 	const struct kmr *mr;
 
 	DL_FOREACH2(p->unshared, mr, rnext)
-		if (mr->start < uaddr + len && uaddr < mr->start + mr->len)
-			return true;
+	if (mr->start < uaddr + len && uaddr < mr->start + mr->len)
+		return true;
 	return false;
 }
 
@@ -93,7 +93,8 @@ static struct kregion *region_new(struct call *c, uint64_t first, uint64_t len)
 		return NULL;
 	}
 	a = &c->r->action[c->r->nactions++];
-	*a = (struct sh_action){.uaddr = first, .len = len, .shm_off = shm, .kind = SH_ACTION_SHARE};
+	*a = (struct sh_action){
+		.uaddr = first, .len = len, .shm_off = shm, .kind = SH_ACTION_SHARE};
 	return r;
 }
 
@@ -141,7 +142,8 @@ void region_offer(struct call *c, struct kregion *r)
 	if (r->mrs || c->r->nactions == SH_MAX_ACTIONS || used_unshared(c->proc, r->uaddr, r->len))
 		return;
 	a = &c->r->action[c->r->nactions++];
-	*a = (struct sh_action){.uaddr = r->uaddr, .len = r->len, .shm_off = r->shm, .kind = SH_ACTION_GIVE_BACK};
+	*a = (struct sh_action){
+		.uaddr = r->uaddr, .len = r->len, .shm_off = r->shm, .kind = SH_ACTION_GIVE_BACK};
 }
 
 /* ---- the pages change ---- */
@@ -206,7 +208,7 @@ static int cut(struct kernel *k, struct kproc *p, struct kregion *r, uint64_t fr
 	if (from == r->uaddr) {
 		r->shm += to - from;
 		r->len -= to - from;
-		r->uaddr = to;		/* its place in the order stays: nothing lies between */
+		r->uaddr = to; /* its place in the order stays: nothing lies between */
 	} else {
 		r->len = from - r->uaddr;
 		/*
@@ -239,9 +241,11 @@ static int revoked_over(struct kernel *k, struct kproc *p, bool late)
 	return -EBUSY;
 }
 
-int region_changed(struct kernel *k, struct kproc *p, uint32_t what, uint64_t uaddr, uint64_t len, bool late)
+int region_changed(struct kernel *k, struct kproc *p, uint32_t what, uint64_t uaddr, uint64_t len,
+		   bool late)
 {
-	uint64_t first = uaddr & ~(uint64_t)(K_PAGE - 1), end = (uaddr + len + K_PAGE - 1) & ~(uint64_t)(K_PAGE - 1);
+	uint64_t first = uaddr & ~(uint64_t)(K_PAGE - 1),
+		 end = (uaddr + len + K_PAGE - 1) & ~(uint64_t)(K_PAGE - 1);
 	uint64_t at = first;
 	struct kregion *r;
 	bool used = false;

@@ -15,23 +15,24 @@ struct kernel;
 struct kmr;
 struct kproc;
 
-struct kregion {			/* whole pages of one process */
+struct kregion { /* whole pages of one process */
 	uint64_t uaddr, len;
 	uint64_t shm;
-	struct kmr *mrs;		/* that use it */
+	struct kmr *mrs; /* that use it */
 	struct aside aside;
 };
 
 /* A new one: shares its pages if that is possible. */
 void region_join(struct call *c, struct kmr *mr);
-void region_leave(struct kmr *mr);			/* its key is not used any more */
+void region_leave(struct kmr *mr); /* its key is not used any more */
 /* An unused one: the caller may have its pages as its own again. */
 void region_offer(struct call *c, struct kregion *r);
 /*
  * What the shim says about pages (enum sh_changed). To revoke: -EINPROGRESS while a thread may be
  * using them, -EBUSY if it has been for too long.
  */
-int region_changed(struct kernel *k, struct kproc *p, uint32_t what, uint64_t uaddr, uint64_t len, bool late);
+int region_changed(struct kernel *k, struct kproc *p, uint32_t what, uint64_t uaddr, uint64_t len,
+		   bool late);
 void regions_orphan(struct kernel *k, struct kproc *p);
 
 #endif

@@ -55,13 +55,19 @@ static int do_kick(struct server *s, struct conn *c, const struct sh_kick *m, si
  * Here and below, -EINPROGRESS means that a client is in the way and that there is no reply. Never
  * if late.
  */
-static int do_command(struct server *s, struct conn *c, const struct sh_command *m, size_t len, bool late)
+static int do_command(struct server *s, struct conn *c, const struct sh_command *m, size_t len,
+		      bool late)
 {
 	const struct sh_pin_result *pin = (const void *)(m + 1);
 	struct sh_command_reply r = {0};
 	struct call call = {
-		.k = s->k, .proc = c->proc, .tid = m->tid, .cap_ipc_lock = m->cap_ipc_lock,
-		.memlock_limit = m->memlock_limit, .r = &r, .late = late,
+		.k = s->k,
+		.proc = c->proc,
+		.tid = m->tid,
+		.cap_ipc_lock = m->cap_ipc_lock,
+		.memlock_limit = m->memlock_limit,
+		.r = &r,
+		.late = late,
 	};
 	int err;
 
@@ -92,17 +98,20 @@ static int status_late(struct conn *c, int err, bool late)
 	return conn_status(c, err == -EINPROGRESS ? -EBUSY : err);
 }
 
-static int do_map_failed(struct server *s, struct conn *c, const struct sh_map_failed *m, size_t len, bool late)
+static int do_map_failed(struct server *s, struct conn *c, const struct sh_map_failed *m,
+			 size_t len, bool late)
 {
 	struct kctx *ctx;
 
 	if (len != sizeof(*m) || !c->proc)
 		return -EPROTO;
 	ctx = ctx_get(s->k, m->ctx);
-	return status_late(c, ctx && ctx->proc == c->proc ? map_failed(ctx, m->uaddr, m->len) : -EINVAL, late);
+	return status_late(
+		c, ctx && ctx->proc == c->proc ? map_failed(ctx, m->uaddr, m->len) : -EINVAL, late);
 }
 
-static int do_changed(struct server *s, struct conn *c, const struct sh_changed_msg *m, size_t len, bool late)
+static int do_changed(struct server *s, struct conn *c, const struct sh_changed_msg *m, size_t len,
+		      bool late)
 {
 	if (len != sizeof(*m) || !c->proc)
 		return -EPROTO;

@@ -37,9 +37,11 @@ static int make_numbers(struct kernel *k, struct hca_objects *hca)
 	if (!err)
 		err = sh_numbers_init(&hca->mpt, 1u << SH_LOG_MPTS, UINT32_MAX, 16, rewind);
 	if (!err)
-		err = sh_numbers_init(&hca->cqn, 1u << SH_LOG_CQS, (1u << SH_LOG_CQS) - 1, 128, rewind);
+		err = sh_numbers_init(&hca->cqn, 1u << SH_LOG_CQS, (1u << SH_LOG_CQS) - 1, 128,
+				      rewind);
 	if (!err)
-		err = sh_numbers_init(&hca->srqn, 1u << SH_LOG_SRQS, (1u << SH_LOG_SRQS) - 1, 64, rewind);
+		err = sh_numbers_init(&hca->srqn, 1u << SH_LOG_SRQS, (1u << SH_LOG_SRQS) - 1, 64,
+				      rewind);
 	if (!err)
 		err = sh_numbers_init(&hca->qpn, 1u << SH_LOG_QPS, K_XRC_QPN_BIT - 1, 72, rewind);
 	return err;
@@ -152,7 +154,7 @@ static void orphans_of_hca(struct kernel *k, uint32_t hca)
 	struct kqp *qp, *tmp;
 
 	HASH_ITER(hh, k->objects[hca].qps, qp, tmp)
-		sh_orphans_of_qp(&k->dev, hca, qp->qpn);
+	sh_orphans_of_qp(&k->dev, hca, qp->qpn);
 }
 
 static void queues_of(struct kernel *k, const struct kctx *ctx)
@@ -160,9 +162,9 @@ static void queues_of(struct kernel *k, const struct kctx *ctx)
 	struct uobj *u;
 
 	DL_FOREACH(ctx->objs[UO_SRQ], u)
-		sh_orphans_of_srq(&k->dev, ctx->hca, ((struct ksrq *)u)->srqn);
+	sh_orphans_of_srq(&k->dev, ctx->hca, ((struct ksrq *)u)->srqn);
 	DL_FOREACH(ctx->objs[UO_CQ], u)
-		sh_orphans_of_cq(&k->dev, ctx->hca, ((struct kcq *)u)->cqn);
+	sh_orphans_of_cq(&k->dev, ctx->hca, ((struct kcq *)u)->cqn);
 }
 
 static void orphans(struct kernel *k)
@@ -181,9 +183,12 @@ static void orphans(struct kernel *k)
 static void port_event(struct kernel *k, uint32_t hca, uint32_t port, enum port_event event)
 {
 	static const uint32_t type[] = {
-		[PORT_ACTIVE] = UV_EV_PORT_ACTIVE, [PORT_ERR] = UV_EV_PORT_ERR,
-		[PORT_LID_CHANGE] = UV_EV_LID_CHANGE, [PORT_PKEY_CHANGE] = UV_EV_PKEY_CHANGE,
-		[PORT_SM_CHANGE] = UV_EV_SM_CHANGE, [PORT_CLIENT_REREGISTER] = UV_EV_CLIENT_REREGISTER,
+		[PORT_ACTIVE] = UV_EV_PORT_ACTIVE,
+		[PORT_ERR] = UV_EV_PORT_ERR,
+		[PORT_LID_CHANGE] = UV_EV_LID_CHANGE,
+		[PORT_PKEY_CHANGE] = UV_EV_PKEY_CHANGE,
+		[PORT_SM_CHANGE] = UV_EV_SM_CHANGE,
+		[PORT_CLIENT_REREGISTER] = UV_EV_CLIENT_REREGISTER,
 		[PORT_DEVICE_FATAL] = UV_EV_DEVICE_FATAL,
 	};
 	uint32_t i;
@@ -203,8 +208,8 @@ static int silence(struct kernel *k, uint32_t hca)
 	int err = 0;
 
 	HASH_ITER(hh, k->objects[hca].qps, qp, tmp)
-		if (sh_qp_silence(&k->dev, hca, qp->qpn) == -EINPROGRESS)
-			err = -EINPROGRESS;
+	if (sh_qp_silence(&k->dev, hca, qp->qpn) == -EINPROGRESS)
+		err = -EINPROGRESS;
 	return err;
 }
 

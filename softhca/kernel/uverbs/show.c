@@ -44,7 +44,8 @@ static void registrations(const struct kqp *qp, struct out *o)
 	const struct kxrc_reg *reg;
 
 	out_begin_array(o, "registrations");
-	DL_FOREACH(qp->regs, reg) {
+	DL_FOREACH(qp->regs, reg)
+	{
 		out_begin_object(o, NULL);
 		out_int(o, "context", reg->ctx->index);
 		out_int(o, "pid", reg->ctx->proc->pid);
@@ -76,7 +77,8 @@ static void show_qps(struct kernel *k, uint32_t hca, struct out *o)
 	struct kqp *qp, *tmp;
 
 	out_begin_array(o, "qps");
-	HASH_ITER(hh, k->objects[hca].qps, qp, tmp) {
+	HASH_ITER(hh, k->objects[hca].qps, qp, tmp)
+	{
 		out_begin_object(o, NULL);
 		out_int(o, "qpn", qp->qpn);
 		out_text(o, "type", type_name(qp->type));
@@ -146,7 +148,8 @@ static void show_srq(struct kernel *k, uint32_t hca, const struct ksrq *srq, str
 /* By the names of the verbs, less their IBV_ACCESS_. */
 static void show_access(uint32_t access, struct out *o)
 {
-	static const char *const name[] = {"LOCAL_WRITE", "REMOTE_WRITE", "REMOTE_READ", "REMOTE_ATOMIC", "MW_BIND"};
+	static const char *const name[] = {"LOCAL_WRITE", "REMOTE_WRITE", "REMOTE_READ",
+					   "REMOTE_ATOMIC", "MW_BIND"};
 
 	out_begin_array(o, "access");
 	for (size_t i = 0; i < sizeof(name) / sizeof(name[0]); i++)
@@ -174,7 +177,8 @@ static void show_pd(const struct kpd *pd, struct out *o)
 	out_int(o, "users", pd->refs);
 }
 
-static void show_type(struct kernel *k, uint32_t hca, enum uobj_type type, const char *name, struct out *o)
+static void show_type(struct kernel *k, uint32_t hca, enum uobj_type type, const char *name,
+		      struct out *o)
 {
 	const struct uobj *u;
 	uint32_t i;
@@ -183,7 +187,8 @@ static void show_type(struct kernel *k, uint32_t hca, enum uobj_type type, const
 	for (i = 1; i < SH_MAX_CTX; i++) {
 		if (!k->ctx[i] || k->ctx[i]->hca != hca)
 			continue;
-		DL_FOREACH(k->ctx[i]->objs[type], u) {
+		DL_FOREACH(k->ctx[i]->objs[type], u)
+		{
 			out_begin_object(o, NULL);
 			if (type == UO_PD)
 				show_pd((const struct kpd *)u, o);
@@ -205,7 +210,8 @@ static void show_xrcds(struct kernel *k, uint32_t hca, struct out *o)
 	const struct kqp *qp;
 
 	out_begin_array(o, "xrc_domains");
-	DL_FOREACH(k->objects[hca].xrcds, d) {
+	DL_FOREACH(k->objects[hca].xrcds, d)
+	{
 		out_begin_object(o, NULL);
 		out_int(o, "xrcd", d->xrcdn);
 		if (d->fd >= 0) {
@@ -218,7 +224,8 @@ static void show_xrcds(struct kernel *k, uint32_t hca, struct out *o)
 		out_int(o, "opens", d->opens);
 		out_int(o, "users", d->users);
 		out_begin_array(o, "receive_qps");
-		DL_FOREACH2(d->qps, qp, dnext) {
+		DL_FOREACH2(d->qps, qp, dnext)
+		{
 			out_begin_object(o, NULL);
 			out_int(o, "qpn", qp->qpn);
 			registrations(qp, o);
@@ -244,13 +251,17 @@ static void show_contexts(struct kernel *k, uint32_t hca, struct out *o)
 		out_begin_object(o, NULL);
 		out_int(o, "context", i);
 		out_int(o, "pid", ctx->proc->pid);
-		out_text(o, "state", ctx->state == KC_RELEASING ? "releasing" : ctx->gone ? "memory gone" :
-			 ctx->state == KC_OPENING ? "opening" : "open");
+		out_text(o, "state",
+			 ctx->state == KC_RELEASING ? "releasing"
+			 : ctx->gone		    ? "memory gone"
+			 : ctx->state == KC_OPENING ? "opening"
+						    : "open");
 		out_text(o, "doorbells", sh_ctx(&k->dev, i)->kick ? "kick" : "trap");
 		out_int(o, "commands", ctx->commands);
 		out_int(o, "locked_pages", ctx->proc->locked);
 		out_begin_array(o, "event_queues");
-		DL_FOREACH(ctx->evqs, q) {
+		DL_FOREACH(ctx->evqs, q)
+		{
 			const struct sh_evq *shared = sh_evq(&k->dev, q->index);
 
 			out_begin_object(o, NULL);

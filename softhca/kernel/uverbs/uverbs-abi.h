@@ -35,31 +35,65 @@ enum uv_command {
 	UV_OPEN_XRCD = 37, UV_CLOSE_XRCD, UV_CREATE_XSRQ, UV_OPEN_QP,
 };
 /* clang-format on */
-#define UV_EXTENDED		0x80000000u
-#define UV_COMMAND_MASK		0xffu
+#define UV_EXTENDED	0x80000000u
+#define UV_COMMAND_MASK 0xffu
 
 /* QP types as commands carry them */
 enum uv_qp_type {
-	UV_QPT_RC = 2, UV_QPT_UC = 3, UV_QPT_UD = 4,
-	UV_QPT_XRC = 5,				/* OFED */
-	UV_QPT_XRC_INI = 9, UV_QPT_XRC_TGT = 10,	/* mainline */
+	UV_QPT_RC = 2,
+	UV_QPT_UC = 3,
+	UV_QPT_UD = 4,
+	UV_QPT_XRC = 5, /* OFED */
+	UV_QPT_XRC_INI = 9,
+	UV_QPT_XRC_TGT = 10, /* mainline */
 };
 enum uv_srq_type { UV_SRQT_BASIC, UV_SRQT_XRC };
 enum uv_srq_mask { UV_SRQ_MAX_WR = 1, UV_SRQ_LIMIT = 2 };
 
 enum uv_qp_mask {
-	UV_QP_STATE = 0x1, UV_QP_CUR_STATE = 0x2, UV_QP_EN_SQD_ASYNC_NOTIFY = 0x4, UV_QP_ACCESS_FLAGS = 0x8,
-	UV_QP_PKEY_INDEX = 0x10, UV_QP_PORT = 0x20, UV_QP_QKEY = 0x40, UV_QP_AV = 0x80, UV_QP_PATH_MTU = 0x100,
-	UV_QP_TIMEOUT = 0x200, UV_QP_RETRY_CNT = 0x400, UV_QP_RNR_RETRY = 0x800, UV_QP_RQ_PSN = 0x1000,
-	UV_QP_MAX_QP_RD_ATOMIC = 0x2000, UV_QP_ALT_PATH = 0x4000, UV_QP_MIN_RNR_TIMER = 0x8000, UV_QP_SQ_PSN = 0x10000,
-	UV_QP_MAX_DEST_RD_ATOMIC = 0x20000, UV_QP_PATH_MIG_STATE = 0x40000, UV_QP_CAP = 0x80000, UV_QP_DEST_QPN = 0x100000,
+	UV_QP_STATE = 0x1,
+	UV_QP_CUR_STATE = 0x2,
+	UV_QP_EN_SQD_ASYNC_NOTIFY = 0x4,
+	UV_QP_ACCESS_FLAGS = 0x8,
+	UV_QP_PKEY_INDEX = 0x10,
+	UV_QP_PORT = 0x20,
+	UV_QP_QKEY = 0x40,
+	UV_QP_AV = 0x80,
+	UV_QP_PATH_MTU = 0x100,
+	UV_QP_TIMEOUT = 0x200,
+	UV_QP_RETRY_CNT = 0x400,
+	UV_QP_RNR_RETRY = 0x800,
+	UV_QP_RQ_PSN = 0x1000,
+	UV_QP_MAX_QP_RD_ATOMIC = 0x2000,
+	UV_QP_ALT_PATH = 0x4000,
+	UV_QP_MIN_RNR_TIMER = 0x8000,
+	UV_QP_SQ_PSN = 0x10000,
+	UV_QP_MAX_DEST_RD_ATOMIC = 0x20000,
+	UV_QP_PATH_MIG_STATE = 0x40000,
+	UV_QP_CAP = 0x80000,
+	UV_QP_DEST_QPN = 0x100000,
 };
 
 enum uv_event {
-	UV_EV_CQ_ERR, UV_EV_QP_FATAL, UV_EV_QP_REQ_ERR, UV_EV_QP_ACCESS_ERR, UV_EV_COMM_EST, UV_EV_SQ_DRAINED,
-	UV_EV_PATH_MIG, UV_EV_PATH_MIG_ERR, UV_EV_DEVICE_FATAL, UV_EV_PORT_ACTIVE, UV_EV_PORT_ERR, UV_EV_LID_CHANGE,
-	UV_EV_PKEY_CHANGE, UV_EV_SM_CHANGE, UV_EV_SRQ_ERR, UV_EV_SRQ_LIMIT_REACHED, UV_EV_QP_LAST_WQE_REACHED,
-	UV_EV_CLIENT_REREGISTER, UV_EV_GID_CHANGE,
+	UV_EV_CQ_ERR,
+	UV_EV_QP_FATAL,
+	UV_EV_QP_REQ_ERR,
+	UV_EV_QP_ACCESS_ERR,
+	UV_EV_COMM_EST,
+	UV_EV_SQ_DRAINED,
+	UV_EV_PATH_MIG,
+	UV_EV_PATH_MIG_ERR,
+	UV_EV_DEVICE_FATAL,
+	UV_EV_PORT_ACTIVE,
+	UV_EV_PORT_ERR,
+	UV_EV_LID_CHANGE,
+	UV_EV_PKEY_CHANGE,
+	UV_EV_SM_CHANGE,
+	UV_EV_SRQ_ERR,
+	UV_EV_SRQ_LIMIT_REACHED,
+	UV_EV_QP_LAST_WQE_REACHED,
+	UV_EV_CLIENT_REREGISTER,
+	UV_EV_GID_CHANGE,
 };
 
 struct uv_async_record {
@@ -111,10 +145,11 @@ struct uv_get_context_resp {
 
 struct uv_query_device_resp {
 	uint64_t fw_ver, node_guid, sys_image_guid, max_mr_size, page_size_cap;
-	uint32_t vendor_id, vendor_part_id, hw_ver, max_qp, max_qp_wr, device_cap_flags, max_sge, max_sge_rd, max_cq,
-		max_cqe, max_mr, max_pd, max_qp_rd_atom, max_ee_rd_atom, max_res_rd_atom, max_qp_init_rd_atom,
-		max_ee_init_rd_atom, atomic_cap, max_ee, max_rdd, max_mw, max_raw_ipv6_qp, max_raw_ethy_qp,
-		max_mcast_grp, max_mcast_qp_attach, max_total_mcast_qp_attach, max_ah, max_fmr, max_map_per_fmr,
+	uint32_t vendor_id, vendor_part_id, hw_ver, max_qp, max_qp_wr, device_cap_flags, max_sge,
+		max_sge_rd, max_cq, max_cqe, max_mr, max_pd, max_qp_rd_atom, max_ee_rd_atom,
+		max_res_rd_atom, max_qp_init_rd_atom, max_ee_init_rd_atom, atomic_cap, max_ee,
+		max_rdd, max_mw, max_raw_ipv6_qp, max_raw_ethy_qp, max_mcast_grp,
+		max_mcast_qp_attach, max_total_mcast_qp_attach, max_ah, max_fmr, max_map_per_fmr,
 		max_srq, max_srq_wr, max_srq_sge;
 	uint16_t max_pkeys;
 	uint8_t local_ca_ack_delay, phys_port_cnt;
@@ -133,7 +168,8 @@ struct uv_ex_query_device_resp {
 	uint64_t timestamp_mask, hca_core_clock, device_cap_flags_ex;
 	uint32_t rss_qpts, rss_tables, rss_table_size, rss_reserved;
 	uint32_t max_wq_type_rq, raw_packet_caps;
-	uint32_t tm_max_rndv_hdr_size, tm_max_num_tags, tm_flags, tm_max_ops, tm_max_sge, tm_reserved;
+	uint32_t tm_max_rndv_hdr_size, tm_max_num_tags, tm_flags, tm_max_ops, tm_max_sge,
+		tm_reserved;
 	uint16_t max_cq_moderation_count, max_cq_moderation_period;
 	uint32_t cq_moderation_reserved;
 	uint64_t max_dm_size;
@@ -149,8 +185,8 @@ struct uv_query_port {
 struct uv_query_port_resp {
 	uint32_t port_cap_flags, max_msg_sz, bad_pkey_cntr, qkey_viol_cntr, gid_tbl_len;
 	uint16_t pkey_tbl_len, lid, sm_lid;
-	uint8_t state, max_mtu, active_mtu, lmc, max_vl_num, sm_sl, subnet_timeout, init_type_reply, active_width,
-		active_speed, phys_state, link_layer;
+	uint8_t state, max_mtu, active_mtu, lmc, max_vl_num, sm_sl, subnet_timeout, init_type_reply,
+		active_width, active_speed, phys_state, link_layer;
 	uint8_t reserved[2];
 };
 
@@ -193,12 +229,12 @@ struct uv_resize_cq_resp {
 	/* All that is written of the eight bytes which newer libraries offer. */
 	uint32_t cqe;
 };
-#define UV_RESIZE_CQ_RESP_SIZE	8	/* where driver data would begin */
+#define UV_RESIZE_CQ_RESP_SIZE 8 /* where driver data would begin */
 
 struct uv_destroy_cq_resp {
 	uint32_t comp_events_reported, async_events_reported;
 };
-struct uv_destroy_resp {		/* QP, SRQ */
+struct uv_destroy_resp { /* QP, SRQ */
 	uint32_t events_reported;
 };
 
@@ -229,14 +265,16 @@ struct uv_create_qp {
 	uint8_t sq_sig_all, qp_type, is_srq, reserved;
 };
 struct uv_create_qp_resp {
-	uint32_t qp_handle, qpn, max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline_data, reserved;
+	uint32_t qp_handle, qpn, max_send_wr, max_recv_wr, max_send_sge, max_recv_sge,
+		max_inline_data, reserved;
 };
 
 struct uv_qp_dest {
 	uint8_t dgid[16];
 	uint32_t flow_label;
 	uint16_t dlid, reserved;
-	uint8_t sgid_index, hop_limit, traffic_class, sl, src_path_bits, static_rate, is_global, port_num;
+	uint8_t sgid_index, hop_limit, traffic_class, sl, src_path_bits, static_rate, is_global,
+		port_num;
 };
 
 struct uv_query_qp {
@@ -249,8 +287,9 @@ struct uv_query_qp_resp {
 	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline_data;
 	uint32_t qkey, rq_psn, sq_psn, dest_qp_num, qp_access_flags;
 	uint16_t pkey_index, alt_pkey_index;
-	uint8_t qp_state, cur_qp_state, path_mtu, path_mig_state, sq_draining, max_rd_atomic, max_dest_rd_atomic,
-		min_rnr_timer, port_num, timeout, retry_cnt, rnr_retry, alt_port_num, alt_timeout, sq_sig_all;
+	uint8_t qp_state, cur_qp_state, path_mtu, path_mig_state, sq_draining, max_rd_atomic,
+		max_dest_rd_atomic, min_rnr_timer, port_num, timeout, retry_cnt, rnr_retry,
+		alt_port_num, alt_timeout, sq_sig_all;
 	uint8_t reserved[5];
 };
 
@@ -258,8 +297,9 @@ struct uv_query_qp_resp {
 struct uv_modify_attr {
 	uint32_t attr_mask, qkey, rq_psn, sq_psn, dest_qp_num, qp_access_flags;
 	uint16_t pkey_index, alt_pkey_index;
-	uint8_t qp_state, cur_qp_state, path_mtu, path_mig_state, en_sqd_async_notify, max_rd_atomic, max_dest_rd_atomic,
-		min_rnr_timer, port_num, timeout, retry_cnt, rnr_retry, alt_port_num, alt_timeout;
+	uint8_t qp_state, cur_qp_state, path_mtu, path_mig_state, en_sqd_async_notify,
+		max_rd_atomic, max_dest_rd_atomic, min_rnr_timer, port_num, timeout, retry_cnt,
+		rnr_retry, alt_port_num, alt_timeout;
 	uint8_t reserved[2];
 };
 struct uv_modify_qp {
@@ -284,7 +324,7 @@ struct uv_create_srq {
 };
 struct uv_create_srq_resp {
 	uint32_t srq_handle, max_wr, max_sge;
-	uint32_t srqn;			/* mainline's CREATE_XSRQ; else 0 */
+	uint32_t srqn; /* mainline's CREATE_XSRQ; else 0 */
 };
 struct uv_modify_srq {
 	struct uv_hdr hdr;
@@ -315,7 +355,8 @@ struct uv_create_xrc_rcv_qp {
 	struct uv_hdr hdr;
 	uint64_t response;
 	uint64_t user_handle;
-	uint32_t xrc_domain_handle, max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline_data;
+	uint32_t xrc_domain_handle, max_send_wr, max_recv_wr, max_send_sge, max_recv_sge,
+		max_inline_data;
 	uint8_t sq_sig_all, qp_type;
 	uint8_t reserved[6];
 };
@@ -334,7 +375,7 @@ struct uv_query_xrc_rcv_qp {
 	uint64_t response;
 	uint32_t xrc_domain_handle, qp_num, attr_mask, reserved;
 };
-struct uv_reg_xrc_rcv_qp {		/* and unregister */
+struct uv_reg_xrc_rcv_qp { /* and unregister */
 	struct uv_hdr hdr;
 	uint32_t xrc_domain_handle, qp_num;
 };
@@ -345,19 +386,21 @@ struct uv_create_xsrq {
 	struct uv_hdr hdr;
 	uint64_t response;
 	uint64_t user_handle;
-	uint32_t srq_type, pd_handle, max_wr, max_sge, srq_limit, max_num_tags, xrcd_handle, cq_handle;
+	uint32_t srq_type, pd_handle, max_wr, max_sge, srq_limit, max_num_tags, xrcd_handle,
+		cq_handle;
 };
 struct uv_open_qp {
 	struct uv_hdr hdr;
 	uint64_t response;
 	uint64_t user_handle;
-	uint32_t pd_handle, qpn;	/* pd_handle: the XRC domain */
+	uint32_t pd_handle, qpn; /* pd_handle: the XRC domain */
 	uint8_t qp_type;
 	uint8_t reserved[7];
 };
 
-#define UV_SIZE(type, size)		_Static_assert(sizeof(struct type) == (size), #type)
-#define UV_AT(type, field, off)		_Static_assert(offsetof(struct type, field) == (off), #type "." #field)
+#define UV_SIZE(type, size) _Static_assert(sizeof(struct type) == (size), #type)
+#define UV_AT(type, field, off)                                                                    \
+	_Static_assert(offsetof(struct type, field) == (off), #type "." #field)
 
 UV_SIZE(uv_async_record, 16);
 UV_SIZE(uv_hdr, 8);

@@ -19,7 +19,7 @@ static struct sh_xrc_reg *entry(struct kernel *k, uint32_t index)
 	return (struct sh_xrc_reg *)sh_at(&k->dev, SH_XRC_REG_OFF) + index;
 }
 
-#define BACK_AT_ONCE	1024
+#define BACK_AT_ONCE 1024
 
 /*
  * An entry with memory behind it. Indices are given out in turn, so those below xrc_reg_backed
@@ -30,7 +30,9 @@ static int entry_get(struct kernel *k, uint32_t *index)
 	int err = num_get(&k->xrc_reg, index);
 
 	while (err == 0 && *index >= k->xrc_reg_backed) {
-		err = sh_reserve(k->memfd, SH_XRC_REG_OFF + (uint64_t)k->xrc_reg_backed * sizeof(struct sh_xrc_reg),
+		err = sh_reserve(k->memfd,
+				 SH_XRC_REG_OFF +
+					 (uint64_t)k->xrc_reg_backed * sizeof(struct sh_xrc_reg),
 				 BACK_AT_ONCE * sizeof(struct sh_xrc_reg));
 		if (err < 0)
 			num_put(&k->xrc_reg, *index);
@@ -45,8 +47,8 @@ struct kxrc_reg *xrc_rcv_reg_find(struct kqp *qp, const struct kctx *ctx)
 	struct kxrc_reg *reg;
 
 	DL_FOREACH(qp->regs, reg)
-		if (reg->ctx == ctx)
-			return reg;
+	if (reg->ctx == ctx)
+		return reg;
 	return NULL;
 }
 

@@ -42,7 +42,8 @@ void xrcd_put_user(struct kernel *k, struct kxrcd *d)
 }
 
 /* Takes fd over, even if it fails. */
-static int domain_new(struct kernel *k, uint32_t index, int fd, const struct stat *st, struct kxrcd **out)
+static int domain_new(struct kernel *k, uint32_t index, int fd, const struct stat *st,
+		      struct kxrcd **out)
 {
 	struct hca_objects *hca = &k->objects[index];
 	struct kxrcd *d = calloc(1, sizeof(*d));
@@ -81,8 +82,8 @@ static struct kxrcd *domain_find(struct kernel *k, uint32_t hca, const struct st
 	struct kxrcd *d;
 
 	DL_FOREACH(k->objects[hca].xrcds, d)
-		if (d->fd >= 0 && d->key.dev == st->st_dev && d->key.ino == st->st_ino)
-			return d;
+	if (d->fd >= 0 && d->key.dev == st->st_dev && d->key.ino == st->st_ino)
+		return d;
 	return NULL;
 }
 
@@ -172,15 +173,16 @@ static bool used_by_context(const struct kctx *ctx, const struct kxrcd *d)
 
 	if (!d->users)
 		return false;
-	DL_FOREACH(ctx->objs[UO_QP], u) {
+	DL_FOREACH(ctx->objs[UO_QP], u)
+	{
 		const struct kqp *qp = ((const struct kqp_handle *)u)->qp;
 
 		if (qp && qp->d == d)
 			return true;
 	}
 	DL_FOREACH(ctx->objs[UO_SRQ], u)
-		if (((const struct ksrq *)u)->d == d)
-			return true;
+	if (((const struct ksrq *)u)->d == d)
+		return true;
 	return false;
 }
 

@@ -43,7 +43,7 @@ static void make_and_refuse_numbered(void)
 }
 
 const struct guest_test ah_tests[] = {
-	{ "address handles, and what is refused", make_and_refuse },
-	{ "the same with numbered address handles", make_and_refuse_numbered },
-	{ 0 },
+	{"address handles, and what is refused", make_and_refuse},
+	{"the same with numbered address handles", make_and_refuse_numbered},
+	{0},
 };

@@ -83,7 +83,7 @@ static void solicited_only(void)
 		.send_cq = send_cq,
 		.recv_cq = send_cq,
 		.qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1 },
+		.cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1},
 	};
 	CHECK(a = ibv_create_qp(rig.pd, &attr));
 	connect_pair(&rig, a, b);
@@ -123,7 +123,7 @@ static void two_cqs_share_a_channel(void)
 {
 	struct ibv_qp_init_attr attr = {
 		.qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1 },
+		.cap = {.max_send_wr = 8, .max_recv_wr = 8, .max_send_sge = 1, .max_recv_sge = 1},
 	};
 	struct ibv_qp *a, *b;
 	struct ibv_cq *cq;
@@ -235,12 +235,13 @@ static void resizing_keeps_what_waits(void)
 }
 
 const struct guest_test completion_tests[] = {
-	{ "CQs of many sizes, and what is refused", sizes_and_refusals },
-	{ "an armed CQ raises one event, one that is not armed none", armed_cq_raises_one_event },
-	{ "arming for solicited completions only", solicited_only },
-	{ "a channel without an event would block, and is busy while a CQ is on it", channel_without_event_would_block },
-	{ "two CQs share a channel; a CQ is busy while a QP is on it", two_cqs_share_a_channel },
-	{ "destroying a CQ waits for the event's acknowledgement", destroy_waits_for_the_ack },
-	{ "resizing a CQ keeps the completions that wait in it", resizing_keeps_what_waits },
-	{ 0 },
+	{"CQs of many sizes, and what is refused", sizes_and_refusals},
+	{"an armed CQ raises one event, one that is not armed none", armed_cq_raises_one_event},
+	{"arming for solicited completions only", solicited_only},
+	{"a channel without an event would block, and is busy while a CQ is on it",
+	 channel_without_event_would_block},
+	{"two CQs share a channel; a CQ is busy while a QP is on it", two_cqs_share_a_channel},
+	{"destroying a CQ waits for the event's acknowledgement", destroy_waits_for_the_ack},
+	{"resizing a CQ keeps the completions that wait in it", resizing_keeps_what_waits},
+	{0},
 };

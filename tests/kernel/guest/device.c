@@ -37,8 +37,8 @@ static void list_names_the_device(void)
 
 	raw = ibv_get_device_guid(list[0]);
 	memcpy(part, &raw, sizeof(part));
-	snprintf(ours, sizeof(ours), "%04x:%04x:%04x:%04x", ntohs(part[0]), ntohs(part[1]), ntohs(part[2]),
-		 ntohs(part[3]));
+	snprintf(ours, sizeof(ours), "%04x:%04x:%04x:%04x", ntohs(part[0]), ntohs(part[1]),
+		 ntohs(part[2]), ntohs(part[3]));
 	read_sysfs("node_guid", guid, sizeof(guid));
 	CHECK(!strcmp(guid, ours));
 	ibv_free_device_list(list);
@@ -148,11 +148,11 @@ static void pkey_table(void)
 }
 
 const struct guest_test device_tests[] = {
-	{ "the device list has the device, with its GUID", list_names_the_device },
-	{ "two contexts are independent of each other", contexts_are_independent },
-	{ "query_device", query_device },
-	{ "query_port, and ports that do not exist", query_port },
-	{ "the GID table", gid_table },
-	{ "the P_Key table", pkey_table },
-	{ 0 },
+	{"the device list has the device, with its GUID", list_names_the_device},
+	{"two contexts are independent of each other", contexts_are_independent},
+	{"query_device", query_device},
+	{"query_port, and ports that do not exist", query_port},
+	{"the GID table", gid_table},
+	{"the P_Key table", pkey_table},
+	{0},
 };

@@ -11,7 +11,7 @@
 
 static void set_link(bool up)
 {
-	struct ifreq request = { .ifr_name = NETDEV };
+	struct ifreq request = {.ifr_name = NETDEV};
 	int fd;
 
 	CHECK((fd = socket(AF_INET, SOCK_DGRAM, 0)) >= 0);
@@ -29,7 +29,8 @@ static void none_would_block(void)
 	struct ibv_context *context = open_device();
 	struct ibv_async_event event;
 
-	CHECK_EQ(fcntl(context->async_fd, F_SETFL, fcntl(context->async_fd, F_GETFL) | O_NONBLOCK), 0);
+	CHECK_EQ(fcntl(context->async_fd, F_SETFL, fcntl(context->async_fd, F_GETFL) | O_NONBLOCK),
+		 0);
 	CHECK_EQ(ibv_get_async_event(context, &event), -1);
 	CHECK_EQ(errno, EAGAIN);
 	CHECK_EQ(ibv_close_device(context), 0);
@@ -74,7 +75,7 @@ static void cq_overrun(void)
 		.send_cq = small,
 		.recv_cq = rig.cq,
 		.qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = n, .max_recv_wr = n, .max_send_sge = 1, .max_recv_sge = 1 },
+		.cap = {.max_send_wr = n, .max_recv_wr = n, .max_send_sge = 1, .max_recv_sge = 1},
 	};
 	CHECK(qp = ibv_create_qp(rig.pd, &attr));
 	qp_connect(&rig, qp, qp->qp_num);
@@ -111,7 +112,7 @@ static void *ack_later(void *event)
 
 static void destroy_waits_for_the_ack(void)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
 	struct ibv_async_event event;
 	pthread_t thread;
 	struct ibv_qp *a, *b;
@@ -170,10 +171,10 @@ static void port_goes_down_and_up(void)
 }
 
 const struct guest_test event_tests[] = {
-	{ "without an event, getting one would block", none_would_block },
-	{ "a drained send queue is an event of its QP", send_queue_drained },
-	{ "a CQ that overruns is an event of its own", cq_overrun },
-	{ "destroying a QP waits for the event's acknowledgement", destroy_waits_for_the_ack },
-	{ "the port goes down and comes up again", port_goes_down_and_up },
-	{ 0 },
+	{"without an event, getting one would block", none_would_block},
+	{"a drained send queue is an event of its QP", send_queue_drained},
+	{"a CQ that overruns is an event of its own", cq_overrun},
+	{"destroying a QP waits for the event's acknowledgement", destroy_waits_for_the_ack},
+	{"the port goes down and comes up again", port_goes_down_and_up},
+	{0},
 };

@@ -25,46 +25,47 @@ struct guest_test {
 };
 
 /* One list per subject, ended by a test without a name. */
-extern const struct guest_test device_tests[], memory_tests[], completion_tests[], srq_tests[], qp_tests[],
-	ah_tests[], rc_tests[], ud_tests[], pingpong_tests[], multicast_tests[], xrc_tests[], event_tests[];
+extern const struct guest_test device_tests[], memory_tests[], completion_tests[], srq_tests[],
+	qp_tests[], ah_tests[], rc_tests[], ud_tests[], pingpong_tests[], multicast_tests[],
+	xrc_tests[], event_tests[];
 
 /* Where the test is, for the report of one that fails or never comes further: the last check, and the last place from
  * which one of the functions that wait or compare was called. */
 extern const char *volatile guest_where, *volatile guest_from;
 
-#define GUEST_STRING(x) #x
+#define GUEST_STRING(x)	 #x
 #define GUEST_LINE(line) GUEST_STRING(line)
-#define GUEST_PLACE __FILE__ ":" GUEST_LINE(__LINE__)
-#define HERE (guest_where = GUEST_PLACE)
-#define FROM_HERE (guest_from = GUEST_PLACE)
+#define GUEST_PLACE	 __FILE__ ":" GUEST_LINE(__LINE__)
+#define HERE		 (guest_where = GUEST_PLACE)
+#define FROM_HERE	 (guest_from = GUEST_PLACE)
 
 _Noreturn void guest_fail(const char *text);
 _Noreturn void guest_fail_value(const char *text, long long value, long long expected);
 
 /* The test ends here when the condition is false. */
-#define CHECK(condition) \
-	do { \
-		HERE; \
-		if (!(condition)) \
-			guest_fail(#condition); \
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		HERE;                                                                              \
+		if (!(condition))                                                                  \
+			guest_fail(#condition);                                                    \
 	} while (0)
 
-#define CHECK_EQ(actual, expected) \
-	do { \
-		HERE; \
-		long long value_ = (long long)(actual), expected_ = (long long)(expected); \
-		if (value_ != expected_) \
-			guest_fail_value(#actual, value_, expected_); \
+#define CHECK_EQ(actual, expected)                                                                 \
+	do {                                                                                       \
+		HERE;                                                                              \
+		long long value_ = (long long)(actual), expected_ = (long long)(expected);         \
+		if (value_ != expected_)                                                           \
+			guest_fail_value(#actual, value_, expected_);                              \
 	} while (0)
 
 /* A call that returns NULL, with this errno. */
-#define CHECK_REFUSED(call, error) \
-	do { \
-		HERE; \
-		errno = 0; \
-		if (call) \
-			guest_fail(#call " is not refused"); \
-		CHECK_EQ(errno, error); \
+#define CHECK_REFUSED(call, error)                                                                 \
+	do {                                                                                       \
+		HERE;                                                                              \
+		errno = 0;                                                                         \
+		if (call)                                                                          \
+			guest_fail(#call " is not refused");                                       \
+		CHECK_EQ(errno, error);                                                            \
 	} while (0)
 
 /* A child that runs the function, with its end of a socket pair, and dies with the test. */
@@ -82,24 +83,24 @@ uint32_t peer_exchange(int fd, uint32_t value);
  * The rig
  */
 
-#define RIG_BUF (1 << 17)
-#define RIG_CQE 256
-#define RIG_WR 32
-#define RIG_SGE 4
+#define RIG_BUF	   (1 << 17)
+#define RIG_CQE	   256
+#define RIG_WR	   32
+#define RIG_SGE	   4
 #define RIG_INLINE 64
-#define RIG_QKEY 0x11111111
-#define RIG_PSN 0x123456
-#define RIG_MTU 1024
-#define GRH_SIZE 40
+#define RIG_QKEY   0x11111111
+#define RIG_PSN	   0x123456
+#define RIG_MTU	   1024
+#define GRH_SIZE   40
 
 struct rig {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *channel;
-	struct ibv_cq *cq;	/* on the channel; of every QP of the rig */
-	uint8_t *buf;		/* RIG_BUF bytes */
-	struct ibv_mr *mr;	/* of buf, with all access */
-	int gid_index;		/* the interface's IPv4 address */
+	struct ibv_cq *cq; /* on the channel; of every QP of the rig */
+	uint8_t *buf;	   /* RIG_BUF bytes */
+	struct ibv_mr *mr; /* of buf, with all access */
+	int gid_index;	   /* the interface's IPv4 address */
 	union ibv_gid gid;
 };
 
@@ -118,7 +119,8 @@ struct ibv_ah *rig_ah(struct rig *rig);
 
 /* The attributes of the transition to the next state, for the type of the QP; the mask comes back. */
 int init_attr(const struct ibv_qp *qp, struct ibv_qp_attr *attr);
-int rtr_attr(const struct rig *rig, const struct ibv_qp *qp, uint32_t dest, struct ibv_qp_attr *attr);
+int rtr_attr(const struct rig *rig, const struct ibv_qp *qp, uint32_t dest,
+	     struct ibv_qp_attr *attr);
 int rts_attr(const struct ibv_qp *qp, struct ibv_qp_attr *attr);
 
 void qp_to_init(struct ibv_qp *qp);
@@ -137,7 +139,8 @@ struct ibv_sge rig_sge(const struct rig *rig, size_t offset, uint32_t length);
 void post_recv(struct rig *rig, struct ibv_qp *qp, size_t offset, uint32_t length);
 void post_srq_recv(struct rig *rig, struct ibv_srq *srq, size_t offset, uint32_t length);
 void post_send(struct rig *rig, struct ibv_qp *qp, size_t offset, uint32_t length, int flags);
-void post_ud_send(struct rig *rig, struct ibv_qp *qp, struct ibv_ah *ah, uint32_t qpn, size_t offset, uint32_t length);
+void post_ud_send(struct rig *rig, struct ibv_qp *qp, struct ibv_ah *ah, uint32_t qpn,
+		  size_t offset, uint32_t length);
 
 /* The next completion of the CQ. */
 struct ibv_wc wait_wc(struct ibv_cq *cq);
@@ -156,11 +159,11 @@ bool readable(int fd);
 void fill(uint8_t *to, size_t length, unsigned int seed);
 void check_content(const uint8_t *from, size_t length, unsigned int seed);
 
-#define wait_wc(cq) (FROM_HERE, wait_wc(cq))
-#define wait_status(cq, status) (FROM_HERE, wait_status(cq, status))
-#define wait_recv_and_send(cq) (FROM_HERE, wait_recv_and_send(cq))
-#define wait_cq_event(channel, cq) (FROM_HERE, wait_cq_event(channel, cq))
-#define wait_async_event(context, type) (FROM_HERE, wait_async_event(context, type))
+#define wait_wc(cq)			  (FROM_HERE, wait_wc(cq))
+#define wait_status(cq, status)		  (FROM_HERE, wait_status(cq, status))
+#define wait_recv_and_send(cq)		  (FROM_HERE, wait_recv_and_send(cq))
+#define wait_cq_event(channel, cq)	  (FROM_HERE, wait_cq_event(channel, cq))
+#define wait_async_event(context, type)	  (FROM_HERE, wait_async_event(context, type))
 #define check_content(from, length, seed) (FROM_HERE, check_content(from, length, seed))
 
 #endif /* TESTS_KERNEL_GUEST_H */

@@ -8,11 +8,11 @@
 
 #include "guest.h"
 
-#define TIME_LIMIT 60	/* seconds, on a machine that is emulated and may be busy */
+#define TIME_LIMIT 60 /* seconds, on a machine that is emulated and may be busy */
 
 static const struct guest_test *const subjects[] = {
-	device_tests, memory_tests, completion_tests, srq_tests, qp_tests, ah_tests,
-	rc_tests, ud_tests, pingpong_tests, multicast_tests, xrc_tests, event_tests,
+	device_tests, memory_tests, completion_tests, srq_tests,       qp_tests,  ah_tests,
+	rc_tests,     ud_tests,	    pingpong_tests,   multicast_tests, xrc_tests, event_tests,
 };
 
 #define NSUBJECTS (sizeof(subjects) / sizeof(subjects[0]))
@@ -28,7 +28,8 @@ _Noreturn void guest_fail(const char *text)
 
 _Noreturn void guest_fail_value(const char *text, long long value, long long expected)
 {
-	printf("# %s (%s): %s is %lld, expected %lld\n", guest_where, guest_from, text, value, expected);
+	printf("# %s (%s): %s is %lld, expected %lld\n", guest_where, guest_from, text, value,
+	       expected);
 	fflush(stdout);
 	_exit(1);
 }
@@ -115,7 +116,8 @@ static bool run(const struct guest_test *test)
 	if (waitpid(pid, &status, 0) != pid)
 		return false;
 	if (WIFSIGNALED(status))
-		printf("# killed by signal %d: %s\n", WTERMSIG(status), strsignal(WTERMSIG(status)));
+		printf("# killed by signal %d: %s\n", WTERMSIG(status),
+		       strsignal(WTERMSIG(status)));
 
 	return !status;
 }

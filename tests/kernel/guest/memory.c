@@ -101,9 +101,9 @@ static void registration_survives_fork(void)
 }
 
 const struct guest_test memory_tests[] = {
-	{ "a protection domain is busy while a region is in it", pd_is_busy_while_used },
-	{ "memory regions with every access, each with keys of its own", regions_have_keys },
-	{ "memory regions that the kernel refuses", bad_regions_are_refused },
-	{ "ibv_fork_init() and registration", registration_survives_fork },
-	{ 0 },
+	{"a protection domain is busy while a region is in it", pd_is_busy_while_used},
+	{"memory regions with every access, each with keys of its own", regions_have_keys},
+	{"memory regions that the kernel refuses", bad_regions_are_refused},
+	{"ibv_fork_init() and registration", registration_survives_fork},
+	{0},
 };

@@ -8,16 +8,16 @@
 
 #include "guest.h"
 
-#define GROUP "239.1.2.3"
+#define GROUP	      "239.1.2.3"
 #define MULTICAST_QPN 0xffffff
-#define MEMBERS 2
-#define SRC 0
-#define DST 65536
-#define LENGTH 700
+#define MEMBERS	      2
+#define SRC	      0
+#define DST	      65536
+#define LENGTH	      700
 
 static union ibv_gid group_gid(void)
 {
-	union ibv_gid gid = { .raw = { [10] = 0xff, [11] = 0xff } };
+	union ibv_gid gid = {.raw = {[10] = 0xff, [11] = 0xff}};
 
 	CHECK_EQ(inet_pton(AF_INET, GROUP, gid.raw + 12), 1);
 	return gid;
@@ -26,7 +26,7 @@ static union ibv_gid group_gid(void)
 /* The interface receives the group as long as the socket is open: that is a connection manager's part. */
 static int join(void)
 {
-	struct ip_mreqn request = { .imr_ifindex = if_nametoindex(NETDEV) };
+	struct ip_mreqn request = {.imr_ifindex = if_nametoindex(NETDEV)};
 	int fd;
 
 	CHECK(request.imr_ifindex);
@@ -66,7 +66,7 @@ static void every_member_receives(void)
 {
 	union ibv_gid gid = group_gid();
 	struct ibv_qp *sender, *member[MEMBERS];
-	bool got[MEMBERS] = { false };
+	bool got[MEMBERS] = {false};
 	struct ibv_ah_attr attr;
 	struct ibv_ah *group;
 	struct ibv_wc wc;
@@ -144,8 +144,8 @@ static void every_member_receives_numbered(void)
 }
 
 const struct guest_test multicast_tests[] = {
-	{ "multicast: attaching, detaching, and what is refused", attach_and_refuse },
-	{ "multicast: every attached QP receives, contents verified", every_member_receives },
-	{ "multicast: the same with numbered address handles", every_member_receives_numbered },
-	{ 0 },
+	{"multicast: attaching, detaching, and what is refused", attach_and_refuse},
+	{"multicast: every attached QP receives, contents verified", every_member_receives},
+	{"multicast: the same with numbered address handles", every_member_receives_numbered},
+	{0},
 };

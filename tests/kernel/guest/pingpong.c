@@ -4,21 +4,21 @@
 
 #include "guest.h"
 
-#define ROUNDS 60
+#define ROUNDS	60
 #define SEND_AT 0
 #define RECV_AT 65536
 #define LONGEST 60000
 
-static const uint32_t sizes[] = { 1, 7, 64, 500, 1000, 1024, 1025, 4096, 8191, LONGEST };
+static const uint32_t sizes[] = {1, 7, 64, 500, 1000, 1024, 1025, 4096, 8191, LONGEST};
 
 struct side {
 	struct rig rig;
 	struct ibv_qp *qp;
-	struct ibv_ah *ah;	/* UD */
+	struct ibv_ah *ah; /* UD */
 	uint32_t peer_qpn;
-	uint32_t grh;		/* bytes before the content */
-	int sent, received;	/* completed */
-	uint32_t byte_len;	/* of the last message */
+	uint32_t grh;	    /* bytes before the content */
+	int sent, received; /* completed */
+	uint32_t byte_len;  /* of the last message */
 };
 
 static void poll_all(struct side *side)
@@ -75,7 +75,7 @@ static void verify(struct side *side, uint32_t size, unsigned int seed)
 
 static void bounce(int fd, enum ibv_qp_type type, bool first)
 {
-	struct side side = { .grh = type == IBV_QPT_UD ? GRH_SIZE : 0 };
+	struct side side = {.grh = type == IBV_QPT_UD ? GRH_SIZE : 0};
 	uint32_t size;
 	int round;
 
@@ -157,9 +157,9 @@ static void ud_numbered(void)
 }
 
 const struct guest_test pingpong_tests[] = {
-	{ "RC ping-pong of two processes, contents verified", rc },
-	{ "UC ping-pong of two processes, contents verified", uc },
-	{ "UD ping-pong of two processes, contents verified", ud },
-	{ "UD ping-pong of two processes with numbered address handles", ud_numbered },
-	{ 0 },
+	{"RC ping-pong of two processes, contents verified", rc},
+	{"UC ping-pong of two processes, contents verified", uc},
+	{"UD ping-pong of two processes, contents verified", ud},
+	{"UD ping-pong of two processes with numbered address handles", ud_numbered},
+	{0},
 };

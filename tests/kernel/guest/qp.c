@@ -3,7 +3,7 @@
 
 #include "guest.h"
 
-static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
+static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD};
 
 static void caps_are_granted_or_refused(void)
 {
@@ -23,13 +23,14 @@ static void caps_are_granted_or_refused(void)
 			.recv_cq = rig.cq,
 			.qp_type = types[i],
 			.sq_sig_all = 1,
-			.cap = {
-				.max_send_wr = 100,
-				.max_recv_wr = 50,
-				.max_send_sge = 3,
-				.max_recv_sge = 2,
-				.max_inline_data = 99,
-			},
+			.cap =
+				{
+					.max_send_wr = 100,
+					.max_recv_wr = 50,
+					.max_send_sge = 3,
+					.max_recv_sge = 2,
+					.max_inline_data = 99,
+				},
 		};
 		CHECK(qp = ibv_create_qp(rig.pd, &attr));
 		CHECK(attr.cap.max_send_wr >= 100 && attr.cap.max_recv_wr >= 50);
@@ -38,7 +39,8 @@ static void caps_are_granted_or_refused(void)
 		CHECK_EQ(qp->state, IBV_QPS_RESET);
 		CHECK_EQ(qp->qp_type, types[i]);
 		CHECK(qp->qp_num > 1 && qp->qp_num < 1 << 24);
-		CHECK(qp->qp_context == &i && qp->send_cq == rig.cq && qp->recv_cq == rig.cq && !qp->srq);
+		CHECK(qp->qp_context == &i && qp->send_cq == rig.cq && qp->recv_cq == rig.cq &&
+		      !qp->srq);
 
 		CHECK_EQ(ibv_query_qp(qp, &qp_attr, IBV_QP_STATE | IBV_QP_CAP, &queried), 0);
 		CHECK_EQ(qp_attr.qp_state, IBV_QPS_RESET);
@@ -65,7 +67,7 @@ static void wait_drained(struct ibv_qp *qp)
 	struct ibv_qp_attr attr;
 	int i;
 
-	for (i = 0; ; ++i) {
+	for (i = 0;; ++i) {
 		CHECK_EQ(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), 0);
 		if (!attr.sq_draining)
 			return;
@@ -194,7 +196,7 @@ static void refused_transitions(void)
 		qp_to_rts(qp);
 
 		/* A state that the QP is not in, and none at all. */
-		attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_RESET };
+		attr = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_RESET};
 		refused(qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE);
 		attr.qp_state = 77;
 		refused(qp, &attr, IBV_QP_STATE);
@@ -238,7 +240,7 @@ static void bad_requests_are_refused(void)
 {
 	struct ibv_sge sge[RIG_SGE + 100];
 	struct ibv_send_wr good, wr, *bad;
-	struct ibv_recv_wr recv = { .num_sge = 0 }, *bad_recv;
+	struct ibv_recv_wr recv = {.num_sge = 0}, *bad_recv;
 	struct ibv_qp *qp;
 	struct rig rig;
 	int n, ret;
@@ -246,7 +248,7 @@ static void bad_requests_are_refused(void)
 	rig_up(&rig);
 	qp = rig_qp(&rig, IBV_QPT_RC, NULL);
 	sge[0] = rig_sge(&rig, 0, 16);
-	good = (struct ibv_send_wr){ .sg_list = sge, .num_sge = 1, .opcode = IBV_WR_SEND };
+	good = (struct ibv_send_wr){.sg_list = sge, .num_sge = 1, .opcode = IBV_WR_SEND};
 
 	/* In RESET nothing can be posted, before RTS nothing can be sent. */
 	CHECK(ibv_post_recv(qp, &recv, &bad_recv));
@@ -269,8 +271,8 @@ static void bad_requests_are_refused(void)
 	CHECK(bad == &wr);
 	wait_recv_and_send(rig.cq);
 
-	wr = (struct ibv_send_wr){ .sg_list = sge, .num_sge = 1, .send_flags = IBV_SEND_INLINE,
-				   .opcode = IBV_WR_SEND };
+	wr = (struct ibv_send_wr){
+		.sg_list = sge, .num_sge = 1, .send_flags = IBV_SEND_INLINE, .opcode = IBV_WR_SEND};
 	sge[0].length = 100000;
 	CHECK(ibv_post_send(qp, &wr, &bad));
 	CHECK(bad == &wr);
@@ -286,10 +288,10 @@ static void bad_requests_are_refused(void)
 }
 
 const struct guest_test qp_tests[] = {
-	{ "QPs of every type: sizes granted and refused", caps_are_granted_or_refused },
-	{ "QPs of every type go through all states, queried in each", through_all_states },
-	{ "transitions that the kernel refuses change nothing", refused_transitions },
-	{ "the error state flushes what is posted and what comes after", error_state_flushes },
-	{ "requests that cannot be posted are named", bad_requests_are_refused },
-	{ 0 },
+	{"QPs of every type: sizes granted and refused", caps_are_granted_or_refused},
+	{"QPs of every type go through all states, queried in each", through_all_states},
+	{"transitions that the kernel refuses change nothing", refused_transitions},
+	{"the error state flushes what is posted and what comes after", error_state_flushes},
+	{"requests that cannot be posted are named", bad_requests_are_refused},
+	{0},
 };

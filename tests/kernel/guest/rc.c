@@ -5,8 +5,8 @@
 
 #include "guest.h"
 
-#define SRC 0
-#define DST 65536
+#define SRC    0
+#define DST    65536
 #define LENGTH 10000
 
 struct pair {
@@ -33,15 +33,19 @@ static void pair_down(struct pair *pair)
 static void post_rdma(struct pair *pair, enum ibv_wr_opcode opcode, uint32_t length, uint32_t rkey)
 {
 	struct ibv_sge sge = rig_sge(&pair->rig, SRC, length);
-	struct ibv_send_wr wr = {
-		.wr_id = opcode,
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = opcode,
-		.send_flags = IBV_SEND_SIGNALED,
-		.imm_data = htonl(0xabcd0123),
-		.wr.rdma = { .remote_addr = (uintptr_t)pair->rig.buf + DST, .rkey = rkey },
-	}, *bad;
+	struct ibv_send_wr wr =
+				   {
+					   .wr_id = opcode,
+					   .sg_list = &sge,
+					   .num_sge = 1,
+					   .opcode = opcode,
+					   .send_flags = IBV_SEND_SIGNALED,
+					   .imm_data = htonl(0xabcd0123),
+					   .wr.rdma = {.remote_addr =
+							       (uintptr_t)pair->rig.buf + DST,
+						       .rkey = rkey},
+				   },
+			   *bad;
 
 	CHECK_EQ(ibv_post_send(pair->a, &wr, &bad), 0);
 }
@@ -49,15 +53,17 @@ static void post_rdma(struct pair *pair, enum ibv_wr_opcode opcode, uint32_t len
 static void gather_and_scatter(enum ibv_qp_type type)
 {
 	struct ibv_sge from[3], to[2];
-	struct ibv_send_wr send = {
-		.wr_id = 7,
-		.sg_list = from,
-		.num_sge = 3,
-		.opcode = IBV_WR_SEND_WITH_IMM,
-		.send_flags = IBV_SEND_SIGNALED,
-		.imm_data = htonl(0x01020304),
-	}, *bad_send;
-	struct ibv_recv_wr recv = { .wr_id = 8, .sg_list = to, .num_sge = 2 }, *bad_recv;
+	struct ibv_send_wr send =
+				   {
+					   .wr_id = 7,
+					   .sg_list = from,
+					   .num_sge = 3,
+					   .opcode = IBV_WR_SEND_WITH_IMM,
+					   .send_flags = IBV_SEND_SIGNALED,
+					   .imm_data = htonl(0x01020304),
+				   },
+			   *bad_send;
+	struct ibv_recv_wr recv = {.wr_id = 8, .sg_list = to, .num_sge = 2}, *bad_recv;
 	struct pair pair;
 	struct ibv_wc wc;
 
@@ -95,13 +101,15 @@ static void uc_send(void)
 static void inline_send(void)
 {
 	uint8_t own[RIG_INLINE];
-	struct ibv_sge sge = { (uintptr_t)own, sizeof(own), 0 };
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_SEND,
-		.send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE,
-	}, *bad;
+	struct ibv_sge sge = {(uintptr_t)own, sizeof(own), 0};
+	struct ibv_send_wr wr =
+				   {
+					   .sg_list = &sge,
+					   .num_sge = 1,
+					   .opcode = IBV_WR_SEND,
+					   .send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE,
+				   },
+			   *bad;
 	struct pair pair;
 
 	/* Memory that no region covers, and that is ours again at once. */
@@ -153,27 +161,33 @@ static void rdma_read(void)
 	pair_down(&pair);
 }
 
-static uint64_t atomic(struct pair *pair, enum ibv_wr_opcode opcode, uint64_t compare_add, uint64_t swap)
+static uint64_t atomic(struct pair *pair, enum ibv_wr_opcode opcode, uint64_t compare_add,
+		       uint64_t swap)
 {
 	struct ibv_sge sge = rig_sge(&pair->rig, SRC, 8);
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = opcode,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.atomic = {
-			.remote_addr = (uintptr_t)pair->rig.buf + DST,
-			.compare_add = compare_add,
-			.swap = swap,
-			.rkey = pair->rig.mr->rkey,
-		},
-	}, *bad;
+	struct ibv_send_wr wr =
+				   {
+					   .sg_list = &sge,
+					   .num_sge = 1,
+					   .opcode = opcode,
+					   .send_flags = IBV_SEND_SIGNALED,
+					   .wr.atomic =
+						   {
+							   .remote_addr =
+								   (uintptr_t)pair->rig.buf + DST,
+							   .compare_add = compare_add,
+							   .swap = swap,
+							   .rkey = pair->rig.mr->rkey,
+						   },
+				   },
+			   *bad;
 	struct ibv_wc wc;
 	uint64_t before;
 
 	CHECK_EQ(ibv_post_send(pair->a, &wr, &bad), 0);
 	wc = wait_status(pair->rig.cq, IBV_WC_SUCCESS);
-	CHECK_EQ(wc.opcode, opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? IBV_WC_COMP_SWAP : IBV_WC_FETCH_ADD);
+	CHECK_EQ(wc.opcode,
+		 opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? IBV_WC_COMP_SWAP : IBV_WC_FETCH_ADD);
 	memcpy(&before, pair->rig.buf + SRC, sizeof(before));
 	return before;
 }
@@ -283,15 +297,16 @@ static void many_in_flight(void)
 }
 
 const struct guest_test rc_tests[] = {
-	{ "RC send with immediate, gathered and scattered", rc_send },
-	{ "UC send with immediate, gathered and scattered", uc_send },
-	{ "RC inline send", inline_send },
-	{ "RC RDMA write, without and with immediate", rdma_write },
-	{ "RC RDMA read", rdma_read },
-	{ "RC atomics", atomics },
-	{ "RC: a full queue of messages arrives in order", many_in_flight },
-	{ "RC: a wrong key is a remote access error, and the QP is in error", wrong_key_is_an_access_error },
-	{ "RC: a receiver that is never ready", receiver_not_ready },
-	{ "RC: a peer that does not answer", peer_that_does_not_answer },
-	{ 0 },
+	{"RC send with immediate, gathered and scattered", rc_send},
+	{"UC send with immediate, gathered and scattered", uc_send},
+	{"RC inline send", inline_send},
+	{"RC RDMA write, without and with immediate", rdma_write},
+	{"RC RDMA read", rdma_read},
+	{"RC atomics", atomics},
+	{"RC: a full queue of messages arrives in order", many_in_flight},
+	{"RC: a wrong key is a remote access error, and the QP is in error",
+	 wrong_key_is_an_access_error},
+	{"RC: a receiver that is never ready", receiver_not_ready},
+	{"RC: a peer that does not answer", peer_that_does_not_answer},
+	{0},
 };

@@ -26,7 +26,7 @@ struct ibv_context *open_device(void)
 
 int find_gid(struct ibv_context *context, bool ipv4, union ibv_gid *gid)
 {
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 	struct ibv_port_attr port;
 	int i;
 
@@ -36,8 +36,8 @@ int find_gid(struct ibv_context *context, bool ipv4, union ibv_gid *gid)
 		for (i = 0; i < port.gid_tbl_len && i <= UINT8_MAX; ++i) {
 			if (ibv_query_gid(context, 1, i, gid))
 				continue;
-			if (ipv4 ? !memcmp(gid->raw, mapped, sizeof(mapped)) :
-				   gid->raw[0] == 0xfe && gid->raw[1] == 0x80)
+			if (ipv4 ? !memcmp(gid->raw, mapped, sizeof(mapped))
+				 : gid->raw[0] == 0xfe && gid->raw[1] == 0x80)
 				return i;
 		}
 	}
@@ -76,13 +76,14 @@ struct ibv_qp *rig_qp(struct rig *rig, enum ibv_qp_type type, struct ibv_srq *sr
 		.recv_cq = rig->cq,
 		.srq = srq,
 		.qp_type = type,
-		.cap = {
-			.max_send_wr = RIG_WR,
-			.max_recv_wr = RIG_WR,
-			.max_send_sge = RIG_SGE,
-			.max_recv_sge = RIG_SGE,
-			.max_inline_data = RIG_INLINE,
-		},
+		.cap =
+			{
+				.max_send_wr = RIG_WR,
+				.max_recv_wr = RIG_WR,
+				.max_send_sge = RIG_SGE,
+				.max_recv_sge = RIG_SGE,
+				.max_inline_data = RIG_INLINE,
+			},
 	};
 	struct ibv_qp *qp;
 
@@ -92,7 +93,8 @@ struct ibv_qp *rig_qp(struct rig *rig, enum ibv_qp_type type, struct ibv_srq *sr
 
 struct ibv_srq *rig_srq(struct rig *rig, uint32_t max_wr)
 {
-	struct ibv_srq_init_attr attr = { .srq_context = rig, .attr = { .max_wr = max_wr, .max_sge = RIG_SGE } };
+	struct ibv_srq_init_attr attr = {.srq_context = rig,
+					 .attr = {.max_wr = max_wr, .max_sge = RIG_SGE}};
 	struct ibv_srq *srq;
 
 	CHECK(srq = ibv_create_srq(rig->pd, &attr));
@@ -104,7 +106,7 @@ struct ibv_ah_attr rig_ah_attr(const struct rig *rig)
 	return (struct ibv_ah_attr){
 		.is_global = 1,
 		.port_num = 1,
-		.grh = { .dgid = rig->gid, .sgid_index = rig->gid_index, .hop_limit = 64 },
+		.grh = {.dgid = rig->gid, .sgid_index = rig->gid_index, .hop_limit = 64},
 	};
 }
 
@@ -124,7 +126,8 @@ int init_attr(const struct ibv_qp *qp, struct ibv_qp_attr *attr)
 		.pkey_index = 0,
 		.port_num = 1,
 		.qkey = RIG_QKEY,
-		.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC,
+		.qp_access_flags =
+			IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC,
 	};
 	if (qp->qp_type == IBV_QPT_UC)
 		attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
@@ -133,7 +136,8 @@ int init_attr(const struct ibv_qp *qp, struct ibv_qp_attr *attr)
 	       (qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
 }
 
-int rtr_attr(const struct rig *rig, const struct ibv_qp *qp, uint32_t dest, struct ibv_qp_attr *attr)
+int rtr_attr(const struct rig *rig, const struct ibv_qp *qp, uint32_t dest,
+	     struct ibv_qp_attr *attr)
 {
 	int mask = IBV_QP_STATE;
 
@@ -165,8 +169,8 @@ int rts_attr(const struct ibv_qp *qp, struct ibv_qp_attr *attr)
 		.max_rd_atomic = 4,
 	};
 	if (qp->qp_type == IBV_QPT_RC)
-		return IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-		       IBV_QP_MAX_QP_RD_ATOMIC;
+		return IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+		       IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 
 	return IBV_QP_STATE | IBV_QP_SQ_PSN;
 }
@@ -197,7 +201,7 @@ void qp_to_rts(struct ibv_qp *qp)
 
 void qp_to_state(struct ibv_qp *qp, enum ibv_qp_state state)
 {
-	struct ibv_qp_attr attr = { .qp_state = state };
+	struct ibv_qp_attr attr = {.qp_state = state};
 
 	CHECK_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE), 0);
 }
@@ -217,7 +221,7 @@ void connect_pair(struct rig *rig, struct ibv_qp *a, struct ibv_qp *b)
 
 void qp_drain(struct rig *rig, struct ibv_qp *qp)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1};
 	struct ibv_async_event event;
 
 	CHECK_EQ(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY), 0);
@@ -237,13 +241,13 @@ enum ibv_qp_state qp_queried_state(struct ibv_qp *qp)
 
 struct ibv_sge rig_sge(const struct rig *rig, size_t offset, uint32_t length)
 {
-	return (struct ibv_sge){ (uintptr_t)rig->buf + offset, length, rig->mr->lkey };
+	return (struct ibv_sge){(uintptr_t)rig->buf + offset, length, rig->mr->lkey};
 }
 
 void post_recv(struct rig *rig, struct ibv_qp *qp, size_t offset, uint32_t length)
 {
 	struct ibv_sge sge = rig_sge(rig, offset, length);
-	struct ibv_recv_wr wr = { .wr_id = offset, .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_recv_wr wr = {.wr_id = offset, .sg_list = &sge, .num_sge = 1}, *bad;
 
 	CHECK_EQ(ibv_post_recv(qp, &wr, &bad), 0);
 }
@@ -251,7 +255,7 @@ void post_recv(struct rig *rig, struct ibv_qp *qp, size_t offset, uint32_t lengt
 void post_srq_recv(struct rig *rig, struct ibv_srq *srq, size_t offset, uint32_t length)
 {
 	struct ibv_sge sge = rig_sge(rig, offset, length);
-	struct ibv_recv_wr wr = { .wr_id = offset, .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_recv_wr wr = {.wr_id = offset, .sg_list = &sge, .num_sge = 1}, *bad;
 
 	CHECK_EQ(ibv_post_srq_recv(srq, &wr, &bad), 0);
 }
@@ -259,33 +263,40 @@ void post_srq_recv(struct rig *rig, struct ibv_srq *srq, size_t offset, uint32_t
 void post_send(struct rig *rig, struct ibv_qp *qp, size_t offset, uint32_t length, int flags)
 {
 	struct ibv_sge sge = rig_sge(rig, offset, length);
-	struct ibv_send_wr wr = {
-		.wr_id = offset,
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_SEND,
-		.send_flags = IBV_SEND_SIGNALED | flags,
-	}, *bad;
+	struct ibv_send_wr wr =
+				   {
+					   .wr_id = offset,
+					   .sg_list = &sge,
+					   .num_sge = 1,
+					   .opcode = IBV_WR_SEND,
+					   .send_flags = IBV_SEND_SIGNALED | flags,
+				   },
+			   *bad;
 
 	CHECK_EQ(ibv_post_send(qp, &wr, &bad), 0);
 }
 
-void post_ud_send(struct rig *rig, struct ibv_qp *qp, struct ibv_ah *ah, uint32_t qpn, size_t offset, uint32_t length)
+void post_ud_send(struct rig *rig, struct ibv_qp *qp, struct ibv_ah *ah, uint32_t qpn,
+		  size_t offset, uint32_t length)
 {
 	struct ibv_sge sge = rig_sge(rig, offset, length);
-	struct ibv_send_wr wr = {
-		.wr_id = offset,
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_SEND,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.ud = { .ah = ah, .remote_qpn = qpn, .remote_qkey = RIG_QKEY },
-	}, *bad;
+	struct ibv_send_wr wr =
+				   {
+					   .wr_id = offset,
+					   .sg_list = &sge,
+					   .num_sge = 1,
+					   .opcode = IBV_WR_SEND,
+					   .send_flags = IBV_SEND_SIGNALED,
+					   .wr.ud = {.ah = ah,
+						     .remote_qpn = qpn,
+						     .remote_qkey = RIG_QKEY},
+				   },
+			   *bad;
 
 	CHECK_EQ(ibv_post_send(qp, &wr, &bad), 0);
 }
 
-struct ibv_wc (wait_wc)(struct ibv_cq *cq)
+struct ibv_wc(wait_wc)(struct ibv_cq *cq)
 {
 	struct ibv_wc wc;
 	int n;
@@ -297,7 +308,7 @@ struct ibv_wc (wait_wc)(struct ibv_cq *cq)
 	return wc;
 }
 
-struct ibv_wc (wait_status)(struct ibv_cq *cq, enum ibv_wc_status status)
+struct ibv_wc(wait_status)(struct ibv_cq *cq, enum ibv_wc_status status)
 {
 	struct ibv_wc wc = (wait_wc)(cq);
 
@@ -305,7 +316,7 @@ struct ibv_wc (wait_status)(struct ibv_cq *cq, enum ibv_wc_status status)
 	return wc;
 }
 
-struct ibv_wc (wait_recv_and_send)(struct ibv_cq *cq)
+struct ibv_wc(wait_recv_and_send)(struct ibv_cq *cq)
 {
 	struct ibv_wc a = (wait_status)(cq, IBV_WC_SUCCESS), b = (wait_status)(cq, IBV_WC_SUCCESS);
 
@@ -313,7 +324,7 @@ struct ibv_wc (wait_recv_and_send)(struct ibv_cq *cq)
 	return a.opcode & IBV_WC_RECV ? a : b;
 }
 
-void (wait_cq_event)(struct ibv_comp_channel *channel, struct ibv_cq *cq)
+void(wait_cq_event)(struct ibv_comp_channel *channel, struct ibv_cq *cq)
 {
 	struct ibv_cq *event_cq;
 	void *cq_context;
@@ -326,12 +337,13 @@ void (wait_cq_event)(struct ibv_comp_channel *channel, struct ibv_cq *cq)
 
 static bool of_port(enum ibv_event_type type)
 {
-	return type == IBV_EVENT_PORT_ACTIVE || type == IBV_EVENT_PORT_ERR || type == IBV_EVENT_LID_CHANGE ||
-	       type == IBV_EVENT_PKEY_CHANGE || type == IBV_EVENT_SM_CHANGE || type == IBV_EVENT_CLIENT_REREGISTER ||
+	return type == IBV_EVENT_PORT_ACTIVE || type == IBV_EVENT_PORT_ERR ||
+	       type == IBV_EVENT_LID_CHANGE || type == IBV_EVENT_PKEY_CHANGE ||
+	       type == IBV_EVENT_SM_CHANGE || type == IBV_EVENT_CLIENT_REREGISTER ||
 	       type == IBV_EVENT_GID_CHANGE;
 }
 
-struct ibv_async_event (wait_async_event)(struct ibv_context *context, enum ibv_event_type type)
+struct ibv_async_event(wait_async_event)(struct ibv_context *context, enum ibv_event_type type)
 {
 	struct ibv_async_event event;
 
@@ -346,7 +358,7 @@ struct ibv_async_event (wait_async_event)(struct ibv_context *context, enum ibv_
 
 bool readable(int fd)
 {
-	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 
 	return poll(&poll_fd, 1, 0) == 1;
 }
@@ -364,7 +376,7 @@ void fill(uint8_t *to, size_t length, unsigned int seed)
 		to[i] = content(i, seed);
 }
 
-void (check_content)(const uint8_t *from, size_t length, unsigned int seed)
+void(check_content)(const uint8_t *from, size_t length, unsigned int seed)
 {
 	size_t i;
 

@@ -28,7 +28,7 @@ struct answer {
 
 static void add_string(struct request *request, int type, const char *text)
 {
-	struct nlattr attr = { .nla_len = NLA_HDRLEN + strlen(text) + 1, .nla_type = type };
+	struct nlattr attr = {.nla_len = NLA_HDRLEN + strlen(text) + 1, .nla_type = type};
 	char *to = (char *)request + request->header.nlmsg_len;
 
 	memcpy(to, &attr, sizeof(attr));
@@ -40,11 +40,13 @@ static void add_string(struct request *request, int type, const char *text)
 static int new_link(const char *name, const char *netdev)
 {
 	struct request request = {
-		.header = {
-			.nlmsg_len = NLMSG_HDRLEN,
-			.nlmsg_type = RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_NEWLINK),
-			.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK,
-		},
+		.header =
+			{
+				.nlmsg_len = NLMSG_HDRLEN,
+				.nlmsg_type =
+					RDMA_NL_GET_TYPE(RDMA_NL_NLDEV, RDMA_NLDEV_CMD_NEWLINK),
+				.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK,
+			},
 	};
 	struct answer answer;
 	int fd, ret = 0;
@@ -65,7 +67,8 @@ static int new_link(const char *name, const char *netdev)
 	n = recv(fd, &answer, sizeof(answer), 0);
 	if (n < 0)
 		ret = -errno;
-	else if ((size_t)n < offsetof(struct answer, rest) || answer.header.nlmsg_type != NLMSG_ERROR)
+	else if ((size_t)n < offsetof(struct answer, rest) ||
+		 answer.header.nlmsg_type != NLMSG_ERROR)
 		ret = -EPROTO;
 	else
 		ret = answer.error.error;

@@ -5,7 +5,7 @@
 
 static void sizes_and_refusals(void)
 {
-	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 100, .max_sge = 3 } };
+	struct ibv_srq_init_attr attr = {.attr = {.max_wr = 100, .max_sge = 3}};
 	struct ibv_srq_attr queried;
 	struct ibv_device_attr dev;
 	struct ibv_srq *srq;
@@ -30,9 +30,9 @@ static void sizes_and_refusals(void)
 	queried.srq_limit = dev.max_srq_wr + 1;
 	CHECK_EQ(ibv_modify_srq(srq, &queried, IBV_SRQ_LIMIT), EINVAL);
 
-	attr.attr = (struct ibv_srq_attr){ .max_wr = dev.max_srq_wr + 1, .max_sge = 1 };
+	attr.attr = (struct ibv_srq_attr){.max_wr = dev.max_srq_wr + 1, .max_sge = 1};
 	CHECK_REFUSED(ibv_create_srq(rig.pd, &attr), EINVAL);
-	attr.attr = (struct ibv_srq_attr){ .max_wr = 16, .max_sge = dev.max_srq_sge + 1 };
+	attr.attr = (struct ibv_srq_attr){.max_wr = 16, .max_sge = dev.max_srq_sge + 1};
 	CHECK_REFUSED(ibv_create_srq(rig.pd, &attr), EINVAL);
 
 	qp = rig_qp(&rig, IBV_QPT_RC, srq);
@@ -53,8 +53,8 @@ static void full_queue_names_the_request(void)
 	rig_up(&rig);
 	srq = rig_srq(&rig, 8);
 	sge = rig_sge(&rig, 0, 64);
-	wr[0] = (struct ibv_recv_wr){ .next = &wr[1], .sg_list = &sge, .num_sge = 1 };
-	wr[1] = (struct ibv_recv_wr){ .sg_list = &sge, .num_sge = RIG_SGE + 100 };
+	wr[0] = (struct ibv_recv_wr){.next = &wr[1], .sg_list = &sge, .num_sge = 1};
+	wr[1] = (struct ibv_recv_wr){.sg_list = &sge, .num_sge = RIG_SGE + 100};
 	CHECK(ibv_post_srq_recv(srq, wr, &bad));
 	CHECK(bad == &wr[1]);
 
@@ -108,7 +108,7 @@ static void two_qps_receive_from_it(void)
 
 static void resizing_keeps_what_is_posted(void)
 {
-	struct ibv_srq_attr attr = { .max_wr = 100 };
+	struct ibv_srq_attr attr = {.max_wr = 100};
 	struct ibv_srq *srq;
 	struct ibv_qp *a, *b;
 	struct ibv_wc wc;
@@ -145,7 +145,7 @@ static void resizing_keeps_what_is_posted(void)
 
 static void limit_raises_one_event(void)
 {
-	struct ibv_srq_attr attr = { .srq_limit = 4 };
+	struct ibv_srq_attr attr = {.srq_limit = 4};
 	struct ibv_async_event event;
 	struct ibv_srq *srq;
 	struct ibv_qp *a, *b;
@@ -183,10 +183,10 @@ static void limit_raises_one_event(void)
 }
 
 const struct guest_test srq_tests[] = {
-	{ "SRQs: sizes, what is refused, and being busy", sizes_and_refusals },
-	{ "posting to an SRQ that is full, or too many entries", full_queue_names_the_request },
-	{ "two QPs receive from one SRQ, contents verified", two_qps_receive_from_it },
-	{ "resizing an SRQ keeps the receives that are posted", resizing_keeps_what_is_posted },
-	{ "the SRQ limit raises one event", limit_raises_one_event },
-	{ 0 },
+	{"SRQs: sizes, what is refused, and being busy", sizes_and_refusals},
+	{"posting to an SRQ that is full, or too many entries", full_queue_names_the_request},
+	{"two QPs receive from one SRQ, contents verified", two_qps_receive_from_it},
+	{"resizing an SRQ keeps the receives that are posted", resizing_keeps_what_is_posted},
+	{"the SRQ limit raises one event", limit_raises_one_event},
+	{0},
 };

@@ -5,8 +5,8 @@
 
 #include "guest.h"
 
-#define SRC 0
-#define DST 65536
+#define SRC    0
+#define DST    65536
 #define LENGTH 1000
 
 static struct ibv_qp *ud_qp(struct rig *rig)
@@ -120,13 +120,17 @@ static void wrong_qkey_is_dropped(void)
 	b = ud_qp(&rig);
 	ah = rig_ah(&rig);
 	sge = rig_sge(&rig, SRC, LENGTH);
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_SEND,
-		.send_flags = IBV_SEND_SIGNALED,
-		.wr.ud = { .ah = ah, .remote_qpn = b->qp_num, .remote_qkey = RIG_QKEY + 1 },
-	}, *bad;
+	struct ibv_send_wr wr =
+				   {
+					   .sg_list = &sge,
+					   .num_sge = 1,
+					   .opcode = IBV_WR_SEND,
+					   .send_flags = IBV_SEND_SIGNALED,
+					   .wr.ud = {.ah = ah,
+						     .remote_qpn = b->qp_num,
+						     .remote_qkey = RIG_QKEY + 1},
+				   },
+			   *bad;
 
 	/* The one with the right key comes after it and takes the one receive there is. */
 	post_recv(&rig, b, DST, GRH_SIZE + LENGTH);
@@ -146,9 +150,9 @@ static void wrong_qkey_is_dropped(void)
 }
 
 const struct guest_test ud_tests[] = {
-	{ "UD over IPv4, contents and header verified", over_ipv4 },
-	{ "UD over IPv4 with numbered address handles", over_ipv4_numbered },
-	{ "UD over IPv6, and the way back from the completion", way_back_over_ipv6 },
-	{ "UD: a message with the wrong Q_Key is dropped", wrong_qkey_is_dropped },
-	{ 0 },
+	{"UD over IPv4, contents and header verified", over_ipv4},
+	{"UD over IPv4 with numbered address handles", over_ipv4_numbered},
+	{"UD over IPv6, and the way back from the completion", way_back_over_ipv6},
+	{"UD: a message with the wrong Q_Key is dropped", wrong_qkey_is_dropped},
+	{0},
 };

@@ -12,11 +12,11 @@
 
 static void the_verdict(void)
 {
-	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 8, .max_sge = 1 } };
-	struct ibv_xrc_domain domain = { 0 };
+	struct ibv_srq_init_attr srq_attr = {.attr = {.max_wr = 8, .max_sge = 1}};
+	struct ibv_xrc_domain domain = {0};
 	struct ibv_qp_init_attr attr, init;
 	struct ibv_device_attr dev;
-	struct ibv_qp_attr qp_attr = { .qp_state = IBV_QPS_INIT };
+	struct ibv_qp_attr qp_attr = {.qp_state = IBV_QPS_INIT};
 	uint32_t qpn = 77;
 	struct rig rig;
 	int fd;
@@ -33,7 +33,7 @@ static void the_verdict(void)
 
 	domain.context = rig.context;
 	CHECK_REFUSED(ibv_create_xrc_srq(rig.pd, &domain, rig.cq, &srq_attr), ENOSYS);
-	attr = (struct ibv_qp_init_attr){ .xrc_domain = &domain };
+	attr = (struct ibv_qp_init_attr){.xrc_domain = &domain};
 	CHECK_EQ(ibv_create_xrc_rcv_qp(&attr, &qpn), ENOSYS);
 	CHECK_EQ(qpn, 77);
 	CHECK_EQ(ibv_modify_xrc_rcv_qp(&domain, 1, &qp_attr, IBV_QP_STATE), ENOSYS);
@@ -45,20 +45,23 @@ static void the_verdict(void)
 
 static void xrc_qps_are_refused(void)
 {
-	static const int types[] = { IBV_QPT_XRC, XRC_INI, XRC_TGT };
+	static const int types[] = {IBV_QPT_XRC, XRC_INI, XRC_TGT};
 	struct ibv_qp_init_attr attr;
 	struct ibv_xrc_domain domain;
 	struct rig rig;
 	int i;
 
 	rig_up(&rig);
-	domain = (struct ibv_xrc_domain){ .context = rig.context };
+	domain = (struct ibv_xrc_domain){.context = rig.context};
 	for (i = 0; i < 3; ++i) {
 		attr = (struct ibv_qp_init_attr){
 			.send_cq = rig.cq,
 			.recv_cq = rig.cq,
 			.qp_type = types[i],
-			.cap = { .max_send_wr = 8, .max_send_sge = 1, .max_recv_wr = 8, .max_recv_sge = 1 },
+			.cap = {.max_send_wr = 8,
+				.max_send_sge = 1,
+				.max_recv_wr = 8,
+				.max_recv_sge = 1},
 			.xrc_domain = &domain,
 		};
 		CHECK(!ibv_create_qp(rig.pd, &attr));
@@ -69,7 +72,7 @@ static void xrc_qps_are_refused(void)
 }
 
 const struct guest_test xrc_tests[] = {
-	{ "XRC: the verdict on this kernel is that there is none", the_verdict },
-	{ "XRC: QPs of an XRC type are refused", xrc_qps_are_refused },
-	{ 0 },
+	{"XRC: the verdict on this kernel is that there is none", the_verdict},
+	{"XRC: QPs of an XRC type are refused", xrc_qps_are_refused},
+	{0},
 };

@@ -24,7 +24,7 @@ _Static_assert(sizeof(struct create_ah_resp) == 12, "answer of CREATE_AH");
 
 static bool is_ipv4(const union ibv_gid *gid)
 {
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 
 	return !memcmp(gid->raw, mapped, sizeof(mapped));
 }
@@ -39,8 +39,8 @@ static int interface_mac(const struct ibv_device *device, uint8_t *mac)
 	snprintf(dir, sizeof(dir), "%s/class/net/%s", ibv_get_sysfs_path(), name);
 	if (ibv_read_sysfs_file(dir, "address", text, sizeof(text)) < 0)
 		return -errno;
-	if (sscanf(text, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", mac, mac + 1, mac + 2, mac + 3, mac + 4, mac + 5) !=
-	    ETH_ALEN)
+	if (sscanf(text, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", mac, mac + 1, mac + 2, mac + 3, mac + 4,
+		   mac + 5) != ETH_ALEN)
 		return -EPROTO;
 
 	return 0;
@@ -50,7 +50,7 @@ static int interface_mac(const struct ibv_device *device, uint8_t *mac)
 static int resolve_mac(const struct ibv_device *device, const union ibv_gid *dgid, uint8_t *mac)
 {
 	if (is_ipv4(dgid) && dgid->raw[12] >> 4 == 0xe) {
-		memcpy(mac, (const uint8_t[]){ 0x01, 0x00, 0x5e, dgid->raw[13] & 0x7f }, 4);
+		memcpy(mac, (const uint8_t[]){0x01, 0x00, 0x5e, dgid->raw[13] & 0x7f}, 4);
 		memcpy(mac + 4, dgid->raw + 14, 2);
 		return 0;
 	}
@@ -106,7 +106,7 @@ static int fill_av(struct ibv_context *context, struct rxe_av *av, const struct 
 /* CREATE_AH with room for the driver's answer, which ibv_cmd_create_ah() has no way to give. 0 or -errno. */
 static int create_numbered_ah(struct ibv_pd *pd, struct rxe_ah *ah, const struct ibv_ah_attr *attr)
 {
-	struct create_ah_resp resp = { 0 };
+	struct create_ah_resp resp = {0};
 	struct ibv_create_ah cmd = {
 		.command = IB_USER_VERBS_CMD_CREATE_AH,
 		.in_words = sizeof(cmd) / 4,
@@ -114,20 +114,22 @@ static int create_numbered_ah(struct ibv_pd *pd, struct rxe_ah *ah, const struct
 		.response = (uintptr_t)&resp,
 		.user_handle = (uintptr_t)ah,
 		.pd_handle = pd->handle,
-		.attr = {
-			.grh = {
-				.flow_label = attr->grh.flow_label,
-				.sgid_index = attr->grh.sgid_index,
-				.hop_limit = attr->grh.hop_limit,
-				.traffic_class = attr->grh.traffic_class,
+		.attr =
+			{
+				.grh =
+					{
+						.flow_label = attr->grh.flow_label,
+						.sgid_index = attr->grh.sgid_index,
+						.hop_limit = attr->grh.hop_limit,
+						.traffic_class = attr->grh.traffic_class,
+					},
+				.dlid = attr->dlid,
+				.sl = attr->sl,
+				.src_path_bits = attr->src_path_bits,
+				.static_rate = attr->static_rate,
+				.is_global = attr->is_global,
+				.port_num = attr->port_num,
 			},
-			.dlid = attr->dlid,
-			.sl = attr->sl,
-			.src_path_bits = attr->src_path_bits,
-			.static_rate = attr->static_rate,
-			.is_global = attr->is_global,
-			.port_num = attr->port_num,
-		},
 	};
 
 	memcpy(cmd.attr.grh.dgid, attr->grh.dgid.raw, sizeof(cmd.attr.grh.dgid));

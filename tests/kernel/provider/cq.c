@@ -19,7 +19,8 @@ struct resize_cq_resp {
 _Static_assert(offsetof(struct create_cq_resp, rxe) == 8, "driver answer of CREATE_CQ");
 _Static_assert(offsetof(struct resize_cq_resp, rxe) == 8, "driver answer of RESIZE_CQ");
 
-struct ibv_cq *rxe_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel, int comp_vector)
+struct ibv_cq *rxe_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
+			     int comp_vector)
 {
 	struct create_cq_resp resp;
 	struct ibv_create_cq cmd;
@@ -31,8 +32,8 @@ struct ibv_cq *rxe_create_cq(struct ibv_context *context, int cqe, struct ibv_co
 		return NULL;
 	pthread_spin_init(&cq->lock, PTHREAD_PROCESS_PRIVATE);
 
-	ret = ibv_cmd_create_cq(context, cqe, channel, comp_vector, &cq->ibv, &cmd, sizeof(cmd), &resp.core,
-				sizeof(resp));
+	ret = ibv_cmd_create_cq(context, cqe, channel, comp_vector, &cq->ibv, &cmd, sizeof(cmd),
+				&resp.core, sizeof(resp));
 	if (ret)
 		goto err_free;
 
@@ -68,7 +69,8 @@ int rxe_resize_cq(struct ibv_cq *ibv, int cqe)
 	ret = ibv_cmd_resize_cq(ibv, cqe, &cmd, sizeof(cmd), &resp.core, sizeof(resp));
 	if (!ret) {
 		rxe_ring_unmap(&cq->ring);
-		ret = -rxe_ring_map(&cq->ring, ibv->context->cmd_fd, &resp.rxe.mi, sizeof(struct ibv_kern_wc));
+		ret = -rxe_ring_map(&cq->ring, ibv->context->cmd_fd, &resp.rxe.mi,
+				    sizeof(struct ibv_kern_wc));
 	}
 
 	pthread_spin_unlock(&cq->lock);

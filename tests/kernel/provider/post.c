@@ -22,7 +22,8 @@ static int sum_lengths(const struct ibv_sge *sge, int num_sge, uint32_t *length)
 	return 0;
 }
 
-static void fill_dma(struct rxe_dma_info *dma, uint32_t length, const struct ibv_sge *sge, int num_sge)
+static void fill_dma(struct rxe_dma_info *dma, uint32_t length, const struct ibv_sge *sge,
+		     int num_sge)
 {
 	dma->length = dma->resid = length;
 	dma->num_sge = num_sge;
@@ -30,7 +31,8 @@ static void fill_dma(struct rxe_dma_info *dma, uint32_t length, const struct ibv
 		memcpy(dma->sge, sge, num_sge * sizeof(*sge));
 }
 
-static void fill_inline(struct rxe_dma_info *dma, uint32_t length, const struct ibv_sge *sge, int num_sge)
+static void fill_inline(struct rxe_dma_info *dma, uint32_t length, const struct ibv_sge *sge,
+			int num_sge)
 {
 	uint8_t *to = dma->inline_data;
 	int i;
@@ -53,7 +55,8 @@ static void fill_ud(struct rxe_send_wr *to, const struct ibv_send_wr *wr)
 
 /* Fills the part that the opcode and the type of the QP need. 0, or EINVAL for an opcode that the type does not
  * have. */
-static int fill_operation(const struct rxe_qp *qp, struct rxe_send_wqe *wqe, const struct ibv_send_wr *wr)
+static int fill_operation(const struct rxe_qp *qp, struct rxe_send_wqe *wqe,
+			  const struct ibv_send_wr *wr)
 {
 	struct rxe_send_wr *to = &wqe->wr;
 	enum ibv_qp_type type = qp->ibv.qp_type;
@@ -185,7 +188,8 @@ static int post_one_recv(struct rxe_ring *ring, uint32_t max_sge, const struct i
 	return 0;
 }
 
-static int post_recvs(struct rxe_ring *ring, uint32_t max_sge, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+static int post_recvs(struct rxe_ring *ring, uint32_t max_sge, struct ibv_recv_wr *wr,
+		      struct ibv_recv_wr **bad_wr)
 {
 	int ret;
 
@@ -203,7 +207,7 @@ static int post_recvs(struct rxe_ring *ring, uint32_t max_sge, struct ibv_recv_w
 /* Nothing comes to a QP in error and makes the kernel look at its receive queue: entering the state once more does. */
 static void flush_recvs(struct ibv_qp *ibv)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 	struct ibv_modify_qp cmd;
 
 	ibv_cmd_modify_qp(ibv, &attr, IBV_QP_STATE, &cmd, sizeof(cmd));

@@ -17,7 +17,8 @@ static size_t send_wqe_size(const struct ibv_qp_cap *cap)
 {
 	size_t sges = cap->max_send_sge * sizeof(struct rxe_sge);
 
-	return sizeof(struct rxe_send_wqe) + (sges > cap->max_inline_data ? sges : cap->max_inline_data);
+	return sizeof(struct rxe_send_wqe) +
+	       (sges > cap->max_inline_data ? sges : cap->max_inline_data);
 }
 
 static size_t recv_wqe_size(const struct ibv_qp_cap *cap)
@@ -57,7 +58,8 @@ struct ibv_qp *rxe_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	pthread_spin_init(&qp->sq_lock, PTHREAD_PROCESS_PRIVATE);
 	pthread_spin_init(&qp->rq_lock, PTHREAD_PROCESS_PRIVATE);
 
-	ret = ibv_cmd_create_qp(pd, &qp->ibv, &granted, &cmd, sizeof(cmd), &resp.core, sizeof(resp));
+	ret = ibv_cmd_create_qp(pd, &qp->ibv, &granted, &cmd, sizeof(cmd), &resp.core,
+				sizeof(resp));
 	if (ret)
 		goto err_free;
 
@@ -83,7 +85,8 @@ err_free:
 	return NULL;
 }
 
-int rxe_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask, struct ibv_qp_init_attr *init_attr)
+int rxe_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
+		 struct ibv_qp_init_attr *init_attr)
 {
 	struct ibv_query_qp cmd;
 

@@ -20,7 +20,7 @@ int rxe_ring_map(struct rxe_ring *ring, int fd, const struct mminfo *offer, size
 
 	if (new.size < sizeof(*new.buf) || new.buf->log2_elem_size >= 32)
 		goto err;
-	slots = (size_t)new.buf->index_mask + 1;
+	slots = (size_t) new.buf->index_mask + 1;
 	if (ring_elem_size(&new) < elem_size || slots & (slots - 1) ||
 	    slots > (new.size - sizeof(*new.buf)) >> new.buf->log2_elem_size)
 		goto err;

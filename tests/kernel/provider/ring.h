@@ -26,7 +26,7 @@ _Static_assert(offsetof(struct rxe_queue_buf, consumer_index) == 256, "ring");
 _Static_assert(offsetof(struct rxe_queue_buf, data) == 384, "ring");
 
 struct rxe_ring {
-	struct rxe_queue_buf *buf;	/* NULL: not mapped */
+	struct rxe_queue_buf *buf; /* NULL: not mapped */
 	size_t size;
 };
 
@@ -55,7 +55,8 @@ static inline size_t ring_elem_size(const struct rxe_ring *ring)
 
 static inline void *ring_slot(const struct rxe_ring *ring, uint32_t index)
 {
-	return ring->buf->data + ((size_t)(index & ring->buf->index_mask) << ring->buf->log2_elem_size);
+	return ring->buf->data +
+	       ((size_t)(index & ring->buf->index_mask) << ring->buf->log2_elem_size);
 }
 
 /* The oldest element, when we are the consumer; NULL: empty. */
@@ -72,7 +73,8 @@ static inline const void *ring_head(const struct rxe_ring *ring)
 /* Gives the oldest element back. */
 static inline void ring_consume(struct rxe_ring *ring)
 {
-	ring_store_release(&ring->buf->consumer_index, (ring->buf->consumer_index + 1) & ring->buf->index_mask);
+	ring_store_release(&ring->buf->consumer_index,
+			   (ring->buf->consumer_index + 1) & ring->buf->index_mask);
 }
 
 /* The slot to fill next, when we are the producer; NULL: full. */
@@ -89,7 +91,8 @@ static inline void *ring_free_slot(const struct rxe_ring *ring)
 /* Hands the filled slot over. */
 static inline void ring_produce(struct rxe_ring *ring)
 {
-	ring_store_release(&ring->buf->producer_index, (ring->buf->producer_index + 1) & ring->buf->index_mask);
+	ring_store_release(&ring->buf->producer_index,
+			   (ring->buf->producer_index + 1) & ring->buf->index_mask);
 }
 
 #endif /* TESTS_KERNEL_RING_H */

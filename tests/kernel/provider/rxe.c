@@ -19,8 +19,9 @@ static int rxe_query_device(struct ibv_context *context, struct ibv_device_attr 
 	if (ret)
 		return ret;
 
-	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%u.%u.%u", (unsigned int)(fw_ver >> 32 & 0xffff),
-		 (unsigned int)(fw_ver >> 16 & 0xffff), (unsigned int)(fw_ver & 0xffff));
+	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%u.%u.%u",
+		 (unsigned int)(fw_ver >> 32 & 0xffff), (unsigned int)(fw_ver >> 16 & 0xffff),
+		 (unsigned int)(fw_ver & 0xffff));
 	return 0;
 }
 
@@ -72,7 +73,8 @@ static struct ibv_mr *rxe_reg_mr(struct ibv_pd *pd, void *addr, size_t length, i
 	if (!mr)
 		return NULL;
 
-	ret = ibv_cmd_reg_mr(pd, addr, length, (uintptr_t)addr, access, mr, &cmd, sizeof(cmd), &resp, sizeof(resp));
+	ret = ibv_cmd_reg_mr(pd, addr, length, (uintptr_t)addr, access, mr, &cmd, sizeof(cmd),
+			     &resp, sizeof(resp));
 	if (ret) {
 		free(mr);
 		errno = ret;
@@ -157,11 +159,13 @@ static struct ibv_device *rxe_init(const char *uverbs_sys_path, int abi_version)
 	struct ibv_device *device;
 	char name[32];
 
-	if (ibv_read_sysfs_file(uverbs_sys_path, "ibdev", name, sizeof(name)) < 0 || strncmp(name, "rxe", 3))
+	if (ibv_read_sysfs_file(uverbs_sys_path, "ibdev", name, sizeof(name)) < 0 ||
+	    strncmp(name, "rxe", 3))
 		return NULL;
 
 	if (abi_version != RXE_DRIVER_ABI) {
-		fprintf(stderr, "librxe: driver ABI %d of %s is not %d\n", abi_version, uverbs_sys_path, RXE_DRIVER_ABI);
+		fprintf(stderr, "librxe: driver ABI %d of %s is not %d\n", abi_version,
+			uverbs_sys_path, RXE_DRIVER_ABI);
 		return NULL;
 	}
 

@@ -16,16 +16,19 @@
 /* The formats as this provider counts on them. */
 _Static_assert(sizeof(struct mminfo) == 16, "mminfo");
 _Static_assert(sizeof(struct rxe_av) == 88, "address vector");
-_Static_assert(sizeof(struct rxe_sge) == sizeof(struct ibv_sge), "scatter/gather entries are copied as they are");
-_Static_assert(offsetof(struct rxe_sge, lkey) == offsetof(struct ibv_sge, lkey), "scatter/gather entries");
+_Static_assert(sizeof(struct rxe_sge) == sizeof(struct ibv_sge),
+	       "scatter/gather entries are copied as they are");
+_Static_assert(offsetof(struct rxe_sge, lkey) == offsetof(struct ibv_sge, lkey),
+	       "scatter/gather entries");
 _Static_assert(sizeof(struct ibv_kern_wc) == 48, "CQ element");
-_Static_assert(offsetof(struct ibv_create_qp_resp, reserved) == 28 && sizeof(struct ibv_create_qp_resp) == 32,
+_Static_assert(offsetof(struct ibv_create_qp_resp, reserved) == 28 &&
+		       sizeof(struct ibv_create_qp_resp) == 32,
 	       "driver answer of CREATE_QP");
 _Static_assert(sizeof(struct ibv_create_srq_resp) == 16, "driver answer of CREATE_SRQ");
 
 struct rxe_context {
 	struct ibv_context ibv;
-	bool ah_numbers;	/* address handles by number: RXE_AH_NUMBERS in the environment */
+	bool ah_numbers; /* address handles by number: RXE_AH_NUMBERS in the environment */
 };
 
 struct rxe_cq {
@@ -46,7 +49,7 @@ struct rxe_qp {
 	pthread_spinlock_t sq_lock;
 	pthread_spinlock_t rq_lock;
 	struct rxe_ring sq;
-	struct rxe_ring rq;	/* not mapped with an SRQ */
+	struct rxe_ring rq; /* not mapped with an SRQ */
 	uint32_t ssn;
 	struct ibv_qp_cap cap;
 	bool sq_sig_all;
@@ -55,7 +58,7 @@ struct rxe_qp {
 struct rxe_ah {
 	struct ibv_ah ibv;
 	struct rxe_av av;
-	uint32_t number;	/* 0: every work request carries av */
+	uint32_t number; /* 0: every work request carries av */
 };
 
 /* ibv is the first member of each. */
@@ -88,7 +91,8 @@ static inline struct rxe_ah *to_rxe_ah(struct ibv_ah *ah)
  * Operations, as struct ibv_context_ops has them: NULL with errno, or a positive errno.
  */
 
-struct ibv_cq *rxe_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel, int comp_vector);
+struct ibv_cq *rxe_create_cq(struct ibv_context *context, int cqe, struct ibv_comp_channel *channel,
+			     int comp_vector);
 /* After a failure with the new queue made but not mapped the CQ stays without one: polling it returns -1. */
 int rxe_resize_cq(struct ibv_cq *cq, int cqe);
 int rxe_poll_cq(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
@@ -101,7 +105,8 @@ int rxe_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
 int rxe_destroy_srq(struct ibv_srq *srq);
 
 struct ibv_qp *rxe_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
-int rxe_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask, struct ibv_qp_init_attr *init_attr);
+int rxe_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
+		 struct ibv_qp_init_attr *init_attr);
 int rxe_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask);
 int rxe_destroy_qp(struct ibv_qp *qp);
 

@@ -37,11 +37,13 @@ struct ibv_srq *rxe_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
 		return NULL;
 	pthread_spin_init(&srq->lock, PTHREAD_PROCESS_PRIVATE);
 
-	ret = ibv_cmd_create_srq(pd, &srq->ibv, &granted, &cmd, sizeof(cmd), &resp.core, sizeof(resp));
+	ret = ibv_cmd_create_srq(pd, &srq->ibv, &granted, &cmd, sizeof(cmd), &resp.core,
+				 sizeof(resp));
 	if (ret)
 		goto err_free;
 
-	ret = -rxe_ring_map(&srq->ring, pd->context->cmd_fd, &resp.rxe.mi, recv_wqe_size(granted.attr.max_sge));
+	ret = -rxe_ring_map(&srq->ring, pd->context->cmd_fd, &resp.rxe.mi,
+			    recv_wqe_size(granted.attr.max_sge));
 	if (ret)
 		goto err_destroy;
 
@@ -66,8 +68,8 @@ err_free:
 int rxe_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int attr_mask)
 {
 	struct rxe_srq *srq = to_rxe_srq(ibv);
-	struct mminfo offer = { 0 };
-	struct modify_srq cmd = { .rxe.mmap_info_addr = (uintptr_t)&offer };
+	struct mminfo offer = {0};
+	struct modify_srq cmd = {.rxe.mmap_info_addr = (uintptr_t)&offer};
 	int ret;
 
 	/* The kernel moves what is posted to a ring of the new size: nobody may post meanwhile. */
@@ -76,7 +78,8 @@ int rxe_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int attr_mask
 	ret = ibv_cmd_modify_srq(ibv, attr, attr_mask, &cmd.core, sizeof(cmd));
 	if (!ret && attr_mask & IBV_SRQ_MAX_WR) {
 		rxe_ring_unmap(&srq->ring);
-		ret = -rxe_ring_map(&srq->ring, ibv->context->cmd_fd, &offer, recv_wqe_size(srq->max_sge));
+		ret = -rxe_ring_map(&srq->ring, ibv->context->cmd_fd, &offer,
+				    recv_wqe_size(srq->max_sge));
 	}
 
 	pthread_spin_unlock(&srq->lock);

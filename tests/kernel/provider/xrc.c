@@ -37,8 +37,8 @@ static int rxe_close_xrc_domain(struct ibv_xrc_domain *domain)
 }
 
 /* A device without XRC has no answer to CREATE_XRC_SRQ from which a queue could be mapped. */
-static struct ibv_srq *rxe_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *domain, struct ibv_cq *cq,
-					  struct ibv_srq_init_attr *attr)
+static struct ibv_srq *rxe_create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *domain,
+					  struct ibv_cq *cq, struct ibv_srq_init_attr *attr)
 {
 	(void)pd, (void)domain, (void)cq, (void)attr;
 	errno = ENOSYS;
