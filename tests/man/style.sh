@@ -21,7 +21,6 @@ tree=$tmp/tree
 mkdir -p "$tree/scripts" "$tree/softhca/device" "$tree/build" "$tree/bin"
 cp "$top_srcdir/scripts/style" "$tree/scripts/"
 cp "$top_srcdir/.clang-format" "$tree/"
-echo softhca/device/good.c >"$tree/scripts/style.formatted"
 : >"$tree/build/config.h"
 printf '#!/bin/sh\necho good\n' >"$tree/scripts/good"
 printf 'int good(void);\nint good(void)\n{\n\treturn 0;\n}\n' >"$tree/softhca/device/good.c"
