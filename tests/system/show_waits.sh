@@ -15,6 +15,8 @@ fi
 situation() {
 	"$SOFTHCA" start --kernel ofed lab >/dev/null || exit 1
 	daemon=$(cat "$SOFTHCA_DIR/softhca/lab/pid")
+	# The shell empties the file only when the program is about to begin.
+	: >"$tmp/out"
 	ours "$SOFTHCA" run --instance lab -- "$PROGRAMS/waits" "$1" >"$tmp/out" 2>"$tmp/err" &
 	program=$!
 	until_true grep -q peer= "$tmp/out" || { cat "$tmp/err"; exit 1; }
