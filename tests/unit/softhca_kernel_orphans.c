@@ -249,6 +249,7 @@ static void stopped_in_recovery(void **state)
 	assert_int_equal(status, 0);
 	assert_true(freed_by_loop(s, w.lock[CQ_LOCK]));
 	end_loop(s);
+	proc_detach(&w.t->k, p);
 	unmake(&w);
 }
 

@@ -474,6 +474,12 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(scenario) / sizeof(scenario[0]); i++) {
 		if (argc > 1 && strcmp(argv[1], scenario[i].name))
 			continue;
+		/*
+		 * There the region is private before the thread begins, in more than one mapping,
+		 * and mremap() moves one mapping only.
+		 */
+		if (SANITIZED && scenario[i].fn == moves_beside_a_thread)
+			continue;
 		printf("# %s\n", scenario[i].name);
 		fflush(stdout);
 		join(spawn(scenario[i].fn, scenario[i].arg));
