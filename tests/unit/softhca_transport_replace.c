@@ -210,9 +210,9 @@ static void replace_at(const struct play *play, unsigned int at, unsigned int re
  * instructions long: POINTS=100000 in the environment tries each point, which takes many minutes.
  */
 #ifdef __SANITIZE_ADDRESS__
-#define POINTS_QUICK 6
+#define POINTS_QUICK 4
 #else
-#define POINTS_QUICK 24
+#define POINTS_QUICK 12
 #endif
 
 static unsigned int points_apart(unsigned int n)
