@@ -308,6 +308,10 @@ int shim_trap_install(void)
 
 #else
 
+#include <stdint.h>
+
+#include "trap.h"
+
 int shim_trap_install(void)
 {
 	return 0;
