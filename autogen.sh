@@ -1,8 +1,18 @@
 #!/bin/sh
-# Makes configure and the Makefile.in files, here and in libmlx4/.
+# Makes configure and the Makefile.in files, here, in libmlx4/ and in librdmacm/. Until all are made there is a file
+# config/autogen.unfinished, by which scripts/build knows a run that was interrupted.
 set -e
 cd "$(dirname "$0")"
-for dir in . libmlx4; do
-	mkdir -p "$dir/config"
-	(cd "$dir" && autoreconf --force --install)
+for need in autoreconf:autoconf automake:automake libtoolize:libtool; do
+	command -v "${need%:*}" >/dev/null || {
+		echo "$0: ${need%:*} is missing. Install it: Debian or RPM package ${need#*:}" >&2
+		exit 1
+	}
 done
+mkdir -p config
+: >config/autogen.unfinished
+for dir in . libmlx4 librdmacm; do
+	mkdir -p "$dir/config"
+	(cd "$dir" && rm -rf autom4te.cache && autoreconf --force --install)
+done
+rm config/autogen.unfinished

@@ -1,0 +1,652 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * librspreload.so: LD_PRELOAD makes the sockets of a program rsockets. Each call that has such a number
+ * goes to the rsocket, every other one to the library behind. A thread that is inside librdmacm gets
+ * plain sockets, which rsockets use themselves.
+ */
+
+#define _GNU_SOURCE
+/* With it the C library's headers define some of these names, too. */
+#undef _FORTIFY_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/select.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <rdma/rsocket.h>
+
+#include "preload.h"
+
+static __thread unsigned int inside;
+/* Of a thread in ppoll() or pselect(): the signals that its sleep inside librdmacm blocks. */
+static __thread const sigset_t *asleep_with;
+
+/* real(name) is the call behind this library. Looked up at each use until it is known. */
+static void *next(void **known, const char *name)
+{
+	void *f = __atomic_load_n(known, __ATOMIC_RELAXED);
+
+	if (!f) {
+		f = dlsym(RTLD_NEXT, name);
+		if (!f)
+			abort();
+		__atomic_store_n(known, f, __ATOMIC_RELAXED);
+	}
+	return f;
+}
+
+#define REAL(name)                                                                                 \
+	({                                                                                         \
+		static void *known_;                                                               \
+		(__typeof__(name) *)next(&known_, #name);                                          \
+	})
+
+/* What librdmacm calls by the names of this file is not the program's. */
+#define IN(call)                                                                                   \
+	({                                                                                         \
+		__typeof__(call) ret_;                                                             \
+		inside++;                                                                          \
+		ret_ = (call);                                                                     \
+		inside--;                                                                          \
+		ret_;                                                                              \
+	})
+
+/* ---- Life ---- */
+
+static int add(int rs, int domain, int type, int protocol)
+{
+	struct pl_socket *made = calloc(1, sizeof(*made));
+	int fd, saved;
+
+	if (!made) {
+		rclose(rs);
+		errno = ENOMEM;
+		return -1;
+	}
+	made->rs = rs;
+	made->domain = domain;
+	made->type = type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
+	made->protocol = protocol;
+	fd = pl_add(made);
+	if (fd < 0) {
+		saved = errno;
+		rclose(rs);
+		free(made);
+		errno = saved;
+	}
+	return fd;
+}
+
+PUBLIC int socket(int domain, int type, int protocol)
+{
+	int rs;
+
+	/* The device is the parent's. */
+	if (inside || pl_is_child() || !pl_wanted(domain, type, protocol))
+		return REAL(socket)(domain, type, protocol);
+	rs = IN(rsocket(domain, type, protocol));
+	/* Without a device the program has its socket all the same. */
+	if (rs < 0)
+		return REAL(socket)(domain, type, protocol);
+	pl_set_options(rs);
+	return add(rs, domain, type, protocol);
+}
+
+int pl_close_real(int fd)
+{
+	return REAL(close)(fd);
+}
+
+static int forget(int fd)
+{
+	struct pl_socket *last = pl_remove(fd);
+	int ret = 0;
+
+	if (last) {
+		if (last->rs != PL_OF_PARENT)
+			ret = IN(rclose(last->rs));
+		free(last);
+	}
+	return ret;
+}
+
+PUBLIC int close(int fd)
+{
+	struct pl_socket *known = pl_find(fd);
+	int ret;
+
+	if (!known || pl_is_borrowed(known))
+		return REAL(close)(fd);
+	ret = forget(fd);
+	REAL(close)(fd);
+	return ret;
+}
+
+PUBLIC int dup(int oldfd)
+{
+	struct pl_socket *old = pl_find(oldfd);
+	int ret = REAL(dup)(oldfd);
+
+	return ret < 0 || !old || pl_is_borrowed(old) ? ret : pl_share(ret, old);
+}
+
+/* The kernel has made newfd a copy of oldfd. */
+static int copied(int oldfd, int newfd)
+{
+	struct pl_socket *old = pl_find(oldfd), *known = pl_find(newfd);
+
+	if ((old && pl_is_borrowed(old)) || (known && pl_is_borrowed(known)))
+		return newfd;
+	if (known)
+		forget(newfd);
+	return old ? pl_share(newfd, old) : newfd;
+}
+
+PUBLIC int dup2(int oldfd, int newfd)
+{
+	int ret = REAL(dup2)(oldfd, newfd);
+
+	return ret < 0 || oldfd == newfd ? ret : copied(oldfd, newfd);
+}
+
+PUBLIC int dup3(int oldfd, int newfd, int flags)
+{
+	int ret = REAL(dup3)(oldfd, newfd, flags);
+
+	return ret < 0 ? ret : copied(oldfd, newfd);
+}
+
+/* ---- Connections ---- */
+
+PUBLIC int bind(int fd, const struct sockaddr *addr, socklen_t addrlen)
+{
+	int rs = pl_get(fd);
+
+	return rs < 0 ? REAL(bind)(fd, addr, addrlen) : IN(rbind(rs, addr, addrlen));
+}
+
+PUBLIC int listen(int fd, int backlog)
+{
+	int rs = pl_get(fd);
+
+	return rs < 0 ? REAL(listen)(fd, backlog) : IN(rlisten(rs, backlog));
+}
+
+PUBLIC int accept(int fd, struct sockaddr *addr, socklen_t *addrlen)
+{
+	struct pl_socket *listener = pl_find(fd);
+	int rs;
+
+	if (!listener)
+		return REAL(accept)(fd, addr, addrlen);
+	rs = IN(raccept(listener->rs, addr, addrlen));
+	return rs < 0 ? rs : add(rs, listener->domain, listener->type, listener->protocol);
+}
+
+PUBLIC int accept4(int fd, struct sockaddr *addr, socklen_t *addrlen, int flags)
+{
+	struct pl_socket *listener = pl_find(fd);
+	int rs;
+
+	if (!listener)
+		return REAL(accept4)(fd, addr, addrlen, flags);
+	if (flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) {
+		errno = EINVAL;
+		return -1;
+	}
+	rs = IN(raccept(listener->rs, addr, addrlen));
+	if (rs < 0)
+		return rs;
+	(void)IN(rfcntl(rs, F_SETFL, flags & SOCK_NONBLOCK ? O_NONBLOCK : 0));
+	return add(rs, listener->domain, listener->type, listener->protocol);
+}
+
+/* The peer cannot be reached by RDMA: makes the number a plain socket's. */
+static int become_plain(int fd, const struct pl_socket *old)
+{
+	int flags = IN(rfcntl(old->rs, F_GETFL)), plain;
+
+	if (old->refs > 1)
+		return -1;
+	plain = REAL(socket)(old->domain, old->type | (flags & O_NONBLOCK), old->protocol);
+	if (plain < 0)
+		return -1;
+	forget(fd);
+	if (REAL(dup2)(plain, fd) < 0) {
+		REAL(close)(plain);
+		return -1;
+	}
+	REAL(close)(plain);
+	return 0;
+}
+
+PUBLIC int connect(int fd, const struct sockaddr *addr, socklen_t addrlen)
+{
+	struct pl_socket *known = pl_find(fd);
+	int ret, saved;
+
+	if (!known)
+		return REAL(connect)(fd, addr, addrlen);
+	ret = IN(rconnect(known->rs, addr, addrlen));
+	saved = errno;
+	if (ret && known->type == SOCK_STREAM &&
+	    (saved == ENODEV || saved == ENETUNREACH || saved == EHOSTUNREACH ||
+	     saved == EADDRNOTAVAIL || saved == ECONNREFUSED || saved == ETIMEDOUT) &&
+	    !become_plain(fd, known))
+		return REAL(connect)(fd, addr, addrlen);
+	errno = saved;
+	return ret;
+}
+
+PUBLIC int shutdown(int fd, int how)
+{
+	int rs = pl_get(fd);
+
+	return rs < 0 ? REAL(shutdown)(fd, how) : IN(rshutdown(rs, how));
+}
+
+/* ---- Data ---- */
+
+PUBLIC ssize_t recv(int fd, void *buf, size_t len, int flags)
+{
+	int rs = pl_get(fd);
+
+	return rs < 0 ? REAL(recv)(fd, buf, len, flags) : IN(rrecv(rs, buf, len, flags));
+}
+
+PUBLIC ssize_t recvfrom(int fd, void *buf, size_t len, int flags, struct sockaddr *addr,
+			socklen_t *addrlen)
+{
+	int rs = pl_get(fd);
+
+	return rs < 0 ? REAL(recvfrom)(fd, buf, len, flags, addr, addrlen)
+		      : IN(rrecvfrom(rs, buf, len, flags, addr, addrlen));
+}
+
+PUBLIC ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	int rs = pl_get(fd);
+
+	return rs < 0 ? REAL(recvmsg)(fd, msg, flags) : IN(rrecvmsg(rs, msg, flags));
+}
+
+PUBLIC ssize_t read(int fd, void *buf, size_t count)
+{
+	int rs = pl_get(fd);
+
+	return rs < 0 ? REAL(read)(fd, buf, count) : IN(rread(rs, buf, count));
+}
+
+PUBLIC ssize_t readv(int fd, const struct iovec *iov, int iovcnt)
+{
+	int rs = pl_get(fd);
+
+	return rs < 0 ? REAL(readv)(fd, iov, iovcnt) : IN(rreadv(rs, iov, iovcnt));
+}
+
+PUBLIC ssize_t send(int fd, const void *buf, size_t len, int flags)
+{
+	int rs = pl_get(fd);
+
+	return rs < 0 ? REAL(send)(fd, buf, len, flags) : IN(rsend(rs, buf, len, flags));
+}
+
+PUBLIC ssize_t sendto(int fd, const void *buf, size_t len, int flags, const struct sockaddr *addr,
+		      socklen_t addrlen)
+{
+	int rs = pl_get(fd);
+	ssize_t ret;
+
+	if (rs < 0)
+		return REAL(sendto)(fd, buf, len, flags, addr, addrlen);
+	ret = IN(rsendto(rs, buf, len, flags, addr, addrlen));
+	return ret;
+}
+
+PUBLIC ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	int rs = pl_get(fd);
+
+	return rs < 0 ? REAL(sendmsg)(fd, msg, flags) : IN(rsendmsg(rs, msg, flags));
+}
+
+PUBLIC ssize_t write(int fd, const void *buf, size_t count)
+{
+	int rs = pl_get(fd);
+
+	return rs < 0 ? REAL(write)(fd, buf, count) : IN(rwrite(rs, buf, count));
+}
+
+PUBLIC ssize_t writev(int fd, const struct iovec *iov, int iovcnt)
+{
+	int rs = pl_get(fd);
+
+	return rs < 0 ? REAL(writev)(fd, iov, iovcnt) : IN(rwritev(rs, iov, iovcnt));
+}
+
+/* From the file's pages into the ring: no more copies than for data of the program's. */
+static ssize_t send_file(int rs, int in_fd, off64_t *offset, size_t count)
+{
+	off64_t at = offset ? *offset : lseek64(in_fd, 0, SEEK_CUR), page;
+	struct stat64 info;
+	ssize_t ret;
+	void *map;
+
+	if (at < 0 || fstat64(in_fd, &info))
+		return -1;
+	if (at >= info.st_size)
+		return 0;
+	if (count > (uint64_t)(info.st_size - at))
+		count = (size_t)(info.st_size - at);
+	page = at & ~((off64_t)sysconf(_SC_PAGESIZE) - 1);
+	map = mmap64(NULL, count + (size_t)(at - page), PROT_READ, MAP_SHARED, in_fd, page);
+	if (map == MAP_FAILED)
+		return -1;
+	ret = IN(rwrite(rs, (uint8_t *)map + (at - page), count));
+	munmap(map, count + (size_t)(at - page));
+	if (ret > 0 && offset)
+		*offset = at + ret;
+	else if (ret > 0)
+		lseek64(in_fd, at + ret, SEEK_SET);
+	return ret;
+}
+
+PUBLIC ssize_t sendfile(int out_fd, int in_fd, off_t *offset, size_t count)
+{
+	off64_t at = offset ? *offset : 0;
+	int rs = pl_get(out_fd);
+	ssize_t ret;
+
+	if (rs < 0)
+		return REAL(sendfile)(out_fd, in_fd, offset, count);
+	ret = send_file(rs, in_fd, offset ? &at : NULL, count);
+	if (ret > 0 && offset)
+		*offset = (off_t)at;
+	return ret;
+}
+
+/* What programs with 64-bit file offsets call. */
+PUBLIC ssize_t sendfile64(int out_fd, int in_fd, off64_t *offset, size_t count)
+{
+	int rs = pl_get(out_fd);
+
+	return rs < 0 ? REAL(sendfile64)(out_fd, in_fd, offset, count)
+		      : send_file(rs, in_fd, offset, count);
+}
+
+/* ---- Waiting ---- */
+
+static bool has_rsocket(const struct pollfd *fds, nfds_t nfds)
+{
+	nfds_t i;
+
+	for (i = 0; i < nfds; i++)
+		if (pl_get(fds[i].fd) >= 0)
+			return true;
+	return false;
+}
+
+static int poll_rsockets(struct pollfd *fds, nfds_t nfds, int timeout)
+{
+	struct pollfd few[16], *own = few;
+	nfds_t i;
+	int ret;
+
+	if (nfds > sizeof(few) / sizeof(few[0])) {
+		own = malloc(nfds * sizeof(*own));
+		if (!own) {
+			errno = ENOMEM;
+			return -1;
+		}
+	}
+	for (i = 0; i < nfds; i++) {
+		int rs = pl_get(fds[i].fd);
+
+		own[i] = fds[i];
+		if (rs >= 0)
+			own[i].fd = rs;
+	}
+	ret = IN(rpoll(own, nfds, timeout));
+	for (i = 0; ret >= 0 && i < nfds; i++)
+		fds[i].revents = own[i].revents;
+	if (own != few)
+		free(own);
+	return ret;
+}
+
+/*
+ * A sleep of librdmacm for ppoll() or pselect(): signals end it that they let through. Their handlers
+ * are the program's, which is not inside librdmacm.
+ */
+static int sleep_inside(struct pollfd *fds, nfds_t nfds, int timeout)
+{
+	struct timespec left = {timeout / 1000, timeout % 1000 * 1000000L};
+	const sigset_t *mask = asleep_with;
+	unsigned int was = inside;
+	int ret;
+
+	asleep_with = NULL;
+	inside = 0;
+	ret = REAL(ppoll)(fds, nfds, timeout < 0 ? NULL : &left, mask);
+	inside = was;
+	asleep_with = mask;
+	return ret;
+}
+
+/* What ppoll() and pselect() return that found nothing: a signal that the mask lets through ends them. */
+static int after_nothing(const sigset_t *mask)
+{
+	const struct timespec none = {0};
+
+	return mask ? REAL(ppoll)(NULL, 0, &none, mask) : 0;
+}
+
+PUBLIC int poll(struct pollfd *fds, nfds_t nfds, int timeout)
+{
+	/* A look does not sleep: librdmacm may hold locks then, and would not see that a signal came. */
+	if (inside && asleep_with && timeout)
+		return sleep_inside(fds, nfds, timeout);
+	return inside || !has_rsocket(fds, nfds) ? REAL(poll)(fds, nfds, timeout)
+						 : poll_rsockets(fds, nfds, timeout);
+}
+
+/* Rounded up; -1: for ever, -2: not a time. */
+static int milliseconds(const struct timespec *timeout)
+{
+	if (!timeout)
+		return -1;
+	if (timeout->tv_sec < 0 || timeout->tv_nsec < 0 || timeout->tv_nsec > 999999999)
+		return -2;
+	if (timeout->tv_sec >= INT_MAX / 1000)
+		return INT_MAX;
+	return (int)timeout->tv_sec * 1000 + (int)((timeout->tv_nsec + 999999) / 1000000);
+}
+
+PUBLIC int ppoll(struct pollfd *fds, nfds_t nfds, const struct timespec *timeout,
+		 const sigset_t *mask)
+{
+	int ms = milliseconds(timeout), ret;
+
+	if (inside || ms == -2 || !has_rsocket(fds, nfds))
+		return REAL(ppoll)(fds, nfds, timeout, mask);
+	asleep_with = mask;
+	ret = poll_rsockets(fds, nfds, ms);
+	asleep_with = NULL;
+	return ret ? ret : after_nothing(mask);
+}
+
+/* Between the program's numbers and those of the library. */
+static int translate(int nfds, fd_set *from, fd_set *to)
+{
+	int fd, rs, top = 0;
+
+	FD_ZERO(to);
+	for (fd = 0; from && fd < nfds; fd++) {
+		if (!FD_ISSET(fd, from))
+			continue;
+		rs = pl_get(fd);
+		if (rs < 0)
+			rs = fd;
+		if (rs >= FD_SETSIZE)
+			return -1;
+		FD_SET(rs, to);
+		if (rs >= top)
+			top = rs + 1;
+	}
+	return top;
+}
+
+static void translate_back(int nfds, fd_set *to, const fd_set *from)
+{
+	int fd, rs;
+
+	for (fd = 0; to && fd < nfds; fd++) {
+		rs = pl_get(fd);
+		if (!FD_ISSET(rs < 0 ? fd : rs, from))
+			FD_CLR(fd, to);
+	}
+}
+
+static bool sets_rsocket(int nfds, fd_set *sets[3])
+{
+	int fd, i;
+
+	for (fd = 0; fd < nfds && fd < FD_SETSIZE; fd++)
+		for (i = 0; i < 3; i++)
+			if (sets[i] && FD_ISSET(fd, sets[i]) && pl_get(fd) >= 0)
+				return nfds <= FD_SETSIZE;
+	return false;
+}
+
+static int select_rsockets(int nfds, fd_set *theirs[3], struct timeval *timeout)
+{
+	fd_set ours[3];
+	int top = 0, i, n, ret;
+
+	for (i = 0; i < 3; i++) {
+		n = translate(nfds, theirs[i], &ours[i]);
+		if (n < 0) {
+			errno = EINVAL;
+			return -1;
+		}
+		if (n > top)
+			top = n;
+	}
+	ret = IN(rselect(top, &ours[0], &ours[1], &ours[2], timeout));
+	for (i = 0; ret >= 0 && i < 3; i++)
+		translate_back(nfds, theirs[i], &ours[i]);
+	return ret;
+}
+
+PUBLIC int select(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfds,
+		  struct timeval *timeout)
+{
+	fd_set *sets[3] = {readfds, writefds, exceptfds};
+
+	return inside || !sets_rsocket(nfds, sets)
+		       ? REAL(select)(nfds, readfds, writefds, exceptfds, timeout)
+		       : select_rsockets(nfds, sets, timeout);
+}
+
+PUBLIC int pselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfds,
+		   const struct timespec *timeout, const sigset_t *mask)
+{
+	fd_set *sets[3] = {readfds, writefds, exceptfds};
+	struct timeval left;
+	int ret;
+
+	if (inside || milliseconds(timeout) == -2 || !sets_rsocket(nfds, sets))
+		return REAL(pselect)(nfds, readfds, writefds, exceptfds, timeout, mask);
+	if (timeout)
+		left = (struct timeval){timeout->tv_sec, timeout->tv_nsec / 1000};
+	asleep_with = mask;
+	ret = select_rsockets(nfds, sets, timeout ? &left : NULL);
+	asleep_with = NULL;
+	return ret ? ret : after_nothing(mask);
+}
+
+/* ---- Names and options ---- */
+
+PUBLIC int getpeername(int fd, struct sockaddr *addr, socklen_t *addrlen)
+{
+	int rs = pl_get(fd);
+
+	return rs < 0 ? REAL(getpeername)(fd, addr, addrlen) : IN(rgetpeername(rs, addr, addrlen));
+}
+
+PUBLIC int getsockname(int fd, struct sockaddr *addr, socklen_t *addrlen)
+{
+	int rs = pl_get(fd);
+
+	return rs < 0 ? REAL(getsockname)(fd, addr, addrlen) : IN(rgetsockname(rs, addr, addrlen));
+}
+
+PUBLIC int setsockopt(int fd, int level, int optname, const void *optval, socklen_t optlen)
+{
+	int rs = pl_get(fd);
+
+	return rs < 0 ? REAL(setsockopt)(fd, level, optname, optval, optlen)
+		      : IN(rsetsockopt(rs, level, optname, optval, optlen));
+}
+
+PUBLIC int getsockopt(int fd, int level, int optname, void *optval, socklen_t *optlen)
+{
+	int rs = pl_get(fd);
+
+	return rs < 0 ? REAL(getsockopt)(fd, level, optname, optval, optlen)
+		      : IN(rgetsockopt(rs, level, optname, optval, optlen));
+}
+
+static int control(int fd, int cmd, long arg)
+{
+	struct pl_socket *known = pl_find(fd);
+	int made;
+
+	switch (cmd) {
+	case F_GETFL:
+	case F_SETFL:
+		return IN(rfcntl(known->rs, cmd, arg));
+	case F_DUPFD:
+	case F_DUPFD_CLOEXEC:
+		made = REAL(fcntl)(fd, cmd, arg);
+		return made < 0 ? made : pl_share(made, known);
+	default:
+		/* Flags of the number itself */
+		return REAL(fcntl)(fd, cmd, arg);
+	}
+}
+
+PUBLIC int fcntl(int fd, int cmd, ...)
+{
+	va_list args;
+	long arg;
+
+	va_start(args, cmd);
+	arg = va_arg(args, long);
+	va_end(args);
+	return pl_find(fd) ? control(fd, cmd, arg) : REAL(fcntl)(fd, cmd, arg);
+}
+
+/* What programs with 64-bit file offsets call. */
+PUBLIC int fcntl64(int fd, int cmd, ...)
+{
+	va_list args;
+	long arg;
+
+	va_start(args, cmd);
+	arg = va_arg(args, long);
+	va_end(args);
+	return pl_find(fd) ? control(fd, cmd, arg) : REAL(fcntl)(fd, cmd, arg);
+}

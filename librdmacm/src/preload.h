@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* What the files of librspreload.so share: preload*.c. The program gets numbers of its own for
+ * rsockets: a descriptor of /dev/null each, so that the kernel gives the number to nobody else. */
+#ifndef PRELOAD_H
+#define PRELOAD_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define PUBLIC __attribute__((visibility("default")))
+
+/* In place of the rsocket of a parent: no call takes it. */
+enum { PL_OF_PARENT = INT_MAX };
+
+/* One rsocket; dup2() makes several numbers of it. */
+struct pl_socket {
+	int rs;
+	pid_t pid;
+	int domain, type, protocol;
+	unsigned int refs;
+};
+
+/* ---- Numbers (preload_fd.c) ---- */
+
+/* The rsocket behind a number, or -1: the number is the system's. */
+int pl_get(int fd);
+struct pl_socket *pl_find(int fd);
+/* Whether another process has made it, with which this one shares its memory until it executes a
+ * program, as after vfork(): it may not change the numbers. */
+bool pl_is_borrowed(const struct pl_socket *socket);
+/* Whether this is a child of a process that had rsockets. */
+bool pl_is_child(void);
+/* A new number for the socket; -1 and errno. */
+int pl_add(struct pl_socket *socket);
+/* Gives this number, which the caller has made, to the socket too. */
+int pl_share(int fd, struct pl_socket *socket);
+/* Takes the number away. The socket, if this was its last number; else NULL. */
+struct pl_socket *pl_remove(int fd);
+
+/* ---- Which sockets (preload_config.c) ---- */
+
+bool pl_wanted(int domain, int type, int protocol);
+/* Options for each new rsocket, from the environment. */
+void pl_set_options(int rs);
+
+/* ---- The calls behind (preload.c) ---- */
+
+/* close(), of the library behind */
+int pl_close_real(int fd);
+
+#endif

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What the files of datagram rsockets share: rsocket_dgram*.c. Such an rsocket is a UDP socket, which
+ * has its number and its addresses, and a UD QP for each port of a device that datagrams take.
+ *
+ * The first datagram to an address goes by UDP, behind struct ds_udp_header, which tells the number of
+ * the sender's QP. The receiver answers with its own in a header without data. From then on datagrams
+ * go from QP to QP behind struct ds_header. All fields are in network order.
+ *
+ * rs->lock protects everything. Unlike that of a stream it is held while an address is resolved.
+ */
+#ifndef RS_DGRAM_H
+#define RS_DGRAM_H
+
+#include <netinet/in.h>
+
+#include "rs.h"
+
+enum { DS_TAG = 0x55555555, DS_GRH = 40, DS_BATCH = 16, DS_PIECES = 1000 };
+
+struct ds_udp_header {
+	uint32_t tag;
+	uint8_t version; /* 4, 6: the address */
+	uint8_t op;	 /* RS_DATA, RS_CONTROL */
+	uint8_t length;	 /* of the header: 16, 28 */
+	uint8_t reserved;
+	uint32_t qpn; /* in the lower 24 bits */
+	union {
+		uint32_t ipv4;
+		uint8_t ipv6[16];
+	} addr; /* where the datagram was sent to */
+};
+_Static_assert(sizeof(struct ds_udp_header) == 28, "the header in UDP");
+
+struct ds_header {
+	uint8_t version;
+	uint8_t length; /* of the header: 8, 24 */
+	uint16_t port;	/* with the address: the sender's */
+	union {
+		uint32_t ipv4;
+		struct {
+			uint32_t flowinfo;
+			uint8_t addr[16];
+		} ipv6;
+	} addr;
+};
+_Static_assert(sizeof(struct ds_header) == 24, "the header between QPs");
+
+union ds_addr {
+	struct sockaddr sa;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+/* A QP of one port. Slots of memory, of which each takes a datagram. */
+struct ds_qp {
+	struct rdma_cm_id *id; /* holds device and QP */
+	struct ibv_comp_channel *comp;
+	struct ibv_cq *cq;
+	bool armed;
+	unsigned int events;
+	struct rs_memory recv_mem, send_mem;
+	uint32_t mtu, inline_max;
+	uint32_t recv_slots, send_slots;
+	uint32_t sq_pos, sq_done, sq_signaled;
+	struct {
+		uint32_t slot, length;
+	} * ready; /* arrived, not read */
+	uint32_t ready_head, ready_tail;
+	struct ds_qp *next;
+};
+
+/* Another rsocket that datagrams go to. */
+struct ds_peer {
+	union ds_addr addr, source;
+	struct ds_qp *qp;
+	struct ibv_ah *ah;
+	uint32_t qpn; /* 0: not known yet */
+	struct ds_header header;
+	struct ds_peer *next;
+};
+
+/* A datagram that came by UDP */
+struct ds_datagram {
+	union ds_addr from;
+	size_t length;
+	struct ds_datagram *next;
+	uint8_t data[];
+};
+
+struct ds {
+	int events; /* epoll: the UDP socket and the channels of the QPs */
+	bool connected;
+	union ds_addr peer; /* of rconnect() */
+	struct ds_qp *qps;
+	struct ds_peer *peers; /* the last used first */
+	struct ds_datagram *first, **end;
+	size_t waiting; /* bytes in this list */
+};
+
+static inline socklen_t ds_addr_len(const union ds_addr *addr)
+{
+	return addr->sa.sa_family == AF_INET ? sizeof(addr->v4) : sizeof(addr->v6);
+}
+
+bool ds_same_addr(const union ds_addr *a, const union ds_addr *b);
+/*
+ * An IPv6 socket has its IPv4 peers under mapped addresses, ::ffff:a.b.c.d. rdma_cm knows no such
+ * addresses, and what is sent does not have them either: there they are IPv4's.
+ */
+bool ds_is_mapped(const union ds_addr *addr);
+/* As rdma_cm and messages have it: a mapped address as that of IPv4, others as they are. */
+void ds_unmap(union ds_addr *addr);
+/* As a socket of the domain has it. */
+void ds_map(union ds_addr *addr, int domain);
+
+/* ---- Queues (rsocket_dgram_queue.c) ---- */
+
+/* The QP of the port that an id was resolved to; makes one, which takes the id over (*id is NULL then). */
+int ds_get_qp(struct rs *rs, struct rdma_cm_id **id, struct ds_qp **qp);
+void ds_free_qps(struct rs *rs);
+/* Takes completions. True if there were any. */
+bool ds_poll_qp(struct ds_qp *qp);
+int ds_post_receive(struct ds_qp *qp, uint32_t slot);
+
+static inline uint8_t *ds_slot(const struct ds_qp *qp, uint32_t slot)
+{
+	return (uint8_t *)qp->recv_mem.at + (size_t)slot * (DS_GRH + qp->mtu);
+}
+
+/* ---- Peers (rsocket_dgram_peer.c) ---- */
+
+/* The peer of this address, with a QP and an address handle to it. */
+int ds_get_peer(struct rs *rs, const union ds_addr *addr, struct ds_peer **peer);
+void ds_free_peers(struct rs *rs);
+/* Sends by UDP, with the number of the QP. */
+ssize_t ds_send_udp(struct rs *rs, const struct ds_peer *peer, uint8_t op, const struct iovec *iov,
+		    size_t n);
+/* Takes what has come by UDP. True if there was any. */
+bool ds_take_udp(struct rs *rs);
+
+#endif

@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* How datagram rsockets find each other's QPs: by headers in UDP, which is read whenever the program
+ * calls. An address is resolved to a device and a path once. */
+
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rs_dgram.h"
+
+enum { UDP_MAX = 65536 };
+
+bool ds_same_addr(const union ds_addr *a, const union ds_addr *b)
+{
+	if (a->sa.sa_family != b->sa.sa_family)
+		return false;
+	if (a->sa.sa_family == AF_INET)
+		return a->v4.sin_port == b->v4.sin_port &&
+		       a->v4.sin_addr.s_addr == b->v4.sin_addr.s_addr;
+	return a->v6.sin6_port == b->v6.sin6_port &&
+	       !memcmp(&a->v6.sin6_addr, &b->v6.sin6_addr, sizeof(a->v6.sin6_addr));
+}
+
+bool ds_is_mapped(const union ds_addr *addr)
+{
+	return addr->sa.sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&addr->v6.sin6_addr);
+}
+
+void ds_unmap(union ds_addr *addr)
+{
+	struct sockaddr_in v4 = {.sin_family = AF_INET};
+
+	if (!ds_is_mapped(addr))
+		return;
+	v4.sin_port = addr->v6.sin6_port;
+	memcpy(&v4.sin_addr, addr->v6.sin6_addr.s6_addr + 12, sizeof(v4.sin_addr));
+	addr->v4 = v4;
+}
+
+void ds_map(union ds_addr *addr, int domain)
+{
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+
+	if (domain != AF_INET6 || addr->sa.sa_family != AF_INET)
+		return;
+	v6.sin6_port = addr->v4.sin_port;
+	v6.sin6_addr.s6_addr[10] = v6.sin6_addr.s6_addr[11] = 0xff;
+	memcpy(v6.sin6_addr.s6_addr + 12, &addr->v4.sin_addr, sizeof(addr->v4.sin_addr));
+	addr->v6 = v6;
+}
+
+static bool is_any(const union ds_addr *addr)
+{
+	if (addr->sa.sa_family == AF_INET)
+		return !addr->v4.sin_addr.s_addr;
+	return IN6_IS_ADDR_UNSPECIFIED(&addr->v6.sin6_addr);
+}
+
+static void set_port(union ds_addr *addr, uint16_t port)
+{
+	if (addr->sa.sa_family == AF_INET)
+		addr->v4.sin_port = port;
+	else
+		addr->v6.sin6_port = port;
+}
+
+/* The port that answers come to: the first datagram gives a socket one, if it has none. */
+static int own_port(const struct rs *rs, union ds_addr *own)
+{
+	socklen_t len = sizeof(*own);
+
+	if (getsockname(rs->fd, &own->sa, &len))
+		return -errno;
+	if (own->sa.sa_family == AF_INET ? own->v4.sin_port : own->v6.sin6_port)
+		return 0;
+	if (bind(rs->fd, &own->sa, ds_addr_len(own)))
+		return -errno;
+	len = sizeof(*own);
+	return getsockname(rs->fd, &own->sa, &len) ? -errno : 0;
+}
+
+/* An id resolved to the peer; of its own address *source, if the socket is bound to none. */
+static int resolve(const union ds_addr *to, union ds_addr *source, struct rdma_cm_id **result)
+{
+	union ds_addr dst = *to, src = *source;
+	struct rdma_cm_id *id;
+	int ret;
+
+	ds_unmap(&dst);
+	ds_unmap(&src);
+	if (rdma_create_id(NULL, &id, NULL, RDMA_PS_UDP))
+		return -errno;
+	/* The port of the UDP socket is not one of the connection manager's. */
+	set_port(&src, 0);
+	ret = rdma_resolve_addr(id, is_any(&src) ? NULL : &src.sa, &dst.sa, RS_RESOLVE_MS);
+	if (!ret)
+		ret = rdma_resolve_route(id, RS_RESOLVE_MS);
+	if (ret) {
+		ret = -errno;
+		rdma_destroy_id(id);
+		return ret;
+	}
+	if (is_any(source)) {
+		int domain = source->sa.sa_family;
+		uint16_t port = domain == AF_INET ? source->v4.sin_port : source->v6.sin6_port;
+
+		memcpy(source, rdma_get_local_addr(id), ds_addr_len(&dst));
+		ds_map(source, domain);
+		set_port(source, port);
+	}
+	*result = id;
+	return 0;
+}
+
+static int make_ah(struct ds_peer *peer, const struct ibv_sa_path_rec *path)
+{
+	struct ibv_ah_attr attr = {
+		.dlid = be16toh(path->dlid),
+		.sl = path->sl,
+		.src_path_bits = be16toh(path->slid) & 0x7f,
+		.static_rate = path->rate,
+		.port_num = peer->qp->id->port_num,
+	};
+	struct ibv_port_attr port;
+
+	/* LIDs of this port differ in as many bits as its LMC says. */
+	if (ibv_query_port(peer->qp->id->verbs, attr.port_num, &port))
+		return -EIO;
+	attr.src_path_bits &= (1U << port.lmc) - 1;
+	if (path->hop_limit > 1) {
+		attr.is_global = 1;
+		attr.grh.dgid = path->dgid;
+		attr.grh.flow_label = be32toh(path->flow_label);
+		attr.grh.hop_limit = path->hop_limit;
+		attr.grh.traffic_class = path->traffic_class;
+	}
+	errno = 0;
+	peer->ah = ibv_create_ah(peer->qp->id->pd, &attr);
+	return peer->ah ? 0 : errno ? -errno : -ENOMEM;
+}
+
+static void make_header(struct ds_peer *peer)
+{
+	struct ds_header *header = &peer->header;
+	union ds_addr source = peer->source;
+
+	ds_unmap(&source);
+	if (source.sa.sa_family == AF_INET) {
+		header->version = 4;
+		header->length = offsetof(struct ds_header, addr) + sizeof(header->addr.ipv4);
+		header->port = source.v4.sin_port;
+		header->addr.ipv4 = source.v4.sin_addr.s_addr;
+	} else {
+		header->version = 6;
+		header->length = sizeof(*header);
+		header->port = source.v6.sin6_port;
+		memcpy(header->addr.ipv6.addr, &source.v6.sin6_addr, 16);
+	}
+}
+
+static int make_peer(struct rs *rs, struct ds_peer *peer)
+{
+	struct ibv_sa_path_rec path;
+	struct rdma_cm_id *id;
+	int ret;
+
+	ret = own_port(rs, &peer->source);
+	if (!ret)
+		ret = resolve(&peer->addr, &peer->source, &id);
+	if (ret)
+		return ret;
+	path = *id->route.path_rec;
+	ret = ds_get_qp(rs, &id, &peer->qp);
+	if (!ret)
+		ret = make_ah(peer, &path);
+	if (id)
+		rdma_destroy_id(id);
+	make_header(peer);
+	return ret;
+}
+
+int ds_get_peer(struct rs *rs, const union ds_addr *addr, struct ds_peer **result)
+{
+	struct ds_peer **at = &rs->ds->peers, *peer;
+	int ret = 0;
+
+	while (*at && !ds_same_addr(&(*at)->addr, addr))
+		at = &(*at)->next;
+	peer = *at;
+	if (peer) {
+		*at = peer->next;
+	} else {
+		peer = calloc(1, sizeof(*peer));
+		if (!peer)
+			return -ENOMEM;
+		peer->addr = *addr;
+		ret = make_peer(rs, peer);
+	}
+	if (ret) {
+		free(peer);
+		return ret;
+	}
+	peer->next = rs->ds->peers;
+	rs->ds->peers = peer;
+	*result = peer;
+	return 0;
+}
+
+void ds_free_peers(struct rs *rs)
+{
+	struct ds_peer *peer;
+
+	while ((peer = rs->ds->peers)) {
+		rs->ds->peers = peer->next;
+		ibv_destroy_ah(peer->ah);
+		free(peer);
+	}
+}
+
+/* ---- UDP ---- */
+
+/* The datagram has the source that the peer can resolve, whatever the socket is bound to. */
+static void set_source(struct msghdr *msg, const union ds_addr *source)
+{
+	struct cmsghdr *cmsg = msg->msg_control;
+
+	if (source->sa.sa_family == AF_INET) {
+		struct in_pktinfo info = {.ipi_spec_dst = source->v4.sin_addr};
+
+		cmsg->cmsg_level = IPPROTO_IP;
+		cmsg->cmsg_type = IP_PKTINFO;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(info));
+		memcpy(CMSG_DATA(cmsg), &info, sizeof(info));
+		msg->msg_controllen = CMSG_SPACE(sizeof(info));
+	} else {
+		struct in6_pktinfo info = {.ipi6_addr = source->v6.sin6_addr};
+
+		cmsg->cmsg_level = IPPROTO_IPV6;
+		cmsg->cmsg_type = IPV6_PKTINFO;
+		cmsg->cmsg_len = CMSG_LEN(sizeof(info));
+		memcpy(CMSG_DATA(cmsg), &info, sizeof(info));
+		msg->msg_controllen = CMSG_SPACE(sizeof(info));
+	}
+}
+
+ssize_t ds_send_udp(struct rs *rs, const struct ds_peer *peer, uint8_t op, const struct iovec *iov,
+		    size_t n)
+{
+	struct ds_udp_header header = {.tag = htobe32(DS_TAG), .op = op};
+	union {
+		struct cmsghdr align;
+		uint8_t space[CMSG_SPACE(sizeof(struct in6_pktinfo))];
+	} control = {.space = {0}};
+	struct iovec all[n + 1];
+	struct msghdr msg = {
+		.msg_name = (void *)&peer->addr,
+		.msg_namelen = ds_addr_len(&peer->addr),
+		.msg_iov = all,
+		.msg_iovlen = n + 1,
+		.msg_control = &control,
+	};
+	union ds_addr to = peer->addr;
+	ssize_t ret;
+
+	ds_unmap(&to);
+	header.qpn = htobe32(peer->qp->id->qp->qp_num);
+	if (to.sa.sa_family == AF_INET) {
+		header.version = 4;
+		header.length = offsetof(struct ds_udp_header, addr) + sizeof(header.addr.ipv4);
+		header.addr.ipv4 = to.v4.sin_addr.s_addr;
+	} else {
+		header.version = 6;
+		header.length = sizeof(header);
+		memcpy(header.addr.ipv6, &to.v6.sin6_addr, 16);
+	}
+	all[0] = (struct iovec){.iov_base = &header, .iov_len = header.length};
+	if (n)
+		memcpy(&all[1], iov, n * sizeof(*iov));
+	set_source(&msg, &peer->source);
+	ret = sendmsg(rs->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return ret < 0 ? -errno : ret - header.length;
+}
+
+static void keep(struct ds *ds, const union ds_addr *from, const uint8_t *data, size_t length)
+{
+	struct ds_datagram *datagram = malloc(sizeof(*datagram) + length);
+
+	if (!datagram)
+		return;
+	datagram->from = *from;
+	datagram->length = length;
+	datagram->next = NULL;
+	memcpy(datagram->data, data, length);
+	*ds->end = datagram;
+	ds->end = &datagram->next;
+	ds->waiting += length;
+}
+
+static void take(struct rs *rs, const union ds_addr *from, const uint8_t *data, size_t length)
+{
+	size_t least = offsetof(struct ds_udp_header, addr);
+	struct ds_udp_header header;
+	struct ds_peer *peer;
+
+	if (length < least)
+		return;
+	memcpy(&header, data, least);
+	if (header.tag != htobe32(DS_TAG) || header.length < least || header.length > length)
+		return;
+	/* Without a way back the datagram still counts. */
+	if (!ds_get_peer(rs, from, &peer)) {
+		peer->qpn = be32toh(header.qpn) & 0xffffff;
+		if (header.op == RS_DATA)
+			ds_send_udp(rs, peer, RS_CONTROL, NULL, 0);
+	}
+	if (header.op == RS_DATA && rs->ds->waiting <= rs->options.recv_size)
+		keep(rs->ds, from, data + header.length, length - header.length);
+}
+
+bool ds_take_udp(struct rs *rs)
+{
+	uint8_t *data = NULL;
+	bool some = false;
+	union ds_addr from;
+	ssize_t length;
+
+	for (;;) {
+		socklen_t len = sizeof(from);
+
+		/* Most often there is nothing. */
+		length = recv(rs->fd, NULL, 0, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC);
+		if (length < 0)
+			break;
+		if (!data)
+			data = malloc(UDP_MAX);
+		if (!data)
+			break;
+		length = recvfrom(rs->fd, data, UDP_MAX, MSG_DONTWAIT, &from.sa, &len);
+		some = true;
+		if (length >= 0)
+			take(rs, &from, data, (size_t)length);
+	}
+	free(data);
+	return some;
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* From a number to its rsocket. Readers take no lock: a chunk, once there, stays. */
+
+#include "rs.h"
+
+enum { CHUNK = 1024, CHUNKS = 1024 };
+
+static struct rs **chunks[CHUNKS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct rs **entry(int fd)
+{
+	struct rs **chunk;
+
+	if (fd < 0 || fd >= CHUNK * CHUNKS)
+		return NULL;
+	chunk = __atomic_load_n(&chunks[fd / CHUNK], __ATOMIC_ACQUIRE);
+	return chunk ? &chunk[fd % CHUNK] : NULL;
+}
+
+int rs_set(int fd, struct rs *rs)
+{
+	struct rs **chunk;
+
+	if (fd < 0 || fd >= CHUNK * CHUNKS)
+		return -EMFILE;
+	pthread_mutex_lock(&lock);
+	chunk = chunks[fd / CHUNK];
+	if (!chunk) {
+		chunk = calloc(CHUNK, sizeof(struct rs *));
+		__atomic_store_n(&chunks[fd / CHUNK], chunk, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&lock);
+	if (!chunk)
+		return -ENOMEM;
+	__atomic_store_n(&chunk[fd % CHUNK], rs, __ATOMIC_RELEASE);
+	return 0;
+}
+
+void rs_clear(int fd)
+{
+	struct rs **at = entry(fd);
+
+	if (at)
+		__atomic_store_n(at, NULL, __ATOMIC_RELEASE);
+}
+
+struct rs *rs_get(int fd)
+{
+	struct rs **at = entry(fd);
+
+	return at ? __atomic_load_n(at, __ATOMIC_ACQUIRE) : NULL;
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * How calls sleep. Each thread that sleeps has an eventfd and stands in the lists of the rsockets that
+ * it sleeps for. Whoever takes from their queues, or changes them, writes to the eventfds: so no
+ * thread misses what another one has seen. rs->lock protects the list.
+ */
+
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rs.h"
+
+/* How long a program that never sleeps may not hear of its peer's end. */
+enum { LOOK_US = 10000 };
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+
+struct thread_fd {
+	int fd;
+	pid_t pid; /* a child must not share it with its parent */
+};
+
+static void end_thread(void *arg)
+{
+	struct thread_fd *own = arg;
+
+	close(own->fd);
+	free(own);
+}
+
+static void make_key(void)
+{
+	pthread_key_create(&key, end_thread);
+}
+
+int rs_thread_fd(void)
+{
+	struct thread_fd *own;
+	uint64_t count;
+
+	pthread_once(&once, make_key);
+	own = pthread_getspecific(key);
+	if (own && own->pid == getpid()) {
+		/* Of a wake-up that came too late */
+		if (read(own->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+			return -errno;
+		return own->fd;
+	}
+	if (own)
+		close(own->fd);
+	else
+		own = malloc(sizeof(*own));
+	if (!own)
+		return -ENOMEM;
+	own->pid = getpid();
+	own->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (own->fd < 0 || pthread_setspecific(key, own)) {
+		int ret = own->fd < 0 ? -errno : -ENOMEM;
+
+		if (own->fd >= 0)
+			close(own->fd);
+		pthread_setspecific(key, NULL);
+		free(own);
+		return ret;
+	}
+	return own->fd;
+}
+
+void rs_add_waiter(struct rs *rs, struct rs_waiter *waiter)
+{
+	waiter->next = rs->waiters;
+	rs->waiters = waiter;
+}
+
+void rs_remove_waiter(struct rs *rs, struct rs_waiter *waiter)
+{
+	struct rs_waiter **at = &rs->waiters;
+
+	while (*at && *at != waiter)
+		at = &(*at)->next;
+	if (*at)
+		*at = waiter->next;
+}
+
+void rs_wake(struct rs *rs)
+{
+	static const uint64_t one = 1;
+	struct rs_waiter *waiter;
+
+	for (waiter = rs->waiters; waiter; waiter = waiter->next)
+		if (write(waiter->fd, &one, sizeof(one)) < 0)
+			continue; /* full: it is readable */
+}
+
+int rs_poll_fds(const struct rs *rs, struct pollfd *fds)
+{
+	int n = 0;
+
+	if (rs->ds)
+		return ds_poll_fds(rs, fds);
+	if (rs->state == RS_NEW || rs->state == RS_FAILED)
+		return 0;
+	fds[n++] = (struct pollfd){.fd = rs->channel->fd, .events = POLLIN};
+	if (rs->state == RS_CONNECTED && !rs->broken)
+		fds[n++] = (struct pollfd){.fd = rs->comp->fd, .events = POLLIN};
+	return n;
+}
+
+void rs_advance(struct rs *rs, const struct pollfd *fds, int n)
+{
+	if (rs->ds) {
+		ds_advance(rs);
+		return;
+	}
+	if (n > 1 && fds[1].revents && rs->comp)
+		rs_drain(rs);
+	rs_poll_queue(rs);
+	if (n > 0 && fds[0].revents && rs->state != RS_LISTENING)
+		rs_progress(rs);
+}
+
+void rs_look_for_end(struct rs *rs)
+{
+	struct pollfd channel;
+	int64_t now;
+
+	if (rs->ds || rs->state != RS_CONNECTED || rs->heard_disconnect)
+		return;
+	now = rs_now_us();
+	if (now - rs->looked_us < LOOK_US)
+		return;
+	rs->looked_us = now;
+	channel = (struct pollfd){.fd = rs->channel->fd, .events = POLLIN};
+	if (poll(&channel, 1, 0) > 0)
+		rs_progress(rs);
+}
+
+int64_t rs_now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
+}
+
+int64_t rs_deadline(int timeout_ms)
+{
+	return timeout_ms < 0 ? -1 : rs_now_us() / 1000 + timeout_ms;
+}
+
+struct sleep {
+	struct rs *rs;
+	struct rs_waiter waiter;
+};
+
+/* Also when the thread is cancelled while it sleeps. */
+static void end_sleep(void *arg)
+{
+	struct sleep *sleep = arg;
+
+	pthread_mutex_lock(&sleep->rs->lock);
+	rs_remove_waiter(sleep->rs, &sleep->waiter);
+}
+
+static void unlock_cancelled(void *arg)
+{
+	end_sleep(arg);
+	pthread_mutex_unlock(&((struct sleep *)arg)->rs->lock);
+}
+
+/* How long poll() may take, in milliseconds; -1: for ever, 0: the time is over. */
+static int sleep_ms(const struct rs *rs, int64_t deadline_ms)
+{
+	int timeout = -1;
+
+	if (deadline_ms >= 0) {
+		int64_t left = deadline_ms - rs_now_us() / 1000;
+
+		if (left <= 0)
+			return 0;
+		timeout = left > INT32_MAX ? INT32_MAX : (int)left;
+	}
+	if (rs->options.keepalive && !rs->ds && rs->state == RS_CONNECTED) {
+		int idle = (int)rs->options.keep_idle * 1000;
+
+		if (timeout < 0 || timeout > idle)
+			timeout = idle;
+	}
+	return timeout;
+}
+
+static int sleep_once(struct rs *rs, int64_t deadline_ms)
+{
+	/* volatile: the clean-up handler may be reached by a jump. */
+	const volatile int timeout = sleep_ms(rs, deadline_ms);
+	struct sleep sleep = {.rs = rs};
+	struct pollfd fds[3];
+	int n, ret;
+
+	if (!timeout)
+		return -EAGAIN;
+	sleep.waiter.fd = rs_thread_fd();
+	if (sleep.waiter.fd < 0)
+		return sleep.waiter.fd;
+	n = rs_poll_fds(rs, fds);
+	fds[n] = (struct pollfd){.fd = sleep.waiter.fd, .events = POLLIN};
+	rs_add_waiter(rs, &sleep.waiter);
+	pthread_mutex_unlock(&rs->lock);
+	pthread_cleanup_push(unlock_cancelled, &sleep);
+	ret = poll(fds, n + 1, timeout);
+	if (ret < 0)
+		ret = -errno;
+	pthread_cleanup_pop(0);
+	end_sleep(&sleep);
+	if (ret < 0)
+		return ret;
+	if (!ret && rs->options.keepalive)
+		rs_keep_alive(rs);
+	rs_advance(rs, fds, n);
+	return 0;
+}
+
+static void spin(struct rs *rs, rs_test *test)
+{
+	uint32_t us = rs_config()->polling_us;
+	int64_t end;
+
+	if (!us || rs->ds || rs->state != RS_CONNECTED)
+		return;
+	end = rs_now_us() + us;
+	do {
+		if (rs_poll_queue(rs) && test(rs))
+			return;
+		pthread_mutex_unlock(&rs->lock);
+		pthread_mutex_lock(&rs->lock);
+	} while (rs_now_us() < end);
+}
+
+int rs_wait(struct rs *rs, rs_test *test, int64_t deadline_ms)
+{
+	int ret;
+
+	if (test(rs))
+		return 0;
+	spin(rs, test);
+	while (!test(rs)) {
+		rs_arm(rs);
+		if (rs_poll_queue(rs) && test(rs))
+			break;
+		ret = sleep_once(rs, deadline_ms);
+		if (ret && !test(rs))
+			return ret;
+	}
+	return 0;
+}

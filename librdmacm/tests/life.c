@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: whoever destroys or moves an id waits for the acknowledgements of the events that were read; synchronous ids
+ * turn events into results; and ids of rdma_create_ep() come with what belongs to them.
+ */
+#define _GNU_SOURCE
+#include "fake_rdma_cm.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <unistd.h>
+
+static struct sockaddr_in to = {.sin_family = AF_INET};
+
+static struct rdma_cm_event *an_event(struct rdma_event_channel *channel, struct rdma_cm_id *id)
+{
+	struct rdma_cm_event *event;
+
+	fake_event(id, 5, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	assert_int_equal(rdma_get_cm_event(channel, &event), 0);
+	assert_ptr_equal(event->id, id);
+	return event;
+}
+
+static int acknowledged;
+
+static void *acknowledge(void *event)
+{
+	usleep(20000);
+	__atomic_store_n(&acknowledged, 1, __ATOMIC_SEQ_CST);
+	rdma_ack_cm_event(event);
+	return NULL;
+}
+
+static void waits_for_acknowledgement(void **state)
+{
+	int what;
+
+	(void)state;
+	for (what = 0; what < 2; what++) {
+		struct rdma_event_channel *channel = rdma_create_event_channel();
+		struct rdma_event_channel *other = rdma_create_event_channel();
+		struct rdma_cm_id *id;
+		pthread_t thread;
+
+		fake.next_id = 5;
+		assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
+		acknowledged = 0;
+		assert_int_equal(pthread_create(&thread, NULL, acknowledge, an_event(channel, id)),
+				 0);
+		fake.events_reported = 1;
+		if (what) {
+			fake_ignore();
+			assert_int_equal(rdma_migrate_id(id, other), 0);
+			fake_expect("MIGRATE_ID 16 4 id 5\n");
+			assert_ptr_equal(id->channel, other);
+			assert_int_equal(*(uint32_t *)(fake.last + 8 + 12), channel->fd);
+		} else {
+			assert_int_equal(rdma_destroy_id(id), 0);
+		}
+		assert_int_equal(__atomic_load_n(&acknowledged, __ATOMIC_SEQ_CST), 1);
+		pthread_join(thread, NULL);
+		if (what) {
+			fake.events_reported = 1;
+			assert_int_equal(rdma_destroy_id(id), 0);
+		}
+		rdma_destroy_event_channel(channel);
+		rdma_destroy_event_channel(other);
+	}
+	assert_int_equal(rdma_ack_cm_event(NULL), -1);
+	assert_int_equal(errno, EINVAL);
+}
+
+/* The uid is the id's address, which a program has once the call returned: here it is known before. */
+static struct rdma_cm_id *sync_id(void)
+{
+	struct rdma_cm_id *id;
+
+	fake.next_id = 5;
+	assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
+	assert_non_null(id->channel);
+	return id;
+}
+
+static void synchronous(void **state)
+{
+	static const struct {
+		int event, status, err;
+	} results[] = {
+		{RDMA_CM_EVENT_REJECTED, 28, ECONNREFUSED},
+		{RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, ETIMEDOUT},
+		{RDMA_CM_EVENT_ESTABLISHED, 0, 0},
+	};
+	struct rdma_conn_param param = {.qp_num = 1};
+	struct rdma_cm_id *id = sync_id();
+	unsigned int i, events = 1;
+
+	(void)state;
+	fake_event(id, 5, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 1000), 0);
+	assert_int_equal(id->event->event, RDMA_CM_EVENT_ADDR_RESOLVED);
+	fake_event(id, 5, RDMA_CM_EVENT_ROUTE_ERROR, -EINVAL);
+	assert_int_equal(rdma_resolve_route(id, 1000), -1);
+	assert_int_equal(errno, EINVAL);
+	events++;
+	for (i = 0; i < sizeof(results) / sizeof(results[0]); i++) {
+		fake_event(id, 5, results[i].event, results[i].status);
+		events++;
+		errno = 0;
+		assert_int_equal(rdma_connect(id, &param), results[i].err ? -1 : 0);
+		assert_int_equal(errno, results[i].err);
+		assert_int_equal((int)id->event->event, results[i].event);
+	}
+	assert_int_equal(rdma_migrate_id(id, NULL), -1);
+	assert_int_equal(errno, EINVAL);
+	fake_event(id, 5, RDMA_CM_EVENT_DISCONNECTED, 0);
+	assert_int_equal(rdma_disconnect(id), 0);
+	/* It comes once: a second call must not wait for it. */
+	assert_int_equal(rdma_disconnect(id), 0);
+	fake.events_reported = events + 1;
+	assert_int_equal(rdma_destroy_id(id), 0);
+}
+
+static void becomes_asynchronous(void **state)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id = sync_id();
+
+	(void)state;
+	assert_int_equal(fake.channels, 2);
+	fake_event(id, 5, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 1000), 0);
+	fake.events_reported = 1;
+	assert_int_equal(rdma_migrate_id(id, channel), 0);
+	assert_null(id->event);
+	assert_int_equal(fake.channels, 1);
+	assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 1000), 0);
+	assert_int_equal(rdma_migrate_id(id, NULL), 0);
+	assert_int_equal(fake.channels, 2);
+	rdma_destroy_event_channel(channel);
+	fake.events_reported = 1;
+	assert_int_equal(rdma_destroy_id(id), 0);
+}
+
+static void requests(void **state)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_addrinfo hints = {.ai_flags = RAI_PASSIVE | RAI_NUMERICHOST}, *res;
+	struct ibv_qp_init_attr attr;
+	struct rdma_cm_id *id, *other, *got;
+
+	(void)state;
+	assert_int_equal(rdma_create_id(channel, &other, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_get_request(other, &got), -1);
+	assert_int_equal(errno, EINVAL);
+	rdma_destroy_id(other);
+	rdma_destroy_event_channel(channel);
+
+	assert_int_equal(rdma_getaddrinfo("10.0.0.1", "7471", &hints, &res), 0);
+	assert_int_equal(res->ai_port_space, RDMA_PS_TCP);
+	assert_int_equal(res->ai_qp_type, IBV_QPT_RC);
+	assert_int_equal(((struct sockaddr_in *)res->ai_src_addr)->sin_port, htons(7471));
+	assert_null(res->ai_dst_addr);
+	memset(&attr, 0, sizeof(attr));
+	attr.cap.max_send_wr = attr.cap.max_recv_wr = 1;
+	fake.next_id = 5;
+	assert_int_equal(rdma_create_ep(&id, res, NULL, &attr), 0);
+	rdma_freeaddrinfo(res);
+	assert_int_equal(rdma_listen(id, 0), 0);
+
+	fake_event(id, 9, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	fake_ignore();
+	assert_int_equal(rdma_get_request(id, &got), 0);
+	assert_non_null(strstr(fake.log, "MIGRATE_ID 16 4 id 9\n"));
+	assert_non_null(got->qp);
+	assert_ptr_not_equal(got->channel, id->channel);
+	assert_int_equal(got->event->event, RDMA_CM_EVENT_CONNECT_REQUEST);
+	fake_event(got, 9, RDMA_CM_EVENT_ESTABLISHED, 0);
+	assert_int_equal(rdma_accept(got, NULL), 0);
+
+	/* The listener does not wait for what the new id holds. */
+	fake_event(id, 10, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	assert_int_equal(rdma_get_request(id, &other), 0);
+	fake.events_reported = 2;
+	rdma_destroy_ep(id);
+	rdma_destroy_ep(other);
+	fake.events_reported = 1;
+	rdma_destroy_ep(got);
+}
+
+static void names_and_hints(void **state)
+{
+	struct rdma_addrinfo hints, *res = NULL;
+
+	(void)state;
+	assert_int_equal(rdma_getaddrinfo(NULL, NULL, NULL, &res), -1);
+	assert_int_equal(errno, EINVAL);
+	memset(&hints, 0, sizeof(hints));
+	hints.ai_port_space = RDMA_PS_UDP;
+	assert_int_equal(rdma_getaddrinfo("10.0.0.2", "53", &hints, &res), 0);
+	assert_int_equal(res->ai_qp_type, IBV_QPT_UD);
+	assert_int_equal(res->ai_family, AF_INET);
+	assert_int_equal(((struct sockaddr_in *)res->ai_dst_addr)->sin_port, htons(53));
+	rdma_freeaddrinfo(res);
+
+	memset(&hints, 0, sizeof(hints));
+	hints.ai_flags = RAI_FAMILY | RAI_NUMERICHOST;
+	hints.ai_family = AF_IB;
+	hints.ai_port_space = RDMA_PS_IB;
+	assert_int_equal(rdma_getaddrinfo("fe80::7", "16", &hints, &res), 0);
+	assert_int_equal(res->ai_family, AF_IB);
+	assert_int_equal(res->ai_dst_len, 48);
+	assert_int_equal(((uint8_t *)res->ai_dst_addr)[8 + 15], 7);
+	assert_memory_equal((uint8_t *)res->ai_dst_addr + 24, "\0\0\0\0\x01\x3f\0\x10", 8);
+	rdma_freeaddrinfo(res);
+
+	memset(&hints, 0, sizeof(hints));
+	hints.ai_qp_type = RDMA_XRC_SEND;
+	assert_int_equal(rdma_getaddrinfo("10.0.0.2", "53", &hints, &res), 0);
+	assert_int_equal(res->ai_port_space, RDMA_PS_IB);
+	rdma_freeaddrinfo(res);
+	hints.ai_flags = RAI_NUMERICHOST;
+	assert_int_not_equal(rdma_getaddrinfo("no number", "53", &hints, &res), 0);
+	rdma_freeaddrinfo(NULL);
+}
+
+static int start(void **state)
+{
+	(void)state;
+	return fake_start(4, 1);
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	fake_stop();
+	return 0;
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(waits_for_acknowledgement), TEST(synchronous),
+		TEST(becomes_asynchronous),	 TEST(requests),
+		TEST(names_and_hints),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}
