@@ -13,8 +13,9 @@
  *					BlueFlame (page 1). Length 0: stores raise SIGBUS (trap). Two pages: memory (kick)
  *	    files/l<ctx>.<gen>		mapped with MADV_DONTFORK by the opener: its close says that the address space ended
  *	    events/<evq>.<gen>		FIFOs: completion channels and async files
+ *	    channels/<n>.<gen>		FIFOs, one per open() of rdma_cm: a byte for each unread event
  *	    host<K>/sys/...		what /sys is to processes of host K (class/infiniband, class/infiniband_verbs, ...)
- *	    host<K>/dev/infiniband/uverbs<N>	regular files, so that stat and access find something
+ *	    host<K>/dev/infiniband/{uverbs<N>,rdma_cm}	regular files, so that stat and access find something
  *	    host<K>/{etc/hostname,proc/sys/kernel/hostname,proc/sys/kernel/random/boot_id}	where there are several hosts
  *	    runs/<pid>.<start>		one per `softhca run` in an instance of several hosts, with its host's number: see
  *					softhca/host/runs.h. The run takes it away at its end, when no process is left that descends
@@ -46,12 +47,14 @@
 #ifndef SOFTHCA_PROTOCOL_H
 #define SOFTHCA_PROTOCOL_H
 
+#include <stddef.h>
 #include <stdint.h>
 
-#define SH_WIRE_VERSION 5
+#define SH_WIRE_VERSION 9
 #define SH_MSG_MAX	65536
 #define SH_MAX_ACTIONS	64
-#define SH_MAX_RINGS	64
+#define SH_MAX_RINGS	2
+#define SH_COMMAND_MAX	512 /* bytes of a command that the daemon looks at */
 
 #define SH_MARKER     "softhca instance, inode %llu\n"
 #define SH_MARKER_MAX 64
@@ -67,6 +70,9 @@
  */
 #define SH_PCI "host#/sys/devices/pci0000:00/0000:@:00.0"
 #define SH_IB  SH_PCI "/infiniband/mlx4_#"
+#define SH_CNT SH_IB "/ports/#/counters"
+#define SH_HW  SH_IB "/hw_counters"
+#define SH_MAD "host#/sys/class/infiniband_mad"
 #define SH_UV  SH_PCI "/infiniband_verbs/uverbs#"
 /* A table. */
 /* clang-format off */
@@ -75,12 +81,21 @@
 	X('d', "files") X('f', "files/c#.#") X('f', "files/l#.#")                                      \
 	X('d', "events") X('p', "events/#.#")                                                          \
 	X('d', "host#") X('d', "host#/dev") X('d', "host#/dev/infiniband")                             \
-	X('f', "host#/dev/infiniband/uverbs#")                                                         \
+	X('f', "host#/dev/infiniband/uverbs#") X('f', "host#/dev/infiniband/rdma_cm")                  \
+	X('f', "host#/dev/infiniband/umad#") X('f', "host#/dev/infiniband/issm#")                      \
+	X('d', "mads") X('p', "mads/#.#")                                                              \
+	X('d', "channels") X('p', "channels/#.#")                                                      \
 	X('d', "host#/etc") X('f', "host#/etc/hostname") X('d', "host#/proc") X('d', "host#/proc/sys")  \
 	X('d', "host#/proc/sys/kernel") X('f', "host#/proc/sys/kernel/hostname")                       \
 	X('d', "host#/proc/sys/kernel/random") X('f', "host#/proc/sys/kernel/random/boot_id")          \
 	X('d', "runs") X('f', "runs/#.#") X('f', "runs/#.##")                                          \
 	X('d', "host#/sys") X('d', "host#/sys/class")                                                  \
+	X('d', SH_MAD) X('f', SH_MAD "/abi_version") X('d', SH_MAD "/umad#")                                \
+	X('f', SH_MAD "/umad#/ibdev") X('f', SH_MAD "/umad#/port") X('f', SH_MAD "/umad#/dev")              \
+	X('d', SH_MAD "/issm#") X('f', SH_MAD "/issm#/ibdev") X('f', SH_MAD "/issm#/port")             \
+	X('f', SH_MAD "/issm#/dev")                                                                    \
+	X('d', "host#/sys/class/misc") X('d', "host#/sys/class/misc/rdma_cm")                          \
+	X('f', "host#/sys/class/misc/rdma_cm/abi_version") X('f', "host#/sys/class/misc/rdma_cm/dev")  \
 	X('d', "host#/sys/class/infiniband") X('l', "host#/sys/class/infiniband/mlx4_#")               \
 	X('d', "host#/sys/class/infiniband_verbs")                                                     \
 	X('f', "host#/sys/class/infiniband_verbs/abi_version")                                         \
@@ -102,6 +117,28 @@
 	X('f', SH_IB "/ports/#/cap_mask") X('f', SH_IB "/ports/#/link_layer")                          \
 	X('d', SH_IB "/ports/#/gids") X('f', SH_IB "/ports/#/gids/#")                                  \
 	X('d', SH_IB "/ports/#/pkeys") X('f', SH_IB "/ports/#/pkeys/#")                                \
+	X('d', SH_CNT)                                                                                        \
+	X('f', SH_CNT "/symbol_error") X('f', SH_CNT "/link_error_recovery")                                  \
+	X('f', SH_CNT "/link_downed") X('f', SH_CNT "/port_rcv_errors")                                       \
+	X('f', SH_CNT "/port_rcv_remote_physical_errors") X('f', SH_CNT "/port_rcv_switch_relay_errors")      \
+	X('f', SH_CNT "/port_xmit_discards") X('f', SH_CNT "/port_xmit_constraint_errors")                    \
+	X('f', SH_CNT "/port_rcv_constraint_errors") X('f', SH_CNT "/local_link_integrity_errors")            \
+	X('f', SH_CNT "/excessive_buffer_overrun_errors") X('f', SH_CNT "/VL15_dropped")                      \
+	X('f', SH_CNT "/port_xmit_data") X('f', SH_CNT "/port_rcv_data")                                      \
+	X('f', SH_CNT "/port_xmit_packets") X('f', SH_CNT "/port_rcv_packets")                                \
+	X('f', SH_CNT "/port_xmit_wait") X('f', SH_CNT "/unicast_xmit_packets")                               \
+	X('f', SH_CNT "/unicast_rcv_packets") X('f', SH_CNT "/multicast_xmit_packets")                        \
+	X('f', SH_CNT "/multicast_rcv_packets")                                                               \
+	X('d', SH_HW)                                                                                         \
+	X('f', SH_HW "/lifespan") X('f', SH_HW "/rq_num_dup") X('f', SH_HW "/rq_num_oos")                     \
+	X('f', SH_HW "/rq_num_rnr") X('f', SH_HW "/sq_num_rnr") X('f', SH_HW "/sq_num_to")                    \
+	X('f', SH_HW "/rq_num_lle") X('f', SH_HW "/sq_num_lle") X('f', SH_HW "/rq_num_lqpoe")                 \
+	X('f', SH_HW "/sq_num_lqpoe") X('f', SH_HW "/rq_num_lpe") X('f', SH_HW "/sq_num_lpe")                 \
+	X('f', SH_HW "/rq_num_wrfe") X('f', SH_HW "/sq_num_wrfe") X('f', SH_HW "/sq_num_mwbe")                \
+	X('f', SH_HW "/sq_num_bre") X('f', SH_HW "/sq_num_rire") X('f', SH_HW "/rq_num_rire")                 \
+	X('f', SH_HW "/sq_num_rae") X('f', SH_HW "/rq_num_rae") X('f', SH_HW "/sq_num_roe")                   \
+	X('f', SH_HW "/sq_num_tree") X('f', SH_HW "/sq_num_rree") X('f', SH_HW "/sq_num_oos")                 \
+	X('f', SH_HW "/rq_num_udsdprd") X('f', SH_HW "/num_cqovf")                                            \
 	X('d', SH_PCI "/infiniband_verbs") X('d', SH_UV) X('l', SH_UV "/device")                       \
 	X('f', SH_UV "/ibdev") X('f', SH_UV "/dev") X('f', SH_UV "/abi_version")
 /* clang-format on */
@@ -118,6 +155,12 @@ enum sh_msg_type {
 	SH_MSG_PORT,
 	SH_MSG_FAULT,
 	SH_MSG_STOP,
+	SH_MSG_CM_OPEN,	   /* open() of rdma_cm */
+	SH_MSG_CM_COMMAND, /* write() on it */
+	SH_MSG_MAD_OPEN,   /* open() of umad */
+	SH_MSG_MAD_CALL,   /* write(), read() or ioctl() on it */
+	SH_MSG_COUNTERS,   /* a program opens a file with counters: it is to say what is so now */
+	SH_MSG_CAPTURE,	   /* a capture begins or ends; it ends with the connection, too */
 };
 
 struct sh_hello {
@@ -159,8 +202,13 @@ struct sh_status {
 };
 
 /*
- * The daemon reads the command from, and writes the response to, the memory of the caller (process_vm_*), as a
- * kernel does; descriptors named in a command are looked up through /proc/<tid>/fd.
+ * The daemon writes the response to the memory of the caller (process_vm_*), as a kernel does; descriptors named in a
+ * command are looked up through /proc/<tid>/fd. The command itself, as it is in the caller's memory, comes with the
+ * message. If the shim cannot read all of it, nothing comes, and the daemon reads as much as there is by itself.
+ *
+ *	struct sh_command
+ *	struct sh_pin_result		in the second pass, see below
+ *	bytes of the command		here of them: none, or as many as len says, SH_COMMAND_MAX at most
  */
 struct sh_command {
 	uint32_t type, ctx;
@@ -168,6 +216,7 @@ struct sh_command {
 	uint32_t cap_ipc_lock;	/* nonzero: no RLIMIT_MEMLOCK accounting */
 	uint64_t addr, len;	/* of write() */
 	uint64_t memlock_limit; /* RLIMIT_MEMLOCK soft limit, bytes */
+	uint32_t here, reserved;
 };
 /*
  * The shim carries these out before write() returns, and before it sends another request about the same context.
@@ -184,14 +233,14 @@ struct sh_action {
 	uint64_t uaddr, len, shm_off;
 	uint64_t kind;
 };
-struct sh_command_reply { /* nfds descriptors attached, in order of fd_where */
-	int32_t error;	  /* positive errno, or 0: write() returns len */
+/* nfds descriptors attached, in order of fd_where. The message ends with the last action. */
+struct sh_command_reply {
+	int32_t error; /* positive errno, or 0: write() returns len */
 	uint32_t nfds;
 	uint64_t
 		fd_where[2]; /* address in the caller where the new descriptor's number goes, u32 */
 	uint64_t fd_cloexec; /* bit i: descriptor i gets FD_CLOEXEC */
 	uint32_t nactions, nrings;
-	struct sh_action action[SH_MAX_ACTIONS];
 	uint32_t ring
 		[SH_MAX_RINGS]; /* QPNs whose send queue is to be looked at now (moved to RTS or ERR) */
 	/* what kick needs: the object this command made, or 0 */
@@ -209,8 +258,11 @@ struct sh_command_reply { /* nfds descriptors attached, in order of fd_where */
 	uint64_t pin_addr, pin_len;
 	uint32_t pin_write;
 	uint32_t pin_share; /* nonzero: say whether the pages can become device memory */
+	struct sh_action action[SH_MAX_ACTIONS];
 };
-/* struct sh_command of the second pass is followed by this. */
+#define SH_COMMAND_REPLY(nactions)                                                                 \
+	(offsetof(struct sh_command_reply, action) + (nactions) * sizeof(struct sh_action))
+/* Follows struct sh_command in the second pass. */
 struct sh_pin_result {
 	uint32_t done;	/* 1 */
 	int32_t error;	/* positive errno: EFAULT */
@@ -240,6 +292,62 @@ struct sh_changed_msg {
 	uint64_t uaddr, len;
 }; /* reply: struct sh_status */
 
+#define SH_CM_MINOR 58 /* of rdma_cm, whose major number is 10 */
+
+/* Commands that the shim knows: those that may give an id a port, and the one that waits. */
+enum sh_cm_number {
+	SH_CM_BIND_IP = 2,
+	SH_CM_RESOLVE_IP = 3,
+	SH_CM_LISTEN = 7,
+	SH_CM_GET_EVENT = 12,
+	SH_CM_BIND = 20,
+	SH_CM_RESOLVE_ADDR = 21,
+};
+struct sh_cm_header { /* of each command; in: bytes that follow, out: room for the response */
+	uint32_t number;
+	uint16_t in, out;
+};
+#define SH_CM_EVENT_ROOM 324 /* that a response needs which has an event */
+
+struct sh_cm_open {
+	uint32_t type, reserved;
+}; /* reply: struct sh_cm_reply, with the program's descriptor attached when error is 0 */
+
+/*
+ * As SH_MSG_COMMAND: bytes of the command follow. EAGAIN: there is no event. The shim then sleeps in read() of the
+ * descriptor, and asks again.
+ */
+struct sh_cm_command {
+	uint32_t type, tid;
+	uint32_t channel, generation; /* from the name of the file */
+	uint32_t privileged;	      /* nonzero: may use ports below 1024 */
+	uint32_t here;		      /* as in struct sh_command */
+	uint64_t addr, len;	      /* of write() */
+};				      /* reply: struct sh_cm_reply */
+struct sh_cm_reply {
+	int32_t error; /* positive errno, or 0: write() returns len */
+	uint32_t reserved;
+};
+
+struct sh_mad_open {
+	uint32_t type, minor; /* N of umadN, 64 + N of issmN; counted per host */
+}; /* reply: struct sh_mad_reply, with the program's descriptor attached when result is 0 */
+
+enum sh_mad_what { SH_MAD_WRITE, SH_MAD_READ, SH_MAD_IOCTL };
+/*
+ * The daemon reads and writes the memory of the caller. -EAGAIN: there is nothing to read. The shim
+ * then sleeps in read() of the descriptor, as for rdma_cm.
+ */
+struct sh_mad_call {
+	uint32_t type, what;
+	uint32_t index, generation; /* from the name of the file */
+	uint64_t request;	    /* of ioctl() */
+	uint64_t addr, len;
+}; /* reply: struct sh_mad_reply */
+struct sh_mad_reply {
+	int64_t result; /* what the call returns, or -errno */
+};
+
 struct sh_show {
 	uint32_t type, reserved;
 }; /* reply: struct sh_status with a descriptor attached when error is 0 */
@@ -266,9 +374,26 @@ struct sh_fault_msg {
 	uint32_t from, to, qpn; /* SH_FAULT_ANY (device/transport/fault.h): not named */
 	uint32_t seeded, seed;	/* seeded 0: the seed of the instance */
 	uint32_t reserved;
-};			  /* reply: struct sh_status */
-#define SH_FAULT_SEED 254 /* the choices of all rates begin anew, from seed */
-#define SH_FAULT_OFF  255 /* every kind with this scope; without a scope, everything */
+};			     /* reply: struct sh_status */
+#define SH_FAULT_CM_DROP 253 /* CM messages are lost; qpn is not named */
+#define SH_FAULT_SEED	 254 /* the choices of all rates begin anew, from seed */
+#define SH_FAULT_OFF	 255 /* every kind with this scope; without a scope, everything */
+
+struct sh_counters_msg {
+	uint32_t type, reserved;
+}; /* reply: struct sh_status */
+
+/*
+ * The packets that the capture names go to the tap (device/memory/tap.h), which the command reads in
+ * device memory.
+ */
+struct sh_capture_msg {
+	uint32_t type;
+	uint32_t on;	    /* nonzero: it begins; 0: it ends */
+	uint32_t snap;	    /* bytes of payload to keep of each packet */
+	uint32_t host, qpn; /* SH_TAP_ANY: not named */
+	uint32_t reserved;
+}; /* reply: struct sh_status, with the memfd of device memory attached when one has begun */
 
 struct sh_stop {
 	uint32_t type, reserved;

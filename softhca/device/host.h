@@ -25,9 +25,10 @@ struct sh_seg {
 
 enum sh_copy {
 	SH_COPY_OK = 0,
-	SH_COPY_SRC = 1,  /* the source is not mapped (or not readable) any more */
-	SH_COPY_DST = 2,  /* the destination is not */
-	SH_COPY_GONE = 3, /* the other process has ended: neither side is at fault */
+	SH_COPY_SRC = 1,   /* the source is not mapped (or not readable) any more */
+	SH_COPY_DST = 2,   /* the destination is not */
+	SH_COPY_GONE = 3,  /* the other process has ended: neither side is at fault */
+	SH_COPY_APART = 4, /* of seal(): the host cannot do that, and has done nothing */
 };
 
 struct sh_host_ops {
@@ -43,10 +44,37 @@ struct sh_host_ops {
 			     unsigned int nsrc, uint64_t len);
 
 	/*
-	 * Writes one record to the pipe of an event queue, whose lock the caller holds. 0, or
-	 * -EAGAIN: the pipe is full.
+	 * Copies to one segment as copy() does, and word to *commit, which is in device memory: both
+	 * in one system call, and word last. A thread that is stopped has done nothing that others
+	 * see, or all. If the copy fails, *commit is as before. SH_COPY_APART: copy() has to do it.
+	 * May be NULL.
 	 */
+	enum sh_copy (*seal)(void *host, uint32_t dst_ctx, const struct sh_seg *dst,
+			     uint32_t src_ctx, const struct sh_seg *src, unsigned int nsrc,
+			     uint64_t len, uint64_t *commit, uint64_t word);
+
+	/*
+	 * For the daemon, whose copy() waits for no process: announces that this thread is about to
+	 * copy to memory of that context, until reach_end(). A client's copy() does so by itself.
+	 * False: the process is exchanging pages of its memory, and what is copied there meanwhile
+	 * would be lost. Calls for the same process nest. Both may be NULL.
+	 */
+	bool (*reach)(void *host, uint32_t ctx);
+	void (*reach_end)(void *host);
+
+	/*
+	 * Writes one record to the pipe of an event queue, whose lock the caller holds. Number 0 is
+	 * no queue: its pipe is the daemon's own, takes records of QP 1 (gsi.h), and has no lock.
+	 * event_begin(): 0; then the caller calls event(), which writes; or -EAGAIN, and no event()
+	 * follows. event(): 0, or -EAGAIN: the pipe is full. event_written(): has a record been
+	 * written since the last event_begin() that succeeded, by whatever thread that was? Where
+	 * the file system does not tell, or this process does not see the pipe (it has another root
+	 * directory), it is false. As long as a record is in flight, nobody else writes to the
+	 * pipe. A thread can be thrown out of each of them.
+	 */
+	int (*event_begin)(void *host, uint32_t evq);
 	int (*event)(void *host, uint32_t evq, const void *record, size_t len);
+	bool (*event_written)(void *host, uint32_t evq);
 
 	/*
 	 * Has the helper thread of this process call fn(dev, a, b) at or after the deadline
@@ -76,9 +104,9 @@ struct sh_host_ops {
 	bool (*divert)(void *host, uint32_t pid, uint32_t tid, uint64_t self_at, uint64_t word);
 
 	/*
-	 * This thread was thrown (life.h), perhaps out of copy(), or before it woke the helper
-	 * thread. What copy() had announced is void, and the host has the helper thread look. May
-	 * be NULL.
+	 * This thread was thrown (life.h), perhaps out of copy() or event(), or before it woke the
+	 * helper thread. What copy() had announced is void, the host lets go what event_begin() has
+	 * taken, and has the helper thread look. May be NULL.
 	 */
 	void (*gave_up)(void *host);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "softhca/device/queues/wqe.h"
+#include "softhca/device/transport/wire.h"
 #include "waits.h"
 
 /* ---- threads ---- */
@@ -273,11 +274,46 @@ static bool asked_for(const struct sh_dev *dev, uint32_t proc, uint32_t hca, uin
 	return p->ring_lost;
 }
 
+/* The wire's engine; 0: there is none. */
+static uint32_t engine_of(const struct sh_dev *dev)
+{
+	uint32_t proc = __atomic_load_n(&dev->inst->wire.proc, __ATOMIC_ACQUIRE);
+
+	return proc < SH_MAX_PROC ? proc : 0;
+}
+
+/* Whose threads carry on with the send queue: the wire's engine, if requests leave the instance. */
+static uint32_t carrier_of(const struct look *l, const struct sh_qp *qp, uint32_t proc)
+{
+	if (qp->type == SH_QPT_UD || !sh_wire_leads(l->dev, qp->path.dlid))
+		return proc;
+	return engine_of(l->dev);
+}
+
+/* Is a thread in device code that may serve a send queue of this process? */
+static bool served(const struct look *l, uint32_t proc)
+{
+	uint32_t engine = engine_of(l->dev);
+
+	return l->process[proc].inside || (engine && l->process[engine].inside);
+}
+
+/* The same, or has a thread been asked to? The engine of the wire takes over where requests leave. */
+static bool seen_to(const struct look *l, uint32_t proc, uint32_t hca, uint32_t qpn)
+{
+	uint32_t engine = engine_of(l->dev);
+
+	return served(l, proc) || asked_for(l->dev, proc, hca, qpn) ||
+	       (engine && asked_for(l->dev, engine, hca, qpn));
+}
+
 static enum sh_lost timer_lost(const struct look *l, const struct sh_qp *qp, uint32_t proc)
 {
-	const struct process *p = &l->process[proc];
+	uint32_t carrier = carrier_of(l, qp, proc);
+	const struct process *p = &l->process[carrier];
 
-	if (qp->engine || p->inside)
+	/* Without the engine the card has failed, or has only begun. */
+	if (qp->engine || !carrier || served(l, proc))
 		return SH_LOST_NOT;
 	if (!qp->deadline || !qp->timer_at || qp->timer_at > qp->deadline)
 		return SH_LOST_TIMER;
@@ -304,7 +340,8 @@ static void send_side(const struct look *l, uint32_t hca, const struct sh_qp *qp
 	d->until = qp->deadline;
 	d->progress = (uint64_t)qp->sq_una << 32 ^ (uint64_t)qp->ack_psn << 8 ^ qp->state;
 	d->count = flight;
-	if (qp->engine && !l->process[d->proc].inside)
+	d->carrier = carrier_of(l, qp, d->proc);
+	if (qp->engine && !served(l, d->proc))
 		d->lost = SH_LOST_ENGINE;
 	if (qp->state != SH_QPS_RTS && qp->state != SH_QPS_SQD) {
 		d->kind = SH_DUE_STATE;
@@ -342,8 +379,8 @@ static void send_side(const struct look *l, uint32_t hca, const struct sh_qp *qp
 	} else {
 		d->kind = SH_DUE_SEND;
 		d->count = d->untaken;
-		if (!d->lost && !qp->engine && !l->process[d->proc].inside &&
-		    qp->state == SH_QPS_RTS && !asked_for(l->dev, d->proc, hca, qp->qpn))
+		if (!d->lost && !qp->engine && d->carrier && qp->state == SH_QPS_RTS &&
+		    !seen_to(l, d->proc, hca, qp->qpn))
 			d->lost = SH_LOST_DOORBELL;
 	}
 	l->fn(l->arg, d);

@@ -6,6 +6,8 @@
  *	hostK			in any case of letters, with a dot at the end or without
  *	127.128.K.N		host K; N = 1 + HCA * ports + (port - 1). The name has N = 1
  *
+ *	fd53:4f46:5448:K::N	the same, as IPv6: for rdma_cm alone, since no socket can have it
+ *
  * All of 127/8 is local on Linux, so any user can bind sockets there. Knows no instance: the caller
  * finds out whether it has that many hosts.
  */
@@ -19,6 +21,10 @@
 #define SH_HOST_NAME	8
 #define SH_HOST_ADDRESS 16
 
+/* The block, in host order: all hosts are in one network. */
+#define SH_HOSTS_BLOCK	 0x7f800000u
+#define SH_HOSTS_NETMASK 0xffff0000u
+
 /* K, or -1 if the name is not one of these. */
 int sh_host_of_name(const char *name);
 
@@ -30,5 +36,9 @@ struct in_addr sh_host_address(unsigned int host, unsigned int n);
 
 /* Is the address in the block? Then *host and *n are set; *n is from 1 to 254. */
 bool sh_address_host(struct in_addr address, unsigned int *host, unsigned int *n);
+
+/* The same of IPv6. */
+struct in6_addr sh_host_address6(unsigned int host, unsigned int n);
+bool sh_address6_host(const struct in6_addr *address, unsigned int *host, unsigned int *n);
 
 #endif

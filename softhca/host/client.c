@@ -65,6 +65,20 @@ static void take_fds(struct msghdr *msg, int *fds, unsigned int *nfds)
 		*nfds = n;
 }
 
+/* Is the reply as long as it must be? Not all of a command's have as many actions. */
+static bool is_whole(const void *req, size_t len, const void *reply, size_t rlen, size_t got)
+{
+	const struct sh_command_reply *r = reply;
+	uint32_t type = 0;
+
+	if (len >= sizeof(type))
+		memcpy(&type, req, sizeof(type));
+	if (type != SH_MSG_COMMAND || rlen != sizeof(*r))
+		return got == rlen;
+	return got >= SH_COMMAND_REPLY(0) && r->nactions <= SH_MAX_ACTIONS &&
+	       got == SH_COMMAND_REPLY(r->nactions);
+}
+
 int sh_client_request(int fd, const void *req, size_t len, void *reply, size_t rlen, int *fds,
 		      unsigned int *nfds)
 {
@@ -95,7 +109,7 @@ int sh_client_request(int fd, const void *req, size_t len, void *reply, size_t r
 	take_fds(&msg, fds, nfds);
 	if (!done)
 		return -ECONNRESET;
-	if ((size_t)done != rlen || (msg.msg_flags & MSG_TRUNC)) {
+	if (!is_whole(req, len, reply, rlen, (size_t)done) || (msg.msg_flags & MSG_TRUNC)) {
 		for (unsigned int i = 0; nfds && i < *nfds; i++)
 			sh_close(fds[i]);
 		if (nfds)

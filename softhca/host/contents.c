@@ -102,13 +102,17 @@ struct removal {
 	int err;
 };
 
-/* Keeps the first thing that has to stay, with the reason, and the first error. */
+/*
+ * Keeps the first thing that has to stay, with the reason, and the first error. why is NULL if a
+ * call failed with err.
+ */
 static void leave(struct removal *r, int err, const char *why)
 {
 	if (r->left && !r->left->path[0]) {
 		snprintf(r->left->path, sizeof(r->left->path), "%.*s",
 			 (int)sizeof(r->left->path) - 1, r->path);
-		r->left->why = why;
+		r->left->why = why ?: strerror(-err);
+		r->left->failed = why ? 0 : -err;
 	}
 	if (!r->err)
 		r->err = err;
@@ -149,12 +153,12 @@ static bool remove_entry(struct removal *r, int dirfd, const char *name,
 	if (c->type != 'd') {
 		if (unlinkat(dirfd, name, 0) == 0 || errno == ENOENT)
 			return true;
-		leave(r, -errno, strerror(errno));
+		leave(r, -errno, NULL);
 		return false;
 	}
 	fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0) {
-		leave(r, -errno, strerror(errno));
+		leave(r, -errno, NULL);
 		return false;
 	}
 	if (is_mounted(fd)) {
@@ -166,7 +170,7 @@ static bool remove_entry(struct removal *r, int dirfd, const char *name,
 		return false;
 	if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
 		return true;
-	leave(r, -errno, strerror(errno));
+	leave(r, -errno, NULL);
 	return false;
 }
 
@@ -181,7 +185,7 @@ static bool clear(struct removal *r, int fd, const struct content *parent, size_
 	DIR *dir = fdopendir(fd);
 
 	if (!dir) {
-		leave(r, -errno, strerror(errno));
+		leave(r, -errno, NULL);
 		close(fd);
 		return false;
 	}

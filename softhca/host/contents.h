@@ -12,6 +12,7 @@
 struct sh_left {
 	char path[256];
 	const char *why;
+	int failed; /* the errno of a call that failed; 0: it is not softhca's to remove */
 };
 
 /*

@@ -4,6 +4,7 @@
  * are device memory, otherwise by process_vm_readv and process_vm_writev. A page that is missing
  * ends the copy in an error, in this process's own memory, too. An address space that has ended is
  * told from a missing page, and the one that follows it in the process is not touched (witness.h).
+ * A copy can also store a word of device memory, as the last thing that one call does.
  * Holds no lock and allocates no memory.
  */
 #include <errno.h>
@@ -15,14 +16,14 @@
 #include "witness.h"
 
 #define PIECES 32
-#define BOUNCE 16384
+#define BOUNCE 2048 /* on the stack, which may be small */
 #define PAGE   4096
 
 /* One side of a copy: whose memory it is, and the position in its list of pieces. */
 struct side {
 	int pid;	  /* 0: plain pointers of this process */
 	uint64_t witness; /* 0: this address space */
-	uint32_t hca;
+	uint32_t hca, proc;
 	bool gone;
 	const struct sh_seg *seg;
 	unsigned int nseg;
@@ -50,6 +51,7 @@ static void side_init(struct side *side, uint32_t ctx, const struct sh_seg *seg,
 		return;
 	side->pid = (int)c->pid;
 	side->hca = c->hca;
+	side->proc = c->proc;
 	/*
 	 * A slot belongs to one process image: what this process had before exec is the memory of
 	 * another.
@@ -118,10 +120,21 @@ static void trim(struct iovec *iov, unsigned int *niov, uint64_t len)
 	*niov = n;
 }
 
+/*
+ * The kernel may have switched this thread out, which disarms it (life.h). Whoever waits for a
+ * thread that is stopped in a system call needs it armed there, and after it.
+ */
+static inline void rearm(void)
+{
+	if (sh_self.armed)
+		sh_rearm();
+}
+
 /* The arrays have one more element at their beginning, for the witness of another address space. */
 static long pull(const struct side *from, struct iovec *local, unsigned int nlocal,
 		 struct iovec *remote, unsigned int nremote)
 {
+	rearm();
 	if (side_is_own(from))
 		return sh_vm_readv((int)syscall(SYS_gettid), local + 1, nlocal, remote + 1,
 				   nremote);
@@ -168,6 +181,7 @@ static enum sh_copy copy_direct(struct side *dst, struct side *src, uint64_t len
 			return SH_COPY_DST;
 		if (dbytes < nbytes)
 			trim(s, &ns, dbytes);
+		rearm();
 		if (side_is_own(dst))
 			done = pull(src, darray, nd, sarray, ns);
 		else
@@ -296,8 +310,8 @@ static enum sh_copy by_pid(struct side *to, struct side *from, uint64_t len)
 		__atomic_fetch_add(&hca->counters.copies_foreign, 1, __ATOMIC_RELAXED);
 	/*
 	 * The daemon does not wait for a process that is exchanging pages, since that may be
-	 * stopped. The daemon reaches only queues. Their pages are the provider's own, and never
-	 * among those that are exchanged.
+	 * stopped. It reaches queues, whose pages are the provider's own and never among those that
+	 * are exchanged; and other memory only between sh_host_reach() and sh_host_reach_end().
 	 */
 	if (sh_process.dev->proc)
 		sh_reach_begin(moves, &reach, (uint32_t)to->pid, (uint32_t)from->pid);
@@ -305,6 +319,7 @@ static enum sh_copy by_pid(struct side *to, struct side *from, uint64_t len)
 						      : copy_bounce(to, from, len);
 	if (sh_process.dev->proc)
 		sh_reach_end(moves, &reach);
+	rearm();
 	return result;
 }
 
@@ -357,4 +372,135 @@ enum sh_copy sh_host_copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst
 		return SH_COPY_GONE;
 	return any_shared(dst, ndst) || any_shared(src, nsrc) ? copy_pieces(&to, &from, len)
 							      : by_pid(&to, &from, len);
+}
+
+/* ---- the daemon's ---- */
+
+/* What this thread has announced. depth 0: nothing. pid 0: the context has no process any more. */
+static __thread struct {
+	struct sh_reach reach;
+	uint32_t pid;
+	unsigned int depth;
+} announced;
+
+bool sh_host_reach(void *host, uint32_t ctx)
+{
+	uint32_t pid = lives(ctx) ? sh_ctx(sh_process.dev, ctx)->pid : 0;
+
+	(void)host;
+	if (announced.depth) {
+		if (announced.pid != pid)
+			return false;
+	} else {
+		announced.reach = (struct sh_reach){{-1, -1}};
+		announced.pid = pid;
+		if (pid && !sh_reach_try(&sh_process.dev->inst->moves, &announced.reach, pid))
+			return false;
+	}
+	announced.depth++;
+	return true;
+}
+
+void sh_host_reach_end(void *host)
+{
+	(void)host;
+	if (!--announced.depth)
+		sh_reach_end(&sh_process.dev->inst->moves, &announced.reach);
+}
+
+/* ---- a copy that commits ---- */
+
+/*
+ * The pieces of a source that this process reads at its own addresses, as one list. Returns how
+ * many; 0: there are too many, or it cannot.
+ */
+static unsigned int own_pieces(uint32_t ctx, const struct sh_seg *seg, unsigned int nseg,
+			       uint64_t len, struct iovec *iov, struct side *side)
+{
+	unsigned int n = 0;
+
+	side_init(side, ctx, seg, nseg);
+	if (side->gone || !side_is_own(side))
+		return 0;
+	for (; len && nseg && n < PIECES; seg++, nseg--) {
+		struct sh_seg piece = {seg->addr, seg->len < len ? seg->len : len};
+
+		if (!piece.len)
+			continue;
+		iov[n].iov_base = piece.addr & SH_SEG_SHARED ? sh_shared_at(sh_process.dev, &piece)
+							     : (void *)(uintptr_t)piece.addr;
+		if (!iov[n].iov_base)
+			return 0;
+		iov[n++].iov_len = piece.len;
+		len -= piece.len;
+	}
+	return len ? 0 : n;
+}
+
+/*
+ * Finds the destination, and the word where its process has it mapped. A shared destination is one
+ * of this process. False: it cannot be reached in this way.
+ */
+static bool find_both(struct side *to, uint64_t at, uint64_t len, const uint64_t *commit,
+		      struct iovec *iov)
+{
+	const struct sh_dev *dev = sh_process.dev;
+	const struct sh_seg seg = {at, len};
+	uint64_t base = (uintptr_t)dev->inst;
+	const struct sh_proc *proc;
+
+	iov[0] = (struct iovec){.iov_base = (void *)(uintptr_t)at, .iov_len = len};
+	if (at & SH_SEG_SHARED) {
+		iov[0].iov_base = sh_shared_at(dev, &seg);
+		to->pid = 0;
+		to->witness = 0;
+	} else if (!side_is_own(to)) {
+		proc = sh_proc(dev, to->proc);
+		base = proc ? __atomic_load_n(&proc->base, __ATOMIC_RELAXED) : 0;
+	}
+	iov[1] = (struct iovec){
+		.iov_base = (void *)(uintptr_t)(base + ((uintptr_t)commit - (uintptr_t)dev->inst)),
+		.iov_len = sizeof(*commit)};
+	return base && iov[0].iov_base;
+}
+
+enum sh_copy sh_host_seal(void *host, uint32_t dst_ctx, const struct sh_seg *dst, uint32_t src_ctx,
+			  const struct sh_seg *src, unsigned int nsrc, uint64_t len,
+			  uint64_t *commit, uint64_t word)
+{
+	struct iovec from[PIECES + 2], into[3];
+	struct sh_reach reach;
+	struct side to, own;
+	struct sh_hca *hca;
+	unsigned int n;
+	long done;
+
+	(void)host;
+	side_init(&to, dst_ctx, dst, 1);
+	if (to.gone)
+		return SH_COPY_GONE;
+	n = own_pieces(src_ctx, src, nsrc, len, from + 1, &own);
+	if (!n || len > dst->len || !find_both(&to, dst->addr, len, commit, into + 1))
+		return SH_COPY_APART;
+	from[n + 1] = (struct iovec){.iov_base = &word, .iov_len = sizeof(word)};
+	hca = sh_hca(sh_process.dev, to.pid ? to.hca : own.hca);
+	if (hca)
+		__atomic_fetch_add(&hca->counters.copies_foreign, 1, __ATOMIC_RELAXED);
+	sh_reach_begin(&sh_process.dev->inst->moves, &reach, (uint32_t)to.pid, (uint32_t)own.pid);
+	rearm();
+	do
+		done = side_is_own(&to)
+			       ? sh_vm_writev((int)syscall(SYS_gettid), from + 1, n + 1, into + 1,
+					      2)
+			       : sh_witness_writev(to.pid, to.witness, from, n + 1, into, 2);
+	while (done == -EINTR || done == -EAGAIN);
+	sh_reach_end(&sh_process.dev->inst->moves, &reach);
+	if (done == -ESRCH)
+		return SH_COPY_GONE;
+	if (done < 0 || (uint64_t)done < len)
+		return blame(&own, from + 1, n);
+	/* The process has unmapped device memory: it cannot tell when the commit comes. */
+	if ((uint64_t)done < len + sizeof(word))
+		__atomic_store_n(commit, word, __ATOMIC_RELEASE);
+	return SH_COPY_OK;
 }

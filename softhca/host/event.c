@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Writes event records into the FIFOs of the instance. Owns this process's cache of their
- * descriptors. Each descriptor is checked before it is used, because programs close descriptors
- * that they did not open. The FIFOs are opened for reading as well, so that a write never raises
- * SIGPIPE. A thread that holds the cache's lock makes system calls only.
+ * Writes event records into the FIFOs of the instance, and tells whether one was written. Owns this
+ * process's cache of their descriptors. Each descriptor is checked before it is used, because
+ * programs close descriptors that they did not open. The FIFOs are opened for reading as well, so
+ * that a write never raises SIGPIPE. A thread that holds the cache's lock makes system calls only.
  */
 #include <limits.h>
-#include <pthread.h>
+#include <linux/futex.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "softhca/device/memory/life.h"
+#include "softhca/device/transport/gsi.h"
 #include "process.h"
 #include "sys.h"
 
@@ -21,7 +24,59 @@ struct pipe_fd {
 };
 
 static struct pipe_fd cache[CACHED];
-static pthread_mutex_t cache_lock = PTHREAD_MUTEX_INITIALIZER;
+/*
+ * The cache's lock: which thread holds it, by the address of its variable below, and in bit 0
+ * whether another one sleeps. A thread can be thrown at any instruction (life.h), and the word says
+ * whether it holds the lock then. It may have slept on after the wake-up, or been thrown before it
+ * woke another one, so sleepers look now and then.
+ */
+static uint64_t owner;
+#define SLEEPER 1
+#define LOOK_MS 5
+static __thread uint64_t self __attribute__((tls_model("initial-exec")));
+
+static void futex(int op, uint32_t val, const struct timespec *limit)
+{
+	uint32_t *word = (uint32_t *)&owner + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+
+	syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, val, limit, NULL, 0);
+}
+
+static bool exchange(uint64_t was, uint64_t is)
+{
+	return __atomic_compare_exchange_n(&owner, &was, is, false, __ATOMIC_ACQUIRE,
+					   __ATOMIC_RELAXED);
+}
+
+static void hold(void)
+{
+	const struct timespec limit = {.tv_nsec = LOOK_MS * 1000000L};
+	const uint64_t me = (uintptr_t)&self;
+
+	if (exchange(0, me))
+		return;
+	/* Whoever has slept cannot tell whether others sleep. */
+	while (!exchange(0, me | SLEEPER)) {
+		uint64_t is = __atomic_load_n(&owner, __ATOMIC_RELAXED);
+
+		if (is && ((is & SLEEPER) || exchange(is, is | SLEEPER)))
+			futex(FUTEX_WAIT, (uint32_t)(is | SLEEPER), &limit);
+	}
+	if (sh_self.word)
+		sh_rearm();
+}
+
+static void let_go(void)
+{
+	if (__atomic_exchange_n(&owner, 0, __ATOMIC_RELEASE) & SLEEPER)
+		futex(FUTEX_WAKE, 1, NULL);
+}
+
+void sh_event_thrown(void)
+{
+	if ((__atomic_load_n(&owner, __ATOMIC_RELAXED) & ~(uint64_t)SLEEPER) == (uintptr_t)&self)
+		let_go();
+}
 
 void sh_event_forked(void)
 {
@@ -29,7 +84,7 @@ void sh_event_forked(void)
 	 * The descriptors are good in a child as well, but another thread of the parent may have
 	 * held the lock.
 	 */
-	cache_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	owner = 0;
 }
 
 static void drop(struct pipe_fd *p)
@@ -44,10 +99,10 @@ void sh_event_reset(void)
 {
 	unsigned int i;
 
-	pthread_mutex_lock(&cache_lock);
+	hold();
 	for (i = 0; i < CACHED; i++)
 		drop(&cache[i]);
-	pthread_mutex_unlock(&cache_lock);
+	let_go();
 }
 
 /* The queue has ended. Its FIFO would live on as long as a process holds it open. */
@@ -55,23 +110,29 @@ void sh_event_forget(uint32_t evq)
 {
 	struct pipe_fd *p = &cache[evq % CACHED];
 
-	pthread_mutex_lock(&cache_lock);
+	hold();
 	if (p->evq == evq)
 		drop(p);
-	pthread_mutex_unlock(&cache_lock);
+	let_go();
+}
+
+/* As long as it has to be: the stack may be small. */
+#define PATH_LEN (strlen(sh_process.dir) + 40)
+
+static const char *pipe_path(char *path, size_t len, uint32_t evq, uint32_t generation)
+{
+	snprintf(path, len, "%s/events/%u.%u", sh_process.dir, evq, generation);
+	return path;
 }
 
 /* The descriptor of the queue's FIFO, or -errno. */
-static int pipe_get(struct pipe_fd *p, uint32_t evq, uint32_t generation)
+static int pipe_open(struct pipe_fd *p, uint32_t evq, uint32_t generation)
 {
-	char path[PATH_MAX];
+	char path[PATH_LEN];
 	int fd;
 
-	if (p->generation == generation && p->evq == evq && sh_ident_holds(p->fd, &p->id))
-		return p->fd;
 	drop(p);
-	snprintf(path, sizeof(path), "%.*s/events/%u.%u", PATH_MAX - 64, sh_process.dir, evq,
-		 generation);
+	pipe_path(path, sizeof(path), evq, generation);
 	fd = sh_open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return fd;
@@ -86,29 +147,123 @@ static int pipe_get(struct pipe_fd *p, uint32_t evq, uint32_t generation)
 	return fd;
 }
 
+static bool is_open(const struct pipe_fd *p, uint32_t evq, uint32_t generation)
+{
+	return p->generation == generation && p->evq == evq && sh_ident_holds(p->fd, &p->id);
+}
+
+/* The same, which is open as a rule. A thread that opens it must not be thrown. */
+static int pipe_get(struct pipe_fd *p, uint32_t evq, uint32_t generation)
+{
+	struct sh_door *door;
+	int fd;
+
+	if (is_open(p, evq, generation))
+		return p->fd;
+	door = sh_pin();
+	fd = pipe_open(p, evq, generation);
+	sh_unpin(door);
+	return fd;
+}
+
 /*
- * A queue that has ended takes every record, since no process will read it. A client that cannot
- * reach the FIFO (it has no descriptor left, or another root directory) leaves the record to the
- * daemon, which knows whether the queue lives.
+ * The time at which a FIFO was written last tells whether a record was written. The kernel stores
+ * that time as part of write(), so a thread that is killed has written the record and left the
+ * time, or has done neither. Before it writes, a thread sets the time to this one.
  */
-int sh_host_event(void *host, uint32_t evq, const void *record, size_t len)
+#define NEVER 1 /* second of 1970 */
+
+bool sh_event_awaited(int fd)
+{
+	struct stat st;
+
+	return !sh_fstat(fd, &st) && st.st_mtim.tv_sec == NEVER;
+}
+
+bool sh_event_await(int fd)
+{
+	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = NEVER}};
+
+	return !sh_utimens(fd, times);
+}
+
+bool sh_event_tells(int fd)
+{
+	char byte = 0;
+	bool tells;
+
+	if (!sh_event_await(fd) || !sh_event_awaited(fd) || sh_write(fd, &byte, 1) != 1)
+		return false;
+	tells = !sh_event_awaited(fd);
+	return sh_read(fd, &byte, 1) == 1 && tells;
+}
+
+/* The descriptor that sh_host_event() writes to, or why it does not. */
+static int begun;
+
+/*
+ * Returns 0 with the lock held, which sh_host_event() releases. A queue that has ended takes every
+ * record, since no process will read it. A client that cannot reach the FIFO (it has no descriptor
+ * left, or another root directory) leaves the record to the daemon, which knows whether the queue
+ * lives.
+ */
+int sh_host_event_begin(void *host, uint32_t evq)
 {
 	struct sh_evq *q = sh_evq(sh_process.dev, evq);
+	uint32_t generation = q ? q->generation : evq == SH_GSI_EVQ ? SH_GSI_GENERATION : 0;
+	int fd = -ENOENT, err = 0;
+
+	(void)host;
+	hold();
+	if (generation) {
+		fd = pipe_get(&cache[evq % CACHED], evq, generation);
+		if (fd < 0 && (sh_process.dev->proc || fd != -ENOENT))
+			err = -EAGAIN;
+	}
+	sh_rearm();
+	if (fd >= 0 && q && q->tells && !sh_event_await(fd))
+		err = -EAGAIN;
+	begun = fd;
+	sh_rearm();
+	if (err)
+		let_go();
+	return err;
+}
+
+int sh_host_event(void *host, uint32_t evq, const void *record, size_t len)
+{
 	long done = 0;
-	int fd;
+
+	(void)host;
+	(void)evq;
+	if (begun >= 0) {
+		do
+			done = sh_write(begun, record, len);
+		while (done == -EINTR);
+		/* It wakes the reader, which often takes the processor. */
+		sh_rearm();
+	}
+	let_go();
+	return done == -EAGAIN ? -EAGAIN : 0;
+}
+
+/* By name where it is not open: that needs no descriptor, and this process may have none left. */
+bool sh_host_event_written(void *host, uint32_t evq)
+{
+	struct sh_evq *q = sh_evq(sh_process.dev, evq);
+	struct pipe_fd *p = &cache[evq % CACHED];
+	char path[PATH_LEN];
+	struct stat st;
+	int err;
 
 	(void)host;
 	if (!q || !q->generation)
-		return 0;
-	pthread_mutex_lock(&cache_lock);
-	fd = pipe_get(&cache[evq % CACHED], evq, q->generation);
-	if (fd >= 0) {
-		do
-			done = sh_write(fd, record, len);
-		while (done == -EINTR);
-	}
-	pthread_mutex_unlock(&cache_lock);
-	if (fd < 0 && (sh_process.dev->proc || fd != -ENOENT))
-		return -EAGAIN;
-	return done == -EAGAIN ? -EAGAIN : 0;
+		return false;
+	hold();
+	if (is_open(p, evq, q->generation))
+		err = sh_fstat(p->fd, &st);
+	else
+		err = sh_stat(pipe_path(path, sizeof(path), evq, q->generation), &st);
+	let_go();
+	return !err && st.st_mtim.tv_sec != NEVER;
 }

@@ -18,10 +18,14 @@
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/transport/doorbell.h"
 #include "process.h"
+#include "procstat.h"
 #include "sys.h"
 
 #define MAX_CALLS (1u << 20)   /* address space only: pages come with use */
 #define STACK	  (256 * 1024) /* in addition to what the C library keeps of a thread */
+/* How often a helper that sleeps looks whether the first thread lives, or any thread. */
+#define LOOK_NS	     UINT64_C(1000000000)
+#define LAST_LOOK_NS UINT64_C(100000000)
 
 struct call {
 	uint64_t deadline;
@@ -50,6 +54,13 @@ static char *stack;
 static size_t stack_size;
 
 static uint32_t *watched; /* the attention word of this process */
+
+/*
+ * The process's first thread holds this robust mutex for life, so that the end of that thread can be
+ * seen without a system call.
+ */
+static pthread_mutex_t leads;
+static bool has_leader, leader_gone;
 
 static uint32_t *attention(void)
 {
@@ -152,6 +163,92 @@ static uint64_t run_due(void)
 	}
 }
 
+/*
+ * Has the first thread ended? It may do so by a direct system call, or because seccomp ends it. The C
+ * library does not know of either.
+ */
+static bool leader_ended(void)
+{
+	/* This thread keeps the mutex then. */
+	if (has_leader && !leader_gone && pthread_mutex_trylock(&leads) == EOWNERDEAD)
+		leader_gone = true;
+	return leader_gone;
+}
+
+/* The links are ., .. and one for each thread. The first one stays a zombie until the last ends. */
+static bool is_last(void)
+{
+	struct stat st;
+
+	return !sh_stat("/proc/self/task", &st) && st.st_nlink <= 4;
+}
+
+/*
+ * What the first thread's end is to mean for who waits for the process: status << 8, or the signal
+ * that seccomp has ended it with. 0 if that cannot be known.
+ */
+static int leaders_status(void)
+{
+	char text[1024];
+	int err, status = 0;
+	const char *at = sh_proc_stat("/proc/self/stat", text, sizeof(text), &err);
+
+	/* The last of 52 fields. What is behind the name begins with a space and the third one. */
+	for (int field = 3; at && field <= 52; field++)
+		at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL;
+	while (at && *at >= '0' && *at <= '9')
+		status = status * 10 + *at++ - '0';
+	return status;
+}
+
+/*
+ * Ends the process as its last thread would have. What the first thread had for a status stands in
+ * for that of the last one, which the kernel has forgotten.
+ */
+static __attribute__((noreturn)) void end_process(void)
+{
+	int status = leaders_status(), sig = status & 0x7f;
+	struct {
+		void *handler;
+		unsigned long flags, restorer;
+		uint64_t mask;
+	} none = {0};
+	uint64_t set = sig ? ~(UINT64_C(1) << (sig - 1)) : 0;
+
+	if (sig) {
+		syscall(SYS_rt_sigaction, sig, &none, NULL, sizeof(set));
+		syscall(SYS_rt_sigprocmask, SIG_SETMASK, &set, NULL, sizeof(set));
+		syscall(SYS_tgkill, getpid(), (int)syscall(SYS_gettid), sig);
+	}
+	for (;;)
+		syscall(SYS_exit, status >> 8 & 0xff);
+}
+
+/* Sleeps until the word is not `seen` any more, or until a deadline, UINT64_MAX if there is none. */
+static void rest(uint32_t *word, uint32_t seen, uint64_t until)
+{
+	uint64_t look;
+	int err;
+
+	do {
+		struct timespec ts;
+		bool ended = leader_ended();
+
+		if (ended && is_last())
+			end_process();
+		look = sh_now() + (ended ? LAST_LOOK_NS : LOOK_NS);
+		if (look > until)
+			look = until;
+		ts.tv_sec = (time_t)(look / 1000000000);
+		ts.tv_nsec = (long)(look % 1000000000);
+		/*
+		 * FUTEX_WAIT_BITSET takes an absolute deadline. If the word has changed since
+		 * `seen`, it returns at once.
+		 */
+		err = (int)futex(word, FUTEX_WAIT_BITSET, seen, &ts);
+	} while (err == -ETIMEDOUT && look != until);
+}
+
 static void *helper_main(void *arg)
 {
 	struct sh_dev *dev = arg;
@@ -160,7 +257,6 @@ static void *helper_main(void *arg)
 	__atomic_store_n(&number, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	prctl(PR_SET_NAME, "softhca", 0, 0, 0);
 	for (;;) {
-		struct timespec ts;
 		uint64_t until;
 
 		word = attention();
@@ -179,14 +275,8 @@ static void *helper_main(void *arg)
 			sh_leave(dev);
 		}
 		until = run_due();
-		ts.tv_sec = (time_t)(until / 1000000000);
-		ts.tv_nsec = (long)(until % 1000000000);
 		sh_wait_begin(dev, SH_WAITS_HELPER, until, seen);
-		/*
-		 * FUTEX_WAIT_BITSET takes an absolute deadline. If the word has changed since
-		 * `seen`, it returns at once.
-		 */
-		futex(word, FUTEX_WAIT_BITSET, seen, until == UINT64_MAX ? NULL : &ts);
+		rest(word, seen, until);
 		__atomic_store_n(&sleeping_until, 0, __ATOMIC_RELAXED);
 		sh_wait_end(dev);
 	}
@@ -200,6 +290,20 @@ void sh_helper_prepare(void)
 {
 	tls_info = (void (*)(size_t *, size_t *))dlsym(RTLD_DEFAULT, "_dl_get_tls_static_info");
 	thread_count = dlsym(RTLD_DEFAULT, "__nptl_nthreads");
+	sh_process_leads();
+}
+
+void sh_process_leads(void)
+{
+	pthread_mutexattr_t attr;
+
+	has_leader = leader_gone = false;
+	if ((int)syscall(SYS_gettid) != getpid() || pthread_mutexattr_init(&attr))
+		return;
+	if (!pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST) &&
+	    !pthread_mutex_init(&leads, &attr))
+		has_leader = !pthread_mutex_lock(&leads);
+	pthread_mutexattr_destroy(&attr);
 }
 
 size_t sh_thread_size(void)
@@ -250,6 +354,10 @@ static int create(void)
 
 	if (!map_stack())
 		return EAGAIN;
+	/* Now, because the program may give up its system calls before the first timer. */
+	pthread_mutex_lock(&heap_lock);
+	(void)heap_alloc();
+	pthread_mutex_unlock(&heap_lock);
 	pthread_attr_init(&attr);
 	err = pthread_attr_setstack(&attr, stack + SH_FIRST_PAGE, stack_size - SH_FIRST_PAGE);
 	if (!err) {
@@ -320,6 +428,13 @@ void sh_process_stop(void)
 		running = false;
 	}
 	pthread_mutex_unlock(&start_lock);
+}
+
+void sh_process_forget_calls(void)
+{
+	pthread_mutex_lock(&heap_lock);
+	ncalls = 0;
+	pthread_mutex_unlock(&heap_lock);
 }
 
 void sh_helper_watch(void)

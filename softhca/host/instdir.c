@@ -423,6 +423,7 @@ void sh_instance_sweep(const char *base, void (*tell)(const char *dir, const str
 
 		if (rest && !strcmp(rest, SH_NEW_LOCK)) {
 			left.why = "softhca did not make it, or did not make all that is in it";
+			left.failed = 0;
 			snprintf(left.path, sizeof(left.path), "%.*s", (int)(rest - entry->d_name),
 				 entry->d_name);
 			if (!remove_beside(dirfd(dir), entry->d_name, left.path))

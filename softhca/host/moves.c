@@ -5,6 +5,7 @@
  * holds no lock. The word of a thread that has ended is free again.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "softhca/device/memory/announce.h"
@@ -13,10 +14,12 @@
 #include "moves.h"
 #include "process.h"
 #include "procstat.h"
+#include "status.h"
 #include "sys.h"
 
 #define MOMENT_NS   50000
 #define PATIENCE_NS 100000000 /* for what other threads have begun */
+#define LINE_WORDS  8
 
 /* Sleeps for a moment on account of a process: of its exchange, or of copies into it. */
 static void a_moment(uint32_t pid)
@@ -31,16 +34,18 @@ static void a_moment(uint32_t pid)
 		sh_wait_end(sh_process.dev);
 }
 
+static __thread uint32_t number; /* 0: the kernel has not been asked yet */
+
 static uint32_t thread_number(void)
 {
-	static __thread uint32_t of, number;
-	uint32_t pid = (uint32_t)getpid();
-
-	if (of != pid) {
+	if (!number)
 		number = (uint32_t)syscall(SYS_gettid);
-		of = pid;
-	}
 	return number;
+}
+
+void sh_moves_forked(void)
+{
+	number = 0;
 }
 
 /*
@@ -68,30 +73,51 @@ static uint32_t number_in(uint64_t word)
 	return (uint32_t)(word >> 32) & SH_MOVES_NUMBER;
 }
 
-/* Takes a free word, or one whose thread has ended. -1: all are taken. */
+/*
+ * Takes a free word, or one whose thread has ended. -1: all are taken. Threads begin at different
+ * cache lines, so that those of two processors seldom write to the same one.
+ */
 static int take(uint64_t *words, uint64_t value)
 {
+	unsigned int first = number_in(value) * LINE_WORDS;
+
 	for (int pass = 0; pass < 2; pass++) {
-		for (int i = 0; i < SH_MOVES; i++) {
+		for (unsigned int n = 0; n < SH_MOVES; n++) {
+			unsigned int i = (first + n) % SH_MOVES;
 			uint64_t old = __atomic_load_n(&words[i], __ATOMIC_SEQ_CST);
 
 			if (old && (!pass || !dead(number_in(old))))
 				continue;
 			if (__atomic_compare_exchange_n(&words[i], &old, value, false,
 							__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-				return i;
+				return (int)i;
 		}
 	}
 	return -1;
 }
 
+/* Whoever finds the word free finds done what it was taken for: pairs with the loads of any(). */
 static void put(uint64_t *words, int i)
 {
 	if (i >= 0)
-		__atomic_store_n(&words[i], 0, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&words[i], 0, __ATOMIC_RELEASE);
 }
 
-static bool any(uint64_t *words, uint32_t pid)
+/* Are all words free? Nearly always nobody exchanges pages. */
+static bool none(const uint64_t *words)
+{
+	uint64_t seen = 0;
+
+	for (const uint64_t *w = words; w < words + SH_MOVES; w += 4)
+		seen |= __atomic_load_n(&w[0], __ATOMIC_SEQ_CST) |
+			__atomic_load_n(&w[1], __ATOMIC_SEQ_CST) |
+			__atomic_load_n(&w[2], __ATOMIC_SEQ_CST) |
+			__atomic_load_n(&w[3], __ATOMIC_SEQ_CST);
+	return !seen;
+}
+
+/* The number of a thread that has such a word for the process; 0: there is none. */
+static uint32_t any(uint64_t *words, uint32_t pid)
 {
 	for (int i = 0; pid && i < SH_MOVES; i++) {
 		uint64_t word = __atomic_load_n(&words[i], __ATOMIC_SEQ_CST);
@@ -99,11 +125,43 @@ static bool any(uint64_t *words, uint32_t pid)
 		if (!word || (uint32_t)word != pid)
 			continue;
 		if (!dead(number_in(word)))
-			return true;
+			return number_in(word);
 		__atomic_compare_exchange_n(&words[i], &word, 0, false, __ATOMIC_SEQ_CST,
 					    __ATOMIC_SEQ_CST);
 	}
-	return false;
+	return 0;
+}
+
+/* Is that thread stopped, and traced by a thread of this process, so that it may wait for this one? */
+static bool traces(uint32_t number)
+{
+	struct sh_status_field field[] = {{.name = "State:"}, {.name = "TracerPid:"}};
+	char path[40];
+	long tid;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", number);
+	if (sh_status_read(path, field, 2) || (field[0].value[0] | ' ') != 't')
+		return false;
+	tid = strtol(field[1].value, NULL, 10);
+	return tid > 0 && !sh_sys(syscall(SYS_tgkill, (long)getpid(), tid, 0L));
+}
+
+void sh_reach_by_program(struct sh_moves *moves, struct sh_reach *r, uint32_t pid)
+{
+	/* Not thread_number(): a child of vfork() may call this, on its parent's memory. */
+	uint32_t number = (uint32_t)syscall(SYS_gettid), mover;
+	uint64_t me = sh_reach_word(number, sh_self.word >> SH_OWNER_GENERATION);
+
+	r->word[1] = -1;
+	for (;;) {
+		r->word[0] = take(moves->reaching, me | pid);
+		/* Pairs with sh_move_begin(). */
+		mover = any(moves->moving, pid);
+		if ((r->word[0] >= 0 && !mover) || (mover && traces(mover)))
+			return;
+		sh_reach_end(moves, r);
+		a_moment(pid);
+	}
 }
 
 void sh_reach_begin(struct sh_moves *moves, struct sh_reach *r, uint32_t pid, uint32_t other)
@@ -117,11 +175,25 @@ void sh_reach_begin(struct sh_moves *moves, struct sh_reach *r, uint32_t pid, ui
 		r->word[1] = other ? take(moves->reaching, me | other) : -1;
 		/* Pairs with sh_move_begin(). */
 		if ((r->word[0] >= 0 || !pid) && (r->word[1] >= 0 || !other) &&
-		    !any(moves->moving, pid) && !any(moves->moving, other))
+		    (none(moves->moving) ||
+		     (!any(moves->moving, pid) && !any(moves->moving, other))))
 			return;
 		sh_reach_end(moves, r);
 		a_moment(other ? other : pid);
 	}
+}
+
+bool sh_reach_try(struct sh_moves *moves, struct sh_reach *r, uint32_t pid)
+{
+	uint64_t me = sh_reach_word(thread_number(), sh_self.word >> SH_OWNER_GENERATION);
+
+	r->word[0] = take(moves->reaching, me | pid);
+	r->word[1] = -1;
+	/* Pairs with sh_move_begin(). */
+	if (r->word[0] >= 0 && !any(moves->moving, pid))
+		return true;
+	sh_reach_end(moves, r);
+	return false;
 }
 
 void sh_reach_end(struct sh_moves *moves, const struct sh_reach *r)

@@ -6,6 +6,8 @@
 #ifndef SOFTHCA_HOST_MOVES_H
 #define SOFTHCA_HOST_MOVES_H
 
+#include <stdbool.h>
+
 #include "softhca/device/memory/layout.h"
 
 /* Words that this thread has taken, for the memory of one or two processes. */
@@ -15,7 +17,18 @@ struct sh_reach {
 
 /* Called before and after memory of these processes is read or written; 0: no process. */
 void sh_reach_begin(struct sh_moves *moves, struct sh_reach *r, uint32_t pid, uint32_t other);
+/*
+ * The same for a call of the program's. It does not wait for a thread that this process traces: that
+ * may be stopped in an exchange until its tracer goes on.
+ */
+void sh_reach_by_program(struct sh_moves *moves, struct sh_reach *r, uint32_t pid);
+/*
+ * The same for who does not wait. False: that process is exchanging pages, and nothing is announced.
+ */
+bool sh_reach_try(struct sh_moves *moves, struct sh_reach *r, uint32_t pid);
 void sh_reach_end(struct sh_moves *moves, const struct sh_reach *r);
+/* In a forked child: its thread has a number of its own. */
+void sh_moves_forked(void);
 /* This thread does not reach anywhere any more, whatever it had begun. */
 void sh_reach_forget(struct sh_moves *moves);
 

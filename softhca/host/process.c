@@ -105,12 +105,18 @@ static void host_gave_up(void *host)
 {
 	(void)host;
 	sh_reach_forget(&sh_process.dev->inst->moves);
+	sh_event_thrown();
 	sh_helper_look();
 }
 
 static const struct sh_host_ops host_ops = {
 	.copy = sh_host_copy,
+	.seal = sh_host_seal,
+	.reach = sh_host_reach,
+	.reach_end = sh_host_reach_end,
+	.event_begin = sh_host_event_begin,
 	.event = sh_host_event,
+	.event_written = sh_host_event_written,
 	.defer = sh_host_defer,
 	.wake = sh_host_wake,
 	.rouse = sh_host_rouse,
@@ -140,6 +146,7 @@ int sh_process_init(struct sh_dev *dev, const char *dir)
 void sh_process_forked(void)
 {
 	sh_process.pid = getpid();
+	sh_moves_forked();
 	sh_event_forked();
 	sh_helper_forked();
 }
@@ -162,15 +169,20 @@ int sh_open_aside(const char *path, int flags)
 	return fd < 0 ? fd : sh_fd_high(fd);
 }
 
-int sh_fd_high(int fd)
+int sh_fd_twin(int fd)
 {
 	struct rlimit limit;
 	long floor = 900;
-	int high;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < 1024)
 		floor = (long)limit.rlim_cur * 3 / 4;
-	high = sh_fcntl(fd, F_DUPFD_CLOEXEC, floor);
+	return sh_fcntl(fd, F_DUPFD_CLOEXEC, floor);
+}
+
+int sh_fd_high(int fd)
+{
+	int high = sh_fd_twin(fd);
+
 	if (high < 0) {
 		sh_fcntl(fd, F_SETFD, FD_CLOEXEC);
 		return fd;

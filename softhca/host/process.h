@@ -61,14 +61,36 @@ bool sh_process_helper_memory(uint64_t *low, uint64_t *high);
 /* An upper bound of the bytes that the C library takes for a thread's variables. */
 size_t sh_thread_size(void);
 
+/*
+ * For a process's first thread, when the process starts and in a forked child: the helper ends when
+ * this thread and all others of the program have ended, however they did.
+ */
+void sh_process_leads(void);
+
 /* In a forked child: drops the parent's helper thread, timers and locks. */
 void sh_process_forked(void);
 
 /* Ends the helper thread and waits for it. */
 void sh_process_stop(void);
+/*
+ * Deferred calls that have not been made are never made: what they are about ends. The helper thread
+ * does not run.
+ */
+void sh_process_forget_calls(void);
 
 /* An event queue was freed: this process drops what it has of it. */
 void sh_event_forget(uint32_t evq);
+/*
+ * Can event_written() of device/host.h tell whether a record was written to this FIFO, which no
+ * process reads yet? Not on overlayfs, for instance.
+ */
+bool sh_event_tells(int fd);
+/*
+ * Is a record about to be written to this FIFO, and not yet written? And has the FIFO say so (true:
+ * it does).
+ */
+bool sh_event_awaited(int fd);
+bool sh_event_await(int fd);
 
 /* ---- between the files of this directory ---- */
 
@@ -82,8 +104,17 @@ extern struct sh_process sh_process;
 enum sh_copy sh_host_copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst, unsigned int ndst,
 			  uint32_t src_ctx, const struct sh_seg *src, unsigned int nsrc,
 			  uint64_t len);
+enum sh_copy sh_host_seal(void *host, uint32_t dst_ctx, const struct sh_seg *dst, uint32_t src_ctx,
+			  const struct sh_seg *src, unsigned int nsrc, uint64_t len,
+			  uint64_t *commit, uint64_t word);
+bool sh_host_reach(void *host, uint32_t ctx);
+void sh_host_reach_end(void *host);
+int sh_host_event_begin(void *host, uint32_t evq);
+bool sh_host_event_written(void *host, uint32_t evq);
 int sh_host_event(void *host, uint32_t evq, const void *record, size_t len);
 void sh_event_forked(void);
+/* This thread was thrown (life.h), perhaps out of one of these. */
+void sh_event_thrown(void);
 void sh_event_reset(void);
 int sh_host_defer(void *host, uint64_t deadline_ns, void (*fn)(struct sh_dev *, uint64_t, uint64_t),
 		  uint64_t a, uint64_t b);

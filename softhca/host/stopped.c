@@ -175,7 +175,7 @@ static bool poke(uint32_t pid, uint64_t witness, uint64_t to, void *from, size_t
 /*
  * Is this the thread that has the slot, and is it armed? Its struct sh_self must name the slot, its
  * stack pointer must lie on the stack that sh_self names, and the kernel's word must point to its
- * door.
+ * door. A thread that has stored what others see, and is about to commit that, does not count.
  */
 static bool is_armed(uint32_t tid, const struct look *look, uint64_t word,
 		     const struct sh_self *self)
@@ -184,7 +184,7 @@ static bool is_armed(uint32_t tid, const struct look *look, uint64_t word,
 	struct area area;
 
 	if (self->mark != SH_MAGIC || self->word != word || !self->catches ||
-	    self->armed != self->catches)
+	    self->armed != self->catches || sh_once_commits(self, look->ip + 2))
 		return false;
 	/*
 	 * A thread has other numbers in other PID namespaces, so what the kernel said may be about

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 _Static_assert(sizeof(long) == 8, "struct stat is the kernel's own on 64-bit machines only");
@@ -61,6 +62,12 @@ static inline long sh_write(int fd, const void *buf, size_t len)
 	return sh_sys(syscall(SYS_write, fd, buf, len));
 }
 
+/* futimens() */
+static inline int sh_utimens(int fd, const struct timespec times[2])
+{
+	return sh_sys(syscall(SYS_utimensat, fd, NULL, times, 0));
+}
+
 static inline int sh_fstat(int fd, struct stat *st)
 {
 	return sh_sys(syscall(SYS_fstat, fd, st));
@@ -69,6 +76,17 @@ static inline int sh_fstat(int fd, struct stat *st)
 static inline int sh_stat(const char *path, struct stat *st)
 {
 	return sh_sys(syscall(SYS_newfstatat, AT_FDCWD, path, st, 0));
+}
+
+/*
+ * Is this process in another user namespace than the kernel's first (PROC_USER_INIT_INO)? There a
+ * capability is one for that namespace only. False where /proc does not tell.
+ */
+static inline bool sh_in_user_namespace(void)
+{
+	struct stat st;
+
+	return !sh_stat("/proc/thread-self/ns/user", &st) && st.st_ino != 0xeffffffdU;
 }
 
 static inline int sh_fcntl(int fd, int cmd, long arg)
@@ -182,6 +200,8 @@ static inline int sh_poke(uint64_t to, const void *from, size_t len)
  * is closed.
  */
 int sh_fd_high(int fd);
+/* A duplicate under such a number, close-on-exec, or -errno. */
+int sh_fd_twin(int fd);
 /*
  * Opens a file for a moment, close-on-exec, under such a number: another thread of the program may
  * open files, or close all that it has not opened, meanwhile. Returns a descriptor or -errno.

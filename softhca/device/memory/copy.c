@@ -30,9 +30,13 @@ static __attribute__((unused)) void copy_end(unsigned char *to, const unsigned c
 	__atomic_store_n(to + len - 1, from[len - 1], __ATOMIC_RELAXED);
 }
 
+/* A long copy goes in steps of so many bytes. */
+#define STEP UINT64_C(2048)
+
 /*
  * A loop of vectors instead of memcpy(). For this size memcpy() uses string instructions, which are
  * ten times slower if the low bits of the addresses nearly agree, as those of ordinary buffers do.
+ * A thread that was switched out during a long copy is armed again after each step (life.h).
  */
 void sh_copy_forward(void *dst, const void *src, uint64_t len)
 {
@@ -42,6 +46,14 @@ void sh_copy_forward(void *dst, const void *src, uint64_t len)
 	if ((uintptr_t)to - (uintptr_t)from < len) { /* the destination begins inside the source */
 		memmove(to, from, len);
 		return;
+	}
+	while (len >= 2 * STEP) {
+		sh_copy_forward(to, from, STEP);
+		to += STEP;
+		from += STEP;
+		len -= STEP;
+		if (sh_self.armed)
+			sh_rearm();
 	}
 	for (; len >= 4 * sizeof(vector) + SH_WEAKLY_ORDERED; len -= 4 * sizeof(vector)) {
 		const vector *f = (const vector *)from;
@@ -74,4 +86,28 @@ void sh_copy_forward(void *dst, const void *src, uint64_t len)
 		*to++ = *from++;
 		__asm__ volatile("" ::: "memory");
 	}
+}
+
+enum sh_copy sh_commit_far(struct sh_dev *dev, const struct sh_last *last, uint64_t *commit,
+			   uint64_t word)
+{
+	const struct sh_seg val = {(uintptr_t)&last->val, sizeof(last->val)};
+	const struct sh_seg *from = last->nfrom ? last->from : &val;
+	const unsigned int n = last->nfrom ? last->nfrom : 1;
+	enum sh_copy err = SH_COPY_APART;
+	struct sh_door *door;
+
+	if (sh_self.armed && dev->ops->seal)
+		err = dev->ops->seal(dev->host, last->ctx, &last->to, last->from_ctx, from, n,
+				     last->len, commit, word);
+	if (err == SH_COPY_APART) {
+		door = sh_pin();
+		err = dev->ops->copy(dev->host, last->ctx, &last->to, 1, last->from_ctx, from, n,
+				     last->len);
+		if (!err)
+			__atomic_store_n(commit, word, __ATOMIC_RELEASE);
+		sh_unpin(door);
+	}
+	sh_rearm();
+	return err;
 }

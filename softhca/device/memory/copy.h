@@ -7,7 +7,7 @@
 #ifndef SOFTHCA_DEVICE_MEMORY_COPY_H
 #define SOFTHCA_DEVICE_MEMORY_COPY_H
 
-#include "dev.h"
+#include "life.h"
 
 /* Zero a known number of bytes in plain stores: for a hundred or two of them "rep stos" takes longer to begin with. */
 SH_INLINE void sh_zero(void *at, size_t len)
@@ -87,6 +87,39 @@ SH_INLINE bool sh_copy_one(const struct sh_dev *dev, const struct sh_seg *dst, u
 		return true;
 	sh_order_stores();
 	__builtin_memcpy(to + len - sizeof(last), &last, sizeof(last));
+	return true;
+}
+
+/* How many of the last bytes of a copy that ends here one instruction stores. */
+static inline unsigned int sh_last_size(const char *end, uint64_t len)
+{
+	for (unsigned int size = 8; size > 1; size /= 2)
+		if (len >= size && (uintptr_t)end % size == 0)
+			return size;
+	return 1;
+}
+
+/*
+ * Copies as sh_copy_one() does, but leaves the last bytes in *last. False: nothing was copied.
+ */
+SH_INLINE bool sh_copy_most(const struct sh_dev *dev, const struct sh_seg *dst, uint32_t src_ctx,
+			    const struct sh_seg *src, uint64_t len, struct sh_last *last)
+{
+	const char *from = src_ctx ? sh_shared_at(dev, src) : (const void *)(uintptr_t)src->addr;
+	char *to = sh_shared_at(dev, dst);
+
+	if (!to || !from || len > dst->len || len > src->len)
+		return false;
+	if (!len)
+		return true;
+	last->size = sh_last_size(to + len, len);
+	len -= last->size;
+	/* Before the copy, which may overlap it. */
+	__builtin_memcpy(&last->val, from + len, last->size);
+	last->at = to + len;
+	if (len)
+		sh_copy_forward(to, from, len);
+	sh_order_stores();
 	return true;
 }
 

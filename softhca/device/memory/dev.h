@@ -45,6 +45,8 @@ struct sh_dev {
 	uint64_t pool_end, shared_end;
 	/* Of this address space, for the host: host/witness.h. 0: there is none. */
 	uint64_t witness;
+	/* In the wire's engine alone (transport/wire.h); else NULL. */
+	const struct sh_wire_ops *wire;
 };
 
 /*
@@ -89,6 +91,15 @@ SH_INLINE bool sh_ctx_live(const struct sh_dev *dev, uint32_t ctx)
 }
 
 #define SH_COUNT(hca, what, n) __atomic_fetch_add(&(hca)->counters.what, (n), __ATOMIC_RELAXED)
+/* The same for a port. Its number may be any. */
+#define SH_COUNT_PORT(hca, number, what, n)                                                        \
+	do {                                                                                       \
+		uint32_t number_ = (number)-1;                                                     \
+		if (number_ < SH_MAX_PORTS)                                                        \
+			__atomic_fetch_add(&(hca)->traffic[number_].what, (n), __ATOMIC_RELAXED);  \
+	} while (0)
+/* The same for a QP. */
+#define SH_COUNT_QP(qp, what, n) __atomic_fetch_add(&(qp)->what, (n), __ATOMIC_RELAXED)
 /* Stands at each place where packets are dropped. The reasons are the counters drops_* (layout.h). */
 #define SH_DROPPED(hca, reason, n) SH_COUNT(hca, drops_##reason, n)
 

@@ -12,8 +12,15 @@
 #include "instance.h"
 #include "tables.h"
 
-#define RETRY_NS     UINT64_C(20000000)
+#define RETRY_NS UINT64_C(20000000)
+/*
+ * A log's `raised` is 1 more than the place of the record that was raised last: its event's number
+ * times this, and which record of that event it is. An event of an XRC receive QP with more
+ * registrations tells those behind again after a death.
+ */
+#define RECORDS	     16000
 #define XRC_QP_EVENT 0x80000000u
+_Static_assert((SH_TXN_ASYNC + 1) * RECORDS <= UINT16_MAX, "a log's `raised` counts all records");
 
 enum { EV_CQ_ERR = 0, EV_SRQ_ERR = 14, EV_SRQ_LIMIT = 15 };
 
@@ -35,6 +42,12 @@ struct subject {
 	uint32_t expect; /* what *live must be; 0: anything but 0 */
 };
 
+/* Which record of a transaction it is. log NULL: it is of none. */
+struct origin {
+	struct sh_txn *log;
+	uint32_t place;
+};
+
 static bool is_live(const struct subject *s)
 {
 	uint32_t word;
@@ -45,32 +58,79 @@ static bool is_live(const struct subject *s)
 	return s->expect ? word == s->expect : word != 0;
 }
 
+static void mark_spilled(struct sh_dev *dev, uint32_t evq)
+{
+	__atomic_fetch_or(&dev->inst->evq_spilled[evq / 64], UINT64_C(1) << evq % 64,
+			  __ATOMIC_SEQ_CST);
+}
+
+static void wake_daemon(struct sh_dev *dev)
+{
+	__atomic_fetch_add(&sh_proc(dev, 0)->attention, 1, __ATOMIC_SEQ_CST);
+	dev->ops->wake(dev->host, 0);
+}
+
 /* ---- the lock ---- */
 
 /*
- * A thread may have died between counting a record and writing it: layout.h says what is then
- * assumed.
+ * The record in flight was raised. Its transaction is still the log's: a recovery that raises the
+ * record needs this queue's lock.
  */
-static void settle(struct sh_dev *dev, struct sh_evq *q)
+static void note_flight(struct sh_dev *dev, const struct sh_evq *q)
+{
+	uint64_t off = q->flight_log;
+	struct sh_txn *log;
+
+	if (off % 8 || off < SH_HCA_OFF || off > dev->pool_off - sizeof(*log))
+		return;
+	log = sh_at(dev, off);
+	if (__atomic_load_n(&log->commit, __ATOMIC_ACQUIRE) &&
+	    __atomic_load_n(&log->seq, __ATOMIC_RELAXED) == q->flight_seq)
+		__atomic_store_n(&log->raised, (uint16_t)q->flight_raised, __ATOMIC_RELAXED);
+}
+
+/*
+ * Did the pipe, or the spill, get the record in flight? If it was not to go into the pipe, the host
+ * would tell of an older one.
+ */
+static bool has_landed(struct sh_dev *dev, uint32_t evq, const struct sh_evq *q)
+{
+	return q->spilled > q->flight_spilled ||
+	       (q->flight_piped && q->tells && dev->ops->event_written(dev->host, evq));
+}
+
+/*
+ * A thread may have died between counting a record and writing it: layout.h has the rule. The
+ * thread that settles it may die here as well: the next one finds the same.
+ */
+static void settle(struct sh_dev *dev, uint32_t evq, struct sh_evq *q)
 {
 	uint64_t off = q->flight_off;
+	bool landed;
 
 	if (!off)
 		return;
+	landed = has_landed(dev, evq, q);
 	if (off % 4 == 0 && off >= SH_XRC_REG_OFF && off < dev->pool_off) {
 		uint32_t *counter = sh_at(dev, off);
 
-		*counter = q->flight_count + (q->spilled > q->flight_spilled);
-	} else {
+		*counter = q->flight_count + landed;
+	} else if (off != SH_FLIGHT_UNCOUNTED) {
 		dev->ops->complain(dev->host, "a damaged event queue", 0, 0);
 	}
-	q->flight_off = 0;
-	q->uncounted = 1;
+	if (landed)
+		note_flight(dev, q);
+	/* The thread has marked the queue, but may not have told the daemon. */
+	if (q->spilled)
+		wake_daemon(dev);
+	if (!landed)
+		q->uncounted = 1;
+	__atomic_store_n(&q->flight_off, 0, __ATOMIC_RELEASE);
 }
 
-static void check(struct sh_dev *dev, struct sh_evq *q)
+static void check(struct sh_dev *dev, uint32_t evq, struct sh_evq *q)
 {
-	settle(dev, q);
+	settle(dev, evq, q);
 	if (q->spilled > SH_EVQ_SPILL) {
 		dev->ops->complain(dev->host, "a damaged event queue", 0, 0);
 		q->spilled = 0;
@@ -90,7 +150,7 @@ int sh_evq_hold(struct sh_dev *dev, uint32_t evq)
 	int err = q ? sh_lock_soon(dev, &q->lock) : 0;
 
 	if (q && !err)
-		check(dev, q);
+		check(dev, evq, q);
 	return err;
 }
 
@@ -103,7 +163,7 @@ void sh_evq_release(struct sh_dev *dev, uint32_t evq)
 }
 
 /* Takes the lock to raise an event. Clients wait for it, the daemon does not. */
-static int hold_to_raise(struct sh_dev *dev, struct sh_evq *q)
+static int hold_to_raise(struct sh_dev *dev, uint32_t evq, struct sh_evq *q)
 {
 	if (dev->proc) {
 		sh_lock(dev, &q->lock);
@@ -111,7 +171,7 @@ static int hold_to_raise(struct sh_dev *dev, struct sh_evq *q)
 		sh_lock_suspect(dev, &q->lock);
 		return -EINPROGRESS;
 	}
-	check(dev, q);
+	check(dev, evq, q);
 	return 0;
 }
 
@@ -128,42 +188,49 @@ static uint32_t spilled_in(const struct sh_evq *q)
 
 /* ---- raising ---- */
 
-static void mark_spilled(struct sh_dev *dev, uint32_t evq)
+/* From here on a death is settled as layout.h says. */
+static void take_off(struct sh_dev *dev, struct sh_evq *q, uint32_t spilled, bool piped,
+		     const struct subject *s, const struct origin *from)
 {
-	__atomic_fetch_or(&dev->inst->evq_spilled[evq / 64], UINT64_C(1) << evq % 64,
-			  __ATOMIC_SEQ_CST);
+	const char *inst = (const char *)dev->inst;
+
+	q->flight_spilled = spilled;
+	q->flight_piped = piped;
+	q->flight_count = s->counter ? *s->counter : 0;
+	q->flight_log = 0;
+	if (from->log) {
+		q->flight_log = (uint64_t)((const char *)from->log - inst);
+		q->flight_seq = from->log->seq;
+		q->flight_raised = from->place + 1;
+	}
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&q->flight_off,
+			 s->counter ? (uint64_t)((const char *)s->counter - inst)
+				    : SH_FLIGHT_UNCOUNTED,
+			 __ATOMIC_RELEASE);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (s->counter)
+		++*s->counter;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-static void wake_daemon(struct sh_dev *dev)
-{
-	__atomic_fetch_add(&sh_proc(dev, 0)->attention, 1, __ATOMIC_SEQ_CST);
-	dev->ops->wake(dev->host, 0);
-}
-
+/*
+ * Pinned where a recovery could not tell whether the record was written, and would write it again:
+ * the program would read one event more than the daemon reports, and wait for ever when it destroys
+ * the object.
+ */
 static void write_record(struct sh_dev *dev, uint32_t evq, struct sh_evq *q,
-			 const struct record *rec, const struct subject *s)
+			 const struct record *rec, const struct subject *s,
+			 const struct origin *from)
 {
-	uint32_t before = 0, spilled = spilled_in(q);
-	struct sh_door *door;
-	int err;
-
-	if (s->counter) {
-		before = *s->counter;
-		q->flight_count = before;
-		q->flight_spilled = spilled;
-		__atomic_store_n(&q->flight_off, (uint64_t)((char *)s->counter - (char *)dev->inst),
-				 __ATOMIC_RELEASE);
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		*s->counter = before + 1;
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	}
+	uint32_t spilled = spilled_in(q);
+	struct sh_door *door = q->tells ? NULL : sh_pin();
 	/* A record must not overtake those that were spilled. */
-	err = -EAGAIN;
-	if (!spilled) {
-		door = sh_pin();
+	int err = spilled ? -EAGAIN : dev->ops->event_begin(dev->host, evq);
+
+	take_off(dev, q, spilled, !err, s, from);
+	if (!err)
 		err = dev->ops->event(dev->host, evq, rec, q->record_size == 8 ? 8 : 16);
-		sh_unpin(door);
-	}
 	if (err == -EAGAIN && spilled < SH_EVQ_SPILL) {
 		/* First, because after a death the daemon looks at the marks. */
 		mark_spilled(dev, evq);
@@ -175,29 +242,41 @@ static void write_record(struct sh_dev *dev, uint32_t evq, struct sh_evq *q,
 	if (err) {
 		q->lost++;
 		if (s->counter)
-			*s->counter = before;
+			--*s->counter;
 	}
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (s->counter)
-		q->flight_off = 0;
+	if (from->log)
+		__atomic_store_n(&from->log->raised, (uint16_t)(from->place + 1), __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&q->flight_off, 0, __ATOMIC_RELEASE);
+	sh_unpin(door);
+}
+
+/*
+ * Has this record of the transaction been raised? The caller holds the queue's lock: if a thread
+ * died while it wrote the record, that is settled.
+ */
+static bool raised(const struct origin *from)
+{
+	return from->log && __atomic_load_n(&from->log->raised, __ATOMIC_RELAXED) > from->place;
 }
 
 /* 0, also if there is no event queue. -EINPROGRESS: the daemon must come back later. */
 static int raise_one(struct sh_dev *dev, uint32_t evq, const struct record *rec,
-		     const struct subject *s)
+		     const struct subject *s, const struct origin *from)
 {
 	struct sh_evq *q = made_evq(dev, evq);
 
 	if (!q)
 		return 0;
-	if (hold_to_raise(dev, q))
+	if (hold_to_raise(dev, evq, q))
 		return -EINPROGRESS;
 	/*
 	 * The thread that ends the object clears its live word, then takes this lock, and then
 	 * reads the counter.
 	 */
-	if (q->generation && is_live(s))
-		write_record(dev, evq, q, rec, s);
+	if (q->generation && is_live(s) && !raised(from))
+		write_record(dev, evq, q, rec, s, from);
 	sh_unlock(dev, &q->lock);
 	return 0;
 }
@@ -220,6 +299,12 @@ static void async_again(struct sh_dev *dev, uint64_t a, uint64_t b)
 
 void sh_comp_event(struct sh_dev *dev, uint32_t hca, uint32_t cqn)
 {
+	sh_comp_event_of(dev, hca, cqn, NULL);
+}
+
+void sh_comp_event_of(struct sh_dev *dev, uint32_t hca, uint32_t cqn, struct sh_txn *log)
+{
+	const struct origin from = {log, 0};
 	struct sh_cq *cq = sh_cq_get(dev, hca, cqn);
 	struct record rec = {0};
 	struct subject s;
@@ -228,7 +313,7 @@ void sh_comp_event(struct sh_dev *dev, uint32_t hca, uint32_t cqn)
 		return;
 	rec.element = cq->user_handle;
 	s = (struct subject){&cq->comp_events, &cq->live, 0};
-	if (raise_one(dev, cq->comp_evq, &rec, &s))
+	if (raise_one(dev, cq->comp_evq, &rec, &s, &from))
 		sh_defer(dev, dev->ops->now(dev->host) + RETRY_NS, comp_again,
 			 (uint64_t)hca << 32 | cqn, 0);
 }
@@ -245,7 +330,7 @@ static uint32_t async_evq_of(const struct sh_dev *dev, uint32_t ctx)
  * the records of handles are counted.
  */
 static int tell_registered(struct sh_dev *dev, uint32_t head, const struct record *rec,
-			   bool handles)
+			   bool handles, struct origin from)
 {
 	struct sh_xrc_reg *regs = sh_at(dev, SH_XRC_REG_OFF);
 	struct subject s = {0};
@@ -259,14 +344,25 @@ static int tell_registered(struct sh_dev *dev, uint32_t head, const struct recor
 			r.element = regs[head].user_handle;
 			s.counter = &regs[head].events;
 		}
-		if (raise_one(dev, async_evq_of(dev, regs[head].ctx), &r, &s))
+		if (raise_one(dev, async_evq_of(dev, regs[head].ctx), &r, &s, &from))
 			err = -EINPROGRESS;
+		if (steps + 1 < RECORDS)
+			from.place++;
+		else
+			from.log = NULL;
 	}
 	return err;
 }
 
 void sh_affiliated_event(struct sh_dev *dev, uint32_t hca, uint32_t type, uint32_t obj)
 {
+	sh_affiliated_event_of(dev, hca, type, obj, NULL, 0);
+}
+
+void sh_affiliated_event_of(struct sh_dev *dev, uint32_t hca, uint32_t type, uint32_t obj,
+			    struct sh_txn *log, uint32_t number)
+{
+	const struct origin from = {log, number * RECORDS};
 	struct record rec = {.type = type};
 	struct subject s;
 	uint32_t ctx, head = 0;
@@ -305,9 +401,9 @@ void sh_affiliated_event(struct sh_dev *dev, uint32_t hca, uint32_t type, uint32
 		}
 	}
 	if (head)
-		err = tell_registered(dev, head, &rec, handles);
+		err = tell_registered(dev, head, &rec, handles, from);
 	else
-		err = raise_one(dev, async_evq_of(dev, ctx), &rec, &s);
+		err = raise_one(dev, async_evq_of(dev, ctx), &rec, &s, &from);
 	if (err)
 		sh_defer(dev, dev->ops->now(dev->host) + RETRY_NS, affiliated_again,
 			 (uint64_t)hca << 32 | obj, type);
@@ -316,11 +412,12 @@ void sh_affiliated_event(struct sh_dev *dev, uint32_t hca, uint32_t type, uint32
 int sh_async_event(struct sh_dev *dev, uint32_t ctx, uint64_t element, uint32_t type)
 {
 	struct record rec = {.element = element, .type = type};
+	const struct origin from = {0};
 	struct subject nobody = {0};
 
 	if (!ctx || ctx >= SH_MAX_CTX)
 		return -EINVAL;
-	if (raise_one(dev, async_evq_of(dev, ctx), &rec, &nobody))
+	if (raise_one(dev, async_evq_of(dev, ctx), &rec, &nobody, &from))
 		sh_defer(dev, dev->ops->now(dev->host) + RETRY_NS, async_again,
 			 (uint64_t)type << 32 | ctx, element);
 	return 0;
@@ -376,15 +473,15 @@ int sh_evq_flush(struct sh_dev *dev, uint32_t evq)
 		return 0;
 	__atomic_fetch_and(&dev->inst->evq_spilled[evq / 64], ~(UINT64_C(1) << evq % 64),
 			   __ATOMIC_SEQ_CST);
-	err = hold_to_raise(dev, q);
+	err = hold_to_raise(dev, evq, q);
 	if (err) {
 		mark_spilled(dev, evq);
 		return err;
 	}
 	spilled = spilled_in(q);
 	for (i = 0; i < spilled; i++)
-		if (dev->ops->event(dev->host, evq, q->spill[i], q->record_size == 8 ? 8 : 16) ==
-		    -EAGAIN)
+		if (dev->ops->event_begin(dev->host, evq) ||
+		    dev->ops->event(dev->host, evq, q->spill[i], q->record_size == 8 ? 8 : 16))
 			break;
 	left = spilled - i;
 	if (i)

@@ -61,5 +61,13 @@ void sh_comp_event(struct sh_dev *dev, uint32_t hca, uint32_t cqn);
  * that of a target QP to every handle.
  */
 void sh_affiliated_event(struct sh_dev *dev, uint32_t hca, uint32_t type, uint32_t obj);
+/*
+ * The same for an event of a transaction, whose log this thread has: at the commit, or in a
+ * recovery, which raises only what is missing. number: of the event in the log; a completion event
+ * is number 0.
+ */
+void sh_comp_event_of(struct sh_dev *dev, uint32_t hca, uint32_t cqn, struct sh_txn *log);
+void sh_affiliated_event_of(struct sh_dev *dev, uint32_t hca, uint32_t type, uint32_t obj,
+			    struct sh_txn *log, uint32_t number);
 
 #endif

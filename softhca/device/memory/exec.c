@@ -16,7 +16,7 @@
 #include "objects.h"
 
 #define LATER	64
-#define ROUSE	4
+#define ERRANDS 8
 #define LOOK_MS 100
 /* For proc: the slot is that of a dead thread and cannot be taken. */
 #define LOST	    UINT32_MAX
@@ -67,8 +67,11 @@ static __thread struct {
 	uint32_t head, tail;
 	uint32_t missed; /* enum missed */
 	void (*after)(void);
-	uint32_t nrouse; /* processes whose dozing threads are woken on the way out */
-	uint32_t rouse[ROUSE];
+	uint32_t nerrands; /* wake-ups that are left for the way out */
+	struct errand {
+		struct sh_lock *lock; /* a thread that sleeps on it; NULL: see proc */
+		uint32_t proc;	      /* its dozing threads */
+	} errand[ERRANDS];
 	struct later later[LATER];
 } self __attribute__((tls_model("initial-exec")));
 
@@ -109,7 +112,7 @@ static void forked(void)
 {
 	forget_slot();
 	self.inside = 0;
-	self.head = self.tail = self.missed = self.nrouse = 0;
+	self.head = self.tail = self.missed = self.nerrands = 0;
 	memset(self.later, 0, sizeof(self.later));
 	if (have_key)
 		pthread_setspecific(key, NULL);
@@ -344,10 +347,45 @@ static void rouse(struct sh_dev *dev, uint32_t proc)
 	dev->ops->rouse(dev->host, proc);
 }
 
-static void rouse_all(struct sh_dev *dev)
+/*
+ * A thread that wakes others is often switched out for them, and then it is not armed (life.h). So
+ * it does so when nobody waits for it.
+ */
+SH_OUTLINE void run_errands(struct sh_dev *dev)
 {
-	while (self.nrouse)
-		rouse(dev, self.rouse[--self.nrouse]);
+	while (self.nerrands) {
+		struct errand e = self.errand[--self.nerrands];
+
+		if (e.lock)
+			sh_wake_now(e.lock);
+		else
+			rouse(dev, e.proc);
+	}
+	sh_rearm();
+}
+
+static void add_errand(struct sh_dev *dev, struct errand e)
+{
+	if (self.nerrands == ERRANDS)
+		run_errands(dev);
+	self.errand[self.nerrands++] = e;
+}
+
+void sh_errands(struct sh_dev *dev)
+{
+	if (self.nerrands)
+		run_errands(dev);
+}
+
+bool sh_wake_later(struct sh_lock *lock)
+{
+	if (!self.inside || self.nerrands == ERRANDS)
+		return false;
+	for (uint32_t i = 0; i < self.nerrands; i++)
+		if (self.errand[i].lock == lock)
+			return true;
+	self.errand[self.nerrands++] = (struct errand){.lock = lock};
+	return true;
 }
 
 /*
@@ -365,9 +403,7 @@ void sh_cq_rouse(struct sh_dev *dev, struct sh_ctx *ctx)
 		rouse(dev, proc);
 		return;
 	}
-	if (self.nrouse == ROUSE)
-		rouse_all(dev);
-	self.rouse[self.nrouse++] = proc;
+	add_errand(dev, (struct errand){.proc = proc});
 }
 
 bool sh_inside(void)
@@ -413,8 +449,8 @@ void sh_leave(struct sh_dev *dev)
 			sh_self.word = 0;
 			pthread_mutex_unlock(&e->owner);
 		}
-		if (__builtin_expect(self.nrouse, 0))
-			rouse_all(dev);
+		if (__builtin_expect(self.nerrands, 0))
+			run_errands(dev);
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		self.inside = 0;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);

@@ -6,6 +6,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -17,11 +19,19 @@
 #define DEFAULT_POOL   (UINT64_C(4) << 30) /* address space; pages come with use */
 #define DEFAULT_SHARED (UINT64_C(8) << 30)
 #define OUI	       UINT64_C(0x0002c903)
+#define WIRE_GUIDS     UINT64_C(0x0002c98000000000)
+#define PAGE	       4096
 
 /* The instance that this process made: where its pages come from. */
 static struct {
 	void *base;
 	int fd;
+	uint64_t tables;
+	/*
+	 * A bit for each page of the tables that has memory, which it keeps as long as the instance
+	 * lives. NULL: not known.
+	 */
+	unsigned char *promised;
 } made;
 
 struct sh_proc *sh_proc(const struct sh_dev *dev, uint32_t index)
@@ -74,13 +84,29 @@ int sh_reserve(int fd, uint64_t off, uint64_t len)
 	return err ? -ENOMEM : 0;
 }
 
+static bool promised(uint64_t page)
+{
+	return made.promised && made.promised[page / 8] >> page % 8 & 1;
+}
+
 int sh_promise(const struct sh_dev *dev, const void *where, uint64_t len)
 {
-	uint64_t off = (uint64_t)((const char *)where - (const char *)dev->inst);
+	uint64_t off = (uint64_t)((const char *)where - (const char *)dev->inst), end = off + len;
+	uint64_t page = off / PAGE, last = (end - 1) / PAGE;
+	int err;
 
 	if (made.base != dev->inst)
 		return 0;
-	return sh_reserve(made.fd, off, len);
+	if (end > made.tables)
+		return sh_reserve(made.fd, off, len);
+	while (page <= last && promised(page))
+		page++;
+	if (page > last)
+		return 0;
+	err = sh_reserve(made.fd, off, len);
+	for (; !err && made.promised && page <= last; page++)
+		made.promised[page / 8] |= (unsigned char)(1u << page % 8);
+	return err;
 }
 
 int sh_dev_attach(struct sh_dev *dev, struct sh_instance *base, uint64_t size)
@@ -129,7 +155,23 @@ static void port_init(struct sh_port *port, uint64_t guid, uint32_t lid)
 	port->pkey[0] = 0xffff;
 }
 
-static int hca_init(struct sh_instance *inst, int fd, uint32_t index)
+/* ::ffff:a.b.c.d: how RoCE names an address of IPv4. */
+static void gid_of_address(uint8_t gid[16], uint32_t address)
+{
+	memset(gid, 0, 16);
+	gid[10] = gid[11] = 0xff;
+	for (int i = 0; i < 4; i++)
+		gid[12 + i] = (uint8_t)(address >> (24 - 8 * i));
+}
+
+/* Instances that share a wire must not share GUIDs. Above those of the others, by the address. */
+static uint64_t guid_of_address(uint32_t address)
+{
+	return WIRE_GUIDS | (uint64_t)address << 2;
+}
+
+static int hca_init(struct sh_instance *inst, int fd, uint32_t index,
+		    const struct sh_wire_config *wire)
 {
 	uint64_t off = SH_HCA_OFF + index * SH_HCA_SPAN;
 	struct sh_hca *hca = (struct sh_hca *)((char *)inst + off);
@@ -145,19 +187,44 @@ static int hca_init(struct sh_instance *inst, int fd, uint32_t index)
 	hca->index = index;
 	hca->host = index / inst->hcas_per_host;
 	/* The node, two ports and the system image take one number each. */
-	hca->node_guid = OUI << 32 | (UINT64_C(0x100000) + index * 4);
+	hca->node_guid = wire->n ? guid_of_address(wire->address[index * inst->ports])
+				 : OUI << 32 | (UINT64_C(0x100000) + index * 4);
 	hca->qp_off = off + SH_HCA_QPS;
 	hca->cq_off = off + SH_HCA_CQS;
 	hca->srq_off = off + SH_HCA_SRQS;
 	hca->mpt_off = off + SH_HCA_MPTS;
 	hca->mcg_off = off + SH_HCA_MCGS;
 	for (port = 1; port <= inst->ports; port++) {
-		uint32_t lid = index * inst->ports + port;
+		uint32_t number = index * inst->ports + port - 1, lid = number + 1;
 
+		if (wire->n)
+			lid = wire->address[number] & ~wire->netmask;
 		port_init(&hca->port[port - 1], hca->node_guid + port, lid);
+		if (wire->n) {
+			gid_of_address(hca->port[port - 1].gid[1], wire->address[number]);
+			/* Its own instance's: management datagrams do not cross the wire. */
+			hca->port[port - 1].sm_lid = wire->address[0] & ~wire->netmask;
+		}
 		inst->lid_port[lid] = (index << 8 | port) + 1;
 	}
 	return 0;
+}
+
+/* Each port has an address, and the LID in it is one that a port can have. */
+static bool wire_ok(const struct sh_wire_config *wire, uint64_t ports)
+{
+	if (!wire->n)
+		return true;
+	if (wire->n != ports || wire->n > SH_WIRE_MOST || wire->mtu < 256 || wire->mtu > 4096)
+		return false;
+	for (uint32_t i = 0; i < wire->n; i++) {
+		uint32_t lid = wire->address[i] & ~wire->netmask;
+
+		if ((wire->address[i] & wire->netmask) != wire->network || !lid ||
+		    lid >= SH_SWITCH_LID)
+			return false;
+	}
+	return true;
 }
 
 int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
@@ -169,7 +236,8 @@ int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
 	int err;
 
 	if (!hcas || hcas > SH_MAX_HCAS || !cfg->ports || cfg->ports > SH_MAX_PORTS ||
-	    hcas * cfg->ports >= SH_MAX_LIDS || (cfg->cqe_size != 32 && cfg->cqe_size != 64))
+	    hcas * cfg->ports >= SH_SWITCH_LID || (cfg->cqe_size != 32 && cfg->cqe_size != 64) ||
+	    !wire_ok(&cfg->wire, hcas * cfg->ports))
 		return -EINVAL;
 	/* Contexts, processes and thread slots are small; event queues and registrations get their pages one by one. */
 	err = sh_reserve(fd, 0, SH_EVQ_OFF);
@@ -196,6 +264,13 @@ int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
 	inst->driver_abi = cfg->driver_abi;
 	inst->face = cfg->face;
 	inst->trap = cfg->trap;
+	if (cfg->wire.n) {
+		/* The last number of a network is its broadcast address. */
+		inst->wire.last_lid = ~cfg->wire.netmask - 1;
+		if (inst->wire.last_lid >= SH_SWITCH_LID)
+			inst->wire.last_lid = SH_SWITCH_LID - 1;
+		inst->wire.mtu = cfg->wire.mtu;
+	}
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	for (i = 0; i < SH_FAULT_KINDS; i++) {
 		const struct sh_fault_scope whole = {i, SH_FAULT_ANY, SH_FAULT_ANY, SH_FAULT_ANY};
@@ -208,11 +283,14 @@ int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
 	sh_lock_init(&inst->recovery);
 	err = sh_exec_init(base);
 	for (i = 0; i < inst->hcas && !err; i++)
-		err = hca_init(inst, fd, i);
+		err = hca_init(inst, fd, i, &cfg->wire);
 	if (err)
 		return err;
 	made.base = base;
 	made.fd = fd;
+	made.tables = tables_size(hcas);
+	free(made.promised);
+	made.promised = calloc(made.tables / PAGE / 8 + 1, 1);
 	inst->magic = SH_MAGIC;
 	return 0;
 }

@@ -7,11 +7,24 @@
 
 #include "dev.h"
 
+/*
+ * Where the wire leads (transport/wire.h): addresses of IPv4, in host order. The address of a port
+ * less the network is its LID. n 0: there is no wire; else one address for each port.
+ */
+#define SH_WIRE_MOST 64
+struct sh_wire_config {
+	uint32_t n;
+	uint32_t network, netmask;
+	uint32_t address[SH_WIRE_MOST];
+	uint32_t mtu; /* payload of a packet: 256 .. 4096 */
+};
+
 struct sh_config {
 	uint32_t hosts, hcas_per_host, ports;
 	uint32_t cqe_size, driver_abi, face, trap;
 	uint64_t pool_size;   /* for queues; 0 = the default */
 	uint64_t shared_size; /* for registered memory; 0 = the default */
+	struct sh_wire_config wire;
 };
 uint64_t sh_instance_size(const struct sh_config *cfg);
 /* How much of it lies before the pool. */

@@ -13,6 +13,7 @@
  *	inst.exec_off		struct sh_exec[SH_MAX_EXEC]	one per thread that runs device code
  *	inst.evq_off		struct sh_evq[SH_MAX_EVQ]	event queues (completion channels, async fds); 0 = none
  *	inst.xrc_reg_off	struct sh_xrc_reg[SH_MAX_XRC_REG]	registrations of XRC receive QPs; 0 = none
+ *	SH_TAP_OFF		struct sh_tap			copies of packets, while a capture runs
  *	inst.hca_off + i*span	one HCA: struct sh_hca, then its QP, CQ, SRQ, MPT and multicast tables
  *	inst.pool_off		pages that stand in for queue buffers and doorbell records of the clients
  *	inst.shared_off		pages that stand in for memory that the clients have registered
@@ -38,6 +39,7 @@
 #define SH_MAX_HCAS    256
 #define SH_MAX_PORTS   2
 #define SH_MAX_LIDS    1024 /* unicast LIDs given out: 1 .. SH_MAX_LIDS-1, base LID of each port */
+#define SH_SWITCH_LID  (SH_MAX_LIDS - 1) /* the switch's: ports have those below it */
 
 /*
  * What different processes write is this far apart, because processors fetch a line with its
@@ -102,6 +104,7 @@ struct sh_txn {
 	/* Context whose CQ buffer gets CQEs; 0: there are no CQEs. */
 	uint32_t cqe_ctx;
 	uint8_t nasync, ncqe;
+	uint16_t raised;   /* how far its events have been raised (event.h) */
 	uint64_t cqe_addr; /* in that context's memory */
 	uint64_t cqe_shm;  /* its place in device memory; 0 = through the host interface */
 	struct {
@@ -155,6 +158,8 @@ struct sh_proc {
 	/* Futex of the threads that doze in poll_cq: incremented before all of them are woken. */
 	uint32_t roused;
 	uint32_t reserved;
+	/* Where the process has mapped device memory, which it says itself; 0: not yet. */
+	uint64_t base;
 	uint64_t ring[SH_ATTENTION_RING];    /* (hca << 32 | QPN) + 1; 0 = taken */
 	uint64_t lost_hca[SH_MAX_HCAS / 64]; /* a bit for each HCA; never cleared */
 	uint64_t lost_qps[(1u << SH_LOG_QPS) / 64 /
@@ -197,7 +202,10 @@ struct sh_exec {
 	struct sh_lock ending;
 } __attribute__((aligned(SH_APART)));
 
-/* A completion channel or an async file. The pipe is events/<index>.<generation> in the instance directory. */
+/*
+ * A completion channel or an async file. The pipe is events/<index>.<generation> in the instance
+ * directory.
+ */
 #define SH_EVQ_SPILL 64
 struct sh_evq {
 	struct sh_lock lock;
@@ -210,15 +218,25 @@ struct sh_evq {
 	uint32_t host;
 	/*
 	 * The record in flight. If a thread dies between counting it and the end of write(),
-	 * flight_off stays set, and the pipe may or may not have the record. The next holder of the
-	 * lock assumes that it was not written; the transaction that raised it raises it again. A
-	 * record too many is allowed, one too few is not.
+	 * flight_off stays set. The next holder of the lock looks whether the spill has the record,
+	 * and asks the host whether it was written, if it was to go into the pipe. If so, it counts
+	 * the record, and notes in the log of its transaction that it was raised. Where the host
+	 * cannot tell, it was not written, and the transaction raises it again: a record too many
+	 * is allowed there, one too few is not.
 	 */
 	uint32_t flight_count;	 /* the counter before */
 	uint32_t flight_spilled; /* spilled before */
 	/* Uncounted: nonzero after a death; the pipe may have records that no counter counts. */
-	uint32_t uncounted, reserved;
-	uint64_t flight_off; /* where the counter (32 bits) is, 0 = nothing in flight */
+	uint32_t uncounted;
+	uint32_t tells; /* nonzero: the host's event_written() can tell */
+	/* Where the counter (32 bits) is; SH_FLIGHT_UNCOUNTED: it has none; 0: none in flight. */
+	uint64_t flight_off;
+#define SH_FLIGHT_UNCOUNTED 1
+	uint64_t flight_log;	/* where the log of its transaction is, 0 = it is of none */
+	uint32_t flight_seq;	/* of that log */
+	uint32_t flight_raised; /* what the log's `raised` is afterwards */
+	uint32_t flight_piped;	/* nonzero: event_begin() was called for it, and succeeded */
+	uint32_t reserved;
 	uint64_t spill[SH_EVQ_SPILL][2];
 };
 
@@ -263,15 +281,33 @@ struct sh_fault_rule {
 	/* The choices of a rate: their seed, and how many there were. */
 	uint32_t seed, drawn;
 };
+#define SH_ACTIVE_FAULTS  1u
+#define SH_ACTIVE_CAPTURE 2u
 struct sh_faults {
-	/* Nonzero while a rule is set: the one word that the fast path reads. */
+	/*
+	 * The one word that the fast path reads: nonzero while packets are to take the ordinary way,
+	 * one by one. SH_ACTIVE_FAULTS while a rule is set, SH_ACTIVE_CAPTURE while packets are
+	 * copied to the tap.
+	 */
 	uint32_t active;
 	uint32_t reserved;
 	/* Those of the whole fabric first, by kind. */
 	struct sh_fault_rule rule[SH_FAULT_RULES];
 };
 
+/*
+ * What went through a port, but for what its QPs have counted themselves (qp_context.h): data is
+ * payload. Multicast packets are among the packets.
+ */
+struct sh_traffic {
+	uint64_t xmit_packets, xmit_data, rcv_packets, rcv_data;
+	uint64_t xmit_multicast, rcv_multicast;
+	/* Of the drops: lost on their way out, corrupted on their way in, of a foreign partition. */
+	uint64_t xmit_discards, rcv_errors, rcv_constraint;
+};
+
 struct sh_counters {
+	/* Of all ports. sh_counters() alone fills them in; in device memory the ports have them. */
 	uint64_t xmit_packets, xmit_data, rcv_packets, rcv_data;
 	/* Work requests completed and messages received, of QPs that no longer exist. */
 	uint64_t messages_sent, messages_received;
@@ -310,6 +346,21 @@ struct sh_moves {
 	uint64_t reaching[SH_MOVES];
 };
 
+/*
+ * The wire (transport/wire.h). One process of the instance, its engine, sends and receives what
+ * other instances are to get. Counters are of packets, and advanced with relaxed atomics.
+ */
+struct sh_wire {
+	uint32_t last_lid; /* LIDs up to this one may be on the wire; 0: there is no wire */
+	uint32_t mtu;	   /* payload of a packet */
+	uint32_t proc;	   /* the engine's slot; 0: it has not come yet, or it has ended */
+	uint32_t reserved;
+	uint64_t sent, received;
+	uint64_t unsent;    /* the socket refused them */
+	uint64_t malformed; /* not RoCEv2, or of an operation that this version does not know */
+	uint64_t bad_icrc;
+};
+
 struct sh_instance {
 	uint64_t magic;
 	uint64_t size;				    /* bytes to map */
@@ -332,18 +383,21 @@ struct sh_instance {
 		[SH_MAX_LIDS]; /* (hca << 8 | port) + 1 of the port that has the LID; 0 = none */
 	uint64_t evq_spilled[SH_MAX_EVQ / 64]; /* event queues that have spilled records */
 	struct sh_moves moves;
+	struct sh_wire wire;
 };
 
 /*
  * Where the tables begin. The offsets are fixed, so that no code has to trust the header for them.
  */
+#define SH_TAP_SIZE    UINT64_C(0x841000) /* of struct sh_tap, in pages: tap.h */
 #define SH_PAGES(x)    (((uint64_t)(x) + 4095) & ~UINT64_C(4095))
 #define SH_CTX_OFF     SH_PAGES(sizeof(struct sh_instance))
 #define SH_PROC_OFF    (SH_CTX_OFF + SH_PAGES(SH_MAX_CTX * sizeof(struct sh_ctx)))
 #define SH_EXEC_OFF    (SH_PROC_OFF + SH_PAGES(SH_MAX_PROC * sizeof(struct sh_proc)))
 #define SH_EVQ_OFF     (SH_EXEC_OFF + SH_PAGES(SH_MAX_EXEC * sizeof(struct sh_exec)))
 #define SH_XRC_REG_OFF (SH_EVQ_OFF + SH_PAGES(SH_MAX_EVQ * sizeof(struct sh_evq)))
-#define SH_HCA_OFF     (SH_XRC_REG_OFF + SH_PAGES(SH_MAX_XRC_REG * sizeof(struct sh_xrc_reg)))
+#define SH_TAP_OFF     (SH_XRC_REG_OFF + SH_PAGES(SH_MAX_XRC_REG * sizeof(struct sh_xrc_reg)))
+#define SH_HCA_OFF     (SH_TAP_OFF + SH_TAP_SIZE)
 
 struct sh_mcg {
 	uint8_t gid[16];
@@ -384,6 +438,7 @@ struct sh_hca {
 	uint64_t node_guid;				    /* host order */
 	struct sh_port port[SH_MAX_PORTS];		    /* port n is [n-1] */
 	struct sh_counters counters;			    /* advanced with relaxed atomics */
+	struct sh_traffic traffic[SH_MAX_PORTS];	    /* likewise */
 	uint64_t qp_off, cq_off, srq_off, mpt_off, mcg_off; /* from the start of device memory */
 };
 

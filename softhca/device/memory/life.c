@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "life.h"
+#include "thread_pointer.h"
 
 #define RSEQ_CPU 4 /* offset of cpu_id in the kernel's struct rseq */
 #define RSEQ_CS	 8 /* and of rseq_cs */
@@ -102,6 +103,44 @@ __asm__(".text\n"
 	"	jmp .Lsh_catch_in\n"
 	".cfi_endproc\n"
 	".size sh_catch, .-sh_catch\n");
+
+/* life.h says what the places of these instructions mean. */
+extern const char sh_once_stores[] __attribute__((visibility("hidden")));
+__asm__(".text\n"
+	".p2align 4\n"
+	".globl sh_once\n"
+	".hidden sh_once\n"
+	".type sh_once, @function\n"
+	"sh_once:\n"
+	".cfi_startproc\n"
+	"	cmp $4, %edx\n"
+	"	ja 8f\n"
+	"	je 4f\n"
+	"	cmp $2, %edx\n"
+	"	je 2f\n"
+	"	jmp 1f\n"
+	"	.p2align 4\n"
+	".globl sh_once_stores\n"
+	".hidden sh_once_stores\n"
+	"sh_once_stores:\n"
+	"8:	mov %rsi, (%rdi)\n"
+	"	mov %r8, (%rcx)\n"
+	"	ret\n"
+	"	.p2align 4\n"
+	"4:	.byte 0x3e\n" /* three bytes long, as the others are */
+	"	mov %esi, (%rdi)\n"
+	"	mov %r8, (%rcx)\n"
+	"	ret\n"
+	"	.p2align 4\n"
+	"2:	mov %si, (%rdi)\n"
+	"	mov %r8, (%rcx)\n"
+	"	ret\n"
+	"	.p2align 4\n"
+	"1:	mov %sil, (%rdi)\n"
+	"	mov %r8, (%rcx)\n"
+	"	ret\n"
+	".cfi_endproc\n"
+	".size sh_once, .-sh_once\n");
 
 /*
  * The shadow stack, which would not match at the landing. 0: there is none, or the processor does
@@ -194,18 +233,32 @@ static uint64_t *kernel_looks_at(void)
 
 	if (shadow_stack() || !&__rseq_size || !&__rseq_offset || !__rseq_size)
 		return NULL;
-#ifdef __CHECKER__
-	area = NULL; /* sparse does not know the builtin */
-#else
-	area = (char *)__builtin_thread_pointer() + __rseq_offset;
-#endif
+	area = (char *)sh_thread_pointer() + __rseq_offset;
 	/* Negative: it is not registered, or not any more. */
 	return __atomic_load_n((int32_t *)(area + RSEQ_CPU), __ATOMIC_RELAXED) < 0
 		       ? NULL
 		       : (uint64_t *)(area + RSEQ_CS);
 }
 #else
-static const char sh_landing[1];
+static const char sh_landing[1], sh_once_stores[1];
+
+void sh_once(void *at, uint64_t val, unsigned int size, uint64_t *commit, uint64_t word)
+{
+	switch (size) {
+	case 8:
+		__atomic_store_n((uint64_t *)at, val, __ATOMIC_RELEASE);
+		break;
+	case 4:
+		__atomic_store_n((uint32_t *)at, (uint32_t)val, __ATOMIC_RELEASE);
+		break;
+	case 2:
+		__atomic_store_n((uint16_t *)at, (uint16_t)val, __ATOMIC_RELEASE);
+		break;
+	default:
+		__atomic_store_n((uint8_t *)at, (uint8_t)val, __ATOMIC_RELEASE);
+	}
+	__atomic_store_n(commit, word, __ATOMIC_RELEASE);
+}
 
 void sh_catch(struct sh_dev *dev, uint32_t a, uint32_t b, uint64_t c, sh_caught_fn *fn)
 {
@@ -245,4 +298,5 @@ void sh_life_prepare(const struct sh_dev *dev, uint64_t slot)
 	sh_self.mark = SH_MAGIC;
 	sh_self.witness = dev->witness;
 	sh_self.engine = (struct sh_engine){0};
+	sh_self.once = (uintptr_t)sh_once_stores;
 }

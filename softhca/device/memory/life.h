@@ -51,15 +51,25 @@
  * known exactly what is armed. A signal handler on top of device code never is. A thread that was
  * switched out shortly before it was stopped may not be; then the others wait for it as long as it
  * is stopped, as they do where there are no restartable sequences. The thread arms itself again
- * with its next message (sh_rearm()).
+ * with its next message (sh_rearm()), and now and then during a long copy.
  *
  * Two kinds of work are done pinned, that is, not armed:
  *  - Work that the thread must leave in order, because its process goes on: on mutexes of the
  *    process, its heap of timers, descriptors.
  *  - Work that must not be done twice. A thread that was thrown sends again what the receiver has
- *    not committed. So it is pinned while it changes memory by an atomic operation or by the last
- *    packet of an RDMA WRITE, which the receiver can see before the commit; while it raises an
- *    event; and while it moves a QP to ERR.
+ *    not committed. So it is pinned while it moves a QP to ERR. It is not pinned while it raises an
+ *    event: whoever goes on with that knows whether it was written (event.c). Only where the host
+ *    cannot tell is it pinned there.
+ *
+ * The end of an RDMA WRITE and of an atomic operation must not be done twice either: the receiver
+ * sees it before the commit, and may store something else there. Where that memory is device
+ * memory, the thread is not pinned. One instruction stores the last word (struct sh_last), and the
+ * next one commits (sh_once()). At that next instruction no other thread opens the door. If the
+ * thread is stopped at any other, either nothing is to be seen yet or all is committed. Other memory
+ * takes a system call, which commits as well: the place of the commit, as the process at the other
+ * end has it mapped, is the last piece that the system copies to (the host's seal()). A thread is
+ * never stopped within a system call: it stands before its instruction, or after it. Only where the
+ * host cannot do both in one call is the thread pinned from the copy to the commit.
  */
 #ifndef SOFTHCA_DEVICE_MEMORY_LIFE_H
 #define SOFTHCA_DEVICE_MEMORY_LIFE_H
@@ -102,6 +112,7 @@ struct sh_self {
 	/* For fn: its thread was thrown out of it before. The caller of sh_catch() clears it. */
 	bool again;
 	struct sh_engine engine;
+	uint64_t once; /* where sh_once() stores; 0: nowhere */
 };
 extern __thread struct sh_self sh_self __attribute__((tls_model("initial-exec")));
 
@@ -132,6 +143,29 @@ void sh_thrown(struct sh_dev *dev);
 /* The part of it that concerns the engine. requester.c */
 void sh_requester_thrown(struct sh_dev *dev);
 
+/*
+ * In sh_once() each of these many bytes has the instruction of one size of store at its beginning,
+ * and the commit that follows it at this offset.
+ */
+#define SH_ONCE_EACH   16
+#define SH_ONCE_SIZES  4
+#define SH_ONCE_COMMIT 3
+
+/* Is the instruction at ip a commit in sh_once()? */
+static inline bool sh_once_commits(const struct sh_self *self, uint64_t ip)
+{
+	uint64_t at = ip - self->once;
+
+	return self->once && at < SH_ONCE_EACH * SH_ONCE_SIZES &&
+	       at % SH_ONCE_EACH == SH_ONCE_COMMIT;
+}
+
+/*
+ * Stores size bytes of val (1, 2, 4 or 8), and then word to *commit. The caller takes a place for
+ * val that does not cross a line.
+ */
+void sh_once(void *at, uint64_t val, unsigned int size, uint64_t *commit, uint64_t word);
+
 /* Arms this thread again, which the kernel may have disarmed. */
 static inline void sh_rearm(void)
 {
@@ -161,6 +195,42 @@ static inline void sh_unpin(struct sh_door *was)
 		sh_self.armed = was;
 		sh_rearm();
 	}
+}
+
+/*
+ * What is left to do of a change of the receiver's memory, together with the commit. In device
+ * memory that is to store the last of it; in other memory, all of it. size 0 and ctx 0: nothing.
+ */
+struct sh_last {
+	void *at;
+	uint64_t val;
+	unsigned int size; /* of val, for at; 0: see ctx */
+	uint32_t ctx;	   /* whose memory `to` is */
+	/* len bytes from these pieces, or from val if there are none. */
+	struct sh_seg to;
+	uint32_t from_ctx, nfrom;
+	const struct sh_seg *from;
+	uint64_t len;
+};
+
+/* For memory that takes a system call. copy.c */
+enum sh_copy sh_commit_far(struct sh_dev *dev, const struct sh_last *last, uint64_t *commit,
+			   uint64_t word);
+
+/*
+ * Does it, and commits by storing word. If it fails, nothing is committed; only what takes a system
+ * call can fail.
+ */
+static inline enum sh_copy sh_commit_last(struct sh_dev *dev, const struct sh_last *last,
+					  uint64_t *commit, uint64_t word)
+{
+	if (__builtin_expect(last->size != 0, 1))
+		sh_once(last->at, last->val, last->size, commit, word);
+	else if (last->ctx)
+		return sh_commit_far(dev, last, commit, word);
+	else
+		__atomic_store_n(commit, word, __ATOMIC_RELEASE);
+	return SH_COPY_OK;
 }
 
 /*

@@ -33,9 +33,17 @@ static uint32_t *lower(struct sh_lock *lock)
 	return (uint32_t *)&lock->owner + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
 }
 
-void sh_wake_sleeper(struct sh_lock *lock)
+void sh_wake_now(struct sh_lock *lock)
 {
 	syscall(SYS_futex, lower(lock), FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+void sh_wake_sleeper(struct sh_lock *lock)
+{
+	if (sh_wake_later(lock))
+		return;
+	sh_wake_now(lock);
+	sh_rearm();
 }
 
 void sh_let_go_slow(struct sh_lock *lock)
@@ -141,6 +149,7 @@ int sh_hold(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait wait)
 		return 0;
 	if (wait == SH_WAIT_BOUNDED)
 		until = now_ms(dev) + SH_LOCK_WAIT_MS;
+	sh_errands(dev);
 	/* Each thread that gets here waits for longer than the announcement takes. */
 	sh_wait_begin(dev, SH_WAITS_LOCK, (uint64_t)((char *)lock - (char *)dev->inst), 0);
 	/*

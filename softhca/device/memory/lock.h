@@ -15,8 +15,9 @@
  * If the kernel does not mark the mutex in the slot of a dead thread, the daemon counts that thread
  * as dead when it learns of the process's end.
  *
- * The releasing thread wakes one sleeper at a time. If that sleeper is killed before it takes the
- * lock, the wake-up is lost. A holder that dies wakes no sleeper; the daemon does so when it learns
+ * The releasing thread wakes one sleeper at a time, shortly after it has released the lock. If that
+ * sleeper is killed before it takes the lock, the wake-up is lost. So it is if the releasing thread
+ * is killed, or stopped, in between. A holder that dies wakes no sleeper; the daemon does so when it learns
  * of the death (orphans.c). So sleepers look again now and then.
  */
 #ifndef SOFTHCA_DEVICE_MEMORY_LOCK_H
@@ -42,6 +43,13 @@ bool sh_owner_dead(struct sh_dev *dev, uint64_t owner);
 /* That thread lives, and others have waited for it for long: ends its life if it is stopped. */
 void sh_owner_stopped(struct sh_dev *dev, uint64_t owner);
 
+/*
+ * Remembers to wake a sleeper when this thread leaves the device. False: the caller wakes it.
+ */
+bool sh_wake_later(struct sh_lock *lock);
+/* Makes the wake-ups that are left, before this thread sleeps or copies much. */
+void sh_errands(struct sh_dev *dev);
+
 /* ---- lock.c ---- */
 
 /* SH_WAIT_BOUNDED: for SH_LOCK_WAIT_MS. */
@@ -57,7 +65,9 @@ int sh_hold(struct sh_dev *dev, struct sh_lock *lock, enum sh_wait wait);
  * device, or after damage.
  */
 void sh_let_go_slow(struct sh_lock *lock);
+/* Wakes a thread that sleeps on the lock; if this thread is in device code, when it leaves. */
 void sh_wake_sleeper(struct sh_lock *lock);
+void sh_wake_now(struct sh_lock *lock);
 /*
  * For a thread that has long tried in vain and will come back: ends the life of a holder that is
  * stopped.

@@ -50,11 +50,16 @@ struct sh_qp {
 	/* The CQ that its last message was announced in: a hint. told_cqn 0: not known. */
 	uint32_t told_hca, told_cqn;
 	/*
-	 * sq_una and una_psn before a message that the receiver may not have committed (express.c).
+	 * sq_una and una_psn before a message that the receiver may not have committed (express_way.h).
 	 * Valid if has_floor is set: the thread that ran the engine has not come to that commit.
 	 */
 	uint64_t floor;
 	uint32_t has_floor;
+	/*
+	 * On the wire: ack_psn + 1 when the requester went back because packets were lost. Until ack_psn
+	 * moves on, or the timer fires, what else was on its way says the same again.
+	 */
+	uint32_t went_back;
 
 	/* Requester: WQE counters run free, PSNs are 24 bits. una <= next <= begun. */
 	uint32_t sq_una __attribute__((aligned(64)));
@@ -128,6 +133,9 @@ struct sh_qp {
 	uint32_t atomic_head;
 	/* Index of the first receive in rq_cache << 8 | number of receives there. */
 	uint32_t rq_cached;
+	/* Bytes of long messages: what the ports count, too. Advanced with relaxed atomics. */
+	uint64_t long_xmit_data, long_rcv_data;
+	uint32_t retries; /* timeouts, sequence NAKs and RNR NAKs; requester */
 	uint64_t rq_cache[SH_QP_RECEIVES][2]
 		__attribute__((aligned(64))); /* receives of one segment, as the queue has them */
 	struct sh_txn txn;
@@ -171,6 +179,11 @@ static inline uint32_t sh_psn_add(uint32_t psn, uint32_t n)
 	return (psn + n) & SH_PSN_MASK;
 }
 
+/* What path_mtu is without a path: a datagram may have 4096 bytes. */
+static inline uint8_t sh_first_mtu(uint32_t type)
+{
+	return type == SH_QPT_UD ? 5 : 0;
+}
 static inline uint32_t sh_qp_mtu(const struct sh_qp *qp)
 {
 	return 128u << (qp->path_mtu & 7);

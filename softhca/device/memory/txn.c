@@ -81,23 +81,16 @@ SH_INLINE void put_cqes(struct sh_dev *dev, const struct sh_txn *log, bool redo)
 	}
 }
 
-/*
- * Raises events, which few transactions have. Pinned until the log is clear (life.h): if the thread
- * were thrown in between, recovery would raise the events again. The program would then read one
- * more than the daemon has counted, and wait for ever when it destroys the CQ or QP.
- */
+/* Raises events, which few transactions have. */
 SH_OUTLINE void raise_events(struct sh_dev *dev, struct sh_txn *log)
 {
 	uint32_t i, nasync = log->nasync;
-	struct sh_door *door = sh_pin();
 
 	if (log->comp_cqn)
-		sh_comp_event(dev, log->hca, log->comp_cqn);
+		sh_comp_event_of(dev, log->hca, log->comp_cqn, log);
 	for (i = 0; i < nasync && i < SH_TXN_ASYNC; i++)
-		sh_affiliated_event(dev, log->hca, log->async[i].type, log->async[i].obj);
-	program_order();
-	__atomic_store_n(&log->commit, 0, __ATOMIC_RELEASE);
-	sh_unpin(door);
+		sh_affiliated_event_of(dev, log->hca, log->async[i].type, log->async[i].obj, log,
+				       i + 1);
 }
 
 /* Carries out what comes after the stores: CQEs, then events. Clears the log. */
@@ -271,13 +264,17 @@ void sh_txn_async_event(struct sh_txn_open *t, uint32_t hca, uint32_t type, uint
 	log->nasync = i + 1;
 }
 
-void sh_txn_commit(struct sh_txn_open *t)
+_Static_assert(offsetof(struct sh_txn, commit) % sizeof(uint64_t) == 0 &&
+		       offsetof(struct sh_txn, seq) ==
+			       offsetof(struct sh_txn, commit) + sizeof(uint32_t),
+	       "one store");
+
+/* What was committed. */
+SH_INLINE void finish(struct sh_txn_open *t)
 {
 	struct sh_txn *log = t->log;
 	unsigned int i;
 
-	/* pairs with the acquire in recover() */
-	__atomic_store_n(&log->commit, t->n + 1, __ATOMIC_RELEASE);
 	program_order();
 	for (i = 0; i < t->n; i++)
 		__atomic_store_n(t->where[i], log->store[i].val, __ATOMIC_RELAXED);
@@ -285,4 +282,22 @@ void sh_txn_commit(struct sh_txn_open *t)
 	program_order();
 	for (i = 0; i < t->nlocks; i++)
 		t->locks[i]->txn = SH_LOCK_MADE;
+}
+
+void sh_txn_commit(struct sh_txn_open *t)
+{
+	/* pairs with the acquire in recover() */
+	__atomic_store_n(&t->log->commit, t->n + 1, __ATOMIC_RELEASE);
+	finish(t);
+}
+
+enum sh_copy sh_txn_commit_last(struct sh_txn_open *t, const struct sh_last *last)
+{
+	/* pairs with the acquire in recover() */
+	enum sh_copy err = sh_commit_last(t->dev, last, (uint64_t *)&t->log->commit,
+					  sh_two(t->n + 1, t->log->seq));
+
+	if (!err)
+		finish(t);
+	return err;
 }

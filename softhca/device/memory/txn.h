@@ -25,8 +25,12 @@
  * A lock word that still names a log also tells the next owner that a recoverer had to give up: the
  * daemon does not wait long for another recovery. The next owner tries again.
  *
- * Events are raised before the log is cleared: a death there raises them twice, but never not at
- * all. Values written through a transaction are not visible to plain reads before sh_txn_commit().
+ * Events are raised before the log is cleared. The log says how many of them have been raised, and
+ * a recovery goes on from there: none is missing, and none is raised twice (event.c). The exception
+ * is a death between the write and the note of it, where the file system does not tell, or the
+ * recoverer does not see the FIFO (it has another root directory): it raises that one again.
+ *
+ * Values written through a transaction are not visible to plain reads before sh_txn_commit().
  */
 #ifndef SOFTHCA_DEVICE_MEMORY_TXN_H
 #define SOFTHCA_DEVICE_MEMORY_TXN_H
@@ -137,6 +141,7 @@ static inline void sh_txn_begin(struct sh_txn_open *t, struct sh_dev *dev, struc
 	log->comp_cqn = 0;
 	log->cqe_ctx = 0;
 	log->nasync = log->ncqe = 0;
+	log->raised = 0;
 	lock->txn = t->word;
 }
 
@@ -209,6 +214,11 @@ void sh_txn_async_event(struct sh_txn_open *t, uint32_t hca, uint32_t type, uint
  * longer belong to the log.
  */
 void sh_txn_commit(struct sh_txn_open *t);
+/*
+ * The same, and the commit is that of a change of the receiver's memory, too (life.h). If that
+ * fails, nothing is committed.
+ */
+enum sh_copy sh_txn_commit_last(struct sh_txn_open *t, const struct sh_last *last);
 
 /*
  * Adds a lock that the transaction does not cover yet. Only for a transaction that ends with
@@ -238,11 +248,12 @@ SH_INLINE void sh_txn_log_cqe(const struct sh_txn_open *t, unsigned int n, const
 /*
  * Like sh_txn_commit(), inline, for a transaction with CQEs and without events. cqe goes to place,
  * which is in device memory. second: the CQE that sh_txn_log_cqe() has stored as number 0 goes
- * before it. The locks still name the log until they are released or join another transaction; by
- * then there is nothing to recover.
+ * before it. last: as of sh_txn_commit_last(), or NULL. The locks still name the log until they are
+ * released or join another transaction; by then there is nothing to recover.
  */
-SH_INLINE void sh_txn_commit_cqe(const struct sh_txn_open *t, const struct sh_umem *buf,
-				 uint64_t *place, const uint64_t cqe[4], bool second)
+SH_INLINE enum sh_copy sh_txn_commit_cqe(const struct sh_txn_open *t, const struct sh_umem *buf,
+					 uint64_t *place, const uint64_t cqe[4], bool second,
+					 const struct sh_last *last)
 {
 	struct sh_txn *log = t->log;
 	uint64_t *first = second ? place - 4 : place;
@@ -253,7 +264,15 @@ SH_INLINE void sh_txn_commit_cqe(const struct sh_txn_open *t, const struct sh_um
 	log->cqe_addr = buf->uaddr + (log->cqe_shm - buf->shm_off);
 	sh_txn_log_cqe(t, second, cqe);
 	/* pairs with the acquire in recover() */
-	__atomic_store_n(&log->commit, t->n + 1, __ATOMIC_RELEASE);
+	if (last) {
+		enum sh_copy err = sh_commit_last(t->dev, last, (uint64_t *)&log->commit,
+						  sh_two(t->n + 1, log->seq));
+
+		if (err)
+			return err;
+	} else {
+		__atomic_store_n(&log->commit, t->n + 1, __ATOMIC_RELEASE);
+	}
 	sh_program_order();
 #pragma GCC unroll 4
 	for (unsigned int i = 0; i < t->n; i++)
@@ -263,6 +282,7 @@ SH_INLINE void sh_txn_commit_cqe(const struct sh_txn_open *t, const struct sh_um
 	sh_txn_put_cqe(place, cqe);
 	sh_program_order();
 	__atomic_store_n(&log->commit, 0, __ATOMIC_RELEASE);
+	return SH_COPY_OK;
 }
 
 /*

@@ -11,7 +11,7 @@
 #include "life.h"
 #include "umem.h"
 
-#define CHUNK 4096
+#define CHUNK 512 /* on the stack, which may be small */
 
 static inline bool inside(const struct sh_umem *mem, uint64_t off, uint64_t len)
 {

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 
+#include "softhca/device/memory/exec.h"
 #include "attention.h"
 #include "cqe.h"
 #include "flush.h"
@@ -168,12 +169,15 @@ static int flush(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 
 /* ---- the owner's helper thread ---- */
 
-static void poll(struct sh_dev *dev, uint64_t key, uint64_t arg)
+static void poll(struct sh_dev *dev, uint64_t key, uint64_t arg);
+
+/* A thread that is thrown out of here may set one timer more. */
+static void poll_one(struct sh_dev *dev, uint32_t index, uint32_t qpn, uint64_t arg)
 {
-	struct sh_hca *hca = sh_hca(dev, key >> 32);
-	struct sh_qp *qp = sh_qp_get(dev, key >> 32, key & MLX4_QPN_MASK);
+	struct sh_hca *hca = sh_hca(dev, index);
+	struct sh_qp *qp = sh_qp_get(dev, index, qpn & MLX4_QPN_MASK);
+	uint64_t key = (uint64_t)index << 32 | qpn, wait = (arg >> 32) * 1000;
 	uint32_t gen = arg;
-	uint64_t wait = (arg >> 32) * 1000;
 
 	if (!hca || !qp)
 		return;
@@ -186,6 +190,15 @@ static void poll(struct sh_dev *dev, uint64_t key, uint64_t arg)
 			 (wait / 1000) << 32 | gen);
 	}
 	sh_qp_unlock_both(dev, qp);
+}
+
+static void poll(struct sh_dev *dev, uint64_t key, uint64_t arg)
+{
+	bool entered = sh_enter(dev);
+
+	sh_catch(dev, (uint32_t)(key >> 32), (uint32_t)key, arg, poll_one);
+	if (entered)
+		sh_leave(dev);
 }
 
 /* The device does not see the store that posts a receive, so the helper thread has to look. */

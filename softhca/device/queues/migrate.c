@@ -4,6 +4,7 @@
  */
 #include "flush.h"
 #include "migrate.h"
+#include "qp.h"
 
 void sh_migrate(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
@@ -11,8 +12,10 @@ void sh_migrate(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	struct sh_door *door = sh_pin();
 
 	qp->path = qp->alt_path;
-	if (qp->alt_port)
+	if (qp->alt_port) {
+		sh_qp_leave_port(hca, qp);
 		qp->port = qp->alt_port;
+	}
 	qp->pkey_index = qp->alt_pkey_index;
 	qp->timeout = qp->alt_timeout;
 	qp->mig_state = SH_MIG_MIGRATED;

@@ -11,6 +11,7 @@
 #include "flush.h"
 #include "migrate.h"
 #include "modify.h"
+#include "qp.h"
 #include "qp_halves.h"
 #include "transitions.h"
 
@@ -51,7 +52,8 @@ static uint8_t rd_depth(uint8_t n)
 	return p;
 }
 
-static void set_attrs(struct sh_qp *qp, const struct sh_qp_attr *a, uint32_t mask)
+static void set_attrs(struct sh_hca *hca, struct sh_qp *qp, const struct sh_qp_attr *a,
+		      uint32_t mask)
 {
 	if (HAS(EN_SQD_ASYNC_NOTIFY))
 		qp->sqd_notify = !!a->en_sqd_async_notify;
@@ -60,8 +62,10 @@ static void set_attrs(struct sh_qp *qp, const struct sh_qp_attr *a, uint32_t mas
 			a->qp_access_flags & (SH_REMOTE_WRITE | SH_REMOTE_READ | SH_REMOTE_ATOMIC);
 	if (HAS(PKEY_INDEX))
 		qp->pkey_index = a->pkey_index;
-	if (HAS(PORT))
+	if (HAS(PORT)) {
+		sh_qp_leave_port(hca, qp);
 		qp->port = a->port_num;
+	}
 	if (HAS(QKEY))
 		qp->qkey = a->qkey;
 	if (HAS(AV))
@@ -120,7 +124,7 @@ static int reset(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	qp->gen++;
 	qp->timer_gen++;
 	qp->engine = 0;
-	qp->told_hca = qp->told_cqn = qp->has_floor = 0;
+	qp->told_hca = qp->told_cqn = qp->has_floor = qp->went_back = 0;
 	qp->again = qp->comm_est = qp->drained = qp->nak_sent = 0;
 	qp->rnr_waiting = qp->last_wqe = 0;
 	qp->sq_una = qp->sq_next = qp->sq_begun = qp->rd_out = 0;
@@ -133,7 +137,9 @@ static int reset(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	memset(qp->atomic_psn, 0, sizeof(qp->atomic_psn));
 	qp->qkey = qp->dest_qpn = qp->access = 0;
 	qp->pkey_index = qp->alt_pkey_index = 0;
-	qp->path_mtu = qp->mig_state = qp->sqd_notify = qp->max_rd_atomic = 0;
+	qp->path_mtu = sh_first_mtu(qp->type);
+	qp->mig_state = qp->sqd_notify = qp->max_rd_atomic = 0;
+	sh_qp_leave_port(hca, qp);
 	qp->max_dest_rd_atomic = qp->min_rnr_timer = qp->port = qp->timeout = 0;
 	qp->retry_cnt = qp->rnr_retry = qp->alt_port = qp->alt_timeout = 0;
 	memset(&qp->path, 0, sizeof(qp->path));
@@ -152,7 +158,7 @@ static int move(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	}
 	if (to == SH_QPS_SQD && qp->state != SH_QPS_SQD)
 		qp->sqd_notify = 0;
-	set_attrs(qp, a, mask);
+	set_attrs(hca, qp, a, mask);
 	if (HAS(PATH_MIG_STATE))
 		set_migration(dev, hca, qp, a->path_mig_state);
 	if (to == SH_QPS_SQD && qp->state != SH_QPS_SQD) {

@@ -77,6 +77,7 @@ static void fill(struct sh_qp *qp, const struct sh_qp_init *init)
 
 	qp->ctx = init->ctx;
 	qp->type = init->type;
+	qp->path_mtu = sh_first_mtu(init->type);
 	qp->pdn = init->pdn;
 	qp->send_cqn = init->send_cqn;
 	qp->recv_cqn = init->recv_cqn;
@@ -153,19 +154,48 @@ static int take(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_hca **
 }
 
 /* Adds what the QP has counted itself. */
-static void add_counters(struct sh_counters *to, const struct sh_qp *qp)
+static void add_traffic(struct sh_traffic *to, const struct sh_qp *qp)
 {
 	__atomic_fetch_add(&to->xmit_packets, qp->xmit_packets, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&to->xmit_data, qp->xmit_data, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&to->rcv_packets, qp->rcv_packets, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&to->rcv_data, qp->rcv_data, __ATOMIC_RELAXED);
+}
+
+void sh_qp_leave_port(struct sh_hca *hca, struct sh_qp *qp)
+{
+	uint32_t number = qp->port - 1u;
+
+	if (number < SH_MAX_PORTS)
+		add_traffic(&hca->traffic[number], qp);
+	qp->xmit_packets = qp->xmit_data = 0;
+	qp->rcv_packets = qp->rcv_data = 0;
+}
+
+static void add_counters(struct sh_counters *to, const struct sh_qp *qp)
+{
 	__atomic_fetch_add(&to->messages_sent, qp->messages_sent, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&to->messages_received, qp->messages_received, __ATOMIC_RELAXED);
+}
+
+void sh_traffic(struct sh_dev *dev, uint32_t hca, struct sh_traffic out[SH_MAX_PORTS])
+{
+	const struct sh_hca *h = sh_hca(dev, hca);
+
+	memcpy(out, h->traffic, sizeof(h->traffic));
+	for (uint32_t n = 0; n < h->qp_used && n < 1u << SH_LOG_QPS; n++) {
+		const struct sh_qp *qp = sh_qp_slot(dev, hca, n);
+		uint32_t number = qp->port - 1u;
+
+		if (qp->qpn && number < SH_MAX_PORTS)
+			add_traffic(&out[number], qp);
+	}
 }
 
 void sh_counters(struct sh_dev *dev, uint32_t hca, struct sh_counters *out)
 {
 	const struct sh_hca *h = sh_hca(dev, hca);
+	struct sh_traffic port[SH_MAX_PORTS];
 
 	*out = h->counters;
 	for (uint32_t n = 0; n < h->qp_used && n < 1u << SH_LOG_QPS; n++) {
@@ -173,6 +203,14 @@ void sh_counters(struct sh_dev *dev, uint32_t hca, struct sh_counters *out)
 
 		if (qp->qpn)
 			add_counters(out, qp);
+	}
+	sh_traffic(dev, hca, port);
+	out->xmit_packets = out->xmit_data = out->rcv_packets = out->rcv_data = 0;
+	for (uint32_t i = 0; i < SH_MAX_PORTS; i++) {
+		out->xmit_packets += port[i].xmit_packets;
+		out->xmit_data += port[i].xmit_data;
+		out->rcv_packets += port[i].rcv_packets;
+		out->rcv_data += port[i].rcv_data;
 	}
 }
 
@@ -205,6 +243,7 @@ int sh_qp_destroy(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t *asyn
 		events = sh_evq_end(dev, evq, &qp->async_events, qp->user_handle, SH_EV_QP);
 	sh_evq_release(dev, evq);
 	add_counters(&h->counters, qp);
+	sh_qp_leave_port(h, qp);
 	clear(qp);
 	sh_qp_unlock_both(dev, qp);
 	if (async_events)
@@ -251,6 +290,7 @@ int sh_qp_reclaim(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
 		err = sh_recv_abort(dev, h, qp, MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
 	if (!err) {
 		add_counters(&h->counters, qp);
+		sh_qp_leave_port(h, qp);
 		clear(qp);
 	}
 	sh_qp_unlock_both(dev, qp);
@@ -266,7 +306,7 @@ static void read_attr(const struct sh_qp *qp, struct sh_qp_attr *attr)
 	attr->sq_sig_all = qp->sq_sig_all;
 	if (qp->state == SH_QPS_RESET)
 		return;
-	attr->path_mtu = qp->type == SH_QPT_UD ? 5 : qp->path_mtu;
+	attr->path_mtu = qp->path_mtu;
 	attr->path_mig_state = qp->mig_state;
 	attr->qkey = qp->qkey;
 	attr->rq_psn = qp->e_psn;
@@ -342,6 +382,9 @@ int sh_qp_info(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_info
 		.rnr_left = qp->rnr_left,
 		.messages_sent = qp->messages_sent,
 		.messages_received = qp->messages_received,
+		.xmit_data = qp->xmit_data + qp->long_xmit_data,
+		.rcv_data = qp->rcv_data + qp->long_rcv_data,
+		.retries = qp->retries,
 	};
 	if (qp->state != SH_QPS_RESET) {
 		while (n < 1u << (qp->log_sq_size & 15) &&

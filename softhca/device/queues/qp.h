@@ -8,6 +8,7 @@
 #include "softhca/device/memory/dev.h"
 #include "softhca/device/memory/qp_attr.h"
 
+struct sh_qp;
 struct sh_qp_init {
 	uint32_t ctx;  /* 0 = kernel-made XRC receive QP: no queues, no CQs */
 	uint32_t type; /* enum sh_qp_type */
@@ -43,7 +44,9 @@ int sh_qp_reclaim(struct sh_dev *dev, uint32_t hca, uint32_t qpn);
 struct sh_qp_info {
 	uint32_t qpn, ctx, type, state, pdn, send_cqn, recv_cqn, srqn, xrcd, dest_qpn, dlid, port;
 	uint32_t sq_posted_unfinished, rq_available, retry_left, rnr_left;
-	uint64_t messages_sent, messages_received;
+	uint64_t messages_sent, messages_received; /* modulo 2^32 */
+	uint64_t xmit_data, rcv_data;		   /* bytes of payload since it has had its port */
+	uint32_t retries;
 };
 int sh_qp_info(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_info *info);
 /*
@@ -51,6 +54,13 @@ int sh_qp_info(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_info
  * daemon, because only the daemon ends QPs.
  */
 void sh_counters(struct sh_dev *dev, uint32_t hca, struct sh_counters *out);
+/* The same for the traffic of each of its ports. */
+void sh_traffic(struct sh_dev *dev, uint32_t hca, struct sh_traffic out[SH_MAX_PORTS]);
+/*
+ * The QP goes to another port, or ends: what it has counted stays with the port. The caller has
+ * both locks of the QP, or has made it unreachable. A death in here may count some packets twice.
+ */
+void sh_qp_leave_port(struct sh_hca *hca, struct sh_qp *qp);
 /*
  * Sets the registrations of an XRC receive QP, each of which gets its events: the head of a list in
  * the table of registrations. Only the daemon changes the list.

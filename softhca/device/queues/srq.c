@@ -143,12 +143,8 @@ int sh_srq_create(struct sh_dev *dev, uint32_t hca, uint32_t srqn, const struct 
 	return 0;
 }
 
-/*
- * Takes the lock of a live SRQ for the daemon, and that of a damaged SRQ only to destroy it. 0,
- * -ENOENT or -EINPROGRESS.
- */
-static int hold(struct sh_dev *dev, uint32_t hca, uint32_t srqn, bool to_destroy,
-		struct sh_srq **out)
+/* Takes the lock of a live SRQ for the daemon. 0, -ENOENT or -EINPROGRESS. */
+static int hold(struct sh_dev *dev, uint32_t hca, uint32_t srqn, struct sh_srq **out)
 {
 	struct sh_srq *srq = sh_srq_get(dev, hca, srqn);
 	int err;
@@ -158,7 +154,7 @@ static int hold(struct sh_dev *dev, uint32_t hca, uint32_t srqn, bool to_destroy
 	err = sh_lock_soon(dev, &srq->lock);
 	if (err)
 		return err;
-	if (to_destroy ? !srq->live : !usable(dev, hca, srq)) {
+	if (!usable(dev, hca, srq)) {
 		sh_unlock(dev, &srq->lock);
 		return -ENOENT;
 	}
@@ -169,7 +165,7 @@ static int hold(struct sh_dev *dev, uint32_t hca, uint32_t srqn, bool to_destroy
 int sh_srq_limit(struct sh_dev *dev, uint32_t hca, uint32_t srqn, uint32_t limit)
 {
 	struct sh_srq *srq;
-	int err = hold(dev, hca, srqn, false, &srq);
+	int err = hold(dev, hca, srqn, &srq);
 
 	if (err)
 		return err;
@@ -183,16 +179,25 @@ int sh_srq_limit(struct sh_dev *dev, uint32_t hca, uint32_t srqn, uint32_t limit
 
 int sh_srq_destroy(struct sh_dev *dev, uint32_t hca, uint32_t srqn, uint32_t *async_events)
 {
-	struct sh_srq *srq;
+	struct sh_srq *srq = sh_srq_get(dev, hca, srqn);
 	uint32_t evq;
-	int err = hold(dev, hca, srqn, true, &srq);
+	int err;
 
-	if (err)
+	if (!srq)
+		return -ENOENT;
+	err = sh_lock_soon(dev, &srq->lock);
+	if (err) {
+		/*
+		 * Threads that take the lock from now on find the SRQ gone and let go at once. Else
+		 * many senders that take it in turn could keep it from the daemon for seconds.
+		 */
+		__atomic_store_n(&srq->live, SH_NONE, __ATOMIC_SEQ_CST);
 		return err;
+	}
 	evq = sh_ctx(dev, srq->ctx) ? sh_ctx(dev, srq->ctx)->async_evq : 0;
+	srq->live = SH_NONE;
 	err = sh_evq_hold(dev, evq);
 	if (!err) {
-		srq->live = SH_NONE;
 		*async_events =
 			evq ? sh_evq_end(dev, evq, &srq->async_events, srq->user_handle, SH_EV_SRQ)
 			    : 0;
@@ -235,7 +240,7 @@ int sh_srq_reclaim(struct sh_dev *dev, uint32_t hca, uint32_t srqn)
 int sh_srq_query(struct sh_dev *dev, uint32_t hca, uint32_t srqn, struct sh_srq_info *info)
 {
 	struct sh_srq *srq;
-	int err = hold(dev, hca, srqn, false, &srq);
+	int err = hold(dev, hca, srqn, &srq);
 
 	/* Without the lock: each of these numbers changes by one store. */
 	if (err == -EINPROGRESS)

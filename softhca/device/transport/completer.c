@@ -90,7 +90,7 @@ static int step_with_cqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 		sh_txn_store_two(&t, &qp->sq_una, qp->sq_una + 1, psn);
 		sh_txn_cq(&t, cq, cq->producer + 1, sh_cqe_solicits(&cqe));
 		sh_cqe_words(word, &cqe, cq, cq->producer);
-		sh_txn_commit_cqe(&t, &cq->buf, place, word, false);
+		sh_txn_commit_cqe(&t, &cq->buf, place, word, false, NULL);
 		sh_txn_leave(&qp->lock);
 	} else {
 		err = step_unusual(dev, hca, qp, cq, wqe, psn);
@@ -133,6 +133,12 @@ static void lost(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	/* The requester knows that already: it has gone back, and has sent nothing since. */
 	if (qp->rnr_waiting || (qp->sq_next == qp->sq_una && qp->next_psn == qp->ack_psn))
 		return;
+	/* On the wire it may have sent again by the time that the rest of the old packets arrives. */
+	if (dev->wire) {
+		if (qp->went_back == qp->ack_psn + 1)
+			return;
+		qp->went_back = qp->ack_psn + 1;
+	}
 	sh_retry(dev, hca, qp);
 }
 
@@ -184,6 +190,7 @@ static void rnr_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, ui
 		qp->rnr_left--;
 	}
 	SH_COUNT(hca, rnr_retries, 1);
+	qp->retries++;
 	sh_requester_rewind(qp);
 	qp->rnr_waiting = 1;
 	sh_timer_arm(dev, hca, qp, dev->ops->now(dev->host) + sh_rnr_ns(code));
@@ -347,8 +354,9 @@ SH_OUTLINE void complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 		take_ack(dev, hca, qp, resp, cache, &buf);
 		break;
 	case SH_PKT_READ_RESP:
-		SH_COUNT(hca, rcv_packets, resp->npackets);
-		SH_COUNT(hca, rcv_data, resp->payload.len);
+		SH_COUNT_PORT(hca, qp->port, rcv_packets, resp->npackets);
+		SH_COUNT_PORT(hca, qp->port, rcv_data, resp->payload.len);
+		SH_COUNT_QP(qp, long_rcv_data, resp->payload.len);
 		take_data(dev, hca, qp, resp, cache, &buf);
 		break;
 	case SH_PKT_ATOMIC_RESP:

@@ -132,7 +132,7 @@ void sh_recv_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn)
 
 /* ---- attention ---- */
 
-static void look(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
+void sh_look(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
 {
 	struct sh_hca *h = sh_hca(dev, hca);
 	struct sh_qp *qp = h ? sh_qp_get(dev, hca, qpn) : NULL;
@@ -142,7 +142,7 @@ static void look(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
 		return;
 	sh_lock(dev, &qp->lock);
 	ctx = sh_ctx(dev, qp->ctx);
-	if (qp->qpn == qpn && qp->ctx && ctx && ctx->proc == dev->proc)
+	if (qp->qpn == qpn && qp->ctx && ctx && (ctx->proc == dev->proc || dev->wire))
 		serve(dev, h, qp);
 	else
 		sh_unlock(dev, &qp->lock);
@@ -166,7 +166,7 @@ static void look_at_qps(struct sh_dev *dev, const struct sh_proc *p, uint32_t gr
 			uint32_t qpn = sh_qp_slot(dev, i, n)->qpn;
 
 			if (qpn)
-				look(dev, i, qpn);
+				sh_look(dev, i, qpn);
 		}
 	}
 }
@@ -211,7 +211,7 @@ static void attention(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t u3)
 
 		if (!entry)
 			continue;
-		look(dev, (entry - 1) >> 32, (uint32_t)(entry - 1));
+		sh_look(dev, (entry - 1) >> 32, (uint32_t)(entry - 1));
 		__atomic_compare_exchange_n(&p->ring[i], &entry, 0, false, __ATOMIC_SEQ_CST,
 					    __ATOMIC_RELAXED);
 	}

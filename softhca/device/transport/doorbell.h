@@ -25,6 +25,11 @@ void sh_recv_later(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
  */
 bool sh_recv_matters(struct sh_dev *dev, uint32_t ctx, uint32_t qpn);
 /*
+ * Looks at the queues of a QP: runs its requester, or flushes it. Does nothing in a process that does
+ * not own the QP, but for the wire's engine.
+ */
+void sh_look(struct sh_dev *dev, uint32_t hca, uint32_t qpn);
+/*
  * The helper thread calls this when sh_proc.attention has changed. Serves the ring of requests to
  * this process.
  */

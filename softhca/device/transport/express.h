@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * The express way: the short way for a request that meets nothing unusual. express.c says what
- * makes it quick.
+ * The express way: the short way for a request that meets nothing unusual, of each service.
+ * express_way.h says what makes it quick.
  */
 #ifndef SOFTHCA_DEVICE_TRANSPORT_EXPRESS_H
 #define SOFTHCA_DEVICE_TRANSPORT_EXPRESS_H
@@ -19,6 +19,9 @@ struct sh_express {
 	uint32_t head;	    /* valid if waiting is set: the SRQ's head after the commit */
 	/* A message is done but for its commit, and its CQE goes here. NULL: no message waits. */
 	uint64_t *waiting;
+	/* Of a datagram: where the last one was addressed to. */
+	uint32_t dqpn;
+	uint16_t dlid;
 };
 /*
  * Executes a whole request if it meets nothing unusual, and fills *resp (for a READ *resp_seg too)
@@ -32,14 +35,20 @@ bool sh_respond_express(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
  * for a READ only: the answer to any other request is sh_ack().
  *
  * After true, e still holds the locks at the other end, for the next request of this QP. Until the
- * caller releases them with sh_express_end(), which it does soon, it takes no other lock. The
- * message may be waiting: then the receiver sees it with the next message, or at sh_express_end().
- * The caller must not report the completion of the send before that.
+ * caller releases them with sh_express_end(), which it does soon, it waits for no other lock; of a
+ * datagram to a group it tries those of the groups' tables. The message may be waiting: then the
+ * receiver sees it with the next message, or at sh_express_end(). The caller must not report the
+ * completion of the send before that.
  *
  * After false, e holds no lock, and this request has changed nothing.
  */
 bool sh_express(struct sh_express *e, struct sh_dev *dev, struct sh_hca *src,
 		const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg);
+/* The same two for the services without acknowledgements. There is no answer. */
+bool sh_respond_lossy(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
+		      const struct sh_packet *p);
+bool sh_express_lossy(struct sh_express *e, struct sh_dev *dev, struct sh_hca *src,
+		      const struct sh_packet *p);
 /* Commits the waiting message, if there is one, and releases the locks at the other end. */
 void sh_express_end(struct sh_express *e, struct sh_dev *dev);
 

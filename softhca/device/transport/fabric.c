@@ -9,11 +9,14 @@
 
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/queues/wqe.h"
+#include "capture.h"
 #include "express.h"
 #include "fabric.h"
 #include "fault.h"
+#include "gsi.h"
 #include "mcast.h"
 #include "requester.h"
+#include "wire.h"
 
 #define HELD_MAX (1u << 18)
 
@@ -87,16 +90,22 @@ void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet 
 		return;
 	if (!sh_port_active(src, p->src_port)) {
 		SH_DROPPED(src, port, p->npackets);
+		SH_COUNT_PORT(src, p->src_port, xmit_discards, p->npackets);
 		return;
 	}
-	SH_COUNT(src, xmit_packets, p->npackets);
-	SH_COUNT(src, xmit_data, p->payload.len);
+	SH_COUNT_PORT(src, p->src_port, xmit_packets, p->npackets);
+	SH_COUNT_PORT(src, p->src_port, xmit_data, p->payload.len);
+	qp = sh_qp_get(dev, p->src_hca, p->srcqp);
+	if (qp)
+		SH_COUNT_QP(qp, long_xmit_data, p->payload.len);
 	if (is_mcast(p)) {
+		SH_COUNT_PORT(src, p->src_port, xmit_multicast, p->npackets);
 		sh_deliver_mcast(dev, p, resp);
 		return;
 	}
 	if (!sh_lid_lookup(dev, p->dlid, &hca, &port)) {
-		SH_DROPPED(src, lid, p->npackets);
+		if (p->dlid != SH_SWITCH_LID || !sh_gsi_take(dev, NULL, 0, p))
+			SH_DROPPED(src, lid, p->npackets);
 		return;
 	}
 	dst = sh_hca(dev, hca);
@@ -106,17 +115,22 @@ void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet 
 	}
 	qp = sh_qp_get(dev, hca, p->dqpn);
 	if (!qp) {
-		SH_DROPPED(dst, no_qp, p->npackets);
+		if (!sh_gsi_take(dev, dst, port, p))
+			SH_DROPPED(dst, no_qp, p->npackets);
 		return;
 	}
-	SH_COUNT(dst, rcv_packets, p->npackets);
-	SH_COUNT(dst, rcv_data, p->payload.len);
+	SH_COUNT_PORT(dst, port, rcv_packets, p->npackets);
+	SH_COUNT_PORT(dst, port, rcv_data, p->payload.len);
+	SH_COUNT_QP(qp, long_rcv_data, p->payload.len);
 	switch (p->service) {
 	case SH_SVC_UC:
-		sh_respond_uc(dev, dst, qp, port, p, resp);
+		if (!sh_respond_lossy(dev, dst, qp, port, p))
+			sh_respond_uc(dev, dst, qp, port, p, resp);
 		break;
 	case SH_SVC_UD:
-		sh_respond_ud(dev, dst, qp, port, p, resp);
+		/* The express way waits for locks, which the daemon does not. */
+		if (!dev->proc || !sh_respond_lossy(dev, dst, qp, port, p))
+			sh_respond_ud(dev, dst, qp, port, p, resp);
 		break;
 	default:
 		if (!sh_respond_express(dev, dst, qp, port, p, resp, resp_seg))
@@ -223,26 +237,45 @@ static struct sh_way way_of(struct sh_dev *dev, const struct sh_packet *p)
 	};
 }
 
-static void respond_one(struct sh_dev *dev, const struct sh_packet *resp, const struct sh_way *way,
-			uint32_t hca, uint32_t qpn, uint32_t gen)
+/* Lost by a fault: the port that sends the packet counts it, too. */
+static void discarded(struct sh_dev *dev, uint16_t lid)
 {
+	uint32_t hca, port;
+	struct sh_hca *h = sh_lid_lookup(dev, lid, &hca, &port) ? sh_hca(dev, hca) : NULL;
+
+	if (h)
+		SH_COUNT_PORT(h, port, xmit_discards, 1);
+}
+
+static void respond_one(struct sh_dev *dev, const struct sh_packet *req,
+			const struct sh_packet *resp, const struct sh_way *way)
+{
+	uint32_t hca = req->src_hca, qpn = req->srcqp, gen = req->src_gen;
 	struct sh_hca *h = sh_hca(dev, hca);
-	uint64_t ns;
+	uint64_t ns = 0;
+	uint32_t fate;
 
 	if (!h)
 		return;
-	switch (sh_fate(dev, way, &ns)) {
+	fate = sh_fate(dev, way, &ns);
+	if (sh_capture_on(dev))
+		sh_capture_one(dev, req, resp, &(struct sh_capture_note){fate, ns, false});
+	switch (fate) {
 	case SH_FAULT_DROP:
 		SH_DROPPED(h, fault, 1);
+		discarded(dev, req->dlid);
 		return;
 	case SH_FAULT_CORRUPT:
 		SH_DROPPED(h, icrc, 1);
+		SH_COUNT_PORT(h, req->src_port, rcv_errors, 1);
 		return;
 	case SH_FAULT_DELAY:
 		if (!delay(dev, resp, ns, true, hca, qpn, gen))
 			SH_DROPPED(h, fault, 1);
 		return;
 	case SH_FAULT_DUPLICATE:
+		if (sh_capture_on(dev))
+			sh_capture_one(dev, req, resp, &(struct sh_capture_note){fate, ns, true});
 		arrive(dev, resp, hca, qpn, gen);
 		break;
 	}
@@ -273,9 +306,14 @@ static void respond_each(struct sh_dev *dev, const struct sh_packet *req,
 			len = resp->mtu;
 		one.psn = sh_psn_add(resp->psn, i);
 		one.npackets = 1;
+		one.flags = resp->flags;
+		if (i)
+			one.flags &= ~SH_PKT_FIRST;
+		if (i + 1 != resp->npackets)
+			one.flags &= ~SH_PKT_LAST;
 		sh_payload_slice(&resp->payload, off, len, &one.payload, seg);
 		off += len;
-		respond_one(dev, &one, &back, req->src_hca, req->srcqp, req->src_gen);
+		respond_one(dev, req, &one, &back);
 	}
 }
 
@@ -286,32 +324,45 @@ static void request_one(struct sh_dev *dev, const struct sh_packet *p)
 	struct sh_seg seg[SH_MAX_SEGS];
 
 	sh_deliver(dev, p, &resp, seg);
+	if (resp.op == SH_PKT_NONE && resp.syndrome == SH_GSI_BUSY)
+		sh_gsi_lost(dev, p);
 	respond_each(dev, p, &resp);
 }
 
 static void request_with_fate(struct sh_dev *dev, const struct sh_packet *p)
 {
 	const struct sh_way way = way_of(dev, p);
-	struct sh_hca *to;
-	uint32_t hca, port;
-	uint64_t ns;
+	struct sh_hca *to, *from = sh_hca(dev, p->src_hca);
+	uint32_t hca, port, fate;
+	uint64_t ns = 0;
 
 	/* Without a receiver the sender's HCA counts the packet. */
-	to = sh_hca(dev, sh_lid_lookup(dev, p->dlid, &hca, &port) ? hca : p->src_hca);
-	if (!to)
+	if (!sh_lid_lookup(dev, p->dlid, &hca, &port)) {
+		hca = p->src_hca;
+		port = p->src_port;
+	}
+	to = sh_hca(dev, hca);
+	if (!to || !from)
 		return;
-	switch (sh_fate(dev, &way, &ns)) {
+	fate = sh_fate(dev, &way, &ns);
+	if (sh_capture_on(dev))
+		sh_capture_request(dev, p, &(struct sh_capture_note){fate, ns, false});
+	switch (fate) {
 	case SH_FAULT_DROP:
 		SH_DROPPED(to, fault, 1);
+		SH_COUNT_PORT(from, p->src_port, xmit_discards, 1);
 		return;
 	case SH_FAULT_CORRUPT:
 		SH_DROPPED(to, icrc, 1);
+		SH_COUNT_PORT(to, port, rcv_errors, 1);
 		return;
 	case SH_FAULT_DELAY:
 		if (!delay(dev, p, ns, false, 0, 0, 0))
 			SH_DROPPED(to, fault, 1);
 		return;
 	case SH_FAULT_DUPLICATE:
+		if (sh_capture_on(dev))
+			sh_capture_request(dev, p, &(struct sh_capture_note){fate, ns, true});
 		request_one(dev, p);
 		break;
 	}
@@ -353,8 +404,20 @@ static void transmit_each(struct sh_dev *dev, const struct sh_packet *p)
 void sh_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,
 		 struct sh_seg *resp_seg)
 {
-	if (!__atomic_load_n(&dev->inst->faults.active, __ATOMIC_RELAXED)) {
+	uint32_t active = __atomic_load_n(&dev->inst->faults.active, __ATOMIC_RELAXED);
+
+	if (dev->wire && sh_wire_leads(dev, p->dlid)) {
+		sh_wire_transmit(dev, p, resp);
+		return;
+	}
+	if (!active) {
 		sh_deliver(dev, p, resp, resp_seg);
+		return;
+	}
+	if (!(active & SH_ACTIVE_FAULTS)) {
+		sh_capture_request(dev, p, NULL);
+		sh_deliver(dev, p, resp, resp_seg);
+		sh_capture_response(dev, p, resp);
 		return;
 	}
 	resp->op = SH_PKT_NONE;

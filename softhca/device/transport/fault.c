@@ -9,7 +9,7 @@
  * The n-th choice of a rule. It depends on seed, scope and n alone, so neither other rules nor
  * packets that the rule is not about change it.
  */
-static uint32_t draw(struct sh_fault_rule *rule, uint64_t scope)
+uint32_t sh_fault_draw(struct sh_fault_rule *rule, uint64_t scope)
 {
 	uint32_t n = __atomic_fetch_add(&rule->drawn, 1, __ATOMIC_RELAXED);
 	uint64_t x = (uint64_t)__atomic_load_n(&rule->seed, __ATOMIC_RELAXED) << 32 | n;
@@ -47,10 +47,10 @@ static bool any_set(struct sh_faults *f)
 void sh_faults_settle(struct sh_faults *f)
 {
 	if (!any_set(f))
-		__atomic_store_n(&f->active, 0, __ATOMIC_SEQ_CST);
+		__atomic_fetch_and(&f->active, ~SH_ACTIVE_FAULTS, __ATOMIC_SEQ_CST);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (any_set(f))
-		__atomic_store_n(&f->active, 1, __ATOMIC_SEQ_CST);
+		__atomic_fetch_or(&f->active, SH_ACTIVE_FAULTS, __ATOMIC_SEQ_CST);
 }
 
 /* Takes this packet as one of the rule's next packets. False: none of them is left. */
@@ -92,7 +92,7 @@ uint32_t sh_fate(struct sh_dev *dev, const struct sh_way *way, uint64_t *delay_n
 		count = __atomic_load_n(&rule->count, __ATOMIC_ACQUIRE);
 		if (__atomic_load_n(&rule->scope, __ATOMIC_RELAXED) != word)
 			continue;
-		hit = rate && draw(rule, word) < rate;
+		hit = rate && sh_fault_draw(rule, word) < rate;
 		if (met != SH_FAULT_KINDS || scope.kind >= SH_FAULT_KINDS)
 			continue;
 		if (!hit && !take(f, rule, count))

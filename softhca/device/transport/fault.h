@@ -23,6 +23,12 @@ struct sh_way {
 uint32_t sh_fate(struct sh_dev *dev, const struct sh_way *way, uint64_t *delay_ns);
 
 /*
+ * The next choice of a rule with that scope, below SH_FAULT_MILLION: it is hit if that is below its
+ * rate.
+ */
+uint32_t sh_fault_draw(struct sh_fault_rule *rule, uint64_t scope);
+
+/*
  * Sets the one word that senders look at, by whether any rule is set. Called after each change of a
  * rule.
  */

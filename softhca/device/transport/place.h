@@ -21,6 +21,33 @@ enum sh_placed {
 };
 
 /*
+ * Around what the daemon places in memory of a context, and around how it looks up where: the
+ * process may be exchanging pages, and the daemon does not wait for it (host.h, reach()). False: it
+ * is, and nothing is to be placed there. Calls nest. A client's copies wait by themselves.
+ */
+static inline bool sh_place_begin(struct sh_dev *dev, uint32_t ctx)
+{
+	return dev->proc || !dev->ops->reach || dev->ops->reach(dev->host, ctx);
+}
+
+static inline void sh_place_end(struct sh_dev *dev)
+{
+	if (!dev->proc && dev->ops->reach_end)
+		dev->ops->reach_end(dev->host);
+}
+
+/* What came of a copy to that context's memory. Returns what sh_place_at() returns. */
+SH_INLINE int sh_placed(const struct sh_dev *dev, uint32_t ctx, enum sh_copy err)
+{
+	if (!err)
+		return SH_PLACED;
+	if (err == SH_COPY_SRC)
+		return SH_PLACED_NO_SOURCE;
+	return err == SH_COPY_DST && sh_ctx_live(dev, ctx) ? MLX4_SYNDROME_LOC_PROT
+							   : SH_PLACED_LOST;
+}
+
+/*
  * Copies to segments that a key has just been found to allow. Returns what sh_place_at() returns.
  */
 SH_INLINE int sh_copy_to(struct sh_dev *dev, uint32_t ctx, const struct sh_seg *seg,
@@ -32,12 +59,8 @@ SH_INLINE int sh_copy_to(struct sh_dev *dev, uint32_t ctx, const struct sh_seg *
 		return SH_PLACED;
 	err = dev->ops->copy(dev->host, ctx, seg, nseg, data->ctx, data->seg, data->nseg,
 			     data->len);
-	if (!err)
-		return SH_PLACED;
-	if (err == SH_COPY_SRC)
-		return SH_PLACED_NO_SOURCE;
-	return err == SH_COPY_DST && sh_ctx_live(dev, ctx) ? MLX4_SYNDROME_LOC_PROT
-							   : SH_PLACED_LOST;
+	sh_rearm();
+	return sh_placed(dev, ctx, err);
 }
 
 /*
@@ -57,7 +80,37 @@ SH_INLINE int sh_place_at(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, 
 	return sh_copy_to(dev, ctx, &seg, 1, data);
 }
 
-/* The same, in a receive's list, from byte skip on. receive.c */
+/*
+ * The same, for a change that must not be done twice: leaves the last of it for the commit (life.h),
+ * or all of it. If this fails, there is nothing to commit. data stays valid until then.
+ */
+SH_INLINE int sh_place_most(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, uint32_t access,
+			    const struct sh_sge *at, const struct sh_payload *data,
+			    struct sh_last *last)
+{
+	struct sh_seg seg;
+	uint32_t ctx;
+
+	last->size = 0;
+	last->ctx = 0;
+	if (!at->len)
+		return SH_PLACED;
+	if (sh_mr_locate(dev, hca, pdn, access, at, &seg, &ctx))
+		return MLX4_SYNDROME_LOC_PROT;
+	if (data->nseg == 1 && sh_copy_most(dev, &seg, data->ctx, data->seg, data->len, last))
+		return SH_PLACED;
+	if (!data->len)
+		return SH_PLACED;
+	last->ctx = ctx;
+	last->to = seg;
+	last->from_ctx = data->ctx;
+	last->from = data->seg;
+	last->nfrom = data->nseg;
+	last->len = data->len;
+	return SH_PLACED;
+}
+
+/* The same as sh_place_at(), in a receive's list, from byte skip on. receive.c */
 int sh_place_list(struct sh_dev *dev, struct sh_hca *hca, uint32_t pdn, const struct sh_sge *sge,
 		  unsigned int n, uint64_t skip, const struct sh_payload *data);
 

@@ -14,16 +14,16 @@
 
 /*
  * Locks the SRQ of the number r->srqn. What its context says holds only under its lock: until then
- * the owner may destroy the SRQ and create another one with the same number.
+ * the owner may destroy the SRQ and create another one with the same number. 0, -EINVAL, or in the
+ * daemon -EINPROGRESS.
  */
-static struct sh_srq *hold(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca)
+static int hold(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca)
 {
 	struct sh_srq *srq = sh_srq_of(hca, r->srqn);
+	int err = srq ? sh_lock_mine(dev, &srq->lock) : -EINVAL;
 
-	if (srq)
-		sh_lock(dev, &srq->lock);
-	r->srq = srq;
-	return srq;
+	r->srq = err ? NULL : srq;
+	return err;
 }
 
 static void let_go_srq(struct sh_recv *r, struct sh_dev *dev)
@@ -47,7 +47,7 @@ static void note_source(struct sh_recv *r, const struct sh_qp *qp)
 static bool hold_again(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca,
 		       const struct sh_qp *qp)
 {
-	if (!hold(r, dev, hca))
+	if (hold(r, dev, hca))
 		return false;
 	if (!sh_srq_is_still(r->srq, r->srq_gen)) {
 		let_go_srq(r, dev);
@@ -65,8 +65,12 @@ int sh_recv_begin(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, str
 	r->srq = NULL;
 	r->cq = NULL;
 	r->have = false;
-	if (!sh_recv_srqn(qp, srqn, &r->srqn) || (r->srqn && !hold(r, dev, hca)))
+	if (!sh_recv_srqn(qp, srqn, &r->srqn))
 		return -EINVAL;
+	if (r->srqn)
+		err = hold(r, dev, hca);
+	if (err)
+		return err;
 	if (r->srq && !sh_srq_serves(qp, r->srq, r->srqn))
 		err = -EINVAL;
 	else if (r->srq && !sh_ctx_live(dev, r->srq->ctx))
@@ -225,13 +229,19 @@ int sh_recv_place(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, str
 int sh_recv_cqe(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *qp,
 		const struct sh_cqe *cqe)
 {
+	int err;
+
 	/* As long as this thread holds the SRQ's lock, the SRQ keeps its CQ. */
 	if (r->srqn && !r->srq && !hold_again(r, dev, hca, qp))
 		return -ENOENT;
 	r->cq = r->cqn ? sh_cq_of(hca, r->cqn) : NULL;
 	if (!r->cq)
 		return 0;
-	sh_lock(dev, &r->cq->lock);
+	err = sh_lock_mine(dev, &r->cq->lock);
+	if (err) {
+		r->cq = NULL;
+		return err;
+	}
 	sh_txn_covers(&r->txn, &r->cq->lock);
 	return sh_cq_put(&r->txn, hca, r->cq, cqe) == -ENOSPC ? -ENOSPC : 0;
 }
@@ -240,6 +250,15 @@ void sh_recv_commit(struct sh_recv *r, struct sh_dev *dev)
 {
 	sh_txn_commit(&r->txn);
 	let_go(r, dev);
+}
+
+enum sh_copy sh_recv_commit_last(struct sh_recv *r, struct sh_dev *dev, const struct sh_last *last)
+{
+	enum sh_copy err = sh_txn_commit_last(&r->txn, last);
+
+	if (!err)
+		let_go(r, dev);
+	return err;
 }
 
 void sh_recv_give_up(struct sh_recv *r, struct sh_dev *dev)

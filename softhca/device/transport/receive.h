@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * Receive WQEs, which a responder takes and completes under both locks of its QP; and, inline, what
- * the CQE of a receive says, for which express.c needs the responder's lock alone. The rules on
+ * the CQE of a receive says, for which express_way.h needs the responder's lock alone. The rules on
  * queues are in rq_receives.h and srq_receives.h.
  */
 #ifndef SOFTHCA_DEVICE_TRANSPORT_RECEIVE_H
@@ -62,6 +62,11 @@ int sh_recv_cqe(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, const
 		const struct sh_cqe *cqe);
 /* Commits, and releases the CQ and the SRQ. */
 void sh_recv_commit(struct sh_recv *r, struct sh_dev *dev);
+/*
+ * The same, and does the last of the payload (sh_txn_commit_last()). If that fails, the receive is
+ * still to be given up.
+ */
+enum sh_copy sh_recv_commit_last(struct sh_recv *r, struct sh_dev *dev, const struct sh_last *last);
 /* Releases the CQ and the SRQ, and changes nothing. */
 void sh_recv_give_up(struct sh_recv *r, struct sh_dev *dev);
 

@@ -17,11 +17,11 @@
 #include "fabric.h"
 #include "requester.h"
 #include "timer.h"
+#include "wire.h"
 
 #define RUN_BYTES   (8u << 20) /* the longest run, so that a lock is not held for too long */
 #define PSN_WINDOW  (1 << 22)  /* PSNs in flight; must stay far below half the circle */
 #define MAX_MESSAGE (UINT64_C(1) << 30)
-#define UD_MTU	    4096
 #define HELD_MAX    32
 
 enum step { STEP_SEND, STEP_AGAIN, STEP_STOP };
@@ -37,6 +37,7 @@ struct run {
 	bool cached;
 	unsigned int held; /* messages since the lock was last released */
 	struct sh_express express;
+	bool left; /* the wire's engine goes on with this queue */
 };
 
 /* Commits what was held back. */
@@ -85,7 +86,7 @@ static uint8_t check_wqe(const struct sh_qp *qp, const struct sh_wqe *wqe)
 		return MLX4_SYNDROME_LOC_QP_OP;
 	if (wqe->is_inline && sh_wqe_is_fetch(wqe))
 		return MLX4_SYNDROME_LOC_QP_OP;
-	if (wqe->length > (qp->type == SH_QPT_UD ? UD_MTU : MAX_MESSAGE))
+	if (wqe->length > (qp->type == SH_QPT_UD ? sh_qp_mtu(qp) : MAX_MESSAGE))
 		return MLX4_SYNDROME_LOC_LEN;
 	if (sh_wqe_is_atomic(wqe) && wqe->length != sizeof(uint64_t))
 		return MLX4_SYNDROME_LOC_LEN;
@@ -214,14 +215,14 @@ static uint8_t packet_op(uint8_t opcode)
 	}
 }
 
-/* Is the WQE in order, and one packet of an acknowledged SEND or WRITE? Nearly all are. */
+/* Is the WQE in order, and one packet of a SEND or WRITE? Nearly all are. */
 static inline bool is_one_packet(const struct sh_qp *qp, const struct sh_wqe *wqe)
 {
 	const uint32_t opcodes = 1u << MLX4_OPCODE_SEND | 1u << MLX4_OPCODE_SEND_IMM |
 				 1u << MLX4_OPCODE_RDMA_WRITE | 1u << MLX4_OPCODE_RDMA_WRITE_IMM;
 
 	return !wqe->bad && opcodes >> wqe->opcode & 1 && wqe->length <= sh_qp_mtu(qp) &&
-	       sh_qp_is_reliable(qp);
+	       (qp->type != SH_QPT_UD || !check_wqe(qp, wqe));
 }
 
 /*
@@ -234,7 +235,7 @@ SH_INLINE uint8_t build_as(struct run *r, bool one)
 	struct sh_qp *qp = r->qp;
 	const struct sh_wqe *wqe = &r->wqe;
 	struct sh_packet *p = &r->p;
-	uint32_t mtu = !one && qp->type == SH_QPT_UD ? UD_MTU : sh_qp_mtu(qp), npkt, first, n;
+	uint32_t mtu = sh_qp_mtu(qp), npkt, first, n;
 	bool last = true, fetch = !one && sh_wqe_is_fetch(wqe);
 	uint64_t off, left, len;
 	uint8_t bad;
@@ -267,7 +268,10 @@ SH_INLINE uint8_t build_as(struct run *r, bool one)
 			last = false;
 		} else if (!one && n > 1 && left > SH_SHORT && p->op == SH_PKT_WRITE &&
 			   sh_qp_is_reliable(qp)) {
-			/* The last packet travels alone: this thread copies it pinned (life.h). */
+			/*
+			 * The last packet travels alone: if the receiver's memory is not device
+			 * memory, this thread copies it pinned (life.h).
+			 */
 			n--;
 			len = (uint64_t)n * mtu;
 			last = false;
@@ -424,6 +428,12 @@ static void sent(struct run *r)
 		sh_complete_wqe(r->dev, r->hca, qp, &r->wqe);
 }
 
+static inline bool deliver(struct run *r)
+{
+	return reliable(r) ? sh_express(&r->express, r->dev, r->hca, &r->p, &r->resp, r->resp_seg)
+			   : sh_express_lossy(&r->express, r->dev, r->hca, &r->p);
+}
+
 /*
  * Most messages are short and unexceptional. For these the thread keeps the requester lock, which
  * the responder at the other end does not need, and keeps the locks there for the next message. It
@@ -433,14 +443,16 @@ static bool express(struct run *r)
 {
 	struct sh_qp *qp = r->qp;
 
-	if (!reliable(r) || r->p.payload.len > SH_SHORT || ++r->held > HELD_MAX ||
-	    !sh_express(&r->express, r->dev, r->hca, &r->p, &r->resp, r->resp_seg)) {
+	if (r->p.payload.len > SH_SHORT || ++r->held > HELD_MAX || !deliver(r)) {
 		end_express(r);
 		r->held = 0;
 		return false;
 	}
-	/* The receiver's QP may commit this message only with the next one. */
-	if (r->express.waiting) {
+	/*
+	 * The receiver's QP may commit this message only with the next one. An unreliable service
+	 * never goes back to a message: if the thread is thrown now, the message is lost.
+	 */
+	if (r->express.waiting && reliable(r)) {
 		qp->floor = sh_two(qp->sq_una, qp->una_psn);
 		sh_program_order();
 		qp->has_floor = 1;
@@ -453,12 +465,22 @@ static bool express(struct run *r)
 	qp->xmit_packets += r->p.npackets;
 	qp->xmit_data += r->p.payload.len;
 	if (!sh_complete_quiet(qp, &r->wqe)) {
+		/* A message of UC or UD that was taken is like one that was acknowledged. */
 		if (r->p.op != SH_PKT_READ)
 			sh_ack(&r->resp, &r->p, 0);
 		end_express(r);
 		sent(r);
 	}
 	return true;
+}
+
+/*
+ * How long the requester waits for an answer. The rules allow up to four times the time-out that the
+ * QP was given. The wire takes all of it, because at the other end a program has to get a processor.
+ */
+static uint64_t patience(const struct run *r)
+{
+	return sh_ack_ns(r->qp->timeout) * (r->dev->wire ? 4 : 1);
 }
 
 /* The engine stops. Makes sure that a timer wakes it if an answer does not come. */
@@ -471,7 +493,7 @@ static void settle(struct run *r)
 			qp->deadline = 0;
 		else if (!qp->deadline && qp->timeout)
 			sh_timer_arm(r->dev, r->hca, qp,
-				     r->dev->ops->now(r->dev->host) + sh_ack_ns(qp->timeout));
+				     r->dev->ops->now(r->dev->host) + patience(r));
 	}
 	if (qp->state == SH_QPS_SQD && !qp->drained && qp->sq_una == qp->sq_begun) {
 		/* Pinned: a thread that was thrown in between would raise the event again. */
@@ -485,6 +507,30 @@ static void settle(struct run *r)
 		qp->drained = 1;
 		sh_unpin(door);
 	}
+}
+
+/*
+ * What was built last goes to another instance. Does this thread send it now? If not, the run has
+ * been taken back.
+ */
+SH_OUTLINE bool admitted(struct run *r)
+{
+	switch (sh_wire_admit(r->dev, r->hca, r->qp, &r->wqe, &r->p)) {
+	case SH_WIRE_SEND:
+		return true;
+	case SH_WIRE_TOO_LONG:
+		failed(r, MLX4_SYNDROME_LOC_LEN);
+		return false;
+	default:
+		r->left = !r->dev->wire;
+		return false;
+	}
+}
+
+/* Does this thread send what was built last? It always does what stays in the instance. */
+static inline bool stays(struct run *r)
+{
+	return !sh_wire_leads(r->dev, r->p.dlid) || admitted(r);
 }
 
 /*
@@ -505,6 +551,7 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 	r.qp = qp;
 	r.cached = false;
 	r.held = 0;
+	r.left = false;
 	r.express.qp = NULL;
 	if (!++qp->engine_seq)
 		qp->engine_seq = 1;
@@ -522,8 +569,11 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 		qp->again = 0;
 		while ((s = step(&r)) != STEP_STOP) {
 			if (s == STEP_SEND && !express(&r)) {
+				if (!stays(&r))
+					break;
 				sh_rearm();
 				sh_unlock(dev, &qp->lock);
+				sh_errands(dev);
 				sh_transmit(dev, &r.p, &r.resp, r.resp_seg);
 				sh_lock(dev, &qp->lock);
 				if (qp->gen == r.gen)
@@ -534,7 +584,7 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 		}
 	} while (qp->gen == r.gen && qp->again);
 	end_express(&r);
-	if (qp->gen == r.gen)
+	if (qp->gen == r.gen && !r.left)
 		settle(&r);
 	if (qp->engine == r.token)
 		qp->engine = 0;
@@ -590,7 +640,7 @@ void sh_requester_run(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	const struct sh_ctx *ctx = sh_ctx(dev, qp->ctx);
 
-	if (!qp->sq_present || !ctx || ctx->proc != dev->proc) {
+	if (!qp->sq_present || !ctx || (ctx->proc != dev->proc && !dev->wire)) {
 		sh_unlock(dev, &qp->lock);
 		return;
 	}

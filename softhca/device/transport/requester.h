@@ -10,7 +10,8 @@
 
 /*
  * Runs the send queue in this thread, unless another thread runs it already; that one then looks
- * at the queue once more. Does nothing in a process that does not own the QP. The caller is in
+ * at the queue once more. Does nothing in a process that does not own the QP, but for the wire's
+ * engine. The caller is in
  * device code (sh_enter()) and holds the requester's lock, which this function releases.
  */
 void sh_requester_run(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);

@@ -41,6 +41,7 @@ bool sh_receive_ok(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 	if (!sh_pkey_match(p->pkey, migrate ? sh_pkey_at(hca, qp->alt_port, qp->alt_pkey_index)
 					    : sh_qp_pkey(hca, qp))) {
 		SH_DROPPED(hca, pkey, p->npackets);
+		SH_COUNT_PORT(hca, port, rcv_constraint, p->npackets);
 		return false;
 	}
 	if (qp->type == SH_QPT_UD)
@@ -117,28 +118,50 @@ static void store_psn(struct sh_txn_open *t, struct sh_qp *qp, const struct sh_p
 	sh_txn_psn(t, qp, p->flags & SH_PKT_LAST ? 1 : 0, sh_psn_after(p));
 }
 
-/*
- * Commits the last packet of a message of len bytes, with its CQE. The CQ may turn out to be full.
- * Or the SRQ of a long message is destroyed: no CQE will tell of the message, so it has failed.
- */
-static void finish(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
-		   const struct sh_packet *p, uint64_t len, struct sh_packet *resp)
+/* Adds the CQE of a message of len bytes, whose last packet is p. Returns what sh_recv_cqe() does. */
+static int add_cqe(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		   const struct sh_packet *p, uint64_t len)
 {
 	struct sh_cqe cqe = sh_cqe_received(qp, r->srqn, r->index, p->op, p, len);
-	int err = sh_recv_cqe(r, dev, hca, qp, &cqe);
+
+	return sh_recv_cqe(r, dev, hca, qp, &cqe);
+}
+
+/*
+ * Commits the last packet of a message. err: what add_cqe() returned. The CQ may be full. Or the SRQ
+ * of a long message is destroyed: no CQE will tell of the message, so it has failed. Returns what
+ * sh_recv_commit_last() does.
+ */
+static enum sh_copy finish(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca,
+			   struct sh_qp *qp, const struct sh_packet *p, int err,
+			   const struct sh_last *last, struct sh_packet *resp)
+{
+	struct sh_door *door;
+	enum sh_copy copied;
 
 	sh_txn_store_two(&r->txn, &qp->cur_op, SH_RECV_NONE, 0);
-	if (!err)
+	if (!err) {
 		store_psn(&r->txn, qp, p);
-	sh_recv_commit(r, dev);
-	if (err) {
+		copied = sh_recv_commit_last(r, dev, last);
+		if (!copied) {
+			qp->messages_received++;
+			acknowledge(qp, p, resp);
+		}
+		return copied;
+	}
+	/*
+	 * Pinned: a thread that was thrown in between would send the message again, and take one
+	 * more receive.
+	 */
+	door = sh_pin();
+	copied = sh_recv_commit_last(r, dev, last);
+	if (!copied) {
 		sh_nak(dev, hca, qp, resp, SH_AETH_NAK_OP);
 		sh_qp_error(dev, hca, qp, err == -ENOENT ? SH_QPE_NONE : SH_QPE_FATAL,
 			    MLX4_SYNDROME_WR_FLUSH, SH_VENDOR_FLUSH_RQ);
-		return;
 	}
-	qp->messages_received++;
-	acknowledge(qp, p, resp);
+	sh_unpin(door);
+	return copied;
 }
 
 /* Answers a request for which no receive could be taken. */
@@ -172,6 +195,7 @@ static void respond_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 {
 	uint64_t len = p->payload.len, done = p->flags & SH_PKT_FIRST ? 0 : qp->cur_done;
 	bool started = qp->cur_op == SH_RECV_SEND;
+	const struct sh_last nothing = {0};
 	struct sh_recv r;
 	int err;
 
@@ -211,7 +235,8 @@ static void respond_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 		return;
 	}
 	if (p->flags & SH_PKT_LAST) {
-		finish(&r, dev, hca, qp, p, done + len, resp);
+		err = add_cqe(&r, dev, hca, qp, p, done + len);
+		(void)finish(&r, dev, hca, qp, p, err, &nothing, resp);
 		return;
 	}
 	sh_recv_progress(&r, qp, done + len);
@@ -220,16 +245,29 @@ static void respond_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 	acknowledge(qp, p, resp);
 }
 
+/* The same, of a WRITE. placed: what sh_place_at() returns. */
+static void not_written(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+			const struct sh_packet *p, struct sh_packet *resp, int placed)
+{
+	sh_recv_give_up(r, dev);
+	if (placed > 0)
+		forbidden(dev, hca, qp, resp);
+	else
+		not_placed(hca, p, resp, placed);
+}
+
 static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 			  const struct sh_packet *p, struct sh_packet *resp)
 {
 	bool first = p->flags & SH_PKT_FIRST, last = p->flags & SH_PKT_LAST;
 	bool notify = last && p->flags & SH_PKT_IMM;
 	uint64_t len = p->payload.len, done, total, va;
+	struct sh_last rest = {0};
+	enum sh_copy copied;
+	int err, cqe_err = 0;
 	struct sh_sge place;
 	struct sh_recv r;
 	uint32_t pdn;
-	int err;
 
 	done = first ? 0 : qp->cur_done;
 	total = first ? p->dmalen : qp->cur_len;
@@ -267,22 +305,25 @@ static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 		invalid(dev, hca, qp, resp);
 		return;
 	}
-	err = sh_place_at(dev, hca, pdn, SH_REMOTE_WRITE, &place, &p->payload);
+	/* As soon as the payload is placed, the thread waits for nothing until it has committed. */
+	if (notify)
+		cqe_err = add_cqe(&r, dev, hca, qp, p, total);
+	if (last)
+		err = sh_place_most(dev, hca, pdn, SH_REMOTE_WRITE, &place, &p->payload, &rest);
+	else
+		err = sh_place_at(dev, hca, pdn, SH_REMOTE_WRITE, &place, &p->payload);
 	if (err) {
-		sh_recv_give_up(&r, dev);
-		if (err > 0)
-			forbidden(dev, hca, qp, resp);
-		else
-			not_placed(hca, p, resp, err);
+		not_written(&r, dev, hca, qp, p, resp, err);
 		return;
 	}
 	if (notify) {
-		finish(&r, dev, hca, qp, p, total, resp);
+		copied = finish(&r, dev, hca, qp, p, cqe_err, &rest, resp);
+		if (copied)
+			not_written(&r, dev, hca, qp, p, resp, sh_placed(dev, rest.ctx, copied));
 		return;
 	}
 	if (last) {
 		sh_txn_store32(&r.txn, &qp->cur_op, SH_RECV_NONE);
-		qp->messages_received++;
 	} else {
 		sh_txn_store32(&r.txn, &qp->cur_op, SH_RECV_WRITE);
 		sh_txn_store32(&r.txn, &qp->cur_done, done + len);
@@ -291,15 +332,19 @@ static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 		sh_txn_store32(&r.txn, &qp->cur_rkey, place.key);
 	}
 	store_psn(&r.txn, qp, p);
-	sh_recv_commit(&r, dev);
+	copied = sh_recv_commit_last(&r, dev, &rest);
+	if (copied) {
+		not_written(&r, dev, hca, qp, p, resp, sh_placed(dev, rest.ctx, copied));
+		return;
+	}
+	if (last)
+		qp->messages_received++;
 	acknowledge(qp, p, resp);
 }
 
 static void execute(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		    const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg)
 {
-	struct sh_door *door;
-
 	qp->nak_sent = 0;
 	if (!sh_in_turn(qp, p)) {
 		invalid(dev, hca, qp, resp);
@@ -310,14 +355,7 @@ static void execute(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		respond_send(dev, hca, qp, p, resp);
 		break;
 	case SH_PKT_WRITE:
-		/*
-		 * Pinned for the last packet. As soon as the receiver sees the last byte, it may
-		 * store something else there. A thread that was thrown after that would send the
-		 * WRITE again, over what the receiver has stored.
-		 */
-		door = p->flags & SH_PKT_LAST ? sh_pin() : NULL;
 		respond_write(dev, hca, qp, p, resp);
-		sh_unpin(door);
 		break;
 	case SH_PKT_READ:
 		sh_respond_read(dev, hca, qp, p, resp, resp_seg, false);

@@ -67,8 +67,9 @@ uint8_t sh_execute_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
 	if (!duplicate)
 		sh_step_psn(qp, 1, sh_psn_add(p->psn, npackets));
 	sh_aeth(resp, p->psn, SH_AETH_ACK, qp->msn);
-	SH_COUNT(hca, xmit_packets, npackets);
-	SH_COUNT(hca, xmit_data, p->dmalen);
+	SH_COUNT_PORT(hca, qp->port, xmit_packets, npackets);
+	SH_COUNT_PORT(hca, qp->port, xmit_data, p->dmalen);
+	SH_COUNT_QP(qp, long_xmit_data, p->dmalen);
 	resp->op = SH_PKT_READ_RESP;
 	resp->flags = SH_PKT_FIRST | SH_PKT_LAST;
 	resp->npackets = npackets;
@@ -94,25 +95,41 @@ void sh_respond_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		qp->messages_received++;
 }
 
+static uint64_t changed(const struct sh_packet *p, uint64_t old)
+{
+	return p->op == SH_PKT_FA ? old + p->swap_add : p->swap_add;
+}
+
+static bool changes(const struct sh_packet *p, uint64_t old)
+{
+	return p->op == SH_PKT_FA || old == p->compare;
+}
+
 /*
- * Reads, changes and writes a word. No other atomic operation of this HCA comes in between. theirs:
- * where the word is in that context's memory.
+ * Reads a word in that context's memory, and changes it up to the last store (life.h): a thread that
+ * was thrown after it would send the request again, and the word would change twice. The caller
+ * holds atomic_lock.
  */
-static int change(struct sh_dev *dev, struct sh_hca *hca, uint32_t ctx, const struct sh_seg *theirs,
-		  const struct sh_packet *p, uint64_t *old)
+static enum sh_copy change(struct sh_dev *dev, uint32_t ctx, const struct sh_seg *theirs,
+			   const struct sh_packet *p, uint64_t *old, struct sh_last *last)
 {
 	struct sh_seg mine = {(uintptr_t)old, sizeof(*old)};
-	uint64_t value;
-	struct sh_seg next = {(uintptr_t)&value, sizeof(value)};
-	int err;
+	uint64_t *word = sh_shared_at(dev, theirs);
+	enum sh_copy err;
 
-	sh_lock(dev, &hca->atomic_lock);
+	if (word) {
+		*old = __atomic_load_n(word, __ATOMIC_RELAXED);
+		if (changes(p, *old))
+			*last = (struct sh_last){
+				.at = word, .val = changed(p, *old), .size = sizeof(*word)};
+		return SH_COPY_OK;
+	}
 	err = dev->ops->copy(dev->host, 0, &mine, 1, ctx, theirs, 1, sizeof(*old));
-	value = p->op == SH_PKT_FA ? *old + p->swap_add : p->swap_add;
-	if (!err && (p->op == SH_PKT_FA || *old == p->compare))
-		err = dev->ops->copy(dev->host, ctx, theirs, 1, 0, &next, 1, sizeof(value));
-	sh_unlock(dev, &hca->atomic_lock);
-	return err == SH_COPY_GONE ? -ESRCH : err ? -EFAULT : 0;
+	sh_rearm();
+	if (!err && changes(p, *old))
+		*last = (struct sh_last){
+			.val = changed(p, *old), .ctx = ctx, .to = *theirs, .len = sizeof(*old)};
+	return err;
 }
 
 static void answer_atomic(struct sh_qp *qp, const struct sh_packet *p, struct sh_packet *resp,
@@ -128,27 +145,28 @@ static void answer_atomic(struct sh_qp *qp, const struct sh_packet *p, struct sh
 }
 
 /*
- * Changes the word and commits the step, pinned: a thread that was thrown in between would send the
- * request again, and the word would change twice.
+ * Changes the word and commits the step. No other atomic operation of this HCA comes in between.
  */
 static int change_once(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t ctx,
 		       const struct sh_seg *theirs, const struct sh_packet *p, uint64_t *old)
 {
 	uint32_t slot = qp->atomic_head % SH_QP_ATOMICS;
-	struct sh_door *door = sh_pin();
+	struct sh_last last = {0};
 	struct sh_txn_open t;
-	int err = change(dev, hca, ctx, theirs, p, old);
+	enum sh_copy err;
 
+	sh_lock(dev, &hca->atomic_lock);
+	err = change(dev, ctx, theirs, p, old, &last);
 	if (!err) {
 		sh_qp_txn(&t, dev, qp);
 		sh_txn_store32(&t, &qp->atomic_psn[slot], p->psn + 1);
 		sh_txn_store64(&t, &qp->atomic_result[slot], *old);
 		sh_txn_store32(&t, &qp->atomic_head, qp->atomic_head + 1);
 		sh_txn_psn(&t, qp, 1, sh_psn_add(p->psn, 1));
-		sh_txn_commit(&t);
+		err = sh_txn_commit_last(&t, &last);
 	}
-	sh_unpin(door);
-	return err;
+	sh_unlock(dev, &hca->atomic_lock);
+	return err == SH_COPY_GONE ? -ESRCH : err ? -EFAULT : 0;
 }
 
 void sh_respond_atomic(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,

@@ -2,7 +2,7 @@
 /*
  * What a responder asks about a request before it executes the request: each rule once, inline. The
  * ordinary responders (responder.c, responder_rdma.c, ud.c) also decide what becomes of a request
- * that breaks a rule. express.c asks the same, and leaves such a request to them.
+ * that breaks a rule. express_way.h asks the same, and leaves such a request to them.
  *
  * The functions above "it was executed" change nothing. The caller of any function here holds the
  * lock of the QP's responder.
@@ -17,6 +17,12 @@
 #include "fabric.h"
 
 #define SH_MAX_MESSAGE (UINT64_C(1) << 31)
+
+/* Does a requester of this service wait for answers? */
+static inline bool sh_is_acknowledged(uint8_t service)
+{
+	return service != SH_SVC_UC && service != SH_SVC_UD;
+}
 
 /* ---- is it for this QP? ---- */
 
@@ -153,8 +159,8 @@ static inline void sh_step_psn(struct sh_qp *qp, uint32_t messages, uint32_t e_p
 }
 
 /* The same in a transaction. */
-static inline void sh_txn_psn(struct sh_txn_open *t, struct sh_qp *qp, uint32_t messages,
-			      uint32_t e_psn)
+SH_INLINE void sh_txn_psn(struct sh_txn_open *t, struct sh_qp *qp, uint32_t messages,
+			  uint32_t e_psn)
 {
 	sh_txn_store_two(t, &qp->msn, sh_psn_add(qp->msn, messages), e_psn);
 }
@@ -163,6 +169,12 @@ static inline void sh_txn_psn(struct sh_txn_open *t, struct sh_qp *qp, uint32_t 
 static inline uint32_t sh_psn_after(const struct sh_packet *p)
 {
 	return sh_psn_add(p->psn, p->npackets);
+}
+
+/* UC: what comes next follows this packet, whatever was expected, and nobody hears of it. */
+static inline void sh_expect_after(struct sh_qp *qp, const struct sh_packet *p)
+{
+	qp->e_psn = sh_psn_after(p);
 }
 
 #endif

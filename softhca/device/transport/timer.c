@@ -64,50 +64,61 @@ void sh_retry(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 		qp->retry_left--;
 	}
 	SH_COUNT(hca, retries, 1);
+	qp->retries++;
 	sh_requester_rewind(qp);
 }
 
+/* Prepares the requester to send again. */
 static void expire(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	qp->deadline = 0;
+	qp->went_back = 0;
 	if (qp->rnr_waiting)
 		qp->rnr_waiting = 0;
 	else if (qp->ack_psn != qp->sent_psn &&
 		 (qp->state == SH_QPS_RTS || qp->state == SH_QPS_SQD))
 		sh_retry(dev, hca, qp);
-	sh_requester_run(dev, hca, qp);
 }
 
 /*
- * If the thread is thrown while it waits for the lock, it begins anew. From then on it is pinned.
+ * The thread is pinned while it counts a retry, which it must not do twice. If it is thrown before
+ * or after that, it begins anew. It then runs the requester in any case: the timer may be gone.
  */
 static void fire(struct sh_dev *dev, uint32_t index, uint32_t qpn, uint64_t gen)
 {
 	struct sh_hca *hca = sh_hca(dev, index);
 	struct sh_qp *qp = sh_qp_get(dev, index, qpn & MLX4_QPN_MASK);
+	struct sh_door *door;
+	bool due = false;
 
 	if (!hca || !qp)
 		return;
 	sh_lock(dev, &qp->lock);
-	sh_pin();
-	if (qp->qpn != (qpn & MLX4_QPN_MASK) || qp->timer_gen != (uint32_t)gen) {
+	if (qp->qpn != (qpn & MLX4_QPN_MASK)) {
 		sh_unlock(dev, &qp->lock);
 		return;
 	}
-	qp->timer_at = 0;
-	if (qp->deadline && qp->deadline <= dev->ops->now(dev->host)) {
-		expire(dev, hca, qp);
-		return;
+	door = sh_pin();
+	if (qp->timer_gen == (uint32_t)gen) {
+		qp->timer_at = 0;
+		due = qp->deadline && qp->deadline <= dev->ops->now(dev->host);
+		if (due)
+			expire(dev, hca, qp);
+		else if (qp->deadline)
+			set(dev, hca, qp);
 	}
-	if (qp->deadline)
-		set(dev, hca, qp);
-	sh_unlock(dev, &qp->lock);
+	sh_unpin(door);
+	if (due || (sh_self.again && !qp->silent))
+		sh_requester_run(dev, hca, qp);
+	else
+		sh_unlock(dev, &qp->lock);
 }
 
 static void fires(struct sh_dev *dev, uint64_t key, uint64_t gen)
 {
 	bool entered = sh_enter(dev);
 
+	sh_self.again = false;
 	sh_catch(dev, (uint32_t)(key >> 32), (uint32_t)key, gen, fire);
 	if (entered)
 		sh_leave(dev);

@@ -2,33 +2,19 @@
 /*
  * The responders of the services without acknowledgements, UC and UD. They drop what they cannot
  * take. UD leaves 40 bytes for the GRH in front of every payload. They run under both locks of the
- * receiving QP.
+ * receiving QP. The daemon sends datagrams (gsi.h) and waits for no lock, nor for a process that is
+ * exchanging pages: for a datagram that finds one in its way, the response says so.
  */
-#include <string.h>
+#include <errno.h>
 
 #include "softhca/device/queues/flush.h"
 #include "softhca/device/queues/qp_halves.h"
+#include "datagram.h"
+#include "gsi.h"
 #include "place.h"
 #include "receive.h"
 #include "responder.h"
 #include "rules.h"
-
-#define GRH_VERSION  (6u << 28)
-#define GRH_NEXT_IBA 0x1b
-#define BTH_LEN	     12
-#define DETH_LEN     8
-#define IMM_LEN	     4
-#define ICRC_LEN     4
-
-struct wire_grh {
-	__be32 version_class_flow;
-	__be16 payload_len;
-	__u8 next_header;
-	__u8 hop_limit;
-	__u8 sgid[16];
-	__u8 dgid[16];
-};
-_Static_assert(sizeof(struct wire_grh) == SH_GRH_LEN, "global route header");
 
 /* ---- UC ---- */
 
@@ -188,7 +174,7 @@ void sh_respond_uc(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uin
 	/* Anything but the next packet of the message in progress ends it. */
 	if (!sh_between_messages(qp) && (first || sh_ahead(qp, 0, p) || op != qp->cur_op))
 		abandon(dev, hca, qp);
-	qp->e_psn = sh_psn_after(p);
+	sh_expect_after(qp, p);
 	if (!first && sh_between_messages(qp)) {
 		SH_COUNT(hca, out_of_sequence, p->npackets);
 		goto out;
@@ -203,26 +189,12 @@ out:
 
 /* ---- UD ---- */
 
-static void make_grh(const struct sh_packet *p, struct wire_grh *g)
-{
-	uint32_t len = BTH_LEN + DETH_LEN + (p->flags & SH_PKT_IMM ? IMM_LEN : 0) +
-		       ((p->payload.len + 3) & ~3u) + ICRC_LEN;
-
-	g->version_class_flow = to_be32(GRH_VERSION | (uint32_t)p->grh.traffic_class << 20 |
-					(p->grh.flow_label & 0xfffff));
-	g->payload_len = to_be16(len);
-	g->next_header = GRH_NEXT_IBA;
-	g->hop_limit = p->grh.hop_limit;
-	memcpy(g->sgid, p->grh.sgid, 16);
-	memcpy(g->dgid, p->grh.dgid, 16);
-}
-
 /* Places the payload, and the GRH in front of it. Returns what sh_recv_place() returns. */
 static int ud_place(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		    const struct sh_packet *p, struct sh_packet *resp)
 {
 	int err = sh_recv_place(r, dev, hca, qp, SH_GRH_LEN, &p->payload);
-	struct wire_grh grh;
+	struct sh_wire_grh grh;
 	struct sh_seg src = {(uintptr_t)&grh, sizeof(grh)};
 	struct sh_payload head = {.nseg = 1, .seg = &src, .len = sizeof(grh)};
 
@@ -230,18 +202,23 @@ static int ud_place(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, s
 		resp->op = SH_PKT_SRC_FAULT;
 	if (err || !(p->flags & SH_PKT_GRH))
 		return err;
-	make_grh(p, &grh);
+	sh_make_grh(p, &grh);
 	return sh_recv_place(r, dev, hca, qp, 0, &head);
 }
 
-static void ud_receive(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
+static void ud_receive(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		       const struct sh_packet *p, struct sh_packet *resp)
 {
 	struct sh_cqe cqe;
 	struct sh_recv r;
 	int bad, err;
 
-	if (sh_recv_begin(&r, dev, hca, qp, 0)) {
+	err = sh_recv_begin(&r, dev, hca, qp, 0);
+	if (err == -EINPROGRESS) {
+		resp->syndrome = SH_GSI_BUSY;
+		return;
+	}
+	if (err) {
 		SH_DROPPED(hca, no_wqe, 1);
 		return;
 	}
@@ -256,20 +233,16 @@ static void ud_receive(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		sh_recv_give_up(&r, dev);
 		return;
 	}
-	if (bad) {
+	if (bad)
 		cqe = sh_cqe_failed(qp, false, r.srqn, r.index, bad, SH_VENDOR_NONE);
-	} else {
-		cqe = sh_cqe_received(qp, r.srqn, r.index, p->op, p, SH_GRH_LEN + p->payload.len);
-		cqe.srqn_srcqp = p->srcqp & MLX4_QPN_MASK;
-		cqe.sl_vid = p->sl << MLX4_CQE_SL_SHIFT;
-		cqe.slid = p->slid;
-		if (p->flags & SH_PKT_GRH)
-			cqe.srqn_srcqp |= MLX4_CQE_GRH;
-		if (p->dqpn != MLX4_MULTICAST_QPN)
-			cqe.srqn_srcqp |= (p->dlid & ((1u << (hca->port[port - 1].lmc & 7)) - 1))
-					  << MLX4_CQE_PATH_SHIFT;
-	}
+	else
+		cqe = sh_cqe_datagram(hca, qp, r.srqn, r.index, p);
 	err = sh_recv_cqe(&r, dev, hca, qp, &cqe);
+	if (err == -EINPROGRESS) {
+		resp->syndrome = SH_GSI_BUSY;
+		sh_recv_give_up(&r, dev);
+		return;
+	}
 	commit(&r, dev, hca, qp, err, bad);
 	if (!err && !bad)
 		qp->messages_received++;
@@ -278,13 +251,19 @@ static void ud_receive(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 void sh_respond_ud(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
 		   const struct sh_packet *p, struct sh_packet *resp)
 {
-	if (sh_qp_lock_both(dev, qp))
+	if (sh_qp_lock_both(dev, qp)) {
+		resp->syndrome = SH_GSI_BUSY;
 		return;
+	}
 	if (sh_receive_ok(dev, hca, qp, port, p)) {
-		if (qp->qkey != p->qkey)
+		if (!sh_qkey_match(qp, p)) {
 			SH_DROPPED(hca, qkey, 1);
-		else
-			ud_receive(dev, hca, qp, port, p, resp);
+		} else if (!sh_place_begin(dev, qp->ctx)) {
+			resp->syndrome = SH_GSI_BUSY;
+		} else {
+			ud_receive(dev, hca, qp, p, resp);
+			sh_place_end(dev);
+		}
 	}
 	sh_qp_unlock_both(dev, qp);
 }

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The wire: how requests leave the instance, and what comes from other ones. One process of the
+ * instance, the wire's engine (softhca/wire), has the sockets. It runs the requesters of QPs whose
+ * requests leave. In any other process, a requester that comes to such a request stops there, and
+ * asks the engine to go on. So the order of a send queue is kept, wherever its requests go.
+ *
+ * Packets on the wire get lost, so each requester has a window: not more PSNs than that are without
+ * an answer. Which of them are sent again, and when, the requester and the completer decide as
+ * always, by acknowledgements, NAKs and timers.
+ */
+#ifndef SOFTHCA_DEVICE_TRANSPORT_WIRE_H
+#define SOFTHCA_DEVICE_TRANSPORT_WIRE_H
+
+#include "softhca/device/queues/wqe.h"
+#include "fabric.h"
+
+/* What is to become of a packet that is sent. */
+enum sh_wire_fate { SH_WIRE_WHOLE, SH_WIRE_CORRUPT };
+
+struct sh_wire_ops {
+	/*
+	 * Sends one packet to the port that has that LID on the wire, from the port with the LID
+	 * p->slid. payload: p->payload.len bytes. Corrupt: it arrives with a wrong bit.
+	 */
+	void (*send)(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
+		     const unsigned char *payload, enum sh_wire_fate fate);
+};
+
+/* May a port on the wire have this LID? Ports of the instance come first. */
+static inline bool sh_wire_leads(const struct sh_dev *dev, uint16_t dlid)
+{
+	uint32_t hca, port;
+
+	return dlid && dlid <= __atomic_load_n(&dev->inst->wire.last_lid, __ATOMIC_RELAXED) &&
+	       !sh_lid_lookup(dev, dlid, &hca, &port);
+}
+
+enum sh_wire_admitted {
+	SH_WIRE_SEND,	  /* *p goes now; it may be shorter than it was */
+	SH_WIRE_LATER,	  /* nothing goes now */
+	SH_WIRE_TOO_LONG, /* nothing of this WQE ever goes: it is longer than a packet */
+};
+/*
+ * Decides about a run that the requester has built and that leaves the instance. What does not go
+ * is taken back: the requester will build it again, when an answer has come or in the engine. The
+ * caller holds the requester's lock, and wqe is the WQE that *p was built of.
+ */
+enum sh_wire_admitted sh_wire_admit(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+				    const struct sh_wqe *wqe, struct sh_packet *p);
+
+/* Sends a run, in the engine. *resp: SH_PKT_NONE, or the payload could not be read. */
+void sh_wire_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp);
+
+/*
+ * A packet has come to this port: *p has what stands in it. The caller is in device code, and holds
+ * no lock. Answers go out before it returns. While this thread is stopped, others can take from it what
+ * it holds (memory/life.h): it then begins anew with this packet.
+ */
+void sh_wire_arrive(struct sh_dev *dev, uint32_t hca, uint32_t port, const struct sh_packet *p);
+
+/*
+ * Requesters of softhca ask for no more than a window at a time, but others may ask for 1 GiB. So the
+ * answer to a READ goes out in portions of this many packets, and the engine executes what else comes
+ * in between. sh_wire_go_on() sends one portion of the READ that has waited longest; true: more are
+ * due. For the thread that calls sh_wire_arrive(), inside of device code as well.
+ */
+#define SH_WIRE_PORTION 64
+bool sh_wire_go_on(struct sh_dev *dev);
+
+/* The engine has come: it goes on with whatever was left to it before. */
+void sh_wire_begin(struct sh_dev *dev);
+
+#define SH_COUNT_WIRE(dev, what, n)                                                                \
+	__atomic_fetch_add(&(dev)->inst->wire.what, (n), __ATOMIC_RELAXED)
+
+#endif
