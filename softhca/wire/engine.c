@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * See engine.h. Two threads: this process's helper thread runs requesters, when a program or a timer
+ * asks for it; the main thread waits for packets, executes them, and lets requesters go on.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "softhca/device/memory/exec.h"
+#include "softhca/device/transport/wire.h"
+#include "softhca/host/client.h"
+#include "softhca/host/memory.h"
+#include "softhca/host/process.h"
+#include "softhca/host/sys.h"
+#include "softhca/host/witness.h"
+#include "address.h"
+#include "engine.h"
+#include "roce.h"
+
+#define BATCH 32
+
+static struct {
+	struct sh_dev dev;
+	struct sh_wire_config wire;
+	int fd[SH_WIRE_MOST];
+	uint8_t credits[SH_MAX_LIDS]; /* of the peers, for sh_roce_judge() */
+} engine;
+
+/* ---- sending ---- */
+
+/* A bit of the payload, or of the ICRC if there is none. */
+static void spoil(unsigned char *bytes, long n)
+{
+	bytes[n - 5 < SH_ROCE_HEAD ? n - 1 : n - 5] ^= 1;
+}
+
+static void send_packet(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
+			const unsigned char *payload, enum sh_wire_fate fate)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(SH_ROCE_PORT)};
+	struct sh_roce_way way = {.to = sh_wire_address(&engine.wire, dlid), .sport = SH_ROCE_PORT};
+	unsigned char bytes[SH_ROCE_BYTES];
+	uint32_t hca, port, number;
+	ssize_t done;
+	long n;
+
+	if (!sh_lid_lookup(dev, p->slid, &hca, &port))
+		return;
+	number = hca * dev->ports + port - 1;
+	if (number >= engine.wire.n)
+		return;
+	way.from = engine.wire.address[number];
+	n = sh_roce_encode(p, payload, &way, bytes);
+	if (n < 0) {
+		SH_COUNT_WIRE(dev, unsent, 1);
+		return;
+	}
+	if (fate == SH_WIRE_CORRUPT)
+		spoil(bytes, n);
+	to.sin_addr.s_addr = htonl(way.to);
+	do
+		done = sendto(engine.fd[number], bytes + SH_ROCE_HEAD, (size_t)n - SH_ROCE_HEAD, 0,
+			      (struct sockaddr *)&to, sizeof(to));
+	while (done < 0 && errno == EINTR);
+	/* It counts as lost, as on any network: the requester sends it again, or gives up. */
+	if (done < 0)
+		SH_COUNT_WIRE(dev, unsent, 1);
+	else
+		SH_COUNT_WIRE(dev, sent, 1);
+}
+
+static const struct sh_wire_ops ops = {.send = send_packet};
+
+/* ---- receiving ---- */
+
+static bool is_own(uint32_t address)
+{
+	for (uint32_t i = 0; i < engine.wire.n; i++)
+		if (engine.wire.address[i] == address)
+			return true;
+	return false;
+}
+
+static void execute(struct sh_dev *dev, uint32_t number, unsigned char *bytes, size_t n,
+		    const struct sockaddr_in *from)
+{
+	struct sh_roce_way way = {
+		.from = ntohl(from->sin_addr.s_addr),
+		.to = engine.wire.address[number],
+		.sport = ntohs(from->sin_port),
+	};
+	uint32_t hca = number / dev->ports, port = number % dev->ports + 1;
+	struct sh_packet p;
+	struct sh_seg seg;
+	uint32_t lid = sh_wire_lid(&engine.wire, way.from);
+	enum sh_roce is = SH_ROCE_MALFORMED;
+
+	SH_COUNT_WIRE(dev, received, 1);
+	/* With an address of this instance it comes from a program that is none of ours. */
+	if (lid && lid < SH_MAX_LIDS && !is_own(way.from))
+		is = sh_roce_judge(sh_roce_decode(bytes, n, &way, &p, &seg), &engine.credits[lid]);
+	switch (is) {
+	case SH_ROCE_MALFORMED:
+		SH_COUNT_WIRE(dev, malformed, 1);
+		return;
+	case SH_ROCE_BAD_ICRC:
+		SH_COUNT_WIRE(dev, bad_icrc, 1);
+		if (sh_hca(dev, hca))
+			SH_DROPPED(sh_hca(dev, hca), icrc, 1);
+		return;
+	case SH_ROCE_GUESSED:
+	case SH_ROCE_OK:
+		break;
+	}
+	p.slid = (uint16_t)lid;
+	p.dlid = (uint16_t)(way.to & ~engine.wire.netmask);
+	if (sh_enter(dev)) {
+		sh_wire_arrive(dev, hca, port, &p);
+		sh_leave(dev);
+	}
+}
+
+/* Executes what has come to a socket. False: nothing was there. */
+static bool receive(struct sh_dev *dev, uint32_t number)
+{
+	static unsigned char bytes[BATCH][SH_ROCE_BYTES];
+	struct mmsghdr msg[BATCH];
+	struct iovec iov[BATCH];
+	struct sockaddr_in from[BATCH];
+	int n;
+
+	memset(msg, 0, sizeof(msg));
+	for (int i = 0; i < BATCH; i++) {
+		iov[i] = (struct iovec){bytes[i] + SH_ROCE_HEAD, SH_ROCE_BYTES - SH_ROCE_HEAD};
+		msg[i].msg_hdr = (struct msghdr){.msg_name = &from[i],
+						 .msg_namelen = sizeof(from[i]),
+						 .msg_iov = &iov[i],
+						 .msg_iovlen = 1};
+	}
+	n = recvmmsg(engine.fd[number], msg, BATCH, MSG_DONTWAIT, NULL);
+	for (int i = 0; i < n; i++) {
+		if (msg[i].msg_hdr.msg_flags & MSG_TRUNC)
+			SH_COUNT_WIRE(dev, malformed, 1);
+		else
+			execute(dev, number, bytes[i], msg[i].msg_len, &from[i]);
+	}
+	return n > 0;
+}
+
+/* Answers what is left of long READs, a portion for each look at the sockets. False: nothing is. */
+static bool go_on(struct sh_dev *dev)
+{
+	bool more = false;
+
+	if (sh_enter(dev)) {
+		more = sh_wire_go_on(dev);
+		sh_leave(dev);
+	}
+	return more;
+}
+
+/* Until the daemon ends. */
+static void serve(int link)
+{
+	struct pollfd polled[SH_WIRE_MOST + 1];
+	uint32_t i, n = engine.wire.n;
+	bool more = false;
+
+	for (i = 0; i < n; i++)
+		polled[i] = (struct pollfd){.fd = engine.fd[i], .events = POLLIN};
+	polled[n] = (struct pollfd){.fd = link, .events = POLLIN};
+	for (;;) {
+		if (poll(polled, n + 1, more ? 0 : -1) < 0 && errno != EINTR)
+			return;
+		if (polled[n].revents)
+			return;
+		for (i = 0; i < n; i++)
+			if (polled[i].revents)
+				receive(&engine.dev, i);
+		more = go_on(&engine.dev);
+	}
+}
+
+/* ---- becoming a process of the instance ---- */
+
+static int map(int memfd, const struct sh_hello_reply *hello)
+{
+	struct sh_instance *inst;
+	int err;
+
+	inst = sh_memory_map(memfd, hello->size, SH_CTX_OFF, &err);
+	if (!inst)
+		return err;
+	engine.dev.proc = hello->proc;
+	err = sh_dev_attach(&engine.dev, inst, hello->size);
+	if (err) {
+		sh_memory_drop(inst);
+		return err;
+	}
+	return sh_memory_begin(&engine.dev, memfd);
+}
+
+/* The connection stays open as long as this process lives. */
+static int join(const char *dir)
+{
+	struct sh_hello_reply hello;
+	int control = sh_client_connect(dir), memfd = -1, err;
+
+	if (control < 0)
+		return control;
+	err = sh_client_hello(control, 0, 0, &hello, &memfd);
+	if (!err)
+		err = map(memfd, &hello);
+	if (err)
+		return err;
+	__atomic_store_n(&sh_proc(&engine.dev, engine.dev.proc)->base, (uintptr_t)engine.dev.inst,
+			 __ATOMIC_RELEASE);
+	engine.dev.witness = sh_witness(&err);
+	engine.dev.wire = &ops;
+	return sh_process_init(&engine.dev, dir) ?: sh_process_helper();
+}
+
+static __attribute__((noreturn)) void run(const char *dir, int link)
+{
+	char byte;
+
+	prctl(PR_SET_NAME, "softhca-wire", 0, 0, 0);
+	if (sh_sys(syscall(SYS_faccessat, AT_FDCWD, "/proc/sys/kernel/yama", F_OK)) == 0)
+		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+	if (read(link, &byte, 1) != 1 || byte != SH_WIRE_GO)
+		_exit(0);
+	if (join(dir))
+		_exit(1);
+	if (!sh_enter(&engine.dev))
+		_exit(1);
+	sh_wire_begin(&engine.dev);
+	sh_leave(&engine.dev);
+	byte = SH_WIRE_READY;
+	if (write(link, &byte, 1) == 1)
+		serve(link);
+	_exit(0);
+}
+
+pid_t sh_wire_fork(const struct sh_wire_config *wire, const int fd[SH_WIRE_MOST], const char *dir,
+		   int unwanted, int *link)
+{
+	int ends[2];
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+		return -errno;
+	pid = fork();
+	if (pid == 0) {
+		close(ends[0]);
+		if (unwanted >= 0)
+			close(unwanted);
+		/* Beside the link, which closes too: a daemon that is killed takes the engine along. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+		engine.wire = *wire;
+		memcpy(engine.fd, fd, sizeof(engine.fd));
+		run(dir, ends[1]);
+	}
+	close(ends[1]);
+	if (pid < 0) {
+		int err = -errno;
+
+		close(ends[0]);
+		return err;
+	}
+	*link = ends[0];
+	return pid;
+}

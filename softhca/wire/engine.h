@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The wire's engine: a process of the instance, which the daemon forks. It is a client like any
+ * other, but has the sockets: it sends what leaves the instance, and executes what comes. The daemon
+ * itself never waits for a lock that a client may hold; the engine may.
+ */
+#ifndef SOFTHCA_WIRE_ENGINE_H
+#define SOFTHCA_WIRE_ENGINE_H
+
+#include <sys/types.h>
+
+#include "softhca/device/memory/instance.h"
+
+#define SH_WIRE_GO    'g' /* the daemon: clients can connect */
+#define SH_WIRE_READY 'r' /* the engine: it sends and receives */
+
+/*
+ * Forks the engine of the instance in that directory. fd: the sockets, which both processes have
+ * afterwards. unwanted: a descriptor that the engine closes, or -1. Returns its number, with *link:
+ * the daemon writes SH_WIRE_GO there, and reads SH_WIRE_READY. The link ends when either process
+ * does; the engine ends with it. Or -errno. The caller has no thread yet.
+ */
+pid_t sh_wire_fork(const struct sh_wire_config *wire, const int fd[SH_WIRE_MOST], const char *dir,
+		   int unwanted, int *link);
+
+#endif

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* See roce.h. */
+#include <errno.h>
+#include <string.h>
+
+#include "opcode.h"
+#include "roce.h"
+
+#define DF  0x4000
+#define TTL 64
+
+static void put_address(uint8_t at[4], uint32_t address)
+{
+	sh_put32(at, address);
+}
+
+static void set_way(struct sh_frame *f, const struct sh_roce_way *way)
+{
+	f->link = SH_LINK_IP;
+	f->version = 4;
+	f->ipv4.ttl = TTL;
+	f->ipv4.flags = DF;
+	put_address(f->ipv4.src, way->from);
+	put_address(f->ipv4.dst, way->to);
+	f->udp.sport = way->sport;
+}
+
+static void set_fields(struct sh_frame *f, const struct sh_packet *p)
+{
+	bool request = p->op >= SH_PKT_SEND && p->op <= SH_PKT_FA;
+
+	f->bth.se = request && p->flags & SH_PKT_SE;
+	/* As cards do when their path is the usual one. */
+	f->bth.mig = true;
+	f->bth.pkey = p->pkey;
+	f->bth.qpn = p->dqpn & 0xffffff;
+	f->bth.ack = request && p->flags & SH_PKT_ACKREQ && p->service != SH_SVC_UC &&
+		     p->service != SH_SVC_UD;
+	f->bth.psn = p->psn & 0xffffff;
+	f->ext.srqn = p->srqn & 0xffffff;
+	f->ext.qkey = p->qkey;
+	f->ext.srcqp = p->srcqp & 0xffffff;
+	f->ext.va = p->va;
+	f->ext.rkey = p->rkey;
+	f->ext.dmalen = p->dmalen;
+	f->ext.swap_add = p->swap_add;
+	f->ext.compare = p->compare;
+	f->ext.syndrome = p->syndrome;
+	f->ext.msn = p->msn & 0xffffff;
+	f->ext.original = p->swap_add;
+	memcpy(f->ext.imm, &p->imm_be, sizeof(f->ext.imm));
+}
+
+long sh_roce_encode(const struct sh_packet *p, const unsigned char *payload,
+		    const struct sh_roce_way *way, unsigned char bytes[SH_ROCE_BYTES])
+{
+	int operation = sh_bth_operation(p->op, p->flags);
+	struct sh_frame f;
+
+	if (operation < 0 || p->service > SH_SVC_XRC)
+		return -EINVAL;
+	memset(&f, 0, sizeof(f));
+	set_way(&f, way);
+	f.bth.opcode = (uint8_t)(sh_bth_service(p->service) | operation);
+	set_fields(&f, p);
+	f.payload = payload;
+	f.len = p->payload.len;
+	return sh_frame_encode(&f, bytes, SH_ROCE_BYTES);
+}
+
+/* ---- reading ---- */
+
+static bool take_service(struct sh_packet *p, uint8_t opcode)
+{
+	for (unsigned int i = SH_SVC_RC; i <= SH_SVC_XRC; i++)
+		if (sh_bth_service(i) == (opcode & SH_BTH_SERVICE)) {
+			p->service = (uint8_t)i;
+			return true;
+		}
+	return false;
+}
+
+static void take_message(struct sh_packet *p, uint8_t op, unsigned int place, bool imm)
+{
+	/* first, middle, last, last with immediate data, only, only with immediate data */
+	static const uint8_t flags[] = {SH_PKT_FIRST,
+					0,
+					SH_PKT_LAST,
+					SH_PKT_LAST,
+					SH_PKT_FIRST | SH_PKT_LAST,
+					SH_PKT_FIRST | SH_PKT_LAST};
+
+	p->op = op;
+	p->flags = flags[place] | (imm ? SH_PKT_IMM : 0);
+}
+
+/* False: an operation that the device does not have, such as a SEND that invalidates. */
+static bool take_operation(struct sh_packet *p, uint8_t opcode)
+{
+	uint8_t operation = opcode & SH_BTH_OPERATION;
+	bool imm = sh_opcode_ext(opcode) & SH_EXT_IMM;
+
+	p->flags = SH_PKT_FIRST | SH_PKT_LAST;
+	if (operation <= SH_BTH_SEND_ONLY_IMM) {
+		take_message(p, SH_PKT_SEND, operation, imm);
+	} else if (operation <= SH_BTH_WRITE_ONLY_IMM) {
+		take_message(p, SH_PKT_WRITE, operation - SH_BTH_WRITE_FIRST, imm);
+	} else {
+		switch (operation) {
+		case SH_BTH_READ_REQUEST:
+			p->op = SH_PKT_READ;
+			break;
+		case SH_BTH_READ_FIRST:
+		case SH_BTH_READ_MIDDLE:
+		case SH_BTH_READ_LAST:
+		case SH_BTH_READ_ONLY:
+			p->op = SH_PKT_READ_RESP;
+			break;
+		case SH_BTH_ACK:
+			p->op = SH_PKT_ACK;
+			break;
+		case SH_BTH_ATOMIC_ACK:
+			p->op = SH_PKT_ATOMIC_RESP;
+			break;
+		case SH_BTH_COMPARE_SWAP:
+			p->op = SH_PKT_CS;
+			break;
+		case SH_BTH_FETCH_ADD:
+			p->op = SH_PKT_FA;
+			break;
+		default:
+			return false;
+		}
+	}
+	return true;
+}
+
+static void take_fields(struct sh_packet *p, const struct sh_frame *f)
+{
+	p->pkey = f->bth.pkey;
+	p->dqpn = f->bth.qpn;
+	p->psn = f->bth.psn;
+	p->flags |= (f->bth.ack ? SH_PKT_ACKREQ : 0) | (f->bth.se ? SH_PKT_SE : 0);
+	p->srqn = f->ext.srqn;
+	p->qkey = f->ext.qkey;
+	p->srcqp = f->ext.srcqp;
+	p->va = f->ext.va;
+	p->rkey = f->ext.rkey;
+	p->dmalen = f->ext.dmalen;
+	p->swap_add = p->op == SH_PKT_ATOMIC_RESP ? f->ext.original : f->ext.swap_add;
+	p->compare = f->ext.compare;
+	p->syndrome = f->ext.syndrome;
+	p->msn = f->ext.msn;
+	memcpy(&p->imm_be, f->ext.imm, sizeof(f->ext.imm));
+}
+
+/* The identification, which a socket does not tell, is what the ICRC says, or 0 fits. */
+static enum sh_roce check_icrc(unsigned char *bytes, size_t n, struct sh_frame *f,
+			       const struct sh_roce_way *way)
+{
+	uint16_t id;
+	uint32_t crc;
+
+	set_way(f, way);
+	f->ipv4.protocol = 17;
+	f->ipv4.length = (uint16_t)(SH_ROCE_HEAD + n);
+	f->udp.dport = SH_ROCE_PORT;
+	f->udp.length = (uint16_t)(SH_UDP_BYTES + n);
+	sh_ipv4_put(bytes, &f->ipv4);
+	sh_udp_put(bytes + SH_IPV4_BYTES, &f->udp);
+	n += SH_ROCE_HEAD - SH_ICRC_BYTES;
+	crc = sh_frame_icrc(SH_LINK_IP, bytes, n);
+	if (crc == f->icrc)
+		return SH_ROCE_OK;
+	return sh_icrc_identification(crc, f->icrc, n - 4, &id) ? SH_ROCE_GUESSED
+								: SH_ROCE_BAD_ICRC;
+}
+
+enum sh_roce sh_roce_decode(unsigned char *bytes, size_t n, const struct sh_roce_way *way,
+			    struct sh_packet *p, struct sh_seg *seg)
+{
+	struct sh_frame f;
+	enum sh_roce icrc;
+
+	memset(&f, 0, sizeof(f));
+	sh_packet_init(p);
+	if (n > SH_ROCE_BYTES - SH_ROCE_HEAD || sh_transport_decode(bytes + SH_ROCE_HEAD, n, &f))
+		return SH_ROCE_MALFORMED;
+	icrc = check_icrc(bytes, n, &f, way);
+	if (icrc == SH_ROCE_BAD_ICRC)
+		return icrc;
+	if (!take_service(p, f.bth.opcode) || !take_operation(p, f.bth.opcode))
+		return SH_ROCE_MALFORMED;
+	take_fields(p, &f);
+	*seg = (struct sh_seg){(uintptr_t)f.payload, f.len};
+	p->payload = (struct sh_payload){.nseg = f.len ? 1 : 0, .seg = seg, .len = f.len};
+	return icrc;
+}
+
+enum sh_roce sh_roce_judge(enum sh_roce decoded, uint8_t *credits)
+{
+	if (decoded == SH_ROCE_OK && *credits < SH_ROCE_CREDITS)
+		(*credits)++;
+	if (decoded != SH_ROCE_GUESSED)
+		return decoded;
+	if (!*credits)
+		return SH_ROCE_OK;
+	(*credits)--;
+	return SH_ROCE_BAD_ICRC;
+}

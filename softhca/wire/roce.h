@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Packets of the device as bytes of RoCEv2 over IPv4, and back. Pure functions.
+ */
+#ifndef SOFTHCA_WIRE_ROCE_H
+#define SOFTHCA_WIRE_ROCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "softhca/device/transport/packet.h"
+#include "softhca/packet/frame.h"
+
+/* The headers in front of what a socket sends, and a packet with them. */
+#define SH_ROCE_HEAD  (SH_IPV4_BYTES + SH_UDP_BYTES)
+#define SH_ROCE_BYTES (SH_FRAME_HEAD + 4096 + SH_FRAME_TAIL)
+
+/* Addresses in host order. */
+struct sh_roce_way {
+	uint32_t from, to;
+	uint16_t sport;
+};
+
+/*
+ * Writes the packet with its IP and UDP headers, as a socket with identification 0 and DF sends
+ * them. payload: p->payload.len bytes. Returns the length, or -EINVAL: it cannot be a packet.
+ */
+long sh_roce_encode(const struct sh_packet *p, const unsigned char *payload,
+		    const struct sh_roce_way *way, unsigned char bytes[SH_ROCE_BYTES]);
+
+enum sh_roce {
+	SH_ROCE_OK,
+	SH_ROCE_GUESSED, /* right, if its identification is the only one that makes it so */
+	SH_ROCE_MALFORMED,
+	SH_ROCE_BAD_ICRC,
+};
+/*
+ * Reads n bytes as a socket has received them, behind room for SH_ROCE_HEAD bytes, which this
+ * function overwrites. Fills in *p all that stands in a packet; its payload is *seg, in `bytes`.
+ */
+enum sh_roce sh_roce_decode(unsigned char *bytes, size_t n, const struct sh_roce_way *way,
+			    struct sh_packet *p, struct sh_seg *seg);
+
+/*
+ * To take the identification from the ICRC weakens the check to 16 bits. That is not for peers whose
+ * identification is 0, as softhca's is. So each packet that needs no guess earns its sender a credit,
+ * up to this many, and each other one costs a credit. While there are credits, a guess is a wrong
+ * ICRC. A sender that others replace at its address is heard again when its credits are used up.
+ */
+#define SH_ROCE_CREDITS 16
+enum sh_roce sh_roce_judge(enum sh_roce decoded, uint8_t *credits);
+
+#endif
