@@ -5,10 +5,14 @@
  * go). The loop comes back to them. Nothing here waits, and clients are not told.
  */
 #include "softhca/device/memory/exec.h"
+#include "softhca/host/process.h"
 #include "aside.h"
 #include "kern.h"
 #include "lists.h"
 #include "process.h"
+
+/* Until then each lock is released that is held by a thread which does not stay in device code. */
+#define VAIN_NS UINT64_C(20000000)
 
 /* The list is in the order in which graces began: if one is not over, those behind it are not. */
 static void sweep_graced(struct kernel *k)
@@ -81,6 +85,15 @@ bool one_runs(struct kernel *k, uint64_t moment)
 bool all_left(struct kernel *k, uint64_t moment)
 {
 	return sh_grace_over(&k->dev, k->stale, moment) && !one_runs(k, moment);
+}
+
+bool waits_in_vain(struct kernel *k, uint64_t since, uint64_t moment)
+{
+	uint32_t at = 0, proc;
+
+	/* Threads that have come since may hold what it waits for, and are waited for as always. */
+	return sh_now() - since >= VAIN_NS && sh_grace_holder(&k->dev, 0, moment, &at, &proc) &&
+	       all_left(k, UINT64_MAX);
 }
 
 void wait_no_more(struct kernel *k, uint64_t moment)

@@ -39,6 +39,11 @@ bool one_runs(struct kernel *k, uint64_t moment);
  * wait_no_more() gave up?
  */
 bool all_left(struct kernel *k, uint64_t moment);
+/*
+ * A request that came then (by the clock, and for sh_grace_over()) still finds a thread in its way.
+ * Can that only be one that wait_no_more() gave up?
+ */
+bool waits_in_vain(struct kernel *k, uint64_t since, uint64_t moment);
 /* A request has waited too long for these threads. */
 void wait_no_more(struct kernel *k, uint64_t moment);
 /* Takes it off its list, if it is in one. */

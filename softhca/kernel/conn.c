@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "capture.h"
 #include "conn.h"
 #include "dispatch.h"
 #include "files.h"
@@ -27,6 +28,7 @@ void conn_listen_again(struct server *s)
 void conn_close(struct server *s, struct conn *c)
 {
 	retry_forget(s, c);
+	capture_end(s, c);
 	s->conns[c->fd] = NULL;
 	close(c->fd);
 	conn_listen_again(s);

@@ -10,10 +10,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "softhca/protocol.h"
+
 struct kproc;
 struct server;
 
-#define KEPT_MAX 128 /* bytes of a request that is tried again */
+/* Bytes of a request that is tried again: the longest is a command. */
+#define KEPT_MAX (sizeof(struct sh_command) + sizeof(struct sh_pin_result) + SH_COMMAND_MAX)
 
 struct conn {
 	int fd;

@@ -17,6 +17,7 @@
 #include "kern.h"
 #include "kernel.h"
 #include "server.h"
+#include "wire_engine.h"
 
 /* All from first on but keep. Linux before 5.9 has no call for it. */
 static void close_from(int first, int keep)
@@ -56,18 +57,27 @@ static void become_daemon(int keep)
 
 int sh_kernel_main(const struct sh_kernel_config *cfg, int ready_fd)
 {
+	struct sh_kernel_config own = *cfg;
 	struct sh_status st = {0};
+	struct wire wire;
 	struct kernel *k;
 	int err;
 
 	become_daemon(ready_fd);
 	fcntl(ready_fd, F_SETFD, FD_CLOEXEC);
+	/* First: the engine must not inherit locks, memory or threads. */
+	err = wire_begin(&wire, &own.device.wire, cfg->dir, ready_fd, st.text, sizeof(st.text));
 	k = calloc(1, sizeof(*k));
-	err = k ? kern_init(k, cfg, st.text, sizeof(st.text)) : -ENOMEM;
+	if (!err)
+		err = k ? kern_init(k, &own, st.text, sizeof(st.text)) : -ENOMEM;
 	if (!err) {
+		k->wire = wire;
 		err = server_run(k, ready_fd, &st);
+		wire = k->wire;
+		wire_end(&wire, &own.device.wire);
 		kern_exit(k);
 	}
+	wire_end(&wire, &own.device.wire);
 	free(k);
 	/* Last: when the command hears of a failure, nothing is left. */
 	if (err < 0) {

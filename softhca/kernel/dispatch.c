@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "conn.h"
+#include "counters.h"
 #include "dispatch.h"
+#include "capture.h"
 #include "faults.h"
 #include "kern.h"
 #include "ports.h"
@@ -67,6 +69,8 @@ static int do_show(struct server *s, struct conn *c, size_t len)
 	return err;
 }
 
+_Static_assert(sizeof(struct sh_port_msg) <= KEPT_MAX, "tried again");
+
 static int do_port(struct server *s, struct conn *c, const struct sh_port_msg *m, size_t len,
 		   bool late)
 {
@@ -87,6 +91,24 @@ static int do_fault(struct server *s, struct conn *c, const struct sh_fault_msg 
 		return -EPROTO;
 	fault_set(s->k, m, &st);
 	return conn_reply(c, &st, sizeof(st), NULL, 0);
+}
+
+static int do_capture(struct server *s, struct conn *c, const struct sh_capture_msg *m, size_t len)
+{
+	struct sh_status st;
+
+	if (len != sizeof(*m))
+		return -EPROTO;
+	capture_change(s, c, m, &st);
+	return conn_reply(c, &st, sizeof(st), &s->k->memfd, m->on && !st.error ? 1 : 0);
+}
+
+static int do_counters(struct server *s, struct conn *c, size_t len)
+{
+	if (len != sizeof(struct sh_counters_msg))
+		return -EPROTO;
+	counters_refresh(s->k, c->host);
+	return conn_status(c, 0);
 }
 
 static int do_stop(struct server *s, struct conn *c, size_t len)
@@ -116,6 +138,10 @@ int dispatch(struct server *s, struct conn *c, const void *m, size_t len, bool l
 		return do_port(s, c, m, len, late);
 	case SH_MSG_FAULT:
 		return do_fault(s, c, m, len);
+	case SH_MSG_COUNTERS:
+		return do_counters(s, c, len);
+	case SH_MSG_CAPTURE:
+		return do_capture(s, c, m, len);
 	case SH_MSG_STOP:
 		return do_stop(s, c, len);
 	}

@@ -12,6 +12,7 @@
 #include "softhca/device/transport/fault.h"
 #include "faults.h"
 #include "kern.h"
+#include "out.h"
 #include "ports.h"
 #include "room.h"
 
@@ -224,22 +225,34 @@ static void seed(struct kernel *k, uint32_t value)
 	}
 }
 
+static bool is_of_room(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st)
+{
+	bool is = false;
+
+	for (uint32_t i = 0; rooms[i]; i++)
+		is |= rooms[i]->fault && rooms[i]->fault(k, m, st);
+	return is;
+}
+
 void fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st)
 {
 	bool ends = m->kind < SH_FAULT_KINDS && !m->rate && !m->count;
 
 	memset(st, 0, sizeof(*st));
+	if (m->kind >= SH_FAULT_KINDS && m->kind != SH_FAULT_OFF && m->kind != SH_FAULT_SEED &&
+	    m->kind != SH_FAULT_CM_DROP) {
+		status_say(st, EINVAL,
+			   "unknown fault: drop, delay, duplicate, corrupt and cm-drop are known");
+		return;
+	}
+	if (m->kind != SH_FAULT_SEED && !valid(k, m, st))
+		return;
+	if (m->kind >= SH_FAULT_KINDS && is_of_room(k, m, st))
+		return;
 	if (m->kind == SH_FAULT_SEED) {
 		seed(k, m->seed);
 		return;
 	}
-	if (m->kind >= SH_FAULT_KINDS && m->kind != SH_FAULT_OFF) {
-		status_say(st, EINVAL,
-			   "unknown fault: drop, delay, duplicate and corrupt are known");
-		return;
-	}
-	if (!valid(k, m, st))
-		return;
 	if (m->kind == SH_FAULT_OFF) {
 		end(&k->dev.inst->faults, m);
 	} else if (ends) {
@@ -256,4 +269,41 @@ void fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status 
 		rule_set(k, m, st);
 	}
 	sh_faults_settle(&k->dev.inst->faults);
+}
+
+static void show_host(struct out *o, const char *name, uint32_t host)
+{
+	char text[16];
+
+	if (host == SH_FAULT_ANY) {
+		out_word(o, name, "null");
+		return;
+	}
+	snprintf(text, sizeof(text), "host%u", host);
+	out_text(o, name, text);
+}
+
+void fault_show(const struct sh_fault_rule *rule, const char *name, struct out *o)
+{
+	struct sh_fault_scope scope = sh_fault_unpack(rule->scope);
+
+	if (!is_set(rule) && !rule->done)
+		return;
+	out_begin_object(o, NULL);
+	out_text(o, "fault", name);
+	show_host(o, "from", scope.from);
+	show_host(o, "to", scope.to);
+	if (scope.qpn == SH_FAULT_ANY)
+		out_word(o, "qp", "null");
+	else
+		out_int(o, "qp", scope.qpn);
+	out_int(o, "rate_per_million", rule->rate);
+	out_int(o, "count", rule->count);
+	if (scope.kind == SH_FAULT_DELAY)
+		out_int(o, "delay_us", rule->delay_ns / 1000);
+	else
+		out_word(o, "delay_us", "null");
+	out_int(o, "seed", rule->seed);
+	out_int(o, "done", rule->done);
+	out_end_object(o);
 }

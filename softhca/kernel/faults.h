@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Rules of packet faults, as the softhca command sets them.
+ * Rules of faults, as the softhca command sets them.
  */
 #ifndef SOFTHCA_KERNEL_FAULTS_H
 #define SOFTHCA_KERNEL_FAULTS_H
@@ -8,7 +8,11 @@
 #include "softhca/protocol.h"
 
 struct kernel;
+struct out;
+struct sh_fault_rule;
 
 void fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st);
+/* An element of the array of faults, unless the rule was never used. */
+void fault_show(const struct sh_fault_rule *rule, const char *name, struct out *o);
 
 #endif

@@ -9,6 +9,14 @@
 #include "room.h"
 #include "server.h"
 
+static void closed(struct server *s, int wd, const char *name)
+{
+	for (unsigned int i = 0; rooms[i]; i++)
+		for (unsigned int j = 0; j < ROOM_DIRS && rooms[i]->dirs[j].name; j++)
+			if (s->wd[i][j] == wd && rooms[i]->closed)
+				rooms[i]->closed(s->k, j, name);
+}
+
 void files_drain(struct server *s)
 {
 	char buf[16384] __attribute__((aligned(8)));
@@ -19,7 +27,8 @@ void files_drain(struct server *s)
 		for (at = 0; at < n; at += sizeof(*e) + e->len) {
 			e = (const struct inotify_event *)(buf + at);
 			if (e->len)
-				ROOMS(closed, s->k,
-				      e->wd == s->events_wd ? ROOM_EVENTS : ROOM_FILES, e->name);
+				closed(s, e->wd, e->name);
+			else if (e->mask & IN_Q_OVERFLOW)
+				ROOMS(missed, s->k);
 		}
 }

@@ -18,6 +18,7 @@
 #include "softhca/host/process.h"
 #include "softhca/device/memory/exec.h"
 #include "aside.h"
+#include "counters.h"
 #include "fs.h"
 #include "identity.h"
 #include "kern.h"
@@ -140,8 +141,10 @@ static int fill_directory(struct kernel *k)
 {
 	int err = 0;
 
-	if (mkdirat(k->dir_fd, "files", 0700) < 0 || mkdirat(k->dir_fd, "events", 0700) < 0)
-		return -errno;
+	for (uint32_t i = 0; rooms[i]; i++)
+		for (uint32_t j = 0; j < ROOM_DIRS && rooms[i]->dirs[j].name; j++)
+			if (mkdirat(k->dir_fd, rooms[i]->dirs[j].name, 0700) < 0)
+				return -errno;
 	k->lease_fd = openat(k->dir_fd, "lease", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (k->lease_fd < 0 || ftruncate(k->lease_fd, K_PAGE) < 0)
 		return -errno;
@@ -192,7 +195,7 @@ static int make_memory(struct kernel *k)
 static int make_tables(struct kernel *k)
 {
 	uint32_t per_host = k->cfg.device.hcas_per_host, hcas = k->cfg.device.hosts * per_host, i;
-	int err = 0;
+	int err;
 
 	k->hcas = calloc(hcas, sizeof(*k->hcas));
 	if (!k->hcas)
@@ -201,6 +204,7 @@ static int make_tables(struct kernel *k)
 		k->hcas[i].host = i / per_host;
 		k->hcas[i].unit = i % per_host;
 	}
+	err = counters_init(k);
 	for (i = 0; !err && rooms[i]; i++)
 		if (rooms[i]->init)
 			err = rooms[i]->init(k);
@@ -272,12 +276,14 @@ static void close_fd(int fd)
 		close(fd);
 }
 
-/* Clients may still run. Their memory is not touched any more, and nothing of it is kept. */
+/* Clients may still run. Their memory is not touched any more: what they wrote to it stays theirs. */
 void kern_exit(struct kernel *k)
 {
 	uint32_t i;
 
 	k->stop = true;
+	pool_keep(&k->pool);
+	pool_keep(&k->shared);
 	if (k->dev.inst)
 		ROOMS(end, k);
 	for (i = 1; k->dev.inst && i < SH_MAX_PROC; i++)
@@ -286,7 +292,9 @@ void kern_exit(struct kernel *k)
 	aside_end(k);
 	if (k->dev.ops)
 		sh_process_stop();
+	sh_process_forget_calls();
 	ROOMS(exit, k);
+	counters_exit(k);
 	free(k->hcas);
 	pool_exit(&k->pool);
 	pool_exit(&k->shared);

@@ -13,16 +13,15 @@
 #include "softhca/device/memory/dev.h"
 #include "softhca/host/instdir.h"
 #include "kernel.h"
-#include "numbers.h"
 #include "pool.h"
+#include "wire_engine.h"
 
 struct aside;
-struct face;
-struct hca_objects;
-struct kctx;
-struct kevq;
-struct khost;
+struct counters;
 struct kproc;
+struct rdmacm;
+struct umad;
+struct uverbs;
 struct user_ops;
 
 struct khca {
@@ -31,6 +30,7 @@ struct khca {
 	bool fatal;
 	/* It has failed, and a stopped client holds a QP that is not silent yet. */
 	bool loud;
+	uint32_t sm_ports; /* bit N: a subnet manager has said that it is at port N */
 };
 
 struct kernel {
@@ -41,48 +41,32 @@ struct kernel {
 	int memfd;
 	uint64_t mem_size;
 	struct sh_dev dev;
-	const struct face *face;
 	const struct user_ops *user;
 	void *user_arg;
 	struct pool pool, shared; /* for queues; for registered memory */
 	/* What is set aside: until threads have left; until locks are free. */
 	struct aside *graced, *locked;
 	/*
-	 * QPs that have ended without their locks and are set aside. While there is one, CQs and
-	 * SRQs keep their numbers and pages.
-	 */
-	uint32_t stuck_qps;
-	/*
 	 * Threads that have been in device code since before these moments are not waited for any more:
 	 * before stale, while they are stopped; before stuck, in any case.
 	 */
 	uint64_t stale, stuck;
-	/* Spilled records could not be moved: a client held the lock of their queue. */
-	bool spill_again;
 	bool ending;
 	struct khca *hcas;
-	struct khost *hosts;	     /* handles of each host */
-	struct hca_objects *objects; /* of each HCA */
-	struct kctx *ctx[SH_MAX_CTX];
+	/* What each room keeps, which that room alone follows. */
+	struct uverbs *uverbs;
+	struct rdmacm *rdmacm;
+	struct umad *umad;
 	struct kproc *proc[SH_MAX_PROC];
-	struct kevq *evq[SH_MAX_EVQ];
-	/* The queue was freed, but its place is still in use. */
-	bool evq_aside[SH_MAX_EVQ];
-	uint32_t evq_gen[SH_MAX_EVQ], ctx_gen[SH_MAX_CTX];
-	uint32_t evq_next, ctx_next;
-	uint32_t fault_seed; /* for future rules of faults */
-	/* Where evq.c puts records aside. It begins with room for as much as a new pipe holds. */
-	char *keep;
-	size_t keep_size;
-	struct sh_numbers xrc_reg; /* entries of registrations of XRC receive QPs; 0: none */
-	uint32_t xrc_reg_backed;   /* entries below have memory behind them */
-	uint32_t died_inside;	   /* as of the last orphans_free() */
-	/* Contexts to release in another try; contexts and HCAs to silence in another try. */
-	uint32_t releasing, loud;
-	int epoll; /* -1 in tests */
+	struct wire wire; /* link -1: there is none */
+	struct counters *counters;
+	uint32_t fault_seed;  /* for future rules of faults */
+	uint32_t died_inside; /* as of the last orphans_free() */
+	uint32_t loud;	      /* HCAs to silence in another try */
+	int epoll;	      /* -1 in tests */
 	bool stop;
 	struct {
-		uint64_t commands, failed, queues_shared, queues_copied, maps_failed;
+		uint64_t commands, failed, late, queues_shared, queues_copied, maps_failed;
 		uint64_t regions_shared, regions_private, regions_revoked;
 	} count;
 };

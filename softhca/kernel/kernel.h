@@ -18,6 +18,8 @@
  */
 #define SH_SHOW_VERSION 1
 
+#define SH_CM_TIMEOUT_NS (UINT64_C(4096) << 20) /* as kernels wait */
+
 struct sh_kernel_config {
 	/* The instance directory, absolute. The daemon makes it, and removes it when it ends. */
 	const char *dir;
@@ -25,6 +27,8 @@ struct sh_kernel_config {
 	struct sh_config device;
 	/* End when no process holds the lease any more (`softhca run`). */
 	bool leased;
+	/* How long a CM message waits for its answer before it is sent again; 0: SH_CM_TIMEOUT_NS. */
+	uint64_t cm_timeout_ns;
 	/* Leave queue memory in the clients' own pages (for tests). */
 	bool copy_queues;
 };

@@ -4,7 +4,8 @@
  * memory. Every page that is handed out has memory behind it. Processes map their parts from the
  * beginning to as far as they need (host/memory.h), so pages come from a part that is as short as
  * it can be, below the limit. A page that is given back is punched out at once, and handed out
- * again as late as possible: the client that had it may still have it mapped.
+ * again as late as possible: the client that had it may still have it mapped. Windows keep theirs
+ * for a while.
  *
  * Windows (window.c) take whole units, from the first half of each chunk. Single pages come from
  * the second half, so that memory is left for them however sparsely windows are used.
@@ -24,7 +25,9 @@ int pool_init(struct pool *p, int fd, uint64_t base, uint64_t size, bool windows
 	p->npages = size / K_PAGE;
 	p->windows = windows ? POOL_CHUNK / 2 : 0;
 	p->limit = p->npages < POOL_CHUNK ? p->npages : POOL_CHUNK;
-	p->next = p->next_unit = p->used = 0;
+	p->next = p->next_unit = p->used = p->spare = 0;
+	p->spared = NULL;
+	p->kept = false;
 	p->map = calloc((p->npages + 63) / 64, sizeof(*p->map));
 	p->window = calloc(p->npages / POOL_UNIT + 1, sizeof(*p->window));
 	if (p->map && p->window)
@@ -148,15 +151,18 @@ static uint64_t find_lowest(struct pool *p, uint64_t npages)
 
 int pool_back(struct pool *p, uint64_t off, uint64_t npages)
 {
-	if (sh_reserve(p->fd, off, npages * K_PAGE) < 0)
-		return -ENOMEM;
-	p->used += npages;
-	return 0;
+	return sh_reserve(p->fd, off, npages * K_PAGE);
+}
+
+void pool_keep(struct pool *p)
+{
+	p->kept = true;
 }
 
 void pool_unback(struct pool *p, uint64_t off, uint64_t npages)
 {
-	p->used -= npages;
+	if (p->kept)
+		return;
 	(void)fallocate(p->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, off, npages * K_PAGE);
 }
 
@@ -173,6 +179,7 @@ uint64_t pool_get(struct pool *p, uint64_t npages)
 	if (pool_back(p, off, npages) < 0)
 		return 0;
 	mark(p, page, npages, true);
+	p->used += npages;
 	p->next = page + npages;
 	return off;
 }
@@ -182,6 +189,7 @@ void pool_put(struct pool *p, uint64_t off, uint64_t npages)
 	if (!off || !npages)
 		return;
 	mark(p, (off - p->base) / K_PAGE, npages, false);
+	p->used -= npages;
 	pool_unback(p, off, npages);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "softhca/device/memory/txn.h"
+#include "counters.h"
 #include "kern.h"
 #include "ports.h"
 #include "room.h"
@@ -23,15 +24,36 @@ void status_say(struct sh_status *st, int error, const char *fmt, ...)
 	va_end(ap);
 }
 
+#define CAPABILITIES UINT32_C(0x02510868)
+#define CAP_IS_SM    UINT32_C(2)
+
+uint32_t port_capabilities(const struct kernel *k, uint32_t hca, uint32_t port)
+{
+	return CAPABILITIES | (k->hcas[hca].sm_ports >> port & 1 ? CAP_IS_SM : 0);
+}
+
+uint8_t port_mtu(const struct kernel *k)
+{
+	const struct sh_wire_config *wire = &k->cfg.device.wire;
+
+	return wire->n ? (uint8_t)(__builtin_ctz(wire->mtu) - 7) : 5;
+}
+
 static bool change_lid(struct kernel *k, struct sh_port *p, uint32_t hca, uint32_t port,
 		       uint32_t lid, struct sh_status *st)
 {
 	uint32_t *table = k->dev.inst->lid_port;
 	uint32_t mine = (hca << 8 | port) + 1, i;
 
-	if (!lid || lid >= SH_MAX_LIDS) {
+	if (k->cfg.device.wire.n) {
+		status_say(st, EINVAL,
+			   "LIDs of an instance with a wire are those of its addresses: start "
+			   "another one with another address");
+		return false;
+	}
+	if (!lid || lid >= SH_SWITCH_LID) {
 		status_say(st, EINVAL, "LID %u is out of range: choose one of 1 to %d", lid,
-			   SH_MAX_LIDS - 1);
+			   SH_SWITCH_LID - 1);
 		return false;
 	}
 	if (table[lid] && table[lid] != mine) {
@@ -58,9 +80,13 @@ static bool change_lid(struct kernel *k, struct sh_port *p, uint32_t hca, uint32
  */
 static void silence(struct kernel *k, uint32_t hca)
 {
+	bool all = true;
+
 	for (uint32_t i = 0; rooms[i]; i++)
 		if (rooms[i]->silence && rooms[i]->silence(k, hca) == -EINPROGRESS)
-			return;
+			all = false;
+	if (!all)
+		return;
 	k->hcas[hca].loud = false;
 	k->loud--;
 }
@@ -83,6 +109,15 @@ static void fail(struct kernel *k, uint32_t hca)
 	silence(k, hca);
 }
 
+void ports_fail(struct kernel *k)
+{
+	for (uint32_t i = 0; i < k->dev.hcas; i++)
+		if (!k->hcas[i].fatal) {
+			fail(k, i);
+			ROOMS(port_event, k, i, 1, PORT_DEVICE_FATAL);
+		}
+}
+
 /* True: something has changed, and *event tells what. */
 static bool change(struct kernel *k, const struct sh_port_msg *m, uint32_t hca,
 		   enum port_event *event, struct sh_status *st)
@@ -98,6 +133,8 @@ static bool change(struct kernel *k, const struct sh_port_msg *m, uint32_t hca,
 		if (p->state == state)
 			return false;
 		__atomic_store_n(&p->state, state, __ATOMIC_RELEASE);
+		if (m->what == SH_PORT_DOWN)
+			counters_downed(k, hca, m->port);
 		return true;
 	case SH_PORT_LID:
 		*event = PORT_LID_CHANGE;

@@ -17,9 +17,14 @@ struct kernel;
  */
 void status_say(struct sh_status *st, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The CapabilityMask of a port. */
+uint32_t port_capabilities(const struct kernel *k, uint32_t hca, uint32_t port);
 void hcas_retry(struct kernel *k); /* silences failed HCAs that are still loud */
 /* False: a client is in the way, try again. Never false if late. */
 bool port_change(struct kernel *k, const struct sh_port_msg *m, bool late, struct sh_status *st);
-void ports_end(struct kernel *k); /* the instance ends: a fatal event for every open file */
+/* The active MTU of each port, as verbs number them: the wire may carry less than the instance. */
+uint8_t port_mtu(const struct kernel *k);
+void ports_fail(struct kernel *k); /* each card fails for good */
+void ports_end(struct kernel *k);  /* the instance ends: a fatal event for every open file */
 
 #endif

@@ -12,10 +12,12 @@
 #include <unistd.h>
 
 #include "softhca/device/memory/exec.h"
+#include "softhca/host/witness.h"
 #include "kern.h"
 #include "orphans.h"
 #include "process.h"
 #include "room.h"
+#include "window.h"
 
 static uint32_t free_slot(const struct kernel *k)
 {
@@ -107,16 +109,22 @@ bool number_stopped(int number)
 	return at && at[1] == ' ' && (at[2] == 'T' || at[2] == 't');
 }
 
-/*
- * Does the image still live? A process may close the connection and live on: the shim then makes
- * another one and names its slot.
- */
-static bool same_image(struct kernel *k, const struct kproc *p)
+bool proc_lives(struct kernel *k, const struct kproc *p)
 {
 	char byte;
 
 	return p->pidfd >= 0 && kill(p->pid, 0) == 0 &&
 	       k->user->read(k->user_arg, &p->user, p->user.witness, &byte, 1) == 0;
+}
+
+bool proc_ended(const struct kproc *p)
+{
+	char byte;
+	struct iovec local[] = {{0}, {.iov_base = &byte, .iov_len = 1}};
+	struct iovec remote[] = {{0},
+				 {.iov_base = (void *)(uintptr_t)p->user.witness, .iov_len = 1}};
+
+	return sh_witness_readv(p->pid, p->user.witness, local, 1, remote, 1) == -ESRCH;
 }
 
 void proc_dead(struct kernel *k, struct kproc *p)
@@ -127,8 +135,9 @@ void proc_dead(struct kernel *k, struct kproc *p)
 	p->refs++;
 	ROOMS(dead, k, p);
 	/* The process still lives if it is the instance that ends. */
-	sh_proc_gone(&k->dev, p->slot, !same_image(k, p));
+	sh_proc_gone(&k->dev, p->slot, !proc_lives(k, p));
 	orphans_free(k);
+	windows_end(k, p);
 	__atomic_store_n(&sh_proc(&k->dev, p->slot)->pid, 0, __ATOMIC_RELEASE);
 	k->proc[p->slot] = NULL;
 	if (p->pidfd >= 0) {
@@ -142,7 +151,8 @@ void proc_detach(struct kernel *k, struct kproc *p)
 {
 	p->connected = false;
 	ROOMS(detached, k, p);
-	if (same_image(k, p)) {
+	/* A process may close the connection and live on: the shim makes another one and names its slot. */
+	if (proc_lives(k, p)) {
 		p->refs--; /* proc_dead() finds it by its slot */
 		return;
 	}

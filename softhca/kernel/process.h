@@ -34,6 +34,12 @@ struct kproc {
 
 int proc_attach(struct kernel *k, pid_t pid, uint32_t host, uint32_t again, uint64_t witness,
 		struct kproc **out);
+/*
+ * Does the image live, and has it ended, for certain? Neither, if the process has made itself
+ * undumpable, for example.
+ */
+bool proc_lives(struct kernel *k, const struct kproc *p);
+bool proc_ended(const struct kproc *p);
 void proc_detach(struct kernel *k, struct kproc *p); /* its connection has closed */
 void proc_dead(struct kernel *k, struct kproc *p);   /* the process, or its image, has ended */
 void proc_put(struct kernel *k, struct kproc *p);

@@ -41,8 +41,12 @@
 
 static bool unfinished(const struct kernel *k)
 {
-	return k->graced || k->locked || k->releasing || k->loud || k->spill_again ||
-	       orphans_left(k);
+	if (k->graced || k->locked || k->loud || orphans_left(k))
+		return true;
+	for (uint32_t i = 0; rooms[i]; i++)
+		if (rooms[i]->unfinished && rooms[i]->unfinished(k))
+			return true;
+	return false;
 }
 
 /* Sets the timer, if there is something to come back to. */
@@ -120,22 +124,22 @@ void retry_all(struct server *s)
 	files_drain(s);
 	DL_FOREACH_SAFE(s->kept, c, tmp)
 	{
-		int err = dispatch(s, c, c->kept, c->kept_len, is_late(s->k, c));
+		bool late = is_late(s->k, c);
+		int err = dispatch(s, c, c->kept, c->kept_len, late);
 
 		if (err == -EINPROGRESS)
 			continue;
+		if (late && !one_runs(s->k, c->moment))
+			wait_no_more(s->k, c->moment);
+		s->k->count.late += late;
 		retry_forget(s, c);
 		if (err < 0)
 			conn_close(s, c);
 	}
-	if (s->k->releasing + s->k->loud) {
-		hcas_retry(s->k);
-		ROOMS(retry, s->k);
-	}
+	hcas_retry(s->k);
 	aside_sweep(s->k);
 	orphans_free(s->k);
-	if (s->k->spill_again)
-		ROOMS(spill, s->k);
+	ROOMS(retry, s->k);
 	nap(s, s->nap ? s->nap * 2 : FIRST_NAP_NS);
 }
 

@@ -16,9 +16,21 @@ struct kernel;
 struct kproc;
 struct out;
 struct server;
+struct sh_fault_msg;
+struct sh_status;
 
-/* The directory of a file that has been closed: for writing, or an end of an event queue. */
-enum room_dir { ROOM_FILES, ROOM_EVENTS };
+#define ROOMS_MAX 4
+#define ROOM_DIRS 2
+
+/*
+ * A directory of the instance, in which files that programs open are made. The daemon makes the
+ * directory. It hears of each file that is closed in the way that closing (IN_CLOSE_WRITE or
+ * IN_CLOSE_NOWRITE) says. protocol.h lists the names of such files.
+ */
+struct room_dir {
+	const char *name;
+	uint32_t closing;
+};
 
 enum port_event {
 	PORT_ACTIVE,
@@ -30,38 +42,106 @@ enum port_event {
 	PORT_DEVICE_FATAL,
 };
 
+/*
+ * A room keeps its state in a structure of its own, and sets a pointer to it in struct kernel. Each
+ * operation but serve may be NULL. One thread calls them all, and no operation waits for a client.
+ * Rooms are asked in the order of rooms[].
+ */
 struct room {
-	/* What the room keeps in struct kernel. init may fail half-way (-errno): exit follows. */
+	struct room_dir dirs[ROOM_DIRS]; /* name NULL: there is none */
+
+	/*
+	 * init may fail half-way (-errno). exit follows in any case, even if init was not called,
+	 * and frees what there is. Device memory is there in init, the directory of the instance is
+	 * not.
+	 */
 	int (*init)(struct kernel *k);
 	void (*exit)(struct kernel *k);
-	/* The instance ends, while its memory is still there. */
+	/*
+	 * Makes what /sys and /dev have of the room on a host, before the HCAs of the host are
+	 * made. 0 or -errno.
+	 */
+	int (*files)(struct kernel *k, uint32_t host);
+	/* Has the loop wait for descriptors of the room, which come to ready. 0 or -errno. */
+	int (*watch)(struct kernel *k);
+	/*
+	 * The instance ends, while its memory is still there. Afterwards come dead, for each
+	 * process that is left, and exit. Programs that still run keep their descriptors.
+	 */
 	void (*end)(struct kernel *k);
 
-	/* As dispatch(). -ENOSYS: the request is none of this room's. */
+	/*
+	 * As dispatch(). -ENOSYS: the request is none of this room's, and nothing has happened.
+	 * -EINPROGRESS: a client's thread is in the way. The request has changed nothing that the
+	 * next try would not find so, there is no reply, and the request is served again soon; it
+	 * has KEPT_MAX (conn.h) bytes at most. Never so if late.
+	 */
 	int (*serve)(struct server *s, struct conn *c, const void *m, size_t len, bool late);
-	void (*closed)(struct kernel *k, enum room_dir dir, const char *name);
-	/* An event queue's pipe, or device memory, may have room for what was spilled. */
-	void (*writable)(struct kernel *k, uint32_t evq);
+	/*
+	 * A file in dirs[dir] was closed by its last user in this way. The name is any that was
+	 * ever there: the file may belong to something that has ended meanwhile. A request that
+	 * comes after a close is served after this.
+	 */
+	void (*closed)(struct kernel *k, unsigned int dir, const char *name);
+	/* Files may have been closed that closed was not called for: the room is to look itself. */
+	void (*missed)(struct kernel *k);
+	/*
+	 * A descriptor is ready that the room has the loop wait for, by server_room_event() with
+	 * this value. It may have been closed meanwhile.
+	 */
+	void (*ready)(struct kernel *k, uint32_t value);
+	/* Once a second, and when device memory may have something for the daemon. */
 	void (*spill)(struct kernel *k);
-	/* Tries again what threads of clients were in the way of. */
+	/* Is there anything to try again? Then retry is called soon, and less and less often. */
+	bool (*unfinished)(const struct kernel *k);
 	void (*retry)(struct kernel *k);
+	void (*tick)(struct kernel *k); /* once a second */
 
-	void (*detached)(struct kernel *k, struct kproc *p); /* its connection has closed */
-	void (*dead)(struct kernel *k, struct kproc *p); /* the process, or its image, has ended */
+	/*
+	 * The process's connection has closed. It may make another one, and so go on.
+	 */
+	void (*detached)(struct kernel *k, struct kproc *p);
+	/*
+	 * The process, or its image, has ended, or the instance ends. Called once. A room that
+	 * still refers to p has counted that in p->refs, and calls proc_put() later. Descriptors of
+	 * p may live on in other processes.
+	 */
+	void (*dead)(struct kernel *k, struct kproc *p);
 	/* Frees locks that dead threads held: of QPs of one HCA; of everything else. */
 	void (*orphans_of_hca)(struct kernel *k, uint32_t hca);
 	void (*orphans)(struct kernel *k);
 
 	/* Tells every open file of the HCA. */
 	void (*port_event)(struct kernel *k, uint32_t hca, uint32_t port, enum port_event event);
-	/* Makes the QPs of an HCA silent. -EINPROGRESS: not yet all of them. */
+	/* A multicast group of the subnet has got its first member, or has lost its last. */
+	void (*group)(struct kernel *k, const uint8_t mgid[16], bool there);
+	/*
+	 * Makes the QPs of an HCA that has failed silent. -EINPROGRESS: not yet all of them; it is
+	 * called again, also if it was another room that said so.
+	 */
 	int (*silence)(struct kernel *k, uint32_t hca);
+	/*
+	 * A fault of a kind that is the room's, or one that concerns all kinds (SH_FAULT_SEED,
+	 * SH_FAULT_OFF). Its hosts exist. True: it was the room's alone, and st says how it went.
+	 */
+	bool (*fault)(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st);
 	/*
 	 * The QPs of an HCA, one after the other. *at is NULL at first. False: there are no more.
 	 */
 	bool (*next_qp)(struct kernel *k, uint32_t hca, const void **at, uint32_t *qpn);
 
-	/* Members of the object of an HCA, and of its counters. */
+	/*
+	 * Calls fn for each port that gets what is sent to a multicast LID: of groups that ports
+	 * have joined, or that QPs are attached to. Of one group it may come more than once.
+	 */
+	void (*group_ports)(struct kernel *k,
+			    void (*fn)(void *arg, uint16_t mlid, uint32_t hca, uint32_t port),
+			    void *arg);
+
+	/* Members of the whole object, of the daemon's, of an HCA's, and of its counters'. */
+	void (*show)(struct kernel *k, struct out *o);
+	void (*show_faults)(struct kernel *k, struct out *o); /* elements of the array */
+	void (*show_daemon)(struct kernel *k, struct out *o);
 	void (*show_hca)(struct kernel *k, uint32_t hca, struct out *o);
 	void (*show_counters)(struct kernel *k, uint32_t hca, struct out *o);
 };

@@ -25,6 +25,7 @@
 
 #include "softhca/host/process.h"
 #include "conn.h"
+#include "counters.h"
 #include "files.h"
 #include "kern.h"
 #include "ports.h"
@@ -32,6 +33,8 @@
 #include "retry.h"
 #include "room.h"
 #include "server.h"
+#include "window.h"
+#include "wire_engine.h"
 
 #define LEASE_GRACE 10 /* seconds for the first process to take the lease */
 
@@ -40,6 +43,22 @@ int server_watch(struct server *s, int fd, enum source src, uint32_t value)
 	struct epoll_event ev = {.events = EPOLLIN, .data.u64 = (uint64_t)src << 32 | value};
 
 	return epoll_ctl(s->k->epoll, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+}
+
+uint64_t server_room_event(const struct room *room, uint32_t value)
+{
+	uint64_t src = SRC_ROOM;
+
+	for (uint32_t i = 0; rooms[i] != room; i++)
+		src++;
+	return src << 32 | value;
+}
+
+static void room_ready(struct server *s, uint64_t index, uint32_t value)
+{
+	for (uint64_t i = 0; rooms[i]; i++)
+		if (i == index && rooms[i]->ready)
+			rooms[i]->ready(s->k, value);
 }
 
 /* ---- time and life ---- */
@@ -65,6 +84,9 @@ void server_tick(struct server *s)
 	s->ticks++;
 	conn_listen_again(s);
 	ROOMS(spill, s->k);
+	pages_rest(s->k);
+	ROOMS(tick, s->k);
+	counters_tick(s->k);
 	look_at_lease(s);
 }
 
@@ -123,9 +145,6 @@ void server_serve(struct server *s, uint64_t what)
 		if ((int)value < s->nconns && s->conns[value])
 			conn_serve(s, s->conns[value]);
 		break;
-	case SRC_EVQ:
-		ROOMS(writable, k, value);
-		break;
 	case SRC_INOTIFY:
 		files_drain(s);
 		break;
@@ -143,9 +162,14 @@ void server_serve(struct server *s, uint64_t what)
 		if (value < SH_MAX_PROC && k->proc[value])
 			proc_dead(k, k->proc[value]);
 		break;
+	case SRC_WIRE:
+		wire_event(k);
+		break;
 	case SRC_AGAIN:
 		retry_all(s);
 		break;
+	default:
+		room_ready(s, (what >> 32) - SRC_ROOM, value);
 	}
 	retry_begin(s);
 }
@@ -170,12 +194,30 @@ static int make_socket(struct kernel *k)
 	return fd;
 }
 
+/* Through the descriptor: the directory of the instance does not have its name yet. */
+static int watch_files(struct server *s)
+{
+	char path[64];
+
+	for (uint32_t i = 0; rooms[i]; i++)
+		for (uint32_t j = 0; j < ROOM_DIRS && rooms[i]->dirs[j].name; j++) {
+			const struct room_dir *dir = &rooms[i]->dirs[j];
+
+			snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", s->k->dir_fd,
+				 dir->name);
+			s->wd[i][j] = inotify_add_watch(s->inotify, path, dir->closing);
+			if (s->wd[i][j] < 0)
+				return -errno;
+		}
+	return 0;
+}
+
 int server_set_up(struct server *s)
 {
 	struct kernel *k = s->k;
 	struct itimerspec second = {.it_interval.tv_sec = 1, .it_value.tv_sec = 1};
-	char path[64];
 	sigset_t signals;
+	int err;
 
 	k->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
@@ -190,12 +232,10 @@ int server_set_up(struct server *s)
 	if (k->epoll < 0 || s->inotify < 0 || s->tick < 0 || s->again < 0 || s->attention < 0 ||
 	    s->signals < 0)
 		return -errno;
-	/* Through the descriptor: the directory does not have its name yet. */
-	snprintf(path, sizeof(path), "/proc/self/fd/%d/files", k->dir_fd);
-	s->files_wd = inotify_add_watch(s->inotify, path, IN_CLOSE_WRITE);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d/events", k->dir_fd);
-	s->events_wd = inotify_add_watch(s->inotify, path, IN_CLOSE_NOWRITE);
-	if (s->files_wd < 0 || s->events_wd < 0 || timerfd_settime(s->tick, 0, &second, NULL) < 0)
+	err = watch_files(s);
+	if (err < 0)
+		return err;
+	if (timerfd_settime(s->tick, 0, &second, NULL) < 0)
 		return -errno;
 	s->listen_fd = make_socket(k);
 	if (s->listen_fd < 0)
@@ -207,7 +247,10 @@ int server_set_up(struct server *s)
 	    server_watch(s, s->again, SRC_AGAIN, 0) < 0 ||
 	    server_watch(s, s->attention, SRC_ATTENTION, 0) < 0)
 		return -errno;
-	return 0;
+	for (uint32_t i = 0; !err && rooms[i]; i++)
+		if (rooms[i]->watch)
+			err = rooms[i]->watch(k);
+	return err;
 }
 
 void server_take_down(struct server *s)
@@ -259,6 +302,8 @@ int server_run(struct kernel *k, int ready_fd, struct sh_status *st)
 	if (err == 0)
 		err = kern_publish(k, st->text, sizeof(st->text));
 	if (err == 0)
+		err = wire_go(k, s);
+	if (err == 0)
 		err = -pthread_create(&thread, NULL, attention_thread, s);
 	if (err) {
 		if (!st->text[0])
@@ -272,7 +317,18 @@ int server_run(struct kernel *k, int ready_fd, struct sh_status *st)
 		free(s);
 		return err;
 	}
-	server_announce(ready_fd, st);
+	/* Programs that start then find the wire ready. */
+	while (k->wire.pid && !k->wire.ready && !k->stop)
+		if (epoll_wait(k->epoll, &ev, 1, -1) == 1)
+			server_serve(s, ev.data.u64);
+	if (k->wire.lost) {
+		err = -ECHILD;
+		snprintf(st->text, sizeof(st->text),
+			 "the wire's process ended before it was ready; the limits are ulimit -n, "
+			 "ulimit -u and ulimit -v, and dmesg says whether the kernel killed it");
+	} else {
+		server_announce(ready_fd, st);
+	}
 	while (!k->stop)
 		if (epoll_wait(k->epoll, &ev, 1, -1) == 1)
 			server_serve(s, ev.data.u64);
@@ -282,5 +338,5 @@ int server_run(struct kernel *k, int ready_fd, struct sh_status *st)
 	pthread_join(thread, NULL);
 	server_take_down(s);
 	free(s);
-	return 0;
+	return err;
 }

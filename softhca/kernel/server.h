@@ -12,20 +12,22 @@
 #include <stdint.h>
 
 #include "softhca/protocol.h"
+#include "room.h"
 
 struct conn;
 struct kernel;
 
 enum source {
 	SRC_LISTEN,
-	SRC_EVQ,
 	SRC_CONN,
 	SRC_INOTIFY,
 	SRC_SIGNAL,
 	SRC_TICK,
 	SRC_ATTENTION,
 	SRC_PIDFD,
-	SRC_AGAIN
+	SRC_AGAIN,
+	SRC_WIRE,
+	SRC_ROOM /* the first room's, then the others' */
 };
 
 struct server {
@@ -37,7 +39,8 @@ struct server {
 	uint64_t nap;	  /* what it is set to; 0: it is not set */
 	uint64_t suspect; /* a moment for sh_grace_suspect(); 0: none yet */
 	struct conn *kept;
-	int files_wd, events_wd;
+	struct conn *capturing;	      /* whose capture runs; NULL: none does */
+	int wd[ROOMS_MAX][ROOM_DIRS]; /* of the rooms' directories */
 	unsigned int ticks, idle;
 	bool leased_once;
 	/* No descriptor was left for another connection: new ones wait. */
@@ -47,6 +50,8 @@ struct server {
 
 /* Has the loop serve this descriptor when there is something to read. value tells those of a source apart. */
 int server_watch(struct server *s, int fd, enum source src, uint32_t value);
+/* What epoll is to say when a descriptor of the room is ready: then its operation ready gets the value. */
+uint64_t server_room_event(const struct room *room, uint32_t value);
 /* Makes the descriptors that the loop waits for. -errno: server_take_down() closes those that there are. */
 int server_set_up(struct server *s);
 void server_take_down(struct server *s);

@@ -9,17 +9,34 @@
 
 #include "softhca/device/memory/fault_rule.h"
 #include "softhca/device/queues/qp.h"
+#include "faults.h"
 #include "kern.h"
 #include "out.h"
 #include "process.h"
 #include "room.h"
 #include "show.h"
+#include "wire_engine.h"
+
+static void show_traffic(const struct sh_traffic *t, struct out *o)
+{
+	out_int(o, "xmit_packets", t->xmit_packets);
+	out_int(o, "xmit_data", t->xmit_data);
+	out_int(o, "rcv_packets", t->rcv_packets);
+	out_int(o, "rcv_data", t->rcv_data);
+	out_int(o, "xmit_multicast", t->xmit_multicast);
+	out_int(o, "rcv_multicast", t->rcv_multicast);
+	out_int(o, "xmit_discards", t->xmit_discards);
+	out_int(o, "rcv_errors", t->rcv_errors);
+	out_int(o, "rcv_constraint", t->rcv_constraint);
+}
 
 static void show_ports(struct kernel *k, uint32_t index, struct out *o)
 {
 	const struct sh_hca *hca = sh_hca(&k->dev, index);
+	struct sh_traffic traffic[SH_MAX_PORTS];
 	uint32_t p, i;
 
+	sh_traffic(&k->dev, index, traffic);
 	out_begin_array(o, "ports");
 	for (p = 0; p < k->cfg.device.ports; p++) {
 		const struct sh_port *port = &hca->port[p];
@@ -29,6 +46,7 @@ static void show_ports(struct kernel *k, uint32_t index, struct out *o)
 		out_text(o, "state", port->state == 4 ? "ACTIVE" : "DOWN");
 		out_int(o, "lid", port->lid);
 		out_int(o, "sm_lid", port->sm_lid);
+		show_traffic(&traffic[p], o);
 		out_begin_array(o, "pkeys");
 		for (i = 0; i < SH_PKEYS; i++) {
 			if (!port->pkey[i])
@@ -97,6 +115,26 @@ static void show_hca(struct kernel *k, uint32_t index, struct out *o)
 	show_counters(k, index, o);
 }
 
+/* What the process calls itself now. Nothing if it has ended. */
+static void show_command(int pid, struct out *o)
+{
+	char path[32], name[32];
+	ssize_t len = -1;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	len = read(fd, name, sizeof(name) - 1);
+	close(fd);
+	if (len < 1)
+		return;
+	/* A newline ends it. */
+	name[len - 1] = 0;
+	out_path(o, "command", name);
+}
+
 static void show_processes(struct kernel *k, struct out *o)
 {
 	uint32_t i;
@@ -107,6 +145,7 @@ static void show_processes(struct kernel *k, struct out *o)
 			continue;
 		out_begin_object(o, NULL);
 		out_int(o, "pid", k->proc[i]->pid);
+		show_command((int)k->proc[i]->pid, o);
 		out_int(o, "slot", i);
 		out_int(o, "host", k->proc[i]->host);
 		out_word(o, "connected", k->proc[i]->connected ? "true" : "false");
@@ -114,18 +153,6 @@ static void show_processes(struct kernel *k, struct out *o)
 		out_end_object(o);
 	}
 	out_end_array(o);
-}
-
-static void add_host(struct out *o, const char *name, uint32_t host)
-{
-	char text[16];
-
-	if (host == SH_FAULT_ANY) {
-		out_word(o, name, "null");
-		return;
-	}
-	snprintf(text, sizeof(text), "host%u", host);
-	out_text(o, name, text);
 }
 
 static void show_faults(struct kernel *k, struct out *o)
@@ -136,30 +163,9 @@ static void show_faults(struct kernel *k, struct out *o)
 	out_int(o, "fault_seed", k->fault_seed);
 	out_int(o, "fault_delay_us", f->rule[SH_FAULT_DELAY].delay_ns / 1000);
 	out_begin_array(o, "faults");
-	for (uint32_t i = 0; i < SH_FAULT_RULES; i++) {
-		const struct sh_fault_rule *rule = &f->rule[i];
-		struct sh_fault_scope scope = sh_fault_unpack(rule->scope);
-
-		if (!rule->rate && !rule->count && !rule->done)
-			continue;
-		out_begin_object(o, NULL);
-		out_text(o, "fault", name[scope.kind]);
-		add_host(o, "from", scope.from);
-		add_host(o, "to", scope.to);
-		if (scope.qpn == SH_FAULT_ANY)
-			out_word(o, "qp", "null");
-		else
-			out_int(o, "qp", scope.qpn);
-		out_int(o, "rate_per_million", rule->rate);
-		out_int(o, "count", rule->count);
-		if (scope.kind == SH_FAULT_DELAY)
-			out_int(o, "delay_us", rule->delay_ns / 1000);
-		else
-			out_word(o, "delay_us", "null");
-		out_int(o, "seed", rule->seed);
-		out_int(o, "done", rule->done);
-		out_end_object(o);
-	}
+	for (uint32_t i = 0; i < SH_FAULT_RULES; i++)
+		fault_show(&f->rule[i], name[sh_fault_unpack(f->rule[i].scope).kind], o);
+	ROOMS(show_faults, k, o);
 	out_end_array(o);
 }
 
@@ -168,16 +174,18 @@ static void show_daemon(struct kernel *k, struct out *o)
 	out_begin_object(o, "daemon");
 	out_int(o, "commands", k->count.commands);
 	out_int(o, "failed", k->count.failed);
+	out_int(o, "late", k->count.late);
 	out_int(o, "ranges_shared", k->count.queues_shared);
 	out_int(o, "ranges_copied", k->count.queues_copied);
 	out_int(o, "maps_failed", k->count.maps_failed);
 	out_int(o, "pool_pages", k->pool.npages);
 	out_int(o, "pool_pages_used", k->pool.used);
+	out_int(o, "pool_pages_spare", k->pool.spare);
 	out_int(o, "regions_shared", k->count.regions_shared);
 	out_int(o, "regions_private", k->count.regions_private);
 	out_int(o, "regions_revoked", k->count.regions_revoked);
 	out_int(o, "shared_pages_used", k->shared.used);
-	out_int(o, "contexts_releasing", k->releasing);
+	ROOMS(show_daemon, k, o);
 	out_end_object(o);
 }
 
@@ -197,6 +205,7 @@ static void show_all(struct kernel *k, struct out *o)
 	show_daemon(k, o);
 	show_processes(k, o);
 	show_faults(k, o);
+	wire_show(k, o);
 	out_begin_array(o, "hosts");
 	for (h = 0; h < cfg->hosts; h++) {
 		out_begin_object(o, NULL);
@@ -211,6 +220,7 @@ static void show_all(struct kernel *k, struct out *o)
 		out_end_object(o);
 	}
 	out_end_array(o);
+	ROOMS(show, k, o);
 	out_end_object(o);
 	fputc('\n', o->f);
 }

@@ -11,8 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "counters.h"
 #include "fs.h"
 #include "kern.h"
+#include "ports.h"
+#include "room.h"
 #include "sysfs.h"
 
 #define PCI_VENDOR 0x15b3
@@ -57,13 +60,22 @@ static void gid_text(char text[64], const uint8_t gid[16])
 		n += snprintf(text + n, 64 - n, "%s%02x%02x", i ? ":" : "", gid[i], gid[i + 1]);
 }
 
-static void port_dir(const struct kernel *k, char path[256], uint32_t hca, uint32_t port)
+void sysfs_hca_dir(const struct kernel *k, char path[256], uint32_t hca)
 {
 	const struct khca *h = &k->hcas[hca];
 	char pci[128];
 
 	pci_dir(pci, h->host, h->unit);
-	snprintf(path, 256, "%s/infiniband/mlx4_%u/ports/%u", pci, h->unit, port);
+	snprintf(path, 256, "%s/infiniband/mlx4_%u", pci, h->unit);
+}
+
+void sysfs_port_dir(const struct kernel *k, char path[256], uint32_t hca, uint32_t port)
+{
+	size_t len;
+
+	sysfs_hca_dir(k, path, hca);
+	len = strlen(path);
+	snprintf(path + len, 256 - len, "/ports/%u", port);
 }
 
 static int put_pkey(struct kernel *k, const char *dir, uint32_t index, uint16_t pkey)
@@ -82,13 +94,15 @@ int sysfs_port(struct kernel *k, uint32_t hca, uint32_t port, uint32_t pkey)
 	char dir[256], text[16];
 	int err = 0;
 
-	port_dir(k, dir, hca, port);
+	sysfs_port_dir(k, dir, hca, port);
 	err = err ?: put(k, dir, "state", p->state == 4 ? "4: ACTIVE" : "1: DOWN");
 	err = err ?: put(k, dir, "phys_state", p->state == 4 ? "5: LinkUp" : "3: Disabled");
 	snprintf(text, sizeof(text), "0x%x", p->lid);
 	err = err ?: put(k, dir, "lid", text);
 	snprintf(text, sizeof(text), "0x%x", p->sm_lid);
 	err = err ?: put(k, dir, "sm_lid", text);
+	snprintf(text, sizeof(text), "0x%08x", port_capabilities(k, hca, port));
+	err = err ?: put(k, dir, "cap_mask", text);
 	err = err ?: put_pkey(k, dir, pkey, p->pkey[pkey]);
 	return err;
 }
@@ -100,7 +114,7 @@ static int make_port(struct kernel *k, uint32_t hca, uint32_t port)
 	uint32_t i;
 	int err = 0;
 
-	port_dir(k, dir, hca, port);
+	sysfs_port_dir(k, dir, hca, port);
 	snprintf(path, sizeof(path), "%s/gids", dir);
 	err = err ?: dir_make(k->dir_fd, path);
 	snprintf(path, sizeof(path), "%s/pkeys", dir);
@@ -110,7 +124,6 @@ static int make_port(struct kernel *k, uint32_t hca, uint32_t port)
 	err = err ?: put(k, dir, "rate", "40 Gb/sec (4X QDR)");
 	err = err ?: put(k, dir, "lid_mask_count", "0");
 	err = err ?: put(k, dir, "sm_sl", "0");
-	err = err ?: put(k, dir, "cap_mask", "0x02510868");
 	err = err ?: put(k, dir, "link_layer", "InfiniBand");
 	for (i = 0; i < SH_GIDS; i++) {
 		snprintf(path, sizeof(path), "gids/%u", i);
@@ -196,6 +209,7 @@ static int make_hca(struct kernel *k, uint32_t index)
 	err = err ?: put(k, ib, "board_id", "MT_0D90110009");
 	for (port = 1; port <= k->cfg.device.ports; port++)
 		err = err ?: make_port(k, index, port);
+	err = err ?: counters_files(k, index);
 
 	snprintf(text, sizeof(text), "mlx4_%u", h->unit);
 	err = err ?: put(k, verbs, "ibdev", text);
@@ -227,18 +241,17 @@ static int make_hca(struct kernel *k, uint32_t index)
 int sysfs_make(struct kernel *k)
 {
 	char path[128];
-	uint32_t i;
+	uint32_t i, j;
 	int err = 0;
 
 	for (i = 0; i < k->cfg.device.hosts; i++) {
 		snprintf(path, sizeof(path), "host%u/sys/class/infiniband", i);
 		err = err ?: dir_make(k->dir_fd, path);
-		snprintf(path, sizeof(path), "host%u/sys/class/infiniband_verbs", i);
-		err = err ?: dir_make(k->dir_fd, path);
 		snprintf(path, sizeof(path), "host%u/dev/infiniband", i);
 		err = err ?: dir_make(k->dir_fd, path);
-		snprintf(path, sizeof(path), "host%u/sys/class/infiniband_verbs/abi_version", i);
-		err = err ?: file_write(k->dir_fd, path, "6\n");
+		for (j = 0; !err && rooms[j]; j++)
+			if (rooms[j]->files)
+				err = rooms[j]->files(k, i);
 	}
 	/*
 	 * The last HCA first: a tmpfs lists the newest entry first, and programs take the first

@@ -11,6 +11,10 @@ struct kernel;
 
 int sysfs_make(struct kernel *k);
 
+/* Below the instance: the directory of an HCA, which counts over all hosts, and of a port of it. */
+void sysfs_hca_dir(const struct kernel *k, char path[256], uint32_t hca);
+void sysfs_port_dir(const struct kernel *k, char path[256], uint32_t hca, uint32_t port);
+
 /* Writes what changes; pkey: an index. */
 int sysfs_port(struct kernel *k, uint32_t hca, uint32_t port, uint32_t pkey);
 

@@ -6,12 +6,12 @@
 
 #include "libmlx4/src/mlx4-abi.h"
 #include "softhca/device/queues/cq.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/kernel/process.h"
 #include "commands.h"
 #include "context.h"
 #include "evq.h"
 #include "limits.h"
+#include "uverbs.h"
 
 int cmd_create_comp_channel(struct call *c)
 {
@@ -36,7 +36,7 @@ int cmd_create_cq(struct call *c)
 {
 	const struct uv_create_cq *cmd = (const void *)c->in;
 	struct kernel *k = c->k;
-	struct hca_objects *hca = &k->objects[c->ctx->hca];
+	struct hca_objects *hca = &k->uverbs->objects[c->ctx->hca];
 	struct mlx4_abi_create_cq_resp drv_resp = {0};
 	struct mlx4_abi_create_cq drv;
 	struct uv_create_cq_resp resp;
@@ -177,11 +177,11 @@ static bool cq_finish(struct kernel *k, struct aside *a)
 	struct kcq *cq = container_of(a, struct kcq, aside);
 
 	/* A thread that holds the locks of a QP which has ended may be about to use this number. */
-	if (!k->ending && k->stuck_qps)
+	if (!k->ending && k->uverbs->stuck_qps)
 		return false;
 	if (!k->ending && cq->u.unlocked && sh_cq_reclaim(&k->dev, cq->hca, cq->cqn) < 0)
 		return false;
-	num_put(&k->objects[cq->hca].cqn, cq->cqn);
+	num_put(&k->uverbs->objects[cq->hca].cqn, cq->cqn);
 	buf_free(k, &cq->buf);
 	if (cq->old.len)
 		buf_free(k, &cq->old);
@@ -255,8 +255,8 @@ int cmd_destroy_cq(struct call *c)
 	int err;
 
 	if (!cq)
-		return c->k->face->no_object;
-	err = cq_free(cq, c->late, &resp.comp_events_reported, &resp.async_events_reported);
+		return c->k->uverbs->face->no_object;
+	err = cq_free(cq, gives_up(c), &resp.comp_events_reported, &resp.async_events_reported);
 	if (err < 0)
 		return err;
 	return call_respond(c, &resp, sizeof(resp), NULL, 0);

@@ -6,6 +6,7 @@
 
 #include "libmlx4/src/mlx4-abi.h"
 #include "softhca/kernel/kern.h"
+#include "softhca/kernel/ports.h"
 #include "commands.h"
 #include "context.h"
 #include "evq.h"
@@ -112,7 +113,7 @@ int cmd_query_port(struct call *c)
 	port = &sh_hca(&c->k->dev, c->ctx->hca)->port[cmd->port_num - 1];
 	up = port->state == 4;
 	resp = (struct uv_query_port_resp){
-		.port_cap_flags = 0x02510868,
+		.port_cap_flags = port_capabilities(c->k, c->ctx->hca, cmd->port_num),
 		.max_msg_sz = 0x40000000,
 		.gid_tbl_len = SH_GIDS,
 		.pkey_tbl_len = SH_PKEYS,
@@ -120,7 +121,7 @@ int cmd_query_port(struct call *c)
 		.sm_lid = port->sm_lid,
 		.state = port->state,
 		.max_mtu = 5,
-		.active_mtu = 5,
+		.active_mtu = port_mtu(c->k),
 		.lmc = port->lmc,
 		.max_vl_num = 4,
 		.subnet_timeout = 18,

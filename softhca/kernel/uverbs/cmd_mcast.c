@@ -47,6 +47,7 @@ int cmd_attach_mcast(struct call *c)
 	if (!m)
 		return -ENOMEM;
 	memcpy(m->gid, cmd->gid, sizeof(m->gid));
+	m->mlid = cmd->mlid;
 	err = sh_mcast_attach(&c->k->dev, h->qp->hca, m->gid, h->qp->qpn);
 	if (err < 0) {
 		free(m);

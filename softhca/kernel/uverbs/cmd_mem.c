@@ -6,15 +6,15 @@
 #include "libmlx4/src/mlx4-abi.h"
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/mr.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/kernel/process.h"
 #include "commands.h"
 #include "context.h"
 #include "region.h"
+#include "uverbs.h"
 
 int cmd_alloc_pd(struct call *c)
 {
-	struct hca_objects *hca = &c->k->objects[c->ctx->hca];
+	struct hca_objects *hca = &c->k->uverbs->objects[c->ctx->hca];
 	struct mlx4_abi_alloc_pd_resp drv;
 	struct uv_alloc_pd_resp resp;
 	struct kpd *pd;
@@ -49,7 +49,7 @@ int pd_free(struct kpd *pd)
 {
 	if (pd->refs)
 		return -EBUSY;
-	num_put(&pd->u.ctx->k->objects[pd->u.ctx->hca].pdn, pd->pdn);
+	num_put(&pd->u.ctx->k->uverbs->objects[pd->u.ctx->hca].pdn, pd->pdn);
 	uobj_del(&pd->u);
 	free(pd);
 	return 0;
@@ -60,7 +60,7 @@ int cmd_dealloc_pd(struct call *c)
 	const struct uv_handle *cmd = (const void *)c->in;
 	struct kpd *pd = uobj_get(c->ctx, UO_PD, cmd->handle);
 
-	return pd ? pd_free(pd) : c->k->face->no_object;
+	return pd ? pd_free(pd) : c->k->uverbs->face->no_object;
 }
 
 /* ---- memory regions ---- */
@@ -95,7 +95,7 @@ static bool mr_finish(struct kernel *k, struct aside *a)
 {
 	struct kmr *mr = container_of(a, struct kmr, aside);
 
-	num_put(&k->objects[mr->hca].mpt, index_of(mr->key));
+	num_put(&k->uverbs->objects[mr->hca].mpt, index_of(mr->key));
 	free(mr);
 	return true;
 }
@@ -131,7 +131,7 @@ int cmd_reg_mr(struct call *c)
 {
 	const struct uv_reg_mr *cmd = (const void *)c->in;
 	struct kernel *k = c->k;
-	struct hca_objects *hca = &k->objects[c->ctx->hca];
+	struct hca_objects *hca = &k->uverbs->objects[c->ctx->hca];
 	struct uv_reg_mr_resp resp;
 	struct kmr *mr;
 	uint32_t index;
@@ -239,11 +239,11 @@ int cmd_dereg_mr(struct call *c)
 	const struct uv_handle *cmd = (const void *)c->in;
 	struct kmr *mr = uobj_get(c->ctx, UO_MR, cmd->handle);
 	struct kernel *k = c->k;
-	struct kregion *region;
+	uint64_t start, len;
 	bool left;
 
 	if (!mr)
-		return k->face->no_object;
+		return k->uverbs->face->no_object;
 	mr_end(mr);
 	if (!all_left(k, mr->moment)) {
 		if (!c->late)
@@ -251,10 +251,11 @@ int cmd_dereg_mr(struct call *c)
 		wait_no_more(k, mr->moment);
 	}
 	left = sh_grace_over(&k->dev, 0, mr->moment);
-	region = mr->region;
+	start = mr->start;
+	len = mr->len;
 	mr_free(mr);
-	if (left && region && call_owner(c) == 0)
-		region_offer(c, region);
+	if (left && call_owner(c) == 0)
+		region_offer(c, start, len);
 	return 0;
 }
 
@@ -299,7 +300,7 @@ int cmd_destroy_ah(struct call *c)
 	struct kah *ah = uobj_get(c->ctx, UO_AH, cmd->handle);
 
 	if (!ah)
-		return c->k->face->no_object;
+		return c->k->uverbs->face->no_object;
 	ah->pd->refs--;
 	uobj_del(&ah->u);
 	free(ah);

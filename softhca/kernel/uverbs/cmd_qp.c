@@ -13,18 +13,20 @@
 #include "softhca/device/queues/qp.h"
 #include "softhca/device/transport/mcast.h"
 #include "softhca/kernel/kern.h"
+#include "softhca/kernel/ports.h"
 #include "softhca/kernel/process.h"
 #include "commands.h"
 #include "context.h"
 #include "evq.h"
 #include "limits.h"
+#include "uverbs.h"
 #include "xrc.h"
 
 struct kqp *qp_find(struct kernel *k, uint32_t hca, uint32_t qpn)
 {
 	struct kqp *qp;
 
-	HASH_FIND(hh, k->objects[hca].qps, &qpn, sizeof(qpn), qp);
+	HASH_FIND(hh, k->uverbs->objects[hca].qps, &qpn, sizeof(qpn), qp);
 	return qp;
 }
 
@@ -35,7 +37,7 @@ static bool has_xrc_number(const struct kernel *k, uint32_t type)
 
 static int qpn_get(struct kernel *k, struct kqp *qp)
 {
-	int err = num_get(&k->objects[qp->hca].qpn, &qp->qpn);
+	int err = num_get(&k->uverbs->objects[qp->hca].qpn, &qp->qpn);
 
 	if (err == 0 && has_xrc_number(k, qp->type))
 		qp->qpn |= K_XRC_QPN_BIT;
@@ -44,7 +46,7 @@ static int qpn_get(struct kernel *k, struct kqp *qp)
 
 static void qpn_put(struct kernel *k, const struct kqp *qp)
 {
-	num_put(&k->objects[qp->hca].qpn, qp->qpn & (K_XRC_QPN_BIT - 1));
+	num_put(&k->uverbs->objects[qp->hca].qpn, qp->qpn & (K_XRC_QPN_BIT - 1));
 }
 
 /* ---- the kernel's own ---- */
@@ -70,7 +72,7 @@ struct kqp *qp_create_kernel(struct kxrcd *d, struct kernel *k, uint32_t type, u
 	*err = sh_qp_create(&k->dev, qp->hca, qp->qpn, &init);
 	if (*err < 0)
 		goto err_num;
-	HASH_ADD(hh, k->objects[qp->hca].qps, qpn, sizeof(qp->qpn), qp);
+	HASH_ADD(hh, k->uverbs->objects[qp->hca].qps, qpn, sizeof(qp->qpn), qp);
 	if (!qp->hh.tbl) {
 		*err = -ENOMEM;
 		goto err_qp;
@@ -95,7 +97,7 @@ static bool qp_finish(struct kernel *k, struct aside *a)
 	if (!k->ending && qp->unlocked && sh_qp_reclaim(&k->dev, qp->hca, qp->qpn) < 0)
 		return false;
 	if (qp->stuck)
-		k->stuck_qps--;
+		k->uverbs->stuck_qps--;
 	qpn_put(k, qp);
 	buf_free(k, &qp->buf);
 	if (a->proc)
@@ -122,11 +124,11 @@ static int qp_end(struct kernel *k, struct kqp *qp, bool late, uint32_t *async)
 
 static void qp_put(struct kernel *k, struct kqp *qp)
 {
-	HASH_DEL(k->objects[qp->hca].qps, qp);
+	HASH_DEL(k->uverbs->objects[qp->hca].qps, qp);
 	if (qp_finish(k, &qp->aside))
 		return;
 	qp->stuck = true;
-	k->stuck_qps++;
+	k->uverbs->stuck_qps++;
 	if (qp->ctx)
 		aside_pages(k, &qp->aside, qp->ctx->proc, qp_finish);
 	else
@@ -301,7 +303,7 @@ int qp_create_user(struct call *c, const struct qp_request *rq)
 		.max_recv_sge = qp->cap_recv_sge,
 		.max_inline_data = cmd->max_inline_data,
 	};
-	HASH_ADD(hh, k->objects[qp->hca].qps, qpn, sizeof(qp->qpn), qp);
+	HASH_ADD(hh, k->uverbs->objects[qp->hca].qps, qpn, sizeof(qp->qpn), qp);
 	if (!qp->hh.tbl) {
 		err = -ENOMEM;
 		goto err_del;
@@ -317,7 +319,7 @@ int qp_create_user(struct call *c, const struct qp_request *rq)
 	return 0;
 
 err_hash:
-	HASH_DEL(k->objects[qp->hca].qps, qp);
+	HASH_DEL(k->uverbs->objects[qp->hca].qps, qp);
 err_del:
 	uobj_del(&h->u);
 err_qp:
@@ -407,10 +409,10 @@ int cmd_destroy_qp(struct call *c)
 	int err;
 
 	if (!h)
-		return c->k->face->no_object;
+		return c->k->uverbs->face->no_object;
 	if (h->mcast)
 		return -EBUSY;
-	err = qp_free(h, c->late, &resp.events_reported);
+	err = qp_free(h, gives_up(c), &resp.events_reported);
 	if (err < 0)
 		return err;
 	return call_respond(c, &resp, sizeof(resp), NULL, 0);
@@ -462,7 +464,7 @@ static bool attributes_ok(const struct kernel *k, const struct uv_modify_attr *a
 		return false;
 	if (mask & UV_QP_MAX_DEST_RD_ATOMIC && a->max_dest_rd_atomic > 16)
 		return false;
-	if (mask & UV_QP_PATH_MTU && (a->path_mtu < 1 || a->path_mtu > 5))
+	if (mask & UV_QP_PATH_MTU && (a->path_mtu < 1 || a->path_mtu > port_mtu(k)))
 		return false;
 	if (mask & UV_QP_AV && dest->is_global && dest->sgid_index >= SH_GIDS)
 		return false;
@@ -522,7 +524,7 @@ static int device_modify(struct call *c, struct kqp *qp, const struct sh_qp_attr
 		aside_take(k, &qp->aside);
 		err = sh_qp_modify(&k->dev, qp->hca, qp->qpn, attr, mask);
 	}
-	if (err != -EINPROGRESS || !c->late || !ends)
+	if (err != -EINPROGRESS || !gives_up(c) || !ends)
 		return err;
 	settle_later(k, qp, attr->qp_state);
 	return 0;
@@ -564,7 +566,11 @@ int qp_modify(struct call *c, struct kqp *qp, const struct uv_qp_dest *dest,
 	err = device_modify(c, qp, &attr, mask);
 	if (err < 0)
 		return err;
-	if (qp->ctx == c->ctx && mask & UV_QP_STATE && a->qp_state >= SH_QPS_RTS)
+	/*
+	 * What is set aside is flushed when it moves. A caller that looked at it now would wait for
+	 * the lock that the daemon did not get.
+	 */
+	if (qp->ctx == c->ctx && mask & UV_QP_STATE && a->qp_state >= SH_QPS_RTS && !qp->aside.set)
 		c->r->ring[c->r->nrings++] = qp->qpn;
 	return 0;
 }

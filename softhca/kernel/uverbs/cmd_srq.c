@@ -5,19 +5,19 @@
 
 #include "libmlx4/src/mlx4-abi.h"
 #include "softhca/device/queues/srq.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/kernel/process.h"
 #include "commands.h"
 #include "context.h"
 #include "evq.h"
 #include "limits.h"
+#include "uverbs.h"
 #include "xrc.h"
 
 int srq_create(struct call *c, const struct srq_request *rq)
 {
 	struct kernel *k = c->k;
 	struct kctx *ctx = c->ctx;
-	struct hca_objects *hca = &k->objects[ctx->hca];
+	struct hca_objects *hca = &k->uverbs->objects[ctx->hca];
 	struct mlx4_abi_create_srq_resp drv_resp = {0};
 	struct mlx4_abi_create_srq drv;
 	struct uv_create_srq_resp resp = {0};
@@ -160,11 +160,11 @@ static bool srq_finish(struct kernel *k, struct aside *a)
 	struct ksrq *srq = container_of(a, struct ksrq, aside);
 
 	/* A thread that holds the locks of a QP which has ended may be about to use this number. */
-	if (!k->ending && k->stuck_qps)
+	if (!k->ending && k->uverbs->stuck_qps)
 		return false;
 	if (!k->ending && srq->u.unlocked && sh_srq_reclaim(&k->dev, srq->hca, srq->srqn) < 0)
 		return false;
-	num_put(&k->objects[srq->hca].srqn, srq->srqn);
+	num_put(&k->uverbs->objects[srq->hca].srqn, srq->srqn);
 	buf_free(k, &srq->buf);
 	if (a->proc)
 		proc_put(k, a->proc);
@@ -226,8 +226,8 @@ int cmd_destroy_srq(struct call *c)
 	int err;
 
 	if (!srq)
-		return c->k->face->no_object;
-	err = srq_free(srq, c->late, &resp.events_reported);
+		return c->k->uverbs->face->no_object;
+	err = srq_free(srq, gives_up(c), &resp.events_reported);
 	if (err < 0)
 		return err;
 	return call_respond(c, &resp, sizeof(resp), NULL, 0);

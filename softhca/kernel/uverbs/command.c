@@ -16,11 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "softhca/kernel/kern.h"
 #include "softhca/kernel/process.h"
 #include "command.h"
 #include "commands.h"
 #include "context.h"
+#include "uverbs.h"
 
 int call_respond(struct call *c, const void *core, size_t len, const void *drv, size_t drv_len)
 {
@@ -67,14 +67,18 @@ static int user_in(struct call *c, uint64_t addr, size_t len)
 {
 	if (len > sizeof(c->in))
 		len = sizeof(c->in);
-	memset(c->in, 0, sizeof(c->in));
+	memset(c->in + (c->here ? len : 0), 0, sizeof(c->in) - (c->here ? len : 0));
+	if (c->here) {
+		memcpy(c->in, c->here, len);
+		return 0;
+	}
 	return c->k->user->read(c->k->user_arg, &c->proc->user, addr, c->in, len);
 }
 
 /* A second header follows the first one. The structures of extended commands begin after both. */
 static int run_extended(struct call *c, uint64_t len, bool whole)
 {
-	const struct face *f = c->k->face;
+	const struct face *f = c->k->uverbs->face;
 	const struct command *cmd;
 	struct uv_hdr hdr;
 	struct uv_ex_hdr ex;
@@ -138,7 +142,7 @@ static bool ends_something(const struct command *cmd)
 
 static int run(struct call *c, uint64_t addr, uint64_t len)
 {
-	const struct face *f = c->k->face;
+	const struct face *f = c->k->uverbs->face;
 	const struct command *cmd;
 	struct uv_hdr hdr;
 	bool whole;
@@ -178,17 +182,22 @@ static int run(struct call *c, uint64_t addr, uint64_t len)
 	return cmd->fn(c);
 }
 
+void command_reply_clear(struct sh_command_reply *r)
+{
+	memset(r, 0, SH_COMMAND_REPLY(0));
+}
+
 bool command_run(struct call *c, uint64_t addr, uint64_t len)
 {
 	struct sh_command_reply *r = c->r;
 	int err;
 
-	memset(r, 0, sizeof(*r));
+	command_reply_clear(r);
 	err = run(c, addr, len);
 	if (err < 0) {
 		while (r->nfds)
 			close(c->fds[--r->nfds]);
-		memset(r, 0, sizeof(*r));
+		command_reply_clear(r);
 	}
 	if (err == -EINPROGRESS && !c->late)
 		return false;

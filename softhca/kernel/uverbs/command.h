@@ -27,10 +27,13 @@ struct call {
 	 * EBUSY.
 	 */
 	bool late;
+	bool vain; /* who is in its way is a thread that another command has waited for: aside.h */
 	bool pinned; /* second pass */
 	int pin_error;
 	uint32_t share; /* enum sh_share: what the shim found */
 	uint64_t have_off;
+	/* The command's first bytes, which came with it; NULL: they are to be read */
+	const char *here;
 	uint64_t resp; /* address of the response */
 	/* Bytes of the command (with header and driver data) and of the response. */
 	uint32_t in_len, out_len;
@@ -38,8 +41,14 @@ struct call {
 	struct sh_command_reply *r;
 	int fds[2];
 	/* The command, as far as the daemon looks at it. */
-	unsigned char in[512] __attribute__((aligned(8)));
+	unsigned char in[SH_COMMAND_MAX] __attribute__((aligned(8)));
 };
+
+/* Does a command that takes something away do without what it waits for? */
+static inline bool gives_up(const struct call *c)
+{
+	return c->late || c->vain;
+}
 
 struct command {
 	int (*fn)(struct call *c); /* NULL: the face does not have it */
@@ -66,6 +75,7 @@ extern const struct face face_ofed, face_mainline;
  * Never false if c->late.
  */
 bool command_run(struct call *c, uint64_t addr, uint64_t len);
+void command_reply_clear(struct sh_command_reply *r); /* but for the actions: there are none */
 /* Writes the response: core, then driver data as far as there is room. */
 int call_respond(struct call *c, const void *core, size_t len, const void *drv, size_t drv_len);
 int call_driver(struct call *c, void *drv, size_t len); /* 0 or -EFAULT */

@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "softhca/device/queues/qp.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/kernel/process.h"
 #include "context.h"
 #include "evq.h"
 #include "objects.h"
+#include "uverbs.h"
 #include "xrc.h"
 
 static void file_name(char name[64], char kind, const struct kctx *ctx)
@@ -30,9 +30,9 @@ static uint32_t free_context(struct kernel *k)
 	uint32_t i, index;
 
 	for (i = 0; i < SH_MAX_CTX; i++) {
-		index = (k->ctx_next + i) % SH_MAX_CTX;
-		if (index && !k->ctx[index]) {
-			k->ctx_next = index + 1;
+		index = (k->uverbs->ctx_next + i) % SH_MAX_CTX;
+		if (index && !k->uverbs->ctx[index]) {
+			k->uverbs->ctx_next = index + 1;
 			return index;
 		}
 	}
@@ -56,9 +56,9 @@ int ctx_open(struct kernel *k, struct kproc *p, uint32_t device, struct kctx **o
 		free(ctx);
 		return -EMFILE;
 	}
-	if (!++k->ctx_gen[ctx->index])
-		++k->ctx_gen[ctx->index];
-	ctx->generation = k->ctx_gen[ctx->index];
+	if (!++k->uverbs->ctx_gen[ctx->index])
+		++k->uverbs->ctx_gen[ctx->index];
+	ctx->generation = k->uverbs->ctx_gen[ctx->index];
 	ctx->k = k;
 	ctx->proc = p;
 	ctx->host = p->host;
@@ -88,7 +88,7 @@ int ctx_open(struct kernel *k, struct kproc *p, uint32_t device, struct kctx **o
 	shared->generation = ctx->generation;
 	__atomic_store_n(&shared->state, SH_CTX_LIVE, __ATOMIC_RELEASE);
 	p->refs++;
-	k->ctx[ctx->index] = ctx;
+	k->uverbs->ctx[ctx->index] = ctx;
 	*out = ctx;
 	return 0;
 }
@@ -115,7 +115,7 @@ int ctx_kick(struct kctx *ctx)
 
 struct kctx *ctx_get(struct kernel *k, uint32_t index)
 {
-	struct kctx *ctx = index && index < SH_MAX_CTX ? k->ctx[index] : NULL;
+	struct kctx *ctx = index && index < SH_MAX_CTX ? k->uverbs->ctx[index] : NULL;
 
 	return ctx && ctx->state != KC_RELEASING ? ctx : NULL;
 }
@@ -138,7 +138,7 @@ static void silence(struct kctx *ctx)
 	if (!all)
 		return;
 	ctx->silenced = true;
-	k->loud--;
+	k->uverbs->loud--;
 }
 
 /* The state alone makes the context's keys useless and keeps every process out of its memory. */
@@ -150,8 +150,30 @@ void ctx_gone(struct kctx *ctx)
 		return;
 	ctx->gone = true;
 	__atomic_store_n(&sh_ctx(&k->dev, ctx->index)->state, SH_CTX_GONE, __ATOMIC_SEQ_CST);
-	k->loud++;
+	k->uverbs->loud++;
 	silence(ctx);
+}
+
+/* A client that is still opening the device, and lives, has the file mapped. */
+void ctx_life_closed(struct kctx *ctx)
+{
+	if (ctx->state == KC_OPENING && proc_lives(ctx->k, ctx->proc))
+		ctx->untied = ctx->k->uverbs->untied = true;
+	else
+		ctx_gone(ctx);
+}
+
+/* Only what the end of the process or of its connection does not show: an exec behind a fork. */
+void ctx_tick(struct kernel *k)
+{
+	uint32_t i;
+
+	for (i = 1; k->uverbs->untied && i < SH_MAX_CTX; i++) {
+		struct kctx *ctx = k->uverbs->ctx[i];
+
+		if (ctx && ctx->untied && !ctx->gone && proc_ended(ctx->proc))
+			ctx_gone(ctx);
+	}
 }
 
 static int release_objects(struct kctx *ctx)
@@ -211,7 +233,7 @@ static void count_left(struct kctx *ctx)
 
 	for (type = 0; type < UO_TYPES; type++)
 		DL_FOREACH(ctx->objs[type], u)
-	ctx->k->objects[ctx->hca].left[type]++;
+	ctx->k->uverbs->objects[ctx->hca].left[type]++;
 }
 
 void ctx_release(struct kctx *ctx)
@@ -222,7 +244,7 @@ void ctx_release(struct kctx *ctx)
 
 	if (ctx->state != KC_RELEASING) {
 		ctx->state = KC_RELEASING;
-		k->releasing++;
+		k->uverbs->releasing++;
 		count_left(ctx);
 	}
 	if (release_objects(ctx) < 0)
@@ -239,10 +261,10 @@ void ctx_release(struct kctx *ctx)
 	 */
 	if (!k->stop)
 		__atomic_store_n(&shared->state, SH_CTX_FREE, __ATOMIC_SEQ_CST);
-	k->ctx[ctx->index] = NULL;
-	k->releasing--;
+	k->uverbs->ctx[ctx->index] = NULL;
+	k->uverbs->releasing--;
 	if (ctx->gone && !ctx->silenced)
-		k->loud--;
+		k->uverbs->loud--;
 	proc_put(k, ctx->proc);
 	free(ctx);
 }
@@ -251,8 +273,8 @@ void ctx_retry(struct kernel *k)
 {
 	uint32_t i;
 
-	for (i = 1; k->releasing + k->loud && i < SH_MAX_CTX; i++) {
-		struct kctx *ctx = k->ctx[i];
+	for (i = 1; k->uverbs->releasing + k->uverbs->loud && i < SH_MAX_CTX; i++) {
+		struct kctx *ctx = k->uverbs->ctx[i];
 
 		if (ctx && ctx->gone && !ctx->silenced)
 			silence(ctx);

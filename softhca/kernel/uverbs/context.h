@@ -22,6 +22,7 @@ struct kctx {
 	enum kctx_state state;
 	bool started;  /* GET_CONTEXT has been done */
 	bool gone;     /* its address space has ended */
+	bool untied;   /* its second file says nothing of that: ctx_life_closed() */
 	bool silenced; /* gone, and all its QPs are silent */
 	struct kproc *proc;
 	uint32_t host, hca, device; /* hca counts over all hosts, device per host */
@@ -38,6 +39,12 @@ int ctx_opened(struct kernel *k, struct kproc *p, uint32_t index);
 int ctx_kick(struct kctx *ctx);				/* its file has length 0 before */
 struct kctx *ctx_get(struct kernel *k, uint32_t index); /* or NULL */
 void ctx_gone(struct kctx *ctx);
+/*
+ * No process has the context's second file open any more, or mapped. Where mappings are of another
+ * file below (overlayfs), that is so as soon as the client has mapped it, and ctx_tick() looks.
+ */
+void ctx_life_closed(struct kctx *ctx);
+void ctx_tick(struct kernel *k);
 /*
  * Ends everything of the context, in the kernel's order. ctx_retry() ends what a stopped client
  * holds.

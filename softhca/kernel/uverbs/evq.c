@@ -17,13 +17,14 @@
 
 #include "softhca/device/memory/event.h"
 #include "softhca/device/memory/txn.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/kernel/server.h"
 #include "softhca/kernel/lists.h"
 #include "softhca/kernel/user.h"
 #include "context.h"
 #include "evq.h"
+#include "room.h"
 #include "uverbs-abi.h"
+#include "uverbs.h"
 #include "softhca/host/process.h"
 
 static void evq_path(const struct kevq *e, char path[64])
@@ -37,9 +38,9 @@ static uint32_t free_index(struct kernel *k)
 	uint32_t i, index;
 
 	for (i = 0; i < SH_MAX_EVQ; i++) {
-		index = (k->evq_next + i) % SH_MAX_EVQ;
-		if (index && !k->evq[index] && !k->evq_aside[index]) {
-			k->evq_next = index + 1;
+		index = (k->uverbs->evq_next + i) % SH_MAX_EVQ;
+		if (index && !k->uverbs->evq[index] && !k->uverbs->evq_aside[index]) {
+			k->uverbs->evq_next = index + 1;
 			return index;
 		}
 	}
@@ -62,9 +63,9 @@ int evq_open(struct kctx *ctx, bool async, struct kevq **out, int *client_fd)
 		free(e);
 		return -ENOMEM;
 	}
-	if (!++k->evq_gen[e->index])
-		++k->evq_gen[e->index];
-	e->generation = k->evq_gen[e->index];
+	if (!++k->uverbs->evq_gen[e->index])
+		++k->uverbs->evq_gen[e->index];
+	e->generation = k->uverbs->evq_gen[e->index];
 	e->ctx = ctx;
 	e->async = async;
 	evq_path(e, path);
@@ -95,7 +96,8 @@ int evq_open(struct kctx *ctx, bool async, struct kevq **out, int *client_fd)
 		close(fd);
 		goto err_close;
 	}
-	k->evq[e->index] = e;
+	sh_evq(&k->dev, e->index)->tells = sh_event_tells(e->fd);
+	k->uverbs->evq[e->index] = e;
 	DL_APPEND(ctx->evqs, e);
 	*out = e;
 	*client_fd = fd;
@@ -116,7 +118,7 @@ static bool evq_finish(struct kernel *k, struct aside *a)
 
 	if (!k->ending && sh_evq_init(&k->dev, e->index, 0, 0, 0) == -EINPROGRESS)
 		return false;
-	k->evq_aside[e->index] = false;
+	k->uverbs->evq_aside[e->index] = false;
 	free(e);
 	return true;
 }
@@ -129,12 +131,12 @@ void evq_free(struct kernel *k, struct kevq *e)
 	sh_event_forget(e->index);
 	unlinkat(k->dir_fd, path, 0);
 	close(e->fd);
-	k->evq[e->index] = NULL;
+	k->uverbs->evq[e->index] = NULL;
 	DL_DELETE(e->ctx->evqs, e);
 	if (e->ctx->async == e)
 		e->ctx->async = NULL;
 	/* A client that raises an event may hold the lock of the queue's place in device memory. */
-	k->evq_aside[e->index] = true;
+	k->uverbs->evq_aside[e->index] = true;
 	if (!evq_finish(k, &e->aside))
 		aside_until_unlocked(k, &e->aside, evq_finish);
 }
@@ -147,7 +149,7 @@ void evq_put(struct kernel *k, struct kevq *e)
 
 void evq_client_closed(struct kernel *k, uint32_t index, uint32_t generation)
 {
-	struct kevq *e = index < SH_MAX_EVQ ? k->evq[index] : NULL;
+	struct kevq *e = index < SH_MAX_EVQ ? k->uverbs->evq[index] : NULL;
 
 	if (!e || e->generation != generation || e->closed)
 		return;
@@ -223,16 +225,16 @@ static uint32_t drop_from_pipe(struct kernel *k, struct kevq *e, uint64_t user_h
 	if (ioctl(e->fd, FIONREAD, &held) < 0 || held <= 0)
 		return 0;
 	/* This happens only if a client has given its pipe more room than a new pipe has. */
-	if ((size_t)held > k->keep_size) {
-		grown = realloc(k->keep, held);
+	if ((size_t)held > k->uverbs->keep_size) {
+		grown = realloc(k->uverbs->keep, held);
 		/*
 		 * All of the pipe stays: its owner reads and acknowledges records of an object that
 		 * has ended.
 		 */
 		if (!grown)
 			return 0;
-		k->keep = grown;
-		k->keep_size = held;
+		k->uverbs->keep = grown;
+		k->uverbs->keep_size = held;
 	}
 	while (held >= (int)size && read(e->fd, record, size) == (ssize_t)size) {
 		held -= (int)size;
@@ -240,11 +242,11 @@ static uint32_t drop_from_pipe(struct kernel *k, struct kevq *e, uint64_t user_h
 			dropped++;
 			continue;
 		}
-		memcpy(k->keep + len, record, size);
+		memcpy(k->uverbs->keep + len, record, size);
 		len += size;
 	}
 	for (at = 0; at < len; at += size)
-		if (write(e->fd, k->keep + at, size) != (ssize_t)size)
+		if (write(e->fd, k->uverbs->keep + at, size) != (ssize_t)size)
 			break;
 	return dropped;
 }
@@ -252,21 +254,27 @@ static uint32_t drop_from_pipe(struct kernel *k, struct kevq *e, uint64_t user_h
 /*
  * Without the lock only the pipe is searched. It has what matters: what was spilled of an object is
  * dropped when it ends. A client that goes on at this moment puts its record before those that
- * stay.
+ * stay. What is written back must not pass for a record that this client is about to write; if the
+ * client writes it in between and then dies, it passes for not written.
  */
 static int drop(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uobj_type type,
 		bool late, uint32_t *number)
 {
 	struct sh_evq *q = sh_evq(&k->dev, e->index);
 	uint32_t i, kept, dropped;
+	bool awaited;
 
 	*number = 0;
 	if (!q)
 		return 0;
-	if (sh_lock_bounded(&k->dev, &q->lock) < 0) {
+	/* This also settles a record in flight, before the pipe is written to. */
+	if (sh_evq_hold(&k->dev, e->index)) {
 		if (!late)
 			return -EINPROGRESS;
+		awaited = sh_event_awaited(e->fd);
 		*number = drop_from_pipe(k, e, user_handle, type);
+		if (awaited)
+			sh_event_await(e->fd);
 		return 0;
 	}
 	dropped = drop_from_pipe(k, e, user_handle, type);
@@ -278,7 +286,7 @@ static int drop(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uob
 		memmove(q->spill[kept++], q->spill[i], sizeof(q->spill[0]));
 	}
 	q->spilled = kept;
-	sh_unlock(&k->dev, &q->lock);
+	sh_evq_release(&k->dev, e->index);
 	*number = dropped;
 	return 0;
 }
@@ -320,7 +328,7 @@ int evq_drop_async(struct kernel *k, struct kevq *e, uint64_t user_handle, enum 
 static void wait_for_room(struct kernel *k, struct kevq *e, bool wait)
 {
 	struct epoll_event ev = {.events = EPOLLOUT,
-				 .data.u64 = (uint64_t)SRC_EVQ << 32 | e->index};
+				 .data.u64 = server_room_event(&uverbs_room, e->index)};
 
 	if (e->polled == wait || k->epoll < 0)
 		return;
@@ -337,7 +345,7 @@ void evq_room(struct kernel *k, struct kevq *e)
 	 * releases the lock.
 	 */
 	if (left == -EINPROGRESS)
-		k->spill_again = true;
+		k->uverbs->spill_again = true;
 	wait_for_room(k, e, left > 0);
 }
 
@@ -345,11 +353,11 @@ void evq_spill(struct kernel *k)
 {
 	uint32_t i;
 
-	k->spill_again = false;
+	k->uverbs->spill_again = false;
 	for (i = sh_evq_spilled(&k->dev, 1); i; i = sh_evq_spilled(&k->dev, i + 1)) {
 		if (i >= SH_MAX_EVQ)
 			break;
-		if (k->evq[i])
-			evq_room(k, k->evq[i]);
+		if (k->uverbs->evq[i])
+			evq_room(k, k->uverbs->evq[i]);
 	}
 }

@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "softhca/kernel/kern.h"
 #include "context.h"
 #include "handle.h"
 #include "objects.h"
+#include "uverbs.h"
 
 #define FIRST_SIZE 64
 
 static struct handles *space(const struct kctx *ctx, enum uobj_type type)
 {
-	return &ctx->k->hosts[ctx->host].handles[type];
+	return &ctx->k->uverbs->hosts[ctx->host].handles[type];
 }
 
 /*

@@ -106,6 +106,7 @@ struct kqp {
 };
 struct kmcast {
 	uint8_t gid[16];
+	uint16_t mlid;
 	struct kmcast *next;
 };
 struct kqp_handle {

@@ -15,6 +15,7 @@
 #include "softhca/device/memory/mr.h"
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/process.h"
+#include "softhca/kernel/window.h"
 #include "command.h"
 #include "context.h"
 #include "objects.h"
@@ -85,6 +86,8 @@ static struct kregion *region_new(struct call *c, uint64_t first, uint64_t len)
 	    region_changed(k, p, SH_CHANGED_GONE, first, len, false) < 0)
 		return NULL;
 	shm = pool_get(&k->shared, len / K_PAGE);
+	if (!shm && pages_reclaim(k))
+		shm = pool_get(&k->shared, len / K_PAGE);
 	if (!shm)
 		return NULL;
 	r = region_add(p, first, len, shm);
@@ -134,7 +137,8 @@ void region_leave(struct kmr *mr)
 	mr->region = NULL;
 }
 
-void region_offer(struct call *c, struct kregion *r)
+/* If no registration uses the region, the caller may have its pages as its own again. */
+static void offer(struct call *c, const struct kregion *r)
 {
 	struct sh_action *a;
 
@@ -144,6 +148,27 @@ void region_offer(struct call *c, struct kregion *r)
 	a = &c->r->action[c->r->nactions++];
 	*a = (struct sh_action){
 		.uaddr = r->uaddr, .len = r->len, .shm_off = r->shm, .kind = SH_ACTION_GIVE_BACK};
+}
+
+static struct kregion *leftmost(struct kproc *p, uint64_t uaddr, uint64_t len)
+{
+	struct kregion *r = overlapping(p, uaddr, len), *left;
+
+	/* To the search all that overlap are equal. */
+	while (r && r->uaddr > uaddr && (left = overlapping(p, uaddr, r->uaddr - uaddr)))
+		r = left;
+	return r;
+}
+
+void region_offer(struct call *c, uint64_t uaddr, uint64_t len)
+{
+	uint64_t end = uaddr + len;
+	const struct kregion *r;
+
+	while (uaddr < end && (r = leftmost(c->proc, uaddr, end - uaddr))) {
+		offer(c, r);
+		uaddr = r->uaddr + r->len;
+	}
 }
 
 /* ---- the pages change ---- */
@@ -253,12 +278,7 @@ int region_changed(struct kernel *k, struct kproc *p, uint32_t what, uint64_t ua
 
 	if (!len || end <= first)
 		return -EINVAL;
-	while (at < end && (r = overlapping(p, at, end - at))) {
-		/* Finds the leftmost of those that overlap: to the search they are all equal. */
-		struct kregion *left;
-
-		while (r->uaddr > at && (left = overlapping(p, at, r->uaddr - at)))
-			r = left;
+	while (at < end && (r = leftmost(p, at, end - at))) {
 		if (r->mrs) {
 			used = true;
 			k->count.regions_revoked++;

@@ -25,8 +25,11 @@ struct kregion { /* whole pages of one process */
 /* A new one: shares its pages if that is possible. */
 void region_join(struct call *c, struct kmr *mr);
 void region_leave(struct kmr *mr); /* its key is not used any more */
-/* An unused one: the caller may have its pages as its own again. */
-void region_offer(struct call *c, struct kregion *r);
+/*
+ * A registration of the range has ended. The caller may have the pages of each region in it that no
+ * other registration overlaps as its own again.
+ */
+void region_offer(struct call *c, uint64_t uaddr, uint64_t len);
 /*
  * What the shim says about pages (enum sh_changed). To revoke: -EINPROGRESS while a thread may be
  * using them, -EBUSY if it has been for too long.

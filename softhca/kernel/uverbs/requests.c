@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "softhca/kernel/aside.h"
 #include "softhca/kernel/conn.h"
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/server.h"
@@ -59,32 +60,42 @@ static int do_command(struct server *s, struct conn *c, const struct sh_command 
 		      bool late)
 {
 	const struct sh_pin_result *pin = (const void *)(m + 1);
-	struct sh_command_reply r = {0};
+	struct sh_command_reply r;
 	struct call call = {
 		.k = s->k,
 		.proc = c->proc,
-		.tid = m->tid,
-		.cap_ipc_lock = m->cap_ipc_lock,
-		.memlock_limit = m->memlock_limit,
 		.r = &r,
 		.late = late,
+		.vain = c->kept_len && waits_in_vain(s->k, c->since, c->moment),
 	};
+	size_t rest;
 	int err;
 
-	if (!c->proc || (len != sizeof(*m) && len != sizeof(*m) + sizeof(*pin)))
+	if (!c->proc || len < sizeof(*m))
 		return -EPROTO;
-	if (len != sizeof(*m)) {
+	rest = len - sizeof(*m);
+	if (rest != m->here && rest != m->here + sizeof(*pin))
+		return -EPROTO;
+	if (m->here && m->here != (m->len < SH_COMMAND_MAX ? m->len : SH_COMMAND_MAX))
+		return -EPROTO;
+	call.tid = m->tid;
+	call.cap_ipc_lock = m->cap_ipc_lock;
+	call.memlock_limit = m->memlock_limit;
+	if (m->here)
+		call.here = (const char *)m + len - m->here;
+	if (rest != m->here) {
 		call.pinned = pin->done;
 		call.pin_error = pin->error > 0 ? -pin->error : 0;
 		call.share = pin->share;
 		call.have_off = pin->have_off;
 	}
 	call.ctx = ctx_get(s->k, m->ctx);
+	command_reply_clear(&r);
 	if (!call.ctx || call.ctx->host != c->host)
 		r.error = ENODEV;
 	else if (!command_run(&call, m->addr, m->len))
 		return -EINPROGRESS;
-	err = conn_reply(c, &r, sizeof(r), call.fds, r.nfds);
+	err = conn_reply(c, &r, SH_COMMAND_REPLY(r.nactions), call.fds, r.nfds);
 	while (r.nfds)
 		close(call.fds[--r.nfds]);
 	return err;
@@ -117,6 +128,12 @@ static int do_changed(struct server *s, struct conn *c, const struct sh_changed_
 		return -EPROTO;
 	return status_late(c, region_changed(s->k, c->proc, m->what, m->uaddr, m->len, late), late);
 }
+
+/* Those that may be tried again. */
+_Static_assert(sizeof(struct sh_command) + sizeof(struct sh_pin_result) <= KEPT_MAX &&
+		       sizeof(struct sh_map_failed) <= KEPT_MAX &&
+		       sizeof(struct sh_changed_msg) <= KEPT_MAX,
+	       "such a request is kept with its connection");
 
 int uverbs_serve(struct server *s, struct conn *c, const void *m, size_t len, bool late)
 {

@@ -6,11 +6,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/inotify.h>
 
 #include "softhca/device/memory/event.h"
 #include "softhca/device/memory/orphans.h"
+#include "softhca/device/memory/tables.h"
 #include "softhca/device/queues/qp.h"
-#include "softhca/kernel/kern.h"
+#include "softhca/kernel/fs.h"
 #include "softhca/kernel/process.h"
 #include "softhca/kernel/room.h"
 #include "command.h"
@@ -20,6 +22,7 @@
 #include "objects.h"
 #include "region.h"
 #include "room.h"
+#include "uverbs.h"
 
 /* ---- what the room keeps ---- */
 
@@ -52,16 +55,19 @@ static int init(struct kernel *k)
 	uint32_t hosts = k->cfg.device.hosts, hcas = hosts * k->cfg.device.hcas_per_host, i;
 	int err;
 
-	k->face = k->cfg.device.face == SH_FACE_OFED ? &face_ofed : &face_mainline;
-	k->hosts = calloc(hosts, sizeof(*k->hosts));
-	k->objects = calloc(hcas, sizeof(*k->objects));
-	k->keep = malloc(K_PIPE_SIZE);
-	if (!k->hosts || !k->objects || !k->keep)
+	k->uverbs = calloc(1, sizeof(*k->uverbs));
+	if (!k->uverbs)
 		return -ENOMEM;
-	k->keep_size = K_PIPE_SIZE;
-	err = sh_numbers_init(&k->xrc_reg, SH_MAX_XRC_REG, SH_MAX_XRC_REG - 1, 1, false);
+	k->uverbs->face = k->cfg.device.face == SH_FACE_OFED ? &face_ofed : &face_mainline;
+	k->uverbs->hosts = calloc(hosts, sizeof(*k->uverbs->hosts));
+	k->uverbs->objects = calloc(hcas, sizeof(*k->uverbs->objects));
+	k->uverbs->keep = malloc(K_PIPE_SIZE);
+	if (!k->uverbs->hosts || !k->uverbs->objects || !k->uverbs->keep)
+		return -ENOMEM;
+	k->uverbs->keep_size = K_PIPE_SIZE;
+	err = sh_numbers_init(&k->uverbs->xrc_reg, SH_MAX_XRC_REG, SH_MAX_XRC_REG - 1, 1, false);
 	for (i = 0; !err && i < hcas; i++)
-		err = make_numbers(k, &k->objects[i]);
+		err = make_numbers(k, &k->uverbs->objects[i]);
 	return err;
 }
 
@@ -69,44 +75,64 @@ static void exit_room(struct kernel *k)
 {
 	uint32_t i, t;
 
-	for (i = 0; k->objects && i < k->cfg.device.hosts * k->cfg.device.hcas_per_host; i++) {
-		sh_numbers_fini(&k->objects[i].pdn);
-		sh_numbers_fini(&k->objects[i].xrcdn);
-		sh_numbers_fini(&k->objects[i].mpt);
-		sh_numbers_fini(&k->objects[i].cqn);
-		sh_numbers_fini(&k->objects[i].srqn);
-		sh_numbers_fini(&k->objects[i].qpn);
+	if (!k->uverbs)
+		return;
+	for (i = 0; k->uverbs->objects && i < k->cfg.device.hosts * k->cfg.device.hcas_per_host;
+	     i++) {
+		sh_numbers_fini(&k->uverbs->objects[i].pdn);
+		sh_numbers_fini(&k->uverbs->objects[i].xrcdn);
+		sh_numbers_fini(&k->uverbs->objects[i].mpt);
+		sh_numbers_fini(&k->uverbs->objects[i].cqn);
+		sh_numbers_fini(&k->uverbs->objects[i].srqn);
+		sh_numbers_fini(&k->uverbs->objects[i].qpn);
 	}
-	for (i = 0; k->hosts && i < k->cfg.device.hosts; i++)
+	for (i = 0; k->uverbs->hosts && i < k->cfg.device.hosts; i++)
 		for (t = 0; t < UO_TYPES; t++)
-			handles_exit(&k->hosts[i].handles[t]);
-	free(k->hosts);
-	free(k->objects);
-	free(k->keep);
-	sh_numbers_fini(&k->xrc_reg);
+			handles_exit(&k->uverbs->hosts[i].handles[t]);
+	free(k->uverbs->hosts);
+	free(k->uverbs->objects);
+	free(k->uverbs->keep);
+	sh_numbers_fini(&k->uverbs->xrc_reg);
+	free(k->uverbs);
+	k->uverbs = NULL;
+}
+
+static int make_files(struct kernel *k, uint32_t host)
+{
+	char path[128];
+	int err;
+
+	snprintf(path, sizeof(path), "host%u/sys/class/infiniband_verbs", host);
+	err = dir_make(k->dir_fd, path);
+	if (err)
+		return err;
+	snprintf(path, sizeof(path), "host%u/sys/class/infiniband_verbs/abi_version", host);
+	return file_write(k->dir_fd, path, "6\n");
 }
 
 static void end(struct kernel *k)
 {
 	uint32_t i;
 
+	if (!k->uverbs)
+		return;
 	for (i = 1; i < SH_MAX_CTX; i++)
-		if (k->ctx[i])
-			ctx_gone(k->ctx[i]);
+		if (k->uverbs->ctx[i])
+			ctx_gone(k->uverbs->ctx[i]);
 	for (i = 1; i < SH_MAX_CTX; i++)
-		if (k->ctx[i])
-			ctx_release(k->ctx[i]);
+		if (k->uverbs->ctx[i])
+			ctx_release(k->uverbs->ctx[i]);
 }
 
 /* ---- files and event queues ---- */
 
-static void closed(struct kernel *k, enum room_dir dir, const char *name)
+static void closed(struct kernel *k, unsigned int dir, const char *name)
 {
 	unsigned int index, generation;
 	struct kctx *ctx;
 	char kind;
 
-	if (dir == ROOM_EVENTS) {
+	if (dir == UVERBS_EVENTS) {
 		if (sscanf(name, "%u.%u", &index, &generation) == 2)
 			evq_client_closed(k, index, generation);
 		return;
@@ -119,13 +145,26 @@ static void closed(struct kernel *k, enum room_dir dir, const char *name)
 	if (kind == 'c')
 		ctx_release(ctx);
 	else if (kind == 'l')
-		ctx_gone(ctx);
+		ctx_life_closed(ctx);
 }
 
-static void writable(struct kernel *k, uint32_t evq)
+/* An event queue's pipe has room. */
+static void ready(struct kernel *k, uint32_t evq)
 {
-	if (evq < SH_MAX_EVQ && k->evq[evq])
-		evq_room(k, k->evq[evq]);
+	if (evq < SH_MAX_EVQ && k->uverbs->evq[evq])
+		evq_room(k, k->uverbs->evq[evq]);
+}
+
+static bool unfinished(const struct kernel *k)
+{
+	return k->uverbs->releasing || k->uverbs->loud || k->uverbs->spill_again;
+}
+
+static void retry(struct kernel *k)
+{
+	ctx_retry(k);
+	if (k->uverbs->spill_again)
+		evq_spill(k);
 }
 
 /* ---- processes ---- */
@@ -135,8 +174,9 @@ static void detached(struct kernel *k, struct kproc *p)
 	uint32_t i;
 
 	for (i = 1; i < SH_MAX_CTX; i++)
-		if (k->ctx[i] && k->ctx[i]->proc == p && k->ctx[i]->state == KC_OPENING)
-			ctx_release(k->ctx[i]);
+		if (k->uverbs->ctx[i] && k->uverbs->ctx[i]->proc == p &&
+		    k->uverbs->ctx[i]->state == KC_OPENING)
+			ctx_release(k->uverbs->ctx[i]);
 }
 
 static void dead(struct kernel *k, struct kproc *p)
@@ -144,8 +184,8 @@ static void dead(struct kernel *k, struct kproc *p)
 	uint32_t i;
 
 	for (i = 1; i < SH_MAX_CTX; i++)
-		if (k->ctx[i] && k->ctx[i]->proc == p)
-			ctx_gone(k->ctx[i]);
+		if (k->uverbs->ctx[i] && k->uverbs->ctx[i]->proc == p)
+			ctx_gone(k->uverbs->ctx[i]);
 	regions_orphan(k, p);
 }
 
@@ -153,7 +193,7 @@ static void orphans_of_hca(struct kernel *k, uint32_t hca)
 {
 	struct kqp *qp, *tmp;
 
-	HASH_ITER(hh, k->objects[hca].qps, qp, tmp)
+	HASH_ITER(hh, k->uverbs->objects[hca].qps, qp, tmp)
 	sh_orphans_of_qp(&k->dev, hca, qp->qpn);
 }
 
@@ -170,10 +210,10 @@ static void queues_of(struct kernel *k, const struct kctx *ctx)
 static void orphans(struct kernel *k)
 {
 	for (uint32_t i = 1; i < SH_MAX_CTX; i++)
-		if (k->ctx[i])
-			queues_of(k, k->ctx[i]);
+		if (k->uverbs->ctx[i])
+			queues_of(k, k->uverbs->ctx[i]);
 	for (uint32_t i = 1; i < SH_MAX_EVQ; i++)
-		if (k->evq[i])
+		if (k->uverbs->evq[i])
 			sh_orphans_of_evq(&k->dev, i);
 }
 
@@ -207,7 +247,7 @@ static int silence(struct kernel *k, uint32_t hca)
 	struct kqp *qp, *tmp;
 	int err = 0;
 
-	HASH_ITER(hh, k->objects[hca].qps, qp, tmp)
+	HASH_ITER(hh, k->uverbs->objects[hca].qps, qp, tmp)
 	if (sh_qp_silence(&k->dev, hca, qp->qpn) == -EINPROGRESS)
 		err = -EINPROGRESS;
 	return err;
@@ -215,7 +255,8 @@ static int silence(struct kernel *k, uint32_t hca)
 
 static bool next_qp(struct kernel *k, uint32_t hca, const void **at, uint32_t *qpn)
 {
-	const struct kqp *qp = *at ? ((const struct kqp *)*at)->hh.next : k->objects[hca].qps;
+	const struct kqp *qp =
+		*at ? ((const struct kqp *)*at)->hh.next : k->uverbs->objects[hca].qps;
 
 	if (!qp)
 		return false;
@@ -224,22 +265,60 @@ static bool next_qp(struct kernel *k, uint32_t hca, const void **at, uint32_t *q
 	return true;
 }
 
+/* What a program's QP is attached to, as long as it has a port. */
+static void groups_of(const struct kctx *ctx,
+		      void (*fn)(void *arg, uint16_t mlid, uint32_t hca, uint32_t port), void *arg)
+{
+	struct uobj *u;
+
+	DL_FOREACH(ctx->objs[UO_QP], u)
+	{
+		const struct kqp_handle *h = (const struct kqp_handle *)u;
+		const struct sh_qp *qp =
+			h->mcast ? sh_qp_get(&ctx->k->dev, ctx->hca, h->qp->qpn) : NULL;
+		uint32_t port = qp ? qp->port : 0;
+
+		for (const struct kmcast *m = h->mcast;
+		     m && port >= 1 && port <= ctx->k->cfg.device.ports; m = m->next)
+			fn(arg, m->mlid, ctx->hca, port);
+	}
+}
+
+static void group_ports(struct kernel *k,
+			void (*fn)(void *arg, uint16_t mlid, uint32_t hca, uint32_t port),
+			void *arg)
+{
+	for (uint32_t i = 1; i < SH_MAX_CTX; i++) {
+		const struct kctx *ctx = ctx_get(k, i);
+
+		if (ctx)
+			groups_of(ctx, fn, arg);
+	}
+}
+
 const struct room uverbs_room = {
+	.dirs = {[UVERBS_FILES] = {"files", IN_CLOSE_WRITE},
+		 [UVERBS_EVENTS] = {"events", IN_CLOSE_NOWRITE}},
 	.init = init,
 	.exit = exit_room,
+	.files = make_files,
 	.end = end,
 	.serve = uverbs_serve,
 	.closed = closed,
-	.writable = writable,
+	.ready = ready,
 	.spill = evq_spill,
-	.retry = ctx_retry,
+	.unfinished = unfinished,
+	.retry = retry,
+	.tick = ctx_tick,
 	.detached = detached,
 	.dead = dead,
 	.orphans_of_hca = orphans_of_hca,
 	.orphans = orphans,
 	.port_event = port_event,
+	.group_ports = group_ports,
 	.silence = silence,
 	.next_qp = next_qp,
+	.show_daemon = uverbs_show_daemon,
 	.show_hca = uverbs_show_hca,
 	.show_counters = uverbs_show_counters,
 };

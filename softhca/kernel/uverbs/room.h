@@ -16,7 +16,10 @@ struct server;
 
 extern const struct room uverbs_room;
 
+enum uverbs_dir { UVERBS_FILES, UVERBS_EVENTS }; /* as in its dirs */
+
 /* show.c */
+void uverbs_show_daemon(struct kernel *k, struct out *o);
 void uverbs_show_hca(struct kernel *k, uint32_t hca, struct out *o);
 void uverbs_show_counters(struct kernel *k, uint32_t hca, struct out *o);
 

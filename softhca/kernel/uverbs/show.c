@@ -5,13 +5,13 @@
 #include "softhca/device/queues/cq.h"
 #include "softhca/device/queues/qp.h"
 #include "softhca/device/queues/srq.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/kernel/out.h"
 #include "softhca/kernel/process.h"
 #include "context.h"
 #include "evq.h"
 #include "objects.h"
 #include "room.h"
+#include "uverbs.h"
 
 static const char *type_name(uint32_t type)
 {
@@ -69,6 +69,9 @@ static void show_qp_state(const struct sh_qp_info *info, struct out *o)
 	out_int(o, "rnr_retries_left", info->rnr_left);
 	out_int(o, "messages_sent", info->messages_sent);
 	out_int(o, "messages_received", info->messages_received);
+	out_int(o, "xmit_data", info->xmit_data);
+	out_int(o, "rcv_data", info->rcv_data);
+	out_int(o, "retries", info->retries);
 }
 
 static void show_qps(struct kernel *k, uint32_t hca, struct out *o)
@@ -77,7 +80,7 @@ static void show_qps(struct kernel *k, uint32_t hca, struct out *o)
 	struct kqp *qp, *tmp;
 
 	out_begin_array(o, "qps");
-	HASH_ITER(hh, k->objects[hca].qps, qp, tmp)
+	HASH_ITER(hh, k->uverbs->objects[hca].qps, qp, tmp)
 	{
 		out_begin_object(o, NULL);
 		out_int(o, "qpn", qp->qpn);
@@ -185,9 +188,9 @@ static void show_type(struct kernel *k, uint32_t hca, enum uobj_type type, const
 
 	out_begin_array(o, name);
 	for (i = 1; i < SH_MAX_CTX; i++) {
-		if (!k->ctx[i] || k->ctx[i]->hca != hca)
+		if (!k->uverbs->ctx[i] || k->uverbs->ctx[i]->hca != hca)
 			continue;
-		DL_FOREACH(k->ctx[i]->objs[type], u)
+		DL_FOREACH(k->uverbs->ctx[i]->objs[type], u)
 		{
 			out_begin_object(o, NULL);
 			if (type == UO_PD)
@@ -210,7 +213,7 @@ static void show_xrcds(struct kernel *k, uint32_t hca, struct out *o)
 	const struct kqp *qp;
 
 	out_begin_array(o, "xrc_domains");
-	DL_FOREACH(k->objects[hca].xrcds, d)
+	DL_FOREACH(k->uverbs->objects[hca].xrcds, d)
 	{
 		out_begin_object(o, NULL);
 		out_int(o, "xrcd", d->xrcdn);
@@ -244,7 +247,7 @@ static void show_contexts(struct kernel *k, uint32_t hca, struct out *o)
 
 	out_begin_array(o, "contexts");
 	for (i = 1; i < SH_MAX_CTX; i++) {
-		const struct kctx *ctx = k->ctx[i];
+		const struct kctx *ctx = k->uverbs->ctx[i];
 
 		if (!ctx || ctx->hca != hca)
 			continue;
@@ -278,6 +281,11 @@ static void show_contexts(struct kernel *k, uint32_t hca, struct out *o)
 	out_end_array(o);
 }
 
+void uverbs_show_daemon(struct kernel *k, struct out *o)
+{
+	out_int(o, "contexts_releasing", k->uverbs->releasing);
+}
+
 void uverbs_show_hca(struct kernel *k, uint32_t hca, struct out *o)
 {
 	show_contexts(k, hca, o);
@@ -291,7 +299,7 @@ void uverbs_show_hca(struct kernel *k, uint32_t hca, struct out *o)
 
 void uverbs_show_counters(struct kernel *k, uint32_t hca, struct out *o)
 {
-	const uint64_t *left = k->objects[hca].left;
+	const uint64_t *left = k->uverbs->objects[hca].left;
 
 	out_int(o, "left_pds", left[UO_PD]);
 	out_int(o, "left_mrs", left[UO_MR]);

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 
 #include "softhca/device/queues/qp.h"
-#include "softhca/kernel/kern.h"
 #include "commands.h"
 #include "context.h"
+#include "uverbs.h"
 #include "xrc.h"
 
 static struct sh_xrc_reg *entry(struct kernel *k, uint32_t index)
@@ -27,17 +27,17 @@ static struct sh_xrc_reg *entry(struct kernel *k, uint32_t index)
  */
 static int entry_get(struct kernel *k, uint32_t *index)
 {
-	int err = num_get(&k->xrc_reg, index);
+	int err = num_get(&k->uverbs->xrc_reg, index);
 
-	while (err == 0 && *index >= k->xrc_reg_backed) {
+	while (err == 0 && *index >= k->uverbs->xrc_reg_backed) {
 		err = sh_reserve(k->memfd,
-				 SH_XRC_REG_OFF +
-					 (uint64_t)k->xrc_reg_backed * sizeof(struct sh_xrc_reg),
+				 SH_XRC_REG_OFF + (uint64_t)k->uverbs->xrc_reg_backed *
+							  sizeof(struct sh_xrc_reg),
 				 BACK_AT_ONCE * sizeof(struct sh_xrc_reg));
 		if (err < 0)
-			num_put(&k->xrc_reg, *index);
+			num_put(&k->uverbs->xrc_reg, *index);
 		else
-			k->xrc_reg_backed += BACK_AT_ONCE;
+			k->uverbs->xrc_reg_backed += BACK_AT_ONCE;
 	}
 	return err;
 }
@@ -72,7 +72,7 @@ int xrc_rcv_reg_add(struct kernel *k, struct kqp *qp, struct kctx *ctx, struct k
 	};
 	err = sh_qp_set_xrc_regs(&k->dev, qp->hca, qp->qpn, reg->index);
 	if (err < 0) {
-		num_put(&k->xrc_reg, reg->index);
+		num_put(&k->uverbs->xrc_reg, reg->index);
 		free(reg);
 		return err;
 	}
@@ -104,7 +104,7 @@ int xrc_rcv_reg_del(struct kernel *k, struct kxrc_reg *reg, bool late, uint32_t 
 	if (!last)
 		DL_DELETE(qp->regs, reg);
 	DL_DELETE2(reg->xh->regs, reg, xprev, xnext);
-	num_put(&k->xrc_reg, reg->index);
+	num_put(&k->uverbs->xrc_reg, reg->index);
 	free(reg);
 	return 0;
 }

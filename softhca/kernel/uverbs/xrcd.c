@@ -11,15 +11,15 @@
 #include <unistd.h>
 
 #include "libmlx4/src/mlx4-abi.h"
-#include "softhca/kernel/kern.h"
 #include "softhca/kernel/user.h"
 #include "commands.h"
 #include "context.h"
+#include "uverbs.h"
 #include "xrc.h"
 
 static void domain_free(struct kernel *k, struct kxrcd *d)
 {
-	struct hca_objects *hca = &k->objects[d->hca];
+	struct hca_objects *hca = &k->uverbs->objects[d->hca];
 
 	num_put(&hca->xrcdn, d->xrcdn);
 	num_put(&hca->pdn, d->pdn);
@@ -45,7 +45,7 @@ void xrcd_put_user(struct kernel *k, struct kxrcd *d)
 static int domain_new(struct kernel *k, uint32_t index, int fd, const struct stat *st,
 		      struct kxrcd **out)
 {
-	struct hca_objects *hca = &k->objects[index];
+	struct hca_objects *hca = &k->uverbs->objects[index];
 	struct kxrcd *d = calloc(1, sizeof(*d));
 	int err = -ENOMEM;
 
@@ -81,7 +81,7 @@ static struct kxrcd *domain_find(struct kernel *k, uint32_t hca, const struct st
 {
 	struct kxrcd *d;
 
-	DL_FOREACH(k->objects[hca].xrcds, d)
+	DL_FOREACH(k->uverbs->objects[hca].xrcds, d)
 	if (d->fd >= 0 && d->key.dev == st->st_dev && d->key.ino == st->st_ino)
 		return d;
 	return NULL;
@@ -212,7 +212,7 @@ int cmd_close_xrcd(struct call *c)
 	struct kxrcd_handle *xh = uobj_get(c->ctx, UO_XRCD, cmd->handle);
 
 	if (!xh)
-		return c->k->face->no_object;
+		return c->k->uverbs->face->no_object;
 	if (xh->srqs)
 		return -EBUSY;
 	return close_domain(c, xh);

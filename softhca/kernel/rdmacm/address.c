@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What addresses mean. IP addresses of the blocks in softhca/host/address.h name host, HCA and port;
+ * the machine's own name the first active port of the host that asks; GIDs name themselves.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <string.h>
+
+#include "softhca/host/address.h"
+#include "softhca/kernel/kern.h"
+#include "address.h"
+
+static bool in_block(const union cm_sockaddr *a, unsigned int *host, unsigned int *n)
+{
+	if (a->family == AF_INET)
+		return sh_address_host(a->in.sin_addr, host, n);
+	return a->family == AF_INET6 && sh_address6_host(&a->in6.sin6_addr, host, n);
+}
+
+bool cm_addr_zero(const union cm_sockaddr *a)
+{
+	static const uint8_t zero[16];
+
+	switch (a->family) {
+	case AF_INET:
+		return a->in.sin_addr.s_addr == 0;
+	case AF_INET6:
+		return !memcmp(&a->in6.sin6_addr, zero, 16);
+	case CM_AF_IB:
+		return !memcmp(a->ib.gid, zero, 16);
+	}
+	return true;
+}
+
+bool cm_addr_any(const union cm_sockaddr *a)
+{
+	static const uint8_t loopback[16] = {[15] = 1};
+	unsigned int host, n;
+
+	if (cm_addr_zero(a))
+		return true;
+	if (a->family == AF_INET)
+		return ntohl(a->in.sin_addr.s_addr) >> 24 == 127 && !in_block(a, &host, &n);
+	return !memcmp(a->family == AF_INET6 ? (const uint8_t *)&a->in6.sin6_addr : a->ib.gid,
+		       loopback, 16);
+}
+
+bool cm_addr_group(const union cm_sockaddr *a)
+{
+	switch (a->family) {
+	case AF_INET:
+		return IN_MULTICAST(ntohl(a->in.sin_addr.s_addr));
+	case AF_INET6:
+		return a->in6.sin6_addr.s6_addr[0] == 0xff;
+	}
+	return a->ib.gid[0] == 0xff;
+}
+
+uint32_t cm_addr_size(uint16_t family)
+{
+	return family == AF_INET    ? sizeof(struct sockaddr_in)
+	       : family == AF_INET6 ? sizeof(struct sockaddr_in6)
+	       : family == CM_AF_IB ? sizeof(struct cm_sockaddr_ib)
+				    : 0;
+}
+
+bool cm_addr_same(const union cm_sockaddr *a, const union cm_sockaddr *b)
+{
+	if (a->family != b->family)
+		return false;
+	if (a->family == AF_INET)
+		return a->in.sin_addr.s_addr == b->in.sin_addr.s_addr;
+	if (a->family == AF_INET6)
+		return !memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr, 16);
+	return !memcmp(a->ib.gid, b->ib.gid, 16);
+}
+
+uint16_t cm_addr_port(const union cm_sockaddr *a)
+{
+	if (a->family == CM_AF_IB)
+		return (uint16_t)(be64toh(a->ib.sid) & be64toh(a->ib.sid_mask));
+	return ntohs(a->family == AF_INET ? a->in.sin_port : a->in6.sin6_port);
+}
+
+void cm_addr_set_port(union cm_sockaddr *a, uint16_t service, uint16_t port)
+{
+	if (a->family == AF_INET)
+		a->in.sin_port = htons(port);
+	else if (a->family == AF_INET6)
+		a->in6.sin6_port = htons(port);
+	if (a->family != CM_AF_IB)
+		return;
+	a->ib.sid = htobe64((uint64_t)service << 16 | port);
+	a->ib.sid_mask = UINT64_MAX;
+}
+
+uint16_t cm_addr_service(const union cm_sockaddr *a)
+{
+	uint64_t sid = be64toh(a->ib.sid) & be64toh(a->ib.sid_mask);
+
+	return sid >> 32 ? 0 : (uint16_t)(sid >> 16);
+}
+
+void cm_addr_loopback(union cm_sockaddr *a, uint16_t family, uint16_t port)
+{
+	memset(a, 0, sizeof(*a));
+	a->family = family;
+	if (family == AF_INET)
+		a->in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	else if (family == AF_INET6)
+		a->in6.sin6_addr = in6addr_loopback;
+	cm_addr_set_port(a, 0, port);
+}
+
+bool cm_port_active(struct kernel *k, uint32_t hca, uint32_t port)
+{
+	return !k->hcas[hca].fatal && sh_hca(&k->dev, hca)->port[port - 1].state == 4;
+}
+
+bool cm_port_first(struct kernel *k, uint32_t host, uint32_t *hca, uint32_t *port)
+{
+	uint32_t n = k->cfg.device.hcas_per_host;
+
+	for (uint32_t i = host * n; i < (host + 1) * n; i++)
+		for (uint32_t p = 1; p <= k->cfg.device.ports; p++)
+			if (cm_port_active(k, i, p)) {
+				*hca = i;
+				*port = p;
+				return true;
+			}
+	return false;
+}
+
+bool cm_port_by_gid(struct kernel *k, const uint8_t gid[16], uint32_t *hca, uint32_t *port)
+{
+	for (uint32_t i = 0; i < k->dev.hcas; i++)
+		for (uint32_t p = 1; p <= k->cfg.device.ports; p++)
+			if (!memcmp(sh_hca(&k->dev, i)->port[p - 1].gid[0], gid, 16)) {
+				*hca = i;
+				*port = p;
+				return true;
+			}
+	return false;
+}
+
+/* Is it an address of an interface of the machine? */
+static bool of_machine(const union cm_sockaddr *a)
+{
+	struct ifaddrs *list, *i;
+	union cm_sockaddr b;
+	bool found = false;
+
+	if (getifaddrs(&list) < 0)
+		return false;
+	for (i = list; i && !found; i = i->ifa_next) {
+		if (!i->ifa_addr || i->ifa_addr->sa_family != a->family)
+			continue;
+		memset(&b, 0, sizeof(b));
+		memcpy(&b, i->ifa_addr, cm_addr_size(a->family));
+		found = cm_addr_same(a, &b);
+	}
+	freeifaddrs(list);
+	return found;
+}
+
+int cm_addr_find(struct kernel *k, uint32_t host, const union cm_sockaddr *a, uint32_t *hca,
+		 uint32_t *port)
+{
+	uint32_t ports = k->cfg.device.ports, per_host = k->cfg.device.hcas_per_host;
+	unsigned int where, n;
+
+	if (a->family == CM_AF_IB)
+		return cm_port_by_gid(k, a->ib.gid, hca, port) ? 0 : -ENODEV;
+	if (in_block(a, &where, &n)) {
+		if (where >= k->cfg.device.hosts || n > per_host * ports)
+			return -ETIMEDOUT;
+		*hca = where * per_host + (n - 1) / ports;
+		*port = (n - 1) % ports + 1;
+		return k->hcas[*hca].fatal ? -ETIMEDOUT : 0;
+	}
+	return of_machine(a) && cm_port_first(k, host, hca, port) ? 0 : -ENODEV;
+}
+
+int cm_addr_own(struct kernel *k, uint32_t host, const union cm_sockaddr *a, uint32_t *hca,
+		uint32_t *port)
+{
+	int err = cm_addr_find(k, host, a, hca, port);
+
+	if (!err && k->hcas[*hca].host == host)
+		return 0;
+	return a->family == CM_AF_IB ? -ENODEV : -EADDRNOTAVAIL;
+}
+
+void cm_addr_of(struct kernel *k, uint16_t family, uint32_t hca, uint32_t port,
+		union cm_sockaddr *a)
+{
+	const struct sh_port *p = &sh_hca(&k->dev, hca)->port[port - 1];
+	unsigned int n = k->hcas[hca].unit * k->cfg.device.ports + port;
+
+	memset(a, 0, sizeof(*a));
+	a->family = family;
+	if (family == AF_INET)
+		a->in.sin_addr = sh_host_address(k->hcas[hca].host, n);
+	else if (family == AF_INET6)
+		a->in6.sin6_addr = sh_host_address6(k->hcas[hca].host, n);
+	else
+		memcpy(a->ib.gid, p->gid[0], 16);
+}

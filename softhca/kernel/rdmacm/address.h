@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What addresses mean: which host, HCA and port.
+ */
+#ifndef SOFTHCA_KERNEL_RDMACM_ADDRESS_H
+#define SOFTHCA_KERNEL_RDMACM_ADDRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "rdmacm-abi.h"
+
+struct kernel;
+
+/* Is it wildcard or loopback? These name no port. Addresses of hosts are not among them. */
+bool cm_addr_any(const union cm_sockaddr *a);
+bool cm_addr_zero(const union cm_sockaddr *a);				   /* wildcard */
+bool cm_addr_group(const union cm_sockaddr *a);				   /* multicast */
+uint32_t cm_addr_size(uint16_t family);					   /* 0: unknown */
+bool cm_addr_same(const union cm_sockaddr *a, const union cm_sockaddr *b); /* without ports */
+uint16_t cm_addr_port(const union cm_sockaddr *a);			   /* host order */
+/* service: the port space, which an AF_IB address has in it. */
+void cm_addr_set_port(union cm_sockaddr *a, uint16_t service, uint16_t port);
+/* The port space that an AF_IB address names, or 0. */
+uint16_t cm_addr_service(const union cm_sockaddr *a);
+/* Loopback of that family, with that port. */
+void cm_addr_loopback(union cm_sockaddr *a, uint16_t family, uint16_t port);
+
+/*
+ * Finds the port of the host that has the address, which is not of the class "any". hca counts over
+ * all hosts. 0; -EADDRNOTAVAIL: the address is another host's, or no port has it; -ENODEV: it is a
+ * GID, and no port of the host has it.
+ */
+int cm_addr_own(struct kernel *k, uint32_t host, const union cm_sockaddr *a, uint32_t *hca,
+		uint32_t *port);
+/*
+ * The same among the ports of all hosts. -ETIMEDOUT: the address is of the block, and no port has
+ * it; -ENODEV: it is not of this instance.
+ */
+int cm_addr_find(struct kernel *k, uint32_t host, const union cm_sockaddr *a, uint32_t *hca,
+		 uint32_t *port);
+/* The address that a port has. */
+void cm_addr_of(struct kernel *k, uint16_t family, uint32_t hca, uint32_t port,
+		union cm_sockaddr *a);
+
+/* The first active port of a host. */
+bool cm_port_first(struct kernel *k, uint32_t host, uint32_t *hca, uint32_t *port);
+bool cm_port_active(struct kernel *k, uint32_t hca, uint32_t port);
+bool cm_port_by_gid(struct kernel *k, const uint8_t gid[16], uint32_t *hca, uint32_t *port);
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Faults of CM messages: which of them are lost. They never leave the daemon, so the rules of
+ * packets (softhca/device/transport/fault.h) do not concern them.
+ */
+#ifndef SOFTHCA_KERNEL_RDMACM_FAULT_H
+#define SOFTHCA_KERNEL_RDMACM_FAULT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "softhca/device/memory/layout.h"
+
+struct kernel;
+struct out;
+struct sh_fault_msg;
+struct sh_status;
+
+#define CM_FAULTS 16
+
+struct cm_faults {
+	struct sh_fault_rule rule[CM_FAULTS]; /* delay_ns is not used */
+};
+
+/* Operations of the room (softhca/kernel/room.h). */
+bool cm_fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st);
+void cm_fault_show(struct kernel *k, struct out *o);
+
+/* Is a message from one host to another lost? Each rule makes its choice. */
+bool cm_fault_hits(struct kernel *k, uint32_t from, uint32_t to);
+
+#endif

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The groups of the subnet.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "softhca/kernel/lists.h"
+#include "softhca/kernel/room.h"
+#include "group.h"
+#include "rdmacm.h"
+
+#define FIRST_MLID 0xc000u
+#define LAST_MLID  0xfffeu
+#define SCOPE	   2 /* of the broadcast group */
+
+static uint16_t free_mlid(const struct rdmacm *r)
+{
+	const struct cm_group *g;
+	uint32_t mlid;
+
+	for (mlid = FIRST_MLID; mlid <= LAST_MLID; mlid++) {
+		DL_FOREACH(r->groups, g)
+		if (g->mlid == mlid)
+			break;
+		if (!g)
+			return (uint16_t)mlid;
+	}
+	return 0;
+}
+
+struct cm_group *cm_group_find(struct rdmacm *r, const uint8_t mgid[16])
+{
+	struct cm_group *g;
+
+	DL_FOREACH(r->groups, g)
+	if (!memcmp(g->mgid, mgid, 16))
+		return g;
+	return NULL;
+}
+
+static void name(struct cm_group *g)
+{
+	g->mgid[0] = 0xff;
+	g->mgid[1] = 0x10 | SCOPE;
+	g->mgid[2] = 0xa0;
+	g->mgid[3] = 0x1b;
+	g->mgid[14] = (uint8_t)(g->mlid >> 8);
+	g->mgid[15] = (uint8_t)g->mlid;
+}
+
+struct cm_group *cm_group_new(struct rdmacm *r, const uint8_t mgid[16])
+{
+	static const uint8_t zero[16];
+	struct cm_group *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return NULL;
+	g->mlid = free_mlid(r);
+	if (!g->mlid) {
+		free(g);
+		return NULL;
+	}
+	memcpy(g->mgid, mgid, 16);
+	if (!memcmp(mgid, zero, 16))
+		name(g);
+	DL_APPEND(r->groups, g);
+	ROOMS(group, r->k, g->mgid, true);
+	return g;
+}
+
+struct cm_group_port *cm_group_port(struct cm_group *g, uint32_t hca, uint32_t port)
+{
+	struct cm_group_port *p;
+
+	DL_FOREACH(g->ports, p)
+	if (p->hca == hca && p->port == port)
+		return p;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->hca = hca;
+	p->port = port;
+	DL_APPEND(g->ports, p);
+	return p;
+}
+
+void cm_group_put(struct rdmacm *r, struct cm_group *g)
+{
+	struct cm_group_port *p, *tmp;
+
+	if (!g)
+		return;
+	DL_FOREACH_SAFE(g->ports, p, tmp)
+	if (!p->ids && !p->join) {
+		DL_DELETE(g->ports, p);
+		free(p);
+	}
+	if (g->ports)
+		return;
+	DL_DELETE(r->groups, g);
+	ROOMS(group, r->k, g->mgid, false);
+	free(g);
+}
+
+void cm_groups_free(struct rdmacm *r)
+{
+	struct cm_group_port *p;
+
+	while (r->groups) {
+		DL_FOREACH(r->groups->ports, p)
+		p->ids = p->join = 0;
+		cm_group_put(r, r->groups);
+	}
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The multicast groups of the subnet, and the ports that are in them: by rdma_cm, or by records of
+ * the subnet administrator. An instance is one subnet: a group has the same MGID and MLID on all
+ * hosts, from its first member to its last.
+ */
+#ifndef SOFTHCA_KERNEL_RDMACM_GROUP_H
+#define SOFTHCA_KERNEL_RDMACM_GROUP_H
+
+#include <stdint.h>
+
+struct rdmacm;
+
+struct cm_group_port {
+	uint32_t hca, port;
+	uint32_t ids; /* of rdma_cm that have joined here */
+	uint8_t join; /* JoinState of its record */
+	struct cm_group_port *prev, *next;
+};
+struct cm_group {
+	uint8_t mgid[16];
+	uint16_t mlid, pkey;
+	uint32_t qkey;
+	uint32_t route; /* SL, flow label, hop limit, as a record has them */
+	uint8_t traffic_class;
+	struct cm_group_port *ports;
+	struct cm_group *prev, *next;
+};
+
+struct cm_group *cm_group_find(struct rdmacm *r, const uint8_t mgid[16]);
+/* A zero MGID: the group gets a name by its MLID. NULL: no memory, or no MLID is left. */
+struct cm_group *cm_group_new(struct rdmacm *r, const uint8_t mgid[16]);
+/* The port's membership, or a new one that has neither ids nor a JoinState. NULL: no memory. */
+struct cm_group_port *cm_group_port(struct cm_group *g, uint32_t hca, uint32_t port);
+/* Ends memberships that have neither, and the group after the last. g may be NULL. */
+void cm_group_put(struct rdmacm *r, struct cm_group *g);
+/* The instance ends. */
+void cm_groups_free(struct rdmacm *r);
+
+#endif

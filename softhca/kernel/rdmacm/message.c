@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Messages on their way. They wait until the command that caused them has been answered, and arrive
+ * in order. A message between ports that are not both up is lost.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "softhca/kernel/kern.h"
+#include "softhca/kernel/lists.h"
+#include "address.h"
+#include "exchange.h"
+#include "id.h"
+#include "message.h"
+#include "rdmacm.h"
+#include "timer.h"
+
+struct cm_message *cm_message_new(const struct cm_id *id, enum cm_kind kind)
+{
+	struct cm_message *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	m->kind = kind;
+	m->from = id->comm;
+	m->to = id->peer;
+	m->hca = id->hca;
+	m->port = id->port;
+	memcpy(m->sgid, id->path.sgid, 16);
+	memcpy(m->dgid, id->path.dgid, 16);
+	return m;
+}
+
+struct cm_message *cm_message_answer(const struct cm_message *to, enum cm_kind kind)
+{
+	struct cm_message *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	m->kind = kind;
+	m->to = to->from;
+	m->hca = to->hca;
+	m->port = to->port;
+	memcpy(m->sgid, to->dgid, 16);
+	memcpy(m->dgid, to->sgid, 16);
+	return m;
+}
+
+void cm_message_send(struct kernel *k, struct cm_message *m)
+{
+	if (!m)
+		return;
+	DL_APPEND(k->rdmacm->messages, m);
+	k->rdmacm->count.sent++;
+	cm_timer_set(k, 1);
+}
+
+static void deliver(struct kernel *k, struct cm_message *m)
+{
+	uint32_t hca, port;
+
+	if (!cm_port_active(k, m->hca, m->port) || !cm_port_by_gid(k, m->dgid, &hca, &port) ||
+	    !cm_port_active(k, hca, port)) {
+		k->rdmacm->count.dropped++;
+		return;
+	}
+	if (cm_fault_hits(k, k->hcas[m->hca].host, k->hcas[hca].host)) {
+		k->rdmacm->count.faults++;
+		return;
+	}
+	m->hca = hca;
+	m->port = port;
+	cm_exchange_deliver(k, m);
+}
+
+void cm_messages_deliver(struct kernel *k)
+{
+	struct cm_message *m, *tmp, *all = k->rdmacm->messages;
+
+	/* Those that are sent meanwhile go later. */
+	k->rdmacm->messages = NULL;
+	DL_FOREACH_SAFE(all, m, tmp)
+	{
+		deliver(k, m);
+		free(m);
+	}
+}
+
+void cm_messages_free(struct kernel *k)
+{
+	struct cm_message *m, *tmp;
+
+	DL_FOREACH_SAFE(k->rdmacm->messages, m, tmp)
+	free(m);
+	k->rdmacm->messages = NULL;
+}

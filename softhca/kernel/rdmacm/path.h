@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Paths between ports.
+ */
+#ifndef SOFTHCA_KERNEL_RDMACM_PATH_H
+#define SOFTHCA_KERNEL_RDMACM_PATH_H
+
+#include <stdint.h>
+
+#include "rdmacm-abi.h"
+
+struct cm_id;
+struct cm_path;
+struct kernel;
+
+/* As the subnet administrator would give it. */
+void cm_path_between(struct kernel *k, uint32_t hca, uint32_t port, uint32_t to_hca,
+		     uint32_t to_port, struct cm_path *p);
+void cm_path_record(const struct cm_path *p, struct cm_path_record *out);
+void cm_path_take(struct cm_path *p, const struct cm_path_record *in);
+/* In the form of QUERY_ROUTE. */
+void cm_path_user(const struct cm_path *p, struct cm_user_path *out);
+void cm_path_av(const struct cm_id *id, struct cm_ah_attr *av);
+uint8_t cm_path_timeout(const struct cm_id *id); /* of a QP */
+
+#endif

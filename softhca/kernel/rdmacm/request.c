@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * A request arrives: which id listens for it, and the new id that it brings.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "softhca/host/process.h"
+#include "softhca/kernel/kern.h"
+#include "address.h"
+#include "channel.h"
+#include "exchange.h"
+#include "id.h"
+#include "message.h"
+#include "path.h"
+#include "port.h"
+#include "rdmacm.h"
+
+#define NO_SERVICE 8
+#define REFUSED	   28
+#define PATIENCE   16 /* answers' time that the sender waits, once its request has arrived */
+
+static bool wants(const struct cm_id *l, const struct cm_message *m)
+{
+	if (cm_addr_any(&l->src))
+		return !l->afonly || l->src.family == m->dst.family;
+	return cm_addr_same(&l->src, &m->dst) && l->src.family == m->dst.family;
+}
+
+static bool type_fits(const struct cm_id *l, const struct cm_message *m)
+{
+	if (m->qp_type == CM_QPT_XRC_INI)
+		return l->qp_type == CM_QPT_XRC_TGT;
+	return l->qp_type == m->qp_type;
+}
+
+/* NULL with the status that the sender gets. */
+static struct cm_id *listener(struct kernel *k, const struct cm_message *m, int *status)
+{
+	struct cm_host *h = &k->rdmacm->hosts[k->hcas[m->hca].host];
+	int space = cm_space_of(m->ps);
+	struct cm_port *p;
+	struct cm_id *l, *best = NULL;
+
+	*status = NO_SERVICE;
+	p = space < 0 ? NULL : cm_port_find(h, space, cm_addr_port(&m->dst));
+	if (!p)
+		return NULL;
+	DL_FOREACH2(p->ids, l, pnext)
+	{
+		if (l->state != CM_LISTENING)
+			continue;
+		/* A kernel listens on the device, and compares addresses afterwards. */
+		if (l->device && l->hca != m->hca)
+			continue;
+		*status = REFUSED;
+		if (wants(l, m) && type_fits(l, m) && (!best || !cm_addr_any(&l->src)))
+			best = l;
+	}
+	return best;
+}
+
+static void take_addresses(struct cm_id *id, const struct cm_id *l, const struct cm_message *m)
+{
+	id->src = m->dst;
+	id->dst = m->src;
+	id->device = true;
+	id->hca = m->hca;
+	id->port = m->port;
+	id->ps = l->ps;
+	id->service = l->service;
+	id->qp_type = l->qp_type;
+}
+
+static void fill_rc(struct cm_event *e, const struct cm_id *id, const struct cm_message *m)
+{
+	size_t len = id->src.family == CM_AF_IB ? CM_REQ_DATA : CM_REQ_DATA - CM_IP_HEADER;
+	struct cm_conn_param *p = &e->resp.param.conn;
+
+	memcpy(p->data, m->param.data, len);
+	p->len = (uint8_t)len;
+	p->qp_num = m->param.qp_num;
+	p->srq = m->param.srq;
+	p->responder_resources = id->responder_resources;
+	p->initiator_depth = id->initiator_depth;
+	p->flow_control = m->param.flow_control;
+	p->retry_count = id->retry;
+	p->rnr_retry_count = id->rnr;
+}
+
+static void fill_ud(struct cm_event *e, const struct cm_id *id, const struct cm_message *m)
+{
+	size_t len =
+		id->src.family == CM_AF_IB ? CM_SIDR_REQ_DATA : CM_SIDR_REQ_DATA - CM_IP_HEADER;
+
+	memcpy(e->resp.param.ud.data, m->param.data, len);
+	e->resp.param.ud.len = (uint8_t)len;
+}
+
+static struct cm_id *make(struct kernel *k, struct cm_id *l, const struct cm_message *m)
+{
+	uint32_t hca, port;
+	struct cm_id *id;
+
+	if (!cm_port_by_gid(k, m->sgid, &hca, &port) || cm_id_new(l->channel, l->host, &id) < 0)
+		return NULL;
+	take_addresses(id, l, m);
+	cm_path_between(k, m->hca, m->port, hca, port, &id->path);
+	if (m->kind == CM_M_REQ && m->mtu)
+		id->path.mtu = m->mtu;
+	id->has_path = true;
+	id->hidden = true;
+	id->state = CM_CONNECTED;
+	id->x = m->kind == CM_M_REQ ? CM_X_REQ_RECEIVED : CM_X_SIDR_RECEIVED;
+	id->peer = m->from;
+	id->peer_psn = m->psn;
+	id->peer_qpn = m->param.qp_num;
+	id->peer_ece = m->ece;
+	/* What one side can answer, the other side may ask. */
+	id->responder_resources = m->param.initiator_depth;
+	id->initiator_depth = m->param.responder_resources;
+	id->retry = m->param.retry_count;
+	id->rnr = m->param.rnr_retry_count;
+	cm_id_asked(id);
+	return id;
+}
+
+int cm_request(struct kernel *k, struct cm_message *m)
+{
+	struct cm_id *l, *id, *sender = cm_id_by_comm(k, m->from);
+	struct cm_event *e;
+	int status;
+
+	if (cm_id_asked_by(k, m->from)) /* sent again */
+		return 0;
+	l = listener(k, m, &status);
+	if (!l)
+		return status;
+	if (!l->backlog) {
+		if (sender)
+			cm_id_wait(sender, l);
+		return -1;
+	}
+	e = cm_event_new(l, CM_EV_CONNECT_REQUEST, 0);
+	id = e ? make(k, l, m) : NULL;
+	if (!id) {
+		free(e);
+		return -1;
+	}
+	if (id->x == CM_X_REQ_RECEIVED)
+		fill_rc(e, id, m);
+	else
+		fill_ud(e, id, m);
+	e->resp.id = id->number;
+	e->resp.ece = m->ece;
+	e->fresh = id;
+	l->backlog--;
+	cm_event_queue(e);
+	/* As long as the listener takes, the sender waits. */
+	if (sender && sender->x == CM_X_REQ_SENT)
+		cm_id_timer(sender, sh_now() + PATIENCE * k->rdmacm->response_ns);
+	return 0;
+}

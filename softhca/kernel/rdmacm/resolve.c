@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * From an address to a port, and to a path. Everything is known at once. The event comes after the
+ * command, or for an address that would not answer, after the timeout.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "softhca/host/process.h"
+#include "softhca/kernel/kern.h"
+#include "address.h"
+#include "channel.h"
+#include "id.h"
+#include "path.h"
+#include "port.h"
+#include "resolve.h"
+
+/* Takes the port space of an AF_IB address. False: it fits no id of this kind. */
+static bool take_service(struct cm_id *id, union cm_sockaddr *a)
+{
+	uint64_t mask = be64toh(a->ib.sid_mask), sid = be64toh(a->ib.sid) & mask;
+	uint16_t services[] = {CM_PS_IB, CM_PS_TCP, CM_PS_UDP};
+
+	for (int i = 0; i < 3; i++) {
+		if (id->ps != CM_PS_IB && id->ps != services[i])
+			continue;
+		if ((sid & ~UINT64_C(0xffff)) != ((uint64_t)services[i] << 16 & mask))
+			continue;
+		id->service = services[i];
+		cm_addr_set_port(a, services[i], (uint16_t)sid);
+		return true;
+	}
+	return false;
+}
+
+int cm_bind(struct cm_id *id, const union cm_sockaddr *a, bool privileged)
+{
+	uint32_t hca = 0, port = 0;
+	bool device = false;
+	int err;
+
+	if (id->state != CM_IDLE)
+		return -EINVAL;
+	if (!cm_addr_size(a->family) ||
+	    (a->family == CM_AF_IB && id->k->cfg.device.face == SH_FACE_OFED))
+		return -EAFNOSUPPORT;
+	if (!cm_addr_any(a)) {
+		err = cm_addr_own(id->k, id->host, a, &hca, &port);
+		if (err)
+			return err;
+		device = true;
+	}
+	id->src = *a;
+	if (!id->afonly_set)
+		id->afonly = a->family == AF_INET;
+	err = a->family == CM_AF_IB && !take_service(id, &id->src) ? -EADDRNOTAVAIL
+								   : cm_port_join(id, privileged);
+	if (err) {
+		memset(&id->src, 0, sizeof(id->src));
+		return err;
+	}
+	id->device = device;
+	id->hca = hca;
+	id->port = port;
+	id->state = CM_BOUND;
+	return 0;
+}
+
+/* The own end: what is bound, or the first active port. */
+static bool own_port(struct cm_id *id)
+{
+	if (!id->device)
+		id->device = cm_port_first(id->k, id->host, &id->hca, &id->port);
+	return id->device;
+}
+
+/* Of the source, whose port stays. */
+static void take_address(struct cm_id *id, const union cm_sockaddr *own)
+{
+	if (own->family == CM_AF_IB)
+		memcpy(id->src.ib.gid, own->ib.gid, 16);
+	else if (own->family == AF_INET)
+		id->src.in.sin_addr = own->in.sin_addr;
+	else
+		id->src.in6.sin6_addr = own->in6.sin6_addr;
+}
+
+static void resolve_any(struct cm_id *id)
+{
+	uint16_t port = cm_addr_port(&id->src);
+
+	if (!own_port(id)) {
+		id->found = -ENODEV;
+		return;
+	}
+	if (id->dst.family == CM_AF_IB) {
+		memcpy(id->dst.ib.gid, sh_hca(&id->k->dev, id->hca)->port[id->port - 1].gid[0], 16);
+		memcpy(id->src.ib.gid, id->dst.ib.gid, 16);
+	} else {
+		if (cm_addr_zero(&id->src))
+			cm_addr_loopback(&id->src, id->dst.family, port);
+		if (cm_addr_zero(&id->dst))
+			cm_addr_loopback(&id->dst, id->dst.family, cm_addr_port(&id->dst));
+	}
+	cm_path_between(id->k, id->hca, id->port, id->hca, id->port, &id->path);
+}
+
+/* The own port has the path to every group. */
+static void resolve_group(struct cm_id *id)
+{
+	union cm_sockaddr own;
+
+	if (!own_port(id)) {
+		id->found = -ENODEV;
+		return;
+	}
+	cm_path_between(id->k, id->hca, id->port, id->hca, id->port, &id->path);
+	memset(id->path.dgid, 0, sizeof(id->path.dgid));
+	cm_addr_of(id->k, id->dst.family, id->hca, id->port, &own);
+	if (cm_addr_zero(&id->src))
+		take_address(id, &own);
+}
+
+static void resolve_port(struct cm_id *id)
+{
+	uint32_t hca, port;
+	union cm_sockaddr own;
+
+	id->found = cm_addr_find(id->k, id->host, &id->dst, &hca, &port);
+	if (id->found)
+		return;
+	if (!own_port(id)) {
+		id->found = -ENODEV;
+		return;
+	}
+	cm_path_between(id->k, id->hca, id->port, hca, port, &id->path);
+	if (!cm_addr_any(&id->src))
+		return;
+	/* An address of the machine is the caller's own, too. */
+	own = id->dst;
+	if (id->dst.family == CM_AF_IB || hca != id->hca || port != id->port)
+		cm_addr_of(id->k, id->dst.family, id->hca, id->port, &own);
+	take_address(id, &own);
+}
+
+int cm_resolve(struct cm_id *id, const union cm_sockaddr *src, const union cm_sockaddr *dst,
+	       uint32_t timeout_ms, bool privileged)
+{
+	union cm_sockaddr any;
+	uint64_t wait = 0;
+	int err;
+
+	if (!cm_addr_size(dst->family) ||
+	    (dst->family == CM_AF_IB && id->k->cfg.device.face == SH_FACE_OFED))
+		return -EINVAL;
+	if (id->state == CM_IDLE) {
+		memset(&any, 0, sizeof(any));
+		any.family = dst->family;
+		if (dst->family == CM_AF_IB)
+			any.ib = (struct cm_sockaddr_ib){.family = CM_AF_IB,
+							 .sid = dst->ib.sid & ~htobe64(0xffff),
+							 .sid_mask = ~htobe64(0xffff)};
+		err = cm_bind(id, src->family ? src : &any, privileged);
+		if (err)
+			return err;
+	}
+	if (id->state != CM_BOUND)
+		return -EINVAL;
+	if (id->src.family != dst->family)
+		return -EINVAL;
+	id->dst = *dst;
+	id->found = 0;
+	if (cm_addr_any(dst))
+		resolve_any(id);
+	else if (cm_addr_group(dst))
+		resolve_group(id);
+	else
+		resolve_port(id);
+	if (id->found == -ETIMEDOUT)
+		wait = (uint64_t)timeout_ms * 1000000;
+	id->state = CM_ADDR_ASKED;
+	cm_id_timer(id, sh_now() + wait);
+	return 0;
+}
+
+int cm_resolve_route(struct cm_id *id, uint32_t timeout_ms)
+{
+	uint64_t wait;
+
+	if (id->state != CM_ADDR_RESOLVED || !timeout_ms || !id->device)
+		return -EINVAL;
+	id->found = cm_port_active(id->k, id->hca, id->port) ? 0 : -ETIMEDOUT;
+	/* The service is what the path is asked for with; all of them are on service level 0. */
+	id->path.qos_class = id->tos;
+	wait = id->found ? (uint64_t)timeout_ms * 1000000 : 0;
+	id->state = CM_ROUTE_ASKED;
+	cm_id_timer(id, sh_now() + wait);
+	return 0;
+}
+
+int cm_set_path(struct cm_id *id, const struct cm_path_data *path, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		if (path[i].flags != CM_PATH_FLAGS)
+			continue;
+		if (id->state != CM_ADDR_RESOLVED)
+			return -EINVAL;
+		cm_path_take(&id->path, &path[i].record);
+		id->found = 0;
+		id->state = CM_ROUTE_ASKED;
+		cm_id_timer(id, sh_now());
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/* Errors go back one stage, so that the program may try again. */
+void cm_resolve_due(struct cm_id *id)
+{
+	bool address = id->state == CM_ADDR_ASKED;
+	enum cm_event_type type;
+	struct cm_event *e;
+
+	if (address)
+		type = id->found ? CM_EV_ADDR_ERROR : CM_EV_ADDR_RESOLVED;
+	else
+		type = id->found ? CM_EV_ROUTE_ERROR : CM_EV_ROUTE_RESOLVED;
+	if (address)
+		id->state = id->found ? CM_BOUND : CM_ADDR_RESOLVED;
+	else
+		id->state = id->found ? CM_ADDR_RESOLVED : CM_ROUTE_RESOLVED;
+	id->has_path = id->state == CM_ROUTE_RESOLVED;
+	e = cm_event_new(id, type, id->found);
+	if (e)
+		cm_event_queue(e);
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * rdma_cm as a room of the daemon. Ids belong to open files, not to processes: the end of a process
+ * says nothing, the last close of its file does.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/inotify.h>
+
+#include "softhca/host/process.h"
+#include "softhca/kernel/fs.h"
+#include "softhca/kernel/kern.h"
+#include "softhca/kernel/room.h"
+#include "softhca/protocol.h"
+#include "channel.h"
+#include "fault.h"
+#include "group.h"
+#include "id.h"
+#include "message.h"
+#include "rdmacm.h"
+#include "room.h"
+#include "timer.h"
+
+static int init(struct kernel *k)
+{
+	k->rdmacm = calloc(1, sizeof(*k->rdmacm));
+	if (!k->rdmacm)
+		return -ENOMEM;
+	k->rdmacm->k = k;
+	k->rdmacm->timer = -1;
+	k->rdmacm->response_ns = k->cfg.cm_timeout_ns ? k->cfg.cm_timeout_ns : SH_CM_TIMEOUT_NS;
+	k->rdmacm->hosts = calloc(k->cfg.device.hosts, sizeof(*k->rdmacm->hosts));
+	return k->rdmacm->hosts ? cm_timer_init(k) : -ENOMEM;
+}
+
+static void end(struct kernel *k)
+{
+	for (uint32_t i = 0; k->rdmacm && i < k->rdmacm->channels.size; i++) {
+		struct cm_channel *ch = cm_table_get(&k->rdmacm->channels, i);
+
+		if (ch)
+			cm_channel_free(ch);
+	}
+}
+
+static void exit_room(struct kernel *k)
+{
+	struct rdmacm *r = k->rdmacm;
+
+	if (!r)
+		return;
+	cm_messages_free(k);
+	cm_timer_exit(k);
+	for (uint32_t i = 0; r->hosts && i < k->cfg.device.hosts; i++) {
+		cm_table_exit(&r->hosts[i].ids);
+		cm_table_exit(&r->hosts[i].members);
+	}
+	cm_table_exit(&r->channels);
+	cm_due_exit(&r->due_ids);
+	cm_groups_free(r);
+	free(r->hosts);
+	free(r);
+	k->rdmacm = NULL;
+}
+
+static int make_files(struct kernel *k, uint32_t host)
+{
+	char path[128];
+	int err;
+
+	snprintf(path, sizeof(path), "host%u/sys/class/misc/rdma_cm", host);
+	err = dir_make(k->dir_fd, path);
+	snprintf(path, sizeof(path), "host%u/sys/class/misc/rdma_cm/abi_version", host);
+	err = err ?: file_write(k->dir_fd, path, "4\n");
+	snprintf(path, sizeof(path), "host%u/sys/class/misc/rdma_cm/dev", host);
+	err = err ?: file_write(k->dir_fd, path, "10:%d\n", SH_CM_MINOR);
+	snprintf(path, sizeof(path), "host%u/dev/infiniband", host);
+	err = err ?: dir_make(k->dir_fd, path);
+	snprintf(path, sizeof(path), "host%u/dev/infiniband/rdma_cm", host);
+	return err ?: file_write(k->dir_fd, path, "%s", "");
+}
+
+static void closed(struct kernel *k, unsigned int dir, const char *name)
+{
+	unsigned int index, generation;
+	struct cm_channel *ch;
+
+	(void)dir;
+	if (sscanf(name, "%u.%u", &index, &generation) != 2)
+		return;
+	ch = cm_channel_get(k, index, generation);
+	if (ch)
+		cm_channel_suspect(ch);
+}
+
+static void missed(struct kernel *k)
+{
+	for (uint32_t i = 0; i < k->rdmacm->channels.size; i++) {
+		struct cm_channel *ch = cm_table_get(&k->rdmacm->channels, i);
+
+		if (ch)
+			cm_channel_suspect(ch);
+	}
+}
+
+static void tick(struct kernel *k)
+{
+	for (uint32_t i = 0; i < k->rdmacm->channels.size; i++) {
+		struct cm_channel *ch = cm_table_get(&k->rdmacm->channels, i);
+
+		if (ch && ch->suspect)
+			cm_channel_check(ch);
+	}
+}
+
+/* A thread may have ended between its sleep and its next command. */
+static void level_all(struct kernel *k)
+{
+	for (uint32_t i = 0; i < k->rdmacm->channels.size; i++) {
+		struct cm_channel *ch = cm_table_get(&k->rdmacm->channels, i);
+
+		if (ch && ch->unread)
+			cm_channel_level(ch);
+	}
+}
+
+/* The device has ended for the program. Kernels remove it, which ends what its ids had. */
+static void port_event(struct kernel *k, uint32_t hca, uint32_t port, enum port_event event)
+{
+	struct cm_id *id, *tmp;
+
+	(void)port;
+	if (event != PORT_DEVICE_FATAL || k->stop)
+		return;
+	/* The end of one frees no other one. */
+	HASH_ITER(hh, k->rdmacm->ids, id, tmp)
+	if (id->device && id->hca == hca)
+		cm_id_remove(id);
+}
+
+static void group_ports(struct kernel *k,
+			void (*fn)(void *arg, uint16_t mlid, uint32_t hca, uint32_t port),
+			void *arg)
+{
+	const struct cm_group_port *p;
+	const struct cm_group *g;
+
+	DL_FOREACH(k->rdmacm->groups, g)
+	DL_FOREACH(g->ports, p)
+	fn(arg, g->mlid, p->hca, p->port);
+}
+
+const struct room rdmacm_room = {
+	.dirs = {{"channels", IN_CLOSE_NOWRITE}},
+	.init = init,
+	.exit = exit_room,
+	.files = make_files,
+	.end = end,
+	.serve = cm_serve,
+	.closed = closed,
+	.missed = missed,
+	.ready = cm_timer_ready,
+	.spill = level_all,
+	.tick = tick,
+	.port_event = port_event,
+	.group_ports = group_ports,
+	.show = cm_show,
+	.fault = cm_fault_set,
+	.show_faults = cm_fault_show,
+};

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * rdma_cm as a room of the daemon.
+ */
+#ifndef SOFTHCA_KERNEL_RDMACM_ROOM_H
+#define SOFTHCA_KERNEL_RDMACM_ROOM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct conn;
+struct kernel;
+struct out;
+struct server;
+
+extern const struct room rdmacm_room;
+
+/* requests.c */
+int cm_serve(struct server *s, struct conn *c, const void *m, size_t len, bool late);
+/* show.c */
+void cm_show(struct kernel *k, struct out *o);
+
+#endif

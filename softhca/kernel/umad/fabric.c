@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * How MADs travel. Nothing is queued on the way: who answers does so at once, and what has no way
+ * is lost.
+ */
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "softhca/device/memory/dev.h"
+#include "softhca/device/transport/fabric.h"
+#include "softhca/device/transport/fault.h"
+#include "softhca/kernel/kern.h"
+#include "softhca/kernel/lists.h"
+#include "agent.h"
+#include "fabric.h"
+#include "file.h"
+#include "gsi.h"
+#include "notice.h"
+#include "perf.h"
+#include "sa.h"
+#include "sm.h"
+#include "smp.h"
+
+#define OUI UINT64_C(0x0002c903)
+
+uint32_t fabric_ports(const struct kernel *k)
+{
+	return k->dev.hcas * k->cfg.device.ports;
+}
+
+uint32_t fabric_port_of(const struct kernel *k, uint32_t hca, uint32_t port)
+{
+	return hca * k->cfg.device.ports + port;
+}
+
+void fabric_end_of(const struct kernel *k, uint32_t number, uint32_t *hca, uint32_t *port)
+{
+	*hca = (number - 1) / k->cfg.device.ports;
+	*port = (number - 1) % k->cfg.device.ports + 1;
+}
+
+bool fabric_link(struct kernel *k, uint32_t hca, uint32_t port)
+{
+	return !k->hcas[hca].fatal && sh_hca(&k->dev, hca)->port[port - 1].state == 4;
+}
+
+uint64_t fabric_switch_guid(void)
+{
+	return OUI << 32 | UINT64_C(0x200000);
+}
+
+uint8_t fabric_forward(struct kernel *k, uint32_t lid)
+{
+	uint32_t hca, port;
+
+	if (lid == k->umad->switch_lid)
+		return 0;
+	if (!lid || lid >= SH_MAX_LIDS || !sh_lid_lookup(&k->dev, (uint16_t)lid, &hca, &port) ||
+	    port > k->cfg.device.ports)
+		return 255;
+	return (uint8_t)fabric_port_of(k, hca, port);
+}
+
+/* By LID, from the switch to an end port: false, there is no way. */
+static bool out_by_lid(struct kernel *k, uint16_t lid, struct mad_node *n)
+{
+	uint32_t number = fabric_forward(k, lid);
+
+	*n = (struct mad_node){0};
+	if (!number || number == 255)
+		return false;
+	fabric_end_of(k, number, &n->hca, &n->port);
+	n->in = n->port;
+	return fabric_link(k, n->hca, n->port);
+}
+
+/* By LID, from a port: false, there is no way. */
+static bool by_lid(struct kernel *k, uint32_t hca, uint32_t port, uint16_t lid, struct mad_node *n)
+{
+	const struct sh_port *p = &sh_hca(&k->dev, hca)->port[port - 1];
+
+	*n = (struct mad_node){.hca = hca, .port = port, .in = port};
+	if (lid == p->lid || (lid == PERMISSIVE && !p->lid))
+		return true;
+	if (!fabric_link(k, hca, port))
+		return false;
+	if (lid == k->umad->switch_lid) {
+		*n = (struct mad_node){.is_switch = true, .in = fabric_port_of(k, hca, port)};
+		return true;
+	}
+	return out_by_lid(k, lid, n);
+}
+
+static struct mad_node sender(const struct mad_way *w)
+{
+	if (w->from_switch)
+		return (struct mad_node){.is_switch = true};
+	return (struct mad_node){.hca = w->hca, .port = w->port};
+}
+
+/* Over the cable of a port of a node. */
+static bool hop(struct kernel *k, struct mad_node *n, uint32_t out)
+{
+	uint32_t hca, port;
+
+	if (!n->is_switch) {
+		if (out != n->port || !fabric_link(k, n->hca, n->port))
+			return false;
+		n->in = fabric_port_of(k, n->hca, n->port);
+		n->is_switch = true;
+		return true;
+	}
+	if (!out || out > fabric_ports(k))
+		return false;
+	fabric_end_of(k, out, &hca, &port);
+	*n = (struct mad_node){.hca = hca, .port = port, .in = port};
+	return fabric_link(k, hca, port);
+}
+
+bool fabric_route_ok(const uint8_t *mad, uint32_t port)
+{
+	uint8_t count = mad[AT_HOP_COUNT], pointer = mad[AT_HOP_POINTER];
+
+	if (count >= MAD_PATH)
+		return false;
+	if (mad16(mad, AT_STATUS) & STATUS_DIRECTION)
+		return !count || (pointer == count + 1 && mad[AT_RETURN + count] == port);
+	if (mad16(mad, AT_DR_SLID) != PERMISSIVE)
+		return true;
+	return !count || (!pointer && mad[AT_INITIAL + 1] == port);
+}
+
+/* A request on a directed route: follows it to its end, and writes the way back into it. */
+static bool go_there(struct kernel *k, const struct mad_way *w, uint8_t *mad, struct mad_node *n)
+{
+	uint8_t count = mad[AT_HOP_COUNT], *pointer = &mad[AT_HOP_POINTER];
+
+	*n = (struct mad_node){.hca = w->hca, .port = w->port, .in = w->port};
+	/* The first part of the way may go by LID; the route then begins at a switch. */
+	if (mad16(mad, AT_DR_SLID) != PERMISSIVE) {
+		if (!by_lid(k, w->hca, w->port, w->dlid, n))
+			return false;
+		if (!n->is_switch && count)
+			return false;
+	}
+	if (!count)
+		return true;
+	*pointer = 1;
+	if (!hop(k, n, mad[AT_INITIAL + 1]))
+		return false;
+	while (*pointer < count) {
+		/* Only a switch sends on. */
+		if (!n->is_switch)
+			return false;
+		mad[AT_RETURN + *pointer] = (uint8_t)n->in;
+		*pointer += 1;
+		if (!hop(k, n, mad[AT_INITIAL + *pointer]))
+			return false;
+	}
+	mad[AT_RETURN + count] = (uint8_t)n->in;
+	*pointer = count + 1;
+	if (mad16(mad, AT_DR_DLID) == PERMISSIVE)
+		return true;
+	if (!n->is_switch)
+		return false;
+	/* And the last part. */
+	return by_lid(k, w->hca, w->port, mad16(mad, AT_DR_DLID), n);
+}
+
+/* A response that a program sends. */
+static bool go_back(struct kernel *k, const struct mad_way *w, uint8_t *mad, struct mad_node *n)
+{
+	uint8_t count = mad[AT_HOP_COUNT], *pointer = &mad[AT_HOP_POINTER];
+
+	*n = (struct mad_node){.hca = w->hca, .port = w->port, .in = w->port};
+	if (!count)
+		return true;
+	for (*pointer = count; *pointer; *pointer -= 1)
+		if (!hop(k, n, mad[AT_RETURN + *pointer]))
+			return false;
+	return !n->is_switch;
+}
+
+static uint32_t host_of(struct kernel *k, const struct mad_node *n)
+{
+	return n->is_switch ? SH_FAULT_ANY : k->hcas[n->hca].host;
+}
+
+/*
+ * Does a rule of `softhca fault` take a MAD between two nodes? It may lose it or damage it, which
+ * loses it too. What QPs of programs send and get meets the rules in device code, also what the
+ * switch answers them (device/transport/gsi.c).
+ */
+static bool faulted(struct kernel *k, const struct mad_way *w, const struct mad_node *from,
+		    const struct mad_node *to)
+{
+	const struct sh_way way = {.from = host_of(k, from),
+				   .to = host_of(k, to),
+				   .src_qpn = w->qpn,
+				   .dst_qpn = w->to_qpn};
+	uint64_t delay;
+	uint32_t fate;
+
+	if (!__atomic_load_n(&k->dev.inst->faults.active, __ATOMIC_RELAXED) || w->qpn > 1 ||
+	    (!from->is_switch && !to->is_switch && from->hca == to->hca && from->port == to->port))
+		return false;
+	fate = sh_fate(&k->dev, &way, &delay);
+	if (fate == SH_FAULT_DROP && !from->is_switch)
+		SH_COUNT_PORT(sh_hca(&k->dev, from->hca), from->port, xmit_discards, 1);
+	if (fate == SH_FAULT_CORRUPT && !to->is_switch)
+		SH_COUNT_PORT(sh_hca(&k->dev, to->hca), to->port, rcv_errors, 1);
+	return fate == SH_FAULT_DROP || fate == SH_FAULT_CORRUPT;
+}
+
+static void give(struct umad_file *f, struct umad_msg *m, const struct mad_way *w, uint32_t id,
+		 const uint8_t *mad)
+{
+	memcpy(m->mad, mad, m->len);
+	m->hdr.id = id;
+	m->hdr.length = (uint32_t)((f->pkey ? sizeof(m->hdr) : UMAD_HDR_OLD) + m->len);
+	m->hdr.qpn = htobe32(w->qpn);
+	m->hdr.lid = htobe16(w->dlid);
+	m->hdr.sl = w->sl;
+	m->hdr.pkey_index = w->pkey_index;
+	if (w->grh) {
+		m->hdr.grh_present = 1;
+		m->hdr.hop_limit = w->route.hop_limit;
+		m->hdr.traffic_class = w->route.traffic_class;
+		m->hdr.flow_label = htobe32(w->route.flow_label);
+		memcpy(m->hdr.gid, w->route.sgid, sizeof(m->hdr.gid));
+	}
+	umad_queue(f, m);
+}
+
+/* A response reaches a port. w: as it came, with the LID of its sender in dlid. */
+static void answered(struct kernel *k, uint32_t hca, uint32_t port, const struct mad_way *w,
+		     const uint8_t *mad, size_t len)
+{
+	struct umad_msg *sent, *m;
+	struct umad_file *f = umad_asker(k, hca, port, mad, &sent);
+
+	if (!f) {
+		notice_answered(k, mad);
+		return;
+	}
+	m = umad_msg_new(f, len);
+	if (!m)
+		return; /* as if it were lost on its way */
+	give(f, m, w, sent->hdr.id, mad);
+	DL_DELETE(f->sent, sent);
+	umad_msg_free(f, sent);
+}
+
+static uint16_t lid_of(struct kernel *k, const struct mad_node *n)
+{
+	return n->is_switch ? (uint16_t)k->umad->switch_lid
+			    : (uint16_t)sh_hca(&k->dev, n->hca)->port[n->port - 1].lid;
+}
+
+/* Turns a request into the response that its receiver sends. */
+static void turn(uint8_t *mad, uint16_t status)
+{
+	if (mad[AT_METHOD] == METHOD_TRAP)
+		mad[AT_METHOD] = METHOD_TRAP_REPRESS;
+	else if (mad[AT_METHOD] == METHOD_SET)
+		mad[AT_METHOD] = METHOD_GET | METHOD_RESPONSE;
+	else
+		mad[AT_METHOD] |= METHOD_RESPONSE;
+	if (mad[AT_CLASS] == CLASS_DIRECTED) {
+		status |= STATUS_DIRECTION;
+		mad[AT_HOP_POINTER] = 0; /* as it arrives where it came from */
+	}
+	mad_put16(mad, AT_STATUS, status);
+}
+
+static void reply(struct kernel *k, const struct mad_way *w, const struct mad_node *n,
+		  const uint8_t *mad, size_t len)
+{
+	const struct mad_node to = sender(w);
+	struct mad_way back = *w;
+
+	if (w->qpn > 1) {
+		gsi_answer(k, w, n, mad, len);
+		return;
+	}
+	back.dlid = mad[AT_CLASS] == CLASS_DIRECTED && mad16(mad, AT_DR_SLID) == PERMISSIVE
+			    ? PERMISSIVE
+			    : lid_of(k, n);
+	if (!faulted(k, w, n, &to))
+		answered(k, w->hca, w->port, &back, mad, len);
+}
+
+/* A request reaches a node: the agents of the card and of the switch come first. */
+static void asked(struct kernel *k, const struct mad_way *w, const struct mad_node *n, uint8_t *mad,
+		  size_t len)
+{
+	bool smp = mad_is_smp(mad), query;
+	const struct mad_node from = sender(w);
+	struct mad_way came = *w;
+	struct umad_file *f = NULL;
+	struct umad_msg *m;
+	uint8_t *more = NULL;
+	size_t more_len = MAD_SIZE;
+	uint32_t id;
+	int status = -1;
+
+	query = mad[AT_METHOD] == METHOD_GET || mad[AT_METHOD] == METHOD_SET;
+	if (mad[0] != 1)
+		return;
+	if (query && smp)
+		status = smp_answer(k, n, mad);
+	else if (query && mad[AT_CLASS] == CLASS_PERF)
+		status = perf_answer(k, n, mad);
+	if (status < 0 && !n->is_switch) {
+		f = umad_agent_for(k, n->hca, n->port, mad, &id);
+		if (f) {
+			came.dlid = lid_of(k, &from);
+			m = umad_msg_new(f, len);
+			if (m)
+				give(f, m, &came, id, mad);
+			return;
+		}
+		if (smp && query)
+			status = smp_sm_answer(k, n, mad);
+		else if (smp && mad[AT_METHOD] == METHOD_TRAP)
+			status = sm_told(k, n, mad);
+		else if (mad[AT_CLASS] == CLASS_SA)
+			status = sa_answer(k, w, n, mad, &more, &more_len);
+	}
+	if (status < 0 && query)
+		status = STATUS_ATTRIBUTE;
+	if (status >= 0) {
+		uint8_t *answer = more ? more : mad;
+
+		turn(answer, (uint16_t)status);
+		reply(k, w, n, answer, more_len);
+	}
+	free(more);
+}
+
+void fabric_send(struct kernel *k, const struct mad_way *way, const uint8_t *mad, size_t len)
+{
+	const struct mad_node from = sender(way);
+	struct mad_node n;
+	uint8_t one[MAD_SIZE] = {0}, *copy = len > MAD_SIZE ? malloc(len) : one;
+	bool back = mad_is_response(mad), there;
+
+	if (!copy)
+		return;
+	memcpy(copy, mad, len);
+	if (way->to_qpn > 1) {
+		gsi_send(k, way, mad, len);
+		there = false;
+	} else if (mad[AT_CLASS] == CLASS_DIRECTED && mad16(mad, AT_STATUS) & STATUS_DIRECTION)
+		there = go_back(k, way, copy, &n);
+	else if (mad[AT_CLASS] == CLASS_DIRECTED)
+		there = go_there(k, way, copy, &n);
+	else if (way->from_switch)
+		there = out_by_lid(k, way->dlid, &n);
+	else
+		there = by_lid(k, way->hca, way->port, way->dlid, &n);
+	if (there && faulted(k, way, &from, &n))
+		there = false;
+	if (there && back && !n.is_switch) {
+		struct mad_way came = *way;
+
+		came.dlid = lid_of(k, &from);
+		answered(k, n.hca, n.port, &came, copy, len);
+	} else if (there && back) {
+		notice_answered(k, copy); /* the switch asks for nothing else */
+	} else if (there) {
+		asked(k, way, &n, copy, len);
+	}
+	if (copy != one)
+		free(copy);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The subnet: one switch, whose port N is cabled to the port that had LID N when the instance
+ * began. MADs travel on it from the port of a file to who answers them, and the answer to the file.
+ */
+#ifndef SOFTHCA_KERNEL_UMAD_FABRIC_H
+#define SOFTHCA_KERNEL_UMAD_FABRIC_H
+
+#include "softhca/device/transport/packet.h"
+#include "umad.h"
+
+/* A place where MADs arrive, and the port by which they do. */
+struct mad_node {
+	bool is_switch;
+	uint32_t hca, port; /* of a CA; hca counts over all hosts */
+	uint32_t in;
+};
+/* The way of a MAD from a file, or from a UD QP to QP 1. */
+struct mad_way {
+	uint32_t hca, port; /* the sender, or the port beside the switch, if it is that */
+	bool from_switch;
+	uint16_t slid, dlid;
+	uint32_t qpn;	 /* the sender's: above 1, a UD QP's */
+	uint32_t to_qpn; /* the same of the receiver */
+	uint8_t sl;
+	uint16_t pkey, pkey_index;
+	bool grh;
+	struct sh_grh route; /* with grh */
+};
+
+uint32_t fabric_ports(const struct kernel *k); /* of the switch */
+uint32_t fabric_port_of(const struct kernel *k, uint32_t hca, uint32_t port);
+/* Of 1 to fabric_ports(): what the port of the switch is cabled to. */
+void fabric_end_of(const struct kernel *k, uint32_t number, uint32_t *hca, uint32_t *port);
+bool fabric_link(struct kernel *k, uint32_t hca, uint32_t port); /* is it up? */
+uint64_t fabric_switch_guid(void);
+/* The port of the switch by which a LID is reached: 0 for its own, 255: none. */
+uint8_t fabric_forward(struct kernel *k, uint32_t lid);
+
+/* Can a directed MAD leave that port? A kernel refuses to send the others. */
+bool fabric_route_ok(const uint8_t *mad, uint32_t port);
+/*
+ * Carries a MAD to where it goes. It may be lost on its way, as on every fabric. Copies it first:
+ * the answer may come at once, and end what the MAD is a part of.
+ */
+void fabric_send(struct kernel *k, const struct mad_way *way, const uint8_t *mad, size_t len);
+
+#endif

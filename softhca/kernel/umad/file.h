@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Open umad files and what waits in them.
+ */
+#ifndef SOFTHCA_KERNEL_UMAD_FILE_H
+#define SOFTHCA_KERNEL_UMAD_FILE_H
+
+#include "umad.h"
+
+/* *fd: the program's end, which the caller hands on and closes. 0 or -errno. */
+int umad_open(struct kernel *k, struct kproc *p, uint32_t minor, struct umad_file **out, int *fd);
+/* The last user has closed the file, or the instance ends. */
+void umad_free(struct umad_file *f);
+struct umad_file *umad_get(struct kernel *k, uint32_t index, uint32_t generation);
+/* Makes the FIFO as full as there are messages. */
+void umad_level(struct umad_file *f);
+/* A message of that length, or NULL: no memory, or the file has as much as it may. */
+struct umad_msg *umad_msg_new(struct umad_file *f, size_t len);
+void umad_msg_free(struct umad_file *f, struct umad_msg *m);
+void umad_queue(struct umad_file *f, struct umad_msg *m);
+
+/*
+ * read(): how many bytes were written to the program's memory, or -errno. -EAGAIN: there is
+ * nothing to read.
+ */
+long umad_read(struct umad_file *f, struct kproc *p, uint64_t addr, uint64_t len);
+
+#endif

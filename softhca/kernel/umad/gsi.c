@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Management datagrams between QP 1 and UD QPs of programs. Trusts nothing of what the FIFO brings.
+ * The daemon's helper thread delivers, so that the loop copies nothing. Neither waits for a client:
+ * a datagram whose receiver's locks are held is tried again later, and is lost in the end, as
+ * datagrams are.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "softhca/device/memory/life.h"
+#include "softhca/device/transport/fabric.h"
+#include "softhca/device/transport/gsi.h"
+#include "softhca/kernel/kern.h"
+#include "softhca/kernel/lists.h"
+#include "gsi.h"
+
+#define MOST_LEAVING 4096 /* datagrams that wait for the helper thread */
+#define MOST_LATE    64	  /* of these, that wait for locks */
+#define AT_ONCE	     64	  /* records that are read before the loop serves others */
+#define HOPS	     64
+
+/* A datagram is tried again after FIRST_NS, twice that, up to LONGEST_NS, for GIVE_UP_NS in all. */
+#define FIRST_NS   UINT64_C(50000)
+#define LONGEST_NS UINT64_C(10000000)
+#define GIVE_UP_NS UINT64_C(2000000000)
+
+static void path_of(char path[64])
+{
+	snprintf(path, 64, "events/%u.%u", SH_GSI_EVQ, SH_GSI_GENERATION);
+}
+
+int gsi_open(struct kernel *k)
+{
+	char path[64];
+
+	path_of(path);
+	if (mkfifoat(k->dir_fd, path, 0600) < 0)
+		return -errno;
+	k->umad->gsi = openat(k->dir_fd, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	return k->umad->gsi < 0 ? -errno : 0;
+}
+
+struct leaving {
+	struct leaving *prev, *next;
+	struct kernel *k;
+	uint64_t wait, until; /* 0: it waits for no lock */
+	struct sh_packet p;
+	struct sh_seg seg;
+	uint8_t mad[SH_GSI_SIZE];
+};
+
+/* Of the list, which the loop and the helper thread change. */
+static pthread_mutex_t leavers_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The helper thread has ended: what it has not delivered is lost. */
+void gsi_close(struct kernel *k)
+{
+	struct leaving *l, *next;
+
+	DL_FOREACH_SAFE(k->umad->leavers, l, next)
+	free(l);
+	k->umad->leavers = NULL;
+	if (k->umad->gsi >= 0)
+		close(k->umad->gsi);
+	k->umad->gsi = -1;
+}
+
+/* ---- to QP 1 ---- */
+
+/* Device code has seen that one fits. */
+static uint16_t pkey_index(struct kernel *k, uint16_t dlid, uint16_t pkey)
+{
+	uint32_t hca, port;
+
+	if (!sh_lid_lookup(&k->dev, dlid, &hca, &port))
+		return 0;
+	for (uint16_t i = 0; i < SH_PKEYS; i++)
+		if (!((sh_hca(&k->dev, hca)->port[port - 1].pkey[i] ^ pkey) & 0x7fff))
+			return i;
+	return 0;
+}
+
+static void came(struct kernel *k, const struct sh_gsi_record *r)
+{
+	struct mad_way w = {
+		.hca = r->hca,
+		.port = r->port,
+		.slid = r->slid,
+		.dlid = r->dlid,
+		.qpn = r->srcqp & 0xffffff,
+		.to_qpn = SH_GSI_QPN,
+		.sl = r->sl & 15,
+		.pkey = r->pkey,
+		.pkey_index = pkey_index(k, r->dlid, r->pkey),
+		.grh = r->grh,
+		.route = r->route,
+	};
+
+	if (r->hca >= k->dev.hcas || !r->port || r->port > k->cfg.device.ports || w.qpn < 2 ||
+	    mad_is_smp(r->mad))
+		return;
+	fabric_send(k, &w, r->mad, sizeof(r->mad));
+}
+
+void gsi_ready(struct kernel *k)
+{
+	struct sh_gsi_record r;
+	ssize_t n = 1;
+
+	for (int i = 0; i < AT_ONCE; i++) {
+		n = read(k->umad->gsi, &r, sizeof(r));
+		if (n != (ssize_t)sizeof(r))
+			break;
+		came(k, &r);
+	}
+	/* No sender writes a part of a record. What somebody else has written goes with the rest. */
+	while (n > 0 && n != (ssize_t)sizeof(r))
+		n = read(k->umad->gsi, &r, sizeof(r) - 1);
+}
+
+/* ---- from QP 1 ---- */
+
+static void note(struct leaving *l)
+{
+	pthread_mutex_lock(&leavers_lock);
+	DL_APPEND(l->k->umad->leavers, l);
+	pthread_mutex_unlock(&leavers_lock);
+	__atomic_add_fetch(&l->k->umad->leaving, 1, __ATOMIC_RELAXED);
+}
+
+static void drop(struct leaving *l)
+{
+	pthread_mutex_lock(&leavers_lock);
+	DL_DELETE(l->k->umad->leavers, l);
+	pthread_mutex_unlock(&leavers_lock);
+	__atomic_sub_fetch(&l->k->umad->leaving, 1, __ATOMIC_RELAXED);
+	free(l);
+}
+
+static void deliver(struct sh_dev *dev, uint64_t a, uint64_t b);
+
+/* A lock is held: later. False: the datagram has waited for too long, or too many wait. */
+static bool put_off(struct sh_dev *dev, struct leaving *l)
+{
+	uint64_t now = dev->ops->now(dev->host);
+
+	if (!l->wait) {
+		if (l->k->umad->late >= MOST_LATE)
+			return false;
+		l->k->umad->late++;
+		l->wait = FIRST_NS;
+		l->until = now + GIVE_UP_NS;
+	} else if (l->wait < LONGEST_NS) {
+		l->wait = l->wait * 2 < LONGEST_NS ? l->wait * 2 : LONGEST_NS;
+	}
+	return now < l->until && sh_defer(dev, now + l->wait, deliver, (uintptr_t)l, 0) >= 0;
+}
+
+/* In the helper thread. */
+static void deliver(struct sh_dev *dev, uint64_t a, uint64_t b)
+{
+	struct leaving *l = (struct leaving *)(uintptr_t)a;
+
+	(void)b;
+	if (sh_gsi_send(dev, &l->p, l->wait == LONGEST_NS)) {
+		if (put_off(dev, l))
+			return;
+		sh_gsi_lost(dev, &l->p);
+	}
+	if (l->wait)
+		l->k->umad->late--;
+	drop(l);
+}
+
+static void leave(struct kernel *k, const struct sh_packet *p, const uint8_t *mad, size_t len)
+{
+	struct leaving *l;
+
+	if (len > SH_GSI_SIZE)
+		return;
+	l = __atomic_load_n(&k->umad->leaving, __ATOMIC_RELAXED) < MOST_LEAVING
+		    ? calloc(1, sizeof(*l))
+		    : NULL;
+	if (!l) {
+		sh_gsi_lost(&k->dev, p);
+		return;
+	}
+	l->k = k;
+	l->p = *p;
+	memcpy(l->mad, mad, len);
+	l->seg = (struct sh_seg){(uintptr_t)l->mad, SH_GSI_SIZE};
+	l->p.op = SH_PKT_SEND;
+	l->p.service = SH_SVC_UD;
+	l->p.flags |= SH_PKT_FIRST | SH_PKT_LAST;
+	l->p.npackets = 1;
+	l->p.mtu = 4096;
+	l->p.srcqp = SH_GSI_QPN;
+	l->p.qkey = SH_GSI_QKEY;
+	l->p.payload = (struct sh_payload){.nseg = 1, .seg = &l->seg, .len = SH_GSI_SIZE};
+	note(l);
+	if (sh_defer(&k->dev, k->dev.ops->now(k->dev.host), deliver, (uintptr_t)l, 0) < 0) {
+		sh_gsi_lost(&k->dev, p);
+		drop(l);
+	}
+}
+
+void gsi_send(struct kernel *k, const struct mad_way *w, const uint8_t *mad, size_t len)
+{
+	struct sh_packet p = {
+		.src_hca = w->hca,
+		.src_port = (uint8_t)w->port,
+		.slid = w->slid,
+		.dlid = w->dlid,
+		.dqpn = w->to_qpn,
+		.pkey = w->pkey,
+		.sl = w->sl,
+		.flags = w->grh ? SH_PKT_GRH : 0,
+		.grh = w->route,
+	};
+
+	leave(k, &p, mad, len);
+}
+
+void gsi_answer(struct kernel *k, const struct mad_way *w, const struct mad_node *n,
+		const uint8_t *mad, size_t len)
+{
+	const struct sh_port *from =
+		n->is_switch ? NULL : &sh_hca(&k->dev, n->hca)->port[n->port - 1];
+	struct sh_packet p = {
+		.src_hca = n->is_switch ? w->hca : n->hca,
+		.src_port = (uint8_t)(n->is_switch ? 0 : n->port),
+		.slid = w->dlid,
+		.dlid = w->slid,
+		.dqpn = w->qpn,
+		.pkey = w->pkey,
+		.sl = w->sl,
+	};
+
+	if (w->grh && from) {
+		p.flags = SH_PKT_GRH;
+		p.grh = w->route;
+		p.grh.hop_limit = HOPS;
+		memcpy(p.grh.sgid, from->gid[0], 16);
+		memcpy(p.grh.dgid, w->route.sgid, 16);
+	}
+	leave(k, &p, mad, len);
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Sending. Trusts nothing of what a program writes. A request with a time limit is kept until its
+ * answer comes. Without an answer it is sent again, as often as the program said; in the end the
+ * program reads its header with the error.
+ *
+ *	shorter than the header and a MAD's with RMPP		EINVAL
+ *	an agent that the file has not				EINVAL
+ *	longer than a MAD, and not RMPP				EINVAL
+ *	the transaction of a request that waits			EINVAL
+ *	a directed route that cannot begin at this port		EINVAL
+ */
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "softhca/host/process.h"
+#include "softhca/kernel/kern.h"
+#include "softhca/kernel/lists.h"
+#include "agent.h"
+#include "fabric.h"
+#include "file.h"
+#include "io.h"
+#include "notice.h"
+#include "room.h"
+
+int umad_timer_init(struct kernel *k)
+{
+	k->umad->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	return k->umad->timer < 0 ? -errno : 0;
+}
+
+void umad_timer_exit(struct kernel *k)
+{
+	if (k->umad->timer >= 0)
+		close(k->umad->timer);
+}
+
+void umad_timer_at(struct kernel *k, uint64_t due)
+{
+	struct itimerspec t = {0};
+	struct umad *u = k->umad;
+
+	if (u->due && u->due <= due)
+		return;
+	u->due = due;
+	t.it_value.tv_sec = (time_t)(due / 1000000000);
+	t.it_value.tv_nsec = (long)(due % 1000000000);
+	(void)timerfd_settime(u->timer, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
+static void send(struct umad_file *f, const struct umad_hdr *h, const uint8_t *mad, size_t len)
+{
+	const struct sh_port *p = &sh_hca(&f->k->dev, f->hca)->port[f->port - 1];
+	bool smp = mad_is_smp(mad);
+	struct mad_way w = {
+		.hca = f->hca,
+		.port = f->port,
+		.slid = (uint16_t)p->lid,
+		.dlid = be16toh(h->lid),
+		.qpn = !smp,
+		.to_qpn = smp ? 0 : be32toh(h->qpn) & 0xffffff,
+		.sl = h->sl & 15,
+		.pkey_index = f->pkey ? h->pkey_index : 0,
+		.grh = h->grh_present,
+	};
+
+	w.pkey = p->pkey[w.pkey_index % SH_PKEYS];
+	if (w.grh) {
+		memcpy(w.route.sgid, p->gid[h->gid_index % SH_GIDS], 16);
+		memcpy(w.route.dgid, h->gid, 16);
+		w.route.flow_label = be32toh(h->flow_label);
+		w.route.traffic_class = h->traffic_class;
+		w.route.hop_limit = h->hop_limit;
+	}
+
+	fabric_send(f->k, &w, mad, len);
+}
+
+static void give_up(struct umad_file *f, struct umad_msg *m)
+{
+	struct umad_msg *told = umad_msg_new(f, MAD_HEADER);
+
+	DL_DELETE(f->sent, m);
+	if (told) {
+		told->hdr = m->hdr;
+		told->hdr.status = ETIMEDOUT;
+		memcpy(told->mad, m->mad, MAD_HEADER);
+		umad_queue(f, told);
+	}
+	umad_msg_free(f, m);
+}
+
+static void again(struct umad_file *f, struct umad_msg *m, uint64_t now)
+{
+	const struct umad_hdr h = m->hdr;
+
+	if (!m->retries) {
+		give_up(f, m);
+		return;
+	}
+	m->retries--;
+	m->due = now + (uint64_t)h.timeout_ms * 1000000;
+	send(f, &h, m->mad, m->len);
+}
+
+void umad_timer_ready(struct kernel *k, uint32_t value)
+{
+	uint64_t n, now = sh_now(), next;
+	struct umad_msg *m, *tmp;
+	struct umad_file *f;
+
+	(void)value;
+	(void)!read(k->umad->timer, &n, sizeof(n));
+	k->umad->due = 0;
+	next = notice_due(k, now);
+	DL_FOREACH(k->umad->files, f)
+	{
+		/* The answer may come, and end the request, while it is sent again. */
+		DL_FOREACH_SAFE(f->sent, m, tmp)
+		if (m->due <= now)
+			again(f, m, now);
+		DL_FOREACH(f->sent, m)
+		if (!next || m->due < next)
+			next = m->due;
+	}
+	if (next)
+		umad_timer_at(k, next);
+}
+
+/* As the kernel compares them. */
+static bool waits(const struct umad_file *f, const uint8_t *mad)
+{
+	const struct umad_msg *m;
+
+	DL_FOREACH(f->sent, m)
+	if (mad64(m->mad, AT_TID) == mad64(mad, AT_TID) && m->mad[AT_CLASS] == mad[AT_CLASS])
+		return true;
+	return false;
+}
+
+/* The header of the first segment, as the receiver is to see it. */
+static void whole_message(uint8_t *mad, size_t len)
+{
+	size_t header = mad[AT_CLASS] == CLASS_SA ? 56 : mad_class_oui(mad[AT_CLASS]) ? 40 : 64;
+	size_t data = len > header ? len - header : 0, piece = MAD_SIZE - header;
+	size_t n = data ? (data + piece - 1) / piece : 1;
+
+	mad[AT_RMPP_VERSION] = 1;
+	mad[AT_RMPP_TYPE] = 1;
+	mad[AT_RMPP_FLAGS] = (mad[AT_RMPP_FLAGS] & 0xf8) | RMPP_ACTIVE | 2 | (n == 1 ? 4 : 0);
+	mad[AT_RMPP_STATUS] = 0;
+	mad_put32(mad, 28, 1);
+	mad_put32(mad, 32, (uint32_t)(data + n * (header - MAD_RMPP)));
+}
+
+static int refused(struct umad_file *f, const struct umad_agent *a, const uint8_t *mad, size_t len)
+{
+	bool rmpp = a->rmpp_version && mad[AT_RMPP_FLAGS] & RMPP_ACTIVE;
+
+	if (a->rmpp_version && !mad_class_rmpp(mad[AT_CLASS]))
+		return -EINVAL;
+	if (len > MAD_SIZE && !rmpp)
+		return -EINVAL;
+	if (mad_is_smp(mad) != (a->qpn == 0))
+		return -EINVAL;
+	if (mad[AT_CLASS] == CLASS_DIRECTED && !fabric_route_ok(mad, f->port))
+		return -EINVAL;
+	return 0;
+}
+
+long umad_write(struct umad_file *f, const uint8_t *what, size_t len)
+{
+	size_t header = f->pkey ? sizeof(struct umad_hdr) : UMAD_HDR_OLD, n = len - header;
+	struct umad_hdr h = {0};
+	const struct umad_agent *a;
+	struct umad_msg *m;
+	bool back, rmpp;
+	int err;
+
+	if (len < header + MAD_RMPP)
+		return -EINVAL;
+	memcpy(&h, what, header);
+	if (h.id >= UMAD_AGENTS || !f->agent[h.id].used)
+		return -EINVAL;
+	a = &f->agent[h.id];
+	/* A message of segments is as long as its data. Anything else fills a datagram. */
+	rmpp = a->rmpp_version && what[header + AT_RMPP_FLAGS] & RMPP_ACTIVE;
+	m = umad_msg_new(f, n < MAD_SIZE && !rmpp ? MAD_SIZE : n);
+	if (!m)
+		return -ENOMEM;
+	m->hdr = h;
+	memcpy(m->mad, what + header, n);
+	back = mad_is_response(m->mad);
+	if (!back)
+		mad_put32(m->mad, AT_TID, a->hi_tid);
+	err = refused(f, a, m->mad, n);
+	if (!err && !back && waits(f, m->mad))
+		err = -EINVAL;
+	if (err) {
+		umad_msg_free(f, m);
+		return err;
+	}
+	if (rmpp)
+		whole_message(m->mad, n);
+	/* Without a limit nobody waits for an answer. */
+	if (back || !h.timeout_ms) {
+		send(f, &h, m->mad, m->len);
+		umad_msg_free(f, m);
+		return (long)len;
+	}
+	m->retries = h.retries;
+	m->due = sh_now() + (uint64_t)h.timeout_ms * 1000000;
+	DL_APPEND(f->sent, m);
+	umad_timer_at(f->k, m->due);
+	/* With the answer m has ended. */
+	send(f, &h, m->mad, m->len);
+	return (long)len;
+}

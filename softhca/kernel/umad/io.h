@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * What programs send.
+ */
+#ifndef SOFTHCA_KERNEL_UMAD_IO_H
+#define SOFTHCA_KERNEL_UMAD_IO_H
+
+#include "umad.h"
+
+/*
+ * write(): len, or -errno. mad is what the program has written, header and MAD, len bytes.
+ */
+long umad_write(struct umad_file *f, const uint8_t *what, size_t len);
+/* Longest message. */
+#define UMAD_WRITE_MAX (1u << 22)
+
+/* The room's clock: one timer of the daemon's loop, for requests and notices without an answer. */
+int umad_timer_init(struct kernel *k);
+void umad_timer_exit(struct kernel *k);
+/* The timer is to be ready at that time, or earlier. */
+void umad_timer_at(struct kernel *k, uint64_t due);
+void umad_timer_ready(struct kernel *k, uint32_t value);
+
+#endif

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * umad as a room of the daemon. What a program has registered and sent belongs to its open file: the
+ * end of a process says nothing, the last close of its file does.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+
+#include "softhca/kernel/fs.h"
+#include "softhca/kernel/kern.h"
+#include "softhca/kernel/lists.h"
+#include "softhca/kernel/out.h"
+#include "softhca/kernel/server.h"
+#include "fabric.h"
+#include "file.h"
+#include "gsi.h"
+#include "io.h"
+#include "notice.h"
+#include "room.h"
+#include "sa_group.h"
+#include "sa_inform.h"
+#include "sm.h"
+
+/* No port has this number, so no message goes to that LID. */
+#define OF_SWITCH UINT32_MAX
+
+static int init(struct kernel *k)
+{
+	k->umad = calloc(1, sizeof(*k->umad));
+	if (!k->umad)
+		return -ENOMEM;
+	k->umad->timer = k->umad->gsi = -1;
+	k->umad->switch_lid = SH_SWITCH_LID;
+	k->umad->off = fabric_ports(k) > UMAD_PORTS;
+	if (!k->umad->off)
+		__atomic_store_n(&k->dev.inst->lid_port[SH_SWITCH_LID], OF_SWITCH,
+				 __ATOMIC_RELEASE);
+	return umad_timer_init(k);
+}
+
+static void end(struct kernel *k)
+{
+	while (k->umad && k->umad->files)
+		umad_free(k->umad->files);
+}
+
+static void exit_room(struct kernel *k)
+{
+	if (!k->umad)
+		return;
+	umad_timer_exit(k);
+	gsi_close(k);
+	sm_forget(k);
+	sa_inform_forget(k);
+	notice_forget(k);
+	free(k->umad);
+	k->umad = NULL;
+}
+
+static int make_one(struct kernel *k, uint32_t host, const char *what, uint32_t n, uint32_t first)
+{
+	char dir[128], path[160];
+	uint32_t ports = k->cfg.device.ports;
+	int err;
+
+	snprintf(dir, sizeof(dir), "host%u/sys/class/infiniband_mad/%s%u", host, what, n);
+	err = dir_make(k->dir_fd, dir);
+	snprintf(path, sizeof(path), "%s/ibdev", dir);
+	err = err ?: file_write(k->dir_fd, path, "mlx4_%u\n", n / ports);
+	snprintf(path, sizeof(path), "%s/port", dir);
+	err = err ?: file_write(k->dir_fd, path, "%u\n", n % ports + 1);
+	snprintf(path, sizeof(path), "%s/dev", dir);
+	err = err ?: file_write(k->dir_fd, path, "231:%u\n", first + n);
+	snprintf(path, sizeof(path), "host%u/dev/infiniband/%s%u", host, what, n);
+	return err ?: file_write(k->dir_fd, path, "%s", "");
+}
+
+static int make_files(struct kernel *k, uint32_t host)
+{
+	uint32_t n = k->cfg.device.hcas_per_host * k->cfg.device.ports;
+	char path[128];
+	int err;
+
+	if (k->umad->off)
+		return 0;
+	snprintf(path, sizeof(path), "host%u/sys/class/infiniband_mad", host);
+	err = dir_make(k->dir_fd, path);
+	snprintf(path, sizeof(path), "host%u/sys/class/infiniband_mad/abi_version", host);
+	err = err ?: file_write(k->dir_fd, path, "%d\n", UMAD_ABI_VERSION);
+	snprintf(path, sizeof(path), "host%u/dev/infiniband", host);
+	err = err ?: dir_make(k->dir_fd, path);
+	if (!err && k->umad->gsi < 0)
+		err = gsi_open(k);
+	for (uint32_t i = 0; !err && i < n && i < UMAD_MINORS; i++)
+		err = make_one(k, host, "umad", i, 0) ?: make_one(k, host, "issm", i, UMAD_MINORS);
+	return err;
+}
+
+enum { TIMER, GSI };
+
+static int watch_one(struct kernel *k, int fd, uint32_t value)
+{
+	struct epoll_event ev = {.events = EPOLLIN,
+				 .data.u64 = server_room_event(&umad_room, value)};
+
+	if (fd < 0)
+		return 0;
+	return epoll_ctl(k->epoll, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+}
+
+static int watch(struct kernel *k)
+{
+	int err = watch_one(k, k->umad->timer, TIMER);
+
+	return err ? err : watch_one(k, k->umad->gsi, GSI);
+}
+
+static void ready(struct kernel *k, uint32_t value)
+{
+	if (value == GSI)
+		gsi_ready(k);
+	else
+		umad_timer_ready(k, value);
+}
+
+static void closed(struct kernel *k, unsigned int dir, const char *name)
+{
+	unsigned int index, generation;
+	struct umad_file *f;
+
+	(void)dir;
+	if (sscanf(name, "%u.%u", &index, &generation) != 2)
+		return;
+	f = umad_get(k, index, generation);
+	if (f)
+		umad_free(f);
+}
+
+/* A thread may have ended between its sleep and its next read. */
+static void level_all(struct kernel *k)
+{
+	struct umad_file *f;
+
+	DL_FOREACH(k->umad->files, f)
+	if (f->unread)
+		umad_level(f);
+}
+
+static void show_file(const struct umad_file *f, struct out *o)
+{
+	const struct umad_msg *m;
+	uint32_t n = 0;
+
+	DL_COUNT(f->sent, m, n);
+	out_begin_object(o, NULL);
+	out_int(o, "host", f->host);
+	out_int(o, f->issm ? "issm" : "umad", f->index % UMAD_MINORS);
+	out_int(o, "pid", (uint64_t)f->pid);
+	out_int(o, "unread", f->nunread);
+	out_int(o, "waiting", n);
+	out_begin_array(o, "agents");
+	for (uint32_t i = 0; i < UMAD_AGENTS; i++) {
+		if (!f->agent[i].used)
+			continue;
+		out_begin_object(o, NULL);
+		out_int(o, "id", i);
+		out_hex(o, "class", "0x%02" PRIx64, f->agent[i].mgmt_class);
+		out_int(o, "version", f->agent[i].version);
+		out_end_object(o);
+	}
+	out_end_array(o);
+	out_end_object(o);
+}
+
+static void show(struct kernel *k, struct out *o)
+{
+	const struct umad_file *f;
+
+	out_begin_array(o, "umad_files");
+	DL_FOREACH(k->umad->files, f)
+	show_file(f, o);
+	out_end_array(o);
+}
+
+static void port_event(struct kernel *k, uint32_t hca, uint32_t port, enum port_event event)
+{
+	bool dead = event == PORT_DEVICE_FATAL;
+
+	/* The manager hears of links. That an instance ends is told to nobody. */
+	if (k->stop || (!dead && event != PORT_ERR && event != PORT_ACTIVE))
+		return;
+	for (uint32_t p = dead ? 1 : port; p <= (dead ? k->cfg.device.ports : port); p++) {
+		if (event != PORT_ACTIVE) {
+			sa_group_gone(k, hca, p);
+			sa_inform_gone(k, sh_hca(&k->dev, hca)->port[p - 1].lid);
+		}
+		notice_link(k, hca, p);
+	}
+}
+
+static void group(struct kernel *k, const uint8_t mgid[16], bool there)
+{
+	if (k->umad)
+		notice_group(k, mgid, there);
+}
+
+const struct room umad_room = {
+	.dirs = {{"mads", IN_CLOSE_NOWRITE}},
+	.init = init,
+	.exit = exit_room,
+	.files = make_files,
+	.watch = watch,
+	.end = end,
+	.serve = umad_serve,
+	.closed = closed,
+	.ready = ready,
+	.spill = level_all,
+	.port_event = port_event,
+	.group = group,
+	.show = show,
+};

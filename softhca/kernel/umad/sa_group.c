@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Joining and leaving groups by MCMemberRecord. A membership by record is the port's: it lasts until
+ * its Delete, whoever has asked for it, or until the port goes down.
+ *
+ *	OFFSET	OF A RECORD		COMPONENT
+ *	0	MGID			0
+ *	16	port GID		1
+ *	32	Q_Key			2
+ *	36	MLID			3
+ *	38	MTU, with selector	4, 5
+ *	39	traffic class		6
+ *	40	P_Key			7
+ *	42	rate, with selector	8, 9
+ *	43	life, with selector	10, 11
+ *	44	SL, flow label, hops	12 to 14
+ *	48	scope, JoinState	15, 16
+ */
+#include <string.h>
+
+#include "softhca/kernel/kern.h"
+#include "softhca/kernel/lists.h"
+#include "softhca/kernel/rdmacm/group.h"
+#include "softhca/kernel/rdmacm/rdmacm.h"
+#include "sa.h"
+#include "sa_group.h"
+
+const struct sa_component sa_group_components[] = {
+	{0, 0, 128},  {1, 128, 128}, {2, 256, 32}, {3, 288, 16}, {6, 312, 8}, {7, 320, 16},
+	{12, 352, 4}, {13, 356, 20}, {14, 376, 8}, {15, 384, 4}, {0, 0, 0},
+};
+
+enum group_at {
+	PORT_GID = 16,
+	QKEY = 32,
+	MLID = 36,
+	MTU = 38,
+	CLASS = 39,
+	PKEY = 40,
+	RATE = 42,
+	LIFE = 43,
+	ROUTE = 44,
+	SCOPE = 48,
+};
+#define JOIN_COMPONENTS	  (1u << 0 | 1u << 1 | 1u << 16)
+#define CREATE_COMPONENTS (1u << 2 | 1u << 6 | 1u << 7 | 1u << 12 | 1u << 13)
+#define FULL_MEMBER	  1
+#define EXACTLY		  0x80
+#define MTU_2048	  4
+#define RATE_40		  7
+#define LIFE_67MS	  14
+
+void sa_group_record(struct kernel *k, const struct cm_group *g, const struct cm_group_port *p,
+		     uint8_t r[GROUP_RECORD_SIZE])
+{
+	memcpy(r, g->mgid, 16);
+	if (p)
+		memcpy(r + PORT_GID, sh_hca(&k->dev, p->hca)->port[p->port - 1].gid[0], 16);
+	mad_put32(r, QKEY, g->qkey);
+	mad_put16(r, MLID, g->mlid);
+	r[MTU] = EXACTLY | MTU_2048;
+	r[CLASS] = g->traffic_class;
+	mad_put16(r, PKEY, g->pkey);
+	r[RATE] = EXACTLY | RATE_40;
+	r[LIFE] = EXACTLY | LIFE_67MS;
+	mad_put32(r, ROUTE, g->route);
+	r[SCOPE] = (uint8_t)((g->mgid[1] & 15) << 4);
+	if (p)
+		r[SCOPE] |= p->join | (p->ids ? FULL_MEMBER : 0);
+}
+
+/* An attribute that is to be above, below or equal to another one. Its bit follows the selector's. */
+static bool attribute_fits(const struct sa_table *t, const uint8_t *r, unsigned int selector,
+			   size_t at)
+{
+	unsigned int own = r[at] & 0x3f, asked = t->asked[AT_SA + at] & 0x3f;
+
+	if (!sa_names(t, selector + 1))
+		return true;
+	switch (sa_names(t, selector) ? t->asked[AT_SA + at] >> 6 : EXACTLY >> 6) {
+	case 0:
+		return own > asked;
+	case 1:
+		return own < asked;
+	case EXACTLY >> 6:
+		return own == asked;
+	default:
+		return true;
+	}
+}
+
+static bool group_fits(const struct sa_table *t, const uint8_t *r)
+{
+	return attribute_fits(t, r, 4, MTU) && attribute_fits(t, r, 8, RATE) &&
+	       attribute_fits(t, r, 10, LIFE);
+}
+
+/* A question for members of some kind gets those of one of these kinds. */
+static bool member_fits(const struct sa_table *t, const uint8_t *r)
+{
+	return group_fits(t, r) && (!sa_names(t, 16) || r[SCOPE] & t->asked[AT_SA + SCOPE] & 15);
+}
+
+/* Who is in a group is told to those who know the key of the subnet manager. */
+void sa_groups(struct sa_table *t)
+{
+	bool trusted = mad64(t->asked, AT_SM_KEY);
+	const struct cm_group_port *p;
+	const struct cm_group *g;
+
+	DL_FOREACH(t->k->rdmacm->groups, g)
+	{
+		uint8_t r[GROUP_RECORD_SIZE] = {0};
+
+		sa_group_record(t->k, g, NULL, r);
+		if (!trusted) {
+			if (group_fits(t, r))
+				sa_offer(t, r);
+			continue;
+		}
+		DL_FOREACH(g->ports, p)
+		{
+			memset(r, 0, sizeof(r));
+			sa_group_record(t->k, g, p, r);
+			if (member_fits(t, r))
+				sa_offer(t, r);
+		}
+	}
+}
+
+static bool port_of_gid(struct kernel *k, const uint8_t gid[16], uint32_t *hca, uint32_t *port)
+{
+	for (uint32_t i = 0; i < fabric_ports(k); i++) {
+		fabric_end_of(k, i + 1, hca, port);
+		if (fabric_link(k, *hca, *port) &&
+		    !memcmp(sh_hca(&k->dev, *hca)->port[*port - 1].gid[0], gid, 16))
+			return true;
+	}
+	return false;
+}
+
+/* What the question says of the group, and how the group is. */
+static bool agrees(const struct cm_group *g, const uint8_t *asked, uint64_t mask)
+{
+	return (!(mask >> 2 & 1) || mad32(asked, QKEY) == g->qkey) &&
+	       (!(mask >> 3 & 1) || mad16(asked, MLID) == g->mlid) &&
+	       (!(mask >> 7 & 1) || !((mad16(asked, PKEY) ^ g->pkey) & 0x7fff));
+}
+
+static void answer(struct kernel *k, uint8_t *mad, const struct cm_group *g,
+		   const struct cm_group_port *p)
+{
+	memset(mad + AT_SA, 0, MAD_SIZE - AT_SA);
+	sa_group_record(k, g, p, mad + AT_SA);
+	mad_put16(mad, AT_OFFSET, GROUP_RECORD_SIZE / 8);
+}
+
+static int make(struct kernel *k, const uint8_t *asked, uint64_t mask, struct cm_group **out)
+{
+	static const uint8_t zero[16];
+	struct cm_group *g;
+
+	if ((mask & CREATE_COMPONENTS) != CREATE_COMPONENTS)
+		return SA_STATUS(SA_INSUFFICIENT);
+	if (!(asked[SCOPE] & FULL_MEMBER) || (asked[0] != 0xff && memcmp(asked, zero, 16)))
+		return SA_STATUS(SA_INVALID);
+	g = cm_group_new(k->rdmacm, asked);
+	if (!g)
+		return SA_STATUS(SA_NO_RESOURCES);
+	g->qkey = mad32(asked, QKEY);
+	g->pkey = mad16(asked, PKEY) | 0x8000;
+	g->route = mad32(asked, ROUTE);
+	g->traffic_class = asked[CLASS];
+	*out = g;
+	return 0;
+}
+
+int sa_group_join(struct kernel *k, uint8_t *mad)
+{
+	uint64_t mask = mad64(mad, AT_MASK);
+	const uint8_t *asked = mad + AT_SA;
+	struct cm_group_port *p;
+	struct cm_group *g;
+	uint32_t hca, port;
+	int status;
+
+	if ((mask & JOIN_COMPONENTS) != JOIN_COMPONENTS || !(asked[SCOPE] & 15))
+		return SA_STATUS(SA_INVALID);
+	if (!port_of_gid(k, asked + PORT_GID, &hca, &port))
+		return SA_STATUS(SA_INVALID_GID);
+	g = cm_group_find(k->rdmacm, asked);
+	if (g && !agrees(g, asked, mask))
+		return SA_STATUS(SA_INVALID);
+	if (!g && (status = make(k, asked, mask, &g)))
+		return status;
+	p = cm_group_port(g, hca, port);
+	if (!p) {
+		cm_group_put(k->rdmacm, g);
+		return SA_STATUS(SA_NO_RESOURCES);
+	}
+	p->join |= asked[SCOPE] & 15;
+	answer(k, mad, g, p);
+	return 0;
+}
+
+int sa_group_leave(struct kernel *k, uint8_t *mad)
+{
+	uint64_t mask = mad64(mad, AT_MASK);
+	uint8_t *asked = mad + AT_SA, gone = asked[SCOPE] & 15;
+	struct cm_group_port *p = NULL;
+	struct cm_group *g;
+	uint32_t hca, port;
+
+	if ((mask & JOIN_COMPONENTS) != JOIN_COMPONENTS)
+		return SA_STATUS(SA_INVALID);
+	g = cm_group_find(k->rdmacm, asked);
+	if (g && port_of_gid(k, asked + PORT_GID, &hca, &port))
+		p = cm_group_port(g, hca, port);
+	if (!p || !(p->join & gone)) {
+		cm_group_put(k->rdmacm, g);
+		return SA_STATUS(SA_INVALID);
+	}
+	answer(k, mad, g, p);
+	p->join &= (uint8_t)~gone;
+	cm_group_put(k->rdmacm, g);
+	return 0;
+}
+
+void sa_group_gone(struct kernel *k, uint32_t hca, uint32_t port)
+{
+	struct cm_group *g, *tmp;
+	struct cm_group_port *p;
+
+	DL_FOREACH_SAFE(k->rdmacm->groups, g, tmp)
+	{
+		DL_FOREACH(g->ports, p)
+		if (p->hca == hca && p->port == port)
+			p->join = 0;
+		cm_group_put(k->rdmacm, g);
+	}
+}

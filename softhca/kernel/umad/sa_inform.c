@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Subscriptions. One is its sender's, by LID and queue pair, and lasts until it is taken back, until
+ * the sender's port goes down, or until the built-in manager gives way.
+ *
+ *	OCTET	OF AN INFORMINFO
+ *	0	GID, or 0; first LID (0xffff: all), last LID; 2 reserved
+ *	22	generic, subscribe (0: take back)
+ *	24	type (0xffff: all), number (0xffff: all)
+ *	28	queue pair, of 24 bits, for taking back; response time
+ *	33	producer's type, of three octets (0xffffff: all)
+ *
+ *	OCTET	OF A RECORD
+ *	0	subscriber's GID, number; 6 reserved; InformInfo
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "softhca/device/transport/fabric.h"
+#include "softhca/kernel/kern.h"
+#include "softhca/kernel/lists.h"
+#include "sa.h"
+#include "sa_inform.h"
+
+#define SUBSCRIPTIONS 1024 /* at most */
+#define INFORM_SIZE   36
+#define RECORD_INFORM 24 /* where it is in a record */
+
+enum inform_at {
+	FIRST_LID = 16,
+	LAST_LID = 18,
+	GENERIC = 22,
+	SUBSCRIBE = 23,
+	TYPE = 24,
+	NUMBER = 26,
+	QPN = 28,
+	PRODUCER = 32,
+};
+#define ALL 0xffff
+
+const struct sa_component sa_inform_components[] = {{0, 0, 128}, {1, 128, 16}, {0, 0, 0}};
+
+struct inform {
+	struct inform *prev, *next;
+	uint16_t number;
+	struct mad_way way; /* back to the subscriber */
+	uint8_t asked[INFORM_SIZE];
+};
+
+/* All but who takes back, and how soon. */
+static bool same(const struct inform *i, const struct mad_way *w, const uint8_t *asked)
+{
+	uint32_t qpn = mad32(asked, QPN) >> 8;
+
+	return i->way.dlid == w->slid &&
+	       (i->way.to_qpn == w->qpn || (!asked[SUBSCRIBE] && i->way.to_qpn == qpn)) &&
+	       !memcmp(i->asked, asked, SUBSCRIBE) &&
+	       !memcmp(i->asked + TYPE, asked + TYPE, QPN - TYPE) &&
+	       !memcmp(i->asked + PRODUCER + 1, asked + PRODUCER + 1, 3);
+}
+
+static struct inform *find(struct kernel *k, const struct mad_way *w, const uint8_t *asked)
+{
+	struct inform *i;
+
+	DL_FOREACH(k->umad->informs, i)
+	if (same(i, w, asked))
+		return i;
+	return NULL;
+}
+
+static void drop(struct kernel *k, struct inform *i)
+{
+	DL_DELETE(k->umad->informs, i);
+	k->umad->ninforms--;
+	free(i);
+}
+
+static int subscribe(struct kernel *k, const struct mad_way *w, const struct mad_node *n,
+		     const uint8_t *asked)
+{
+	struct inform *i;
+
+	if (find(k, w, asked))
+		return 0;
+	i = k->umad->ninforms < SUBSCRIPTIONS ? calloc(1, sizeof(*i)) : NULL;
+	if (!i)
+		return SA_STATUS(SA_NO_RESOURCES);
+	i->number = ++k->umad->inform_number;
+	i->way = (struct mad_way){.hca = n->hca,
+				  .port = n->port,
+				  .slid = w->dlid,
+				  .dlid = w->slid,
+				  .qpn = 1,
+				  .to_qpn = w->qpn,
+				  .sl = w->sl,
+				  .pkey = w->pkey,
+				  .pkey_index = w->pkey_index};
+	memcpy(i->asked, asked, INFORM_SIZE);
+	mad_put32(i->asked, QPN, w->qpn << 8 | i->asked[QPN + 3]);
+	DL_APPEND(k->umad->informs, i);
+	k->umad->ninforms++;
+	return 0;
+}
+
+int sa_inform_set(struct kernel *k, const struct mad_way *w, const struct mad_node *n, uint8_t *mad)
+{
+	uint8_t *asked = mad + AT_SA;
+	struct inform *i;
+	int status = 0;
+
+	/* Notices of vendors have nobody here who would send them. */
+	if (asked[SUBSCRIBE] > 1 || asked[GENERIC] != 1)
+		return SA_STATUS(SA_INVALID);
+	if (asked[SUBSCRIBE]) {
+		status = subscribe(k, w, n, asked);
+	} else {
+		i = find(k, w, asked);
+		if (i)
+			drop(k, i);
+		else
+			status = SA_STATUS(SA_INVALID);
+	}
+	memset(asked + INFORM_SIZE, 0, MAD_SIZE - AT_SA - INFORM_SIZE);
+	return status;
+}
+
+static bool gid_of_lid(struct kernel *k, uint16_t lid, uint8_t gid[16])
+{
+	uint32_t hca, port;
+
+	if (lid == k->umad->switch_lid) {
+		memcpy(gid, sh_hca(&k->dev, 0)->port[0].gid[0], 8);
+		mad_put64(gid, 8, fabric_switch_guid());
+		return true;
+	}
+	if (!sh_lid_lookup(&k->dev, lid, &hca, &port))
+		return false;
+	memcpy(gid, sh_hca(&k->dev, hca)->port[port - 1].gid[0], 16);
+	return true;
+}
+
+void sa_informs(struct sa_table *t)
+{
+	const struct inform *i;
+
+	DL_FOREACH(t->k->umad->informs, i)
+	{
+		uint8_t r[INFORM_RECORD_SIZE] = {0};
+
+		(void)gid_of_lid(t->k, i->way.dlid, r);
+		mad_put16(r, 16, i->number);
+		memcpy(r + RECORD_INFORM, i->asked, INFORM_SIZE);
+		sa_offer(t, r);
+	}
+}
+
+/* A GID is that of the issuer, or the one that the notice is about. */
+static bool wants(const struct inform *i, const uint8_t *notice)
+{
+	static const uint8_t zero[16];
+	uint32_t first = mad16(i->asked, FIRST_LID), last = mad16(i->asked, LAST_LID),
+		 lid = mad16(notice, 6), producer = mad32(i->asked, PRODUCER) & 0xffffff,
+		 number = mad16(i->asked, NUMBER);
+
+	if (mad16(i->asked, TYPE) != ALL && mad16(i->asked, TYPE) != (notice[0] & 0x7f))
+		return false;
+	if (number != ALL && number != mad16(notice, 4))
+		return false;
+	if (producer != 0xffffff && producer != (mad32(notice, 0) & 0xffffff))
+		return false;
+	if (memcmp(i->asked, zero, 16) != 0)
+		return !memcmp(i->asked, notice + NOTICE_ISSUER, 16) ||
+		       !memcmp(i->asked, notice + 16, 16);
+	return first == ALL || (lid >= first && lid <= (last ? last : first));
+}
+
+void sa_inform(struct kernel *k, uint8_t notice[NOTICE_SIZE])
+{
+	struct inform *i, *tmp;
+
+	(void)gid_of_lid(k, mad16(notice, 6), notice + NOTICE_ISSUER);
+	DL_FOREACH_SAFE(k->umad->informs, i, tmp)
+	if (wants(i, notice))
+		notice_report(k, &i->way, notice);
+}
+
+void sa_inform_gone(struct kernel *k, uint32_t lid)
+{
+	struct inform *i, *tmp;
+
+	DL_FOREACH_SAFE(k->umad->informs, i, tmp)
+	if (i->way.dlid == lid)
+		drop(k, i);
+}
+
+void sa_inform_forget(struct kernel *k)
+{
+	while (k->umad->informs)
+		drop(k, k->umad->informs);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * PathRecord: paths between end ports, and to groups.
+ */
+#ifndef SOFTHCA_KERNEL_UMAD_SA_PATH_H
+#define SOFTHCA_KERNEL_UMAD_SA_PATH_H
+
+#include "sa_table.h"
+
+enum path_bit { /* of its mask of components, those that more than sa_path_components looks at */
+		PATH_DGID = 2,
+		PATH_SGID = 3,
+		PATH_DLID = 4,
+		PATH_SLID = 5,
+		PATH_PKEY = 13,
+		PATH_QOS_CLASS = 14,
+		PATH_SL = 15,
+		PATH_MTU_SELECTOR = 16, /* the attribute's own bit follows */
+		PATH_RATE_SELECTOR = 18,
+		PATH_LIFE_SELECTOR = 20,
+};
+
+extern const struct sa_component sa_path_components[];
+/* Offers the paths that fit. A Get that names no source asks for those of the asking port. */
+void sa_paths(struct sa_table *t);
+/* Does the question name a GID that nobody has? */
+bool sa_path_stranger(const struct sa_table *t);
+
+#endif

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Subnet management datagrams. What the agents tell is what `softhca port` has made of the ports,
+ * and, of the switch, what a subnet manager would have written, or what one has (smp_set.h).
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "softhca/kernel/kern.h"
+#include "softhca/kernel/ports.h"
+#include "softhca/kernel/room.h"
+#include "sm.h"
+#include "smp.h"
+#include "smp_set.h"
+
+#define VENDOR	     0x0002c9
+#define CA_DEVICE    0x673c
+#define SW_DEVICE    0xbd36
+#define REVISION     0xb0
+#define CAP_SWITCH   0x00000848 /* SL mapping, system image GUID, trap */
+#define PREFIX	     UINT64_C(0xfe80000000000000)
+#define LFT_TOP	     (SH_MAX_LIDS - 1)
+#define FIRST_MLID   0xc000u
+#define NO_PORT	     255
+#define SWITCH_PKEYS 8
+
+static const struct sh_port *port_of(struct kernel *k, const struct mad_node *n)
+{
+	return &sh_hca(&k->dev, n->hca)->port[n->port - 1];
+}
+
+void smp_node_description(struct kernel *k, const struct mad_node *n, uint8_t data[64])
+{
+	const struct khca *h = &k->hcas[n->hca];
+
+	if (n->is_switch)
+		snprintf((char *)data, 64, "softhca-switch");
+	else
+		snprintf((char *)data, 64, "softhca-host%u HCA-%u", h->host, h->unit + 1);
+}
+
+void smp_node_info(struct kernel *k, const struct mad_node *n, uint8_t data[64])
+{
+	uint64_t guid = n->is_switch ? fabric_switch_guid() : sh_hca(&k->dev, n->hca)->node_guid;
+
+	data[0] = data[1] = 1;
+	data[2] = n->is_switch ? 2 : 1;
+	data[3] = (uint8_t)(n->is_switch ? fabric_ports(k) : k->cfg.device.ports);
+	mad_put64(data, 4, n->is_switch ? guid : guid + 3);
+	mad_put64(data, 12, guid);
+	mad_put64(data, 20, n->is_switch ? guid : guid + n->port);
+	mad_put16(data, 28, n->is_switch ? SWITCH_PKEYS : SH_PKEYS);
+	mad_put16(data, 30, n->is_switch ? SW_DEVICE : CA_DEVICE);
+	mad_put32(data, 32, REVISION);
+	mad_put32(data, 36, n->in << 24 | VENDOR);
+}
+
+static void switch_info(struct kernel *k, uint8_t data[64])
+{
+	mad_put16(data, 0, 0xbfff + 1);
+	mad_put16(data, 4, MFT_GROUPS);
+	mad_put16(data, 6, LFT_TOP);
+	data[8] = data[9] = data[10] = NO_PORT;
+	data[11] = 18 << 3;
+	mad_put16(data, 14, SWITCH_PKEYS);
+	smp_set_switch_info(k, data);
+	if (k->umad->port_state_change)
+		data[11] |= PORT_STATE_CHANGE;
+}
+
+/* What all ports have. */
+static void port_common(uint8_t data[64], uint32_t local, uint32_t state, uint32_t phys)
+{
+	data[28] = (uint8_t)local;
+	data[29] = data[30] = 3; /* 1X, 4X */
+	data[31] = 2;
+	data[32] = (uint8_t)(7 << 4 | state); /* up to QDR */
+	data[33] = (uint8_t)(phys << 4 | 2);
+	data[35] = 4 << 4 | 7;
+	data[36] = 5 << 4; /* MTU 4096 */
+	data[37] = 4 << 4; /* VL 0 to 7 */
+	data[39] = data[40] = 8;
+	data[41] = 5;
+	data[42] = 7 << 5 | 8;
+	data[43] = 4 << 4;
+	data[52] = 16;
+	data[53] = 8 << 4 | 8;
+}
+
+static void ca_port_info(struct kernel *k, const struct mad_node *n, uint32_t local,
+			 uint8_t data[64])
+{
+	const struct sh_hca *h = sh_hca(&k->dev, n->hca);
+	const struct sh_port *p = port_of(k, n);
+	bool up = fabric_link(k, n->hca, n->port);
+
+	port_common(data, local, up ? 4 : 1, up ? 5 : 3);
+	memcpy(data + 8, p->gid[0], 8);
+	mad_put16(data, 16, p->lid);
+	mad_put16(data, 18, p->sm_lid);
+	mad_put32(data, 20, port_capabilities(k, n->hca, n->port));
+	data[34] = p->lmc & 7;
+	data[36] = (uint8_t)(port_mtu(k) << 4);
+	mad_put16(data, 46, (uint32_t)h->traffic[n->port - 1].rcv_constraint);
+	mad_put16(data, 48, (uint32_t)h->counters.drops_qkey);
+	data[50] = SH_GIDS;
+	data[51] = 18;
+}
+
+static void switch_port_info(struct kernel *k, uint32_t number, uint32_t in, uint8_t data[64])
+{
+	uint32_t hca, port;
+	bool up;
+
+	if (!number) {
+		port_common(data, in, 4, 5);
+		mad_put64(data, 8, PREFIX);
+		mad_put16(data, 16, k->umad->switch_lid);
+		mad_put16(data, 18, sh_hca(&k->dev, 0)->port[0].sm_lid);
+		mad_put32(data, 20, CAP_SWITCH);
+		data[51] = 18;
+		return;
+	}
+	fabric_end_of(k, number, &hca, &port);
+	up = fabric_link(k, hca, port);
+	port_common(data, in, up ? 4 : 1, up ? 5 : 2);
+}
+
+bool smp_port_info(struct kernel *k, const struct mad_node *n, uint32_t number, uint8_t data[64])
+{
+	struct mad_node at = *n;
+
+	if (n->is_switch) {
+		if (number > fabric_ports(k))
+			return false;
+		switch_port_info(k, number, n->in, data);
+		smp_set_port_info(k, n, number, data);
+		return true;
+	}
+	at.port = number ? number : n->port;
+	if (at.port > k->cfg.device.ports)
+		return false;
+	ca_port_info(k, &at, n->in, data);
+	smp_set_port_info(k, &at, at.port, data);
+	return true;
+}
+
+/* What a manager writes into a port of the switch: the first P_Keys of the port that it is cabled to. */
+static void pkeys_beyond(struct kernel *k, uint32_t number, uint8_t data[64])
+{
+	struct mad_node n = {0};
+
+	fabric_end_of(k, number, &n.hca, &n.port);
+	for (uint32_t i = 0; i < SWITCH_PKEYS; i++)
+		mad_put16(data, i * 2, port_of(k, &n)->pkey[i]);
+}
+
+static bool pkeys(struct kernel *k, const struct mad_node *n, uint32_t modifier, uint8_t data[64])
+{
+	uint32_t block = modifier & 0xffff, port = modifier >> 16;
+
+	if (n->is_switch) {
+		if (block || port > fabric_ports(k))
+			return false;
+		if (sm_written(k))
+			memcpy(data, sm_written(k)->switch_pkeys[port], 64);
+		else if (port)
+			pkeys_beyond(k, port, data);
+		if (!port && !mad16(data, 0))
+			mad_put16(data, 0, 0xffff);
+		return true;
+	}
+	if (block >= SH_PKEYS / 32)
+		return false;
+	for (uint32_t i = 0; i < 32; i++)
+		mad_put16(data, i * 2, port_of(k, n)->pkey[block * 32 + i]);
+	return true;
+}
+
+static bool guids(struct kernel *k, const struct mad_node *n, uint32_t block, uint8_t data[64])
+{
+	if (n->is_switch || block >= SH_GIDS / 8)
+		return false;
+	for (uint32_t i = 0; i < 8; i++)
+		memcpy(data + i * 8, port_of(k, n)->gid[block * 8 + i] + 8, 8);
+	return true;
+}
+
+static void sl_to_vl(uint8_t data[64])
+{
+	for (uint32_t i = 0; i < 8; i++)
+		data[i] = (uint8_t)((i * 2 & 7) << 4 | ((i * 2 + 1) & 7));
+}
+
+/* Each lane has the same share. */
+static bool vl_arbitration(uint32_t modifier, uint8_t data[64])
+{
+	uint32_t half = modifier >> 16;
+
+	if (half < 1 || half > 4)
+		return false;
+	for (uint32_t i = 0; i < 8 && (half == 1 || half == 3); i++) {
+		data[i * 2] = (uint8_t)i;
+		data[i * 2 + 1] = half == 1 ? 4 : 0;
+	}
+	return true;
+}
+
+static bool linear_table(struct kernel *k, uint32_t block, uint8_t data[64])
+{
+	if (block > 0xbfff / 64)
+		return false;
+	for (uint32_t i = 0; i < 64; i++)
+		data[i] = sm_written(k) ? sm_written(k)->lft[block * 64 + i]
+					: fabric_forward(k, block * 64 + i);
+	return true;
+}
+
+struct mft_block {
+	struct kernel *k;
+	uint32_t first, position; /* MLID, sixteenth of the ports */
+	uint8_t *data;
+};
+
+static void enter(void *arg, uint16_t mlid, uint32_t hca, uint32_t port)
+{
+	const struct mft_block *b = arg;
+	uint32_t number = fabric_port_of(b->k, hca, port), at = mlid - b->first;
+
+	if (mlid < b->first || at >= 32 || number / 16 != b->position)
+		return;
+	mad_put16(b->data, (size_t)at * 2, mad16(b->data, (size_t)at * 2) | 1u << number % 16);
+}
+
+/* What a manager writes: the ports that get what is sent to a group. Messages need no table. */
+static bool multicast_table(struct kernel *k, uint32_t modifier, uint8_t data[64])
+{
+	uint32_t block = modifier & 0xfffffff;
+	struct mft_block b = {k, FIRST_MLID + block * 32, modifier >> 28, data};
+
+	if (block >= MFT_GROUPS / 32)
+		return false;
+	if (sm_written(k))
+		memcpy(data, sm_written(k)->mft[modifier >> 28][(size_t)block * 32], 64);
+	else
+		ROOMS(group_ports, k, enter, &b);
+	return true;
+}
+
+static bool switch_attribute(struct kernel *k, uint16_t attribute, uint32_t modifier,
+			     uint8_t data[64])
+{
+	if (attribute == SWITCH_INFO)
+		switch_info(k, data);
+	else if (attribute == LINEAR_TABLE)
+		return linear_table(k, modifier, data);
+	else if (attribute == MULTICAST_TABLE)
+		return multicast_table(k, modifier, data);
+	return true;
+}
+
+bool smp_get(struct kernel *k, const struct mad_node *n, uint16_t attribute, uint32_t modifier,
+	     uint8_t data[64])
+{
+	switch (attribute) {
+	case NODE_DESCRIPTION:
+		smp_node_description(k, n, data);
+		return true;
+	case NODE_INFO:
+		smp_node_info(k, n, data);
+		return true;
+	case GUID_INFO:
+		return guids(k, n, modifier, data);
+	case PORT_INFO:
+		return smp_port_info(k, n, modifier & 0xff, data);
+	case PKEY_TABLE:
+		return pkeys(k, n, modifier, data);
+	case SL_TO_VL:
+		sl_to_vl(data);
+		return true;
+	case VL_ARBITRATION:
+		return vl_arbitration(modifier, data);
+	default:
+		return switch_attribute(k, attribute, modifier, data);
+	}
+}
+
+static bool known(const struct mad_node *n, uint16_t attribute)
+{
+	switch (attribute) {
+	case NODE_DESCRIPTION:
+	case NODE_INFO:
+	case PORT_INFO:
+	case PKEY_TABLE:
+	case SL_TO_VL:
+	case VL_ARBITRATION:
+		return true;
+	case GUID_INFO:
+		return !n->is_switch;
+	case SWITCH_INFO:
+	case LINEAR_TABLE:
+	case MULTICAST_TABLE:
+		return n->is_switch;
+	default:
+		return false;
+	}
+}
+
+int smp_answer(struct kernel *k, const struct mad_node *n, uint8_t *mad)
+{
+	uint16_t attribute = mad16(mad, AT_ATTRIBUTE);
+	uint8_t data[64] = {0};
+
+	if (mad[AT_CLASS_VERSION] != 1)
+		return STATUS_VERSION;
+	if (attribute == SM_INFO)
+		return n->is_switch ? STATUS_ATTRIBUTE : -1;
+	if (!known(n, attribute))
+		return STATUS_ATTRIBUTE;
+	if (mad[AT_METHOD] == METHOD_SET) {
+		int status = smp_set(k, n, attribute, mad32(mad, AT_MODIFIER), mad + AT_DATA);
+
+		if (status)
+			return status;
+	}
+	if (!smp_get(k, n, attribute, mad32(mad, AT_MODIFIER), data))
+		return STATUS_VALUE;
+	memcpy(mad + AT_DATA, data, sizeof(data));
+	return 0;
+}
+
+bool smp_is_sm(struct kernel *k, const struct mad_node *n)
+{
+	return sm_built_in(k) && !n->is_switch && port_of(k, n)->lid == port_of(k, n)->sm_lid;
+}
+
+void smp_sm_info(struct kernel *k, uint8_t data[64])
+{
+	mad_put64(data, 0, sh_hca(&k->dev, 0)->node_guid + 1);
+	mad_put32(data, 16, (uint32_t)++k->umad->activity);
+	data[20] = SM_STATE_MASTER;
+}
+
+int smp_sm_answer(struct kernel *k, const struct mad_node *n, uint8_t *mad)
+{
+	if (mad16(mad, AT_ATTRIBUTE) != SM_INFO || mad[AT_METHOD] != METHOD_GET || !smp_is_sm(k, n))
+		return -1;
+	memset(mad + AT_DATA, 0, 64);
+	smp_sm_info(k, mad + AT_DATA);
+	return 0;
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * What a subnet manager writes. LIDs, the SM's LID, P_Keys and links of ports change as `softhca
+ * port` changes them, with the events that programs get of it. Everything else is stored, so that
+ * the manager finds it again, and has no effect: see sm.h. A value that is refused has changed
+ * nothing of its attribute: what can refuse it is asked before the first change.
+ */
+#include <string.h>
+
+#include "softhca/kernel/kern.h"
+#include "softhca/kernel/ports.h"
+#include "softhca/kernel/room.h"
+#include "sm.h"
+#include "smp.h"
+#include "smp_set.h"
+
+/* PortInfo: what is stored, bit by bit. A field of zeroes in the link's own settings changes nothing. */
+static const uint8_t stored[64] = {
+	[0] = 0xff,  [1] = 0xff,  [2] = 0xff,  [3] = 0xff,  [4] = 0xff,	 [5] = 0xff,  [6] = 0xff,
+	[7] = 0xff,  [26] = 0xff, [27] = 0xff, [29] = 0xff, [33] = 0x0f, [34] = 0xc0, [35] = 0x0f,
+	[36] = 0xff, [37] = 0x0f, [38] = 0xff, [42] = 0xff, [43] = 0xff, [51] = 0x1f, [53] = 0xff,
+};
+enum { LID = 16, SM_LID = 18, WIDTH = 29, STATE = 32, PHYSICAL = 33, LMC = 34, SPEED = 35 };
+enum { NEIGHBOR_MTU = 36, VLS = 43, REREGISTER = 51 };
+enum { PHYSICAL_POLLING = 2, PHYSICAL_DISABLED = 3, PHYSICAL_LINK_UP = 5, STATE_ACTIVE = 4 };
+enum { LAST_UNICAST = 0xbfff };
+
+/* Nibbles of which 0 means: as it is. */
+static const struct {
+	uint8_t at, mask;
+} kept[] = {{WIDTH, 0xff}, {PHYSICAL, 0x0f}, {SPEED, 0x0f}, {NEIGHBOR_MTU, 0xf0}, {VLS, 0xf0}};
+
+static void store(uint8_t *to, const uint8_t *now, const uint8_t *data)
+{
+	memcpy(to, data, 64);
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		if (!(data[kept[i].at] & kept[i].mask))
+			to[kept[i].at] |= now[kept[i].at] & kept[i].mask;
+	/* Everything that the link has. */
+	if (data[WIDTH] == 0xff)
+		to[WIDTH] = now[30];
+	if ((data[SPEED] & 0x0f) == 0x0f)
+		to[SPEED] = (uint8_t)((to[SPEED] & 0xf0) | now[STATE] >> 4);
+}
+
+static void overlay(uint8_t data[64], const uint8_t *from)
+{
+	for (size_t i = 0; i < 64; i++)
+		data[i] = (uint8_t)((data[i] & ~stored[i]) | (from[i] & stored[i]));
+}
+
+void smp_set_port_info(struct kernel *k, const struct mad_node *n, uint32_t number,
+		       uint8_t data[64])
+{
+	const struct umad_written *w = sm_written(k);
+	uint32_t own = n->is_switch ? number : fabric_port_of(k, n->hca, n->port);
+
+	if (!w)
+		return;
+	if (n->is_switch && w->has_switch_port[own]) {
+		overlay(data, w->switch_port[own]);
+		if (!own)
+			memcpy(data + SM_LID, w->switch_port[0] + SM_LID, 2);
+	} else if (!n->is_switch && w->has_port[own]) {
+		overlay(data, w->port[own]);
+	}
+}
+
+void smp_set_switch_info(struct kernel *k, uint8_t data[64])
+{
+	const struct umad_written *w = sm_written(k);
+
+	if (!w || !w->has_switch_info)
+		return;
+	memcpy(data + 6, w->switch_info + 6, 5); /* the top of the table, default ports */
+	data[11] = w->switch_info[11] & 0xf8;	 /* lifetime; not PortStateChange */
+}
+
+/* As `softhca port` does. */
+static int change(struct kernel *k, uint32_t hca, uint32_t port, uint32_t what, uint32_t a,
+		  uint32_t b)
+{
+	const struct sh_config *c = &k->cfg.device;
+	struct sh_port_msg m = {.host = hca / c->hcas_per_host,
+				.hca = hca % c->hcas_per_host,
+				.port = port,
+				.what = what,
+				.a = a,
+				.b = b};
+	struct sh_status st;
+
+	(void)port_change(k, &m, true, &st);
+	return st.error ? STATUS_VALUE : 0;
+}
+
+/* What becomes of a link: PHYSICAL_POLLING or PHYSICAL_DISABLED; 0: it stays as it is. */
+static uint32_t new_link(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t data[64])
+{
+	uint32_t physical = data[PHYSICAL] >> 4;
+
+	/* As Get tells it. */
+	return physical == PHYSICAL_LINK_UP && fabric_link(k, hca, port) ? 0 : physical;
+}
+
+/* A link is up and ACTIVE, or down. Of the other states a manager finds none. */
+static bool link_ok(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t data[64])
+{
+	uint32_t physical = new_link(k, hca, port, data), state = data[STATE] & 15;
+
+	return (!state || state == STATE_ACTIVE) && physical <= PHYSICAL_DISABLED &&
+	       physical != 1 && (state != STATE_ACTIVE || fabric_link(k, hca, port));
+}
+
+static int change_link(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t data[64])
+{
+	uint32_t physical = new_link(k, hca, port, data);
+
+	if (!physical)
+		return 0;
+	return change(k, hca, port, physical == PHYSICAL_POLLING ? SH_PORT_UP : SH_PORT_DOWN, 0, 0);
+}
+
+static int set_ca_port(struct kernel *k, const struct mad_node *n, uint32_t number,
+		       const uint8_t data[64])
+{
+	uint32_t port = number ? number : n->port, lid = mad16(data, LID), sm_lid, own;
+	struct umad_written *w = sm_write(k);
+	struct mad_node at = *n;
+	const struct sh_port *p;
+	uint8_t now[64] = {0};
+	bool new_sm;
+	int status;
+
+	if (port > k->cfg.device.ports)
+		return STATUS_VALUE;
+	if (!w)
+		return STATUS_BUSY;
+	at.port = port;
+	own = fabric_port_of(k, n->hca, port);
+	p = &sh_hca(&k->dev, n->hca)->port[port - 1];
+	sm_lid = mad16(data, SM_LID);
+	if ((uint32_t)(data[LMC] & 7) != p->lmc || !sm_lid || sm_lid > LAST_UNICAST ||
+	    !link_ok(k, n->hca, port, data))
+		return STATUS_VALUE;
+	(void)smp_port_info(k, &at, port, now);
+	/* Whether the port can have the LID is asked here. Once it can, nothing refuses the rest. */
+	status = lid == p->lid ? 0 : change(k, n->hca, port, SH_PORT_LID, lid, 0);
+	status = status ? status : change_link(k, n->hca, port, data);
+	new_sm = sm_lid != p->sm_lid;
+	if (!status && new_sm)
+		status = change(k, n->hca, port, SH_PORT_SM, sm_lid, 0);
+	if (status)
+		return status;
+	store(w->port[own], now, data);
+	w->has_port[own] = true;
+	/* A new SM LID has asked for it. */
+	if (data[REREGISTER] & 0x80 && !new_sm)
+		ROOMS(port_event, k, n->hca, port, PORT_CLIENT_REREGISTER);
+	return 0;
+}
+
+static int set_switch_port(struct kernel *k, uint32_t number, uint32_t in, const uint8_t data[64])
+{
+	const struct mad_node n = {.is_switch = true, .in = in};
+	struct umad_written *w = sm_write(k);
+	uint8_t now[64] = {0};
+	uint32_t hca, port;
+	int status;
+
+	if (!w)
+		return STATUS_BUSY;
+	if (!smp_port_info(k, &n, number, now))
+		return STATUS_VALUE;
+	if (!number) {
+		if (mad16(data, LID) != k->umad->switch_lid || data[LMC] & 7)
+			return STATUS_VALUE;
+	} else {
+		fabric_end_of(k, number, &hca, &port);
+		if (!link_ok(k, hca, port, data))
+			return STATUS_VALUE;
+		status = change_link(k, hca, port, data);
+		if (status)
+			return status;
+	}
+	store(w->switch_port[number], now, data);
+	w->has_switch_port[number] = true;
+	return 0;
+}
+
+static int set_pkeys(struct kernel *k, const struct mad_node *n, uint32_t modifier,
+		     const uint8_t data[64])
+{
+	uint32_t block = modifier & 0xffff, port = modifier >> 16;
+	struct umad_written *w = sm_write(k);
+
+	if (!w)
+		return STATUS_BUSY;
+	if (n->is_switch) {
+		if (block || port > fabric_ports(k))
+			return STATUS_VALUE;
+		memcpy(w->switch_pkeys[port], data, 64);
+		return 0;
+	}
+	if (block >= SH_PKEYS / 32)
+		return STATUS_VALUE;
+	/* Any P_Key is one. What refuses the first entry, an HCA that has failed, refuses the block. */
+	for (uint32_t i = 0; i < 32; i++) {
+		int status = change(k, n->hca, n->port, SH_PORT_PKEY, block * 32 + i,
+				    mad16(data, i * 2));
+
+		if (status)
+			return status;
+	}
+	return 0;
+}
+
+static int set_table(struct kernel *k, uint16_t attribute, uint32_t modifier,
+		     const uint8_t data[64])
+{
+	struct umad_written *w = sm_write(k);
+	uint32_t block = modifier & 0xfffffff;
+
+	if (!w)
+		return STATUS_BUSY;
+	if (attribute == SWITCH_INFO) {
+		memcpy(w->switch_info, data, 64);
+		/* Who has seen it sets it, which clears it. */
+		if (data[11] & PORT_STATE_CHANGE)
+			k->umad->port_state_change = false;
+		w->has_switch_info = true;
+	} else if (attribute == LINEAR_TABLE && modifier < LFT_SIZE / 64) {
+		memcpy(w->lft + (size_t)modifier * 64, data, 64);
+	} else if (attribute == MULTICAST_TABLE && block < MFT_GROUPS / 32) {
+		memcpy(w->mft[modifier >> 28][(size_t)block * 32], data, 64);
+	} else {
+		return STATUS_VALUE;
+	}
+	return 0;
+}
+
+int smp_set(struct kernel *k, const struct mad_node *n, uint16_t attribute, uint32_t modifier,
+	    const uint8_t data[64])
+{
+	switch (attribute) {
+	case PORT_INFO:
+		return n->is_switch ? set_switch_port(k, modifier & 0xff, n->in, data)
+				    : set_ca_port(k, n, modifier & 0xff, data);
+	case PKEY_TABLE:
+		return set_pkeys(k, n, modifier, data);
+	case SWITCH_INFO:
+	case LINEAR_TABLE:
+	case MULTICAST_TABLE:
+		return n->is_switch ? set_table(k, attribute, modifier, data) : STATUS_ATTRIBUTE;
+	default:
+		return STATUS_ATTRIBUTE;
+	}
+}

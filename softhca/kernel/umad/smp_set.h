@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Set of subnet management attributes, and what Get tells of what was set.
+ */
+#ifndef SOFTHCA_KERNEL_UMAD_SMP_SET_H
+#define SOFTHCA_KERNEL_UMAD_SMP_SET_H
+
+#include "fabric.h"
+
+/* The status of the answer. data: what the program has written. */
+int smp_set(struct kernel *k, const struct mad_node *n, uint16_t attribute, uint32_t modifier,
+	    const uint8_t data[64]);
+/* Puts what was set over what the node's agent would tell. number: 0 and on of the switch. */
+void smp_set_port_info(struct kernel *k, const struct mad_node *n, uint32_t number,
+		       uint8_t data[64]);
+void smp_set_switch_info(struct kernel *k, uint8_t data[64]);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * The daemon's part of the wire (softhca/wire): opens its sockets, starts its engine, and sees the
+ * engine end.
+ */
+#ifndef SOFTHCA_KERNEL_WIRE_ENGINE_H
+#define SOFTHCA_KERNEL_WIRE_ENGINE_H
+
+#include <sys/types.h>
+
+#include "softhca/device/memory/instance.h"
+#include "softhca/protocol.h"
+
+struct kernel;
+struct out;
+struct server;
+
+struct wire {
+	pid_t pid; /* of the engine; 0: there is no wire */
+	int link;  /* to the engine */
+	int fd[SH_WIRE_MOST];
+	bool ready, lost;
+};
+
+/*
+ * Opens the sockets and forks the engine, if *cfg asks for a wire. In the daemon, before it has a
+ * thread or holds anything. Sets cfg's MTU. 0; or -errno, and text[len] says what to do.
+ */
+int wire_begin(struct wire *w, struct sh_wire_config *cfg, const char *dir, int ready_fd,
+	       char *text, size_t len);
+/* Ends the engine and closes the sockets. */
+void wire_end(struct wire *w, const struct sh_wire_config *cfg);
+
+/* Clients can connect: lets the engine do so. 0 or -errno. */
+int wire_go(struct kernel *k, struct server *s);
+/*
+ * The link has something to say. The engine is ready; or it has ended, and with it every card of the
+ * instance: programs get a fatal event.
+ */
+void wire_event(struct kernel *k);
+
+void wire_show(struct kernel *k, struct out *o);
+
+#endif
