@@ -6,12 +6,14 @@
  */
 #include "config.h"
 
+#include <linux/magic.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/statfs.h>
 
 #include "softhca/device/memory/announce.h"
 #include "softhca/device/memory/dev.h"
@@ -36,6 +38,7 @@
 #include "say.h"
 #include "share.h"
 #include "signals.h"
+#include "stack.h"
 #include "still.h"
 #include "trap.h"
 
@@ -56,14 +59,22 @@ static struct {
 static void take_lease(void)
 {
 	char path[PATH_MAX];
+	struct statfs fs;
 	int fd, err;
 
 	snprintf(path, sizeof(path), "%.*s/lease", PATH_MAX - 64, shim.dir);
 	fd = sh_open(path, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	if (sh_sys(syscall(SYS_flock, fd, LOCK_SH | LOCK_NB)) == 0)
+	if (sh_sys(syscall(SYS_flock, fd, LOCK_SH | LOCK_NB)) == 0) {
 		sh_mmap(NULL, SHIM_PAGE, PROT_NONE, MAP_SHARED, fd, 0, &err);
+		/* There a mapping is of the file below, and the lock goes with the descriptor. */
+		if (sh_sys(syscall(SYS_fstatfs, fd, &fs)) == 0 &&
+		    fs.f_type == OVERLAYFS_SUPER_MAGIC) {
+			sh_fd_high(fd);
+			return;
+		}
+	}
 	sh_close(fd);
 }
 
@@ -80,7 +91,9 @@ static void forked_child(void)
 	shim_signals_forked();
 	shim_trap_forked();
 	still_forked();
+	stack_forked();
 	own_forked();
+	sh_process_leads();
 	if (!shim_dev.inst)
 		return;
 	/* The socket is the parent's. The child's copy must not keep it open. */
@@ -136,7 +149,11 @@ static void complain_host(const char *variable)
 	while (hosts < SH_MAX_HCAS && shim_host_exists(hosts))
 		hosts++;
 	/* An instance without any host has ended. */
-	if (!hosts)
+	if (!hosts && sh_sys(syscall(SYS_faccessat, AT_FDCWD, shim.dir, X_OK)) == -EACCES)
+		shim_say_later("there is no device: the instance %.200s belongs to another user; "
+			       "run this program as that user, or in an instance of your own",
+			       shim.dir);
+	else if (!hosts)
 		shim_say_later("there is no device: the instance %.200s has ended or never "
 			       "existed; softhca show lists those that "
 			       "run",
@@ -278,6 +295,8 @@ static int attach(const struct sh_hello_reply *hello, int memfd)
 		shim_dev = dev;
 	}
 	shim_dev.proc = hello->proc;
+	__atomic_store_n(&sh_proc(&shim_dev, shim_dev.proc)->base, (uintptr_t)shim_dev.inst,
+			 __ATOMIC_RELEASE);
 	/* Made for the hello. */
 	shim_dev.witness = sh_witness(&err);
 	if (mmio && *mmio && strcmp(mmio, "kick") && strcmp(mmio, "trap")) {
@@ -382,6 +401,23 @@ int shim_control_get(void)
 	return err;
 }
 
+int shim_control_to_open(void)
+{
+	int err = shim_control_get();
+
+	if (err)
+		shim_say_unreachable(err);
+	switch (err) {
+	case -ENOENT:
+	case -ESRCH:
+	case -ECONNREFUSED:
+	case -ECONNRESET:
+	case -EPIPE:
+		return -ENXIO;
+	}
+	return err;
+}
+
 void shim_control_put(void)
 {
 	pthread_mutex_unlock(&control_lock);
@@ -391,16 +427,16 @@ void shim_control_put(void)
 	shim_signals_release();
 }
 
-/*
- * The number of a command, from its header. The shim reads it as the kernel would, since the
- * address may be a mistake of the application.
- */
-static uint32_t uverbs_command(const struct sh_command *cmd)
+/* The number of a command, from its header. 0: the shim could not read it. */
+static uint32_t uverbs_command(const void *req, size_t len)
 {
+	const struct sh_command *cmd = req;
 	uint32_t number;
 
-	return cmd->len >= sizeof(number) && !sh_peek(&number, cmd->addr, sizeof(number)) ? number
-											  : 0;
+	if (cmd->here < sizeof(number))
+		return 0;
+	memcpy(&number, (const char *)req + len - cmd->here, sizeof(number));
+	return number;
 }
 
 int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds,
@@ -412,7 +448,7 @@ int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds
 	/* A caller that must not connect now may have no connection. */
 	if (control.pid != getpid() || !sh_ident_holds(control.fd, &control.id))
 		return -EIO;
-	announce(SH_WAITS_REQUEST, type, type == SH_MSG_COMMAND ? uverbs_command(req) : 0);
+	announce(SH_WAITS_REQUEST, type, type == SH_MSG_COMMAND ? uverbs_command(req, len) : 0);
 	err = sh_client_request(control.fd, req, len, reply, rlen, fds, nfds);
 	announce(SH_WAITS_NOT, 0, 0);
 	/*

@@ -49,6 +49,11 @@ static inline bool shim_active(void)
 
 /* Take the control connection, making it first if needed. Nothing is held on failure. */
 int shim_control_get(void);
+/*
+ * The same for an open() of a device file. Says once why that is not possible. If there is no daemon
+ * any more, or it ends now, the error is -ENXIO, as of a device that has gone.
+ */
+int shim_control_to_open(void);
 int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds,
 		 unsigned int *nfds);
 void shim_control_put(void);

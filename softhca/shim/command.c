@@ -18,15 +18,16 @@
 #include "kick.h"
 #include "memory.h"
 #include "share.h"
+#include "stack.h"
 
-bool shim_has_ipc_lock(void)
+bool shim_has_cap(unsigned int cap)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 
 	if (sh_sys(syscall(SYS_capget, &header, data)) < 0)
 		return false;
-	return data[CAP_IPC_LOCK / 32].effective >> (CAP_IPC_LOCK % 32) & 1;
+	return (data[cap / 32].effective >> (cap % 32) & 1) && !sh_in_user_namespace();
 }
 
 static void close_fds(const int *fds, unsigned int nfds)
@@ -35,21 +36,42 @@ static void close_fds(const int *fds, unsigned int nfds)
 		sh_close(fds[i]);
 }
 
+struct request { /* of the first pass */
+	struct sh_command cmd;
+	char text[SH_COMMAND_MAX];
+};
+
+/*
+ * Reads the command from the application's memory, as a kernel does: the address may be a mistake.
+ * If not all of it is there, the daemon finds out what is wrong.
+ */
+static void take_command(struct request *req)
+{
+	struct sh_command *cmd = &req->cmd;
+
+	cmd->here = cmd->len < SH_COMMAND_MAX ? (uint32_t)cmd->len : SH_COMMAND_MAX;
+	if (cmd->here && sh_peek(req->text, cmd->addr, cmd->here))
+		cmd->here = 0;
+}
+
 /* Sends the command, and in between pins what the daemon asks for. */
-static int transact(struct sh_command *cmd, struct sh_command_reply *reply, int *fds,
+static int transact(const struct request *first, struct sh_command_reply *reply, int *fds,
 		    unsigned int *nfds)
 {
+	const uint32_t here = first->cmd.here;
 	struct {
 		struct sh_command cmd;
 		struct sh_pin_result pin;
+		char text[SH_COMMAND_MAX];
 	} again;
 	int err;
 
-	err = shim_request(cmd, sizeof(*cmd), reply, sizeof(*reply), fds, nfds);
+	err = shim_request(first, sizeof(first->cmd) + here, reply, sizeof(*reply), fds, nfds);
 	if (err || reply->error || !reply->pin_check)
 		return err;
 	close_fds(fds, *nfds);
-	again.cmd = *cmd;
+	again.cmd = first->cmd;
+	memcpy(again.text, first->text, here);
 	again.pin.done = 1;
 	again.pin.error = 0;
 	again.pin.share = SH_SHARE_NO;
@@ -61,8 +83,8 @@ static int transact(struct sh_command *cmd, struct sh_command_reply *reply, int 
 	 */
 	if (again.pin.share != SH_SHARE_PRIVATE)
 		again.pin.error = -shim_populate(reply->pin_addr, reply->pin_len, reply->pin_write);
-	return shim_request(&again, sizeof(cmd[0]) + sizeof(again.pin), reply, sizeof(*reply), fds,
-			    nfds);
+	return shim_request(&again, sizeof(again.cmd) + sizeof(again.pin) + here, reply,
+			    sizeof(*reply), fds, nfds);
 }
 
 static int place_fds(const struct sh_command_reply *reply, const int *fds, unsigned int nfds)
@@ -124,42 +146,65 @@ static void note_object(struct shim_ctx *ctx, const struct sh_command_reply *rep
 	}
 }
 
-long shim_command(struct shim_ctx *ctx, const void *buf, size_t len)
-{
-	struct sh_command cmd = {
-		.type = SH_MSG_COMMAND,
-		.ctx = ctx->index,
-		.tid = (uint32_t)syscall(SYS_gettid),
-		.cap_ipc_lock = shim_has_ipc_lock(),
-		.addr = (uintptr_t)buf,
-		.len = len,
-	};
+struct job {
+	struct shim_ctx *ctx;
+	const void *buf;
+	size_t len;
 	struct sh_command_reply reply;
+};
+
+static int carry_out(void *arg)
+{
+	struct job *j = arg;
+	struct request req;
 	struct rlimit memlock;
 	unsigned int nfds = 0;
 	int fds[4], err;
 
+	req.cmd = (struct sh_command){
+		.type = SH_MSG_COMMAND,
+		.ctx = j->ctx->index,
+		.tid = (uint32_t)syscall(SYS_gettid),
+		.cap_ipc_lock = shim_has_cap(CAP_IPC_LOCK),
+		.addr = (uintptr_t)j->buf,
+		.len = j->len,
+	};
 	if (getrlimit(RLIMIT_MEMLOCK, &memlock) == 0)
-		cmd.memlock_limit = memlock.rlim_cur;
+		req.cmd.memlock_limit = memlock.rlim_cur;
+	take_command(&req);
 	err = shim_control_get();
 	if (err)
 		return err == -EMFILE || err == -ENFILE || err == -ENOMEM ? err : -EIO;
-	err = transact(&cmd, &reply, fds, &nfds);
+	err = transact(&req, &j->reply, fds, &nfds);
 	if (!err)
-		err = -reply.error;
+		err = -j->reply.error;
 	if (!err)
-		err = place_fds(&reply, fds, nfds);
+		err = place_fds(&j->reply, fds, nfds);
 	if (err) {
 		close_fds(fds, nfds);
 		shim_control_put();
 		return err;
 	}
-	map_pages(ctx, &reply);
-	note_object(ctx, &reply);
-	if (shim.trap ? !ctx->wrapped : !ctx->kicked)
-		shim_kick_try(ctx);
+	map_pages(j->ctx, &j->reply);
+	note_object(j->ctx, &j->reply);
+	if (shim.trap ? !j->ctx->wrapped : !j->ctx->kicked)
+		shim_kick_try(j->ctx);
 	shim_control_put();
-	for (unsigned int i = 0; i < reply.nrings && i < SH_MAX_RINGS; i++)
-		shim_ring(ctx->index, reply.ring[i]);
+	return 0;
+}
+
+long shim_command(struct shim_ctx *ctx, const void *buf, size_t len)
+{
+	struct job j;
+	int err;
+
+	j.ctx = ctx;
+	j.buf = buf;
+	j.len = len;
+	err = stack_spare(carry_out, &j);
+	if (err)
+		return err;
+	for (unsigned int i = 0; i < j.reply.nrings && i < SH_MAX_RINGS; i++)
+		shim_ring(ctx->index, j.reply.ring[i]);
 	return (long)len;
 }

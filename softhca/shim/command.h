@@ -11,6 +11,7 @@
 struct shim_ctx;
 
 long shim_command(struct shim_ctx *ctx, const void *buf, size_t len);
-bool shim_has_ipc_lock(void); /* RLIMIT_MEMLOCK does not apply to this thread */
+/* Does the thread have CAP_... cap outside of any user namespace? */
+bool shim_has_cap(unsigned int cap);
 
 #endif

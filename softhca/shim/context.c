@@ -21,7 +21,11 @@
 #include "handlers.h"
 #include "memory.h"
 #include "names.h"
+#include "rdmacm.h"
+#include "umad.h"
+#include "sandbox.h"
 #include "say.h"
+#include "stack.h"
 #include "trap.h"
 
 static struct shim_ctx *list;
@@ -167,10 +171,68 @@ struct shim_ctx *shim_ctx_of_fd(int fd)
 	return shim_ctx_of_stat(fd, &st);
 }
 
+/* The numbers under which device files were opened here, and may be open still. */
+#define NUMBERS 4096
+static uint64_t numbers[NUMBERS / 64];
+
+static void note_number(int fd, bool is_device)
+{
+	uint64_t bit = UINT64_C(1) << (fd % 64);
+
+	if (fd >= NUMBERS)
+		return;
+	if (is_device)
+		__atomic_fetch_or(&numbers[fd / 64], bit, __ATOMIC_RELAXED);
+	else if (__atomic_load_n(&numbers[fd / 64], __ATOMIC_RELAXED) & bit)
+		__atomic_fetch_and(&numbers[fd / 64], ~bit, __ATOMIC_RELAXED);
+}
+
+static enum shim_file look_up(int fd, const struct stat *st, struct shim_ctx **ctx,
+			      struct shim_cm *cm)
+{
+	*ctx = shim_ctx_of_stat(fd, st);
+	if (*ctx)
+		return SHIM_UVERBS_FILE;
+	if (shim_cm_of_stat(fd, st, cm))
+		return SHIM_CM_FILE;
+	return shim_umad_of_stat(fd, st, cm) ? SHIM_UMAD_FILE : SHIM_OTHER_FILE;
+}
+
+void shim_files_note(void)
+{
+	struct shim_ctx *ctx;
+	struct shim_cm cm;
+	struct stat st;
+
+	for (int fd = 0; fd < NUMBERS; fd++)
+		note_number(fd, sh_fstat(fd, &st) >= 0 &&
+					look_up(fd, &st, &ctx, &cm) != SHIM_OTHER_FILE);
+}
+
+int shim_file_to_write(int fd, struct shim_ctx **ctx, struct shim_cm *cm)
+{
+	bool may =
+		fd >= 0 && (fd >= NUMBERS ||
+			    __atomic_load_n(&numbers[fd / 64], __ATOMIC_RELAXED) >> (fd % 64) & 1);
+	enum shim_file is;
+	struct stat st;
+	int err;
+
+	if (fd < 0 || (!may && sandbox_told()))
+		return SHIM_OTHER_FILE;
+	err = sh_fstat(fd, &st);
+	/* What is written to the file itself would be lost, and the file spoilt. */
+	if (err)
+		return may && fd < NUMBERS && err != -EBADF ? err : SHIM_OTHER_FILE;
+	is = look_up(fd, &st, ctx, cm);
+	note_number(fd, is != SHIM_OTHER_FILE);
+	return is;
+}
+
 /* ---- opening ---- */
 
 /* NULL on failure, with the error in *err. */
-static __attribute__((noinline)) void *map_life(uint32_t index, uint32_t generation, int *err)
+static void *map_life(uint32_t index, uint32_t generation, int *err)
 {
 	char path[PATH_MAX];
 	void *at;
@@ -207,8 +269,7 @@ int shim_kick_begins(struct shim_ctx *ctx)
 	return err ? err : -status.error;
 }
 
-/* Not inlined, like map_life(): the stack may be small, and has one path at a time on it. */
-static __attribute__((noinline)) int open_file(uint32_t index, uint32_t generation, int flags)
+static int open_file(uint32_t index, uint32_t generation, int flags)
 {
 	char path[PATH_MAX];
 
@@ -217,9 +278,15 @@ static __attribute__((noinline)) int open_file(uint32_t index, uint32_t generati
 	return sh_open(path, flags & ~(O_CREAT | O_EXCL | O_TRUNC));
 }
 
-int shim_open_device(unsigned int device, int flags)
+struct opening {
+	unsigned int device;
+	int flags;
+};
+
+static int open_device(void *arg)
 {
-	struct sh_open open_req = {.type = SH_MSG_OPEN, .device = device};
+	const struct opening *o = arg;
+	struct sh_open open_req = {.type = SH_MSG_OPEN, .device = o->device};
 	struct sh_opened opened = {.type = SH_MSG_OPENED};
 	struct sh_open_reply reply;
 	struct sh_status status;
@@ -228,17 +295,15 @@ int shim_open_device(unsigned int device, int flags)
 	void *life;
 	int fd, err;
 
-	err = shim_control_get();
+	err = shim_control_to_open();
 	if (err)
-		shim_say_unreachable(err);
-	if (err)
-		return err == -ENOENT || err == -ECONNREFUSED || err == -ESRCH ? -ENXIO : err;
+		return err;
 	err = shim_request(&open_req, sizeof(open_req), &reply, sizeof(reply), NULL, NULL);
 	if (!err)
 		err = -reply.error;
 	if (err)
 		goto out;
-	fd = open_file(reply.ctx, reply.generation, flags);
+	fd = open_file(reply.ctx, reply.generation, o->flags);
 	if (fd < 0) {
 		err = fd;
 		goto out;
@@ -275,6 +340,7 @@ int shim_open_device(unsigned int device, int flags)
 	ctx->life = life;
 	ctx->life_pid = getpid();
 	shim_control_put();
+	note_number(fd, true);
 	return fd;
 
 unmap_life:
@@ -287,6 +353,13 @@ out:
 	if (err == -ENOSPC)
 		shim_say_unreachable(err);
 	return err;
+}
+
+int shim_open_device(unsigned int device, int flags)
+{
+	struct opening o = {device, flags};
+
+	return stack_spare(open_device, &o);
 }
 
 /* Walks the list without its lock, as all readers do. */

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+struct shim_cm;
+
 #define SHIM_PENDING  16
 #define SHIM_EARLY    64
 #define SHIM_CQ_CHUNK 1024
@@ -40,6 +42,15 @@ struct shim_ctx {
 
 /* The context that a descriptor refers to, whatever process opened it; or NULL. */
 struct shim_ctx *shim_ctx_of_fd(int fd);
+enum shim_file { SHIM_OTHER_FILE, SHIM_UVERBS_FILE, SHIM_CM_FILE, SHIM_UMAD_FILE };
+/*
+ * What data that is about to be written to the descriptor goes to, as enum shim_file, with the
+ * context in *ctx, or the channel or the umad file in *cm; or -errno. In a program that has confined itself it makes
+ * no system call for other files.
+ */
+int shim_file_to_write(int fd, struct shim_ctx **ctx, struct shim_cm *cm);
+/* Before the program confines itself: notes which descriptors are device files. */
+void shim_files_note(void);
 struct shim_ctx *shim_ctx_of_stat(int fd, const struct stat *st);
 /* The same, but only among the contexts that this process knows already. */
 struct shim_ctx *shim_ctx_open_on(int fd);

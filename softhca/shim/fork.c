@@ -26,7 +26,7 @@
 #include "memory.h"
 #include "ranges.h"
 #include "share.h"
-#include "still.h"
+#include "stack.h"
 
 #define FEW 256 /* mappings that need no memory to be noted */
 
@@ -348,7 +348,7 @@ EXPORT pid_t fork(void)
 
 	if (!shim_active() || !stack_is_region())
 		return REAL(fork)();
-	pid = still_on_stack(STACK, fork_there, &err);
+	pid = stack_new(STACK, fork_there, &err);
 	if (pid < 0)
 		errno = pid == -ENOMEM ? ENOMEM : err;
 	return pid < 0 ? -1 : pid;

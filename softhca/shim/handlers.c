@@ -23,6 +23,7 @@
 #include "handlers.h"
 #include "interpose.h"
 #include "signals.h"
+#include "stack.h"
 
 #define BIT(sig) (UINT64_C(1) << ((sig)-1))
 #define CANNOT_WAIT                                                                                \
@@ -60,7 +61,7 @@ static uint64_t set_mask(uint64_t mask)
 
 void shim_signals_release(void)
 {
-	if (!hold.held || sh_inside() || shim_control_mine())
+	if (!hold.held || sh_inside() || shim_control_mine() || stack_on_spare())
 		return;
 	hold.held = false;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -72,7 +73,7 @@ static bool put_off(int sig, siginfo_t *info, ucontext_t *uc)
 {
 	uint64_t before, interrupted, later;
 
-	if (!sh_after_leave(shim_signals_release) && !shim_control_mine())
+	if (!sh_after_leave(shim_signals_release) && !shim_control_mine() && !stack_on_spare())
 		return false;
 	before = set_mask(~CANNOT_WAIT);
 	if (sh_sys(syscall(SYS_rt_tgsigqueueinfo, getpid(), (int)syscall(SYS_gettid), sig, info)) <

@@ -6,6 +6,7 @@
  * would for all of them. The kernel locks what is mapped later. softhca makes its own mappings so
  * that the kernel does not lock them (sh_mmap_unlocked() in host/sys.h).
  */
+#include <linux/capability.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -73,7 +74,7 @@ static int check_limit(uint64_t size)
 {
 	struct rlimit limit;
 
-	if (shim_has_ipc_lock() || getrlimit(RLIMIT_MEMLOCK, &limit) < 0 ||
+	if (shim_has_cap(CAP_IPC_LOCK) || getrlimit(RLIMIT_MEMLOCK, &limit) < 0 ||
 	    limit.rlim_cur == RLIM_INFINITY)
 		return 0;
 	return !limit.rlim_cur ? -EPERM : size > limit.rlim_cur ? -ENOMEM : 0;

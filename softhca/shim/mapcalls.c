@@ -270,6 +270,22 @@ EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 	return ret;
 }
 
+/* These functions themselves, wherever the program's symbols of these names lead. */
+extern __typeof__(munmap) this_munmap
+	__attribute__((alias("munmap"), visibility("hidden"), nothrow, leaf));
+extern __typeof__(mmap) this_mmap
+	__attribute__((alias("mmap"), visibility("hidden"), nothrow, leaf));
+extern __typeof__(mremap) this_mremap
+	__attribute__((alias("mremap"), visibility("hidden"), nothrow, leaf));
+
+const void *own_source(int i)
+{
+	const void *const source[OWN_SOURCES] = {(void *)this_munmap, (void *)this_mmap,
+						 (void *)this_mremap};
+
+	return source[i];
+}
+
 /*
  * Makes the shared pages of the range fresh private ones. Other memory that is mapped there by now
  * stays.

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "softhca/host/sys.h"
+#include "softhca/protocol.h"
 #include "attach.h"
 #include "names.h"
 #include "say.h"
@@ -44,11 +45,16 @@ static bool exists(const char *path)
 	return sh_sys(syscall(SYS_faccessat, AT_FDCWD, path, F_OK)) == 0;
 }
 
-static const char *in_root(const char *path, char buf[PATH_MAX])
+/* Puts the root in front of the path, in place: the stack may have no room for two paths. */
+static const char *in_root(char path[PATH_MAX])
 {
-	int len = snprintf(buf, PATH_MAX, "%.*s%s", PATH_MAX - 64, shim.root, path);
+	size_t len = strlen(path);
 
-	return len >= PATH_MAX ? NULL : buf;
+	if (shim.root_len + len >= PATH_MAX)
+		return NULL;
+	memmove(path + shim.root_len, path, len + 1);
+	memcpy(path, shim.root, shim.root_len);
+	return path;
 }
 
 /*
@@ -60,15 +66,14 @@ static const char *own_file(const char *path, char buf[PATH_MAX])
 {
 	static const char *const files[] = {"/etc/hostname", "/proc/sys/kernel/hostname",
 					    "/proc/sys/kernel/random/boot_id"};
-	char plain[PATH_MAX];
 	const char *to;
 
-	if ((strncmp(path, "/etc", 4) && strncmp(path, "/proc", 5)) || !tidy(path, plain))
+	if ((strncmp(path, "/etc", 4) && strncmp(path, "/proc", 5)) || !tidy(path, buf))
 		return path;
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
-		if (strcmp(plain, files[i]))
+		if (strcmp(buf, files[i]))
 			continue;
-		to = in_root(plain, buf);
+		to = in_root(buf);
 		return to ? to : path;
 	}
 	return path;
@@ -76,7 +81,7 @@ static const char *own_file(const char *path, char buf[PATH_MAX])
 
 const char *shim_redirect(const char *path, char buf[PATH_MAX])
 {
-	char plain[PATH_MAX], *end;
+	char number[32], *end;
 	const char *to;
 	unsigned long minor;
 
@@ -90,46 +95,89 @@ const char *shim_redirect(const char *path, char buf[PATH_MAX])
 		return shim.several ? own_file(path, buf) : path;
 	if (strncmp(path, "/sys", 4) && strncmp(path, "/dev", 4))
 		return path;
-	if (!tidy(path, plain))
+	if (!tidy(path, buf))
 		return path;
-	if (below(plain, "/dev/infiniband") || !strncmp(plain, "/sys/class/infiniband", 21)) {
-		to = in_root(plain, buf);
+	if (below(buf, "/dev/infiniband") || !strncmp(buf, "/sys/class/infiniband", 21) ||
+	    below(buf, "/sys/class/misc/rdma_cm")) {
+		to = in_root(buf);
 		return to ? to : path;
 	}
-	if (!strncmp(plain, "/dev/char/231:", 14)) {
-		minor = strtoul(plain + 14, &end, 10);
-		if (*end || end == plain + 14 || minor < UVERBS_MINOR)
+	snprintf(number, sizeof(number), "/dev/char/%d:%d", MISC_MAJOR, SH_CM_MINOR);
+	if (!strcmp(buf, number)) {
+		strcpy(buf, "/dev/infiniband/rdma_cm");
+		to = in_root(buf);
+		return to ? to : path;
+	}
+	if (!strncmp(buf, "/dev/char/231:", 14)) {
+		minor = strtoul(buf + 14, &end, 10);
+		if (*end || end == buf + 14 || (minor >= 2 * UMAD_MINORS && minor < UVERBS_MINOR))
 			return path;
-		snprintf(plain, sizeof(plain), "/dev/infiniband/uverbs%lu", minor - UVERBS_MINOR);
-		to = in_root(plain, buf);
+		if (minor < UMAD_MINORS)
+			snprintf(buf, PATH_MAX, "/dev/infiniband/umad%lu", minor);
+		else if (minor < 2 * UMAD_MINORS)
+			snprintf(buf, PATH_MAX, "/dev/infiniband/issm%lu", minor - UMAD_MINORS);
+		else
+			snprintf(buf, PATH_MAX, "/dev/infiniband/uverbs%lu", minor - UVERBS_MINOR);
+		to = in_root(buf);
 		return to ? to : path;
 	}
 	/*
 	 * In the rest of sysfs the machine's own files come first: the instance adds its devices to
 	 * them.
 	 */
-	if (!strncmp(plain, "/sys/devices/", 13) || !strncmp(plain, "/sys/bus/pci/devices/", 21)) {
-		if (exists(plain))
+	if (!strncmp(buf, "/sys/devices/", 13) || !strncmp(buf, "/sys/bus/pci/devices/", 21)) {
+		if (exists(buf))
 			return path;
-		to = in_root(plain, buf);
+		to = in_root(buf);
 		return to && exists(to) ? to : path;
 	}
 	return path;
 }
 
+/* The number behind a name that begins so, or -1. */
+static int numbered(const char *name, const char *begins, unsigned long most)
+{
+	size_t len = strlen(begins);
+	unsigned long n;
+	char *end;
+
+	if (strncmp(name, begins, len) || name[len] < '0' || name[len] > '9')
+		return -1;
+	n = strtoul(name + len, &end, 10);
+	return *end || n > most ? -1 : (int)n;
+}
+
 int shim_node(const char *redirected)
 {
-	static const char node[] = "/dev/infiniband/uverbs";
-	const char *s;
-	char *end;
-	unsigned long n;
+	const char *name = redirected + shim.root_len;
+	int n;
 
-	if (strncmp(redirected, shim.root, shim.root_len) ||
-	    strncmp(redirected + shim.root_len, node, sizeof(node) - 1))
+	if (strncmp(redirected, shim.root, shim.root_len))
 		return -1;
-	s = redirected + shim.root_len + sizeof(node) - 1;
-	if (*s < '0' || *s > '9')
-		return -1;
-	n = strtoul(s, &end, 10);
-	return *end || n > 1023 ? -1 : (int)n;
+	if (!strcmp(name, "/dev/infiniband/rdma_cm"))
+		return SHIM_NODE_CM;
+	n = numbered(name, "/dev/infiniband/umad", UMAD_MINORS - 1);
+	if (n >= 0)
+		return SHIM_NODE_UMAD + n;
+	n = numbered(name, "/dev/infiniband/issm", UMAD_MINORS - 1);
+	if (n >= 0)
+		return SHIM_NODE_UMAD + UMAD_MINORS + n;
+	return numbered(name, "/dev/infiniband/uverbs", 1023);
+}
+
+unsigned int shim_node_major(int node)
+{
+	return node == SHIM_NODE_CM ? MISC_MAJOR : UVERBS_MAJOR;
+}
+
+unsigned int shim_node_minor(int node)
+{
+	if (node >= SHIM_NODE_UMAD)
+		return (unsigned int)node - SHIM_NODE_UMAD;
+	return node == SHIM_NODE_CM ? SH_CM_MINOR : UVERBS_MINOR + (unsigned int)node;
+}
+
+unsigned int shim_node_mode(int node)
+{
+	return node >= SHIM_NODE_UMAD ? 0600 : 0666;
 }

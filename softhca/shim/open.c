@@ -13,8 +13,11 @@
 #include "softhca/host/sys.h"
 #include "attach.h"
 #include "context.h"
+#include "counters.h"
 #include "interpose.h"
 #include "names.h"
+#include "rdmacm.h"
+#include "umad.h"
 
 EXPORT int open(const char *path, int flags, ...);
 EXPORT int open64(const char *path, int flags, ...);
@@ -45,13 +48,16 @@ static int node(const char *to, int flags)
 	return flags & O_PATH ? -1 : shim_node(to);
 }
 
-/* For "uverbs0" below a descriptor of /dev/infiniband. */
+/* For "uverbs0" or "rdma_cm" below a descriptor of /dev/infiniband. */
 static int __attribute__((noinline)) node_at(int dirfd, const char *path, int flags)
 {
 	char link[64], full[PATH_MAX];
 	long len;
 
-	if (dirfd == AT_FDCWD || !path || strncmp(path, "uverbs", 6) || !shim_active())
+	if (dirfd == AT_FDCWD || !path ||
+	    (strncmp(path, "uverbs", 6) && strncmp(path, "umad", 4) && strncmp(path, "issm", 4) &&
+	     strcmp(path, "rdma_cm")) ||
+	    !shim_active())
 		return -1;
 	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", dirfd);
 	len = sh_sys(syscall(SYS_readlinkat, AT_FDCWD, link, full, sizeof(full) - 32));
@@ -64,7 +70,21 @@ static int __attribute__((noinline)) node_at(int dirfd, const char *path, int fl
 
 static int open_node(int device, int flags)
 {
+	if (device == SHIM_NODE_CM)
+		RETURN_ERRNO(shim_cm_open(flags));
+	if (device >= SHIM_NODE_UMAD)
+		RETURN_ERRNO(shim_umad_open((unsigned int)device - SHIM_NODE_UMAD, flags));
 	RETURN_ERRNO(shim_open_device((unsigned int)device, flags));
+}
+
+/* The path to open instead of path. A file with counters is brought up to date first. */
+static const char *opened(const char *path, char buf[PATH_MAX])
+{
+	const char *to = shim_redirect(path, buf);
+
+	if (to == buf && shim_counters(to))
+		shim_counters_refresh();
+	return to;
 }
 
 #define OPEN(name)                                                                                 \
@@ -72,7 +92,7 @@ static int open_node(int device, int flags)
 	{                                                                                          \
 		mode_t mode = MODE(flags);                                                         \
 		char buf[PATH_MAX];                                                                \
-		const char *to = shim_redirect(path, buf);                                         \
+		const char *to = opened(path, buf);                                                \
 		int n = to == buf ? node(to, flags) : -1;                                          \
                                                                                                    \
 		return n >= 0 ? open_node(n, flags) : REAL(name)(to, flags, mode);                 \
@@ -83,7 +103,7 @@ static int open_node(int device, int flags)
 	{                                                                                          \
 		mode_t mode = MODE(flags);                                                         \
 		char buf[PATH_MAX];                                                                \
-		const char *to = shim_redirect(path, buf);                                         \
+		const char *to = opened(path, buf);                                                \
 		int n = to == buf ? node(to, flags) : node_at(dirfd, path, flags);                 \
                                                                                                    \
 		return n >= 0 ? open_node(n, flags) : REAL(name)(dirfd, to, flags, mode);          \
@@ -93,7 +113,7 @@ static int open_node(int device, int flags)
 	int name(const char *path, int flags)                                                      \
 	{                                                                                          \
 		char buf[PATH_MAX];                                                                \
-		const char *to = shim_redirect(path, buf);                                         \
+		const char *to = opened(path, buf);                                                \
 		int n = to == buf ? node(to, flags) : -1;                                          \
                                                                                                    \
 		return n >= 0 ? open_node(n, flags) : REAL(name)(to, flags);                       \
@@ -103,7 +123,7 @@ static int open_node(int device, int flags)
 	int name(int dirfd, const char *path, int flags)                                           \
 	{                                                                                          \
 		char buf[PATH_MAX];                                                                \
-		const char *to = shim_redirect(path, buf);                                         \
+		const char *to = opened(path, buf);                                                \
 		int n = to == buf ? node(to, flags) : node_at(dirfd, path, flags);                 \
                                                                                                    \
 		return n >= 0 ? open_node(n, flags) : REAL(name)(dirfd, to, flags);                \
@@ -124,28 +144,28 @@ EXPORT FILE *fopen(const char *path, const char *mode)
 {
 	char buf[PATH_MAX];
 
-	return REAL(fopen)(shim_redirect(path, buf), mode);
+	return REAL(fopen)(opened(path, buf), mode);
 }
 
 EXPORT FILE *fopen64(const char *path, const char *mode)
 {
 	char buf[PATH_MAX];
 
-	return REAL(fopen64)(shim_redirect(path, buf), mode);
+	return REAL(fopen64)(opened(path, buf), mode);
 }
 
 EXPORT FILE *freopen(const char *path, const char *mode, FILE *file)
 {
 	char buf[PATH_MAX];
 
-	return REAL(freopen)(shim_redirect(path, buf), mode, file);
+	return REAL(freopen)(opened(path, buf), mode, file);
 }
 
 EXPORT FILE *freopen64(const char *path, const char *mode, FILE *file)
 {
 	char buf[PATH_MAX];
 
-	return REAL(freopen64)(shim_redirect(path, buf), mode, file);
+	return REAL(freopen64)(opened(path, buf), mode, file);
 }
 
 EXPORT DIR *opendir(const char *path)

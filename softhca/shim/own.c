@@ -9,9 +9,14 @@
  * Owns the table of such ranges. mmap() may be called in a signal handler, so no thread waits for
  * the lock. A thread that would remove a range and does not get the lock sets `lost`, and the table
  * begins anew. To know too little is safe.
+ *
+ * Libraries that watch mappings themselves, such as UCX and Open MPI, overwrite the first
+ * instructions of these functions and make the system calls on their own. What they unmap does not
+ * come here any more, and the C library may get the addresses. own_blind() tells.
  */
 #include <dlfcn.h>
 #include <stdatomic.h>
+#include <string.h>
 
 #include "own.h"
 #include "ranges.h"
@@ -22,6 +27,13 @@ static struct ranges table;
 static atomic_flag busy = ATOMIC_FLAG_INIT;
 static atomic_bool lost;
 static bool usual_heap;
+
+#define FIRST 16 /* bytes of a function; a jump to anywhere takes 12 to 16 */
+
+static struct {
+	char first[FIRST];
+} before[OWN_SOURCES];
+static atomic_bool overwritten;
 
 static bool lock(void)
 {
@@ -46,6 +58,17 @@ void own_init(void)
 
 	usual_heap =
 		heap && libc && dladdr(heap, &a) && dladdr(libc, &b) && a.dli_fbase == b.dli_fbase;
+	for (int i = 0; i < OWN_SOURCES; i++)
+		memcpy(before[i].first, own_source(i), FIRST);
+}
+
+/* What was unmapped unseen stays unknown, even if the functions are restored. */
+bool own_blind(void)
+{
+	for (int i = 0; i < OWN_SOURCES; i++)
+		if (memcmp(before[i].first, own_source(i), FIRST))
+			atomic_store(&overwritten, true);
+	return atomic_load(&overwritten);
 }
 
 void own_forked(void)

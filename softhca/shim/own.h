@@ -13,8 +13,16 @@
 void own_mapped(uint64_t addr, uint64_t len);
 /* Called before the range is unmapped or moved, or something else is mapped there. */
 void own_unmapped(uint64_t addr, uint64_t len);
+/* The code of the functions that report here: munmap(), mmap() and mremap(), in mapcalls.c. */
+#define OWN_SOURCES 3
+const void *own_source(int i);
 /* Is all of the range the application's, with nothing of the C library's in it? */
 bool own_has(uint64_t addr, uint64_t len);
+/*
+ * Has somebody overwritten the code of own_source()? Then what own_has() says may be out of
+ * date. It stays true.
+ */
+bool own_blind(void);
 
 void own_init(void);
 void own_forked(void);

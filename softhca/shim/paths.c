@@ -3,6 +3,9 @@
  * Questions about paths: may one be used, where does it lead? Answers name places below /sys, never
  * in the instance.
  */
+
+/* With it the C library's headers define some of these names, too. */
+#undef _FORTIFY_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -15,6 +15,7 @@
 #include "softhca/host/sys.h"
 #include "attach.h"
 #include "interpose.h"
+#include "resolve.h"
 
 #define ADDRESS_MAX sizeof(struct in6_addr)
 
@@ -32,11 +33,8 @@ static int host_of(const char *name)
 	return host >= 0 && shim_active() && has_host(host) ? host : -1;
 }
 
-/*
- * Does a port of that host have address n? It would be HCA (n - 1) / ports, port (n - 1) % ports +
- * 1.
- */
-static bool has_port(unsigned int host, unsigned int n)
+/* Address n would be that of HCA (n - 1) / ports, port (n - 1) % ports + 1. */
+bool shim_has_address(unsigned int host, unsigned int n)
 {
 	static const char class[] = "/sys/class/infiniband/mlx4_";
 	unsigned int ports;
@@ -52,8 +50,7 @@ static bool has_port(unsigned int host, unsigned int n)
 	return sh_sys(syscall(SYS_faccessat, AT_FDCWD, path, F_OK)) == 0;
 }
 
-/* The host with that address, or -1. An IPv4 address may come in the form of IPv6. */
-static int host_at(const void *address, socklen_t len, int family)
+int shim_host_at(const void *address, socklen_t len, int family)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 	struct in_addr in;
@@ -67,7 +64,7 @@ static int host_at(const void *address, socklen_t len, int family)
 	else
 		return -1;
 	if (!sh_address_host(in, &host, &n) || !shim_active() || !has_host((int)host) ||
-	    !has_port(host, n))
+	    !shim_has_address(host, n))
 		return -1;
 	return (int)host;
 }
@@ -118,11 +115,11 @@ EXPORT int getaddrinfo(const char *restrict node, const char *restrict service,
 static int host_at_sockaddr(const struct sockaddr *sa, socklen_t len)
 {
 	if (len >= sizeof(struct sockaddr_in) && sa->sa_family == AF_INET)
-		return host_at(&((const struct sockaddr_in *)sa)->sin_addr, sizeof(struct in_addr),
-			       AF_INET);
+		return shim_host_at(&((const struct sockaddr_in *)sa)->sin_addr,
+				    sizeof(struct in_addr), AF_INET);
 	if (len >= sizeof(struct sockaddr_in6) && sa->sa_family == AF_INET6)
-		return host_at(&((const struct sockaddr_in6 *)sa)->sin6_addr,
-			       sizeof(struct in6_addr), AF_INET6);
+		return shim_host_at(&((const struct sockaddr_in6 *)sa)->sin6_addr,
+				    sizeof(struct in6_addr), AF_INET6);
 	return -1;
 }
 
@@ -240,7 +237,7 @@ EXPORT int gethostbyaddr_r(const void *restrict address, socklen_t len, int fami
 			   struct hostent *restrict ent, char *restrict buf, size_t buflen,
 			   struct hostent **restrict res, int *restrict h_err)
 {
-	int host = host_at(address, len, family), ret;
+	int host = shim_host_at(address, len, family), ret;
 
 	if (host < 0 || !shim.several) {
 		ret = REAL(gethostbyaddr_r)(address, len, family, ent, buf, buflen, res, h_err);
@@ -291,7 +288,7 @@ EXPORT struct hostent *gethostbyname2(const char *name, int family)
 
 EXPORT struct hostent *gethostbyaddr(const void *address, socklen_t len, int family)
 {
-	int host = host_at(address, len, family);
+	int host = shim_host_at(address, len, family);
 	struct hostent *res;
 
 	if (host < 0 || !shim.several) {

@@ -3,10 +3,41 @@
  * See sandbox.h. The answer comes from /proc, because a filter may end the process for
  * prctl(PR_GET_SECCOMP), too. Allocates no memory.
  */
+#include <linux/seccomp.h>
+#include <stdarg.h>
 #include <stdatomic.h>
+#include <sys/prctl.h>
 
 #include "softhca/host/status.h"
+#include "attach.h"
+#include "context.h"
+#include "interpose.h"
 #include "sandbox.h"
+
+static atomic_bool told;
+
+bool sandbox_told(void)
+{
+	return atomic_load_explicit(&told, memory_order_relaxed);
+}
+
+EXPORT int prctl(int option, ...)
+{
+	unsigned long arg[4];
+	va_list ap;
+	int ret;
+
+	va_start(ap, option);
+	for (int i = 0; i < 4; i++)
+		arg[i] = va_arg(ap, unsigned long);
+	va_end(ap);
+	if (option == PR_SET_SECCOMP && shim_active() && !sandbox_told())
+		shim_files_note();
+	ret = REAL(prctl)(option, arg[0], arg[1], arg[2], arg[3]);
+	if (option == PR_SET_SECCOMP && !ret)
+		atomic_store_explicit(&told, true, memory_order_relaxed);
+	return ret;
+}
 
 bool sandboxed(void)
 {

@@ -11,4 +11,10 @@
  */
 bool sandboxed(void);
 
+/*
+ * Has this process confined itself by prctl()? Takes no system call. What needs one and can be left
+ * out is left out then.
+ */
+bool sandbox_told(void);
+
 #endif

@@ -68,6 +68,7 @@ void shim_say_unreachable(int err)
 	case -ENOENT:
 	case -ECONNREFUSED:
 	case -ECONNRESET:
+	case -EPIPE:
 		shim_say("no device can be opened: the daemon of the instance %s has ended; start "
 			 "the instance and the "
 			 "program again",

@@ -88,7 +88,7 @@ void shim_share_forked(void)
  */
 static bool beside_threads(uint64_t addr, uint64_t len)
 {
-	return own_has(addr, len) && fresh_likely(addr, len);
+	return own_has(addr, len) && !own_blind() && fresh_likely(addr, len);
 }
 
 void shim_share_examine(uint64_t addr, uint64_t len, struct sh_pin_result *pin)
@@ -202,7 +202,7 @@ int shim_share(const struct sh_action *a)
 		return -ENOMEM;
 	moved = *a;
 	err = still_run(share, NULL);
-	if (err == -EBUSY && own_has(moved.uaddr, moved.len))
+	if (err == -EBUSY && own_has(moved.uaddr, moved.len) && !own_blind())
 		err = fresh_run(moved.uaddr, moved.len, map_region);
 	return err;
 }
@@ -328,7 +328,8 @@ int shim_make_private(uint64_t low, uint64_t high)
 		struct range r = regions.at[i];
 
 		if (r.uaddr + r.len <= low || r.uaddr >= high) {
-			if (own_has(r.uaddr, r.len)) {
+			/* A process with threads has no choice. */
+			if (own_has(r.uaddr, r.len) && (!own_blind() || !still_alone())) {
 				i++;
 				continue;
 			}

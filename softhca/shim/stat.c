@@ -9,17 +9,21 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
+#include "softhca/host/sys.h"
 #include "attach.h"
 #include "context.h"
 #include "interpose.h"
 #include "names.h"
+#include "rdmacm.h"
+#include "umad.h"
+#include "softhca/protocol.h"
 
 _Static_assert(sizeof(struct stat) == sizeof(struct stat64), "one layout");
 
-static void make_device(struct stat *st, unsigned int minor)
+static void make_device(struct stat *st, unsigned int major, unsigned int minor, unsigned int mode)
 {
-	st->st_mode = S_IFCHR | 0666;
-	st->st_rdev = makedev(UVERBS_MAJOR, minor);
+	st->st_mode = S_IFCHR | mode;
+	st->st_rdev = makedev(major, minor);
 	st->st_size = 0;
 	st->st_blocks = 0;
 }
@@ -28,9 +32,16 @@ static int patch_fd(int ret, int fd, void *out)
 {
 	struct stat *st = out;
 	const struct shim_ctx *ctx;
+	struct shim_cm cm;
 
-	if (!ret && shim_active() && (ctx = shim_ctx_of_stat(fd, st)))
-		make_device(st, shim_ctx_minor(ctx));
+	if (ret || !shim_active())
+		return ret;
+	if ((ctx = shim_ctx_of_stat(fd, st)))
+		make_device(st, UVERBS_MAJOR, shim_ctx_minor(ctx), 0666);
+	else if (shim_cm_of_stat(fd, st, &cm))
+		make_device(st, MISC_MAJOR, SH_CM_MINOR, 0666);
+	else if (shim_umad_of_stat(fd, st, &cm))
+		make_device(st, UVERBS_MAJOR, cm.channel, 0600);
 	return ret;
 }
 
@@ -39,7 +50,7 @@ static int patch_path(int ret, const char *to, const char *path, void *out)
 	int n;
 
 	if (!ret && to != path && (n = shim_node(to)) >= 0)
-		make_device(out, UVERBS_MINOR + (unsigned int)n);
+		make_device(out, shim_node_major(n), shim_node_minor(n), shim_node_mode(n));
 	return ret;
 }
 
@@ -119,19 +130,25 @@ EXPORT int statx(int fd, const char *path, int flags, unsigned int mask, struct 
 	const char *to = shim_redirect(path, buf);
 	int ret = REAL(statx)(fd, to, flags, mask, stx);
 	const struct shim_ctx *ctx;
-	int minor = -1;
+	struct shim_cm cm;
+	struct stat st;
+	int node = -1;
 
 	if (ret || !shim_active())
 		return ret;
-	if (to != path && shim_node(to) >= 0)
-		minor = UVERBS_MINOR + shim_node(to);
+	if (to != path)
+		node = shim_node(to);
 	else if (by_fd(path, flags) && (ctx = shim_ctx_of_fd(fd)))
-		minor = (int)shim_ctx_minor(ctx);
-	if (minor < 0)
+		node = (int)(shim_ctx_minor(ctx) - UVERBS_MINOR);
+	else if (by_fd(path, flags) && fd >= 0 && sh_fstat(fd, &st) >= 0)
+		node = shim_cm_of_stat(fd, &st, &cm)	 ? SHIM_NODE_CM
+		       : shim_umad_of_stat(fd, &st, &cm) ? SHIM_NODE_UMAD + (int)cm.channel
+							 : -1;
+	if (node < 0)
 		return 0;
-	stx->stx_mode = S_IFCHR | 0666;
-	stx->stx_rdev_major = UVERBS_MAJOR;
-	stx->stx_rdev_minor = (uint32_t)minor;
+	stx->stx_mode = (uint16_t)(S_IFCHR | shim_node_mode(node));
+	stx->stx_rdev_major = shim_node_major(node);
+	stx->stx_rdev_minor = shim_node_minor(node);
 	stx->stx_size = 0;
 	stx->stx_blocks = 0;
 	return 0;

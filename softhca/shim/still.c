@@ -10,11 +10,10 @@
  *
  * Owns the stack on which exchanges run. The thread that holds the control connection uses it.
  */
-#include <linux/userfaultfd.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <sys/ioctl.h>
 
+#include "softhca/device/memory/thread_pointer.h"
 #include "softhca/host/moves.h"
 #include "softhca/host/process.h"
 #include "softhca/host/sys.h"
@@ -25,6 +24,7 @@
 #include "memory.h"
 #include "rings.h"
 #include "share.h"
+#include "stack.h"
 #include "still.h"
 
 #define STACK (64 << 10)
@@ -65,22 +65,9 @@ bool still_alone(void)
 	return (!err || err == -EMFILE || err == -ENFILE) && !rings;
 }
 
-/* On x86-64 the word there is its own address; gcc has the built-in function since version 11. */
-static uint64_t thread_pointer(void)
-{
-#ifdef __x86_64__
-	uint64_t at;
-
-	__asm__("mov %%fs:0, %0" : "=r"(at));
-	return at;
-#else
-	return (uintptr_t)__builtin_thread_pointer();
-#endif
-}
-
 bool still_writes(uint64_t start, uint64_t end)
 {
-	uint64_t mine = thread_pointer(), low, high;
+	uint64_t mine = sh_thread_pointer(), low, high;
 
 	/*
 	 * The kernel stores here as well: the processor that a thread runs on, and a child's number
@@ -129,7 +116,7 @@ static ssize_t reach(vm_call *real, pid_t pid, const struct iovec *local, unsign
 
 	if (!shim_active() || pid <= 0 || (!shim_dev.inst && !shim_refresh()))
 		return real(pid, local, nlocal, remote, nremote, flags);
-	sh_reach_begin(&shim_dev.inst->moves, &r, (uint32_t)pid, 0);
+	sh_reach_by_program(&shim_dev.inst->moves, &r, (uint32_t)pid);
 	ret = real(pid, local, nlocal, remote, nremote, flags);
 	err = errno;
 	sh_reach_end(&shim_dev.inst->moves, &r);
@@ -151,7 +138,7 @@ EXPORT ssize_t process_vm_readv(pid_t pid, const struct iovec *local, unsigned l
 	return reach(REAL(process_vm_readv), pid, local, nlocal, remote, nremote, flags);
 }
 
-static void lend(void)
+void still_lend(void)
 {
 	if (!shim_active() || __atomic_load_n(&lent, __ATOMIC_RELAXED))
 		return;
@@ -162,25 +149,8 @@ static void lend(void)
 /* What the process stores to such pages goes to the pipe, too, until they have been read. */
 EXPORT ssize_t vmsplice(int fd, const struct iovec *iov, size_t n, unsigned int flags)
 {
-	lend();
+	still_lend();
 	return REAL(vmsplice)(fd, iov, n, flags);
-}
-
-/*
- * A page that is not present there does not hold zeroes: the process that reads the descriptor fills
- * it, and could not if the mapping were exchanged.
- */
-EXPORT int ioctl(int fd, unsigned long request, ...)
-{
-	va_list ap;
-	void *arg;
-
-	va_start(ap, request);
-	arg = va_arg(ap, void *);
-	va_end(ap);
-	if (unlikely((uint32_t)request == UFFDIO_REGISTER))
-		lend();
-	return REAL(ioctl)(fd, request, arg);
 }
 
 /* Under a root without /proc nothing tells any more whether the process is alone. */
@@ -193,92 +163,23 @@ EXPORT int chroot(const char *path)
 
 /* ---- on a stack of this library's ---- */
 
-struct run {
-	int (*fn)(void *);
-	void *arg;
-	int result;
-};
-
-static void run(struct run *r)
-{
-	r->result = r->fn(r->arg);
-}
-
-#if defined(__x86_64__)
-static void on_stack(char *top, struct run *r)
-{
-	register struct run *arg __asm__("rdi") = r;
-	register char *to __asm__("rbx") = top;
-
-	/*
-	 * The caller's red zone is left alone: it is on the other stack. The called function saves
-	 * rbx.
-	 */
-	__asm__ volatile("xchgq %%rsp, %%rbx\n\tcall *%[fn]\n\tmovq %%rbx, %%rsp"
-			 : "+r"(to), "+r"(arg)
-			 : [fn] "r"(run)
-			 : "rax", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "cc", "memory",
-			   "mm0", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
-			   "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
-}
-#define HAVE_OWN_STACK 1
-#elif defined(__aarch64__)
-static void on_stack(char *top, struct run *r)
-{
-	register struct run *arg __asm__("x0") = r;
-	register char *to __asm__("x19") = top;
-	register char *was __asm__("x20");
-
-	__asm__ volatile("mov %[was], sp\n\tmov sp, %[to]\n\tblr %[fn]\n\tmov sp, %[was]"
-			 : [was] "=&r"(was), "+r"(arg)
-			 : [to] "r"(to), [fn] "r"(run)
-			 : "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11",
-			   "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x30", "cc", "memory",
-			   "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v16", "v17", "v18",
-			   "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28",
-			   "v29", "v30", "v31");
-}
-#define HAVE_OWN_STACK 1
-#endif
-
-int still_on_stack(size_t size, int (*fn)(void *), void *arg)
-{
-#ifdef HAVE_OWN_STACK
-	struct run r = {.fn = fn, .arg = arg};
-	char *mem = sh_pages(size);
-
-	if (!mem)
-		return -ENOMEM;
-	on_stack(mem + size, &r);
-	sh_munmap(mem, size);
-	return r.result;
-#else
-	(void)size;
-	return fn(arg);
-#endif
-}
-
 int still_on_own_stack(int (*fn)(void *), void *arg)
 {
-#ifdef HAVE_OWN_STACK
 	uint64_t all = ~UINT64_C(0);
 	static uint64_t mask;
-	static struct run r;
+	static struct stack_call call;
 
+	if (!STACK_OTHER)
+		return -EBUSY;
 	if (!stack)
 		stack = sh_pages(STACK);
 	if (!stack)
 		return -ENOMEM;
-	r = (struct run){.fn = fn, .arg = arg};
+	call = (struct stack_call){.fn = fn, .arg = arg};
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mask, sizeof(all));
-	on_stack(stack + STACK, &r);
+	stack_at(stack + STACK, &call);
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
-	return r.result;
-#else
-	(void)fn;
-	(void)arg;
-	return -EBUSY;
-#endif
+	return call.result;
 }
 
 static struct {

@@ -7,7 +7,6 @@
 #define SOFTHCA_SHIM_STILL_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -31,12 +30,6 @@ int still_run(int (*fn)(void *), void *arg);
 int still_on_own_stack(int (*fn)(void *), void *arg);
 
 /*
- * Runs fn(arg) on a stack of size bytes. Returns -ENOMEM, or what fn returns. Any thread may call
- * it at any time.
- */
-int still_on_stack(size_t size, int (*fn)(void *), void *arg);
-
-/*
  * Does the range overlap memory that fn itself, or the helper, writes meanwhile? Its pages must not
  * be exchanged.
  */
@@ -44,5 +37,11 @@ bool still_writes(uint64_t start, uint64_t end);
 
 void still_init(void);
 void still_forked(void);
+
+/*
+ * The kernel will reach this process's pages by a way that the shim does not see: from now on all
+ * of its memory is private.
+ */
+void still_lend(void);
 
 #endif

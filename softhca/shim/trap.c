@@ -23,6 +23,7 @@
 #include "decode.h"
 #include "memory.h"
 #include "signals.h"
+#include "stack.h"
 #include "trap.h"
 
 #define SLOTS  4096
@@ -239,7 +240,7 @@ static bool look_up(uint64_t addr, struct uar_page *out)
 {
 	char buf[4096];
 	size_t have = 0;
-	int found = 0, fd = sh_open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
+	int found = 0, fd = sh_open_aside("/proc/thread-self/maps", O_RDONLY);
 
 	if (fd < 0)
 		return false;
@@ -277,22 +278,33 @@ static void store(void *arg, uint64_t addr, unsigned int width, const uint8_t *v
 	shim_bus_store(p->ctx, p->page, (unsigned int)(addr - p->addr), width, value);
 }
 
+struct trapped {
+	uint64_t addr;
+	void *uc;
+};
+
+/* Returns 0 if it was a store to a UAR page, which is done. */
+static int carry_out(void *arg)
+{
+	const struct trapped *t = arg;
+	uint64_t start = t->addr & ~(uint64_t)(SHIM_PAGE - 1);
+	struct uar_page page;
+
+	if (!table_get(start, &page) && !look_up(start, &page))
+		return -ENOENT;
+	return sh_decode_store(t->uc, t->addr, start, start + SHIM_PAGE, store, &page);
+}
+
 static void on_bus(int sig, siginfo_t *info, void *uc)
 {
-	uint64_t addr = (uintptr_t)info->si_addr, start = addr & ~(uint64_t)(SHIM_PAGE - 1);
-	struct uar_page page;
+	struct trapped t = {(uintptr_t)info->si_addr, uc};
 	int saved = errno;
+	/* The signal's frame alone may take half of a small stack. */
+	bool done = info->si_code == BUS_ADRERR && !stack_spare(carry_out, &t);
 
-	if (info->si_code == BUS_ADRERR) {
-		if (table_get(start, &page) || look_up(start, &page)) {
-			if (!sh_decode_store(uc, addr, start, start + SHIM_PAGE, store, &page)) {
-				errno = saved;
-				return;
-			}
-		}
-	}
 	errno = saved;
-	shim_signals_chain(sig, info, uc);
+	if (!done)
+		shim_signals_chain(sig, info, uc);
 }
 
 int shim_trap_install(void)

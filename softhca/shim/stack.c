@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Runs functions on another stack than the caller's, which may be as small as PTHREAD_STACK_MIN, or
+ * lie in memory that is about to be exchanged. Owns a few stacks for that, which stay mapped. A flag
+ * in each says whether a thread runs on it; a signal handler may take another one. Holds no lock.
+ */
+#include "softhca/host/sys.h"
+#include "attach.h"
+#include "compiler.h"
+#include "handlers.h"
+#include "sandbox.h"
+#include "stack.h"
+
+#define SPARES 4
+#define SIZE   (128 << 10) /* address space only: pages come with use */
+/*
+ * Address space around a stack. To valgrind a change by less than 2 MB is a frame of the same stack,
+ * and what lies in between is not there any more.
+ */
+#define MARGIN (2 << 20)
+
+static struct spare {
+	char *mem;
+	bool busy;
+} spare[SPARES];
+
+/*
+ * This thread runs on a spare stack, or is about to. A handler of the program must not run there: it
+ * may jump, unwind, look for roots between here and the bottom of the thread's own stack, or need
+ * more room. So handlers.c puts it off.
+ */
+static TLS bool on_spare;
+
+bool stack_on_spare(void)
+{
+	return on_spare;
+}
+
+static void run(struct stack_call *r)
+{
+	r->result = r->fn(r->arg);
+}
+
+#if defined(__x86_64__)
+void stack_at(char *top, struct stack_call *r)
+{
+	register struct stack_call *arg __asm__("rdi") = r;
+	register char *to __asm__("rbx") = top;
+
+	/*
+	 * The caller's red zone is left alone: it is on the other stack. The called function saves
+	 * rbx.
+	 */
+	__asm__ volatile("xchgq %%rsp, %%rbx\n\tcall *%[fn]\n\tmovq %%rbx, %%rsp"
+			 : "+r"(to), "+r"(arg)
+			 : [fn] "r"(run)
+			 : "rax", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "cc", "memory",
+			   "mm0", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
+			   "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+}
+#elif defined(__aarch64__)
+void stack_at(char *top, struct stack_call *r)
+{
+	register struct stack_call *arg __asm__("x0") = r;
+	register char *to __asm__("x19") = top;
+	register char *was __asm__("x20");
+
+	__asm__ volatile("mov %[was], sp\n\tmov sp, %[to]\n\tblr %[fn]\n\tmov sp, %[was]"
+			 : [was] "=&r"(was), "+r"(arg)
+			 : [to] "r"(to), [fn] "r"(run)
+			 : "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11",
+			   "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x30", "cc", "memory",
+			   "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v16", "v17", "v18",
+			   "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28",
+			   "v29", "v30", "v31");
+}
+#else
+void stack_at(char *top, struct stack_call *r)
+{
+	(void)top;
+	run(r);
+}
+#endif
+
+int stack_new(size_t size, int (*fn)(void *), void *arg)
+{
+	struct stack_call call = {.fn = fn, .arg = arg};
+	char *mem;
+
+	if (!STACK_OTHER)
+		return fn(arg);
+	mem = sh_pages(size);
+	if (!mem)
+		return -ENOMEM;
+	stack_at(mem + size, &call);
+	sh_munmap(mem, size);
+	return call.result;
+}
+
+static char *map_spare(void)
+{
+	int err;
+	char *mem = sh_mmap_unlocked(NULL, SIZE + 2 * MARGIN, PROT_NONE,
+				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, &err);
+
+	if (!mem)
+		return NULL;
+	if (sh_sys(syscall(SYS_mprotect, mem + MARGIN, (long)SIZE, PROT_READ | PROT_WRITE | 0L))) {
+		sh_munmap(mem, SIZE + 2 * MARGIN);
+		return NULL;
+	}
+	return mem + MARGIN;
+}
+
+static bool runs_on(const struct spare *s, const void *at)
+{
+	return s->mem && (const char *)at >= s->mem && (const char *)at < s->mem + SIZE;
+}
+
+int stack_spare(int (*fn)(void *), void *arg)
+{
+	struct stack_call call = {.fn = fn, .arg = arg};
+	bool outermost = !on_spare, done = false;
+
+	on_spare = true;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	for (struct spare *s = spare; STACK_OTHER && s < spare + SPARES; s++) {
+		if (__atomic_exchange_n(&s->busy, true, __ATOMIC_ACQUIRE))
+			continue;
+		if (!s->mem && !sandbox_told())
+			s->mem = map_spare();
+		done = s->mem;
+		if (done)
+			stack_at(s->mem + SIZE, &call);
+		__atomic_store_n(&s->busy, false, __ATOMIC_RELEASE);
+		break;
+	}
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (outermost) {
+		on_spare = false;
+		shim_signals_release();
+	}
+	return done ? call.result : fn(arg);
+}
+
+void stack_forked(void)
+{
+	for (struct spare *s = spare; s < spare + SPARES; s++)
+		if (!runs_on(s, __builtin_frame_address(0)))
+			s->busy = false;
+}
