@@ -24,10 +24,12 @@
 #include "softhca.h"
 #include "softhca/host/places.h"
 #include "softhca/host/process.h"
+#include "softhca/host/sys.h"
 
 #define FILES_OF_HCA	   300	 /* an instance makes about so many in its place */
 #define LOCKED_KIB	   81920 /* what programs with many queues register */
 #define DESCRIPTORS	   256
+#define LEAST_DESCRIPTORS  32 /* the daemon and a ping-pong take not quite so many each */
 #define ENOUGH_DESCRIPTORS 1024
 #define SOME_USE	   (UINT64_C(64) << 20) /* of queues and registered memory */
 
@@ -202,7 +204,7 @@ static bool may_lock_all(void)
 			break;
 	if (file)
 		fclose(file);
-	return caps >> 14 & 1; /* CAP_IPC_LOCK */
+	return (caps >> 14 & 1) /* CAP_IPC_LOCK */ && !sh_in_user_namespace();
 }
 
 static void look_at_limits(void)
@@ -232,6 +234,17 @@ static void look_at_limits(void)
 		     (unsigned long long)locked.rlim_cur / 1024);
 	if (files.rlim_cur == RLIM_INFINITY)
 		tell(GOOD, "descriptors", "have no limit");
+	else if (files.rlim_cur < LEAST_DESCRIPTORS && files.rlim_max >= ENOUGH_DESCRIPTORS)
+		tell(BAD, "descriptors",
+		     "are limited to %llu, which is too few for an instance: ulimit -n %d",
+		     (unsigned long long)files.rlim_cur, ENOUGH_DESCRIPTORS);
+	else if (files.rlim_cur < LEAST_DESCRIPTORS)
+		tell(BAD, "descriptors",
+		     "are limited to %llu, which is too few for an instance, and ulimit -n allows "
+		     "%llu at most: a line in /etc/security/limits.d, or docker run --ulimit "
+		     "nofile=%d",
+		     (unsigned long long)files.rlim_cur, (unsigned long long)files.rlim_max,
+		     ENOUGH_DESCRIPTORS);
 	else if (files.rlim_cur >= DESCRIPTORS)
 		tell(GOOD, "descriptors", "are limited to %llu, which is enough for most programs",
 		     (unsigned long long)files.rlim_cur);
@@ -316,10 +329,10 @@ static void look_at_libraries(void)
 
 int verb_doctor(int argc, char **argv)
 {
-	if (argc == 2 && !strcmp(argv[1], "--help")) {
+	if (argc == 2 && is_help(argv[1])) {
 		puts("Usage: softhca doctor\n\nCheck whether this machine has what an instance and "
-		     "its programs need, and say how to get "
-		     "what is missing.\nThe exit status is 0 when softhca can work here, 1 when it "
+		     "its programs need, and say how to get\n"
+		     "what is missing. The exit status is 0 when softhca can work here, 1 when it "
 		     "cannot.");
 		return 0;
 	}

@@ -14,7 +14,8 @@ static int usage(int status, const char *wrong)
 {
 	if (wrong)
 		complain("%s", wrong);
-	fputs("Usage: softhca fault NAME drop|duplicate|corrupt RATE|COUNT|off [SCOPE] [--seed N]\n"
+	fputs("Usage: softhca fault NAME drop|duplicate|corrupt|cm-drop RATE|COUNT|off [SCOPE] "
+	      "[--seed N]\n"
 	      "       softhca fault NAME delay RATE|COUNT|off [LENGTH] [SCOPE] [--seed N]\n"
 	      "       softhca fault NAME off [SCOPE]\n"
 	      "       softhca fault NAME seed N\n"
@@ -31,6 +32,8 @@ static int usage(int status, const char *wrong)
 	      "HOST gets (--to), or that a QP sends or gets (--qp). With several of these, a "
 	      "packet must\n"
 	      "match all. QPs of different HCAs can have the same NUMBER: name a host as well.\n\n"
+	      "cm-drop loses messages by which rdma_cm connects and disconnects; it takes no "
+	      "QP.\n\n"
 	      "A fault replaces the one of the same kind and SCOPE. The kind with off ends that "
 	      "fault;\n"
 	      "off ends all kinds with that SCOPE; off without SCOPE, or clear, ends all "
@@ -71,28 +74,8 @@ static bool parse_amount(const char *text, struct sh_fault_msg *msg)
 	return true;
 }
 
-/* Parses "500us", "2ms" or "1s". False after a message. */
-static bool parse_length(const char *text, uint64_t *ns)
-{
-	static const struct {
-		const char *unit;
-		double ns;
-	} units[] = {{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-	char *end;
-	double value = strtod(text, &end);
-
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (end != text && !strcmp(end, units[i].unit) && value * units[i].ns >= 1e3 &&
-		    value * units[i].ns <= SH_FAULT_DELAY_MAX) {
-			*ns = (uint64_t)llround(value * units[i].ns);
-			return true;
-		}
-	complain("a delay must be from 1us to 60s, with its unit (us, ms, s), not \"%s\"", text);
-	return false;
-}
-
 /* Parses "host1", or "1" as other options have it. False after a message. */
-static bool parse_host(const char *option, const char *text, uint32_t *host)
+static bool parse_end(const char *option, const char *text, uint32_t *host)
 {
 	const char *digits = strncmp(text, "host", 4) ? text : text + 4;
 	char *end;
@@ -109,30 +92,20 @@ static bool parse_host(const char *option, const char *text, uint32_t *host)
 	return false;
 }
 
-/* Parses one option and its value. False after a message. */
+/* Parses the value of an option. False after a message. */
 static bool parse_option(const char *option, const char *text, struct sh_fault_msg *msg)
 {
-	static const char *const options[] = {"--from", "--to", "--qp", "--seed"};
 	unsigned long value;
-	size_t known = 0;
 
-	while (known < 4 && strcmp(option, options[known]))
-		known++;
-	if (known == 4) {
-		complain(
-			"softhca fault takes the options --from, --to, --qp and --seed, not \"%s\"",
-			option);
-		return false;
-	}
 	if (!text) {
 		complain("option %s needs a value behind it; softhca fault --help says which",
 			 option);
 		return false;
 	}
 	if (!strcmp(option, "--from"))
-		return parse_host(option, text, &msg->from);
+		return parse_end(option, text, &msg->from);
 	if (!strcmp(option, "--to"))
-		return parse_host(option, text, &msg->to);
+		return parse_end(option, text, &msg->to);
 	if (!strcmp(option, "--qp")) {
 		if (!parse_number("the QP", text, 1, 0xffffff, &value))
 			return false;
@@ -147,19 +120,29 @@ static bool parse_option(const char *option, const char *text, struct sh_fault_m
 }
 
 /*
- * Options may stand anywhere behind the name. Puts the other words into word[]. Returns their
- * number, or -1 after a message.
+ * Options may stand anywhere. Puts the other words into word[]. Returns their number, or -1 after a
+ * message.
  */
 static int parse_words(int argc, char **argv, const char *word[], int room,
 		       struct sh_fault_msg *msg)
 {
+	static const char *const options[] = {"--from", "--to", "--qp", "--seed"};
 	int n = 0;
 
 	for (int i = 0; i < argc; i++) {
-		if (!strncmp(argv[i], "--", 2)) {
-			if (!parse_option(argv[i], argv[i + 1], msg))
+		const char *value;
+		size_t known = 0;
+
+		while (known < 4 && !take_value(options[known], argc, argv, &i, &value))
+			known++;
+		if (known < 4) {
+			if (!parse_option(options[known], value, msg))
 				return -1;
-			i++;
+		} else if (argv[i][0] == '-') {
+			complain("softhca fault takes the options --from, --to, --qp and --seed, "
+				 "not \"%s\"",
+				 argv[i]);
+			return -1;
 		} else if (n == room) {
 			complain("leave \"%s\" out: softhca fault has no use for so many words; "
 				 "softhca fault --help says which it takes",
@@ -174,20 +157,19 @@ static int parse_words(int argc, char **argv, const char *word[], int room,
 
 static bool parse_kind(const char *text, uint32_t *kind)
 {
-	static const char *const kinds[SH_FAULT_KINDS] = {
-		[SH_FAULT_DROP] = "drop",
-		[SH_FAULT_DELAY] = "delay",
-		[SH_FAULT_DUPLICATE] = "duplicate",
-		[SH_FAULT_CORRUPT] = "corrupt",
+	static const char *const kinds[SH_FAULT_KINDS + 1] = {
+		[SH_FAULT_DROP] = "drop",	    [SH_FAULT_DELAY] = "delay",
+		[SH_FAULT_DUPLICATE] = "duplicate", [SH_FAULT_CORRUPT] = "corrupt",
+		[SH_FAULT_KINDS] = "cm-drop",
 	};
 
-	for (uint32_t i = 0; i < SH_FAULT_KINDS; i++)
+	for (uint32_t i = 0; i <= SH_FAULT_KINDS; i++)
 		if (!strcmp(text, kinds[i])) {
-			*kind = i;
+			*kind = i < SH_FAULT_KINDS ? i : SH_FAULT_CM_DROP;
 			return true;
 		}
 	complain("unknown fault \"%s\": packets can be dropped (drop), delayed (delay), duplicated "
-		 "(duplicate) or corrupted (corrupt)",
+		 "(duplicate) or corrupted (corrupt), and CM messages dropped (cm-drop)",
 		 text);
 	return false;
 }
@@ -205,17 +187,18 @@ int verb_fault(int argc, char **argv)
 		.to = SH_FAULT_ANY,
 		.qpn = SH_FAULT_ANY,
 	};
-	const char *word[3];
+	const char *words[4], **word = words + 1; /* behind the instance */
 	unsigned long seed;
 	int n;
 
-	if (argc >= 2 && !strcmp(argv[1], "--help"))
-		return usage(0, NULL);
-	if (argc < 2)
-		return usage(EXIT_USAGE, "which instance? softhca show lists those that run");
-	n = parse_words(argc - 2, argv + 2, word, 3, &msg);
-	if (n < 0)
+	for (int i = 1; i < argc; i++)
+		if (is_help(argv[i]))
+			return usage(0, NULL);
+	n = parse_words(argc - 1, argv + 1, words, 4, &msg) - 1;
+	if (n < -1)
 		return EXIT_USAGE;
+	if (n < 0)
+		return usage(EXIT_USAGE, "which instance? softhca show lists those that run");
 	if (n == 1 && (!strcmp(word[0], "off") || !strcmp(word[0], "clear"))) {
 		if (msg.seeded) {
 			complain("leave --seed out: it is for a fault that you set, and %s ends "
@@ -224,7 +207,7 @@ int verb_fault(int argc, char **argv)
 			return EXIT_USAGE;
 		}
 		msg.kind = SH_FAULT_OFF;
-		return send_to(argv[1], &msg, sizeof(msg));
+		return send_to(words[0], &msg, sizeof(msg));
 	}
 	if (n == 2 && !strcmp(word[0], "seed")) {
 		if (scoped(&msg) || msg.seeded) {
@@ -237,11 +220,12 @@ int verb_fault(int argc, char **argv)
 			return EXIT_USAGE;
 		msg.kind = SH_FAULT_SEED;
 		msg.seed = (uint32_t)seed;
-		return send_to(argv[1], &msg, sizeof(msg));
+		return send_to(words[0], &msg, sizeof(msg));
 	}
 	if (n == 0)
-		return usage(EXIT_USAGE, "what is to happen to packets? Add drop, delay, duplicate "
-					 "or corrupt, or off");
+		return usage(EXIT_USAGE,
+			     "what is to happen to packets? Add drop, delay, duplicate, "
+			     "corrupt or cm-drop, or off");
 	if (n == 1 && !strcmp(word[0], "seed"))
 		return usage(EXIT_USAGE, "seed needs a number behind it");
 	if (!strcmp(word[0], "seed") || !strcmp(word[0], "off") || !strcmp(word[0], "clear")) {
@@ -258,7 +242,9 @@ int verb_fault(int argc, char **argv)
 		complain("leave \"%s\" out: only delay has a length", word[2]);
 		return EXIT_USAGE;
 	}
-	if (!parse_amount(word[1], &msg) || (n == 3 && !parse_length(word[2], &msg.delay_ns)))
+	if (!parse_amount(word[1], &msg) ||
+	    (n == 3 && !parse_length("a delay must be from 1us to 60s", word[2], 1000,
+				     SH_FAULT_DELAY_MAX, &msg.delay_ns)))
 		return EXIT_USAGE;
-	return send_to(argv[1], &msg, sizeof(msg));
+	return send_to(words[0], &msg, sizeof(msg));
 }

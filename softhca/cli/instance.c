@@ -59,7 +59,7 @@ int verb_start(int argc, char **argv)
 			 place);
 		return EXIT_SELF;
 	}
-	if (launch_daemon(dir, &opt.device, false))
+	if (launch_daemon(dir, &opt, false))
 		return EXIT_SELF;
 	printf("Instance %s runs. Use it with: softhca run --instance %s -- COMMAND\n", name, name);
 	return 0;
@@ -71,7 +71,7 @@ int verb_stop(int argc, char **argv)
 	char dir[PATH_MAX];
 	int control, status;
 
-	if (argc == 2 && !strcmp(argv[1], "--help")) {
+	if (argc == 2 && is_help(argv[1])) {
 		puts("Usage: softhca stop NAME\n\nEnd an instance. Programs that still use it get "
 		     "a fatal event, and their device is gone.");
 		return 0;

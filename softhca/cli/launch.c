@@ -18,6 +18,15 @@
 
 void complain_left(const char *dir, const struct sh_left *left)
 {
+	if (left->failed) {
+		complain(
+			"cannot remove %s/%s, which an instance that has ended has left: %s%s; the "
+			"next softhca run or start tries again",
+			dir, left->path, left->why,
+			left->failed == EMFILE ? "; raise the limit of open files (ulimit -n 1024)"
+					       : "");
+		return;
+	}
 	complain("%s/%s is left alone: %s; move it elsewhere, and the next softhca run or start "
 		 "removes the rest of the instance",
 		 dir, left->path, left->why);
@@ -43,11 +52,12 @@ int prepare_place(char path[PATH_MAX])
 }
 
 /* In the process that becomes the daemon: leaves the caller's session and its terminal. */
-static void become_daemon(const char *dir, const struct sh_config *device, bool leased, int ready)
+static void become_daemon(const char *dir, const struct run_options *opt, bool leased, int ready)
 {
 	struct sh_kernel_config cfg = {
 		.dir = dir,
-		.device = *device,
+		.device = opt->device,
+		.cm_timeout_ns = opt->cm_timeout_ns,
 		.leased = leased,
 	};
 	const char *copy = getenv("SOFTHCA_QUEUES");
@@ -68,7 +78,7 @@ static void become_daemon(const char *dir, const struct sh_config *device, bool 
 	_exit(sh_kernel_main(&cfg, ready));
 }
 
-int launch_daemon(const char *dir, const struct sh_config *device, bool leased)
+int launch_daemon(const char *dir, const struct run_options *opt, bool leased)
 {
 	struct sh_status status = {.error = ECHILD};
 	int ready[2];
@@ -87,7 +97,7 @@ int launch_daemon(const char *dir, const struct sh_config *device, bool leased)
 		 */
 		pid = fork();
 		if (pid == 0)
-			become_daemon(dir, device, leased, ready[1]);
+			become_daemon(dir, opt, leased, ready[1]);
 		_exit(pid < 0);
 	}
 	if (pid < 0) {

@@ -19,8 +19,16 @@ static const struct verb {
 	{"start", "start an instance that runs until it is stopped", verb_start},
 	{"stop", "end an instance", verb_stop},
 	{"show", "list the instances, or what one of them holds", verb_show},
+	{"graph", "draw the fabric of an instance: hosts, processes, QPs, XRC domains (DOT)",
+	 verb_graph},
+	{"top", "show what goes over an instance while it goes: processes, HCAs, ports, QPs",
+	 verb_top},
 	{"port", "change the state, LID, P_Key or SM of a port", verb_port},
 	{"fault", "drop, delay, duplicate or corrupt packets", verb_fault},
+	{"capture", "show the packets of an instance, or write them to a file for Wireshark",
+	 verb_capture},
+	{"trace", "run a command as run does, and write down its verbs; draw a time line of them",
+	 verb_trace},
 	{"doctor", "check whether softhca can work on this machine, and say what to change",
 	 verb_doctor},
 };
@@ -38,6 +46,11 @@ void complain(const char *format, ...)
 	fputc('\n', stderr);
 }
 
+bool is_help(const char *word)
+{
+	return !strcmp(word, "--help") || !strcmp(word, "-h");
+}
+
 static void usage(FILE *out)
 {
 	fputs("Usage: softhca VERB [OPTIONS] ...\n\n"
@@ -45,7 +58,7 @@ static void usage(FILE *out)
 	      "without an HCA.\n\n",
 	      out);
 	for (size_t i = 0; i < NVERBS; i++)
-		fprintf(out, "  %-6s %s\n", verbs[i].name, verbs[i].what);
+		fprintf(out, "  %-7s %s\n", verbs[i].name, verbs[i].what);
 	fputs("\nsofthca VERB --help, or softhca help VERB, tells more. Try: softhca run -- "
 	      "ibv_devinfo\n",
 	      out);
@@ -56,7 +69,12 @@ static const struct verb *find_verb(const char *name)
 	for (size_t i = 0; i < NVERBS; i++)
 		if (!strcmp(name, verbs[i].name))
 			return &verbs[i];
-	complain("unknown verb \"%s\"; softhca --help lists the verbs", name);
+	if (name[0] == '-')
+		complain("the verb stands in front of its options: softhca VERB %s ...; softhca "
+			 "--help lists the verbs",
+			 name);
+	else
+		complain("unknown verb \"%s\"; softhca --help lists the verbs", name);
 	return NULL;
 }
 
@@ -66,7 +84,7 @@ static int help(int argc, char **argv)
 	char option[] = "--help", *words[] = {argv[1], option, NULL};
 	const struct verb *verb;
 
-	if (argc < 2) {
+	if (argc < 2 || is_help(argv[1])) {
 		usage(stdout);
 		return 0;
 	}
@@ -104,7 +122,7 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "help"))
 		return help(argc - 1, argv + 1);
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+	if (is_help(argv[1])) {
 		usage(stdout);
 		return 0;
 	}

@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "softhca.h"
+#include "softhca/wire/address.h"
 
 bool parse_number(const char *what, const char *text, unsigned long min, unsigned long max,
 		  unsigned long *value)
@@ -24,12 +26,72 @@ bool parse_number(const char *what, const char *text, unsigned long min, unsigne
 	return true;
 }
 
-static void usage(bool start)
+bool parse_length(const char *what, const char *text, uint64_t min_ns, uint64_t max_ns,
+		  uint64_t *ns)
 {
+	static const struct {
+		const char *unit;
+		double ns;
+	} units[] = {{"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+	char *end;
+	double value = strtod(text, &end);
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (end != text && !strcmp(end, units[i].unit) &&
+		    value * units[i].ns >= (double)min_ns &&
+		    value * units[i].ns <= (double)max_ns) {
+			*ns = (uint64_t)llround(value * units[i].ns);
+			return true;
+		}
+	complain("%s, with its unit (us, ms, s), not \"%s\"", what, text);
+	return false;
+}
+
+bool take_value(const char *option, int argc, char **argv, int *at, const char **value)
+{
+	size_t len = strlen(option);
+
+	if (strncmp(argv[*at], option, len) || (argv[*at][len] && argv[*at][len] != '='))
+		return false;
+	if (argv[*at][len])
+		*value = argv[*at] + len + 1;
+	else
+		*value = *at + 1 < argc ? argv[++*at] : NULL;
+	return true;
+}
+
+bool parse_host(const char *text, unsigned long *host)
+{
+	const char *digits = strncmp(text, "host", 4) || !text[4] ? text : text + 4;
+
+	return parse_number("--host", digits, 0, SH_MAX_HCAS - 1, host);
+}
+
+static void trace_usage(void)
+{
+	puts("Usage: softhca trace [OPTIONS] [--] COMMAND [ARGUMENT...]\n\n"
+	     "Run a command as softhca run does, and print each verb that it and its children "
+	     "call: thread,\n"
+	     "time, arguments, result, errno, seconds. Works with any libibverbs. The exit status "
+	     "is "
+	     "that of\n"
+	     "softhca run.\n\n"
+	     "  -o FILE           print into FILE instead of standard error\n"
+	     "  -w FILE           write a time line of verbs, packets and completions for Perfetto "
+	     "(JSON)\n"
+	     "  --summary         print a table at the end: calls, errors and time of each verb\n");
+}
+
+static void usage(const char *verb)
+{
+	bool start = !strcmp(verb, "start"), trace = !strcmp(verb, "trace");
+
+	if (trace)
+		trace_usage();
 	if (start)
 		puts("Usage: softhca start [OPTIONS] NAME\n\n"
 		     "Start an instance that runs until softhca stop NAME.\n");
-	else
+	if (!start && !trace)
 		puts("Usage: softhca run [OPTIONS] [--] COMMAND [ARGUMENT...]\n\n"
 		     "Run a command on a software HCA, in an instance that is made for it. The "
 		     "instance ends with the\n"
@@ -37,14 +99,18 @@ static void usage(bool start)
 		     "exit status is the\n"
 		     "command's; 128 + N if signal N killed it; 125 if softhca itself failed; 126 "
 		     "or 127 if the command\n"
-		     "cannot be run.\n\n"
-		     "  --instance NAME   run in this instance, which softhca start has started\n"
+		     "cannot be run.\n");
+	if (!start)
+		puts("  --instance NAME   run in this instance, which softhca start has started\n"
 		     "  --host K          run on this host (default 0; outside of an instance, "
 		     "what SOFTHCA_HOST says)\n"
-		     "  --libibverbs auto|ours|system   which library programs get (default auto: "
-		     "softhca's own if the\n"
-		     "                    command was linked with OFED's and the loader does not "
-		     "find that)\n"
+		     "  --libibverbs auto|ours|system   which libibverbs and librdmacm programs "
+		     "get "
+		     "(default auto:\n"
+		     "                    softhca's own if the command was linked with OFED's and "
+		     "the "
+		     "loader does not\n"
+		     "                    find that)\n"
 		     "  --stats           print at the end what went over each HCA, and what "
 		     "programs left open\n"
 		     "  --require-traffic exit with 125 if the command succeeds and nothing went "
@@ -54,11 +120,20 @@ static void usage(bool start)
 	     "  --ports 1|2       ports per HCA (default 1)\n"
 	     "  --kernel ofed|mainline   kernel whose commands the device files accept (default "
 	     "mainline)\n"
-	     "  --mmio kick|trap  when the device notices doorbells: after each post, or at each "
-	     "store (default kick)\n"
+	     "  --mmio kick|trap  when the device notices doorbells: after each post, or at each\n"
+	     "                    store (default kick)\n"
 	     "  --driver-abi 2|3|4   version of the mlx4 driver's commands (default 3; 4 with "
 	     "--cqe-size 64)\n"
 	     "  --cqe-size 32|64  size of completion queue entries (default 32)\n"
+	     "  --wire ADDRESS/PREFIX[,ADDRESS...]  one fabric with the instances at the other "
+	     "addresses\n"
+	     "                    of that network, over UDP: an address of this machine for each "
+	     "port,\n"
+	     "                    which decides its LID\n"
+	     "  --cm-timeout TIME how long rdma_cm waits for the answer to a message before it "
+	     "sends "
+	     "it again, up\n"
+	     "                    to 15 times (1ms to 60s, default 4.3s)\n"
 	     "  --help");
 }
 
@@ -70,11 +145,14 @@ enum {
 	OPT_MMIO,
 	OPT_ABI,
 	OPT_CQE,
+	OPT_CM_TIMEOUT,
+	OPT_WIRE,
 	OPT_INSTANCE,
 	OPT_HOST,
 	OPT_LIBRARY,
 	OPT_STATS,
-	OPT_TRAFFIC
+	OPT_TRAFFIC,
+	OPT_SUMMARY
 };
 
 static const struct option options[] = {
@@ -85,11 +163,14 @@ static const struct option options[] = {
 	{"mmio", required_argument, NULL, OPT_MMIO},
 	{"driver-abi", required_argument, NULL, OPT_ABI},
 	{"cqe-size", required_argument, NULL, OPT_CQE},
+	{"wire", required_argument, NULL, OPT_WIRE},
+	{"cm-timeout", required_argument, NULL, OPT_CM_TIMEOUT},
 	{"instance", required_argument, NULL, OPT_INSTANCE},
 	{"host", required_argument, NULL, OPT_HOST},
 	{"libibverbs", required_argument, NULL, OPT_LIBRARY},
 	{"stats", no_argument, NULL, OPT_STATS},
 	{"require-traffic", no_argument, NULL, OPT_TRAFFIC},
+	{"summary", no_argument, NULL, OPT_SUMMARY},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
@@ -108,12 +189,19 @@ static int parse_word(const char *what, const char *text, const char *first, con
 /* Options that say nothing about the instance: only run has them. */
 static bool of_run_alone(int option)
 {
-	return option == OPT_LIBRARY || option == OPT_STATS || option == OPT_TRAFFIC;
+	return option == OPT_HOST || option == OPT_LIBRARY || option == OPT_STATS ||
+	       option == OPT_TRAFFIC;
+}
+
+static bool of_trace_alone(int option)
+{
+	return option == OPT_SUMMARY || option == 'o' || option == 'w';
 }
 
 static bool take_option(int option, const char *arg, struct run_options *opt)
 {
 	unsigned long value;
+	char why[256];
 	int word;
 
 	switch (option) {
@@ -156,8 +244,16 @@ static bool take_option(int option, const char *arg, struct run_options *opt)
 		word = parse_word("--cqe-size takes", arg, "32", "64");
 		opt->device.cqe_size = word == 1 ? 64 : 32;
 		return word >= 0;
+	case OPT_CM_TIMEOUT:
+		return parse_length("--cm-timeout must be from 1ms to 60s", arg, 1000000,
+				    UINT64_C(60000000000), &opt->cm_timeout_ns);
+	case OPT_WIRE:
+		if (sh_wire_parse(arg, &opt->device.wire, why, sizeof(why)))
+			return true;
+		complain("--wire: %s", why);
+		exit(EXIT_SELF);
 	case OPT_HOST:
-		if (!parse_number("--host", arg, 0, SH_MAX_HCAS - 1, &value))
+		if (!parse_host(arg, &value))
 			return false;
 		opt->host = value;
 		opt->host_given = true;
@@ -174,6 +270,14 @@ static bool take_option(int option, const char *arg, struct run_options *opt)
 		return opt->stats = true;
 	case OPT_TRAFFIC:
 		return opt->require_traffic = true;
+	case OPT_SUMMARY:
+		return opt->summary = true;
+	case 'o':
+		opt->trace_out = arg;
+		return true;
+	case 'w':
+		opt->trace_json = arg;
+		return true;
 	default:
 		opt->instance = arg;
 		return true;
@@ -206,6 +310,19 @@ static bool consistent(struct run_options *opt, bool shaped, bool start)
 			 "can have: lower --hosts or "
 			 "--hcas",
 			 opt->device.hosts, opt->device.hcas_per_host, SH_MAX_HCAS);
+		return false;
+	}
+	if (opt->device.wire.n && opt->device.hosts > 1) {
+		complain("--wire and --hosts %u do not go together yet: an instance with a wire is "
+			 "one host, and the others are other instances",
+			 opt->device.hosts);
+		return false;
+	}
+	if (opt->device.wire.n &&
+	    opt->device.wire.n != opt->device.hcas_per_host * opt->device.ports) {
+		complain("--wire names %u address(es), and the instance has %u port(s): name one "
+			 "for each port, in their order",
+			 opt->device.wire.n, opt->device.hcas_per_host * opt->device.ports);
 		return false;
 	}
 	if (!opt->device.driver_abi)
@@ -245,6 +362,10 @@ static void complain_option(int what, const char *word, const char *verb)
 		complain("option %.*s can be any of %d: write more of it; softhca %s --help lists "
 			 "the options",
 			 (int)len, word, like, verb);
+	else if (word[0] == '-' && word[1] == 'n' && !strcmp(verb, "run"))
+		complain("option -n is unknown: softhca run starts one command; if that is a "
+			 "launcher, its options stand behind it (softhca run -- mpirun -n 4 "
+			 "./program), and --hosts N makes N hosts");
 	else if (word[0] == '-' && word[1] != '-')
 		complain("option -%c is unknown; softhca %s --help lists the options", optopt,
 			 verb);
@@ -264,17 +385,18 @@ int parse_run_options(int argc, char **argv, bool start, struct run_options *opt
 			   .ports = 1,
 			   .cqe_size = 32,
 			   .face = SH_FACE_MAINLINE},
+		.trace = !strcmp(argv[0], "trace"),
 	};
 	opterr = 0;
 	optind = 1;
 	for (;;) {
 		int word = optind; /* getopt_long() may stay at it, or go past it */
 
-		option = getopt_long(argc, argv, "+:h", options, NULL);
+		option = getopt_long(argc, argv, opt->trace ? "+:ho:w:" : "+:h", options, NULL);
 		if (option == -1)
 			break;
 		if (option == 'h') {
-			usage(start);
+			usage(argv[0]);
 			return -2;
 		}
 		if (option == '?' || option == ':') {
@@ -285,10 +407,14 @@ int parse_run_options(int argc, char **argv, bool start, struct run_options *opt
 			complain("%s is an option of softhca run; leave it out", argv[word]);
 			return -1;
 		}
+		if (!opt->trace && of_trace_alone(option)) {
+			complain("%s is an option of softhca trace; leave it out", argv[word]);
+			return -1;
+		}
 		if (!take_option(option, optarg, opt))
 			return -1;
-		shaped |= option != OPT_INSTANCE && option != OPT_HOST && option != OPT_MMIO &&
-			  !of_run_alone(option);
+		shaped |= option != OPT_INSTANCE && option != OPT_MMIO && !of_run_alone(option) &&
+			  !of_trace_alone(option);
 	}
 	return consistent(opt, shaped, start) ? optind : -1;
 }

@@ -14,9 +14,9 @@ static int port_usage(int status, const char *wrong)
 	fputs("Usage: softhca port NAME [--host K] DEVICE:PORT up|down|lid N|pkey INDEX VALUE|sm "
 	      "LID|fatal\n\n"
 	      "Change a port of an instance, as cables, switches and subnet managers do; programs "
-	      "get the asynchronous\n"
-	      "events. fatal makes the whole device fail. Example: softhca port lab mlx4_0:1 "
-	      "down\n",
+	      "get the\n"
+	      "asynchronous events. fatal makes the whole device fail. Example: softhca port lab "
+	      "mlx4_0:1 down\n",
 	      status ? stderr : stdout);
 	return status;
 }
@@ -37,7 +37,7 @@ static bool parse_port(const char *text, struct sh_port_msg *msg)
 	return true;
 }
 
-static bool parse_change(int argc, char **argv, struct sh_port_msg *msg)
+static bool parse_change(int argc, const char **argv, struct sh_port_msg *msg)
 {
 	/* With the ranges that the daemon allows, so that no message names another one. */
 	static const struct {
@@ -50,7 +50,7 @@ static bool parse_change(int argc, char **argv, struct sh_port_msg *msg)
 	} changes[] = {
 		{"up", SH_PORT_UP, 0, {}},
 		{"down", SH_PORT_DOWN, 0, {}},
-		{"lid", SH_PORT_LID, 1, {{"the LID", 1, SH_MAX_LIDS - 1}}},
+		{"lid", SH_PORT_LID, 1, {{"the LID", 1, SH_SWITCH_LID - 1}}},
 		{"pkey",
 		 SH_PORT_PKEY,
 		 2,
@@ -94,25 +94,34 @@ int verb_port(int argc, char **argv)
 		"which port of the instance? Write DEVICE:PORT, for example mlx4_0:1",
 		"what is to happen to the port? Add up, down, lid, pkey, sm or fatal",
 	};
-	const char *instance;
+	const char *word[5], *value; /* the instance, the port, the change and its values */
 	unsigned long host;
-	int word = 2;
+	int n = 0;
 
-	if (argc >= 2 && !strcmp(argv[1], "--help"))
-		return port_usage(0, NULL);
-	if (argc > 2 && !strcmp(argv[2], "--host")) {
-		if (argc == 3)
-			return port_usage(EXIT_USAGE,
-					  "--host needs the number of a host behind it");
-		if (!parse_number("--host", argv[3], 0, SH_MAX_HCAS - 1, &host))
+	for (int i = 1; i < argc; i++) {
+		if (is_help(argv[i]))
+			return port_usage(0, NULL);
+		if (take_value("--host", argc, argv, &i, &value)) {
+			if (!value)
+				return port_usage(EXIT_USAGE,
+						  "--host needs the number of a host behind it");
+			if (!parse_host(value, &host))
+				return EXIT_USAGE;
+			msg.host = host;
+		} else if (argv[i][0] == '-') {
+			complain("softhca port takes the option --host, not \"%s\"", argv[i]);
 			return EXIT_USAGE;
-		msg.host = host;
-		word = 4;
+		} else if (n == 5) {
+			complain("leave \"%s\" out; softhca port --help says what goes with %s",
+				 argv[i], word[2]);
+			return EXIT_USAGE;
+		} else {
+			word[n++] = argv[i];
+		}
 	}
-	if (argc < word + 2)
-		return port_usage(EXIT_USAGE, missing[argc < 2 ? 0 : argc - word + 1]);
-	instance = argv[1];
-	if (!parse_port(argv[word], &msg) || !parse_change(argc - word - 1, argv + word + 1, &msg))
+	if (n < 3)
+		return port_usage(EXIT_USAGE, missing[n]);
+	if (!parse_port(word[1], &msg) || !parse_change(n - 2, word + 2, &msg))
 		return EXIT_USAGE;
-	return send_to(instance, &msg, sizeof(msg));
+	return send_to(word[0], &msg, sizeof(msg));
 }

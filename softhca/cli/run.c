@@ -19,6 +19,7 @@
 #include "softhca/host/client.h"
 #include "softhca/host/paths.h"
 #include "softhca/host/runs.h"
+#include "trace.h"
 
 #define SHIM "libsofthca-shim.so"
 
@@ -370,7 +371,7 @@ static int get_instance(struct run_options *opt, char dir[PATH_MAX], unsigned in
 			}
 			if (default_host(opt, dir, *hosts))
 				return EXIT_SELF;
-			err = launch_daemon(dir, &opt->device, true);
+			err = launch_daemon(dir, opt, true);
 		} while (err == -EEXIST);
 		return err ? EXIT_SELF : 0;
 	}
@@ -387,10 +388,11 @@ static int get_instance(struct run_options *opt, char dir[PATH_MAX], unsigned in
 	return default_host(opt, dir, *hosts);
 }
 
-int verb_run(int argc, char **argv)
+int run_command(int argc, char **argv)
 {
 	struct run_options opt;
 	struct stats *before = NULL;
+	struct trace *trace = NULL;
 	sigset_t signals, mask;
 	char dir[PATH_MAX], tag[SH_RUN_TAG] = "";
 	unsigned int hosts;
@@ -402,7 +404,8 @@ int verb_run(int argc, char **argv)
 	if (word < 0)
 		return word == -2 ? 0 : EXIT_SELF;
 	if (word >= argc) {
-		complain("softhca run needs a command: softhca run [OPTIONS] -- COMMAND");
+		complain("softhca %s needs a command: softhca %s [OPTIONS] -- COMMAND", argv[0],
+			 argv[0]);
 		return EXIT_SELF;
 	}
 	hear_of_children();
@@ -425,7 +428,9 @@ int verb_run(int argc, char **argv)
 		before = stats_take(dir);
 		err = before ? 0 : -EIO;
 	}
-	if (err || set_environment(dir, &opt, tag, argv[word])) {
+	if (err || set_environment(dir, &opt, tag, argv[word]) ||
+	    (opt.trace && !(trace = trace_begin(&opt, dir)))) {
+		stats_free(before);
 		if (*tag)
 			sh_run_forget(dir, tag);
 		if (!opt.instance)
@@ -452,6 +457,8 @@ int verb_run(int argc, char **argv)
 	if (pid >= 0 && !failed && counted(&opt))
 		status = conclude(&opt, dir, before, status);
 	stats_free(before);
+	if (trace_end(trace) && !status)
+		status = EXIT_SELF;
 	/*
 	 * Processes that are left behind still descend from this run and need its record. The
 	 * instance ends with its last process.
@@ -466,4 +473,9 @@ int verb_run(int argc, char **argv)
 	if (!left && !opt.instance)
 		end_own(dir);
 	return status;
+}
+
+int verb_run(int argc, char **argv)
+{
+	return run_command(argc, argv);
 }

@@ -156,7 +156,7 @@ int verb_show(int argc, char **argv)
 	bool json = false, waits = false;
 
 	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--help")) {
+		if (is_help(argv[i])) {
 			puts("Usage: softhca show [--json] [NAME]\n"
 			     "       softhca show --waits [--json] NAME\n\n"
 			     "Show what an instance holds: QPs, CQs, SRQs, XRC domains with their "

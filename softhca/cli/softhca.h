@@ -23,11 +23,18 @@ int verb_start(int argc, char **argv);
 int verb_stop(int argc, char **argv);
 int verb_show(int argc, char **argv);
 int verb_port(int argc, char **argv);
+int verb_capture(int argc, char **argv);
 int verb_fault(int argc, char **argv);
+int verb_graph(int argc, char **argv);
+int verb_top(int argc, char **argv);
+int verb_trace(int argc, char **argv);
 int verb_doctor(int argc, char **argv);
 
 /* Prints "softhca: ..." on standard error. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Is the word --help or -h? */
+bool is_help(const char *word);
 
 /* ---- options.c ---- */
 
@@ -36,16 +43,19 @@ enum library { LIBRARY_AUTO, LIBRARY_OURS, LIBRARY_SYSTEM };
 
 struct run_options {
 	struct sh_config device;
-	const char *instance; /* run: the running instance to use */
+	uint64_t cm_timeout_ns; /* 0: not given */
+	const char *instance;	/* run: the running instance to use */
 	unsigned int host;
 	bool host_given;
 	const char *mmio; /* as given, or NULL */
 	enum library library;
 	bool stats, require_traffic; /* run */
+	bool trace, summary;	     /* trace: the rest is its own */
+	const char *trace_out, *trace_json;
 };
 
 /*
- * Parses the options of run and start, up to the first word that is not an option. Returns the
+ * Parses the options of run, trace (as argv[0] says) and start, up to the first word that is not an option. Returns the
  * index of that word, -1 after a message, or -2 after an answer to --help.
  */
 int parse_run_options(int argc, char **argv, bool start, struct run_options *opt);
@@ -54,7 +64,26 @@ int parse_run_options(int argc, char **argv, bool start, struct run_options *opt
 bool parse_number(const char *what, const char *text, unsigned long min, unsigned long max,
 		  unsigned long *value);
 
+/*
+ * Parses a time such as "500us", "2ms" or "1s", in [min_ns, max_ns]. False after a message, which
+ * begins with `what`: it says from when to when.
+ */
+bool parse_length(const char *what, const char *text, uint64_t min_ns, uint64_t max_ns,
+		  uint64_t *ns);
+
+/* Parses the host that --host names, "1" or "host1". False after a message. */
+bool parse_host(const char *text, unsigned long *host);
+
+/*
+ * The value of argv[*at] if that is this option, as --option VALUE or --option=VALUE, or NULL if
+ * the option has none. Moves *at to the last word of it. False: it is another word.
+ */
+bool take_value(const char *option, int argc, char **argv, int *at, const char **value);
+
 /* ---- run.c ---- */
+
+/* `softhca run`, or `softhca trace` if argv[0] says so. */
+int run_command(int argc, char **argv);
 
 /*
  * Finds the preloaded library: beside this program in a build tree, relative to the program when it
@@ -71,8 +100,8 @@ int prepend(const char *name, const char *first, char separator);
 /* ---- library.c ---- */
 
 /*
- * Puts the libibverbs and the provider that belong to this softhca in front, if the command is to
- * have them. shim, the path of the preloaded library, leads to them. Returns 0, or -errno after a
+ * Puts libibverbs, librdmacm and the provider that belong to this softhca in front, if the command is
+ * to have them. shim, the path of the preloaded library, leads to them. Returns 0, or -errno after a
  * message.
  */
 int choose_library(enum library choice, const char *command, const char *shim);
@@ -102,7 +131,7 @@ bool stats_traffic(const struct stats *before, const struct stats *after);
  * a message. -EEXIST: the name is taken. If leased, there is no message for that: the caller has
  * made the name up and can take another one.
  */
-int launch_daemon(const char *dir, const struct sh_config *device, bool leased);
+int launch_daemon(const char *dir, const struct run_options *opt, bool leased);
 
 /*
  * Makes the place of instances, and clears away what dead instances have left there. Returns 0, or
@@ -110,7 +139,7 @@ int launch_daemon(const char *dir, const struct sh_config *device, bool leased);
  */
 int prepare_place(char path[PATH_MAX]);
 
-/* Tells what a dead instance has that softhca did not make. */
+/* Tells what is left of a dead instance: what softhca did not make, or could not remove. */
 void complain_left(const char *dir, const struct sh_left *left);
 
 /*
@@ -135,6 +164,12 @@ void complain_silence(const char *instance, const char *dir);
  * ended. dir: its directory, or NULL; err: the -errno that tells so.
  */
 void complain_absent(const char *instance, const char *dir, int err);
+
+/*
+ * Prints the message for an instance of another user, in directory dir. False, without a message:
+ * this user may go there.
+ */
+bool complain_foreign(const char *instance, const char *dir);
 
 /* Prints the message for a missing /proc. Returns whether it is missing. */
 bool complain_no_proc(void);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -130,6 +131,23 @@ void complain_absent(const char *instance, const char *dir, int err)
 		 sh_place_named() ? ", where SOFTHCA_DIR says" : "");
 }
 
+bool complain_foreign(const char *instance, const char *dir)
+{
+	char path[PATH_MAX], *slash;
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s", dir);
+	/* What cannot be looked at lies in a directory that can. */
+	while (stat(path, &st) && errno == EACCES && (slash = strrchr(path, '/')) && slash > path)
+		*slash = '\0';
+	if (access(dir, X_OK) == 0 || errno != EACCES || st.st_uid == geteuid())
+		return false;
+	complain("%s belongs to user %u, and only that user can use the instance \"%s\": call "
+		 "this command as that user, or make an instance of your own with softhca start",
+		 path, (unsigned int)st.st_uid, instance);
+	return true;
+}
+
 int reach(const char *instance, char dir[PATH_MAX], struct sh_hello_reply *hello)
 {
 	int fd, err;
@@ -152,7 +170,7 @@ int reach(const char *instance, char dir[PATH_MAX], struct sh_hello_reply *hello
 		return fd;
 	else if (fd == -ENOENT || fd == -ECONNREFUSED)
 		complain_absent(instance, err ? NULL : dir, fd);
-	else if (fd < 0)
+	else if (fd < 0 && !complain_foreign(instance, dir))
 		complain("cannot connect to instance \"%s\": %s", instance, strerror(-fd));
 	return fd;
 }

@@ -79,12 +79,13 @@ static bool needs_owner(const struct sh_due *d)
 static enum verdict judge(const struct report *r, const struct sh_due *d)
 {
 	const struct sh_due *before = same_before(r, d);
+	uint32_t proc = d->carrier ? d->carrier : d->proc;
 
 	if (!before)
 		return VERDICT_MOVES;
-	if (needs_owner(d) && stopped(r, d->proc))
+	if (needs_owner(d) && stopped(r, proc))
 		return VERDICT_STOPPED;
-	if (needs_owner(d) && starved(r, d->proc))
+	if (needs_owner(d) && starved(r, proc))
 		return VERDICT_STARVED;
 	return d->lost && before->lost == d->lost ? VERDICT_LOST : VERDICT_WAITS;
 }
@@ -165,6 +166,7 @@ static json_t *describe_due(const struct report *r, const struct sh_due *d, enum
 	put_int(o, "number", d->number);
 	put_int(o, "srqn", d->srqn);
 	put_known(o, "peer_pid", d->peer_proc, look_pid(&r->last, d->peer_proc));
+	put_known(o, "peer_hca", d->has_peer, d->peer_hca);
 	put_known(o, "peer_qpn", d->has_peer, d->peer_qpn);
 	put_int(o, "count", d->count);
 	put_text(o, "object", name);
@@ -361,6 +363,8 @@ int show_waits(const char *instance, bool json)
 		err = look_take(&r.last, memory);
 	}
 	if (err && complain_no_proc())
+		status = EXIT_SELF;
+	else if (err && r.dir && complain_foreign(instance, r.dir))
 		status = EXIT_SELF;
 	/* The number of a daemon that has ended can be a zombie's, or another user's process. */
 	else if (err == -ENOENT || (err && r.dir && !sh_instance_alive(r.dir)))

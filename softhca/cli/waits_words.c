@@ -232,7 +232,7 @@ static void add_announced(char text[WORDS], const struct look *l, const struct s
 	}
 }
 
-/* For a thread that reads from an event queue's FIFO. False: it does not. */
+/* For a thread that reads from the FIFO of an event queue, or of a channel of rdma_cm. False: it does not. */
 static bool add_event_read(char text[WORDS], const struct look *l, const struct task *t,
 			   const char *dir)
 {
@@ -245,7 +245,13 @@ static bool add_event_read(char text[WORDS], const struct look *l, const struct 
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/fd/%ld", t->pid, t->arg);
 	got = readlink(path, target, sizeof(target) - 1);
 	target[got > 0 ? got : 0] = '\0';
-	if (strncmp(target, dir, len) || sscanf(target + len, "/events/%u.", &index) != 1)
+	if (strncmp(target, dir, len))
+		return false;
+	if (sscanf(target + len, "/channels/%u.", &index) == 1) {
+		add(text, "reads events of rdma_cm, of channel %u", index);
+		return true;
+	}
+	if (sscanf(target + len, "/events/%u.", &index) != 1)
 		return false;
 	q = sh_evq(&l->dev, index);
 	add(text, "reads %s events, of event queue %u",

@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* `softhca top` on a terminal: the table, the keys, and what they do. See top.h. */
+#include <ncurses.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "softhca.h"
+#include "top.h"
+
+#define HEAD	    3	/* lines above the rows */
+#define FIRST_DELAY 0.3 /* seconds to the first table */
+#define DEPTH	    3	/* rows that were entered, one in the other */
+
+struct place {
+	enum top_view view;
+	struct top_filter filter;
+	unsigned int sort;
+	bool reversed;
+	char chosen[64]; /* key of the row */
+};
+
+struct screen {
+	struct place at;
+	struct place from[DEPTH];
+	unsigned int depth;
+	struct top_look before, after;
+	struct top_table table;
+	size_t chosen, first; /* rows: that of the cursor, the topmost on the screen */
+	bool help, held;
+	bool no_memory; /* a table did not fit */
+};
+
+static volatile sig_atomic_t ended;
+
+static void on_signal(int number)
+{
+	(void)number;
+	ended = 1;
+}
+
+static double seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* ---- the table ---- */
+
+static bool make_table(struct screen *s)
+{
+	top_table_drop(&s->table);
+	if (!top_table_make(&s->table, &s->before, &s->after, s->at.view, &s->at.filter, s->at.sort,
+			    s->at.reversed))
+		return false;
+	/* The cursor stays on its row, wherever that is now. */
+	for (size_t i = 0; i < s->table.rows; i++)
+		if (!strcmp(s->table.row[i].key, s->at.chosen))
+			s->chosen = i;
+	if (s->chosen >= s->table.rows)
+		s->chosen = s->table.rows ? s->table.rows - 1 : 0;
+	return true;
+}
+
+static void choose(struct screen *s, size_t row)
+{
+	s->chosen = row;
+	if (row < s->table.rows)
+		snprintf(s->at.chosen, sizeof(s->at.chosen), "%s", s->table.row[row].key);
+}
+
+static void go(struct screen *s, enum top_view view, const struct top_filter *filter)
+{
+	s->at = (struct place){.view = view, .sort = top_column_first(view)};
+	if (filter)
+		s->at.filter = *filter;
+	s->chosen = s->first = 0;
+}
+
+static void enter(struct screen *s)
+{
+	struct top_filter filter;
+	enum top_view view;
+
+	if (s->chosen >= s->table.rows || s->depth == DEPTH ||
+	    !top_drill(&s->table, &s->table.row[s->chosen], &view, &filter))
+		return;
+	choose(s, s->chosen);
+	s->from[s->depth++] = s->at;
+	go(s, view, &filter);
+}
+
+static void leave(struct screen *s)
+{
+	if (!s->depth)
+		return;
+	s->at = s->from[--s->depth];
+	s->first = 0;
+}
+
+/* ---- drawing ---- */
+
+static void draw_help(void)
+{
+	static const char *const text[] = {
+		"p  processes          up, down, page up, page down, home, end  move the cursor",
+		"d  HCAs (devices)     enter      what this row is made of: its ports, its QPs",
+		"o  ports              backspace  back",
+		"n  QPs (numbers)      < >        sort by another column",
+		"x  XRC domains        r          sort the other way round",
+		"                      space      hold, and go on",
+		"h  this page          q          quit",
+		"",
+		"SENT and RECV are messages, OUT and IN payload, in bytes. RETRY: a QP began again",
+		"after a timeout or a sequence NAK, and in the table of QPs after an RNR NAK too.",
+		"DROP: packets that vanished at an HCA; softhca show tells why. LOST: packets lost",
+		"or damaged on the way. WAIT: requests that are not complete.",
+	};
+
+	for (unsigned int i = 0; i < sizeof(text) / sizeof(text[0]); i++)
+		mvaddstr(HEAD + (int)i, 0, text[i]);
+}
+
+static void draw_heading(const struct screen *s)
+{
+	const char *title = top_column_title(s->at.view, s->at.sort);
+	char line[TOP_WIDTH];
+	const char *at;
+
+	top_heading(s->at.view, line);
+	attron(A_REVERSE);
+	mvprintw(HEAD - 1, 0, "%-*s", TOP_WIDTH - 1, line);
+	at = strstr(line, title);
+	if (at) {
+		attron(A_BOLD | A_UNDERLINE);
+		mvaddstr(HEAD - 1, (int)(at - line), title);
+		attroff(A_BOLD | A_UNDERLINE);
+	}
+	attroff(A_REVERSE);
+}
+
+static void draw_rows(struct screen *s)
+{
+	size_t fit = LINES > HEAD ? (size_t)(LINES - HEAD) : 1;
+
+	if (s->chosen < s->first)
+		s->first = s->chosen;
+	if (s->chosen >= s->first + fit)
+		s->first = s->chosen - fit + 1;
+	for (size_t i = 0; i < fit && s->first + i < s->table.rows; i++) {
+		char line[TOP_WIDTH];
+
+		top_line(&s->table, &s->table.row[s->first + i], line);
+		if (s->first + i == s->chosen)
+			attron(A_STANDOUT);
+		mvaddnstr(HEAD + (int)i, 0, line, COLS);
+		attroff(A_STANDOUT);
+	}
+	if (!s->table.rows)
+		mvaddstr(HEAD, 0, "(none)");
+}
+
+static void draw(struct screen *s)
+{
+	char line[TOP_WIDTH];
+
+	erase();
+	top_summary(&s->before, &s->after, line);
+	mvaddnstr(0, 0, line, COLS);
+	mvprintw(1, 0, "%s %s%s  (h: help, q: quit)", top_view_name(s->at.view), s->at.filter.title,
+		 s->held ? "  [held]" : "");
+	draw_heading(s);
+	if (s->help)
+		draw_help();
+	else
+		draw_rows(s);
+	refresh();
+}
+
+/* ---- keys ---- */
+
+static void move_cursor(struct screen *s, int key)
+{
+	size_t page = LINES > HEAD ? (size_t)(LINES - HEAD) : 1, last;
+
+	if (!s->table.rows)
+		return;
+	last = s->table.rows - 1;
+	switch (key) {
+	case KEY_UP:
+		choose(s, s->chosen ? s->chosen - 1 : 0);
+		break;
+	case KEY_DOWN:
+		choose(s, s->chosen < last ? s->chosen + 1 : last);
+		break;
+	case KEY_PPAGE:
+		choose(s, s->chosen > page ? s->chosen - page : 0);
+		break;
+	case KEY_NPAGE:
+		choose(s, s->chosen + page < last ? s->chosen + page : last);
+		break;
+	case KEY_HOME:
+		choose(s, 0);
+		break;
+	case KEY_END:
+		choose(s, last);
+		break;
+	}
+}
+
+/* False: the person quits. */
+static bool on_key(struct screen *s, int key)
+{
+	static const char keys[TOP_VIEWS] = {'p', 'd', 'o', 'n', 'x'};
+	unsigned int columns = top_columns(s->at.view);
+
+	s->help = key == 'h' || key == '?';
+	for (unsigned int i = 0; i < TOP_VIEWS; i++)
+		if (key == keys[i]) {
+			s->depth = 0;
+			go(s, i, NULL);
+		}
+	switch (key) {
+	case 'q':
+		return false;
+	case '<':
+		s->at.sort = (s->at.sort + columns - 1) % columns;
+		break;
+	case '>':
+		s->at.sort = (s->at.sort + 1) % columns;
+		break;
+	case 'r':
+		s->at.reversed = !s->at.reversed;
+		break;
+	case ' ':
+		s->held = !s->held;
+		break;
+	case '\n':
+	case '\r':
+	case KEY_ENTER:
+		enter(s);
+		break;
+	case KEY_BACKSPACE:
+	case KEY_LEFT:
+	case '\b':
+	case 127:
+		leave(s);
+		break;
+	default:
+		move_cursor(s, key);
+	}
+	return true;
+}
+
+/* Takes keys until the time has come. False: the person quits, or a signal came. */
+static bool keys_until(struct screen *s, double end)
+{
+	for (;;) {
+		double left = end - seconds();
+		int key;
+
+		if (left <= 0 && !s->held)
+			return true;
+		if (ended)
+			return false;
+		/* A signal may come before getch(): so it does not wait for long. */
+		timeout(s->held || left > 0.2 ? 200 : (int)(left * 1000) + 1);
+		key = getch();
+		if (key == ERR)
+			continue;
+		if (!on_key(s, key))
+			return false;
+		if (!make_table(s)) {
+			s->no_memory = true;
+			return false;
+		}
+		draw(s);
+	}
+}
+
+/* ---- the whole ---- */
+
+static int no_memory(void)
+{
+	complain("memory ran out");
+	return EXIT_SELF;
+}
+
+static int show(struct screen *s, bool (*take)(struct top_look *look), double delay,
+		unsigned long looks)
+{
+	double next = seconds() + (delay < FIRST_DELAY ? delay : FIRST_DELAY);
+
+	mvaddstr(0, 0, "softhca top: looking ...");
+	refresh();
+	for (unsigned long i = 0;;) {
+		struct top_look now;
+
+		if (i ? !keys_until(s, next) : (napms((int)((next - seconds()) * 1000)), ended))
+			return s->no_memory ? no_memory() : 0;
+		if (looks && i == looks)
+			return 0;
+		if (!take(&now))
+			return EXIT_SELF;
+		if (s->after.root) {
+			top_look_drop(&s->before);
+			s->before = s->after;
+		}
+		s->after = now;
+		next = seconds() + delay;
+		if (!make_table(s))
+			return no_memory();
+		draw(s);
+		i++;
+	}
+}
+
+/*
+ * Standard error goes to a file while the screen is the terminal's; what was written there comes
+ * afterwards. Returns the descriptor that was standard error, or -1.
+ */
+static int hold_errors(int *file)
+{
+	int saved = -1;
+
+	*file = memfd_create("softhca-top", MFD_CLOEXEC);
+	if (*file >= 0)
+		saved = dup(STDERR_FILENO);
+	if (saved >= 0)
+		dup2(*file, STDERR_FILENO);
+	return saved;
+}
+
+static void release_errors(int saved, int file)
+{
+	char text[4096];
+	ssize_t len;
+
+	if (saved >= 0) {
+		fflush(stderr);
+		dup2(saved, STDERR_FILENO);
+		close(saved);
+		len = pread(file, text, sizeof(text), 0);
+		if (len > 0)
+			fwrite(text, 1, (size_t)len, stderr);
+	}
+	if (file >= 0)
+		close(file);
+}
+
+int top_screen(bool (*take)(struct top_look *look), double delay, unsigned long looks,
+	       enum top_view view, unsigned int sort)
+{
+	const struct sigaction end = {.sa_handler = on_signal};
+	struct screen s = {.at = {.view = view, .sort = sort}};
+	int status, saved, file;
+	SCREEN *terminal;
+
+	if (!take(&s.before))
+		return EXIT_SELF;
+	terminal = newterm(NULL, stdout, stdin);
+	if (!terminal) {
+		complain("cannot use this terminal: set TERM to one that this machine knows, or "
+			 "add --batch");
+		top_look_drop(&s.before);
+		return EXIT_SELF;
+	}
+	sigaction(SIGINT, &end, NULL);
+	sigaction(SIGTERM, &end, NULL);
+	saved = hold_errors(&file);
+	cbreak();
+	noecho();
+	keypad(stdscr, TRUE);
+	curs_set(0);
+	status = show(&s, take, delay, looks);
+	endwin();
+	delscreen(terminal);
+	release_errors(saved, file);
+	top_look_drop(&s.before);
+	top_look_drop(&s.after);
+	top_table_drop(&s.table);
+	return status;
+}
