@@ -69,6 +69,11 @@ softhca_transport_express_SOURCES = softhca_transport_express.c
 softhca_transport_express_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_express_LDADD = $(softhca_transport_libs)
 
+check_PROGRAMS += softhca_transport_express_ud
+softhca_transport_express_ud_SOURCES = softhca_transport_express_ud.c
+softhca_transport_express_ud_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_express_ud_LDADD = $(softhca_transport_libs)
+
 check_PROGRAMS += softhca_transport_rules
 softhca_transport_rules_SOURCES = softhca_transport_rules.c
 softhca_transport_rules_CPPFLAGS = $(softhca_device_cppflags)
@@ -93,3 +98,13 @@ check_PROGRAMS += softhca_transport_waits
 softhca_transport_waits_SOURCES = softhca_transport_waits.c
 softhca_transport_waits_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_waits_LDADD = $(softhca_transport_libs)
+
+check_PROGRAMS += softhca_transport_counts
+softhca_transport_counts_SOURCES = softhca_transport_counts.c
+softhca_transport_counts_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_counts_LDADD = $(softhca_transport_libs)
+check_PROGRAMS += softhca_transport_wire
+softhca_transport_wire_SOURCES = softhca_transport_wire.c
+softhca_transport_wire_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_wire_LDADD = libsofthca-pair.la libsofthca-mock.la $(top_builddir)/softhca/wire/libsofthca-wire.la \
+	$(softhca_device_libs)

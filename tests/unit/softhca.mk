@@ -96,3 +96,25 @@ check_PROGRAMS += softhca_cli_render
 softhca_cli_render_SOURCES = softhca_cli_render.c ../../softhca/cli/render.c
 softhca_cli_render_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE -I$(top_srcdir)
 softhca_cli_render_LDADD = $(JANSSON_LIBS) -lcmocka
+check_PROGRAMS += softhca_cli_top
+softhca_cli_top_SOURCES = softhca_cli_top.c ../../softhca/cli/top_table.c
+softhca_cli_top_CPPFLAGS = $(AM_CPPFLAGS) -D_GNU_SOURCE -I$(top_srcdir)
+softhca_cli_top_LDADD = $(JANSSON_LIBS) -lm -lcmocka
+
+# Packets as bytes.
+check_PROGRAMS += softhca_packet
+softhca_packet_SOURCES = softhca_packet.c
+softhca_packet_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
+softhca_packet_LDADD = $(top_builddir)/softhca/packet/libsofthca-packet.la -lcmocka
+
+# The wire's addresses and packets.
+check_PROGRAMS += softhca_wire
+softhca_wire_SOURCES = softhca_wire.c
+softhca_wire_CPPFLAGS = $(softhca_device_cppflags)
+softhca_wire_LDADD = $(top_builddir)/softhca/wire/libsofthca-wire.la -lcmocka
+
+# Copies of packets for captures.
+check_PROGRAMS += softhca_tap
+softhca_tap_SOURCES = softhca_tap.c softhca_step.h
+softhca_tap_CPPFLAGS = $(softhca_device_cppflags)
+softhca_tap_LDADD = $(softhca_device_libs)

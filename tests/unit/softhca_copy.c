@@ -372,6 +372,110 @@ static void holes(void **state)
 	assert_int_equal(copy(CHILD, area + 9 * PAGE, OWN, area, 8), SH_COPY_DST);
 }
 
+static enum sh_copy seal(uint32_t to, const void *dst, uint32_t from, const void *src, uint64_t len,
+			 uint64_t *commit, uint64_t word)
+{
+	struct sh_seg d = {(uintptr_t)dst, len}, s = {(uintptr_t)src, len};
+
+	*commit = 1;
+	return dev.ops->seal(dev.host, to, &d, from, &s, 1, len, commit, word);
+}
+
+/* A copy that commits, to this process and to another one: it does both, or it commits nothing. */
+static void seals(void **state)
+{
+	static const uint32_t sides[] = {OWN, CHILD};
+	uint8_t *edge = area + 8 * PAGE - 100, *good = area + 20 * PAGE, got[PAGE], want[PAGE];
+	uint64_t *commit = &sh_proc(&dev, OWN)->ring[0], value = 77;
+	struct sh_seg all = {(uintptr_t)good, 4096}, piece[40], val = {(uintptr_t)&value, 8};
+
+	(void)state;
+	/* That process has not said where it has mapped device memory. */
+	assert_int_equal(seal(CHILD, good, OWN, good, 8, commit, 5), SH_COPY_APART);
+	assert_int_equal(*commit, 1);
+	sh_proc(&dev, CHILD)->base = (uintptr_t)dev.inst;
+	for (int i = 0; i < 2; i++) {
+		memset(good, 0x20 + i, PAGE);
+		memset(want, 0x20 + i, PAGE);
+		assert_int_equal(seal(sides[i], area + 30 * PAGE, OWN, good, PAGE, commit, 5),
+				 SH_COPY_OK);
+		assert_int_equal(*commit, 5);
+		assert_int_equal(copy(0, got, sides[i], area + 30 * PAGE, PAGE), SH_COPY_OK);
+		assert_memory_equal(got, want, PAGE);
+		*commit = 1;
+		assert_int_equal(dev.ops->seal(dev.host, sides[i], &all, 0, &val, 1, 8, commit, 6),
+				 SH_COPY_OK);
+		assert_int_equal(*commit, 6);
+		/* The source is missing, or its second half; then the destination. */
+		assert_int_equal(seal(sides[i], good, OWN, edge + 100, 8, commit, 5), SH_COPY_SRC);
+		assert_int_equal(*commit, 1);
+		assert_int_equal(seal(sides[i], good, OWN, edge, 200, commit, 5), SH_COPY_SRC);
+		assert_int_equal(*commit, 1);
+		assert_int_equal(seal(sides[i], edge + 100, OWN, good, 8, commit, 5), SH_COPY_DST);
+		assert_int_equal(*commit, 1);
+		assert_int_equal(seal(sides[i], edge, OWN, good, 200, commit, 5), SH_COPY_DST);
+		assert_int_equal(*commit, 1);
+		/* As many pieces as one call takes, and more. */
+		for (int k = 0; k < 40; k++)
+			piece[k] = (struct sh_seg){(uintptr_t)good + (size_t)k, k == 3 ? 0 : 1};
+		assert_int_equal(
+			dev.ops->seal(dev.host, sides[i], &all, OWN, piece, 33, 32, commit, 7),
+			SH_COPY_OK);
+		assert_int_equal(*commit, 7);
+		assert_int_equal(
+			dev.ops->seal(dev.host, sides[i], &all, OWN, piece, 34, 33, commit, 8),
+			SH_COPY_APART);
+		assert_int_equal(*commit, 7);
+	}
+	assert_int_equal(seal(CHILD, area + 9 * PAGE, OWN, good, 8, commit, 5), SH_COPY_DST);
+	assert_int_equal(*commit, 1);
+	/* The source is another process's. */
+	assert_int_equal(seal(OWN, good, CHILD, good, 8, commit, 5), SH_COPY_APART);
+	assert_int_equal(seal(GONE, good, OWN, good, 8, commit, 5), SH_COPY_GONE);
+	assert_int_equal(*commit, 1);
+	/* It is another program by now, or it has no device memory where it said. */
+	sh_ctx(&dev, CHILD)->witness += PAGE;
+	assert_int_equal(seal(CHILD, good, OWN, good, 8, commit, 5), SH_COPY_GONE);
+	assert_int_equal(*commit, 1);
+	sh_ctx(&dev, CHILD)->witness -= PAGE;
+	sh_proc(&dev, CHILD)->base =
+		(uintptr_t)area + 8 * PAGE - ((uintptr_t)commit - (uintptr_t)dev.inst);
+	assert_int_equal(seal(CHILD, good, OWN, good, 8, commit, 5), SH_COPY_OK);
+	assert_int_equal(*commit, 5);
+	sh_proc(&dev, CHILD)->base = 0;
+}
+
+/* The same with memory that is device memory in one of the two. */
+static void seals_shared(void **state)
+{
+	uint64_t *commit = &sh_proc(&dev, OWN)->ring[0];
+	uint8_t *shared = sh_at(&dev, dev.shared_off), *own = area + 20 * PAGE, got[64];
+	struct sh_seg there = {SH_SEG_SHARED | dev.shared_off, 64};
+	struct sh_seg outside = {SH_SEG_SHARED | dev.shared_end, 64};
+	struct sh_seg here = {(uintptr_t)own, 64};
+
+	(void)state;
+	memset(shared, 1, 64);
+	memset(own, 2, 64);
+	assert_int_equal(dev.ops->seal(dev.host, CHILD, &there, OWN, &here, 1, 64, commit, 9),
+			 SH_COPY_OK);
+	assert_memory_equal(shared, own, 64);
+	assert_int_equal(*commit, 9);
+	memset(shared, 3, 64);
+	sh_proc(&dev, CHILD)->base = (uintptr_t)dev.inst;
+	assert_int_equal(dev.ops->seal(dev.host, CHILD, &here, OWN, &there, 1, 64, commit, 10),
+			 SH_COPY_OK);
+	sh_proc(&dev, CHILD)->base = 0;
+	assert_int_equal(copy(0, got, CHILD, own, 64), SH_COPY_OK);
+	assert_memory_equal(got, shared, 64);
+	assert_int_equal(*commit, 10);
+	assert_int_equal(dev.ops->seal(dev.host, OWN, &outside, OWN, &here, 1, 64, commit, 11),
+			 SH_COPY_APART);
+	assert_int_equal(dev.ops->seal(dev.host, OWN, &here, OWN, &outside, 1, 64, commit, 11),
+			 SH_COPY_APART);
+	assert_int_equal(*commit, 10);
+}
+
 static void gone(void **state)
 {
 	pid_t pid = memory_of(ENDED, 1);
@@ -445,11 +549,12 @@ static void undumpable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whole),       cmocka_unit_test(shared),
-		cmocka_unit_test(stored_once), cmocka_unit_test(shared_in_part),
-		cmocka_unit_test(lists),       cmocka_unit_test(holes),
-		cmocka_unit_test(gone),	       cmocka_unit_test(replaced),
-		cmocka_unit_test(undumpable),
+		cmocka_unit_test(whole),	cmocka_unit_test(shared),
+		cmocka_unit_test(stored_once),	cmocka_unit_test(shared_in_part),
+		cmocka_unit_test(lists),	cmocka_unit_test(holes),
+		cmocka_unit_test(gone),		cmocka_unit_test(replaced),
+		cmocka_unit_test(undumpable),	cmocka_unit_test(seals),
+		cmocka_unit_test(seals_shared),
 	};
 
 	return cmocka_run_group_tests_name("softhca_copy", tests, setup, teardown);

@@ -445,16 +445,16 @@ struct kt_state kt_state(struct kt *t)
 
 	memset(&s, 0, sizeof(s));
 	for (i = 1; i < SH_MAX_CTX; i++) {
-		if (!t->k.ctx[i])
+		if (!t->k.uverbs->ctx[i])
 			continue;
 		for (type = 0; type < UO_TYPES; type++)
-			DL_FOREACH(t->k.ctx[i]->objs[type], u)
+			DL_FOREACH(t->k.uverbs->ctx[i]->objs[type], u)
 		s.objects[type]++;
-		DL_FOREACH(t->k.ctx[i]->evqs, e)
+		DL_FOREACH(t->k.uverbs->ctx[i]->evqs, e)
 		s.evqs++;
 	}
 	for (i = 0; i < cfg->hosts * cfg->hcas_per_host; i++) {
-		const struct hca_objects *h = &t->k.objects[i];
+		const struct hca_objects *h = &t->k.uverbs->objects[i];
 
 		s.numbers += h->pdn.used + h->xrcdn.used + h->mpt.used + h->cqn.used +
 			     h->srqn.used + h->qpn.used;
@@ -462,7 +462,7 @@ struct kt_state kt_state(struct kt *t)
 		s.domains += 1 + 100 * d->opens + 10000 * d->users;
 		s.qps += HASH_COUNT(h->qps);
 	}
-	s.regs = t->k.xrc_reg.used;
+	s.regs = t->k.uverbs->xrc_reg.used;
 	s.pool = t->k.pool.used;
 	s.locked = t->proc->locked;
 	return s;

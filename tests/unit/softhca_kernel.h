@@ -11,6 +11,7 @@
 #include "softhca/kernel/process.h"
 #include "softhca/kernel/uverbs/command.h"
 #include "softhca/kernel/uverbs/context.h"
+#include "softhca/kernel/uverbs/uverbs.h"
 
 struct kt {
 	struct kernel k;

@@ -16,6 +16,10 @@ check_PROGRAMS += softhca_kernel_objects
 softhca_kernel_objects_SOURCES = softhca_kernel_objects.c
 softhca_kernel_objects_CPPFLAGS = $(softhca_kernel_cppflags)
 softhca_kernel_objects_LDADD = $(softhca_kernel_libs)
+check_PROGRAMS += softhca_kernel_multicast
+softhca_kernel_multicast_SOURCES = softhca_kernel_multicast.c
+softhca_kernel_multicast_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_kernel_multicast_LDADD = $(softhca_kernel_libs)
 check_PROGRAMS += softhca_kernel_faults
 softhca_kernel_faults_SOURCES = softhca_kernel_faults.c
 softhca_kernel_faults_CPPFLAGS = $(softhca_kernel_cppflags)
@@ -58,3 +62,49 @@ check_PROGRAMS += softhca_kernel_abi
 softhca_kernel_abi_SOURCES = softhca_kernel_abi.c
 softhca_kernel_abi_CPPFLAGS = $(softhca_kernel_cppflags)
 softhca_kernel_abi_LDADD = -lcmocka
+check_PROGRAMS += softhca_kernel_window
+softhca_kernel_window_SOURCES = softhca_kernel_window.c
+softhca_kernel_window_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_kernel_window_LDADD = $(softhca_kernel_libs)
+softhca_kernel_window_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=fallocate -Wl,--wrap=posix_fallocate
+# With rooms of its own beside uverbs.
+check_PROGRAMS += softhca_kernel_rooms
+softhca_kernel_rooms_SOURCES = softhca_kernel_rooms.c
+softhca_kernel_rooms_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_kernel_rooms_LDADD = $(softhca_kernel_libs)
+check_PROGRAMS += softhca_umad
+softhca_umad_SOURCES = softhca_umad.c softhca_umad_rig.h
+softhca_umad_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_umad_LDADD = $(softhca_kernel_libs)
+check_PROGRAMS += softhca_umad_sa
+softhca_umad_sa_SOURCES = softhca_umad_sa.c softhca_umad_rig.h
+softhca_umad_sa_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_umad_sa_LDADD = $(softhca_kernel_libs)
+check_PROGRAMS += softhca_umad_notice
+softhca_umad_notice_SOURCES = softhca_umad_notice.c softhca_umad_rig.h
+softhca_umad_notice_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_umad_notice_LDADD = $(softhca_kernel_libs)
+check_PROGRAMS += softhca_cm
+softhca_cm_SOURCES = softhca_cm.c softhca_cm_rig.h
+softhca_cm_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_cm_LDADD = $(softhca_kernel_libs)
+
+check_PROGRAMS += softhca_cm_connect
+softhca_cm_connect_SOURCES = softhca_cm_connect.c softhca_cm_rig.h
+softhca_cm_connect_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_cm_connect_LDADD = $(softhca_kernel_libs)
+
+check_PROGRAMS += softhca_cm_ud
+softhca_cm_ud_SOURCES = softhca_cm_ud.c softhca_cm_rig.h
+softhca_cm_ud_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_cm_ud_LDADD = $(softhca_kernel_libs)
+
+check_PROGRAMS += softhca_cm_life
+softhca_cm_life_SOURCES = softhca_cm_life.c
+softhca_cm_life_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_cm_life_LDADD = $(softhca_kernel_libs)
+
+check_PROGRAMS += softhca_cm_rows
+softhca_cm_rows_SOURCES = softhca_cm_rows.c softhca_cm_rig.h
+softhca_cm_rows_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_cm_rows_LDADD = $(softhca_kernel_libs)

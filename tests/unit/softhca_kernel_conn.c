@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "softhca/host/client.h"
+#include "softhca/kernel/rdmacm/rdmacm-abi.h"
 #include "softhca/kernel/uverbs/uverbs-abi.h"
 #include "softhca_daemon.h"
 
@@ -28,7 +29,9 @@ static json_t *first_context(json_t *j)
 	return json_array_get(json_object_get(daemon_hca(j), "contexts"), 0);
 }
 
-/* The connection of a client that talks nonsense is closed; nobody else notices. */
+/*
+ * The daemon closes the connection of a client that sends nonsense. Other clients do not notice.
+ */
 static void refuse(const void *msg, size_t len, bool greet)
 {
 	struct sh_hello_reply r;
@@ -88,7 +91,7 @@ static void nonsense(void **state)
 	assert_int_equal(sh_client_request(fd, &h, sizeof(h), &r, sizeof(r), NULL, NULL), 0);
 	assert_int_equal(r.error, EPROTO);
 	close(fd);
-	/* A device that is not there, a context that is nobody's. */
+	/* A device that is not there, a context that no process has opened. */
 	client_hello(&c, 0);
 	open_msg.device = 1;
 	{
@@ -145,7 +148,7 @@ static void death(void **state)
 	assert_int_equal(read(go[0], &byte, 1), 1);
 	assert_int_equal(daemon_count("contexts"), 1);
 	assert_int_equal(daemon_count("pds"), 1);
-	/* Stopped, it holds nobody up. */
+	/* While it is stopped, it does not hold up other processes. */
 	kill(child, SIGSTOP);
 	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
 	client_hello(&c, 0);
@@ -334,11 +337,130 @@ static void no_descriptors(void **state)
 	daemon_stop(pid);
 }
 
+/* The bytes of a command come with its message, all of them or none. */
+static void command_in_message(void **state)
+{
+	uint32_t resp[8] = {0};
+	struct uv_plain plain = {
+		.hdr = {.command = UV_ALLOC_PD, .in_words = sizeof(plain) / 4, .out_words = 2},
+		.response = (uintptr_t)resp,
+	};
+	struct {
+		struct sh_command cmd;
+		struct uv_plain text;
+		char more[32];
+	} m = {.cmd = {.type = SH_MSG_COMMAND, .tid = gettid(), .len = sizeof(plain)}};
+	const size_t whole = sizeof(m.cmd) + sizeof(plain);
+	const uint32_t wrong[] = {1, sizeof(plain) - 1, sizeof(plain) + 1, SH_COMMAND_MAX};
+	struct sh_command_reply r;
+	pid_t pid = daemon_start();
+	struct client c;
+	int fd;
+
+	(void)state;
+	client_hello(&c, 0);
+	client_open(&c);
+	assert_int_equal(client_plain(&c, UV_GET_CONTEXT, 32, &fd), 0);
+	close(fd);
+	m.cmd.ctx = c.ctx;
+	m.text = plain;
+	/* Nothing is at that address, and nothing is read there. */
+	m.cmd.addr = 8;
+	m.cmd.here = sizeof(plain);
+	assert_int_equal(sh_client_request(c.fd, &m, whole, &r, sizeof(r), NULL, NULL), 0);
+	assert_int_equal(r.error, 0);
+	/* Without the bytes, the daemon reads what there is. */
+	m.cmd.here = 0;
+	assert_int_equal(sh_client_request(c.fd, &m, sizeof(m.cmd), &r, sizeof(r), NULL, NULL), 0);
+	assert_int_equal(r.error, EFAULT);
+	m.cmd.addr = (uintptr_t)&plain;
+	assert_int_equal(sh_client_request(c.fd, &m, sizeof(m.cmd), &r, sizeof(r), NULL, NULL), 0);
+	assert_int_equal(r.error, 0);
+	close(c.fd);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		m.cmd.here = wrong[i];
+		refuse(&m, whole, true);
+		refuse(&m, sizeof(m.cmd), true);
+		refuse(&m, sizeof(m.cmd) + (wrong[i] < 32 ? wrong[i] : 32), true);
+	}
+	close(c.file);
+	close(c.life);
+	daemon_stop(pid);
+}
+
+/* As command_in_message, of rdma_cm. */
+static void cm_command_in_message(void **state)
+{
+	struct cm_number_resp resp = {.value = 77};
+	struct {
+		struct cm_hdr hdr;
+		struct cm_create_id body;
+	} plain = {
+		.hdr = {.number = CM_CREATE_ID, .in = sizeof(plain.body), .out = sizeof(resp)},
+		.body = {.response = (uintptr_t)&resp, .ps = 0x106, .qp_type = 2},
+	};
+	struct {
+		struct sh_cm_command cmd;
+		char text[sizeof(plain)];
+		char more[32];
+	} m = {.cmd = {.type = SH_MSG_CM_COMMAND, .tid = gettid(), .len = sizeof(plain)}};
+	const size_t whole = sizeof(m.cmd) + sizeof(plain);
+	const uint32_t wrong[] = {1, sizeof(plain) - 1, sizeof(plain) + 1, SH_COMMAND_MAX};
+	struct sh_cm_open open = {.type = SH_MSG_CM_OPEN};
+	unsigned int nfds = 0;
+	struct sh_cm_reply r;
+	pid_t pid = daemon_start();
+	char link[64], path[256];
+	struct client c;
+	int fds[4];
+	ssize_t n;
+
+	(void)state;
+	client_hello(&c, 0);
+	assert_int_equal(sh_client_request(c.fd, &open, sizeof(open), &r, sizeof(r), fds, &nfds),
+			 0);
+	assert_int_equal(r.error, 0);
+	assert_int_equal(nfds, 1);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fds[0]);
+	n = readlink(link, path, sizeof(path) - 1);
+	assert_true(n > 0);
+	path[n] = '\0';
+	assert_int_equal(sscanf(strrchr(path, '/'), "/%u.%u", &m.cmd.channel, &m.cmd.generation),
+			 2);
+	memcpy(m.text, &plain, sizeof(plain));
+	/* Nothing is at that address, and nothing is read there. */
+	m.cmd.addr = 8;
+	m.cmd.here = sizeof(plain);
+	assert_int_equal(sh_client_request(c.fd, &m, whole, &r, sizeof(r), NULL, NULL), 0);
+	assert_int_equal(r.error, 0);
+	assert_int_equal(resp.value, 0);
+	/* Without the bytes, the daemon reads what there is. */
+	m.cmd.here = 0;
+	assert_int_equal(sh_client_request(c.fd, &m, sizeof(m.cmd), &r, sizeof(r), NULL, NULL), 0);
+	assert_int_equal(r.error, EFAULT);
+	m.cmd.addr = (uintptr_t)&plain;
+	assert_int_equal(sh_client_request(c.fd, &m, sizeof(m.cmd), &r, sizeof(r), NULL, NULL), 0);
+	assert_int_equal(r.error, 0);
+	assert_int_equal(resp.value, 1);
+	close(fds[0]);
+	close(c.fd);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		m.cmd.here = wrong[i];
+		refuse(&m, whole, true);
+		refuse(&m, sizeof(m.cmd), true);
+	}
+	daemon_stop(pid);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nonsense),	  cmocka_unit_test(death),
-		cmocka_unit_test(ends),		  cmocka_unit_test(full_pipe),
+		cmocka_unit_test(nonsense),
+		cmocka_unit_test(death),
+		cmocka_unit_test(ends),
+		cmocka_unit_test(full_pipe),
+		cmocka_unit_test(command_in_message),
+		cmocka_unit_test(cm_command_in_message),
 		cmocka_unit_test(no_descriptors),
 	};
 

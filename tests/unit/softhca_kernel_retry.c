@@ -237,8 +237,10 @@ static void succeeds_meanwhile(struct client *c, uint32_t number, void *cmd, siz
 	assert_int_equal(daemon_processes(), 2);
 	assert_int_equal(poll(&p, 1, 0), 0);
 	assert_int_equal(poll(&p, 1, -1), 1);
-	assert_int_equal(recv(c->fd, &r, sizeof(r), 0), sizeof(r));
+	assert_int_equal(recv(c->fd, &r, sizeof(r), 0), SH_COMMAND_REPLY(0));
 	assert_int_equal(r.error, 0);
+	/* Nor does the caller look at the QP, whose lock it would wait for. */
+	assert_int_equal(r.nrings, 0);
 }
 
 static void take_away(struct client *c, uint32_t number, uint32_t handle)
@@ -261,6 +263,15 @@ static void set_state(struct client *c, uint32_t qp, uint32_t state, bool held)
 		succeeds_meanwhile(c, UV_MODIFY_QP, &cmd, sizeof(cmd), 0);
 	else
 		assert_int_equal(client_command(c, UV_MODIFY_QP, &cmd, sizeof(cmd), 0, &r, &fd), 0);
+}
+
+static json_int_t late_commands(void)
+{
+	json_t *j = daemon_show();
+	json_int_t n = json_integer_value(json_object_get(json_object_get(j, "daemon"), "late"));
+
+	json_decref(j);
+	return n;
 }
 
 /* The daemon waits for a thread that runs (for up to 10 s): what the thread copies must not come after the answer. */
@@ -301,7 +312,7 @@ static void busy_inside(void **state)
 	assert_int_equal(poll(&p, 1, 3000), 0);
 	assert_int_equal(daemon_processes(), 2);
 	assert_int_equal(write(go[1], &byte, 1), 1);
-	assert_int_equal(recv(c.fd, &r, sizeof(r), 0), sizeof(r));
+	assert_int_equal(recv(c.fd, &r, sizeof(r), 0), SH_COMMAND_REPLY(0));
 	assert_int_equal(r.error, 0);
 	assert_int_equal(waitpid(other, &status, 0), other);
 	assert_int_equal(status, 0);
@@ -350,6 +361,11 @@ static void stopped_inside(void **state)
 			qp.handle = UINT32_MAX;
 		} else if (i == 2) {
 			set_state(&c, o.qp, SH_QPS_ERR, true);
+			/* The daemon has waited for that process once, and does not do so again. */
+			set_state(&c, o.qp, SH_QPS_RESET, true);
+			take_away(&c, UV_DESTROY_QP, o.qp);
+			qp.handle = UINT32_MAX;
+			assert_int_equal(late_commands(), 1);
 		} else if (i == 3) {
 			set_state(&c, o.qp, SH_QPS_RESET, true);
 		} else if (i == 4) {
@@ -424,6 +440,7 @@ static void be_inside(struct lingering *l, const struct objects *o, bool lock)
 	struct sh_dev dev = {0};
 	int err;
 
+	sh_moves_forked();
 	attach(&dev);
 	dev.witness = sh_witness(&err);
 	if (!sh_enter(&dev))

@@ -134,12 +134,12 @@ static void a_key(void **state)
 
 	(void)state;
 	rig_open(&r);
-	used = r.t->k.objects[0].mpt.used;
+	used = r.t->k.uverbs->objects[0].mpt.used;
 	assert_int_equal(kt_mr(r.t, r.ctx, r.pd, buf, 4096, SH_LOCAL_WRITE, &handle, &key), 0);
 	stop_inside(&r, NULL);
 	assert_int_equal(kt_dealloc(r.t, r.ctx, UV_DEREG_MR, handle), 0);
 	assert_int_equal(sh_mr_check(&r.t->k.dev, 0, key, 4, (uintptr_t)buf, 1, 0, &out), -ENOENT);
-	assert_int_equal(r.t->k.objects[0].mpt.used, used + 1);
+	assert_int_equal(r.t->k.uverbs->objects[0].mpt.used, used + 1);
 	/*
 	 * The daemon gives out the lowest free number next, but not this one. And no command waits
 	 * for the same thread again.
@@ -150,7 +150,7 @@ static void a_key(void **state)
 	assert_int_equal(kt_dealloc(r.t, r.ctx, UV_DEREG_MR, handle), 0);
 	assert_int_equal(r.t->tries, 0);
 	go_on(&r);
-	assert_int_equal(r.t->k.objects[0].mpt.used, used);
+	assert_int_equal(r.t->k.uverbs->objects[0].mpt.used, used);
 	assert_int_equal(kt_dealloc(r.t, r.ctx, UV_DEALLOC_PD, r.pd), EBUSY); /* the QP uses it */
 	rig_close(&r);
 }
@@ -203,14 +203,14 @@ static void a_queue_pair(void **state)
 	(void)state;
 	for (int half = 0; half < 2; half++) {
 		rig_open(&r);
-		used = r.t->k.objects[0].qpn.used;
-		cqs = r.t->k.objects[0].cqn.used;
-		srqs = r.t->k.objects[0].srqn.used;
+		used = r.t->k.uverbs->objects[0].qpn.used;
+		cqs = r.t->k.uverbs->objects[0].cqn.used;
+		srqs = r.t->k.uverbs->objects[0].srqn.used;
 		mem = pages(&r);
 		stop_inside(&r, half ? &qp_of(&r)->rlock : &qp_of(&r)->lock);
 		assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_QP, r.qp.handle), 0);
 		assert_null(qp_of(&r));
-		assert_int_equal(r.t->k.objects[0].qpn.used, used);
+		assert_int_equal(r.t->k.uverbs->objects[0].qpn.used, used);
 		assert_true(pages(&r) > mem - 4);
 		/* The objects that the QP referred to can end, too. Its number is not given out. */
 		assert_int_equal(kt_qp(r.t, r.ctx, UV_QPT_RC, r.pd, r.cq.handle, -1, &other), 0);
@@ -222,13 +222,13 @@ static void a_queue_pair(void **state)
 		 * Their numbers stay set aside. The thread that holds the QP's lock may be about to
 		 * use them.
 		 */
-		assert_int_equal(r.t->k.objects[0].cqn.used, cqs);
-		assert_int_equal(r.t->k.objects[0].srqn.used, srqs);
+		assert_int_equal(r.t->k.uverbs->objects[0].cqn.used, cqs);
+		assert_int_equal(r.t->k.uverbs->objects[0].srqn.used, srqs);
 		assert_int_equal(kt_dealloc(r.t, r.ctx, UV_DEALLOC_PD, r.pd), 0);
 		go_on(&r);
-		assert_int_equal(r.t->k.objects[0].qpn.used, used - 1);
-		assert_int_equal(r.t->k.objects[0].cqn.used, cqs - 1);
-		assert_int_equal(r.t->k.objects[0].srqn.used, srqs - 1);
+		assert_int_equal(r.t->k.uverbs->objects[0].qpn.used, used - 1);
+		assert_int_equal(r.t->k.uverbs->objects[0].cqn.used, cqs - 1);
+		assert_int_equal(r.t->k.uverbs->objects[0].srqn.used, srqs - 1);
 		assert_int_equal(pages(&r), 0);
 		kt_queue_free(&other);
 		rig_close(&r);
@@ -277,15 +277,15 @@ static void a_completion_queue(void **state)
 	(void)state;
 	rig_open(&r);
 	assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_QP, r.qp.handle), 0);
-	used = r.t->k.objects[0].cqn.used;
+	used = r.t->k.uverbs->objects[0].cqn.used;
 	mem = pages(&r);
 	stop_inside(&r, &sh_cq_get(&r.t->k.dev, 0, r.cq.number)->lock);
 	assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_CQ, r.cq.handle), 0);
 	assert_int_equal(sh_cq_get(&r.t->k.dev, 0, r.cq.number)->live, SH_NONE);
-	assert_int_equal(r.t->k.objects[0].cqn.used, used);
+	assert_int_equal(r.t->k.uverbs->objects[0].cqn.used, used);
 	assert_true(pages(&r) >= mem - 1); /* all but the page of its doorbell record */
 	go_on(&r);
-	assert_int_equal(r.t->k.objects[0].cqn.used, used - 1);
+	assert_int_equal(r.t->k.uverbs->objects[0].cqn.used, used - 1);
 	assert_true(pages(&r) < mem - 1);
 	rig_close(&r);
 }
@@ -298,15 +298,15 @@ static void a_shared_receive_queue(void **state)
 
 	(void)state;
 	rig_open(&r);
-	used = r.t->k.objects[0].srqn.used;
+	used = r.t->k.uverbs->objects[0].srqn.used;
 	mem = pages(&r);
 	stop_inside(&r, &sh_srq_get(&r.t->k.dev, 0, r.srq.number)->lock);
 	assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_SRQ, r.srq.handle), 0);
 	assert_int_equal(sh_srq_get(&r.t->k.dev, 0, r.srq.number)->live, SH_NONE);
-	assert_int_equal(r.t->k.objects[0].srqn.used, used);
+	assert_int_equal(r.t->k.uverbs->objects[0].srqn.used, used);
 	assert_true(pages(&r) >= mem - 1);
 	go_on(&r);
-	assert_int_equal(r.t->k.objects[0].srqn.used, used - 1);
+	assert_int_equal(r.t->k.uverbs->objects[0].srqn.used, used - 1);
 	assert_true(pages(&r) < mem - 1);
 	rig_close(&r);
 }
@@ -402,9 +402,9 @@ static void events(void **state)
 	index = evq->index;
 	evq_client_closed(&r.t->k, evq->index, evq->generation);
 	assert_null(r.ctx->evqs->next);
-	assert_true(r.t->k.evq_aside[index]);
+	assert_true(r.t->k.uverbs->evq_aside[index]);
 	go_on(&r);
-	assert_false(r.t->k.evq_aside[index]);
+	assert_false(r.t->k.uverbs->evq_aside[index]);
 	kt_queue_free(&a);
 	kt_queue_free(&b);
 	rig_close(&r);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "softhca/host/process.h"
+#include "softhca/host/sys.h"
 #include "softhca/host/witness.h"
 #include "softhca_mock.h"
 #include "softhca/device/memory/event.h"
@@ -51,6 +52,7 @@ static enum sh_copy copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst,
 	uint64_t doff = 0, soff = 0;
 
 	__atomic_fetch_add(&m->shared->copies, 1, __ATOMIC_RELAXED);
+	m->unannounced += dst_ctx && !(m->reaches && m->reached == dst_ctx);
 	while (len && ndst && nsrc) {
 		uint64_t n = dst->len - doff;
 
@@ -83,6 +85,71 @@ static enum sh_copy copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst,
 	}
 	must(!len, "copy: the lists are shorter than the length");
 	return SH_COPY_OK;
+}
+
+/* All memory is this process's, so the system can copy and commit in one call. */
+static enum sh_copy seal(void *host, uint32_t dst_ctx, const struct sh_seg *dst, uint32_t src_ctx,
+			 const struct sh_seg *src, unsigned int nsrc, uint64_t len,
+			 uint64_t *commit, uint64_t word)
+{
+	struct mock *m = host;
+	struct iovec from[] = {{(void *)(uintptr_t)src->addr, len}, {&word, sizeof(word)}};
+	struct iovec to[] = {{(void *)(uintptr_t)dst->addr, len}, {commit, sizeof(word)}};
+
+	if (nsrc != 1 || len > src->len)
+		return SH_COPY_APART;
+	__atomic_fetch_add(&m->shared->copies, 1, __ATOMIC_RELAXED);
+	if (!mapped(m, src_ctx, src->addr, len))
+		return SH_COPY_SRC;
+	if (!mapped(m, dst_ctx, dst->addr, len))
+		return SH_COPY_DST;
+	must(sh_vm_writev((int)syscall(SYS_gettid), from, 2, to, 2) == (long)(len + sizeof(word)),
+	     "process_vm_writev");
+	return SH_COPY_OK;
+}
+
+static bool reach(void *host, uint32_t ctx)
+{
+	struct mock *m = host;
+
+	if (m->on_reach)
+		m->on_reach(m);
+	if (m->exchanges)
+		return false;
+	m->reached = ctx;
+	m->reaches++;
+	return true;
+}
+
+static void reach_end(void *host)
+{
+	((struct mock *)host)->reaches--;
+}
+
+static unsigned int records_of(const struct mock_shared *s, uint32_t evq)
+{
+	unsigned int n = 0;
+
+	for (uint32_t i = 0; i < s->nrecords; i++)
+		n += s->record[i].evq == evq;
+	return n;
+}
+
+static int event_begin(void *host, uint32_t evq)
+{
+	struct mock_shared *s = ((struct mock *)host)->shared;
+
+	if (s->refuses)
+		return -EAGAIN;
+	s->begun[evq % 16] = records_of(s, evq);
+	return 0;
+}
+
+static bool event_written(void *host, uint32_t evq)
+{
+	const struct mock_shared *s = ((struct mock *)host)->shared;
+
+	return records_of(s, evq) != s->begun[evq % 16];
 }
 
 static int event(void *host, uint32_t evq, const void *record, size_t len)
@@ -167,7 +234,12 @@ static int extend(void *host, uint64_t off, uint64_t len)
 
 static const struct sh_host_ops ops = {
 	.copy = copy,
+	.seal = seal,
+	.reach = reach,
+	.reach_end = reach_end,
+	.event_begin = event_begin,
 	.event = event,
+	.event_written = event_written,
 	.defer = defer,
 	.wake = wake,
 	.rouse = rouse,
@@ -256,6 +328,7 @@ uint32_t mock_evq(struct mock *m, uint32_t ctx, uint32_t record_size)
 	uint32_t evq = ++m->nevq;
 
 	must(!sh_evq_init(&m->daemon, evq, ctx, record_size, 1), "sh_evq_init");
+	sh_evq(&m->daemon, evq)->tells = 1;
 	return evq;
 }
 

@@ -32,6 +32,8 @@ struct mock_shared {	    /* MAP_SHARED: children change it, too */
 	uint32_t rouses[16];
 	uint32_t complaints;
 	uint64_t now;
+	uint32_t begun[16]; /* by event queue: its records at the last event_begin() */
+	uint32_t refuses;   /* nonzero: event_begin() fails, as where no descriptor is left */
 	uint64_t copies;
 	struct mock_record record[MOCK_RECORDS];
 };
@@ -61,6 +63,11 @@ struct mock {
 	void (*on_complaint)(const char *what); /* NULL: complaints are only counted */
 	bool no_room;				/* no more device memory can be mapped */
 	unsigned int extends;			/* how often more was mapped */
+	bool exchanges;				/* the process exchanges pages: reach() fails */
+	void (*on_reach)(struct mock *m);	/* called by reach(); NULL: nothing is */
+	unsigned int reaches;			/* announced by reach() at present */
+	uint32_t reached;			/* the context of the last one */
+	unsigned int unannounced;		/* copies to a context that was not announced */
 };
 
 struct mock_config {

@@ -2,14 +2,18 @@
 /*
  * Description: a process that exchanges pages and a process that reaches into it wait for each
  * other. Neither waits for a process that was killed in the middle, even while its parent has not
- * asked for its status.
+ * asked for its status. The daemon, which waits for nobody, is told. A thread that has reached before makes no system call for it, and a forked
+ * child is not taken for its parent.
  */
+#include <linux/seccomp.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -48,6 +52,7 @@ static pid_t killed_in_the_middle(uint32_t reaches)
 
 	assert_true(pid >= 0);
 	if (!pid) {
+		sh_moves_forked();
 		if (reaches)
 			sh_reach_begin(moves, &r, reaches, 0);
 		else if (sh_move_begin(moves) < 0)
@@ -115,6 +120,68 @@ static void test_living_reacher(void **state)
 	sh_move_end(moves, word);
 }
 
+/*
+ * Who does not wait is told that the process exchanges pages, also if it is stopped meanwhile, and
+ * has announced nothing then. Else the exchange is put off.
+ */
+static void test_no_wait(void **state)
+{
+	pid_t pid = fork();
+	struct sh_reach r;
+	siginfo_t info;
+	int word;
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (!pid) {
+		sh_moves_forked();
+		if (sh_move_begin(moves) < 0)
+			_exit(1);
+		raise(SIGSTOP);
+		pause();
+	}
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WSTOPPED | WEXITED | WNOWAIT), 0);
+	assert_int_equal(info.si_code, CLD_STOPPED);
+	assert_false(sh_reach_try(moves, &r, (uint32_t)pid));
+	for (int i = 0; i < SH_MOVES; i++)
+		assert_int_equal(moves->reaching[i], 0);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_true(sh_reach_try(moves, &r, (uint32_t)pid));
+	sh_reach_end(moves, &r);
+	assert_true(sh_reach_try(moves, &r, (uint32_t)getpid()));
+	assert_true(sh_move_begin(moves) < 0);
+	sh_reach_end(moves, &r);
+	word = sh_move_begin(moves);
+	assert_true(word >= 0);
+	sh_move_end(moves, word);
+}
+
+/* Every copy into private memory of another process begins and ends so. */
+static void test_no_system_call(void **state)
+{
+	struct sh_reach r;
+	int status;
+	pid_t pid = fork();
+
+	(void)state;
+	assert_true(pid >= 0);
+	if (!pid) {
+		sh_moves_forked();
+		sh_reach_begin(moves, &r, (uint32_t)getppid(), (uint32_t)getpid());
+		sh_reach_end(moves, &r);
+		/* From here on a system call other than the last one ends the process. */
+		if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT))
+			_exit(1);
+		sh_reach_begin(moves, &r, 1, 2);
+		sh_reach_end(moves, &r);
+		syscall(SYS_exit, 0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -122,6 +189,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_dead_reacher, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dead_everywhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_living_reacher, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_wait, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_system_call, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

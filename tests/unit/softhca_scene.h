@@ -53,6 +53,37 @@ static inline bool shares_receives(const struct plot *plot)
 	return plot->srq || plot->type == SH_QPT_XRC;
 }
 
+/* A sender that was stopped may have lost what it was in the middle of. */
+static inline bool may_lose(const struct plot *plot)
+{
+	return plot->type == SH_QPT_UC || plot->type == SH_QPT_UD;
+}
+
+/* How many bytes are in front of a message in its receive. */
+static inline uint32_t head_of(const struct plot *plot)
+{
+	return plot->type == SH_QPT_UD ? 40 : 0;
+}
+
+/* A message of the other peer. */
+static inline struct twr other_wr(const struct scene *s)
+{
+	struct twr wr = s->wr;
+
+	wr.opcode = MLX4_OPCODE_SEND;
+	wr.sge[0] = (struct tsge){s->p.amem + 32768, 100, 0x3000};
+	wr.nsge = 1;
+	wr.dqpn = s->d.qpn;
+	wr.av_pd = s->c.pdn;
+	return wr;
+}
+
+static inline void with_grh(struct scene *s)
+{
+	s->wr.grh = true;
+	memset(s->wr.dgid, 0xd7, sizeof(s->wr.dgid));
+}
+
 static inline void bad_rkey(struct scene *s)
 {
 	s->wr.rkey++;
@@ -212,6 +243,13 @@ static inline void ended(pid_t pid)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* For a rehearsal that only binds symbols: the victim does all at once. */
+static inline void let_run(pid_t pid)
+{
+	assert_int_equal(ptrace(PTRACE_DETACH, pid, NULL, NULL), 0);
+	ended(pid);
+}
+
 /* How many messages of the victim, and of the other peer. */
 struct arrivals {
 	unsigned int from_a, from_c;
@@ -228,7 +266,7 @@ static inline struct arrivals take_arrivals(struct scene *s, const struct plot *
 	while (tcq_poll(&p->bcq[1], &cqe)) {
 		uint16_t index = be16toh((uint16_t)cqe.wqe_index);
 		uint32_t qpn = be32toh((uint32_t)cqe.vlan_my_qpn);
-		const uint8_t *at = p->bmem + 65536 * (index + 1);
+		const uint8_t *at = p->bmem + 65536 * (index + 1) + head_of(plot);
 
 		assert_int_equal(cqe.owner_sr_opcode & 0x1f, MLX4_CQE_RECV_SEND);
 		if (qpn == p->b.qpn) {
@@ -239,7 +277,7 @@ static inline struct arrivals take_arrivals(struct scene *s, const struct plot *
 			assert_int_equal(qpn, s->d.qpn);
 			if (!shares_receives(plot)) {
 				/* Its receive is of another queue. */
-				assert_memory_equal(p->bmem, p->amem + 32768, 100);
+				assert_memory_equal(p->bmem + head_of(plot), p->amem + 32768, 100);
 				continue;
 			}
 			assert_memory_equal(at, p->amem + 32768, 100);

@@ -206,6 +206,35 @@ static void the_limit_fires_once(void **state)
 	mock_free(s.m);
 }
 
+/*
+ * While the lock is taken, the SRQ cannot be destroyed. But nobody gets a receive from it any more,
+ * so that those who take the lock in turn soon leave it alone.
+ */
+static void one_that_ends_serves_nothing(void **state)
+{
+	uint32_t index, events = 7;
+	struct sh_srq *srq;
+	struct srq s;
+
+	(void)state;
+	srq_open(&s, true);
+	post(&s);
+	post(&s);
+	assert_int_equal(sh_srq_limit(&s.m->daemon, 0, SRQN, 5), 0);
+	assert_int_equal(take(&s, &index), 0);
+	srq = sh_srq_get(&s.m->dev, 0, SRQN);
+	sh_lock(&s.m->dev, &srq->lock);
+	assert_int_equal(sh_srq_destroy(&s.m->daemon, 0, SRQN, &events), -EINPROGRESS);
+	assert_int_equal(events, 7);
+	sh_unlock(&s.m->dev, &srq->lock);
+	assert_int_equal(take(&s, &index), -EFAULT);
+	assert_int_equal(sh_srq_limit(&s.m->daemon, 0, SRQN, 1), -ENOENT);
+	assert_int_equal(sh_srq_destroy(&s.m->daemon, 0, SRQN, &events), 0);
+	assert_int_equal(events, 1);
+	assert_int_equal(s.m->shared->complaints, 0);
+	mock_free(s.m);
+}
+
 static void a_link_that_leads_out_is_an_srq_error(void **state)
 {
 	uint32_t index, evq;
@@ -304,6 +333,7 @@ int main(void)
 		cmocka_unit_test(serves_in_link_order_for_ever),
 		cmocka_unit_test(reads_scatter_lists),
 		cmocka_unit_test(the_limit_fires_once),
+		cmocka_unit_test(one_that_ends_serves_nothing),
 		cmocka_unit_test(a_link_that_leads_out_is_an_srq_error),
 		cmocka_unit_test(scribbled_state_is_not_followed),
 		cmocka_unit_test(a_dead_owner_serves_nothing),

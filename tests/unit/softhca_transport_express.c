@@ -2,15 +2,17 @@
 /*
  * Description: a short request takes the express way if all conditions are usual, and only then.
  * The ordinary way treats the other requests just as correctly. A chain of sends ends where it has
- * to.
+ * to. Datagrams are in softhca_transport_express_ud.c.
  */
 #include <endian.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "softhca/device/memory/mr.h"
+#include "softhca/device/memory/txn.h"
 #include "softhca/device/queues/qp.h"
 #include "softhca/device/queues/srq.h"
 #include "softhca/device/transport/express.h"
@@ -49,6 +51,7 @@ static void arrived(uint16_t index, uint32_t off, uint32_t len)
 
 static void taken(uint32_t type, bool srq)
 {
+	bool uc = type == SH_QPT_UC;
 	struct sh_counters c;
 	struct twr wr;
 
@@ -70,12 +73,14 @@ static void taken(uint32_t type, bool srq)
 	texpect(&p.bcq[1], MLX4_CQE_RECV_RDMA_WRITE_IMM, false, 2);
 	assert_memory_equal(p.bmem + 3000, p.amem, 60);
 	assert_int_equal(express(), 6);
-	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_READ, 1100);
-	wr.sge[0].addr = p.amem + TMEM / 2;
-	tqp_send(&p.a, &wr);
-	assert_memory_equal(p.amem + TMEM / 2, p.bmem, 1100);
-	assert_int_equal(express(), 7);
-	for (uint16_t i = 1; i < 5; i++)
+	if (!uc) {
+		wr = tpair_wr(&p, MLX4_OPCODE_RDMA_READ, 1100);
+		wr.sge[0].addr = p.amem + TMEM / 2;
+		tqp_send(&p.a, &wr);
+		assert_memory_equal(p.amem + TMEM / 2, p.bmem, 1100);
+		assert_int_equal(express(), 7);
+	}
+	for (uint16_t i = 1; i < 5 - uc; i++)
 		texpect(&p.acq[0],
 			i < 2	? MLX4_OPCODE_SEND_IMM
 			: i < 3 ? MLX4_OPCODE_RDMA_WRITE
@@ -84,13 +89,13 @@ static void taken(uint32_t type, bool srq)
 			true, i);
 	/* The HCA's counters contain them while the QP lives and afterwards. */
 	sh_counters(&p.m->daemon, 1, &c);
-	assert_int_equal(c.rcv_packets, 7);
+	assert_int_equal(c.rcv_packets, 7 - uc);
 	assert_int_equal(c.rcv_data, 100 + 2500 + 60);
 	assert_int_equal(sh_qp_destroy(&p.m->daemon, 1, p.b.qpn, NULL), 0);
 	sh_counters(&p.m->daemon, 1, &c);
-	assert_int_equal(c.rcv_packets, 7);
+	assert_int_equal(c.rcv_packets, 7 - uc);
 	sh_counters(&p.m->daemon, 0, &c);
-	assert_int_equal(c.xmit_packets, 7);
+	assert_int_equal(c.xmit_packets, 7 - uc);
 	tpair_close(&p);
 }
 
@@ -100,12 +105,43 @@ static void test_taken(void **state)
 	taken(SH_QPT_RC, false);
 	taken(SH_QPT_RC, true);
 	taken(SH_QPT_XRC, false);
+	taken(SH_QPT_UC, false);
+	taken(SH_QPT_UC, true);
 }
 
-static void test_first_message(void **state)
+/* A chain of UC messages whose receives end in between: those that have none are lost. */
+static void test_lossy_chain(void **state)
 {
 	(void)state;
-	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC, .unconnected = true});
+	for (uint32_t round = 0; round < 4; round++) {
+		uint32_t type = round & 1 ? SH_QPT_UD : SH_QPT_UC;
+
+		open_pair(type, round & 2);
+		for (uint32_t i = 0; i < 5; i++)
+			tpair_recv(&p, 4096 * (i + 1), 4096);
+		for (uint32_t i = 0; i < 9; i++) {
+			struct twr wr = tpair_wr(&p, MLX4_OPCODE_SEND, 64);
+
+			wr.signaled = i == 8;
+			tqp_post(&p.a, &wr);
+		}
+		tqp_ring(&p.a);
+		for (uint16_t i = 0; i < 5; i++)
+			texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, i);
+		texpect_none(&p.bcq[1]);
+		texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 8);
+		assert_int_equal(sh_hca(&p.m->dev, 1)->counters.drops_no_wqe, 4);
+		tpair_recv(&p, 4096, 4096);
+		send_one(100);
+		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 5);
+		texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 9);
+		tpair_close(&p);
+	}
+}
+
+static void first_message(uint32_t type)
+{
+	tpair_open(&p, &(struct tpair_opts){.type = type, .unconnected = true});
 	tfill(p.amem, TMEM / 2, 1);
 	tqp_up(&p.a, &p.aattr);
 	tqp_init(&p.b, &p.battr);
@@ -121,6 +157,13 @@ static void test_first_message(void **state)
 	assert_int_equal(tasync(p.m, p.b.ctx, COMM_EST), 1);
 	assert_int_equal(express(), 1);
 	tpair_close(&p);
+}
+
+static void test_first_message(void **state)
+{
+	(void)state;
+	first_message(SH_QPT_RC);
+	first_message(SH_QPT_UC);
 }
 
 static void test_not_ready(void **state)
@@ -541,6 +584,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_taken),
 		cmocka_unit_test(test_first_message),
+		cmocka_unit_test(test_lossy_chain),
 		cmocka_unit_test(test_not_ready),
 		cmocka_unit_test(test_receives_run_out),
 		cmocka_unit_test(test_srq_limit),

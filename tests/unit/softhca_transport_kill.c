@@ -35,16 +35,13 @@ static void survive(struct scene *s, const struct plot *plot)
 	struct twr wr;
 
 	p->m->dev.proc = 2;
-	wr = s->wr;
-	wr.opcode = MLX4_OPCODE_SEND;
-	wr.sge[0] = (struct tsge){p->amem + 32768, 100, 0x3000};
-	wr.nsge = 1;
+	wr = other_wr(s);
 	/*
 	 * Before the daemon has noticed the death, the other peer finds what the victim left
 	 * behind. A long message first takes the lock of the SRQ alone.
 	 */
 	if (shares_receives(plot))
-		wr.sge[0].len = SH_SHORT + 1;
+		wr.sge[0].len = plot->type == SH_QPT_UD ? 4096 : SH_SHORT + 1;
 	tqp_send(&s->c, &wr);
 	wr.sge[0].len = 100;
 	/* The daemon cleans up after the victim. */
@@ -79,7 +76,7 @@ static void survive(struct scene *s, const struct plot *plot)
 	while (tcq_poll(&p->bcq[1], &cqe)) {
 		uint16_t index = be16toh((uint16_t)cqe.wqe_index);
 		uint32_t qpn = be32toh((uint32_t)cqe.vlan_my_qpn);
-		const uint8_t *at = p->bmem + 65536 * (index + 1);
+		const uint8_t *at = p->bmem + 65536 * (index + 1) + head_of(plot);
 
 		if (s->other.srqn && be32toh((uint32_t)cqe.g_mlpath_rqpn) == s->other.srqn) {
 			assert_int_equal(index, others++);
@@ -87,7 +84,7 @@ static void survive(struct scene *s, const struct plot *plot)
 		}
 		if (qpn == s->d.qpn && !shares_receives(plot)) {
 			own++;
-			assert_memory_equal(p->bmem, p->amem + 32768, 100);
+			assert_memory_equal(p->bmem + head_of(plot), p->amem + 32768, 100);
 			continue;
 		}
 		total++;
@@ -115,7 +112,10 @@ static void survive(struct scene *s, const struct plot *plot)
 	p->m->dev.proc = 1;
 }
 
-/* Stores the numbers of instructions after which memory has changed. Returns how many there are. */
+/*
+ * Stores the numbers of instructions after which memory has changed. Returns how many there are.
+ * With points NULL it only binds symbols, so that later runs take the same steps.
+ */
 static unsigned int rehearse(const struct plot *plot, unsigned int *points)
 {
 	struct area a[NAREAS];
@@ -128,7 +128,9 @@ static unsigned int rehearse(const struct plot *plot, unsigned int *points)
 	areas(s, a);
 	pid = victim(s);
 	before = digest(a);
-	while (single_step(pid)) {
+	if (!points)
+		let_run(pid);
+	while (points && noted_step(pid)) {
 		uint64_t now = digest(a);
 
 		assert_true(++steps < MAX_STEPS);
@@ -149,19 +151,17 @@ static void play(const struct plot *plot)
 	static unsigned int points[MAX_POINTS];
 	unsigned int n;
 
-	/* The first run only binds symbols, so that later runs take the same steps. */
-	rehearse(plot, points);
+	rehearse(plot, NULL);
 	n = rehearse(plot, points);
 	assert_true(n > 20);
 	for (unsigned int i = 0; i <= n; i += i < n && i + stride() > n ? n - i : stride()) {
 		struct scene *s = calloc(1, sizeof(*s));
-		unsigned int steps;
 		pid_t pid;
 
 		scene_open(s, plot);
 		pid = victim(s);
-		for (steps = 0; i < n && steps < points[i]; steps++)
-			assert_true(single_step(pid));
+		if (i < n)
+			assert_true(walk(pid, points[i]));
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
 		survive(s, plot);
@@ -188,6 +188,15 @@ static void test_kill(void **state)
 		 NULL, 0},
 		{"WRITE with an unknown key", SH_QPT_RC, false, MLX4_OPCODE_RDMA_WRITE, 50,
 		 bad_rkey, 0},
+		{"SEND over UC", SH_QPT_UC, false, MLX4_OPCODE_SEND, 200, NULL, 0},
+		{"SENDs over UC to an SRQ", SH_QPT_UC, true, MLX4_OPCODE_SEND, 200, NULL, 4},
+		{"WRITE with immediate over UC", SH_QPT_UC, false, MLX4_OPCODE_RDMA_WRITE_IMM, 50,
+		 NULL, 0},
+		{"SENDs over UC to a CQ that seems full", SH_QPT_UC, false, MLX4_OPCODE_SEND, 200,
+		 nearly_full, 3},
+		{"SEND over UD", SH_QPT_UD, false, MLX4_OPCODE_SEND, 200, NULL, 0},
+		{"SEND over UD with a GRH", SH_QPT_UD, true, MLX4_OPCODE_SEND, 200, with_grh, 0},
+		{"SENDs over UD to an SRQ", SH_QPT_UD, true, MLX4_OPCODE_SEND, 200, NULL, 4},
 	};
 
 	(void)state;
@@ -211,9 +220,7 @@ static pid_t bystander(struct scene *s)
 		return pid;
 	alarm(60);
 	s->p.m->dev.proc = 2;
-	wr = s->wr;
-	wr.sge[0] = (struct tsge){s->p.amem + 32768, 100, 0x3000};
-	wr.nsge = 1;
+	wr = other_wr(s);
 	tqp_send(&s->c, &wr);
 	_exit(0);
 }
@@ -224,7 +231,7 @@ static void pause_at_each(const struct plot *plot)
 	static unsigned int points[MAX_POINTS];
 	unsigned int n;
 
-	rehearse(plot, points);
+	rehearse(plot, NULL);
 	n = rehearse(plot, points);
 	/*
 	 * Single steps are slow, so this takes every third of the points at which the kill test
@@ -237,8 +244,7 @@ static void pause_at_each(const struct plot *plot)
 
 		scene_open(s, plot);
 		pid = victim(s);
-		for (unsigned int steps = 0; steps < points[i]; steps++)
-			assert_true(single_step(pid));
+		assert_true(walk(pid, points[i]));
 		other = bystander(s);
 		nanosleep(&while_stopped, NULL);
 		assert_int_equal(ptrace(PTRACE_DETACH, pid, NULL, NULL), 0);
@@ -258,6 +264,8 @@ static void test_stop(void **state)
 		{"SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 200, NULL, 0},
 		{"large SEND to an SRQ", SH_QPT_RC, true, MLX4_OPCODE_SEND, 8200, NULL, 0},
 		{"SEND over XRC", SH_QPT_XRC, false, MLX4_OPCODE_SEND, 200, NULL, 0},
+		{"SEND over UC", SH_QPT_UC, true, MLX4_OPCODE_SEND, 200, NULL, 0},
+		{"SEND over UD", SH_QPT_UD, true, MLX4_OPCODE_SEND, 200, NULL, 0},
 	};
 
 	(void)state;

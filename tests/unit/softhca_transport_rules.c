@@ -60,7 +60,11 @@ static void begin(uint32_t type, bool with_srq, uint8_t op)
 	src = (struct sh_seg){(uintptr_t)p.amem, LEN};
 	sh_packet_init(&req);
 	req.op = op;
-	req.service = type == SH_QPT_RC ? SH_SVC_RC : SH_SVC_XRC;
+	req.service = type == SH_QPT_RC	  ? SH_SVC_RC
+		      : type == SH_QPT_UC ? SH_SVC_UC
+		      : type == SH_QPT_UD ? SH_SVC_UD
+					  : SH_SVC_XRC;
+	req.qkey = type == SH_QPT_UD ? qp()->qkey : 0;
 	req.flags = WHOLE;
 	req.slid = tlid(p.m, 0);
 	req.dlid = tlid(p.m, 1);
@@ -71,12 +75,17 @@ static void begin(uint32_t type, bool with_srq, uint8_t op)
 	req.psn = TPSN;
 	req.npackets = 1;
 	req.mtu = TMTU;
-	req.srqn = type == SH_QPT_RC ? 0 : SRQN;
+	req.srqn = type == SH_QPT_XRC ? SRQN : 0;
 	req.va = (uintptr_t)p.bmem;
 	req.rkey = p.bkey;
 	req.dmalen = LEN;
 	if (op != SH_PKT_READ)
 		req.payload = (struct sh_payload){.nseg = 1, .seg = &src, .len = LEN};
+}
+
+static bool lossy(void)
+{
+	return qp()->type == SH_QPT_UC || qp()->type == SH_QPT_UD;
 }
 
 static bool deliver(bool quick)
@@ -86,7 +95,13 @@ static bool deliver(bool quick)
 
 	sh_packet_init(&resp);
 	assert_true(sh_enter(dev));
-	if (quick)
+	if (quick && lossy())
+		done = sh_respond_lossy(dev, sh_hca(dev, 1), qp(), port, &req);
+	else if (qp()->type == SH_QPT_UC)
+		sh_respond_uc(dev, sh_hca(dev, 1), qp(), port, &req, &resp);
+	else if (qp()->type == SH_QPT_UD)
+		sh_respond_ud(dev, sh_hca(dev, 1), qp(), port, &req, &resp);
+	else if (quick)
 		done = sh_respond_express(dev, sh_hca(dev, 1), qp(), port, &req, &resp, resp_seg);
 	else
 		sh_respond_reliable(dev, sh_hca(dev, 1), qp(), port, &req, &resp, resp_seg);
@@ -107,11 +122,12 @@ static void executed(uint32_t type, bool with_srq, uint8_t op, uint8_t flags, un
 {
 	bool notify = op == SH_PKT_SEND || (op == SH_PKT_WRITE && flags & SH_PKT_IMM),
 	     xrc = type == SH_QPT_XRC;
-	const uint8_t *at = op == SH_PKT_SEND ? p.bmem : NULL;
+	const uint32_t head = type == SH_QPT_UD ? SH_GRH_LEN : 0;
 	struct mlx4_cqe cqe;
+	const uint8_t *at;
 
 	begin(type, with_srq, op);
-	at = op == SH_PKT_SEND ? p.bmem + 4096 : p.bmem;
+	at = op == SH_PKT_SEND ? p.bmem + 4096 + head : p.bmem;
 	for (unsigned int i = 0; i < 2; i++) {
 		struct tsge sge[] = {{p.bmem + 4096, 4096, p.bkey},
 				     {p.bmem + 4096 + 60, 4096, p.bkey}};
@@ -125,22 +141,38 @@ static void executed(uint32_t type, bool with_srq, uint8_t op, uint8_t flags, un
 	}
 	req.flags |= flags;
 	req.imm_be = htobe32(IMM);
+	req.sl = 3;
+	if (flags & SH_PKT_GRH)
+		memset(&req.grh, 0xd7, sizeof(req.grh));
+	/* UC takes any PSN, and UD has none. */
+	if (lossy())
+		req.psn += 1000;
 	assert_true(deliver(quick));
-	assert_int_equal(qp()->e_psn, TPSN + 1);
-	assert_int_equal(qp()->msn, 1);
+	if (type != SH_QPT_UD)
+		assert_int_equal(qp()->e_psn, req.psn + 1);
+	assert_int_equal(qp()->msn, !lossy());
 	assert_int_equal(qp()->cur_op, SH_RECV_NONE);
 	assert_int_equal(qp()->messages_received, 1);
-	assert_int_equal(resp.op, op == SH_PKT_READ ? SH_PKT_READ_RESP : SH_PKT_ACK);
-	assert_int_equal(resp.syndrome, SH_AETH_ACK);
-	assert_int_equal(resp.psn, TPSN);
-	assert_int_equal(resp.msn, 1);
-	assert_int_equal(resp.npackets, 1);
+	if (lossy()) {
+		assert_int_equal(resp.op, SH_PKT_NONE);
+	} else {
+		assert_int_equal(resp.op, op == SH_PKT_READ ? SH_PKT_READ_RESP : SH_PKT_ACK);
+		assert_int_equal(resp.syndrome, SH_AETH_ACK);
+		assert_int_equal(resp.psn, TPSN);
+		assert_int_equal(resp.msn, 1);
+		assert_int_equal(resp.npackets, 1);
+	}
 	if (op == SH_PKT_READ) {
 		assert_int_equal(resp.payload.len, LEN);
 		assert_int_equal(resp.payload.seg[0].addr, (uintptr_t)p.bmem);
 		assert_int_equal(resp.payload.ctx, p.b.ctx);
 	} else {
 		assert_memory_equal(at, p.amem, LEN);
+	}
+	if (head && flags & SH_PKT_GRH) {
+		assert_int_equal(p.bmem[4096] >> 4, 6);
+		assert_int_equal(p.bmem[4096 + 5], 12 + 8 + (flags & SH_PKT_IMM ? 4 : 0) + LEN + 4);
+		assert_memory_equal(p.bmem + 4096 + 8, req.grh.sgid, 32);
 	}
 	assert_int_equal(cq()->producer, notify);
 	if (with_srq || xrc) {
@@ -158,8 +190,13 @@ static void executed(uint32_t type, bool with_srq, uint8_t op, uint8_t flags, un
 		assert_int_equal(be32toh((uint32_t)cqe.vlan_my_qpn) & 0xffffff, p.b.qpn);
 		assert_int_equal(be32toh((uint32_t)cqe.immed_rss_invalid),
 				 flags & SH_PKT_IMM ? IMM : 0);
-		assert_int_equal(be32toh((uint32_t)cqe.g_mlpath_rqpn), xrc ? SRQN : 0);
-		assert_int_equal(be32toh((uint32_t)cqe.byte_cnt), LEN);
+		assert_int_equal(be32toh((uint32_t)cqe.g_mlpath_rqpn),
+				 head  ? p.a.qpn | (flags & SH_PKT_GRH ? 0x80000000u : 0)
+				 : xrc ? SRQN
+				       : 0);
+		assert_int_equal(be16toh((uint16_t)cqe.sl_vid), head ? 3 << 12 : 0);
+		assert_int_equal(be16toh((uint16_t)cqe.rlid), head ? tlid(p.m, 0) : 0);
+		assert_int_equal(be32toh((uint32_t)cqe.byte_cnt), head + LEN);
 		assert_int_equal(be16toh((uint16_t)cqe.wqe_index), 0);
 	}
 	assert_int_equal(cq()->solicited_producer, notify && flags & SH_PKT_SE ? 1 : 0);
@@ -180,6 +217,22 @@ static void execute_all(bool quick)
 		executed(type, i, SH_PKT_WRITE, SH_PKT_IMM, 1, quick);
 		executed(type, i, SH_PKT_WRITE, SH_PKT_IMM | SH_PKT_SE, 1, quick);
 		executed(type, i, SH_PKT_READ, 0, 1, quick);
+	}
+	for (unsigned int i = 0; i < 4; i++) {
+		uint32_t type = i < 2 ? SH_QPT_UC : SH_QPT_UD;
+
+		for (unsigned int entries = 1; entries < 3; entries++) {
+			executed(type, i & 1, SH_PKT_SEND, 0, entries, quick);
+			executed(type, i & 1, SH_PKT_SEND, SH_PKT_SE, entries, quick);
+			executed(type, i & 1, SH_PKT_SEND, SH_PKT_IMM | SH_PKT_SE, entries, quick);
+		}
+		if (type == SH_QPT_UD) {
+			executed(type, i & 1, SH_PKT_SEND, SH_PKT_GRH, 1, quick);
+			executed(type, i & 1, SH_PKT_SEND, SH_PKT_GRH | SH_PKT_IMM, 2, quick);
+			continue;
+		}
+		executed(type, i & 1, SH_PKT_WRITE, 0, 1, quick);
+		executed(type, i & 1, SH_PKT_WRITE, SH_PKT_IMM, 1, quick);
 	}
 }
 
@@ -217,7 +270,10 @@ static void silent(void)
 }
 static void service(void)
 {
-	req.service = req.service == SH_SVC_RC ? SH_SVC_XRC : SH_SVC_RC;
+	req.service = req.service == SH_SVC_RC	 ? SH_SVC_XRC
+		      : req.service == SH_SVC_UC ? SH_SVC_UD
+		      : req.service == SH_SVC_UD ? SH_SVC_UC
+						 : SH_SVC_RC;
 }
 static void owner_gone(void)
 {
@@ -234,6 +290,10 @@ static void in_err(void)
 static void other_sender(void)
 {
 	req.slid = 99;
+}
+static void other_qkey(void)
+{
+	req.qkey++;
 }
 static void other_port(void)
 {
@@ -258,6 +318,10 @@ static void ahead(void)
 static void behind(void)
 {
 	req.psn--;
+}
+static void not_first(void)
+{
+	req.flags &= ~SH_PKT_FIRST;
 }
 static void in_progress(void)
 {
@@ -397,6 +461,9 @@ struct rule {
 		RULE(#spoil ", WRITE", SH_QPT_RC, false, SH_PKT_WRITE, 0, spoil, heard),           \
 		RULE(#spoil ", READ", SH_QPT_RC, false, SH_PKT_READ, 0, spoil, heard),             \
 		RULE(#spoil ", XRC SEND", SH_QPT_XRC, true, SH_PKT_SEND, 0, spoil, heard)
+#define LOSSY(spoil)                                                                               \
+	RULE(#spoil ", UC SEND", SH_QPT_UC, false, SH_PKT_SEND, 0, spoil, 0),                      \
+		RULE(#spoil ", UD SEND", SH_QPT_UD, false, SH_PKT_SEND, 0, spoil, 0)
 #define RDMA(spoil, heard)                                                                         \
 	RULE(#spoil ", WRITE", SH_QPT_RC, false, SH_PKT_WRITE, 0, spoil, heard),                   \
 		RULE(#spoil ", WRITE with immediate", SH_QPT_RC, false, SH_PKT_WRITE, SH_PKT_IMM,  \
@@ -468,6 +535,34 @@ static const struct rule rules[] = {
 	      MLX4_SYNDROME_LOC_PROT),
 	FAILS("read_only, XRC", SH_QPT_XRC, true, read_only, SH_AETH_NAK_OP, 0, false,
 	      MLX4_SYNDROME_LOC_PROT),
+	LOSSY(other_qp),
+	LOSSY(silent),
+	LOSSY(service),
+	LOSSY(owner_gone),
+	LOSSY(in_init),
+	LOSSY(in_err),
+	LOSSY(other_port),
+	LOSSY(other_pkey),
+	LOSSY(no_pkey),
+	LOSSY(both_limited),
+	LOSSY(no_receive),
+	LOSSY(nonsense),
+	RULE("other_sender, UC", SH_QPT_UC, false, SH_PKT_SEND, 0, other_sender, 0),
+	RULE("not first, UC", SH_QPT_UC, false, SH_PKT_SEND, 0, not_first, 0),
+	RULE("no_access, UC", SH_QPT_UC, false, SH_PKT_WRITE, 0, no_access, 0),
+	RULE("other_key, UC", SH_QPT_UC, false, SH_PKT_WRITE, 0, other_key, 0),
+	RULE("other_pd, UC", SH_QPT_UC, false, SH_PKT_WRITE, 0, other_pd, 0),
+	RULE("below, UC", SH_QPT_UC, false, SH_PKT_WRITE, 0, below, 0),
+	RULE("beyond, UC", SH_QPT_UC, false, SH_PKT_WRITE, 0, beyond, 0),
+	RULE("key_access, UC", SH_QPT_UC, false, SH_PKT_WRITE, 0, key_access, 0),
+	RULE("other_qkey", SH_QPT_UD, false, SH_PKT_SEND, 0, other_qkey, 0),
+	RULE("other_qkey, SRQ", SH_QPT_UD, true, SH_PKT_SEND, 0, other_qkey, 0),
+	FAILS("no room, UD", SH_QPT_UD, false, NULL, 0, LEN + SH_GRH_LEN - 1, false,
+	      MLX4_SYNDROME_LOC_LEN),
+	FAILS("no room, UD, SRQ", SH_QPT_UD, true, NULL, 0, LEN + SH_GRH_LEN - 1, false,
+	      MLX4_SYNDROME_LOC_LEN),
+	FAILS("bad lkey, UD", SH_QPT_UD, false, NULL, 0, 0, true, MLX4_SYNDROME_LOC_PROT),
+	FAILS("read_only, UD", SH_QPT_UD, false, read_only, 0, 0, false, MLX4_SYNDROME_LOC_PROT),
 	FAILS("other_pd", SH_QPT_RC, false, other_pd, SH_AETH_NAK_OP, 0, false,
 	      MLX4_SYNDROME_LOC_PROT),
 };
@@ -549,6 +644,9 @@ static void test_ordinary_refuses(void **state)
 			: resp.syndrome & SH_AETH_KIND && resp.syndrome < SH_AETH_NAK_SEQ
 				? SH_AETH_RNR
 				: resp.syndrome;
+		/* UC expects what follows any packet that it has looked at. */
+		if (r->type == SH_QPT_UC)
+			before.e_psn = after.e_psn;
 		if (heard != r->heard || before.e_psn != after.e_psn || before.msn != after.msn ||
 		    before.messages != after.messages) {
 			print_error("%s: the answer was %02x, or the QP counted the request\n",

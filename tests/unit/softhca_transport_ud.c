@@ -8,13 +8,17 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
+#include "softhca/device/memory/txn.h"
 #include "softhca/device/queues/qp.h"
 #include "softhca/device/queues/transitions.h"
 #include "softhca/device/queues/wqe.h"
 #include "softhca/device/transport/fabric.h"
+#include "softhca/device/transport/gsi.h"
 #include "softhca/device/transport/mcast.h"
+#include "softhca/device/transport/responder.h"
 #include "softhca_pair.h"
 
 static void fault(struct mock *m, enum sh_fault_kind kind, uint32_t count)
@@ -170,6 +174,184 @@ static void test_ud_limited_member(void **state)
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 100);
 	wr.qkey = 0x80000000u | 5;
 	tqp_send(&p.a, &wr);
+	texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 0);
+	tpair_close(&p);
+}
+
+/* ---- from QP 1, which the daemon sends ---- */
+
+static uint8_t mad[SH_GSI_SIZE];
+static struct sh_seg mad_at = {(uintptr_t)mad, sizeof(mad)};
+
+/* b's QP gets it, from a's HCA or from the switch. */
+static struct sh_packet from_qp1(struct tpair *p, bool of_switch)
+{
+	tqp_ctx(&p->b)->qkey = SH_GSI_QKEY;
+	tfill(mad, sizeof(mad), 7);
+	return (struct sh_packet){.op = SH_PKT_SEND,
+				  .service = SH_SVC_UD,
+				  .flags = SH_PKT_FIRST | SH_PKT_LAST,
+				  .npackets = 1,
+				  .mtu = 4096,
+				  .src_hca = of_switch,
+				  .src_port = !of_switch,
+				  .slid = of_switch ? SH_SWITCH_LID : tlid(p->m, 0),
+				  .dlid = tlid(p->m, 1),
+				  .srcqp = SH_GSI_QPN,
+				  .dqpn = p->b.qpn,
+				  .qkey = SH_GSI_QKEY,
+				  .pkey = 0xffff,
+				  .payload = {.nseg = 1, .seg = &mad_at, .len = sizeof(mad)}};
+}
+
+/* Faults meet what QP 1 sends, also that of the switch. */
+static void test_qp1_faults(void **state)
+{
+	(void)state;
+	for (int of_switch = 0; of_switch < 2; of_switch++) {
+		const struct sh_counters *c;
+		struct sh_packet d;
+		struct tpair p;
+
+		tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_UD});
+		c = &sh_hca(&p.m->dev, 1)->counters;
+		d = from_qp1(&p, of_switch);
+		tpair_recv(&p, 0, 400);
+		fault(p.m, SH_FAULT_DROP, 1);
+		assert_int_equal(sh_gsi_send(&p.m->daemon, &d, false), 0);
+		assert_int_equal(c->drops_fault, 1);
+		fault(p.m, SH_FAULT_CORRUPT, 1);
+		assert_int_equal(sh_gsi_send(&p.m->daemon, &d, false), 0);
+		assert_int_equal(c->drops_icrc, 1);
+		assert_int_equal(sh_hca(&p.m->dev, 1)->traffic[0].rcv_errors, 1);
+		texpect_none(&p.bcq[1]);
+		assert_int_equal(sh_gsi_send(&p.m->daemon, &d, false), 0);
+		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 0);
+		assert_memory_equal(p.bmem + 40, mad, sizeof(mad));
+		tpair_close(&p);
+	}
+}
+
+struct held {
+	struct mock *m;
+	struct sh_lock *lock;
+};
+
+static struct held later;
+static pid_t holder;
+
+static void hold(void *arg)
+{
+	struct held *h = arg;
+
+	sh_lock(&h->m->dev, h->lock);
+}
+
+/* After the daemon has found all locks free. */
+static void hold_now(struct mock *m)
+{
+	m->on_reach = NULL;
+	holder = mock_child(hold, &later);
+}
+
+/*
+ * Another process is in device code with one of the receiver's locks and does not leave. The daemon
+ * waits for none of them: it sends the datagram later, also if the lock is taken only when the
+ * datagram is on its way. Nothing is lost, and no receive is half completed.
+ */
+static void test_qp1_waits_for_none(void **state)
+{
+	(void)state;
+	for (int which = 0; which < 10; which++) {
+		struct sh_packet d;
+		struct tpair p;
+		struct sh_hca *hca;
+
+		tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_UD, .srq = which % 5 < 2});
+		hca = sh_hca(&p.m->dev, 1);
+		later = (struct held){p.m, which % 5 == 0   ? &sh_srq_of(hca, p.srq.srqn)->lock
+					   : which % 5 < 3  ? &sh_cq_of(hca, p.bcq[1].cqn)->lock
+					   : which % 5 == 3 ? &tqp_ctx(&p.b)->rlock
+							    : &tqp_ctx(&p.b)->lock};
+		d = from_qp1(&p, which >= 5);
+		tpair_recv(&p, 0, 400);
+		alarm(60);
+		p.m->on_reach = hold_now;
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(sh_gsi_send(&p.m->daemon, &d, false), -EINPROGRESS);
+		assert_null(p.m->on_reach);
+		assert_int_equal(hca->counters.drops_memory, 0);
+		alarm(0);
+		texpect_none(&p.bcq[1]);
+		mock_kill(holder);
+		assert_int_equal(sh_gsi_send(&p.m->daemon, &d, false), 0);
+		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 0);
+		assert_memory_equal(p.bmem + 40, mad, sizeof(mad));
+		tpair_close(&p);
+	}
+}
+
+/*
+ * The receiving process exchanges pages of its memory: what the daemon copied there meanwhile would
+ * be lost, although the receive completes. The daemon does not wait either: it sends the datagram
+ * later. What it does copy, it has announced.
+ */
+static void test_qp1_and_exchange(void **state)
+{
+	(void)state;
+	for (int of_switch = 0; of_switch < 2; of_switch++) {
+		struct sh_packet d, none;
+		struct sh_hca *hca;
+		struct tpair p;
+
+		tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_UD});
+		hca = sh_hca(&p.m->dev, 1);
+		d = from_qp1(&p, of_switch);
+		tpair_recv(&p, 0, 400);
+		p.m->exchanges = true;
+		assert_int_equal(sh_gsi_send(&p.m->daemon, &d, false), -EINPROGRESS);
+		sh_packet_init(&none);
+		sh_respond_ud(&p.m->daemon, hca, tqp_ctx(&p.b), 1, &d, &none);
+		assert_int_equal(none.syndrome, SH_GSI_BUSY);
+		assert_int_equal(hca->counters.drops_memory, 0);
+		texpect_none(&p.bcq[1]);
+		p.m->exchanges = false;
+		p.m->unannounced = 0;
+		assert_int_equal(sh_gsi_send(&p.m->daemon, &d, false), 0);
+		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 0);
+		assert_memory_equal(p.bmem + 40, mad, sizeof(mad));
+		assert_int_equal(p.m->unannounced, 0);
+		assert_int_equal(p.m->reaches, 0);
+		tpair_close(&p);
+	}
+}
+
+/* To a group: its table is one more lock. */
+static void test_qp1_group(void **state)
+{
+	static const uint8_t gid[16] = {0xff, 0x12, 1};
+	struct sh_packet d;
+	struct tpair p;
+	struct held h;
+	pid_t child;
+
+	(void)state;
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_UD});
+	assert_int_equal(sh_mcast_attach(&p.m->daemon, 1, gid, p.b.qpn), 0);
+	tpair_recv(&p, 0, 400);
+	d = from_qp1(&p, false);
+	d.dlid = 0xc005;
+	d.dqpn = MLX4_MULTICAST_QPN;
+	d.flags |= SH_PKT_GRH;
+	memcpy(d.grh.dgid, gid, 16);
+	h = (struct held){p.m, &sh_hca(&p.m->dev, 1)->mcg_lock};
+	child = mock_child(hold, &h);
+	alarm(60);
+	assert_int_equal(sh_gsi_send(&p.m->daemon, &d, false), 0);
+	alarm(0);
+	assert_int_equal(sh_hca(&p.m->dev, 0)->counters.drops_mcast, 1);
+	mock_kill(child);
+	assert_int_equal(sh_gsi_send(&p.m->daemon, &d, false), 0);
 	texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 0);
 	tpair_close(&p);
 }
@@ -456,6 +638,10 @@ int main(void)
 		cmocka_unit_test(test_ud_drops),
 		cmocka_unit_test(test_ud_limited_member),
 		cmocka_unit_test(test_ud_errors),
+		cmocka_unit_test(test_qp1_faults),
+		cmocka_unit_test(test_qp1_waits_for_none),
+		cmocka_unit_test(test_qp1_and_exchange),
+		cmocka_unit_test(test_qp1_group),
 		cmocka_unit_test(test_multicast),
 		cmocka_unit_test(test_multicast_limits),
 		cmocka_unit_test(test_uc),

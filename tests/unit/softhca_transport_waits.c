@@ -361,6 +361,40 @@ static void test_attention(void **state)
 	tpair_close(&p);
 }
 
+/* What leaves the instance, the wire's engine carries on, whatever the process that posted it does. */
+static void test_wire(void **state)
+{
+	struct sh_due due;
+	struct twr wr;
+
+	(void)state;
+	open_pair(&(struct tpair_opts){.type = SH_QPT_RC});
+	p.m->inst->wire.last_lid = 1000;
+	p.m->inst->wire.proc = 5;
+	qp_of(&p.a)->path.dlid = 502;
+	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 8);
+	tqp_post(&p.a, &wr);
+	assert_lost(SH_DUE_SEND, p.a.qpn, SH_LOST_DOORBELL);
+	sh_attention_post(&p.m->dev, 5, p.a.hca, p.a.qpn);
+	assert_int_equal(lost(), 0);
+	assert_true(is_due(SH_DUE_SEND, p.a.qpn, &due));
+	assert_int_equal(due.proc, 1);
+	assert_int_equal(due.carrier, 5);
+	/* As the engine leaves it: the request is on its way, and the engine has set a timer. */
+	qp_of(&p.a)->sq_next++;
+	qp_of(&p.a)->deadline = qp_of(&p.a)->timer_at = p.m->dev.ops->now(p.m->dev.host) + 1000;
+	sh_wait_begin(&p.m->dev, SH_WAITS_HELPER, UINT64_MAX, sh_proc(&p.m->dev, 1)->attention);
+	assert_true(is_due(SH_DUE_ACK, p.a.qpn, &due));
+	assert_int_equal(due.carrier, 5);
+	assert_int_equal(lost(), 0);
+	qp_of(&p.a)->timer_at = 0;
+	assert_lost(SH_DUE_ACK, p.a.qpn, SH_LOST_TIMER);
+	sh_wait_end(&p.m->dev);
+	qp_of(&p.a)->sq_next--;
+	qp_of(&p.a)->deadline = 0;
+	tpair_close(&p);
+}
+
 static void hold(void *arg)
 {
 	struct tpair *pair = arg;
@@ -476,8 +510,8 @@ int main(void)
 		cmocka_unit_test(test_srq_not_ready), cmocka_unit_test(test_acknowledgement),
 		cmocka_unit_test(test_no_timeout),    cmocka_unit_test(test_receive),
 		cmocka_unit_test(test_completion),    cmocka_unit_test(test_doze),
-		cmocka_unit_test(test_attention),     cmocka_unit_test(test_lock),
-		cmocka_unit_test(test_damage),
+		cmocka_unit_test(test_attention),     cmocka_unit_test(test_wire),
+		cmocka_unit_test(test_lock),	      cmocka_unit_test(test_damage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

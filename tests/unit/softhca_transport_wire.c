@@ -1,0 +1,581 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: the wire's engine. Two QPs take each other for QPs of other instances: what one sends
+ * is encoded, waits in a queue of the test, which may lose it, and is decoded for the other one.
+ * Windows, losses at each place, retries, READs in pieces; what is left to the engine; strangers.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "softhca_pair.h"
+#include "softhca/device/memory/exec.h"
+#include "softhca/device/memory/instance.h"
+#include "softhca/device/transport/timer.h"
+#include "softhca/device/transport/wire.h"
+#include "softhca/wire/roce.h"
+
+#define A_FAR 501 /* the LIDs that the two HCAs have on the wire */
+#define B_FAR 502
+#define QUEUE 4096
+#define MS    UINT64_C(1000000)
+
+static struct {
+	struct {
+		unsigned char bytes[SH_ROCE_BYTES];
+		long n;
+		uint16_t dlid;
+	} packet[QUEUE];
+	unsigned int head, tail, sent;
+	unsigned int lose; /* the packet of this number, counted from 1; 0: none */
+	bool lose_all;
+	unsigned int most;	      /* that waited at once */
+	uint32_t reads, longest_read; /* requests for READs, and their bytes */
+	unsigned int throw; /* when this many have been sent, the thread is thrown; 0: never */
+} queue;
+
+static unsigned int throw_at, thrown; /* for open_pair(); how many times it was */
+
+static struct sh_roce_way way_to(uint16_t dlid)
+{
+	const uint32_t net = 0x0a000000;
+
+	return (struct sh_roce_way){
+		.from = net + A_FAR + B_FAR - dlid, .to = net + dlid, .sport = SH_ROCE_PORT};
+}
+
+/*
+ * As if the thread had been stopped here, another one had ended its life, and it went on: the kernel
+ * would send it there.
+ */
+static void be_thrown(void)
+{
+#ifdef __x86_64__
+	extern void sh_landing(void) __attribute__((visibility("hidden")));
+
+	if (!sh_self.armed)
+		return;
+	thrown++;
+	sh_landing();
+#endif
+}
+
+static void send_packet(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
+			const unsigned char *payload, enum sh_wire_fate fate)
+{
+	struct sh_roce_way way = way_to(dlid);
+
+	(void)dev, (void)fate;
+	if (p->op == SH_PKT_READ) {
+		queue.reads++;
+		if (p->dmalen > queue.longest_read)
+			queue.longest_read = p->dmalen;
+	}
+	if (++queue.sent == queue.lose || queue.lose_all)
+		return;
+	assert_true(queue.tail - queue.head < QUEUE);
+	queue.packet[queue.tail % QUEUE].n =
+		sh_roce_encode(p, payload, &way, queue.packet[queue.tail % QUEUE].bytes);
+	queue.packet[queue.tail % QUEUE].dlid = dlid;
+	assert_true(queue.packet[queue.tail++ % QUEUE].n > 0);
+	if (queue.tail - queue.head > queue.most)
+		queue.most = queue.tail - queue.head;
+	if (queue.sent == queue.throw)
+		be_thrown();
+}
+
+static const struct sh_wire_ops ops = {.send = send_packet};
+
+static void deliver(struct tpair *p, unsigned char *bytes, long n, uint16_t dlid, uint16_t slid)
+{
+	struct sh_roce_way way = way_to(dlid);
+	struct sh_packet packet;
+	struct sh_seg seg;
+
+	assert_int_equal(sh_roce_decode(bytes, (size_t)n - SH_ROCE_HEAD, &way, &packet, &seg),
+			 SH_ROCE_OK);
+	packet.slid = slid;
+	packet.dlid = tlid(p->m, dlid == B_FAR);
+	assert_true(sh_enter(&p->m->dev));
+	sh_wire_arrive(&p->m->dev, dlid == B_FAR, 1, &packet);
+	sh_leave(&p->m->dev);
+}
+
+static void deliver_one(struct tpair *p)
+{
+	unsigned int i = queue.head++ % QUEUE;
+	uint16_t dlid = queue.packet[i].dlid;
+
+	deliver(p, queue.packet[i].bytes, queue.packet[i].n, dlid, A_FAR + B_FAR - dlid);
+}
+
+static void pump(struct tpair *p)
+{
+	while (queue.head != queue.tail)
+		deliver_one(p);
+}
+
+static void open_pair(struct tpair *p, const struct tpair_opts *opts)
+{
+	memset(&queue, 0, sizeof(queue));
+	queue.throw = throw_at;
+	tpair_open(p, opts);
+	tqp_ctx(&p->a)->path.dlid = B_FAR;
+	tqp_ctx(&p->b)->path.dlid = A_FAR;
+	p->m->inst->wire.last_lid = 1000;
+	p->m->inst->wire.mtu = 1024;
+	p->m->dev.wire = &ops;
+}
+
+static const uint32_t lengths[] = {0, 1, 3, 4, 5, 1023, 1024, 1025, 10000, 300000};
+
+/* One message of each operation and length, over a wire that loses packet number `lose`. */
+static void one(uint32_t type, uint8_t opcode, uint32_t len, unsigned int lose)
+{
+	struct tpair p;
+	struct twr wr;
+	bool read = opcode == MLX4_OPCODE_RDMA_READ;
+
+	open_pair(&p, &(struct tpair_opts){.type = type});
+	queue.lose = lose;
+	tfill(read ? p.bmem : p.amem, TMEM, 7 + len);
+	tpair_recv(&p, 0, TMEM);
+	wr = tpair_wr(&p, opcode, len);
+	tqp_send(&p.a, &wr);
+	pump(&p);
+	for (int i = 0; i < 3; i++) {
+		mock_advance(p.m, 300 * MS);
+		pump(&p);
+	}
+	texpect(&p.acq[0], opcode, true, 0);
+	assert_memory_equal(p.amem, p.bmem, len);
+	if (opcode == MLX4_OPCODE_SEND || opcode == MLX4_OPCODE_RDMA_WRITE_IMM) {
+		struct mlx4_cqe cqe;
+
+		assert_true(tcq_poll(&p.bcq[1], &cqe));
+		assert_int_equal(__builtin_bswap32(cqe.byte_cnt), len);
+		assert_false(tcq_poll(&p.bcq[1], &cqe));
+	}
+	assert_true(queue.most <= 2 * 64 + 8);
+	assert_int_equal(tqp_state(&p.a), SH_QPS_RTS);
+	assert_int_equal(tqp_state(&p.b), SH_QPS_RTS);
+	tpair_close(&p);
+}
+
+static const uint8_t opcodes[] = {MLX4_OPCODE_SEND, MLX4_OPCODE_RDMA_WRITE,
+				  MLX4_OPCODE_RDMA_WRITE_IMM, MLX4_OPCODE_RDMA_READ};
+
+static void test_operations(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 4 * sizeof(lengths) / sizeof(lengths[0]); i++) {
+		one(SH_QPT_RC, opcodes[i % 4], lengths[i / 4], 0);
+		one(SH_QPT_XRC, opcodes[i % 4], lengths[i / 4], 0);
+	}
+}
+
+/* Whichever packet is lost, request or answer. */
+static void test_losses(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 4; i++)
+		for (unsigned int lose = 1; lose <= 24; lose++) {
+			one(SH_QPT_RC, opcodes[i], 10000, lose);
+			one(SH_QPT_XRC, opcodes[i], 10000, lose);
+		}
+	one(SH_QPT_RC, MLX4_OPCODE_RDMA_WRITE, 300000, 150);
+	one(SH_QPT_RC, MLX4_OPCODE_RDMA_READ, 300000, 150);
+}
+
+/*
+ * Whichever packet the engine has just sent when another thread ends its life, it loses nothing and
+ * does nothing twice.
+ */
+static void test_thrown(void **state)
+{
+	bool can_be_thrown = false;
+
+	(void)state;
+	for (throw_at = 1; throw_at <= 24; throw_at++)
+		for (unsigned int i = 0; i < 4; i++) {
+			one(SH_QPT_RC, opcodes[i], 10000, 0);
+			one(SH_QPT_XRC, opcodes[i], 10000, 0);
+			can_be_thrown |= sh_self.catches != NULL;
+		}
+	throw_at = 0;
+	/* In the 10 packets that each of the requests and READs has, and some of the answers. */
+	if (can_be_thrown)
+		assert_true(thrown >= 8 * 10);
+}
+
+/* However often answers or requests are lost, an atomic operation is executed once. */
+static void test_atomics(void **state)
+{
+	(void)state;
+	for (unsigned int lose = 0; lose <= 2; lose++) {
+		struct tpair p;
+		struct twr wr;
+		uint64_t word = 41;
+
+		open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+		queue.lose = lose;
+		memcpy(p.bmem, &word, 8);
+		wr = tpair_wr(&p, MLX4_OPCODE_ATOMIC_FA, 8);
+		wr.swap_add = 1;
+		tqp_send(&p.a, &wr);
+		pump(&p);
+		mock_advance(p.m, 300 * MS);
+		pump(&p);
+		texpect(&p.acq[0], MLX4_OPCODE_ATOMIC_FA, true, 0);
+		memcpy(&word, p.amem, 8);
+		assert_int_equal(word, 41);
+		memcpy(&word, p.bmem, 8);
+		assert_int_equal(word, 42);
+		tpair_close(&p);
+	}
+}
+
+/* No more PSNs than the window are without an answer, and each answer lets some follow. */
+static void test_window(void **state)
+{
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 300 * TMTU);
+	tqp_send(&p.a, &wr);
+	assert_int_equal(queue.sent, 64);
+	tqp_ring(&p.a);
+	assert_int_equal(queue.sent, 64);
+	for (int i = 0; i < 16; i++)
+		deliver_one(&p);
+	/* The sixteenth asks for an answer. */
+	assert_int_equal(queue.sent, 65);
+	while (queue.tail - queue.head > 1)
+		deliver_one(&p);
+	assert_true(queue.sent > 65 + 16);
+	pump(&p);
+	texpect(&p.acq[0], MLX4_OPCODE_RDMA_WRITE, true, 0);
+	tpair_close(&p);
+}
+
+/* A READ asks for no more than the window at a time; its pieces do not overtake each other. */
+static void test_read_pieces(void **state)
+{
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+	tfill(p.bmem, TMEM, 3);
+	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_READ, 300 * TMTU);
+	tqp_send(&p.a, &wr);
+	assert_int_equal(queue.sent, 1);
+	pump(&p);
+	texpect(&p.acq[0], MLX4_OPCODE_RDMA_READ, true, 0);
+	assert_memory_equal(p.amem, p.bmem, 300 * TMTU);
+	assert_int_equal(queue.reads, 5);
+	assert_int_equal(queue.longest_read, 64 * TMTU);
+	tpair_close(&p);
+}
+
+/* What the packet that has waited longest is. */
+static void oldest(struct sh_packet *packet, struct sh_seg *seg)
+{
+	unsigned int i = queue.head++ % QUEUE;
+	struct sh_roce_way way = way_to(queue.packet[i].dlid);
+
+	assert_true(queue.head <= queue.tail);
+	assert_int_equal(sh_roce_decode(queue.packet[i].bytes,
+					(size_t)queue.packet[i].n - SH_ROCE_HEAD, &way, packet,
+					seg),
+			 SH_ROCE_OK);
+}
+
+static void ask(struct tpair *p, uint8_t op, uint32_t psn, uint32_t at, uint32_t len)
+{
+	const struct twr wr = tpair_wr(p, MLX4_OPCODE_RDMA_READ, len);
+	struct sh_packet req;
+
+	sh_packet_init(&req);
+	req.op = op;
+	req.service = SH_SVC_RC;
+	req.flags = SH_PKT_FIRST | SH_PKT_LAST | SH_PKT_ACKREQ;
+	req.pkey = 0xffff;
+	req.slid = A_FAR;
+	req.dlid = tlid(p->m, 1);
+	req.dqpn = p->b.qpn;
+	req.psn = psn;
+	req.va = wr.raddr + at;
+	req.rkey = wr.rkey;
+	req.dmalen = len;
+	assert_true(sh_enter(&p->m->dev));
+	sh_wire_arrive(&p->m->dev, 1, 1, &req);
+	sh_leave(&p->m->dev);
+}
+
+static bool go_on(struct tpair *p)
+{
+	bool more;
+
+	assert_true(sh_enter(&p->m->dev));
+	more = sh_wire_go_on(&p->m->dev);
+	sh_leave(&p->m->dev);
+	return more;
+}
+
+#define LONG (200 * TMTU + 7)
+
+/* Takes the answers to the packets [from, 201) of the long READ. */
+static void expect_read(struct tpair *p, uint32_t psn, uint32_t from, uint32_t first, uint32_t to)
+{
+	for (uint32_t i = from; i < to; i++) {
+		struct sh_packet packet;
+		struct sh_seg seg;
+
+		oldest(&packet, &seg);
+		assert_int_equal(packet.op, SH_PKT_READ_RESP);
+		assert_int_equal(packet.psn, psn + i);
+		/* READ response first, last, middle */
+		assert_int_equal(queue.packet[(queue.head - 1) % QUEUE].bytes[SH_ROCE_HEAD],
+				 i == first ? 0x0d
+				 : i == 200 ? 0x0f
+					    : 0x0e);
+		assert_int_equal(seg.len, i == 200 ? 7 : TMTU);
+		assert_memory_equal((void *)(uintptr_t)seg.addr, p->bmem + i * TMTU, seg.len);
+	}
+}
+
+/*
+ * A READ of another kind of requester, which asks for all at once: others are heard in between, and
+ * what that requester sent behind it is answered behind it.
+ */
+static void test_read_portions(void **state)
+{
+	struct sh_packet packet;
+	struct sh_seg seg;
+	struct tpair p;
+	uint32_t psn;
+
+	(void)state;
+	for (unsigned int again = 0; again <= 1; again++) {
+		open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+		tfill(p.bmem, TMEM, 3);
+		psn = tqp_ctx(&p.b)->e_psn;
+		assert_false(go_on(&p));
+		ask(&p, SH_PKT_READ, psn, 0, LONG);
+		assert_int_equal(queue.sent, 64);
+		ask(&p, SH_PKT_READ, psn + 201, 0, LONG);
+		ask(&p, SH_PKT_WRITE, psn + 402, 0, 0);
+		assert_int_equal(queue.sent, 64);
+		assert_true(go_on(&p));
+		assert_int_equal(queue.sent, 128);
+		expect_read(&p, psn, 0, 0, again ? 100 : 128);
+		if (again) {
+			/* It has lost packet 100. */
+			queue.head = queue.tail;
+			ask(&p, SH_PKT_READ, psn + 100, 100 * TMTU, LONG - 100 * TMTU);
+			assert_int_equal(queue.sent, 192);
+			assert_true(go_on(&p));
+			expect_read(&p, psn, 100, 100, 201);
+		} else {
+			assert_true(go_on(&p));
+			assert_true(go_on(&p));
+			expect_read(&p, psn, 128, 0, 201);
+		}
+		while (go_on(&p))
+			;
+		expect_read(&p, psn + 201, 0, 0, 201);
+		oldest(&packet, &seg);
+		assert_int_equal(packet.op, SH_PKT_ACK);
+		assert_int_equal(packet.psn, psn + 402);
+		assert_int_equal(packet.syndrome & SH_AETH_KIND, SH_AETH_ACK & SH_AETH_KIND);
+		assert_int_equal(queue.head, queue.tail);
+		tpair_close(&p);
+	}
+}
+
+/* A QP that is gone owes nothing any more, and a key that is gone is refused. */
+static void test_read_ends(void **state)
+{
+	struct sh_packet packet;
+	struct sh_seg seg;
+	struct tpair p;
+	uint32_t psn;
+
+	(void)state;
+	open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+	psn = tqp_ctx(&p.b)->e_psn;
+	ask(&p, SH_PKT_READ, psn, 0, LONG);
+	queue.head = queue.tail;
+	tqp_ctx(&p.b)->access = 0;
+	assert_false(go_on(&p));
+	oldest(&packet, &seg);
+	assert_int_equal(packet.op, SH_PKT_ACK);
+	assert_int_equal(packet.syndrome, SH_AETH_NAK_ACCESS);
+	assert_int_equal(packet.psn, psn + 64);
+	tpair_close(&p);
+	open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+	ask(&p, SH_PKT_READ, tqp_ctx(&p.b)->e_psn, 0, LONG);
+	ask(&p, SH_PKT_WRITE, tqp_ctx(&p.b)->e_psn, 0, 0);
+	queue.head = queue.tail;
+	tqp_ctx(&p.b)->gen++;
+	ask(&p, SH_PKT_READ, tqp_ctx(&p.b)->e_psn, 0, 1);
+	assert_false(go_on(&p));
+	assert_false(go_on(&p));
+	tpair_close(&p);
+}
+
+static void test_dead_peer(void **state)
+{
+	(void)state;
+	for (uint32_t retries = 1; retries <= 7; retries += 3) {
+		struct tpair p;
+		struct twr wr;
+
+		open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC, .retry = retries});
+		queue.lose_all = true;
+		wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 10);
+		tqp_send(&p.a, &wr);
+		for (uint32_t i = 1; i <= retries; i++) {
+			assert_int_equal(queue.sent, i);
+			texpect_none(&p.acq[0]);
+			mock_advance(p.m, 4 * sh_ack_ns(14));
+		}
+		assert_int_equal(queue.sent, retries + 1);
+		mock_advance(p.m, 4 * sh_ack_ns(14));
+		assert_int_equal(queue.sent, retries + 1);
+		texpect_error(&p.acq[0], MLX4_SYNDROME_RETRY_EXC, true, 0);
+		assert_int_equal(tqp_state(&p.a), SH_QPS_ERR);
+		tpair_close(&p);
+	}
+}
+
+/* The receiver is not ready: the requester waits, and takes none of the packets behind for a loss. */
+static void test_not_ready(void **state)
+{
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+	tfill(p.amem, TMEM, 5);
+	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 10000);
+	tqp_send(&p.a, &wr);
+	tqp_send(&p.a, &wr);
+	pump(&p);
+	texpect_none(&p.acq[0]);
+	tpair_recv(&p, 0, 10000);
+	tpair_recv(&p, 10000, 10000);
+	mock_advance(p.m, 640001);
+	pump(&p);
+	texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
+	assert_memory_equal(p.bmem, p.amem, 10000);
+	assert_memory_equal(p.bmem + 10000, p.amem, 10000);
+	tpair_close(&p);
+}
+
+/* A process that is not the engine sends nothing, and asks the engine to go on. */
+static void test_left(void **state)
+{
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+	p.m->dev.wire = NULL;
+	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 3000);
+	tfill(p.amem, TMEM, 9);
+	/* The engine has not come yet. */
+	tqp_send(&p.a, &wr);
+	assert_int_equal(queue.sent, 0);
+	p.m->inst->wire.proc = 5;
+	tqp_ring(&p.a);
+	assert_int_equal(queue.sent, 0);
+	assert_int_equal(p.m->shared->wakes[5], 1);
+	mock_advance(p.m, 3000 * MS);
+	texpect_none(&p.acq[0]);
+	p.m->dev.wire = &ops;
+	p.m->dev.proc = 5;
+	assert_true(sh_enter(&p.m->dev));
+	sh_wire_begin(&p.m->dev);
+	sh_leave(&p.m->dev);
+	assert_int_equal(queue.sent, 3);
+	pump(&p);
+	texpect(&p.acq[0], MLX4_OPCODE_RDMA_WRITE, true, 0);
+	assert_memory_equal(p.bmem, p.amem, 3000);
+	p.m->dev.proc = 1;
+	tpair_close(&p);
+}
+
+/* Only the peer is heard and answered. */
+static void test_strangers(void **state)
+{
+	struct sh_counters *c;
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+	c = &sh_hca(&p.m->dev, 1)->counters;
+	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 100);
+	tfill(p.amem, TMEM, 1);
+	tqp_send(&p.a, &wr);
+	assert_int_equal(queue.sent, 1);
+	deliver(&p, queue.packet[0].bytes, queue.packet[0].n, B_FAR, A_FAR + 5);
+	assert_int_equal(queue.sent, 1);
+	assert_int_equal(c->drops_path, 1);
+	deliver_one(&p);
+	assert_int_equal(queue.sent, 2);
+	/* The same of an answer. */
+	deliver(&p, queue.packet[1].bytes, queue.packet[1].n, A_FAR, B_FAR + 5);
+	texpect_none(&p.acq[0]);
+	assert_int_equal(sh_hca(&p.m->dev, 0)->counters.drops_path, 1);
+	deliver_one(&p);
+	texpect(&p.acq[0], MLX4_OPCODE_RDMA_WRITE, true, 0);
+	tpair_close(&p);
+}
+
+/* A datagram that no packet of the wire can carry fails, and says so. */
+static void test_long_datagram(void **state)
+{
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	for (uint32_t len = 1024; len <= 1025; len++) {
+		open_pair(&p, &(struct tpair_opts){.type = SH_QPT_UD});
+		wr = tpair_wr(&p, MLX4_OPCODE_SEND, len);
+		wr.dlid = B_FAR;
+		tfill(p.amem, TMEM, 1);
+		tpair_recv(&p, 0, 4096);
+		tqp_send(&p.a, &wr);
+		pump(&p);
+		if (len == 1024) {
+			texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
+			assert_memory_equal(p.bmem + 40, p.amem, len);
+		} else {
+			texpect_error(&p.acq[0], MLX4_SYNDROME_LOC_LEN, true, 0);
+			assert_int_equal(queue.sent, 0);
+		}
+		tpair_close(&p);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_operations),    cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_thrown),	      cmocka_unit_test(test_atomics),
+		cmocka_unit_test(test_window),	      cmocka_unit_test(test_read_pieces),
+		cmocka_unit_test(test_read_portions), cmocka_unit_test(test_read_ends),
+		cmocka_unit_test(test_dead_peer),     cmocka_unit_test(test_not_ready),
+		cmocka_unit_test(test_left),	      cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_long_datagram),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
