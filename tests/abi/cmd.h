@@ -63,6 +63,15 @@
 		offset, 8, value                                                                   \
 	}
 
+/* The fields of an address vector, struct ibv_kern_ah_attr, that begins at `at`. */
+#define AV(at, av)                                                                                 \
+	U64(at, field_get(av.grh.dgid.raw, 0, 8)), U64(at + 8, field_get(av.grh.dgid.raw, 8, 8)),  \
+		U32(at + 16, av.grh.flow_label), U16(at + 20, av.dlid),                            \
+		U8(at + 24, av.grh.sgid_index), U8(at + 25, av.grh.hop_limit),                     \
+		U8(at + 26, av.grh.traffic_class), U8(at + 27, av.sl),                             \
+		U8(at + 28, av.src_path_bits), U8(at + 29, av.static_rate),                        \
+		U8(at + 30, av.is_global), U8(at + 31, av.port_num)
+
 static char cmd_sysfs[FAKE_PATH_MAX];
 static struct ibv_context context;
 static struct ibv_pd pd = {.context = &context, .handle = 0x9d};

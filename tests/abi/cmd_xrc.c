@@ -110,13 +110,6 @@ static void modify_rcv_qp(void **state)
 	attr.path_mig_state = 4;
 
 	assert_int_equal(ibv_cmd_modify_xrc_rcv_qp(&domain, 0x800123, &attr, 0x1fffff), 0);
-#define AV(at, av)                                                                                 \
-	U64(at, field_get(av.grh.dgid.raw, 0, 8)), U64(at + 8, field_get(av.grh.dgid.raw, 8, 8)),  \
-		U32(at + 16, av.grh.flow_label), U16(at + 20, av.dlid),                            \
-		U8(at + 24, av.grh.sgid_index), U8(at + 25, av.grh.hop_limit),                     \
-		U8(at + 26, av.grh.traffic_class), U8(at + 27, av.sl),                             \
-		U8(at + 28, av.src_path_bits), U8(at + 29, av.static_rate),                        \
-		U8(at + 30, av.is_global), U8(at + 31, av.port_num)
 	fake_expect(41, 128, 0, U32(8, 0xd0), U32(12, 0x800123), AV(16, attr.ah_attr),
 		    AV(48, attr.alt_ah_attr), U32(80, 0x1fffff), U32(84, attr.qkey),
 		    U32(88, attr.rq_psn), U32(92, attr.sq_psn), U32(96, attr.dest_qp_num),

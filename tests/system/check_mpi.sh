@@ -117,6 +117,8 @@ tcp() { job 1 'no rank has the HCA open' --hosts 2 -- "${past[@]}" --mca btl tcp
 ok "over TCP it fails" tcp
 memory() { job 1 'no rank has the HCA open' --hosts 1 -- "${past[@]}" --mca btl vader,self; }
 [ "${TIER:-}" != full ] || ok "over shared memory it fails" memory
+told_nothing() { says 1 'The launcher was .*docs/mpi.md says what each is to be told' --rsh "$rsh" --kernel mainline --ranks 2 --hosts 1 --timeout 50; }
+ok "a library that was told nothing: where it says what to tell" told_nothing
 in_part() { job 1 'bytes went over the HCA' --hosts 1 --env UCX_TLS=rc_v,sm,self -- "${ucx[@]}"; }
 ok "over shared memory with the HCA open it fails" in_part
 allowed() {

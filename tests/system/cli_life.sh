@@ -91,7 +91,7 @@ ok "an instance whose daemon was killed can be started again" stale
 
 daemon_dies() {
 	"$SOFTHCA" start gone || return 1
-	"$SOFTHCA" run --instance gone -- sh -c 'kill -KILL $(cat "$SOFTHCA_INSTANCE/pid"); sleep 0.1; cat /sys/class/infiniband/mlx4_0/node_type' || return 1
+	"$SOFTHCA" run --instance gone -- sh -c "$dead" x cat /sys/class/infiniband/mlx4_0/node_type || return 1
 	"$SOFTHCA" start gone && "$SOFTHCA" stop gone
 }
 ok "a process goes on when its daemon is killed" daemon_dies

@@ -44,7 +44,7 @@ wrong_host() {
 }
 ok "a SOFTHCA_HOST that names no host" wrong_host
 dead_daemon() {
-	ours "$SOFTHCA" run -- sh -c 'kill -KILL "$(cat "$SOFTHCA_INSTANCE/pid")"; sleep 0.1; exec "$@"' x "$TOOLS/ibv_devinfo" >"$tmp/out" 2>"$tmp/err"
+	ours "$SOFTHCA" run -- sh -c "$dead" x "$TOOLS/ibv_devinfo" >"$tmp/out" 2>"$tmp/err"
 	says "ibv_devinfo: no device can be opened: the daemon of the instance $SOFTHCA_DIR/softhca/run-[0-9]* has ended" && once
 }
 ok "a daemon that was killed" dead_daemon
@@ -126,13 +126,20 @@ as_user=()
 [ "$(id -u)" -ne 0 ] || as_user=(setpriv "--bounding-set=-ipc_lock" "--inh-caps=-ipc_lock")
 locked_soft() { as=("${as_user[@]}"); doctor_says '^poor *locked memory *is limited to 64 KiB, .*: a line in /etc/security/limits.d' ulimit -l 64; }
 ok "a limit of locked memory is named, and how to raise it" locked_soft
-capable() { grep -q '^CapEff:.*[4-7c-f][0-9a-f][0-9a-f][0-9a-f]$' /proc/self/status; }
+capable() { grep -q '^CapEff:.*[4-7c-f][0-9a-f][0-9a-f][0-9a-f]$' /proc/self/status && [ "$(stat -L -c %i /proc/self/ns/user)" = 4026531837 ]; }
 locked_root() { as=(); doctor_says '^good *locked memory *is limited to 64 KiB, but not for this process, which has CAP_IPC_LOCK$' ulimit -S -l 64; }
 ! capable || ok "one that does not count is not said not to be there" locked_root
 as=()
 ok "few descriptors" doctor_says '^poor *descriptors *are limited to 100, .*: ulimit -n 1024$' ulimit -S -n 100
 ok "few descriptors, for good" doctor_says '^poor *descriptors *are limited to 100, .* allows 200 at most: a line in /etc/security/limits.d' \
 	eval "ulimit -n 200 && ulimit -S -n 100"
+too_few_descriptors() {
+	status 1 doctor_status ulimit -S -n 16 && says '^BAD *descriptors *are limited to 16, which is too few for an instance: ulimit -n 1024$' &&
+		status 1 doctor_status ulimit -n 31 && says '^BAD *descriptors *.* allows 31 at most: a line in /etc/security/limits.d' &&
+		says '^softhca cannot work here'
+}
+doctor_status() { ("$@" && exec "$SOFTHCA" doctor) >"$tmp/err"; }
+ok "too few descriptors for an instance" too_few_descriptors
 
 # ---- command lines ----
 
@@ -145,11 +152,16 @@ wrong() {
 		{ cat "$tmp/out" "$tmp/err"; return 1; }
 }
 ok "an option that is not there" wrong 125 'option --hsots is unknown; softhca run --help' run --hsots 2 -- true
-ok "an option of one letter that is not there" wrong 125 'option -n is unknown' run -n 2 -- true
+ok "an option of one letter that is not there" wrong 125 'option -n is unknown: .*softhca run -- mpirun -n 4' run -n 2 -- true
 ok "an option without its value" wrong 2 'option --hosts needs a value behind it; softhca start --help' start --hosts
 ok "an option with a value that it does not take" wrong 125 'option --stats takes no value: leave "=yes" out' run --stats=yes -- true
 ok "an option that could be several" wrong 125 'option --ho can be any of 2: write more of it' run --ho 2 -- true
 ok "an option of run alone" wrong 2 '--libibverbs is an option of softhca run; leave it out' start --libibverbs ours lab
+ok "the host of a command is no option of start" wrong 2 '--host is an option of softhca run; leave it out' start --host 0 lab
+ok "an option in front of the verb" wrong 2 'the verb stands in front of its options: softhca VERB --json' --json show lab
+ok "an option of port that is not there" wrong 2 'softhca port takes the option --host, not "-n"' port lab -n mlx4_0:1 down
+ok "port with too much" wrong 2 'leave "7" out' port lab mlx4_0:1 pkey 1 2 7
+ok "a host that is none" wrong 125 '--host must be a number from 0 to 255, not "host"' run --host host -- true
 ok "port without anything" wrong 2 'which instance?' port
 ok "port of an instance" wrong 2 'which port of the instance?' port lab
 ok "port of a host" wrong 2 'which port of the instance?' port lab --host 0
@@ -169,6 +181,19 @@ ok "an option of fault without its value" wrong 2 'option --from needs a value b
 ok "stop without a name" wrong 2 'softhca stop takes one name' stop
 ok "stop with an option" wrong 2 'softhca stop has no option --all: name the instance' stop --all
 ok "stop of what does not run" wrong 125 'no instance "lab" of user' stop lab
+# Options stand anywhere behind the verb, with their value behind them or behind =, and a host has a name, too.
+anywhere() {
+	"$SOFTHCA" start --hosts 2 lab >/dev/null || return 1
+	"$SOFTHCA" port lab mlx4_0:1 down --host 1 && "$SOFTHCA" port --host=host1 lab mlx4_0:1 up && "$SOFTHCA" port lab --host host1 mlx4_0:1 lid 7 &&
+		"$SOFTHCA" run --instance lab --host host1 -- sh -c '[ "$SOFTHCA_HOST" = 1 ]' && "$SOFTHCA" fault --from host0 lab drop 5% &&
+		"$SOFTHCA" fault lab --to=host1 drop 3 && "$SOFTHCA" fault lab delay --seed=7 1% 2ms &&
+		"$SOFTHCA" show --json lab | jq -e '.hosts[1].hcas[0].ports[0].lid == 7 and ([.faults[] | [.fault, .from, .to]] | sort) ==
+			([["delay", null, null], ["drop", "host0", null], ["drop", null, "host1"]] | sort)'
+	got=$?
+	"$SOFTHCA" stop lab
+	return "$got"
+}
+ok "options of port and fault stand anywhere" anywhere
 # range FIRST LAST BEFORE [AFTER]: the daemon takes both, and the command names them for what lies outside.
 range() {
 	for value in "$1" "$2"; do
@@ -180,7 +205,7 @@ range() {
 }
 ranges() {
 	"$SOFTHCA" start lab >/dev/null || return 1
-	range 1 1023 lid && range 1 49151 sm && range 0 127 pkey 0x8123 && range 0 65535 "pkey 5"
+	range 1 1022 lid && range 1 49151 sm && range 0 127 pkey 0x8123 && range 0 65535 "pkey 5"
 	got=$?
 	"$SOFTHCA" stop lab
 	return "$got"

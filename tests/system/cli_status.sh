@@ -74,6 +74,14 @@ help_verb() {
 }
 ok "help VERB says what VERB --help says, and help alone what --help says" help_verb
 help_of() { status 2 "$SOFTHCA" help "${@:2}" >"$tmp/out" 2>"$tmp/err" && [ ! -s "$tmp/out" ] && grep -q "$1" "$tmp/err" || { cat "$tmp/out" "$tmp/err"; return 1; }; }
+help_everywhere() {
+	for words in "help --help" "port lab --help" "port -h" "fault lab drop --help" "stop -h" "show -h" "doctor -h" "run -h"; do
+		# shellcheck disable=SC2086 # words: $words
+		"$SOFTHCA" $words >"$tmp/out" 2>&1 && grep -q '^Usage: softhca' "$tmp/out" && ! awk 'length > 100' "$tmp/out" | grep . ||
+			{ echo "$words:"; cat "$tmp/out"; return 1; }
+	done
+}
+ok "--help and -h, wherever they stand, in 100 columns" help_everywhere
 ok "help of no verb is an error that names the word" help_of 'unknown verb "walk"' walk
 ok "so is help of two" help_of 'leave out "stop"' run stop
 ok "nothing is left behind" no_instance

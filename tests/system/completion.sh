@@ -90,7 +90,7 @@ files() {
 }
 ok "files, as arguments of the command that is to be run" files
 
-"$SOFTHCA" start lab >/dev/null && "$SOFTHCA" start lab.2 >/dev/null && "$SOFTHCA" start other >/dev/null && "$SOFTHCA" start dead >/dev/null || exit 1
+"$SOFTHCA" start lab >/dev/null && "$SOFTHCA" start lab.2 >/dev/null && "$SOFTHCA" start --hosts 2 --hcas 2 --ports 2 other >/dev/null && "$SOFTHCA" start dead >/dev/null || exit 1
 kill -KILL "$(cat "$SOFTHCA_DIR/softhca/dead/pid")"
 instances() {
 	for words in "show" "show --json" "stop" "port" "fault" "run --instance" "run --hosts 2 --instance"; do
@@ -117,6 +117,15 @@ elsewhere() {
 	got=$?; "$SOFTHCA" stop away && exit "$got")
 }
 ok "instances in the user's runtime directory" elsewhere
+# bash gives DEVICE:PORT as three words, and wants what stands behind the colon.
+ports() {
+	offers mlx4_0:1 softhca port lab "" && offers mlx4_0:1 softhca port lab mlx && offers mlx4_1:2 softhca port other mlx4_1 &&
+		offers mlx4_1:1 softhca port --host 1 other m && offers mlx4_0:1 softhca port lab --host = 0 m &&
+		offers 1 softhca port lab mlx4_0 : && offers 2 softhca port other mlx4_0 : 2 && offers_not 2 softhca port lab mlx4_0 : "" &&
+		offers down softhca port lab mlx4_0 : 1 "do" && offers_not mlx4_0:1 softhca port lab mlx4_0 : 1 "" &&
+		offers_not mlx4_1:1 softhca port lab "" && offers_nothing softhca port nothing-such mlx
+}
+ok "the ports of an instance" ports
 words() {
 	for word in up down lid pkey sm fatal; do
 		offers "$word" softhca port lab mlx4_0:1 "${word:0:1}" || return 1
@@ -167,6 +176,7 @@ END
 	ok "zsh: values" zsh_offers 'mainline' 'softhca start --kernel '
 	ok "zsh: instances" zsh_offers 'lab\.2' 'softhca show '
 	ok "zsh: instances to run in" zsh_offers 'other' 'softhca run --instance '
+	ok "zsh: ports" zsh_offers 'mlx4_1:2' 'softhca port other '
 	ok "zsh: faults" zsh_offers 'duplicate' 'softhca fault lab '
 fi
 

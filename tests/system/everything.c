@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -120,6 +121,39 @@ static uint32_t make(const char *file, int index, uint32_t *receive_qpn)
 	return rc->qp_num;
 }
 
+/*
+ * A umad file with an agent of performance management, which gets only answers, and an issm file.
+ * Both stay open.
+ */
+static void umad_agent(void)
+{
+	struct {
+		uint32_t id, method_mask[4];
+		uint8_t qpn, mgmt_class, version, rest[5];
+	} agent = {.qpn = 1, .mgmt_class = 4, .version = 1};
+	int fd = open("/dev/infiniband/umad0", O_RDWR | O_CLOEXEC);
+
+	must(fd >= 0 && ioctl(fd, 0xc01c1b01, &agent) == 0, "umad");
+	must(open("/dev/infiniband/issm0", O_RDWR | O_CLOEXEC) >= 0, "issm");
+}
+
+/* An id of rdma_cm, as rdma_create_id() makes it. Its file stays open. */
+static void make_id(void)
+{
+	struct {
+		uint32_t number;
+		uint16_t in, out;
+		uint64_t uid, response;
+		uint16_t ps;
+		uint8_t qp_type, reserved[5];
+	} create = {.number = 0, .in = 24, .out = 4, .ps = 0x106, .qp_type = 2};
+	int fd = open("/dev/infiniband/rdma_cm", O_RDWR | O_CLOEXEC);
+	uint32_t id;
+
+	create.response = (uintptr_t)&id;
+	must(fd >= 0 && write(fd, &create, sizeof(create)) == sizeof(create), "rdma_cm");
+}
+
 int main(int argc, char **argv)
 {
 	int go[2], ready[2], hold[2], n = argc == 3 ? atoi(argv[2]) : 0;
@@ -143,6 +177,8 @@ int main(int argc, char **argv)
 	}
 	close(ready[1]);
 	qpn = make(argv[1], 0, &receive_qpn);
+	make_id();
+	umad_agent();
 	for (int i = 1; i < n; i++)
 		must(write(go[1], &receive_qpn, sizeof(receive_qpn)) == sizeof(receive_qpn), "go");
 	for (int i = 1; i < n; i++)

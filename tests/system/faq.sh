@@ -25,8 +25,8 @@ tool() {
 }
 devinfo=$(tool ibv_devinfo)
 our=(env LD_LIBRARY_PATH="$OURS" RDMAV_DRIVERS=mlx4)
-# Leaves the provider's directory out, which an installed .driver file may name.
-no_driver=(env -u RDMAV_DRIVERS LD_LIBRARY_PATH="${OURS%%:*}")
+bare_library
+no_driver=(env -u RDMAV_DRIVERS LD_LIBRARY_PATH="$tmp/bare")
 
 # ---- our libraries and tools ----
 
@@ -40,7 +40,6 @@ faq "Failed to get IB devices list: Function not implemented" env -i LD_LIBRARY_
 faq 'ibv_devinfo: there is no device: SOFTHCA_HOST is "7", and the instance has 1 host, counted from 0' \
 	"${our[@]}" SOFTHCA_HOST=7 "$devinfo"
 faq "has ended or never existed" "${our[@]}" SOFTHCA_INSTANCE=x "$devinfo"
-dead='kill -KILL "$(cat "$SOFTHCA_INSTANCE/pid")"; sleep 0.1; exec "$@"'
 faq "no device can be opened: the daemon of the instance" "${our[@]}" sh -c "$dead" x "$devinfo"
 faq "No such device or address" "${our[@]}" sh -c "$dead" x "$devinfo"
 faq "softhca: cannot run ibstat: No such file or directory" env PATH=/nowhere "$SOFTHCA" run -- ibstat
@@ -56,6 +55,30 @@ take_port
 faq "Failed status transport retry counter exceeded (12)" "${our[@]}" sh -c "$lost" "$(tool ibv_rc_pingpong)" "$port"
 ok "an HCA that was not used" said "softhca: nothing went over an HCA: no process sent a packet." \
 	"$SOFTHCA" run --require-traffic -- true
+
+# ---- programs of one's own ----
+
+awk '/^```c$/ { n++; next } /^```$/ { if (n) exit } n' "$srcdir/../../docs/xrc.md" >"$tmp/one.c"
+ok "PKG_CONFIG_PATH was forgotten" said "Package libibverbs was not found in the pkg-config search path." \
+	env LC_ALL=C PKG_CONFIG_PATH= PKG_CONFIG_LIBDIR=/nowhere pkg-config --cflags libibverbs
+other="fatal error: infiniband/verbs.h: No such file or directory"
+if echo '#include <infiniband/verbs.h>' | $CC -E - >/dev/null 2>&1; then
+	other="error: 'struct ibv_qp_init_attr' has no member named 'xrc_domain'"
+	# shellcheck disable=SC2086 # words: $CC
+	ok "the header is rdma-core's, in its warning" said "implicit declaration of function 'ibv_open_xrc_domain'" \
+		env LC_ALL=C $CC -c -o "$tmp/one.o" "$tmp/one.c"
+fi
+# shellcheck disable=SC2086 # words: $CC
+ok "the header is not ours" said "$other" env LC_ALL=C $CC -c -o "$tmp/one.o" "$tmp/one.c"
+one() {
+	$CC -I"$srcdir/../../include" -o "$tmp/one" "$tmp/one.c" -L"${OURS%%:*}" -libverbs &&
+		said "open device: Function not implemented" "${our[@]}" "$tmp/one"
+}
+if [ -e /sys/class/infiniband_verbs ]; then
+	skip "a program outside of softhca run" "this machine has an RDMA device"
+else
+	ok "a program outside of softhca run" one
+fi
 
 # A card whose device file is missing.
 card=$tmp/sys/class
@@ -79,8 +102,8 @@ of_debian() {
 	command -v ibv_devinfo >/dev/null && ldd "$(command -v ibv_devinfo)" | grep -q 'libibverbs.so.1 => /'
 }
 if of_debian; then
-	xsrq=$(tool ibv_xsrq_pingpong)
-	faq "undefined symbol: ibv_open_xrc_domain, version IBVERBS_1.1" env -u LD_LIBRARY_PATH "$xsrq"
+	# Linked without an rpath.
+	faq "undefined symbol: ibv_open_xrc_domain, version IBVERBS_1.1" env -u LD_LIBRARY_PATH "$tmp/one"
 	faq "IBVERBS_PRIVATE_34' not found (required by" env LD_LIBRARY_PATH="$OURS" "$(command -v ibv_devinfo)"
 	ok "rdma-core on an OFED kernel" said "Failed to query device props" "$SOFTHCA" run --kernel ofed -- ibv_devinfo
 	cp "$(command -v ibv_devinfo)" "$tmp/hidden"

@@ -58,6 +58,11 @@ ok() {
 	fi
 }
 
+# What `softhca show --json` says, without the counters of HCAs and ports.
+uncounted() {
+	jq 'del(.. | .counters?) | walk(if type == "object" then with_entries(select(.key | test("^(xmit|rcv)_") | not)) else . end)'
+}
+
 # skip DESCRIPTION REASON
 skip() {
 	number=$((number + 1))
@@ -83,9 +88,10 @@ status() {
 # raises the limit as far as possible.
 ulimit -l unlimited 2>/dev/null || ulimit -S -l hard
 
-# locks KIB: whether a process here may lock that much. With CAP_IPC_LOCK (14) there is no limit.
+# locks KIB: whether a process here may lock that much. With CAP_IPC_LOCK (14) there is no limit, but in a user namespace there is.
 locks() {
-	[ $((0x$(awk '/^CapEff/ { print $2 }' /proc/self/status) >> 14 & 1)) -eq 0 ] || return 0
+	[ $((0x$(awk '/^CapEff/ { print $2 }' /proc/self/status) >> 14 & 1)) -eq 0 ] ||
+		[ "$(stat -L -c %i /proc/self/ns/user)" != 4026531837 ] || return 0
 	limit=$(ulimit -l)
 	[ "$limit" = unlimited ] || [ "$limit" -ge "$1" ]
 }
@@ -105,6 +111,15 @@ until_true() {
 	done
 	echo "not true within ten seconds: $*"
 	return 1
+}
+
+# gone PID: the process has ended. In some containers process 1 reaps nothing, so it stays a zombie.
+gone() { ! grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status"; }
+
+# Copies our library to $tmp/bare, as it is where no provider is installed: it looks in a directory of
+# another name. In a build tree from which scripts/quickstart has installed, a provider is installed.
+bare_library() {
+	mkdir "$tmp/bare" && sed 's,/libibverbs\.d,/libibverbs.0,g' "${OURS%%:*}/libibverbs.so.1" >"$tmp/bare/libibverbs.so.1"
 }
 
 # Copies what another user is to run. Such a user may not be able to look into the build tree, for
@@ -163,16 +178,28 @@ listening() {
 	cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -qi ":$(printf '%04X' "$port") 0* *[0:]* 0A \|:$(printf '%04X' "$port") [0-9A-F]*:0000 0A"
 }
 
-# pingpong TOOL [ARGUMENT...]: runs a server and a client inside the instance that this shell is in;
-# both must succeed. Exported to the shell that `softhca run` starts.
-pingpong() {
-	tool=$1
+# For sh -c "$dead" x COMMAND: the command, in an instance whose daemon has been killed.
+# shellcheck disable=SC2016,SC2034 # that shell expands it; tests use it
+dead='pid=$(cat "$SOFTHCA_INSTANCE/pid"); kill -KILL "$pid"
+while [ -n "$(ls "/proc/$pid/fd" 2>/dev/null)" ]; do sleep 0.01; done
+exec "$@"'
+
+# pair SERVER-COMMAND -- CLIENT-COMMAND: gives both commands -p PORT, and the client the address;
+# both must succeed. Both run inside the instance that this shell is in. Exported to the shell that
+# `softhca run` starts.
+pair() {
+	server_command=
+	while [ "$1" != -- ]; do
+		server_command="$server_command $1"
+		shift
+	done
 	shift
 	take_port
-	timeout 50 "$tool" -p "$port" "$@" >"$tmp/server.out" 2>&1 &
+	# shellcheck disable=SC2086 # words: $server_command
+	timeout 50 $server_command -p "$port" >"$tmp/server.out" 2>&1 &
 	server=$!
 	until_true listening || { cat "$tmp/server.out"; return 1; }
-	timeout 50 "$tool" -p "$port" "$@" 127.0.0.1 >"$tmp/client.out" 2>&1
+	timeout 50 "$@" -p "$port" 127.0.0.1 >"$tmp/client.out" 2>&1
 	client=$?
 	wait "$server"
 	server=$?
@@ -183,6 +210,9 @@ pingpong() {
 	cat "$tmp/client.out"
 	return 1
 }
+
+# pingpong TOOL [ARGUMENT...]: a pair with the same command at both ends.
+pingpong() { pair "$@" -- "$@"; }
 
 # xsrq CLIENTS [ARGUMENT...]: runs the server and that many clients.
 xsrq() {
@@ -219,4 +249,4 @@ within() {
 	"$SOFTHCA" run $options -- bash -c 'set -u; "$@"' within "$@"
 }
 export SOFTHCA TOOLS OURS PROGRAMS CC srcdir tmp
-export -f until_true listening take_port pingpong xsrq
+export -f until_true gone listening take_port pair pingpong xsrq

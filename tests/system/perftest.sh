@@ -30,38 +30,10 @@ if [ $xrc = yes ]; then
 	flock -s 9
 fi
 
-# pair SERVER-COMMAND -- CLIENT-COMMAND: gives both commands -p PORT, and the client the address;
-# both must succeed.
-pair() {
-	server_command=
-	while [ "$1" != -- ]; do
-		server_command="$server_command $1"
-		shift
-	done
-	shift
-	take_port
-	# shellcheck disable=SC2086
-	timeout 50 $server_command -p "$port" >"$tmp/server.out" 2>&1 &
-	server=$!
-	until_true listening || { cat "$tmp/server.out"; return 1; }
-	timeout 50 "$@" -p "$port" 127.0.0.1 >"$tmp/client.out" 2>&1
-	client=$?
-	wait "$server"
-	server=$?
-	[ "$server" -eq 0 ] && [ "$client" -eq 0 ] && return 0
-	echo "server: status $server"
-	cat "$tmp/server.out"
-	echo "client: status $client"
-	cat "$tmp/client.out"
-	return 1
-}
-
-perf() { pair "$@" -- "$@"; }
-
 # The last line of a tool has as many numbers as its heading has columns, so the tool has measured
 # something.
 measured() {
-	perf "$@" && grep -q '^ *[0-9]\+ \+[0-9]\+ \+[0-9.]\+' "$tmp/client.out" || { cat "$tmp/client.out"; return 1; }
+	pingpong "$@" && grep -q '^ *[0-9]\+ \+[0-9]\+ \+[0-9.]\+' "$tmp/client.out" || { cat "$tmp/client.out"; return 1; }
 }
 
 # xsrq_of SERVER CLIENTS [ARGUMENT...]: runs a server and its clients, each "ours" or "theirs".
@@ -117,7 +89,7 @@ asyncwatch() {
 	[ "$seen" -eq 0 ] || cat "$tmp/watch"
 	return "$seen"
 }
-export -f pair perf measured xsrq_of one_xsrq mixed asyncwatch
+export -f pair pingpong measured xsrq_of one_xsrq mixed asyncwatch
 
 n=200
 [ "${TIER:-}" = full ] && n=2000

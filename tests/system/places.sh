@@ -142,6 +142,18 @@ linked_dirs() {
 }
 ok "a directory that was replaced by a link is left, and so is its target" linked_dirs
 
+# A call that fails for want of descriptors does not make softhca's own files the user's.
+own_files() {
+	dead guest || return 1
+	for limit in 7 8 9 10 11 12 13 14 15 16; do
+		(ulimit -n "$limit"; "$SOFTHCA" run -- true) 2>>"$tmp/limited"
+	done
+	grep -q "cannot remove $place/guest/.*: Too many open files; raise the limit .*tries again" "$tmp/limited" &&
+		! grep 'left alone' "$tmp/limited" || { cat "$tmp/limited"; return 1; }
+	"$SOFTHCA" run -- true && [ ! -e "$place/guest" ]
+}
+ok "what could not be removed for want of descriptors is not called the user's, and goes later" own_files
+
 at_stop() {
 	"$SOFTHCA" start guest && echo x >"$place/guest/notes" || return 1
 	status 125 "$SOFTHCA" stop guest 2>"$tmp/err" || return 1
@@ -280,6 +292,21 @@ if [ "$(id -u)" -eq 0 ] && setpriv --reuid 65533 --clear-groups true 2>/dev/null
 			grep -q "/tmp/softhca-$uid: it belongs to another user" "$tmp/err" && grep -q "set SOFTHCA_DIR" "$tmp/err"
 	}
 	ok "where there is none, each is named with the reason" no_place
+	# The instance of another user, by its path.
+	foreign_instance() {
+		"$SOFTHCA" start mine >/dev/null && chmod 711 "$SOFTHCA_DIR" && chmod 700 "$place" || return 1
+		for command in "run --instance $place/mine -- true" "show $place/mine" "show --waits $place/mine" "stop $place/mine"; do
+			# shellcheck disable=SC2086 # words: $command
+			unprivileged "$uid" "$SOFTHCA" $command 2>"$tmp/err"; got=$?
+			[ "$got" -eq 125 ] && grep -q "^softhca: $place belongs to user 0, and only that user can use the instance" "$tmp/err" ||
+				{ cat "$tmp/err"; return 1; }
+		done
+		unprivileged "$uid" env LD_PRELOAD="$(dirname "$SOFTHCA")/../shim/.libs/libsofthca-shim.so" SOFTHCA_INSTANCE="$place/mine" \
+			"$tmp/tree/tools/ibv_devices" 2>"$tmp/err"
+		grep -q "there is no device: the instance $place/mine belongs to another user" "$tmp/err" || { cat "$tmp/err"; return 1; }
+		"$SOFTHCA" stop mine
+	}
+	ok "the instance of another user" foreign_instance
 	# What was tried there: each step that fails has words of its own.
 	steps() {
 		: >"/dev/shm/softhca-$uid"
@@ -337,6 +364,56 @@ file_limit() {
 	done
 }
 ok "a limit on the size of files is named, with what to do" file_limit
+
+# In containers /tmp is as a rule on overlayfs, where a mapping is of another file below. overlaid MORE...: in a directory of
+# an overlay, which goes with the namespace.
+if [ "$(id -u)" -eq 0 ]; then spaces=-m; else spaces=-rUm; fi
+overlaid() {
+	mkdir -p "$tmp/overlay" || return 1
+	unshare "$spaces" --propagation private bash -c 'mount -t tmpfs none "$tmp/overlay" && cd "$tmp/overlay" && mkdir lower upper work all &&
+		mount -t overlay -o lowerdir=lower,upperdir=upper,workdir=work none all && cd / && export SOFTHCA_DIR=$tmp/overlay/all && exec "$@"' x "$@"
+}
+if overlaid true 2>/dev/null; then
+	# The daemon hears that the server is killed, while the client waits for it.
+	missed() {
+		take_port
+		"$TOOLS/ibv_rc_pingpong" -p "$port" -n 100000000 >/dev/null 2>&1 &
+		server=$!
+		until_true listening || return 1
+		"$TOOLS/ibv_rc_pingpong" -p "$port" -n 100000000 127.0.0.1 >/dev/null 2>&1 &
+		client=$!
+		two() { [ "$("$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | grep -o '"RTS"' | wc -l)" -eq 2 ]; }
+		one() { [ "$("$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | grep -o '"RTS"' | wc -l)" -eq 1 ]; }
+		until_true two && kill -KILL "$server" && until_true one
+		found=$?
+		kill -KILL "$client"
+		return "$found"
+	}
+	export -f missed
+	on_overlay() {
+		for mmio in kick trap; do
+			ours overlaid "$SOFTHCA" run --mmio "$mmio" -- bash -c 'pingpong "$TOOLS/ibv_rc_pingpong" --verify' || return 1
+			ours overlaid "$SOFTHCA" run --mmio "$mmio" -- bash -c missed || return 1
+		done
+	}
+	ok "on overlayfs programs run, and are missed when they are killed" on_overlay
+	kept() {
+		"$SOFTHCA" start used >/dev/null && daemon=$(cat "$SOFTHCA_DIR/softhca/used/pid") || return 1
+		"$SOFTHCA" run --instance used -- bash -c 'echo here; exec sleep 30' >"$tmp/kept" &
+		program=$!
+		until_true grep -q here "$tmp/kept" && kill -KILL "$daemon" && until_true gone "$daemon" &&
+			! "$SOFTHCA" start used 2>"$tmp/kept.err" && cat "$tmp/kept.err" && grep -q 'in use\|programs' "$tmp/kept.err"
+		found=$?
+		kill "$program"
+		wait "$program"
+		return "$found"
+	}
+	export -f kept
+	ok "on overlayfs an instance in use is not taken over" overlaid bash -c kept
+else
+	skip "an overlay file system" "run as root, or where this user may make namespaces and mount overlayfs"
+fi
+rmdir "$tmp/overlay" 2>/dev/null
 
 if unshare -rUmpf --mount-proc true 2>/dev/null; then
 	no_proc() {

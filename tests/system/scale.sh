@@ -45,7 +45,7 @@ fi
 # pages.
 device() {
 	"$SOFTHCA" show --json lab >"$tmp/state" || return 1
-	pages=$(jq '.daemon.pool_pages_used + .daemon.shared_pages_used' "$tmp/state")
+	pages=$(jq '.daemon.pool_pages_used + .daemon.pool_pages_spare + .daemon.shared_pages_used' "$tmp/state")
 	echo $(($(stat -L -c %b "$memory") * 512 - pages * 4096))
 }
 seen() {

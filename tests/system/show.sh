@@ -13,10 +13,12 @@ fi
 query() { jq -e "$@" "$tmp/state" >/dev/null || { echo "not so: $*"; cat "$tmp/state"; return 1; }; }
 dump() { "$SOFTHCA" show --json lab >"$tmp/state"; }
 
+unchanging() { uncounted <"$tmp/state" | jq 'del(.. | .daemon?, .pid?)'; }
+
 for face in ofed mainline; do
 	"$SOFTHCA" start --kernel $face --ports 2 lab >/dev/null || exit 1
 	dump
-	jq 'del(.. | .counters?, .daemon?, .pid?)' "$tmp/state" >"$tmp/fresh"
+	unchanging >"$tmp/fresh"
 	pages=$(jq .daemon.pool_pages_used "$tmp/state")
 	mkfifo "$tmp/hold"
 	ours "$SOFTHCA" run --instance lab -- "$PROGRAMS/layout" "$tmp/domain" <"$tmp/hold" >"$tmp/numbers" 2>"$tmp/layout.err" &
@@ -72,7 +74,7 @@ for face in ofed mainline; do
 	same_as_fresh() {
 		dump
 		[ "$(jq .daemon.pool_pages_used "$tmp/state")" = "$pages" ] || return 1
-		jq 'del(.. | .counters?, .daemon?, .pid?)' "$tmp/state" | cmp -s - "$tmp/fresh"
+		unchanging | cmp -s - "$tmp/fresh"
 	}
 	ok "when the process has ended, the instance is as at its start, $face" until_true same_as_fresh
 	"$SOFTHCA" stop lab

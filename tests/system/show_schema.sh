@@ -93,6 +93,17 @@ for face in ofed mainline; do
 	"$SOFTHCA" stop lab
 	rm -f "$tmp"/hold?
 done
+
+# At an address that nobody else has.
+wired() {
+	for _ in $(seq 50); do
+		"$SOFTHCA" start --wire "127.$((1 + RANDOM % 120)).$((RANDOM % 256)).1/24" lab && break
+	done
+	"$SOFTHCA" show --json lab >"$tmp/wired" && "$SOFTHCA" show lab >"$tmp/text" && "$SOFTHCA" stop lab &&
+		narrow "$tmp/text" && schema valid instance "$tmp/wired" && schema strict instance "$tmp/wired"
+}
+ok "an instance with a wire" wired
+seen="$seen instance $tmp/wired"
 # shellcheck disable=SC2086
 ok "each key of the schema was seen, or has a reason" schema seen "$tmp/unseen" $seen
 

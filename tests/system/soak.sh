@@ -25,7 +25,7 @@ progress=/dev/null
 [ -t 1 ] && progress=/dev/tty
 
 # Counters go on counting. Everything else must be gone.
-state() { "$SOFTHCA" show --json lab | jq 'del(.. | .counters?) | del(.daemon.commands, .daemon.failed, .daemon.ranges_shared,
+state() { "$SOFTHCA" show --json lab | uncounted | jq 'del(.daemon.commands, .daemon.failed, .daemon.ranges_shared,
 	.daemon.regions_shared, .daemon.regions_private, .daemon.regions_revoked)'; }
 idle() { [ "$(state)" = "$fresh" ]; }
 # The daemon's own memory. It does not include device memory, which is shared: numbers are given out

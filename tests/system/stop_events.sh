@@ -4,7 +4,7 @@
 # Description: `softhca stop` tells programs first: before calls fail, each thread that is blocked
 # in ibv_get_async_event() gets IBV_EVENT_DEVICE_FATAL, of every device, on every host. Then the
 # instance ends. A program that is stopped delays none of this, and gets its event when it
-# continues. All this also holds if a signal ends the daemon.
+# continues. All this also holds if a signal ends the daemon. Programs keep what is in their memory.
 . "$srcdir/lib.sh"
 
 # watcher HOST NAME THREADS: starts told.c there, and waits until its threads are blocked. $pid
@@ -81,5 +81,50 @@ another() {
 	was_told second 1
 }
 ok "programs of another instance of that name get no event" another
+shared() { [ "$("$SOFTHCA" show --json lab | jq .daemon.regions_shared)" -gt 0 ]; }
+# keeps COMMAND...: a program has all of its memory after the command has ended the instance.
+keeps() {
+	[ -p "$tmp/hold3" ] || mkfifo "$tmp/hold3"
+	rm -f "$tmp/outlives.out"
+	ours "$SOFTHCA" run --instance lab -- "$PROGRAMS/outlives" <"$tmp/hold3" >"$tmp/outlives.out" 2>"$tmp/outlives.err" &
+	outlives=$!
+	exec 9>"$tmp/hold3"
+	until_true grep -qs ready "$tmp/outlives.out" && shared && "$@"
+	ended=$?
+	until_true no_instance || ended=1
+	exec 9>&-
+	wait "$outlives" && [ "$ended" -eq 0 ] || { cat "$tmp/outlives.err"; return 1; }
+}
+for face in mainline ofed; do
+	for mmio in kick trap; do
+		"$SOFTHCA" start --kernel $face --mmio $mmio lab >/dev/null
+		ok "stop leaves programs their memory, $face, $mmio" keeps "$SOFTHCA" stop lab
+	done
+done
+by_term() { kill -TERM "$(cat "$SOFTHCA_DIR/softhca/lab/pid")"; }
+"$SOFTHCA" start lab >/dev/null
+ok "a signal does so, too" keeps by_term
+# Ends of a connection that send when the instance ends: they end by themselves, and not by a signal.
+rpings() {
+	cm=${OURS%%:*}/../../librdmacm/.libs
+	"$SOFTHCA" start --hosts 2 lab >/dev/null || return 1
+	ours env LD_LIBRARY_PATH="$cm:$OURS" "$SOFTHCA" run --instance lab --host 0 -- "$cm/rping" -s -v -C 100000000 >"$tmp/server" 2>&1 &
+	server=$!
+	until_true shows || { cat "$tmp/server"; return 1; }
+	ours env LD_LIBRARY_PATH="$cm:$OURS" "$SOFTHCA" run --instance lab --host 1 -- "$cm/rping" -c -a host0 -C 100000000 >"$tmp/client" 2>&1 &
+	client=$!
+	until_true grep -q ping "$tmp/server" || return 1
+	"$SOFTHCA" stop lab || return 1
+	wait "$server"
+	ends=$?
+	wait "$client"
+	ends="$ends $?"
+	until_true no_instance || return 1
+	case $ends in
+	*1[2-9][0-9]* | 0* | *" 0") echo "status $ends"; tail -n 5 "$tmp/server" "$tmp/client"; return 1 ;;
+	esac
+}
+shows() { "$SOFTHCA" show --json lab | grep -q '"state": "listening"'; }
+ok "rping at both ends ends" rpings
 ok "nothing is left behind" until_true no_instance
 finish

@@ -22,12 +22,12 @@ awk -v dir="$tmp" '/^```c$/ { n++; out = dir "/" n ".c"; next } /^```/ { out = "
 	"$top_srcdir/docs/xrc.md"
 mv "$tmp/1.c" "$tmp/one.c" && mv "$tmp/2.c" "$tmp/share.c" || exit 1
 # The command line that builds them, as the document has it.
-line=$(sed -n 's/^Saved as `one.c`, it is built with `\(.*\)` (.*/\1/p' "$top_srcdir/docs/xrc.md")
+line=$(sed -n 's|^Save it as `one.c`, and build it with `\(.*\)` (.*|\1|p' "$top_srcdir/docs/xrc.md")
 
 # Copies what make install would put into a prefix, and no more.
 prefix=$tmp/prefix
 mkdir -p "$prefix/lib/pkgconfig" "$prefix/lib/softhca" "$prefix/bin"
-cp -P "$build"/libibverbs/.libs/libibverbs.so* "$build/libmlx4/.libs/libmlx4-rdmav2.so" "$prefix/lib/"
+cp -P "$build"/libibverbs/.libs/libibverbs.so* "$build"/librdmacm/.libs/librdmacm.so* "$build/libmlx4/.libs/libmlx4-rdmav2.so" "$prefix/lib/"
 cp "$build/softhca/shim/.libs/libsofthca-shim.so" "$prefix/lib/softhca/"
 cp "$SOFTHCA" "$prefix/bin/softhca"
 ln -s "$(cd "$top_srcdir" && pwd)/include" "$prefix/include"
@@ -59,9 +59,11 @@ done
 # quickstart's prefix lies in the build tree, two directories below which the tree's own libraries are. A prefix is complete:
 # programs get its library, not the one that is to be built anew.
 inner=$tmp/made/prefix
-mkdir -p "$tmp/made/libibverbs" "$tmp/made/libmlx4"
+mkdir -p "$tmp/made/libibverbs" "$tmp/made/libmlx4" "$tmp/made/librdmacm"
 ln -s "$build/libibverbs/.libs" "$tmp/made/libibverbs/.libs"
 ln -s "$build/libmlx4/.libs" "$tmp/made/libmlx4/.libs"
+ln -s "$build/librdmacm/.libs" "$tmp/made/librdmacm/.libs"
+tree=$build/libibverbs/.libs:$build/libmlx4/.libs:$build/librdmacm/.libs
 cp -a "$prefix" "$inner"
 own_library() {
 	LD_LIBRARY_PATH='' "$1" run --libibverbs ours -- env >"$tmp/env" || return 1
@@ -70,7 +72,7 @@ own_library() {
 	! grep -q '; for those linked with' "$tmp/doctor" || grep -q "softhca has $3\$" "$tmp/doctor" || { cat "$tmp/doctor"; return 1; }
 }
 ok "a prefix in a build tree has a library of its own" own_library "$inner/bin/softhca" "$inner/lib" "$inner/lib/libibverbs.so.1"
-ok "and the build tree has its" own_library "$SOFTHCA" "$build/libibverbs/.libs:$build/libmlx4/.libs" "$build/libibverbs/.libs/libibverbs.so.1"
+ok "and the build tree has its" own_library "$SOFTHCA" "$tree" "$build/libibverbs/.libs/libibverbs.so.1"
 
 # A program that was linked where the loader found its library anyway, as on an OFED system.
 elsewhere() {
@@ -131,7 +133,65 @@ relative() {
 		path_of '-Wl,-rpath,$ORIGIN/lib' none ""
 }
 ok "a directory beside the program counts" relative
-ok "a library that lacks what the program needs does not count" path_of "" "$build/libibverbs/.libs:$build/libmlx4/.libs:$tmp" "$tmp"
+ok "a library that lacks what the program needs does not count" path_of "" "$tree:$tmp" "$tmp"
+
+# librdmacm is chosen as libibverbs is, and with it: the program prints where each of them is.
+cat >"$tmp/cm.c" <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+static void tell(void *function)
+{
+	Dl_info info;
+
+	printf("%s\n", dladdr(function, &info) ? info.dli_fname : "nowhere");
+}
+int main(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+
+#ifdef XRC
+	void *volatile needed = (void *)ibv_open_xrc_domain;
+	tell(needed);
+#endif
+	tell((void *)rdma_create_event_channel);
+	return channel == NULL;
+}
+END
+# built_cm FLAG LIBRARY...: with the headers and libraries of this tree, as those of an OFED system
+built_cm() {
+	# shellcheck disable=SC2086
+	$CC "$1" -fPIC -o "$tmp/cm" "$tmp/cm.c" -I"$prefix/include" -I"$(cd "$top_srcdir" && pwd)/librdmacm/include" \
+		-L"$prefix/lib" -Wl,-rpath-link,"$prefix/lib" -Wl,--no-as-needed "${@:2}"
+}
+# libraries SOFTHCA DIRECTORY...: those of the directories serve the program.
+libraries() {
+	timeout 50 "$1" run -- "$tmp/cm" >"$tmp/out" 2>"$tmp/err" || { cat "$tmp/out" "$tmp/err"; return 1; }
+	mapfile -t files <"$tmp/out"
+	for file in "${files[@]}"; do
+		[ "$(realpath "${file%/*}")" = "$(realpath "$2")" ] || { cat "$tmp/out"; return 1; }
+		shift
+	done
+}
+ok "a program that needs XRC and librdmacm is built" built_cm -DXRC -lrdmacm -libverbs
+ok "it gets both libraries of the build tree" libraries "$SOFTHCA" "$build/libibverbs/.libs" "$build/librdmacm/.libs"
+ok "it gets both libraries of the prefix" libraries "$prefix/bin/softhca" "$prefix/lib" "$prefix/lib"
+# As a system would be that has rdma-core, but not its librdmacm: a library of that name that lacks all.
+mkdir "$tmp/poor"
+poor() { echo 'int nothing;' | $CC -shared -Wl,-soname,librdmacm.so.1 -fPIC -x c - -o "$tmp/poor/librdmacm.so.1"; }
+ok "a librdmacm that has nothing" poor
+ok "a program that needs librdmacm alone is built" built_cm -DCM -lrdmacm
+lacking() { LD_LIBRARY_PATH=$tmp/poor libraries "$@"; }
+ok "it gets the one of the build tree" lacking "$SOFTHCA" "$build/librdmacm/.libs"
+ok "it gets the one of the prefix" lacking "$prefix/bin/softhca" "$prefix/lib"
+debian=$(dirname "$(ldconfig -p | sed -n 's/.*librdmacm.so.1 .*=> //p' | head -1)")
+if [ -e "$debian/librdmacm.so.1" ]; then
+	ok "it gets the system's where that has all it needs" libraries "$SOFTHCA" "$debian"
+else
+	skip "the system's librdmacm" "install librdmacm1"
+fi
 
 # Programs of rdma-core use rdma-core's library.
 if command -v ibv_devinfo >/dev/null; then

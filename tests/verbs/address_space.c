@@ -3,7 +3,8 @@
  * Description: programs with low limits (setrlimit) use verbs like others. 1 GiB of address space
  * is enough, also for more queues and regions than are mapped at first. If a limit keeps a sender
  * from mapping its peer's memory, messages, RDMA and atomics arrive anyway. If a limit makes a call
- * fail, errno is ENOMEM or EMFILE, and all other processes go on.
+ * fail, errno is ENOMEM or EMFILE, and all other processes go on. Much memory is 80 MiB, which a
+ * limit of locked memory may forbid.
  */
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -17,7 +18,9 @@
 #define CQS    16	  /* more than the pool that is mapped at first */
 #define REGION (33 * MIB) /* likewise */
 
-enum { QPN = 10, LID = 12, ADDR = 14, RKEY = 16, READY = 18, DONE, FIRST };
+#define LOCKED (80 * MIB) /* what take_much() and the queues and buffers beside it take */
+
+enum { QPN = 10, LID = 12, ADDR = 14, RKEY = 16, READY = 18, DONE, FIRST, LOCKS };
 
 static struct side s;
 static struct ibv_cq *cq[CQS];
@@ -38,6 +41,24 @@ static uint64_t address_space(void)
 	CHECK_EQ(fscanf(f, "%lu", &pages), 1);
 	fclose(f);
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Tells the board whether as much memory can be registered as the tests take: 1, or 2 if not. */
+static void locks(int arg)
+{
+	uint8_t *mem =
+		mmap(NULL, LOCKED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_mr *mr;
+
+	(void)arg;
+	CHECK(mem != MAP_FAILED);
+	side_open(&s, 4096, 16, 0);
+	mr = ibv_reg_mr(s.pd, mem, LOCKED, IBV_ACCESS_LOCAL_WRITE);
+	CHECK(mr || errno == ENOMEM);
+	post(LOCKS, mr ? 1 : 2);
+	if (mr)
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+	side_close(&s);
 }
 
 /* Takes memory and keeps it, so that the next queues and regions are far from the first. */
@@ -276,11 +297,18 @@ int main(void)
 	if (address_space() < 512 * 1024 * MIB) {
 		for (int mib = 1; mib < 300; mib *= 4)
 			join(spawn(no_room_at_all, mib));
-		/* This one first: memory that is allocated later may be anywhere. */
-		two(peer_without_room);
-		two(peer_in_a_gibibyte);
+		join(spawn(locks, 0));
+		if (board->word[LOCKS] == 1) {
+			/* This one first: memory that is allocated later may be anywhere. */
+			two(peer_without_room);
+			two(peer_in_a_gibibyte);
+		}
 	}
 	post(DONE, 1);
 	join(other);
+	if (board->word[LOCKS] == 2) {
+		puts("the parts with much memory lock 80 MiB: raise ulimit -l; the others passed");
+		return 77;
+	}
 	return 0;
 }

@@ -6,6 +6,7 @@
  */
 #include <limits.h>
 #include <linux/capability.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -148,6 +149,32 @@ static void privileged(int arg)
 	side_close(&s);
 }
 
+/* The capabilities of a user namespace do not lift the limit. */
+static void in_namespace(int arg)
+{
+	struct ibv_mr *mr;
+	struct side s;
+	void *mem;
+
+	(void)arg;
+	if (most < ROOM || unshare(CLONE_NEWUSER)) {
+		printf("# no user namespace here, or a low limit: that part is left out\n");
+		return;
+	}
+	allow(ROOM);
+	side_open(&s, 4096, 16, 0);
+	mem = mmap(NULL, 2 * ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(mem != MAP_FAILED);
+	errno = 0;
+	mr = ibv_reg_mr(s.pd, mem, 2 * ROOM, IBV_ACCESS_LOCAL_WRITE);
+	CHECK(!mr);
+	CHECK_EQ(errno, ENOMEM);
+	mr = ibv_reg_mr(s.pd, mem, MIB, IBV_ACCESS_LOCAL_WRITE);
+	CHECK(mr);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	side_close(&s);
+}
+
 int main(void)
 {
 #if defined(__SANITIZE_ADDRESS__)
@@ -157,6 +184,7 @@ int main(void)
 	test_begin();
 	size_without = status_of("VmSize");
 	look_at_limit(size_without + EXTRA + ROOM);
+	join(spawn(in_namespace, 0));
 	join(spawn(current, 0));
 	join(spawn(future, 0));
 	join(spawn(future, 1));

@@ -386,9 +386,10 @@ int main(void)
 	pieces();
 	/*
 	 * Without the fence a WRITE would overtake the READ before it if that had to be repeated
-	 * after a loss.
+	 * after a loss. Of more than 5 % a message is lost eight times in a row every few hundred
+	 * runs, which ends its QP.
 	 */
-	fabric_fault("drop 10%");
+	fabric_fault("drop 5%");
 	for (int i = 0; i < 8; i++)
 		fence();
 	fabric_fault("clear");

@@ -276,26 +276,6 @@ static void protecting(void)
 
 /* ---- attributes of memory, from before the registration and from after it ---- */
 
-/* The mapping's flags in smaps, with its protection key. */
-static void attributes_of(const void *addr, char *out, size_t len)
-{
-	FILE *f = fopen("/proc/self/smaps", "r");
-	unsigned long from, to;
-	bool inside = false;
-	char line[512];
-
-	CHECK(f);
-	out[0] = 0;
-	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
-			inside = (uintptr_t)addr >= from && (uintptr_t)addr < to;
-		else if (inside &&
-			 (!strncmp(line, "VmFlags", 7) || !strncmp(line, "ProtectionKey", 13)))
-			strncat(out, line, len - strlen(out) - 1);
-	}
-	fclose(f);
-}
-
 enum { NO_DUMP, WIPE, HUGE, MERGE, KEY, POLICY, ATTRIBUTES };
 
 static int give(uint8_t *mem, int what)

@@ -26,32 +26,13 @@
 static uint8_t *plain, *own; /* `own` is registered */
 static struct ibv_mr *mr;
 
-/* The flags of the mapping in smaps; "" if there is none. */
-static void flags_of(const void *addr, char out[512])
-{
-	FILE *f = fopen("/proc/self/smaps", "r");
-	unsigned long from, to;
-	bool inside = false;
-	char line[512];
-
-	CHECK(f);
-	out[0] = 0;
-	while (fgets(line, sizeof(line), f)) {
-		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
-			inside = (uintptr_t)addr >= from && (uintptr_t)addr < to;
-		else if (inside && !strncmp(line, "VmFlags", 7))
-			strcpy(out, line);
-	}
-	fclose(f);
-}
-
 static void compare_at(int line, const uint8_t *a, const uint8_t *b, size_t n)
 {
 	char one[512], other[512];
 
 	for (size_t i = 0; i < n; i++) {
-		flags_of(a + i * PAGE, one);
-		flags_of(b + i * PAGE, other);
+		attributes_of(a + i * PAGE, one, sizeof(one));
+		attributes_of(b + i * PAGE, other, sizeof(other));
 		if (strcmp(one, other))
 			fprintf(stderr, "line %d, page %zu: without %s with %s", line, i, one,
 				other);
@@ -69,7 +50,7 @@ static void compare_in_child(void)
 
 	CHECK(pid >= 0);
 	if (!pid) {
-		alarm(20);
+		alarm(test_seconds());
 		compare(plain, own, N);
 		_exit(0);
 	}
@@ -224,8 +205,8 @@ static void stays_apart(int arg)
 	for (int i = 0; i < 9; i++) {
 		advise(0, i % 2 ? 1 : N, advice[i % 3]);
 		advise(1, 3, advice[i / 3]);
-		flags_of(own, first);
-		flags_of(own + PAGE, second);
+		attributes_of(own, first, sizeof(first));
+		attributes_of(own + PAGE, second, sizeof(second));
 		CHECK(strcmp(first, second));
 	}
 	end();
@@ -434,7 +415,7 @@ static void fork_without_memory(int arg)
 	CHECK(pid > 0);
 	CHECK_EQ(waitpid(pid, NULL, 0), pid);
 	for (size_t i = MANY - 5; i < MANY; i++) {
-		flags_of(pool + i * PAGE, flags);
+		attributes_of(pool + i * PAGE, flags, sizeof(flags));
 		CHECK_EQ(strstr(flags, " dc") != NULL, i == MANY - 3);
 	}
 	pthread_barrier_wait(&steps);

@@ -3,7 +3,8 @@
  * Description: what others do to a page while it is registered and deregistered is done to it:
  * another process's process_vm_writev(), a thread's read past the page cache (O_DIRECT), a store; a
  * sleeper on a word in it is woken; a userfaultfd of the program's fills it. No page is exchanged while
- * a ring of asynchronous I/O may have pinned it. Run as often as repeat() says.
+ * a ring of asynchronous I/O may have pinned it. Its tracer does not wait for it. Run as often as
+ * repeat() says.
  *
  * Seconds: 900
  */
@@ -15,6 +16,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -530,6 +532,51 @@ static void rings(int arg)
 	down();
 }
 
+/* ---- a debugger ---- */
+
+static void is_traced(uint8_t *mem)
+{
+	up();
+	CHECK_EQ(ptrace(PTRACE_TRACEME, 0, NULL, NULL), 0);
+	CHECK_EQ(raise(SIGSTOP), 0);
+	for (int i = 0; i < 2; i++)
+		CHECK_EQ(ibv_dereg_mr(reg(mem, 4 * PAGE)), 0);
+	_exit(differs(mem, 4 * PAGE, 3) == -1 ? 0 : 1);
+}
+
+/* Reads its memory at each system call, as strace does. */
+static void traces(int arg)
+{
+	uint8_t *mem = pages(4);
+	uint64_t shared = hca_counter("regions_shared");
+	int status, stops = 0;
+	pid_t pid;
+
+	(void)arg;
+	s.context = open_device(0);
+	fill(mem, 4 * PAGE, 3);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid)
+		is_traced(mem);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK(WIFSTOPPED(status));
+	CHECK_EQ(ptrace(PTRACE_SETOPTIONS, pid, NULL, (void *)PTRACE_O_EXITKILL), 0);
+	while (WIFSTOPPED(status)) {
+		struct iovec local = {&(uint64_t){0}, 8}, remote = {mem, 8};
+
+		CHECK_EQ(process_vm_readv(pid, &local, 1, &remote, 1, 0), 8);
+		CHECK_EQ(ptrace(PTRACE_SYSCALL, pid, NULL, NULL), 0);
+		CHECK_EQ(waitpid(pid, &status, 0), pid);
+		stops++;
+	}
+	CHECK(WIFEXITED(status));
+	CHECK_EQ(WEXITSTATUS(status), 0);
+	CHECK(stops > 10);
+	CHECK_EQ(hca_counter("regions_shared"), shared + 3);
+	CHECK_EQ(ibv_close_device(s.context), 0);
+}
+
 int main(int argc, char **argv)
 {
 	test_begin();
@@ -541,5 +588,6 @@ int main(int argc, char **argv)
 	repeat(argc, argv, "joiner", joiner);
 	repeat(argc, argv, "filled", filled);
 	repeat(argc, argv, "rings", rings);
+	repeat(argc, argv, "traces", traces);
 	return 0;
 }

@@ -79,6 +79,25 @@ bool shares(void *addr, size_t len, struct ibv_mr **mr)
 	return shared;
 }
 
+void attributes_of(const void *addr, char *out, size_t len)
+{
+	FILE *f = fopen("/proc/self/smaps", "r");
+	unsigned long from, to;
+	bool inside = false;
+	char line[512];
+
+	CHECK(f);
+	out[0] = 0;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+			inside = (uintptr_t)addr >= from && (uintptr_t)addr < to;
+		else if (inside &&
+			 (!strncmp(line, "VmFlags", 7) || !strncmp(line, "ProtectionKey", 13)))
+			strncat(out, line, len - strlen(out) - 1);
+	}
+	fclose(f);
+}
+
 void given_back(uint64_t used)
 {
 	for (int i = 0; i < 2000 && hca_counter("shared_pages_used") != used; i++)

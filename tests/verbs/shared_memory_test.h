@@ -12,21 +12,6 @@
 #define PAGE   4096UL
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
-/*
- * A sanitizer's heap maps memory as an application does, and a child of a process with busy threads
- * cannot use it.
- */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
 /* The side of this process. A child that opens the device itself opens its own side here. */
 extern struct side s;
 
@@ -57,6 +42,8 @@ void refused(struct ibv_mr *mr, uint8_t *to, size_t len, enum ibv_wc_status stat
  * those.
  */
 void repeat(int argc, char **argv, const char *name, void (*fn)(int arg));
+/* Writes the flags of addr's mapping in smaps, and its protection key, to out; "" if there is none. */
+void attributes_of(const void *addr, char *out, size_t len);
 /* Waits until at most this many pages are shared. */
 void given_back(uint64_t used);
 

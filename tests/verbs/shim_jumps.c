@@ -17,6 +17,7 @@
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/time.h>
 #include <time.h>
 #include <ucontext.h>
 
@@ -212,6 +213,51 @@ static void handlers(void)
 	CHECK(old.sa_sigaction == jump);
 }
 
+/* ---- handlers run on the stack of the thread, whatever it is in the midst of ---- */
+
+static uintptr_t stack_from, stack_to;
+static volatile sig_atomic_t elsewhere, during;
+
+static void look(int sig)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+	(void)sig;
+	during++;
+	if (here < stack_from || here >= stack_to)
+		elsewhere++;
+}
+
+static void own_stack(void)
+{
+	struct itimerval often = {.it_interval = {0, 150}, .it_value = {0, 150}}, never = {0};
+	struct sigaction act = {.sa_handler = look, .sa_flags = SA_RESTART};
+	pthread_attr_t attr;
+	size_t size;
+	void *at;
+
+	CHECK_EQ(pthread_getattr_np(pthread_self(), &attr), 0);
+	CHECK_EQ(pthread_attr_getstack(&attr, &at, &size), 0);
+	pthread_attr_destroy(&attr);
+	stack_from = (uintptr_t)at;
+	stack_to = stack_from + size;
+	CHECK_EQ(sigaction(SIGALRM, &act, NULL), 0);
+	CHECK_EQ(setitimer(ITIMER_REAL, &often, NULL), 0);
+	while (during < 1000) {
+		struct ibv_mr *mr = ibv_reg_mr(s.pd, s.buf, 4096, IBV_ACCESS_LOCAL_WRITE);
+		struct ibv_context *other = ibv_open_device(s.context->device);
+
+		CHECK(mr);
+		CHECK(other);
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+		CHECK_EQ(ibv_close_device(other), 0);
+	}
+	CHECK_EQ(setitimer(ITIMER_REAL, &never, NULL), 0);
+	CHECK(signal(SIGALRM, SIG_DFL) != SIG_ERR);
+	CHECK_EQ(elsewhere, 0);
+	alarm(test_seconds());
+}
+
 int main(void)
 {
 	struct sigaction act = {.sa_sigaction = jump, .sa_flags = SA_SIGINFO | SA_RESTART};
@@ -235,6 +281,7 @@ int main(void)
 	else
 		settle();
 	handlers();
+	own_stack();
 	/* The daemon waits until no thread uses the key. */
 	mr = ibv_reg_mr(s.pd, s.buf, 4096, IBV_ACCESS_LOCAL_WRITE);
 	CHECK(mr);

@@ -2,7 +2,8 @@
 /*
  * Description: a program that confines itself, and ends for each system call that it has no use for,
  * registers memory as before: softhca makes no such call for it, alone, beside a thread and around
- * fork().
+ * fork(). A program that has given up its system calls posts and polls, and a verb that is a command
+ * fails.
  */
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -96,6 +97,130 @@ static void confined(int early)
 	down();
 }
 
+/* ---- without system calls: posting and polling take none on a card ---- */
+
+#define EMPTY 100000 /* polls */
+
+enum { SENT = 10, LATE, QUERY, REG, COPY, WRITTEN };
+
+static struct ibv_qp *qp;
+
+static void opens(void)
+{
+	side_open(&s, 4 * PAGE, 16, 0);
+	qp = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+	connect_pair(&s, qp, qp);
+}
+
+/* Polls for ever: the limit of the test ends this. */
+static enum ibv_wc_status polls(struct ibv_cq *cq)
+{
+	struct ibv_wc wc;
+	int n;
+
+	do
+		n = ibv_poll_cq(cq, 1, &wc);
+	while (!n);
+	return n < 0 ? IBV_WC_GENERAL_ERR : wc.status;
+}
+
+static void sends(void)
+{
+	struct ibv_wc wc;
+
+	if (post_recv1(qp, &s, 1, PAGE, PAGE) ||
+	    post_send1(qp, &s, 2, 0, PAGE, IBV_SEND_SIGNALED) || polls(s.scq) != IBV_WC_SUCCESS ||
+	    polls(s.rcq) != IBV_WC_SUCCESS)
+		return;
+	for (int i = 0; i < EMPTY; i++)
+		if (ibv_poll_cq(s.rcq, 1, &wc))
+			return;
+	post(SENT, 1);
+}
+
+static void strict(int arg)
+{
+	(void)arg;
+	opens();
+	CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0), 0);
+	for (int i = 0; i < 3; i++)
+		sends();
+	if (write(STDOUT_FILENO, "# strict\n", 9) == 9)
+		syscall(SYS_exit, 0);
+	syscall(SYS_exit, 1);
+}
+
+#define ALLOWED(call)                                                                              \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),                                           \
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
+/* Everything else fails with this error. */
+static void allow_few(uint32_t error)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		ALLOWED(SYS_read),
+		ALLOWED(SYS_write),
+		ALLOWED(SYS_exit),
+		ALLOWED(SYS_exit_group),
+		ALLOWED(SYS_rt_sigreturn),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+	};
+	struct sock_fprog filter = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
+
+	CHECK_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	CHECK_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0), 0);
+}
+
+/*
+ * A message whose receive comes late arrives, by softhca's own thread, which is not confined. A verb
+ * that is a command fails, and so does a command written to a copy of the device's descriptor: it
+ * must not end up in the file that stands for the device.
+ */
+static void few_calls(int error)
+{
+	static const uint8_t command[8];
+	struct ibv_port_attr port;
+	int copy;
+
+	opens();
+	copy = dup(s.context->cmd_fd);
+	CHECK(copy >= 0);
+	allow_few((uint32_t)error);
+	sends();
+	if (!post_send1(qp, &s, 2, 0, 8, IBV_SEND_SIGNALED) && !post_recv1(qp, &s, 1, PAGE, PAGE) &&
+	    polls(s.scq) == IBV_WC_SUCCESS)
+		post(LATE, 1);
+	post(QUERY, (uint64_t)ibv_query_port(s.context, 1, &port));
+	errno = 0;
+	if (!ibv_reg_mr(s.pd, s.buf, 8, 0))
+		post(REG, (uint64_t)errno);
+	errno = 0;
+	post(WRITTEN, (uint64_t)write(copy, command, sizeof(command)));
+	post(COPY, (uint64_t)errno);
+	_exit(0);
+}
+
+static void without_calls(void)
+{
+	static const int errors[] = {EPERM, ENOSYS};
+
+	board->word[SENT] = 0;
+	join(spawn(strict, 0));
+	CHECK_EQ(board->word[SENT], 1);
+	for (int i = 0; i < 2; i++) {
+		for (int word = SENT; word <= WRITTEN; word++)
+			board->word[word] = 0;
+		join(spawn(few_calls, errors[i]));
+		CHECK_EQ(board->word[SENT], 1);
+		CHECK_EQ(board->word[LATE], 1);
+		CHECK_EQ(board->word[QUERY], errors[i]);
+		CHECK_EQ(board->word[REG], errors[i]);
+		CHECK_EQ(board->word[WRITTEN], -1);
+		CHECK_EQ(board->word[COPY], errors[i]);
+	}
+}
+
 /* The parent is not confined, and asks whether the memory was shared all the same. */
 int main(void)
 {
@@ -107,5 +232,8 @@ int main(void)
 		join(spawn(confined, early));
 		CHECK(hca_counter("regions_shared") - shared >= 4);
 	}
+	/* A sanitizer makes system calls of its own. */
+	if (!SANITIZED)
+		without_calls();
 	return 0;
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: softhca's own thread does not count as one of the program's. A process ends with the
- * last thread of the program. Calls that only a process with one thread may make (unshare(),
+ * last thread of the program, however its threads end. Calls that only a process with one thread may make (unshare(),
  * setns()) do what they do without a device, and the device goes on working.
  */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -154,6 +155,96 @@ static void ends(void (*fn)(int arg))
 	CHECK_EQ(board->word[AT_EXIT], 1);
 }
 
+/* ---- threads that end by a direct system call ---- */
+
+#define STATUS 42
+
+/* Returns the process's status. */
+static int ends_raw(pid_t pid)
+{
+	int status = -1;
+
+	for (int i = 0; !waitpid(pid, &status, WNOHANG); i++) {
+		if (i == 2000) {
+			kill(pid, SIGKILL);
+			waitpid(pid, NULL, 0);
+			printf("the process goes on, though the program's threads have ended\n");
+			CHECK(false);
+		}
+		sleep_ms(5);
+	}
+	CHECK(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void exits(int arg)
+{
+	(void)arg;
+	up();
+	works();
+	syscall(SYS_exit, STATUS);
+}
+
+static void *exits_later(void *arg)
+{
+	sleep_ms(100);
+	works();
+	syscall(SYS_exit, STATUS);
+	return arg;
+}
+
+static void *returns_later(void *arg)
+{
+	sleep_ms(100);
+	return arg;
+}
+
+/* Others go on when the first thread has ended. */
+static void exits_before(void *(*other)(void *))
+{
+	pthread_t t[3];
+
+	up();
+	works();
+	for (int i = 0; i < 3; i++)
+		CHECK_EQ(pthread_create(&t[i], NULL, i ? returns_later : other, NULL), 0);
+	syscall(SYS_exit, STATUS);
+}
+
+static void exits_before_others(int arg)
+{
+	(void)arg;
+	exits_before(exits_later);
+}
+
+static void exits_before_returns(int arg)
+{
+	(void)arg;
+	exits_before(returns_later);
+}
+
+static void *forks(void *arg)
+{
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (!pid)
+		exits(0);
+	CHECK_EQ(ends_raw(pid), STATUS);
+	return arg;
+}
+
+/* The child's first thread is one that was not the first of its parent. */
+static void child_exits(int open_before)
+{
+	pthread_t t;
+
+	if (open_before)
+		up();
+	CHECK_EQ(pthread_create(&t, NULL, forks, NULL), 0);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+}
+
 /* ---- what a process unshares ---- */
 
 static int to_its_own(int flags)
@@ -248,6 +339,12 @@ int main(void)
 	test_begin();
 	ends(last_is_main);
 	ends(last_is_another);
+	CHECK_EQ(ends_raw(spawn(exits, 0)), STATUS);
+	CHECK_EQ(ends_raw(spawn(exits_before_others, 0)), STATUS);
+	/* Which thread's status it is depends on the kernel, and on softhca. */
+	(void)ends_raw(spawn(exits_before_returns, 0));
+	join(spawn(child_exits, 0));
+	join(spawn(child_exits, 1));
 	owner = spawn(main_ends, 0);
 	join(spawn(reaches, 0));
 	join(owner);

@@ -174,6 +174,7 @@ uint64_t hca_counter(const char *name)
 {
 	char command[4096], line[4096], key[64];
 	uint64_t value = UINT64_MAX;
+	bool counters = false;
 	FILE *f;
 
 	snprintf(command, sizeof(command), "'%s' show --json '%s'", environment("SOFTHCA"),
@@ -184,7 +185,12 @@ uint64_t hca_counter(const char *name)
 	while (fgets(line, sizeof(line), f)) {
 		char *at = strstr(line, key);
 
-		if (at && value == UINT64_MAX)
+		/* The daemon's and the HCA's. Ports and QPs between them have some of the names, too. */
+		if (strstr(line, "\"daemon\":") || strstr(line, "\"counters\":"))
+			counters = true;
+		else if (strstr(line, "\"processes\":"))
+			counters = false;
+		if (at && counters && value == UINT64_MAX)
 			value = strtoull(at + strlen(key), NULL, 10);
 	}
 	CHECK_EQ(pclose(f), 0);

@@ -37,6 +37,21 @@ void check_failed(const char *file, int line, const char *what, int err) __attri
 void check_equal(const char *file, int line, const char *a, const char *b, long long va,
 		 long long vb);
 
+/*
+ * A sanitizer's heap maps memory as an application does, and a child of a process with busy threads
+ * cannot use it.
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
 /* How long a process of a test may take: 50 seconds, or as many as TEST_SECONDS of the environment
  * says, for a machine that is slow. */
 unsigned int test_seconds(void);

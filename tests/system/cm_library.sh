@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: on a host of two HCAs, programs with our librdmacm and with Debian's find the device of an address, wait for events
+# in threads and by epoll, go on in children, and get data that comes before they hear that the connection is there.
+. "$srcdir/lib.sh"
+
+cm=${OURS%%:*}/../../librdmacm/.libs
+build() {
+	# shellcheck disable=SC2086 # words: $CC
+	$CC -g -o "$tmp/cm_library" "$srcdir/cm_library.c" -I"$srcdir/../../include" -I"$srcdir/../../librdmacm/include" \
+		-L"$cm" -lrdmacm -L"${OURS%%:*}" -libverbs -lpthread
+}
+ok "the program is built" build
+runs() { # runs KERNEL WAY CASE [LD_LIBRARY_PATH]
+	timeout 60 "$SOFTHCA" run --kernel "$1" --mmio "$2" --hcas 2 ${4:+--libibverbs ours} -- env ${4:+LD_LIBRARY_PATH="$4"} \
+		"$tmp/cm_library" "$3"
+}
+without() {
+	status 1 env LD_LIBRARY_PATH="$cm:$OURS" "$tmp/cm_library" threads >"$tmp/without"
+	grep -q "rdma_create_event_channel: No such \(device\|file or directory\)" "$tmp/without" && return 0
+	cat "$tmp/without"
+	return 1
+}
+if [ -e /dev/infiniband ]; then
+	skip "without a device there is no channel" "this machine has one"
+else
+	ok "without a device there is no channel" ours without
+fi
+for kernel in ofed mainline; do
+	for case in devices threads edges processes at_once; do
+		ok "$case, $kernel, our library" ours runs $kernel kick $case "$cm:$OURS"
+		if [ -e /usr/lib/"$($CC -print-multiarch 2>/dev/null)"/librdmacm.so.1 ]; then
+			ok "$case, $kernel, Debian's library" runs $kernel kick $case
+		else
+			skip "$case, $kernel, Debian's library" "install librdmacm1"
+		fi
+	done
+	for case in processes at_once; do
+		ok "$case, $kernel, in trap, our library" ours runs $kernel trap $case "$cm:$OURS"
+	done
+done
+ok "nothing is left behind" until_true no_instance
+finish

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Connections of which one end is killed, or stopped, at each step: what the other end hears, and that nothing is left. Each case
+ * of the table runs two processes of this program, on two hosts: A, the active end, and B, the passive one. They do what
+ * the case says, step by step. With --steps this is such a process: it reads steps from standard input, and answers each
+ * with a line.
+ *
+ * cm_steps INSTANCE DIRECTORY patient|hasty: hasty runs those cases in which an end gives up, which is a matter of seconds if the
+ * instance's --cm-timeout is short. In the others no end gives up, however slow the machine is. SOFTHCA is the command.
+ */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rdma/rdma_cma.h>
+
+#define PATIENCE_MS 60000
+#define LINE	    64
+
+/*
+ * Words of a case: the end, what it does, and what must come of it (0 where nothing is said).
+ *
+ *	l listen	r resolve the address	o resolve the route	c connect	a accept	d disconnect
+ *	wN.S wait for an event: its number and status		n no event is there
+ *	! SIGKILL	- SIGSTOP	+ SIGCONT	?N until the instance has N channels
+ */
+static const struct {
+	const char *name, *steps;
+} cases[] = {
+	/* What else a case is measured by. */
+	{"nobody is killed", "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 Bw9.0 Ad Bw10.0 Bd Aw10.0 Aw15.0 Bw15.0"},
+	{"A is killed with an id", "Bl Ar A! ?1 Bn"},
+	{"A is killed with a route", "Bl Ar Ao A! ?1 Bn"},
+	{"A is killed, its request was not read", "Bl Ar Ao Ac A! ?1 Bw4.0 Ba22 Bn"},
+	{"A is killed, its request was read", "Bl Ar Ao Ac Bw4.0 A! ?1 Ba22 Bn"},
+	{"A is killed, it was accepted", "Bl Ar Ao Ac Bw4.0 Ba A! Bw8.28 Bn"},
+	{"A is killed, it knows that it was accepted",
+	 "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 A! Bw9.0 Bw10.0 Bd Bw15.0"},
+	{"A is killed, the connection is established",
+	 "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 Bw9.0 A! Bw10.0 Bd Bw15.0"},
+	{"A is killed after it has disconnected",
+	 "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 Bw9.0 Ad A! Bw10.0 Bd Bw15.0"},
+	{"A is killed after B has disconnected",
+	 "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 Bw9.0 Bd Aw10.0 A! Bw10.0 Bw15.0"},
+	{"B is killed, it listened", "Bl Ar Ao B! ?1 Ac Aw8.8"},
+	{"B is killed, it has not read the request", "Bl Ar Ao Ac B! Aw8.28 An"},
+	{"B is killed, it has read the request", "Bl Ar Ao Ac Bw4.0 B! Aw8.28 An"},
+	{"B is killed, A does not know that it has accepted", "Bl Ar Ao Ac Bw4.0 Ba B! ?1 Aw6 An"},
+	{"B is killed, A knows that it has accepted",
+	 "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 B! Aw10.0 Ad Aw15.0"},
+	{"B is killed, the connection is established",
+	 "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 Bw9.0 B! Aw10.0 Ad Aw15.0"},
+	{"B is killed after it has disconnected",
+	 "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 Bw9.0 Bd B! Aw10.0 Ad Aw15.0"},
+	{"B is killed after A has disconnected",
+	 "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 Bw9.0 Ad Bw10.0 B! Aw10.0 Aw15.0"},
+	{"both are killed", "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 Bw9.0 A! B! ?0"},
+	{"B is stopped and listens", "Bl B- Ar Ao Ac An B+ Bw4.0 Ba Aw9.0 Bw9.0"},
+	{"B is stopped and never reads the request", "Bl B- Ar Ao Ac Aw7.-110 B+ Bw4.0 Ba22"},
+	{"B is stopped and has read the request", "Bl Ar Ao Ac Bw4.0 B- Aw7.-110 B+ Ba22"},
+	{"A is stopped and does not know that it was accepted",
+	 "Bl Ar Ao Ac Bw4.0 A- Ba Bw7.-110 A+ Aw6"},
+	{"A is stopped for a while",
+	 "Bl Ar Ao Ac Bw4.0 A- A+ Ba Aw9.0 A- Bw9.0 Bn A+ Ad Bw10.0 Bd Aw10.0"},
+	{"B is stopped and A disconnects",
+	 "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 Bw9.0 B- Ad Aw10.-110 B+ Bw10.0 Bd"},
+	{"A is stopped and B disconnects",
+	 "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 Bw9.0 A- Bd Bw10.-110 A+ Aw10.0 Ad"},
+	{"A is stopped and killed", "Bl Ar Ao Ac Bw4.0 Ba Aw9.0 Bw9.0 A- A! Bw10.0 Bd Bw15.0"},
+	{"B is stopped and killed", "Bl Ar Ao Ac B- B! Aw8.28"},
+};
+
+/* ---- one end ---- */
+
+static struct rdma_event_channel *channel;
+static struct rdma_cm_id *own, *peer; /* peer: of the connection */
+
+/* The library keeps some events to itself: the channel is readable, and then there is none. */
+static int wait_for(int ms, struct rdma_cm_event **e)
+{
+	struct pollfd p = {.fd = channel->fd, .events = POLLIN};
+
+	*e = NULL;
+	while (poll(&p, 1, ms) == 1) {
+		if (!rdma_get_cm_event(channel, e))
+			return 0;
+		if (errno != EAGAIN)
+			return errno;
+	}
+	return 0;
+}
+
+/* Takes the event that a step is to end with. */
+static int ended(int failed, enum rdma_cm_event_type wanted)
+{
+	struct rdma_cm_event *e;
+	int err = failed ? errno : wait_for(PATIENCE_MS, &e);
+
+	if (err || !e)
+		return err ? err : ETIMEDOUT;
+	err = e->event == wanted ? 0 : 1000 + (int)e->event;
+	rdma_ack_cm_event(e);
+	return err;
+}
+
+static int make_qp(struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+
+	return rdma_create_qp(id, NULL, &attr) ? errno : 0;
+}
+
+static int do_step(char step)
+{
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(7471)};
+	struct rdma_conn_param param = {.retry_count = 7, .rnr_retry_count = 7};
+	int err;
+
+	switch (step) {
+	case 'l':
+		err = rdma_create_id(channel, &own, NULL, RDMA_PS_TCP) ||
+		      rdma_bind_addr(own, (struct sockaddr *)&in) || rdma_listen(own, 4);
+		return err ? errno : 0;
+	case 'r':
+		inet_pton(AF_INET, "127.128.0.1", &in.sin_addr);
+		err = rdma_create_id(channel, &own, NULL, RDMA_PS_TCP) ||
+		      rdma_resolve_addr(own, NULL, (struct sockaddr *)&in, 2000);
+		peer = own;
+		return ended(err, RDMA_CM_EVENT_ADDR_RESOLVED);
+	case 'o':
+		return ended(rdma_resolve_route(own, 2000), RDMA_CM_EVENT_ROUTE_RESOLVED);
+	case 'c':
+		err = make_qp(own);
+		return err ? err : rdma_connect(own, &param) ? errno : 0;
+	case 'a':
+		err = make_qp(peer);
+		return err ? err : rdma_accept(peer, &param) ? errno : 0;
+	case 'd':
+		return rdma_disconnect(peer) ? errno : 0;
+	}
+	return ENOSYS;
+}
+
+static void tell_event(int ms)
+{
+	struct rdma_cm_event *e;
+	int err = wait_for(ms, &e);
+
+	if (err || !e) {
+		printf(err ? "error %d\n" : "none\n", err);
+		return;
+	}
+	printf("%d.%d\n", (int)e->event, e->status);
+	if (e->event == RDMA_CM_EVENT_CONNECT_REQUEST)
+		peer = e->id;
+	rdma_ack_cm_event(e);
+}
+
+/* Ends as a process that is killed ends: the kernel closes what it has open. */
+static int one_end(void)
+{
+	char step;
+
+	channel = rdma_create_event_channel();
+	if (channel)
+		fcntl(channel->fd, F_SETFL, O_NONBLOCK);
+	printf("%d\n", channel ? 0 : errno);
+	fflush(stdout);
+	while (channel && read(STDIN_FILENO, &step, 1) == 1) {
+		if (step == 'w' || step == 'n')
+			tell_event(step == 'w' ? PATIENCE_MS : 0);
+		else
+			printf("%d\n", do_step(step));
+		fflush(stdout);
+	}
+	return 0;
+}
+
+/* ---- both ends ---- */
+
+struct end {
+	pid_t pid;
+	int to;
+	FILE *from;
+};
+static const char *program, *instance;
+static bool failed;
+
+static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void say(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+	failed = true;
+}
+
+static bool answers(struct end *e, const char *word, const char *wanted)
+{
+	size_t len = strlen(wanted);
+	char line[LINE] = "";
+
+	if (!fgets(line, sizeof(line), e->from))
+		strcpy(line, "nothing");
+	line[strcspn(line, "\n")] = '\0';
+	/* A status that is not said is any. */
+	if (!strcmp(line, wanted) || (!strncmp(line, wanted, len) && line[len] == '.'))
+		return true;
+	say("%s: %s instead of %s", word, line, wanted);
+	return false;
+}
+
+static void begin(struct end *e, const char *host)
+{
+	int in[2], out[2];
+
+	if (pipe(in) || pipe(out))
+		exit(1);
+	e->pid = fork();
+	if (!e->pid) {
+		dup2(in[0], STDIN_FILENO);
+		dup2(out[1], STDOUT_FILENO);
+		for (int i = 0; i < 2; i++) {
+			close(in[i]);
+			close(out[i]);
+		}
+		setenv("SOFTHCA_HOST", host, 1);
+		execl(program, program, "--steps", NULL);
+		_exit(127);
+	}
+	close(in[0]);
+	close(out[1]);
+	e->to = in[1];
+	e->from = fdopen(out[0], "r");
+	if (e->pid < 0 || !e->from)
+		exit(1);
+	(void)answers(e, "an end begins", "0");
+}
+
+static void end_of(struct end *e)
+{
+	if (e->pid) {
+		kill(e->pid, SIGKILL);
+		waitpid(e->pid, NULL, 0);
+	}
+	e->pid = 0;
+}
+
+/* What `softhca show` says, in one line. */
+static void show(char *text, size_t room)
+{
+	char command[4200];
+	size_t n = 0;
+	FILE *f;
+
+	snprintf(command, sizeof(command), "LD_PRELOAD= '%s' show --json '%s' | tr -d ' \\n'",
+		 getenv("SOFTHCA"), instance);
+	f = popen(command, "r");
+	if (f)
+		n = fread(text, 1, room - 1, f);
+	text[n] = '\0';
+	if (f)
+		pclose(f);
+}
+
+/* Waits until it says so. */
+static bool shows(const char *wanted[], unsigned int n)
+{
+	static char text[1 << 20];
+	unsigned int found = 0;
+
+	for (int ms = 0; ms < PATIENCE_MS && found < n; ms += 20) {
+		show(text, sizeof(text));
+		for (found = 0; found < n && strstr(text, wanted[found]); found++)
+			;
+		if (found < n)
+			usleep(20000);
+	}
+	if (found < n)
+		say("softhca show never says %s: %.3000s", wanted[found], text);
+	return found == n;
+}
+
+static unsigned int entries(const char *dir, const char *name)
+{
+	char path[4200];
+	unsigned int n = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	d = opendir(path);
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+/* The word has a letter for the end, and one for what it does. */
+static bool step(struct end end[2], const char *word)
+{
+	struct end *e = &end[word[0] == 'B'];
+	char count[32];
+	const char *wanted[] = {count};
+
+	switch (word[0] == '?' ? '?' : word[1]) {
+	case '?':
+		snprintf(count, sizeof(count), "\"channels\":%s,", word + 1);
+		return shows(wanted, 1);
+	case '!':
+		end_of(e);
+		return true;
+	case '-':
+		return !kill(e->pid, SIGSTOP);
+	case '+':
+		return !kill(e->pid, SIGCONT);
+	}
+	if (write(e->to, word + 1, 1) != 1)
+		return false;
+	return answers(e, word, word[1] == 'n' ? "none" : word[2] ? word + 2 : "0");
+}
+
+static bool same_files(const char *dir, const unsigned int files[3])
+{
+	return entries(dir, "channels") == files[0] && entries(dir, "events") == files[1] &&
+	       entries(dir, "files") == files[2];
+}
+
+static bool run(const char *dir, const char *steps, unsigned int files[3])
+{
+	static const char *nothing[] = {"\"channels\":0,\"ids\":0,", "\"connection_channels\":[]",
+					"\"pool_pages_used\":0,", "\"processes\":[]"};
+	struct end end[2];
+	char copy[200], *word, *at = NULL;
+
+	failed = false;
+	begin(&end[0], "1");
+	begin(&end[1], "0");
+	snprintf(copy, sizeof(copy), "%s", steps);
+	for (word = strtok_r(copy, " ", &at); word && !failed; word = strtok_r(NULL, " ", &at))
+		if (!step(end, word) && !failed)
+			say("%s: %s", word, strerror(errno));
+	for (int i = 0; i < 2; i++) {
+		end_of(&end[i]);
+		close(end[i].to);
+		fclose(end[i].from);
+	}
+	if (!failed && !shows(nothing, 4))
+		return false;
+	for (int ms = 0; ms < PATIENCE_MS && !same_files(dir, files); ms += 20)
+		usleep(20000);
+	if (!same_files(dir, files))
+		say("files are left in %s", dir);
+	return !failed;
+}
+
+int main(int argc, char **argv)
+{
+	unsigned int files[3], bad = 0;
+
+	if (argc == 2 && !strcmp(argv[1], "--steps"))
+		return one_end();
+	if (argc != 4)
+		return 2;
+	program = argv[0];
+	instance = argv[1];
+	signal(SIGPIPE, SIG_IGN);
+	setvbuf(stdout, NULL, _IONBF, 0);
+	files[0] = entries(argv[2], "channels");
+	files[1] = entries(argv[2], "events");
+	files[2] = entries(argv[2], "files");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (!strstr(cases[i].steps, "-110") == !strcmp(argv[3], "patient") &&
+		    !run(argv[2], cases[i].steps, files)) {
+			printf("%s: %s\n", cases[i].name, cases[i].steps);
+			bad++;
+		}
+	return bad != 0;
+}

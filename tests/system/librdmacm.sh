@@ -1,0 +1,159 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: the tools of librdmacm connect by address on both faces, with each other and with Debian's at the other end. They
+# refuse bad options, and tell why if nobody listens or the peer dies. Afterwards no channel is left.
+# shellcheck disable=SC2086 # $ours: words in front of the name
+TEST_TIMEOUT=${TEST_TIMEOUT:-600}
+. "$srcdir/lib.sh"
+. "$srcdir/cm_pairs.sh"
+
+group=239.1.2.3
+
+alone() { # alone FACE
+	ok "rdma_client, $1" says "end 0" pair 1 "$listens" "${ours}rdma_server" "${ours}rdma_client -s host0"
+	for type in r x; do
+		ok "rdma_xclient -c $type, $1" says "end 0" \
+			pair 1 "$listens" "${ours}rdma_xserver -c $type" "${ours}rdma_xclient -c $type -s host0"
+	done
+	ok "rping, $1" says "rdma-ping-19: " pair 0 "$listens" "${ours}rping -s -C 20 -V" \
+		"${ours}rping -c -a 127.0.0.1 -C 20 -V -v"
+	ok "rping of 64 KiB, $1" says "rdma-ping-2: " pair 1 "$listens" "${ours}rping -s -C 3 -S 65536" \
+		"${ours}rping -c -a host0 -C 3 -S 65536 -V -v"
+	ok "ucmatose without messages, $1" says "return status 0" pair 1 "$listens" "${ours}ucmatose -S 0" \
+		"${ours}ucmatose -S 0 -s host0"
+	ok "ucmatose with many and long messages, from its own address, $1" says "data transfers complete" \
+		pair 1 "$listens" "${ours}ucmatose -b host0 -p 7000 -C 100 -S 30000" \
+		"${ours}ucmatose -b host1 -s host0 -p 7000 -C 100 -S 30000 -t 8"
+	ok "udaddy of IPOIB, $1" says "data transfers complete" pair 1 "$listens" "${ours}udaddy -p 0x2 -C 30 -S 2048" \
+		"${ours}udaddy -P ipoib -s host0 -C 30 -S 2048"
+}
+
+# The server runs until it is stopped.
+timed() { # timed SERVER CLIENT STEPS
+	on 0 $1 >"$tmp/server.out" 2>&1 &
+	server=$!
+	soon ready "$listens" || return 1
+	on 1 $2 >"$tmp/client.out" 2>&1
+	client=$?
+	kill "$(process_on 0)"
+	wait "$server"
+	[ "$client" -eq 0 ] && [ "$(grep -cE '^[a-z ]{13}:( +[0-9]+\.[0-9]{2}){4}$' "$tmp/client.out")" -eq "$3" ] &&
+		soon nothing_left && return 0
+	cat "$tmp/server.out" "$tmp/client.out"
+	return 1
+}
+
+with() { # with SERVER CLIENT, in front of the names; then words for the description
+	ok "ucmatose, $3" says "return status 0" pair 1 "$listens" "$1ucmatose -m -c 3" "$2ucmatose -m -c 3 -s host0"
+	ok "udaddy, $3" says "return status 0" pair 1 "$listens" "$1udaddy -c 2" "$2udaddy -c 2 -s host0"
+	ok "mckey, $3" says "joined dgid: ff12:4001:ffff::f01:203 mlid 0x" pair 1 joined \
+		"stdbuf -oL $1mckey -c 2 -m $group -b host0" "$2mckey -s -c 2 -m $group -b host1"
+	ok "cmtime, $3" timed "$1cmtime" "$2cmtime -s host0 -b host1 -c 20" 8
+	if [ "$4" = mainline ]; then
+		ok "ucmatose with a GID, $3" says "return status 0" pair 1 "$listens" "$1ucmatose -f gid -P ib" \
+			"$2ucmatose -P ib -s host0"
+	fi
+}
+
+# What each tool answers to options that it cannot take.
+bad_options() {
+	while IFS='|' read -r words text; do
+		fails "$text" $ours$words || return 1
+	done <<-END
+		ucmatose -Z|^usage: 
+		udaddy -Z|^usage: 
+		mckey -Z|^usage: 
+		cmtime -Z|^usage: 
+		mckey|^usage: 
+		mckey -M ff12:a01b::1|requires binding
+		ucmatose -c 0|'0' is no number of connections: give a number from 1
+		ucmatose -c many|'many' is no number of connections
+		ucmatose -C -1|'-1' is no number of messages
+		udaddy -S 1x|'1x' is no size of messages
+		ucmatose -t 256|'256' is no type of service
+		udaddy -p 3|'3' is no port space
+		cmtime -t 0|'0' is no time in ms
+		ucmatose -s no.such.host.invalid|no.such.host.invalid, port 7471
+		ucmatose -p none|getaddrinfo error
+		ucmatose -b 127.128.0.77|bind address failed: .*
+		mckey -b host1 -m no.such.group.invalid|no.such.group.invalid
+		udaddy -s host0 -S 100000|event: RDMA_CM_EVENT\|larger than active mtu
+	END
+}
+
+nobody() {
+	fails "cmatose: event: RDMA_CM_EVENT_REJECTED, error: 8" ${ours}ucmatose -c 3 -s host0 &&
+		fails "udaddy: event: RDMA_CM_EVENT_UNREACHABLE, error: 1" ${ours}udaddy -s host0 &&
+		fails "3 of 3 connections to host0 failed" ${ours}cmtime -c 3 -s host0 &&
+		fails "2 of 2 connections to 127.128.9.1 failed" ${ours}cmtime -c 2 -t 100 -s 127.128.9.1 && soon nothing_left
+}
+
+# The server waits for a second client while the first one waits for messages.
+lost() { # lost HOST-OF-VICTIM TEXT: the other one fails and says this
+	on 0 ${ours}ucmatose -c 2 >"$tmp/server.out" 2>&1 &
+	server=$!
+	soon ready "$listens" || return 1
+	on 1 ${ours}ucmatose -s host0 >"$tmp/client.out" 2>&1 &
+	client=$!
+	soon shows '"state": "established"' || return 1
+	kill -9 "$(process_on "$1")"
+	survivor=$tmp/client.out
+	if [ "$1" -eq 1 ]; then
+		wait "$client"
+		# The server notices when it is to send.
+		on 1 ${ours}ucmatose -s host0 >"$tmp/client.out" 2>&1
+		survivor=$tmp/server.out
+		wait "$server"
+		[ $? -eq 1 ]
+	else
+		wait "$server"
+		wait "$client"
+		[ $? -eq 1 ]
+	fi && grep -q "$2" "$survivor" && soon nothing_left && return 0
+	cat "$tmp/server.out" "$tmp/client.out"
+	return 1
+}
+
+# One client more than the server has room for.
+too_many() {
+	on 0 ${ours}ucmatose >"$tmp/server.out" 2>&1 &
+	server=$!
+	soon ready "$listens" || return 1
+	fails "RDMA_CM_EVENT_REJECTED, error: 28" ${ours}ucmatose -c 2 -s host0 || return 1
+	wait "$server"
+	grep -q "failing connection request" "$tmp/server.out" && soon nothing_left
+}
+
+sizes() { # the two ends differ
+	on 0 ${ours}ucmatose -S 100 >"$tmp/server.out" 2>&1 &
+	server=$!
+	soon ready "$listens" || return 1
+	on 1 ${ours}ucmatose -s host0 -S 1000 >"$tmp/client.out" 2>&1
+	client=$?
+	wait "$server"
+	[ $? -eq 1 ] && [ $client -eq 1 ] && grep -q "does the peer have the same -S" "$tmp/server.out"
+}
+
+for face in ofed mainline; do
+	if ! "$SOFTHCA" start --hosts 2 --kernel "$face" cm >"$tmp/start.out" 2>&1; then
+		ok "$face: an instance" cat "$tmp/start.out"
+		continue
+	fi
+	alone $face
+	with "$ours" "$ours" "$face" $face
+	if [ -x /usr/bin/ucmatose ]; then
+		with "$ours" /usr/bin/ "ours serves Debian's, $face" $face
+		with /usr/bin/ "$ours" "Debian's serves ours, $face" $face
+	else
+		skip "ours and Debian's, $face" "install rdmacm-utils"
+	fi
+	ok "bad options, $face" bad_options
+	ok "nobody listens, $face" nobody
+	ok "the server is killed, $face" lost 0 "the peer disconnected when 0 of 10 messages had come"
+	ok "the client is killed, $face" lost 1 "cmatose: connection 1: "
+	ok "more clients than the server takes, $face" too_many
+	ok "messages of two sizes, $face" sizes
+	"$SOFTHCA" stop cm >/dev/null
+done
+finish

@@ -1,0 +1,127 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: Debian's opensm, unmodified, in the foreground: it becomes the subnet's manager, finds what is there, answers
+# tools and UD QPs, and when it ends, however, the built-in manager is there again. What runs meanwhile goes on.
+. "$srcdir/lib.sh"
+
+for program in opensm sminfo saquery ibv_asyncwatch ibv_rc_pingpong ibportstate jq; do
+	command -v $program >/dev/null || PATH=$PATH:/usr/sbin command -v $program >/dev/null || {
+		skip "Debian's opensm" "install opensm, infiniband-diags, ibverbs-utils and jq: there is no $program"
+		finish
+	}
+done
+PATH=$PATH:/usr/sbin
+
+# tool HOST COMMAND...: within a bounded time.
+tool() {
+	where=$1
+	shift
+	on "$where" timeout 50 "$@"
+}
+has() {
+	pattern=$1
+	shift
+	"$@" >"$tmp/out" 2>&1
+	grep -q -- "$pattern" "$tmp/out" || { echo "no \"$pattern\" in:"; cat "$tmp/out"; return 1; }
+}
+same() { cmp "$tmp/$1" "$tmp/$2" || { diff "$tmp/$1" "$tmp/$2"; return 1; }; }
+ports() { "$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq -c '[.hosts[].hcas[].ports[] | {state, lid, sm_lid}]' >"$tmp/$1"; }
+mask() { test "$(tool "$1" cat /sys/class/infiniband/mlx4_0/ports/1/cap_mask)" = "$2"; }
+
+# manager HOST OPTION...: opensm in the background, until it says that the subnet is up.
+manager() {
+	where=$1
+	shift
+	mkdir -p "$tmp/osm$where"
+	rm -f "$tmp/log"
+	on "$where" env OSM_TMP_DIR="$tmp/osm$where" OSM_CACHE_DIR="$tmp/osm$where" timeout 120 \
+		opensm -f "$tmp/log" -D 0x43 -d 2 "$@" >"$tmp/opensm" 2>&1 &
+	sm=$!
+	until_true grep -qs 'SUBNET UP' "$tmp/log" || { cat "$tmp/log" "$tmp/opensm"; return 1; }
+}
+nodes() { test "$(tool 1 saquery 2>/dev/null | grep -c 'dump:$')" -eq "$1"; }
+its_pid() { "$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq -r '.umad_files[] | select(.issm != null) | .pid'; }
+no_files() { "$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq -e '.umad_files == []' >/dev/null; }
+# ends SIGNAL: that of opensm itself.
+ends() {
+	kill -"$1" "$(its_pid)"
+	wait "$sm"
+	until_true no_files
+}
+# opensm logs what it cannot do with ERR.
+no_errors() { ! grep ERR "$tmp/log"; }
+once() {
+	mkdir -p "$tmp/osm-o"
+	tool 0 env OSM_TMP_DIR="$tmp/osm-o" OSM_CACHE_DIR="$tmp/osm-o" opensm -o -f "$tmp/osm-o/log" -D 0x43 >"$tmp/out" 2>&1 &&
+		grep -q 'SUBNET UP' "$tmp/osm-o/log" && ! grep ERR "$tmp/osm-o/log"
+}
+watching() { grep -q 'async event FD' "$tmp/events"; }
+# Half a million messages take longer than what happens meanwhile; the test ends them.
+pinging() { grep -q 'remote address' "$tmp/client"; }
+ping() {
+	take_port
+	on 0 timeout 100 ibv_rc_pingpong -g 0 -p "$port" -n "$1" >"$tmp/server" 2>&1 &
+	server=$!
+	until_true listening || return 1
+	on 2 timeout 100 ibv_rc_pingpong -g 0 -p "$port" -n "$1" 127.0.0.1 >"$tmp/client" 2>&1 &
+	client=$!
+}
+ponged() {
+	wait "$client" && wait "$server" || { cat "$tmp/client" "$tmp/server"; return 1; }
+}
+
+for face in ofed mainline; do
+	SOFTHCA_INSTANCE=opensm-$face
+	export SOFTHCA_INSTANCE
+	"$SOFTHCA" start --kernel $face --hosts 3 "$SOFTHCA_INSTANCE" >/dev/null || exit 1
+	ports before
+	ok "the node of issm, $face" test "$(on 1 stat -c %F:%t:%T:%a /dev/infiniband/issm0 /dev/char/231:64 | sort -u)" = \
+		"character special file:e7:40:600"
+	ok "opensm -o, $face" once
+	ports once
+	ok "has moved nothing, $face" same before once
+	on 0 ibv_asyncwatch >"$tmp/events" 2>&1 &
+	watch=$!
+	until_true watching || exit 1
+	ok "ping-pong begins, $face" ping 20000
+	ok "opensm of host 1, $face" manager 1 -s 1
+	ok "has no errors, $face" no_errors
+	ok "is the manager, $face" has 'sm lid 2 sm guid 0x2c90300100005.*state 3' tool 0 sminfo
+	ok "says so in its port's mask, $face" mask 1 0x0251086a
+	ok "and no other says so, $face" mask 0 0x02510868
+	ok "answers for paths, $face" has 'dlid.*3$' tool 0 saquery -p --src-to-dst 1:3
+	ok "with one record, $face" test "$(tool 0 saquery -p --src-to-dst 1:3 2>/dev/null | grep -c 'dump:$')" -eq 1
+	ok "with the subnet's nodes, $face" test "$(tool 0 saquery 2>/dev/null | grep -c 'dump:$')" -eq 4
+	ok "a second one on that port, $face" has 'another instance of OpenSM' tool 1 \
+		env OSM_TMP_DIR="$tmp/osm-o" OSM_CACHE_DIR="$tmp/osm-o" opensm -o -f /dev/stdout
+	ok "opensm is killed, $face" ends KILL
+	ports after
+	ok "the ports are as before, $face" same before after
+	ok "the built-in manager is there, $face" has 'sm lid 1 .*state 3' tool 2 sminfo
+	ok "its mask too, $face" mask 1 0x02510868
+	ok "programs heard of both, $face" test "$(grep -c SM_CHANGE "$tmp/events")" -eq 2
+	ok "and are to register anew, $face" test "$(grep -c CLIENT_REREGISTER "$tmp/events")" -ge 2
+	ok "the ping-pong goes on, $face" ponged
+	# It looks at the subnet when a Trap tells it to, and not by itself.
+	ok "opensm again, $face" manager 2 -s 1000
+	"$SOFTHCA" port "$SOFTHCA_INSTANCE" --host 0 mlx4_0:1 down >/dev/null
+	ok "hears of a link that is down, $face" until_true nodes 3
+	"$SOFTHCA" port "$SOFTHCA_INSTANCE" --host 0 mlx4_0:1 up >/dev/null
+	ok "and of one that is up, $face" until_true nodes 4
+	ok "ends as it is told, $face" ends TERM
+	ports after
+	ok "and leaves the ports as before, $face" same before after
+	# Links by Set, at the switch and at a host.
+	ok "ibportstate disable, $face" tool 0 ibportstate 1023 3 disable
+	ok "the port is down, $face" has 'LinkState:.*Down' tool 0 ibportstate 1023 3 query
+	ok "ibportstate enable, $face" tool 0 ibportstate 1023 3 enable
+	ports after
+	ok "it is up again, $face" same before after
+	# The watcher alone is left.
+	kill "$("$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq '.processes[].pid')"
+	"$SOFTHCA" stop "$SOFTHCA_INSTANCE" >/dev/null
+	wait "$watch"
+	ok "nothing is left, $face" no_instance
+done
+finish

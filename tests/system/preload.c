@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * A program that knows of sockets alone, for tests of librspreload.so.
+ *
+ * preload kinds: prints a word for each kind of socket: rsocket or plain.
+ * preload names: the same under other names: with sizes that the compiler does not know, with masks, for large files.
+ * preload fork: children close what their parent uses, and cannot use it.
+ * preload serve: prints its port, has a child serve one connection, and ends.
+ * preload ask PORT: sends to that server, and prints what comes back.
+ */
+/* Makes read() __read_chk(), and so on. Compilers that do not optimize know no sizes. */
+#undef _FORTIFY_SOURCE
+#ifdef __OPTIMIZE__
+#define _FORTIFY_SOURCE 2
+#endif
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/select.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+static struct sockaddr_in addr = {.sin_family = AF_INET};
+
+/* The library gives numbers of /dev/null. */
+static bool is_rsocket(int fd)
+{
+	char path[64], to[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = readlink(path, to, sizeof(to) - 1);
+	CHECK(n > 0);
+	to[n] = '\0';
+	return !strcmp(to, "/dev/null");
+}
+
+static void kinds(void)
+{
+	static const int domains[] = {AF_INET, AF_INET6}, types[] = {SOCK_STREAM, SOCK_DGRAM};
+	int d, t, fd;
+
+	for (d = 0; d < 2; d++)
+		for (t = 0; t < 2; t++) {
+			fd = socket(domains[d], types[t], 0);
+			CHECK(fd >= 0);
+			printf("%s%s", d + t ? " " : "", is_rsocket(fd) ? "rsocket" : "plain");
+			CHECK(!close(fd));
+		}
+	printf("\n");
+}
+
+static int listen_there(void)
+{
+	socklen_t len = sizeof(addr);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	CHECK(fd >= 0);
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	CHECK(!bind(fd, (struct sockaddr *)&addr, sizeof(addr)));
+	CHECK(!listen(fd, 8));
+	CHECK(!getsockname(fd, (struct sockaddr *)&addr, &len));
+	return fd;
+}
+
+static void *connect_there(void *arg)
+{
+	int *fd = arg;
+
+	*fd = socket(AF_INET, SOCK_STREAM, 0);
+	CHECK(*fd >= 0);
+	CHECK(!connect(*fd, (struct sockaddr *)&addr, sizeof(addr)));
+	return NULL;
+}
+
+static void exchange(int from, int to)
+{
+	char data[5] = "";
+
+	CHECK(write(from, "four", 4) == 4);
+	CHECK(recv(to, data, 4, MSG_WAITALL) == 4);
+	CHECK(!strcmp(data, "four"));
+}
+
+/* The compiler does not know them. */
+static volatile size_t four = 4;
+static volatile nfds_t one = 1;
+
+static void checked_reads(int from, int to)
+{
+	char data[8] = "";
+	int i;
+
+	for (i = 0; i < 12; i++)
+		CHECK(write(from, "four", 4) == 4);
+	CHECK(recv(to, data, four, MSG_WAITALL) == 4 && !strcmp(data, "four"));
+	/* What was sent at once is there at once. */
+	for (i = 0; i < 5; i++) {
+		memset(data, 0, sizeof(data));
+		CHECK(read(to, data, four) == 4 && !strcmp(data, "four"));
+		memset(data, 0, sizeof(data));
+		CHECK(recvfrom(to, data, four, 0, NULL, NULL) == 4 && !strcmp(data, "four"));
+	}
+	CHECK(recv(to, data, four, MSG_WAITALL) == 4 && !strcmp(data, "four"));
+}
+
+static int select_one(int fd, const struct timespec *timeout, const sigset_t *mask)
+{
+	fd_set in;
+	int ret;
+
+	FD_ZERO(&in);
+	FD_SET(fd, &in);
+	ret = pselect(fd + 1, &in, NULL, NULL, timeout, mask);
+	CHECK(ret <= 0 || FD_ISSET(fd, &in));
+	return ret;
+}
+
+static volatile sig_atomic_t signals;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	signals++;
+}
+
+static void waits(int from, int to)
+{
+	struct pollfd p[2] = {{.fd = to, .events = POLLIN}};
+	struct sigaction act = {.sa_handler = on_signal};
+	const struct timespec now = {0}, long_time = {.tv_sec = 100};
+	sigset_t usr1, none;
+	char data[8];
+
+	/* A number of /dev/null is always readable. */
+	CHECK(poll(p, one, 0) == 0);
+	CHECK(ppoll(p, one, &now, NULL) == 0);
+	CHECK(select_one(to, &now, NULL) == 0);
+	/* A signal that waits for the mask of the call ends it. */
+	sigemptyset(&none);
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	CHECK(!sigaction(SIGUSR1, &act, NULL));
+	CHECK(!pthread_sigmask(SIG_BLOCK, &usr1, NULL));
+	CHECK(!pthread_kill(pthread_self(), SIGUSR1));
+	/* librdmacm looks for the end of a connection only now and then: here, in the call. */
+	usleep(20000);
+	CHECK(ppoll(p, one, NULL, &none) == -1 && errno == EINTR && signals == 1);
+	CHECK(!pthread_kill(pthread_self(), SIGUSR1));
+	CHECK(ppoll(p, one, &now, &usr1) == 0 && signals == 1);
+	usleep(20000);
+	CHECK(select_one(to, &long_time, &none) == -1 && errno == EINTR && signals == 2);
+
+	CHECK(write(from, "four", 4) == 4);
+	CHECK(poll(p, one, -1) == 1 && p[0].revents == POLLIN);
+	CHECK(ppoll(p, one, &long_time, NULL) == 1 && p[0].revents == POLLIN);
+	CHECK(select_one(to, NULL, &none) == 1);
+	CHECK(recv(to, data, four, MSG_WAITALL) == 4);
+}
+
+static void copies(int from, int to)
+{
+	int fd = dup(from);
+
+	CHECK(fd >= 0 && is_rsocket(fd));
+	exchange(fd, to);
+	exchange(to, fd);
+	CHECK(dup3(from, 100, O_CLOEXEC) == 100);
+	exchange(100, to);
+	CHECK(!close(fd) && !close(100));
+	exchange(from, to);
+	CHECK(dup3(from, from, 0) == -1 && errno == EINVAL);
+}
+
+static void large_files(int from, int to)
+{
+	FILE *file = tmpfile();
+	off64_t at = 3;
+	char data[5] = "";
+
+	CHECK(file && fputs("twofour", file) >= 0 && !fflush(file));
+	CHECK(sendfile64(from, fileno(file), &at, 4) == 4 && at == 7);
+	CHECK(recv(to, data, 4, MSG_WAITALL) == 4 && !strcmp(data, "four"));
+	CHECK(fcntl64(from, F_GETFL) == O_RDWR);
+	CHECK(!fclose(file));
+}
+
+static void ended_well(pid_t child)
+{
+	int status;
+
+	CHECK(child > 0);
+	CHECK(waitpid(child, &status, 0) == child);
+	CHECK(!status);
+}
+
+static void in_child(const int fds[3])
+{
+	char data;
+	int i, fd;
+
+	for (i = 0; i < 3; i++) {
+		errno = 0;
+		CHECK(read(fds[i], &data, 1) == -1 && errno == EBADF);
+		errno = 0;
+		CHECK(write(fds[i], "no", 2) == -1 && errno == EBADF);
+	}
+	errno = 0;
+	CHECK(accept(fds[0], NULL, NULL) == -1 && errno == EBADF);
+	CHECK(dup2(fds[1], 100) == 100);
+	CHECK(!close(100));
+	for (i = 0; i < 3; i++)
+		CHECK(!close(fds[i]));
+	/* The device is the parent's; and the numbers are free for others. */
+	for (i = 0; i < 3; i++) {
+		fd = socket(AF_INET, SOCK_STREAM, 0);
+		CHECK(fd >= 0 && !is_rsocket(fd));
+	}
+	exit(0);
+}
+
+static void forks(void)
+{
+	int fds[3];
+	pthread_t thread;
+	pid_t child;
+
+	fds[0] = listen_there();
+	CHECK(!pthread_create(&thread, NULL, connect_there, &fds[1]));
+	fds[2] = accept(fds[0], NULL, NULL);
+	CHECK(fds[2] >= 0);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(is_rsocket(fds[1]) && is_rsocket(fds[2]));
+	child = fork();
+	if (!child)
+		in_child(fds);
+	ended_well(child);
+	exchange(fds[1], fds[2]);
+	/* As what starts a program does, in the memory of its parent. */
+	child = vfork();
+	if (!child) {
+		dup2(fds[1], 0);
+		close(fds[1]);
+		close(fds[2]);
+		execl("/bin/true", "true", (char *)NULL);
+		_exit(1);
+	}
+	ended_well(child);
+	exchange(fds[2], fds[1]);
+	CHECK(!system("true"));
+	exchange(fds[1], fds[2]);
+	CHECK(!close(fds[1]) && !close(fds[2]) && !close(fds[0]));
+}
+
+static void names(void)
+{
+	pthread_t thread;
+	char data[8];
+	int fds[3];
+
+	fds[0] = listen_there();
+	CHECK(!pthread_create(&thread, NULL, connect_there, &fds[1]));
+	fds[2] = accept4(fds[0], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	CHECK(fds[2] >= 0);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(is_rsocket(fds[1]) && is_rsocket(fds[2]));
+	CHECK(recv(fds[2], data, four, 0) == -1 && errno == EAGAIN);
+	CHECK(!fcntl(fds[2], F_SETFL, 0));
+	checked_reads(fds[1], fds[2]);
+	waits(fds[1], fds[2]);
+	copies(fds[1], fds[2]);
+	large_files(fds[1], fds[2]);
+	CHECK(!close(fds[1]) && !close(fds[2]) && !close(fds[0]));
+}
+
+static void serve(void)
+{
+	int listener = listen_there(), fd;
+	char data[4];
+	pid_t child;
+
+	printf("%d\n", ntohs(addr.sin_port));
+	fflush(stdout);
+	fd = accept(listener, NULL, NULL);
+	CHECK(fd >= 0);
+	child = fork();
+	if (!child) {
+		CHECK(!close(listener));
+		CHECK(recv(fd, data, 4, MSG_WAITALL) == 4);
+		CHECK(write(fd, data, 4) == 4);
+		exit(0);
+	}
+	CHECK(!close(fd));
+	ended_well(child);
+}
+
+static void ask(const char *port)
+{
+	char data[5] = "";
+	int fd;
+
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	addr.sin_port = htons((uint16_t)atoi(port));
+	connect_there(&fd);
+	CHECK(write(fd, "echo", 4) == 4);
+	CHECK(recv(fd, data, 4, MSG_WAITALL) == 4);
+	printf("%s\n", data);
+	CHECK(!close(fd));
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+
+	if (!strcmp(what, "kinds"))
+		kinds();
+	else if (!strcmp(what, "fork"))
+		forks();
+	else if (!strcmp(what, "names"))
+		names();
+	else if (!strcmp(what, "serve"))
+		serve();
+	else if (!strcmp(what, "ask") && argc > 2)
+		ask(argv[2]);
+	else
+		return 2;
+	return 0;
+}

@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: librspreload.so, in front of the shim and behind it: which sockets its configuration file makes rsockets, by
+# program, domain, type and protocol; what children may do; calls under their other names; and a server that forks, which the file leaves out.
+TEST_TIMEOUT=${TEST_TIMEOUT:-300}
+. "$srcdir/lib.sh"
+
+export cm=${OURS%%:*}/../../librdmacm/.libs
+mkdir "$tmp/programs"
+for name in client server; do
+	cp "$PROGRAMS/preload" "$tmp/programs/$name" || exit 1
+done
+export PATH=$tmp/programs:$PATH RS_PRELOAD_CONFIG=$tmp/config
+
+# under ORDER COMMAND...
+cat >"$tmp/under" <<-'END'
+	#!/bin/bash
+	order=$1
+	shift
+	export LD_LIBRARY_PATH=$cm:$OURS RDMAV_DRIVERS=mlx4
+	if [ "$order" = front ]; then
+		export LD_PRELOAD=$cm/librspreload.so:$LD_PRELOAD
+	else
+		export LD_PRELOAD=$LD_PRELOAD:$cm/librspreload.so
+	fi
+	exec timeout 40 "$@"
+END
+chmod +x "$tmp/under"
+under() { timeout 60 "$SOFTHCA" run -- "$tmp/under" "$@"; }
+
+# kinds WORDS LINE...: what becomes of IPv4's streams and datagrams, and IPv6's, with these lines
+kinds() {
+	words=$1
+	shift
+	printf '%s\n' "$@" >"$RS_PRELOAD_CONFIG"
+	got=$(under front client kinds 2>"$tmp/err")
+	[ "$got" = "$words" ] && return 0
+	echo "with '$*': $got"
+	cat "$tmp/err"
+	return 1
+}
+
+r=rsocket p=plain
+no_file() {
+	got=$(RS_PRELOAD_CONFIG=$tmp/none under front client kinds 2>"$tmp/err")
+	[ "$got" = "$r $r $r $r" ] || { echo "$got"; cat "$tmp/err"; return 1; }
+}
+ok "without a file: all" no_file
+ok "an empty file: none" kinds "$p $p $p $p" ""
+ok "a comment" kinds "$p $p $p $p" "# client * * *"
+ok "of all programs" kinds "$r $r $r $r" "* * * *"
+ok "of this program, with a comment behind" kinds "$r $r $r $r" "client * * * # all of it"
+ok "of another program" kinds "$p $p $p $p" "server * * *"
+ok "by domain" kinds "$r $r $p $p" "* INET * *"
+ok "by domain, in full" kinds "$p $p $r $r" "* AF_INET6 * *"
+ok "by type" kinds "$r $p $r $p" "* * STREAM *"
+ok "by type, in full and in small letters" kinds "$p $r $p $r" "* * sock_dgram *"
+ok "by protocol, where the program says 0" kinds "$r $p $r $p" "* * * tcp"
+ok "by protocol, in full" kinds "$p $r $p $r" "* * * IPPROTO_UDP"
+ok "what matches nothing" kinds "$p $p $p $p" "* * STREAM UDP"
+ok "several lines, with spaces and tabs" kinds "$r $p $p $r" "server * * *" "  client INET  STREAM TCP" "" \
+	"client	INET6	DGRAM	UDP"
+ok "lines that are none do no harm" kinds "$p $r $p $p" "client" "* INET" "* MOON STREAM *" "* * RAW *" "* * * SCTP" "client INET DGRAM *"
+
+rm -f "$RS_PRELOAD_CONFIG"
+for order in front behind; do
+	ok "children, $order" under $order client fork
+	ok "the calls under their other names, $order" under $order client names
+done
+
+# The server is left out; its client finds nobody who takes RDMA, and gets the socket that it asked for.
+forking_server() {
+	echo "client * * *" >"$RS_PRELOAD_CONFIG"
+	timeout 60 "$SOFTHCA" run -- bash -c '
+		"$1" front server serve >"$1.port" 2>"$1.err" &
+		server=$!
+		until [ -s "$1.port" ]; do
+			kill -0 $server || { cat "$1.err"; exit 1; }
+			sleep 0.1
+		done
+		[ "$("$1" front client ask "$(cat "$1.port")")" = echo ] && wait $server' - "$tmp/under"
+}
+ok "a server that forks, left out by the file" forking_server
+ok "nothing is left behind" until_true no_instance
+finish

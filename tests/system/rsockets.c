@@ -1,0 +1,638 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Description: rsockets behave as sockets do: data, flags, ends of connections, waiting, options, threads, mapped memory, datagrams. */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rdma/rsocket.h>
+
+#include "rsocket_pair.h"
+
+/* ---- Data ---- */
+
+static uint8_t byte_at(uint64_t position)
+{
+	return (uint8_t)(position * 167 + position / 251);
+}
+
+static void fill(uint8_t *data, uint64_t position, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		data[i] = byte_at(position + i);
+}
+
+static void verify(const uint8_t *data, uint64_t position, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		CHECK(data[i] == byte_at(position + i));
+}
+
+struct flow {
+	int rs;
+	uint64_t bytes;
+	bool nonblock;
+	unsigned int seed;
+};
+
+static void *send_flow(void *arg)
+{
+	struct flow *flow = arg;
+	uint8_t data[30000];
+	uint64_t done = 0;
+
+	while (done < flow->bytes) {
+		size_t len = (size_t)rand_r(&flow->seed) % (rand_r(&flow->seed) % 4 ? 200 : 30000);
+		ssize_t ret;
+
+		if (len > flow->bytes - done)
+			len = flow->bytes - done;
+		fill(data, done, len);
+		ret = rsend(flow->rs, data, len, flow->nonblock ? MSG_DONTWAIT : 0);
+		if (ret < 0) {
+			CHECK(flow->nonblock && errno == EAGAIN);
+			CHECK(wait_for(flow->rs, POLLOUT) & POLLOUT);
+			continue;
+		}
+		CHECK((size_t)ret == len || flow->nonblock);
+		done += ret;
+	}
+	return NULL;
+}
+
+static void *receive_flow(void *arg)
+{
+	struct flow *flow = arg;
+	uint8_t data[30000];
+	uint64_t done = 0;
+
+	while (done < flow->bytes) {
+		size_t len = 1 + (size_t)rand_r(&flow->seed) % sizeof(data);
+		ssize_t ret = rrecv(flow->rs, data, len, flow->nonblock ? MSG_DONTWAIT : 0);
+
+		if (ret < 0) {
+			CHECK(flow->nonblock && errno == EAGAIN);
+			CHECK(wait_for(flow->rs, POLLIN) & POLLIN);
+			continue;
+		}
+		CHECK(ret > 0);
+		verify(data, done, (size_t)ret);
+		done += ret;
+	}
+	return NULL;
+}
+
+/* Both directions at once, so that two threads are in one rsocket. */
+static void flows(bool nonblock, uint64_t bytes)
+{
+	struct flow flow[4];
+	pthread_t threads[4];
+	int ends[2], i;
+
+	pair(ends);
+	for (i = 0; i < 4; i++) {
+		flow[i] = (struct flow){
+			.rs = ends[i % 2], .bytes = bytes, .nonblock = nonblock, .seed = 11 + i};
+		CHECK(!pthread_create(&threads[i], NULL, i < 2 ? send_flow : receive_flow,
+				      &flow[i]));
+	}
+	for (i = 0; i < 4; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	close_pair(ends);
+}
+
+static void test_data(void)
+{
+	static const int inlines[] = {0, -1, 16, 400};
+	unsigned int i;
+
+	for (i = 0; i < sizeof(inlines) / sizeof(inlines[0]); i++) {
+		wish.in_line = inlines[i];
+		flows(i & 1, 1 << 20);
+	}
+	/* Rings that wrap often, and queues that run out. */
+	memset(&wish, 0, sizeof(wish));
+	wish.sndbuf = wish.rcvbuf = 1;
+	wish.sq = wish.rq = 1;
+	flows(false, 1 << 20);
+	flows(true, 1 << 20);
+	wish.sndbuf = 100000;
+	flows(false, 1 << 20);
+	memset(&wish, 0, sizeof(wish));
+}
+
+static void test_flags(void)
+{
+	struct iovec iov[3];
+	struct msghdr msg;
+	char data[16] = {0}, more[16] = {0};
+	struct sockaddr_in from;
+	socklen_t len = sizeof(from);
+	int ends[2];
+
+	pair(ends);
+	FAILS(rrecv(ends[0], data, 4, MSG_DONTWAIT), EAGAIN);
+	CHECK(rsend(ends[0], data, 0, 0) == 0);
+	CHECK(rrecv(ends[1], data, 0, 0) == 0);
+	CHECK(rsend(ends[0], "abcdef", 6, 0) == 6);
+	CHECK(rrecv(ends[1], data, 3, MSG_PEEK) == 3 && !memcmp(data, "abc", 3));
+	CHECK(rrecv(ends[1], data, 2, 0) == 2 && !memcmp(data, "ab", 2));
+	CHECK(rwrite(ends[0], "gh", 2) == 2);
+	CHECK(rrecv(ends[1], data, 6, MSG_WAITALL) == 6 && !memcmp(data, "cdefgh", 6));
+
+	iov[0] = (struct iovec){.iov_base = "12", .iov_len = 2};
+	iov[1] = (struct iovec){.iov_base = NULL, .iov_len = 0};
+	iov[2] = (struct iovec){.iov_base = "345", .iov_len = 3};
+	CHECK(rwritev(ends[0], iov, 3) == 5);
+	iov[0] = (struct iovec){.iov_base = data, .iov_len = 1};
+	iov[1] = (struct iovec){.iov_base = more, .iov_len = 16};
+	wait_for(ends[1], POLLIN);
+	CHECK(rreadv(ends[1], iov, 2) == 5 && data[0] == '1' && !memcmp(more, "2345", 4));
+
+	iov[0] = (struct iovec){.iov_base = "xyz", .iov_len = 3};
+	memset(&msg, 0, sizeof(msg));
+	msg.msg_iov = iov;
+	msg.msg_iovlen = 1;
+	CHECK(rsendmsg(ends[1], &msg, 0) == 3);
+	iov[0].iov_base = data;
+	CHECK(rrecvmsg(ends[0], &msg, 0) == 3 && !memcmp(data, "xyz", 3));
+	CHECK(rsendto(ends[1], "q", 1, 0, NULL, 0) == 1);
+	CHECK(rrecvfrom(ends[0], data, 16, 0, (struct sockaddr *)&from, &len) == 1);
+	CHECK(from.sin_family == AF_INET && len == sizeof(from));
+	close_pair(ends);
+	FAILS(rrecv(ends[0], data, 1, 0), EBADF);
+}
+
+/* ---- Ends ---- */
+
+static void *blocked_reader(void *arg)
+{
+	char data;
+
+	return (void *)(intptr_t)rrecv(*(int *)arg, &data, 1, 0);
+}
+
+static void test_ends(void)
+{
+	pthread_t thread;
+	char data[8];
+	void *result;
+	int ends[2];
+
+	pair(ends);
+	CHECK(rsend(ends[0], "last", 4, 0) == 4);
+	CHECK(!rshutdown(ends[0], SHUT_WR));
+	FAILS(rsend(ends[0], "x", 1, 0), EPIPE);
+	CHECK(rrecv(ends[1], data, 8, MSG_WAITALL) == 4);
+	CHECK(rrecv(ends[1], data, 8, 0) == 0);
+	CHECK(rrecv(ends[1], data, 8, 0) == 0);
+	/* The other direction goes on. */
+	CHECK(rsend(ends[1], "back", 4, 0) == 4);
+	CHECK(rrecv(ends[0], data, 8, 0) == 4);
+	CHECK(!rclose(ends[1]));
+	CHECK(rrecv(ends[0], data, 8, 0) == 0);
+	CHECK(get_int(ends[0], SOL_SOCKET, SO_ERROR) == 0);
+	CHECK(!rclose(ends[0]));
+
+	/* Closed by one with data unread: the other reads them, then the end. */
+	pair(ends);
+	CHECK(rsend(ends[0], "bye", 3, 0) == 3);
+	CHECK(!rclose(ends[0]));
+	CHECK(wait_for(ends[1], POLLIN) & POLLIN);
+	CHECK(rrecv(ends[1], data, 8, MSG_WAITALL) == 3);
+	CHECK(rrecv(ends[1], data, 8, 0) == 0);
+	FAILS(rsend(ends[1], "x", 1, 0), EPIPE);
+	CHECK(!rclose(ends[1]));
+
+	/* Another thread's shutdown ends a wait. */
+	pair(ends);
+	CHECK(!pthread_create(&thread, NULL, blocked_reader, &ends[0]));
+	usleep(20000);
+	CHECK(!rshutdown(ends[0], SHUT_RD));
+	CHECK(!pthread_join(thread, &result));
+	CHECK(!result);
+	close_pair(ends);
+}
+
+/* ---- Connecting, waiting ---- */
+
+static void test_connecting(void)
+{
+	struct sockaddr_in addr, name;
+	socklen_t len = sizeof(name);
+	struct pollfd fds[2];
+	fd_set reads, writes;
+	struct timeval timeout = {0};
+	int pipes[2], rs, other, one;
+	char data;
+
+	FAILS(rsocket(AF_UNIX, SOCK_STREAM, 0), EAFNOSUPPORT);
+	FAILS(rsocket(27 /* AF_IB */, SOCK_STREAM, 0), EAFNOSUPPORT);
+	FAILS(rsocket(AF_INET, SOCK_STREAM, IPPROTO_UDP), EPROTONOSUPPORT);
+	rs = listener(&addr);
+	CHECK(get_int(rs, SOL_SOCKET, SO_ACCEPTCONN) == 1);
+	CHECK(!rfcntl(rs, F_SETFL, O_NONBLOCK));
+	CHECK(rfcntl(rs, F_GETFL) & O_NONBLOCK);
+	FAILS(raccept(rs, NULL, NULL), EAGAIN);
+	other = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	FAILS(rsend(other, "x", 1, 0), ENOTCONN);
+	FAILS(rgetpeername(other, (struct sockaddr *)&name, &len), ENOTCONN);
+	FAILS(raccept(other, NULL, NULL), EINVAL);
+
+	CHECK(!pipe(pipes));
+	fds[0] = (struct pollfd){.fd = rs, .events = POLLIN};
+	fds[1] = (struct pollfd){.fd = pipes[0], .events = POLLIN};
+	CHECK(rpoll(fds, 2, 0) == 0);
+	CHECK(rpoll(fds, 2, 10) == 0);
+	FAILS(rconnect(other, (struct sockaddr *)&addr, sizeof(addr)), EINPROGRESS);
+	do {
+		fds[0] = (struct pollfd){.fd = rs, .events = POLLIN};
+		fds[1] = (struct pollfd){.fd = other, .events = POLLOUT};
+		CHECK(rpoll(fds, 2, LONG_MS) > 0);
+	} while (!(fds[0].revents & POLLIN));
+	one = raccept(rs, (struct sockaddr *)&name, &len);
+	CHECK(one >= 0 && name.sin_family == AF_INET);
+	CHECK(wait_for(other, POLLOUT) == POLLOUT);
+	CHECK(get_int(other, SOL_SOCKET, SO_ERROR) == 0);
+	FAILS(rconnect(other, (struct sockaddr *)&addr, sizeof(addr)), EISCONN);
+	CHECK(!rgetpeername(other, (struct sockaddr *)&name, &len) &&
+	      name.sin_port == addr.sin_port);
+
+	/* rsockets beside other descriptors */
+	fds[0] = (struct pollfd){.fd = one, .events = POLLIN};
+	fds[1] = (struct pollfd){.fd = pipes[0], .events = POLLIN};
+	CHECK(write(pipes[1], "x", 1) == 1);
+	CHECK(rpoll(fds, 2, LONG_MS) == 1 && !fds[0].revents && fds[1].revents == POLLIN);
+	CHECK(rsend(other, "y", 1, 0) == 1);
+	CHECK(wait_for(one, POLLIN) == POLLIN);
+	FD_ZERO(&reads);
+	FD_ZERO(&writes);
+	FD_SET(one, &reads);
+	FD_SET(pipes[0], &reads);
+	FD_SET(other, &reads);
+	FD_SET(other, &writes);
+	CHECK(rselect(FD_SETSIZE, &reads, &writes, NULL, NULL) == 3);
+	CHECK(FD_ISSET(one, &reads) && FD_ISSET(pipes[0], &reads) && !FD_ISSET(other, &reads) &&
+	      FD_ISSET(other, &writes));
+	CHECK(rrecv(one, &data, 1, 0) == 1 && data == 'y');
+	FD_ZERO(&reads);
+	FD_SET(one, &reads);
+	CHECK(rselect(one + 1, &reads, NULL, NULL, &timeout) == 0 && !FD_ISSET(one, &reads));
+	CHECK(!rclose(other));
+	CHECK(!rclose(one));
+	CHECK(!rclose(rs));
+	close(pipes[0]);
+	close(pipes[1]);
+
+	/* Nobody listens there any more. */
+	rs = rsocket(AF_INET, SOCK_STREAM, 0);
+	FAILS(rconnect(rs, (struct sockaddr *)&addr, sizeof(addr)), ECONNREFUSED);
+	FAILS(rconnect(rs, (struct sockaddr *)&addr, sizeof(addr)), ECONNREFUSED);
+	CHECK(!rclose(rs));
+	rs = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	FAILS(rconnect(rs, (struct sockaddr *)&addr, sizeof(addr)), EINPROGRESS);
+	CHECK(wait_for(rs, POLLOUT) & POLLERR);
+	CHECK(get_int(rs, SOL_SOCKET, SO_ERROR) == ECONNREFUSED);
+	CHECK(get_int(rs, SOL_SOCKET, SO_ERROR) == 0);
+	CHECK(!rclose(rs));
+}
+
+static void test_timeouts(void)
+{
+	struct timeval time = {.tv_usec = 20000};
+	char data[4096] = {0};
+	int ends[2];
+
+	pair(ends);
+	CHECK(!rsetsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)));
+	CHECK(!rsetsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time)));
+	FAILS(rrecv(ends[0], data, 1, 0), EAGAIN);
+	while (rsend(ends[0], data, sizeof(data), 0) > 0)
+		;
+	CHECK(errno == EAGAIN);
+	close_pair(ends);
+}
+
+static void interrupt(int signal)
+{
+	(void)signal;
+}
+
+static void *interrupted_reader(void *arg)
+{
+	char data;
+
+	FAILS(rrecv(*(int *)arg, &data, 1, 0), EINTR);
+	__atomic_store_n((int *)arg, -1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static void *cancelled_reader(void *arg)
+{
+	char data;
+
+	rrecv(*(int *)arg, &data, 1, 0);
+	return NULL;
+}
+
+static void test_interruption(void)
+{
+	struct sigaction action = {.sa_handler = interrupt};
+	int ends[2], shared;
+	pthread_t thread;
+	char data;
+
+	pair(ends);
+	CHECK(!sigaction(SIGUSR1, &action, NULL));
+	shared = ends[0];
+	CHECK(!pthread_create(&thread, NULL, interrupted_reader, &shared));
+	while (__atomic_load_n(&shared, __ATOMIC_SEQ_CST) >= 0) {
+		CHECK(!pthread_kill(thread, SIGUSR1));
+		usleep(5000);
+	}
+	CHECK(!pthread_join(thread, NULL));
+
+	CHECK(!pthread_create(&thread, NULL, cancelled_reader, &ends[0]));
+	usleep(20000);
+	CHECK(!pthread_cancel(thread));
+	CHECK(!pthread_join(thread, NULL));
+	/* It has left nothing locked. */
+	CHECK(rsend(ends[1], "x", 1, 0) == 1);
+	CHECK(rrecv(ends[0], &data, 1, 0) == 1);
+	close_pair(ends);
+}
+
+/* ---- Options ---- */
+
+static void test_options(void)
+{
+	int ends[2], rs = rsocket(AF_INET, SOCK_STREAM, 0);
+	socklen_t len = sizeof(int);
+	int value = 1;
+
+	CHECK(get_int(rs, SOL_RDMA, RDMA_SQSIZE) == 384);
+	CHECK(get_int(rs, SOL_RDMA, RDMA_RQSIZE) == 384);
+	CHECK(get_int(rs, SOL_RDMA, RDMA_INLINE) == 64);
+	CHECK(get_int(rs, SOL_RDMA, RDMA_IOMAPSIZE) == 0);
+	CHECK(get_int(rs, SOL_SOCKET, SO_SNDBUF) == 1 << 17);
+	CHECK(get_int(rs, SOL_SOCKET, SO_RCVBUF) == 1 << 17);
+	CHECK(get_int(rs, SOL_SOCKET, SO_TYPE) == SOCK_STREAM);
+	CHECK(get_int(rs, SOL_SOCKET, SO_ERROR) == 0);
+	set_int(rs, SOL_SOCKET, SO_SNDBUF, 1 << 16);
+	CHECK(get_int(rs, SOL_SOCKET, SO_SNDBUF) == 1 << 16);
+	set_int(rs, SOL_SOCKET, SO_REUSEADDR, 1);
+	CHECK(get_int(rs, SOL_SOCKET, SO_REUSEADDR) == 1);
+	set_int(rs, SOL_SOCKET, SO_KEEPALIVE, 1);
+	CHECK(get_int(rs, SOL_SOCKET, SO_KEEPALIVE) == 1);
+	set_int(rs, IPPROTO_TCP, TCP_NODELAY, 1);
+	CHECK(get_int(rs, IPPROTO_TCP, TCP_NODELAY) == 1);
+	set_int(rs, IPPROTO_TCP, TCP_KEEPIDLE, 3);
+	CHECK(get_int(rs, IPPROTO_TCP, TCP_KEEPIDLE) == 3);
+	set_int(rs, SOL_RDMA, RDMA_IOMAPSIZE, 256);
+	CHECK(get_int(rs, SOL_RDMA, RDMA_IOMAPSIZE) == 256);
+	FAILS(rsetsockopt(rs, SOL_RDMA, 99, &value, sizeof(value)), ENOPROTOOPT);
+	FAILS(rsetsockopt(rs, 99, 1, &value, sizeof(value)), ENOPROTOOPT);
+	FAILS(rsetsockopt(rs, SOL_SOCKET, SO_SNDBUF, &value, 1), EINVAL);
+	FAILS(rgetsockopt(rs, SOL_SOCKET, 99, &value, &len), ENOPROTOOPT);
+	FAILS(rsetsockopt(0, SOL_SOCKET, SO_SNDBUF, &value, sizeof(value)), EBADF);
+	CHECK(!rclose(rs));
+	FAILS(rclose(rs), EBADF);
+
+	pair(ends);
+	FAILS(rsetsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &value, sizeof(value)), EINVAL);
+	FAILS(rsetsockopt(ends[0], SOL_RDMA, RDMA_SQSIZE, &value, sizeof(value)), EINVAL);
+	close_pair(ends);
+}
+
+/* ---- Threads ---- */
+
+struct share {
+	int rs;
+	uint64_t bytes;
+};
+
+static void *send_share(void *arg)
+{
+	struct share *share = arg;
+	char data[700] = {0};
+	int i;
+
+	for (i = 0; i < 500; i++)
+		CHECK(rsend(share->rs, data, sizeof(data), 0) == sizeof(data));
+	return NULL;
+}
+
+static void *receive_share(void *arg)
+{
+	struct share *share = arg;
+	char data[1000];
+	ssize_t ret;
+
+	while ((ret = rrecv(share->rs, data, sizeof(data), 0)) > 0)
+		share->bytes += ret;
+	CHECK(!ret);
+	return NULL;
+}
+
+static void *poll_share(void *arg)
+{
+	struct share *share = arg;
+	char data[100];
+	ssize_t ret = 1;
+
+	while (ret) {
+		CHECK(wait_for(share->rs, POLLIN) & POLLIN);
+		ret = rrecv(share->rs, data, sizeof(data), MSG_DONTWAIT);
+		if (ret > 0)
+			share->bytes += ret;
+		else
+			CHECK(!ret || errno == EAGAIN);
+	}
+	return NULL;
+}
+
+/* Three send and three receive, each its own way: no byte is lost, and nobody waits for ever. */
+static void test_threads(void)
+{
+	struct share shares[6];
+	pthread_t threads[6];
+	int ends[2], i;
+
+	pair(ends);
+	for (i = 0; i < 6; i++) {
+		shares[i] = (struct share){.rs = ends[i / 3]};
+		CHECK(!pthread_create(&threads[i], NULL,
+				      i < 3    ? send_share
+				      : i == 3 ? poll_share
+					       : receive_share,
+				      &shares[i]));
+	}
+	for (i = 0; i < 3; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	CHECK(!rshutdown(ends[0], SHUT_WR));
+	for (i = 3; i < 6; i++)
+		CHECK(!pthread_join(threads[i], NULL));
+	CHECK(shares[3].bytes + shares[4].bytes + shares[5].bytes == 3 * 500 * 700);
+	close_pair(ends);
+}
+
+/* ---- Mapped memory ---- */
+
+static void test_iomap(void)
+{
+	static char memory[2][100000];
+	static char data[100000];
+	int ends[2];
+	off_t at;
+	char one;
+
+	wish.iomap = 1;
+	pair(ends);
+	wish.iomap = 0;
+	FAILS(riowrite(ends[0], data, 1, 5, 0), EFAULT);
+	at = riomap(ends[1], memory[0], sizeof(memory[0]), PROT_WRITE, 0, 5000);
+	CHECK(at == 5000);
+	FAILS(riomap(ends[1], memory[1], sizeof(memory[1]), PROT_WRITE, 0, -1), ENOMEM);
+	CHECK(riomap(ends[1], memory[1], sizeof(memory[1]), PROT_NONE, 0, -1) != -1);
+	CHECK(rsend(ends[1], "m", 1, 0) == 1);
+	CHECK(rrecv(ends[0], &one, 1, 0) == 1);
+
+	memset(data, 'd', sizeof(data));
+	CHECK(riowrite(ends[0], data, sizeof(data), at, 0) == sizeof(data));
+	CHECK(riowrite(ends[0], "tail", 4, at + 7, 0) == 4);
+	FAILS(riowrite(ends[0], data, 1, at + 100000, 0), EFAULT);
+	FAILS(riowrite(ends[0], data, 1, at - 1, 0), EFAULT);
+	/* What is sent later arrives later. */
+	CHECK(rsend(ends[0], "w", 1, 0) == 1);
+	CHECK(rrecv(ends[1], &one, 1, 0) == 1);
+	CHECK(!memcmp(memory[0] + 7, "tail", 4));
+	CHECK(memory[0][0] == 'd' && memory[0][sizeof(memory[0]) - 1] == 'd');
+
+	CHECK(!riounmap(ends[1], memory[0], sizeof(memory[0])));
+	FAILS(riounmap(ends[1], memory[0], sizeof(memory[0])), EINVAL);
+	CHECK(rsend(ends[1], "u", 1, 0) == 1);
+	CHECK(rrecv(ends[0], &one, 1, 0) == 1);
+	FAILS(riowrite(ends[0], data, 1, at, 0), EFAULT);
+	close_pair(ends);
+}
+
+/* ---- Datagrams ---- */
+
+static void test_datagrams(void)
+{
+	struct sockaddr_in addr[3], from;
+	socklen_t len = sizeof(from);
+	char data[4096] = {0};
+	int rs[3], i;
+
+	for (i = 0; i < 3; i++)
+		rs[i] = bound(SOCK_DGRAM, &addr[i]);
+	FAILS(rrecv(rs[0], data, 1, MSG_DONTWAIT), EAGAIN);
+	FAILS(rsend(rs[0], data, 1, 0), EDESTADDRREQ);
+	/* By UDP first, then from QP to QP. */
+	for (i = 0; i < 200; i++) {
+		int len_there = i * 9 % 1500;
+
+		memset(data, i, sizeof(data));
+		CHECK(rsendto(rs[0], data, len_there, 0, (struct sockaddr *)&addr[1],
+			      sizeof(addr[1])) == len_there);
+		CHECK(wait_for(rs[1], POLLIN) & POLLIN);
+		len = sizeof(from);
+		CHECK(rrecvfrom(rs[1], data, sizeof(data), MSG_PEEK, (struct sockaddr *)&from,
+				&len) == len_there);
+		memset(data, 0, sizeof(data));
+		CHECK(rrecvfrom(rs[1], data, sizeof(data), 0, (struct sockaddr *)&from, &len) ==
+		      len_there);
+		CHECK(!len_there || data[len_there - 1] == (char)i);
+		CHECK(from.sin_port == addr[0].sin_port &&
+		      from.sin_addr.s_addr == htonl(INADDR_LOOPBACK));
+		CHECK(rsendto(rs[1], "back", 4, 0, (struct sockaddr *)&from, len) == 4);
+		CHECK(rrecv(rs[0], data, 2, MSG_TRUNC) == 4);
+	}
+	FAILS(rsendto(rs[0], data, 4096, 0, (struct sockaddr *)&addr[1], sizeof(addr[1])),
+	      EMSGSIZE);
+
+	/* A connected one takes its peer's alone. */
+	CHECK(!rconnect(rs[1], (struct sockaddr *)&addr[2], sizeof(addr[2])));
+	CHECK(rsendto(rs[0], "no", 2, 0, (struct sockaddr *)&addr[1], sizeof(addr[1])) == 2);
+	CHECK(rsend(rs[1], "ask", 3, 0) == 3);
+	CHECK(rrecvfrom(rs[2], data, 8, 0, (struct sockaddr *)&from, &len) == 3);
+	CHECK(rsendto(rs[2], "yes", 3, 0, (struct sockaddr *)&from, len) == 3);
+	CHECK(rrecv(rs[1], data, 8, 0) == 3 && !memcmp(data, "yes", 3));
+	for (i = 0; i < 3; i++)
+		CHECK(!rclose(rs[i]));
+}
+
+/* ---- Nothing is left ---- */
+
+/* softhca keeps a few of files that are gone, out of the way. */
+static int descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	char path[300], to[300];
+	struct dirent *entry;
+	int n = 0;
+
+	CHECK(dir);
+	while ((entry = readdir(dir))) {
+		ssize_t len;
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%s", entry->d_name);
+		len = readlink(path, to, sizeof(to) - 1);
+		to[len > 0 ? len : 0] = '\0';
+		n += !strstr(to, " (deleted)");
+	}
+	closedir(dir);
+	return n;
+}
+
+static void test_leaves_nothing(void)
+{
+	int ends[2], before, i;
+
+	pair(ends);
+	close_pair(ends);
+	before = descriptors();
+	for (i = 0; i < 20; i++) {
+		pair(ends);
+		CHECK(rsend(ends[0], "x", 1, 0) == 1);
+		close_pair(ends);
+	}
+	CHECK(descriptors() == before);
+}
+
+static const struct rsocket_test tests[] = {
+	{"data", test_data},
+	{"flags", test_flags},
+	{"ends", test_ends},
+	{"connecting", test_connecting},
+	{"timeouts", test_timeouts},
+	{"interruption", test_interruption},
+	{"options", test_options},
+	{"threads", test_threads},
+	{"iomap", test_iomap},
+	{"datagrams", test_datagrams},
+	{"leaves_nothing", test_leaves_nothing},
+};
+
+int main(int argc, char **argv)
+{
+	return run_tests(tests, sizeof(tests) / sizeof(tests[0]), argc > 1 ? argv[1] : NULL);
+}

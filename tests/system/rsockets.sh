@@ -1,0 +1,72 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: rsockets on both faces: our own program, and Debian's on our library and on theirs at either end, with and
+# without librspreload.so.
+TEST_TIMEOUT=${TEST_TIMEOUT:-600}
+. "$srcdir/lib.sh"
+
+export cm=${OURS%%:*}/../../librdmacm/.libs
+export pair=$tmp/pair
+
+for kernel in ofed mainline; do
+	ok "rsockets, $kernel" ours timeout 100 "$SOFTHCA" run --kernel "$kernel" --require-traffic -- \
+		env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsockets"
+	ok "rsockets whose peer is killed, $kernel" ours timeout 100 "$SOFTHCA" run --kernel "$kernel" --require-traffic -- \
+		env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsocket_killed"
+	ok "rsockets take RDMA, trap, $kernel" ours timeout 60 "$SOFTHCA" run --kernel "$kernel" --mmio trap --require-traffic -- \
+		env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsockets" flags
+done
+
+# Debian's programs, which know nothing of us, on either library at either end.
+theirs=/usr/lib/$(uname -m)-linux-gnu/rsocket/librspreload.so
+if ! command -v riostream >/dev/null || [ ! -e "$theirs" ]; then
+	skip "Debian's programs on our rsockets" "riostream or librspreload.so is missing (Debian package rdmacm-utils, librdmacm1)"
+	finish
+fi
+
+# both SERVER CLIENT WORD: each runs on the library that SERVER_ON, CLIENT_ON name, ours or theirs.
+# shellcheck disable=SC2086,SC2016 # words: $1, $2; the variables of the inner shell
+both() {
+	cat >"$tmp/on" <<-'END'
+		#!/bin/bash
+		# LIBRARY PRELOAD COMMAND...
+		on=$1 preload=$2
+		shift 2
+		[ "$on" = theirs ] || export LD_LIBRARY_PATH=$cm:$OURS RDMAV_DRIVERS=mlx4
+		case $preload-$on in
+		yes-ours) export LD_PRELOAD=$cm/librspreload.so:$LD_PRELOAD ;;
+		yes-theirs) export LD_PRELOAD=$theirs:$LD_PRELOAD ;;
+		esac
+		exec timeout 40 "$@"
+	END
+	chmod +x "$tmp/on"
+	theirs=$theirs OURS=$OURS timeout 60 "$SOFTHCA" run --kernel "$kernel" --require-traffic -- bash -c '
+		$1 >"$pair.server" 2>&1 &
+		server=$!
+		for _ in $(seq 200); do
+			$2 >"$pair.client" 2>&1 && break
+			kill -0 $server 2>/dev/null || break
+			sleep 0.1
+		done
+		wait $server
+		status=$?
+		cat "$pair.server" "$pair.client"
+		[ $status -eq 0 ] && grep -q "^custom" "$pair.client"' - \
+		"$tmp/on $SERVER_ON $PRELOAD $1" "$tmp/on $CLIENT_ON $PRELOAD $2"
+}
+
+for ends in "ofed ours theirs" "ofed theirs ours" "mainline ours ours" "mainline ours theirs" "mainline theirs ours"; do
+	read -r kernel SERVER_ON CLIENT_ON <<<"$ends"
+	PRELOAD=no
+	ok "rstream, $ends" both "rstream -T v -S 5000 -C 200" "rstream -T v -S 5000 -C 200 -s 127.0.0.1"
+	ok "riostream, $ends" both "riostream -T v -S 5000 -C 50" "riostream -T v -S 5000 -C 50 -s 127.0.0.1"
+	PRELOAD=yes
+	ok "rstream -T s on librspreload.so, $ends" both "rstream -T s -T v -S 5000 -C 200" \
+		"rstream -T s -T v -S 5000 -C 200 -s 127.0.0.1"
+done
+kernel=mainline PRELOAD=no SERVER_ON=ours CLIENT_ON=ours
+for way in a n r; do
+	ok "rstream -T $way" both "rstream -T v -T $way -S 5000 -C 200" "rstream -T v -T $way -S 5000 -C 200 -s 127.0.0.1"
+done
+finish

@@ -1,0 +1,113 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: two hosts with two HCAs of two ports each, as Debian's infiniband-diags show them: every attribute of a port by LID and by
+# route, all records, and whose traffic is whose. A second instance of the same user is another subnet.
+. "$srcdir/lib.sh"
+
+for program in smpquery perfquery ibnetdiscover saquery dump_fts ibstat ib_send_bw jq; do
+	command -v $program >/dev/null || PATH=$PATH:/usr/sbin command -v $program >/dev/null || {
+		skip "Debian's infiniband-diags" "install infiniband-diags, perftest and jq: there is no $program"
+		finish
+	}
+done
+PATH=$PATH:/usr/sbin
+
+# tool HOST COMMAND...: within a bounded time.
+tool() {
+	where=$1
+	shift
+	on "$where" timeout 50 "$@"
+}
+# says FILE COMMAND...: the output is that of the file, but for what differs from run to run.
+says() {
+	wanted=$1
+	shift
+	"$@" >"$tmp/out" 2>"$tmp/err" || { echo "status $?"; cat "$tmp/out" "$tmp/err"; return 1; }
+	sed 's/generated on .*/generated/; s/ActCount\.*[0-9]*/ActCount N/; s/[[:space:]]*$//' "$tmp/out" |
+		diff "$srcdir/umad/$wanted.txt" -
+}
+has() {
+	pattern=$1
+	shift
+	"$@" >"$tmp/out" 2>&1
+	grep -q -- "$pattern" "$tmp/out" || { echo "no \"$pattern\" in:"; cat "$tmp/out"; return 1; }
+}
+# The nodes of a host, by /sys: of which HCA and port they are, and their numbers.
+# shellcheck disable=SC2016 # the shell on the host expands it
+nodes() {
+	tool "$1" sh -c 'cd /sys/class/infiniband_mad && for n in *[0-9]; do
+		echo $n $(cat $n/ibdev $n/port $n/dev) $(stat -c %t:%T /dev/infiniband/$n); done'
+}
+port_guids() { tool 0 ibstat -p && tool 1 ibstat -p; }
+attributes() {
+	for what in nodeinfo nodedesc portinfo pkeys sl2vl vlarb guidinfo; do
+		echo "$what:"
+		tool 1 smpquery -C mlx4_1 -P 2 -D "$what" 0 || return 1
+		[ "$what" = pkeys ] && { tool 0 smpquery "$what" 8 2 || return 1; } || tool 0 smpquery "$what" 8 || return 1
+	done
+}
+records() {
+	for what in SWIR SMIR "SL2VL 8" "VLAR 8" "GIR 8/0" "PKTR 8/2/0" "PKTR 1023/8" "LFTR 1023/0" MFTR LR "PIR 1023/8" "NR 8"; do
+		echo "$what:"
+		# shellcheck disable=SC2086 # words
+		tool 0 saquery --smkey 1 $what || return 1
+	done
+}
+errors() { tool 0 ibqueryerrors; }
+send() {
+	take_port
+	on 1 timeout 50 ib_send_bw -F -d mlx4_1 -i 2 -n 100 -s 4096 -m 4096 -p "$port" >"$tmp/server" 2>&1 &
+	server=$!
+	until_true listening || return 1
+	on 0 timeout 50 ib_send_bw -F -d mlx4_1 -i 2 -n 100 -s 4096 -m 4096 -p "$port" 127.0.0.1 >"$tmp/client" 2>&1 ||
+		{ cat "$tmp/server" "$tmp/client"; return 1; }
+	wait "$server"
+}
+# The server registers, answers, and is killed: who asks then is told, and does not wait for ever.
+killed() {
+	tool 1 ibping -S >"$tmp/ping" 2>&1 &
+	server=$!
+	until_true registered || return 1
+	has ' 0% packet loss' tool 0 ibping -c 2 5 || return 1
+	kill -KILL "$("$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq '.umad_files[0].pid')"
+	wait "$server"
+	has ' 100% packet loss' tool 0 ibping -c 2 5
+}
+files() { "$SOFTHCA" show --json "$1" | jq -e "$2" >/dev/null; }
+registered() { files "$SOFTHCA_INSTANCE" 'any(.umad_files[].agents[]; .class == "0x32")'; }
+# The same server, while the other instance has a file of its own at the same LID.
+apart() {
+	tool 1 ibping -S >"$tmp/ping" 2>&1 &
+	server=$!
+	until_true registered || return 1
+	files other '.umad_files == []' && has ' 100% packet loss' env SOFTHCA_INSTANCE=other "$SOFTHCA" run --instance other --host 0 -- \
+		timeout 50 ibping -c 1 1 && test "$("$SOFTHCA" run --instance other -- timeout 50 ibhosts | wc -l)" -eq 1
+	result=$?
+	kill "$("$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq '.umad_files[0].pid')"
+	wait "$server"
+	return "$result"
+}
+
+SOFTHCA_INSTANCE=subnet
+export SOFTHCA_INSTANCE
+"$SOFTHCA" start --kernel mainline --hosts 2 --hcas 2 --ports 2 subnet >/dev/null || exit 1
+ok "ports' GUIDs" says port_guids port_guids
+ok "nodes of files" says nodes nodes 1
+ok "ibnetdiscover" says large_topology tool 0 ibnetdiscover
+ok "ibhosts" says hosts tool 1 ibhosts
+ok "dump_fts" says large_routes tool 0 dump_fts
+ok "all attributes of a port" says attributes attributes
+ok "records" says records records
+ok "SA's ClassPortInfo" says class_port_info tool 0 saquery -c
+ok "perftest sends by port 2" send
+ok "which counts it" says counters tool 1 perfquery 8 2
+ok "and port 1 does not" says no_counters tool 1 perfquery 7 1
+ok "ibqueryerrors" says errors errors
+ok "ibping, and its server is killed" killed
+"$SOFTHCA" start --kernel mainline other >/dev/null || exit 1
+ok "another instance hears nothing of it" apart
+"$SOFTHCA" stop other >/dev/null
+"$SOFTHCA" stop subnet >/dev/null
+ok "nothing is left" no_instance
+finish

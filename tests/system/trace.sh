@@ -1,0 +1,109 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: softhca trace. The verbs of unmodified programs, on our libibverbs and on Debian's, as
+# lines with arguments by name, results and errno, and as a time line on which each completion has an
+# arrow from its post; threads, children, and a program that is killed in the middle.
+# shellcheck disable=SC2154 # lib.sh sets it
+. "$srcdir/lib.sh"
+
+trace() { timeout 100 "$SOFTHCA" trace -o "$tmp/lines" -w "$tmp/json" "$@"; }
+check() { python3 "$srcdir/trace_check.py" "$tmp/json" "$@" || return 1; }
+# Each line is whole: a verb with its result and time, or one that never returned.
+whole() {
+	! grep -vE '^[0-9]+ [0-9:.]{15} [a-z]+_[a-z0-9_]+\(.*\)( = .* <[0-9]+\.[0-9]{9}>| <unfinished \.\.\.>)$' "$tmp/lines" | grep . &&
+		[ -s "$tmp/lines" ] && [ "$(tail -c 1 "$tmp/lines" | od -An -tu1)" -eq 10 ]
+}
+has() { grep -qE -- "$1" "$tmp/lines" || { echo "no line: $1"; tail -n 20 "$tmp/lines"; return 1; }; }
+# No file of the traced threads stays.
+cleared() { [ -z "$(ls -d "$tmp"/softhca-trace.* 2>/dev/null)" ] || { ls -d "$tmp"/softhca-trace.*; return 1; }; }
+export TMPDIR=$tmp
+
+pair_lines() {
+	has 'ibv_create_qp\(pd [0-9]+, \{IBV_QPT_RC, send_cq cq [0-9]+, .*\) = qp 0x[0-9a-f]+, cap \{send_wr ' &&
+		has 'ibv_modify_qp\(qp 0x[0-9a-f]+, \{IBV_QPS_RTR, mtu 1024, \{dlid [0-9]+, .*\}, IBV_QP_STATE\|IBV_QP_AV\|.*\) = 0 <' &&
+		has 'ibv_query_port\(mlx4_0, 1\) = 0 \{state 4, lid 1\}' &&
+		has 'ibv_reg_mr\(pd [0-9]+, 0x[0-9a-f]+, [0-9]+, IBV_ACCESS_LOCAL_WRITE\) = mr 0x[0-9a-f]+, rkey' &&
+		has 'ibv_post_send\(qp 0x[0-9a-f]+, \{wr_id 0x2, IBV_WR_SEND, IBV_SEND_SIGNALED, \[\{0x[0-9a-f]+, 4096, 0x[0-9a-f]+\}\]\}\) = 0 <' &&
+		has 'ibv_poll_cq\(cq [0-9]+, [0-9]+\) = [12] \[.*\{wr_id 0x1, qp 0x[0-9a-f]+, IBV_WC_SUCCESS, IBV_WC_RECV, byte_len 4096\}' &&
+		has 'ibv_get_cq_event\(channel fd [0-9]+\) = 0 cq [0-9]+' && has 'ibv_close_device\(mlx4_0\) = 0' && whole
+}
+ours_pingpong() {
+	trace --libibverbs ours -- bash -c 'pingpong "$TOOLS/ibv_rc_pingpong" -n 50 -e' >/dev/null 2>"$tmp/err" && pair_lines &&
+		check packets 100 100 && cleared
+}
+ok "a ping-pong on our libibverbs" ours_pingpong
+if command -v /usr/bin/ibv_rc_pingpong >/dev/null; then
+	of_system() {
+		trace -- bash -c 'pingpong /usr/bin/ibv_rc_pingpong -n 50 -e' >/dev/null 2>"$tmp/err" && pair_lines && check packets 100 100
+	}
+	ok "a ping-pong on the system's libibverbs" of_system
+else
+	skip "a ping-pong on the system's libibverbs" "install ibverbs-utils"
+fi
+
+# Stores to a doorbell trap, and OFED's kernel.
+every_opcode() {
+	trace --libibverbs ours "$@" -- "$PROGRAMS/opcodes" >"$tmp/out" 2>&1 || { cat "$tmp/out"; return 1; }
+	has 'ibv_open_xrc_domain\(mlx4_0, [0-9]+, O_CREAT\) = xrcd [0-9]+' &&
+		has 'ibv_create_xrc_srq\(pd [0-9]+, xrcd [0-9]+, cq [0-9]+, \{max_wr .*\) = srq [0-9]+, number 0x' &&
+		has 'ibv_create_xrc_rcv_qp\(\{xrcd [0-9]+\}\) = 0 qp 0x' &&
+		has 'ibv_modify_xrc_rcv_qp\(xrcd [0-9]+, qp 0x[0-9a-f]+, \{IBV_QPS_RTR, ' &&
+		has 'ibv_post_send\(qp 0x[0-9a-f]+, \{wr_id .*, IBV_WR_ATOMIC_CMP_AND_SWP, .*, remote \{0x[0-9a-f]+, 0x[0-9a-f]+\}, to srq 0x' &&
+		whole && check packets && cleared
+}
+ok "an XRC program that uses every opcode" every_opcode
+[ "$(uname -m)" != x86_64 ] || ok "the same, where doorbells trap, on OFED's kernel" every_opcode --mmio trap --kernel ofed
+
+failing() {
+	trace --libibverbs ours -- "$PROGRAMS/traced" fail >"$tmp/out" && whole && check || return 1
+	qp=$(cat "$tmp/out")
+	has 'ibv_create_cq\(mlx4_0, 1073741824, NULL, 0\) = NULL EINVAL \(Invalid argument\) <' &&
+		has "ibv_modify_qp\\($qp, \\{IBV_QPS_RTS\\}, IBV_QP_STATE\\) = 22 EINVAL \\(Invalid argument\\) <" &&
+		has 'ibv_dealloc_pd\(pd [0-9]+\) = 16 EBUSY \(Device or resource busy\) <' &&
+		has "ibv_post_send\\($qp, \\{wr_id 0x7, IBV_WR_SEND, 0, \\[(\\{0, 0, 0\\}, ){15}\\{0, 0, 0\\}, \\.\\.\\.\\]\\}\\) = -?[0-9]+ E" && whole
+}
+ok "verbs that fail, with their errno" failing
+
+# so_often THREAD: what traced.c does in a thread.
+so_often() {
+	[ "$(grep -c "^$1 .*ibv_req_notify_cq(cq [0-9]*, 0) = 0 <" "$tmp/lines")" -eq 300 ] &&
+		[ "$(grep -c "^$1 .*ibv_poll_cq(cq [0-9]*, 1) = 0, 2 times <" "$tmp/lines")" -eq 300 ] &&
+		[ "$(grep "^$1 .*ibv_poll_cq" "$tmp/lines" | grep -o 'cq [0-9]*' | sort -u | wc -l)" -eq 1 ]
+}
+threads() {
+	trace --libibverbs ours -- "$PROGRAMS/traced" threads >"$tmp/out" && [ "$(wc -l <"$tmp/out")" -eq 3 ] || return 1
+	while read -r thread; do
+		so_often "$thread" || { grep "^$thread " "$tmp/lines" | head; return 1; }
+	done <"$tmp/out"
+	whole && check && cleared
+}
+ok "threads and a child, each with its own verbs; polls that find nothing are one line" threads
+
+# Kills the program when it calls verbs, and the other thread is in one, as its file says. That has no end.
+killed() {
+	trace --libibverbs ours -- bash -c '"$PROGRAMS/traced" killed >"$tmp/out" & pid=$!
+		until [ "$(grep -c ibv_req_notify_cq "$tmp/lines")" -gt 1000 ] && grep -qsa "ibv_get_cq_event(" "$tmp"/softhca-trace.*/*; do sleep 0.01; done
+		kill -KILL $pid; wait $pid; [ $? -eq 137 ]' || return 1
+	has "ibv_get_cq_event\\($(cat "$tmp/out")\\) <unfinished \\.\\.\\.>" && whole && check && cleared &&
+		[ "$(grep -c ' <unfinished' "$tmp/lines")" -le 2 ]
+}
+ok "a program that is killed, and has closed what is not its own" killed
+
+summary() {
+	timeout 100 "$SOFTHCA" trace --summary --libibverbs ours -- "$PROGRAMS/traced" fail >"$tmp/out" 2>"$tmp/table" || return 1
+	awk '$6 == "ibv_dealloc_pd" && $4 == 1 && $5 == 1 { busy = 1 } $6 == "ibv_create_cq" && $4 == 2 && $5 == 1 { cq = 1 }
+		END { exit !(busy && cq) }' "$tmp/table" && ! grep -q 'pd [0-9]' "$tmp/table" || { cat "$tmp/table"; return 1; }
+}
+ok "a table of verbs" summary
+
+# What the command is and does stays as with softhca run.
+passes() {
+	status 7 "$SOFTHCA" trace -o "$tmp/lines" -- sh -c 'exit 7' && [ ! -s "$tmp/lines" ] &&
+		status 127 "$SOFTHCA" trace -- "$tmp/no-such" 2>/dev/null && status 125 "$SOFTHCA" trace -o "$tmp/no/such" -- true 2>"$tmp/err" &&
+		grep -q "cannot write $tmp/no/such" "$tmp/err" && status 125 "$SOFTHCA" run -o "$tmp/lines" -- true 2>/dev/null && cleared
+}
+ok "exit statuses, and an output that cannot be written" passes
+no_instances() { until_true no_instance; }
+ok "nothing is left behind" no_instances
+finish

@@ -1,0 +1,169 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: two instances on one wire. Ping-pongs that exchange LIDs alone run between them
+# unchanged, also over a wire that loses packets.
+. "$srcdir/lib.sh"
+
+if ! command -v jq >/dev/null; then
+	skip "the wire" "install jq"
+	finish
+fi
+
+# Two instances on addresses that no other test has: $net.1 and $net.2.
+two() {
+	for _ in $(seq 50); do
+		net=127.$((1 + RANDOM % 120)).$((RANDOM % 256))
+		"$SOFTHCA" start --wire "$net.1/24" "$@" a >"$tmp/a.out" 2>&1 || continue
+		"$SOFTHCA" start --wire "$net.2/24" "$@" b >"$tmp/b.out" 2>&1 && return 0
+		"$SOFTHCA" stop a
+	done
+	cat "$tmp/a.out" "$tmp/b.out"
+	return 1
+}
+
+# across TOOL [ARGUMENT...]: the server in one instance, the client in the other.
+across() {
+	take_port
+	timeout 120 "$SOFTHCA" run --instance a -- "$@" -p "$port" >"$tmp/server.out" 2>&1 &
+	server=$!
+	until_true listening || { cat "$tmp/server.out"; return 1; }
+	timeout 120 "$SOFTHCA" run --instance b -- "$@" -p "$port" 127.0.0.1 >"$tmp/client.out" 2>&1
+	client=$?
+	wait "$server"
+	server=$?
+	[ "$server" -eq 0 ] && [ "$client" -eq 0 ] && return 0
+	echo "server: status $server"
+	cat "$tmp/server.out"
+	echo "client: status $client"
+	cat "$tmp/client.out"
+	"$SOFTHCA" show a
+	"$SOFTHCA" show b
+	return 1
+}
+
+# XRC: the server serves several clients.
+across_xrc() {
+	take_port
+	timeout 120 "$SOFTHCA" run --instance a -- "$TOOLS/ibv_xsrq_pingpong" -p "$port" -c 2 --verify >"$tmp/server.out" 2>&1 &
+	server=$!
+	until_true listening || { cat "$tmp/server.out"; return 1; }
+	pids=
+	for i in 1 2; do
+		timeout 120 "$SOFTHCA" run --instance b -- "$TOOLS/ibv_xsrq_pingpong" -p "$port" --verify 127.0.0.1 >"$tmp/client$i.out" 2>&1 &
+		pids="$pids $!"
+	done
+	bad=0
+	for pid in $pids "$server"; do
+		wait "$pid" || bad=1
+	done
+	[ "$bad" -eq 0 ] || { tail -n 20 "$tmp"/server.out "$tmp"/client*.out; return 1; }
+}
+
+# counter INSTANCE PATH: a number that show tells.
+counter() { "$SOFTHCA" show --json "$1" | jq "$2"; }
+
+ok "two instances start on one wire" two
+for transport in rc uc ud srq; do
+	ok "$transport" ours across "$TOOLS/ibv_${transport}_pingpong" --verify -n 200
+done
+ok "rc, sleeping" ours across "$TOOLS/ibv_rc_pingpong" -e --verify -n 200
+ok "rc, messages of many packets" ours across "$TOOLS/ibv_rc_pingpong" --verify -s 1048576 -n 10 -r 4
+ok "xrc, two clients" ours across_xrc
+ok "rc: every operation, contents, a late receive, a wrong key" ours across "$PROGRAMS/wire_peers" all
+
+# One end is killed. The other one gets what a dead node gives, and the wire goes on.
+killed() {
+	take_port
+	timeout 120 "$SOFTHCA" run --instance a -- "$PROGRAMS/wire_peers" killed -p "$port" >"$tmp/server.out" 2>&1 &
+	server=$!
+	until_true listening || { cat "$tmp/server.out"; return 1; }
+	timeout 120 "$SOFTHCA" run --instance b -- "$PROGRAMS/wire_peers" killed -p "$port" 127.0.0.1 || return 1
+	wait "$server"
+	[ $? -eq 137 ] && across "$TOOLS/ibv_rc_pingpong" --verify -n 10
+}
+ok "a peer that is killed" ours killed
+
+# Each end loses, repeats and spoils packets on their way out. The other end's ICRC finds the spoilt ones.
+lossy() {
+	for instance in a b; do
+		"$SOFTHCA" fault "$instance" seed 1 && "$SOFTHCA" fault "$instance" drop 2% &&
+			"$SOFTHCA" fault "$instance" corrupt 2% && "$SOFTHCA" fault "$instance" duplicate 5% || return 1
+	done
+	across "$@" && [ "$(counter a .wire.bad_icrc)" -gt 0 ] && [ "$(counter b .wire.bad_icrc)" -gt 0 ] &&
+		[ "$(counter a '[.hosts[].hcas[].counters | .retries] | add')" -gt 0 ] &&
+		"$SOFTHCA" fault a off && "$SOFTHCA" fault b off
+}
+ok "rc over a wire that loses packets" ours lossy "$TOOLS/ibv_rc_pingpong" --verify -n 30 -s 20000
+ok "rc: every operation over a wire that loses packets" ours lossy "$PROGRAMS/wire_peers" lossy
+
+# What comes from outside of the prefix does not get as far as the instance, which would call it malformed.
+outside() {
+	malformed=$(counter a .wire.malformed)
+	dropped=$(counter a .wire.dropped_by_socket)
+	for _ in 1 2 3; do
+		echo "no packet" >"/dev/udp/$net.1/4791" || return 1
+	done
+	until_true dropped && [ "$(counter a .wire.malformed)" -eq "$malformed" ]
+}
+dropped() { [ "$(counter a .wire.dropped_by_socket)" -ge $((dropped + 3)) ]; }
+ok "packets from outside of the prefix" outside
+
+same_address() {
+	status 125 "$SOFTHCA" start --wire "$net.1/24" c 2>"$tmp/c.out" && grep -q "UDP port 4791 of $net.1 is taken" "$tmp/c.out"
+}
+ok "an address that is taken" same_address
+
+# The wire's process is the card: without it, nothing works, and programs hear of it.
+engine_killed() {
+	kill -KILL "$(counter a .wire.pid)" && until_true failed
+}
+failed() { "$SOFTHCA" show --json a | jq -e '.wire.state == "ended" and .hosts[0].hcas[0].fatal' >/dev/null; }
+ok "the wire's process is killed" engine_killed
+
+ended() {
+	engine=$(counter b .wire.pid)
+	"$SOFTHCA" stop a && "$SOFTHCA" stop b && gone "$engine" && no_instance
+}
+ok "nothing is left behind" ended
+
+no_wire() {
+	"$SOFTHCA" start c && [ "$(counter c .wire)" = null ] && [ "$(counter c '.processes | length')" -eq 0 ] && no_port && "$SOFTHCA" stop c
+}
+# No descriptor of the daemon is one of the sockets that the kernel lists for UDP.
+no_port() {
+	find "/proc/$(cat "$SOFTHCA_DIR/softhca/c/pid")/fd" -lname 'socket:*' -printf '%l\n' >"$tmp/sockets" || return 1
+	[ -s "$tmp/sockets" ] && ! awk '{ print "socket:[" $10 "]" }' /proc/net/udp /proc/net/udp6 2>/dev/null | grep -qxFf "$tmp/sockets"
+}
+ok "no wire unless it is asked for" no_wire
+
+# Two network namespaces of a user namespace, with a cable between them. Nobody has to be root.
+namespaces() {
+	unshare -n sleep 1000 &
+	other=$!
+	trap 'kill "$other"' EXIT
+	until_true elsewhere || return 1
+	ip link set lo up && ip link add w0 type veth peer name w1 netns "$other" &&
+		ip address add 10.77.0.1/24 dev w0 && ip link set w0 up &&
+		nsenter -t "$other" -n ip address add 10.77.0.2/24 dev w1 && nsenter -t "$other" -n ip link set w1 up &&
+		"$SOFTHCA" start --wire 10.77.0.1/24 a && nsenter -t "$other" -n "$SOFTHCA" start --wire 10.77.0.2/24 b || return 1
+	for tool in ibv_rc_pingpong "ibv_ud_pingpong -s 1024"; do
+		take_port
+		# shellcheck disable=SC2086 # words
+		timeout 120 "$SOFTHCA" run --instance a -- "$TOOLS/"$tool -n 100 -p "$port" &
+		server=$!
+		until_true listening || return 1
+		# shellcheck disable=SC2086
+		timeout 120 nsenter -t "$other" -n "$SOFTHCA" run --instance b -- "$TOOLS/"$tool -n 100 -p "$port" 10.77.0.1 &&
+			wait "$server" || return 1
+	done
+	"$SOFTHCA" show --json a | jq -e '.wire.mtu == 1024' && "$SOFTHCA" stop a && nsenter -t "$other" -n "$SOFTHCA" stop b
+}
+elsewhere() { [ "$(readlink "/proc/$other/ns/net")" != "$(readlink /proc/self/ns/net)" ]; }
+export -f namespaces elsewhere take_port listening until_true
+if unshare -Urn ip link add w0 type veth peer name w1 2>/dev/null; then
+	ok "two network namespaces" ours unshare -Urn bash -c namespaces
+else
+	skip "two network namespaces" "this machine permits none, or has no ip command (package iproute2)"
+fi
+finish

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * For wire.sh. A pair of processes in two instances, which agree over TCP and then do every
+ * operation of RC between them, with their contents verified:
+ *
+ *	wire_peers all|lossy|killed -p PORT		waits for the other one
+ *	wire_peers all|lossy|killed -p PORT ADDRESS	connects, and does the work
+ *
+ * all: SENDs, WRITEs, READs, atomics, a receive that comes late, and a key that is wrong. The PSNs
+ * wrap in the middle.
+ *
+ * lossy: the same with less data, for a wire that loses packets. If an answer is lost that no other
+ * one follows, the requester waits for its time-out, here four times 134 ms; so the sizes are few. The
+ * wrong key is left out: a responder in ERR does not repeat its NAK, so whoever loses it gets the
+ * completion that a dead node gives.
+ *
+ * killed: the first process is killed while the second one sends. After that, the second one gets
+ * the completion that a dead node gives, on another QP with a short time-out.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <infiniband/verbs.h>
+
+#define HALF ((size_t)2 << 20)
+#define PSN  0xfffff8
+
+struct place {
+	uint64_t addr;
+	uint32_t qpn, rkey;
+	uint16_t lid, pad;
+	uint32_t pad2;
+};
+
+static struct ibv_context *ctx;
+static struct ibv_pd *pd;
+static struct ibv_mr *mr;
+static struct ibv_cq *cq;
+static struct ibv_qp *qp;
+static unsigned char *buf; /* the first half is for sending, the second for what comes */
+static struct place mine, theirs;
+static int tcp;
+
+#define NEED(what)                                                                                 \
+	do {                                                                                       \
+		if (!(what)) {                                                                     \
+			fprintf(stderr, "line %d: not true: %s\n", __LINE__, #what);               \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+static void connect_tcp(int port, const char *host)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+	int one = 1, fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	if (host) {
+		NEED(inet_pton(AF_INET, host, &at.sin_addr) == 1);
+		NEED(!connect(fd, (struct sockaddr *)&at, sizeof(at)));
+		tcp = fd;
+	} else {
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+		NEED(!bind(fd, (struct sockaddr *)&at, sizeof(at)) && !listen(fd, 1));
+		tcp = accept(fd, NULL, NULL);
+		NEED(tcp >= 0);
+	}
+	setsockopt(tcp, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+}
+
+static void say(void)
+{
+	NEED(write(tcp, "x", 1) == 1);
+}
+
+static void hear(void)
+{
+	char byte;
+
+	NEED(read(tcp, &byte, 1) == 1);
+}
+
+static void make(void)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_port_attr port;
+
+	NEED(list && list[0]);
+	ctx = ibv_open_device(list[0]);
+	NEED(ctx && !posix_memalign((void **)&buf, 4096, 2 * HALF));
+	cq = ibv_create_cq(ctx, 256, NULL, NULL, 0);
+	pd = ibv_alloc_pd(ctx);
+	NEED(cq && pd);
+	mr = ibv_reg_mr(pd, buf, 2 * HALF,
+			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+				IBV_ACCESS_REMOTE_ATOMIC);
+	NEED(mr && !ibv_query_port(ctx, 1, &port));
+	mine = (struct place){(uintptr_t)buf, 0, mr->rkey, port.lid, 0, 0};
+}
+
+/* Makes a QP, and connects it to the one that the other process makes. */
+static void join(int timeout, int retries)
+{
+	struct ibv_qp_init_attr init = {
+		.cap = {.max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+		.send_cq = cq,
+		.recv_cq = cq,
+	};
+	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT,
+				.port_num = 1,
+				.qp_access_flags = IBV_ACCESS_REMOTE_READ |
+						   IBV_ACCESS_REMOTE_WRITE |
+						   IBV_ACCESS_REMOTE_ATOMIC};
+
+	qp = ibv_create_qp(pd, &init);
+	NEED(qp);
+	mine.qpn = qp->qp_num;
+	NEED(write(tcp, &mine, sizeof(mine)) == sizeof(mine));
+	NEED(recv(tcp, &theirs, sizeof(theirs), MSG_WAITALL) == sizeof(theirs));
+	NEED(!ibv_modify_qp(qp, &a,
+			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
+	a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
+				 .path_mtu = IBV_MTU_1024,
+				 .dest_qp_num = theirs.qpn,
+				 .rq_psn = PSN,
+				 .max_dest_rd_atomic = 4,
+				 .min_rnr_timer = 12,
+				 .ah_attr = {.dlid = theirs.lid, .port_num = 1}};
+	NEED(!ibv_modify_qp(qp, &a,
+			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				    IBV_QP_MIN_RNR_TIMER));
+	a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
+				 .timeout = (uint8_t)timeout,
+				 .retry_cnt = (uint8_t)retries,
+				 .rnr_retry = 7,
+				 .sq_psn = PSN,
+				 .max_rd_atomic = 4};
+	NEED(!ibv_modify_qp(qp, &a,
+			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+}
+
+static void post(enum ibv_wr_opcode opcode, size_t local, uint32_t len, uint64_t remote,
+		 uint32_t rkey, uint64_t add, uint64_t swap)
+{
+	struct ibv_sge sge = {(uintptr_t)buf + local, len, mr->lkey};
+	struct ibv_send_wr *bad, wr = {
+					 .opcode = opcode,
+					 .sg_list = &sge,
+					 .num_sge = len ? 1 : 0,
+					 .imm_data = htonl(len ^ 0x5a5a),
+				 };
+
+	if (opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+		wr.wr.atomic.remote_addr = remote;
+		wr.wr.atomic.rkey = rkey;
+		wr.wr.atomic.compare_add = add;
+		wr.wr.atomic.swap = swap;
+	} else {
+		wr.wr.rdma.remote_addr = remote;
+		wr.wr.rdma.rkey = rkey;
+	}
+	NEED(!ibv_post_send(qp, &wr, &bad));
+}
+
+static void post_receive(size_t local, uint32_t len)
+{
+	struct ibv_sge sge = {(uintptr_t)buf + local, len, mr->lkey};
+	struct ibv_recv_wr *bad, wr = {.sg_list = &sge, .num_sge = 1};
+
+	NEED(!ibv_post_recv(qp, &wr, &bad));
+}
+
+static struct ibv_wc completion(void)
+{
+	struct ibv_wc wc;
+	int n;
+
+	do
+		n = ibv_poll_cq(cq, 1, &wc);
+	while (!n);
+	NEED(n == 1);
+	return wc;
+}
+
+static void done(void)
+{
+	struct ibv_wc wc = completion();
+
+	if (wc.status)
+		fprintf(stderr, "status: %s\n", ibv_wc_status_str(wc.status));
+	NEED(wc.status == IBV_WC_SUCCESS);
+}
+
+static unsigned char pattern(size_t i, uint32_t len)
+{
+	return (unsigned char)(i * 7 + i / 251 + len);
+}
+
+static void fill(uint32_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		buf[i] = pattern(i, len);
+}
+
+static void check(uint32_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		NEED(buf[HALF + i] == pattern(i, len));
+}
+
+static const uint32_t sizes[] = {0, 1, 2, 3, 4, 5, 1023, 1024, 1025, 2048, 4097, 65537, 1048579};
+/* For a wire that loses packets: those that fill a window, and end in every way, but few. */
+static const uint32_t few[] = {0, 1025, 4097, 20001};
+static const uint32_t *size = sizes;
+static size_t nsizes = sizeof(sizes) / sizeof(sizes[0]);
+
+static void passive(void)
+{
+	uint64_t word = 40;
+
+	memcpy(buf + 2 * HALF - 8, &word, sizeof(word));
+	for (size_t i = 0; i < nsizes; i++) {
+		struct ibv_wc wc;
+
+		post_receive(HALF, HALF - 8);
+		say();
+		wc = completion(); /* a SEND */
+		NEED(!wc.status && wc.byte_len == size[i] && !(wc.wc_flags & IBV_WC_WITH_IMM));
+		check(size[i]);
+		memset(buf + HALF, 0, size[i]);
+		post_receive(0, 1);
+		say();
+		wc = completion(); /* a WRITE with immediate data */
+		NEED(!wc.status && wc.wc_flags & IBV_WC_WITH_IMM &&
+		     ntohl(wc.imm_data) == (size[i] ^ 0x5a5a));
+		check(size[i]);
+		say();
+		hear();
+	}
+	/* A receive that comes after the message. */
+	hear();
+	post_receive(HALF, HALF - 8);
+	done();
+	check(4097);
+	hear();
+	memcpy(&word, buf + 2 * HALF - 8, sizeof(word));
+	NEED(word == 1000);
+	say();
+	hear();
+}
+
+static void active(void)
+{
+	uint64_t word;
+
+	for (size_t i = 0; i < nsizes; i++) {
+		hear();
+		fill(size[i]);
+		post(IBV_WR_SEND, 0, size[i], 0, 0, 0, 0);
+		done();
+		hear();
+		post(IBV_WR_RDMA_WRITE_WITH_IMM, 0, size[i], theirs.addr + HALF, theirs.rkey, 0, 0);
+		done();
+		hear();
+		memset(buf + HALF, 0, size[i]);
+		/* Several at once, so that one of them waits for others. */
+		post(IBV_WR_RDMA_WRITE, 0, size[i], theirs.addr + HALF, theirs.rkey, 0, 0);
+		for (int k = 0; k < 6; k++)
+			post(IBV_WR_RDMA_READ, HALF, size[i], theirs.addr + HALF, theirs.rkey, 0,
+			     0);
+		for (int k = 0; k < 7; k++)
+			done();
+		check(size[i]);
+		say();
+	}
+	fill(4097);
+	post(IBV_WR_SEND, 0, 4097, 0, 0, 0, 0);
+	usleep(20000); /* so that it comes too early, as a rule */
+	say();
+	done();
+	for (uint64_t k = 0; k < 10; k++) {
+		post(IBV_WR_ATOMIC_FETCH_AND_ADD, HALF, 8, theirs.addr + 2 * HALF - 8, theirs.rkey,
+		     1, 0);
+		done();
+		memcpy(&word, buf + HALF, 8);
+		NEED(word == 40 + k);
+	}
+	post(IBV_WR_ATOMIC_CMP_AND_SWP, HALF, 8, theirs.addr + 2 * HALF - 8, theirs.rkey, 50, 1000);
+	done();
+	memcpy(&word, buf + HALF, 8);
+	NEED(word == 50);
+	say();
+	hear();
+	if (size == sizes) {
+		post(IBV_WR_RDMA_READ, HALF, 8, theirs.addr, theirs.rkey ^ 1, 0, 0);
+		NEED(completion().status == IBV_WC_REM_ACCESS_ERR);
+	}
+	say();
+}
+
+/* Has the other process ended? */
+static bool alone(void)
+{
+	char byte;
+	ssize_t n = recv(tcp, &byte, 1, MSG_DONTWAIT);
+
+	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+static void is_killed(void)
+{
+	while (!*(volatile unsigned char *)buf)
+		usleep(100);
+	raise(SIGKILL);
+}
+
+/*
+ * The first QP has messages on their way when the other process dies. What becomes of them takes as
+ * long as that QP is patient, so the second one tells.
+ */
+static void survives(struct ibv_qp *first, struct ibv_qp *second)
+{
+	struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
+
+	memset(buf, 1, HALF);
+	qp = first;
+	post(IBV_WR_RDMA_WRITE, 0, HALF, theirs.addr, theirs.rkey, 0, 0);
+	while (!alone())
+		if (!wc.status && ibv_poll_cq(cq, 1, &wc) == 1 && !wc.status)
+			post(IBV_WR_RDMA_WRITE, 0, HALF, theirs.addr, theirs.rkey, 0, 0);
+	qp = second;
+	/* The other instance may take a moment to see it. */
+	do {
+		post(IBV_WR_RDMA_WRITE, 0, 8, theirs.addr, theirs.rkey, 0, 0);
+		do
+			wc = completion();
+		while (wc.qp_num != second->qp_num);
+	} while (!wc.status);
+	NEED(wc.status == IBV_WC_RETRY_EXC_ERR);
+	NEED(!ibv_destroy_qp(first));
+}
+
+int main(int argc, char **argv)
+{
+	bool killed, lossy, client = argc == 5;
+	struct ibv_qp *first;
+
+	NEED((argc == 4 || client) && !strcmp(argv[2], "-p"));
+	killed = !strcmp(argv[1], "killed");
+	lossy = !strcmp(argv[1], "lossy");
+	if (lossy) {
+		size = few;
+		nsizes = sizeof(few) / sizeof(few[0]);
+	}
+	connect_tcp(atoi(argv[3]), client ? argv[4] : NULL);
+	make();
+	join(lossy ? 15 : 17, 7);
+	first = qp;
+	if (killed)
+		join(12, 2);
+	say();
+	hear();
+	if (killed && client)
+		survives(first, qp);
+	else if (killed)
+		is_killed();
+	else if (client)
+		active();
+	else
+		passive();
+	NEED(!ibv_destroy_qp(qp));
+	return 0;
+}
