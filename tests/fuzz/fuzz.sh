@@ -9,7 +9,8 @@
 # FUZZ_TARGETS, names (all); FUZZ_OPTIONS, more options of libFuzzer;
 # FUZZ_KEEP, where new inputs stay (fuzz/corpus). Run as "fuzz.sh one TARGET" it runs one that is built.
 set -u
-unset MAKEFLAGS MFLAGS MAKEOVERRIDES
+# Of a script of the full tier these name the jobs that its makes share (tests/full/jobs.sh).
+[ -n "${FULL_JOBS:-}" ] || unset MAKEFLAGS MFLAGS MAKEOVERRIDES
 
 seconds=${FUZZ_SECONDS:-60}
 source=$top_srcdir/tests/fuzz
@@ -74,7 +75,8 @@ fi
 
 log=$dir/build.out
 make_it() {
-	make -C "$dir/$1" -j"$(nproc)" "$2" ${3:+"$3"} >>"$log" 2>&1 || {
+	# shellcheck disable=SC2086 # none, where the jobs are shared
+	make -C "$dir/$1" ${MAKE_JOBS--j$(nproc)} "$2" ${3:+"$3"} >>"$log" 2>&1 || {
 		tail -n 40 "$log" >&2
 		fail "$1 does not build; the whole log is $log"
 	}
@@ -84,9 +86,11 @@ if [ ! -f "$dir/config.status" ]; then
 	(cd "$dir" && "$top_srcdir/configure" --disable-shared CC=clang CFLAGS="$flags" \
 		LDFLAGS="-fsanitize=address,undefined") >>"$log" 2>&1 || { tail -n 40 "$log" >&2; fail "configure failed; the log is $log"; }
 fi
-# Only what targets are made of.
-for room in softhca/device softhca/host softhca/kernel; do
-	make_it $room all
+# Only what targets are made of. The daemon's room is the last of them: softhca/Makefile.am names before it what it needs.
+rooms=$(sed -n 's/^SUBDIRS = \(.*kernel\).*/\1/p' "$top_srcdir/softhca/Makefile.am")
+[ -n "$rooms" ] || fail "softhca/Makefile.am does not name the rooms up to kernel in SUBDIRS, in the order in which they are built"
+for room in $rooms; do
+	make_it "softhca/$room" all
 done
 make_it libibverbs libibverbs.la
 make_it libmlx4 libmlx4.a
@@ -99,5 +103,7 @@ for target in $targets; do
 		fail "there is no target $target. There are: $(cat "$bin/fuzzers"). Those on cmocka need libcmocka-dev."
 	rm -f "$dir/$target.result"
 done
+at_once=$(nproc)
+[ -z "${FULL_JOBS:-}" ] || at_once=1
 # shellcheck disable=SC2086 # words: $targets
-printf '%s\n' $targets | xargs -P "$(nproc)" -I '{}' sh "$0" one '{}' || exit 1
+printf '%s\n' $targets | xargs -P "$at_once" -I '{}' sh "$0" one '{}' || exit 1

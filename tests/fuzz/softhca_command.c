@@ -7,7 +7,7 @@
  *
  *	BYTE	OF A RECORD
  *	0	bit 0 face, bit 1 (with bit 7 of the next) which of two device files, the rest: which lie, if any
- *	1	command number
+ *	1	command number; from 224 on, a command of rdma_cm: that less 224
  *	2	bytes of payload that follow, modulo 160
  *	3..	payload: what comes behind the header. In an honest record handles are few, sizes small, addresses good
  */
@@ -19,6 +19,11 @@
 
 #include "tests/unit/softhca_kernel.h"
 #include "user.h"
+#include "softhca/kernel/rdmacm/channel.h"
+#include "softhca/kernel/rdmacm/command.h"
+#include "softhca/kernel/rdmacm/id.h"
+#include "softhca/kernel/rdmacm/rdmacm.h"
+#include "softhca/kernel/rdmacm/timer.h"
 #include "softhca/kernel/uverbs/uverbs-abi.h"
 
 /* The command; queue buffers; doorbell records; the response. */
@@ -175,6 +180,7 @@ static const struct honest {
 };
 
 static struct kt *kernel[2];
+static struct cm_channel *channel[2][2]; /* of each face */
 static struct kt_state empty[2];
 
 static void fail(const char *what)
@@ -194,6 +200,14 @@ static void set_up(void)
 	 */
 	kernel[0] = kt_start(SH_FACE_OFED, 1, 1);
 	kernel[1] = kt_start(SH_FACE_MAINLINE, 1, 1);
+	for (unsigned int i = 0; i < 4; i++) {
+		struct kt *t = kernel[i / 2];
+		int fd;
+
+		if (cm_channel_open(&t->k, t->proc, &channel[i / 2][i % 2], &fd) < 0)
+			fail("no channel");
+		close(fd);
+	}
 	empty[0] = kt_state(kernel[0]);
 	empty[1] = kt_state(kernel[1]);
 }
@@ -339,6 +353,116 @@ static void send_record(struct kt *t, struct kctx *ctx, unsigned int flags, uint
 	user_faults = 0;
 }
 
+/* ---- rdma_cm ---- */
+
+/* Where each command has its response, its id, and an address; 0xffff: nowhere. */
+static const struct {
+	uint16_t len, response, id, address;
+} cm_honest[] = {
+#define NOT 0xffff
+	[CM_CREATE_ID] = {24, 8, NOT, NOT},    [CM_DESTROY_ID] = {16, 0, 8, NOT},
+	[CM_BIND_IP] = {40, 0, 36, 8},	       [CM_RESOLVE_IP] = {64, NOT, 56, 28},
+	[CM_RESOLVE_ROUTE] = {8, NOT, 0, NOT}, [CM_QUERY_ROUTE] = {16, 0, 8, NOT},
+	[CM_CONNECT] = {288, NOT, 272, NOT},   [CM_LISTEN] = {8, NOT, 0, NOT},
+	[CM_ACCEPT] = {296, NOT, 280, NOT},    [CM_REJECT] = {264, NOT, 0, NOT},
+	[CM_DISCONNECT] = {4, NOT, 0, NOT},    [CM_INIT_QP_ATTR] = {16, 0, 8, NOT},
+	[CM_GET_EVENT] = {8, 0, NOT, NOT},     [CM_GET_OPTION] = {8, NOT, NOT, NOT},
+	[CM_SET_OPTION] = {24, 0, 8, NOT},     [CM_NOTIFY] = {8, NOT, 0, NOT},
+	[CM_JOIN_IP_MCAST] = {48, 0, 44, 16},  [CM_LEAVE_MCAST] = {16, 0, 8, NOT},
+	[CM_MIGRATE_ID] = {16, 0, 8, NOT},     [CM_QUERY] = {16, 0, 8, NOT},
+	[CM_BIND] = {136, NOT, 0, 8},	       [CM_RESOLVE_ADDR] = {272, NOT, 0, 144},
+	[CM_JOIN_MCAST] = {152, 0, 16, 24},
+};
+
+static void make_cm_honest(unsigned char *body, uint32_t number)
+{
+	static const uint8_t last[] = {1, 1, 2, 9}; /* of 127.128.0.N */
+	static const uint16_t ps[] = {CM_PS_TCP, CM_PS_UDP, CM_PS_IB, CM_PS_IPOIB};
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(7471)};
+	uint16_t at = cm_honest[number].address;
+
+	if (at != NOT) {
+		in.sin_addr.s_addr = htonl(0x7f800000u | last[body[at] % 4]);
+		if (number == CM_JOIN_IP_MCAST || number == CM_JOIN_MCAST)
+			in.sin_addr.s_addr = htonl(0xef000000u | body[at] % 2);
+		memcpy(body + at, &in, sizeof(in));
+	}
+	if (number == CM_BIND || number == CM_JOIN_MCAST)
+		put32(body, number == CM_BIND ? 4 : 20, sizeof(in));
+	if (number == CM_RESOLVE_ADDR)
+		put32(body, 8, sizeof(in) << 16);
+	if (number == CM_RESOLVE_ADDR || number == CM_RESOLVE_IP)
+		put32(body, number == CM_RESOLVE_ADDR ? 4 : 60, 1);
+	if (number == CM_RESOLVE_ADDR)
+		put32(body, 12, 0);
+	if (number == CM_RESOLVE_IP)
+		memset(body, 0, sizeof(struct sockaddr_in6));
+	if (number == CM_CREATE_ID) {
+		memcpy(body + 16, &ps[body[16] % 4], 2);
+		body[18] = CM_QPT_RC;
+	}
+	if (number == CM_CONNECT || number == CM_ACCEPT) {
+		put32(body, cm_honest[number].id, body[0]);
+		body[cm_honest[number].id - 1] = number == CM_CONNECT || body[1] & 1;
+	}
+	if (cm_honest[number].response != NOT)
+		put(body, cm_honest[number].response, (uintptr_t)RESPONSE);
+	if (cm_honest[number].id != NOT)
+		put32(body, cm_honest[number].id, body[cm_honest[number].id] % 4);
+}
+
+static void send_cm(struct kt *t, struct cm_channel *ch, unsigned int flags, uint32_t number,
+		    const uint8_t *payload, size_t n)
+{
+	struct cm_call c = {.k = &t->k, .proc = t->proc, .ch = ch, .privileged = true};
+	const struct user_ops *ops = t->k.user;
+	unsigned char buf[sizeof(struct cm_hdr) + 512] = {0};
+	struct cm_hdr hdr = {.number = number, .in = (uint16_t)n, .out = 512};
+	enum lie lie = flags >> 2;
+
+	memcpy(buf + sizeof(hdr), payload, n);
+	if (number < CM_NUMBERS && lie != LIE_FIELDS) {
+		if (lie != LIE_SHORT)
+			hdr.in = cm_honest[number].len;
+		make_cm_honest(buf + sizeof(hdr), number);
+	}
+	if (lie == LIE_RESPONSE && number < CM_NUMBERS && cm_honest[number].response != NOT)
+		put(buf, sizeof(hdr) + cm_honest[number].response, n);
+	if (lie == LIE_ROOM && n)
+		hdr.out = payload[0];
+	memcpy(buf, &hdr, sizeof(hdr));
+	memcpy(COMMAND, buf, sizeof(buf));
+	user_faults = lie == LIE_FAULT ? 1 + n % 3 : 0;
+	t->k.user = &user_bounded;
+	(void)cm_command(&c, (uintptr_t)COMMAND, lie == LIE_LENGTH ? n : sizeof(hdr) + hdr.in);
+	t->k.user = ops;
+	user_faults = 0;
+	cm_timer_ready(&t->k, 0);
+}
+
+static void end_cm(struct kt *t, struct cm_channel *ch[2])
+{
+	const struct rdmacm *r = t->k.rdmacm;
+	uint32_t reported;
+
+	for (int i = 0; i < 2; i++) {
+		while (ch[i]->ids)
+			cm_id_destroy(ch[i]->ids, &reported);
+		if (ch[i]->events || ch[i]->unread)
+			fail("an event is left");
+	}
+	/* A message that arrives can be answered by another one. */
+	do
+		cm_timer_ready(&t->k, 0);
+	while (r->messages);
+	if (r->ids || r->asked || r->groups || r->messages || r->hosts[0].ids.used ||
+	    r->hosts[0].members.used)
+		fail("something of rdma_cm is left");
+	for (int i = 0; i < CM_SPACES; i++)
+		if (r->hosts[0].ports[i])
+			fail("a port is left");
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -358,16 +482,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		n = data[2] % 160;
 		if (n > size - 3)
 			n = size - 3;
-		send_record(kernel[face], ctx[face][!(data[0] & SECOND && data[1] & 0x80)], data[0],
-			    data[1] % 48, data + 3, n);
+		if (data[1] >= 224)
+			send_cm(kernel[face], channel[face][!!(data[0] & SECOND)], data[0],
+				data[1] - 224u, data + 3, n);
+		else
+			send_record(kernel[face], ctx[face][!(data[0] & SECOND && data[1] & 0x80)],
+				    data[0], data[1] % 48, data + 3, n);
 		data += 3 + n;
 		size -= 3 + n;
 	}
 	for (face = 0; face < 2; face++) {
 		for (i = 0; i < 2; i++)
 			ctx_release(ctx[face][i]);
+		end_cm(kernel[face], channel[face]);
 		after = kt_state(kernel[face]);
-		if (kernel[face]->k.releasing || !kt_same(&after, &empty[face]))
+		if (kernel[face]->k.uverbs->releasing || !kt_same(&after, &empty[face]))
 			fail("something is left");
 	}
 	return 0;

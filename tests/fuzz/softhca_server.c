@@ -35,6 +35,7 @@
 #include "softhca/kernel/uverbs/context.h"
 #include "softhca/kernel/uverbs/objects.h"
 #include "softhca/kernel/uverbs/uverbs-abi.h"
+#include "softhca/kernel/uverbs/uverbs.h"
 #include "user.h"
 
 #define CONNS 4
@@ -257,8 +258,8 @@ static const struct kctx *context(unsigned int n)
 	uint32_t i;
 
 	for (i = 1; i < MOST; i++)
-		if (kernel.ctx[i]) {
-			found = kernel.ctx[i];
+		if (kernel.uverbs->ctx[i]) {
+			found = kernel.uverbs->ctx[i];
 			if (!n--)
 				break;
 		}
@@ -338,6 +339,18 @@ static void typed(unsigned int flags, const uint8_t *p, size_t n)
 	send_message(flags, m, len);
 }
 
+/* The message, as protocol.h lays it out, with the command's bytes or without. */
+static void send_command(unsigned int flags, struct sh_command *m, bool pinned, bool here)
+{
+	char *at = (char *)(m + 1) + (pinned ? sizeof(struct sh_pin_result) : 0);
+
+	if (here) {
+		m->here = m->len < SH_COMMAND_MAX ? m->len : SH_COMMAND_MAX;
+		memcpy(at, ARENA, m->here);
+	}
+	send_message(flags, m, (size_t)(at - (char *)m) + m->here);
+}
+
 /*
  * Commands that make the objects that messages are about. Bytes: the number of one of these
  * commands; or 0 and a command as a client would write it
@@ -359,6 +372,7 @@ static void command(unsigned int flags, const uint8_t *p, size_t n)
 	struct {
 		struct sh_command cmd;
 		struct sh_pin_result pin;
+		char text[SH_COMMAND_MAX];
 	} m = {.cmd = {.type = SH_MSG_COMMAND,
 		       .tid = 1,
 		       .addr = (uintptr_t)ARENA,
@@ -410,7 +424,7 @@ static void command(unsigned int flags, const uint8_t *p, size_t n)
 		mr->length %= 3 * 4096;
 	}
 	m.cmd.len = len;
-	send_message(flags, &m, p[3] & 8 ? sizeof(m) : sizeof(m.cmd));
+	send_command(flags, &m.cmd, p[3] & 8, p[3] & 4);
 }
 
 static void huge(unsigned int flags, const uint8_t *p, size_t n)
@@ -455,7 +469,7 @@ static void tick(void)
  */
 static void event(const uint8_t *p, size_t n)
 {
-	static const enum source sources[] = {SRC_EVQ,	SRC_PIDFD,     SRC_INOTIFY,
+	static const enum source sources[] = {SRC_ROOM, SRC_PIDFD,     SRC_INOTIFY,
 					      SRC_CONN, SRC_ATTENTION, SRC_TICK};
 
 	if (n < 2)
@@ -550,8 +564,8 @@ static void clean_up(void)
 		if (server->conns[i])
 			fail("a connection is left");
 	for (i = 1; i < MOST; i++)
-		if (kernel.ctx[i])
-			ctx_release(kernel.ctx[i]);
+		if (kernel.uverbs->ctx[i])
+			ctx_release(kernel.uverbs->ctx[i]);
 	for (i = 1; i < MOST; i++)
 		if (kernel.proc[i])
 			proc_dead(&kernel, kernel.proc[i]);
@@ -563,13 +577,13 @@ static void clean_up(void)
 	files_drain(server);
 	reset_device();
 	/* The next input gets the same numbers. */
-	kernel.ctx_next = 1;
+	kernel.uverbs->ctx_next = 1;
 	server->ticks = server->idle = 0;
 	for (i = 1; i < MOST; i++)
-		if (kernel.ctx[i] || kernel.proc[i])
+		if (kernel.uverbs->ctx[i] || kernel.proc[i])
 			fail("a context or a process is left");
-	if (kernel.releasing || kernel.loud || kernel.graced || kernel.locked ||
-	    kernel.pool.used != pool_used || kernel.shared.used != shared_used)
+	if (kernel.uverbs->releasing || kernel.uverbs->loud || kernel.loud || kernel.graced ||
+	    kernel.locked || kernel.pool.used != pool_used || kernel.shared.used != shared_used)
 		fail("something is left");
 	if (lowest() > lowest_fd)
 		fail("a descriptor is left");
