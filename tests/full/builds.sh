@@ -38,9 +38,8 @@ build() {
 	ok "$label: everything compiles, warnings being errors" \
 		"$top_srcdir/scripts/build" "$dir/$label" CC="$compiler" CFLAGS="-g $flags -Werror" "$@"
 	ok "$label: it was made with this compiler and these flags" made_with "$compiler" "$flags" "$dir/$label"
-	for tests in libmlx4 tests/unit tests/abi; do
-		make -C "$dir/$label/$tests" -k -j"$(nproc)" check >"$dir/$label/$tests/check.out" 2>&1
-		results "$dir/$label/$tests"
+	for tests in libmlx4 librdmacm tests/unit tests/abi; do
+		check "$dir/$label/$tests"
 	done
 	# What failed is looked into here.
 	[ "$failures" -ne 0 ] || rm -rf "${dir:?}/$label"

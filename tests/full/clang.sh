@@ -10,8 +10,7 @@ dir=$top_builddir/full-clang
 rm -rf "$dir"
 ok "everything compiles with clang, warnings being errors" \
 	"$top_srcdir/scripts/build" "$dir" CC=clang CFLAGS="-g -O2 -Werror"
-for tests in tests/unit tests/abi libmlx4; do
-	make -C "$dir/$tests" -k -j"$(nproc)" check >"$dir/$tests/check.out" 2>&1
-	results "$dir/$tests"
+for tests in tests/unit tests/abi libmlx4 librdmacm; do
+	check "$dir/$tests"
 done
 finish

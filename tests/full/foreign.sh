@@ -46,11 +46,8 @@ foreign_check() {
 	# The device's tests are not these libraries'.
 	# shellcheck disable=SC2016 # make expands it
 	unit='$(libibverbs_tests) $(examples_tests)'
-	make -C "$1/libmlx4" -k -j"$(nproc)" check EMULATOR="$emulator" >"$1/libmlx4/check.out" 2>&1
-	results "$1/libmlx4"
-	make -C "$1/tests/unit" -k -j"$(nproc)" check EMULATOR="$emulator" check_PROGRAMS="$unit" check_LTLIBRARIES= \
-		TESTS="$unit" >"$1/tests/unit/check.out" 2>&1
-	results "$1/tests/unit"
-	make -C "$1/tests/abi" -k -j"$(nproc)" check EMULATOR="$emulator" >"$1/tests/abi/check.out" 2>&1
-	results "$1/tests/abi"
+	check "$1/libmlx4" EMULATOR="$emulator"
+	check "$1/librdmacm" EMULATOR="$emulator"
+	check "$1/tests/unit" EMULATOR="$emulator" check_PROGRAMS="$unit" check_LTLIBRARIES= TESTS="$unit"
+	check "$1/tests/abi" EMULATOR="$emulator"
 }

@@ -23,7 +23,8 @@ softhca_is_refused() {
 
 # The compiler may have built for the machine it runs on.
 is_32_bits() {
-	for file in libibverbs/.libs/libibverbs.so.1 libmlx4/.libs/libmlx4-rdmav2.so examples/.libs/ibv_rc_pingpong; do
+	for file in libibverbs/.libs/libibverbs.so.1 libmlx4/.libs/libmlx4-rdmav2.so librdmacm/.libs/librdmacm.so.1 \
+		examples/.libs/ibv_rc_pingpong librdmacm/.libs/rping; do
 		readelf -h "$dir/$file" | grep 'Class: *ELF32' || return
 	done
 }

@@ -2,11 +2,16 @@
 # shellcheck shell=bash
 #
 # For the scripts of the full tier. Each works in a directory of its own below the build directory, and prints TAP.
-# Environment, from make: top_srcdir, top_builddir (absolute), TIER.
+# Environment, from make: top_srcdir, top_builddir (absolute), TIER; FULL_JOBS (jobs.sh).
 
 set -u
 number=0
 failures=0
+
+# The makes of all scripts share the jobs of the make that runs the scripts. MAKE_JOBS is for scripts/build, too.
+if [ -n "${FULL_JOBS:-}" ]; then
+	export MAKEFLAGS="-j2 --jobserver-auth=$FULL_JOBS" MAKE_JOBS=
+fi
 
 # ok DESCRIPTION COMMAND...: one test. Its output is shown as comments.
 ok() {
@@ -40,6 +45,13 @@ results() {
 		tail -n 40 "$1/check.out" | sed 's/^/# /'
 		echo "not ok $number - tests ran in $1"
 	fi
+}
+
+# check DIRECTORY ARGUMENT...: make check there; each of its tests becomes a test of ours.
+check() {
+	# shellcheck disable=SC2086 # none, where the jobs are shared
+	make -C "$1" -k ${MAKE_JOBS--j$(nproc)} check "${@:2}" >"$1/check.out" 2>&1
+	results "$1"
 }
 
 finish() {

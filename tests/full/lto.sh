@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: the two libraries compile with link-time optimization, as distributions build their packages; libibverbs
-# exports what it does without, and a device opens.
+# Description: the three libraries compile with link-time optimization, as distributions build their packages; libibverbs and
+# librdmacm export what they do without, and a device opens.
 . "$top_srcdir/tests/full/lib.sh"
 
 dir=$top_builddir/full-lto
@@ -10,7 +10,7 @@ rm -rf "$dir"
 mkdir -p "$dir"
 
 compile() {
-	cd "$dir" && "$top_srcdir/configure" CFLAGS="-g -O2 -flto=1 -Werror" && make -C libibverbs && make -C libmlx4 ||
+	cd "$dir" && "$top_srcdir/configure" CFLAGS="-g -O2 -flto=1 -Werror" && make -C libibverbs && make -C libmlx4 && make -C librdmacm ||
 		return
 	# Or the compiler has not understood the flag.
 	grep -q -- -flto config.log
@@ -21,8 +21,10 @@ device_opens() {
 		RDMAV_DRIVERS=mlx4 "$top_builddir/examples/.libs/ibv_devinfo" | grep -q 'hca_id'
 }
 
-ok "libibverbs and libmlx4 compile" compile
+ok "libibverbs, libmlx4 and librdmacm compile" compile
 ok "libibverbs exports its names and versions" \
 	env top_builddir="$dir" srcdir="$top_srcdir/tests/abi" sh "$top_srcdir/tests/abi/symbols.sh"
+ok "librdmacm exports its names and versions" \
+	env top_builddir="$dir/librdmacm" srcdir="$top_srcdir/librdmacm/tests" sh "$top_srcdir/librdmacm/tests/symbols.sh"
 [ ! -x "$top_builddir/softhca/cli/softhca" ] || ok "a device opens" device_opens
 finish

@@ -1,24 +1,25 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: an installation in a prefix is complete: libmlx4 configures and builds alone against it, and a program
+# Description: an installation in a prefix is complete: libmlx4 and librdmacm configure and build alone against it, and a program
 # compiled against nothing but the installed headers and -libverbs runs on the installed provider and softhca.
 . "$top_srcdir/tests/full/lib.sh"
 
 dir=$top_builddir/full-standalone
 prefix=$dir/prefix
 rm -rf "$dir"
-mkdir -p "$dir/libmlx4"
+mkdir -p "$dir"
 
-libmlx4_alone() {
-	cd "$dir/libmlx4" &&
-	"$top_srcdir/libmlx4/configure" --prefix="$prefix" CPPFLAGS="-I$prefix/include" LDFLAGS="-L$prefix/lib" \
+# alone PACKAGE: what the whole tree installed of it goes first.
+alone() {
+	make -C "$dir/all/$1" uninstall && mkdir -p "$dir/$1" && cd "$dir/$1" &&
+	"$top_srcdir/$1/configure" --prefix="$prefix" CPPFLAGS="-I$prefix/include" LDFLAGS="-L$prefix/lib" \
 		CFLAGS="-g -O2 -Werror" && make && make install
 }
 
 without_verbs() {
-	mkdir -p "$dir/missing" && cd "$dir/missing" &&
-	! "$top_srcdir/libmlx4/configure" CPPFLAGS="-nostdinc" >"$dir/missing.out" 2>&1
+	mkdir -p "$dir/missing-$1" && cd "$dir/missing-$1" &&
+	! "$top_srcdir/$1/configure" CPPFLAGS="-nostdinc" >"$dir/missing-$1.out" 2>&1
 }
 
 program() {
@@ -47,7 +48,9 @@ program() {
 
 ok "everything builds for a prefix" "$top_srcdir/scripts/build" "$dir/all" --prefix="$prefix" CFLAGS="-g -O2 -Werror"
 ok "make install" make -C "$dir/all" install
-ok "libmlx4 configures, builds and installs alone against an installed libibverbs" libmlx4_alone
-ok "libmlx4 alone refuses to configure without libibverbs" without_verbs
+for package in libmlx4 librdmacm; do
+	ok "$package configures, builds and installs alone against an installed libibverbs" alone $package
+	ok "$package alone refuses to configure without libibverbs" without_verbs $package
+done
 ok "a program compiled against the installed headers opens the device" program
 finish

@@ -16,13 +16,17 @@ ok "everything compiles with ThreadSanitizer" "$top_srcdir/scripts/build" "$dir"
 
 # some DIRECTORY TEST...
 some() {
-	make -C "$dir/$1" -k check TESTS="${*:2}" >"$dir/$1/check.out" 2>&1
-	results "$dir/$1"
+	check "$dir/$1" TESTS="${*:2}"
 }
 # There the test is the device, and reads records while they are written.
 echo race:field_get >"$dir/device.supp"
 TSAN_OPTIONS="$TSAN_OPTIONS:suppressions=$dir/device.supp" some libmlx4/tests threads
 some tests/unit libibverbs_xrc libibverbs_events
 export SOFTHCA=$top_builddir/softhca/cli/softhca
+# It does not see, either, by what the device hands the stack for its commands and decoder from one thread to the next.
+printf 'race:%s\n' Zydis libsofthca-shim >"$dir/shim.supp"
+export TSAN_OPTIONS="$TSAN_OPTIONS:suppressions=$dir/shim.supp"
+# Instrumented code takes several times as long, and these limits only end what hangs.
+export TEST_SECONDS="${TEST_SECONDS:-150}" TEST_TIMEOUT="${TEST_TIMEOUT:-180}"
 some tests/verbs threads comp_events xrc_events xrc_lifetime xrc_race xrc_rcv_qp xrc_share
 finish

@@ -6,7 +6,7 @@
 . "$srcdir/../system/lib.sh"
 
 include=$top_srcdir/include
-flags="-Wall -Wextra -Werror -Wno-unused-function -I$include"
+flags="-Wall -Wextra -Werror -Wno-unused-function -I$include -I$top_srcdir/librdmacm/include"
 
 # What every fragment may take for granted.
 prelude='#include <arpa/inet.h>
@@ -27,7 +27,7 @@ names='struct ibv_device *device, struct ibv_context *context, struct ibv_pd *pd
 	struct ibv_send_wr *bad_wr, int fd, int ret'
 
 mkdir "$tmp/examples"
-$AWK -v dir="$tmp/examples" -f "$srcdir/examples.awk" "$top_srcdir"/man/*.[1-8] "$top_srcdir"/libmlx4/*.[1-8] \
+$AWK -v dir="$tmp/examples" -f "$srcdir/examples.awk" "$top_srcdir"/man/*.[1-8] "$top_srcdir"/libmlx4/*.[1-8] "$top_srcdir"/librdmacm/man/*.[1-8] \
 	"$top_srcdir"/*.md "$top_srcdir"/docs/*.md
 cd "$tmp/examples" || exit 1
 
@@ -43,7 +43,8 @@ fragment() {
 
 program() {
 	# shellcheck disable=SC2086
-	$CC $CFLAGS $flags -o "$tmp/program" "$1" -L"$top_builddir/libibverbs/.libs" -libverbs -lpthread || return 1
+	$CC $CFLAGS $flags -o "$tmp/program" "$1" -L"$top_builddir/librdmacm/.libs" -Wl,--as-needed -lrdmacm \
+		-L"$top_builddir/libibverbs/.libs" -libverbs -lpthread || return 1
 	if ! [ -x "$SOFTHCA" ]; then
 		echo "not run: no softhca in this build"
 		return 0
@@ -82,7 +83,7 @@ shell() {
 	for name in program tests server-and-client.sh; do
 		printf '#!/bin/sh\nexec ibv_devinfo\n' >"$name" && chmod +x "$name"
 	done
-	PATH=$(dirname "$SOFTHCA"):$TOOLS:$PATH
+	PATH=$(dirname "$SOFTHCA"):$TOOLS:$top_builddir/librdmacm:$PATH
 	export PATH
 	ours timeout 60 "$SOFTHCA" run -- bash -euo pipefail "$1")
 }

@@ -74,10 +74,10 @@ ok "packages with documents were found" test "$packages" -ge 6
 pages() {
 	bad=0
 	for document in $documents; do
-		for page in $(prose "$document" | grep -oE '\<(ibv_[a-z0-9_]+|softhca|softhca-check-mpi|softhca-rsh|verbs|xrc|libmlx4|libibverbs)\([1-8]\)' | sort -u); do
+		for page in $(prose "$document" | grep -oE '\<(ibv_[a-z0-9_]+|rdma_[a-z0-9_]+|rping|softhca|softhca-check-mpi|softhca-rsh|verbs|xrc|libmlx4|libibverbs)\([1-8]\)' | sort -u); do
 			section=${page#*(}
 			file=${page%(*}.${section%)}
-			[ -f "man/$file" ] || [ -f "libmlx4/$file" ] || { echo "$document: no page $page"; bad=1; }
+			[ -f "man/$file" ] || [ -f "libmlx4/$file" ] || [ -f "librdmacm/man/$file" ] || { echo "$document: no page $page"; bad=1; }
 		done
 	done
 	return "$bad"

@@ -8,20 +8,20 @@
 # The name is OFED's.
 known="autoconf input should be named 'configure.ac', not 'configure.in'"
 
-# warnings DIRECTORY: what automake says of a copy of that tree and of libmlx4's in it.
+# warnings DIRECTORY: what automake says of a copy of that tree and of libmlx4's and librdmacm's in it.
 warnings() {
 	rm -rf "$tmp/copy"
 	mkdir "$tmp/copy" && (cd "$1" && find . \( -name 'build*' -o -name 'full-*' -o -name .git -o -name autom4te.cache \) -prune -o \
 		\( -name Makefile.am -o -name '*.mk' -o -name '*.in' ! -name Makefile.in -o -name aclocal.m4 -o -path '*/config/*' \) \
 		-type f -print0 | xargs -0 cp --parents -t "$tmp/copy") && chmod -R u+w "$tmp/copy" || return 1
-	for dir in . libmlx4; do
+	for dir in . libmlx4 librdmacm; do
 		(cd "$tmp/copy/$dir" && automake --add-missing --copy --foreign 2>&1) | grep -vF "$known"
 	done
 }
 
 tree() {
 	warnings "$top_srcdir" >"$tmp/warnings"
-	[ -f "$tmp/copy/tests/system/Makefile.in" ] && [ -f "$tmp/copy/libmlx4/tests/Makefile.in" ] || { echo "automake did not run:"; cat "$tmp/warnings"; return 1; }
+	[ -f "$tmp/copy/tests/system/Makefile.in" ] && [ -f "$tmp/copy/libmlx4/tests/Makefile.in" ] && [ -f "$tmp/copy/librdmacm/tests/Makefile.in" ] || { echo "automake did not run:"; cat "$tmp/warnings"; return 1; }
 	cat "$tmp/warnings"
 	[ ! -s "$tmp/warnings" ]
 }
@@ -34,7 +34,7 @@ doubled() {
 }
 
 listed() {
-	(cd "$top_srcdir/tests/system" && ls -- *.sh | grep -vxE 'lib.sh|xrc_ranks.sh') | sort >"$tmp/there"
+	(cd "$top_srcdir/tests/system" && ls -- *.sh | grep -vxE 'cm_pairs.sh|lib.sh|xrc_ranks.sh') | sort >"$tmp/there"
 	# shellcheck disable=SC2016
 	env -u MAKEFLAGS -u MAKELEVEL make -s -C "$top_builddir/tests/system" --no-print-directory --eval 'print-scripts: ; @printf "%s\n" $(scripts)' \
 		print-scripts | sort >"$tmp/in_list"

@@ -4,6 +4,7 @@
 # Description: every public function has a man page, whose SYNOPSIS, structures and constants are the headers'; every
 # tool has one; pages are well-formed and refer to nothing that is not there.
 . "$srcdir/../system/lib.sh"
+. "$srcdir/page_tree.sh"
 
 export LC_ALL=C
 man=$top_srcdir/man
@@ -128,24 +129,8 @@ constants() {
 }
 ok "constants exist" constants
 
-# A tree as man(1) wants it, so that links are followed.
-for page in "$man"/*.[1-8] "$mlx4"/*.[1-8]; do
-	section=${page##*.}
-	mkdir -p "$tmp/tree/man$section"
-	cp "$page" "$tmp/tree/man$section/"
-done
-
-lint() {
-	command -v mandoc >/dev/null || { echo "mandoc is not installed"; return 1; }
-	cd "$tmp/tree" || return 1
-	for page in man?/*; do
-		# Links are what every package has, whatever mandoc thinks of them.
-		mandoc -T lint -W warning "$page" 2>&1 | grep -v 'WARNING: \.so is fragile'
-	done >"$tmp/lint"
-	cat "$tmp/lint"
-	! [ -s "$tmp/lint" ]
-}
-ok "mandoc finds nothing to warn of" lint
+page_tree "$man"/*.[1-8] "$mlx4"/*.[1-8]
+lint_pages
 
 references() {
 	bad=0
@@ -182,9 +167,7 @@ ok "every page of section 3 tells what is returned" error_sections
 
 tools() {
 	bad=0
-	# shellcheck disable=SC1003 # it deletes backslashes
-	for tool in $(sed -n '/^bin_PROGRAMS/,/[^\\]$/p' "$top_srcdir/examples/Makefile.am" | tr -d '=\\' |
-		sed 's/^bin_PROGRAMS//') softhca softhca-check-mpi softhca-rsh; do
+	for tool in $(tools_of "$top_srcdir/examples/Makefile.am") softhca softhca-check-mpi softhca-rsh; do
 		[ -f "$man/$tool.1" ] || { echo "$tool has no page"; bad=1; }
 	done
 	return "$bad"

@@ -3,8 +3,9 @@
 #
 # Description: scripts/test runs the tier that it is told, says what ends, what was skipped and what took long, counts each
 # test once, and fails where one failed, was skipped, or none ran; scripts/install-packages says what it will install, and how
-# much that is; scripts/build refuses a tree that is configured in place, and says how to call it. All on made-up trees and
-# a made-up apt-get.
+# much that is, and what is missing where it cannot; autogen.sh names the tool that it lacks;
+# scripts/build refuses a tree that is configured in place, says how to call it, and
+# finishes what an interrupted one began. All on made-up trees and a made-up apt-get.
 . "$srcdir/../system/lib.sh"
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL TIER BUILD TESTS_ENVIRONMENT
 
@@ -36,7 +37,8 @@ result = printf ':global-test-result: x\n' >$*.trs; for word in $(1); do echo ":
 	good) sleep 1; n=0; while [ -n "$$SHOWN" ] && [ $$n -lt 100 ] && ! grep -q one/good "$$SHOWN"; do sleep 0.1; n=$$((n + 1)); done; \
 		$(call result,PASS PASS XFAIL) ;; \
 	bad) $(call result,PASS FAIL ERROR) ;; \
-	crash) $(call result,PASS ERROR) ;; \
+	waits) ps -o pgid= -p $$$$ | tr -d ' ' >group; echo waiting >>$$log; sleep 40 ;; \
+	crash) $(call result,PASS ERROR ERROR) ;; \
 	skip) echo 'SKIP: skip.sh 2 - a thing # SKIP install jq' >>$$log; $(call result,PASS SKIP) ;; esac
 END
 sed 's/good.sh/other.sh/; s/good)/other)/' "$tree/build/tests/one/Makefile" >"$tree/build/tests/two/Makefile"
@@ -121,13 +123,29 @@ dirs=one more="bad.sh"
 fails() { tests 1 "4 passed, 1 failed, 0 skipped" quick && has '^--- build/tests/one/bad.log$' && has '^what bad says$' && has 'bad: 1 passed, 1 failed$'; }
 ok "a failure is counted once, and shown" fails
 more="crash.sh"
-ok "a program that ends early has failed once" tests 1 "4 passed, 1 failed, 0 skipped" quick
+crashes() { tests 1 "4 passed, 1 failed, 0 skipped" quick && has 'crash: 1 passed, 1 failed$'; }
+ok "a program that ends early has failed once" crashes
 more="skip.sh"
 skips() { tests 1 "4 passed, 0 failed, 1 skipped" quick && has 'skip: 1 passed, 1 skipped$' && has 'a thing # SKIP install jq$'; }
 ok "a skip is a skip, with what is missing, and no success" skips
 dirs= more=
 nothing() { tests 1 "0 passed, 1 failed, 0 skipped" quick && has '^--- build/check.out$'; }
 ok "no tests are no success" nothing
+
+# As Ctrl-C does: a signal to the whole process group, while a program runs.
+dirs=one more="waits.sh"
+interrupt() {
+	mkdir "$tmp/states"
+	cd / && DIRS=$dirs MORE=$more TMPDIR=$tmp/states setsid -w timeout --foreground 50 "$tree/scripts/test" quick >"$tmp/out" 2>&1 &
+	front=$!
+	until_true grep -qs waiting "$tree/build/tests/one/waits.log" && kill -INT -- "-$(cat "$tree/build/tests/one/group")"
+	wait "$front"
+	[ $? -eq 1 ] && has '^Interrupted; what has ended' && [ -z "$(ls "$tmp/states")" ] && ! has ' passed, ' >/dev/null &&
+		until_true gone "$(cat "$tree/build/tests/one/group")"
+}
+# Zombies aside: in some containers process 1 reaps nothing.
+gone() { ps -eo pgid=,stat= | awk -v group="$1" '$1 == group && $2 !~ /^[ZX]/ { found = 1 } END { exit found }'; }
+ok "interrupted, it says so, and leaves nothing behind" interrupt
 
 # On a terminal one line tells where it is.
 dirs="one two" more="bad.sh"
@@ -145,13 +163,15 @@ fi
 # ---- install-packages ----
 cat >"$tmp/bin/apt-get" <<'END'
 #!/bin/sh
-# As apt-get's lock: an ordinary user may not even ask what would be installed. A state of one's own has another lock.
-case $* in *Dir::State=*) ;; *) [ "$(id -u)" -eq 0 ] || [ -n "$AS_ROOT" ] || exit 100 ;; esac
+# As apt-get's lock: an ordinary user may not install, and not update either. A state of one's own has another lock.
+case $* in *Dir::State=* | *--print-uris*) ;; *) [ "$(id -u)" -eq 0 ] || [ -n "$AS_ROOT" ] || exit 100 ;; esac
 echo "$*" >>"$tmp/apt"
 case $* in
 *Architecture=*download*) [ ! -e "$tmp/no-network" ] || exit 100; echo >libsysfs2.deb; exit ;;
-*--assume-no*) echo "0 upgraded, 2 newly installed, 0 to remove"; echo "Need to get 3 MB of archives."
-	echo "After this operation, 14 MB of additional disk space will be used."; exit 1 ;;
+install*--print-uris*) echo "0 upgraded, 2 newly installed, 0 to remove"; echo "Need to get 3 MB of archives."
+	echo "After this operation, 14 MB of additional disk space will be used."; echo "'http://mirror/jq.deb' jq.deb 3" ;;
+# Also with --assume-no: apt-get asks only where more would be installed than it was told.
+install*) echo installed >>"$tmp/out" ;;
 esac
 END
 printf '#!/bin/sh\nAS_ROOT=yes exec "$@"\n' >"$tmp/bin/sudo"
@@ -159,11 +179,33 @@ printf '#!/bin/sh\necho 1000\n' >"$tmp/bin/id"
 printf '#!/bin/sh\ncase $* in *jq) ;; *) echo "install ok installed" ;; esac\n' >"$tmp/bin/dpkg-query"
 chmod +x "$tmp"/bin/*
 announces() {
-	PATH=$tmp/bin:$PATH "$top_srcdir/scripts/install-packages" test >"$tmp/out" || return 1
+	: >"$tmp/out"
+	PATH=$tmp/bin:$PATH "$top_srcdir/scripts/install-packages" test >>"$tmp/out" || return 1
 	has '^Missing: jq$' && has 'After this operation, 14 MB' && has 'Need to get 3 MB' || return 1
-	[ "$(sed -n 's/ .*//p' "$tmp/apt" | tr '\n' ' ')" = "update install install " ] && ! tail -n 1 "$tmp/apt" | grep -q assume-no
+	[ "$(sed -n 's/ .*//p' "$tmp/apt" | tr '\n' ' ')" = "update install install " ] && ! has mirror >/dev/null &&
+		[ "$(tail -n 2 "$tmp/out" | tr '\n' ' ')" = "Installing ... installed " ] && [ "$(grep -c '^installed$' "$tmp/out")" -eq 1 ]
 }
 ok "what apt installs is said before, with its size, to a user with sudo" announces
+# sudo(8) without a terminal to ask for the password on, or of a user whom it does not know.
+refused() {
+	mkdir "$tmp/refusing" && printf '#!/bin/sh\necho "sudo: a password is required" >&2\nexit 1\n' >"$tmp/refusing/sudo" &&
+		chmod +x "$tmp/refusing/sudo" && rm "$tmp/apt" || return 1
+	PATH=$tmp/refusing:$tmp/bin:$PATH status 1 "$top_srcdir/scripts/install-packages" test >"$tmp/out" 2>&1 || return 1
+	has '^sudo: a password is required$' && has 'sudo does not let .* packages are missing.* jq$' && [ ! -e "$tmp/apt" ]
+}
+ok "where sudo refuses, it says so, and which packages are missing" refused
+
+# ---- autogen.sh ----
+# Of its tools only those that are not autoconf's.
+autogen() {
+	mkdir -p "$tmp/few" "$tmp/fresh/libmlx4" && cp "$top_srcdir/autogen.sh" "$tmp/fresh/" || return 1
+	for tool in sh dirname mkdir; do ln -sf "$(command -v "$tool")" "$tmp/few/$tool"; done
+	(PATH=$tmp/few status 1 "$tmp/fresh/autogen.sh") >"$tmp/out" 2>&1 && has 'autoreconf.*autoconf' && [ ! -e "$tmp/fresh/config" ] || return 1
+	printf '#!/bin/sh\n' | tee "$tmp/few/autoreconf" >"$tmp/few/automake"
+	chmod +x "$tmp/few"/auto*
+	(PATH=$tmp/few status 1 "$tmp/fresh/autogen.sh") >"$tmp/out" 2>&1 && has 'libtoolize.*libtool' && [ ! -e "$tmp/fresh/config" ]
+}
+ok "autogen.sh names the tool that is missing and its package" autogen
 
 # ---- foreign-libraries ----
 printf '#!/bin/sh\ncd "$tmp/unpacked" && tar -c .\n' >"$tmp/bin/dpkg-deb"
@@ -199,8 +241,77 @@ build_usage() {
 	for words in "" "--help" "--prefix=/opt/xrc-verbs build"; do
 		# shellcheck disable=SC2086 # words: $words
 		(cd "$tmp" && status "$([ "$words" = --help ] && echo 0 || echo 2)" "$tmp/configured/scripts/build" $words >"$tmp/out" 2>&1) &&
-			has '^Usage: scripts/build DIRECTORY ' && [ ! -e "$tmp/--help" ] || return 1
+			has '^Usage: scripts/build \[--install\] DIRECTORY ' && [ ! -e "$tmp/--help" ] || return 1
 	done
 }
 ok "without a directory it prints its usage" build_usage
+
+# Each step writes half of what it makes, is interrupted there if STOP names it, and then writes the other half.
+again=$tmp/again
+mkdir -p "$again/scripts" "$again/libmlx4" "$again/librdmacm" "$tmp/steps"
+cp "$top_srcdir/scripts/build" "$again/scripts/"
+cp "$top_srcdir/autogen.sh" "$again/"
+cat >"$tmp/steps/stop" <<'END'
+#!/bin/sh
+echo "$*" >>"$AGAIN/../ran"
+[ "${STOP:-}" != "$1" ] || { kill -"$SIGNAL" 0; sleep 60; }
+END
+cat >"$tmp/steps/autoreconf" <<'END'
+#!/bin/sh
+[ ! -e autom4te.cache ] || exit 1
+mkdir autom4te.cache
+printf '#!/bin/sh\nexit 1\n' >configure
+chmod +x configure
+stop "autogen of ${PWD##*/}"
+printf '#!/bin/sh\n. %s/configure\n' "$AGAIN/../steps" >configure
+END
+cat >"$tmp/steps/configure" <<'END'
+echo made >config.status
+printf 'all clean:\n\texit 1\n' >Makefile
+stop configure "$@"
+cp "$AGAIN/../steps/Makefile" .
+END
+cat >"$tmp/steps/Makefile" <<'END'
+all: object
+object:
+	printf ha >object; stop make; printf lf >>object
+clean:
+	rm -f object
+install:
+	mv object moved; stop install; mv moved object; cp object installed
+END
+chmod +x "$tmp"/steps/stop "$tmp"/steps/autoreconf
+# build [ARGUMENT...]: in a process group of its own, which STOP and SIGNAL interrupt.
+build() {
+	env AGAIN="$again" PATH="$tmp/steps:$PATH" setsid -w timeout --foreground 50 \
+		"$again/scripts/build" --install "$again/build" "$@" >"$tmp/out" 2>&1
+}
+whole_build() {
+	build "$@" && [ "$(cat "$again/build/object")" = half ] && [ "$(cat "$again/build/installed")" = half ] &&
+		[ ! -e "$again/build/build.unfinished" ] || { cat "$tmp/out"; return 1; }
+}
+interrupted() {
+	for signal in KILL INT; do
+		for step in "autogen of again" "autogen of libmlx4" "autogen of librdmacm" configure make install; do
+			rm -rf "$again/build" "$again/configure" "$again"/lib*/configure
+			! STOP=$step SIGNAL=$signal build CC=gcc || { echo "not stopped: $step"; return 1; }
+			whole_build CC=gcc || { echo "after $step and SIG$signal"; return 1; }
+		done
+	done
+}
+ok "whatever interrupted it, and where, it builds when it is called again" interrupted
+once() {
+	: >"$tmp/ran"
+	whole_build CC=gcc && ! grep -v '^install' "$tmp/ran"
+}
+ok "what is built is not configured and built again" once
+other_arguments() {
+	: >"$tmp/ran"
+	whole_build CC=clang && has 'build was configured otherwise' && grep -q '^configure CC=clang$' "$tmp/ran" && grep -q '^make$' "$tmp/ran"
+}
+ok "with other arguments all is configured and built anew" other_arguments
+werror() {
+	whole_build CFLAGS=-g && : >"$tmp/ran" && whole_build "CFLAGS=-g -Werror" && ! grep configure "$tmp/ran"
+}
+ok "-Werror changes nothing that is built" werror
 finish

@@ -20,7 +20,7 @@ mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Origin: Debian' 'Codename:
 trap 'umount -R "$root"/proc "$root"/dev/shm 2>/dev/null' EXIT
 
 inside() {
-	timeout "${bound:-300}" chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive \
+	timeout "${bound:-900}" chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive \
 		LC_ALL=C "$@"
 }
 
@@ -87,6 +87,29 @@ xsrq='ibv_xsrq_pingpong -p $1 --clients 2 & server=$!
 	ibv_xsrq_pingpong -p $1 --timeout 20 127.0.0.1 & first=$!
 	ibv_xsrq_pingpong -p $1 --timeout 20 127.0.0.1 && wait $first && wait $server'
 
+# by_address SERVER CLIENT [COMMAND...]: both in an instance of its own, on kernel $face, with what COMMAND puts before them. The
+# client repeats until the server listens.
+by_address() {
+	server=$1
+	client=$2
+	shift 2
+	# shellcheck disable=SC2016 # the shell in there expands it
+	bound=120 inside "$@" softhca run --kernel "$face" --require-traffic -- sh -c '$1 & server=$!
+		n=0
+		until $2; do
+			n=$((n + 1))
+			[ $n -lt 100 ] && kill -0 $server || { kill $server; exit 1; }
+			sleep 0.1
+		done
+		wait $server' by_address "$server" "$client"
+}
+rping() {
+	by_address "rping -s -C 20 -V" "rping -c -a 127.0.0.1 -C 20 -V" "$@"
+}
+by_xrc() {
+	by_address "rdma_xserver -c x" "rdma_xclient -c x" xrc-verbs-run
+}
+
 run_all() {
 	ok "ibv_devinfo, $1" run_devinfo
 	ok "ibv_devinfo on the OFED face, $1" run_devinfo --kernel ofed
@@ -94,6 +117,8 @@ run_all() {
 	for face in ofed mainline; do
 		ok "ibv_rc_pingpong, $face, $1" pingpong $face "$rc"
 		ok "ibv_xsrq_pingpong, $face, $1" pingpong $face "$xsrq"
+		ok "rping, $face, $1" rping xrc-verbs-run
+		ok "rdma_xclient by XRC, $face, $1" by_xrc
 	done
 }
 
@@ -101,11 +126,32 @@ group() {
 	inside getent group rdma
 }
 
+# It names what OFED's headers have and rdma-core's do not.
+channel_program() {
+	cat <<-'END'
+	#include <rdma/rdma_cma.h>
+
+	int main(void)
+	{
+		struct rdma_event_channel *channel = rdma_create_event_channel();
+		struct ibv_xrc_domain *domain = NULL;
+		struct rdma_cm_id *id;
+
+		if (!channel || domain || rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) || rdma_destroy_id(id))
+			return 1;
+		rdma_destroy_event_channel(channel);
+		return 0;
+	}
+	END
+}
+
 # As docs/packages.md has it.
 build_program() {
 	inside apt-get install -y -q --no-install-recommends gcc libc6-dev pkg-config &&
-	cp "$top_srcdir/tests/packaging/static.c" "$root/debs/program.c" &&
-	inside sh -ec 'cd /debs; gcc -o program program.c $(pkg-config --cflags --libs libibverbs-xrc); softhca run -- ./program' &&
+	cp "$top_srcdir/tests/packaging/static.c" "$root/debs/program.c" && channel_program >"$root/debs/channel.c" &&
+	inside sh -ec 'cd /debs; gcc -o program program.c $(pkg-config --cflags --libs libibverbs-xrc); softhca run -- ./program
+		gcc -o channel channel.c $(pkg-config --cflags --libs librdmacm-xrc); softhca run -- ./channel
+		ldd channel | grep "librdmacm.so.1 => .*/xrc-verbs/"' &&
 	inside sh -ec "cd /debs; PKG_CONFIG_PATH=/$(cd "$root" && echo usr/lib/*-linux-gnu*/xrc-verbs)/pkgconfig
 		export PKG_CONFIG_PATH
 		gcc -o program \$(pkg-config --cflags libibverbs) program.c \$(pkg-config --libs libibverbs)
@@ -115,14 +161,17 @@ build_program() {
 }
 
 rdma_core() {
-	inside apt-get install -y -q --no-install-recommends ibverbs-utils ibverbs-providers rdma-core libibverbs-dev
+	inside apt-get install -y -q --no-install-recommends ibverbs-utils ibverbs-providers rdma-core libibverbs-dev librdmacm-dev \
+		rdmacm-utils
 }
 
 # What is theirs is still theirs, and runs on the software HCA.
 theirs_intact() {
-	inside sh -ec 'for package in ibverbs-utils ibverbs-providers libibverbs1; do dpkg -V $package; done
+	inside sh -ec 'for package in ibverbs-utils ibverbs-providers libibverbs1 librdmacm1 librdmacm-dev rdmacm-utils; do dpkg -V $package; done
 		softhca run --kernel mainline -- ibv_devinfo | tee /dev/stderr | grep -q PORT_ACTIVE
-		[ "$(command -v ibv_devinfo)" = /usr/bin/ibv_devinfo ]'
+		[ "$(command -v ibv_devinfo)" = /usr/bin/ibv_devinfo ]
+		[ "$(command -v rping)" = /usr/bin/rping ]' &&
+	face=mainline rping env
 }
 
 purge_ours() {

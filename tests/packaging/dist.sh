@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: the two tarballs have what the repository tracks, build from a directory that nobody may write to, and
+# Description: the three tarballs have what the repository tracks, build from a directory that nobody may write to, and
 # building and installing them leaves nothing but what make clean and make uninstall remove.
 . "$top_srcdir/tests/packaging/lib.sh"
 
@@ -17,6 +17,13 @@ tracked() {
 # Nothing that building makes.
 clean() {
 	! tar -tzf "$work/$1".tar.gz | grep -E '\.(o|lo|la|a|so|log|trs|pc)$|/autom4te|/\.deps/|/debian/files'
+}
+
+# The texts themselves, and not where they are in the whole tree.
+licence() {
+	for file in COPYING AUTHORS; do
+		tar -xOzf "$work/$1".tar.gz "$1/$file" | cmp - "$top_srcdir/$file" || return 1
+	done
 }
 
 unpack() {
@@ -35,20 +42,36 @@ distclean() {
 	left=$(find . -type f) && [ -z "$left" ] || { echo "left after make distclean: $left"; return 1; }
 }
 
+# No tool has its library named by the environment.
+runs() {
+	for tool in $(rdmacm_tools); do
+		env -u LD_LIBRARY_PATH ldd "$work/prefix/bin/$tool" >"$work/list" && grep -q "librdmacm.so.1 => $work/prefix/lib/" "$work/list" &&
+			grep -q "libibverbs.so.1 => $work/prefix/lib/" "$work/list" || { echo "$tool:"; cat "$work/list"; return 1; }
+	done
+}
+
 whole=libibverbs-$VERSION
 ok "make dist" tarball libibverbs
-ok "make dist in libmlx4" tarball libmlx4
-alone=$(cd "$work" && echo libmlx4-*.tar.gz)
-alone=${alone%.tar.gz}
 ok "everything tracked is in the tarball" tracked . "$whole"
-ok "everything tracked in libmlx4 is in its tarball" tracked libmlx4 "$alone"
 ok "nothing built is in the tarball" clean "$whole"
-ok "nothing built is in the tarball of libmlx4" clean "$alone"
 ok "unpack" unpack "$whole"
-ok "unpack libmlx4" unpack "$alone"
 ok "the whole builds out of a read-only tree" build "$whole"
-ok "libmlx4 alone builds out of a read-only tree" build "$alone" PKG_CONFIG_PATH="$work/prefix/lib/pkgconfig"
-ok "uninstall and distclean of libmlx4" distclean "$alone"
+# Their files that the whole installed go, so that those of their own tarballs are found and nothing else.
+for package in libmlx4 librdmacm; do
+	ok "the whole's $package is uninstalled" "$MAKE" -C "$work/build-$whole/$package" uninstall
+done
+for package in libmlx4 librdmacm; do
+	ok "make dist in $package" tarball $package
+	alone=$(cd "$work" && echo $package-*.tar.gz)
+	alone=${alone%.tar.gz}
+	ok "everything tracked in $package is in its tarball" tracked $package "$alone"
+	ok "nothing built is in the tarball of $package" clean "$alone"
+	ok "licence and authors are in the tarball of $package" licence "$alone"
+	ok "unpack $package" unpack "$alone"
+	ok "$package alone builds out of a read-only tree" build "$alone" PKG_CONFIG_PATH="$work/prefix/lib/pkgconfig"
+	[ $package = libmlx4 ] || ok "its programs find both libraries" runs
+	ok "uninstall and distclean of $package" distclean "$alone"
+done
 ok "uninstall and distclean of the whole" distclean "$whole"
 chmod -R u+w "$work"
 finish

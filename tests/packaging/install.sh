@@ -15,7 +15,7 @@ install_into() {
 tools="ibv_asyncwatch ibv_devices ibv_devinfo ibv_rc_pingpong ibv_srq_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_xsrq_pingpong"
 
 files() {
-	for tool in $tools softhca softhca-check-mpi softhca-rsh; do
+	for tool in $tools $(rdmacm_tools) softhca softhca-check-mpi softhca-rsh; do
 		echo "bin/$tool"
 	done
 	echo "etc/libibverbs.d/mlx4.driver
@@ -29,16 +29,30 @@ lib/libmlx4-rdmav2.la
 lib/libmlx4-rdmav2.so
 lib/libmlx4.a
 lib/pkgconfig/libibverbs.pc
+lib/librdmacm.a
+lib/librdmacm.la
+lib/librdmacm.so
+lib/librdmacm.so.1
+lib/librdmacm.so.1.0.0
 lib/pkgconfig/libmlx4.pc
+lib/pkgconfig/librdmacm.pc
 lib/softhca/libsofthca-shim.la
 lib/softhca/libsofthca-shim.so
+lib/softhca/libsofthca-trace.la
+lib/softhca/libsofthca-trace.so
 share/bash-completion/completions/softhca
 share/softhca/mpi_verify.c
 share/softhca/softhca-show.schema.json
+share/softhca/xrc.lua
 share/zsh/site-functions/_softhca"
 	for header in arch driver kern-abi marshall opcode sa-kern-abi sa verbs; do
 		echo "include/infiniband/$header.h"
 	done
+	for header in $(rdmacm_headers); do
+		echo "include/$header"
+	done
+	rdmacm_preloads | sed 's|^|lib/|'
+	echo lib/rsocket/librspreload.la
 }
 
 installed() {
@@ -53,7 +67,7 @@ inside() {
 }
 
 pages() {
-	for tool in $tools; do
+	for tool in $tools $(rdmacm_tools); do
 		[ -s "$dest$prefix/share/man/man1/$tool.1" ] || { echo "no manual page of $tool"; return 1; }
 	done
 }
@@ -71,12 +85,23 @@ pc() {
 	PKG_CONFIG_LIBDIR=$dest$prefix/lib/pkgconfig pkg-config "$@"
 }
 
+# Where the loader searches the directory of libraries, programs need no rpath.
+rpath=" -Wl,-rpath,$prefix/lib"
+case " $(sed -n 's/^searched = //p; s/^LOADER_PATH = //p' "$top_builddir/libibverbs/Makefile" | tr '\n' ' ') " in
+*" $prefix/lib "*) rpath= ;;
+esac
+
 pkgconfig() {
 	[ "$(pc --modversion libibverbs)" = "$VERSION" ] &&
 	[ "$(pc --cflags libibverbs | sed 's/ *$//')" = "-I$prefix/include" ] &&
-	[ "$(pc --libs libibverbs | sed 's/ *$//')" = "-L$prefix/lib -Wl,-rpath,$prefix/lib -libverbs" ] &&
+	[ "$(pc --libs libibverbs | sed 's/ *$//')" = "-L$prefix/lib$rpath -libverbs" ] &&
 	pc --static --libs libibverbs | grep -q -- -lsysfs &&
-	pc --static --libs libmlx4 | grep -q -- '-lmlx4.*-libverbs.*-lsysfs'
+	pc --static --libs libmlx4 | grep -q -- '-lmlx4.*-libverbs.*-lsysfs' &&
+	[ "$(pc --cflags librdmacm | sed 's/ *$//')" = "-I$prefix/include" ] &&
+	pc --libs librdmacm | grep -q -- "-L$prefix/lib .*-lrdmacm .*-libverbs" &&
+	# It may be in another prefix than libibverbs, whose rpath is then not its own.
+	{ [ -z "$rpath" ] || grep -q '^Libs: .*-Wl,-rpath,' "$dest$prefix/lib/pkgconfig/librdmacm.pc"; } &&
+	pc --static --libs librdmacm | grep -q -- '-lrdmacm.*-libverbs.*-lsysfs'
 }
 
 # The rule does not know what its kernel calls the node, but for the group and the mode.
@@ -87,7 +112,7 @@ rule() {
 
 uninstall() {
 	"$MAKE" -C "$top_builddir" uninstall DESTDIR="$dest" || return 1
-	left=$(cd "$dest" && find . ! -type d; find . -type d \( -name infiniband -o -name softhca -o -name '*.d' -o -name pkgconfig -o -name '*zsh*' -o -name '*bash*' \))
+	left=$(cd "$dest" && find . ! -type d; find . -type d \( -name infiniband -o -name softhca -o -name '*.d' -o -name 'rdma*' -o -name 'librdmacm*' -o -name pkgconfig -o -name '*zsh*' -o -name '*bash*' \))
 	[ -z "$left" ] || { echo "left: $left"; return 1; }
 }
 

@@ -42,11 +42,11 @@ needs() {
 	done
 }
 
-# The tarball of the whole tree, or of libmlx4 alone, as $work/NAME.tar.gz.
+# The tarball of the whole tree, or of libmlx4 or librdmacm alone, as $work/NAME.tar.gz.
 tarball() {
 	case $1 in
 	libibverbs) dir=$top_builddir ;;
-	libmlx4) dir=$top_builddir/libmlx4 ;;
+	libmlx4 | librdmacm) dir=$top_builddir/$1 ;;
 	esac
 	# In a directory of this test's: others make the same tarball.
 	flock "$top_builddir/tests/packaging/scratch" "$MAKE" -C "$dir" dist-gzip && mv "$dir/$1"-*.tar.gz "$work/"
@@ -58,3 +58,11 @@ same() {
 	sort "$2" >"$work/found"
 	diff -u "$work/wanted" "$work/found"
 }
+
+# What librdmacm is to install, as its sources tell: each program of tools/, each header, each page, and the library that
+# programs are started with, below the directory of libraries.
+rdmacm_tools() { (cd "$top_srcdir/librdmacm/tools" && grep -l '^int main(' -- *.c | sed 's/\.c$//'); }
+rdmacm_headers() { (cd "$top_srcdir/librdmacm/include" && echo */*.h | tr ' ' '\n'); }
+# rdmacm_pages SECTION
+rdmacm_pages() { (cd "$top_srcdir/librdmacm/man" && ls -- *."$1"); }
+rdmacm_preloads() { printf 'rsocket/librspreload.%s\n' so so.1 so.1.0.0; }

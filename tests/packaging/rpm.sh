@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: the RPMs build from the two tarballs with the specs that are in them, libmlx4's against what libibverbs's hold,
-# and their files are these.
+# Description: the RPMs build from the three tarballs with the specs that are in them, libmlx4's and librdmacm's against what
+# libibverbs's hold, and their files are these.
 . "$top_srcdir/tests/packaging/lib.sh"
 needs rpmbuild rpm2cpio cpio
 
@@ -23,14 +23,14 @@ unpack() {
 	done
 }
 
-build_mlx4() {
-	CPPFLAGS=-I$work/root/usr/include LDFLAGS="-L$work/root$lib -Wl,-rpath-link,$work/root$lib" PKG_CONFIG=false build libmlx4
+build_alone() {
+	CPPFLAGS=-I$work/root/usr/include LDFLAGS="-L$work/root$lib -Wl,-rpath-link,$work/root$lib" PKG_CONFIG=false build "$1"
 }
 
 made() {
 	(cd "$top/RPMS" && find . -name '*.rpm' -exec rpm -qp --qf '%{NAME}\n' {} +) | grep -v -- '-debug' >"$work/list"
-	same "$(printf '%s\n' libibverbs libibverbs-devel libibverbs-devel-static libibverbs-utils softhca libmlx4 libmlx4-devel)" \
-		"$work/list"
+	same "$(printf '%s\n' libibverbs libibverbs-devel libibverbs-devel-static libibverbs-utils softhca libmlx4 libmlx4-devel \
+		librdmacm librdmacm-devel librdmacm-utils)" "$work/list"
 }
 
 # holds PACKAGE FILES: without documentation.
@@ -40,7 +40,8 @@ holds() {
 	rpm -qp --qf '[%{FILEMODES:perms} %{FILENAMES}\n]' "$rpm" | sed -n 's/^[-l][^ ]* //p' |
 		grep -v '^/usr/share/\(doc\|licenses\)/\|/\.build-id/' | sed 's/\.[gx]z$//' >"$work/list"
 	if [ "$1" = libibverbs-devel ]; then
-		# The functions and overviews are many; that each has a page is another test's.
+		# The functions and overviews are many; that each has a page is another test's. Those of librdmacm are in its own.
+		! grep '/man[37]/\(rdma\|r[a-z]*socket\)' "$work/list" || { echo "pages of librdmacm in $1"; return 1; }
 		grep -q '/man3/ibv_create_qp\.3$' "$work/list" || { echo "no manual pages in $1"; return 1; }
 		sed -i '/\/man[37]\//d' "$work/list"
 	fi
@@ -59,7 +60,8 @@ shell_pages=$(cd "$top_srcdir/man" && for page in softhca*.1; do [ ! -e "$page" 
 
 ok "libibverbs builds from its tarball" build libibverbs
 ok "its packages unpack" unpack
-ok "libmlx4 builds from its tarball, against them" build_mlx4
+ok "libmlx4 builds from its tarball, against them" build_alone libmlx4
+ok "librdmacm builds from its tarball, against them" build_alone librdmacm
 ok "the packages are these" made
 ok "libibverbs" holds libibverbs "$lib/libibverbs.so.1
 $lib/libibverbs.so.1.0.0
@@ -74,9 +76,11 @@ ok "softhca" holds softhca "/usr/bin/softhca
 /usr/bin/softhca-check-mpi
 /usr/bin/softhca-rsh
 $lib/softhca/libsofthca-shim.so
+$lib/softhca/libsofthca-trace.so
 /usr/share/bash-completion/completions/softhca
 /usr/share/softhca/mpi_verify.c
 /usr/share/softhca/softhca-show.schema.json
+/usr/share/softhca/xrc.lua
 /usr/share/zsh/site-functions/_softhca
 $shell_pages"
 ok "libmlx4" holds libmlx4 "$lib/libmlx4-rdmav2.so
@@ -85,4 +89,14 @@ $etc/libibverbs.d/mlx4.driver
 ok "--without softhca needs and makes nothing of it" without_softhca
 ok "libmlx4-devel" holds libmlx4-devel "$lib/libmlx4.a
 $lib/pkgconfig/libmlx4.pc"
+ok "librdmacm" holds librdmacm "$lib/librdmacm.so.1
+$lib/librdmacm.so.1.0.0
+$(rdmacm_preloads | sed "s|^|$lib/|")"
+ok "librdmacm-devel" holds librdmacm-devel "$lib/librdmacm.so
+$lib/librdmacm.a
+$lib/pkgconfig/librdmacm.pc
+$(rdmacm_headers | sed 's|^|/usr/include/|')
+$(for section in 3 7; do rdmacm_pages "$section" | sed "s|^|/usr/share/man/man$section/|"; done)"
+ok "librdmacm-utils" holds librdmacm-utils "$(rdmacm_tools | sed 's|^|/usr/bin/|')
+$(rdmacm_pages 1 | sed 's|^|/usr/share/man/man1/|')"
 finish

@@ -1,0 +1,73 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: every function and tool of librdmacm has a man page, whose SYNOPSIS is the header's; pages are well-formed, refer
+# to nothing that is not there, and are all installed.
+. "$srcdir/../system/lib.sh"
+. "$srcdir/page_tree.sh"
+
+export LC_ALL=C
+man=$top_srcdir/librdmacm/man
+include=$top_srcdir/librdmacm/include
+
+prototypes() {
+	echo "#include <rdma/rdma_cma.h>" >"$tmp/one.c"
+	$CC -I"$include" -I"$top_srcdir/include" -E "$tmp/one.c" |
+		$AWK '/^# [0-9]/ { ours = index($3, "rdma/rdma_cma.h\"") } ours && !/^#/' | tr '\n\t' '  ' | tr -s ' ' |
+		sed ':a; s/{[^{}]*}/;/g; ta' | tr ';' '\n' | sed 's/^ *//; s/ *$//; s/^static inline //' |
+		sed -n 's|^\([a-z][a-z0-9_ ]*[ *]\+rdma_[a-z0-9_]*([^()]*)\)$|rdma/rdma_cma.h \1|p'
+}
+
+synopsis_is_prototype() {
+	prototypes | sort >"$tmp/prototypes"
+	for page in "$man"/*.3; do
+		grep -q '^\.so ' "$page" || $AWK -f "$srcdir/synopsis.awk" "$page"
+	done | sort >"$tmp/synopses"
+	[ "$(wc -l <"$tmp/prototypes")" -ge 35 ] || { echo "no prototypes found"; return 1; }
+	diff -u "$tmp/prototypes" "$tmp/synopses"
+}
+ok "the SYNOPSIS of the pages is what the header declares, and no function is missing" synopsis_is_prototype
+
+page_by_name() {
+	bad=0
+	for name in $(sed 's/(.*//; s/.*[ *]//' "$tmp/prototypes"); do
+		target=$(sed -n 's|^\.so man3/||p' "$man/$name.3")
+		grep -qx "\.Fo $name" "$man/${target:-$name.3}" || { echo "$name.3 does not lead to a page about it"; bad=1; }
+	done
+	for tool in $(tools_of "$top_srcdir/librdmacm/Makefile.am"); do
+		[ -f "$man/$tool.1" ] || { echo "$tool has no page"; bad=1; }
+	done
+	return "$bad"
+}
+ok "each function and tool is found by its name" page_by_name
+
+page_tree "$man"/*.[1-8]
+lint_pages
+
+references() {
+	bad=0
+	for page in "$man"/*.[1-8]; do
+		for reference in $(sed -n 's/^\.Xr \([a-z0-9_]*\) \([1-8]\).*/\1.\2/p' "$page"); do
+			case $reference in execve.2 | poll.2 | select.2 | epoll_wait.2 | fcntl.2) continue ;; esac
+			[ -f "$man/$reference" ] || [ -f "$top_srcdir/man/$reference" ] ||
+				{ echo "${page##*/}: no page $reference"; bad=1; }
+		done
+	done
+	return "$bad"
+}
+ok "references lead somewhere" references
+
+constants() {
+	bad=0
+	for name in $(grep -hv '^\.Dt ' "$man"/*.[37] | grep -oE '\<(RDMA|RAI|IBV)_[A-Z0-9_]+' | sort -u); do
+		grep -rqw "$name" "$include" "$top_srcdir/include" || { echo "$name is no constant"; bad=1; }
+	done
+	return "$bad"
+}
+ok "constants exist" constants
+
+installed() {
+	(cd "$man" && ls) | diff - <(sed -n 's|^\tman/\([a-z0-9_]*\.[1-8]\).*|\1|p' "$top_srcdir/librdmacm/Makefile.am" | sort)
+}
+ok "every page is installed" installed
+finish
