@@ -58,19 +58,27 @@ ok "a missing peer is named with its package, once" without
 ok "and is no part of the result" query '.rows[0].ours and (.rows[0].others | keys) == ["TCP"]'
 ok "an unknown part is refused" status 2 "$BENCH/messages" --part latencies
 
-ok "scale" "$BENCH/scale" --points 1,10 --processes 2 --largest 65536 --json "$tmp/json"
+ok "scale" "$BENCH/scale" --points 1,10 --processes 2 --largest 65536 --clients 2 --json "$tmp/json"
 ok "its JSON has each kind at each number" query '[.queue_pairs[] | "\(.type) \(.alive)"] == [("RC", "XRC send",
 	"XRC receive", "RC") as $kind | "\($kind) 1", "\($kind) 10"] and all(.queue_pairs[]; .create_us > 0) and
 	.run_true_ms > 0 and [.registration[].bytes] == [4096, 65536]'
 ok "xrc-scale" "$BENCH/xrc-scale" --json "$tmp/json" --svg "$tmp/svg" 2x2
 ok "its JSON has the mesh over three ways" query '[.meshes[] | .mesh + " " + .over] ==
 	["2x2 RC", "2x2 RC with SRQ", "2x2 XRC"] and all(.meshes[]; .qps_per_process > 0 and .queue_bytes_per_process > 0)'
+ok "connections" "$BENCH/connections" --count 8 --threads 2 --json "$tmp/json"
+ok "its JSON has both numbers of threads, TCP's, and what they are made of" query "$is_number"'
+	all(.one, .many, .tcp.one, .tcp.many; .per_second | is_number) and (.one.us | keys | length) == 8 and
+	all(.commands, .sum_us, .ratio, .alone.command_us, .alone.qp_us; is_number)'
+ok "rsockets" "$BENCH/rsockets" --repeat 1 --iterations 20 --json "$tmp/json"
+ok "its JSON has both sizes, TCP's, and the copies alone" query "$is_number"'
+	([.rows[] | "\(.size) \(.test)"] | sort) == ([(8, 1048576) as $s | "rsocket", "tcp", "tcp-polling", "copies" |
+	"\($s) \(.)"] | sort) and all(.rows[]; is_stats) and all(.to_tcp_8, .to_copies_1048576; is_number)'
 # These take minutes, too long for the quick tier.
 if [ "${TIER:-}" = full ] && ! command -v valgrind >/dev/null; then
 	skip "device" "install valgrind"
 elif [ "${TIER:-}" = full ]; then
 	ok "device" "$BENCH/device" --json "$tmp/json"
-	ok "its JSON has where the instructions go" query '(.calls | length) == 7 and all(.calls[];
+	ok "its JSON has where the instructions go" query '(.calls | length) == 10 and all(.calls[];
 		.all > 0 and .libraries > 0 and .libraries <= .all) and (.calls[0].functions | length) > 1'
 fi
 ok "nothing is left behind" until_true no_instance

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * What a queue pair costs when many exist: times each operation while that many exist, in this
- * process or spread over others. Uses only plain verbs. Prints a line per measurement, in
+ * process or spread over others. And how long each command takes while many processes make some. Uses only plain verbs. Prints a line per measurement, in
  * tab-separated fields. With --hold it waits for a line on standard input at each point where a
  * user may want to inspect the device.
  */
@@ -184,8 +184,11 @@ static void modify(struct side *s, struct one *q, struct ibv_qp_attr *attr, int 
 	}
 }
 
-/* Connects the QP to itself. For what is measured, any other QP would be the same. */
-static void connect_qp(struct side *s, struct one *q)
+/*
+ * One of the steps that connect the QP to itself. For what is measured, any other QP would be the
+ * same.
+ */
+static void connect_step(struct side *s, struct one *q, int step)
 {
 	struct ibv_qp_attr init = {
 		.qp_state = IBV_QPS_INIT,
@@ -208,14 +211,25 @@ static void connect_qp(struct side *s, struct one *q)
 		.max_rd_atomic = 1,
 	};
 
-	modify(s, q, &init, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
-	modify(s, q, &rtr,
-	       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-		       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-	if (s->kind != KIND_XRC_RECV)
+	if (step == 0)
+		modify(s, q, &init,
+		       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	else if (step == 1)
+		modify(s, q, &rtr,
+		       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+			       IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	else
 		modify(s, q, &rts,
 		       IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 			       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+static void connect_qp(struct side *s, struct one *q)
+{
+	int steps = s->kind == KIND_XRC_RECV ? 2 : 3;
+
+	for (int step = 0; step < steps; step++)
+		connect_step(s, q, step);
 }
 
 static void query(struct side *s, struct one *q)
@@ -456,8 +470,167 @@ static void measure_registration(size_t largest)
 	}
 }
 
+/* ---- commands of many clients at once ---- */
+
+#define ROUNDS	    100 /* of each client */
+#define REGISTERING ((size_t)64 << 20)
+
+enum command { COMMAND_CREATE, COMMAND_MODIFY, COMMAND_QUERY, COMMAND_DESTROY, COMMANDS };
+static const char *const command_name[] = {"create", "modify", "query", "destroy"};
+
+struct crowd { /* shared by all processes */
+	unsigned int ready, go, stop, samples[COMMANDS];
+	/* Followed by most_samples microseconds for each command. */
+};
+static unsigned int most_samples;
+
+static void note(struct crowd *c, double *all, enum command what, double since)
+{
+	unsigned int i = __atomic_fetch_add(&c->samples[what], 1, __ATOMIC_RELAXED);
+
+	if (i < most_samples)
+		all[what * most_samples + i] = now_us(CLOCK_MONOTONIC) - since;
+}
+
+static void join(struct crowd *c)
+{
+	__atomic_fetch_add(&c->ready, 1, __ATOMIC_ACQ_REL);
+	while (!__atomic_load_n(&c->go, __ATOMIC_ACQUIRE))
+		usleep(1000);
+}
+
+/* A client: its QPs come and go. */
+static void come_and_go(struct crowd *c, double *all)
+{
+	struct side s = {0};
+	struct one keep, q;
+	double t;
+
+	open_side(&s, KIND_RC);
+	create(&s, &keep);
+	join(c);
+	for (int i = 0; i < ROUNDS; i++) {
+		t = now_us(CLOCK_MONOTONIC);
+		create(&s, &q);
+		note(c, all, COMMAND_CREATE, t);
+		for (int step = 0; step < 3; step++) {
+			t = now_us(CLOCK_MONOTONIC);
+			connect_step(&s, &q, step);
+			note(c, all, COMMAND_MODIFY, t);
+		}
+		t = now_us(CLOCK_MONOTONIC);
+		query(&s, &q);
+		note(c, all, COMMAND_QUERY, t);
+		t = now_us(CLOCK_MONOTONIC);
+		destroy(&s, &q);
+		note(c, all, COMMAND_DESTROY, t);
+	}
+}
+
+/* Beside them: one that has much memory copied, or one that sends without a pause. */
+static void register_much(struct crowd *c)
+{
+	struct side s = {0};
+	char *at =
+		mmap(NULL, REGISTERING, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED)
+		die("no memory");
+	memset(at, 1, REGISTERING);
+	open_side(&s, KIND_RC);
+	join(c);
+	while (!__atomic_load_n(&c->stop, __ATOMIC_ACQUIRE)) {
+		struct ibv_mr *mr = ibv_reg_mr(s.pd, at, REGISTERING, IBV_ACCESS_LOCAL_WRITE);
+
+		if (!mr || ibv_dereg_mr(mr))
+			die("cannot register %zu bytes", REGISTERING);
+	}
+}
+
+static void send_much(struct crowd *c)
+{
+	struct side s = {0};
+	struct one q;
+
+	open_side(&s, KIND_RC);
+	create(&s, &q);
+	connect_qp(&s, &q);
+	join(c);
+	while (!__atomic_load_n(&c->stop, __ATOMIC_ACQUIRE))
+		work(&s, &q);
+}
+
+static pid_t begin_one(struct crowd *c, double *all, unsigned int kind)
+{
+	pid_t pid = fork();
+
+	if (pid < 0)
+		die("cannot fork");
+	if (pid)
+		return pid;
+	if (kind == 0)
+		come_and_go(c, all);
+	else if (kind == 1)
+		register_much(c);
+	else
+		send_much(c);
+	exit(0);
+}
+
+static void end_one(pid_t pid)
+{
+	int status;
+
+	if (waitpid(pid, &status, 0) != pid || status)
+		die("a process has failed");
+}
+
+static void measure_latency(const unsigned int count[3])
+{
+	const unsigned int processes = count[0] + count[1] + count[2];
+	pid_t *pid = calloc(processes, sizeof(*pid));
+	size_t size;
+	struct crowd *c;
+	unsigned int n = 0;
+	double *all;
+
+	most_samples = count[0] * ROUNDS * 3;
+	size = sizeof(*c) + COMMANDS * most_samples * sizeof(double);
+	c = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (!pid || c == MAP_FAILED)
+		die("no memory");
+	all = (double *)(void *)(c + 1);
+	fflush(stdout);
+	for (unsigned int kind = 0; kind < 3; kind++)
+		for (unsigned int i = 0; i < count[kind]; i++)
+			pid[n++] = begin_one(c, all, kind);
+	while (__atomic_load_n(&c->ready, __ATOMIC_ACQUIRE) < processes) {
+		if (waitpid(-1, NULL, WNOHANG) > 0)
+			die("a process has failed");
+		usleep(1000);
+	}
+	__atomic_store_n(&c->go, 1, __ATOMIC_RELEASE);
+	for (n = 0; n < count[0]; n++)
+		end_one(pid[n]);
+	__atomic_store_n(&c->stop, 1, __ATOMIC_RELEASE);
+	for (; n < processes; n++)
+		end_one(pid[n]);
+	for (unsigned int what = 0; what < COMMANDS; what++) {
+		double *took = all + what * most_samples;
+		unsigned int samples = c->samples[what];
+
+		qsort(took, samples, sizeof(*took), by_value);
+		printf("latency\t%u\t%u\t%u\t%s\t%.1f\t%.1f\t%.1f\n", count[0], count[1], count[2],
+		       command_name[what], took[samples / 2], took[samples * 99 / 100],
+		       took[samples - 1]);
+	}
+	free(pid);
+	munmap(c, size);
+}
+
 int main(int argc, char **argv)
 {
+	unsigned int crowd[3] = {0};
 	unsigned int point[MAX_POINTS] = {1, 10, 1000}, processes = 0;
 	enum kind kind = KIND_RC;
 	int i, points = 3;
@@ -471,6 +644,12 @@ int main(int argc, char **argv)
 		} else if (!strcmp(argv[i], "--registration") && i++) {
 			measure_registration(strtoull(value, NULL, 10));
 			return 0;
+		} else if (!strcmp(argv[i], "--clients") && i++) {
+			crowd[0] = (unsigned int)atoi(value);
+		} else if (!strcmp(argv[i], "--registering") && i++) {
+			crowd[1] = (unsigned int)atoi(value);
+		} else if (!strcmp(argv[i], "--sending") && i++) {
+			crowd[2] = (unsigned int)atoi(value);
 		} else if (!strcmp(argv[i], "--kind") && i++) {
 			kind = !strcmp(value, "xrc-send")   ? KIND_XRC_SEND
 			       : !strcmp(value, "xrc-recv") ? KIND_XRC_RECV
@@ -493,8 +672,13 @@ int main(int argc, char **argv)
 	if (!points) {
 		fprintf(stderr, "usage: qp_scale [--hold] [--kind rc|xrc-send|xrc-recv] [--points "
 				"N,N,...]\n"
-				"       [--processes P] | --registration LARGEST\n");
+				"       [--processes P] | --registration LARGEST |\n"
+				"       --clients N [--registering N] [--sending N]\n");
 		return 2;
+	}
+	if (crowd[0]) {
+		measure_latency(crowd);
+		return 0;
 	}
 	measure(kind, point, points, processes);
 	return 0;

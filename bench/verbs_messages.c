@@ -4,8 +4,8 @@
  * rate of one QP, for bench/messages. The program forks into two sides before any verb; each side
  * has a core. It verifies the data after the clock has stopped.
  *
- * Usage: verbs_messages TEST SIZE ITERATIONS CPU CPU [OFFSET]. Prints one number: microseconds,
- * or million messages a second.
+ * Usage: verbs_messages [SERVICE-]TEST SIZE ITERATIONS CPU CPU [OFFSET]. Prints one number:
+ * microseconds, or million messages a second.
  *	send, xrc	half round trip of a SEND, both sides polling
  *	events		the same over RC, both sides sleeping on a completion channel
  *	write		half round trip of an RDMA WRITE, the target polls its memory
@@ -14,11 +14,16 @@
  *	paced		like send, but each side polls only when the message has arrived: for
  *			counting instructions (bench/device), for which posts and polls are
  *			functions
+ * SERVICE is uc, ud, or mcast: UD to a group in which the other side is the only member. Without it
+ * messages go over RC. send, rate and paced have services. Nothing repeats a message that UC or UD
+ * has lost, so such a run ends by its time limit.
+ *
  * With OFFSET the buffers come from the heap, and the receiving one is that much further from the
  * start of its page than the sending one.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -41,7 +46,15 @@
 enum test { SEND, XRC, EVENTS, WRITE, READ, RATE, PACED };
 static const char *const names[] = {"send", "xrc", "events", "write", "read", "rate", "paced"};
 
+enum service { RC, UC, UD, MCAST };
+static const char *const prefixes[] = {"", "uc-", "ud-", "mcast-"};
+
+#define GRH_LEN 40
+#define MLID	0xc001
+#define QKEY	0x11
+
 static enum test test;
+static enum service service;
 static uint32_t size;
 static int iterations, side, peer_fd;
 
@@ -52,7 +65,9 @@ static struct ibv_cq *scq, *rcq;
 static struct ibv_srq *srq;
 static struct ibv_xrc_domain *domain;
 static struct ibv_qp *qp;
+static struct ibv_ah *ah;
 static uint8_t *out, *in;
+static uint64_t *credit; /* UD: how many receives the receiver has posted; both sides map it */
 static struct ibv_mr *out_mr, *in_mr;
 
 /* What the sides tell each other. */
@@ -91,10 +106,22 @@ static uint8_t content(int from, uint32_t i)
 	return (uint8_t)(from * 101 + i * 7 + (i >> 8) + 1);
 }
 
+static bool is_datagram(void)
+{
+	return service == UD || service == MCAST;
+}
+
+/* How many bytes are in front of what was received. */
+static uint32_t head(void)
+{
+	return is_datagram() ? GRH_LEN : 0;
+}
+
 /* Maps pages that contain nothing else. */
 static uint8_t *map_buffer(void)
 {
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *p = mmap(NULL, size + head(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
 
 	return p == MAP_FAILED ? NULL : p;
 }
@@ -108,16 +135,16 @@ static void make_buffers(int offset)
 		uint8_t *room;
 
 		out = malloc(size);
-		room = malloc(size + 4096);
+		room = malloc(size + head() + 4096);
 		in = room ? room + (((uintptr_t)out + offset - (uintptr_t)room) & 4095) : NULL;
 	}
 	if (!out || !in)
 		die("memory");
 	for (uint32_t i = 0; i < size; i++)
 		out[i] = content(side, i);
-	memset(in, 0, size);
+	memset(in, 0, size + head());
 	out_mr = ibv_reg_mr(pd, out, size, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
-	in_mr = ibv_reg_mr(pd, in, size, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	in_mr = ibv_reg_mr(pd, in, size + head(), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	if (!out_mr || !in_mr)
 		die("register memory");
 }
@@ -178,13 +205,54 @@ static struct ibv_qp_attr to_rtr(uint32_t qpn)
 	};
 }
 
+/* The group of which that side is the only member. */
+static union ibv_gid group(int of)
+{
+	union ibv_gid gid = {.raw = {0xff, 0x12, 0xa0, 0x1b}};
+
+	gid.raw[15] = (uint8_t)(1 + of);
+	return gid;
+}
+
+/* Brings a QP of UD up, and makes the address of the other side. */
+static void start_datagrams(void)
+{
+	struct ibv_ah_attr to = {.dlid = theirs.lid, .port_num = 1};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
+	union ibv_gid gid = group(side);
+
+	check(ibv_modify_qp(qp, &attr,
+			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+	      "modify QP to INIT");
+	attr.qp_state = IBV_QPS_RTR;
+	check(ibv_modify_qp(qp, &attr, IBV_QP_STATE), "modify QP to RTR");
+	attr.qp_state = IBV_QPS_RTS;
+	check(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN), "modify QP to RTS");
+	if (service == MCAST) {
+		check(ibv_attach_mcast(qp, &gid, MLID), "join the group");
+		to.dlid = MLID;
+		to.is_global = 1;
+		to.grh.dgid = group(!side);
+		to.grh.hop_limit = 1;
+	}
+	ah = ibv_create_ah(pd, &to);
+	if (!ah)
+		die("create address handle");
+}
+
 static void connect_qp(uint32_t to)
 {
+	const int of_rc = service == RC ? 0 : ~0;
 	struct ibv_qp_attr attr = to_init;
 
+	if (service == UC)
+		attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
 	check(ibv_modify_qp(qp, &attr, INIT_MASK), "modify QP to INIT");
 	attr = to_rtr(to);
-	check(ibv_modify_qp(qp, &attr, RTR_MASK), "modify QP to RTR");
+	check(ibv_modify_qp(qp, &attr,
+			    RTR_MASK &
+				    ~(of_rc & (IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER))),
+	      "modify QP to RTR");
 	attr = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTS,
 		.timeout = 18,
@@ -192,21 +260,24 @@ static void connect_qp(uint32_t to)
 		.rnr_retry = 7,
 		.max_rd_atomic = 4,
 	};
-	check(ibv_modify_qp(qp, &attr, RTS_MASK), "modify QP to RTS");
+	check(ibv_modify_qp(qp, &attr, RTS_MASK & ~(of_rc & ~(IBV_QP_STATE | IBV_QP_SQ_PSN))),
+	      "modify QP to RTS");
 }
 
 static void make_qps(void)
 {
 	struct ibv_srq_init_attr srq_init = {.attr = {.max_wr = RECEIVES, .max_sge = 1}};
-	struct ibv_qp_init_attr rcv_init = {0},
-				init = {
-					.send_cq = scq,
-					.recv_cq = rcq,
-					.qp_type = test == XRC ? IBV_QPT_XRC : IBV_QPT_RC,
-					.cap = {.max_send_wr = TX_DEPTH,
-						.max_send_sge = 1,
-						.max_inline_data = INLINE_MAX},
-				};
+	struct ibv_qp_init_attr rcv_init = {0}, init = {
+							.send_cq = scq,
+							.recv_cq = rcq,
+							.qp_type = test == XRC	   ? IBV_QPT_XRC
+								   : is_datagram() ? IBV_QPT_UD
+								   : service == UC ? IBV_QPT_UC
+										   : IBV_QPT_RC,
+							.cap = {.max_send_wr = TX_DEPTH,
+								.max_send_sge = 1,
+								.max_inline_data = INLINE_MAX},
+						};
 	struct ibv_qp_attr attr = to_init;
 
 	if (test == XRC) {
@@ -233,12 +304,21 @@ static void make_qps(void)
 		check(ibv_modify_xrc_rcv_qp(domain, mine.rcv_qpn, &attr, RTR_MASK),
 		      "receive QP to RTR");
 	}
-	connect_qp(test == XRC ? theirs.rcv_qpn : theirs.qpn);
+	if (is_datagram())
+		start_datagrams();
+	else
+		connect_qp(test == XRC ? theirs.rcv_qpn : theirs.qpn);
 }
 
 static void close_all(void)
 {
+	union ibv_gid gid = group(side);
+
+	if (service == MCAST)
+		check(ibv_detach_mcast(qp, &gid, MLID), "leave the group");
 	check(ibv_destroy_qp(qp), "destroy QP");
+	if (ah)
+		check(ibv_destroy_ah(ah), "destroy address handle");
 	if (test == XRC)
 		check(ibv_unreg_xrc_rcv_qp(domain, mine.rcv_qpn), "unregister receive QP");
 	if (srq)
@@ -266,7 +346,7 @@ static unsigned int posted;
 static void prepare(void)
 {
 	send_sge = (struct ibv_sge){(uintptr_t)out, size, out_mr->lkey};
-	recv_sge = (struct ibv_sge){(uintptr_t)in, size, in_mr->lkey};
+	recv_sge = (struct ibv_sge){(uintptr_t)in, size + head(), in_mr->lkey};
 	for (int i = 0; i < CHAIN; i++) {
 		recv_wr[i] = (struct ibv_recv_wr){.sg_list = &recv_sge, .num_sge = 1};
 		send_wr[i] = (struct ibv_send_wr){
@@ -276,6 +356,11 @@ static void prepare(void)
 			.send_flags = size <= INLINE_MAX ? IBV_SEND_INLINE : 0,
 			.xrc_remote_srq_num = theirs.srqn,
 		};
+		if (!is_datagram())
+			continue;
+		send_wr[i].wr.ud.ah = ah;
+		send_wr[i].wr.ud.remote_qpn = service == MCAST ? 0xffffff : theirs.qpn;
+		send_wr[i].wr.ud.remote_qkey = QKEY;
 	}
 	if (test == WRITE) {
 		send_wr[0].opcode = IBV_WR_RDMA_WRITE;
@@ -428,7 +513,7 @@ static void read_once(void)
 /* The receiver writes into the sender's memory how many receives it has posted so far. */
 static void send_chain(void)
 {
-	volatile uint64_t *receives = (void *)in;
+	volatile uint64_t *receives = is_datagram() ? credit : (void *)in;
 	static uint64_t sent, completed;
 
 	while (sent + CHAIN > *receives)
@@ -459,6 +544,10 @@ static void receive_chain(void)
 	receives += CHAIN;
 	if (receives % (WINDOW / 8))
 		return;
+	if (is_datagram()) {
+		*(volatile uint64_t *)credit = receives;
+		return;
+	}
 	if (++credits % SIGNAL_EVERY == 0) {
 		if (credits > SIGNAL_EVERY)
 			complete(scq, 1);
@@ -476,7 +565,7 @@ static void verify(void)
 	if ((test == READ && side == 1) || (test == RATE && side == 0))
 		return;
 	for (uint32_t i = 0; i < len; i++) {
-		if (in[i] != content(!side, i)) {
+		if (in[head() + i] != content(!side, i)) {
 			fprintf(stderr, "verbs_messages: byte %u differs\n", i);
 			exit(1);
 		}
@@ -502,7 +591,7 @@ static void run_side(int cpu, int offset)
 	else if (test == RATE)
 		step = side == 0 ? send_chain : receive_chain;
 	if (test == RATE && side == 0)
-		*(volatile uint64_t *)in = WINDOW;
+		*(volatile uint64_t *)(is_datagram() ? (void *)credit : in) = WINDOW;
 	if (test == RATE && side == 1) {
 		for (int i = 0; i < WINDOW / CHAIN; i++)
 			post_receive();
@@ -524,16 +613,28 @@ static void run_side(int cpu, int offset)
 	close_all();
 }
 
+static bool find_test(const char *name)
+{
+	for (service = UC; service <= MCAST; service++)
+		if (!strncmp(name, prefixes[service], strlen(prefixes[service])))
+			break;
+	if (service > MCAST)
+		service = RC;
+	name += strlen(prefixes[service]);
+	while (test < sizeof(names) / sizeof(*names) && strcmp(name, names[test]))
+		test++;
+	return test < sizeof(names) / sizeof(*names) &&
+	       (service == RC || test == SEND || test == RATE || test == PACED);
+}
+
 int main(int argc, char **argv)
 {
 	int fds[2], cpus[2], offset = -1, status;
 	pid_t child;
 
-	while (argc > 1 && test < sizeof(names) / sizeof(*names) && strcmp(argv[1], names[test]))
-		test++;
-	if (argc < 6 || argc > 7 || test == sizeof(names) / sizeof(*names)) {
-		fputs("Usage: verbs_messages send|xrc|events|write|read|rate|paced SIZE ITERATIONS "
-		      "CPU CPU [OFFSET]\n",
+	if (argc < 6 || argc > 7 || !find_test(argv[1])) {
+		fputs("Usage: verbs_messages [uc-|ud-|mcast-]send|rate|paced or xrc|events|write|"
+		      "read SIZE ITERATIONS CPU CPU [OFFSET]\n",
 		      stderr);
 		return 2;
 	}
@@ -548,6 +649,10 @@ int main(int argc, char **argv)
 		      stderr);
 		return 2;
 	}
+	credit = mmap(NULL, sizeof(*credit), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (credit == MAP_FAILED)
+		die("shared memory");
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds))
 		die("socketpair");
 	child = fork();
