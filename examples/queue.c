@@ -21,7 +21,8 @@ static int timed_out(int timeout)
 {
 	return pp_fail(
 		ETIMEDOUT,
-		"Is the other side still running? On UC and UD a lost message is lost for good.",
+		"Is the other side still running, and was -n the same there? On UC and UD a lost "
+		"message is lost for good.",
 		"No completion in %d seconds", timeout);
 }
 
@@ -82,7 +83,7 @@ static const char *wc_advice(enum ibv_wc_status status)
 	switch (status) {
 	case IBV_WC_RETRY_EXC_ERR:
 		return "The other side no longer answers, or no path leads there: was it stopped, "
-		       "is its port active, does -m suit both?";
+		       "was -n the same there, is its port active, does -m suit both?";
 	case IBV_WC_RNR_RETRY_EXC_ERR:
 		return "The other side posts no receives.";
 	case IBV_WC_LOC_LEN_ERR:
