@@ -142,8 +142,13 @@ static bool remove_entry(struct removal *r, int dirfd, const char *name,
 
 	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return errno == ENOENT;
-	if (!c || !is_type(c->type, st.st_mode) || st.st_dev != r->dev) {
+	if (!c || !is_type(c->type, st.st_mode)) {
 		leave(r, -ENOTEMPTY, "softhca did not make it");
+		return false;
+	}
+	/* Of another file system; is_mounted() finds what is mounted from the same one. */
+	if (st.st_dev != r->dev) {
+		leave(r, -EBUSY, "something is mounted there");
 		return false;
 	}
 	if (st.st_uid != geteuid()) {

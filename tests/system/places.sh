@@ -439,16 +439,19 @@ if unshare -rUmpf --mount-proc true 2>/dev/null; then
 		grep -q "Read-only file system.*directory of yours" "$tmp/err" || { cat "$tmp/err"; return 1; }
 	}
 	ok "a read-only file system is named" read_only
-	# A dead instance has the user's files in it, under names that softhca would remove.
+	# mounted DIRECTORY: a dead instance has the user's files in it, under names that softhca would remove.
 	mounted() {
 		dead mine || return 1
-		port=$(ls -d "$place"/mine/host0/sys/devices/pci*/*/infiniband/mlx4_0/ports/1) && cp -r "$port" "$tmp/precious" &&
-			find "$tmp/precious" | sort >"$tmp/before" || return 1
-		PORT=$port unshare -rm sh -c 'mount --bind "$tmp/precious" "$PORT" && "$SOFTHCA" run -- true' 2>"$tmp/err" || { cat "$tmp/err"; return 1; }
+		port=$(ls -d "$place"/mine/host0/sys/devices/pci*/*/infiniband/mlx4_0/ports/1) && cp -r "$port" "$1/precious" &&
+			find "$1/precious" | sort >"$tmp/before" || return 1
+		PRECIOUS=$1/precious PORT=$port unshare -rm sh -c 'mount --bind "$PRECIOUS" "$PORT" && "$SOFTHCA" run -- true' 2>"$tmp/err" ||
+			{ cat "$tmp/err"; return 1; }
 		grep -q "ports/1 is left alone: something is mounted there" "$tmp/err" || { cat "$tmp/err"; return 1; }
-		find "$tmp/precious" | sort | cmp - "$tmp/before" && "$SOFTHCA" run -- true && no_instance
+		find "$1/precious" | sort | cmp - "$tmp/before" && rm -r "$1/precious" && "$SOFTHCA" run -- true && no_instance
 	}
-	ok "a mount in a dead instance is left" mounted
+	# A bind mount of the same file system has its device number.
+	ok "a mount in a dead instance is left, from the same file system" mounted "$SOFTHCA_DIR"
+	ok "a mount in a dead instance is left, from another file system, if instances are in shared memory" mounted "$tmp"
 else
 	skip "without /proc, full and read-only file systems" "no user namespaces here"
 fi
