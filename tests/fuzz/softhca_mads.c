@@ -35,10 +35,17 @@ static void fail(const char *what)
 	abort();
 }
 
+static void stop(void)
+{
+	kt_stop(t);
+}
+
 static void begin(int fd[2])
 {
-	if (!t)
+	if (!t) {
 		t = kt_start(SH_FACE_MAINLINE, 2, 1);
+		atexit(stop);
+	}
 	for (uint32_t i = 0; i < 2; i++) {
 		struct kproc p = {.host = i, .pid = getpid()};
 		struct umad_reg vendor = {

@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 #
 # For the system tests: each script sources this file, prints TAP through ok(), and ends with
-# finish. It works in a temporary directory of its own, $tmp, which also has its instances. The
-# directory is removed at the end, with all that still runs in it. Environment, from make: SOFTHCA
+# finish. It works in a temporary directory of its own, $tmp, and has its instances in another,
+# $SOFTHCA_DIR. Both are removed at the end, with all that still runs in them. Environment, from make: SOFTHCA
 # (the command), TOOLS (directory of our ibv_* tools), OURS (LD_LIBRARY_PATH of our libraries),
 # PROGRAMS (directory of the test programs), CC.
 
@@ -17,8 +17,11 @@ umask 022
 number=0
 failures=0
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/softhca-test.XXXXXX") || exit 1
-export SOFTHCA_DIR=$tmp/instances
-mkdir -m 700 "$SOFTHCA_DIR"
+# shellcheck source=tests/place.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../place.sh"
+SOFTHCA_DIR=$(place "$tmp") || exit 1
+export SOFTHCA_DIR
+instances=$SOFTHCA_DIR
 # The tests must not use instances of their caller's environment.
 unset SOFTHCA_INSTANCE SOFTHCA_HOST SOFTHCA_MMIO XDG_RUNTIME_DIR RDMAV_DRIVERS IBV_DRIVERS SYSFS_PATH
 
@@ -32,11 +35,11 @@ cleanup() {
 	kill $(jobs -p) 2>/dev/null
 	# The number may belong to another process by now. A daemon of this test has its directory
 	# in its environment.
-	for pid_file in "$SOFTHCA_DIR"/softhca/*/pid; do
+	for pid_file in "$instances"/softhca/*/pid; do
 		[ -f "$pid_file" ] && pid=$(cat "$pid_file") &&
-			grep -qszFx "SOFTHCA_DIR=$SOFTHCA_DIR" "/proc/$pid/environ" && kill "$pid" 2>/dev/null
+			grep -qszFx "SOFTHCA_DIR=$instances" "/proc/$pid/environ" && kill "$pid" 2>/dev/null
 	done
-	rm -rf "$tmp"
+	rm -rf "$tmp" "$instances"
 }
 trap cleanup EXIT
 trap 'exit 1' INT TERM HUP

@@ -25,8 +25,9 @@
 #include "softhca/kernel/kernel.h"
 #include "softhca/kernel/uverbs/uverbs-abi.h"
 #include "softhca_daemon.h"
+#include "softhca_place.h"
 
-static char base[] = "/tmp/softhca-server.XXXXXX";
+static char base[48];
 char daemon_dir[64];
 
 /* ---- the daemon ---- */
@@ -232,6 +233,7 @@ int client_plain(struct client *c, uint32_t number, size_t out, int *fd)
 int daemon_make_base(void **state)
 {
 	(void)state;
+	snprintf(base, sizeof(base), "%s/softhca-server.XXXXXX", place());
 	if (!mkdtemp(base))
 		return -1;
 	snprintf(daemon_dir, sizeof(daemon_dir), "%s/instance", base);

@@ -10,6 +10,7 @@
 #include "libmlx4/src/mlx4-abi.h"
 #include "softhca/host/witness.h"
 #include "softhca_kernel.h"
+#include "softhca_place.h"
 #include "softhca/kernel/uverbs/evq.h"
 #include "softhca/kernel/uverbs/objects.h"
 
@@ -72,11 +73,8 @@ struct kt *kt_start(enum sh_face face, uint32_t hosts, uint32_t hcas)
 	uint64_t witness;
 	int err;
 	char text[512] = "", base[48];
-	const char *tmp = getenv("TMPDIR");
 
-	if (!tmp || !*tmp || strlen(tmp) > 24)
-		tmp = "/tmp";
-	snprintf(base, sizeof(base), "%s/softhca-test.XXXXXX", tmp);
+	snprintf(base, sizeof(base), "%s/softhca-test.XXXXXX", place());
 	must(mkdtemp(base), "mkdtemp");
 	snprintf(t->dir, sizeof(t->dir), "%s/instance", base);
 	cfg.dir = t->dir;

@@ -5,7 +5,7 @@ softhca_kernel_libs = libsofthca-kerneltest.la $(top_builddir)/softhca/kernel/li
 	$(top_builddir)/softhca/host/libsofthca-host.la $(top_builddir)/softhca/device/libsofthca-device.la -lcmocka
 
 check_LTLIBRARIES += libsofthca-kerneltest.la
-libsofthca_kerneltest_la_SOURCES = softhca_kernel.c softhca_kernel.h
+libsofthca_kerneltest_la_SOURCES = softhca_kernel.c softhca_kernel.h softhca_place.h
 libsofthca_kerneltest_la_CPPFLAGS = $(softhca_kernel_cppflags)
 
 check_PROGRAMS += softhca_kernel_command
@@ -39,15 +39,15 @@ softhca_kernel_xrc_CPPFLAGS = $(softhca_kernel_cppflags)
 softhca_kernel_xrc_LDADD = $(softhca_kernel_libs)
 # The daemon in a process of its own.
 check_PROGRAMS += softhca_kernel_server
-softhca_kernel_server_SOURCES = softhca_kernel_server.c softhca_daemon.c softhca_daemon.h
+softhca_kernel_server_SOURCES = softhca_kernel_server.c softhca_daemon.c softhca_daemon.h softhca_place.h
 softhca_kernel_server_CPPFLAGS = $(softhca_kernel_cppflags)
 softhca_kernel_server_LDADD = $(softhca_kernel_libs)
 check_PROGRAMS += softhca_kernel_conn
-softhca_kernel_conn_SOURCES = softhca_kernel_conn.c softhca_daemon.c softhca_daemon.h
+softhca_kernel_conn_SOURCES = softhca_kernel_conn.c softhca_daemon.c softhca_daemon.h softhca_place.h
 softhca_kernel_conn_CPPFLAGS = $(softhca_kernel_cppflags)
 softhca_kernel_conn_LDADD = $(softhca_kernel_libs)
 check_PROGRAMS += softhca_kernel_retry
-softhca_kernel_retry_SOURCES = softhca_kernel_retry.c softhca_daemon.c softhca_daemon.h
+softhca_kernel_retry_SOURCES = softhca_kernel_retry.c softhca_daemon.c softhca_daemon.h softhca_place.h
 softhca_kernel_retry_CPPFLAGS = $(softhca_kernel_cppflags)
 softhca_kernel_retry_LDADD = $(softhca_kernel_libs)
 check_PROGRAMS += softhca_kernel_stopped

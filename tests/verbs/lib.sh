@@ -10,8 +10,10 @@ failures=0
 # shellcheck disable=SC2034 # for who sources this
 softhca=${SOFTHCA:-$top_builddir/softhca/cli/softhca}
 work=$(mktemp -d)
-export SOFTHCA_DIR=$work/instances
-mkdir -m 700 "$SOFTHCA_DIR"
+# shellcheck source=tests/place.sh
+. "$top_srcdir/tests/place.sh"
+SOFTHCA_DIR=$(place "$work") || exit 1
+export SOFTHCA_DIR
 
 # The ways of MMIO that softhca has on this machine.
 # shellcheck disable=SC2034 # for who sources this
@@ -30,7 +32,7 @@ cleanup() {
 		[ -f "$instance" ] && pid=$(cat "$instance") &&
 			grep -qszFx "SOFTHCA_DIR=$SOFTHCA_DIR" "/proc/$pid/environ" && kill "$pid" 2>/dev/null
 	done
-	rm -rf "$work"
+	rm -rf "$work" "$SOFTHCA_DIR"
 }
 trap cleanup EXIT
 trap 'exit 1' INT TERM HUP
