@@ -92,8 +92,8 @@ static uint32_t read_piece(const struct sh_wqe *wqe, const struct sh_packet *p, 
 	return others && (first || n > room) ? 0 : n;
 }
 
-enum sh_wire_admitted sh_wire_admit(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
-				    const struct sh_wqe *wqe, struct sh_packet *p)
+static enum sh_wire_admitted admit(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+				   const struct sh_wqe *wqe, struct sh_packet *p)
 {
 	int32_t unanswered = sh_psn_diff(p->psn, qp->ack_psn), room;
 	uint32_t proc, most;
@@ -123,6 +123,21 @@ enum sh_wire_admitted sh_wire_admit(struct sh_dev *dev, struct sh_hca *hca, stru
 	if (packets_of(p) > most)
 		shorten(qp, wqe, p, most);
 	return SH_WIRE_SEND;
+}
+
+enum sh_wire_admitted sh_wire_admit(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+				    const struct sh_wqe *wqe, struct sh_packet *p)
+{
+	enum sh_wire_admitted admitted = admit(dev, hca, qp, wqe, p);
+
+	if (admitted == SH_WIRE_SEND && sh_psn_diff(qp->next_psn, qp->wire_psn) > 0)
+		qp->wire_psn = qp->next_psn;
+	/*
+	 * The requester has counted all that it had built. An ACK of what was taken back, of an earlier
+	 * life of the QPs or of a stranger, must find that it has not been sent.
+	 */
+	qp->sent_psn = qp->wire_psn;
+	return admitted;
 }
 
 /* ---- one packet ---- */
