@@ -27,10 +27,10 @@ ok() {
 	fi
 }
 
-# results DIRECTORY: every test that make check left a .trs file for becomes a test of ours. What it printed is in
-# DIRECTORY/check.out. A test that skips itself has failed.
+# results DIRECTORY: every test that make check left a .trs file for, since it began, becomes a test of ours. What it printed is
+# in DIRECTORY/check.out. A test that skips itself has failed.
 results() {
-	find "$1" -name '*.trs' | sort | while read -r file; do
+	find "$1" -name '*.trs' -newer "$1/check.begun" | sort | while read -r file; do
 		sed -n "s|^:test-result: \([A-Z]*\)\(.*\)|\1 $(basename "${file%.trs}")\2|p" "$file"
 	done >"$1/results.txt"
 	while read -r result name; do
@@ -47,8 +47,9 @@ results() {
 	fi
 }
 
-# check DIRECTORY ARGUMENT...: make check there; each of its tests becomes a test of ours.
+# check DIRECTORY ARGUMENT...: make check there; each of its tests becomes a test of ours. For one directory again, name other TESTS.
 check() {
+	touch "$1/check.begun"
 	# shellcheck disable=SC2086 # none, where the jobs are shared
 	make -C "$1" -k ${MAKE_JOBS--j$(nproc)} check "${@:2}" >"$1/check.out" 2>&1
 	results "$1"

@@ -28,5 +28,7 @@ printf 'race:%s\n' Zydis libsofthca-shim >"$dir/shim.supp"
 export TSAN_OPTIONS="$TSAN_OPTIONS:suppressions=$dir/shim.supp"
 # Instrumented code takes several times as long, and these limits only end what hangs.
 export TEST_SECONDS="${TEST_SECONDS:-150}" TEST_TIMEOUT="${TEST_TIMEOUT:-180}"
-some tests/verbs threads comp_events xrc_events xrc_lifetime xrc_race xrc_rcv_qp xrc_share
+some tests/verbs threads
+# A trap is a fault to ThreadSanitizer, which one program shows; the libraries do the same in both ways.
+WAYS=kick some tests/verbs comp_events xrc_events xrc_lifetime xrc_race xrc_rcv_qp xrc_share
 finish

@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 #
 # For run-matrix: TAP, a work directory, our libraries.
-# Environment, from make: top_srcdir, top_builddir (absolute), TIER; SOFTHCA overrides the command under test.
+# Environment, from make: top_srcdir, top_builddir (absolute), TIER; SOFTHCA overrides the command under test,
+# WAYS (kick) the ways of MMIO.
 
 set -u
 number=0
@@ -15,10 +16,10 @@ work=$(mktemp -d)
 SOFTHCA_DIR=$(place "$work") || exit 1
 export SOFTHCA_DIR
 
-# The ways of MMIO that softhca has on this machine.
+# The ways of MMIO that softhca has on this machine, or those of them that WAYS names.
 # shellcheck disable=SC2034 # for who sources this
 case $(uname -m) in
-x86_64) ways="kick trap" ;;
+x86_64) ways=${WAYS:-kick trap} ;;
 *)	ways=kick ;;
 esac
 
