@@ -15,7 +15,7 @@ fi
 seconds=5
 processes=16
 if [ "${TIER:-}" = full ]; then
-	seconds=60
+	seconds=20
 	processes=64
 fi
 seconds=${SOAK_SECONDS:-$seconds}
