@@ -47,7 +47,7 @@ results() {
 	fi
 }
 
-# check DIRECTORY ARGUMENT...: make check there; each of its tests becomes a test of ours. For one directory again, name other TESTS.
+# check DIRECTORY ARGUMENT...: make check there; each of its tests becomes a test of ours. Again there: other TESTS.
 check() {
 	touch "$1/check.begun"
 	# shellcheck disable=SC2086 # none, where the jobs are shared
