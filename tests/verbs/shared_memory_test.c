@@ -116,7 +116,7 @@ static bool named(int argc, char **argv, const char *name)
 void repeat(int argc, char **argv, const char *name, void (*fn)(int arg))
 {
 	const char *times = getenv("REPEAT"), *tier = getenv("TIER");
-	int n = times && *times ? atoi(times) : tier && !strcmp(tier, "full") ? 10 : 3;
+	int n = times && *times ? atoi(times) : tier && !strcmp(tier, "full") ? 30 : 3;
 
 	if (!named(argc, argv, name))
 		return;

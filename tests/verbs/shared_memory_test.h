@@ -37,7 +37,7 @@ void through(struct ibv_mr *mr, uint8_t *to, size_t len, uint64_t seed);
  */
 void refused(struct ibv_mr *mr, uint8_t *to, size_t len, enum ibv_wc_status status);
 /*
- * Runs fn(0) in processes of its own, one after the other: 3 times, in the full tier 10 times, or
+ * Runs fn(0) in processes of its own, one after the other: 3 times, in the full tier 30 times, or
  * REPEAT times if the environment has that. If the program gets names as arguments, it runs only
  * those.
  */
