@@ -89,9 +89,12 @@ static void churn(void **state)
 			kt_queue_free(&q[i]);
 		}
 	}
-	/* 160 QPs with three pages each. Where their memory is, the system decides. */
+	/*
+	 * 160 QPs took and gave back two runs of pages each: 680 calls, were none spared. Where their
+	 * memory is, the system decides: 47 to 51 calls, or some 90 if one lies across two windows.
+	 */
 	print_message("# %u calls\n", calls);
-	assert_true(calls <= 80);
+	assert_true(calls <= 160);
 	kt_stop(t);
 }
 
