@@ -15,6 +15,16 @@ done
 
 . "$srcdir/cm_pairs.sh"
 
+# perftest's server begins to listen for the test's QP after the hand-shake that lets its client connect. A client that is
+# faster is rejected, and crashes (perftest 4.5); the server then waits for ever. That is to try again, and nothing else is.
+perftest_pair() {
+	for _ in 1 2 3 4 5; do
+		pair "$@" && return 0
+		grep -q "RDMA_CM_EVENT_REJECTED; error: 8" "$tmp/client.out" || return 1
+	done
+	return 1
+}
+
 everything() { # everything FACE WAY
 	for where in "0 127.0.0.1" "0 127.128.0.1" "1 host0"; do
 		set -- "$1" "$2" "${where% *}" "${where#* }"
@@ -29,7 +39,7 @@ everything() { # everything FACE WAY
 	ok "$1, $2: udaddy over IPOIB" pair 1 "$listens" "udaddy -p 0x0002" "udaddy -p 0x0002 -s host0"
 	ok "$1, $2: riostream" pair 1 "$listens" "riostream -S 64 -I 2 -C 2" "riostream -s host0 -S 64 -I 2 -C 2"
 	ok "$1, $2: mckey" pair 1 joined "stdbuf -oL mckey -m 239.1.2.3 -b 127.128.0.1" "mckey -s -m 239.1.2.3 -b 127.128.1.1"
-	ok "$1, $2: ib_send_bw -R" pair 1 "$listens" "ib_send_bw -R -n 20" "ib_send_bw -R -n 20 host0"
+	ok "$1, $2: ib_send_bw -R" perftest_pair 1 "$listens" "timeout 15 ib_send_bw -R -n 20" "ib_send_bw -R -n 20 host0"
 }
 
 refused() {
