@@ -13,6 +13,6 @@ mkdir -p config
 : >config/autogen.unfinished
 for dir in . libmlx4 librdmacm; do
 	mkdir -p "$dir/config"
-	(cd "$dir" && rm -rf autom4te.cache && autoreconf --force --install)
+	(cd "$dir" && rm -rf autom4te.cache && autoreconf --force --install --no-recursive)
 done
 rm config/autogen.unfinished
