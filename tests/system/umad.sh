@@ -49,19 +49,26 @@ counts() {
 	got=$(counter "$@")
 	[ "$got" = "$wanted" ] || { echo "$name is $got, not $wanted"; return 1; }
 }
-# The server registers, and then answers.
-ping() {
-	on 1 timeout 50 ibping -S >"$tmp/ping" 2>&1 &
+# served CLASS SERVER COMMAND...: while host 1 runs the server, which registers for that class, and then answers.
+served() {
+	class=$1
+	on 1 timeout 50 "$2" -S >"$tmp/served" 2>&1 &
 	server=$!
+	shift 2
 	until_true registered || return 1
-	has ' 0% packet loss' tool 0 ibping -c 2 2
+	"$@"
 	result=$?
 	serving=$("$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq '.umad_files[0].pid')
 	kill "$serving"
 	wait "$server"
 	return "$result"
 }
-registered() { "$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq -e 'any(.umad_files[].agents[]; .class == "0x32")' >/dev/null; }
+registered() { "$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq -e "any(.umad_files[].agents[]; .class == \"$class\")" >/dev/null; }
+ping() { has ' 0% packet loss' tool 0 ibping -c 2 2; }
+sysstat() {
+	has '^sysstat ping succeeded$' tool 0 ibsysstat 2 ping &&
+		has "^$(on 1 hostname)\\." tool 0 ibsysstat 2 host && has '^cpu 0: ' tool 0 ibsysstat 2 cpu
+}
 no_files() { "$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq -e '.umad_files == []' >/dev/null; }
 
 for face in ofed mainline; do
@@ -92,7 +99,10 @@ for face in ofed mainline; do
 	ok "saquery, paths, $face" test "$(records -p)" -eq 16
 	ok "saquery, links, $face" test "$(records LR)" -eq 6
 	ok "saquery, one path, $face" says path tool 0 saquery -p --src-to-dst 1:3
-	ok "ibping, $face" ping
+	ok "ibping, $face" served 0x32 ibping ping
+	ok "ibsysstat, $face" served 0x33 ibsysstat sysstat
+	ok "smpdump by LID, $face" has '^0101 0101 0002 c903 0010 0007 ' tool 0 smpdump 2 0x11 1
+	ok "smpdump by route, $face" has '^softhca-switch$' tool 0 smpdump -s -D 0,1 0x10
 
 	ok "perftest sends, $face" send
 	wanted=200
