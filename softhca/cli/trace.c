@@ -374,7 +374,8 @@ struct trace *trace_begin(const struct run_options *opt, const char *dir)
 		goto failed;
 	t->reader = trace_reader_new(t->dir);
 	if (!t->reader) {
-		complain("not enough memory");
+		complain("cannot begin a trace in %s: %s; set TMPDIR to a directory that has room",
+			 t->dir, strerror(errno));
 		goto failed;
 	}
 	/* Whoever kills this command finds whole lines. */
@@ -426,8 +427,9 @@ int trace_end(struct trace *t)
 	lost = trace_lost(t->reader);
 	if (lost)
 		complain("%" PRIu64
-			 " verbs are not in the trace: there was no memory or no room in %s "
-			 "for them, or a signal handler called them in the middle of another one",
+			 " verbs are not in the trace: there was no memory, no descriptor or no "
+			 "room in %s for them, or a signal handler called them in the middle of "
+			 "another one",
 			 lost, t->dir);
 	if (t->packets && trace_packets_lost(t->packets))
 		complain("%" PRIu64 " packets are not in the time line: they came faster than this "

@@ -38,17 +38,41 @@ struct trace_reader {
 	size_t nfiles, nthreads, nevents;
 	bool failed; /* memory has run out */
 	uint64_t missed;
+	uint64_t *lost; /* TRACE_LOST */
 };
+
+/* NULL and errno. */
+static uint64_t *make_lost(const char *dir)
+{
+	void *at = MAP_FAILED;
+	char path[4096];
+	int fd, err;
+
+	snprintf(path, sizeof(path), "%s/" TRACE_LOST, dir);
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return NULL;
+	err = posix_fallocate(fd, 0, sizeof(uint64_t));
+	if (!err) {
+		at = mmap(NULL, sizeof(uint64_t), PROT_READ, MAP_SHARED, fd, 0);
+		err = errno;
+	}
+	close(fd);
+	errno = err;
+	return at == MAP_FAILED ? NULL : at;
+}
 
 struct trace_reader *trace_reader_new(const char *dir)
 {
 	struct trace_reader *r = calloc(1, sizeof(*r));
+	int err;
 
-	if (r && !(r->dir = strdup(dir))) {
-		free(r);
-		return NULL;
-	}
-	return r;
+	if (r && (r->dir = strdup(dir)) && (r->lost = make_lost(dir)))
+		return r;
+	err = errno;
+	trace_reader_free(r);
+	errno = err;
+	return NULL;
 }
 
 void trace_reader_free(struct trace_reader *r)
@@ -57,6 +81,8 @@ void trace_reader_free(struct trace_reader *r)
 		return;
 	for (size_t i = 0; i < r->nfiles; i++)
 		munmap(r->files[i].at, r->files[i].size);
+	if (r->lost)
+		munmap(r->lost, sizeof(*r->lost));
 	free(r->files);
 	free(r->threads);
 	free(r->states);
@@ -270,7 +296,7 @@ const struct trace_thread *trace_threads(const struct trace_reader *r, size_t *n
 
 uint64_t trace_lost(const struct trace_reader *r)
 {
-	uint64_t lost = r->missed;
+	uint64_t lost = r->missed + __atomic_load_n(r->lost, __ATOMIC_RELAXED);
 
 	for (size_t i = 0; i < r->nfiles; i++)
 		lost += r->files[i].at->lost;

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,6 +35,7 @@ static __thread struct {
 	struct trace_record *idle;
 } own;
 
+static uint64_t *nowhere; /* TRACE_LOST */
 static pthread_key_t at_exit;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -69,13 +71,19 @@ static void set_up(void)
 	pthread_atfork(NULL, NULL, on_fork);
 }
 
-/* Has memory before it is used: a store to a file that cannot grow would end the program. */
+/*
+ * Has memory before it is used: a store to a file that cannot grow would end the program. So would a
+ * file that may not be that large, by SIGXFSZ.
+ */
 static struct trace_file *make_file(const char *dir, size_t size)
 {
+	struct rlimit largest;
 	char path[4096];
 	void *at = MAP_FAILED;
 	int fd, tid = (int)syscall(SYS_gettid);
 
+	if (!getrlimit(RLIMIT_FSIZE, &largest) && largest.rlim_cur < size)
+		return NULL;
 	do {
 		if (snprintf(path, sizeof(path), "%s/%d.%d.%u", dir, (int)getpid(), tid,
 			     own.number++) >= (int)sizeof(path))
@@ -90,6 +98,34 @@ static struct trace_file *make_file(const char *dir, size_t size)
 		unlink(path);
 	close(fd);
 	return at == MAP_FAILED ? NULL : at;
+}
+
+/* Before the program can use up its descriptors or its memory, or change its root directory. */
+__attribute__((constructor)) static void map_lost(void)
+{
+	const char *dir = getenv(TRACE_DIRECTORY);
+	void *at = MAP_FAILED;
+	int err = errno, fd = -1;
+	char path[4096];
+
+	if (dir && *dir == '/' &&
+	    snprintf(path, sizeof(path), "%s/" TRACE_LOST, dir) < (int)sizeof(path))
+		fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (fd >= 0) {
+		at = mmap(NULL, sizeof(*nowhere), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+		close(fd);
+	}
+	if (at != MAP_FAILED)
+		nowhere = at;
+	errno = err;
+}
+
+static void lose(void)
+{
+	if (own.file)
+		own.file->lost++;
+	else if (nowhere)
+		__atomic_fetch_add(nowhere, 1, __ATOMIC_RELAXED);
 }
 
 static bool next_file(void)
@@ -141,8 +177,7 @@ static struct trace_record *take(enum trace_kind kind)
 	struct trace_record *r;
 
 	if (own.busy) {
-		if (own.file)
-			own.file->lost++;
+		lose();
 		return NULL;
 	}
 	own.busy = true;
@@ -150,8 +185,7 @@ static struct trace_record *take(enum trace_kind kind)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	if ((!own.file || sizeof(*own.file) + own.file->used + TRACE_LARGEST > own.size) &&
 	    !next_file()) {
-		if (own.file)
-			own.file->lost++;
+		lose();
 		own.busy = false;
 		return NULL;
 	}

@@ -9,6 +9,7 @@
  * complete before an operation leads to it.
  */
 #include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -32,6 +33,49 @@ static struct entry table[CONTEXTS];
 static unsigned int used;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread unsigned int within; /* operations that this thread is in */
+
+/* ---- the lock ---- */
+
+static sigset_t forking; /* the mask of the thread that forks, which has the lock */
+
+/* No handler runs meanwhile: it could call a verb, or not return. */
+static void hold(sigset_t *mask)
+{
+	sigset_t all;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, mask);
+	pthread_mutex_lock(&lock);
+}
+
+static void let_go(const sigset_t *mask)
+{
+	pthread_mutex_unlock(&lock);
+	pthread_sigmask(SIG_SETMASK, mask, NULL);
+}
+
+/* fork() waits for the lock, so that the child has a whole table and no lock that nobody gives back. */
+static void before_fork(void)
+{
+	sigset_t mask;
+
+	hold(&mask);
+	forking = mask;
+}
+
+static void after_fork(void)
+{
+	sigset_t mask = forking;
+
+	let_go(&mask);
+}
+
+__attribute__((constructor)) static void begin_forks(void)
+{
+	pthread_atfork(before_fork, after_fork, after_fork);
+}
+
+/* ---- the table ---- */
 
 _Static_assert(offsetof(struct ibv_context, ops.poll_cq) == 96, "the same in rdma-core");
 _Static_assert(offsetof(struct ibv_context, ops.post_srq_recv) == 168, "the same in rdma-core");
@@ -227,6 +271,7 @@ static void begin(struct entry *e, struct ibv_context *context)
 void ops_wrap(struct ibv_context *context)
 {
 	struct entry *e;
+	sigset_t mask;
 
 	if (!context)
 		return;
@@ -235,7 +280,7 @@ void ops_wrap(struct ibv_context *context)
 	if (e && __atomic_load_n(&context->ops.poll_cq, __ATOMIC_RELAXED) == trace_poll_cq &&
 	    __atomic_load_n(&context->ops.post_send, __ATOMIC_RELAXED) == trace_post_send)
 		return;
-	pthread_mutex_lock(&lock);
+	hold(&mask);
 	e = entry_for(context);
 	if (e && e->context != context)
 		begin(e, context);
@@ -246,17 +291,18 @@ void ops_wrap(struct ibv_context *context)
 		__atomic_store_n(&context->ops.op, trace_##op, __ATOMIC_RELEASE);                  \
 	}
 	OPERATIONS(WRAP)
-	pthread_mutex_unlock(&lock);
+	let_go(&mask);
 }
 
 void ops_forget(struct ibv_context *context)
 {
 	struct entry *e;
+	sigset_t mask;
 
-	pthread_mutex_lock(&lock);
+	hold(&mask);
 	e = find(context);
 	if (e)
 		__atomic_store_n(&e->context, NULL, __ATOMIC_RELEASE);
 	extended_forget(context);
-	pthread_mutex_unlock(&lock);
+	let_go(&mask);
 }

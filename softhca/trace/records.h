@@ -16,6 +16,11 @@
 
 #define TRACE_DIRECTORY                                                                            \
 	"SOFTHCA_TRACE" /* the environment variable that names the place of the files */
+/*
+ * The command makes this file there before it starts the program: a uint64_t, the verbs of threads that
+ * have no file, since there was no room or no descriptor for one.
+ */
+#define TRACE_LOST  "0"
 #define TRACE_MAGIC 0x72746873
 #define TRACE_TEXT  2000 /* bytes of a record's text */
 #define TRACE_WORKS 256	 /* requests or completions of a record */

@@ -97,6 +97,13 @@ summary() {
 }
 ok "a table of verbs" summary
 
+# A program that may write no files. It does as it does without a trace, and the command says what the trace lacks.
+no_files() {
+	timeout 100 "$SOFTHCA" trace -o "$tmp/lines" --libibverbs ours -- sh -c 'ulimit -f 0; exec "$0" fail 2>&1' "$PROGRAMS/traced" 2>"$tmp/err" | cat >"$tmp/out"
+	grep -q '^qp 0x' "$tmp/out" && [ ! -s "$tmp/lines" ] && grep -qE '^softhca: [0-9]+ verbs are not in the trace: ' "$tmp/err" || { cat "$tmp/err"; return 1; }
+}
+ok "a program whose threads have no room for their files" no_files
+
 # What the command is and does stays as with softhca run.
 passes() {
 	status 7 "$SOFTHCA" trace -o "$tmp/lines" -- sh -c 'exit 7' && [ ! -s "$tmp/lines" ] &&

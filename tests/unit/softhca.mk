@@ -118,3 +118,9 @@ check_PROGRAMS += softhca_tap
 softhca_tap_SOURCES = softhca_tap.c softhca_step.h
 softhca_tap_CPPFLAGS = $(softhca_device_cppflags)
 softhca_tap_LDADD = $(softhca_device_libs)
+# The library of `softhca trace`, whose sources stand in a library that programs preload.
+check_PROGRAMS += softhca_trace_fork
+softhca_trace_fork_SOURCES = softhca_trace_fork.c $(top_srcdir)/softhca/trace/call.c $(top_srcdir)/softhca/trace/ops.c \
+	$(top_srcdir)/softhca/trace/words.c
+softhca_trace_fork_CPPFLAGS = $(softhca_device_cppflags) -D_GNU_SOURCE
+softhca_trace_fork_LDADD = -lcmocka -lpthread -ldl
