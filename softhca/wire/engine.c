@@ -6,7 +6,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -21,6 +20,7 @@
 #include "softhca/host/witness.h"
 #include "address.h"
 #include "engine.h"
+#include "outlive.h"
 #include "roce.h"
 
 #define BATCH 32
@@ -165,7 +165,7 @@ static bool go_on(struct sh_dev *dev)
 	return more;
 }
 
-/* Until the daemon ends. */
+/* Until the daemon has ended, and the programs with it. */
 static void serve(int link)
 {
 	struct pollfd polled[SH_WIRE_MOST + 1];
@@ -178,8 +178,11 @@ static void serve(int link)
 	for (;;) {
 		if (poll(polled, n + 1, more ? 0 : -1) < 0 && errno != EINTR)
 			return;
-		if (polled[n].revents)
-			return;
+		if (polled[n].revents) {
+			if (sh_wire_outlive(&engine.dev))
+				return;
+			polled[n].fd = -1;
+		}
 		for (i = 0; i < n; i++)
 			if (polled[i].revents)
 				receive(&engine.dev, i);
@@ -260,8 +263,6 @@ pid_t sh_wire_fork(const struct sh_wire_config *wire, const int fd[SH_WIRE_MOST]
 		close(ends[0]);
 		if (unwanted >= 0)
 			close(unwanted);
-		/* Beside the link, which closes too: a daemon that is killed takes the engine along. */
-		prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 		engine.wire = *wire;
 		memcpy(engine.fd, fd, sizeof(engine.fd));
 		run(dir, ends[1]);

@@ -18,7 +18,8 @@
  * Forks the engine of the instance in that directory. fd: the sockets, which both processes have
  * afterwards. unwanted: a descriptor that the engine closes, or -1. Returns its number, with *link:
  * the daemon writes SH_WIRE_GO there, and reads SH_WIRE_READY. The link ends when either process
- * does; the engine ends with it. Or -errno. The caller has no thread yet.
+ * does. An engine whose daemon was killed goes on for the programs of the instance, which do so,
+ * too, and ends with the last of them. Or -errno. The caller has no thread yet.
  */
 pid_t sh_wire_fork(const struct sh_wire_config *wire, const int fd[SH_WIRE_MOST], const char *dir,
 		   int unwanted, int *link);

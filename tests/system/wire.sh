@@ -114,6 +114,28 @@ same_address() {
 }
 ok "an address that is taken" same_address
 
+# Nobody notices that the daemons are killed, which have no part in what goes over the wire.
+daemon() { cat "$SOFTHCA_DIR/softhca/$1/pid"; }
+outlives() {
+	KILLED="$(daemon a) $(daemon b)"
+	export KILLED
+	engines="$(counter a .wire.pid) $(counter b .wire.pid)"
+	across "$PROGRAMS/wire_peers" outlives || return 1
+	for engine in $engines; do
+		until_true gone "$engine" || return 1
+	done
+	"$SOFTHCA" start --wire "$net.1/24" a && "$SOFTHCA" start --wire "$net.2/24" b
+}
+ok "daemons that are killed" ours outlives
+
+# Without daemon and engine there is nobody to tell a program what becomes of its requests: it finds out by itself.
+left() {
+	KILLED="$(daemon b) $(counter b .wire.pid)"
+	export KILLED
+	across "$PROGRAMS/wire_peers" left && "$SOFTHCA" start --wire "$net.2/24" b
+}
+ok "a daemon that is killed with the wire's process" ours left
+
 # The wire's process is the card: without it, nothing works, and programs hear of it.
 engine_killed() {
 	kill -KILL "$(counter a .wire.pid)" && until_true failed

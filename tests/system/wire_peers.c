@@ -3,8 +3,8 @@
  * For wire.sh. A pair of processes in two instances, which agree over TCP and then do every
  * operation of RC between them, with their contents verified:
  *
- *	wire_peers all|lossy|killed -p PORT		waits for the other one
- *	wire_peers all|lossy|killed -p PORT ADDRESS	connects, and does the work
+ *	wire_peers all|lossy|killed|outlives|left -p PORT		waits for the other one
+ *	wire_peers all|lossy|killed|outlives|left -p PORT ADDRESS	connects, and does the work
  *
  * all: SENDs, WRITEs, READs, atomics, a receive that comes late, and a key that is wrong. The PSNs
  * wrap in the middle.
@@ -13,6 +13,12 @@
  * one follows, the requester waits for its time-out, here four times 134 ms; so the sizes are few. The
  * wrong key is left out: a responder in ERR does not repeat its NAK, so whoever loses it gets the
  * completion that a dead node gives.
+ *
+ * outlives: the second process kills those whose numbers are in the environment variable KILLED, while
+ * it sends. These are daemons, and nobody notices.
+ *
+ * left: the same with daemons and what sends for them. The second process gets a completion for each
+ * request: those that were on their way, and those that it posts after that.
  *
  * killed: the first process is killed while the second one sends. After that, the second one gets
  * the completion that a dead node gives, on another QP with a short time-out.
@@ -320,6 +326,93 @@ static bool alone(void)
 	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
+static void kill_them(void)
+{
+	const char *list = getenv("KILLED");
+	char *end;
+
+	NEED(list && *list);
+	for (; *list; list = end) {
+		NEED(!kill((pid_t)strtol(list, &end, 10), SIGKILL) && end != list);
+		end += strspn(end, " ");
+	}
+}
+
+static void waits(void)
+{
+	while (!alone())
+		usleep(1000);
+}
+
+#define DEPTH 8 /* requests that are on their way at a time */
+
+/* WRITEs and READs of all lengths. Each half of the peer's memory holds what was written last. */
+static void post_some(unsigned int i)
+{
+	uint32_t len = sizes[i % 13];
+
+	post(i % 3 == 2 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, i % 3 == 2 ? HALF : 0, len,
+	     theirs.addr, theirs.rkey, 0, 0);
+}
+
+static void outlives(void)
+{
+	const unsigned int all = 400;
+	unsigned int posted = 0;
+
+	fill(HALF);
+	for (unsigned int i = 0; i < all; i++) {
+		while (posted < all && posted < i + DEPTH)
+			post_some(posted++);
+		if (i == all / 4)
+			kill_them();
+		done();
+	}
+	post(IBV_WR_RDMA_WRITE, 0, HALF, theirs.addr, theirs.rkey, 0, 0);
+	done();
+	memset(buf + HALF, 0, HALF);
+	post(IBV_WR_RDMA_READ, HALF, HALF, theirs.addr, theirs.rkey, 0, 0);
+	done();
+	check(HALF);
+}
+
+/* Each of n requests of this QP ends, the first that fails as one whose peer has died. */
+static void all_end(unsigned int n)
+{
+	bool failed = false;
+
+	while (n--) {
+		struct ibv_wc wc = completion();
+
+		NEED(wc.qp_num == qp->qp_num);
+		if (!wc.status && !failed)
+			continue;
+		NEED(wc.status == (failed ? IBV_WC_WR_FLUSH_ERR : IBV_WC_RETRY_EXC_ERR));
+		failed = true;
+	}
+	NEED(failed);
+}
+
+static void is_left(struct ibv_qp *first, struct ibv_qp *second)
+{
+	unsigned int posted = 0, ended;
+
+	qp = first;
+	for (ended = 0; ended < 100; ended++) {
+		while (posted < ended + DEPTH)
+			post_some(posted++);
+		done();
+	}
+	/* At any instant of what the engine does with these. */
+	usleep((useconds_t)(getpid() % 16) * 100);
+	kill_them();
+	all_end(posted - ended);
+	qp = second;
+	post_some(0);
+	post_some(2);
+	all_end(2);
+}
+
 static void is_killed(void)
 {
 	while (!*(volatile unsigned char *)buf)
@@ -355,21 +448,23 @@ static void survives(struct ibv_qp *first, struct ibv_qp *second)
 
 int main(int argc, char **argv)
 {
-	bool killed, lossy, client = argc == 5;
+	bool killed, lossy, out, left, client = argc == 5;
 	struct ibv_qp *first;
 
 	NEED((argc == 4 || client) && !strcmp(argv[2], "-p"));
 	killed = !strcmp(argv[1], "killed");
 	lossy = !strcmp(argv[1], "lossy");
+	out = !strcmp(argv[1], "outlives");
+	left = !strcmp(argv[1], "left");
 	if (lossy) {
 		size = few;
 		nsizes = sizeof(few) / sizeof(few[0]);
 	}
 	connect_tcp(atoi(argv[3]), client ? argv[4] : NULL);
 	make();
-	join(lossy ? 15 : 17, 7);
+	join(lossy ? 15 : left ? 12 : 17, left ? 2 : 7);
 	first = qp;
-	if (killed)
+	if (killed || left)
 		join(12, 2);
 	say();
 	hear();
@@ -377,10 +472,17 @@ int main(int argc, char **argv)
 		survives(first, qp);
 	else if (killed)
 		is_killed();
+	else if (client && out)
+		outlives();
+	else if (client && left)
+		is_left(first, qp);
+	else if (out || left)
+		waits();
 	else if (client)
 		active();
 	else
 		passive();
-	NEED(!ibv_destroy_qp(qp));
+	/* Commands fail without a daemon. */
+	NEED(out || left || !ibv_destroy_qp(qp));
 	return 0;
 }

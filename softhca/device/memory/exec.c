@@ -138,6 +138,8 @@ int sh_exec_init(struct sh_instance *inst)
 		err = pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
 	for (i = 0; i < SH_MAX_EXEC && !err; i++)
 		err = pthread_mutex_init(&e[i].owner, &attr);
+	if (!err)
+		err = pthread_mutex_init(&inst->wire.alive, &attr);
 	pthread_mutexattr_destroy(&attr);
 	return err ? -ENOMEM : 0;
 }

@@ -60,7 +60,8 @@ struct sh_qp {
 	 * moves on, or the timer fires, what else was on its way says the same again.
 	 */
 	uint32_t went_back;
-	uint32_t wire_psn; /* on the wire: one past the newest PSN that has left */
+	uint32_t wire_psn;    /* on the wire: one past the newest PSN that has left */
+	uint32_t wire_engine; /* the last token of the wire's engine */
 
 	/* Requester: WQE counters run free, PSNs are 24 bits. una <= next <= begun. */
 	uint32_t sq_una __attribute__((aligned(64)));

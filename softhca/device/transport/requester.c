@@ -612,6 +612,13 @@ static void take_back(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	sh_requester_rewind(qp);
 }
 
+void sh_requester_inherit(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	take_back(dev, hca, qp);
+	qp->engine = 0;
+	sh_requester_run(dev, hca, qp);
+}
+
 void sh_requester_thrown(struct sh_dev *dev)
 {
 	struct sh_engine e = sh_self.engine;

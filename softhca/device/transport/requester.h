@@ -11,8 +11,8 @@
 /*
  * Runs the send queue in this thread, unless another thread runs it already; that one then looks
  * at the queue once more. Does nothing in a process that does not own the QP, but for the wire's
- * engine. The caller is in
- * device code (sh_enter()) and holds the requester's lock, which this function releases.
+ * engine. The caller is in device code (sh_enter()) and holds the requester's lock, which this
+ * function releases.
  */
 void sh_requester_run(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 /*
@@ -20,6 +20,13 @@ void sh_requester_run(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
  * requester's lock.
  */
 void sh_requester_rewind(struct sh_qp *qp);
+
+/*
+ * The wire's engine, which may have run this requester, has ended: the owner goes on, from the oldest
+ * WQE that is not complete. The caller is in device code and holds the requester's lock, which this
+ * function releases.
+ */
+void sh_requester_inherit(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
 
 /* Takes in a response that comes to a QP outside of its engine. Takes the requester's lock. */
 void sh_response(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t gen,

@@ -102,14 +102,18 @@ static enum sh_wire_admitted admit(struct sh_dev *dev, struct sh_hca *hca, struc
 		take_back(qp, wqe, p, 0);
 		return SH_WIRE_TOO_LONG;
 	}
+	if (!dev->wire && __atomic_load_n(&dev->inst->wire.lost, __ATOMIC_RELAXED))
+		return SH_WIRE_SEND;
 	if (!dev->wire) {
 		take_back(qp, wqe, p, 0);
+		sh_wire_watch(dev);
 		proc = __atomic_load_n(&dev->inst->wire.proc, __ATOMIC_ACQUIRE);
 		/* An engine that has not come yet looks at every QP: pairs with sh_wire_begin(). */
 		if (proc)
 			sh_attention_post(dev, proc, hca->index, qp->qpn);
 		return SH_WIRE_LATER;
 	}
+	qp->wire_engine = qp->engine;
 	if (!sh_qp_is_reliable(qp))
 		return SH_WIRE_SEND;
 	room = (int32_t)window(p->mtu) - unanswered;
@@ -628,6 +632,7 @@ static void look_at_all(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t u
 
 void sh_wire_begin(struct sh_dev *dev)
 {
+	pthread_mutex_lock(&dev->inst->wire.alive);
 	/* Pairs with sh_wire_admit(): it finds this process, or leaves its request before this look. */
 	__atomic_store_n(&dev->inst->wire.proc, dev->proc, __ATOMIC_SEQ_CST);
 	sh_catch(dev, 0, 0, 0, look_at_all);

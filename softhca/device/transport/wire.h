@@ -68,8 +68,18 @@ void sh_wire_arrive(struct sh_dev *dev, uint32_t hca, uint32_t port, const struc
 #define SH_WIRE_PORTION 64
 bool sh_wire_go_on(struct sh_dev *dev);
 
-/* The engine has come: it goes on with whatever was left to it before. */
+/*
+ * The engine has come: it goes on with whatever was left to it before. The calling thread is the one
+ * that ends last.
+ */
 void sh_wire_begin(struct sh_dev *dev);
+
+/*
+ * This process has left a request to the engine. From now on it looks now and then whether the engine
+ * lives (wire_watch.c). If not, its own requesters go on by themselves: what they send arrives
+ * nowhere, so the retries of reliable services run out, as if the cable had been pulled.
+ */
+void sh_wire_watch(struct sh_dev *dev);
 
 #define SH_COUNT_WIRE(dev, what, n)                                                                \
 	__atomic_fetch_add(&(dev)->inst->wire.what, (n), __ATOMIC_RELAXED)

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Processes look whether the wire's engine lives, since the daemon, which fails the card when the engine
+ * ends, may have been killed with it. A process that has left requests to the engine looks once a
+ * second, by its helper thread. When the kernel says that the thread which holds wire.alive has died, the
+ * process takes its requesters back: from the engine's timers, and from an engine that ended while
+ * it ran them.
+ */
+#include "softhca/device/memory/exec.h"
+#include "requester.h"
+#include "wire.h"
+
+#define LOOK_NS UINT64_C(1000000000)
+
+/* This process's next look; 0: there is none. */
+static uint64_t next_look;
+
+static bool engine_lives(struct sh_dev *dev)
+{
+	pthread_mutex_t *alive = &dev->inst->wire.alive;
+	int err = pthread_mutex_trylock(alive);
+
+	/* Not made consistent: whoever looks from now on gets an error, too. */
+	if (!err || err == EOWNERDEAD)
+		pthread_mutex_unlock(alive);
+	/* Nobody has held it so far: the engine is about to come. */
+	return !err || err == EBUSY;
+}
+
+/* May the engine have left something undone there? A thread of this process that runs it goes on. */
+static bool is_abandoned(const struct sh_dev *dev, const struct sh_qp *qp)
+{
+	return (qp->type == SH_QPT_UD || sh_wire_leads(dev, qp->path.dlid)) &&
+	       (!qp->engine || qp->engine == qp->wire_engine);
+}
+
+static void inherit(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t u3)
+{
+	(void)u1, (void)u2, (void)u3;
+	for (uint32_t i = 0; i < dev->hcas; i++) {
+		struct sh_hca *hca = sh_hca(dev, i);
+		uint32_t used = hca ? __atomic_load_n(&hca->qp_used, __ATOMIC_RELAXED) : 0;
+
+		/* A card that has failed stays silent. */
+		if (hca && __atomic_load_n(&hca->fatal, __ATOMIC_RELAXED))
+			continue;
+		for (uint32_t n = 0; n < used; n++) {
+			struct sh_qp *qp = sh_qp_slot(dev, i, n);
+			const struct sh_ctx *ctx;
+
+			sh_lock(dev, &qp->lock);
+			ctx = sh_ctx(dev, qp->ctx);
+			if (qp->ctx && ctx && ctx->proc == dev->proc && qp->sq_present &&
+			    is_abandoned(dev, qp))
+				sh_requester_inherit(dev, hca, qp);
+			else
+				sh_unlock(dev, &qp->lock);
+		}
+	}
+}
+
+static void looks(struct sh_dev *dev, uint64_t when, uint64_t unused);
+
+static void look_at(struct sh_dev *dev, uint64_t when)
+{
+	if (sh_defer(dev, when, looks, when, 0))
+		__atomic_store_n(&next_look, 0, __ATOMIC_RELAXED);
+}
+
+static void looks(struct sh_dev *dev, uint64_t when, uint64_t unused)
+{
+	uint64_t next = dev->ops->now(dev->host) + LOOK_NS;
+	bool entered;
+
+	(void)unused;
+	/* Pairs with sh_wire_watch(): of two calls one goes on. */
+	if (!__atomic_compare_exchange_n(&next_look, &when, next, false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED))
+		return;
+	if (engine_lives(dev)) {
+		look_at(dev, next);
+		return;
+	}
+	__atomic_store_n(&dev->inst->wire.lost, 1, __ATOMIC_SEQ_CST);
+	entered = sh_enter(dev);
+	sh_catch(dev, 0, 0, 0, inherit);
+	if (entered)
+		sh_leave(dev);
+}
+
+void sh_wire_watch(struct sh_dev *dev)
+{
+	uint64_t then = __atomic_load_n(&next_look, __ATOMIC_RELAXED);
+	uint64_t now = dev->ops->now(dev->host), next = now + LOOK_NS;
+
+	/* A look that is long overdue was forgotten, by fork() or with another instance. */
+	if (then && now < then + 2 * LOOK_NS)
+		return;
+	if (__atomic_compare_exchange_n(&next_look, &then, next, false, __ATOMIC_RELAXED,
+					__ATOMIC_RELAXED))
+		look_at(dev, next);
+}
