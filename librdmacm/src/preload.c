@@ -33,8 +33,7 @@ static __thread unsigned int inside;
 /* Of a thread in ppoll() or pselect(): the signals that its sleep inside librdmacm blocks. */
 static __thread const sigset_t *asleep_with;
 
-/* real(name) is the call behind this library. Looked up at each use until it is known. */
-static void *next(void **known, const char *name)
+void *pl_next(void **known, const char *name)
 {
 	void *f = __atomic_load_n(known, __ATOMIC_RELAXED);
 
@@ -46,12 +45,6 @@ static void *next(void **known, const char *name)
 	}
 	return f;
 }
-
-#define REAL(name)                                                                                 \
-	({                                                                                         \
-		static void *known_;                                                               \
-		(__typeof__(name) *)next(&known_, #name);                                          \
-	})
 
 /* What librdmacm calls by the names of this file is not the program's. */
 #define IN(call)                                                                                   \
@@ -95,18 +88,18 @@ PUBLIC int socket(int domain, int type, int protocol)
 
 	/* The device is the parent's. */
 	if (inside || pl_is_child() || !pl_wanted(domain, type, protocol))
-		return REAL(socket)(domain, type, protocol);
+		return PL_REAL(socket)(domain, type, protocol);
 	rs = IN(rsocket(domain, type, protocol));
 	/* Without a device the program has its socket all the same. */
 	if (rs < 0)
-		return REAL(socket)(domain, type, protocol);
+		return PL_REAL(socket)(domain, type, protocol);
 	pl_set_options(rs);
 	return add(rs, domain, type, protocol);
 }
 
 int pl_close_real(int fd)
 {
-	return REAL(close)(fd);
+	return PL_REAL(close)(fd);
 }
 
 static int forget(int fd)
@@ -128,16 +121,16 @@ PUBLIC int close(int fd)
 	int ret;
 
 	if (!known || pl_is_borrowed(known))
-		return REAL(close)(fd);
+		return PL_REAL(close)(fd);
 	ret = forget(fd);
-	REAL(close)(fd);
+	PL_REAL(close)(fd);
 	return ret;
 }
 
 PUBLIC int dup(int oldfd)
 {
 	struct pl_socket *old = pl_find(oldfd);
-	int ret = REAL(dup)(oldfd);
+	int ret = PL_REAL(dup)(oldfd);
 
 	return ret < 0 || !old || pl_is_borrowed(old) ? ret : pl_share(ret, old);
 }
@@ -156,14 +149,14 @@ static int copied(int oldfd, int newfd)
 
 PUBLIC int dup2(int oldfd, int newfd)
 {
-	int ret = REAL(dup2)(oldfd, newfd);
+	int ret = PL_REAL(dup2)(oldfd, newfd);
 
 	return ret < 0 || oldfd == newfd ? ret : copied(oldfd, newfd);
 }
 
 PUBLIC int dup3(int oldfd, int newfd, int flags)
 {
-	int ret = REAL(dup3)(oldfd, newfd, flags);
+	int ret = PL_REAL(dup3)(oldfd, newfd, flags);
 
 	return ret < 0 ? ret : copied(oldfd, newfd);
 }
@@ -174,14 +167,14 @@ PUBLIC int bind(int fd, const struct sockaddr *addr, socklen_t addrlen)
 {
 	int rs = pl_get(fd);
 
-	return rs < 0 ? REAL(bind)(fd, addr, addrlen) : IN(rbind(rs, addr, addrlen));
+	return rs < 0 ? PL_REAL(bind)(fd, addr, addrlen) : IN(rbind(rs, addr, addrlen));
 }
 
 PUBLIC int listen(int fd, int backlog)
 {
 	int rs = pl_get(fd);
 
-	return rs < 0 ? REAL(listen)(fd, backlog) : IN(rlisten(rs, backlog));
+	return rs < 0 ? PL_REAL(listen)(fd, backlog) : IN(rlisten(rs, backlog));
 }
 
 PUBLIC int accept(int fd, struct sockaddr *addr, socklen_t *addrlen)
@@ -190,7 +183,7 @@ PUBLIC int accept(int fd, struct sockaddr *addr, socklen_t *addrlen)
 	int rs;
 
 	if (!listener)
-		return REAL(accept)(fd, addr, addrlen);
+		return PL_REAL(accept)(fd, addr, addrlen);
 	rs = IN(raccept(listener->rs, addr, addrlen));
 	return rs < 0 ? rs : add(rs, listener->domain, listener->type, listener->protocol);
 }
@@ -201,7 +194,7 @@ PUBLIC int accept4(int fd, struct sockaddr *addr, socklen_t *addrlen, int flags)
 	int rs;
 
 	if (!listener)
-		return REAL(accept4)(fd, addr, addrlen, flags);
+		return PL_REAL(accept4)(fd, addr, addrlen, flags);
 	if (flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) {
 		errno = EINVAL;
 		return -1;
@@ -220,15 +213,15 @@ static int become_plain(int fd, const struct pl_socket *old)
 
 	if (old->refs > 1)
 		return -1;
-	plain = REAL(socket)(old->domain, old->type | (flags & O_NONBLOCK), old->protocol);
+	plain = PL_REAL(socket)(old->domain, old->type | (flags & O_NONBLOCK), old->protocol);
 	if (plain < 0)
 		return -1;
 	forget(fd);
-	if (REAL(dup2)(plain, fd) < 0) {
-		REAL(close)(plain);
+	if (PL_REAL(dup2)(plain, fd) < 0) {
+		PL_REAL(close)(plain);
 		return -1;
 	}
-	REAL(close)(plain);
+	PL_REAL(close)(plain);
 	return 0;
 }
 
@@ -238,14 +231,14 @@ PUBLIC int connect(int fd, const struct sockaddr *addr, socklen_t addrlen)
 	int ret, saved;
 
 	if (!known)
-		return REAL(connect)(fd, addr, addrlen);
+		return PL_REAL(connect)(fd, addr, addrlen);
 	ret = IN(rconnect(known->rs, addr, addrlen));
 	saved = errno;
 	if (ret && known->type == SOCK_STREAM &&
 	    (saved == ENODEV || saved == ENETUNREACH || saved == EHOSTUNREACH ||
 	     saved == EADDRNOTAVAIL || saved == ECONNREFUSED || saved == ETIMEDOUT) &&
 	    !become_plain(fd, known))
-		return REAL(connect)(fd, addr, addrlen);
+		return PL_REAL(connect)(fd, addr, addrlen);
 	errno = saved;
 	return ret;
 }
@@ -254,7 +247,7 @@ PUBLIC int shutdown(int fd, int how)
 {
 	int rs = pl_get(fd);
 
-	return rs < 0 ? REAL(shutdown)(fd, how) : IN(rshutdown(rs, how));
+	return rs < 0 ? PL_REAL(shutdown)(fd, how) : IN(rshutdown(rs, how));
 }
 
 /* ---- Data ---- */
@@ -263,7 +256,7 @@ PUBLIC ssize_t recv(int fd, void *buf, size_t len, int flags)
 {
 	int rs = pl_get(fd);
 
-	return rs < 0 ? REAL(recv)(fd, buf, len, flags) : IN(rrecv(rs, buf, len, flags));
+	return rs < 0 ? PL_REAL(recv)(fd, buf, len, flags) : IN(rrecv(rs, buf, len, flags));
 }
 
 PUBLIC ssize_t recvfrom(int fd, void *buf, size_t len, int flags, struct sockaddr *addr,
@@ -271,7 +264,7 @@ PUBLIC ssize_t recvfrom(int fd, void *buf, size_t len, int flags, struct sockadd
 {
 	int rs = pl_get(fd);
 
-	return rs < 0 ? REAL(recvfrom)(fd, buf, len, flags, addr, addrlen)
+	return rs < 0 ? PL_REAL(recvfrom)(fd, buf, len, flags, addr, addrlen)
 		      : IN(rrecvfrom(rs, buf, len, flags, addr, addrlen));
 }
 
@@ -279,28 +272,28 @@ PUBLIC ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
 	int rs = pl_get(fd);
 
-	return rs < 0 ? REAL(recvmsg)(fd, msg, flags) : IN(rrecvmsg(rs, msg, flags));
+	return rs < 0 ? PL_REAL(recvmsg)(fd, msg, flags) : IN(rrecvmsg(rs, msg, flags));
 }
 
 PUBLIC ssize_t read(int fd, void *buf, size_t count)
 {
 	int rs = pl_get(fd);
 
-	return rs < 0 ? REAL(read)(fd, buf, count) : IN(rread(rs, buf, count));
+	return rs < 0 ? PL_REAL(read)(fd, buf, count) : IN(rread(rs, buf, count));
 }
 
 PUBLIC ssize_t readv(int fd, const struct iovec *iov, int iovcnt)
 {
 	int rs = pl_get(fd);
 
-	return rs < 0 ? REAL(readv)(fd, iov, iovcnt) : IN(rreadv(rs, iov, iovcnt));
+	return rs < 0 ? PL_REAL(readv)(fd, iov, iovcnt) : IN(rreadv(rs, iov, iovcnt));
 }
 
 PUBLIC ssize_t send(int fd, const void *buf, size_t len, int flags)
 {
 	int rs = pl_get(fd);
 
-	return rs < 0 ? REAL(send)(fd, buf, len, flags) : IN(rsend(rs, buf, len, flags));
+	return rs < 0 ? PL_REAL(send)(fd, buf, len, flags) : IN(rsend(rs, buf, len, flags));
 }
 
 PUBLIC ssize_t sendto(int fd, const void *buf, size_t len, int flags, const struct sockaddr *addr,
@@ -310,7 +303,7 @@ PUBLIC ssize_t sendto(int fd, const void *buf, size_t len, int flags, const stru
 	ssize_t ret;
 
 	if (rs < 0)
-		return REAL(sendto)(fd, buf, len, flags, addr, addrlen);
+		return PL_REAL(sendto)(fd, buf, len, flags, addr, addrlen);
 	ret = IN(rsendto(rs, buf, len, flags, addr, addrlen));
 	return ret;
 }
@@ -319,21 +312,21 @@ PUBLIC ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	int rs = pl_get(fd);
 
-	return rs < 0 ? REAL(sendmsg)(fd, msg, flags) : IN(rsendmsg(rs, msg, flags));
+	return rs < 0 ? PL_REAL(sendmsg)(fd, msg, flags) : IN(rsendmsg(rs, msg, flags));
 }
 
 PUBLIC ssize_t write(int fd, const void *buf, size_t count)
 {
 	int rs = pl_get(fd);
 
-	return rs < 0 ? REAL(write)(fd, buf, count) : IN(rwrite(rs, buf, count));
+	return rs < 0 ? PL_REAL(write)(fd, buf, count) : IN(rwrite(rs, buf, count));
 }
 
 PUBLIC ssize_t writev(int fd, const struct iovec *iov, int iovcnt)
 {
 	int rs = pl_get(fd);
 
-	return rs < 0 ? REAL(writev)(fd, iov, iovcnt) : IN(rwritev(rs, iov, iovcnt));
+	return rs < 0 ? PL_REAL(writev)(fd, iov, iovcnt) : IN(rwritev(rs, iov, iovcnt));
 }
 
 /* From the file's pages into the ring: no more copies than for data of the program's. */
@@ -370,7 +363,7 @@ PUBLIC ssize_t sendfile(int out_fd, int in_fd, off_t *offset, size_t count)
 	ssize_t ret;
 
 	if (rs < 0)
-		return REAL(sendfile)(out_fd, in_fd, offset, count);
+		return PL_REAL(sendfile)(out_fd, in_fd, offset, count);
 	ret = send_file(rs, in_fd, offset ? &at : NULL, count);
 	if (ret > 0 && offset)
 		*offset = (off_t)at;
@@ -382,7 +375,7 @@ PUBLIC ssize_t sendfile64(int out_fd, int in_fd, off64_t *offset, size_t count)
 {
 	int rs = pl_get(out_fd);
 
-	return rs < 0 ? REAL(sendfile64)(out_fd, in_fd, offset, count)
+	return rs < 0 ? PL_REAL(sendfile64)(out_fd, in_fd, offset, count)
 		      : send_file(rs, in_fd, offset, count);
 }
 
@@ -439,7 +432,7 @@ static int sleep_inside(struct pollfd *fds, nfds_t nfds, int timeout)
 
 	asleep_with = NULL;
 	inside = 0;
-	ret = REAL(ppoll)(fds, nfds, timeout < 0 ? NULL : &left, mask);
+	ret = PL_REAL(ppoll)(fds, nfds, timeout < 0 ? NULL : &left, mask);
 	inside = was;
 	asleep_with = mask;
 	return ret;
@@ -450,7 +443,7 @@ static int after_nothing(const sigset_t *mask)
 {
 	const struct timespec none = {0};
 
-	return mask ? REAL(ppoll)(NULL, 0, &none, mask) : 0;
+	return mask ? PL_REAL(ppoll)(NULL, 0, &none, mask) : 0;
 }
 
 PUBLIC int poll(struct pollfd *fds, nfds_t nfds, int timeout)
@@ -458,7 +451,7 @@ PUBLIC int poll(struct pollfd *fds, nfds_t nfds, int timeout)
 	/* A look does not sleep: librdmacm may hold locks then, and would not see that a signal came. */
 	if (inside && asleep_with && timeout)
 		return sleep_inside(fds, nfds, timeout);
-	return inside || !has_rsocket(fds, nfds) ? REAL(poll)(fds, nfds, timeout)
+	return inside || !has_rsocket(fds, nfds) ? PL_REAL(poll)(fds, nfds, timeout)
 						 : poll_rsockets(fds, nfds, timeout);
 }
 
@@ -480,7 +473,7 @@ PUBLIC int ppoll(struct pollfd *fds, nfds_t nfds, const struct timespec *timeout
 	int ms = milliseconds(timeout), ret;
 
 	if (inside || ms == -2 || !has_rsocket(fds, nfds))
-		return REAL(ppoll)(fds, nfds, timeout, mask);
+		return PL_REAL(ppoll)(fds, nfds, timeout, mask);
 	asleep_with = mask;
 	ret = poll_rsockets(fds, nfds, ms);
 	asleep_with = NULL;
@@ -556,7 +549,7 @@ PUBLIC int select(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfds
 	fd_set *sets[3] = {readfds, writefds, exceptfds};
 
 	return inside || !sets_rsocket(nfds, sets)
-		       ? REAL(select)(nfds, readfds, writefds, exceptfds, timeout)
+		       ? PL_REAL(select)(nfds, readfds, writefds, exceptfds, timeout)
 		       : select_rsockets(nfds, sets, timeout);
 }
 
@@ -568,7 +561,7 @@ PUBLIC int pselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfd
 	int ret;
 
 	if (inside || milliseconds(timeout) == -2 || !sets_rsocket(nfds, sets))
-		return REAL(pselect)(nfds, readfds, writefds, exceptfds, timeout, mask);
+		return PL_REAL(pselect)(nfds, readfds, writefds, exceptfds, timeout, mask);
 	if (timeout)
 		left = (struct timeval){timeout->tv_sec, timeout->tv_nsec / 1000};
 	asleep_with = mask;
@@ -583,21 +576,23 @@ PUBLIC int getpeername(int fd, struct sockaddr *addr, socklen_t *addrlen)
 {
 	int rs = pl_get(fd);
 
-	return rs < 0 ? REAL(getpeername)(fd, addr, addrlen) : IN(rgetpeername(rs, addr, addrlen));
+	return rs < 0 ? PL_REAL(getpeername)(fd, addr, addrlen)
+		      : IN(rgetpeername(rs, addr, addrlen));
 }
 
 PUBLIC int getsockname(int fd, struct sockaddr *addr, socklen_t *addrlen)
 {
 	int rs = pl_get(fd);
 
-	return rs < 0 ? REAL(getsockname)(fd, addr, addrlen) : IN(rgetsockname(rs, addr, addrlen));
+	return rs < 0 ? PL_REAL(getsockname)(fd, addr, addrlen)
+		      : IN(rgetsockname(rs, addr, addrlen));
 }
 
 PUBLIC int setsockopt(int fd, int level, int optname, const void *optval, socklen_t optlen)
 {
 	int rs = pl_get(fd);
 
-	return rs < 0 ? REAL(setsockopt)(fd, level, optname, optval, optlen)
+	return rs < 0 ? PL_REAL(setsockopt)(fd, level, optname, optval, optlen)
 		      : IN(rsetsockopt(rs, level, optname, optval, optlen));
 }
 
@@ -605,7 +600,7 @@ PUBLIC int getsockopt(int fd, int level, int optname, void *optval, socklen_t *o
 {
 	int rs = pl_get(fd);
 
-	return rs < 0 ? REAL(getsockopt)(fd, level, optname, optval, optlen)
+	return rs < 0 ? PL_REAL(getsockopt)(fd, level, optname, optval, optlen)
 		      : IN(rgetsockopt(rs, level, optname, optval, optlen));
 }
 
@@ -620,11 +615,11 @@ static int control(int fd, int cmd, long arg)
 		return IN(rfcntl(known->rs, cmd, arg));
 	case F_DUPFD:
 	case F_DUPFD_CLOEXEC:
-		made = REAL(fcntl)(fd, cmd, arg);
+		made = PL_REAL(fcntl)(fd, cmd, arg);
 		return made < 0 ? made : pl_share(made, known);
 	default:
 		/* Flags of the number itself */
-		return REAL(fcntl)(fd, cmd, arg);
+		return PL_REAL(fcntl)(fd, cmd, arg);
 	}
 }
 
@@ -636,7 +631,7 @@ PUBLIC int fcntl(int fd, int cmd, ...)
 	va_start(args, cmd);
 	arg = va_arg(args, long);
 	va_end(args);
-	return pl_find(fd) ? control(fd, cmd, arg) : REAL(fcntl)(fd, cmd, arg);
+	return pl_find(fd) ? control(fd, cmd, arg) : PL_REAL(fcntl)(fd, cmd, arg);
 }
 
 /* What programs with 64-bit file offsets call. */
@@ -648,5 +643,5 @@ PUBLIC int fcntl64(int fd, int cmd, ...)
 	va_start(args, cmd);
 	arg = va_arg(args, long);
 	va_end(args);
-	return pl_find(fd) ? control(fd, cmd, arg) : REAL(fcntl)(fd, cmd, arg);
+	return pl_find(fd) ? control(fd, cmd, arg) : PL_REAL(fcntl)(fd, cmd, arg);
 }

@@ -46,6 +46,14 @@ void pl_set_options(int rs);
 
 /* ---- The calls behind (preload.c) ---- */
 
+/* The call of this name that the library behind has. Looked up at each use until it is known. */
+#define PL_REAL(name)                                                                              \
+	({                                                                                         \
+		static void *known_;                                                               \
+		(__typeof__(name) *)pl_next(&known_, #name);                                       \
+	})
+void *pl_next(void **known, const char *name);
+
 /* close(), of the library behind */
 int pl_close_real(int fd);
 

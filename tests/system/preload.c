@@ -4,6 +4,7 @@
  *
  * preload kinds: prints a word for each kind of socket: rsocket or plain.
  * preload names: the same under other names: with sizes that the compiler does not know, with masks, for large files.
+ * preload many: several messages with a call, and what ioctl() does to sockets.
  * preload fork: children close what their parent uses, and cannot use it.
  * preload serve: prints its port, has a child serve one connection, and ends.
  * preload ask PORT: sends to that server, and prints what comes back.
@@ -25,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -286,6 +288,103 @@ static void names(void)
 	CHECK(!close(fds[1]) && !close(fds[2]) && !close(fds[0]));
 }
 
+/* A datagram's length comes out as it was sent, and a timeout is looked at after each one. */
+static void many_datagrams(void)
+{
+	char out[3][8] = {"one", "seven77", ""}, in[4][8] = {{0}};
+	struct sockaddr_in from[4], to = {.sin_family = AF_INET};
+	struct iovec from_out[3], to_in[4];
+	struct mmsghdr sends[3], receives[4];
+	struct timespec none = {0, 0}, wrong = {0, 1000000000};
+	int fds[2], n, len;
+	socklen_t size = sizeof(to);
+
+	memset(sends, 0, sizeof(sends));
+	memset(receives, 0, sizeof(receives));
+	for (n = 0; n < 2; n++) {
+		fds[n] = socket(AF_INET, SOCK_DGRAM, 0);
+		CHECK(is_rsocket(fds[n]));
+		to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+		to.sin_port = 0;
+		CHECK(!bind(fds[n], (struct sockaddr *)&to, sizeof(to)));
+	}
+	CHECK(!getsockname(fds[1], (struct sockaddr *)&to, &size));
+	for (n = 0; n < 4; n++) {
+		to_in[n] = (struct iovec){in[n], sizeof(in[n])};
+		receives[n].msg_hdr.msg_iov = &to_in[n];
+		receives[n].msg_hdr.msg_iovlen = 1;
+		receives[n].msg_hdr.msg_name = &from[n];
+		receives[n].msg_hdr.msg_namelen = sizeof(from[n]);
+	}
+	for (n = 0; n < 3; n++) {
+		from_out[n] = (struct iovec){out[n], strlen(out[n])};
+		sends[n].msg_hdr.msg_iov = &from_out[n];
+		sends[n].msg_hdr.msg_iovlen = 1;
+		sends[n].msg_hdr.msg_name = &to;
+		sends[n].msg_hdr.msg_namelen = sizeof(to);
+	}
+	CHECK(recvmmsg(fds[1], receives, 4, MSG_DONTWAIT, NULL) == -1 && errno == EAGAIN);
+	CHECK(recvmmsg(fds[1], receives, 4, 0, &wrong) == -1 && errno == EINVAL);
+	CHECK(sendmmsg(fds[0], sends, 0, 0) == 0);
+	CHECK(sendmmsg(fds[0], sends, 3, 0) == 3);
+	CHECK(sends[0].msg_len == 3 && sends[1].msg_len == 7 && sends[2].msg_len == 0);
+	CHECK(recvmmsg(fds[1], receives, 1, 0, &none) == 1 && receives[0].msg_len == 3);
+	CHECK(!strcmp(in[0], "one") && from[0].sin_family == AF_INET);
+	CHECK(!ioctl(fds[1], FIONREAD, &len) && len == 7);
+	CHECK(recvmmsg(fds[1], receives, 2, 0, NULL) == 2);
+	CHECK(receives[0].msg_len == 7 && receives[1].msg_len == 0);
+	CHECK(!strcmp(in[0], "seven77"));
+	CHECK(!close(fds[0]) && !close(fds[1]));
+}
+
+static void many_of_stream(int from, int to)
+{
+	char in[2][4] = {{0}};
+	struct iovec parts[2] = {{in[0], 4}, {in[1], 4}};
+	struct mmsghdr m[2];
+	int on = 1, len = -1;
+
+	memset(m, 0, sizeof(m));
+	for (int i = 0; i < 2; i++) {
+		m[i].msg_hdr.msg_iov = &parts[i];
+		m[i].msg_hdr.msg_iovlen = 1;
+	}
+	/* As Python's sockets and many servers make themselves non-blocking. */
+	CHECK(!ioctl(to, FIONBIO, &on) && fcntl(to, F_GETFL) & O_NONBLOCK);
+	CHECK(recv(to, in[0], 4, 0) == -1 && errno == EAGAIN);
+	CHECK(!ioctl(to, FIONREAD, &len) && len == 0);
+	on = 0;
+	CHECK(!ioctl(to, FIONBIO, &on) && !(fcntl(to, F_GETFL) & O_NONBLOCK));
+	memcpy(in, "abcdefgh", 8);
+	CHECK(sendmmsg(from, m, 2, 0) == 2 && m[0].msg_len == 4 && m[1].msg_len == 4);
+	memset(in, 0, 8);
+	CHECK(recv(to, in, 8, MSG_WAITALL | MSG_PEEK) == 8);
+	CHECK(!ioctl(to, FIONREAD, &len) && len == 8);
+	memset(in, 0, 8);
+	CHECK(recvmmsg(to, m, 2, 0, NULL) == 2 && m[0].msg_len == 4 && m[1].msg_len == 4);
+	CHECK(!memcmp(in, "abcdefgh", 8));
+	/* What has come so far counts, and the error does not. */
+	CHECK(write(from, "ijkl", 4) == 4 && !shutdown(from, SHUT_WR));
+	CHECK(recvmmsg(to, m, 2, MSG_WAITFORONE, NULL) >= 1 && m[0].msg_len == 4);
+	CHECK(ioctl(to, FIONREAD, NULL) == -1 && errno == EFAULT);
+	CHECK(ioctl(to, TIOCGWINSZ, &len) == -1 && errno == ENOTTY);
+}
+
+static void many(void)
+{
+	pthread_t thread;
+	int fds[3];
+
+	fds[0] = listen_there();
+	CHECK(!pthread_create(&thread, NULL, connect_there, &fds[1]));
+	fds[2] = accept(fds[0], NULL, NULL);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(is_rsocket(fds[1]) && is_rsocket(fds[2]));
+	many_of_stream(fds[1], fds[2]);
+	CHECK(!close(fds[1]) && !close(fds[2]) && !close(fds[0]));
+	many_datagrams();
+}
+
 static void serve(void)
 {
 	int listener = listen_there(), fd;
@@ -331,6 +430,8 @@ int main(int argc, char **argv)
 		forks();
 	else if (!strcmp(what, "names"))
 		names();
+	else if (!strcmp(what, "many"))
+		many();
 	else if (!strcmp(what, "serve"))
 		serve();
 	else if (!strcmp(what, "ask") && argc > 2)

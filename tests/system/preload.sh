@@ -67,6 +67,12 @@ rm -f "$RS_PRELOAD_CONFIG"
 for order in front behind; do
 	ok "children, $order" under $order client fork
 	ok "the calls under their other names, $order" under $order client names
+	ok "several messages with a call, and ioctl(), $order" under $order client many
+	if command -v python3 >/dev/null; then
+		ok "a Python program with time-outs, $order" under $order python3 "$srcdir/preload_echo.py"
+	else
+		skip "a Python program with time-outs, $order" "install python3"
+	fi
 done
 
 # The server is left out; its client finds nobody who takes RDMA, and gets the socket that it asked for.
