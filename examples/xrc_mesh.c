@@ -218,11 +218,14 @@ static void join_exchange(void)
 
 /* ---- queue pairs ---- */
 
+/* A port of RoCE may take less than InfiniBand's. */
+static enum ibv_mtu mtu = IBV_MTU_2048;
+
 static void fill_rtr(struct ibv_qp_attr *attr, uint16_t dlid, uint32_t qpn)
 {
 	*attr = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_2048,
+		.path_mtu = mtu,
 		.dest_qp_num = qpn,
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = 5,
@@ -464,6 +467,8 @@ static void open_all(void)
 		die("open device");
 	check(ibv_query_port(context, 1, &port), "query port");
 	mine->lid = port.lid;
+	if (port.active_mtu < mtu)
+		mtu = port.active_mtu;
 	pd = ibv_alloc_pd(context);
 	/* All posted receives may complete before the next poll; plus one send. */
 	queues = rc ? procs * (nodes - 1) : 1;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Description: two instances on one wire. Ping-pongs that exchange LIDs alone run between them
-# unchanged, also over a wire that loses packets.
+# unchanged, also over a wire that loses packets. wire_machines.sh has two machines.
 . "$srcdir/lib.sh"
 
 if ! command -v jq >/dev/null; then
@@ -159,33 +159,4 @@ no_port() {
 }
 ok "no wire unless it is asked for" no_wire
 
-# Two network namespaces of a user namespace, with a cable between them. Nobody has to be root.
-namespaces() {
-	unshare -n sleep 1000 &
-	other=$!
-	trap 'kill "$other"' EXIT
-	until_true elsewhere || return 1
-	ip link set lo up && ip link add w0 type veth peer name w1 netns "$other" &&
-		ip address add 10.77.0.1/24 dev w0 && ip link set w0 up &&
-		nsenter -t "$other" -n ip address add 10.77.0.2/24 dev w1 && nsenter -t "$other" -n ip link set w1 up &&
-		"$SOFTHCA" start --wire 10.77.0.1/24 a && nsenter -t "$other" -n "$SOFTHCA" start --wire 10.77.0.2/24 b || return 1
-	for tool in ibv_rc_pingpong "ibv_ud_pingpong -s 1024"; do
-		take_port
-		# shellcheck disable=SC2086 # words
-		timeout 120 "$SOFTHCA" run --instance a -- "$TOOLS/"$tool -n 100 -p "$port" &
-		server=$!
-		until_true listening || return 1
-		# shellcheck disable=SC2086
-		timeout 120 nsenter -t "$other" -n "$SOFTHCA" run --instance b -- "$TOOLS/"$tool -n 100 -p "$port" 10.77.0.1 &&
-			wait "$server" || return 1
-	done
-	"$SOFTHCA" show --json a | jq -e '.wire.mtu == 1024' && "$SOFTHCA" stop a && nsenter -t "$other" -n "$SOFTHCA" stop b
-}
-elsewhere() { [ "$(readlink "/proc/$other/ns/net")" != "$(readlink /proc/self/ns/net)" ]; }
-export -f namespaces elsewhere take_port listening until_true
-if unshare -Urn ip link add w0 type veth peer name w1 2>/dev/null; then
-	ok "two network namespaces" ours unshare -Urn bash -c namespaces
-else
-	skip "two network namespaces" "this machine permits none, or has no ip command (package iproute2)"
-fi
 finish

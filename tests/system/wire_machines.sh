@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: two machines on one wire, each of them a network namespace with an instance of its own: ping-pongs, a mesh of
+# XRC ranks, and jobs of MPI libraries whose launchers start ranks on both.
+# shellcheck disable=SC2154 # machines() sets $there
+. "$srcdir/lib.sh"
+
+# Root needs no user namespace, in which its memory would be limited.
+for apart in "unshare -nu" "unshare -Urnu" none; do
+	[ "$apart" = none ] || ! $apart ip link add w0 type veth peer name w1 2>/dev/null || break
+done
+if [ "$apart" = none ]; then
+	skip "machines on a wire" "this machine permits no network namespaces, or has no ip command (package iproute2)"
+	finish
+fi
+if ! command -v jq >/dev/null; then
+	skip "machines on a wire" "install jq"
+	finish
+fi
+
+printf '#!/bin/sh\nexec nsenter -t "$there" -m -n -u "$@"\n' >"$tmp/there"
+# ssh, as far as launchers know it, and the script of docs/hosts.md, whose softhca is the one that is tested.
+mkdir "$tmp/bin"
+printf '#!/bin/sh\nshift\nexec "$tmp/there" sh -c "$*"\n' >"$tmp/bin/ssh"
+sed -n '/^#!\/bin\/bash$/,/^exec ssh/p' "$srcdir/../../docs/hosts.md" | sed "s|softhca run|$SOFTHCA run|" >"$tmp/rsh"
+chmod +x "$tmp/rsh" "$tmp/bin/ssh" "$tmp/there"
+export PATH=$tmp/bin:$PATH
+
+# Joins two network namespaces by a cable, gives the machine of the other one a name and a place for
+# instances, starts an instance on each, and calls a function. Nobody has to be root. The instances have the same name,
+# since a launcher may give its own environment to ranks on other machines.
+machines() {
+	unshare -mnu sleep 1000 &
+	export there=$!
+	trap 'kill "$there"' EXIT
+	until_true elsewhere || return 1
+	"$tmp/there" hostname there && "$tmp/there" mount -t tmpfs none "$SOFTHCA_DIR" || return 1
+	ip link set lo up && ip link add w0 type veth peer name w1 netns "$there" &&
+		ip address add 10.77.0.1/24 dev w0 && ip link set w0 up && "$tmp/there" ip link set lo up &&
+		"$tmp/there" ip address add 10.77.0.2/24 dev w1 && "$tmp/there" ip link set w1 up &&
+		"$SOFTHCA" start --wire 10.77.0.1/24 lab && "$tmp/there" "$SOFTHCA" start --wire 10.77.0.2/24 lab || return 1
+	good=true
+	"$@" || good=false
+	# Both ends sent something, and nothing came damaged.
+	"$SOFTHCA" show --json lab | jq -e '.wire | .mtu == 1024 and .sent > 100 and .received > 100 and .malformed + .bad_icrc == 0' || good=false
+	$good || { "$SOFTHCA" show --json lab; "$tmp/there" "$SOFTHCA" show --json lab; } | jq -c .wire
+	"$SOFTHCA" stop lab && "$tmp/there" "$SOFTHCA" stop lab && $good
+}
+elsewhere() { [ "$(readlink "/proc/$there/ns/net")" != "$(readlink /proc/self/ns/net)" ]; }
+here() { timeout 120 "$SOFTHCA" run --instance lab -- "$@"; }
+over_there() { timeout 120 "$tmp/there" "$SOFTHCA" run --instance lab -- "$@"; }
+
+pingpongs() {
+	for tool in ibv_rc_pingpong "ibv_ud_pingpong -s 1024" ibv_uc_pingpong ibv_srq_pingpong; do
+		take_port
+		# shellcheck disable=SC2086 # words
+		here "$TOOLS/"$tool -n 100 -p "$port" &
+		server=$!
+		until_true listening || return 1
+		# shellcheck disable=SC2086
+		over_there "$TOOLS/"$tool -n 100 -p "$port" 10.77.0.1 && wait "$server" || return 1
+	done
+}
+
+# mesh [OPTION]
+mesh() {
+	take_port
+	here "$TOOLS/xrc_mesh" "$@" --procs 4 --port "$port" --node 0 --messages 100 --server 10.77.0.1 &
+	first=$!
+	over_there "$TOOLS/xrc_mesh" "$@" --procs 4 --port "$port" --node 1 --messages 100 --server 10.77.0.1 && wait "$first"
+}
+
+# What UCX needs where little memory may be locked, as words for both launchers. $1: UCX_TLS=...
+settings="${ucx_settings[*]}"
+# job LAUNCHER [OPTION...]: four ranks, two on each machine
+job() {
+	here "$@" "$tmp/alltoall" 10 >"$tmp/job" 2>&1 && grep -q '4 ranks: every byte verified' "$tmp/job" || { cat "$tmp/job"; return 1; }
+}
+openmpi() {
+	options=()
+	for setting in $settings "$1"; do options+=(-x "$setting"); done
+	job mpirun.openmpi --oversubscribe --host 10.77.0.1:2,10.77.0.2:2 --mca plm_rsh_agent "$tmp/rsh" \
+		--mca oob_tcp_if_include 10.77.0.0/24 --mca pml ucx --mca osc ucx --mca pml_ucx_tls any --mca pml_ucx_devices any "${options[@]}"
+}
+hydra() {
+	options=()
+	for setting in $settings "$1"; do options+=(-genv "${setting%%=*}" "${setting#*=}"); done
+	job mpiexec.hydra -launcher ssh -launcher-exec "$tmp/rsh" -iface w0 -hosts 10.77.0.1:2,10.77.0.2:2 -n 4 "${options[@]}"
+}
+export -f machines elsewhere here over_there pingpongs mesh job openmpi hydra take_port listening until_true
+export tmp settings OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_orte_tmpdir_base=$tmp
+on_machines() { $apart bash -c 'machines "$@"' - "$@"; }
+
+ok "ping-pongs" ours on_machines pingpongs
+ok "a mesh of eight XRC ranks" ours on_machines mesh
+[ "${TIER:-}" != full ] || ok "the same over RC" ours on_machines mesh --rc
+if command -v mpirun.openmpi >/dev/null && command -v mpicc.openmpi >/dev/null; then
+	mpicc.openmpi -O2 -o "$tmp/alltoall" "$srcdir/mpi_alltoall.c" || exit 1
+	ok "Open MPI, RC" on_machines openmpi UCX_TLS=rc_v,self
+	[ "${TIER:-}" != full ] || ok "Open MPI, datagrams" on_machines openmpi UCX_TLS=ud_v,self
+else
+	skip "Open MPI" "install openmpi-bin and libopenmpi-dev"
+fi
+if command -v mpiexec.hydra >/dev/null && command -v mpicc.mpich >/dev/null; then
+	mpicc.mpich -O2 -o "$tmp/alltoall" "$srcdir/mpi_alltoall.c" || exit 1
+	ok "MPICH" on_machines hydra UCX_TLS=rc_v,self
+else
+	skip "MPICH" "install mpich and libmpich-dev"
+fi
+ok "nothing is left behind" until_true no_instance
+finish
