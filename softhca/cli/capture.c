@@ -28,6 +28,7 @@
 
 struct capture {
 	struct sh_tap_reader reader;
+	struct sh_wire_config wire; /* n is not 0 if there is one */
 	struct sh_tapped tapped;
 	unsigned char payload[SH_TAP_PAYLOAD];
 	FILE *out;
@@ -169,6 +170,20 @@ static int parse(int argc, char **argv, struct options *o)
 			   : usage(EXIT_USAGE, "which instance? softhca show lists those that run");
 }
 
+/* Has the instance a wire, and which addresses are on it? */
+static int find_wire(int memory, struct sh_wire_config *wire)
+{
+	const struct sh_instance *inst = mmap(NULL, SH_CTX_OFF, PROT_READ, MAP_SHARED, memory, 0);
+
+	if (inst == MAP_FAILED)
+		return -errno;
+	*wire = (struct sh_wire_config){.n = inst->wire.last_lid != 0,
+					.network = inst->wire.network,
+					.netmask = inst->wire.netmask};
+	munmap((void *)(uintptr_t)inst, SH_CTX_OFF);
+	return 0;
+}
+
 /* Maps what the reader needs: the tap, and the slots of threads. */
 static int map_tap(int memory, struct sh_tap_reader *r)
 {
@@ -201,13 +216,18 @@ static bool emit_packet(struct capture *c, uint64_t when)
 {
 	unsigned char bytes[TAPPED_BYTES];
 	char note[TAPPED_NOTE];
-	size_t n, have = tapped_bytes(&c->tapped, c->payload, bytes, &n);
+	size_t n, have = tapped_bytes(&c->tapped, &c->wire, c->payload, bytes, &n);
 
-	if (!have)
+	/* The file has no place for a packet of a wire that is not there. */
+	if (!have || (tapped_is_roce(&c->tapped) && !c->wire.n))
 		return false;
 	if (c->snap && have > c->snap)
 		have = c->snap;
-	c->err = pcapng_packet(c->out, when, bytes, have, n, tapped_note(&c->tapped, note));
+	if (tapped_is_roce(&c->tapped))
+		c->err = pcapng_wire_packet(c->out, when, bytes, have, n, c->tapped.wire,
+					    tapped_note(&c->tapped, note));
+	else
+		c->err = pcapng_packet(c->out, when, bytes, have, n, tapped_note(&c->tapped, note));
 	return true;
 }
 
@@ -330,7 +350,7 @@ static int run(struct capture *c, const struct options *o, int control)
 	status = ask(control, &msg, sizeof(msg), &memory);
 	if (status)
 		return status;
-	err = map_tap(memory, &c->reader);
+	err = map_tap(memory, &c->reader) ?: find_wire(memory, &c->wire);
 	close(memory);
 	if (err) {
 		complain("cannot map the packets: %s", strerror(-err));
@@ -339,7 +359,7 @@ static int run(struct capture *c, const struct options *o, int control)
 	c->began = clock_of(CLOCK_REALTIME);
 	c->realtime = c->began - clock_of(CLOCK_MONOTONIC);
 	if (!c->lines)
-		c->err = pcapng_begin(c->out, "softhca, a software ConnectX");
+		c->err = pcapng_begin(c->out, "softhca, a software ConnectX", c->wire.n != 0);
 	flush(c);
 	follow(c, control);
 	/* By itself if the daemon has ended. */

@@ -12,11 +12,14 @@
 
 enum { BLOCK_SECTION = 0x0a0d0d0a, BLOCK_INTERFACE = 1, BLOCK_STATISTICS = 5, BLOCK_PACKET = 6 };
 enum { OPTION_END = 0, OPTION_COMMENT = 1 };
+enum { PACKET_FLAGS = 2 };
+enum { FABRIC, WIRE }; /* interfaces */
 enum { SECTION_HARDWARE = 2, SECTION_APPLICATION = 4 };
 enum { INTERFACE_NAME = 2, INTERFACE_DESCRIPTION = 3, INTERFACE_RESOLUTION = 9 };
 enum { STATISTICS_FROM = 2, STATISTICS_TO = 3, STATISTICS_SEEN = 4, STATISTICS_LOST = 5 };
 
 #define LINK_ERF	197
+#define LINK_RAW	101
 #define ERF_HEAD	16
 #define ERF_INFINIBAND	0x15
 #define ERF_VARYING	4 /* flag: records have different lengths */
@@ -76,11 +79,24 @@ static int write_block(FILE *out, uint32_t type, const struct block *b)
 	return 0;
 }
 
-int pcapng_begin(FILE *out, const char *hardware)
+static int interface(FILE *out, uint16_t type, const char *name)
 {
-	static const char application[] = "softhca capture", name[] = "fabric";
 	static const unsigned char resolution = NANOSECONDS;
-	const uint16_t version[2] = {1, 0}, link[2] = {LINK_ERF, 0};
+	const uint16_t link[2] = {type, 0};
+	struct block b = {0};
+
+	add(&b, link, sizeof(link));
+	add32(&b, 0); /* each packet says how much of it is there */
+	option(&b, INTERFACE_NAME, name, strlen(name));
+	option(&b, INTERFACE_RESOLUTION, &resolution, 1);
+	option(&b, OPTION_END, NULL, 0);
+	return write_block(out, BLOCK_INTERFACE, &b);
+}
+
+int pcapng_begin(FILE *out, const char *hardware, bool wire)
+{
+	static const char application[] = "softhca capture";
+	const uint16_t version[2] = {1, 0};
 	struct block b = {0};
 	int err;
 
@@ -93,15 +109,11 @@ int pcapng_begin(FILE *out, const char *hardware)
 	option(&b, SECTION_APPLICATION, application, strlen(application));
 	option(&b, OPTION_END, NULL, 0);
 	err = write_block(out, BLOCK_SECTION, &b);
-	if (err)
-		return err;
-	b = (struct block){0};
-	add(&b, link, sizeof(link));
-	add32(&b, 0); /* each packet says how much of it is there */
-	option(&b, INTERFACE_NAME, name, strlen(name));
-	option(&b, INTERFACE_RESOLUTION, &resolution, 1);
-	option(&b, OPTION_END, NULL, 0);
-	return write_block(out, BLOCK_INTERFACE, &b);
+	if (!err)
+		err = interface(out, LINK_ERF, "fabric");
+	if (!err && wire)
+		err = interface(out, LINK_RAW, "wire");
+	return err;
 }
 
 /* The one part whose numbers have an order of their own: the time little-endian, the rest big. */
@@ -120,6 +132,28 @@ static void erf_head(unsigned char p[ERF_HEAD], uint64_t when, size_t have, size
 	p[15] = (unsigned char)n;
 }
 
+static void packet_head(struct block *b, uint32_t number, uint64_t when, size_t have, size_t n)
+{
+	b->len = 0;
+	b->full = false;
+	add32(b, number);
+	add32(b, (uint32_t)(when >> 32));
+	add32(b, (uint32_t)when);
+	add32(b, (uint32_t)have);
+	add32(b, (uint32_t)n);
+}
+
+static int end_packet(FILE *out, struct block *b, uint32_t direction, const char *comment)
+{
+	if (comment)
+		option(b, OPTION_COMMENT, comment, strlen(comment));
+	if (direction)
+		option(b, PACKET_FLAGS, &direction, sizeof(direction));
+	if (comment || direction)
+		option(b, OPTION_END, NULL, 0);
+	return write_block(out, BLOCK_PACKET, b);
+}
+
 int pcapng_packet(FILE *out, uint64_t when, const unsigned char *packet, size_t have, size_t n,
 		  const char *comment)
 {
@@ -128,28 +162,28 @@ int pcapng_packet(FILE *out, uint64_t when, const unsigned char *packet, size_t 
 
 	if (have > sizeof(record) - ERF_HEAD)
 		return -EMSGSIZE;
-	b.len = 0;
-	b.full = false;
-	add32(&b, 0); /* the interface */
-	add32(&b, (uint32_t)(when >> 32));
-	add32(&b, (uint32_t)when);
-	add32(&b, (uint32_t)(ERF_HEAD + have));
-	add32(&b, (uint32_t)(ERF_HEAD + n));
+	packet_head(&b, FABRIC, when, ERF_HEAD + have, ERF_HEAD + n);
 	erf_head(record, when, have, n);
 	memcpy(record + ERF_HEAD, packet, have);
 	add(&b, record, ERF_HEAD + have);
-	if (comment) {
-		option(&b, OPTION_COMMENT, comment, strlen(comment));
-		option(&b, OPTION_END, NULL, 0);
-	}
-	return write_block(out, BLOCK_PACKET, &b);
+	return end_packet(out, &b, 0, comment);
+}
+
+int pcapng_wire_packet(FILE *out, uint64_t when, const unsigned char *packet, size_t have, size_t n,
+		       uint32_t direction, const char *comment)
+{
+	struct block b;
+
+	packet_head(&b, WIRE, when, have, n);
+	add(&b, packet, have);
+	return end_packet(out, &b, direction, comment);
 }
 
 int pcapng_end(FILE *out, uint64_t from, uint64_t to, uint64_t seen, uint64_t lost)
 {
 	struct block b = {0};
 
-	add32(&b, 0); /* the interface */
+	add32(&b, FABRIC); /* with those of the wire: both came by one tap */
 	add32(&b, (uint32_t)(to >> 32));
 	add32(&b, (uint32_t)to);
 	option_time(&b, STATISTICS_FROM, from);

@@ -9,6 +9,7 @@
 #include "softhca/device/transport/packet.h"
 #include "softhca/device/transport/timer.h"
 #include "softhca/wire/opcode.h"
+#include "softhca/wire/roce.h"
 #include "tapped.h"
 
 static bool is_request(const struct sh_tapped *t)
@@ -16,7 +17,21 @@ static bool is_request(const struct sh_tapped *t)
 	return t->op >= SH_PKT_SEND && t->op <= SH_PKT_FA;
 }
 
-bool tapped_frame(const struct sh_tapped *t, struct sh_frame *f)
+/* What a socket sends does not tell the port that packets come from; softhca's come from RoCE's own. */
+static void set_link(const struct sh_tapped *t, const struct sh_wire_config *wire,
+		     struct sh_frame *f)
+{
+	struct sh_roce_way way = {.sport = SH_ROCE_PORT};
+
+	f->link = SH_LINK_IB;
+	if (!wire || !tapped_is_roce(t))
+		return;
+	way.from = sh_wire_address(wire, t->slid);
+	way.to = sh_wire_address(wire, t->dlid);
+	sh_roce_set_way(f, &way);
+}
+
+bool tapped_frame(const struct sh_tapped *t, const struct sh_wire_config *wire, struct sh_frame *f)
 {
 	int service = sh_bth_service(t->service);
 	int operation = sh_bth_operation(t->op, t->flags);
@@ -24,7 +39,7 @@ bool tapped_frame(const struct sh_tapped *t, struct sh_frame *f)
 	memset(f, 0, sizeof(*f));
 	if (service < 0 || operation < 0 || t->have > t->len || t->len > SH_TAP_PAYLOAD)
 		return false;
-	f->link = SH_LINK_IB;
+	set_link(t, wire, f);
 	f->lrh.sl = t->sl & 0xf;
 	f->lrh.slid = t->slid;
 	f->lrh.dlid = t->dlid;
@@ -67,17 +82,18 @@ static void store_vcrc(unsigned char *p, size_t n)
 	p[n - 1] = (unsigned char)(crc >> 8);
 }
 
-size_t tapped_bytes(const struct sh_tapped *t, const unsigned char *payload,
-		    unsigned char p[TAPPED_BYTES], size_t *n)
+size_t tapped_bytes(const struct sh_tapped *t, const struct sh_wire_config *wire,
+		    const unsigned char *payload, unsigned char p[TAPPED_BYTES], size_t *n)
 {
+	const size_t vcrc = tapped_is_roce(t) ? 0 : SH_VCRC_BYTES;
 	struct sh_frame f;
 	size_t head;
 	long len;
 
-	if (!tapped_frame(t, &f))
+	if (!tapped_frame(t, wire, &f))
 		return 0;
 	head = sh_frame_head(&f);
-	*n = head + t->len + f.bth.pad + SH_ICRC_BYTES + SH_VCRC_BYTES;
+	*n = head + t->len + f.bth.pad + SH_ICRC_BYTES + vcrc;
 	if (t->have < t->len) {
 		sh_frame_put_head(&f, p);
 		memcpy(p + head, payload, t->have);
@@ -92,8 +108,9 @@ size_t tapped_bytes(const struct sh_tapped *t, const unsigned char *payload,
 	 * to the receiver has a right one.
 	 */
 	if (t->fate == SH_FAULT_CORRUPT) {
-		p[t->len ? head + t->len - 1 : *n - SH_VCRC_BYTES - SH_ICRC_BYTES] ^= 1;
-		store_vcrc(p, *n);
+		p[t->len ? head + t->len - 1 : *n - vcrc - SH_ICRC_BYTES] ^= 1;
+		if (vcrc)
+			store_vcrc(p, *n);
 	}
 	return *n;
 }
@@ -169,7 +186,7 @@ bool tapped_line(const struct sh_tapped *t, uint64_t when, char line[TAPPED_COLU
 	localtime_r(&seconds, &tm);
 	put(&l, "%02d:%02d:%02d.%06u %u > %u", tm.tm_hour, tm.tm_min, tm.tm_sec,
 	    (unsigned int)(when % 1000000000 / 1000), t->slid, t->dlid);
-	if (!tapped_frame(t, &f)) {
+	if (!tapped_frame(t, NULL, &f)) {
 		put(&l, " a damaged record");
 		return false;
 	}

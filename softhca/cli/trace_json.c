@@ -276,7 +276,7 @@ static void put_packet(struct line *l, const struct sh_tapped *t)
 	struct sh_frame f;
 	const char *what;
 
-	if (!tapped_frame(t, &f) || !tapped_line(t, t->when, text))
+	if (!tapped_frame(t, NULL, &f) || !tapped_line(t, t->when, text))
 		return;
 	/* Without the time, which stands in front. */
 	what = strchr(text, ' ');

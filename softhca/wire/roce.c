@@ -14,7 +14,7 @@ static void put_address(uint8_t at[4], uint32_t address)
 	sh_put32(at, address);
 }
 
-static void set_way(struct sh_frame *f, const struct sh_roce_way *way)
+void sh_roce_set_way(struct sh_frame *f, const struct sh_roce_way *way)
 {
 	f->link = SH_LINK_IP;
 	f->version = 4;
@@ -60,7 +60,7 @@ long sh_roce_encode(const struct sh_packet *p, const unsigned char *payload,
 	if (operation < 0 || p->service > SH_SVC_XRC)
 		return -EINVAL;
 	memset(&f, 0, sizeof(f));
-	set_way(&f, way);
+	sh_roce_set_way(&f, way);
 	f.bth.opcode = (uint8_t)(sh_bth_service(p->service) | operation);
 	set_fields(&f, p);
 	f.payload = payload;
@@ -97,6 +97,8 @@ static void take_message(struct sh_packet *p, uint8_t op, unsigned int place, bo
 /* False: an operation that the device does not have, such as a SEND that invalidates. */
 static bool take_operation(struct sh_packet *p, uint8_t opcode)
 {
+	/* Of first, middle, last and only, where take_message() has them. */
+	static const uint8_t read_place[] = {0, 1, 2, 4};
 	uint8_t operation = opcode & SH_BTH_OPERATION;
 	bool imm = sh_opcode_ext(opcode) & SH_EXT_IMM;
 
@@ -114,7 +116,8 @@ static bool take_operation(struct sh_packet *p, uint8_t opcode)
 		case SH_BTH_READ_MIDDLE:
 		case SH_BTH_READ_LAST:
 		case SH_BTH_READ_ONLY:
-			p->op = SH_PKT_READ_RESP;
+			take_message(p, SH_PKT_READ_RESP, read_place[operation - SH_BTH_READ_FIRST],
+				     false);
 			break;
 		case SH_BTH_ACK:
 			p->op = SH_PKT_ACK;
@@ -161,7 +164,7 @@ static enum sh_roce check_icrc(unsigned char *bytes, size_t n, struct sh_frame *
 	uint16_t id;
 	uint32_t crc;
 
-	set_way(f, way);
+	sh_roce_set_way(f, way);
 	f->ipv4.protocol = 17;
 	f->ipv4.length = (uint16_t)(SH_ROCE_HEAD + n);
 	f->udp.dport = SH_ROCE_PORT;

@@ -22,6 +22,9 @@ struct sh_roce_way {
 	uint16_t sport;
 };
 
+/* The IP and UDP headers of such packets, but for their lengths. */
+void sh_roce_set_way(struct sh_frame *f, const struct sh_roce_way *way);
+
 /*
  * Writes the packet with its IP and UDP headers, as a socket with identification 0 and DF sends
  * them. payload: p->payload.len bytes. Returns the length, or -EINVAL: it cannot be a packet.

@@ -73,6 +73,40 @@ mesh() {
 
 # What UCX needs where little memory may be locked, as words for both launchers. $1: UCX_TLS=...
 settings="${ucx_settings[*]}"
+# The capture of this end has what passes the network, whichever operations and faults there are.
+captured() {
+	coproc { exec python3 "$srcdir/capture_wire.py" w0 "$tmp/file" 10.77.0.1 2>"$tmp/sniffed.err"; }
+	sniffer=$COPROC_PID
+	exec 7<&"${COPROC[0]}" 8>&"${COPROC[1]}"
+	eval "exec ${COPROC[1]}>&-"
+	read -r ready <&7 && [ "$ready" = ready ] || { cat "$tmp/sniffed.err"; return 1; }
+	"$SOFTHCA" capture lab -w "$tmp/file" 7<&- 8>&- &
+	capture=$!
+	until_true test -s "$tmp/file" && "$SOFTHCA" fault lab duplicate 5% || return 1
+	# Both ends send requests, and answer some.
+	for ends in "here over_there 10.77.0.1" "over_there here 10.77.0.2"; do
+		read -r one other address <<<"$ends"
+		take_port
+		"$one" "$PROGRAMS/wire_peers" lossy -p "$port" 7<&- 8>&- &
+		server=$!
+		until_true listening_somewhere &&
+			"$other" "$PROGRAMS/wire_peers" lossy -p "$port" "$address" 7<&- 8>&- && wait "$server" || return 1
+	done
+	kill -INT "$capture" && wait "$capture"
+	exec 8>&-
+	read -r packets <&7 && wait "$sniffer" && echo "$packets packets" && [ "$packets" -gt 600 ] ||
+		{ cat "$tmp/sniffed.err"; echo "$packets"; cat <&7; return 1; }
+	well_formed
+}
+listening_somewhere() { listening || "$tmp/there" cat /proc/net/tcp /proc/net/tcp6 | grep -qi ":$(printf %04X "$port") [0-9A-F]*:0000 0A "; }
+quiet=$(printf -- '--disable-heuristic %s ' eth_over_ib rpcrdma_infiniband mellanox_eoib fc_infiniband nvme_rdma \
+	smcr_infiniband lnet_ib iser_infiniband smb_direct_infiniband sdp_infiniband)
+# shellcheck disable=SC2086 # words
+well_formed() {
+	! command -v tshark >/dev/null ||
+		[ "$(tshark -r "$tmp/file" $quiet -Y '!infiniband || _ws.malformed || _ws.expert.severity >= 6291456' 2>/dev/null | wc -l)" -eq 0 ]
+}
+
 # job LAUNCHER [OPTION...]: four ranks, two on each machine
 job() {
 	here "$@" "$tmp/alltoall" 10 >"$tmp/job" 2>&1 && grep -q '4 ranks: every byte verified' "$tmp/job" || { cat "$tmp/job"; return 1; }
@@ -88,11 +122,16 @@ hydra() {
 	for setting in $settings "$1"; do options+=(-genv "${setting%%=*}" "${setting#*=}"); done
 	job mpiexec.hydra -launcher ssh -launcher-exec "$tmp/rsh" -iface w0 -hosts 10.77.0.1:2,10.77.0.2:2 -n 4 "${options[@]}"
 }
-export -f machines elsewhere here over_there pingpongs mesh job openmpi hydra take_port listening until_true
-export tmp settings OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_orte_tmpdir_base=$tmp
+export -f captured listening_somewhere well_formed machines elsewhere here over_there pingpongs mesh job openmpi hydra take_port listening until_true
+export tmp srcdir settings quiet OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_orte_tmpdir_base=$tmp
 on_machines() { $apart bash -c 'machines "$@"' - "$@"; }
 
 ok "ping-pongs" ours on_machines pingpongs
+if command -v python3 >/dev/null; then
+	ok "a capture has what passes the network" ours on_machines captured
+else
+	skip "a capture has what passes the network" "install python3"
+fi
 ok "a mesh of eight XRC ranks" ours on_machines mesh
 [ "${TIER:-}" != full ] || ok "the same over RC" ours on_machines mesh --rc
 if command -v mpirun.openmpi >/dev/null && command -v mpicc.openmpi >/dev/null; then

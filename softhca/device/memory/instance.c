@@ -266,6 +266,8 @@ int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
 	inst->trap = cfg->trap;
 	if (cfg->wire.n) {
 		/* The last number of a network is its broadcast address. */
+		inst->wire.network = cfg->wire.network;
+		inst->wire.netmask = cfg->wire.netmask;
 		inst->wire.last_lid = ~cfg->wire.netmask - 1;
 		if (inst->wire.last_lid >= SH_SWITCH_LID)
 			inst->wire.last_lid = SH_SWITCH_LID - 1;

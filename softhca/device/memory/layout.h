@@ -353,8 +353,10 @@ struct sh_moves {
 struct sh_wire {
 	uint32_t last_lid; /* LIDs up to this one may be on the wire; 0: there is no wire */
 	uint32_t mtu;	   /* payload of a packet */
-	uint32_t proc;	   /* the engine's slot; 0: it has not come yet, or it has ended */
-	uint32_t lost;	   /* the engine has ended: what leaves the instance arrives nowhere */
+	/* For captures: what makes an address of a LID (wire/address.h). */
+	uint32_t network, netmask;
+	uint32_t proc; /* the engine's slot; 0: it has not come yet, or it has ended */
+	uint32_t lost; /* the engine has ended: what leaves the instance arrives nowhere */
 	/* Robust. The engine's main thread holds it from its beginning to its end. */
 	pthread_mutex_t alive;
 	uint64_t sent, received;

@@ -59,11 +59,15 @@ struct sh_tapped {
 	uint64_t va, swap_add, compare;
 	uint32_t delay_us;
 	uint32_t flow_label;
-	uint8_t traffic_class, hop_limit, reserved[6];
+	uint8_t traffic_class, hop_limit;
+	uint8_t wire; /* enum sh_tapped_wire */
+	uint8_t reserved[5];
 	uint8_t sgid[16], dgid[16];
 };
 _Static_assert(sizeof(struct sh_tapped) == 144, "a record's head");
 _Static_assert(SH_TAP_LARGEST <= SH_TAP_COUNT_MASK, "slots of a record");
+/* On the wire: it came from there, or goes there. Numbers as in pcapng. */
+enum sh_tapped_wire { SH_TAPPED_FABRIC, SH_TAPPED_IN, SH_TAPPED_OUT };
 #define SH_TAPPED_AGAIN 128 /* the second of two that a fault made of one */
 
 struct sh_tap {

@@ -5,7 +5,6 @@
  */
 #include <string.h>
 
-#include "softhca/device/memory/tap.h"
 #include "softhca/device/queues/wqe.h"
 #include "capture.h"
 #include "fabric.h"
@@ -31,7 +30,8 @@ static bool wanted(const struct sh_dev *dev, const struct sh_tap *tap, uint16_t 
 
 /* Copies one packet. way: the request that it is or answers, and whether it is an answer. */
 static void tap_one(struct sh_dev *dev, const struct sh_packet *way, bool answer,
-		    const struct sh_packet *p, const struct sh_capture_note *note)
+		    const struct sh_packet *p, const struct sh_capture_note *note,
+		    enum sh_tapped_wire wire)
 {
 	uint64_t snap = __atomic_load_n(&sh_tap(dev)->snap, __ATOMIC_RELAXED);
 	uint64_t have = p->payload.len < snap ? p->payload.len : snap;
@@ -67,6 +67,7 @@ static void tap_one(struct sh_dev *dev, const struct sh_packet *way, bool answer
 	t->pkey = way->pkey;
 	t->syndrome = p->syndrome;
 	t->fate = (uint8_t)note->fate;
+	t->wire = (uint8_t)wire;
 	t->srcqp = answer ? way->dqpn : way->srcqp;
 	t->dqpn = answer ? way->srcqp : way->dqpn;
 	t->psn = p->psn;
@@ -108,7 +109,7 @@ static uint64_t tap_part(struct sh_dev *dev, const struct sh_packet *way, bool a
 	if (!last)
 		one.flags &= ~(SH_PKT_LAST | SH_PKT_SE | SH_PKT_IMM | SH_PKT_ACKREQ);
 	sh_payload_slice(&run->payload, off, len, &one.payload, seg);
-	tap_one(dev, way, answer, &one, note);
+	tap_one(dev, way, answer, &one, note, SH_TAPPED_FABRIC);
 	return len;
 }
 
@@ -145,5 +146,21 @@ void sh_capture_one(struct sh_dev *dev, const struct sh_packet *req, const struc
 		    const struct sh_capture_note *note)
 {
 	if (wanted(dev, sh_tap(dev), req->slid, req->dlid, req->srcqp, req->dqpn))
-		tap_one(dev, req, true, one, note);
+		tap_one(dev, req, true, one, note, SH_TAPPED_FABRIC);
+}
+
+void sh_capture_wire(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
+		     const unsigned char *payload, enum sh_tapped_wire which,
+		     const struct sh_capture_note *note)
+{
+	struct sh_seg seg = {(uintptr_t)payload, p->payload.len};
+	struct sh_packet one = *p;
+
+	if (!wanted(dev, sh_tap(dev), p->slid, dlid, p->srcqp, p->dqpn))
+		return;
+	one.dlid = dlid;
+	one.payload.ctx = 0;
+	one.payload.nseg = p->payload.len ? 1 : 0;
+	one.payload.seg = &seg;
+	tap_one(dev, &one, false, &one, note ? note : &nothing, which);
 }

@@ -6,6 +6,7 @@
 #ifndef SOFTHCA_DEVICE_TRANSPORT_CAPTURE_H
 #define SOFTHCA_DEVICE_TRANSPORT_CAPTURE_H
 
+#include "softhca/device/memory/tap.h"
 #include "packet.h"
 
 /* What happens to a packet on its way. fate: enum sh_fault_kind; SH_FAULT_KINDS: nothing. */
@@ -29,5 +30,12 @@ void sh_capture_response(struct sh_dev *dev, const struct sh_packet *req,
 /* One packet of such an answer, which has SH_PKT_FIRST or SH_PKT_LAST set where it is that. */
 void sh_capture_one(struct sh_dev *dev, const struct sh_packet *req, const struct sh_packet *one,
 		    const struct sh_capture_note *note);
+/*
+ * One packet on the wire, with the LID of the sender in p->slid. payload: p->payload.len bytes of
+ * this process. note NULL: it meets no fault.
+ */
+void sh_capture_wire(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
+		     const unsigned char *payload, enum sh_tapped_wire which,
+		     const struct sh_capture_note *note);
 
 #endif

@@ -10,6 +10,7 @@
 #include "softhca/device/memory/mr.h"
 #include "softhca/device/queues/attention.h"
 #include "softhca/device/queues/qp_halves.h"
+#include "capture.h"
 #include "doorbell.h"
 #include "fault.h"
 #include "requester.h"
@@ -183,15 +184,28 @@ static bool delay(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 	return done;
 }
 
+/* Shows a capture a packet that leaves. fate: as in struct sh_capture_note. */
+static void show(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
+		 const unsigned char *payload, uint32_t fate, uint64_t ns, bool again)
+{
+	const struct sh_capture_note note = {fate, ns, again};
+
+	if (sh_capture_on(dev))
+		sh_capture_wire(dev, p, dlid, payload, SH_TAPPED_OUT, &note);
+}
+
 /* Sends a packet of this HCA's, if no fault hits it. */
 static void leave(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *p, uint16_t dlid,
 		  const unsigned char *payload)
 {
 	const struct sh_way way = {hca->host, SH_FAULT_ANY, p->srcqp, p->dqpn};
+	uint32_t fate = SH_FAULT_KINDS;
 	uint64_t ns = 0;
 
 	if (__atomic_load_n(&dev->inst->faults.active, __ATOMIC_RELAXED) & SH_ACTIVE_FAULTS) {
-		switch (sh_fate(dev, &way, &ns)) {
+		fate = sh_fate(dev, &way, &ns);
+		show(dev, p, dlid, payload, fate, ns, false);
+		switch (fate) {
 		case SH_FAULT_DROP:
 			SH_DROPPED(hca, fault, 1);
 			return;
@@ -200,12 +214,15 @@ static void leave(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet
 			return;
 		case SH_FAULT_DUPLICATE:
 			dev->wire->send(dev, p, dlid, payload, SH_WIRE_WHOLE);
+			show(dev, p, dlid, payload, fate, ns, true);
 			break;
 		case SH_FAULT_DELAY:
 			if (!delay(dev, p, dlid, payload, ns))
 				SH_DROPPED(hca, fault, 1);
 			return;
 		}
+	} else {
+		show(dev, p, dlid, payload, fate, ns, false);
 	}
 	dev->wire->send(dev, p, dlid, payload, SH_WIRE_WHOLE);
 }
@@ -573,6 +590,11 @@ static void arrived(struct sh_dev *dev, uint32_t index, uint32_t port, uint64_t 
 	struct sh_qp *qp;
 	uint32_t gen;
 
+	if (sh_capture_on(dev) && !sh_self.again)
+		sh_capture_wire(dev, p, p->dlid,
+				p->payload.len ? (const void *)(uintptr_t)p->payload.seg->addr
+					       : NULL,
+				SH_TAPPED_IN, NULL);
 	if (!hca || (sh_self.again && (p->service == SH_SVC_UD || p->service == SH_SVC_UC)))
 		return;
 	if (!sh_port_active(hca, port)) {

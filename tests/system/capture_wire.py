@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+"""capture_wire.py INTERFACE FILE FROM
+
+Takes the packets of RoCEv2 that pass an interface, as the kernel has them, until standard input ends. Then FILE, by softhca
+capture -w on the machine with the address FROM, must have the same packets, byte by byte, with the right directions. Each
+packet's ICRC is computed here from its definition. Prints how many packets there were.
+"""
+import collections
+import selectors
+import socket
+import struct
+import sys
+import zlib
+
+PORT = 4791
+WIRE = 1  # the interface in the file
+CHECKSUM = slice(26, 28)  # of UDP: the network card's business
+
+
+def roce(packet):
+    """The IP packet without what follows it, or None."""
+    if len(packet) < 28 or packet[0] != 0x45 or packet[9] != socket.IPPROTO_UDP:
+        return None
+    if struct.unpack_from(">H", packet, 22)[0] != PORT:
+        return None
+    return packet[: struct.unpack_from(">H", packet, 2)[0]]
+
+
+def icrc(packet):
+    masked = bytearray(packet[:-4])
+    masked[1] = masked[8] = 0xFF  # type of service, time to live
+    masked[10:12] = masked[CHECKSUM] = b"\xff\xff"  # checksums of IP and UDP
+    masked[32] = 0xFF  # BTH, reserved
+    return struct.pack("<I", zlib.crc32(b"\xff" * 8 + masked))
+
+
+def sniff(interface):
+    raw = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0003))
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 20)  # as much of it as there may be
+    raw.bind((interface, 0x0003))
+    raw.setblocking(False)
+    print("ready", flush=True)
+    seen, wait = [], selectors.DefaultSelector()
+    wait.register(raw, selectors.EVENT_READ)
+    wait.register(sys.stdin, selectors.EVENT_READ)
+    ended = False
+    while not ended:
+        ready = [key.fileobj for key, _ in wait.select()]
+        ended = sys.stdin in ready and not sys.stdin.buffer.read1(4096)
+        try:
+            while True:
+                packet = roce(raw.recv(65536))
+                if packet:
+                    seen.append(packet)
+        except BlockingIOError:
+            pass
+    return seen
+
+
+def recorded(path):
+    """(direction, packet) of the packets of the wire."""
+    data, at = open(path, "rb").read(), 0
+    while at < len(data):
+        kind, length = struct.unpack_from("=II", data, at)
+        if kind == 6:
+            interface, _, _, have, _ = struct.unpack_from("=IIIII", data, at + 8)
+            option = at + 28 + (have + 3 & ~3)
+            direction = 0
+            while option < at + length - 4:
+                number, size = struct.unpack_from("=HH", data, option)
+                if number == 2:
+                    direction = struct.unpack_from("=I", data, option + 4)[0]
+                option += 4 + (size + 3 & ~3)
+            if interface == WIRE:
+                yield direction, data[at + 28 : at + 28 + have]
+        at += length
+
+
+def plain(packet):
+    packet = bytearray(packet)
+    packet[CHECKSUM] = b"\0\0"
+    return bytes(packet)
+
+
+def main():
+    interface, path, source = sys.argv[1:]
+    seen = sniff(interface)
+    for packet in seen:
+        assert icrc(packet) == packet[-4:], "wrong ICRC: " + packet.hex()
+    kept = list(recorded(path))
+    for direction, packet in kept:
+        assert direction == (2 if packet[12:16] == socket.inet_aton(source) else 1), "wrong direction: " + packet.hex()
+    passed, captured = (collections.Counter(map(plain, p)) for p in (seen, [packet for _, packet in kept]))
+    for packet in list((passed - captured).elements())[:3]:
+        print("only on the network:", packet.hex())
+    for packet in list((captured - passed).elements())[:3]:
+        print("only in the file:", packet.hex())
+    print(len(seen))
+    return passed != captured
+
+
+sys.exit(main())
