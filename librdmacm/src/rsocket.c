@@ -2,6 +2,7 @@
 /* The life of an rsocket. The number of a stream is that of its id's channel. */
 
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <unistd.h>
@@ -129,19 +130,17 @@ static bool control_room(const struct rs *rs)
 }
 
 /* rs_wait(), which signals do not end. */
-static void await(struct rs *rs, rs_test *test, int timeout_ms)
+static void await(struct rs *rs, rs_test *test, int64_t deadline)
 {
-	int64_t deadline = rs_deadline(timeout_ms);
-
 	while (rs_wait(rs, test, deadline) == -EINTR)
 		;
 }
 
 /* Says that no data follow, or that none are taken either. */
-static void say_end(struct rs *rs, uint32_t what)
+static void say_end(struct rs *rs, uint32_t what, int64_t deadline)
 {
-	await(rs, control_room, RS_CLOSE_MS);
-	if (!rs->broken)
+	await(rs, control_room, deadline);
+	if (!rs->broken && control_room(rs))
 		rs_post_control(rs, RS_CONTROL, what, NULL, 0, 0, 0);
 	rs->said_end = true;
 	if (what == RS_DISCONNECT)
@@ -158,7 +157,7 @@ static int shut_down(struct rs *rs, int how)
 		rs->recv_down = true;
 	if (how != SHUT_RD && !rs->send_down) {
 		rs->send_down = true;
-		say_end(rs, rs->recv_down ? RS_DISCONNECT : RS_SHUTDOWN);
+		say_end(rs, rs->recv_down ? RS_DISCONNECT : RS_SHUTDOWN, rs_deadline(RS_CLOSE_MS));
 	}
 	rs_wake(rs);
 	return 0;
@@ -184,19 +183,32 @@ static bool all_sent(const struct rs *rs)
 	return rs_all_sent(rs) || rs->heard_disconnect;
 }
 
+/* As SO_LINGER says, of 0 s as well; without it a peer that lives has time enough. */
+static int64_t close_deadline(const struct rs *rs)
+{
+	const struct rs_options *options = &rs->options;
+
+	if (!options->linger)
+		return rs_deadline(RS_CLOSE_MS);
+	return rs_deadline(options->linger_s < INT_MAX / 1000 ? (int)options->linger_s * 1000
+							      : INT_MAX);
+}
+
 PUBLIC int rclose(int socket)
 {
 	struct rs *rs = rs_get(socket);
+	int64_t deadline;
 
 	if (!rs)
 		return cm_return(-EBADF);
 	if (rs->state == RS_CONNECTED) {
 		pthread_mutex_lock(&rs->lock);
+		deadline = close_deadline(rs);
 		rs_poll_queue(rs);
 		rs->send_down = rs->recv_down = true;
 		if (!rs->said_disconnect && !rs->heard_disconnect)
-			say_end(rs, RS_DISCONNECT);
-		await(rs, all_sent, RS_CLOSE_MS);
+			say_end(rs, RS_DISCONNECT, deadline);
+		await(rs, all_sent, deadline);
 		rs_wake(rs);
 		pthread_mutex_unlock(&rs->lock);
 		rdma_disconnect(rs->id);

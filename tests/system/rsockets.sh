@@ -18,6 +18,9 @@ for kernel in ofed mainline; do
 		env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsockets" flags
 done
 
+ok "rclose() waits as long as SO_LINGER says" ours timeout 60 "$SOFTHCA" run -- \
+	env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsocket_linger" "$SOFTHCA fault \$SOFTHCA_INSTANCE drop 100%"
+
 # Debian's programs, which know nothing of us, on either library at either end.
 theirs=/usr/lib/$(uname -m)-linux-gnu/rsocket/librspreload.so
 if ! command -v riostream >/dev/null || [ ! -e "$theirs" ]; then
