@@ -12,8 +12,9 @@
 
 #define LOOK_NS UINT64_C(1000000000)
 
-/* This process's next look; 0: there is none. */
+/* This process's next look; 0: there is none. A child has it from its parent, whose helper looks. */
 static uint64_t next_look;
+static uint32_t looks_for;
 
 static bool engine_lives(struct sh_dev *dev)
 {
@@ -93,10 +94,13 @@ void sh_wire_watch(struct sh_dev *dev)
 	uint64_t then = __atomic_load_n(&next_look, __ATOMIC_RELAXED);
 	uint64_t now = dev->ops->now(dev->host), next = now + LOOK_NS;
 
-	/* A look that is long overdue was forgotten, by fork() or with another instance. */
-	if (then && now < then + 2 * LOOK_NS)
+	/* A look that is long overdue was forgotten with another instance. */
+	if (then && now < then + 2 * LOOK_NS &&
+	    __atomic_load_n(&looks_for, __ATOMIC_RELAXED) == dev->proc)
 		return;
-	if (__atomic_compare_exchange_n(&next_look, &then, next, false, __ATOMIC_RELAXED,
-					__ATOMIC_RELAXED))
-		look_at(dev, next);
+	if (!__atomic_compare_exchange_n(&next_look, &then, next, false, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED))
+		return;
+	__atomic_store_n(&looks_for, dev->proc, __ATOMIC_RELAXED);
+	look_at(dev, next);
 }
