@@ -13,12 +13,14 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "softhca.h"
 #include "softhca/host/client.h"
 #include "softhca/host/paths.h"
 #include "softhca/host/runs.h"
+#include "softhca/host/status.h"
 #include "trace.h"
 
 #define SHIM "libsofthca-shim.so"
@@ -193,21 +195,52 @@ static const int forwarded[] = {SIGHUP,	 SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,
 
 /*
  * The terminal sends its signals to the command as well, since that is in the same process group. A
- * signal that is sent to this process alone is passed on.
+ * signal that is sent to this process alone is passed on. SI_QUEUE: see go_on_with().
  */
 static void pass_on(pid_t pid, const siginfo_t *info)
 {
-	if (info->si_code != SI_KERNEL)
+	if (info->si_code != SI_KERNEL && info->si_code != SI_QUEUE)
 		kill(pid, info->si_signo);
 }
 
 /*
- * Stops when the command has stopped, so that the shell sees its job stopped. Both go on together.
+ * A process of its own, since a stopped one sees nothing: has this program go on as soon as the command
+ * does, whoever has continued that. It has its own process group, which nobody stops.
+ */
+static __attribute__((noreturn)) void go_on_with(pid_t pid, pid_t run)
+{
+	const struct timespec pause = {.tv_nsec = 20000000};
+	struct sh_status_field state = {.name = "State:"};
+	char path[64];
+
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	while (getppid() == run) {
+		state.value[0] = 0;
+		if (!sh_status_read(path, &state, 1) && state.value[0] && state.value[0] != 'T' &&
+		    state.value[0] != 't')
+			sigqueue(run, SIGCONT, (union sigval){0});
+		nanosleep(&pause, NULL);
+	}
+	_exit(0);
+}
+
+/*
+ * Stops when the command has stopped, so that the shell sees its job stopped. When either is continued,
+ * the other one goes on, too.
  */
 static void stop_along(pid_t pid)
 {
+	pid_t run = getpid(), watcher = fork();
+
+	if (watcher == 0)
+		go_on_with(pid, run);
 	raise(SIGSTOP);
-	kill(pid, SIGCONT);
+	if (watcher > 0) {
+		kill(watcher, SIGKILL);
+		waitpid(watcher, NULL, 0);
+	}
 }
 
 /*

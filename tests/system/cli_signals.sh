@@ -53,6 +53,24 @@ stops() {
 }
 ok "run stops when the command stops, and both go on" stops
 
+continued() {
+	rm -f "$tmp/out"
+	"$SOFTHCA" run -- sh -c 'echo ready; while :; do sleep 0.02; done' >"$tmp/out" &
+	run=$!
+	until_true grep -qs ready "$tmp/out" || return 1
+	command=$(pgrep -P "$run" -x sh)
+	for _ in 1 2 3; do
+		kill -STOP "$command"
+		until_true is_state "$run" T || return 1
+		kill -CONT "$command"
+		until_true is_state "$run" S || return 1
+	done
+	kill -TERM "$run"
+	wait "$run"
+	[ $? -eq 143 ]
+}
+ok "run goes on when the command is continued" continued
+
 killed() {
 	"$SOFTHCA" run -- sleep 60 &
 	run=$!
