@@ -13,9 +13,8 @@ real_file() {
 	fi
 }
 
-# install_binary FILE DIRECTORY NAME: a program or library, and the libraries that the loader will look for.
-install_binary() {
-	cp -L "$1" "$root/$2/$3" || return 1
+# install_needed FILE: the libraries that the loader will look for.
+install_needed() {
 	LD_LIBRARY_PATH=$top_builddir/libibverbs/.libs ldd "$1" |
 		sed -n 's/^.*=> \(\/[^ ]*\) (.*$/\1/p; s/^[[:space:]]*\(\/[^ ]*\) (.*$/\1/p' |
 		while read -r library; do
@@ -26,6 +25,11 @@ install_binary() {
 			mkdir -p "$(dirname "$target")"
 			[ -e "$target" ] || cp -L "$library" "$target" || exit 1
 		done
+}
+
+# install_binary FILE DIRECTORY NAME: a program or library, and what it needs.
+install_binary() {
+	cp -L "$1" "$root/$2/$3" && install_needed "$1"
 }
 
 # install_foreign FILE DIRECTORY NAME: the same of a program or library for i386, which has its libraries in a directory of
@@ -88,6 +92,32 @@ install_modules() {
 	done
 }
 
+# install_softhca: what make install installs, for a machine whose other device is softhca; and a pair of programs that do
+# all operations. Where there is no softhca, the file softhca.missing says why.
+install_softhca() {
+	if [ ! -e "$top_builddir/softhca/cli/softhca" ]; then
+		echo "softhca is not built" >"$root/softhca.missing"
+		return
+	fi
+	for need in ip:iproute2 tc:iproute2; do
+		if ! command -v "${need%:*}" >/dev/null; then
+			echo "no ${need%:*}: Debian package ${need#*:}" >"$root/softhca.missing"
+			return
+		fi
+		install_binary "$(command -v "${need%:*}")" bin "iproute2-${need%:*}" || return 1
+	done
+	for directory in libibverbs libmlx4 softhca; do
+		make -C "$top_builddir/$directory" install DESTDIR="$root" >&2 || return 1
+	done
+	# shellcheck source=/dev/null
+	. "$top_builddir/tests/kernel/paths"
+	for file in "$bindir/softhca" "$libdir/libmlx4-rdmav2.so" "$libdir/softhca/libsofthca-shim.so"; do
+		install_needed "$root$file" || return 1
+	done
+	make -C "$top_builddir/tests/system" wire_peers >&2 &&
+		install_binary "$(real_file "$top_builddir/tests/system/wire_peers")" bin wire_peers
+}
+
 # build_initramfs OUTPUT; $root is the tree, $work a directory for what comes between.
 build_initramfs() {
 	here=$top_srcdir/tests/kernel
@@ -98,11 +128,11 @@ build_initramfs() {
 	mkdir -p "$root/bin" "$root/lib" "$root/modules" "$root/proc" "$root/sys" "$root/dev" "$root/tmp" \
 		"$root$sysconfdir/libibverbs.d" || return 1
 	cp "$(command -v busybox)" "$root/bin/busybox" || return 1
-	cp "$here/guest/init" "$root/init" && cp "$here/guest/tools.sh" "$root/tools.sh" || return 1
-	chmod 755 "$root/init" "$root/tools.sh"
+	cp "$built/paths" "$here/guest/tools.sh" "$here/guest/wire.sh" "$root/" && cp "$here/guest/init" "$root/init" || return 1
+	chmod 755 "$root/init" "$root/tools.sh" "$root/wire.sh"
 	echo "driver rxe" >"$root$sysconfdir/libibverbs.d/rxe.driver"
 
-	install_modules ib_core ib_uverbs udp_tunnel ip6_udp_tunnel crc32_generic rdma_rxe dummy || return 1
+	install_modules ib_core ib_uverbs udp_tunnel ip6_udp_tunnel crc32_generic rdma_rxe dummy veth sch_netem || return 1
 
 	for program in guest_tests rxe_link; do
 		install_binary "$(real_file "$built/$program")" bin "$program" || return 1
@@ -113,6 +143,7 @@ build_initramfs() {
 	done
 	install_binary "$built/.libs/librxe-rdmav2.so" lib librxe-rdmav2.so || return 1
 	install_i386 || return 1
+	install_softhca || return 1
 
 	pack_initramfs "$root" "$1"
 }

@@ -10,11 +10,12 @@ kernel_skip() {
 	exit 77
 }
 
-# Of the kernels below directory $1 the last whose image can be read and that has the Soft-RoCE module.
+# Of the kernels below directory $1 the last whose image can be read and that has the modules.
 kernel_in() {
 	for image in "$1"/boot/vmlinuz-*-amd64; do
 		version=${image##*/vmlinuz-}
-		if [ -r "$image" ] && ls "$1/lib/modules/$version/kernel/drivers/infiniband/sw/rxe/"rdma_rxe.ko* >/dev/null 2>&1
+		if [ -r "$image" ] && ls "$1/lib/modules/$version/kernel/drivers/infiniband/sw/rxe/"rdma_rxe.ko*  \
+			"$1/lib/modules/$version/kernel/drivers/net/"veth.ko* >/dev/null 2>&1
 		then
 			# shellcheck disable=SC2034 # initramfs.sh and the rest use them
 			vmlinuz=$image modules=$1 release=$version
@@ -54,7 +55,7 @@ kernel_download() (
 kernel_unpack() {
 	dpkg-deb --fsys-tarfile "$1"/linux-image-*.deb | tar -x -C "$1" --wildcards './boot/vmlinuz-*' \
 		'./lib/modules/*/modules.*' './lib/modules/*/kernel/drivers/infiniband' \
-		'./lib/modules/*/kernel/drivers/net/dummy.ko*' './lib/modules/*/kernel/net' \
+		'./lib/modules/*/kernel/drivers/net/dummy.ko*' './lib/modules/*/kernel/drivers/net/veth.ko*' './lib/modules/*/kernel/net' \
 		'./lib/modules/*/kernel/crypto' './lib/modules/*/kernel/lib' './lib/modules/*/kernel/arch'
 }
 

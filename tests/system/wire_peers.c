@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * For wire.sh. A pair of processes in two instances, which agree over TCP and then do every
- * operation of RC between them, with their contents verified:
+ * For wire.sh, and for tests/kernel/guest/wire.sh, where one of the two has another device. A pair of
+ * processes in two instances, which agree over TCP and then do every operation of RC between them,
+ * with their contents verified:
  *
  *	wire_peers all|lossy|killed|outlives|left -p PORT		waits for the other one
  *	wire_peers all|lossy|killed|outlives|left -p PORT ADDRESS	connects, and does the work
+ *
+ * With the index of a GID in the environment variable GID_INDEX, the process names its port by that GID
+ * alone, as peers without LIDs do. DEVICE: the name of the device, else the first.
  *
  * all: SENDs, WRITEs, READs, atomics, a receive that comes late, and a key that is wrong. The PSNs
  * wrap in the middle.
@@ -46,6 +50,7 @@ struct place {
 	uint32_t qpn, rkey;
 	uint16_t lid, pad;
 	uint32_t pad2;
+	union ibv_gid gid; /* with lid 0 */
 };
 
 static struct ibv_context *ctx;
@@ -55,6 +60,7 @@ static struct ibv_cq *cq;
 static struct ibv_qp *qp;
 static unsigned char *buf; /* the first half is for sending, the second for what comes */
 static struct place mine, theirs;
+static uint8_t gid_index;
 static int tcp;
 
 #define NEED(what)                                                                                 \
@@ -99,9 +105,13 @@ static void make(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_port_attr port;
+	const char *index = getenv("GID_INDEX"), *name = getenv("DEVICE");
 
 	NEED(list && list[0]);
-	ctx = ibv_open_device(list[0]);
+	while (name && *list && strcmp(ibv_get_device_name(*list), name))
+		list++;
+	NEED(*list);
+	ctx = ibv_open_device(*list);
 	NEED(ctx && !posix_memalign((void **)&buf, 4096, 2 * HALF));
 	cq = ibv_create_cq(ctx, 256, NULL, NULL, 0);
 	pd = ibv_alloc_pd(ctx);
@@ -110,7 +120,12 @@ static void make(void)
 			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
 				IBV_ACCESS_REMOTE_ATOMIC);
 	NEED(mr && !ibv_query_port(ctx, 1, &port));
-	mine = (struct place){(uintptr_t)buf, 0, mr->rkey, port.lid, 0, 0};
+	mine = (struct place){
+		.addr = (uintptr_t)buf, .rkey = mr->rkey, .lid = index ? 0 : port.lid};
+	if (index) {
+		gid_index = (uint8_t)atoi(index);
+		NEED(!ibv_query_gid(ctx, 1, gid_index, &mine.gid));
+	}
 }
 
 /* Makes a QP, and connects it to the one that the other process makes. */
@@ -136,13 +151,17 @@ static void join(int timeout, int retries)
 	NEED(recv(tcp, &theirs, sizeof(theirs), MSG_WAITALL) == sizeof(theirs));
 	NEED(!ibv_modify_qp(qp, &a,
 			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS));
-	a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTR,
-				 .path_mtu = IBV_MTU_1024,
-				 .dest_qp_num = theirs.qpn,
-				 .rq_psn = PSN,
-				 .max_dest_rd_atomic = 4,
-				 .min_rnr_timer = 12,
-				 .ah_attr = {.dlid = theirs.lid, .port_num = 1}};
+	a = (struct ibv_qp_attr){
+		.qp_state = IBV_QPS_RTR,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = theirs.qpn,
+		.rq_psn = PSN,
+		.max_dest_rd_atomic = 4,
+		.min_rnr_timer = 12,
+		.ah_attr = {.dlid = theirs.lid,
+			    .is_global = !theirs.lid,
+			    .grh = {.dgid = theirs.gid, .sgid_index = gid_index, .hop_limit = 64},
+			    .port_num = 1}};
 	NEED(!ibv_modify_qp(qp, &a,
 			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
 				    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |

@@ -616,6 +616,58 @@ static void test_long_datagram(void **state)
 	}
 }
 
+/* ::ffff:10.0.A.B, where A and B are the LID. */
+static void set_gid(uint8_t gid[16], uint16_t lid)
+{
+	const uint8_t mapped[16] = {
+		[10] = 0xff, [11] = 0xff, [12] = 10, [14] = lid >> 8, [15] = (uint8_t)lid};
+
+	memcpy(gid, mapped, sizeof(mapped));
+}
+
+static void by_gid(uint32_t type, uint16_t lid)
+{
+	struct tpair p;
+	struct twr wr;
+
+	open_pair(&p, &(struct tpair_opts){.type = type, .unconnected = true, .retry = 1});
+	p.m->inst->wire.network = 0x0a000000;
+	p.m->inst->wire.netmask = 0xfffffc00;
+	p.aattr.path = p.battr.path = (struct sh_path){.port_num = 1, .is_global = 1};
+	set_gid(p.aattr.path.dgid, lid);
+	set_gid(p.battr.path.dgid, A_FAR);
+	tqp_up(&p.a, &p.aattr);
+	tqp_up(&p.b, &p.battr);
+	tfill(p.amem, TMEM, 1);
+	tpair_recv(&p, 0, 4096);
+	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 1000);
+	wr.dlid = 0;
+	wr.grh = true;
+	set_gid(wr.dgid, lid);
+	tqp_send(&p.a, &wr);
+	pump(&p);
+	if (lid == B_FAR) {
+		texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
+		assert_memory_equal(p.bmem + (type == SH_QPT_UD ? 40 : 0), p.amem, 1000);
+	} else {
+		assert_int_equal(queue.sent, 0);
+		texpect_none(&p.bcq[1]);
+	}
+	tpair_close(&p);
+}
+
+/* Ports without a LID, as cards and Soft-RoCE have, are reached by GID; addresses behind the network are not. */
+static void test_gids(void **state)
+{
+	static const uint32_t types[] = {SH_QPT_RC, SH_QPT_UC, SH_QPT_UD, SH_QPT_XRC};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		by_gid(types[i], B_FAR);
+		by_gid(types[i], 0x0400 + B_FAR);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -626,6 +678,7 @@ int main(void)
 		cmocka_unit_test(test_dead_peer),     cmocka_unit_test(test_not_ready),
 		cmocka_unit_test(test_left),	      cmocka_unit_test(test_strangers),
 		cmocka_unit_test(test_long_datagram), cmocka_unit_test(test_early_ack),
+		cmocka_unit_test(test_gids),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -11,6 +11,7 @@
 #include "flush.h"
 #include "migrate.h"
 #include "modify.h"
+#include "path.h"
 #include "qp.h"
 #include "qp_halves.h"
 #include "transitions.h"
@@ -52,8 +53,15 @@ static uint8_t rd_depth(uint8_t n)
 	return p;
 }
 
-static void set_attrs(struct sh_hca *hca, struct sh_qp *qp, const struct sh_qp_attr *a,
-		      uint32_t mask)
+static void set_path(const struct sh_dev *dev, struct sh_path *path, const struct sh_path *to)
+{
+	*path = *to;
+	if (!path->dlid && path->is_global)
+		path->dlid = sh_wire_lid_of(dev, path->dgid);
+}
+
+static void set_attrs(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		      const struct sh_qp_attr *a, uint32_t mask)
 {
 	if (HAS(EN_SQD_ASYNC_NOTIFY))
 		qp->sqd_notify = !!a->en_sqd_async_notify;
@@ -69,7 +77,7 @@ static void set_attrs(struct sh_hca *hca, struct sh_qp *qp, const struct sh_qp_a
 	if (HAS(QKEY))
 		qp->qkey = a->qkey;
 	if (HAS(AV))
-		qp->path = a->path;
+		set_path(dev, &qp->path, &a->path);
 	if (HAS(PATH_MTU))
 		qp->path_mtu = a->path_mtu;
 	if (HAS(TIMEOUT))
@@ -83,7 +91,7 @@ static void set_attrs(struct sh_hca *hca, struct sh_qp *qp, const struct sh_qp_a
 	if (HAS(MAX_QP_RD_ATOMIC))
 		qp->max_rd_atomic = rd_depth(a->max_rd_atomic);
 	if (HAS(ALT_PATH)) {
-		qp->alt_path = a->alt_path;
+		set_path(dev, &qp->alt_path, &a->alt_path);
 		qp->alt_port = a->alt_port_num;
 		qp->alt_timeout = a->alt_timeout & 31;
 		qp->alt_pkey_index = a->alt_pkey_index;
@@ -159,7 +167,7 @@ static int move(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	}
 	if (to == SH_QPS_SQD && qp->state != SH_QPS_SQD)
 		qp->sqd_notify = 0;
-	set_attrs(hca, qp, a, mask);
+	set_attrs(dev, hca, qp, a, mask);
 	if (HAS(PATH_MIG_STATE))
 		set_migration(dev, hca, qp, a->path_mig_state);
 	if (to == SH_QPS_SQD && qp->state != SH_QPS_SQD) {

@@ -11,6 +11,7 @@
 
 #include "softhca/device/queues/cqe.h"
 #include "softhca/device/queues/flush.h"
+#include "softhca/device/queues/path.h"
 #include "softhca/device/queues/qp_halves.h"
 #include "completer.h"
 #include "express.h"
@@ -156,6 +157,8 @@ SH_OUTLINE void address_datagram(struct run *r, const struct sh_port *port)
 		p->flags |= SH_PKT_GRH;
 		memcpy(p->grh.sgid, port->gid[wqe->gid_index % SH_GIDS], 16);
 		memcpy(p->grh.dgid, wqe->dgid, 16);
+		if (!p->dlid)
+			p->dlid = sh_wire_lid_of(r->dev, wqe->dgid);
 		p->grh.flow_label = wqe->flow_label;
 		p->grh.traffic_class = wqe->traffic_class;
 		p->grh.hop_limit = wqe->hop_limit;

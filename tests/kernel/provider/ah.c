@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* Address handles, both ways that the kernel has: by number, which its answer gives to a request with room for it;
  * or as a whole address vector in every work request, for a provider that asks without. The address vector needs a
- * MAC, and no one is asked for a neighbour's: it is the interface's own, so peers are on this host, or a group's. */
+ * MAC: the interface's own, or a group's. So peers on other hosts, whose MACs the kernel finds out, have numbers. */
 
 #include <errno.h>
 #include <net/ethernet.h>
@@ -141,6 +141,17 @@ static int create_numbered_ah(struct ibv_pd *pd, struct rxe_ah *ah, const struct
 	return 0;
 }
 
+/* Not this port, nor a group. */
+static bool is_elsewhere(struct ibv_context *context, const struct ibv_ah_attr *attr)
+{
+	const union ibv_gid *dgid = &attr->grh.dgid;
+	union ibv_gid sgid;
+
+	return dgid->raw[0] != 0xff && !(is_ipv4(dgid) && dgid->raw[12] >> 4 == 0xe) &&
+	       !ibv_query_gid(context, attr->port_num, attr->grh.sgid_index, &sgid) &&
+	       memcmp(&sgid, dgid, sizeof(sgid));
+}
+
 struct ibv_ah *rxe_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct rxe_ah *ah;
@@ -150,7 +161,7 @@ struct ibv_ah *rxe_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	if (!ah)
 		return NULL;
 
-	if (to_rxe_context(pd->context)->ah_numbers) {
+	if (to_rxe_context(pd->context)->ah_numbers || is_elsewhere(pd->context, attr)) {
 		ret = -create_numbered_ah(pd, ah, attr);
 	} else {
 		ret = -fill_av(pd->context, &ah->av, attr);

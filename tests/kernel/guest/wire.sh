@@ -1,0 +1,114 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=dash
+#
+# Two peers on one wire: the kernel's Soft-RoCE, and softhca in a network namespace of its own. Both run our programs, which name
+# the ports by GID, since those of RoCE have no LIDs. Soft-RoCE answers by the kernel's own rules, and checks each packet's ICRC.
+
+if [ -s /softhca.missing ]; then
+	echo "1..1"
+	echo "ok 1 - softhca and Soft-RoCE # SKIP $(cat /softhca.missing)"
+	exit
+fi
+# shellcheck source=/dev/null
+. /paths
+number=0 near=10.78.0.1 far=10.78.0.2
+export PATH=$bindir:$PATH LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$libdir
+
+# result STATUS DESCRIPTION FILE...
+result() {
+	status=$1 description=$2
+	shift 2
+	number=$((number + 1))
+	if [ "$status" -eq 0 ]; then
+		echo "ok $number - $description"
+	else
+		tail -n 40 "$@" | sed 's/^/# /'
+		echo "not ok $number - $description"
+	fi
+}
+
+mkdir -p /dev/shm
+mount -t tmpfs tmpfs /dev/shm
+unshare -n sleep 1000000 &
+namespace=$!
+there() {
+	nsenter -t $namespace -n "$@"
+}
+# Until it has a namespace of its own.
+for _ in $(seq 100); do
+	[ "$(readlink /proc/$namespace/ns/net)" = "$(readlink /proc/self/ns/net)" ] || break
+	usleep 50000
+done
+{
+	iproute2-ip link add near type veth peer name far netns $namespace &&
+		ip addr add $near/24 dev near && ip link set near up &&
+		there ip addr add $far/24 dev far && there ip link set far up && there ip link set lo up &&
+		rxe_link rxe1 near && there softhca start --kernel ofed --wire $far/24 lab
+} >/tmp/out 2>&1
+result $? "softhca start --wire, beside Soft-RoCE on the other end of the link" /tmp/out
+gid=$(cd /sys/class/infiniband/rxe1/ports/1/gids && grep -l '^0000:0000:0000:0000:0000:ffff:' [0-9] | head -n 1)
+
+listening() {
+	hex=$(printf ':%04X 0' "$1")
+	for _ in $(seq 600); do
+		"$2" cat /proc/net/tcp /proc/net/tcp6 | grep "$hex" | grep -q ' 0A ' && return
+		usleep 100000
+	done
+	return 1
+}
+here() {
+	"$@"
+}
+# rxe and hca run their arguments with the device of that end.
+rxe() {
+	DEVICE=rxe1 GID_INDEX=$gid timeout 100 "$@"
+}
+hca() {
+	GID_INDEX=1 there softhca run --instance lab -- timeout 100 "$@"
+}
+
+port=19000
+# both DESCRIPTION "COMMAND -p" "COMMAND -p": words; each end is the server once.
+both() {
+	for server in rxe hca; do
+		port=$((port + 1))
+		case $server in
+		rxe) client=hca place=here address=$near server_command=$2 client_command=$3 ;;
+		hca) client=rxe place=there address=$far server_command=$3 client_command=$2 ;;
+		esac
+		$server $server_command $port >/tmp/server 2>&1 &
+		waits=$!
+		listening $port $place && $client $client_command $port $address >/tmp/client 2>&1
+		client_status=$?
+		wait $waits
+		server_status=$?
+		[ $client_status -eq 0 ] && [ $server_status -eq 0 ]
+		result $? "$1, server $server" /tmp/server /tmp/client
+	done
+}
+# tool NAME OPTION...
+tool() {
+	name=$1
+	shift
+	both "$name $*" "$name -d rxe1 -g $gid $* --chk --timeout 60 -p" "$name -g 1 $* --chk --timeout 60 -p"
+}
+tool ibv_rc_pingpong -n 200
+tool ibv_rc_pingpong -n 200 -e
+tool ibv_uc_pingpong -n 200
+tool ibv_ud_pingpong -n 200 -s 1000
+tool ibv_srq_pingpong -n 200 -q 4
+both "all operations of RC" "wire_peers all -p" "wire_peers all -p"
+
+iproute2-tc qdisc add dev near root netem loss 1% duplicate 1% delay 1ms reorder 25% && there iproute2-tc qdisc add dev far root netem loss 1%
+result $? "netem" /tmp/out
+tool ibv_rc_pingpong -n 200
+both "all operations of RC, with losses, duplicates and packets out of order" "wire_peers lossy -p" "wire_peers lossy -p"
+
+there softhca show lab >/tmp/show 2>&1
+grep -q '^ *malformed: 0$' /tmp/show && grep -q '^ *bad_icrc: 0$' /tmp/show
+result $? "every packet of Soft-RoCE's was well-formed, with the right ICRC" /tmp/show
+softhca stop lab >/tmp/out 2>&1
+result $? "softhca stop" /tmp/out
+kill $namespace
+echo "1..$number"
