@@ -70,6 +70,7 @@ hca() {
 
 port=19000
 # both DESCRIPTION "COMMAND -p" "COMMAND -p": words; each end is the server once.
+# shellcheck disable=SC2086
 both() {
 	for server in rxe hca; do
 		port=$((port + 1))
