@@ -126,6 +126,7 @@ static void crc_in_parts(void **state)
 
 	(void)state;
 	assert_int_equal((uint32_t)~sh_crc32(SH_CRC32_BEGIN, text, 9), 0xcbf43926);
+	assert_int_equal(sh_crc32(0x12345678, NULL, 0), 0x12345678);
 	for (size_t i = 0; i < sizeof(p); i++)
 		p[i] = (uint8_t)(i * 37 + 11);
 	for (size_t cut = 0; cut <= sizeof(p); cut++) {
