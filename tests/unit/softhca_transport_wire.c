@@ -209,6 +209,118 @@ static void test_thrown(void **state)
 		assert_true(thrown >= 8 * 10);
 }
 
+/* lose: 0 for none. Returns how many packets there were. */
+static unsigned int last_packet(uint32_t type, uint8_t opcode, unsigned int lose)
+{
+	unsigned int n;
+	struct tpair p;
+	struct twr wr;
+
+	open_pair(&p, &(struct tpair_opts){.type = type, .no_retry = true});
+	queue.lose = lose;
+	tfill(opcode == MLX4_OPCODE_RDMA_READ ? p.bmem : p.amem, TMEM, 7 + lose);
+	tpair_recv(&p, 0, TMEM);
+	wr = tpair_wr(&p, opcode, 10000);
+	tqp_send(&p.a, &wr);
+	pump(&p);
+	n = queue.sent;
+	if (lose)
+		texpect_none(&p.acq[0]);
+	mock_advance(p.m, 10 * MS);
+	pump(&p);
+	texpect(&p.acq[0], opcode, true, 0);
+	assert_memory_equal(p.amem, p.bmem, 10000);
+	tpair_close(&p);
+	return n;
+}
+
+/*
+ * A packet that nothing follows is lost, or the answer to it. The requester notices long before the
+ * time-out of the QP, which is 268 ms here, and takes none of its retries: it has none.
+ */
+static void test_last_packet(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 8; i++) {
+		uint32_t type = i & 4 ? SH_QPT_XRC : SH_QPT_RC;
+		/* The request of a READ is one packet. */
+		unsigned int last = opcodes[i % 4] == MLX4_OPCODE_RDMA_READ ? 1 : 10;
+
+		last_packet(type, opcodes[i % 4], last);
+		last_packet(type, opcodes[i % 4], last_packet(type, opcodes[i % 4], 0));
+	}
+}
+
+/* The answers are only late: at each packet the requester may already have sent its oldest one again. */
+static void test_late_answers(void **state)
+{
+	static const uint8_t all[] = {MLX4_OPCODE_SEND, MLX4_OPCODE_RDMA_WRITE,
+				      MLX4_OPCODE_RDMA_WRITE_IMM, MLX4_OPCODE_RDMA_READ,
+				      MLX4_OPCODE_ATOMIC_FA};
+
+	(void)state;
+	for (unsigned int i = 0; i < 5 * 24; i++) {
+		unsigned int late = i / 5;
+		bool atomic = i % 5 == 4, read = i % 5 == 3;
+		uint32_t len = atomic ? 8 : 10000;
+		struct tpair p;
+		struct twr wr;
+		uint64_t word = 41;
+
+		open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC, .no_retry = true});
+		tfill(read ? p.bmem : p.amem, TMEM, i);
+		if (atomic)
+			memcpy(p.bmem, &word, 8);
+		tpair_recv(&p, 0, TMEM);
+		wr = tpair_wr(&p, all[i % 5], len);
+		wr.swap_add = 1;
+		tqp_send(&p.a, &wr);
+		tqp_send(&p.a, &wr);
+		for (unsigned int n = 0; queue.head != queue.tail; n++) {
+			if (n == late)
+				mock_advance(p.m, 10 * MS);
+			deliver_one(&p);
+		}
+		if (all[i % 5] == MLX4_OPCODE_SEND || all[i % 5] == MLX4_OPCODE_RDMA_WRITE_IMM) {
+			/* The second one finds no receive; it has not been executed. */
+			texpect(&p.bcq[1],
+				all[i % 5] == MLX4_OPCODE_SEND ? MLX4_CQE_RECV_SEND
+							       : MLX4_CQE_RECV_RDMA_WRITE_IMM,
+				false, 0);
+		} else if (atomic) {
+			memcpy(&word, p.bmem, 8);
+			assert_int_equal(word, 43);
+			memcpy(&word, p.amem, 8);
+			assert_int_equal(word, 42);
+		} else {
+			assert_memory_equal(p.amem, p.bmem, len);
+		}
+		tpair_close(&p);
+	}
+}
+
+/* Nobody answers: one packet is sent ahead of time, alone; then all as the QP's time-outs say. */
+static void test_probe_of_the_dead(void **state)
+{
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC, .no_retry = true});
+	queue.lose_all = true;
+	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 10000);
+	tqp_send(&p.a, &wr);
+	assert_int_equal(queue.sent, 10);
+	mock_advance(p.m, 10 * MS);
+	assert_int_equal(queue.sent, 11);
+	mock_advance(p.m, 200 * MS);
+	assert_int_equal(queue.sent, 11);
+	texpect_none(&p.acq[0]);
+	mock_advance(p.m, 100 * MS);
+	texpect_error(&p.acq[0], MLX4_SYNDROME_RETRY_EXC, true, 0);
+	tpair_close(&p);
+}
+
 /* However often answers or requests are lost, an atomic operation is executed once. */
 static void test_atomics(void **state)
 {
@@ -491,14 +603,17 @@ static void test_dead_peer(void **state)
 		queue.lose_all = true;
 		wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 10);
 		tqp_send(&p.a, &wr);
+		assert_int_equal(queue.sent, 1);
+		/* The packet that is sent ahead of time takes no retry. */
+		mock_advance(p.m, 10 * MS);
 		for (uint32_t i = 1; i <= retries; i++) {
-			assert_int_equal(queue.sent, i);
+			assert_int_equal(queue.sent, 1 + i);
 			texpect_none(&p.acq[0]);
 			mock_advance(p.m, 4 * sh_ack_ns(14));
 		}
-		assert_int_equal(queue.sent, retries + 1);
+		assert_int_equal(queue.sent, retries + 2);
 		mock_advance(p.m, 4 * sh_ack_ns(14));
-		assert_int_equal(queue.sent, retries + 1);
+		assert_int_equal(queue.sent, retries + 2);
 		texpect_error(&p.acq[0], MLX4_SYNDROME_RETRY_EXC, true, 0);
 		assert_int_equal(tqp_state(&p.a), SH_QPS_ERR);
 		tpair_close(&p);
@@ -678,7 +793,8 @@ int main(void)
 		cmocka_unit_test(test_dead_peer),     cmocka_unit_test(test_not_ready),
 		cmocka_unit_test(test_left),	      cmocka_unit_test(test_strangers),
 		cmocka_unit_test(test_long_datagram), cmocka_unit_test(test_early_ack),
-		cmocka_unit_test(test_gids),
+		cmocka_unit_test(test_gids),	      cmocka_unit_test(test_last_packet),
+		cmocka_unit_test(test_late_answers),  cmocka_unit_test(test_probe_of_the_dead),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -138,6 +138,8 @@ struct sh_qp {
 	/* Bytes of long messages: what the ports count, too. Advanced with relaxed atomics. */
 	uint64_t long_xmit_data, long_rcv_data;
 	uint32_t retries; /* timeouts, sequence NAKs and RNR NAKs; requester */
+	/* On the wire: ack_psn + 1 when the oldest packet was sent again ahead of time (timer.c). */
+	uint32_t probed;
 	uint64_t rq_cache[SH_QP_RECEIVES][2]
 		__attribute__((aligned(64))); /* receives of one segment, as the queue has them */
 	struct sh_txn txn;

@@ -132,7 +132,7 @@ static int reset(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	qp->gen++;
 	qp->timer_gen++;
 	qp->engine = 0;
-	qp->told_hca = qp->told_cqn = qp->has_floor = qp->went_back = 0;
+	qp->told_hca = qp->told_cqn = qp->has_floor = qp->went_back = qp->probed = 0;
 	qp->again = qp->comm_est = qp->drained = qp->nak_sent = 0;
 	qp->rnr_waiting = qp->last_wqe = 0;
 	qp->sq_una = qp->sq_next = qp->sq_begun = qp->rd_out = 0;

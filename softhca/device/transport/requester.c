@@ -57,6 +57,9 @@ void sh_requester_rewind(struct sh_qp *qp)
 	qp->rd_out = 0;
 }
 
+/* Longer than answers take on most networks; a probe that was needless costs one packet. */
+#define PROBE_NS UINT64_C(5000000)
+
 static bool reliable(const struct run *r)
 {
 	return sh_qp_is_reliable(r->qp);
@@ -480,10 +483,17 @@ static bool express(struct run *r)
 /*
  * How long the requester waits for an answer. The rules allow up to four times the time-out that the
  * QP was given. The wire takes all of it, because at the other end a program has to get a processor.
+ * But it probes early (timer.c), once.
  */
 static uint64_t patience(const struct run *r)
 {
-	return sh_ack_ns(r->qp->timeout) * (r->dev->wire ? 4 : 1);
+	const struct sh_qp *qp = r->qp;
+	uint64_t ns = sh_ack_ns(qp->timeout);
+
+	if (!r->dev->wire)
+		return ns;
+	ns *= 4;
+	return ns < PROBE_NS || qp->probed == qp->ack_psn + 1 ? ns : PROBE_NS;
 }
 
 /* The engine stops. Makes sure that a timer wakes it if an answer does not come. */

@@ -68,6 +68,23 @@ void sh_retry(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	sh_requester_rewind(qp);
 }
 
+/*
+ * A packet that is lost behind all others, or the only answer, shows in nothing but silence. On the wire
+ * that happens, and a time-out of the QP is long. So the requester first sends its oldest packet once
+ * more, alone, which takes none of its retries: if that packet had arrived, the answer says what else
+ * has; if not, it is what the responder waits for.
+ */
+static bool probe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	if (!dev->wire || qp->probed == qp->ack_psn + 1)
+		return false;
+	qp->probed = qp->ack_psn + 1;
+	SH_COUNT(hca, retries, 1);
+	qp->retries++;
+	sh_requester_rewind(qp);
+	return true;
+}
+
 /* Prepares the requester to send again. */
 static void expire(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
@@ -76,7 +93,7 @@ static void expire(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	if (qp->rnr_waiting)
 		qp->rnr_waiting = 0;
 	else if (qp->ack_psn != qp->sent_psn &&
-		 (qp->state == SH_QPS_RTS || qp->state == SH_QPS_SQD))
+		 (qp->state == SH_QPS_RTS || qp->state == SH_QPS_SQD) && !probe(dev, hca, qp))
 		sh_retry(dev, hca, qp);
 }
 

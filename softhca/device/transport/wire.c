@@ -121,6 +121,9 @@ static enum sh_wire_admitted admit(struct sh_dev *dev, struct sh_hca *hca, struc
 	most = room > 0 ? (uint32_t)room : 0;
 	if (p->op == SH_PKT_READ)
 		most = read_piece(wqe, p, unanswered > 0, most);
+	/* A probe goes alone. */
+	if (qp->probed == qp->ack_psn + 1 && most)
+		most = unanswered <= 0;
 	if (!most) {
 		take_back(qp, wqe, p, 0);
 		return SH_WIRE_LATER;
