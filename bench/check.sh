@@ -73,6 +73,10 @@ ok "rsockets" "$BENCH/rsockets" --repeat 1 --iterations 20 --json "$tmp/json"
 ok "its JSON has both sizes, TCP's, and the copies alone" query "$is_number"'
 	([.rows[] | "\(.size) \(.test)"] | sort) == ([(8, 1048576) as $s | "rsocket", "tcp", "tcp-polling", "copies" |
 	"\($s) \(.)"] | sort) and all(.rows[]; is_stats) and all(.to_tcp_8, .to_copies_1048576; is_number)'
+ok "wire" "$BENCH/wire" --repeat 1 --iterations 20 --json "$tmp/json"
+ok "its JSON has each test, and what it is held against" query "$is_number"'
+	([.rows[].test] | sort) == ["lossy", "mmsg", "send", "tcp", "udp", "write"] and all(.rows[]; is_stats) and
+	all(.send_to_udp, .write_to_tcp, .write_to_mmsg, .lossy_to_write; is_number)'
 # These take minutes, too long for the quick tier.
 if [ "${TIER:-}" = full ] && ! command -v valgrind >/dev/null; then
 	skip "device" "install valgrind"
