@@ -252,81 +252,106 @@ PUBLIC int shutdown(int fd, int how)
 
 /* ---- Data ---- */
 
+bool pl_take_error(struct pl_socket *known)
+{
+	int error = __atomic_exchange_n(&known->error, 0, __ATOMIC_RELAXED);
+
+	if (error)
+		errno = error;
+	return error;
+}
+
+/* Data come before an error that is kept. */
+static ssize_t received(struct pl_socket *known, ssize_t ret)
+{
+	return ret <= 0 && pl_take_error(known) ? -1 : ret;
+}
+
 PUBLIC ssize_t recv(int fd, void *buf, size_t len, int flags)
 {
-	int rs = pl_get(fd);
+	struct pl_socket *known = pl_find(fd);
 
-	return rs < 0 ? PL_REAL(recv)(fd, buf, len, flags) : IN(rrecv(rs, buf, len, flags));
+	return known ? received(known, IN(rrecv(known->rs, buf, len, flags)))
+		     : PL_REAL(recv)(fd, buf, len, flags);
 }
 
 PUBLIC ssize_t recvfrom(int fd, void *buf, size_t len, int flags, struct sockaddr *addr,
 			socklen_t *addrlen)
 {
-	int rs = pl_get(fd);
+	struct pl_socket *known = pl_find(fd);
 
-	return rs < 0 ? PL_REAL(recvfrom)(fd, buf, len, flags, addr, addrlen)
-		      : IN(rrecvfrom(rs, buf, len, flags, addr, addrlen));
+	return known ? received(known, IN(rrecvfrom(known->rs, buf, len, flags, addr, addrlen)))
+		     : PL_REAL(recvfrom)(fd, buf, len, flags, addr, addrlen);
 }
 
 PUBLIC ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
-	int rs = pl_get(fd);
+	struct pl_socket *known = pl_find(fd);
 
-	return rs < 0 ? PL_REAL(recvmsg)(fd, msg, flags) : IN(rrecvmsg(rs, msg, flags));
+	return known ? received(known, IN(rrecvmsg(known->rs, msg, flags)))
+		     : PL_REAL(recvmsg)(fd, msg, flags);
 }
 
 PUBLIC ssize_t read(int fd, void *buf, size_t count)
 {
-	int rs = pl_get(fd);
+	struct pl_socket *known = pl_find(fd);
 
-	return rs < 0 ? PL_REAL(read)(fd, buf, count) : IN(rread(rs, buf, count));
+	return known ? received(known, IN(rread(known->rs, buf, count)))
+		     : PL_REAL(read)(fd, buf, count);
 }
 
 PUBLIC ssize_t readv(int fd, const struct iovec *iov, int iovcnt)
 {
-	int rs = pl_get(fd);
+	struct pl_socket *known = pl_find(fd);
 
-	return rs < 0 ? PL_REAL(readv)(fd, iov, iovcnt) : IN(rreadv(rs, iov, iovcnt));
+	return known ? received(known, IN(rreadv(known->rs, iov, iovcnt)))
+		     : PL_REAL(readv)(fd, iov, iovcnt);
 }
 
 PUBLIC ssize_t send(int fd, const void *buf, size_t len, int flags)
 {
-	int rs = pl_get(fd);
+	struct pl_socket *known = pl_find(fd);
 
-	return rs < 0 ? PL_REAL(send)(fd, buf, len, flags) : IN(rsend(rs, buf, len, flags));
+	if (!known)
+		return PL_REAL(send)(fd, buf, len, flags);
+	return pl_take_error(known) ? -1 : IN(rsend(known->rs, buf, len, flags));
 }
 
 PUBLIC ssize_t sendto(int fd, const void *buf, size_t len, int flags, const struct sockaddr *addr,
 		      socklen_t addrlen)
 {
-	int rs = pl_get(fd);
-	ssize_t ret;
+	struct pl_socket *known = pl_find(fd);
 
-	if (rs < 0)
+	if (!known)
 		return PL_REAL(sendto)(fd, buf, len, flags, addr, addrlen);
-	ret = IN(rsendto(rs, buf, len, flags, addr, addrlen));
-	return ret;
+	return pl_take_error(known) ? -1 : IN(rsendto(known->rs, buf, len, flags, addr, addrlen));
 }
 
 PUBLIC ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	int rs = pl_get(fd);
+	struct pl_socket *known = pl_find(fd);
 
-	return rs < 0 ? PL_REAL(sendmsg)(fd, msg, flags) : IN(rsendmsg(rs, msg, flags));
+	if (!known)
+		return PL_REAL(sendmsg)(fd, msg, flags);
+	return pl_take_error(known) ? -1 : IN(rsendmsg(known->rs, msg, flags));
 }
 
 PUBLIC ssize_t write(int fd, const void *buf, size_t count)
 {
-	int rs = pl_get(fd);
+	struct pl_socket *known = pl_find(fd);
 
-	return rs < 0 ? PL_REAL(write)(fd, buf, count) : IN(rwrite(rs, buf, count));
+	if (!known)
+		return PL_REAL(write)(fd, buf, count);
+	return pl_take_error(known) ? -1 : IN(rwrite(known->rs, buf, count));
 }
 
 PUBLIC ssize_t writev(int fd, const struct iovec *iov, int iovcnt)
 {
-	int rs = pl_get(fd);
+	struct pl_socket *known = pl_find(fd);
 
-	return rs < 0 ? PL_REAL(writev)(fd, iov, iovcnt) : IN(rwritev(rs, iov, iovcnt));
+	if (!known)
+		return PL_REAL(writev)(fd, iov, iovcnt);
+	return pl_take_error(known) ? -1 : IN(rwritev(known->rs, iov, iovcnt));
 }
 
 /* From the file's pages into the ring: no more copies than for data of the program's. */
@@ -598,10 +623,18 @@ PUBLIC int setsockopt(int fd, int level, int optname, const void *optval, sockle
 
 PUBLIC int getsockopt(int fd, int level, int optname, void *optval, socklen_t *optlen)
 {
-	int rs = pl_get(fd);
+	struct pl_socket *known = pl_find(fd);
+	int ret, saved = errno;
 
-	return rs < 0 ? PL_REAL(getsockopt)(fd, level, optname, optval, optlen)
-		      : IN(rgetsockopt(rs, level, optname, optval, optlen));
+	if (!known)
+		return PL_REAL(getsockopt)(fd, level, optname, optval, optlen);
+	ret = IN(rgetsockopt(known->rs, level, optname, optval, optlen));
+	if (!ret && level == SOL_SOCKET && optname == SO_ERROR && *optlen == sizeof(int) &&
+	    pl_take_error(known)) {
+		*(int *)optval = errno;
+		errno = saved;
+	}
+	return ret;
 }
 
 static int control(int fd, int cmd, long arg)

@@ -19,6 +19,7 @@ struct pl_socket {
 	pid_t pid;
 	int domain, type, protocol;
 	unsigned int refs;
+	int error; /* that a call which did something besides has met, for the next one */
 };
 
 /* ---- Numbers (preload_fd.c) ---- */
@@ -53,6 +54,9 @@ void pl_set_options(int rs);
 		(__typeof__(name) *)pl_next(&known_, #name);                                       \
 	})
 void *pl_next(void **known, const char *name);
+
+/* True, with errno: there is an error for this call. Nobody gets it a second time. */
+bool pl_take_error(struct pl_socket *known);
 
 /* close(), of the library behind */
 int pl_close_real(int fd);

@@ -23,10 +23,13 @@ enum { MOST = 1024 }; /* messages that the kernel takes in one call */
 
 /* ---- Several messages ---- */
 
-/* Messages that are done count; the error comes back with the next call. */
-static int count_or_error(unsigned int n)
+/* For the next call, which would not meet it again: a broken connection says so once. */
+static void keep_error(int fd)
 {
-	return n ? (int)n : -1;
+	struct pl_socket *known = pl_find(fd);
+
+	if (known && errno != EAGAIN && errno != EINTR)
+		__atomic_store_n(&known->error, errno, __ATOMIC_RELAXED);
 }
 
 static int64_t now_ns(void)
@@ -57,8 +60,12 @@ static int receive_many(int fd, struct mmsghdr *messages, unsigned int len, int 
 	for (n = 0; n < len && left > 0; n++) {
 		ssize_t done = recvmsg(fd, &messages[n].msg_hdr, flags & ~MSG_WAITFORONE);
 
-		if (done < 0)
+		if (done < 0) {
+			if (!n)
+				return -1;
+			keep_error(fd);
 			break;
+		}
 		messages[n].msg_len = (unsigned int)done;
 		if (flags & MSG_WAITFORONE)
 			flags |= MSG_DONTWAIT;
@@ -70,7 +77,7 @@ static int receive_many(int fd, struct mmsghdr *messages, unsigned int len, int 
 		timeout->tv_sec = left > 0 ? left / 1000000000 : 0;
 		timeout->tv_nsec = left > 0 ? left % 1000000000 : 0;
 	}
-	return len ? count_or_error(n) : 0;
+	return (int)n;
 }
 
 PUBLIC int recvmmsg(int fd, struct mmsghdr *messages, unsigned int len, int flags,
@@ -79,6 +86,15 @@ PUBLIC int recvmmsg(int fd, struct mmsghdr *messages, unsigned int len, int flag
 	if (!pl_find(fd))
 		return PL_REAL(recvmmsg)(fd, messages, len, flags, timeout);
 	return receive_many(fd, messages, len > MOST ? MOST : len, flags, timeout);
+}
+
+static size_t length(const struct msghdr *msg)
+{
+	size_t sum = 0;
+
+	for (size_t i = 0; i < msg->msg_iovlen; i++)
+		sum += msg->msg_iov[i].iov_len;
+	return sum;
 }
 
 PUBLIC int sendmmsg(int fd, struct mmsghdr *messages, unsigned int len, int flags)
@@ -92,11 +108,20 @@ PUBLIC int sendmmsg(int fd, struct mmsghdr *messages, unsigned int len, int flag
 	for (n = 0; n < len; n++) {
 		ssize_t done = sendmsg(fd, &messages[n].msg_hdr, flags);
 
-		if (done < 0)
+		if (done < 0 && !n)
+			return -1;
+		if (done < 0) {
+			keep_error(fd);
 			break;
+		}
 		messages[n].msg_len = (unsigned int)done;
+		/* Nothing may follow a message that has gone in part. */
+		if ((size_t)done < length(&messages[n].msg_hdr)) {
+			n++;
+			break;
+		}
 	}
-	return len ? count_or_error(n) : 0;
+	return (int)n;
 }
 
 /* ---- ioctl() ---- */
@@ -134,6 +159,8 @@ static int count_bytes(int fd, const struct pl_socket *known, int *bytes)
 	free(buf);
 	if (n < 0 && errno == EBADF)
 		return -1;
+	if (n < 0)
+		keep_error(fd);
 	*bytes = n > 0 ? (int)n : 0;
 	errno = saved;
 	return 0;

@@ -136,19 +136,24 @@ static void await(struct rs *rs, rs_test *test, int64_t deadline)
 		;
 }
 
-/* Says that no data follow, or that none are taken either. */
-static void say_end(struct rs *rs, uint32_t what, int64_t deadline)
+/* Says that no data follow, or that none are taken either. -ETIMEDOUT: there was no room for that. */
+static int say_end(struct rs *rs, uint32_t what, int64_t deadline)
 {
 	await(rs, control_room, deadline);
-	if (!rs->broken && control_room(rs))
+	if (!control_room(rs))
+		return -ETIMEDOUT;
+	if (!rs->broken)
 		rs_post_control(rs, RS_CONTROL, what, NULL, 0, 0, 0);
 	rs->said_end = true;
 	if (what == RS_DISCONNECT)
 		rs->said_disconnect = true;
+	return 0;
 }
 
 static int shut_down(struct rs *rs, int how)
 {
+	int ret = 0;
+
 	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
 		return -EINVAL;
 	if (rs->state != RS_CONNECTED)
@@ -157,10 +162,14 @@ static int shut_down(struct rs *rs, int how)
 		rs->recv_down = true;
 	if (how != SHUT_RD && !rs->send_down) {
 		rs->send_down = true;
-		say_end(rs, rs->recv_down ? RS_DISCONNECT : RS_SHUTDOWN, rs_deadline(RS_CLOSE_MS));
+		ret = say_end(rs, rs->recv_down ? RS_DISCONNECT : RS_SHUTDOWN,
+			      rs_deadline(RS_CLOSE_MS));
+		/* The caller can try again. */
+		if (ret)
+			rs->send_down = false;
 	}
 	rs_wake(rs);
-	return 0;
+	return ret;
 }
 
 PUBLIC int rshutdown(int socket, int how)
@@ -207,7 +216,7 @@ PUBLIC int rclose(int socket)
 		rs_poll_queue(rs);
 		rs->send_down = rs->recv_down = true;
 		if (!rs->said_disconnect && !rs->heard_disconnect)
-			say_end(rs, RS_DISCONNECT, deadline);
+			(void)say_end(rs, RS_DISCONNECT, deadline);
 		await(rs, all_sent, deadline);
 		rs_wake(rs);
 		pthread_mutex_unlock(&rs->lock);

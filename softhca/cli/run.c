@@ -4,6 +4,7 @@
  * nor its caller can tell this from running the command directly. Waits with signals blocked and
  * takes them one by one, so there are no handlers.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -193,14 +194,50 @@ static pid_t spawn(char **argv, const sigset_t *mask, int *failed)
 static const int forwarded[] = {SIGHUP,	 SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,
 				SIGUSR2, SIGALRM, SIGCONT, SIGTSTP, SIGWINCH};
 
+/* The process of go_on_with(), also when it has ended: its signal may still be there. */
+static pid_t watcher;
+
 /*
  * The terminal sends its signals to the command as well, since that is in the same process group. A
- * signal that is sent to this process alone is passed on. SI_QUEUE: see go_on_with().
+ * signal that is sent to this process alone is passed on, with its value; not what the watcher sends.
  */
 static void pass_on(pid_t pid, const siginfo_t *info)
 {
-	if (info->si_code != SI_KERNEL && info->si_code != SI_QUEUE)
+	if (info->si_code == SI_KERNEL || (info->si_code == SI_QUEUE && info->si_pid == watcher))
+		return;
+	if (info->si_code == SI_QUEUE)
+		sigqueue(pid, info->si_signo, info->si_value);
+	else
 		kill(pid, info->si_signo);
+}
+
+/*
+ * Does a thread of the process run? If its first thread has ended, the process itself counts as a zombie, while others are stopped.
+ */
+static bool goes_on(pid_t pid)
+{
+	struct sh_status_field state = {.name = "State:"};
+	const struct dirent *entry;
+	bool stopped = false, any = false;
+	char path[64];
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	if (!tasks)
+		return false;
+	while ((entry = readdir(tasks)) && !stopped) {
+		char file[sizeof(path) + sizeof(entry->d_name) + 8];
+
+		snprintf(file, sizeof(file), "%s/%s/status", path, entry->d_name);
+		state.value[0] = 0;
+		if (entry->d_name[0] == '.' || sh_status_read(file, &state, 1) || !state.value[0])
+			continue;
+		any = true;
+		stopped = state.value[0] == 'T' || state.value[0] == 't';
+	}
+	closedir(tasks);
+	return any && !stopped;
 }
 
 /*
@@ -210,16 +247,11 @@ static void pass_on(pid_t pid, const siginfo_t *info)
 static __attribute__((noreturn)) void go_on_with(pid_t pid, pid_t run)
 {
 	const struct timespec pause = {.tv_nsec = 20000000};
-	struct sh_status_field state = {.name = "State:"};
-	char path[64];
 
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
 	while (getppid() == run) {
-		state.value[0] = 0;
-		if (!sh_status_read(path, &state, 1) && state.value[0] && state.value[0] != 'T' &&
-		    state.value[0] != 't')
+		if (goes_on(pid))
 			sigqueue(run, SIGCONT, (union sigval){0});
 		nanosleep(&pause, NULL);
 	}
@@ -232,8 +264,9 @@ static __attribute__((noreturn)) void go_on_with(pid_t pid, pid_t run)
  */
 static void stop_along(pid_t pid)
 {
-	pid_t run = getpid(), watcher = fork();
+	pid_t run = getpid();
 
+	watcher = fork();
 	if (watcher == 0)
 		go_on_with(pid, run);
 	raise(SIGSTOP);

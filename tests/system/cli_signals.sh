@@ -25,6 +25,18 @@ for signal in TERM INT HUP USR1 USR2 QUIT ALRM; do
 		export SOFTHCA_DIR=$SOFTHCA_DIR; forwarded $signal"
 done
 
+# As batch systems do: with a value.
+queued() {
+	rm -f "$tmp/out"
+	"$SOFTHCA" run -- sh -c "$catcher" TERM >"$tmp/out" &
+	run=$!
+	until_true grep -qs ready "$tmp/out" || return 1
+	/bin/kill -q 5 -TERM "$run"
+	wait "$run"
+	[ $? -eq 9 ] && grep -q "got TERM" "$tmp/out"
+}
+ok "so does one that is sent by sigqueue()" queued
+
 dies() {
 	"$SOFTHCA" run -- sleep 60 &
 	run=$!
@@ -70,6 +82,32 @@ continued() {
 	[ $? -eq 143 ]
 }
 ok "run goes on when the command is continued" continued
+
+# The command's first thread has ended, so the process looks like a zombie, stopped or not.
+headless() {
+	"$SOFTHCA" run -- python3 -c 'import ctypes, threading, time
+def stay():
+	print("ready", flush=True)
+	time.sleep(60)
+threading.Thread(target=stay).start()
+ctypes.CDLL(None).pthread_exit(None)' >"$tmp/out" &
+	run=$!
+	until_true grep -qs ready "$tmp/out" || return 1
+	command=$(pgrep -P "$run" -x python3)
+	until_true is_state "$command" Z || return 1
+	kill -STOP "$command"
+	until_true is_state "$run" T || return 1
+	for _ in 1 2 3 4 5; do
+		sleep 0.05
+		is_state "$run" T || return 1
+	done
+	kill -CONT "$command"
+	until_true is_state "$run" S || return 1
+	kill -TERM "$run"
+	wait "$run"
+	[ $? -eq 143 ]
+}
+ok "run stops with a command whose first thread has ended" headless
 
 killed() {
 	"$SOFTHCA" run -- sleep 60 &

@@ -5,6 +5,7 @@
  * preload kinds: prints a word for each kind of socket: rsocket or plain.
  * preload names: the same under other names: with sizes that the compiler does not know, with masks, for large files.
  * preload many: several messages with a call, and what ioctl() does to sockets.
+ * preload broken, preload broken-ioctl: the peer is killed, and calls in between do not hide that.
  * preload fork: children close what their parent uses, and cannot use it.
  * preload serve: prints its port, has a child serve one connection, and ends.
  * preload ask PORT: sends to that server, and prints what comes back.
@@ -370,19 +371,105 @@ static void many_of_stream(int from, int to)
 	CHECK(ioctl(to, TIOCGWINSZ, &len) == -1 && errno == ENOTTY);
 }
 
-static void many(void)
+/* Makes room after the time that the sender waits for its first message, so that a second one would go. */
+static void *read_late(void *arg)
+{
+	static char in[65536];
+
+	usleep(150000);
+	while (recv((int)(intptr_t)arg, in, sizeof(in), 0) > 0)
+		;
+	return NULL;
+}
+
+/* A message that has gone in part ends the call: what follows would leave a hole in the stream. */
+static void many_cut_short(int from, int to)
+{
+	pthread_t reader;
+	static char large[20000000];
+	struct iovec parts[2] = {{large, sizeof(large)}, {large, 1000}};
+	struct timeval soon = {.tv_usec = 100000};
+	struct mmsghdr m[2];
+
+	memset(m, 0, sizeof(m));
+	for (int i = 0; i < 2; i++) {
+		m[i].msg_hdr.msg_iov = &parts[i];
+		m[i].msg_hdr.msg_iovlen = 1;
+	}
+	CHECK(!setsockopt(from, SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof(soon)));
+	CHECK(!pthread_create(&reader, NULL, read_late, (void *)(intptr_t)to));
+	CHECK(sendmmsg(from, m, 2, 0) == 1);
+	CHECK(m[0].msg_len > 0 && m[0].msg_len < sizeof(large));
+	CHECK(!shutdown(from, SHUT_WR));
+	CHECK(!pthread_join(reader, NULL));
+}
+
+static void connect_pair(int fds[3])
 {
 	pthread_t thread;
-	int fds[3];
 
 	fds[0] = listen_there();
 	CHECK(!pthread_create(&thread, NULL, connect_there, &fds[1]));
 	fds[2] = accept(fds[0], NULL, NULL);
 	CHECK(!pthread_join(thread, NULL));
 	CHECK(is_rsocket(fds[1]) && is_rsocket(fds[2]));
+}
+
+static void many(void)
+{
+	int fds[3];
+
+	connect_pair(fds);
 	many_of_stream(fds[1], fds[2]);
 	CHECK(!close(fds[1]) && !close(fds[2]) && !close(fds[0]));
+	connect_pair(fds);
+	many_cut_short(fds[1], fds[2]);
+	CHECK(!close(fds[2]) && !close(fds[1]) && !close(fds[0]));
 	many_datagrams();
+}
+
+/* The peer is killed when it has sent two bytes. No call in between makes that look like an orderly end. */
+static void broken(bool by_ioctl)
+{
+	int ports[2], listener, fd, len = -1;
+	char in[2][2];
+	struct iovec parts[2] = {{in[0], 2}, {in[1], 2}};
+	struct mmsghdr m[2];
+	pid_t child;
+
+	CHECK(!pipe(ports));
+	child = fork();
+	CHECK(child >= 0);
+	if (!child) {
+		CHECK(read(ports[0], &addr, sizeof(addr)) == sizeof(addr));
+		fd = socket(AF_INET, SOCK_STREAM, 0);
+		CHECK(!connect(fd, (struct sockaddr *)&addr, sizeof(addr)));
+		CHECK(write(fd, "ab", 2) == 2);
+		pause();
+	}
+	listener = listen_there();
+	CHECK(write(ports[1], &addr, sizeof(addr)) == sizeof(addr));
+	fd = accept(listener, NULL, NULL);
+	CHECK(fd >= 0 && recv(fd, in[0], 2, MSG_PEEK) == 2);
+	CHECK(!kill(child, SIGKILL) && waitpid(child, NULL, 0) == child);
+	if (by_ioctl) {
+		CHECK(read(fd, in[0], 2) == 2);
+		do
+			CHECK(!ioctl(fd, FIONREAD, &len) && len == 0);
+		while (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) == 0);
+		CHECK(!ioctl(fd, FIONREAD, &len) && len == 0);
+	} else {
+		memset(m, 0, sizeof(m));
+		for (int i = 0; i < 2; i++) {
+			m[i].msg_hdr.msg_iov = &parts[i];
+			m[i].msg_hdr.msg_iovlen = 1;
+		}
+		CHECK(recvmmsg(fd, m, 2, 0, NULL) == 1 && m[0].msg_len == 2);
+	}
+	errno = 0;
+	CHECK(read(fd, in[0], 2) == -1 && errno == ECONNRESET);
+	CHECK(read(fd, in[0], 2) == 0);
+	CHECK(!close(fd) && !close(listener));
 }
 
 static void serve(void)
@@ -432,6 +519,10 @@ int main(int argc, char **argv)
 		names();
 	else if (!strcmp(what, "many"))
 		many();
+	else if (!strcmp(what, "broken"))
+		broken(false);
+	else if (!strcmp(what, "broken-ioctl"))
+		broken(true);
 	else if (!strcmp(what, "serve"))
 		serve();
 	else if (!strcmp(what, "ask") && argc > 2)

@@ -68,6 +68,8 @@ for order in front behind; do
 	ok "children, $order" under $order client fork
 	ok "the calls under their other names, $order" under $order client names
 	ok "several messages with a call, and ioctl(), $order" under $order client many
+	ok "recvmmsg() of a peer that is killed, $order" under $order client broken
+	ok "FIONREAD of a peer that is killed, $order" under $order client broken-ioctl
 	if command -v python3 >/dev/null; then
 		ok "a Python program with time-outs, $order" under $order python3 "$srcdir/preload_echo.py"
 	else
