@@ -34,10 +34,10 @@ static struct {
 
 /* ---- sending ---- */
 
-/* A bit of the payload, or of the ICRC if there is none. */
-static void spoil(unsigned char *bytes, long n)
+/* A bit of the payload, or of the ICRC if there is none; a capture shows the same (cli/tapped.c). */
+static void spoil(unsigned char *bytes, long n, uint32_t payload)
 {
-	bytes[n - 5 < SH_ROCE_HEAD ? n - 1 : n - 5] ^= 1;
+	bytes[n - SH_ICRC_BYTES - (payload ? 1 + (-payload & 3) : 0)] ^= 1;
 }
 
 static void send_packet(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
@@ -62,7 +62,7 @@ static void send_packet(struct sh_dev *dev, const struct sh_packet *p, uint16_t 
 		return;
 	}
 	if (fate == SH_WIRE_CORRUPT)
-		spoil(bytes, n);
+		spoil(bytes, n, (uint32_t)p->payload.len);
 	to.sin_addr.s_addr = htonl(way.to);
 	do
 		done = sendto(engine.fd[number], bytes + SH_ROCE_HEAD, (size_t)n - SH_ROCE_HEAD, 0,

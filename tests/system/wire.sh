@@ -60,6 +60,7 @@ across_xrc() {
 	[ "$bad" -eq 0 ] || { tail -n 20 "$tmp"/server.out "$tmp"/client*.out; return 1; }
 }
 
+daemon() { cat "$SOFTHCA_DIR/softhca/$1/pid"; }
 # counter INSTANCE PATH: a number that show tells.
 counter() { "$SOFTHCA" show --json "$1" | jq "$2"; }
 
@@ -71,6 +72,53 @@ ok "rc, sleeping" ours across "$TOOLS/ibv_rc_pingpong" -e --verify -n 200
 ok "rc, messages of many packets" ours across "$TOOLS/ibv_rc_pingpong" --verify -s 1048576 -n 10 -r 4
 ok "xrc, two clients" ours across_xrc
 ok "rc: every operation, contents, a late receive, a wrong key" ours across "$PROGRAMS/wire_peers" all
+
+# Debian's programs, on their own libraries, know neither of us nor of a wire.
+if command -v ibv_rc_pingpong >/dev/null; then
+	for transport in rc uc ud srq; do
+		ok "rdma-core's $transport" across "ibv_${transport}_pingpong" -c -n 200
+	done
+else
+	skip "rdma-core's ping-pongs" "install ibverbs-utils"
+fi
+# All send at once into one socket, whose buffer holds some dozens of packets.
+if command -v ib_write_bw >/dev/null; then
+	ok "100 QPs at once" across ib_write_bw -q 100 -s 65536 -n 20
+else
+	skip "100 QPs at once" "install perftest"
+fi
+
+# Nobody runs while nothing is sent: the threads of both instances do not once get a processor.
+switches() {
+	for pid in $members; do
+		grep -h ctxt_switches "/proc/$pid/task"/*/status || return 1
+	done
+}
+idle() {
+	before=$(switches) || return 1
+	sleep 0.5
+	[ "$(switches)" = "$before" ]
+}
+members="$(daemon a) $(daemon b) $(counter a .wire.pid) $(counter b .wire.pid)"
+ok "an idle instance uses no processor" until_true idle
+
+# Messages wait for the port, and nothing is lost.
+port_down() {
+	across "$TOOLS/ibv_rc_pingpong" --verify -n 20000 >"$tmp/across.out" 2>&1 &
+	pair=$!
+	until_true sent || return 1
+	"$SOFTHCA" port b mlx4_0:1 down
+	until_true silent
+	"$SOFTHCA" port b mlx4_0:1 up
+	wait "$pair" || { cat "$tmp/across.out"; return 1; }
+}
+sent() { [ "$(counter b '[.hosts[].hcas[].qps[].messages_sent] | add')" -gt 10 ]; }
+silent() {
+	before=$(counter b .wire.sent)
+	sleep 0.05
+	[ "$(counter b .wire.sent)" -eq "$before" ]
+}
+ok "a port that is down for a while" ours port_down
 
 # One end is killed. The other one gets what a dead node gives, and the wire goes on.
 killed() {
@@ -115,7 +163,6 @@ same_address() {
 ok "an address that is taken" same_address
 
 # Nobody notices that the daemons are killed, which have no part in what goes over the wire.
-daemon() { cat "$SOFTHCA_DIR/softhca/$1/pid"; }
 outlives() {
 	KILLED="$(daemon a) $(daemon b)"
 	export KILLED
@@ -158,5 +205,22 @@ no_port() {
 	[ -s "$tmp/sockets" ] && ! awk '{ print "socket:[" $10 "]" }' /proc/net/udp /proc/net/udp6 2>/dev/null | grep -qxFf "$tmp/sockets"
 }
 ok "no wire unless it is asked for" no_wire
+
+# An ordinary user needs nothing for it, not even where a user namespace is all there is.
+nobody() {
+	# Below $tmp nobody gets nowhere.
+	place=$(mktemp -d) && chown 65534 "$place" && setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs \
+		env SOFTHCA_DIR="$place" unshare -Urn sh -c 'ip link set lo up &&
+		"$0" start --wire 127.0.77.1/24 one && "$0" start --wire 127.0.77.2/24 two && "$0" stop one && "$0" stop two' "$SOFTHCA"
+	status=$?
+	rm -rf "$place"
+	return $status
+}
+if [ "$(id -u)" -eq 0 ] && setpriv --reuid=65534 --regid=65534 --clear-groups unshare -Urn ip link set lo up 2>/dev/null &&
+	setpriv --reuid=65534 --clear-groups test -x "$SOFTHCA"; then
+	ok "nobody, in a user namespace, starts two instances" nobody
+else
+	skip "nobody, in a user namespace, starts two instances" "run as root, where users can make namespaces and reach the tree"
+fi
 
 finish

@@ -677,6 +677,51 @@ static void test_left(void **state)
 	tpair_close(&p);
 }
 
+static const struct sh_host_ops *host;
+static const struct sh_qp *watched;
+static unsigned int copies, unknown;
+
+static enum sh_copy watch_copy(void *h, uint32_t dst_ctx, const struct sh_seg *dst,
+			       unsigned int ndst, uint32_t src_ctx, const struct sh_seg *src,
+			       unsigned int nsrc, uint64_t len)
+{
+	copies++;
+	unknown += watched->engine && watched->engine != watched->wire_engine;
+	return host->copy(h, dst_ctx, dst, ndst, src_ctx, src, nsrc, len);
+}
+
+/*
+ * Whenever the wire's engine is killed, the QP says that the engine had it. Here it has a datagram that
+ * stays in the instance, in front of one that leaves.
+ */
+static void test_token(void **state)
+{
+	struct sh_host_ops with;
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	open_pair(&p, &(struct tpair_opts){.type = SH_QPT_UD, .private_memory = true});
+	host = p.m->dev.ops;
+	with = *host;
+	with.copy = watch_copy;
+	p.m->dev.ops = &with;
+	watched = tqp_ctx(&p.a);
+	copies = unknown = 0;
+	tpair_recv(&p, 0, 4096);
+	tpair_recv(&p, 4096, 4096);
+	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 1000);
+	tqp_post(&p.a, &wr);
+	wr.dlid = B_FAR;
+	tqp_post(&p.a, &wr);
+	tqp_ring(&p.a);
+	pump(&p);
+	assert_true(copies > 0);
+	assert_int_equal(unknown, 0);
+	p.m->dev.ops = host;
+	tpair_close(&p);
+}
+
 /* Only the peer is heard and answered. */
 static void test_strangers(void **state)
 {
@@ -786,15 +831,25 @@ static void test_gids(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_operations),    cmocka_unit_test(test_losses),
-		cmocka_unit_test(test_thrown),	      cmocka_unit_test(test_atomics),
-		cmocka_unit_test(test_window),	      cmocka_unit_test(test_read_pieces),
-		cmocka_unit_test(test_read_portions), cmocka_unit_test(test_read_ends),
-		cmocka_unit_test(test_dead_peer),     cmocka_unit_test(test_not_ready),
-		cmocka_unit_test(test_left),	      cmocka_unit_test(test_strangers),
-		cmocka_unit_test(test_long_datagram), cmocka_unit_test(test_early_ack),
-		cmocka_unit_test(test_gids),	      cmocka_unit_test(test_last_packet),
-		cmocka_unit_test(test_late_answers),  cmocka_unit_test(test_probe_of_the_dead),
+		cmocka_unit_test(test_operations),
+		cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_thrown),
+		cmocka_unit_test(test_atomics),
+		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_read_pieces),
+		cmocka_unit_test(test_read_portions),
+		cmocka_unit_test(test_read_ends),
+		cmocka_unit_test(test_dead_peer),
+		cmocka_unit_test(test_not_ready),
+		cmocka_unit_test(test_left),
+		cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_long_datagram),
+		cmocka_unit_test(test_early_ack),
+		cmocka_unit_test(test_gids),
+		cmocka_unit_test(test_token),
+		cmocka_unit_test(test_last_packet),
+		cmocka_unit_test(test_late_answers),
+		cmocka_unit_test(test_probe_of_the_dead),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -576,6 +576,9 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 	 */
 	sh_self.engine.qp = qp;
 	sh_self.engine.token = r.token;
+	/* Before the token is there: whoever outlives the wire's engine knows its token (wire_watch.c). */
+	if (dev->wire)
+		qp->wire_engine = r.token;
 	sh_program_order();
 	qp->engine = r.token;
 	do {

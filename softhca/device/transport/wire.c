@@ -114,7 +114,6 @@ static enum sh_wire_admitted admit(struct sh_dev *dev, struct sh_hca *hca, struc
 			sh_attention_post(dev, proc, hca->index, qp->qpn);
 		return SH_WIRE_LATER;
 	}
-	qp->wire_engine = qp->engine;
 	if (!sh_qp_is_reliable(qp))
 		return SH_WIRE_SEND;
 	room = (int32_t)window(p->mtu) - unanswered;

@@ -93,14 +93,18 @@ void sh_wire_watch(struct sh_dev *dev)
 {
 	uint64_t then = __atomic_load_n(&next_look, __ATOMIC_RELAXED);
 	uint64_t now = dev->ops->now(dev->host), next = now + LOOK_NS;
+	struct sh_door *door;
 
 	/* A look that is long overdue was forgotten with another instance. */
 	if (then && now < then + 2 * LOOK_NS &&
 	    __atomic_load_n(&looks_for, __ATOMIC_RELAXED) == dev->proc)
 		return;
-	if (!__atomic_compare_exchange_n(&next_look, &then, next, false, __ATOMIC_RELAXED,
-					 __ATOMIC_RELAXED))
-		return;
-	__atomic_store_n(&looks_for, dev->proc, __ATOMIC_RELAXED);
-	look_at(dev, next);
+	/* Pinned: a thread that is thrown in between would leave a look that nobody takes. */
+	door = sh_pin();
+	if (__atomic_compare_exchange_n(&next_look, &then, next, false, __ATOMIC_RELAXED,
+					__ATOMIC_RELAXED)) {
+		__atomic_store_n(&looks_for, dev->proc, __ATOMIC_RELAXED);
+		look_at(dev, next);
+	}
+	sh_unpin(door);
 }
