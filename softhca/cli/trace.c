@@ -399,13 +399,23 @@ failed:
 static int finish(FILE **out, const char *name)
 {
 	FILE *closing = *out;
-	int err = ferror(closing);
+	bool failed;
+	int err;
 
 	*out = NULL;
-	if (closing == stderr || (!fclose(closing) && !err))
+	if (closing == stderr)
 		return 0;
-	complain("cannot write %s: %s", name,
-		 err ? "an error of input or output" : strerror(errno));
+	/* What could not be written before fails again, and says why. */
+	errno = 0;
+	failed = fflush(closing) || ferror(closing);
+	err = errno;
+	if (fclose(closing) && !failed) {
+		failed = true;
+		err = errno;
+	}
+	if (!failed)
+		return 0;
+	complain("cannot write %s: %s", name, err ? strerror(err) : "an error of input or output");
 	return EXIT_SELF;
 }
 

@@ -310,7 +310,7 @@ int server_run(struct kernel *k, int ready_fd, struct sh_status *st)
 			snprintf(st->text, sizeof(st->text),
 				 "cannot make the sockets, timers and threads of the daemon: %s; "
 				 "the limits are "
-				 "ulimit -n, ulimit -u and sysctl fs.inotify",
+				 "ulimit -n, -u, -d and -v, and sysctl fs.inotify",
 				 strerror(-err));
 		if (s)
 			server_take_down(s);

@@ -33,7 +33,8 @@ export PATH=$tmp/bin:$PATH
 machines() {
 	unshare -mnu sleep 1000 &
 	export there=$!
-	trap 'kill "$there"' EXIT
+	# What runs there, cleanup() of lib.sh cannot see.
+	trap '"$tmp/there" "$SOFTHCA" stop lab >/dev/null 2>&1; kill "$there"' EXIT
 	until_true elsewhere || return 1
 	"$tmp/there" hostname there && "$tmp/there" mount -t tmpfs none "$SOFTHCA_DIR" || return 1
 	ip link set lo up && ip link add w0 type veth peer name w1 netns "$there" &&
@@ -45,7 +46,9 @@ machines() {
 	# Both ends sent something, and nothing came damaged.
 	"$SOFTHCA" show --json lab | jq -e '.wire | .mtu == 1024 and .sent > 100 and .received > 100 and .malformed + .bad_icrc == 0' || good=false
 	$good || { "$SOFTHCA" show --json lab; "$tmp/there" "$SOFTHCA" show --json lab; } | jq -c .wire
-	"$SOFTHCA" stop lab && "$tmp/there" "$SOFTHCA" stop lab && $good
+	"$SOFTHCA" stop lab || good=false
+	"$tmp/there" "$SOFTHCA" stop lab || good=false
+	$good
 }
 elsewhere() { [ "$(readlink "/proc/$there/ns/net")" != "$(readlink /proc/self/ns/net)" ]; }
 here() { timeout 120 "$SOFTHCA" run --instance lab -- "$@"; }
@@ -82,7 +85,7 @@ captured() {
 	read -r ready <&7 && [ "$ready" = ready ] || { cat "$tmp/sniffed.err"; return 1; }
 	"$SOFTHCA" capture lab -w "$tmp/file" 7<&- 8>&- &
 	capture=$!
-	until_true test -s "$tmp/file" && "$SOFTHCA" fault lab duplicate 5% || return 1
+	until_true test -s "$tmp/file" && "$SOFTHCA" fault lab duplicate 5% && "$SOFTHCA" fault lab corrupt 5% || return 1
 	# Both ends send requests, and answer some.
 	for ends in "here over_there 10.77.0.1" "over_there here 10.77.0.2"; do
 		read -r one other address <<<"$ends"
