@@ -7,11 +7,14 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include <uthash.h>
@@ -32,6 +35,7 @@ struct verb_sum {
 
 struct trace {
 	char dir[PATH_MAX];
+	int place; /* the same, open and locked as long as this trace lives; or -1 */
 	struct trace_reader *reader;
 	struct trace_packets *packets; /* NULL: no time line */
 	FILE *out;		       /* lines, or the table */
@@ -314,14 +318,73 @@ static FILE *open_output(const char *name)
 	return out;
 }
 
+#define PLACE "softhca-trace."
+
+static void remove_at(int at, const char *name, int place)
+{
+	const struct dirent *e;
+	int again = openat(place, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = again < 0 ? NULL : fdopendir(again);
+
+	while (dir && (e = readdir(dir)))
+		if (e->d_name[0] >= '0' && e->d_name[0] <= '9')
+			unlinkat(place, e->d_name, 0);
+	if (dir)
+		closedir(dir);
+	unlinkat(at, name, AT_REMOVEDIR);
+}
+
+/* Opens a place of this user's, and locks it. -1: it is none, or its trace lives. */
+static int lock_place(int at, const char *name)
+{
+	int place = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (place >= 0 &&
+	    (fstat(place, &st) || st.st_uid != geteuid() || flock(place, LOCK_EX | LOCK_NB))) {
+		close(place);
+		place = -1;
+	}
+	return place;
+}
+
+/* A trace that was killed has left its place, which nobody has locked any more. */
+static void remove_left_places(const char *tmp)
+{
+	const struct dirent *e;
+	DIR *dir = opendir(tmp);
+	int place;
+
+	while (dir && (e = readdir(dir))) {
+		if (strncmp(e->d_name, PLACE, sizeof(PLACE) - 1))
+			continue;
+		place = lock_place(dirfd(dir), e->d_name);
+		if (place < 0)
+			continue;
+		remove_at(dirfd(dir), e->d_name, place);
+		close(place);
+	}
+	if (dir)
+		closedir(dir);
+}
+
 static bool make_place(struct trace *t)
 {
 	const char *tmp = getenv("TMPDIR");
 
-	snprintf(t->dir, sizeof(t->dir), "%s/softhca-trace.XXXXXX",
-		 tmp && *tmp == '/' ? tmp : "/tmp");
-	if (mkdtemp(t->dir))
-		return true;
+	if (!tmp || *tmp != '/')
+		tmp = "/tmp";
+	remove_left_places(tmp);
+	/* Before it is locked, another trace may take it for one that was left. */
+	for (int i = 0; i < 10; i++) {
+		snprintf(t->dir, sizeof(t->dir), "%s/" PLACE "XXXXXX", tmp);
+		if (!mkdtemp(t->dir))
+			break;
+		t->place = lock_place(AT_FDCWD, t->dir);
+		if (t->place >= 0 && !access(t->dir, F_OK))
+			return true;
+		errno = EBUSY;
+	}
 	complain("cannot make %s: %s; set TMPDIR to a directory that you can write to", t->dir,
 		 strerror(errno));
 	t->dir[0] = '\0';
@@ -330,16 +393,10 @@ static bool make_place(struct trace *t)
 
 static void remove_place(const struct trace *t)
 {
-	const struct dirent *e;
-	DIR *dir = t->dir[0] ? opendir(t->dir) : NULL;
-
-	while (dir && (e = readdir(dir)))
-		if (e->d_name[0] >= '0' && e->d_name[0] <= '9')
-			unlinkat(dirfd(dir), e->d_name, 0);
-	if (dir)
-		closedir(dir);
 	if (t->dir[0])
-		rmdir(t->dir);
+		remove_at(AT_FDCWD, t->dir, t->place);
+	if (t->place >= 0)
+		close(t->place);
 }
 
 static void free_trace(struct trace *t)
@@ -365,6 +422,7 @@ struct trace *trace_begin(const struct run_options *opt, const char *dir)
 		complain("not enough memory");
 		return NULL;
 	}
+	t->place = -1;
 	t->out_name = opt->trace_out;
 	t->json_name = opt->trace_json;
 	t->summary = opt->summary;

@@ -90,6 +90,27 @@ killed() {
 }
 ok "a program that is killed, and has closed what is not its own" killed
 
+# A trace that is killed leaves its files to the next one. That leaves those of a trace that lives.
+left() {
+	"$SOFTHCA" trace -o "$tmp/lines" -- sleep 60 &
+	living=$!
+	until_true places 1 || return 1
+	lives=$(ls -d "$tmp"/softhca-trace.*)
+	"$SOFTHCA" trace -o "$tmp/other" -- sleep 60 &
+	traced=$!
+	until_true places 2 || return 1
+	kill -KILL "$traced"
+	wait "$traced" 2>/dev/null
+	places 2 || return 1
+	until_true gone "$traced"
+	"$SOFTHCA" trace -o "$tmp/other" -- true && [ "$(ls -d "$tmp"/softhca-trace.*)" = "$lives" ] || return 1
+	kill "$living"
+	wait "$living"
+	cleared
+}
+places() { [ "$(find "$tmp" -maxdepth 1 -name 'softhca-trace.*' | wc -l)" -eq "$1" ]; }
+ok "what a killed trace has left goes with the next one" left
+
 summary() {
 	timeout 100 "$SOFTHCA" trace --summary --libibverbs ours -- "$PROGRAMS/traced" fail >"$tmp/out" 2>"$tmp/table" || return 1
 	awk '$6 == "ibv_dealloc_pd" && $4 == 1 && $5 == 1 { busy = 1 } $6 == "ibv_create_cq" && $4 == 2 && $5 == 1 { cq = 1 }
