@@ -18,6 +18,7 @@ struct out;
 struct server;
 struct sh_fault_msg;
 struct sh_status;
+struct sh_wire_mad;
 
 #define ROOMS_MAX 4
 #define ROOM_DIRS 2
@@ -110,6 +111,9 @@ struct room {
 	/* Frees locks that dead threads held: of QPs of one HCA; of everything else. */
 	void (*orphans_of_hca)(struct kernel *k, uint32_t hca);
 	void (*orphans)(struct kernel *k);
+
+	/* A management datagram has come over the wire. Its port exists; nothing else is checked. */
+	void (*mad)(struct kernel *k, const struct sh_wire_mad *m);
 
 	/* Tells every open file of the HCA. */
 	void (*port_event)(struct kernel *k, uint32_t hca, uint32_t port, enum port_event event);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,8 +14,11 @@
 #include "kern.h"
 #include "out.h"
 #include "ports.h"
+#include "room.h"
 #include "server.h"
 #include "wire_engine.h"
+
+#define AT_ONCE 64 /* messages that are read before the loop serves others */
 
 int wire_begin(struct wire *w, struct sh_wire_config *cfg, const char *dir, int ready_fd,
 	       char *text, size_t len)
@@ -61,17 +65,8 @@ int wire_go(struct kernel *k, struct server *s)
 	return server_watch(s, k->wire.link, SRC_WIRE, 0);
 }
 
-void wire_event(struct kernel *k)
+static void ended(struct kernel *k)
 {
-	char byte;
-	ssize_t n = read(k->wire.link, &byte, 1);
-
-	if (n < 0 && errno == EINTR)
-		return;
-	if (n == 1) {
-		k->wire.ready = true;
-		return;
-	}
 	close(k->wire.link);
 	k->wire.link = -1;
 	k->wire.lost = true;
@@ -80,6 +75,72 @@ void wire_event(struct kernel *k)
 		ports_fail(k);
 	else
 		k->stop = true;
+}
+
+/* Trusts nothing of it: it comes from another machine. */
+static void came(struct kernel *k, const struct sh_wire_mad *m)
+{
+	if (m->hca < k->dev.hcas && m->port && m->port <= k->cfg.device.ports && m->lid)
+		ROOMS(mad, k, m);
+}
+
+void wire_event(struct kernel *k)
+{
+	struct sh_wire_mad m;
+
+	for (int i = 0; i < AT_ONCE; i++) {
+		ssize_t n = recv(k->wire.link, &m, sizeof(m), MSG_DONTWAIT);
+
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			return;
+		if (n <= 0) {
+			ended(k);
+			return;
+		}
+		if (n == (ssize_t)sizeof(m))
+			came(k, &m);
+		else
+			k->wire.ready = true;
+	}
+}
+
+bool wire_send(struct kernel *k, const struct sh_wire_mad *m)
+{
+	return k->wire.link >= 0 && send(k->wire.link, m, sizeof(*m),
+					 MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(*m);
+}
+
+uint16_t wire_lid(const struct kernel *k, uint32_t address)
+{
+	const struct sh_wire_config *cfg = &k->cfg.device.wire;
+
+	return cfg->n ? (uint16_t)sh_wire_lid(cfg, address) : 0;
+}
+
+bool wire_own(const struct kernel *k, uint32_t address, uint32_t *hca, uint32_t *port)
+{
+	const struct sh_wire_config *cfg = &k->cfg.device.wire;
+
+	for (uint32_t i = 0; i < cfg->n; i++)
+		if (cfg->address[i] == address) {
+			*hca = i / k->cfg.device.ports;
+			*port = i % k->cfg.device.ports + 1;
+			return true;
+		}
+	return false;
+}
+
+uint32_t wire_address(const struct kernel *k, uint32_t hca, uint32_t port)
+{
+	const struct sh_wire_config *cfg = &k->cfg.device.wire;
+	uint32_t number = hca * k->cfg.device.ports + port - 1;
+
+	return number < cfg->n ? cfg->address[number] : 0;
+}
+
+uint32_t wire_address_of(const struct kernel *k, uint16_t lid)
+{
+	return sh_wire_address(&k->cfg.device.wire, lid);
 }
 
 void wire_show(struct kernel *k, struct out *o)

@@ -6,9 +6,12 @@
 #ifndef SOFTHCA_KERNEL_WIRE_ENGINE_H
 #define SOFTHCA_KERNEL_WIRE_ENGINE_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "softhca/device/memory/instance.h"
+#include "softhca/device/transport/gsi.h"
 #include "softhca/protocol.h"
 
 struct kernel;
@@ -34,10 +37,20 @@ void wire_end(struct wire *w, const struct sh_wire_config *cfg);
 /* Clients can connect: lets the engine do so. 0 or -errno. */
 int wire_go(struct kernel *k, struct server *s);
 /*
- * The link has something to say. The engine is ready; or it has ended, and with it every card of the
- * instance: programs get a fatal event.
+ * The link has something to say. The engine is ready; or management datagrams have come, for the rooms;
+ * or the engine has ended, and with it every card of the instance: programs get a fatal event.
  */
 void wire_event(struct kernel *k);
+/* Has the engine send a management datagram. False: it is lost, because too many wait or the engine has ended. */
+bool wire_send(struct kernel *k, const struct sh_wire_mad *m);
+
+/* What addresses of IPv4, in host order, mean on the wire. */
+uint16_t wire_lid(const struct kernel *k, uint32_t address); /* 0: it is not on the wire */
+/* The port of this instance that has the address. False: none has, or there is no wire. */
+bool wire_own(const struct kernel *k, uint32_t address, uint32_t *hca, uint32_t *port);
+/* The address of a port of this instance; of a port that has that LID on the wire. */
+uint32_t wire_address(const struct kernel *k, uint32_t hca, uint32_t port);
+uint32_t wire_address_of(const struct kernel *k, uint16_t lid);
 
 void wire_show(struct kernel *k, struct out *o);
 

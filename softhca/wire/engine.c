@@ -29,6 +29,7 @@ static struct {
 	struct sh_dev dev;
 	struct sh_wire_config wire;
 	int fd[SH_WIRE_MOST];
+	int link;		      /* to the daemon */
 	uint8_t credits[SH_MAX_LIDS]; /* of the peers, for sh_roce_judge() */
 } engine;
 
@@ -75,7 +76,14 @@ static void send_packet(struct sh_dev *dev, const struct sh_packet *p, uint16_t 
 		SH_COUNT_WIRE(dev, sent, 1);
 }
 
-static const struct sh_wire_ops ops = {.send = send_packet};
+/* To the daemon. While it is busy, some hundreds wait; what comes then is lost, as on any network. */
+static bool hand_over(struct sh_dev *dev, const struct sh_wire_mad *m)
+{
+	(void)dev;
+	return send(engine.link, m, sizeof(*m), MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(*m);
+}
+
+static const struct sh_wire_ops ops = {.send = send_packet, .mad = hand_over};
 
 /* ---- receiving ---- */
 
@@ -165,8 +173,26 @@ static bool go_on(struct sh_dev *dev)
 	return more;
 }
 
+/* Sends management datagrams of the daemon's. False: the daemon has ended. */
+static bool relay(struct sh_dev *dev)
+{
+	struct sh_wire_mad m;
+	ssize_t n = 0;
+
+	for (int i = 0; i < BATCH; i++) {
+		n = recv(engine.link, &m, sizeof(m), MSG_DONTWAIT);
+		if (n <= 0)
+			break;
+		if (n == (ssize_t)sizeof(m) && sh_enter(dev)) {
+			sh_gsi_leave(dev, &m);
+			sh_leave(dev);
+		}
+	}
+	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
 /* Until the daemon has ended, and the programs with it. */
-static void serve(int link)
+static void serve(void)
 {
 	struct pollfd polled[SH_WIRE_MOST + 1];
 	uint32_t i, n = engine.wire.n;
@@ -174,11 +200,11 @@ static void serve(int link)
 
 	for (i = 0; i < n; i++)
 		polled[i] = (struct pollfd){.fd = engine.fd[i], .events = POLLIN};
-	polled[n] = (struct pollfd){.fd = link, .events = POLLIN};
+	polled[n] = (struct pollfd){.fd = engine.link, .events = POLLIN};
 	for (;;) {
 		if (poll(polled, n + 1, more ? 0 : -1) < 0 && errno != EINTR)
 			return;
-		if (polled[n].revents) {
+		if (polled[n].revents && !relay(&engine.dev)) {
 			if (sh_wire_outlive(&engine.dev))
 				return;
 			polled[n].fd = -1;
@@ -236,6 +262,7 @@ static __attribute__((noreturn)) void run(const char *dir, int link)
 	prctl(PR_SET_NAME, "softhca-wire", 0, 0, 0);
 	if (sh_sys(syscall(SYS_faccessat, AT_FDCWD, "/proc/sys/kernel/yama", F_OK)) == 0)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
+	engine.link = link;
 	if (read(link, &byte, 1) != 1 || byte != SH_WIRE_GO)
 		_exit(0);
 	if (join(dir))
@@ -246,7 +273,7 @@ static __attribute__((noreturn)) void run(const char *dir, int link)
 	sh_leave(&engine.dev);
 	byte = SH_WIRE_READY;
 	if (write(link, &byte, 1) == 1)
-		serve(link);
+		serve();
 	_exit(0);
 }
 
@@ -256,7 +283,7 @@ pid_t sh_wire_fork(const struct sh_wire_config *wire, const int fd[SH_WIRE_MOST]
 	int ends[2];
 	pid_t pid;
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
 	pid = fork();
 	if (pid == 0) {

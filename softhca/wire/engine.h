@@ -17,7 +17,9 @@
 /*
  * Forks the engine of the instance in that directory. fd: the sockets, which both processes have
  * afterwards. unwanted: a descriptor that the engine closes, or -1. Returns its number, with *link:
- * the daemon writes SH_WIRE_GO there, and reads SH_WIRE_READY. The link ends when either process
+ * the daemon writes SH_WIRE_GO there, and reads SH_WIRE_READY. From then on management datagrams go over it
+ * in both directions, each of them a message of a struct sh_wire_mad. Neither end waits for room: what finds
+ * none is lost. The link ends when either process
  * does. An engine whose daemon was killed goes on for the programs of the instance, which do so,
  * too, and ends with the last of them. Or -errno. The caller has no thread yet.
  */

@@ -19,6 +19,7 @@
 #include "place.h"
 #include "responder.h"
 #include "rules.h"
+#include "wire.h"
 
 /* Has the port's table a P_Key that fits? */
 static bool in_partition(const struct sh_hca *h, uint32_t port, uint16_t pkey)
@@ -185,6 +186,73 @@ int sh_gsi_send(struct sh_dev *dev, const struct sh_packet *p, bool suspect)
 		sh_place_end(dev);
 	/* A thread has taken a lock since: perhaps the one that has sent what this answers. */
 	return none.syndrome == SH_GSI_BUSY ? -EINPROGRESS : 0;
+}
+
+/* ---- over the wire ---- */
+
+void sh_gsi_arrive(struct sh_dev *dev, struct sh_hca *at, uint32_t port, const struct sh_packet *p)
+{
+	const uint8_t whole = SH_PKT_FIRST | SH_PKT_LAST;
+	struct sh_wire_mad m = {.hca = at->index, .port = port, .lid = p->slid, .pkey = p->pkey};
+	const uint8_t *mad = p->payload.len == SH_GSI_SIZE
+				     ? (const void *)(uintptr_t)p->payload.seg->addr
+				     : NULL;
+
+	SH_COUNT_PORT(at, port, rcv_packets, 1);
+	SH_COUNT_PORT(at, port, rcv_data, p->payload.len);
+	if (!dev->wire || !dev->wire->mad || p->service != SH_SVC_UD || p->op != SH_PKT_SEND ||
+	    (p->flags & (whole | SH_PKT_IMM)) != whole || p->srcqp != SH_GSI_QPN || !mad ||
+	    mad[SH_GSI_CLASS] != SH_GSI_CLASS_CM) {
+		SH_DROPPED(at, no_qp, 1);
+		return;
+	}
+	if (!in_partition(at, port, p->pkey)) {
+		SH_DROPPED(at, pkey, 1);
+		SH_COUNT_PORT(at, port, rcv_constraint, 1);
+		return;
+	}
+	if (p->qkey != SH_GSI_QKEY) {
+		SH_DROPPED(at, qkey, 1);
+		return;
+	}
+	memcpy(m.mad, mad, sizeof(m.mad));
+	if (!dev->wire->mad(dev, &m))
+		SH_DROPPED(at, memory, 1);
+}
+
+static void leaves(struct sh_dev *dev, uint32_t index, uint32_t port, uint64_t at)
+{
+	const struct sh_wire_mad *m = (const struct sh_wire_mad *)(uintptr_t)at;
+	static uint32_t psn; /* of the engine's main thread; receivers look at none of QP 1 */
+	struct sh_hca *hca = sh_hca(dev, index);
+	struct sh_packet p;
+
+	if (!hca || !sh_port_active(hca, port))
+		return;
+	sh_packet_init(&p);
+	p.op = SH_PKT_SEND;
+	p.service = SH_SVC_UD;
+	p.flags = SH_PKT_FIRST | SH_PKT_LAST;
+	p.src_hca = index;
+	p.src_port = (uint8_t)port;
+	p.slid = (uint16_t)hca->port[port - 1].lid;
+	p.dlid = m->lid;
+	p.pkey = m->pkey;
+	p.srcqp = p.dqpn = SH_GSI_QPN;
+	p.qkey = SH_GSI_QKEY;
+	p.psn = psn++ & 0xffffff;
+	p.npackets = 1;
+	p.mtu = 4096;
+	p.payload.len = sizeof(m->mad);
+	SH_COUNT_PORT(hca, port, xmit_packets, 1);
+	SH_COUNT_PORT(hca, port, xmit_data, sizeof(m->mad));
+	sh_wire_leave(dev, hca, &p, m->lid, m->mad);
+}
+
+void sh_gsi_leave(struct sh_dev *dev, const struct sh_wire_mad *m)
+{
+	sh_self.again = false;
+	sh_catch(dev, m->hca, m->port, (uintptr_t)m, leaves);
 }
 
 void sh_gsi_lost(struct sh_dev *dev, const struct sh_packet *p)

@@ -13,6 +13,9 @@
 #define SH_GSI_QPN  1
 #define SH_GSI_QKEY 0x80010000u
 #define SH_GSI_SIZE 256 /* of every management datagram */
+/* Of these, those of the communication manager: the class, and where the byte is that says it. */
+#define SH_GSI_CLASS	1
+#define SH_GSI_CLASS_CM 7
 /* The FIFO's place among those of event queues (host.h): no queue has number 0. */
 #define SH_GSI_EVQ	  0
 #define SH_GSI_GENERATION 1
@@ -22,6 +25,13 @@
  * again, or counts it as lost.
  */
 #define SH_GSI_BUSY 1
+
+/* A management datagram between QP 1 of a port of this instance and QP 1 of another one on the wire. */
+struct sh_wire_mad {
+	uint32_t hca, port; /* of this instance */
+	uint16_t lid, pkey; /* lid: of the other end */
+	uint8_t mad[SH_GSI_SIZE];
+};
 
 /* OFFSET of each field as in the structure; all numbers are in the order of the host. */
 struct sh_gsi_record {
@@ -53,6 +63,16 @@ bool sh_gsi_take(struct sh_dev *dev, struct sh_hca *at, uint32_t port, const str
  * faults, it is lost and counted if a lock is taken only now.
  */
 int sh_gsi_send(struct sh_dev *dev, const struct sh_packet *p, bool suspect);
+/*
+ * A packet for QP 1 of that port has come over the wire. Of management datagrams only those of the
+ * communication manager go on (struct sh_wire_ops); what does not go on is counted as a drop.
+ */
+void sh_gsi_arrive(struct sh_dev *dev, struct sh_hca *at, uint32_t port, const struct sh_packet *p);
+/*
+ * Sends a management datagram from QP 1 of a port over the wire. In the engine, inside of device
+ * code. A thread that is thrown sends it twice.
+ */
+void sh_gsi_leave(struct sh_dev *dev, const struct sh_wire_mad *m);
 /* Counts a datagram that will not be sent. */
 void sh_gsi_lost(struct sh_dev *dev, const struct sh_packet *p);
 

@@ -196,9 +196,8 @@ static void show(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 		sh_capture_wire(dev, p, dlid, payload, SH_TAPPED_OUT, &note);
 }
 
-/* Sends a packet of this HCA's, if no fault hits it. */
-static void leave(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *p, uint16_t dlid,
-		  const unsigned char *payload)
+void sh_wire_leave(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *p, uint16_t dlid,
+		   const unsigned char *payload)
 {
 	const struct sh_way way = {hca->host, SH_FAULT_ANY, p->srcqp, p->dqpn};
 	uint32_t fate = SH_FAULT_KINDS;
@@ -264,7 +263,7 @@ static enum sh_copy leave_part(struct sh_dev *dev, struct sh_hca *hca, const str
 		if (err)
 			return err;
 	}
-	leave(dev, hca, &one, dlid, buf);
+	sh_wire_leave(dev, hca, &one, dlid, buf);
 	return SH_COPY_OK;
 }
 
@@ -331,7 +330,7 @@ static void answer(struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *q
 	resp->dqpn = __atomic_load_n(&qp->dest_qpn, __ATOMIC_RELAXED);
 	if (resp->op != SH_PKT_READ_RESP) {
 		resp->payload.len = 0;
-		leave(dev, hca, resp, to, NULL);
+		sh_wire_leave(dev, hca, resp, to, NULL);
 		return;
 	}
 	for (uint32_t i = 0; i < resp->npackets; i++) {
@@ -345,7 +344,7 @@ static void answer(struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *q
 			resp->psn = sh_psn_add(resp->psn, i);
 			resp->syndrome = SH_AETH_NAK_OP;
 			resp->payload.len = 0;
-			leave(dev, hca, resp, to, NULL);
+			sh_wire_leave(dev, hca, resp, to, NULL);
 		}
 		return;
 	}
@@ -601,6 +600,10 @@ static void arrived(struct sh_dev *dev, uint32_t index, uint32_t port, uint64_t 
 		return;
 	if (!sh_port_active(hca, port)) {
 		SH_DROPPED(hca, port, 1);
+		return;
+	}
+	if (p->dqpn == SH_GSI_QPN) {
+		sh_gsi_arrive(dev, hca, port, p);
 		return;
 	}
 	qp = sh_qp_get(dev, index, p->dqpn);

@@ -14,6 +14,7 @@
 
 #include "softhca/device/queues/wqe.h"
 #include "fabric.h"
+#include "gsi.h"
 
 /* What is to become of a packet that is sent. */
 enum sh_wire_fate { SH_WIRE_WHOLE, SH_WIRE_CORRUPT };
@@ -25,6 +26,11 @@ struct sh_wire_ops {
 	 */
 	void (*send)(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 		     const unsigned char *payload, enum sh_wire_fate fate);
+	/*
+	 * A management datagram has come, of the class of the communication manager. False: it is
+	 * lost. NULL: there is nobody behind QP 1.
+	 */
+	bool (*mad)(struct sh_dev *dev, const struct sh_wire_mad *m);
 };
 
 /* May a port on the wire have this LID? Ports of the instance come first. */
@@ -51,6 +57,13 @@ enum sh_wire_admitted sh_wire_admit(struct sh_dev *dev, struct sh_hca *hca, stru
 
 /* Sends a run, in the engine. *resp: SH_PKT_NONE, or the payload could not be read. */
 void sh_wire_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp);
+
+/*
+ * Sends one packet that leaves the instance, if no fault hits it. payload: p->payload.len bytes. In
+ * the engine, inside of device code.
+ */
+void sh_wire_leave(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *p, uint16_t dlid,
+		   const unsigned char *payload);
 
 /*
  * A packet has come to this port: *p has what stands in it. The caller is in device code, and holds

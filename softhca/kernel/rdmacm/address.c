@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What addresses mean. IP addresses of the blocks in softhca/host/address.h name host, HCA and port;
+ * What addresses mean. Those of the wire's network name ports on it. Other IP addresses of the blocks in softhca/host/address.h name host, HCA and port;
  * the machine's own name the first active port of the host that asks; GIDs name themselves.
  */
 #include <endian.h>
@@ -34,13 +34,51 @@ bool cm_addr_zero(const union cm_sockaddr *a)
 	return true;
 }
 
-bool cm_addr_any(const union cm_sockaddr *a)
+/* The LID that the address has on the wire, wherever its port is. */
+static uint16_t on_wire(const struct kernel *k, const union cm_sockaddr *a)
+{
+	return a->family == AF_INET ? wire_lid(k, ntohl(a->in.sin_addr.s_addr)) : 0;
+}
+
+static bool own_on_wire(const struct kernel *k, const union cm_sockaddr *a, uint32_t *hca,
+			uint32_t *port)
+{
+	return a->family == AF_INET && wire_own(k, ntohl(a->in.sin_addr.s_addr), hca, port);
+}
+
+uint16_t cm_addr_far(const struct kernel *k, const union cm_sockaddr *a)
+{
+	uint32_t hca, port;
+
+	return own_on_wire(k, a, &hca, &port) ? 0 : on_wire(k, a);
+}
+
+static void take_ipv4(union cm_sockaddr *a, uint32_t address)
+{
+	memset(a, 0, sizeof(*a));
+	a->family = AF_INET;
+	a->in.sin_addr.s_addr = htonl(address);
+}
+
+void cm_addr_of_far(const struct kernel *k, uint16_t lid, union cm_sockaddr *a)
+{
+	take_ipv4(a, wire_address_of(k, lid));
+}
+
+void cm_addr_on_wire(const struct kernel *k, uint32_t hca, uint32_t port, union cm_sockaddr *a)
+{
+	take_ipv4(a, wire_address(k, hca, port));
+}
+
+bool cm_addr_any(const struct kernel *k, const union cm_sockaddr *a)
 {
 	static const uint8_t loopback[16] = {[15] = 1};
 	unsigned int host, n;
 
 	if (cm_addr_zero(a))
 		return true;
+	if (on_wire(k, a))
+		return false;
 	if (a->family == AF_INET)
 		return ntohl(a->in.sin_addr.s_addr) >> 24 == 127 && !in_block(a, &host, &n);
 	return !memcmp(a->family == AF_INET6 ? (const uint8_t *)&a->in6.sin6_addr : a->ib.gid,
@@ -173,6 +211,10 @@ int cm_addr_find(struct kernel *k, uint32_t host, const union cm_sockaddr *a, ui
 
 	if (a->family == CM_AF_IB)
 		return cm_port_by_gid(k, a->ib.gid, hca, port) ? 0 : -ENODEV;
+	if (own_on_wire(k, a, hca, port))
+		return k->hcas[*hca].fatal ? -ETIMEDOUT : 0;
+	if (on_wire(k, a))
+		return -ENODEV;
 	if (in_block(a, &where, &n)) {
 		if (where >= k->cfg.device.hosts || n > per_host * ports)
 			return -ETIMEDOUT;

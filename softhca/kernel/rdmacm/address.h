@@ -12,8 +12,9 @@
 
 struct kernel;
 
-/* Is it wildcard or loopback? These name no port. Addresses of hosts are not among them. */
-bool cm_addr_any(const union cm_sockaddr *a);
+/* Is it wildcard or loopback? These name no port. Addresses of hosts
+ * and of the wire are not among them. */
+bool cm_addr_any(const struct kernel *k, const union cm_sockaddr *a);
 bool cm_addr_zero(const union cm_sockaddr *a);				   /* wildcard */
 bool cm_addr_group(const union cm_sockaddr *a);				   /* multicast */
 uint32_t cm_addr_size(uint16_t family);					   /* 0: unknown */
@@ -39,6 +40,11 @@ int cm_addr_own(struct kernel *k, uint32_t host, const union cm_sockaddr *a, uin
  */
 int cm_addr_find(struct kernel *k, uint32_t host, const union cm_sockaddr *a, uint32_t *hca,
 		 uint32_t *port);
+/* The LID of a port of another instance on the wire that has the address. 0: there is none. */
+uint16_t cm_addr_far(const struct kernel *k, const union cm_sockaddr *a);
+/* The address, and with it the GID, that a port has on the wire, whose LID is of another instance; else of this. */
+void cm_addr_of_far(const struct kernel *k, uint16_t lid, union cm_sockaddr *a);
+void cm_addr_on_wire(const struct kernel *k, uint32_t hca, uint32_t port, union cm_sockaddr *a);
 /* The address that a port has. */
 void cm_addr_of(struct kernel *k, uint16_t family, uint32_t hca, uint32_t port,
 		union cm_sockaddr *a);

@@ -113,9 +113,31 @@ static void send_rej(struct cm_id *id, int status, const uint8_t *data, size_t l
 	if (!m)
 		return;
 	m->status = status;
+	m->about = id->x == CM_X_REQ_RECEIVED	? CM_ABOUT_REQ
+		   : id->x == CM_X_REP_RECEIVED ? CM_ABOUT_REP
+						: CM_ABOUT_OTHER;
 	if (len)
 		memcpy(m->param.data, data, len);
 	cm_message_send(id->k, m);
+}
+
+void cm_exchange_again(struct cm_id *id)
+{
+	struct cm_message *m;
+
+	if (id->x == CM_X_REQ_RECEIVED && id->far) {
+		m = cm_message_new(id, CM_M_MRA);
+		if (m)
+			m->about = CM_ABOUT_REQ;
+		cm_message_send(id->k, m);
+	} else if (id->x == CM_X_ENDED && id->refused && !cm_id_is_ud(id)) {
+		m = cm_message_new(id, CM_M_REJ);
+		if (m)
+			m->status = id->refused - 1;
+		cm_message_send(id->k, m);
+	} else if (id->x == CM_X_ENDED && id->refused) {
+		(void)cm_sidr_reply(id, id->refused - 1, id->sent.data, CM_SIDR_REP_DATA);
+	}
 }
 
 int cm_exchange_reject(struct cm_id *id, int status, const uint8_t *data, size_t len)
@@ -134,6 +156,7 @@ int cm_exchange_reject(struct cm_id *id, int status, const uint8_t *data, size_t
 	if (len > CM_REJ_DATA)
 		return -EINVAL;
 	send_rej(id, status, data, len);
+	id->refused = id->x == CM_X_REQ_RECEIVED ? (uint8_t)(status + 1) : 0;
 	id->x = CM_X_ENDED;
 	cm_id_timer(id, 0);
 	return 0;

@@ -37,7 +37,10 @@ int cm_id_new(struct cm_channel *ch, uint32_t host, struct cm_id **out)
 		free(id);
 		return err;
 	}
-	id->comm = ++r->next_comm;
+	/* The lower half goes over the wire, where 0 is nobody's. */
+	if (!(uint32_t)++r->next_comm)
+		r->next_comm++;
+	id->comm = r->next_comm;
 	if (getrandom(&id->psn, sizeof(id->psn), GRND_NONBLOCK) != sizeof(id->psn))
 		id->psn = (uint32_t)id->comm * 2654435761u;
 	id->psn &= 0xffffff;

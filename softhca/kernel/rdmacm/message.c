@@ -12,8 +12,10 @@
 #include "exchange.h"
 #include "id.h"
 #include "message.h"
+#include "path.h"
 #include "rdmacm.h"
 #include "timer.h"
+#include "wire.h"
 
 struct cm_message *cm_message_new(const struct cm_id *id, enum cm_kind kind)
 {
@@ -28,6 +30,12 @@ struct cm_message *cm_message_new(const struct cm_id *id, enum cm_kind kind)
 	m->port = id->port;
 	memcpy(m->sgid, id->path.sgid, 16);
 	memcpy(m->dgid, id->path.dgid, 16);
+	m->far = id->far;
+	m->pkey = id->path.pkey;
+	m->rate = id->path.rate;
+	m->tos = id->tos;
+	m->ack_timeout = cm_path_timeout(id);
+	m->peer_qpn = id->peer_qpn;
 	return m;
 }
 
@@ -38,7 +46,10 @@ struct cm_message *cm_message_answer(const struct cm_message *to, enum cm_kind k
 	if (!m)
 		return NULL;
 	m->kind = kind;
+	m->from = to->to;
 	m->to = to->from;
+	m->far = to->far;
+	m->pkey = to->pkey;
 	m->hca = to->hca;
 	m->port = to->port;
 	memcpy(m->sgid, to->dgid, 16);
@@ -59,6 +70,10 @@ static void deliver(struct kernel *k, struct cm_message *m)
 {
 	uint32_t hca, port;
 
+	if (m->far) {
+		cm_wire_leave(k, m);
+		return;
+	}
 	if (!cm_port_active(k, m->hca, m->port) || !cm_port_by_gid(k, m->dgid, &hca, &port) ||
 	    !cm_port_active(k, hca, port)) {
 		k->rdmacm->count.dropped++;

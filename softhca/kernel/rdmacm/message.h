@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Messages between ids. They never leave the daemon.
+ * Messages between ids. Those to ids of this instance never leave the daemon; mad.h says how others
+ * look on the wire.
  */
 #ifndef SOFTHCA_KERNEL_RDMACM_MESSAGE_H
 #define SOFTHCA_KERNEL_RDMACM_MESSAGE_H
@@ -21,7 +22,10 @@ enum cm_kind {
 	CM_M_DREP,
 	CM_M_SIDR_REQ,
 	CM_M_SIDR_REP,
+	CM_M_MRA, /* only on the wire */
 };
+/* Which message a REJ or an MRA is about. */
+enum { CM_ABOUT_REQ, CM_ABOUT_REP, CM_ABOUT_OTHER };
 /*
  * Bytes that programs may send in each. Of REQ and SIDR_REQ, ids with IP addresses use CM_IP_HEADER
  * themselves.
@@ -36,7 +40,9 @@ enum cm_kind {
 struct cm_message {
 	struct cm_message *prev, *next;
 	enum cm_kind kind;
-	uint64_t from, to;  /* comm; to 0: by address */
+	uint64_t from, to; /* comm; to 0: by address */
+	uint16_t
+		far; /* the LID of the other end, elsewhere on the wire; 0: it is in this instance */
 	uint32_t hca, port; /* where it is sent */
 	uint8_t sgid[16], dgid[16];
 	union cm_sockaddr src, dst; /* of requests */
@@ -47,6 +53,13 @@ struct cm_message {
 	uint32_t psn;
 	struct cm_conn_param param;
 	struct cm_ece ece;
+	/* The rest is for the wire alone. */
+	uint8_t about;	     /* of REJ, MRA */
+	uint8_t patience;    /* of MRA: so long, as 4.096 us << patience */
+	uint8_t ack_timeout; /* of REQ: of the QP */
+	uint8_t rate, tos;   /* of REQ: of the path */
+	uint16_t pkey;	     /* of requests */
+	uint32_t peer_qpn;   /* of DREQ: that of its receiver */
 };
 
 /* From the id to its peer. NULL: no memory; it is as if the message were lost. */

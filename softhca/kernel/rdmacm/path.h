@@ -16,6 +16,8 @@ struct kernel;
 /* As the subnet administrator would give it. */
 void cm_path_between(struct kernel *k, uint32_t hca, uint32_t port, uint32_t to_hca,
 		     uint32_t to_port, struct cm_path *p);
+/* To a port that has that LID on the wire. */
+void cm_path_far(struct kernel *k, uint32_t hca, uint32_t port, uint16_t lid, struct cm_path *p);
 void cm_path_record(const struct cm_path *p, struct cm_path_record *out);
 void cm_path_take(struct cm_path *p, const struct cm_path_record *in);
 /* In the form of QUERY_ROUTE. */

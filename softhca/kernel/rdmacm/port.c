@@ -55,7 +55,7 @@ static int check(const struct cm_port *p, const struct cm_id *id, bool reuse)
 			continue;
 		if (id->afonly && other->afonly && id->src.family != other->src.family)
 			continue;
-		if (cm_addr_any(&id->src) || cm_addr_any(&other->src))
+		if (cm_addr_any(id->k, &id->src) || cm_addr_any(id->k, &other->src))
 			return -EADDRNOTAVAIL;
 		if (cm_addr_same(&id->src, &other->src))
 			return -EADDRINUSE;

@@ -36,7 +36,7 @@ struct rdmacm {
 	struct cm_channel *by_ino; /* channels, by the inode of their FIFO */
 	struct cm_id *ids;	   /* all, by the number that messages carry */
 	struct cm_id *asked;	   /* those of requests, by that of their peer */
-	uint64_t next_comm;
+	uint64_t next_comm;	   /* the last that was given */
 	struct cm_message *messages;
 	struct cm_group *groups;
 	struct cm_due due_ids;

@@ -7,6 +7,7 @@
 
 #include "softhca/host/process.h"
 #include "softhca/kernel/kern.h"
+#include "softhca/kernel/ports.h"
 #include "address.h"
 #include "channel.h"
 #include "exchange.h"
@@ -16,13 +17,14 @@
 #include "port.h"
 #include "rdmacm.h"
 
-#define NO_SERVICE 8
-#define REFUSED	   28
-#define PATIENCE   16 /* answers' time that the sender waits, once its request has arrived */
+#define NO_SERVICE  8
+#define INVALID_MTU 26
+#define REFUSED	    28
+#define PATIENCE    16 /* answers' time that the sender waits, once its request has arrived */
 
-static bool wants(const struct cm_id *l, const struct cm_message *m)
+static bool wants(const struct kernel *k, const struct cm_id *l, const struct cm_message *m)
 {
-	if (cm_addr_any(&l->src))
+	if (cm_addr_any(k, &l->src))
 		return !l->afonly || l->src.family == m->dst.family;
 	return cm_addr_same(&l->src, &m->dst) && l->src.family == m->dst.family;
 }
@@ -54,7 +56,7 @@ static struct cm_id *listener(struct kernel *k, const struct cm_message *m, int 
 		if (l->device && l->hca != m->hca)
 			continue;
 		*status = REFUSED;
-		if (wants(l, m) && type_fits(l, m) && (!best || !cm_addr_any(&l->src)))
+		if (wants(k, l, m) && type_fits(l, m) && (!best || !cm_addr_any(k, &l->src)))
 			best = l;
 	}
 	return best;
@@ -99,13 +101,18 @@ static void fill_ud(struct cm_event *e, const struct cm_id *id, const struct cm_
 
 static struct cm_id *make(struct kernel *k, struct cm_id *l, const struct cm_message *m)
 {
-	uint32_t hca, port;
+	uint32_t hca = 0, port = 0;
 	struct cm_id *id;
 
-	if (!cm_port_by_gid(k, m->sgid, &hca, &port) || cm_id_new(l->channel, l->host, &id) < 0)
+	if ((!m->far && !cm_port_by_gid(k, m->sgid, &hca, &port)) ||
+	    cm_id_new(l->channel, l->host, &id) < 0)
 		return NULL;
 	take_addresses(id, l, m);
-	cm_path_between(k, m->hca, m->port, hca, port, &id->path);
+	id->far = m->far;
+	if (m->far)
+		cm_path_far(k, m->hca, m->port, m->far, &id->path);
+	else
+		cm_path_between(k, m->hca, m->port, hca, port, &id->path);
 	if (m->kind == CM_M_REQ && m->mtu)
 		id->path.mtu = m->mtu;
 	id->has_path = true;
@@ -131,8 +138,13 @@ int cm_request(struct kernel *k, struct cm_message *m)
 	struct cm_event *e;
 	int status;
 
-	if (cm_id_asked_by(k, m->from)) /* sent again */
+	id = cm_id_asked_by(k, m->from);
+	if (id) { /* sent again */
+		cm_exchange_again(id);
 		return 0;
+	}
+	if (m->kind == CM_M_REQ && m->mtu > port_mtu(k))
+		return INVALID_MTU;
 	l = listener(k, m, &status);
 	if (!l)
 		return status;

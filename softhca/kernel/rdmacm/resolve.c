@@ -44,7 +44,7 @@ int cm_bind(struct cm_id *id, const union cm_sockaddr *a, bool privileged)
 	if (!cm_addr_size(a->family) ||
 	    (a->family == CM_AF_IB && id->k->cfg.device.face == SH_FACE_OFED))
 		return -EAFNOSUPPORT;
-	if (!cm_addr_any(a)) {
+	if (!cm_addr_any(id->k, a)) {
 		err = cm_addr_own(id->k, id->host, a, &hca, &port);
 		if (err)
 			return err;
@@ -134,13 +134,28 @@ static void resolve_port(struct cm_id *id)
 		return;
 	}
 	cm_path_between(id->k, id->hca, id->port, hca, port, &id->path);
-	if (!cm_addr_any(&id->src))
+	if (!cm_addr_any(id->k, &id->src))
 		return;
 	/* An address of the machine is the caller's own, too. */
 	own = id->dst;
 	if (id->dst.family == CM_AF_IB || hca != id->hca || port != id->port)
 		cm_addr_of(id->k, id->dst.family, id->hca, id->port, &own);
 	take_address(id, &own);
+}
+
+/* Whether anybody is there, the first message finds out. */
+static void resolve_far(struct cm_id *id)
+{
+	union cm_sockaddr own;
+
+	if (!own_port(id)) {
+		id->found = -ENODEV;
+		return;
+	}
+	cm_path_far(id->k, id->hca, id->port, id->far, &id->path);
+	cm_addr_on_wire(id->k, id->hca, id->port, &own);
+	if (cm_addr_any(id->k, &id->src))
+		take_address(id, &own);
 }
 
 int cm_resolve(struct cm_id *id, const union cm_sockaddr *src, const union cm_sockaddr *dst,
@@ -170,7 +185,10 @@ int cm_resolve(struct cm_id *id, const union cm_sockaddr *src, const union cm_so
 		return -EINVAL;
 	id->dst = *dst;
 	id->found = 0;
-	if (cm_addr_any(dst))
+	id->far = cm_addr_far(id->k, dst);
+	if (id->far)
+		resolve_far(id);
+	else if (cm_addr_any(id->k, dst))
 		resolve_any(id);
 	else if (cm_addr_group(dst))
 		resolve_group(id);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/inotify.h>
+#include <sys/random.h>
 
 #include "softhca/host/process.h"
 #include "softhca/kernel/fs.h"
@@ -21,9 +22,12 @@
 #include "rdmacm.h"
 #include "room.h"
 #include "timer.h"
+#include "wire.h"
 
 static int init(struct kernel *k)
 {
+	uint32_t first;
+
 	k->rdmacm = calloc(1, sizeof(*k->rdmacm));
 	if (!k->rdmacm)
 		return -ENOMEM;
@@ -31,6 +35,13 @@ static int init(struct kernel *k)
 	k->rdmacm->timer = -1;
 	k->rdmacm->response_ns = k->cfg.cm_timeout_ns ? k->cfg.cm_timeout_ns : SH_CM_TIMEOUT_NS;
 	k->rdmacm->hosts = calloc(k->cfg.device.hosts, sizeof(*k->rdmacm->hosts));
+	/*
+	 * Peers elsewhere on the wire may still know ids of an earlier instance, and messages of those may
+	 * be on their way.
+	 */
+	if (k->cfg.device.wire.n &&
+	    getrandom(&first, sizeof(first), GRND_NONBLOCK) == sizeof(first))
+		k->rdmacm->next_comm = first;
 	return k->rdmacm->hosts ? cm_timer_init(k) : -ENOMEM;
 }
 
@@ -163,6 +174,7 @@ const struct room rdmacm_room = {
 	.ready = cm_timer_ready,
 	.spill = level_all,
 	.tick = tick,
+	.mad = cm_wire_came,
 	.port_event = port_event,
 	.group_ports = group_ports,
 	.show = cm_show,

@@ -19,10 +19,13 @@ int cm_sidr_reply(struct cm_id *id, int status, const uint8_t *data, size_t len)
 	if (len > CM_SIDR_REP_DATA)
 		return -EINVAL;
 	id->x = CM_X_ENDED;
+	id->refused = (uint8_t)(status + 1);
 	m = cm_message_new(id, CM_M_SIDR_REP);
 	if (!m)
 		return 0;
 	m->status = status;
+	m->ps = id->service;
+	m->src = id->src;
 	m->param.qp_num = id->qpn;
 	m->param.qkey = cm_id_qkey(id);
 	if (len)

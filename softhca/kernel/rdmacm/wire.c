@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * See wire.h. An id has 64 bits of a number, of which the lower half goes over the wire. The number of
+ * an id elsewhere is that half with the LID of its port, and with a bit that no number of this instance
+ * has.
+ */
+#include <string.h>
+
+#include "softhca/device/transport/fault.h"
+#include "softhca/device/transport/gsi.h"
+#include "softhca/host/process.h"
+#include "softhca/kernel/kern.h"
+#include "address.h"
+#include "exchange.h"
+#include "fault.h"
+#include "id.h"
+#include "mad.h"
+#include "rdmacm.h"
+#include "timer.h"
+#include "wire.h"
+
+#define ELSEWHERE     (UINT64_C(1) << 63)
+#define UNIT_NS	      4096
+#define MOST_PATIENCE 24 /* 69 s: as long as kernels ask for */
+#define PATIENCE      4	 /* 16 times as long as an answer takes */
+#define INVALID_COMM  6	 /* reason of a REJ */
+_Static_assert(CM_MAD == SH_GSI_SIZE, "a management datagram");
+
+/* So long is it waited for an answer, as 4.096 us << this. */
+static uint8_t timeout_of(const struct kernel *k)
+{
+	uint8_t t = 0;
+
+	while (t < 31 && (uint64_t)UNIT_NS << t < k->rdmacm->response_ns)
+		t++;
+	return t;
+}
+
+static uint64_t elsewhere(uint16_t lid, uint64_t number)
+{
+	return number ? ELSEWHERE | (uint64_t)lid << 32 | number : 0;
+}
+
+/* The last id that got a number with this lower half; if there was none, a number that no id has. */
+static uint64_t own_number(const struct kernel *k, uint64_t half)
+{
+	uint64_t last = k->rdmacm->next_comm, number = (last & ~(uint64_t)UINT32_MAX) | half;
+
+	if (number > last)
+		number -= number > UINT32_MAX ? (uint64_t)1 << 32 : 0;
+	return half ? number : 0;
+}
+
+/* ---- what leaves ---- */
+
+void cm_wire_leave(struct kernel *k, const struct cm_message *m)
+{
+	struct sh_wire_mad w = {.hca = m->hca, .port = m->port, .lid = m->far, .pkey = m->pkey};
+	const struct cm_mad_sender s = {
+		.guid = sh_hca(&k->dev, m->hca)->node_guid,
+		.timeout = timeout_of(k),
+	};
+	struct cm_message copy;
+
+	if (!cm_port_active(k, m->hca, m->port)) {
+		k->rdmacm->count.dropped++;
+		return;
+	}
+	if (cm_fault_hits(k, k->hcas[m->hca].host, SH_FAULT_ANY)) {
+		k->rdmacm->count.faults++;
+		return;
+	}
+	copy = *m;
+	if (copy.kind == CM_M_MRA)
+		copy.patience = s.timeout + PATIENCE < 31 ? s.timeout + PATIENCE : 31;
+	/* A program that has bound itself to an address of the instance alone has another one on the wire. */
+	if (copy.src.family == AF_INET) {
+		uint16_t port = cm_addr_port(&m->src);
+
+		cm_addr_on_wire(k, m->hca, m->port, &copy.src);
+		cm_addr_set_port(&copy.src, m->ps, port);
+	}
+	cm_mad_write(&copy, &s, w.mad);
+	if (!wire_send(k, &w))
+		k->rdmacm->count.dropped++;
+}
+
+/* ---- what comes ---- */
+
+/* Is the message one of the id's peer? */
+static bool fits(const struct cm_id *id, const struct cm_message *m)
+{
+	if (id->far != m->far || id->hca != m->hca || id->port != m->port)
+		return false;
+	switch (m->kind) {
+	case CM_M_SIDR_REP:
+		return true;
+	case CM_M_REP:
+	case CM_M_REJ:
+	case CM_M_MRA:
+		/* The first answer tells the peer's number. */
+		return !id->peer || id->peer == m->from;
+	case CM_M_DREQ:
+		return id->peer == m->from && id->qpn == m->peer_qpn;
+	default:
+		return id->peer == m->from;
+	}
+}
+
+/* The peer needs time: it has the message, and will answer. */
+static void wait_longer(struct cm_id *id, const struct cm_message *m)
+{
+	uint8_t patience = m->patience < MOST_PATIENCE ? m->patience : MOST_PATIENCE;
+
+	if ((id->x == CM_X_REQ_SENT && m->about == CM_ABOUT_REQ) ||
+	    (id->x == CM_X_REP_SENT && m->about == CM_ABOUT_REP))
+		cm_id_timer(id, sh_now() + ((uint64_t)UNIT_NS << patience) +
+					id->k->rdmacm->response_ns);
+}
+
+/* There is no such connection any more, or it is another one's. Both sides end it. */
+static void answer_stray(struct kernel *k, const struct cm_message *m)
+{
+	struct cm_message *answer;
+
+	if (!m->from || (m->kind != CM_M_DREQ && m->kind != CM_M_REP))
+		return;
+	answer = cm_message_answer(m, m->kind == CM_M_DREQ ? CM_M_DREP : CM_M_REJ);
+	if (answer && m->kind == CM_M_REP) {
+		answer->status = INVALID_COMM;
+		answer->about = CM_ABOUT_REP;
+	}
+	cm_message_send(k, answer);
+}
+
+static void deliver(struct kernel *k, struct cm_message *m)
+{
+	struct cm_id *id = m->to ? cm_id_by_comm(k, m->to) : NULL;
+
+	if (m->kind == CM_M_REQ || m->kind == CM_M_SIDR_REQ) {
+		if (m->from)
+			cm_exchange_deliver(k, m);
+		return;
+	}
+	/* A request that is taken back before it is answered is known by its sender alone. */
+	if (m->kind == CM_M_REJ && !m->to && m->from) {
+		cm_exchange_deliver(k, m);
+		return;
+	}
+	if (!id || !fits(id, m))
+		answer_stray(k, m);
+	else if (m->kind == CM_M_MRA)
+		wait_longer(id, m);
+	else
+		cm_exchange_deliver(k, m);
+}
+
+void cm_wire_came(struct kernel *k, const struct sh_wire_mad *w)
+{
+	struct cm_message m;
+
+	if (!cm_mad_read(w->mad, &m))
+		return;
+	m.hca = w->hca;
+	m.port = w->port;
+	m.far = w->lid;
+	m.pkey = w->pkey;
+	m.from = elsewhere(w->lid, m.from);
+	m.to = own_number(k, m.to);
+	cm_timer_hold(k);
+	deliver(k, &m);
+	cm_timer_go(k);
+}
