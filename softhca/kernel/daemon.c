@@ -75,6 +75,7 @@ int sh_kernel_main(const struct sh_kernel_config *cfg, int ready_fd)
 		err = server_run(k, ready_fd, &st);
 		wire = k->wire;
 		wire_end(&wire, &own.device.wire);
+		k->wire = wire;
 		kern_exit(k);
 	}
 	wire_end(&wire, &own.device.wire);

@@ -58,7 +58,8 @@ static const struct user_ops ops = {.read = mem_read, .write = mem_write, .open_
 
 /* ---- the instance ---- */
 
-struct kt *kt_start(enum sh_face face, uint32_t hosts, uint32_t hcas)
+static struct kt *start(enum sh_face face, uint32_t hosts, uint32_t hcas,
+			const struct sh_wire_config *wire)
 {
 	struct kt *t = must(calloc(1, sizeof(*t)), "memory");
 	struct sh_kernel_config cfg = {
@@ -68,7 +69,8 @@ struct kt *kt_start(enum sh_face face, uint32_t hosts, uint32_t hcas)
 			   .cqe_size = 32,
 			   .driver_abi = 3,
 			   .face = face,
-			   .pool_size = 64 << 20},
+			   .pool_size = 64 << 20,
+			   .wire = *wire},
 	};
 	uint64_t witness;
 	int err;
@@ -90,6 +92,16 @@ struct kt *kt_start(enum sh_face face, uint32_t hosts, uint32_t hcas)
 	if (err || proc_attach(&t->k, getpid(), 0, 0, witness, &t->proc) < 0)
 		exit(1);
 	return t;
+}
+
+struct kt *kt_start(enum sh_face face, uint32_t hosts, uint32_t hcas)
+{
+	return start(face, hosts, hcas, &(struct sh_wire_config){.n = 0});
+}
+
+struct kt *kt_start_wire(enum sh_face face, const struct sh_wire_config *wire)
+{
+	return start(face, 1, 1, wire);
 }
 
 void kt_stop(struct kt *t)

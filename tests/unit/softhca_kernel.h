@@ -29,6 +29,8 @@ struct kt {
 };
 
 struct kt *kt_start(enum sh_face face, uint32_t hosts, uint32_t hcas);
+/* One host with one HCA of two ports, which are on a wire that has no engine. */
+struct kt *kt_start_wire(enum sh_face face, const struct sh_wire_config *wire);
 void kt_stop(struct kt *t);
 struct kctx *kt_open(struct kt *t, uint32_t device);	 /* with GET_CONTEXT */
 struct kctx *kt_open_raw(struct kt *t, uint32_t device); /* without GET_CONTEXT */

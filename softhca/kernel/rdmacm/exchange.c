@@ -11,6 +11,7 @@
 #include "address.h"
 #include "channel.h"
 #include "exchange.h"
+#include "farewell.h"
 #include "id.h"
 #include "message.h"
 #include "rdmacm.h"
@@ -216,7 +217,7 @@ void cm_exchange_end(struct cm_id *id)
 		break;
 	case CM_X_ESTABLISHED:
 	case CM_X_DREQ_SENT:
-		cm_message_send(id->k, cm_message_new(id, CM_M_DREQ));
+		cm_farewell(id);
 		break;
 	case CM_X_DREQ_RECEIVED:
 		cm_message_send(id->k, cm_message_new(id, CM_M_DREP));

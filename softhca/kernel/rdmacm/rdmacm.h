@@ -15,6 +15,7 @@
 #include "table.h"
 
 struct cm_channel;
+struct cm_farewell;
 struct cm_group;
 struct cm_id;
 struct cm_message;
@@ -38,6 +39,7 @@ struct rdmacm {
 	struct cm_id *asked;	   /* those of requests, by that of their peer */
 	uint64_t next_comm;	   /* the last that was given */
 	struct cm_message *messages;
+	struct cm_farewell *farewells; /* by the number of the id that has ended */
 	struct cm_group *groups;
 	struct cm_due due_ids;
 	int timer;

@@ -15,6 +15,7 @@
 #include "softhca/kernel/room.h"
 #include "softhca/protocol.h"
 #include "channel.h"
+#include "farewell.h"
 #include "fault.h"
 #include "group.h"
 #include "id.h"
@@ -62,6 +63,7 @@ static void exit_room(struct kernel *k)
 	if (!r)
 		return;
 	cm_messages_free(k);
+	cm_farewells_free(r);
 	cm_timer_exit(k);
 	for (uint32_t i = 0; r->hosts && i < k->cfg.device.hosts; i++) {
 		cm_table_exit(&r->hosts[i].ids);

@@ -12,6 +12,7 @@
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/server.h"
 #include "exchange.h"
+#include "farewell.h"
 #include "id.h"
 #include "message.h"
 #include "rdmacm.h"
@@ -71,7 +72,7 @@ void cm_timer_hold(struct kernel *k)
 void cm_timer_go(struct kernel *k)
 {
 	struct rdmacm *r = k->rdmacm;
-	uint64_t now = sh_now();
+	uint64_t now = sh_now(), farewell;
 	struct cm_id *id;
 
 	/* Answers to messages, too: each exchange has an end. */
@@ -82,11 +83,14 @@ void cm_timer_go(struct kernel *k)
 		cm_id_timer(id, 0);
 		on_time(id);
 	}
+	farewell = cm_farewell_due(k, now);
 	r->held = false;
 	if (r->messages)
 		cm_timer_set(k, 1);
 	else if (id)
 		cm_timer_set(k, id->due);
+	if (farewell)
+		cm_timer_set(k, farewell);
 }
 
 void cm_timer_ready(struct kernel *k, uint32_t value)

@@ -12,6 +12,7 @@
 #include "softhca/kernel/kern.h"
 #include "address.h"
 #include "exchange.h"
+#include "farewell.h"
 #include "fault.h"
 #include "id.h"
 #include "mad.h"
@@ -147,6 +148,8 @@ static void deliver(struct kernel *k, struct cm_message *m)
 		cm_exchange_deliver(k, m);
 		return;
 	}
+	if (!id)
+		cm_farewell_heard(k, m);
 	if (!id || !fits(id, m))
 		answer_stray(k, m);
 	else if (m->kind == CM_M_MRA)

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Ids that have ended while their peer, elsewhere on the wire, was connected. Its instance is told until it
+ * says that it knows, as long as an id that lives would wait: else a message that is lost would leave
+ * the peer with a connection to nobody.
+ */
+#ifndef SOFTHCA_KERNEL_RDMACM_FAREWELL_H
+#define SOFTHCA_KERNEL_RDMACM_FAREWELL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cm_id;
+struct cm_message;
+struct kernel;
+struct rdmacm;
+
+/* Sends the DREQ of an id that ends. */
+void cm_farewell(struct cm_id *id);
+/* Does the message end one? It came from the peer, for an id that has ended. */
+void cm_farewell_heard(struct kernel *k, const struct cm_message *m);
+/* Sends those again that are due. Returns when the next one is; 0: there is none. */
+uint64_t cm_farewell_due(struct kernel *k, uint64_t now);
+void cm_farewells_free(struct rdmacm *r);
+
+#endif
