@@ -84,14 +84,15 @@ inside() {
 	wait "$server" && until_true shows a "$nothing"
 }
 
-# Kills one end of an established connection.
-killed() { # killed VICTIM SURVIVOR
+# Kills one end of an established connection. LOST messages after that are lost.
+killed() { # killed VICTIM SURVIVOR [LOST]
 	on a rping -s -v -C 1000000 >"$tmp/a.out" 2>&1 &
 	server=$!
 	until_true shows a "$listens" || return 1
 	on b rping -c -a "$net.1" -C 1000000 >"$tmp/b.out" 2>&1 &
 	client=$!
 	until_true shows a "$established" && until_true shows b "$established" || return 1
+	[ -z "${3:-}" ] || "$SOFTHCA" fault "$1" cm-drop "$3" || return 1
 	kill -KILL "$("$SOFTHCA" show --json "$1" | jq '.connection_channels[0].pid')"
 	wait "$server" "$client"
 	grep -q DISCONNECT "$tmp/$2.out" || { tail "$tmp/$2.out"; return 1; }
@@ -129,6 +130,7 @@ ok "nobody is there" nobody
 ok "another instance's address is not to bind to" says b 'assign requested address' rping -s -a "$net.1"
 ok "the server is killed" killed a b
 ok "the client is killed" killed b a
+ok "the client is killed, and what it has left to say is lost" killed b a 2
 ok "messages are lost and repeated" lossy
 ok "nothing came damaged" shows a '.wire | .malformed + .bad_icrc == 0'
 

@@ -433,9 +433,30 @@ static void peer_ends(void **state)
 	assert_int_equal(get(24, 4), ours);
 	assert_int_equal(get(28, 4), THEIRS);
 	/* As after a restart: nobody ever had that number. */
+	r.t->k.rdmacm->next_comm = 0x1000;
 	comes_plain(&r, DREQ, 0x7fffffff);
 	assert_int_equal(leaves(&r), DREP);
 	assert_int_equal(get(24, 4), 0x7fffffff);
+	end_wire(&r);
+}
+
+/* Numbers have 64 bits, and 32 go over the wire: those of older ids are found all the same. 0 is nobody's. */
+static void numbers_overflow(void **state)
+{
+	uint32_t first, second, ours[2];
+	struct rig r;
+
+	(void)state;
+	begin_wire(&r);
+	r.t->k.rdmacm->next_comm = 0xfffffffe;
+	first = connected(&r, &ours[0]);
+	second = connected(&r, &ours[1]);
+	assert_int_equal(ours[0], 0xffffffff);
+	assert_int_equal(ours[1], 1);
+	comes_plain(&r, DREQ, ours[0]);
+	assert_int_equal(event(&r, 0), CM_EV_DISCONNECTED);
+	assert_int_equal(id_of(&r, first)->x, CM_X_DREQ_RECEIVED);
+	assert_int_equal(id_of(&r, second)->x, CM_X_ESTABLISHED);
 	end_wire(&r);
 }
 
@@ -638,11 +659,12 @@ static void any_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(addresses), cmocka_unit_test(request_as_bytes),
-		cmocka_unit_test(active),    cmocka_unit_test(passive),
-		cmocka_unit_test(farewell),  cmocka_unit_test(peer_ends),
-		cmocka_unit_test(strangers), cmocka_unit_test(refusals),
-		cmocka_unit_test(datagrams), cmocka_unit_test(any_bytes),
+		cmocka_unit_test(addresses),	    cmocka_unit_test(request_as_bytes),
+		cmocka_unit_test(active),	    cmocka_unit_test(passive),
+		cmocka_unit_test(farewell),	    cmocka_unit_test(peer_ends),
+		cmocka_unit_test(numbers_overflow), cmocka_unit_test(strangers),
+		cmocka_unit_test(refusals),	    cmocka_unit_test(datagrams),
+		cmocka_unit_test(any_bytes),
 	};
 
 	alarm(300);
