@@ -106,12 +106,15 @@ install_softhca() {
 		fi
 		install_binary "$(command -v "${need%:*}")" bin "iproute2-${need%:*}" || return 1
 	done
-	for directory in libibverbs libmlx4 softhca; do
+	for directory in libibverbs libmlx4 librdmacm softhca; do
 		make -C "$top_builddir/$directory" install DESTDIR="$root" >&2 || return 1
 	done
 	# shellcheck source=/dev/null
 	. "$top_builddir/tests/kernel/paths"
-	for file in "$bindir/softhca" "$libdir/libmlx4-rdmav2.so" "$libdir/softhca/libsofthca-shim.so"; do
+	# In front of one that this machine has.
+	cp -L "$root$libdir/librdmacm.so.1" "$root/lib/" || return 1
+	for file in "$bindir/softhca" "$libdir/libmlx4-rdmav2.so" "$libdir/softhca/libsofthca-shim.so" \
+		"$bindir/rping" "$bindir/ucmatose" "$bindir/udaddy"; do
 		install_needed "$root$file" || return 1
 	done
 	make -C "$top_builddir/tests/system" wire_peers >&2 &&
@@ -132,7 +135,7 @@ build_initramfs() {
 	chmod 755 "$root/init" "$root/tools.sh" "$root/wire.sh"
 	echo "driver rxe" >"$root$sysconfdir/libibverbs.d/rxe.driver"
 
-	install_modules ib_core ib_uverbs udp_tunnel ip6_udp_tunnel crc32_generic rdma_rxe dummy veth sch_netem || return 1
+	install_modules ib_core ib_uverbs udp_tunnel ip6_udp_tunnel crc32_generic rdma_rxe rdma_ucm dummy veth sch_netem || return 1
 
 	for program in guest_tests rxe_link; do
 		install_binary "$(real_file "$built/$program")" bin "$program" || return 1

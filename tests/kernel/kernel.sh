@@ -15,7 +15,7 @@ kernel_in() {
 	for image in "$1"/boot/vmlinuz-*-amd64; do
 		version=${image##*/vmlinuz-}
 		if [ -r "$image" ] && ls "$1/lib/modules/$version/kernel/drivers/infiniband/sw/rxe/"rdma_rxe.ko*  \
-			"$1/lib/modules/$version/kernel/drivers/net/"veth.ko* >/dev/null 2>&1
+			"$1/lib/modules/$version/kernel/drivers/net/"veth.ko* "$1/lib/modules/$version/kernel/fs/configfs/"configfs.ko* >/dev/null 2>&1
 		then
 			# shellcheck disable=SC2034 # initramfs.sh and the rest use them
 			vmlinuz=$image modules=$1 release=$version
@@ -56,7 +56,7 @@ kernel_unpack() {
 	dpkg-deb --fsys-tarfile "$1"/linux-image-*.deb | tar -x -C "$1" --wildcards './boot/vmlinuz-*' \
 		'./lib/modules/*/modules.*' './lib/modules/*/kernel/drivers/infiniband' \
 		'./lib/modules/*/kernel/drivers/net/dummy.ko*' './lib/modules/*/kernel/drivers/net/veth.ko*' './lib/modules/*/kernel/net' \
-		'./lib/modules/*/kernel/crypto' './lib/modules/*/kernel/lib' './lib/modules/*/kernel/arch'
+		'./lib/modules/*/kernel/crypto' './lib/modules/*/kernel/fs/configfs' './lib/modules/*/kernel/lib' './lib/modules/*/kernel/arch'
 }
 
 find_kernel() {

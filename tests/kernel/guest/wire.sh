@@ -101,10 +101,51 @@ tool ibv_ud_pingpong -n 200 -s 1000
 tool ibv_srq_pingpong -n 200 -q 4
 both "all operations of RC" "wire_peers all -p" "wire_peers all -p"
 
+# The server listens at no socket that a test could see: a client that comes too early is rejected, and comes again.
+# connects DESCRIPTION "SERVER" "CLIENT -a": both are words; each end is the server once.
+# shellcheck disable=SC2086
+connects() {
+	for server in rxe hca; do
+		case $server in
+		rxe) client=hca address=$near ;;
+		hca) client=rxe address=$far ;;
+		esac
+		$server $2 >/tmp/server 2>&1 &
+		waits=$!
+		for _ in $(seq 60); do
+			$client $3 $address >/tmp/client 2>&1
+			client_status=$?
+			grep -q 'REJECTED, error:* 8\|Connection refused\|UNREACHABLE, error: 1$' /tmp/client || break
+			usleep 500000
+		done
+		wait $waits
+		server_status=$?
+		# At its end one thread of rping closes the channel, perhaps before the other one waits for an event again.
+		[ $client_status -eq 0 ] || ! grep -q 'rdma_get_cm_event: Bad file descriptor' /tmp/client || client_status=0
+		[ $client_status -eq 0 ] && [ $server_status -eq 0 ]
+		result $? "by address: $1, server $server" /tmp/server /tmp/client
+	done
+}
+connections() {
+	connects "rping$1" "rping -s -C 10 -V" "rping -c -C 10 -V -a"
+	connects "ucmatose, three connections$1" "ucmatose -c 3 -C 10 -S 100" "ucmatose -c 3 -C 10 -S 100 -s"
+}
+connections ""
+# Datagrams themselves are above: our library finds no way back to the sender of one that rxe has received.
+connects "udaddy, two questions" "udaddy -c 2 -C 0" "udaddy -c 2 -C 0 -s"
+refused() {
+	"$1" ucmatose -s "$2" >/tmp/client 2>&1
+	grep -q 'REJECTED, error: 8' /tmp/client
+	result $? "by address: nobody listens, client $1" /tmp/client
+}
+refused rxe $far
+refused hca $near
+
 iproute2-tc qdisc add dev near root netem loss 1% duplicate 1% delay 1ms reorder 25% && there iproute2-tc qdisc add dev far root netem loss 1%
 result $? "netem" /tmp/out
 tool ibv_rc_pingpong -n 200
 both "all operations of RC, with losses, duplicates and packets out of order" "wire_peers lossy -p" "wire_peers lossy -p"
+connections ", with losses, duplicates and packets out of order"
 
 there softhca show lab >/tmp/show 2>&1
 grep -q '^ *malformed: 0$' /tmp/show && grep -q '^ *bad_icrc: 0$' /tmp/show
