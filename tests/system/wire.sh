@@ -214,7 +214,7 @@ nobody() {
 		"$0" start --wire 127.0.77.1/24 one && "$0" start --wire 127.0.77.2/24 two && "$0" stop one && "$0" stop two' "$SOFTHCA"
 	status=$?
 	rm -rf "$place"
-	return $status
+	return "$status"
 }
 if [ "$(id -u)" -eq 0 ] && setpriv --reuid=65534 --regid=65534 --clear-groups unshare -Urn ip link set lo up 2>/dev/null &&
 	setpriv --reuid=65534 --clear-groups test -x "$SOFTHCA"; then
