@@ -85,7 +85,18 @@ static void send_packet(struct sh_dev *dev, const struct sh_packet *p, uint16_t 
 		be_thrown();
 }
 
-static const struct sh_wire_ops ops = {.send = send_packet};
+static struct sh_wire_mad came; /* the last datagram for QP 1 */
+static unsigned int mads;
+
+static bool take_mad(struct sh_dev *dev, const struct sh_wire_mad *m)
+{
+	(void)dev;
+	came = *m;
+	mads++;
+	return true;
+}
+
+static const struct sh_wire_ops ops = {.send = send_packet, .mad = take_mad};
 
 static void deliver(struct tpair *p, unsigned char *bytes, long n, uint16_t dlid, uint16_t slid)
 {
@@ -816,6 +827,70 @@ static void by_gid(uint32_t type, uint16_t lid)
 	tpair_close(&p);
 }
 
+/* A datagram for QP 1 of b, in `packet` as it comes. False: it did not go on. */
+static bool goes_on(struct tpair *p, struct sh_packet packet)
+{
+	unsigned int before = mads;
+
+	sh_wire_arrive(&p->m->dev, 1, 1, &packet);
+	return mads == before + 1;
+}
+
+/* QP 1 sends to QP 1; only datagrams of the communication manager go on, and only whole ones. */
+static void test_qp1(void **state)
+{
+	struct sh_wire_mad m = {.hca = 0, .port = 1, .lid = B_FAR, .pkey = 0xffff, .mad = {1, 7}};
+	struct sh_packet packet, bad;
+	struct sh_roce_way way = way_to(B_FAR);
+	struct sh_seg seg;
+	struct tpair p;
+
+	(void)state;
+	open_pair(&p, &(struct tpair_opts){.type = SH_QPT_UD});
+	m.mad[255] = 0x5a;
+	assert_true(sh_enter(&p.m->dev));
+	sh_gsi_leave(&p.m->dev, &m);
+	assert_int_equal(queue.tail - queue.head, 1);
+	assert_int_equal(queue.packet[queue.head].dlid, B_FAR);
+	assert_int_equal(sh_roce_decode(queue.packet[queue.head].bytes,
+					(size_t)queue.packet[queue.head].n - SH_ROCE_HEAD, &way,
+					&packet, &seg),
+			 SH_ROCE_OK);
+	queue.head++;
+	assert_int_equal(packet.qkey, 0x80010000);
+	assert_int_equal(packet.dqpn, 1);
+	assert_int_equal(packet.srcqp, 1);
+	packet.slid = A_FAR;
+	assert_true(goes_on(&p, packet));
+	assert_int_equal(came.hca, 1);
+	assert_int_equal(came.port, 1);
+	assert_int_equal(came.lid, A_FAR);
+	assert_memory_equal(came.mad, m.mad, sizeof(m.mad));
+	bad = packet;
+	bad.qkey = 0x11111111;
+	assert_false(goes_on(&p, bad));
+	bad = packet;
+	bad.pkey = 0x8001;
+	assert_false(goes_on(&p, bad));
+	bad = packet;
+	bad.srcqp = 2;
+	assert_false(goes_on(&p, bad));
+	bad = packet;
+	bad.payload.len = seg.len = 255;
+	assert_false(goes_on(&p, bad));
+	seg.len = 256;
+	bad = packet;
+	bad.flags &= (uint8_t)~SH_PKT_LAST;
+	assert_false(goes_on(&p, bad));
+	bad = packet;
+	bad.service = SH_SVC_RC;
+	assert_false(goes_on(&p, bad));
+	((uint8_t *)(uintptr_t)seg.addr)[1] = 3; /* the subnet administrator's */
+	assert_false(goes_on(&p, packet));
+	sh_leave(&p.m->dev);
+	tpair_close(&p);
+}
+
 /* Ports without a LID, as cards and Soft-RoCE have, are reached by GID; addresses behind the network are not. */
 static void test_gids(void **state)
 {
@@ -850,6 +925,7 @@ int main(void)
 		cmocka_unit_test(test_last_packet),
 		cmocka_unit_test(test_late_answers),
 		cmocka_unit_test(test_probe_of_the_dead),
+		cmocka_unit_test(test_qp1),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

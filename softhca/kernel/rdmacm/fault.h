@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Faults of CM messages: which of them are lost. Most never leave the daemon, so the rules of
+ * Faults of CM messages: which of them are lost. Those inside the instance never leave the daemon, so the rules of
  * packets (softhca/device/transport/fault.h) do not concern them.
  */
 #ifndef SOFTHCA_KERNEL_RDMACM_FAULT_H
