@@ -124,6 +124,8 @@ everything "Debian's" ""
 # shellcheck disable=SC2153 # OURS is of make
 cm=${OURS%%:*}/../../librdmacm/.libs
 everything "our" "env LD_LIBRARY_PATH=$cm:$OURS${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} RDMAV_DRIVERS=mlx4 $cm/"
+ok "XRC by address, four processes at each end" across "env LD_LIBRARY_PATH=$cm:$OURS RDMAV_DRIVERS=mlx4 $cm/rdma_xrc_pingpong -n 50" \
+	"env LD_LIBRARY_PATH=$cm:$OURS RDMAV_DRIVERS=mlx4 $cm/rdma_xrc_pingpong -n 50 $net.1"
 ok "the own address" inside
 ok "nobody listens" says b 'REJECTED, error: 8' ucmatose -s "$net.1"
 ok "nobody is there" nobody
