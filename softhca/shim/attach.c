@@ -78,7 +78,7 @@ static void take_lease(void)
 	sh_close(fd);
 }
 
-static void forked_child(void)
+void shim_forked(void)
 {
 	/* Before anything in the child uses the pages that this puts in place. */
 	shim_fork_child();
@@ -203,7 +203,7 @@ static void init_once(void)
 	shim_signals_init();
 	still_init();
 	own_init();
-	pthread_atfork(shim_fork_prepare, shim_fork_parent, forked_child);
+	pthread_atfork(shim_fork_prepare, shim_fork_parent, shim_forked);
 	shim.active = true;
 }
 

@@ -70,6 +70,8 @@ bool shim_control_mine(void); /* this thread has the connection */
 int shim_memory_fd(void);
 /* Is that file device memory? */
 bool shim_memory_is(dev_t dev, ino_t ino);
+/* First of all in a forked child. */
+void shim_forked(void);
 /* For the data path of a forked child: makes a connection of its own. */
 bool shim_refresh(void);
 

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "softhca/device/memory/dev.h"
+#include "softhca/device/memory/exec.h"
 #include "softhca/host/memory.h"
 #include "softhca/host/sys.h"
 #include "attach.h"
@@ -352,4 +353,35 @@ EXPORT pid_t fork(void)
 	if (pid < 0)
 		errno = pid == -ENOMEM ? ENOMEM : err;
 	return pid < 0 ? -1 : pid;
+}
+
+/* Of glibc since 2.34. Headers of earlier ones do not have it. */
+EXPORT pid_t _Fork(void);
+
+/*
+ * fork() without the handlers of the program and of libraries, for signal handlers. What the shim does
+ * around fork() it does here as well.
+ */
+EXPORT pid_t _Fork(void)
+{
+	pid_t pid;
+	int err;
+
+	if (!REAL(_Fork)) {
+		errno = ENOSYS;
+		return -1;
+	}
+	if (!shim_active())
+		return REAL(_Fork)();
+	shim_fork_prepare();
+	pid = REAL(_Fork)();
+	if (!pid) {
+		shim_forked();
+		sh_exec_forked();
+		return 0;
+	}
+	err = errno;
+	shim_fork_parent();
+	errno = err;
+	return pid;
 }

@@ -106,6 +106,41 @@ static void child(int depth)
 	side_close(&s);
 }
 
+extern pid_t _Fork(void) __attribute__((weak));
+
+/* A child of _Fork(), for which no handlers run, has copies of registered memory and of queues, too. */
+static void bare_fork(int arg)
+{
+	unsigned int marked;
+	int status;
+	pid_t pid;
+
+	(void)arg;
+	if (!_Fork)
+		return;
+	set_up();
+	traffic(1, 10);
+	for (int i = 0; i < 10; i++) {
+		fill(s.buf, s.size, 77 + i);
+		pid = _Fork();
+		CHECK(pid >= 0);
+		if (!pid) {
+			bool right =
+				differs(s.buf, s.size, 77 + i) == -1 && queue_pages(&marked) == 0;
+
+			memset(s.buf, 0xdb, s.size);
+			_exit(!right);
+		}
+		CHECK_EQ(waitpid(pid, &status, 0), pid);
+		CHECK_EQ(status, 0);
+		CHECK_EQ(differs(s.buf, s.size, 77 + i), -1);
+		traffic(100, 10);
+	}
+	CHECK_EQ(ibv_destroy_qp(a), 0);
+	CHECK_EQ(ibv_destroy_qp(b), 0);
+	side_close(&s);
+}
+
 static void plain_fork(void)
 {
 	unsigned int marked;
@@ -158,6 +193,7 @@ int main(void)
 {
 	test_begin();
 	join(spawn(marked_fork, 0));
+	join(spawn(bare_fork, 0));
 	plain_fork();
 	CHECK_EQ(ibv_destroy_qp(a), 0);
 	CHECK_EQ(ibv_destroy_qp(b), 0);

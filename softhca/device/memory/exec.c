@@ -107,8 +107,7 @@ static void leave_slot(void *slot)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* A forked child has no slot: it belongs to the parent's thread. */
-static void forked(void)
+void sh_exec_forked(void)
 {
 	forget_slot();
 	self.inside = 0;
@@ -121,7 +120,7 @@ static void forked(void)
 static void prepare(void)
 {
 	have_key = !pthread_key_create(&key, leave_slot);
-	pthread_atfork(NULL, NULL, forked);
+	pthread_atfork(NULL, NULL, sh_exec_forked);
 }
 
 int sh_exec_init(struct sh_instance *inst)

@@ -28,6 +28,11 @@ bool sh_after_leave(void (*fn)(void));
 /* Gives back this thread's slot, before the instance's memory is unmapped. */
 void sh_exec_release(void);
 /*
+ * In a forked child: it has no slot, since that belongs to the parent's thread. fork() calls it by
+ * itself.
+ */
+void sh_exec_forked(void);
+/*
  * What the *_later() functions of doorbell.h and cq.h have in common: sh_leave() calls fn with these
  * values. The same doorbell twice counts as one. False: there are too many doorbells. The caller
  * then marks the queue (attention.h), and sh_leave() has the helper thread look at what is marked.
