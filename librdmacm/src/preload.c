@@ -232,6 +232,7 @@ PUBLIC int connect(int fd, const struct sockaddr *addr, socklen_t addrlen)
 
 	if (!known)
 		return PL_REAL(connect)(fd, addr, addrlen);
+	__atomic_store_n(&known->error, 0, __ATOMIC_RELAXED);
 	ret = IN(rconnect(known->rs, addr, addrlen));
 	saved = errno;
 	if (ret && known->type == SOCK_STREAM &&

@@ -23,12 +23,12 @@ enum { MOST = 1024 }; /* messages that the kernel takes in one call */
 
 /* ---- Several messages ---- */
 
-/* For the next call, which would not meet it again: a broken connection says so once. */
+/* The end of a connection, for the next call, which would not meet it again: it is said once. */
 static void keep_error(int fd)
 {
 	struct pl_socket *known = pl_find(fd);
 
-	if (known && errno != EAGAIN && errno != EINTR)
+	if (known && (errno == ECONNRESET || errno == EPIPE || errno == ETIMEDOUT))
 		__atomic_store_n(&known->error, errno, __ATOMIC_RELAXED);
 }
 

@@ -334,14 +334,18 @@ static void remove_at(int at, const char *name, int place)
 	unlinkat(at, name, AT_REMOVEDIR);
 }
 
-/* Opens a place of this user's, and locks it. -1: it is none, or its trace lives. */
-static int lock_place(int at, const char *name)
+/*
+ * Opens a place of this user's, and locks it. -1: it is none, or its trace lives. Not every file system
+ * has locks: without one a place counts as new, and never as left.
+ */
+static int lock_place(int at, const char *name, bool is_new)
 {
 	int place = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 
 	if (place >= 0 &&
-	    (fstat(place, &st) || st.st_uid != geteuid() || flock(place, LOCK_EX | LOCK_NB))) {
+	    (fstat(place, &st) || st.st_uid != geteuid() ||
+	     (flock(place, LOCK_EX | LOCK_NB) && (!is_new || errno == EWOULDBLOCK)))) {
 		close(place);
 		place = -1;
 	}
@@ -358,7 +362,7 @@ static void remove_left_places(const char *tmp)
 	while (dir && (e = readdir(dir))) {
 		if (strncmp(e->d_name, PLACE, sizeof(PLACE) - 1))
 			continue;
-		place = lock_place(dirfd(dir), e->d_name);
+		place = lock_place(dirfd(dir), e->d_name, false);
 		if (place < 0)
 			continue;
 		remove_at(dirfd(dir), e->d_name, place);
@@ -380,9 +384,13 @@ static bool make_place(struct trace *t)
 		snprintf(t->dir, sizeof(t->dir), "%s/" PLACE "XXXXXX", tmp);
 		if (!mkdtemp(t->dir))
 			break;
-		t->place = lock_place(AT_FDCWD, t->dir);
+		t->place = lock_place(AT_FDCWD, t->dir, true);
 		if (t->place >= 0 && !access(t->dir, F_OK))
 			return true;
+		if (t->place >= 0)
+			close(t->place);
+		t->place = -1;
+		rmdir(t->dir);
 		errno = EBUSY;
 	}
 	complain("cannot make %s: %s; set TMPDIR to a directory that you can write to", t->dir,

@@ -410,6 +410,73 @@ static void farewell(void **state)
 	end_wire(&r);
 }
 
+/*
+ * The peer ended while the message that the connection stands was still under way to it: it rejects what
+ * stands here.
+ */
+static void rejected_late(void **state)
+{
+	uint32_t ours, id;
+	struct rig r;
+
+	(void)state;
+	begin_wire(&r);
+	id = connected(&r, &ours);
+	comes_plain(&r, REJ, ours);
+	assert_int_equal(event(&r, 0), CM_EV_DISCONNECTED);
+	comes_plain(&r, REJ, ours);
+	assert_int_equal(event(&r, 0), -1);
+	destroy(&r, 0, id);
+	end_wire(&r);
+}
+
+/* It ends before it has heard that the connection stands: the peer may think so, and is told until it knows. */
+static void ends_early(void **state)
+{
+	struct sh_wire_mad w = request();
+	uint32_t id, ours;
+	struct rig r;
+
+	(void)state;
+	begin_wire(&r);
+	listener(&r, 0, CM_PS_TCP, "0.0.0.0", 10);
+	comes(&r, &w);
+	assert_int_equal(event(&r, 0), CM_EV_CONNECT_REQUEST);
+	id = r.ev.id;
+	assert_int_equal(accept_len(&r, 0, id, 5, 1), 0);
+	assert_int_equal(leaves(&r), REP);
+	ours = (uint32_t)get(24, 4);
+	r.t->k.rdmacm->response_ns = 1;
+	destroy(&r, 0, id);
+	assert_int_equal(leaves(&r), REJ);
+	assert_int_equal(leaves(&r), DREQ);
+	assert_int_equal(leaves(&r), DREQ);
+	comes_plain(&r, DREP, ours);
+	assert_null(r.t->k.rdmacm->farewells);
+	/* Nothing is said after what had been said before the answer came. */
+	while (leaves(&r) == DREQ)
+		;
+	assert_int_equal(leaves(&r), 0);
+	end_wire(&r);
+}
+
+/* A request that says that it comes from elsewhere, even from this machine: programs see from where it came. */
+static void false_source(void **state)
+{
+	struct sh_wire_mad w = request();
+	struct rig r;
+
+	(void)state;
+	begin_wire(&r);
+	listener(&r, 0, CM_PS_TCP, "0.0.0.0", 10);
+	put(w.mad, 164 + 16, 4, 0x7f000001);
+	comes(&r, &w);
+	assert_int_equal(event(&r, 0), CM_EV_CONNECT_REQUEST);
+	assert_int_equal(id_of(&r, r.ev.id)->dst.in.sin_addr.s_addr, htonl(0x0a010209));
+	assert_int_equal(id_of(&r, r.ev.id)->dst.in.sin_port, htons(0x1234));
+	end_wire(&r);
+}
+
 static void peer_ends(void **state)
 {
 	uint32_t ours, id;
@@ -659,12 +726,13 @@ static void any_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(addresses),	    cmocka_unit_test(request_as_bytes),
-		cmocka_unit_test(active),	    cmocka_unit_test(passive),
-		cmocka_unit_test(farewell),	    cmocka_unit_test(peer_ends),
-		cmocka_unit_test(numbers_overflow), cmocka_unit_test(strangers),
-		cmocka_unit_test(refusals),	    cmocka_unit_test(datagrams),
-		cmocka_unit_test(any_bytes),
+		cmocka_unit_test(addresses),  cmocka_unit_test(request_as_bytes),
+		cmocka_unit_test(active),     cmocka_unit_test(passive),
+		cmocka_unit_test(farewell),   cmocka_unit_test(rejected_late),
+		cmocka_unit_test(ends_early), cmocka_unit_test(false_source),
+		cmocka_unit_test(peer_ends),  cmocka_unit_test(numbers_overflow),
+		cmocka_unit_test(strangers),  cmocka_unit_test(refusals),
+		cmocka_unit_test(datagrams),  cmocka_unit_test(any_bytes),
 	};
 
 	alarm(300);

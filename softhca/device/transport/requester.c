@@ -57,7 +57,7 @@ void sh_requester_rewind(struct sh_qp *qp)
 	qp->rd_out = 0;
 }
 
-/* Longer than answers take on most networks; a probe that was needless costs one packet. */
+/* Longer than answers take on most networks. After a needless probe, what is on its way goes once more. */
 #define PROBE_NS UINT64_C(5000000)
 
 static bool reliable(const struct run *r)

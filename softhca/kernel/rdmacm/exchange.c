@@ -16,6 +16,8 @@
 #include "message.h"
 #include "rdmacm.h"
 
+#define STALE 10 /* reason of a REJ: stale connection */
+
 /* How long a connection is not used again. */
 static uint64_t timewait_ns(const struct cm_id *id)
 {
@@ -122,6 +124,14 @@ static void send_rej(struct cm_id *id, int status, const uint8_t *data, size_t l
 	cm_message_send(id->k, m);
 }
 
+/* For the peer the connection may stand: its RTU is under way, or was lost. */
+static void refuse_established(struct cm_id *id, int status)
+{
+	send_rej(id, status, NULL, 0);
+	if (id->far)
+		cm_farewell(id);
+}
+
 void cm_exchange_again(struct cm_id *id)
 {
 	struct cm_message *m;
@@ -133,8 +143,16 @@ void cm_exchange_again(struct cm_id *id)
 		cm_message_send(id->k, m);
 	} else if (id->x == CM_X_ENDED && id->refused && !cm_id_is_ud(id)) {
 		m = cm_message_new(id, CM_M_REJ);
-		if (m)
+		if (m) {
 			m->status = id->refused - 1;
+			memcpy(m->param.data, id->sent.data, CM_REJ_DATA);
+		}
+		cm_message_send(id->k, m);
+	} else if (id->x >= CM_X_DREQ_SENT && id->far && !id->refused && !cm_id_is_ud(id)) {
+		/* The peer has not heard of the connection, which has ended here. */
+		m = cm_message_new(id, CM_M_REJ);
+		if (m)
+			m->status = STALE;
 		cm_message_send(id->k, m);
 	} else if (id->x == CM_X_ENDED && id->refused) {
 		(void)cm_sidr_reply(id, id->refused - 1, id->sent.data, CM_SIDR_REP_DATA);
@@ -157,7 +175,12 @@ int cm_exchange_reject(struct cm_id *id, int status, const uint8_t *data, size_t
 	if (len > CM_REJ_DATA)
 		return -EINVAL;
 	send_rej(id, status, data, len);
-	id->refused = id->x == CM_X_REQ_RECEIVED ? (uint8_t)(status + 1) : 0;
+	if (id->x == CM_X_REQ_RECEIVED) {
+		id->refused = (uint16_t)(status + 1);
+		memset(id->sent.data, 0, sizeof(id->sent.data));
+		if (len)
+			memcpy(id->sent.data, data, len);
+	}
 	id->x = CM_X_ENDED;
 	cm_id_timer(id, 0);
 	return 0;
@@ -180,6 +203,14 @@ static void enter_timewait(struct cm_id *id)
 {
 	id->x = CM_X_TIMEWAIT;
 	cm_id_timer(id, sh_now() + timewait_ns(id));
+}
+
+void cm_exchange_broken(struct cm_id *id)
+{
+	if (id->x != CM_X_ESTABLISHED)
+		return;
+	disconnected(id, 0);
+	enter_timewait(id);
 }
 
 int cm_exchange_disconnect(struct cm_id *id)
@@ -211,9 +242,11 @@ void cm_exchange_end(struct cm_id *id)
 		send_rej(id, 4, NULL, 0);
 		break;
 	case CM_X_REQ_RECEIVED:
-	case CM_X_REP_SENT:
 	case CM_X_REP_RECEIVED:
 		send_rej(id, 28, NULL, 0);
+		break;
+	case CM_X_REP_SENT:
+		refuse_established(id, 28);
 		break;
 	case CM_X_ESTABLISHED:
 	case CM_X_DREQ_SENT:
@@ -244,7 +277,9 @@ static void give_up(struct cm_id *id)
 		enter_timewait(id);
 		return;
 	}
-	if (x == CM_X_REP_SENT || x == CM_X_REQ_SENT)
+	if (x == CM_X_REP_SENT)
+		refuse_established(id, 4);
+	else if (x == CM_X_REQ_SENT)
 		send_rej(id, 4, NULL, 0);
 	id->x = CM_X_ENDED;
 	e = cm_event_new(id, CM_EV_UNREACHABLE, -ETIMEDOUT);

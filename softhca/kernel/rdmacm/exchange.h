@@ -27,6 +27,8 @@ void cm_exchange_deliver(struct kernel *k, struct cm_message *m);
 void cm_exchange_due(struct cm_id *id);
 /* A request of this listener has been read: another one may come. */
 void cm_exchange_read(struct cm_id *listener);
+/* The peer ended before it heard that the connection stands. */
+void cm_exchange_broken(struct cm_id *id);
 void cm_exchange_established(struct cm_id *id); /* a packet has come on its QP */
 
 /* rc.c */

@@ -88,13 +88,13 @@ struct cm_id {
 	struct cm_id *wprev, *wnext;
 
 	enum cm_exchange x;
-	uint64_t peer; /* comm; of a peer elsewhere on the wire as cm_wire_deliver() makes it */
+	uint64_t peer; /* comm; of a peer elsewhere on the wire as elsewhere() in wire.c makes it */
 	uint16_t far;  /* the LID of a peer elsewhere on the wire; 0: it is in this instance */
 	struct cm_conn_param sent;
 	struct cm_ece ece, peer_ece;
 	uint32_t psn, peer_psn, qpn, peer_qpn, qkey;
 	uint8_t responder_resources, initiator_depth, retry, rnr;
-	uint8_t refused;    /* the status of the answer that ended a request, plus 1; 0: none did */
+	uint16_t refused;   /* the status of the answer that ended a request, plus 1; 0: none did */
 	bool told;	    /* of the disconnection */
 	uint64_t due;	    /* cm_id_timer() sets it; 0: nothing is due */
 	uint32_t due_place; /* in the heap (due.c) */

@@ -74,6 +74,8 @@ void cm_rc_deliver(struct kernel *k, struct cm_message *m)
 	case CM_M_REJ:
 		if (id->x >= CM_X_REQ_SENT && id->x <= CM_X_REP_RECEIVED)
 			rejected(id, m);
+		else
+			cm_exchange_broken(id);
 		break;
 	default:
 		break;

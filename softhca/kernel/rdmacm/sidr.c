@@ -19,7 +19,12 @@ int cm_sidr_reply(struct cm_id *id, int status, const uint8_t *data, size_t len)
 	if (len > CM_SIDR_REP_DATA)
 		return -EINVAL;
 	id->x = CM_X_ENDED;
-	id->refused = (uint8_t)(status + 1);
+	id->refused = (uint16_t)(status + 1);
+	if (data != id->sent.data) {
+		memset(id->sent.data, 0, sizeof(id->sent.data));
+		if (len)
+			memcpy(id->sent.data, data, len);
+	}
 	m = cm_message_new(id, CM_M_SIDR_REP);
 	if (!m)
 		return 0;

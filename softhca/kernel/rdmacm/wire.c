@@ -54,9 +54,21 @@ static uint64_t own_number(const struct kernel *k, uint64_t half)
 
 /* ---- what leaves ---- */
 
+/* The entry of the port's table for that partition: of two limited members none hears the other. */
+static uint16_t own_pkey(const struct kernel *k, const struct cm_message *m)
+{
+	const struct sh_port *port = &sh_hca(&k->dev, m->hca)->port[m->port - 1];
+	uint16_t found = m->pkey;
+
+	for (unsigned int i = 0; i < SH_PKEYS; i++)
+		if ((port->pkey[i] ^ m->pkey) == 0x8000)
+			found = port->pkey[i] & 0x8000 ? port->pkey[i] : found;
+	return found;
+}
+
 void cm_wire_leave(struct kernel *k, const struct cm_message *m)
 {
-	struct sh_wire_mad w = {.hca = m->hca, .port = m->port, .lid = m->far, .pkey = m->pkey};
+	struct sh_wire_mad w = {.hca = m->hca, .port = m->port, .lid = m->far};
 	const struct cm_mad_sender s = {
 		.guid = sh_hca(&k->dev, m->hca)->node_guid,
 		.timeout = timeout_of(k),
@@ -81,6 +93,7 @@ void cm_wire_leave(struct kernel *k, const struct cm_message *m)
 		cm_addr_on_wire(k, m->hca, m->port, &copy.src);
 		cm_addr_set_port(&copy.src, m->ps, port);
 	}
+	w.pkey = own_pkey(k, m);
 	cm_mad_write(&copy, &s, w.mad);
 	if (!wire_send(k, &w))
 		k->rdmacm->count.dropped++;
@@ -148,14 +161,31 @@ static void deliver(struct kernel *k, struct cm_message *m)
 		cm_exchange_deliver(k, m);
 		return;
 	}
-	if (!id)
-		cm_farewell_heard(k, m);
+	cm_farewell_heard(k, m);
 	if (!id || !fits(id, m))
 		answer_stray(k, m);
 	else if (m->kind == CM_M_MRA)
 		wait_longer(id, m);
 	else
 		cm_exchange_deliver(k, m);
+}
+
+/*
+ * A request says itself whose it is. Programs get the address that it came from. Of IPv6 there is none:
+ * nobody listens for that.
+ */
+static void check_source(const struct kernel *k, struct cm_message *m)
+{
+	uint16_t port = cm_addr_port(&m->src);
+
+	if (m->kind != CM_M_REQ && m->kind != CM_M_SIDR_REQ)
+		return;
+	if (m->src.family == AF_INET6)
+		m->ps = 0;
+	if (m->src.family != AF_INET || cm_addr_far(k, &m->src) == m->far)
+		return;
+	cm_addr_of_far(k, m->far, &m->src);
+	cm_addr_set_port(&m->src, m->ps, port);
 }
 
 void cm_wire_came(struct kernel *k, const struct sh_wire_mad *w)
@@ -170,6 +200,7 @@ void cm_wire_came(struct kernel *k, const struct sh_wire_mad *w)
 	m.pkey = w->pkey;
 	m.from = elsewhere(w->lid, m.from);
 	m.to = own_number(k, m.to);
+	check_source(k, &m);
 	cm_timer_hold(k);
 	deliver(k, &m);
 	cm_timer_go(k);
