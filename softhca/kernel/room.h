@@ -66,6 +66,11 @@ struct room {
 	/* Has the loop wait for descriptors of the room, which come to ready. 0 or -errno. */
 	int (*watch)(struct kernel *k);
 	/*
+	 * The instance is to end, while its wire is still there: tells peers elsewhere, once more
+	 * each time it is called. False: there is nothing to say, or all of them have heard it.
+	 */
+	bool (*leave)(struct kernel *k);
+	/*
 	 * The instance ends, while its memory is still there. Afterwards come dead, for each
 	 * process that is left, and exit. Programs that still run keep their descriptors.
 	 */

@@ -333,6 +333,7 @@ int server_run(struct kernel *k, int ready_fd, struct sh_status *st)
 		if (epoll_wait(k->epoll, &ev, 1, -1) == 1)
 			server_serve(s, ev.data.u64);
 	ports_end(k);
+	wire_leave(k);
 	__atomic_add_fetch(&sh_proc(&k->dev, 0)->attention, 1, __ATOMIC_SEQ_CST);
 	syscall(SYS_futex, &sh_proc(&k->dev, 0)->attention, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 	pthread_join(thread, NULL);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* See wire_engine.h. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "softhca/host/process.h"
 #include "softhca/wire/address.h"
 #include "softhca/wire/engine.h"
 #include "softhca/wire/sockets.h"
@@ -19,6 +21,9 @@
 #include "wire_engine.h"
 
 #define AT_ONCE 64 /* messages that are read before the loop serves others */
+#define LEAVE_TIMES                                                                                \
+	25	    /* how often a message of an instance that ends is sent, until it is answered */
+#define LEAVE_MS 40 /* and how long after the time before */
 
 int wire_begin(struct wire *w, struct sh_wire_config *cfg, const char *dir, int ready_fd,
 	       char *text, size_t len)
@@ -108,6 +113,37 @@ bool wire_send(struct kernel *k, const struct sh_wire_mad *m)
 {
 	return k->wire.link >= 0 && send(k->wire.link, m, sizeof(*m),
 					 MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(*m);
+}
+
+static bool rooms_leave(struct kernel *k)
+{
+	bool more = false;
+
+	for (const struct room *const *r = rooms; *r; r++)
+		if ((*r)->leave && (*r)->leave(k))
+			more = true;
+	return more;
+}
+
+/* Serves what comes over the wire, and nothing else, for LEAVE_MS. */
+static void listen_on(struct kernel *k)
+{
+	uint64_t now = sh_now(), until = now + LEAVE_MS * UINT64_C(1000000);
+
+	for (; now < until && k->wire.link >= 0; now = sh_now()) {
+		struct pollfd p = {.fd = k->wire.link, .events = POLLIN};
+
+		if (poll(&p, 1, (int)((until - now) / 1000000) + 1) > 0)
+			wire_event(k);
+	}
+}
+
+void wire_leave(struct kernel *k)
+{
+	if (!k->wire.ready)
+		return;
+	for (int i = 0; i < LEAVE_TIMES && k->wire.link >= 0 && rooms_leave(k); i++)
+		listen_on(k);
 }
 
 uint16_t wire_lid(const struct kernel *k, uint32_t address)

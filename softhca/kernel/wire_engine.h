@@ -44,6 +44,12 @@ void wire_event(struct kernel *k);
 /* Has the engine send a management datagram. False: it is lost, because too many wait or the engine has ended. */
 bool wire_send(struct kernel *k, const struct sh_wire_mad *m);
 
+/*
+ * The instance is to end: lets the rooms tell peers elsewhere, until these have heard it, but for a
+ * second at most. Call it before wire_end().
+ */
+void wire_leave(struct kernel *k);
+
 /* What addresses of IPv4, in host order, mean on the wire. */
 uint16_t wire_lid(const struct kernel *k, uint32_t address); /* 0: it is not on the wire */
 /* The port of this instance that has the address. False: none has, or there is no wire. */

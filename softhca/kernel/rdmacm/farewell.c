@@ -61,14 +61,22 @@ void cm_farewell_heard(struct kernel *k, const struct cm_message *m)
 		drop(r, f);
 }
 
+/* Without memory it is not said this time. */
+static void say(struct kernel *k, const struct cm_farewell *f)
+{
+	struct cm_message *m = calloc(1, sizeof(*m));
+
+	if (m)
+		*m = f->m;
+	cm_message_send(k, m);
+}
+
 uint64_t cm_farewell_due(struct kernel *k, uint64_t now)
 {
 	struct rdmacm *r = k->rdmacm;
 	struct cm_farewell *f;
-	struct cm_message *m;
 
 	while ((f = r->farewells) && f->due <= now) {
-		m = f->tries ? calloc(1, sizeof(*m)) : NULL;
 		if (!f->tries) {
 			r->count.given_up++;
 			drop(r, f);
@@ -76,13 +84,20 @@ uint64_t cm_farewell_due(struct kernel *k, uint64_t now)
 		}
 		f->tries--;
 		r->count.repeated++;
-		if (m)
-			*m = f->m;
-		cm_message_send(k, m);
+		say(k, f);
 		HASH_DELETE(hh, r->farewells, f);
 		enter(r, f);
 	}
 	return f ? f->due : 0;
+}
+
+bool cm_farewells_again(struct kernel *k)
+{
+	struct cm_farewell *f, *tmp;
+
+	HASH_ITER(hh, k->rdmacm->farewells, f, tmp)
+	say(k, f);
+	return k->rdmacm->farewells;
 }
 
 void cm_farewells_free(struct rdmacm *r)

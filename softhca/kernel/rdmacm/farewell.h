@@ -21,6 +21,8 @@ void cm_farewell(struct cm_id *id);
 void cm_farewell_heard(struct kernel *k, const struct cm_message *m);
 /* Sends those again that are due. Returns when the next one is; 0: there is none. */
 uint64_t cm_farewell_due(struct kernel *k, uint64_t now);
+/* Sends all of them again, due or not. False: there are none. */
+bool cm_farewells_again(struct kernel *k);
 void cm_farewells_free(struct rdmacm *r);
 
 #endif

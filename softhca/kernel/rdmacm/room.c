@@ -15,6 +15,7 @@
 #include "softhca/kernel/room.h"
 #include "softhca/protocol.h"
 #include "channel.h"
+#include "exchange.h"
 #include "farewell.h"
 #include "fault.h"
 #include "group.h"
@@ -44,6 +45,24 @@ static int init(struct kernel *k)
 	    getrandom(&first, sizeof(first), GRND_NONBLOCK) == sizeof(first))
 		k->rdmacm->next_comm = first;
 	return k->rdmacm->hosts ? cm_timer_init(k) : -ENOMEM;
+}
+
+/*
+ * Ends what ids have with peers elsewhere, as if their programs had ended. The first call sends the
+ * messages, later ones repeat those that have to be answered.
+ */
+static bool leave(struct kernel *k)
+{
+	bool said = cm_farewells_again(k);
+	struct cm_id *id, *tmp;
+
+	HASH_ITER(hh, k->rdmacm->ids, id, tmp)
+	if (id->far)
+		cm_exchange_end(id);
+	said = said || k->rdmacm->farewells;
+	while (k->rdmacm->messages)
+		cm_messages_deliver(k);
+	return said;
 }
 
 static void end(struct kernel *k)
@@ -169,6 +188,7 @@ const struct room rdmacm_room = {
 	.init = init,
 	.exit = exit_room,
 	.files = make_files,
+	.leave = leave,
 	.end = end,
 	.serve = cm_serve,
 	.closed = closed,
