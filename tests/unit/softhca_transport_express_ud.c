@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: datagrams take the express way, also to a multicast group that has one member. A group that
- * has several, none, or a table that a stopped process holds takes the ordinary way.
+ * has several or none, or whose table is being changed, takes the ordinary way.
  */
+#include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "softhca/device/queues/qp.h"
 #include "softhca/device/transport/express.h"
 #include "softhca/device/transport/mcast.h"
 #include "softhca_pair.h"
@@ -90,8 +93,12 @@ static void post_datagram(bool to_group, uint32_t i)
 
 static void groups_counted(uint32_t sent, uint32_t received)
 {
-	assert_int_equal(sh_hca(&p.m->dev, 0)->traffic[0].xmit_multicast, sent);
-	assert_int_equal(sh_hca(&p.m->dev, 1)->traffic[0].rcv_multicast, received);
+	struct sh_traffic from[SH_MAX_PORTS], to[SH_MAX_PORTS];
+
+	sh_traffic(&p.m->dev, 0, from);
+	sh_traffic(&p.m->dev, 1, to);
+	assert_int_equal(from[0].xmit_multicast, sent);
+	assert_int_equal(to[0].rcv_multicast, received);
 }
 
 /* A group of one, of two, of one again, and of none; and other datagrams between. */
@@ -153,8 +160,9 @@ static void hold_groups(void *arg)
 }
 
 /*
- * A process is stopped with the groups' table of an HCA while another one is in a chain of datagrams.
- * That one first lets go what it holds at the receiver, where the last message may wait.
+ * A process is stopped with the groups' table of an HCA while another one is in a chain of datagrams,
+ * which goes on. If the table is being changed, it first lets go what it holds at the receiver, where
+ * the last message may wait.
  */
 static void test_group_held(void **state)
 {
@@ -174,11 +182,13 @@ static void test_group_held(void **state)
 				      .dqpn = MLX4_MULTICAST_QPN,
 				      .pkey = 0xffff,
 				      .payload = {.nseg = 1, .seg = &seg, .len = sizeof(data)}};
+		struct sh_packet resp = {0};
+		struct sh_qp *from;
 		pid_t child;
 
 		open_pair(false);
 		src = sh_hca(&p.m->dev, 0);
-		for (uint32_t i = 0; i < 3; i++)
+		for (uint32_t i = 0; i < 4; i++)
 			tpair_recv(&p, 4096 * (i + 1), 4096);
 		/* The first HCA has a table, too: it is looked at. */
 		assert_int_equal(sh_mcast_attach(&p.m->daemon, 0, group, 0x77), 0);
@@ -187,22 +197,92 @@ static void test_group_held(void **state)
 		memcpy(d.grh.dgid, group, 16);
 		d.qkey = tqp_ctx(&p.b)->qkey;
 		d.slid = tlid(p.m, 0);
-		assert_true(sh_express_lossy(&e, &p.m->dev, src, &d));
+		from = tqp_ctx(&p.a);
+		assert_true(sh_express_lossy(&e, &p.m->dev, src, from, &d));
 		assert_ptr_equal(e.qp, tqp_ctx(&p.b));
 		child = mock_child(hold_groups, &at);
 		alarm(60);
-		assert_false(sh_express_lossy(&e, &p.m->dev, src, &d));
+		assert_true(sh_express_lossy(&e, &p.m->dev, src, from, &d));
+		sh_hca(&p.m->dev, at)->mcgs_seq++;
+		assert_false(sh_express_lossy(&e, &p.m->dev, src, from, &d));
 		alarm(0);
 		assert_null(e.qp);
 		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 0);
+		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 1);
 		assert_int_equal(sh_trylock(&p.m->dev, &tqp_ctx(&p.b)->rlock), 0);
 		sh_unlock(&p.m->dev, &tqp_ctx(&p.b)->rlock);
 		mock_kill(child);
-		assert_true(sh_express_lossy(&e, &p.m->dev, src, &d));
+		/* As the daemon leaves it that is killed there: the ordinary way finds the member. */
+		sh_deliver_mcast(&p.m->dev, &d, &resp);
+		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 2);
+		sh_hca(&p.m->dev, at)->mcgs_seq++;
+		assert_true(sh_express_lossy(&e, &p.m->dev, src, from, &d));
 		sh_express_end(&e, &p.m->dev);
-		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 1);
+		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 3);
 		tpair_close(&p);
 	}
+}
+
+#define CHANGES 2000
+
+static uint32_t changing, wrong;
+
+/* The daemon does not wait for a sender: it tries again. */
+static void change(int (*how)(struct sh_dev *, uint32_t, const uint8_t *, uint32_t),
+		   const uint8_t gid[16], uint32_t qpn)
+{
+	int err;
+
+	do
+		err = how(&p.m->daemon, 1, gid, qpn);
+	while (err == -EINPROGRESS);
+	wrong += err != 0;
+}
+
+/* Another QP joins and leaves the group, and groups beside it. */
+static void *change_groups(void *arg)
+{
+	const uint32_t qpn = *(const uint32_t *)arg;
+	uint8_t near[16];
+
+	memcpy(near, group, 16);
+	near[14] = 1;
+	for (uint32_t i = 0; i < CHANGES; i++) {
+		near[15] = (uint8_t)i;
+		change(sh_mcast_attach, near, qpn);
+		change(sh_mcast_attach, group, qpn);
+		change(sh_mcast_detach, group, qpn);
+		change(sh_mcast_detach, near, qpn);
+	}
+	__atomic_store_n(&changing, 0, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* A member gets each datagram once, whatever the daemon changes meanwhile. */
+static void test_group_changes(void **state)
+{
+	struct tqp other;
+	pthread_t thread;
+	uint16_t n = 0;
+
+	(void)state;
+	open_pair(false);
+	/* It has no receives: what it is sent is dropped. */
+	tqp_open(&other, p.m, 1, p.b.ctx, p.b.pdn, SH_QPT_UD, 0x55, &p.bcq[0], &p.bcq[1], NULL);
+	tqp_up(&other, &p.battr);
+	assert_int_equal(sh_mcast_attach(&p.m->daemon, 1, group, p.b.qpn), 0);
+	changing = 1;
+	assert_int_equal(pthread_create(&thread, NULL, change_groups, &other.qpn), 0);
+	while (n < 64 || __atomic_load_n(&changing, __ATOMIC_RELAXED)) {
+		tpair_recv(&p, 4096, 4096);
+		post_datagram(true, n % 16);
+		tqp_ring(&p.a);
+		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, n++);
+		texpect_none(&p.bcq[1]);
+	}
+	pthread_join(thread, NULL);
+	assert_int_equal(wrong, 0);
+	tpair_close(&p);
 }
 
 /* The sender itself is the only member: its own QP receives what it sends. */
@@ -228,9 +308,8 @@ static void test_own_group(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_datagrams),
-		cmocka_unit_test(test_group),
-		cmocka_unit_test(test_group_held),
+		cmocka_unit_test(test_datagrams),  cmocka_unit_test(test_group),
+		cmocka_unit_test(test_group_held), cmocka_unit_test(test_group_changes),
 		cmocka_unit_test(test_own_group),
 	};
 

@@ -404,8 +404,8 @@ struct sh_instance {
 #define SH_HCA_OFF     (SH_TAP_OFF + SH_TAP_SIZE)
 
 struct sh_mcg {
-	uint8_t gid[16];
-	uint32_t nqps; /* 0 = slot free */
+	uint32_t gid[4]; /* the bytes in their order; the first word 0: the slot was never used */
+	uint32_t nqps;	 /* 0 = slot free */
 	uint32_t qpn[SH_MCG_QPS];
 };
 
@@ -438,7 +438,8 @@ struct sh_hca {
 	uint32_t qp_used;   /* slots of the QP table that were ever used: below this */
 	uint32_t fatal;	    /* the card has failed */
 	uint32_t mcgs_made; /* the multicast table has pages */
-	uint32_t reserved;
+	/* Odd while the table is being changed. A search is right if it finds the same even number before and after. */
+	uint32_t mcgs_seq;
 	uint64_t node_guid;				    /* host order */
 	struct sh_port port[SH_MAX_PORTS];		    /* port n is [n-1] */
 	struct sh_counters counters;			    /* advanced with relaxed atomics */

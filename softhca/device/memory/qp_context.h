@@ -49,11 +49,15 @@ struct sh_qp {
 	uint64_t deadline; /* of the wait in progress (RNR or ack), 0 = none */
 	/* The CQ that its last message was announced in: a hint. told_cqn 0: not known. */
 	uint32_t told_hca, told_cqn;
-	/*
-	 * sq_una and una_psn before a message that the receiver may not have committed (express_way.h).
-	 * Valid if has_floor is set: the thread that ran the engine has not come to that commit.
-	 */
-	uint64_t floor;
+	union {
+		/*
+		 * sq_una and una_psn before a message that the receiver may not have committed
+		 * (express_way.h). Valid if has_floor is set: the thread that ran the engine has not
+		 * come to that commit. RC and XRC alone have such messages.
+		 */
+		uint64_t floor;
+		uint64_t xmit_multicast; /* UD: like xmit_packets */
+	};
 	uint32_t has_floor;
 	/*
 	 * On the wire: ack_psn + 1 when the requester went back because packets were lost. Until ack_psn
@@ -125,7 +129,10 @@ struct sh_qp {
 	uint32_t cur_done; /* bytes placed so far */
 	uint32_t cur_len;  /* WRITE: length in the RETH */
 	uint32_t cur_rkey;
-	uint64_t cur_va;
+	union {
+		uint64_t cur_va;
+		uint64_t rcv_multicast; /* UD, which has no WRITE: like xmit_packets */
+	};
 	uint32_t messages_received;
 	uint32_t cur_srq_gen; /* and which SRQ of that number */
 	/* A sequence NAK has been sent; no second one until the PSN fits. */

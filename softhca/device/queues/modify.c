@@ -141,6 +141,7 @@ static int reset(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	qp->deadline = qp->timer_at = 0;
 	qp->msn = qp->e_psn = qp->rq_consumed = qp->rq_seen = qp->rq_cached = 0;
 	qp->cur_op = qp->cur_wqe = qp->cur_srqn = qp->cur_done = qp->cur_len = qp->cur_rkey = 0;
+	sh_qp_leave_port(hca, qp);
 	qp->cur_va = 0;
 	qp->atomic_head = 0;
 	memset(qp->atomic_psn, 0, sizeof(qp->atomic_psn));
@@ -148,7 +149,6 @@ static int reset(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	qp->pkey_index = qp->alt_pkey_index = 0;
 	qp->path_mtu = sh_first_mtu(qp->type);
 	qp->mig_state = qp->sqd_notify = qp->max_rd_atomic = 0;
-	sh_qp_leave_port(hca, qp);
 	qp->max_dest_rd_atomic = qp->min_rnr_timer = qp->port = qp->timeout = 0;
 	qp->retry_cnt = qp->rnr_retry = qp->alt_port = qp->alt_timeout = 0;
 	memset(&qp->path, 0, sizeof(qp->path));

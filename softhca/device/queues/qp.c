@@ -160,6 +160,10 @@ static void add_traffic(struct sh_traffic *to, const struct sh_qp *qp)
 	__atomic_fetch_add(&to->xmit_data, qp->xmit_data, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&to->rcv_packets, qp->rcv_packets, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&to->rcv_data, qp->rcv_data, __ATOMIC_RELAXED);
+	if (qp->type != SH_QPT_UD)
+		return;
+	__atomic_fetch_add(&to->xmit_multicast, qp->xmit_multicast, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&to->rcv_multicast, qp->rcv_multicast, __ATOMIC_RELAXED);
 }
 
 void sh_qp_leave_port(struct sh_hca *hca, struct sh_qp *qp)
@@ -170,6 +174,8 @@ void sh_qp_leave_port(struct sh_hca *hca, struct sh_qp *qp)
 		add_traffic(&hca->traffic[number], qp);
 	qp->xmit_packets = qp->xmit_data = 0;
 	qp->rcv_packets = qp->rcv_data = 0;
+	if (qp->type == SH_QPT_UD)
+		qp->xmit_multicast = qp->rcv_multicast = 0;
 }
 
 static void add_counters(struct sh_counters *to, const struct sh_qp *qp)

@@ -35,20 +35,19 @@ bool sh_respond_express(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
  * for a READ only: the answer to any other request is sh_ack().
  *
  * After true, e still holds the locks at the other end, for the next request of this QP. Until the
- * caller releases them with sh_express_end(), which it does soon, it waits for no other lock; of a
- * datagram to a group it tries those of the groups' tables. The message may be waiting: then the
- * receiver sees it with the next message, or at sh_express_end(). The caller must not report the
- * completion of the send before that.
+ * caller releases them with sh_express_end(), which it does soon, it waits for no other lock. The
+ * message may be waiting: then the receiver sees it with the next message, or at sh_express_end().
+ * The caller must not report the completion of the send before that.
  *
  * After false, e holds no lock, and this request has changed nothing.
  */
 bool sh_express(struct sh_express *e, struct sh_dev *dev, struct sh_hca *src,
 		const struct sh_packet *p, struct sh_packet *resp, struct sh_seg *resp_seg);
-/* The same two for the services without acknowledgements. There is no answer. */
+/* The same two for the services without acknowledgements. There is no answer. from: the sender's QP. */
 bool sh_respond_lossy(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t port,
 		      const struct sh_packet *p);
 bool sh_express_lossy(struct sh_express *e, struct sh_dev *dev, struct sh_hca *src,
-		      const struct sh_packet *p);
+		      struct sh_qp *from, const struct sh_packet *p);
 /* Commits the waiting message, if there is one, and releases the locks at the other end. */
 void sh_express_end(struct sh_express *e, struct sh_dev *dev);
 

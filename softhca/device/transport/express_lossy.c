@@ -67,14 +67,13 @@ bool sh_respond_lossy(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, 
 
 /*
  * The same, for a datagram to a group that has one member. Each datagram asks anew: a program that
- * has just joined or left a group must see that. Does not wait for a group's table while it holds
- * locks: their receiver would wait, too.
+ * has just joined or left a group must see that.
  */
 static bool find_member(struct sh_express *e, struct sh_dev *dev, const struct sh_hca *src,
 			const struct sh_packet *p)
 {
 	struct sh_hca *hca = NULL;
-	struct sh_qp *qp = sh_mcast_only(dev, p, !e->qp, &hca);
+	struct sh_qp *qp = sh_mcast_only(dev, p, &hca);
 	uint32_t port;
 
 	if (!qp)
@@ -111,14 +110,14 @@ static inline bool locate(struct sh_express *e, struct sh_dev *dev, struct sh_hc
 }
 
 bool sh_express_lossy(struct sh_express *e, struct sh_dev *dev, struct sh_hca *src,
-		      const struct sh_packet *p)
+		      struct sh_qp *from, const struct sh_packet *p)
 {
 	if (!__atomic_load_n(&dev->inst->faults.active, __ATOMIC_RELAXED) &&
 	    locate(e, dev, src, p) && execute(e, dev, p)) {
 		count(e, p);
 		if (p->service == SH_SVC_UD && p->dqpn == MLX4_MULTICAST_QPN) {
-			SH_COUNT_PORT(src, p->src_port, xmit_multicast, 1);
-			SH_COUNT_PORT(e->hca, e->qp->port, rcv_multicast, 1);
+			from->xmit_multicast++;
+			e->qp->rcv_multicast++;
 		}
 		return true;
 	}

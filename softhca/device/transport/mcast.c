@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Multicast groups of an HCA: a hash table by GID. The daemon changes it under mcg_lock. A thread
- * that delivers a packet copies the members out under mcg_lock, and locks QPs afterwards. If it
- * holds other locks already, as the express way does in a chain, it only tries. A slot that was
- * used once keeps its GID, so that searches go on past it.
+ * that delivers a packet to all members copies them out under mcg_lock, and locks QPs afterwards.
+ * The express way asks for an only member without the lock: mcgs_seq tells whether the table has
+ * changed meanwhile. A slot that was used once keeps its GID, so that searches go on past it.
  */
 #include <errno.h>
 #include <string.h>
@@ -26,32 +26,57 @@ static struct sh_mcg *groups(struct sh_dev *dev, uint32_t hca)
 	return sh_table_of(h, SH_HCA_MCGS);
 }
 
-static uint32_t hash(const uint8_t gid[16])
-{
-	uint32_t h = 2166136261u;
+/* A GID as the table has it. All words are read and written by atomic operations: a search may read what is being changed. */
+struct mgid {
+	uint32_t word[4];
+};
 
-	for (int i = 0; i < 16; i++)
-		h = (h ^ gid[i]) * 16777619u;
-	return h % SH_MAX_MCG;
+static struct mgid mgid_of(const uint8_t gid[16])
+{
+	struct mgid m;
+
+	memcpy(m.word, gid, sizeof(m.word));
+	return m;
+}
+
+static uint32_t word_of(const uint32_t *w)
+{
+	return __atomic_load_n(w, __ATOMIC_RELAXED);
+}
+
+static bool has(const struct sh_mcg *g, const struct mgid *m)
+{
+	return word_of(&g->gid[3]) == m->word[3] && word_of(&g->gid[2]) == m->word[2] &&
+	       word_of(&g->gid[1]) == m->word[1] && word_of(&g->gid[0]) == m->word[0];
+}
+
+/* Groups mostly differ in their last bytes. */
+static uint32_t hash(const struct mgid *m)
+{
+	uint64_t h = (m->word[3] ^ (uint64_t)m->word[1] << 32) * UINT64_C(0x9e3779b97f4a7c15);
+
+	h = (h ^ m->word[2] ^ (uint64_t)m->word[0] << 32) * UINT64_C(0xd6e8feb86659fd93);
+	return (uint32_t)(h >> 32) % SH_MAX_MCG;
 }
 
 /*
  * Returns the group with this GID, or NULL. *spare: a slot that such a group could have, or NULL.
  */
-static struct sh_mcg *find(struct sh_mcg *table, const uint8_t gid[16], struct sh_mcg **spare)
+static struct sh_mcg *find(struct sh_mcg *table, const struct mgid *m, struct sh_mcg **spare)
 {
-	uint32_t at = hash(gid);
+	uint32_t at = hash(m);
 
 	if (spare)
 		*spare = NULL;
 	for (uint32_t i = 0; i < SH_MAX_MCG; i++) {
 		struct sh_mcg *g = &table[(at + i) % SH_MAX_MCG];
+		uint32_t n = word_of(&g->nqps);
 
-		if (!g->nqps && spare && !*spare)
+		if (!n && spare && !*spare)
 			*spare = g;
-		if (g->gid[0] != 0xff)
+		if (!word_of(&g->gid[0]))
 			return NULL;
-		if (g->nqps && !memcmp(g->gid, gid, 16))
+		if (n && has(g, m))
 			return g;
 	}
 	return NULL;
@@ -59,13 +84,38 @@ static struct sh_mcg *find(struct sh_mcg *table, const uint8_t gid[16], struct s
 
 static uint32_t members(const struct sh_mcg *g)
 {
-	return g->nqps < SH_MCG_QPS ? g->nqps : SH_MCG_QPS;
+	uint32_t n = word_of(&g->nqps);
+
+	return n < SH_MCG_QPS ? n : SH_MCG_QPS;
+}
+
+static void set(uint32_t *w, uint32_t v)
+{
+	__atomic_store_n(w, v, __ATOMIC_RELAXED);
+}
+
+/*
+ * Around each change of the table, under mcg_lock. If the daemon is killed in between, the number
+ * stays odd, and senders look at the table under the lock from then on.
+ */
+static void change_begins(struct sh_hca *h)
+{
+	set(&h->mcgs_seq, h->mcgs_seq + 1);
+	/* pairs with the acquire fence in peek() */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+static void change_ends(struct sh_hca *h)
+{
+	/* pairs with the acquire load in peek() */
+	__atomic_store_n(&h->mcgs_seq, h->mcgs_seq + 1, __ATOMIC_RELEASE);
 }
 
 int sh_mcast_attach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uint32_t qpn)
 {
 	struct sh_hca *h = sh_hca(dev, hca);
 	struct sh_mcg *table, *g, *spare;
+	struct mgid m = mgid_of(gid);
 	int err;
 
 	if (!h || gid[0] != 0xff)
@@ -82,19 +132,21 @@ int sh_mcast_attach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uin
 	err = sh_lock_soon(dev, &h->mcg_lock);
 	if (err)
 		return err;
-	g = find(table, gid, &spare);
-	if (g) {
-		for (uint32_t i = 0; i < members(g); i++)
-			if (g->qpn[i] == qpn)
-				goto out;
-	} else if (spare) {
-		g = spare;
-		memcpy(g->gid, gid, 16);
-	}
-	if (!g || g->nqps >= SH_MCG_QPS)
+	g = find(table, &m, &spare);
+	for (uint32_t i = 0; g && i < members(g); i++)
+		if (g->qpn[i] == qpn)
+			goto out;
+	g = g ?: spare;
+	if (!g || g->nqps >= SH_MCG_QPS) {
 		err = -ENOMEM;
-	else
-		g->qpn[g->nqps++] = qpn;
+		goto out;
+	}
+	change_begins(h);
+	for (int i = 0; i < 4; i++)
+		set(&g->gid[i], m.word[i]);
+	set(&g->qpn[g->nqps], qpn);
+	set(&g->nqps, g->nqps + 1);
+	change_ends(h);
 out:
 	sh_unlock(dev, &h->mcg_lock);
 	return err;
@@ -104,6 +156,7 @@ int sh_mcast_detach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uin
 {
 	struct sh_hca *h = sh_hca(dev, hca);
 	struct sh_mcg *table = groups(dev, hca), *g;
+	struct mgid m = mgid_of(gid);
 	int err;
 
 	if (!h || !table || gid[0] != 0xff)
@@ -112,12 +165,14 @@ int sh_mcast_detach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uin
 	if (err)
 		return err;
 	err = -EINVAL;
-	g = find(table, gid, NULL);
-	for (uint32_t i = 0; g && i < members(g); i++) {
+	g = find(table, &m, NULL);
+	for (uint32_t i = 0, n = g ? members(g) : 0; i < n; i++) {
 		if (g->qpn[i] != qpn)
 			continue;
-		g->qpn[i] = g->qpn[g->nqps - 1];
-		g->nqps--;
+		change_begins(h);
+		set(&g->qpn[i], g->qpn[n - 1]);
+		set(&g->nqps, n - 1);
+		change_ends(h);
 		err = 0;
 		break;
 	}
@@ -126,27 +181,48 @@ int sh_mcast_detach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uin
 }
 
 /*
- * Copies out the members that a group has at this HCA, max of them at most. *n: how many there are.
- * 0, or -EBUSY: the table is locked, and the caller does not wait for it, or is the daemon.
+ * Copies out the members that a group has at this HCA, SH_MCG_QPS of them at most. Returns how many
+ * there are; in the daemon 0 if the table is locked.
  */
-static int members_at(struct sh_dev *dev, uint32_t index, const uint8_t gid[16], bool wait,
-		      uint32_t *qpn, uint32_t max, uint32_t *n)
+static uint32_t members_at(struct sh_dev *dev, uint32_t index, const uint8_t gid[16], uint32_t *qpn)
 {
 	struct sh_mcg *table = groups(dev, index), *g;
 	struct sh_hca *hca = sh_hca(dev, index);
+	struct mgid m = mgid_of(gid);
+	uint32_t n = 0;
+
+	if (!table || sh_lock_mine(dev, &hca->mcg_lock))
+		return 0;
+	g = find(table, &m, NULL);
+	if (g) {
+		n = members(g);
+		memcpy(qpn, g->qpn, n * sizeof(qpn[0]));
+	}
+	sh_unlock(dev, &hca->mcg_lock);
+	return n;
+}
+
+/* How many members the group has at this HCA, and the first of them. False: the table is being changed. */
+static bool peek(struct sh_dev *dev, uint32_t index, const struct mgid *m, uint32_t *qpn,
+		 uint32_t *n)
+{
+	struct sh_mcg *table = groups(dev, index), *g;
+	const struct sh_hca *hca = sh_hca(dev, index);
+	uint32_t seq;
 
 	*n = 0;
 	if (!table)
-		return 0;
-	if (wait ? sh_lock_mine(dev, &hca->mcg_lock) : sh_trylock(dev, &hca->mcg_lock))
-		return -EBUSY;
-	g = find(table, gid, NULL);
+		return true;
+	/* pairs with the release in change_ends() */
+	seq = __atomic_load_n(&hca->mcgs_seq, __ATOMIC_ACQUIRE);
+	g = find(table, m, NULL);
 	if (g) {
 		*n = members(g);
-		memcpy(qpn, g->qpn, (*n < max ? *n : max) * sizeof(qpn[0]));
+		*qpn = word_of(&g->qpn[0]);
 	}
-	sh_unlock(dev, &hca->mcg_lock);
-	return 0;
+	/* pairs with the release fence in change_begins() */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return !(seq & 1) && word_of(&hca->mcgs_seq) == seq;
 }
 
 /* Is the datagram addressed to a group? */
@@ -155,16 +231,14 @@ static bool is_to_group(const struct sh_packet *p)
 	return p->flags & SH_PKT_GRH && p->grh.dgid[0] == 0xff && p->dlid >= 0xc000;
 }
 
-struct sh_qp *sh_mcast_only(struct sh_dev *dev, const struct sh_packet *p, bool wait,
-			    struct sh_hca **hca)
+struct sh_qp *sh_mcast_only(struct sh_dev *dev, const struct sh_packet *p, struct sh_hca **hca)
 {
+	struct mgid m = mgid_of(p->grh.dgid);
 	struct sh_qp *only = NULL;
-	uint32_t qpn, n;
+	uint32_t qpn = 0, n;
 
 	for (uint32_t i = 0; is_to_group(p) && i < dev->hcas; i++) {
-		if (members_at(dev, i, p->grh.dgid, wait, &qpn, 1, &n))
-			return NULL;
-		if (n > 1 || (n && only))
+		if (!peek(dev, i, &m, &qpn, &n) || n > 1 || (n && only))
 			return NULL;
 		if (!n)
 			continue;
@@ -183,9 +257,8 @@ struct sh_qp *sh_mcast_only(struct sh_dev *dev, const struct sh_packet *p, bool 
 static uint32_t deliver_to(struct sh_dev *dev, struct sh_hca *hca, uint32_t index,
 			   const struct sh_packet *p, struct sh_packet *resp)
 {
-	uint32_t qpn[SH_MCG_QPS], n;
+	uint32_t qpn[SH_MCG_QPS], n = members_at(dev, index, p->grh.dgid, qpn);
 
-	(void)members_at(dev, index, p->grh.dgid, true, qpn, SH_MCG_QPS, &n);
 	for (uint32_t i = 0; i < n; i++) {
 		struct sh_qp *qp = sh_qp_get(dev, index, qpn[i]);
 		uint32_t port = qp ? qp->port : 0;

@@ -14,11 +14,9 @@ int sh_mcast_detach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16],
 
 /*
  * The only member of the group that a datagram is for, on any HCA, and its HCA. NULL: there is
- * none, or there are several. For the express way: locks, for a moment, the table of each HCA. Does
- * not wait for these locks if wait is false, as for a caller that holds others: NULL then, too.
+ * none, or there are several, or the daemon is changing a table. Takes no lock.
  */
-struct sh_qp *sh_mcast_only(struct sh_dev *dev, const struct sh_packet *p, bool wait,
-			    struct sh_hca **hca);
+struct sh_qp *sh_mcast_only(struct sh_dev *dev, const struct sh_packet *p, struct sh_hca **hca);
 /* Delivers a multicast packet to each attached QP of each HCA. */
 void sh_deliver_mcast(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp);
 

@@ -437,7 +437,7 @@ static void sent(struct run *r)
 static inline bool deliver(struct run *r)
 {
 	return reliable(r) ? sh_express(&r->express, r->dev, r->hca, &r->p, &r->resp, r->resp_seg)
-			   : sh_express_lossy(&r->express, r->dev, r->hca, &r->p);
+			   : sh_express_lossy(&r->express, r->dev, r->hca, r->qp, &r->p);
 }
 
 /*
