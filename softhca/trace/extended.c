@@ -12,7 +12,6 @@
  *	320		query_port
  */
 #include <inttypes.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "call.h"
@@ -20,62 +19,9 @@
 #include "ops.h"
 #include "words.h"
 
-#define CONTEXTS 1024
-
-struct xrcd_attr {
-	uint32_t comp_mask;
-	int fd, oflags;
-};
-struct srq_attr {
-	void *srq_context;
-	struct ibv_srq_attr attr;
-	uint32_t comp_mask, type;
-	struct ibv_pd *pd;
-	struct ibv_xrc_domain *xrcd;
-	struct ibv_cq *cq;
-};
-_Static_assert(offsetof(struct srq_attr, comp_mask) == 20, "as in rdma-core");
-_Static_assert(offsetof(struct srq_attr, cq) == 48, "as in rdma-core");
-struct open_attr {
-	uint32_t comp_mask, qp_num;
-	void *xrcd, *qp_context;
-	uint32_t type;
-};
-_Static_assert(offsetof(struct open_attr, type) == 24, "as in rdma-core");
-
-/* The operations from the one that is farthest in front. */
-struct operations {
-	int (*query_port)(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr,
-			  size_t len);
-	void *others[31];
-	struct ibv_qp *(*open_qp)(struct ibv_context *context, struct open_attr *attr);
-	struct ibv_qp *(*create_qp_ex)(struct ibv_context *context, struct ibv_qp_init_attr *attr);
-	int (*get_srq_num)(void *srq, uint32_t *number);
-	struct ibv_srq *(*create_srq_ex)(struct ibv_context *context, struct srq_attr *attr);
-	void *(*open_xrcd)(struct ibv_context *context, struct xrcd_attr *attr);
-	int (*close_xrcd)(void *xrcd);
-	uint64_t reserved;
-	size_t size;
-};
-_Static_assert(sizeof(struct operations) == 320, "in front of the context");
-
-/* Entries are made and freed under the lock of ops.c, and read without. */
-static struct {
-	struct ibv_context *context;
-	struct operations ops;
-} table[CONTEXTS];
-
-static struct operations *in_front(struct ibv_context *context)
+static struct extended_ops *in_front(struct ibv_context *context)
 {
-	return (struct operations *)context - 1;
-}
-
-static const struct operations *real(const struct ibv_context *context)
-{
-	for (unsigned int i = 0; i < CONTEXTS; i++)
-		if (__atomic_load_n(&table[i].context, __ATOMIC_ACQUIRE) == context)
-			return &table[i].ops;
-	return NULL;
+	return (struct extended_ops *)context - 1;
 }
 
 /* An XRC domain begins with its context there, too, and has nothing else that could be a name. */
@@ -94,7 +40,7 @@ static int trace_query_port(struct ibv_context *context, uint8_t port, struct ib
 	say_context(&c, context);
 	call_say(&c, ", %u", port);
 	call_enter(&c);
-	ret = real(context)->query_port(context, port, attr, len);
+	ret = ops_extended(context)->query_port(context, port, attr, len);
 	call_returned(&c, ret);
 	if (!ret)
 		call_say(&c, " {state %u, lid %u}", attr->state, attr->lid);
@@ -102,7 +48,7 @@ static int trace_query_port(struct ibv_context *context, uint8_t port, struct ib
 	return ret;
 }
 
-static struct ibv_qp *trace_open_qp(struct ibv_context *context, struct open_attr *attr)
+static struct ibv_qp *trace_open_qp(struct ibv_context *context, struct extended_open_attr *attr)
 {
 	struct ibv_qp *qp;
 	struct call c;
@@ -113,7 +59,7 @@ static struct ibv_qp *trace_open_qp(struct ibv_context *context, struct open_att
 	say_domain(&c, attr->xrcd);
 	call_say(&c, "}");
 	call_enter(&c);
-	qp = real(context)->open_qp(context, attr);
+	qp = ops_extended(context)->open_qp(context, attr);
 	call_returned_object(&c, qp);
 	if (qp)
 		say_qp(&c, qp);
@@ -132,7 +78,7 @@ static struct ibv_qp *trace_create_qp_ex(struct ibv_context *context, struct ibv
 	call_say(&c, ", ");
 	say_qp_init(&c, attr);
 	call_enter(&c);
-	qp = real(context)->create_qp_ex(context, attr);
+	qp = ops_extended(context)->create_qp_ex(context, attr);
 	call_returned_object(&c, qp);
 	if (qp)
 		say_qp(&c, qp);
@@ -150,7 +96,7 @@ static int trace_get_srq_num(void *srq, uint32_t *number)
 	call_begin(&c, "ibv_get_srq_num", false);
 	say_srq(&c, srq);
 	call_enter(&c);
-	ret = real(context)->get_srq_num(srq, number);
+	ret = ops_extended(context)->get_srq_num(srq, number);
 	call_returned(&c, ret);
 	if (!ret)
 		call_say(&c, " %#x", *number);
@@ -158,7 +104,8 @@ static int trace_get_srq_num(void *srq, uint32_t *number)
 	return ret;
 }
 
-static struct ibv_srq *trace_create_srq_ex(struct ibv_context *context, struct srq_attr *attr)
+static struct ibv_srq *trace_create_srq_ex(struct ibv_context *context,
+					   struct extended_srq_attr *attr)
 {
 	struct ibv_srq *srq;
 	struct call c;
@@ -182,7 +129,7 @@ static struct ibv_srq *trace_create_srq_ex(struct ibv_context *context, struct s
 		say_cq(&c, attr->cq);
 	}
 	call_enter(&c);
-	srq = real(context)->create_srq_ex(context, attr);
+	srq = ops_extended(context)->create_srq_ex(context, attr);
 	call_returned_object(&c, srq);
 	if (srq)
 		say_srq(&c, srq);
@@ -191,7 +138,7 @@ static struct ibv_srq *trace_create_srq_ex(struct ibv_context *context, struct s
 	return srq;
 }
 
-static void *trace_open_xrcd(struct ibv_context *context, struct xrcd_attr *attr)
+static void *trace_open_xrcd(struct ibv_context *context, struct extended_xrcd_attr *attr)
 {
 	struct call c;
 	void *xrcd;
@@ -202,7 +149,7 @@ static void *trace_open_xrcd(struct ibv_context *context, struct xrcd_attr *attr
 	say_oflags(&c, attr->oflags);
 	call_say(&c, "}");
 	call_enter(&c);
-	xrcd = real(context)->open_xrcd(context, attr);
+	xrcd = ops_extended(context)->open_xrcd(context, attr);
 	call_returned_object(&c, xrcd);
 	if (xrcd)
 		say_domain(&c, xrcd);
@@ -219,15 +166,15 @@ static int trace_close_xrcd(void *xrcd)
 	call_begin(&c, "ibv_close_xrcd", false);
 	say_domain(&c, xrcd);
 	call_enter(&c);
-	ret = real(context)->close_xrcd(xrcd);
+	ret = ops_extended(context)->close_xrcd(xrcd);
 	call_returned(&c, ret);
 	call_end(&c);
 	return ret;
 }
 
-bool extended_wrap(struct ibv_context *context)
+bool extended_wrap(struct ibv_context *context, struct extended_ops *real)
 {
-	struct operations *front;
+	struct extended_ops *front;
 	size_t room;
 
 	if (context->abi_compat != (void *)UINTPTR_MAX)
@@ -235,32 +182,19 @@ bool extended_wrap(struct ibv_context *context)
 	front = in_front(context);
 	/* The size counts from the first operation to the end of the context, whose own size is rdma-core's. */
 	room = front->size - 328;
+	if (room > sizeof(*front))
+		room = sizeof(*front);
+	memset(real, 0, sizeof(*real));
+	memcpy((char *)(real + 1) - room, (char *)context - room, room);
 #define WRAP(op)                                                                                   \
-	if (room >= sizeof(*front) - offsetof(struct operations, op) && front->op)                 \
-		front->op = trace_##op;
-	for (unsigned int i = 0; i < CONTEXTS; i++) {
-		if (table[i].context)
-			continue;
-		memset(&table[i].ops, 0, sizeof(table[i].ops));
-		if (room > sizeof(*front))
-			room = sizeof(*front);
-		memcpy((char *)(&table[i].ops + 1) - room, (char *)context - room, room);
-		__atomic_store_n(&table[i].context, context, __ATOMIC_RELEASE);
-		WRAP(query_port)
-		WRAP(open_qp)
-		WRAP(create_qp_ex)
-		WRAP(get_srq_num)
-		WRAP(create_srq_ex)
-		WRAP(open_xrcd)
-		WRAP(close_xrcd)
-		break;
-	}
+	if (real->op)                                                                              \
+		__atomic_store_n(&front->op, trace_##op, __ATOMIC_RELEASE);
+	WRAP(query_port)
+	WRAP(open_qp)
+	WRAP(create_qp_ex)
+	WRAP(get_srq_num)
+	WRAP(create_srq_ex)
+	WRAP(open_xrcd)
+	WRAP(close_xrcd)
 	return true;
-}
-
-void extended_forget(struct ibv_context *context)
-{
-	for (unsigned int i = 0; i < CONTEXTS; i++)
-		if (table[i].context == context)
-			__atomic_store_n(&table[i].context, NULL, __ATOMIC_RELEASE);
 }

@@ -25,4 +25,24 @@
 	}
 #define REAL(function) REAL_OF("libibverbs.so.1", function, "IBVERBS_1.1")
 
+/*
+ * The whole of a function that gives nothing but an error number. say: what writes its arguments to
+ * &c. The arguments themselves follow.
+ */
+#define PLAIN_OF(version, function, say, ...)                                                      \
+	({                                                                                         \
+		REAL_OF("libibverbs.so.1", function, version)                                      \
+		struct call c;                                                                     \
+		int ret_;                                                                          \
+                                                                                                   \
+		call_begin(&c, #function, false);                                                  \
+		say;                                                                               \
+		call_enter(&c);                                                                    \
+		ret_ = real(__VA_ARGS__);                                                          \
+		call_returned(&c, ret_);                                                           \
+		call_end(&c);                                                                      \
+		ret_;                                                                              \
+	})
+#define PLAIN(function, say, ...) PLAIN_OF("IBVERBS_1.1", function, say, __VA_ARGS__)
+
 #endif

@@ -73,17 +73,7 @@ IN_FRONT int ibv_close_device(struct ibv_context *context)
 
 IN_FRONT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-	REAL(ibv_query_device)
-	struct call c;
-	int ret;
-
-	call_begin(&c, "ibv_query_device", false);
-	say_context(&c, context);
-	call_enter(&c);
-	ret = real(context, attr);
-	call_returned(&c, ret);
-	call_end(&c);
-	return ret;
+	return PLAIN(ibv_query_device, say_context(&c, context), context, attr);
 }
 
 IN_FRONT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
@@ -143,17 +133,7 @@ IN_FRONT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 
 IN_FRONT int ibv_dealloc_pd(struct ibv_pd *pd)
 {
-	REAL(ibv_dealloc_pd)
-	struct call c;
-	int ret;
-
-	call_begin(&c, "ibv_dealloc_pd", false);
-	say_pd(&c, pd);
-	call_enter(&c);
-	ret = real(pd);
-	call_returned(&c, ret);
-	call_end(&c);
-	return ret;
+	return PLAIN(ibv_dealloc_pd, say_pd(&c, pd), pd);
 }
 
 static void say_registration(struct call *c, const struct ibv_pd *pd, const void *addr,
@@ -211,20 +191,16 @@ IN_FRONT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t l
 
 IN_FRONT int ibv_dereg_mr(struct ibv_mr *mr)
 {
-	REAL(ibv_dereg_mr)
-	struct call c;
-	int ret;
-
-	call_begin(&c, "ibv_dereg_mr", false);
-	say_mr(&c, mr);
-	call_enter(&c);
-	ret = real(mr);
-	call_returned(&c, ret);
-	call_end(&c);
-	return ret;
+	return PLAIN(ibv_dereg_mr, say_mr(&c, mr), mr);
 }
 
 /* ---- CQs and their events ---- */
+
+static void say_channel(struct call *c, const struct ibv_comp_channel *channel)
+{
+	if (channel)
+		call_say(c, "channel fd %d", channel->fd);
+}
 
 IN_FRONT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
@@ -237,26 +213,14 @@ IN_FRONT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *co
 	call_enter(&c);
 	channel = real(context);
 	call_returned_object(&c, channel);
-	if (channel)
-		call_say(&c, "channel fd %d", channel->fd);
+	say_channel(&c, channel);
 	call_end(&c);
 	return channel;
 }
 
 IN_FRONT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
-	REAL_OF("libibverbs.so.1", ibv_destroy_comp_channel, "IBVERBS_1.0")
-	struct call c;
-	int ret;
-
-	call_begin(&c, "ibv_destroy_comp_channel", false);
-	if (channel)
-		call_say(&c, "channel fd %d", channel->fd);
-	call_enter(&c);
-	ret = real(channel);
-	call_returned(&c, ret);
-	call_end(&c);
-	return ret;
+	return PLAIN_OF("IBVERBS_1.0", ibv_destroy_comp_channel, say_channel(&c, channel), channel);
 }
 
 IN_FRONT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
@@ -269,9 +233,8 @@ IN_FRONT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void
 	call_begin(&c, "ibv_create_cq", false);
 	say_context(&c, context);
 	call_say(&c, ", %d, ", cqe);
-	if (channel)
-		call_say(&c, "channel fd %d", channel->fd);
-	else
+	say_channel(&c, channel);
+	if (!channel)
 		call_say(&c, "NULL");
 	call_say(&c, ", %d", comp_vector);
 	call_enter(&c);
@@ -288,33 +251,12 @@ IN_FRONT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void
 
 IN_FRONT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
-	REAL(ibv_resize_cq)
-	struct call c;
-	int ret;
-
-	call_begin(&c, "ibv_resize_cq", false);
-	say_cq(&c, cq);
-	call_say(&c, ", %d", cqe);
-	call_enter(&c);
-	ret = real(cq, cqe);
-	call_returned(&c, ret);
-	call_end(&c);
-	return ret;
+	return PLAIN(ibv_resize_cq, (say_cq(&c, cq), call_say(&c, ", %d", cqe)), cq, cqe);
 }
 
 IN_FRONT int ibv_destroy_cq(struct ibv_cq *cq)
 {
-	REAL(ibv_destroy_cq)
-	struct call c;
-	int ret;
-
-	call_begin(&c, "ibv_destroy_cq", false);
-	say_cq(&c, cq);
-	call_enter(&c);
-	ret = real(cq);
-	call_returned(&c, ret);
-	call_end(&c);
-	return ret;
+	return PLAIN(ibv_destroy_cq, say_cq(&c, cq), cq);
 }
 
 IN_FRONT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq,
@@ -325,8 +267,7 @@ IN_FRONT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **
 	int ret;
 
 	call_begin(&c, "ibv_get_cq_event", false);
-	if (channel)
-		call_say(&c, "channel fd %d", channel->fd);
+	say_channel(&c, channel);
 	call_enter(&c);
 	ret = real(channel, cq, cq_context);
 	call_returned_errno(&c, ret);
@@ -426,17 +367,7 @@ IN_FRONT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *
 
 IN_FRONT int ibv_destroy_ah(struct ibv_ah *ah)
 {
-	REAL(ibv_destroy_ah)
-	struct call c;
-	int ret;
-
-	call_begin(&c, "ibv_destroy_ah", false);
-	call_say(&c, "ah %#" PRIxPTR, (uintptr_t)ah);
-	call_enter(&c);
-	ret = real(ah);
-	call_returned(&c, ret);
-	call_end(&c);
-	return ret;
+	return PLAIN(ibv_destroy_ah, call_say(&c, "ah %#" PRIxPTR, (uintptr_t)ah), ah);
 }
 
 static void say_group(struct call *c, const struct ibv_qp *qp, const union ibv_gid *gid,
@@ -450,30 +381,10 @@ static void say_group(struct call *c, const struct ibv_qp *qp, const union ibv_g
 
 IN_FRONT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	REAL(ibv_attach_mcast)
-	struct call c;
-	int ret;
-
-	call_begin(&c, "ibv_attach_mcast", false);
-	say_group(&c, qp, gid, lid);
-	call_enter(&c);
-	ret = real(qp, gid, lid);
-	call_returned(&c, ret);
-	call_end(&c);
-	return ret;
+	return PLAIN(ibv_attach_mcast, say_group(&c, qp, gid, lid), qp, gid, lid);
 }
 
 IN_FRONT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	REAL(ibv_detach_mcast)
-	struct call c;
-	int ret;
-
-	call_begin(&c, "ibv_detach_mcast", false);
-	say_group(&c, qp, gid, lid);
-	call_enter(&c);
-	ret = real(qp, gid, lid);
-	call_returned(&c, ret);
-	call_end(&c);
-	return ret;
+	return PLAIN(ibv_detach_mcast, say_group(&c, qp, gid, lid), qp, gid, lid);
 }

@@ -27,6 +27,7 @@ struct entry {
 	struct ibv_context *context;
 	struct ibv_context_ops inner, outer; /* those of OPERATIONS; an outer one may be NULL */
 	int (*query_port)(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr);
+	struct extended_ops extended; /* of rdma-core's contexts */
 };
 
 static struct entry table[CONTEXTS];
@@ -90,6 +91,11 @@ static struct entry *find(const struct ibv_context *context)
 		if (__atomic_load_n(&table[i].context, __ATOMIC_ACQUIRE) == context)
 			return &table[i];
 	return NULL;
+}
+
+const struct extended_ops *ops_extended(const struct ibv_context *context)
+{
+	return &find(context)->extended;
 }
 
 #define CHOOSE(e, op)                                                                              \
@@ -264,7 +270,7 @@ static void begin(struct entry *e, struct ibv_context *context)
 	__atomic_store_n(&e->context, context, __ATOMIC_RELEASE);
 	if (e == &table[used])
 		__atomic_store_n(&used, used + 1, __ATOMIC_RELEASE);
-	if (!extended_wrap(context) && e->query_port)
+	if (!extended_wrap(context, &e->extended) && e->query_port)
 		context->ops.query_port = trace_query_port;
 }
 
@@ -303,6 +309,5 @@ void ops_forget(struct ibv_context *context)
 	e = find(context);
 	if (e)
 		__atomic_store_n(&e->context, NULL, __ATOMIC_RELEASE);
-	extended_forget(context);
 	let_go(&mask);
 }

@@ -14,6 +14,9 @@
  * so that it sees how long a post takes.
  */
 void ops_wrap(struct ibv_context *context);
+/* The operations that extended_wrap() has found in a context of which it has wrapped some. */
+struct extended_ops;
+const struct extended_ops *ops_extended(const struct ibv_context *context);
 /* The context is about to be closed. */
 void ops_forget(struct ibv_context *context);
 

@@ -78,17 +78,7 @@ IN_FRONT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 
 IN_FRONT int ibv_destroy_qp(struct ibv_qp *qp)
 {
-	REAL(ibv_destroy_qp)
-	struct call c;
-	int ret;
-
-	call_begin(&c, "ibv_destroy_qp", false);
-	say_qp(&c, qp);
-	call_enter(&c);
-	ret = real(qp);
-	call_returned(&c, ret);
-	call_end(&c);
-	return ret;
+	return PLAIN(ibv_destroy_qp, say_qp(&c, qp), qp);
 }
 
 /* ---- SRQs ---- */
@@ -114,23 +104,19 @@ IN_FRONT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_a
 	return srq;
 }
 
+static void say_srq_change(struct call *c, const struct ibv_srq *srq,
+			   const struct ibv_srq_attr *attr, int mask)
+{
+	say_srq(c, srq);
+	call_say(c, ", ");
+	say_srq_attr(c, attr);
+	call_say(c, ", %s%s%s", mask & IBV_SRQ_MAX_WR ? "IBV_SRQ_MAX_WR" : "",
+		 (mask & 3) == 3 ? "|" : "", mask & IBV_SRQ_LIMIT ? "IBV_SRQ_LIMIT" : "");
+}
+
 IN_FRONT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 {
-	REAL(ibv_modify_srq)
-	struct call c;
-	int ret;
-
-	call_begin(&c, "ibv_modify_srq", false);
-	say_srq(&c, srq);
-	call_say(&c, ", ");
-	say_srq_attr(&c, attr);
-	call_say(&c, ", %s%s%s", mask & IBV_SRQ_MAX_WR ? "IBV_SRQ_MAX_WR" : "",
-		 (mask & 3) == 3 ? "|" : "", mask & IBV_SRQ_LIMIT ? "IBV_SRQ_LIMIT" : "");
-	call_enter(&c);
-	ret = real(srq, attr, mask);
-	call_returned(&c, ret);
-	call_end(&c);
-	return ret;
+	return PLAIN(ibv_modify_srq, say_srq_change(&c, srq, attr, mask), srq, attr, mask);
 }
 
 IN_FRONT int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
@@ -154,17 +140,7 @@ IN_FRONT int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 
 IN_FRONT int ibv_destroy_srq(struct ibv_srq *srq)
 {
-	REAL(ibv_destroy_srq)
-	struct call c;
-	int ret;
-
-	call_begin(&c, "ibv_destroy_srq", false);
-	say_srq(&c, srq);
-	call_enter(&c);
-	ret = real(srq);
-	call_returned(&c, ret);
-	call_end(&c);
-	return ret;
+	return PLAIN(ibv_destroy_srq, say_srq(&c, srq), srq);
 }
 
 /* ---- XRC with OFED's names: libraries of that generation alone have them ---- */
@@ -218,17 +194,7 @@ IN_FRONT struct ibv_xrc_domain *ibv_open_xrc_domain(struct ibv_context *context,
 
 IN_FRONT int ibv_close_xrc_domain(struct ibv_xrc_domain *d)
 {
-	REAL(ibv_close_xrc_domain)
-	struct call c;
-	int ret;
-
-	call_begin(&c, "ibv_close_xrc_domain", false);
-	say_xrcd(&c, d);
-	call_enter(&c);
-	ret = real(d);
-	call_returned(&c, ret);
-	call_end(&c);
-	return ret;
+	return PLAIN(ibv_close_xrc_domain, say_xrcd(&c, d), d);
 }
 
 IN_FRONT int ibv_create_xrc_rcv_qp(struct ibv_qp_init_attr *attr, uint32_t *number)
@@ -250,24 +216,27 @@ IN_FRONT int ibv_create_xrc_rcv_qp(struct ibv_qp_init_attr *attr, uint32_t *numb
 	return ret;
 }
 
+static void say_rcv_qp(struct call *c, const struct ibv_xrc_domain *d, uint32_t number)
+{
+	say_xrcd(c, d);
+	call_say(c, ", qp %#x", number);
+}
+
+static void say_rcv_qp_change(struct call *c, const struct ibv_xrc_domain *d, uint32_t number,
+			      const struct ibv_qp_attr *attr, int mask)
+{
+	say_rcv_qp(c, d, number);
+	call_say(c, ", ");
+	say_qp_attr(c, attr, mask);
+	call_say(c, ", ");
+	say_qp_mask(c, mask);
+}
+
 IN_FRONT int ibv_modify_xrc_rcv_qp(struct ibv_xrc_domain *d, uint32_t number,
 				   struct ibv_qp_attr *attr, int mask)
 {
-	REAL(ibv_modify_xrc_rcv_qp)
-	struct call c;
-	int ret;
-
-	call_begin(&c, "ibv_modify_xrc_rcv_qp", false);
-	say_xrcd(&c, d);
-	call_say(&c, ", qp %#x, ", number);
-	say_qp_attr(&c, attr, mask);
-	call_say(&c, ", ");
-	say_qp_mask(&c, mask);
-	call_enter(&c);
-	ret = real(d, number, attr, mask);
-	call_returned(&c, ret);
-	call_end(&c);
-	return ret;
+	return PLAIN(ibv_modify_xrc_rcv_qp, say_rcv_qp_change(&c, d, number, attr, mask), d, number,
+		     attr, mask);
 }
 
 IN_FRONT int ibv_query_xrc_rcv_qp(struct ibv_xrc_domain *d, uint32_t number,
@@ -278,8 +247,8 @@ IN_FRONT int ibv_query_xrc_rcv_qp(struct ibv_xrc_domain *d, uint32_t number,
 	int ret;
 
 	call_begin(&c, "ibv_query_xrc_rcv_qp", false);
-	say_xrcd(&c, d);
-	call_say(&c, ", qp %#x, ", number);
+	say_rcv_qp(&c, d, number);
+	call_say(&c, ", ");
 	say_qp_mask(&c, mask);
 	call_enter(&c);
 	ret = real(d, number, attr, mask, init);
@@ -294,32 +263,10 @@ IN_FRONT int ibv_query_xrc_rcv_qp(struct ibv_xrc_domain *d, uint32_t number,
 
 IN_FRONT int ibv_reg_xrc_rcv_qp(struct ibv_xrc_domain *d, uint32_t number)
 {
-	REAL(ibv_reg_xrc_rcv_qp)
-	struct call c;
-	int ret;
-
-	call_begin(&c, "ibv_reg_xrc_rcv_qp", false);
-	say_xrcd(&c, d);
-	call_say(&c, ", qp %#x", number);
-	call_enter(&c);
-	ret = real(d, number);
-	call_returned(&c, ret);
-	call_end(&c);
-	return ret;
+	return PLAIN(ibv_reg_xrc_rcv_qp, say_rcv_qp(&c, d, number), d, number);
 }
 
 IN_FRONT int ibv_unreg_xrc_rcv_qp(struct ibv_xrc_domain *d, uint32_t number)
 {
-	REAL(ibv_unreg_xrc_rcv_qp)
-	struct call c;
-	int ret;
-
-	call_begin(&c, "ibv_unreg_xrc_rcv_qp", false);
-	say_xrcd(&c, d);
-	call_say(&c, ", qp %#x", number);
-	call_enter(&c);
-	ret = real(d, number);
-	call_returned(&c, ret);
-	call_end(&c);
-	return ret;
+	return PLAIN(ibv_unreg_xrc_rcv_qp, say_rcv_qp(&c, d, number), d, number);
 }
