@@ -19,7 +19,7 @@
 
 #define NETLINK_RDMA 20
 
-static long command(int file, int fd, struct shim_ctx *ctx, const struct shim_cm *cm,
+static long command(int file, int fd, struct shim_ctx *ctx, const struct shim_fifo *cm,
 		    const void *buf, size_t len)
 {
 	if (file == SHIM_UMAD_FILE)
@@ -31,7 +31,7 @@ static long command(int file, int fd, struct shim_ctx *ctx, const struct shim_cm
 EXPORT ssize_t write(int fd, const void *buf, size_t len)
 {
 	struct shim_ctx *ctx = NULL;
-	struct shim_cm cm = {0};
+	struct shim_fifo cm = {0};
 	int file;
 
 	if (!shim_active())
@@ -49,7 +49,7 @@ EXPORT ssize_t write(int fd, const void *buf, size_t len)
 EXPORT ssize_t writev(int fd, const struct iovec *iov, int n)
 {
 	struct shim_ctx *ctx = NULL;
-	struct shim_cm cm = {0};
+	struct shim_fifo cm = {0};
 	ssize_t total = 0;
 	int file;
 
@@ -74,7 +74,7 @@ EXPORT ssize_t writev(int fd, const struct iovec *iov, int n)
 
 EXPORT ssize_t read(int fd, void *buf, size_t len)
 {
-	struct shim_cm file;
+	struct shim_fifo file;
 
 	if (!shim_active() || !shim_umad_to_read(fd, &file))
 		return REAL(read)(fd, buf, len);
@@ -84,7 +84,7 @@ EXPORT ssize_t read(int fd, void *buf, size_t len)
 /* A device without vectored reads gets one read for each element, up to the first short one. */
 EXPORT ssize_t readv(int fd, const struct iovec *iov, int n)
 {
-	struct shim_cm file;
+	struct shim_fifo file;
 	ssize_t total = 0;
 
 	if (!shim_active() || !shim_umad_to_read(fd, &file))
@@ -109,7 +109,7 @@ EXPORT ssize_t readv(int fd, const struct iovec *iov, int n)
 EXPORT ssize_t __read_chk(int fd, void *buf, size_t len, size_t room);
 EXPORT ssize_t __read_chk(int fd, void *buf, size_t len, size_t room)
 {
-	struct shim_cm file;
+	struct shim_fifo file;
 
 	if (len > room || !shim_active() || !shim_umad_to_read(fd, &file))
 		return REAL(__read_chk)(fd, buf, len, room);
@@ -118,7 +118,7 @@ EXPORT ssize_t __read_chk(int fd, void *buf, size_t len, size_t room)
 
 EXPORT int ioctl(int fd, unsigned long request, ...)
 {
-	struct shim_cm file;
+	struct shim_fifo file;
 	va_list ap;
 	void *arg;
 

@@ -119,17 +119,11 @@ int shim_ctx_path(const char *path, uint32_t *index, uint32_t *generation)
 /* For a descriptor from elsewhere: an earlier image of this process, a parent, a message. */
 static struct shim_ctx *recognize(int fd, const struct stat *st)
 {
-	char link[64], path[PATH_MAX];
 	uint32_t index, generation;
+	char path[PATH_MAX];
 	struct shim_ctx *c;
-	long len;
 
-	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", fd);
-	len = sh_sys(syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof(path) - 1));
-	if (len < 0)
-		return NULL;
-	path[len] = '\0';
-	if (shim_ctx_path(path, &index, &generation))
+	if (!shim_fd_path(fd, path) || shim_ctx_path(path, &index, &generation))
 		return NULL;
 	if (shim_control_get())
 		return NULL;
@@ -188,7 +182,7 @@ static void note_number(int fd, bool is_device)
 }
 
 static enum shim_file look_up(int fd, const struct stat *st, struct shim_ctx **ctx,
-			      struct shim_cm *cm)
+			      struct shim_fifo *cm)
 {
 	*ctx = shim_ctx_of_stat(fd, st);
 	if (*ctx)
@@ -201,7 +195,7 @@ static enum shim_file look_up(int fd, const struct stat *st, struct shim_ctx **c
 void shim_files_note(void)
 {
 	struct shim_ctx *ctx;
-	struct shim_cm cm;
+	struct shim_fifo cm;
 	struct stat st;
 
 	for (int fd = 0; fd < NUMBERS; fd++)
@@ -209,7 +203,7 @@ void shim_files_note(void)
 					look_up(fd, &st, &ctx, &cm) != SHIM_OTHER_FILE);
 }
 
-int shim_file_to_write(int fd, struct shim_ctx **ctx, struct shim_cm *cm)
+int shim_file_to_write(int fd, struct shim_ctx **ctx, struct shim_fifo *cm)
 {
 	bool may =
 		fd >= 0 && (fd >= NUMBERS ||

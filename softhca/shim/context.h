@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-struct shim_cm;
+struct shim_fifo;
 
 #define SHIM_PENDING  16
 #define SHIM_EARLY    64
@@ -48,7 +48,7 @@ enum shim_file { SHIM_OTHER_FILE, SHIM_UVERBS_FILE, SHIM_CM_FILE, SHIM_UMAD_FILE
  * context in *ctx, or the channel or the umad file in *cm; or -errno. In a program that has confined itself it makes
  * no system call for other files.
  */
-int shim_file_to_write(int fd, struct shim_ctx **ctx, struct shim_cm *cm);
+int shim_file_to_write(int fd, struct shim_ctx **ctx, struct shim_fifo *cm);
 /* Before the program confines itself: notes which descriptors are device files. */
 void shim_files_note(void);
 struct shim_ctx *shim_ctx_of_stat(int fd, const struct stat *st);

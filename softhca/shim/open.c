@@ -51,17 +51,18 @@ static int node(const char *to, int flags)
 /* For "uverbs0" or "rdma_cm" below a descriptor of /dev/infiniband. */
 static int __attribute__((noinline)) node_at(int dirfd, const char *path, int flags)
 {
-	char link[64], full[PATH_MAX];
-	long len;
+	char full[PATH_MAX];
+	size_t len;
 
 	if (dirfd == AT_FDCWD || !path ||
 	    (strncmp(path, "uverbs", 6) && strncmp(path, "umad", 4) && strncmp(path, "issm", 4) &&
 	     strcmp(path, "rdma_cm")) ||
 	    !shim_active())
 		return -1;
-	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", dirfd);
-	len = sh_sys(syscall(SYS_readlinkat, AT_FDCWD, link, full, sizeof(full) - 32));
-	if (len < 0 || strlen(path) > 20)
+	if (strlen(path) > 20 || !shim_fd_path(dirfd, full))
+		return -1;
+	len = strlen(full);
+	if (len > sizeof(full) - 32)
 		return -1;
 	full[len] = '/';
 	strcpy(full + len + 1, path);

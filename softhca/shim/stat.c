@@ -32,7 +32,7 @@ static int patch_fd(int ret, int fd, void *out)
 {
 	struct stat *st = out;
 	const struct shim_ctx *ctx;
-	struct shim_cm cm;
+	struct shim_fifo cm;
 
 	if (ret || !shim_active())
 		return ret;
@@ -41,7 +41,7 @@ static int patch_fd(int ret, int fd, void *out)
 	else if (shim_cm_of_stat(fd, st, &cm))
 		make_device(st, MISC_MAJOR, SH_CM_MINOR, 0666);
 	else if (shim_umad_of_stat(fd, st, &cm))
-		make_device(st, UVERBS_MAJOR, cm.channel, 0600);
+		make_device(st, UVERBS_MAJOR, cm.index, 0600);
 	return ret;
 }
 
@@ -130,7 +130,7 @@ EXPORT int statx(int fd, const char *path, int flags, unsigned int mask, struct 
 	const char *to = shim_redirect(path, buf);
 	int ret = REAL(statx)(fd, to, flags, mask, stx);
 	const struct shim_ctx *ctx;
-	struct shim_cm cm;
+	struct shim_fifo cm;
 	struct stat st;
 	int node = -1;
 
@@ -142,7 +142,7 @@ EXPORT int statx(int fd, const char *path, int flags, unsigned int mask, struct 
 		node = (int)(shim_ctx_minor(ctx) - UVERBS_MINOR);
 	else if (by_fd(path, flags) && fd >= 0 && sh_fstat(fd, &st) >= 0)
 		node = shim_cm_of_stat(fd, &st, &cm)	 ? SHIM_NODE_CM
-		       : shim_umad_of_stat(fd, &st, &cm) ? SHIM_NODE_UMAD + (int)cm.channel
+		       : shim_umad_of_stat(fd, &st, &cm) ? SHIM_NODE_UMAD + (int)cm.index
 							 : -1;
 	if (node < 0)
 		return 0;

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * umad. An open file is a FIFO with a byte for each unread datagram, as that of rdma_cm is
- * (rdmacm.c): the daemon has the datagrams, and knows the file by its name.
+ * umad. An open file is a FIFO (fifo.h) with a byte for each unread datagram: the daemon has the
+ * datagrams.
  */
-#include <pthread.h>
-
 #include "softhca/host/sys.h"
 #include "softhca/protocol.h"
 #include "attach.h"
@@ -15,20 +13,20 @@
 /* Has this process, or one that it was forked from, opened, written to or controlled one? */
 static bool seen;
 
-bool shim_umad_of_stat(int fd, const struct stat *st, struct shim_cm *file)
+bool shim_umad_of_stat(int fd, const struct stat *st, struct shim_fifo *file)
 {
-	if (!shim_fifo_of_stat(fd, st, "/mads/", file))
+	if (!shim_fifo_of_stat(fd, st, "mads", file))
 		return false;
 	__atomic_store_n(&seen, true, __ATOMIC_RELAXED);
 	return true;
 }
 
-bool shim_umad_to_read(int fd, struct shim_cm *file)
+bool shim_umad_to_read(int fd, struct shim_fifo *file)
 {
 	return __atomic_load_n(&seen, __ATOMIC_RELAXED) && shim_umad_of_fd(fd, file);
 }
 
-bool shim_umad_of_fd(int fd, struct shim_cm *file)
+bool shim_umad_of_fd(int fd, struct shim_fifo *file)
 {
 	struct stat st;
 
@@ -36,33 +34,20 @@ bool shim_umad_of_fd(int fd, struct shim_cm *file)
 	       shim_umad_of_stat(fd, &st, file);
 }
 
+static int error_of(const void *reply)
+{
+	return (int)((const struct sh_mad_reply *)reply)->result;
+}
+
 static int open_once(unsigned int minor, int flags)
 {
 	struct sh_mad_open req = {.type = SH_MSG_MAD_OPEN, .minor = minor};
 	struct sh_mad_reply reply;
-	unsigned int nfds = 0;
-	int fds[4], err;
+	int fd = shim_fifo_open(flags, &req, sizeof(req), &reply, sizeof(reply), error_of);
 
-	err = shim_control_to_open();
-	if (err)
-		return err;
-	err = shim_request(&req, sizeof(req), &reply, sizeof(reply), fds, &nfds);
-	shim_control_put();
-	if (!err)
-		err = (int)reply.result;
-	if (!err && nfds != 1)
-		err = -EIO;
-	if (err) {
-		while (nfds)
-			sh_close(fds[--nfds]);
-		return err;
-	}
-	if (!(flags & O_CLOEXEC))
-		sh_fcntl(fds[0], F_SETFD, 0);
-	if (flags & O_NONBLOCK)
-		sh_fcntl(fds[0], F_SETFL, O_NONBLOCK);
-	__atomic_store_n(&seen, true, __ATOMIC_RELAXED);
-	return fds[0];
+	if (fd >= 0)
+		__atomic_store_n(&seen, true, __ATOMIC_RELAXED);
+	return fd;
 }
 
 /* Another program may have said that it is the port's subnet manager: until when, nothing tells. */
@@ -81,78 +66,47 @@ int shim_umad_open(unsigned int minor, int flags)
 	}
 }
 
-static long call(const struct shim_cm *file, enum sh_mad_what what, uint64_t request, void *addr,
-		 size_t len)
+static long call(void *arg)
 {
-	struct sh_mad_call req = {
-		.type = SH_MSG_MAD_CALL,
-		.what = what,
-		.index = file->channel,
-		.generation = file->generation,
-		.request = request,
-		.addr = (uintptr_t)addr,
-		.len = len,
-	};
+	const struct sh_mad_call *req = arg;
 	struct sh_mad_reply reply;
-	int err = shim_control_get();
+	int err = shim_fifo_ask(req, sizeof(*req), &reply, sizeof(reply));
 
-	if (err)
-		return err == -EMFILE || err == -ENFILE || err == -ENOMEM ? err : -EIO;
-	err = shim_request(&req, sizeof(req), &reply, sizeof(reply), NULL, NULL);
-	shim_control_put();
 	return err ? err : reply.result;
 }
 
-long shim_umad_write(const struct shim_cm *file, const void *buf, size_t len)
+static struct sh_mad_call request(const struct shim_fifo *file, enum sh_mad_what what,
+				  const void *addr, size_t len)
 {
-	return call(file, SH_MAD_WRITE, 0, (void *)buf, len);
+	return (struct sh_mad_call){
+		.type = SH_MSG_MAD_CALL,
+		.what = what,
+		.index = file->index,
+		.generation = file->generation,
+		.addr = (uintptr_t)addr,
+		.len = len,
+	};
 }
 
-static long read_on(int fd, const struct shim_cm *file, void *buf, size_t len)
+long shim_umad_write(const struct shim_fifo *file, const void *buf, size_t len)
 {
-	long ret;
+	struct sh_mad_call req = request(file, SH_MAD_WRITE, buf, len);
 
-	while ((ret = call(file, SH_MAD_READ, 0, buf, len)) == -EAGAIN) {
-		ret = shim_fifo_sleep(fd);
-		if (ret < 0)
-			return ret;
-	}
-	return ret;
+	return call(&req);
 }
 
-static void close_twin(void *fd)
+long shim_umad_read(int fd, const struct shim_fifo *file, void *buf, size_t len)
 {
-	sh_close(*(int *)fd);
+	struct sh_mad_call req = request(file, SH_MAD_READ, buf, len);
+	long ret = call(&req);
+
+	return ret == -EAGAIN ? shim_fifo_wait(fd, file, call, &req) : ret;
 }
 
-/*
- * As a kernel does, a thread that sleeps holds the file: another thread may close the descriptor,
- * or open another file under its number.
- */
-long shim_umad_read(int fd, const struct shim_cm *file, void *buf, size_t len)
+long shim_umad_ioctl(const struct shim_fifo *file, unsigned long number, void *arg)
 {
-	long ret = call(file, SH_MAD_READ, 0, buf, len);
-	struct shim_cm same = {0};
-	int twin;
+	struct sh_mad_call req = request(file, SH_MAD_IOCTL, arg, 0);
 
-	if (ret != -EAGAIN)
-		return ret;
-	twin = sh_fd_twin(fd);
-	if (twin == -EBADF)
-		return twin;
-	if (twin < 0)
-		return read_on(fd, file, buf, len);
-	pthread_cleanup_push(close_twin, &twin);
-	if (shim_umad_of_fd(twin, &same) && same.channel == file->channel &&
-	    same.generation == file->generation)
-		ret = read_on(twin, file, buf, len);
-	else
-		ret = -EBADF;
-	pthread_cleanup_pop(1);
-	return ret;
-}
-
-long shim_umad_ioctl(const struct shim_cm *file, unsigned long request, void *arg)
-{
-	return call(file, SH_MAD_IOCTL, request, arg, 0);
+	req.request = number;
+	return call(&req);
 }

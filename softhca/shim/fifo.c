@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * See fifo.h. The file's name tells the daemon which one it is: duplicates, inherited and passed
+ * descriptors all have it. Nothing is kept here.
+ */
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "softhca/host/sys.h"
+#include "attach.h"
+#include "fifo.h"
+
+bool shim_fd_path(int fd, char path[PATH_MAX])
+{
+	char link[64];
+	long n;
+
+	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", fd);
+	n = sh_sys(syscall(SYS_readlinkat, AT_FDCWD, link, path, PATH_MAX - 1));
+	if (n < 0)
+		return false;
+	path[n] = '\0';
+	return true;
+}
+
+bool shim_fifo_of_stat(int fd, const struct stat *st, const char *dir, struct shim_fifo *f)
+{
+	size_t len = strlen(shim.dir), dir_len = strlen(dir);
+	char path[PATH_MAX];
+
+	if (!S_ISFIFO(st->st_mode) || st->st_dev != shim.files_dev || !shim_fd_path(fd, path))
+		return false;
+	f->dir = dir;
+	return !strncmp(path, shim.dir, len) && path[len] == '/' &&
+	       !strncmp(path + len + 1, dir, dir_len) &&
+	       sscanf(path + len + 1 + dir_len, "/%u.%u", &f->index, &f->generation) == 2;
+}
+
+int shim_fifo_open(int flags, const void *req, size_t req_len, void *reply, size_t reply_len,
+		   int (*error)(const void *reply))
+{
+	unsigned int nfds = 0;
+	int fds[4], err;
+
+	err = shim_control_to_open();
+	if (err)
+		return err;
+	err = shim_request(req, req_len, reply, reply_len, fds, &nfds);
+	shim_control_put();
+	if (!err)
+		err = error(reply);
+	if (!err && nfds != 1)
+		err = -EIO;
+	if (err) {
+		while (nfds)
+			sh_close(fds[--nfds]);
+		return err;
+	}
+	if (!(flags & O_CLOEXEC))
+		sh_fcntl(fds[0], F_SETFD, 0);
+	if (flags & O_NONBLOCK)
+		sh_fcntl(fds[0], F_SETFL, O_NONBLOCK);
+	return fds[0];
+}
+
+int shim_fifo_ask(const void *req, size_t req_len, void *reply, size_t reply_len)
+{
+	int err = shim_control_get();
+
+	if (err)
+		return err == -EMFILE || err == -ENFILE || err == -ENOMEM ? err : -EIO;
+	err = shim_request(req, req_len, reply, reply_len, NULL, NULL);
+	shim_control_put();
+	return err;
+}
+
+/*
+ * The byte that it takes away is the daemon's to make good (kernel/fifo.c). The end of the FIFO is
+ * the daemon's end.
+ */
+static long sleep_in(int fd)
+{
+	int type, ignored;
+	char byte;
+	long n;
+
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	n = sh_sys(syscall(SYS_read, fd, &byte, sizeof(byte)));
+	pthread_setcanceltype(type, &ignored);
+	return n ? n : -EIO;
+}
+
+static long sleep_and_ask(int fd, long (*ask)(void *arg), void *arg)
+{
+	long ret;
+
+	do {
+		ret = sleep_in(fd);
+		if (ret < 0)
+			return ret;
+		ret = ask(arg);
+	} while (ret == -EAGAIN);
+	return ret;
+}
+
+static void close_twin(void *fd)
+{
+	sh_close(*(int *)fd);
+}
+
+static bool is_still(int fd, const struct shim_fifo *f)
+{
+	struct shim_fifo now;
+	struct stat st;
+
+	return sh_fstat(fd, &st) >= 0 && shim_fifo_of_stat(fd, &st, f->dir, &now) &&
+	       now.index == f->index && now.generation == f->generation;
+}
+
+/*
+ * As a kernel does, a thread that sleeps holds the file: another thread may close the descriptor, or
+ * open another file under its number.
+ */
+long shim_fifo_wait(int fd, const struct shim_fifo *f, long (*ask)(void *arg), void *arg)
+{
+	int twin = sh_fd_twin(fd);
+	long ret = -EBADF;
+
+	if (twin == -EBADF)
+		return twin;
+	if (twin < 0)
+		return sleep_and_ask(fd, ask, arg);
+	pthread_cleanup_push(close_twin, &twin);
+	if (is_still(twin, f))
+		ret = sleep_and_ask(twin, ask, arg);
+	pthread_cleanup_pop(1);
+	return ret;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Open files that are FIFOs, with a byte for each thing that the daemon has for the program
+ * (kernel/fifo.h): how they are opened and recognized, and how a thread waits in one.
+ */
+#ifndef SOFTHCA_SHIM_FIFO_H
+#define SOFTHCA_SHIM_FIFO_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+struct shim_fifo {
+	const char *dir; /* of the instance, as in kernel/fifo.h */
+	uint32_t index, generation;
+};
+
+/* Is the descriptor one of that directory? Whatever process has opened it. */
+bool shim_fifo_of_stat(int fd, const struct stat *st, const char *dir, struct shim_fifo *f);
+
+/* Where a descriptor leads. False: it cannot be read. */
+bool shim_fd_path(int fd, char path[PATH_MAX]);
+
+/*
+ * A request to open one. error tells from the reply what has failed, if anything has: 0 or -errno.
+ * Returns a descriptor, with what flags says about O_CLOEXEC and O_NONBLOCK, or -errno.
+ */
+int shim_fifo_open(int flags, const void *req, size_t req_len, void *reply, size_t reply_len,
+		   int (*error)(const void *reply));
+/* A request about one: 0 if there is a reply, or the -errno of the call. */
+int shim_fifo_ask(const void *req, size_t req_len, void *reply, size_t reply_len);
+/*
+ * Sleeps until there may be something to read, and asks; again and again while that returns -EAGAIN.
+ * Returns what ask does, or as the kernel says: EAGAIN, EINTR, a restart after a signal. It is a
+ * cancellation point.
+ */
+long shim_fifo_wait(int fd, const struct shim_fifo *f, long (*ask)(void *arg), void *arg);
+
+#endif
