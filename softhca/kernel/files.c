@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "files.h"
+#include "kern.h"
 #include "room.h"
 #include "server.h"
 
@@ -31,4 +32,6 @@ void files_drain(struct server *s)
 			else if (e->mask & IN_Q_OVERFLOW)
 				ROOMS(missed, s->k);
 		}
+	if (s->k->doubted)
+		ROOMS(doubted, s->k);
 }

@@ -63,6 +63,7 @@ struct kernel {
 	uint32_t fault_seed;  /* for future rules of faults */
 	uint32_t died_inside; /* as of the last orphans_free() */
 	uint32_t loud;	      /* HCAs to silence in another try */
+	uint32_t doubted;     /* files of fifo.h that may have been closed */
 	int epoll;	      /* -1 in tests */
 	bool stop;
 	struct {

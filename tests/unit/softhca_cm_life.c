@@ -505,7 +505,7 @@ static void faults(void **state)
 
 static void name_of(const struct cm_channel *c, char name[32])
 {
-	snprintf(name, 32, "%u.%u", c->index, c->generation);
+	snprintf(name, 32, "%u.%u", c->fifo.index, c->fifo.generation);
 }
 
 static int peep(const struct cm_channel *c)
@@ -513,7 +513,7 @@ static int peep(const struct cm_channel *c)
 	char path[64];
 	int own;
 
-	snprintf(path, sizeof(path), "channels/%u.%u", c->index, c->generation);
+	snprintf(path, sizeof(path), "channels/%u.%u", c->fifo.index, c->fifo.generation);
 	own = openat(t->k.dir_fd, path, O_RDONLY | O_NONBLOCK);
 	assert_true(own >= 0);
 	return own;

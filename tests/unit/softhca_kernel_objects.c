@@ -297,7 +297,7 @@ static void die_before_the_record(struct kt *t, const struct kevq *e, uint32_t c
 	struct sh_cq *cq = sh_cq_get(&t->k.dev, 0, cqn);
 	struct sh_evq *q = sh_evq(&t->k.dev, e->index);
 
-	assert_true(sh_event_await(e->fd));
+	assert_true(sh_event_await(e->fifo.fd));
 	q->flight_spilled = q->spilled;
 	q->flight_log = 0;
 	q->flight_piped = 1;
@@ -334,9 +334,9 @@ static void events(void **state)
 
 		assert_int_equal(sh_cq_query(&t->k.dev, 0, a.number, &info), 0);
 		record = a.user_handle;
-		assert_int_equal(write(ctx->evqs->next->fd, &record, 8), 8);
+		assert_int_equal(write(ctx->evqs->next->fifo.fd, &record, 8), 8);
 		record = b.user_handle;
-		assert_int_equal(write(ctx->evqs->next->fd, &record, 8), 8);
+		assert_int_equal(write(ctx->evqs->next->fifo.fd, &record, 8), 8);
 	}
 	assert_int_equal(read(fd, &record, 8), 8);
 	assert_int_equal(record, a.user_handle);
@@ -420,7 +420,7 @@ static void port_events(void **state)
 	assert_int_equal(st.error, ENODEV);
 	assert_true(st.text[0]);
 	/* The other host got no event. */
-	assert_int_equal(read(far->async->fd, &rec, sizeof(rec)), -1);
+	assert_int_equal(read(far->async->fifo.fd, &rec, sizeof(rec)), -1);
 	query.port_num = 3;
 	assert_int_equal(kt_cmd(t, ctx, UV_QUERY_PORT, &query, sizeof(query), sizeof(port)),
 			 EINVAL);
@@ -455,10 +455,10 @@ static void device_fatal(void **state)
 			(void)port_change(&t->k, &m, true, &st);
 			assert_int_equal(st.error, 0);
 		}
-		assert_int_equal(read(ctx->async->fd, &rec, sizeof(rec)), sizeof(rec));
+		assert_int_equal(read(ctx->async->fifo.fd, &rec, sizeof(rec)), sizeof(rec));
 		assert_int_equal(rec.event_type, UV_EV_DEVICE_FATAL);
-		assert_int_equal(read(ctx->async->fd, &rec, sizeof(rec)), -1);
-		assert_int_equal(read(far->async->fd, &rec, sizeof(rec)), -1);
+		assert_int_equal(read(ctx->async->fifo.fd, &rec, sizeof(rec)), -1);
+		assert_int_equal(read(far->async->fifo.fd, &rec, sizeof(rec)), -1);
 		assert_int_equal(t->k.loud, 0);
 		m.what = SH_PORT_DOWN;
 		(void)port_change(&t->k, &m, true, &st);

@@ -382,7 +382,7 @@ static void events(void **state)
 	assert_int_equal(kt_cq(r.t, r.ctx, 10, fd, &b), 0);
 	for (int i = 0; i < 3; i++) {
 		record = i == 1 ? b.user_handle : a.user_handle;
-		assert_int_equal(write(evq->fd, &record, 8), 8);
+		assert_int_equal(write(evq->fifo.fd, &record, 8), 8);
 	}
 	sh_cq_get(&r.t->k.dev, 0, a.number)->comp_events = 2;
 	sh_cq_get(&r.t->k.dev, 0, b.number)->comp_events = 1;

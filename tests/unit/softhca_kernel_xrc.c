@@ -370,11 +370,11 @@ static void receive_qp_events(void **state)
 	sh_affiliated_event(&t->k.dev, 0, UV_EV_COMM_EST, qpn);
 	for (i = 0; i < 3; i++) {
 		if (i != 1) {
-			assert_int_equal(read(ctx[i]->async->fd, &rec, sizeof(rec)), sizeof(rec));
+			assert_int_equal(read(ctx[i]->async->fifo.fd, &rec, sizeof(rec)), sizeof(rec));
 			assert_int_equal(rec.element, qpn);
 			assert_int_equal(rec.event_type, UV_EV_COMM_EST | 0x80000000u);
 		}
-		assert_int_equal(read(ctx[i]->async->fd, &rec, sizeof(rec)), -1);
+		assert_int_equal(read(ctx[i]->async->fifo.fd, &rec, sizeof(rec)), -1);
 	}
 	close(fd);
 	kt_stop(t);
@@ -456,10 +456,10 @@ static void target_qps(void **state)
 	assert_int_equal(attr.qp_state, SH_QPS_INIT);
 	/* Each handle has its own user handle in events, and its own count. */
 	sh_affiliated_event(&t->k.dev, 0, UV_EV_COMM_EST, first.qpn);
-	assert_int_equal(read(a->async->fd, &rec, sizeof(rec)), sizeof(rec));
+	assert_int_equal(read(a->async->fifo.fd, &rec, sizeof(rec)), sizeof(rec));
 	assert_int_equal(rec.element, 1);
 	assert_int_equal(rec.event_type, UV_EV_COMM_EST);
-	assert_int_equal(read(b->async->fd, &rec, sizeof(rec)), sizeof(rec));
+	assert_int_equal(read(b->async->fifo.fd, &rec, sizeof(rec)), sizeof(rec));
 	assert_int_equal(rec.element, 3);
 	destroy.handle = first.qp_handle;
 	assert_int_equal(kt_cmd(t, a, UV_DESTROY_QP, &destroy, sizeof(destroy), sizeof(reported)),
@@ -469,7 +469,7 @@ static void target_qps(void **state)
 	assert_int_equal(kt_cmd(t, b, UV_DESTROY_QP, &destroy, sizeof(destroy), sizeof(reported)),
 			 0);
 	assert_int_equal(reported.events_reported, 0);
-	assert_int_equal(read(b->async->fd, &rec, sizeof(rec)), -1);
+	assert_int_equal(read(b->async->fifo.fd, &rec, sizeof(rec)), -1);
 	assert_non_null(qp_find(&t->k, 0, first.qpn));
 	destroy.handle = again.qp_handle;
 	assert_int_equal(kt_cmd(t, b, UV_DESTROY_QP, &destroy, sizeof(destroy), sizeof(reported)),

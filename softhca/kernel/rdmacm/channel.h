@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "softhca/kernel/fifo.h"
 #include "softhca/kernel/lists.h"
 #include "rdmacm-abi.h"
 
@@ -27,17 +28,13 @@ struct cm_event {
 };
 struct cm_channel {
 	struct kernel *k;
-	uint32_t index, generation, host;
-	int fd; /* of the FIFO, O_RDWR */
-	dev_t dev;
-	ino_t ino;
+	struct fifo fifo;
+	uint32_t host;
 	struct cm_event *events;
 	uint32_t unread;
 	struct cm_id *ids;
 	uint64_t commands;
 	pid_t pid; /* the opener */
-	/* It may have no user: for how many more ticks cm_channel_check() is called. */
-	unsigned int suspect;
 	UT_hash_handle hh;
 };
 
@@ -45,9 +42,8 @@ struct cm_channel {
 int cm_channel_open(struct kernel *k, struct kproc *p, struct cm_channel **out, int *fd);
 /* The last user has closed the file, or the instance ends: destroys the ids. */
 void cm_channel_free(struct cm_channel *ch);
-/* It may have been closed: frees it if it has no user any more, now or at a later check. */
-void cm_channel_suspect(struct cm_channel *ch);
-void cm_channel_check(struct cm_channel *ch); /* of one that is suspect */
+/* Of one in doubt (fifo.h): frees it if it has no user any more. */
+void cm_channel_check(struct cm_channel *ch);
 struct cm_channel *cm_channel_get(struct kernel *k, uint32_t index, uint32_t generation);
 /*
  * Behind a descriptor of a client: 0, -ENOENT (nothing is open there) or -EINVAL (something else

@@ -115,15 +115,27 @@ static int make_files(struct kernel *k, uint32_t host)
 
 static void closed(struct kernel *k, unsigned int dir, const char *name)
 {
-	unsigned int index, generation;
+	uint32_t index, generation;
 	struct cm_channel *ch;
 
 	(void)dir;
-	if (sscanf(name, "%u.%u", &index, &generation) != 2)
+	if (!fifo_name(name, &index, &generation))
 		return;
 	ch = cm_channel_get(k, index, generation);
-	if (ch)
-		cm_channel_suspect(ch);
+	if (!ch)
+		return;
+	fifo_doubt(&ch->fifo);
+	cm_channel_check(ch);
+}
+
+static void doubted(struct kernel *k)
+{
+	for (uint32_t i = 0; i < k->rdmacm->channels.size; i++) {
+		struct cm_channel *ch = cm_table_get(&k->rdmacm->channels, i);
+
+		if (ch)
+			cm_channel_check(ch);
+	}
 }
 
 static void missed(struct kernel *k)
@@ -132,18 +144,9 @@ static void missed(struct kernel *k)
 		struct cm_channel *ch = cm_table_get(&k->rdmacm->channels, i);
 
 		if (ch)
-			cm_channel_suspect(ch);
+			fifo_doubt(&ch->fifo);
 	}
-}
-
-static void tick(struct kernel *k)
-{
-	for (uint32_t i = 0; i < k->rdmacm->channels.size; i++) {
-		struct cm_channel *ch = cm_table_get(&k->rdmacm->channels, i);
-
-		if (ch && ch->suspect)
-			cm_channel_check(ch);
-	}
+	doubted(k);
 }
 
 /* A thread may have ended between its sleep and its next command. */
@@ -193,9 +196,10 @@ const struct room rdmacm_room = {
 	.serve = cm_serve,
 	.closed = closed,
 	.missed = missed,
+	.doubted = doubted,
 	.ready = cm_timer_ready,
 	.spill = level_all,
-	.tick = tick,
+	.tick = doubted,
 	.mad = cm_wire_came,
 	.port_event = port_event,
 	.group_ports = group_ports,

@@ -150,7 +150,7 @@ static void show_channel(const struct cm_channel *ch, struct out *o)
 	const struct cm_id *id;
 
 	out_begin_object(o, NULL);
-	out_int(o, "channel", ch->index);
+	out_int(o, "channel", ch->fifo.index);
 	out_int(o, "host", ch->host);
 	out_int(o, "pid", (uint64_t)ch->pid);
 	out_int(o, "commands", ch->commands);

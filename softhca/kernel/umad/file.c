@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Open umad files. Each is a FIFO with a byte for each unread MAD, as an rdma_cm file is with its
- * events: poll() works, and a thread can sleep in read(). When the program's end is closed, the
- * daemon sees IN_CLOSE_NOWRITE: no other descriptor of the FIFO is open for reading only.
+ * Open umad files. Each is a FIFO (fifo.h) with a byte for each unread MAD.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/lists.h"
@@ -19,35 +11,6 @@
 #include "softhca/kernel/user.h"
 #include "file.h"
 #include "sm.h"
-
-#define MOST_BYTES 4096 /* a FIFO has room for it at least */
-
-static void path_of(const struct umad_file *f, char path[64])
-{
-	snprintf(path, 64, "mads/%u.%u", f->index, f->generation);
-}
-
-static int open_both(struct umad_file *f, int *fd)
-{
-	struct kernel *k = f->k;
-	char path[64];
-	int err;
-
-	path_of(f, path);
-	if (mkfifoat(k->dir_fd, path, 0600) < 0)
-		return -errno;
-	f->fd = openat(k->dir_fd, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	if (f->fd >= 0) {
-		*fd = openat(k->dir_fd, path, O_RDONLY | O_CLOEXEC);
-		if (*fd >= 0)
-			return 0;
-	}
-	err = -errno;
-	if (f->fd >= 0)
-		close(f->fd);
-	unlinkat(k->dir_fd, path, 0);
-	return err;
-}
 
 int umad_open(struct kernel *k, struct kproc *p, uint32_t minor, struct umad_file **out, int *fd)
 {
@@ -62,8 +25,6 @@ int umad_open(struct kernel *k, struct kproc *p, uint32_t minor, struct umad_fil
 	if (!f)
 		return -ENOMEM;
 	f->k = k;
-	f->index = minor;
-	f->generation = ++k->umad->generation;
 	f->host = p->host;
 	f->hca = p->host * c->hcas_per_host + number / c->ports;
 	f->port = number % c->ports + 1;
@@ -71,7 +32,7 @@ int umad_open(struct kernel *k, struct kproc *p, uint32_t minor, struct umad_fil
 	f->issm = minor >= UMAD_MINORS;
 	err = f->issm ? sm_open(k, f->hca, f->port) : 0;
 	if (!err) {
-		err = open_both(f, fd);
+		err = fifo_open(&f->fifo, k, "mads", minor, ++k->umad->generation, fd);
 		if (err && f->issm)
 			sm_closed(k, f->hca, f->port);
 	}
@@ -87,16 +48,13 @@ int umad_open(struct kernel *k, struct kproc *p, uint32_t minor, struct umad_fil
 void umad_free(struct umad_file *f)
 {
 	struct umad_msg *m, *tmp;
-	char path[64];
 
 	DL_DELETE(f->k->umad->files, f);
 	DL_FOREACH_SAFE(f->unread, m, tmp)
 	free(m);
 	DL_FOREACH_SAFE(f->sent, m, tmp)
 	free(m);
-	path_of(f, path);
-	unlinkat(f->k->dir_fd, path, 0);
-	close(f->fd);
+	fifo_close(&f->fifo);
 	if (f->issm)
 		sm_closed(f->k, f->hca, f->port);
 	free(f);
@@ -107,24 +65,20 @@ struct umad_file *umad_get(struct kernel *k, uint32_t index, uint32_t generation
 	struct umad_file *f;
 
 	DL_FOREACH(k->umad->files, f)
-	if (f->index == index && f->generation == generation)
+	if (f->fifo.index == index && f->fifo.generation == generation)
 		return f;
 	return NULL;
 }
 
+void umad_check(struct umad_file *f)
+{
+	if (fifo_unused(&f->fifo))
+		umad_free(f);
+}
+
 void umad_level(struct umad_file *f)
 {
-	static const char bytes[256];
-	int want = f->nunread < MOST_BYTES ? (int)f->nunread : MOST_BYTES, held;
-	char taken[256];
-	ssize_t n = 1;
-
-	if (ioctl(f->fd, FIONREAD, &held) < 0)
-		return;
-	for (; n > 0 && held < want; held += (int)n)
-		n = write(f->fd, bytes, want - held < 256 ? want - held : 256);
-	for (; n > 0 && held > want; held -= (int)n)
-		n = read(f->fd, taken, held - want < 256 ? held - want : 256);
+	fifo_level(&f->fifo, f->nunread);
 }
 
 struct umad_msg *umad_msg_new(struct umad_file *f, size_t len)

@@ -130,15 +130,34 @@ static void ready(struct kernel *k, uint32_t value)
 
 static void closed(struct kernel *k, unsigned int dir, const char *name)
 {
-	unsigned int index, generation;
+	uint32_t index, generation;
 	struct umad_file *f;
 
 	(void)dir;
-	if (sscanf(name, "%u.%u", &index, &generation) != 2)
+	if (!fifo_name(name, &index, &generation))
 		return;
 	f = umad_get(k, index, generation);
-	if (f)
-		umad_free(f);
+	if (!f)
+		return;
+	fifo_doubt(&f->fifo);
+	umad_check(f);
+}
+
+static void doubted(struct kernel *k)
+{
+	struct umad_file *f, *next;
+
+	DL_FOREACH_SAFE(k->umad->files, f, next)
+	umad_check(f);
+}
+
+static void missed(struct kernel *k)
+{
+	struct umad_file *f;
+
+	DL_FOREACH(k->umad->files, f)
+	fifo_doubt(&f->fifo);
+	doubted(k);
 }
 
 /* A thread may have ended between its sleep and its next read. */
@@ -159,7 +178,7 @@ static void show_file(const struct umad_file *f, struct out *o)
 	DL_COUNT(f->sent, m, n);
 	out_begin_object(o, NULL);
 	out_int(o, "host", f->host);
-	out_int(o, f->issm ? "issm" : "umad", f->index % UMAD_MINORS);
+	out_int(o, f->issm ? "issm" : "umad", f->fifo.index % UMAD_MINORS);
 	out_int(o, "pid", (uint64_t)f->pid);
 	out_int(o, "unread", f->nunread);
 	out_int(o, "waiting", n);
@@ -218,6 +237,9 @@ const struct room umad_room = {
 	.end = end,
 	.serve = umad_serve,
 	.closed = closed,
+	.missed = missed,
+	.doubted = doubted,
+	.tick = doubted,
 	.ready = ready,
 	.spill = level_all,
 	.port_event = port_event,

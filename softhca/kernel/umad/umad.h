@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "softhca/kernel/fifo.h"
 #include "umad-abi.h"
 
 struct kernel;
@@ -41,9 +42,8 @@ struct umad_msg {
 struct umad_file {
 	struct umad_file *prev, *next;
 	struct kernel *k;
-	uint32_t index, generation;
+	struct fifo fifo; /* its index is the minor number */
 	uint32_t host, hca, port;
-	int fd; /* of the FIFO, O_RDWR */
 	bool pkey, registered;
 	bool issm; /* it says that its port has a subnet manager, and is good for nothing else */
 	struct umad_agent agent[UMAD_AGENTS];

@@ -172,14 +172,20 @@ err_buf:
 	return err;
 }
 
+bool queue_left(struct kernel *k, const struct uobj *u, uint32_t hca, uint32_t number,
+		int (*reclaim)(struct sh_dev *dev, uint32_t hca, uint32_t number))
+{
+	if (k->ending)
+		return true;
+	/* A thread that holds the locks of a QP which has ended may be about to use this number. */
+	return !k->uverbs->stuck_qps && (!u->unlocked || reclaim(&k->dev, hca, number) >= 0);
+}
+
 static bool cq_finish(struct kernel *k, struct aside *a)
 {
 	struct kcq *cq = container_of(a, struct kcq, aside);
 
-	/* A thread that holds the locks of a QP which has ended may be about to use this number. */
-	if (!k->ending && k->uverbs->stuck_qps)
-		return false;
-	if (!k->ending && cq->u.unlocked && sh_cq_reclaim(&k->dev, cq->hca, cq->cqn) < 0)
+	if (!queue_left(k, &cq->u, cq->hca, cq->cqn, sh_cq_reclaim))
 		return false;
 	num_put(&k->uverbs->objects[cq->hca].cqn, cq->cqn);
 	buf_free(k, &cq->buf);

@@ -159,10 +159,7 @@ static bool srq_finish(struct kernel *k, struct aside *a)
 {
 	struct ksrq *srq = container_of(a, struct ksrq, aside);
 
-	/* A thread that holds the locks of a QP which has ended may be about to use this number. */
-	if (!k->ending && k->uverbs->stuck_qps)
-		return false;
-	if (!k->ending && srq->u.unlocked && sh_srq_reclaim(&k->dev, srq->hca, srq->srqn) < 0)
+	if (!queue_left(k, &srq->u, srq->hca, srq->srqn, sh_srq_reclaim))
 		return false;
 	num_put(&k->uverbs->objects[srq->hca].srqn, srq->srqn);
 	buf_free(k, &srq->buf);

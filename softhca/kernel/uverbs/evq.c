@@ -1,36 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Event queues: the FIFOs behind completion channels and asynchronous event files. The daemon keeps
- * each open for reading and writing, so that it neither ends nor blocks, and gives the client a
- * read end of its own. When the client closes that end, the daemon sees IN_CLOSE_NOWRITE: no other
+ * Event queues: the FIFOs (fifo.h) behind completion channels and asynchronous event files. Clients
+ * write to them, too. When the client closes its own end, the daemon sees IN_CLOSE_NOWRITE: no other
  * descriptor of a FIFO is open for reading only.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "softhca/device/memory/event.h"
 #include "softhca/device/memory/txn.h"
 #include "softhca/kernel/server.h"
 #include "softhca/kernel/lists.h"
-#include "softhca/kernel/user.h"
 #include "context.h"
 #include "evq.h"
 #include "room.h"
 #include "uverbs-abi.h"
 #include "uverbs.h"
 #include "softhca/host/process.h"
-
-static void evq_path(const struct kevq *e, char path[64])
-{
-	snprintf(path, 64, "events/%u.%u", e->index, e->generation);
-}
 
 /* 0 is not a queue: all are in use. */
 static uint32_t free_index(struct kernel *k)
@@ -51,8 +41,6 @@ int evq_open(struct kctx *ctx, bool async, struct kevq **out, int *client_fd)
 {
 	struct kernel *k = ctx->k;
 	struct kevq *e;
-	struct stat st;
-	char path[64];
 	int fd, err;
 
 	e = calloc(1, sizeof(*e));
@@ -68,35 +56,15 @@ int evq_open(struct kctx *ctx, bool async, struct kevq **out, int *client_fd)
 	e->generation = k->uverbs->evq_gen[e->index];
 	e->ctx = ctx;
 	e->async = async;
-	evq_path(e, path);
-	if (mkfifoat(k->dir_fd, path, 0600) < 0) {
-		err = -errno;
+	err = fifo_open(&e->fifo, k, "events", e->index, e->generation, &fd);
+	if (err < 0)
 		goto err_free;
-	}
-	e->fd = openat(k->dir_fd, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	if (e->fd < 0) {
-		err = -errno;
-		goto err_unlink;
-	}
-	if (fstat(e->fd, &st) < 0) {
-		err = -errno;
-		goto err_close;
-	}
-	e->dev = st.st_dev;
-	e->ino = st.st_ino;
-	fd = openat(k->dir_fd, path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0) {
-		err = -errno;
-		goto err_close;
-	}
 	err = sh_evq_init(&k->dev, e->index, ctx->index,
 			  async ? sizeof(struct uv_async_record) : sizeof(struct uv_comp_record),
 			  e->generation);
-	if (err < 0) {
-		close(fd);
+	if (err < 0)
 		goto err_close;
-	}
-	sh_evq(&k->dev, e->index)->tells = sh_event_tells(e->fd);
+	sh_evq(&k->dev, e->index)->tells = sh_event_tells(e->fifo.fd);
 	k->uverbs->evq[e->index] = e;
 	DL_APPEND(ctx->evqs, e);
 	*out = e;
@@ -104,9 +72,8 @@ int evq_open(struct kctx *ctx, bool async, struct kevq **out, int *client_fd)
 	return 0;
 
 err_close:
-	close(e->fd);
-err_unlink:
-	unlinkat(k->dir_fd, path, 0);
+	close(fd);
+	fifo_close(&e->fifo);
 err_free:
 	free(e);
 	return err;
@@ -125,12 +92,8 @@ static bool evq_finish(struct kernel *k, struct aside *a)
 
 void evq_free(struct kernel *k, struct kevq *e)
 {
-	char path[64];
-
-	evq_path(e, path);
 	sh_event_forget(e->index);
-	unlinkat(k->dir_fd, path, 0);
-	close(e->fd);
+	fifo_close(&e->fifo);
 	k->uverbs->evq[e->index] = NULL;
 	DL_DELETE(e->ctx->evqs, e);
 	if (e->ctx->async == e)
@@ -160,19 +123,14 @@ void evq_client_closed(struct kernel *k, uint32_t index, uint32_t generation)
 
 struct kevq *evq_by_fd(struct kctx *ctx, pid_t tid, int fd)
 {
-	struct kernel *k = ctx->k;
 	struct kevq *e;
-	struct stat st;
-	int own;
+	dev_t dev;
+	ino_t ino;
 
-	own = k->user->open_fd(k->user_arg, tid, fd);
-	if (own < 0)
+	if (fifo_of_fd(ctx->k, tid, fd, &dev, &ino))
 		return NULL;
-	if (fstat(own, &st) < 0)
-		memset(&st, 0, sizeof(st));
-	close(own);
 	DL_FOREACH(ctx->evqs, e)
-	if (!e->async && e->ino == st.st_ino && e->dev == st.st_dev)
+	if (!e->async && e->fifo.ino == ino && e->fifo.dev == dev)
 		return e;
 	return NULL;
 }
@@ -222,7 +180,7 @@ static uint32_t drop_from_pipe(struct kernel *k, struct kevq *e, uint64_t user_h
 	char *grown;
 	int held;
 
-	if (ioctl(e->fd, FIONREAD, &held) < 0 || held <= 0)
+	if (ioctl(e->fifo.fd, FIONREAD, &held) < 0 || held <= 0)
 		return 0;
 	/* This happens only if a client has given its pipe more room than a new pipe has. */
 	if ((size_t)held > k->uverbs->keep_size) {
@@ -236,7 +194,7 @@ static uint32_t drop_from_pipe(struct kernel *k, struct kevq *e, uint64_t user_h
 		k->uverbs->keep = grown;
 		k->uverbs->keep_size = held;
 	}
-	while (held >= (int)size && read(e->fd, record, size) == (ssize_t)size) {
+	while (held >= (int)size && read(e->fifo.fd, record, size) == (ssize_t)size) {
 		held -= (int)size;
 		if (matches(e, record, user_handle, type)) {
 			dropped++;
@@ -246,7 +204,7 @@ static uint32_t drop_from_pipe(struct kernel *k, struct kevq *e, uint64_t user_h
 		len += size;
 	}
 	for (at = 0; at < len; at += size)
-		if (write(e->fd, k->uverbs->keep + at, size) != (ssize_t)size)
+		if (write(e->fifo.fd, k->uverbs->keep + at, size) != (ssize_t)size)
 			break;
 	return dropped;
 }
@@ -271,10 +229,10 @@ static int drop(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uob
 	if (sh_evq_hold(&k->dev, e->index)) {
 		if (!late)
 			return -EINPROGRESS;
-		awaited = sh_event_awaited(e->fd);
+		awaited = sh_event_awaited(e->fifo.fd);
 		*number = drop_from_pipe(k, e, user_handle, type);
 		if (awaited)
-			sh_event_await(e->fd);
+			sh_event_await(e->fifo.fd);
 		return 0;
 	}
 	dropped = drop_from_pipe(k, e, user_handle, type);
@@ -332,7 +290,7 @@ static void wait_for_room(struct kernel *k, struct kevq *e, bool wait)
 
 	if (e->polled == wait || k->epoll < 0)
 		return;
-	if (epoll_ctl(k->epoll, wait ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, e->fd, &ev) == 0)
+	if (epoll_ctl(k->epoll, wait ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, e->fifo.fd, &ev) == 0)
 		e->polled = wait;
 }
 

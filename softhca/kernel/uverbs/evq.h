@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "softhca/kernel/aside.h"
+#include "softhca/kernel/fifo.h"
 #include "handle.h"
 
 struct kernel;
@@ -17,11 +18,9 @@ struct kernel;
 struct kevq {
 	uint32_t index, generation;
 	struct kctx *ctx;
-	bool async, closed; /* closed: the client has closed its end */
-	int fd;		    /* O_RDWR: keeps the FIFO alive, drains it, polls for room */
-	bool polled;	    /* waiting for room */
-	dev_t dev;
-	ino_t ino;
+	bool async, closed;	  /* closed: the client has closed its end */
+	struct fifo fifo;	  /* its daemon's end also drains it, and polls for room */
+	bool polled;		  /* waiting for room */
 	uint32_t refs;		  /* CQs that report here */
 	struct kevq *prev, *next; /* of the context */
 	struct aside aside;	  /* until its place in device memory is free */

@@ -18,6 +18,7 @@ struct kevq;
 struct kqp;
 struct kregion;
 struct kxrcd_handle;
+struct sh_dev;
 
 struct kpd {
 	struct uobj u;
@@ -145,5 +146,11 @@ void mr_free(struct kmr *mr);
 int cq_free(struct kcq *cq, bool late, uint32_t *comp, uint32_t *async);
 int srq_free(struct ksrq *srq, bool late, uint32_t *async);
 int qp_free(struct kqp_handle *h, bool late, uint32_t *async);
+/*
+ * Of a CQ or an SRQ that has ended: can another one have its number and its pages? reclaim: the
+ * device's function for those that ended without their lock. cmd_cq.c
+ */
+bool queue_left(struct kernel *k, const struct uobj *u, uint32_t hca, uint32_t number,
+		int (*reclaim)(struct sh_dev *dev, uint32_t hca, uint32_t number));
 
 #endif

@@ -128,12 +128,12 @@ static void end(struct kernel *k)
 
 static void closed(struct kernel *k, unsigned int dir, const char *name)
 {
-	unsigned int index, generation;
+	uint32_t index, generation;
 	struct kctx *ctx;
 	char kind;
 
 	if (dir == UVERBS_EVENTS) {
-		if (sscanf(name, "%u.%u", &index, &generation) == 2)
+		if (fifo_name(name, &index, &generation))
 			evq_client_closed(k, index, generation);
 		return;
 	}

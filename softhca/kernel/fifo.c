@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * See fifo.h. A thread that slept in read() has taken a byte away. Whatever becomes of that thread, the
+ * next change of the file, and each second's tick, make the FIFO as full as it must be.
+ *
+ * IN_CLOSE_NOWRITE says that the program's end may be closed. inotify also says it when another process
+ * has looked into the FIFO, by O_PATH in kernels before 6.11, and does not say it when its queue has
+ * overflowed. So fifo_unused() asks the FIFO itself whether it has a reader besides the daemon. A
+ * process that writes to the FIFO meanwhile could get a SIGPIPE: event queues, which clients write to,
+ * go by inotify alone.
+ *
+ * Kernels report a close before they take the reader away. A process that has no processor at this
+ * moment is a reader for longer, and inotify reports nothing a second time: the doubt has to last.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "softhca/host/process.h"
+#include "fifo.h"
+#include "kern.h"
+#include "user.h"
+
+#define DOUBT_NS   (60 * UINT64_C(1000000000))
+#define MOST_BYTES 4096 /* a FIFO has room for it at least */
+
+static void path_of(const struct fifo *f, char path[64])
+{
+	snprintf(path, 64, "%s/%u.%u", f->dir, f->index, f->generation);
+}
+
+int fifo_open(struct fifo *f, struct kernel *k, const char *dir, uint32_t index,
+	      uint32_t generation, int *fd)
+{
+	struct stat st;
+	char path[64];
+	int err;
+
+	*f = (struct fifo){.k = k, .dir = dir, .index = index, .generation = generation};
+	path_of(f, path);
+	if (mkfifoat(k->dir_fd, path, 0600) < 0)
+		return -errno;
+	f->fd = openat(k->dir_fd, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (f->fd < 0 || fstat(f->fd, &st) < 0)
+		goto fail;
+	f->dev = st.st_dev;
+	f->ino = st.st_ino;
+	*fd = openat(k->dir_fd, path, O_RDONLY | O_CLOEXEC);
+	if (*fd >= 0)
+		return 0;
+fail:
+	err = -errno;
+	if (f->fd >= 0)
+		close(f->fd);
+	unlinkat(k->dir_fd, path, 0);
+	return err;
+}
+
+static void believe(struct fifo *f)
+{
+	if (f->doubted)
+		f->k->doubted--;
+	f->doubted = 0;
+}
+
+void fifo_close(struct fifo *f)
+{
+	char path[64];
+
+	believe(f);
+	path_of(f, path);
+	unlinkat(f->k->dir_fd, path, 0);
+	close(f->fd);
+}
+
+bool fifo_name(const char *name, uint32_t *index, uint32_t *generation)
+{
+	return sscanf(name, "%u.%u", index, generation) == 2;
+}
+
+int fifo_of_fd(struct kernel *k, pid_t tid, int fd, dev_t *dev, ino_t *ino)
+{
+	struct stat st;
+	int own, err;
+
+	own = k->user->open_fd(k->user_arg, tid, fd);
+	if (own < 0)
+		return -ENOENT;
+	err = fstat(own, &st) < 0 ? -EINVAL : 0;
+	close(own);
+	if (err)
+		return err;
+	*dev = st.st_dev;
+	*ino = st.st_ino;
+	return 0;
+}
+
+void fifo_level(const struct fifo *f, uint32_t unread)
+{
+	static const char bytes[256];
+	int want = unread < MOST_BYTES ? (int)unread : MOST_BYTES, held;
+	char taken[256];
+	ssize_t n = 1;
+
+	if (ioctl(f->fd, FIONREAD, &held) < 0)
+		return;
+	for (; n > 0 && held < want; held += (int)n)
+		n = write(f->fd, bytes, want - held < 256 ? want - held : 256);
+	for (; n > 0 && held > want; held -= (int)n)
+		n = read(f->fd, taken, held - want < 256 ? held - want : 256);
+}
+
+void fifo_doubt(struct fifo *f)
+{
+	if (!f->doubted)
+		f->k->doubted++;
+	f->doubted = sh_now() + DOUBT_NS;
+}
+
+/*
+ * Is an end open for reading? Meanwhile the daemon's own is not, and another one of it keeps readers
+ * from seeing the end of the FIFO. The number of the descriptor stays the same. -errno: the daemon has
+ * no descriptor left for it.
+ */
+static int has_reader(const struct fifo *f)
+{
+	struct pollfd p = {.fd = f->fd, .events = POLLOUT};
+	char path[64];
+	int fd, err;
+
+	path_of(f, path);
+	fd = openat(f->k->dir_fd, path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	err = dup3(fd, f->fd, O_CLOEXEC) < 0 ? -errno : 0;
+	close(fd);
+	if (err)
+		return err;
+	if (poll(&p, 1, 0) < 0)
+		p.revents = 0;
+	fd = openat(f->k->dir_fd, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	err = dup3(fd, f->fd, O_CLOEXEC) < 0 ? -errno : !(p.revents & POLLERR);
+	close(fd);
+	return err;
+}
+
+bool fifo_unused(struct fifo *f)
+{
+	int used;
+
+	if (!f->doubted)
+		return false;
+	used = has_reader(f);
+	/* The same doubt, and not again and again: most files that are looked into live on. */
+	if (used > 0 && sh_now() >= f->doubted)
+		believe(f);
+	return !used;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Open files of programs that the daemon plays by FIFOs. The program has an end for reading, so that
+ * poll(), O_NONBLOCK and sleeping in read() are the system's own; the daemon has one for both, so that
+ * the FIFO neither ends nor blocks. inotify tells the room when the program's end may have been closed.
+ */
+#ifndef SOFTHCA_KERNEL_FIFO_H
+#define SOFTHCA_KERNEL_FIFO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct kernel;
+
+struct fifo {
+	struct kernel *k;
+	const char *dir; /* of the instance; its name there is INDEX.GENERATION */
+	uint32_t index, generation;
+	int fd; /* the daemon's end, O_RDWR */
+	dev_t dev;
+	ino_t ino;
+	uint64_t doubted; /* fifo_doubt() was called, and holds until then; 0: no */
+};
+
+/* *fd: the program's end, which the caller hands on and closes. 0 or -errno. */
+int fifo_open(struct fifo *f, struct kernel *k, const char *dir, uint32_t index,
+	      uint32_t generation, int *fd);
+void fifo_close(struct fifo *f);
+/* Of a file that inotify names. False: it has another kind of name. */
+bool fifo_name(const char *name, uint32_t *index, uint32_t *generation);
+/*
+ * What a client's descriptor leads to: 0, -ENOENT (nothing is open there) or -errno. Compare dev and
+ * ino: an inode of another file system may have the same number.
+ */
+int fifo_of_fd(struct kernel *k, pid_t tid, int fd, dev_t *dev, ino_t *ino);
+
+/* Makes it hold a byte for each of that many things to read. */
+void fifo_level(const struct fifo *f, uint32_t unread);
+
+/*
+ * For FIFOs that only the daemon writes to. The program's end may have been closed: fifo_unused()
+ * finds out, now and whenever the room's operation doubted is called while it doubts the file. True:
+ * nobody reads, and nobody will. The room frees the file then.
+ */
+void fifo_doubt(struct fifo *f);
+bool fifo_unused(struct fifo *f);
+
+#endif

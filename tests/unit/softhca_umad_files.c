@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: the daemon frees a umad file when its last user has closed it, and never before: not
+ * when another process has looked into the FIFO, and also when inotify has not reported the close.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+
+#include "softhca/kernel/files.h"
+#include "softhca/kernel/lists.h"
+#include "softhca/kernel/room.h"
+#include "softhca/kernel/server.h"
+#include "softhca/kernel/umad/room.h"
+#include "softhca_umad_rig.h"
+
+#define QUEUED 16384 /* events that inotify keeps, by default */
+
+static void name_of(const struct umad_file *f, char name[32])
+{
+	snprintf(name, 32, "%u.%u", f->fifo.index, f->fifo.generation);
+}
+
+static int peep(const struct umad_file *f)
+{
+	char path[64];
+	int own;
+
+	snprintf(path, sizeof(path), "mads/%u.%u", f->fifo.index, f->fifo.generation);
+	own = openat(f->k->dir_fd, path, O_RDONLY | O_NONBLOCK);
+	assert_true(own >= 0);
+	return own;
+}
+
+static uint32_t count(const struct rig *r)
+{
+	const struct umad_file *f;
+	uint32_t n = 0;
+
+	DL_FOREACH(r->t->k.umad->files, f)
+	n++;
+	return n;
+}
+
+/* What end() of the rig finds in the place of one that the test has seen freed. */
+static void again(struct rig *r, int i)
+{
+	struct kproc p = {.host = 3, .pid = getpid()};
+
+	assert_int_equal(umad_open(&r->t->k, &p, 0, &r->f[i], &r->fd[i]), 0);
+}
+
+static void looked_into(void **state)
+{
+	struct rig r;
+	uint32_t id;
+	char name[32];
+
+	(void)state;
+	begin(&r, 3);
+	assert_int_equal(reg(&r, 0, 0, 1, 1, 0, 0, 0, &id), 0);
+	request(&r, id, 2, 1, 1, 1, 0x11);
+	assert_int_equal(put(&r, 0, 320), 320);
+	assert_true(readable(&r, 0));
+	name_of(r.f[0], name);
+	close(peep(r.f[0]));
+	umad_room.closed(&r.t->k, 0, name);
+	assert_int_equal(count(&r), 2);
+	/* What waits in it stays there. */
+	assert_true(readable(&r, 0));
+	assert_int_equal(get(&r, 0, 320), 320);
+	assert_false(readable(&r, 0));
+	end(&r);
+}
+
+static void last_close(void **state)
+{
+	struct rig r;
+	char name[32];
+	int twin;
+
+	(void)state;
+	begin(&r, 3);
+	name_of(r.f[1], name);
+	/* It lives as long as any process has it. */
+	twin = dup(r.fd[1]);
+	close(r.fd[1]);
+	umad_room.closed(&r.t->k, 0, name);
+	umad_room.tick(&r.t->k);
+	assert_int_equal(count(&r), 2);
+	/* Kernels may report the close before it is done, and do not report it a second time. */
+	close(twin);
+	assert_true(r.t->k.doubted);
+	umad_room.doubted(&r.t->k);
+	assert_int_equal(count(&r), 1);
+	assert_int_equal(r.t->k.doubted, 0);
+	again(&r, 1);
+	end(&r);
+}
+
+static void missed(void **state)
+{
+	struct server s = {.listen_fd = -1,
+			   .inotify = -1,
+			   .signals = -1,
+			   .tick = -1,
+			   .again = -1,
+			   .attention = -1};
+	struct rig r;
+
+	(void)state;
+	begin(&r, 3);
+	s.k = &r.t->k;
+	assert_int_equal(server_set_up(&s), 0);
+	/* One after the other, since the same event is not queued twice in a row. */
+	for (int i = 0; i < QUEUED; i++)
+		close(peep(r.f[i % 2]));
+	close(r.fd[1]);
+	files_drain(&s);
+	assert_int_equal(count(&r), 1);
+	again(&r, 1);
+	assert_int_equal(count(&r), 2);
+	server_take_down(&s);
+	end(&r);
+}
+
+/* That a file was in doubt is enough for the next request to find it closed. */
+static void before_a_request(void **state)
+{
+	struct server s = {.inotify = -1};
+	struct rig r;
+
+	(void)state;
+	begin(&r, 3);
+	s.k = &r.t->k;
+	fifo_doubt(&r.f[1]->fifo);
+	files_drain(&s);
+	assert_int_equal(count(&r), 2);
+	close(r.fd[1]);
+	files_drain(&s);
+	assert_int_equal(count(&r), 1);
+	again(&r, 1);
+	end(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(looked_into),
+		cmocka_unit_test(last_close),
+		cmocka_unit_test(missed),
+		cmocka_unit_test(before_a_request),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
