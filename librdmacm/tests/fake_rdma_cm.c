@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* The fake kernel and device. A lock keeps threads apart. */
+/* See fake_rdma_cm.h: the kernel and the tree. A lock keeps threads apart. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <endian.h>
@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "fake_rdma_cm.h"
+#include "fake_parts.h"
 
 struct fake_cm fake;
 
@@ -26,8 +26,7 @@ static unsigned int first_event, last_event;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char sysfs[64];
 
-static void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void note(const char *format, ...)
+void fake_note(const char *format, ...)
 {
 	size_t used = strlen(fake.log);
 	va_list args;
@@ -74,14 +73,15 @@ static void note_addr(const uint8_t *addr)
 	unsigned int family = get(addr, 0, 2), i;
 
 	if (family == AF_INET)
-		note(" %u.%u.%u.%u:%u", addr[4], addr[5], addr[6], addr[7], addr[2] << 8 | addr[3]);
+		fake_note(" %u.%u.%u.%u:%u", addr[4], addr[5], addr[6], addr[7],
+			  addr[2] << 8 | addr[3]);
 	else if (family == AF_INET6)
-		note(" [..%02x%02x]:%u", addr[22], addr[23], addr[2] << 8 | addr[3]);
+		fake_note(" [..%02x%02x]:%u", addr[22], addr[23], addr[2] << 8 | addr[3]);
 	else if (family == AF_IB)
-		note(" ib(..%02x) sid %02x%02x%02x%02x", addr[23], addr[28], addr[29], addr[30],
-		     addr[31]);
+		fake_note(" ib(..%02x) sid %02x%02x%02x%02x", addr[23], addr[28], addr[29],
+			  addr[30], addr[31]);
 	else
-		note(" family %u", family);
+		fake_note(" family %u", family);
 	for (i = family == AF_INET ? 16 : 28; family != AF_IB && i < 28; i++)
 		if (addr[i])
 			fake.pads_zero = 0;
@@ -89,9 +89,9 @@ static void note_addr(const uint8_t *addr)
 
 static void note_conn(const uint8_t *c)
 {
-	note(" qpn %u srq %u rr %u id %u fc %u retry %u rnr %u valid %u data %u:%02x%02x",
-	     (unsigned int)get(c, 0, 4), c[265], c[266], c[267], c[268], c[269], c[270], c[271],
-	     c[264], c[8], c[9]);
+	fake_note(" qpn %u srq %u rr %u id %u fc %u retry %u rnr %u valid %u data %u:%02x%02x",
+		  (unsigned int)get(c, 0, 4), c[265], c[266], c[267], c[268], c[269], c[270],
+		  c[271], c[264], c[8], c[9]);
 	zero(c, 4, 8);
 	zero(c, 8 + c[264], 264);
 }
@@ -101,91 +101,96 @@ static void note_body(unsigned int number, const uint8_t *b)
 {
 	switch (number) {
 	case 0:
-		note(" ps %x type %u", (unsigned int)get(b, 16, 2), b[18]);
+		fake_note(" ps %x type %u", (unsigned int)get(b, 16, 2), b[18]);
 		zero(b, 19, 24);
 		break;
 	case 1:
 	case 17:
-		note(" id %u", (unsigned int)get(b, 8, 4));
+		fake_note(" id %u", (unsigned int)get(b, 8, 4));
 		zero(b, 12, 16);
 		break;
 	case 2:
-		note(" id %u", (unsigned int)get(b, 36, 4));
+		fake_note(" id %u", (unsigned int)get(b, 36, 4));
 		note_addr(b + 8);
 		zero(b, 0, 8);
 		break;
 	case 3:
-		note(" id %u", (unsigned int)get(b, 56, 4));
+		fake_note(" id %u", (unsigned int)get(b, 56, 4));
 		note_addr(b);
 		note_addr(b + 28);
-		note(" %u ms", (unsigned int)get(b, 60, 4));
+		fake_note(" %u ms", (unsigned int)get(b, 60, 4));
 		break;
 	case 4:
-		note(" id %u %u ms", (unsigned int)get(b, 0, 4), (unsigned int)get(b, 4, 4));
+		fake_note(" id %u %u ms", (unsigned int)get(b, 0, 4), (unsigned int)get(b, 4, 4));
 		break;
 	case 5:
 	case 19:
-		note(" id %u option %u", (unsigned int)get(b, 8, 4), (unsigned int)get(b, 12, 4));
+		fake_note(" id %u option %u", (unsigned int)get(b, 8, 4),
+			  (unsigned int)get(b, 12, 4));
 		break;
 	case 6:
-		note(" id %u", (unsigned int)get(b, 272, 4));
+		fake_note(" id %u", (unsigned int)get(b, 272, 4));
 		note_conn(b);
 		zero(b, 276, 280);
 		break;
 	case 7:
-		note(" id %u backlog %d", (unsigned int)get(b, 0, 4), (int)get(b, 4, 4));
+		fake_note(" id %u backlog %d", (unsigned int)get(b, 0, 4), (int)get(b, 4, 4));
 		break;
 	case 8:
-		note(" id %u uid %s", (unsigned int)get(b, 280, 4), get(b, 0, 8) ? "set" : "0");
+		fake_note(" id %u uid %s", (unsigned int)get(b, 280, 4),
+			  get(b, 0, 8) ? "set" : "0");
 		note_conn(b + 8);
 		zero(b, 284, 288);
 		break;
 	case 9:
-		note(" id %u reason %u data %u:%02x", (unsigned int)get(b, 0, 4), b[5], b[4], b[8]);
+		fake_note(" id %u reason %u data %u:%02x", (unsigned int)get(b, 0, 4), b[5], b[4],
+			  b[8]);
 		zero(b, 6, 8);
 		zero(b, 8 + b[4], 264);
 		break;
 	case 10:
-		note(" id %u", (unsigned int)get(b, 0, 4));
+		fake_note(" id %u", (unsigned int)get(b, 0, 4));
 		break;
 	case 11:
-		note(" id %u state %u", (unsigned int)get(b, 8, 4), (unsigned int)get(b, 12, 4));
+		fake_note(" id %u state %u", (unsigned int)get(b, 8, 4),
+			  (unsigned int)get(b, 12, 4));
 		break;
 	case 14:
-		note(" id %u level %u name %u len %u value %u", (unsigned int)get(b, 8, 4),
-		     (unsigned int)get(b, 12, 4), (unsigned int)get(b, 16, 4),
-		     (unsigned int)get(b, 20, 4),
-		     get(b, 20, 4) ? *(uint8_t *)(uintptr_t)get(b, 0, 8) : 0);
+		fake_note(" id %u level %u name %u len %u value %u", (unsigned int)get(b, 8, 4),
+			  (unsigned int)get(b, 12, 4), (unsigned int)get(b, 16, 4),
+			  (unsigned int)get(b, 20, 4),
+			  get(b, 20, 4) ? *(uint8_t *)(uintptr_t)get(b, 0, 8) : 0);
 		break;
 	case 15:
-		note(" id %u event %u", (unsigned int)get(b, 0, 4), (unsigned int)get(b, 4, 4));
+		fake_note(" id %u event %u", (unsigned int)get(b, 0, 4),
+			  (unsigned int)get(b, 4, 4));
 		break;
 	case 16:
-		note(" id %u", (unsigned int)get(b, 44, 4));
+		fake_note(" id %u", (unsigned int)get(b, 44, 4));
 		note_addr(b + 16);
 		break;
 	case 18:
-		note(" id %u", (unsigned int)get(b, 8, 4));
+		fake_note(" id %u", (unsigned int)get(b, 8, 4));
 		break;
 	case 20:
-		note(" id %u size %u", (unsigned int)get(b, 0, 4), (unsigned int)get(b, 4, 2));
+		fake_note(" id %u size %u", (unsigned int)get(b, 0, 4), (unsigned int)get(b, 4, 2));
 		note_addr(b + 8);
 		zero(b, 6, 8);
 		zero(b, 8 + get(b, 4, 2), 136);
 		break;
 	case 21:
-		note(" id %u sizes %u %u", (unsigned int)get(b, 0, 4), (unsigned int)get(b, 8, 2),
-		     (unsigned int)get(b, 10, 2));
+		fake_note(" id %u sizes %u %u", (unsigned int)get(b, 0, 4),
+			  (unsigned int)get(b, 8, 2), (unsigned int)get(b, 10, 2));
 		note_addr(b + 16);
 		note_addr(b + 144);
-		note(" %u ms", (unsigned int)get(b, 4, 4));
+		fake_note(" %u ms", (unsigned int)get(b, 4, 4));
 		zero(b, 12, 16);
 		zero(b, 16 + get(b, 8, 2), 144);
 		zero(b, 144 + get(b, 10, 2), 272);
 		break;
 	case 22:
-		note(" id %u size %u flags %u", (unsigned int)get(b, 16, 4),
-		     (unsigned int)get(b, 20, 2), (unsigned int)get(b, 22, 2));
+		fake_note(" id %u size %u flags %u", (unsigned int)get(b, 16, 4),
+			  (unsigned int)get(b, 20, 2), (unsigned int)get(b, 22, 2));
 		note_addr(b + 24);
 		break;
 	default:
@@ -353,9 +358,10 @@ static ssize_t rdma_cm_write(const uint8_t *buf, size_t len)
 	}
 	memcpy(fake.last, buf, len);
 	fake.last_len = len;
-	note("%s %u %u", names[number], (unsigned int)get(buf, 4, 2), (unsigned int)get(buf, 6, 2));
+	fake_note("%s %u %u", names[number], (unsigned int)get(buf, 4, 2),
+		  (unsigned int)get(buf, 6, 2));
 	note_body(number, buf + 8);
-	note("\n");
+	fake_note("\n");
 	if (fake.fail_command == (int)number) {
 		fake.fail_command = -1;
 		errno = fake.fail_errno;
@@ -462,240 +468,6 @@ void fake_ignore(void)
 	fake.log[0] = 0;
 }
 
-/* ---- The provider ---- */
-
-static struct ibv_device device;
-static struct ibv_context *opened;
-static uint32_t next_qpn;
-
-static int query_device(struct ibv_context *context, struct ibv_device_attr *attr)
-{
-	(void)context;
-	memset(attr, 0, sizeof(*attr));
-	attr->max_qp_rd_atom = 16;
-	attr->max_qp_init_rd_atom = 12;
-	attr->device_cap_flags = IBV_DEVICE_XRC;
-	return 0;
-}
-
-static int query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr)
-{
-	(void)context;
-	(void)port;
-	memset(attr, 0, sizeof(*attr));
-	attr->pkey_tbl_len = 2;
-	return 0;
-}
-
-static void *object(size_t size)
-{
-	fake.objects++;
-	return calloc(1, size);
-}
-
-static int give_back(void *p)
-{
-	fake.objects--;
-	free(p);
-	return 0;
-}
-
-static struct ibv_pd *alloc_pd(struct ibv_context *context)
-{
-	(void)context;
-	return object(sizeof(struct ibv_pd));
-}
-
-static int dealloc_pd(struct ibv_pd *pd)
-{
-	return give_back(pd);
-}
-
-static struct ibv_cq *create_cq(struct ibv_context *context, int cqe,
-				struct ibv_comp_channel *channel, int vector)
-{
-	(void)context;
-	(void)vector;
-	note("create_cq %d%s\n", cqe, channel ? " channel" : "");
-	return object(sizeof(struct ibv_cq));
-}
-
-static int destroy_cq(struct ibv_cq *cq)
-{
-	note("destroy_cq\n");
-	return give_back(cq);
-}
-
-static struct ibv_srq *create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
-{
-	(void)pd;
-	(void)attr;
-	note("create_srq\n");
-	return object(sizeof(struct ibv_srq));
-}
-
-static struct ibv_srq *create_xrc_srq(struct ibv_pd *pd, struct ibv_xrc_domain *domain,
-				      struct ibv_cq *cq, struct ibv_srq_init_attr *attr)
-{
-	struct ibv_srq *srq = create_srq(pd, attr);
-
-	(void)domain;
-	note("xrc%s\n", cq ? " cq" : "");
-	srq->xrc_srq_num = 0x55;
-	return srq;
-}
-
-static int destroy_srq(struct ibv_srq *srq)
-{
-	note("destroy_srq\n");
-	return give_back(srq);
-}
-
-static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
-{
-	struct ibv_qp *qp = object(sizeof(*qp));
-
-	(void)pd;
-	note("create_qp type %d%s%s\n", attr->qp_type, attr->srq ? " srq" : "",
-	     attr->xrc_domain ? " domain" : "");
-	qp->qp_num = ++next_qpn;
-	attr->cap.max_send_wr += 3;
-	return qp;
-}
-
-static int modify(const struct ibv_qp_attr *attr, int mask)
-{
-	note("modify %d mask %x", attr->qp_state, mask);
-	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
-		note(" dest %u", attr->max_dest_rd_atomic);
-	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
-		note(" rd %u", attr->max_rd_atomic);
-	if (mask & IBV_QP_QKEY)
-		note(" qkey %x", attr->qkey);
-	note("\n");
-	if (fake.fail_modify && fake.fail_modify_state == (int)attr->qp_state) {
-		int err = fake.fail_modify;
-
-		fake.fail_modify = 0;
-		return err;
-	}
-	return 0;
-}
-
-static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
-{
-	(void)qp;
-	return modify(attr, mask);
-}
-
-static int destroy_qp(struct ibv_qp *qp)
-{
-	note("destroy_qp\n");
-	return give_back(qp);
-}
-
-static int attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	(void)qp;
-	note("attach ..%02x %x\n", gid->raw[15], lid);
-	return fake.fail_attach;
-}
-
-static int detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	(void)qp;
-	note("detach ..%02x %x\n", gid->raw[15], lid);
-	return 0;
-}
-
-static struct ibv_xrc_domain *open_xrc_domain(struct ibv_context *context, int fd, int oflag)
-{
-	struct ibv_xrc_domain *domain = object(sizeof(*domain));
-
-	note("open_xrc_domain %d %d\n", fd, !!(oflag & O_CREAT));
-	domain->context = context;
-	return domain;
-}
-
-static int close_xrc_domain(struct ibv_xrc_domain *domain)
-{
-	note("close_xrc_domain\n");
-	return give_back(domain);
-}
-
-static int create_xrc_rcv_qp(struct ibv_qp_init_attr *attr, uint32_t *qpn)
-{
-	note("create_xrc_rcv_qp%s\n", attr->xrc_domain ? " domain" : "");
-	*qpn = 0x800001;
-	fake.objects++;
-	return 0;
-}
-
-static int modify_xrc_rcv_qp(struct ibv_xrc_domain *domain, uint32_t qpn, struct ibv_qp_attr *attr,
-			     int mask)
-{
-	(void)domain;
-	note("xrc_rcv %x ", qpn);
-	return modify(attr, mask);
-}
-
-static int unreg_xrc_rcv_qp(struct ibv_xrc_domain *domain, uint32_t qpn)
-{
-	(void)domain;
-	note("unreg_xrc_rcv_qp %x\n", qpn);
-	fake.objects--;
-	return 0;
-}
-
-static struct ibv_more_ops more_ops = {
-	.create_xrc_srq = create_xrc_srq,
-	.open_xrc_domain = open_xrc_domain,
-	.close_xrc_domain = close_xrc_domain,
-	.create_xrc_rcv_qp = create_xrc_rcv_qp,
-	.modify_xrc_rcv_qp = modify_xrc_rcv_qp,
-	.unreg_xrc_rcv_qp = unreg_xrc_rcv_qp,
-};
-
-static struct ibv_context *alloc_context(struct ibv_device *dev, int cmd_fd)
-{
-	struct ibv_context *context = calloc(1, sizeof(*context));
-
-	(void)dev;
-	context->cmd_fd = cmd_fd;
-	context->async_fd = -1;
-	context->num_comp_vectors = 1;
-	context->ops.query_device = query_device;
-	context->ops.query_port = query_port;
-	context->ops.alloc_pd = alloc_pd;
-	context->ops.dealloc_pd = dealloc_pd;
-	context->ops.create_cq = create_cq;
-	context->ops.destroy_cq = destroy_cq;
-	context->ops.create_srq = create_srq;
-	context->ops.destroy_srq = destroy_srq;
-	context->ops.create_qp = create_qp;
-	context->ops.modify_qp = modify_qp;
-	context->ops.destroy_qp = destroy_qp;
-	context->ops.attach_mcast = attach_mcast;
-	context->ops.detach_mcast = detach_mcast;
-	context->more_ops = &more_ops;
-	opened = context;
-	return context;
-}
-
-static void free_context(struct ibv_context *context)
-{
-	free(context);
-}
-
-static struct ibv_device *driver_init(const char *path, int abi_version)
-{
-	(void)path;
-	(void)abi_version;
-	device.ops.alloc_context = alloc_context;
-	device.ops.free_context = free_context;
-	return &device;
-}
-
 /* ---- The tree ---- */
 
 static void put_file(const char *path, const char *text)
@@ -736,7 +508,7 @@ int fake_start(int abi, int has_ib)
 	setenv("SYSFS_PATH", sysfs, 1);
 	unsetenv("RDMAV_DRIVERS");
 	unsetenv("IBV_DRIVERS");
-	ibv_register_driver("fake", driver_init);
+	ibv_register_driver("fake", fake_driver_init);
 	fake.has_ib = has_ib;
 	fake_reset();
 	return 0;
@@ -753,7 +525,7 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
 void fake_stop(void)
 {
 	nftw(sysfs, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-	free(opened);
+	fake_provider_stop();
 }
 
 void fake_reset(void)
@@ -780,7 +552,7 @@ void fake_reset(void)
 	fake.fail_command = -1;
 	memcpy(fake.attr_mask, masks, sizeof(masks));
 	first_event = last_event = 0;
-	next_qpn = 100;
+	fake_provider_reset();
 }
 
 int fake_setup(void **state)
