@@ -34,9 +34,13 @@ softhca_transport_kill_SOURCES = softhca_transport_kill.c softhca_scene.h softhc
 softhca_transport_kill_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_kill_LDADD = $(softhca_transport_libs)
 
-softhca_transport_stop_SOURCES = softhca_transport_stop.c softhca_scene.h softhca_step.h
+softhca_transport_stop_SOURCES = softhca_transport_stop.c softhca_stop_rig.h softhca_scene.h softhca_step.h
 softhca_transport_stop_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_stop_LDADD = $(softhca_transport_libs)
+
+softhca_transport_stop_once_SOURCES = softhca_transport_stop_once.c softhca_stop_rig.h softhca_scene.h softhca_step.h
+softhca_transport_stop_once_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_stop_once_LDADD = $(softhca_transport_libs)
 
 check_PROGRAMS += softhca_transport_replace
 softhca_transport_replace_SOURCES = softhca_transport_replace.c softhca_scene.h softhca_step.h
@@ -75,9 +79,14 @@ softhca_transport_express_ud_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_express_ud_LDADD = $(softhca_transport_libs)
 
 check_PROGRAMS += softhca_transport_rules
-softhca_transport_rules_SOURCES = softhca_transport_rules.c
+softhca_transport_rules_SOURCES = softhca_transport_rules.c softhca_rules_rig.h
 softhca_transport_rules_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_rules_LDADD = $(softhca_transport_libs)
+
+check_PROGRAMS += softhca_transport_executed
+softhca_transport_executed_SOURCES = softhca_transport_executed.c softhca_rules_rig.h
+softhca_transport_executed_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_executed_LDADD = $(softhca_transport_libs)
 
 check_PROGRAMS += softhca_transport_line
 softhca_transport_line_SOURCES = softhca_transport_line.c softhca_step.h

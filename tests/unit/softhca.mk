@@ -8,14 +8,17 @@ libsofthca_mock_la_SOURCES = softhca_mock.c softhca_mock.h
 libsofthca_mock_la_CPPFLAGS = $(softhca_device_cppflags)
 
 # The device's own state: softhca/device without the transport.
-check_PROGRAMS += softhca_numbers softhca_cq softhca_srq softhca_mr softhca_event softhca_exec softhca_lock softhca_txn \
+check_PROGRAMS += softhca_numbers softhca_cq softhca_cq_life softhca_srq softhca_mr softhca_event softhca_exec softhca_lock softhca_txn \
 	softhca_kill
 softhca_numbers_SOURCES = softhca_numbers.c
 softhca_numbers_CPPFLAGS = $(softhca_kernel_cppflags)
 softhca_numbers_LDADD = $(softhca_kernel_libs)
-softhca_cq_SOURCES = softhca_cq.c
+softhca_cq_SOURCES = softhca_cq.c softhca_cq_rig.h
 softhca_cq_CPPFLAGS = $(softhca_device_cppflags)
 softhca_cq_LDADD = $(softhca_device_libs)
+softhca_cq_life_SOURCES = softhca_cq_life.c softhca_cq_rig.h
+softhca_cq_life_CPPFLAGS = $(softhca_device_cppflags)
+softhca_cq_life_LDADD = $(softhca_device_libs)
 softhca_srq_SOURCES = softhca_srq.c
 softhca_srq_CPPFLAGS = $(softhca_device_cppflags)
 softhca_srq_LDADD = $(softhca_device_libs)
