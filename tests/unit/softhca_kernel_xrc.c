@@ -370,7 +370,8 @@ static void receive_qp_events(void **state)
 	sh_affiliated_event(&t->k.dev, 0, UV_EV_COMM_EST, qpn);
 	for (i = 0; i < 3; i++) {
 		if (i != 1) {
-			assert_int_equal(read(ctx[i]->async->fifo.fd, &rec, sizeof(rec)), sizeof(rec));
+			assert_int_equal(read(ctx[i]->async->fifo.fd, &rec, sizeof(rec)),
+					 sizeof(rec));
 			assert_int_equal(rec.element, qpn);
 			assert_int_equal(rec.event_type, UV_EV_COMM_EST | 0x80000000u);
 		}
