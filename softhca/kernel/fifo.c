@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -99,13 +100,13 @@ int fifo_of_fd(struct kernel *k, pid_t tid, int fd, dev_t *dev, ino_t *ino)
 	return 0;
 }
 
-void fifo_level(const struct fifo *f, uint32_t unread)
+void fifo_level(const struct fifo *f, uint32_t unread, uint8_t byte)
 {
-	static const char bytes[256];
 	int want = unread < MOST_BYTES ? (int)unread : MOST_BYTES, held;
-	char taken[256];
+	char bytes[256], taken[256];
 	ssize_t n = 1;
 
+	memset(bytes, byte, sizeof(bytes));
 	if (ioctl(f->fd, FIONREAD, &held) < 0)
 		return;
 	for (; n > 0 && held < want; held += (int)n)

@@ -35,8 +35,8 @@ bool fifo_name(const char *name, uint32_t *index, uint32_t *generation);
  */
 int fifo_of_fd(struct kernel *k, pid_t tid, int fd, dev_t *dev, ino_t *ino);
 
-/* Makes it hold a byte for each of that many things to read. */
-void fifo_level(const struct fifo *f, uint32_t unread);
+/* Makes it hold such a byte for each of that many things to read. */
+void fifo_level(const struct fifo *f, uint32_t unread, uint8_t byte);
 
 /*
  * For FIFOs that only the daemon writes to. The program's end may have been closed: fifo_unused()

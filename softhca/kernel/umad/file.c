@@ -9,6 +9,7 @@
 #include "softhca/kernel/lists.h"
 #include "softhca/kernel/process.h"
 #include "softhca/kernel/user.h"
+#include "softhca/protocol.h"
 #include "file.h"
 #include "sm.h"
 
@@ -78,7 +79,7 @@ void umad_check(struct umad_file *f)
 
 void umad_level(struct umad_file *f)
 {
-	fifo_level(&f->fifo, f->nunread);
+	fifo_level(&f->fifo, f->nunread, SH_UMAD_BYTE);
 }
 
 struct umad_msg *umad_msg_new(struct umad_file *f, size_t len)
@@ -113,7 +114,7 @@ static int put(struct umad_file *f, struct kproc *p, uint64_t addr, const void *
 	return f->k->user->write(f->k->user_arg, &p->user, addr, what, len) < 0 ? -EFAULT : 0;
 }
 
-long umad_read(struct umad_file *f, struct kproc *p, uint64_t addr, uint64_t len)
+static long read_one(struct umad_file *f, struct kproc *p, uint64_t addr, uint64_t len)
 {
 	size_t header = f->pkey ? sizeof(struct umad_hdr) : UMAD_HDR_OLD, first, all;
 	struct umad_msg *m = f->unread;
@@ -137,6 +138,15 @@ long umad_read(struct umad_file *f, struct kproc *p, uint64_t addr, uint64_t len
 	DL_DELETE(f->unread, m);
 	f->nunread--;
 	umad_msg_free(f, m);
-	umad_level(f);
 	return (long)(header + all);
+}
+
+long umad_read(struct umad_file *f, struct kproc *p, uint64_t addr, uint64_t len)
+{
+	long ret = read_one(f, p, addr, len);
+
+	/* The thread may have taken bytes away before it asked, whatever it is told. */
+	if (f->unread || ret > 0)
+		umad_level(f);
+	return ret;
 }
