@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The remaining redirected calls: commands, which are write() on a device file, and the RDMA
- * netlink socket; of umad files also read(), readv() and ioctl(). A context's file answers ENOTTY by itself.
+ * netlink socket; of umad files also read(), readv() and ioctl(), of event files reads of odd sizes. A
+ * context's file answers ENOTTY by itself.
  */
 #include <linux/userfaultfd.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "attach.h"
 #include "command.h"
 #include "context.h"
+#include "events.h"
 #include "interpose.h"
 #include "rdmacm.h"
 #include "still.h"
@@ -72,29 +75,57 @@ EXPORT ssize_t writev(int fd, const struct iovec *iov, int n)
 	return total;
 }
 
-EXPORT ssize_t read(int fd, void *buf, size_t len)
+/*
+ * Files that take part in read(): umad files, and event files if the read does not fit their records
+ * (*record is their size then).
+ */
+static bool to_read(int fd, size_t len, struct shim_fifo *file, size_t *record)
+{
+	*record = shim_event_to_read(fd, len);
+	return *record || shim_umad_to_read(fd, file);
+}
+
+static long do_read(int fd, const struct shim_fifo *file, size_t record, void *buf, size_t len)
+{
+	return record ? shim_event_read(fd, record, buf, len) : shim_umad_read(fd, file, buf, len);
+}
+
+static ssize_t take(int fd, void *buf, size_t len)
 {
 	struct shim_fifo file;
+	size_t record;
+	ssize_t n;
 
-	if (!shim_active() || !shim_umad_to_read(fd, &file))
+	if (!shim_active())
 		return REAL(read)(fd, buf, len);
+	if (to_read(fd, len, &file, &record))
+		RETURN_ERRNO(do_read(fd, &file, record, buf, len));
+	n = REAL(read)(fd, buf, len);
+	if (!shim_umad_was_read(fd, n, buf, &file))
+		return n;
 	RETURN_ERRNO(shim_umad_read(fd, &file, buf, len));
 }
 
-/* A device without vectored reads gets one read for each element, up to the first short one. */
-EXPORT ssize_t readv(int fd, const struct iovec *iov, int n)
+EXPORT ssize_t read(int fd, void *buf, size_t len)
 {
-	struct shim_fifo file;
+	return take(fd, buf, len);
+}
+
+/*
+ * A device without vectored reads gets one read for each element, up to the first short one. The
+ * first element may have been read already.
+ */
+static ssize_t read_each(int fd, const struct shim_fifo *file, size_t record, const struct iovec *iov,
+			 int n)
+{
 	ssize_t total = 0;
 
-	if (!shim_active() || !shim_umad_to_read(fd, &file))
-		return REAL(readv)(fd, iov, n);
 	for (int i = 0; i < n; i++) {
 		long done;
 
 		if (!iov[i].iov_len)
 			continue;
-		done = shim_umad_read(fd, &file, iov[i].iov_base, iov[i].iov_len);
+		done = do_read(fd, file, record, iov[i].iov_base, iov[i].iov_len);
 		if (done < 0 && total)
 			break;
 		if (done < 0)
@@ -106,14 +137,29 @@ EXPORT ssize_t readv(int fd, const struct iovec *iov, int n)
 	return total;
 }
 
+EXPORT ssize_t readv(int fd, const struct iovec *iov, int n)
+{
+	struct shim_fifo file;
+	ssize_t total;
+	size_t record;
+	int first = 0;
+
+	if (!shim_active())
+		return REAL(readv)(fd, iov, n);
+	if (to_read(fd, SIZE_MAX, &file, &record))
+		return read_each(fd, &file, record, iov, n);
+	total = REAL(readv)(fd, iov, n);
+	while (total > 0 && !iov[first].iov_len)
+		first++;
+	if (total <= 0 || !shim_umad_was_read(fd, total, iov[first].iov_base, &file))
+		return total;
+	return read_each(fd, &file, 0, iov, n);
+}
+
 EXPORT ssize_t __read_chk(int fd, void *buf, size_t len, size_t room);
 EXPORT ssize_t __read_chk(int fd, void *buf, size_t len, size_t room)
 {
-	struct shim_fifo file;
-
-	if (len > room || !shim_active() || !shim_umad_to_read(fd, &file))
-		return REAL(__read_chk)(fd, buf, len, room);
-	RETURN_ERRNO(shim_umad_read(fd, &file, buf, len));
+	return len > room ? REAL(__read_chk)(fd, buf, len, room) : take(fd, buf, len);
 }
 
 EXPORT int ioctl(int fd, unsigned long request, ...)

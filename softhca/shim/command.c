@@ -15,6 +15,7 @@
 #include "bus.h"
 #include "command.h"
 #include "context.h"
+#include "events.h"
 #include "kick.h"
 #include "memory.h"
 #include "share.h"
@@ -94,6 +95,7 @@ static int place_fds(const struct sh_command_reply *reply, const int *fds, unsig
 
 		if (!(reply->fd_cloexec >> i & 1))
 			sh_fcntl(fds[i], F_SETFD, 0);
+		shim_event_note(fds[i]);
 		err = sh_poke(reply->fd_where[i], &fds[i], sizeof(int));
 		if (err)
 			return err;

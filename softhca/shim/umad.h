@@ -5,6 +5,8 @@
 #ifndef SOFTHCA_SHIM_UMAD_H
 #define SOFTHCA_SHIM_UMAD_H
 
+#include "softhca/protocol.h"
+#include "compiler.h"
 #include "fifo.h"
 
 #define UMAD_IOCTLS 0x1b
@@ -13,10 +15,19 @@
 bool shim_umad_of_fd(int fd, struct shim_fifo *file);
 /*
  * For read(), which every program calls often: false without a system call in a process that has
- * nothing to do with umad. A process that gets a descriptor over exec or a socket, and reads before
- * it writes or calls ioctl(), is not recognized.
+ * nothing to do with umad.
  */
 bool shim_umad_to_read(int fd, struct shim_fifo *file);
+/*
+ * After read(), with what it has returned and the first byte that it has read: was that a umad file
+ * after all, which this process has got by exec or from another process? Then the byte stands for a
+ * datagram, which shim_umad_read() gets.
+ */
+static inline bool shim_umad_was_read(int fd, long n, const void *buf, struct shim_fifo *file)
+{
+	return unlikely(n > 0 && *(const unsigned char *)buf == SH_UMAD_BYTE) &&
+	       shim_umad_of_fd(fd, file);
+}
 bool shim_umad_of_stat(int fd, const struct stat *st, struct shim_fifo *file);
 int shim_umad_open(unsigned int minor, int flags); /* a descriptor or -errno */
 /* What the calls return, or -errno. A read waits if there is nothing to read. */

@@ -2,11 +2,12 @@
 /*
  * Description: completion events: an armed CQ generates one event; solicited only; several CQs on a
  * channel; poll(), O_NONBLOCK and acknowledgements in batches. A CQ ends only after its events are
- * acknowledged, and its unread events end with it.
+ * acknowledged, and its unread events end with it. A read() takes one event, whatever it asks for.
  */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/uio.h>
 
 #include "verbs_test.h"
 
@@ -204,6 +205,58 @@ static void destruction(void)
 	CHECK_EQ(ibv_destroy_comp_channel(channel), 0);
 }
 
+/* What a program reads that asks for more or less than one event. */
+static void reads_of_other_sizes(void)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(s.context);
+	struct ibv_cq *own = s.scq, *cq = ibv_create_cq(s.context, 64, NULL, channel, 0);
+	struct ibv_async_event event;
+	uint64_t in[8];
+	struct iovec each[3] = {{in, 8}, {in + 1, 8}, {in + 2, 8}};
+	struct ibv_qp *qp;
+
+	CHECK(channel && cq);
+	CHECK_EQ(fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK), 0);
+	CHECK_EQ(fcntl(s.context->async_fd, F_SETFL, O_NONBLOCK), 0);
+	s.scq = cq;
+	qp = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
+	s.scq = own;
+	connect_pair(&s, qp, qp);
+	CHECK_EQ(read(channel->fd, in, 4), -1);
+	CHECK_EQ(errno, EAGAIN);
+	for (int i = 0; i < 5; i++) {
+		CHECK_EQ(ibv_req_notify_cq(cq, 0), 0);
+		CHECK_EQ(post_rdma1(qp, &s, IBV_WR_RDMA_WRITE, i, 0, 8, (uintptr_t)s.buf + 4096,
+				    s.mr->rkey, IBV_SEND_SIGNALED),
+			 0);
+		expect_wc(cq, i, IBV_WC_SUCCESS);
+	}
+	CHECK_EQ(read(channel->fd, in, 4), -1);
+	CHECK_EQ(errno, EINVAL);
+	CHECK_EQ(read(channel->fd, in, 12), 8);
+	CHECK_EQ(read(channel->fd, in + 1, 16), 8);
+	CHECK(in[0] == in[1]);
+	CHECK_EQ(readv(channel->fd, each, 2), 16);
+	take_event(channel, cq, NULL);
+	CHECK(!pending(channel));
+	ibv_ack_cq_events(cq, 5);
+	CHECK_EQ(ibv_destroy_qp(qp), 0);
+	CHECK_EQ(ibv_destroy_cq(cq), 0);
+	CHECK_EQ(ibv_destroy_comp_channel(channel), 0);
+
+	/* An asynchronous event has 16 octets. */
+	port_change("pkey 3 0x8001");
+	port_change("pkey 4 0x8002");
+	CHECK_EQ(read(s.context->async_fd, in, 8), -1);
+	CHECK_EQ(errno, EINVAL);
+	CHECK_EQ(read(s.context->async_fd, in, sizeof(in)), 16);
+	CHECK_EQ(ibv_get_async_event(s.context, &event), 0);
+	CHECK_EQ(event.event_type, IBV_EVENT_PKEY_CHANGE);
+	ibv_ack_async_event(&event);
+	CHECK_EQ(read(s.context->async_fd, in, 8), -1);
+	CHECK_EQ(errno, EAGAIN);
+}
+
 static void bad_vector(void)
 {
 	CHECK(s.context->num_comp_vectors >= 1);
@@ -224,6 +277,7 @@ int main(void)
 	solicited();
 	non_blocking();
 	destruction();
+	reads_of_other_sizes();
 	bad_vector();
 	CHECK_EQ(ibv_destroy_qp(a), 0);
 	CHECK_EQ(ibv_destroy_qp(b), 0);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: a umad file as a descriptor: nothing to read, poll and epoll, a read that sleeps, signals, copies of the
- * descriptor by dup, fork, exec and a socket, a descriptor whose number is reused while a thread reads; and issm.
+ * descriptor by dup, fork, exec and a socket, a file that is opened once more, a descriptor whose number is reused
+ * while a thread reads; and issm.
  */
 #include <endian.h>
 #include <fcntl.h>
@@ -189,20 +190,42 @@ static void copies(void)
 	close(twin);
 }
 
-/* Another program has the descriptor: it writes, and reads what was sent before it began, too. */
-static void other_program(void)
+/* What read() is in a program that was compiled with _FORTIFY_SOURCE. */
+ssize_t __read_chk(int fd, void *buf, size_t len, size_t room);
+
+enum how { BY_READ, BY_READ_CHK, BY_READV, WAYS };
+
+static void answer_by(enum how how, int fd, uint32_t asked)
+{
+	struct message m;
+	struct iovec in[2] = {{NULL, 0}, {&m, sizeof(m)}};
+
+	if (how == BY_READ)
+		check(&m, read(fd, &m, sizeof(m)), asked);
+	else if (how == BY_READ_CHK)
+		check(&m, __read_chk(fd, &m, sizeof(m), sizeof(m)), asked);
+	else
+		check(&m, readv(fd, in, 2), asked);
+}
+
+/* Another program has the descriptor. Before anything else it reads what was sent before it began. */
+static void other_program(enum how how)
 {
 	int fd = open_umad(0), twin = dup(fd);
-	uint32_t agent = reg(fd, 1, 0), n = ask(fd, agent, 1, 1000);
-	char arg[3][16];
-	pid_t pid = fork();
+	uint32_t agent = reg(fd, 1, 0), n;
+	char arg[4][16];
+	pid_t pid;
 
+	ask(fd, agent, 1, 1000);
+	n = ask(fd, agent, 1, 1000);
+	pid = fork();
 	CHECK(pid >= 0 && twin >= 0);
 	if (!pid) {
 		snprintf(arg[0], sizeof(arg[0]), "%d", twin);
 		snprintf(arg[1], sizeof(arg[1]), "%u", agent);
 		snprintf(arg[2], sizeof(arg[2]), "%u", n);
-		execl("/proc/self/exe", "umad_file", arg[0], arg[1], arg[2], NULL);
+		snprintf(arg[3], sizeof(arg[3]), "%d", how);
+		execl("/proc/self/exe", "umad_file", arg[0], arg[1], arg[2], arg[3], NULL);
 		_exit(1);
 	}
 	close(twin);
@@ -214,15 +237,63 @@ static void other_program(void)
 
 static int executed(char **arg)
 {
+	enum how how = (enum how)atoi(arg[4]);
 	int fd = atoi(arg[1]);
 
 	alarm(test_seconds());
 	tid = (uint32_t)strtoul(arg[3], NULL, 10);
+	answer_by(how, fd, tid - 1);
+	answer_by(how, fd, tid);
 	ask(fd, (uint32_t)atoi(arg[2]), 1, 1000);
-	answer(fd, tid - 1);
-	answer(fd, tid);
+	answer_by(how, fd, tid);
 	ask(fd, (uint32_t)atoi(arg[2]), 1, 1000);
 	return 0;
+}
+
+/* To read too little, in a program that does not know the file yet, takes nothing away. */
+static void too_little(void)
+{
+	int fd = open_umad(O_NONBLOCK);
+	uint32_t agent = reg(fd, 1, 0), n;
+	struct message m;
+
+	n = ask(fd, agent, 1, 1000);
+	for (int i = 0; i < 3; i++) {
+		CHECK_EQ(read(fd, &m, 20), -1);
+		CHECK_EQ(errno, EINVAL);
+	}
+	answer(fd, n);
+	close(fd);
+}
+
+/* A second open file of the same kind, and a look at it, are no ends of the first. */
+static void opened_again(void)
+{
+	char name[64];
+	int fd = open_umad(0), again;
+	uint32_t agent = reg(fd, 1, 0);
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	for (int i = 0; i < 3; i++) {
+		again = open(name, (i == 2 ? O_PATH : O_RDONLY) | O_CLOEXEC);
+		CHECK(again >= 0);
+		if (i == 1)
+			answer(again, ask(fd, agent, 1, 1000));
+		close(again);
+		answer(fd, ask(fd, agent, 1, 1000));
+	}
+	close(fd);
+	/* Its methods are free at once, and so is what the next one registers. */
+	for (int i = 0; i < 20; i++) {
+		struct ib_user_mad_reg_req r = {.qpn = 1,
+						.mgmt_class = 0x0c,
+						.mgmt_class_version = 1,
+						.method_mask = {1 << 3}};
+
+		fd = open_umad(0);
+		CHECK_EQ(ioctl(fd, IB_USER_MAD_REGISTER_AGENT, &r), 0);
+		close(fd);
+	}
 }
 
 static void on_signal(int sig)
@@ -372,14 +443,17 @@ static void newer_ioctl(void)
 
 int main(int argc, char **argv)
 {
-	if (argc == 4)
+	if (argc == 5)
 		return executed(argv);
 	test_begin();
 	nothing_to_read();
 	no_answer();
 	read_by_elements();
 	copies();
-	other_program();
+	for (int how = 0; how < WAYS; how++)
+		other_program((enum how)how);
+	too_little();
+	opened_again();
 	sleeping();
 	subnet_manager();
 	newer_ioctl();

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Reads of completion channels and async files that do not ask for one record. A descriptor that
+ * was duplicated, inherited over exec or passed is not noted: its reads go to the FIFO.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "softhca/device/memory/dev.h"
+#include "softhca/host/sys.h"
+#include "attach.h"
+#include "events.h"
+#include "interpose.h"
+#include "rdmacm.h"
+#include "sandbox.h"
+
+uint64_t shim_event_fds[2][SHIM_EVENT_FDS / 64];
+
+static void note(int fd, int of16, int is)
+{
+	uint64_t bit = UINT64_C(1) << (fd % 64);
+
+	if (is)
+		__atomic_fetch_or(&shim_event_fds[of16][fd / 64], bit, __ATOMIC_RELAXED);
+	else
+		__atomic_fetch_and(&shim_event_fds[of16][fd / 64], ~bit, __ATOMIC_RELAXED);
+}
+
+/* The number of the event queue, or 0. */
+static uint32_t queue_of(int fd)
+{
+	struct shim_cm name = {0};
+	struct stat st;
+
+	return sh_fstat(fd, &st) >= 0 && shim_fifo_of_stat(fd, &st, "/events/", &name)
+		       ? name.channel
+		       : 0;
+}
+
+/* Device memory is there: the command has made the queue. */
+void shim_event_note(int fd)
+{
+	const struct sh_evq *q;
+
+	if (fd < 0 || fd >= SHIM_EVENT_FDS)
+		return;
+	q = sh_evq(&shim_dev, queue_of(fd));
+	note(fd, 0, q && q->record_size == 8);
+	note(fd, 1, q && q->record_size == 16);
+}
+
+size_t shim_event_of_fd(int fd, int of16)
+{
+	if (sandbox_told())
+		return 0;
+	if (queue_of(fd))
+		return of16 ? 16 : 8;
+	/* It was closed, and the number is another file's. */
+	note(fd, of16, 0);
+	return 0;
+}
+
+/* As a kernel does, waits for a record, and leaves it there. */
+static long too_short(int fd)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	long flags = sh_fcntl(fd, F_GETFL, 0);
+
+	if (flags < 0)
+		return flags;
+	if (poll(&p, 1, flags & O_NONBLOCK ? 0 : -1) < 0)
+		return -errno;
+	if (p.revents & POLLIN)
+		return -EINVAL;
+	return p.revents ? 0 : -EAGAIN;
+}
+
+long shim_event_read(int fd, size_t record, void *buf, size_t len)
+{
+	ssize_t n;
+
+	if (len < record)
+		return too_short(fd);
+	n = REAL(read)(fd, buf, record);
+	return n < 0 ? -errno : n;
+}
