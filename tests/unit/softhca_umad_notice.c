@@ -238,6 +238,44 @@ static void reports(void **state)
 	end(&r);
 }
 
+/* A port that subscribes to everything, and answers nothing, takes no other one's place. */
+static void many_subscriptions(void **state)
+{
+	uint32_t id, other, n = 0;
+	struct rig r;
+
+	(void)state;
+	begin_hosts(&r, 2, 3);
+	assert_int_equal(reg(&r, 0, 1, 3, 2, 1, 0, METHOD(REPORT), &id), 0);
+	assert_int_equal(reg(&r, 1, 1, 3, 2, 1, 0, METHOD(REPORT), &other), 0);
+	for (uint16_t i = 0; i < 64; i++)
+		inform(&r, id, true, i < 63 ? 100 + i : 65, 0);
+	inform(&r, id, true, 99, 0x0100);
+	inform(&r, id, true, 100, 0); /* it is there already */
+	assert_int_equal(r.t->k.umad->ninforms, 64);
+	/* Reports that nobody answers. */
+	for (int i = 0; i < 400; i++) {
+		port(&r, 1, 1, SH_PORT_DOWN);
+		port(&r, 1, 1, SH_PORT_UP);
+	}
+	while (get(&r, 0, 320) > 0)
+		n += r.in[64 + 3] == REPORT;
+	assert_int_equal(n, 256);
+	/* The other port's file subscribes, and hears. */
+	request(&r, other, 1, 3, 2, SET, INFORM_INFO);
+	mad_put16(mad(&r) + 56, 16, 0xffff);
+	mad(&r)[56 + 22] = mad(&r)[56 + 23] = 1;
+	mad_put16(mad(&r) + 56, 24, 0xffff);
+	mad_put16(mad(&r) + 56, 26, 65);
+	mad_put32(mad(&r) + 56, 32, 0xffffff);
+	assert_int_equal(put(&r, 1, 320), 320);
+	assert_int_equal(get(&r, 1, 320), 320);
+	assert_int_equal(mad16(r.in + 64, 4), 0);
+	port(&r, 1, 1, SH_PORT_DOWN);
+	(void)notice(&r, 1, 3, REPORT, 65);
+	end(&r);
+}
+
 /* The ports that a block of the switch's table has for the block's n-th group. */
 static uint32_t ports_of(struct rig *r, uint32_t id, uint32_t n)
 {
@@ -293,9 +331,8 @@ static void tables(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(links),
-		cmocka_unit_test(masks),
-		cmocka_unit_test(reports),
+		cmocka_unit_test(links),   cmocka_unit_test(masks),
+		cmocka_unit_test(reports), cmocka_unit_test(many_subscriptions),
 		cmocka_unit_test(tables),
 	};
 

@@ -25,6 +25,7 @@
 #include "io.h"
 #include "notice.h"
 #include "room.h"
+#include "sa_service.h"
 
 int umad_timer_init(struct kernel *k)
 {
@@ -108,7 +109,7 @@ static void again(struct umad_file *f, struct umad_msg *m, uint64_t now)
 
 void umad_timer_ready(struct kernel *k, uint32_t value)
 {
-	uint64_t n, now = sh_now(), next;
+	uint64_t n, now = sh_now(), next, leases;
 	struct umad_msg *m, *tmp;
 	struct umad_file *f;
 
@@ -116,6 +117,9 @@ void umad_timer_ready(struct kernel *k, uint32_t value)
 	(void)!read(k->umad->timer, &n, sizeof(n));
 	k->umad->due = 0;
 	next = notice_due(k, now);
+	leases = sa_service_due(k, now);
+	if (leases && (!next || leases < next))
+		next = leases;
 	DL_FOREACH(k->umad->files, f)
 	{
 		/* The answer may come, and end the request, while it is sent again. */

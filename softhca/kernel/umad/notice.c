@@ -28,7 +28,8 @@
 #define TRAPS	    15			 /* how often, at most */
 #define REPORT_NS   UINT64_C(1000000000)
 #define REPORTS	    3
-#define REPORTS_MAX 1024 /* that wait for their answers */
+#define REPORTS_MAX 4096 /* that wait for their answers */
+#define OF_A_PORT   256	 /* of these, to one port */
 #define NOTICE	    0x02 /* the attribute */
 
 enum producer { OF_CA = 1, OF_SWITCH = 2, OF_MANAGER = 4 };
@@ -168,8 +169,12 @@ void notice_group(struct kernel *k, const uint8_t mgid[16], bool there)
 void notice_report(struct kernel *k, const struct mad_way *way, const uint8_t notice[NOTICE_SIZE])
 {
 	struct notice *n;
+	uint32_t same = 0;
 
-	if (k->umad->reports >= REPORTS_MAX)
+	/* Who answers none of them is told no more, and takes nothing from others. */
+	DL_FOREACH(k->umad->notices, n)
+	same += n->report && n->way.dlid == way->dlid;
+	if (same >= OF_A_PORT || k->umad->reports >= REPORTS_MAX)
 		return;
 	n = add(k, way, CLASS_SA, SA_VERSION, METHOD_REPORT);
 	if (!n)

@@ -24,6 +24,7 @@
 #include "room.h"
 #include "sa_group.h"
 #include "sa_inform.h"
+#include "sa_service.h"
 #include "sm.h"
 
 /* No port has this number, so no message goes to that LID. */
@@ -57,6 +58,7 @@ static void exit_room(struct kernel *k)
 	gsi_close(k);
 	sm_forget(k);
 	sa_inform_forget(k);
+	sa_service_forget(k);
 	notice_forget(k);
 	free(k->umad);
 	k->umad = NULL;

@@ -13,13 +13,19 @@
 #include "sa_group.h"
 #include "sa_inform.h"
 #include "sa_path.h"
+#include "sa_service.h"
 #include "smp.h"
 
 #define RESPONSE_TIME 16
 #define CAP_SA	      0x2200 /* groups can be joined; PortInfo can be asked for by bits of its mask */
 #define SEGMENT	      200
 
-enum sa_attribute { CLASS_PORT_INFO = 0x01, INFORM_INFO = 0x03, GROUP_RECORD = 0x38 };
+enum sa_attribute {
+	CLASS_PORT_INFO = 0x01,
+	INFORM_INFO = 0x03,
+	SERVICE_RECORD = 0x31,
+	GROUP_RECORD = 0x38,
+};
 
 /* There are no records: the status that says so. */
 static int none(const struct sa_table *t)
@@ -61,6 +67,23 @@ static int class_port_info(uint8_t *mad)
 	return 0;
 }
 
+/* Set and Delete. */
+static int change(struct kernel *k, const struct mad_way *w, const struct mad_node *n, uint8_t *mad)
+{
+	bool set = mad[AT_METHOD] == METHOD_SET;
+
+	switch (mad16(mad, AT_ATTRIBUTE)) {
+	case INFORM_INFO:
+		return set ? sa_inform_set(k, w, n, mad) : STATUS_ATTRIBUTE;
+	case SERVICE_RECORD:
+		return set ? sa_service_set(k, w, mad) : sa_service_delete(k, w, mad);
+	case GROUP_RECORD:
+		return set ? sa_group_join(k, mad) : sa_group_leave(k, mad);
+	default:
+		return STATUS_ATTRIBUTE;
+	}
+}
+
 int sa_answer(struct kernel *k, const struct mad_way *w, const struct mad_node *n, uint8_t *mad,
 	      uint8_t **more, size_t *more_len)
 {
@@ -73,13 +96,8 @@ int sa_answer(struct kernel *k, const struct mad_way *w, const struct mad_node *
 		return -1;
 	if (mad[AT_CLASS_VERSION] != SA_VERSION)
 		return STATUS_VERSION;
-	if (method == METHOD_SET && mad16(mad, AT_ATTRIBUTE) == INFORM_INFO)
-		return sa_inform_set(k, w, n, mad);
-	if (method == METHOD_SET || method == METHOD_DELETE) {
-		if (mad16(mad, AT_ATTRIBUTE) != GROUP_RECORD)
-			return STATUS_ATTRIBUTE;
-		return method == METHOD_SET ? sa_group_join(k, mad) : sa_group_leave(k, mad);
-	}
+	if (method == METHOD_SET || method == METHOD_DELETE)
+		return change(k, w, n, mad);
 	if (mad16(mad, AT_ATTRIBUTE) == CLASS_PORT_INFO && method == METHOD_GET)
 		return class_port_info(mad);
 	if (!sa_collect(&a))

@@ -22,7 +22,8 @@
 #include "sa.h"
 #include "sa_inform.h"
 
-#define SUBSCRIPTIONS 1024 /* at most */
+#define SUBSCRIPTIONS 4096 /* at most */
+#define OF_A_PORT     64   /* of one port, of these */
 #define INFORM_SIZE   36
 #define RECORD_INFORM 24 /* where it is in a record */
 
@@ -76,6 +77,17 @@ static void drop(struct kernel *k, struct inform *i)
 	free(i);
 }
 
+/* How many a port has, whatever its programs are. */
+static uint32_t count(struct kernel *k, uint32_t lid)
+{
+	const struct inform *i;
+	uint32_t n = 0;
+
+	DL_FOREACH(k->umad->informs, i)
+	n += i->way.dlid == lid;
+	return n;
+}
+
 static int subscribe(struct kernel *k, const struct mad_way *w, const struct mad_node *n,
 		     const uint8_t *asked)
 {
@@ -83,7 +95,10 @@ static int subscribe(struct kernel *k, const struct mad_way *w, const struct mad
 
 	if (find(k, w, asked))
 		return 0;
-	i = k->umad->ninforms < SUBSCRIPTIONS ? calloc(1, sizeof(*i)) : NULL;
+	/* The programs of a port leave those of others room. */
+	if (count(k, w->slid) >= OF_A_PORT || k->umad->ninforms >= SUBSCRIPTIONS)
+		return SA_STATUS(SA_NO_RESOURCES);
+	i = calloc(1, sizeof(*i));
 	if (!i)
 		return SA_STATUS(SA_NO_RESOURCES);
 	i->number = ++k->umad->inform_number;

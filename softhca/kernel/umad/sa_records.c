@@ -23,6 +23,7 @@
 #include "sa_group.h"
 #include "sa_inform.h"
 #include "sa_path.h"
+#include "sa_service.h"
 #include "sa_table.h"
 #include "smp.h"
 
@@ -44,6 +45,7 @@ enum sa_attribute {
 	SM_INFO_RECORD = 0x18,
 	LINK_RECORD = 0x20,
 	GUID_INFO_RECORD = 0x30,
+	SERVICE_RECORD = 0x31,
 	PKEY_TABLE_RECORD = 0x33,
 	PATH_RECORD = 0x35,
 	VL_ARBITRATION_RECORD = 0x36,
@@ -309,6 +311,7 @@ bool sa_collect(struct sa_table *t)
 		{SM_INFO_RECORD, 32, sm_components, sms},
 		{LINK_RECORD, 8, link_components, links},
 		{GUID_INFO_RECORD, 72, octet_components, guids},
+		{SERVICE_RECORD, SERVICE_RECORD_SIZE, sa_service_components, sa_services},
 		{PKEY_TABLE_RECORD, 72, pkey_components, pkeys},
 		{PATH_RECORD, 64, sa_path_components, sa_paths},
 		{VL_ARBITRATION_RECORD, 72, octet_components, vl_arbitration},

@@ -14,6 +14,7 @@
 #include "softhca/kernel/sysfs.h"
 #include "notice.h"
 #include "sa_inform.h"
+#include "sa_service.h"
 #include "sm.h"
 #include "smp.h"
 
@@ -103,8 +104,9 @@ int sm_open(struct kernel *k, uint32_t hca, uint32_t port)
 		return -EAGAIN;
 	if (!k->umad->managers++) {
 		remember(k);
-		/* Programs are told to subscribe anew when there is another manager. */
+		/* Programs are told to register anew when there is another manager. */
 		sa_inform_forget(k);
+		sa_service_forget(k);
 		notice_forget(k);
 	}
 	say(k, hca, port, true);

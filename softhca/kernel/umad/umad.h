@@ -73,6 +73,8 @@ struct umad {
 	struct inform *informs; /* subscriptions */
 	uint32_t ninforms;
 	uint16_t inform_number;
+	struct service *services; /* that programs have registered */
+	uint32_t nservices;
 };
 
 static inline uint16_t mad16(const uint8_t *mad, size_t at)

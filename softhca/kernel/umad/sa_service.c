@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Services. One is known by its ID, GID and P_Key, and lasts until its Delete, until its lease is over,
+ * or until the built-in manager gives way. What a program has registered outlives it, and its port's
+ * link: it is the lease that ends what has no owner any more. Only who knows the key of a service
+ * changes it; the key is told to those alone who know that of the subnet manager.
+ *
+ *	OFFSET	OF A RECORD			COMPONENT
+ *	0	service ID			0
+ *	8	GID				1
+ *	24	P_Key, 2 reserved		2
+ *	28	lease, in seconds (all ones:	4
+ *		for ever)
+ *	32	key				5
+ *	48	name				6
+ *	112	data: 16 of 8 bits		7 to 22
+ *	128	8 of 16 bits			23 to 30
+ *	144	4 of 32 bits			31 to 34
+ *	160	2 of 64 bits			35, 36
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "softhca/host/process.h"
+#include "softhca/kernel/kern.h"
+#include "softhca/kernel/lists.h"
+#include "io.h"
+#include "sa.h"
+#include "sa_service.h"
+
+#define SERVICES      4096 /* at most */
+#define OF_A_PORT     64   /* that one port has registered, of these */
+#define FOR_EVER      UINT32_MAX
+#define NS_PER_SECOND UINT64_C(1000000000)
+
+enum service_at { PKEY = 24, LEASE = 28, KEY = 32, NAME = 48 };
+enum { KEY_SIZE = 16, ID_SIZE = 26 /* ID, GID, P_Key */ };
+#define NAMES(mad, bit) (mad64(mad, AT_MASK) >> (bit)&1)
+
+const struct sa_component sa_service_components[] = {
+	{0, 0, 64},	{1, 64, 128},	{2, 192, 16},	{5, 256, 128},	{6, 384, 512},
+	{7, 896, 8},	{8, 904, 8},	{9, 912, 8},	{10, 920, 8},	{11, 928, 8},
+	{12, 936, 8},	{13, 944, 8},	{14, 952, 8},	{15, 960, 8},	{16, 968, 8},
+	{17, 976, 8},	{18, 984, 8},	{19, 992, 8},	{20, 1000, 8},	{21, 1008, 8},
+	{22, 1016, 8},	{23, 1024, 16}, {24, 1040, 16}, {25, 1056, 16}, {26, 1072, 16},
+	{27, 1088, 16}, {28, 1104, 16}, {29, 1120, 16}, {30, 1136, 16}, {31, 1152, 32},
+	{32, 1184, 32}, {33, 1216, 32}, {34, 1248, 32}, {35, 1280, 64}, {36, 1344, 64},
+	{0, 0, 0},
+};
+
+struct service {
+	struct service *prev, *next;
+	uint32_t hca, port; /* that has registered it */
+	uint64_t until;	    /* 0: for ever */
+	uint8_t record[SERVICE_RECORD_SIZE];
+};
+
+static void drop(struct kernel *k, struct service *s)
+{
+	DL_DELETE(k->umad->services, s);
+	k->umad->nservices--;
+	free(s);
+}
+
+/* Is the port in the service's partition? */
+static bool in_partition(struct kernel *k, const struct mad_way *w, uint16_t pkey)
+{
+	const struct sh_port *p = &sh_hca(&k->dev, w->hca)->port[w->port - 1];
+
+	for (uint32_t i = 0; i < SH_PKEYS; i++)
+		if (p->pkey[i] & 0x7fff && !((p->pkey[i] ^ pkey) & 0x7fff))
+			return true;
+	return false;
+}
+
+/* The record as it is told: with what is left of its lease. */
+static void tell(const struct service *s, uint64_t now, bool key, uint8_t r[SERVICE_RECORD_SIZE])
+{
+	uint64_t left = s->until > now ? (s->until - now + NS_PER_SECOND - 1) / NS_PER_SECOND : 0;
+
+	memcpy(r, s->record, SERVICE_RECORD_SIZE);
+	mad_put32(r, LEASE, s->until ? (uint32_t)left : FOR_EVER);
+	if (!key)
+		memset(r + KEY, 0, KEY_SIZE);
+}
+
+static void answer(const struct service *s, uint8_t *mad)
+{
+	memset(mad + AT_SA, 0, MAD_SIZE - AT_SA);
+	tell(s, sh_now(), true, mad + AT_SA);
+	mad_put16(mad, AT_OFFSET, SERVICE_RECORD_SIZE / 8);
+}
+
+/* What a question does not name of the record counts as 0, but for the P_Key and the lease. */
+static void read_record(const uint8_t *mad, uint8_t r[SERVICE_RECORD_SIZE])
+{
+	const uint8_t *asked = mad + AT_SA;
+
+	memset(r, 0, SERVICE_RECORD_SIZE);
+	mad_put16(r, PKEY, 0xffff);
+	mad_put32(r, LEASE, NAMES(mad, 4) ? mad32(asked, LEASE) : FOR_EVER);
+	for (const struct sa_component *c = sa_service_components; c->bits; c++)
+		if (NAMES(mad, c->bit))
+			memcpy(r + c->at / 8, asked + c->at / 8, c->bits / 8);
+}
+
+static struct service *find(struct kernel *k, const uint8_t *record)
+{
+	struct service *s;
+
+	DL_FOREACH(k->umad->services, s)
+	if (!memcmp(s->record, record, ID_SIZE))
+		return s;
+	return NULL;
+}
+
+static struct service *add(struct kernel *k, const struct mad_way *w)
+{
+	struct service *s;
+	uint32_t n = 0;
+
+	DL_FOREACH(k->umad->services, s)
+	n += s->hca == w->hca && s->port == w->port;
+	if (n >= OF_A_PORT || k->umad->nservices >= SERVICES)
+		return NULL;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->hca = w->hca;
+	s->port = w->port;
+	k->umad->nservices++;
+	DL_APPEND(k->umad->services, s);
+	return s;
+}
+
+int sa_service_set(struct kernel *k, const struct mad_way *w, uint8_t *mad)
+{
+	uint8_t r[SERVICE_RECORD_SIZE];
+	uint64_t now = sh_now();
+	struct service *s;
+	uint32_t lease;
+
+	if (!NAMES(mad, 0) || !NAMES(mad, 1))
+		return SA_STATUS(SA_INSUFFICIENT);
+	read_record(mad, r);
+	lease = mad32(r, LEASE);
+	if (!in_partition(k, w, mad16(r, PKEY)) || !lease)
+		return SA_STATUS(SA_INVALID);
+	(void)sa_service_due(k, now);
+	s = find(k, r);
+	if (s && memcmp(s->record + KEY, r + KEY, KEY_SIZE) != 0)
+		return SA_STATUS(SA_INVALID);
+	s = s ?: add(k, w);
+	if (!s)
+		return SA_STATUS(SA_NO_RESOURCES);
+	memcpy(s->record, r, sizeof(r));
+	s->until = lease == FOR_EVER ? 0 : now + lease * NS_PER_SECOND;
+	if (s->until)
+		umad_timer_at(k, s->until);
+	answer(s, mad);
+	return 0;
+}
+
+/* One, by what the question names. It is told as it was. */
+int sa_service_delete(struct kernel *k, const struct mad_way *w, uint8_t *mad)
+{
+	uint8_t r[SERVICE_RECORD_SIZE];
+	struct service *s;
+
+	if (!NAMES(mad, 0) || !NAMES(mad, 1))
+		return SA_STATUS(SA_INSUFFICIENT);
+	read_record(mad, r);
+	(void)sa_service_due(k, sh_now());
+	s = find(k, r);
+	if (!s || !in_partition(k, w, mad16(s->record, PKEY)))
+		return SA_STATUS(SA_NO_RECORDS);
+	if (memcmp(s->record + KEY, r + KEY, KEY_SIZE) != 0)
+		return SA_STATUS(SA_INVALID);
+	answer(s, mad);
+	drop(k, s);
+	return 0;
+}
+
+void sa_services(struct sa_table *t)
+{
+	uint64_t now = sh_now();
+	const struct service *s;
+
+	(void)sa_service_due(t->k, now);
+	DL_FOREACH(t->k->umad->services, s)
+	{
+		uint8_t r[SERVICE_RECORD_SIZE];
+
+		if (!in_partition(t->k, t->way, mad16(s->record, PKEY)))
+			continue;
+		tell(s, now, mad64(t->asked, AT_SM_KEY) != 0, r);
+		sa_offer(t, r);
+	}
+}
+
+uint64_t sa_service_due(struct kernel *k, uint64_t now)
+{
+	struct service *s, *tmp;
+	uint64_t next = 0;
+
+	DL_FOREACH_SAFE(k->umad->services, s, tmp)
+	{
+		if (!s->until)
+			continue;
+		if (s->until <= now)
+			drop(k, s);
+		else if (!next || s->until < next)
+			next = s->until;
+	}
+	return next;
+}
+
+void sa_service_forget(struct kernel *k)
+{
+	while (k->umad->services)
+		drop(k, k->umad->services);
+}
