@@ -22,10 +22,14 @@
 #include "softhca/kernel/umad/file.h"
 #include "softhca/kernel/umad/gsi.h"
 #include "softhca/kernel/umad/io.h"
+#include "softhca/kernel/umad/notice.h"
+#include "softhca/kernel/umad/sa_group.h"
+#include "softhca/kernel/umad/sa_inform.h"
+#include "softhca/kernel/umad/sa_service.h"
 #include "tests/unit/softhca_kernel.h"
 
 static const uint8_t classes[] = {0x01, 0x81, 0x03, 0x04, 0x32, 0x09, 0x07};
-static const uint8_t methods[] = {0x01, 0x02, 0x03, 0x05, 0x07, 0x12, 0x81, 0x92};
+static const uint8_t methods[] = {0x01, 0x02, 0x03, 0x05, 0x07, 0x12, 0x81, 0x92, 0x15, 0x06, 0x86};
 static struct kt *t;
 static struct umad_file *file[2];
 
@@ -65,6 +69,21 @@ static void begin(int fd[2])
 		    umad_register(file[i], &vendor))
 			fail("umad_register");
 	}
+}
+
+/* What the subnet administrator has been told, which outlives files. */
+static void forget(void)
+{
+	(void)sa_service_due(&t->k, UINT64_MAX);
+	sa_service_forget(&t->k);
+	sa_inform_forget(&t->k);
+	for (uint32_t hca = 0; hca < t->k.dev.hcas; hca++)
+		for (uint32_t port = 1; port <= t->k.cfg.device.ports; port++)
+			sa_group_gone(&t->k, hca, port);
+	notice_forget(&t->k);
+	if (t->k.umad->services || t->k.umad->nservices || t->k.umad->informs ||
+	    t->k.umad->ninforms || t->k.umad->notices || t->k.umad->reports)
+		fail("something is left");
 }
 
 static void do_write(struct umad_file *f, uint32_t id, const uint8_t *p, size_t n, size_t len)
@@ -159,6 +178,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		data += 2 + n;
 		size -= 2 + n;
 	}
+	forget();
 	for (int i = 0; i < 2; i++) {
 		if (file[i]->bytes > UMAD_BYTES)
 			fail("a file has too much");

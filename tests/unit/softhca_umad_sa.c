@@ -4,6 +4,7 @@
  * question's components choose, the attributes that a path is to have, and partitions.
  */
 #include "softhca/kernel/rdmacm/group.h"
+#include "softhca/kernel/rdmacm/rdmacm.h"
 #include "softhca_umad_rig.h"
 
 enum { GET = 1, GET_TABLE = 0x12 };
@@ -282,12 +283,86 @@ static void groups(void **state)
 	end(&r);
 }
 
+/* Joins, or leaves, as host 0's port 1: the status, with the record in r->in. */
+static uint32_t member(struct rig *r, uint8_t method, uint64_t mask, uint8_t join, uint8_t mtu,
+		       uint8_t rate, const uint8_t mgid[16])
+{
+	uint8_t *asked = question(r, method, GROUP_RECORD, mask);
+
+	memcpy(asked, mgid, 16);
+	memcpy(asked + 16, sh_hca(&r->t->k.dev, 0)->port[0].gid[0], 16);
+	asked[38] = mtu;
+	mad_put16(asked, 40, 0xffff);
+	asked[42] = rate;
+	asked[48] = join;
+	assert_int_equal(put(r, 0, 320), 320);
+	assert_int_equal(get(r, 0, 320), 320);
+	memmove(r->in + 400, r->in + 64 + 56, 56);
+	return mad16(r->in + 64, 4);
+}
+
+static void joins(void **state)
+{
+	enum { SET = 2, DELETE = 0x15, JOIN = 1 << 0 | 1 << 1 | 1 << 16 };
+	const uint64_t make = JOIN | 1 << 2 | 1 << 6 | 1 << 7 | 1 << 12 | 1 << 13;
+	const uint64_t limits = make | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9;
+	static const struct {
+		uint8_t mtu, rate;
+		uint8_t got_mtu, got_rate; /* 0: there can be no such group */
+	} cases[] = {
+		{2 << 6 | 5, 2 << 6 | 7, 5, 7}, /* exactly */
+		{2 << 6 | 3, 2 << 6 | 2, 3, 2},	 {2 << 6 | 6, 2 << 6 | 7, 0, 0},
+		{2 << 6 | 5, 2 << 6 | 10, 0, 0}, {0 << 6 | 5, 2 << 6 | 7, 0, 0}, /* more */
+		{0 << 6 | 4, 0 << 6 | 3, 5, 7},	 {1 << 6 | 5, 1 << 6 | 7, 4, 4}, /* less: 30 Gb/s */
+		{1 << 6 | 1, 2 << 6 | 7, 0, 0},	 {3 << 6 | 1, 3 << 6 | 1, 5, 7}, /* the largest */
+	};
+	uint8_t mgid[16] = {0xff, 0x12, 0x40, 0x1b, [15] = 9};
+	struct rig r;
+
+	(void)state;
+	up(&r);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint32_t status = member(&r, SET, limits, 1, cases[i].mtu, cases[i].rate, mgid);
+
+		assert_int_equal(status, cases[i].got_mtu ? 0 : 0x0200);
+		if (status)
+			continue;
+		assert_int_equal(r.in[400 + 38], 2 << 6 | cases[i].got_mtu);
+		assert_int_equal(r.in[400 + 42], 2 << 6 | cases[i].got_rate);
+		/* Who joins it as well may ask for what it has alone. */
+		assert_int_equal(
+			member(&r, SET, limits, 1, 2 << 6 | cases[i].got_mtu, 2 << 6 | 8, mgid),
+			0x0200);
+		assert_int_equal(member(&r, DELETE, JOIN, 1, 0, 0, mgid), 0);
+	}
+	/* Which state is left is told; what is not there cannot go. */
+	assert_int_equal(member(&r, SET, make, 7, 0, 0, mgid), 0);
+	assert_int_equal(r.in[400 + 38], 2 << 6 | 4);
+	assert_int_equal(member(&r, DELETE, JOIN, 2, 0, 0, mgid), 0);
+	assert_int_equal(r.in[400 + 48] & 15, 5);
+	assert_int_equal(member(&r, DELETE, JOIN, 3, 0, 0, mgid), 0x0200);
+	assert_int_equal(member(&r, DELETE, JOIN, 5, 0, 0, mgid), 0);
+	assert_int_equal(r.in[400 + 48] & 15, 0);
+	assert_null(r.t->k.rdmacm->groups);
+	/* Names that no group can have. */
+	mgid[1] = 0x22;
+	assert_int_equal(member(&r, SET, make, 1, 0, 0, mgid), 0x0200);
+	mgid[1] = 0x12;
+	mgid[2] = 0xa0;
+	assert_int_equal(member(&r, SET, make, 1, 0, 0, mgid), 0x0200);
+	mgid[1] = 0x15;
+	assert_int_equal(member(&r, SET, make, 1, 0, 0, mgid), 0);
+	assert_int_equal(member(&r, DELETE, JOIN, 1, 0, 0, mgid), 0);
+	end(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(how_many),	   cmocka_unit_test(components),
 		cmocka_unit_test(path_attributes), cmocka_unit_test(partitions),
 		cmocka_unit_test(other_ends),	   cmocka_unit_test(groups),
+		cmocka_unit_test(joins),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

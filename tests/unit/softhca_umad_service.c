@@ -74,7 +74,7 @@ static void registered(void **state)
 	mad_put32(s, 28, UINT32_MAX);
 	strcpy((char *)s + 48, "name of it");
 	s[112] = 0x5a;
-	s[160] = 0xff; /* which the question does not name */
+	s[167] = 0xff; /* which the question does not name */
 	assert_int_equal(ask(&r, 0, &got), 0);
 	assert_int_equal(mad16(r.in + 64, 44), SERVICE_RECORD_SIZE / 8);
 	assert_int_equal(mad64(got, 0), 0x77);
@@ -82,7 +82,7 @@ static void registered(void **state)
 	assert_int_equal(mad32(got, 28), UINT32_MAX);
 	assert_string_equal((const char *)got + 48, "name of it");
 	assert_int_equal(got[112], 0x5a);
-	assert_int_equal(got[160], 0);
+	assert_int_equal(got[167], 0xff);
 	/* Another host finds it by its number, its name, its data, and not by others. */
 	service(&r, 1, GET, ID, 0x77);
 	assert_int_equal(ask(&r, 1, &got), 0);
@@ -106,9 +106,9 @@ static void registered(void **state)
 	/* Several fit a Get. */
 	service(&r, 1, GET, ID, 0x77);
 	assert_int_equal(ask(&r, 1, &got), 0x0400);
-	service(&r, 0, DELETE, ID, 0x77);
-	assert_int_equal(ask(&r, 0, &got), INSUFFICIENT);
-	service(&r, 0, DELETE, RID, 0x77);
+	service(&r, 0, DELETE, NAME, 0x77)[23] = 11;
+	assert_int_equal(ask(&r, 0, &got), NO_RECORDS);
+	service(&r, 0, DELETE, NAME, 0x77);
 	assert_int_equal(ask(&r, 0, &got), 0);
 	assert_int_equal(got[112], 0x11);
 	assert_int_equal(ask(&r, 0, &got), NO_RECORDS);
@@ -126,22 +126,23 @@ static void keys(void **state)
 	up(&r);
 	service(&r, 0, SET, RID | KEY, 5)[32] = 0x42;
 	assert_int_equal(ask(&r, 0, &got), 0);
-	assert_int_equal(got[32], 0x42);
-	/* Who does not know the key neither changes nor deletes it, nor is told it. */
-	service(&r, 1, SET, RID | DATA8, 5)[112] = 1;
-	assert_int_equal(ask(&r, 1, &got), INVALID);
-	service(&r, 1, DELETE, RID, 5);
-	assert_int_equal(ask(&r, 1, &got), INVALID);
+	assert_int_equal(got[32], 0);
+	/* The key is told to nobody who asks without that of the subnet manager. */
 	service(&r, 1, GET, ID, 5);
 	assert_int_equal(ask(&r, 1, &got), 0);
 	assert_int_equal(got[32], 0);
 	assert_int_equal(got[112], 0);
-	/* With the key of the subnet manager one is. */
 	service(&r, 1, GET, ID, 5);
 	mad_put64(mad(&r), 36, 1);
 	assert_int_equal(ask(&r, 1, &got), 0);
 	assert_int_equal(got[32], 0x42);
-	service(&r, 1, DELETE, RID | KEY, 5)[32] = 0x42;
+	/* Who knows it finds the service by it. It protects nothing, as with OpenSM. */
+	service(&r, 1, GET, ID | KEY, 5)[32] = 0x43;
+	assert_int_equal(ask(&r, 1, &got), NO_RECORDS);
+	service(&r, 1, GET, ID | KEY, 5)[32] = 0x42;
+	assert_int_equal(ask(&r, 1, &got), 0);
+	assert_int_equal(got[32], 0);
+	service(&r, 1, DELETE, RID, 5);
 	assert_int_equal(ask(&r, 1, &got), 0);
 	end(&r);
 }

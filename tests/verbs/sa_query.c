@@ -262,7 +262,7 @@ static uint8_t *group(uint8_t method, uint64_t mask)
 	r[0] = 0xff;
 	r[1] = 0x12;
 	r[2] = 0xa0;
-	r[3] = 0x1b;
+	r[3] = 0x1c;
 	r[15] = 9;
 	memcpy(r + 16, &gid, 16);
 	put32(r + 32, 0x12345);

@@ -23,6 +23,7 @@ struct cm_group {
 	uint32_t qkey;
 	uint32_t route; /* SL, flow label, hop limit, as a record has them */
 	uint8_t traffic_class;
+	uint8_t mtu, rate; /* codes; 0: nothing was asked for */
 	struct cm_group_port *ports;
 	struct cm_group *prev, *next;
 };

@@ -24,6 +24,7 @@
 #include "softhca/kernel/rdmacm/rdmacm.h"
 #include "sa.h"
 #include "sa_group.h"
+#include "sa_path.h"
 
 const struct sa_component sa_group_components[] = {
 	{0, 0, 128},  {1, 128, 128}, {2, 256, 32}, {3, 288, 16}, {6, 312, 8}, {7, 320, 16},
@@ -47,8 +48,12 @@ enum group_at {
 #define FULL_MEMBER	  1
 #define EXACTLY		  0x80
 #define MTU_2048	  4
+#define MTU_4096	  5 /* that ports have */
 #define RATE_40		  7
 #define LIFE_67MS	  14
+#define OWN_SIGNATURE	  0xa01b /* of a name that the administrator gives */
+#define LINK_LOCAL	  2
+#define TRANSIENT	  1 /* the one flag that there is */
 
 void sa_group_record(struct kernel *k, const struct cm_group *g, const struct cm_group_port *p,
 		     uint8_t r[GROUP_RECORD_SIZE])
@@ -58,10 +63,10 @@ void sa_group_record(struct kernel *k, const struct cm_group *g, const struct cm
 		memcpy(r + PORT_GID, sh_hca(&k->dev, p->hca)->port[p->port - 1].gid[0], 16);
 	mad_put32(r, QKEY, g->qkey);
 	mad_put16(r, MLID, g->mlid);
-	r[MTU] = EXACTLY | MTU_2048;
+	r[MTU] = EXACTLY | (g->mtu ? g->mtu : MTU_2048);
 	r[CLASS] = g->traffic_class;
 	mad_put16(r, PKEY, g->pkey);
-	r[RATE] = EXACTLY | RATE_40;
+	r[RATE] = EXACTLY | (g->rate ? g->rate : RATE_40);
 	r[LIFE] = EXACTLY | LIFE_67MS;
 	mad_put32(r, ROUTE, g->route);
 	r[SCOPE] = (uint8_t)((g->mgid[1] & 15) << 4);
@@ -139,10 +144,48 @@ static bool port_of_gid(struct kernel *k, const uint8_t gid[16], uint32_t *hca, 
 	return false;
 }
 
-/* What the question says of the group, and how the group is. */
-static bool agrees(const struct cm_group *g, const uint8_t *asked, uint64_t mask)
+/* The selector of an attribute whose own bit follows the selector's. -1: nothing is asked for. */
+static int selector(const uint8_t *mad, unsigned int bit, size_t at)
 {
-	return (!(mask >> 2 & 1) || mad32(asked, QKEY) == g->qkey) &&
+	uint64_t mask = mad64(mad, AT_MASK);
+
+	if (!(mask >> (bit + 1) & 1) || !(mad[AT_SA + at] & 0x3f))
+		return -1;
+	return mask >> bit & 1 ? mad[AT_SA + at] >> 6 : EXACTLY >> 6;
+}
+
+/* A group that is made has what is asked for, if ports can have it. */
+static bool can_have(const uint8_t *mad, struct cm_group *g)
+{
+	unsigned int mtu = MTU_4096, rate = sa_rate_rank(RATE_40);
+	int select = selector(mad, 4, MTU);
+
+	if (select >= 0) {
+		if (!sa_limit(&mtu, mad[AT_SA + MTU] & 0x3f, (unsigned int)select, true) || !mtu)
+			return false;
+		g->mtu = (uint8_t)mtu;
+	}
+	select = selector(mad, 8, RATE);
+	if (select >= 0) {
+		if (!sa_limit(&rate, sa_rate_rank(mad[AT_SA + RATE] & 0x3f), (unsigned int)select,
+			      true))
+			return false;
+		g->rate = sa_rate_of_rank(rate);
+	}
+	return true;
+}
+
+/* What the question says of the group, and how the group is. */
+static bool agrees(struct kernel *k, const struct cm_group *g, const uint8_t *mad)
+{
+	const struct sa_table t = {.k = k, .asked = mad};
+	const uint8_t *asked = mad + AT_SA;
+	uint64_t mask = mad64(mad, AT_MASK);
+	uint8_t r[GROUP_RECORD_SIZE] = {0};
+
+	sa_group_record(k, g, NULL, r);
+	return attribute_fits(&t, r, 4, MTU) && attribute_fits(&t, r, 8, RATE) &&
+	       (!(mask >> 2 & 1) || mad32(asked, QKEY) == g->qkey) &&
 	       (!(mask >> 3 & 1) || mad16(asked, MLID) == g->mlid) &&
 	       (!(mask >> 7 & 1) || !((mad16(asked, PKEY) ^ g->pkey) & 0x7fff));
 }
@@ -155,18 +198,34 @@ static void answer(struct kernel *k, uint8_t *mad, const struct cm_group *g,
 	mad_put16(mad, AT_OFFSET, GROUP_RECORD_SIZE / 8);
 }
 
-static int make(struct kernel *k, const uint8_t *asked, uint64_t mask, struct cm_group **out)
+/* The names that the administrator gives are of the subnet. */
+static bool name_ok(const uint8_t mgid[16])
 {
 	static const uint8_t zero[16];
-	struct cm_group *g;
+
+	if (!memcmp(mgid, zero, 16))
+		return true;
+	return mgid[0] == 0xff && mgid[1] >> 4 <= TRANSIENT &&
+	       (mad16(mgid, 2) != OWN_SIGNATURE || (mgid[1] & 15) != LINK_LOCAL);
+}
+
+static int make(struct kernel *k, const uint8_t *mad, struct cm_group **out)
+{
+	const uint8_t *asked = mad + AT_SA;
+	uint64_t mask = mad64(mad, AT_MASK);
+	struct cm_group *g, has = {0};
 
 	if ((mask & CREATE_COMPONENTS) != CREATE_COMPONENTS)
 		return SA_STATUS(SA_INSUFFICIENT);
-	if (!(asked[SCOPE] & FULL_MEMBER) || (asked[0] != 0xff && memcmp(asked, zero, 16)))
+	if (!(asked[SCOPE] & FULL_MEMBER) || !name_ok(asked))
+		return SA_STATUS(SA_INVALID);
+	if (!can_have(mad, &has))
 		return SA_STATUS(SA_INVALID);
 	g = cm_group_new(k->rdmacm, asked);
 	if (!g)
 		return SA_STATUS(SA_NO_RESOURCES);
+	g->mtu = has.mtu;
+	g->rate = has.rate;
 	g->qkey = mad32(asked, QKEY);
 	g->pkey = mad16(asked, PKEY) | 0x8000;
 	g->route = mad32(asked, ROUTE);
@@ -189,9 +248,9 @@ int sa_group_join(struct kernel *k, uint8_t *mad)
 	if (!port_of_gid(k, asked + PORT_GID, &hca, &port))
 		return SA_STATUS(SA_INVALID_GID);
 	g = cm_group_find(k->rdmacm, asked);
-	if (g && !agrees(g, asked, mask))
+	if (g && !agrees(k, g, mad))
 		return SA_STATUS(SA_INVALID);
-	if (!g && (status = make(k, asked, mask, &g)))
+	if (!g && (status = make(k, mad, &g)))
 		return status;
 	p = cm_group_port(g, hca, port);
 	if (!p) {
@@ -216,12 +275,13 @@ int sa_group_leave(struct kernel *k, uint8_t *mad)
 	g = cm_group_find(k->rdmacm, asked);
 	if (g && port_of_gid(k, asked + PORT_GID, &hca, &port))
 		p = cm_group_port(g, hca, port);
-	if (!p || !(p->join & gone)) {
+	if (!p || !gone || (p->join & gone) != gone) {
 		cm_group_put(k->rdmacm, g);
 		return SA_STATUS(SA_INVALID);
 	}
-	answer(k, mad, g, p);
 	p->join &= (uint8_t)~gone;
+	/* It is told what is left to it. */
+	answer(k, mad, g, p);
 	cm_group_put(k->rdmacm, g);
 	return 0;
 }

@@ -49,7 +49,7 @@ const struct sa_component sa_path_components[] = {{PATH_DGID, 64, 128},
 /* Codes of rates, from slow to fast. */
 static const uint8_t rates[] = {2, 5, 3, 6, 4, 7, 8, 9, 10};
 
-static unsigned int rank(uint8_t rate)
+unsigned int sa_rate_rank(uint8_t rate)
 {
 	for (unsigned int i = 0; i < sizeof(rates); i++)
 		if (rates[i] == rate)
@@ -57,11 +57,12 @@ static unsigned int rank(uint8_t rate)
 	return sizeof(rates);
 }
 
-/*
- * What a limit becomes when it is to be above, below or equal to another one. most: the path's own is
- * the most that can be had; otherwise the least. False: it cannot be.
- */
-static bool limit(unsigned int *own, unsigned int asked, unsigned int selector, bool most)
+uint8_t sa_rate_of_rank(unsigned int rank)
+{
+	return rank < sizeof(rates) ? rates[rank] : 0;
+}
+
+bool sa_limit(unsigned int *own, unsigned int asked, unsigned int selector, bool most)
 {
 	switch (selector) {
 	case GREATER:
@@ -88,15 +89,15 @@ static bool limits(const struct sa_table *t, struct cm_path *p)
 		uint8_t bit, at;
 	} all[] = {
 		{PATH_MTU_SELECTOR, MTU}, {PATH_RATE_SELECTOR, RATE}, {PATH_LIFE_SELECTOR, LIFE}};
-	unsigned int own[3] = {p->mtu, rank(p->rate), p->life};
+	unsigned int own[3] = {p->mtu, sa_rate_rank(p->rate), p->life};
 
 	for (unsigned int i = 0; i < 3; i++) {
 		uint8_t asked = t->asked[AT_SA + all[i].at];
-		unsigned int value = all[i].at == RATE ? rank(asked & 0x3f) : asked & 0x3f;
+		unsigned int value = all[i].at == RATE ? sa_rate_rank(asked & 0x3f) : asked & 0x3f;
 		unsigned int selector = sa_names(t, all[i].bit) ? asked >> 6 : EXACTLY;
 
 		if ((sa_names(t, all[i].bit + 1u) || selector == LARGEST) &&
-		    !limit(&own[i], value, selector, all[i].at != LIFE))
+		    !sa_limit(&own[i], value, selector, all[i].at != LIFE))
 			return false;
 	}
 	if (!own[0] || own[1] >= sizeof(rates) || own[2] > 0x1f)

@@ -26,4 +26,13 @@ void sa_paths(struct sa_table *t);
 /* Does the question name a GID that nobody has? */
 bool sa_path_stranger(const struct sa_table *t);
 
+/*
+ * What a limit becomes when it is to be above, below or equal to another one, by that selector of two
+ * bits. most: the own one is the most that can be had; otherwise the least. False: it cannot be.
+ */
+bool sa_limit(unsigned int *own, unsigned int asked, unsigned int selector, bool most);
+/* Codes of rates do not grow with the rates; their ranks do. 0: there is no such rank. */
+unsigned int sa_rate_rank(uint8_t rate);
+uint8_t sa_rate_of_rank(unsigned int rank);
+
 #endif

@@ -2,8 +2,9 @@
 /*
  * Services. One is known by its ID, GID and P_Key, and lasts until its Delete, until its lease is over,
  * or until the built-in manager gives way. What a program has registered outlives it, and its port's
- * link: it is the lease that ends what has no owner any more. Only who knows the key of a service
- * changes it; the key is told to those alone who know that of the subnet manager.
+ * link: it is the lease that ends what has no owner any more. As with OpenSM, the key of a service is
+ * something to find it by, and does not protect it; it is told to those alone who know the key of the
+ * subnet manager.
  *
  *	OFFSET	OF A RECORD			COMPONENT
  *	0	service ID			0
@@ -37,15 +38,15 @@ enum service_at { PKEY = 24, LEASE = 28, KEY = 32, NAME = 48 };
 enum { KEY_SIZE = 16, ID_SIZE = 26 /* ID, GID, P_Key */ };
 #define NAMES(mad, bit) (mad64(mad, AT_MASK) >> (bit)&1)
 
+/* The key is looked at in sa_services(). */
 const struct sa_component sa_service_components[] = {
-	{0, 0, 64},	{1, 64, 128},	{2, 192, 16},	{5, 256, 128},	{6, 384, 512},
-	{7, 896, 8},	{8, 904, 8},	{9, 912, 8},	{10, 920, 8},	{11, 928, 8},
-	{12, 936, 8},	{13, 944, 8},	{14, 952, 8},	{15, 960, 8},	{16, 968, 8},
-	{17, 976, 8},	{18, 984, 8},	{19, 992, 8},	{20, 1000, 8},	{21, 1008, 8},
-	{22, 1016, 8},	{23, 1024, 16}, {24, 1040, 16}, {25, 1056, 16}, {26, 1072, 16},
-	{27, 1088, 16}, {28, 1104, 16}, {29, 1120, 16}, {30, 1136, 16}, {31, 1152, 32},
-	{32, 1184, 32}, {33, 1216, 32}, {34, 1248, 32}, {35, 1280, 64}, {36, 1344, 64},
-	{0, 0, 0},
+	{0, 0, 64},	{1, 64, 128},	{2, 192, 16},	{6, 384, 512},	{7, 896, 8},
+	{8, 904, 8},	{9, 912, 8},	{10, 920, 8},	{11, 928, 8},	{12, 936, 8},
+	{13, 944, 8},	{14, 952, 8},	{15, 960, 8},	{16, 968, 8},	{17, 976, 8},
+	{18, 984, 8},	{19, 992, 8},	{20, 1000, 8},	{21, 1008, 8},	{22, 1016, 8},
+	{23, 1024, 16}, {24, 1040, 16}, {25, 1056, 16}, {26, 1072, 16}, {27, 1088, 16},
+	{28, 1104, 16}, {29, 1120, 16}, {30, 1136, 16}, {31, 1152, 32}, {32, 1184, 32},
+	{33, 1216, 32}, {34, 1248, 32}, {35, 1280, 64}, {36, 1344, 64}, {0, 0, 0},
 };
 
 struct service {
@@ -87,21 +88,19 @@ static void tell(const struct service *s, uint64_t now, bool key, uint8_t r[SERV
 static void answer(const struct service *s, uint8_t *mad)
 {
 	memset(mad + AT_SA, 0, MAD_SIZE - AT_SA);
-	tell(s, sh_now(), true, mad + AT_SA);
+	tell(s, sh_now(), mad64(mad, AT_SM_KEY) != 0, mad + AT_SA);
 	mad_put16(mad, AT_OFFSET, SERVICE_RECORD_SIZE / 8);
 }
 
-/* What a question does not name of the record counts as 0, but for the P_Key and the lease. */
+/* As other administrators do, takes all of it, whatever the question names. */
 static void read_record(const uint8_t *mad, uint8_t r[SERVICE_RECORD_SIZE])
 {
-	const uint8_t *asked = mad + AT_SA;
-
-	memset(r, 0, SERVICE_RECORD_SIZE);
-	mad_put16(r, PKEY, 0xffff);
-	mad_put32(r, LEASE, NAMES(mad, 4) ? mad32(asked, LEASE) : FOR_EVER);
-	for (const struct sa_component *c = sa_service_components; c->bits; c++)
-		if (NAMES(mad, c->bit))
-			memcpy(r + c->at / 8, asked + c->at / 8, c->bits / 8);
+	memcpy(r, mad + AT_SA, SERVICE_RECORD_SIZE);
+	mad_put16(r, PKEY + 2, 0);
+	if (!mad16(r, PKEY))
+		mad_put16(r, PKEY, 0xffff);
+	if (!NAMES(mad, 4) && !mad32(r, LEASE))
+		mad_put32(r, LEASE, FOR_EVER);
 }
 
 static struct service *find(struct kernel *k, const uint8_t *record)
@@ -148,8 +147,6 @@ int sa_service_set(struct kernel *k, const struct mad_way *w, uint8_t *mad)
 		return SA_STATUS(SA_INVALID);
 	(void)sa_service_due(k, now);
 	s = find(k, r);
-	if (s && memcmp(s->record + KEY, r + KEY, KEY_SIZE) != 0)
-		return SA_STATUS(SA_INVALID);
 	s = s ?: add(k, w);
 	if (!s)
 		return SA_STATUS(SA_NO_RESOURCES);
@@ -161,21 +158,17 @@ int sa_service_set(struct kernel *k, const struct mad_way *w, uint8_t *mad)
 	return 0;
 }
 
-/* One, by what the question names. It is told as it was. */
+/* One, by its ID, GID and P_Key, whatever the question names. It is told as it was. */
 int sa_service_delete(struct kernel *k, const struct mad_way *w, uint8_t *mad)
 {
 	uint8_t r[SERVICE_RECORD_SIZE];
 	struct service *s;
 
-	if (!NAMES(mad, 0) || !NAMES(mad, 1))
-		return SA_STATUS(SA_INSUFFICIENT);
 	read_record(mad, r);
 	(void)sa_service_due(k, sh_now());
 	s = find(k, r);
 	if (!s || !in_partition(k, w, mad16(s->record, PKEY)))
 		return SA_STATUS(SA_NO_RECORDS);
-	if (memcmp(s->record + KEY, r + KEY, KEY_SIZE) != 0)
-		return SA_STATUS(SA_INVALID);
 	answer(s, mad);
 	drop(k, s);
 	return 0;
@@ -191,7 +184,9 @@ void sa_services(struct sa_table *t)
 	{
 		uint8_t r[SERVICE_RECORD_SIZE];
 
-		if (!in_partition(t->k, t->way, mad16(s->record, PKEY)))
+		if (!in_partition(t->k, t->way, mad16(s->record, PKEY)) ||
+		    (sa_names(t, 5) &&
+		     memcmp(s->record + KEY, t->asked + AT_SA + KEY, KEY_SIZE) != 0))
 			continue;
 		tell(s, now, mad64(t->asked, AT_SM_KEY) != 0, r);
 		sa_offer(t, r);

@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: Debian's osmtest, unmodified, which tests subnet administrators: what it expects of groups, services, subscriptions
+# and the records of an inventory the built-in one does.
+. "$srcdir/lib.sh"
+
+PATH=$PATH:/usr/sbin
+for program in osmtest jq; do
+	command -v $program >/dev/null || {
+		skip "Debian's osmtest" "install opensm and jq: there is no $program"
+		finish
+	}
+done
+
+# tested FLOW: it passes. What it does after it has said so is nobody's: it ends a thread that may hold the lock of its own log, and waits for it.
+tested() {
+	on 1 env OSM_TMP_DIR="$tmp" OSM_CACHE_DIR="$tmp" timeout 40 osmtest -f "$1" -i "$tmp/inventory" -l "$tmp/log" \
+		-g 0x0002c90300100005 >"$tmp/out" 2>&1
+	grep -q 'TEST ".*" PASS' "$tmp/out" || { tail -n 20 "$tmp/log"; tail -n 1 "$tmp/out"; return 1; }
+}
+no_files() { "$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq -e '.umad_files == []' >/dev/null; }
+
+for face in ofed mainline; do
+	SOFTHCA_INSTANCE=osmtest-$face
+	export SOFTHCA_INSTANCE
+	"$SOFTHCA" start --kernel $face --hosts 3 "$SOFTHCA_INSTANCE" >/dev/null || exit 1
+	ok "an inventory, $face" tested c
+	ok "services, $face" tested s
+	ok "groups, $face" tested m
+	ok "events, $face" tested e
+	ok "no file is left open, $face" until_true no_files
+	"$SOFTHCA" stop "$SOFTHCA_INSTANCE" >/dev/null
+	ok "nothing is left, $face" no_instance
+done
+finish
