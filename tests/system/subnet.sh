@@ -92,11 +92,29 @@ apart() {
 SOFTHCA_INSTANCE=subnet
 export SOFTHCA_INSTANCE
 "$SOFTHCA" start --kernel mainline --hosts 2 --hcas 2 --ports 2 subnet >/dev/null || exit 1
+many() {
+	"$SOFTHCA" start --kernel mainline --hosts 64 many >/dev/null || return 1
+	hosts=$("$SOFTHCA" run --instance many --host 63 -- timeout 100 ibnetdiscover >"$tmp/many" && grep -c '^Ca' "$tmp/many")
+	"$SOFTHCA" stop many >/dev/null
+	[ "$hosts" -eq 64 ] || { cat "$tmp/many"; return 1; }
+	# Each port of the switch leads to another host, port N to the one with LID N.
+	sed -n 's/^\[\([0-9]*\)\].*"softhca-host\([0-9]*\) HCA-1" lid \([0-9]*\) .*/\1 \2 \3/p' "$tmp/many" | sort -n >"$tmp/cables"
+	seq 64 | awk '{ print $1, $1 - 1, $1 }' | diff "$tmp/cables" -
+}
+ok "64 hosts" many
 ok "ports' GUIDs" says port_guids port_guids
 ok "nodes of files" says nodes nodes 1
 ok "ibnetdiscover" says large_topology tool 0 ibnetdiscover
 ok "ibhosts" says hosts tool 1 ibhosts
 ok "dump_fts" says large_routes tool 0 dump_fts
+# As rdma-ndd or an administrator would.
+named() {
+	# shellcheck disable=SC2016 # the shell on the host expands it
+	tool 1 sh -c 'echo "$1" >/sys/class/infiniband/mlx4_1/node_desc' x "$1" && has "^Node Description:\.*$2\$" tool 0 smpquery nodedesc 8
+}
+ok "a description that a host writes" named "rack 3 node 1 HCA-2" "rack 3 node 1 HCA-2"
+ok "no more than 64 octets of it" named "$(printf '%070d' 1)" "$(printf '%064d' 0)"
+ok "an empty one is the usual one" named "" "softhca-host1 HCA-2"
 ok "all attributes of a port" says attributes attributes
 ok "records" says records records
 ok "SA's ClassPortInfo" says class_port_info tool 0 saquery -c

@@ -3,12 +3,15 @@
  * Subnet management datagrams. What the agents tell is what `softhca port` has made of the ports,
  * and, of the switch, what a subnet manager would have written, or what one has (smp_set.h).
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/ports.h"
 #include "softhca/kernel/room.h"
+#include "softhca/kernel/sysfs.h"
 #include "sm.h"
 #include "smp.h"
 #include "smp_set.h"
@@ -29,13 +32,36 @@ static const struct sh_port *port_of(struct kernel *k, const struct mad_node *n)
 	return &sh_hca(&k->dev, n->hca)->port[n->port - 1];
 }
 
+/* What the host's /sys says, which its administrator may have written. */
+static bool written_description(struct kernel *k, uint32_t hca, uint8_t data[64])
+{
+	char path[300];
+	ssize_t n;
+	int fd;
+
+	sysfs_hca_dir(k, path, hca);
+	strcat(path, "/node_desc");
+	fd = openat(k->dir_fd, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, data, 64);
+	close(fd);
+	for (ssize_t i = 0; i < n; i++)
+		if (data[i] == '\n')
+			n = i;
+	if (n < 0)
+		n = 0;
+	memset(data + n, 0, 64 - (size_t)n);
+	return n > 0;
+}
+
 void smp_node_description(struct kernel *k, const struct mad_node *n, uint8_t data[64])
 {
 	const struct khca *h = &k->hcas[n->hca];
 
 	if (n->is_switch)
 		snprintf((char *)data, 64, "softhca-switch");
-	else
+	else if (!written_description(k, n->hca, data))
 		snprintf((char *)data, 64, "softhca-host%u HCA-%u", h->host, h->unit + 1);
 }
 
