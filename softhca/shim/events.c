@@ -14,7 +14,7 @@
 #include "attach.h"
 #include "events.h"
 #include "interpose.h"
-#include "rdmacm.h"
+#include "fifo.h"
 #include "sandbox.h"
 
 uint64_t shim_event_fds[2][SHIM_EVENT_FDS / 64];
@@ -32,11 +32,11 @@ static void note(int fd, int of16, int is)
 /* The number of the event queue, or 0. */
 static uint32_t queue_of(int fd)
 {
-	struct shim_cm name = {0};
+	struct shim_fifo name = {0};
 	struct stat st;
 
-	return sh_fstat(fd, &st) >= 0 && shim_fifo_of_stat(fd, &st, "/events/", &name)
-		       ? name.channel
+	return sh_fstat(fd, &st) >= 0 && shim_fifo_of_stat(fd, &st, SH_EVENTS_DIR, &name)
+		       ? name.index
 		       : 0;
 }
 

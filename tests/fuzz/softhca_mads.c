@@ -26,6 +26,7 @@
 #include "softhca/kernel/umad/sa_group.h"
 #include "softhca/kernel/umad/sa_inform.h"
 #include "softhca/kernel/umad/sa_service.h"
+#include "softhca/kernel/umad/segments.h"
 #include "tests/unit/softhca_kernel.h"
 
 static const uint8_t classes[] = {0x01, 0x81, 0x03, 0x04, 0x32, 0x09, 0x07};
@@ -81,6 +82,7 @@ static void forget(void)
 		for (uint32_t port = 1; port <= t->k.cfg.device.ports; port++)
 			sa_group_gone(&t->k, hca, port);
 	notice_forget(&t->k);
+	segments_forget(&t->k);
 	if (t->k.umad->services || t->k.umad->nservices || t->k.umad->informs ||
 	    t->k.umad->ninforms || t->k.umad->notices || t->k.umad->reports)
 		fail("something is left");

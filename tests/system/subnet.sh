@@ -5,9 +5,9 @@
 # route, all records, and whose traffic is whose. A second instance of the same user is another subnet.
 . "$srcdir/lib.sh"
 
-for program in smpquery perfquery ibnetdiscover saquery dump_fts ibstat ib_send_bw jq; do
+for program in smpquery perfquery ibnetdiscover saquery dump_fts ibstat ib_send_bw mckey jq; do
 	command -v $program >/dev/null || PATH=$PATH:/usr/sbin command -v $program >/dev/null || {
-		skip "Debian's infiniband-diags" "install infiniband-diags, perftest and jq: there is no $program"
+		skip "Debian's infiniband-diags" "install infiniband-diags, perftest, rdmacm-utils and jq: there is no $program"
 		finish
 	}
 done
@@ -55,6 +55,21 @@ records() {
 	done
 }
 errors() { tool 0 ibqueryerrors; }
+# A group that rdma_cm has joined, as the subnet's administrator and its switch have it; and when the program has been killed.
+group() {
+	tool 0 saquery -g && tool 0 saquery --smkey 1 -m && tool 0 ibroute -M 1023 && tool 0 ibtracert -m 0xc000 1 5
+}
+joined() {
+	tool 1 stdbuf -oL mckey -m 239.1.2.3 -b host1 >"$tmp/mckey" 2>&1 &
+	joiner=$!
+	until_true grep -q 'joined dgid' "$tmp/mckey" || { cat "$tmp/mckey"; return 1; }
+	says group group
+	result=$?
+	kill -KILL "$("$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq '.processes[] | select(.command == "mckey") | .pid')"
+	wait "$joiner"
+	return "$result"
+}
+no_group() { [ -z "$(tool 0 saquery -g 2>&1)" ]; }
 send() {
 	take_port
 	on 1 timeout 50 ib_send_bw -F -d mlx4_1 -i 2 -n 100 -s 4096 -m 4096 -p "$port" >"$tmp/server" 2>&1 &
@@ -118,6 +133,8 @@ ok "an empty one is the usual one" named "" "softhca-host1 HCA-2"
 ok "all attributes of a port" says attributes attributes
 ok "records" says records records
 ok "SA's ClassPortInfo" says class_port_info tool 0 saquery -c
+ok "rdma_cm's group is the subnet's" joined
+ok "as long as there is a member" until_true no_group
 ok "perftest sends by port 2" send
 ok "which counts it" says counters tool 1 perfquery 8 2
 ok "and port 1 does not" says no_counters tool 1 perfquery 7 1

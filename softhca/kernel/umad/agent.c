@@ -176,6 +176,25 @@ struct umad_file *umad_agent_for(struct kernel *k, uint32_t hca, uint32_t port, 
 	return NULL;
 }
 
+struct umad_file *umad_agent_of(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t *mad,
+				uint32_t *id)
+{
+	struct umad_file *f;
+
+	DL_FOREACH(k->umad->files, f)
+	{
+		if (f->hca != hca || f->port != port)
+			continue;
+		for (uint32_t i = 0; i < UMAD_AGENTS; i++) {
+			if (!f->agent[i].used || f->agent[i].hi_tid != mad32(mad, AT_TID))
+				continue;
+			*id = i;
+			return f;
+		}
+	}
+	return NULL;
+}
+
 struct umad_file *umad_asker(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t *mad,
 			     struct umad_msg **sent)
 {

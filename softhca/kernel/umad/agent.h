@@ -19,6 +19,9 @@ struct umad_file *umad_agent_for(struct kernel *k, uint32_t hca, uint32_t port, 
 /* Whose request was it? NULL: nobody waits for the response. *sent: the request. */
 struct umad_file *umad_asker(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t *mad,
 			     struct umad_msg **sent);
+/* Who sends requests with the upper half of this transaction? NULL: nobody any more. */
+struct umad_file *umad_agent_of(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t *mad,
+				uint32_t *id);
 bool mad_class_rmpp(uint8_t mgmt_class);
 static inline bool mad_class_oui(uint8_t mgmt_class)
 {

@@ -19,6 +19,7 @@
 #include "notice.h"
 #include "perf.h"
 #include "sa.h"
+#include "segments.h"
 #include "sm.h"
 #include "smp.h"
 
@@ -213,7 +214,7 @@ static bool faulted(struct kernel *k, const struct mad_way *w, const struct mad_
 	return fate == SH_FAULT_DROP || fate == SH_FAULT_CORRUPT;
 }
 
-static void give(struct umad_file *f, struct umad_msg *m, const struct mad_way *w, uint32_t id,
+void fabric_give(struct umad_file *f, struct umad_msg *m, const struct mad_way *w, uint32_t id,
 		 const uint8_t *mad)
 {
 	memcpy(m->mad, mad, m->len);
@@ -241,13 +242,24 @@ static void answered(struct kernel *k, uint32_t hca, uint32_t port, const struct
 	struct umad_file *f = umad_asker(k, hca, port, mad, &sent);
 
 	if (!f) {
-		notice_answered(k, mad);
+		if (!segments_acked(k, w, mad))
+			notice_answered(k, mad);
+		return;
+	}
+	if (len > MAD_SIZE && !f->agent[sent->hdr.id].rmpp_version) {
+		struct mad_way to = *w;
+
+		to.hca = hca;
+		to.port = port;
+		DL_DELETE(f->sent, sent);
+		umad_msg_free(f, sent);
+		segments_begin(k, &to, mad, len);
 		return;
 	}
 	m = umad_msg_new(f, len);
 	if (!m)
 		return; /* as if it were lost on its way */
-	give(f, m, w, sent->hdr.id, mad);
+	fabric_give(f, m, w, sent->hdr.id, mad);
 	DL_DELETE(f->sent, sent);
 	umad_msg_free(f, sent);
 }
@@ -318,7 +330,7 @@ static void asked(struct kernel *k, const struct mad_way *w, const struct mad_no
 			came.dlid = lid_of(k, &from);
 			m = umad_msg_new(f, len);
 			if (m)
-				give(f, m, &came, id, mad);
+				fabric_give(f, m, &came, id, mad);
 			return;
 		}
 		if (smp && query)

@@ -26,6 +26,7 @@
 #include "notice.h"
 #include "room.h"
 #include "sa_service.h"
+#include "segments.h"
 
 int umad_timer_init(struct kernel *k)
 {
@@ -109,7 +110,7 @@ static void again(struct umad_file *f, struct umad_msg *m, uint64_t now)
 
 void umad_timer_ready(struct kernel *k, uint32_t value)
 {
-	uint64_t n, now = sh_now(), next, leases;
+	uint64_t n, now = sh_now(), next, leases, segments;
 	struct umad_msg *m, *tmp;
 	struct umad_file *f;
 
@@ -118,8 +119,11 @@ void umad_timer_ready(struct kernel *k, uint32_t value)
 	k->umad->due = 0;
 	next = notice_due(k, now);
 	leases = sa_service_due(k, now);
+	segments = segments_due(k, now);
 	if (leases && (!next || leases < next))
 		next = leases;
+	if (segments && (!next || segments < next))
+		next = segments;
 	DL_FOREACH(k->umad->files, f)
 	{
 		/* The answer may come, and end the request, while it is sent again. */
@@ -145,10 +149,15 @@ static bool waits(const struct umad_file *f, const uint8_t *mad)
 	return false;
 }
 
+size_t umad_rmpp_header(uint8_t mgmt_class)
+{
+	return mgmt_class == CLASS_SA ? 56 : mad_class_oui(mgmt_class) ? 40 : 64;
+}
+
 /* The header of the first segment, as the receiver is to see it. */
 static void whole_message(uint8_t *mad, size_t len)
 {
-	size_t header = mad[AT_CLASS] == CLASS_SA ? 56 : mad_class_oui(mad[AT_CLASS]) ? 40 : 64;
+	size_t header = umad_rmpp_header(mad[AT_CLASS]);
 	size_t data = len > header ? len - header : 0, piece = MAD_SIZE - header;
 	size_t n = data ? (data + piece - 1) / piece : 1;
 

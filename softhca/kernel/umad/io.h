@@ -11,6 +11,8 @@
  * write(): len, or -errno. mad is what the program has written, header and MAD, len bytes.
  */
 long umad_write(struct umad_file *f, const uint8_t *what, size_t len);
+/* What each segment of a message of that class begins with. */
+size_t umad_rmpp_header(uint8_t mgmt_class);
 /* Longest message. */
 #define UMAD_WRITE_MAX (1u << 22)
 

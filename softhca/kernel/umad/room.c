@@ -25,6 +25,7 @@
 #include "sa_group.h"
 #include "sa_inform.h"
 #include "sa_service.h"
+#include "segments.h"
 #include "sm.h"
 
 /* No port has this number, so no message goes to that LID. */
@@ -59,6 +60,7 @@ static void exit_room(struct kernel *k)
 	sm_forget(k);
 	sa_inform_forget(k);
 	sa_service_forget(k);
+	segments_forget(k);
 	notice_forget(k);
 	free(k->umad);
 	k->umad = NULL;

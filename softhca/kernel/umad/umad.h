@@ -75,6 +75,9 @@ struct umad {
 	uint16_t inform_number;
 	struct service *services; /* that programs have registered */
 	uint32_t nservices;
+	struct segments *segments; /* long messages that programs acknowledge themselves */
+	uint32_t nsegments;
+	size_t segment_bytes;
 };
 
 static inline uint16_t mad16(const uint8_t *mad, size_t at)

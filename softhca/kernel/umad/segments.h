@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Long responses for agents that were registered without RMPP.
+ */
+#ifndef SOFTHCA_KERNEL_UMAD_SEGMENTS_H
+#define SOFTHCA_KERNEL_UMAD_SEGMENTS_H
+
+#include "fabric.h"
+
+/* A response of len octets, more than MAD_SIZE, has come to a port, for such an agent. */
+void segments_begin(struct kernel *k, const struct mad_way *w, const uint8_t *mad, size_t len);
+/* A response has come from a port: is it the word of such an agent about its segments? */
+bool segments_acked(struct kernel *k, const struct mad_way *w, const uint8_t *mad);
+/* Sends again what is due. When the next is; 0: none waits. */
+uint64_t segments_due(struct kernel *k, uint64_t now);
+void segments_forget(struct kernel *k);
+
+#endif
