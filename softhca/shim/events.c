@@ -35,7 +35,7 @@ static uint32_t queue_of(int fd)
 	struct shim_fifo name = {0};
 	struct stat st;
 
-	return sh_fstat(fd, &st) >= 0 && shim_fifo_of_stat(fd, &st, SH_EVENTS_DIR, &name)
+	return sh_fstat(fd, &st) >= 0 && shim_fifo_of_stat(fd, &st, "events", &name)
 		       ? name.index
 		       : 0;
 }
