@@ -349,6 +349,59 @@ static void test_storm(void **state)
 	}
 }
 
+/*
+ * The first packet that answers a READ is lost, and the others are late: a fabric holds them back, or
+ * the thread that delivers them had no processor. They all arrive at once. The requester goes back
+ * once for them.
+ */
+static void test_late_read(void **state)
+{
+	struct tpair p;
+	struct twr rd;
+
+	(void)state;
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+	tfill(p.bmem, 32768, 5);
+	rd = tpair_wr(&p, MLX4_OPCODE_RDMA_READ, 32768);
+	fault(p.m, SH_FAULT_DELAY, 0, 1000000);
+	tqp_send(&p.a, &rd);
+	fault(p.m, SH_FAULT_DROP, 1, 0);
+	mock_advance(p.m, 1 * MS);
+	assert_int_equal(p.m->inst->faults.rule[SH_FAULT_DROP].done, 1);
+	texpect(&p.acq[0], MLX4_OPCODE_RDMA_READ, true, 0);
+	assert_memory_equal(p.amem, p.bmem, 32768);
+	assert_int_equal(tqp_ctx(&p.a)->retries, 1);
+	assert_int_equal(tqp_state(&p.a), SH_QPS_RTS);
+	tpair_close(&p);
+}
+
+/* Likewise the one answer to a READ is lost, and those to what follows it are late. */
+static void test_late_acks(void **state)
+{
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+	tfill(p.bmem, 8, 5);
+	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_READ, 8);
+	fault(p.m, SH_FAULT_DELAY, 0, 1000000);
+	tqp_post(&p.a, &wr);
+	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 8);
+	wr.raddr += 4096;
+	for (int i = 0; i < 12; i++)
+		tqp_post(&p.a, &wr);
+	tqp_ring(&p.a);
+	fault(p.m, SH_FAULT_DROP, 1, 0);
+	mock_advance(p.m, 1 * MS);
+	texpect(&p.acq[0], MLX4_OPCODE_RDMA_READ, true, 0);
+	for (int i = 0; i < 12; i++)
+		texpect(&p.acq[0], MLX4_OPCODE_RDMA_WRITE, true, i + 1);
+	assert_memory_equal(p.amem, p.bmem, 8);
+	assert_int_equal(tqp_ctx(&p.a)->retries, 1);
+	tpair_close(&p);
+}
+
 /* ---- ordering ---- */
 
 /* Responses to READs are lost. Some requests wait for them, and others do not. */
@@ -508,6 +561,8 @@ int main(void)
 		cmocka_unit_test(test_no_timeout),
 		cmocka_unit_test(test_single_loss),
 		cmocka_unit_test(test_storm),
+		cmocka_unit_test(test_late_read),
+		cmocka_unit_test(test_late_acks),
 		cmocka_unit_test(test_fence_and_depth),
 		cmocka_unit_test(test_drain),
 		cmocka_unit_test(test_migration),

@@ -125,11 +125,24 @@ int sh_complete_wqe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 }
 
 /*
+ * Is this the answer to a packet that the requester sent before it last went back? Where packets are
+ * held back, many such answers may arrive at once. What they tell of losses it knows: it has sent
+ * all of that again. Each would take one more retry, and in an instant no retry would be left.
+ */
+static bool is_old_news(const struct sh_qp *qp, const struct sh_packet *resp)
+{
+	return resp->flags & SH_PKT_TOLD && resp->retries != qp->retries;
+}
+
+/*
  * The requester learns that packets were lost: from a NAK, or because the answer to a later packet
  * came first.
  */
-static void lost(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+static void lost(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+		 const struct sh_packet *resp)
 {
+	if (is_old_news(qp, resp))
+		return;
 	/* The requester knows that already: it has gone back, and has sent nothing since. */
 	if (qp->rnr_waiting || (qp->sq_next == qp->sq_una && qp->next_psn == qp->ack_psn))
 		return;
@@ -225,7 +238,7 @@ static void take_ack(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	case ACK_STOP:
 		return;
 	case ACK_LOST_RESPONSE:
-		lost(dev, hca, qp);
+		lost(dev, hca, qp, resp);
 		return;
 	case ACKED:
 		break;
@@ -235,7 +248,7 @@ static void take_ack(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	if ((resp->syndrome & SH_AETH_KIND) == SH_AETH_RNR)
 		rnr_nak(dev, hca, qp, resp->syndrome & 0x1f);
 	else if (resp->syndrome == SH_AETH_NAK_SEQ)
-		lost(dev, hca, qp);
+		lost(dev, hca, qp, resp);
 	else
 		refused(dev, hca, qp, resp->syndrome);
 }
@@ -293,7 +306,7 @@ static void take_data(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 		case ACK_STOP:
 			return;
 		case ACK_LOST_RESPONSE:
-			lost(dev, hca, qp);
+			lost(dev, hca, qp, resp);
 			return;
 		case ACKED:
 			break;
@@ -344,7 +357,7 @@ static void source_gone(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
 	if (wqe && at >= 0 && at < (int32_t)sh_wqe_packets(qp, wqe))
 		sh_send_failed(dev, hca, qp, MLX4_SYNDROME_LOC_PROT, SH_VENDOR_NONE);
 	else
-		lost(dev, hca, qp);
+		lost(dev, hca, qp, resp);
 }
 
 SH_OUTLINE void complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,

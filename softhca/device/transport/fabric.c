@@ -326,6 +326,9 @@ static void request_one(struct sh_dev *dev, const struct sh_packet *p)
 	sh_deliver(dev, p, &resp, seg);
 	if (resp.op == SH_PKT_NONE && resp.syndrome == SH_GSI_BUSY)
 		sh_gsi_lost(dev, p);
+	/* The answer may arrive when the requester has gone back, and sent again, since. */
+	resp.flags |= SH_PKT_TOLD;
+	resp.retries = p->retries;
 	respond_each(dev, p, &resp);
 }
 

@@ -33,6 +33,7 @@ enum sh_pkt_flags {
 	SH_PKT_SE = 8, /* solicited event; in the last packet */
 	SH_PKT_ACKREQ = 16,
 	SH_PKT_GRH = 32,
+	SH_PKT_TOLD = 64, /* not on the wire: retries is that of the request; of a response */
 };
 
 /* AETH syndromes. */
@@ -75,6 +76,7 @@ struct sh_packet {
 	uint64_t swap_add, compare; /* atomics; swap_add is the result in a response */
 	struct sh_payload payload;
 	struct sh_grh grh; /* with SH_PKT_GRH */
+	uint32_t retries;  /* the requester's, when it sent the request; with faults */
 };
 
 /* Makes everything zero but the GRH, which is large and mostly absent. */

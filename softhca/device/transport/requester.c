@@ -587,6 +587,7 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 			if (s == STEP_SEND && !express(&r)) {
 				if (!stays(&r))
 					break;
+				r.p.retries = qp->retries;
 				sh_rearm();
 				sh_unlock(dev, &qp->lock);
 				sh_errands(dev);
