@@ -4,6 +4,7 @@
  * may have looked up before (until it leaves), and objects whose lock a thread holds (until it lets
  * go). The loop comes back to them. Nothing here waits, and clients are not told.
  */
+#include "softhca/device/memory/announce.h"
 #include "softhca/device/memory/exec.h"
 #include "softhca/host/process.h"
 #include "aside.h"
@@ -11,8 +12,13 @@
 #include "lists.h"
 #include "process.h"
 
-/* Until then each lock is released that is held by a thread which does not stay in device code. */
+/*
+ * Until then each lock is released that is held by a thread which does not stay in device code, and
+ * the life there of a thread that is stopped has ended, if it can be ended.
+ */
 #define VAIN_NS UINT64_C(20000000)
+/* More threads than wait for each other in a row: each has a lock further up in the order of locks. */
+#define CHAIN 8
 
 /* The list is in the order in which graces began: if one is not over, those behind it are not. */
 static void sweep_graced(struct kernel *k)
@@ -62,9 +68,15 @@ void aside_until_unlocked(struct kernel *k, struct aside *a,
 	DL_APPEND(k->locked, a);
 }
 
-static bool stopped(struct kernel *k, uint32_t slot, uint32_t proc)
+static const struct sh_exec *slot_at(const struct kernel *k, uint32_t slot)
 {
-	const struct sh_exec *e = (struct sh_exec *)sh_at(&k->dev, SH_EXEC_OFF) + slot;
+	return (struct sh_exec *)sh_at(&k->dev, SH_EXEC_OFF) + slot;
+}
+
+static bool is_stopped(struct kernel *k, uint32_t slot)
+{
+	const struct sh_exec *e = slot_at(k, slot);
+	uint32_t proc = __atomic_load_n(&e->proc, __ATOMIC_RELAXED);
 
 	if (proc >= SH_MAX_PROC || !k->proc[proc])
 		return false;
@@ -72,12 +84,44 @@ static bool stopped(struct kernel *k, uint32_t slot, uint32_t proc)
 	       number_stopped((int)__atomic_load_n(&e->tid, __ATOMIC_RELAXED));
 }
 
+/* The slot of the thread that holds the lock which this one sleeps for. False: there is none. */
+static bool waits_for(const struct kernel *k, uint32_t *slot)
+{
+	const struct sh_exec *e = slot_at(k, *slot);
+	uint64_t off, owner;
+
+	/* pairs with the release in sh_wait_begin() */
+	if (__atomic_load_n(&e->waits, __ATOMIC_ACQUIRE) != SH_WAITS_LOCK)
+		return false;
+	off = __atomic_load_n(&e->waits_a, __ATOMIC_RELAXED);
+	if (off % _Alignof(struct sh_lock) || off > k->dev.pool_off - sizeof(struct sh_lock))
+		return false;
+	owner = __atomic_load_n(&((struct sh_lock *)sh_at(&k->dev, off))->owner, __ATOMIC_RELAXED);
+	*slot = (uint32_t)(owner & SH_OWNER_SLOT) - 1;
+	if (*slot >= SH_MAX_EXEC)
+		return false;
+	e = slot_at(k, *slot);
+	return __atomic_load_n(&e->generation, __ATOMIC_SEQ_CST) == owner >> SH_OWNER_GENERATION;
+}
+
+/* Is the thread stopped, or does it wait for one that is? */
+static bool stands(struct kernel *k, uint32_t slot)
+{
+	for (unsigned int i = 0; i < CHAIN; i++) {
+		if (is_stopped(k, slot))
+			return true;
+		if (!waits_for(k, &slot))
+			break;
+	}
+	return false;
+}
+
 bool one_runs(struct kernel *k, uint64_t moment)
 {
 	uint32_t at = 0, proc;
 
 	while (sh_grace_holder(&k->dev, k->stuck, moment, &at, &proc))
-		if (!stopped(k, at - 1, proc))
+		if (!stands(k, at - 1))
 			return true;
 	return false;
 }
@@ -87,13 +131,16 @@ bool all_left(struct kernel *k, uint64_t moment)
 	return sh_grace_over(&k->dev, k->stale, moment) && !one_runs(k, moment);
 }
 
-bool waits_in_vain(struct kernel *k, uint64_t since, uint64_t moment)
+bool waits_in_vain(struct kernel *k, uint64_t since)
 {
 	uint32_t at = 0, proc;
 
-	/* Threads that have come since may hold what it waits for, and are waited for as always. */
-	return sh_now() - since >= VAIN_NS && sh_grace_holder(&k->dev, 0, moment, &at, &proc) &&
-	       all_left(k, UINT64_MAX);
+	/* Threads that have come since may hold what it waits for. */
+	if (sh_now() - since < VAIN_NS || one_runs(k, UINT64_MAX))
+		return false;
+	/* The daemon itself may have had no processor for as long. */
+	sh_grace_suspect(&k->dev, UINT64_MAX);
+	return sh_grace_holder(&k->dev, 0, UINT64_MAX, &at, &proc);
 }
 
 void wait_no_more(struct kernel *k, uint64_t moment)

@@ -31,7 +31,7 @@ void aside_pages(struct kernel *k, struct aside *a, struct kproc *proc,
 		 bool (*finish)(struct kernel *k, struct aside *a));
 /*
  * Does a thread that has been in device code since before this moment run, rather than being
- * stopped there?
+ * stopped there, or waiting for the lock of one that is?
  */
 bool one_runs(struct kernel *k, uint64_t moment);
 /*
@@ -40,10 +40,11 @@ bool one_runs(struct kernel *k, uint64_t moment);
  */
 bool all_left(struct kernel *k, uint64_t moment);
 /*
- * A request that came then (by the clock, and for sh_grace_over()) still finds a thread in its way.
- * Can that only be one that wait_no_more() gave up?
+ * A request that came then (by the clock) still finds a thread in its way. Can that only be one that
+ * is stopped in device code or waits for one that is, or that wait_no_more() gave up? This ends the lives there of those that
+ * are stopped, where they can be ended.
  */
-bool waits_in_vain(struct kernel *k, uint64_t since, uint64_t moment);
+bool waits_in_vain(struct kernel *k, uint64_t since);
 /* A request has waited too long for these threads. */
 void wait_no_more(struct kernel *k, uint64_t moment);
 /* Takes it off its list, if it is in one. */

@@ -262,7 +262,9 @@ int cmd_destroy_cq(struct call *c)
 
 	if (!cq)
 		return c->k->uverbs->face->no_object;
-	err = cq_free(cq, gives_up(c), &resp.comp_events_reported, &resp.async_events_reported);
+	/* Into memory that stays the program's a thread that is stopped may still write a CQE. */
+	err = cq_free(cq, cq->buf.shm ? gives_up(c) : c->late, &resp.comp_events_reported,
+		      &resp.async_events_reported);
 	if (err < 0)
 		return err;
 	return call_respond(c, &resp, sizeof(resp), NULL, 0);

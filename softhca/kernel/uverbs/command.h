@@ -27,7 +27,7 @@ struct call {
 	 * EBUSY.
 	 */
 	bool late;
-	bool vain; /* who is in its way is a thread that another command has waited for: aside.h */
+	bool vain;   /* what is in its way is a thread that is stopped, or was given up: aside.h */
 	bool pinned; /* second pass */
 	int pin_error;
 	uint32_t share; /* enum sh_share: what the shim found */

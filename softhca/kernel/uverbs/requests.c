@@ -66,7 +66,7 @@ static int do_command(struct server *s, struct conn *c, const struct sh_command 
 		.proc = c->proc,
 		.r = &r,
 		.late = late,
-		.vain = c->kept_len && waits_in_vain(s->k, c->since, c->moment),
+		.vain = c->kept_len && waits_in_vain(s->k, c->since),
 	};
 	size_t rest;
 	int err;
