@@ -37,6 +37,9 @@ softhca_transport_kill_LDADD = $(softhca_transport_libs)
 softhca_transport_stop_SOURCES = softhca_transport_stop.c softhca_stop_rig.h softhca_scene.h softhca_step.h
 softhca_transport_stop_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_stop_LDADD = $(softhca_transport_libs)
+softhca_transport_rearm_SOURCES = softhca_transport_rearm.c softhca_scene.h softhca_step.h
+softhca_transport_rearm_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_rearm_LDADD = $(softhca_transport_libs)
 
 softhca_transport_stop_once_SOURCES = softhca_transport_stop_once.c softhca_stop_rig.h softhca_scene.h softhca_step.h
 softhca_transport_stop_once_CPPFLAGS = $(softhca_device_cppflags)

@@ -20,6 +20,7 @@
 #include "softhca/device/memory/event.h"
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/instance.h"
+#include "softhca/device/memory/life.h"
 #include "softhca/kernel/uverbs/command.h"
 
 static void must(bool ok, const char *what)
@@ -52,6 +53,9 @@ static enum sh_copy copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst,
 	uint64_t doff = 0, soff = 0;
 
 	__atomic_fetch_add(&m->shared->copies, 1, __ATOMIC_RELAXED);
+	/* As the host does before a system call. */
+	if (sh_self.armed)
+		sh_rearm();
 	m->unannounced += dst_ctx && !(m->reaches && m->reached == dst_ctx);
 	while (len && ndst && nsrc) {
 		uint64_t n = dst->len - doff;

@@ -2,8 +2,8 @@
 /*
  * Description: processes are stopped (SIGSTOP) at random, often inside the device, while their
  * threads send, write, read and add. Meanwhile the process at the other end takes apart what they
- * use: its QPs (ERR, RESET, destroy), its memory, SRQ, CQ and XRC domain. Hardly any command waits
- * until the daemon gives up the stopped threads, which `softhca show` counts. No CQ is armed, because a
+ * use: its QPs (ERR, RESET, destroy), its memory, SRQ, CQ and XRC domain. No command waits until the
+ * daemon gives up the stopped threads, which `softhca show` counts, but for some deregistrations. No CQ is armed, because a
  * thread that is stopped while it raises an event holds up others (docs/architecture.md).
  * ROUNDS=300 in the environment stops them so often; SEED=n repeats the choices of a run.
  */
@@ -304,12 +304,15 @@ static void end_qps(unsigned int how)
 static void take_apart(void)
 {
 	unsigned int order = (unsigned int)random();
+	uint64_t late;
 
 	if (order & 1)
 		TIMED("dereg_mr", ibv_dereg_mr(side.mr));
+	late = hca_counter("late");
 	end_qps(order / 4);
 	TIMED("destroy_srq", ibv_destroy_srq(srq));
 	TIMED("destroy_cq", ibv_destroy_cq(side.rcq));
+	CHECK_EQ(hca_counter("late"), late);
 	if (!(order & 1))
 		TIMED("dereg_mr", ibv_dereg_mr(side.mr));
 	if (kind & XRC)
@@ -390,9 +393,10 @@ int main(void)
 	late = hca_counter("late");
 	printf("# %llu commands were late\n", (unsigned long long)late);
 	/*
-	 * A thread that was switched out and then stopped is not armed for some microseconds, which
-	 * are many where its memory is private (under a sanitizer) and the machine is busy.
+	 * A thread that was switched out and then stopped is not armed for less than a microsecond,
+	 * longer where its memory is private (under a sanitizer). But to stop a process of several
+	 * threads takes some switches, so that it happens in one of a hundred rounds.
 	 */
-	CHECK(late <= (SANITIZED ? rounds / 2 : rounds / 6));
+	CHECK(late <= (SANITIZED ? rounds / 2 : 3 + rounds / 20));
 	return 0;
 }

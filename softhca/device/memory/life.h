@@ -51,7 +51,7 @@
  * known exactly what is armed. A signal handler on top of device code never is. A thread that was
  * switched out shortly before it was stopped may not be; then the others wait for it as long as it
  * is stopped, as they do where there are no restartable sequences. The thread arms itself again
- * with its next message (sh_rearm()), and now and then during a long copy.
+ * (sh_rearm()) some times in each message, and now and then during a long copy.
  *
  * Two kinds of work are done pinned, that is, not armed:
  *  - Work that the thread must leave in order, because its process goes on: on mutexes of the

@@ -365,6 +365,7 @@ SH_OUTLINE void complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 {
 	struct sh_wqe buf;
 
+	sh_rearm();
 	switch (resp->op) {
 	case SH_PKT_ACK:
 		take_ack(dev, hca, qp, resp, cache, &buf);

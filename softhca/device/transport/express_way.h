@@ -447,6 +447,7 @@ SH_INLINE bool begin(struct sh_express *e, struct sh_dev *dev, struct sh_hca *hc
 		     uint32_t port, const struct sh_packet *p, uint8_t service)
 {
 	sh_lock(dev, &qp->rlock);
+	sh_rearm();
 	*e = (struct sh_express){.qp = qp, .hca = hca};
 	return usual(dev, hca, qp, port, p, service);
 }

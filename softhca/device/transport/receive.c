@@ -223,6 +223,7 @@ int sh_recv_place(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, str
 	struct sh_sge sge[MLX4_MAX_SGE];
 	int n = scatter(r, dev, hca, qp, sge);
 
+	sh_rearm();
 	return n < 0 ? MLX4_SYNDROME_LOC_PROT : sh_place_list(dev, hca, r->pdn, sge, n, skip, data);
 }
 
@@ -242,6 +243,7 @@ int sh_recv_cqe(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca, const
 		r->cq = NULL;
 		return err;
 	}
+	sh_rearm();
 	sh_txn_covers(&r->txn, &r->cq->lock);
 	return sh_cq_put(&r->txn, hca, r->cq, cqe) == -ENOSPC ? -ENOSPC : 0;
 }

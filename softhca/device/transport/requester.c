@@ -319,6 +319,7 @@ SH_INLINE uint8_t build_as(struct run *r, bool one)
 
 SH_OUTLINE uint8_t build(struct run *r)
 {
+	sh_rearm();
 	return build_as(r, false);
 }
 

@@ -407,6 +407,7 @@ void sh_respond_reliable(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 
 	if (sh_qp_lock_both(dev, qp))
 		return;
+	sh_rearm();
 	if (!sh_receive_ok(dev, hca, qp, port, p)) {
 		sh_qp_unlock_both(dev, qp);
 		return;
