@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: every function and tool of librdmacm has a man page, whose SYNOPSIS is the header's; pages are well-formed, refer
+# Description: every function and tool of librdmacm has a man page, whose SYNOPSIS is the headers'; pages are well-formed, refer
 # to nothing that is not there, and are all installed.
 . "$srcdir/../system/lib.sh"
 . "$srcdir/page_tree.sh"
@@ -10,28 +10,34 @@ export LC_ALL=C
 man=$top_srcdir/librdmacm/man
 include=$top_srcdir/librdmacm/include
 
+# prototypes HEADER NAMES: of the functions whose names fit that expression
 prototypes() {
-	echo "#include <rdma/rdma_cma.h>" >"$tmp/one.c"
+	echo "#include <rdma/$1>" >"$tmp/one.c"
 	$CC -I"$include" -I"$top_srcdir/include" -E "$tmp/one.c" |
-		$AWK '/^# [0-9]/ { ours = index($3, "rdma/rdma_cma.h\"") } ours && !/^#/' | tr '\n\t' '  ' | tr -s ' ' |
-		sed ':a; s/{[^{}]*}/;/g; ta' | tr ';' '\n' | sed 's/^ *//; s/ *$//; s/^static inline //' |
-		sed -n 's|^\([a-z][a-z0-9_ ]*[ *]\+rdma_[a-z0-9_]*([^()]*)\)$|rdma/rdma_cma.h \1|p'
+		$AWK -v header="rdma/$1\"" '/^# [0-9]/ { ours = index($3, header) } ours && !/^#/' | tr '\n\t' '  ' | tr -s ' ' |
+		sed ':a; s/{[^{}]*}/;/g; ta' | tr ';' '\n' | sed 's/^ *//; s/ *$//; s/^static inline //; s/ )$/)/' |
+		sed -n "s|^\([a-z][a-z0-9_ ]*[ *]\+$2([^()]*)\)\$|rdma/$1 \1|p"
 }
 
 synopsis_is_prototype() {
-	prototypes | sort >"$tmp/prototypes"
-	for page in "$man"/*.3; do
+	{
+		prototypes rdma_cma.h 'rdma_[a-z0-9_]*'
+		prototypes rdma_verbs.h 'rdma_[a-z0-9_]*'
+		prototypes rsocket.h 'r[a-z]*'
+	} | sort >"$tmp/prototypes"
+	for page in "$man"/*.3 "$man/rsocket.7"; do
 		grep -q '^\.so ' "$page" || $AWK -f "$srcdir/synopsis.awk" "$page"
 	done | sort >"$tmp/synopses"
-	[ "$(wc -l <"$tmp/prototypes")" -ge 35 ] || { echo "no prototypes found"; return 1; }
+	[ "$(wc -l <"$tmp/prototypes")" -ge 79 ] || { echo "no prototypes found"; return 1; }
 	diff -u "$tmp/prototypes" "$tmp/synopses"
 }
-ok "the SYNOPSIS of the pages is what the header declares, and no function is missing" synopsis_is_prototype
+ok "the SYNOPSIS of the pages is what the headers declare, and no function is missing" synopsis_is_prototype
 
 page_by_name() {
 	bad=0
-	for name in $(sed 's/(.*//; s/.*[ *]//' "$tmp/prototypes"); do
-		target=$(sed -n 's|^\.so man3/||p' "$man/$name.3")
+	for name in $(sed 's/(.*//; s/.*[ *]//' "$tmp/prototypes") \
+		$(sed -n 's/^\(r[a-z_]*\)@@.*/\1/p' "$top_srcdir/librdmacm/tests/librdmacm.symbols"); do
+		target=$(sed -n 's|^\.so man[37]/||p' "$man/$name.3")
 		grep -qx "\.Fo $name" "$man/${target:-$name.3}" || { echo "$name.3 does not lead to a page about it"; bad=1; }
 	done
 	for tool in $(tools_of "$top_srcdir/librdmacm/Makefile.am"); do
