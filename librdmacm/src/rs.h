@@ -70,6 +70,8 @@ enum {
 	RS_QUEUE_MAX = 0x4000, /* credits are 16-bit numbers that wrap */
 	RS_BUFFER_MAX = 1 << 28,
 	RS_INLINE_MAX = 1024,
+	RS_PIECE = 32768,      /* the most that one message tells of */
+	RS_STEP = 8192,	       /* of this a write has: see rs_post_piece() */
 	RS_IOMAP_MAX = 0x7f00, /* what its byte on the wire can say */
 	RS_RESOLVE_MS = 2000,
 	RS_CLOSE_MS = 10000, /* for which rclose() lets a peer take the last message */
@@ -248,9 +250,16 @@ void rs_give_credits(struct rs *rs);
 /* -EAGAIN: too many are outstanding. */
 int rs_post_control(struct rs *rs, uint32_t op, uint32_t value, const void *data, size_t len,
 		    uint64_t addr, uint32_t key);
-/* A write of data, which takes an entry of the send queue; imm < 0: without immediate data. */
+/* A write of data that go in the entry of the send queue itself; imm < 0: without immediate data. */
 int rs_post_write(struct rs *rs, struct ibv_sge *sge, uint32_t length, int64_t imm, uint64_t addr,
-		  uint32_t key, bool in_line);
+		  uint32_t key);
+/*
+ * Writes at most RS_PIECE bytes from the ring. Several writes carry them, and the immediate data of the
+ * last one tells of all. softhca holds a lock of the receiver while it copies a longer write, and the
+ * receiver would wait for it to give its credits.
+ */
+int rs_post_piece(struct rs *rs, uint32_t offset, uint32_t length, int64_t imm, uint64_t addr,
+		  uint32_t key);
 /* The current buffer of the peer is full: takes the next one of the list, if there is one. */
 void rs_next_target(struct rs *rs);
 void rs_break(struct rs *rs, int error);

@@ -72,32 +72,70 @@ static int post(struct rs *rs, struct ibv_send_wr *wr)
 	return 0;
 }
 
+/* Asks for a completion if a quarter of the queue, or of the ring, waits for one. */
+static void signal_if_due(struct rs *rs, struct ibv_send_wr *wr)
+{
+	wr->wr_id = position(rs, false);
+	if (rs->sq_pos - rs->sq_signaled < rs->sq_room / 4 &&
+	    rs->sbuf_pos - rs->sbuf_signaled < rs->sbuf_size / 4)
+		return;
+	wr->send_flags |= IBV_SEND_SIGNALED;
+	rs->sq_signaled = rs->sq_pos;
+	rs->sbuf_signaled = rs->sbuf_pos;
+}
+
 int rs_post_write(struct rs *rs, struct ibv_sge *sge, uint32_t length, int64_t imm, uint64_t addr,
-		  uint32_t key, bool in_line)
+		  uint32_t key)
 {
 	struct ibv_send_wr wr = {
 		.opcode = imm < 0 ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_WRITE_WITH_IMM,
+		.send_flags = length ? IBV_SEND_INLINE : 0,
 		.imm_data = htobe32((uint32_t)imm),
 		.sg_list = sge,
 		.num_sge = length ? 1 : 0,
 		.wr.rdma = {.remote_addr = addr, .rkey = key},
 	};
-	int ret;
 
-	if (in_line)
-		wr.send_flags = IBV_SEND_INLINE;
-	else
-		rs->sbuf_pos += length;
 	rs->sq_pos++;
-	wr.wr_id = position(rs, false);
-	if (rs->sq_pos - rs->sq_signaled >= rs->sq_room / 4 ||
-	    rs->sbuf_pos - rs->sbuf_signaled >= rs->sbuf_size / 4) {
-		wr.send_flags |= IBV_SEND_SIGNALED;
-		rs->sq_signaled = rs->sq_pos;
-		rs->sbuf_signaled = rs->sbuf_pos;
+	signal_if_due(rs, &wr);
+	return post(rs, &wr);
+}
+
+int rs_post_piece(struct rs *rs, uint32_t offset, uint32_t length, int64_t imm, uint64_t addr,
+		  uint32_t key)
+{
+	struct ibv_send_wr wrs[RS_PIECE / RS_STEP];
+	struct ibv_sge sges[RS_PIECE / RS_STEP];
+	uint32_t room = rs->sq_room - (rs->sq_pos - rs->sq_done), n, i, len;
+
+	/* With less room the last write is longer. */
+	n = (length + RS_STEP - 1) / RS_STEP;
+	if (n > room)
+		n = room;
+	for (i = 0; i < n; i++) {
+		len = i + 1 < n ? RS_STEP : length;
+		sges[i] = (struct ibv_sge){.addr = (uintptr_t)(rs->sbuf + offset),
+					   .length = len,
+					   .lkey = rs->send_mem.mr->lkey};
+		wrs[i] = (struct ibv_send_wr){
+			.next = i + 1 < n ? &wrs[i + 1] : NULL,
+			.opcode = IBV_WR_RDMA_WRITE,
+			.sg_list = &sges[i],
+			.num_sge = 1,
+			.wr.rdma = {.remote_addr = addr, .rkey = key},
+		};
+		rs->sq_pos++;
+		rs->sbuf_pos += len;
+		offset += len;
+		addr += len;
+		length -= len;
 	}
-	ret = post(rs, &wr);
-	return ret;
+	if (imm >= 0) {
+		wrs[n - 1].opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+		wrs[n - 1].imm_data = htobe32((uint32_t)imm);
+	}
+	signal_if_due(rs, &wrs[n - 1]);
+	return post(rs, wrs);
 }
 
 int rs_post_control(struct rs *rs, uint32_t op, uint32_t value, const void *data, size_t len,
@@ -178,7 +216,7 @@ void rs_keep_alive(struct rs *rs)
 	struct ibv_sge none = {0};
 
 	if (rs->state == RS_CONNECTED && !rs->broken && rs->sq_pos - rs->sq_done < rs->sq_room)
-		rs_post_write(rs, &none, 0, -1, rs->peer_targets, rs->peer_key, false);
+		rs_post_write(rs, &none, 0, -1, rs->peer_targets, rs->peer_key);
 }
 
 /* ---- Completions ---- */

@@ -11,7 +11,7 @@
  * Pieces grow, so that the receiver soon has something to do. It polls for 10 us before it sleeps
  * (rs_config()): the largest piece must come sooner than that after the one before.
  */
-enum { FIRST_PIECE = 2048, LARGEST_PIECE = 32768 };
+enum { FIRST_PIECE = 2048 };
 
 bool rs_writable(const struct rs *rs)
 {
@@ -50,29 +50,27 @@ static int write_piece(struct rs *rs, struct source *from, uint32_t length, int 
 		       uint32_t key)
 {
 	uint32_t offset = rs->sbuf_pos % rs->sbuf_size;
-	bool in_line = length <= rs->inline_max;
 	uint8_t small[RS_INLINE_MAX];
 	struct ibv_sge sge;
+	int64_t imm;
 	int ret;
 
-	if (in_line) {
+	if (length <= rs->inline_max) {
 		gather(from, small, length);
 		sge = (struct ibv_sge){.addr = (uintptr_t)small, .length = length};
-	} else {
-		if (length > LARGEST_PIECE)
-			length = LARGEST_PIECE;
-		if (length > rs_sbuf_free(rs))
-			length = rs_sbuf_free(rs);
-		if (length > rs->sbuf_size - offset)
-			length = rs->sbuf_size - offset;
-		gather(from, rs->sbuf + offset, length);
-		sge = (struct ibv_sge){.addr = (uintptr_t)(rs->sbuf + offset),
-				       .length = length,
-				       .lkey = rs->send_mem.mr->lkey};
+		imm = op < 0 ? -1 : (int64_t)((uint32_t)op << RS_OP_SHIFT | length);
+		ret = rs_post_write(rs, &sge, length, imm, addr, key);
+		return ret ? ret : (int)length;
 	}
-	ret = rs_post_write(rs, &sge, length,
-			    op < 0 ? -1 : (int64_t)((uint32_t)op << RS_OP_SHIFT | length), addr,
-			    key, in_line);
+	if (length > RS_PIECE)
+		length = RS_PIECE;
+	if (length > rs_sbuf_free(rs))
+		length = rs_sbuf_free(rs);
+	if (length > rs->sbuf_size - offset)
+		length = rs->sbuf_size - offset;
+	gather(from, rs->sbuf + offset, length);
+	imm = op < 0 ? -1 : (int64_t)((uint32_t)op << RS_OP_SHIFT | length);
+	ret = rs_post_piece(rs, offset, length, imm, addr, key);
 	return ret ? ret : (int)length;
 }
 
@@ -137,7 +135,7 @@ static ssize_t send_all(struct rs *rs, struct source *from, int flags)
 			break;
 		from->left -= ret;
 		ret = 0;
-		if (piece < LARGEST_PIECE)
+		if (piece < RS_PIECE)
 			piece *= 2;
 	}
 	return from->left < total ? (ssize_t)(total - from->left) : ret;

@@ -138,6 +138,39 @@ static void test_data(void)
 	memset(&wish, 0, sizeof(wish));
 }
 
+/* Messages of one write, and of several. */
+static const size_t sizes[] = {65, 8191, 8192, 8193, 24577, 32768, 32769, 65536, 100001, 300000};
+enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), LONGEST = 300000 };
+
+static void *send_sizes(void *arg)
+{
+	static uint8_t data[LONGEST];
+	uint64_t done = 0;
+
+	for (unsigned int i = 0; i < SIZES; done += sizes[i++]) {
+		fill(data, done, sizes[i]);
+		CHECK(rsend(*(int *)arg, data, sizes[i], 0) == (ssize_t)sizes[i]);
+	}
+	return NULL;
+}
+
+static void test_pieces(void)
+{
+	static uint8_t data[LONGEST];
+	uint64_t done = 0;
+	pthread_t thread;
+	int ends[2];
+
+	pair(ends);
+	CHECK(!pthread_create(&thread, NULL, send_sizes, &ends[0]));
+	for (unsigned int i = 0; i < SIZES; done += sizes[i++]) {
+		CHECK(rrecv(ends[1], data, sizes[i], MSG_WAITALL) == (ssize_t)sizes[i]);
+		verify(data, done, sizes[i]);
+	}
+	CHECK(!pthread_join(thread, NULL));
+	close_pair(ends);
+}
+
 static void test_flags(void)
 {
 	struct iovec iov[3];
@@ -620,6 +653,7 @@ static void test_leaves_nothing(void)
 
 static const struct rsocket_test tests[] = {
 	{"data", test_data},
+	{"pieces", test_pieces},
 	{"flags", test_flags},
 	{"ends", test_ends},
 	{"connecting", test_connecting},

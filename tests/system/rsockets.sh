@@ -21,6 +21,18 @@ done
 ok "rclose() waits as long as SO_LINGER says" ours timeout 60 "$SOFTHCA" run -- \
 	env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsocket_linger" "$SOFTHCA fault \$SOFTHCA_INSTANCE drop 100%"
 
+# A device copies short writes without holding the receiver up. So long ones go in steps, and the last step tells of all.
+in_steps() {
+	timeout 100 "$SOFTHCA" trace -o "$tmp/lines" -- env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsockets" pieces || return 1
+	grep ibv_post_send "$tmp/lines" | grep -oE 'IBV_WR_RDMA_WRITE[A-Z_]*|\[\{0x[0-9a-f]+, [0-9]+,' >"$tmp/writes"
+	awk '$2 + 0 > 8192 { exit 1 }' "$tmp/writes" || { echo "a longer write"; cat "$tmp/writes"; return 1; }
+	# Of 32 KiB
+	tr '\n' ' ' <"$tmp/writes" | sed 's/0x[0-9a-f]*, //g' | grep -q \
+		'IBV_WR_RDMA_WRITE \[{8192, IBV_WR_RDMA_WRITE \[{8192, IBV_WR_RDMA_WRITE \[{8192, IBV_WR_RDMA_WRITE_WITH_IMM ' ||
+		{ echo "no piece of several writes"; cat "$tmp/writes"; return 1; }
+}
+ok "long messages go in writes of 8 KiB" ours in_steps
+
 # Debian's programs, which know nothing of us, on either library at either end.
 theirs=/usr/lib/$(uname -m)-linux-gnu/rsocket/librspreload.so
 if ! command -v riostream >/dev/null || [ ! -e "$theirs" ]; then
@@ -63,6 +75,7 @@ for ends in "ofed ours theirs" "ofed theirs ours" "mainline ours ours" "mainline
 	read -r kernel SERVER_ON CLIENT_ON <<<"$ends"
 	PRELOAD=no
 	ok "rstream, $ends" both "rstream -T v -S 5000 -C 200" "rstream -T v -S 5000 -C 200 -s 127.0.0.1"
+	ok "rstream of 200,000 bytes, $ends" both "rstream -T v -S 200000 -C 50" "rstream -T v -S 200000 -C 50 -s 127.0.0.1"
 	ok "riostream, $ends" both "riostream -T v -S 5000 -C 50" "riostream -T v -S 5000 -C 50 -s 127.0.0.1"
 	PRELOAD=yes
 	ok "rstream -T s on librspreload.so, $ends" both "rstream -T s -T v -S 5000 -C 200" \
