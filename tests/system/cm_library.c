@@ -4,12 +4,16 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -383,6 +387,70 @@ static void at_once(void)
 	rdma_destroy_id(listener);
 }
 
+/* ---- Rights ---- */
+
+/* Has this thread the right to privileged ports from now on? False: it had none. */
+static bool keep_right(bool on)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct caps[_LINUX_CAPABILITY_U32S_3];
+	const uint32_t bit = 1U << CAP_NET_BIND_SERVICE;
+
+	must(!syscall(SYS_capget, &header, caps), "capget");
+	if (!(caps[0].permitted & bit))
+		return false;
+	caps[0].effective = on ? caps[0].effective | bit : caps[0].effective & ~bit;
+	must(!syscall(SYS_capset, &header, caps), "capset");
+	return true;
+}
+
+/* 0 or errno of a bind to this port. The id lives on if there is one. */
+static int bind_port(int port)
+{
+	struct sockaddr_in in = at("0.0.0.0", port);
+	struct rdma_cm_id *id = make_id();
+	int error = rdma_bind_addr(id, (struct sockaddr *)&in) ? errno : 0;
+
+	if (error) {
+		/* The refusal has left it as it was. */
+		in.sin_port = 0;
+		must(!rdma_bind_addr(id, (struct sockaddr *)&in), "rdma_bind_addr");
+	}
+	rdma_destroy_id(id);
+	return error;
+}
+
+static void *bind_in_thread(void *arg)
+{
+	(void)arg;
+	return (void *)(intptr_t)bind_port(1023);
+}
+
+/*
+ * The right is that of the thread that binds, when it binds, not that of the process when it opened the
+ * channel: this one opened it with all rights that it has.
+ */
+static void rights(void)
+{
+	pthread_t thread;
+	void *error;
+
+	/* A user, or root of a user namespace */
+	if (bind_port(1023) == EACCES) {
+		must(!bind_port(1024), "port 1024");
+		return;
+	}
+	must(keep_right(false), "a privileged port without the right");
+	must(bind_port(1023) == EACCES, "the right has gone");
+	must(!bind_port(1024), "port 1024");
+	/* A new thread has the rights of the one that makes it. */
+	must(!pthread_create(&thread, NULL, bind_in_thread, NULL), "pthread_create");
+	must(!pthread_join(thread, &error), "pthread_join");
+	must((intptr_t)error == EACCES, "the other thread has none either");
+	keep_right(true);
+	must(!bind_port(1023), "the right is back");
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -390,7 +458,7 @@ int main(int argc, char **argv)
 		void (*run)(void);
 	} cases[] = {
 		{"devices", devices},	  {"threads", threads}, {"edges", edges},
-		{"processes", processes}, {"at_once", at_once},
+		{"processes", processes}, {"at_once", at_once}, {"rights", rights},
 	};
 
 	alarm(50);

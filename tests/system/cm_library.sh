@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Description: on a host of two HCAs, programs with our librdmacm and with Debian's find the device of an address, wait for events
-# in threads and by epoll, go on in children, and get data that comes before they hear that the connection is there.
+# in threads and by epoll, go on in children, get data that comes before they hear that the connection is there, and have
+# the ports that the thread which binds has the right to.
 . "$srcdir/lib.sh"
 
 cm=${OURS%%:*}/../../librdmacm/.libs
@@ -28,7 +29,7 @@ else
 	ok "without a device there is no channel" ours without
 fi
 for kernel in ofed mainline; do
-	for case in devices threads edges processes at_once; do
+	for case in devices threads edges processes at_once rights; do
 		ok "$case, $kernel, our library" ours runs $kernel kick $case "$cm:$OURS"
 		if [ -e /usr/lib/"$($CC -print-multiarch 2>/dev/null)"/librdmacm.so.1 ]; then
 			ok "$case, $kernel, Debian's library" runs $kernel kick $case

@@ -91,6 +91,63 @@ for softhca in "$SOFTHCA" "$prefix/bin/softhca"; do
 	ok "that program does not run with --libibverbs system" not_ours
 done
 
+# Programs by address, linked elsewhere too: one that needs OFED's XRC gets both libraries from softhca. One that rdma-core's serve
+# keeps those, unless it is told not to.
+cat >"$tmp/address.c" <<'END'
+#include <stdio.h>
+#include <string.h>
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+int main(void)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[4096];
+
+	if (!channel || !maps)
+		return 1;
+#ifdef XRC
+	static int (*volatile call)(struct ibv_xrc_domain *) = ibv_close_xrc_domain;
+
+	if (!call)
+		return 1;
+#endif
+	while (fgets(line, sizeof(line), maps))
+		if (strstr(line, "/librdmacm.so") || strstr(line, "/libibverbs.so"))
+			fputs(strchr(line, '/'), stdout);
+	rdma_destroy_event_channel(channel);
+	return 0;
+}
+END
+by_address() { # by_address NAME FLAGS...
+	name=$1
+	shift
+	$CC "$@" -o "$tmp/$name" "$tmp/address.c" -I"$prefix/include" -I"$top_srcdir/librdmacm/include" -L"$prefix/lib" -lrdmacm -libverbs
+}
+ok "programs by address are built" by_address with_xrc -DXRC
+ok "without XRC, too" by_address without_xrc
+# has SOFTHCA PROGRAM DIRECTORY-OF-LIBRDMACM DIRECTORY-OF-LIBIBVERBS [OPTION...]: it runs with these, and with no others.
+has() {
+	softhca=$1 program=$2 cm=$(realpath "$3") verbs=$(realpath "$4")
+	shift 4
+	timeout 50 "$softhca" run "$@" -- "$tmp/$program" >"$tmp/out" 2>"$tmp/err" && grep -q "^$cm/librdmacm.so" "$tmp/out" &&
+		grep -q "^$verbs/libibverbs.so" "$tmp/out" && ! grep -v "^$cm/librdmacm.so\|^$verbs/libibverbs.so" "$tmp/out" && return 0
+	cat "$tmp/out" "$tmp/err"
+	return 1
+}
+for place in "$SOFTHCA:$build/librdmacm/.libs:$build/libibverbs/.libs" "$prefix/bin/softhca:$prefix/lib:$prefix/lib"; do
+	IFS=: read -r softhca cm verbs <<<"$place"
+	ok "one with XRC has both libraries of ${softhca#"$tmp"}" has "$softhca" with_xrc "$cm" "$verbs"
+	ok "with --libibverbs ours one without XRC has them, too" has "$softhca" without_xrc "$cm" "$verbs" --libibverbs ours
+	theirs=/usr/lib/$($CC -print-multiarch)
+	if [ -e "$theirs/librdmacm.so.1" ]; then
+		ok "else it keeps rdma-core's" has "$softhca" without_xrc "$theirs" "$theirs"
+	else
+		skip "else it keeps rdma-core's" "install librdmacm1"
+	fi
+done
+
 # A program at a fixed address exports nothing as a rule: its table of hashes is empty.
 for how in gnu sysv; do
 	fixed() {
