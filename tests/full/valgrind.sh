@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Description: memcheck finds no error and no leak that has one of our libraries in its stack: in ibv_rc_pingpong, on either
-# end, polling and with events, and in tools that connect by address, by RC and XRC. In kick: under valgrind the handler of a trapped store sees stale registers.
+# end, polling and with events, and in tools that connect by address, by RC and XRC, and in rsockets. In kick: under valgrind the handler of a trapped store sees stale registers.
 . "$top_srcdir/tests/full/lib.sh"
 
 dir=$top_builddir/full-valgrind
@@ -27,7 +27,7 @@ pingpong() {
 
 # Errors and definite leaks whose stack names a file of ours. libsofthca-shim.so is none of the libraries under test.
 clean() {
-	! awk -v RS='==[0-9]+== *\n' '/libibverbs|libmlx4|librdmacm|ibv_rc_pingpong|mlx4_|ibv_|rdma_/ && /(Invalid|uninitialised|definitely lost|indirectly lost|Mismatched|overlap)/ { print; found = 1 } END { exit !found }' "$1"
+	! awk -v RS='==[0-9]+== *\n' '/libibverbs|libmlx4|librdmacm|ibv_rc_pingpong|mlx4_|ibv_|rdma_|\(rsocket(_[a-z_]+)?\.c:/ && /(Invalid|uninitialised|definitely lost|indirectly lost|Mismatched|overlap)/ { print; found = 1 } END { exit !found }' "$1"
 }
 
 for events in "" -e; do
@@ -65,4 +65,23 @@ memcheck_of() { # memcheck_of NAME SERVER CLIENT ARGUMENT...
 memcheck_of rdma_client rdma_server rdma_client
 memcheck_of rdma_xclient_rc rdma_xserver rdma_xclient -c r
 memcheck_of rdma_xclient_xrc rdma_xserver rdma_xclient -c x
+
+# Both ends of rsockets are in one process.
+rsockets() { # rsockets CASE
+	timeout 300 "$top_builddir/softhca/cli/softhca" run --kernel mainline --mmio kick -- \
+		env LD_LIBRARY_PATH="$top_builddir/librdmacm/.libs:$top_builddir/libibverbs/.libs:$top_builddir/libmlx4/.libs" RDMAV_DRIVERS=mlx4 \
+		valgrind --leak-check=full --show-leak-kinds=definite,indirect --log-file="$dir/rsockets-$1.%p" \
+		"$top_builddir/tests/system/rsockets" "$1"
+}
+clean_rsockets() {
+	grep -q 'ERROR SUMMARY' "$dir/rsockets-$1".* || return 1
+	for log in "$dir/rsockets-$1".*; do
+		clean "$log" || return 1
+	done
+}
+ok "the program of rsockets is there" make -C "$top_builddir/tests/system" rsockets
+for case in pieces flags ends iomap datagrams; do
+	ok "rsockets under memcheck: $case" rsockets "$case"
+	ok "memcheck finds nothing of ours: $case" clean_rsockets "$case"
+done
 finish
