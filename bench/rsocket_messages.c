@@ -8,6 +8,7 @@
  *	tcp		send() and recv() over the loopback
  *	tcp-polling	the same, without sleeping
  *	copies		no message: what rsockets copy for one of SIZE, in one process
+ *	copies-apart	the same, by the two processes through shared memory
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -15,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,8 +29,8 @@
 #define RING	 131072u /* SO_SNDBUF and SO_RCVBUF of rsockets */
 #define PIECE	 32768u	 /* that they write at once */
 
-enum test { RSOCKET, TCP, TCP_POLLING, COPIES };
-static const char *const names[] = {"rsocket", "tcp", "tcp-polling", "copies"};
+enum test { RSOCKET, TCP, TCP_POLLING, COPIES, COPIES_APART };
+static const char *const names[] = {"rsocket", "tcp", "tcp-polling", "copies", "copies-apart"};
 
 static enum test test;
 static size_t size;
@@ -66,6 +68,60 @@ static void get(void)
 		else if (!n || errno != EAGAIN)
 			die("receive");
 	}
+}
+
+/* One direction of copies-apart: how much is in the ring and how much has left it, ever. */
+static struct way {
+	_Alignas(128) size_t in;
+	_Alignas(128) size_t out;
+	_Alignas(4096) char ring[RING];
+} * ways;
+
+/* A piece of it, in one place of the ring. */
+static size_t piece_at(size_t at, size_t left)
+{
+	size_t n = left < PIECE ? left : PIECE;
+
+	return n < RING - at % RING ? n : RING - at % RING;
+}
+
+static void put_apart(struct way *way)
+{
+	static char from[RING];
+	size_t at = way->in, end = at + size;
+
+	while (at < end) {
+		size_t n = piece_at(at, end - at);
+
+		while (at + n - __atomic_load_n(&way->out, __ATOMIC_ACQUIRE) > RING)
+			;
+		memcpy(from + at % RING, buf + (size - (end - at)), n);
+		memcpy(way->ring + at % RING, from + at % RING, n);
+		at += n;
+		__atomic_store_n(&way->in, at, __ATOMIC_RELEASE);
+	}
+}
+
+static void get_apart(struct way *way)
+{
+	size_t at = way->out, end = at + size;
+
+	while (at < end) {
+		size_t n = piece_at(at, __atomic_load_n(&way->in, __ATOMIC_ACQUIRE) - at);
+
+		memcpy(buf + (size - (end - at)), way->ring + at % RING, n);
+		at += n;
+		__atomic_store_n(&way->out, at, __ATOMIC_RELEASE);
+	}
+}
+
+static void round_trip_apart(void)
+{
+	if (!side)
+		put_apart(&ways[0]);
+	get_apart(&ways[!side]);
+	if (side)
+		put_apart(&ways[1]);
 }
 
 static void round_trip(void)
@@ -132,8 +188,8 @@ int main(int argc, char **argv)
 	while (argc > 1 && test < sizeof(names) / sizeof(*names) && strcmp(argv[1], names[test]))
 		test++;
 	if (argc != 6 || test == sizeof(names) / sizeof(*names)) {
-		fputs("Usage: rsocket_messages rsocket|tcp|tcp-polling|copies SIZE ITERATIONS CPU "
-		      "CPU\n",
+		fputs("Usage: rsocket_messages rsocket|tcp|tcp-polling|copies|copies-apart SIZE "
+		      "ITERATIONS CPU CPU\n",
 		      stderr);
 		return 2;
 	}
@@ -146,6 +202,11 @@ int main(int argc, char **argv)
 	if (!buf)
 		die("memory");
 	memset(buf, 1, 2 * size);
+	ways = mmap(NULL, 2 * sizeof(*ways), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		    0);
+	if (ways == MAP_FAILED)
+		die("memory");
+	memset(ways, 0, 2 * sizeof(*ways));
 	alarm(PATIENCE);
 	if (test != COPIES) {
 		if (pipe(ports))
@@ -157,12 +218,15 @@ int main(int argc, char **argv)
 		alarm(PATIENCE);
 	}
 	pin_to(cpus[side]);
-	if (test != COPIES)
+	if (test < COPIES)
 		connect_both(ports);
-	t = time_of(test == COPIES ? copies : round_trip, iterations);
+	t = time_of(test == COPIES	   ? copies
+		    : test == COPIES_APART ? round_trip_apart
+					   : round_trip,
+		    iterations);
 	if (!side)
 		printf("%.4f\n", test == COPIES ? t.median : t.median / 2);
-	if (test != COPIES)
+	if (test < COPIES)
 		(test == RSOCKET ? rclose : close)(fd);
 	if (child && (waitpid(child, &status, 0) < 0 || status))
 		return 1;
