@@ -349,7 +349,7 @@ static void send_side(const struct look *l, uint32_t hca, const struct sh_qp *qp
 		d->count = d->untaken + flight;
 	} else if (qp->rnr_waiting) {
 		d->kind = SH_DUE_RNR;
-		d->left = qp->rnr_left;
+		d->left = sh_rnr_left(qp);
 		/* The requester has gone back, and will send it again. */
 		if (!flight && d->untaken) {
 			d->count = 1;

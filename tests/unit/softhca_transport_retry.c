@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "softhca_pair.h"
+#include "softhca/device/memory/tables.h"
 #include "softhca/device/queues/qp.h"
 #include "softhca/device/queues/transitions.h"
 
@@ -99,11 +100,62 @@ static void test_rnr_forever(void **state)
 	tqp_send(&p.a, &wr);
 	mock_advance(p.m, 640000 * 1000);
 	texpect_none(&p.acq[0]);
-	/* The requester waits each time instead of spinning. */
-	assert_in_range(sh_hca(&p.m->dev, 1)->counters.rnr_naks_sent, 1000, 1002);
+	/* 640 ms: up to 128 ms an eighth later each time, then each 16 ms. */
+	assert_in_range(sh_hca(&p.m->dev, 1)->counters.rnr_naks_sent, 60, 70);
 	tpair_recv(&p, 0, 10);
-	mock_advance(p.m, 640000);
+	mock_advance(p.m, 16 * MS);
 	texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
+	tpair_close(&p);
+}
+
+/*
+ * A receiver that becomes ready after any time gets its message an eighth of that later, or in the
+ * time that it asks for, if that is longer; and never more than 16 ms later.
+ */
+static void test_rnr_late(void **state)
+{
+	const uint64_t rnr = 640000;
+
+	(void)state;
+	for (uint64_t ready = 100000; ready < 1000 * MS; ready += ready / 5) {
+		uint64_t most = ready / 8 + ready / 80 < rnr ? rnr : ready / 8 + ready / 80;
+		struct tpair p;
+		struct twr wr;
+
+		tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+		wr = tpair_wr(&p, MLX4_OPCODE_SEND, 10);
+		tqp_send(&p.a, &wr);
+		mock_advance(p.m, ready);
+		texpect_none(&p.acq[0]);
+		tpair_recv(&p, 0, 10);
+		mock_advance(p.m, most < 16 * MS ? most : 16 * MS);
+		texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 0);
+		/* The next message begins with the responder's time again. */
+		tqp_send(&p.a, &wr);
+		tpair_recv(&p, 0, 10);
+		mock_advance(p.m, rnr);
+		texpect(&p.acq[0], MLX4_OPCODE_SEND, true, 1);
+		tpair_close(&p);
+	}
+}
+
+/* However long the responder asks the requester to wait, and however often, it waits that long. */
+static void test_rnr_long(void **state)
+{
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	tpair_open(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+	sh_qp_get(&p.m->dev, p.b.hca, p.b.qpn)->min_rnr_timer = 0; /* 655.36 ms */
+	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 10);
+	tqp_send(&p.a, &wr);
+	for (int i = 1; i < 300; i++) {
+		mock_advance(p.m, 655 * MS);
+		assert_int_equal(sh_hca(&p.m->dev, 1)->counters.rnr_naks_sent, i);
+		mock_advance(p.m, 360000);
+		assert_int_equal(sh_hca(&p.m->dev, 1)->counters.rnr_naks_sent, i + 1);
+	}
 	tpair_close(&p);
 }
 
@@ -557,6 +609,8 @@ int main(void)
 		cmocka_unit_test(test_rnr_wait),
 		cmocka_unit_test(test_rnr_exceeded),
 		cmocka_unit_test(test_rnr_forever),
+		cmocka_unit_test(test_rnr_late),
+		cmocka_unit_test(test_rnr_long),
 		cmocka_unit_test(test_absent),
 		cmocka_unit_test(test_no_timeout),
 		cmocka_unit_test(test_single_loss),

@@ -84,6 +84,7 @@ struct sh_qp {
 	uint32_t polled; /* gen for which the owner's helper thread looks at the queues in ERR */
 	uint8_t again;	 /* a doorbell came while the engine ran */
 	uint8_t drained; /* SQD: nothing is in progress any more */
+	/* rnr_left: if rnr_retry is SH_RNR_FOREVER, that plus the RNR NAKs in a row */
 	uint8_t retry_left, rnr_left;
 
 	/* Identity: set at creation. */
@@ -177,6 +178,14 @@ static inline bool sh_qp_is_xrc(const struct sh_qp *qp)
 static inline bool sh_qp_is_reliable(const struct sh_qp *qp)
 {
 	return qp->type == SH_QPT_RC || sh_qp_is_xrc(qp);
+}
+
+#define SH_RNR_FOREVER 7 /* value of rnr_retry */
+
+/* The RNR retries that are left, or SH_RNR_FOREVER. */
+static inline uint32_t sh_rnr_left(const struct sh_qp *qp)
+{
+	return qp->rnr_left < SH_RNR_FOREVER ? qp->rnr_left : SH_RNR_FOREVER;
 }
 
 /* Distance from b to a on the PSN circle, -2^23 .. 2^23-1. */

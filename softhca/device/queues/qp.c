@@ -385,7 +385,7 @@ int sh_qp_info(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_info
 		.dlid = qp->path.dlid,
 		.port = qp->port,
 		.retry_left = qp->retry_left,
-		.rnr_left = qp->rnr_left,
+		.rnr_left = sh_rnr_left(qp),
 		.messages_sent = qp->messages_sent,
 		.messages_received = qp->messages_received,
 		.xmit_data = qp->xmit_data + qp->long_xmit_data,

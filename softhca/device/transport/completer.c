@@ -198,7 +198,7 @@ static void rnr_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, ui
 	/* Of a packet that was sent again ahead of time there are two answers; one of them counts. */
 	if (dev->wire && qp->probed == qp->ack_psn + 1) {
 		qp->probed = 0;
-	} else if (qp->rnr_retry != 7) {
+	} else if (qp->rnr_retry != SH_RNR_FOREVER) {
 		if (!qp->rnr_left) {
 			sh_send_failed(dev, hca, qp, MLX4_SYNDROME_RNR_RETRY_EXC, SH_VENDOR_RNR);
 			return;
@@ -209,7 +209,7 @@ static void rnr_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, ui
 	qp->retries++;
 	sh_requester_rewind(qp);
 	qp->rnr_waiting = 1;
-	sh_timer_arm(dev, hca, qp, dev->ops->now(dev->host) + sh_rnr_ns(code));
+	sh_timer_arm(dev, hca, qp, dev->ops->now(dev->host) + sh_rnr_wait(qp, code));
 }
 
 static void refused(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint8_t syndrome)

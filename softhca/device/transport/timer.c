@@ -26,6 +26,35 @@ uint64_t sh_ack_ns(uint32_t code)
 	return code & 31 ? UINT64_C(4096) << (code & 31) : 0;
 }
 
+#define RNR_EXACT   8 /* NAKs in a row after which it waits exactly as long as they say */
+#define RNR_DOUBLES 6 /* further NAKs that double the wait */
+#define RNR_LONGEST UINT64_C(16000000)
+
+/*
+ * To try again costs a card nothing, but here it takes a processor from the very receiver that is to
+ * become ready. So a requester that may try for ever waits for an eighth of the time that it has
+ * already waited, or for 16 ms, if that is longer than what the responder asks for. The
+ * specification allows it: the responder's time is the shortest one. Where attempts are counted,
+ * each takes as long as it says.
+ */
+uint64_t sh_rnr_wait(struct sh_qp *qp, uint32_t code)
+{
+	uint64_t ns = sh_rnr_ns(code), longer = ns;
+	uint32_t row = qp->rnr_left - SH_RNR_FOREVER;
+
+	if (qp->rnr_retry != SH_RNR_FOREVER)
+		return ns;
+	if (row >= RNR_EXACT) {
+		row -= RNR_EXACT;
+		longer =
+			(ns << row / RNR_DOUBLES) * (RNR_DOUBLES + row % RNR_DOUBLES) / RNR_DOUBLES;
+	}
+	if (longer > RNR_LONGEST)
+		return ns > RNR_LONGEST ? ns : RNR_LONGEST;
+	qp->rnr_left++;
+	return longer;
+}
+
 static void fires(struct sh_dev *dev, uint64_t key, uint64_t gen);
 
 static void set(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)

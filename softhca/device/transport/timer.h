@@ -13,6 +13,8 @@ void sh_timer_arm(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint
 /* The times that these codes of a QP stand for, in ns. An ACK timeout of 0 means: no timer. */
 uint64_t sh_rnr_ns(uint32_t code);
 uint64_t sh_ack_ns(uint32_t code);
+/* How long the requester waits after an RNR NAK with this code, in ns. Counts the NAK. */
+uint64_t sh_rnr_wait(struct sh_qp *qp, uint32_t code);
 /*
  * An acknowledgement has not come in time. Makes the requester send again. If no retry is left, it
  * sends on the alternate path, or fails the oldest WQE if none is loaded.
