@@ -5,6 +5,7 @@
  * descriptor of a FIFO is open for reading only.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -165,6 +166,9 @@ static bool matches(const struct kevq *e, const uint64_t *record, uint64_t user_
 	return record[0] == user_handle && (!e->async || about((uint32_t)record[1], type));
 }
 
+_Static_assert(PIPE_BUF % sizeof(struct uv_async_record) == 0 &&
+		       PIPE_BUF % sizeof(struct uv_comp_record) == 0,
+	       "whole records");
 /*
  * Empties the pipe and writes back what stays, in order and before anything newer: a thread that
  * raises an event needs the queue's lock. A reader that comes in between waits, as it would for an
@@ -174,9 +178,10 @@ static bool matches(const struct kevq *e, const uint64_t *record, uint64_t user_
 static uint32_t drop_from_pipe(struct kernel *k, struct kevq *e, uint64_t user_handle,
 			       enum uobj_type type)
 {
-	size_t size = e->async ? 16 : 8, len = 0, at;
+	size_t size = e->async ? 16 : 8, len = 0, at, n;
 	uint32_t dropped = 0;
 	uint64_t record[2];
+	ssize_t got;
 	char *grown;
 	int held;
 
@@ -194,8 +199,9 @@ static uint32_t drop_from_pipe(struct kernel *k, struct kevq *e, uint64_t user_h
 		k->uverbs->keep = grown;
 		k->uverbs->keep_size = held;
 	}
-	while (held >= (int)size && read(e->fifo.fd, record, size) == (ssize_t)size) {
-		held -= (int)size;
+	got = read(e->fifo.fd, k->uverbs->keep, held / size * size);
+	for (at = 0; got > 0 && at + size <= (size_t)got; at += size) {
+		memcpy(record, k->uverbs->keep + at, size);
 		if (matches(e, record, user_handle, type)) {
 			dropped++;
 			continue;
@@ -203,9 +209,12 @@ static uint32_t drop_from_pipe(struct kernel *k, struct kevq *e, uint64_t user_h
 		memcpy(k->uverbs->keep + len, record, size);
 		len += size;
 	}
-	for (at = 0; at < len; at += size)
-		if (write(e->fifo.fd, k->uverbs->keep + at, size) != (ssize_t)size)
+	/* Of what is no longer than PIPE_BUF, the pipe takes all or nothing: never half a record. */
+	for (at = 0; at < len; at += n) {
+		n = len - at < PIPE_BUF ? len - at : PIPE_BUF;
+		if (write(e->fifo.fd, k->uverbs->keep + at, n) != (ssize_t)n)
 			break;
+	}
 	return dropped;
 }
 
