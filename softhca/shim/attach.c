@@ -442,12 +442,18 @@ static uint32_t uverbs_command(const void *req, size_t len)
 int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds,
 		 unsigned int *nfds)
 {
-	uint32_t type = *(const uint32_t *)req;
-	int err;
-
 	/* A caller that must not connect now may have no connection. */
 	if (control.pid != getpid() || !sh_ident_holds(control.fd, &control.id))
 		return -EIO;
+	return shim_request_now(req, len, reply, rlen, fds, nfds);
+}
+
+int shim_request_now(const void *req, size_t len, void *reply, size_t rlen, int *fds,
+		     unsigned int *nfds)
+{
+	uint32_t type = *(const uint32_t *)req;
+	int err;
+
 	announce(SH_WAITS_REQUEST, type, type == SH_MSG_COMMAND ? uverbs_command(req, len) : 0);
 	err = sh_client_request(control.fd, req, len, reply, rlen, fds, nfds);
 	announce(SH_WAITS_NOT, 0, 0);

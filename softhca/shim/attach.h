@@ -56,6 +56,12 @@ int shim_control_get(void);
 int shim_control_to_open(void);
 int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds,
 		 unsigned int *nfds);
+/*
+ * The same directly after shim_control_get(), which has just seen that the descriptor is still the
+ * connection's. A second look would take two system calls and find the same.
+ */
+int shim_request_now(const void *req, size_t len, void *reply, size_t rlen, int *fds,
+		     unsigned int *nfds);
 void shim_control_put(void);
 /*
  * The same without connecting, whatever the connection's state: for moments in which nothing else

@@ -55,7 +55,40 @@ static void take_command(struct request *req)
 		cmd->here = 0;
 }
 
-/* Sends the command, and in between pins what the daemon asks for. */
+/* May the daemon count memory for it? So it may for what the shim could not read. */
+static bool may_lock(const struct request *req)
+{
+	uint32_t number;
+
+	if (req->cmd.here < sizeof(number))
+		return true;
+	memcpy(&number, req->text, sizeof(number));
+	switch (number) {
+	case SH_COMMAND_DEREG_MR:
+	case SH_COMMAND_DESTROY_CQ:
+	case SH_COMMAND_QUERY_QP:
+	case SH_COMMAND_MODIFY_QP:
+	case SH_COMMAND_DESTROY_QP:
+	case SH_COMMAND_DESTROY_SRQ:
+	case SH_COMMAND_OPEN_QP ... SH_COMMAND_UNREG_XRC_RCV_QP:
+		return false;
+	}
+	return true;
+}
+
+static void take_limit(struct sh_command *cmd)
+{
+	struct rlimit memlock;
+
+	cmd->cap_ipc_lock = shim_has_cap(CAP_IPC_LOCK);
+	if (getrlimit(RLIMIT_MEMLOCK, &memlock) == 0)
+		cmd->memlock_limit = memlock.rlim_cur;
+}
+
+/*
+ * Sends the command, and in between pins what the daemon asks for. The caller has just found the
+ * connection in order.
+ */
 static int transact(const struct request *first, struct sh_command_reply *reply, int *fds,
 		    unsigned int *nfds)
 {
@@ -67,7 +100,7 @@ static int transact(const struct request *first, struct sh_command_reply *reply,
 	} again;
 	int err;
 
-	err = shim_request(first, sizeof(first->cmd) + here, reply, sizeof(*reply), fds, nfds);
+	err = shim_request_now(first, sizeof(first->cmd) + here, reply, sizeof(*reply), fds, nfds);
 	if (err || reply->error || !reply->pin_check)
 		return err;
 	close_fds(fds, *nfds);
@@ -159,7 +192,6 @@ static int carry_out(void *arg)
 {
 	struct job *j = arg;
 	struct request req;
-	struct rlimit memlock;
 	unsigned int nfds = 0;
 	int fds[4], err;
 
@@ -167,13 +199,12 @@ static int carry_out(void *arg)
 		.type = SH_MSG_COMMAND,
 		.ctx = j->ctx->index,
 		.tid = (uint32_t)syscall(SYS_gettid),
-		.cap_ipc_lock = shim_has_cap(CAP_IPC_LOCK),
 		.addr = (uintptr_t)j->buf,
 		.len = j->len,
 	};
-	if (getrlimit(RLIMIT_MEMLOCK, &memlock) == 0)
-		req.cmd.memlock_limit = memlock.rlim_cur;
 	take_command(&req);
+	if (may_lock(&req))
+		take_limit(&req.cmd);
 	err = shim_control_get();
 	if (err)
 		return err == -EMFILE || err == -ENFILE || err == -ENOMEM ? err : -EIO;
