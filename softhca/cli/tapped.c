@@ -18,17 +18,30 @@ static bool is_request(const struct sh_tapped *t)
 }
 
 /* What a socket sends does not tell the port that packets come from; softhca's come from RoCE's own. */
-static void set_link(const struct sh_tapped *t, const struct sh_wire_config *wire,
-		     struct sh_frame *f)
+static void set_way(const struct sh_tapped *t, const struct sh_wire_config *wire,
+		    struct sh_frame *f)
 {
-	struct sh_roce_way way = {.sport = SH_ROCE_PORT};
+	const struct sh_roce_way way = {
+		.from = sh_wire_address(wire, t->slid),
+		.to = sh_wire_address(wire, t->dlid),
+		.sport = SH_ROCE_PORT,
+	};
 
-	f->link = SH_LINK_IB;
-	if (!wire || !tapped_is_roce(t))
-		return;
-	way.from = sh_wire_address(wire, t->slid);
-	way.to = sh_wire_address(wire, t->dlid);
 	sh_roce_set_way(f, &way);
+}
+
+static void set_route(const struct sh_tapped *t, struct sh_frame *f)
+{
+	f->link = SH_LINK_IB;
+	f->lrh.sl = t->sl & 0xf;
+	f->lrh.slid = t->slid;
+	f->lrh.dlid = t->dlid;
+	f->grh = is_request(t) && t->flags & SH_PKT_GRH;
+	f->global.traffic_class = t->traffic_class;
+	f->global.flow_label = t->flow_label;
+	f->global.hop_limit = t->hop_limit;
+	memcpy(f->global.src, t->sgid, 16);
+	memcpy(f->global.dst, t->dgid, 16);
 }
 
 bool tapped_frame(const struct sh_tapped *t, const struct sh_wire_config *wire, struct sh_frame *f)
@@ -39,16 +52,10 @@ bool tapped_frame(const struct sh_tapped *t, const struct sh_wire_config *wire, 
 	memset(f, 0, sizeof(*f));
 	if (service < 0 || operation < 0 || t->have > t->len || t->len > SH_TAP_PAYLOAD)
 		return false;
-	set_link(t, wire, f);
-	f->lrh.sl = t->sl & 0xf;
-	f->lrh.slid = t->slid;
-	f->lrh.dlid = t->dlid;
-	f->grh = is_request(t) && t->flags & SH_PKT_GRH;
-	f->global.traffic_class = t->traffic_class;
-	f->global.flow_label = t->flow_label;
-	f->global.hop_limit = t->hop_limit;
-	memcpy(f->global.src, t->sgid, 16);
-	memcpy(f->global.dst, t->dgid, 16);
+	if (wire && tapped_is_roce(t))
+		set_way(t, wire, f);
+	else
+		set_route(t, f);
 	f->bth.opcode = (uint8_t)(service | operation);
 	f->bth.se = is_request(t) && t->flags & SH_PKT_SE;
 	/* As cards do when their path is the usual one. */
@@ -82,6 +89,14 @@ static void store_vcrc(unsigned char *p, size_t n)
 	p[n - 1] = (unsigned char)(crc >> 8);
 }
 
+/* Of IPv6 each packet has a checksum of UDP, which the sender's system computes last. */
+static size_t sealed(const struct sh_frame *f, unsigned char *p, size_t have, size_t n)
+{
+	if (f->link == SH_LINK_IP && f->version == 6)
+		sh_frame_put_udp_sum(p, have, n);
+	return have;
+}
+
 size_t tapped_bytes(const struct sh_tapped *t, const struct sh_wire_config *wire,
 		    const unsigned char *payload, unsigned char p[TAPPED_BYTES], size_t *n)
 {
@@ -97,7 +112,7 @@ size_t tapped_bytes(const struct sh_tapped *t, const struct sh_wire_config *wire
 	if (t->have < t->len) {
 		sh_frame_put_head(&f, p);
 		memcpy(p + head, payload, t->have);
-		return head + t->have;
+		return sealed(&f, p, head + t->have, *n);
 	}
 	f.payload = payload;
 	len = sh_frame_encode(&f, p, TAPPED_BYTES);
@@ -112,7 +127,7 @@ size_t tapped_bytes(const struct sh_tapped *t, const struct sh_wire_config *wire
 		if (vcrc)
 			store_vcrc(p, *n);
 	}
-	return *n;
+	return sealed(&f, p, *n, *n);
 }
 
 const char *tapped_note(const struct sh_tapped *t, char note[TAPPED_NOTE])

@@ -13,7 +13,7 @@
 #define TAPPED_COLUMNS 100
 #define TAPPED_NOTE    80
 
-/* On the wire that is UDP over IPv4, else a link of InfiniBand. */
+/* On the wire that is UDP over IP, else a link of InfiniBand. */
 static inline bool tapped_is_roce(const struct sh_tapped *t)
 {
 	return t->wire == SH_TAPPED_IN || t->wire == SH_TAPPED_OUT;

@@ -146,19 +146,19 @@ void wire_leave(struct kernel *k)
 		listen_on(k);
 }
 
-uint16_t wire_lid(const struct kernel *k, uint32_t address)
+uint16_t wire_lid(const struct kernel *k, struct sh_ip address)
 {
 	const struct sh_wire_config *cfg = &k->cfg.device.wire;
 
 	return cfg->n ? (uint16_t)sh_wire_lid(cfg, address) : 0;
 }
 
-bool wire_own(const struct kernel *k, uint32_t address, uint32_t *hca, uint32_t *port)
+bool wire_own(const struct kernel *k, struct sh_ip address, uint32_t *hca, uint32_t *port)
 {
 	const struct sh_wire_config *cfg = &k->cfg.device.wire;
 
 	for (uint32_t i = 0; i < cfg->n; i++)
-		if (cfg->address[i] == address) {
+		if (sh_ip_same(cfg->address[i], address)) {
 			*hca = i / k->cfg.device.ports;
 			*port = i % k->cfg.device.ports + 1;
 			return true;
@@ -166,15 +166,15 @@ bool wire_own(const struct kernel *k, uint32_t address, uint32_t *hca, uint32_t 
 	return false;
 }
 
-uint32_t wire_address(const struct kernel *k, uint32_t hca, uint32_t port)
+struct sh_ip wire_address(const struct kernel *k, uint32_t hca, uint32_t port)
 {
 	const struct sh_wire_config *cfg = &k->cfg.device.wire;
 	uint32_t number = hca * k->cfg.device.ports + port - 1;
 
-	return number < cfg->n ? cfg->address[number] : 0;
+	return number < cfg->n ? cfg->address[number] : (struct sh_ip){0, 0};
 }
 
-uint32_t wire_address_of(const struct kernel *k, uint16_t lid)
+struct sh_ip wire_address_of(const struct kernel *k, uint16_t lid)
 {
 	return sh_wire_address(&k->cfg.device.wire, lid);
 }
@@ -191,7 +191,7 @@ void wire_show(struct kernel *k, struct out *o)
 	out_begin_object(o, "wire");
 	sh_wire_text(text, cfg->network);
 	out_text(o, "network", text);
-	out_int(o, "prefix", __builtin_popcount(cfg->netmask));
+	out_int(o, "prefix", cfg->prefix);
 	out_begin_array(o, "addresses");
 	for (uint32_t i = 0; i < cfg->n; i++) {
 		out_begin_object(o, NULL);

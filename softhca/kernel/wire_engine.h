@@ -50,13 +50,13 @@ bool wire_send(struct kernel *k, const struct sh_wire_mad *m);
  */
 void wire_leave(struct kernel *k);
 
-/* What addresses of IPv4, in host order, mean on the wire. */
-uint16_t wire_lid(const struct kernel *k, uint32_t address); /* 0: it is not on the wire */
+/* What addresses mean on the wire. */
+uint16_t wire_lid(const struct kernel *k, struct sh_ip address); /* 0: it is not on the wire */
 /* The port of this instance that has the address. False: none has, or there is no wire. */
-bool wire_own(const struct kernel *k, uint32_t address, uint32_t *hca, uint32_t *port);
+bool wire_own(const struct kernel *k, struct sh_ip address, uint32_t *hca, uint32_t *port);
 /* The address of a port of this instance; of a port that has that LID on the wire. */
-uint32_t wire_address(const struct kernel *k, uint32_t hca, uint32_t port);
-uint32_t wire_address_of(const struct kernel *k, uint16_t lid);
+struct sh_ip wire_address(const struct kernel *k, uint32_t hca, uint32_t port);
+struct sh_ip wire_address_of(const struct kernel *k, uint16_t lid);
 
 void wire_show(struct kernel *k, struct out *o);
 

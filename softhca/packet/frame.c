@@ -6,7 +6,8 @@
 #include "crc.h"
 #include "frame.h"
 
-#define IP_UDP 17
+#define IP_UDP	17
+#define UDP_SUM 6 /* where the checksum is in the header */
 
 /* ---- encoding ---- */
 
@@ -254,6 +255,30 @@ uint32_t sh_frame_icrc(enum sh_link link, const uint8_t *p, size_t n)
 uint16_t sh_frame_vcrc(const uint8_t *p, size_t n)
 {
 	return (uint16_t)~sh_crc16(SH_CRC16_BEGIN, p, n);
+}
+
+static uint32_t sum16(uint32_t sum, const uint8_t *p, size_t n)
+{
+	for (; n > 1; n -= 2, p += 2)
+		sum += sh_get16(p);
+	return n ? sum + (uint32_t)(*p << 8) : sum;
+}
+
+void sh_frame_put_udp_sum(uint8_t *p, size_t have, size_t n)
+{
+	uint8_t *at = p + SH_IPV6_BYTES + UDP_SUM;
+	uint32_t sum = IP_UDP + (uint32_t)(n - SH_IPV6_BYTES);
+
+	sh_put16(at, 0);
+	sum = sum16(sum, p + 8, 2 * 16);
+	if (have == n)
+		sum = sum16(sum, p + SH_IPV6_BYTES, n - SH_IPV6_BYTES);
+	while (sum >> 16)
+		sum = (sum & 0xffff) + (sum >> 16);
+	/* 0 says that there is none. */
+	if (have == n)
+		sum = sum == 0xffff ? sum : ~sum;
+	sh_put16(at, (uint16_t)sum);
 }
 
 bool sh_icrc_identification(uint32_t computed, uint32_t stored, size_t n, uint16_t *id)

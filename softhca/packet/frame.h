@@ -80,6 +80,13 @@ uint32_t sh_icrc_begin(enum sh_link link, const uint8_t *head, size_t n);
 uint16_t sh_frame_vcrc(const uint8_t *p, size_t n);
 
 /*
+ * Puts the checksum of UDP into a packet of IPv6, which is complete. The ICRC does not cover it. Where
+ * bytes are missing, of which the header counts n, it is that of the addresses and the length alone, as
+ * systems have it that leave the rest to the card.
+ */
+void sh_frame_put_udp_sum(uint8_t *p, size_t have, size_t n);
+
+/*
  * Over IPv4 the ICRC covers the identification, which a socket does not tell its reader. computed:
  * the ICRC with identification 0, stored: as it came, n: bytes from the identification to the ICRC.
  * False: no identification explains the difference.

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Addresses of the wire, as text and numbers. The LID of a port is its address less the network:
- * instances agree on LIDs without a word.
+ * Addresses of the wire, as text, as numbers and for sockets. The LID of a port is its address less
+ * the network: instances agree on LIDs without a word.
  */
 #ifndef SOFTHCA_WIRE_ADDRESS_H
 #define SOFTHCA_WIRE_ADDRESS_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -18,16 +19,28 @@
 bool sh_wire_parse(const char *text, struct sh_wire_config *wire, char *why, size_t len);
 
 /* The LID of an address, or 0: it is not on the wire. */
-uint32_t sh_wire_lid(const struct sh_wire_config *wire, uint32_t address);
-
-/* The address of a LID on the wire. */
-static inline uint32_t sh_wire_address(const struct sh_wire_config *wire, uint32_t lid)
+static inline uint32_t sh_wire_lid(const struct sh_wire_config *wire, struct sh_ip address)
 {
-	return wire->network | (lid & ~wire->netmask);
+	return sh_ip_lid(wire->network, wire->last_lid, address);
 }
 
-/* "10.1.2.3" */
-#define SH_WIRE_TEXT 16
-void sh_wire_text(char text[SH_WIRE_TEXT], uint32_t address);
+/* The address of a LID on the wire. */
+static inline struct sh_ip sh_wire_address(const struct sh_wire_config *wire, uint32_t lid)
+{
+	return sh_ip_of_lid(wire->network, lid);
+}
+
+/* "10.1.2.3", "fd00:1::3" */
+#define SH_WIRE_TEXT INET6_ADDRSTRLEN
+void sh_wire_text(char text[SH_WIRE_TEXT], struct sh_ip address);
+
+/* As a socket takes and gives them. Returns how many bytes of it count. */
+union sh_wire_at {
+	struct sockaddr any;
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+socklen_t sh_wire_at(union sh_wire_at *at, struct sh_ip address, uint16_t port);
+struct sh_ip sh_wire_from(const union sh_wire_at *at, uint16_t *port);
 
 #endif

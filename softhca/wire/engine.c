@@ -3,7 +3,6 @@
  * See engine.h. Two threads: this process's helper thread runs requesters, when a program or a timer
  * asks for it; the main thread waits for packets, executes them, and lets requesters go on.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -44,10 +43,12 @@ static void spoil(unsigned char *bytes, long n, uint32_t payload)
 static void send_packet(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 			const unsigned char *payload, enum sh_wire_fate fate)
 {
-	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(SH_ROCE_PORT)};
 	struct sh_roce_way way = {.to = sh_wire_address(&engine.wire, dlid), .sport = SH_ROCE_PORT};
 	unsigned char bytes[SH_ROCE_BYTES];
 	uint32_t hca, port, number;
+	union sh_wire_at to;
+	socklen_t len;
+	size_t head;
 	ssize_t done;
 	long n;
 
@@ -64,10 +65,10 @@ static void send_packet(struct sh_dev *dev, const struct sh_packet *p, uint16_t 
 	}
 	if (fate == SH_WIRE_CORRUPT)
 		spoil(bytes, n, (uint32_t)p->payload.len);
-	to.sin_addr.s_addr = htonl(way.to);
+	len = sh_wire_at(&to, way.to, SH_ROCE_PORT);
+	head = sh_roce_head(way.to);
 	do
-		done = sendto(engine.fd[number], bytes + SH_ROCE_HEAD, (size_t)n - SH_ROCE_HEAD, 0,
-			      (struct sockaddr *)&to, sizeof(to));
+		done = sendto(engine.fd[number], bytes + head, (size_t)n - head, 0, &to.any, len);
 	while (done < 0 && errno == EINTR);
 	/* It counts as lost, as on any network: the requester sends it again, or gives up. */
 	if (done < 0)
@@ -87,28 +88,26 @@ static const struct sh_wire_ops ops = {.send = send_packet, .mad = hand_over};
 
 /* ---- receiving ---- */
 
-static bool is_own(uint32_t address)
+static bool is_own(struct sh_ip address)
 {
 	for (uint32_t i = 0; i < engine.wire.n; i++)
-		if (engine.wire.address[i] == address)
+		if (sh_ip_same(engine.wire.address[i], address))
 			return true;
 	return false;
 }
 
 static void execute(struct sh_dev *dev, uint32_t number, unsigned char *bytes, size_t n,
-		    const struct sockaddr_in *from)
+		    const union sh_wire_at *from)
 {
-	struct sh_roce_way way = {
-		.from = ntohl(from->sin_addr.s_addr),
-		.to = engine.wire.address[number],
-		.sport = ntohs(from->sin_port),
-	};
+	struct sh_roce_way way = {.to = engine.wire.address[number]};
 	uint32_t hca = number / dev->ports, port = number % dev->ports + 1;
 	struct sh_packet p;
 	struct sh_seg seg;
-	uint32_t lid = sh_wire_lid(&engine.wire, way.from);
 	enum sh_roce is = SH_ROCE_MALFORMED;
+	uint32_t lid;
 
+	way.from = sh_wire_from(from, &way.sport);
+	lid = sh_wire_lid(&engine.wire, way.from);
 	SH_COUNT_WIRE(dev, received, 1);
 	/* With an address of this instance it comes from a program that is none of ours. */
 	if (lid && lid < SH_MAX_LIDS && !is_own(way.from))
@@ -127,7 +126,7 @@ static void execute(struct sh_dev *dev, uint32_t number, unsigned char *bytes, s
 		break;
 	}
 	p.slid = (uint16_t)lid;
-	p.dlid = (uint16_t)(way.to & ~engine.wire.netmask);
+	p.dlid = (uint16_t)sh_wire_lid(&engine.wire, way.to);
 	if (sh_enter(dev)) {
 		sh_wire_arrive(dev, hca, port, &p);
 		sh_leave(dev);
@@ -138,14 +137,15 @@ static void execute(struct sh_dev *dev, uint32_t number, unsigned char *bytes, s
 static bool receive(struct sh_dev *dev, uint32_t number)
 {
 	static unsigned char bytes[BATCH][SH_ROCE_BYTES];
+	const size_t head = sh_roce_head(engine.wire.address[number]);
 	struct mmsghdr msg[BATCH];
 	struct iovec iov[BATCH];
-	struct sockaddr_in from[BATCH];
+	union sh_wire_at from[BATCH];
 	int n;
 
 	memset(msg, 0, sizeof(msg));
 	for (int i = 0; i < BATCH; i++) {
-		iov[i] = (struct iovec){bytes[i] + SH_ROCE_HEAD, SH_ROCE_BYTES - SH_ROCE_HEAD};
+		iov[i] = (struct iovec){bytes[i] + head, SH_ROCE_BYTES - head};
 		msg[i].msg_hdr = (struct msghdr){.msg_name = &from[i],
 						 .msg_namelen = sizeof(from[i]),
 						 .msg_iov = &iov[i],

@@ -8,21 +8,24 @@
 
 #define DF  0x4000
 #define TTL 64
-
-static void put_address(uint8_t at[4], uint32_t address)
-{
-	sh_put32(at, address);
-}
+#define UDP 17
 
 void sh_roce_set_way(struct sh_frame *f, const struct sh_roce_way *way)
 {
 	f->link = SH_LINK_IP;
-	f->version = 4;
-	f->ipv4.ttl = TTL;
-	f->ipv4.flags = DF;
-	put_address(f->ipv4.src, way->from);
-	put_address(f->ipv4.dst, way->to);
 	f->udp.sport = way->sport;
+	if (sh_ip_is4(way->from)) {
+		f->version = 4;
+		f->ipv4.ttl = TTL;
+		f->ipv4.flags = DF;
+		sh_put32(f->ipv4.src, (uint32_t)way->from.lo);
+		sh_put32(f->ipv4.dst, (uint32_t)way->to.lo);
+		return;
+	}
+	f->version = 6;
+	f->global.hop_limit = TTL;
+	sh_ip_put(way->from, f->global.src);
+	sh_ip_put(way->to, f->global.dst);
 }
 
 static void set_fields(struct sh_frame *f, const struct sh_packet *p)
@@ -157,24 +160,41 @@ static void take_fields(struct sh_packet *p, const struct sh_frame *f)
 	memcpy(&p->imm_be, f->ext.imm, sizeof(f->ext.imm));
 }
 
-/* The identification, which a socket does not tell, is what the ICRC says, or 0 fits. */
+/* The headers as they were on the wire, as far as the ICRC covers them. */
+static void put_headers(unsigned char *bytes, size_t n, struct sh_frame *f,
+			const struct sh_roce_way *way)
+{
+	sh_roce_set_way(f, way);
+	f->udp.dport = SH_ROCE_PORT;
+	f->udp.length = (uint16_t)(SH_UDP_BYTES + n);
+	if (f->version == 4) {
+		f->ipv4.protocol = UDP;
+		f->ipv4.length = (uint16_t)(SH_ROCE_HEAD + n);
+		sh_ipv4_put(bytes, &f->ipv4);
+		bytes += SH_IPV4_BYTES;
+	} else {
+		f->global.next = UDP;
+		f->global.length = f->udp.length;
+		sh_global_put(bytes, &f->global);
+		bytes += SH_IPV6_BYTES;
+	}
+	sh_udp_put(bytes, &f->udp);
+}
+
+/* Of IPv4: the identification, which a socket does not tell, is what the ICRC says, or 0 fits. */
 static enum sh_roce check_icrc(unsigned char *bytes, size_t n, struct sh_frame *f,
 			       const struct sh_roce_way *way)
 {
 	uint16_t id;
 	uint32_t crc;
 
-	sh_roce_set_way(f, way);
-	f->ipv4.protocol = 17;
-	f->ipv4.length = (uint16_t)(SH_ROCE_HEAD + n);
-	f->udp.dport = SH_ROCE_PORT;
-	f->udp.length = (uint16_t)(SH_UDP_BYTES + n);
-	sh_ipv4_put(bytes, &f->ipv4);
-	sh_udp_put(bytes + SH_IPV4_BYTES, &f->udp);
-	n += SH_ROCE_HEAD - SH_ICRC_BYTES;
+	put_headers(bytes, n, f, way);
+	n += sh_roce_head(way->from) - SH_ICRC_BYTES;
 	crc = sh_frame_icrc(SH_LINK_IP, bytes, n);
 	if (crc == f->icrc)
 		return SH_ROCE_OK;
+	if (f->version != 4)
+		return SH_ROCE_BAD_ICRC;
 	return sh_icrc_identification(crc, f->icrc, n - 4, &id) ? SH_ROCE_GUESSED
 								: SH_ROCE_BAD_ICRC;
 }
@@ -182,12 +202,13 @@ static enum sh_roce check_icrc(unsigned char *bytes, size_t n, struct sh_frame *
 enum sh_roce sh_roce_decode(unsigned char *bytes, size_t n, const struct sh_roce_way *way,
 			    struct sh_packet *p, struct sh_seg *seg)
 {
+	const size_t head = sh_roce_head(way->from);
 	struct sh_frame f;
 	enum sh_roce icrc;
 
 	memset(&f, 0, sizeof(f));
 	sh_packet_init(p);
-	if (n > SH_ROCE_BYTES - SH_ROCE_HEAD || sh_transport_decode(bytes + SH_ROCE_HEAD, n, &f))
+	if (n > SH_ROCE_BYTES - head || sh_transport_decode(bytes + head, n, &f))
 		return SH_ROCE_MALFORMED;
 	icrc = check_icrc(bytes, n, &f, way);
 	if (icrc == SH_ROCE_BAD_ICRC)

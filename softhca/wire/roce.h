@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Packets of the device as bytes of RoCEv2 over IPv4, and back. Pure functions.
+ * Packets of the device as bytes of RoCEv2 over IPv4 or IPv6, and back. Pure functions.
  */
 #ifndef SOFTHCA_WIRE_ROCE_H
 #define SOFTHCA_WIRE_ROCE_H
@@ -9,18 +9,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "softhca/device/memory/ip.h"
 #include "softhca/device/transport/packet.h"
 #include "softhca/packet/frame.h"
 
-/* The headers in front of what a socket sends, and a packet with them. */
+/* The headers in front of what a socket sends, of either version of IP; and a packet with them. */
 #define SH_ROCE_HEAD  (SH_IPV4_BYTES + SH_UDP_BYTES)
+#define SH_ROCE_HEAD6 (SH_IPV6_BYTES + SH_UDP_BYTES)
 #define SH_ROCE_BYTES (SH_FRAME_HEAD + 4096 + SH_FRAME_TAIL)
 
-/* Addresses in host order. */
+/* Both addresses are of one version. */
 struct sh_roce_way {
-	uint32_t from, to;
+	struct sh_ip from, to;
 	uint16_t sport;
 };
+
+static inline size_t sh_roce_head(struct sh_ip address)
+{
+	return sh_ip_is4(address) ? SH_ROCE_HEAD : SH_ROCE_HEAD6;
+}
 
 /* The IP and UDP headers of such packets, but for their lengths. */
 void sh_roce_set_way(struct sh_frame *f, const struct sh_roce_way *way);
@@ -39,15 +46,15 @@ enum sh_roce {
 	SH_ROCE_BAD_ICRC,
 };
 /*
- * Reads n bytes as a socket has received them, behind room for SH_ROCE_HEAD bytes, which this
+ * Reads n bytes as a socket has received them, behind room for the headers of that version, which this
  * function overwrites. Fills in *p all that stands in a packet; its payload is *seg, in `bytes`.
  */
 enum sh_roce sh_roce_decode(unsigned char *bytes, size_t n, const struct sh_roce_way *way,
 			    struct sh_packet *p, struct sh_seg *seg);
 
 /*
- * To take the identification from the ICRC weakens the check to 16 bits. That is not for peers whose
- * identification is 0, as softhca's is. So each packet that needs no guess earns its sender a credit,
+ * Over IPv4, to take the identification from the ICRC weakens the check to 16 bits. That is not for peers
+ * whose identification is 0, as softhca's is. So each packet that needs no guess earns its sender a credit,
  * up to this many, and each other one costs a credit. While there are credits, a guess is a wrong
  * ICRC. A sender that others replace at its address is heard again when its credits are used up.
  */

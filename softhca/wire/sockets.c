@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * See sockets.h. The ICRC covers the identification, DF and both addresses. So a socket is bound to
- * one address and never connected, and asks for no fragments: then the identification is 0.
+ * one address and never connected, and asks for no fragments: then the identification is 0. IPv6 has
+ * neither of the two.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <linux/filter.h>
@@ -22,11 +22,17 @@
 #define MEMINFO	      55 /* SO_MEMINFO, and its words; headers of glibc before 2.26 do not have it */
 #define MEMINFO_DROPS 8
 #define MEMINFO_WORDS 16
-/* IP, UDP, and the most that stands in front of and behind a payload; as Soft-RoCE counts. */
+#define NO_CHECK6_RX  102 /* UDP_NO_CHECK6_RX; likewise before 2.22 or so */
+/* IPv4, UDP, and the most that stands in front of and behind a payload; as Soft-RoCE counts. */
 #define OVERHEAD 80
 
+static bool is_loopback(struct sh_ip a)
+{
+	return sh_ip_is4(a) && (a.lo >> 24 & 0xff) == 127;
+}
+
 /* The interface that has the address. All of 127/8 is local. */
-static bool interface_of(uint32_t address, char name[IFNAMSIZ])
+static bool interface_of(struct sh_ip address, char name[IFNAMSIZ])
 {
 	struct ifaddrs *all, *i;
 	bool found = false;
@@ -34,12 +40,14 @@ static bool interface_of(uint32_t address, char name[IFNAMSIZ])
 	if (getifaddrs(&all))
 		return false;
 	for (i = all; i && !found; i = i->ifa_next) {
-		const struct sockaddr_in *in = (const void *)i->ifa_addr;
+		const union sh_wire_at *at = (const void *)i->ifa_addr;
+		struct sh_ip has;
+		uint16_t port;
 
-		if (!in || in->sin_family != AF_INET)
+		if (!at || (at->any.sa_family != AF_INET && at->any.sa_family != AF_INET6))
 			continue;
-		found = ntohl(in->sin_addr.s_addr) == address ||
-			(address >> 24 == 127 && ntohl(in->sin_addr.s_addr) >> 24 == 127);
+		has = sh_wire_from(at, &port);
+		found = sh_ip_same(has, address) || (is_loopback(address) && is_loopback(has));
 		if (found)
 			snprintf(name, IFNAMSIZ, "%s", i->ifa_name);
 	}
@@ -47,15 +55,20 @@ static bool interface_of(uint32_t address, char name[IFNAMSIZ])
 	return found;
 }
 
+static uint32_t overhead(struct sh_ip address)
+{
+	return sh_ip_is4(address) ? OVERHEAD : OVERHEAD - SH_IPV4_BYTES + SH_IPV6_BYTES;
+}
+
 /* The most that a packet to or from this address can carry: a power of two; 0: too little, or unknown. */
-static uint32_t mtu_of(int fd, uint32_t address)
+static uint32_t mtu_of(int fd, struct sh_ip address)
 {
 	struct ifreq req = {.ifr_mtu = 0};
 	uint32_t mtu = 4096;
 
 	if (!interface_of(address, req.ifr_name) || ioctl(fd, SIOCGIFMTU, &req) < 0)
 		return 0;
-	while (mtu >= 256 && (int)(mtu + OVERHEAD) > req.ifr_mtu)
+	while (mtu >= 256 && (int)(mtu + overhead(address)) > req.ifr_mtu)
 		mtu /= 2;
 	return mtu < 256 ? 0 : mtu;
 }
@@ -63,32 +76,58 @@ static uint32_t mtu_of(int fd, uint32_t address)
 /* Has the kernel drop what comes from elsewhere. Before the socket has an address. */
 static int filter(int fd, const struct sh_wire_config *wire)
 {
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)SKF_NET_OFF + 12),
-		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, wire->netmask),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, wire->network, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
-		BPF_STMT(BPF_RET | BPF_K, 0),
-	};
-	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+	struct sock_filter code[3 * 4 + 2];
+	bool is4 = sh_ip_is4(wire->network);
+	uint32_t bits = is4 ? 96 + wire->prefix : wire->prefix;
+	uint32_t words = (bits + 31) / 32, source = is4 ? 12 : 8;
+	struct sock_fprog program = {0, code};
 
+	/* Word by word of the source in the IP header; IPv4 has the last one alone. */
+	for (uint32_t w = is4 ? 3 : 0, at = source; w < words; w++, at += 4) {
+		uint64_t half = w < 2 ? wire->network.hi : wire->network.lo;
+		uint32_t want = (uint32_t)(w % 2 ? half : half >> 32);
+		uint32_t left = bits - 32 * w;
+		/* Those that follow take three each, and the last of them may be followed by "take it". */
+		uint8_t away = (uint8_t)(3 * (words - 1 - w) + 1);
+
+		code[program.len++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+								   (uint32_t)SKF_NET_OFF + at);
+		code[program.len++] = (struct sock_filter)BPF_STMT(
+			BPF_ALU | BPF_AND | BPF_K, left < 32 ? ~(UINT32_MAX >> left) : UINT32_MAX);
+		code[program.len++] =
+			(struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, want, 0, away);
+	}
+	code[program.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, UINT32_MAX);
+	code[program.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0);
 	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
 }
 
-static int open_one(const struct sh_wire_config *wire, uint32_t address)
+/* Before the socket has an address. */
+static int set_options(int fd, bool is4)
 {
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(SH_ROCE_PORT)};
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), probe = IP_PMTUDISC_PROBE;
-	int size = BUFFER, err;
+	int probe = is4 ? IP_PMTUDISC_PROBE : IPV6_PMTUDISC_PROBE, on = 1;
+
+	if (is4)
+		return setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof(probe));
+	/* Soft-RoCE and cards send no checksum of UDP, which IPv6 takes for an error. */
+	if (setsockopt(fd, IPPROTO_UDP, NO_CHECK6_RX, &on, sizeof(on)) < 0 ||
+	    setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) < 0)
+		return -1;
+	return setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &probe, sizeof(probe));
+}
+
+static int open_one(const struct sh_wire_config *wire, struct sh_ip address)
+{
+	union sh_wire_at at;
+	socklen_t len = sh_wire_at(&at, address, SH_ROCE_PORT);
+	int fd = socket(at.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), size = BUFFER, err;
 
 	if (fd < 0)
 		return -errno;
-	at.sin_addr.s_addr = htonl(address);
 	/* The kernel grants as much as it allows; `show` tells how much. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
-	if (filter(fd, wire) < 0 ||
-	    setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof(probe)) < 0 ||
-	    bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0) {
+	if (filter(fd, wire) < 0 || set_options(fd, sh_ip_is4(address)) < 0 ||
+	    bind(fd, &at.any, len) < 0) {
 		err = -errno;
 		close(fd);
 		return err;
@@ -96,7 +135,7 @@ static int open_one(const struct sh_wire_config *wire, uint32_t address)
 	return fd;
 }
 
-static void say(char *text, size_t len, uint32_t address, int err)
+static void say(char *text, size_t len, struct sh_ip address, int err)
 {
 	char name[SH_WIRE_TEXT];
 
@@ -108,7 +147,15 @@ static void say(char *text, size_t len, uint32_t address, int err)
 			 SH_ROCE_PORT, name);
 	else if (err == -EADDRNOTAVAIL)
 		snprintf(text, len,
-			 "%s is no address of this machine: choose one that ip address lists",
+			 "%s is no address of this machine: choose one that ip address lists%s",
+			 name,
+			 sh_ip_is4(address)
+				 ? ""
+				 : ", and wait until it is no longer tentative if it is new");
+	else if (err == -EAFNOSUPPORT)
+		snprintf(text, len,
+			 "this machine's kernel has no IPv6, so it cannot have %s: name an address "
+			 "of IPv4",
 			 name);
 	else
 		snprintf(text, len, "cannot make the wire's socket at %s: %s", name,
@@ -135,9 +182,9 @@ int sh_wire_open(struct sh_wire_config *wire, int fd[SH_WIRE_MOST], char *text, 
 		if (!mtu) {
 			sh_wire_text(name, wire->address[i]);
 			snprintf(text, len,
-				 "the interface that has %s carries packets of less than %d bytes: "
+				 "the interface that has %s carries packets of less than %u bytes: "
 				 "raise its MTU (ip link set DEVICE mtu 1500)",
-				 name, 256 + OVERHEAD);
+				 name, 256 + overhead(wire->address[i]));
 			wire->n = i + 1;
 			sh_wire_close(wire, fd);
 			return -EMSGSIZE;

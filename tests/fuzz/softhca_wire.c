@@ -67,9 +67,11 @@ static struct {
 
 static struct sh_roce_way way_from(uint16_t slid, uint16_t dlid)
 {
-	const uint32_t net = 0x0a000000;
+	const struct sh_ip net = sh_ip4(0x0a000000);
 
-	return (struct sh_roce_way){.from = net + slid, .to = net + dlid, .sport = SH_ROCE_PORT};
+	return (struct sh_roce_way){.from = sh_ip_of_lid(net, slid),
+				    .to = sh_ip_of_lid(net, dlid),
+				    .sport = SH_ROCE_PORT};
 }
 
 /* A full queue loses what comes, as a socket's buffer does. */

@@ -32,11 +32,12 @@ static struct sh_wire_mad last;
 
 static inline void begin_wire(struct rig *r)
 {
-	static const struct sh_wire_config cfg = {.n = 2,
-						  .network = 0x0a010200,
-						  .netmask = 0xffffff00,
-						  .address = {0x0a010203, 0x0a010204},
-						  .mtu = 4096};
+	const struct sh_wire_config cfg = {.n = 2,
+					   .network = sh_ip4(0x0a010200),
+					   .prefix = 24,
+					   .last_lid = 254,
+					   .address = {sh_ip4(0x0a010203), sh_ip4(0x0a010204)},
+					   .mtu = 4096};
 	int ends[2];
 
 	memset(r, 0, sizeof(*r));

@@ -348,6 +348,26 @@ static void every_bit(void **state)
 	}
 }
 
+/* The checksum of UDP over IPv6, of a whole packet and of one that was cut; the ICRC stays what it was. */
+static void udp_sum(void **state)
+{
+	uint8_t p[128];
+	size_t n = bytes_of(vectors[2].bytes, p);
+
+	(void)state;
+	sh_frame_put_udp_sum(p, n, n);
+	assert_memory_equal(p + 46, "\x24\x18", 2);
+	assert_int_equal(sh_frame_icrc(SH_LINK_IP, p, n - 4), 0x17e14fde);
+	sh_frame_put_udp_sum(p, n - 8, n);
+	assert_memory_equal(p + 46, "\xfa\x35", 2);
+	/* A sum of 0 is written as its other form. */
+	for (unsigned int i = 0; i < 65536; i++) {
+		sh_put16(p + n - 2, (uint16_t)i);
+		sh_frame_put_udp_sum(p, n, n);
+		assert_false(p[46] == 0 && p[47] == 0);
+	}
+}
+
 /* Lengths that contradict each other, versions and protocols of others. */
 static void refused(void **state)
 {
@@ -413,7 +433,7 @@ int main(void)
 		cmocka_unit_test(known_packets), cmocka_unit_test(identification),
 		cmocka_unit_test(crc_in_parts),	 cmocka_unit_test(every_opcode),
 		cmocka_unit_test(every_bit),	 cmocka_unit_test(refused),
-		cmocka_unit_test(padding),
+		cmocka_unit_test(padding),	 cmocka_unit_test(udp_sum),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -39,10 +39,11 @@ static unsigned int throw_at, thrown; /* for open_pair(); how many times it was 
 
 static struct sh_roce_way way_to(uint16_t dlid)
 {
-	const uint32_t net = 0x0a000000;
+	const struct sh_ip net = sh_ip4(0x0a000000);
 
-	return (struct sh_roce_way){
-		.from = net + A_FAR + B_FAR - dlid, .to = net + dlid, .sport = SH_ROCE_PORT};
+	return (struct sh_roce_way){.from = sh_ip_of_lid(net, A_FAR + B_FAR - dlid),
+				    .to = sh_ip_of_lid(net, dlid),
+				    .sport = SH_ROCE_PORT};
 }
 
 /*
@@ -802,8 +803,7 @@ static void by_gid(uint32_t type, uint16_t lid)
 	struct twr wr;
 
 	open_pair(&p, &(struct tpair_opts){.type = type, .unconnected = true, .retry = 1});
-	p.m->inst->wire.network = 0x0a000000;
-	p.m->inst->wire.netmask = 0xfffffc00;
+	p.m->inst->wire.network = sh_ip4(0x0a000000);
 	p.aattr.path = p.battr.path = (struct sh_path){.port_num = 1, .is_global = 1};
 	set_gid(p.aattr.path.dgid, lid);
 	set_gid(p.battr.path.dgid, A_FAR);

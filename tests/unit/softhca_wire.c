@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -38,7 +39,32 @@ static void test_addresses(void **state)
 		{"10.1.2.3/24,10.1.2.3", 0},
 		{"10.1.2.3/24,10.1.2.4/24", 0},
 		{"10.1.2/24", 0},
-		{"fd00::1/64", 0},
+		{"fd00:1:2::3/64", 3},
+		{"fd00:1:2::3/64,fd00:1:2::4d", 0x4d},
+		{"fd00:1:2::3fe/64", 1022},
+		{"fd00::1/8", 1},
+		{"fd00:1:2:3:4:5:6:f003/112", 0}, /* 61443 is no LID of a port */
+		{"fd00:1:2:3:4:5:6:f003/120", 3},
+		{"2001:db8::7/126", 3}, /* there is no broadcast address */
+		{"2001:db8::ffff:1:3/96", 0},
+		{"fd00:1:2::/64", 0},
+		{"fd00:1:2::3ff/64", 0},
+		{"fd00:1:2::1:3/64", 0},
+		{"fd00:1:2:1::3/48", 0},
+		{"fd00:1:2::3", 0},
+		{"fd00:1:2::3/7", 0},
+		{"fd00:1:2::3/127", 0},
+		{"fd00:1:2::3/64,fd00:1:3::4", 0},
+		{"fd00:1:2::3/64,fd00:1:2:0::3", 0},
+		{"fd00:1:2::3/64,10.1.2.4", 0},
+		{"10.1.2.3/24,fd00:1:2::4", 0},
+		{"fd00:1:2::3%lo/64", 0},
+		{"fe80::3/64", 0},
+		{"fe80::3%eth0/64", 0},
+		{"::ffff:10.1.2.3/120", 0},
+		{"::1/64", 0},
+		{"ff02::3/64", 0},
+		{"fd00::g/64", 0},
 		{"", 0},
 		{",", 0},
 		{"host/24", 0},
@@ -57,8 +83,66 @@ static void test_addresses(void **state)
 			continue;
 		}
 		assert_int_equal(sh_wire_lid(&wire, wire.address[wire.n - 1]), cases[i].lid);
-		assert_int_equal(sh_wire_address(&wire, cases[i].lid), wire.address[wire.n - 1]);
-		assert_int_equal(sh_wire_lid(&wire, 0x08080808), 0);
+		assert_true(
+			sh_ip_same(sh_wire_address(&wire, cases[i].lid), wire.address[wire.n - 1]));
+		assert_int_equal(sh_wire_lid(&wire, sh_ip4(0x08080808)), 0);
+		assert_int_equal(sh_wire_lid(&wire, (struct sh_ip){0x20010db8, 1}), 0);
+		/* The same number on another network. */
+		assert_int_equal(sh_wire_lid(&wire, (struct sh_ip){~wire.network.hi, cases[i].lid}),
+				 0);
+	}
+}
+
+/* What is said of an address that will not do names the address, and what would. */
+static void test_reasons(void **state)
+{
+	static const struct {
+		const char *text, *says, *advises;
+	} cases[] = {
+		{"fe80::3%eth0/64", "fe80::3 is good on one link alone", "scope global"},
+		{"::ffff:10.1.2.3/120", "::ffff:10.1.2.3 is an address of IPv4", "10.1.2.3/24"},
+		{"fd00:1::1:3/64", "fd00:1::1:3 does not give a LID", "fd00:1::, plus 1 to 3fe"},
+		{"10.1.7.3/16", "10.1.7.3 does not give a LID", "10.1.0.0, plus 1 to 1022"},
+		{"fd00::3", "length of its network's prefix", "8 to 126"},
+		{"10.1.2.3/24,fd00::4", "fd00::4 is not of the first", "on one network"},
+		{"ff02::3/64", "ff02::3 is a group's address", "of this machine"},
+		{"::1/64", "::1 is each machine's own", "others can reach"},
+		{"host/24", "\"host\" is no address", "fd00:1::3/64"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct sh_wire_config wire;
+		char why[256] = "";
+
+		assert_false(sh_wire_parse(cases[i].text, &wire, why, sizeof(why)));
+		if (!strstr(why, cases[i].says) || !strstr(why, cases[i].advises))
+			fail_msg("%s: %s", cases[i].text, why);
+	}
+}
+
+/* As sockets have them, and as text. */
+static void test_sockets(void **state)
+{
+	static const char *const text[] = {"10.1.2.3", "fd00:1::3", "2001:db8:1:2:3:4:5:6"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(text) / sizeof(text[0]); i++) {
+		char list[64], back[SH_WIRE_TEXT], why[256];
+		struct sh_wire_config wire;
+		union sh_wire_at at;
+		uint16_t port = 0;
+		struct sh_ip ip;
+
+		snprintf(list, sizeof(list), "%s/%s", text[i], i ? "125" : "24");
+		assert_true(sh_wire_parse(list, &wire, why, sizeof(why)));
+		assert_int_equal(sh_wire_at(&at, wire.address[0], 4791),
+				 i ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in));
+		ip = sh_wire_from(&at, &port);
+		assert_true(sh_ip_same(ip, wire.address[0]));
+		assert_int_equal(port, 4791);
+		sh_wire_text(back, ip);
+		assert_string_equal(back, text[i]);
 	}
 }
 
@@ -77,11 +161,21 @@ static size_t from_hex(const char *hex, unsigned char *p)
 	return n / 2;
 }
 
-static const struct sh_roce_way way = {0x0a090001, 0x0a090002, SH_ROCE_PORT};
+static const struct sh_roce_way way = {
+	{0, SH_IP_MAPPED | 0x0a090001},
+	{0, SH_IP_MAPPED | 0x0a090002},
+	SH_ROCE_PORT,
+};
+static const struct sh_roce_way way6 = {
+	{UINT64_C(0xfd00) << 48, 1},
+	{UINT64_C(0xfd00) << 48, 2},
+	SH_ROCE_PORT,
+};
 
 static const struct {
 	const char *hex, *payload;
 	struct sh_packet p;
+	const struct sh_roce_way *way;
 } vectors[] = {
 	{"45000034000040004011 26a50a0900010a090002 12b712b700200000 0470ffff0000001180123456 "
 	 "68656c6c6f000000 36df1cd0",
@@ -91,7 +185,8 @@ static const struct {
 	  .flags = SH_PKT_FIRST | SH_PKT_LAST | SH_PKT_ACKREQ,
 	  .pkey = 0xffff,
 	  .dqpn = 0x11,
-	  .psn = 0x123456}},
+	  .psn = 0x123456},
+	 &way},
 	{"45000038000040004011 26a10a0900010a090002 12b712b700240000 a440ffff0080004880000001 "
 	 "00000042 3820627974657321 2db6a0e4",
 	 "8 bytes!",
@@ -101,25 +196,37 @@ static const struct {
 	  .pkey = 0xffff,
 	  .dqpn = 0x800048,
 	  .srqn = 0x42,
-	  .psn = 1}},
+	  .psn = 1},
+	 &way},
+	{"6000000000201140 fd000000000000000000000000000001 fd000000000000000000000000000002 "
+	 "12b712b700200000 0470ffff0000001180123456 68656c6c6f000000 de4fe117",
+	 "hello",
+	 {.op = SH_PKT_SEND,
+	  .service = SH_SVC_RC,
+	  .flags = SH_PKT_FIRST | SH_PKT_LAST | SH_PKT_ACKREQ,
+	  .pkey = 0xffff,
+	  .dqpn = 0x11,
+	  .psn = 0x123456},
+	 &way6},
 };
 
 static void test_vectors(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
+		const size_t head = sh_roce_head(vectors[i].way->from);
 		unsigned char want[SH_ROCE_BYTES], got[SH_ROCE_BYTES];
 		size_t n = from_hex(vectors[i].hex, want), len = strlen(vectors[i].payload);
 		struct sh_packet p = vectors[i].p, back;
 		struct sh_seg seg;
 
 		p.payload.len = len;
-		assert_int_equal(
-			sh_roce_encode(&p, (const unsigned char *)vectors[i].payload, &way, got),
-			n);
+		assert_int_equal(sh_roce_encode(&p, (const unsigned char *)vectors[i].payload,
+						vectors[i].way, got),
+				 n);
 		assert_memory_equal(got, want, n);
-		memset(got, 0, SH_ROCE_HEAD);
-		assert_int_equal(sh_roce_decode(got, n - SH_ROCE_HEAD, &way, &back, &seg),
+		memset(got, 0, head);
+		assert_int_equal(sh_roce_decode(got, n - head, vectors[i].way, &back, &seg),
 				 SH_ROCE_OK);
 		assert_int_equal(back.op, p.op);
 		assert_int_equal(back.service, p.service);
@@ -148,6 +255,40 @@ static void test_flips(void **state)
 		assert_int_equal(sh_roce_decode(bytes, n - SH_ROCE_HEAD, &way, &p, &seg) ==
 					 SH_ROCE_OK,
 				 masked);
+	}
+}
+
+/* Nothing of IPv6 is hidden: what is wrong is no other identification, and the addresses count in full. */
+static void test_ipv6(void **state)
+{
+	(void)state;
+	for (size_t bit = SH_ROCE_HEAD6 * 8; bit < 72 * 8; bit++) {
+		unsigned char bytes[SH_ROCE_BYTES];
+		size_t n = from_hex(vectors[2].hex, bytes);
+		bool masked = bit / 8 == SH_ROCE_HEAD6 + 4;
+		enum sh_roce is;
+		struct sh_packet p;
+		struct sh_seg seg;
+
+		assert_int_equal(n, 72);
+		bytes[bit / 8] ^= 1 << bit % 8;
+		is = sh_roce_decode(bytes, n - SH_ROCE_HEAD6, &way6, &p, &seg);
+		assert_int_not_equal(is, SH_ROCE_GUESSED);
+		assert_int_equal(is == SH_ROCE_OK, masked);
+	}
+	for (unsigned int bit = 0; bit < 128; bit++) {
+		unsigned char bytes[SH_ROCE_BYTES];
+		size_t n = from_hex(vectors[2].hex, bytes);
+		struct sh_roce_way other = way6;
+		struct sh_packet p;
+		struct sh_seg seg;
+
+		if (bit < 64)
+			other.from.hi ^= UINT64_C(1) << bit;
+		else
+			other.from.lo ^= UINT64_C(1) << (bit - 64);
+		assert_int_equal(sh_roce_decode(bytes, n - SH_ROCE_HEAD6, &other, &p, &seg),
+				 SH_ROCE_BAD_ICRC);
 	}
 }
 
@@ -242,7 +383,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_addresses),  cmocka_unit_test(test_vectors),
 		cmocka_unit_test(test_flips),	   cmocka_unit_test(test_identification),
-		cmocka_unit_test(test_operations),
+		cmocka_unit_test(test_operations), cmocka_unit_test(test_ipv6),
+		cmocka_unit_test(test_reasons),	   cmocka_unit_test(test_sockets),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,8 +19,12 @@
 #define DEFAULT_POOL   (UINT64_C(4) << 30) /* address space; pages come with use */
 #define DEFAULT_SHARED (UINT64_C(8) << 30)
 #define OUI	       UINT64_C(0x0002c903)
-#define WIRE_GUIDS     UINT64_C(0x0002c98000000000)
-#define PAGE	       4096
+/* Each has 34 bits: an address of IPv4, or bits of an IPv6 network and a LID; and 2 for the HCA's numbers. */
+#define WIRE_GUIDS   UINT64_C(0x0002c98000000000)
+#define WIRE6_GUIDS  UINT64_C(0x0002c98800000000)
+#define MIX	     UINT64_C(0x9e3779b97f4a7c15)
+#define NETWORK_BITS 22
+#define PAGE	     4096
 
 /* The instance that this process made: where its pages come from. */
 static struct {
@@ -155,19 +159,24 @@ static void port_init(struct sh_port *port, uint64_t guid, uint32_t lid)
 	port->pkey[0] = 0xffff;
 }
 
-/* ::ffff:a.b.c.d: how RoCE names an address of IPv4. */
-static void gid_of_address(uint8_t gid[16], uint32_t address)
+/*
+ * Instances that share a wire must not share GUIDs. Above those of the others, by the address: of IPv6
+ * by the LID, and by the network, so that instances on two wires are hardly taken for one another.
+ */
+static uint64_t guid_of_address(const struct sh_wire_config *wire, struct sh_ip a)
 {
-	memset(gid, 0, 16);
-	gid[10] = gid[11] = 0xff;
-	for (int i = 0; i < 4; i++)
-		gid[12 + i] = (uint8_t)(address >> (24 - 8 * i));
+	uint64_t mixed = wire->network.hi * MIX ^ wire->network.lo;
+
+	if (sh_ip_is4(a))
+		return WIRE_GUIDS | (a.lo & UINT32_MAX) << 2;
+	mixed = (mixed ^ mixed >> 32) * MIX >> (64 - NETWORK_BITS);
+	return WIRE6_GUIDS | (mixed * SH_MAX_LIDS + sh_ip_lid(wire->network, wire->last_lid, a))
+				     << 2;
 }
 
-/* Instances that share a wire must not share GUIDs. Above those of the others, by the address. */
-static uint64_t guid_of_address(uint32_t address)
+static uint32_t lid_of(const struct sh_wire_config *wire, uint32_t number)
 {
-	return WIRE_GUIDS | (uint64_t)address << 2;
+	return sh_ip_lid(wire->network, wire->last_lid, wire->address[number]);
 }
 
 static int hca_init(struct sh_instance *inst, int fd, uint32_t index,
@@ -187,7 +196,7 @@ static int hca_init(struct sh_instance *inst, int fd, uint32_t index,
 	hca->index = index;
 	hca->host = index / inst->hcas_per_host;
 	/* The node, two ports and the system image take one number each. */
-	hca->node_guid = wire->n ? guid_of_address(wire->address[index * inst->ports])
+	hca->node_guid = wire->n ? guid_of_address(wire, wire->address[index * inst->ports])
 				 : OUI << 32 | (UINT64_C(0x100000) + index * 4);
 	hca->qp_off = off + SH_HCA_QPS;
 	hca->cq_off = off + SH_HCA_CQS;
@@ -198,12 +207,12 @@ static int hca_init(struct sh_instance *inst, int fd, uint32_t index,
 		uint32_t number = index * inst->ports + port - 1, lid = number + 1;
 
 		if (wire->n)
-			lid = wire->address[number] & ~wire->netmask;
+			lid = lid_of(wire, number);
 		port_init(&hca->port[port - 1], hca->node_guid + port, lid);
 		if (wire->n) {
-			gid_of_address(hca->port[port - 1].gid[1], wire->address[number]);
+			sh_ip_put(wire->address[number], hca->port[port - 1].gid[1]);
 			/* Its own instance's: management datagrams do not cross the wire. */
-			hca->port[port - 1].sm_lid = wire->address[0] & ~wire->netmask;
+			hca->port[port - 1].sm_lid = lid_of(wire, 0);
 		}
 		inst->lid_port[lid] = (index << 8 | port) + 1;
 	}
@@ -215,15 +224,12 @@ static bool wire_ok(const struct sh_wire_config *wire, uint64_t ports)
 {
 	if (!wire->n)
 		return true;
-	if (wire->n != ports || wire->n > SH_WIRE_MOST || wire->mtu < 256 || wire->mtu > 4096)
+	if (wire->n != ports || wire->n > SH_WIRE_MOST || wire->mtu < 256 || wire->mtu > 4096 ||
+	    wire->last_lid >= SH_SWITCH_LID)
 		return false;
-	for (uint32_t i = 0; i < wire->n; i++) {
-		uint32_t lid = wire->address[i] & ~wire->netmask;
-
-		if ((wire->address[i] & wire->netmask) != wire->network || !lid ||
-		    lid >= SH_SWITCH_LID)
+	for (uint32_t i = 0; i < wire->n; i++)
+		if (!lid_of(wire, i))
 			return false;
-	}
 	return true;
 }
 
@@ -265,12 +271,8 @@ int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
 	inst->face = cfg->face;
 	inst->trap = cfg->trap;
 	if (cfg->wire.n) {
-		/* The last number of a network is its broadcast address. */
 		inst->wire.network = cfg->wire.network;
-		inst->wire.netmask = cfg->wire.netmask;
-		inst->wire.last_lid = ~cfg->wire.netmask - 1;
-		if (inst->wire.last_lid >= SH_SWITCH_LID)
-			inst->wire.last_lid = SH_SWITCH_LID - 1;
+		inst->wire.last_lid = cfg->wire.last_lid;
 		inst->wire.mtu = cfg->wire.mtu;
 	}
 	clock_gettime(CLOCK_MONOTONIC, &now);

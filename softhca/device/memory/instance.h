@@ -8,15 +8,17 @@
 #include "dev.h"
 
 /*
- * Where the wire leads (transport/wire.h): addresses of IPv4, in host order. The address of a port
- * less the network is its LID. n 0: there is no wire; else one address for each port.
+ * Where the wire leads (transport/wire.h): addresses of one network, of IPv4 or IPv6. The address of
+ * a port less the network is its LID. n 0: there is no wire; else one address for each port.
  */
 #define SH_WIRE_MOST 64
 struct sh_wire_config {
 	uint32_t n;
-	uint32_t network, netmask;
-	uint32_t address[SH_WIRE_MOST];
-	uint32_t mtu; /* payload of a packet: 256 .. 4096 */
+	uint32_t prefix;   /* bits, as that version of IP counts them */
+	uint32_t last_lid; /* that an address can have */
+	uint32_t mtu;	   /* payload of a packet: 256 .. 4096 */
+	struct sh_ip network;
+	struct sh_ip address[SH_WIRE_MOST];
 };
 
 struct sh_config {

@@ -30,6 +30,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ip.h"
+
 #define SH_MAGIC       UINT64_C(0x534f465448434131)
 #define SH_MAX_CTX     16384
 #define SH_MAX_PROC    8192
@@ -351,12 +353,11 @@ struct sh_moves {
  * other instances are to get. Counters are of packets, and advanced with relaxed atomics.
  */
 struct sh_wire {
-	uint32_t last_lid; /* LIDs up to this one may be on the wire; 0: there is no wire */
-	uint32_t mtu;	   /* payload of a packet */
-	/* For captures: what makes an address of a LID (wire/address.h). */
-	uint32_t network, netmask;
-	uint32_t proc; /* the engine's slot; 0: it has not come yet, or it has ended */
-	uint32_t lost; /* the engine has ended: what leaves the instance arrives nowhere */
+	uint32_t last_lid;    /* LIDs up to this one may be on the wire; 0: there is no wire */
+	uint32_t mtu;	      /* payload of a packet */
+	struct sh_ip network; /* a LID added to it gives an address */
+	uint32_t proc;	      /* the engine's slot; 0: it has not come yet, or it has ended */
+	uint32_t lost;	      /* the engine has ended: what leaves the instance arrives nowhere */
 	/* Robust. The engine's main thread holds it from its beginning to its end. */
 	pthread_mutex_t alive;
 	uint64_t sent, received;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * What addresses mean. Those of the wire's network name ports on it. Other IP addresses of the blocks in softhca/host/address.h name host, HCA and port;
- * the machine's own name the first active port of the host that asks; GIDs name themselves.
+ * What addresses mean. Those of the wire's network, as IP addresses or GIDs, name ports on it. Other IP
+ * addresses of the blocks in softhca/host/address.h name host, HCA and port; the machine's own name the
+ * first active port of the host that asks; GIDs name themselves.
  */
 #include <endian.h>
 #include <errno.h>
@@ -34,16 +35,38 @@ bool cm_addr_zero(const union cm_sockaddr *a)
 	return true;
 }
 
+/* As the wire has it. False: it is none. */
+static bool take_ip(const union cm_sockaddr *a, struct sh_ip *ip)
+{
+	switch (a->family) {
+	case AF_INET:
+		*ip = sh_ip4(ntohl(a->in.sin_addr.s_addr));
+		return true;
+	case AF_INET6:
+		*ip = sh_ip_get(&a->in6.sin6_addr);
+		/* The kernel has no route to those of IPv4 in this form. */
+		return !sh_ip_is4(*ip);
+	case CM_AF_IB:
+		*ip = sh_ip_get(a->ib.gid);
+		return true;
+	}
+	return false;
+}
+
 /* The LID that the address has on the wire, wherever its port is. */
 static uint16_t on_wire(const struct kernel *k, const union cm_sockaddr *a)
 {
-	return a->family == AF_INET ? wire_lid(k, ntohl(a->in.sin_addr.s_addr)) : 0;
+	struct sh_ip ip;
+
+	return take_ip(a, &ip) ? wire_lid(k, ip) : 0;
 }
 
 static bool own_on_wire(const struct kernel *k, const union cm_sockaddr *a, uint32_t *hca,
 			uint32_t *port)
 {
-	return a->family == AF_INET && wire_own(k, ntohl(a->in.sin_addr.s_addr), hca, port);
+	struct sh_ip ip;
+
+	return take_ip(a, &ip) && wire_own(k, ip, hca, port);
 }
 
 uint16_t cm_addr_far(const struct kernel *k, const union cm_sockaddr *a)
@@ -53,21 +76,32 @@ uint16_t cm_addr_far(const struct kernel *k, const union cm_sockaddr *a)
 	return own_on_wire(k, a, &hca, &port) ? 0 : on_wire(k, a);
 }
 
-static void take_ipv4(union cm_sockaddr *a, uint32_t address)
+uint16_t cm_wire_family(const struct kernel *k)
+{
+	return sh_ip_is4(k->cfg.device.wire.network) ? AF_INET : AF_INET6;
+}
+
+static void put_ip(union cm_sockaddr *a, uint16_t family, struct sh_ip ip)
 {
 	memset(a, 0, sizeof(*a));
-	a->family = AF_INET;
-	a->in.sin_addr.s_addr = htonl(address);
+	a->family = family;
+	if (family == AF_INET)
+		a->in.sin_addr.s_addr = htonl((uint32_t)ip.lo);
+	else if (family == AF_INET6)
+		sh_ip_put(ip, &a->in6.sin6_addr);
+	else
+		sh_ip_put(ip, a->ib.gid);
 }
 
-void cm_addr_of_far(const struct kernel *k, uint16_t lid, union cm_sockaddr *a)
+void cm_addr_of_far(const struct kernel *k, uint16_t family, uint16_t lid, union cm_sockaddr *a)
 {
-	take_ipv4(a, wire_address_of(k, lid));
+	put_ip(a, family, wire_address_of(k, lid));
 }
 
-void cm_addr_on_wire(const struct kernel *k, uint32_t hca, uint32_t port, union cm_sockaddr *a)
+void cm_addr_on_wire(const struct kernel *k, uint16_t family, uint32_t hca, uint32_t port,
+		     union cm_sockaddr *a)
 {
-	take_ipv4(a, wire_address(k, hca, port));
+	put_ip(a, family, wire_address(k, hca, port));
 }
 
 bool cm_addr_any(const struct kernel *k, const union cm_sockaddr *a)
@@ -209,11 +243,11 @@ int cm_addr_find(struct kernel *k, uint32_t host, const union cm_sockaddr *a, ui
 	uint32_t ports = k->cfg.device.ports, per_host = k->cfg.device.hcas_per_host;
 	unsigned int where, n;
 
-	if (a->family == CM_AF_IB)
-		return cm_port_by_gid(k, a->ib.gid, hca, port) ? 0 : -ENODEV;
+	if (a->family == CM_AF_IB && cm_port_by_gid(k, a->ib.gid, hca, port))
+		return 0;
 	if (own_on_wire(k, a, hca, port))
 		return k->hcas[*hca].fatal ? -ETIMEDOUT : 0;
-	if (on_wire(k, a))
+	if (a->family == CM_AF_IB || on_wire(k, a))
 		return -ENODEV;
 	if (in_block(a, &where, &n)) {
 		if (where >= k->cfg.device.hosts || n > per_host * ports)

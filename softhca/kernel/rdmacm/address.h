@@ -42,9 +42,12 @@ int cm_addr_find(struct kernel *k, uint32_t host, const union cm_sockaddr *a, ui
 		 uint32_t *port);
 /* The LID of a port of another instance on the wire that has the address. 0: there is none. */
 uint16_t cm_addr_far(const struct kernel *k, const union cm_sockaddr *a);
-/* The address, and with it the GID, that a port has on the wire, whose LID is of another instance; else of this. */
-void cm_addr_of_far(const struct kernel *k, uint16_t lid, union cm_sockaddr *a);
-void cm_addr_on_wire(const struct kernel *k, uint32_t hca, uint32_t port, union cm_sockaddr *a);
+/* AF_INET or AF_INET6. */
+uint16_t cm_wire_family(const struct kernel *k);
+/* The address that a port has on the wire, whose LID is of another instance; else of this. family: the wire's, or AF_IB. */
+void cm_addr_of_far(const struct kernel *k, uint16_t family, uint16_t lid, union cm_sockaddr *a);
+void cm_addr_on_wire(const struct kernel *k, uint16_t family, uint32_t hca, uint32_t port,
+		     union cm_sockaddr *a);
 /* The address that a port has. */
 void cm_addr_of(struct kernel *k, uint16_t family, uint32_t hca, uint32_t port,
 		union cm_sockaddr *a);

@@ -32,23 +32,11 @@ void cm_path_between(struct kernel *k, uint32_t hca, uint32_t port, uint32_t to_
 	p->life = LIFE;
 }
 
-/* ::ffff:a.b.c.d, as ports of RoCE have it. */
-static void mapped(const union cm_sockaddr *a, uint8_t gid[16])
-{
-	memset(gid, 0, 10);
-	gid[10] = gid[11] = 0xff;
-	memcpy(gid + 12, &a->in.sin_addr, 4);
-}
-
 void cm_path_far(struct kernel *k, uint32_t hca, uint32_t port, uint16_t lid, struct cm_path *p)
 {
-	union cm_sockaddr own, far;
-
 	cm_path_between(k, hca, port, hca, port, p);
-	cm_addr_on_wire(k, hca, port, &own);
-	cm_addr_of_far(k, lid, &far);
-	mapped(&own, p->sgid);
-	mapped(&far, p->dgid);
+	sh_ip_put(wire_address(k, hca, port), p->sgid);
+	sh_ip_put(wire_address_of(k, lid), p->dgid);
 	p->dlid = lid;
 }
 

@@ -153,7 +153,7 @@ static void resolve_far(struct cm_id *id)
 		return;
 	}
 	cm_path_far(id->k, id->hca, id->port, id->far, &id->path);
-	cm_addr_on_wire(id->k, id->hca, id->port, &own);
+	cm_addr_on_wire(id->k, id->dst.family, id->hca, id->port, &own);
 	if (cm_addr_any(id->k, &id->src))
 		take_address(id, &own);
 }

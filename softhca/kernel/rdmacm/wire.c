@@ -87,10 +87,10 @@ void cm_wire_leave(struct kernel *k, const struct cm_message *m)
 	if (copy.kind == CM_M_MRA)
 		copy.patience = s.timeout + PATIENCE < 31 ? s.timeout + PATIENCE : 31;
 	/* A program that has bound itself to an address of the instance alone has another one on the wire. */
-	if (copy.src.family == AF_INET) {
+	if (copy.src.family == cm_wire_family(k)) {
 		uint16_t port = cm_addr_port(&m->src);
 
-		cm_addr_on_wire(k, m->hca, m->port, &copy.src);
+		cm_addr_on_wire(k, copy.src.family, m->hca, m->port, &copy.src);
 		cm_addr_set_port(&copy.src, m->ps, port);
 	}
 	w.pkey = own_pkey(k, m);
@@ -171,21 +171,27 @@ static void deliver(struct kernel *k, struct cm_message *m)
 }
 
 /*
- * A request says itself whose it is. Programs get the address that it came from. Of IPv6 there is none:
- * nobody listens for that.
+ * A request says itself whose it is. Programs get the address that it came from. Of the other version of IP
+ * there is none: nobody listens for that.
  */
 static void check_source(const struct kernel *k, struct cm_message *m)
 {
-	uint16_t port = cm_addr_port(&m->src);
+	uint16_t port = cm_addr_port(&m->src), family = m->src.family;
+	union cm_sockaddr own;
 
 	if (m->kind != CM_M_REQ && m->kind != CM_M_SIDR_REQ)
 		return;
-	if (m->src.family == AF_INET6)
+	/* A question for a UD QP has no GIDs in it. */
+	if (family == CM_AF_IB && cm_addr_zero(&m->dst)) {
+		cm_addr_on_wire(k, family, m->hca, m->port, &own);
+		memcpy(m->dst.ib.gid, own.ib.gid, sizeof(own.ib.gid));
+	}
+	if (family != CM_AF_IB && family != cm_wire_family(k))
 		m->ps = 0;
-	if (m->src.family != AF_INET || cm_addr_far(k, &m->src) == m->far)
-		return;
-	cm_addr_of_far(k, m->far, &m->src);
-	cm_addr_set_port(&m->src, m->ps, port);
+	else if (cm_addr_far(k, &m->src) != m->far) {
+		cm_addr_of_far(k, family, m->far, &m->src);
+		cm_addr_set_port(&m->src, m->ps, port);
+	}
 }
 
 void cm_wire_came(struct kernel *k, const struct sh_wire_mad *w)

@@ -12,7 +12,7 @@ if [ -s /softhca.missing ]; then
 fi
 # shellcheck source=/dev/null
 . /paths
-number=0 near=10.78.0.1 far=10.78.0.2
+number=0 near=10.78.0.1 far=10.78.0.2 near6=fd78::1 far6=fd78::2 instance=lab
 export PATH=$bindir:$PATH LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$libdir
 
 # result STATUS DESCRIPTION FILE...
@@ -42,12 +42,18 @@ for _ in $(seq 100); do
 done
 {
 	iproute2-ip link add near type veth peer name far netns $namespace &&
-		ip addr add $near/24 dev near && ip link set near up &&
-		there ip addr add $far/24 dev far && there ip link set far up && there ip link set lo up &&
-		rxe_link rxe1 near && there softhca start --kernel ofed --wire $far/24 lab
+		ip addr add $near/24 dev near && iproute2-ip addr add $near6/64 dev near nodad && ip link set near up &&
+		there ip addr add $far/24 dev far && there iproute2-ip addr add $far6/64 dev far nodad &&
+		there ip link set far up && there ip link set lo up &&
+		rxe_link rxe1 near && there softhca start --kernel ofed --wire $far/24 lab &&
+		there softhca start --kernel ofed --wire $far6/64 lab6
 } >/tmp/out 2>&1
 result $? "softhca start --wire, beside Soft-RoCE on the other end of the link" /tmp/out
-gid=$(cd /sys/class/infiniband/rxe1/ports/1/gids && grep -l '^0000:0000:0000:0000:0000:ffff:' [0-9] | head -n 1)
+# gid_index PATTERN: of Soft-RoCE's GID.
+gid_index() {
+	(cd /sys/class/infiniband/rxe1/ports/1/gids && grep -l "$1" [0-9] | head -n 1)
+}
+gid=$(gid_index '^0000:0000:0000:0000:0000:ffff:')
 
 listening() {
 	hex=$(printf ':%04X 0' "$1")
@@ -65,7 +71,7 @@ rxe() {
 	DEVICE=rxe1 GID_INDEX=$gid timeout 100 "$@"
 }
 hca() {
-	GID_INDEX=1 there softhca run --instance lab -- timeout 100 "$@"
+	GID_INDEX=1 there softhca run --instance $instance -- timeout 100 "$@"
 }
 
 port=19000
@@ -140,6 +146,21 @@ refused() {
 }
 refused rxe $far
 refused hca $near
+
+# The same over IPv6, where the numbers that both ends exchange go over IPv4.
+gid4=$gid near4=$near far4=$far
+gid=$(gid_index '^fd78:') instance=lab6
+tool ibv_rc_pingpong -n 100 -s 10000
+tool ibv_ud_pingpong -n 100 -s 1000
+both "all operations of RC, IPv6" "wire_peers all -p" "wire_peers all -p"
+near=$near6 far=$far6
+connects "rping, IPv6" "rping -s -a :: -C 10 -V" "rping -c -C 10 -V -a"
+there softhca show lab6 >/tmp/show 2>&1
+grep -q '^ *malformed: 0$' /tmp/show && grep -q '^ *bad_icrc: 0$' /tmp/show
+result $? "every packet of Soft-RoCE's was right, IPv6" /tmp/show
+there softhca stop lab6 >/tmp/out 2>&1
+result $? "softhca stop, IPv6" /tmp/out
+gid=$gid4 near=$near4 far=$far4 instance=lab
 
 iproute2-tc qdisc add dev near root netem loss 1% duplicate 1% delay 1ms reorder 25% && there iproute2-tc qdisc add dev far root netem loss 1%
 result $? "netem" /tmp/out
