@@ -85,7 +85,8 @@
 	X('f', "host#/dev/infiniband/umad#") X('f', "host#/dev/infiniband/issm#")                      \
 	X('d', "mads") X('p', "mads/#.#")                                                              \
 	X('d', "channels") X('p', "channels/#.#")                                                      \
-	X('d', "host#/etc") X('f', "host#/etc/hostname") X('d', "host#/proc") X('d', "host#/proc/sys")  \
+	X('d', "host#/etc") X('f', "host#/etc/hostname") X('f', "host#/addresses")                     \
+	X('d', "host#/proc") X('d', "host#/proc/sys")                                                \
 	X('d', "host#/proc/sys/kernel") X('f', "host#/proc/sys/kernel/hostname")                       \
 	X('d', "host#/proc/sys/kernel/random") X('f', "host#/proc/sys/kernel/random/boot_id")          \
 	X('d', "runs") X('f', "runs/#.#") X('f', "runs/#.##")                                          \

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The files that say which host this is, below host<K>: its name, and the id of its boot. Only an
- * instance of several hosts has them: a single host is the machine. Also the directory where each
+ * instance of several hosts has them: a single host is the machine. With a wire, host0/addresses has a line
+ * for each port, its address and prefix, which the shim tells programs. Also the directory where each
  * `softhca run` records itself (softhca/host/runs.h).
  */
 #include <errno.h>
@@ -10,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "softhca/host/address.h"
+#include "softhca/wire/address.h"
 #include "fs.h"
 #include "identity.h"
 #include "kern.h"
@@ -51,6 +53,21 @@ static int make_host(struct kernel *k, uint32_t host)
 	return err ?: file_write(k->dir_fd, path, "%s\n", uuid);
 }
 
+static int make_addresses(struct kernel *k)
+{
+	const struct sh_wire_config *wire = &k->cfg.device.wire;
+	char text[SH_WIRE_MOST * (SH_WIRE_TEXT + 8)] = "", address[SH_WIRE_TEXT];
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < wire->n; i++) {
+		sh_wire_text(address, wire->address[i]);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s/%u\n", address, wire->prefix);
+	}
+	if (!wire->n)
+		return 0;
+	return dir_make(k->dir_fd, "host0") ?: file_write(k->dir_fd, "host0/addresses", "%s", text);
+}
+
 int identity_make(struct kernel *k)
 {
 	uint32_t i;
@@ -63,5 +80,5 @@ int identity_make(struct kernel *k)
 		if (err)
 			return err;
 	}
-	return 0;
+	return make_addresses(k);
 }

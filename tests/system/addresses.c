@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * What a program on host OWN of an instance sees of its addresses: interfaces in getifaddrs(), the source of UDP sockets towards
- * host PEER, and sockets as without softhca. PORTS: how many ports OWN has. Exits 1 and names what is not so.
+ * host PEER, and sockets as without softhca. PORTS: how many ports OWN has. Exits 1 and names what is not so. With the
+ * words "wire ADDRESS PREFIX" instead: whether getifaddrs() lists that address of a port on the wire.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -126,6 +127,42 @@ static void interfaces(int ports)
 	freeifaddrs(NULL);
 }
 
+/* With a wire, a port's interface has its address there, and nothing is of the block of hosts. */
+static int on_wire(const char *address, unsigned int bits)
+{
+	int ipv4 = !strchr(address, ':');
+	struct ifaddrs *list, *i;
+	uint8_t wanted[16], *mask;
+	unsigned int n;
+	int found = 0;
+
+	must(inet_pton(ipv4 ? AF_INET : AF_INET6, address, wanted) == 1, address);
+	must(!getifaddrs(&list), "getifaddrs");
+	for (i = list; i; i = i->ifa_next) {
+		const struct sockaddr_in *in = (struct sockaddr_in *)i->ifa_addr;
+		const struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)i->ifa_addr;
+
+		if (in && in->sin_family == AF_INET)
+			must(ntohl(in->sin_addr.s_addr) >> 16 != 0x7f80, "an address of the block");
+		if (!in || strncmp(i->ifa_name, "ib", 2) ||
+		    in->sin_family != (ipv4 ? AF_INET : AF_INET6) ||
+		    memcmp(ipv4 ? (void *)&in->sin_addr : (void *)&in6->sin6_addr, wanted,
+			   ipv4 ? 4 : 16) != 0)
+			continue;
+		must((i->ifa_flags & (IFF_UP | IFF_RUNNING | IFF_LOOPBACK)) ==
+			     (IFF_UP | IFF_RUNNING),
+		     "flags");
+		mask = ipv4 ? (uint8_t *)&((struct sockaddr_in *)i->ifa_netmask)->sin_addr
+			    : ((struct sockaddr_in6 *)i->ifa_netmask)->sin6_addr.s6_addr;
+		for (n = 0; n < (ipv4 ? 32 : 128); n++)
+			must((mask[n / 8] >> (7 - n % 8) & 1) == (n < bits), "netmask");
+		found++;
+	}
+	freeifaddrs(list);
+	must(found == 1, "an interface with the address");
+	return 0;
+}
+
 static void udp(void)
 {
 	int there = bound(SOCK_DGRAM, peer), any = bound(SOCK_DGRAM, "0.0.0.0"), fd, port;
@@ -199,6 +236,8 @@ int main(int argc, char **argv)
 {
 	if (argc != 4)
 		return 2;
+	if (!strcmp(argv[1], "wire"))
+		return on_wire(argv[2], (unsigned int)atoi(argv[3]));
 	snprintf(own, sizeof(own), "127.128.%s.1", argv[1]);
 	snprintf(peer, sizeof(peer), "127.128.%s.1", argv[2]);
 	alarm(50);

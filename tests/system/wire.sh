@@ -65,6 +65,8 @@ daemon() { cat "$SOFTHCA_DIR/softhca/$1/pid"; }
 counter() { "$SOFTHCA" show --json "$1" | jq "$2"; }
 
 ok "two instances start on one wire" two
+# Programs choose from this list the address that they tell their peers.
+ok "getifaddrs() lists the address on the wire" timeout 60 "$SOFTHCA" run --instance a -- "$PROGRAMS/addresses" wire "$net.1" 24
 for transport in rc uc ud srq; do
 	ok "$transport" ours across "$TOOLS/ibv_${transport}_pingpong" --verify -n 200
 done

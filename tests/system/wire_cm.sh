@@ -76,6 +76,17 @@ says() {
 	return 1
 }
 
+# A library that finds its address by itself, from getifaddrs(), and tells the peer: RC, and datagrams over RC.
+libfabric() { # libfabric PROVIDER ENDPOINT
+	port=$((20000 + RANDOM % 20000))
+	on a fi_pingpong -p "$1" -e "$2" -B "$port" -I 50 -S 1024 -c >"$tmp/server.out" 2>&1 &
+	server=$!
+	until_true listening || { cat "$tmp/server.out"; return 1; }
+	on b fi_pingpong -p "$1" -e "$2" -P "$port" -I 50 -S 1024 -c "$net.1" >"$tmp/client.out" 2>&1 && wait "$server" && return 0
+	cat "$tmp/server.out" "$tmp/client.out"
+	return 1
+}
+
 # In the instance itself its address leads to itself.
 inside() {
 	on a rping -s -C 5 >"$tmp/server.out" 2>&1 &
@@ -141,6 +152,12 @@ everything "our" "env LD_LIBRARY_PATH=$cm:$OURS${LD_LIBRARY_PATH:+:$LD_LIBRARY_P
 ok "XRC by address, four processes at each end" across "env LD_LIBRARY_PATH=$cm:$OURS RDMAV_DRIVERS=mlx4 $cm/rdma_xrc_pingpong -n 50" \
 	"env LD_LIBRARY_PATH=$cm:$OURS RDMAV_DRIVERS=mlx4 $cm/rdma_xrc_pingpong -n 50 $net.1"
 ok "the own address" inside
+if command -v fi_pingpong >/dev/null; then
+	ok "libfabric, connections" libfabric verbs msg
+	ok "libfabric, datagrams" libfabric "verbs;ofi_rxm" rdm
+else
+	skip "libfabric" "install libfabric-bin"
+fi
 ok "nobody listens" says b 'REJECTED, error: 8' ucmatose -s "$net.1"
 ok "nobody is there" nobody
 ok "another instance's address is not to bind to" says b 'assign requested address' rping -s -a "$net.1"

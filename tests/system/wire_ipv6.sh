@@ -69,6 +69,7 @@ ports() {
 
 ok "two addresses" network
 ok "two instances start on one wire" start --cm-timeout 100ms
+ok "getifaddrs() lists the address on the wire" on b "$PROGRAMS/addresses" wire $two 64
 if command -v ibv_devinfo >/dev/null; then
 	ok "LIDs and GIDs are those of the addresses" ports
 	for transport in rc uc ud srq; do
@@ -128,6 +129,7 @@ if command -v rping >/dev/null; then
 	connections "Debian's" ""
 	ok "nobody listens" says 'REJECTED, error: 8' ucmatose -s "$one"
 	ok "nobody is there" says 'UNREACHABLE, error: -110' ucmatose -s fd77:1:2::9 -c 1
+	ok "nor is one of the machine that is not on the wire" says 'No such device\|assign requested address' rping -s -a 2001:db8::1
 	ok "another instance's address is not to bind to" says 'assign requested address' rping -s -a "$one"
 else
 	skip "Debian's tools of rdma_cm" "install rdmacm-utils"

@@ -115,10 +115,13 @@ softhca_cm_ud_SOURCES = softhca_cm_ud.c softhca_cm_rig.h
 softhca_cm_ud_CPPFLAGS = $(softhca_kernel_cppflags)
 softhca_cm_ud_LDADD = $(softhca_kernel_libs)
 
-check_PROGRAMS += softhca_cm_wire
+check_PROGRAMS += softhca_cm_wire softhca_cm_wire6
 softhca_cm_wire_SOURCES = softhca_cm_wire.c softhca_cm_wire_rig.h softhca_cm_rig.h
 softhca_cm_wire_CPPFLAGS = $(softhca_kernel_cppflags)
 softhca_cm_wire_LDADD = $(softhca_kernel_libs)
+softhca_cm_wire6_SOURCES = softhca_cm_wire6.c softhca_cm_rig.h
+softhca_cm_wire6_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_cm_wire6_LDADD = $(softhca_kernel_libs)
 
 check_PROGRAMS += softhca_cm_wire_messages
 softhca_cm_wire_messages_SOURCES = softhca_cm_wire_messages.c softhca_cm_wire_rig.h softhca_cm_rig.h

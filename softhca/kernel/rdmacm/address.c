@@ -256,7 +256,10 @@ int cm_addr_find(struct kernel *k, uint32_t host, const union cm_sockaddr *a, ui
 		*port = (n - 1) % ports + 1;
 		return k->hcas[*hca].fatal ? -ETIMEDOUT : 0;
 	}
-	return of_machine(a) && cm_port_first(k, host, hca, port) ? 0 : -ENODEV;
+	/* With a wire, the machine's other interfaces have nothing to do with the card. */
+	return !k->cfg.device.wire.n && of_machine(a) && cm_port_first(k, host, hca, port)
+		       ? 0
+		       : -ENODEV;
 }
 
 int cm_addr_own(struct kernel *k, uint32_t host, const union cm_sockaddr *a, uint32_t *hca,

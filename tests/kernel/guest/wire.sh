@@ -151,6 +151,7 @@ refused hca $near
 gid4=$gid near4=$near far4=$far
 gid=$(gid_index '^fd78:') instance=lab6
 tool ibv_rc_pingpong -n 100 -s 10000
+tool ibv_uc_pingpong -n 50
 tool ibv_ud_pingpong -n 100 -s 1000
 both "all operations of RC, IPv6" "wire_peers all -p" "wire_peers all -p"
 near=$near6 far=$far6
