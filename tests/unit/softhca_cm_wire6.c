@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "softhca/device/transport/gsi.h"
+#include "softhca/kernel/rdmacm/address.h"
 #include "softhca/kernel/rdmacm/mad.h"
 #include "softhca/kernel/rdmacm/wire.h"
 #include "softhca_cm_rig.h"
@@ -33,11 +34,12 @@ static const uint8_t far4[16] = {[10] = 0xff, 0xff, 10, 1, 2, FAR};
 
 static void begin_wire(struct rig *r, const uint8_t own[16])
 {
-	struct sh_wire_config cfg = {.n = 1, .mtu = 4096, .last_lid = 254};
+	struct sh_wire_config cfg = {.n = 2, .mtu = 4096, .last_lid = 254};
 	int ends[2];
 
 	cfg.address[0] = cfg.network = sh_ip_get(own);
 	cfg.network.lo -= 3;
+	cfg.address[1] = sh_ip_of_lid(cfg.network, 4);
 	memset(r, 0, sizeof(*r));
 	r->t = kt_start_wire(SH_FACE_MAINLINE, &cfg);
 	r->ch[0] = channel(r, 0, &r->fd[0]);
@@ -101,7 +103,9 @@ static struct cm_id *id_of(struct rig *r, uint32_t number)
 
 static int binds(struct rig *r, uint32_t id, uint16_t family, const uint8_t bytes[16])
 {
-	struct cm_bind c = {.id = id, .addr = address(family, bytes), .addr_size = sizeof(c.addr)};
+	struct cm_bind c = {.id = id,
+			    .addr = address(family, bytes),
+			    .addr_size = (uint16_t)cm_addr_size(family)};
 
 	return cmd(r, 0, CM_BIND, &c, sizeof(c), 0);
 }
@@ -110,8 +114,10 @@ static int binds(struct rig *r, uint32_t id, uint16_t family, const uint8_t byte
 static uint32_t asks(struct rig *r, uint16_t family, const uint8_t far[16], const uint8_t own[16])
 {
 	uint32_t id = create(r, 0, CM_PS_TCP);
-	struct cm_resolve_addr c = {
-		.id = id, .timeout_ms = 100, .dst = address(family, far), .dst_size = 128};
+	struct cm_resolve_addr c = {.id = id,
+				    .timeout_ms = 100,
+				    .dst = address(family, far),
+				    .dst_size = (uint16_t)cm_addr_size(family)};
 
 	assert_int_equal(cmd(r, 0, CM_RESOLVE_ADDR, &c, sizeof(c), 0), 0);
 	assert_int_equal(event(r, 0), CM_EV_ADDR_RESOLVED);
