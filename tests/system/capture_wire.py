@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 """capture_wire.py INTERFACE FILE FROM
 
-Takes the packets of RoCEv2 that pass an interface, as the kernel has them, until standard input ends. Then FILE, by softhca
+Takes the packets of RoCEv2, over IPv4 or IPv6, that pass an interface, as the kernel has them, until standard input ends. Then FILE, by softhca
 capture -w on the machine with the address FROM, must have the same packets, byte by byte, with the right directions. Each
 packet's ICRC is computed here from its definition. Prints how many packets there were.
 """
@@ -14,23 +14,45 @@ import zlib
 
 PORT = 4791
 WIRE = 1  # the interface in the file
-CHECKSUM = slice(26, 28)  # of UDP: the network card's business
 
 
 def roce(packet):
     """The IP packet without what follows it, or None."""
-    if len(packet) < 28 or packet[0] != 0x45 or packet[9] != socket.IPPROTO_UDP:
+    if len(packet) < 28:
         return None
-    if struct.unpack_from(">H", packet, 22)[0] != PORT:
+    if packet[0] == 0x45 and packet[9] == socket.IPPROTO_UDP:
+        size = struct.unpack_from(">H", packet, 2)[0]
+    elif packet[0] >> 4 == 6 and packet[6] == socket.IPPROTO_UDP:
+        size = 40 + struct.unpack_from(">H", packet, 4)[0]
+    else:
         return None
-    return packet[: struct.unpack_from(">H", packet, 2)[0]]
+    return packet[:size] if struct.unpack_from(">H", packet, udp(packet) + 2)[0] == PORT else None
+
+
+def udp(packet):
+    """Where the header of UDP begins."""
+    return 20 if packet[0] >> 4 == 4 else 40
+
+
+def checksum(packet):
+    """Of UDP: the network card's business."""
+    return slice(udp(packet) + 6, udp(packet) + 8)
+
+
+def source_of(packet):
+    return packet[12:16] if packet[0] >> 4 == 4 else packet[8:24]
 
 
 def icrc(packet):
     masked = bytearray(packet[:-4])
-    masked[1] = masked[8] = 0xFF  # type of service, time to live
-    masked[10:12] = masked[CHECKSUM] = b"\xff\xff"  # checksums of IP and UDP
-    masked[32] = 0xFF  # BTH, reserved
+    if packet[0] >> 4 == 4:
+        masked[1] = masked[8] = 0xFF  # type of service, time to live
+        masked[10:12] = b"\xff\xff"  # checksum of IP
+    else:
+        masked[:4] = b"\x6f\xff\xff\xff"  # traffic class, flow label
+        masked[7] = 0xFF  # hop limit
+    masked[checksum(packet)] = b"\xff\xff"
+    masked[udp(packet) + 12] = 0xFF  # BTH, reserved
     return struct.pack("<I", zlib.crc32(b"\xff" * 8 + masked))
 
 
@@ -77,22 +99,26 @@ def recorded(path):
 
 
 def plain(packet):
+    """Without what the kernel and the card choose: of IPv6 the flow label, too."""
     packet = bytearray(packet)
-    packet[CHECKSUM] = b"\0\0"
+    packet[checksum(packet)] = b"\0\0"
+    if packet[0] >> 4 == 6:
+        packet[:4] = b"\x60\0\0\0"
     return bytes(packet)
 
 
 def main():
     interface, path, source = sys.argv[1:]
+    source = socket.inet_pton(socket.AF_INET6 if ":" in source else socket.AF_INET, source)
     seen = sniff(interface)
     # What this end's faults have damaged is wrong, and nothing else.
     wrong = [packet for packet in seen if icrc(packet) != packet[-4:]]
     assert wrong, "no packet was damaged"
     for packet in wrong:
-        assert packet[12:16] == socket.inet_aton(source), "wrong ICRC: " + packet.hex()
+        assert source_of(packet) == source, "wrong ICRC: " + packet.hex()
     kept = list(recorded(path))
     for direction, packet in kept:
-        assert direction == (2 if packet[12:16] == socket.inet_aton(source) else 1), "wrong direction: " + packet.hex()
+        assert direction == (2 if source_of(packet) == source else 1), "wrong direction: " + packet.hex()
     passed, captured = (collections.Counter(map(plain, p)) for p in (seen, [packet for _, packet in kept]))
     for packet in list((passed - captured).elements())[:3]:
         print("only on the network:", packet.hex())

@@ -39,8 +39,11 @@ machines() {
 	"$tmp/there" hostname there && "$tmp/there" mount -t tmpfs none "$SOFTHCA_DIR" || return 1
 	ip link set lo up && ip link add w0 type veth peer name w1 netns "$there" &&
 		ip address add 10.77.0.1/24 dev w0 && ip link set w0 up && "$tmp/there" ip link set lo up &&
-		"$tmp/there" ip address add 10.77.0.2/24 dev w1 && "$tmp/there" ip link set w1 up &&
-		"$SOFTHCA" start --wire 10.77.0.1/24 lab && "$tmp/there" "$SOFTHCA" start --wire 10.77.0.2/24 lab || return 1
+		"$tmp/there" ip address add 10.77.0.2/24 dev w1 && "$tmp/there" ip link set w1 up || return 1
+	if [ "$wire" = fd77::1 ]; then
+		ip address add fd77::1/24 dev w0 nodad && "$tmp/there" ip address add fd77::2/24 dev w1 nodad || return 1
+	fi
+	"$SOFTHCA" start --wire "$wire/24" lab && "$tmp/there" "$SOFTHCA" start --wire "${wire%1}2/24" lab || return 1
 	good=true
 	"$@" || good=false
 	# Both ends sent something, and nothing came damaged.
@@ -78,7 +81,7 @@ mesh() {
 settings="${ucx_settings[*]}"
 # The capture of this end has what passes the network, whichever operations and faults there are.
 captured() {
-	coproc { exec python3 "$srcdir/capture_wire.py" w0 "$tmp/file" 10.77.0.1 2>"$tmp/sniffed.err"; }
+	coproc { exec python3 "$srcdir/capture_wire.py" w0 "$tmp/file" "$wire" 2>"$tmp/sniffed.err"; }
 	sniffer=$COPROC_PID
 	exec 7<&"${COPROC[0]}" 8>&"${COPROC[1]}"
 	eval "exec ${COPROC[1]}>&-"
@@ -128,12 +131,20 @@ hydra() {
 export -f captured listening_somewhere well_formed machines elsewhere here over_there pingpongs mesh job openmpi hydra take_port listening until_true
 export tmp srcdir settings quiet OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_orte_tmpdir_base=$tmp
 on_machines() { $apart bash -c 'machines "$@"' - "$@"; }
+# The instances' addresses: this one, and the one after it. Whatever else the machines say to each other goes over IPv4.
+export wire=10.77.0.1
+ipv6() { wire=fd77::1 "$@"; }
 
 ok "ping-pongs" ours on_machines pingpongs
 if command -v python3 >/dev/null; then
 	ok "a capture has what passes the network" ours on_machines captured
 else
 	skip "a capture has what passes the network" "install python3"
+fi
+if command -v python3 >/dev/null; then
+	ok "a capture has what passes the network, IPv6" ours ipv6 on_machines captured
+else
+	skip "a capture has what passes the network, IPv6" "install python3"
 fi
 ok "a mesh of eight XRC ranks" ours on_machines mesh
 [ "${TIER:-}" != full ] || ok "the same over RC" ours on_machines mesh --rc

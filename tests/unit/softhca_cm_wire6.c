@@ -266,28 +266,13 @@ static void foreign(void **state)
 	end_wire(&r);
 }
 
-/* An address of the machine that is not on the wire is no port's. */
-static void machine(void **state)
-{
-	static const uint8_t own[16] = {[10] = 0xff, 0xff, 127, 0, 77, 3};
-	struct rig r;
-	uint32_t id;
-
-	(void)state;
-	begin_wire(&r, own);
-	id = create(&r, 0, CM_PS_TCP);
-	assert_int_equal(bind_to(&r, 0, id, "127.0.77.3", PORT), 0);
-	id = create(&r, 0, CM_PS_TCP);
-	assert_int_equal(bind_to(&r, 0, id, "10.1.2.3", PORT), EADDRNOTAVAIL);
-	end_wire(&r);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ipv6_leaves),	 cmocka_unit_test(gid_leaves),
-		cmocka_unit_test(requests_come), cmocka_unit_test(foreign),
-		cmocka_unit_test(machine),
+		cmocka_unit_test(ipv6_leaves),
+		cmocka_unit_test(gid_leaves),
+		cmocka_unit_test(requests_come),
+		cmocka_unit_test(foreign),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

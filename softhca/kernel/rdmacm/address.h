@@ -30,7 +30,7 @@ void cm_addr_loopback(union cm_sockaddr *a, uint16_t family, uint16_t port);
 /*
  * Finds the port of the host that has the address, which is not of the class "any". hca counts over
  * all hosts. 0; -EADDRNOTAVAIL: the address is another host's, or no port has it; -ENODEV: it is a
- * GID, and no port of the host has it.
+ * GID, and no port of the host has it, or with a wire an address of the machine that is not on it.
  */
 int cm_addr_own(struct kernel *k, uint32_t host, const union cm_sockaddr *a, uint32_t *hca,
 		uint32_t *port);
