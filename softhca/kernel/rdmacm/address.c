@@ -270,7 +270,7 @@ int cm_addr_own(struct kernel *k, uint32_t host, const union cm_sockaddr *a, uin
 	if (!err && k->hcas[*hca].host == host)
 		return 0;
 	/* The machine has the address, on an interface that is not the card's. */
-	if (err == -ENODEV && k->cfg.device.wire.n && of_machine(a))
+	if (err == -ENODEV && k->cfg.device.wire.n && !on_wire(k, a) && of_machine(a))
 		return err;
 	return a->family == CM_AF_IB ? -ENODEV : -EADDRNOTAVAIL;
 }
