@@ -61,10 +61,13 @@ static void become_daemon(const char *dir, const struct run_options *opt, bool l
 		.leased = leased,
 	};
 	const char *copy = getenv("SOFTHCA_QUEUES");
+	const char *loopback = getenv("SOFTHCA_WIRE_LOOPBACK");
 	int null = open("/dev/null", O_RDWR);
 	sigset_t none;
 
 	cfg.copy_queues = copy && !strcmp(copy, "copy");
+	if (loopback && !strcmp(loopback, "1") && !cfg.device.wire.n)
+		cfg.device.loopback = true;
 	setsid();
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);

@@ -131,6 +131,9 @@ static void usage(const char *verb)
 	     "or "
 	     "IPv6,\n"
 	     "                    for each port, which decides its LID\n"
+	     "  --wire-loopback   for tests: each packet becomes bytes of RoCEv2, which are "
+	     "checked and\n"
+	     "                    read again\n"
 	     "  --cm-timeout TIME how long rdma_cm waits for the answer to a message before it "
 	     "sends "
 	     "it again, up\n"
@@ -148,6 +151,7 @@ enum {
 	OPT_CQE,
 	OPT_CM_TIMEOUT,
 	OPT_WIRE,
+	OPT_LOOPBACK,
 	OPT_INSTANCE,
 	OPT_HOST,
 	OPT_LIBRARY,
@@ -165,6 +169,7 @@ static const struct option options[] = {
 	{"driver-abi", required_argument, NULL, OPT_ABI},
 	{"cqe-size", required_argument, NULL, OPT_CQE},
 	{"wire", required_argument, NULL, OPT_WIRE},
+	{"wire-loopback", no_argument, NULL, OPT_LOOPBACK},
 	{"cm-timeout", required_argument, NULL, OPT_CM_TIMEOUT},
 	{"instance", required_argument, NULL, OPT_INSTANCE},
 	{"host", required_argument, NULL, OPT_HOST},
@@ -253,6 +258,8 @@ static bool take_option(int option, const char *arg, struct run_options *opt)
 			return true;
 		complain("--wire: %s", why);
 		exit(EXIT_SELF);
+	case OPT_LOOPBACK:
+		return opt->device.loopback = true;
 	case OPT_HOST:
 		if (!parse_host(arg, &value))
 			return false;
@@ -317,6 +324,11 @@ static bool consistent(struct run_options *opt, bool shaped, bool start)
 		complain("--wire and --hosts %u do not go together yet: an instance with a wire is "
 			 "one host, and the others are other instances",
 			 opt->device.hosts);
+		return false;
+	}
+	if (opt->device.wire.n && opt->device.loopback) {
+		complain("--wire and --wire-loopback do not go together: packets of an instance "
+			 "with a wire leave it as bytes anyway");
 		return false;
 	}
 	if (opt->device.wire.n &&

@@ -17,6 +17,7 @@
 #include "softhca/host/memory.h"
 #include "softhca/host/process.h"
 #include "softhca/device/memory/exec.h"
+#include "softhca/wire/loopback.h"
 #include "aside.h"
 #include "counters.h"
 #include "fs.h"
@@ -178,6 +179,7 @@ static int make_memory(struct kernel *k)
 		k->dev.inst = NULL;
 		return err;
 	}
+	sh_loopback_begin(&k->dev);
 	k->fault_seed = k->dev.inst->faults.rule[0].seed;
 	sh_proc(&k->dev, 0)->pid = getpid();
 	*sh_ctx(&k->dev, 0) =

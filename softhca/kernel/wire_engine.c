@@ -186,6 +186,14 @@ void wire_show(struct kernel *k, struct out *o)
 	char text[SH_WIRE_TEXT];
 	uint64_t dropped = 0;
 
+	if (k->cfg.device.loopback) {
+		out_begin_object(o, "wire_loopback");
+		out_int(o, "packets", wire->sent);
+		out_int(o, "unsent", wire->unsent);
+		out_int(o, "malformed", wire->malformed);
+		out_int(o, "bad_icrc", wire->bad_icrc);
+		out_end_object(o);
+	}
 	if (!cfg->n)
 		return;
 	out_begin_object(o, "wire");

@@ -3,7 +3,9 @@
  * See crc.h. Pure functions. Tables are linear: an entry is the sum (exclusive or) of the entries of
  * its bits. So the source has these alone, and the compiler makes the rest of them.
  */
+#ifndef SH_CRC_ALONE
 #include <libdeflate.h>
+#endif
 
 #include "crc.h"
 
@@ -33,10 +35,19 @@ static const uint16_t table16[256] =
 static const uint8_t inverse[256] = TABLE(0x41, 0xc3, 0x86, 0x4d, 0x9a, 0x75, 0xea, 0x95);
 /* clang-format on */
 
+/* Where no other library may be loaded, a byte at a time. */
 uint32_t sh_crc32(uint32_t state, const void *data, size_t n)
 {
+#ifdef SH_CRC_ALONE
+	const uint8_t *p = data;
+
+	while (n--)
+		state = state >> 8 ^ table32[(state ^ *p++) & 0xff];
+	return state;
+#else
 	/* Without data it would begin anew. */
 	return n ? ~libdeflate_crc32(~state, data, n) : state;
+#endif
 }
 
 uint16_t sh_crc16(uint16_t state, const void *data, size_t n)

@@ -26,6 +26,7 @@
 #include "softhca/host/sys.h"
 #include "softhca/host/witness.h"
 #include "softhca/protocol.h"
+#include "softhca/wire/loopback.h"
 #include "attach.h"
 #include "compiler.h"
 #include "context.h"
@@ -292,6 +293,7 @@ static int attach(const struct sh_hello_reply *hello, int memfd)
 		err = sh_memory_begin(&dev, memfd);
 		if (err)
 			return err;
+		sh_loopback_begin(&dev);
 		shim_dev = dev;
 	}
 	shim_dev.proc = hello->proc;

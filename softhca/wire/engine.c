@@ -34,12 +34,6 @@ static struct {
 
 /* ---- sending ---- */
 
-/* A bit of the payload, or of the ICRC if there is none; a capture shows the same (cli/tapped.c). */
-static void spoil(unsigned char *bytes, long n, uint32_t payload)
-{
-	bytes[n - SH_ICRC_BYTES - (payload ? 1 + (-payload & 3) : 0)] ^= 1;
-}
-
 static void send_packet(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 			const unsigned char *payload, enum sh_wire_fate fate)
 {
@@ -64,7 +58,7 @@ static void send_packet(struct sh_dev *dev, const struct sh_packet *p, uint16_t 
 		return;
 	}
 	if (fate == SH_WIRE_CORRUPT)
-		spoil(bytes, n, (uint32_t)p->payload.len);
+		sh_roce_spoil(bytes, n, (uint32_t)p->payload.len);
 	len = sh_wire_at(&to, way.to, SH_ROCE_PORT);
 	head = sh_roce_head(way.to);
 	do

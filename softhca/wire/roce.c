@@ -71,6 +71,11 @@ long sh_roce_encode(const struct sh_packet *p, const unsigned char *payload,
 	return sh_frame_encode(&f, bytes, SH_ROCE_BYTES);
 }
 
+void sh_roce_spoil(unsigned char *bytes, long n, uint32_t payload)
+{
+	bytes[n - SH_ICRC_BYTES - (payload ? 1 + (-payload & 3) : 0)] ^= 1;
+}
+
 /* ---- reading ---- */
 
 static bool take_service(struct sh_packet *p, uint8_t opcode)

@@ -39,6 +39,12 @@ void sh_roce_set_way(struct sh_frame *f, const struct sh_roce_way *way);
 long sh_roce_encode(const struct sh_packet *p, const unsigned char *payload,
 		    const struct sh_roce_way *way, unsigned char bytes[SH_ROCE_BYTES]);
 
+/*
+ * A wrong bit behind the ICRC of what sh_roce_encode() wrote: in the payload, or in the ICRC if there is
+ * none. A capture shows the same (cli/tapped.c).
+ */
+void sh_roce_spoil(unsigned char *bytes, long n, uint32_t payload);
+
 enum sh_roce {
 	SH_ROCE_OK,
 	SH_ROCE_GUESSED, /* right, if its identification is the only one that makes it so */

@@ -104,6 +104,12 @@ wired() {
 }
 ok "an instance with a wire" wired
 seen="$seen instance $tmp/wired"
+looped() {
+	"$SOFTHCA" start --wire-loopback lab && "$SOFTHCA" show --json lab >"$tmp/looped" && "$SOFTHCA" stop lab &&
+		schema valid instance "$tmp/looped" && schema strict instance "$tmp/looped"
+}
+ok "an instance whose packets are bytes" looped
+seen="$seen instance $tmp/looped"
 # shellcheck disable=SC2086
 ok "each key of the schema was seen, or has a reason" schema seen "$tmp/unseen" $seen
 

@@ -120,3 +120,8 @@ softhca_transport_wire_SOURCES = softhca_transport_wire.c
 softhca_transport_wire_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_wire_LDADD = libsofthca-pair.la libsofthca-mock.la $(top_builddir)/softhca/wire/libsofthca-wire.la \
 	$(softhca_device_libs)
+check_PROGRAMS += softhca_transport_loop
+softhca_transport_loop_SOURCES = softhca_transport_loop.c
+softhca_transport_loop_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_loop_LDADD = libsofthca-pair.la libsofthca-mock.la $(top_builddir)/softhca/wire/libsofthca-wire.la \
+	$(softhca_device_libs)

@@ -47,6 +47,8 @@ struct sh_dev {
 	uint64_t witness;
 	/* In the wire's engine alone (transport/wire.h); else NULL. */
 	const struct sh_wire_ops *wire;
+	/* With softhca start --wire-loopback alone (transport/loop.h); else NULL. */
+	const struct sh_loop_ops *loop;
 };
 
 /*

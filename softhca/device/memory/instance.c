@@ -275,6 +275,7 @@ int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
 		inst->wire.last_lid = cfg->wire.last_lid;
 		inst->wire.mtu = cfg->wire.mtu;
 	}
+	inst->faults.active = cfg->loopback ? SH_ACTIVE_LOOPBACK : 0;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	for (i = 0; i < SH_FAULT_KINDS; i++) {
 		const struct sh_fault_scope whole = {i, SH_FAULT_ANY, SH_FAULT_ANY, SH_FAULT_ANY};

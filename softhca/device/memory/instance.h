@@ -26,6 +26,7 @@ struct sh_config {
 	uint32_t cqe_size, driver_abi, face, trap;
 	uint64_t pool_size;   /* for queues; 0 = the default */
 	uint64_t shared_size; /* for registered memory; 0 = the default */
+	bool loopback;	      /* each packet goes as the bytes of one (transport/loop.h) */
 	struct sh_wire_config wire;
 };
 uint64_t sh_instance_size(const struct sh_config *cfg);

@@ -285,11 +285,13 @@ struct sh_fault_rule {
 };
 #define SH_ACTIVE_FAULTS  1u
 #define SH_ACTIVE_CAPTURE 2u
+#define SH_ACTIVE_LOOPBACK 4u
 struct sh_faults {
 	/*
 	 * The one word that the fast path reads: nonzero while packets are to take the ordinary way,
 	 * one by one. SH_ACTIVE_FAULTS while a rule is set, SH_ACTIVE_CAPTURE while packets are
-	 * copied to the tap.
+	 * copied to the tap, SH_ACTIVE_LOOPBACK in an instance whose packets go as bytes
+	 * (transport/loop.h).
 	 */
 	uint32_t active;
 	uint32_t reserved;

@@ -14,6 +14,7 @@
 #include "fabric.h"
 #include "fault.h"
 #include "gsi.h"
+#include "loop.h"
 #include "mcast.h"
 #include "requester.h"
 #include "wire.h"
@@ -154,7 +155,7 @@ struct late {
 	unsigned char payload[];
 };
 
-static void request_one(struct sh_dev *dev, const struct sh_packet *p);
+static bool request_one(struct sh_dev *dev, const struct sh_packet *p);
 static void arrive(struct sh_dev *dev, const struct sh_packet *resp, uint32_t hca, uint32_t qpn,
 		   uint32_t gen);
 
@@ -167,8 +168,8 @@ static void late_arrives(struct sh_dev *dev, uint64_t a, uint64_t b)
 	__atomic_sub_fetch(&held, 1, __ATOMIC_RELAXED);
 	if (l->response)
 		arrive(dev, &l->p, l->hca, l->qpn, l->gen);
-	else
-		request_one(dev, &l->p);
+	else if (request_one(dev, &l->p))
+		sh_gsi_lost(dev, &l->p);
 	if (entered)
 		sh_leave(dev);
 	free(l);
@@ -209,10 +210,41 @@ lost:
 	return false;
 }
 
+/* An answer goes through its bytes. If the memory that it is read from has gone, it is a NAK. */
+SH_OUTLINE void arrive_looped(struct sh_dev *dev, const struct sh_packet *resp, uint32_t hca,
+			      uint32_t qpn, uint32_t gen)
+{
+	struct sh_looped l;
+	enum sh_loop came = sh_loop(dev, resp, false, &l);
+
+	if (came == SH_LOOP_NO_SOURCE) {
+		struct sh_packet nak = *resp;
+
+		nak.op = SH_PKT_ACK;
+		nak.syndrome = SH_AETH_NAK_OP;
+		nak.payload.nseg = 0;
+		nak.payload.len = 0;
+		came = sh_loop(dev, &nak, false, &l);
+	}
+	if (came == SH_LOOP_READ)
+		sh_response(dev, hca, qpn, gen, &l.p);
+}
+
 static void arrive(struct sh_dev *dev, const struct sh_packet *resp, uint32_t hca, uint32_t qpn,
 		   uint32_t gen)
 {
-	sh_response(dev, hca, qpn, gen, resp);
+	if (dev->loop && resp->op != SH_PKT_SRC_FAULT)
+		arrive_looped(dev, resp, hca, qpn, gen);
+	else
+		sh_response(dev, hca, qpn, gen, resp);
+}
+
+/* Does a packet with a wrong bit pass the check of its ICRC? Then it arrives. */
+SH_OUTLINE bool passes(struct sh_dev *dev, const struct sh_packet *p)
+{
+	struct sh_looped l;
+
+	return dev->loop && sh_loop(dev, p, true, &l) != SH_LOOP_BAD_ICRC;
 }
 
 static uint32_t host_of(const struct sh_hca *h)
@@ -266,6 +298,8 @@ static void respond_one(struct sh_dev *dev, const struct sh_packet *req,
 		discarded(dev, req->dlid);
 		return;
 	case SH_FAULT_CORRUPT:
+		if (passes(dev, resp))
+			break;
 		SH_DROPPED(h, icrc, 1);
 		SH_COUNT_PORT(h, req->src_port, rcv_errors, 1);
 		return;
@@ -299,6 +333,12 @@ static void respond_each(struct sh_dev *dev, const struct sh_packet *req,
 	}
 	there = way_of(dev, req);
 	back = (struct sh_way){there.to, there.from, there.dst_qpn, there.src_qpn};
+	one.service = req->service;
+	one.pkey = req->pkey;
+	one.sl = req->sl;
+	one.slid = req->dlid;
+	one.dlid = req->slid;
+	one.dqpn = req->srcqp;
 	for (uint32_t i = 0; i < resp->npackets; i++) {
 		uint64_t len = resp->payload.len - off;
 
@@ -317,22 +357,49 @@ static void respond_each(struct sh_dev *dev, const struct sh_packet *req,
 	}
 }
 
-/* Delivers one request packet and lets its responses travel. */
-static void request_one(struct sh_dev *dev, const struct sh_packet *p)
+static bool execute(struct sh_dev *dev, const struct sh_packet *p)
 {
 	struct sh_packet resp;
 	struct sh_seg seg[SH_MAX_SEGS];
 
 	sh_deliver(dev, p, &resp, seg);
-	if (resp.op == SH_PKT_NONE && resp.syndrome == SH_GSI_BUSY)
-		sh_gsi_lost(dev, p);
 	/* The answer may arrive when the requester has gone back, and sent again, since. */
 	resp.flags |= SH_PKT_TOLD;
 	resp.retries = p->retries;
 	respond_each(dev, p, &resp);
+	return resp.op == SH_PKT_NONE && resp.syndrome == SH_GSI_BUSY;
 }
 
-static void request_with_fate(struct sh_dev *dev, const struct sh_packet *p)
+/* A request goes through its bytes. */
+SH_OUTLINE bool execute_looped(struct sh_dev *dev, const struct sh_packet *p)
+{
+	struct sh_looped l;
+	struct sh_packet gone;
+
+	switch (sh_loop(dev, p, false, &l)) {
+	case SH_LOOP_READ:
+		return execute(dev, &l.p);
+	case SH_LOOP_NO_SOURCE:
+		sh_packet_init(&gone);
+		gone.op = SH_PKT_SRC_FAULT;
+		gone.psn = p->psn;
+		arrive(dev, &gone, p->src_hca, p->srcqp, p->src_gen);
+		return false;
+	default:
+		return false;
+	}
+}
+
+/*
+ * Delivers one request packet and lets its responses travel. True: the daemon has not delivered it, because its
+ * receiver is busy (gsi.h).
+ */
+static bool request_one(struct sh_dev *dev, const struct sh_packet *p)
+{
+	return dev->loop ? execute_looped(dev, p) : execute(dev, p);
+}
+
+static bool request_with_fate(struct sh_dev *dev, const struct sh_packet *p)
 {
 	const struct sh_way way = way_of(dev, p);
 	struct sh_hca *to, *from = sh_hca(dev, p->src_hca);
@@ -346,7 +413,7 @@ static void request_with_fate(struct sh_dev *dev, const struct sh_packet *p)
 	}
 	to = sh_hca(dev, hca);
 	if (!to || !from)
-		return;
+		return false;
 	fate = sh_fate(dev, &way, &ns);
 	if (sh_capture_on(dev))
 		sh_capture_request(dev, p, &(struct sh_capture_note){fate, ns, false});
@@ -354,31 +421,35 @@ static void request_with_fate(struct sh_dev *dev, const struct sh_packet *p)
 	case SH_FAULT_DROP:
 		SH_DROPPED(to, fault, 1);
 		SH_COUNT_PORT(from, p->src_port, xmit_discards, 1);
-		return;
+		return false;
 	case SH_FAULT_CORRUPT:
+		if (passes(dev, p))
+			break;
 		SH_DROPPED(to, icrc, 1);
 		SH_COUNT_PORT(to, port, rcv_errors, 1);
-		return;
+		return false;
 	case SH_FAULT_DELAY:
 		if (!delay(dev, p, ns, false, 0, 0, 0))
 			SH_DROPPED(to, fault, 1);
-		return;
+		return false;
 	case SH_FAULT_DUPLICATE:
 		if (sh_capture_on(dev))
 			sh_capture_request(dev, p, &(struct sh_capture_note){fate, ns, true});
-		request_one(dev, p);
+		(void)request_one(dev, p);
 		break;
 	}
-	request_one(dev, p);
+	return request_one(dev, p);
 }
 
-static void transmit_each(struct sh_dev *dev, const struct sh_packet *p)
+/* As request_one(), of the last packet. */
+static bool transmit_each(struct sh_dev *dev, const struct sh_packet *p)
 {
 	const struct sh_qp *from = sh_qp_get(dev, p->src_hca, p->srcqp);
 	uint32_t after = from ? __atomic_load_n(&from->next_psn, __ATOMIC_RELAXED) : 0;
 	struct sh_packet one = *p;
 	struct sh_seg seg[SH_MAX_SEGS];
 	uint64_t off = 0;
+	bool busy = false;
 
 	for (uint32_t i = 0; i < p->npackets; i++) {
 		uint64_t len = p->payload.len - off;
@@ -397,11 +468,12 @@ static void transmit_each(struct sh_dev *dev, const struct sh_packet *p)
 			one.flags |= SH_PKT_ACKREQ;
 		sh_payload_slice(&p->payload, off, len, &one.payload, seg);
 		off += len;
-		request_with_fate(dev, &one);
+		busy = request_with_fate(dev, &one);
 		/* The requester has gone back, and will send the rest of this run again anyway. */
 		if (from && __atomic_load_n(&from->next_psn, __ATOMIC_RELAXED) != after)
-			return;
+			break;
 	}
+	return busy;
 }
 
 void sh_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,
@@ -417,17 +489,23 @@ void sh_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet
 		sh_deliver(dev, p, resp, resp_seg);
 		return;
 	}
-	if (!(active & SH_ACTIVE_FAULTS)) {
+	if (!(active & SH_ACTIVE_FAULTS) && !dev->loop) {
 		sh_capture_request(dev, p, NULL);
 		sh_deliver(dev, p, resp, resp_seg);
 		sh_capture_response(dev, p, resp);
 		return;
 	}
-	resp->op = SH_PKT_NONE;
+	sh_packet_init(resp);
 	/*
 	 * Pinned: the thread must not be thrown out of here. Packets wait in the memory of this
 	 * process, and one requester may run within another.
 	 */
 	sh_pin();
-	transmit_each(dev, p);
+	if (!transmit_each(dev, p))
+		return;
+	/* A packet that faults may have hit or repeated is lost; any other one comes again. */
+	if (active & SH_ACTIVE_FAULTS)
+		sh_gsi_lost(dev, p);
+	else
+		resp->syndrome = SH_GSI_BUSY;
 }
