@@ -9,6 +9,7 @@
 #include "loopback.h"
 #include "roce.h"
 
+_Static_assert(SH_LOOP_HEAD >= SH_FRAME_HEAD, "room for its headers");
 _Static_assert(SH_LOOP_BYTES >= SH_ROCE_BYTES, "room for a packet");
 
 /* A LID stands for an address of a network that leaves no machine. */
@@ -20,11 +21,10 @@ static struct sh_roce_way way_of(uint16_t slid, uint16_t dlid)
 		.from = NETWORK | slid, .to = NETWORK | dlid, .sport = SH_ROCE_PORT};
 }
 
-static long encode(const struct sh_packet *p, const unsigned char *payload, bool spoilt,
-		   unsigned char bytes[SH_LOOP_BYTES])
+static long encode(const struct sh_packet *p, bool spoilt, unsigned char bytes[SH_LOOP_BYTES])
 {
 	const struct sh_roce_way way = way_of(p->slid, p->dlid);
-	long n = sh_roce_encode(p, payload, &way, bytes);
+	long n = sh_roce_encode(p, bytes + SH_LOOP_HEAD, &way, bytes);
 
 	if (n > 0 && spoilt)
 		sh_roce_spoil(bytes, n, (uint32_t)p->payload.len);

@@ -70,7 +70,7 @@ ok "damaged packets are found" ours within --wire-loopback -- damaged
 quiet() {
 	"$SOFTHCA" start --wire-loopback lab && "$SOFTHCA" show --json lab | jq -e '.wire == null' >/dev/null && no_socket
 	quiet=$?
-	"$SOFTHCA" stop lab && return $quiet
+	"$SOFTHCA" stop lab && return "$quiet"
 }
 ok "no socket" quiet
 # chosen VALUE: what show says of an instance that is started with that in the environment.

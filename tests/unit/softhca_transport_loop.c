@@ -20,11 +20,11 @@
 static const struct sh_loop_ops *real;
 static unsigned int encoded, at; /* packets so far; the payload of packet `at` comes out reversed */
 
-static long counting_encode(const struct sh_packet *p, const unsigned char *payload, bool spoilt,
+static long counting_encode(const struct sh_packet *p, bool spoilt,
 			    unsigned char bytes[SH_LOOP_BYTES])
 {
 	encoded++;
-	return real->encode(p, payload, spoilt, bytes);
+	return real->encode(p, spoilt, bytes);
 }
 
 static int changing_decode(unsigned char bytes[SH_LOOP_BYTES], long n, uint16_t slid, uint16_t dlid,
@@ -79,12 +79,11 @@ static bool takes_receive(uint8_t op)
 static void test_operations(void **state)
 {
 	static const uint32_t types[] = {SH_QPT_RC, SH_QPT_XRC, SH_QPT_UC};
-	static const uint8_t ops[] = {MLX4_OPCODE_SEND,	      MLX4_OPCODE_SEND_IMM,
+	static const uint8_t ops[] = {MLX4_OPCODE_SEND, MLX4_OPCODE_SEND_IMM,
 				      MLX4_OPCODE_RDMA_WRITE, MLX4_OPCODE_RDMA_WRITE_IMM,
 				      MLX4_OPCODE_RDMA_READ};
-	static const uint32_t lengths[] = {0,	     1,	       3,	 4,
-					   TMTU - 1, TMTU,     TMTU + 1, 3 * TMTU,
-					   70 * TMTU + 5};
+	static const uint32_t lengths[] = {
+		0, 1, 3, 4, TMTU - 1, TMTU, TMTU + 1, 3 * TMTU, 70 * TMTU + 5};
 
 	(void)state;
 	for (unsigned int t = 0; t < 3; t++)

@@ -24,21 +24,19 @@ static void put_back(struct sh_packet *to, const struct sh_packet *from)
 		to->grh = from->grh;
 }
 
-/* It has a frame of its own: the payload is not needed when the packet is read. */
-static __attribute__((noinline)) long encode(struct sh_dev *dev, const struct sh_packet *p,
-					     bool spoilt, unsigned char bytes[SH_LOOP_BYTES],
-					     enum sh_copy *err)
+/* Threads may have small stacks: the payload is where the packet is to be. */
+static long encode(struct sh_dev *dev, const struct sh_packet *p, bool spoilt,
+		   unsigned char bytes[SH_LOOP_BYTES], enum sh_copy *err)
 {
-	unsigned char payload[SH_LOOP_PAYLOAD];
-	const struct sh_seg to = {(uintptr_t)payload, p->payload.len};
+	const struct sh_seg to = {(uintptr_t)bytes + SH_LOOP_HEAD, p->payload.len};
 
 	*err = SH_COPY_OK;
-	if (p->payload.len > sizeof(payload))
+	if (p->payload.len > SH_LOOP_PAYLOAD)
 		return -EINVAL;
 	if (p->payload.len)
 		*err = dev->ops->copy(dev->host, 0, &to, 1, p->payload.ctx, p->payload.seg,
 				      p->payload.nseg, p->payload.len);
-	return *err ? 0 : dev->loop->encode(p, payload, spoilt, bytes);
+	return *err ? 0 : dev->loop->encode(p, spoilt, bytes);
 }
 
 enum sh_loop sh_loop(struct sh_dev *dev, const struct sh_packet *p, bool spoilt,

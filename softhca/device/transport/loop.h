@@ -11,16 +11,16 @@
 #include "softhca/device/memory/dev.h"
 #include "packet.h"
 
+#define SH_LOOP_HEAD	96 /* room in front of a payload */
 #define SH_LOOP_PAYLOAD 4096
-#define SH_LOOP_BYTES	4352
+#define SH_LOOP_BYTES	(SH_LOOP_HEAD + SH_LOOP_PAYLOAD + 16)
 
 struct sh_loop_ops {
 	/*
-	 * Writes one packet with its payload (p->payload.len bytes). Spoilt: with a wrong bit behind
-	 * its ICRC. Returns the length, or -EINVAL: it cannot be a packet.
+	 * Writes one packet, whose payload (p->payload.len bytes) is at bytes + SH_LOOP_HEAD. Spoilt:
+	 * with a wrong bit behind its ICRC. Returns the length, or -EINVAL: it cannot be a packet.
 	 */
-	long (*encode)(const struct sh_packet *p, const unsigned char *payload, bool spoilt,
-		       unsigned char bytes[SH_LOOP_BYTES]);
+	long (*encode)(const struct sh_packet *p, bool spoilt, unsigned char bytes[SH_LOOP_BYTES]);
 	/*
 	 * Reads it, sent between these LIDs. Fills in all that stands in a packet of RoCEv2; its payload
 	 * is *seg, in `bytes`. 0; -EBADMSG: it is none; -EILSEQ: its ICRC is wrong.
