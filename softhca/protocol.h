@@ -385,6 +385,7 @@ struct sh_port_msg {
 		reserved; /* hca counted per host; port 1.. ; lid N: a; pkey I V: a, b; sm N: a */
 };			  /* reply: struct sh_status */
 
+#define SH_FAULT_ADDRESS 48
 struct sh_fault_msg {
 	uint32_t type,
 		kind; /* enum sh_fault_kind of device/memory/layout.h, or one of those below */
@@ -394,6 +395,9 @@ struct sh_fault_msg {
 	uint32_t from, to, qpn; /* SH_FAULT_ANY (device/transport/fault.h): not named */
 	uint32_t seeded, seed;	/* seeded 0: the seed of the instance */
 	uint32_t reserved;
+	uint64_t bits; /* a second, of SH_FAULT_LIMIT */
+	/* Ends that are named by an address, as text, in place of from and to; "": none. */
+	char from_address[SH_FAULT_ADDRESS], to_address[SH_FAULT_ADDRESS];
 };			     /* reply: struct sh_status */
 #define SH_FAULT_CM_DROP 253 /* CM messages are lost; qpn is not named */
 #define SH_FAULT_SEED	 254 /* the choices of all rates begin anew, from seed */

@@ -16,22 +16,36 @@ static int usage(int status, const char *wrong)
 		complain("%s", wrong);
 	fputs("Usage: softhca fault NAME drop|duplicate|corrupt|cm-drop RATE|COUNT|off [SCOPE] "
 	      "[--seed N]\n"
-	      "       softhca fault NAME delay RATE|COUNT|off [LENGTH] [SCOPE] [--seed N]\n"
+	      "       softhca fault NAME delay|jitter|reorder RATE|COUNT|off [LENGTH] [SCOPE] "
+	      "[--seed N]\n"
+	      "       softhca fault NAME rate BITS|off [LENGTH] [SCOPE]\n"
+	      "       softhca fault NAME partition on|off [SCOPE]\n"
 	      "       softhca fault NAME off [SCOPE]\n"
 	      "       softhca fault NAME seed N\n"
-	      "SCOPE: [--from HOST] [--to HOST] [--qp NUMBER]\n\n"
+	      "SCOPE: [--from END] [--to END] [--qp NUMBER]\n\n"
 	      "Drop, duplicate, corrupt or delay packets of the fabric. RATE is the share of all "
 	      "packets\n"
 	      "from now on that is hit (5% or 0.05). COUNT (a whole number without a sign) hits "
 	      "the next\n"
-	      "COUNT packets. A corrupted packet reaches its receiver with a wrong ICRC. LENGTH is "
-	      "how\n"
-	      "long a packet is delayed (500us, 2ms, 1s; 100us until it is set).\n\n"
-	      "SCOPE limits a fault to packets that host HOST (host0, host1, ...) sends (--from), "
-	      "that\n"
-	      "HOST gets (--to), or that a QP sends or gets (--qp). With several of these, a "
-	      "packet must\n"
-	      "match all. QPs of different HCAs can have the same NUMBER: name a host as well.\n\n"
+	      "COUNT packets. A corrupted packet reaches its receiver with a wrong ICRC. LENGTH "
+	      "(500us,\n"
+	      "2ms, 1s) is how long delay holds a packet (100us until it is set); with jitter, "
+	      "each waits\n"
+	      "for a part of that, which the seed chooses. reorder holds a packet back until "
+	      "another one\n"
+	      "has passed, or for LENGTH (1ms). rate is what gets through in a second (10mbit; "
+	      "also kbit,\n"
+	      "gbit): packets wait for those before them, for LENGTH at most (20ms), and are "
+	      "dropped\n"
+	      "behind that. partition lets nothing through between hosts, in either "
+	      "direction.\n\n"
+	      "SCOPE limits a fault to packets that END sends (--from) or gets (--to), or that a "
+	      "QP sends\n"
+	      "or gets (--qp). END is a host (host0, host1, ...), or an address on the wire "
+	      "(10.1.2.7).\n"
+	      "With several of these, a packet must match all. QPs of different HCAs can have the "
+	      "same\n"
+	      "NUMBER: name a host as well.\n\n"
 	      "cm-drop loses messages by which rdma_cm connects and disconnects; it takes no "
 	      "QP.\n\n"
 	      "A fault replaces the one of the same kind and SCOPE. The kind with off ends that "
@@ -42,7 +56,8 @@ static int usage(int status, const char *wrong)
 	      "the\n"
 	      "sequence again from N.\n"
 	      "Example: softhca fault lab drop 5%\n"
-	      "         softhca fault lab drop 1% --from host0 --to host1\n",
+	      "         softhca fault lab drop 1% --from host0 --to host1\n"
+	      "         softhca fault lab partition on --to 10.1.2.7\n",
 	      status ? stderr : stdout);
 	return status;
 }
@@ -74,8 +89,47 @@ static bool parse_amount(const char *text, struct sh_fault_msg *msg)
 	return true;
 }
 
-/* Parses "host1", or "1" as other options have it. False after a message. */
-static bool parse_end(const char *option, const char *text, uint32_t *host)
+/* Parses "10mbit" or "off". False after a message. */
+static bool parse_bits(const char *text, struct sh_fault_msg *msg)
+{
+	static const struct {
+		const char *unit;
+		double bits;
+	} units[] = {{"kbit", 1e3}, {"mbit", 1e6}, {"gbit", 1e9}};
+	char *end;
+	double value = strtod(text, &end);
+
+	if (!strcmp(text, "off"))
+		return true;
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (end != text && !strcmp(end, units[i].unit) && value * units[i].bits >= 1e3 &&
+		    value * units[i].bits <= 1e12) {
+			msg->bits = (uint64_t)llround(value * units[i].bits);
+			msg->rate = SH_FAULT_MILLION;
+			return true;
+		}
+	complain("rate must be from 1kbit to 1000gbit a second, with its unit (kbit, mbit, gbit), "
+		 "or off, not \"%s\"",
+		 text);
+	return false;
+}
+
+/* Parses "on" or "off". False after a message. */
+static bool parse_switch(const char *text, struct sh_fault_msg *msg)
+{
+	if (!strcmp(text, "on"))
+		msg->rate = SH_FAULT_MILLION;
+	if (msg->rate || !strcmp(text, "off"))
+		return true;
+	complain("partition is on or off, not \"%s\"", text);
+	return false;
+}
+
+/*
+ * Parses "host1", or "1" as other options have it, or an address, which the daemon looks up. False
+ * after a message.
+ */
+static bool parse_end(const char *option, const char *text, uint32_t *host, char *address)
 {
 	const char *digits = strncmp(text, "host", 4) ? text : text + 4;
 	char *end;
@@ -88,7 +142,13 @@ static bool parse_end(const char *option, const char *text, uint32_t *host)
 		*host = (uint32_t)value;
 		return true;
 	}
-	complain("%s takes a host (host0, host1, ...), not \"%s\"", option, text);
+	if (strpbrk(text, ".:") && strlen(text) < SH_FAULT_ADDRESS) {
+		strcpy(address, text);
+		*host = SH_FAULT_ANY;
+		return true;
+	}
+	complain("%s takes a host (host0, host1, ...) or an address on the wire, not \"%s\"",
+		 option, text);
 	return false;
 }
 
@@ -103,9 +163,9 @@ static bool parse_option(const char *option, const char *text, struct sh_fault_m
 		return false;
 	}
 	if (!strcmp(option, "--from"))
-		return parse_end(option, text, &msg->from);
+		return parse_end(option, text, &msg->from, msg->from_address);
 	if (!strcmp(option, "--to"))
-		return parse_end(option, text, &msg->to);
+		return parse_end(option, text, &msg->to, msg->to_address);
 	if (!strcmp(option, "--qp")) {
 		if (!parse_number("the QP", text, 1, 0xffffff, &value))
 			return false;
@@ -160,6 +220,8 @@ static bool parse_kind(const char *text, uint32_t *kind)
 	static const char *const kinds[SH_FAULT_KINDS + 1] = {
 		[SH_FAULT_DROP] = "drop",	    [SH_FAULT_DELAY] = "delay",
 		[SH_FAULT_DUPLICATE] = "duplicate", [SH_FAULT_CORRUPT] = "corrupt",
+		[SH_FAULT_JITTER] = "jitter",	    [SH_FAULT_REORDER] = "reorder",
+		[SH_FAULT_LIMIT] = "rate",	    [SH_FAULT_PARTITION] = "partition",
 		[SH_FAULT_KINDS] = "cm-drop",
 	};
 
@@ -168,15 +230,19 @@ static bool parse_kind(const char *text, uint32_t *kind)
 			*kind = i < SH_FAULT_KINDS ? i : SH_FAULT_CM_DROP;
 			return true;
 		}
-	complain("unknown fault \"%s\": packets can be dropped (drop), delayed (delay), duplicated "
-		 "(duplicate) or corrupted (corrupt), and CM messages dropped (cm-drop)",
+	complain("unknown fault \"%s\": packets can be dropped (drop), delayed (delay, jitter, "
+		 "rate), "
+		 "put out of order (reorder), duplicated (duplicate) or corrupted (corrupt), hosts "
+		 "cut off "
+		 "(partition), and CM messages dropped (cm-drop)",
 		 text);
 	return false;
 }
 
 static bool scoped(const struct sh_fault_msg *msg)
 {
-	return msg->from != SH_FAULT_ANY || msg->to != SH_FAULT_ANY || msg->qpn != SH_FAULT_ANY;
+	return msg->from != SH_FAULT_ANY || msg->to != SH_FAULT_ANY || msg->qpn != SH_FAULT_ANY ||
+	       *msg->from_address || *msg->to_address;
 }
 
 int verb_fault(int argc, char **argv)
@@ -224,8 +290,8 @@ int verb_fault(int argc, char **argv)
 	}
 	if (n == 0)
 		return usage(EXIT_USAGE,
-			     "what is to happen to packets? Add drop, delay, duplicate, "
-			     "corrupt or cm-drop, or off");
+			     "what is to happen to packets? Add drop, delay, jitter, reorder, "
+			     "duplicate, corrupt, rate, partition or cm-drop, or off");
 	if (n == 1 && !strcmp(word[0], "seed"))
 		return usage(EXIT_USAGE, "seed needs a number behind it");
 	if (!strcmp(word[0], "seed") || !strcmp(word[0], "off") || !strcmp(word[0], "clear")) {
@@ -235,14 +301,23 @@ int verb_fault(int argc, char **argv)
 	}
 	if (!parse_kind(word[0], &msg.kind))
 		return EXIT_USAGE;
+	if (n == 1 && msg.kind == SH_FAULT_LIMIT)
+		return usage(EXIT_USAGE, "how much? Add what gets through in a second, such as "
+					 "10mbit, or off");
+	if (n == 1 && msg.kind == SH_FAULT_PARTITION)
+		return usage(EXIT_USAGE, "add on or off");
 	if (n == 1)
 		return usage(EXIT_USAGE,
 			     "how many packets? Add a RATE such as 5%, a COUNT such as 3, or off");
-	if (n == 3 && msg.kind != SH_FAULT_DELAY) {
-		complain("leave \"%s\" out: only delay has a length", word[2]);
+	if (n == 3 && msg.kind != SH_FAULT_DELAY && msg.kind != SH_FAULT_JITTER &&
+	    msg.kind != SH_FAULT_REORDER && msg.kind != SH_FAULT_LIMIT) {
+		complain("leave \"%s\" out: only delay, jitter, reorder and rate have a length",
+			 word[2]);
 		return EXIT_USAGE;
 	}
-	if (!parse_amount(word[1], &msg) ||
+	if (!(msg.kind == SH_FAULT_LIMIT       ? parse_bits(word[1], &msg)
+	      : msg.kind == SH_FAULT_PARTITION ? parse_switch(word[1], &msg)
+					       : parse_amount(word[1], &msg)) ||
 	    (n == 3 && !parse_length("a delay must be from 1us to 60s", word[2], 1000,
 				     SH_FAULT_DELAY_MAX, &msg.delay_ns)))
 		return EXIT_USAGE;

@@ -140,6 +140,8 @@ const char *tapped_note(const struct sh_tapped *t, char note[TAPPED_NOTE])
 	case SH_FAULT_DUPLICATE:
 		return t->flags & SH_TAPPED_AGAIN ? "softhca fault: the second of two"
 						  : "softhca fault: duplicated, the first of two";
+	case SH_FAULT_REORDER:
+		return "softhca fault: held back until another packet has passed";
 	case SH_FAULT_DELAY:
 		snprintf(note, TAPPED_NOTE, "softhca fault: arrives %" PRIu32 " us late",
 			 t->delay_us);
@@ -187,10 +189,9 @@ static void put_answer(struct line *l, const struct sh_tapped *t)
 bool tapped_line(const struct sh_tapped *t, uint64_t when, char line[TAPPED_COLUMNS + 1])
 {
 	static const char *const fates[SH_FAULT_KINDS] = {
-		[SH_FAULT_DROP] = "dropped",
-		[SH_FAULT_DELAY] = "delayed",
-		[SH_FAULT_DUPLICATE] = "duplicate",
-		[SH_FAULT_CORRUPT] = "corrupted",
+		[SH_FAULT_DROP] = "dropped",	    [SH_FAULT_DELAY] = "delayed",
+		[SH_FAULT_DUPLICATE] = "duplicate", [SH_FAULT_CORRUPT] = "corrupted",
+		[SH_FAULT_REORDER] = "reordered",
 	};
 	const time_t seconds = (time_t)(when / 1000000000);
 	struct line l = {line, 0};
@@ -210,7 +211,7 @@ bool tapped_line(const struct sh_tapped *t, uint64_t when, char line[TAPPED_COLU
 	    sh_opcode_operation(f.bth.opcode), f.bth.qpn, f.bth.psn);
 	if (ext & SH_EXT_PAYLOAD)
 		put(&l, " len %u", t->len);
-	if (t->fate < SH_FAULT_KINDS)
+	if (t->fate < SH_FAULT_KINDS && fates[t->fate])
 		put(&l, " [%s]", fates[t->fate]);
 	if (ext & SH_EXT_AETH)
 		put_answer(&l, t);

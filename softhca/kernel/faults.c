@@ -4,23 +4,92 @@
  * follow them (device/transport/fault.c). Names of hosts and QPs are checked here, because the daemon knows
  * what exists.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "softhca/device/transport/fault.h"
+#include "softhca/wire/address.h"
 #include "faults.h"
 #include "kern.h"
 #include "out.h"
 #include "ports.h"
 #include "room.h"
+#include "wire_engine.h"
+
+const char *fault_name(uint32_t kind)
+{
+	static const char *const name[SH_FAULT_KINDS] = {
+		[SH_FAULT_DROP] = "drop",	    [SH_FAULT_DELAY] = "delay",
+		[SH_FAULT_DUPLICATE] = "duplicate", [SH_FAULT_CORRUPT] = "corrupt",
+		[SH_FAULT_JITTER] = "jitter",	    [SH_FAULT_REORDER] = "reorder",
+		[SH_FAULT_LIMIT] = "rate",	    [SH_FAULT_PARTITION] = "partition",
+	};
+
+	return kind < SH_FAULT_KINDS ? name[kind] : NULL;
+}
+
+/*
+ * The end of a link that an address names: a host of this instance, if it is one of the instance's
+ * own, or a port elsewhere on the wire.
+ */
+static bool find_end(struct kernel *k, char *address, uint32_t *end, struct sh_status *st)
+{
+	struct in_addr in;
+	uint32_t hca, port;
+	uint16_t lid;
+
+	address[SH_FAULT_ADDRESS - 1] = '\0';
+	if (!*address)
+		return true;
+	if (!k->cfg.device.wire.n) {
+		status_say(st, EINVAL,
+			   "%s is no end of a link here: the instance has no wire, so name its "
+			   "hosts (host0)",
+			   address);
+		return false;
+	}
+	if (inet_pton(AF_INET, address, &in) != 1) {
+		status_say(st, EINVAL, "\"%s\" is no address: write it as 10.1.2.7", address);
+		return false;
+	}
+	if (wire_own(k, ntohl(in.s_addr), &hca, &port)) {
+		*end = k->hcas[hca].host;
+		return true;
+	}
+	lid = wire_lid(k, ntohl(in.s_addr));
+	if (!lid)
+		status_say(st, ENOENT,
+			   "%s is not in the network of the instance's wire, which softhca show "
+			   "prints",
+			   address);
+	*end = SH_FAULT_FAR | lid;
+	return lid;
+}
+
+/* What a fault of packets that come over the wire can be: they are not held back here. */
+static bool sender_ok(const struct sh_fault_msg *m, struct sh_status *st)
+{
+	if (!sh_fault_is_far(m->from))
+		return true;
+	if (sh_fault_is_far(m->to))
+		status_say(st, EINVAL, "one end of the link has to be in this instance");
+	else if (m->kind < SH_FAULT_KINDS && m->kind != SH_FAULT_DROP &&
+		 m->kind != SH_FAULT_CORRUPT && m->kind != SH_FAULT_PARTITION)
+		status_say(st, EINVAL,
+			   "packets that come over the wire can be dropped, corrupted and "
+			   "partitioned here: set the fault in the instance that sends them, or "
+			   "name that with --to");
+	return !st->error;
+}
 
 static bool host_exists(struct kernel *k, uint32_t host, struct sh_status *st)
 {
 	uint32_t hosts = k->cfg.device.hosts;
 
-	if (host == SH_FAULT_ANY || host < hosts)
+	if (host == SH_FAULT_ANY || sh_fault_is_far(host) || host < hosts)
 		return true;
 	if (hosts == 1)
 		status_say(st, ENOENT, "there is no host%u: the instance has one host, host0",
@@ -128,7 +197,10 @@ static bool valid(struct kernel *k, const struct sh_fault_msg *m, struct sh_stat
 		status_say(st, EINVAL, "a rate can be at most 1 (every packet)");
 	else if (m->qpn != SH_FAULT_ANY && m->qpn > 0xffffff)
 		status_say(st, EINVAL, "a QP number has at most 24 bits");
-	return !st->error && host_exists(k, m->from, st) && host_exists(k, m->to, st);
+	else if (m->kind == SH_FAULT_LIMIT && m->rate && !m->bits)
+		status_say(st, EINVAL, "a limit is more than 0 bits a second");
+	return !st->error && sender_ok(m, st) && host_exists(k, m->from, st) &&
+	       host_exists(k, m->to, st);
 }
 
 static bool is_set(const struct sh_fault_rule *rule)
@@ -185,11 +257,12 @@ static void rule_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_s
 	if (rule->scope != word) {
 		__atomic_store_n(&rule->scope, word, __ATOMIC_RELEASE);
 		__atomic_store_n(&rule->done, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&rule->delay_ns, f->rule[SH_FAULT_DELAY].delay_ns,
-				 __ATOMIC_RELAXED);
+		__atomic_store_n(&rule->delay_ns, f->rule[m->kind].delay_ns, __ATOMIC_RELAXED);
 	}
 	if (m->delay_ns)
 		__atomic_store_n(&rule->delay_ns, m->delay_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&rule->bits, m->bits, __ATOMIC_RELAXED);
+	__atomic_store_n(&rule->free_at, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&rule->seed, m->seeded ? m->seed : k->fault_seed, __ATOMIC_RELAXED);
 	__atomic_store_n(&rule->drawn, 0, __ATOMIC_RELAXED);
 	/*
@@ -234,15 +307,20 @@ static bool is_of_room(struct kernel *k, const struct sh_fault_msg *m, struct sh
 	return is;
 }
 
-void fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st)
+void fault_set(struct kernel *k, const struct sh_fault_msg *asked, struct sh_status *st)
 {
+	struct sh_fault_msg own = *asked, *m = &own;
 	bool ends = m->kind < SH_FAULT_KINDS && !m->rate && !m->count;
 
 	memset(st, 0, sizeof(*st));
+	if (!find_end(k, own.from_address, &own.from, st) ||
+	    !find_end(k, own.to_address, &own.to, st))
+		return;
 	if (m->kind >= SH_FAULT_KINDS && m->kind != SH_FAULT_OFF && m->kind != SH_FAULT_SEED &&
 	    m->kind != SH_FAULT_CM_DROP) {
 		status_say(st, EINVAL,
-			   "unknown fault: drop, delay, duplicate, corrupt and cm-drop are known");
+			   "unknown fault: drop, delay, jitter, reorder, duplicate, corrupt, rate, "
+			   "partition and cm-drop are known");
 		return;
 	}
 	if (m->kind != SH_FAULT_SEED && !valid(k, m, st))
@@ -271,19 +349,22 @@ void fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status 
 	sh_faults_settle(&k->dev.inst->faults);
 }
 
-static void show_host(struct out *o, const char *name, uint32_t host)
+static void show_end(struct kernel *k, struct out *o, const char *name, uint32_t host)
 {
-	char text[16];
+	char text[SH_WIRE_TEXT];
 
 	if (host == SH_FAULT_ANY) {
 		out_word(o, name, "null");
 		return;
 	}
-	snprintf(text, sizeof(text), "host%u", host);
+	if (sh_fault_is_far(host))
+		sh_wire_text(text, wire_address_of(k, (uint16_t)(host & ~SH_FAULT_FAR)));
+	else
+		snprintf(text, sizeof(text), "host%u", host);
 	out_text(o, name, text);
 }
 
-void fault_show(const struct sh_fault_rule *rule, const char *name, struct out *o)
+void fault_show(struct kernel *k, const struct sh_fault_rule *rule, const char *name, struct out *o)
 {
 	struct sh_fault_scope scope = sh_fault_unpack(rule->scope);
 
@@ -291,18 +372,23 @@ void fault_show(const struct sh_fault_rule *rule, const char *name, struct out *
 		return;
 	out_begin_object(o, NULL);
 	out_text(o, "fault", name);
-	show_host(o, "from", scope.from);
-	show_host(o, "to", scope.to);
+	show_end(k, o, "from", scope.from);
+	show_end(k, o, "to", scope.to);
 	if (scope.qpn == SH_FAULT_ANY)
 		out_word(o, "qp", "null");
 	else
 		out_int(o, "qp", scope.qpn);
 	out_int(o, "rate_per_million", rule->rate);
 	out_int(o, "count", rule->count);
-	if (scope.kind == SH_FAULT_DELAY)
+	if (scope.kind == SH_FAULT_DELAY || scope.kind == SH_FAULT_JITTER ||
+	    scope.kind == SH_FAULT_REORDER || scope.kind == SH_FAULT_LIMIT)
 		out_int(o, "delay_us", rule->delay_ns / 1000);
 	else
 		out_word(o, "delay_us", "null");
+	if (scope.kind == SH_FAULT_LIMIT)
+		out_int(o, "bits_per_second", rule->bits);
+	else
+		out_word(o, "bits_per_second", "null");
 	out_int(o, "seed", rule->seed);
 	out_int(o, "done", rule->done);
 	out_end_object(o);

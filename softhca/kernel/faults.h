@@ -12,7 +12,10 @@ struct out;
 struct sh_fault_rule;
 
 void fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st);
+/* As commands and `show` call a kind of enum sh_fault_kind. */
+const char *fault_name(uint32_t kind);
 /* An element of the array of faults, unless the rule was never used. */
-void fault_show(const struct sh_fault_rule *rule, const char *name, struct out *o);
+void fault_show(struct kernel *k, const struct sh_fault_rule *rule, const char *name,
+		struct out *o);
 
 #endif

@@ -157,14 +157,13 @@ static void show_processes(struct kernel *k, struct out *o)
 
 static void show_faults(struct kernel *k, struct out *o)
 {
-	static const char *const name[] = {"drop", "delay", "duplicate", "corrupt"};
 	const struct sh_faults *f = &k->dev.inst->faults;
 
 	out_int(o, "fault_seed", k->fault_seed);
 	out_int(o, "fault_delay_us", f->rule[SH_FAULT_DELAY].delay_ns / 1000);
 	out_begin_array(o, "faults");
 	for (uint32_t i = 0; i < SH_FAULT_RULES; i++)
-		fault_show(&f->rule[i], name[sh_fault_unpack(f->rule[i].scope).kind], o);
+		fault_show(k, &f->rule[i], fault_name(sh_fault_unpack(f->rule[i].scope).kind), o);
 	ROOMS(show_faults, k, o);
 	out_end_array(o);
 }

@@ -174,7 +174,10 @@ ok "fault without a kind" wrong 2 'what is to happen to packets?' fault lab
 ok "fault without a rate" wrong 2 'how many packets?' fault lab drop
 ok "fault of no kind" wrong 2 'unknown fault "lose"' fault lab lose
 ok "a seed without its number" wrong 2 'seed needs a number' fault lab seed
-ok "a length where there is none" wrong 2 'leave "2ms" out: only delay has a length' fault lab drop 1% 2ms
+ok "a length where there is none" wrong 2 'leave "2ms" out: only delay, jitter, reorder and rate have a length' fault lab drop 1% 2ms
+ok "a limit without its unit" wrong 2 'rate must be from 1kbit .* not "10"' fault lab rate 10
+ok "a limit of nothing" wrong 2 'how much\?' fault lab rate
+ok "a partition that is neither" wrong 2 'partition is on or off, not "5%"' fault lab partition 5%
 ok "off with too much" wrong 2 'leave "5%" out' fault lab off 5%
 ok "an option of fault that is not there" wrong 2 'softhca fault takes the options .* not "--form"' fault lab drop 1% --form
 ok "an option of fault without its value" wrong 2 'option --from needs a value behind it' fault lab drop 1% --from

@@ -52,7 +52,8 @@ for face in ofed mainline; do
 	# count as left.
 	kill -KILL "$killed"
 	"$SOFTHCA" show --json lab >"$tmp/dying-$face"
-	for fault in "drop 1%" "delay 5 7ms --from host0" "corrupt 2% --from host1 --to host0" "duplicate 3 --qp $qpn"; do
+	for fault in "drop 1%" "delay 5 7ms --from host0" "corrupt 2% --from host1 --to host0" "duplicate 3 --qp $qpn" "jitter 5% 1ms --to host1" "rate 10gbit" \
+		"partition on --from host2 --to host1"; do
 		# shellcheck disable=SC2086
 		"$SOFTHCA" fault lab $fault || exit 1
 	done

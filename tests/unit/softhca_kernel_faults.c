@@ -161,7 +161,8 @@ static void room(void **state)
 	 * changed.
 	 */
 	for (uint32_t kind = 0; kind < SH_FAULT_KINDS; kind++)
-		assert_int_equal(ask(t, kind, ANY, ANY, ANY, 1, 0), 0);
+		assert_int_equal(ask(t, kind, ANY, ANY, ANY, 1, 0),
+				 kind == SH_FAULT_LIMIT ? EINVAL : 0);
 	assert_int_equal(ask(t, SH_FAULT_DROP, 3, ANY, ANY, 0, 9), 0);
 	assert_int_equal(rule(t, SH_FAULT_DROP, 3, ANY, ANY)->count, 9);
 	rule(t, SH_FAULT_DROP, 3, ANY, ANY)->count = 0;
@@ -171,6 +172,53 @@ static void room(void **state)
 	assert_int_equal(rule(t, SH_FAULT_DROP, 30, ANY, ANY)->done, 0);
 	assert_int_equal(ask(t, SH_FAULT_DROP, 31, ANY, ANY, 1, 0), ENOSPC);
 	assert_int_equal(f->active, 1);
+	kt_stop(t);
+}
+
+static int ask_link(struct kt *t, uint32_t kind, const char *from, const char *to)
+{
+	struct sh_fault_msg m = {
+		.type = SH_MSG_FAULT, .kind = kind, .from = ANY, .to = ANY, .qpn = ANY, .rate = 1};
+
+	strcpy(m.from_address, from);
+	strcpy(m.to_address, to);
+	fault_set(&t->k, &m, &st);
+	assert_int_equal(!!st.error, !!st.text[0]);
+	return st.error;
+}
+
+/* Ends of a link that are named by their addresses. */
+static void addresses(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_MAINLINE, 1, 1);
+	struct sh_fault_msg m = {.type = SH_MSG_FAULT};
+
+	(void)state;
+	assert_int_equal(ask_link(t, SH_FAULT_DROP, "", "10.1.2.7"), EINVAL);
+	assert_non_null(strstr(st.text, "no wire"));
+	t->k.cfg.device.wire = (struct sh_wire_config){
+		.n = 1, .network = 0x0a010200, .netmask = 0xffffff00, .address = {0x0a010203}};
+	assert_int_equal(ask_link(t, SH_FAULT_DROP, "", "10.1.2.7"), 0);
+	assert_int_equal(rule(t, SH_FAULT_DROP, ANY, SH_FAULT_FAR | 7, ANY)->rate, 1);
+	/* The instance's own is its host. */
+	assert_int_equal(ask_link(t, SH_FAULT_DELAY, "10.1.2.3", "10.1.2.7"), 0);
+	assert_int_equal(rule(t, SH_FAULT_DELAY, 0, SH_FAULT_FAR | 7, ANY)->rate, 1);
+	assert_int_equal(ask_link(t, SH_FAULT_DROP, "10.1.2.7", ""), 0);
+	assert_int_equal(rule(t, SH_FAULT_DROP, SH_FAULT_FAR | 7, ANY, ANY)->rate, 1);
+	assert_int_equal(ask_link(t, SH_FAULT_DROP, "", "10.1.3.7"), ENOENT);
+	assert_non_null(strstr(st.text, "10.1.3.7 is not in the network"));
+	assert_int_equal(ask_link(t, SH_FAULT_DROP, "", "10.1.2"), EINVAL);
+	/* What comes is not held back, and does not go on elsewhere. */
+	assert_int_equal(ask_link(t, SH_FAULT_JITTER, "10.1.2.7", ""), EINVAL);
+	assert_int_equal(ask_link(t, SH_FAULT_DUPLICATE, "10.1.2.7", ""), EINVAL);
+	assert_int_equal(ask_link(t, SH_FAULT_PARTITION, "10.1.2.7", ""), 0);
+	assert_int_equal(ask_link(t, SH_FAULT_DROP, "10.1.2.7", "10.1.2.8"), EINVAL);
+	/* Text without an end. */
+	memset(m.to_address, '1', sizeof(m.to_address));
+	m.from = m.to = m.qpn = ANY;
+	fault_set(&t->k, &m, &st);
+	assert_int_equal(st.error, EINVAL);
+	t->k.cfg.device.wire.n = 0;
 	kt_stop(t);
 }
 
@@ -225,10 +273,8 @@ static void seeds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(scopes),
-		cmocka_unit_test(names),
-		cmocka_unit_test(room),
-		cmocka_unit_test(seeds),
+		cmocka_unit_test(scopes),    cmocka_unit_test(names), cmocka_unit_test(room),
+		cmocka_unit_test(addresses), cmocka_unit_test(seeds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

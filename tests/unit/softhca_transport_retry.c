@@ -271,7 +271,7 @@ static void test_single_loss(void **state)
 	(void)state;
 	for (unsigned int i = 0; i < sizeof(ops); i++)
 		for (int skip = 0; skip < 2; skip++)
-			for (int kind = 0; kind < SH_FAULT_KINDS; kind++) {
+			for (int kind = 0; kind < SH_FAULT_LIMIT; kind++) {
 				struct tpair p;
 				struct twr wr;
 				uint64_t *target;
@@ -318,9 +318,9 @@ static void storm(uint32_t type, uint32_t seed, bool reads)
 
 	tpair_open(&p, &(struct tpair_opts){.type = type, .psn = 0xfffff0, .timeout = 10});
 	sum = (uint64_t *)(p.bmem + TMEM - 64);
-	for (int k = 0; k < SH_FAULT_KINDS; k++)
+	for (int k = 0; k < SH_FAULT_LIMIT; k++)
 		p.m->inst->faults.rule[k].seed = seed;
-	for (int k = 0; k < SH_FAULT_KINDS; k++)
+	for (int k = 0; k < SH_FAULT_LIMIT; k++)
 		fault(p.m, k, 0, 50000);
 	tfill(p.amem, TMEM / 2, seed);
 	memset(p.bmem, 0, TMEM);
@@ -380,7 +380,7 @@ static void storm(uint32_t type, uint32_t seed, bool reads)
 		for (uint32_t i = 1; i < 400; i += 4)
 			assert_int_equal(*(uint64_t *)(p.amem + TMEM - 4096 + i * 8), i / 4);
 	}
-	for (int k = 0; k < SH_FAULT_KINDS; k++)
+	for (int k = 0; k < SH_FAULT_LIMIT; k++)
 		assert_true(p.m->inst->faults.rule[k].done > 10);
 	assert_int_equal(tqp_state(&p.a), SH_QPS_RTS);
 	assert_int_equal(tqp_state(&p.b), SH_QPS_RTS);

@@ -12,6 +12,7 @@
 #include "softhca_pair.h"
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/instance.h"
+#include "softhca/device/memory/fault_rule.h"
 #include "softhca/device/transport/timer.h"
 #include "softhca/device/transport/wire.h"
 #include "softhca/wire/roce.h"
@@ -762,6 +763,80 @@ static void test_strangers(void **state)
 	tpair_close(&p);
 }
 
+/* Faults of one link: what leaves for one port, or comes from it. */
+static void test_faults_of_links(void **state)
+{
+	static const struct sh_fault_scope scopes[] = {
+		{SH_FAULT_DROP, 0, SH_FAULT_FAR | B_FAR, SH_FAULT_ANY},
+		{SH_FAULT_DROP, SH_FAULT_FAR | A_FAR, SH_FAULT_ANY, SH_FAULT_ANY},
+		{SH_FAULT_CORRUPT, SH_FAULT_FAR | A_FAR, SH_FAULT_ANY, SH_FAULT_ANY},
+		{SH_FAULT_PARTITION, SH_FAULT_ANY, SH_FAULT_FAR | A_FAR, SH_FAULT_ANY},
+		{SH_FAULT_DROP, 0, SH_FAULT_FAR | (B_FAR + 1), SH_FAULT_ANY},
+		{SH_FAULT_DROP, SH_FAULT_FAR | (A_FAR + 5), SH_FAULT_ANY, SH_FAULT_ANY},
+	};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(scopes) / sizeof(scopes[0]); i++) {
+		bool lost = i < 4;
+		struct sh_fault_rule *rule;
+		struct tpair p;
+		struct twr wr;
+
+		open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+		rule = &p.m->inst->faults.rule[SH_FAULT_KINDS];
+		rule->scope = sh_fault_pack(&scopes[i]);
+		rule->rate = SH_FAULT_MILLION;
+		p.m->inst->faults.active = SH_ACTIVE_FAULTS;
+		wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 100);
+		tfill(p.amem, TMEM, 1);
+		tqp_send(&p.a, &wr);
+		pump(&p);
+		assert_int_equal(rule->done > 0, lost);
+		assert_int_equal(memcmp(p.amem, p.bmem, 100) != 0, lost);
+		rule->rate = 0;
+		p.m->inst->faults.active = 0;
+		mock_advance(p.m, 300 * MS);
+		pump(&p);
+		texpect(&p.acq[0], MLX4_OPCODE_RDMA_WRITE, true, 0);
+		tpair_close(&p);
+	}
+}
+
+/* One message of each operation, whose packets arrive out of order, late, or one after the other. */
+static void test_late_links(void **state)
+{
+	static const uint32_t kinds[] = {SH_FAULT_JITTER, SH_FAULT_REORDER, SH_FAULT_LIMIT};
+
+	(void)state;
+	for (unsigned int i = 0; i < 4; i++)
+		for (unsigned int k = 0; k < 3; k++) {
+			struct sh_fault_rule *rule;
+			struct tpair p;
+			struct twr wr;
+
+			open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+			rule = &p.m->inst->faults.rule[kinds[k]];
+			rule->seed = 7;
+			rule->bits = 100000000;
+			rule->rate = kinds[k] == SH_FAULT_LIMIT ? SH_FAULT_MILLION : 300000;
+			p.m->inst->faults.active = SH_ACTIVE_FAULTS;
+			tfill(i == 3 ? p.bmem : p.amem, TMEM, 7);
+			tpair_recv(&p, 0, TMEM);
+			wr = tpair_wr(&p, opcodes[i], 100000);
+			tqp_send(&p.a, &wr);
+			for (int step = 0; step < 4000; step++) {
+				pump(&p);
+				mock_advance(p.m, MS / 4);
+			}
+			texpect(&p.acq[0], opcodes[i], true, 0);
+			assert_memory_equal(p.amem, p.bmem, 100000);
+			assert_true(rule->done > 5);
+			assert_int_equal(tqp_state(&p.a), SH_QPS_RTS);
+			p.m->inst->faults.active = 0;
+			tpair_close(&p);
+		}
+}
+
 /* A datagram that no packet of the wire can carry fails, and says so. */
 static void test_long_datagram(void **state)
 {
@@ -918,6 +993,8 @@ int main(void)
 		cmocka_unit_test(test_not_ready),
 		cmocka_unit_test(test_left),
 		cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_faults_of_links),
+		cmocka_unit_test(test_late_links),
 		cmocka_unit_test(test_long_datagram),
 		cmocka_unit_test(test_early_ack),
 		cmocka_unit_test(test_gids),

@@ -281,7 +281,9 @@ int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
 		const struct sh_fault_scope whole = {i, SH_FAULT_ANY, SH_FAULT_ANY, SH_FAULT_ANY};
 
 		inst->faults.rule[i].scope = sh_fault_pack(&whole);
-		inst->faults.rule[i].delay_ns = 100000;
+		inst->faults.rule[i].delay_ns = i == SH_FAULT_REORDER ? 1000000
+						: i == SH_FAULT_LIMIT ? 20000000
+								      : 100000;
 		inst->faults.rule[i].seed = (uint32_t)now.tv_nsec | 1;
 	}
 

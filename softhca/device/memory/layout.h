@@ -265,26 +265,35 @@ struct sh_port {
 	uint16_t pkey[SH_PKEYS]; /* host order */
 };
 
-/* Packet faults: each rule by rate (per million) or for the next `count` packets. See fault.h. */
+/*
+ * Packet faults: each rule by rate (per million) or for the next `count` packets; but a limit and a
+ * partition are about all packets. See fault.h.
+ */
 enum sh_fault_kind {
 	SH_FAULT_DROP,
 	SH_FAULT_DELAY,
 	SH_FAULT_DUPLICATE,
 	SH_FAULT_CORRUPT,
+	SH_FAULT_JITTER,    /* a delay of a length that the seed chooses */
+	SH_FAULT_REORDER,   /* held back until another packet has passed */
+	SH_FAULT_LIMIT,	    /* packets wait until those before them have left */
+	SH_FAULT_PARTITION, /* nothing gets through, in either direction */
 	SH_FAULT_KINDS
 };
-#define SH_FAULT_SCOPED 16 /* rules that name a host or a QP */
+#define SH_FAULT_SCOPED 16 /* rules that name an end of a link or a QP */
 #define SH_FAULT_RULES	(SH_FAULT_KINDS + SH_FAULT_SCOPED)
 struct sh_fault_rule {
 	uint64_t scope;	      /* which packets it is about, and its kind; 0: never used */
 	uint32_t rate, count; /* both 0: it is over */
-	uint64_t delay_ns;    /* how long a delayed packet is held */
+	uint64_t delay_ns;    /* how long a packet is held, or may wait */
+	uint64_t bits;	      /* a second, of SH_FAULT_LIMIT */
+	uint64_t free_at;     /* its link is busy until then (CLOCK_MONOTONIC, ns) */
 	uint64_t done;	      /* packets hit so far */
 	/* The choices of a rate: their seed, and how many there were. */
 	uint32_t seed, drawn;
 };
-#define SH_ACTIVE_FAULTS  1u
-#define SH_ACTIVE_CAPTURE 2u
+#define SH_ACTIVE_FAULTS   1u
+#define SH_ACTIVE_CAPTURE  2u
 #define SH_ACTIVE_LOOPBACK 4u
 struct sh_faults {
 	/*

@@ -148,6 +148,7 @@ void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet 
 static uint32_t held;
 
 struct late {
+	struct sh_held held; /* first */
 	struct sh_packet p;
 	struct sh_seg seg;
 	bool response;
@@ -178,8 +179,8 @@ static void late_arrives(struct sh_dev *dev, uint64_t a, uint64_t b)
 /*
  * Holds a packet back. False: the packet cannot be kept and is lost, as a fabric may lose packets.
  */
-static bool delay(struct sh_dev *dev, const struct sh_packet *p, uint64_t ns, bool response,
-		  uint32_t hca, uint32_t qpn, uint32_t gen)
+static bool delay(struct sh_dev *dev, const struct sh_packet *p, const struct sh_met *met,
+		  bool response, uint32_t hca, uint32_t qpn, uint32_t gen)
 {
 	struct late *l;
 
@@ -188,6 +189,7 @@ static bool delay(struct sh_dev *dev, const struct sh_packet *p, uint64_t ns, bo
 	l = malloc(sizeof(*l) + p->payload.len);
 	if (!l)
 		goto lost;
+	l->held.go = late_arrives;
 	l->p = *p;
 	l->response = response;
 	l->hca = hca;
@@ -201,7 +203,7 @@ static bool delay(struct sh_dev *dev, const struct sh_packet *p, uint64_t ns, bo
 	if (p->payload.len && dev->ops->copy(dev->host, 0, &l->seg, 1, p->payload.ctx,
 					     p->payload.seg, p->payload.nseg, p->payload.len))
 		goto free;
-	if (sh_defer(dev, dev->ops->now(dev->host) + ns, late_arrives, (uintptr_t)l, 0) == 0)
+	if (sh_hold_back(dev, met, &l->held))
 		return true;
 free:
 	free(l);
@@ -266,6 +268,7 @@ static struct sh_way way_of(struct sh_dev *dev, const struct sh_packet *p)
 							       : SH_FAULT_ANY,
 		.src_qpn = p->srcqp,
 		.dst_qpn = p->dqpn,
+		.bytes = (uint32_t)p->payload.len + SH_FAULT_HEADS,
 	};
 }
 
@@ -284,36 +287,42 @@ static void respond_one(struct sh_dev *dev, const struct sh_packet *req,
 {
 	uint32_t hca = req->src_hca, qpn = req->srcqp, gen = req->src_gen;
 	struct sh_hca *h = sh_hca(dev, hca);
-	uint64_t ns = 0;
-	uint32_t fate;
+	struct sh_met met;
 
 	if (!h)
 		return;
-	fate = sh_fate(dev, way, &ns);
+	sh_fate(dev, way, &met);
 	if (sh_capture_on(dev))
-		sh_capture_one(dev, req, resp, &(struct sh_capture_note){fate, ns, false});
-	switch (fate) {
+		sh_capture_one(dev, req, resp,
+			       &(struct sh_capture_note){met.fate, met.delay_ns, false});
+	switch (met.fate) {
 	case SH_FAULT_DROP:
 		SH_DROPPED(h, fault, 1);
 		discarded(dev, req->dlid);
 		return;
 	case SH_FAULT_CORRUPT:
-		if (passes(dev, resp))
+		if (passes(dev, resp)) {
+			arrive(dev, resp, hca, qpn, gen);
 			break;
+		}
 		SH_DROPPED(h, icrc, 1);
 		SH_COUNT_PORT(h, req->src_port, rcv_errors, 1);
 		return;
 	case SH_FAULT_DELAY:
-		if (!delay(dev, resp, ns, true, hca, qpn, gen))
+	case SH_FAULT_REORDER:
+		if (!delay(dev, resp, &met, true, hca, qpn, gen))
 			SH_DROPPED(h, fault, 1);
 		return;
 	case SH_FAULT_DUPLICATE:
 		if (sh_capture_on(dev))
-			sh_capture_one(dev, req, resp, &(struct sh_capture_note){fate, ns, true});
+			sh_capture_one(dev, req, resp,
+				       &(struct sh_capture_note){met.fate, met.delay_ns, true});
 		arrive(dev, resp, hca, qpn, gen);
-		break;
+		/* fall through */
+	default:
+		arrive(dev, resp, hca, qpn, gen);
 	}
-	arrive(dev, resp, hca, qpn, gen);
+	sh_pass(dev, &met);
 }
 
 /* A response may be a run (READ data). Each packet of it travels alone. */
@@ -332,7 +341,10 @@ static void respond_each(struct sh_dev *dev, const struct sh_packet *req,
 		return;
 	}
 	there = way_of(dev, req);
-	back = (struct sh_way){there.to, there.from, there.dst_qpn, there.src_qpn};
+	back = (struct sh_way){.from = there.to,
+			       .to = there.from,
+			       .src_qpn = there.dst_qpn,
+			       .dst_qpn = there.src_qpn};
 	one.service = req->service;
 	one.pkey = req->pkey;
 	one.sl = req->sl;
@@ -353,41 +365,27 @@ static void respond_each(struct sh_dev *dev, const struct sh_packet *req,
 			one.flags &= ~SH_PKT_LAST;
 		sh_payload_slice(&resp->payload, off, len, &one.payload, seg);
 		off += len;
+		back.bytes = (uint32_t)len + SH_FAULT_HEADS;
 		respond_one(dev, req, &one, &back);
 	}
 }
 
-static bool execute(struct sh_dev *dev, const struct sh_packet *p)
-{
-	struct sh_packet resp;
-	struct sh_seg seg[SH_MAX_SEGS];
-
-	sh_deliver(dev, p, &resp, seg);
-	/* The answer may arrive when the requester has gone back, and sent again, since. */
-	resp.flags |= SH_PKT_TOLD;
-	resp.retries = p->retries;
-	respond_each(dev, p, &resp);
-	return resp.op == SH_PKT_NONE && resp.syndrome == SH_GSI_BUSY;
-}
-
-/* A request goes through its bytes. */
-SH_OUTLINE bool execute_looped(struct sh_dev *dev, const struct sh_packet *p)
+/* Delivers a request as it is read from its bytes. */
+SH_OUTLINE void deliver_looped(struct sh_dev *dev, const struct sh_packet *p,
+			       struct sh_packet *resp, struct sh_seg *resp_seg)
 {
 	struct sh_looped l;
-	struct sh_packet gone;
+	enum sh_loop came = sh_loop(dev, p, false, &l);
 
-	switch (sh_loop(dev, p, false, &l)) {
-	case SH_LOOP_READ:
-		return execute(dev, &l.p);
-	case SH_LOOP_NO_SOURCE:
-		sh_packet_init(&gone);
-		gone.op = SH_PKT_SRC_FAULT;
-		gone.psn = p->psn;
-		arrive(dev, &gone, p->src_hca, p->srcqp, p->src_gen);
-		return false;
-	default:
-		return false;
+	if (came == SH_LOOP_READ) {
+		sh_deliver(dev, &l.p, resp, resp_seg);
+		return;
 	}
+	sh_packet_init(resp);
+	resp->psn = p->psn;
+	resp->npackets = 1;
+	if (came == SH_LOOP_NO_SOURCE)
+		resp->op = SH_PKT_SRC_FAULT;
 }
 
 /*
@@ -396,15 +394,27 @@ SH_OUTLINE bool execute_looped(struct sh_dev *dev, const struct sh_packet *p)
  */
 static bool request_one(struct sh_dev *dev, const struct sh_packet *p)
 {
-	return dev->loop ? execute_looped(dev, p) : execute(dev, p);
+	struct sh_packet resp;
+	struct sh_seg seg[SH_MAX_SEGS];
+
+	if (dev->loop)
+		deliver_looped(dev, p, &resp, seg);
+	else
+		sh_deliver(dev, p, &resp, seg);
+	/* The answer may arrive when the requester has gone back, and sent again, since. */
+	resp.flags |= SH_PKT_TOLD;
+	resp.retries = p->retries;
+	respond_each(dev, p, &resp);
+	return resp.op == SH_PKT_NONE && resp.syndrome == SH_GSI_BUSY;
 }
 
 static bool request_with_fate(struct sh_dev *dev, const struct sh_packet *p)
 {
 	const struct sh_way way = way_of(dev, p);
 	struct sh_hca *to, *from = sh_hca(dev, p->src_hca);
-	uint32_t hca, port, fate;
-	uint64_t ns = 0;
+	uint32_t hca, port;
+	struct sh_met met;
+	bool busy = false;
 
 	/* Without a receiver the sender's HCA counts the packet. */
 	if (!sh_lid_lookup(dev, p->dlid, &hca, &port)) {
@@ -414,31 +424,39 @@ static bool request_with_fate(struct sh_dev *dev, const struct sh_packet *p)
 	to = sh_hca(dev, hca);
 	if (!to || !from)
 		return false;
-	fate = sh_fate(dev, &way, &ns);
+	sh_fate(dev, &way, &met);
 	if (sh_capture_on(dev))
-		sh_capture_request(dev, p, &(struct sh_capture_note){fate, ns, false});
-	switch (fate) {
+		sh_capture_request(dev, p,
+				   &(struct sh_capture_note){met.fate, met.delay_ns, false});
+	switch (met.fate) {
 	case SH_FAULT_DROP:
 		SH_DROPPED(to, fault, 1);
 		SH_COUNT_PORT(from, p->src_port, xmit_discards, 1);
 		return false;
 	case SH_FAULT_CORRUPT:
-		if (passes(dev, p))
+		if (passes(dev, p)) {
+			busy = request_one(dev, p);
 			break;
+		}
 		SH_DROPPED(to, icrc, 1);
 		SH_COUNT_PORT(to, port, rcv_errors, 1);
 		return false;
 	case SH_FAULT_DELAY:
-		if (!delay(dev, p, ns, false, 0, 0, 0))
+	case SH_FAULT_REORDER:
+		if (!delay(dev, p, &met, false, 0, 0, 0))
 			SH_DROPPED(to, fault, 1);
 		return false;
 	case SH_FAULT_DUPLICATE:
 		if (sh_capture_on(dev))
-			sh_capture_request(dev, p, &(struct sh_capture_note){fate, ns, true});
+			sh_capture_request(dev, p,
+					   &(struct sh_capture_note){met.fate, met.delay_ns, true});
 		(void)request_one(dev, p);
-		break;
+		/* fall through */
+	default:
+		busy = request_one(dev, p);
 	}
-	return request_one(dev, p);
+	sh_pass(dev, &met);
+	return busy;
 }
 
 /* As request_one(), of the last packet. */

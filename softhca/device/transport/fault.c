@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Decides what becomes of a packet, by the rules of fault.h. Owns the choices that rates make.
- * Holds no lock, and never touches the packet itself.
+ * Decides what becomes of a packet, by the rules of fault.h. Owns the choices that rates make, and
+ * the packets of this process that wait for another one to pass. Holds no lock, and never touches
+ * the packet itself.
  */
+#include "softhca/device/memory/life.h"
 #include "fault.h"
 
 /*
  * The n-th choice of a rule. It depends on seed, scope and n alone, so neither other rules nor
  * packets that the rule is not about change it.
  */
-uint32_t sh_fault_draw(struct sh_fault_rule *rule, uint64_t scope)
+static uint64_t choice(struct sh_fault_rule *rule, uint64_t scope)
 {
 	uint32_t n = __atomic_fetch_add(&rule->drawn, 1, __ATOMIC_RELAXED);
 	uint64_t x = (uint64_t)__atomic_load_n(&rule->seed, __ATOMIC_RELAXED) << 32 | n;
@@ -20,14 +22,34 @@ uint32_t sh_fault_draw(struct sh_fault_rule *rule, uint64_t scope)
 	x ^= x >> 27;
 	x *= UINT64_C(0x94d049bb133111eb);
 	x ^= x >> 31;
-	return (x >> 32) % SH_FAULT_MILLION;
+	return x;
+}
+
+uint32_t sh_fault_draw(struct sh_fault_rule *rule, uint64_t scope)
+{
+	return (uint32_t)((choice(rule, scope) >> 32) % SH_FAULT_MILLION);
+}
+
+static bool is_link(uint32_t rule_from, uint32_t rule_to, uint32_t from, uint32_t to)
+{
+	return (rule_from == SH_FAULT_ANY || rule_from == from) &&
+	       (rule_to == SH_FAULT_ANY || rule_to == to);
+}
+
+/* In either direction; but no host is cut off from itself. */
+static bool parts(const struct sh_fault_scope *s, uint32_t from, uint32_t to)
+{
+	return from != to &&
+	       (is_link(s->from, s->to, from, to) || is_link(s->to, s->from, from, to));
 }
 
 static bool concerns(const struct sh_fault_scope *s, const struct sh_way *way)
 {
-	return (s->from == SH_FAULT_ANY || s->from == way->from) &&
-	       (s->to == SH_FAULT_ANY || s->to == way->to) &&
-	       (s->qpn == SH_FAULT_ANY || s->qpn == way->src_qpn || s->qpn == way->dst_qpn);
+	if (s->qpn != SH_FAULT_ANY && s->qpn != way->src_qpn && s->qpn != way->dst_qpn)
+		return false;
+	if (s->kind == SH_FAULT_PARTITION)
+		return parts(s, way->from, way->to);
+	return is_link(s->from, s->to, way->from, way->to) && (!way->came || s->from == way->from);
 }
 
 static bool any_set(struct sh_faults *f)
@@ -67,21 +89,91 @@ static bool take(struct sh_faults *f, struct sh_fault_rule *rule, uint32_t left)
 	return false;
 }
 
+static uint64_t delay_of(const struct sh_fault_rule *rule)
+{
+	uint64_t ns = __atomic_load_n(&rule->delay_ns, __ATOMIC_RELAXED);
+
+	return ns < SH_FAULT_DELAY_MAX ? ns : SH_FAULT_DELAY_MAX;
+}
+
+/*
+ * A link that carries so many bits a second: how long the packet waits until those before it have
+ * left, or UINT64_MAX: the queue is full.
+ */
+static uint64_t queue(struct sh_fault_rule *rule, uint64_t now, uint32_t bytes)
+{
+	uint64_t bits = __atomic_load_n(&rule->bits, __ATOMIC_RELAXED);
+	uint64_t most = delay_of(rule);
+	uint64_t free_at = __atomic_load_n(&rule->free_at, __ATOMIC_RELAXED), start;
+
+	if (!bits)
+		return 0;
+	do {
+		start = free_at > now ? free_at : now;
+		if (start - now > most)
+			return UINT64_MAX;
+	} while (!__atomic_compare_exchange_n(&rule->free_at, &free_at,
+					      start + bytes * UINT64_C(8000000000) / bits, false,
+					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	return start - now;
+}
+
+/* What gets through so far meets the limits, one after the other. limits: their bits. */
+static void meet_limits(struct sh_dev *dev, const struct sh_way *way, uint32_t limits,
+			struct sh_met *met)
+{
+	for (uint32_t i = 0; limits >> i; i++) {
+		struct sh_fault_rule *rule = &dev->inst->faults.rule[i];
+		uint64_t wait;
+
+		if (!(limits >> i & 1))
+			continue;
+		wait = queue(rule, dev->ops->now(dev->host), way->bytes);
+		if (!wait)
+			continue;
+		__atomic_fetch_add(&rule->done, 1, __ATOMIC_RELAXED);
+		if (wait == UINT64_MAX) {
+			met->fate = SH_FAULT_DROP;
+			return;
+		}
+		met->delay_ns = met->fate == SH_FAULT_DELAY ? met->delay_ns + wait : wait;
+		met->fate = SH_FAULT_DELAY;
+	}
+}
+
+/* A rule hits a packet: what this comes down to. chosen: the rule's choice. */
+static void hit_by(struct sh_fault_rule *rule, uint32_t index, uint32_t kind, uint64_t chosen,
+		   struct sh_met *met)
+{
+	uint64_t ns = delay_of(rule);
+
+	met->fate = kind == SH_FAULT_JITTER	 ? SH_FAULT_DELAY
+		    : kind == SH_FAULT_PARTITION ? SH_FAULT_DROP
+						 : kind;
+	met->rule = index;
+	met->delay_ns =
+		kind == SH_FAULT_JITTER ? ((chosen & UINT32_MAX) * (ns / 1000) >> 32) * 1000 : ns;
+	__atomic_fetch_add(&rule->done, 1, __ATOMIC_RELAXED);
+}
+
 /*
  * Each rule that is about the packet makes its choice, even if an earlier rule has hit. So the
  * rates of several rules add up, and no rule changes which packets another one hits. The first hit
  * counts. Rules with a scope come first, so that "the next three packets of that QP" are exactly
  * these.
  */
-uint32_t sh_fate(struct sh_dev *dev, const struct sh_way *way, uint64_t *delay_ns)
+uint32_t sh_fate(struct sh_dev *dev, const struct sh_way *way, struct sh_met *met)
 {
 	struct sh_faults *f = &dev->inst->faults;
-	uint32_t met = SH_FAULT_KINDS;
+	uint32_t limits = 0;
 
+	*met = (struct sh_met){.fate = SH_FAULT_KINDS};
 	for (uint32_t i = 0; i < SH_FAULT_RULES; i++) {
-		struct sh_fault_rule *rule = &f->rule[(i + SH_FAULT_KINDS) % SH_FAULT_RULES];
+		uint32_t index = (i + SH_FAULT_KINDS) % SH_FAULT_RULES;
+		struct sh_fault_rule *rule = &f->rule[index];
 		uint64_t word = __atomic_load_n(&rule->scope, __ATOMIC_ACQUIRE);
 		struct sh_fault_scope scope = sh_fault_unpack(word);
+		uint64_t chosen = 0;
 		uint32_t rate, count;
 		bool hit;
 
@@ -92,16 +184,84 @@ uint32_t sh_fate(struct sh_dev *dev, const struct sh_way *way, uint64_t *delay_n
 		count = __atomic_load_n(&rule->count, __ATOMIC_ACQUIRE);
 		if (__atomic_load_n(&rule->scope, __ATOMIC_RELAXED) != word)
 			continue;
-		hit = rate && sh_fault_draw(rule, word) < rate;
-		if (met != SH_FAULT_KINDS || scope.kind >= SH_FAULT_KINDS)
+		if (scope.kind == SH_FAULT_LIMIT) {
+			limits |= (uint32_t) !!rate << index;
 			continue;
-		if (!hit && !take(f, rule, count))
-			continue;
-		__atomic_fetch_add(&rule->done, 1, __ATOMIC_RELAXED);
-		met = scope.kind;
-		*delay_ns = __atomic_load_n(&rule->delay_ns, __ATOMIC_RELAXED);
-		if (*delay_ns > SH_FAULT_DELAY_MAX)
-			*delay_ns = SH_FAULT_DELAY_MAX;
+		}
+		if (scope.kind == SH_FAULT_PARTITION)
+			hit = rate;
+		else if (rate || (scope.kind == SH_FAULT_JITTER && count))
+			chosen = choice(rule, word);
+		if (scope.kind != SH_FAULT_PARTITION)
+			hit = (chosen >> 32) % SH_FAULT_MILLION < rate;
+		if (met->fate == SH_FAULT_KINDS && (hit || take(f, rule, count)))
+			hit_by(rule, index, scope.kind, chosen, met);
+		else if (scope.kind == SH_FAULT_REORDER)
+			met->passes |= 1u << index;
 	}
-	return met;
+	if (limits && (met->fate == SH_FAULT_KINDS || met->fate == SH_FAULT_DELAY))
+		meet_limits(dev, way, limits, met);
+	return met->fate;
+}
+
+bool sh_partitioned(struct sh_dev *dev, uint32_t from, uint32_t to)
+{
+	struct sh_faults *f = &dev->inst->faults;
+
+	for (uint32_t i = 0; i < SH_FAULT_RULES; i++) {
+		struct sh_fault_scope scope =
+			sh_fault_unpack(__atomic_load_n(&f->rule[i].scope, __ATOMIC_ACQUIRE));
+
+		if (scope.kind == SH_FAULT_PARTITION && scope.qpn == SH_FAULT_ANY &&
+		    __atomic_load_n(&f->rule[i].rate, __ATOMIC_RELAXED) && parts(&scope, from, to))
+			return true;
+	}
+	return false;
+}
+
+/* ---- packets that wait for others ---- */
+
+/* For each rule the packet of this process that the next one overtakes. */
+static struct sh_held *waiting[SH_FAULT_RULES];
+_Static_assert(SH_FAULT_RULES <= 32, "a bit for each rule");
+
+/* A child of fork() has what its parent holds, and the parent sends it. */
+static void release(struct sh_dev *dev, struct sh_held *h)
+{
+	if (!h || h->proc != dev->proc)
+		return;
+	if (sh_defer(dev, dev->ops->now(dev->host), h->go, (uintptr_t)h, 0))
+		h->go(dev, (uintptr_t)h, 0);
+}
+
+/* Nothing has passed it in time. If it has gone, another one may be at its address, and goes early. */
+static void expired(struct sh_dev *dev, uint64_t held, uint64_t rule)
+{
+	struct sh_held *h = (struct sh_held *)(uintptr_t)held;
+
+	if (__atomic_compare_exchange_n(&waiting[rule], &h, NULL, false, __ATOMIC_ACQ_REL,
+					__ATOMIC_RELAXED))
+		h->go(dev, (uintptr_t)h, 0);
+}
+
+bool sh_hold_back(struct sh_dev *dev, const struct sh_met *met, struct sh_held *h)
+{
+	uint64_t then = dev->ops->now(dev->host) + met->delay_ns;
+
+	h->proc = dev->proc;
+	if (met->fate == SH_FAULT_DELAY)
+		return !sh_defer(dev, then, h->go, (uintptr_t)h, 0);
+	release(dev, __atomic_exchange_n(&waiting[met->rule], h, __ATOMIC_ACQ_REL));
+	if (!sh_defer(dev, then, expired, (uintptr_t)h, met->rule))
+		return true;
+	/* Without a timer it does not stay. If it has gone already, it was sent. */
+	return !__atomic_compare_exchange_n(&waiting[met->rule], &h, NULL, false, __ATOMIC_ACQ_REL,
+					    __ATOMIC_RELAXED);
+}
+
+void sh_pass(struct sh_dev *dev, const struct sh_met *met)
+{
+	for (uint32_t i = 0; met->passes >> i; i++)
+		if (met->passes >> i & 1)
+			release(dev, __atomic_exchange_n(&waiting[i], NULL, __ATOMIC_ACQ_REL));
 }

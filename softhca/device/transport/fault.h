@@ -10,17 +10,53 @@
 
 #include "softhca/device/memory/dev.h"
 #include "softhca/device/memory/fault_rule.h"
+
+/* What stands in front of and behind a payload, for limits: as RoCEv2 over IPv4 has it. */
+#define SH_FAULT_HEADS 44
+
 /* The way of a packet. SH_FAULT_ANY: there is no such host or QP, or there are many. */
 struct sh_way {
-	uint32_t from, to;
+	uint32_t from, to; /* hosts, or SH_FAULT_FAR | the LID of another instance's port */
 	uint32_t src_qpn, dst_qpn;
+	uint32_t bytes;
+	/*
+	 * It has come over the wire. The rules for what leaves were the sender's: here only those
+	 * count that name the sender, and partitions.
+	 */
+	bool came;
 };
 
+/* What a packet meets. */
+struct sh_met {
+	/*
+	 * SH_FAULT_DROP, SH_FAULT_DELAY, SH_FAULT_DUPLICATE, SH_FAULT_CORRUPT or SH_FAULT_REORDER,
+	 * which the others come down to; SH_FAULT_KINDS: no fault.
+	 */
+	uint32_t fate;
+	uint32_t rule;	 /* the rule that reorders it */
+	uint32_t passes; /* bits of the rules whose packets it overtakes, which are then free */
+	uint64_t
+		delay_ns; /* how long it is held, if it is delayed; or at most, if others are to pass */
+};
+
+/* Fills in *met, and returns its fate. Called only while a rule is set. */
+uint32_t sh_fate(struct sh_dev *dev, const struct sh_way *way, struct sh_met *met);
+
+/* Does a partition lie between these ends? */
+bool sh_partitioned(struct sh_dev *dev, uint32_t from, uint32_t to);
+
+/* The head of a packet that is held back, in memory of this process. go() sends it, and frees it. */
+struct sh_held {
+	uint32_t proc;
+	void (*go)(struct sh_dev *dev, uint64_t held, uint64_t unused);
+};
 /*
- * What becomes of a packet: a kind of fault, or SH_FAULT_KINDS: no fault. *delay_ns: for how long
- * SH_FAULT_DELAY holds the packet back. Called only while a rule is set.
+ * Holds a packet back whose fate is SH_FAULT_DELAY or SH_FAULT_REORDER. False: it cannot be held, and
+ * is the caller's. The caller is pinned.
  */
-uint32_t sh_fate(struct sh_dev *dev, const struct sh_way *way, uint64_t *delay_ns);
+bool sh_hold_back(struct sh_dev *dev, const struct sh_met *met, struct sh_held *h);
+/* A packet that met this has left: it has passed the ones that were held back for it. Pinned, too. */
+void sh_pass(struct sh_dev *dev, const struct sh_met *met);
 
 /*
  * The next choice of a rule with that scope, below SH_FAULT_MILLION: it is hit if that is below its

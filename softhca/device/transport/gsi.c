@@ -87,13 +87,18 @@ bool sh_gsi_take(struct sh_dev *dev, struct sh_hca *at, uint32_t port, const str
 static bool faulted(struct sh_dev *dev, struct sh_hca *to, uint32_t port, const struct sh_packet *p)
 {
 	const struct sh_way way = {
-		.from = SH_FAULT_ANY, .to = to->host, .src_qpn = SH_GSI_QPN, .dst_qpn = p->dqpn};
-	uint64_t delay;
+		.from = SH_FAULT_ANY,
+		.to = to->host,
+		.src_qpn = SH_GSI_QPN,
+		.dst_qpn = p->dqpn,
+		.bytes = (uint32_t)p->payload.len + SH_FAULT_HEADS,
+	};
+	struct sh_met met;
 	uint32_t fate;
 
 	if (!(__atomic_load_n(&dev->inst->faults.active, __ATOMIC_RELAXED) & SH_ACTIVE_FAULTS))
 		return false;
-	fate = sh_fate(dev, &way, &delay);
+	fate = sh_fate(dev, &way, &met);
 	if (fate == SH_FAULT_DROP) {
 		SH_DROPPED(to, fault, 1);
 	} else if (fate == SH_FAULT_CORRUPT) {

@@ -147,86 +147,7 @@ enum sh_wire_admitted sh_wire_admit(struct sh_dev *dev, struct sh_hca *hca, stru
 	return admitted;
 }
 
-/* ---- one packet ---- */
-
-struct late {
-	struct sh_packet p;
-	uint16_t dlid;
-	unsigned char payload[];
-};
-
-static void late_leaves(struct sh_dev *dev, uint64_t a, uint64_t b)
-{
-	struct late *l = (struct late *)(uintptr_t)a;
-
-	(void)b;
-	dev->wire->send(dev, &l->p, l->dlid, l->payload, SH_WIRE_WHOLE);
-	free(l);
-}
-
-/* Pinned: a thread must not be thrown out of malloc(), nor forget what it has taken. */
-static bool delay(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
-		  const unsigned char *payload, uint64_t ns)
-{
-	struct sh_door *door = sh_pin();
-	struct late *l = malloc(sizeof(*l) + p->payload.len);
-	bool done = false;
-
-	if (l) {
-		l->p = *p;
-		l->dlid = dlid;
-		if (p->payload.len)
-			memcpy(l->payload, payload, p->payload.len);
-		done = sh_defer(dev, dev->ops->now(dev->host) + ns, late_leaves, (uintptr_t)l, 0) ==
-		       0;
-	}
-	if (!done)
-		free(l);
-	sh_unpin(door);
-	return done;
-}
-
-/* Shows a capture a packet that leaves. fate: as in struct sh_capture_note. */
-static void show(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
-		 const unsigned char *payload, uint32_t fate, uint64_t ns, bool again)
-{
-	const struct sh_capture_note note = {fate, ns, again};
-
-	if (sh_capture_on(dev))
-		sh_capture_wire(dev, p, dlid, payload, SH_TAPPED_OUT, &note);
-}
-
-void sh_wire_leave(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *p, uint16_t dlid,
-		   const unsigned char *payload)
-{
-	const struct sh_way way = {hca->host, SH_FAULT_ANY, p->srcqp, p->dqpn};
-	uint32_t fate = SH_FAULT_KINDS;
-	uint64_t ns = 0;
-
-	if (__atomic_load_n(&dev->inst->faults.active, __ATOMIC_RELAXED) & SH_ACTIVE_FAULTS) {
-		fate = sh_fate(dev, &way, &ns);
-		show(dev, p, dlid, payload, fate, ns, false);
-		switch (fate) {
-		case SH_FAULT_DROP:
-			SH_DROPPED(hca, fault, 1);
-			return;
-		case SH_FAULT_CORRUPT:
-			dev->wire->send(dev, p, dlid, payload, SH_WIRE_CORRUPT);
-			return;
-		case SH_FAULT_DUPLICATE:
-			dev->wire->send(dev, p, dlid, payload, SH_WIRE_WHOLE);
-			show(dev, p, dlid, payload, fate, ns, true);
-			break;
-		case SH_FAULT_DELAY:
-			if (!delay(dev, p, dlid, payload, ns))
-				SH_DROPPED(hca, fault, 1);
-			return;
-		}
-	} else {
-		show(dev, p, dlid, payload, fate, ns, false);
-	}
-	dev->wire->send(dev, p, dlid, payload, SH_WIRE_WHOLE);
-}
+/* ---- runs ---- */
 
 /* Packet i of a run, whose payload begins at *off, which moves on. Returns what the copy returns. */
 static enum sh_copy leave_part(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *run,
@@ -602,6 +523,8 @@ static void arrived(struct sh_dev *dev, uint32_t index, uint32_t port, uint64_t 
 		SH_DROPPED(hca, port, 1);
 		return;
 	}
+	if (!sh_wire_gets_in(dev, hca, port, p))
+		return;
 	if (p->dqpn == SH_GSI_QPN) {
 		sh_gsi_arrive(dev, hca, port, p);
 		return;

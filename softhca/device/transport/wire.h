@@ -66,6 +66,13 @@ void sh_wire_leave(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packe
 		   const unsigned char *payload);
 
 /*
+ * Does a packet that has come get past the faults of its link? Those of what leaves are its sender's.
+ * False: it is lost, and counted.
+ */
+bool sh_wire_gets_in(struct sh_dev *dev, struct sh_hca *hca, uint32_t port,
+		     const struct sh_packet *p);
+
+/*
  * A packet has come to this port: *p has what stands in it. The caller is in device code, and holds
  * no lock. Answers go out before it returns. While this thread is stopped, others can take from it what
  * it holds (memory/life.h): it then begins anew with this packet.

@@ -92,12 +92,12 @@ bool cm_fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_stat
 void cm_fault_show(struct kernel *k, struct out *o)
 {
 	for (int i = 0; i < CM_FAULTS; i++)
-		fault_show(&k->rdmacm->faults.rule[i], "cm-drop", o);
+		fault_show(k, &k->rdmacm->faults.rule[i], "cm-drop", o);
 }
 
 bool cm_fault_hits(struct kernel *k, uint32_t from, uint32_t to)
 {
-	bool lost = false;
+	bool lost = sh_partitioned(&k->dev, from, to);
 
 	for (int i = 0; i < CM_FAULTS; i++) {
 		struct sh_fault_rule *rule = &k->rdmacm->faults.rule[i];

@@ -79,7 +79,7 @@ void cm_wire_leave(struct kernel *k, const struct cm_message *m)
 		k->rdmacm->count.dropped++;
 		return;
 	}
-	if (cm_fault_hits(k, k->hcas[m->hca].host, SH_FAULT_ANY)) {
+	if (cm_fault_hits(k, k->hcas[m->hca].host, SH_FAULT_FAR | m->far)) {
 		k->rdmacm->count.faults++;
 		return;
 	}

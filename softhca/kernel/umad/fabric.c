@@ -200,13 +200,14 @@ static bool faulted(struct kernel *k, const struct mad_way *w, const struct mad_
 				   .to = host_of(k, to),
 				   .src_qpn = w->qpn,
 				   .dst_qpn = w->to_qpn};
-	uint64_t delay;
+	struct sh_met met;
 	uint32_t fate;
 
-	if (!__atomic_load_n(&k->dev.inst->faults.active, __ATOMIC_RELAXED) || w->qpn > 1 ||
+	if (!(__atomic_load_n(&k->dev.inst->faults.active, __ATOMIC_RELAXED) & SH_ACTIVE_FAULTS) ||
+	    w->qpn > 1 ||
 	    (!from->is_switch && !to->is_switch && from->hca == to->hca && from->port == to->port))
 		return false;
-	fate = sh_fate(&k->dev, &way, &delay);
+	fate = sh_fate(&k->dev, &way, &met);
 	if (fate == SH_FAULT_DROP && !from->is_switch)
 		SH_COUNT_PORT(sh_hca(&k->dev, from->hca), from->port, xmit_discards, 1);
 	if (fate == SH_FAULT_CORRUPT && !to->is_switch)

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * One packet at the edge of the instance: captures see it, and faults hit it. Holds no lock. Owns
+ * what is held back.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture.h"
+#include "fault.h"
+#include "wire.h"
+
+struct late {
+	struct sh_held held; /* first */
+	struct sh_packet p;
+	uint16_t dlid;
+	unsigned char payload[];
+};
+
+static void late_leaves(struct sh_dev *dev, uint64_t a, uint64_t b)
+{
+	struct late *l = (struct late *)(uintptr_t)a;
+
+	(void)b;
+	dev->wire->send(dev, &l->p, l->dlid, l->payload, SH_WIRE_WHOLE);
+	free(l);
+}
+
+/* Pinned: a thread must not be thrown out of malloc(), nor forget what it has taken. */
+static bool delay(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
+		  const unsigned char *payload, const struct sh_met *met)
+{
+	struct sh_door *door = sh_pin();
+	struct late *l = malloc(sizeof(*l) + p->payload.len);
+	bool done = false;
+
+	if (l) {
+		l->held.go = late_leaves;
+		l->p = *p;
+		l->dlid = dlid;
+		if (p->payload.len)
+			memcpy(l->payload, payload, p->payload.len);
+		done = sh_hold_back(dev, met, &l->held);
+	}
+	if (!done)
+		free(l);
+	sh_unpin(door);
+	return done;
+}
+
+/* Shows a capture a packet that leaves. fate: as in struct sh_capture_note. */
+static void show(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
+		 const unsigned char *payload, uint32_t fate, uint64_t ns, bool again)
+{
+	const struct sh_capture_note note = {fate, ns, again};
+
+	if (sh_capture_on(dev))
+		sh_capture_wire(dev, p, dlid, payload, SH_TAPPED_OUT, &note);
+}
+
+static bool is_faulty(const struct sh_dev *dev)
+{
+	return __atomic_load_n(&dev->inst->faults.active, __ATOMIC_RELAXED) & SH_ACTIVE_FAULTS;
+}
+
+static void leave_with_fate(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *p,
+			    uint16_t dlid, const unsigned char *payload)
+{
+	const struct sh_way way = {.from = hca->host,
+				   .to = SH_FAULT_FAR | dlid,
+				   .src_qpn = p->srcqp,
+				   .dst_qpn = p->dqpn,
+				   .bytes = (uint32_t)p->payload.len + SH_FAULT_HEADS};
+	struct sh_door *door;
+	struct sh_met met;
+
+	sh_fate(dev, &way, &met);
+	show(dev, p, dlid, payload, met.fate, met.delay_ns, false);
+	switch (met.fate) {
+	case SH_FAULT_DROP:
+		SH_DROPPED(hca, fault, 1);
+		return;
+	case SH_FAULT_CORRUPT:
+		dev->wire->send(dev, p, dlid, payload, SH_WIRE_CORRUPT);
+		return;
+	case SH_FAULT_DELAY:
+	case SH_FAULT_REORDER:
+		if (!delay(dev, p, dlid, payload, &met))
+			SH_DROPPED(hca, fault, 1);
+		return;
+	case SH_FAULT_DUPLICATE:
+		dev->wire->send(dev, p, dlid, payload, SH_WIRE_WHOLE);
+		show(dev, p, dlid, payload, met.fate, met.delay_ns, true);
+		/* fall through */
+	default:
+		dev->wire->send(dev, p, dlid, payload, SH_WIRE_WHOLE);
+	}
+	door = sh_pin();
+	sh_pass(dev, &met);
+	sh_unpin(door);
+}
+
+void sh_wire_leave(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *p, uint16_t dlid,
+		   const unsigned char *payload)
+{
+	if (is_faulty(dev)) {
+		leave_with_fate(dev, hca, p, dlid, payload);
+		return;
+	}
+	show(dev, p, dlid, payload, SH_FAULT_KINDS, 0, false);
+	dev->wire->send(dev, p, dlid, payload, SH_WIRE_WHOLE);
+}
+
+bool sh_wire_gets_in(struct sh_dev *dev, struct sh_hca *hca, uint32_t port,
+		     const struct sh_packet *p)
+{
+	const struct sh_way way = {.from = SH_FAULT_FAR | p->slid,
+				   .to = hca->host,
+				   .src_qpn = p->service == SH_SVC_UD ? p->srcqp : SH_FAULT_ANY,
+				   .dst_qpn = p->dqpn,
+				   .came = true};
+	struct sh_met met;
+
+	if (!is_faulty(dev))
+		return true;
+	switch (sh_fate(dev, &way, &met)) {
+	case SH_FAULT_DROP:
+		SH_DROPPED(hca, fault, 1);
+		return false;
+	case SH_FAULT_CORRUPT:
+		SH_DROPPED(hca, icrc, 1);
+		SH_COUNT_PORT(hca, port, rcv_errors, 1);
+		return false;
+	default:
+		return true;
+	}
+}
