@@ -31,14 +31,28 @@ const char *fault_name(uint32_t kind)
 	return kind < SH_FAULT_KINDS ? name[kind] : NULL;
 }
 
+static bool read_ip(const char *text, struct sh_ip *ip)
+{
+	struct in6_addr in6;
+	struct in_addr in;
+
+	if (inet_pton(AF_INET, text, &in) == 1)
+		*ip = sh_ip4(ntohl(in.s_addr));
+	else if (inet_pton(AF_INET6, text, &in6) == 1)
+		*ip = sh_ip_get(&in6);
+	else
+		return false;
+	return true;
+}
+
 /*
  * The end of a link that an address names: a host of this instance, if it is one of the instance's
  * own, or a port elsewhere on the wire.
  */
 static bool find_end(struct kernel *k, char *address, uint32_t *end, struct sh_status *st)
 {
-	struct in_addr in;
 	uint32_t hca, port;
+	struct sh_ip ip;
 	uint16_t lid;
 
 	address[SH_FAULT_ADDRESS - 1] = '\0';
@@ -51,15 +65,16 @@ static bool find_end(struct kernel *k, char *address, uint32_t *end, struct sh_s
 			   address);
 		return false;
 	}
-	if (inet_pton(AF_INET, address, &in) != 1) {
-		status_say(st, EINVAL, "\"%s\" is no address: write it as 10.1.2.7", address);
+	if (!read_ip(address, &ip)) {
+		status_say(st, EINVAL, "\"%s\" is no address: write it as 10.1.2.7 or fd00:1::7",
+			   address);
 		return false;
 	}
-	if (wire_own(k, ntohl(in.s_addr), &hca, &port)) {
+	if (wire_own(k, ip, &hca, &port)) {
 		*end = k->hcas[hca].host;
 		return true;
 	}
-	lid = wire_lid(k, ntohl(in.s_addr));
+	lid = wire_lid(k, ip);
 	if (!lid)
 		status_say(st, ENOENT,
 			   "%s is not in the network of the instance's wire, which softhca show "

@@ -17,8 +17,9 @@ _Static_assert(SH_LOOP_BYTES >= SH_ROCE_BYTES, "room for a packet");
 
 static struct sh_roce_way way_of(uint16_t slid, uint16_t dlid)
 {
-	return (struct sh_roce_way){
-		.from = NETWORK | slid, .to = NETWORK | dlid, .sport = SH_ROCE_PORT};
+	return (struct sh_roce_way){.from = sh_ip4(NETWORK | slid),
+				    .to = sh_ip4(NETWORK | dlid),
+				    .sport = SH_ROCE_PORT};
 }
 
 static long encode(const struct sh_packet *p, bool spoilt, unsigned char bytes[SH_LOOP_BYTES])
