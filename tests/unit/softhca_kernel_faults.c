@@ -196,8 +196,11 @@ static void addresses(void **state)
 	(void)state;
 	assert_int_equal(ask_link(t, SH_FAULT_DROP, "", "10.1.2.7"), EINVAL);
 	assert_non_null(strstr(st.text, "no wire"));
-	t->k.cfg.device.wire = (struct sh_wire_config){
-		.n = 1, .network = 0x0a010200, .netmask = 0xffffff00, .address = {0x0a010203}};
+	t->k.cfg.device.wire = (struct sh_wire_config){.n = 1,
+						       .network = sh_ip4(0x0a010200),
+						       .prefix = 24,
+						       .last_lid = 254,
+						       .address = {sh_ip4(0x0a010203)}};
 	assert_int_equal(ask_link(t, SH_FAULT_DROP, "", "10.1.2.7"), 0);
 	assert_int_equal(rule(t, SH_FAULT_DROP, ANY, SH_FAULT_FAR | 7, ANY)->rate, 1);
 	/* The instance's own is its host. */
@@ -213,6 +216,14 @@ static void addresses(void **state)
 	assert_int_equal(ask_link(t, SH_FAULT_DUPLICATE, "10.1.2.7", ""), EINVAL);
 	assert_int_equal(ask_link(t, SH_FAULT_PARTITION, "10.1.2.7", ""), 0);
 	assert_int_equal(ask_link(t, SH_FAULT_DROP, "10.1.2.7", "10.1.2.8"), EINVAL);
+	t->k.cfg.device.wire = (struct sh_wire_config){.n = 1,
+						       .network = {0xfd00000100000000, 0},
+						       .prefix = 64,
+						       .last_lid = 1022,
+						       .address = {{0xfd00000100000000, 3}}};
+	assert_int_equal(ask_link(t, SH_FAULT_DROP, "fd00:1::3", "fd00:1::9"), 0);
+	assert_int_equal(rule(t, SH_FAULT_DROP, 0, SH_FAULT_FAR | 9, ANY)->rate, 1);
+	assert_int_equal(ask_link(t, SH_FAULT_DROP, "", "10.1.2.7"), ENOENT);
 	/* Text without an end. */
 	memset(m.to_address, '1', sizeof(m.to_address));
 	m.from = m.to = m.qpn = ANY;

@@ -356,7 +356,7 @@ static void events(void **state)
 	/* More than one write() takes at once: what stays keeps its order. */
 	for (i = 0; i < 4000; i++) {
 		record = i % 5 ? (uint64_t)i << 32 : a.user_handle;
-		assert_int_equal(write(ctx->evqs->next->fd, &record, 8), 8);
+		assert_int_equal(write(ctx->evqs->next->fifo.fd, &record, 8), 8);
 	}
 	events = 801;
 	assert_int_equal(evq_drop_comp(&t->k, ctx->evqs->next, a.user_handle, false, &events), 0);
