@@ -115,8 +115,8 @@ EXPORT ssize_t read(int fd, void *buf, size_t len)
  * A device without vectored reads gets one read for each element, up to the first short one. The
  * first element may have been read already.
  */
-static ssize_t read_each(int fd, const struct shim_fifo *file, size_t record, const struct iovec *iov,
-			 int n)
+static ssize_t read_each(int fd, const struct shim_fifo *file, size_t record,
+			 const struct iovec *iov, int n)
 {
 	ssize_t total = 0;
 

@@ -35,9 +35,8 @@ static uint32_t queue_of(int fd)
 	struct shim_fifo name = {0};
 	struct stat st;
 
-	return sh_fstat(fd, &st) >= 0 && shim_fifo_of_stat(fd, &st, "events", &name)
-		       ? name.index
-		       : 0;
+	return sh_fstat(fd, &st) >= 0 && shim_fifo_of_stat(fd, &st, "events", &name) ? name.index
+										     : 0;
 }
 
 /* Device memory is there: the command has made the queue. */
