@@ -175,8 +175,8 @@ EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t
 	return mmap(addr, len, prot, flags, fd, off);
 }
 
-/* Moves by copying. munmap() then ends the old pages. */
-static void *move(void *old, size_t old_len, size_t len)
+/* Moves by copying. The old pages end, or are zeroes if the mapping is to stay. */
+static void *move(void *old, size_t old_len, size_t len, bool stays)
 {
 	uint64_t at;
 	int err;
@@ -190,6 +190,8 @@ static void *move(void *old, size_t old_len, size_t len)
 	err = marks_fresh(at, at + whole(len), PROT_READ | PROT_WRITE);
 	if (!err)
 		err = sh_peek(ret, (uintptr_t)old, old_len < len ? old_len : len);
+	if (!err && stays && madvise(old, old_len, MADV_DONTNEED))
+		err = -errno;
 	if (err) {
 		(void)marks_unmapped(at, len);
 		REAL(munmap)(ret, len);
@@ -197,7 +199,8 @@ static void *move(void *old, size_t old_len, size_t len)
 		return MAP_FAILED;
 	}
 	marks_give(at, at + whole(len), at, MARKS_ALL);
-	munmap(old, old_len);
+	if (!stays)
+		munmap(old, old_len);
 	return ret;
 }
 
@@ -206,12 +209,14 @@ static void *move(void *old, size_t old_len, size_t len)
  */
 static void *remap_shared(void *old, size_t old_len, size_t len, int flags)
 {
+	if (flags == (MREMAP_MAYMOVE | MREMAP_DONTUNMAP) && len == old_len)
+		return move(old, old_len, len, true);
 	if (flags & ~MREMAP_MAYMOVE || (whole(len) > whole(old_len) && !(flags & MREMAP_MAYMOVE))) {
 		errno = ENOMEM;
 		return MAP_FAILED;
 	}
 	if (whole(len) > whole(old_len))
-		return move(old, old_len, len);
+		return move(old, old_len, len, false);
 	if (whole(len) < whole(old_len) &&
 	    munmap((char *)old + whole(len), whole(old_len) - whole(len)))
 		return MAP_FAILED;
@@ -233,6 +238,12 @@ EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 	va_start(ap, flags);
 	where = va_arg(ap, void *);
 	va_end(ap);
+	/* The kernel makes a second mapping of shared pages, but not of private ones. */
+	if (!old_len && begin(old, SHIM_PAGE)) {
+		shim_control_put();
+		errno = EINVAL;
+		return MAP_FAILED;
+	}
 	own_unmapped((uintptr_t)old, whole(old_len));
 	if (flags & MREMAP_FIXED)
 		own_unmapped((uintptr_t)where, whole(len));
@@ -265,8 +276,9 @@ EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 	 * The pages that were shared are a mapping of their own now, and one call moves only one
 	 * mapping.
 	 */
-	if (ret == MAP_FAILED && errno == EFAULT && privatized && flags == MREMAP_MAYMOVE)
-		ret = move(old, old_len, len);
+	if (ret == MAP_FAILED && errno == EFAULT && privatized &&
+	    (flags & ~MREMAP_DONTUNMAP) == MREMAP_MAYMOVE)
+		ret = move(old, old_len, len, flags & MREMAP_DONTUNMAP);
 	return ret;
 }
 

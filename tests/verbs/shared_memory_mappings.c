@@ -5,6 +5,7 @@
  * too; and what was mapped in a region's place unseen stays as it is. Memory keeps the attributes that the program gave it.
  */
 #include <malloc.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -13,6 +14,10 @@
 #include <unistd.h>
 
 #include "shared_memory_test.h"
+
+#ifndef MREMAP_DONTUNMAP
+#define MREMAP_DONTUNMAP 4
+#endif
 
 /* ---- fork ---- */
 
@@ -145,6 +150,47 @@ static void growing(bool by_realloc, size_t shrunk)
 	else
 		munmap(more, 4 * n * PAGE);
 	munmap(other, n * PAGE);
+}
+
+static void *idles(void *end)
+{
+	char byte;
+
+	CHECK_EQ(read(*(int *)end, &byte, 1), 0);
+	return NULL;
+}
+
+/* There is no second mapping of private memory, but a mapping can be left behind without its contents. */
+static void doubling(bool threads)
+{
+	uint8_t *mem = pages(8), *to;
+	struct ibv_mr *mr;
+	pthread_t thread;
+	int end[2];
+
+	fill(mem, 8 * PAGE, 110);
+	CHECK(shares(mem, 8 * PAGE, &mr));
+	CHECK_EQ(pipe(end), 0);
+	if (threads)
+		CHECK_EQ(pthread_create(&thread, NULL, idles, end), 0);
+	CHECK(mremap(mem, 0, 8 * PAGE, MREMAP_MAYMOVE) == MAP_FAILED);
+	CHECK_EQ(errno, EINVAL);
+	CHECK_EQ(differs(mem, 8 * PAGE, 110), -1);
+	to = mremap(mem, 8 * PAGE, 8 * PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
+	CHECK(to != MAP_FAILED);
+	CHECK_EQ(differs(to, 8 * PAGE, 110), -1);
+	for (size_t i = 0; i < 8 * PAGE; i++)
+		CHECK_EQ(mem[i], 0);
+	through(mr, mem, 8 * PAGE, 111);
+	CHECK_EQ(differs(to, 8 * PAGE, 110), -1);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(differs(mem, 8 * PAGE, 112), -1);
+	close(end[1]);
+	if (threads)
+		CHECK_EQ(pthread_join(thread, NULL), 0);
+	close(end[0]);
+	munmap(mem, 8 * PAGE);
+	munmap(to, 8 * PAGE);
 }
 
 static void advising(void)
@@ -356,6 +402,8 @@ int main(void)
 		growing(by_realloc, 0);
 		growing(by_realloc, 32 * PAGE);
 	}
+	doubling(false);
+	doubling(true);
 	advising();
 	unseen();
 	interrupted();
