@@ -17,6 +17,12 @@
  * the life there of a thread that is stopped has ended, if it can be ended.
  */
 #define VAIN_NS UINT64_C(20000000)
+/*
+ * A thread that has slept for so long in device code stands still. Only one that has said what it
+ * waits for sleeps there by itself, and looks again after 100 ms.
+ */
+#define ASLEEP_NS	UINT64_C(15000000)
+#define ASLEEP_WAITS_NS UINT64_C(250000000)
 /* More threads than wait for each other in a row: each has a lock further up in the order of locks. */
 #define CHAIN 8
 
@@ -73,15 +79,24 @@ static const struct sh_exec *slot_at(const struct kernel *k, uint32_t slot)
 	return (struct sh_exec *)sh_at(&k->dev, SH_EXEC_OFF) + slot;
 }
 
+static struct kproc *process_at(const struct kernel *k, uint32_t proc)
+{
+	return proc < SH_MAX_PROC ? k->proc[proc] : NULL;
+}
+
+/* Is it stopped, or frozen? */
 static bool is_stopped(struct kernel *k, uint32_t slot)
 {
 	const struct sh_exec *e = slot_at(k, slot);
 	uint32_t proc = __atomic_load_n(&e->proc, __ATOMIC_RELAXED);
+	struct kproc *p = process_at(k, proc);
 
-	if (proc >= SH_MAX_PROC || !k->proc[proc])
+	if (!p)
 		return false;
-	return number_stopped(k->proc[proc]->pid) ||
-	       number_stopped((int)__atomic_load_n(&e->tid, __ATOMIC_RELAXED));
+	return number_stopped(p->pid) ||
+	       number_stopped((int)__atomic_load_n(&e->tid, __ATOMIC_RELAXED)) ||
+	       proc_asleep(p, __atomic_load_n(&e->waits, __ATOMIC_ACQUIRE) ? ASLEEP_WAITS_NS
+									   : ASLEEP_NS);
 }
 
 /* The slot of the thread that holds the lock which this one sleeps for. False: there is none. */

@@ -2,6 +2,7 @@
 /*
  * Processes. A process slot belongs to one image of a process.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -12,12 +13,17 @@
 #include <unistd.h>
 
 #include "softhca/device/memory/exec.h"
+#include "softhca/host/process.h"
+#include "softhca/host/status.h"
 #include "softhca/host/witness.h"
 #include "kern.h"
 #include "orphans.h"
 #include "process.h"
 #include "room.h"
 #include "window.h"
+
+/* A process with more threads is not looked at: that would take too long. */
+#define THREADS 256
 
 static uint32_t free_slot(const struct kernel *k)
 {
@@ -107,6 +113,67 @@ bool number_stopped(int number)
 	/* The state is behind the name, which may contain anything. */
 	at = strrchr(text, ')');
 	return at && at[1] == ' ' && (at[2] == 'T' || at[2] == 't');
+}
+
+/* Does the thread sleep, and how often has it left its processor? */
+static bool sleeps(int pid, const char *tid, uint64_t *switches)
+{
+	enum { STATE, SLEPT, PREEMPTED, FIELDS };
+	struct sh_status_field field[FIELDS] = {
+		[STATE] = {.name = "State:"},
+		[SLEPT] = {.name = "voluntary_ctxt_switches:"},
+		[PREEMPTED] = {.name = "nonvoluntary_ctxt_switches:"},
+	};
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%.16s/status", pid, tid);
+	if (sh_status_read(path, field, FIELDS) || !field[SLEPT].value[0] ||
+	    !field[PREEMPTED].value[0] || field[STATE].value[0] == 'R')
+		return false;
+	*switches =
+		strtoull(field[SLEPT].value, NULL, 10) + strtoull(field[PREEMPTED].value, NULL, 10);
+	return true;
+}
+
+/* The same of all threads. The sum changes, too, when a thread comes or ends. */
+static bool all_sleep(int pid, uint64_t *sum)
+{
+	unsigned int threads = 0;
+	const struct dirent *d;
+	bool sleep = true;
+	char path[64];
+	uint64_t n;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	if (!dir)
+		return false;
+	*sum = 0;
+	while (sleep && (d = readdir(dir))) {
+		if (d->d_name[0] == '.')
+			continue;
+		sleep = ++threads <= THREADS && sleeps(pid, d->d_name, &n);
+		if (sleep)
+			*sum += n + (strtoull(d->d_name, NULL, 10) << 32);
+	}
+	closedir(dir);
+	return sleep && threads;
+}
+
+bool proc_asleep(struct kproc *p, uint64_t ns)
+{
+	uint64_t now = sh_now(), sum;
+
+	if (!all_sleep(p->pid, &sum)) {
+		p->asleep = 0;
+		return false;
+	}
+	if (!p->asleep || p->switches != sum) {
+		p->switches = sum;
+		p->asleep = now;
+	}
+	return now - p->asleep >= ns;
 }
 
 bool proc_lives(struct kernel *k, const struct kproc *p)

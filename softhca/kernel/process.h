@@ -26,6 +26,8 @@ struct kproc {
 	uint64_t locked;	 /* pages counted against RLIMIT_MEMLOCK */
 	struct kwindow *windows; /* by address */
 	struct user user;
+	/* All its threads have slept since then, with so many switches: proc_asleep(). 0: one ran. */
+	uint64_t asleep, switches;
 	void *regions; /* a tree of struct kregion, by address */
 	/* When regions were revoked to which a thread may still be writing. 0: no thread is. */
 	uint64_t revoked;
@@ -44,5 +46,11 @@ void proc_detach(struct kernel *k, struct kproc *p); /* its connection has close
 void proc_dead(struct kernel *k, struct kproc *p);   /* the process, or its image, has ended */
 void proc_put(struct kernel *k, struct kproc *p);
 bool number_stopped(int number); /* the process or thread, by a signal or a debugger */
+/*
+ * Has each thread of the process slept at the last look and at this one, with no moment in which it
+ * ran in between, and was the last look so long ago? A thread that waits for a processor does not
+ * sleep. One that a cgroup's freezer holds does.
+ */
+bool proc_asleep(struct kproc *p, uint64_t ns);
 
 #endif

@@ -3,6 +3,8 @@
  * Requests that find a process in device code, which runs or is stopped there: the daemon serves
  * other clients meanwhile, and the request succeeds in the end. Waits are bounded by alarm().
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -148,6 +150,27 @@ static void make_objects(struct client *c, struct objects *o)
 	o->qpn = qp_resp.qpn;
 }
 
+static pid_t begin(struct client *c, struct objects *o, int *async)
+{
+	pid_t pid = daemon_start();
+
+	client_hello(c, 0);
+	client_open(c);
+	assert_int_equal(client_plain(c, UV_GET_CONTEXT, 16, async), 0);
+	make_objects(c, o);
+	return pid;
+}
+
+static void end(pid_t pid, struct client *c, struct objects *o, int async)
+{
+	munmap(o->mem, 16 * 4096);
+	close(async);
+	close(c->file);
+	close(c->life);
+	close(c->fd);
+	daemon_stop(pid);
+}
+
 /* A process of its own attaches to the instance. Ends the process if it cannot. */
 static void attach(struct sh_dev *dev)
 {
@@ -167,7 +190,8 @@ static void attach(struct sh_dev *dev)
 
 /*
  * A process of its own that is in device code, with that lock, and stopped. When it continues it lets go, leaves and ends; but
- * first, unless busy is -1, it reads a byte from there.
+ * first, unless busy is -1, it reads a byte from there. If nothing is there yet, it sleeps, or tries again if the
+ * descriptor says so.
  */
 static pid_t stop_inside(enum what what, const struct objects *o, uint32_t ctx, int busy)
 {
@@ -193,8 +217,9 @@ static pid_t stop_inside(enum what what, const struct objects *o, uint32_t ctx, 
 		if (lock)
 			sh_lock(&dev, lock);
 		raise(SIGSTOP);
-		if (busy >= 0 && read(busy, &byte, 1) != 1)
-			_exit(1);
+		while (busy >= 0 && read(busy, &byte, 1) != 1)
+			if (errno != EAGAIN)
+				_exit(1);
 		if (lock)
 			sh_unlock(&dev, lock);
 		sh_leave(&dev);
@@ -289,12 +314,8 @@ static void busy_inside(void **state)
 	char byte = 0;
 
 	(void)state;
-	pid = daemon_start();
-	client_hello(&c, 0);
-	client_open(&c);
-	assert_int_equal(client_plain(&c, UV_GET_CONTEXT, 16, &async), 0);
-	make_objects(&c, &o);
-	assert_int_equal(pipe(go), 0);
+	pid = begin(&c, &o, &async);
+	assert_int_equal(pipe2(go, O_NONBLOCK), 0);
 	other = stop_inside(W_NONE, &o, c.ctx, go[0]);
 	kill(other, SIGCONT);
 	assert_int_equal(waitpid(other, &status, WCONTINUED), other);
@@ -317,14 +338,43 @@ static void busy_inside(void **state)
 	assert_int_equal(r.error, 0);
 	assert_int_equal(waitpid(other, &status, 0), other);
 	assert_int_equal(status, 0);
-	munmap(o.mem, 16 * 4096);
 	close(go[0]);
 	close(go[1]);
-	close(async);
-	close(c.file);
-	close(c.life);
-	close(c.fd);
-	daemon_stop(pid);
+	end(pid, &c, &o, async);
+}
+
+/*
+ * A cgroup's freezer stops a process so that it looks like one that sleeps. Such a process holds up commands no longer than
+ * one that a signal has stopped.
+ */
+static void frozen_inside(void **state)
+{
+	uint32_t resp[2];
+	struct uv_object qp = {.response = (uintptr_t)resp};
+	struct sh_command_reply r;
+	struct objects o;
+	struct client c;
+	int fd, async, go[2], status;
+	pid_t pid, other;
+	char byte = 0;
+
+	(void)state;
+	pid = begin(&c, &o, &async);
+	qp.handle = o.qp;
+	assert_int_equal(pipe(go), 0);
+	other = stop_inside(W_QP, &o, c.ctx, go[0]);
+	kill(other, SIGCONT);
+	assert_int_equal(waitpid(other, &status, WCONTINUED), other);
+	set_state(&c, o.qp, SH_QPS_ERR, true);
+	assert_int_equal(client_command(&c, UV_DESTROY_QP, &qp, sizeof(qp), sizeof(resp), &r, &fd),
+			 0);
+	assert_int_equal(late_commands(), 0);
+	assert_int_equal(write(go[1], &byte, 1), 1);
+	assert_int_equal(waitpid(other, &status, 0), other);
+	assert_int_equal(status, 0);
+	close(go[0]);
+	close(go[1]);
+	end(pid, &c, &o, async);
 }
 
 /* What a stopped process is in the midst of is taken away all the same, and is given back when it has left. */
@@ -343,11 +393,7 @@ static void stopped_inside(void **state)
 		struct uv_object qp = {.response = (uintptr_t)resp}, cq = qp, srq = qp;
 		struct uv_handle mr = {0}, pd = {0};
 
-		pid = daemon_start();
-		client_hello(&c, 0);
-		client_open(&c);
-		assert_int_equal(client_plain(&c, UV_GET_CONTEXT, 16, &async), 0);
-		make_objects(&c, &o);
+		pid = begin(&c, &o, &async);
 		qp.handle = o.qp;
 		cq.handle = o.cq;
 		srq.handle = o.srq;
@@ -406,12 +452,7 @@ static void stopped_inside(void **state)
 					 0);
 		assert_int_equal(client_command(&c, UV_DEREG_MR, &mr, sizeof(mr), 0, &r, &fd), 0);
 		assert_int_equal(client_command(&c, UV_DEALLOC_PD, &pd, sizeof(pd), 0, &r, &fd), 0);
-		munmap(o.mem, 16 * 4096);
-		close(async);
-		close(c.file);
-		close(c.life);
-		close(c.fd);
-		daemon_stop(pid);
+		end(pid, &c, &o, async);
 	}
 }
 
@@ -460,11 +501,7 @@ static void stopped_in_a_row(void **state)
 	int fd, async, status;
 
 	(void)state;
-	pid = daemon_start();
-	client_hello(&c, 0);
-	client_open(&c);
-	assert_int_equal(client_plain(&c, UV_GET_CONTEXT, 16, &async), 0);
-	make_objects(&c, &o);
+	pid = begin(&c, &o, &async);
 	qp.handle = o.qp;
 	holds = stop_inside(W_SRQ, &o, c.ctx, -1);
 	waits = wait_inside(&o);
@@ -475,12 +512,7 @@ static void stopped_in_a_row(void **state)
 	go_on(holds);
 	assert_int_equal(waitpid(waits, &status, 0), waits);
 	assert_int_equal(status, 0);
-	munmap(o.mem, 16 * 4096);
-	close(async);
-	close(c.file);
-	close(c.life);
-	close(c.fd);
-	daemon_stop(pid);
+	end(pid, &c, &o, async);
 }
 
 /* ---- a thread that can be thrown (softhca/device/memory/life.h) ---- */
@@ -605,11 +637,7 @@ static void nothing_late(void **state)
 
 		memset(l, 0, sizeof(*l));
 		l->reached = (uint32_t)getpid();
-		pid = daemon_start();
-		client_hello(&c, 0);
-		client_open(&c);
-		assert_int_equal(client_plain(&c, UV_GET_CONTEXT, 16, &async), 0);
-		make_objects(&c, &o);
+		pid = begin(&c, &o, &async);
 		mr.handle = o.mr;
 		qp.handle = o.qp;
 		other = fork();
@@ -632,12 +660,7 @@ static void nothing_late(void **state)
 			assert_int_equal(l->late, 0);
 			assert_int_equal(l->lives, 2);
 		}
-		munmap(o.mem, 16 * 4096);
-		close(async);
-		close(c.file);
-		close(c.life);
-		close(c.fd);
-		daemon_stop(pid);
+		end(pid, &c, &o, async);
 	}
 	munmap(l, sizeof(*l));
 	if (!can)
@@ -647,9 +670,8 @@ static void nothing_late(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(stopped_inside),
-		cmocka_unit_test(stopped_in_a_row),
-		cmocka_unit_test(nothing_late),
+		cmocka_unit_test(stopped_inside), cmocka_unit_test(stopped_in_a_row),
+		cmocka_unit_test(nothing_late),	  cmocka_unit_test(frozen_inside),
 		cmocka_unit_test(busy_inside),
 	};
 
