@@ -160,9 +160,33 @@ bool waits_in_vain(struct kernel *k, uint64_t since)
 
 void wait_no_more(struct kernel *k, uint64_t moment)
 {
+	uint32_t at = 0, proc;
+
 	if (one_runs(k, moment))
 		k->stuck = moment;
 	k->stale = moment;
+	k->gave_up = sh_grace_begin(&k->dev);
+	/* A first look, for may_know(). */
+	while (sh_grace_holder(&k->dev, 0, moment, &at, &proc))
+		if (process_at(k, proc))
+			(void)proc_asleep(process_at(k, proc), 0);
+	k->gave_up_at = sh_now();
+}
+
+bool may_know(struct kernel *k, uint64_t born)
+{
+	uint32_t at = 0, slot, proc;
+
+	if (born < k->gave_up)
+		return true;
+	while (sh_grace_holder(&k->dev, 0, k->stale, &at, &proc)) {
+		slot = at - 1;
+		/* A thread that waits for another one's lock wakes up now and then, for nothing. */
+		if (!waits_for(k, &slot) && process_at(k, proc) &&
+		    !proc_asleep(process_at(k, proc), sh_now() - k->gave_up_at))
+			return true;
+	}
+	return false;
 }
 
 /*

@@ -47,6 +47,11 @@ bool all_left(struct kernel *k, uint64_t moment);
 bool waits_in_vain(struct kernel *k, uint64_t since);
 /* A request has waited too long for these threads. */
 void wait_no_more(struct kernel *k, uint64_t moment);
+/*
+ * May a thread that wait_no_more() gave up know of what was made at that moment? One that has not
+ * run since does not know of what was made later.
+ */
+bool may_know(struct kernel *k, uint64_t born);
 /* Takes it off its list, if it is in one. */
 void aside_take(struct kernel *k, struct aside *a);
 void aside_sweep(struct kernel *k);

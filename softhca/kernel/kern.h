@@ -51,6 +51,8 @@ struct kernel {
 	 * before stale, while they are stopped; before stuck, in any case.
 	 */
 	uint64_t stale, stuck;
+	/* When a thread was last given up, as a moment and by the clock. 0: never. */
+	uint64_t gave_up, gave_up_at;
 	bool ending;
 	struct khca *hcas;
 	/* What each room keeps, which that room alone follows. */

@@ -232,7 +232,8 @@ void mr_free(struct kmr *mr)
 /*
  * The device must not touch the memory after the command has returned. So the answer waits until
  * each thread that may have found the key has left device code. A thread that takes too long,
- * because it is stopped, is waited for once, and again when it goes on.
+ * because it is stopped, is waited for once, and again when it goes on. What it stores after the
+ * answer does not reach the program if the program takes back the pages, which the answer offers.
  */
 int cmd_dereg_mr(struct call *c)
 {
@@ -254,8 +255,8 @@ int cmd_dereg_mr(struct call *c)
 	start = mr->start;
 	len = mr->len;
 	mr_free(mr);
-	if (left && call_owner(c) == 0)
-		region_offer(c, start, len);
+	if (call_owner(c) == 0)
+		region_offer(c, start, len, left);
 	return 0;
 }
 

@@ -40,7 +40,8 @@ static struct kregion *overlapping(struct kproc *p, uint64_t uaddr, uint64_t len
 }
 
 /* NULL: no memory. Takes the pages over only when it succeeds. */
-static struct kregion *region_add(struct kproc *p, uint64_t uaddr, uint64_t len, uint64_t shm)
+static struct kregion *region_add(struct kproc *p, uint64_t uaddr, uint64_t len, uint64_t shm,
+				  uint64_t born)
 {
 	struct kregion *r = calloc(1, sizeof(*r));
 
@@ -49,6 +50,7 @@ static struct kregion *region_add(struct kproc *p, uint64_t uaddr, uint64_t len,
 	r->uaddr = uaddr;
 	r->len = len;
 	r->shm = shm;
+	r->born = born;
 	if (!tsearch(r, &p->regions, by_range)) {
 		free(r);
 		return NULL;
@@ -90,7 +92,7 @@ static struct kregion *region_new(struct call *c, uint64_t first, uint64_t len)
 		shm = pool_get(&k->shared, len / K_PAGE);
 	if (!shm)
 		return NULL;
-	r = region_add(p, first, len, shm);
+	r = region_add(p, first, len, shm, sh_grace_begin(&k->dev));
 	if (!r) {
 		pool_put(&k->shared, shm, len / K_PAGE);
 		return NULL;
@@ -137,11 +139,19 @@ void region_leave(struct kmr *mr)
 	mr->region = NULL;
 }
 
-/* If no registration uses the region, the caller may have its pages as its own again. */
-static void offer(struct call *c, const struct kregion *r)
+/*
+ * If no registration uses the region, the caller may have its pages as its own again. What a thread
+ * that has not left stores there late goes to the old pages, which are set aside until it has left.
+ * But a stopped thread knows nothing of a region that is newer than the end of the wait for it.
+ * Such a region stays device memory: else a program that registers and deregisters over and over
+ * would have all pages set aside.
+ */
+static void offer(struct call *c, const struct kregion *r, bool left)
 {
 	struct sh_action *a;
 
+	if (!left && !may_know(c->k, r->born))
+		return;
 	/* The copy must not miss what the device may still write there by another key. */
 	if (r->mrs || c->r->nactions == SH_MAX_ACTIONS || used_unshared(c->proc, r->uaddr, r->len))
 		return;
@@ -160,13 +170,13 @@ static struct kregion *leftmost(struct kproc *p, uint64_t uaddr, uint64_t len)
 	return r;
 }
 
-void region_offer(struct call *c, uint64_t uaddr, uint64_t len)
+void region_offer(struct call *c, uint64_t uaddr, uint64_t len, bool left)
 {
 	uint64_t end = uaddr + len;
 	const struct kregion *r;
 
 	while (uaddr < end && (r = leftmost(c->proc, uaddr, end - uaddr))) {
-		offer(c, r);
+		offer(c, r, left);
 		uaddr = r->uaddr + r->len;
 	}
 }
@@ -239,7 +249,7 @@ static int cut(struct kernel *k, struct kproc *p, struct kregion *r, uint64_t fr
 		/*
 		 * The rest behind the part: if it cannot become a region of its own, r stays whole.
 		 */
-		if (to < end && !region_add(p, to, end - to, part->shm + part->len)) {
+		if (to < end && !region_add(p, to, end - to, part->shm + part->len, r->born)) {
 			r->len = end - r->uaddr;
 			free(part);
 			return -ENOMEM;

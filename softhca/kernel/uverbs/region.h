@@ -18,6 +18,7 @@ struct kproc;
 struct kregion { /* whole pages of one process */
 	uint64_t uaddr, len;
 	uint64_t shm;
+	uint64_t born;	 /* the moment (sh_grace_begin()) when it became device memory */
 	struct kmr *mrs; /* that use it */
 	struct aside aside;
 };
@@ -27,9 +28,10 @@ void region_join(struct call *c, struct kmr *mr);
 void region_leave(struct kmr *mr); /* its key is not used any more */
 /*
  * A registration of the range has ended. The caller may have the pages of each region in it that no
- * other registration overlaps as its own again.
+ * other registration overlaps as its own again. left: no thread that may have found the key before
+ * is in device code any more.
  */
-void region_offer(struct call *c, uint64_t uaddr, uint64_t len);
+void region_offer(struct call *c, uint64_t uaddr, uint64_t len, bool left);
 /*
  * What the shim says about pages (enum sh_changed). To revoke: -EINPROGRESS while a thread may be
  * using them, -EBUSY if it has been for too long.
