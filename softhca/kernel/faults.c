@@ -91,6 +91,10 @@ static bool sender_ok(const struct sh_fault_msg *m, struct sh_status *st)
 		return true;
 	if (sh_fault_is_far(m->to))
 		status_say(st, EINVAL, "one end of the link has to be in this instance");
+	else if (m->kind == SH_FAULT_CM_DROP)
+		status_say(st, EINVAL,
+			   "messages of rdma_cm that come over the wire are not lost here: set the "
+			   "fault in the instance that sends them, or name that with --to");
 	else if (m->kind < SH_FAULT_KINDS && m->kind != SH_FAULT_DROP &&
 		 m->kind != SH_FAULT_CORRUPT && m->kind != SH_FAULT_PARTITION)
 		status_say(st, EINVAL,

@@ -86,7 +86,7 @@ static void read_wire(char text[WIRE_MOST])
 static bool next_on_wire(char **rest, union address *a)
 {
 	char *line = strsep(rest, "\n"), *slash = line ? strchr(line, '/') : NULL;
-	union address mask = {.any.sa_family = AF_UNSPEC};
+	union address mask = {.any.sa_family = AF_UNSPEC}, to;
 	unsigned int bits;
 	uint8_t *bytes;
 
@@ -107,9 +107,10 @@ static bool next_on_wire(char **rest, union address *a)
 	for (unsigned int bit = 0; bit < bits && bit < 128; bit++)
 		bytes[bit / 8] |= 0x80 >> bit % 8;
 	/* Each call finds the same, so no thread sees another one. */
+	to = *a;
+	to.in.sin_addr.s_addr |= ~mask.in.sin_addr.s_addr;
 	netmask = mask;
-	broadcast.in = a->in;
-	broadcast.in.sin_addr.s_addr |= ~netmask.in.sin_addr.s_addr;
+	broadcast.in = to.in;
 	return true;
 }
 

@@ -214,6 +214,7 @@ static void addresses(void **state)
 	/* What comes is not held back, and does not go on elsewhere. */
 	assert_int_equal(ask_link(t, SH_FAULT_JITTER, "10.1.2.7", ""), EINVAL);
 	assert_int_equal(ask_link(t, SH_FAULT_DUPLICATE, "10.1.2.7", ""), EINVAL);
+	assert_int_equal(ask_link(t, SH_FAULT_CM_DROP, "10.1.2.7", ""), EINVAL);
 	assert_int_equal(ask_link(t, SH_FAULT_PARTITION, "10.1.2.7", ""), 0);
 	assert_int_equal(ask_link(t, SH_FAULT_DROP, "10.1.2.7", "10.1.2.8"), EINVAL);
 	t->k.cfg.device.wire = (struct sh_wire_config){.n = 1,

@@ -219,6 +219,9 @@ SH_OUTLINE void arrive_looped(struct sh_dev *dev, const struct sh_packet *resp, 
 	struct sh_looped l;
 	enum sh_loop came = sh_loop(dev, resp, false, &l);
 
+	/* The peer has ended meanwhile: as if no response had come. */
+	if (came == SH_LOOP_NO_SOURCE && !sh_ctx_live(dev, resp->payload.ctx))
+		return;
 	if (came == SH_LOOP_NO_SOURCE) {
 		struct sh_packet nak = *resp;
 

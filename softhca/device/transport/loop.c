@@ -19,7 +19,8 @@ static void put_back(struct sh_packet *to, const struct sh_packet *from)
 	/* In the packet itself with UD alone. */
 	if (to->service != SH_SVC_UD)
 		to->srcqp = from->srcqp;
-	to->flags |= from->flags & SH_PKT_GRH;
+	to->flags |= from->flags & (SH_PKT_GRH | SH_PKT_TOLD);
+	to->retries = from->retries;
 	if (from->flags & SH_PKT_GRH)
 		to->grh = from->grh;
 }

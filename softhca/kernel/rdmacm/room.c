@@ -49,7 +49,8 @@ static int init(struct kernel *k)
 
 /*
  * Ends what ids have with peers elsewhere, as if their programs had ended. The first call sends the
- * messages, later ones repeat those that have to be answered.
+ * messages, later ones repeat those that have to be answered. Messages that no peer answers need
+ * time to leave, too: true if there are any.
  */
 static bool leave(struct kernel *k)
 {
@@ -59,7 +60,7 @@ static bool leave(struct kernel *k)
 	HASH_ITER(hh, k->rdmacm->ids, id, tmp)
 	if (id->far)
 		cm_exchange_end(id);
-	said = said || k->rdmacm->farewells;
+	said = said || k->rdmacm->farewells || k->rdmacm->messages;
 	while (k->rdmacm->messages)
 		cm_messages_deliver(k);
 	return said;

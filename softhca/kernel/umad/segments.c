@@ -35,7 +35,7 @@ struct segments {
 	struct segments *prev, *next;
 	struct mad_way way;
 	size_t header, len;
-	uint32_t n, acked, window;
+	uint32_t n, acked, window, sent; /* numbers of segments */
 	uint32_t left;
 	uint64_t due;
 	uint8_t mad[];
@@ -67,9 +67,10 @@ static void cut(const struct segments *s, uint32_t number, uint8_t one[MAD_SIZE]
 		  (uint32_t)(number == 1 ? s->len - s->header + s->n * own : data + own));
 }
 
-/* Those of the window. False: the agent has gone. */
-static bool send(struct kernel *k, struct segments *s)
+/* Those of the window that have not been sent; once more: all of it. False: the agent has gone. */
+static bool send(struct kernel *k, struct segments *s, bool once_more)
 {
+	uint32_t first = (once_more || s->sent < s->acked ? s->acked : s->sent) + 1;
 	uint8_t one[MAD_SIZE];
 	struct umad_file *f;
 	struct umad_msg *m;
@@ -78,12 +79,14 @@ static bool send(struct kernel *k, struct segments *s)
 	f = umad_agent_of(k, s->way.hca, s->way.port, s->mad, &id);
 	if (!f)
 		return false;
-	for (uint32_t i = s->acked + 1; i <= s->window && i <= s->n; i++) {
+	for (uint32_t i = first; i <= s->window && i <= s->n; i++) {
 		m = umad_msg_new(f, MAD_SIZE);
 		if (!m)
 			break; /* as if it were lost on its way */
 		cut(s, i, one);
 		fabric_give(f, m, &s->way, id, one);
+		if (s->sent < i)
+			s->sent = i;
 	}
 	s->left--;
 	s->due = sh_now() + AGAIN_NS;
@@ -112,7 +115,7 @@ void segments_begin(struct kernel *k, const struct mad_way *w, const uint8_t *ma
 	k->umad->nsegments++;
 	k->umad->segment_bytes += len;
 	DL_APPEND(k->umad->segments, s);
-	if (!send(k, s))
+	if (!send(k, s, false))
 		drop(k, s);
 }
 
@@ -145,7 +148,7 @@ bool segments_acked(struct kernel *k, const struct mad_way *w, const uint8_t *ma
 	if (window > s->window)
 		s->window = window < s->n ? window : s->n;
 	s->left = TIMES;
-	if (s->acked == s->n || !send(k, s))
+	if (s->acked == s->n || !send(k, s, false))
 		drop(k, s);
 	return true;
 }
@@ -157,7 +160,7 @@ uint64_t segments_due(struct kernel *k, uint64_t now)
 
 	DL_FOREACH_SAFE(k->umad->segments, s, tmp)
 	{
-		if (s->due <= now && (!s->left || !send(k, s)))
+		if (s->due <= now && (!s->left || !send(k, s, true)))
 			drop(k, s);
 		else if (!next || s->due < next)
 			next = s->due;
