@@ -5,7 +5,7 @@
 # with this project's figures, with those of the installed peers, with tables made from it. No test
 # depends on a measured number.
 # shellcheck source=tests/system/lib.sh
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 if ! command -v jq >/dev/null; then
 	skip "benchmarks" "install jq"

@@ -7,8 +7,8 @@
 # Environment: ARM64_PROGRAMS, which programs of tests/verbs to run, or "all" as scripts/test long sets it, instead of those that
 # take least; ARM64_KEEP, a directory for the guest's tree and logs.
 set -u
-. "$top_srcdir/tests/full/foreign.sh"
-. "$top_srcdir/tests/kernel/machine.sh"
+. "$top_srcdir/tests/full/foreign.sh" || exit 1
+. "$top_srcdir/tests/kernel/machine.sh" || exit 1
 
 dir=$top_builddir/full-arm64
 parts=$top_builddir/foreign/arm64-machine

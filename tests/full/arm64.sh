@@ -3,8 +3,8 @@
 #
 # Description: everything compiles for arm64 free of warnings, softhca with kick alone, and the unit and ABI tests of the
 # libraries pass there, in qemu-user. Its processor orders stores as this machine's does, so nothing here tests memory order.
-. "$top_srcdir/tests/full/lib.sh"
-. "$top_srcdir/tests/full/foreign.sh"
+. "$top_srcdir/tests/full/lib.sh" || exit 1
+. "$top_srcdir/tests/full/foreign.sh" || exit 1
 export TIER=quick
 
 dir=$top_builddir/full-arm64

@@ -5,7 +5,7 @@
 # the unit and ABI tests pass. In the full tier the libraries alone, with the
 # oldest compilers. With BUILDS=all, as scripts/test long sets it, also gcc 12 and clang 19, -O3, LTO and fortification, and softhca.
 # BUILDS="gcc-12-lto clang-19-O0" makes those of them that it names.
-. "$top_srcdir/tests/full/lib.sh"
+. "$top_srcdir/tests/full/lib.sh" || exit 1
 # The long ones ran in the ordinary build.
 export TIER=quick
 

@@ -3,7 +3,7 @@
 #
 # Description: everything compiles free of warnings with clang too, and the unit tests pass as it compiles them: it may order the
 # device's stores in another way than gcc. builds.sh runs the tests of ABI, libmlx4 and librdmacm with a clang.
-. "$top_srcdir/tests/full/lib.sh"
+. "$top_srcdir/tests/full/lib.sh" || exit 1
 # The long ones ran in the ordinary build.
 export TIER=quick
 

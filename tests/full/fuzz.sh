@@ -5,7 +5,7 @@
 # An input that ends a target is shown in base64. The corpora themselves are replayed in every tier. Without FUZZ_SECONDS the
 # seed is fixed, so that a slower machine tries fewer of the same inputs and no others: `make fuzz` is what looks for new
 # ones, and scripts/test long.
-. "$top_srcdir/tests/full/lib.sh"
+. "$top_srcdir/tests/full/lib.sh" || exit 1
 
 dir=$top_builddir/fuzz
 rm -rf "$dir"/*.result "$dir/tier"

@@ -3,8 +3,8 @@
 #
 # Description: the libraries and tools compile for i386 free of warnings, their unit and ABI tests pass there, and
 # configure leaves softhca out and says why, or refuses to when it is asked for.
-. "$top_srcdir/tests/full/lib.sh"
-. "$top_srcdir/tests/full/foreign.sh"
+. "$top_srcdir/tests/full/lib.sh" || exit 1
+. "$top_srcdir/tests/full/foreign.sh" || exit 1
 export TIER=quick
 
 dir=$top_builddir/full-i386

@@ -3,7 +3,7 @@
 #
 # Description: the programs of tests/verbs, and scripts of tests/system, in instances in which each packet becomes bytes of RoCEv2, is
 # checked and read again (softhca start --wire-loopback). With kick: how doorbells come makes no difference to packets.
-. "$top_srcdir/tests/full/lib.sh"
+. "$top_srcdir/tests/full/lib.sh" || exit 1
 
 # What cannot hold. A thread that carries a packet there holds what others wait for, as while faults are set; so tests that stop or
 # kill senders at each of their steps, and have others go on, do not pass;

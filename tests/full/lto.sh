@@ -3,7 +3,7 @@
 #
 # Description: the three libraries compile with link-time optimization, as distributions build their packages; libibverbs and
 # librdmacm export what they do without, and a device opens.
-. "$top_srcdir/tests/full/lib.sh"
+. "$top_srcdir/tests/full/lib.sh" || exit 1
 
 dir=$top_builddir/full-lto
 rm -rf "$dir"

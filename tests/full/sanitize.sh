@@ -5,7 +5,7 @@
 # UBSan, leaks included. The device that the system tests run on is the ordinary build's: a preloaded library cannot be
 # sanitized. So of tests/verbs those run whose subject is what a program calls in our libraries. With SANITIZED=all, as
 # scripts/test long sets it, all of tests/verbs run, in each way of MMIO.
-. "$top_srcdir/tests/full/lib.sh"
+. "$top_srcdir/tests/full/lib.sh" || exit 1
 # The long ones ran in the ordinary build.
 export TIER=quick
 

@@ -3,7 +3,7 @@
 #
 # Description: an installation in a prefix is complete: libmlx4 and librdmacm configure and build alone against it, and a program
 # compiled against nothing but the installed headers and -libverbs runs on the installed provider and softhca.
-. "$top_srcdir/tests/full/lib.sh"
+. "$top_srcdir/tests/full/lib.sh" || exit 1
 
 dir=$top_builddir/full-standalone
 prefix=$dir/prefix

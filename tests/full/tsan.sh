@@ -4,7 +4,7 @@
 # Description: programs with threads on our libraries, under ThreadSanitizer. What goes through the device is ordered by
 # the provider's barriers, which tell ThreadSanitizer so. The device is the ordinary build's: its memory is mapped by
 # several processes, each in several places, of which ThreadSanitizer knows nothing.
-. "$top_srcdir/tests/full/lib.sh"
+. "$top_srcdir/tests/full/lib.sh" || exit 1
 export TIER=quick
 
 dir=$top_builddir/full-tsan

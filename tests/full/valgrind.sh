@@ -3,7 +3,7 @@
 #
 # Description: memcheck finds no error and no leak that has one of our libraries in its stack: in ibv_rc_pingpong, on either
 # end, polling and with events, and in tools that connect by address, by RC and XRC, and in rsockets. In kick: under valgrind the handler of a trapped store sees stale registers.
-. "$top_srcdir/tests/full/lib.sh"
+. "$top_srcdir/tests/full/lib.sh" || exit 1
 
 dir=$top_builddir/full-valgrind
 rm -rf "$dir"

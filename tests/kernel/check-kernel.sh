@@ -12,9 +12,9 @@ set -u
 PATH=$PATH:/usr/sbin:/sbin
 limit=300	# seconds for the guest; it takes a tenth of that on a machine that is not busy
 
-. "$top_srcdir/tests/kernel/kernel.sh"
-. "$top_srcdir/tests/kernel/initramfs.sh"
-. "$top_srcdir/tests/kernel/machine.sh"
+. "$top_srcdir/tests/kernel/kernel.sh" || exit 1
+. "$top_srcdir/tests/kernel/initramfs.sh" || exit 1
+. "$top_srcdir/tests/kernel/machine.sh" || exit 1
 
 for need in qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio depmod:kmod timeout:coreutils; do
 	command -v "${need%:*}" >/dev/null ||
@@ -28,7 +28,7 @@ if [ "${1:-}" = --keep ]; then
 	rm -rf "$work"
 	mkdir -p "$work"
 else
-	work=$(mktemp -d)
+	work=$(mktemp -d) || exit 1
 	trap 'rm -rf "$work"' EXIT
 	trap 'exit 1' HUP INT TERM
 fi

@@ -3,7 +3,7 @@
 #
 # Description: docs/architecture.md has a table of which room includes headers of which. Each include between rooms of softhca is in
 # that table, and each arrow of the table is in the code; and nothing outside softhca includes a header of it.
-. "$srcdir/../system/lib.sh"
+. "$srcdir/../system/lib.sh" || exit 1
 
 export LC_ALL=C.UTF-8
 cd "$top_srcdir" || exit 1

@@ -4,7 +4,7 @@
 # Description: no code takes a bound from the header of device memory, which every process of an
 # instance can write to: the file that makes the header and checks it keeps the bounds in struct
 # sh_dev, and all others look there.
-. "$srcdir/../system/lib.sh"
+. "$srcdir/../system/lib.sh" || exit 1
 
 export LC_ALL=C.UTF-8
 cd "$top_srcdir" || exit 1

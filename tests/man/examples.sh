@@ -3,7 +3,7 @@
 #
 # Description: the code examples of the man pages and of the documents compile; whole programs run, and print what the
 # page says; shell examples parse, and those that need nothing else run; the page of softhca has every option.
-. "$srcdir/../system/lib.sh"
+. "$srcdir/../system/lib.sh" || exit 1
 
 include=$top_srcdir/include
 flags="-Wall -Wextra -Werror -Wno-unused-function -I$include -I$top_srcdir/librdmacm/include"

@@ -3,7 +3,7 @@
 #
 # Description: links between the documents lead to files and headings that are there, also where a package installs them, and man
 # pages that they name exist.
-. "$srcdir/../system/lib.sh"
+. "$srcdir/../system/lib.sh" || exit 1
 
 export LC_ALL=C.UTF-8
 cd "$top_srcdir" || exit 1

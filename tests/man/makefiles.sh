@@ -3,7 +3,7 @@
 #
 # Description: automake has nothing to say of the Makefiles (a merge can leave a variable in them that is set twice, and the
 # first list is lost), and every script of tests/system is in its list.
-. "$srcdir/../system/lib.sh"
+. "$srcdir/../system/lib.sh" || exit 1
 
 # The name is OFED's.
 known="autoconf input should be named 'configure.ac', not 'configure.in'"

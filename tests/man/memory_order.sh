@@ -3,7 +3,7 @@
 #
 # Description: docs/memory-order.md names each source file that has an atomic operation, a barrier, a futex or a mutex; and
 # every file, and every name in one, that the page mentions is there.
-. "$srcdir/../system/lib.sh"
+. "$srcdir/../system/lib.sh" || exit 1
 
 export LC_ALL=C.UTF-8
 cd "$top_srcdir" || exit 1

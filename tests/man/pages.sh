@@ -3,8 +3,8 @@
 #
 # Description: every public function has a man page, whose SYNOPSIS, structures and constants are the headers'; every
 # tool has one; pages are well-formed and refer to nothing that is not there.
-. "$srcdir/../system/lib.sh"
-. "$srcdir/page_tree.sh"
+. "$srcdir/../system/lib.sh" || exit 1
+. "$srcdir/page_tree.sh" || exit 1
 
 export LC_ALL=C
 man=$top_srcdir/man

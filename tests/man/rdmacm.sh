@@ -3,8 +3,8 @@
 #
 # Description: every function and tool of librdmacm has a man page, whose SYNOPSIS is the headers'; pages are well-formed, refer
 # to nothing that is not there, and are all installed.
-. "$srcdir/../system/lib.sh"
-. "$srcdir/page_tree.sh"
+. "$srcdir/../system/lib.sh" || exit 1
+. "$srcdir/page_tree.sh" || exit 1
 
 export LC_ALL=C
 man=$top_srcdir/librdmacm/man

@@ -3,7 +3,7 @@
 #
 # Description: the recipes of docs/ci.md, the Containerfile and the workflow of this tree have the form of their kind, and their shell
 # lines parse. With BUILDS=all, as in the long tier, the lines run, on a clone of this tree and a program of docs/xrc.md; apt-get does nothing there.
-. "$srcdir/../system/lib.sh"
+. "$srcdir/../system/lib.sh" || exit 1
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL TESTS_ENVIRONMENT
 
 if ! python3 -c 'import yaml' 2>/dev/null; then

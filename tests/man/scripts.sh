@@ -6,7 +6,7 @@
 # much that is, and what is missing where it cannot; autogen.sh names the tool that it lacks;
 # scripts/build refuses a tree that is configured in place, says how to call it, and
 # finishes what an interrupted one began. All on made-up trees and a made-up apt-get.
-. "$srcdir/../system/lib.sh"
+. "$srcdir/../system/lib.sh" || exit 1
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL TIER BUILD TESTS_ENVIRONMENT
 
 tree=$tmp/tree

@@ -3,7 +3,7 @@
 #
 # Description: scripts/style finds nothing in the tree, with what takes seconds; and each of its checks fails for a fault
 # of its kind in a made-up tree, and for a tool that is missing.
-. "$srcdir/../system/lib.sh"
+. "$srcdir/../system/lib.sh" || exit 1
 unset TIER
 
 for tool in clang-format clang-tidy codespell shellcheck sparse; do

@@ -4,7 +4,7 @@
 # Description: on a Debian 12 that has nothing else, the packages install, devices and ping-pongs run on softhca, a program is
 # built against the library, and after a purge the file tree is what it was; the same again beside rdma-core's packages.
 # Takes root and the Debian mirror that apt is configured with.
-. "$top_srcdir/tests/packaging/lib.sh"
+. "$top_srcdir/tests/packaging/lib.sh" || exit 1
 needs debootstrap dpkg-buildpackage dh unshare
 [ "$(id -u)" -eq 0 ] || { echo "1..0 # SKIP takes root"; exit 0; }
 

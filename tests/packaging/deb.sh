@@ -3,7 +3,7 @@
 #
 # Description: the Debian packages build from the tarball; lintian finds no error; no file of theirs is one of rdma-core's.
 # KEEP_DEBS, when set, is a directory to copy them to.
-. "$top_srcdir/tests/packaging/lib.sh"
+. "$top_srcdir/tests/packaging/lib.sh" || exit 1
 needs dpkg-buildpackage dh lintian
 
 [ -z "${KEEP_DEBS:-}" ] || rm -rf "$KEEP_DEBS"

@@ -3,7 +3,7 @@
 #
 # Description: the three tarballs have what the repository tracks, build from a directory that nobody may write to, and
 # building and installing them leaves nothing but what make clean and make uninstall remove.
-. "$top_srcdir/tests/packaging/lib.sh"
+. "$top_srcdir/tests/packaging/lib.sh" || exit 1
 
 # What is for the repository alone.
 tracked() {

@@ -3,7 +3,7 @@
 #
 # Description: make install DESTDIR= puts every file where it belongs and nothing beside, pkg-config files say where, and
 # make uninstall leaves nothing.
-. "$top_srcdir/tests/packaging/lib.sh"
+. "$top_srcdir/tests/packaging/lib.sh" || exit 1
 
 prefix=$(sed -n 's/^prefix = //p' "$top_builddir/Makefile")
 dest=$work/dest

@@ -3,7 +3,7 @@
 #
 # Description: the RPMs build from the three tarballs with the specs that are in them, libmlx4's and librdmacm's against what
 # libibverbs's hold, and their files are these.
-. "$top_srcdir/tests/packaging/lib.sh"
+. "$top_srcdir/tests/packaging/lib.sh" || exit 1
 needs rpmbuild rpm2cpio cpio
 
 top=$work/rpmbuild

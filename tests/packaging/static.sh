@@ -3,7 +3,7 @@
 #
 # Description: a program linked with the archives of libibverbs, libmlx4 and libsysfs, found by pkg-config, needs no shared
 # library of ours and no provider plug-in, and sends on softhca. Its C library stays shared: softhca is preloaded.
-. "$top_srcdir/tests/packaging/lib.sh"
+. "$top_srcdir/tests/packaging/lib.sh" || exit 1
 
 prefix=$work/prefix
 

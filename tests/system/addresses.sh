@@ -3,7 +3,7 @@
 #
 # Description: programs find interfaces of their host's ports, and UDP sockets get its address towards hosts of the instance. Other
 # sockets are as without softhca. Debian's udpong, which looks for its address by a UDP socket, runs between two hosts.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 addresses=$PROGRAMS/addresses
 between() { on 1 "$addresses" 1 0 4 && on 0 "$addresses" 0 2 4; }

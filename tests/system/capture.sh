@@ -9,7 +9,7 @@
 # output is read.
 # shellcheck disable=SC2086 # words of a command: $quiet
 TEST_TIMEOUT=${TEST_TIMEOUT:-1200}
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 if ! command -v python3 >/dev/null; then
 	skip "captures" "install python3"

@@ -4,7 +4,7 @@
 # Description: softhca-check-mpi passes an MPI library that uses the HCA. It fails one that bypasses
 # the HCA, wholly or in part, that receives wrong contents, hangs, or does not use XRC where it
 # should; each with the reason.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 check=$srcdir/../../softhca/cli/softhca-check-mpi
 unset LD_PRELOAD

@@ -3,7 +3,7 @@
 #
 # Description: a program that was built with ASan elsewhere runs in `softhca run`, and ASan still
 # works there.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 cat >"$tmp/prog.c" <<'C'
 #include <stdio.h>

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Description: an instance lives as long as a process is in it, and no longer.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 instances() { ls "$SOFTHCA_DIR/softhca" | grep -c -v "^lock$"; }
 

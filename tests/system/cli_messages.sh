@@ -5,7 +5,7 @@
 # says what to do: the instance does not exist or has ended, its daemon is dead, SOFTHCA_MMIO is
 # wrong, there is no /proc, the place is full or cannot be written. Programs that look for no device
 # print none of this. A program that runs when its instance is stopped first gets a fatal event.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 says() {
 	grep -q -- "$1" "$tmp/err" || { echo "it does not say: $1"; cat "$tmp/err"; return 1; }

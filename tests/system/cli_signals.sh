@@ -3,7 +3,7 @@
 #
 # Description: signals sent to `softhca run` reach the command, and the caller sees what becomes of
 # the command.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 # The command prints that it is ready, and which signal it got.
 catcher='trap "echo got $0; exit 9" "$0"; echo ready; while :; do sleep 0.02; done'

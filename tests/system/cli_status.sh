@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Description: `softhca run` is to a script what `env` or `nice` is: exit status, streams, environment, arguments.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 run() { "$SOFTHCA" run "$@"; }
 

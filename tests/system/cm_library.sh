@@ -4,7 +4,7 @@
 # Description: on a host of two HCAs, programs with our librdmacm and with Debian's find the device of an address, wait for events
 # in threads and by epoll, go on in children, get data that comes before they hear that the connection is there, and have
 # the ports that the thread which binds has the right to.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 cm=${OURS%%:*}/../../librdmacm/.libs
 build() {

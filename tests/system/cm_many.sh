@@ -4,7 +4,7 @@
 # Description: many connections by address: 1,000 at once, to a listener with a backlog of 128, are all established; and of
 # connections one after the other, 10,000 in the full tier, no channel, id, QP, file or page is left.
 TEST_TIMEOUT=${TEST_TIMEOUT:-900}
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 program=$PROGRAMS/../../bench/cm_connections
 if [ ! -x "$program" ]; then

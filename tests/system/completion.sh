@@ -3,7 +3,7 @@
 #
 # Description: bash and zsh complete the softhca command: every verb, option and value that --help
 # names, and the names of running instances.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 completions=$srcdir/../../softhca/cli/completions
 

@@ -5,7 +5,7 @@
 # that its seccomp profile allows, without ptrace() and userfaultfd(), and as root with the
 # capabilities of a container. Where a profile forbids what softhca cannot do without, softhca says
 # so.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 # As root, with the capabilities of a container's root.
 in_container() {

@@ -3,7 +3,7 @@
 #
 # Description: the counters in sysfs say what went through a port, and through no other one; what
 # was lost or damaged stands where a card counts it. The files are there before anything is sent.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 for program in ib_send_bw jq; do
 	command -v $program >/dev/null || { skip "counters" "install perftest and jq: there is no $program"; finish; }

@@ -3,7 +3,7 @@
 #
 # Description: docs/faq.md quotes messages as programs print them. This test provokes each message
 # that needs no card, no other user and no MPI library, and looks for it in the page.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 page=$srcdir/../../docs/faq.md
 

@@ -7,7 +7,7 @@
 # of these, and no others.
 # shellcheck disable=SC2086 # words of a command: $on
 TEST_TIMEOUT=${TEST_TIMEOUT:-900}
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 if ! command -v jq >/dev/null; then
 	skip "faults" "install jq"

@@ -4,7 +4,7 @@
 # Description: `softhca graph` draws an instance in a language that Graphviz reads: every host, port,
 # process, QP, SRQ and XRC domain once, an edge for each connection, and with --processes the number
 # of QPs between two processes.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 if ! command -v dot >/dev/null || ! command -v jq >/dev/null; then
 	skip "softhca graph" "install graphviz and jq"

@@ -10,7 +10,7 @@
 # (busy processes beside them), LIMIT (seconds for a job), JOBS ("mesh mpi"), RUN_LOG (a file that gets
 # a line for each run). To hunt: RUNS=500 LOAD=20, or RUNS=500 AT_ONCE=4, where jobs are the load of
 # each other and no processor time is spent on anything else.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 if [ "${TIER:-}" = full ]; then
 	: "${RUNS:=2}" "${LOAD:=20}" "${JOBS:=mesh mpi}"

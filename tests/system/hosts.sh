@@ -5,7 +5,7 @@
 # domains, and they share one fabric. XRC as MPI libraries set it up, with its QPs counted against
 # plain RC.
 # shellcheck disable=SC2086 # words of a command: $three $two
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 names() {
 	for host in 0 1 2; do

@@ -3,7 +3,7 @@
 #
 # Description: Debian's ibacm, unmodified, on two hosts: it joins a group by the subnet administrator, finds the other one
 # through that group by name, and asks for paths. Its socket has one place in /run, so each runs where /run is its own.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 PATH=$PATH:/usr/sbin
 for program in ibacm ib_acme saquery jq; do

@@ -4,7 +4,7 @@
 # Description: launchers place ranks on hosts with softhca-rsh: Debian's MPICH with Hydra, which
 # passes mpiexec's environment to every rank, and Debian's Open MPI. Each rank has the name, the id
 # and the device of its host.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 PATH=$(dirname "$SOFTHCA"):$PATH
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

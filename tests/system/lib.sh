@@ -18,7 +18,7 @@ number=0
 failures=0
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/softhca-test.XXXXXX") || exit 1
 # shellcheck source=tests/place.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../place.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../place.sh" || exit 1
 SOFTHCA_DIR=$(place "$tmp") || exit 1
 export SOFTHCA_DIR
 instances=$SOFTHCA_DIR

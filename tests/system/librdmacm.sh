@@ -5,8 +5,8 @@
 # refuse bad options, and tell why if nobody listens or the peer dies. Afterwards no channel is left.
 # shellcheck disable=SC2086 # $ours: words in front of the name
 TEST_TIMEOUT=${TEST_TIMEOUT:-600}
-. "$srcdir/lib.sh"
-. "$srcdir/cm_pairs.sh"
+. "$srcdir/lib.sh" || exit 1
+. "$srcdir/cm_pairs.sh" || exit 1
 
 group=239.1.2.3
 

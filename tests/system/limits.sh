@@ -3,7 +3,7 @@
 #
 # Description: a resource that is missing leads to an errno and a message, never to a crash: locked
 # memory, address space, files, device memory. And all of it works for an unprivileged user.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 # The unprivileged user: the one who runs this test, or nobody if root does.
 as_user() {

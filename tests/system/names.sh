@@ -4,7 +4,7 @@
 # Description: which names and identifiers differ between the hosts of an instance. Their names
 # resolve, forward and backward, by every call that there is, to addresses that TCP reaches.
 # shellcheck disable=SC2086 # words of a command: $shape
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 names=$PROGRAMS/names
 # Names that the instance does not know are looked up elsewhere, where perhaps no server answers.

@@ -4,7 +4,7 @@
 # Description: an MPI job as users start it: Debian's Open MPI over UCX's verbs transports on the
 # mainline face, four ranks on one and on two emulated hosts, with the contents verified. The remote
 # shell is softhca-rsh.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 ok "the remote shell that the jobs use is there" test -x "$(dirname "$SOFTHCA")/softhca-rsh"
 # The jobs take minutes.

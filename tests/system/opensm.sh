@@ -3,7 +3,7 @@
 #
 # Description: Debian's opensm, unmodified, in the foreground: it becomes the subnet's manager, finds what is there, answers
 # tools and UD QPs, and when it ends, however, the built-in manager is there again. What runs meanwhile goes on.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 for program in opensm sminfo saquery ibv_asyncwatch ibv_rc_pingpong ibportstate jq; do
 	command -v $program >/dev/null || PATH=$PATH:/usr/sbin command -v $program >/dev/null || {

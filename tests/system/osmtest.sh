@@ -3,7 +3,7 @@
 #
 # Description: Debian's osmtest, unmodified, which tests subnet administrators: what it expects of groups, services, subscriptions
 # and the records of an inventory the built-in one does.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 PATH=$PATH:/usr/sbin
 for program in osmtest jq; do

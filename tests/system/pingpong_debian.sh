@@ -3,7 +3,7 @@
 #
 # Description: Debian's tools with their mlx4 provider, which this project did not write, on both
 # faces of softhca, in trap and kick.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 if [ ! -x /usr/bin/ibv_rc_pingpong ] || ! ls /usr/lib/*/libibverbs/libmlx4-rdmav*.so >/dev/null 2>&1; then
 	skip "Debian's tools" "install ibverbs-utils and ibverbs-providers"

@@ -3,7 +3,7 @@
 #
 # Description: our tools with our libraries, between processes on softhca: every transport, polling
 # and sleeping, on both faces, in trap and in kick, with the contents verified.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 for kernel in ofed mainline; do
 	for mmio in kick trap; do

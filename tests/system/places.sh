@@ -3,7 +3,7 @@
 #
 # Description: softhca removes what it has made and what no process uses, and leaves everything else
 # as it is. And where softhca finds a place for instances.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 place=$SOFTHCA_DIR/softhca
 old='2 hours ago'

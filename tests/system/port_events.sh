@@ -3,7 +3,7 @@
 #
 # Description: `softhca port` and `softhca fault` do what they say: events reach ibv_asyncwatch,
 # attributes change, and a reliable connection survives lost, duplicated and damaged packets.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 "$SOFTHCA" start --ports 2 fabric >/dev/null || exit 1
 in_it() { ours "$SOFTHCA" run --instance fabric -- "$@"; }

@@ -4,7 +4,7 @@
 # Description: a command that runs for long shows its progress on a terminal, in one line that it
 # removes again, and shows none in a pipe or a file: ping-pongs with many iterations, and a soak, in
 # `softhca run`.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 if ! command -v script >/dev/null; then
 	skip "progress" "install bsdutils: there is no script(1), which makes a terminal"

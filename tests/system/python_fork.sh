@@ -4,7 +4,7 @@
 # Description: Python's ways to make children, in a program with registered memory: multiprocessing,
 # subprocess, os.fork().
 TEST_TIMEOUT=${TEST_TIMEOUT:-1500}
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 if ! python3 -c 'import ctypes, multiprocessing' 2>/dev/null; then
 	skip "children of a Python program" "install python3: there is none with ctypes and multiprocessing"

@@ -4,7 +4,7 @@
 # Description: Debian's rdmacm-utils and perftest, unmodified, connect by address: on both kernels, in kick and in trap, within a
 # host and between two. If one end is killed, the other one hears of it. Afterwards no channel is left.
 TEST_TIMEOUT=${TEST_TIMEOUT:-600}
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 for program in rdma_server rping ucmatose udaddy mckey rdma_xserver riostream ib_send_bw; do
 	if [ ! -x /usr/bin/$program ]; then
@@ -13,7 +13,7 @@ for program in rdma_server rping ucmatose udaddy mckey rdma_xserver riostream ib
 	fi
 done
 
-. "$srcdir/cm_pairs.sh"
+. "$srcdir/cm_pairs.sh" || exit 1
 
 # perftest's server begins to listen for the test's QP after the hand-shake that lets its client connect. A client that is
 # faster is rejected, and crashes (perftest 4.5); the server then waits for ever. That is to try again, and nothing else is.

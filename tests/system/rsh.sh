@@ -3,7 +3,7 @@
 #
 # Description: softhca-rsh, the remote shell of an instance: the command lines that launchers give
 # to ssh and rsh, quoting, streams, exit status, and the messages about hosts that do not exist.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 RSH=$(dirname "$SOFTHCA")/softhca-rsh
 export RSH

@@ -5,8 +5,8 @@
 # options, and tell why if nobody listens, a file cannot be written or the peer dies. Afterwards no channel is left.
 # shellcheck disable=SC2086 # $ours: words in front of the name
 TEST_TIMEOUT=${TEST_TIMEOUT:-600}
-. "$srcdir/lib.sh"
-. "$srcdir/cm_pairs.sh"
+. "$srcdir/lib.sh" || exit 1
+. "$srcdir/cm_pairs.sh" || exit 1
 
 # In front of the path of a program that is not ours, for our library
 on_ours=${ours% *}

@@ -6,7 +6,7 @@
 # makes a hundred thousand, the quick tier a thousand. Where less memory may be locked the test makes
 # a few hundred, enough to see code that looks at each of them.
 TEST_TIMEOUT=${TEST_TIMEOUT:-600}
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 # A page of queue each, or two, and its records: what may be locked decides how many there can be.
 many=1000

@@ -3,7 +3,7 @@
 #
 # Description: `softhca show` of a known layout prints every object with its numbers, for programs
 # and for people, and nothing of it afterwards. And the messages when the command fails.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 if ! command -v jq >/dev/null; then
 	skip "softhca show" "install jq"

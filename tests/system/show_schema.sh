@@ -4,7 +4,7 @@
 # Description: the instance has something of everything. What `softhca show --json` prints of it is
 # what the schema says, key by key, and the schema has no key that does not occur. The same as text
 # fits 100 columns.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 # The system's Python has Debian's modules, but another Python may come first in $PATH.
 python=

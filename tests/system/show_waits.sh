@@ -4,7 +4,7 @@
 # Description: `softhca show --waits` says for each of a number of known situations what it waits
 # for, within 100 columns. It takes none of them for a lost wake-up, does not need the daemon, and
 # leaves the instance as it is. waits.c makes the situations.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 if ! command -v jq >/dev/null; then
 	skip "softhca show --waits" "install jq"

@@ -6,7 +6,7 @@
 # is as it was at first. SOAK_SECONDS and SOAK_PROCESSES say for how long and how many, SOAK_SEED
 # which ones.
 TEST_TIMEOUT=${TEST_TIMEOUT:-900}
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 if ! command -v jq >/dev/null; then
 	skip "soak" "install jq"

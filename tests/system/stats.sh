@@ -4,7 +4,7 @@
 # Description: `softhca run --stats` says what each HCA sent and received and what was left open, or
 # that nothing was sent over any HCA; --require-traffic makes that an exit status. Otherwise neither
 # changes what a command prints or returns.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 run() { ours timeout 50 "$SOFTHCA" run "$@" >"$tmp/out" 2>"$tmp/err"; }
 says() { grep -q "$1" "$tmp/err" || { echo "it does not say: $1"; cat "$tmp/err"; return 1; }; }

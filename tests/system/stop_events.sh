@@ -5,7 +5,7 @@
 # in ibv_get_async_event() gets IBV_EVENT_DEVICE_FATAL, of every device, on every host. Then the
 # instance ends. A program that is stopped delays none of this, and gets its event when it
 # continues. All this also holds if a signal ends the daemon. Programs keep what is in their memory.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 # watcher HOST NAME THREADS: starts told.c there, and waits until its threads are blocked. $pid
 watcher() {

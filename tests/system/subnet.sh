@@ -3,7 +3,7 @@
 #
 # Description: two hosts with two HCAs of two ports each, as Debian's infiniband-diags show them: every attribute of a port by LID and by
 # route, all records, and whose traffic is whose. A second instance of the same user is another subnet.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 for program in smpquery perfquery ibnetdiscover saquery dump_fts ibstat ib_send_bw mckey jq; do
 	command -v $program >/dev/null || PATH=$PATH:/usr/sbin command -v $program >/dev/null || {

@@ -3,7 +3,7 @@
 #
 # Description: where one of our tools fails, the line below its message is about what has happened, and says what to do: no device
 # outside of softhca run, a device that is gone or has failed, a server that is not there, a port that is taken.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 # hint MESSAGE ADVICE [COMMAND...]: the command fails with both, one above the other. Without one, what is in $tmp/said counts.
 hint() {

@@ -3,7 +3,7 @@
 #
 # Description: `softhca top` shows what goes over an instance: as tables one below the other, and on a
 # terminal, where keys choose, sort and enter tables (top.py).
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 "$SOFTHCA" start --hosts 2 lab >/dev/null || exit 1
 

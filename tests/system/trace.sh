@@ -5,7 +5,7 @@
 # lines with arguments by name, results and errno, and as a time line on which each completion has an
 # arrow from its post; threads, children, and a program that is killed in the middle.
 # shellcheck disable=SC2154 # lib.sh sets it
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 trace() { timeout 100 "$SOFTHCA" trace -o "$tmp/lines" -w "$tmp/json" "$@"; }
 check() { python3 "$srcdir/trace_check.py" "$tmp/json" "$@" || return 1; }

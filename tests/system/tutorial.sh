@@ -5,7 +5,7 @@
 # the build tree or an installed prefix, run under `softhca run` without more, beside rdma-core's
 # library. So does a program without a directory of its library, as programs linked on other systems
 # are. Programs of rdma-core keep their own library.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 if ! command -v pkg-config >/dev/null; then
 	skip "the tutorial" "install pkg-config"

@@ -3,7 +3,7 @@
 #
 # Description: Debian's infiniband-diags, unmodified, on both kernels: they find the fabric, its
 # ports and links as `softhca port` has made them, and the counters of what perftest has sent.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 for program in smpquery perfquery ibnetdiscover saquery ib_send_bw jq; do
 	command -v $program >/dev/null || {

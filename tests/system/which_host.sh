@@ -4,7 +4,7 @@
 # Description: which of several hosts a process is on: SOFTHCA_HOST set by hand decides inside one `softhca run`; an
 # environment that a launcher carried over does not move a process off the host that its remote shell chose.
 # shellcheck disable=SC2086 # words of a command: $two
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 # Prints the host's name, and the host that the device belongs to: "host1 softhca-host1".
 cat >"$tmp/where" <<'EOF'

@@ -3,7 +3,7 @@
 #
 # Description: two instances on one wire. Ping-pongs that exchange LIDs alone run between them
 # unchanged, also over a wire that loses packets. wire_machines.sh has two machines.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 if ! command -v jq >/dev/null; then
 	skip "the wire" "install jq"

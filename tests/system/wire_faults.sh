@@ -4,7 +4,7 @@
 # Description: faults that are named for a link of the wire, by the address of its far end, hit
 # that link's packets in either direction, and no others. Jitter, reordering, a limit and a partition, between two
 # instances and inside one.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 if ! command -v jq >/dev/null; then
 	skip "faults of links" "install jq"

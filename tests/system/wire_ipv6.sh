@@ -11,7 +11,7 @@ if [ -z "${OWN_NETWORK:-}" ]; then
 	done
 fi
 TEST_TIMEOUT=${TEST_TIMEOUT:-600}
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 if [ -z "${OWN_NETWORK:-}" ] || ! command -v jq >/dev/null; then
 	skip "a wire of IPv6" "this machine permits no network namespaces or has no IPv6, or there is no ip command (iproute2) or no jq"

@@ -4,7 +4,7 @@
 # Description: an instance in which every packet becomes bytes of RoCEv2 and is read again. Each
 # service works, between hosts and with faults, and every packet went that way. No socket is opened.
 # tests/full/loopback.sh runs other tests so.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 if ! command -v jq >/dev/null; then
 	skip "packets as bytes" "install jq"

@@ -4,7 +4,7 @@
 # Description: two machines on one wire, each of them a network namespace with an instance of its own: ping-pongs, a mesh of
 # XRC ranks, and jobs of MPI libraries whose launchers start ranks on both.
 # shellcheck disable=SC2154 # machines() sets $there
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 # Root needs no user namespace, in which its memory would be limited.
 for apart in "unshare -nu" "unshare -Urnu" none; do

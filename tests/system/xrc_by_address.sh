@@ -5,7 +5,7 @@
 # take them into one domain, and each receives in its own SRQ, from every process of the other host. If one process is killed, those
 # of both hosts end, and nothing is left.
 TEST_TIMEOUT=${TEST_TIMEOUT:-600}
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 cm=${OURS%%:*}/../../librdmacm/.libs
 tool=$cm/rdma_xrc_pingpong

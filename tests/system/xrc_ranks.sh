@@ -4,7 +4,7 @@
 # For the scripts that run XRC programs on xrc_ranks.c: each runs on both kernel faces, in kick and
 # in trap, on one to four hosts. The script defines layout, which uses picture to assert what
 # `softhca show --json` printed while the ranks were there.
-. "$srcdir/lib.sh"
+. "$srcdir/lib.sh" || exit 1
 
 if ! command -v jq >/dev/null; then
 	skip "XRC as libraries use it" "install jq"

@@ -3,7 +3,7 @@
 #
 # Description: the ranks of a node share receive QPs and leave them one after the other:
 # xrc_sharing.c.
-. "$srcdir/xrc_ranks.sh"
+. "$srcdir/xrc_ranks.sh" || exit 1
 
 layout() {
 	# Each node has one rank left, which is registered with a receive QP for each other rank

@@ -3,7 +3,7 @@
 #
 # Description: a rank is stopped, continued and killed. Each rank has one SRQ and one CQ for all
 # others: xrc_stopped.c.
-. "$srcdir/xrc_ranks.sh"
+. "$srcdir/xrc_ranks.sh" || exit 1
 
 layout() {
 	# In the end the last rank is gone. The registrations with its QPs are still there.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Description: two ranks to a supernode, requests and replies with credits: xrc_supernodes.c.
-. "$srcdir/xrc_ranks.sh"
+. "$srcdir/xrc_ranks.sh" || exit 1
 
 layout() {
 	# Each two ranks have a domain. Since each credit has its receive, no request has met an

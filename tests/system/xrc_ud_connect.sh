@@ -3,7 +3,7 @@
 #
 # Description: ranks ask for connections by datagrams, some of which are lost and some of which
 # arrive twice: xrc_ud_connect.c.
-. "$srcdir/xrc_ranks.sh"
+. "$srcdir/xrc_ranks.sh" || exit 1
 
 layout() {
 	picture 1 'whole(2) and all(hcas; [.qps[] | select(.type == "UD")] | length == $local)'

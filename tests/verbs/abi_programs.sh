@@ -3,7 +3,7 @@
 #
 # Description: programs built to the structures of libibverbs 1.0 and of 1.1 (tests/abi/prog.h) do real work in
 # `softhca run`: messages through a queue and an SRQ, with completion events, on each kernel face and each MMIO way.
-. "$top_srcdir/tests/verbs/lib.sh"
+. "$top_srcdir/tests/verbs/lib.sh" || exit 1
 
 ${MAKE:-make} -s -C "$top_builddir/tests/abi" prog_1_0 prog_1_1 >&2 || exit 1
 for name in prog_1_0 prog_1_1; do

@@ -12,7 +12,7 @@ failures=0
 softhca=${SOFTHCA:-$top_builddir/softhca/cli/softhca}
 work=$(mktemp -d)
 # shellcheck source=tests/place.sh
-. "$top_srcdir/tests/place.sh"
+. "$top_srcdir/tests/place.sh" || exit 1
 SOFTHCA_DIR=$(place "$work") || exit 1
 export SOFTHCA_DIR
 
