@@ -4,6 +4,7 @@
  * in the device. Its peer takes the QP and the memory away and uses the memory for something else. When the sender goes on,
  * nothing of the message comes there. The pages that the sender stored to are then given out again.
  */
+#include <dirent.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
@@ -80,6 +81,29 @@ static bool stop(pid_t pid, const volatile uint8_t *mem)
 	return false;
 }
 
+static bool all_stopped(pid_t pid)
+{
+	const struct dirent *d;
+	bool stopped = true;
+	char path[300], state;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	CHECK(dir);
+	while ((d = readdir(dir))) {
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/stat", pid, d->d_name);
+		if (d->d_name[0] == '.' || !(f = fopen(path, "r")))
+			continue;
+		stopped &= fscanf(f, "%*d (%*[^)]) %c", &state) == 1 && (state | ' ') == 't';
+		fclose(f);
+	}
+	closedir(dir);
+	return stopped;
+}
+
 static void receive(struct ibv_qp *qp, struct ibv_mr *mr)
 {
 	struct ibv_sge sge = {.addr = (uintptr_t)mr->addr, .length = LEN, .lkey = mr->lkey};
@@ -138,7 +162,10 @@ static void taker(int way)
 			receive(qp, mr);
 		post(POSTED, ++n);
 	} while (!stop(pid, mem));
-	CHECK_EQ(kill(pid, SIGSTOP), 0); /* its other thread, too */
+	/* Its other thread, too. */
+	CHECK_EQ(kill(pid, SIGSTOP), 0);
+	while (!all_stopped(pid))
+		sleep_ms(1);
 	take_away(qp, mr, way);
 	if (hca_counter("late") > late)
 		post(CAUGHT, 1);
