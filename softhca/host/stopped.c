@@ -99,8 +99,25 @@ static uint64_t hex(const char *at)
 }
 
 /*
- * Is the thread stopped by a signal, and not traced? A tracer ("t") can make a thread go on
- * elsewhere. It can also stop a thread where a system call begins, which then takes place.
+ * Does a cgroup's freezer hold the thread, on its way back to user mode? The second version of the
+ * freezer does so where a signal stops a thread. The first one holds some threads within a system
+ * call, which goes on later; a thread that is in none shows that as call -1.
+ */
+static bool frozen(uint32_t pid, uint32_t tid)
+{
+	char text[256];
+
+	if (!slurp(pid, tid, "wchan", text, sizeof(text)))
+		return false;
+	if (!strcmp(text, "get_signal") || !strcmp(text, "do_freezer_trap"))
+		return true;
+	return !strcmp(text, "__refrigerator") && slurp(pid, tid, "syscall", text, sizeof(text)) &&
+	       !strncmp(text, "-1 ", 3);
+}
+
+/*
+ * Is the thread stopped by a signal, or frozen, and not traced? A tracer ("t") can make a thread go
+ * on elsewhere. It can also stop a thread where a system call begins, which then takes place.
  */
 static bool stopped(uint32_t pid, uint32_t tid, uint64_t *switches)
 {
@@ -119,7 +136,10 @@ static bool stopped(uint32_t pid, uint32_t tid, uint64_t *switches)
 	for (unsigned int i = 0; i < FIELDS; i++)
 		if (!field[i].value[0])
 			return false;
-	if (field[STATE].value[0] != 'T' || decimal(field[TRACER].value))
+	if (decimal(field[TRACER].value))
+		return false;
+	if (field[STATE].value[0] != 'T' &&
+	    (!strchr("SD", field[STATE].value[0]) || !frozen(pid, tid)))
 		return false;
 	*switches = decimal(field[SLEPT].value) + decimal(field[PREEMPTED].value);
 	return true;

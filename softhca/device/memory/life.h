@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
  * A thread's life in device code, and how another thread or the daemon ends it while the thread is
- * stopped (SIGSTOP, Ctrl-Z).
+ * stopped (SIGSTOP, Ctrl-Z, a cgroup's freezer).
  *
  * A life is named by a slot of struct sh_exec and the slot's generation. It ends with its thread.
  * While the thread is stopped, another thread or the daemon can end it, if it waits for something
