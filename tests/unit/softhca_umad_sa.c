@@ -356,13 +356,38 @@ static void joins(void **state)
 	end(&r);
 }
 
+/* A port makes no more groups than its share. */
+static void many_groups(void **state)
+{
+	const uint64_t name = 1 << 0 | 1 << 1 | 1 << 16;
+	const uint64_t make = name | 1 << 2 | 1 << 6 | 1 << 7 | 1 << 12 | 1 << 13;
+	uint8_t mgid[16] = {0xff, 0x12, 0x40, 0x1b};
+	struct rig r;
+
+	(void)state;
+	up(&r);
+	for (int i = 0; i < 256; i++) {
+		mgid[15] = (uint8_t)i;
+		assert_int_equal(member(&r, 2, make, 1, 0, 0, mgid), 0);
+	}
+	mgid[14] = 1;
+	assert_int_equal(member(&r, 2, make, 1, 0, 0, mgid), 0x0100);
+	/* It may say again that it is a member, and make one when it has left one. */
+	mgid[14] = 0;
+	assert_int_equal(member(&r, 2, make, 2, 0, 0, mgid), 0);
+	assert_int_equal(member(&r, 0x15, name, 3, 0, 0, mgid), 0);
+	mgid[14] = 1;
+	assert_int_equal(member(&r, 2, make, 1, 0, 0, mgid), 0);
+	end(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(how_many),	   cmocka_unit_test(components),
 		cmocka_unit_test(path_attributes), cmocka_unit_test(partitions),
 		cmocka_unit_test(other_ends),	   cmocka_unit_test(groups),
-		cmocka_unit_test(joins),
+		cmocka_unit_test(joins),	   cmocka_unit_test(many_groups),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

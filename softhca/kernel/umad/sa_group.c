@@ -26,6 +26,8 @@
 #include "sa_group.h"
 #include "sa_path.h"
 
+#define PORT_GROUPS 256 /* that a port may be in when it makes another one */
+
 const struct sa_component sa_group_components[] = {
 	{0, 0, 128},  {1, 128, 128}, {2, 256, 32}, {3, 288, 16}, {6, 312, 8}, {7, 320, 16},
 	{12, 352, 4}, {13, 356, 20}, {14, 376, 8}, {15, 384, 4}, {0, 0, 0},
@@ -234,6 +236,22 @@ static int make(struct kernel *k, const uint8_t *mad, struct cm_group **out)
 	return 0;
 }
 
+/*
+ * Is the port in as many groups by record as one may be? Without a limit one program could fill the
+ * tables of the subnet, and slow every command down.
+ */
+static bool has_its_share(struct kernel *k, uint32_t hca, uint32_t port)
+{
+	const struct cm_group_port *p;
+	const struct cm_group *g;
+	uint32_t n = 0;
+
+	DL_FOREACH(k->rdmacm->groups, g)
+	DL_FOREACH(g->ports, p)
+	n += p->hca == hca && p->port == port && p->join;
+	return n >= PORT_GROUPS;
+}
+
 int sa_group_join(struct kernel *k, uint8_t *mad)
 {
 	uint64_t mask = mad64(mad, AT_MASK);
@@ -250,6 +268,8 @@ int sa_group_join(struct kernel *k, uint8_t *mad)
 	g = cm_group_find(k->rdmacm, asked);
 	if (g && !agrees(k, g, mad))
 		return SA_STATUS(SA_INVALID);
+	if (!g && has_its_share(k, hca, port))
+		return SA_STATUS(SA_NO_RESOURCES);
 	if (!g && (status = make(k, mad, &g)))
 		return status;
 	p = cm_group_port(g, hca, port);
