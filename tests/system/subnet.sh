@@ -5,9 +5,9 @@
 # route, all records, and whose traffic is whose. A second instance of the same user is another subnet.
 . "$srcdir/lib.sh" || exit 1
 
-for program in smpquery perfquery ibnetdiscover saquery dump_fts ibstat ib_send_bw mckey jq; do
+for program in smpquery perfquery ibnetdiscover saquery dump_fts ibstat ib_send_bw mckey ibsim jq; do
 	command -v $program >/dev/null || PATH=$PATH:/usr/sbin command -v $program >/dev/null || {
-		skip "Debian's infiniband-diags" "install infiniband-diags, perftest, rdmacm-utils and jq: there is no $program"
+		skip "Debian's infiniband-diags" "install infiniband-diags, ibsim-utils, perftest, rdmacm-utils and jq: there is no $program"
 		finish
 	}
 done
@@ -120,6 +120,18 @@ ok "64 hosts" many
 ok "ports' GUIDs" says port_guids port_guids
 ok "nodes of files" says nodes nodes 1
 ok "ibnetdiscover" says large_topology tool 0 ibnetdiscover
+# The simulator of a subnet knows each cable of this one.
+simulated() {
+	tool 0 ibnetdiscover >"$tmp/topology" || return 1
+	printf 'dump\nquit\n' | IBSIM_SOCKNAME=softhca-$$ timeout 60 ibsim -s "$tmp/topology" >"$tmp/ibsim" 2>&1 &&
+		grep -q 'parsed .* lines' "$tmp/ibsim" && ! grep -qiE 'error|bad|fail' "$tmp/ibsim" || { cat "$tmp/topology" "$tmp/ibsim"; return 1; }
+	# Both ends of each: of the switch, and of a port with its LID.
+	for lid in $(seq 8); do
+		grep -q "\[$lid\].*\"H-.*LinkUp" "$tmp/ibsim" && grep -q "\"S-.*\[$lid\].* lid $lid .*LinkUp" "$tmp/ibsim" ||
+			{ cat "$tmp/ibsim"; return 1; }
+	done
+}
+ok "ibsim makes a subnet of its output" simulated
 ok "ibhosts" says hosts tool 1 ibhosts
 ok "dump_fts" says large_routes tool 0 dump_fts
 # As rdma-ndd or an administrator would.
