@@ -17,6 +17,7 @@
 #include "softhca/device/memory/announce.h"
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/transport/doorbell.h"
+#include "calls.h"
 #include "process.h"
 #include "procstat.h"
 #include "sys.h"
@@ -27,15 +28,8 @@
 #define LOOK_NS	     UINT64_C(1000000000)
 #define LAST_LOOK_NS UINT64_C(100000000)
 
-struct call {
-	uint64_t deadline;
-	void (*fn)(struct sh_dev *, uint64_t, uint64_t);
-	uint64_t a, b;
-};
-
 static pthread_mutex_t heap_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct call *heap; /* min-heap by deadline */
-static unsigned int ncalls;
+static struct sh_calls heap;
 static uint64_t sleeping_until; /* how long the helper sleeps; 0 while it is awake */
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -87,49 +81,18 @@ void sh_helper_look(void)
 
 /* ---- the heap; heap_lock is held ---- */
 
-static void sift_up(unsigned int i)
-{
-	struct call c = heap[i];
-
-	while (i && heap[(i - 1) / 2].deadline > c.deadline) {
-		heap[i] = heap[(i - 1) / 2];
-		i = (i - 1) / 2;
-	}
-	heap[i] = c;
-}
-
-static void sift_down(void)
-{
-	struct call c = heap[ncalls];
-	unsigned int i = 0;
-
-	for (;;) {
-		unsigned int child = 2 * i + 1;
-
-		if (child >= ncalls)
-			break;
-		if (child + 1 < ncalls && heap[child + 1].deadline < heap[child].deadline)
-			child++;
-		if (heap[child].deadline >= c.deadline)
-			break;
-		heap[i] = heap[child];
-		i = child;
-	}
-	heap[i] = c;
-}
-
 static bool heap_alloc(void)
 {
 	void *p;
 	int err;
 
-	if (heap)
+	if (heap.call)
 		return true;
-	p = sh_mmap_unlocked(NULL, MAX_CALLS * sizeof(*heap), PROT_READ | PROT_WRITE,
+	p = sh_mmap_unlocked(NULL, MAX_CALLS * sizeof(*heap.call), PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0, &err);
 	if (!p)
 		return false;
-	heap = p;
+	heap.call = p;
 	return true;
 }
 
@@ -142,19 +105,16 @@ static bool heap_alloc(void)
 static uint64_t run_due(void)
 {
 	struct sh_dev *dev = sh_process.dev;
-	struct call c;
+	struct sh_call c;
 
 	for (;;) {
 		pthread_mutex_lock(&heap_lock);
-		if (!ncalls || heap[0].deadline > dev->ops->now(dev->host)) {
-			sleeping_until = ncalls ? heap[0].deadline : UINT64_MAX;
+		if (!heap.used || heap.call[0].deadline > dev->ops->now(dev->host)) {
+			sleeping_until = heap.used ? heap.call[0].deadline : UINT64_MAX;
 			pthread_mutex_unlock(&heap_lock);
 			return sleeping_until;
 		}
-		c = heap[0];
-		ncalls--;
-		if (ncalls)
-			sift_down();
+		c = sh_calls_take(&heap);
 		pthread_mutex_unlock(&heap_lock);
 		if (sh_enter(dev)) {
 			c.fn(dev, c.a, c.b);
@@ -433,7 +393,7 @@ void sh_process_stop(void)
 void sh_process_forget_calls(void)
 {
 	pthread_mutex_lock(&heap_lock);
-	ncalls = 0;
+	heap.used = 0;
 	pthread_mutex_unlock(&heap_lock);
 }
 
@@ -457,7 +417,7 @@ void sh_helper_forked(void)
 {
 	heap_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 	start_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-	ncalls = 0;
+	heap.used = 0;
 	sleeping_until = 0;
 	number = 0;
 	running = false;
@@ -485,9 +445,9 @@ int sh_host_defer(void *host, uint64_t deadline_ns, void (*fn)(struct sh_dev *, 
 
 	(void)host;
 	pthread_mutex_lock(&heap_lock);
-	if (heap_alloc() && ncalls < MAX_CALLS) {
-		heap[ncalls] = (struct call){.deadline = deadline_ns, .fn = fn, .a = a, .b = b};
-		sift_up(ncalls++);
+	if (heap_alloc() && heap.used < MAX_CALLS) {
+		sh_calls_put(&heap,
+			     &(struct sh_call){.deadline = deadline_ns, .fn = fn, .a = a, .b = b});
 		/*
 		 * A helper that is awake looks at the heap, under the lock, before it sleeps again.
 		 */
