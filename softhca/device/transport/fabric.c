@@ -148,7 +148,7 @@ void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet 
 static uint32_t held;
 
 struct late {
-	struct sh_held held; /* first */
+	struct sh_held_back held; /* first */
 	struct sh_packet p;
 	struct sh_seg seg;
 	bool response;

@@ -222,11 +222,11 @@ bool sh_partitioned(struct sh_dev *dev, uint32_t from, uint32_t to)
 /* ---- packets that wait for others ---- */
 
 /* For each rule the packet of this process that the next one overtakes. */
-static struct sh_held *waiting[SH_FAULT_RULES];
+static struct sh_held_back *waiting[SH_FAULT_RULES];
 _Static_assert(SH_FAULT_RULES <= 32, "a bit for each rule");
 
 /* A child of fork() has what its parent holds, and the parent sends it. */
-static void release(struct sh_dev *dev, struct sh_held *h)
+static void release(struct sh_dev *dev, struct sh_held_back *h)
 {
 	if (!h || h->proc != dev->proc)
 		return;
@@ -237,14 +237,14 @@ static void release(struct sh_dev *dev, struct sh_held *h)
 /* Nothing has passed it in time. If it has gone, another one may be at its address, and goes early. */
 static void expired(struct sh_dev *dev, uint64_t held, uint64_t rule)
 {
-	struct sh_held *h = (struct sh_held *)(uintptr_t)held;
+	struct sh_held_back *h = (struct sh_held *)(uintptr_t)held;
 
 	if (__atomic_compare_exchange_n(&waiting[rule], &h, NULL, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_RELAXED))
 		h->go(dev, (uintptr_t)h, 0);
 }
 
-bool sh_hold_back(struct sh_dev *dev, const struct sh_met *met, struct sh_held *h)
+bool sh_hold_back(struct sh_dev *dev, const struct sh_met *met, struct sh_held_back *h)
 {
 	uint64_t then = dev->ops->now(dev->host) + met->delay_ns;
 

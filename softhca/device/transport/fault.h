@@ -46,7 +46,7 @@ uint32_t sh_fate(struct sh_dev *dev, const struct sh_way *way, struct sh_met *me
 bool sh_partitioned(struct sh_dev *dev, uint32_t from, uint32_t to);
 
 /* The head of a packet that is held back, in memory of this process. go() sends it, and frees it. */
-struct sh_held {
+struct sh_held_back {
 	uint32_t proc;
 	void (*go)(struct sh_dev *dev, uint64_t held, uint64_t unused);
 };
@@ -54,7 +54,7 @@ struct sh_held {
  * Holds a packet back whose fate is SH_FAULT_DELAY or SH_FAULT_REORDER. False: it cannot be held, and
  * is the caller's. The caller is pinned.
  */
-bool sh_hold_back(struct sh_dev *dev, const struct sh_met *met, struct sh_held *h);
+bool sh_hold_back(struct sh_dev *dev, const struct sh_met *met, struct sh_held_back *h);
 /* A packet that met this has left: it has passed the ones that were held back for it. Pinned, too. */
 void sh_pass(struct sh_dev *dev, const struct sh_met *met);
 

@@ -11,7 +11,7 @@
 #include "wire.h"
 
 struct late {
-	struct sh_held held; /* first */
+	struct sh_held_back held; /* first */
 	struct sh_packet p;
 	uint16_t dlid;
 	unsigned char payload[];
