@@ -192,8 +192,17 @@ long_delay() {
 	fault delay 1 1s && pingpong "$TOOLS/ibv_rc_pingpong" --verify -n 5 &&
 		query "$total"' done("delay") == 1 and total(.retries) >= 1'
 }
+# A link with a limit, and one with a constant delay, keep packets in order: UC loses nothing, and no packet of RC comes out of
+# sequence. $1: the service, the rest: the fault.
+in_order() {
+	tool="$TOOLS/ibv_$1_pingpong"
+	kind=$2
+	shift
+	fault "$@" && pingpong "$tool" --verify -n 100 -s 65536 -m 4096 &&
+		query --arg kind "$kind" "$total"' done($kind) > 0 and total(.out_of_sequence) == 0 and total(.drops_fault) == 0'
+}
 export -f fault query bad_fabric at_work rc late srq xrc mesh theirs one nothing unreliable ends settings \
-	long_delay across link host qp scopes
+	long_delay across link host qp scopes in_order
 export total losses
 
 for face in mainline ofed; do
@@ -223,6 +232,10 @@ done
 ok "rates are set, changed, shown and cleared" within -- ends
 ok "seed and delay are set and shown" within -- settings
 ok "a long delay is a retry" ours within -- long_delay
+for service in uc rc; do
+	ok "a limit keeps the order of $service" ours within -- in_order "$service" rate 10gbit 1s
+	ok "a constant delay keeps the order of $service" ours within -- in_order "$service" delay 100% 1ms
+done
 ok "scopes are set, replaced, shown and ended" within --hosts 2 -- scopes
 ok "faults from one host to another" ours within --hosts 3 -- link $((n / 2))
 ok "faults of what a host sends" ours within --hosts 2 -- host drop --from

@@ -53,6 +53,7 @@ static enum sh_copy copy(void *host, uint32_t dst_ctx, const struct sh_seg *dst,
 	uint64_t doff = 0, soff = 0;
 
 	__atomic_fetch_add(&m->shared->copies, 1, __ATOMIC_RELAXED);
+	m->shared->now += m->copy_ns;
 	/* As the host does before a system call. */
 	if (sh_self.armed)
 		sh_rearm();

@@ -60,6 +60,7 @@ struct mock {
 	} defer[MOCK_DEFERS];
 	unsigned int ndefers;
 	bool no_timers;				/* defer() finds no room */
+	uint64_t copy_ns;			/* how long a copy takes */
 	void (*on_complaint)(const char *what); /* NULL: complaints are only counted */
 	bool no_room;				/* no more device memory can be mapped */
 	unsigned int extends;			/* how often more was mapped */

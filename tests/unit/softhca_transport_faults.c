@@ -443,6 +443,98 @@ static void test_limit(void **state)
 	tpair_close(&p);
 }
 
+/* What has arrived: the lengths of messages, in this order, and nothing else. */
+static void expect_lengths(struct tpair *p, const uint32_t *len, unsigned int n)
+{
+	struct mlx4_cqe cqe;
+
+	for (unsigned int i = 0; i < n; i++) {
+		assert_true(tcq_poll(&p->bcq[1], &cqe));
+		assert_int_equal(be32toh(cqe.byte_cnt), len[i]);
+	}
+	assert_false(tcq_poll(&p->bcq[1], &cqe));
+}
+
+static void send_length(struct tpair *p, uint32_t len)
+{
+	struct twr wr = tpair_wr(p, MLX4_OPCODE_SEND, len);
+
+	if (!len)
+		wr.nsge = 0;
+	tqp_send(&p->a, &wr);
+}
+
+/*
+ * No packet overtakes another one on a link with a limit: neither while the one before it is being
+ * copied, nor when the link is free again but the helper thread has not sent that one yet, nor when
+ * a new rate frees the link.
+ */
+static void test_limit_order(void **state)
+{
+	enum { SLOW_COPY, LATE_HELPER, NEW_RATE };
+	static const uint32_t len[] = {1000, 100, 0};
+
+	(void)state;
+	for (int kind = SLOW_COPY; kind <= NEW_RATE; kind++) {
+		struct sh_fault_rule *rule;
+		struct tpair p;
+
+		open_hosts(&p, SH_QPT_UC);
+		rule = set(&p, FIRST, (struct sh_fault_scope){SH_FAULT_LIMIT, 0, 1, ANY},
+			   SH_FAULT_MILLION, 0);
+		rule->bits = 10000000;
+		rule->delay_ns = 20 * MS;
+		for (int i = 0; i < 3; i++)
+			tpair_recv(&p, (uint32_t)i * 1000, 1000);
+		send_length(&p, len[0]);
+		expect_lengths(&p, len, 1);
+		/* The second one leaves after 835 us, and then the link is free after another 115. */
+		p.m->copy_ns = kind == SLOW_COPY ? MS / 2 : 0;
+		send_length(&p, len[1]);
+		p.m->copy_ns = 0;
+		if (kind == LATE_HELPER)
+			p.m->shared->now += 10 * MS;
+		if (kind == NEW_RATE)
+			rule->free_at = 0;
+		send_length(&p, len[2]);
+		expect_lengths(&p, NULL, 0);
+		mock_advance(p.m, kind == LATE_HELPER ? 0 : 10 * MS);
+		expect_lengths(&p, len + 1, 2);
+		assert_int_equal(counters(&p, 1).out_of_sequence, 0);
+		assert_int_equal(rule->done, kind == SLOW_COPY ? 2 : 1);
+		/* Then nothing waits, and the next one goes at once. */
+		mock_advance(p.m, MS);
+		tpair_recv(&p, 0, 1000);
+		send_length(&p, len[0]);
+		expect_lengths(&p, len, 1);
+		tpair_close(&p);
+	}
+}
+
+/* Two limits: a packet waits for both links, and none overtakes one that has waited longer for the other. */
+static void test_two_limits(void **state)
+{
+	struct sh_fault_rule *slow, *busy;
+	struct tpair p;
+	uint64_t last;
+
+	(void)state;
+	open_hosts(&p, SH_QPT_UC);
+	slow = set(&p, FIRST, (struct sh_fault_scope){SH_FAULT_LIMIT, 0, 1, ANY}, SH_FAULT_MILLION,
+		   0);
+	busy = set(&p, FIRST + 1, (struct sh_fault_scope){SH_FAULT_LIMIT, ANY, 1, ANY},
+		   SH_FAULT_MILLION, 0);
+	slow->bits = 10000000;
+	busy->bits = 10000000000;
+	slow->delay_ns = busy->delay_ns = 20 * MS;
+	slow->free_at = busy->free_at = p.m->shared->now + 10 * MS;
+	last = p.m->shared->now + meet(&p, 0, 1, 12).delay_ns;
+	assert_int_equal(last, p.m->shared->now + 10 * MS);
+	p.m->shared->now += 9 * MS;
+	assert_true(p.m->shared->now + meet(&p, 0, 1, 12).delay_ns > last);
+	tpair_close(&p);
+}
+
 static void test_partition(void **state)
 {
 	static const struct {
@@ -529,11 +621,12 @@ static void test_far(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_direction), cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_seed),	  cmocka_unit_test(test_scope_first),
-		cmocka_unit_test(test_multicast), cmocka_unit_test(test_overwritten),
-		cmocka_unit_test(test_jitter),	  cmocka_unit_test(test_reorder),
-		cmocka_unit_test(test_limit),	  cmocka_unit_test(test_partition),
+		cmocka_unit_test(test_direction),  cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_seed),	   cmocka_unit_test(test_scope_first),
+		cmocka_unit_test(test_multicast),  cmocka_unit_test(test_overwritten),
+		cmocka_unit_test(test_jitter),	   cmocka_unit_test(test_reorder),
+		cmocka_unit_test(test_limit),	   cmocka_unit_test(test_limit_order),
+		cmocka_unit_test(test_two_limits), cmocka_unit_test(test_partition),
 		cmocka_unit_test(test_far),
 	};
 

@@ -97,8 +97,49 @@ static uint64_t delay_of(const struct sh_fault_rule *rule)
 }
 
 /*
- * A link that carries so many bits a second: how long the packet waits until those before it have
- * left, or UINT64_MAX: the queue is full.
+ * Which packets of this process wait because of a limit: for each rule the process, << 32, and how
+ * many of its packets there are. A child of fork() has its parent's word, but none of its packets.
+ */
+static uint64_t queued[SH_FAULT_RULES];
+/* When the last one of them may leave. The daemon may free the link before, by a new rate. */
+static uint64_t queued_until[SH_FAULT_RULES];
+
+static uint32_t queued_by(const struct sh_dev *dev, uint64_t word)
+{
+	return word >> 32 == dev->proc ? (uint32_t)word : 0;
+}
+
+/* limits: bits of the rules. more: 1 or -1. */
+static void count_queued(const struct sh_dev *dev, uint32_t limits, uint32_t more)
+{
+	for (uint32_t i = 0; limits >> i; i++) {
+		uint64_t was = __atomic_load_n(&queued[i], __ATOMIC_RELAXED), is;
+
+		if (!(limits >> i & 1))
+			continue;
+		do {
+			is = (uint64_t)dev->proc << 32 | (queued_by(dev, was) + more);
+		} while (!__atomic_compare_exchange_n(&queued[i], &was, is, false, __ATOMIC_ACQ_REL,
+						      __ATOMIC_RELAXED));
+	}
+}
+
+/* When a packet may leave that its link lets go at `start`: not before those that wait. */
+static uint64_t stay_behind(uint32_t rule, bool behind, uint64_t start)
+{
+	uint64_t last = __atomic_load_n(&queued_until[rule], __ATOMIC_RELAXED);
+
+	do {
+		if (behind && last >= start)
+			return last;
+	} while (!__atomic_compare_exchange_n(&queued_until[rule], &last, start, false,
+					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	return start;
+}
+
+/*
+ * A link that carries so many bits a second: when those before the packet have left, which is now
+ * or later, or UINT64_MAX: the queue is full.
  */
 static uint64_t queue(struct sh_fault_rule *rule, uint64_t now, uint32_t bytes)
 {
@@ -107,7 +148,7 @@ static uint64_t queue(struct sh_fault_rule *rule, uint64_t now, uint32_t bytes)
 	uint64_t free_at = __atomic_load_n(&rule->free_at, __ATOMIC_RELAXED), start;
 
 	if (!bits)
-		return 0;
+		return now;
 	do {
 		start = free_at > now ? free_at : now;
 		if (start - now > most)
@@ -115,30 +156,47 @@ static uint64_t queue(struct sh_fault_rule *rule, uint64_t now, uint32_t bytes)
 	} while (!__atomic_compare_exchange_n(&rule->free_at, &free_at,
 					      start + bytes * UINT64_C(8000000000) / bits, false,
 					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-	return start - now;
+	return start;
 }
 
-/* What gets through so far meets the limits, one after the other. limits: their bits. */
-static void meet_limits(struct sh_dev *dev, const struct sh_way *way, uint32_t limits,
+/*
+ * What gets through so far meets the limits, and waits until all of their links are free. limits:
+ * their bits. The helper thread may be late with packets that could leave by now. So a packet that
+ * need not wait for its link still queues behind those of this process.
+ */
+static void meet_limits(struct sh_dev *dev, const struct sh_way *way, uint32_t limits, uint64_t now,
 			struct sh_met *met)
 {
+	uint64_t latest = now;
+	bool behind, any = false;
+
 	for (uint32_t i = 0; limits >> i; i++) {
 		struct sh_fault_rule *rule = &dev->inst->faults.rule[i];
-		uint64_t wait;
+		uint64_t start;
 
 		if (!(limits >> i & 1))
 			continue;
-		wait = queue(rule, dev->ops->now(dev->host), way->bytes);
-		if (!wait)
-			continue;
-		__atomic_fetch_add(&rule->done, 1, __ATOMIC_RELAXED);
-		if (wait == UINT64_MAX) {
+		behind = queued_by(dev, __atomic_load_n(&queued[i], __ATOMIC_ACQUIRE));
+		any |= behind;
+		start = queue(rule, now, way->bytes);
+		if (start != now)
+			__atomic_fetch_add(&rule->done, 1, __ATOMIC_RELAXED);
+		if (start == UINT64_MAX) {
 			met->fate = SH_FAULT_DROP;
 			return;
 		}
-		met->delay_ns = met->fate == SH_FAULT_DELAY ? met->delay_ns + wait : wait;
-		met->fate = SH_FAULT_DELAY;
+		start = stay_behind(i, behind, start);
+		if (start > latest)
+			latest = start;
 	}
+	if (met->fate == SH_FAULT_DELAY)
+		met->delay_ns += latest - now;
+	else if (latest > now || any)
+		met->delay_ns = latest - now;
+	else
+		return;
+	met->fate = SH_FAULT_DELAY;
+	met->limits = limits;
 }
 
 /* A rule hits a packet: what this comes down to. chosen: the rule's choice. */
@@ -166,6 +224,7 @@ uint32_t sh_fate(struct sh_dev *dev, const struct sh_way *way, struct sh_met *me
 {
 	struct sh_faults *f = &dev->inst->faults;
 	uint32_t limits = 0;
+	uint64_t now;
 
 	*met = (struct sh_met){.fate = SH_FAULT_KINDS};
 	for (uint32_t i = 0; i < SH_FAULT_RULES; i++) {
@@ -199,8 +258,13 @@ uint32_t sh_fate(struct sh_dev *dev, const struct sh_way *way, struct sh_met *me
 		else if (scope.kind == SH_FAULT_REORDER)
 			met->passes |= 1u << index;
 	}
+	if (!limits && met->fate != SH_FAULT_DELAY && met->fate != SH_FAULT_REORDER)
+		return met->fate;
+	/* One look at the clock, before the packet is copied: so those of a QP leave in their order. */
+	now = dev->ops->now(dev->host);
 	if (limits && (met->fate == SH_FAULT_KINDS || met->fate == SH_FAULT_DELAY))
-		meet_limits(dev, way, limits, met);
+		meet_limits(dev, way, limits, now, met);
+	met->at = now + met->delay_ns;
 	return met->fate;
 }
 
@@ -237,22 +301,34 @@ static void release(struct sh_dev *dev, struct sh_held_back *h)
 /* Nothing has passed it in time. If it has gone, another one may be at its address, and goes early. */
 static void expired(struct sh_dev *dev, uint64_t held, uint64_t rule)
 {
-	struct sh_held_back *h = (struct sh_held *)(uintptr_t)held;
+	struct sh_held_back *h = (struct sh_held_back *)(uintptr_t)held;
 
 	if (__atomic_compare_exchange_n(&waiting[rule], &h, NULL, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_RELAXED))
 		h->go(dev, (uintptr_t)h, 0);
 }
 
+/* It counts until it has arrived. */
+static void delayed_goes(struct sh_dev *dev, uint64_t held, uint64_t limits)
+{
+	struct sh_held_back *h = (struct sh_held_back *)(uintptr_t)held;
+
+	h->go(dev, held, 0);
+	count_queued(dev, (uint32_t)limits, (uint32_t)-1);
+}
+
 bool sh_hold_back(struct sh_dev *dev, const struct sh_met *met, struct sh_held_back *h)
 {
-	uint64_t then = dev->ops->now(dev->host) + met->delay_ns;
-
 	h->proc = dev->proc;
-	if (met->fate == SH_FAULT_DELAY)
-		return !sh_defer(dev, then, h->go, (uintptr_t)h, 0);
+	if (met->fate == SH_FAULT_DELAY) {
+		count_queued(dev, met->limits, 1);
+		if (!sh_defer(dev, met->at, delayed_goes, (uintptr_t)h, met->limits))
+			return true;
+		count_queued(dev, met->limits, (uint32_t)-1);
+		return false;
+	}
 	release(dev, __atomic_exchange_n(&waiting[met->rule], h, __ATOMIC_ACQ_REL));
-	if (!sh_defer(dev, then, expired, (uintptr_t)h, met->rule))
+	if (!sh_defer(dev, met->at, expired, (uintptr_t)h, met->rule))
 		return true;
 	/* Without a timer it does not stay. If it has gone already, it was sent. */
 	return !__atomic_compare_exchange_n(&waiting[met->rule], &h, NULL, false, __ATOMIC_ACQ_REL,

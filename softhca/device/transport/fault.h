@@ -35,8 +35,9 @@ struct sh_met {
 	uint32_t fate;
 	uint32_t rule;	 /* the rule that reorders it */
 	uint32_t passes; /* bits of the rules whose packets it overtakes, which are then free */
-	uint64_t
-		delay_ns; /* how long it is held, if it is delayed; or at most, if others are to pass */
+	uint32_t limits; /* bits of the limits that it is under, if it is delayed */
+	/* When it leaves, if it is delayed; or at the latest, if others are to pass. And how long that is from now. */
+	uint64_t at, delay_ns;
 };
 
 /* Fills in *met, and returns its fate. Called only while a rule is set. */
