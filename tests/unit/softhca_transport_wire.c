@@ -13,6 +13,7 @@
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/instance.h"
 #include "softhca/device/memory/fault_rule.h"
+#include "softhca/device/transport/fault.h"
 #include "softhca/device/transport/timer.h"
 #include "softhca/device/transport/wire.h"
 #include "softhca/wire/roce.h"
@@ -802,6 +803,53 @@ static void test_faults_of_links(void **state)
 	}
 }
 
+/* The seed by which a rule lets its first packet through, and hits the second one. */
+static uint32_t seed_for(const struct sh_fault_rule *rule)
+{
+	for (uint32_t seed = 0;; seed++) {
+		struct sh_fault_rule r = {.seed = seed};
+
+		if (sh_fault_draw(&r, rule->scope) >= rule->rate &&
+		    sh_fault_draw(&r, rule->scope) < rule->rate)
+			return seed;
+	}
+}
+
+/* A thread that is thrown while it executes a packet does not draw what becomes of it once more. */
+static void test_fate_of_thrown(void **state)
+{
+	const struct sh_fault_scope scope = {SH_FAULT_DROP, SH_FAULT_FAR | A_FAR, SH_FAULT_ANY,
+					     SH_FAULT_ANY};
+	struct sh_fault_rule *rule;
+	unsigned int before = thrown;
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+	rule = &p.m->inst->faults.rule[SH_FAULT_KINDS];
+	rule->scope = sh_fault_pack(&scope);
+	rule->rate = SH_FAULT_MILLION / 2;
+	rule->seed = seed_for(rule);
+	p.m->inst->faults.active = SH_ACTIVE_FAULTS;
+	/* The first packet is the request, the second one its answer. */
+	queue.throw = 2;
+	wr = tpair_wr(&p, MLX4_OPCODE_RDMA_WRITE, 100);
+	tfill(p.amem, TMEM, 1);
+	tqp_send(&p.a, &wr);
+	deliver_one(&p);
+	if (sh_self.catches)
+		assert_int_equal(thrown, before + 1);
+	assert_int_equal(rule->drawn, 1);
+	assert_int_equal(rule->done, 0);
+	assert_int_equal(sh_hca(&p.m->dev, 1)->counters.drops_fault, 0);
+	p.m->inst->faults.active = 0;
+	pump(&p);
+	texpect(&p.acq[0], MLX4_OPCODE_RDMA_WRITE, true, 0);
+	assert_memory_equal(p.amem, p.bmem, 100);
+	tpair_close(&p);
+}
+
 /* One message of each operation, whose packets arrive out of order, late, or one after the other. */
 static void test_late_links(void **state)
 {
@@ -994,6 +1042,7 @@ int main(void)
 		cmocka_unit_test(test_left),
 		cmocka_unit_test(test_strangers),
 		cmocka_unit_test(test_faults_of_links),
+		cmocka_unit_test(test_fate_of_thrown),
 		cmocka_unit_test(test_late_links),
 		cmocka_unit_test(test_long_datagram),
 		cmocka_unit_test(test_early_ack),

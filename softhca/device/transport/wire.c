@@ -500,14 +500,20 @@ static bool response_ok(struct sh_hca *hca, const struct sh_qp *qp, uint32_t por
 	return true;
 }
 
+struct coming {
+	const struct sh_packet *p; /* stays as it came */
+	enum sh_wire_verdict verdict;
+};
+
 /*
- * at: of the packet, which stays as it came. A thread that is thrown takes in the packet once more,
- * as if the wire had repeated it. Nothing tells a repeated packet of UD from a new one, nor the first
- * one of a message of UC: such a packet counts as lost.
+ * at: of struct coming. A thread that is thrown takes in the packet once more, as if the wire had
+ * repeated it. Nothing tells a repeated packet of UD from a new one, nor the first one of a message of
+ * UC: such a packet counts as lost.
  */
 static void arrived(struct sh_dev *dev, uint32_t index, uint32_t port, uint64_t at)
 {
-	struct sh_packet packet = *(const struct sh_packet *)(uintptr_t)at, *p = &packet;
+	struct coming *coming = (struct coming *)(uintptr_t)at;
+	struct sh_packet packet = *coming->p, *p = &packet;
 	struct sh_hca *hca = sh_hca(dev, index);
 	struct sh_qp *qp;
 	uint32_t gen;
@@ -523,7 +529,7 @@ static void arrived(struct sh_dev *dev, uint32_t index, uint32_t port, uint64_t 
 		SH_DROPPED(hca, port, 1);
 		return;
 	}
-	if (!sh_wire_gets_in(dev, hca, port, p))
+	if (!sh_wire_gets_in(dev, hca, port, p, &coming->verdict))
 		return;
 	if (p->dqpn == SH_GSI_QPN) {
 		sh_gsi_arrive(dev, hca, port, p);
@@ -549,6 +555,7 @@ static void arrived(struct sh_dev *dev, uint32_t index, uint32_t port, uint64_t 
 void sh_wire_arrive(struct sh_dev *dev, uint32_t hca, uint32_t port, const struct sh_packet *p)
 {
 	struct owed *o = is_response(p) ? NULL : owed_by(hca, p->dqpn);
+	struct coming coming = {p, SH_WIRE_OPEN};
 
 	/* Those of strangers go on, and are dropped. */
 	if (o && p->slid == o->req.slid && p->service == o->req.service && !begins_again(o, p)) {
@@ -557,7 +564,7 @@ void sh_wire_arrive(struct sh_dev *dev, uint32_t hca, uint32_t port, const struc
 	}
 	sh_self.again = false;
 	reads.tail.req.dmalen = 0;
-	sh_catch(dev, hca, port, (uintptr_t)p, arrived);
+	sh_catch(dev, hca, port, (uintptr_t)&coming, arrived);
 	if (!reads.tail.req.dmalen)
 		return;
 	if (o)

@@ -65,12 +65,15 @@ void sh_wire_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_p
 void sh_wire_leave(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *p, uint16_t dlid,
 		   const unsigned char *payload);
 
+/* What the faults of its link have said about a packet that has come. */
+enum sh_wire_verdict { SH_WIRE_OPEN, SH_WIRE_COMES, SH_WIRE_LOST };
 /*
  * Does a packet that has come get past the faults of its link? Those of what leaves are its sender's.
- * False: it is lost, and counted.
+ * False: it is lost, and counted. A rule is asked once about a packet: *verdict is SH_WIRE_OPEN at
+ * first, and the caller keeps it for its thread's next life.
  */
 bool sh_wire_gets_in(struct sh_dev *dev, struct sh_hca *hca, uint32_t port,
-		     const struct sh_packet *p);
+		     const struct sh_packet *p, enum sh_wire_verdict *verdict);
 
 /*
  * A packet has come to this port: *p has what stands in it. The caller is in device code, and holds

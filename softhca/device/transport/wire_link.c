@@ -111,8 +111,8 @@ void sh_wire_leave(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packe
 	dev->wire->send(dev, p, dlid, payload, SH_WIRE_WHOLE);
 }
 
-bool sh_wire_gets_in(struct sh_dev *dev, struct sh_hca *hca, uint32_t port,
-		     const struct sh_packet *p)
+static enum sh_wire_verdict judge(struct sh_dev *dev, struct sh_hca *hca, uint32_t port,
+				  const struct sh_packet *p)
 {
 	const struct sh_way way = {.from = SH_FAULT_FAR | p->slid,
 				   .to = hca->host,
@@ -121,17 +121,29 @@ bool sh_wire_gets_in(struct sh_dev *dev, struct sh_hca *hca, uint32_t port,
 				   .came = true};
 	struct sh_met met;
 
-	if (!is_faulty(dev))
-		return true;
 	switch (sh_fate(dev, &way, &met)) {
 	case SH_FAULT_DROP:
 		SH_DROPPED(hca, fault, 1);
-		return false;
+		return SH_WIRE_LOST;
 	case SH_FAULT_CORRUPT:
 		SH_DROPPED(hca, icrc, 1);
 		SH_COUNT_PORT(hca, port, rcv_errors, 1);
-		return false;
+		return SH_WIRE_LOST;
 	default:
-		return true;
+		return SH_WIRE_COMES;
 	}
+}
+
+bool sh_wire_gets_in(struct sh_dev *dev, struct sh_hca *hca, uint32_t port,
+		     const struct sh_packet *p, enum sh_wire_verdict *verdict)
+{
+	struct sh_door *door;
+
+	if (*verdict == SH_WIRE_OPEN && is_faulty(dev)) {
+		/* Pinned: a thread that was thrown in between would draw, and count, once more. */
+		door = sh_pin();
+		*verdict = judge(dev, hca, port, p);
+		sh_unpin(door);
+	}
+	return *verdict != SH_WIRE_LOST;
 }
