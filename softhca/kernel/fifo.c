@@ -10,7 +10,9 @@
  * go by inotify alone.
  *
  * Kernels report a close before they take the reader away. A process that has no processor at this
- * moment is a reader for longer, and inotify reports nothing a second time: the doubt has to last.
+ * moment is a reader for longer, and inotify reports nothing a second time: the doubt has to last. A look
+ * costs some system calls, and after an overflow all files are in doubt. So each request looks only for the
+ * first SOON_NS, in which most closes end, and the tick does it for the rest of the doubt.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +29,7 @@
 #include "user.h"
 
 #define DOUBT_NS   (60 * UINT64_C(1000000000))
+#define SOON_NS	   UINT64_C(100000000)
 #define MOST_BYTES 4096 /* a FIFO has room for it at least */
 
 static void path_of(const struct fifo *f, char path[64])
@@ -100,13 +103,32 @@ int fifo_of_fd(struct kernel *k, pid_t tid, int fd, dev_t *dev, ino_t *ino)
 	return 0;
 }
 
-void fifo_level(const struct fifo *f, uint32_t unread, uint8_t byte)
+/* Opens the daemon's end for reading again. Its number stays the same. */
+static int make_whole(struct fifo *f)
+{
+	char path[64];
+	int fd, err;
+
+	if (!f->half)
+		return 0;
+	path_of(f, path);
+	fd = openat(f->k->dir_fd, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	err = dup3(fd, f->fd, O_CLOEXEC) < 0 ? -errno : 0;
+	close(fd);
+	f->half = err;
+	return err;
+}
+
+void fifo_level(struct fifo *f, uint32_t unread, uint8_t byte)
 {
 	int want = unread < MOST_BYTES ? (int)unread : MOST_BYTES, held;
 	char bytes[256], taken[256];
 	ssize_t n = 1;
 
 	memset(bytes, byte, sizeof(bytes));
+	(void)make_whole(f);
 	if (ioctl(f->fd, FIONREAD, &held) < 0)
 		return;
 	for (; n > 0 && held < want; held += (int)n)
@@ -120,20 +142,24 @@ void fifo_doubt(struct fifo *f)
 	if (!f->doubted)
 		f->k->doubted++;
 	f->doubted = sh_now() + DOUBT_NS;
+	f->k->doubt_soon = sh_now() + SOON_NS;
 }
 
 /*
  * Is an end open for reading? Meanwhile the daemon's own is not, and another one of it keeps readers
- * from seeing the end of the FIFO. The number of the descriptor stays the same. -errno: the daemon has
- * no descriptor left for it.
+ * from seeing the end of the FIFO. -errno: the daemon has no descriptor left for it. If it has none to
+ * open its end again, the answer holds all the same, and the next call opens it.
  */
-static int has_reader(const struct fifo *f)
+static int has_reader(struct fifo *f)
 {
 	struct pollfd p = {.fd = f->fd, .events = POLLOUT};
 	char path[64];
 	int fd, err;
 
 	path_of(f, path);
+	err = make_whole(f);
+	if (err)
+		return err;
 	fd = openat(f->k->dir_fd, path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
@@ -141,14 +167,11 @@ static int has_reader(const struct fifo *f)
 	close(fd);
 	if (err)
 		return err;
+	f->half = true;
 	if (poll(&p, 1, 0) < 0)
 		p.revents = 0;
-	fd = openat(f->k->dir_fd, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	err = dup3(fd, f->fd, O_CLOEXEC) < 0 ? -errno : !(p.revents & POLLERR);
-	close(fd);
-	return err;
+	(void)make_whole(f);
+	return !(p.revents & POLLERR);
 }
 
 bool fifo_unused(struct fifo *f)

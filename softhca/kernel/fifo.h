@@ -17,7 +17,8 @@ struct fifo {
 	struct kernel *k;
 	const char *dir; /* of the instance; its name there is INDEX.GENERATION */
 	uint32_t index, generation;
-	int fd; /* the daemon's end, O_RDWR */
+	int fd;	   /* the daemon's end, O_RDWR */
+	bool half; /* fd is O_WRONLY: there was no descriptor left to open it again */
 	dev_t dev;
 	ino_t ino;
 	uint64_t doubted; /* fifo_doubt() was called, and holds until then; 0: no */
@@ -36,12 +37,12 @@ bool fifo_name(const char *name, uint32_t *index, uint32_t *generation);
 int fifo_of_fd(struct kernel *k, pid_t tid, int fd, dev_t *dev, ino_t *ino);
 
 /* Makes it hold such a byte for each of that many things to read. */
-void fifo_level(const struct fifo *f, uint32_t unread, uint8_t byte);
+void fifo_level(struct fifo *f, uint32_t unread, uint8_t byte);
 
 /*
  * For FIFOs that only the daemon writes to. The program's end may have been closed: fifo_unused()
- * finds out, now and whenever the room's operation doubted is called while it doubts the file. True:
- * nobody reads, and nobody will. The room frees the file then.
+ * finds out, now and whenever the room's operation doubted or tick is called while it doubts the file.
+ * True: no process reads, and none will. The room frees the file then.
  */
 void fifo_doubt(struct fifo *f);
 bool fifo_unused(struct fifo *f);

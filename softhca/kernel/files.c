@@ -5,6 +5,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "softhca/host/process.h"
 #include "files.h"
 #include "kern.h"
 #include "room.h"
@@ -32,6 +33,6 @@ void files_drain(struct server *s)
 			else if (e->mask & IN_Q_OVERFLOW)
 				ROOMS(missed, s->k);
 		}
-	if (s->k->doubted)
+	if (s->k->doubted && sh_now() < s->k->doubt_soon)
 		ROOMS(doubted, s->k);
 }

@@ -91,7 +91,10 @@ struct room {
 	void (*closed)(struct kernel *k, unsigned int dir, const char *name);
 	/* Files may have been closed that closed was not called for: the room is to look itself. */
 	void (*missed)(struct kernel *k);
-	/* Looks again at the files that fifo_doubt() was called for. Before each request. */
+	/*
+	 * Looks again at the files that fifo_doubt() was called for. Before each request, as long as the
+	 * doubt is fresh; tick does it later.
+	 */
 	void (*doubted)(struct kernel *k);
 	/*
 	 * A descriptor is ready that the room has the loop wait for, by server_room_event() with

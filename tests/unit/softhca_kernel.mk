@@ -99,6 +99,7 @@ softhca_umad_notice_LDADD = $(softhca_kernel_libs)
 check_PROGRAMS += softhca_umad_files
 softhca_umad_files_SOURCES = softhca_umad_files.c softhca_umad_rig.h
 softhca_umad_files_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_umad_files_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=openat
 softhca_umad_files_LDADD = $(softhca_kernel_libs)
 check_PROGRAMS += softhca_cm
 softhca_cm_SOURCES = softhca_cm.c softhca_cm_rig.h

@@ -4,7 +4,9 @@
  * when another process has looked into the FIFO, and also when inotify has not reported the close.
  */
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 
 #include "softhca/kernel/files.h"
 #include "softhca/kernel/lists.h"
@@ -14,6 +16,27 @@
 #include "softhca_umad_rig.h"
 
 #define QUEUED 16384 /* events that inotify keeps, by default */
+
+/* 0: none; 1: the next openat() for both ends of a FIFO finds no file left in the system, and so on. */
+static int starve;
+
+int __real_openat(int dirfd, const char *path, int flags, ...);
+int __wrap_openat(int dirfd, const char *path, int flags, ...);
+int __wrap_openat(int dirfd, const char *path, int flags, ...)
+{
+	va_list args;
+	mode_t mode;
+
+	va_start(args, flags);
+	mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+	va_end(args);
+	if (starve && (flags & O_ACCMODE) == O_RDWR) {
+		starve--;
+		errno = ENFILE;
+		return -1;
+	}
+	return __real_openat(dirfd, path, flags, mode);
+}
 
 static void name_of(const struct umad_file *f, char name[32])
 {
@@ -133,6 +156,8 @@ static void before_a_request(void **state)
 	begin(&r, 3);
 	s.k = &r.t->k;
 	fifo_doubt(&r.f[1]->fifo);
+	assert_true(r.t->k.doubt_soon);
+	r.t->k.doubt_soon = UINT64_MAX; /* however busy the machine is */
 	files_drain(&s);
 	assert_int_equal(count(&r), 2);
 	close(r.fd[1]);
@@ -142,13 +167,65 @@ static void before_a_request(void **state)
 	end(&r);
 }
 
+/* A doubt lasts for a minute. Requests do not pay for all of it. */
+static void old_doubt(void **state)
+{
+	struct server s = {.inotify = -1};
+	struct rig r;
+
+	(void)state;
+	begin(&r, 3);
+	s.k = &r.t->k;
+	fifo_doubt(&r.f[1]->fifo);
+	usleep(150000);
+	close(r.fd[1]);
+	files_drain(&s);
+	assert_int_equal(count(&r), 2);
+	umad_room.tick(&r.t->k);
+	assert_int_equal(count(&r), 1);
+	again(&r, 1);
+	end(&r);
+}
+
+/*
+ * To ask for readers the daemon closes its own end for a moment, and may find no file left to open it
+ * again. The next look does that. Until then it has neither forgotten how to take bytes out nor who reads.
+ */
+static void no_file_left(void **state)
+{
+	struct rig r;
+	char name[32];
+	int held;
+
+	(void)state;
+	begin(&r, 3);
+	name_of(r.f[1], name);
+	fifo_level(&r.f[1]->fifo, 1, 0);
+	starve = 1;
+	umad_room.closed(&r.t->k, 0, name);
+	assert_int_equal(starve, 0);
+	assert_int_equal(count(&r), 2);
+	fifo_level(&r.f[1]->fifo, 0, 0);
+	assert_int_equal(ioctl(r.fd[1], FIONREAD, &held), 0);
+	assert_int_equal(held, 0);
+	starve = 2;
+	umad_room.closed(&r.t->k, 0, name);
+	umad_room.tick(&r.t->k);
+	assert_int_equal(starve, 0);
+	assert_int_equal(count(&r), 2);
+	close(r.fd[1]);
+	umad_room.tick(&r.t->k);
+	assert_int_equal(count(&r), 1);
+	again(&r, 1);
+	end(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(looked_into),
-		cmocka_unit_test(last_close),
-		cmocka_unit_test(missed),
-		cmocka_unit_test(before_a_request),
+		cmocka_unit_test(looked_into), cmocka_unit_test(last_close),
+		cmocka_unit_test(missed),      cmocka_unit_test(before_a_request),
+		cmocka_unit_test(old_doubt),   cmocka_unit_test(no_file_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
