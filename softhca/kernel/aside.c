@@ -17,12 +17,6 @@
  * the life there of a thread that is stopped has ended, if it can be ended.
  */
 #define VAIN_NS UINT64_C(20000000)
-/*
- * A thread that has slept for so long in device code stands still. Only one that has said what it
- * waits for sleeps there by itself, and looks again after 100 ms.
- */
-#define ASLEEP_NS	UINT64_C(15000000)
-#define ASLEEP_WAITS_NS UINT64_C(250000000)
 /* More threads than wait for each other in a row: each has a lock further up in the order of locks. */
 #define CHAIN 8
 
@@ -94,9 +88,7 @@ static bool is_stopped(struct kernel *k, uint32_t slot)
 	if (!p)
 		return false;
 	return number_stopped(p->pid) ||
-	       number_stopped((int)__atomic_load_n(&e->tid, __ATOMIC_RELAXED)) ||
-	       proc_asleep(p, __atomic_load_n(&e->waits, __ATOMIC_ACQUIRE) ? ASLEEP_WAITS_NS
-									   : ASLEEP_NS);
+	       number_stopped((int)__atomic_load_n(&e->tid, __ATOMIC_RELAXED)) || proc_stands(p);
 }
 
 /* The slot of the thread that holds the lock which this one sleeps for. False: there is none. */

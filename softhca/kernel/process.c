@@ -16,6 +16,7 @@
 #include "softhca/host/process.h"
 #include "softhca/host/status.h"
 #include "softhca/host/witness.h"
+#include "freezer.h"
 #include "kern.h"
 #include "orphans.h"
 #include "process.h"
@@ -24,6 +25,15 @@
 
 /* A process with more threads is not looked at: that would take too long. */
 #define THREADS 256
+/* A thread that the freezer holds, and that has slept for so long, is not about to go on. */
+#define FROZEN_NS UINT64_C(15000000)
+/*
+ * A thread of device code whose page comes from swap, a file server or userfaultfd sleeps in the midst of
+ * its copy, which it will finish. The kernel says the same of it as of one that the freezer holds.
+ */
+#define ASLEEP_NS UINT64_C(5000000000)
+/* One look serves all requests that a round of the daemon's loop tries again. */
+#define LOOK_NS UINT64_C(5000000)
 
 static uint32_t free_slot(const struct kernel *k)
 {
@@ -174,6 +184,20 @@ bool proc_asleep(struct kproc *p, uint64_t ns)
 		p->asleep = now;
 	}
 	return now - p->asleep >= ns;
+}
+
+bool proc_stands(struct kproc *p)
+{
+	uint64_t now = sh_now();
+	char path[32];
+
+	if (p->looked && now - p->looked < LOOK_NS)
+		return p->stands;
+	snprintf(path, sizeof(path), "/proc/%d", p->pid);
+	p->stands =
+		proc_asleep(p, FROZEN_NS) && (now - p->asleep >= ASLEEP_NS || freezer_holds(path));
+	p->looked = now;
+	return p->stands;
 }
 
 bool proc_lives(struct kernel *k, const struct kproc *p)

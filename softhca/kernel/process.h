@@ -28,7 +28,9 @@ struct kproc {
 	struct user user;
 	/* All its threads have slept since then, with so many switches: proc_asleep(). 0: one ran. */
 	uint64_t asleep, switches;
-	void *regions; /* a tree of struct kregion, by address */
+	uint64_t looked; /* when proc_stands() last looked */
+	bool stands;	 /* what it saw */
+	void *regions;	 /* a tree of struct kregion, by address */
 	/* When regions were revoked to which a thread may still be writing. 0: no thread is. */
 	uint64_t revoked;
 	struct kmr *unshared; /* memory regions that are not device memory */
@@ -52,5 +54,10 @@ bool number_stopped(int number); /* the process or thread, by a signal or a debu
  * sleep. One that a cgroup's freezer holds does.
  */
 bool proc_asleep(struct kproc *p, uint64_t ns);
+/*
+ * Do its threads stand still, because a cgroup's freezer holds them, or because they sleep for seconds in
+ * device code? The answer may be some milliseconds old.
+ */
+bool proc_stands(struct kproc *p);
 
 #endif

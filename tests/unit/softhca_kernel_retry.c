@@ -11,11 +11,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,6 +31,7 @@
 #include "softhca/host/moves.h"
 #include "softhca/host/process.h"
 #include "softhca/host/witness.h"
+#include "softhca/kernel/freezer.h"
 #include "softhca/kernel/uverbs/uverbs-abi.h"
 #include "softhca_daemon.h"
 
@@ -300,8 +303,11 @@ static json_int_t late_commands(void)
 	return n;
 }
 
-/* The daemon waits for a thread that runs (for up to 10 s): what the thread copies must not come after the answer. */
-static void busy_inside(void **state)
+/*
+ * The daemon waits for a thread that runs, or sleeps as one does whose page comes from a file server (for longer than for one
+ * that stands still): what the thread copies must not come after the answer.
+ */
+static void copies_inside(int how)
 {
 	struct sh_command_reply r;
 	struct uv_handle mr = {0};
@@ -313,9 +319,8 @@ static void busy_inside(void **state)
 	pid_t pid, other;
 	char byte = 0;
 
-	(void)state;
 	pid = begin(&c, &o, &async);
-	assert_int_equal(pipe2(go, O_NONBLOCK), 0);
+	assert_int_equal(pipe2(go, how), 0);
 	other = stop_inside(W_NONE, &o, c.ctx, go[0]);
 	kill(other, SIGCONT);
 	assert_int_equal(waitpid(other, &status, WCONTINUED), other);
@@ -343,14 +348,70 @@ static void busy_inside(void **state)
 	end(pid, &c, &o, async);
 }
 
+static void busy_inside(void **state)
+{
+	(void)state;
+	copies_inside(O_NONBLOCK);
+}
+
+static void asleep_inside(void **state)
+{
+	(void)state;
+	copies_inside(0);
+}
+
+/* Writes the file that says of the cgroup of this process whether it is frozen, below a root of the test's own. */
+static void write_state(const char *root, const char *cgroup, const char *file, const char *text)
+{
+	char path[8192];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s%s", root, cgroup);
+	for (char *at = path + strlen(root); at && *at; at = strchr(at + 1, '/')) {
+		char kept = *at;
+
+		*at = 0;
+		(void)mkdir(path, 0700);
+		*at = kept;
+	}
+	(void)mkdir(path, 0700);
+	strcat(path, "/");
+	strcat(path, file);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+/* False: the machine has no cgroups. */
+static bool make_frozen(const char *root)
+{
+	char line[4096];
+	bool any = false;
+	FILE *f = fopen("/proc/self/cgroup", "r");
+
+	while (f && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = 0;
+		if (strncmp(line, "0::", 3))
+			continue;
+		write_state(root, line + 3, "cgroup.events", "populated 1\nfrozen 1\n");
+		any = true;
+	}
+	if (f)
+		fclose(f);
+	return any;
+}
+
 /*
  * A cgroup's freezer stops a process so that it looks like one that sleeps. Such a process holds up commands no longer than
  * one that a signal has stopped.
  */
 static void frozen_inside(void **state)
 {
+	char root[] = "/tmp/softhca-retry-XXXXXX", command[64];
+	const char *usual = freezer_root;
 	uint32_t resp[2];
-	struct uv_object qp = {.response = (uintptr_t)resp};
+	struct uv_object qp = {.response = (uintptr_t)resp}, cq = qp;
 	struct sh_command_reply r;
 	struct objects o;
 	struct client c;
@@ -359,14 +420,23 @@ static void frozen_inside(void **state)
 	char byte = 0;
 
 	(void)state;
+	assert_non_null(mkdtemp(root));
+	snprintf(command, sizeof(command), "rm -rf %s", root);
+	if (!make_frozen(root)) {
+		assert_int_equal(system(command), 0);
+		skip();
+	}
+	freezer_root = root;
 	pid = begin(&c, &o, &async);
 	qp.handle = o.qp;
+	cq.handle = o.cq;
 	assert_int_equal(pipe(go), 0);
-	other = stop_inside(W_QP, &o, c.ctx, go[0]);
+	other = stop_inside(W_CQ, &o, c.ctx, go[0]);
 	kill(other, SIGCONT);
 	assert_int_equal(waitpid(other, &status, WCONTINUED), other);
-	set_state(&c, o.qp, SH_QPS_ERR, true);
 	assert_int_equal(client_command(&c, UV_DESTROY_QP, &qp, sizeof(qp), sizeof(resp), &r, &fd),
+			 0);
+	assert_int_equal(client_command(&c, UV_DESTROY_CQ, &cq, sizeof(cq), sizeof(resp), &r, &fd),
 			 0);
 	assert_int_equal(late_commands(), 0);
 	assert_int_equal(write(go[1], &byte, 1), 1);
@@ -375,6 +445,8 @@ static void frozen_inside(void **state)
 	close(go[0]);
 	close(go[1]);
 	end(pid, &c, &o, async);
+	freezer_root = usual;
+	assert_int_equal(system(command), 0);
 }
 
 /* What a stopped process is in the midst of is taken away all the same, and is given back when it has left. */
@@ -672,7 +744,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stopped_inside), cmocka_unit_test(stopped_in_a_row),
 		cmocka_unit_test(nothing_late),	  cmocka_unit_test(frozen_inside),
-		cmocka_unit_test(busy_inside),
+		cmocka_unit_test(busy_inside),	  cmocka_unit_test(asleep_inside),
 	};
 
 	return cmocka_run_group_tests(tests, daemon_make_base, daemon_remove_base);
