@@ -145,9 +145,17 @@ bool waits_in_vain(struct kernel *k, uint64_t since)
 	/* Threads that have come since may hold what it waits for. */
 	if (sh_now() - since < VAIN_NS || one_runs(k, UINT64_MAX))
 		return false;
-	/* The daemon itself may have had no processor for as long. */
+	/*
+	 * The daemon itself may have had no processor for as long. Where this frees a lock, the thread
+	 * that waited for it goes on.
+	 */
 	sh_grace_suspect(&k->dev, UINT64_MAX);
-	return sh_grace_holder(&k->dev, 0, UINT64_MAX, &at, &proc);
+	return !one_runs(k, UINT64_MAX) && sh_grace_holder(&k->dev, 0, UINT64_MAX, &at, &proc);
+}
+
+bool waited_for_all(struct kernel *k)
+{
+	return sh_grace_over(&k->dev, k->stale, UINT64_MAX);
 }
 
 void wait_no_more(struct kernel *k, uint64_t moment)

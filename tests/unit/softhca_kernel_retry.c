@@ -501,9 +501,10 @@ static void stopped_inside(void **state)
 		}
 		/*
 		 * The daemon waits for a process to go on only where that process may still store
-		 * into memory that the program has back.
+		 * into memory that the program has back, and once for each process. What is left of
+		 * a CQ are CQEs.
 		 */
-		assert_int_equal(late_commands(), i == 0);
+		assert_int_equal(late_commands(), held[i] != W_CQ);
 		/* Nothing of it is in the way of what is left, or of what comes. */
 		if (i == 0)
 			make_mr(&c, &o);
@@ -580,7 +581,8 @@ static void stopped_in_a_row(void **state)
 	set_state(&c, o.qp, SH_QPS_ERR, false);
 	assert_int_equal(client_command(&c, UV_DESTROY_QP, &qp, sizeof(qp), sizeof(resp), &r, &fd),
 			 0);
-	assert_int_equal(late_commands(), 0);
+	/* The one that waits may have a message to store when it goes on. */
+	assert_int_equal(late_commands(), 1);
 	go_on(holds);
 	assert_int_equal(waitpid(waits, &status, 0), waits);
 	assert_int_equal(status, 0);

@@ -13,13 +13,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "softhca/device/host.h"
+#include "softhca/device/memory/announce.h"
 #include "softhca/device/memory/exec.h"
+#include "softhca/device/memory/life.h"
 #include "softhca/device/memory/mr.h"
+#include "softhca/host/moves.h"
+#include "softhca/host/witness.h"
+#include "softhca/kernel/aside.h"
 #include "softhca/kernel/uverbs/evq.h"
 #include "softhca/kernel/uverbs/objects.h"
 #include "softhca_kernel.h"
@@ -410,10 +418,163 @@ static void events(void **state)
 	rig_close(&r);
 }
 
+/* ---- a thread that waits for one whose life can be ended (softhca/device/memory/life.h) ---- */
+
+struct pair {
+	uint32_t slot[2]; /* of the processes of the two threads; 0: not yet known */
+	uint64_t cs, door;
+	uint32_t lives;
+};
+
+/* A process of its own that the daemon knows, and that is inside, once it has its slot. */
+static struct sh_dev enter_as(struct rig *r, struct pair *p, int i)
+{
+	struct sh_dev dev = r->t->k.dev;
+	int err;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	sh_moves_forked();
+	dev.witness = sh_witness(&err);
+	while (!(dev.proc = __atomic_load_n(&p->slot[i], __ATOMIC_SEQ_CST)))
+		usleep(1000);
+	if (!sh_enter(&dev))
+		_exit(1);
+	return dev;
+}
+
+static struct kproc *attach(struct rig *r, struct pair *p, int i, pid_t pid)
+{
+	struct kproc *proc;
+
+	assert_int_equal(proc_attach(&r->t->k, pid, 0, 0, 0, &proc), 0);
+	__atomic_store_n(&p->slot[i], proc->slot, __ATOMIC_SEQ_CST);
+	return proc;
+}
+
+static void linger(struct sh_dev *dev, uint32_t a, uint32_t b, uint64_t at)
+{
+	struct pair *p = (void *)(uintptr_t)at;
+
+	(void)dev, (void)a, (void)b;
+	if (__atomic_fetch_add(&p->lives, 1, __ATOMIC_SEQ_CST))
+		return;
+	for (;;)
+		sh_rearm();
+}
+
+static void hold(struct rig *r, struct pair *p)
+{
+	struct sh_dev dev = enter_as(r, p, 0);
+
+	if (!sh_self.catches)
+		_exit(77);
+	sh_lock(&dev, &qp_of(r)->lock);
+	p->cs = (uintptr_t)sh_self.cs;
+	p->door = (uintptr_t)sh_self.catches;
+	sh_catch(&dev, 0, 0, (uintptr_t)p, linger);
+	sh_leave(&dev);
+	_exit(0);
+}
+
+/* It does not end the other one's life by itself, which it would do as soon as the daemon. */
+static void wait_for_lock(struct rig *r, struct pair *p)
+{
+	struct sh_dev dev = enter_as(r, p, 1);
+	struct sh_host_ops ops = *dev.ops;
+
+	ops.divert = NULL;
+	dev.ops = &ops;
+	sh_lock(&dev, &qp_of(r)->lock);
+	sh_unlock(&dev, &qp_of(r)->lock);
+	sh_leave(&dev);
+	_exit(0);
+}
+
+/* Where nothing but a switch right before leaves it disarmed. false: it cannot be thrown here. */
+static bool stop_armed(pid_t pid, const struct pair *p)
+{
+	uint64_t says = 0;
+	struct iovec local = {&says, sizeof(says)}, remote = {.iov_len = sizeof(says)};
+	int status;
+
+	while (!__atomic_load_n(&p->lives, __ATOMIC_SEQ_CST)) {
+		if (waitpid(pid, &status, WNOHANG) == pid) {
+			assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 77);
+			return false;
+		}
+		usleep(1000);
+	}
+	for (;;) {
+		assert_int_equal(kill(pid, SIGSTOP), 0);
+		assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+		assert_true(WIFSTOPPED(status));
+		remote.iov_base = (void *)(uintptr_t)p->cs;
+		if (process_vm_readv(pid, &local, 1, &remote, 1, 0) == sizeof(says) &&
+		    says == p->door)
+			return true;
+		kill(pid, SIGCONT);
+		assert_int_equal(waitpid(pid, &status, WCONTINUED), pid);
+		usleep(1000);
+	}
+}
+
+static bool waits(struct rig *r, uint32_t proc)
+{
+	const struct sh_exec *e = sh_at(&r->t->k.dev, SH_EXEC_OFF);
+
+	for (uint32_t i = 0; i < SH_MAX_EXEC; i++)
+		if (__atomic_load_n(&e[i].proc, __ATOMIC_SEQ_CST) == proc &&
+		    __atomic_load_n(&e[i].waits, __ATOMIC_SEQ_CST) == SH_WAITS_LOCK)
+			return true;
+	return false;
+}
+
+/* The look that ends the life of a stopped thread frees the lock for one that can go on. That one is not waited for in vain. */
+static void a_waiter_that_goes_on(void **state)
+{
+	struct pair *p =
+		mmap(NULL, sizeof(*p), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct kproc *holder, *waiter;
+	int status;
+	struct rig r;
+	pid_t other;
+	bool can;
+
+	(void)state;
+	assert_ptr_not_equal(p, MAP_FAILED);
+	rig_open(&r);
+	r.pid = fork();
+	if (!r.pid)
+		hold(&r, p);
+	holder = attach(&r, p, 0, r.pid);
+	can = stop_armed(r.pid, p);
+	if (can) {
+		other = fork();
+		if (!other)
+			wait_for_lock(&r, p);
+		waiter = attach(&r, p, 1, other);
+		while (!waits(&r, waiter->slot))
+			usleep(1000);
+		assert_false(one_runs(&r.t->k, UINT64_MAX));
+		assert_false(waits_in_vain(&r.t->k, 0));
+		leave(&r);
+		assert_int_equal(p->lives, 2);
+		assert_int_equal(waitpid(other, &status, 0), other);
+		assert_int_equal(status, 0);
+		proc_detach(&r.t->k, waiter);
+	}
+	proc_detach(&r.t->k, holder);
+	rig_close(&r);
+	munmap(p, sizeof(*p));
+	if (!can)
+		skip();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_key),
+		cmocka_unit_test(a_waiter_that_goes_on),
 		cmocka_unit_test(a_process_that_goes_on),
 		cmocka_unit_test(a_queue_pair),
 		cmocka_unit_test(a_target_handle),

@@ -412,7 +412,7 @@ int cmd_destroy_qp(struct call *c)
 		return c->k->uverbs->face->no_object;
 	if (h->mcast)
 		return -EBUSY;
-	err = qp_free(h, gives_up(c), &resp.events_reported);
+	err = qp_free(h, gives_up_data(c), &resp.events_reported);
 	if (err < 0)
 		return err;
 	return call_respond(c, &resp, sizeof(resp), NULL, 0);
@@ -524,7 +524,7 @@ static int device_modify(struct call *c, struct kqp *qp, const struct sh_qp_attr
 		aside_take(k, &qp->aside);
 		err = sh_qp_modify(&k->dev, qp->hca, qp->qpn, attr, mask);
 	}
-	if (err != -EINPROGRESS || !gives_up(c) || !ends)
+	if (err != -EINPROGRESS || !gives_up_data(c) || !ends)
 		return err;
 	settle_later(k, qp, attr->qp_state);
 	return 0;

@@ -224,7 +224,8 @@ int cmd_destroy_srq(struct call *c)
 
 	if (!srq)
 		return c->k->uverbs->face->no_object;
-	err = srq_free(srq, gives_up(c), &resp.events_reported);
+	/* A sender places a message into a receive of the SRQ under its lock. */
+	err = srq_free(srq, gives_up_data(c), &resp.events_reported);
 	if (err < 0)
 		return err;
 	return call_respond(c, &resp, sizeof(resp), NULL, 0);

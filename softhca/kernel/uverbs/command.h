@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "softhca/kernel/aside.h"
 #include "softhca/protocol.h"
 
 struct kctx;
@@ -27,7 +28,7 @@ struct call {
 	 * EBUSY.
 	 */
 	bool late;
-	bool vain;   /* what is in its way is a thread that is stopped, or was given up: aside.h */
+	bool vain;   /* what is in its way is a thread that is stopped: waits_in_vain() */
 	bool pinned; /* second pass */
 	int pin_error;
 	uint32_t share; /* enum sh_share: what the shim found */
@@ -44,10 +45,22 @@ struct call {
 	unsigned char in[SH_COMMAND_MAX] __attribute__((aligned(8)));
 };
 
-/* Does a command that takes something away do without what it waits for? */
+/*
+ * Does a command that takes something away do without what it waits for, where that guards only what
+ * the daemon sets aside (a queue in device memory)?
+ */
 static inline bool gives_up(const struct call *c)
 {
 	return c->late || c->vain;
+}
+
+/*
+ * The same where the thread in the way may be storing a message into memory that is the program's again
+ * after the answer. Late, or a command before has waited long enough for that thread.
+ */
+static inline bool gives_up_data(const struct call *c)
+{
+	return c->late || (c->vain && waited_for_all(c->k));
 }
 
 struct command {

@@ -149,7 +149,7 @@ int cmd_unreg_xrc_rcv_qp(struct call *c)
 
 	if (!reg)
 		return -EINVAL;
-	return xrc_rcv_reg_del(c->k, reg, gives_up(c), &events);
+	return xrc_rcv_reg_del(c->k, reg, gives_up_data(c), &events);
 }
 
 #define CMD(number, fn, in, out) [number] = {fn, in, out, 0, #number}
