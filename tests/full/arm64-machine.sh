@@ -27,10 +27,12 @@ done
 
 if [ -n "${ARM64_KEEP:-}" ]; then
 	work=$ARM64_KEEP
+	# Of a directory that this script has not made, nothing is removed.
+	[ ! -e "$work" ] || [ -e "$work/made-by-arm64-machine" ] || { echo "Bail out! ARM64_KEEP=$work exists, and is not of this script"; exit 1; }
 	rm -rf "${work:?}/root"
-	mkdir -p "$work"
+	mkdir -p "$work" && touch "$work/made-by-arm64-machine" || exit 1
 else
-	work=$(mktemp -d)
+	work=$(mktemp -d) || exit 1
 	trap 'rm -rf "$work"' EXIT
 	trap 'exit 1' HUP INT TERM
 fi

@@ -190,6 +190,10 @@ printf '#!/bin/sh\nAS_ROOT=yes exec "$@"\n' >"$tmp/bin/sudo"
 printf '#!/bin/sh\necho 1000\n' >"$tmp/bin/id"
 printf '#!/bin/sh\ncase $* in *jq) ;; *) echo "install ok installed" ;; esac\n' >"$tmp/bin/dpkg-query"
 chmod +x "$tmp"/bin/*
+# Without one of these the script under test would find the machine's own.
+for fake in apt-get sudo id dpkg-query; do
+	[ -s "$tmp/bin/$fake" ] || { echo "Bail out! $tmp/bin/$fake could not be written"; exit 1; }
+done
 announces() {
 	: >"$tmp/out"
 	PATH=$tmp/bin:$PATH "$top_srcdir/scripts/install-packages" test >>"$tmp/out" || return 1

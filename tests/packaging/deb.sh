@@ -6,7 +6,7 @@
 . "$top_srcdir/tests/packaging/lib.sh" || exit 1
 needs dpkg-buildpackage dh lintian
 
-[ -z "${KEEP_DEBS:-}" ] || rm -rf "$KEEP_DEBS"
+[ -z "${KEEP_DEBS:-}" ] || rm -f "$KEEP_DEBS"/*.deb
 
 packages="ibverbs-xrc-utils libibverbs-xrc-dev libibverbs-xrc1 libmlx4-xrc-dev libmlx4-xrc1 librdmacm-xrc-dev librdmacm-xrc1
 	rdmacm-xrc-utils softhca"

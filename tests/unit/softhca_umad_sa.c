@@ -314,6 +314,7 @@ static void joins(void **state)
 		{2 << 6 | 3, 2 << 6 | 2, 3, 2},	 {2 << 6 | 6, 2 << 6 | 7, 0, 0},
 		{2 << 6 | 5, 2 << 6 | 10, 0, 0}, {0 << 6 | 5, 2 << 6 | 7, 0, 0}, /* more */
 		{0 << 6 | 4, 0 << 6 | 3, 5, 7},	 {1 << 6 | 5, 1 << 6 | 7, 4, 4}, /* less: 30 Gb/s */
+		{2 << 6 | 5, 1 << 6 | 3, 5, 5}, /* less than 10 Gb/s: the code of 5 Gb/s is larger */
 		{1 << 6 | 1, 2 << 6 | 7, 0, 0},	 {3 << 6 | 1, 3 << 6 | 1, 5, 7}, /* the largest */
 	};
 	uint8_t mgid[16] = {0xff, 0x12, 0x40, 0x1b, [15] = 9};
@@ -327,6 +328,8 @@ static void joins(void **state)
 		assert_int_equal(status, cases[i].got_mtu ? 0 : 0x0200);
 		if (status)
 			continue;
+		/* The same question again finds the group as it wants it. */
+		assert_int_equal(member(&r, SET, limits, 1, cases[i].mtu, cases[i].rate, mgid), 0);
 		assert_int_equal(r.in[400 + 38], 2 << 6 | cases[i].got_mtu);
 		assert_int_equal(r.in[400 + 42], 2 << 6 | cases[i].got_rate);
 		/* Who joins it as well may ask for what it has alone. */

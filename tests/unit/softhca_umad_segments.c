@@ -4,6 +4,7 @@
  * itself; together they are what an agent with RMPP gets as one message.
  */
 #include "softhca/kernel/umad/segments.h"
+#include "softhca/kernel/lists.h"
 #include "softhca_umad_rig.h"
 
 enum { GET_TABLE = 0x12, PATH_RECORD = 0x35, ACTIVE = 1, FIRST = 2, LAST = 4 };
@@ -147,6 +148,8 @@ static void given_up(void **state)
 /* A program that begins tables and takes none of them keeps so many, and no more. */
 static void many(void **state)
 {
+	const struct umad_msg *m;
+	uint32_t waiting = 0;
 	struct rig r;
 
 	(void)state;
@@ -157,6 +160,10 @@ static void many(void **state)
 		assert_int_equal(put(&r, 0, 320), 320);
 	}
 	assert_int_equal(r.t->k.umad->nsegments, 64);
+	/* The others have no answer, and will hear of their timeout. */
+	DL_FOREACH(r.f[0]->sent, m)
+	waiting++;
+	assert_int_equal(waiting, 36);
 	end(&r);
 }
 

@@ -10,7 +10,7 @@ number=0
 failures=0
 # shellcheck disable=SC2034 # for who sources this
 softhca=${SOFTHCA:-$top_builddir/softhca/cli/softhca}
-work=$(mktemp -d)
+work=$(mktemp -d) || exit 1
 # shellcheck source=tests/place.sh
 . "$top_srcdir/tests/place.sh" || exit 1
 SOFTHCA_DIR=$(place "$work") || exit 1

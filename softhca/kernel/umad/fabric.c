@@ -252,9 +252,11 @@ static void answered(struct kernel *k, uint32_t hca, uint32_t port, const struct
 
 		to.hca = hca;
 		to.port = port;
+		/* Else the request waits on, and ends by its timeout. */
+		if (!segments_begin(k, &to, mad, len))
+			return;
 		DL_DELETE(f->sent, sent);
 		umad_msg_free(f, sent);
-		segments_begin(k, &to, mad, len);
 		return;
 	}
 	m = umad_msg_new(f, len);

@@ -214,13 +214,16 @@ static void port_event(struct kernel *k, uint32_t hca, uint32_t port, enum port_
 {
 	bool dead = event == PORT_DEVICE_FATAL;
 
+	/* Those that have subscribed wait for reports at the LID that was. */
+	if (event == PORT_LID_CHANGE)
+		sa_inform_gone(k, hca, port);
 	/* The manager hears of links. That an instance ends is told to nobody. */
 	if (k->stop || (!dead && event != PORT_ERR && event != PORT_ACTIVE))
 		return;
 	for (uint32_t p = dead ? 1 : port; p <= (dead ? k->cfg.device.ports : port); p++) {
 		if (event != PORT_ACTIVE) {
 			sa_group_gone(k, hca, p);
-			sa_inform_gone(k, sh_hca(&k->dev, hca)->port[p - 1].lid);
+			sa_inform_gone(k, hca, p);
 		}
 		notice_link(k, hca, p);
 	}

@@ -82,6 +82,11 @@ static bool attribute_fits(const struct sa_table *t, const uint8_t *r, unsigned 
 {
 	unsigned int own = r[at] & 0x3f, asked = t->asked[AT_SA + at] & 0x3f;
 
+	/* The codes of rates are not in the order of the rates. */
+	if (at == RATE) {
+		own = sa_rate_rank(own);
+		asked = sa_rate_rank(asked);
+	}
 	if (!sa_names(t, selector + 1))
 		return true;
 	switch (sa_names(t, selector) ? t->asked[AT_SA + at] >> 6 : EXACTLY >> 6) {
@@ -186,7 +191,8 @@ static bool agrees(struct kernel *k, const struct cm_group *g, const uint8_t *ma
 	uint8_t r[GROUP_RECORD_SIZE] = {0};
 
 	sa_group_record(k, g, NULL, r);
-	return attribute_fits(&t, r, 4, MTU) && attribute_fits(&t, r, 8, RATE) &&
+	return (selector(mad, 4, MTU) < 0 || attribute_fits(&t, r, 4, MTU)) &&
+	       (selector(mad, 8, RATE) < 0 || attribute_fits(&t, r, 8, RATE)) &&
 	       (!(mask >> 2 & 1) || mad32(asked, QKEY) == g->qkey) &&
 	       (!(mask >> 3 & 1) || mad16(asked, MLID) == g->mlid) &&
 	       (!(mask >> 7 & 1) || !((mad16(asked, PKEY) ^ g->pkey) & 0x7fff));

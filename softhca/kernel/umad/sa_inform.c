@@ -45,6 +45,7 @@ struct inform {
 	struct inform *prev, *next;
 	uint16_t number;
 	struct mad_way way; /* back to the subscriber */
+	uint32_t hca, port; /* whose LID may change */
 	uint8_t asked[INFORM_SIZE];
 };
 
@@ -78,30 +79,35 @@ static void drop(struct kernel *k, struct inform *i)
 }
 
 /* How many a port has, whatever its programs are. */
-static uint32_t count(struct kernel *k, uint32_t lid)
+static uint32_t count(struct kernel *k, uint32_t hca, uint32_t port)
 {
 	const struct inform *i;
 	uint32_t n = 0;
 
 	DL_FOREACH(k->umad->informs, i)
-	n += i->way.dlid == lid;
+	n += i->hca == hca && i->port == port;
 	return n;
 }
 
 static int subscribe(struct kernel *k, const struct mad_way *w, const struct mad_node *n,
 		     const uint8_t *asked)
 {
+	uint32_t hca, port;
 	struct inform *i;
 
 	if (find(k, w, asked))
 		return 0;
+	if (!sh_lid_lookup(&k->dev, (uint16_t)w->slid, &hca, &port))
+		return SA_STATUS(SA_INVALID);
 	/* The programs of a port leave those of others room. */
-	if (count(k, w->slid) >= OF_A_PORT || k->umad->ninforms >= SUBSCRIPTIONS)
+	if (count(k, hca, port) >= OF_A_PORT || k->umad->ninforms >= SUBSCRIPTIONS)
 		return SA_STATUS(SA_NO_RESOURCES);
 	i = calloc(1, sizeof(*i));
 	if (!i)
 		return SA_STATUS(SA_NO_RESOURCES);
 	i->number = ++k->umad->inform_number;
+	i->hca = hca;
+	i->port = port;
 	i->way = (struct mad_way){.hca = n->hca,
 				  .port = n->port,
 				  .slid = w->dlid,
@@ -200,12 +206,12 @@ void sa_inform(struct kernel *k, uint8_t notice[NOTICE_SIZE])
 		notice_report(k, &i->way, notice);
 }
 
-void sa_inform_gone(struct kernel *k, uint32_t lid)
+void sa_inform_gone(struct kernel *k, uint32_t hca, uint32_t port)
 {
 	struct inform *i, *tmp;
 
 	DL_FOREACH_SAFE(k->umad->informs, i, tmp)
-	if (i->way.dlid == lid)
+	if (i->hca == hca && i->port == port)
 		drop(k, i);
 }
 

@@ -19,7 +19,7 @@ void sa_informs(struct sa_table *t);
 /* Reports a notice, which names no issuer's GID yet, to all who have subscribed to such. */
 void sa_inform(struct kernel *k, uint8_t notice[NOTICE_SIZE]);
 /* The port cannot be reached any more: its subscriptions end. Or all do. */
-void sa_inform_gone(struct kernel *k, uint32_t lid);
+void sa_inform_gone(struct kernel *k, uint32_t hca, uint32_t port);
 void sa_inform_forget(struct kernel *k);
 
 #endif

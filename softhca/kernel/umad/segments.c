@@ -94,16 +94,16 @@ static bool send(struct kernel *k, struct segments *s, bool once_more)
 	return true;
 }
 
-void segments_begin(struct kernel *k, const struct mad_way *w, const uint8_t *mad, size_t len)
+bool segments_begin(struct kernel *k, const struct mad_way *w, const uint8_t *mad, size_t len)
 {
 	struct segments *s;
 	size_t piece;
 
 	if (k->umad->nsegments >= MESSAGES || k->umad->segment_bytes + len > BYTES)
-		return;
+		return false;
 	s = calloc(1, sizeof(*s) + len);
 	if (!s)
-		return;
+		return false;
 	s->way = *w;
 	s->len = len;
 	memcpy(s->mad, mad, len);
@@ -115,8 +115,10 @@ void segments_begin(struct kernel *k, const struct mad_way *w, const uint8_t *ma
 	k->umad->nsegments++;
 	k->umad->segment_bytes += len;
 	DL_APPEND(k->umad->segments, s);
-	if (!send(k, s, false))
-		drop(k, s);
+	if (send(k, s, false) && s->sent)
+		return true;
+	drop(k, s);
+	return false;
 }
 
 static struct segments *find(struct kernel *k, const struct mad_way *w, const uint8_t *mad)

@@ -5,10 +5,15 @@
 #ifndef SOFTHCA_KERNEL_UMAD_SEGMENTS_H
 #define SOFTHCA_KERNEL_UMAD_SEGMENTS_H
 
+#include <stdbool.h>
+
 #include "fabric.h"
 
-/* A response of len octets, more than MAD_SIZE, has come to a port, for such an agent. */
-void segments_begin(struct kernel *k, const struct mad_way *w, const uint8_t *mad, size_t len);
+/*
+ * A response of len octets, more than MAD_SIZE, has come to a port, for such an agent. False: it is
+ * lost, because too many wait or the agent's file has no room for the first segment.
+ */
+bool segments_begin(struct kernel *k, const struct mad_way *w, const uint8_t *mad, size_t len);
 /* A response has come from a port: is it the word of such an agent about its segments? */
 bool segments_acked(struct kernel *k, const struct mad_way *w, const uint8_t *mad);
 /* Sends again what is due. When the next is; 0: none waits. */
