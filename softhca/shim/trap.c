@@ -10,6 +10,7 @@
 
 #ifdef HAVE_TRAP
 
+#include <cpuid.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -295,12 +296,44 @@ static int carry_out(void *arg)
 	return sh_decode_store(t->uc, t->addr, start, start + SHIM_PAGE, store, &page);
 }
 
+static bool has_keys; /* the processor and the kernel know protection keys */
+
+static uint32_t rights(void)
+{
+	uint32_t now, high;
+
+	__asm__ volatile("rdpkru" : "=a"(now), "=d"(high) : "c"(0));
+	return now;
+}
+
+static void set_rights(uint32_t to)
+{
+	__asm__ volatile("wrpkru" : : "a"(to), "c"(0), "d"(0) : "memory");
+}
+
+/*
+ * A handler begins with the kernel's rights to memory with protection keys, which deny access to
+ * most. An HCA needs none: it reaches memory by DMA.
+ */
+static bool carry_out_with_all_keys(struct trapped *t)
+{
+	uint32_t were = has_keys ? rights() : 0;
+	bool done;
+
+	if (has_keys)
+		set_rights(0);
+	/* The signal's frame alone may take half of a small stack. */
+	done = !stack_spare(carry_out, t);
+	if (has_keys)
+		set_rights(were);
+	return done;
+}
+
 static void on_bus(int sig, siginfo_t *info, void *uc)
 {
 	struct trapped t = {(uintptr_t)info->si_addr, uc};
 	int saved = errno;
-	/* The signal's frame alone may take half of a small stack. */
-	bool done = info->si_code == BUS_ADRERR && !stack_spare(carry_out, &t);
+	bool done = info->si_code == BUS_ADRERR && carry_out_with_all_keys(&t);
 
 	errno = saved;
 	if (!done)
@@ -312,6 +345,9 @@ int shim_trap_install(void)
 	static bool decoder_ready;
 
 	if (!decoder_ready) {
+		unsigned int a, b, c = 0, d;
+
+		has_keys = __get_cpuid_count(7, 0, &a, &b, &c, &d) && c & bit_OSPKE;
 		sh_decode_init();
 		decoder_ready = true;
 	}
