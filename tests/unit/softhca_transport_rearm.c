@@ -19,7 +19,8 @@
 #if defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
 #define MOST UINT32_MAX /* the ways are long */
 #else
-#define MOST 1500
+/* gcc -O2 makes 1461 of it, other compilers some more; without the places in between it is 2242. */
+#define MOST 2000
 #endif
 
 static uint64_t peek(pid_t pid, const void *at)
