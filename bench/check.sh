@@ -71,8 +71,9 @@ ok "its JSON has both numbers of threads, TCP's, and what they are made of" quer
 	all(.commands, .sum_us, .ratio, .alone.command_us, .alone.qp_us; is_number)'
 ok "rsockets" "$BENCH/rsockets" --repeat 1 --iterations 20 --json "$tmp/json"
 ok "its JSON has both sizes, TCP's, and the copies alone" query "$is_number"'
-	([.rows[] | "\(.size) \(.test)"] | sort) == ([(8, 1048576) as $s | "rsocket", "tcp", "tcp-polling", "copies" |
-	"\($s) \(.)"] | sort) and all(.rows[]; is_stats) and all(.to_tcp_8, .to_copies_1048576; is_number)'
+	([.rows[] | "\(.size) \(.test)"] | sort) == ([(8, 1048576) as $s | "rsocket", "tcp", "tcp-polling", "copies",
+	"copies-apart" | "\($s) \(.)"] | sort) and all(.rows[]; is_stats) and
+	all(.to_tcp_8, .to_copies_1048576, .to_copies_apart_1048576; is_number)'
 ok "wire" "$BENCH/wire" --repeat 1 --iterations 20 --json "$tmp/json"
 ok "its JSON has each test, and what it is held against" query "$is_number"'
 	([.rows[].test] | sort) == ["lossy", "mmsg", "send", "tcp", "udp", "write"] and all(.rows[]; is_stats) and
