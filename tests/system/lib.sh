@@ -106,14 +106,13 @@ ucx_settings=()
 locks 81920 || ucx_settings=(UCX_{RNDV,ZCOPY}_THRESH=inf
 	UCX_{RC,UD}_VERBS_{SEG_SIZE=2048,ALLOC=mmap,{RX,TX}_BUFS_GROW=64,RX_QUEUE_LEN=128})
 
-# Repeats a command until it succeeds, for ten seconds.
+# Repeats a command until it succeeds, for a minute at most, however long one call takes.
 until_true() {
-	for _ in $(seq 1000); do
-		"$@" && return 0
+	local end=$((SECONDS + 60))
+	until "$@"; do
+		[ "$SECONDS" -lt "$end" ] || { echo "not true within a minute: $*"; return 1; }
 		sleep 0.01
 	done
-	echo "not true within ten seconds: $*"
-	return 1
 }
 
 # gone PID: the process has ended. In some containers process 1 reaps nothing, so it stays a zombie.

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * A program that outlives its instance: it registers memory of the heap and a large block, and waits until standard input
- * ends. Then all that it had written must still be there: in the registered memory, around it, and in a child. It frees
- * everything as it would beside a card that is gone. The exit status is 0 if all of this was so.
+ * ends. Then all that it had written must still be there: in the registered memory, around it, and in a child. So must an
+ * event that its completion channel had: a program that has seen it by poll() reads it next, and must not sleep there. It
+ * frees everything as it would beside a card that is gone. The exit status is 0 if all of this was so.
  */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,18 +47,53 @@ static size_t lost_in_all(void)
 	return n;
 }
 
+/* A receive that is flushed raises an event of its CQ. */
+static struct ibv_qp *raise_event(struct ibv_pd *pd, struct ibv_cq *cq)
+{
+	struct ibv_qp_init_attr init = {.send_cq = cq,
+					.recv_cq = cq,
+					.cap = {.max_send_wr = 1, .max_recv_wr = 1},
+					.qp_type = IBV_QPT_RC};
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
+	struct ibv_recv_wr wr = {.num_sge = 0}, *bad;
+	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+	must(!!qp, "QP");
+	errno = ibv_modify_qp(qp, &attr,
+			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	must(!errno, "INIT");
+	must(!ibv_post_recv(qp, &wr, &bad) && !ibv_req_notify_cq(cq, 0), "receive");
+	attr.qp_state = IBV_QPS_ERR;
+	must(!(errno = ibv_modify_qp(qp, &attr, IBV_QP_STATE)), "ERR");
+	return qp;
+}
+
+static int has_event(const struct ibv_comp_channel *channel)
+{
+	struct pollfd p = {.fd = channel->fd, .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1 && (p.revents & POLLIN);
+}
+
 int main(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_mr *mr[MANY / 10], *large_mr;
+	struct ibv_comp_channel *channel;
 	struct ibv_context *ctx = NULL;
 	struct ibv_pd *pd = NULL;
-	struct ibv_cq *cq = NULL;
+	struct ibv_cq *cq = NULL, *of;
+	struct ibv_qp *qp;
+	void *context;
 	size_t n;
 	int status;
 
 	must(list && *list && (ctx = ibv_open_device(*list)), "open");
-	must((pd = ibv_alloc_pd(ctx)) && (cq = ibv_create_cq(ctx, 10, NULL, NULL, 0)), "PD, CQ");
+	must((pd = ibv_alloc_pd(ctx)) && (channel = ibv_create_comp_channel(ctx)) &&
+		     (cq = ibv_create_cq(ctx, 10, NULL, channel, 0)),
+	     "PD, CQ");
+	qp = raise_event(pd, cq);
+	must(has_event(channel), "event");
 	must(!posix_memalign((void **)&large, 4096, LARGE), "memory");
 	large_mr = ibv_reg_mr(pd, large, LARGE, IBV_ACCESS_LOCAL_WRITE);
 	must(!!large_mr, "register the large block");
@@ -78,10 +115,15 @@ int main(void)
 	if (!fork())
 		_exit(lost_in_all() != 0);
 	must(wait(&status) > 0 && !status, "the child's memory");
+	must(has_event(channel) && !ibv_get_cq_event(channel, &of, &context) && of == cq,
+	     "the event");
+	ibv_ack_cq_events(cq, 1);
 	for (int i = 0; i < MANY / 10; i++)
 		ibv_dereg_mr(mr[i]);
 	ibv_dereg_mr(large_mr);
+	ibv_destroy_qp(qp);
 	ibv_destroy_cq(cq);
+	ibv_destroy_comp_channel(channel);
 	ibv_dealloc_pd(pd);
 	ibv_close_device(ctx);
 	ibv_free_device_list(list);

@@ -258,10 +258,14 @@ static int drop(struct kernel *k, struct kevq *e, uint64_t user_handle, enum uob
 	return 0;
 }
 
-/* Nearly every object ends without ever having raised an event. Then there is nothing to search. */
+/*
+ * Nearly every object ends without ever having raised an event. Then there is nothing to search. When
+ * the instance ends, its clients live on, and keep what their FIFOs have: one that has seen a record by
+ * poll() reads it next, and would sleep for ever.
+ */
 static bool may_have(struct kernel *k, const struct kevq *e, uint32_t written)
 {
-	const struct sh_evq *q = e ? sh_evq(&k->dev, e->index) : NULL;
+	const struct sh_evq *q = e && !k->stop ? sh_evq(&k->dev, e->index) : NULL;
 
 	return q && (written || __atomic_load_n(&q->uncounted, __ATOMIC_RELAXED));
 }
