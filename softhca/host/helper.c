@@ -234,6 +234,8 @@ static void *helper_main(void *arg)
 			sh_attention(dev);
 			sh_leave(dev);
 		}
+		if (__atomic_load_n(&sh_proc(dev, dev->proc)->ended, __ATOMIC_ACQUIRE))
+			sh_event_reset();
 		until = run_due();
 		sh_wait_begin(dev, SH_WAITS_HELPER, until, seen);
 		rest(word, seen, until);

@@ -278,9 +278,20 @@ static void close_fd(int fd)
 		close(fd);
 }
 
+/* After a client has closed what it has open of FIFOs, threads that read from them find the end. */
+static void tell_end(struct kernel *k, uint32_t slot)
+{
+	struct sh_proc *p = sh_proc(&k->dev, slot);
+
+	__atomic_store_n(&p->ended, 1, __ATOMIC_RELEASE);
+	__atomic_add_fetch(&p->attention, 1, __ATOMIC_SEQ_CST);
+	sh_host_wake(NULL, slot);
+}
+
 /* Clients may still run. Their memory is not touched any more: what they wrote to it stays theirs. */
 void kern_exit(struct kernel *k)
 {
+	uint64_t lived[SH_MAX_PROC / 64] = {0};
 	uint32_t i;
 
 	k->stop = true;
@@ -289,8 +300,14 @@ void kern_exit(struct kernel *k)
 	if (k->dev.inst)
 		ROOMS(end, k);
 	for (i = 1; k->dev.inst && i < SH_MAX_PROC; i++)
-		if (k->proc[i])
+		if (k->proc[i]) {
+			lived[i / 64] |= UINT64_C(1) << (i % 64);
 			proc_dead(k, k->proc[i]);
+		}
+	/* Only now, when no FIFO of an event queue has a name by which it could be opened again. */
+	for (i = 1; i < SH_MAX_PROC; i++)
+		if (lived[i / 64] & UINT64_C(1) << (i % 64))
+			tell_end(k, i);
 	aside_end(k);
 	if (k->dev.ops)
 		sh_process_stop();

@@ -2,8 +2,9 @@
 /*
  * A program that outlives its instance: it registers memory of the heap and a large block, and waits until standard input
  * ends. Then all that it had written must still be there: in the registered memory, around it, and in a child. So must an
- * event that its completion channel had: a program that has seen it by poll() reads it next, and must not sleep there. It
- * frees everything as it would beside a card that is gone. The exit status is 0 if all of this was so.
+ * event that its completion channel had: a program that has seen it by poll() reads it next, and must not sleep there. No
+ * further one can come: whoever waits for it is told so. The program frees everything as it would beside a card that is
+ * gone. The exit status is 0 if all of this was so.
  */
 #include <errno.h>
 #include <poll.h>
@@ -47,12 +48,17 @@ static size_t lost_in_all(void)
 	return n;
 }
 
-/* A receive that is flushed raises an event of its CQ. */
+/*
+ * The first of two receives that are flushed raises an event of its CQ. Arming the CQ again raises
+ * another one, this time in the program itself: no event has told of the second receive.
+ */
 static struct ibv_qp *raise_event(struct ibv_pd *pd, struct ibv_cq *cq)
 {
+	struct ibv_cq *of;
+	void *context;
 	struct ibv_qp_init_attr init = {.send_cq = cq,
 					.recv_cq = cq,
-					.cap = {.max_send_wr = 1, .max_recv_wr = 1},
+					.cap = {.max_send_wr = 1, .max_recv_wr = 2},
 					.qp_type = IBV_QPT_RC};
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1};
 	struct ibv_recv_wr wr = {.num_sge = 0}, *bad;
@@ -62,9 +68,13 @@ static struct ibv_qp *raise_event(struct ibv_pd *pd, struct ibv_cq *cq)
 	errno = ibv_modify_qp(qp, &attr,
 			      IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 	must(!errno, "INIT");
-	must(!ibv_post_recv(qp, &wr, &bad) && !ibv_req_notify_cq(cq, 0), "receive");
+	must(!ibv_post_recv(qp, &wr, &bad) && !ibv_post_recv(qp, &wr, &bad), "receives");
+	must(!ibv_req_notify_cq(cq, 0), "arm");
 	attr.qp_state = IBV_QPS_ERR;
 	must(!(errno = ibv_modify_qp(qp, &attr, IBV_QP_STATE)), "ERR");
+	must(!ibv_get_cq_event(cq->channel, &of, &context) && of == cq, "first event");
+	ibv_ack_cq_events(cq, 1);
+	must(!ibv_req_notify_cq(cq, 0), "arm again");
 	return qp;
 }
 
@@ -118,6 +128,8 @@ int main(void)
 	must(has_event(channel) && !ibv_get_cq_event(channel, &of, &context) && of == cq,
 	     "the event");
 	ibv_ack_cq_events(cq, 1);
+	alarm(60); /* ends a sleep without end */
+	must(ibv_get_cq_event(channel, &of, &context), "no further event");
 	for (int i = 0; i < MANY / 10; i++)
 		ibv_dereg_mr(mr[i]);
 	ibv_dereg_mr(large_mr);

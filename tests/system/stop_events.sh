@@ -9,6 +9,7 @@
 
 # watcher HOST NAME THREADS: starts told.c there, and waits until its threads are blocked. $pid
 watcher() {
+	rm -f "$tmp/$2.out" "$tmp/$2.err"
 	ours "$SOFTHCA" run --instance lab --host "$1" -- "$PROGRAMS/told" >"$tmp/$2.out" 2>"$tmp/$2.err" &
 	eval "$2=$!"
 	until_true grep -qs pid= "$tmp/$2.out" || { cat "$tmp/$2.err"; return 1; }

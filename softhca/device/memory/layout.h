@@ -159,7 +159,7 @@ struct sh_proc {
 	uint32_t ring_tail;
 	/* Futex of the threads that doze in poll_cq: incremented before all of them are woken. */
 	uint32_t roused;
-	uint32_t reserved;
+	uint32_t ended; /* nonzero: the instance has ended, and the process lives on */
 	/* Where the process has mapped device memory, which it says itself; 0: not yet. */
 	uint64_t base;
 	uint64_t ring[SH_ATTENTION_RING];    /* (hca << 32 | QPN) + 1; 0 = taken */
