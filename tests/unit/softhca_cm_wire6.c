@@ -173,12 +173,12 @@ static void gid_leaves(void **state)
 	end_wire(&r);
 }
 
-/* A request as Linux writes it; addresses and GIDs are what the test says. */
-static void comes(struct rig *r, uint16_t family, const uint8_t from[16], const uint8_t to[16])
+/* A request as Linux writes it, with that data. */
+static void comes_with(struct rig *r, const uint8_t from[16], const uint8_t to[16],
+		       const uint8_t data[92])
 {
 	struct sh_wire_mad w = {
 		.hca = 0, .port = 1, .lid = FAR, .pkey = 0xffff, .mad = {1, 7, 2, 3}};
-	uint8_t *data = w.mad + 164;
 
 	put(w.mad, 16, 2, REQ);
 	put(w.mad, 24, 4, THEIRS);
@@ -187,6 +187,15 @@ static void comes(struct rig *r, uint16_t family, const uint8_t from[16], const 
 	w.mad[74] = 3 << 4;
 	memcpy(w.mad + 80, from, 16);
 	memcpy(w.mad + 96, to, 16);
+	memcpy(w.mad + 164, data, 92);
+	cm_wire_came(&r->t->k, &w);
+}
+
+/* Addresses and GIDs are what the test says. */
+static void comes(struct rig *r, uint16_t family, const uint8_t from[16], const uint8_t to[16])
+{
+	uint8_t data[92];
+
 	memset(data, 0x3c, 92);
 	if (family != CM_AF_IB) {
 		memset(data, 0, 36);
@@ -199,7 +208,7 @@ static void comes(struct rig *r, uint16_t family, const uint8_t from[16], const 
 			memset(data + 20, 0, 12);
 		}
 	}
-	cm_wire_came(&r->t->k, &w);
+	comes_with(r, from, to, data);
 }
 
 /* A program that listens gets the request, and the address that it came from, whatever it says. */
@@ -237,6 +246,38 @@ static void requests_come(void **state)
 			}
 }
 
+/* A program with addresses of AF_IB gets all of the peer's data, even if it begins as the header of IP addresses does. */
+static void data_is_no_header(void **state)
+{
+	static const uint8_t any[16], *const own[] = {own6, own4}, *const far[] = {far6, far4};
+	uint8_t data[92];
+	struct rig r;
+	uint32_t id;
+
+	(void)state;
+	for (unsigned int i = 0; i < 64; i++) {
+		const uint8_t *to = own[i & 1];
+
+		begin_wire(&r, to);
+		id = create(&r, 0, CM_PS_TCP);
+		assert_int_equal(binds(&r, id, CM_AF_IB, i & 2 ? any : to), 0);
+		assert_int_equal(two(&r, 0, CM_LISTEN, id, 5), 0);
+		memset(data, (int)i, sizeof(data));
+		data[0] = 0;
+		data[1] = (uint8_t)((i & 4 ? 0x40 : 0x60) | (i >> 2 & 0xf));
+		/* As getaddrinfo() of that library puts it there itself. */
+		if (i & 32)
+			memcpy(data + 20, to, 16);
+		comes_with(&r, far[i & 1], to, data);
+		assert_int_equal(event(&r, 0), CM_EV_CONNECT_REQUEST);
+		assert_int_equal(r.ev.param.conn.len, 92);
+		assert_memory_equal(r.ev.param.conn.data, data, 92);
+		assert_int_equal(id_of(&r, r.ev.id)->dst.family, CM_AF_IB);
+		assert_memory_equal(id_of(&r, r.ev.id)->dst.ib.gid, far[i & 1], 16);
+		end_wire(&r);
+	}
+}
+
 /* Others' addresses are not to bind to, and those of the other version mean nothing on this wire. */
 static void foreign(void **state)
 {
@@ -272,7 +313,7 @@ int main(void)
 		cmocka_unit_test(ipv6_leaves),
 		cmocka_unit_test(gid_leaves),
 		cmocka_unit_test(requests_come),
-		cmocka_unit_test(foreign),
+		cmocka_unit_test(data_is_no_header), cmocka_unit_test(foreign),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,6 +42,8 @@ int cm_sidr_reply(struct cm_id *id, int status, const uint8_t *data, size_t len)
  * status for REJ; -1: lost.
  */
 int cm_request(struct kernel *k, struct cm_message *m);
+/* The family of the address that listens for the request; 0: there is none. */
+uint16_t cm_request_family(struct kernel *k, const struct cm_message *m);
 /* The request that has made the id has come again: its answer may have been lost. */
 void cm_exchange_again(struct cm_id *id);
 /* Sends the message again that the id is waiting for the answer of. */

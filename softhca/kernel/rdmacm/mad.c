@@ -94,6 +94,13 @@ static void take_gid(const uint8_t gid[16], uint64_t sid, union cm_sockaddr *a)
 	cm_addr_set_port(a, (uint16_t)(sid >> 16), (uint16_t)sid);
 }
 
+static void take_whole(const uint8_t *at, struct cm_message *m, uint64_t sid, size_t room)
+{
+	take_gid(m->sgid, 0, &m->src);
+	take_gid(m->dgid, sid, &m->dst);
+	memcpy(m->param.data, at, room);
+}
+
 static void take_data(const uint8_t *at, struct cm_message *m, uint64_t sid, size_t room)
 {
 	uint8_t version = at[1] >> 4;
@@ -102,9 +109,7 @@ static void take_data(const uint8_t *at, struct cm_message *m, uint64_t sid, siz
 	/* Of another kind of service there is no listener. */
 	m->ps = sid >> 32 ? 0 : (uint16_t)(sid >> 16);
 	if (at[0] || (version != 4 && version != 6)) {
-		take_gid(m->sgid, 0, &m->src);
-		take_gid(m->dgid, sid, &m->dst);
-		memcpy(m->param.data, at, room);
+		take_whole(at, m, sid, room);
 		return;
 	}
 	take_address(at + 4, family, (uint16_t)get(at + 2, 2), &m->src);
@@ -321,6 +326,16 @@ static int kind_of(const uint8_t *mad)
 		if (get(mad + ATTRIBUTE, 2) == attribute[i])
 			return (int)i;
 	return -1;
+}
+
+void cm_mad_whole(const uint8_t mad[CM_MAD], struct cm_message *m)
+{
+	uint64_t sid = get(mad + 32, 8);
+
+	if (m->kind == CM_M_REQ)
+		take_whole(mad + REQ_DATA, m, sid, CM_REQ_DATA);
+	else
+		take_whole(mad + SREQ_DATA, m, sid, CM_SIDR_REQ_DATA);
 }
 
 bool cm_mad_read(const uint8_t mad[CM_MAD], struct cm_message *m)

@@ -61,5 +61,10 @@ void cm_mad_write(const struct cm_message *m, const struct cm_mad_sender *s, uin
  * version knows.
  */
 bool cm_mad_read(const uint8_t mad[CM_MAD], struct cm_message *m);
+/*
+ * Reads the data of a request again, that *m was read from. It is the program's from its first byte on: that
+ * program has addresses of AF_IB, and what it has written looks like the header of IP addresses.
+ */
+void cm_mad_whole(const uint8_t mad[CM_MAD], struct cm_message *m);
 
 #endif

@@ -62,6 +62,14 @@ static struct cm_id *listener(struct kernel *k, const struct cm_message *m, int 
 	return best;
 }
 
+uint16_t cm_request_family(struct kernel *k, const struct cm_message *m)
+{
+	int status;
+	const struct cm_id *l = listener(k, m, &status);
+
+	return l ? l->src.family : 0;
+}
+
 static void take_addresses(struct cm_id *id, const struct cm_id *l, const struct cm_message *m)
 {
 	id->src = m->dst;

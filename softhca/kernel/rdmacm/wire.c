@@ -194,6 +194,34 @@ static void check_source(const struct kernel *k, struct cm_message *m)
 	}
 }
 
+/* Does the header of IP addresses name the port that the request has come to? Else it is no header. */
+static bool names_port(const struct kernel *k, const struct cm_message *m)
+{
+	union cm_sockaddr own;
+
+	cm_addr_on_wire(k, m->dst.family, m->hca, m->port, &own);
+	return cm_addr_same(&m->dst, &own) || cm_addr_any(k, &m->dst);
+}
+
+/*
+ * Data that a program with addresses of AF_IB has written may begin as the header of IP addresses does, and
+ * nothing in the request tells them apart. Kernels go by the listener: one of AF_IB gets all of the data.
+ * Others get what follows the header, if there is one.
+ */
+static void take_whole(struct kernel *k, const uint8_t *mad, struct cm_message *m)
+{
+	uint16_t family = m->src.family, other;
+	struct cm_message whole = *m;
+
+	if ((m->kind != CM_M_REQ && m->kind != CM_M_SIDR_REQ) || family == CM_AF_IB)
+		return;
+	cm_mad_whole(mad, &whole);
+	other = cm_request_family(k, m);
+	if ((family == cm_wire_family(k) && !names_port(k, m)) ||
+	    (cm_request_family(k, &whole) == CM_AF_IB && (!other || other == CM_AF_IB)))
+		*m = whole;
+}
+
 void cm_wire_came(struct kernel *k, const struct sh_wire_mad *w)
 {
 	struct cm_message m;
@@ -206,6 +234,7 @@ void cm_wire_came(struct kernel *k, const struct sh_wire_mad *w)
 	m.pkey = w->pkey;
 	m.from = elsewhere(w->lid, m.from);
 	m.to = own_number(k, m.to);
+	take_whole(k, w->mad, &m);
 	check_source(k, &m);
 	cm_timer_hold(k);
 	deliver(k, &m);
