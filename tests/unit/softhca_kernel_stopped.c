@@ -319,6 +319,48 @@ static void a_shared_receive_queue(void **state)
 	rig_close(&r);
 }
 
+/*
+ * A sender of a long message copies without the lock of the SRQ that has given the receive. The QPs that use an
+ * ordinary SRQ have ended before it; those that send to one of XRC have not. So its end waits until such a copy is
+ * over: it goes into buffers that are the program's afterwards.
+ */
+static void senders_of_xrc(void **state)
+{
+	struct kt_queue xsrq;
+	struct rig r;
+	uint32_t xrcd;
+
+	(void)state;
+	rig_open(&r);
+	assert_int_equal(kt_xrcd(r.t, r.ctx, -1, O_CREAT, &xrcd), 0);
+	assert_int_equal(kt_xsrq(r.t, r.ctx, r.pd, xrcd, r.cq.handle, &xsrq), 0);
+	assert_int_equal(pipe2(stay, O_CLOEXEC), 0);
+	stop_inside(&r, NULL);
+	kill(r.pid, SIGCONT);
+	assert_int_equal(waitpid(r.pid, NULL, WCONTINUED), r.pid);
+	r.t->tries = 0;
+	assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_SRQ, r.srq.handle), 0);
+	assert_int_equal(r.t->tries, 0);
+	assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_SRQ, xsrq.handle), 0);
+	assert_int_not_equal(r.t->tries, 0);
+	assert_int_equal(sh_srq_get(&r.t->k.dev, 0, xsrq.number)->live, SH_NONE);
+	/* The thread has kept the command waiting for the longest allowed time: no other one waits for it again. */
+	assert_int_equal(kt_xsrq(r.t, r.ctx, r.pd, xrcd, r.cq.handle, &xsrq), 0);
+	r.t->tries = 0;
+	assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_SRQ, xsrq.handle), 0);
+	assert_int_equal(r.t->tries, 0);
+	close(stay[1]);
+	leave(&r);
+	close(stay[0]);
+	stay[0] = stay[1] = -1;
+	/* Without a sender, nothing is waited for. */
+	assert_int_equal(kt_xsrq(r.t, r.ctx, r.pd, xrcd, r.cq.handle, &xsrq), 0);
+	assert_int_equal(kt_destroy(r.t, r.ctx, UV_DESTROY_SRQ, xsrq.handle), 0);
+	assert_int_equal(r.t->tries, 0);
+	kt_queue_free(&xsrq);
+	rig_close(&r);
+}
+
 static int to_state(struct rig *r, uint32_t state)
 {
 	struct uv_modify_qp cmd = {.qp_handle = r->qp.handle,
@@ -580,6 +622,7 @@ int main(void)
 		cmocka_unit_test(a_target_handle),
 		cmocka_unit_test(a_completion_queue),
 		cmocka_unit_test(a_shared_receive_queue),
+		cmocka_unit_test(senders_of_xrc),
 		cmocka_unit_test(a_change_of_state),
 		cmocka_unit_test(events),
 	};

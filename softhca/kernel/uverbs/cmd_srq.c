@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "libmlx4/src/mlx4-abi.h"
+#include "softhca/device/memory/exec.h"
 #include "softhca/device/queues/srq.h"
 #include "softhca/kernel/process.h"
 #include "commands.h"
@@ -215,6 +216,27 @@ int srq_free(struct ksrq *srq, bool late, uint32_t *async)
 	return 0;
 }
 
+/*
+ * A sender places a message of up to SH_SHORT bytes into a receive of the SRQ under its lock. A longer one is
+ * copied without it. Over XRC no QP that has ended before the SRQ has ended that copy, and the receive's buffer is
+ * the program's after the command: as in cmd_dereg_mr(), the answer waits for each thread that was in device code.
+ */
+static int senders_left(struct call *c, struct ksrq *srq)
+{
+	struct kernel *k = c->k;
+
+	if (!srq->d)
+		return 0;
+	if (!srq->moment)
+		srq->moment = sh_grace_begin(&k->dev);
+	if (all_left(k, srq->moment))
+		return 0;
+	if (!c->late)
+		return -EINPROGRESS;
+	wait_no_more(k, srq->moment);
+	return 0;
+}
+
 int cmd_destroy_srq(struct call *c)
 {
 	const struct uv_object *cmd = (const void *)c->in;
@@ -224,8 +246,13 @@ int cmd_destroy_srq(struct call *c)
 
 	if (!srq)
 		return c->k->uverbs->face->no_object;
-	/* A sender places a message into a receive of the SRQ under its lock. */
-	err = srq_free(srq, gives_up_data(c), &resp.events_reported);
+	if (srq->refs)
+		return -EBUSY;
+	err = srq->u.ended ? 0 : srq_end(srq, gives_up_data(c));
+	if (!err)
+		err = senders_left(c, srq);
+	if (!err)
+		err = srq_free(srq, gives_up_data(c), &resp.events_reported);
 	if (err < 0)
 		return err;
 	return call_respond(c, &resp, sizeof(resp), NULL, 0);

@@ -74,6 +74,7 @@ struct ksrq {
 	struct kbuf buf;
 	uint64_t db;
 	uint32_t hca;
+	uint64_t moment; /* XRC: no thread that enters device code later finds it; 0: not ended */
 	struct aside aside;
 };
 
