@@ -6,8 +6,8 @@
  * IN_CLOSE_NOWRITE says that the program's end may be closed. inotify also says it when another process
  * has looked into the FIFO, by O_PATH in kernels before 6.11, and does not say it when its queue has
  * overflowed. So fifo_unused() asks the FIFO itself whether it has a reader besides the daemon. A
- * process that writes to the FIFO meanwhile could get a SIGPIPE: event queues, which clients write to,
- * go by inotify alone.
+ * process that writes to the FIFO meanwhile could get a SIGPIPE. So event queues, which clients write to, have
+ * a lock of the program's open file (flock()), which ends with the last descriptor of it.
  *
  * Kernels report a close before they take the reader away. A process that has no processor at this
  * moment is a reader for longer, and inotify reports nothing a second time: the doubt has to last. A look
@@ -19,6 +19,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -174,15 +175,29 @@ static int has_reader(struct fifo *f)
 	return !(p.revents & POLLERR);
 }
 
+bool fifo_lock(struct fifo *f, int fd)
+{
+	f->locked = flock(fd, LOCK_SH | LOCK_NB) == 0;
+	return f->locked;
+}
+
+static int is_locked(struct fifo *f)
+{
+	if (flock(f->fd, LOCK_EX | LOCK_NB) < 0)
+		return 1;
+	(void)flock(f->fd, LOCK_UN);
+	return 0;
+}
+
 bool fifo_unused(struct fifo *f)
 {
 	int used;
 
 	if (!f->doubted)
 		return false;
-	used = has_reader(f);
+	used = f->locked ? is_locked(f) : has_reader(f);
 	/* The same doubt, and not again and again: most files that are looked into live on. */
-	if (used > 0 && sh_now() >= f->doubted)
+	if ((used > 0 && sh_now() >= f->doubted) || (f->locked && !used))
 		believe(f);
 	return !used;
 }

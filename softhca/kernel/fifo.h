@@ -19,6 +19,7 @@ struct fifo {
 	uint32_t index, generation;
 	int fd;	   /* the daemon's end, O_RDWR */
 	bool half; /* fd is O_WRONLY: there was no descriptor left to open it again */
+	bool locked; /* fifo_lock() was called for the program's end */
 	dev_t dev;
 	ino_t ino;
 	uint64_t doubted; /* fifo_doubt() was called, and holds until then; 0: no */
@@ -40,7 +41,12 @@ int fifo_of_fd(struct kernel *k, pid_t tid, int fd, dev_t *dev, ino_t *ino);
 void fifo_level(struct fifo *f, uint32_t unread, uint8_t byte);
 
 /*
- * For FIFOs that only the daemon writes to. The program's end may have been closed: fifo_unused()
+ * For FIFOs that programs write to as well: locks the program's end before it is handed on, so that fifo_unused()
+ * can tell by the lock whether it is open. False: the file system has no such locks.
+ */
+bool fifo_lock(struct fifo *f, int fd);
+/*
+ * For FIFOs that only the daemon writes to, and those that are locked. The program's end may have been closed: fifo_unused()
  * finds out, now and whenever the room's operation doubted or tick is called while it doubts the file.
  * True: no process reads, and none will. The room frees the file then.
  */

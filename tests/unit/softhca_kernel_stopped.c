@@ -59,6 +59,7 @@ static void rig_close(struct rig *r)
 	kt_stop(r->t);
 }
 
+static int shut = -1; /* a descriptor that the process does not keep open */
 static int stay[2] = {-1, -1}; /* if it is a pipe, the process stays inside until that is closed */
 
 /* Starts a process that enters device code, takes the lock (NULL: none) and stops. */
@@ -72,6 +73,8 @@ static void stop_inside(struct rig *r, struct sh_lock *lock)
 		struct sh_dev dev = r->t->k.dev;
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (shut >= 0)
+			close(shut);
 		dev.proc = r->t->proc->slot;
 		if (!sh_enter(&dev))
 			_exit(1);
@@ -438,7 +441,9 @@ static void events(void **state)
 	sh_cq_get(&r.t->k.dev, 0, b.number)->comp_events = 1;
 	assert_int_equal(read(fd, &record, 8), 8);
 	assert_int_equal(record, a.user_handle);
+	shut = fd;
 	stop_inside(&r, &sh_evq(&r.t->k.dev, evq->index)->lock);
+	shut = -1;
 	destroy.handle = a.handle;
 	assert_int_equal(kt_cmd(r.t, r.ctx, UV_DESTROY_CQ, &destroy, sizeof(destroy), sizeof(resp)),
 			 0);

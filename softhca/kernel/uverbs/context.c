@@ -5,6 +5,8 @@
  * earlier.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,12 +14,15 @@
 #include <unistd.h>
 
 #include "softhca/device/queues/qp.h"
+#include "softhca/host/process.h"
 #include "softhca/kernel/process.h"
 #include "context.h"
 #include "evq.h"
 #include "objects.h"
 #include "uverbs.h"
 #include "xrc.h"
+
+#define MISSED_NS (60 * UINT64_C(1000000000))
 
 static void file_name(char name[64], char kind, const struct kctx *ctx)
 {
@@ -163,11 +168,55 @@ void ctx_life_closed(struct kctx *ctx)
 		ctx_gone(ctx);
 }
 
+/*
+ * A lease for writing is given only where nobody else has the file open. If in doubt, it is open. SIGURG is ignored:
+ * an open() at this moment sends a signal.
+ */
+static bool is_open(const struct kctx *ctx, char kind)
+{
+	char name[64];
+	int fd;
+	bool alone;
+
+	file_name(name, kind, ctx);
+	fd = openat(ctx->k->dir_fd, name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return true;
+	alone = fcntl(fd, F_SETSIG, SIGURG) == 0 && fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
+	close(fd);
+	return !alone;
+}
+
+/* Kernels report a close before it is done. So the look is repeated for a while. */
+static void look_at_files(struct kernel *k)
+{
+	uint32_t i;
+
+	for (i = 1; i < SH_MAX_CTX; i++) {
+		struct kctx *ctx = k->uverbs->ctx[i];
+
+		if (!ctx || ctx->state != KC_OPEN)
+			continue;
+		if (!is_open(ctx, 'c'))
+			ctx_release(ctx);
+		else if (!ctx->gone && !is_open(ctx, 'l'))
+			ctx_gone(ctx);
+	}
+}
+
+void ctx_missed(struct kernel *k)
+{
+	k->uverbs->missed_until = sh_now() + MISSED_NS;
+	look_at_files(k);
+}
+
 /* Only what the end of the process or of its connection does not show: an exec behind a fork. */
 void ctx_tick(struct kernel *k)
 {
 	uint32_t i;
 
+	if (sh_now() < k->uverbs->missed_until)
+		look_at_files(k);
 	for (i = 1; k->uverbs->untied && i < SH_MAX_CTX; i++) {
 		struct kctx *ctx = k->uverbs->ctx[i];
 

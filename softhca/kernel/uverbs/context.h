@@ -45,6 +45,8 @@ void ctx_gone(struct kctx *ctx);
  */
 void ctx_life_closed(struct kctx *ctx);
 void ctx_tick(struct kernel *k);
+/* Closes of the files may have been missed: looks whether they are open. */
+void ctx_missed(struct kernel *k);
 /*
  * Ends everything of the context, in the kernel's order. ctx_retry() ends what a stopped client
  * holds.

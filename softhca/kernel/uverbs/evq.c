@@ -65,6 +65,7 @@ int evq_open(struct kctx *ctx, bool async, struct kevq **out, int *client_fd)
 			  e->generation);
 	if (err < 0)
 		goto err_close;
+	(void)fifo_lock(&e->fifo, fd);
 	sh_evq(&k->dev, e->index)->tells = sh_event_tells(e->fifo.fd);
 	k->uverbs->evq[e->index] = e;
 	DL_APPEND(ctx->evqs, e);
@@ -111,15 +112,40 @@ void evq_put(struct kernel *k, struct kevq *e)
 		evq_free(k, e);
 }
 
+/* Without the lock, the event that it was closed has to be believed. */
+static void check(struct kernel *k, struct kevq *e)
+{
+	if (e->closed || (e->fifo.locked && !fifo_unused(&e->fifo)))
+		return;
+	e->closed = true;
+	if (!e->refs && !e->async)
+		evq_free(k, e);
+}
+
 void evq_client_closed(struct kernel *k, uint32_t index, uint32_t generation)
 {
 	struct kevq *e = index < SH_MAX_EVQ ? k->uverbs->evq[index] : NULL;
 
 	if (!e || e->generation != generation || e->closed)
 		return;
-	e->closed = true;
-	if (!e->refs && !e->async)
-		evq_free(k, e);
+	if (e->fifo.locked)
+		fifo_doubt(&e->fifo);
+	check(k, e);
+}
+
+void evq_doubted(struct kernel *k)
+{
+	for (uint32_t i = 1; i < SH_MAX_EVQ; i++)
+		if (k->uverbs->evq[i] && k->uverbs->evq[i]->fifo.doubted)
+			check(k, k->uverbs->evq[i]);
+}
+
+void evq_missed(struct kernel *k)
+{
+	for (uint32_t i = 1; i < SH_MAX_EVQ; i++)
+		if (k->uverbs->evq[i] && k->uverbs->evq[i]->fifo.locked && !k->uverbs->evq[i]->closed)
+			fifo_doubt(&k->uverbs->evq[i]->fifo);
+	evq_doubted(k);
 }
 
 struct kevq *evq_by_fd(struct kctx *ctx, pid_t tid, int fd)

@@ -29,7 +29,11 @@ struct kevq {
 int evq_open(struct kctx *ctx, bool async, struct kevq **out, int *client_fd);
 void evq_free(struct kernel *k, struct kevq *e);
 void evq_put(struct kernel *k, struct kevq *e); /* one CQ fewer reports here */
+/* inotify says so. It also does when another program has looked into the file (kernel/fifo.c). */
 void evq_client_closed(struct kernel *k, uint32_t index, uint32_t generation);
+/* Looks again at queues that may be closed; any may be. */
+void evq_doubted(struct kernel *k);
+void evq_missed(struct kernel *k);
 /* The completion channel of the context behind that descriptor, or NULL. */
 struct kevq *evq_by_fd(struct kctx *ctx, pid_t tid, int fd);
 /*

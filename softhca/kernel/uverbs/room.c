@@ -148,6 +148,18 @@ static void closed(struct kernel *k, unsigned int dir, const char *name)
 		ctx_life_closed(ctx);
 }
 
+static void missed(struct kernel *k)
+{
+	ctx_missed(k);
+	evq_missed(k);
+}
+
+static void tick(struct kernel *k)
+{
+	ctx_tick(k);
+	evq_doubted(k);
+}
+
 /* An event queue's pipe has room. */
 static void ready(struct kernel *k, uint32_t evq)
 {
@@ -305,11 +317,13 @@ const struct room uverbs_room = {
 	.end = end,
 	.serve = uverbs_serve,
 	.closed = closed,
+	.missed = missed,
+	.doubted = evq_doubted,
 	.ready = ready,
 	.spill = evq_spill,
 	.unfinished = unfinished,
 	.retry = retry,
-	.tick = ctx_tick,
+	.tick = tick,
 	.detached = detached,
 	.dead = dead,
 	.orphans_of_hca = orphans_of_hca,
