@@ -2,11 +2,14 @@
 /*
  * Description: completion events: an armed CQ generates one event; solicited only; several CQs on a
  * channel; poll(), O_NONBLOCK and acknowledgements in batches. A CQ ends only after its events are
- * acknowledged, and its unread events end with it. A read() takes one event, whatever it asks for.
+ * acknowledged, and its unread events end with it. A read() takes one event, whatever it asks for, and a
+ * signal interrupts it as its handler says.
  */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/uio.h>
 
 #include "verbs_test.h"
@@ -257,6 +260,59 @@ static void reads_of_other_sizes(void)
 	CHECK_EQ(errno, EAGAIN);
 }
 
+static int interrupted;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	__atomic_fetch_add(&interrupted, 1, __ATOMIC_RELAXED);
+}
+
+/* Signals the thread that reads until its handler has run often; then raises the event that it waits for. */
+static void *interrupts(void *reader)
+{
+	for (int n; (n = __atomic_load_n(&interrupted, __ATOMIC_RELAXED)) < 50;) {
+		CHECK_EQ(pthread_kill(*(pthread_t *)reader, SIGUSR1), 0);
+		while (__atomic_load_n(&interrupted, __ATOMIC_RELAXED) == n)
+			sched_yield();
+		usleep(1000);
+	}
+	message(9, 0);
+	return NULL;
+}
+
+/* A read that is too short for an event waits for one all the same; after a signal it goes on if the handler says so. */
+static void interrupted_reads(void)
+{
+	struct sigaction act = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	pthread_t thread, self = pthread_self();
+	char in[4];
+
+	CHECK_EQ(sigaction(SIGUSR1, &act, NULL), 0);
+	CHECK_EQ(ibv_req_notify_cq(s.rcq, 0), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, interrupts, &self), 0);
+	CHECK_EQ(read(s.channel->fd, in, sizeof(in)), -1);
+	CHECK_EQ(errno, EINVAL);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK_EQ(interrupted, 50);
+	take_event(s.channel, s.rcq, &s);
+	ibv_ack_cq_events(s.rcq, 1);
+	expect_wc(s.rcq, 9, IBV_WC_SUCCESS);
+
+	/* As soon as a handler does not, it ends. */
+	act.sa_flags = 0;
+	CHECK_EQ(sigaction(SIGUSR1, &act, NULL), 0);
+	interrupted = 0;
+	CHECK_EQ(ibv_req_notify_cq(s.rcq, 0), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, interrupts, &self), 0);
+	CHECK_EQ(read(s.channel->fd, in, sizeof(in)), -1);
+	CHECK_EQ(errno, EINTR);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	take_event(s.channel, s.rcq, &s);
+	ibv_ack_cq_events(s.rcq, 1);
+	expect_wc(s.rcq, 9, IBV_WC_SUCCESS);
+}
+
 static void bad_vector(void)
 {
 	CHECK(s.context->num_comp_vectors >= 1);
@@ -274,6 +330,7 @@ int main(void)
 	b = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
 	connect_pair(&s, a, b);
 	arming();
+	interrupted_reads();
 	solicited();
 	non_blocking();
 	destruction();
