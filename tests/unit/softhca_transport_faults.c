@@ -511,6 +511,35 @@ static void test_limit_order(void **state)
 	}
 }
 
+/*
+ * A packet that leaves twice waits behind those before it, and takes the link's time twice. A message of one packet
+ * arrives twice over UC.
+ */
+static void test_limit_twice(void **state)
+{
+	static const uint32_t len[] = {1000, 100, 80, 80, 60};
+	struct sh_fault_rule *rule;
+	struct tpair p;
+
+	(void)state;
+	open_hosts(&p, SH_QPT_UC);
+	rule = set(&p, FIRST, (struct sh_fault_scope){SH_FAULT_LIMIT, 0, 1, ANY}, SH_FAULT_MILLION,
+		   0);
+	rule->bits = 10000000;
+	rule->delay_ns = 20 * MS;
+	for (int i = 0; i < 5; i++)
+		tpair_recv(&p, (uint32_t)i * 1000, 1000);
+	send_length(&p, len[0]);
+	send_length(&p, len[1]);
+	set(&p, FIRST + 1, (struct sh_fault_scope){SH_FAULT_DUPLICATE, 0, 1, ANY}, 0, 1);
+	send_length(&p, len[2]);
+	send_length(&p, len[4]);
+	expect_lengths(&p, len, 1);
+	mock_advance(p.m, 10 * MS);
+	expect_lengths(&p, len + 1, 4);
+	tpair_close(&p);
+}
+
 /* Two limits: a packet waits for both links, and none overtakes one that has waited longer for the other. */
 static void test_two_limits(void **state)
 {
@@ -626,6 +655,7 @@ int main(void)
 		cmocka_unit_test(test_multicast),  cmocka_unit_test(test_overwritten),
 		cmocka_unit_test(test_jitter),	   cmocka_unit_test(test_reorder),
 		cmocka_unit_test(test_limit),	   cmocka_unit_test(test_limit_order),
+		cmocka_unit_test(test_limit_twice),
 		cmocka_unit_test(test_two_limits), cmocka_unit_test(test_partition),
 		cmocka_unit_test(test_far),
 	};

@@ -313,8 +313,9 @@ static void respond_one(struct sh_dev *dev, const struct sh_packet *req,
 		return;
 	case SH_FAULT_DELAY:
 	case SH_FAULT_REORDER:
-		if (!delay(dev, resp, &met, true, hca, qpn, gen))
-			SH_DROPPED(h, fault, 1);
+		for (int i = 0; i < 1 + met.twice; i++)
+			if (!delay(dev, resp, &met, true, hca, qpn, gen))
+				SH_DROPPED(h, fault, 1);
 		return;
 	case SH_FAULT_DUPLICATE:
 		if (sh_capture_on(dev))
@@ -446,8 +447,9 @@ static bool request_with_fate(struct sh_dev *dev, const struct sh_packet *p)
 		return false;
 	case SH_FAULT_DELAY:
 	case SH_FAULT_REORDER:
-		if (!delay(dev, p, &met, false, 0, 0, 0))
-			SH_DROPPED(to, fault, 1);
+		for (int i = 0; i < 1 + met.twice; i++)
+			if (!delay(dev, p, &met, false, 0, 0, 0))
+				SH_DROPPED(to, fault, 1);
 		return false;
 	case SH_FAULT_DUPLICATE:
 		if (sh_capture_on(dev))

@@ -178,7 +178,8 @@ static void meet_limits(struct sh_dev *dev, const struct sh_way *way, uint32_t l
 			continue;
 		behind = queued_by(dev, __atomic_load_n(&queued[i], __ATOMIC_ACQUIRE));
 		any |= behind;
-		start = queue(rule, now, way->bytes);
+		start = queue(rule, now,
+			      met->fate == SH_FAULT_DUPLICATE ? 2 * way->bytes : way->bytes);
 		if (start != now)
 			__atomic_fetch_add(&rule->done, 1, __ATOMIC_RELAXED);
 		if (start == UINT64_MAX) {
@@ -195,6 +196,7 @@ static void meet_limits(struct sh_dev *dev, const struct sh_way *way, uint32_t l
 		met->delay_ns = latest - now;
 	else
 		return;
+	met->twice = met->fate == SH_FAULT_DUPLICATE;
 	met->fate = SH_FAULT_DELAY;
 	met->limits = limits;
 }
@@ -262,7 +264,8 @@ uint32_t sh_fate(struct sh_dev *dev, const struct sh_way *way, struct sh_met *me
 		return met->fate;
 	/* One look at the clock, before the packet is copied: so those of a QP leave in their order. */
 	now = dev->ops->now(dev->host);
-	if (limits && (met->fate == SH_FAULT_KINDS || met->fate == SH_FAULT_DELAY))
+	if (limits && (met->fate == SH_FAULT_KINDS || met->fate == SH_FAULT_DELAY ||
+		       met->fate == SH_FAULT_DUPLICATE))
 		meet_limits(dev, way, limits, now, met);
 	met->at = now + met->delay_ns;
 	return met->fate;

@@ -36,6 +36,7 @@ struct sh_met {
 	uint32_t rule;	 /* the rule that reorders it */
 	uint32_t passes; /* bits of the rules whose packets it overtakes, which are then free */
 	uint32_t limits; /* bits of the limits that it is under, if it is delayed */
+	bool twice;	 /* it is delayed, and leaves two times */
 	/* When it leaves, if it is delayed; or at the latest, if others are to pass. And how long that is from now. */
 	uint64_t at, delay_ns;
 };

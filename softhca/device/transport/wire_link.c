@@ -85,8 +85,9 @@ static void leave_with_fate(struct sh_dev *dev, struct sh_hca *hca, const struct
 		return;
 	case SH_FAULT_DELAY:
 	case SH_FAULT_REORDER:
-		if (!delay(dev, p, dlid, payload, &met))
-			SH_DROPPED(hca, fault, 1);
+		for (int i = 0; i < 1 + met.twice; i++)
+			if (!delay(dev, p, dlid, payload, &met))
+				SH_DROPPED(hca, fault, 1);
 		return;
 	case SH_FAULT_DUPLICATE:
 		dev->wire->send(dev, p, dlid, payload, SH_WIRE_WHOLE);
