@@ -99,7 +99,7 @@ int sh_kernel_main(const struct sh_kernel_config *cfg, int ready_fd)
 	/* Last: when the command hears of a failure, nothing is left. */
 	if (err < 0) {
 		st.error = -err;
-		server_announce(ready_fd, &st);
+		(void)server_announce(ready_fd, &st);
 	}
 	return err < 0;
 }

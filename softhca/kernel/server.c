@@ -270,7 +270,7 @@ void server_take_down(struct server *s)
 	s->k->epoll = -1;
 }
 
-void server_announce(int ready_fd, const struct sh_status *st)
+bool server_announce(int ready_fd, const struct sh_status *st)
 {
 	ssize_t n;
 
@@ -278,6 +278,7 @@ void server_announce(int ready_fd, const struct sh_status *st)
 		n = write(ready_fd, st, sizeof(*st));
 	while (n < 0 && errno == EINTR);
 	close(ready_fd);
+	return n >= 0;
 }
 
 int server_run(struct kernel *k, int ready_fd, struct sh_status *st)
@@ -326,8 +327,9 @@ int server_run(struct kernel *k, int ready_fd, struct sh_status *st)
 		snprintf(st->text, sizeof(st->text),
 			 "the wire's process ended before it was ready; the limits are ulimit -n, "
 			 "ulimit -u and ulimit -v, and dmesg says whether the kernel killed it");
-	} else {
-		server_announce(ready_fd, st);
+	} else if (!server_announce(ready_fd, st)) {
+		/* Whoever has started the instance was killed before, and knows of none that is to be stopped. */
+		k->stop = true;
 	}
 	while (!k->stop)
 		if (epoll_wait(k->epoll, &ev, 1, -1) == 1)

@@ -43,6 +43,22 @@ else
 	skip "an instance that is run as process 1" "this kernel lets no user make the namespaces of a container"
 fi
 
+# Whoever is killed while it starts an instance has one that it can stop, or none.
+daemons() { pgrep -f -- "softhca start --hosts 4 half$$"; }
+killed_start() {
+	for i in 0 1 2 3 4 5 6 7 8 9; do
+		for then in 0.0 0.01 0.02 0.03; do
+			"$SOFTHCA" start --hosts 4 "half$$" >/dev/null 2>&1 &
+			sleep "$then"
+			kill -KILL $! 2>/dev/null
+			wait $! 2>/dev/null
+			"$SOFTHCA" stop "half$$" 2>/dev/null
+			until_true eval '! daemons' >/dev/null || { echo "a daemon is left, try $i, after $then s"; "$SOFTHCA" stop "half$$"; return 1; }
+		done
+	done
+}
+ok "a start that is killed leaves no daemon behind" killed_start
+
 parallel() {
 	pids=
 	for i in 1 2 3 4 5 6 7 8; do
