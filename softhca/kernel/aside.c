@@ -91,24 +91,27 @@ static bool is_stopped(struct kernel *k, uint32_t slot)
 	       number_stopped((int)__atomic_load_n(&e->tid, __ATOMIC_RELAXED)) || proc_stands(p);
 }
 
-/* The slot of the thread that holds the lock which this one sleeps for. False: there is none. */
-static bool waits_for(const struct kernel *k, uint32_t *slot)
+/* The slot of the thread that holds the lock at this offset. False: there is none. */
+static bool holds(const struct kernel *k, uint64_t off, uint32_t *slot)
 {
-	const struct sh_exec *e = slot_at(k, *slot);
-	uint64_t off, owner;
+	uint64_t owner;
 
-	/* pairs with the release in sh_wait_begin() */
-	if (__atomic_load_n(&e->waits, __ATOMIC_ACQUIRE) != SH_WAITS_LOCK)
-		return false;
-	off = __atomic_load_n(&e->waits_a, __ATOMIC_RELAXED);
 	if (off % _Alignof(struct sh_lock) || off > k->dev.pool_off - sizeof(struct sh_lock))
 		return false;
 	owner = __atomic_load_n(&((struct sh_lock *)sh_at(&k->dev, off))->owner, __ATOMIC_RELAXED);
 	*slot = (uint32_t)(owner & SH_OWNER_SLOT) - 1;
-	if (*slot >= SH_MAX_EXEC)
-		return false;
-	e = slot_at(k, *slot);
-	return __atomic_load_n(&e->generation, __ATOMIC_SEQ_CST) == owner >> SH_OWNER_GENERATION;
+	return *slot < SH_MAX_EXEC && __atomic_load_n(&slot_at(k, *slot)->generation, __ATOMIC_SEQ_CST) ==
+					      owner >> SH_OWNER_GENERATION;
+}
+
+/* The slot of the thread that holds the lock which this one sleeps for. False: there is none. */
+static bool waits_for(const struct kernel *k, uint32_t *slot)
+{
+	const struct sh_exec *e = slot_at(k, *slot);
+
+	/* pairs with the release in sh_wait_begin() */
+	return __atomic_load_n(&e->waits, __ATOMIC_ACQUIRE) == SH_WAITS_LOCK &&
+	       holds(k, __atomic_load_n(&e->waits_a, __ATOMIC_RELAXED), slot);
 }
 
 /* Is the thread stopped, or does it wait for one that is? */
@@ -131,6 +134,13 @@ bool one_runs(struct kernel *k, uint64_t moment)
 		if (!stands(k, at - 1))
 			return true;
 	return false;
+}
+
+bool holder_runs(struct kernel *k, uint64_t off)
+{
+	uint32_t slot;
+
+	return off && holds(k, off, &slot) && !stands(k, slot);
 }
 
 bool all_left(struct kernel *k, uint64_t moment)

@@ -82,6 +82,7 @@ int retry_keep(struct server *s, struct conn *c, size_t len)
 	c->kept_len = len;
 	c->since = sh_now();
 	c->moment = sh_grace_begin(&s->k->dev);
+	c->busy = 0;
 	DL_APPEND(s->kept, c);
 	nap_anew(s);
 	return 0;
@@ -94,11 +95,16 @@ void retry_forget(struct server *s, struct conn *c)
 	c->kept_len = 0;
 }
 
+/*
+ * A thread that holds the lock which the request wants may have come after the request: it may be copying much all
+ * the same, into memory that would be the program's after the answer.
+ */
 static bool is_late(struct kernel *k, const struct conn *c)
 {
 	uint64_t waited = sh_now() - c->since;
 
-	return waited >= PATIENCE_RUN_NS || (waited >= PATIENCE_NS && !one_runs(k, c->moment));
+	return waited >= PATIENCE_RUN_NS ||
+	       (waited >= PATIENCE_NS && !one_runs(k, c->moment) && !holder_runs(k, c->busy));
 }
 
 /* Before another try after a long nap. A thread that the last such look found, and this one does, has not moved on since. */
@@ -125,8 +131,11 @@ void retry_all(struct server *s)
 	DL_FOREACH_SAFE(s->kept, c, tmp)
 	{
 		bool late = is_late(s->k, c);
-		int err = dispatch(s, c, c->kept, c->kept_len, late);
+		int err;
 
+		__atomic_store_n(&s->k->dev.busy, 0, __ATOMIC_RELAXED);
+		err = dispatch(s, c, c->kept, c->kept_len, late);
+		c->busy = __atomic_load_n(&s->k->dev.busy, __ATOMIC_RELAXED);
 		if (err == -EINPROGRESS)
 			continue;
 		if (late && !one_runs(s->k, c->moment))

@@ -35,7 +35,7 @@
 #include "softhca/kernel/uverbs/uverbs-abi.h"
 #include "softhca_daemon.h"
 
-enum what { W_NONE, W_QP, W_CQ, W_SRQ, W_EVENTS };
+enum what { W_NONE, W_QP, W_CQ, W_SRQ, W_EVENTS, W_QP_LEFT, W_QP_TAKEN };
 
 /* Objects of one context, made over the wire. */
 struct objects {
@@ -207,7 +207,7 @@ static pid_t stop_inside(enum what what, const struct objects *o, uint32_t ctx, 
 		char byte;
 
 		attach(&dev);
-		if (what == W_QP)
+		if (what == W_QP || what == W_QP_LEFT || what == W_QP_TAKEN)
 			lock = &sh_qp_get(&dev, 0, o->qpn)->lock;
 		else if (what == W_CQ)
 			lock = &sh_cq_get(&dev, 0, o->cqn)->lock;
@@ -217,13 +217,16 @@ static pid_t stop_inside(enum what what, const struct objects *o, uint32_t ctx, 
 			lock = &sh_evq(&dev, sh_ctx(&dev, ctx)->async_evq)->lock;
 		if (!sh_enter(&dev))
 			_exit(1);
-		if (lock)
+		/* From the one before, which does not let it go. */
+		if (what == W_QP_TAKEN)
+			__atomic_store_n(&lock->owner, sh_self_word(&dev), __ATOMIC_SEQ_CST);
+		else if (lock)
 			sh_lock(&dev, lock);
 		raise(SIGSTOP);
 		while (busy >= 0 && read(busy, &byte, 1) != 1)
 			if (errno != EAGAIN)
 				_exit(1);
-		if (lock)
+		if (lock && what != W_QP_LEFT)
 			sh_unlock(&dev, lock);
 		sh_leave(&dev);
 		_exit(0);
@@ -358,6 +361,54 @@ static void asleep_inside(void **state)
 {
 	(void)state;
 	copies_inside(0);
+}
+
+/* The same of a thread that has come after the command, and taken the lock that the command wants. */
+static void younger_inside(void **state)
+{
+	uint32_t resp[2];
+	struct uv_object qp = {.response = (uintptr_t)resp,
+			       .hdr = {.command = UV_DESTROY_QP,
+				       .in_words = sizeof(qp) / 4,
+				       .out_words = sizeof(resp) / 4}};
+	struct sh_command_reply r;
+	struct sh_command m;
+	struct objects o;
+	struct client c;
+	int async, go[2], status;
+	struct pollfd p;
+	pid_t pid, older, younger;
+	char byte = 0;
+
+	(void)state;
+	pid = begin(&c, &o, &async);
+	assert_int_equal(pipe2(go, O_NONBLOCK), 0);
+	older = stop_inside(W_QP_LEFT, &o, c.ctx, -1);
+	qp.handle = o.qp;
+	m = (struct sh_command){
+		.type = SH_MSG_COMMAND,
+		.ctx = c.ctx,
+		.tid = gettid(),
+		.cap_ipc_lock = 1,
+		.addr = (uintptr_t)&qp,
+		.len = sizeof(qp),
+	};
+	assert_int_equal(send(c.fd, &m, sizeof(m), MSG_NOSIGNAL), sizeof(m));
+	assert_int_equal(daemon_processes(), 2);
+	younger = stop_inside(W_QP_TAKEN, &o, c.ctx, go[0]);
+	kill(younger, SIGCONT);
+	assert_int_equal(waitpid(younger, &status, WCONTINUED), younger);
+	go_on(older);
+	p = (struct pollfd){.fd = c.fd, .events = POLLIN};
+	assert_int_equal(poll(&p, 1, 3000), 0);
+	assert_int_equal(write(go[1], &byte, 1), 1);
+	assert_int_equal(recv(c.fd, &r, sizeof(r), 0), SH_COMMAND_REPLY(0));
+	assert_int_equal(r.error, 0);
+	assert_int_equal(waitpid(younger, &status, 0), younger);
+	assert_int_equal(status, 0);
+	close(go[0]);
+	close(go[1]);
+	end(pid, &c, &o, async);
 }
 
 /* Writes the file that says of the cgroup of this process whether it is frozen, below a root of the test's own. */
@@ -746,7 +797,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stopped_inside), cmocka_unit_test(stopped_in_a_row),
 		cmocka_unit_test(nothing_late),	  cmocka_unit_test(frozen_inside),
-		cmocka_unit_test(busy_inside),	  cmocka_unit_test(asleep_inside),
+		cmocka_unit_test(busy_inside),
+		cmocka_unit_test(younger_inside),	  cmocka_unit_test(asleep_inside),
 	};
 
 	return cmocka_run_group_tests(tests, daemon_make_base, daemon_remove_base);

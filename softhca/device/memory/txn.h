@@ -291,7 +291,10 @@ SH_INLINE enum sh_copy sh_txn_commit_cqe(const struct sh_txn_open *t, const stru
  */
 static inline int sh_lock_soon(struct sh_dev *dev, struct sh_lock *lock)
 {
-	return sh_lock_bounded(dev, lock) ? -EINPROGRESS : 0;
+	if (!sh_lock_bounded(dev, lock))
+		return 0;
+	__atomic_store_n(&dev->busy, (uint64_t)((char *)lock - (char *)dev->inst), __ATOMIC_RELAXED);
+	return -EINPROGRESS;
 }
 
 /* A client waits for it; the daemon does not (-EINPROGRESS). */
