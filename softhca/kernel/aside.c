@@ -100,8 +100,9 @@ static bool holds(const struct kernel *k, uint64_t off, uint32_t *slot)
 		return false;
 	owner = __atomic_load_n(&((struct sh_lock *)sh_at(&k->dev, off))->owner, __ATOMIC_RELAXED);
 	*slot = (uint32_t)(owner & SH_OWNER_SLOT) - 1;
-	return *slot < SH_MAX_EXEC && __atomic_load_n(&slot_at(k, *slot)->generation, __ATOMIC_SEQ_CST) ==
-					      owner >> SH_OWNER_GENERATION;
+	return *slot < SH_MAX_EXEC &&
+	       __atomic_load_n(&slot_at(k, *slot)->generation, __ATOMIC_SEQ_CST) ==
+		       owner >> SH_OWNER_GENERATION;
 }
 
 /* The slot of the thread that holds the lock which this one sleeps for. False: there is none. */

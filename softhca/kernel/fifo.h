@@ -17,8 +17,8 @@ struct fifo {
 	struct kernel *k;
 	const char *dir; /* of the instance; its name there is INDEX.GENERATION */
 	uint32_t index, generation;
-	int fd;	   /* the daemon's end, O_RDWR */
-	bool half; /* fd is O_WRONLY: there was no descriptor left to open it again */
+	int fd;	     /* the daemon's end, O_RDWR */
+	bool half;   /* fd is O_WRONLY: there was no descriptor left to open it again */
 	bool locked; /* fifo_lock() was called for the program's end */
 	dev_t dev;
 	ino_t ino;

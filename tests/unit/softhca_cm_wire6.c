@@ -310,10 +310,9 @@ static void foreign(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ipv6_leaves),
-		cmocka_unit_test(gid_leaves),
-		cmocka_unit_test(requests_come),
-		cmocka_unit_test(data_is_no_header), cmocka_unit_test(foreign),
+		cmocka_unit_test(ipv6_leaves),	 cmocka_unit_test(gid_leaves),
+		cmocka_unit_test(requests_come), cmocka_unit_test(data_is_no_header),
+		cmocka_unit_test(foreign),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

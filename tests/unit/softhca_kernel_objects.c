@@ -431,7 +431,8 @@ static void missed(void **state)
 
 	(void)state;
 	for (int i = 0; i < 2; i++) {
-		snprintf(path, sizeof(path), "files/%c%u.%u", "cl"[i], ctx->index, ctx->generation);
+		snprintf(path, sizeof(path), "files/%c%u.%u", "cl"[i], ctx -> index,
+			 ctx -> generation);
 		own[i] = openat(t->k.dir_fd, path, O_RDWR | O_CLOEXEC);
 		assert_true(own[i] >= 0);
 	}
@@ -672,7 +673,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(regions),	  cmocka_unit_test(busy),
 		cmocka_unit_test(limits),	  cmocka_unit_test(sizes),
-		cmocka_unit_test(not_the_opener), cmocka_unit_test(events), cmocka_unit_test(looked_into), cmocka_unit_test(missed),
+		cmocka_unit_test(not_the_opener), cmocka_unit_test(events),
+		cmocka_unit_test(looked_into),	  cmocka_unit_test(missed),
 		cmocka_unit_test(port_events),	  cmocka_unit_test(device_fatal),
 		cmocka_unit_test(scribbled_lid),  cmocka_unit_test(release),
 		cmocka_unit_test(scribbled),

@@ -797,8 +797,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(stopped_inside), cmocka_unit_test(stopped_in_a_row),
 		cmocka_unit_test(nothing_late),	  cmocka_unit_test(frozen_inside),
-		cmocka_unit_test(busy_inside),
-		cmocka_unit_test(younger_inside),	  cmocka_unit_test(asleep_inside),
+		cmocka_unit_test(busy_inside),	  cmocka_unit_test(younger_inside),
+		cmocka_unit_test(asleep_inside),
 	};
 
 	return cmocka_run_group_tests(tests, daemon_make_base, daemon_remove_base);

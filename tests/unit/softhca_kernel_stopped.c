@@ -59,7 +59,7 @@ static void rig_close(struct rig *r)
 	kt_stop(r->t);
 }
 
-static int shut = -1; /* a descriptor that the process does not keep open */
+static int shut = -1;	       /* a descriptor that the process does not keep open */
 static int stay[2] = {-1, -1}; /* if it is a pipe, the process stays inside until that is closed */
 
 /* Starts a process that enters device code, takes the lock (NULL: none) and stops. */

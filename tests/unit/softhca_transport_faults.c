@@ -650,14 +650,13 @@ static void test_far(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_direction),  cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_seed),	   cmocka_unit_test(test_scope_first),
-		cmocka_unit_test(test_multicast),  cmocka_unit_test(test_overwritten),
-		cmocka_unit_test(test_jitter),	   cmocka_unit_test(test_reorder),
-		cmocka_unit_test(test_limit),	   cmocka_unit_test(test_limit_order),
-		cmocka_unit_test(test_limit_twice),
-		cmocka_unit_test(test_two_limits), cmocka_unit_test(test_partition),
-		cmocka_unit_test(test_far),
+		cmocka_unit_test(test_direction),   cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_seed),	    cmocka_unit_test(test_scope_first),
+		cmocka_unit_test(test_multicast),   cmocka_unit_test(test_overwritten),
+		cmocka_unit_test(test_jitter),	    cmocka_unit_test(test_reorder),
+		cmocka_unit_test(test_limit),	    cmocka_unit_test(test_limit_order),
+		cmocka_unit_test(test_limit_twice), cmocka_unit_test(test_two_limits),
+		cmocka_unit_test(test_partition),   cmocka_unit_test(test_far),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,7 +143,8 @@ void evq_doubted(struct kernel *k)
 void evq_missed(struct kernel *k)
 {
 	for (uint32_t i = 1; i < SH_MAX_EVQ; i++)
-		if (k->uverbs->evq[i] && k->uverbs->evq[i]->fifo.locked && !k->uverbs->evq[i]->closed)
+		if (k->uverbs->evq[i] && k->uverbs->evq[i]->fifo.locked &&
+		    !k->uverbs->evq[i]->closed)
 			fifo_doubt(&k->uverbs->evq[i]->fifo);
 	evq_doubted(k);
 }

@@ -42,7 +42,8 @@ struct uverbs {
 	/* Contexts to release, and contexts to silence, in another try. */
 	uint32_t releasing, loud;
 	bool untied; /* a context is, or was */
-	uint64_t missed_until; /* closes of context files may have been missed: ctx_tick() looks until then */
+	uint64_t
+		missed_until; /* closes of context files may have been missed: ctx_tick() looks until then */
 	/* Spilled records could not be moved: a client held the lock of their queue. */
 	bool spill_again;
 };
