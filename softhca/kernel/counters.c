@@ -86,9 +86,9 @@ unsigned int counter_bits(enum counter c)
 	}
 }
 
-static uint64_t words(uint64_t payload, uint64_t packets)
+static uint64_t words(uint64_t payload, uint64_t pads, uint64_t packets)
 {
-	return (payload + HEADERS * packets) / 4;
+	return (payload + pads + HEADERS * packets) / 4;
 }
 
 static void raw(struct kernel *k, uint32_t hca, uint32_t port, uint64_t v[C_COUNTERS])
@@ -102,8 +102,8 @@ static void raw(struct kernel *k, uint32_t hca, uint32_t port, uint64_t v[C_COUN
 	v[C_LINK_DOWNED] = base_of(k, hca, port)->downed;
 	v[C_XMIT_DISCARDS] = t->xmit_discards;
 	v[C_RCV_CONSTRAINT] = t->rcv_constraint;
-	v[C_XMIT_DATA] = words(t->xmit_data, t->xmit_packets);
-	v[C_RCV_DATA] = words(t->rcv_data, t->rcv_packets);
+	v[C_XMIT_DATA] = words(t->xmit_data, t->xmit_pads, t->xmit_packets);
+	v[C_RCV_DATA] = words(t->rcv_data, t->rcv_pads, t->rcv_packets);
 	v[C_XMIT_PACKETS] = t->xmit_packets;
 	v[C_RCV_PACKETS] = t->rcv_packets;
 	v[C_UNICAST_XMIT] = t->xmit_packets - t->xmit_multicast;

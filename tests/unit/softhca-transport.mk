@@ -10,6 +10,11 @@ softhca_transport_rc_SOURCES = softhca_transport_rc.c
 softhca_transport_rc_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_rc_LDADD = $(softhca_transport_libs)
 
+check_PROGRAMS += softhca_transport_counters
+softhca_transport_counters_SOURCES = softhca_transport_counters.c
+softhca_transport_counters_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_counters_LDADD = $(softhca_transport_libs)
+
 check_PROGRAMS += softhca_transport_errors
 softhca_transport_errors_SOURCES = softhca_transport_errors.c
 softhca_transport_errors_CPPFLAGS = $(softhca_device_cppflags)

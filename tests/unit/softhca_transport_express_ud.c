@@ -131,14 +131,14 @@ static void test_group(void **state)
 	tqp_ring(&p.a);
 	texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 9);
 	texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 0);
-	groups_counted(7, 8);
+	groups_counted(7, 7);
 	assert_int_equal(sh_mcast_detach(&p.m->daemon, 1, group, p.b.qpn), 0);
 	post_datagram(true, 0);
 	tqp_ring(&p.a);
 	texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 1);
 	assert_int_equal(tqp_ctx(&p.b)->rcv_packets, 9);
 	assert_int_equal(tqp_ctx(&other)->rcv_packets, 1);
-	groups_counted(8, 9);
+	groups_counted(8, 8);
 	/* A port that is down receives nothing, and a group without members loses the datagram. */
 	sh_hca(&p.m->dev, 1)->port[0].state = 1;
 	post_datagram(true, 0);

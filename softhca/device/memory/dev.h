@@ -102,6 +102,18 @@ SH_INLINE bool sh_ctx_live(const struct sh_dev *dev, uint32_t ctx)
 		if (number_ < SH_MAX_PORTS)                                                        \
 			__atomic_fetch_add(&(hca)->traffic[number_].what, (n), __ATOMIC_RELAXED);  \
 	} while (0)
+/* Packets that leave by a port, or come by it, with so much payload: only the last one of them has pads. */
+#define SH_COUNT_XMIT(hca, number, packets, len) SH_COUNT_TRAFFIC(hca, number, xmit, packets, len)
+#define SH_COUNT_RCV(hca, number, packets, len)	 SH_COUNT_TRAFFIC(hca, number, rcv, packets, len)
+#define SH_COUNT_TRAFFIC(hca, number, way, packets, len)                                           \
+	do {                                                                                       \
+		uint64_t len_ = (len);                                                             \
+		SH_COUNT_PORT(hca, number, way##_packets, packets);                                \
+		SH_COUNT_PORT(hca, number, way##_data, len_);                                      \
+		if (SH_PADS(len_))                                                                 \
+			SH_COUNT_PORT(hca, number, way##_pads, SH_PADS(len_));                     \
+	} while (0)
+#define SH_PADS(len) (-(len)&3)
 /* The same for a QP. */
 #define SH_COUNT_QP(qp, what, n) __atomic_fetch_add(&(qp)->what, (n), __ATOMIC_RELAXED)
 /* Stands at each place where packets are dropped. The reasons are the counters drops_* (layout.h). */

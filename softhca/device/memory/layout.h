@@ -315,6 +315,8 @@ struct sh_faults {
 struct sh_traffic {
 	uint64_t xmit_packets, xmit_data, rcv_packets, rcv_data;
 	uint64_t xmit_multicast, rcv_multicast;
+	/* Octets that fill up payloads to words. Those of QPs' short messages are here, too. */
+	uint64_t xmit_pads, rcv_pads;
 	/* Of the drops: lost on their way out, corrupted on their way in, of a foreign partition. */
 	uint64_t xmit_discards, rcv_errors, rcv_constraint;
 };

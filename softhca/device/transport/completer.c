@@ -371,8 +371,7 @@ SH_OUTLINE void complete(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 		take_ack(dev, hca, qp, resp, cache, &buf);
 		break;
 	case SH_PKT_READ_RESP:
-		SH_COUNT_PORT(hca, qp->port, rcv_packets, resp->npackets);
-		SH_COUNT_PORT(hca, qp->port, rcv_data, resp->payload.len);
+		SH_COUNT_RCV(hca, qp->port, resp->npackets, resp->payload.len);
 		SH_COUNT_QP(qp, long_rcv_data, resp->payload.len);
 		take_data(dev, hca, qp, resp, cache, &buf);
 		break;

@@ -77,6 +77,20 @@ static bool is_mcast(const struct sh_packet *p)
 	return p->service == SH_SVC_UD && p->dqpn == MLX4_MULTICAST_QPN;
 }
 
+/* The sender's port has sent it. Of two that the fabric makes of one, it has sent the first. */
+static void has_left(struct sh_dev *dev, struct sh_hca *src, const struct sh_packet *p)
+{
+	struct sh_qp *qp = sh_qp_get(dev, p->src_hca, p->srcqp);
+
+	if (p->flags & SH_PKT_DOUBLE)
+		return;
+	SH_COUNT_XMIT(src, p->src_port, p->npackets, p->payload.len);
+	if (is_mcast(p))
+		SH_COUNT_PORT(src, p->src_port, xmit_multicast, p->npackets);
+	if (qp)
+		SH_COUNT_QP(qp, long_xmit_data, p->payload.len);
+}
+
 void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,
 		struct sh_seg *resp_seg)
 {
@@ -94,13 +108,8 @@ void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet 
 		SH_COUNT_PORT(src, p->src_port, xmit_discards, p->npackets);
 		return;
 	}
-	SH_COUNT_PORT(src, p->src_port, xmit_packets, p->npackets);
-	SH_COUNT_PORT(src, p->src_port, xmit_data, p->payload.len);
-	qp = sh_qp_get(dev, p->src_hca, p->srcqp);
-	if (qp)
-		SH_COUNT_QP(qp, long_xmit_data, p->payload.len);
+	has_left(dev, src, p);
 	if (is_mcast(p)) {
-		SH_COUNT_PORT(src, p->src_port, xmit_multicast, p->npackets);
 		sh_deliver_mcast(dev, p, resp);
 		return;
 	}
@@ -114,14 +123,13 @@ void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet 
 		SH_DROPPED(dst, port, p->npackets);
 		return;
 	}
+	SH_COUNT_RCV(dst, port, p->npackets, p->payload.len);
 	qp = sh_qp_get(dev, hca, p->dqpn);
 	if (!qp) {
 		if (!sh_gsi_take(dev, dst, port, p))
 			SH_DROPPED(dst, no_qp, p->npackets);
 		return;
 	}
-	SH_COUNT_PORT(dst, port, rcv_packets, p->npackets);
-	SH_COUNT_PORT(dst, port, rcv_data, p->payload.len);
 	SH_COUNT_QP(qp, long_rcv_data, p->payload.len);
 	switch (p->service) {
 	case SH_SVC_UC:
@@ -309,6 +317,9 @@ static void respond_one(struct sh_dev *dev, const struct sh_packet *req,
 			break;
 		}
 		SH_DROPPED(h, icrc, 1);
+		/* Like those that arrive (completer.c). */
+		if (resp->op == SH_PKT_READ_RESP)
+			SH_COUNT_RCV(h, req->src_port, 1, resp->payload.len);
 		SH_COUNT_PORT(h, req->src_port, rcv_errors, 1);
 		return;
 	case SH_FAULT_DELAY:
@@ -382,6 +393,7 @@ SH_OUTLINE void deliver_looped(struct sh_dev *dev, const struct sh_packet *p,
 	enum sh_loop came = sh_loop(dev, p, false, &l);
 
 	if (came == SH_LOOP_READ) {
+		l.p.flags |= p->flags & SH_PKT_DOUBLE;
 		sh_deliver(dev, &l.p, resp, resp_seg);
 		return;
 	}
@@ -412,19 +424,44 @@ static bool request_one(struct sh_dev *dev, const struct sh_packet *p)
 	return resp.op == SH_PKT_NONE && resp.syndrome == SH_GSI_BUSY;
 }
 
+/*
+ * A bit of it is wrong. The port at the other end has received it, all the same, and counts it with
+ * its errors; to: what counts the drop.
+ */
+static void damaged(struct sh_dev *dev, const struct sh_packet *p, struct sh_hca *to)
+{
+	uint32_t hca, port;
+
+	has_left(dev, sh_hca(dev, p->src_hca), p);
+	SH_DROPPED(to, icrc, 1);
+	if (!sh_lid_lookup(dev, p->dlid, &hca, &port) || is_mcast(p))
+		return;
+	SH_COUNT_RCV(to, port, 1, p->payload.len);
+	SH_COUNT_PORT(to, port, rcv_errors, 1);
+}
+
+/* Are both ends of its way up? Else it is lost there, whatever else it meets. */
+static bool has_way(struct sh_dev *dev, const struct sh_packet *p)
+{
+	uint32_t hca, port;
+
+	return sh_port_active(sh_hca(dev, p->src_hca), p->src_port) &&
+	       (!sh_lid_lookup(dev, p->dlid, &hca, &port) ||
+		sh_port_active(sh_hca(dev, hca), port));
+}
+
 static bool request_with_fate(struct sh_dev *dev, const struct sh_packet *p)
 {
 	const struct sh_way way = way_of(dev, p);
 	struct sh_hca *to, *from = sh_hca(dev, p->src_hca);
+	struct sh_packet second;
 	uint32_t hca, port;
 	struct sh_met met;
 	bool busy = false;
 
 	/* Without a receiver the sender's HCA counts the packet. */
-	if (!sh_lid_lookup(dev, p->dlid, &hca, &port)) {
+	if (!sh_lid_lookup(dev, p->dlid, &hca, &port))
 		hca = p->src_hca;
-		port = p->src_port;
-	}
 	to = sh_hca(dev, hca);
 	if (!to || !from)
 		return false;
@@ -438,12 +475,11 @@ static bool request_with_fate(struct sh_dev *dev, const struct sh_packet *p)
 		SH_COUNT_PORT(from, p->src_port, xmit_discards, 1);
 		return false;
 	case SH_FAULT_CORRUPT:
-		if (passes(dev, p)) {
+		if (passes(dev, p) || !has_way(dev, p)) {
 			busy = request_one(dev, p);
 			break;
 		}
-		SH_DROPPED(to, icrc, 1);
-		SH_COUNT_PORT(to, port, rcv_errors, 1);
+		damaged(dev, p, to);
 		return false;
 	case SH_FAULT_DELAY:
 	case SH_FAULT_REORDER:
@@ -456,7 +492,10 @@ static bool request_with_fate(struct sh_dev *dev, const struct sh_packet *p)
 			sh_capture_request(dev, p,
 					   &(struct sh_capture_note){met.fate, met.delay_ns, true});
 		(void)request_one(dev, p);
-		/* fall through */
+		second = *p;
+		second.flags |= SH_PKT_DOUBLE;
+		busy = request_one(dev, &second);
+		break;
 	default:
 		busy = request_one(dev, p);
 	}

@@ -67,14 +67,10 @@ bool sh_gsi_take(struct sh_dev *dev, struct sh_hca *at, uint32_t port, const str
 
 	if (p->dqpn != SH_GSI_QPN || p->service != SH_SVC_UD || !counts)
 		return false;
-	if (at) {
-		SH_COUNT_PORT(at, port, rcv_packets, 1);
-		SH_COUNT_PORT(at, port, rcv_data, p->payload.len);
-		if (!in_partition(at, port, p->pkey)) {
-			SH_DROPPED(at, pkey, 1);
-			SH_COUNT_PORT(at, port, rcv_constraint, 1);
-			return true;
-		}
+	if (at && !in_partition(at, port, p->pkey)) {
+		SH_DROPPED(at, pkey, 1);
+		SH_COUNT_PORT(at, port, rcv_constraint, 1);
+		return true;
 	}
 	if (p->qkey != SH_GSI_QKEY)
 		SH_DROPPED(counts, qkey, 1);
@@ -103,6 +99,7 @@ static bool faulted(struct sh_dev *dev, struct sh_hca *to, uint32_t port, const 
 		SH_DROPPED(to, fault, 1);
 	} else if (fate == SH_FAULT_CORRUPT) {
 		SH_DROPPED(to, icrc, 1);
+		SH_COUNT_RCV(to, port, 1, p->payload.len);
 		SH_COUNT_PORT(to, port, rcv_errors, 1);
 	}
 	return fate == SH_FAULT_DROP || fate == SH_FAULT_CORRUPT;
@@ -118,16 +115,17 @@ static void from_switch(struct sh_dev *dev, const struct sh_packet *p, struct sh
 	if (!sh_lid_lookup(dev, p->dlid, &hca, &port))
 		return;
 	h = sh_hca(dev, hca);
-	if (faulted(dev, h, port, p))
-		return;
-	qp = sh_qp_get(dev, hca, p->dqpn);
 	if (!sh_port_active(h, port)) {
 		SH_DROPPED(h, port, 1);
-	} else if (!qp) {
+		return;
+	}
+	if (faulted(dev, h, port, p))
+		return;
+	SH_COUNT_RCV(h, port, 1, p->payload.len);
+	qp = sh_qp_get(dev, hca, p->dqpn);
+	if (!qp) {
 		SH_DROPPED(h, no_qp, 1);
 	} else {
-		SH_COUNT_PORT(h, port, rcv_packets, 1);
-		SH_COUNT_PORT(h, port, rcv_data, p->payload.len);
 		SH_COUNT_QP(qp, long_rcv_data, p->payload.len);
 		sh_respond_ud(dev, h, qp, port, p, none);
 	}
@@ -203,8 +201,6 @@ void sh_gsi_arrive(struct sh_dev *dev, struct sh_hca *at, uint32_t port, const s
 				     ? (const void *)(uintptr_t)p->payload.seg->addr
 				     : NULL;
 
-	SH_COUNT_PORT(at, port, rcv_packets, 1);
-	SH_COUNT_PORT(at, port, rcv_data, p->payload.len);
 	if (!dev->wire || !dev->wire->mad || p->service != SH_SVC_UD || p->op != SH_PKT_SEND ||
 	    (p->flags & (whole | SH_PKT_IMM)) != whole || p->srcqp != SH_GSI_QPN || !mad ||
 	    mad[SH_GSI_CLASS] != SH_GSI_CLASS_CM) {
@@ -249,8 +245,7 @@ static void leaves(struct sh_dev *dev, uint32_t index, uint32_t port, uint64_t a
 	p.npackets = 1;
 	p.mtu = 4096;
 	p.payload.len = sizeof(m->mad);
-	SH_COUNT_PORT(hca, port, xmit_packets, 1);
-	SH_COUNT_PORT(hca, port, xmit_data, sizeof(m->mad));
+	SH_COUNT_XMIT(hca, port, 1, sizeof(m->mad));
 	sh_wire_leave(dev, hca, &p, m->lid, m->mad);
 }
 

@@ -257,7 +257,7 @@ struct sh_qp *sh_mcast_only(struct sh_dev *dev, const struct sh_packet *p, struc
 static uint32_t deliver_to(struct sh_dev *dev, struct sh_hca *hca, uint32_t index,
 			   const struct sh_packet *p, struct sh_packet *resp)
 {
-	uint32_t qpn[SH_MCG_QPS], n = members_at(dev, index, p->grh.dgid, qpn);
+	uint32_t qpn[SH_MCG_QPS], n = members_at(dev, index, p->grh.dgid, qpn), ports = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct sh_qp *qp = sh_qp_get(dev, index, qpn[i]);
@@ -271,10 +271,13 @@ static uint32_t deliver_to(struct sh_dev *dev, struct sh_hca *hca, uint32_t inde
 			SH_DROPPED(hca, port, 1);
 			continue;
 		}
-		SH_COUNT_PORT(hca, port, rcv_packets, 1);
-		SH_COUNT_PORT(hca, port, rcv_data, p->payload.len);
+		/* A port receives it once, whatever the number of its members. */
+		if (!(ports >> port & 1)) {
+			SH_COUNT_RCV(hca, port, 1, p->payload.len);
+			SH_COUNT_PORT(hca, port, rcv_multicast, 1);
+			ports |= 1u << port;
+		}
 		SH_COUNT_QP(qp, long_rcv_data, p->payload.len);
-		SH_COUNT_PORT(hca, port, rcv_multicast, 1);
 		sh_respond_ud(dev, hca, qp, port, p, resp);
 		/* Others have got it. */
 		if (resp->syndrome == SH_GSI_BUSY)

@@ -33,7 +33,8 @@ enum sh_pkt_flags {
 	SH_PKT_SE = 8, /* solicited event; in the last packet */
 	SH_PKT_ACKREQ = 16,
 	SH_PKT_GRH = 32,
-	SH_PKT_TOLD = 64, /* not on the wire: retries is that of the request; of a response */
+	SH_PKT_TOLD = 64,    /* not on the wire: retries is that of the request; of a response */
+	SH_PKT_DOUBLE = 128, /* not on the wire: the fabric has doubled the one before it */
 };
 
 /* AETH syndromes. */

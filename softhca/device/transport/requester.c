@@ -441,6 +441,13 @@ static inline bool deliver(struct run *r)
 			   : sh_express_lossy(&r->express, r->dev, r->hca, r->qp, &r->p);
 }
 
+/* The QPs count only payload, of which most has no pads. */
+SH_OUTLINE void count_pads(const struct run *r)
+{
+	SH_COUNT_PORT(r->hca, r->qp->port, xmit_pads, SH_PADS(r->p.payload.len));
+	SH_COUNT_PORT(r->express.hca, r->express.qp->port, rcv_pads, SH_PADS(r->p.payload.len));
+}
+
 /*
  * Most messages are short and unexceptional. For these the thread keeps the requester lock, which
  * the responder at the other end does not need, and keeps the locks there for the next message. It
@@ -471,6 +478,8 @@ static bool express(struct run *r)
 	}
 	qp->xmit_packets += r->p.npackets;
 	qp->xmit_data += r->p.payload.len;
+	if (SH_PADS(r->p.payload.len))
+		count_pads(r);
 	if (!sh_complete_quiet(qp, &r->wqe)) {
 		/* A message of UC or UD that was taken is like one that was acknowledged. */
 		if (r->p.op != SH_PKT_READ)

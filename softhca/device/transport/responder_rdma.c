@@ -67,8 +67,7 @@ uint8_t sh_execute_read(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp
 	if (!duplicate)
 		sh_step_psn(qp, 1, sh_psn_add(p->psn, npackets));
 	sh_aeth(resp, p->psn, SH_AETH_ACK, qp->msn);
-	SH_COUNT_PORT(hca, qp->port, xmit_packets, npackets);
-	SH_COUNT_PORT(hca, qp->port, xmit_data, p->dmalen);
+	SH_COUNT_XMIT(hca, qp->port, npackets, p->dmalen);
 	SH_COUNT_QP(qp, long_xmit_data, p->dmalen);
 	resp->op = SH_PKT_READ_RESP;
 	resp->flags = SH_PKT_FIRST | SH_PKT_LAST;

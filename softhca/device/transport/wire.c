@@ -204,8 +204,7 @@ void sh_wire_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_p
 		SH_COUNT_PORT(src, p->src_port, xmit_discards, p->npackets);
 		return;
 	}
-	SH_COUNT_PORT(src, p->src_port, xmit_packets, p->npackets);
-	SH_COUNT_PORT(src, p->src_port, xmit_data, p->payload.len);
+	SH_COUNT_XMIT(src, p->src_port, p->npackets, p->payload.len);
 	if (qp)
 		SH_COUNT_QP(qp, long_xmit_data, p->payload.len);
 	/*
@@ -531,6 +530,9 @@ static void arrived(struct sh_dev *dev, uint32_t index, uint32_t port, uint64_t 
 	}
 	if (!sh_wire_gets_in(dev, hca, port, p, &coming->verdict))
 		return;
+	/* A response counts when its QP takes it in (completer.c). */
+	if (!is_response(p))
+		SH_COUNT_RCV(hca, port, 1, p->payload.len);
 	if (p->dqpn == SH_GSI_QPN) {
 		sh_gsi_arrive(dev, hca, port, p);
 		return;
@@ -542,8 +544,6 @@ static void arrived(struct sh_dev *dev, uint32_t index, uint32_t port, uint64_t 
 	}
 	gen = __atomic_load_n(&qp->gen, __ATOMIC_ACQUIRE);
 	if (!is_response(p)) {
-		SH_COUNT_PORT(hca, port, rcv_packets, 1);
-		SH_COUNT_PORT(hca, port, rcv_data, p->payload.len);
 		SH_COUNT_QP(qp, long_rcv_data, p->payload.len);
 		request(dev, hca, qp, port, gen, p);
 	} else if (response_ok(hca, qp, port, p) && syndrome_ok(p)) {

@@ -128,6 +128,7 @@ static enum sh_wire_verdict judge(struct sh_dev *dev, struct sh_hca *hca, uint32
 		return SH_WIRE_LOST;
 	case SH_FAULT_CORRUPT:
 		SH_DROPPED(hca, icrc, 1);
+		SH_COUNT_RCV(hca, port, 1, p->payload.len);
 		SH_COUNT_PORT(hca, port, rcv_errors, 1);
 		return SH_WIRE_LOST;
 	default:
