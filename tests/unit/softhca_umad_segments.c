@@ -3,6 +3,8 @@
  * Description: an agent that was registered without RMPP gets a table in segments, which it acknowledges
  * itself; together they are what an agent with RMPP gets as one message.
  */
+#include "softhca/device/memory/tables.h"
+#include "softhca/device/transport/fault.h"
 #include "softhca/kernel/umad/segments.h"
 #include "softhca/kernel/lists.h"
 #include "softhca_umad_rig.h"
@@ -35,8 +37,8 @@ static void ask(struct rig *r)
 	assert_int_equal(put(r, 0, 320), 320);
 }
 
-/* What the program says about the segments that it has. */
-static void say(struct rig *r, uint8_t type, uint32_t number, uint32_t window)
+/* What the program says about the segments that it has, by that method. */
+static void say_by(struct rig *r, uint8_t method, uint8_t type, uint32_t number, uint32_t window)
 {
 	struct umad_hdr h = {.id = plain, .lid = htobe16(1), .qpn = htobe32(1)};
 	uint8_t *m = mad(r);
@@ -45,12 +47,18 @@ static void say(struct rig *r, uint8_t type, uint32_t number, uint32_t window)
 	memcpy(r->out, &h, sizeof(h));
 	/* The transaction as it was answered. */
 	memcpy(m, answered, sizeof(answered));
+	m[3] = method;
 	m[24] = 1;
 	m[25] = type;
 	m[26] = ACTIVE;
 	mad_put32(m, 28, number);
 	mad_put32(m, 32, window);
 	assert_int_equal(put(r, 0, 320), 320);
+}
+
+static void say(struct rig *r, uint8_t type, uint32_t number, uint32_t window)
+{
+	say_by(r, GET_TABLE, type, number, window);
 }
 
 /* The next one is that segment, with that part of the table. */
@@ -69,7 +77,9 @@ static void segment(struct rig *r, uint32_t number)
 	assert_int_equal(m[26] & 7,
 			 ACTIVE | (number == 1 ? FIRST : 0) | (number == segments ? LAST : 0));
 	assert_int_equal(mad32(m, 28), number);
-	assert_int_equal(mad32(m, 32), number == 1 ? whole_len + segments * 20 : left + 20);
+	assert_int_equal(mad32(m, 32), number == 1	    ? whole_len + segments * 20
+				       : number == segments ? left + 20
+							    : 0);
 	assert_int_equal(mad16(m, 44), 8);
 	assert_memory_equal(m + DATA, whole + 64 + DATA + at, left);
 }
@@ -88,6 +98,9 @@ static void acknowledged(void **state)
 	up(&r);
 	ask(&r);
 	segment(&r, 1);
+	nothing(&r);
+	/* Who has answered is not where responses go. */
+	say_by(&r, GET_TABLE | 0x80, ACK, 1, 3);
 	nothing(&r);
 	say(&r, ACK, 1, 3);
 	segment(&r, 2);
@@ -167,12 +180,75 @@ static void many(void **state)
 	end(&r);
 }
 
+/* A table of one segment is a whole datagram, too. */
+static void short_one(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	up(&r);
+	for (uint16_t lid = 2; lid < 50; lid += 40) {
+		request(&r, plain, 1, 3, 2, GET_TABLE, PATH_RECORD);
+		mad_put64(mad(&r), 48, 3 << 4);
+		mad_put16(mad(&r), 56 + 40, 3);
+		mad_put16(mad(&r), 56 + 42, lid);
+		assert_int_equal(put(&r, 0, 320), 320);
+		assert_int_equal(get(&r, 0, 320), 320);
+		assert_int_equal(r.in[64 + 26] & 7, ACTIVE | FIRST | LAST);
+		assert_int_equal(mad32(r.in + 64, 32), 20 + (lid == 2 ? 64 : 0));
+		for (size_t at = 64 + DATA + 64; at < 320; at++)
+			assert_int_equal(r.in[at], 0);
+	}
+	nothing(&r);
+	end(&r);
+}
+
+/* Segments travel as datagrams do: not to a port that is down, and not through faults. */
+static void on_their_way(void **state)
+{
+	uint64_t now = UINT64_C(1) << 60;
+	struct umad_file *f;
+	struct sh_fault_rule *drop;
+	struct rig r;
+
+	(void)state;
+	up(&r);
+	/* The asker is host 1's port. */
+	f = r.f[0];
+	r.f[0] = r.f[1];
+	assert_int_equal(reg(&r, 0, 1, 3, 2, 0, 0, 0, &plain), 0);
+	/* One from host 0 to host 1 is lost. */
+	drop = &r.t->k.dev.inst->faults.rule[SH_FAULT_KINDS];
+	drop->scope = sh_fault_pack(&(struct sh_fault_scope){SH_FAULT_DROP, 0, 1, SH_FAULT_ANY});
+	ask(&r);
+	segment(&r, 1);
+	drop->count = 1;
+	sh_faults_settle(&r.t->k.dev.inst->faults);
+	say(&r, ACK, 1, 4);
+	segment(&r, 3);
+	segment(&r, 4);
+	nothing(&r);
+	/* What was lost comes again. */
+	assert_true(segments_due(&r.t->k, now) != 0);
+	for (uint32_t n = 2; n <= 4; n++)
+		segment(&r, n);
+	nothing(&r);
+	sh_hca(&r.t->k.dev, 1)->port[0].state = 1;
+	assert_true(segments_due(&r.t->k, now) != 0);
+	nothing(&r);
+	sh_hca(&r.t->k.dev, 1)->port[0].state = 4;
+	assert_true(segments_due(&r.t->k, now) != 0);
+	segment(&r, 2);
+	r.f[0] = f;
+	end(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(acknowledged),
-		cmocka_unit_test(given_up),
-		cmocka_unit_test(many),
+		cmocka_unit_test(acknowledged), cmocka_unit_test(given_up),
+		cmocka_unit_test(many),		cmocka_unit_test(short_one),
+		cmocka_unit_test(on_their_way),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

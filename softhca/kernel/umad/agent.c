@@ -17,6 +17,11 @@ bool mad_class_rmpp(uint8_t c)
 	return c == CLASS_SA || c == 0x06 || c == 0x10 || c == 0x12 || mad_class_oui(c);
 }
 
+bool mad_is_rmpp(const uint8_t *mad)
+{
+	return mad_class_rmpp(mad[AT_CLASS]) && mad[AT_RMPP_FLAGS] & RMPP_ACTIVE;
+}
+
 static bool methods_meet(const struct umad_agent *a, const struct umad_agent *b)
 {
 	return (a->methods[0] & b->methods[0]) || (a->methods[1] & b->methods[1]);

@@ -23,6 +23,7 @@ struct umad_file *umad_asker(struct kernel *k, uint32_t hca, uint32_t port, cons
 struct umad_file *umad_agent_of(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t *mad,
 				uint32_t *id);
 bool mad_class_rmpp(uint8_t mgmt_class);
+bool mad_is_rmpp(const uint8_t *mad); /* a segment of a message, or a word about one */
 static inline bool mad_class_oui(uint8_t mgmt_class)
 {
 	return mgmt_class >= CLASS_VENDOR2 && mgmt_class < CLASS_VENDOR2 + 0x20;

@@ -215,6 +215,19 @@ static bool faulted(struct kernel *k, const struct mad_way *w, const struct mad_
 	return fate == SH_FAULT_DROP || fate == SH_FAULT_CORRUPT;
 }
 
+bool fabric_arrives(struct kernel *k, const struct mad_way *w)
+{
+	const struct mad_node to = {.hca = w->hca, .port = w->port};
+	struct mad_node from = {.is_switch = w->dlid == k->umad->switch_lid};
+
+	if (!from.is_switch && !sh_lid_lookup(&k->dev, w->dlid, &from.hca, &from.port))
+		return false;
+	if (!from.is_switch && from.hca == to.hca && from.port == to.port)
+		return true;
+	return (from.is_switch || fabric_link(k, from.hca, from.port)) &&
+	       fabric_link(k, to.hca, to.port) && !faulted(k, w, &from, &to);
+}
+
 void fabric_give(struct umad_file *f, struct umad_msg *m, const struct mad_way *w, uint32_t id,
 		 const uint8_t *mad)
 {
@@ -235,19 +248,22 @@ void fabric_give(struct umad_file *f, struct umad_msg *m, const struct mad_way *
 	umad_queue(f, m);
 }
 
-/* A response reaches a port. w: as it came, with the LID of its sender in dlid. */
+/*
+ * A response reaches a port. w: as it came, with the LID of its sender in dlid. There are MAD_SIZE octets of mad at least.
+ */
 static void answered(struct kernel *k, uint32_t hca, uint32_t port, const struct mad_way *w,
 		     const uint8_t *mad, size_t len)
 {
 	struct umad_msg *sent, *m;
 	struct umad_file *f = umad_asker(k, hca, port, mad, &sent);
 
+	bool rmpp = f && f->agent[sent->hdr.id].rmpp_version;
+
 	if (!f) {
-		if (!segments_acked(k, w, mad))
-			notice_answered(k, mad);
+		notice_answered(k, mad);
 		return;
 	}
-	if (len > MAD_SIZE && !f->agent[sent->hdr.id].rmpp_version) {
+	if (len > MAD_SIZE && !rmpp) {
 		struct mad_way to = *w;
 
 		to.hca = hca;
@@ -259,7 +275,8 @@ static void answered(struct kernel *k, uint32_t hca, uint32_t port, const struct
 		umad_msg_free(f, sent);
 		return;
 	}
-	m = umad_msg_new(f, len);
+	/* A segment is a whole datagram to those who have no RMPP. */
+	m = umad_msg_new(f, len < MAD_SIZE && !rmpp ? MAD_SIZE : len);
 	if (!m)
 		return; /* as if it were lost on its way */
 	fabric_give(f, m, w, sent->hdr.id, mad);
@@ -327,6 +344,13 @@ static void asked(struct kernel *k, const struct mad_way *w, const struct mad_no
 		status = smp_answer(k, n, mad);
 	else if (query && mad[AT_CLASS] == CLASS_PERF)
 		status = perf_answer(k, n, mad);
+	if (!n->is_switch && segments_word(mad)) {
+		segments_acked(k, w, mad);
+		/* Kernels keep it from agents that leave RMPP to them, and the built-in manager has no more use for it. */
+		f = umad_agent_for(k, n->hca, n->port, mad, &id);
+		if (!f || f->agent[id].rmpp_version)
+			return;
+	}
 	if (status < 0 && !n->is_switch) {
 		f = umad_agent_for(k, n->hca, n->port, mad, &id);
 		if (f) {

@@ -42,6 +42,8 @@ bool fabric_route_ok(const uint8_t *mad, uint32_t port);
 /* Puts a MAD that came that way into a file, in that message. */
 void fabric_give(struct umad_file *f, struct umad_msg *m, const struct mad_way *w, uint32_t id,
 		 const uint8_t *mad);
+/* Does what a port is sent on a way that segments_begin() was told arrive there? */
+bool fabric_arrives(struct kernel *k, const struct mad_way *w);
 /*
  * Carries a MAD to where it goes. It may be lost on its way, as on every fabric. Copies it first:
  * the answer may come at once, and end what the MAD is a part of.

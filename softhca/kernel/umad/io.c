@@ -9,6 +9,7 @@
  *	longer than a MAD, and not RMPP				EINVAL
  *	the transaction of a request that waits			EINVAL
  *	a directed route that cannot begin at this port		EINVAL
+ *	a P_Key or GID that the port's table has no place for	EINVAL
  */
 #include <endian.h>
 #include <errno.h>
@@ -69,9 +70,9 @@ static void send(struct umad_file *f, const struct umad_hdr *h, const uint8_t *m
 		.grh = h->grh_present,
 	};
 
-	w.pkey = p->pkey[w.pkey_index % SH_PKEYS];
+	w.pkey = p->pkey[w.pkey_index];
 	if (w.grh) {
-		memcpy(w.route.sgid, p->gid[h->gid_index % SH_GIDS], 16);
+		memcpy(w.route.sgid, p->gid[h->gid_index], 16);
 		memcpy(w.route.dgid, h->gid, 16);
 		w.route.flow_label = be32toh(h->flow_label);
 		w.route.traffic_class = h->traffic_class;
@@ -169,10 +170,16 @@ static void whole_message(uint8_t *mad, size_t len)
 	mad_put32(mad, 32, (uint32_t)(data + n * (header - MAD_RMPP)));
 }
 
-static int refused(struct umad_file *f, const struct umad_agent *a, const uint8_t *mad, size_t len)
+static int refused(struct umad_file *f, const struct umad_agent *a, const struct umad_hdr *h,
+		   const uint8_t *mad, size_t len)
 {
 	bool rmpp = a->rmpp_version && mad[AT_RMPP_FLAGS] & RMPP_ACTIVE;
 
+	/* Before ENABLE_PKEY the field is not there. */
+	if (f->pkey && h->pkey_index >= SH_PKEYS)
+		return -EINVAL;
+	if (h->grh_present && h->gid_index >= SH_GIDS)
+		return -EINVAL;
 	if (a->rmpp_version && !mad_class_rmpp(mad[AT_CLASS]))
 		return -EINVAL;
 	if (len > MAD_SIZE && !rmpp)
@@ -190,7 +197,7 @@ long umad_write(struct umad_file *f, const uint8_t *what, size_t len)
 	struct umad_hdr h = {0};
 	const struct umad_agent *a;
 	struct umad_msg *m;
-	bool back, rmpp;
+	bool back, rmpp, own_rmpp;
 	int err;
 
 	if (len < header + MAD_RMPP)
@@ -209,8 +216,10 @@ long umad_write(struct umad_file *f, const uint8_t *what, size_t len)
 	back = mad_is_response(m->mad);
 	if (!back)
 		mad_put32(m->mad, AT_TID, a->hi_tid);
-	err = refused(f, a, m->mad, n);
-	if (!err && !back && waits(f, m->mad))
+	own_rmpp = !a->rmpp_version && mad_is_rmpp(m->mad);
+	err = refused(f, a, &h, m->mad, n);
+	/* Whoever makes segments himself uses a transaction for all of them. */
+	if (!err && !back && !own_rmpp && waits(f, m->mad))
 		err = -EINVAL;
 	if (err) {
 		umad_msg_free(f, m);

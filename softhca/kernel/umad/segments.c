@@ -9,7 +9,10 @@
  *	24	version; type; flags; status
  *	28	number, from 1; of an acknowledgement, of the last one that has come
  *	32	of the first one, how much all have together, with headers of the class; of the last one,
- *		how much it has; of an acknowledgement, the last one that may be sent
+ *		how much it has; of others 0; of an acknowledgement, the last one that may be sent
+ *
+ * What a program says about segments has the method of its request: GetTable, where they have
+ * GetTableResp. So it goes to who has answered, as requests do.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -63,13 +66,22 @@ static void cut(const struct segments *s, uint32_t number, uint8_t one[MAD_SIZE]
 				       (number == 1 ? FIRST : 0) | (number == s->n ? LAST : 0));
 	one[AT_RMPP_STATUS] = 0;
 	mad_put32(one, AT_NUMBER, number);
-	mad_put32(one, AT_LENGTH,
-		  (uint32_t)(number == 1 ? s->len - s->header + s->n * own : data + own));
+	if (number == 1)
+		mad_put32(one, AT_LENGTH, (uint32_t)(s->len - s->header + s->n * own));
+	else
+		mad_put32(one, AT_LENGTH, number == s->n ? (uint32_t)(data + own) : 0);
 }
 
-/* Those of the window that have not been sent; once more: all of it. False: the agent has gone. */
-static bool send(struct kernel *k, struct segments *s, bool once_more)
+enum what {
+	ANSWER,	  /* the first segment, of which is known that it arrives */
+	MORE,	  /* those of the window that have not been sent */
+	ONCE_MORE /* the whole window */
+};
+
+/* Sends them. False: the agent has gone. */
+static bool send(struct kernel *k, struct segments *s, enum what what)
 {
+	bool once_more = what == ONCE_MORE;
 	uint32_t first = (once_more || s->sent < s->acked ? s->acked : s->sent) + 1;
 	uint8_t one[MAD_SIZE];
 	struct umad_file *f;
@@ -80,6 +92,11 @@ static bool send(struct kernel *k, struct segments *s, bool once_more)
 	if (!f)
 		return false;
 	for (uint32_t i = first; i <= s->window && i <= s->n; i++) {
+		if (what != ANSWER && !fabric_arrives(k, &s->way)) {
+			if (s->sent < i)
+				s->sent = i;
+			continue;
+		}
 		m = umad_msg_new(f, MAD_SIZE);
 		if (!m)
 			break; /* as if it were lost on its way */
@@ -115,7 +132,7 @@ bool segments_begin(struct kernel *k, const struct mad_way *w, const uint8_t *ma
 	k->umad->nsegments++;
 	k->umad->segment_bytes += len;
 	DL_APPEND(k->umad->segments, s);
-	if (send(k, s, false) && s->sent)
+	if (send(k, s, ANSWER) && s->sent)
 		return true;
 	drop(k, s);
 	return false;
@@ -132,27 +149,30 @@ static struct segments *find(struct kernel *k, const struct mad_way *w, const ui
 	return NULL;
 }
 
-bool segments_acked(struct kernel *k, const struct mad_way *w, const uint8_t *mad)
+bool segments_word(const uint8_t *mad)
+{
+	return mad_is_rmpp(mad) && mad[AT_RMPP_TYPE] != DATA;
+}
+
+void segments_acked(struct kernel *k, const struct mad_way *w, const uint8_t *mad)
 {
 	uint32_t number = mad32(mad, AT_NUMBER), window = mad32(mad, AT_LENGTH);
 	struct segments *s;
 
-	if (w->from_switch || !mad_class_rmpp(mad[AT_CLASS]) ||
-	    !(mad[AT_RMPP_FLAGS] & RMPP_ACTIVE) || !(s = find(k, w, mad)))
-		return false;
+	if (w->from_switch || w->qpn != 1 || !(s = find(k, w, mad)))
+		return;
 	if (mad[AT_RMPP_TYPE] == STOP || mad[AT_RMPP_TYPE] == ABORT) {
 		drop(k, s);
-		return true;
+		return;
 	}
 	if (mad[AT_RMPP_TYPE] != ACK || number < s->acked || number > s->window)
-		return true;
+		return;
 	s->acked = number;
 	if (window > s->window)
 		s->window = window < s->n ? window : s->n;
 	s->left = TIMES;
-	if (s->acked == s->n || !send(k, s, false))
+	if (s->acked == s->n || !send(k, s, MORE))
 		drop(k, s);
-	return true;
 }
 
 uint64_t segments_due(struct kernel *k, uint64_t now)
@@ -162,7 +182,7 @@ uint64_t segments_due(struct kernel *k, uint64_t now)
 
 	DL_FOREACH_SAFE(k->umad->segments, s, tmp)
 	{
-		if (s->due <= now && (!s->left || !send(k, s, true)))
+		if (s->due <= now && (!s->left || !send(k, s, ONCE_MORE)))
 			drop(k, s);
 		else if (!next || s->due < next)
 			next = s->due;

@@ -14,8 +14,10 @@
  * lost, because too many wait or the agent's file has no room for the first segment.
  */
 bool segments_begin(struct kernel *k, const struct mad_way *w, const uint8_t *mad, size_t len);
-/* A response has come from a port: is it the word of such an agent about its segments? */
-bool segments_acked(struct kernel *k, const struct mad_way *w, const uint8_t *mad);
+/* Says a program something about segments: that they came, or that it wants no more? */
+bool segments_word(const uint8_t *mad);
+/* It has said so, by a MAD that went that way. */
+void segments_acked(struct kernel *k, const struct mad_way *w, const uint8_t *mad);
 /* Sends again what is due. When the next is; 0: none waits. */
 uint64_t segments_due(struct kernel *k, uint64_t now);
 void segments_forget(struct kernel *k);
