@@ -87,6 +87,14 @@ static void refused(void **state)
 	/* A class of the other queue pair. */
 	request(&r, perf, 1, 1, 1, 1, 0x11);
 	assert_int_equal(put(&r, 0, 320), -EINVAL);
+	/* Places that a port's tables have not. */
+	request(&r, perf, 1, 4, 1, 1, 0x12);
+	((struct umad_hdr *)r.out)->pkey_index = SH_PKEYS;
+	assert_int_equal(put(&r, 0, 320), -EINVAL);
+	((struct umad_hdr *)r.out)->pkey_index = 0;
+	((struct umad_hdr *)r.out)->gid_index = SH_GIDS;
+	((struct umad_hdr *)r.out)->grh_present = 1;
+	assert_int_equal(put(&r, 0, 320), -EINVAL);
 	/* Nobody has the LID: the request waits, and its transaction is not to be had again. */
 	request(&r, perf, 700, 4, 1, 1, 0x12);
 	assert_int_equal(put(&r, 0, 320), 320);
@@ -265,6 +273,12 @@ static void sets(void **state)
 	/* Nobody is the subnet manager: the built-in one has given way. */
 	(void)smp(&r, id, 1, 1, 0x20, 0, NULL, &status);
 	assert_int_equal(status, 0x0c);
+	/* Violations are counted up to what fits. */
+	sh_hca(&r.t->k.dev, 1)->traffic[1].rcv_constraint = 0x10000;
+	sh_hca(&r.t->k.dev, 1)->counters.drops_qkey = 0x10001;
+	memcpy(data, smp(&r, id, 4, 1, 0x15, 0, NULL, &status), 64);
+	assert_int_equal(mad16(data, 46), 0xffff);
+	assert_int_equal(mad16(data, 48), 0xffff);
 	/* What is stored comes back; the rest has its effect. */
 	mad_put64(data, 0, 77);
 	mad_put16(data, 16, 44);
@@ -299,6 +313,11 @@ static void sets(void **state)
 		assert_int_equal(port->sm_lid, 4);
 		assert_memory_equal(smp(&r, id, 44, 1, 0x15, 0, NULL, &status), data, 64);
 	}
+	/* The built-in manager's tables are still made when they are asked for. */
+	memcpy(data, smp(&r, id, 1023, 1, 0x19, 0, NULL, &status), 64);
+	assert_int_equal(data[4], 255);
+	assert_int_equal(data[44], 4);
+	assert_int_equal(mad16(smp(&r, id, 1023, 1, 0x16, 2 << 16, NULL, &status), 0), 0xffff);
 	/* P_Keys, and tables of the switch. */
 	memcpy(data, smp(&r, id, 44, 1, 0x16, 0, NULL, &status), 64);
 	mad_put16(data, 2, 0x8123);
@@ -310,6 +329,7 @@ static void sets(void **state)
 	data[1] = 9;
 	(void)smp(&r, id, 1023, 2, 0x19, 0, data, &status);
 	assert_int_equal(smp(&r, id, 1023, 1, 0x19, 0, NULL, &status)[1], 9);
+	assert_int_equal(smp(&r, id, 1023, 1, 0x19, 0, NULL, &status)[44], 4);
 	/* A link goes down at either end. */
 	memcpy(data, smp(&r, id, 1023, 1, 0x15, 4, NULL, &status), 64);
 	data[32] &= 0xf0;

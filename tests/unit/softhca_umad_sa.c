@@ -49,6 +49,33 @@ static long ask(struct rig *r, size_t size)
 	return (n - 64 - 56) / (long)size;
 }
 
+/* The key of the subnet manager: none, the right one, in either byte order, and others, which get no answer. */
+static void keys(void **state)
+{
+	static const struct {
+		uint64_t key;
+		long pkeys; /* records; -1: no answer */
+	} cases[] = {
+		{0, 0}, {1, 4}, {UINT64_C(1) << 56, 4}, {2, -1}, {UINT64_MAX, -1},
+	};
+	struct rig r;
+
+	(void)state;
+	up(&r);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		mad_put16(question(&r, GET_TABLE, 0x33, 1), 0, 4);
+		mad_put64(mad(&r), 36, cases[i].key);
+		mad_put32(mad(&r), 12, (uint32_t)i);
+		if (cases[i].pkeys >= 0) {
+			assert_int_equal(ask(&r, 72), cases[i].pkeys);
+			continue;
+		}
+		assert_int_equal(put(&r, 0, 320), 320);
+		assert_int_equal(get(&r, 0, 320), -EAGAIN);
+	}
+	end(&r);
+}
+
 static void how_many(void **state)
 {
 	static const struct {
@@ -387,10 +414,11 @@ static void many_groups(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(how_many),	   cmocka_unit_test(components),
-		cmocka_unit_test(path_attributes), cmocka_unit_test(partitions),
-		cmocka_unit_test(other_ends),	   cmocka_unit_test(groups),
-		cmocka_unit_test(joins),	   cmocka_unit_test(many_groups),
+		cmocka_unit_test(keys),	       cmocka_unit_test(how_many),
+		cmocka_unit_test(components),  cmocka_unit_test(path_attributes),
+		cmocka_unit_test(partitions),  cmocka_unit_test(other_ends),
+		cmocka_unit_test(groups),      cmocka_unit_test(joins),
+		cmocka_unit_test(many_groups),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -364,6 +364,8 @@ static void asked(struct kernel *k, const struct mad_way *w, const struct mad_no
 			status = smp_sm_answer(k, n, mad);
 		else if (smp && mad[AT_METHOD] == METHOD_TRAP)
 			status = sm_told(k, n, mad);
+		else if (mad[AT_CLASS] == CLASS_SA && sa_ignores(k, n, mad))
+			return;
 		else if (mad[AT_CLASS] == CLASS_SA)
 			status = sa_answer(k, w, n, mad, &more, &more_len);
 	}

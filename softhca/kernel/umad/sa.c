@@ -84,6 +84,13 @@ static int change(struct kernel *k, const struct mad_way *w, const struct mad_no
 	}
 }
 
+bool sa_ignores(struct kernel *k, const struct mad_node *n, const uint8_t *mad)
+{
+	uint64_t key = mad64(mad, AT_SM_KEY);
+
+	return key && key != 1 && key != UINT64_C(1) << 56 && smp_is_sm(k, n);
+}
+
 int sa_answer(struct kernel *k, const struct mad_way *w, const struct mad_node *n, uint8_t *mad,
 	      uint8_t **more, size_t *more_len)
 {

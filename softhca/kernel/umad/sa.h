@@ -25,6 +25,11 @@ enum sa_status {
 };
 
 /*
+ * Is the key of the subnet manager in a question one that gets no answer? 0 is no key. Who has the right one
+ * is trusted: 1, also as programs of OFED's time write it, in their own byte order.
+ */
+bool sa_ignores(struct kernel *k, const struct mad_node *n, const uint8_t *mad);
+/*
  * The status of the answer: in place, or if it is a table in *more, of *more_len bytes, which the
  * caller frees. -1: the subnet administrator is not there, or has no such method.
  */

@@ -30,10 +30,6 @@ struct umad_written *sm_write(struct kernel *k)
 	if (w)
 		return w;
 	w = calloc(1, sizeof(*w));
-	if (!w)
-		return NULL;
-	for (uint32_t lid = 0; lid < LFT_SIZE; lid++)
-		w->lft[lid] = fabric_forward(k, lid);
 	k->umad->written = w;
 	return w;
 }

@@ -15,7 +15,7 @@
 
 /*
  * What Sets have stored and the agents tell again. The built-in manager's tables are not in it: they
- * are made when they are asked for. Messages depend on none of it.
+ * are made when they are asked for, until a Set writes into such a table. Messages depend on none of it.
  */
 struct umad_written {
 	uint8_t port[256][PORT_INFO_SIZE]; /* of CAs, as the switch's ports count: number - 1 */
@@ -23,13 +23,15 @@ struct umad_written {
 	uint8_t switch_port[256][PORT_INFO_SIZE];
 	bool has_switch_port[256];
 	uint8_t switch_pkeys[256][64];
+	bool has_switch_pkeys[256];
 	uint8_t switch_info[64];
 	bool has_switch_info;
+	bool has_lft, has_mft;
 	uint8_t lft[LFT_SIZE];
 	uint8_t mft[MFT_POSITIONS][MFT_GROUPS][2];
 };
 
-/* NULL: nothing was written. sm_write() makes it, with the tables as they were; NULL: no memory. */
+/* NULL: nothing was written. sm_write() makes it; NULL: no memory. */
 struct umad_written *sm_written(struct kernel *k);
 struct umad_written *sm_write(struct kernel *k);
 void sm_forget(struct kernel *k);

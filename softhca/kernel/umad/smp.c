@@ -113,6 +113,12 @@ static void port_common(uint8_t data[64], uint32_t local, uint32_t state, uint32
 	data[53] = 8 << 4 | 8;
 }
 
+/* Like all counters of 16 bits, it stops at its maximum. */
+static uint32_t violations(uint64_t n)
+{
+	return n > UINT16_MAX ? UINT16_MAX : (uint32_t)n;
+}
+
 static void ca_port_info(struct kernel *k, const struct mad_node *n, uint32_t local,
 			 uint8_t data[64])
 {
@@ -127,8 +133,8 @@ static void ca_port_info(struct kernel *k, const struct mad_node *n, uint32_t lo
 	mad_put32(data, 20, port_capabilities(k, n->hca, n->port));
 	data[34] = p->lmc & 7;
 	data[36] = (uint8_t)(port_mtu(k) << 4);
-	mad_put16(data, 46, (uint32_t)h->traffic[n->port - 1].rcv_constraint);
-	mad_put16(data, 48, (uint32_t)h->counters.drops_qkey);
+	mad_put16(data, 46, violations(h->traffic[n->port - 1].rcv_constraint));
+	mad_put16(data, 48, violations(h->counters.drops_qkey));
 	data[50] = SH_GIDS;
 	data[51] = 18;
 }
@@ -188,7 +194,7 @@ static bool pkeys(struct kernel *k, const struct mad_node *n, uint32_t modifier,
 	if (n->is_switch) {
 		if (block || port > fabric_ports(k))
 			return false;
-		if (sm_written(k))
+		if (sm_written(k) && sm_written(k)->has_switch_pkeys[port])
 			memcpy(data, sm_written(k)->switch_pkeys[port], 64);
 		else if (port)
 			pkeys_beyond(k, port, data);
@@ -234,11 +240,13 @@ static bool vl_arbitration(uint32_t modifier, uint8_t data[64])
 
 static bool linear_table(struct kernel *k, uint32_t block, uint8_t data[64])
 {
+	bool written = sm_written(k) && sm_written(k)->has_lft;
+
 	if (block > 0xbfff / 64)
 		return false;
 	for (uint32_t i = 0; i < 64; i++)
-		data[i] = sm_written(k) ? sm_written(k)->lft[block * 64 + i]
-					: fabric_forward(k, block * 64 + i);
+		data[i] = written ? sm_written(k)->lft[block * 64 + i]
+				  : fabric_forward(k, block * 64 + i);
 	return true;
 }
 
@@ -266,7 +274,7 @@ static bool multicast_table(struct kernel *k, uint32_t modifier, uint8_t data[64
 
 	if (block >= MFT_GROUPS / 32)
 		return false;
-	if (sm_written(k))
+	if (sm_written(k) && sm_written(k)->has_mft)
 		memcpy(data, sm_written(k)->mft[modifier >> 28][(size_t)block * 32], 64);
 	else
 		ROOMS(group_ports, k, enter, &b);

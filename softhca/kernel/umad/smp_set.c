@@ -199,6 +199,7 @@ static int set_pkeys(struct kernel *k, const struct mad_node *n, uint32_t modifi
 		if (block || port > fabric_ports(k))
 			return STATUS_VALUE;
 		memcpy(w->switch_pkeys[port], data, 64);
+		w->has_switch_pkeys[port] = true;
 		return 0;
 	}
 	if (block >= SH_PKEYS / 32)
@@ -212,6 +213,25 @@ static int set_pkeys(struct kernel *k, const struct mad_node *n, uint32_t modifi
 			return status;
 	}
 	return 0;
+}
+
+/* Before the first Set of a block: the others are as they were. */
+static void keep_linear_table(struct kernel *k, struct umad_written *w)
+{
+	for (uint32_t lid = 0; !w->has_lft && lid < LFT_SIZE; lid++)
+		w->lft[lid] = fabric_forward(k, lid);
+	w->has_lft = true;
+}
+
+static void keep_multicast_table(struct kernel *k, struct umad_written *w)
+{
+	const struct mad_node n = {.is_switch = true};
+
+	for (uint32_t at = 0; !w->has_mft && at < MFT_POSITIONS; at++)
+		for (uint32_t block = 0; block < MFT_GROUPS / 32; block++)
+			(void)smp_get(k, &n, MULTICAST_TABLE, at << 28 | block,
+				      w->mft[at][(size_t)block * 32]);
+	w->has_mft = true;
 }
 
 static int set_table(struct kernel *k, uint16_t attribute, uint32_t modifier,
@@ -229,8 +249,10 @@ static int set_table(struct kernel *k, uint16_t attribute, uint32_t modifier,
 			k->umad->port_state_change = false;
 		w->has_switch_info = true;
 	} else if (attribute == LINEAR_TABLE && modifier < LFT_SIZE / 64) {
+		keep_linear_table(k, w);
 		memcpy(w->lft + (size_t)modifier * 64, data, 64);
 	} else if (attribute == MULTICAST_TABLE && block < MFT_GROUPS / 32) {
+		keep_multicast_table(k, w);
 		memcpy(w->mft[modifier >> 28][(size_t)block * 32], data, 64);
 	} else {
 		return STATUS_VALUE;
