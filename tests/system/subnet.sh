@@ -69,7 +69,8 @@ joined() {
 	wait "$joiner"
 	return "$result"
 }
-no_group() { [ -z "$(tool 0 saquery -g 2>&1)" ]; }
+# Nothing is said of a group by a query that has succeeded.
+no_group() { groups=$(tool 0 saquery -g 2>"$tmp/why") && [ -z "$groups" ] && [ ! -s "$tmp/why" ]; }
 send() {
 	take_port
 	on 1 timeout 50 ib_send_bw -F -d mlx4_1 -i 2 -n 100 -s 4096 -m 4096 -p "$port" >"$tmp/server" 2>&1 &

@@ -78,7 +78,7 @@ says() {
 
 # A library that finds its address by itself, from getifaddrs(), and tells the peer: RC, and datagrams over RC.
 libfabric() { # libfabric PROVIDER ENDPOINT
-	port=$((20000 + RANDOM % 20000))
+	take_port
 	on a fi_pingpong -p "$1" -e "$2" -B "$port" -I 50 -S 1024 -c >"$tmp/server.out" 2>&1 &
 	server=$!
 	until_true listening || { cat "$tmp/server.out"; return 1; }

@@ -15,7 +15,8 @@
 #include "softhca/kernel/umad/room.h"
 #include "softhca_umad_rig.h"
 
-#define QUEUED 16384 /* events that inotify keeps, by default */
+#define QUEUED 16384	 /* events that inotify keeps, by default */
+#define MOST   (1 << 20) /* where it keeps more, the queue is not filled here */
 
 /* 0: none; 1: the next openat() for both ends of a FIFO finds no file left in the system, and so on. */
 static int starve;
@@ -120,6 +121,18 @@ static void last_close(void **state)
 	end(&r);
 }
 
+static int queued(void)
+{
+	FILE *f = fopen("/proc/sys/fs/inotify/max_queued_events", "re");
+	int n = QUEUED;
+
+	if (f && fscanf(f, "%d", &n) != 1)
+		n = QUEUED;
+	if (f)
+		fclose(f);
+	return n;
+}
+
 static void missed(void **state)
 {
 	struct server s = {.listen_fd = -1,
@@ -128,14 +141,17 @@ static void missed(void **state)
 			   .tick = -1,
 			   .again = -1,
 			   .attention = -1};
+	int n = queued();
 	struct rig r;
 
 	(void)state;
+	if (n > MOST)
+		skip();
 	begin(&r, 3);
 	s.k = &r.t->k;
 	assert_int_equal(server_set_up(&s), 0);
 	/* One after the other, since the same event is not queued twice in a row. */
-	for (int i = 0; i < QUEUED; i++)
+	for (int i = 0; i < n; i++)
 		close(peep(r.f[i % 2]));
 	close(r.fd[1]);
 	files_drain(&s);
