@@ -332,6 +332,54 @@ static void down(void)
 	no_answer();
 }
 
+/* A path to the port with that GID; it leads to that LID. */
+static void path_leads(const union ibv_gid *to, uint32_t lid)
+{
+	uint8_t *r = request(GET, PATH_RECORD, DGID | SGID | NUMB_PATH);
+
+	memcpy(r + 8, to, 16);
+	memcpy(r + 24, &gid, 16);
+	r[49] = 1;
+	ask(0);
+	CHECK_EQ(get16(in(0) + 56 + 40), lid);
+	CHECK_EQ(get16(in(0) + 56 + 42), port.lid);
+}
+
+/* Ports get other LIDs and another SM LID, as by `softhca port`. This is the port where the manager is. */
+static void moved(void)
+{
+	uint64_t drops = hca_counter("drops_lid");
+	union ibv_gid other;
+
+	put16(request(GET, PATH_RECORD, DLID) + 40, 2);
+	memcpy(&other, ask(0) + 8, 16);
+	/* One port names another manager: it finds it, and the others still have theirs. */
+	port_change("sm 2");
+	CHECK_EQ(ibv_query_port(s.context, 1, &port), 0);
+	CHECK_EQ(port.sm_lid, 2);
+	path_leads(&other, 2);
+	request(GET, CLASS_PORT_INFO, 0);
+	ask_at(1, 0);
+	port_change("sm 1");
+	/* Until ports are told where the manager has gone, nobody is where they look for it. */
+	port_change("lid 50");
+	CHECK_EQ(ibv_query_port(s.context, 1, &port), 0);
+	request(GET, CLASS_PORT_INFO, 0);
+	send_to(1, WELL_KEY, NULL, MAD);
+	CHECK_EQ(hca_counter("drops_lid"), drops + 1);
+	port_change("sm 50");
+	CHECK_EQ(ibv_query_port(s.context, 1, &port), 0);
+	CHECK_EQ(port.lid, 50);
+	path_leads(&other, 2);
+	path_leads(&gid, 50);
+	put16(request(GET, PATH_RECORD, DLID) + 40, 1);
+	ask(0x0300);
+	port_change("lid 1");
+	port_change("sm 1");
+	CHECK_EQ(ibv_query_port(s.context, 1, &port), 0);
+	path_leads(&gid, 1);
+}
+
 int main(void)
 {
 	pid_t pid;
@@ -347,5 +395,6 @@ int main(void)
 	lost();
 	groups();
 	down();
+	moved();
 	return 0;
 }

@@ -363,9 +363,22 @@ int smp_answer(struct kernel *k, const struct mad_node *n, uint8_t *mad)
 	return 0;
 }
 
+/* Is that where a port looks for the subnet manager? */
+static bool is_sm_lid(struct kernel *k, uint32_t lid)
+{
+	struct mad_node n = {0};
+
+	for (uint32_t i = 1; lid && i <= fabric_ports(k); i++) {
+		fabric_end_of(k, i, &n.hca, &n.port);
+		if (port_of(k, &n)->sm_lid == lid)
+			return true;
+	}
+	return false;
+}
+
 bool smp_is_sm(struct kernel *k, const struct mad_node *n)
 {
-	return sm_built_in(k) && !n->is_switch && port_of(k, n)->lid == port_of(k, n)->sm_lid;
+	return sm_built_in(k) && !n->is_switch && is_sm_lid(k, port_of(k, n)->lid);
 }
 
 void smp_sm_info(struct kernel *k, uint8_t data[64])
