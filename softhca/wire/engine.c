@@ -90,6 +90,19 @@ static bool is_own(struct sh_ip address)
 	return false;
 }
 
+/* What its bytes would say of it cannot be believed: its port counts a packet, and no data. */
+static void damaged(struct sh_dev *dev, struct sh_hca *hca, uint32_t port)
+{
+	SH_COUNT_WIRE(dev, bad_icrc, 1);
+	if (!hca)
+		return;
+	SH_DROPPED(hca, icrc, 1);
+	if (!sh_port_active(hca, port))
+		return;
+	SH_COUNT_PORT(hca, port, rcv_packets, 1);
+	SH_COUNT_PORT(hca, port, rcv_errors, 1);
+}
+
 static void execute(struct sh_dev *dev, uint32_t number, unsigned char *bytes, size_t n,
 		    const union sh_wire_at *from)
 {
@@ -111,9 +124,7 @@ static void execute(struct sh_dev *dev, uint32_t number, unsigned char *bytes, s
 		SH_COUNT_WIRE(dev, malformed, 1);
 		return;
 	case SH_ROCE_BAD_ICRC:
-		SH_COUNT_WIRE(dev, bad_icrc, 1);
-		if (sh_hca(dev, hca))
-			SH_DROPPED(sh_hca(dev, hca), icrc, 1);
+		damaged(dev, sh_hca(dev, hca), port);
 		return;
 	case SH_ROCE_GUESSED:
 	case SH_ROCE_OK:

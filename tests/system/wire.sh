@@ -142,6 +142,7 @@ lossy() {
 			"$SOFTHCA" fault "$instance" corrupt 2% && "$SOFTHCA" fault "$instance" duplicate 5% || return 1
 	done
 	across "$@" && [ "$(counter a .wire.bad_icrc)" -gt 0 ] && [ "$(counter b .wire.bad_icrc)" -gt 0 ] &&
+		[ "$(counter b '[.hosts[].hcas[].ports[].rcv_errors] | add')" -eq "$(counter b .wire.bad_icrc)" ] &&
 		[ "$(counter a '[.hosts[].hcas[].counters | .retries] | add')" -gt 0 ] &&
 		"$SOFTHCA" fault a off && "$SOFTHCA" fault b off
 }
