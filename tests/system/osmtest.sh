@@ -18,12 +18,12 @@ osmtests() { "$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq '.processes[] | sel
 # tested FLOW: it passes. What it does after it has said so is nobody's: it ends a thread that may hold the lock of its own log,
 # and waits for it. So it is killed then. It runs in the background, for a shell that waits for a program in the foreground hears of no signal.
 tested() {
-	on 1 env OSM_TMP_DIR="$tmp" OSM_CACHE_DIR="$tmp" timeout -k 5 40 stdbuf -oL osmtest -f "$1" -i "$tmp/inventory" -l "$tmp/log" \
+	become 1 env OSM_TMP_DIR="$tmp" OSM_CACHE_DIR="$tmp" timeout -k 5 40 stdbuf -oL osmtest -f "$1" -i "$tmp/inventory" -l "$tmp/log" \
 		-g 0x0002c90300100005 >"$tmp/out" 2>&1 &
 	tester=$!
-	until passes || gone $tester; do sleep 0.05; done
+	until passes || gone "$tester"; do sleep 0.05; done
 	for pid in $(osmtests); do kill -KILL "$pid"; done
-	wait $tester
+	wait "$tester"
 	passes || { tail -n 20 "$tmp/log"; tail -n 1 "$tmp/out"; return 1; }
 }
 no_files() { "$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq -e '.umad_files == []' >/dev/null; }
