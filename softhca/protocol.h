@@ -199,7 +199,8 @@ struct sh_kick {
 struct sh_status {
 	int32_t error; /* positive errno or 0 */
 	uint32_t reserved;
-	char text[496]; /* for the command: what went wrong and what to do, NUL-terminated */
+	/* For the command, NUL-terminated: what went wrong and what to do; a remark, if error is 0. */
+	char text[496];
 };
 
 /*

@@ -206,7 +206,7 @@ int ask(int control, const void *request, size_t len, int *fd)
 		else
 			close(fds[i]);
 	}
-	if (status.error)
+	if (status.error || status.text[0])
 		complain("%s", status.text[0] ? status.text : strerror(status.error));
 	return status.error ? EXIT_SELF : 0;
 }

@@ -227,10 +227,14 @@ static bool is_set(const struct sh_fault_rule *rule)
 	return rule->rate || rule->count;
 }
 
-static void rule_end(struct sh_fault_rule *rule)
+/* Whether it had been set. */
+static bool rule_end(struct sh_fault_rule *rule)
 {
+	bool was = is_set(rule);
+
 	__atomic_store_n(&rule->rate, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&rule->count, 0, __ATOMIC_RELEASE);
+	return was;
 }
 
 /*
@@ -292,17 +296,45 @@ static void rule_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_s
 	__atomic_store_n(&rule->count, m->count, __ATOMIC_RELEASE);
 }
 
-/* Ends every kind with exactly this scope; without a scope, everything. */
-static void end(struct sh_faults *f, const struct sh_fault_msg *m)
+static bool no_scope(const struct sh_fault_msg *m)
 {
-	bool all = m->from == SH_FAULT_ANY && m->to == SH_FAULT_ANY && m->qpn == SH_FAULT_ANY;
+	return m->from == SH_FAULT_ANY && m->to == SH_FAULT_ANY && m->qpn == SH_FAULT_ANY;
+}
+
+/*
+ * Ends every kind with exactly this scope; without a scope, everything. Returns how many had been
+ * set.
+ */
+static unsigned int end(struct sh_faults *f, const struct sh_fault_msg *m)
+{
+	unsigned int ended = 0;
 
 	for (uint32_t i = 0; i < SH_FAULT_RULES; i++) {
 		struct sh_fault_scope s = sh_fault_unpack(f->rule[i].scope);
 
-		if (all || (s.from == m->from && s.to == m->to && s.qpn == m->qpn))
-			rule_end(&f->rule[i]);
+		if (no_scope(m) || (s.from == m->from && s.to == m->to && s.qpn == m->qpn))
+			ended += rule_end(&f->rule[i]);
 	}
+	return ended;
+}
+
+/*
+ * No failure, since the faults are as they were to be, and scripts end faults without knowing
+ * whether any are set. But the caller may have named another kind or scope than that of the fault.
+ */
+static void say_in_vain(const struct sh_fault_msg *m, struct sh_status *st)
+{
+	const char *kind = m->kind == SH_FAULT_OFF	 ? "fault"
+			   : m->kind == SH_FAULT_CM_DROP ? "cm-drop"
+							 : fault_name(m->kind);
+
+	if (m->kind == SH_FAULT_OFF && no_scope(m))
+		status_say(st, 0, "nothing was ended: no fault is set");
+	else
+		status_say(st, 0,
+			   "nothing was ended: no %s is set %s --from, --to and --qp; softhca show "
+			   "lists the faults that are set",
+			   kind, no_scope(m) ? "without" : "with exactly these");
 }
 
 /* The seed counts for future rules and for those that are set already. */
@@ -317,19 +349,21 @@ static void seed(struct kernel *k, uint32_t value)
 	}
 }
 
-static bool is_of_room(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st)
+static bool is_of_room(struct kernel *k, const struct sh_fault_msg *m, unsigned int *ended,
+		       struct sh_status *st)
 {
 	bool is = false;
 
 	for (uint32_t i = 0; rooms[i]; i++)
-		is |= rooms[i]->fault && rooms[i]->fault(k, m, st);
+		is |= rooms[i]->fault && rooms[i]->fault(k, m, ended, st);
 	return is;
 }
 
 void fault_set(struct kernel *k, const struct sh_fault_msg *asked, struct sh_status *st)
 {
 	struct sh_fault_msg own = *asked, *m = &own;
-	bool ends = m->kind < SH_FAULT_KINDS && !m->rate && !m->count;
+	bool ends = m->kind != SH_FAULT_SEED && !m->rate && !m->count;
+	unsigned int ended = 0;
 
 	memset(st, 0, sizeof(*st));
 	if (!find_end(k, own.from_address, &own.from, st) ||
@@ -344,14 +378,17 @@ void fault_set(struct kernel *k, const struct sh_fault_msg *asked, struct sh_sta
 	}
 	if (m->kind != SH_FAULT_SEED && !valid(k, m, st))
 		return;
-	if (m->kind >= SH_FAULT_KINDS && is_of_room(k, m, st))
+	if (m->kind >= SH_FAULT_KINDS && is_of_room(k, m, &ended, st)) {
+		if (ends && !ended && !st->error)
+			say_in_vain(m, st);
 		return;
+	}
 	if (m->kind == SH_FAULT_SEED) {
 		seed(k, m->seed);
 		return;
 	}
 	if (m->kind == SH_FAULT_OFF) {
-		end(&k->dev.inst->faults, m);
+		ended += end(&k->dev.inst->faults, m);
 	} else if (ends) {
 		/*
 		 * A QP that has ended can still be named. A rule is never set for a QP that does
@@ -361,10 +398,12 @@ void fault_set(struct kernel *k, const struct sh_fault_msg *asked, struct sh_sta
 		struct sh_fault_rule *rule = find(&k->dev.inst->faults, &scope);
 
 		if (rule && rule->scope == sh_fault_pack(&scope))
-			rule_end(rule);
+			ended += rule_end(rule);
 	} else if (qp_exists(k, m, st)) {
 		rule_set(k, m, st);
 	}
+	if (!ended && (ends || m->kind == SH_FAULT_OFF))
+		say_in_vain(m, st);
 	sh_faults_settle(&k->dev.inst->faults);
 }
 

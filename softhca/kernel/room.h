@@ -136,9 +136,11 @@ struct room {
 	int (*silence)(struct kernel *k, uint32_t hca);
 	/*
 	 * A fault of a kind that is the room's, or one that concerns all kinds (SH_FAULT_SEED,
-	 * SH_FAULT_OFF). Its hosts exist. True: it was the room's alone, and st says how it went.
+	 * SH_FAULT_OFF). Its hosts exist. Adds to *ended how many faults of the room it has ended.
+	 * True: it was the room's alone, and st says how it went.
 	 */
-	bool (*fault)(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st);
+	bool (*fault)(struct kernel *k, const struct sh_fault_msg *m, unsigned int *ended,
+		      struct sh_status *st);
 	/*
 	 * The QPs of an HCA, one after the other. *at is NULL at first. False: there are no more.
 	 */

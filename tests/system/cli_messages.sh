@@ -197,6 +197,24 @@ anywhere() {
 	return "$got"
 }
 ok "options of port and fault stand anywhere" anywhere
+# What ends no fault says so, and is no failure: scripts call off in the end, whatever has been set.
+ends_nothing() {
+	words=$1
+	shift
+	"$SOFTHCA" fault lab "$@" >"$tmp/out" 2>"$tmp/err" && grep -q "^softhca: nothing was ended: $words" "$tmp/err" && once &&
+		[ ! -s "$tmp/out" ] || { cat "$tmp/out" "$tmp/err"; return 1; }
+}
+off() {
+	"$SOFTHCA" start --hosts 2 lab >/dev/null || return 1
+	ends_nothing 'no fault is set' off && "$SOFTHCA" fault lab drop 5% --from host1 &&
+		ends_nothing 'no drop is set with exactly these --from, --to and --qp; softhca show' drop off --from host0 &&
+		ends_nothing 'no drop is set without --from, --to and --qp; softhca show' drop 0% &&
+		"$SOFTHCA" fault lab drop off --from host1 2>"$tmp/err" && [ ! -s "$tmp/err" ] && ends_nothing 'no fault is set' clear
+	got=$?
+	"$SOFTHCA" stop lab
+	return "$got"
+}
+ok "what ends no fault says so" off
 # range FIRST LAST BEFORE [AFTER]: the daemon takes both, and the command names them for what lies outside.
 range() {
 	for value in "$1" "$2"; do

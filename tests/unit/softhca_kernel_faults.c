@@ -34,8 +34,18 @@ static int ask(struct kt *t, uint32_t kind, uint32_t from, uint32_t to, uint32_t
 				       .count = count};
 
 	fault_set(&t->k, &m, &st);
-	assert_int_equal(!!st.error, !!st.text[0]);
+	if (st.error)
+		assert_true(st.text[0]);
 	return st.error;
+}
+
+/* Sets or ends faults; whether the answer says that there was nothing to end. */
+static bool in_vain(struct kt *t, uint32_t kind, uint32_t from, uint32_t to, uint32_t rate)
+{
+	assert_int_equal(ask(t, kind, from, to, ANY, rate, 0), 0);
+	if (st.text[0])
+		assert_non_null(strstr(st.text, "nothing was ended"));
+	return st.text[0];
 }
 
 /* The one rule of this scope, or NULL. */
@@ -97,6 +107,40 @@ static void scopes(void **state)
 		assert_false(t->k.dev.inst->faults.rule[i].rate ||
 			     t->k.dev.inst->faults.rule[i].count);
 	assert_int_equal(t->k.dev.inst->faults.active, 0);
+	kt_stop(t);
+}
+
+/*
+ * Ending what is not set is no failure, since the instance is as it was to be. But it may be a slip
+ * of the caller, so the answer says it.
+ */
+static void nothing_to_end(void **state)
+{
+	struct kt *t = kt_start(SH_FACE_MAINLINE, 2, 1);
+
+	(void)state;
+	assert_true(in_vain(t, SH_FAULT_OFF, ANY, ANY, 0));
+	assert_non_null(strstr(st.text, "no fault is set"));
+	assert_false(in_vain(t, SH_FAULT_DROP, 0, ANY, 1));
+	/* The kind, or the scope, is another one. */
+	assert_true(in_vain(t, SH_FAULT_DELAY, 0, ANY, 0));
+	assert_non_null(strstr(st.text, "no delay is set with exactly these"));
+	assert_true(in_vain(t, SH_FAULT_DROP, ANY, ANY, 0));
+	assert_non_null(strstr(st.text, "no drop is set without"));
+	assert_true(in_vain(t, SH_FAULT_OFF, 1, ANY, 0));
+	assert_non_null(strstr(st.text, "no fault is set with exactly these"));
+	assert_true(in_vain(t, SH_FAULT_CM_DROP, 0, ANY, 0));
+	assert_non_null(strstr(st.text, "no cm-drop is set"));
+	assert_false(in_vain(t, SH_FAULT_DROP, 0, ANY, 0));
+	assert_true(in_vain(t, SH_FAULT_DROP, 0, ANY, 0));
+	/* off ends faults of all kinds, also where packets have none. */
+	assert_false(in_vain(t, SH_FAULT_CM_DROP, 0, 1, 1));
+	assert_false(in_vain(t, SH_FAULT_OFF, 0, 1, 0));
+	assert_true(in_vain(t, SH_FAULT_OFF, 0, 1, 0));
+	assert_false(in_vain(t, SH_FAULT_CM_DROP, ANY, ANY, 1));
+	assert_false(in_vain(t, SH_FAULT_CM_DROP, ANY, ANY, 0));
+	assert_false(in_vain(t, SH_FAULT_CM_DROP, ANY, ANY, 1));
+	assert_false(in_vain(t, SH_FAULT_OFF, ANY, ANY, 0));
 	kt_stop(t);
 }
 
@@ -285,8 +329,8 @@ static void seeds(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(scopes),    cmocka_unit_test(names), cmocka_unit_test(room),
-		cmocka_unit_test(addresses), cmocka_unit_test(seeds),
+		cmocka_unit_test(scopes), cmocka_unit_test(nothing_to_end), cmocka_unit_test(names),
+		cmocka_unit_test(room),	  cmocka_unit_test(addresses),	    cmocka_unit_test(seeds),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

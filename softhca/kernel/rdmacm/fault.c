@@ -54,14 +54,21 @@ static void set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status
 	rule->drawn = 0;
 }
 
-/* Those of one scope; all of them if it names nothing. */
-static void end(struct cm_faults *f, const struct sh_fault_msg *m)
+/* Those of one scope; all of them if it names nothing. Returns how many had been set. */
+static unsigned int end(struct cm_faults *f, const struct sh_fault_msg *m)
 {
 	bool all = m->kind == SH_FAULT_OFF && m->from == SH_FAULT_ANY && m->to == SH_FAULT_ANY;
+	unsigned int ended = 0;
 
-	for (int i = 0; i < CM_FAULTS; i++)
-		if (all || f->rule[i].scope == scope_of(m->from, m->to))
-			f->rule[i].rate = f->rule[i].count = 0;
+	for (int i = 0; i < CM_FAULTS; i++) {
+		struct sh_fault_rule *rule = &f->rule[i];
+
+		if (!all && rule->scope != scope_of(m->from, m->to))
+			continue;
+		ended += rule->rate || rule->count;
+		rule->rate = rule->count = 0;
+	}
+	return ended;
 }
 
 static void seed(struct cm_faults *f, uint32_t value)
@@ -72,7 +79,8 @@ static void seed(struct cm_faults *f, uint32_t value)
 	}
 }
 
-bool cm_fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st)
+bool cm_fault_set(struct kernel *k, const struct sh_fault_msg *m, unsigned int *ended,
+		  struct sh_status *st)
 {
 	struct cm_faults *f = &k->rdmacm->faults;
 
@@ -83,7 +91,7 @@ bool cm_fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_stat
 	else if (m->qpn != SH_FAULT_ANY)
 		return false;
 	else if (m->kind == SH_FAULT_OFF || (m->kind == SH_FAULT_CM_DROP && !m->rate && !m->count))
-		end(f, m);
+		*ended += end(f, m);
 	else if (m->kind == SH_FAULT_CM_DROP)
 		set(k, m, st);
 	return m->kind == SH_FAULT_CM_DROP;

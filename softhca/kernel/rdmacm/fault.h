@@ -23,7 +23,8 @@ struct cm_faults {
 };
 
 /* Operations of the room (softhca/kernel/room.h). */
-bool cm_fault_set(struct kernel *k, const struct sh_fault_msg *m, struct sh_status *st);
+bool cm_fault_set(struct kernel *k, const struct sh_fault_msg *m, unsigned int *ended,
+		  struct sh_status *st);
 void cm_fault_show(struct kernel *k, struct out *o);
 
 /* Is a message from one host to another lost? Each rule makes its choice. */
