@@ -63,8 +63,12 @@ static int usage(int status, const char *wrong)
 	return status;
 }
 
-/* Parses "5%", "0.05", "12" or "off". False after a message. */
-static bool parse_amount(const char *text, struct sh_fault_msg *msg)
+/*
+ * Parses "5%", "0.05", "12" or "off", which is for this kind of fault of this instance. False after
+ * a message.
+ */
+static bool parse_amount(const char *instance, const char *kind, const char *text,
+			 struct sh_fault_msg *msg)
 {
 	char *end;
 	double value = strtod(text, &end);
@@ -73,19 +77,35 @@ static bool parse_amount(const char *text, struct sh_fault_msg *msg)
 
 	if (!strcmp(text, "off"))
 		return true;
-	if (percent || strchr(text, '.')) {
+	if (end != text && (percent || (!*end && strchr(text, '.')))) {
 		if (percent)
 			value /= 100;
-		if (end == text || (*end && !percent) || !(value >= 0 && value <= 1)) {
-			complain("a rate must be from 0%% to 100%%, or from 0.0 to 1.0, not \"%s\"",
-				 text);
+		if (!(value >= 0 && value <= 1)) {
+			complain(
+				"cannot set %s on instance \"%s\": a rate is from 0%% to 100%%, or "
+				"from 0.0 to 1.0, not \"%s\"",
+				kind, instance, text);
 			return false;
 		}
 		msg->rate = (uint32_t)lround(value * SH_FAULT_MILLION);
 		return true;
 	}
-	if (!parse_number("the count", text, 1, UINT32_MAX, &count))
+	errno = 0;
+	count = strtoul(text, &end, 0);
+	if (end == text || *end) {
+		complain("cannot set %s on instance \"%s\": \"%s\" is neither a rate (5%%, 0.05) "
+			 "nor "
+			 "a count (3, the next three packets) nor off",
+			 kind, instance, text);
 		return false;
+	}
+	if (errno || strchr(text, '-') || count < 1 || count > UINT32_MAX) {
+		complain("cannot set %s on instance \"%s\": a count is from 1 to %u, not \"%s\"; "
+			 "off "
+			 "ends the fault",
+			 kind, instance, UINT32_MAX, text);
+		return false;
+	}
 	msg->count = count;
 	return true;
 }
@@ -318,7 +338,7 @@ int verb_fault(int argc, char **argv)
 	}
 	if (!(msg.kind == SH_FAULT_LIMIT       ? parse_bits(word[1], &msg)
 	      : msg.kind == SH_FAULT_PARTITION ? parse_switch(word[1], &msg)
-					       : parse_amount(word[1], &msg)) ||
+					       : parse_amount(words[0], word[0], word[1], &msg)) ||
 	    (n == 3 && !parse_length("a delay must be from 1us to 60s", word[2], 1000,
 				     SH_FAULT_DELAY_MAX, &msg.delay_ns)))
 		return EXIT_USAGE;

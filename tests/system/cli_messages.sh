@@ -173,6 +173,10 @@ ok "fault without anything" wrong 2 'which instance?' fault
 ok "fault without a kind" wrong 2 'what is to happen to packets?' fault lab
 ok "fault without a rate" wrong 2 'how many packets?' fault lab drop
 ok "fault of no kind" wrong 2 'unknown fault "lose"' fault lab lose
+ok "a number of packets that is none" wrong 2 \
+	'cannot set drop on instance "lab": "abc" is neither a rate (5%, 0.05) nor a count (3, the next three packets) nor off' fault lab drop abc
+ok "a count that is too large" wrong 2 'cannot set drop on instance "lab": a count is from 1 to 4294967295' fault lab drop 4294967296
+ok "a rate that is too large" wrong 2 'cannot set corrupt on instance "lab": a rate is from 0% to 100%, .*, not "101%"' fault lab corrupt 101%
 ok "a seed without its number" wrong 2 'seed needs a number' fault lab seed
 ok "a length where there is none" wrong 2 'leave "2ms" out: only delay, jitter, reorder and rate have a length' fault lab drop 1% 2ms
 ok "a limit without its unit" wrong 2 'rate must be from 1kbit .* not "10"' fault lab rate 10
