@@ -51,7 +51,8 @@ size_t sh_frame_put_head(const struct sh_frame *f, uint8_t *p);
 
 /*
  * Writes all of a packet whose payload is f->len bytes at f->payload, after sh_frame_settle(), with
- * checksums. The payload may lie in p, behind SH_FRAME_HEAD. Returns its length; -ENOSPC: there is no room; or what sh_frame_settle() does.
+ * checksums. The payload may lie in p, behind SH_FRAME_HEAD. Returns its length; -ENOSPC: there is
+ * no room; or what sh_frame_settle() does.
  */
 long sh_frame_encode(struct sh_frame *f, uint8_t *p, size_t room);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Joining and leaving groups by MCMemberRecord. A membership by record is the port's: it lasts until
- * its Delete, whoever has asked for it, or until the port goes down.
+ * Joining and leaving multicast groups by MCMemberRecord. Such a membership belongs to the port,
+ * not to the program that asked for it. It ends when any program of the port sends a Delete, or
+ * when the port goes down.
  *
  *	OFFSET	OF A RECORD		COMPONENT
  *	0	MGID			0
@@ -26,7 +27,7 @@
 #include "sa_group.h"
 #include "sa_path.h"
 
-#define PORT_GROUPS 256 /* that a port may be in when it makes another one */
+#define PORT_GROUPS 256 /* A port in as many groups cannot create another one. */
 
 const struct sa_component sa_group_components[] = {
 	{0, 0, 128},  {1, 128, 128}, {2, 256, 32}, {3, 288, 16}, {6, 312, 8}, {7, 320, 16},
@@ -50,12 +51,12 @@ enum group_at {
 #define FULL_MEMBER	  1
 #define EXACTLY		  0x80
 #define MTU_2048	  4
-#define MTU_4096	  5 /* that ports have */
+#define MTU_4096	  5 /* of every port */
 #define RATE_40		  7
 #define LIFE_67MS	  14
-#define OWN_SIGNATURE	  0xa01b /* of a name that the administrator gives */
+#define OWN_SIGNATURE	  0xa01b /* in the MGIDs that the administrator chooses */
 #define LINK_LOCAL	  2
-#define TRANSIENT	  1 /* the one flag that there is */
+#define TRANSIENT	  1 /* the only flag of an MGID that groups here can have */
 
 void sa_group_record(struct kernel *k, const struct cm_group *g, const struct cm_group_port *p,
 		     uint8_t r[GROUP_RECORD_SIZE])
@@ -76,7 +77,7 @@ void sa_group_record(struct kernel *k, const struct cm_group *g, const struct cm
 		r[SCOPE] |= p->join | (p->ids ? FULL_MEMBER : 0);
 }
 
-/* An attribute that is to be above, below or equal to another one. Its bit follows the selector's. */
+/* An attribute with a selector: above, below or equal. Its component bit follows the selector's. */
 static bool attribute_fits(const struct sa_table *t, const uint8_t *r, unsigned int selector,
 			   size_t at)
 {
@@ -107,13 +108,13 @@ static bool group_fits(const struct sa_table *t, const uint8_t *r)
 	       attribute_fits(t, r, 10, LIFE);
 }
 
-/* A question for members of some kind gets those of one of these kinds. */
+/* A query with a JoinState matches members that have at least one of its bits. */
 static bool member_fits(const struct sa_table *t, const uint8_t *r)
 {
 	return group_fits(t, r) && (!sa_names(t, 16) || r[SCOPE] & t->asked[AT_SA + SCOPE] & 15);
 }
 
-/* Who is in a group is told to those who know the key of the subnet manager. */
+/* Only a requester that knows the key of the subnet manager is told who is in a group. */
 void sa_groups(struct sa_table *t)
 {
 	bool trusted = mad64(t->asked, AT_SM_KEY);
@@ -151,7 +152,7 @@ static bool port_of_gid(struct kernel *k, const uint8_t gid[16], uint32_t *hca, 
 	return false;
 }
 
-/* The selector of an attribute whose own bit follows the selector's. -1: nothing is asked for. */
+/* The selector of such an attribute, or -1 if the request does not ask for it. */
 static int selector(const uint8_t *mad, unsigned int bit, size_t at)
 {
 	uint64_t mask = mad64(mad, AT_MASK);
@@ -161,7 +162,7 @@ static int selector(const uint8_t *mad, unsigned int bit, size_t at)
 	return mask >> bit & 1 ? mad[AT_SA + at] >> 6 : EXACTLY >> 6;
 }
 
-/* A group that is made has what is asked for, if ports can have it. */
+/* A new group gets what the request asks for, if ports support it. */
 static bool can_have(const uint8_t *mad, struct cm_group *g)
 {
 	unsigned int mtu = MTU_4096, rate = sa_rate_rank(RATE_40);
@@ -182,7 +183,7 @@ static bool can_have(const uint8_t *mad, struct cm_group *g)
 	return true;
 }
 
-/* What the question says of the group, and how the group is. */
+/* Does the group match what the request says of it? */
 static bool agrees(struct kernel *k, const struct cm_group *g, const uint8_t *mad)
 {
 	const struct sa_table t = {.k = k, .asked = mad};
@@ -206,7 +207,10 @@ static void answer(struct kernel *k, uint8_t *mad, const struct cm_group *g,
 	mad_put16(mad, AT_OFFSET, GROUP_RECORD_SIZE / 8);
 }
 
-/* The names that the administrator gives are of the subnet. */
+/*
+ * May a request create a group of this MGID? 0 asks the administrator to choose one; those with its
+ * signature and the scope of the subnet are for it alone to choose.
+ */
 static bool name_ok(const uint8_t mgid[16])
 {
 	static const uint8_t zero[16];
@@ -243,8 +247,8 @@ static int make(struct kernel *k, const uint8_t *mad, struct cm_group **out)
 }
 
 /*
- * Is the port in as many groups by record as one may be? Without a limit one program could fill the
- * tables of the subnet, and slow every command down.
+ * Has the port as many memberships by record as it may have? Without a limit one program could fill
+ * the tables of the subnet and slow down every command.
  */
 static bool has_its_share(struct kernel *k, uint32_t hca, uint32_t port)
 {
@@ -306,7 +310,7 @@ int sa_group_leave(struct kernel *k, uint8_t *mad)
 		return SA_STATUS(SA_INVALID);
 	}
 	p->join &= (uint8_t)~gone;
-	/* It is told what is left to it. */
+	/* The answer says which memberships are left. */
 	answer(k, mad, g, p);
 	cm_group_put(k->rdmacm, g);
 	return 0;

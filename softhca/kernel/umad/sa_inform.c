@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Subscriptions. One is its sender's, by LID and queue pair, and lasts until it is taken back, until
- * the sender's port goes down, or until the built-in manager gives way.
+ * Subscriptions to notices, each of one LID and queue pair. One ends when its subscriber cancels
+ * it, when the subscriber's port goes down, or when the built-in subnet manager gives way.
  *
  *	OCTET	OF AN INFORMINFO
  *	0	GID, or 0; first LID (0xffff: all), last LID; 2 reserved
- *	22	generic, subscribe (0: take back)
+ *	22	generic, subscribe (0: cancel)
  *	24	type (0xffff: all), number (0xffff: all)
- *	28	queue pair, of 24 bits, for taking back; response time
+ *	28	queue pair (24 bits) whose subscription is cancelled; response time
  *	33	producer's type, of three octets (0xffffff: all)
  *
  *	OCTET	OF A RECORD
@@ -22,10 +22,10 @@
 #include "sa.h"
 #include "sa_inform.h"
 
-#define SUBSCRIPTIONS 4096 /* at most */
-#define OF_A_PORT     64   /* of one port, of these */
+#define SUBSCRIPTIONS 4096 /* of all ports */
+#define OF_A_PORT     64   /* of one port */
 #define INFORM_SIZE   36
-#define RECORD_INFORM 24 /* where it is in a record */
+#define RECORD_INFORM 24 /* offset of the InformInfo in a record */
 
 enum inform_at {
 	FIRST_LID = 16,
@@ -45,11 +45,11 @@ struct inform {
 	struct inform *prev, *next;
 	uint16_t number;
 	struct mad_way way; /* back to the subscriber */
-	uint32_t hca, port; /* whose LID may change */
+	uint32_t hca, port; /* of the subscriber: its LID may change */
 	uint8_t asked[INFORM_SIZE];
 };
 
-/* All but who takes back, and how soon. */
+/* The subscription that a request is about? A cancellation may come from another queue pair. */
 static bool same(const struct inform *i, const struct mad_way *w, const uint8_t *asked)
 {
 	uint32_t qpn = mad32(asked, QPN) >> 8;
@@ -78,7 +78,7 @@ static void drop(struct kernel *k, struct inform *i)
 	free(i);
 }
 
-/* How many a port has, whatever its programs are. */
+/* How many subscriptions a port has, over all of its programs. */
 static uint32_t count(struct kernel *k, uint32_t hca, uint32_t port)
 {
 	const struct inform *i;
@@ -99,7 +99,7 @@ static int subscribe(struct kernel *k, const struct mad_way *w, const struct mad
 		return 0;
 	if (!sh_lid_lookup(&k->dev, (uint16_t)w->slid, &hca, &port))
 		return SA_STATUS(SA_INVALID);
-	/* The programs of a port leave those of others room. */
+	/* A limit for each port, so that the programs of one leave room for those of others. */
 	if (count(k, hca, port) >= OF_A_PORT || k->umad->ninforms >= SUBSCRIPTIONS)
 		return SA_STATUS(SA_NO_RESOURCES);
 	i = calloc(1, sizeof(*i));
@@ -130,7 +130,7 @@ int sa_inform_set(struct kernel *k, const struct mad_way *w, const struct mad_no
 	struct inform *i;
 	int status = 0;
 
-	/* Notices of vendors have nobody here who would send them. */
+	/* Nothing here sends notices that vendors define. */
 	if (asked[SUBSCRIBE] > 1 || asked[GENERIC] != 1)
 		return SA_STATUS(SA_INVALID);
 	if (asked[SUBSCRIBE]) {
@@ -176,7 +176,7 @@ void sa_informs(struct sa_table *t)
 	}
 }
 
-/* A GID is that of the issuer, or the one that the notice is about. */
+/* The GID asked for may be the issuer's, or the one that the notice is about. */
 static bool wants(const struct inform *i, const uint8_t *notice)
 {
 	static const uint8_t zero[16];
