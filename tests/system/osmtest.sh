@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: Debian's osmtest, unmodified, which tests subnet administrators: what it expects of groups, services, subscriptions
-# and the records of an inventory the built-in one does.
+# Description: osmtest, Debian's test of subnet administrators, passes unmodified against the built-in one: groups, services,
+# subscriptions, and the records of an inventory.
 . "$srcdir/lib.sh" || exit 1
 
 PATH=$PATH:/usr/sbin
@@ -15,8 +15,9 @@ done
 
 passes() { grep -q 'TEST ".*" PASS' "$tmp/out"; }
 osmtests() { "$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq '.processes[] | select(.command == "osmtest") | .pid'; }
-# tested FLOW: it passes. What it does after it has said so is nobody's: it ends a thread that may hold the lock of its own log,
-# and waits for it. So it is killed then. It runs in the background, for a shell that waits for a program in the foreground hears of no signal.
+# tested FLOW: osmtest reports that the flow passes. It is killed then, because it can hang in its own clean-up: it cancels a thread
+# that may hold the lock of osmtest's log, and then waits for that lock. It runs in the background, because a shell that waits for a
+# program in the foreground acts on no signal.
 tested() {
 	become 1 env OSM_TMP_DIR="$tmp" OSM_CACHE_DIR="$tmp" timeout -k 5 40 stdbuf -oL osmtest -f "$1" -i "$tmp/inventory" -l "$tmp/log" \
 		-g 0x0002c90300100005 >"$tmp/out" 2>&1 &
