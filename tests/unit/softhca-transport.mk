@@ -120,13 +120,30 @@ check_PROGRAMS += softhca_transport_counts
 softhca_transport_counts_SOURCES = softhca_transport_counts.c
 softhca_transport_counts_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_counts_LDADD = $(softhca_transport_libs)
+
+softhca_wire_libs = libsofthca-pair.la libsofthca-mock.la $(top_builddir)/softhca/wire/libsofthca-wire.la $(softhca_device_libs)
+
 check_PROGRAMS += softhca_transport_wire
-softhca_transport_wire_SOURCES = softhca_transport_wire.c
+softhca_transport_wire_SOURCES = softhca_transport_wire.c softhca_wire_rig.h
 softhca_transport_wire_CPPFLAGS = $(softhca_device_cppflags)
-softhca_transport_wire_LDADD = libsofthca-pair.la libsofthca-mock.la $(top_builddir)/softhca/wire/libsofthca-wire.la \
-	$(softhca_device_libs)
+softhca_transport_wire_LDADD = $(softhca_wire_libs)
+
+check_PROGRAMS += softhca_transport_wire_read
+softhca_transport_wire_read_SOURCES = softhca_transport_wire_read.c softhca_wire_rig.h
+softhca_transport_wire_read_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_wire_read_LDADD = $(softhca_wire_libs)
+
+check_PROGRAMS += softhca_transport_wire_links
+softhca_transport_wire_links_SOURCES = softhca_transport_wire_links.c softhca_wire_rig.h
+softhca_transport_wire_links_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_wire_links_LDADD = $(softhca_wire_libs)
+
+check_PROGRAMS += softhca_transport_wire_gids
+softhca_transport_wire_gids_SOURCES = softhca_transport_wire_gids.c softhca_wire_rig.h
+softhca_transport_wire_gids_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_wire_gids_LDADD = $(softhca_wire_libs)
+
 check_PROGRAMS += softhca_transport_loop
 softhca_transport_loop_SOURCES = softhca_transport_loop.c
 softhca_transport_loop_CPPFLAGS = $(softhca_device_cppflags)
-softhca_transport_loop_LDADD = libsofthca-pair.la libsofthca-mock.la $(top_builddir)/softhca/wire/libsofthca-wire.la \
-	$(softhca_device_libs)
+softhca_transport_loop_LDADD = $(softhca_wire_libs)
