@@ -47,9 +47,15 @@ softhca_kernel_conn_SOURCES = softhca_kernel_conn.c softhca_daemon.c softhca_dae
 softhca_kernel_conn_CPPFLAGS = $(softhca_kernel_cppflags)
 softhca_kernel_conn_LDADD = $(softhca_kernel_libs)
 check_PROGRAMS += softhca_kernel_retry
-softhca_kernel_retry_SOURCES = softhca_kernel_retry.c softhca_daemon.c softhca_daemon.h softhca_place.h
+softhca_kernel_retry_SOURCES = softhca_kernel_retry.c softhca_daemon.c softhca_daemon.h softhca_inside_rig.h softhca_place.h
 softhca_kernel_retry_CPPFLAGS = $(softhca_kernel_cppflags)
 softhca_kernel_retry_LDADD = $(softhca_kernel_libs)
+
+check_PROGRAMS += softhca_kernel_retry_stopped
+softhca_kernel_retry_stopped_SOURCES = softhca_kernel_retry_stopped.c softhca_daemon.c softhca_daemon.h softhca_inside_rig.h \
+	softhca_place.h
+softhca_kernel_retry_stopped_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_kernel_retry_stopped_LDADD = $(softhca_kernel_libs)
 check_PROGRAMS += softhca_kernel_stopped
 softhca_kernel_stopped_SOURCES = softhca_kernel_stopped.c
 softhca_kernel_stopped_CPPFLAGS = $(softhca_kernel_cppflags)
