@@ -1,0 +1,27 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: where the C library is too old, configure says so, and which version has what is missing; no compiler
+# fails later on.
+. "$top_srcdir/tests/packaging/lib.sh" || exit 1
+
+# refuses TEXT ARGUMENT...: configure fails and prints that text.
+refuses() {
+	local text=$1 dir=$work/lacking
+	shift
+	rm -rf "$dir"
+	mkdir -p "$dir"
+	if (cd "$dir" && "$top_srcdir/configure" "$@") >"$dir/out" 2>&1; then
+		echo "configure has not failed"
+		return 1
+	fi
+	grep -F -- "$text" "$dir/out" || { tail -n 3 "$dir/out"; return 1; }
+}
+
+ok "a glibc that is too old for the libraries" refuses "these libraries need Linux with glibc 2.17 or later" xv_cv_glibc=no
+for function in memfd_create renameat2 statx; do
+	ok "a glibc without $function(), for softhca" refuses \
+		"softhca cannot be built: the C library has no $function, which glibc 2.28 has" --enable-softhca "ac_cv_func_$function=no"
+done
+
+finish
