@@ -76,6 +76,9 @@ ok "rc, messages of many packets" ours across "$TOOLS/ibv_rc_pingpong" --verify 
 ok "xrc, two clients" ours across_xrc
 ok "rc: every operation, contents, a late receive, a wrong key" ours across "$PROGRAMS/wire_peers" all
 
+ok "uc: WRITEs with and without immediate data" ours across "$PROGRAMS/wire_peers" uc
+ok "ud: with and without immediate data" ours across "$PROGRAMS/wire_peers" ud
+
 # Debian's programs, on their own libraries, know neither of us nor of a wire.
 if command -v ibv_rc_pingpong >/dev/null; then
 	for transport in rc uc ud srq; do

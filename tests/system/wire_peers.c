@@ -4,8 +4,8 @@
  * processes in two instances, which agree over TCP and then do every operation of RC between them,
  * with their contents verified:
  *
- *	wire_peers all|lossy|killed|outlives|left -p PORT		waits for the other one
- *	wire_peers all|lossy|killed|outlives|left -p PORT ADDRESS	connects, and does the work
+ *	wire_peers all|lossy|killed|outlives|left|uc|ud -p PORT		waits for the other one
+ *	wire_peers all|lossy|killed|outlives|left|uc|ud -p PORT ADDRESS	connects, and does the work
  *
  * With the index of a GID in the environment variable GID_INDEX, the process names its port by that GID
  * alone, as peers without LIDs do. DEVICE: the name of the device, else the first.
@@ -23,6 +23,9 @@
  *
  * left: the same with daemons and what sends for them. The second process gets a completion for each
  * request: those that were on their way, and those that it posts after that.
+ *
+ * uc: WRITEs over UC, with and without immediate data. ud: datagrams with and without it. A wire that
+ * loses packets would lose some of these for good.
  *
  * killed: the first process is killed while the second one sends. After that, the second one gets
  * the completion that a dead node gives, on another QP with a short time-out.
@@ -61,6 +64,7 @@ static struct ibv_qp *qp;
 static unsigned char *buf; /* the first half is for sending, the second for what comes */
 static struct place mine, theirs;
 static uint8_t gid_index;
+static enum ibv_qp_type type = IBV_QPT_RC;
 static int tcp;
 
 #define NEED(what)                                                                                 \
@@ -133,7 +137,7 @@ static void join(int timeout, int retries)
 {
 	struct ibv_qp_init_attr init = {
 		.cap = {.max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 1, .max_recv_sge = 1},
-		.qp_type = IBV_QPT_RC,
+		.qp_type = type,
 		.sq_sig_all = 1,
 		.send_cq = cq,
 		.recv_cq = cq,
@@ -162,10 +166,11 @@ static void join(int timeout, int retries)
 			    .is_global = !theirs.lid,
 			    .grh = {.dgid = theirs.gid, .sgid_index = gid_index, .hop_limit = 64},
 			    .port_num = 1}};
-	NEED(!ibv_modify_qp(qp, &a,
-			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				    IBV_QP_MIN_RNR_TIMER));
+	NEED(!ibv_modify_qp(
+		qp, &a,
+		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			(type == IBV_QPT_UC ? 0
+					    : IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)));
 	a = (struct ibv_qp_attr){.qp_state = IBV_QPS_RTS,
 				 .timeout = (uint8_t)timeout,
 				 .retry_cnt = (uint8_t)retries,
@@ -173,8 +178,46 @@ static void join(int timeout, int retries)
 				 .sq_psn = PSN,
 				 .max_rd_atomic = 4};
 	NEED(!ibv_modify_qp(qp, &a,
-			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC));
+			    IBV_QP_STATE | IBV_QP_SQ_PSN |
+				    (type == IBV_QPT_UC ? 0
+							: IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+								  IBV_QP_RNR_RETRY |
+								  IBV_QP_MAX_QP_RD_ATOMIC)));
+}
+
+#define QKEY 0x11111111
+static struct ibv_ah *ah;
+
+/* Makes a QP of UD, and an address for that of the other process. */
+static void join_ud(void)
+{
+	struct ibv_qp_init_attr init = {
+		.cap = {.max_send_wr = 64, .max_recv_wr = 64, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_UD,
+		.sq_sig_all = 1,
+		.send_cq = cq,
+		.recv_cq = cq,
+	};
+	struct ibv_qp_attr a = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY};
+	struct ibv_ah_attr to;
+
+	qp = ibv_create_qp(pd, &init);
+	NEED(qp);
+	mine.qpn = qp->qp_num;
+	NEED(write(tcp, &mine, sizeof(mine)) == sizeof(mine));
+	NEED(recv(tcp, &theirs, sizeof(theirs), MSG_WAITALL) == sizeof(theirs));
+	NEED(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+	a.qp_state = IBV_QPS_RTR;
+	NEED(!ibv_modify_qp(qp, &a, IBV_QP_STATE));
+	a.qp_state = IBV_QPS_RTS;
+	NEED(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN));
+	to = (struct ibv_ah_attr){
+		.dlid = theirs.lid,
+		.is_global = !theirs.lid,
+		.grh = {.dgid = theirs.gid, .sgid_index = gid_index, .hop_limit = 64},
+		.port_num = 1};
+	ah = ibv_create_ah(pd, &to);
+	NEED(ah);
 }
 
 static void post(enum ibv_wr_opcode opcode, size_t local, uint32_t len, uint64_t remote,
@@ -336,6 +379,104 @@ static void active(void)
 	say();
 }
 
+/* ---- without acknowledgements ---- */
+
+/* What a datagram may carry, at the edges of its padding. */
+static const uint32_t short_sizes[] = {0, 1, 2, 3, 4, 5, 1023, 1024};
+
+/*
+ * A WRITE, and one with immediate data that follows it: when that has come, so has the first, of the
+ * same contents, behind it.
+ */
+static void uc_passive(void)
+{
+	for (size_t i = 0; i < nsizes && size[i] < HALF / 4; i++) {
+		struct ibv_wc wc;
+
+		memset(buf + HALF, 0, HALF);
+		post_receive(0, 1);
+		say();
+		wc = completion();
+		NEED(!wc.status && wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM &&
+		     wc.wc_flags & IBV_WC_WITH_IMM && wc.byte_len == size[i] &&
+		     ntohl(wc.imm_data) == (size[i] ^ 0x5a5a));
+		check(size[i]);
+		NEED(!memcmp(buf + HALF, buf + HALF + HALF / 2, size[i]));
+		/* Not a byte more. */
+		NEED(!buf[HALF + size[i]] && !buf[HALF + HALF / 2 + size[i]]);
+	}
+}
+
+static void uc_active(void)
+{
+	for (size_t i = 0; i < nsizes && size[i] < HALF / 4; i++) {
+		hear();
+		fill(size[i]);
+		post(IBV_WR_RDMA_WRITE, 0, size[i], theirs.addr + HALF + HALF / 2, theirs.rkey, 0,
+		     0);
+		post(IBV_WR_RDMA_WRITE_WITH_IMM, 0, size[i], theirs.addr + HALF, theirs.rkey, 0, 0);
+		done();
+		done();
+	}
+}
+
+#define GRH 40
+
+static void ud_passive(void)
+{
+	for (size_t i = 0; i < 2 * sizeof(short_sizes) / sizeof(short_sizes[0]); i++) {
+		uint32_t len = short_sizes[i / 2];
+		struct ibv_wc wc;
+
+		post_receive(HALF - GRH, GRH + 1024);
+		say();
+		wc = completion();
+		NEED(!wc.status && wc.byte_len == GRH + len && wc.src_qp == theirs.qpn &&
+		     (!theirs.lid || wc.slid == theirs.lid));
+		NEED(!(wc.wc_flags & IBV_WC_WITH_IMM) == !(i & 1));
+		NEED(!(i & 1) || ntohl(wc.imm_data) == (len ^ 0x5a5a));
+		check(len);
+	}
+}
+
+static void ud_active(void)
+{
+	for (size_t i = 0; i < 2 * sizeof(short_sizes) / sizeof(short_sizes[0]); i++) {
+		uint32_t len = short_sizes[i / 2];
+		struct ibv_sge sge = {(uintptr_t)buf, len, mr->lkey};
+		struct ibv_send_wr *bad, wr = {.opcode = i & 1 ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
+					       .sg_list = &sge,
+					       .num_sge = len ? 1 : 0,
+					       .imm_data = htonl(len ^ 0x5a5a)};
+
+		wr.wr.ud.ah = ah;
+		wr.wr.ud.remote_qpn = theirs.qpn;
+		wr.wr.ud.remote_qkey = QKEY;
+		hear();
+		fill(len);
+		NEED(!ibv_post_send(qp, &wr, &bad));
+		done();
+	}
+}
+
+static void without_answers(bool client)
+{
+	if (type == IBV_QPT_UC)
+		join(0, 0);
+	else
+		join_ud();
+	say();
+	hear();
+	if (type == IBV_QPT_UC && client)
+		uc_active();
+	else if (type == IBV_QPT_UC)
+		uc_passive();
+	else if (client)
+		ud_active();
+	else
+		ud_passive();
+}
+
 /* Has the other process ended? */
 static bool alone(void)
 {
@@ -481,6 +622,11 @@ int main(int argc, char **argv)
 	}
 	connect_tcp(atoi(argv[3]), client ? argv[4] : NULL);
 	make();
+	if (!strcmp(argv[1], "uc") || !strcmp(argv[1], "ud")) {
+		type = argv[1][1] == 'c' ? IBV_QPT_UC : IBV_QPT_UD;
+		without_answers(client);
+		return 0;
+	}
 	join(lossy ? 15 : left ? 12 : 17, left ? 2 : 7);
 	first = qp;
 	if (killed || left)
