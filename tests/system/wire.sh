@@ -79,6 +79,31 @@ ok "rc: every operation, contents, a late receive, a wrong key" ours across "$PR
 ok "uc: WRITEs with and without immediate data" ours across "$PROGRAMS/wire_peers" uc
 ok "ud: with and without immediate data" ours across "$PROGRAMS/wire_peers" ud
 
+# A capture has every packet that the socket has sent, and every one that it has received.
+counted() {
+	# What was on its way has come.
+	until_true quiet || return 1
+	sent=$(counter a .wire.sent) received=$(counter a .wire.received)
+	"$SOFTHCA" capture a -w "$tmp/file" 2>"$tmp/capture.err" &
+	capture=$!
+	until_true test -s "$tmp/file" && across "$PROGRAMS/wire_peers" all && across "$PROGRAMS/wire_peers" uc &&
+		across "$PROGRAMS/wire_peers" ud && until_true quiet || return 1
+	sent=$(($(counter a .wire.sent) - sent)) received=$(($(counter a .wire.received) - received))
+	kill -INT "$capture" && wait "$capture" || return 1
+	echo "sent $sent, received $received; $(cat "$tmp/capture.err")"
+	[ "$sent" -gt 1000 ] && grep -q "^softhca: $((sent + received)) packets captured, 0 lost" "$tmp/capture.err" &&
+		[ "$(on_wire 2)" -eq "$sent" ] && [ "$(on_wire 1)" -eq "$received" ]
+}
+quiet() {
+	[ "$(counter a .wire.sent)" -eq "$(counter b .wire.received)" ] && [ "$(counter b .wire.sent)" -eq "$(counter a .wire.received)" ]
+}
+on_wire() { tshark -r "$tmp/file" -Y "frame.interface_name == \"wire\" && frame.packet_flags_direction == $1" 2>/dev/null | wc -l; }
+if command -v tshark >/dev/null; then
+	ok "a capture has as many packets as the instance counts" ours counted
+else
+	skip "a capture has as many packets as the instance counts" "install tshark"
+fi
+
 # Debian's programs, on their own libraries, know neither of us nor of a wire.
 if command -v ibv_rc_pingpong >/dev/null; then
 	for transport in rc uc ud srq; do
