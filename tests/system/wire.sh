@@ -163,6 +163,33 @@ killed() {
 }
 ok "a peer that is killed" ours killed
 
+# An instance is started anew, and its QPs get the numbers that they had before. A peer of the dead one goes on sending to
+# its QP, which is another program's now. The PSNs are far behind what that one expects, or far ahead.
+restarted() { # restarted PSN COUNTER
+	# Both times it is the first QP of an instance.
+	"$SOFTHCA" stop a && "$SOFTHCA" start --wire "$net.1/24" a || return 1
+	take_port
+	PSN=$1 timeout 120 "$SOFTHCA" run --instance a -- "$PROGRAMS/wire_peers" old -p "$port" >"$tmp/server.out" 2>&1 &
+	server=$!
+	until_true listening || { cat "$tmp/server.out"; return 1; }
+	PSN=$1 timeout 120 "$SOFTHCA" run --instance b -- "$PROGRAMS/wire_peers" old -p "$port" 127.0.0.1 >"$tmp/old.out" 2>&1 &
+	old=$!
+	wait "$server"
+	status=$?
+	dead=$(grep '^QP ' "$tmp/server.out")
+	[ "$status" -eq 137 ] && "$SOFTHCA" stop a && "$SOFTHCA" start --wire "$net.1/24" a || return 1
+	kill -0 "$old" || { echo "the old peer has ended too early"; return 1; }
+	export OLD=$old
+	across "$PROGRAMS/wire_peers" new || return 1
+	[ "$(grep '^QP ' "$tmp/server.out")" = "$dead" ] || { echo "the numbers differ"; return 1; }
+	# It was heard, and nothing else is out of order.
+	[ "$(counter a "[.hosts[].hcas[].counters.$2] | add")" -gt 0 ] || { "$SOFTHCA" show a; return 1; }
+	wait "$old" || { cat "$tmp/old.out"; return 1; }
+	across "$PROGRAMS/wire_peers" all
+}
+ok "an instance that is started anew, while an old peer sends: behind" ours restarted 0x900000 duplicates
+ok "an instance that is started anew, while an old peer sends: ahead" ours restarted 0x300000 out_of_sequence
+
 # Each end loses, repeats and spoils packets on their way out. The other end's ICRC finds the spoilt ones.
 lossy() {
 	for instance in a b; do

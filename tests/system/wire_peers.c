@@ -4,8 +4,8 @@
  * processes in two instances, which agree over TCP and then do every operation of RC between them,
  * with their contents verified:
  *
- *	wire_peers all|lossy|killed|outlives|left|uc|ud -p PORT		waits for the other one
- *	wire_peers all|lossy|killed|outlives|left|uc|ud -p PORT ADDRESS	connects, and does the work
+ *	wire_peers all|lossy|killed|old|new|outlives|left|uc|ud -p PORT		waits for the other one
+ *	wire_peers all|lossy|killed|old|new|outlives|left|uc|ud -p PORT ADDRESS	connects, and does the work
  *
  * With the index of a GID in the environment variable GID_INDEX, the process names its port by that GID
  * alone, as peers without LIDs do. DEVICE: the name of the device, else the first.
@@ -26,6 +26,12 @@
  *
  * uc: WRITEs over UC, with and without immediate data. ud: datagrams with and without it. A wire that
  * loses packets would lose some of these for good.
+ *
+ * old: the first process is killed while the second one sends, which goes on until the retries have
+ * run out, for some seconds. The environment variable PSN has the number of the QPs' first packet.
+ *
+ * new: as lossy, again and again on the same QPs, until the process whose number is in the environment
+ * variable OLD has ended: one of "old", which sends to a QP that had the number of the first process's.
  *
  * killed: the first process is killed while the second one sends. After that, the second one gets
  * the completion that a dead node gives, on another QP with a short time-out.
@@ -64,6 +70,7 @@ static struct ibv_qp *qp;
 static unsigned char *buf; /* the first half is for sending, the second for what comes */
 static struct place mine, theirs;
 static uint8_t gid_index;
+static uint32_t first_psn = PSN;
 static enum ibv_qp_type type = IBV_QPT_RC;
 static int tcp;
 
@@ -159,7 +166,7 @@ static void join(int timeout, int retries)
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = IBV_MTU_1024,
 		.dest_qp_num = theirs.qpn,
-		.rq_psn = PSN,
+		.rq_psn = first_psn,
 		.max_dest_rd_atomic = 4,
 		.min_rnr_timer = 12,
 		.ah_attr = {.dlid = theirs.lid,
@@ -175,7 +182,7 @@ static void join(int timeout, int retries)
 				 .timeout = (uint8_t)timeout,
 				 .retry_cnt = (uint8_t)retries,
 				 .rnr_retry = 7,
-				 .sq_psn = PSN,
+				 .sq_psn = first_psn,
 				 .max_rd_atomic = 4};
 	NEED(!ibv_modify_qp(qp, &a,
 			    IBV_QP_STATE | IBV_QP_SQ_PSN |
@@ -606,17 +613,54 @@ static void survives(struct ibv_qp *first, struct ibv_qp *second)
 	NEED(!ibv_destroy_qp(first));
 }
 
+/* WRITEs go on into the other process's memory, whoever has it, until nobody answers. */
+static void is_old(void)
+{
+	struct ibv_wc wc;
+
+	memset(buf, 0xee, HALF);
+	do {
+		post(IBV_WR_RDMA_WRITE, 0, 4097, theirs.addr, theirs.rkey, 0, 0);
+		wc = completion();
+	} while (!wc.status);
+	NEED(wc.status == IBV_WC_RETRY_EXC_ERR);
+}
+
+/* Round by round, until the old process has ended. */
+static void are_new(bool client)
+{
+	const char *old = getenv("OLD");
+	char more = 'x';
+
+	NEED(!client || old);
+	while (more == 'x') {
+		if (client) {
+			active();
+			more = kill((pid_t)atoi(old), 0) ? 'e' : 'x';
+			NEED(write(tcp, &more, 1) == 1);
+		} else {
+			passive();
+			NEED(read(tcp, &more, 1) == 1);
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
-	bool killed, lossy, out, left, client = argc == 5;
+	const char *psn = getenv("PSN");
+	bool old, new, killed, lossy, out, left, client = argc == 5;
 	struct ibv_qp *first;
 
 	NEED((argc == 4 || client) && !strcmp(argv[2], "-p"));
+	old = !strcmp(argv[1], "old");
+	new = !strcmp(argv[1], "new");
+	if (psn)
+		first_psn = (uint32_t)strtoul(psn, NULL, 0);
 	killed = !strcmp(argv[1], "killed");
 	lossy = !strcmp(argv[1], "lossy");
 	out = !strcmp(argv[1], "outlives");
 	left = !strcmp(argv[1], "left");
-	if (lossy) {
+	if (lossy || new) {
 		size = few;
 		nsizes = sizeof(few) / sizeof(few[0]);
 	}
@@ -627,15 +671,21 @@ int main(int argc, char **argv)
 		without_answers(client);
 		return 0;
 	}
-	join(lossy ? 15 : left ? 12 : 17, left ? 2 : 7);
+	join(lossy || old ? 15 : left ? 12 : 17, left ? 2 : 7);
 	first = qp;
+	if (!client)
+		fprintf(stderr, "QP 0x%x\n", qp->qp_num);
 	if (killed || left)
 		join(12, 2);
 	say();
 	hear();
 	if (killed && client)
 		survives(first, qp);
-	else if (killed)
+	else if (new)
+		are_new(client);
+	else if (old && client)
+		is_old();
+	else if (killed || old)
 		is_killed();
 	else if (client && out)
 		outlives();
