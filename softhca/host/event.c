@@ -78,15 +78,6 @@ void sh_event_thrown(void)
 		let_go();
 }
 
-void sh_event_forked(void)
-{
-	/*
-	 * The descriptors are good in a child as well, but another thread of the parent may have
-	 * held the lock.
-	 */
-	owner = 0;
-}
-
 static void drop(struct pipe_fd *p)
 {
 	if (p->generation && sh_ident_holds(p->fd, &p->id))
@@ -94,15 +85,32 @@ static void drop(struct pipe_fd *p)
 	p->generation = 0;
 }
 
-/* The queues of another instance have the same names. */
+static void drop_all(void)
+{
+	for (unsigned int i = 0; i < CACHED; i++)
+		drop(&cache[i]);
+}
+
+/*
+ * The instance has ended, or the process has gone over to another one, whose queues have the same
+ * names.
+ */
 void sh_event_reset(void)
 {
-	unsigned int i;
-
 	hold();
-	for (i = 0; i < CACHED; i++)
-		drop(&cache[i]);
+	drop_all();
 	let_go();
+}
+
+/*
+ * In a child. Another thread of the parent may have held the lock. The descriptors are good in the
+ * child as well, but it may never raise an event, and has no helper thread that would close them when
+ * the instance ends: a reader in the parent would not find the end of its FIFO.
+ */
+void sh_event_forked(void)
+{
+	owner = 0;
+	drop_all();
 }
 
 /* The queue has ended. Its FIFO would live on as long as a process holds it open. */
@@ -160,6 +168,13 @@ static int pipe_get(struct pipe_fd *p, uint32_t evq, uint32_t generation)
 
 	if (is_open(p, evq, generation))
 		return p->fd;
+	/*
+	 * Pairs with tell_end(). What is open by then, the helper thread closes, also with the
+	 * cache's lock held.
+	 */
+	if (__atomic_load_n(&sh_proc(sh_process.dev, sh_process.dev->proc)->ended,
+			    __ATOMIC_ACQUIRE))
+		return -ENOENT;
 	door = sh_pin();
 	fd = pipe_open(p, evq, generation);
 	sh_unpin(door);

@@ -234,6 +234,7 @@ static void *helper_main(void *arg)
 			sh_attention(dev);
 			sh_leave(dev);
 		}
+		/* Pairs with tell_end(). */
 		if (__atomic_load_n(&sh_proc(dev, dev->proc)->ended, __ATOMIC_ACQUIRE))
 			sh_event_reset();
 		until = run_due();

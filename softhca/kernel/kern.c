@@ -278,7 +278,10 @@ static void close_fd(int fd)
 		close(fd);
 }
 
-/* After a client has closed what it has open of FIFOs, threads that read from them find the end. */
+/*
+ * Once the clients have closed what they have open of FIFOs, threads that read from them find the end.
+ * Pairs with pipe_get(), which opens none from then on, and with the helper thread.
+ */
 static void tell_end(struct kernel *k, uint32_t slot)
 {
 	struct sh_proc *p = sh_proc(&k->dev, slot);
@@ -304,7 +307,6 @@ void kern_exit(struct kernel *k)
 			lived[i / 64] |= UINT64_C(1) << (i % 64);
 			proc_dead(k, k->proc[i]);
 		}
-	/* Only now, when no FIFO of an event queue has a name by which it could be opened again. */
 	for (i = 1; i < SH_MAX_PROC; i++)
 		if (lived[i / 64] & UINT64_C(1) << (i % 64))
 			tell_end(k, i);

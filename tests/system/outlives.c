@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A program that outlives its instance: it registers memory of the heap and a large block, and waits until standard input
- * ends. Then all that it had written must still be there: in the registered memory, around it, and in a child. So must an
- * event that its completion channel had: a program that has seen it by poll() reads it next, and must not sleep there. No
- * further one can come: whoever waits for it is told so. The program frees everything as it would beside a card that is
- * gone. The exit status is 0 if all of this was so.
+ * A program that outlives its instance: it registers memory of the heap and a large block, and waits
+ * until standard input ends. Then all that it had written must still be there: in the registered
+ * memory, around it, and in a child. So must an event that its completion channel had: a program that
+ * has seen it by poll() reads it next, and must not sleep there. No further one can come: whoever
+ * waits for it is told so, though a child that does nothing has inherited what its parent had open.
+ * The program frees everything as it would beside a card that is gone. The exit status is 0 if all
+ * of this was so.
  */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -97,6 +101,7 @@ int main(void)
 	void *context;
 	size_t n;
 	int status;
+	pid_t child;
 
 	must(list && *list && (ctx = ibv_open_device(*list)), "open");
 	must((pd = ibv_alloc_pd(ctx)) && (channel = ibv_create_comp_channel(ctx)) &&
@@ -104,6 +109,12 @@ int main(void)
 	     "PD, CQ");
 	qp = raise_event(pd, cq);
 	must(has_event(channel), "event");
+	must((child = fork()) >= 0, "fork");
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
 	must(!posix_memalign((void **)&large, 4096, LARGE), "memory");
 	large_mr = ibv_reg_mr(pd, large, LARGE, IBV_ACCESS_LOCAL_WRITE);
 	must(!!large_mr, "register the large block");
@@ -129,7 +140,9 @@ int main(void)
 	     "the event");
 	ibv_ack_cq_events(cq, 1);
 	alarm(60); /* ends a sleep without end */
-	must(ibv_get_cq_event(channel, &of, &context), "no further event");
+	must(ibv_get_cq_event(channel, &of, &context) && errno == EIO, "no further event");
+	kill(child, SIGKILL);
+	must(waitpid(child, NULL, 0) == child, "the other child");
 	for (int i = 0; i < MANY / 10; i++)
 		ibv_dereg_mr(mr[i]);
 	ibv_dereg_mr(large_mr);
