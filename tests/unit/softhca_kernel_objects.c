@@ -443,6 +443,7 @@ static void missed(void **state)
 	assert_false(ctx->gone);
 	close(fd);
 	close(own[1]);
+	t->proc->user.witness = 0; /* as if it had executed another program */
 	uverbs_room.missed(&t->k);
 	assert_null(t->k.uverbs->evq[index]);
 	assert_true(ctx->gone);
@@ -452,6 +453,36 @@ static void missed(void **state)
 	uverbs_room.tick(&t->k);
 	assert_null(t->k.uverbs->ctx[context]);
 	kt_stop(t);
+}
+
+/*
+ * On overlayfs a mapping of the second file does not keep it open. That may have been noticed when the client opened the
+ * device, or have been among the lost events. The context lives as long as its process.
+ */
+static void missed_untied(void **state)
+{
+	(void)state;
+	for (int noticed = 0; noticed < 2; noticed++) {
+		struct kt *t = kt_start(SH_FACE_MAINLINE, 1, 1);
+		struct kctx *ctx = kt_open(t, 0);
+		char path[64];
+		int own;
+
+		snprintf(path, sizeof(path), "files/c%u.%u", ctx->index, ctx->generation);
+		own = openat(t->k.dir_fd, path, O_RDWR | O_CLOEXEC);
+		assert_true(own >= 0);
+		if (noticed)
+			ctx->untied = t->k.uverbs->untied = true;
+		uverbs_room.missed(&t->k);
+		assert_false(ctx->gone);
+		uverbs_room.tick(&t->k);
+		assert_false(ctx->gone);
+		t->proc->user.witness = 0; /* as if it had executed another program */
+		uverbs_room.tick(&t->k);
+		assert_true(ctx->gone);
+		close(own);
+		kt_stop(t);
+	}
 }
 
 static void port_events(void **state)
@@ -675,9 +706,9 @@ int main(void)
 		cmocka_unit_test(limits),	  cmocka_unit_test(sizes),
 		cmocka_unit_test(not_the_opener), cmocka_unit_test(events),
 		cmocka_unit_test(looked_into),	  cmocka_unit_test(missed),
-		cmocka_unit_test(port_events),	  cmocka_unit_test(device_fatal),
-		cmocka_unit_test(scribbled_lid),  cmocka_unit_test(release),
-		cmocka_unit_test(scribbled),
+		cmocka_unit_test(missed_untied),  cmocka_unit_test(port_events),
+		cmocka_unit_test(device_fatal),	  cmocka_unit_test(scribbled_lid),
+		cmocka_unit_test(release),	  cmocka_unit_test(scribbled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

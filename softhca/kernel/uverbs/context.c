@@ -187,7 +187,22 @@ static bool is_open(const struct kctx *ctx, char kind)
 	return !alone;
 }
 
-/* Kernels report a close before it is done. So the look is repeated for a while. */
+static void end_untied(struct kernel *k)
+{
+	uint32_t i;
+
+	for (i = 1; k->uverbs->untied && i < SH_MAX_CTX; i++) {
+		struct kctx *ctx = k->uverbs->ctx[i];
+
+		if (ctx && ctx->untied && !ctx->gone && proc_ended(ctx->proc))
+			ctx_gone(ctx);
+	}
+}
+
+/*
+ * Kernels report a close before it is done. So the look is repeated for a while. The close of a second file that a living
+ * process has mapped may have been among what was missed, so its file alone does not end a context.
+ */
 static void look_at_files(struct kernel *k)
 {
 	uint32_t i;
@@ -199,9 +214,10 @@ static void look_at_files(struct kernel *k)
 			continue;
 		if (!is_open(ctx, 'c'))
 			ctx_release(ctx);
-		else if (!ctx->gone && !is_open(ctx, 'l'))
-			ctx_gone(ctx);
+		else if (!ctx->gone && !ctx->untied && !is_open(ctx, 'l'))
+			ctx->untied = k->uverbs->untied = true;
 	}
+	end_untied(k);
 }
 
 void ctx_missed(struct kernel *k)
@@ -213,16 +229,10 @@ void ctx_missed(struct kernel *k)
 /* Only what the end of the process or of its connection does not show: an exec behind a fork. */
 void ctx_tick(struct kernel *k)
 {
-	uint32_t i;
-
 	if (sh_now() < k->uverbs->missed_until)
 		look_at_files(k);
-	for (i = 1; k->uverbs->untied && i < SH_MAX_CTX; i++) {
-		struct kctx *ctx = k->uverbs->ctx[i];
-
-		if (ctx && ctx->untied && !ctx->gone && proc_ended(ctx->proc))
-			ctx_gone(ctx);
-	}
+	else
+		end_untied(k);
 }
 
 static int release_objects(struct kctx *ctx)

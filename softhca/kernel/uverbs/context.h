@@ -22,7 +22,7 @@ struct kctx {
 	enum kctx_state state;
 	bool started;  /* GET_CONTEXT has been done */
 	bool gone;     /* its address space has ended */
-	bool untied;   /* its second file says nothing of that: ctx_life_closed() */
+	bool untied;   /* its second file, not open, does not say so: ctx_life_closed() */
 	bool silenced; /* gone, and all its QPs are silent */
 	struct kproc *proc;
 	uint32_t host, hca, device; /* hca counts over all hosts, device per host */
