@@ -31,7 +31,6 @@ struct conn {
 	uint64_t kept[KEPT_MAX / 8];
 	size_t kept_len;
 	uint64_t since, moment;
-	uint64_t busy; /* the lock that it found taken at its last try (sh_dev.busy); 0: none */
 	struct conn *prev, *next; /* among connections that have such a request */
 };
 

@@ -82,7 +82,6 @@ int retry_keep(struct server *s, struct conn *c, size_t len)
 	c->kept_len = len;
 	c->since = sh_now();
 	c->moment = sh_grace_begin(&s->k->dev);
-	c->busy = 0;
 	DL_APPEND(s->kept, c);
 	nap_anew(s);
 	return 0;
@@ -96,15 +95,33 @@ void retry_forget(struct server *s, struct conn *c)
 }
 
 /*
- * A thread that holds the lock which the request wants may have come after the request: it may be copying much all
- * the same, into memory that would be the program's after the answer.
+ * After a try in vain, which says what lock it found taken. The thread that holds it may have come after the request: it
+ * may be copying much all the same, into memory that would be the program's after the answer.
  */
 static bool is_late(struct kernel *k, const struct conn *c)
 {
 	uint64_t waited = sh_now() - c->since;
 
 	return waited >= PATIENCE_RUN_NS ||
-	       (waited >= PATIENCE_NS && !one_runs(k, c->moment) && !holder_runs(k, c->busy));
+	       (waited >= PATIENCE_NS && !one_runs(k, c->moment) &&
+		!holder_runs(k, __atomic_load_n(&k->dev.busy, __ATOMIC_RELAXED)));
+}
+
+/*
+ * Whose lock is in the way is asked after a try, because a holder that was stopped may have let go since the one before, and
+ * another have taken it. *late: the request waits no longer.
+ */
+static int try_again(struct server *s, struct conn *c, bool *late)
+{
+	int err;
+
+	*late = false;
+	__atomic_store_n(&s->k->dev.busy, 0, __ATOMIC_RELAXED);
+	err = dispatch(s, c, c->kept, c->kept_len, false);
+	if (err != -EINPROGRESS || !is_late(s->k, c))
+		return err;
+	*late = true;
+	return dispatch(s, c, c->kept, c->kept_len, true);
 }
 
 /* Before another try after a long nap. A thread that the last such look found, and this one does, has not moved on since. */
@@ -130,12 +147,9 @@ void retry_all(struct server *s)
 	files_drain(s);
 	DL_FOREACH_SAFE(s->kept, c, tmp)
 	{
-		bool late = is_late(s->k, c);
-		int err;
+		bool late;
+		int err = try_again(s, c, &late);
 
-		__atomic_store_n(&s->k->dev.busy, 0, __ATOMIC_RELAXED);
-		err = dispatch(s, c, c->kept, c->kept_len, late);
-		c->busy = __atomic_load_n(&s->k->dev.busy, __ATOMIC_RELAXED);
 		if (err == -EINPROGRESS)
 			continue;
 		if (late && !one_runs(s->k, c->moment))
