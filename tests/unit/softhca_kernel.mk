@@ -50,6 +50,7 @@ check_PROGRAMS += softhca_kernel_retry
 softhca_kernel_retry_SOURCES = softhca_kernel_retry.c softhca_daemon.c softhca_daemon.h softhca_inside_rig.h softhca_place.h
 softhca_kernel_retry_CPPFLAGS = $(softhca_kernel_cppflags)
 softhca_kernel_retry_LDADD = $(softhca_kernel_libs)
+softhca_kernel_retry_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sh_now
 
 check_PROGRAMS += softhca_kernel_retry_stopped
 softhca_kernel_retry_stopped_SOURCES = softhca_kernel_retry_stopped.c softhca_daemon.c softhca_daemon.h softhca_inside_rig.h \

@@ -25,6 +25,57 @@
 #include "softhca/kernel/freezer.h"
 #include "softhca_inside_rig.h"
 
+/* Longer than the daemon waits for threads that stand still, and less than for one that sleeps. */
+#define PATIENCE_PAST_NS UINT64_C(2500000000)
+/* More than it reads its clock in one round of trying again. */
+#define READS 100
+
+/* The daemon's clock, which the test stops and moves. */
+static struct {
+	uint64_t at, reads; /* at: what it says; 0: the time */
+	pid_t daemon;
+} * daemon_clock;
+
+uint64_t __real_sh_now(void);
+uint64_t __wrap_sh_now(void);
+uint64_t __wrap_sh_now(void)
+{
+	uint64_t at = daemon_clock ? __atomic_load_n(&daemon_clock->at, __ATOMIC_SEQ_CST) : 0;
+
+	if (!at || getpid() != daemon_clock->daemon)
+		return __real_sh_now();
+	__atomic_fetch_add(&daemon_clock->reads, 1, __ATOMIC_SEQ_CST);
+	return at;
+}
+
+static void stop_clock(pid_t daemon)
+{
+	daemon_clock->daemon = daemon;
+	__atomic_store_n(&daemon_clock->at, __real_sh_now(), __ATOMIC_SEQ_CST);
+}
+
+/* The daemon's patience is over, and it has tried again since: the client has no answer. */
+static void still_waits(const struct client *c)
+{
+	struct pollfd p = {.fd = c->fd, .events = POLLIN};
+	uint64_t reads;
+
+	__atomic_fetch_add(&daemon_clock->at, PATIENCE_PAST_NS, __ATOMIC_SEQ_CST);
+	reads = __atomic_load_n(&daemon_clock->reads, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&daemon_clock->reads, __ATOMIC_SEQ_CST) - reads < READS) {
+		assert_int_equal(poll(&p, 1, 0), 0);
+		usleep(1000);
+	}
+	assert_int_equal(poll(&p, 1, 0), 0);
+}
+
+static int make_clock(void **state)
+{
+	daemon_clock = mmap(NULL, sizeof(*daemon_clock), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return daemon_clock == MAP_FAILED ? -1 : daemon_make_base(state);
+}
+
 /*
  * The daemon waits for a thread that runs, or sleeps as one does whose page comes from a file server (for longer than for one
  * that stands still): what the thread copies must not come after the answer.
@@ -37,7 +88,6 @@ static void copies_inside(int how)
 	struct objects o;
 	struct client c;
 	int async, go[2], status;
-	struct pollfd p;
 	pid_t pid, other;
 	char byte = 0;
 
@@ -56,10 +106,10 @@ static void copies_inside(int how)
 		.addr = (uintptr_t)&mr,
 		.len = sizeof(mr),
 	};
+	stop_clock(pid);
 	assert_int_equal(send(c.fd, &m, sizeof(m), MSG_NOSIGNAL), sizeof(m));
-	p = (struct pollfd){.fd = c.fd, .events = POLLIN};
-	assert_int_equal(poll(&p, 1, 3000), 0);
 	assert_int_equal(daemon_processes(), 2);
+	still_waits(&c);
 	assert_int_equal(write(go[1], &byte, 1), 1);
 	assert_int_equal(recv(c.fd, &r, sizeof(r), 0), SH_COMMAND_REPLY(0));
 	assert_int_equal(r.error, 0);
@@ -67,6 +117,7 @@ static void copies_inside(int how)
 	assert_int_equal(status, 0);
 	close(go[0]);
 	close(go[1]);
+	daemon_clock->at = 0;
 	end(pid, &c, &o, async);
 }
 
@@ -95,7 +146,6 @@ static void younger_inside(void **state)
 	struct objects o;
 	struct client c;
 	int async, go[2], status;
-	struct pollfd p;
 	pid_t pid, older, younger;
 	char byte = 0;
 
@@ -112,14 +162,14 @@ static void younger_inside(void **state)
 		.addr = (uintptr_t)&qp,
 		.len = sizeof(qp),
 	};
+	stop_clock(pid);
 	assert_int_equal(send(c.fd, &m, sizeof(m), MSG_NOSIGNAL), sizeof(m));
 	assert_int_equal(daemon_processes(), 2);
 	younger = stop_inside(W_QP_TAKEN, &o, c.ctx, go[0]);
 	kill(younger, SIGCONT);
 	assert_int_equal(waitpid(younger, &status, WCONTINUED), younger);
 	go_on(older);
-	p = (struct pollfd){.fd = c.fd, .events = POLLIN};
-	assert_int_equal(poll(&p, 1, 3000), 0);
+	still_waits(&c);
 	assert_int_equal(write(go[1], &byte, 1), 1);
 	assert_int_equal(recv(c.fd, &r, sizeof(r), 0), SH_COMMAND_REPLY(0));
 	assert_int_equal(r.error, 0);
@@ -127,6 +177,7 @@ static void younger_inside(void **state)
 	assert_int_equal(status, 0);
 	close(go[0]);
 	close(go[1]);
+	daemon_clock->at = 0;
 	end(pid, &c, &o, async);
 }
 
@@ -228,5 +279,5 @@ int main(void)
 		cmocka_unit_test(frozen_inside),
 	};
 
-	return cmocka_run_group_tests(tests, daemon_make_base, daemon_remove_base);
+	return cmocka_run_group_tests(tests, make_clock, daemon_remove_base);
 }
