@@ -242,15 +242,14 @@ int cmd_dereg_mr(struct call *c)
 	struct kernel *k = c->k;
 	uint64_t start, len;
 	bool left;
+	int err;
 
 	if (!mr)
 		return k->uverbs->face->no_object;
 	mr_end(mr);
-	if (!all_left(k, mr->moment)) {
-		if (!c->late)
-			return -EINPROGRESS;
-		wait_no_more(k, mr->moment);
-	}
+	err = call_left(c, mr->moment);
+	if (err < 0)
+		return err;
 	left = sh_grace_over(&k->dev, 0, mr->moment);
 	start = mr->start;
 	len = mr->len;

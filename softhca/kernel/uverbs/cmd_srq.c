@@ -170,11 +170,17 @@ static bool srq_finish(struct kernel *k, struct aside *a)
 	return true;
 }
 
+/* From now on nothing finds it. Does nothing the second time. */
 static int srq_end(struct ksrq *srq, bool late)
 {
 	struct kctx *ctx = srq->u.ctx;
-	int err = sh_srq_destroy(&ctx->k->dev, ctx->hca, srq->srqn, &srq->u.async);
+	int err;
 
+	if (srq->refs)
+		return -EBUSY;
+	if (srq->u.ended)
+		return 0;
+	err = sh_srq_destroy(&ctx->k->dev, ctx->hca, srq->srqn, &srq->u.async);
 	if (err == -EINPROGRESS && !late)
 		return err;
 	if (err == -EINPROGRESS) {
@@ -189,12 +195,8 @@ int srq_free(struct ksrq *srq, bool late, uint32_t *async)
 {
 	struct kctx *ctx = srq->u.ctx;
 	struct kernel *k = ctx->k;
-	int err = 0;
+	int err = srq_end(srq, late);
 
-	if (srq->refs)
-		return -EBUSY;
-	if (!srq->u.ended)
-		err = srq_end(srq, late);
 	if (!err)
 		err = evq_drop_async(k, ctx->async, srq->u.user_handle, UO_SRQ, late,
 				     &srq->u.async);
@@ -223,18 +225,11 @@ int srq_free(struct ksrq *srq, bool late, uint32_t *async)
  */
 static int senders_left(struct call *c, struct ksrq *srq)
 {
-	struct kernel *k = c->k;
-
 	if (!srq->d)
 		return 0;
 	if (!srq->moment)
-		srq->moment = sh_grace_begin(&k->dev);
-	if (all_left(k, srq->moment))
-		return 0;
-	if (!c->late)
-		return -EINPROGRESS;
-	wait_no_more(k, srq->moment);
-	return 0;
+		srq->moment = sh_grace_begin(&c->k->dev);
+	return call_left(c, srq->moment);
 }
 
 int cmd_destroy_srq(struct call *c)
@@ -246,9 +241,7 @@ int cmd_destroy_srq(struct call *c)
 
 	if (!srq)
 		return c->k->uverbs->face->no_object;
-	if (srq->refs)
-		return -EBUSY;
-	err = srq->u.ended ? 0 : srq_end(srq, gives_up_data(c));
+	err = srq_end(srq, gives_up_data(c));
 	if (!err)
 		err = senders_left(c, srq);
 	if (!err)

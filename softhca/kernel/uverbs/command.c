@@ -63,6 +63,16 @@ int call_owner(struct call *c)
 	return c->proc == c->ctx->proc && !c->ctx->gone ? 0 : -EINVAL;
 }
 
+int call_left(struct call *c, uint64_t moment)
+{
+	if (all_left(c->k, moment))
+		return 0;
+	if (!c->late)
+		return -EINPROGRESS;
+	wait_no_more(c->k, moment);
+	return 0;
+}
+
 static int user_in(struct call *c, uint64_t addr, size_t len)
 {
 	if (len > sizeof(c->in))

@@ -93,6 +93,11 @@ void command_reply_clear(struct sh_command_reply *r); /* but for the actions: th
 int call_respond(struct call *c, const void *core, size_t len, const void *drv, size_t drv_len);
 int call_driver(struct call *c, void *drv, size_t len); /* 0 or -EFAULT */
 void call_fd(struct call *c, int fd, uint64_t where);
+/*
+ * Has each thread left that was in device code before this moment, and may still store into memory that is the program's
+ * after the answer? 0, or -EINPROGRESS. If late they are given up, and it returns 0.
+ */
+int call_left(struct call *c, uint64_t moment);
 /* 0, or -EINVAL if the caller is not the process whose memory the context means. */
 int call_owner(struct call *c);
 
