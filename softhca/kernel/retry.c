@@ -104,7 +104,7 @@ static bool is_late(struct kernel *k, const struct conn *c)
 
 	return waited >= PATIENCE_RUN_NS ||
 	       (waited >= PATIENCE_NS && !one_runs(k, c->moment) &&
-		!holder_runs(k, __atomic_load_n(&k->dev.busy, __ATOMIC_RELAXED)));
+		!holder_runs(k, __atomic_load_n(&k->dev.busy_lock, __ATOMIC_RELAXED)));
 }
 
 /*
@@ -116,7 +116,7 @@ static int try_again(struct server *s, struct conn *c, bool *late)
 	int err;
 
 	*late = false;
-	__atomic_store_n(&s->k->dev.busy, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->k->dev.busy_lock, 0, __ATOMIC_RELAXED);
 	err = dispatch(s, c, c->kept, c->kept_len, false);
 	if (err != -EINPROGRESS || !is_late(s->k, c))
 		return err;

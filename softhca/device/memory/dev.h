@@ -36,8 +36,8 @@ struct sh_dev {
 	uint32_t proc; /* index of this process, 0 = the daemon */
 	uint32_t hcas, hcas_per_host, ports;
 	uint32_t cqe_size;
-	uint64_t
-		busy; /* in the daemon: the offset of the lock that sh_lock_soon() has found taken last; 0: none */
+	/* In the daemon: the offset of the lock that sh_lock_soon() has found taken last; 0: none. */
+	uint64_t busy_lock;
 	uint64_t size, pool_off, shared_off; /* the pool ends where shared memory begins */
 	/*
 	 * How far this process has mapped the pool and the shared area: all of both after

@@ -293,7 +293,7 @@ static inline int sh_lock_soon(struct sh_dev *dev, struct sh_lock *lock)
 {
 	if (!sh_lock_bounded(dev, lock))
 		return 0;
-	__atomic_store_n(&dev->busy, (uint64_t)((char *)lock - (char *)dev->inst),
+	__atomic_store_n(&dev->busy_lock, (uint64_t)((char *)lock - (char *)dev->inst),
 			 __ATOMIC_RELAXED);
 	return -EINPROGRESS;
 }

@@ -113,7 +113,7 @@ void evq_put(struct kernel *k, struct kevq *e)
 }
 
 /* Without the lock, the event that it was closed has to be believed. */
-static void check(struct kernel *k, struct kevq *e)
+static void end_if_closed(struct kernel *k, struct kevq *e)
 {
 	if (e->closed || (e->fifo.locked && !fifo_unused(&e->fifo)))
 		return;
@@ -130,14 +130,14 @@ void evq_client_closed(struct kernel *k, uint32_t index, uint32_t generation)
 		return;
 	if (e->fifo.locked)
 		fifo_doubt(&e->fifo);
-	check(k, e);
+	end_if_closed(k, e);
 }
 
 void evq_doubted(struct kernel *k)
 {
 	for (uint32_t i = 1; i < SH_MAX_EVQ; i++)
 		if (k->uverbs->evq[i] && k->uverbs->evq[i]->fifo.doubted)
-			check(k, k->uverbs->evq[i]);
+			end_if_closed(k, k->uverbs->evq[i]);
 }
 
 void evq_missed(struct kernel *k)
