@@ -46,8 +46,8 @@ void fifo_level(struct fifo *f, uint32_t unread, uint8_t byte);
  */
 bool fifo_lock(struct fifo *f, int fd);
 /*
- * For FIFOs that only the daemon writes to, and those that are locked. The program's end may have been closed: fifo_unused()
- * finds out, now and whenever the room's operation doubted or tick is called while it doubts the file.
+ * Not for a FIFO that programs write to and that has no lock: to ask for its reader could send such a program a SIGPIPE.
+ * The program's end may have been closed: fifo_unused() finds out, now and whenever the room's operation doubted or tick is called while it doubts the file.
  * True: no process reads, and none will. The room frees the file then.
  */
 void fifo_doubt(struct fifo *f);

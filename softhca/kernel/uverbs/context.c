@@ -169,8 +169,8 @@ void ctx_life_closed(struct kctx *ctx)
 }
 
 /*
- * A lease for writing is given only where nobody else has the file open. If in doubt, it is open. SIGURG is ignored:
- * an open() at this moment sends a signal.
+ * A lease for writing is given only where nobody else has the file open. If in doubt, it is open. If a program opens the
+ * file while the daemon has the lease, the system sends the daemon a signal: SIGURG, which does nothing by default.
  */
 static bool is_open(const struct kctx *ctx, char kind)
 {
