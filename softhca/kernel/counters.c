@@ -23,6 +23,7 @@ struct port_base {
 	} end[ENDS];
 	uint64_t downed;
 	uint64_t shown[C_COUNTERS];
+	uint64_t unicast_xmit, unicast_rcv; /* as raw() last found them */
 };
 struct counters {
 	struct port_base *base; /* by HCA and port */
@@ -91,23 +92,34 @@ static uint64_t words(uint64_t payload, uint64_t pads, uint64_t packets)
 	return (payload + pads + HEADERS * packets) / 4;
 }
 
+/* Senders count meanwhile, so what is found can be too small. What is told never runs backwards. */
+static uint64_t unicast(uint64_t *most, uint64_t packets, uint64_t multicast)
+{
+	int64_t found = (int64_t)(packets - multicast);
+
+	if (found > 0 && (uint64_t)found > *most)
+		*most = (uint64_t)found;
+	return *most;
+}
+
 static void raw(struct kernel *k, uint32_t hca, uint32_t port, uint64_t v[C_COUNTERS])
 {
 	struct sh_traffic all[SH_MAX_PORTS], *t = &all[port - 1];
+	struct port_base *b = base_of(k, hca, port);
 
 	sh_traffic(&k->dev, hca, all);
 	memset(v, 0, C_COUNTERS * sizeof(v[0]));
 	/* A packet that fails its check was hit on its way. */
 	v[C_SYMBOL_ERROR] = v[C_RCV_ERRORS] = t->rcv_errors;
-	v[C_LINK_DOWNED] = base_of(k, hca, port)->downed;
+	v[C_LINK_DOWNED] = b->downed;
 	v[C_XMIT_DISCARDS] = t->xmit_discards;
 	v[C_RCV_CONSTRAINT] = t->rcv_constraint;
 	v[C_XMIT_DATA] = words(t->xmit_data, t->xmit_pads, t->xmit_packets);
 	v[C_RCV_DATA] = words(t->rcv_data, t->rcv_pads, t->rcv_packets);
 	v[C_XMIT_PACKETS] = t->xmit_packets;
 	v[C_RCV_PACKETS] = t->rcv_packets;
-	v[C_UNICAST_XMIT] = t->xmit_packets - t->xmit_multicast;
-	v[C_UNICAST_RCV] = t->rcv_packets - t->rcv_multicast;
+	v[C_UNICAST_XMIT] = unicast(&b->unicast_xmit, t->xmit_packets, t->xmit_multicast);
+	v[C_UNICAST_RCV] = unicast(&b->unicast_rcv, t->rcv_packets, t->rcv_multicast);
 	v[C_MULTICAST_XMIT] = t->xmit_multicast;
 	v[C_MULTICAST_RCV] = t->rcv_multicast;
 }

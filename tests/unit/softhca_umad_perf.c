@@ -9,7 +9,7 @@
 enum { GET = 1, SET = 2, COUNTERS = 0x12, EXTENDED = 0x1d, SWITCH = 1023 };
 /* Where they are in the attribute, and their bits of the selection. */
 enum { RCV_ERRORS = 8, DOWNED = 7, XMIT_DATA = 24, XMIT_PACKETS = 32, RCV_PACKETS = 36 };
-enum { WIDE_XMIT_PACKETS = 24, WIDE_RCV_PACKETS = 32 };
+enum { WIDE_XMIT_PACKETS = 24, WIDE_RCV_PACKETS = 32, UNICAST_XMIT = 40 };
 enum { S_DOWNED = 1 << 2, S_RCV_ERRORS = 1 << 3, S_XMIT_PACKETS = 1 << 14 };
 
 static uint32_t id;
@@ -113,11 +113,31 @@ static void of_fewer_bits(void **state)
 	end(&r);
 }
 
+/* A sender is between its two counters when they are read: unicast packets never run backwards. */
+static void unicast_goes_up(void **state)
+{
+	struct sh_traffic *t;
+	struct rig r;
+
+	(void)state;
+	begin_one(&r, &t);
+	t->xmit_multicast = 1;
+	assert_int_equal(wide(&r, 3, 1, UNICAST_XMIT), 0);
+	t->xmit_packets = 8;
+	assert_int_equal(wide(&r, 3, 1, UNICAST_XMIT), 7);
+	t->xmit_multicast = 3;
+	assert_int_equal(wide(&r, 3, 1, UNICAST_XMIT), 7);
+	t->xmit_packets = 11;
+	assert_int_equal(wide(&r, 3, 1, UNICAST_XMIT), 8);
+	end(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(at_their_maximum),
 		cmocka_unit_test(of_fewer_bits),
+		cmocka_unit_test(unicast_goes_up),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -310,7 +310,8 @@ struct sh_faults {
 
 /*
  * What went through a port, but for what its QPs have counted themselves (qp_context.h): data is
- * payload. Multicast packets are among the packets.
+ * payload. Multicast packets are among the packets. Senders count them there first, and readers read
+ * them last: the difference, the unicast packets, is never more than there have been.
  */
 struct sh_traffic {
 	uint64_t xmit_packets, xmit_data, rcv_packets, rcv_data;

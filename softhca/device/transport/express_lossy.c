@@ -114,11 +114,11 @@ bool sh_express_lossy(struct sh_express *e, struct sh_dev *dev, struct sh_hca *s
 {
 	if (!__atomic_load_n(&dev->inst->faults.active, __ATOMIC_RELAXED) &&
 	    locate(e, dev, src, p) && execute(e, dev, p)) {
-		count(e, p);
 		if (p->service == SH_SVC_UD && p->dqpn == MLX4_MULTICAST_QPN) {
 			from->xmit_multicast++;
 			e->qp->rcv_multicast++;
 		}
+		count(e, p);
 		return true;
 	}
 	sh_express_end(e, dev);

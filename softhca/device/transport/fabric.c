@@ -84,9 +84,10 @@ static void has_left(struct sh_dev *dev, struct sh_hca *src, const struct sh_pac
 
 	if (p->flags & SH_PKT_DOUBLE)
 		return;
-	SH_COUNT_XMIT(src, p->src_port, p->npackets, p->payload.len);
+	/* Before the packets, which it is one of: struct sh_traffic. */
 	if (is_mcast(p))
 		SH_COUNT_PORT(src, p->src_port, xmit_multicast, p->npackets);
+	SH_COUNT_XMIT(src, p->src_port, p->npackets, p->payload.len);
 	if (qp)
 		SH_COUNT_QP(qp, long_xmit_data, p->payload.len);
 }

@@ -273,8 +273,8 @@ static uint32_t deliver_to(struct sh_dev *dev, struct sh_hca *hca, uint32_t inde
 		}
 		/* A port receives it once, whatever the number of its members. */
 		if (!(ports >> port & 1)) {
-			SH_COUNT_RCV(hca, port, 1, p->payload.len);
 			SH_COUNT_PORT(hca, port, rcv_multicast, 1);
+			SH_COUNT_RCV(hca, port, 1, p->payload.len);
 			ports |= 1u << port;
 		}
 		SH_COUNT_QP(qp, long_rcv_data, p->payload.len);
