@@ -211,6 +211,7 @@ static void time_limits(void **state)
 	struct umad_msg *m;
 	struct rig r;
 	uint32_t id;
+	size_t full;
 
 	(void)state;
 	begin(&r, 0);
@@ -233,6 +234,16 @@ static void time_limits(void **state)
 	assert_int_equal(((struct umad_hdr *)r.in)->status, ETIMEDOUT);
 	assert_int_equal(((struct umad_hdr *)r.in)->id, id);
 	assert_int_equal(mad32(r.in + 64, 12), 0x1234);
+	/* A file that has no room left for more is told all the same. */
+	request(&r, id, 700, 4, 1, 1, 0x12);
+	assert_int_equal(put(&r, 0, 320), 320);
+	r.f[0]->sent->due = 1;
+	full = UMAD_BYTES - r.f[0]->bytes;
+	r.f[0]->bytes += full;
+	umad_timer_ready(&r.t->k, 0);
+	assert_int_equal(get(&r, 0, 320), 64 + 24);
+	assert_int_equal(((struct umad_hdr *)r.in)->status, ETIMEDOUT);
+	r.f[0]->bytes -= full;
 	/* The agent's end ends its requests. */
 	request(&r, id, 700, 4, 1, 1, 0x12);
 	assert_int_equal(put(&r, 0, 320), 320);

@@ -276,7 +276,7 @@ static void answered(struct kernel *k, uint32_t hca, uint32_t port, const struct
 		return;
 	}
 	/* A segment is a whole datagram to those who have no RMPP. */
-	m = umad_msg_new(f, len < MAD_SIZE && !rmpp ? MAD_SIZE : len);
+	m = umad_msg_instead(f, sent, len < MAD_SIZE && !rmpp ? MAD_SIZE : len);
 	if (!m)
 		return; /* as if it were lost on its way */
 	fabric_give(f, m, w, sent->hdr.id, mad);

@@ -96,6 +96,17 @@ struct umad_msg *umad_msg_new(struct umad_file *f, size_t len)
 	return m;
 }
 
+struct umad_msg *umad_msg_instead(struct umad_file *f, const struct umad_msg *of, size_t len)
+{
+	size_t room = sizeof(*of) + of->len;
+	struct umad_msg *m;
+
+	f->bytes -= room;
+	m = umad_msg_new(f, len);
+	f->bytes += room;
+	return m;
+}
+
 void umad_msg_free(struct umad_file *f, struct umad_msg *m)
 {
 	f->bytes -= sizeof(*m) + m->len;

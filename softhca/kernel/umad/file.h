@@ -18,6 +18,8 @@ struct umad_file *umad_get(struct kernel *k, uint32_t index, uint32_t generation
 void umad_level(struct umad_file *f);
 /* A message of that length, or NULL: no memory, or the file has as much as it may. */
 struct umad_msg *umad_msg_new(struct umad_file *f, size_t len);
+/* Where `of`, which is about to be freed, was: its room counts as free. */
+struct umad_msg *umad_msg_instead(struct umad_file *f, const struct umad_msg *of, size_t len);
 void umad_msg_free(struct umad_file *f, struct umad_msg *m);
 void umad_queue(struct umad_file *f, struct umad_msg *m);
 

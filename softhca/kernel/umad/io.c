@@ -84,7 +84,7 @@ static void send(struct umad_file *f, const struct umad_hdr *h, const uint8_t *m
 
 static void give_up(struct umad_file *f, struct umad_msg *m)
 {
-	struct umad_msg *told = umad_msg_new(f, MAD_HEADER);
+	struct umad_msg *told = umad_msg_instead(f, m, MAD_HEADER);
 
 	DL_DELETE(f->sent, m);
 	if (told) {
