@@ -4,9 +4,6 @@
  * was duplicated, inherited over exec or passed is not noted: its reads go to the FIFO.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -64,51 +61,19 @@ size_t shim_event_of_fd(int fd, int of16)
 	return 0;
 }
 
-static void close_ends(void *ends)
-{
-	sh_close(((int *)ends)[0]);
-	sh_close(((int *)ends)[1]);
-}
-
 /*
- * Waits until the FIFO has something: 1, 0 at its end, or -errno. After a signal poll() never goes on, and a read()
- * does if the handler has SA_RESTART. So does tee(), which takes nothing away.
+ * As a kernel does, waits for a record, and leaves it there: a read() to memory that cannot be written takes nothing from the
+ * FIFO. It knows O_NONBLOCK and the FIFO's end, and goes on after a signal if the handler has SA_RESTART, which poll() never
+ * does. It takes no descriptors, which would be the program's to see and to close.
  */
-static long wait_for_record(int fd)
-{
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-	int ends[2];
-	long n;
-
-	if (sh_sys(syscall(SYS_pipe2, ends, O_CLOEXEC)) < 0)
-		return poll(&p, 1, -1) < 0 ? -errno : !!(p.revents & POLLIN);
-	pthread_cleanup_push(close_ends, ends);
-	n = tee(fd, ends[1], 1, 0);
-	if (n < 0)
-		n = -errno;
-	pthread_cleanup_pop(1);
-	return n;
-}
-
-/* As a kernel does, waits for a record, and leaves it there. */
 static long too_short(int fd)
 {
-	long n;
+	static const char read_only[1];
+	ssize_t n = REAL(read)(fd, (void *)(uintptr_t)read_only, 1);
 
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-	long flags = sh_fcntl(fd, F_GETFL, 0);
-
-	if (flags < 0)
-		return flags;
-	if (!(flags & O_NONBLOCK)) {
-		n = wait_for_record(fd);
-		return n > 0 ? -EINVAL : n;
-	}
-	if (poll(&p, 1, 0) < 0)
-		return -errno;
-	if (p.revents & POLLIN)
-		return -EINVAL;
-	return p.revents ? 0 : -EAGAIN;
+	if (n < 0)
+		return errno == EFAULT ? -EINVAL : -errno;
+	return n;
 }
 
 long shim_event_read(int fd, size_t record, void *buf, size_t len)

@@ -260,7 +260,17 @@ static void reads_of_other_sizes(void)
 	CHECK_EQ(errno, EAGAIN);
 }
 
-static int interrupted;
+static int interrupted, next_fd;
+
+/* The number that the next file will have that this process opens. */
+static int lowest_fd(void)
+{
+	int fd = dup(0);
+
+	CHECK(fd >= 0);
+	CHECK_EQ(close(fd), 0);
+	return fd;
+}
 
 static void on_signal(int sig)
 {
@@ -276,6 +286,8 @@ static void *interrupts(void *reader)
 		while (__atomic_load_n(&interrupted, __ATOMIC_RELAXED) == n)
 			sched_yield();
 		usleep(1000);
+		/* A read that waits has no files of its own, which others would see and might close. */
+		CHECK_EQ(lowest_fd(), next_fd);
 	}
 	message(9, 0);
 	return NULL;
@@ -288,6 +300,7 @@ static void interrupted_reads(void)
 	pthread_t thread, self = pthread_self();
 	char in[4];
 
+	next_fd = lowest_fd();
 	CHECK_EQ(sigaction(SIGUSR1, &act, NULL), 0);
 	CHECK_EQ(ibv_req_notify_cq(s.rcq, 0), 0);
 	CHECK_EQ(pthread_create(&thread, NULL, interrupts, &self), 0);
