@@ -25,6 +25,8 @@
 #define REQ    0x10
 #define REJ    0x12
 
+#define SIDR_REQ 0x17
+
 static int wire = -1; /* the engine's end of the link */
 static struct sh_wire_mad last;
 
@@ -191,6 +193,20 @@ static void comes_with(struct rig *r, const uint8_t from[16], const uint8_t to[1
 	cm_wire_came(&r->t->k, &w);
 }
 
+/* The same of a UD QP. It has no GIDs in it, and 216 octets of data. */
+static void asks_with(struct rig *r, const uint8_t data[216])
+{
+	struct sh_wire_mad w = {
+		.hca = 0, .port = 1, .lid = FAR, .pkey = 0xffff, .mad = {1, 7, 2, 3}};
+
+	put(w.mad, 16, 2, SIDR_REQ);
+	put(w.mad, 24, 4, THEIRS);
+	put(w.mad, 28, 2, 0xffff);
+	put(w.mad, 32, 8, 0x01110000 + PORT);
+	memcpy(w.mad + 40, data, 216);
+	cm_wire_came(&r->t->k, &w);
+}
+
 /* Addresses and GIDs are what the test says. */
 static void comes(struct rig *r, uint16_t family, const uint8_t from[16], const uint8_t to[16])
 {
@@ -250,17 +266,22 @@ static void requests_come(void **state)
 static void data_is_no_header(void **state)
 {
 	static const uint8_t any[16], *const own[] = {own6, own4}, *const far[] = {far6, far4};
-	uint8_t data[92];
+	uint8_t data[216];
 	struct rig r;
 	uint32_t id;
 
 	(void)state;
-	for (unsigned int i = 0; i < 64; i++) {
+	for (unsigned int i = 0; i < 128; i++) {
 		const uint8_t *to = own[i & 1];
+		bool ud = i & 64;
+		struct cm_bind c = {.addr = address(CM_AF_IB, i & 2 ? any : to),
+				    .addr_size = (uint16_t)cm_addr_size(CM_AF_IB)};
 
 		begin_wire(&r, to);
-		id = create(&r, 0, CM_PS_TCP);
-		assert_int_equal(binds(&r, id, CM_AF_IB, i & 2 ? any : to), 0);
+		id = create(&r, 0, ud ? CM_PS_UDP : CM_PS_TCP);
+		c.id = id;
+		c.addr.ib.sid = htobe64((ud ? 0x01110000 : 0x01060000) + PORT);
+		assert_int_equal(cmd(&r, 0, CM_BIND, &c, sizeof(c), 0), 0);
 		assert_int_equal(two(&r, 0, CM_LISTEN, id, 5), 0);
 		memset(data, (int)i, sizeof(data));
 		data[0] = 0;
@@ -268,10 +289,18 @@ static void data_is_no_header(void **state)
 		/* As getaddrinfo() of that library puts it there itself. */
 		if (i & 32)
 			memcpy(data + 20, to, 16);
-		comes_with(&r, far[i & 1], to, data);
+		if (ud)
+			asks_with(&r, data);
+		else
+			comes_with(&r, far[i & 1], to, data);
 		assert_int_equal(event(&r, 0), CM_EV_CONNECT_REQUEST);
-		assert_int_equal(r.ev.param.conn.len, 92);
-		assert_memory_equal(r.ev.param.conn.data, data, 92);
+		if (ud) {
+			assert_int_equal(r.ev.param.ud.len, 216);
+			assert_memory_equal(r.ev.param.ud.data, data, 216);
+		} else {
+			assert_int_equal(r.ev.param.conn.len, 92);
+			assert_memory_equal(r.ev.param.conn.data, data, 92);
+		}
 		assert_int_equal(id_of(&r, r.ev.id)->dst.family, CM_AF_IB);
 		assert_memory_equal(id_of(&r, r.ev.id)->dst.ib.gid, far[i & 1], 16);
 		end_wire(&r);

@@ -170,6 +170,17 @@ static void deliver(struct kernel *k, struct cm_message *m)
 		cm_exchange_deliver(k, m);
 }
 
+/* A question for a UD QP has no GIDs in it: it is for the port that it has come to. */
+static void fill_gid(const struct kernel *k, struct cm_message *m)
+{
+	union cm_sockaddr own;
+
+	if (m->src.family != CM_AF_IB || !cm_addr_zero(&m->dst))
+		return;
+	cm_addr_on_wire(k, CM_AF_IB, m->hca, m->port, &own);
+	memcpy(m->dst.ib.gid, own.ib.gid, sizeof(own.ib.gid));
+}
+
 /*
  * A request says itself whose it is. Programs get the address that it came from. Of the other version of IP
  * there is none: nobody listens for that.
@@ -177,15 +188,10 @@ static void deliver(struct kernel *k, struct cm_message *m)
 static void check_source(const struct kernel *k, struct cm_message *m)
 {
 	uint16_t port = cm_addr_port(&m->src), family = m->src.family;
-	union cm_sockaddr own;
 
 	if (m->kind != CM_M_REQ && m->kind != CM_M_SIDR_REQ)
 		return;
-	/* A question for a UD QP has no GIDs in it. */
-	if (family == CM_AF_IB && cm_addr_zero(&m->dst)) {
-		cm_addr_on_wire(k, family, m->hca, m->port, &own);
-		memcpy(m->dst.ib.gid, own.ib.gid, sizeof(own.ib.gid));
-	}
+	fill_gid(k, m);
 	if (family != CM_AF_IB && family != cm_wire_family(k))
 		m->ps = 0;
 	else if (cm_addr_far(k, &m->src) != m->far) {
@@ -208,7 +214,7 @@ static bool names_port(const struct kernel *k, const struct cm_message *m)
  * nothing in the request tells them apart. Kernels go by the listener: one of AF_IB gets all of the data.
  * Others get what follows the header, if there is one.
  */
-static void take_whole(struct kernel *k, const uint8_t *mad, struct cm_message *m)
+static void choose_data(struct kernel *k, const uint8_t *mad, struct cm_message *m)
 {
 	uint16_t family = m->src.family, other;
 	struct cm_message whole = *m;
@@ -216,6 +222,7 @@ static void take_whole(struct kernel *k, const uint8_t *mad, struct cm_message *
 	if ((m->kind != CM_M_REQ && m->kind != CM_M_SIDR_REQ) || family == CM_AF_IB)
 		return;
 	cm_mad_whole(mad, &whole);
+	fill_gid(k, &whole);
 	other = cm_request_family(k, m);
 	if ((family == cm_wire_family(k) && !names_port(k, m)) ||
 	    (cm_request_family(k, &whole) == CM_AF_IB && (!other || other == CM_AF_IB)))
@@ -234,7 +241,7 @@ void cm_wire_came(struct kernel *k, const struct sh_wire_mad *w)
 	m.pkey = w->pkey;
 	m.from = elsewhere(w->lid, m.from);
 	m.to = own_number(k, m.to);
-	take_whole(k, w->mad, &m);
+	choose_data(k, w->mad, &m);
 	check_source(k, &m);
 	cm_timer_hold(k);
 	deliver(k, &m);
