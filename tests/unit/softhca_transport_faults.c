@@ -541,6 +541,9 @@ static void test_limit_twice(void **state)
 	expect_lengths(&p, len, 1);
 	mock_advance(p.m, 10 * MS);
 	expect_lengths(&p, len + 1, 4);
+	/* The packet that is doubled has been sent once, and is received twice. */
+	assert_int_equal(sh_hca(&p.m->dev, 0)->traffic[0].xmit_packets, 4);
+	assert_int_equal(sh_hca(&p.m->dev, 1)->traffic[0].rcv_packets, 5);
 	tpair_close(&p);
 }
 

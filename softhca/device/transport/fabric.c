@@ -484,9 +484,13 @@ static bool request_with_fate(struct sh_dev *dev, const struct sh_packet *p)
 		return false;
 	case SH_FAULT_DELAY:
 	case SH_FAULT_REORDER:
-		for (int i = 0; i < 1 + met.twice; i++)
-			if (!delay(dev, p, &met, false, 0, 0, 0))
+		second = *p;
+		for (int i = 0; i < 1 + met.twice; i++) {
+			if (delay(dev, &second, &met, false, 0, 0, 0))
+				second.flags |= SH_PKT_DOUBLE;
+			else
 				SH_DROPPED(to, fault, 1);
+		}
 		return false;
 	case SH_FAULT_DUPLICATE:
 		if (sh_capture_on(dev))
