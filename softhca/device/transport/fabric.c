@@ -92,24 +92,26 @@ static void has_left(struct sh_dev *dev, struct sh_hca *src, const struct sh_pac
 		SH_COUNT_QP(qp, long_xmit_data, p->payload.len);
 }
 
-void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,
-		struct sh_seg *resp_seg)
+/* Does the daemon send it again, if its receiver is busy? Under faults it is lost then (sh_transmit()). */
+static bool may_come_again(const struct sh_dev *dev, const struct sh_packet *p)
 {
-	struct sh_hca *src = sh_hca(dev, p->src_hca), *dst;
+	return p->service == SH_SVC_UD && !dev->proc &&
+	       !(__atomic_load_n(&dev->inst->faults.active, __ATOMIC_RELAXED) & SH_ACTIVE_FAULTS);
+}
+
+static bool is_busy(const struct sh_packet *resp)
+{
+	return resp->op == SH_PKT_NONE && resp->syndrome == SH_GSI_BUSY;
+}
+
+/* again: a packet that a busy receiver does not take has not been received yet. */
+static void go_to(struct sh_dev *dev, struct sh_hca *src, const struct sh_packet *p, bool again,
+		  struct sh_packet *resp, struct sh_seg *resp_seg)
+{
+	struct sh_hca *dst;
 	uint32_t hca, port;
 	struct sh_qp *qp;
 
-	sh_packet_init(resp);
-	resp->psn = p->psn;
-	resp->npackets = 1;
-	if (!src)
-		return;
-	if (!sh_port_active(src, p->src_port)) {
-		SH_DROPPED(src, port, p->npackets);
-		SH_COUNT_PORT(src, p->src_port, xmit_discards, p->npackets);
-		return;
-	}
-	has_left(dev, src, p);
 	if (is_mcast(p)) {
 		sh_deliver_mcast(dev, p, resp);
 		return;
@@ -124,8 +126,16 @@ void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet 
 		SH_DROPPED(dst, port, p->npackets);
 		return;
 	}
-	SH_COUNT_RCV(dst, port, p->npackets, p->payload.len);
 	qp = sh_qp_get(dev, hca, p->dqpn);
+	if (qp && again) {
+		sh_respond_ud(dev, dst, qp, port, p, resp);
+		if (!is_busy(resp)) {
+			SH_COUNT_RCV(dst, port, p->npackets, p->payload.len);
+			SH_COUNT_QP(qp, long_rcv_data, p->payload.len);
+		}
+		return;
+	}
+	SH_COUNT_RCV(dst, port, p->npackets, p->payload.len);
 	if (!qp) {
 		if (!sh_gsi_take(dev, dst, port, p))
 			SH_DROPPED(dst, no_qp, p->npackets);
@@ -146,6 +156,30 @@ void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet 
 		if (!sh_respond_express(dev, dst, qp, port, p, resp, resp_seg))
 			sh_respond_reliable(dev, dst, qp, port, p, resp, resp_seg);
 	}
+}
+
+void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,
+		struct sh_seg *resp_seg)
+{
+	struct sh_hca *src = sh_hca(dev, p->src_hca);
+	bool again = may_come_again(dev, p);
+
+	sh_packet_init(resp);
+	resp->psn = p->psn;
+	resp->npackets = 1;
+	if (!src)
+		return;
+	if (!sh_port_active(src, p->src_port)) {
+		SH_DROPPED(src, port, p->npackets);
+		SH_COUNT_PORT(src, p->src_port, xmit_discards, p->npackets);
+		return;
+	}
+	if (!again)
+		has_left(dev, src, p);
+	go_to(dev, src, p, again, resp, resp_seg);
+	/* It is counted when it is not to be sent again. */
+	if (again && !is_busy(resp))
+		has_left(dev, src, p);
 }
 
 /* ---- faults ---- */
@@ -422,7 +456,7 @@ static bool request_one(struct sh_dev *dev, const struct sh_packet *p)
 	resp.flags |= SH_PKT_TOLD;
 	resp.retries = p->retries;
 	respond_each(dev, p, &resp);
-	return resp.op == SH_PKT_NONE && resp.syndrome == SH_GSI_BUSY;
+	return is_busy(&resp);
 }
 
 /*

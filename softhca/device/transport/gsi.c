@@ -121,14 +121,17 @@ static void from_switch(struct sh_dev *dev, const struct sh_packet *p, struct sh
 	}
 	if (faulted(dev, h, port, p))
 		return;
-	SH_COUNT_RCV(h, port, 1, p->payload.len);
 	qp = sh_qp_get(dev, hca, p->dqpn);
-	if (!qp) {
+	if (!qp)
 		SH_DROPPED(h, no_qp, 1);
-	} else {
-		SH_COUNT_QP(qp, long_rcv_data, p->payload.len);
+	else
 		sh_respond_ud(dev, h, qp, port, p, none);
-	}
+	/* It comes again, and is counted then. */
+	if (none->syndrome == SH_GSI_BUSY)
+		return;
+	SH_COUNT_RCV(h, port, 1, p->payload.len);
+	if (qp)
+		SH_COUNT_QP(qp, long_rcv_data, p->payload.len);
 }
 
 static bool is_free(struct sh_dev *dev, struct sh_lock *lock, bool suspect)
