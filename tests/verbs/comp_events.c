@@ -260,6 +260,18 @@ static void reads_of_other_sizes(void)
 	CHECK_EQ(errno, EAGAIN);
 }
 
+/* ThreadSanitizer keeps a signal back until the thread makes its next call, so none reaches a thread in read(). */
+#if defined(__SANITIZE_THREAD__)
+#define SIGNALS_ARRIVE 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define SIGNALS_ARRIVE 0
+#endif
+#endif
+#ifndef SIGNALS_ARRIVE
+#define SIGNALS_ARRIVE 1
+#endif
+
 static int interrupted, next_fd;
 
 /* The number that the next file will have that this process opens. */
@@ -343,7 +355,8 @@ int main(void)
 	b = make_qp(&s, IBV_QPT_RC, NULL, NULL, NULL);
 	connect_pair(&s, a, b);
 	arming();
-	interrupted_reads();
+	if (SIGNALS_ARRIVE)
+		interrupted_reads();
 	solicited();
 	non_blocking();
 	destruction();
