@@ -117,6 +117,49 @@ static void links(void **state)
 	end(&r);
 }
 
+static void set_port(struct rig *r, uint32_t host, uint32_t number, uint32_t what, uint32_t to)
+{
+	struct sh_port_msg m = {.host = host, .port = number, .what = what, .a = to};
+	struct sh_status st;
+
+	assert_true(port_change(&r->t->k, &m, true, &st));
+	assert_int_equal(st.error, 0);
+}
+
+/*
+ * A manager on host 1. It cannot tell a port that is down who it is, and hears of links all the same.
+ * When it ends, the built-in one is where it was, though its port has another LID now.
+ */
+static void another_manager(void **state)
+{
+	struct kproc p = {.host = 1, .pid = getpid()};
+	struct umad_file *issm;
+	uint32_t id;
+	struct rig r;
+	int fd;
+
+	(void)state;
+	begin_hosts(&r, 1, 3);
+	assert_int_equal(reg(&r, 1, 0, 1, 1, 0, 0, METHOD(TRAP), &id), 0);
+	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS, &issm, &fd), 0);
+	port(&r, 0, 1, SH_PORT_DOWN);
+	for (uint32_t host = 0; host < 3; host++)
+		for (uint32_t number = host ? 1 : 2; number <= 2; number++)
+			set_port(&r, host, number, SH_PORT_SM, 3);
+	while (get(&r, 1, 320) == 320)
+		;
+	port(&r, 2, 1, SH_PORT_DOWN);
+	assert_int_equal(mad16(notice(&r, 1, 1, TRAP, 128), 10), SWITCH);
+	port(&r, 0, 1, SH_PORT_UP);
+	set_port(&r, 0, 1, SH_PORT_LID, 50);
+	umad_free(issm);
+	close(fd);
+	for (uint32_t host = 0; host < 3; host++)
+		for (uint32_t number = 0; number < 2; number++)
+			assert_int_equal(sh_hca(&r.t->k.dev, host)->port[number].sm_lid, 50);
+	end(&r);
+}
+
 /* A subnet manager's port says that it has one, to the manager that it knows. */
 static void masks(void **state)
 {
@@ -331,8 +374,11 @@ static void tables(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(links),   cmocka_unit_test(masks),
-		cmocka_unit_test(reports), cmocka_unit_test(many_subscriptions),
+		cmocka_unit_test(another_manager),
+		cmocka_unit_test(links),
+		cmocka_unit_test(masks),
+		cmocka_unit_test(reports),
+		cmocka_unit_test(many_subscriptions),
 		cmocka_unit_test(tables),
 	};
 

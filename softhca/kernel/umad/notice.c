@@ -100,19 +100,30 @@ static void send(struct kernel *k, struct notice *n, uint64_t now)
 	fabric_send(k, &way, n->mad, sizeof(n->mad));
 }
 
-/* A Trap of a port, or of the switch, which asks its first neighbour for the manager's LID. */
+/* A manager cannot tell a port that is down who it is: the first one that is up knows. */
+static void first_up(struct kernel *k, struct mad_way *way)
+{
+	for (uint32_t i = 0; i < fabric_ports(k); i++) {
+		fabric_end_of(k, i + 1, &way->hca, &way->port);
+		if (fabric_link(k, way->hca, way->port))
+			return;
+	}
+}
+
+/* A Trap of a port, or of the switch, which asks a neighbour for the manager's LID. */
 static void trap(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t *notice)
 {
 	bool of_switch = notice[PRODUCER] == OF_SWITCH;
-	struct mad_way way = {
-		.hca = of_switch ? 0 : hca, .port = of_switch ? 1 : port, .from_switch = of_switch};
+	struct mad_way way = {.hca = hca, .port = port, .from_switch = of_switch};
 	struct notice *n, *tmp;
 
 	if (k->stop || k->umad->off)
 		return;
+	if (of_switch)
+		first_up(k, &way);
 	DL_FOREACH_SAFE(k->umad->notices, n, tmp)
-	if (!n->report && n->way.hca == way.hca && n->way.port == way.port &&
-	    n->way.from_switch == of_switch)
+	if (!n->report && n->way.from_switch == of_switch &&
+	    (of_switch || (n->way.hca == way.hca && n->way.port == way.port)))
 		drop(k, n);
 	n = add(k, &way, CLASS_SMP, 1, METHOD_TRAP);
 	if (!n)

@@ -56,13 +56,23 @@ static void say(struct kernel *k, uint32_t hca, uint32_t port, bool is)
 	notice_mask(k, hca, port);
 }
 
+static const struct sh_port *port_at(struct kernel *k, uint32_t i)
+{
+	uint32_t hca, port;
+
+	fabric_end_of(k, i + 1, &hca, &port);
+	return &sh_hca(&k->dev, hca)->port[port - 1];
+}
+
+/* The manager that the ports know is a port, whose LID the program may change. */
 static void remember(struct kernel *k)
 {
 	for (uint32_t i = 0; i < fabric_ports(k); i++) {
-		uint32_t hca, port;
-
-		fabric_end_of(k, i + 1, &hca, &port);
-		k->umad->sm_lid[i] = sh_hca(&k->dev, hca)->port[port - 1].sm_lid;
+		k->umad->sm_lid[i] = port_at(k, i)->sm_lid;
+		k->umad->sm_at[i] = 0;
+		for (uint32_t j = 0; j < fabric_ports(k) && !k->umad->sm_at[i]; j++)
+			if (port_at(k, j)->lid == k->umad->sm_lid[i])
+				k->umad->sm_at[i] = j + 1;
 	}
 }
 
@@ -72,8 +82,9 @@ static void restore(struct kernel *k)
 	struct sh_status st;
 
 	for (uint32_t i = 0; i < fabric_ports(k); i++) {
-		struct sh_port_msg m = {.what = SH_PORT_SM, .a = k->umad->sm_lid[i]};
-		uint32_t hca, port;
+		uint32_t at = k->umad->sm_at[i], hca, port;
+		struct sh_port_msg m = {.what = SH_PORT_SM,
+					.a = at ? port_at(k, at - 1)->lid : k->umad->sm_lid[i]};
 
 		fabric_end_of(k, i + 1, &hca, &port);
 		m.host = hca / c->hcas_per_host;

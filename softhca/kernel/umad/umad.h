@@ -66,6 +66,7 @@ struct umad {
 	uint64_t activity;	     /* of the subnet manager */
 	uint32_t managers;	     /* open issm files: while there are any, it has given way */
 	uint32_t sm_lid[UMAD_PORTS]; /* of each port before that */
+	uint32_t sm_at[UMAD_PORTS];  /* 1 + the port that had this LID then; 0: none had */
 	struct umad_written *written;
 	bool port_state_change; /* of the switch: since its manager has cleared it */
 	struct notice *notices; /* that wait for an answer */
