@@ -12,6 +12,7 @@
 
 enum { GET = 1, SET = 2, TRAP = 5, REPORT = 6, REPRESS = 7, GET_TABLE = 0x12 };
 enum { SWITCH = 1023, INFORM_INFO = 3, INFORM_RECORD = 0xf3, SWITCH_INFO = 0x12, MFT = 0x1b };
+enum { PORT_INFO = 0x15 };
 #define METHOD(m) (UINT64_C(1) << (m))
 
 static void port(struct rig *r, uint32_t host, uint32_t number, uint32_t what)
@@ -150,13 +151,46 @@ static void another_manager(void **state)
 		;
 	port(&r, 2, 1, SH_PORT_DOWN);
 	assert_int_equal(mad16(notice(&r, 1, 1, TRAP, 128), 10), SWITCH);
+	/* Also that it is up, before the port has been told of the manager. */
 	port(&r, 0, 1, SH_PORT_UP);
+	(void)notice(&r, 1, 1, TRAP, 128);
 	set_port(&r, 0, 1, SH_PORT_LID, 50);
 	umad_free(issm);
 	close(fd);
 	for (uint32_t host = 0; host < 3; host++)
 		for (uint32_t number = 0; number < 2; number++)
 			assert_int_equal(sh_hca(&r.t->k.dev, host)->port[number].sm_lid, 50);
+	end(&r);
+}
+
+/* The switch tells the manager that its own port 0 was given, whatever the ports know. */
+static void the_switchs_manager(void **state)
+{
+	struct kproc p = {.host = 1, .pid = getpid()};
+	struct umad_file *issm;
+	uint32_t id, ask, status;
+	uint8_t data[64];
+	struct rig r;
+	int fd;
+
+	(void)state;
+	begin_hosts(&r, 1, 3);
+	assert_int_equal(reg(&r, 1, 0, 1, 1, 0, 0, METHOD(TRAP), &id), 0);
+	assert_int_equal(reg(&r, 0, 0, 1, 1, 0, 0, 0, &ask), 0);
+	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS, &issm, &fd), 0);
+	memcpy(data, smp(&r, ask, SWITCH, GET, PORT_INFO, 0, NULL, &status), 64);
+	assert_int_equal(mad16(data, 18), 1);
+	mad_put16(data, 18, 3);
+	(void)smp(&r, ask, SWITCH, SET, PORT_INFO, 0, data, &status);
+	assert_int_equal(status, 0);
+	port(&r, 2, 1, SH_PORT_DOWN);
+	(void)notice(&r, 1, 1, TRAP, 128);
+	silence(&r, 1);
+	/* The manager ends: the built-in one is the switch's again. */
+	umad_free(issm);
+	close(fd);
+	memcpy(data, smp(&r, ask, SWITCH, GET, PORT_INFO, 0, NULL, &status), 64);
+	assert_int_equal(mad16(data, 18), 1);
 	end(&r);
 }
 
@@ -374,11 +408,9 @@ static void tables(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(another_manager),
-		cmocka_unit_test(links),
-		cmocka_unit_test(masks),
-		cmocka_unit_test(reports),
-		cmocka_unit_test(many_subscriptions),
+		cmocka_unit_test(another_manager), cmocka_unit_test(the_switchs_manager),
+		cmocka_unit_test(links),	   cmocka_unit_test(masks),
+		cmocka_unit_test(reports),	   cmocka_unit_test(many_subscriptions),
 		cmocka_unit_test(tables),
 	};
 

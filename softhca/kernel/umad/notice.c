@@ -23,6 +23,7 @@
 #include "sa.h"
 #include "sa_inform.h"
 #include "sm.h"
+#include "smp.h"
 
 #define AGAIN_NS    UINT64_C(4000000000) /* a Trap is sent again after it */
 #define TRAPS	    15			 /* how often, at most */
@@ -91,26 +92,16 @@ static void send(struct kernel *k, struct notice *n, uint64_t now)
 	n->left--;
 	n->due = now + (n->report ? REPORT_NS : AGAIN_NS);
 	if (!n->report) {
-		way.slid = way.from_switch
-				   ? (uint16_t)k->umad->switch_lid
-				   : (uint16_t)sh_hca(&k->dev, way.hca)->port[way.port - 1].lid;
-		way.dlid = (uint16_t)sh_hca(&k->dev, way.hca)->port[way.port - 1].sm_lid;
+		const struct sh_port *p = &sh_hca(&k->dev, way.hca)->port[way.port - 1];
+
+		way.slid = (uint16_t)(way.from_switch ? k->umad->switch_lid : p->lid);
+		way.dlid = (uint16_t)(way.from_switch ? smp_switch_sm_lid(k) : p->sm_lid);
 	}
 	umad_timer_at(k, n->due);
 	fabric_send(k, &way, n->mad, sizeof(n->mad));
 }
 
-/* A manager cannot tell a port that is down who it is: the first one that is up knows. */
-static void first_up(struct kernel *k, struct mad_way *way)
-{
-	for (uint32_t i = 0; i < fabric_ports(k); i++) {
-		fabric_end_of(k, i + 1, &way->hca, &way->port);
-		if (fabric_link(k, way->hca, way->port))
-			return;
-	}
-}
-
-/* A Trap of a port, or of the switch, which asks a neighbour for the manager's LID. */
+/* A Trap of a port, or of the switch that this port is beside. */
 static void trap(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t *notice)
 {
 	bool of_switch = notice[PRODUCER] == OF_SWITCH;
@@ -119,8 +110,6 @@ static void trap(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t *n
 
 	if (k->stop || k->umad->off)
 		return;
-	if (of_switch)
-		first_up(k, &way);
 	DL_FOREACH_SAFE(k->umad->notices, n, tmp)
 	if (!n->report && n->way.from_switch == of_switch &&
 	    (of_switch || (n->way.hca == way.hca && n->way.port == way.port)))

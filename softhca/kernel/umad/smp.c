@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "softhca/device/transport/fabric.h"
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/ports.h"
 #include "softhca/kernel/room.h"
@@ -139,6 +140,37 @@ static void ca_port_info(struct kernel *k, const struct mad_node *n, uint32_t lo
 	data[51] = 18;
 }
 
+static bool has_manager(struct kernel *k, uint32_t lid)
+{
+	uint32_t hca, port;
+
+	return sh_lid_lookup(&k->dev, (uint16_t)lid, &hca, &port) &&
+	       k->hcas[hca].sm_ports >> port & 1;
+}
+
+/*
+ * Before a manager has told the switch who it is. It cannot tell a port that is down: that one may
+ * name an earlier manager, also when it is up again.
+ */
+static uint32_t neighbours_sm_lid(struct kernel *k)
+{
+	uint32_t hca, port, first = 0;
+
+	for (uint32_t i = 1; i <= fabric_ports(k); i++) {
+		uint32_t lid;
+
+		fabric_end_of(k, i, &hca, &port);
+		lid = sh_hca(&k->dev, hca)->port[port - 1].sm_lid;
+		if (!fabric_link(k, hca, port))
+			continue;
+		if (has_manager(k, lid))
+			return lid;
+		if (!first)
+			first = lid;
+	}
+	return first ? first : sh_hca(&k->dev, 0)->port[0].sm_lid;
+}
+
 static void switch_port_info(struct kernel *k, uint32_t number, uint32_t in, uint8_t data[64])
 {
 	uint32_t hca, port;
@@ -148,7 +180,7 @@ static void switch_port_info(struct kernel *k, uint32_t number, uint32_t in, uin
 		port_common(data, in, 4, 5);
 		mad_put64(data, 8, PREFIX);
 		mad_put16(data, 16, k->umad->switch_lid);
-		mad_put16(data, 18, sh_hca(&k->dev, 0)->port[0].sm_lid);
+		mad_put16(data, 18, neighbours_sm_lid(k));
 		mad_put32(data, 20, CAP_SWITCH);
 		data[51] = 18;
 		return;
@@ -175,6 +207,15 @@ bool smp_port_info(struct kernel *k, const struct mad_node *n, uint32_t number, 
 	ca_port_info(k, &at, n->in, data);
 	smp_set_port_info(k, &at, at.port, data);
 	return true;
+}
+
+uint32_t smp_switch_sm_lid(struct kernel *k)
+{
+	const struct mad_node n = {.is_switch = true};
+	uint8_t data[64] = {0};
+
+	(void)smp_port_info(k, &n, 0, data);
+	return mad16(data, 18);
 }
 
 /* What a manager writes into a port of the switch: the first P_Keys of the port that it is cabled to. */

@@ -36,6 +36,7 @@ void smp_node_info(struct kernel *k, const struct mad_node *n, uint8_t data[64])
 void smp_node_description(struct kernel *k, const struct mad_node *n, uint8_t data[64]);
 /* number: 0 and on of a switch; of a CA, its ports. False: it has no such port. */
 bool smp_port_info(struct kernel *k, const struct mad_node *n, uint32_t number, uint8_t data[64]);
+uint32_t smp_switch_sm_lid(struct kernel *k); /* that its port 0 tells */
 /* Any attribute of it. False: the node has no such attribute, or none of that modifier. */
 bool smp_get(struct kernel *k, const struct mad_node *n, uint16_t attribute, uint32_t modifier,
 	     uint8_t data[64]);

@@ -59,7 +59,7 @@ void smp_set_port_info(struct kernel *k, const struct mad_node *n, uint32_t numb
 		return;
 	if (n->is_switch && w->has_switch_port[own]) {
 		overlay(data, w->switch_port[own]);
-		if (!own)
+		if (!own && mad16(w->switch_port[0], SM_LID))
 			memcpy(data + SM_LID, w->switch_port[0] + SM_LID, 2);
 	} else if (!n->is_switch && w->has_port[own]) {
 		overlay(data, w->port[own]);
