@@ -40,7 +40,7 @@ manager() {
 	sm=$!
 	until_true grep -qs 'SUBNET UP' "$tmp/log" || { cat "$tmp/log" "$tmp/opensm"; return 1; }
 }
-nodes() { test "$(tool 1 saquery 2>/dev/null | grep -c 'dump:$')" -eq "$1"; }
+nodes() { test "$(tool 2 saquery 2>/dev/null | grep -c 'dump:$')" -eq "$1"; }
 its_pid() { "$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq -r '.umad_files[] | select(.issm != null) | .pid'; }
 no_files() { "$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq -e '.umad_files == []' >/dev/null; }
 # ends SIGNAL: that of opensm itself.
@@ -103,12 +103,16 @@ for face in ofed mainline; do
 	ok "programs heard of both, $face" test "$(grep -c SM_CHANGE "$tmp/events")" -eq 2
 	ok "and are to register anew, $face" test "$(grep -c CLIENT_REREGISTER "$tmp/events")" -ge 2
 	ok "the ping-pong goes on, $face" ponged
-	# It looks at the subnet when a Trap tells it to, and not by itself.
-	ok "opensm again, $face" manager 2 -s 1000
+	# It looks at the subnet when a Trap tells it to, and not by itself. A port that is down has not heard of it.
 	"$SOFTHCA" port "$SOFTHCA_INSTANCE" --host 0 mlx4_0:1 down >/dev/null
-	ok "hears of a link that is down, $face" until_true nodes 3
+	ok "opensm again, $face" manager 2 -s 1000
+	ok "has seen the links that are up, $face" until_true nodes 3
+	"$SOFTHCA" port "$SOFTHCA_INSTANCE" --host 1 mlx4_0:1 down >/dev/null
+	ok "hears of a link that is down, $face" until_true nodes 2
 	"$SOFTHCA" port "$SOFTHCA_INSTANCE" --host 0 mlx4_0:1 up >/dev/null
-	ok "and of one that is up, $face" until_true nodes 4
+	ok "of one that is up for the first time, $face" until_true nodes 3
+	"$SOFTHCA" port "$SOFTHCA_INSTANCE" --host 1 mlx4_0:1 up >/dev/null
+	ok "and of one that is up again, $face" until_true nodes 4
 	ok "ends as it is told, $face" ends TERM
 	ports after
 	ok "and leaves the ports as before, $face" same before after
