@@ -77,8 +77,21 @@ static bool is_mcast(const struct sh_packet *p)
 	return p->service == SH_SVC_UD && p->dqpn == MLX4_MULTICAST_QPN;
 }
 
-/* The sender's port has sent it. Of two that the fabric makes of one, it has sent the first. */
-static void has_left(struct sh_dev *dev, struct sh_hca *src, const struct sh_packet *p)
+struct sh_hca *sh_leave_from(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp)
+{
+	struct sh_hca *src = sh_hca(dev, p->src_hca);
+
+	sh_packet_init(resp);
+	resp->psn = p->psn;
+	resp->npackets = 1;
+	if (!src || sh_port_active(src, p->src_port))
+		return src;
+	SH_DROPPED(src, port, p->npackets);
+	SH_COUNT_PORT(src, p->src_port, xmit_discards, p->npackets);
+	return NULL;
+}
+
+void sh_has_left(struct sh_dev *dev, struct sh_hca *src, const struct sh_packet *p)
 {
 	struct sh_qp *qp = sh_qp_get(dev, p->src_hca, p->srcqp);
 
@@ -161,25 +174,17 @@ static void go_to(struct sh_dev *dev, struct sh_hca *src, const struct sh_packet
 void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,
 		struct sh_seg *resp_seg)
 {
-	struct sh_hca *src = sh_hca(dev, p->src_hca);
+	struct sh_hca *src = sh_leave_from(dev, p, resp);
 	bool again = may_come_again(dev, p);
 
-	sh_packet_init(resp);
-	resp->psn = p->psn;
-	resp->npackets = 1;
 	if (!src)
 		return;
-	if (!sh_port_active(src, p->src_port)) {
-		SH_DROPPED(src, port, p->npackets);
-		SH_COUNT_PORT(src, p->src_port, xmit_discards, p->npackets);
-		return;
-	}
 	if (!again)
-		has_left(dev, src, p);
+		sh_has_left(dev, src, p);
 	go_to(dev, src, p, again, resp, resp_seg);
 	/* It is counted when it is not to be sent again. */
 	if (again && !is_busy(resp))
-		has_left(dev, src, p);
+		sh_has_left(dev, src, p);
 }
 
 /* ---- faults ---- */
@@ -467,7 +472,7 @@ static void damaged(struct sh_dev *dev, const struct sh_packet *p, struct sh_hca
 {
 	uint32_t hca, port;
 
-	has_left(dev, sh_hca(dev, p->src_hca), p);
+	sh_has_left(dev, sh_hca(dev, p->src_hca), p);
 	SH_DROPPED(to, icrc, 1);
 	if (!sh_lid_lookup(dev, p->dlid, &hca, &port) || is_mcast(p))
 		return;

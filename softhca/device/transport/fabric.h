@@ -20,6 +20,14 @@ void sh_payload_slice(const struct sh_payload *in, uint64_t skip, uint64_t len,
 void sh_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,
 		 struct sh_seg *resp_seg);
 
+/*
+ * Begins to send: makes *resp an answer of no kind. Returns the HCA that it leaves by, or NULL if there
+ * is none, or its port is down, which is counted.
+ */
+struct sh_hca *sh_leave_from(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp);
+/* Counts it at the port that has sent it. Of two that the fabric makes of one, that is the first. */
+void sh_has_left(struct sh_dev *dev, struct sh_hca *src, const struct sh_packet *p);
+
 /* The other end of the fabric: finds the QPs that a packet is for and has their responders execute it. */
 void sh_deliver(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp,
 		struct sh_seg *resp_seg);

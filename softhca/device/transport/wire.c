@@ -190,23 +190,12 @@ static enum sh_copy leave_part(struct sh_dev *dev, struct sh_hca *hca, const str
 
 void sh_wire_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp)
 {
-	struct sh_hca *src = sh_hca(dev, p->src_hca);
-	struct sh_qp *qp = sh_qp_get(dev, p->src_hca, p->srcqp);
+	struct sh_hca *src = sh_leave_from(dev, p, resp);
 	uint64_t off = 0;
 
-	sh_packet_init(resp);
-	resp->psn = p->psn;
-	resp->npackets = 1;
 	if (!src)
 		return;
-	if (!sh_port_active(src, p->src_port)) {
-		SH_DROPPED(src, port, p->npackets);
-		SH_COUNT_PORT(src, p->src_port, xmit_discards, p->npackets);
-		return;
-	}
-	SH_COUNT_XMIT(src, p->src_port, p->npackets, p->payload.len);
-	if (qp)
-		SH_COUNT_QP(qp, long_xmit_data, p->payload.len);
+	sh_has_left(dev, src, p);
 	/*
 	 * Not pinned: a thread that is thrown out of here sends packets of RC and XRC again, which the
 	 * receiver takes for duplicates. What was left of an unreliable message is lost.
