@@ -34,7 +34,7 @@ void aside_pages(struct kernel *k, struct aside *a, struct kproc *proc,
  * stopped there, or waiting for the lock of one that is?
  */
 bool one_runs(struct kernel *k, uint64_t moment);
-/* Does the thread run that holds this lock, although it entered after the request? off: where the lock is. */
+/* Does the thread run that holds the lock at this offset, although it entered after the request? */
 bool holder_runs(struct kernel *k, uint64_t off);
 /*
  * Has each thread left that has been in device code since before this moment, but for those that

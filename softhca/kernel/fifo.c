@@ -6,8 +6,8 @@
  * IN_CLOSE_NOWRITE says that the program's end may be closed. inotify also says it when another process
  * has looked into the FIFO, by O_PATH in kernels before 6.11, and does not say it when its queue has
  * overflowed. So fifo_unused() asks the FIFO itself whether it has a reader besides the daemon. A
- * process that writes to the FIFO meanwhile could get a SIGPIPE. So event queues, which clients write to, have
- * a lock of the program's open file (flock()), which ends with the last descriptor of it.
+ * process that writes to the FIFO meanwhile could get a SIGPIPE. Clients write to event queues, so those
+ * have a lock of the program's open file (flock()) instead, which ends with its last descriptor.
  *
  * Kernels report a close before they take the reader away. A process that has no processor at this
  * moment is a reader for longer, and inotify reports nothing a second time: the doubt has to last. A look

@@ -41,14 +41,16 @@ int fifo_of_fd(struct kernel *k, pid_t tid, int fd, dev_t *dev, ino_t *ino);
 void fifo_level(struct fifo *f, uint32_t unread, uint8_t byte);
 
 /*
- * For FIFOs that programs write to as well: locks the program's end before it is handed on, so that fifo_unused()
- * can tell by the lock whether it is open. False: the file system has no such locks.
+ * For FIFOs that programs write to as well. Locks the program's end before the daemon hands it on;
+ * fifo_unused() can then tell by the lock whether that end is open. False: the file system has no such
+ * locks.
  */
 bool fifo_lock(struct fifo *f, int fd);
 /*
- * Not for a FIFO that programs write to and that has no lock: to ask for its reader could send such a program a SIGPIPE.
- * The program's end may have been closed: fifo_unused() finds out, now and whenever the room's operation doubted or tick is called while it doubts the file.
- * True: no process reads, and none will. The room frees the file then.
+ * The program's end may have been closed. fifo_unused() finds out: at once, and whenever the room's
+ * operation `doubted` or `tick` is called while it doubts the file. True: no process reads, and none
+ * will; the room frees the file then. Do not ask this of a FIFO that programs write to and that has no
+ * lock: the question could send such a program a SIGPIPE.
  */
 void fifo_doubt(struct fifo *f);
 bool fifo_unused(struct fifo *f);

@@ -95,8 +95,9 @@ void retry_forget(struct server *s, struct conn *c)
 }
 
 /*
- * After a try in vain, which says what lock it found taken. The thread that holds it may have come after the request: it
- * may be copying much all the same, into memory that would be the program's after the answer.
+ * Asked after a try in vain, which has noted the lock that was in its way. The thread that holds that lock
+ * may have come after the request. It may still copy much, into memory that is the program's after the
+ * answer.
  */
 static bool is_late(struct kernel *k, const struct conn *c)
 {
@@ -108,8 +109,8 @@ static bool is_late(struct kernel *k, const struct conn *c)
 }
 
 /*
- * Whose lock is in the way is asked after a try, because a holder that was stopped may have let go since the one before, and
- * another have taken it. *late: the request waits no longer.
+ * Tries first, and then asks whose lock is in the way: since the try before, a stopped holder may have let
+ * go, and another thread have taken the lock. *late: the request waits no longer.
  */
 static int try_again(struct server *s, struct conn *c, bool *late)
 {

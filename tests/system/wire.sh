@@ -119,8 +119,8 @@ else
 	skip "100 QPs at once" "install perftest"
 fi
 
-# Nobody runs while nothing is sent, but for the daemons' look around once a second: two ticks of a processor's time in a second,
-# and ten switches, are more than that. Reading the numbers takes time, too, on a crowded machine.
+# While nothing is sent, no thread runs, except that each daemon looks around once a second. Two ticks of processor time and ten
+# switches a second leave room for that. They are counted per second because reading the numbers takes time, too.
 switches() {
 	for pid in $members; do
 		grep -h ctxt_switches "/proc/$pid/task"/*/status || return 1

@@ -194,9 +194,9 @@ static inline void attach(struct sh_dev *dev)
 }
 
 /*
- * A process of its own that is in device code, with that lock, and stopped. When it continues it lets go, leaves and ends; but
- * first, unless busy is -1, it reads a byte from there. If nothing is there yet, it sleeps, or tries again if the
- * descriptor says so.
+ * A process of its own that is stopped in device code, with that lock. When it continues, it lets go,
+ * leaves and ends. Before that, unless busy is -1, it reads a byte from there; while nothing is there it
+ * sleeps, or tries again if the descriptor is non-blocking.
  */
 static inline pid_t stop_inside(enum what what, const struct objects *o, uint32_t ctx, int busy)
 {

@@ -102,7 +102,7 @@ SH_INLINE bool sh_ctx_live(const struct sh_dev *dev, uint32_t ctx)
 		if (number_ < SH_MAX_PORTS)                                                        \
 			__atomic_fetch_add(&(hca)->traffic[number_].what, (n), __ATOMIC_RELAXED);  \
 	} while (0)
-/* Packets that leave by a port, or come by it, with so much payload: only the last one of them has pads. */
+/* Packets that a port sends or receives, with so much payload. Only the last of them has pads. */
 #define SH_COUNT_XMIT(hca, number, packets, len) SH_COUNT_TRAFFIC(hca, number, xmit, packets, len)
 #define SH_COUNT_RCV(hca, number, packets, len)	 SH_COUNT_TRAFFIC(hca, number, rcv, packets, len)
 #define SH_COUNT_TRAFFIC(hca, number, way, packets, len)                                           \

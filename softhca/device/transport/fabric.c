@@ -97,7 +97,7 @@ void sh_has_left(struct sh_dev *dev, struct sh_hca *src, const struct sh_packet 
 
 	if (p->flags & SH_PKT_DOUBLE)
 		return;
-	/* Before the packets, which it is one of: struct sh_traffic. */
+	/* First: the port never shows more unicast packets than there were (struct sh_traffic). */
 	if (is_mcast(p))
 		SH_COUNT_PORT(src, p->src_port, xmit_multicast, p->npackets);
 	SH_COUNT_XMIT(src, p->src_port, p->npackets, p->payload.len);

@@ -21,11 +21,14 @@ void sh_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet
 		 struct sh_seg *resp_seg);
 
 /*
- * Begins to send: makes *resp an answer of no kind. Returns the HCA that it leaves by, or NULL if there
- * is none, or its port is down, which is counted.
+ * Begins to send a packet, and makes *resp an answer of no kind. Returns the HCA that the packet leaves
+ * by; NULL if there is none, or if its port is down. Then the packet is lost, and counted as that.
  */
 struct sh_hca *sh_leave_from(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp);
-/* Counts it at the port that has sent it. Of two that the fabric makes of one, that is the first. */
+/*
+ * Counts a packet at the port that has sent it. Where the fabric has doubled a packet, the port has sent
+ * only the first of the two.
+ */
 void sh_has_left(struct sh_dev *dev, struct sh_hca *src, const struct sh_packet *p);
 
 /* The other end of the fabric: finds the QPs that a packet is for and has their responders execute it. */

@@ -94,8 +94,8 @@ int call_respond(struct call *c, const void *core, size_t len, const void *drv, 
 int call_driver(struct call *c, void *drv, size_t len); /* 0 or -EFAULT */
 void call_fd(struct call *c, int fd, uint64_t where);
 /*
- * Has each thread left that was in device code before this moment, and may still store into memory that is the program's
- * after the answer? 0, or -EINPROGRESS. If late they are given up, and it returns 0.
+ * Has each thread left that was in device code before this moment, and may still store into memory that is
+ * the program's after the answer? 0, or -EINPROGRESS. If the call is late they are given up: 0.
  */
 int call_left(struct call *c, uint64_t moment);
 /* 0, or -EINVAL if the caller is not the process whose memory the context means. */

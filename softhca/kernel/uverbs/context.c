@@ -169,8 +169,9 @@ void ctx_life_closed(struct kctx *ctx)
 }
 
 /*
- * A lease for writing is given only where nobody else has the file open. If in doubt, it is open. If a program opens the
- * file while the daemon has the lease, the system sends the daemon a signal: SIGURG, which does nothing by default.
+ * The kernel gives a lease for writing only where nobody else has the file open. In doubt, it counts as
+ * open. If a program opens the file while the daemon has the lease, the kernel sends the daemon SIGURG,
+ * which does nothing.
  */
 static bool is_open(const struct kctx *ctx, char kind)
 {
@@ -200,8 +201,8 @@ static void end_untied(struct kernel *k)
 }
 
 /*
- * Kernels report a close before it is done. So the look is repeated for a while. The close of a second file that a living
- * process has mapped may have been among what was missed, so its file alone does not end a context.
+ * Kernels report a close before it is done, so the look is repeated for a while. Among what was missed may
+ * be the close of a second file that a living process has mapped: that file alone ends no context.
  */
 static void look_at_files(struct kernel *k)
 {

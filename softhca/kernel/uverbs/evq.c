@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Event queues: the FIFOs (fifo.h) behind completion channels and asynchronous event files. Clients
- * write to them, too. When the client closes its own end, the daemon sees IN_CLOSE_NOWRITE. It may also see it when
- * another program has looked into the directory, so the lock on the client's end (fifo_lock()) decides. Where the file
- * system has no such locks, the event alone does: no other descriptor of a FIFO is open for reading only.
+ * write to them, too. When a client closes its own end, the daemon sees IN_CLOSE_NOWRITE. It may also see
+ * that when another program has looked into the directory, so the lock on the client's end (fifo_lock())
+ * decides. Where the file system has no such locks, the event alone does: no other descriptor of a FIFO is
+ * open for reading only.
  */
 #include <errno.h>
 #include <limits.h>
