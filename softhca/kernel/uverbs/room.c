@@ -157,7 +157,8 @@ static void missed(struct kernel *k)
 static void tick(struct kernel *k)
 {
 	ctx_tick(k);
-	evq_doubted(k);
+	if (k->doubted)
+		evq_doubted(k);
 }
 
 /* An event queue's pipe has room. */
