@@ -16,6 +16,11 @@ check_PROGRAMS += softhca_kernel_objects
 softhca_kernel_objects_SOURCES = softhca_kernel_objects.c
 softhca_kernel_objects_CPPFLAGS = $(softhca_kernel_cppflags)
 softhca_kernel_objects_LDADD = $(softhca_kernel_libs)
+
+check_PROGRAMS += softhca_kernel_closes
+softhca_kernel_closes_SOURCES = softhca_kernel_closes.c
+softhca_kernel_closes_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_kernel_closes_LDADD = $(softhca_kernel_libs)
 check_PROGRAMS += softhca_kernel_multicast
 softhca_kernel_multicast_SOURCES = softhca_kernel_multicast.c
 softhca_kernel_multicast_CPPFLAGS = $(softhca_kernel_cppflags)

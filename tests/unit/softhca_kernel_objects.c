@@ -384,107 +384,6 @@ static void events(void **state)
 	kt_stop(t);
 }
 
-/*
- * inotify reports a close, before Linux 6.11, also when another program has looked into the directory (O_PATH), and
- * reports none where its queue overflows. A channel ends when the program has closed it, and not before.
- */
-static void looked_into(void **state)
-{
-	struct kt *t = kt_start(SH_FACE_MAINLINE, 1, 1);
-	struct kctx *ctx = kt_open(t, 0);
-	uint32_t index, generation;
-	struct kt_queue cq;
-	int fd, twin;
-
-	(void)state;
-	assert_int_equal(kt_channel(t, ctx, &fd), 0);
-	index = ctx->evqs->next->index;
-	generation = ctx->evqs->next->generation;
-	evq_client_closed(&t->k, index, generation);
-	assert_int_equal(kt_cq(t, ctx, 10, fd, &cq), 0);
-	evq_client_closed(&t->k, index, generation);
-	assert_int_equal(kt_destroy(t, ctx, UV_DESTROY_CQ, cq.handle), 0);
-	kt_queue_free(&cq);
-	assert_int_equal(kt_cq(t, ctx, 10, fd, &cq), 0);
-	assert_int_equal(kt_destroy(t, ctx, UV_DESTROY_CQ, cq.handle), 0);
-	kt_queue_free(&cq);
-	/* A forked child has it as well. The close is reported before it is done, and not again. */
-	twin = dup(fd);
-	close(fd);
-	evq_client_closed(&t->k, index, generation);
-	assert_non_null(t->k.uverbs->evq[index]);
-	close(twin);
-	assert_true(t->k.doubted);
-	uverbs_room.doubted(&t->k);
-	assert_null(t->k.uverbs->evq[index]);
-	assert_int_equal(t->k.doubted, 0);
-	kt_stop(t);
-}
-
-static void missed(void **state)
-{
-	struct kt *t = kt_start(SH_FACE_MAINLINE, 1, 1);
-	struct kctx *ctx = kt_open(t, 0);
-	uint32_t context = ctx->index, index;
-	int fd, own[2];
-	char path[64];
-
-	(void)state;
-	for (int i = 0; i < 2; i++) {
-		snprintf(path, sizeof(path), "files/%c%u.%u", "cl"[i], ctx -> index,
-			 ctx -> generation);
-		own[i] = openat(t->k.dir_fd, path, O_RDWR | O_CLOEXEC);
-		assert_true(own[i] >= 0);
-	}
-	assert_int_equal(kt_channel(t, ctx, &fd), 0);
-	index = ctx->evqs->next->index;
-	uverbs_room.missed(&t->k);
-	assert_non_null(t->k.uverbs->evq[index]);
-	assert_false(ctx->gone);
-	close(fd);
-	close(own[1]);
-	t->proc->user.witness = 0; /* as if it had executed another program */
-	uverbs_room.missed(&t->k);
-	assert_null(t->k.uverbs->evq[index]);
-	assert_true(ctx->gone);
-	assert_non_null(t->k.uverbs->ctx[context]);
-	/* The overflow may have come before the close was done. */
-	close(own[0]);
-	uverbs_room.tick(&t->k);
-	assert_null(t->k.uverbs->ctx[context]);
-	kt_stop(t);
-}
-
-/*
- * On overlayfs a mapping of the second file does not keep it open. That may have been noticed when the client opened the
- * device, or have been among the lost events. The context lives as long as its process.
- */
-static void missed_untied(void **state)
-{
-	(void)state;
-	for (int noticed = 0; noticed < 2; noticed++) {
-		struct kt *t = kt_start(SH_FACE_MAINLINE, 1, 1);
-		struct kctx *ctx = kt_open(t, 0);
-		char path[64];
-		int own;
-
-		snprintf(path, sizeof(path), "files/c%u.%u", ctx->index, ctx->generation);
-		own = openat(t->k.dir_fd, path, O_RDWR | O_CLOEXEC);
-		assert_true(own >= 0);
-		if (noticed)
-			ctx->untied = t->k.uverbs->untied = true;
-		uverbs_room.missed(&t->k);
-		assert_false(ctx->gone);
-		uverbs_room.tick(&t->k);
-		assert_false(ctx->gone);
-		t->proc->user.witness = 0; /* as if it had executed another program */
-		uverbs_room.tick(&t->k);
-		assert_true(ctx->gone);
-		close(own);
-		kt_stop(t);
-	}
-}
-
 static void port_events(void **state)
 {
 	struct kt *t = kt_start(SH_FACE_OFED, 2, 1);
@@ -705,10 +604,9 @@ int main(void)
 		cmocka_unit_test(regions),	  cmocka_unit_test(busy),
 		cmocka_unit_test(limits),	  cmocka_unit_test(sizes),
 		cmocka_unit_test(not_the_opener), cmocka_unit_test(events),
-		cmocka_unit_test(looked_into),	  cmocka_unit_test(missed),
-		cmocka_unit_test(missed_untied),  cmocka_unit_test(port_events),
-		cmocka_unit_test(device_fatal),	  cmocka_unit_test(scribbled_lid),
-		cmocka_unit_test(release),	  cmocka_unit_test(scribbled),
+		cmocka_unit_test(port_events),	  cmocka_unit_test(device_fatal),
+		cmocka_unit_test(scribbled_lid),  cmocka_unit_test(release),
+		cmocka_unit_test(scribbled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
