@@ -102,7 +102,7 @@ ok "a host that does not exist" says 125 . port lab --host 4 mlx4_0:1 up
 ok "an unknown change of a port" says 2 'up or down' port lab mlx4_0:1 sideways
 ok "an unknown kind of fault" says 2 'dropped (drop)' fault lab lose 5%
 ok "a rate of more than 100%" says 2 'from 0% to 100%' fault lab drop 101%
-ok "a count of 0" says 2 'number from 1' fault lab drop 0
+ok "a count of 0" says 2 'a count is from 1 to' fault lab drop 0
 
 # The daemon is stopped: the command does not wait for ever, and the message says what to do.
 pid=$(cat "$SOFTHCA_DIR/softhca/lab/pid")
