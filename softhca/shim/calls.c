@@ -2,9 +2,11 @@
 /*
  * The remaining redirected calls: commands, which are write() on a device file, and the RDMA
  * netlink socket; of umad files also read(), readv() and ioctl(), of event files reads of odd sizes. A
- * context's file answers ENOTTY by itself.
+ * context's file answers ENOTTY by itself. Reads and writes are cancellation points, as libc's are,
+ * also those that do not wait: a thread may do nothing else, and another one wait for its end.
  */
 #include <linux/userfaultfd.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -42,10 +44,11 @@ EXPORT ssize_t write(int fd, const void *buf, size_t len)
 	file = shim_file_to_write(fd, &ctx, &cm);
 	if (file < 0)
 		RETURN_ERRNO(file);
+	if (file == SHIM_OTHER_FILE)
+		return REAL(write)(fd, buf, len);
+	pthread_testcancel();
 	/* This includes short and odd writes: no write may reach the file itself. */
-	if (file != SHIM_OTHER_FILE)
-		RETURN_ERRNO(command(file, fd, ctx, &cm, buf, len));
-	return REAL(write)(fd, buf, len);
+	RETURN_ERRNO(command(file, fd, ctx, &cm, buf, len));
 }
 
 /* A device without vectored writes gets one write for each element. */
@@ -63,6 +66,7 @@ EXPORT ssize_t writev(int fd, const struct iovec *iov, int n)
 		RETURN_ERRNO(file);
 	if (file == SHIM_OTHER_FILE)
 		return REAL(writev)(fd, iov, n);
+	pthread_testcancel();
 	for (int i = 0; i < n; i++) {
 		long done = command(file, fd, ctx, &cm, iov[i].iov_base, iov[i].iov_len);
 
@@ -98,8 +102,10 @@ static ssize_t take(int fd, void *buf, size_t len)
 
 	if (!shim_active())
 		return REAL(read)(fd, buf, len);
-	if (to_read(fd, len, &file, &record))
+	if (to_read(fd, len, &file, &record)) {
+		pthread_testcancel();
 		RETURN_ERRNO(do_read(fd, &file, record, buf, len));
+	}
 	n = REAL(read)(fd, buf, len);
 	if (!shim_umad_was_read(fd, n, buf, &file))
 		return n;
@@ -146,8 +152,10 @@ EXPORT ssize_t readv(int fd, const struct iovec *iov, int n)
 
 	if (!shim_active())
 		return REAL(readv)(fd, iov, n);
-	if (to_read(fd, SIZE_MAX, &file, &record))
+	if (to_read(fd, SIZE_MAX, &file, &record)) {
+		pthread_testcancel();
 		return read_each(fd, &file, record, iov, n);
+	}
 	total = REAL(readv)(fd, iov, n);
 	while (total > 0 && !iov[first].iov_len)
 		first++;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "softhca/host/sys.h"
+#include "softhca/protocol.h"
 #include "attach.h"
 #include "fifo.h"
 
@@ -25,17 +26,44 @@ bool shim_fd_path(int fd, char path[PATH_MAX])
 	return true;
 }
 
+/*
+ * What follows the directory of the instance in a path, or NULL. An instance that has ended gets a new
+ * name beside the others before its directory is removed (host/instdir.c), and its open files have that
+ * name from then on.
+ */
+static const char *in_instance(const char *path, bool *removed)
+{
+	const char *last = strrchr(shim.dir, '/');
+	size_t len = strlen(shim.dir), base = last ? (size_t)(last + 1 - shim.dir) : 0;
+	const char *name = path + base;
+
+	*removed = strncmp(path, shim.dir, len) || path[len] != '/';
+	if (!*removed)
+		return path + len + 1;
+	if (strncmp(path, shim.dir, base) || strncmp(name, SH_NEW, strlen(SH_NEW)))
+		return NULL;
+	name += strlen(SH_NEW) + strspn(name + strlen(SH_NEW), "0123456789abcdef");
+	return *name == '/' ? name + 1 : NULL;
+}
+
 bool shim_fifo_of_stat(int fd, const struct stat *st, const char *dir, struct shim_fifo *f)
 {
-	size_t len = strlen(shim.dir), dir_len = strlen(dir);
+	size_t dir_len = strlen(dir);
 	char path[PATH_MAX];
+	const char *at;
+	bool removed;
 
 	if (!S_ISFIFO(st->st_mode) || st->st_dev != shim.files_dev || !shim_fd_path(fd, path))
 		return false;
 	f->dir = dir;
-	return !strncmp(path, shim.dir, len) && path[len] == '/' &&
-	       !strncmp(path + len + 1, dir, dir_len) &&
-	       sscanf(path + len + 1 + dir_len, "/%u.%u", &f->index, &f->generation) == 2;
+	at = in_instance(path, &removed);
+	if (!at || strncmp(at, dir, dir_len) ||
+	    sscanf(at + dir_len, "/%u.%u", &f->index, &f->generation) != 2)
+		return false;
+	/* It may have been another instance, and this one's daemon must not take it for a file of its own. */
+	if (removed)
+		f->generation = 0;
+	return true;
 }
 
 int shim_fifo_open(int flags, const void *req, size_t req_len, void *reply, size_t reply_len,
@@ -110,13 +138,14 @@ static void close_twin(void *fd)
 	sh_close(*(int *)fd);
 }
 
+/* The instance may have been removed since. */
 static bool is_still(int fd, const struct shim_fifo *f)
 {
 	struct shim_fifo now;
 	struct stat st;
 
 	return sh_fstat(fd, &st) >= 0 && shim_fifo_of_stat(fd, &st, f->dir, &now) &&
-	       now.index == f->index && now.generation == f->generation;
+	       now.index == f->index && (now.generation == f->generation || !now.generation);
 }
 
 /*

@@ -14,7 +14,8 @@
 
 struct shim_fifo {
 	const char *dir; /* of the instance, as in kernel/fifo.h */
-	uint32_t index, generation;
+	uint32_t index,
+		generation; /* generation 0: the instance has been removed, and calls fail */
 };
 
 /* Is the descriptor one of that directory? Whatever process has opened it. */

@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+#
+# Description: an instance ends, by `softhca stop` or because its daemon is killed, while programs have umad files open: no thread
+# of them sleeps on in a call, or cannot be cancelled, and all calls fail, as when a card is taken out. Debian's opensm reads on then, and
+# logs each error.
+. "$srcdir/lib.sh" || exit 1
+
+SOFTHCA_INSTANCE=ended
+export SOFTHCA_INSTANCE
+# All threads but the first wait: none runs, and the daemon has nothing to answer.
+asleep() { [ "$(cat "/proc/$1/task/"*/stat 2>/dev/null | grep -c ') S ')" -eq "$2" ]; }
+# ended WAY OPTION...
+ended() {
+	way=$1
+	shift
+	"$SOFTHCA" start "$@" ended >/dev/null || return 1
+	mkfifo "$tmp/in" || return 1
+	become 0 timeout 100 "$PROGRAMS/umad_ended" <"$tmp/in" >"$tmp/out" 2>"$tmp/err" &
+	program=$!
+	exec 9>"$tmp/in"
+	until_true grep -qs pid= "$tmp/out" || { cat "$tmp/err"; return 1; }
+	eval "$(grep pid= "$tmp/out")"
+	until_true asleep "$pid" 5 || { cat "/proc/$pid/task/"*/stat; return 1; }
+	$way || return 1
+	exec 9>&-
+	wait "$program"
+	result=$?
+	rm "$tmp/in"
+	[ "$result" -eq 0 ] && grep -q over "$tmp/out" || { echo "status $result"; cat "$tmp/out" "$tmp/err"; return 1; }
+}
+stopped() { timeout 30 "$SOFTHCA" stop ended && no_instance; }
+killed() {
+	daemon=$(cat "$SOFTHCA_DIR/softhca/ended/pid")
+	kill -KILL "$daemon" && until_true gone "$daemon"
+}
+
+for face in mainline ofed; do
+	ok "stop wakes all, $face" ended stopped --kernel $face
+done
+ok "and so does the end of the daemon" ended killed
+
+for program in opensm jq; do
+	command -v $program >/dev/null || PATH=$PATH:/usr/sbin command -v $program >/dev/null || {
+		skip "Debian's opensm" "install opensm and jq: there is no $program"
+		finish
+	}
+done
+PATH=$PATH:/usr/sbin
+sm_pid() { "$SOFTHCA" show --json ended | jq -r '.umad_files | if all(.waiting == 0) then .[] | select(.issm != null) | .pid else empty end'; }
+has_manager() { [ -n "$(sm_pid)" ]; }
+# As master, with nothing outstanding. Whether SIGTERM ends it then is chance, on cards as well: it cancels the thread that reads,
+# and that thread may have the lock of the log.
+opensm_hears() {
+	"$SOFTHCA" start --hosts 2 ended >/dev/null || return 1
+	mkdir "$tmp/osm" || return 1
+	become 1 env OSM_TMP_DIR="$tmp/osm" OSM_CACHE_DIR="$tmp/osm" timeout -k 5 100 opensm -f "$tmp/log" -L 10 -s 1000 >"$tmp/opensm" 2>&1 &
+	sm=$!
+	until_true grep -qs 'SUBNET UP' "$tmp/log" && until_true has_manager || { cat "$tmp/opensm"; return 1; }
+	pid=$(sm_pid)
+	stopped && until_true goes_on || return 1
+	kill -KILL "$pid"
+	wait "$sm"
+	! grep ERR "$tmp/log" | grep -v 'ERR 5404: recv error on MAD sized umad (Input/output error)$'
+}
+# It has read often since the instance was removed.
+goes_on() { [ "$(grep -c 'ERR 5404' "$tmp/log")" -gt 1000 ]; }
+ok "opensm gets EIO, and nothing else" opensm_hears
+finish
