@@ -12,7 +12,7 @@
 
 enum { GET = 1, SET = 2, TRAP = 5, REPORT = 6, REPRESS = 7, GET_TABLE = 0x12 };
 enum { SWITCH = 1023, INFORM_INFO = 3, INFORM_RECORD = 0xf3, SWITCH_INFO = 0x12, MFT = 0x1b };
-enum { PORT_INFO = 0x15 };
+enum { PORT_INFO = 0x15, SM_INFO = 0x20, SM_INFO_RECORD = 0x18 };
 #define METHOD(m) (UINT64_C(1) << (m))
 
 static void port(struct rig *r, uint32_t host, uint32_t number, uint32_t what)
@@ -315,6 +315,60 @@ static void reports(void **state)
 	end(&r);
 }
 
+/*
+ * `softhca port ... sm` has moved the built-in manager to LID 3, while a port was down that so knows the
+ * earlier one yet. What the manager says of itself, and its Reports, name its present port.
+ */
+static void moved_manager(void **state)
+{
+	static const uint8_t mgid[16] = {0xff, 0x12, [15] = 9};
+	const struct sh_port *at;
+	struct cm_group *g;
+	const uint8_t *n;
+	uint8_t *asked;
+	uint32_t id;
+	struct rig r;
+
+	(void)state;
+	begin_hosts(&r, 1, 3);
+	at = &sh_hca(&r.t->k.dev, 1)->port[0];
+	port(&r, 0, 1, SH_PORT_DOWN);
+	for (uint32_t host = 0; host < 3; host++)
+		for (uint32_t number = host ? 1 : 2; number <= 2; number++)
+			set_port(&r, host, number, SH_PORT_SM, 3);
+	assert_int_equal(reg(&r, 1, 1, 3, 2, 1, 0, METHOD(REPORT), &id), 0);
+	asked = request(&r, id, 3, 3, 2, SET, INFORM_INFO) + 56;
+	mad_put16(asked, 16, 0xffff);
+	asked[22] = asked[23] = 1;
+	mad_put16(asked, 24, 0xffff);
+	mad_put16(asked, 26, 66);
+	mad_put32(asked, 32, 0xffffff);
+	assert_int_equal(put(&r, 1, 320), 320);
+	assert_int_equal(get(&r, 1, 320), 320);
+	assert_int_equal(mad16(r.in + 64, 4), 0);
+	g = cm_group_new(r.t->k.rdmacm, mgid);
+	assert_non_null(g);
+	n = notice(&r, 1, 3, REPORT, 66);
+	assert_int_equal(mad16(n, 6), 3);
+	assert_memory_equal(n + 64, at->gid[0], 16);
+	answer(&r, 1, id, REPORT | 0x80);
+	cm_group_put(r.t->k.rdmacm, g);
+	request(&r, id, 3, 3, 2, GET, SM_INFO_RECORD);
+	assert_int_equal(put(&r, 1, 320), 320);
+	assert_int_equal(get(&r, 1, 320), 320);
+	assert_int_equal(mad16(r.in + 64, 4), 0);
+	assert_int_equal(mad16(r.in + 64, 56), 3);
+	assert_memory_equal(r.in + 64 + 56 + 4, at->gid[0] + 8, 8);
+	/* As SMInfo does. */
+	assert_int_equal(reg(&r, 1, 0, 1, 1, 0, 0, 0, &id), 0);
+	request(&r, id, 3, 1, 1, GET, SM_INFO);
+	assert_int_equal(put(&r, 1, 320), 320);
+	assert_int_equal(get(&r, 1, 320), 320);
+	assert_int_equal(mad16(r.in + 64, 4), 0);
+	assert_memory_equal(r.in + 64 + 64, at->gid[0] + 8, 8);
+	end(&r);
+}
+
 /* A port that subscribes to everything, and answers nothing, takes no other one's place. */
 static void many_subscriptions(void **state)
 {
@@ -411,7 +465,7 @@ int main(void)
 		cmocka_unit_test(another_manager), cmocka_unit_test(the_switchs_manager),
 		cmocka_unit_test(links),	   cmocka_unit_test(masks),
 		cmocka_unit_test(reports),	   cmocka_unit_test(many_subscriptions),
-		cmocka_unit_test(tables),
+		cmocka_unit_test(tables),	   cmocka_unit_test(moved_manager),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

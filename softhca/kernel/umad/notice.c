@@ -121,11 +121,6 @@ static void trap(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t *n
 	send(k, n, sh_now());
 }
 
-static uint32_t manager_lid(struct kernel *k)
-{
-	return sh_hca(&k->dev, 0)->port[0].sm_lid;
-}
-
 /* What the built-in manager says of a GID. */
 static void told(struct kernel *k, enum notice_trap number, const uint8_t gid[16])
 {
@@ -133,7 +128,7 @@ static void told(struct kernel *k, enum notice_trap number, const uint8_t gid[16
 
 	if (!sm_built_in(k) || k->stop)
 		return;
-	fill(n, MANAGEMENT, OF_MANAGER, number, manager_lid(k));
+	fill(n, MANAGEMENT, OF_MANAGER, number, smp_switch_sm_lid(k));
 	memcpy(n + DETAILS + 6, gid, 16);
 	sa_inform(k, n);
 }

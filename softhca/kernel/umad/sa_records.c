@@ -18,6 +18,7 @@
  */
 #include <string.h>
 
+#include "softhca/device/transport/fabric.h"
 #include "softhca/kernel/kern.h"
 #include "sa.h"
 #include "sa_group.h"
@@ -266,9 +267,13 @@ static void multicast_table(struct sa_table *t)
 static void sms(struct sa_table *t)
 {
 	uint8_t r[32] = {0}, info[64] = {0};
+	uint32_t lid = smp_switch_sm_lid(t->k);
+	struct mad_node n = {0};
 
-	smp_sm_info(t->k, info);
-	mad_put16(r, 0, sh_hca(&t->k->dev, 0)->port[0].sm_lid);
+	if (!sh_lid_lookup(&t->k->dev, (uint16_t)lid, &n.hca, &n.port))
+		return;
+	smp_sm_info(t->k, &n, info);
+	mad_put16(r, 0, lid);
 	memcpy(r + 4, info, 21);
 	sa_offer(t, r);
 }

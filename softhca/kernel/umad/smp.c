@@ -422,9 +422,9 @@ bool smp_is_sm(struct kernel *k, const struct mad_node *n)
 	return sm_built_in(k) && !n->is_switch && is_sm_lid(k, port_of(k, n)->lid);
 }
 
-void smp_sm_info(struct kernel *k, uint8_t data[64])
+void smp_sm_info(struct kernel *k, const struct mad_node *n, uint8_t data[64])
 {
-	mad_put64(data, 0, sh_hca(&k->dev, 0)->node_guid + 1);
+	mad_put64(data, 0, sh_hca(&k->dev, n->hca)->node_guid + n->port);
 	mad_put32(data, 16, (uint32_t)++k->umad->activity);
 	data[20] = SM_STATE_MASTER;
 }
@@ -434,6 +434,6 @@ int smp_sm_answer(struct kernel *k, const struct mad_node *n, uint8_t *mad)
 	if (mad16(mad, AT_ATTRIBUTE) != SM_INFO || mad[AT_METHOD] != METHOD_GET || !smp_is_sm(k, n))
 		return -1;
 	memset(mad + AT_DATA, 0, 64);
-	smp_sm_info(k, mad + AT_DATA);
+	smp_sm_info(k, n, mad + AT_DATA);
 	return 0;
 }

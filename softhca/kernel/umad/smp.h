@@ -40,6 +40,7 @@ uint32_t smp_switch_sm_lid(struct kernel *k); /* that its port 0 tells */
 /* Any attribute of it. False: the node has no such attribute, or none of that modifier. */
 bool smp_get(struct kernel *k, const struct mad_node *n, uint16_t attribute, uint32_t modifier,
 	     uint8_t data[64]);
-void smp_sm_info(struct kernel *k, uint8_t data[64]);
+/* Of the manager at that port. */
+void smp_sm_info(struct kernel *k, const struct mad_node *n, uint8_t data[64]);
 
 #endif
