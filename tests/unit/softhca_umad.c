@@ -578,15 +578,51 @@ static void short_headers(void **state)
 	end(&r);
 }
 
+/* On a directed route: to the switch, and from there to host 1's port 1. Is there an answer? */
+static bool reaches(struct rig *r, uint32_t id)
+{
+	uint8_t *m = request(r, id, 0xffff, 0x81, 1, 1, 0x11);
+	static uint32_t tid;
+
+	mad_put32(m, 12, ++tid);
+	m[AT_HOP_COUNT] = 2;
+	mad_put16(m, AT_DR_SLID, 0xffff);
+	mad_put16(m, AT_DR_DLID, 0xffff);
+	m[AT_INITIAL + 1] = 1;
+	m[AT_INITIAL + 2] = 3;
+	assert_int_equal(put(r, 0, 320), 320);
+	return get(r, 0, 320) == 320;
+}
+
+static void directed_route(void **state)
+{
+	struct rig r;
+	uint32_t id;
+
+	(void)state;
+	begin_hosts(&r, 1, 2);
+	assert_int_equal(reg(&r, 0, 0, 0x81, 1, 0, 0, 0, &id), 0);
+	assert_true(reaches(&r, id));
+	/* Its link is down at the far end, then at the near one. */
+	sh_hca(&r.t->k.dev, 1)->port[0].state = 1;
+	assert_false(reaches(&r, id));
+	sh_hca(&r.t->k.dev, 1)->port[0].state = 4;
+	assert_true(reaches(&r, id));
+	sh_hca(&r.t->k.dev, 0)->port[0].state = 1;
+	assert_false(reaches(&r, id));
+	end(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(registration),	 cmocka_unit_test(refused),
-		cmocka_unit_test(answers),	 cmocka_unit_test(between_programs),
-		cmocka_unit_test(time_limits),	 cmocka_unit_test(tables),
-		cmocka_unit_test(sets),		 cmocka_unit_test(length_of_answers),
-		cmocka_unit_test(room),		 cmocka_unit_test(ends_managed),
-		cmocka_unit_test(receiver_held), cmocka_unit_test(short_headers),
+		cmocka_unit_test(registration),	  cmocka_unit_test(refused),
+		cmocka_unit_test(answers),	  cmocka_unit_test(between_programs),
+		cmocka_unit_test(time_limits),	  cmocka_unit_test(tables),
+		cmocka_unit_test(sets),		  cmocka_unit_test(length_of_answers),
+		cmocka_unit_test(room),		  cmocka_unit_test(ends_managed),
+		cmocka_unit_test(receiver_held),  cmocka_unit_test(short_headers),
+		cmocka_unit_test(directed_route),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
