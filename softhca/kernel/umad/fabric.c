@@ -254,11 +254,22 @@ void fabric_give(struct umad_file *f, struct umad_msg *m, const struct mad_way *
 static void answered(struct kernel *k, uint32_t hca, uint32_t port, const struct mad_way *w,
 		     const uint8_t *mad, size_t len)
 {
+	uint32_t id;
+	struct umad_file *f = umad_agent_of(k, hca, port, mad, &id);
+	bool rmpp = f && f->agent[id].rmpp_version;
 	struct umad_msg *sent, *m;
-	struct umad_file *f = umad_asker(k, hca, port, mad, &sent);
 
-	bool rmpp = f && f->agent[sent->hdr.id].rmpp_version;
-
+	/* The kernel's RMPP takes what is said to it. */
+	if (rmpp && segments_word(mad)) {
+		segments_acked(k, w, mad);
+		return;
+	}
+	if (f && !umad_asker(k, hca, port, mad, &sent)) {
+		/* Nobody waits; but one who leaves RMPP to the program does not know for which segments it does. */
+		if (!rmpp && mad_is_rmpp(mad) && (m = umad_msg_new(f, MAD_SIZE)))
+			fabric_give(f, m, w, id, mad);
+		return;
+	}
 	if (!f) {
 		notice_answered(k, mad);
 		return;
@@ -323,6 +334,36 @@ static void reply(struct kernel *k, const struct mad_way *w, const struct mad_no
 		answered(k, w->hca, w->port, &back, mad, len);
 }
 
+/* Makes the sender's kernel the segments of it? */
+static bool kernel_rmpp(struct kernel *k, const struct mad_way *w, const uint8_t *mad)
+{
+	struct umad_file *f;
+	uint32_t id;
+
+	if (w->from_switch || w->qpn != SH_GSI_QPN || !mad_is_rmpp(mad) || segments_word(mad))
+		return false;
+	f = umad_agent_of(k, w->hca, w->port, mad, &id);
+	return f && f->agent[id].rmpp_version;
+}
+
+/* A request reaches an agent. came: with the LID of its sender in dlid. */
+static void give(struct kernel *k, struct umad_file *f, uint32_t id, const struct mad_way *came,
+		 const struct mad_node *n, const uint8_t *mad, size_t len)
+{
+	struct mad_way to = *came;
+	struct umad_msg *m;
+
+	if (!f->agent[id].rmpp_version && kernel_rmpp(k, came, mad)) {
+		to.hca = n->hca;
+		to.port = n->port;
+		segments_ask(k, &to, came->hca, came->port, mad, len);
+		return;
+	}
+	m = umad_msg_new(f, len);
+	if (m)
+		fabric_give(f, m, came, id, mad);
+}
+
 /* A request reaches a node: the agents of the card and of the switch come first. */
 static void asked(struct kernel *k, const struct mad_way *w, const struct mad_node *n, uint8_t *mad,
 		  size_t len)
@@ -331,7 +372,6 @@ static void asked(struct kernel *k, const struct mad_way *w, const struct mad_no
 	const struct mad_node from = sender(w);
 	struct mad_way came = *w;
 	struct umad_file *f = NULL;
-	struct umad_msg *m;
 	uint8_t *more = NULL;
 	size_t more_len = MAD_SIZE;
 	uint32_t id;
@@ -355,9 +395,7 @@ static void asked(struct kernel *k, const struct mad_way *w, const struct mad_no
 		f = umad_agent_for(k, n->hca, n->port, mad, &id);
 		if (f) {
 			came.dlid = lid_of(k, &from);
-			m = umad_msg_new(f, len);
-			if (m)
-				fabric_give(f, m, &came, id, mad);
+			give(k, f, id, &came, n, mad, len);
 			return;
 		}
 		if (smp && query)

@@ -3,7 +3,8 @@
  * A kernel gives a program that has registered without RMPP the segments as they come, and leaves the
  * protocol to it: it acknowledges, and gets the next ones. Everything else here is whole messages, so
  * a message is kept, cut into segments, until the program has acknowledged the last one, stops it, or
- * says nothing for some seconds.
+ * says nothing for some seconds. A request that waits for an answer is sent again as often as its
+ * sender said, and until the last segment is acknowledged it waits no longer than SEGMENT_NS each time.
  *
  *	OCTET	OF A SEGMENT
  *	24	version; type; flags; status
@@ -12,7 +13,8 @@
  *		how much it has; of others 0; of an acknowledgement, the last one that may be sent
  *
  * What a program says about segments has the method of its request: GetTable, where they have
- * GetTableResp. So it goes to who has answered, as requests do.
+ * GetTableResp. So it goes to who has answered, as requests do. About the segments of a request it has
+ * the method of a response, and goes to who has asked.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +27,10 @@
 #include "io.h"
 #include "segments.h"
 
-#define MESSAGES 64	   /* that wait, at most */
-#define BYTES	 (1 << 24) /* and how long they are together */
-#define AGAIN_NS UINT64_C(2000000000)
-#define TIMES	 5 /* how often segments are sent that nobody acknowledges */
+#define MESSAGES   64	     /* that wait, at most */
+#define BYTES	   (1 << 24) /* and how long they are together */
+#define SEGMENT_NS UINT64_C(2000000000)
+#define TIMES	   5 /* how often segments are sent that nobody acknowledges */
 
 enum type { DATA = 1, ACK = 2, STOP = 3, ABORT = 4 };
 enum flag { ACTIVE = 1, FIRST = 2, LAST = 4 };
@@ -37,6 +39,8 @@ enum { AT_NUMBER = 28, AT_LENGTH = 32 };
 struct segments {
 	struct segments *prev, *next;
 	struct mad_way way;
+	uint32_t from_hca, from_port; /* who sent it */
+	bool asks;		      /* a request whose sender waits for the answer */
 	size_t header, len;
 	uint32_t n, acked, window, sent; /* numbers of segments */
 	uint32_t left;
@@ -73,26 +77,43 @@ static void cut(const struct segments *s, uint32_t number, uint8_t one[MAD_SIZE]
 }
 
 enum what {
-	ANSWER,	  /* the first segment, of which is known that it arrives */
+	ARRIVED,  /* the whole window, of which is known that the first segment arrives */
 	MORE,	  /* those of the window that have not been sent */
 	ONCE_MORE /* the whole window */
 };
 
+static struct umad_file *receiver(struct kernel *k, const struct segments *s, uint32_t *id)
+{
+	struct umad_file *f = mad_is_response(s->mad)
+				      ? umad_agent_of(k, s->way.hca, s->way.port, s->mad, id)
+				      : umad_agent_for(k, s->way.hca, s->way.port, s->mad, id);
+
+	return f && !f->agent[*id].rmpp_version ? f : NULL;
+}
+
+/* The request as its sender keeps it. NULL: nobody waits for the answer any more. */
+static struct umad_msg *asked(struct kernel *k, const struct segments *s, struct umad_file **f)
+{
+	struct umad_msg *sent;
+
+	*f = umad_asker(k, s->from_hca, s->from_port, s->mad, &sent);
+	return *f ? sent : NULL;
+}
+
 /* Sends them. False: the agent has gone. */
 static bool send(struct kernel *k, struct segments *s, enum what what)
 {
-	bool once_more = what == ONCE_MORE;
-	uint32_t first = (once_more || s->sent < s->acked ? s->acked : s->sent) + 1;
+	uint32_t first = (what != MORE || s->sent < s->acked ? s->acked : s->sent) + 1;
 	uint8_t one[MAD_SIZE];
 	struct umad_file *f;
 	struct umad_msg *m;
 	uint32_t id;
 
-	f = umad_agent_of(k, s->way.hca, s->way.port, s->mad, &id);
+	f = receiver(k, s, &id);
 	if (!f)
 		return false;
 	for (uint32_t i = first; i <= s->window && i <= s->n; i++) {
-		if (what != ANSWER && !fabric_arrives(k, &s->way)) {
+		if (!(what == ARRIVED && i == first) && !fabric_arrives(k, &s->way)) {
 			if (s->sent < i)
 				s->sent = i;
 			continue;
@@ -105,48 +126,94 @@ static bool send(struct kernel *k, struct segments *s, enum what what)
 		if (s->sent < i)
 			s->sent = i;
 	}
-	s->left--;
-	s->due = sh_now() + AGAIN_NS;
+	if (s->left)
+		s->left--;
+	s->due = sh_now() + SEGMENT_NS;
 	umad_timer_at(k, s->due);
 	return true;
 }
 
-bool segments_begin(struct kernel *k, const struct mad_way *w, const uint8_t *mad, size_t len)
+static struct segments *begin(struct kernel *k, const struct mad_way *w, const uint8_t *mad,
+			      size_t len)
 {
 	struct segments *s;
 	size_t piece;
 
 	if (k->umad->nsegments >= MESSAGES || k->umad->segment_bytes + len > BYTES)
-		return false;
+		return NULL;
 	s = calloc(1, sizeof(*s) + len);
 	if (!s)
-		return false;
+		return NULL;
 	s->way = *w;
 	s->len = len;
 	memcpy(s->mad, mad, len);
 	s->header = umad_rmpp_header(mad[AT_CLASS]);
 	piece = MAD_SIZE - s->header;
-	s->n = (uint32_t)((len - s->header + piece - 1) / piece);
+	s->n = len > s->header ? (uint32_t)((len - s->header + piece - 1) / piece) : 1;
 	s->window = 1;
 	s->left = TIMES;
 	k->umad->nsegments++;
 	k->umad->segment_bytes += len;
 	DL_APPEND(k->umad->segments, s);
-	if (send(k, s, ANSWER) && s->sent)
+	return s;
+}
+
+bool segments_begin(struct kernel *k, const struct mad_way *w, const uint8_t *mad, size_t len)
+{
+	struct segments *s = begin(k, w, mad, len);
+
+	if (s && send(k, s, ARRIVED) && s->sent)
 		return true;
-	drop(k, s);
+	if (s)
+		drop(k, s);
 	return false;
 }
 
-static struct segments *find(struct kernel *k, const struct mad_way *w, const uint8_t *mad)
+/* response: it is one of those, which go to that port. */
+static struct segments *find(struct kernel *k, const struct mad_way *w, const uint8_t *mad,
+			     bool response)
 {
 	struct segments *s;
 
 	DL_FOREACH(k->umad->segments, s)
 	if (s->way.hca == w->hca && s->way.port == w->port && s->mad[AT_CLASS] == mad[AT_CLASS] &&
-	    mad64(s->mad, AT_TID) == mad64(mad, AT_TID))
+	    mad64(s->mad, AT_TID) == mad64(mad, AT_TID) && mad_is_response(s->mad) == response)
 		return s;
 	return NULL;
+}
+
+/* Its sender waits for the next word about it, or for the answer. */
+static void waits(struct kernel *k, struct segments *s)
+{
+	struct umad_file *f;
+	struct umad_msg *sent = s->asks ? asked(k, s, &f) : NULL;
+	uint64_t wait;
+
+	if (!sent)
+		return;
+	wait = (uint64_t)sent->hdr.timeout_ms * 1000000;
+	if (s->acked < s->n && wait > SEGMENT_NS)
+		wait = SEGMENT_NS;
+	sent->due = sh_now() + wait;
+	umad_timer_at(k, sent->due);
+}
+
+void segments_ask(struct kernel *k, const struct mad_way *w, uint32_t hca, uint32_t port,
+		  const uint8_t *mad, size_t len)
+{
+	struct segments *s = find(k, w, mad, false);
+	struct umad_file *f;
+
+	if (!s)
+		s = begin(k, w, mad, len);
+	if (!s)
+		return; /* as if it were lost on its way */
+	s->from_hca = hca;
+	s->from_port = port;
+	s->asks = asked(k, s, &f) != NULL;
+	waits(k, s);
+	if (!send(k, s, ARRIVED))
+		drop(k, s);
 }
 
 bool segments_word(const uint8_t *mad)
@@ -154,15 +221,45 @@ bool segments_word(const uint8_t *mad)
 	return mad_is_rmpp(mad) && mad[AT_RMPP_TYPE] != DATA;
 }
 
+/* The receiver wants no more of it, and nobody waits for an answer then. */
+static void stopped(struct kernel *k, struct segments *s)
+{
+	struct umad_file *f;
+	struct umad_msg *sent = s->asks ? asked(k, s, &f) : NULL;
+
+	if (sent) {
+		DL_DELETE(f->sent, sent);
+		umad_msg_free(f, sent);
+	}
+	drop(k, s);
+}
+
+/* What goes on is not given up, and what has come as a whole is not sent again. */
+static void proceeds(struct kernel *k, struct segments *s)
+{
+	struct umad_file *f;
+	struct umad_msg *sent = s->asks ? asked(k, s, &f) : NULL;
+
+	if (sent)
+		sent->retries = s->acked == s->n ? 0 : sent->hdr.retries;
+	s->left = TIMES;
+	waits(k, s);
+}
+
 void segments_acked(struct kernel *k, const struct mad_way *w, const uint8_t *mad)
 {
 	uint32_t number = mad32(mad, AT_NUMBER), window = mad32(mad, AT_LENGTH);
+	struct umad_file *f;
 	struct segments *s;
 
-	if (w->from_switch || w->qpn != 1 || !(s = find(k, w, mad)))
+	if (w->from_switch || w->qpn != 1 || !(s = find(k, w, mad, !mad_is_response(mad))))
 		return;
-	if (mad[AT_RMPP_TYPE] == STOP || mad[AT_RMPP_TYPE] == ABORT) {
+	if (s->asks && !asked(k, s, &f)) {
 		drop(k, s);
+		return;
+	}
+	if (mad[AT_RMPP_TYPE] == STOP || mad[AT_RMPP_TYPE] == ABORT) {
+		stopped(k, s);
 		return;
 	}
 	if (mad[AT_RMPP_TYPE] != ACK || number < s->acked || number > s->window)
@@ -170,9 +267,21 @@ void segments_acked(struct kernel *k, const struct mad_way *w, const uint8_t *ma
 	s->acked = number;
 	if (window > s->window)
 		s->window = window < s->n ? window : s->n;
-	s->left = TIMES;
+	proceeds(k, s);
 	if (s->acked == s->n || !send(k, s, MORE))
 		drop(k, s);
+}
+
+/* True: it was sent again, or its sender sees to that. */
+static bool goes_on(struct kernel *k, struct segments *s)
+{
+	struct umad_file *f;
+
+	if (!s->asks)
+		return s->left && send(k, s, ONCE_MORE);
+	s->due = sh_now() + SEGMENT_NS;
+	umad_timer_at(k, s->due);
+	return asked(k, s, &f) != NULL;
 }
 
 uint64_t segments_due(struct kernel *k, uint64_t now)
@@ -182,7 +291,7 @@ uint64_t segments_due(struct kernel *k, uint64_t now)
 
 	DL_FOREACH_SAFE(k->umad->segments, s, tmp)
 	{
-		if (s->due <= now && (!s->left || !send(k, s, ONCE_MORE)))
+		if (s->due <= now && !goes_on(k, s))
 			drop(k, s);
 		else if (!next || s->due < next)
 			next = s->due;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
 /*
- * Long responses for agents that were registered without RMPP.
+ * RMPP messages for agents that were registered without RMPP.
  */
 #ifndef SOFTHCA_KERNEL_UMAD_SEGMENTS_H
 #define SOFTHCA_KERNEL_UMAD_SEGMENTS_H
@@ -14,6 +14,12 @@
  * lost, because too many wait or the agent's file has no room for the first segment.
  */
 bool segments_begin(struct kernel *k, const struct mad_way *w, const uint8_t *mad, size_t len);
+/*
+ * A request that the sender's kernel makes segments of, of one or more, has come to a port, for such an
+ * agent: for the first time, or again. hca and port: of the sender.
+ */
+void segments_ask(struct kernel *k, const struct mad_way *w, uint32_t hca, uint32_t port,
+		  const uint8_t *mad, size_t len);
 /* Says a program something about segments: that they came, or that it wants no more? */
 bool segments_word(const uint8_t *mad);
 /* It has said so, by a MAD that went that way. */
