@@ -613,6 +613,59 @@ static void directed_route(void **state)
 	end(&r);
 }
 
+/* Subnet management is served on QP 0 only, the rest on QP 1 only: a request to the other one is lost. */
+static void wrong_queue_pair(void **state)
+{
+	static const struct {
+		uint8_t qpn, class, hops;
+		uint32_t to;
+		bool lost;
+	} cases[] = {
+		{1, CLASS_PERF, 0, 0, true},
+		{1, CLASS_PERF, 0, 1, false},
+		{1, CLASS_SA, 0, 0, true},
+		{0, CLASS_SMP, 0, 1, true},
+		{0, CLASS_SMP, 0, 77, true},
+		{0, CLASS_SMP, 0, 0, false},
+		{0, CLASS_DIRECTED, 1, 1, true},
+		{0, CLASS_DIRECTED, 1, 0, false},
+		/* That one does not leave its port, and is on its way to no queue pair. */
+		{0, CLASS_DIRECTED, 0, 1, false},
+	};
+	struct rig r;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		bool directed = cases[i].class == CLASS_DIRECTED;
+		const struct umad_hdr *h = (const void *)r.in;
+		uint32_t id;
+		uint8_t *m;
+
+		begin(&r, 0);
+		assert_int_equal(reg(&r, 0, cases[i].qpn, cases[i].class, 1, 0, 0, 0, &id), 0);
+		m = request(&r, id, directed ? 0xffff : 3, cases[i].class, 1, METHOD_GET,
+			    cases[i].qpn ? 0x12 : 0x11);
+		((struct umad_hdr *)r.out)->qpn = htobe32(cases[i].to);
+		((struct umad_hdr *)r.out)->retries = 2;
+		if (directed) {
+			mad_put32(m, AT_DR_SLID, UINT32_MAX);
+			m[AT_HOP_COUNT] = cases[i].hops;
+			m[AT_INITIAL + 1] = 1;
+		} else if (cases[i].class == CLASS_PERF) {
+			m[AT_DATA + 1] = 1;
+		}
+		assert_int_equal(put(&r, 0, 320), 320);
+		for (int again = 0; cases[i].lost && again < 3; again++) {
+			assert_int_equal(get(&r, 0, 320), -EAGAIN);
+			r.f[0]->sent->due = 1;
+			umad_timer_ready(&r.t->k, 0);
+		}
+		assert_int_equal(get(&r, 0, 320), cases[i].lost ? 64 + 24 : 320);
+		assert_int_equal(h->status, cases[i].lost ? ETIMEDOUT : 0);
+		end(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -622,7 +675,7 @@ int main(void)
 		cmocka_unit_test(sets),		  cmocka_unit_test(length_of_answers),
 		cmocka_unit_test(room),		  cmocka_unit_test(ends_managed),
 		cmocka_unit_test(receiver_held),  cmocka_unit_test(short_headers),
-		cmocka_unit_test(directed_route),
+		cmocka_unit_test(directed_route), cmocka_unit_test(wrong_queue_pair),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -95,8 +95,10 @@ static inline uint8_t *mad(struct rig *r)
 static inline uint8_t *request(struct rig *r, uint32_t id, uint16_t lid, uint8_t class,
 			       uint8_t version, uint8_t method, uint16_t attribute)
 {
-	struct umad_hdr h = {
-		.id = id, .timeout_ms = 60000, .lid = htobe16(lid), .qpn = htobe32(class != 1)};
+	struct umad_hdr h = {.id = id,
+			     .timeout_ms = 60000,
+			     .lid = htobe16(lid),
+			     .qpn = htobe32(class != CLASS_SMP && class != CLASS_DIRECTED)};
 	uint8_t *m = mad(r);
 
 	memset(r->out, 0, sizeof(r->out));

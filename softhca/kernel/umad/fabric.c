@@ -418,6 +418,17 @@ static void asked(struct kernel *k, const struct mad_way *w, const struct mad_no
 	free(more);
 }
 
+/*
+ * QP 0 has subnet management, and QP 1 the rest: a port drops what comes to the wrong one. A directed
+ * request of no hops never leaves its port, and no QP is looked at.
+ */
+static bool wrong_qp(const struct mad_way *w, const uint8_t *mad)
+{
+	if (!mad_is_smp(mad))
+		return !w->to_qpn;
+	return w->to_qpn && (mad[AT_CLASS] != CLASS_DIRECTED || mad[AT_HOP_COUNT]);
+}
+
 void fabric_send(struct kernel *k, const struct mad_way *way, const uint8_t *mad, size_t len)
 {
 	const struct mad_node from = sender(way);
@@ -428,7 +439,9 @@ void fabric_send(struct kernel *k, const struct mad_way *way, const uint8_t *mad
 	if (!copy)
 		return;
 	memcpy(copy, mad, len);
-	if (way->to_qpn > 1) {
+	if (wrong_qp(way, mad)) {
+		there = false;
+	} else if (way->to_qpn > 1 && !mad_is_smp(mad)) {
 		gsi_send(k, way, mad, len);
 		there = false;
 	} else if (mad[AT_CLASS] == CLASS_DIRECTED && mad16(mad, AT_STATUS) & STATUS_DIRECTION)

@@ -64,7 +64,7 @@ static void send(struct umad_file *f, const struct umad_hdr *h, const uint8_t *m
 		.slid = (uint16_t)p->lid,
 		.dlid = be16toh(h->lid),
 		.qpn = !smp,
-		.to_qpn = smp ? 0 : be32toh(h->qpn) & 0xffffff,
+		.to_qpn = be32toh(h->qpn) & 0xffffff,
 		.sl = h->sl & 15,
 		.pkey_index = f->pkey ? h->pkey_index : 0,
 		.grh = h->grh_present,
