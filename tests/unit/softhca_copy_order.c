@@ -35,9 +35,28 @@ static void test_copy(void **state)
 			}
 }
 
+/* Copies that go in steps: lengths just below and above one, two, three and eight of them. */
+static void test_steps(void **state)
+{
+	static unsigned char from[9 * STEP], to[9 * STEP + 48], expected[sizeof(to)];
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(from); i++)
+		from[i] = (unsigned char)(i * 7 + i / 256);
+	for (unsigned int steps = 1; steps <= 8; steps = steps < 3 ? steps + 1 : steps + 5)
+		for (uint64_t len = steps * STEP - 70; len <= steps * STEP + 70; len++) {
+			memset(to, 0xee, sizeof(to));
+			memset(expected, 0xee, sizeof(expected));
+			memcpy(expected + 16 + len % 16, from, len);
+			sh_copy_weak(to + 16 + len % 16, from, len);
+			assert_memory_equal(to, expected, sizeof(to));
+		}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_copy)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_copy),
+					   cmocka_unit_test(test_steps)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

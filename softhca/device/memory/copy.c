@@ -30,8 +30,31 @@ static __attribute__((unused)) void copy_end(unsigned char *to, const unsigned c
 	__atomic_store_n(to + len - 1, from[len - 1], __ATOMIC_RELAXED);
 }
 
+#define LINE (4 * sizeof(vector))
 /* A long copy goes in steps of so many bytes. */
 #define STEP UINT64_C(2048)
+
+/* Copies len bytes, a multiple of LINE. */
+SH_INLINE void copy_lines(unsigned char *to, const unsigned char *from, uint64_t len)
+{
+	for (const unsigned char *end = from + len; from != end; from += LINE, to += LINE) {
+		const vector *f = (const vector *)from;
+		vector a = f[0], b = f[1], c = f[2], d = f[3], *t = (vector *)to;
+
+		/*
+		 * These keep the compiler from storing in another order, and from making this a
+		 * call of memcpy().
+		 */
+		t[0] = a;
+		__asm__ volatile("" ::: "memory");
+		t[1] = b;
+		__asm__ volatile("" ::: "memory");
+		t[2] = c;
+		__asm__ volatile("" ::: "memory");
+		t[3] = d;
+		__asm__ volatile("" ::: "memory");
+	}
+}
 
 /*
  * A loop of vectors instead of memcpy(). For this size memcpy() uses string instructions, which are
@@ -47,26 +70,20 @@ void sh_copy_forward(void *dst, const void *src, uint64_t len)
 		memmove(to, from, len);
 		return;
 	}
-	while (len >= 2 * STEP) {
-		sh_copy_forward(to, from, STEP);
+	for (; len >= 2 * STEP; len -= STEP) {
+		copy_lines(to, from, STEP);
 		to += STEP;
 		from += STEP;
-		len -= STEP;
 		if (sh_self.armed)
 			sh_rearm();
 	}
-	for (; len >= 4 * sizeof(vector) + SH_WEAKLY_ORDERED; len -= 4 * sizeof(vector)) {
-		const vector *f = (const vector *)from;
-		vector a = f[0], b = f[1], c = f[2], d = f[3], *t = (vector *)to;
+	if (len >= LINE + SH_WEAKLY_ORDERED) {
+		uint64_t lines = (len - SH_WEAKLY_ORDERED) / LINE * LINE;
 
-		t[0] = a;
-		t[1] = b;
-		t[2] = c;
-		t[3] = d;
-		to += 4 * sizeof(vector);
-		from += 4 * sizeof(vector);
-		/* keeps the compiler from making this a call of memcpy() */
-		__asm__ volatile("" ::: "memory");
+		copy_lines(to, from, lines);
+		to += lines;
+		from += lines;
+		len -= lines;
 	}
 	if (SH_WEAKLY_ORDERED) {
 		if (len)
