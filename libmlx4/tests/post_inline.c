@@ -272,6 +272,33 @@ static void ud(void **state)
 	every_length(IBV_QPT_UD, IBV_WR_SEND, 64, 884);
 }
 
+/* Datagrams one at a time, three times round the queue: the headroom keeps its stamps. */
+static void ud_stamps(void **state)
+{
+	struct ibv_sge sge = {(uintptr_t)data, 0, 0};
+	struct ibv_send_wr wr = {.sg_list = &sge,
+				 .num_sge = 1,
+				 .opcode = IBV_WR_SEND,
+				 .send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED,
+				 .wr.ud = {.ah = ah}},
+			   *bad;
+	struct dev_qp qp;
+	uint32_t granted, spare;
+
+	(void)state;
+	granted = create(&qp, IBV_QPT_UD, 60);
+	spare = (2048 >> qp.sq_shift) + 1;
+	for (uint32_t index = 0; index < 3 * qp.sq_slots; ++index) {
+		sge.length = 1 + index % granted;
+		assert_int_equal(ibv_post_send(qp.qp, &wr, &bad), 0);
+		check(&qp, index, 64, sge.length);
+		for (uint32_t i = 1; i <= spare; ++i)
+			assert_int_equal(be32_at(dev_sq_slot(&qp, index + i), 64), 0xffffffff);
+		retire(&qp, index);
+	}
+	assert_int_equal(ibv_destroy_qp(qp.qp), 0);
+}
+
 static void xrc(void **state)
 {
 	(void)state;
@@ -586,6 +613,7 @@ int main(void)
 		BOTH(rc_write),
 		BOTH(uc),
 		BOTH(ud),
+		BOTH(ud_stamps),
 		BOTH(xrc),
 		BOTH(control_of_short),
 		BOTH(not_for_reads),
