@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "softhca/device/memory/mr.h"
 #include "softhca/device/queues/qp.h"
 #include "softhca/device/transport/express.h"
 #include "softhca/device/transport/mcast.h"
@@ -71,6 +72,69 @@ static void test_datagrams(void **state)
 		assert_int_equal(tqp_ctx(&p.a)->xmit_packets, 12);
 		tpair_close(&p);
 	}
+}
+
+/* Makes a's region device memory, and one for b behind it, which has this key. Returns where that is. */
+static uint8_t *in_device_memory(uint32_t key)
+{
+	struct sh_dev *dev = &p.m->dev;
+	uint64_t there = dev->shared_off + TMEM;
+	uint8_t *at = sh_at(dev, there);
+
+	assert_int_equal(dev->ops->extend(dev->host, there, TMEM), 0);
+	memcpy(at - TMEM, p.amem, TMEM);
+	assert_int_equal(sh_mr_share(&p.m->daemon, 0, p.akey, dev->shared_off), 0);
+	mock_map(p.m, p.b.ctx, at, TMEM);
+	assert_int_equal(
+		sh_mr_create(&p.m->daemon, 1, key, p.b.ctx, p.b.pdn, (uintptr_t)at, TMEM, 0xf), 0);
+	assert_int_equal(sh_mr_share(&p.m->daemon, 1, key, there), 0);
+	return at;
+}
+
+/*
+ * Header and bytes in device memory, at any address and in a receive that has room for not one byte
+ * more: each is where it belongs, and nothing beside it. The last one ends where the region ends.
+ */
+static void test_header(void **state)
+{
+	static const uint32_t lens[] = {0, 1, 7, 8, 16, 17, 100, 1000, 64};
+	const uint16_t n = sizeof(lens) / sizeof(lens[0]);
+	const uint32_t key = 0x4100;
+	uint8_t *at;
+
+	(void)state;
+	open_pair(false);
+	at = in_device_memory(key);
+	for (uint16_t i = 0; i < n; i++) {
+		struct twr wr = tpair_wr(&p, MLX4_OPCODE_SEND, lens[i]);
+		uint32_t room = 40 + lens[i];
+		uint8_t *to = i < n - 1 ? at + 4096 * (i + 1) + i : at + TMEM - room;
+		uint8_t grh[40] = {0x60, 0x51, 0x23, 0x45, 0, 0, 0x1b, 64};
+		uint32_t length = 12 + 8 + (lens[i] + 3) / 4 * 4 + 4;
+		uint64_t copies = p.m->shared->copies;
+
+		memset(to - 1, 0xaa, room + (i < n - 1 ? 2 : 1));
+		tqp_recv(&p.b, &(struct tsge){to, room, key}, 1);
+		wr.grh = true;
+		memset(wr.dgid, 0xd0 + i, 16);
+		tqp_send(&p.a, &wr);
+		texpect(&p.acq[0], MLX4_OPCODE_SEND, true, i);
+		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, i);
+		grh[4] = (uint8_t)(length >> 8);
+		grh[5] = (uint8_t)length;
+		memcpy(grh + 8, sh_hca(&p.m->dev, 0)->port[0].gid[0], 16);
+		memcpy(grh + 24, wr.dgid, 16);
+		assert_memory_equal(to, grh, 40);
+		assert_memory_equal(to + 40, p.amem, lens[i]);
+		assert_int_equal(to[-1], 0xaa);
+		if (i < n - 1)
+			assert_int_equal(to[room], 0xaa);
+		assert_int_equal(p.m->shared->copies, copies);
+		assert_int_equal(tqp_ctx(&p.b)->rcv_packets, i + 1);
+	}
+	texpect_none(&p.bcq[1]);
+	assert_int_equal(sh_mr_destroy(&p.m->daemon, 1, key), 0);
+	tpair_close(&p);
 }
 
 static const uint8_t group[16] = {0xff, 0x12, 1, 2, 3};
@@ -308,9 +372,9 @@ static void test_own_group(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_datagrams),  cmocka_unit_test(test_group),
-		cmocka_unit_test(test_group_held), cmocka_unit_test(test_group_changes),
-		cmocka_unit_test(test_own_group),
+		cmocka_unit_test(test_datagrams),     cmocka_unit_test(test_header),
+		cmocka_unit_test(test_group),	      cmocka_unit_test(test_group_held),
+		cmocka_unit_test(test_group_changes), cmocka_unit_test(test_own_group),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

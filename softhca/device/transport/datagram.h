@@ -27,7 +27,7 @@ struct sh_wire_grh {
 	__u8 hop_limit;
 	__u8 sgid[16];
 	__u8 dgid[16];
-};
+} __attribute__((packed)); /* a receive's buffer may begin anywhere */
 _Static_assert(sizeof(struct sh_wire_grh) == SH_GRH_LEN, "global route header");
 
 /* Does the datagram have the Q_Key of the QP? */

@@ -305,8 +305,36 @@ SH_INLINE bool scatter(const struct sink *s, struct sh_dev *dev, struct sh_hca *
 }
 
 /*
- * The same of a message. A datagram leaves 40 bytes in front of its payload, for a GRH if it has
- * one.
+ * Places a datagram and the GRH in front of it with one look-up of the key, and makes the GRH where
+ * it belongs. Nearly always the first entry of the list has room for both, in device memory. False:
+ * this is another case, and nothing is placed.
+ */
+SH_INLINE bool place_with_grh(const struct sink *s, struct sh_dev *dev, struct sh_hca *hca,
+			      const struct sh_packet *p)
+{
+	const struct sh_payload *data = &p->payload;
+	struct sh_sge first = sh_sge_of(s->data);
+	struct sh_seg seg, behind;
+	struct sh_wire_grh *grh;
+	uint32_t ctx;
+
+	if (!sh_sge_has_room(&first, SH_GRH_LEN + data->len))
+		return false;
+	first.len = SH_GRH_LEN + (uint32_t)data->len;
+	if (sh_mr_locate(dev, hca, s->pdn, SH_LOCAL_WRITE, &first, &seg, &ctx))
+		return false;
+	grh = sh_shared_at(dev, &seg);
+	behind = (struct sh_seg){seg.addr + SH_GRH_LEN, data->len};
+	if (!grh || (data->len && (data->nseg != 1 ||
+				   !sh_copy_one(dev, &behind, data->ctx, data->seg, data->len))))
+		return false;
+	sh_make_grh(p, grh);
+	return true;
+}
+
+/*
+ * The same as scatter() of a message. A datagram leaves 40 bytes in front of its payload, for a GRH if
+ * it has one.
  */
 SH_INLINE bool place_message(const struct sink *s, struct sh_dev *dev, struct sh_hca *hca,
 			     const struct sh_packet *p, uint8_t service)
@@ -317,6 +345,8 @@ SH_INLINE bool place_message(const struct sink *s, struct sh_dev *dev, struct sh
 
 	if (service != SH_SVC_UD)
 		return scatter(s, dev, hca, 0, &p->payload);
+	if (p->flags & SH_PKT_GRH && place_with_grh(s, dev, hca, p))
+		return true;
 	if (!scatter(s, dev, hca, SH_GRH_LEN, &p->payload))
 		return false;
 	if (!(p->flags & SH_PKT_GRH))
