@@ -15,11 +15,9 @@
 #include "mcast.h"
 #include "responder.h"
 
-/* NULL: no group of the HCA has ever had a member, so the table has no memory. */
-static struct sh_mcg *groups(struct sh_dev *dev, uint32_t hca)
+/* NULL: there is no such HCA, or none of its groups has ever had a member, so the table has no memory. */
+static inline struct sh_mcg *groups(struct sh_hca *h)
 {
-	struct sh_hca *h = sh_hca(dev, hca);
-
 	/* pairs with the release in sh_mcast_attach() */
 	if (!h || !__atomic_load_n(&h->mcgs_made, __ATOMIC_ACQUIRE))
 		return NULL;
@@ -62,7 +60,7 @@ static uint32_t hash(const struct mgid *m)
 /*
  * Returns the group with this GID, or NULL. *spare: a slot that such a group could have, or NULL.
  */
-static struct sh_mcg *find(struct sh_mcg *table, const struct mgid *m, struct sh_mcg **spare)
+SH_INLINE struct sh_mcg *find(struct sh_mcg *table, const struct mgid *m, struct sh_mcg **spare)
 {
 	uint32_t at = hash(m);
 
@@ -74,10 +72,10 @@ static struct sh_mcg *find(struct sh_mcg *table, const struct mgid *m, struct sh
 
 		if (!n && spare && !*spare)
 			*spare = g;
-		if (!word_of(&g->gid[0]))
-			return NULL;
 		if (n && has(g, m))
 			return g;
+		if (!word_of(&g->gid[0]))
+			return NULL;
 	}
 	return NULL;
 }
@@ -155,7 +153,7 @@ out:
 int sh_mcast_detach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uint32_t qpn)
 {
 	struct sh_hca *h = sh_hca(dev, hca);
-	struct sh_mcg *table = groups(dev, hca), *g;
+	struct sh_mcg *table = groups(h), *g;
 	struct mgid m = mgid_of(gid);
 	int err;
 
@@ -186,8 +184,8 @@ int sh_mcast_detach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uin
  */
 static uint32_t members_at(struct sh_dev *dev, uint32_t index, const uint8_t gid[16], uint32_t *qpn)
 {
-	struct sh_mcg *table = groups(dev, index), *g;
 	struct sh_hca *hca = sh_hca(dev, index);
+	struct sh_mcg *table = groups(hca), *g;
 	struct mgid m = mgid_of(gid);
 	uint32_t n = 0;
 
@@ -203,11 +201,9 @@ static uint32_t members_at(struct sh_dev *dev, uint32_t index, const uint8_t gid
 }
 
 /* How many members the group has at this HCA, and the first of them. False: the table is being changed. */
-static bool peek(struct sh_dev *dev, uint32_t index, const struct mgid *m, uint32_t *qpn,
-		 uint32_t *n)
+SH_INLINE bool peek(struct sh_hca *hca, const struct mgid *m, uint32_t *qpn, uint32_t *n)
 {
-	struct sh_mcg *table = groups(dev, index), *g;
-	const struct sh_hca *hca = sh_hca(dev, index);
+	struct sh_mcg *table = groups(hca), *g;
 	uint32_t seq;
 
 	*n = 0;
@@ -237,13 +233,17 @@ struct sh_qp *sh_mcast_only(struct sh_dev *dev, const struct sh_packet *p, struc
 	struct sh_qp *only = NULL;
 	uint32_t qpn = 0, n;
 
-	for (uint32_t i = 0; is_to_group(p) && i < dev->hcas; i++) {
-		if (!peek(dev, i, &m, &qpn, &n) || n > 1 || (n && only))
+	if (!is_to_group(p))
+		return NULL;
+	for (uint32_t i = 0; i < dev->hcas; i++) {
+		struct sh_hca *h = sh_hca_table(dev, i, 0);
+
+		if (!peek(h, &m, &qpn, &n) || n > 1 || (n && only))
 			return NULL;
 		if (!n)
 			continue;
-		*hca = sh_hca(dev, i);
-		only = sh_qp_get(dev, i, qpn);
+		*hca = h;
+		only = sh_qp_of(h, qpn);
 		if (!only)
 			return NULL;
 	}
