@@ -81,12 +81,18 @@ static bool may_start(const struct sh_qp *qp, const struct sh_wqe *wqe)
 		       PSN_WINDOW;
 }
 
+/* Is the address of a datagram one of the QP's PD, for the QP's port? Other services have none. */
+static inline bool address_fits(const struct sh_qp *qp, const struct sh_wqe *wqe)
+{
+	return qp->type != SH_QPT_UD || (wqe->av_pd == qp->pdn && wqe->av_port == qp->port);
+}
+
 /* What is wrong with a WQE, in its form (wqe->bad) or otherwise: a syndrome, 0 = nothing is. */
 static uint8_t check_wqe(const struct sh_qp *qp, const struct sh_wqe *wqe)
 {
 	if (wqe->bad)
 		return wqe->bad;
-	if (qp->type == SH_QPT_UD && (wqe->av_pd != qp->pdn || wqe->av_port != qp->port))
+	if (!address_fits(qp, wqe))
 		return MLX4_SYNDROME_LOC_QP_OP;
 	if (wqe->is_inline && sh_wqe_is_fetch(wqe))
 		return MLX4_SYNDROME_LOC_QP_OP;
@@ -228,7 +234,7 @@ static inline bool is_one_packet(const struct sh_qp *qp, const struct sh_wqe *wq
 				 1u << MLX4_OPCODE_RDMA_WRITE | 1u << MLX4_OPCODE_RDMA_WRITE_IMM;
 
 	return !wqe->bad && opcodes >> wqe->opcode & 1 && wqe->length <= sh_qp_mtu(qp) &&
-	       (qp->type != SH_QPT_UD || !check_wqe(qp, wqe));
+	       address_fits(qp, wqe);
 }
 
 /*
