@@ -66,13 +66,13 @@ static inline void *sh_at(const struct sh_dev *dev, uint64_t off)
  * mapped, so it asks first. The pages are mapped before the end moves, so a thread that sees the
  * new end can access them.
  */
-static inline bool sh_in_pool(const struct sh_dev *dev, uint64_t off, uint64_t len)
+SH_INLINE bool sh_in_pool(const struct sh_dev *dev, uint64_t off, uint64_t len)
 {
 	uint64_t end = __atomic_load_n(&dev->pool_end, __ATOMIC_RELAXED);
 
 	return off >= dev->pool_off && off <= end && len <= end - off;
 }
-static inline bool sh_in_shared(const struct sh_dev *dev, uint64_t off, uint64_t len)
+SH_INLINE bool sh_in_shared(const struct sh_dev *dev, uint64_t off, uint64_t len)
 {
 	uint64_t end = __atomic_load_n(&dev->shared_end, __ATOMIC_RELAXED);
 
