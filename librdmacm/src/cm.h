@@ -70,6 +70,23 @@ int cm_command(int fd, unsigned int number, void *cmd, size_t size, size_t room)
 	((cmd)->response = (uintptr_t)(resp),                                                      \
 	 cm_command(fd, number, cmd, sizeof(*(cmd)), sizeof(*(resp))))
 
+/*
+ * Between these a thread is not cancelled, since the calls that they surround would not be made in
+ * part: commands are written, which is where cancellation acts.
+ */
+static inline int cm_hold_cancel(void)
+{
+	int state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	return state;
+}
+
+static inline void cm_let_cancel(int state)
+{
+	pthread_setcancelstate(state, NULL);
+}
+
 /* ---- Ids (id.c) ---- */
 
 struct cm_multicast;

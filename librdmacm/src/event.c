@@ -158,6 +158,16 @@ static bool process(struct cm_event *event, struct ucma_abi_event_resp *resp)
 	return true;
 }
 
+/* The kernel has counted the event: a thread that is cancelled here would take it with it. */
+static bool process_whole(struct cm_event *event, struct ucma_abi_event_resp *resp)
+{
+	int state = cm_hold_cancel();
+	bool ret = process(event, resp);
+
+	cm_let_cancel(state);
+	return ret;
+}
+
 /* Finds the id, and the group, that the event is about. False: the id is not known here. */
 static bool find_owner(struct cm_event *event, const struct ucma_abi_event_resp *resp)
 {
@@ -207,7 +217,7 @@ PUBLIC int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_
 		 * accept.
 		 */
 		if ((resp.uid || resp.event == RDMA_CM_EVENT_ESTABLISHED) &&
-		    process(event, &resp)) {
+		    process_whole(event, &resp)) {
 			*result = &event->event;
 			return 0;
 		}

@@ -382,8 +382,14 @@ ssize_t write(int fd, const void *buf, size_t len)
 
 	switch (kind) {
 	case RDMA_CM:
+		/* As the C library's, before it does anything */
+		pthread_testcancel();
 		pthread_mutex_lock(&lock);
 		ret = rdma_cm_write(buf, len);
+		if (ret > 0 && fake.cancel_at_event && get(buf, 0, 4) == 12) {
+			fake.cancel_at_event = 0;
+			pthread_cancel(pthread_self());
+		}
 		pthread_mutex_unlock(&lock);
 		return ret;
 	case UVERBS:

@@ -27,6 +27,7 @@ struct fake_cm {
 	uint32_t next_id; /* the number that the next id gets */
 	int fail_command; /* this command fails once, with fail_errno; -1: none */
 	int fail_errno;
+	int cancel_at_event;	  /* a thread is cancelled when it has got an event, once */
 	uint32_t events_reported; /* the answer of the next destruction, departure or move */
 	int fail_modify;	  /* the errno of the modification to this state, once */
 	int fail_modify_state;

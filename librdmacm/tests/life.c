@@ -72,6 +72,51 @@ static void waits_for_acknowledgement(void **state)
 	assert_int_equal(errno, EINVAL);
 }
 
+static void acknowledge_if_any(void *event)
+{
+	if (*(struct rdma_cm_event **)event)
+		rdma_ack_cm_event(*(struct rdma_cm_event **)event);
+}
+
+static void *cancelled(void *channel)
+{
+	struct rdma_cm_event *event = NULL;
+
+	pthread_cleanup_push(acknowledge_if_any, &event);
+	rdma_get_cm_event(channel, &event);
+	pthread_testcancel();
+	pthread_cleanup_pop(0);
+	return NULL;
+}
+
+/* An event that the kernel counts is the program's, also if its thread is cancelled when it has come. */
+static void nothing_is_lost_by_cancellation(void **state)
+{
+	static const enum rdma_cm_event_type types[] = {
+		RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_CM_EVENT_TIMEWAIT_EXIT};
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		struct rdma_event_channel *channel = rdma_create_event_channel();
+		struct rdma_cm_id *id;
+		pthread_t thread;
+		void *result;
+
+		fake.next_id = 5;
+		assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
+		fake_event(id, 5, types[i], 0);
+		fake.cancel_at_event = 1;
+		assert_int_equal(pthread_create(&thread, NULL, cancelled, channel), 0);
+		assert_int_equal(pthread_join(thread, &result), 0);
+		assert_ptr_equal(result, PTHREAD_CANCELED);
+		/* It waits for an event that nobody has acknowledged. */
+		fake.events_reported = 1;
+		assert_int_equal(rdma_destroy_id(id), 0);
+		rdma_destroy_event_channel(channel);
+	}
+}
+
 /* The uid is the id's address, which a program has once the call returned: here it is known before. */
 static struct rdma_cm_id *sync_id(void)
 {
@@ -243,8 +288,11 @@ static int stop(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(waits_for_acknowledgement), TEST(synchronous),
-		TEST(becomes_asynchronous),	 TEST(requests),
+		TEST(waits_for_acknowledgement),
+		TEST(nothing_is_lost_by_cancellation),
+		TEST(synchronous),
+		TEST(becomes_asynchronous),
+		TEST(requests),
 		TEST(names_and_hints),
 	};
 
