@@ -123,7 +123,7 @@ struct rs {
 	struct rs_options options;
 	struct ds *ds; /* SOCK_DGRAM */
 
-	pthread_mutex_t lock;
+	pthread_mutex_t lock; /* no thread is cancelled while it holds it (cm_hold_cancel()) */
 	enum rs_state state;
 	int error; /* SO_ERROR: told once */
 	bool bound;

@@ -111,7 +111,10 @@ static int create(int domain, int type, int protocol)
 
 PUBLIC int rsocket(int domain, int type, int protocol)
 {
-	return cm_return(create(domain, type, protocol));
+	int state = cm_hold_cancel(), ret = create(domain, type, protocol);
+
+	cm_let_cancel(state);
+	return cm_return(ret);
 }
 
 int rs_take_error(struct rs *rs)
@@ -207,6 +210,7 @@ PUBLIC int rclose(int socket)
 {
 	struct rs *rs = rs_get(socket);
 	int64_t deadline;
+	int state;
 
 	if (!rs)
 		return cm_return(-EBADF);
@@ -220,9 +224,12 @@ PUBLIC int rclose(int socket)
 		await(rs, all_sent, deadline);
 		rs_wake(rs);
 		pthread_mutex_unlock(&rs->lock);
-		rdma_disconnect(rs->id);
 	}
+	state = cm_hold_cancel();
+	if (rs->state == RS_CONNECTED)
+		rdma_disconnect(rs->id);
 	rs_free(rs);
+	cm_let_cancel(state);
 	return 0;
 }
 

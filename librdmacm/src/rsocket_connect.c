@@ -106,6 +106,7 @@ void rs_progress(struct rs *rs)
 {
 	uint8_t data[RDMA_MAX_PRIVATE_DATA];
 	struct rdma_cm_event *event;
+	int state = cm_hold_cancel();
 	bool some = false;
 
 	while (rs->id && !rdma_get_cm_event(rs->channel, &event)) {
@@ -123,6 +124,7 @@ void rs_progress(struct rs *rs)
 	}
 	if (some)
 		rs_wake(rs);
+	cm_let_cancel(state);
 }
 
 /* ---- The active side ---- */
@@ -151,7 +153,7 @@ static int start_connect(struct rs *rs, const struct sockaddr *addr)
 
 static int connect_stream(struct rs *rs, const struct sockaddr *addr)
 {
-	int ret = 0;
+	int ret = 0, state;
 
 	if (rs_is_connecting(rs))
 		rs_progress(rs);
@@ -163,7 +165,9 @@ static int connect_stream(struct rs *rs, const struct sockaddr *addr)
 	} else if (rs->error) {
 		return -rs_take_error(rs);
 	} else {
+		state = cm_hold_cancel();
 		ret = start_connect(rs, addr);
+		cm_let_cancel(state);
 		if (ret)
 			return ret;
 	}
@@ -198,7 +202,7 @@ PUBLIC int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)
 PUBLIC int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
 {
 	struct rs *rs = rs_get(socket);
-	int ret;
+	int ret, state;
 
 	if (!rs)
 		return cm_return(-EBADF);
@@ -206,6 +210,7 @@ PUBLIC int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
 		return cm_return(ds_bind(rs, addr, addrlen));
 	if (!cm_addr_len(addr) || addrlen < cm_addr_len(addr))
 		return cm_return(-EINVAL);
+	state = cm_hold_cancel();
 	pthread_mutex_lock(&rs->lock);
 	ret = rs->state != RS_NEW || rs->bound ? -EINVAL : 0;
 	if (!ret && rdma_bind_addr(rs->id, (struct sockaddr *)addr))
@@ -213,18 +218,20 @@ PUBLIC int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
 	if (!ret)
 		rs->bound = true;
 	pthread_mutex_unlock(&rs->lock);
+	cm_let_cancel(state);
 	return cm_return(ret);
 }
 
 PUBLIC int rlisten(int socket, int backlog)
 {
 	struct rs *rs = rs_get(socket);
-	int ret;
+	int ret, state;
 
 	if (!rs)
 		return cm_return(-EBADF);
 	if (rs->ds)
 		return cm_return(-EOPNOTSUPP);
+	state = cm_hold_cancel();
 	pthread_mutex_lock(&rs->lock);
 	ret = rs->state == RS_LISTENING ? 0 : rs->state == RS_NEW ? 1 : -EINVAL;
 	if (ret > 0) {
@@ -235,6 +242,7 @@ PUBLIC int rlisten(int socket, int backlog)
 		}
 	}
 	pthread_mutex_unlock(&rs->lock);
+	cm_let_cancel(state);
 	return cm_return(ret);
 }
 
@@ -316,8 +324,9 @@ PUBLIC int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 	uint8_t data[RDMA_MAX_PRIVATE_DATA];
 	struct rdma_cm_id *id = NULL;
 	int64_t deadline;
+	bool found;
 	size_t len = 0;
-	int ret;
+	int ret, state;
 
 	if (!rs)
 		return cm_return(-EBADF);
@@ -328,9 +337,13 @@ PUBLIC int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 	/* No lock: several threads may wait here, and events go to one each. */
 	deadline = rs_deadline(rs->options.recv_timeout);
 	for (;;) {
+		state = cm_hold_cancel();
 		ret = next_request(rs, &id, data, &len);
-		if (!ret) {
+		found = !ret;
+		if (found)
 			ret = accept_id(rs, id, data, len);
+		cm_let_cancel(state);
+		if (found) {
 			if (ret >= 0)
 				break;
 			/* One that is no peer for us, or has gone, is nobody's business. */

@@ -130,6 +130,7 @@ void ds_advance(struct rs *rs)
 	struct ds_qp *qp;
 	struct ibv_cq *cq;
 	void *context;
+	int state = cm_hold_cancel();
 
 	for (qp = rs->ds->qps; qp; qp = qp->next) {
 		while (!ibv_get_cq_event(qp->comp, &cq, &context)) {
@@ -141,6 +142,7 @@ void ds_advance(struct rs *rs)
 	some |= ds_take_udp(rs);
 	if (!ds_poll(rs) && some)
 		rs_wake(rs);
+	cm_let_cancel(state);
 }
 
 static struct ds_qp *ready_qp(const struct rs *rs)
@@ -215,22 +217,36 @@ static int post(const struct ds_peer *peer, const struct iovec *iov, size_t n, u
 	return 0;
 }
 
+/* The peer, whose QP is known; or 1 with *sent: UDP took the datagram. */
+static int find_peer(struct rs *rs, const struct iovec *iov, size_t n, size_t length,
+		     const union ds_addr *to, struct ds_peer **peer, ssize_t *sent)
+{
+	int ret = ds_get_peer(rs, to, peer);
+
+	if (ret)
+		return ret;
+	if ((*peer)->header.length + length > (*peer)->qp->mtu)
+		return -EMSGSIZE;
+	/* The answer may have come. */
+	if (!(*peer)->qpn)
+		ds_take_udp(rs);
+	if ((*peer)->qpn)
+		return 0;
+	*sent = ds_send_udp(rs, *peer, RS_DATA, iov, n);
+	return 1;
+}
+
 static ssize_t send_one(struct rs *rs, const struct iovec *iov, size_t n, size_t length, bool wait,
 			const union ds_addr *to)
 {
+	int state = cm_hold_cancel(), ret;
 	struct ds_peer *peer;
-	int ret;
+	ssize_t sent = 0;
 
-	ret = ds_get_peer(rs, to, &peer);
+	ret = find_peer(rs, iov, n, length, to, &peer, &sent);
+	cm_let_cancel(state);
 	if (ret)
-		return ret;
-	if (peer->header.length + length > peer->qp->mtu)
-		return -EMSGSIZE;
-	/* The answer may have come. */
-	if (!peer->qpn)
-		ds_take_udp(rs);
-	if (!peer->qpn)
-		return ds_send_udp(rs, peer, RS_DATA, iov, n);
+		return ret < 0 ? ret : sent;
 	if (peer->qp->sq_pos - peer->qp->sq_done == peer->qp->send_slots)
 		ds_poll_qp(peer->qp);
 	if (peer->qp->sq_pos - peer->qp->sq_done == peer->qp->send_slots) {

@@ -213,13 +213,15 @@ static int set_option(struct rs *rs, int level, int name, const void *optval, so
 PUBLIC int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_t optlen)
 {
 	struct rs *rs = rs_get(socket);
-	int ret;
+	int ret, state;
 
 	if (!rs)
 		return cm_return(-EBADF);
+	state = cm_hold_cancel();
 	pthread_mutex_lock(&rs->lock);
 	ret = set_option(rs, level, optname, optval, optlen);
 	pthread_mutex_unlock(&rs->lock);
+	cm_let_cancel(state);
 	/* The descriptor of datagrams has options too. */
 	if (rs->ds && (level == SOL_SOCKET || level == IPPROTO_IP || level == IPPROTO_IPV6))
 		return setsockopt(rs->fd, level, optname, optval, optlen);

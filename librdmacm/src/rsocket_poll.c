@@ -14,6 +14,17 @@ struct entry {
 	int first, n; /* in the array of poll() */
 };
 
+/* One call. */
+struct call {
+	struct pollfd *fds, *all;
+	struct entry *entries;
+	nfds_t nfds;
+	bool on_heap; /* all, entries */
+	bool joined;  /* in the lists of the rsockets */
+	int state;    /* whether the caller's thread can be cancelled: only while it sleeps */
+	int ret;
+};
+
 static short stream_events(const struct rs *rs)
 {
 	short events = 0;
@@ -164,9 +175,44 @@ static int milliseconds_left(int64_t deadline)
 	return left < 0 ? 0 : left > INT32_MAX ? INT32_MAX : (int)left;
 }
 
-static int poll_all(struct pollfd *fds, struct entry *entries, nfds_t nfds, struct pollfd *all,
-		    int timeout)
+static int sleep_in(struct call *call, nfds_t n, int timeout)
 {
+	int ret;
+
+	cm_let_cancel(call->state);
+	ret = poll(call->all, n, timeout);
+	if (ret < 0)
+		ret = -errno;
+	cm_hold_cancel();
+	return ret;
+}
+
+/* Also when the thread is cancelled while it sleeps. */
+static void end_call(void *arg)
+{
+	struct call *call = arg;
+	nfds_t i;
+
+	for (i = 0; call->joined && i < call->nfds; i++) {
+		struct rs *rs = call->entries[i].rs;
+
+		if (!rs)
+			continue;
+		pthread_mutex_lock(&rs->lock);
+		rs_remove_waiter(rs, &call->entries[i].waiter);
+		pthread_mutex_unlock(&rs->lock);
+	}
+	if (call->on_heap) {
+		free(call->all);
+		free(call->entries);
+	}
+}
+
+static int poll_all(struct call *call, int timeout)
+{
+	struct entry *entries = call->entries;
+	struct pollfd *fds = call->fds, *all = call->all;
+	nfds_t nfds = call->nfds;
 	int64_t deadline = rs_deadline(timeout), spin_end = 0;
 	bool alone = all_alone(entries, nfds);
 	int ready, own, ret, left;
@@ -179,8 +225,8 @@ static int poll_all(struct pollfd *fds, struct entry *entries, nfds_t nfds, stru
 			return ready;
 		if (ready || !timeout) {
 			n = collect(fds, entries, nfds, all, -1);
-			ret = n ? poll(all, n, 0) : 0;
-			return ret < 0 ? -errno : leave(fds, entries, nfds, all, false, true);
+			ret = n ? sleep_in(call, n, 0) : 0;
+			return ret < 0 ? ret : leave(fds, entries, nfds, all, false, true);
 		}
 		if (!spin_end)
 			spin_end = rs_now_us() + rs_config()->polling_us;
@@ -192,13 +238,13 @@ static int poll_all(struct pollfd *fds, struct entry *entries, nfds_t nfds, stru
 	for (;;) {
 		/* In the lists before the last look: what happens after it wakes. */
 		join(entries, nfds, own);
+		call->joined = true;
 		ready = look(fds, entries, nfds, true);
 		n = collect(fds, entries, nfds, all, own);
 		left = ready ? 0 : milliseconds_left(deadline);
-		ret = poll(all, n, left);
-		if (ret < 0)
-			ret = -errno;
+		ret = sleep_in(call, n, left);
 		ready = leave(fds, entries, nfds, all, true, ret >= 0);
+		call->joined = false;
 		if (ret < 0 && !ready)
 			return ret;
 		if (ready || !milliseconds_left(deadline))
@@ -209,40 +255,51 @@ static int poll_all(struct pollfd *fds, struct entry *entries, nfds_t nfds, stru
 	}
 }
 
-PUBLIC int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
+static void run(struct call *call, int timeout)
 {
-	struct pollfd few_all[2 * FEW + 1], *all = few_all;
-	struct entry few_entries[FEW], *entries = few_entries;
 	bool some = false;
-	int ret = -ENOMEM;
 	nfds_t i;
 
-	if (nfds > FEW) {
-		all = calloc(2 * nfds + 1, sizeof(*all));
-		entries = calloc(nfds, sizeof(*entries));
-		if (!all || !entries)
-			goto out;
-	}
-	for (i = 0; i < nfds; i++) {
-		struct rs *rs = rs_get(fds[i].fd);
+	for (i = 0; i < call->nfds; i++) {
+		struct rs *rs = rs_get(call->fds[i].fd);
 
 		/* What a listener has to tell, its channel tells. */
-		entries[i].rs = rs && rs->state != RS_LISTENING ? rs : NULL;
-		some |= entries[i].rs != NULL;
+		call->entries[i].rs = rs && rs->state != RS_LISTENING ? rs : NULL;
+		some |= call->entries[i].rs != NULL;
 	}
-	if (some)
-		ret = poll_all(fds, entries, nfds, all, timeout);
-	else
-		ret = poll(fds, nfds, timeout) < 0 ? -errno : 0;
-	if (!some && !ret)
-		for (i = 0; i < nfds; i++)
-			ret += fds[i].revents != 0;
-out:
-	if (all != few_all) {
-		free(all);
-		free(entries);
+	if (some) {
+		call->state = cm_hold_cancel();
+		call->ret = poll_all(call, timeout);
+		cm_let_cancel(call->state);
+	} else {
+		call->ret = poll(call->fds, call->nfds, timeout);
+		if (call->ret < 0)
+			call->ret = -errno;
 	}
-	return cm_return(ret);
+}
+
+PUBLIC int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
+{
+	struct pollfd few_all[2 * FEW + 1];
+	struct entry few_entries[FEW];
+	struct call call = {
+		.fds = fds,
+		.nfds = nfds,
+		.all = few_all,
+		.entries = few_entries,
+		.on_heap = nfds > FEW,
+		.ret = -ENOMEM,
+	};
+
+	if (call.on_heap) {
+		call.all = calloc(2 * nfds + 1, sizeof(*call.all));
+		call.entries = calloc(nfds, sizeof(*call.entries));
+	}
+	pthread_cleanup_push(end_call, &call);
+	if (call.all && call.entries)
+		run(&call, timeout);
+	pthread_cleanup_pop(1);
+	return cm_return(call.ret);
 }
 
 /* ---- rselect() ---- */
@@ -285,25 +342,35 @@ static int poll_sets(int nfds, fd_set *sets[3], struct pollfd *fds, int timeout)
 	return found;
 }
 
+/* -1: for ever; -EINVAL */
+static int milliseconds_of(const struct timeval *timeout)
+{
+	int64_t ms;
+
+	if (!timeout)
+		return -1;
+	if (timeout->tv_sec < 0 || timeout->tv_usec < 0 || timeout->tv_usec > 999999)
+		return -EINVAL;
+	ms = timeout->tv_sec * INT64_C(1000) + (timeout->tv_usec + 999) / 1000;
+	return ms > INT32_MAX ? INT32_MAX : (int)ms;
+}
+
 PUBLIC int rselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfds,
 		   struct timeval *timeout)
 {
+	/* volatile: the end of the clean-up handler's scope may be reached by a jump. */
+	const volatile int ms = milliseconds_of(timeout);
 	fd_set *sets[3] = {readfds, writefds, exceptfds};
 	struct pollfd *fds;
-	int64_t ms = -1;
 	int ret;
 
-	if (nfds < 0 || nfds > FD_SETSIZE)
+	if (nfds < 0 || nfds > FD_SETSIZE || ms == -EINVAL)
 		return cm_return(-EINVAL);
-	if (timeout) {
-		if (timeout->tv_sec < 0 || timeout->tv_usec < 0 || timeout->tv_usec > 999999)
-			return cm_return(-EINVAL);
-		ms = timeout->tv_sec * INT64_C(1000) + (timeout->tv_usec + 999) / 1000;
-	}
 	fds = calloc(nfds ? nfds : 1, sizeof(*fds));
 	if (!fds)
 		return cm_return(-ENOMEM);
-	ret = poll_sets(nfds, sets, fds, ms > INT32_MAX ? INT32_MAX : (int)ms);
-	free(fds);
+	pthread_cleanup_push(free, fds);
+	ret = poll_sets(nfds, sets, fds, ms);
+	pthread_cleanup_pop(1);
 	return cm_return(ret);
 }

@@ -35,13 +35,11 @@ static void make_key(void)
 	pthread_key_create(&key, end_thread);
 }
 
-int rs_thread_fd(void)
+static int thread_fd(void)
 {
-	struct thread_fd *own;
+	struct thread_fd *own = pthread_getspecific(key);
 	uint64_t count;
 
-	pthread_once(&once, make_key);
-	own = pthread_getspecific(key);
 	if (own && own->pid == getpid()) {
 		/* Of a wake-up that came too late */
 		if (read(own->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
@@ -68,6 +66,16 @@ int rs_thread_fd(void)
 	return own->fd;
 }
 
+int rs_thread_fd(void)
+{
+	int state = cm_hold_cancel(), fd;
+
+	pthread_once(&once, make_key);
+	fd = thread_fd();
+	cm_let_cancel(state);
+	return fd;
+}
+
 void rs_add_waiter(struct rs *rs, struct rs_waiter *waiter)
 {
 	waiter->next = rs->waiters;
@@ -88,10 +96,15 @@ void rs_wake(struct rs *rs)
 {
 	static const uint64_t one = 1;
 	struct rs_waiter *waiter;
+	int state;
 
+	if (!rs->waiters)
+		return;
+	state = cm_hold_cancel();
 	for (waiter = rs->waiters; waiter; waiter = waiter->next)
 		if (write(waiter->fd, &one, sizeof(one)) < 0)
 			continue; /* full: it is readable */
+	cm_let_cancel(state);
 }
 
 int rs_poll_fds(const struct rs *rs, struct pollfd *fds)
@@ -108,12 +121,8 @@ int rs_poll_fds(const struct rs *rs, struct pollfd *fds)
 	return n;
 }
 
-void rs_advance(struct rs *rs, const struct pollfd *fds, int n)
+static void advance_stream(struct rs *rs, const struct pollfd *fds, int n)
 {
-	if (rs->ds) {
-		ds_advance(rs);
-		return;
-	}
 	if (n > 1 && fds[1].revents && rs->comp)
 		rs_drain(rs);
 	rs_poll_queue(rs);
@@ -121,10 +130,22 @@ void rs_advance(struct rs *rs, const struct pollfd *fds, int n)
 		rs_progress(rs);
 }
 
+void rs_advance(struct rs *rs, const struct pollfd *fds, int n)
+{
+	int state = cm_hold_cancel();
+
+	if (rs->ds)
+		ds_advance(rs);
+	else
+		advance_stream(rs, fds, n);
+	cm_let_cancel(state);
+}
+
 void rs_look_for_end(struct rs *rs)
 {
 	struct pollfd channel;
 	int64_t now;
+	int state;
 
 	if (rs->ds || rs->state != RS_CONNECTED || rs->heard_disconnect)
 		return;
@@ -133,8 +154,10 @@ void rs_look_for_end(struct rs *rs)
 		return;
 	rs->looked_us = now;
 	channel = (struct pollfd){.fd = rs->channel->fd, .events = POLLIN};
+	state = cm_hold_cancel();
 	if (poll(&channel, 1, 0) > 0)
 		rs_progress(rs);
+	cm_let_cancel(state);
 }
 
 int64_t rs_now_us(void)

@@ -92,8 +92,9 @@ static void *cancelled(void *channel)
 /* An event that the kernel counts is the program's, also if its thread is cancelled when it has come. */
 static void nothing_is_lost_by_cancellation(void **state)
 {
-	static const enum rdma_cm_event_type types[] = {
-		RDMA_CM_EVENT_ADDR_RESOLVED, RDMA_CM_EVENT_ROUTE_RESOLVED, RDMA_CM_EVENT_TIMEWAIT_EXIT};
+	static const enum rdma_cm_event_type types[] = {RDMA_CM_EVENT_ADDR_RESOLVED,
+							RDMA_CM_EVENT_ROUTE_RESOLVED,
+							RDMA_CM_EVENT_TIMEWAIT_EXIT};
 	unsigned int i;
 
 	(void)state;

@@ -385,6 +385,122 @@ static void *cancelled_reader(void *arg)
 	return NULL;
 }
 
+static void receive_one(int rs)
+{
+	char data;
+
+	rrecv(rs, &data, 1, 0);
+}
+
+static void poll_one(int rs)
+{
+	struct pollfd fd = {.fd = rs, .events = POLLIN};
+
+	rpoll(&fd, 1, -1);
+}
+
+/* More than a call has room for on its stack */
+static void poll_many(int rs)
+{
+	struct pollfd fds[40];
+
+	for (int i = 0; i < 40; i++)
+		fds[i] = (struct pollfd){.fd = rs, .events = POLLIN};
+	rpoll(fds, 40, -1);
+}
+
+static void select_one(int rs)
+{
+	fd_set reads;
+
+	FD_ZERO(&reads);
+	FD_SET(rs, &reads);
+	rselect(rs + 1, &reads, NULL, NULL, NULL);
+}
+
+struct cancelled {
+	int rs;
+	void (*call)(int rs);
+};
+
+/* Slept once before, as threads have, and then is cancelled at the first opportunity. */
+static void *cancelled_at_once(void *arg)
+{
+	const struct cancelled *c = arg;
+	struct pollfd fd = {.fd = c->rs, .events = POLLIN};
+
+	CHECK(rpoll(&fd, 1, 1) == 0);
+	/* Long enough for the call to ask for news of the connection */
+	usleep(20000);
+	pthread_cancel(pthread_self());
+	c->call(c->rs);
+	return NULL;
+}
+
+/* What sleeps in the call when it is cancelled */
+static void *cancelled_asleep(void *arg)
+{
+	const struct cancelled *c = arg;
+
+	c->call(c->rs);
+	return NULL;
+}
+
+/* Whatever a thread was cancelled in, others go on with the rsocket. */
+static void cancel_in(int rs, int peer, const struct sockaddr_in *to)
+{
+	static void (*const calls[])(int rs) = {receive_one, poll_one, poll_many, select_one};
+	unsigned int i, asleep;
+	pthread_t thread;
+	void *result;
+	char data;
+
+	for (i = 0; i < 2 * sizeof(calls) / sizeof(calls[0]); i++) {
+		struct cancelled c = {.rs = rs, .call = calls[i / 2]};
+
+		asleep = i % 2;
+		CHECK(!pthread_create(&thread, NULL, asleep ? cancelled_asleep : cancelled_at_once,
+				      &c));
+		if (asleep) {
+			usleep(20000);
+			CHECK(!pthread_cancel(thread));
+		}
+		CHECK(!pthread_join(thread, &result));
+		CHECK(result == PTHREAD_CANCELED);
+		CHECK(rsendto(peer, "x", 1, 0, (const struct sockaddr *)to, to ? sizeof(*to) : 0) ==
+		      1);
+		CHECK(rrecv(rs, &data, 1, 0) == 1);
+	}
+}
+
+/* ASan takes for used what is on the stack of calls that a cancelled thread never returned from. */
+#if defined(__SANITIZE_ADDRESS__)
+#define CANCELLED_STACK 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CANCELLED_STACK 1
+#endif
+#endif
+
+static void test_cancellation(void)
+{
+	struct sockaddr_in addr;
+	int ends[2];
+
+#ifdef CANCELLED_STACK
+	return;
+#endif
+	/* A lock that is left behind would never be free. */
+	alarm(LONG_MS / 1000);
+	pair(ends);
+	cancel_in(ends[0], ends[1], NULL);
+	close_pair(ends);
+	ends[0] = bound(SOCK_DGRAM, &addr);
+	ends[1] = rsocket(AF_INET, SOCK_DGRAM, 0);
+	cancel_in(ends[0], ends[1], &addr);
+	close_pair(ends);
+}
+
 static void test_interruption(void)
 {
 	struct sigaction action = {.sa_handler = interrupt};
@@ -659,6 +775,7 @@ static const struct rsocket_test tests[] = {
 	{"connecting", test_connecting},
 	{"timeouts", test_timeouts},
 	{"interruption", test_interruption},
+	{"cancellation", test_cancellation},
 	{"options", test_options},
 	{"threads", test_threads},
 	{"iomap", test_iomap},
