@@ -167,6 +167,9 @@ ours() {
 	LD_LIBRARY_PATH=$OURS${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} RDMAV_DRIVERS=mlx4 "$@"
 }
 
+# Were our libraries built with AddressSanitizer? Then programs that are not ours cannot load them.
+sanitized() { grep -q __asan_init "${OURS%%:*}/libibverbs.so.1"; }
+
 # Finds a TCP port without any connection, even one that is over, because not every server sets
 # SO_REUSEADDR. $port
 take_port() {

@@ -142,7 +142,9 @@ for face in ofed mainline; do
 	fi
 	alone $face
 	with "$ours" "$ours" "$face" $face
-	if [ -x /usr/bin/ucmatose ]; then
+	if sanitized; then
+		:
+	elif [ -x /usr/bin/ucmatose ]; then
 		with "$ours" /usr/bin/ "ours serves Debian's, $face" $face
 		with /usr/bin/ "$ours" "Debian's serves ours, $face" $face
 	else

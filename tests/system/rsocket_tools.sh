@@ -137,7 +137,9 @@ for face in ofed mainline; do
 	# Debian's maps the file, which fails then.
 	ok "rcopy of an empty file, $face" copied "${ours}rcopy" "${ours}rcopy" empty
 	ok "rstream whose server forks, $face" says "custom  " pair 1 "$listens" "${ours}rstream -S 100 -T f" "${ours}rstream -s host0 -S 100"
-	if [ -x /usr/bin/rstream ]; then
+	if sanitized; then
+		:
+	elif [ -x /usr/bin/rstream ]; then
 		streams "$ours" /usr/bin/ "ours serves Debian's, $face"
 		streams /usr/bin/ "$ours" "Debian's serves ours, $face"
 		# Without -b it listens on ::1.
