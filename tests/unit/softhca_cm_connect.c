@@ -114,6 +114,34 @@ static void rejects(void **state)
 	end(&r);
 }
 
+/* Mainline kernels let a program say that it is the request's ECE; OFED's look at no reason. */
+static void reasons(void **state)
+{
+	static const struct {
+		enum sh_face face;
+		uint8_t reason;
+		int err, status;
+	} cases[] = {
+		{SH_FACE_MAINLINE, 28, 0, 28},	  {SH_FACE_MAINLINE, 35, 0, 35},
+		{SH_FACE_MAINLINE, 8, EINVAL, 0}, {SH_FACE_MAINLINE, 255, EINVAL, 0},
+		{SH_FACE_OFED, 35, 0, 28},	  {SH_FACE_OFED, 8, 0, 28},
+	};
+	struct rig r;
+	uint32_t passive;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		begin(&r, cases[i].face);
+		listener(&r, 0, CM_PS_TCP, "0.0.0.0", 10);
+		ask(&r, &passive);
+		assert_int_equal(reject_for(&r, 0, passive, 0, cases[i].reason), cases[i].err);
+		assert_int_equal(event(&r, 1), cases[i].err ? -1 : CM_EV_REJECTED);
+		if (!cases[i].err)
+			assert_int_equal(r.ev.status, cases[i].status);
+		end(&r);
+	}
+}
+
 static void full_backlog(void **state)
 {
 	struct rig r;
@@ -258,10 +286,15 @@ static void port_down_while_connected(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(connection),	 cmocka_unit_test(too_much_to_accept),
-		cmocka_unit_test(rejects),	 cmocka_unit_test(full_backlog),
-		cmocka_unit_test(disconnecting), cmocka_unit_test(ends),
-		cmocka_unit_test(port_down),	 cmocka_unit_test(port_down_while_connected),
+		cmocka_unit_test(connection),
+		cmocka_unit_test(too_much_to_accept),
+		cmocka_unit_test(rejects),
+		cmocka_unit_test(reasons),
+		cmocka_unit_test(full_backlog),
+		cmocka_unit_test(disconnecting),
+		cmocka_unit_test(ends),
+		cmocka_unit_test(port_down),
+		cmocka_unit_test(port_down_while_connected),
 	};
 
 	alarm(300);

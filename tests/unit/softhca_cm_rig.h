@@ -212,12 +212,17 @@ static inline int accept_len(struct rig *r, int host, uint32_t id, uint8_t len, 
 	return cmd(r, host, CM_ACCEPT, &c, sizeof(c), 0);
 }
 
-static inline int reject(struct rig *r, int host, uint32_t id, uint8_t len)
+static inline int reject_for(struct rig *r, int host, uint32_t id, uint8_t len, uint8_t reason)
 {
-	struct cm_reject c = {.id = id, .len = len};
+	struct cm_reject c = {.id = id, .len = len, .reason = reason};
 
 	memset(c.data, 0x77, len);
 	return cmd(r, host, CM_REJECT, &c, sizeof(c), 0);
+}
+
+static inline int reject(struct rig *r, int host, uint32_t id, uint8_t len)
+{
+	return reject_for(r, host, id, len, 0);
 }
 
 static inline int attr(struct rig *r, int host, uint32_t id, uint32_t state, struct cm_qp_attr *a)

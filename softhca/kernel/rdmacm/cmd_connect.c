@@ -11,9 +11,10 @@
 #include "port.h"
 #include "resolve.h"
 
-#define MAX_BACKLOG 1024
-#define COMM_EST    4
-#define CONSUMER    28
+#define MAX_BACKLOG	 1024
+#define COMM_EST	 4
+#define CONSUMER	 28
+#define NO_VENDOR_OPTION 35
 
 /* What the id is going to send. */
 static void take_param(struct cm_id *id, const struct cm_conn_param *p, const struct cm_ece *ece)
@@ -125,13 +126,18 @@ int cm_cmd_accept(struct cm_call *c)
 int cm_cmd_reject(struct cm_call *c)
 {
 	const struct cm_reject *cmd = (const void *)c->in;
+	int err, reason = cmd->reason;
 	struct cm_id *id;
-	int err;
 
+	/* Where older kernels have the reason, they have nothing. */
+	if (!reason || c->k->cfg.device.face == SH_FACE_OFED)
+		reason = CONSUMER;
+	if (reason != CONSUMER && reason != NO_VENDOR_OPTION)
+		return -EINVAL;
 	err = cm_call_id(c, cmd->id, &id);
 	if (err)
 		return err;
-	return cm_exchange_reject(id, cmd->reason ? cmd->reason : CONSUMER, cmd->data, cmd->len);
+	return cm_exchange_reject(id, reason, cmd->data, cmd->len);
 }
 
 int cm_cmd_disconnect(struct cm_call *c)
