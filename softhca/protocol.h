@@ -13,7 +13,8 @@
  *					BlueFlame (page 1). Length 0: stores raise SIGBUS (trap). Two pages: memory (kick)
  *	    files/l<ctx>.<gen>		mapped with MADV_DONTFORK by the opener: its close says that the address space ended
  *	    events/<evq>.<gen>		FIFOs: completion channels and async files
- *	    channels/<n>.<gen>		FIFOs, one per open() of rdma_cm: a byte for each unread event
+ *	    channels/<n>.<gen>[.<mode>]	FIFOs, one per open() of rdma_cm: a byte for each unread event; mode: O_ACCMODE
+ *					of the open(), if it is not O_RDONLY. The same of umad and issm: mads/<n>...
  *	    host<K>/sys/...		what /sys is to processes of host K (class/infiniband, class/infiniband_verbs, ...)
  *	    host<K>/dev/infiniband/{uverbs<N>,rdma_cm}	regular files, so that stat and access find something
  *	    host<K>/{etc/hostname,proc/sys/kernel/hostname,proc/sys/kernel/random/boot_id}	where there are several hosts
@@ -83,8 +84,8 @@
 	X('d', "host#") X('d', "host#/dev") X('d', "host#/dev/infiniband")                             \
 	X('f', "host#/dev/infiniband/uverbs#") X('f', "host#/dev/infiniband/rdma_cm")                  \
 	X('f', "host#/dev/infiniband/umad#") X('f', "host#/dev/infiniband/issm#")                      \
-	X('d', "mads") X('p', "mads/#.#")                                                              \
-	X('d', "channels") X('p', "channels/#.#")                                                      \
+	X('d', "mads") X('p', "mads/#.#") X('p', "mads/#.#.#")                                        \
+	X('d', "channels") X('p', "channels/#.#") X('p', "channels/#.#.#")                            \
 	X('d', "host#/etc") X('f', "host#/etc/hostname") X('f', "host#/addresses")                     \
 	X('d', "host#/proc") X('d', "host#/proc/sys")                                                \
 	X('d', "host#/proc/sys/kernel") X('f', "host#/proc/sys/kernel/hostname")                       \
@@ -325,8 +326,14 @@ struct sh_cm_header { /* of each command; in: bytes that follow, out: room for t
 };
 #define SH_CM_EVENT_ROOM 324 /* that a response needs which has an event */
 
+/*
+ * Of the flags with which a program opens umad or rdma_cm: its descriptor has these. What it may do,
+ * O_ACCMODE, is in the file's name.
+ */
+#define SH_FIFO_FLAGS (O_APPEND | O_NONBLOCK | O_SYNC | O_NOATIME)
+
 struct sh_cm_open {
-	uint32_t type, reserved;
+	uint32_t type, flags; /* of open() */
 }; /* reply: struct sh_cm_reply, with the program's descriptor attached when error is 0 */
 
 /*
@@ -347,6 +354,7 @@ struct sh_cm_reply {
 
 struct sh_mad_open {
 	uint32_t type, minor; /* N of umadN, 64 + N of issmN; counted per host */
+	uint32_t flags;	      /* of open() */
 }; /* reply: struct sh_mad_reply, with the program's descriptor attached when result is 0 */
 
 /*

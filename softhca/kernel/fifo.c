@@ -13,6 +13,10 @@
  * moment is a reader for longer, and inotify reports nothing a second time: the doubt has to last. A look
  * costs some system calls, and after an overflow all files are in doubt. So each request looks only for the
  * first SOON_NS, in which most closes end, and the tick does it for the rest of the doubt.
+ *
+ * The program's end is open for reading only, though most programs open their file for writing, too:
+ * with an end for both, a thread that sleeps in read() would sleep on when the daemon has ended. So the
+ * FIFO's name says what the file was opened for, and the shim holds the program to it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +29,7 @@
 #include <unistd.h>
 
 #include "softhca/host/process.h"
+#include "softhca/protocol.h"
 #include "fifo.h"
 #include "kern.h"
 #include "user.h"
@@ -35,17 +40,24 @@
 
 static void path_of(const struct fifo *f, char path[64])
 {
-	snprintf(path, 64, "%s/%u.%u", f->dir, f->index, f->generation);
+	int n = snprintf(path, 64, "%s/%u.%u", f->dir, f->index, f->generation);
+
+	if (f->mode != O_RDONLY)
+		snprintf(path + n, 64 - (size_t)n, ".%u", f->mode);
 }
 
 int fifo_open(struct fifo *f, struct kernel *k, const char *dir, uint32_t index,
-	      uint32_t generation, int *fd)
+	      uint32_t generation, uint32_t flags, int *fd)
 {
 	struct stat st;
 	char path[64];
 	int err;
 
-	*f = (struct fifo){.k = k, .dir = dir, .index = index, .generation = generation};
+	*f = (struct fifo){.k = k,
+			   .dir = dir,
+			   .index = index,
+			   .generation = generation,
+			   .mode = flags & O_ACCMODE};
 	path_of(f, path);
 	if (mkfifoat(k->dir_fd, path, 0600) < 0)
 		return -errno;
@@ -54,7 +66,7 @@ int fifo_open(struct fifo *f, struct kernel *k, const char *dir, uint32_t index,
 		goto fail;
 	f->dev = st.st_dev;
 	f->ino = st.st_ino;
-	*fd = openat(k->dir_fd, path, O_RDONLY | O_CLOEXEC);
+	*fd = openat(k->dir_fd, path, O_RDONLY | O_CLOEXEC | (int)(flags & SH_FIFO_FLAGS));
 	if (*fd >= 0)
 		return 0;
 fail:

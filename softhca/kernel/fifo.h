@@ -15,19 +15,23 @@ struct kernel;
 
 struct fifo {
 	struct kernel *k;
-	const char *dir; /* of the instance; its name there is INDEX.GENERATION */
+	const char *dir; /* of the instance; its name there is INDEX.GENERATION[.MODE] */
 	uint32_t index, generation;
-	int fd;	     /* the daemon's end, O_RDWR */
-	bool half;   /* fd is O_WRONLY: there was no descriptor left to open it again */
-	bool locked; /* fifo_lock() was called for the program's end */
+	uint32_t mode; /* O_ACCMODE of what the program has opened, whatever its end is open for */
+	int fd;	       /* the daemon's end, O_RDWR */
+	bool half;     /* fd is O_WRONLY: there was no descriptor left to open it again */
+	bool locked;   /* fifo_lock() was called for the program's end */
 	dev_t dev;
 	ino_t ino;
 	uint64_t doubted; /* fifo_doubt() was called, and holds until then; 0: no */
 };
 
-/* *fd: the program's end, which the caller hands on and closes. 0 or -errno. */
+/*
+ * *fd: the program's end, which the caller hands on and closes. flags: with which the program opens the
+ * file; those that mean nothing here are ignored. 0 or -errno.
+ */
 int fifo_open(struct fifo *f, struct kernel *k, const char *dir, uint32_t index,
-	      uint32_t generation, int *fd);
+	      uint32_t generation, uint32_t flags, int *fd);
 void fifo_close(struct fifo *f);
 /* Of a file that inotify names. False: it has another kind of name. */
 bool fifo_name(const char *name, uint32_t *index, uint32_t *generation);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The remaining redirected calls: commands, which are write() on a device file, and the RDMA
- * netlink socket; of umad files also read(), readv() and ioctl(), of event files reads of odd sizes. A
- * context's file answers ENOTTY by itself. Reads and writes are cancellation points, as libc's are,
- * also those that do not wait: a thread may do nothing else, and another one wait for its end.
+ * netlink socket; of umad files also read(), readv() and ioctl(), of event files reads of odd sizes; of
+ * those that are FIFOs the flags. A context's file answers ENOTTY by itself. Reads and writes are
+ * cancellation points, as libc's are, also those that do not wait: a thread may do nothing else, and
+ * another one wait for its end.
  */
+#include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -13,12 +15,14 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "softhca/host/sys.h"
 #include "attach.h"
 #include "command.h"
 #include "context.h"
 #include "events.h"
 #include "interpose.h"
 #include "rdmacm.h"
+#include "sandbox.h"
 #include "still.h"
 #include "umad.h"
 
@@ -31,6 +35,17 @@ static long command(int file, int fd, struct shim_ctx *ctx, const struct shim_fi
 		return shim_umad_write(cm, buf, len);
 	return file == SHIM_UVERBS_FILE ? shim_command(ctx, buf, len)
 					: shim_cm_write(fd, cm, buf, len);
+}
+
+/* Is it open for writing? Where that cannot be asked, it is. */
+static bool may_write(int file, int fd, const struct shim_fifo *cm)
+{
+	int flags;
+
+	if (file != SHIM_UVERBS_FILE)
+		return shim_fifo_writes(cm);
+	flags = sandbox_told() ? -EPERM : sh_fcntl(fd, F_GETFL, 0);
+	return flags < 0 || (flags & O_ACCMODE) != O_RDONLY;
 }
 
 EXPORT ssize_t write(int fd, const void *buf, size_t len)
@@ -48,7 +63,7 @@ EXPORT ssize_t write(int fd, const void *buf, size_t len)
 		return REAL(write)(fd, buf, len);
 	pthread_testcancel();
 	/* This includes short and odd writes: no write may reach the file itself. */
-	RETURN_ERRNO(command(file, fd, ctx, &cm, buf, len));
+	RETURN_ERRNO(may_write(file, fd, &cm) ? command(file, fd, ctx, &cm, buf, len) : -EBADF);
 }
 
 /* A device without vectored writes gets one write for each element. */
@@ -67,6 +82,8 @@ EXPORT ssize_t writev(int fd, const struct iovec *iov, int n)
 	if (file == SHIM_OTHER_FILE)
 		return REAL(writev)(fd, iov, n);
 	pthread_testcancel();
+	if (!may_write(file, fd, &cm))
+		RETURN_ERRNO(-EBADF);
 	for (int i = 0; i < n; i++) {
 		long done = command(file, fd, ctx, &cm, iov[i].iov_base, iov[i].iov_len);
 
@@ -189,6 +206,37 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
 		return REAL(ioctl)(fd, request, arg);
 	RETURN_ERRNO(shim_umad_ioctl(&file, request, arg));
 }
+
+/* What the program has opened, where its end is open for less. */
+static int flags_of(int fd, int flags)
+{
+	struct shim_fifo file;
+	struct stat st;
+
+	if (flags < 0 || (flags & O_ACCMODE) != O_RDONLY || !shim_active() || sandbox_told() ||
+	    sh_fstat(fd, &st) < 0)
+		return flags;
+	if (shim_umad_of_stat(fd, &st, &file) || shim_cm_of_stat(fd, &st, &file))
+		flags |= (int)file.mode;
+	return flags;
+}
+
+#define FCNTL(name)                                                                                \
+	EXPORT int name(int fd, int cmd, ...)                                                      \
+	{                                                                                          \
+		va_list ap;                                                                        \
+		void *arg;                                                                         \
+		int ret;                                                                           \
+                                                                                                   \
+		va_start(ap, cmd);                                                                 \
+		arg = va_arg(ap, void *);                                                          \
+		va_end(ap);                                                                        \
+		ret = REAL(name)(fd, cmd, arg);                                                    \
+		return cmd == F_GETFL ? flags_of(fd, ret) : ret;                                   \
+	}
+
+FCNTL(fcntl)
+FCNTL(fcntl64)
 
 EXPORT int socket(int domain, int type, int protocol)
 {

@@ -56,9 +56,10 @@ bool shim_fifo_of_stat(int fd, const struct stat *st, const char *dir, struct sh
 	if (!S_ISFIFO(st->st_mode) || st->st_dev != shim.files_dev || !shim_fd_path(fd, path))
 		return false;
 	f->dir = dir;
+	f->mode = O_RDONLY;
 	at = in_instance(path, &removed);
 	if (!at || strncmp(at, dir, dir_len) ||
-	    sscanf(at + dir_len, "/%u.%u", &f->index, &f->generation) != 2)
+	    sscanf(at + dir_len, "/%u.%u.%u", &f->index, &f->generation, &f->mode) < 2)
 		return false;
 	/* It may have been another instance, and this one's daemon must not take it for a file of its own. */
 	if (removed)
@@ -88,8 +89,6 @@ int shim_fifo_open(int flags, const void *req, size_t req_len, void *reply, size
 	}
 	if (!(flags & O_CLOEXEC))
 		sh_fcntl(fds[0], F_SETFD, 0);
-	if (flags & O_NONBLOCK)
-		sh_fcntl(fds[0], F_SETFL, O_NONBLOCK);
 	return fds[0];
 }
 

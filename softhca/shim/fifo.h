@@ -6,6 +6,7 @@
 #ifndef SOFTHCA_SHIM_FIFO_H
 #define SOFTHCA_SHIM_FIFO_H
 
+#include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,9 +15,19 @@
 
 struct shim_fifo {
 	const char *dir; /* of the instance, as in kernel/fifo.h */
-	uint32_t index,
-		generation; /* generation 0: the instance has been removed, and calls fail */
+	uint32_t index;
+	uint32_t generation; /* 0: the instance has been removed, and calls fail */
+	uint32_t mode;	     /* O_ACCMODE that the program has asked for; its end is for reading only */
 };
+
+static inline bool shim_fifo_reads(const struct shim_fifo *f)
+{
+	return f->mode == O_RDONLY || f->mode == O_RDWR;
+}
+static inline bool shim_fifo_writes(const struct shim_fifo *f)
+{
+	return f->mode == O_WRONLY || f->mode == O_RDWR;
+}
 
 /* Is the descriptor one of that directory? Whatever process has opened it. */
 bool shim_fifo_of_stat(int fd, const struct stat *st, const char *dir, struct shim_fifo *f);
@@ -26,7 +37,7 @@ bool shim_fd_path(int fd, char path[PATH_MAX]);
 
 /*
  * A request to open one. error tells from the reply what has failed, if anything has: 0 or -errno.
- * Returns a descriptor, with what flags says about O_CLOEXEC and O_NONBLOCK, or -errno.
+ * flags: of open(), of which the request tells the daemon, too. Returns a descriptor or -errno.
  */
 int shim_fifo_open(int flags, const void *req, size_t req_len, void *reply, size_t reply_len,
 		   int (*error)(const void *reply));

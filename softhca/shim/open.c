@@ -69,8 +69,22 @@ static int __attribute__((noinline)) node_at(int dirfd, const char *path, int fl
 	return node(full, flags);
 }
 
+/* What no node is opened with: 0 or -errno. */
+static int unfit(int flags)
+{
+	if (flags & O_CREAT && flags & O_EXCL)
+		return -EEXIST;
+	if (flags & O_DIRECTORY)
+		return -ENOTDIR;
+	return flags & O_DIRECT ? -EINVAL : 0;
+}
+
 static int open_node(int device, int flags)
 {
+	int err = unfit(flags);
+
+	if (err)
+		RETURN_ERRNO(err);
 	if (device == SHIM_NODE_CM)
 		RETURN_ERRNO(shim_cm_open(flags));
 	if (device >= SHIM_NODE_UMAD)

@@ -28,7 +28,7 @@ static int error_of(const void *reply)
 
 int shim_cm_open(int flags)
 {
-	struct sh_cm_open req = {.type = SH_MSG_CM_OPEN};
+	struct sh_cm_open req = {.type = SH_MSG_CM_OPEN, .flags = (uint32_t)flags};
 	struct sh_cm_reply reply;
 
 	return shim_fifo_open(flags, &req, sizeof(req), &reply, sizeof(reply), error_of);

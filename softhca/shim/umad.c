@@ -41,7 +41,8 @@ static int error_of(const void *reply)
 
 static int open_once(unsigned int minor, int flags)
 {
-	struct sh_mad_open req = {.type = SH_MSG_MAD_OPEN, .minor = minor};
+	struct sh_mad_open req = {
+		.type = SH_MSG_MAD_OPEN, .minor = minor, .flags = (uint32_t)flags};
 	struct sh_mad_reply reply;
 	int fd = shim_fifo_open(flags, &req, sizeof(req), &reply, sizeof(reply), error_of);
 
@@ -98,7 +99,7 @@ long shim_umad_write(const struct shim_fifo *file, const void *buf, size_t len)
 long shim_umad_read(int fd, const struct shim_fifo *file, void *buf, size_t len)
 {
 	struct sh_mad_call req = request(file, SH_MAD_READ, buf, len);
-	long ret = call(&req);
+	long ret = shim_fifo_reads(file) ? call(&req) : -EBADF;
 
 	return ret == -EAGAIN ? shim_fifo_wait(fd, file, call, &req) : ret;
 }

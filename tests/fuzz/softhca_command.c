@@ -11,6 +11,7 @@
  *	2	bytes of payload that follow, modulo 160
  *	3..	payload: what comes behind the header. In an honest record handles are few, sizes small, addresses good
  */
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -204,7 +205,7 @@ static void set_up(void)
 		struct kt *t = kernel[i / 2];
 		int fd;
 
-		if (cm_channel_open(&t->k, t->proc, &channel[i / 2][i % 2], &fd) < 0)
+		if (cm_channel_open(&t->k, t->proc, O_RDWR, &channel[i / 2][i % 2], &fd) < 0)
 			fail("no channel");
 		close(fd);
 	}

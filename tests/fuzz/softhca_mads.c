@@ -11,6 +11,7 @@
  *		RMPP header; of a register: its structure
  */
 #include <endian.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +61,7 @@ static void begin(int fd[2])
 			.qpn = 1, .mgmt_class = 3, .mgmt_class_version = 2, .rmpp_version = 1};
 		struct umad_reg perf = {.qpn = 1, .mgmt_class = 4, .mgmt_class_version = 1};
 
-		if (umad_open(&t->k, &p, 0, &file[i], &fd[i]))
+		if (umad_open(&t->k, &p, 0, O_RDWR, &file[i], &fd[i]))
 			fail("umad_open");
 		vendor.oui[2] = 1;
 		memset(vendor.method_mask, 0xff, sizeof(vendor.method_mask));

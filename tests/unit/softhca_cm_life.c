@@ -47,7 +47,7 @@ static int setup(void **state)
 	(void)state;
 	t = kt_start(SH_FACE_MAINLINE, 1, 1);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(cm_channel_open(&t->k, t->proc, &ch[i], &fd[i]), 0);
+		assert_int_equal(cm_channel_open(&t->k, t->proc, O_RDWR, &ch[i], &fd[i]), 0);
 	return 0;
 }
 
@@ -338,7 +338,7 @@ static void removal(void **state)
 	assert_int_equal(take(0, read_request, 1), ENXIO);
 	assert_int_equal(query(1, idle), 0);
 	assert_int_equal(query(0, l), 0);
-	assert_int_equal(cm_channel_open(&t->k, t->proc, &other, &own), 0);
+	assert_int_equal(cm_channel_open(&t->k, t->proc, O_RDWR, &other, &own), 0);
 	m.id = id[0];
 	m.response = (uintptr_t)&m;
 	{
@@ -513,7 +513,8 @@ static int peep(const struct cm_channel *c)
 	char path[64];
 	int own;
 
-	snprintf(path, sizeof(path), "channels/%u.%u", c->fifo.index, c->fifo.generation);
+	snprintf(path, sizeof(path), "channels/%u.%u.%u", c->fifo.index, c->fifo.generation,
+		 c->fifo.mode);
 	own = openat(t->k.dir_fd, path, O_RDONLY | O_NONBLOCK);
 	assert_true(own >= 0);
 	return own;

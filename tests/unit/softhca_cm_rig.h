@@ -7,6 +7,7 @@
 #define SOFTHCA_CM_RIG_H
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static inline struct cm_channel *channel(struct rig *r, uint32_t host, int *fd)
 	struct kproc p = {.host = host, .pid = getpid()};
 	struct cm_channel *ch;
 
-	assert_int_equal(cm_channel_open(&r->t->k, &p, &ch, fd), 0);
+	assert_int_equal(cm_channel_open(&r->t->k, &p, O_RDWR, &ch, fd), 0);
 	return ch;
 }
 

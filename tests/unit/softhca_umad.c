@@ -276,8 +276,8 @@ static void sets(void **state)
 	begin(&r, 0);
 	port = &sh_hca(&r.t->k.dev, 1)->port[1]; /* of host 1: LID 4 */
 	assert_int_equal(reg(&r, 0, 0, 1, 1, 0, 0, 0, &id), 0);
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS + 1, &issm, &fd), 0);
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS + 1, &second, &fd), -EAGAIN);
+	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS + 1, O_RDWR, &issm, &fd), 0);
+	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS + 1, O_RDWR, &second, &fd), -EAGAIN);
 	memcpy(data, smp(&r, id, 4, 1, 0x15, 0, NULL, &status), 64);
 	assert_int_equal(status, 0);
 	assert_int_equal(mad32(data, 20), 0x0251086a);
@@ -372,7 +372,7 @@ static void ends_managed(void **state)
 
 	(void)state;
 	begin(&r, 0);
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS + 1, &issm, &fd), 0);
+	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS + 1, O_RDWR, &issm, &fd), 0);
 	sh_hca(&r.t->k.dev, 1)->port[1].sm_lid = 4;
 	r.t->k.stop = true;
 	umad_free(issm);
@@ -562,7 +562,7 @@ static void short_headers(void **state)
 
 	(void)state;
 	begin_hosts(&r, 0, 1);
-	assert_int_equal(umad_open(&r.t->k, &p, 0, &f, &fd), 0);
+	assert_int_equal(umad_open(&r.t->k, &p, 0, O_RDWR, &f, &fd), 0);
 	assert_int_equal(umad_register(f, &q), 0);
 	request(&r, q.id, 2, 1, 1, 1, 0x11);
 	memmove(r.out + 56, r.out + 64, 256);

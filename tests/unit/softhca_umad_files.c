@@ -41,15 +41,15 @@ int __wrap_openat(int dirfd, const char *path, int flags, ...)
 
 static void name_of(const struct umad_file *f, char name[32])
 {
-	snprintf(name, 32, "%u.%u", f->fifo.index, f->fifo.generation);
+	snprintf(name, 32, "%u.%u.%u", f->fifo.index, f->fifo.generation, f->fifo.mode);
 }
 
 static int peep(const struct umad_file *f)
 {
-	char path[64];
+	char path[64] = "mads/";
 	int own;
 
-	snprintf(path, sizeof(path), "mads/%u.%u", f->fifo.index, f->fifo.generation);
+	name_of(f, path + strlen(path));
 	own = openat(f->k->dir_fd, path, O_RDONLY | O_NONBLOCK);
 	assert_true(own >= 0);
 	return own;
@@ -70,7 +70,7 @@ static void again(struct rig *r, int i)
 {
 	struct kproc p = {.host = 3, .pid = getpid()};
 
-	assert_int_equal(umad_open(&r->t->k, &p, 0, &r->f[i], &r->fd[i]), 0);
+	assert_int_equal(umad_open(&r->t->k, &p, 0, O_RDWR, &r->f[i], &r->fd[i]), 0);
 }
 
 static void looked_into(void **state)

@@ -232,7 +232,7 @@ static void limits(void **state)
 	service(&r, 0, SET, RID, 201);
 	assert_int_equal(ask(&r, 0, &got), 0);
 	assert_int_equal(r.t->k.umad->nservices, 65);
-	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS, &issm, &fd), 0);
+	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
 	assert_int_equal(r.t->k.umad->nservices, 0);
 	assert_null(r.t->k.umad->services);
 	umad_free(issm);

@@ -15,7 +15,8 @@
 #include "mcast.h"
 #include "rdmacm.h"
 
-int cm_channel_open(struct kernel *k, struct kproc *p, struct cm_channel **out, int *fd)
+int cm_channel_open(struct kernel *k, struct kproc *p, uint32_t flags, struct cm_channel **out,
+		    int *fd)
 {
 	struct cm_channel *ch = calloc(1, sizeof(*ch));
 	uint32_t index;
@@ -29,7 +30,7 @@ int cm_channel_open(struct kernel *k, struct kproc *p, struct cm_channel **out, 
 	ch->k = k;
 	ch->host = p->host;
 	ch->pid = p->pid;
-	err = fifo_open(&ch->fifo, k, "channels", index, ++k->rdmacm->generation, fd);
+	err = fifo_open(&ch->fifo, k, "channels", index, ++k->rdmacm->generation, flags, fd);
 	if (err)
 		goto err_table;
 	HASH_ADD(hh, k->rdmacm->by_ino, fifo.ino, sizeof(ch->fifo.ino), ch);

@@ -39,7 +39,8 @@ struct cm_channel {
 };
 
 /* *fd: the program's end, which the caller hands on and closes. 0 or -errno. */
-int cm_channel_open(struct kernel *k, struct kproc *p, struct cm_channel **out, int *fd);
+int cm_channel_open(struct kernel *k, struct kproc *p, uint32_t flags, struct cm_channel **out,
+		    int *fd);
 /* The last user has closed the file, or the instance ends: destroys the ids. */
 void cm_channel_free(struct cm_channel *ch);
 /* Of one in doubt (fifo.h): frees it if it has no user any more. */

@@ -15,15 +15,15 @@
 #include "room.h"
 #include "timer.h"
 
-static int do_open(struct server *s, struct conn *c, size_t len)
+static int do_open(struct server *s, struct conn *c, const struct sh_cm_open *m, size_t len)
 {
 	struct sh_cm_reply r = {0};
 	struct cm_channel *ch;
 	int fd, err;
 
-	if (len != sizeof(struct sh_cm_open) || !c->proc)
+	if (len != sizeof(*m) || !c->proc)
 		return -EPROTO;
-	err = cm_channel_open(s->k, c->proc, &ch, &fd);
+	err = cm_channel_open(s->k, c->proc, m->flags, &ch, &fd);
 	if (err) {
 		r.error = -err;
 		return conn_reply(c, &r, sizeof(r), NULL, 0);
@@ -64,7 +64,7 @@ int cm_serve(struct server *s, struct conn *c, const void *m, size_t len, bool l
 	(void)late;
 	switch (*(const uint32_t *)m) {
 	case SH_MSG_CM_OPEN:
-		return do_open(s, c, len);
+		return do_open(s, c, m, len);
 	case SH_MSG_CM_COMMAND:
 		return do_command(s, c, m, len);
 	}

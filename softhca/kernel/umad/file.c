@@ -13,7 +13,8 @@
 #include "file.h"
 #include "sm.h"
 
-int umad_open(struct kernel *k, struct kproc *p, uint32_t minor, struct umad_file **out, int *fd)
+int umad_open(struct kernel *k, struct kproc *p, uint32_t minor, uint32_t flags,
+	      struct umad_file **out, int *fd)
 {
 	const struct sh_config *c = &k->cfg.device;
 	uint32_t number = minor % UMAD_MINORS;
@@ -33,7 +34,7 @@ int umad_open(struct kernel *k, struct kproc *p, uint32_t minor, struct umad_fil
 	f->issm = minor >= UMAD_MINORS;
 	err = f->issm ? sm_open(k, f->hca, f->port) : 0;
 	if (!err) {
-		err = fifo_open(&f->fifo, k, "mads", minor, ++k->umad->generation, fd);
+		err = fifo_open(&f->fifo, k, "mads", minor, ++k->umad->generation, flags, fd);
 		if (err && f->issm)
 			sm_closed(k, f->hca, f->port);
 	}

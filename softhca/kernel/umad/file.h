@@ -7,8 +7,9 @@
 
 #include "umad.h"
 
-/* *fd: the program's end, which the caller hands on and closes. 0 or -errno. */
-int umad_open(struct kernel *k, struct kproc *p, uint32_t minor, struct umad_file **out, int *fd);
+/* flags: of open(). *fd: the program's end, which the caller hands on and closes. 0 or -errno. */
+int umad_open(struct kernel *k, struct kproc *p, uint32_t minor, uint32_t flags,
+	      struct umad_file **out, int *fd);
 /* The last user has closed the file, or the instance ends. */
 void umad_free(struct umad_file *f);
 /* Of one in doubt (fifo.h): frees it if it has no user any more. */

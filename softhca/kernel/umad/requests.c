@@ -24,7 +24,7 @@ static int do_open(struct server *s, struct conn *c, const struct sh_mad_open *m
 
 	if (len != sizeof(*m) || !c->proc)
 		return -EPROTO;
-	err = umad_open(s->k, c->proc, m->minor, &f, &fd);
+	err = umad_open(s->k, c->proc, m->minor, m->flags, &f, &fd);
 	if (err) {
 		r.result = err;
 		return conn_reply(c, &r, sizeof(r), NULL, 0);

@@ -7,6 +7,7 @@
  * open for reading only.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +60,7 @@ int evq_open(struct kctx *ctx, bool async, struct kevq **out, int *client_fd)
 	e->generation = k->uverbs->evq_gen[e->index];
 	e->ctx = ctx;
 	e->async = async;
-	err = fifo_open(&e->fifo, k, "events", e->index, e->generation, &fd);
+	err = fifo_open(&e->fifo, k, "events", e->index, e->generation, O_RDONLY, &fd);
 	if (err < 0)
 		goto err_free;
 	err = sh_evq_init(&k->dev, e->index, ctx->index,
