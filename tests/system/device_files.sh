@@ -1,13 +1,35 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: the files of devices are opened with the flags that programs say.
+# Description: the files of devices are opened with the flags that programs say; what lists, copies and describes files
+# does so without a complaint.
 . "$srcdir/lib.sh" || exit 1
 
 SOFTHCA_INSTANCE=device-files
 export SOFTHCA_INSTANCE
 "$SOFTHCA" start --hcas 2 "$SOFTHCA_INSTANCE" >/dev/null || exit 1
 
+# Without a word of complaint.
+silent() {
+	on 0 "$@" >"$tmp/out" 2>"$tmp/err" || { echo "status $?"; cat "$tmp/err"; return 1; }
+	[ ! -s "$tmp/err" ] || { cat "$tmp/err"; return 1; }
+}
+copies() {
+	silent cp -a /sys/class/infiniband_mad/umad1/ibdev "$tmp/copy" && [ "$(cat "$tmp/copy")" = mlx4_1 ]
+}
+seen_mode() { [ "$(on 0 stat -c %a "/dev/infiniband/$1")" = "$2" ] || { on 0 stat "/dev/infiniband/$1"; return 1; }; }
+
 ok "the flags of open()" on 0 "$PROGRAMS/device_files" flags
+ok "extended attributes" on 0 "$PROGRAMS/device_files" attributes
+ok "ls -l of nodes" silent ls -l /dev/infiniband
+ok "ls -lZ of nodes" silent ls -lZ /dev/infiniband
+ok "ls -l of /sys" silent ls -l /sys/class/infiniband_mad /sys/class/infiniband_mad/umad0/
+ok "stat" silent stat /dev/infiniband/umad0 /dev/infiniband/issm0 /sys/class/infiniband_mad/umad0
+ok "find -ls" silent find /dev/infiniband /sys/class/infiniband_mad/ -ls
+ok "cp -a" copies
+ok "modes" seen_mode umad0 600
+ok "of issm" seen_mode issm0 600
+ok "of uverbs" seen_mode uverbs0 666
+ok "of rdma_cm" seen_mode rdma_cm 666
 "$SOFTHCA" stop "$SOFTHCA_INSTANCE" >/dev/null
 finish
