@@ -75,6 +75,8 @@
 #define SH_HW  SH_IB "/hw_counters"
 #define SH_MAD "host#/sys/class/infiniband_mad"
 #define SH_UV  SH_PCI "/infiniband_verbs/uverbs#"
+#define SH_UM  SH_PCI "/infiniband_mad/umad#"
+#define SH_SM  SH_PCI "/infiniband_mad/issm#"
 /* A table. */
 /* clang-format off */
 #define SH_INSTANCE_CONTENTS(X)                                                                        \
@@ -92,10 +94,12 @@
 	X('d', "host#/proc/sys/kernel/random") X('f', "host#/proc/sys/kernel/random/boot_id")          \
 	X('d', "runs") X('f', "runs/#.#") X('f', "runs/#.##")                                          \
 	X('d', "host#/sys") X('d', "host#/sys/class")                                                  \
-	X('d', SH_MAD) X('f', SH_MAD "/abi_version") X('d', SH_MAD "/umad#")                                \
-	X('f', SH_MAD "/umad#/ibdev") X('f', SH_MAD "/umad#/port") X('f', SH_MAD "/umad#/dev")              \
-	X('d', SH_MAD "/issm#") X('f', SH_MAD "/issm#/ibdev") X('f', SH_MAD "/issm#/port")             \
-	X('f', SH_MAD "/issm#/dev")                                                                    \
+	X('d', SH_MAD) X('f', SH_MAD "/abi_version") X('l', SH_MAD "/umad#") X('l', SH_MAD "/issm#")   \
+	X('d', SH_PCI "/infiniband_mad")                                                               \
+	X('d', SH_UM) X('f', SH_UM "/ibdev") X('f', SH_UM "/port") X('f', SH_UM "/dev")                \
+	X('l', SH_UM "/device")                                                                        \
+	X('d', SH_SM) X('f', SH_SM "/ibdev") X('f', SH_SM "/port") X('f', SH_SM "/dev")                \
+	X('l', SH_SM "/device")                                                                        \
 	X('d', "host#/sys/class/misc") X('d', "host#/sys/class/misc/rdma_cm")                          \
 	X('f', "host#/sys/class/misc/rdma_cm/abi_version") X('f', "host#/sys/class/misc/rdma_cm/dev")  \
 	X('d', "host#/sys/class/infiniband") X('l', "host#/sys/class/infiniband/mlx4_#")               \

@@ -45,6 +45,25 @@ static int put_link(const struct kernel *k, const char *target, const char *dir,
 	return symlinkat(target, k->dir_fd, path) < 0 ? -errno : 0;
 }
 
+int sysfs_class(const struct kernel *k, uint32_t hca, const char *class, const char *name,
+		char path[256])
+{
+	uint32_t host = hca / k->cfg.device.hcas_per_host, unit = hca % k->cfg.device.hcas_per_host;
+	char pci[128], text[256], dir[128];
+	int err;
+
+	pci_dir(pci, host, unit);
+	snprintf(path, 256, "%s/%s/%s", pci, class, name);
+	err = dir_make(k->dir_fd, path);
+	snprintf(text, sizeof(text), "../../../0000:%02x:00.0", unit + 1);
+	err = err ?: put_link(k, text, path, "device");
+	snprintf(dir, sizeof(dir), "host%u/sys/class/%s", host, class);
+	err = err ?: dir_make(k->dir_fd, dir);
+	snprintf(text, sizeof(text), "../../devices/pci0000:00/0000:%02x:00.0/%s/%s", unit + 1,
+		 class, name);
+	return err ?: put_link(k, text, dir, name);
+}
+
 static void guid_text(char text[32], uint64_t guid)
 {
 	snprintf(text, 32, "%04x:%04x:%04x:%04x", (unsigned int)(guid >> 48),
@@ -185,15 +204,15 @@ static int make_hca(struct kernel *k, uint32_t index)
 {
 	const struct khca *h = &k->hcas[index];
 	uint64_t guid = sh_hca(&k->dev, index)->node_guid;
-	char pci[128], ib[160], verbs[160], class[64], text[192];
+	char pci[128], ib[256], verbs[256], text[192];
 	uint32_t port;
 	int err;
 
 	pci_dir(pci, h->host, h->unit);
-	snprintf(ib, sizeof(ib), "%s/infiniband/mlx4_%u", pci, h->unit);
-	snprintf(verbs, sizeof(verbs), "%s/infiniband_verbs/uverbs%u", pci, h->unit);
-	err = dir_make(k->dir_fd, ib);
-	err = err ?: dir_make(k->dir_fd, verbs);
+	snprintf(text, sizeof(text), "mlx4_%u", h->unit);
+	err = sysfs_class(k, index, "infiniband", text, ib);
+	snprintf(text, sizeof(text), "uverbs%u", h->unit);
+	err = err ?: sysfs_class(k, index, "infiniband_verbs", text, verbs);
 	err = err ?: make_pci(k, pci);
 
 	err = err ?: put(k, ib, "node_type", "1: CA");
@@ -217,21 +236,6 @@ static int make_hca(struct kernel *k, uint32_t index)
 	err = err ?: put(k, verbs, "dev", text);
 	snprintf(text, sizeof(text), "%u", k->cfg.device.driver_abi);
 	err = err ?: put(k, verbs, "abi_version", text);
-
-	snprintf(text, sizeof(text), "../../../0000:%02x:00.0", h->unit + 1);
-	err = err ?: put_link(k, text, ib, "device");
-	err = err ?: put_link(k, text, verbs, "device");
-	snprintf(text, sizeof(text), "../../devices/pci0000:00/0000:%02x:00.0/infiniband/mlx4_%u",
-		 h->unit + 1, h->unit);
-	snprintf(class, sizeof(class), "host%u/sys/class/infiniband", h->host);
-	snprintf(ib, sizeof(ib), "mlx4_%u", h->unit);
-	err = err ?: put_link(k, text, class, ib);
-	snprintf(text, sizeof(text),
-		 "../../devices/pci0000:00/0000:%02x:00.0/infiniband_verbs/uverbs%u", h->unit + 1,
-		 h->unit);
-	snprintf(class, sizeof(class), "host%u/sys/class/infiniband_verbs", h->host);
-	snprintf(ib, sizeof(ib), "uverbs%u", h->unit);
-	err = err ?: put_link(k, text, class, ib);
 
 	snprintf(text, sizeof(text), "host%u/dev/infiniband/uverbs%u", h->host, h->unit);
 	err = err ?: file_write(k->dir_fd, text, "%s", "");

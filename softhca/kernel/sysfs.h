@@ -15,6 +15,13 @@ int sysfs_make(struct kernel *k);
 void sysfs_hca_dir(const struct kernel *k, char path[256], uint32_t hca);
 void sysfs_port_dir(const struct kernel *k, char path[256], uint32_t hca, uint32_t port);
 
+/*
+ * Makes the directory of something of an HCA, below its PCI device, with a link to that, and a link from the
+ * class. *path: that directory. 0 or -errno.
+ */
+int sysfs_class(const struct kernel *k, uint32_t hca, const char *class, const char *name,
+		char path[256]);
+
 /* Writes what changes; pkey: an index. */
 int sysfs_port(struct kernel *k, uint32_t hca, uint32_t port, uint32_t pkey);
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Description: the files of devices are opened with the flags that programs say; what lists, copies and describes files
-# does so without a complaint.
+# does so without a complaint; the files of management datagrams stand below their device in /sys.
 . "$srcdir/lib.sh" || exit 1
 
 SOFTHCA_INSTANCE=device-files
@@ -18,6 +18,13 @@ copies() {
 	silent cp -a /sys/class/infiniband_mad/umad1/ibdev "$tmp/copy" && [ "$(cat "$tmp/copy")" = mlx4_1 ]
 }
 seen_mode() { [ "$(on 0 stat -c %a "/dev/infiniband/$1")" = "$2" ] || { on 0 stat "/dev/infiniband/$1"; return 1; }; }
+below() {
+	link=$(on 0 realpath "/sys/class/infiniband_mad/$1/device") || return 1
+	[ "$link" = "$(on 0 realpath "/sys/class/infiniband/$2/device")" ] || { echo "$1/device is $link"; return 1; }
+	[ "$(on 0 cat "$link/infiniband_mad/$1/ibdev" "/sys/class/infiniband_mad/$1/device/vendor")" = "$2
+0x15b3" ] || return 1
+	on 0 test -L "/sys/class/infiniband_mad/$1"
+}
 
 ok "the flags of open()" on 0 "$PROGRAMS/device_files" flags
 ok "extended attributes" on 0 "$PROGRAMS/device_files" attributes
@@ -31,5 +38,8 @@ ok "modes" seen_mode umad0 600
 ok "of issm" seen_mode issm0 600
 ok "of uverbs" seen_mode uverbs0 666
 ok "of rdma_cm" seen_mode rdma_cm 666
+ok "the device of a umad file" below umad0 mlx4_0
+ok "of the second device's" below umad1 mlx4_1
+ok "of an issm file" below issm1 mlx4_1
 "$SOFTHCA" stop "$SOFTHCA_INSTANCE" >/dev/null
 finish

@@ -16,6 +16,7 @@
 #include "softhca/kernel/lists.h"
 #include "softhca/kernel/out.h"
 #include "softhca/kernel/server.h"
+#include "softhca/kernel/sysfs.h"
 #include "fabric.h"
 #include "file.h"
 #include "gsi.h"
@@ -68,19 +69,21 @@ static void exit_room(struct kernel *k)
 
 static int make_one(struct kernel *k, uint32_t host, const char *what, uint32_t n, uint32_t first)
 {
-	char dir[128], path[160];
+	char name[32], dir[256], path[288];
 	uint32_t ports = k->cfg.device.ports;
 	int err;
 
-	snprintf(dir, sizeof(dir), "host%u/sys/class/infiniband_mad/%s%u", host, what, n);
-	err = dir_make(k->dir_fd, dir);
+	snprintf(name, sizeof(name), "%s%u", what, n);
+	err = sysfs_class(k, host * k->cfg.device.hcas_per_host + n / ports, "infiniband_mad", name,
+			  dir);
 	snprintf(path, sizeof(path), "%s/ibdev", dir);
 	err = err ?: file_write(k->dir_fd, path, "mlx4_%u\n", n / ports);
 	snprintf(path, sizeof(path), "%s/port", dir);
 	err = err ?: file_write(k->dir_fd, path, "%u\n", n % ports + 1);
 	snprintf(path, sizeof(path), "%s/dev", dir);
 	err = err ?: file_write(k->dir_fd, path, "231:%u\n", first + n);
-	snprintf(path, sizeof(path), "host%u/dev/infiniband/%s%u", host, what, n);
+	/* The mode that stat() tells is the kernel's, 0600: an instance's files and programs have one owner. */
+	snprintf(path, sizeof(path), "host%u/dev/infiniband/%s", host, name);
 	return err ?: file_write(k->dir_fd, path, "%s", "");
 }
 
