@@ -22,9 +22,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,10 +34,12 @@
 #include "softhca/protocol.h"
 #include "fifo.h"
 #include "kern.h"
+#include "lists.h"
 #include "user.h"
 
 #define DOUBT_NS   (60 * UINT64_C(1000000000))
 #define SOON_NS	   UINT64_C(100000000)
+#define SHARES	   4	/* of the descriptors: a process may open files for one */
 #define MOST_BYTES 4096 /* a FIFO has room for it at least */
 
 static void path_of(const struct fifo *f, char path[64])
@@ -46,27 +50,79 @@ static void path_of(const struct fifo *f, char path[64])
 		snprintf(path + n, 64 - (size_t)n, ".%u", f->mode);
 }
 
-int fifo_open(struct fifo *f, struct kernel *k, const char *dir, uint32_t index,
-	      uint32_t generation, uint32_t flags, int *fd)
+/* How many files a process has opened. They may be other processes' by now. */
+struct fifo_owner {
+	pid_t pid;
+	uint32_t files;
+	UT_hash_handle hh;
+};
+
+static uint32_t share(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur / SHARES > UINT32_MAX)
+		return UINT32_MAX;
+	return (uint32_t)(files.rlim_cur / SHARES);
+}
+
+static int own(struct fifo *f, pid_t pid)
+{
+	struct fifo_owner *o;
+
+	HASH_FIND(hh, f->k->fifo_owners, &pid, sizeof(pid), o);
+	if (o && o->files >= share())
+		return -EMFILE;
+	if (!o) {
+		o = calloc(1, sizeof(*o));
+		if (!o)
+			return -ENOMEM;
+		o->pid = pid;
+		HASH_ADD(hh, f->k->fifo_owners, pid, sizeof(o->pid), o);
+		if (!o->hh.tbl) {
+			free(o);
+			return -ENOMEM;
+		}
+	}
+	o->files++;
+	f->owner = o;
+	return 0;
+}
+
+static void disown(struct fifo *f)
+{
+	if (--f->owner->files)
+		return;
+	HASH_DELETE(hh, f->k->fifo_owners, f->owner);
+	free(f->owner);
+}
+
+int fifo_open(struct fifo *f, struct kernel *k, const struct fifo_opening *o, int *fd)
 {
 	struct stat st;
 	char path[64];
 	int err;
 
 	*f = (struct fifo){.k = k,
-			   .dir = dir,
-			   .index = index,
-			   .generation = generation,
-			   .mode = flags & O_ACCMODE};
+			   .dir = o->dir,
+			   .index = o->index,
+			   .generation = o->generation,
+			   .mode = o->flags & O_ACCMODE};
+	err = own(f, o->pid);
+	if (err)
+		return err;
+	f->fd = -1;
 	path_of(f, path);
-	if (mkfifoat(k->dir_fd, path, 0600) < 0)
-		return -errno;
+	if (mkfifoat(k->dir_fd, path, 0600) < 0) {
+		err = -errno;
+		goto err_owner;
+	}
 	f->fd = openat(k->dir_fd, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (f->fd < 0 || fstat(f->fd, &st) < 0)
 		goto fail;
 	f->dev = st.st_dev;
 	f->ino = st.st_ino;
-	*fd = openat(k->dir_fd, path, O_RDONLY | O_CLOEXEC | (int)(flags & SH_FIFO_FLAGS));
+	*fd = openat(k->dir_fd, path, O_RDONLY | O_CLOEXEC | (int)(o->flags & SH_FIFO_FLAGS));
 	if (*fd >= 0)
 		return 0;
 fail:
@@ -74,6 +130,8 @@ fail:
 	if (f->fd >= 0)
 		close(f->fd);
 	unlinkat(k->dir_fd, path, 0);
+err_owner:
+	disown(f);
 	return err;
 }
 
@@ -92,6 +150,7 @@ void fifo_close(struct fifo *f)
 	path_of(f, path);
 	unlinkat(f->k->dir_fd, path, 0);
 	close(f->fd);
+	disown(f);
 }
 
 bool fifo_name(const char *name, uint32_t *index, uint32_t *generation)

@@ -23,15 +23,23 @@ struct fifo {
 	bool locked;   /* fifo_lock() was called for the program's end */
 	dev_t dev;
 	ino_t ino;
+	struct fifo_owner *owner;
 	uint64_t doubted; /* fifo_doubt() was called, and holds until then; 0: no */
 };
 
+struct fifo_opening {
+	const char *dir;
+	uint32_t index, generation;
+	uint32_t
+		flags; /* with which the program opens it; those that mean nothing here are ignored */
+	pid_t pid;     /* the program */
+};
+
 /*
- * *fd: the program's end, which the caller hands on and closes. flags: with which the program opens the
- * file; those that mean nothing here are ignored. 0 or -errno.
+ * *fd: the program's end, which the caller hands on and closes. 0 or -errno; -EMFILE: the program has
+ * opened its share of the files for which the daemon has descriptors, so that others find some.
  */
-int fifo_open(struct fifo *f, struct kernel *k, const char *dir, uint32_t index,
-	      uint32_t generation, uint32_t flags, int *fd);
+int fifo_open(struct fifo *f, struct kernel *k, const struct fifo_opening *o, int *fd);
 void fifo_close(struct fifo *f);
 /* Of a file that inotify names. False: it has another kind of name. */
 bool fifo_name(const char *name, uint32_t *index, uint32_t *generation);

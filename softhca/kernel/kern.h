@@ -66,6 +66,7 @@ struct kernel {
 	uint32_t died_inside; /* as of the last orphans_free() */
 	uint32_t loud;	      /* HCAs to silence in another try */
 	uint32_t doubted;     /* files of fifo.h that may have been closed */
+	struct fifo_owner *fifo_owners;
 	uint64_t doubt_soon; /* until then each request looks at them; later, the tick alone does */
 	int epoll;	     /* -1 in tests */
 	bool stop;

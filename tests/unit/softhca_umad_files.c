@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: the daemon frees a umad file when its last user has closed it, and never before: not
- * when another process has looked into the FIFO, and also when inotify has not reported the close.
+ * when another process has looked into the FIFO, and also when inotify has not reported the close. A
+ * process that opens many leaves descriptors for others.
  */
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 
 #include "softhca/kernel/files.h"
 #include "softhca/kernel/lists.h"
 #include "softhca/kernel/room.h"
 #include "softhca/kernel/server.h"
+#include "softhca/kernel/rdmacm/channel.h"
 #include "softhca/kernel/umad/room.h"
 #include "softhca_umad_rig.h"
 
@@ -236,12 +239,51 @@ static void no_file_left(void **state)
 	end(&r);
 }
 
+enum { LIMIT = 200, SHARE = LIMIT / 4 };
+
+/* A program that opens files without end leaves descriptors of the daemon for others, of all kinds. */
+static void share(void **state)
+{
+	struct kproc greedy = {.host = 3, .pid = 1000000}, other = {.host = 3, .pid = 1000001};
+	struct umad_file *file[SHARE];
+	struct cm_channel *ch;
+	struct rlimit before, low;
+	int fd[SHARE + 2];
+	struct rig r;
+
+	(void)state;
+	begin(&r, 3);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	low = before;
+	low.rlim_cur = LIMIT;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	for (int i = 0; i < SHARE; i++)
+		assert_int_equal(umad_open(&r.t->k, &greedy, 0, O_RDWR, &file[i], &fd[i]), 0);
+	assert_int_equal(umad_open(&r.t->k, &greedy, 0, O_RDWR, &file[0], &fd[SHARE]), -EMFILE);
+	assert_int_equal(cm_channel_open(&r.t->k, &greedy, O_RDWR, &ch, &fd[SHARE]), -EMFILE);
+	assert_int_equal(cm_channel_open(&r.t->k, &other, O_RDWR, &ch, &fd[SHARE]), 0);
+	cm_channel_free(ch);
+	close(fd[SHARE]);
+	/* What it closes, it may open again. */
+	umad_free(file[7]);
+	close(fd[7]);
+	assert_int_equal(umad_open(&r.t->k, &greedy, 0, O_RDWR, &file[7], &fd[7]), 0);
+	assert_int_equal(umad_open(&r.t->k, &greedy, 0, O_RDWR, &file[0], &fd[SHARE]), -EMFILE);
+	while (r.t->k.umad->files->prev->pid == greedy.pid)
+		umad_free(r.t->k.umad->files->prev);
+	for (int i = 0; i < SHARE; i++)
+		close(fd[i]);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	end(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(looked_into), cmocka_unit_test(last_close),
 		cmocka_unit_test(missed),      cmocka_unit_test(before_a_request),
 		cmocka_unit_test(old_doubt),   cmocka_unit_test(no_file_left),
+		cmocka_unit_test(share),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

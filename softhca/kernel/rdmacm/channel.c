@@ -30,7 +30,13 @@ int cm_channel_open(struct kernel *k, struct kproc *p, uint32_t flags, struct cm
 	ch->k = k;
 	ch->host = p->host;
 	ch->pid = p->pid;
-	err = fifo_open(&ch->fifo, k, "channels", index, ++k->rdmacm->generation, flags, fd);
+	err = fifo_open(&ch->fifo, k,
+			&(struct fifo_opening){.dir = "channels",
+					       .index = index,
+					       .generation = ++k->rdmacm->generation,
+					       .flags = flags,
+					       .pid = p->pid},
+			fd);
 	if (err)
 		goto err_table;
 	HASH_ADD(hh, k->rdmacm->by_ino, fifo.ino, sizeof(ch->fifo.ino), ch);

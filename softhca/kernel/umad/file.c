@@ -34,7 +34,13 @@ int umad_open(struct kernel *k, struct kproc *p, uint32_t minor, uint32_t flags,
 	f->issm = minor >= UMAD_MINORS;
 	err = f->issm ? sm_open(k, f->hca, f->port) : 0;
 	if (!err) {
-		err = fifo_open(&f->fifo, k, "mads", minor, ++k->umad->generation, flags, fd);
+		err = fifo_open(&f->fifo, k,
+				&(struct fifo_opening){.dir = "mads",
+						       .index = minor,
+						       .generation = ++k->umad->generation,
+						       .flags = flags,
+						       .pid = p->pid},
+				fd);
 		if (err && f->issm)
 			sm_closed(k, f->hca, f->port);
 	}

@@ -17,6 +17,7 @@
 
 #include "softhca/device/memory/event.h"
 #include "softhca/device/memory/txn.h"
+#include "softhca/kernel/process.h"
 #include "softhca/kernel/server.h"
 #include "softhca/kernel/lists.h"
 #include "context.h"
@@ -60,7 +61,13 @@ int evq_open(struct kctx *ctx, bool async, struct kevq **out, int *client_fd)
 	e->generation = k->uverbs->evq_gen[e->index];
 	e->ctx = ctx;
 	e->async = async;
-	err = fifo_open(&e->fifo, k, "events", e->index, e->generation, O_RDONLY, &fd);
+	err = fifo_open(&e->fifo, k,
+			&(struct fifo_opening){.dir = "events",
+					       .index = e->index,
+					       .generation = e->generation,
+					       .flags = O_RDONLY,
+					       .pid = ctx->proc->pid},
+			&fd);
 	if (err < 0)
 		goto err_free;
 	err = sh_evq_init(&k->dev, e->index, ctx->index,
