@@ -58,12 +58,12 @@ softhca_kernel_retry_LDADD = $(softhca_kernel_libs)
 softhca_kernel_retry_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=sh_now
 
 check_PROGRAMS += softhca_kernel_retry_stopped
-softhca_kernel_retry_stopped_SOURCES = softhca_kernel_retry_stopped.c softhca_daemon.c softhca_daemon.h softhca_inside_rig.h \
+softhca_kernel_retry_stopped_SOURCES = softhca_kernel_retry_stopped.c softhca_armed.h softhca_daemon.c softhca_daemon.h softhca_inside_rig.h \
 	softhca_place.h
 softhca_kernel_retry_stopped_CPPFLAGS = $(softhca_kernel_cppflags)
 softhca_kernel_retry_stopped_LDADD = $(softhca_kernel_libs)
 check_PROGRAMS += softhca_kernel_stopped
-softhca_kernel_stopped_SOURCES = softhca_kernel_stopped.c
+softhca_kernel_stopped_SOURCES = softhca_kernel_stopped.c softhca_armed.h
 softhca_kernel_stopped_CPPFLAGS = $(softhca_kernel_cppflags)
 softhca_kernel_stopped_LDADD = $(softhca_kernel_libs)
 check_PROGRAMS += softhca_kernel_scale

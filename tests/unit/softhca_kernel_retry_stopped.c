@@ -17,11 +17,11 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "softhca_armed.h"
 #include "softhca_inside_rig.h"
 
 /*
@@ -220,8 +220,8 @@ static void stopped_in_a_row(void **state)
 
 /* Shared with the process that is stopped. */
 struct lingering {
-	uint64_t cs, door; /* where its kernel looks, and what is there when it is armed */
-	uint32_t lives, go, late;
+	struct lives lives;
+	uint32_t go, late;
 	uint32_t reached; /* the process that it copies into */
 };
 
@@ -232,7 +232,7 @@ static void linger(struct sh_dev *dev, uint32_t a, uint32_t b, uint64_t at)
 	struct sh_reach r;
 
 	(void)dev, (void)a, (void)b;
-	if (__atomic_fetch_add(&l->lives, 1, __ATOMIC_SEQ_CST))
+	if (!first_life(&l->lives))
 		return;
 	sh_reach_begin(&dev->inst->moves, &r, l->reached, 0);
 	while (!__atomic_load_n(&l->go, __ATOMIC_SEQ_CST))
@@ -250,12 +250,9 @@ static void be_inside(struct lingering *l, const struct objects *o, bool lock)
 	dev.witness = sh_witness(&err);
 	if (!sh_enter(&dev))
 		_exit(1);
-	if (!sh_self.catches)
-		_exit(77);
+	show_door(&l->lives);
 	if (lock)
 		sh_lock(&dev, &sh_qp_get(&dev, 0, o->qpn)->lock);
-	__atomic_store_n(&l->cs, (uintptr_t)sh_self.cs, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&l->door, (uintptr_t)sh_self.catches, __ATOMIC_SEQ_CST);
 	sh_catch(&dev, 0, 0, (uintptr_t)l, linger);
 	sh_leave(&dev);
 	_exit(0);
@@ -278,39 +275,6 @@ static bool can_exchange(void)
 	close(memfd);
 	close(fd);
 	return word >= 0;
-}
-
-static bool is_armed(pid_t pid, const struct lingering *l)
-{
-	uint64_t says = 0;
-	struct iovec local = {&says, sizeof(says)},
-		     remote = {(void *)(uintptr_t)l->cs, sizeof(says)};
-
-	return process_vm_readv(pid, &local, 1, &remote, 1, 0) == sizeof(says) && says == l->door;
-}
-
-/* Stopped in the loop, where nothing but a switch right before leaves it disarmed. false: it cannot be thrown here. */
-static bool stop_armed(pid_t pid, const struct lingering *l)
-{
-	int status;
-
-	while (!__atomic_load_n(&l->lives, __ATOMIC_SEQ_CST)) {
-		if (waitpid(pid, &status, WNOHANG) == pid) {
-			assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 77);
-			return false;
-		}
-		usleep(1000);
-	}
-	for (;;) {
-		assert_int_equal(kill(pid, SIGSTOP), 0);
-		assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
-		assert_true(WIFSTOPPED(status));
-		if (is_armed(pid, l))
-			return true;
-		kill(pid, SIGCONT);
-		assert_int_equal(waitpid(pid, &status, WCONTINUED), pid);
-		usleep(1000);
-	}
 }
 
 /*
@@ -344,7 +308,7 @@ static void nothing_late(void **state)
 		other = fork();
 		if (!other)
 			be_inside(l, &o, lock);
-		can = stop_armed(other, l);
+		can = stop_armed(other, &l->lives);
 		if (can) {
 			if (lock)
 				assert_int_equal(client_command(&c, UV_DESTROY_QP, &qp, sizeof(qp),
@@ -359,7 +323,7 @@ static void nothing_late(void **state)
 			__atomic_store_n(&l->go, 1, __ATOMIC_SEQ_CST);
 			go_on(other);
 			assert_int_equal(l->late, 0);
-			assert_int_equal(l->lives, 2);
+			assert_int_equal(l->lives.begun, 2);
 		}
 		end(pid, &c, &o, async);
 	}

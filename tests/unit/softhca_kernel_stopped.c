@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -30,6 +29,7 @@
 #include "softhca/kernel/aside.h"
 #include "softhca/kernel/uverbs/evq.h"
 #include "softhca/kernel/uverbs/objects.h"
+#include "softhca_armed.h"
 #include "softhca_kernel.h"
 
 struct rig {
@@ -469,8 +469,7 @@ static void events(void **state)
 
 struct pair {
 	uint32_t slot[2]; /* of the processes of the two threads; 0: not yet known */
-	uint64_t cs, door;
-	uint32_t lives;
+	struct lives lives;
 };
 
 /* A process of its own that the daemon knows, and that is inside, once it has its slot. */
@@ -503,7 +502,7 @@ static void linger(struct sh_dev *dev, uint32_t a, uint32_t b, uint64_t at)
 	struct pair *p = (void *)(uintptr_t)at;
 
 	(void)dev, (void)a, (void)b;
-	if (__atomic_fetch_add(&p->lives, 1, __ATOMIC_SEQ_CST))
+	if (!first_life(&p->lives))
 		return;
 	for (;;)
 		sh_rearm();
@@ -513,11 +512,8 @@ static void hold(struct rig *r, struct pair *p)
 {
 	struct sh_dev dev = enter_as(r, p, 0);
 
-	if (!sh_self.catches)
-		_exit(77);
+	show_door(&p->lives);
 	sh_lock(&dev, &qp_of(r)->lock);
-	p->cs = (uintptr_t)sh_self.cs;
-	p->door = (uintptr_t)sh_self.catches;
 	sh_catch(&dev, 0, 0, (uintptr_t)p, linger);
 	sh_leave(&dev);
 	_exit(0);
@@ -535,34 +531,6 @@ static void wait_for_lock(struct rig *r, struct pair *p)
 	sh_unlock(&dev, &qp_of(r)->lock);
 	sh_leave(&dev);
 	_exit(0);
-}
-
-/* Where nothing but a switch right before leaves it disarmed. false: it cannot be thrown here. */
-static bool stop_armed(pid_t pid, const struct pair *p)
-{
-	uint64_t says = 0;
-	struct iovec local = {&says, sizeof(says)}, remote = {.iov_len = sizeof(says)};
-	int status;
-
-	while (!__atomic_load_n(&p->lives, __ATOMIC_SEQ_CST)) {
-		if (waitpid(pid, &status, WNOHANG) == pid) {
-			assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 77);
-			return false;
-		}
-		usleep(1000);
-	}
-	for (;;) {
-		assert_int_equal(kill(pid, SIGSTOP), 0);
-		assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
-		assert_true(WIFSTOPPED(status));
-		remote.iov_base = (void *)(uintptr_t)p->cs;
-		if (process_vm_readv(pid, &local, 1, &remote, 1, 0) == sizeof(says) &&
-		    says == p->door)
-			return true;
-		kill(pid, SIGCONT);
-		assert_int_equal(waitpid(pid, &status, WCONTINUED), pid);
-		usleep(1000);
-	}
 }
 
 static bool waits(struct rig *r, uint32_t proc)
@@ -594,7 +562,7 @@ static void a_waiter_that_goes_on(void **state)
 	if (!r.pid)
 		hold(&r, p);
 	holder = attach(&r, p, 0, r.pid);
-	can = stop_armed(r.pid, p);
+	can = stop_armed(r.pid, &p->lives);
 	if (can) {
 		other = fork();
 		if (!other)
@@ -605,7 +573,7 @@ static void a_waiter_that_goes_on(void **state)
 		assert_false(one_runs(&r.t->k, UINT64_MAX));
 		assert_false(waits_in_vain(&r.t->k, 0));
 		leave(&r);
-		assert_int_equal(p->lives, 2);
+		assert_int_equal(p->lives.begun, 2);
 		assert_int_equal(waitpid(other, &status, 0), other);
 		assert_int_equal(status, 0);
 		proc_detach(&r.t->k, waiter);
