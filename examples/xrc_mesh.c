@@ -411,8 +411,10 @@ static void progress(void)
 	struct ibv_wc wc[8];
 	int n = ibv_poll_cq(cq, 8, wc);
 
-	if (n < 0)
+	if (n < 0) {
+		errno = EIO; /* ibv_poll_cq() sets none */
 		die("poll CQ");
+	}
 	for (int i = 0; i < n; i++)
 		completion(&wc[i]);
 }
@@ -459,6 +461,8 @@ static void open_all(void)
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_port_attr port;
 
+	if (list && !list[0])
+		errno = ENODEV;
 	if (!list || !list[0])
 		die("no device");
 	context = ibv_open_device(list[0]);

@@ -337,7 +337,7 @@ static struct ibv_wc completion(void)
 		else
 			look_at_connections(-1), tries = 0;
 	}
-	check(n < 0 ? n : 0, "ibv_poll_cq");
+	check(n < 0 ? EIO : 0, "ibv_poll_cq"); /* which sets no errno */
 	if (wc.status != IBV_WC_SUCCESS) {
 		fprintf(stderr, "process %u: completion: %s\n", p.me, ibv_wc_status_str(wc.status));
 		exit(1);

@@ -86,7 +86,7 @@ static int wait_for(struct ping *p, struct ibv_cq *cq, struct ibv_comp_channel *
 	for (;;) {
 		n = ibv_poll_cq(cq, 1, &wc);
 		if (!n) {
-			if (ibv_req_notify_cq(cq, 0))
+			if (rdma_seterrno(ibv_req_notify_cq(cq, 0)))
 				return tool_fail("ibv_req_notify_cq");
 			n = ibv_poll_cq(cq, 1, &wc);
 		}

@@ -17,11 +17,13 @@
 
 static int print(const char *text, size_t len, bool json)
 {
-	if (!json)
+	bool written = true;
+
+	if (json)
+		written = fwrite(text, 1, len, stdout) == len && fputc('\n', stdout) != EOF;
+	else
 		render_text(text, len);
-	else if (fwrite(text, 1, len, stdout) != len || fputc('\n', stdout) == EOF)
-		return EXIT_SELF;
-	if (fflush(stdout) == 0)
+	if (written && fflush(stdout) == 0)
 		return 0;
 	complain("cannot write the output: %s", strerror(errno));
 	return EXIT_SELF;
@@ -42,6 +44,7 @@ char *show_fetch(const char *instance, size_t *len)
 	close(control);
 	if (status)
 		return NULL;
+	errno = EIO; /* for a short read, which sets none */
 	if (fstat(fd, &st) == 0)
 		text = malloc((size_t)st.st_size + 1);
 	if (!text || pread(fd, text, (size_t)st.st_size, 0) != st.st_size) {
