@@ -46,9 +46,11 @@ const char *pp_open_advice(int err)
 {
 	switch (err) {
 	case EACCES:
-	case EPERM:
 		return "Devices open to members of the group that owns /dev/infiniband/uverbs* "
 		       "(usually rdma).";
+	case EPERM:
+		return "If no line above says why: a security profile or the rules of a container "
+		       "forbid it; a container needs --device /dev/infiniband.";
 	case ENOENT:
 		return "Its device file is missing: load the module ib_uverbs, or have udev make "
 		       "/dev/infiniband/uverbs*; a container "

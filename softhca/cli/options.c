@@ -308,9 +308,9 @@ static bool consistent(struct run_options *opt, bool shaped, bool start)
 		return false;
 	}
 	if (!opt->instance && opt->host >= opt->device.hosts) {
-		complain("cannot run on host %u of %u: hosts are counted from 0; choose a lower "
-			 "--host, or more --hosts",
-			 opt->host, opt->device.hosts);
+		complain("there is no host %u: the instance is to have %u host%s, counted from 0; "
+			 "choose a lower --host, or more --hosts",
+			 opt->host, opt->device.hosts, opt->device.hosts == 1 ? "" : "s");
 		return false;
 	}
 	if (opt->device.hosts * opt->device.hcas_per_host > SH_MAX_HCAS) {
