@@ -17,7 +17,7 @@ struct shim_fifo {
 	const char *dir; /* of the instance, as in kernel/fifo.h */
 	uint32_t index;
 	uint32_t generation; /* 0: the instance has been removed, and calls fail */
-	uint32_t mode;	     /* O_ACCMODE that the program has asked for; its end is for reading only */
+	uint32_t mode;	     /* O_ACCMODE that the program has asked for; its end only reads */
 };
 
 static inline bool shim_fifo_reads(const struct shim_fifo *f)
