@@ -95,6 +95,12 @@ says() {
 ok "an instance that does not exist is an error that says what to do" says 125 'softhca show lists' show nothing
 ok "a name that no instance can have" says 125 'letters, digits' show 'a b'
 ok "a wrong option" says 2 'takes --json' show --xml
+# More than stdio keeps back, so that the first write fails before the last one.
+"$SOFTHCA" start --hosts 8 lab >/dev/null || exit 1
+full() { status 125 "$SOFTHCA" show "$@" lab >/dev/full 2>"$tmp/err" && grep -q 'cannot write the output: No space left on device' "$tmp/err"; }
+ok "a full disk is a failure, and is named" full
+ok "and with --json" full --json
+"$SOFTHCA" stop lab
 ok "a port of an instance that does not exist" says 125 'softhca start makes one' port nothing mlx4_0:1 up
 "$SOFTHCA" start lab >/dev/null
 ok "a port that does not exist" says 125 . port lab mlx4_0:3 up
