@@ -20,6 +20,7 @@ for face in ofed mainline; do
 	dump
 	unchanging >"$tmp/fresh"
 	pages=$(jq .daemon.pool_pages_used "$tmp/state")
+	rm -f "$tmp/numbers" # of the other face: the program begins to write after its fifo is open
 	mkfifo "$tmp/hold"
 	ours "$SOFTHCA" run --instance lab -- "$PROGRAMS/layout" "$tmp/domain" <"$tmp/hold" >"$tmp/numbers" 2>"$tmp/layout.err" &
 	program=$!
