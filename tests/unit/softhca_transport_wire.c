@@ -3,6 +3,7 @@
  * Description: the wire's engine: every operation, losses at each place, windows, retries, peers that do not
  * answer.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -10,6 +11,10 @@
 
 #include "softhca_wire_rig.h"
 #include "softhca/device/memory/instance.h"
+#include "softhca/device/queues/modify.h"
+#include "softhca/device/queues/qp.h"
+#include "softhca/device/queues/transitions.h"
+#include "softhca/device/transport/doorbell.h"
 #include "softhca/device/transport/timer.h"
 
 static const uint32_t lengths[] = {0, 1, 3, 4, 5, 1023, 1024, 1025, 10000, 300000};
@@ -358,6 +363,49 @@ static void test_not_ready(void **state)
 	tpair_close(&p);
 }
 
+/*
+ * A program leaves what it sends to the engine, which may come late. Until it has been there, the QP does not end, and is
+ * not reset; if it never comes, nothing waits.
+ */
+static void test_ends_early(void **state)
+{
+	static const uint32_t types[] = {SH_QPT_RC, SH_QPT_UC, SH_QPT_UD, SH_QPT_XRC};
+	const struct sh_qp_attr reset = {.qp_state = SH_QPS_RESET},
+				error = {.qp_state = SH_QPS_ERR};
+
+	(void)state;
+	for (unsigned int i = 0; i < 3 * sizeof(types) / sizeof(types[0]); i++) {
+		struct tpair p;
+		struct sh_dev *daemon;
+		struct twr wr;
+
+		open_pair(&p, &(struct tpair_opts){.type = types[i / 3]});
+		daemon = &p.m->daemon;
+		p.m->dev.wire = NULL;
+		p.m->inst->wire.proc = 5;
+		wr = tpair_wr(&p, MLX4_OPCODE_SEND, 10);
+		wr.dlid = B_FAR;
+		tqp_send(&p.a, &wr);
+		tqp_send(&p.a, &wr);
+		assert_int_equal(queue.sent, 0);
+		assert_int_equal(sh_qp_destroy(daemon, 0, p.a.qpn, NULL), -EINPROGRESS);
+		assert_int_equal(sh_qp_modify(daemon, 0, p.a.qpn, &reset, SH_QPA_STATE),
+				 -EINPROGRESS);
+		if (i % 3 == 0) {
+			p.m->dev.wire = &ops;
+			sh_look(&p.m->dev, 0, p.a.qpn);
+			assert_int_equal(queue.sent, 2);
+		} else if (i % 3 == 1) {
+			p.m->inst->wire.proc = 0;
+		} else {
+			assert_int_equal(sh_qp_modify(daemon, 0, p.a.qpn, &error, SH_QPA_STATE), 0);
+		}
+		assert_int_equal(sh_qp_modify(daemon, 0, p.a.qpn, &reset, SH_QPA_STATE), 0);
+		assert_int_equal(sh_qp_destroy(daemon, 0, p.a.qpn, NULL), 0);
+		tpair_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -366,7 +414,7 @@ int main(void)
 		cmocka_unit_test(test_late_answers), cmocka_unit_test(test_probe_of_the_dead),
 		cmocka_unit_test(test_atomics),	     cmocka_unit_test(test_window),
 		cmocka_unit_test(test_early_ack),    cmocka_unit_test(test_dead_peer),
-		cmocka_unit_test(test_not_ready),
+		cmocka_unit_test(test_not_ready),    cmocka_unit_test(test_ends_early),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -138,7 +138,9 @@ struct sh_qp {
 	uint32_t cur_srq_gen; /* and which SRQ of that number */
 	/* A sequence NAK has been sent; no second one until the PSN fits. */
 	uint8_t nak_sent;
-	uint8_t comm_est;		/* COMM_EST was raised */
+	uint8_t comm_est; /* COMM_EST was raised */
+	/* Requester, on the wire: the engine has been asked to go on with the send queue, and has not looked since. */
+	uint8_t wire_asked;
 	uint64_t rcv_packets, rcv_data; /* like xmit_packets, xmit_data */
 	uint32_t atomic_head;
 	/* Index of the first receive in rq_cache << 8 | number of receives there. */

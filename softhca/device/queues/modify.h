@@ -11,7 +11,8 @@
 /*
  * Follows the whole transition table, with required and optional attributes. -EINVAL: nothing has
  * changed. Moving to RTS does not run the send queue: the owner's process rings the doorbell.
- * Moving to ERR flushes.
+ * Moving to ERR flushes. -EINPROGRESS: a client holds a lock, or the wire's engine is about to send what was posted
+ * before a move to RESET.
  */
 int sh_qp_modify(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh_qp_attr *attr,
 		 uint32_t mask);

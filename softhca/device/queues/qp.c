@@ -230,6 +230,10 @@ int sh_qp_destroy(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t *asyn
 
 	if (err)
 		return err;
+	if (sh_qp_is_leaving(dev, qp)) {
+		sh_qp_unlock_both(dev, qp);
+		return -EINPROGRESS;
+	}
 	ctx = qp->ctx ? sh_ctx(dev, qp->ctx) : NULL;
 	evq = ctx ? ctx->async_evq : 0;
 	/*

@@ -31,7 +31,10 @@ int sh_qp_create(struct sh_dev *dev, uint32_t hca, uint32_t qpn, const struct sh
 int sh_qp_query(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_attr *attr);
 /* The same without locks, for a QP whose locks a client does not let go of. */
 int sh_qp_peek(struct sh_dev *dev, uint32_t hca, uint32_t qpn, struct sh_qp_attr *attr);
-/* Once it has returned, the device writes no CQE of the QP. */
+/*
+ * Once it has returned, the device writes no CQE of the QP. -EINPROGRESS: a client holds a lock, or the wire's
+ * engine is about to send what was posted.
+ */
 int sh_qp_destroy(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t *async_events);
 /*
  * The same in two halves, for an object whose lock a client does not let go of. CQs and SRQs have

@@ -5,6 +5,7 @@
 #ifndef SOFTHCA_DEVICE_QUEUES_QP_HALVES_H
 #define SOFTHCA_DEVICE_QUEUES_QP_HALVES_H
 
+#include "softhca/device/memory/dev.h"
 #include "softhca/device/memory/qp_context.h"
 
 /*
@@ -33,6 +34,17 @@ static inline void sh_qp_to_floor(struct sh_qp *qp)
 	/* A thread that dies or is thrown in between leaves the same to do. */
 	sh_program_order();
 	qp->has_floor = 0;
+}
+
+/*
+ * Has the wire's engine still to send what has been posted? A card sends it within microseconds, so programs
+ * post messages, and end the QP without another look. The caller holds the requester's lock.
+ */
+static inline bool sh_qp_is_leaving(const struct sh_dev *dev, const struct sh_qp *qp)
+{
+	return qp->state == SH_QPS_RTS && !qp->silent &&
+	       (qp->wire_asked || (qp->engine && qp->engine == qp->wire_engine)) &&
+	       __atomic_load_n(&dev->inst->wire.proc, __ATOMIC_RELAXED);
 }
 
 #endif

@@ -142,6 +142,8 @@ void sh_look(struct sh_dev *dev, uint32_t hca, uint32_t qpn)
 		return;
 	sh_lock(dev, &qp->lock);
 	ctx = sh_ctx(dev, qp->ctx);
+	if (dev->wire)
+		qp->wire_asked = 0;
 	if (qp->qpn == qpn && qp->ctx && ctx && (ctx->proc == dev->proc || dev->wire))
 		serve(dev, h, qp);
 	else

@@ -107,6 +107,7 @@ static enum sh_wire_admitted admit(struct sh_dev *dev, struct sh_hca *hca, struc
 		return SH_WIRE_SEND;
 	if (!dev->wire) {
 		take_back(qp, wqe, p, 0);
+		qp->wire_asked = 1;
 		sh_wire_watch(dev);
 		proc = __atomic_load_n(&dev->inst->wire.proc, __ATOMIC_ACQUIRE);
 		/* An engine that has not come yet looks at every QP: pairs with sh_wire_begin(). */
