@@ -203,6 +203,8 @@ static int hca_init(struct sh_instance *inst, int fd, uint32_t index,
 	hca->srq_off = off + SH_HCA_SRQS;
 	hca->mpt_off = off + SH_HCA_MPTS;
 	hca->mcg_off = off + SH_HCA_MCGS;
+	/* Odd for ever: groups have members elsewhere (mcast.c). */
+	hca->mcgs_seq = !!wire->n;
 	for (port = 1; port <= inst->ports; port++) {
 		uint32_t number = index * inst->ports + port - 1, lid = number + 1;
 
@@ -274,6 +276,7 @@ int sh_instance_init(void *base, int fd, const struct sh_config *cfg)
 		inst->wire.network = cfg->wire.network;
 		inst->wire.last_lid = cfg->wire.last_lid;
 		inst->wire.mtu = cfg->wire.mtu;
+		inst->wire.leads = UINT16_MAX - 1; /* but for the permissive LID */
 	}
 	inst->faults.active = cfg->loopback ? SH_ACTIVE_LOOPBACK : 0;
 	clock_gettime(CLOCK_MONOTONIC, &now);

@@ -59,6 +59,20 @@ static inline uint32_t sh_ip_lid(struct sh_ip network, uint32_t last, struct sh_
 	return a.hi == network.hi && lid <= last ? (uint32_t)lid : 0;
 }
 
+/* LIDs from here on, but for the permissive one, are of multicast groups. */
+#define SH_LID_GROUPS 0xc000
+
+/* Is it the GID of a multicast group, also in the form that groups of IPv4 have in RoCE, ::ffff:224.0.0.1? */
+static inline bool sh_gid_is_group(const uint8_t gid[16])
+{
+	struct sh_ip a;
+
+	if (gid[0] == 0xff)
+		return true;
+	a = sh_ip_get(gid);
+	return sh_ip_is4(a) && (a.lo >> 28 & 0xf) == 0xe;
+}
+
 static inline struct sh_ip sh_ip_of_lid(struct sh_ip network, uint32_t lid)
 {
 	return (struct sh_ip){network.hi, network.lo + lid};

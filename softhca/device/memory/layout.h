@@ -372,6 +372,7 @@ struct sh_wire {
 	struct sh_ip network; /* a LID added to it gives an address */
 	uint32_t proc;	      /* the engine's slot; 0: it has not come yet, or it has ended */
 	uint32_t lost;	      /* the engine has ended: what leaves the instance arrives nowhere */
+	uint32_t leads; /* LIDs above this one never leave the instance; 0: there is no wire */
 	/* Robust. The engine's main thread holds it from its beginning to its end. */
 	pthread_mutex_t alive;
 	uint64_t sent, received;
@@ -419,8 +420,9 @@ struct sh_instance {
 #define SH_HCA_OFF     (SH_TAP_OFF + SH_TAP_SIZE)
 
 struct sh_mcg {
-	uint32_t gid[4]; /* the bytes in their order; the first word 0: the slot was never used */
-	uint32_t nqps;	 /* 0 = slot free */
+	uint32_t gid
+		[4]; /* the bytes in their order; the first and the last word 0: the slot was never used */
+	uint32_t nqps; /* 0 = slot free */
 	uint32_t qpn[SH_MCG_QPS];
 };
 
@@ -453,7 +455,10 @@ struct sh_hca {
 	uint32_t qp_used;   /* slots of the QP table that were ever used: below this */
 	uint32_t fatal;	    /* the card has failed */
 	uint32_t mcgs_made; /* the multicast table has pages */
-	/* Odd while the table is being changed. A search is right if it finds the same even number before and after. */
+	/*
+	 * Odd while the table is being changed, and always with a wire. A search is right if it finds the same even number
+	 * before and after.
+	 */
 	uint32_t mcgs_seq;
 	uint64_t node_guid;				    /* host order */
 	struct sh_port port[SH_MAX_PORTS];		    /* port n is [n-1] */

@@ -4,12 +4,16 @@
  * that delivers a packet to all members copies them out under mcg_lock, and locks QPs afterwards.
  * The express way asks for an only member without the lock: mcgs_seq tells whether the table has
  * changed meanwhile. A slot that was used once keeps its GID, so that searches go on past it.
+ *
+ * With a wire each datagram to a group may have receivers elsewhere, too. So the express way has to take none:
+ * mcgs_seq stays odd.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "softhca/device/memory/instance.h"
 #include "softhca/device/memory/tables.h"
+#include "softhca/device/queues/wqe.h"
 #include "fabric.h"
 #include "gsi.h"
 #include "mcast.h"
@@ -74,7 +78,7 @@ SH_INLINE struct sh_mcg *find(struct sh_mcg *table, const struct mgid *m, struct
 			*spare = g;
 		if (n && has(g, m))
 			return g;
-		if (!word_of(&g->gid[0]))
+		if (!word_of(&g->gid[0]) && !word_of(&g->gid[3]))
 			return NULL;
 	}
 	return NULL;
@@ -98,15 +102,17 @@ static void set(uint32_t *w, uint32_t v)
  */
 static void change_begins(struct sh_hca *h)
 {
-	set(&h->mcgs_seq, h->mcgs_seq + 1);
+	set(&h->mcgs_seq, h->mcgs_seq | 1);
 	/* pairs with the acquire fence in peek() */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 }
 
-static void change_ends(struct sh_hca *h)
+static void change_ends(const struct sh_dev *dev, struct sh_hca *h)
 {
+	uint32_t step = dev->inst->wire.leads ? 2 : 1;
+
 	/* pairs with the acquire load in peek() */
-	__atomic_store_n(&h->mcgs_seq, h->mcgs_seq + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&h->mcgs_seq, h->mcgs_seq + step, __ATOMIC_RELEASE);
 }
 
 int sh_mcast_attach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uint32_t qpn)
@@ -116,7 +122,7 @@ int sh_mcast_attach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uin
 	struct mgid m = mgid_of(gid);
 	int err;
 
-	if (!h || gid[0] != 0xff)
+	if (!h || !sh_gid_is_group(gid))
 		return -EINVAL;
 	table = sh_table_of(h, SH_HCA_MCGS);
 	/*
@@ -144,7 +150,7 @@ int sh_mcast_attach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uin
 		set(&g->gid[i], m.word[i]);
 	set(&g->qpn[g->nqps], qpn);
 	set(&g->nqps, g->nqps + 1);
-	change_ends(h);
+	change_ends(dev, h);
 out:
 	sh_unlock(dev, &h->mcg_lock);
 	return err;
@@ -157,7 +163,7 @@ int sh_mcast_detach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uin
 	struct mgid m = mgid_of(gid);
 	int err;
 
-	if (!h || !table || gid[0] != 0xff)
+	if (!h || !table || !sh_gid_is_group(gid))
 		return -EINVAL;
 	err = sh_lock_soon(dev, &h->mcg_lock);
 	if (err)
@@ -170,7 +176,7 @@ int sh_mcast_detach(struct sh_dev *dev, uint32_t hca, const uint8_t gid[16], uin
 		change_begins(h);
 		set(&g->qpn[i], g->qpn[n - 1]);
 		set(&g->nqps, n - 1);
-		change_ends(h);
+		change_ends(dev, h);
 		err = 0;
 		break;
 	}
@@ -221,10 +227,16 @@ SH_INLINE bool peek(struct sh_hca *hca, const struct mgid *m, uint32_t *qpn, uin
 	return !(seq & 1) && word_of(&hca->mcgs_seq) == seq;
 }
 
-/* Is the datagram addressed to a group? */
+/* Is the datagram addressed to a group? Without a wire no group has a GID of the other form. */
 static bool is_to_group(const struct sh_packet *p)
 {
-	return p->flags & SH_PKT_GRH && p->grh.dgid[0] == 0xff && p->dlid >= 0xc000;
+	return p->flags & SH_PKT_GRH && p->grh.dgid[0] == 0xff && p->dlid >= SH_LID_GROUPS;
+}
+
+bool sh_is_to_group(const struct sh_packet *p)
+{
+	return p->service == SH_SVC_UD && p->dqpn == MLX4_MULTICAST_QPN && p->flags & SH_PKT_GRH &&
+	       sh_gid_is_group(p->grh.dgid) && p->dlid >= SH_LID_GROUPS;
 }
 
 struct sh_qp *sh_mcast_only(struct sh_dev *dev, const struct sh_packet *p, struct sh_hca **hca)
@@ -250,14 +262,12 @@ struct sh_qp *sh_mcast_only(struct sh_dev *dev, const struct sh_packet *p, struc
 	return only;
 }
 
-/*
- * Delivers the packet to the members of its group at this HCA. Returns how many there are. In the
- * daemon there are none if the table is locked.
- */
+/* Delivers the packet to n members of its group at this HCA. Returns n. */
 static uint32_t deliver_to(struct sh_dev *dev, struct sh_hca *hca, uint32_t index,
-			   const struct sh_packet *p, struct sh_packet *resp)
+			   const uint32_t *qpn, uint32_t n, const struct sh_packet *p,
+			   struct sh_packet *resp)
 {
-	uint32_t qpn[SH_MCG_QPS], n = members_at(dev, index, p->grh.dgid, qpn), ports = 0;
+	uint32_t ports = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct sh_qp *qp = sh_qp_get(dev, index, qpn[i]);
@@ -290,11 +300,39 @@ static uint32_t deliver_to(struct sh_dev *dev, struct sh_hca *hca, uint32_t inde
 void sh_deliver_mcast(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp)
 {
 	struct sh_hca *src = sh_hca(dev, p->src_hca);
-	uint32_t n = 0;
+	uint32_t qpn[SH_MCG_QPS], n = 0;
 
-	if (is_to_group(p))
+	if (sh_is_to_group(p))
 		for (uint32_t i = 0; i < dev->hcas; i++)
-			n += deliver_to(dev, sh_hca(dev, i), i, p, resp);
-	if (!n && src)
+			n += deliver_to(dev, sh_hca(dev, i), i, qpn,
+					members_at(dev, i, p->grh.dgid, qpn), p, resp);
+	/* A wire may lead to members; if it leads to none, no one hears of it, as on any network. */
+	if (!n && src && !(dev->inst->wire.leads && sh_is_to_group(p)))
 		SH_DROPPED(src, mcast, 1);
+}
+
+/* Is the QP at one of these ports of the wire? */
+static bool is_at(struct sh_dev *dev, uint32_t index, uint32_t qpn, uint32_t ports)
+{
+	const struct sh_qp *qp = sh_qp_get(dev, index, qpn);
+	uint32_t port = qp ? qp->port : 0, number = index * dev->ports + port - 1;
+
+	return port && number < 32 && ports >> number & 1;
+}
+
+uint32_t sh_deliver_group(struct sh_dev *dev, uint32_t ports, const struct sh_packet *p)
+{
+	uint32_t qpn[SH_MCG_QPS], n = 0;
+	struct sh_packet resp;
+
+	sh_packet_init(&resp);
+	for (uint32_t i = 0; i < dev->hcas; i++) {
+		uint32_t all = members_at(dev, i, p->grh.dgid, qpn), here = 0;
+
+		for (uint32_t k = 0; k < all; k++)
+			if (is_at(dev, i, qpn[k], ports))
+				qpn[here++] = qpn[k];
+		n += deliver_to(dev, sh_hca(dev, i), i, qpn, here, p, &resp);
+	}
+	return n;
 }
