@@ -17,7 +17,18 @@
 
 #define SCOPE 2 /* of the broadcast group */
 
-/* As IPoIB maps addresses to groups; UDP has groups of its own. */
+/* Has the instance a wire of IPv6? Groups of IPv6 have the same name there for all, RoCE's ports too. */
+static bool wire_has_ip6(const struct kernel *k)
+{
+	const struct sh_wire_config *wire = &k->cfg.device.wire;
+
+	return wire->n && !sh_ip_is4(wire->network);
+}
+
+/*
+ * As IPoIB maps addresses to groups; UDP has groups of its own. On a wire those of IPv4 are again the addresses that
+ * they were made of (softhca/wire/address.h); those of IPv6 could not be.
+ */
 static void mgid_of(struct cm_id *id, const union cm_sockaddr *a, uint8_t mgid[16])
 {
 	uint16_t pkey = sh_hca(&id->k->dev, id->hca)->port[id->port - 1].pkey[0];
@@ -33,6 +44,10 @@ static void mgid_of(struct cm_id *id, const union cm_sockaddr *a, uint8_t mgid[1
 		return;
 	if (a->family == AF_INET6 && in6[0] == 0xff && (in6[1] & 0xf0) == 0x10 && in6[2] == 0xa0 &&
 	    in6[3] == 0x1b) {
+		memcpy(mgid, in6, 16);
+		return;
+	}
+	if (a->family == AF_INET6 && wire_has_ip6(id->k) && in6[0] == 0xff) {
 		memcpy(mgid, in6, 16);
 		return;
 	}
