@@ -23,7 +23,8 @@ static void set_way(const struct sh_tapped *t, const struct sh_wire_config *wire
 {
 	const struct sh_roce_way way = {
 		.from = sh_wire_address(wire, t->slid),
-		.to = sh_wire_address(wire, t->dlid),
+		.to = t->dlid < SH_LID_GROUPS ? sh_wire_address(wire, t->dlid)
+					      : sh_wire_group(wire->network, t->dgid),
 		.sport = SH_ROCE_PORT,
 	};
 

@@ -19,6 +19,7 @@
 #include "room.h"
 #include "server.h"
 #include "wire_engine.h"
+#include "wire_groups.h"
 
 #define AT_ONCE 64 /* messages that are read before the loop serves others */
 #define LEAVE_TIMES                                                                                \
@@ -56,6 +57,7 @@ void wire_end(struct wire *w, const struct sh_wire_config *cfg)
 	if (w->link >= 0)
 		close(w->link);
 	sh_wire_close(cfg, w->fd);
+	wire_groups_end(w, cfg);
 	*w = (struct wire){.link = -1};
 }
 
@@ -217,6 +219,7 @@ void wire_show(struct kernel *k, struct out *o)
 	out_int(o, "sent", wire->sent);
 	out_int(o, "unsent", wire->unsent);
 	out_int(o, "received", wire->received);
+	wire_groups_show(k, o, &dropped);
 	out_int(o, "dropped_by_socket", dropped);
 	out_int(o, "malformed", wire->malformed);
 	out_int(o, "bad_icrc", wire->bad_icrc);

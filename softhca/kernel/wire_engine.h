@@ -23,6 +23,7 @@ struct wire {
 	int link;  /* to the engine */
 	int fd[SH_WIRE_MOST];
 	bool ready, lost;
+	struct wire_groups *groups; /* wire_groups.h */
 };
 
 /*

@@ -173,6 +173,49 @@ static bool parse_one(char *word, struct sh_wire_config *wire, char *why, size_t
 	return true;
 }
 
+#define GROUPS4 UINT32_C(0xe0000000) /* 224.0.0.0, of which 28 bits differ */
+#define HASHED4 UINT32_C(0xef000000) /* 239.0.0.0/8, for an organization's own use */
+
+/* FNV-1a, of which 24 bits are used: every instance makes the same of an MGID. */
+static uint32_t hash(const uint8_t mgid[16])
+{
+	uint32_t h = 2166136261u;
+
+	for (int i = 0; i < 16; i++)
+		h = (h ^ mgid[i]) * 16777619u;
+	return (h ^ h >> 24) & 0xffffff;
+}
+
+/* What rdma_cm makes of a group of IPv4 for RDMA_PS_UDP: ff1x:4001:PKEY::, and 28 bits of the address. */
+static bool is_udp4(const struct sh_ip mgid)
+{
+	return mgid.hi >> 56 == 0xff && (mgid.hi >> 32 & 0xffff) == 0x4001 && !(mgid.hi & 0xffff) &&
+	       !(mgid.lo >> 28);
+}
+
+/* Networks of IPv6 carry no packet to a group whose scope is reserved (0), or the interface (1): then it is the link (2). */
+static struct sh_ip group6(struct sh_ip a)
+{
+	if (sh_ip_is4(a))
+		return (struct sh_ip){UINT64_C(0xff12) << 48, a.lo & UINT32_MAX};
+	if ((a.hi >> 48 & 0xf) < 2)
+		a.hi = (a.hi & ~(UINT64_C(0xf) << 48)) | UINT64_C(2) << 48;
+	return a;
+}
+
+struct sh_ip sh_wire_group(struct sh_ip network, const uint8_t mgid[16])
+{
+	struct sh_ip a = sh_ip_get(mgid);
+
+	if (!sh_ip_is4(network))
+		return group6(a);
+	if (sh_ip_is4(a))
+		return a;
+	if (is_udp4(a))
+		return sh_ip4(GROUPS4 | (uint32_t)a.lo);
+	return sh_ip4(HASHED4 | hash(mgid));
+}
+
 bool sh_wire_parse(const char *text, struct sh_wire_config *wire, char *why, size_t len)
 {
 	char *words = strdup(text), *rest = words, *word;

@@ -30,6 +30,12 @@ static inline struct sh_ip sh_wire_address(const struct sh_wire_config *wire, ui
 	return sh_ip_of_lid(wire->network, lid);
 }
 
+/*
+ * The group of IP that a group of the fabric has on the wire; network: the wire's. Several MGIDs may have one group of
+ * IPv4, as receivers know (sockets.h).
+ */
+struct sh_ip sh_wire_group(struct sh_ip network, const uint8_t mgid[16]);
+
 /* "10.1.2.3", "fd00:1::3" */
 #define SH_WIRE_TEXT INET6_ADDRSTRLEN
 void sh_wire_text(char text[SH_WIRE_TEXT], struct sh_ip address);

@@ -28,7 +28,12 @@ static struct {
 	struct sh_dev dev;
 	struct sh_wire_config wire;
 	int fd[SH_WIRE_MOST];
-	int link;		      /* to the daemon */
+	int link; /* to the daemon */
+	struct group {
+		struct sh_wire_slot is;
+		int fd; /* -1: the slot is empty */
+	} group[SH_WIRE_GROUPS];
+	uint32_t groups;	      /* the slots of larger numbers are empty */
 	uint8_t credits[SH_MAX_LIDS]; /* of the peers, for sh_roce_judge() */
 } engine;
 
@@ -37,7 +42,10 @@ static struct {
 static void send_packet(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 			const unsigned char *payload, enum sh_wire_fate fate)
 {
-	struct sh_roce_way way = {.to = sh_wire_address(&engine.wire, dlid), .sport = SH_ROCE_PORT};
+	struct sh_roce_way way = {.to = dlid < SH_LID_GROUPS
+						? sh_wire_address(&engine.wire, dlid)
+						: sh_wire_group(engine.wire.network, p->grh.dgid),
+				  .sport = SH_ROCE_PORT};
 	unsigned char bytes[SH_ROCE_BYTES];
 	uint32_t hca, port, number;
 	union sh_wire_at to;
@@ -103,10 +111,32 @@ static void damaged(struct sh_dev *dev, struct sh_hca *hca, uint32_t port)
 	SH_COUNT_PORT(hca, port, rcv_errors, 1);
 }
 
-static void execute(struct sh_dev *dev, uint32_t number, unsigned char *bytes, size_t n,
-		    const union sh_wire_at *from)
+/* A group's datagram, with the GRH that each has on a subnet, as far as the wire tells. */
+static void execute_group(struct sh_dev *dev, const struct group *g, struct sh_ip from,
+			  struct sh_packet *p)
 {
-	struct sh_roce_way way = {.to = engine.wire.address[number]};
+	/* Nothing but a datagram to a group goes to a group, whatever it says about QPs. */
+	if (p->service != SH_SVC_UD || p->op != SH_PKT_SEND || p->dqpn != MLX4_MULTICAST_QPN) {
+		SH_COUNT_WIRE(dev, malformed, 1);
+		return;
+	}
+	p->dlid = SH_LID_GROUPS;
+	p->flags |= SH_PKT_GRH;
+	p->grh = (struct sh_grh){.hop_limit = 1};
+	sh_ip_put(from, p->grh.sgid);
+	memcpy(p->grh.dgid, g->is.mgid, 16);
+	if (sh_enter(dev)) {
+		sh_wire_arrive_group(dev, g->is.ports, p);
+		sh_leave(dev);
+	}
+}
+
+/* g: the group that it has come to, or NULL. */
+static void execute(struct sh_dev *dev, uint32_t number, const struct group *g,
+		    unsigned char *bytes, size_t n, const union sh_wire_at *from)
+{
+	struct sh_roce_way way = {.to = g ? sh_wire_group(engine.wire.network, g->is.mgid)
+					  : engine.wire.address[number]};
 	uint32_t hca = number / dev->ports, port = number % dev->ports + 1;
 	struct sh_packet p;
 	struct sh_seg seg;
@@ -114,6 +144,9 @@ static void execute(struct sh_dev *dev, uint32_t number, unsigned char *bytes, s
 	uint32_t lid;
 
 	way.from = sh_wire_from(from, &way.sport);
+	/* What this instance sends to a group its members have got. */
+	if (g && is_own(way.from))
+		return;
 	lid = sh_wire_lid(&engine.wire, way.from);
 	SH_COUNT_WIRE(dev, received, 1);
 	/* With an address of this instance it comes from a program that is none of ours. */
@@ -131,6 +164,10 @@ static void execute(struct sh_dev *dev, uint32_t number, unsigned char *bytes, s
 		break;
 	}
 	p.slid = (uint16_t)lid;
+	if (g) {
+		execute_group(dev, g, way.from, &p);
+		return;
+	}
 	p.dlid = (uint16_t)sh_wire_lid(&engine.wire, way.to);
 	if (sh_enter(dev)) {
 		sh_wire_arrive(dev, hca, port, &p);
@@ -138,8 +175,8 @@ static void execute(struct sh_dev *dev, uint32_t number, unsigned char *bytes, s
 	}
 }
 
-/* Executes what has come to a socket. False: nothing was there. */
-static bool receive(struct sh_dev *dev, uint32_t number)
+/* Executes what has come to a socket. g: the group that has it, or NULL: the address of that number does. */
+static void receive(struct sh_dev *dev, uint32_t number, const struct group *g)
 {
 	static unsigned char bytes[BATCH][SH_ROCE_BYTES];
 	const size_t head = sh_roce_head(engine.wire.address[number]);
@@ -156,14 +193,13 @@ static bool receive(struct sh_dev *dev, uint32_t number)
 						 .msg_iov = &iov[i],
 						 .msg_iovlen = 1};
 	}
-	n = recvmmsg(engine.fd[number], msg, BATCH, MSG_DONTWAIT, NULL);
+	n = recvmmsg(g ? g->fd : engine.fd[number], msg, BATCH, MSG_DONTWAIT, NULL);
 	for (int i = 0; i < n; i++) {
 		if (msg[i].msg_hdr.msg_flags & MSG_TRUNC)
 			SH_COUNT_WIRE(dev, malformed, 1);
 		else
-			execute(dev, number, bytes[i], msg[i].msg_len, &from[i]);
+			execute(dev, number, g, bytes[i], msg[i].msg_len, &from[i]);
 	}
-	return n > 0;
 }
 
 /* Answers what is left of long READs, a portion for each look at the sockets. False: nothing is. */
@@ -178,18 +214,58 @@ static bool go_on(struct sh_dev *dev)
 	return more;
 }
 
-/* Sends management datagrams of the daemon's. False: the daemon has ended. */
+static void take_slot(const struct sh_wire_slot *s, int fd)
+{
+	struct group *g = &engine.group[s->slot % SH_WIRE_GROUPS];
+
+	if (g->fd >= 0)
+		close(g->fd);
+	*g = (struct group){*s, fd};
+	engine.groups = 0;
+	for (uint32_t i = 0; i < SH_WIRE_GROUPS; i++)
+		if (engine.group[i].fd >= 0)
+			engine.groups = i + 1;
+}
+
+/* The descriptor in a message, or -1. */
+static int descriptor_of(struct msghdr *msg)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+	int fd = -1;
+
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
+}
+
+/* Sends management datagrams of the daemon's, and takes its sockets. False: the daemon has ended. */
 static bool relay(struct sh_dev *dev)
 {
-	struct sh_wire_mad m;
+	union {
+		struct sh_wire_mad mad;
+		struct sh_wire_slot slot;
+	} m;
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} room;
 	ssize_t n = 0;
 
+	_Static_assert(sizeof(m.mad) != sizeof(m.slot), "their lengths tell them apart");
 	for (int i = 0; i < BATCH; i++) {
-		n = recv(engine.link, &m, sizeof(m), MSG_DONTWAIT);
+		struct iovec iov = {&m, sizeof(m)};
+		struct msghdr msg = {.msg_iov = &iov,
+				     .msg_iovlen = 1,
+				     .msg_control = room.bytes,
+				     .msg_controllen = sizeof(room.bytes)};
+
+		n = recvmsg(engine.link, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 		if (n <= 0)
 			break;
-		if (n == (ssize_t)sizeof(m) && sh_enter(dev)) {
-			sh_gsi_leave(dev, &m);
+		if (n == (ssize_t)sizeof(m.slot))
+			take_slot(&m.slot, descriptor_of(&msg));
+		if (n == (ssize_t)sizeof(m.mad) && sh_enter(dev)) {
+			sh_gsi_leave(dev, &m.mad);
 			sh_leave(dev);
 		}
 	}
@@ -199,16 +275,27 @@ static bool relay(struct sh_dev *dev)
 /* Until the daemon has ended, and the programs with it. */
 static void serve(void)
 {
-	struct pollfd polled[SH_WIRE_MOST + 1];
-	uint32_t i, n = engine.wire.n;
+	struct pollfd polled[SH_WIRE_MOST + 1 + SH_WIRE_GROUPS];
+	struct pollfd *groups;
+	uint32_t i, n = engine.wire.n, ngroups;
 	bool more = false;
 
 	for (i = 0; i < n; i++)
 		polled[i] = (struct pollfd){.fd = engine.fd[i], .events = POLLIN};
 	polled[n] = (struct pollfd){.fd = engine.link, .events = POLLIN};
+	groups = &polled[n + 1];
 	for (;;) {
-		if (poll(polled, n + 1, more ? 0 : -1) < 0 && errno != EINTR)
+		ngroups = engine.groups;
+		for (i = 0; i < ngroups; i++)
+			groups[i] = (struct pollfd){.fd = engine.group[i].fd, .events = POLLIN};
+		if (poll(polled, n + 1 + ngroups, more ? 0 : -1) < 0 && errno != EINTR)
 			return;
+		/* First: the daemon may put others into their slots. */
+		for (i = 0; i < ngroups; i++)
+			if (groups[i].revents)
+				receive(&engine.dev,
+					(uint32_t)__builtin_ctz(engine.group[i].is.ports),
+					&engine.group[i]);
 		if (polled[n].revents && !relay(&engine.dev)) {
 			if (sh_wire_outlive(&engine.dev))
 				return;
@@ -216,7 +303,7 @@ static void serve(void)
 		}
 		for (i = 0; i < n; i++)
 			if (polled[i].revents)
-				receive(&engine.dev, i);
+				receive(&engine.dev, i, NULL);
 		more = go_on(&engine.dev);
 	}
 }
@@ -296,6 +383,8 @@ pid_t sh_wire_fork(const struct sh_wire_config *wire, const int fd[SH_WIRE_MOST]
 		if (unwanted >= 0)
 			close(unwanted);
 		engine.wire = *wire;
+		for (int i = 0; i < SH_WIRE_GROUPS; i++)
+			engine.group[i].fd = -1;
 		memcpy(engine.fd, fd, sizeof(engine.fd));
 		run(dir, ends[1]);
 	}

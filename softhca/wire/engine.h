@@ -15,6 +15,17 @@
 #define SH_WIRE_READY 'r' /* the engine: it sends and receives */
 
 /*
+ * From the daemon, with a group's socket (sockets.h): it takes the place of what was in that slot, if anything was. Without a
+ * socket the slot becomes empty. The engine does not answer.
+ */
+#define SH_WIRE_GROUPS 128
+struct sh_wire_slot {
+	uint32_t slot;
+	uint32_t ports; /* as in sh_wire_arrive_group() */
+	uint8_t mgid[16];
+};
+
+/*
  * Forks the engine of the instance in that directory. fd: the sockets, which both processes have
  * afterwards. unwanted: a descriptor that the engine closes, or -1. Returns its number, with *link:
  * the daemon writes SH_WIRE_GO there, and reads SH_WIRE_READY. From then on management datagrams go over it

@@ -6,24 +6,28 @@
 #include "opcode.h"
 #include "roce.h"
 
-#define DF  0x4000
-#define TTL 64
-#define UDP 17
+#define DF	  0x4000
+#define TTL	  64
+#define TTL_GROUP 1 /* routers do not pass it on */
+#define UDP	  17
 
 void sh_roce_set_way(struct sh_frame *f, const struct sh_roce_way *way)
 {
+	uint8_t to[16];
+
+	sh_ip_put(way->to, to);
 	f->link = SH_LINK_IP;
 	f->udp.sport = way->sport;
 	if (sh_ip_is4(way->from)) {
 		f->version = 4;
-		f->ipv4.ttl = TTL;
+		f->ipv4.ttl = sh_gid_is_group(to) ? TTL_GROUP : TTL;
 		f->ipv4.flags = DF;
 		sh_put32(f->ipv4.src, (uint32_t)way->from.lo);
 		sh_put32(f->ipv4.dst, (uint32_t)way->to.lo);
 		return;
 	}
 	f->version = 6;
-	f->global.hop_limit = TTL;
+	f->global.hop_limit = sh_gid_is_group(to) ? TTL_GROUP : TTL;
 	sh_ip_put(way->from, f->global.src);
 	sh_ip_put(way->to, f->global.dst);
 }

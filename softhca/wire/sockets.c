@@ -18,11 +18,12 @@
 #include "softhca/packet/headers.h"
 #include "sockets.h"
 
-#define BUFFER	      (4 << 20)
-#define MEMINFO	      55 /* SO_MEMINFO, and its words; headers of glibc before 2.26 do not have it */
-#define MEMINFO_DROPS 8
-#define MEMINFO_WORDS 16
-#define NO_CHECK6_RX  102 /* UDP_NO_CHECK6_RX; likewise before 2.22 or so */
+#define BUFFER	       (4 << 20)
+#define MEMINFO	       55 /* SO_MEMINFO, and its words; headers of glibc before 2.26 do not have it */
+#define MEMINFO_DROPS  8
+#define MEMINFO_WORDS  16
+#define NO_CHECK6_RX   102 /* UDP_NO_CHECK6_RX; likewise before 2.22 or so */
+#define MULTICAST6_ALL 29  /* IPV6_MULTICAST_ALL; before 2.29 */
 /* IPv4, UDP, and the most that stands in front of and behind a payload; as Soft-RoCE counts. */
 #define OVERHEAD 80
 
@@ -102,6 +103,29 @@ static int filter(int fd, const struct sh_wire_config *wire)
 	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
 }
 
+static unsigned int index_of(struct sh_ip address)
+{
+	char name[IFNAMSIZ];
+
+	return interface_of(address, name) ? if_nametoindex(name) : 0;
+}
+
+/* What is sent to groups leaves by the interface that has the address, and is for its link alone. */
+static int set_group_way(int fd, struct sh_ip address)
+{
+	unsigned int index = index_of(address);
+	struct ip_mreqn way = {.imr_ifindex = (int)index};
+	int hops = 1;
+
+	if (!index)
+		return 0; /* the MTU cannot be found out, either, which says what to do */
+	if (sh_ip_is4(address))
+		return setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &way, sizeof(way))
+			       ?: setsockopt(fd, IPPROTO_IP, IP_MULTICAST_TTL, &hops, sizeof(hops));
+	return setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, &index, sizeof(index))
+		       ?: setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_HOPS, &hops, sizeof(hops));
+}
+
 /* Before the socket has an address. */
 static int set_options(int fd, bool is4)
 {
@@ -127,7 +151,7 @@ static int open_one(const struct sh_wire_config *wire, struct sh_ip address)
 	/* The kernel grants as much as it allows; `show` tells how much. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
 	if (filter(fd, wire) < 0 || set_options(fd, sh_ip_is4(address)) < 0 ||
-	    bind(fd, &at.any, len) < 0) {
+	    set_group_way(fd, address) < 0 || bind(fd, &at.any, len) < 0) {
 		err = -errno;
 		close(fd);
 		return err;
@@ -199,6 +223,80 @@ void sh_wire_close(const struct sh_wire_config *wire, const int fd[SH_WIRE_MOST]
 {
 	for (uint32_t i = 0; i < wire->n; i++)
 		close(fd[i]);
+}
+
+/* ---- groups ---- */
+
+/* Joins the group at an interface, or leaves it there. */
+static int membership(int fd, struct sh_ip group, unsigned int index, bool join)
+{
+	bool is4 = sh_ip_is4(group);
+	struct ip_mreqn four = {.imr_multiaddr.s_addr = htonl((uint32_t)group.lo),
+				.imr_ifindex = (int)index};
+	struct ipv6_mreq six = {.ipv6mr_interface = index};
+
+	sh_ip_put(group, &six.ipv6mr_multiaddr);
+	if (is4)
+		return setsockopt(fd, IPPROTO_IP, join ? IP_ADD_MEMBERSHIP : IP_DROP_MEMBERSHIP,
+				  &four, sizeof(four));
+	return setsockopt(fd, IPPROTO_IPV6, join ? IPV6_JOIN_GROUP : IPV6_LEAVE_GROUP, &six,
+			  sizeof(six));
+}
+
+/* Kernels give a socket what any socket of the machine has joined, unless told not to. */
+static int own_groups_only(int fd, bool is4)
+{
+	int off = 0;
+
+	if (is4)
+		return setsockopt(fd, IPPROTO_IP, IP_MULTICAST_ALL, &off, sizeof(off));
+	/* Linux before 4.20 does not know it, and looks at the interface alone, which has been bound. */
+	(void)setsockopt(fd, IPPROTO_IPV6, MULTICAST6_ALL, &off, sizeof(off));
+	return 0;
+}
+
+int sh_wire_open_group(const struct sh_wire_config *wire, uint32_t number, const uint8_t mgid[16],
+		       uint32_t *ports)
+{
+	struct sh_ip group = sh_wire_group(wire->network, mgid);
+	unsigned int index = index_of(wire->address[number]);
+	union sh_wire_at at;
+	socklen_t len = sh_wire_at(&at, group, SH_ROCE_PORT);
+	int fd, size = BUFFER, on = 1, err;
+
+	if (!index)
+		return -ENODEV;
+	*ports = 0;
+	for (uint32_t i = 0; i < wire->n; i++)
+		if (index_of(wire->address[i]) == index) {
+			if (i < number)
+				return -EALREADY;
+			*ports |= UINT32_C(1) << i;
+		}
+	if (!sh_ip_is4(group))
+		at.in6.sin6_scope_id = index;
+	fd = socket(at.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	/* Other instances of this machine may be members, too. */
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 || filter(fd, wire) < 0 ||
+	    set_options(fd, sh_ip_is4(group)) < 0 || own_groups_only(fd, sh_ip_is4(group)) < 0 ||
+	    bind(fd, &at.any, len) < 0 || membership(fd, group, index, true) < 0) {
+		err = -errno;
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+void sh_wire_close_group(const struct sh_wire_config *wire, uint32_t number, int fd,
+			 const uint8_t mgid[16])
+{
+	/* An interface that has gone has no members. */
+	(void)membership(fd, sh_wire_group(wire->network, mgid), index_of(wire->address[number]),
+			 false);
+	close(fd);
 }
 
 unsigned int sh_wire_buffer(int fd)

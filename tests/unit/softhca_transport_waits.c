@@ -370,6 +370,7 @@ static void test_wire(void **state)
 	(void)state;
 	open_pair(&(struct tpair_opts){.type = SH_QPT_RC});
 	p.m->inst->wire.last_lid = 1000;
+	p.m->inst->wire.leads = 0xfffe;
 	p.m->inst->wire.proc = 5;
 	qp_of(&p.a)->path.dlid = 502;
 	wr = tpair_wr(&p, MLX4_OPCODE_SEND, 8);

@@ -9,6 +9,7 @@
 
 #include "softhca_wire_rig.h"
 #include "softhca/device/memory/instance.h"
+#include "softhca/device/transport/mcast.h"
 
 /* A datagram that no packet of the wire can carry fails, and says so. */
 static void test_long_datagram(void **state)
@@ -151,12 +152,105 @@ static void test_gids(void **state)
 	}
 }
 
+/* A datagram has come to these ports. */
+static void arrives(struct tpair *p, const uint8_t mgid[16], uint32_t ports)
+{
+	struct sh_packet packet;
+	struct sh_seg seg = {(uintptr_t) "abcd", 4};
+
+	sh_packet_init(&packet);
+	packet.op = SH_PKT_SEND;
+	packet.service = SH_SVC_UD;
+	packet.flags = SH_PKT_FIRST | SH_PKT_LAST | SH_PKT_GRH;
+	packet.npackets = 1;
+	packet.pkey = 0xffff;
+	packet.qkey = tqp_ctx(&p->b)->qkey;
+	packet.slid = A_FAR;
+	packet.dlid = 0xc000;
+	packet.dqpn = MLX4_MULTICAST_QPN;
+	packet.srcqp = 5;
+	packet.payload = (struct sh_payload){.nseg = 1, .seg = &seg, .len = 4};
+	memcpy(packet.grh.dgid, mgid, 16);
+	tpair_recv(p, 0, 1064);
+	tqp_recv(&p->a, &(struct tsge){p->amem + 8192, 1064, p->akey}, 1);
+	assert_true(sh_enter(&p->m->dev));
+	sh_wire_arrive_group(&p->m->dev, ports, &packet);
+	sh_leave(&p->m->dev);
+}
+
+/*
+ * a is the only member of a group in its instance, then b is one, too. What either sends goes to the wire once, and to each of
+ * them once. What comes from there goes to the members at the ports that it came to.
+ */
+static void group(const uint8_t mgid[16], uint16_t dlid)
+{
+	struct tsge own;
+	struct tpair p;
+	struct twr wr;
+
+	open_pair(&p, &(struct tpair_opts){.type = SH_QPT_UD});
+	own = (struct tsge){p.amem + 8192, 1064, p.akey};
+	tfill(p.amem, TMEM, 1);
+	assert_int_equal(sh_mcast_attach(&p.m->daemon, 1, mgid, p.b.qpn), 0);
+	for (unsigned int members = 1; members <= 2; members++) {
+		if (members == 2)
+			assert_int_equal(sh_mcast_attach(&p.m->daemon, 0, mgid, p.a.qpn), 0);
+		tpair_recv(&p, 0, 1064);
+		tqp_recv(&p.a, &own, 1);
+		wr = tpair_wr(&p, MLX4_OPCODE_SEND, 1000);
+		wr.dlid = dlid;
+		wr.dqpn = MLX4_MULTICAST_QPN;
+		wr.grh = true;
+		memcpy(wr.dgid, mgid, 16);
+		tqp_send(&p.a, &wr);
+		texpect(&p.acq[0], MLX4_OPCODE_SEND, true, members - 1);
+		assert_int_equal(queue.sent, members);
+		assert_true(queue.packet[queue.head++ % QUEUE].dlid >= 0xc000);
+		texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, members - 1);
+		texpect_none(&p.bcq[1]);
+		assert_memory_equal(p.bmem + 40, p.amem, 1000);
+		assert_memory_equal(p.bmem + 24, mgid, 16);
+		if (members == 2)
+			texpect(&p.acq[1], MLX4_CQE_RECV_SEND, false, 0);
+		texpect_none(&p.acq[1]);
+	}
+	assert_int_equal(sh_hca(&p.m->dev, 0)->counters.drops_mcast, 0);
+	/* The first port of b alone; that of a is another one. */
+	arrives(&p, mgid, 1u << p.m->dev.ports);
+	texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 2);
+	texpect_none(&p.acq[1]);
+	arrives(&p, mgid, 1u | 1u << p.m->dev.ports);
+	texpect(&p.bcq[1], MLX4_CQE_RECV_SEND, false, 3);
+	texpect(&p.acq[1], MLX4_CQE_RECV_SEND, false, 1);
+	/* To a group without members. */
+	assert_int_equal(sh_mcast_detach(&p.m->daemon, 0, mgid, p.a.qpn), 0);
+	arrives(&p, mgid, 1u);
+	texpect_none(&p.acq[1]);
+	texpect_none(&p.bcq[1]);
+	assert_int_equal(sh_hca(&p.m->dev, 0)->counters.drops_mcast, 1);
+	tpair_close(&p);
+}
+
+static void test_groups(void **state)
+{
+	static const uint8_t six[16] = {0xff, 0x12, 1},
+			     four[16] = {[10] = 0xff, 0xff, 239, 1, 2, 3};
+
+	(void)state;
+	group(six, 0xc005);
+	group(four, 0xc005);
+	/* As RoCE's programs name them. */
+	group(four, 0);
+	group(six, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_long_datagram),
 		cmocka_unit_test(test_qp1),
 		cmocka_unit_test(test_gids),
+		cmocka_unit_test(test_groups),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

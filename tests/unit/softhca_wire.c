@@ -3,6 +3,7 @@
  * Description: addresses of the wire, and packets as its sockets send and receive them, against
  * packets that scapy and a card agree on.
  */
+#include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -143,6 +144,42 @@ static void test_sockets(void **state)
 		assert_int_equal(port, 4791);
 		sh_wire_text(back, ip);
 		assert_string_equal(back, text[i]);
+	}
+}
+
+/* The groups of IP that MGIDs have, as instances and RoCE's ports agree on them. */
+static void test_groups(void **state)
+{
+	static const struct {
+		const char *network, *mgid, *group;
+	} cases[] = {
+		{"10.1.2.3/24", "::ffff:239.1.2.3", "239.1.2.3"},
+		{"10.1.2.3/24", "::ffff:224.0.0.251", "224.0.0.251"},
+		/* rdma_cm's of 239.1.2.3 and 224.1.2.3 */
+		{"10.1.2.3/24", "ff12:4001:ffff::f01:203", "239.1.2.3"},
+		{"10.1.2.3/24", "ff12:4001:8001::1:203", "224.1.2.3"},
+		/* as docs/wire.md says: FNV-1a */
+		{"10.1.2.3/24", "ff12:401b:ffff::1", "239.92.29.197"},
+		{"10.1.2.3/24", "ff12:601b:ffff::1", "239.97.20.213"},
+		{"10.1.2.3/24", "ff12:4001:ffff:1::f01:203", "239.125.184.138"},
+		{"fd00:1::3/64", "ff15::77", "ff15::77"},
+		{"fd00:1::3/64", "ff12:401b:ffff::1", "ff12:401b:ffff::1"},
+		{"fd00:1::3/64", "ff01:0:2:c985::1", "ff02:0:2:c985::1"},
+		{"fd00:1::3/64", "ff10::5", "ff12::5"},
+		{"fd00:1::3/64", "::ffff:239.1.2.3", "ff12::ef01:203"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[SH_WIRE_TEXT], why[256];
+		struct sh_wire_config wire;
+		uint8_t mgid[16];
+
+		assert_true(sh_wire_parse(cases[i].network, &wire, why, sizeof(why)));
+		assert_int_equal(inet_pton(AF_INET6, cases[i].mgid, mgid), 1);
+		assert_true(sh_gid_is_group(mgid));
+		sh_wire_text(text, sh_wire_group(wire.network, mgid));
+		assert_string_equal(text, cases[i].group);
 	}
 }
 
@@ -385,6 +422,7 @@ int main(void)
 		cmocka_unit_test(test_flips),	   cmocka_unit_test(test_identification),
 		cmocka_unit_test(test_operations), cmocka_unit_test(test_ipv6),
 		cmocka_unit_test(test_reasons),	   cmocka_unit_test(test_sockets),
+		cmocka_unit_test(test_groups),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,12 +8,15 @@
 
 /*
  * Peers on the wire whose ports have no LID, as cards and Soft-RoCE, are named by GID alone: their
- * address. Its LID is what the address has behind the network. 0: the wire does not lead there.
+ * address. Its LID is what the address has behind the network. Groups have none either, and get the first
+ * LID that a group can have. 0: the wire does not lead there.
  */
 static inline uint16_t sh_wire_lid_of(const struct sh_dev *dev, const uint8_t gid[16])
 {
 	const struct sh_wire *wire = &dev->inst->wire;
 
+	if (wire->leads && sh_gid_is_group(gid))
+		return SH_LID_GROUPS;
 	return (uint16_t)sh_ip_lid(wire->network, wire->last_lid, sh_ip_get(gid));
 }
 

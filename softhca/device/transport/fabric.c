@@ -587,9 +587,12 @@ void sh_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet
 {
 	uint32_t active = __atomic_load_n(&dev->inst->faults.active, __ATOMIC_RELAXED);
 
-	if (dev->wire && sh_wire_leads(dev, p->dlid)) {
+	if (dev->wire && sh_wire_leads(dev, p->dlid) &&
+	    (p->dlid < SH_LID_GROUPS || sh_is_to_group(p))) {
 		sh_wire_transmit(dev, p, resp);
-		return;
+		/* Members of a group in the instance get a datagram as they always do. */
+		if (p->dlid < SH_LID_GROUPS || resp->op == SH_PKT_SRC_FAULT)
+			return;
 	}
 	if (!active) {
 		sh_deliver(dev, p, resp, resp_seg);

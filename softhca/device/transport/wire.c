@@ -13,6 +13,7 @@
 #include "capture.h"
 #include "doorbell.h"
 #include "fault.h"
+#include "mcast.h"
 #include "requester.h"
 #include "responder.h"
 #include "rules.h"
@@ -191,12 +192,21 @@ static enum sh_copy leave_part(struct sh_dev *dev, struct sh_hca *hca, const str
 
 void sh_wire_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp)
 {
-	struct sh_hca *src = sh_leave_from(dev, p, resp);
+	struct sh_hca *src;
 	uint64_t off = 0;
 
-	if (!src)
-		return;
-	sh_has_left(dev, src, p);
+	if (sh_is_to_group(p)) {
+		/* Delivery inside the instance counts it, and what a port that is down drops. */
+		sh_packet_init(resp);
+		src = sh_hca(dev, p->src_hca);
+		if (!src || !sh_port_active(src, p->src_port))
+			return;
+	} else {
+		src = sh_leave_from(dev, p, resp);
+		if (!src)
+			return;
+		sh_has_left(dev, src, p);
+	}
 	/*
 	 * Not pinned: a thread that is thrown out of here sends packets of RC and XRC again, which the
 	 * receiver takes for duplicates. What was left of an unreliable message is lost.
@@ -561,6 +571,39 @@ void sh_wire_arrive(struct sh_dev *dev, uint32_t hca, uint32_t port, const struc
 		o->req = reads.tail.req;
 	else
 		owe(port);
+}
+
+/* ---- groups ---- */
+
+/* As arrived(), for a group: what has been thrown is lost to the members that have not got it yet. */
+static void arrived_group(struct sh_dev *dev, uint32_t hca, uint32_t ports, uint64_t at)
+{
+	struct coming *coming = (struct coming *)(uintptr_t)at;
+	const struct sh_packet *p = coming->p;
+	uint32_t first = (uint32_t)__builtin_ctz(ports);
+	struct sh_hca *h = sh_hca(dev, hca);
+
+	if (!h || sh_self.again)
+		return;
+	if (sh_capture_on(dev))
+		sh_capture_wire(dev, p, p->dlid,
+				p->payload.len ? (const void *)(uintptr_t)p->payload.seg->addr
+					       : NULL,
+				SH_TAPPED_IN, NULL);
+	if (sh_wire_gets_in(dev, h, first % dev->ports + 1, p, &coming->verdict) &&
+	    !sh_deliver_group(dev, ports, p))
+		SH_DROPPED(h, mcast, 1);
+}
+
+void sh_wire_arrive_group(struct sh_dev *dev, uint32_t ports, const struct sh_packet *p)
+{
+	struct coming coming = {p, SH_WIRE_OPEN};
+
+	if (!ports || !sh_is_to_group(p))
+		return;
+	sh_self.again = false;
+	sh_catch(dev, (uint32_t)__builtin_ctz(ports) / dev->ports, ports, (uintptr_t)&coming,
+		 arrived_group);
 }
 
 /* ---- the beginning ---- */

@@ -21,8 +21,9 @@ enum sh_wire_fate { SH_WIRE_WHOLE, SH_WIRE_CORRUPT };
 
 struct sh_wire_ops {
 	/*
-	 * Sends one packet to the port that has that LID on the wire, from the port with the LID
-	 * p->slid. payload: p->payload.len bytes. Corrupt: it arrives with a wrong bit.
+	 * Sends one packet to the port that has that LID on the wire, or to the group of its GRH if that LID is a
+	 * group's, from the port with the LID p->slid. payload: p->payload.len bytes. Corrupt: it arrives with a
+	 * wrong bit.
 	 */
 	void (*send)(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 		     const unsigned char *payload, enum sh_wire_fate fate);
@@ -33,13 +34,19 @@ struct sh_wire_ops {
 	bool (*mad)(struct sh_dev *dev, const struct sh_wire_mad *m);
 };
 
-/* May a port on the wire have this LID? Ports of the instance come first. */
+/*
+ * May a port on the wire have this LID? Ports of the instance come first. Or is it a group's, which may have members
+ * elsewhere? Without a wire the first comparison of LIDs says no.
+ */
 static inline bool sh_wire_leads(const struct sh_dev *dev, uint16_t dlid)
 {
 	uint32_t hca, port;
 
-	return dlid && dlid <= __atomic_load_n(&dev->inst->wire.last_lid, __ATOMIC_RELAXED) &&
-	       !sh_lid_lookup(dev, dlid, &hca, &port);
+	if (!dlid || dlid > __atomic_load_n(&dev->inst->wire.leads, __ATOMIC_RELAXED))
+		return false;
+	if (dlid > __atomic_load_n(&dev->inst->wire.last_lid, __ATOMIC_RELAXED))
+		return dlid >= SH_LID_GROUPS;
+	return !sh_lid_lookup(dev, dlid, &hca, &port);
 }
 
 enum sh_wire_admitted {
@@ -55,7 +62,10 @@ enum sh_wire_admitted {
 enum sh_wire_admitted sh_wire_admit(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 				    const struct sh_wqe *wqe, struct sh_packet *p);
 
-/* Sends a run, in the engine. *resp: SH_PKT_NONE, or the payload could not be read. */
+/*
+ * Sends a run, in the engine. *resp: SH_PKT_NONE, or the payload could not be read. A datagram to a group is for the
+ * members elsewhere: sh_transmit() delivers it to those of the instance.
+ */
 void sh_wire_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp);
 
 /*
@@ -81,6 +91,11 @@ bool sh_wire_gets_in(struct sh_dev *dev, struct sh_hca *hca, uint32_t port,
  * it holds (memory/life.h): it then begins anew with this packet.
  */
 void sh_wire_arrive(struct sh_dev *dev, uint32_t hca, uint32_t port, const struct sh_packet *p);
+/*
+ * The same for a datagram to the group in its GRH. ports: a bit for each port that it has come to, in the order of
+ * the wire's addresses.
+ */
+void sh_wire_arrive_group(struct sh_dev *dev, uint32_t ports, const struct sh_packet *p);
 
 /*
  * Requesters of softhca ask for no more than a window at a time, but others may ask for 1 GiB. So the

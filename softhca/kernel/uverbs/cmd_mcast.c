@@ -6,9 +6,9 @@
 
 #include "softhca/device/transport/mcast.h"
 #include "softhca/kernel/kern.h"
+#include "softhca/kernel/wire_groups.h"
 #include "commands.h"
 
-#define LID_MCAST      0xc000
 #define LID_PERMISSIVE 0xffff
 
 static struct kmcast **find(struct kqp_handle *h, const uint8_t gid[16])
@@ -25,9 +25,13 @@ static struct kmcast **find(struct kqp_handle *h, const uint8_t gid[16])
 static bool is_group(const struct kernel *k, const struct kqp_handle *h, const uint8_t gid[16],
 		     uint16_t lid)
 {
-	if (k->cfg.device.face == SH_FACE_MAINLINE && (lid < LID_MCAST || lid == LID_PERMISSIVE))
+	if (k->cfg.device.face == SH_FACE_MAINLINE &&
+	    (lid < SH_LID_GROUPS || lid == LID_PERMISSIVE))
 		return false;
-	return gid[0] == 0xff && h->qp->type == SH_QPT_UD;
+	/* RoCE's form of a group is for peers on a wire. */
+	if (gid[0] != 0xff && !(k->cfg.device.wire.n && sh_gid_is_group(gid)))
+		return false;
+	return h->qp->type == SH_QPT_UD;
 }
 
 int cmd_attach_mcast(struct call *c)
@@ -53,6 +57,7 @@ int cmd_attach_mcast(struct call *c)
 		free(m);
 		return err;
 	}
+	wire_join(c->k, m->gid);
 	m->next = h->mcast;
 	h->mcast = m;
 	return 0;
@@ -73,6 +78,7 @@ int cmd_detach_mcast(struct call *c)
 	err = sh_mcast_detach(&c->k->dev, h->qp->hca, cmd->gid, h->qp->qpn);
 	if (err < 0)
 		return err;
+	wire_part(c->k, cmd->gid);
 	gone = *m;
 	*m = gone->next;
 	free(gone);

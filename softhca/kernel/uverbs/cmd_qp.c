@@ -15,6 +15,7 @@
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/ports.h"
 #include "softhca/kernel/process.h"
+#include "softhca/kernel/wire_groups.h"
 #include "commands.h"
 #include "context.h"
 #include "evq.h"
@@ -348,6 +349,7 @@ static int leave_groups(struct kernel *k, struct kqp_handle *h)
 	while ((m = h->mcast)) {
 		if (sh_mcast_detach(&k->dev, h->qp->hca, m->gid, h->qp->qpn) == -EINPROGRESS)
 			return -EINPROGRESS;
+		wire_part(k, m->gid);
 		h->mcast = m->next;
 		free(m);
 	}
