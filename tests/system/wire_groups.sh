@@ -197,7 +197,12 @@ by_address() {
 		at_b timeout 60 "$SOFTHCA" run --instance b -- $4mckey -s -C 10 -S 100 -m "$3" -b "$2" >"$tmp/sender" 2>&1 &&
 		wait "$receiver" && grep -q 'receiving data transfers' "$tmp/receiver" && grep -q 'data transfers complete' "$tmp/receiver" &&
 		until_true shows_groups a "0 0" && return 0
+	# What tells a lost datagram from one that had no receive, or came to no member.
 	cat "$tmp/receiver" "$tmp/sender"
+	counter a ".wire, ([.hosts[].hcas[].counters] | add)" | jq -c .
+	counter b .wire | jq -c .
+	kill "$receiver"
+	wait "$receiver"
 	return 1
 }
 mckeys() { # mckeys DESCRIPTION OWN-ADDRESS SENDERS-ADDRESS GROUP
