@@ -419,6 +419,46 @@ static void served_without(void **state)
 	end(&r);
 }
 
+/*
+ * What is said to have segments and is shorter than the headers of its class: no kernel takes it from a
+ * program, and so the server, which would get it in segments, reads nothing.
+ */
+static void shorter_than_headers(void **state)
+{
+	static const struct {
+		uint8_t class, version;
+		uint32_t header;
+	} cases[] = {{CLASS_SA, 2, 56}, {VENDOR, 1, 40}, {0x10, 1, 64}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint8_t class = cases[i].class, version = cases[i].version;
+		struct rig r;
+		uint8_t *m;
+
+		begin_hosts(&r, 1, 4);
+		assert_int_equal(reg(&r, 1, 1, class, version, 0, 0x1405, 1 << METHOD_SET, &server),
+				 0);
+		assert_int_equal(reg(&r, 0, 1, class, version, 1, 0x1405, 0, &client), 0);
+		m = request(&r, client, TO_SERVER, class, version, METHOD_SET, 0x20);
+		m[24] = m[25] = 1;
+		m[26] = ACTIVE;
+		if (class == VENDOR)
+			mad_put32(m, 36, 0x1405);
+		for (uint32_t n = 36; n < cases[i].header; n++) {
+			assert_int_equal(put(&r, 0, 64 + n), -EINVAL);
+			nothing_for(&r, 1);
+		}
+		/* Headers alone are one segment without data. */
+		assert_int_equal(put(&r, 0, 64 + cases[i].header), 64 + (long)cases[i].header);
+		assert_int_equal(get(&r, 1, 320), 320);
+		assert_int_equal(r.in[64 + 26] & 7, ACTIVE | FIRST | LAST);
+		for (uint32_t at = 64 + cases[i].header; at < 320; at++)
+			assert_int_equal(r.in[at], 0);
+		end(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -430,6 +470,7 @@ int main(void)
 		cmocka_unit_test(served),
 		cmocka_unit_test(served_by_nobody),
 		cmocka_unit_test(served_without),
+		cmocka_unit_test(shorter_than_headers),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -5,6 +5,7 @@
  * program reads its header with the error.
  *
  *	shorter than the header and a MAD's with RMPP		EINVAL
+ *	shorter than the header and those of the MAD's class	EINVAL
  *	an agent that the file has not				EINVAL
  *	longer than a MAD, and not RMPP				EINVAL
  *	the transaction of a request that waits			EINVAL
@@ -183,6 +184,9 @@ static int refused(struct umad_file *f, const struct umad_agent *a, const struct
 	if (a->rmpp_version && !mad_class_rmpp(mad[AT_CLASS]))
 		return -EINVAL;
 	if (len > MAD_SIZE && !rmpp)
+		return -EINVAL;
+	/* Of the other classes, headers end before the RMPP header does. */
+	if (mad_class_rmpp(mad[AT_CLASS]) && len < umad_rmpp_header(mad[AT_CLASS]))
 		return -EINVAL;
 	if (mad_is_smp(mad) != (a->qpn == 0))
 		return -EINVAL;

@@ -141,15 +141,18 @@ static struct segments *begin(struct kernel *k, const struct mad_way *w, const u
 
 	if (k->umad->nsegments >= MESSAGES || k->umad->segment_bytes + len > BYTES)
 		return NULL;
+	size_t header = umad_rmpp_header(mad[AT_CLASS]), piece = MAD_SIZE - header;
 	s = calloc(1, sizeof(*s) + len);
 	if (!s)
+	/* cut() relies on it. */
+	if (len < header)
+		return NULL;
 		return NULL;
 	s->way = *w;
 	s->len = len;
 	memcpy(s->mad, mad, len);
-	s->header = umad_rmpp_header(mad[AT_CLASS]);
-	piece = MAD_SIZE - s->header;
-	s->n = len > s->header ? (uint32_t)((len - s->header + piece - 1) / piece) : 1;
+	s->header = header;
+	s->n = len > header ? (uint32_t)((len - header + piece - 1) / piece) : 1;
 	s->window = 1;
 	s->left = TIMES;
 	k->umad->nsegments++;
