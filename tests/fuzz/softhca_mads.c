@@ -8,7 +8,8 @@
  *		register; the rest: agent
  *	1	bytes of payload that follow
  *	2..	payload. Of a write: LID, class, method, attribute, then the MAD from its hops on, or its
- *		RMPP header; of a register: its structure
+ *		RMPP header; of a register: its structure. Much is 16 times the LID in octets, or, where
+ *		the hop pointer is odd, 36 to 64, by the hop count: about the length of headers
  */
 #include <endian.h>
 #include <fcntl.h>
@@ -30,7 +31,7 @@
 #include "softhca/kernel/umad/segments.h"
 #include "tests/unit/softhca_kernel.h"
 
-static const uint8_t classes[] = {0x01, 0x81, 0x03, 0x04, 0x32, 0x09, 0x07};
+static const uint8_t classes[] = {0x01, 0x81, 0x03, 0x04, 0x32, 0x09, 0x07, 0x10};
 static const uint8_t methods[] = {0x01, 0x02, 0x03, 0x05, 0x07, 0x12, 0x81, 0x92, 0x15, 0x06, 0x86};
 static struct kt *t;
 static struct umad_file *file[2];
@@ -60,15 +61,18 @@ static void begin(int fd[2])
 		struct umad_reg sa = {
 			.qpn = 1, .mgmt_class = 3, .mgmt_class_version = 2, .rmpp_version = 1};
 		struct umad_reg perf = {.qpn = 1, .mgmt_class = 4, .mgmt_class_version = 1};
+		/* Gets long requests in segments. */
+		struct umad_reg plain = {.qpn = 1, .mgmt_class = 0x10, .mgmt_class_version = 1};
 
 		if (umad_open(&t->k, &p, 0, O_RDWR, &file[i], &fd[i]))
 			fail("umad_open");
 		vendor.oui[2] = 1;
 		memset(vendor.method_mask, 0xff, sizeof(vendor.method_mask));
 		memset(one.method_mask, 0xff, sizeof(one.method_mask));
+		memset(plain.method_mask, 0xff, sizeof(plain.method_mask));
 		if (umad_enable_pkey(file[i]) || umad_register(file[i], &one) ||
 		    umad_register(file[i], &sa) || umad_register(file[i], &perf) ||
-		    umad_register(file[i], &vendor))
+		    umad_register(file[i], &vendor) || umad_register(file[i], &plain))
 			fail("umad_register");
 	}
 }
@@ -138,6 +142,14 @@ static void do_gsi(const uint8_t *p, size_t n)
 	gsi_ready(&t->k);
 }
 
+/* How long a write of much is. */
+static size_t much(const uint8_t *p, size_t n)
+{
+	if (n > 5 && p[4] & 1)
+		return MAD_RMPP + p[5] % 29;
+	return n ? p[0] * 16 : 0;
+}
+
 static void record(uint8_t what, const uint8_t *p, size_t n)
 {
 	static uint8_t in[1 << 16];
@@ -149,7 +161,7 @@ static void record(uint8_t what, const uint8_t *p, size_t n)
 		do_write(f, what >> 3, p, n, MAD_SIZE);
 		break;
 	case 1:
-		do_write(f, what >> 3, p, n, n ? p[0] * 16 : 0);
+		do_write(f, what >> 3, p, n, much(p, n));
 		break;
 	case 2:
 		if (what >> 3 & 1) {
