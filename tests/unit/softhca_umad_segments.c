@@ -249,6 +249,7 @@ static void on_their_way(void **state)
 enum { VENDOR = 0x30, TO_SERVER = 3, LONG = 500, VENDOR_DATA = 40, VENDOR_PIECE = 216 };
 
 static uint32_t server, client;
+static uint8_t salt; /* makes the data of another request */
 
 static void up_to_serve(struct rig *r, uint8_t rmpp)
 {
@@ -271,7 +272,7 @@ static void set(struct rig *r, uint32_t timeout_ms, uint32_t retries)
 	h->timeout_ms = timeout_ms;
 	h->retries = retries;
 	for (size_t i = 0; i < LONG; i++)
-		what[64 + VENDOR_DATA + i] = (uint8_t)(i * 7);
+		what[64 + VENDOR_DATA + i] = (uint8_t)(i * 7 + salt);
 	assert_int_equal(umad_write(r->f[0], what, sizeof(what)), (long)sizeof(what));
 }
 
@@ -292,7 +293,7 @@ static void segment_of_set(struct rig *r, uint32_t number)
 	assert_int_equal(mad32(m, 28), number);
 	assert_int_equal(mad32(m, 32), number == 1 ? LONG + 3 * 4 : number == 3 ? left + 4 : 0);
 	for (size_t i = 0; i < left; i++)
-		assert_int_equal(m[VENDOR_DATA + i], (uint8_t)((at + i) * 7));
+		assert_int_equal(m[VENDOR_DATA + i], (uint8_t)((at + i) * 7 + salt));
 }
 
 /* The server sends that about the request; flags 0: the answer. */
@@ -419,6 +420,84 @@ static void served_without(void **state)
 	end(&r);
 }
 
+static void all_of_set(struct rig *r)
+{
+	segment_of_set(r, 1);
+	nothing_for(r, 1);
+	server_says(r, ACK, ACTIVE, 1, 3);
+	segment_of_set(r, 2);
+	segment_of_set(r, 3);
+	server_says(r, ACK, ACTIVE, 3, 3);
+	nothing_for(r, 1);
+}
+
+/*
+ * A transaction is free again when its request has ended: the server gets the new request from its
+ * beginning, also if nobody has acknowledged all of the old one, or not a segment of it.
+ */
+static void asked_anew(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	up_to_serve(&r, 1);
+	/* By a timeout, after one segment. */
+	set(&r, 60000, 0);
+	segment_of_set(&r, 1);
+	server_says(&r, ACK, ACTIVE, 1, 2);
+	segment_of_set(&r, 2);
+	r.f[0]->sent->due = 1;
+	umad_timer_ready(&r.t->k, 0);
+	assert_int_equal(get(&r, 0, 320), 64 + 24);
+	salt = 50;
+	set(&r, 60000, 0);
+	all_of_set(&r);
+	server_says(&r, 0, 0, 0, 0);
+	assert_int_equal(get(&r, 0, 320), 320);
+	/* By an early answer. */
+	set(&r, 60000, 0);
+	segment_of_set(&r, 1);
+	server_says(&r, 0, 0, 0, 0);
+	assert_int_equal(get(&r, 0, 320), 320);
+	salt = 100;
+	set(&r, 60000, 0);
+	all_of_set(&r);
+	server_says(&r, 0, 0, 0, 0);
+	assert_int_equal(get(&r, 0, 320), 320);
+	/* Nobody ever waited for its answer. */
+	set(&r, 0, 0);
+	segment_of_set(&r, 1);
+	salt = 150;
+	set(&r, 0, 0);
+	all_of_set(&r);
+	/* What waits is sent again as it is: that is no new request. */
+	set(&r, 60000, 1);
+	segment_of_set(&r, 1);
+	server_says(&r, ACK, ACTIVE, 1, 2);
+	segment_of_set(&r, 2);
+	r.f[0]->sent->due = 1;
+	umad_timer_ready(&r.t->k, 0);
+	segment_of_set(&r, 2);
+	nothing_for(&r, 1);
+	assert_int_equal(r.t->k.umad->nsegments, 1);
+	salt = 0;
+	end(&r);
+	/* A table that is asked for again, while its first one waits: what is said is about the new one. */
+	up(&r);
+	ask(&r);
+	segment(&r, 1);
+	say(&r, ACK, 1, 2);
+	segment(&r, 2);
+	ask(&r);
+	segment(&r, 1);
+	say(&r, ACK, 1, 3);
+	segment(&r, 2);
+	segment(&r, 3);
+	nothing(&r);
+	assert_int_equal(r.t->k.umad->nsegments, 1);
+	end(&r);
+}
+
 /*
  * What is said to have segments and is shorter than the headers of its class: no kernel takes it from a
  * program, and so the server, which would get it in segments, reads nothing.
@@ -470,6 +549,7 @@ int main(void)
 		cmocka_unit_test(served),
 		cmocka_unit_test(served_by_nobody),
 		cmocka_unit_test(served_without),
+		cmocka_unit_test(asked_anew),
 		cmocka_unit_test(shorter_than_headers),
 	};
 

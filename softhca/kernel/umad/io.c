@@ -237,6 +237,7 @@ long umad_write(struct umad_file *f, const uint8_t *what, size_t len)
 		umad_msg_free(f, m);
 		return (long)len;
 	}
+	m->number = ++f->k->umad->sent_number;
 	m->retries = h.retries;
 	m->due = sh_now() + (uint64_t)h.timeout_ms * 1000000;
 	DL_APPEND(f->sent, m);

@@ -40,7 +40,7 @@ struct segments {
 	struct segments *prev, *next;
 	struct mad_way way;
 	uint32_t from_hca, from_port; /* who sent it */
-	bool asks;		      /* a request whose sender waits for the answer */
+	uint64_t asker; /* number of the request, if its sender waits for the answer; or 0 */
 	size_t header, len;
 	uint32_t n, acked, window, sent; /* numbers of segments */
 	uint32_t left;
@@ -96,8 +96,10 @@ static struct umad_msg *asked(struct kernel *k, const struct segments *s, struct
 {
 	struct umad_msg *sent;
 
+	if (!s->asker)
+		return NULL;
 	*f = umad_asker(k, s->from_hca, s->from_port, s->mad, &sent);
-	return *f ? sent : NULL;
+	return *f && sent->number == s->asker ? sent : NULL;
 }
 
 /* Sends them. False: the agent has gone. */
@@ -136,17 +138,16 @@ static bool send(struct kernel *k, struct segments *s, enum what what)
 static struct segments *begin(struct kernel *k, const struct mad_way *w, const uint8_t *mad,
 			      size_t len)
 {
-	struct segments *s;
-	size_t piece;
-
-	if (k->umad->nsegments >= MESSAGES || k->umad->segment_bytes + len > BYTES)
-		return NULL;
 	size_t header = umad_rmpp_header(mad[AT_CLASS]), piece = MAD_SIZE - header;
-	s = calloc(1, sizeof(*s) + len);
-	if (!s)
+	struct segments *s;
+
 	/* cut() relies on it. */
 	if (len < header)
 		return NULL;
+	if (k->umad->nsegments >= MESSAGES || k->umad->segment_bytes + len > BYTES)
+		return NULL;
+	s = calloc(1, sizeof(*s) + len);
+	if (!s)
 		return NULL;
 	s->way = *w;
 	s->len = len;
@@ -159,17 +160,6 @@ static struct segments *begin(struct kernel *k, const struct mad_way *w, const u
 	k->umad->segment_bytes += len;
 	DL_APPEND(k->umad->segments, s);
 	return s;
-}
-
-bool segments_begin(struct kernel *k, const struct mad_way *w, const uint8_t *mad, size_t len)
-{
-	struct segments *s = begin(k, w, mad, len);
-
-	if (s && send(k, s, ARRIVED) && s->sent)
-		return true;
-	if (s)
-		drop(k, s);
-	return false;
 }
 
 /* response: it is one of those, which go to that port. */
@@ -185,11 +175,26 @@ static struct segments *find(struct kernel *k, const struct mad_way *w, const ui
 	return NULL;
 }
 
+bool segments_begin(struct kernel *k, const struct mad_way *w, const uint8_t *mad, size_t len)
+{
+	struct segments *s = find(k, w, mad, true);
+
+	/* Who has asked again in the same transaction acknowledges the new answer. */
+	if (s)
+		drop(k, s);
+	s = begin(k, w, mad, len);
+	if (s && send(k, s, ARRIVED) && s->sent)
+		return true;
+	if (s)
+		drop(k, s);
+	return false;
+}
+
 /* Its sender waits for the next word about it, or for the answer. */
 static void waits(struct kernel *k, struct segments *s)
 {
 	struct umad_file *f;
-	struct umad_msg *sent = s->asks ? asked(k, s, &f) : NULL;
+	struct umad_msg *sent = asked(k, s, &f);
 	uint64_t wait;
 
 	if (!sent)
@@ -205,15 +210,24 @@ void segments_ask(struct kernel *k, const struct mad_way *w, uint32_t hca, uint3
 		  const uint8_t *mad, size_t len)
 {
 	struct segments *s = find(k, w, mad, false);
-	struct umad_file *f;
+	struct umad_msg *sent;
+	uint64_t asker = umad_asker(k, hca, port, mad, &sent) ? sent->number : 0;
 
+	/*
+	 * The same transaction is the same request only if that still waits. Who does not wait sends
+	 * nothing again, and so has sent another one.
+	 */
+	if (s && (!asker || s->asker != asker)) {
+		drop(k, s);
+		s = NULL;
+	}
 	if (!s)
 		s = begin(k, w, mad, len);
 	if (!s)
 		return; /* as if it were lost on its way */
 	s->from_hca = hca;
 	s->from_port = port;
-	s->asks = asked(k, s, &f) != NULL;
+	s->asker = asker;
 	waits(k, s);
 	if (!send(k, s, ARRIVED))
 		drop(k, s);
@@ -228,7 +242,7 @@ bool segments_word(const uint8_t *mad)
 static void stopped(struct kernel *k, struct segments *s)
 {
 	struct umad_file *f;
-	struct umad_msg *sent = s->asks ? asked(k, s, &f) : NULL;
+	struct umad_msg *sent = asked(k, s, &f);
 
 	if (sent) {
 		DL_DELETE(f->sent, sent);
@@ -241,7 +255,7 @@ static void stopped(struct kernel *k, struct segments *s)
 static void proceeds(struct kernel *k, struct segments *s)
 {
 	struct umad_file *f;
-	struct umad_msg *sent = s->asks ? asked(k, s, &f) : NULL;
+	struct umad_msg *sent = asked(k, s, &f);
 
 	if (sent)
 		sent->retries = s->acked == s->n ? 0 : sent->hdr.retries;
@@ -257,7 +271,7 @@ void segments_acked(struct kernel *k, const struct mad_way *w, const uint8_t *ma
 
 	if (w->from_switch || w->qpn != 1 || !(s = find(k, w, mad, !mad_is_response(mad))))
 		return;
-	if (s->asks && !asked(k, s, &f)) {
+	if (s->asker && !asked(k, s, &f)) {
 		drop(k, s);
 		return;
 	}
@@ -280,7 +294,7 @@ static bool goes_on(struct kernel *k, struct segments *s)
 {
 	struct umad_file *f;
 
-	if (!s->asks)
+	if (!s->asker)
 		return s->left && send(k, s, ONCE_MORE);
 	s->due = sh_now() + SEGMENT_NS;
 	umad_timer_at(k, s->due);

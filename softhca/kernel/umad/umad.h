@@ -34,7 +34,8 @@ struct umad_agent {
 struct umad_msg {
 	struct umad_msg *prev, *next;
 	struct umad_hdr hdr;
-	uint64_t due; /* of one that was sent */
+	uint64_t due;	 /* of one that was sent */
+	uint64_t number; /* the same: no other has it, whatever its transaction */
 	uint32_t retries;
 	size_t len;
 	uint8_t mad[];
@@ -55,7 +56,8 @@ struct umad_file {
 struct umad {
 	struct umad_file *files;
 	uint32_t generation, hi_tid;
-	bool off; /* the fabric is too large for one switch */
+	uint64_t sent_number; /* of the last request that was kept */
+	bool off;	      /* the fabric is too large for one switch */
 	uint32_t switch_lid;
 	int timer;
 	int gsi;		 /* FIFO of what programs' QPs send to QP 1; -1: there is none */
