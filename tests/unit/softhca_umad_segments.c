@@ -499,6 +499,71 @@ static void asked_anew(void **state)
 }
 
 /*
+ * A server that acknowledges the same again and again keeps neither the request nor the place of its
+ * segments: the sender hears of its timeout when it would have, and so does who sends a table.
+ */
+static void no_progress(void **state)
+{
+	uint64_t due;
+	struct rig r;
+
+	(void)state;
+	up_to_serve(&r, 1);
+	set(&r, 60000, 1);
+	segment_of_set(&r, 1);
+	server_says(&r, ACK, ACTIVE, 1, 2);
+	segment_of_set(&r, 2);
+	r.f[0]->sent->due = 1;
+	umad_timer_ready(&r.t->k, 0);
+	segment_of_set(&r, 2);
+	assert_int_equal(r.f[0]->sent->retries, 0);
+	r.f[0]->sent->due = 1;
+	server_says(&r, ACK, ACTIVE, 1, 2);
+	assert_int_equal(r.f[0]->sent->retries, 0);
+	assert_int_equal(r.f[0]->sent->due, 1);
+	nothing_for(&r, 1);
+	/* A larger window is used, but nothing lasts longer for it. */
+	server_says(&r, ACK, ACTIVE, 1, 3);
+	segment_of_set(&r, 3);
+	nothing_for(&r, 1);
+	assert_int_equal(r.f[0]->sent->due, 1);
+	/* Each segment that arrives has all the time again. */
+	server_says(&r, ACK, ACTIVE, 2, 3);
+	assert_int_equal(r.f[0]->sent->retries, 1);
+	assert_true(r.f[0]->sent->due > 1);
+	for (int i = 0; i < 2; i++) {
+		server_says(&r, ACK, ACTIVE, 2, 3);
+		r.f[0]->sent->due = 1;
+		umad_timer_ready(&r.t->k, 0);
+	}
+	segment_of_set(&r, 3);
+	assert_int_equal(get(&r, 0, 320), 64 + 24);
+	assert_int_equal(((const struct umad_hdr *)r.in)->status, ETIMEDOUT);
+	end(&r);
+	/* The segments of a table. */
+	up(&r);
+	ask(&r);
+	segment(&r, 1);
+	say(&r, ACK, 1, 2);
+	segment(&r, 2);
+	due = segments_due(&r.t->k, 1);
+	for (int i = 0; i < 10; i++) {
+		say(&r, ACK, 1, 2);
+		nothing(&r);
+		assert_int_equal(segments_due(&r.t->k, 1), due);
+	}
+	for (int i = 0; i < 4; i++) {
+		assert_true(segments_due(&r.t->k, UINT64_C(1) << 60) != 0);
+		segment(&r, 2);
+		say(&r, ACK, 1, 2);
+		nothing(&r);
+	}
+	assert_int_equal(segments_due(&r.t->k, UINT64_C(1) << 60), 0);
+	assert_null(r.t->k.umad->segments);
+	end(&r);
+}
+
+/*
  * What is said to have segments and is shorter than the headers of its class: no kernel takes it from a
  * program, and so the server, which would get it in segments, reads nothing.
  */
@@ -550,6 +615,7 @@ int main(void)
 		cmocka_unit_test(served_by_nobody),
 		cmocka_unit_test(served_without),
 		cmocka_unit_test(asked_anew),
+		cmocka_unit_test(no_progress),
 		cmocka_unit_test(shorter_than_headers),
 	};
 

@@ -128,6 +128,9 @@ static bool send(struct kernel *k, struct segments *s, enum what what)
 		if (s->sent < i)
 			s->sent = i;
 	}
+	/* What a larger window lets go adds no time: only what has arrived does. */
+	if (what == MORE)
+		return true;
 	if (s->left)
 		s->left--;
 	s->due = sh_now() + SEGMENT_NS;
@@ -259,7 +262,10 @@ static void proceeds(struct kernel *k, struct segments *s)
 
 	if (sent)
 		sent->retries = s->acked == s->n ? 0 : sent->hdr.retries;
-	s->left = TIMES;
+	/* The wait that begins now is the first of TIMES. */
+	s->left = TIMES - 1;
+	s->due = sh_now() + SEGMENT_NS;
+	umad_timer_at(k, s->due);
 	waits(k, s);
 }
 
@@ -281,10 +287,13 @@ void segments_acked(struct kernel *k, const struct mad_way *w, const uint8_t *ma
 	}
 	if (mad[AT_RMPP_TYPE] != ACK || number < s->acked || number > s->window)
 		return;
-	s->acked = number;
 	if (window > s->window)
 		s->window = window < s->n ? window : s->n;
-	proceeds(k, s);
+	/* Who acknowledges the same again keeps nothing waiting by that. */
+	if (number > s->acked) {
+		s->acked = number;
+		proceeds(k, s);
+	}
 	if (s->acked == s->n || !send(k, s, MORE))
 		drop(k, s);
 }
