@@ -33,11 +33,16 @@ static void registration(void **state)
 		uint32_t oui;
 		int err;
 	} cases[] = {
-		{2, 3, 2, 1, 0, -EINVAL},    {0, 3, 2, 1, 0, -EINVAL},	{1, 1, 1, 0, 0, -EINVAL},
-		{1, 0x81, 1, 0, 0, -EINVAL}, {0, 1, 1, 1, 0, -EINVAL},	{1, 4, 1, 1, 0, -EINVAL},
-		{1, 3, 2, 2, 0, -EINVAL},    {1, 80, 1, 0, 0, -EINVAL}, {1, 0x32, 1, 0, 0, -EINVAL},
-		{1, 0x32, 1, 1, 0x1405, 0},  {1, 0, 0, 0, 0, 0},	{1, 3, 2, 1, 0, 0},
-		{0, 0x81, 1, 0, 0, 0},	     {0, 1, 1, 0, 0, 0},	{1, 79, 1, 0, 7, 0},
+		{2, 3, 2, 1, 0, -EINVAL},    {0, 3, 2, 1, 0, -EINVAL},
+		{1, 1, 1, 0, 0, -EINVAL},    {1, 0x81, 1, 0, 0, -EINVAL},
+		{0, 1, 1, 1, 0, -EINVAL},    {1, 4, 1, 1, 0, -EINVAL},
+		{1, 3, 2, 2, 0, -EINVAL},    {1, 80, 1, 0, 0, -EINVAL},
+		{1, 0x32, 1, 0, 0, -EINVAL}, {1, 0x32, 1, 1, 0x1405, 0},
+		{1, 0, 0, 0, 0, 0},	     {1, 3, 2, 1, 0, 0},
+		{0, 0x81, 1, 0, 0, 0},	     {0, 1, 1, 0, 0, 0},
+		{1, 79, 1, 0, 7, 0},	     {1, 4, 0x83, 0, 0, -EINVAL},
+		{1, 4, 255, 0, 0, -EINVAL},  {1, 4, 0x82, 0, 0, 0},
+		{1, 0, 255, 0, 0, 0},
 	};
 	struct rig r;
 	uint32_t id, n = 0;
@@ -61,6 +66,12 @@ static void registration(void **state)
 		assert_int_equal(reg(&r, 0, 1, 0, 0, 0, 0, 0, &id), 0);
 	assert_int_equal(reg(&r, 0, 1, 0, 0, 0, 0, 0, &id), -ENOMEM);
 	assert_int_equal(umad_unregister(r.f[0], 2), 0);
+	/* Kernels of OFED's time know fewer versions. */
+	r.t->k.cfg.device.face = SH_FACE_OFED;
+	assert_int_equal(reg(&r, 1, 1, 4, 8, 0, 0, 2, &id), -EINVAL);
+	assert_int_equal(reg(&r, 1, 1, 4, 7, 0, 0, 2, &id), 0);
+	assert_int_equal(reg(&r, 1, 1, 0, 8, 0, 0, 0, &id), 0);
+	r.t->k.cfg.device.face = SH_FACE_MAINLINE;
 	assert_int_equal(umad_unregister(r.f[0], 2), -EINVAL);
 	assert_int_equal(umad_unregister(r.f[0], UMAD_AGENTS), -EINVAL);
 	assert_int_equal(reg(&r, 1, 1, 3, 2, 1, 0, 2, &id), 0);

@@ -47,7 +47,13 @@ static bool taken(struct umad_file *f, const struct umad_agent *a)
 	return false;
 }
 
-static int check(const struct umad_agent *a)
+/* One more than the greatest version of a class that kernels register. */
+static uint32_t versions(const struct kernel *k)
+{
+	return k->cfg.device.face == SH_FACE_OFED ? 8 : 0x83;
+}
+
+static int check(const struct kernel *k, const struct umad_agent *a)
 {
 	bool smp = a->mgmt_class == CLASS_SMP || a->mgmt_class == CLASS_DIRECTED;
 
@@ -55,6 +61,8 @@ static int check(const struct umad_agent *a)
 		return -EINVAL;
 	if (!a->mgmt_class)
 		return 0;
+	if (a->version >= versions(k))
+		return -EINVAL;
 	if (a->rmpp_version && !mad_class_rmpp(a->mgmt_class))
 		return -EINVAL;
 	if (a->mgmt_class >= 80 && a->mgmt_class != CLASS_DIRECTED)
@@ -67,7 +75,7 @@ static int check(const struct umad_agent *a)
 static int add(struct umad_file *f, struct umad_agent *a, uint32_t *id)
 {
 	uint32_t i;
-	int err = check(a);
+	int err = check(f->k, a);
 
 	if (err)
 		return err;
