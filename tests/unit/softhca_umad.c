@@ -18,6 +18,7 @@
 #include "softhca/device/memory/tables.h"
 #include "softhca/device/memory/txn.h"
 #include "softhca/device/transport/gsi.h"
+#include "softhca/host/process.h"
 #include "softhca/kernel/lists.h"
 #include "softhca/kernel/umad/agent.h"
 #include "softhca/kernel/umad/file.h"
@@ -220,6 +221,7 @@ static void between_programs(void **state)
 static void time_limits(void **state)
 {
 	struct umad_msg *m;
+	uint64_t since;
 	struct rig r;
 	uint32_t id;
 	size_t full;
@@ -229,6 +231,7 @@ static void time_limits(void **state)
 	assert_int_equal(reg(&r, 0, 1, 4, 1, 0, 0, 0, &id), 0);
 	request(&r, id, 700, 4, 1, 1, 0x12);
 	((struct umad_hdr *)r.out)->retries = 2;
+	since = sh_now();
 	assert_int_equal(put(&r, 0, 320), 320);
 	for (int i = 0; i < 3; i++) {
 		umad_timer_ready(&r.t->k, 0);
@@ -236,6 +239,10 @@ static void time_limits(void **state)
 		m = r.f[0]->sent;
 		assert_non_null(m);
 		assert_int_equal(m->retries, 2 - i);
+		/* Each time it waits as long as the program said. */
+		assert_true(m->due >= since + 60 * UINT64_C(1000000000));
+		assert_true(m->due <= sh_now() + 60 * UINT64_C(1000000000));
+		since = sh_now();
 		m->due = 1; /* long ago */
 	}
 	umad_timer_ready(&r.t->k, 0);
