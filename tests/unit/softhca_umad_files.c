@@ -239,6 +239,48 @@ static void no_file_left(void **state)
 	end(&r);
 }
 
+/*
+ * An issm file that cannot be opened is no subnet manager: what programs have subscribed to stays, no
+ * port says that it has one, and the next open succeeds.
+ */
+static void manager_without_file(void **state)
+{
+	struct kproc p = {.host = 1, .pid = getpid()};
+	struct umad_file *issm, *second;
+	struct rig r;
+	uint8_t *asked;
+	uint32_t id;
+	int fd, other;
+
+	(void)state;
+	begin(&r, 3);
+	assert_int_equal(reg(&r, 0, 1, 3, 2, 1, 0, 0, &id), 0);
+	asked = request(&r, id, 1, 3, 2, METHOD_SET, 3) + 56;
+	mad_put16(asked, 16, 0xffff);
+	asked[22] = asked[23] = 1;
+	mad_put16(asked, 24, 0xffff);
+	mad_put16(asked, 26, 65);
+	mad_put32(asked, 32, 0xffffff);
+	assert_int_equal(put(&r, 0, 320), 320);
+	assert_int_equal(get(&r, 0, 320), 320);
+	assert_int_equal(r.t->k.umad->ninforms, 1);
+	starve = 1;
+	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS, O_RDWR, &issm, &fd), -ENFILE);
+	assert_int_equal(starve, 0);
+	assert_int_equal(r.t->k.umad->ninforms, 1);
+	assert_int_equal(r.t->k.umad->managers, 0);
+	assert_int_equal(r.t->k.hcas[1].sm_ports, 0);
+	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
+	assert_int_equal(r.t->k.umad->ninforms, 0);
+	/* The port has one now, and who is refused leaves it that. */
+	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS, O_RDWR, &second, &other), -EAGAIN);
+	assert_int_equal(r.t->k.umad->managers, 1);
+	assert_int_equal(r.t->k.hcas[1].sm_ports, 1 << 1);
+	umad_free(issm);
+	close(fd);
+	end(&r);
+}
+
 enum { LIMIT = 200, SHARE = LIMIT / 4 };
 
 /* A program that opens files without end leaves descriptors of the daemon for others, of all kinds. */
@@ -280,9 +322,13 @@ static void share(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(looked_into), cmocka_unit_test(last_close),
-		cmocka_unit_test(missed),      cmocka_unit_test(before_a_request),
-		cmocka_unit_test(old_doubt),   cmocka_unit_test(no_file_left),
+		cmocka_unit_test(looked_into),
+		cmocka_unit_test(last_close),
+		cmocka_unit_test(missed),
+		cmocka_unit_test(before_a_request),
+		cmocka_unit_test(old_doubt),
+		cmocka_unit_test(no_file_left),
+		cmocka_unit_test(manager_without_file),
 		cmocka_unit_test(share),
 	};
 

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/lists.h"
@@ -32,17 +33,20 @@ int umad_open(struct kernel *k, struct kproc *p, uint32_t minor, uint32_t flags,
 	f->port = number % c->ports + 1;
 	f->pid = p->pid;
 	f->issm = minor >= UMAD_MINORS;
-	err = f->issm ? sm_open(k, f->hca, f->port) : 0;
-	if (!err) {
-		err = fifo_open(&f->fifo, k,
-				&(struct fifo_opening){.dir = "mads",
-						       .index = minor,
-						       .generation = ++k->umad->generation,
-						       .flags = flags,
-						       .pid = p->pid},
-				fd);
-		if (err && f->issm)
-			sm_closed(k, f->hca, f->port);
+	err = fifo_open(&f->fifo, k,
+			&(struct fifo_opening){.dir = "mads",
+					       .index = minor,
+					       .generation = ++k->umad->generation,
+					       .flags = flags,
+					       .pid = p->pid},
+			fd);
+	/* Last: it makes the built-in manager give way, and nothing brings back what that forgets. */
+	if (!err && f->issm) {
+		err = sm_open(k, f->hca, f->port);
+		if (err) {
+			close(*fd);
+			fifo_close(&f->fifo);
+		}
 	}
 	if (err) {
 		free(f);
