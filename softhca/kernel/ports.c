@@ -220,6 +220,31 @@ bool port_change(struct kernel *k, const struct sh_port_msg *m, bool late, struc
 	return true;
 }
 
+int port_pkeys(struct kernel *k, uint32_t hca, uint32_t port, uint32_t first,
+	       const uint16_t pkey[PORT_PKEYS])
+{
+	struct sh_port *p = &sh_hca(&k->dev, hca)->port[port - 1];
+	bool changed[PORT_PKEYS], any = false;
+
+	if (k->hcas[hca].fatal)
+		return -EIO;
+	if (sh_lock_bounded(&k->dev, &sh_hca(&k->dev, hca)->port_lock) < 0)
+		return -EBUSY;
+	for (uint32_t i = 0; i < PORT_PKEYS; i++) {
+		changed[i] = p->pkey[first + i] != pkey[i];
+		p->pkey[first + i] = pkey[i];
+	}
+	sh_unlock(&k->dev, &sh_hca(&k->dev, hca)->port_lock);
+	for (uint32_t i = 0; i < PORT_PKEYS; i++)
+		if (changed[i]) {
+			(void)sysfs_port(k, hca, port, first + i);
+			any = true;
+		}
+	if (any)
+		ROOMS(port_event, k, hca, port, PORT_PKEY_CHANGE);
+	return 0;
+}
+
 void ports_end(struct kernel *k)
 {
 	for (uint32_t i = 0; i < k->dev.hcas; i++)

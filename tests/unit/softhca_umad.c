@@ -66,13 +66,13 @@ static void registration(void **state)
 	for (; n < UMAD_AGENTS; n++)
 		assert_int_equal(reg(&r, 0, 1, 0, 0, 0, 0, 0, &id), 0);
 	assert_int_equal(reg(&r, 0, 1, 0, 0, 0, 0, 0, &id), -ENOMEM);
-	assert_int_equal(umad_unregister(r.f[0], 2), 0);
 	/* Kernels of OFED's time know fewer versions. */
 	r.t->k.cfg.device.face = SH_FACE_OFED;
 	assert_int_equal(reg(&r, 1, 1, 4, 8, 0, 0, 2, &id), -EINVAL);
 	assert_int_equal(reg(&r, 1, 1, 4, 7, 0, 0, 2, &id), 0);
 	assert_int_equal(reg(&r, 1, 1, 0, 8, 0, 0, 0, &id), 0);
 	r.t->k.cfg.device.face = SH_FACE_MAINLINE;
+	assert_int_equal(umad_unregister(r.f[0], 2), 0);
 	assert_int_equal(umad_unregister(r.f[0], 2), -EINVAL);
 	assert_int_equal(umad_unregister(r.f[0], UMAD_AGENTS), -EINVAL);
 	assert_int_equal(reg(&r, 1, 1, 3, 2, 1, 0, 2, &id), 0);
@@ -377,6 +377,53 @@ static void sets(void **state)
 	assert_int_equal(smp(&r, id, 1023, 1, 0x19, 0, NULL, &status)[1], 1);
 	assert_int_equal(smp(&r, id, 1, 1, 0x20, 0, NULL, &status)[20], 3 | 0 << 4);
 	assert_int_equal(mad32(smp(&r, id, 44, 1, 0x15, 0, NULL, &status), 20), 0x02510868);
+	end(&r);
+}
+
+/*
+ * A block of P_Keys is one event of the port, however many of them change, as on the card; none if they
+ * stay. Which of them were set can be read.
+ */
+static void pkey_blocks(void **state)
+{
+	struct kproc p = {.host = 1, .pid = getpid()};
+	struct uv_async_record rec[8];
+	uint32_t resp[8];
+	struct uv_plain open = {.response = (uintptr_t)resp};
+	struct umad_file *issm;
+	const struct sh_port *port;
+	uint32_t id, status;
+	uint8_t data[64];
+	struct kctx *ctx;
+	struct rig r;
+	int fd, async;
+
+	(void)state;
+	begin(&r, 0);
+	port = &sh_hca(&r.t->k.dev, 0)->port[0];
+	assert_int_equal(reg(&r, 0, 0, 1, 1, 0, 0, 0, &id), 0);
+	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS, O_RDWR, &issm, &fd), 0);
+	ctx = kt_open_raw(r.t, 0);
+	assert_int_equal(kt_cmd(r.t, ctx, UV_GET_CONTEXT, &open, sizeof(open), 16), 0);
+	async = r.t->fds[0];
+	assert_int_equal(fcntl(async, F_SETFL, O_NONBLOCK), 0);
+	for (uint32_t i = 0; i < 32; i++)
+		mad_put16(data, i * 2, 0x8100 + i);
+	(void)smp(&r, id, 1, METHOD_SET, 0x16, 1, data, &status);
+	assert_int_equal(status, 0);
+	for (uint32_t i = 0; i < 32; i++)
+		assert_int_equal(port->pkey[32 + i], 0x8100 + i);
+	assert_int_equal(port->pkey[0], 0xffff);
+	assert_int_equal(read(async, rec, sizeof(rec)), sizeof(rec[0]));
+	assert_int_equal(rec[0].event_type, UV_EV_PKEY_CHANGE);
+	(void)smp(&r, id, 1, METHOD_SET, 0x16, 1, data, &status);
+	assert_int_equal(status, 0);
+	assert_int_equal(read(async, rec, sizeof(rec)), -1);
+	/* Port 1 alone, and whichever block: the others are as they were. */
+	assert_int_equal(sh_hca(&r.t->k.dev, 0)->port[1].pkey[32], 0);
+	umad_free(issm);
+	close(fd);
+	close(async);
 	end(&r);
 }
 
@@ -694,6 +741,7 @@ int main(void)
 		cmocka_unit_test(room),		  cmocka_unit_test(ends_managed),
 		cmocka_unit_test(receiver_held),  cmocka_unit_test(short_headers),
 		cmocka_unit_test(directed_route), cmocka_unit_test(wrong_queue_pair),
+		cmocka_unit_test(pkey_blocks),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

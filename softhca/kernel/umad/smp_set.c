@@ -192,6 +192,7 @@ static int set_pkeys(struct kernel *k, const struct mad_node *n, uint32_t modifi
 {
 	uint32_t block = modifier & 0xffff, port = modifier >> 16;
 	struct umad_written *w = sm_write(k);
+	uint16_t pkey[PORT_PKEYS];
 
 	if (!w)
 		return STATUS_BUSY;
@@ -202,17 +203,11 @@ static int set_pkeys(struct kernel *k, const struct mad_node *n, uint32_t modifi
 		w->has_switch_pkeys[port] = true;
 		return 0;
 	}
-	if (block >= SH_PKEYS / 32)
+	if (block >= SH_PKEYS / PORT_PKEYS)
 		return STATUS_VALUE;
-	/* Any P_Key is one. What refuses the first entry, an HCA that has failed, refuses the block. */
-	for (uint32_t i = 0; i < 32; i++) {
-		int status = change(k, n->hca, n->port, SH_PORT_PKEY, block * 32 + i,
-				    mad16(data, i * 2));
-
-		if (status)
-			return status;
-	}
-	return 0;
+	for (uint32_t i = 0; i < PORT_PKEYS; i++)
+		pkey[i] = mad16(data, i * 2);
+	return port_pkeys(k, n->hca, n->port, block * PORT_PKEYS, pkey) ? STATUS_VALUE : 0;
 }
 
 /* Before the first Set of a block: the others are as they were. */
