@@ -404,6 +404,19 @@ static void many_subscriptions(void **state)
 	assert_int_equal(mad16(r.in + 64, 4), 0);
 	port(&r, 1, 1, SH_PORT_DOWN);
 	(void)notice(&r, 1, 3, REPORT, 65);
+	/* Once its own Reports have an end, the first one hears again, of as many. */
+	for (int i = 0; i < 5; i++)
+		later(&r);
+	while (get(&r, 0, 320) > 0)
+		;
+	assert_int_equal(r.t->k.umad->reports, 0);
+	for (int i = 0; i < 400; i++) {
+		port(&r, 1, 1, SH_PORT_UP);
+		port(&r, 1, 1, SH_PORT_DOWN);
+	}
+	for (n = 0; get(&r, 0, 320) > 0;)
+		n += r.in[64 + 3] == REPORT;
+	assert_int_equal(n, 256);
 	end(&r);
 }
 

@@ -80,7 +80,10 @@ static struct notice *add(struct kernel *k, const struct mad_way *way, uint8_t c
 static void drop(struct kernel *k, struct notice *n)
 {
 	DL_DELETE(k->umad->notices, n);
-	k->umad->reports -= n->report;
+	if (n->report) {
+		k->umad->reports--;
+		k->umad->reports_to[n->way.dlid]--;
+	}
 	free(n);
 }
 
@@ -164,17 +167,16 @@ void notice_group(struct kernel *k, const uint8_t mgid[16], bool there)
 void notice_report(struct kernel *k, const struct mad_way *way, const uint8_t notice[NOTICE_SIZE])
 {
 	struct notice *n;
-	uint32_t same = 0;
 
 	/* Who answers none of them is told no more, and takes nothing from others. */
-	DL_FOREACH(k->umad->notices, n)
-	same += n->report && n->way.dlid == way->dlid;
-	if (same >= OF_A_PORT || k->umad->reports >= REPORTS_MAX)
+	if (way->dlid >= SH_MAX_LIDS || k->umad->reports_to[way->dlid] >= OF_A_PORT ||
+	    k->umad->reports >= REPORTS_MAX)
 		return;
 	n = add(k, way, CLASS_SA, SA_VERSION, METHOD_REPORT);
 	if (!n)
 		return;
 	k->umad->reports++;
+	k->umad->reports_to[way->dlid]++;
 	memcpy(n->mad + AT_SA, notice, NOTICE_SIZE);
 	send(k, n, sh_now());
 }

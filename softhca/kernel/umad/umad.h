@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "softhca/device/memory/layout.h"
 #include "softhca/kernel/fifo.h"
 #include "umad-abi.h"
 
@@ -73,7 +74,8 @@ struct umad {
 	bool port_state_change; /* of the switch: since its manager has cleared it */
 	struct notice *notices; /* that wait for an answer */
 	uint32_t notice_tid, reports;
-	struct inform *informs; /* subscriptions */
+	uint16_t reports_to[SH_MAX_LIDS]; /* of these, to each LID */
+	struct inform *informs;		  /* subscriptions */
 	uint32_t ninforms;
 	uint16_t inform_number;
 	struct service *services; /* that programs have registered */
