@@ -92,10 +92,14 @@ int shim_fifo_open(int flags, const void *req, size_t req_len, void *reply, size
 	return fds[0];
 }
 
-int shim_fifo_ask(const void *req, size_t req_len, void *reply, size_t reply_len)
+int shim_fifo_ask(uint32_t generation, const void *req, size_t req_len, void *reply,
+		  size_t reply_len)
 {
-	int err = shim_control_get();
+	int err;
 
+	if (!generation)
+		return -EIO;
+	err = shim_control_get();
 	if (err)
 		return err == -EMFILE || err == -ENFILE || err == -ENOMEM ? err : -EIO;
 	err = shim_request(req, req_len, reply, reply_len, NULL, NULL);
@@ -137,14 +141,17 @@ static void close_twin(void *fd)
 	sh_close(*(int *)fd);
 }
 
-/* The instance may have been removed since. */
-static bool is_still(int fd, const struct shim_fifo *f)
+int shim_fifo_still(int fd, const struct shim_fifo *f)
 {
 	struct shim_fifo now;
 	struct stat st;
 
-	return sh_fstat(fd, &st) >= 0 && shim_fifo_of_stat(fd, &st, f->dir, &now) &&
-	       now.index == f->index && (now.generation == f->generation || !now.generation);
+	if (sh_fstat(fd, &st) < 0 || !shim_fifo_of_stat(fd, &st, f->dir, &now) ||
+	    now.index != f->index)
+		return -EBADF;
+	if (!now.generation)
+		return -EIO;
+	return now.generation == f->generation ? 0 : -EBADF;
 }
 
 /*
@@ -154,14 +161,15 @@ static bool is_still(int fd, const struct shim_fifo *f)
 long shim_fifo_wait(int fd, const struct shim_fifo *f, long (*ask)(void *arg), void *arg)
 {
 	int twin = sh_fd_twin(fd);
-	long ret = -EBADF;
+	long ret;
 
 	if (twin == -EBADF)
 		return twin;
 	if (twin < 0)
 		return sleep_and_ask(fd, ask, arg);
 	pthread_cleanup_push(close_twin, &twin);
-	if (is_still(twin, f))
+	ret = shim_fifo_still(twin, f);
+	if (!ret)
 		ret = sleep_and_ask(twin, ask, arg);
 	pthread_cleanup_pop(1);
 	return ret;

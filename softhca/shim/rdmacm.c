@@ -97,18 +97,11 @@ static long ask(void *arg)
 	struct sh_cm_reply reply;
 	int err;
 
-	err = shim_fifo_ask(req, sizeof(req->cmd) + req->cmd.here, &reply, sizeof(reply));
+	err = shim_fifo_ask(req->cmd.generation, req, sizeof(req->cmd) + req->cmd.here, &reply,
+			    sizeof(reply));
 	if (!err)
 		err = error_of(&reply);
 	return err ? err : (long)req->cmd.len;
-}
-
-static bool is_still(int fd, const struct shim_fifo *cm)
-{
-	struct shim_fifo now;
-
-	return shim_cm_of_fd(fd, &now) && now.index == cm->index &&
-	       now.generation == cm->generation;
 }
 
 long shim_cm_write(int fd, const struct shim_fifo *cm, const void *buf, size_t len)
@@ -116,9 +109,10 @@ long shim_cm_write(int fd, const struct shim_fifo *cm, const void *buf, size_t l
 	struct request req;
 	const struct sh_cm_header *h = take_command(&req, cm, buf, len);
 	long ret = must_wait(fd, h, len) ? -EAGAIN : ask(&req);
+	int gone = ret == -ENODEV ? shim_fifo_still(fd, cm) : 0;
 
-	/* Closed in the meantime, as if it had been before. */
-	if (ret == -ENODEV && !is_still(fd, cm))
-		return -EBADF;
+	/* Closed or removed in the meantime, as if it had been before. */
+	if (gone)
+		return gone;
 	return ret == -EAGAIN ? shim_fifo_wait(fd, cm, ask, &req) : ret;
 }
