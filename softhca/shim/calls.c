@@ -176,7 +176,7 @@ EXPORT ssize_t readv(int fd, const struct iovec *iov, int n)
 	total = REAL(readv)(fd, iov, n);
 	while (total > 0 && !iov[first].iov_len)
 		first++;
-	if (total <= 0 || !shim_umad_was_read(fd, total, iov[first].iov_base, &file))
+	if (total < 0 || !shim_umad_was_read(fd, total, total ? iov[first].iov_base : NULL, &file))
 		return total;
 	return read_each(fd, &file, 0, iov, n);
 }

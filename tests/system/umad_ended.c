@@ -3,14 +3,20 @@
  * A program whose HCA ends while it has umad files open. Each of its threads that waits on such a file is woken, each
  * later call returns at once, with an error, and a thread that tries again and again can be cancelled. It prints a line
  * when it has opened the files. Standard input ends when the HCA has.
+ *
+ * With an argument: other programs have such files, and one of rdma_cm, by exec() or from another process. They have done
+ * nothing with them before.
  */
 #include <endian.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <rdma/ib_user_mad.h>
@@ -156,7 +162,146 @@ static void errors(void)
 	CHECK(open(PATH, O_RDWR | O_CLOEXEC) == -1);
 }
 
-int main(void)
+/* What read() is in a program that was compiled with _FORTIFY_SOURCE. */
+ssize_t __read_chk(int fd, void *buf, size_t len, size_t room);
+
+enum what { BY_READ, BY_READ_CHK, BY_READV, BY_WRITE, CONNECTIONS, WHATS };
+
+static long first_call(enum what what, int fd)
+{
+	struct message m = request();
+	struct iovec iov[2] = {{NULL, 0}, {&m, sizeof(m)}};
+	uint32_t id;
+	struct {
+		uint32_t number;
+		uint16_t in, out;
+		uint64_t uid, response;
+		uint16_t ps;
+		uint8_t qp_type, reserved[5];
+	} create = {.in = 24, .out = 4, .response = (uintptr_t)&id, .ps = 0x106, .qp_type = 2};
+
+	switch (what) {
+	case BY_READ:
+		return read(fd, &m, sizeof(m));
+	case BY_READ_CHK:
+		return __read_chk(fd, &m, sizeof(m), sizeof(m));
+	case BY_READV:
+		return readv(fd, iov, 2);
+	case BY_WRITE:
+		return write(fd, &m, sizeof(m));
+	default:
+		return write(fd, &create, sizeof(create));
+	}
+}
+
+/* In the other program, which stops until the first one has seen that it is there. */
+static int other(enum what what, int fd)
+{
+	char byte;
+
+	CHECK(raise(SIGSTOP) == 0);
+	CHECK(read(STDIN_FILENO, &byte, 1) == 0);
+	for (int i = 0; i < 3; i++) {
+		errno = 0;
+		if (first_call(what, fd) == -1 && errno == EIO)
+			continue;
+		fprintf(stderr, "call %d of kind %d: %s\n", i, (int)what, strerror(errno));
+		return 1;
+	}
+	return 0;
+}
+
+static void is_there(pid_t pid)
+{
+	int status;
+
+	CHECK(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
+	CHECK(kill(pid, SIGCONT) == 0);
+}
+
+static pid_t execute(enum what what)
+{
+	int fd = what == CONNECTIONS ? open("/dev/infiniband/rdma_cm", O_RDWR) : dup(open_one());
+	char arg[2][16];
+	pid_t pid;
+
+	CHECK(fd >= 0);
+	snprintf(arg[0], sizeof(arg[0]), "%d", (int)what);
+	snprintf(arg[1], sizeof(arg[1]), "%d", fd);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		execl("/proc/self/exe", "umad_ended", arg[0], arg[1], NULL);
+		_exit(1);
+	}
+	is_there(pid);
+	close(fd);
+	return pid;
+}
+
+union control {
+	struct cmsghdr align;
+	char space[CMSG_SPACE(sizeof(int))];
+};
+
+static struct msghdr with_descriptor(struct iovec *iov, union control *control)
+{
+	struct msghdr msg = {.msg_iov = iov,
+			     .msg_iovlen = 1,
+			     .msg_control = control->space,
+			     .msg_controllen = sizeof(control->space)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	return msg;
+}
+
+/* A process that has begun before the first file was opened gets one from its parent. */
+static pid_t pass(void)
+{
+	char byte = 0;
+	struct iovec iov = {&byte, 1};
+	union control control = {0};
+	struct msghdr msg = with_descriptor(&iov, &control);
+	int to[2], fd;
+	pid_t pid;
+
+	CHECK(socketpair(AF_UNIX, SOCK_DGRAM, 0, to) == 0);
+	pid = fork();
+	CHECK(pid >= 0);
+	if (!pid) {
+		CHECK(recvmsg(to[1], &msg, 0) == 1);
+		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(fd));
+		exit(other(BY_READ, fd));
+	}
+	fd = open_one();
+	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&msg)), &fd, sizeof(fd));
+	CHECK(sendmsg(to[0], &msg, 0) == 1);
+	is_there(pid);
+	return pid;
+}
+
+static void others(void)
+{
+	pid_t pid[WHATS + 1];
+	int status, failed = 0;
+
+	pid[WHATS] = pass();
+	for (int what = 0; what < WHATS; what++)
+		pid[what] = execute((enum what)what);
+	printf("pid=%d threads=1\n", (int)getpid());
+	fflush(stdout);
+	for (int i = 0; i <= WHATS; i++) {
+		CHECK(waitpid(pid[i], &status, 0) == pid[i]);
+		failed |= status;
+	}
+	CHECK(!failed);
+	printf("over\n");
+}
+
+int main(int argc, char **argv)
 {
 	static void *(*const waiting[])(void *) = {in_read, in_readv, in_poll, in_epoll};
 	static void *(*const trying[])(void *) = {reads, reads_vectors, writes, writes_vectors};
@@ -165,12 +310,18 @@ int main(void)
 	char byte;
 	int fd[4];
 
+	if (argc > 2)
+		return other((enum what)atoi(argv[1]), atoi(argv[2]));
+	if (argc > 1) {
+		others();
+		return 0;
+	}
 	fill();
 	for (int i = 0; i < 4; i++) {
 		fd[i] = open_one();
 		begin(&thread[i], waiting[i], &fd[i]);
 	}
-	printf("pid=%d\n", (int)getpid());
+	printf("pid=%d threads=5\n", (int)getpid());
 	fflush(stdout);
 	CHECK(read(STDIN_FILENO, &byte, 1) == 0);
 	for (int i = 0; i < 4; i++)

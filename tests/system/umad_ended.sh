@@ -2,26 +2,29 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Description: an instance ends, by `softhca stop` or because its daemon is killed, while programs have umad files open: no thread
-# of them sleeps on in a call, or cannot be cancelled, and all calls fail, as when a card is taken out. Debian's opensm reads on then, and
-# logs each error.
+# of them sleeps on in a call, or cannot be cancelled, and all calls fail, as when a card is taken out. Nor is a next instance of that name
+# asked about files of the first one. Debian's opensm reads on then, and logs each error.
 . "$srcdir/lib.sh" || exit 1
 
 SOFTHCA_INSTANCE=ended
 export SOFTHCA_INSTANCE
 # All threads but the first wait: none runs, and the daemon has nothing to answer.
 asleep() { [ "$(cat "/proc/$1/task/"*/stat 2>/dev/null | grep -c ') S ')" -eq "$2" ]; }
-# ended WAY OPTION...
+# ended WAY ARGUMENTS OPTION...: of the program, of the instance.
 ended() {
 	way=$1
-	shift
+	arguments=$2
+	shift 2
 	"$SOFTHCA" start "$@" ended >/dev/null || return 1
 	mkfifo "$tmp/in" || return 1
-	become 0 timeout 100 "$PROGRAMS/umad_ended" <"$tmp/in" >"$tmp/out" 2>"$tmp/err" &
+	# shellcheck disable=SC2086 # none, or one
+	become 0 timeout 100 "$PROGRAMS/umad_ended" $arguments <"$tmp/in" >"$tmp/out" 2>"$tmp/err" &
 	program=$!
 	exec 9>"$tmp/in"
 	until_true grep -qs pid= "$tmp/out" || { cat "$tmp/err"; return 1; }
 	eval "$(grep pid= "$tmp/out")"
-	until_true asleep "$pid" 5 || { cat "/proc/$pid/task/"*/stat; return 1; }
+	# shellcheck disable=SC2154 # the program says how many
+	until_true asleep "$pid" "$threads" || { cat "/proc/$pid/task/"*/stat; return 1; }
 	$way || return 1
 	exec 9>&-
 	wait "$program"
@@ -30,15 +33,20 @@ ended() {
 	[ "$result" -eq 0 ] && grep -q over "$tmp/out" || { echo "status $result"; cat "$tmp/out" "$tmp/err"; return 1; }
 }
 stopped() { timeout 30 "$SOFTHCA" stop ended && no_instance; }
+replaced() { stopped && "$SOFTHCA" start ended >/dev/null; }
 killed() {
 	daemon=$(cat "$SOFTHCA_DIR/softhca/ended/pid")
 	kill -KILL "$daemon" && until_true gone "$daemon"
 }
 
 for face in mainline ofed; do
-	ok "stop wakes all, $face" ended stopped --kernel $face
+	ok "stop wakes all, $face" ended stopped "" --kernel $face
 done
-ok "and so does the end of the daemon" ended killed
+ok "other programs that have a file get EIO" ended stopped others
+ok "and where the name is another instance's by now" ended replaced others
+"$SOFTHCA" stop ended >/dev/null
+ok "the end of the daemon wakes all" ended killed ""
+ok "other programs get EIO then" ended killed others
 
 for program in opensm jq; do
 	command -v $program >/dev/null || PATH=$PATH:/usr/sbin command -v $program >/dev/null || {
