@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: a umad file as a descriptor: nothing to read, poll and epoll, a read that sleeps, signals, copies of the
- * descriptor by dup, fork, exec and a socket, a file that is opened once more, a descriptor whose number is reused
+ * Description: a umad file as a descriptor: nothing to read, poll and epoll, a read that sleeps, signals, cancellation, addresses
+ * that cannot be read or written, copies of the descriptor by dup, fork, exec and a socket, a file that is opened once more, a descriptor whose number is reused
  * while a thread reads; and issm.
  */
 #include <endian.h>
@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -135,6 +136,39 @@ static void read_by_elements(void)
 	in[1] = in[2];
 	check(&m, readv(fd, in, 2), n);
 	close(fd);
+}
+
+/* Nothing is sent then, and what cannot be given away stays. */
+static void bad_addresses(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *at = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int fd = open_umad(O_NONBLOCK);
+	uint32_t agent = reg(fd, 1, 0), n;
+	struct message m = {.hdr = {.id = agent, .timeout_ms = 1000, .lid = htobe16(1)},
+			    .mad = {1, 1, 1, 1, [17] = 0x11}};
+	const size_t here[] = {0, 20, sizeof(m.hdr), sizeof(m.hdr) + 24, sizeof(m) - 1};
+	struct iovec iov = {at + page, sizeof(m)};
+
+	CHECK(at != MAP_FAILED);
+	CHECK_EQ(mprotect(at + page, page, PROT_NONE), 0);
+	for (size_t i = 0; i < sizeof(here) / sizeof(*here); i++) {
+		char *from = at + page - here[i];
+
+		memcpy(from, &m, here[i]);
+		CHECK_EQ(write(fd, from, sizeof(m)), -1);
+		CHECK_EQ(errno, EFAULT);
+	}
+	CHECK_EQ(writev(fd, &iov, 1), -1);
+	CHECK_EQ(errno, EFAULT);
+	CHECK_EQ(read(fd, &m, sizeof(m)), -1);
+	CHECK_EQ(errno, EAGAIN);
+	n = ask(fd, agent, 1, 1000);
+	CHECK_EQ(read(fd, at + page - 20, sizeof(m)), -1);
+	CHECK_EQ(errno, EFAULT);
+	answer(fd, n);
+	close(fd);
+	munmap(at, 2 * page);
 }
 
 static void copies(void)
@@ -296,9 +330,12 @@ static void opened_again(void)
 	}
 }
 
+static volatile sig_atomic_t hits;
+
 static void on_signal(int sig)
 {
 	(void)sig;
+	hits++;
 }
 
 static void *reads(void *arg)
@@ -329,6 +366,16 @@ static bool sleeps(pid_t thread)
 	return state[2] == 'S';
 }
 
+/* It may also sleep on its way there, which is as good for what follows. */
+static void until_it_sleeps(void)
+{
+	for (int i = 0; i < 10; i++) {
+		while (!sleeps((pid_t)board->word[1]))
+			sleep_ms(1);
+		sleep_ms(5);
+	}
+}
+
 static pthread_t begin_read(int *fd)
 {
 	pthread_t t;
@@ -337,13 +384,38 @@ static pthread_t begin_read(int *fd)
 	post(2, 0);
 	CHECK_EQ(pthread_create(&t, NULL, reads, fd), 0);
 	await(1, 1);
-	/* It may also sleep on its way there, which is as good for what follows. */
-	for (int i = 0; i < 10; i++) {
-		while (!sleeps((pid_t)board->word[1]))
-			sleep_ms(1);
-		sleep_ms(5);
-	}
+	until_it_sleeps();
 	return t;
+}
+
+/* Handlers with SA_RESTART run, and the thread reads on. A thread that is cancelled takes nothing away. */
+static void restarted_and_cancelled(void)
+{
+	struct sigaction a = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+	int fd = open_umad(0);
+	uint32_t agent = reg(fd, 1, 0);
+	pthread_t t = begin_read(&fd);
+	void *result;
+
+	CHECK_EQ(sigaction(SIGUSR1, &a, NULL), 0);
+	for (int i = 0; i < 20; i++) {
+		int before = hits;
+
+		CHECK_EQ(pthread_kill(t, SIGUSR1), 0);
+		while (hits == before)
+			sleep_ms(1);
+	}
+	until_it_sleeps();
+	CHECK_EQ(board->word[2], 0);
+	ask(fd, agent, 1, 1000);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	CHECK_EQ(board->word[2], sizeof(struct message));
+	t = begin_read(&fd);
+	CHECK_EQ(pthread_cancel(t), 0);
+	CHECK_EQ(pthread_join(t, &result), 0);
+	CHECK(result == PTHREAD_CANCELED);
+	answer(fd, ask(fd, agent, 1, 1000));
+	close(fd);
 }
 
 static void sleeping(void)
@@ -449,12 +521,14 @@ int main(int argc, char **argv)
 	nothing_to_read();
 	no_answer();
 	read_by_elements();
+	bad_addresses();
 	copies();
 	for (int how = 0; how < WAYS; how++)
 		other_program((enum how)how);
 	too_little();
 	opened_again();
 	sleeping();
+	restarted_and_cancelled();
 	subnet_manager();
 	newer_ioctl();
 	return 0;
