@@ -79,7 +79,7 @@ static void take_lease(void)
 	sh_close(fd);
 }
 
-void shim_forked(void)
+static void begin_child(void)
 {
 	/* Before anything in the child uses the pages that this puts in place. */
 	shim_fork_child();
@@ -105,6 +105,13 @@ void shim_forked(void)
 	sh_process_forked();
 	shim_share_forked();
 	__atomic_store_n(&shim_stale, 1, __ATOMIC_RELEASE);
+}
+
+void shim_forked(void)
+{
+	begin_child();
+	/* A handler that came before would find locks that nobody holds any more. */
+	shim_fork_unblock();
 }
 
 bool shim_host_exists(unsigned int host)

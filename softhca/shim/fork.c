@@ -218,19 +218,24 @@ static void prepare(void)
 	uint64_t here = (uintptr_t)__builtin_frame_address(0), all = ~UINT64_C(0);
 
 	forking.lists = forking.held = forking.blocked = false;
+	/* This includes the stack, in case the C library forks without a call of fork() below. */
+	if (shim_dev.inst)
+		(void)shim_make_private(here, here + 1);
+	/*
+	 * A handler that ran in the child before its pages are in place would miss them, and one that
+	 * forks would wait for the locks of this fork for ever. First of all: a signal that is put
+	 * off while the thread takes the connection would change the mask that is restored.
+	 */
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &forking.mask, sizeof(all));
+	forking.blocked = true;
 	if (!shim_dev.inst)
 		return;
-	/* This includes the stack, in case the C library forks without a call of fork() below. */
-	(void)shim_make_private(here, here + 1);
 	if (!shim_control_mine()) {
 		shim_control_hold();
 		forking.held = true;
 	}
 	count = 0;
 	forking.lists = true;
-	/* A handler that ran in the child before its pages are in place would miss them. */
-	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &forking.mask, sizeof(all));
-	forking.blocked = true;
 	each(keep);
 }
 
@@ -241,7 +246,7 @@ void shim_fork_prepare(void)
 	sh_memory_hold();
 }
 
-static void unblock(void)
+void shim_fork_unblock(void)
 {
 	uint64_t before = forking.mask;
 
@@ -254,8 +259,10 @@ static void unblock(void)
 void shim_fork_parent(void)
 {
 	sh_memory_let_go();
-	if (!forking.lists)
+	if (!forking.lists) {
+		shim_fork_unblock();
 		return;
+	}
 	for (size_t i = 0; i < count; i++) {
 		if (!list[i].inherited)
 			sh_madvise(list[i].start, list[i].len, MADV_DOFORK);
@@ -270,7 +277,7 @@ void shim_fork_parent(void)
 	if (forking.held)
 		shim_control_put();
 	forking.held = false;
-	unblock();
+	shim_fork_unblock();
 }
 
 /*
@@ -314,7 +321,6 @@ void shim_fork_child(void)
 	unlisted = false;
 	count = 0;
 	forking.lists = forking.held = false;
-	unblock();
 }
 
 /* ---- on a stack that the child has from the start ---- */

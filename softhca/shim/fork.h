@@ -8,5 +8,7 @@
 void shim_fork_prepare(void);
 void shim_fork_parent(void);
 void shim_fork_child(void);
+/* Last of all in the child: the program's handlers may run. */
+void shim_fork_unblock(void);
 
 #endif
