@@ -5,7 +5,6 @@
  */
 #include <limits.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "softhca/host/sys.h"
@@ -13,12 +12,54 @@
 #include "attach.h"
 #include "fifo.h"
 
+/*
+ * By hand here and in take_numbers(): printf() and scanf() of the C library note what is to be undone
+ * if the call is left, also for text in memory. A handler of the application that jumps out of them
+ * crashes there.
+ */
+static void put_number(char *to, unsigned int n)
+{
+	char digits[16];
+	int len = 0;
+
+	do
+		digits[len++] = (char)('0' + n % 10);
+	while (n /= 10);
+	while (len)
+		*to++ = digits[--len];
+	*to = '\0';
+}
+
+/* Numbers with dots between them, as many as there are, up to three. Returns how many. */
+static int take_numbers(const char *at, uint32_t *first, uint32_t *second, uint32_t *third)
+{
+	uint32_t number[3] = {0};
+	int n = 0;
+
+	while (n < 3 && *at >= '0' && *at <= '9') {
+		while (*at >= '0' && *at <= '9')
+			number[n] = number[n] * 10 + (uint32_t)(*at++ - '0');
+		n++;
+		if (*at++ != '.')
+			break;
+	}
+	if (n > 0)
+		*first = number[0];
+	if (n > 1)
+		*second = number[1];
+	if (n > 2)
+		*third = number[2];
+	return n;
+}
+
 bool shim_fd_path(int fd, char path[PATH_MAX])
 {
-	char link[64];
+	char link[64] = "/proc/thread-self/fd/";
 	long n;
 
-	snprintf(link, sizeof(link), "/proc/thread-self/fd/%d", fd);
+	if (fd < 0)
+		return false;
+	put_number(link + strlen(link), (unsigned int)fd);
 	n = sh_sys(syscall(SYS_readlinkat, AT_FDCWD, link, path, PATH_MAX - 1));
 	if (n < 0)
 		return false;
@@ -58,8 +99,8 @@ bool shim_fifo_of_stat(int fd, const struct stat *st, const char *dir, struct sh
 	f->dir = dir;
 	f->mode = O_RDONLY;
 	at = in_instance(path, &removed);
-	if (!at || strncmp(at, dir, dir_len) ||
-	    sscanf(at + dir_len, "/%u.%u.%u", &f->index, &f->generation, &f->mode) < 2)
+	if (!at || strncmp(at, dir, dir_len) || at[dir_len] != '/' ||
+	    take_numbers(at + dir_len + 1, &f->index, &f->generation, &f->mode) < 2)
 		return false;
 	/* It may have been another instance, and this one's daemon must not take it for a file of its own. */
 	if (removed)
