@@ -400,6 +400,8 @@ int shim_control_get(void)
 {
 	int err = 0;
 
+	/* Not in shim_control_hold(): who calls that otherwise does so only after a request. */
+	shim_handlers_begin();
 	shim_control_hold();
 	if (control.pid != getpid() || !sh_ident_holds(control.fd, &control.id)) {
 		control.pid = 0;

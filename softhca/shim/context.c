@@ -18,7 +18,6 @@
 #include "softhca/protocol.h"
 #include "attach.h"
 #include "context.h"
-#include "handlers.h"
 #include "memory.h"
 #include "names.h"
 #include "rdmacm.h"
@@ -321,7 +320,6 @@ static int open_device(void *arg)
 		err = -ENOMEM;
 	if (err)
 		goto unmap_life;
-	shim_handlers_begin();
 #ifndef HAVE_TRAP
 	/*
 	 * Stores cannot be seen before the operations are wrapped. kick.c looks for what was stored

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Handlers of the application wait until their thread is out of device code and off the control
- * connection. On a card they interrupt neither. A handler that jumps away with siglongjmp(), throws
- * or ends the thread would leave locks held and doorbells lost. From the first open device on, this
+ * connection. On a card they interrupt neither. A handler that uses the connection itself would wait
+ * for its own thread for ever; one that jumps away with siglongjmp(), throws or ends the thread would
+ * leave locks held and doorbells lost. From just before the process's first request on, this
  * library's handler is installed in front of each. If the thread is inside, that handler blocks the
  * signals that can wait, sends the thread the same signal again and returns. The thread unblocks
  * them when it is out, and the kernel delivers what has come. Signals about what the thread itself
@@ -215,7 +216,7 @@ static void adopt(int sig)
 }
 
 /*
- * Waits until the thread that opens the first device has adopted all handlers. That thread is never
+ * Waits until the thread that makes the first request has adopted all handlers. That thread is never
  * the caller: its handlers do not run meanwhile.
  */
 static void await_adoption(void)
@@ -237,7 +238,7 @@ int shim_handlers_change(int sig, const struct sigaction *act, struct sigaction 
 	ret = real_sigaction(sig, act, old);
 	if (ret < 0 || !guarded(sig))
 		return ret;
-	/* Another thread has opened the first device in the meantime. */
+	/* Another thread has begun the first request in the meantime. */
 	await_adoption();
 	was = wanted[sig];
 	if (old)
@@ -263,30 +264,49 @@ sighandler_t shim_handlers_adopt(int sig, sighandler_t old)
 	return before.sa_handler;
 }
 
-void shim_handlers_begin(void)
+static void adopt_all(void)
+{
+	for (int sig = 1; sig < NSIG; sig++)
+		if (may_wait(sig))
+			adopt(sig);
+}
+
+static void begin(void)
 {
 	uint64_t before;
 	int none = 0;
 
-	if (__atomic_load_n(&guarding, __ATOMIC_ACQUIRE))
-		return;
 	/* A handler of this thread would wait for the adoption for ever. */
 	before = set_mask(~UINT64_C(0));
-	if (__atomic_exchange_n(&adopting, 1, __ATOMIC_ACQ_REL))
-		goto unblock;
-	if (__atomic_compare_exchange_n(&guarding, &none, getpid(), false, __ATOMIC_ACQ_REL,
-					__ATOMIC_ACQUIRE))
-		for (int sig = 1; sig < NSIG; sig++)
-			if (may_wait(sig))
-				adopt(sig);
-	__atomic_store_n(&adopting, 0, __ATOMIC_RELEASE);
-unblock:
+	if (!__atomic_exchange_n(&adopting, 1, __ATOMIC_ACQ_REL)) {
+		if (__atomic_compare_exchange_n(&guarding, &none, getpid(), false, __ATOMIC_ACQ_REL,
+						__ATOMIC_ACQUIRE))
+			adopt_all();
+		__atomic_store_n(&adopting, 0, __ATOMIC_RELEASE);
+	}
 	set_mask(before);
+}
+
+void shim_handlers_begin(void)
+{
+	if (unlikely(!__atomic_load_n(&guarding, __ATOMIC_ACQUIRE)))
+		begin();
+	/*
+	 * A request of this thread must not be interrupted by a handler that another thread has yet
+	 * to adopt. In a child of the system call clone() nobody is at it.
+	 */
+	while (unlikely(__atomic_load_n(&adopting, __ATOMIC_ACQUIRE)) && guarding == getpid())
+		sched_yield();
 }
 
 void shim_handlers_forked(void)
 {
-	adopting = 0;
+	bool unfinished = adopting && guarding;
+
 	if (guarding)
 		guarding = getpid();
+	/* The thread that was at it is the parent's. */
+	if (unfinished)
+		adopt_all();
+	adopting = 0;
 }

@@ -8,8 +8,8 @@
 #include <signal.h>
 
 /*
- * From the first open device on, handlers of the application do not run in the middle of device
- * code or of a request.
+ * Before each request; the first call counts. From then on, handlers of the application do not run in
+ * the middle of device code or of a request.
  */
 void shim_handlers_begin(void);
 /* Lets the signals come that were held off meanwhile, if this thread is out of both. */
