@@ -218,6 +218,90 @@ static void between_programs(void **state)
 	end(&r);
 }
 
+/* Get() from the first port with a global route to a GID. */
+static void routed(struct rig *r, uint32_t id, uint16_t lid, uint8_t class, uint16_t attribute,
+		   const uint8_t gid[16])
+{
+	struct umad_hdr *h = (void *)r->out;
+
+	request(r, id, lid, class, class == CLASS_SA ? 2 : 1, 1, attribute);
+	h->timeout_ms = 0;
+	h->grh_present = 1;
+	h->hop_limit = 9;
+	h->traffic_class = 3;
+	h->flow_label = htobe32(5);
+	memcpy(h->gid, gid, 16);
+}
+
+static void asked_at(struct rig *r, uint32_t id, uint16_t lid, uint8_t class, uint16_t attribute,
+		     const uint8_t gid[16])
+{
+	const struct umad_hdr *h = (const void *)r->in;
+
+	routed(r, id, lid, class, attribute, gid);
+	((struct umad_hdr *)r->out)->timeout_ms = 60000;
+	assert_int_equal(put(r, 0, 320), 320);
+	assert_in_range(get(r, 0, 320), 64 + 36, 320);
+	assert_int_equal(h->status, 0);
+	assert_int_equal(be16toh(h->lid), lid);
+	assert_int_equal(h->grh_present, 1);
+	assert_memory_equal(h->gid, gid, 16);
+	/* As kernels would send there. */
+	assert_int_equal(h->hop_limit, 0xff);
+	assert_int_equal(h->traffic_class, 3);
+	assert_int_equal(be32toh(h->flow_label), 5);
+}
+
+/*
+ * Who answers on a global route says by which of his GIDs he was asked. What is sent to a GID that is
+ * not the receiver's is lost, as kernels lose it.
+ */
+static void global_routes(void **state)
+{
+	uint8_t gid[16] = {0xfe, 0x80, [9] = 2, 0xc9, 3, 0, 0x20};
+	static const uint8_t none[16];
+	const struct umad_hdr *h;
+	struct sh_port *own, *peer;
+	uint32_t perf, sa, ask, serve;
+	struct rig r;
+
+	(void)state;
+	begin(&r, 2);
+	h = (const void *)r.in;
+	own = &sh_hca(&r.t->k.dev, 0)->port[0];
+	peer = &sh_hca(&r.t->k.dev, 2)->port[0];
+	assert_int_equal(reg(&r, 0, 1, 4, 1, 0, 0, 0, &perf), 0);
+	assert_int_equal(reg(&r, 0, 1, 3, 2, 1, 0, 0, &sa), 0);
+	asked_at(&r, perf, (uint16_t)peer->lid, 4, 0x12, peer->gid[0]);
+	asked_at(&r, sa, (uint16_t)own->lid, CLASS_SA, 1, own->gid[0]);
+	asked_at(&r, perf, SH_SWITCH_LID, 4, 1, gid);
+	/* Between programs, at another of its GIDs. */
+	memcpy(peer->gid[2], peer->gid[0], 16);
+	peer->gid[2][15] ^= 0x80;
+	assert_int_equal(reg(&r, 0, 1, 0x0a, 1, 0, 0, 0, &ask), 0);
+	assert_int_equal(reg(&r, 1, 1, 0x0a, 1, 0, 0, 2, &serve), 0);
+	routed(&r, ask, (uint16_t)peer->lid, 0x0a, 1, peer->gid[2]);
+	assert_int_equal(put(&r, 0, 320), 320);
+	assert_int_equal(get(&r, 1, 320), 320);
+	assert_memory_equal(h->gid, own->gid[0], 16);
+	assert_int_equal(h->gid_index, 2);
+	/* Not its own, and none. */
+	routed(&r, ask, (uint16_t)peer->lid, 0x0a, 1, own->gid[0]);
+	assert_int_equal(put(&r, 0, 320), 320);
+	routed(&r, ask, (uint16_t)peer->lid, 0x0a, 1, none);
+	assert_int_equal(put(&r, 0, 320), 320);
+	assert_int_equal(get(&r, 1, 320), -EAGAIN);
+	routed(&r, perf, (uint16_t)peer->lid, 4, 0x12, own->gid[0]);
+	((struct umad_hdr *)r.out)->timeout_ms = 60000;
+	assert_int_equal(put(&r, 0, 320), 320);
+	routed(&r, perf, SH_SWITCH_LID, 4, 1, own->gid[0]);
+	mad(&r)[AT_TID + 7]++;
+	((struct umad_hdr *)r.out)->timeout_ms = 60000;
+	assert_int_equal(put(&r, 0, 320), 320);
+	assert_int_equal(get(&r, 0, 320), -EAGAIN);
+	end(&r);
+}
+
 static void time_limits(void **state)
 {
 	struct umad_msg *m;
@@ -741,7 +825,7 @@ int main(void)
 		cmocka_unit_test(room),		  cmocka_unit_test(ends_managed),
 		cmocka_unit_test(receiver_held),  cmocka_unit_test(short_headers),
 		cmocka_unit_test(directed_route), cmocka_unit_test(wrong_queue_pair),
-		cmocka_unit_test(pkey_blocks),
+		cmocka_unit_test(pkey_blocks),	  cmocka_unit_test(global_routes),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -23,7 +23,9 @@
 #include "sm.h"
 #include "smp.h"
 
-#define OUI UINT64_C(0x0002c903)
+#define OUI    UINT64_C(0x0002c903)
+#define PREFIX UINT64_C(0xfe80000000000000)
+#define HOPS   0xff /* of what kernels send back on a global route */
 
 uint32_t fabric_ports(const struct kernel *k)
 {
@@ -228,6 +230,24 @@ bool fabric_arrives(struct kernel *k, const struct mad_way *w)
 	       fabric_link(k, to.hca, to.port) && !faulted(k, w, &from, &to);
 }
 
+/*
+ * At which of its GIDs does a route reach a node? -1: it is none of them, and the MAD is lost, since
+ * kernels find no way back then.
+ */
+static int gid_index(struct kernel *k, const struct mad_node *n, const uint8_t gid[16])
+{
+	static const uint8_t empty[16];
+	const struct sh_port *p;
+
+	if (n->is_switch)
+		return mad64(gid, 0) == PREFIX && mad64(gid, 8) == fabric_switch_guid() ? 0 : -1;
+	p = &sh_hca(&k->dev, n->hca)->port[n->port - 1];
+	for (int i = 0; i < SH_GIDS; i++)
+		if (!memcmp(p->gid[i], gid, 16))
+			return memcmp(gid, empty, 16) ? i : -1;
+	return -1;
+}
+
 void fabric_give(struct umad_file *f, struct umad_msg *m, const struct mad_way *w, uint32_t id,
 		 const uint8_t *mad)
 {
@@ -239,8 +259,13 @@ void fabric_give(struct umad_file *f, struct umad_msg *m, const struct mad_way *
 	m->hdr.sl = w->sl;
 	m->hdr.pkey_index = w->pkey_index;
 	if (w->grh) {
+		const struct mad_node n = {.hca = f->hca, .port = f->port};
+		int at = gid_index(f->k, &n, w->route.dgid);
+
+		/* What the program needs to send back. */
 		m->hdr.grh_present = 1;
-		m->hdr.hop_limit = w->route.hop_limit;
+		m->hdr.gid_index = at < 0 ? 0 : (uint8_t)at;
+		m->hdr.hop_limit = HOPS;
 		m->hdr.traffic_class = w->route.traffic_class;
 		m->hdr.flow_label = htobe32(w->route.flow_label);
 		memcpy(m->hdr.gid, w->route.sgid, sizeof(m->hdr.gid));
@@ -330,6 +355,8 @@ static void reply(struct kernel *k, const struct mad_way *w, const struct mad_no
 	back.dlid = mad[AT_CLASS] == CLASS_DIRECTED && mad16(mad, AT_DR_SLID) == PERMISSIVE
 			    ? PERMISSIVE
 			    : lid_of(k, n);
+	memcpy(back.route.sgid, w->route.dgid, sizeof(back.route.sgid));
+	memcpy(back.route.dgid, w->route.sgid, sizeof(back.route.dgid));
 	if (!faulted(k, w, n, &to))
 		answered(k, w->hca, w->port, &back, mad, len);
 }
@@ -453,6 +480,8 @@ void fabric_send(struct kernel *k, const struct mad_way *way, const uint8_t *mad
 	else
 		there = by_lid(k, way->hca, way->port, way->dlid, &n);
 	if (there && faulted(k, way, &from, &n))
+		there = false;
+	if (there && way->grh && !mad_is_smp(mad) && gid_index(k, &n, way->route.dgid) < 0)
 		there = false;
 	if (there && back && !n.is_switch) {
 		struct mad_way came = *way;
