@@ -32,6 +32,11 @@ uint32_t port_capabilities(const struct kernel *k, uint32_t hca, uint32_t port)
 	return CAPABILITIES | (k->hcas[hca].sm_ports >> port & 1 ? CAP_IS_SM : 0);
 }
 
+bool port_active(struct kernel *k, uint32_t hca, uint32_t port)
+{
+	return !k->hcas[hca].fatal && sh_hca(&k->dev, hca)->port[port - 1].state == 4;
+}
+
 uint8_t port_mtu(const struct kernel *k)
 {
 	const struct sh_wire_config *wire = &k->cfg.device.wire;
@@ -109,12 +114,20 @@ static void fail(struct kernel *k, uint32_t hca)
 	silence(k, hca);
 }
 
+/* All its ports are down from now on. */
+static void tell_failed(struct kernel *k, uint32_t hca)
+{
+	for (uint32_t port = 1; port <= k->cfg.device.ports; port++)
+		(void)sysfs_port(k, hca, port, 0);
+	ROOMS(port_event, k, hca, 1, PORT_DEVICE_FATAL);
+}
+
 void ports_fail(struct kernel *k)
 {
 	for (uint32_t i = 0; i < k->dev.hcas; i++)
 		if (!k->hcas[i].fatal) {
 			fail(k, i);
-			ROOMS(port_event, k, i, 1, PORT_DEVICE_FATAL);
+			tell_failed(k, i);
 		}
 }
 
@@ -212,6 +225,10 @@ bool port_change(struct kernel *k, const struct sh_port_msg *m, bool late, struc
 	sh_unlock(&k->dev, &hca->port_lock);
 	if (!changed)
 		return true;
+	if (event == PORT_DEVICE_FATAL) {
+		tell_failed(k, index);
+		return true;
+	}
 	(void)sysfs_port(k, index, m->port, m->what == SH_PORT_PKEY ? m->a : 0);
 	ROOMS(port_event, k, index, m->port, event);
 	/* A subnet manager that has taken over asks for new subscriptions in its first sweep. */

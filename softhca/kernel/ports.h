@@ -19,6 +19,8 @@ void status_say(struct sh_status *st, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The CapabilityMask of a port. */
 uint32_t port_capabilities(const struct kernel *k, uint32_t hca, uint32_t port);
+/* A port of a card that has failed is not. */
+bool port_active(struct kernel *k, uint32_t hca, uint32_t port);
 void hcas_retry(struct kernel *k); /* silences failed HCAs that are still loud */
 /* False: a client is in the way, try again. Never false if late. */
 bool port_change(struct kernel *k, const struct sh_port_msg *m, bool late, struct sh_status *st);

@@ -12,6 +12,7 @@
 #include "faults.h"
 #include "kern.h"
 #include "out.h"
+#include "ports.h"
 #include "process.h"
 #include "room.h"
 #include "show.h"
@@ -43,7 +44,7 @@ static void show_ports(struct kernel *k, uint32_t index, struct out *o)
 
 		out_begin_object(o, NULL);
 		out_int(o, "port", p + 1);
-		out_text(o, "state", port->state == 4 ? "ACTIVE" : "DOWN");
+		out_text(o, "state", port_active(k, index, p + 1) ? "ACTIVE" : "DOWN");
 		out_int(o, "lid", port->lid);
 		out_int(o, "sm_lid", port->sm_lid);
 		show_traffic(&traffic[p], o);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: an instance ends, by `softhca stop` or because its daemon is killed, while programs have umad files open: no thread
+# Description: an instance ends, by `softhca stop` or because its daemon is killed, or a card fails, while programs have umad files open: no thread
 # of them sleeps on in a call, or cannot be cancelled, and all calls fail, as when a card is taken out. Nor is a next instance of that name
 # asked about files of the first one. Debian's opensm reads on then, and logs each error.
 . "$srcdir/lib.sh" || exit 1
@@ -38,9 +38,18 @@ killed() {
 	daemon=$(cat "$SOFTHCA_DIR/softhca/ended/pid")
 	kill -KILL "$daemon" && until_true gone "$daemon"
 }
+# What tools say of the ports of a host.
+ports_say() { cat "$SOFTHCA_DIR/softhca/ended/host$1/sys/class/infiniband/mlx4_0/ports/"*/{state,phys_state} | sort -u | tr '\n' ,; }
+failed() {
+	"$SOFTHCA" port ended mlx4_0:1 fatal || return 1
+	states=$(ports_say 0)$(ports_say 1)$("$SOFTHCA" show --json ended | grep -oE '"state": ?"(ACTIVE|DOWN)"' | cut -d '"' -f 4 | tr '\n' ,)
+	[ "$states" = "1: DOWN,3: Disabled,4: ACTIVE,5: LinkUp,DOWN,DOWN,ACTIVE,ACTIVE," ] || { echo "$states"; return 1; }
+}
 
 for face in mainline ofed; do
 	ok "stop wakes all, $face" ended stopped "" --kernel $face
+	ok "a card that fails wakes all, $face" ended failed "" --kernel $face --hosts 2 --ports 2
+	"$SOFTHCA" stop ended >/dev/null
 done
 ok "other programs that have a file get EIO" ended stopped others
 ok "and where the name is another instance's by now" ended replaced others

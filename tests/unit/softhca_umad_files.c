@@ -12,6 +12,7 @@
 
 #include "softhca/kernel/files.h"
 #include "softhca/kernel/lists.h"
+#include "softhca/kernel/ports.h"
 #include "softhca/kernel/room.h"
 #include "softhca/kernel/server.h"
 #include "softhca/kernel/rdmacm/channel.h"
@@ -281,6 +282,57 @@ static void manager_without_file(void **state)
 	end(&r);
 }
 
+static void fail_card(struct rig *r, uint32_t host)
+{
+	struct sh_port_msg m = {.host = host, .port = 2, .what = SH_PORT_FATAL};
+	struct sh_status st;
+
+	assert_true(port_change(&r->t->k, &m, true, &st));
+	assert_int_equal(st.error, 0);
+}
+
+/* The files of all its ports end, and so does the subnet manager that was there. */
+static void card_failed(void **state)
+{
+	struct kproc p = {.host = 0, .pid = getpid()};
+	struct pollfd ended = {.events = POLLIN};
+	struct umad_file *issm, *second;
+	struct rig r;
+	uint32_t id;
+	int fd[2];
+
+	(void)state;
+	begin(&r, 3);
+	assert_int_equal(umad_open(&r.t->k, &p, UMAD_MINORS + 1, O_RDWR, &issm, &fd[0]), 0);
+	assert_int_equal(umad_open(&r.t->k, &p, 1, O_RDWR, &second, &fd[1]), 0);
+	assert_int_equal(reg(&r, 1, 0, 1, 1, 0, 0, 0, &id), 0);
+	fail_card(&r, 0);
+	assert_int_equal(count(&r), 1);
+	assert_ptr_equal(r.t->k.umad->files, r.f[1]);
+	assert_int_equal(r.t->k.umad->managers, 0);
+	assert_int_equal(r.t->k.hcas[0].sm_ports, 0);
+	ended.fd = r.fd[0];
+	assert_int_equal(poll(&ended, 1, 0), 1);
+	assert_true(ended.revents & POLLHUP);
+	for (uint32_t port = 0; port < 2; port++) {
+		assert_int_equal(umad_open(&r.t->k, &p, port, O_RDWR, &second, &fd[0]), -ENXIO);
+		assert_int_equal(
+			umad_open(&r.t->k, &p, UMAD_MINORS + port, O_RDWR, &second, &fd[0]),
+			-ENXIO);
+	}
+	/* Others go on, and hear nothing from it. */
+	request(&r, id, 1, 1, 1, 1, 0x11);
+	assert_int_equal(put(&r, 1, 320), 320);
+	assert_int_equal(get(&r, 1, 320), -EAGAIN);
+	request(&r, id, 7, 1, 1, 1, 0x11);
+	mad(&r)[AT_TID + 7]++;
+	assert_int_equal(put(&r, 1, 320), 320);
+	assert_int_equal(get(&r, 1, 320), 320);
+	close(r.fd[0]);
+	again(&r, 0);
+	end(&r);
+}
+
 enum { LIMIT = 200, SHARE = LIMIT / 4 };
 
 /* A program that opens files without end leaves descriptors of the daemon for others, of all kinds. */
@@ -329,6 +381,7 @@ int main(void)
 		cmocka_unit_test(old_doubt),
 		cmocka_unit_test(no_file_left),
 		cmocka_unit_test(manager_without_file),
+		cmocka_unit_test(card_failed),
 		cmocka_unit_test(share),
 	};
 

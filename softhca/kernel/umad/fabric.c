@@ -12,6 +12,7 @@
 #include "softhca/device/transport/fault.h"
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/lists.h"
+#include "softhca/kernel/ports.h"
 #include "agent.h"
 #include "fabric.h"
 #include "file.h"
@@ -45,7 +46,7 @@ void fabric_end_of(const struct kernel *k, uint32_t number, uint32_t *hca, uint3
 
 bool fabric_link(struct kernel *k, uint32_t hca, uint32_t port)
 {
-	return !k->hcas[hca].fatal && sh_hca(&k->dev, hca)->port[port - 1].state == 4;
+	return port_active(k, hca, port);
 }
 
 uint64_t fabric_switch_guid(void)

@@ -19,17 +19,20 @@ int umad_open(struct kernel *k, struct kproc *p, uint32_t minor, uint32_t flags,
 {
 	const struct sh_config *c = &k->cfg.device;
 	uint32_t number = minor % UMAD_MINORS;
+	uint32_t hca = p->host * c->hcas_per_host + number / c->ports;
 	struct umad_file *f;
 	int err;
 
 	if (k->umad->off || minor >= 2 * UMAD_MINORS || number >= c->hcas_per_host * c->ports)
+		return -ENXIO;
+	if (k->hcas[hca].fatal)
 		return -ENXIO;
 	f = calloc(1, sizeof(*f));
 	if (!f)
 		return -ENOMEM;
 	f->k = k;
 	f->host = p->host;
-	f->hca = p->host * c->hcas_per_host + number / c->ports;
+	f->hca = hca;
 	f->port = number % c->ports + 1;
 	f->pid = p->pid;
 	f->issm = minor >= UMAD_MINORS;

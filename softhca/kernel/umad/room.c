@@ -213,6 +213,16 @@ static void show(struct kernel *k, struct out *o)
 	out_end_array(o);
 }
 
+/* As kernels do that lose a card: whoever waits for a datagram is told, and later calls find no file. */
+static void end_of_hca(struct kernel *k, uint32_t hca)
+{
+	struct umad_file *f, *next;
+
+	DL_FOREACH_SAFE(k->umad->files, f, next)
+	if (f->hca == hca)
+		umad_free(f);
+}
+
 static void port_event(struct kernel *k, uint32_t hca, uint32_t port, enum port_event event)
 {
 	bool dead = event == PORT_DEVICE_FATAL;
@@ -221,6 +231,8 @@ static void port_event(struct kernel *k, uint32_t hca, uint32_t port, enum port_
 	if (event == PORT_LID_CHANGE)
 		sa_inform_gone(k, hca, port);
 	/* The manager hears of links. That an instance ends is told to nobody. */
+	if (dead)
+		end_of_hca(k, hca);
 	if (k->stop || (!dead && event != PORT_ERR && event != PORT_ACTIVE))
 		return;
 	for (uint32_t p = dead ? 1 : port; p <= (dead ? k->cfg.device.ports : port); p++) {
