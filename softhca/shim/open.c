@@ -4,6 +4,7 @@
  * these functions, so each name has its own.
  */
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -42,10 +43,32 @@ EXPORT int __openat64_2(int dirfd, const char *path, int flags);
 		mode_;                                                                             \
 	})
 
-/* The device's number if this opens a device node, else -1. With O_PATH it only names the node. */
+#define ATTRIBUTE 4096 /* in place of a device's number: an attribute, which is not to be written */
+
+/* Of the redirected path: can no program write the file, not even root's? A description it can. */
+static bool is_attribute(const char *to)
+{
+	size_t len = strlen(shim.dir);
+	const char *name = strrchr(to, '/'), *at = to + len;
+
+	return !strncmp(to, shim.dir, len) && !strncmp(at, "/host", 5) &&
+	       !strncmp(strchrnul(at + 1, '/'), "/sys/", 5) && strcmp(name, "/node_desc");
+}
+
+static bool writes(int flags)
+{
+	return (flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC;
+}
+
+/*
+ * The device's number if this opens a device node, ATTRIBUTE, or -1. With O_PATH it only names the
+ * node.
+ */
 static int node(const char *to, int flags)
 {
-	return flags & O_PATH ? -1 : shim_node(to);
+	if (flags & O_PATH)
+		return -1;
+	return writes(flags) && is_attribute(to) ? ATTRIBUTE : shim_node(to);
 }
 
 /* For "uverbs0" or "rdma_cm" below a descriptor of /dev/infiniband. */
@@ -81,7 +104,7 @@ static int unfit(int flags)
 
 static int open_node(int device, int flags)
 {
-	int err = unfit(flags);
+	int err = device == ATTRIBUTE ? -EACCES : unfit(flags);
 
 	if (err)
 		RETURN_ERRNO(err);
@@ -155,18 +178,29 @@ OPEN_2(__open64_2)
 OPENAT_2(__openat_2)
 OPENAT_2(__openat64_2)
 
+/* Is that an attribute, which stdio is to write? */
+static bool unwritable(const char *to, const char *buf, const char *mode)
+{
+	if (to != buf || (*mode == 'r' && !strchr(mode, '+')) || !is_attribute(to))
+		return false;
+	errno = EACCES;
+	return true;
+}
+
 EXPORT FILE *fopen(const char *path, const char *mode)
 {
 	char buf[PATH_MAX];
+	const char *to = opened(path, buf);
 
-	return REAL(fopen)(opened(path, buf), mode);
+	return unwritable(to, buf, mode) ? NULL : REAL(fopen)(to, mode);
 }
 
 EXPORT FILE *fopen64(const char *path, const char *mode)
 {
 	char buf[PATH_MAX];
+	const char *to = opened(path, buf);
 
-	return REAL(fopen64)(opened(path, buf), mode);
+	return unwritable(to, buf, mode) ? NULL : REAL(fopen64)(to, mode);
 }
 
 EXPORT FILE *freopen(const char *path, const char *mode, FILE *file)

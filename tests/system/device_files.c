@@ -95,10 +95,28 @@ static void attributes(const char *path, int acl)
 	CHECK(removexattr(path, "user.mine") < 0 && (errno == EPERM || errno == EOPNOTSUPP));
 }
 
+/* An attribute that no program can write. */
+static void by_stdio(const char *path)
+{
+	static const char *const modes[] = {"w", "a", "r+", "w+e", "rb+"};
+	FILE *f;
+
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		errno = 0;
+		CHECK(!fopen(path, modes[i]) && errno == EACCES);
+	}
+	f = fopen(path, "re");
+	CHECK(f && fgetc(f) != EOF && fclose(f) == 0);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2)
 		return 2;
+	if (!strcmp(argv[1], "stdio")) {
+		by_stdio("/sys/class/infiniband/mlx4_0/ports/1/state");
+		return 0;
+	}
 	for (size_t i = 0; i < NODES; i++) {
 		if (!strcmp(argv[1], "flags"))
 			ways(nodes[i]);
