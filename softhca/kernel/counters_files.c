@@ -85,7 +85,7 @@ static int put(struct kernel *k, const char *dir, const char *name, uint64_t val
 	char path[320];
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	return file_write(k->dir_fd, path, "%" PRIu64 "\n", value);
+	return file_attribute(k->dir_fd, path, "%" PRIu64 "\n", value);
 }
 
 static void port_values(struct kernel *k, uint32_t hca, uint32_t port, uint64_t v[C_COUNTERS])

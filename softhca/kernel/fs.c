@@ -14,28 +14,71 @@
 
 #include "fs.h"
 
+/* Modes bind the daemon too, unless it is root's. For a moment the file is one that it can write. */
+static int open_own(int dirfd, const char *path)
+{
+	int own = openat(dirfd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC), fd;
+	struct stat st;
+
+	if (own < 0)
+		return -errno;
+	if (fstat(own, &st) < 0 || fchmod(own, (st.st_mode & 0777) | S_IWUSR) < 0) {
+		fd = -errno;
+		close(own);
+		return fd;
+	}
+	fd = openat(dirfd, path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		fd = -errno;
+	(void)fchmod(own, st.st_mode & 0777);
+	close(own);
+	return fd;
+}
+
 /* Writes in place: a reader finds the old or the new contents, and no directory's time changes. */
-int file_write(int dirfd, const char *path, const char *fmt, ...)
+static int __attribute__((format(printf, 4, 0)))
+write_text(int dirfd, const char *path, mode_t mode, const char *fmt, va_list ap)
 {
 	char text[4096];
-	va_list ap;
 	int fd, len, err = 0;
 	ssize_t n;
 
-	va_start(ap, fmt);
 	len = vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
 	if (len < 0 || len >= (int)sizeof(text))
 		return -EOVERFLOW;
-	fd = openat(dirfd, path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+	fd = openat(dirfd, path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (fd < 0)
-		return -errno;
+		fd = errno == EACCES && !(mode & S_IWUSR) ? open_own(dirfd, path) : -errno;
+	if (fd < 0)
+		return fd;
 	n = pwrite(fd, text, len, 0);
 	if (n >= 0 && n < len)
 		err = -ENOSPC;
 	else if (n < 0 || ftruncate(fd, len) < 0)
 		err = -errno;
 	close(fd);
+	return err;
+}
+
+int file_write(int dirfd, const char *path, const char *fmt, ...)
+{
+	va_list ap;
+	int err;
+
+	va_start(ap, fmt);
+	err = write_text(dirfd, path, 0644, fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+int file_attribute(int dirfd, const char *path, const char *fmt, ...)
+{
+	va_list ap;
+	int err;
+
+	va_start(ap, fmt);
+	err = write_text(dirfd, path, 0444, fmt, ap);
+	va_end(ap);
 	return err;
 }
 

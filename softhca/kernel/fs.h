@@ -7,6 +7,9 @@
 
 int file_write(int dirfd, const char *path, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The same of a file that programs cannot write: its mode says so. */
+int file_attribute(int dirfd, const char *path, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 int dir_make(int dirfd, const char *path); /* with its parents */
 
 #endif

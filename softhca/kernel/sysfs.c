@@ -33,7 +33,7 @@ static int put(const struct kernel *k, const char *dir, const char *name, const 
 
 	if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
-	return file_write(k->dir_fd, path, "%s\n", value);
+	return file_attribute(k->dir_fd, path, "%s\n", value);
 }
 
 static int put_link(const struct kernel *k, const char *target, const char *dir, const char *name)
@@ -205,7 +205,7 @@ static int make_hca(struct kernel *k, uint32_t index)
 {
 	const struct khca *h = &k->hcas[index];
 	uint64_t guid = sh_hca(&k->dev, index)->node_guid;
-	char pci[128], ib[256], verbs[256], text[192];
+	char pci[128], ib[256], verbs[256], path[288], text[192];
 	uint32_t port;
 	int err;
 
@@ -222,7 +222,9 @@ static int make_hca(struct kernel *k, uint32_t index)
 	guid_text(text, guid + 3);
 	err = err ?: put(k, ib, "sys_image_guid", text);
 	snprintf(text, sizeof(text), "softhca-host%u HCA-%u", h->host, h->unit + 1);
-	err = err ?: put(k, ib, "node_desc", text);
+	/* This one programs may write. */
+	snprintf(path, sizeof(path), "%s/node_desc", ib);
+	err = err ?: file_write(k->dir_fd, path, "%s\n", text);
 	err = err ?: put(k, ib, "hw_rev", "b0");
 	err = err ?: put(k, ib, "fw_ver", "2.9.1000");
 	err = err ?: put(k, ib, "hca_type", "MT26428");

@@ -40,6 +40,20 @@ read_only() {
 }
 described() { on 0 sh -c 'echo mine >/sys/class/infiniband/mlx4_1/node_desc' && [ "$(on 0 cat /sys/class/infiniband/mlx4_1/node_desc)" = mine ]; }
 
+attribute_mode() { [ "$(on 0 stat -c %a "/sys/class/infiniband/mlx4_0/$1")" = "$2" ]; }
+# A daemon that modes bind, which those of ordinary users are, writes its files all the same.
+bound() {
+	plain=()
+	[ "$(id -u)" -ne 0 ] || plain=(setpriv --bounding-set -dac_override)
+	"${plain[@]}" "$SOFTHCA" start bound >/dev/null || return 1
+	"$SOFTHCA" port bound mlx4_0:1 down
+	state=$SOFTHCA_DIR/softhca/bound/host0/sys/class/infiniband/mlx4_0/ports/1/state
+	[ "$(cat "$state")" = "1: DOWN" ] && [ "$(stat -c %a "$state")" = 444 ]
+	result=$?
+	"$SOFTHCA" stop bound >/dev/null
+	return "$result"
+}
+
 ok "the flags of open()" on 0 "$PROGRAMS/device_files" flags
 ok "extended attributes" on 0 "$PROGRAMS/device_files" attributes
 ok "ls -l of nodes" silent ls -l /dev/infiniband
@@ -51,6 +65,9 @@ ok "cp -a" copies
 ok "attributes cannot be written" read_only
 ok "nor by stdio" on 0 "$PROGRAMS/device_files" stdio
 ok "but a description can" described
+ok "their modes" attribute_mode ports/1/counters/port_xmit_packets 444
+ok "and that of a description" attribute_mode node_desc 644
+ok "a daemon that modes bind" bound
 ok "modes" seen_mode umad0 600
 ok "of issm" seen_mode issm0 600
 ok "of uverbs" seen_mode uverbs0 666

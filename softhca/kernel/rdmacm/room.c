@@ -105,9 +105,9 @@ static int make_files(struct kernel *k, uint32_t host)
 	snprintf(path, sizeof(path), "host%u/sys/class/misc/rdma_cm", host);
 	err = dir_make(k->dir_fd, path);
 	snprintf(path, sizeof(path), "host%u/sys/class/misc/rdma_cm/abi_version", host);
-	err = err ?: file_write(k->dir_fd, path, "4\n");
+	err = err ?: file_attribute(k->dir_fd, path, "4\n");
 	snprintf(path, sizeof(path), "host%u/sys/class/misc/rdma_cm/dev", host);
-	err = err ?: file_write(k->dir_fd, path, "10:%d\n", SH_CM_MINOR);
+	err = err ?: file_attribute(k->dir_fd, path, "10:%d\n", SH_CM_MINOR);
 	snprintf(path, sizeof(path), "host%u/dev/infiniband", host);
 	err = err ?: dir_make(k->dir_fd, path);
 	snprintf(path, sizeof(path), "host%u/dev/infiniband/rdma_cm", host);

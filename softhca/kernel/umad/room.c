@@ -77,11 +77,11 @@ static int make_one(struct kernel *k, uint32_t host, const char *what, uint32_t 
 	err = sysfs_class(k, host * k->cfg.device.hcas_per_host + n / ports, "infiniband_mad", name,
 			  dir);
 	snprintf(path, sizeof(path), "%s/ibdev", dir);
-	err = err ?: file_write(k->dir_fd, path, "mlx4_%u\n", n / ports);
+	err = err ?: file_attribute(k->dir_fd, path, "mlx4_%u\n", n / ports);
 	snprintf(path, sizeof(path), "%s/port", dir);
-	err = err ?: file_write(k->dir_fd, path, "%u\n", n % ports + 1);
+	err = err ?: file_attribute(k->dir_fd, path, "%u\n", n % ports + 1);
 	snprintf(path, sizeof(path), "%s/dev", dir);
-	err = err ?: file_write(k->dir_fd, path, "231:%u\n", first + n);
+	err = err ?: file_attribute(k->dir_fd, path, "231:%u\n", first + n);
 	/* The mode that stat() tells is the kernel's, 0600: an instance's files and programs have one owner. */
 	snprintf(path, sizeof(path), "host%u/dev/infiniband/%s", host, name);
 	return err ?: file_write(k->dir_fd, path, "%s", "");
@@ -98,7 +98,7 @@ static int make_files(struct kernel *k, uint32_t host)
 	snprintf(path, sizeof(path), "host%u/sys/class/infiniband_mad", host);
 	err = dir_make(k->dir_fd, path);
 	snprintf(path, sizeof(path), "host%u/sys/class/infiniband_mad/abi_version", host);
-	err = err ?: file_write(k->dir_fd, path, "%d\n", UMAD_ABI_VERSION);
+	err = err ?: file_attribute(k->dir_fd, path, "%d\n", UMAD_ABI_VERSION);
 	snprintf(path, sizeof(path), "host%u/dev/infiniband", host);
 	err = err ?: dir_make(k->dir_fd, path);
 	if (!err && k->umad->gsi < 0)

@@ -107,7 +107,7 @@ static int make_files(struct kernel *k, uint32_t host)
 	if (err)
 		return err;
 	snprintf(path, sizeof(path), "host%u/sys/class/infiniband_verbs/abi_version", host);
-	return file_write(k->dir_fd, path, "6\n");
+	return file_attribute(k->dir_fd, path, "6\n");
 }
 
 static void end(struct kernel *k)
