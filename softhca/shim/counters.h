@@ -8,10 +8,15 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Is the redirected path one of them? */
+/*
+ * Is the redirected path one of them, or cap_mask, which says whether issm is open? The daemon hears of
+ * closes before it answers a request.
+ */
 static inline bool shim_counters(const char *redirected)
 {
-	return strstr(redirected, "counters/") != NULL;
+	const char *name = strrchr(redirected, '/');
+
+	return strstr(redirected, "counters/") || (name && !strcmp(name, "/cap_mask"));
 }
 /* Has the daemon write them anew. Without it they are some seconds old at most. Keeps errno. */
 void shim_counters_refresh(void);

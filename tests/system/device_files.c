@@ -95,6 +95,28 @@ static void attributes(const char *path, int acl)
 	CHECK(removexattr(path, "user.mine") < 0 && (errno == EPERM || errno == EOPNOTSUPP));
 }
 
+static int says_manager(void)
+{
+	FILE *f = fopen("/sys/class/infiniband/mlx4_0/ports/1/cap_mask", "re");
+	unsigned int mask;
+
+	CHECK(f && fscanf(f, "%x", &mask) == 1 && fclose(f) == 0);
+	return !!(mask & 2);
+}
+
+/* Who has closed the file, or waited for the end of a program that had it, reads of no manager. */
+static void manager(void)
+{
+	for (int i = 0; i < 200; i++) {
+		int fd = open("/dev/infiniband/issm0", O_RDWR | O_CLOEXEC | O_NONBLOCK);
+
+		CHECK(fd >= 0);
+		CHECK(says_manager());
+		CHECK(close(fd) == 0);
+		CHECK(!says_manager());
+	}
+}
+
 /* An attribute that no program can write. */
 static void by_stdio(const char *path)
 {
@@ -113,6 +135,10 @@ int main(int argc, char **argv)
 {
 	if (argc != 2)
 		return 2;
+	if (!strcmp(argv[1], "manager")) {
+		manager();
+		return 0;
+	}
 	if (!strcmp(argv[1], "stdio")) {
 		by_stdio("/sys/class/infiniband/mlx4_0/ports/1/state");
 		return 0;

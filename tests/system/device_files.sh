@@ -68,6 +68,7 @@ ok "but a description can" described
 ok "their modes" attribute_mode ports/1/counters/port_xmit_packets 444
 ok "and that of a description" attribute_mode node_desc 644
 ok "a daemon that modes bind" bound
+ok "a port has a manager as long as issm is open" on 0 "$PROGRAMS/device_files" manager
 ok "modes" seen_mode umad0 600
 ok "of issm" seen_mode issm0 600
 ok "of uverbs" seen_mode uverbs0 666
