@@ -14,13 +14,6 @@ bool shim_cm_of_stat(int fd, const struct stat *st, struct shim_fifo *cm)
 	return shim_fifo_of_stat(fd, st, "channels", cm);
 }
 
-bool shim_cm_of_fd(int fd, struct shim_fifo *cm)
-{
-	struct stat st;
-
-	return fd >= 0 && sh_fstat(fd, &st) >= 0 && shim_cm_of_stat(fd, &st, cm);
-}
-
 static int error_of(const void *reply)
 {
 	return -((const struct sh_cm_reply *)reply)->error;

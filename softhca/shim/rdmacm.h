@@ -12,7 +12,6 @@
 #include "fifo.h"
 
 /* Is the descriptor one? Whatever process has opened it. */
-bool shim_cm_of_fd(int fd, struct shim_fifo *cm);
 bool shim_cm_of_stat(int fd, const struct stat *st, struct shim_fifo *cm);
 int shim_cm_open(int flags); /* a descriptor or -errno */
 /* A command. Waits for an event if that is what the command asks for. len or -errno. */
