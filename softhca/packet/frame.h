@@ -89,8 +89,9 @@ void sh_frame_put_udp_sum(uint8_t *p, size_t have, size_t n);
 
 /*
  * Over IPv4 the ICRC covers the identification, which a socket does not tell its reader. computed:
- * the ICRC with identification 0, stored: as it came, n: bytes from the identification to the ICRC.
- * False: no identification explains the difference.
+ * the ICRC with identification 0, stored: as it came, n: bytes from the identification to the ICRC. If
+ * `computed` has another identification, *id is the exclusive or of that one and the right one. False: no
+ * identification explains the difference.
  */
 bool sh_icrc_identification(uint32_t computed, uint32_t stored, size_t n, uint16_t *id);
 

@@ -19,10 +19,12 @@
 #include "softhca/host/witness.h"
 #include "address.h"
 #include "engine.h"
+#include "outgoing.h"
 #include "outlive.h"
 #include "roce.h"
 
-#define BATCH 32
+#define BATCH	 16
+#define DATAGRAM 65535
 
 static struct {
 	struct sh_dev dev;
@@ -35,48 +37,71 @@ static struct {
 	} group[SH_WIRE_GROUPS];
 	uint32_t groups;	      /* the slots of larger numbers are empty */
 	uint8_t credits[SH_MAX_LIDS]; /* of the peers, for sh_roce_judge() */
+	bool softhca[SH_MAX_LIDS];    /* the peers that are instances */
+	bool merges;		      /* this kernel takes datagrams apart */
 } engine;
 
 /* ---- sending ---- */
 
+/* False: it cannot leave, and does not count. */
+static bool find_way(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
+		     struct sh_outgoing_way *way)
+{
+	uint32_t hca, port, number;
+
+	if (!sh_lid_lookup(dev, p->slid, &hca, &port))
+		return false;
+	number = hca * dev->ports + port - 1;
+	if (number >= engine.wire.n)
+		return false;
+	*way = (struct sh_outgoing_way){
+		.ip = {.from = engine.wire.address[number],
+		       .to = dlid < SH_LID_GROUPS ? sh_wire_address(&engine.wire, dlid)
+						  : sh_wire_group(engine.wire.network, p->grh.dgid),
+		       .sport = SH_ROCE_PORT},
+		.fd = engine.fd[number],
+		.merge = engine.merges && dlid < SH_MAX_LIDS &&
+			 __atomic_load_n(&engine.softhca[dlid], __ATOMIC_RELAXED),
+	};
+	return true;
+}
+
+/* What has not been sent counts as lost, as on any network: the requester sends it again, or gives up. */
+static void count(struct sh_dev *dev, struct sh_outgoing_done done)
+{
+	if (done.sent)
+		SH_COUNT_WIRE(dev, sent, done.sent);
+	if (done.unsent)
+		SH_COUNT_WIRE(dev, unsent, done.unsent);
+}
+
 static void send_packet(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 			const unsigned char *payload, enum sh_wire_fate fate)
 {
-	struct sh_roce_way way = {.to = dlid < SH_LID_GROUPS
-						? sh_wire_address(&engine.wire, dlid)
-						: sh_wire_group(engine.wire.network, p->grh.dgid),
-				  .sport = SH_ROCE_PORT};
-	unsigned char bytes[SH_ROCE_BYTES];
-	uint32_t hca, port, number;
-	union sh_wire_at to;
-	socklen_t len;
-	size_t head;
-	ssize_t done;
-	long n;
+	struct sh_outgoing_way way;
 
-	if (!sh_lid_lookup(dev, p->slid, &hca, &port))
-		return;
-	number = hca * dev->ports + port - 1;
-	if (number >= engine.wire.n)
-		return;
-	way.from = engine.wire.address[number];
-	n = sh_roce_encode(p, payload, &way, bytes);
-	if (n < 0) {
-		SH_COUNT_WIRE(dev, unsent, 1);
-		return;
-	}
-	if (fate == SH_WIRE_CORRUPT)
-		sh_roce_spoil(bytes, n, (uint32_t)p->payload.len);
-	len = sh_wire_at(&to, way.to, SH_ROCE_PORT);
-	head = sh_roce_head(way.to);
-	do
-		done = sendto(engine.fd[number], bytes + head, (size_t)n - head, 0, &to.any, len);
-	while (done < 0 && errno == EINTR);
-	/* It counts as lost, as on any network: the requester sends it again, or gives up. */
-	if (done < 0)
-		SH_COUNT_WIRE(dev, unsent, 1);
-	else
-		SH_COUNT_WIRE(dev, sent, 1);
+	if (find_way(dev, p, dlid, &way))
+		count(dev, sh_outgoing_send(&way, p, payload, fate == SH_WIRE_CORRUPT));
+}
+
+static void begin(struct sh_dev *dev)
+{
+	(void)dev;
+	sh_outgoing_begin();
+}
+
+static void gather(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
+		   const unsigned char *payload)
+{
+	struct sh_outgoing_way way;
+
+	if (find_way(dev, p, dlid, &way))
+		count(dev, sh_outgoing_gather(&way, p, payload));
+}
+
+static void flush(struct sh_dev *dev)
+{
+	count(dev, sh_outgoing_flush());
 }
 
 /* To the daemon. While it is busy, some hundreds wait; what comes then is lost, as on any network. */
@@ -86,7 +111,8 @@ static bool hand_over(struct sh_dev *dev, const struct sh_wire_mad *m)
 	return send(engine.link, m, sizeof(*m), MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(*m);
 }
 
-static const struct sh_wire_ops ops = {.send = send_packet, .mad = hand_over};
+static const struct sh_wire_ops ops = {
+	.send = send_packet, .begin = begin, .gather = gather, .flush = flush, .mad = hand_over};
 
 /* ---- receiving ---- */
 
@@ -131,12 +157,13 @@ static void execute_group(struct sh_dev *dev, const struct group *g, struct sh_i
 	}
 }
 
-/* g: the group that it has come to, or NULL. */
+/* g: the group that it has come to, or NULL. id: the identification that it has if it is of a merged datagram. */
 static void execute(struct sh_dev *dev, uint32_t number, const struct group *g,
-		    unsigned char *bytes, size_t n, const union sh_wire_at *from)
+		    unsigned char *bytes, size_t n, const union sh_wire_at *from, uint32_t id)
 {
 	struct sh_roce_way way = {.to = g ? sh_wire_group(engine.wire.network, g->is.mgid)
-					  : engine.wire.address[number]};
+					  : engine.wire.address[number],
+				  .id = (uint16_t)id};
 	uint32_t hca = number / dev->ports, port = number % dev->ports + 1;
 	struct sh_packet p;
 	struct sh_seg seg;
@@ -163,6 +190,8 @@ static void execute(struct sh_dev *dev, uint32_t number, const struct group *g,
 	case SH_ROCE_OK:
 		break;
 	}
+	/* Others choose their ports by the QP, and cards from 49152 on. */
+	__atomic_store_n(&engine.softhca[lid], way.sport == SH_ROCE_PORT, __ATOMIC_RELAXED);
 	p.slid = (uint16_t)lid;
 	if (g) {
 		execute_group(dev, g, way.from, &p);
@@ -175,11 +204,31 @@ static void execute(struct sh_dev *dev, uint32_t number, const struct group *g,
 	}
 }
 
-/* Executes what has come to a socket. g: the group that has it, or NULL: the address of that number does. */
+union control {
+	struct cmsghdr align;
+	char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+/* How long each packet of a datagram is, but for the last one, which may be shorter. */
+static size_t packet_of(struct msghdr *m, size_t n)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(m);
+	int size = 0;
+
+	if (c && c->cmsg_level == IPPROTO_UDP && c->cmsg_type == SH_UDP_GRO)
+		memcpy(&size, CMSG_DATA(c), sizeof(size));
+	return size > 0 ? (size_t)size : n;
+}
+
+/*
+ * Executes what has come to a socket. g: the group that has it, or NULL: the address of that number does. A packet
+ * is decoded behind room for its headers, which takes the end of the one before it.
+ */
 static void receive(struct sh_dev *dev, uint32_t number, const struct group *g)
 {
-	static unsigned char bytes[BATCH][SH_ROCE_BYTES];
+	static unsigned char bytes[BATCH][SH_ROCE_HEAD6 + DATAGRAM];
 	const size_t head = sh_roce_head(engine.wire.address[number]);
+	union control control[BATCH];
 	struct mmsghdr msg[BATCH];
 	struct iovec iov[BATCH];
 	union sh_wire_at from[BATCH];
@@ -187,18 +236,25 @@ static void receive(struct sh_dev *dev, uint32_t number, const struct group *g)
 
 	memset(msg, 0, sizeof(msg));
 	for (int i = 0; i < BATCH; i++) {
-		iov[i] = (struct iovec){bytes[i] + head, SH_ROCE_BYTES - head};
+		iov[i] = (struct iovec){bytes[i] + head, DATAGRAM};
 		msg[i].msg_hdr = (struct msghdr){.msg_name = &from[i],
 						 .msg_namelen = sizeof(from[i]),
 						 .msg_iov = &iov[i],
-						 .msg_iovlen = 1};
+						 .msg_iovlen = 1,
+						 .msg_control = &control[i],
+						 .msg_controllen = sizeof(control[i])};
 	}
 	n = recvmmsg(g ? g->fd : engine.fd[number], msg, BATCH, MSG_DONTWAIT, NULL);
 	for (int i = 0; i < n; i++) {
-		if (msg[i].msg_hdr.msg_flags & MSG_TRUNC)
-			SH_COUNT_WIRE(dev, malformed, 1);
-		else
-			execute(dev, number, g, bytes[i], msg[i].msg_len, &from[i]);
+		size_t len = msg[i].msg_len, size = packet_of(&msg[i].msg_hdr, len), at = 0;
+		uint32_t id = 0;
+
+		/* One without a byte is malformed, too. */
+		do {
+			execute(dev, number, g, bytes[i] + at, len - at < size ? len - at : size,
+				&from[i], id++);
+			at += size;
+		} while (at < len);
 	}
 }
 
@@ -347,6 +403,21 @@ static int join(const char *dir)
 	return sh_process_init(&engine.dev, dir) ?: sh_process_helper();
 }
 
+/*
+ * Has the sockets give datagrams as their sender has sent them, or the network card has put them together. Does the kernel also
+ * take them apart? One that does not know the option would ignore it in a message.
+ */
+static bool merge_packets(void)
+{
+	int value = 1;
+	socklen_t len = sizeof(value);
+
+	for (uint32_t i = 0; i < engine.wire.n; i++)
+		(void)setsockopt(engine.fd[i], IPPROTO_UDP, SH_UDP_GRO, &value, sizeof(value));
+	return engine.wire.n &&
+	       getsockopt(engine.fd[0], IPPROTO_UDP, SH_UDP_SEGMENT, &value, &len) == 0;
+}
+
 static __attribute__((noreturn)) void run(const char *dir, int link)
 {
 	char byte;
@@ -386,6 +457,7 @@ pid_t sh_wire_fork(const struct sh_wire_config *wire, const int fd[SH_WIRE_MOST]
 		for (int i = 0; i < SH_WIRE_GROUPS; i++)
 			engine.group[i].fd = -1;
 		memcpy(engine.fd, fd, sizeof(engine.fd));
+		engine.merges = merge_packets();
 		run(dir, ends[1]);
 	}
 	close(ends[1]);

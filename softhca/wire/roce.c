@@ -20,6 +20,7 @@ void sh_roce_set_way(struct sh_frame *f, const struct sh_roce_way *way)
 	f->udp.sport = way->sport;
 	if (sh_ip_is4(way->from)) {
 		f->version = 4;
+		f->ipv4.id = way->id;
 		f->ipv4.ttl = sh_gid_is_group(to) ? TTL_GROUP : TTL;
 		f->ipv4.flags = DF;
 		sh_put32(f->ipv4.src, (uint32_t)way->from.lo);
@@ -190,7 +191,7 @@ static void put_headers(unsigned char *bytes, size_t n, struct sh_frame *f,
 	sh_udp_put(bytes, &f->udp);
 }
 
-/* Of IPv4: the identification, which a socket does not tell, is what the ICRC says, or 0 fits. */
+/* Of IPv4: the identification, which a socket does not tell, is what the ICRC says, or the expected one fits. */
 static enum sh_roce check_icrc(unsigned char *bytes, size_t n, struct sh_frame *f,
 			       const struct sh_roce_way *way)
 {
@@ -204,8 +205,10 @@ static enum sh_roce check_icrc(unsigned char *bytes, size_t n, struct sh_frame *
 		return SH_ROCE_OK;
 	if (f->version != 4)
 		return SH_ROCE_BAD_ICRC;
-	return sh_icrc_identification(crc, f->icrc, n - 4, &id) ? SH_ROCE_GUESSED
-								: SH_ROCE_BAD_ICRC;
+	if (!sh_icrc_identification(crc, f->icrc, n - 4, &id))
+		return SH_ROCE_BAD_ICRC;
+	/* What it found is the difference to the expected one. */
+	return (id ^ way->id) < SH_ROCE_MERGED ? SH_ROCE_OK : SH_ROCE_GUESSED;
 }
 
 enum sh_roce sh_roce_decode(unsigned char *bytes, size_t n, const struct sh_roce_way *way,

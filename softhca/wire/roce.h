@@ -22,6 +22,7 @@
 struct sh_roce_way {
 	struct sh_ip from, to;
 	uint16_t sport;
+	uint16_t id; /* IPv4: the identification; for the reader, the one that it expects */
 };
 
 static inline size_t sh_roce_head(struct sh_ip address)
@@ -33,8 +34,7 @@ static inline size_t sh_roce_head(struct sh_ip address)
 void sh_roce_set_way(struct sh_frame *f, const struct sh_roce_way *way);
 
 /*
- * Writes the packet with its IP and UDP headers, as a socket with identification 0 and DF sends
- * them. payload: p->payload.len bytes. Returns the length, or -EINVAL: it cannot be a packet.
+ * Writes the packet with its IP and UDP headers, as a socket sends them with DF. payload: p->payload.len bytes. Returns the length, or -EINVAL: it cannot be a packet.
  */
 long sh_roce_encode(const struct sh_packet *p, const unsigned char *payload,
 		    const struct sh_roce_way *way, unsigned char bytes[SH_ROCE_BYTES]);
@@ -60,11 +60,13 @@ enum sh_roce sh_roce_decode(unsigned char *bytes, size_t n, const struct sh_roce
 
 /*
  * Over IPv4, to take the identification from the ICRC weakens the check to 16 bits. That is not for peers
- * whose identification is 0, as softhca's is. So each packet that needs no guess earns its sender a credit,
+ * whose identification is 0, as softhca's is, or less than SH_ROCE_MERGED, as those are which a kernel gives the
+ * packets of one datagram (outgoing.h). So each packet that needs no guess earns its sender a credit,
  * up to this many, and each other one costs a credit. While there are credits, a guess is a wrong
  * ICRC. A sender that others replace at its address is heard again when its credits are used up.
  */
 #define SH_ROCE_CREDITS 16
+#define SH_ROCE_MERGED	64
 enum sh_roce sh_roce_judge(enum sh_roce decoded, uint8_t *credits);
 
 #endif

@@ -88,7 +88,10 @@ captured() {
 	read -r ready <&7 && [ "$ready" = ready ] || { cat "$tmp/sniffed.err"; return 1; }
 	"$SOFTHCA" capture lab -w "$tmp/file" 7<&- 8>&- &
 	capture=$!
-	until_true test -s "$tmp/file" && "$SOFTHCA" fault lab duplicate 5% && "$SOFTHCA" fault lab corrupt 5% || return 1
+	# While a capture looks at what a machine sends, each packet leaves it by itself, and the network has packets and no merged datagrams.
+	"$tmp/there" "$SOFTHCA" capture lab -w - >"$tmp/other" 7<&- 8>&- &
+	other_capture=$!
+	until_true test -s "$tmp/file" && until_true test -s "$tmp/other" && "$SOFTHCA" fault lab duplicate 5% && "$SOFTHCA" fault lab corrupt 5% || return 1
 	# Both ends send requests, and answer some.
 	for ends in "here over_there 10.77.0.1" "over_there here 10.77.0.2"; do
 		read -r one other address <<<"$ends"
@@ -98,7 +101,7 @@ captured() {
 		until_true listening_somewhere &&
 			"$other" "$PROGRAMS/wire_peers" lossy -p "$port" "$address" 7<&- 8>&- && wait "$server" || return 1
 	done
-	kill -INT "$capture" && wait "$capture"
+	kill -INT "$capture" "$other_capture" && wait "$capture" && wait "$other_capture"
 	exec 8>&-
 	read -r packets <&7 && wait "$sniffer" && echo "$packets packets" && [ "$packets" -gt 600 ] ||
 		{ cat "$tmp/sniffed.err"; echo "$packets"; cat <&7; return 1; }

@@ -124,6 +124,12 @@ softhca_wire_SOURCES = softhca_wire.c
 softhca_wire_CPPFLAGS = $(softhca_device_cppflags)
 softhca_wire_LDADD = $(top_builddir)/softhca/wire/libsofthca-wire.la -lcmocka
 
+# How packets leave by a socket.
+check_PROGRAMS += softhca_wire_outgoing
+softhca_wire_outgoing_SOURCES = softhca_wire_outgoing.c
+softhca_wire_outgoing_CPPFLAGS = $(softhca_device_cppflags) -D_GNU_SOURCE
+softhca_wire_outgoing_LDADD = $(top_builddir)/softhca/wire/libsofthca-wire.la -lcmocka
+
 # Copies of packets for captures.
 check_PROGRAMS += softhca_tap
 softhca_tap_SOURCES = softhca_tap.c softhca_step.h

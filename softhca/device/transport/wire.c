@@ -174,8 +174,8 @@ static enum sh_copy leave_part(struct sh_dev *dev, struct sh_hca *hca, const str
 		one.flags &= ~SH_PKT_FIRST;
 	if (!last) {
 		one.flags &= ~(SH_PKT_LAST | SH_PKT_SE | SH_PKT_IMM | SH_PKT_ACKREQ);
-		/* Answers come while the rest of the window is on its way. */
-		if ((i + 1) % (window(run->mtu) / 4) == 0)
+		/* Its answer comes while the other half of the window is on its way. */
+		if ((i + 1) % (window(run->mtu) / 2) == 0)
 			one.flags |= SH_PKT_ACKREQ;
 	}
 	sh_payload_slice(&run->payload, *off, to.len, &one.payload, from);
@@ -186,14 +186,36 @@ static enum sh_copy leave_part(struct sh_dev *dev, struct sh_hca *hca, const str
 		if (err)
 			return err;
 	}
-	sh_wire_leave(dev, hca, &one, dlid, buf);
+	if (run->npackets > 1)
+		sh_wire_leave_in_run(dev, hca, &one, dlid, buf);
+	else
+		sh_wire_leave(dev, hca, &one, dlid, buf);
 	return SH_COPY_OK;
+}
+
+/* All packets of a run. *sent: how many have gone if the copy fails, which is what this function returns. */
+static enum sh_copy leave_run(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *run,
+			      uint16_t dlid, uint32_t *sent)
+{
+	enum sh_copy err = SH_COPY_OK;
+	uint64_t off = 0;
+	uint32_t i;
+
+	sh_wire_begin_run(dev);
+	for (i = 0; i < run->npackets; i++) {
+		err = leave_part(dev, hca, run, dlid, i, &off);
+		if (err)
+			break;
+	}
+	sh_wire_end_run(dev);
+	*sent = i;
+	return err;
 }
 
 void sh_wire_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_packet *resp)
 {
 	struct sh_hca *src;
-	uint64_t off = 0;
+	uint32_t sent;
 
 	if (sh_is_to_group(p)) {
 		/* Delivery inside the instance counts it, and what a port that is down drops. */
@@ -211,16 +233,9 @@ void sh_wire_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_p
 	 * Not pinned: a thread that is thrown out of here sends packets of RC and XRC again, which the
 	 * receiver takes for duplicates. What was left of an unreliable message is lost.
 	 */
-	for (uint32_t i = 0; i < p->npackets; i++) {
-		enum sh_copy err = leave_part(dev, src, p, p->dlid, i, &off);
-
-		if (!err)
-			continue;
-		if (err == SH_COPY_SRC) {
-			resp->op = SH_PKT_SRC_FAULT;
-			resp->psn = sh_psn_add(p->psn, i);
-		}
-		return;
+	if (leave_run(dev, src, p, p->dlid, &sent) == SH_COPY_SRC) {
+		resp->op = SH_PKT_SRC_FAULT;
+		resp->psn = sh_psn_add(p->psn, sent);
 	}
 }
 
@@ -239,7 +254,7 @@ static void answer(struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *q
 		   const struct sh_packet *req, struct sh_packet *resp)
 {
 	uint16_t to = __atomic_load_n(&qp->path.dlid, __ATOMIC_RELAXED);
-	uint64_t off = 0;
+	uint32_t sent;
 
 	if (resp->op == SH_PKT_NONE || resp->op == SH_PKT_SRC_FAULT)
 		return;
@@ -253,20 +268,13 @@ static void answer(struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *q
 		sh_wire_leave(dev, hca, resp, to, NULL);
 		return;
 	}
-	for (uint32_t i = 0; i < resp->npackets; i++) {
-		enum sh_copy err = leave_part(dev, hca, resp, to, i, &off);
-
-		if (!err)
-			continue;
-		/* The memory has gone since the key was checked. */
-		if (err == SH_COPY_SRC) {
-			resp->op = SH_PKT_ACK;
-			resp->psn = sh_psn_add(resp->psn, i);
-			resp->syndrome = SH_AETH_NAK_OP;
-			resp->payload.len = 0;
-			sh_wire_leave(dev, hca, resp, to, NULL);
-		}
-		return;
+	/* Has the memory gone since the key was checked? */
+	if (leave_run(dev, hca, resp, to, &sent) == SH_COPY_SRC) {
+		resp->op = SH_PKT_ACK;
+		resp->psn = sh_psn_add(resp->psn, sent);
+		resp->syndrome = SH_AETH_NAK_OP;
+		resp->payload.len = 0;
+		sh_wire_leave(dev, hca, resp, to, NULL);
 	}
 }
 

@@ -28,6 +28,15 @@ struct sh_wire_ops {
 	void (*send)(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 		     const unsigned char *payload, enum sh_wire_fate fate);
 	/*
+	 * All three, or NULL: what a run has packets for need not go one by one. gather() is like send(), but
+	 * the packet may wait until the calling thread calls flush(), behind those that the thread gathered before.
+	 * begin() forgets what a thread that was thrown has left: that is lost on the wire.
+	 */
+	void (*begin)(struct sh_dev *dev);
+	void (*gather)(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
+		       const unsigned char *payload);
+	void (*flush)(struct sh_dev *dev);
+	/*
 	 * A management datagram has come, of the class of the communication manager. False: it is
 	 * lost. NULL: there is nobody behind QP 1.
 	 */
@@ -74,6 +83,15 @@ void sh_wire_transmit(struct sh_dev *dev, const struct sh_packet *p, struct sh_p
  */
 void sh_wire_leave(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *p, uint16_t dlid,
 		   const unsigned char *payload);
+
+/*
+ * The same for a packet of a run. It may wait for those that follow, until sh_wire_end_run(), which the
+ * thread calls before it leaves device code. While a capture or a fault looks at each packet, none waits.
+ */
+void sh_wire_begin_run(struct sh_dev *dev);
+void sh_wire_leave_in_run(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *p,
+			  uint16_t dlid, const unsigned char *payload);
+void sh_wire_end_run(struct sh_dev *dev);
 
 /* What the faults of its link have said about a packet that has come. */
 enum sh_wire_verdict { SH_WIRE_OPEN, SH_WIRE_COMES, SH_WIRE_LOST };

@@ -112,6 +112,29 @@ void sh_wire_leave(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packe
 	dev->wire->send(dev, p, dlid, payload, SH_WIRE_WHOLE);
 }
 
+void sh_wire_begin_run(struct sh_dev *dev)
+{
+	if (dev->wire->begin)
+		dev->wire->begin(dev);
+}
+
+void sh_wire_leave_in_run(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *p,
+			  uint16_t dlid, const unsigned char *payload)
+{
+	if (dev->wire->gather && !is_faulty(dev) && !sh_capture_on(dev)) {
+		dev->wire->gather(dev, p, dlid, payload);
+		return;
+	}
+	sh_wire_end_run(dev);
+	sh_wire_leave(dev, hca, p, dlid, payload);
+}
+
+void sh_wire_end_run(struct sh_dev *dev)
+{
+	if (dev->wire->flush)
+		dev->wire->flush(dev);
+}
+
 static enum sh_wire_verdict judge(struct sh_dev *dev, struct sh_hca *hca, uint32_t port,
 				  const struct sh_packet *p)
 {

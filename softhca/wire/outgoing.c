@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* See outgoing.h. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+
+#include "outgoing.h"
+
+/* A datagram is a length of 16 bits; and Linux before 6.1 takes no more packets in one. */
+#define DATAGRAM (65535 - SH_ROCE_HEAD6)
+#define MOST	 SH_ROCE_MERGED
+#define ROOM	 (64u << 10)
+
+/* Packets of one datagram have one length, but for the last one, which may be shorter and ends it. */
+struct datagram {
+	uint32_t first, n;
+	size_t size; /* of each packet */
+	size_t bytes;
+	bool ended;
+};
+
+static __thread struct {
+	struct sh_outgoing_way way;
+	union sh_wire_at to;
+	socklen_t to_len;
+	uint32_t packets, datagrams;
+	size_t used;
+	struct iovec packet[MOST];
+	struct datagram datagram[MOST];
+	unsigned char bytes[ROOM + SH_ROCE_BYTES];
+} out;
+
+static int send_one(int fd, struct iovec bytes, union sh_wire_at *to, socklen_t len)
+{
+	const struct msghdr msg = {
+		.msg_name = to, .msg_namelen = len, .msg_iov = &bytes, .msg_iovlen = 1};
+	ssize_t done;
+
+	do
+		done = sendmsg(fd, &msg, 0);
+	while (done < 0 && errno == EINTR);
+	return done < 0 ? -1 : 0;
+}
+
+struct sh_outgoing_done sh_outgoing_send(const struct sh_outgoing_way *way,
+					 const struct sh_packet *p, const unsigned char *payload,
+					 bool spoilt)
+{
+	unsigned char bytes[SH_ROCE_BYTES];
+	long n = sh_roce_encode(p, payload, &way->ip, bytes);
+	size_t head = sh_roce_head(way->ip.to);
+	union sh_wire_at to;
+	socklen_t len = sh_wire_at(&to, way->ip.to, SH_ROCE_PORT);
+
+	if (n < 0)
+		return (struct sh_outgoing_done){.unsent = 1};
+	if (spoilt)
+		sh_roce_spoil(bytes, n, (uint32_t)p->payload.len);
+	if (send_one(way->fd, (struct iovec){bytes + head, (size_t)n - head}, &to, len))
+		return (struct sh_outgoing_done){.unsent = 1};
+	return (struct sh_outgoing_done){.sent = 1};
+}
+
+/* ---- what is gathered ---- */
+
+void sh_outgoing_begin(void)
+{
+	out.packets = out.datagrams = 0;
+	out.used = 0;
+}
+
+static bool goes_along(const struct sh_outgoing_way *way)
+{
+	return way->fd == out.way.fd && way->merge == out.way.merge &&
+	       sh_ip_same(way->ip.to, out.way.ip.to) && out.packets < MOST && out.used < ROOM;
+}
+
+/* Into the last datagram, if it fits; otherwise it becomes the first of another one. */
+static bool joins(const struct datagram *d, size_t n, const struct sh_packet *p)
+{
+	return !d->ended && d->bytes + n <= DATAGRAM &&
+	       (n == d->size || (n < d->size && p->flags & SH_PKT_LAST));
+}
+
+/* Writes the packet behind those that wait. Returns its length without the headers of IP and UDP, or less than 0. */
+static long write_packet(const struct sh_packet *p, const unsigned char *payload, uint16_t id)
+{
+	struct sh_roce_way way = out.way.ip;
+	long n;
+
+	way.id = id;
+	n = sh_roce_encode(p, payload, &way, out.bytes + out.used);
+	return n < 0 ? n : n - (long)sh_roce_head(way.to);
+}
+
+struct sh_outgoing_done sh_outgoing_gather(const struct sh_outgoing_way *way,
+					   const struct sh_packet *p, const unsigned char *payload)
+{
+	struct sh_outgoing_done done = {0, 0};
+	struct datagram *d;
+	size_t head = sh_roce_head(way->ip.to);
+	long n;
+
+	if (out.packets && !goes_along(way))
+		done = sh_outgoing_flush();
+	if (!out.packets) {
+		out.way = *way;
+		out.to_len = sh_wire_at(&out.to, way->ip.to, SH_ROCE_PORT);
+	}
+	d = out.datagrams && way->merge ? &out.datagram[out.datagrams - 1] : NULL;
+	n = write_packet(p, payload, d ? (uint16_t)d->n : 0);
+	if (n >= 0 && d && !joins(d, (size_t)n, p)) {
+		d = NULL;
+		n = write_packet(p, payload, 0);
+	}
+	if (n < 0) {
+		done.unsent++;
+		return done;
+	}
+	if (!d) {
+		d = &out.datagram[out.datagrams++];
+		*d = (struct datagram){.first = out.packets, .size = (size_t)n};
+	}
+	d->ended = (size_t)n < d->size;
+	d->bytes += (size_t)n;
+	d->n++;
+	out.packet[out.packets++] = (struct iovec){out.bytes + out.used + head, (size_t)n};
+	out.used += head + (size_t)n;
+	return done;
+}
+
+/* One by one: the kernel, or the network card, does not take datagrams apart. */
+static uint32_t send_apart(const struct datagram *d)
+{
+	uint32_t sent = 0;
+
+	for (uint32_t i = 0; i < d->n; i++)
+		sent += !send_one(out.way.fd, out.packet[d->first + i], &out.to, out.to_len);
+	return sent;
+}
+
+/* Sends datagrams from that one on, until one fails. Returns how many have gone. */
+static uint32_t send_from(uint32_t first)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(uint16_t))];
+	} control[MOST];
+	struct mmsghdr msg[MOST];
+	int n;
+
+	for (uint32_t i = first; i < out.datagrams; i++) {
+		const struct datagram *d = &out.datagram[i];
+		struct msghdr *m = &msg[i - first].msg_hdr;
+		struct cmsghdr *c = &control[i - first].align;
+		uint16_t size = (uint16_t)d->size;
+
+		*m = (struct msghdr){.msg_name = &out.to,
+				     .msg_namelen = out.to_len,
+				     .msg_iov = &out.packet[d->first],
+				     .msg_iovlen = d->n};
+		if (d->n == 1)
+			continue;
+		memset(&control[i - first], 0, sizeof(control[0]));
+		m->msg_control = c;
+		m->msg_controllen = sizeof(control[0].bytes);
+		c->cmsg_level = IPPROTO_UDP;
+		c->cmsg_type = SH_UDP_SEGMENT;
+		c->cmsg_len = CMSG_LEN(sizeof(size));
+		memcpy(CMSG_DATA(c), &size, sizeof(size));
+	}
+	do
+		n = sendmmsg(out.way.fd, msg, out.datagrams - first, 0);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? 0 : (uint32_t)n;
+}
+
+struct sh_outgoing_done sh_outgoing_flush(void)
+{
+	struct sh_outgoing_done done = {0, 0};
+	uint32_t next = 0;
+
+	while (next < out.datagrams) {
+		uint32_t n = send_from(next), sent;
+
+		for (uint32_t i = next; i < next + n; i++)
+			done.sent += out.datagram[i].n;
+		next += n;
+		if (next == out.datagrams)
+			break;
+		/* This one failed. */
+		sent = send_apart(&out.datagram[next]);
+		done.sent += sent;
+		done.unsent += out.datagram[next].n - sent;
+		next++;
+	}
+	sh_outgoing_begin();
+	return done;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
+/*
+ * Packets that go to one address, with as few system calls as they can. Between instances of softhca a datagram
+ * of the kernel's carries many packets of one length, which the kernel, or the network card, takes apart
+ * (UDP_SEGMENT), and gives them the identifications 0, 1, 2 and so on. That a card does so is not known of all
+ * cards. So other receivers, which may compare their ICRC with the identification, get datagrams of one packet each.
+ */
+#ifndef SOFTHCA_WIRE_OUTGOING_H
+#define SOFTHCA_WIRE_OUTGOING_H
+
+#include <sys/socket.h>
+
+#include "address.h"
+#include "roce.h"
+
+#define SH_UDP_SEGMENT 103 /* headers of glibc before 2.30 do not have them */
+#define SH_UDP_GRO     104
+
+/* Where packets go. */
+struct sh_outgoing_way {
+	struct sh_roce_way ip;
+	int fd;
+	bool merge; /* may a datagram carry several? */
+};
+
+/* What has become of packets, for their sender to count. */
+struct sh_outgoing_done {
+	uint32_t sent, unsent;
+};
+
+/* Sends one packet at once. payload: p->payload.len bytes. spoilt: with a wrong bit behind the ICRC. */
+struct sh_outgoing_done sh_outgoing_send(const struct sh_outgoing_way *way,
+					 const struct sh_packet *p, const unsigned char *payload,
+					 bool spoilt);
+
+/*
+ * The same for a packet that may wait until its thread calls sh_outgoing_flush(). They belong to the calling thread, which
+ * may be thrown out of any of these functions, and then has to begin.
+ */
+void sh_outgoing_begin(void);
+struct sh_outgoing_done sh_outgoing_gather(const struct sh_outgoing_way *way,
+					   const struct sh_packet *p, const unsigned char *payload);
+struct sh_outgoing_done sh_outgoing_flush(void);
+
+#endif
