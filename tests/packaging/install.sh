@@ -20,7 +20,6 @@ files() {
 	done
 	echo "etc/libibverbs.d/mlx4.driver
 etc/udev/rules.d/90-ib.rules
-lib/libibverbs.a
 lib/libibverbs.la
 lib/libibverbs.so
 lib/libibverbs.so.1
@@ -29,7 +28,6 @@ lib/libmlx4-rdmav2.la
 lib/libmlx4-rdmav2.so
 lib/libmlx4.a
 lib/pkgconfig/libibverbs.pc
-lib/librdmacm.a
 lib/librdmacm.la
 lib/librdmacm.so
 lib/librdmacm.so.1
@@ -51,6 +49,7 @@ share/zsh/site-functions/_softhca"
 	for header in $(rdmacm_headers); do
 		echo "include/$header"
 	done
+	! has_archives || printf 'lib/%s.a\n' libibverbs librdmacm
 	rdmacm_preloads | sed 's|^|lib/|'
 	echo lib/rsocket/librspreload.la
 }

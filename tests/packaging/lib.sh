@@ -42,6 +42,11 @@ needs() {
 	done
 }
 
+# Does this build have archives? Its configure may have been told --disable-static, as scripts/test quick does.
+has_archives() {
+	"$top_builddir/libtool" --config | grep -qx 'build_old_libs=yes'
+}
+
 # The tarball of the whole tree, or of libmlx4 or librdmacm alone, as $work/NAME.tar.gz.
 tarball() {
 	case $1 in

@@ -5,6 +5,10 @@
 # library of ours and no provider plug-in, and sends on softhca. Its C library stays shared: softhca is preloaded.
 . "$top_srcdir/tests/packaging/lib.sh" || exit 1
 
+if ! has_archives; then
+	echo "1..0 # SKIP there are no archives: configure without --disable-static"
+	exit 0
+fi
 prefix=$work/prefix
 
 built() {
