@@ -10,6 +10,8 @@
  *	tcp	a stream. MB/s
  *	mmsg	datagrams of 4132 bytes, as many as a WRITE has packets, 8 with each system call; the other
  *		process acknowledges every 16. MB/s
+ *	gso	the same, 15 with each system call: the kernel takes them apart for the network
+ *		(UDP_SEGMENT), and the other process gets them together (UDP_GRO) and acknowledges them. MB/s
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -30,7 +32,10 @@
 #define PACKET	 4132 /* UDP payload of a packet with 4096 bytes */
 #define BATCH	 8
 /* Two of them fit into the receive buffer that a stock kernel grants. */
-#define WINDOW 16
+#define WINDOW	 16
+#define SEGMENTS 15  /* a datagram has 64 KiB at most */
+#define SEGMENT	 103 /* UDP_SEGMENT and UDP_GRO; headers of glibc before 2.30 do not have them */
+#define GRO	 104
 
 struct place {
 	uint64_t addr;
@@ -284,6 +289,34 @@ static void take_batches(void)
 	}
 }
 
+static void send_merged(void)
+{
+	int of = PACKET;
+	char ack;
+
+	need(!setsockopt(udp, IPPROTO_UDP, SEGMENT, &of, sizeof(of)), "UDP_SEGMENT");
+	for (int sent = 0, acked = 0; sent < packets(); sent += SEGMENTS) {
+		for (; sent + SEGMENTS - acked > 2 * SEGMENTS; acked += SEGMENTS)
+			need(recv(udp, &ack, 1, 0) == 1, "recv");
+		need(send(udp, buf, SEGMENTS * PACKET, 0) == SEGMENTS * PACKET, "send");
+	}
+}
+
+static void take_merged(void)
+{
+	static char data[1 << 16];
+	int on = 1, acked = 0;
+	ssize_t n;
+
+	need(!setsockopt(udp, IPPROTO_UDP, GRO, &on, sizeof(on)), "UDP_GRO");
+	for (int got = 0; got < packets();) {
+		n = recv(udp, data, sizeof(data), 0);
+		need(n > 0, "recv");
+		for (got += (int)n / PACKET; got - acked >= SEGMENTS; acked += SEGMENTS)
+			need(send(udp, "x", 1, 0) == 1, "send");
+	}
+}
+
 /* ---- */
 
 static void run(const char *test)
@@ -304,6 +337,8 @@ static void run(const char *test)
 		write_all();
 	else if (!strcmp(test, "mmsg"))
 		(measures ? send_batches : take_batches)();
+	else if (!strcmp(test, "gso"))
+		(measures ? send_merged : take_merged)();
 	for (int i = 0; i < iterations && !strcmp(test, "tcp"); i++)
 		(measures ? (void (*)(void *, size_t))put : get)(buf, size);
 	/* All has arrived. */
@@ -317,13 +352,14 @@ static void run(const char *test)
 
 int main(int argc, char **argv)
 {
-	static const char *const tests[] = {"send", "udp", "write", "tcp", "mmsg"};
+	static const char *const tests[] = {"send", "udp", "write", "tcp", "mmsg", "gso"};
+	const unsigned int n = sizeof(tests) / sizeof(tests[0]);
 	unsigned int test = 0;
 
-	while (argc > 1 && test < 5 && strcmp(argv[1], tests[test]))
+	while (argc > 1 && test < n && strcmp(argv[1], tests[test]))
 		test++;
-	if (argc < 6 || argc > 7 || test == 5) {
-		fputs("Usage: wire_messages send|udp|write|tcp|mmsg SIZE ITERATIONS CPU PORT "
+	if (argc < 6 || argc > 7 || test == n) {
+		fputs("Usage: wire_messages send|udp|write|tcp|mmsg|gso SIZE ITERATIONS CPU PORT "
 		      "[ADDRESS]\n",
 		      stderr);
 		return 2;
