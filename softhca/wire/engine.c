@@ -178,7 +178,8 @@ static void execute(struct sh_dev *dev, uint32_t number, const struct group *g,
 	SH_COUNT_WIRE(dev, received, 1);
 	/* With an address of this instance it comes from a program that is none of ours. */
 	if (lid && lid < SH_MAX_LIDS && !is_own(way.from))
-		is = sh_roce_judge(sh_roce_decode(bytes, n, &way, &p, &seg), &engine.credits[lid]);
+		is = sh_roce_judge(sh_roce_decode(bytes, n, &way, &p, &seg), way.sport,
+				   &engine.credits[lid]);
 	switch (is) {
 	case SH_ROCE_MALFORMED:
 		SH_COUNT_WIRE(dev, malformed, 1);

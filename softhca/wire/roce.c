@@ -233,8 +233,10 @@ enum sh_roce sh_roce_decode(unsigned char *bytes, size_t n, const struct sh_roce
 	return icrc;
 }
 
-enum sh_roce sh_roce_judge(enum sh_roce decoded, uint8_t *credits)
+enum sh_roce sh_roce_judge(enum sh_roce decoded, uint16_t sport, uint8_t *credits)
 {
+	if (sport != SH_ROCE_PORT)
+		return decoded == SH_ROCE_GUESSED ? SH_ROCE_OK : decoded;
 	if (decoded == SH_ROCE_OK && *credits < SH_ROCE_CREDITS)
 		(*credits)++;
 	if (decoded != SH_ROCE_GUESSED)

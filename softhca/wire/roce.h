@@ -60,13 +60,14 @@ enum sh_roce sh_roce_decode(unsigned char *bytes, size_t n, const struct sh_roce
 
 /*
  * Over IPv4, to take the identification from the ICRC weakens the check to 16 bits. That is not for peers
- * whose identification is 0, as softhca's is, or less than SH_ROCE_MERGED, as those are which a kernel gives the
- * packets of one datagram (outgoing.h). So each packet that needs no guess earns its sender a credit,
+ * that send from softhca's port. Their identification is 0, or less than SH_ROCE_MERGED, as those are which a kernel
+ * gives the packets of one datagram (outgoing.h). So each packet of theirs that needs no guess earns its sender a credit,
  * up to this many, and each other one costs a credit. While there are credits, a guess is a wrong
- * ICRC. A sender that others replace at its address is heard again when its credits are used up.
+ * ICRC. A sender that others replace at its address is heard again when its credits are used up. Soft-RoCE and cards
+ * send from other ports. Their identifications count up, and now and then are 0: that earns nothing.
  */
 #define SH_ROCE_CREDITS 16
 #define SH_ROCE_MERGED	64
-enum sh_roce sh_roce_judge(enum sh_roce decoded, uint8_t *credits);
+enum sh_roce sh_roce_judge(enum sh_roce decoded, uint16_t sport, uint8_t *credits);
 
 #endif

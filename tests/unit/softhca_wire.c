@@ -199,14 +199,14 @@ static size_t from_hex(const char *hex, unsigned char *p)
 }
 
 static const struct sh_roce_way way = {
-	{0, SH_IP_MAPPED | 0x0a090001},
-	{0, SH_IP_MAPPED | 0x0a090002},
-	SH_ROCE_PORT,
+	.from = {0, SH_IP_MAPPED | 0x0a090001},
+	.to = {0, SH_IP_MAPPED | 0x0a090002},
+	.sport = SH_ROCE_PORT,
 };
 static const struct sh_roce_way way6 = {
-	{UINT64_C(0xfd00) << 48, 1},
-	{UINT64_C(0xfd00) << 48, 2},
-	SH_ROCE_PORT,
+	.from = {UINT64_C(0xfd00) << 48, 1},
+	.to = {UINT64_C(0xfd00) << 48, 2},
+	.sport = SH_ROCE_PORT,
 };
 
 static const struct {
@@ -349,21 +349,34 @@ static void test_identification(void **state)
 	for (size_t i = 0; i < SH_ICRC_BYTES; i++)
 		bytes[n - SH_ICRC_BYTES + i] = (unsigned char)(icrc >> 8 * i);
 	assert_int_equal(sh_roce_decode(bytes, n - SH_ROCE_HEAD, &way, &p, &seg), SH_ROCE_GUESSED);
-	/* From a card. */
+	/* From a card, whose counter passes the identifications of softhca. */
+	for (int i = 0; i < 100; i++) {
+		for (int k = 0; k < 64; k++)
+			assert_int_equal(sh_roce_judge(SH_ROCE_OK, 49152, &credits), SH_ROCE_OK);
+		assert_int_equal(sh_roce_judge(SH_ROCE_GUESSED, 49152, &credits), SH_ROCE_OK);
+		assert_int_equal(sh_roce_judge(SH_ROCE_BAD_ICRC, 49152, &credits),
+				 SH_ROCE_BAD_ICRC);
+	}
+	/* From a program that nobody knows, at softhca's port. */
 	for (int i = 0; i < 100; i++)
-		assert_int_equal(sh_roce_judge(SH_ROCE_GUESSED, &credits), SH_ROCE_OK);
+		assert_int_equal(sh_roce_judge(SH_ROCE_GUESSED, SH_ROCE_PORT, &credits),
+				 SH_ROCE_OK);
 	/* From softhca: the wrong one in a thousand is found each time. */
 	for (int i = 0; i < 100; i++) {
 		for (int k = 0; k < 1000; k++)
-			assert_int_equal(sh_roce_judge(SH_ROCE_OK, &credits), SH_ROCE_OK);
-		assert_int_equal(sh_roce_judge(SH_ROCE_GUESSED, &credits), SH_ROCE_BAD_ICRC);
-		assert_int_equal(sh_roce_judge(SH_ROCE_BAD_ICRC, &credits), SH_ROCE_BAD_ICRC);
-		assert_int_equal(sh_roce_judge(SH_ROCE_MALFORMED, &credits), SH_ROCE_MALFORMED);
+			assert_int_equal(sh_roce_judge(SH_ROCE_OK, SH_ROCE_PORT, &credits),
+					 SH_ROCE_OK);
+		assert_int_equal(sh_roce_judge(SH_ROCE_GUESSED, SH_ROCE_PORT, &credits),
+				 SH_ROCE_BAD_ICRC);
+		assert_int_equal(sh_roce_judge(SH_ROCE_BAD_ICRC, SH_ROCE_PORT, &credits),
+				 SH_ROCE_BAD_ICRC);
+		assert_int_equal(sh_roce_judge(SH_ROCE_MALFORMED, SH_ROCE_PORT, &credits),
+				 SH_ROCE_MALFORMED);
 	}
 	/* A card has come to that address. */
 	for (int i = 0; i < SH_ROCE_CREDITS; i++)
-		(void)sh_roce_judge(SH_ROCE_GUESSED, &credits);
-	assert_int_equal(sh_roce_judge(SH_ROCE_GUESSED, &credits), SH_ROCE_OK);
+		(void)sh_roce_judge(SH_ROCE_GUESSED, SH_ROCE_PORT, &credits);
+	assert_int_equal(sh_roce_judge(SH_ROCE_GUESSED, SH_ROCE_PORT, &credits), SH_ROCE_OK);
 }
 
 /* Each operation, and each length around a multiple of 4, comes back as it went. */
