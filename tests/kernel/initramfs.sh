@@ -131,7 +131,7 @@ build_initramfs() {
 	mkdir -p "$root/bin" "$root/lib" "$root/modules" "$root/proc" "$root/sys" "$root/dev" "$root/tmp" \
 		"$root$sysconfdir/libibverbs.d" || return 1
 	cp "$(command -v busybox)" "$root/bin/busybox" || return 1
-	cp "$built/paths" "$here/guest/tools.sh" "$here/guest/wire.sh" "$root/" && cp "$here/guest/init" "$root/init" || return 1
+	cp "$built/paths" "$here/guest/tools.sh" "$here/guest/link.sh" "$here/guest/wire.sh" "$root/" && cp "$here/guest/init" "$root/init" || return 1
 	chmod 755 "$root/init" "$root/tools.sh" "$root/wire.sh"
 	echo "driver rxe" >"$root$sysconfdir/libibverbs.d/rxe.driver"
 
