@@ -27,6 +27,8 @@ tool ibv_uc_pingpong -n 200
 tool ibv_ud_pingpong -n 200 -s 1000
 tool ibv_srq_pingpong -n 200 -q 4
 both "all operations of RC" "wire_peers all -p" "wire_peers all -p"
+both "WRITEs over UC, with and without immediate data" "wire_peers uc -p" "wire_peers uc -p"
+both "datagrams with and without immediate data" "wire_peers ud -p" "wire_peers ud -p"
 
 # The server listens at no socket that a test could see: a client that comes too early is rejected, and comes again.
 # connects DESCRIPTION "SERVER" "CLIENT -a": both are words; each end is the server once.
@@ -75,6 +77,8 @@ tool ibv_rc_pingpong -n 100 -s 10000
 tool ibv_uc_pingpong -n 50
 tool ibv_ud_pingpong -n 100 -s 1000
 both "all operations of RC, IPv6" "wire_peers all -p" "wire_peers all -p"
+both "WRITEs over UC, IPv6" "wire_peers uc -p" "wire_peers uc -p"
+both "datagrams with and without immediate data, IPv6" "wire_peers ud -p" "wire_peers ud -p"
 near=$near6 far=$far6
 connects "rping, IPv6" "rping -s -a :: -C 10 -V" "rping -c -C 10 -V -a"
 there softhca show lab6 >/tmp/show 2>&1
