@@ -121,6 +121,41 @@ install_softhca() {
 		install_binary "$(real_file "$top_builddir/tests/system/wire_peers")" bin wire_peers
 }
 
+# install_theirs FILE DIRECTORY: a program or library of Debian's, with its libraries in a directory of their own, since
+# libibverbs.so.1 and librdmacm.so.1 are also the names of ours.
+install_theirs() {
+	mkdir -p "$root$2" && cp -L "$1" "$root$2/" || return 1
+	env -u LD_LIBRARY_PATH ldd "$1" | sed -n 's/^.*=> \(\/[^ ]*\) (.*$/\1/p' | while read -r library; do
+		[ -e "$root/debian/lib/$(basename "$library")" ] || cp -L "$library" "$root/debian/lib/" || exit 1
+	done
+}
+
+# install_debian: Debian's own tools with its own libraries and providers, which are where its libibverbs looks for them. Where
+# a package is missing, the file debian.missing says so.
+install_debian() {
+	for need in ib_send_bw:perftest ibv_rc_pingpong:ibverbs-utils; do
+		if [ ! -x "/usr/bin/${need%:*}" ]; then
+			echo "no /usr/bin/${need%:*}: Debian package ${need#*:}" >"$root/debian.missing"
+			return
+		fi
+	done
+	mkdir -p "$root/debian/lib" "$root/etc/libibverbs.d" || return 1
+	for tool in ib_send_bw ib_send_lat ib_write_bw ib_read_bw ib_atomic_bw ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong \
+		ibv_srq_pingpong; do
+		install_theirs "/usr/bin/$tool" /debian/bin || return 1
+	done
+	providers=$(dirname "$(env -u LD_LIBRARY_PATH ldd /usr/bin/ibv_rc_pingpong | sed -n 's/^.*=> \(.*libibverbs[^ ]*\) (.*$/\1/p')")
+	providers=$(realpath "$providers")/libibverbs
+	for provider in rxe mlx4; do
+		if ! ls "$providers/lib$provider-rdmav"*.so >/dev/null 2>&1; then
+			echo "no provider $provider in $providers: Debian package ibverbs-providers" >"$root/debian.missing"
+			return
+		fi
+		install_theirs "$(ls "$providers/lib$provider-rdmav"*.so)" "$providers" || return 1
+		echo "driver $provider"
+	done >"$root/etc/libibverbs.d/debian.driver"
+}
+
 # build_initramfs OUTPUT; $root is the tree, $work a directory for what comes between.
 build_initramfs() {
 	here=$top_srcdir/tests/kernel
@@ -131,8 +166,9 @@ build_initramfs() {
 	mkdir -p "$root/bin" "$root/lib" "$root/modules" "$root/proc" "$root/sys" "$root/dev" "$root/tmp" \
 		"$root$sysconfdir/libibverbs.d" || return 1
 	cp "$(command -v busybox)" "$root/bin/busybox" || return 1
-	cp "$built/paths" "$here/guest/tools.sh" "$here/guest/link.sh" "$here/guest/wire.sh" "$root/" && cp "$here/guest/init" "$root/init" || return 1
-	chmod 755 "$root/init" "$root/tools.sh" "$root/wire.sh"
+	cp "$built/paths" "$here/guest/tools.sh" "$here/guest/link.sh" "$here/guest/wire.sh" "$here/guest/perftest.sh" \
+		"$root/" && cp "$here/guest/init" "$root/init" || return 1
+	chmod 755 "$root/init" "$root/tools.sh" "$root/wire.sh" "$root/perftest.sh"
 	echo "driver rxe" >"$root$sysconfdir/libibverbs.d/rxe.driver"
 
 	install_modules ib_core ib_uverbs udp_tunnel ip6_udp_tunnel crc32_generic rdma_rxe rdma_ucm dummy veth sch_netem || return 1
@@ -147,6 +183,7 @@ build_initramfs() {
 	install_binary "$built/.libs/librxe-rdmav2.so" lib librxe-rdmav2.so || return 1
 	install_i386 || return 1
 	install_softhca || return 1
+	install_debian || return 1
 
 	pack_initramfs "$root" "$1"
 }
