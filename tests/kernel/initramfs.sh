@@ -114,7 +114,7 @@ install_softhca() {
 	# In front of one that this machine has.
 	cp -L "$root$libdir/librdmacm.so.1" "$root/lib/" || return 1
 	for file in "$bindir/softhca" "$libdir/libmlx4-rdmav2.so" "$libdir/softhca/libsofthca-shim.so" \
-		"$bindir/rping" "$bindir/ucmatose" "$bindir/udaddy"; do
+		"$bindir/rping" "$bindir/ucmatose" "$bindir/udaddy" "$bindir/mckey"; do
 		install_needed "$root$file" || return 1
 	done
 	make -C "$top_builddir/tests/system" wire_peers >&2 &&
@@ -133,7 +133,7 @@ install_theirs() {
 # install_debian: Debian's own tools with its own libraries and providers, which are where its libibverbs looks for them. Where
 # a package is missing, the file debian.missing says so.
 install_debian() {
-	for need in ib_send_bw:perftest ibv_rc_pingpong:ibverbs-utils; do
+	for need in ib_send_bw:perftest ibv_rc_pingpong:ibverbs-utils mckey:rdmacm-utils; do
 		if [ ! -x "/usr/bin/${need%:*}" ]; then
 			echo "no /usr/bin/${need%:*}: Debian package ${need#*:}" >"$root/debian.missing"
 			return
@@ -141,7 +141,7 @@ install_debian() {
 	done
 	mkdir -p "$root/debian/lib" "$root/etc/libibverbs.d" || return 1
 	for tool in ib_send_bw ib_send_lat ib_write_bw ib_read_bw ib_atomic_bw ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong \
-		ibv_srq_pingpong; do
+		ibv_srq_pingpong mckey; do
 		install_theirs "/usr/bin/$tool" /debian/bin || return 1
 	done
 	providers=$(dirname "$(env -u LD_LIBRARY_PATH ldd /usr/bin/ibv_rc_pingpong | sed -n 's/^.*=> \(.*libibverbs[^ ]*\) (.*$/\1/p')")
@@ -167,8 +167,8 @@ build_initramfs() {
 		"$root$sysconfdir/libibverbs.d" || return 1
 	cp "$(command -v busybox)" "$root/bin/busybox" || return 1
 	cp "$built/paths" "$here/guest/tools.sh" "$here/guest/link.sh" "$here/guest/wire.sh" "$here/guest/perftest.sh" \
-		"$root/" && cp "$here/guest/init" "$root/init" || return 1
-	chmod 755 "$root/init" "$root/tools.sh" "$root/wire.sh" "$root/perftest.sh"
+		"$here/guest/groups.sh" "$root/" && cp "$here/guest/init" "$root/init" || return 1
+	chmod 755 "$root/init" "$root/tools.sh" "$root/wire.sh" "$root/perftest.sh" "$root/groups.sh"
 	echo "driver rxe" >"$root$sysconfdir/libibverbs.d/rxe.driver"
 
 	install_modules ib_core ib_uverbs udp_tunnel ip6_udp_tunnel crc32_generic rdma_rxe rdma_ucm dummy veth sch_netem || return 1

@@ -1,0 +1,56 @@
+#!/bin/busybox sh
+# SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+# shellcheck shell=dash
+#
+# Multicast groups that have members at Soft-RoCE and at softhca: each end sends to the group, and the other one receives.
+
+# shellcheck source=tests/kernel/guest/link.sh
+. /link.sh
+
+instance=groups
+{
+	link_up && there softhca start --kernel mainline --wire $far/24 $instance
+} >/tmp/out 2>&1
+result $? "softhca start --wire, for groups" /tmp/out
+gid=$(gid_index '^0000:0000:0000:0000:0000:ffff:')
+
+# The receiver does not say when it is a member, and what comes before that is lost: the sender sends again until the receiver has
+# all of its messages.
+# group DESCRIPTION GROUP "MCKEY": words
+# shellcheck disable=SC2086
+group() {
+	for receiver in rxe hca; do
+		case $receiver in
+		rxe) sender=hca to=$near from=$far ;;
+		hca) sender=rxe to=$far from=$near ;;
+		esac
+		$receiver $3 -m $2 -C 10 -S 500 -b $to >/tmp/server 2>&1 &
+		waits=$!
+		for _ in $(seq 20); do
+			$sender $3 -m $2 -C 10 -S 500 -s -b $from >/tmp/client 2>&1
+			sender_status=$?
+			[ $sender_status -eq 0 ] && kill -0 $waits 2>/dev/null || break
+		done
+		wait $waits
+		receiver_status=$?
+		echo "receiver: $receiver_status, sender: $sender_status" >/tmp/statuses
+		there softhca show $instance >/tmp/show 2>&1
+		[ $sender_status -eq 0 ] && [ $receiver_status -eq 0 ] && grep -q 'receiving data transfers' /tmp/server &&
+			grep -q 'data transfers complete' /tmp/server
+		result $? "$1, receiver $receiver" /tmp/server /tmp/client /tmp/statuses /tmp/show
+	done
+}
+group "mckey" 239.1.2.3 mckey
+if [ -s /debian.missing ]; then
+	number=$((number + 1))
+	echo "ok $number - Debian's mckey # SKIP $(cat /debian.missing)"
+else
+	group "Debian's mckey" 239.1.2.4 "env LD_LIBRARY_PATH=/debian/lib:/lib /debian/bin/mckey"
+fi
+
+there softhca show $instance >/tmp/show 2>&1
+grep -q '^ *malformed: 0$' /tmp/show && grep -q '^ *bad_icrc: [0-4]$' /tmp/show
+result $? "every packet of Soft-RoCE's to a group was well-formed, with the right ICRC" /tmp/show
+there softhca stop $instance >/tmp/out 2>&1 && link_down >/tmp/out 2>&1
+result $? "softhca stop, after groups" /tmp/out
+echo "1..$number"
