@@ -79,6 +79,15 @@ circles() {
 	grep -v '\.[ch]\( \|$\)' "$tmp/table" | tsort >/dev/null
 }
 
+# A room of the daemon keeps its state to itself: struct kernel points to it, and no file of another folder follows that pointer.
+own_state() {
+	local room bad=0
+	for room in uverbs rdmacm umad; do
+		! grep -rnE --include='*.[ch]' -- "->$room\\>" softhca | grep -v "^softhca/kernel/$room/" || bad=1
+	done
+	return $bad
+}
+
 outside() {
 	! grep -rnE --include='*.[chS]' '#[[:space:]]*include[[:space:]]*["<][^">]*softhca' include libibverbs libmlx4 librdmacm examples
 }
@@ -87,5 +96,6 @@ table >"$tmp/table"
 includes >"$tmp/includes"
 ok "includes between rooms are those of the table" compared
 ok "the table has no circle" circles
+ok "the state of each of the daemon's rooms is followed by its own files alone" own_state
 ok "nothing outside softhca includes a header of it" outside
 finish

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "softhca/kernel/kern.h"
 #include "softhca/kernel/lists.h"
 #include "softhca/kernel/room.h"
 #include "group.h"
@@ -111,5 +112,99 @@ void cm_groups_free(struct rdmacm *r)
 		DL_FOREACH(r->groups->ports, p)
 		p->ids = p->join = 0;
 		cm_group_put(r, r->groups);
+	}
+}
+
+/* ---- by record ---- */
+
+void cm_groups_each(struct kernel *k, void (*fn)(void *arg, const struct cm_group *g), void *arg)
+{
+	const struct cm_group *g;
+
+	DL_FOREACH(k->rdmacm->groups, g)
+	fn(arg, g);
+}
+
+const struct cm_group *cm_groups_find(struct kernel *k, const uint8_t mgid[16])
+{
+	return cm_group_find(k->rdmacm, mgid);
+}
+
+uint32_t cm_groups_joined(struct kernel *k, uint32_t hca, uint32_t port)
+{
+	const struct cm_group_port *p;
+	const struct cm_group *g;
+	uint32_t n = 0;
+
+	DL_FOREACH(k->rdmacm->groups, g)
+	DL_FOREACH(g->ports, p)
+	n += p->hca == hca && p->port == port && p->join;
+	return n;
+}
+
+static struct cm_group *made_like(struct rdmacm *r, const struct cm_group *like)
+{
+	struct cm_group *g = cm_group_new(r, like->mgid);
+
+	if (!g)
+		return NULL;
+	g->mtu = like->mtu;
+	g->rate = like->rate;
+	g->qkey = like->qkey;
+	g->pkey = like->pkey;
+	g->route = like->route;
+	g->traffic_class = like->traffic_class;
+	return g;
+}
+
+const struct cm_group *cm_groups_join(struct kernel *k, const struct cm_group *like, uint32_t hca,
+				      uint32_t port, uint8_t join, const struct cm_group_port **p)
+{
+	struct cm_group *g = cm_group_find(k->rdmacm, like->mgid);
+	struct cm_group_port *its;
+
+	if (!g)
+		g = made_like(k->rdmacm, like);
+	its = g ? cm_group_port(g, hca, port) : NULL;
+	if (!its) {
+		cm_group_put(k->rdmacm, g);
+		return NULL;
+	}
+	its->join |= join;
+	*p = its;
+	return g;
+}
+
+bool cm_groups_leave(struct kernel *k, const uint8_t mgid[16], uint32_t hca, uint32_t port,
+		     uint8_t join, struct cm_group *g, struct cm_group_port *p)
+{
+	struct cm_group *its = cm_group_find(k->rdmacm, mgid);
+	struct cm_group_port *member;
+
+	if (!its)
+		return false;
+	DL_FOREACH(its->ports, member)
+	if (member->hca == hca && member->port == port)
+		break;
+	if (!member || (member->join & join) != join)
+		return false;
+	member->join &= (uint8_t)~join;
+	*g = *its;
+	*p = *member;
+	cm_group_put(k->rdmacm, its);
+	return true;
+}
+
+void cm_groups_port_gone(struct kernel *k, uint32_t hca, uint32_t port)
+{
+	struct cm_group *g, *tmp;
+	struct cm_group_port *p;
+
+	DL_FOREACH_SAFE(k->rdmacm->groups, g, tmp)
+	{
+		DL_FOREACH(g->ports, p)
+		if (p->hca == hca && p->port == port)
+			p->join = 0;
+		cm_group_put(k->rdmacm, g);
 	}
 }

@@ -22,7 +22,6 @@
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/lists.h"
 #include "softhca/kernel/rdmacm/group.h"
-#include "softhca/kernel/rdmacm/rdmacm.h"
 #include "sa.h"
 #include "sa_group.h"
 #include "sa_path.h"
@@ -115,30 +114,30 @@ static bool member_fits(const struct sa_table *t, const uint8_t *r)
 }
 
 /* Only a requester that knows the key of the subnet manager is told who is in a group. */
+static void offer(void *arg, const struct cm_group *g)
+{
+	uint8_t r[GROUP_RECORD_SIZE] = {0};
+	const struct cm_group_port *p;
+	struct sa_table *t = arg;
+
+	sa_group_record(t->k, g, NULL, r);
+	if (!mad64(t->asked, AT_SM_KEY)) {
+		if (group_fits(t, r))
+			sa_offer(t, r);
+		return;
+	}
+	DL_FOREACH(g->ports, p)
+	{
+		memset(r, 0, sizeof(r));
+		sa_group_record(t->k, g, p, r);
+		if (member_fits(t, r))
+			sa_offer(t, r);
+	}
+}
+
 void sa_groups(struct sa_table *t)
 {
-	bool trusted = mad64(t->asked, AT_SM_KEY);
-	const struct cm_group_port *p;
-	const struct cm_group *g;
-
-	DL_FOREACH(t->k->rdmacm->groups, g)
-	{
-		uint8_t r[GROUP_RECORD_SIZE] = {0};
-
-		sa_group_record(t->k, g, NULL, r);
-		if (!trusted) {
-			if (group_fits(t, r))
-				sa_offer(t, r);
-			continue;
-		}
-		DL_FOREACH(g->ports, p)
-		{
-			memset(r, 0, sizeof(r));
-			sa_group_record(t->k, g, p, r);
-			if (member_fits(t, r))
-				sa_offer(t, r);
-		}
-	}
+	cm_groups_each(t->k, offer, t);
 }
 
 static bool port_of_gid(struct kernel *k, const uint8_t gid[16], uint32_t *hca, uint32_t *port)
@@ -221,53 +220,31 @@ static bool name_ok(const uint8_t mgid[16])
 	       (mad16(mgid, 2) != OWN_SIGNATURE || (mgid[1] & 15) != LINK_LOCAL);
 }
 
-static int make(struct kernel *k, const uint8_t *mad, struct cm_group **out)
+/* What a group gets that a request makes, but for its MGID. The status: 0, or why it cannot. */
+static int make(const uint8_t *mad, struct cm_group *g)
 {
 	const uint8_t *asked = mad + AT_SA;
-	uint64_t mask = mad64(mad, AT_MASK);
-	struct cm_group *g, has = {0};
 
-	if ((mask & CREATE_COMPONENTS) != CREATE_COMPONENTS)
+	if ((mad64(mad, AT_MASK) & CREATE_COMPONENTS) != CREATE_COMPONENTS)
 		return SA_STATUS(SA_INSUFFICIENT);
 	if (!(asked[SCOPE] & FULL_MEMBER) || !name_ok(asked))
 		return SA_STATUS(SA_INVALID);
-	if (!can_have(mad, &has))
+	if (!can_have(mad, g))
 		return SA_STATUS(SA_INVALID);
-	g = cm_group_new(k->rdmacm, asked);
-	if (!g)
-		return SA_STATUS(SA_NO_RESOURCES);
-	g->mtu = has.mtu;
-	g->rate = has.rate;
 	g->qkey = mad32(asked, QKEY);
 	g->pkey = mad16(asked, PKEY) | 0x8000;
 	g->route = mad32(asked, ROUTE);
 	g->traffic_class = asked[CLASS];
-	*out = g;
 	return 0;
-}
-
-/*
- * Has the port as many memberships by record as it may have? Without a limit one program could fill
- * the tables of the subnet and slow down every command.
- */
-static bool has_its_share(struct kernel *k, uint32_t hca, uint32_t port)
-{
-	const struct cm_group_port *p;
-	const struct cm_group *g;
-	uint32_t n = 0;
-
-	DL_FOREACH(k->rdmacm->groups, g)
-	DL_FOREACH(g->ports, p)
-	n += p->hca == hca && p->port == port && p->join;
-	return n >= PORT_GROUPS;
 }
 
 int sa_group_join(struct kernel *k, uint8_t *mad)
 {
 	uint64_t mask = mad64(mad, AT_MASK);
 	const uint8_t *asked = mad + AT_SA;
-	struct cm_group_port *p;
-	struct cm_group *g;
+	const struct cm_group_port *p;
+	struct cm_group like = {0};
+	const struct cm_group *g;
 	uint32_t hca, port;
 	int status;
 
@@ -275,19 +252,18 @@ int sa_group_join(struct kernel *k, uint8_t *mad)
 		return SA_STATUS(SA_INVALID);
 	if (!port_of_gid(k, asked + PORT_GID, &hca, &port))
 		return SA_STATUS(SA_INVALID_GID);
-	g = cm_group_find(k->rdmacm, asked);
+	memcpy(like.mgid, asked, 16);
+	g = cm_groups_find(k, asked);
 	if (g && !agrees(k, g, mad))
 		return SA_STATUS(SA_INVALID);
-	if (!g && has_its_share(k, hca, port))
+	/* Without a limit one program could fill the tables of the subnet and slow down every command. */
+	if (!g && cm_groups_joined(k, hca, port) >= PORT_GROUPS)
 		return SA_STATUS(SA_NO_RESOURCES);
-	if (!g && (status = make(k, mad, &g)))
+	if (!g && (status = make(mad, &like)))
 		return status;
-	p = cm_group_port(g, hca, port);
-	if (!p) {
-		cm_group_put(k->rdmacm, g);
+	g = cm_groups_join(k, &like, hca, port, asked[SCOPE] & 15, &p);
+	if (!g)
 		return SA_STATUS(SA_NO_RESOURCES);
-	}
-	p->join |= asked[SCOPE] & 15;
 	answer(k, mad, g, p);
 	return 0;
 }
@@ -296,36 +272,21 @@ int sa_group_leave(struct kernel *k, uint8_t *mad)
 {
 	uint64_t mask = mad64(mad, AT_MASK);
 	uint8_t *asked = mad + AT_SA, gone = asked[SCOPE] & 15;
-	struct cm_group_port *p = NULL;
-	struct cm_group *g;
+	struct cm_group_port left;
+	struct cm_group g;
 	uint32_t hca, port;
 
-	if ((mask & JOIN_COMPONENTS) != JOIN_COMPONENTS)
+	if ((mask & JOIN_COMPONENTS) != JOIN_COMPONENTS || !gone)
 		return SA_STATUS(SA_INVALID);
-	g = cm_group_find(k->rdmacm, asked);
-	if (g && port_of_gid(k, asked + PORT_GID, &hca, &port))
-		p = cm_group_port(g, hca, port);
-	if (!p || !gone || (p->join & gone) != gone) {
-		cm_group_put(k->rdmacm, g);
+	if (!port_of_gid(k, asked + PORT_GID, &hca, &port) ||
+	    !cm_groups_leave(k, asked, hca, port, gone, &g, &left))
 		return SA_STATUS(SA_INVALID);
-	}
-	p->join &= (uint8_t)~gone;
 	/* The answer says which memberships are left. */
-	answer(k, mad, g, p);
-	cm_group_put(k->rdmacm, g);
+	answer(k, mad, &g, &left);
 	return 0;
 }
 
 void sa_group_gone(struct kernel *k, uint32_t hca, uint32_t port)
 {
-	struct cm_group *g, *tmp;
-	struct cm_group_port *p;
-
-	DL_FOREACH_SAFE(k->rdmacm->groups, g, tmp)
-	{
-		DL_FOREACH(g->ports, p)
-		if (p->hca == hca && p->port == port)
-			p->join = 0;
-		cm_group_put(k->rdmacm, g);
-	}
+	cm_groups_port_gone(k, hca, port);
 }

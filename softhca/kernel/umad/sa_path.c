@@ -21,7 +21,6 @@
 #include "softhca/kernel/rdmacm/group.h"
 #include "softhca/kernel/rdmacm/id.h"
 #include "softhca/kernel/rdmacm/path.h"
-#include "softhca/kernel/rdmacm/rdmacm.h"
 #include "sa.h"
 #include "sa_path.h"
 
@@ -200,7 +199,7 @@ static const struct cm_group *group_asked(const struct sa_table *t)
 {
 	const uint8_t *dgid = t->asked + AT_SA + DGID;
 
-	return sa_names(t, PATH_DGID) && dgid[0] == 0xff ? cm_group_find(t->k->rdmacm, dgid) : NULL;
+	return sa_names(t, PATH_DGID) && dgid[0] == 0xff ? cm_groups_find(t->k, dgid) : NULL;
 }
 
 static void to_group(struct sa_table *t, const struct mad_node *from, const struct cm_group *g)
