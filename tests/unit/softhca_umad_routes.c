@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: which way management datagrams take, call by call, without sockets: global and directed
- * routes, and which queue pair they have to name.
+ * routes, which queue pair they have to name, and in which partition they have to be.
  */
 #include <endian.h>
 #include <errno.h>
@@ -189,12 +189,78 @@ static void wrong_queue_pair(void **state)
 	}
 }
 
+/*
+ * Two ports talk on QP 1 by a P_Key that both have, one of them as a full member. What comes names the
+ * place in the receiver's own table. A port counts what it does not take, and the sender's time ends.
+ */
+static void partitions(void **state)
+{
+	static const struct {
+		uint16_t sender, receiver;
+		bool arrives;
+	} cases[] = {
+		{0x8005, 0x8005, true},	 {0x0005, 0x8005, true},  {0x8005, 0x0005, true},
+		{0x0005, 0x0005, false}, {0x8005, 0x8006, false}, {0x8000, 0x8000, false},
+	};
+	const struct umad_hdr *h;
+	struct umad_hdr *out;
+	struct rig r;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint32_t vendor, perf, serve, id;
+		struct sh_hca *to;
+
+		begin(&r, 3);
+		h = (const void *)r.in;
+		out = (void *)r.out;
+		to = sh_hca(&r.t->k.dev, 3);
+		sh_hca(&r.t->k.dev, 0)->port[0].pkey[2] = cases[i].sender;
+		to->port[0].pkey[5] = cases[i].receiver;
+		assert_int_equal(reg(&r, 0, 1, 0x32, 1, 1, 0x1405, 0, &vendor), 0);
+		assert_int_equal(reg(&r, 0, 1, 4, 1, 0, 0, 0, &perf), 0);
+		assert_int_equal(reg(&r, 1, 1, 0x32, 1, 1, 0x1405, UINT64_MAX, &serve), 0);
+		for (int builtin = 0; builtin < 2; builtin++) {
+			id = builtin ? perf : vendor;
+			request(&r, id, 7, builtin ? 4 : 0x32, 1, 1, builtin ? 0x12 : 0x20);
+			mad(&r)[builtin ? AT_DATA + 1 : 38] = builtin ? 1 : 0x14;
+			mad(&r)[39] = builtin ? 0 : 0x05;
+			out->pkey_index = 2;
+			assert_int_equal(put(&r, 0, 320), 320);
+			if (!cases[i].arrives) {
+				assert_int_equal(get(&r, 1, 320), -EAGAIN);
+				assert_int_equal(to->traffic[0].rcv_constraint, 1 + builtin);
+				assert_int_equal(to->counters.drops_pkey, 1 + builtin);
+				r.f[0]->sent->due = 1;
+				umad_timer_ready(&r.t->k, 0);
+				assert_int_equal(get(&r, 0, 320), 64 + 24);
+				assert_int_equal(h->status, ETIMEDOUT);
+				continue;
+			}
+			if (!builtin) {
+				assert_int_equal(get(&r, 1, 320), 320);
+				assert_int_equal(h->pkey_index, 5);
+				memcpy(r.out, r.in, 320);
+				out->id = serve;
+				mad(&r)[3] = 0x81;
+				assert_int_equal(put(&r, 1, 320), 320);
+			}
+			assert_int_equal(get(&r, 0, 320), 320);
+			assert_int_equal(h->status, 0);
+			assert_int_equal(h->pkey_index, 2);
+			assert_int_equal(to->traffic[0].rcv_constraint, 0);
+		}
+		end(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(global_routes),
 		cmocka_unit_test(directed_route),
 		cmocka_unit_test(wrong_queue_pair),
+		cmocka_unit_test(partitions),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -21,12 +21,16 @@
 #include "rules.h"
 #include "wire.h"
 
-/* Has the port's table a P_Key that fits? */
-static bool in_partition(const struct sh_hca *h, uint32_t port, uint16_t pkey)
+bool sh_gsi_let_in(struct sh_hca *at, uint32_t port, uint16_t pkey, uint16_t *index)
 {
-	for (uint32_t i = 0; i < SH_PKEYS; i++)
-		if (sh_pkey_match(pkey, sh_pkey_at(h, port, i)))
+	for (uint16_t i = 0; i < SH_PKEYS; i++)
+		if (sh_pkey_match(pkey, sh_pkey_at(at, port, i))) {
+			if (index)
+				*index = i;
 			return true;
+		}
+	SH_DROPPED(at, pkey, 1);
+	SH_COUNT_PORT(at, port, rcv_constraint, 1);
 	return false;
 }
 
@@ -67,11 +71,8 @@ bool sh_gsi_take(struct sh_dev *dev, struct sh_hca *at, uint32_t port, const str
 
 	if (p->dqpn != SH_GSI_QPN || p->service != SH_SVC_UD || !counts)
 		return false;
-	if (at && !in_partition(at, port, p->pkey)) {
-		SH_DROPPED(at, pkey, 1);
-		SH_COUNT_PORT(at, port, rcv_constraint, 1);
+	if (at && !sh_gsi_let_in(at, port, p->pkey, NULL))
 		return true;
-	}
 	if (p->qkey != SH_GSI_QKEY)
 		SH_DROPPED(counts, qkey, 1);
 	else if (p->payload.len != SH_GSI_SIZE || !hand_over(dev, p))
@@ -210,11 +211,8 @@ void sh_gsi_arrive(struct sh_dev *dev, struct sh_hca *at, uint32_t port, const s
 		SH_DROPPED(at, no_qp, 1);
 		return;
 	}
-	if (!in_partition(at, port, p->pkey)) {
-		SH_DROPPED(at, pkey, 1);
-		SH_COUNT_PORT(at, port, rcv_constraint, 1);
+	if (!sh_gsi_let_in(at, port, p->pkey, NULL))
 		return;
-	}
 	if (p->qkey != SH_GSI_QKEY) {
 		SH_DROPPED(at, qkey, 1);
 		return;

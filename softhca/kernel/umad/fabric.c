@@ -10,6 +10,7 @@
 #include "softhca/device/memory/dev.h"
 #include "softhca/device/transport/fabric.h"
 #include "softhca/device/transport/fault.h"
+#include "softhca/device/transport/gsi.h"
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/lists.h"
 #include "softhca/kernel/ports.h"
@@ -218,7 +219,23 @@ static bool faulted(struct kernel *k, const struct mad_way *w, const struct mad_
 	return fate == SH_FAULT_DROP || fate == SH_FAULT_CORRUPT;
 }
 
-bool fabric_arrives(struct kernel *k, const struct mad_way *w)
+/* QP 1 of a port takes what has a P_Key of the port's table. The switch takes all. */
+static bool let_in(struct kernel *k, const struct mad_node *n, struct mad_way *came)
+{
+	came->pkey_index = 0;
+	return n->is_switch ||
+	       sh_gsi_let_in(sh_hca(&k->dev, n->hca), n->port, came->pkey, &came->pkey_index);
+}
+
+uint16_t fabric_pkey(struct kernel *k, const struct mad_node *n, const struct mad_way *came)
+{
+	if (n->is_switch)
+		return came->pkey | 0x8000;
+	return (uint16_t)sh_hca(&k->dev, n->hca)->port[n->port - 1].pkey[came->pkey_index];
+}
+
+/* To that port, over the links between and by their faults? */
+static bool reaches(struct kernel *k, const struct mad_way *w)
 {
 	const struct mad_node to = {.hca = w->hca, .port = w->port};
 	struct mad_node from = {.is_switch = w->dlid == k->umad->switch_lid};
@@ -229,6 +246,11 @@ bool fabric_arrives(struct kernel *k, const struct mad_way *w)
 		return true;
 	return (from.is_switch || fabric_link(k, from.hca, from.port)) &&
 	       fabric_link(k, to.hca, to.port) && !faulted(k, w, &from, &to);
+}
+
+bool fabric_arrives(struct kernel *k, const struct mad_way *w)
+{
+	return reaches(k, w) && sh_gsi_let_in(sh_hca(&k->dev, w->hca), w->port, w->pkey, NULL);
 }
 
 /*
@@ -349,8 +371,10 @@ static void reply(struct kernel *k, const struct mad_way *w, const struct mad_no
 	const struct mad_node to = sender(w);
 	struct mad_way back = *w;
 
+	if (!mad_is_smp(mad))
+		back.pkey = fabric_pkey(k, n, w);
 	if (w->qpn > 1) {
-		gsi_answer(k, w, n, mad, len);
+		gsi_answer(k, &back, n, mad, len);
 		return;
 	}
 	back.dlid = mad[AT_CLASS] == CLASS_DIRECTED && mad16(mad, AT_DR_SLID) == PERMISSIVE
@@ -358,7 +382,7 @@ static void reply(struct kernel *k, const struct mad_way *w, const struct mad_no
 			    : lid_of(k, n);
 	memcpy(back.route.sgid, w->route.dgid, sizeof(back.route.sgid));
 	memcpy(back.route.dgid, w->route.sgid, sizeof(back.route.dgid));
-	if (!faulted(k, w, n, &to))
+	if (!faulted(k, w, n, &to) && (mad_is_smp(mad) || let_in(k, &to, &back)))
 		answered(k, w->hca, w->port, &back, mad, len);
 }
 
@@ -460,6 +484,7 @@ static bool wrong_qp(const struct mad_way *w, const uint8_t *mad)
 void fabric_send(struct kernel *k, const struct mad_way *way, const uint8_t *mad, size_t len)
 {
 	const struct mad_node from = sender(way);
+	struct mad_way came = *way;
 	struct mad_node n;
 	uint8_t one[MAD_SIZE] = {0}, *copy = len > MAD_SIZE ? malloc(len) : one;
 	bool back = mad_is_response(mad), there;
@@ -482,17 +507,16 @@ void fabric_send(struct kernel *k, const struct mad_way *way, const uint8_t *mad
 		there = by_lid(k, way->hca, way->port, way->dlid, &n);
 	if (there && faulted(k, way, &from, &n))
 		there = false;
-	if (there && way->grh && !mad_is_smp(mad) && gid_index(k, &n, way->route.dgid) < 0)
+	if (there && !mad_is_smp(mad) &&
+	    (!let_in(k, &n, &came) || (way->grh && gid_index(k, &n, way->route.dgid) < 0)))
 		there = false;
 	if (there && back && !n.is_switch) {
-		struct mad_way came = *way;
-
 		came.dlid = lid_of(k, &from);
 		answered(k, n.hca, n.port, &came, copy, len);
 	} else if (there && back) {
 		notice_answered(k, copy); /* the switch asks for nothing else */
 	} else if (there) {
-		asked(k, way, &n, copy, len);
+		asked(k, &came, &n, copy, len);
 	}
 	if (copy != one)
 		free(copy);

@@ -23,7 +23,8 @@ struct mad_way {
 	uint32_t qpn;	 /* the sender's: above 1, a UD QP's */
 	uint32_t to_qpn; /* the same of the receiver */
 	uint8_t sl;
-	uint16_t pkey, pkey_index;
+	uint16_t pkey;	     /* as the datagram has it */
+	uint16_t pkey_index; /* once it has come to QP 1 of a port, in that port's table */
 	bool grh;
 	struct sh_grh route; /* with grh */
 };
@@ -36,6 +37,12 @@ bool fabric_link(struct kernel *k, uint32_t hca, uint32_t port); /* is it up? */
 uint64_t fabric_switch_guid(void);
 /* The port of the switch by which a LID is reached: 0 for its own, 255: none. */
 uint8_t fabric_forward(struct kernel *k, uint32_t lid);
+
+/*
+ * The P_Key of what a node sends to answer what has come by that way: the one in its own table, which may
+ * be a full member's where the asker is a limited one. The switch is a full member of all partitions.
+ */
+uint16_t fabric_pkey(struct kernel *k, const struct mad_node *n, const struct mad_way *came);
 
 /* Can a directed MAD leave that port? A kernel refuses to send the others. */
 bool fabric_route_ok(const uint8_t *mad, uint32_t port);

@@ -74,19 +74,6 @@ void gsi_close(struct kernel *k)
 
 /* ---- to QP 1 ---- */
 
-/* Device code has seen that one fits. */
-static uint16_t pkey_index(struct kernel *k, uint16_t dlid, uint16_t pkey)
-{
-	uint32_t hca, port;
-
-	if (!sh_lid_lookup(&k->dev, dlid, &hca, &port))
-		return 0;
-	for (uint16_t i = 0; i < SH_PKEYS; i++)
-		if (!((sh_hca(&k->dev, hca)->port[port - 1].pkey[i] ^ pkey) & 0x7fff))
-			return i;
-	return 0;
-}
-
 static void came(struct kernel *k, const struct sh_gsi_record *r)
 {
 	struct mad_way w = {
@@ -98,7 +85,6 @@ static void came(struct kernel *k, const struct sh_gsi_record *r)
 		.to_qpn = SH_GSI_QPN,
 		.sl = r->sl & 15,
 		.pkey = r->pkey,
-		.pkey_index = pkey_index(k, r->dlid, r->pkey),
 		.grh = r->grh,
 		.route = r->route,
 	};

@@ -115,8 +115,7 @@ static int subscribe(struct kernel *k, const struct mad_way *w, const struct mad
 				  .qpn = 1,
 				  .to_qpn = w->qpn,
 				  .sl = w->sl,
-				  .pkey = w->pkey,
-				  .pkey_index = w->pkey_index};
+				  .pkey = fabric_pkey(k, n, w)};
 	memcpy(i->asked, asked, INFORM_SIZE);
 	mad_put32(i->asked, QPN, w->qpn << 8 | i->asked[QPN + 3]);
 	DL_APPEND(k->umad->informs, i);
