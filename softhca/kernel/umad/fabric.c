@@ -20,6 +20,7 @@
 #include "gsi.h"
 #include "notice.h"
 #include "perf.h"
+#include "reassemble.h"
 #include "sa.h"
 #include "segments.h"
 #include "sm.h"
@@ -296,39 +297,32 @@ void fabric_give(struct umad_file *f, struct umad_msg *m, const struct mad_way *
 	umad_queue(f, m);
 }
 
-/*
- * A response reaches a port. w: as it came, with the LID of its sender in dlid. There are MAD_SIZE octets of mad at least.
- */
-static void answered(struct kernel *k, uint32_t hca, uint32_t port, const struct mad_way *w,
-		     const uint8_t *mad, size_t len)
+/* Makes the receiver's kernel a message of it and others? */
+static bool in_segments(const struct umad_agent *a, const struct mad_way *w, const uint8_t *mad)
 {
-	uint32_t id;
-	struct umad_file *f = umad_agent_of(k, hca, port, mad, &id);
-	bool rmpp = f && f->agent[id].rmpp_version;
+	return a->rmpp_version && mad_is_rmpp(mad) && !w->whole;
+}
+
+/* An agent has its response, with the LID of its sender in w->dlid. There are MAD_SIZE octets of mad at least. */
+static void end_wait(struct umad_file *f, uint32_t id, const struct mad_way *w, const uint8_t *mad,
+		     size_t len)
+{
+	bool rmpp = f->agent[id].rmpp_version;
 	struct umad_msg *sent, *m;
 
-	/* The kernel's RMPP takes what is said to it. */
-	if (rmpp && segments_word(mad)) {
-		segments_acked(k, w, mad);
-		return;
-	}
-	if (f && !umad_asker(k, hca, port, mad, &sent)) {
+	if (!umad_asker(f->k, f->hca, f->port, mad, &sent)) {
 		/* Nobody waits; but one who leaves RMPP to the program does not know for which segments it does. */
 		if (!rmpp && mad_is_rmpp(mad) && (m = umad_msg_new(f, MAD_SIZE)))
 			fabric_give(f, m, w, id, mad);
 		return;
 	}
-	if (!f) {
-		notice_answered(k, mad);
-		return;
-	}
 	if (len > MAD_SIZE && !rmpp) {
 		struct mad_way to = *w;
 
-		to.hca = hca;
-		to.port = port;
+		to.hca = f->hca;
+		to.port = f->port;
 		/* Else the request waits on, and ends by its timeout. */
-		if (!segments_begin(k, &to, mad, len))
+		if (!segments_begin(f->k, &to, mad, len))
 			return;
 		DL_DELETE(f->sent, sent);
 		umad_msg_free(f, sent);
@@ -341,6 +335,32 @@ static void answered(struct kernel *k, uint32_t hca, uint32_t port, const struct
 	fabric_give(f, m, w, sent->hdr.id, mad);
 	DL_DELETE(f->sent, sent);
 	umad_msg_free(f, sent);
+}
+
+/* A response reaches a port. w: as it came, with the LID of its sender in dlid. */
+static void answered(struct kernel *k, uint32_t hca, uint32_t port, const struct mad_way *w,
+		     const uint8_t *mad, size_t len)
+{
+	const struct mad_node n = {.hca = hca, .port = port, .in = port};
+	struct mad_way first;
+	struct umad_file *f;
+	uint8_t *whole;
+	uint32_t id;
+
+	f = umad_agent_of(k, hca, port, mad, &id);
+	if (!f) {
+		notice_answered(k, mad);
+	} else if (f->agent[id].rmpp_version && segments_word(mad)) {
+		/* The kernel's RMPP takes what is said to it. */
+		segments_acked(k, w, mad);
+	} else if (in_segments(&f->agent[id], w, mad)) {
+		whole = reassemble(k, &n, w, f->agent[id].hi_tid, mad, &len, &first);
+		if (whole)
+			end_wait(f, id, &first, whole, len);
+		free(whole);
+	} else {
+		end_wait(f, id, w, mad, len);
+	}
 }
 
 static uint16_t lid_of(struct kernel *k, const struct mad_node *n)
@@ -380,40 +400,38 @@ static void reply(struct kernel *k, const struct mad_way *w, const struct mad_no
 	back.dlid = mad[AT_CLASS] == CLASS_DIRECTED && mad16(mad, AT_DR_SLID) == PERMISSIVE
 			    ? PERMISSIVE
 			    : lid_of(k, n);
+	back.whole = true;
 	memcpy(back.route.sgid, w->route.dgid, sizeof(back.route.sgid));
 	memcpy(back.route.dgid, w->route.sgid, sizeof(back.route.dgid));
 	if (!faulted(k, w, n, &to) && (mad_is_smp(mad) || let_in(k, &to, &back)))
 		answered(k, w->hca, w->port, &back, mad, len);
 }
 
-/* Makes the sender's kernel the segments of it? */
-static bool kernel_rmpp(struct kernel *k, const struct mad_way *w, const uint8_t *mad)
-{
-	struct umad_file *f;
-	uint32_t id;
-
-	if (w->from_switch || w->qpn != SH_GSI_QPN || !mad_is_rmpp(mad) || segments_word(mad))
-		return false;
-	f = umad_agent_of(k, w->hca, w->port, mad, &id);
-	return f && f->agent[id].rmpp_version;
-}
-
 /* A request reaches an agent. came: with the LID of its sender in dlid. */
 static void give(struct kernel *k, struct umad_file *f, uint32_t id, const struct mad_way *came,
 		 const struct mad_node *n, const uint8_t *mad, size_t len)
 {
+	const struct umad_agent *a = &f->agent[id];
 	struct mad_way to = *came;
+	uint8_t *whole = NULL;
 	struct umad_msg *m;
 
-	if (!f->agent[id].rmpp_version && kernel_rmpp(k, came, mad)) {
+	if (!a->rmpp_version && came->whole) {
 		to.hca = n->hca;
 		to.port = n->port;
 		segments_ask(k, &to, came->hca, came->port, mad, len);
 		return;
 	}
+	if (in_segments(a, came, mad)) {
+		whole = reassemble(k, n, came, a->hi_tid, mad, &len, &to);
+		if (!whole)
+			return;
+		mad = whole;
+	}
 	m = umad_msg_new(f, len);
 	if (m)
-		fabric_give(f, m, came, id, mad);
+		fabric_give(f, m, &to, id, mad);
+	free(whole);
 }
 
 /* A request reaches a node: the agents of the card and of the switch come first. */

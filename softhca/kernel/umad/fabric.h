@@ -25,6 +25,7 @@ struct mad_way {
 	uint8_t sl;
 	uint16_t pkey;	     /* as the datagram has it */
 	uint16_t pkey_index; /* once it has come to QP 1 of a port, in that port's table */
+	bool whole; /* RMPP of the sender's kernel sends it: its segments travel together */
 	bool grh;
 	struct sh_grh route; /* with grh */
 };

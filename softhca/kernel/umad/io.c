@@ -27,6 +27,7 @@
 #include "io.h"
 #include "notice.h"
 #include "room.h"
+#include "reassemble.h"
 #include "sa_service.h"
 #include "segments.h"
 
@@ -55,6 +56,11 @@ void umad_timer_at(struct kernel *k, uint64_t due)
 	(void)timerfd_settime(u->timer, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
+static bool by_rmpp(const struct umad_agent *a, const uint8_t *mad)
+{
+	return a->rmpp_version && mad_is_rmpp(mad);
+}
+
 static void send(struct umad_file *f, const struct umad_hdr *h, const uint8_t *mad, size_t len)
 {
 	const struct sh_port *p = &sh_hca(&f->k->dev, f->hca)->port[f->port - 1];
@@ -68,6 +74,7 @@ static void send(struct umad_file *f, const struct umad_hdr *h, const uint8_t *m
 		.to_qpn = be32toh(h->qpn) & 0xffffff,
 		.sl = h->sl & 15,
 		.pkey_index = f->pkey ? h->pkey_index : 0,
+		.whole = by_rmpp(&f->agent[h->id], mad),
 		.grh = h->grh_present,
 	};
 
@@ -112,7 +119,7 @@ static void again(struct umad_file *f, struct umad_msg *m, uint64_t now)
 
 void umad_timer_ready(struct kernel *k, uint32_t value)
 {
-	uint64_t n, now = sh_now(), next, leases, segments;
+	uint64_t n, now = sh_now(), next, leases, segments, assemblies;
 	struct umad_msg *m, *tmp;
 	struct umad_file *f;
 
@@ -122,10 +129,13 @@ void umad_timer_ready(struct kernel *k, uint32_t value)
 	next = notice_due(k, now);
 	leases = sa_service_due(k, now);
 	segments = segments_due(k, now);
+	assemblies = reassemble_due(k, now);
 	if (leases && (!next || leases < next))
 		next = leases;
 	if (segments && (!next || segments < next))
 		next = segments;
+	if (assemblies && (!next || assemblies < next))
+		next = assemblies;
 	DL_FOREACH(k->umad->files, f)
 	{
 		/* The answer may come, and end the request, while it is sent again. */

@@ -22,6 +22,7 @@
 #include "gsi.h"
 #include "io.h"
 #include "notice.h"
+#include "reassemble.h"
 #include "room.h"
 #include "sa_group.h"
 #include "sa_inform.h"
@@ -62,6 +63,7 @@ static void exit_room(struct kernel *k)
 	sa_inform_forget(k);
 	sa_service_forget(k);
 	segments_forget(k);
+	reassemble_forget(k);
 	notice_forget(k);
 	free(k->umad);
 	k->umad = NULL;

@@ -83,6 +83,9 @@ struct umad {
 	struct segments *segments; /* long messages that programs acknowledge themselves */
 	uint32_t nsegments;
 	size_t segment_bytes;
+	struct assembly *assemblies; /* long messages that come in segments */
+	uint32_t nassemblies;
+	size_t assembly_bytes;
 };
 
 static inline uint16_t mad16(const uint8_t *mad, size_t at)
