@@ -201,6 +201,7 @@ static void between_programs(void **state)
 	memcpy(r.out + 64, r.in + 64, 256);
 	((struct umad_hdr *)r.out)->id = serve;
 	((struct umad_hdr *)r.out)->lid = htobe16(1);
+	((struct umad_hdr *)r.out)->timeout_ms = 0;
 	mad(&r)[3] = 0x81;
 	assert_int_equal(put(&r, 1, 320), 320);
 	assert_int_equal(get(&r, 0, 320), 320);

@@ -143,10 +143,8 @@ int umad_unregister(struct umad_file *f, uint32_t id)
 	f->agent[id].used = false;
 	/* Nobody is told what becomes of its requests. */
 	DL_FOREACH_SAFE(f->sent, m, tmp)
-	if (m->hdr.id == id) {
-		DL_DELETE(f->sent, m);
-		umad_msg_free(f, m);
-	}
+	if (m->hdr.id == id)
+		umad_sent_drop(f, m);
 	return 0;
 }
 
@@ -223,13 +221,30 @@ struct umad_file *umad_asker(struct kernel *k, uint32_t hca, uint32_t port, cons
 		{
 			const struct umad_agent *a = &f->agent[m->hdr.id];
 
-			if (!a->used || a->hi_tid != hi_tid ||
+			/* No response answers another one. */
+			if (!a->used || a->hi_tid != hi_tid || mad_is_response(m->mad) ||
 			    mad64(m->mad, AT_TID) != mad64(mad, AT_TID) ||
 			    m->mad[AT_CLASS] != mad[AT_CLASS])
 				continue;
 			*sent = m;
 			return f;
 		}
+	}
+	return NULL;
+}
+
+struct umad_msg *umad_sent(struct kernel *k, uint64_t number, struct umad_file **f)
+{
+	struct umad_file *o;
+	struct umad_msg *m;
+
+	if (!number)
+		return NULL;
+	DL_FOREACH(k->umad->files, o)
+	DL_FOREACH(o->sent, m)
+	if (m->number == number) {
+		*f = o;
+		return m;
 	}
 	return NULL;
 }

@@ -29,4 +29,7 @@ static inline bool mad_class_oui(uint8_t mgmt_class)
 	return mgmt_class >= CLASS_VENDOR2 && mgmt_class < CLASS_VENDOR2 + 0x20;
 }
 
+/* What is kept under that number, and its file. NULL: nothing is any more. */
+struct umad_msg *umad_sent(struct kernel *k, uint64_t number, struct umad_file **f);
+
 #endif

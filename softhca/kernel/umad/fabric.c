@@ -18,6 +18,7 @@
 #include "fabric.h"
 #include "file.h"
 #include "gsi.h"
+#include "io.h"
 #include "notice.h"
 #include "perf.h"
 #include "reassemble.h"
@@ -309,23 +310,26 @@ static void end_wait(struct umad_file *f, uint32_t id, const struct mad_way *w, 
 {
 	bool rmpp = f->agent[id].rmpp_version;
 	struct umad_msg *sent, *m;
+	struct mad_way to = *w;
 
+	to.hca = f->hca;
+	to.port = f->port;
+	/* RMPP of the receiver's kernel acknowledges what it has, whether anybody waits for it or not. */
+	if (rmpp && w->whole)
+		umad_acked(f->k, w->number);
+	else if (segments_again(f->k, &to, mad))
+		return;
 	if (!umad_asker(f->k, f->hca, f->port, mad, &sent)) {
 		/* Nobody waits; but one who leaves RMPP to the program does not know for which segments it does. */
 		if (!rmpp && mad_is_rmpp(mad) && (m = umad_msg_new(f, MAD_SIZE)))
 			fabric_give(f, m, w, id, mad);
 		return;
 	}
-	if (len > MAD_SIZE && !rmpp) {
-		struct mad_way to = *w;
-
-		to.hca = f->hca;
-		to.port = f->port;
+	if (!rmpp && (len > MAD_SIZE || (w->whole && w->number))) {
 		/* Else the request waits on, and ends by its timeout. */
 		if (!segments_begin(f->k, &to, mad, len))
 			return;
-		DL_DELETE(f->sent, sent);
-		umad_msg_free(f, sent);
+		umad_sent_drop(f, sent);
 		return;
 	}
 	/* A segment is a whole datagram to those who have no RMPP. */
@@ -333,8 +337,7 @@ static void end_wait(struct umad_file *f, uint32_t id, const struct mad_way *w, 
 	if (!m)
 		return; /* as if it were lost on its way */
 	fabric_give(f, m, w, sent->hdr.id, mad);
-	DL_DELETE(f->sent, sent);
-	umad_msg_free(f, sent);
+	umad_sent_drop(f, sent);
 }
 
 /* A response reaches a port. w: as it came, with the LID of its sender in dlid. */
@@ -401,6 +404,7 @@ static void reply(struct kernel *k, const struct mad_way *w, const struct mad_no
 			    ? PERMISSIVE
 			    : lid_of(k, n);
 	back.whole = true;
+	back.number = 0;
 	memcpy(back.route.sgid, w->route.dgid, sizeof(back.route.sgid));
 	memcpy(back.route.dgid, w->route.sgid, sizeof(back.route.dgid));
 	if (!faulted(k, w, n, &to) && (mad_is_smp(mad) || let_in(k, &to, &back)))
@@ -419,7 +423,7 @@ static void give(struct kernel *k, struct umad_file *f, uint32_t id, const struc
 	if (!a->rmpp_version && came->whole) {
 		to.hca = n->hca;
 		to.port = n->port;
-		segments_ask(k, &to, came->hca, came->port, mad, len);
+		segments_ask(k, &to, mad, len);
 		return;
 	}
 	if (in_segments(a, came, mad)) {
@@ -429,6 +433,8 @@ static void give(struct kernel *k, struct umad_file *f, uint32_t id, const struc
 		mad = whole;
 	}
 	m = umad_msg_new(f, len);
+	if (m && came->whole)
+		umad_acked(k, came->number);
 	if (m)
 		fabric_give(f, m, &to, id, mad);
 	free(whole);
@@ -514,6 +520,9 @@ void fabric_send(struct kernel *k, const struct mad_way *way, const uint8_t *mad
 		there = false;
 	} else if (way->to_qpn > 1 && !mad_is_smp(mad)) {
 		gsi_send(k, way, mad, len);
+		/* What such a program says about segments concerns no file. */
+		if (way->whole)
+			umad_acked(k, way->number);
 		there = false;
 	} else if (mad[AT_CLASS] == CLASS_DIRECTED && mad16(mad, AT_STATUS) & STATUS_DIRECTION)
 		there = go_back(k, way, copy, &n);

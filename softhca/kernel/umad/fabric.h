@@ -25,7 +25,8 @@ struct mad_way {
 	uint8_t sl;
 	uint16_t pkey;	     /* as the datagram has it */
 	uint16_t pkey_index; /* once it has come to QP 1 of a port, in that port's table */
-	bool whole; /* RMPP of the sender's kernel sends it: its segments travel together */
+	uint64_t number; /* of what the sender keeps until it is acknowledged or answered; or 0 */
+	bool whole;	 /* RMPP of the sender's kernel sends it: its segments travel together */
 	bool grh;
 	struct sh_grh route; /* with grh */
 };

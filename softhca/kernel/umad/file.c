@@ -127,6 +127,14 @@ void umad_msg_free(struct umad_file *f, struct umad_msg *m)
 	free(m);
 }
 
+void umad_sent_drop(struct umad_file *f, struct umad_msg *m)
+{
+	if (f->next_sent == m)
+		f->next_sent = m->next;
+	DL_DELETE(f->sent, m);
+	umad_msg_free(f, m);
+}
+
 void umad_queue(struct umad_file *f, struct umad_msg *m)
 {
 	DL_APPEND(f->unread, m);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Sending. Trusts nothing of what a program writes. A request with a time limit is kept until its
- * answer comes. Without an answer it is sent again, as often as the program said; in the end the
- * program reads its header with the error.
+ * Sending. Trusts nothing of what a program writes. What has a time limit is kept until its answer
+ * comes. Without an answer it is sent again, as often as the program said; in the end the program reads
+ * its header with the error. A response with a time limit has no answer, and always ends so, as it does
+ * on a kernel.
  *
  *	shorter than the header and a MAD's with RMPP		EINVAL
  *	shorter than the header and those of the MAD's class	EINVAL
  *	an agent that the file has not				EINVAL
  *	longer than a MAD, and not RMPP				EINVAL
  *	the transaction of a request that waits			EINVAL
+ *	the same for a response, to the same place		EINVAL
  *	a directed route that cannot begin at this port		EINVAL
  *	a P_Key or GID that the port's table has no place for	EINVAL
  */
@@ -30,6 +32,8 @@
 #include "reassemble.h"
 #include "sa_service.h"
 #include "segments.h"
+
+#define RMPP_MS 2000
 
 int umad_timer_init(struct kernel *k)
 {
@@ -61,10 +65,12 @@ static bool by_rmpp(const struct umad_agent *a, const uint8_t *mad)
 	return a->rmpp_version && mad_is_rmpp(mad);
 }
 
-static void send(struct umad_file *f, const struct umad_hdr *h, const uint8_t *mad, size_t len)
+/* m may have ended afterwards. */
+static void send(struct umad_file *f, const struct umad_msg *m)
 {
+	const struct umad_hdr *h = &m->hdr;
 	const struct sh_port *p = &sh_hca(&f->k->dev, f->hca)->port[f->port - 1];
-	bool smp = mad_is_smp(mad);
+	bool smp = mad_is_smp(m->mad);
 	struct mad_way w = {
 		.hca = f->hca,
 		.port = f->port,
@@ -74,7 +80,8 @@ static void send(struct umad_file *f, const struct umad_hdr *h, const uint8_t *m
 		.to_qpn = be32toh(h->qpn) & 0xffffff,
 		.sl = h->sl & 15,
 		.pkey_index = f->pkey ? h->pkey_index : 0,
-		.whole = by_rmpp(&f->agent[h->id], mad),
+		.number = m->number,
+		.whole = by_rmpp(&f->agent[h->id], m->mad),
 		.grh = h->grh_present,
 	};
 
@@ -87,41 +94,62 @@ static void send(struct umad_file *f, const struct umad_hdr *h, const uint8_t *m
 		w.route.hop_limit = h->hop_limit;
 	}
 
-	fabric_send(f->k, &w, mad, len);
+	fabric_send(f->k, &w, m->mad, m->len);
+}
+
+/* Of RMPP without a time limit, it is one for the acknowledgement. */
+static void wait_for(struct umad_file *f, struct umad_msg *m)
+{
+	uint32_t ms = m->hdr.timeout_ms ? m->hdr.timeout_ms : RMPP_MS;
+
+	m->due = sh_now() + (uint64_t)ms * 1000000;
+	umad_timer_at(f->k, m->due);
+}
+
+void umad_acked(struct kernel *k, uint64_t number)
+{
+	struct umad_file *f;
+	struct umad_msg *m = umad_sent(k, number, &f);
+
+	if (!m)
+		return;
+	if (!m->hdr.timeout_ms) {
+		umad_sent_drop(f, m);
+		return;
+	}
+	m->retries = 0;
+	wait_for(f, m);
 }
 
 static void give_up(struct umad_file *f, struct umad_msg *m)
 {
 	struct umad_msg *told = umad_msg_instead(f, m, MAD_HEADER);
 
-	DL_DELETE(f->sent, m);
 	if (told) {
 		told->hdr = m->hdr;
 		told->hdr.status = ETIMEDOUT;
 		memcpy(told->mad, m->mad, MAD_HEADER);
 		umad_queue(f, told);
 	}
-	umad_msg_free(f, m);
+	umad_sent_drop(f, m);
 }
 
-static void again(struct umad_file *f, struct umad_msg *m, uint64_t now)
+static void again(struct umad_file *f, struct umad_msg *m)
 {
-	const struct umad_hdr h = m->hdr;
-
 	if (!m->retries) {
 		give_up(f, m);
 		return;
 	}
 	m->retries--;
-	m->due = now + (uint64_t)h.timeout_ms * 1000000;
-	send(f, &h, m->mad, m->len);
+	wait_for(f, m);
+	send(f, m);
 }
 
 void umad_timer_ready(struct kernel *k, uint32_t value)
 {
 	uint64_t n, now = sh_now(), next, leases, segments, assemblies;
-	struct umad_msg *m, *tmp;
 	struct umad_file *f;
+	struct umad_msg *m;
 
 	(void)value;
 	(void)!read(k->umad->timer, &n, sizeof(n));
@@ -138,10 +166,12 @@ void umad_timer_ready(struct kernel *k, uint32_t value)
 		next = assemblies;
 	DL_FOREACH(k->umad->files, f)
 	{
-		/* The answer may come, and end the request, while it is sent again. */
-		DL_FOREACH_SAFE(f->sent, m, tmp)
-		if (m->due <= now)
-			again(f, m, now);
+		/* What is sent again may end itself, by its answer, and a request of the same file. */
+		for (m = f->sent; m; m = f->next_sent) {
+			f->next_sent = m->next;
+			if (m->due <= now)
+				again(f, m);
+		}
 		DL_FOREACH(f->sent, m)
 		if (!next || m->due < next)
 			next = m->due;
@@ -150,13 +180,22 @@ void umad_timer_ready(struct kernel *k, uint32_t value)
 		umad_timer_at(k, next);
 }
 
-/* As the kernel compares them. */
-static bool waits(const struct umad_file *f, const uint8_t *mad)
+static bool same_place(const struct umad_hdr *a, const struct umad_hdr *b)
 {
+	if (!a->grh_present != !b->grh_present)
+		return false;
+	return a->grh_present ? !memcmp(a->gid, b->gid, sizeof(a->gid)) : a->lid == b->lid;
+}
+
+/* As the kernel compares them. */
+static bool waits(const struct umad_file *f, const struct umad_hdr *h, const uint8_t *mad)
+{
+	bool back = mad_is_response(mad);
 	const struct umad_msg *m;
 
 	DL_FOREACH(f->sent, m)
-	if (mad64(m->mad, AT_TID) == mad64(mad, AT_TID) && m->mad[AT_CLASS] == mad[AT_CLASS])
+	if (mad64(m->mad, AT_TID) == mad64(mad, AT_TID) && m->mad[AT_CLASS] == mad[AT_CLASS] &&
+	    mad_is_response(m->mad) == back && (!back || same_place(&m->hdr, h)))
 		return true;
 	return false;
 }
@@ -211,7 +250,7 @@ long umad_write(struct umad_file *f, const uint8_t *what, size_t len)
 	struct umad_hdr h = {0};
 	const struct umad_agent *a;
 	struct umad_msg *m;
-	bool back, rmpp, own_rmpp;
+	bool rmpp, own_rmpp;
 	int err;
 
 	if (len < header + MAD_RMPP)
@@ -227,13 +266,12 @@ long umad_write(struct umad_file *f, const uint8_t *what, size_t len)
 		return -ENOMEM;
 	m->hdr = h;
 	memcpy(m->mad, what + header, n);
-	back = mad_is_response(m->mad);
-	if (!back)
+	if (!mad_is_response(m->mad))
 		mad_put32(m->mad, AT_TID, a->hi_tid);
 	own_rmpp = !a->rmpp_version && mad_is_rmpp(m->mad);
 	err = refused(f, a, &h, m->mad, n);
 	/* Whoever makes segments himself uses a transaction for all of them. */
-	if (!err && !back && !own_rmpp && waits(f, m->mad))
+	if (!err && !own_rmpp && waits(f, &h, m->mad))
 		err = -EINVAL;
 	if (err) {
 		umad_msg_free(f, m);
@@ -241,18 +279,16 @@ long umad_write(struct umad_file *f, const uint8_t *what, size_t len)
 	}
 	if (rmpp)
 		whole_message(m->mad, n);
-	/* Without a limit nobody waits for an answer. */
-	if (back || !h.timeout_ms) {
-		send(f, &h, m->mad, m->len);
+	/* Without a limit nobody waits for an answer; of a response, RMPP waits until it is acknowledged. */
+	if (!h.timeout_ms && !(rmpp && mad_is_response(m->mad))) {
+		send(f, m);
 		umad_msg_free(f, m);
 		return (long)len;
 	}
 	m->number = ++f->k->umad->sent_number;
 	m->retries = h.retries;
-	m->due = sh_now() + (uint64_t)h.timeout_ms * 1000000;
 	DL_APPEND(f->sent, m);
-	umad_timer_at(f->k, m->due);
-	/* With the answer m has ended. */
-	send(f, &h, m->mad, m->len);
+	wait_for(f, m);
+	send(f, m);
 	return (long)len;
 }

@@ -23,4 +23,10 @@ void umad_timer_exit(struct kernel *k);
 void umad_timer_at(struct kernel *k, uint64_t due);
 void umad_timer_ready(struct kernel *k, uint32_t value);
 
+/*
+ * What is kept under that number has arrived as a whole, as RMPP knows: it is not sent again, and
+ * without a time limit nothing is waited for any more.
+ */
+void umad_acked(struct kernel *k, uint64_t number);
+
 #endif

@@ -85,6 +85,7 @@ static void say(struct kernel *k, const struct mad_node *at, const struct mad_wa
 	w.qpn = SH_GSI_QPN;
 	w.to_qpn = came->qpn;
 	w.pkey = fabric_pkey(k, at, came);
+	w.number = 0;
 	memcpy(w.route.sgid, came->route.dgid, 16);
 	memcpy(w.route.dgid, came->route.sgid, 16);
 	memcpy(word, mad, umad_rmpp_header(mad[AT_CLASS]));

@@ -39,8 +39,7 @@ enum { AT_NUMBER = 28, AT_LENGTH = 32 };
 struct segments {
 	struct segments *prev, *next;
 	struct mad_way way;
-	uint32_t from_hca, from_port; /* who sent it */
-	uint64_t asker; /* number of the request, if its sender waits for the answer; or 0 */
+	uint64_t asker; /* the number under which its sender keeps it; or 0 */
 	size_t header, len;
 	uint32_t n, acked, window, sent; /* numbers of segments */
 	uint32_t left;
@@ -91,15 +90,10 @@ static struct umad_file *receiver(struct kernel *k, const struct segments *s, ui
 	return f && !f->agent[*id].rmpp_version ? f : NULL;
 }
 
-/* The request as its sender keeps it. NULL: nobody waits for the answer any more. */
+/* The message as its sender keeps it. NULL: nobody waits for what becomes of it. */
 static struct umad_msg *asked(struct kernel *k, const struct segments *s, struct umad_file **f)
 {
-	struct umad_msg *sent;
-
-	if (!s->asker)
-		return NULL;
-	*f = umad_asker(k, s->from_hca, s->from_port, s->mad, &sent);
-	return *f && sent->number == s->asker ? sent : NULL;
+	return umad_sent(k, s->asker, f);
 }
 
 /* Sends them. False: the agent has gone. */
@@ -153,6 +147,7 @@ static struct segments *begin(struct kernel *k, const struct mad_way *w, const u
 	if (!s)
 		return NULL;
 	s->way = *w;
+	s->asker = w->number;
 	s->len = len;
 	memcpy(s->mad, mad, len);
 	s->header = header;
@@ -178,21 +173,6 @@ static struct segments *find(struct kernel *k, const struct mad_way *w, const ui
 	return NULL;
 }
 
-bool segments_begin(struct kernel *k, const struct mad_way *w, const uint8_t *mad, size_t len)
-{
-	struct segments *s = find(k, w, mad, true);
-
-	/* Who has asked again in the same transaction acknowledges the new answer. */
-	if (s)
-		drop(k, s);
-	s = begin(k, w, mad, len);
-	if (s && send(k, s, ARRIVED) && s->sent)
-		return true;
-	if (s)
-		drop(k, s);
-	return false;
-}
-
 /* Its sender waits for the next word about it, or for the answer. */
 static void waits(struct kernel *k, struct segments *s)
 {
@@ -203,24 +183,50 @@ static void waits(struct kernel *k, struct segments *s)
 	if (!sent)
 		return;
 	wait = (uint64_t)sent->hdr.timeout_ms * 1000000;
-	if (s->acked < s->n && wait > SEGMENT_NS)
+	if (!wait || (s->acked < s->n && wait > SEGMENT_NS))
 		wait = SEGMENT_NS;
 	sent->due = sh_now() + wait;
 	umad_timer_at(k, sent->due);
 }
 
-void segments_ask(struct kernel *k, const struct mad_way *w, uint32_t hca, uint32_t port,
-		  const uint8_t *mad, size_t len)
+bool segments_begin(struct kernel *k, const struct mad_way *w, const uint8_t *mad, size_t len)
+{
+	struct segments *s = find(k, w, mad, true);
+
+	/* Who has asked again in the same transaction acknowledges the new answer. */
+	if (s)
+		drop(k, s);
+	s = begin(k, w, mad, len);
+	if (s && send(k, s, ARRIVED) && s->sent) {
+		waits(k, s);
+		return true;
+	}
+	if (s)
+		drop(k, s);
+	return false;
+}
+
+bool segments_again(struct kernel *k, const struct mad_way *w, const uint8_t *mad)
+{
+	struct segments *s = w->number ? find(k, w, mad, true) : NULL;
+
+	if (!s || s->asker != w->number)
+		return false;
+	waits(k, s);
+	if (!send(k, s, ARRIVED))
+		drop(k, s);
+	return true;
+}
+
+void segments_ask(struct kernel *k, const struct mad_way *w, const uint8_t *mad, size_t len)
 {
 	struct segments *s = find(k, w, mad, false);
-	struct umad_msg *sent;
-	uint64_t asker = umad_asker(k, hca, port, mad, &sent) ? sent->number : 0;
 
 	/*
 	 * The same transaction is the same request only if that still waits. Who does not wait sends
 	 * nothing again, and so has sent another one.
 	 */
-	if (s && (!asker || s->asker != asker)) {
+	if (s && (!w->number || s->asker != w->number)) {
 		drop(k, s);
 		s = NULL;
 	}
@@ -228,9 +234,6 @@ void segments_ask(struct kernel *k, const struct mad_way *w, uint32_t hca, uint3
 		s = begin(k, w, mad, len);
 	if (!s)
 		return; /* as if it were lost on its way */
-	s->from_hca = hca;
-	s->from_port = port;
-	s->asker = asker;
 	waits(k, s);
 	if (!send(k, s, ARRIVED))
 		drop(k, s);
@@ -247,10 +250,8 @@ static void stopped(struct kernel *k, struct segments *s)
 	struct umad_file *f;
 	struct umad_msg *sent = asked(k, s, &f);
 
-	if (sent) {
-		DL_DELETE(f->sent, sent);
-		umad_msg_free(f, sent);
-	}
+	if (sent)
+		umad_sent_drop(f, sent);
 	drop(k, s);
 }
 
@@ -260,8 +261,12 @@ static void proceeds(struct kernel *k, struct segments *s)
 	struct umad_file *f;
 	struct umad_msg *sent = asked(k, s, &f);
 
+	if (s->acked == s->n) {
+		umad_acked(k, s->asker);
+		return;
+	}
 	if (sent)
-		sent->retries = s->acked == s->n ? 0 : sent->hdr.retries;
+		sent->retries = sent->hdr.retries;
 	/* The wait that begins now is the first of TIMES. */
 	s->left = TIMES - 1;
 	s->due = sh_now() + SEGMENT_NS;

@@ -10,16 +10,17 @@
 #include "fabric.h"
 
 /*
- * A response of len octets, more than MAD_SIZE, has come to a port, for such an agent. False: it is
- * lost, because too many wait or the agent's file has no room for the first segment.
+ * A response of len octets has come to a port, for such an agent. False: it is lost, because too many
+ * wait or the agent's file has no room for the first segment.
  */
 bool segments_begin(struct kernel *k, const struct mad_way *w, const uint8_t *mad, size_t len);
+/* The same has come again. False: it is not one of which segments wait. */
+bool segments_again(struct kernel *k, const struct mad_way *w, const uint8_t *mad);
 /*
  * A request that the sender's kernel makes segments of, of one or more, has come to a port, for such an
- * agent: for the first time, or again. hca and port: of the sender.
+ * agent: for the first time, or again.
  */
-void segments_ask(struct kernel *k, const struct mad_way *w, uint32_t hca, uint32_t port,
-		  const uint8_t *mad, size_t len);
+void segments_ask(struct kernel *k, const struct mad_way *w, const uint8_t *mad, size_t len);
 /* Says a program something about segments: that they came, or that it wants no more? */
 bool segments_word(const uint8_t *mad);
 /* It has said so, by a MAD that went that way. */

@@ -50,6 +50,7 @@ struct umad_file {
 	bool issm; /* it says that its port has a subnet manager, and is good for nothing else */
 	struct umad_agent agent[UMAD_AGENTS];
 	struct umad_msg *unread, *sent;
+	struct umad_msg *next_sent; /* that the timer looks at; it may end before */
 	uint32_t nunread;
 	size_t bytes;
 	pid_t pid;
