@@ -31,6 +31,8 @@ struct khca {
 	/* It has failed, and a stopped client holds a QP that is not silent yet. */
 	bool loud;
 	uint32_t sm_ports; /* bit N: a subnet manager has said that it is at port N */
+	uint32_t
+		cut_ports; /* bit N: the link of port N is down since the switch has disabled its end */
 };
 
 struct kernel {

@@ -37,6 +37,14 @@ bool port_active(struct kernel *k, uint32_t hca, uint32_t port)
 	return !k->hcas[hca].fatal && sh_hca(&k->dev, hca)->port[port - 1].state == 4;
 }
 
+enum port_physical port_physical(struct kernel *k, uint32_t hca, uint32_t port)
+{
+	if (port_active(k, hca, port))
+		return PORT_LINK_UP;
+	return !k->hcas[hca].fatal && k->hcas[hca].cut_ports >> port & 1 ? PORT_POLLING
+									 : PORT_DISABLED;
+}
+
 uint8_t port_mtu(const struct kernel *k)
 {
 	const struct sh_wire_config *wire = &k->cfg.device.wire;
@@ -148,6 +156,8 @@ static bool change(struct kernel *k, const struct sh_port_msg *m, uint32_t hca,
 		__atomic_store_n(&p->state, state, __ATOMIC_RELEASE);
 		if (m->what == SH_PORT_DOWN)
 			counters_downed(k, hca, m->port);
+		else
+			k->hcas[hca].cut_ports &= ~(1u << m->port);
 		return true;
 	case SH_PORT_LID:
 		*event = PORT_LID_CHANGE;

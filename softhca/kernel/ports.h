@@ -21,6 +21,9 @@ void status_say(struct sh_status *st, int error, const char *fmt, ...)
 uint32_t port_capabilities(const struct kernel *k, uint32_t hca, uint32_t port);
 /* A port of a card that has failed is not. */
 bool port_active(struct kernel *k, uint32_t hca, uint32_t port);
+enum port_physical { PORT_POLLING = 2, PORT_DISABLED = 3, PORT_LINK_UP = 5 };
+/* As PortInfo and verbs number it: of what is down, the end that has been disabled is Disabled. */
+enum port_physical port_physical(struct kernel *k, uint32_t hca, uint32_t port);
 void hcas_retry(struct kernel *k); /* silences failed HCAs that are still loud */
 /* False: a client is in the way, try again. Never false if late. */
 bool port_change(struct kernel *k, const struct sh_port_msg *m, bool late, struct sh_status *st);

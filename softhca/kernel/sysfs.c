@@ -110,13 +110,16 @@ static int put_pkey(struct kernel *k, const char *dir, uint32_t index, uint16_t 
 int sysfs_port(struct kernel *k, uint32_t hca, uint32_t port, uint32_t pkey)
 {
 	const struct sh_port *p = &sh_hca(&k->dev, hca)->port[port - 1];
+	static const char *const physical[] = {[PORT_POLLING] = "2: Polling",
+					       [PORT_DISABLED] = "3: Disabled",
+					       [PORT_LINK_UP] = "5: LinkUp"};
 	bool active = port_active(k, hca, port);
 	char dir[256], text[16];
 	int err = 0;
 
 	sysfs_port_dir(k, dir, hca, port);
 	err = err ?: put(k, dir, "state", active ? "4: ACTIVE" : "1: DOWN");
-	err = err ?: put(k, dir, "phys_state", active ? "5: LinkUp" : "3: Disabled");
+	err = err ?: put(k, dir, "phys_state", physical[port_physical(k, hca, port)]);
 	snprintf(text, sizeof(text), "0x%x", p->lid);
 	err = err ?: put(k, dir, "lid", text);
 	snprintf(text, sizeof(text), "0x%x", p->sm_lid);

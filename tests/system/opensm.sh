@@ -134,6 +134,8 @@ for face in ofed mainline; do
 	# Links by Set, at the switch and at a host.
 	ok "ibportstate disable, $face" tool 0 ibportstate 1023 3 disable
 	ok "the port is down, $face" has 'LinkState:.*Down' tool 0 ibportstate 1023 3 query
+	ok "and disabled, $face" has 'PhysLinkState:.*Disabled' tool 0 ibportstate 1023 3 query
+	ok "the host's end is not, $face" test "$(tool 2 cat /sys/class/infiniband/mlx4_0/ports/1/phys_state)" = "2: Polling"
 	ok "ibportstate enable, $face" tool 0 ibportstate 1023 3 enable
 	ports after
 	ok "it is up again, $face" same before after

@@ -20,6 +20,7 @@
 #include "softhca/device/transport/gsi.h"
 #include "softhca/host/process.h"
 #include "softhca/kernel/lists.h"
+#include "softhca/kernel/ports.h"
 #include "softhca/kernel/umad/agent.h"
 #include "softhca/kernel/umad/file.h"
 #include "softhca/kernel/umad/gsi.h"
@@ -283,7 +284,9 @@ static __attribute__((noinline)) void scribble(void)
 
 static void sets(void **state)
 {
+	const struct sh_port_msg down = {.host = 1, .port = 2, .what = SH_PORT_DOWN};
 	struct kproc p = {.host = 1, .pid = getpid()};
+	struct sh_status st;
 	const struct sh_port *port;
 	struct umad_file *issm, *second;
 	uint32_t id, status;
@@ -367,7 +370,19 @@ static void sets(void **state)
 	(void)smp(&r, id, 1023, 2, 0x15, 4, data, &status);
 	assert_int_equal(status, 0);
 	assert_int_equal(port->state, 1);
+	/* That end is Disabled, and the other one looks for it. */
+	assert_int_equal(smp(&r, id, 1023, 1, 0x15, 4, NULL, &status)[33] >> 4, 3);
+	assert_int_equal(port_physical(&r.t->k, 1, 2), 2);
 	data[33] = (uint8_t)((data[33] & 15) | 2 << 4);
+	(void)smp(&r, id, 1023, 2, 0x15, 4, data, &status);
+	assert_int_equal(port->state, 4);
+	assert_int_equal(smp(&r, id, 1023, 1, 0x15, 4, NULL, &status)[33] >> 4, 5);
+	assert_int_equal(port_physical(&r.t->k, 1, 2), 5);
+	/* The host's end. */
+	(void)port_change(&r.t->k, &down, true, &st);
+	assert_int_equal(port->state, 1);
+	assert_int_equal(smp(&r, id, 1023, 1, 0x15, 4, NULL, &status)[33] >> 4, 2);
+	assert_int_equal(port_physical(&r.t->k, 1, 2), 3);
 	(void)smp(&r, id, 1023, 2, 0x15, 4, data, &status);
 	assert_int_equal(port->state, 4);
 	/* The manager goes: its tables too, the LIDs stay, and SM LIDs are as before. */

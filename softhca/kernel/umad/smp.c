@@ -127,7 +127,7 @@ static void ca_port_info(struct kernel *k, const struct mad_node *n, uint32_t lo
 	const struct sh_port *p = port_of(k, n);
 	bool up = fabric_link(k, n->hca, n->port);
 
-	port_common(data, local, up ? 4 : 1, up ? 5 : 3);
+	port_common(data, local, up ? 4 : 1, port_physical(k, n->hca, n->port));
 	memcpy(data + 8, p->gid[0], 8);
 	mad_put16(data, 16, p->lid);
 	mad_put16(data, 18, p->sm_lid);
@@ -173,11 +173,10 @@ static uint32_t neighbours_sm_lid(struct kernel *k)
 
 static void switch_port_info(struct kernel *k, uint32_t number, uint32_t in, uint8_t data[64])
 {
-	uint32_t hca, port;
-	bool up;
+	uint32_t hca, port, physical;
 
 	if (!number) {
-		port_common(data, in, 4, 5);
+		port_common(data, in, 4, PORT_LINK_UP);
 		mad_put64(data, 8, PREFIX);
 		mad_put16(data, 16, k->umad->switch_lid);
 		mad_put16(data, 18, neighbours_sm_lid(k));
@@ -186,8 +185,11 @@ static void switch_port_info(struct kernel *k, uint32_t number, uint32_t in, uin
 		return;
 	}
 	fabric_end_of(k, number, &hca, &port);
-	up = fabric_link(k, hca, port);
-	port_common(data, in, up ? 4 : 1, up ? 5 : 2);
+	physical = port_physical(k, hca, port);
+	/* One end is Disabled, and the other one looks for it. */
+	if (physical != PORT_LINK_UP)
+		physical = physical == PORT_POLLING ? PORT_DISABLED : PORT_POLLING;
+	port_common(data, in, physical == PORT_LINK_UP ? 4 : 1, physical);
 }
 
 bool smp_port_info(struct kernel *k, const struct mad_node *n, uint32_t number, uint8_t data[64])

@@ -22,7 +22,7 @@ static const uint8_t stored[64] = {
 };
 enum { LID = 16, SM_LID = 18, WIDTH = 29, STATE = 32, PHYSICAL = 33, LMC = 34, SPEED = 35 };
 enum { NEIGHBOR_MTU = 36, VLS = 43, REREGISTER = 51 };
-enum { PHYSICAL_POLLING = 2, PHYSICAL_DISABLED = 3, PHYSICAL_LINK_UP = 5, STATE_ACTIVE = 4 };
+enum { STATE_ACTIVE = 4 };
 enum { LAST_UNICAST = 0xbfff };
 
 /* Nibbles of which 0 means: as it is. */
@@ -93,13 +93,13 @@ static int change(struct kernel *k, uint32_t hca, uint32_t port, uint32_t what, 
 	return st.error ? STATUS_VALUE : 0;
 }
 
-/* What becomes of a link: PHYSICAL_POLLING or PHYSICAL_DISABLED; 0: it stays as it is. */
+/* What becomes of a link: PORT_POLLING or PORT_DISABLED; 0: it stays as it is. */
 static uint32_t new_link(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t data[64])
 {
 	uint32_t physical = data[PHYSICAL] >> 4;
 
 	/* As Get tells it. */
-	return physical == PHYSICAL_LINK_UP && fabric_link(k, hca, port) ? 0 : physical;
+	return physical == PORT_LINK_UP && fabric_link(k, hca, port) ? 0 : physical;
 }
 
 /* A link is up and ACTIVE, or down. Of the other states a manager finds none. */
@@ -107,8 +107,8 @@ static bool link_ok(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t
 {
 	uint32_t physical = new_link(k, hca, port, data), state = data[STATE] & 15;
 
-	return (!state || state == STATE_ACTIVE) && physical <= PHYSICAL_DISABLED &&
-	       physical != 1 && (state != STATE_ACTIVE || fabric_link(k, hca, port));
+	return (!state || state == STATE_ACTIVE) && physical <= PORT_DISABLED && physical != 1 &&
+	       (state != STATE_ACTIVE || fabric_link(k, hca, port));
 }
 
 static int change_link(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t data[64])
@@ -117,7 +117,7 @@ static int change_link(struct kernel *k, uint32_t hca, uint32_t port, const uint
 
 	if (!physical)
 		return 0;
-	return change(k, hca, port, physical == PHYSICAL_POLLING ? SH_PORT_UP : SH_PORT_DOWN, 0, 0);
+	return change(k, hca, port, physical == PORT_POLLING ? SH_PORT_UP : SH_PORT_DOWN, 0, 0);
 }
 
 static int set_ca_port(struct kernel *k, const struct mad_node *n, uint32_t number,
@@ -178,6 +178,9 @@ static int set_switch_port(struct kernel *k, uint32_t number, uint32_t in, const
 		fabric_end_of(k, number, &hca, &port);
 		if (!link_ok(k, hca, port, data))
 			return STATUS_VALUE;
+		/* Before the events: whoever hears of them asks. */
+		if (new_link(k, hca, port, data) == PORT_DISABLED && fabric_link(k, hca, port))
+			k->hcas[hca].cut_ports |= 1u << port;
 		status = change_link(k, hca, port, data);
 		if (status)
 			return status;

@@ -127,7 +127,7 @@ int cmd_query_port(struct call *c)
 		.subnet_timeout = 18,
 		.active_width = 2,
 		.active_speed = 4,
-		.phys_state = up ? 5 : 3,
+		.phys_state = up ? PORT_LINK_UP : port_physical(c->k, c->ctx->hca, cmd->port_num),
 		.link_layer = 1,
 	};
 	return call_respond(c, &resp, sizeof(resp), NULL, 0);
