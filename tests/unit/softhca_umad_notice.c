@@ -316,6 +316,43 @@ static void reports(void **state)
 }
 
 /*
+ * A subscriber waits at the LID that it had: with another one it has no subscription, and the reports that
+ * nobody has answered end. It can subscribe anew, and hears of what happens there.
+ */
+static void moved_subscriber(void **state)
+{
+	struct umad_file *first;
+	struct rig r;
+	uint32_t id;
+
+	(void)state;
+	begin_hosts(&r, 2, 3);
+	first = r.f[0];
+	r.f[0] = r.f[1]; /* of host 2: LID 5 */
+	assert_int_equal(reg(&r, 0, 1, 3, 2, 1, 0, METHOD(REPORT), &id), 0);
+	inform(&r, id, true, 65, 0);
+	assert_int_equal(subscriptions(&r, id), 1);
+	port(&r, 1, 1, SH_PORT_DOWN);
+	(void)notice(&r, 0, 3, REPORT, 65);
+	set_port(&r, 2, 1, SH_PORT_LID, 40);
+	assert_int_equal(subscriptions(&r, id), 0);
+	for (int i = 0; i < 5; i++)
+		later(&r);
+	silence(&r, 0);
+	assert_null(r.t->k.umad->notices);
+	port(&r, 1, 1, SH_PORT_UP);
+	inform(&r, id, true, 65, 0);
+	assert_int_equal(subscriptions(&r, id), 1);
+	port(&r, 1, 1, SH_PORT_DOWN);
+	(void)notice(&r, 0, 3, REPORT, 65);
+	answer(&r, 0, id, REPORT | 0x80);
+	later(&r);
+	silence(&r, 0);
+	r.f[0] = first;
+	end(&r);
+}
+
+/*
  * `softhca port ... sm` has moved the built-in manager to LID 3, while a port was down that so knows the
  * earlier one yet. What the manager says of itself, and its Reports, name its present port.
  */
@@ -475,10 +512,15 @@ static void tables(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(another_manager), cmocka_unit_test(the_switchs_manager),
-		cmocka_unit_test(links),	   cmocka_unit_test(masks),
-		cmocka_unit_test(reports),	   cmocka_unit_test(many_subscriptions),
-		cmocka_unit_test(tables),	   cmocka_unit_test(moved_manager),
+		cmocka_unit_test(another_manager),
+		cmocka_unit_test(the_switchs_manager),
+		cmocka_unit_test(links),
+		cmocka_unit_test(masks),
+		cmocka_unit_test(reports),
+		cmocka_unit_test(moved_subscriber),
+		cmocka_unit_test(many_subscriptions),
+		cmocka_unit_test(tables),
+		cmocka_unit_test(moved_manager),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
