@@ -27,9 +27,8 @@
 #include "sm.h"
 #include "smp.h"
 
-#define OUI    UINT64_C(0x0002c903)
-#define PREFIX UINT64_C(0xfe80000000000000)
-#define HOPS   0xff /* of what kernels send back on a global route */
+#define OUI  UINT64_C(0x0002c903)
+#define HOPS 0xff /* of what kernels send back on a global route */
 
 uint32_t fabric_ports(const struct kernel *k)
 {
@@ -55,6 +54,12 @@ bool fabric_link(struct kernel *k, uint32_t hca, uint32_t port)
 uint64_t fabric_switch_guid(void)
 {
 	return OUI << 32 | UINT64_C(0x200000);
+}
+
+uint16_t fabric_lid_of(const struct kernel *k, const struct mad_node *n)
+{
+	return n->is_switch ? (uint16_t)k->umad->switch_lid
+			    : (uint16_t)sh_hca(&k->dev, n->hca)->port[n->port - 1].lid;
 }
 
 uint8_t fabric_forward(struct kernel *k, uint32_t lid)
@@ -265,7 +270,8 @@ static int gid_index(struct kernel *k, const struct mad_node *n, const uint8_t g
 	const struct sh_port *p;
 
 	if (n->is_switch)
-		return mad64(gid, 0) == PREFIX && mad64(gid, 8) == fabric_switch_guid() ? 0 : -1;
+		return mad64(gid, 0) == FABRIC_PREFIX && mad64(gid, 8) == fabric_switch_guid() ? 0
+											       : -1;
 	p = &sh_hca(&k->dev, n->hca)->port[n->port - 1];
 	for (int i = 0; i < SH_GIDS; i++)
 		if (!memcmp(p->gid[i], gid, 16))
@@ -366,12 +372,6 @@ static void answered(struct kernel *k, uint32_t hca, uint32_t port, const struct
 	}
 }
 
-static uint16_t lid_of(struct kernel *k, const struct mad_node *n)
-{
-	return n->is_switch ? (uint16_t)k->umad->switch_lid
-			    : (uint16_t)sh_hca(&k->dev, n->hca)->port[n->port - 1].lid;
-}
-
 /* Turns a request into the response that its receiver sends. */
 static void turn(uint8_t *mad, uint16_t status)
 {
@@ -402,7 +402,7 @@ static void reply(struct kernel *k, const struct mad_way *w, const struct mad_no
 	}
 	back.dlid = mad[AT_CLASS] == CLASS_DIRECTED && mad16(mad, AT_DR_SLID) == PERMISSIVE
 			    ? PERMISSIVE
-			    : lid_of(k, n);
+			    : fabric_lid_of(k, n);
 	back.whole = true;
 	back.number = 0;
 	memcpy(back.route.sgid, w->route.dgid, sizeof(back.route.sgid));
@@ -470,7 +470,7 @@ static void asked(struct kernel *k, const struct mad_way *w, const struct mad_no
 	if (status < 0 && !n->is_switch) {
 		f = umad_agent_for(k, n->hca, n->port, mad, &id);
 		if (f) {
-			came.dlid = lid_of(k, &from);
+			came.dlid = fabric_lid_of(k, &from);
 			give(k, f, id, &came, n, mad, len);
 			return;
 		}
@@ -538,7 +538,7 @@ void fabric_send(struct kernel *k, const struct mad_way *way, const uint8_t *mad
 	    (!let_in(k, &n, &came) || (way->grh && gid_index(k, &n, way->route.dgid) < 0)))
 		there = false;
 	if (there && back && !n.is_switch) {
-		came.dlid = lid_of(k, &from);
+		came.dlid = fabric_lid_of(k, &from);
 		answered(k, n.hca, n.port, &came, copy, len);
 	} else if (there && back) {
 		notice_answered(k, copy); /* the switch asks for nothing else */

@@ -37,6 +37,9 @@ uint32_t fabric_port_of(const struct kernel *k, uint32_t hca, uint32_t port);
 void fabric_end_of(const struct kernel *k, uint32_t number, uint32_t *hca, uint32_t *port);
 bool fabric_link(struct kernel *k, uint32_t hca, uint32_t port); /* is it up? */
 uint64_t fabric_switch_guid(void);
+/* Of each GID that softhca gives a port or the switch. */
+#define FABRIC_PREFIX UINT64_C(0xfe80000000000000)
+uint16_t fabric_lid_of(const struct kernel *k, const struct mad_node *n);
 /* The port of the switch by which a LID is reached: 0 for its own, 255: none. */
 uint8_t fabric_forward(struct kernel *k, uint32_t lid);
 

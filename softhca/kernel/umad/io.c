@@ -213,11 +213,12 @@ static void whole_message(uint8_t *mad, size_t len)
 	size_t n = data ? (data + piece - 1) / piece : 1;
 
 	mad[AT_RMPP_VERSION] = 1;
-	mad[AT_RMPP_TYPE] = 1;
-	mad[AT_RMPP_FLAGS] = (mad[AT_RMPP_FLAGS] & 0xf8) | RMPP_ACTIVE | 2 | (n == 1 ? 4 : 0);
+	mad[AT_RMPP_TYPE] = RMPP_DATA;
+	mad[AT_RMPP_FLAGS] = (uint8_t)((mad[AT_RMPP_FLAGS] & ~RMPP_FLAGS) | RMPP_ACTIVE |
+				       RMPP_FIRST | (n == 1 ? RMPP_LAST : 0));
 	mad[AT_RMPP_STATUS] = 0;
-	mad_put32(mad, 28, 1);
-	mad_put32(mad, 32, (uint32_t)(data + n * (header - MAD_RMPP)));
+	mad_put32(mad, AT_RMPP_NUMBER, 1);
+	mad_put32(mad, AT_RMPP_LENGTH, (uint32_t)(data + n * (header - MAD_RMPP)));
 }
 
 static int refused(struct umad_file *f, const struct umad_agent *a, const struct umad_hdr *h,

@@ -2,7 +2,7 @@
 /*
  * A kernel puts a message together for a program that has registered with RMPP, and acknowledges its
  * segments. Who sends them is a program that makes them itself: by a umad file, or by a UD QP. The
- * message of a sender with RMPP travels as a whole (segments.c has the format, and the other way round).
+ * message of a sender with RMPP travels as a whole (segments.c is the other way round).
  *
  * What is said to the sender is the segment's own header with the method of the other direction. The
  * first segment opens a window of WINDOW, and so does each that fills it; in between nothing is said but
@@ -30,10 +30,7 @@
 #define KEEP_NS	   UINT64_C(10000000000)
 #define PAYLOAD	   220 /* of a segment, with what its class has before the data */
 
-enum type { DATA = 1, ACK = 2, ABORT = 4 };
-enum flag { FIRST = 2, LAST = 4 };
 enum status { TOO_LONG = 118, BAD_NUMBER = 120, BAD_STATUS = 124, BAD_VERSION = 125 };
-enum { AT_NUMBER = 28, AT_LENGTH = 32 };
 
 /* What has come, or is remembered, of a message. */
 struct assembly {
@@ -92,10 +89,10 @@ static void say(struct kernel *k, const struct mad_node *at, const struct mad_wa
 	word[AT_METHOD] ^= METHOD_RESPONSE;
 	word[AT_RMPP_VERSION] = 1;
 	word[AT_RMPP_TYPE] = type;
-	word[AT_RMPP_FLAGS] = (uint8_t)((word[AT_RMPP_FLAGS] & 0xf8) | RMPP_ACTIVE);
+	word[AT_RMPP_FLAGS] = (uint8_t)((word[AT_RMPP_FLAGS] & ~RMPP_FLAGS) | RMPP_ACTIVE);
 	word[AT_RMPP_STATUS] = status;
-	mad_put32(word, AT_NUMBER, number);
-	mad_put32(word, AT_LENGTH, window);
+	mad_put32(word, AT_RMPP_NUMBER, number);
+	mad_put32(word, AT_RMPP_LENGTH, window);
 	fabric_send(k, &w, word, MAD_SIZE);
 }
 
@@ -103,7 +100,7 @@ static void acknowledge(struct kernel *k, struct assembly *a, const struct mad_w
 			const uint8_t *mad)
 {
 	a->said = a->n;
-	say(k, &a->at, came, mad, ACK, 0, a->n, a->window);
+	say(k, &a->at, came, mad, RMPP_ACK, 0, a->n, a->window);
 }
 
 static size_t piece_of(const struct assembly *a)
@@ -172,13 +169,13 @@ static struct assembly *begin(struct kernel *k, const struct mad_node *at, const
 
 static void keep(struct assembly *a, const uint8_t *mad)
 {
-	uint32_t number = mad32(mad, AT_NUMBER), i = number % WINDOW;
+	uint32_t number = mad32(mad, AT_RMPP_NUMBER), i = number % WINDOW;
 	size_t piece = piece_of(a);
 
 	memcpy(a->data + (number - 1) * piece, mad + MAD_SIZE - piece, piece);
 	a->got[i].here = true;
 	a->got[i].flags = mad[AT_RMPP_FLAGS];
-	a->got[i].length = mad32(mad, AT_LENGTH);
+	a->got[i].length = mad32(mad, AT_RMPP_LENGTH);
 }
 
 /* Counts what has come without a gap, up to the last segment. True: that has come. */
@@ -187,7 +184,7 @@ static bool complete(struct assembly *a)
 	while (a->n < a->window && a->got[(a->n + 1) % WINDOW].here) {
 		a->n++;
 		a->got[a->n % WINDOW].here = false;
-		if (a->got[a->n % WINDOW].flags & LAST)
+		if (a->got[a->n % WINDOW].flags & RMPP_LAST)
 			return true;
 	}
 	return false;
@@ -214,19 +211,21 @@ static uint8_t bad(const uint8_t *mad)
 		return BAD_VERSION;
 	if (mad[AT_RMPP_STATUS])
 		return BAD_STATUS;
-	return (mad32(mad, AT_NUMBER) == 1) == !!(mad[AT_RMPP_FLAGS] & FIRST) ? 0 : BAD_NUMBER;
+	return (mad32(mad, AT_RMPP_NUMBER) == 1) == !!(mad[AT_RMPP_FLAGS] & RMPP_FIRST)
+		       ? 0
+		       : BAD_NUMBER;
 }
 
 uint8_t *reassemble(struct kernel *k, const struct mad_node *at, const struct mad_way *w,
 		    uint32_t hi_tid, const uint8_t *mad, size_t *len, struct mad_way *first)
 {
-	uint32_t number = mad32(mad, AT_NUMBER);
+	uint32_t number = mad32(mad, AT_RMPP_NUMBER);
 	uint8_t status = bad(mad);
 	struct assembly *a;
 	uint8_t *made;
 
 	if (status) {
-		say(k, at, w, mad, ABORT, status, 0, 0);
+		say(k, at, w, mad, RMPP_ABORT, status, 0, 0);
 		return NULL;
 	}
 	a = find(k, at, w, hi_tid, mad);
@@ -264,7 +263,7 @@ uint64_t reassemble_due(struct kernel *k, uint64_t now)
 	{
 		if (a->due <= now) {
 			if (!a->whole)
-				say(k, &a->at, &a->way, a->head, ABORT, TOO_LONG, 0, 0);
+				say(k, &a->at, &a->way, a->head, RMPP_ABORT, TOO_LONG, 0, 0);
 			drop(k, a);
 		} else if (!next || a->due < next) {
 			next = a->due;

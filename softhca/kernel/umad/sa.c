@@ -32,7 +32,7 @@ static int none(const struct sa_table *t)
 {
 	if (t->components == sa_path_components && sa_path_stranger(t))
 		return SA_STATUS(SA_INVALID_GID);
-	return mad_method_get(t->asked) ? SA_STATUS(SA_NO_RECORDS) : 0;
+	return mad_is_get(t->asked) ? SA_STATUS(SA_NO_RECORDS) : 0;
 }
 
 /* One message with all records, and the header that its first segment has. */
@@ -46,11 +46,11 @@ static int make_table(struct sa_table *a, const uint8_t *mad, uint8_t **more, si
 	memcpy(m, mad, AT_SA);
 	memcpy(m + AT_SA, a->data ? a->data : m + AT_SA, data);
 	m[AT_RMPP_VERSION] = 1;
-	m[AT_RMPP_TYPE] = 1;
-	m[AT_RMPP_FLAGS] = RMPP_ACTIVE | 2 | (segments == 1 ? 4 : 0);
+	m[AT_RMPP_TYPE] = RMPP_DATA;
+	m[AT_RMPP_FLAGS] = RMPP_ACTIVE | RMPP_FIRST | (segments == 1 ? RMPP_LAST : 0);
 	m[AT_RMPP_STATUS] = 0;
-	mad_put32(m, 28, 1);
-	mad_put32(m, 32, (uint32_t)(data + 20 * segments));
+	mad_put32(m, AT_RMPP_NUMBER, 1);
+	mad_put32(m, AT_RMPP_LENGTH, (uint32_t)(data + 20 * segments));
 	mad_put16(m, AT_OFFSET, a->n ? (uint32_t)a->size / 8 : 0);
 	*more = m;
 	*more_len = AT_SA + data;

@@ -24,8 +24,6 @@
 #include "sa.h"
 #include "sa_path.h"
 
-#define PREFIX UINT64_C(0xfe80000000000000)
-
 enum path_at {
 	DGID = 8,
 	SGID = 24,
@@ -118,7 +116,7 @@ static void gid_of(struct kernel *k, const struct mad_node *n, uint8_t gid[16])
 		memcpy(gid, port_of(k, n)->gid[0], 16);
 		return;
 	}
-	mad_put64(gid, 0, PREFIX);
+	mad_put64(gid, 0, FABRIC_PREFIX);
 	mad_put64(gid, 8, fabric_switch_guid());
 }
 
@@ -126,7 +124,7 @@ static void gid_of(struct kernel *k, const struct mad_node *n, uint8_t gid[16])
 static uint16_t lid_among(const struct sa_table *t, const struct mad_node *n, unsigned int bit,
 			  size_t at)
 {
-	uint32_t lid = sa_lid_of(t->k, n), asked = mad16(t->asked, AT_SA + at);
+	uint32_t lid = fabric_lid_of(t->k, n), asked = mad16(t->asked, AT_SA + at);
 	const struct sh_port *p = port_of(t->k, n);
 
 	return (uint16_t)(p && sa_names(t, bit) && asked - lid < 1u << (p->lmc & 7) ? asked : lid);
@@ -219,7 +217,7 @@ static void to_group(struct sa_table *t, const struct mad_node *from, const stru
 
 void sa_paths(struct sa_table *t)
 {
-	bool own = mad_method_get(t->asked) && !sa_names(t, PATH_SGID) && !sa_names(t, PATH_SLID);
+	bool own = mad_is_get(t->asked) && !sa_names(t, PATH_SGID) && !sa_names(t, PATH_SLID);
 	const struct cm_group *g = group_asked(t);
 	struct mad_node from, to;
 

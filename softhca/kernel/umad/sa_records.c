@@ -93,7 +93,7 @@ static void nodes(struct sa_table *t)
 
 		if (!sa_end_port(t->k, i, &n))
 			continue;
-		mad_put16(r, 0, sa_lid_of(t->k, &n));
+		mad_put16(r, 0, fabric_lid_of(t->k, &n));
 		smp_node_info(t->k, &n, info);
 		memcpy(r + 4, info, 40);
 		smp_node_description(t->k, &n, r + 44);
@@ -128,7 +128,7 @@ static void each_port(struct sa_table *t, void (*fn)(struct sa_table *t, const s
 		for (uint32_t port = first; port <= last; port++) {
 			uint8_t r[TABLE_RECORD] = {0};
 
-			mad_put16(r, 0, sa_lid_of(t->k, &n));
+			mad_put16(r, 0, fabric_lid_of(t->k, &n));
 			fn(t, &n, port, r);
 		}
 	}
@@ -223,7 +223,7 @@ static void switches(struct sa_table *t)
 	const struct mad_node n = {.is_switch = true};
 	uint8_t r[TABLE_RECORD] = {0};
 
-	mad_put16(r, 0, sa_lid_of(t->k, &n));
+	mad_put16(r, 0, fabric_lid_of(t->k, &n));
 	if (smp_get(t->k, &n, SWITCH_INFO, 0, r + 4))
 		sa_offer(t, r);
 }
@@ -235,7 +235,7 @@ static void linear_table(struct sa_table *t)
 
 	if (!smp_get(t->k, &n, SWITCH_INFO, 0, info))
 		return;
-	mad_put16(r, 0, sa_lid_of(t->k, &n));
+	mad_put16(r, 0, fabric_lid_of(t->k, &n));
 	for (uint32_t block = 0; block <= (uint32_t)mad16(info, 6) / LFT_BLOCK; block++) {
 		mad_put16(r, 2, block);
 		if (block_of(t, &n, LINEAR_TABLE, block, r))
@@ -254,7 +254,7 @@ static void multicast_table(struct sa_table *t)
 	if (!smp_get(t->k, &n, SWITCH_INFO, 0, info))
 		return;
 	blocks = (uint32_t)mad16(info, 4) / MFT_BLOCK;
-	mad_put16(r, 0, sa_lid_of(t->k, &n));
+	mad_put16(r, 0, fabric_lid_of(t->k, &n));
 	for (uint32_t block = 0; block < blocks; block++)
 		for (uint32_t position = 0; position < positions; position++) {
 			mad_put16(r, 2, position << 12 | block);
@@ -288,7 +288,7 @@ static void links(struct sa_table *t)
 
 		if (!sa_end_port(t->k, i, &n))
 			continue;
-		mad_put16(there, 0, sa_lid_of(t->k, &n));
+		mad_put16(there, 0, fabric_lid_of(t->k, &n));
 		there[2] = back[3] = (uint8_t)n.port;
 		there[3] = back[2] = (uint8_t)(i + 1);
 		mad_put16(there, 4, t->k->umad->switch_lid);

@@ -68,8 +68,3 @@ bool sa_end_port(struct kernel *k, uint32_t i, struct mad_node *n)
 	n->in = n->port;
 	return fabric_link(k, n->hca, n->port);
 }
-
-uint32_t sa_lid_of(struct kernel *k, const struct mad_node *n)
-{
-	return n->is_switch ? k->umad->switch_lid : sh_hca(&k->dev, n->hca)->port[n->port - 1].lid;
-}

@@ -38,7 +38,6 @@ void sa_offer(struct sa_table *t, const uint8_t *record);
  * last the switch. False: this one has no link.
  */
 bool sa_end_port(struct kernel *k, uint32_t i, struct mad_node *n);
-uint32_t sa_lid_of(struct kernel *k, const struct mad_node *n);
 
 /* Which records an attribute has: false, none are known. */
 bool sa_collect(struct sa_table *t);

@@ -6,12 +6,6 @@
  * says nothing for some seconds. A request that waits for an answer is sent again as often as its
  * sender said, and until the last segment is acknowledged it waits no longer than SEGMENT_NS each time.
  *
- *	OCTET	OF A SEGMENT
- *	24	version; type; flags; status
- *	28	number, from 1; of an acknowledgement, of the last one that has come
- *	32	of the first one, how much all have together, with headers of the class; of the last one,
- *		how much it has; of others 0; of an acknowledgement, the last one that may be sent
- *
  * What a program says about segments has the method of its request: GetTable, where they have
  * GetTableResp. So it goes to who has answered, as requests do. About the segments of a request it has
  * the method of a response, and goes to who has asked.
@@ -31,10 +25,6 @@
 #define BYTES	   (1 << 24) /* and how long they are together */
 #define SEGMENT_NS UINT64_C(2000000000)
 #define TIMES	   5 /* how often segments are sent that nobody acknowledges */
-
-enum type { DATA = 1, ACK = 2, STOP = 3, ABORT = 4 };
-enum flag { ACTIVE = 1, FIRST = 2, LAST = 4 };
-enum { AT_NUMBER = 28, AT_LENGTH = 32 };
 
 struct segments {
 	struct segments *prev, *next;
@@ -64,15 +54,16 @@ static void cut(const struct segments *s, uint32_t number, uint8_t one[MAD_SIZE]
 	memcpy(one, s->mad, s->header);
 	memcpy(one + s->header, s->mad + at, data);
 	one[AT_RMPP_VERSION] = 1;
-	one[AT_RMPP_TYPE] = DATA;
-	one[AT_RMPP_FLAGS] = (uint8_t)((one[AT_RMPP_FLAGS] & 0xf8) | ACTIVE |
-				       (number == 1 ? FIRST : 0) | (number == s->n ? LAST : 0));
+	one[AT_RMPP_TYPE] = RMPP_DATA;
+	one[AT_RMPP_FLAGS] =
+		(uint8_t)((one[AT_RMPP_FLAGS] & ~RMPP_FLAGS) | RMPP_ACTIVE |
+			  (number == 1 ? RMPP_FIRST : 0) | (number == s->n ? RMPP_LAST : 0));
 	one[AT_RMPP_STATUS] = 0;
-	mad_put32(one, AT_NUMBER, number);
+	mad_put32(one, AT_RMPP_NUMBER, number);
 	if (number == 1)
-		mad_put32(one, AT_LENGTH, (uint32_t)(s->len - s->header + s->n * own));
+		mad_put32(one, AT_RMPP_LENGTH, (uint32_t)(s->len - s->header + s->n * own));
 	else
-		mad_put32(one, AT_LENGTH, number == s->n ? (uint32_t)(data + own) : 0);
+		mad_put32(one, AT_RMPP_LENGTH, number == s->n ? (uint32_t)(data + own) : 0);
 }
 
 enum what {
@@ -241,7 +232,7 @@ void segments_ask(struct kernel *k, const struct mad_way *w, const uint8_t *mad,
 
 bool segments_word(const uint8_t *mad)
 {
-	return mad_is_rmpp(mad) && mad[AT_RMPP_TYPE] != DATA;
+	return mad_is_rmpp(mad) && mad[AT_RMPP_TYPE] != RMPP_DATA;
 }
 
 /* The receiver wants no more of it, and nobody waits for an answer then. */
@@ -276,7 +267,7 @@ static void proceeds(struct kernel *k, struct segments *s)
 
 void segments_acked(struct kernel *k, const struct mad_way *w, const uint8_t *mad)
 {
-	uint32_t number = mad32(mad, AT_NUMBER), window = mad32(mad, AT_LENGTH);
+	uint32_t number = mad32(mad, AT_RMPP_NUMBER), window = mad32(mad, AT_RMPP_LENGTH);
 	struct umad_file *f;
 	struct segments *s;
 
@@ -286,11 +277,11 @@ void segments_acked(struct kernel *k, const struct mad_way *w, const uint8_t *ma
 		drop(k, s);
 		return;
 	}
-	if (mad[AT_RMPP_TYPE] == STOP || mad[AT_RMPP_TYPE] == ABORT) {
+	if (mad[AT_RMPP_TYPE] == RMPP_STOP || mad[AT_RMPP_TYPE] == RMPP_ABORT) {
 		stopped(k, s);
 		return;
 	}
-	if (mad[AT_RMPP_TYPE] != ACK || number < s->acked || number > s->window)
+	if (mad[AT_RMPP_TYPE] != RMPP_ACK || number < s->acked || number > s->window)
 		return;
 	if (window > s->window)
 		s->window = window < s->n ? window : s->n;

@@ -22,7 +22,6 @@
 #define SW_DEVICE    0xbd36
 #define REVISION     0xb0
 #define CAP_SWITCH   0x00000848 /* SL mapping, system image GUID, trap */
-#define PREFIX	     UINT64_C(0xfe80000000000000)
 #define LFT_TOP	     (SH_MAX_LIDS - 1)
 #define FIRST_MLID   0xc000u
 #define NO_PORT	     255
@@ -90,7 +89,7 @@ static void switch_info(struct kernel *k, uint8_t data[64])
 	data[8] = data[9] = data[10] = NO_PORT;
 	data[11] = 18 << 3;
 	mad_put16(data, 14, SWITCH_PKEYS);
-	smp_set_switch_info(k, data);
+	smp_overlay_switch_info(k, data);
 	if (k->umad->port_state_change)
 		data[11] |= PORT_STATE_CHANGE;
 }
@@ -177,7 +176,7 @@ static void switch_port_info(struct kernel *k, uint32_t number, uint32_t in, uin
 
 	if (!number) {
 		port_common(data, in, 4, PORT_LINK_UP);
-		mad_put64(data, 8, PREFIX);
+		mad_put64(data, 8, FABRIC_PREFIX);
 		mad_put16(data, 16, k->umad->switch_lid);
 		mad_put16(data, 18, neighbours_sm_lid(k));
 		mad_put32(data, 20, CAP_SWITCH);
@@ -200,14 +199,14 @@ bool smp_port_info(struct kernel *k, const struct mad_node *n, uint32_t number, 
 		if (number > fabric_ports(k))
 			return false;
 		switch_port_info(k, number, n->in, data);
-		smp_set_port_info(k, n, number, data);
+		smp_overlay_port_info(k, n, number, data);
 		return true;
 	}
 	at.port = number ? number : n->port;
 	if (at.port > k->cfg.device.ports)
 		return false;
 	ca_port_info(k, &at, n->in, data);
-	smp_set_port_info(k, &at, at.port, data);
+	smp_overlay_port_info(k, &at, at.port, data);
 	return true;
 }
 

@@ -49,8 +49,8 @@ static void overlay(uint8_t data[64], const uint8_t *from)
 		data[i] = (uint8_t)((data[i] & ~stored[i]) | (from[i] & stored[i]));
 }
 
-void smp_set_port_info(struct kernel *k, const struct mad_node *n, uint32_t number,
-		       uint8_t data[64])
+void smp_overlay_port_info(struct kernel *k, const struct mad_node *n, uint32_t number,
+			   uint8_t data[64])
 {
 	const struct umad_written *w = sm_written(k);
 	uint32_t own = n->is_switch ? number : fabric_port_of(k, n->hca, n->port);
@@ -66,7 +66,7 @@ void smp_set_port_info(struct kernel *k, const struct mad_node *n, uint32_t numb
 	}
 }
 
-void smp_set_switch_info(struct kernel *k, uint8_t data[64])
+void smp_overlay_switch_info(struct kernel *k, uint8_t data[64])
 {
 	const struct umad_written *w = sm_written(k);
 

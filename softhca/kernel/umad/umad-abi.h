@@ -10,7 +10,10 @@
  *	8	transaction, of which the daemon sets the upper half in requests
  *	16	attribute, reserved
  *	20	modifier
- *	24	RMPP header, or of an SMP its M_Key
+ *	24	RMPP: version, type, response time with flags, status; or of an SMP its M_Key
+ *	28	of a segment: its number, from 1; of an acknowledgement, of the last one that has come
+ *	32	of the first segment, how much all have together, with headers of the class; of the last
+ *		one, how much it has; of others 0; of an acknowledgement, the last one that may be sent
  *	32	of a directed route: source LID, destination LID
  *	56	data of class SA
  *	64	data of SMPs and of performance management
@@ -117,8 +120,16 @@ enum mad_offset {
 	AT_INITIAL = 128,
 	AT_RETURN = 192,
 };
-enum rmpp_offset { AT_RMPP_VERSION = 24, AT_RMPP_TYPE, AT_RMPP_FLAGS, AT_RMPP_STATUS };
-#define RMPP_ACTIVE 1
-#define PERMISSIVE  0xffff
+enum rmpp_offset {
+	AT_RMPP_VERSION = 24,
+	AT_RMPP_TYPE,
+	AT_RMPP_FLAGS,
+	AT_RMPP_STATUS,
+	AT_RMPP_NUMBER = 28,
+	AT_RMPP_LENGTH = 32,
+};
+enum rmpp_type { RMPP_DATA = 1, RMPP_ACK, RMPP_STOP, RMPP_ABORT };
+enum rmpp_flag { RMPP_ACTIVE = 1, RMPP_FIRST = 2, RMPP_LAST = 4, RMPP_FLAGS = 7 };
+#define PERMISSIVE 0xffff
 
 #endif

@@ -120,7 +120,7 @@ static inline bool mad_is_response(const uint8_t *mad)
 {
 	return mad[AT_METHOD] & METHOD_RESPONSE || mad[AT_METHOD] == METHOD_TRAP_REPRESS;
 }
-static inline bool mad_method_get(const uint8_t *mad)
+static inline bool mad_is_get(const uint8_t *mad)
 {
 	return mad[AT_METHOD] == METHOD_GET;
 }
