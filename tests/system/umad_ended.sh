@@ -17,7 +17,7 @@ ended() {
 	shift 2
 	# What a case has left that failed.
 	"$SOFTHCA" stop ended >/dev/null 2>&1
-	rm -f "$tmp/in"
+	rm -f "$tmp/in" "$tmp/out"
 	"$SOFTHCA" start "$@" ended >/dev/null || return 1
 	mkfifo "$tmp/in" || return 1
 	# shellcheck disable=SC2086 # none, or one
