@@ -362,10 +362,10 @@ struct sh_mad_open {
 }; /* reply: struct sh_mad_reply, with the program's descriptor attached when result is 0 */
 
 /*
- * The FIFO of a umad file has this byte for each unread datagram. A process that reads it without
- * knowing what the file is recognizes it; no text in UTF-8 has it.
+ * The FIFO of a umad or rdma_cm file has this byte for each unread datagram or event. A process that reads it
+ * without knowing what the file is recognizes it; no text in UTF-8 has it.
  */
-#define SH_UMAD_BYTE 0xf5
+#define SH_FIFO_BYTE 0xf5
 enum sh_mad_what { SH_MAD_WRITE, SH_MAD_READ, SH_MAD_IOCTL };
 /*
  * The daemon reads and writes the memory of the caller. -EAGAIN: there is nothing to read. The shim

@@ -193,13 +193,13 @@ static int make_whole(struct fifo *f)
 	return err;
 }
 
-void fifo_level(struct fifo *f, uint32_t unread, uint8_t byte)
+void fifo_level(struct fifo *f, uint32_t unread)
 {
 	int want = unread < MOST_BYTES ? (int)unread : MOST_BYTES, held;
 	char bytes[256], taken[256];
 	ssize_t n = 1;
 
-	memset(bytes, byte, sizeof(bytes));
+	memset(bytes, SH_FIFO_BYTE, sizeof(bytes));
 	(void)make_whole(f);
 	if (ioctl(f->fd, FIONREAD, &held) < 0)
 		return;

@@ -49,8 +49,8 @@ bool fifo_name(const char *name, uint32_t *index, uint32_t *generation);
  */
 int fifo_of_fd(struct kernel *k, pid_t tid, int fd, dev_t *dev, ino_t *ino);
 
-/* Makes it hold such a byte for each of that many things to read. */
-void fifo_level(struct fifo *f, uint32_t unread, uint8_t byte);
+/* Makes it hold SH_FIFO_BYTE for each of that many things to read. */
+void fifo_level(struct fifo *f, uint32_t unread);
 
 /*
  * For FIFOs that programs write to as well. Locks the program's end before the daemon hands it on;

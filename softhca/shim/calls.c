@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * The remaining redirected calls: commands, which are write() on a device file, and the RDMA
- * netlink socket; of umad files also read(), readv() and ioctl(), of event files reads of odd sizes; of
- * those that are FIFOs the flags. A context's file answers ENOTTY by itself. Reads and writes are
- * cancellation points, as libc's are, also those that do not wait: a thread may do nothing else, and
- * another one wait for its end.
+ * netlink socket; of umad files also read(), readv() and ioctl(), of rdma_cm files read() and readv(),
+ * of event files reads of odd sizes; of those that are FIFOs the flags. A context's file answers ENOTTY
+ * by itself. Reads and writes are cancellation points, as libc's are, also those that do not wait: a
+ * thread may do nothing else, and another one wait for its end.
  */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "softhca/host/sys.h"
+#include "softhca/protocol.h"
 #include "attach.h"
 #include "command.h"
 #include "context.h"
@@ -97,36 +98,63 @@ EXPORT ssize_t writev(int fd, const struct iovec *iov, int n)
 }
 
 /*
- * Files that take part in read(): umad files, and event files if the read does not fit their records
- * (*record is their size then).
+ * A file that read() must not go to: one of umad or rdma_cm, or an event file if the read does not fit its
+ * records.
  */
-static bool to_read(int fd, size_t len, struct shim_fifo *file, size_t *record)
+struct reading {
+	int is;	       /* enum shim_file */
+	size_t record; /* of the event file, or 0 */
+	struct shim_fifo fifo;
+};
+
+static bool to_read(int fd, size_t len, struct reading *r)
 {
-	*record = shim_event_to_read(fd, len);
-	return *record || shim_umad_to_read(fd, file);
+	r->record = shim_event_to_read(fd, len);
+	if (r->record)
+		return true;
+	r->is = shim_file_to_read(fd, &r->fifo);
+	return r->is != SHIM_OTHER_FILE;
 }
 
-static long do_read(int fd, const struct shim_fifo *file, size_t record, void *buf, size_t len)
+static long do_read(int fd, const struct reading *r, void *buf, size_t len)
 {
-	return record ? shim_event_read(fd, record, buf, len) : shim_umad_read(fd, file, buf, len);
+	if (r->record)
+		return shim_event_read(fd, r->record, buf, len);
+	if (r->is == SHIM_UMAD_FILE)
+		return shim_umad_read(fd, &r->fifo, buf, len);
+	return shim_cm_read(&r->fifo);
+}
+
+/*
+ * After read(), with what it has returned and the first byte that it has read: was that such a file after all,
+ * which this process has got by dup(), by exec() or from another process? Then the byte stands for a datagram or
+ * an event. The daemon has those, and makes a byte good that nobody has asked for (kernel/fifo.c). Nothing at
+ * all, which is the end of most files, is that of such a file only where its daemon has ended.
+ */
+static bool was_read(int fd, ssize_t n, const void *buf, struct reading *r)
+{
+	if (likely(n && (n < 0 || *(const unsigned char *)buf != SH_FIFO_BYTE)))
+		return false;
+	r->record = 0;
+	r->is = shim_file_read(fd, &r->fifo);
+	return r->is != SHIM_OTHER_FILE;
 }
 
 static ssize_t take(int fd, void *buf, size_t len)
 {
-	struct shim_fifo file;
-	size_t record;
+	struct reading r;
 	ssize_t n;
 
 	if (!shim_active())
 		return REAL(read)(fd, buf, len);
-	if (to_read(fd, len, &file, &record)) {
+	if (to_read(fd, len, &r)) {
 		pthread_testcancel();
-		RETURN_ERRNO(do_read(fd, &file, record, buf, len));
+		RETURN_ERRNO(do_read(fd, &r, buf, len));
 	}
 	n = REAL(read)(fd, buf, len);
-	if (!shim_umad_was_read(fd, n, buf, &file))
+	if (!was_read(fd, n, buf, &r))
 		return n;
-	RETURN_ERRNO(shim_umad_read(fd, &file, buf, len));
+	RETURN_ERRNO(do_read(fd, &r, buf, len));
 }
 
 EXPORT ssize_t read(int fd, void *buf, size_t len)
@@ -138,8 +166,7 @@ EXPORT ssize_t read(int fd, void *buf, size_t len)
  * A device without vectored reads gets one read for each element, up to the first short one. The
  * first element may have been read already.
  */
-static ssize_t read_each(int fd, const struct shim_fifo *file, size_t record,
-			 const struct iovec *iov, int n)
+static ssize_t read_each(int fd, const struct reading *r, const struct iovec *iov, int n)
 {
 	ssize_t total = 0;
 
@@ -148,7 +175,7 @@ static ssize_t read_each(int fd, const struct shim_fifo *file, size_t record,
 
 		if (!iov[i].iov_len)
 			continue;
-		done = do_read(fd, file, record, iov[i].iov_base, iov[i].iov_len);
+		done = do_read(fd, r, iov[i].iov_base, iov[i].iov_len);
 		if (done < 0 && total)
 			break;
 		if (done < 0)
@@ -162,23 +189,22 @@ static ssize_t read_each(int fd, const struct shim_fifo *file, size_t record,
 
 EXPORT ssize_t readv(int fd, const struct iovec *iov, int n)
 {
-	struct shim_fifo file;
+	struct reading r;
 	ssize_t total;
-	size_t record;
 	int first = 0;
 
 	if (!shim_active())
 		return REAL(readv)(fd, iov, n);
-	if (to_read(fd, SIZE_MAX, &file, &record)) {
+	if (to_read(fd, SIZE_MAX, &r)) {
 		pthread_testcancel();
-		return read_each(fd, &file, record, iov, n);
+		return read_each(fd, &r, iov, n);
 	}
 	total = REAL(readv)(fd, iov, n);
 	while (total > 0 && !iov[first].iov_len)
 		first++;
-	if (total < 0 || !shim_umad_was_read(fd, total, total ? iov[first].iov_base : NULL, &file))
+	if (total < 0 || !was_read(fd, total, total ? iov[first].iov_base : NULL, &r))
 		return total;
-	return read_each(fd, &file, 0, iov, n);
+	return read_each(fd, &r, iov, n);
 }
 
 EXPORT ssize_t __read_chk(int fd, void *buf, size_t len, size_t room);

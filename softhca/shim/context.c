@@ -17,6 +17,7 @@
 #include "softhca/host/sys.h"
 #include "softhca/protocol.h"
 #include "attach.h"
+#include "compiler.h"
 #include "context.h"
 #include "memory.h"
 #include "names.h"
@@ -202,11 +203,19 @@ void shim_files_note(void)
 					look_up(fd, &st, &ctx, &cm) != SHIM_OTHER_FILE);
 }
 
+void shim_file_note(int fd)
+{
+	note_number(fd, true);
+}
+
+static bool noted(int fd)
+{
+	return __atomic_load_n(&numbers[fd / 64], __ATOMIC_RELAXED) >> (fd % 64) & 1;
+}
+
 int shim_file_to_write(int fd, struct shim_ctx **ctx, struct shim_fifo *cm)
 {
-	bool may =
-		fd >= 0 && (fd >= NUMBERS ||
-			    __atomic_load_n(&numbers[fd / 64], __ATOMIC_RELAXED) >> (fd % 64) & 1);
+	bool may = fd >= 0 && (fd >= NUMBERS || noted(fd));
 	enum shim_file is;
 	struct stat st;
 	int err;
@@ -220,6 +229,29 @@ int shim_file_to_write(int fd, struct shim_ctx **ctx, struct shim_fifo *cm)
 	is = look_up(fd, &st, ctx, cm);
 	note_number(fd, is != SHIM_OTHER_FILE);
 	return is;
+}
+
+int shim_file_read(int fd, struct shim_fifo *file)
+{
+	struct stat st;
+
+	if (fd < 0 || sandbox_told() || sh_fstat(fd, &st) < 0)
+		return SHIM_OTHER_FILE;
+	if (shim_cm_of_stat(fd, &st, file))
+		return SHIM_CM_FILE;
+	return shim_umad_of_stat(fd, &st, file) ? SHIM_UMAD_FILE : SHIM_OTHER_FILE;
+}
+
+int shim_file_to_read(int fd, struct shim_fifo *file)
+{
+	struct shim_ctx *ctx;
+	int is;
+
+	if (fd >= 0 && fd < NUMBERS && unlikely(noted(fd)) && !sandbox_told()) {
+		is = shim_file_to_write(fd, &ctx, file);
+		return is == SHIM_UMAD_FILE || is == SHIM_CM_FILE ? is : SHIM_OTHER_FILE;
+	}
+	return shim_umad_to_read(fd, file) ? SHIM_UMAD_FILE : SHIM_OTHER_FILE;
 }
 
 /* ---- opening ---- */

@@ -49,6 +49,16 @@ enum shim_file { SHIM_OTHER_FILE, SHIM_UVERBS_FILE, SHIM_CM_FILE, SHIM_UMAD_FILE
  * no system call for other files.
  */
 int shim_file_to_write(int fd, struct shim_ctx **ctx, struct shim_fifo *cm);
+/*
+ * What data is about to be read from: SHIM_UMAD_FILE or SHIM_CM_FILE, with the file in *file, or SHIM_OTHER_FILE,
+ * which may be a context. Every program reads often: there is a system call only under numbers that this process
+ * has opened a device file with, or written to one, and in a program that has to do with umad.
+ */
+int shim_file_to_read(int fd, struct shim_fifo *file);
+/* The same under any number. */
+int shim_file_read(int fd, struct shim_fifo *file);
+/* A device file was opened here. */
+void shim_file_note(int fd);
 /* Before the program confines itself: notes which descriptors are device files. */
 void shim_files_note(void);
 struct shim_ctx *shim_ctx_of_stat(int fd, const struct stat *st);

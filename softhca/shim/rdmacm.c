@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* rdma_cm. An open file is a FIFO (fifo.h) with a byte for each unread event. */
+/*
+ * rdma_cm. An open file is a FIFO (fifo.h) with a byte for each unread event. A program gets events with commands:
+ * a kernel's file has no read.
+ */
 #include <linux/capability.h>
 #include <sys/ioctl.h>
 
@@ -7,6 +10,7 @@
 #include "softhca/protocol.h"
 #include "attach.h"
 #include "command.h"
+#include "context.h"
 #include "rdmacm.h"
 
 bool shim_cm_of_stat(int fd, const struct stat *st, struct shim_fifo *cm)
@@ -24,7 +28,11 @@ int shim_cm_open(int flags)
 	struct sh_cm_open req = {.type = SH_MSG_CM_OPEN, .flags = (uint32_t)flags};
 	struct sh_cm_reply reply;
 
-	return shim_fifo_open(flags, &req, sizeof(req), &reply, sizeof(reply), error_of);
+	int fd = shim_fifo_open(flags, &req, sizeof(req), &reply, sizeof(reply), error_of);
+
+	if (fd >= 0)
+		shim_file_note(fd);
+	return fd;
 }
 
 struct request {
@@ -95,6 +103,11 @@ static long ask(void *arg)
 	if (!err)
 		err = error_of(&reply);
 	return err ? err : (long)req->cmd.len;
+}
+
+int shim_cm_read(const struct shim_fifo *cm)
+{
+	return shim_fifo_reads(cm) ? -EINVAL : -EBADF;
 }
 
 long shim_cm_write(int fd, const struct shim_fifo *cm, const void *buf, size_t len)

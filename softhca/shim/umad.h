@@ -5,8 +5,6 @@
 #ifndef SOFTHCA_SHIM_UMAD_H
 #define SOFTHCA_SHIM_UMAD_H
 
-#include "softhca/protocol.h"
-#include "compiler.h"
 #include "fifo.h"
 
 #define UMAD_IOCTLS 0x1b
@@ -18,17 +16,6 @@ bool shim_umad_of_fd(int fd, struct shim_fifo *file);
  * nothing to do with umad.
  */
 bool shim_umad_to_read(int fd, struct shim_fifo *file);
-/*
- * After read(), with what it has returned and the first byte that it has read: was that a umad file
- * after all, which this process has got by exec or from another process? Then the byte stands for a
- * datagram, which shim_umad_read() gets. Nothing at all, which is the end of most files, is that of a
- * umad file only where its daemon has ended.
- */
-static inline bool shim_umad_was_read(int fd, long n, const void *buf, struct shim_fifo *file)
-{
-	return unlikely(!n || (n > 0 && *(const unsigned char *)buf == SH_UMAD_BYTE)) &&
-	       shim_umad_of_fd(fd, file);
-}
 bool shim_umad_of_stat(int fd, const struct stat *st, struct shim_fifo *file);
 int shim_umad_open(unsigned int minor, int flags); /* a descriptor or -errno */
 /* What the calls return, or -errno. A read waits if there is nothing to read. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * A thread that waits for an event of rdma_cm: a signal, O_NONBLOCK, cancellation, commands of other threads, and the event
- * itself reach it as the kernel says. Exits 1 and names what does not.
+ * itself reach it as the kernel says. Nothing can be read from the file. Exits 1 and names what does not.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int fd;
@@ -39,6 +42,71 @@ static int get_event(void)
 
 	return write(fd, &cmd, sizeof(cmd)) == sizeof(cmd) ? 0 : errno;
 }
+
+/* ---- read() ---- */
+
+/* What read() is in a program that was compiled with _FORTIFY_SOURCE. */
+ssize_t __read_chk(int fd, void *buf, size_t len, size_t room);
+
+static void refuses(int from, const char *what)
+{
+	char bytes[8];
+	struct iovec iov = {bytes, sizeof(bytes)};
+
+	must(read(from, bytes, sizeof(bytes)) == -1 && errno == EINVAL, what);
+	must(read(from, bytes, 0) == -1 && errno == EINVAL, "read nothing");
+	must(readv(from, &iov, 1) == -1 && errno == EINVAL, "readv");
+	must(__read_chk(from, bytes, 8, 8) == -1 && errno == EINVAL, "__read_chk");
+	must(pread(from, bytes, sizeof(bytes), 0) == -1 && errno == ESPIPE, "pread");
+	must(recv(from, bytes, sizeof(bytes), 0) == -1 && errno == ENOTSOCK, "recv");
+}
+
+/* A thread that reads does not sleep, and takes no event away. */
+static void has_no_read(void)
+{
+	int only_writes = open("/dev/infiniband/rdma_cm", O_WRONLY);
+	char byte;
+
+	refuses(fd, "read");
+	must(read(only_writes, &byte, 1) == -1 && errno == EBADF, "read, O_WRONLY");
+	close(only_writes);
+}
+
+/* Other descriptors of the file, with an event: a duplicate, and that of another program. */
+static void copies_have_no_read(char *program)
+{
+	char byte, text[16];
+	pid_t child;
+	int status, copy = dup(fd);
+
+	must(read(copy, &byte, 1) == -1 && errno == EINVAL, "read of a duplicate");
+	snprintf(text, sizeof(text), "%d", copy);
+	child = fork();
+	must(child >= 0, "fork");
+	if (!child) {
+		execl(program, program, text, NULL);
+		_exit(1);
+	}
+	must(waitpid(child, &status, 0) == child && !status, "another program");
+	close(copy);
+}
+
+/* It finds the event that the program before it has left there. */
+static int other_program(int inherited)
+{
+	struct pollfd p = {.fd = inherited, .events = POLLIN};
+	struct iovec iov;
+	char byte;
+
+	iov = (struct iovec){&byte, 1};
+	must(poll(&p, 1, -1) == 1, "the event, elsewhere");
+	must(read(inherited, &byte, 1) == -1 && errno == EINVAL, "read after exec");
+	must(poll(&p, 1, -1) == 1, "the event, elsewhere");
+	must(readv(inherited, &iov, 1) == -1 && errno == EINVAL, "readv after exec");
+	return 0;
+}
+
+/* ---- Sleeping ---- */
 
 static void *waiter(void *arg)
 {
@@ -90,6 +158,17 @@ static void resolve(void)
 	must(write(fd, &cmd, sizeof(cmd)) == sizeof(cmd), "resolve");
 }
 
+static void resolve_route(void)
+{
+	struct {
+		uint32_t number;
+		uint16_t in, out;
+		uint32_t id, timeout_ms;
+	} cmd = {.number = 4, .in = 8, .timeout_ms = 100};
+
+	must(write(fd, &cmd, sizeof(cmd)) == sizeof(cmd), "resolve the route");
+}
+
 static volatile bool begun;
 
 static void *one_event(void *arg)
@@ -130,7 +209,7 @@ static void closed_meanwhile(void)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct sigaction action = {.sa_handler = on_signal};
 	struct pollfd p = {.events = POLLIN | POLLOUT};
@@ -138,8 +217,11 @@ int main(void)
 	void *result;
 
 	alarm(60);
+	if (argc > 1)
+		return other_program(atoi(argv[1]));
 	fd = p.fd = open("/dev/infiniband/rdma_cm", O_RDWR);
 	must(fd >= 0, "open");
+	has_no_read();
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	must(get_event() == EAGAIN && poll(&p, 1, 0) == 0, "nothing, not blocking");
 	fcntl(fd, F_SETFL, 0);
@@ -164,6 +246,12 @@ int main(void)
 	resolve();
 	pthread_join(thread, &result);
 	must(!result && event[3] == 0, "the event");
+	resolve_route();
+	must(poll(&p, 1, -1) == 1, "another event");
+	has_no_read();
+	must(poll(&p, 1, 0) == 1, "it is still there");
+	copies_have_no_read(argv[0]);
+	must(poll(&p, 1, -1) == 1 && get_event() == 0, "it is there again");
 	must(poll(&p, 1, 0) == 0, "nothing is left");
 	closed_meanwhile();
 	return 0;

@@ -220,12 +220,12 @@ static void no_file_left(void **state)
 	(void)state;
 	begin(&r, 3);
 	name_of(r.f[1], name);
-	fifo_level(&r.f[1]->fifo, 1, 0);
+	fifo_level(&r.f[1]->fifo, 1);
 	starve = 1;
 	umad_room.closed(&r.t->k, 0, name);
 	assert_int_equal(starve, 0);
 	assert_int_equal(count(&r), 2);
-	fifo_level(&r.f[1]->fifo, 0, 0);
+	fifo_level(&r.f[1]->fifo, 0);
 	assert_int_equal(ioctl(r.fd[1], FIONREAD, &held), 0);
 	assert_int_equal(held, 0);
 	starve = 2;

@@ -104,7 +104,7 @@ int cm_channel_by_fd(struct kernel *k, pid_t tid, int fd, struct cm_channel **ou
 
 void cm_channel_level(struct cm_channel *ch)
 {
-	fifo_level(&ch->fifo, ch->unread, 0);
+	fifo_level(&ch->fifo, ch->unread);
 }
 
 struct cm_event *cm_event_new(struct cm_id *id, enum cm_event_type type, int status)

@@ -93,7 +93,7 @@ void umad_check(struct umad_file *f)
 
 void umad_level(struct umad_file *f)
 {
-	fifo_level(&f->fifo, f->nunread, SH_UMAD_BYTE);
+	fifo_level(&f->fifo, f->nunread);
 }
 
 struct umad_msg *umad_msg_new(struct umad_file *f, size_t len)
