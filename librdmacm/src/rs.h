@@ -18,6 +18,11 @@
  * take receives that each side keeps for them.
  *
  * rs->lock protects all of an rsocket but its number. It is never held asleep.
+ *
+ * Another thread may close an rsocket whose number a call has looked up, or in which it sleeps. So the memory of
+ * an rsocket is never freed: it becomes another one, with a new life, and its lock stays. A call looks a second
+ * time when it has the lock, rs_hold(), and each time that it has been without it. When the life is another one,
+ * it leaves with EBADF and touches nothing.
  */
 #ifndef RS_H
 #define RS_H
@@ -124,6 +129,9 @@ struct rs {
 	struct ds *ds; /* SOCK_DGRAM */
 
 	pthread_mutex_t lock; /* no thread is cancelled while it holds it (cm_hold_cancel()) */
+	int number;	      /* what rs_get() knows it by; -1: nothing */
+	uint32_t life;	      /* counts rclose() */
+	struct rs *unused;    /* the next one, in rs_alloc() */
 	enum rs_state state;
 	int error; /* SO_ERROR: told once */
 	bool bound;
@@ -193,9 +201,22 @@ static inline ssize_t rs_return(ssize_t ret)
 /* ---- Numbers (rsocket_fd.c) ---- */
 
 int rs_set(int fd, struct rs *rs);
-void rs_clear(int fd);
-/* NULL: not an rsocket. */
+void rs_clear(struct rs *rs); /* with its lock */
+/* NULL: not an rsocket. It may be closed at any time. */
 struct rs *rs_get(int fd);
+/* The same, with its lock. */
+static inline struct rs *rs_hold(int fd)
+{
+	struct rs *rs = rs_get(fd);
+
+	if (!rs)
+		return NULL;
+	pthread_mutex_lock(&rs->lock);
+	if (__builtin_expect(rs->number == fd, 1))
+		return rs;
+	pthread_mutex_unlock(&rs->lock);
+	return NULL;
+}
 
 /* ---- Defaults (rsocket_config.c) ---- */
 
@@ -213,6 +234,7 @@ uint32_t rs_fit_iomap(uint32_t size);
 /* ---- Life and connections (rsocket.c, rsocket_connect.c) ---- */
 
 struct rs *rs_alloc(int domain, int type, const struct rs_options *options);
+/* It has no number any more, or none yet. */
 void rs_free(struct rs *rs);
 /* A channel that does not block, and a new id on it. */
 int rs_new_channel(struct rs *rs);
@@ -303,8 +325,10 @@ void rs_advance(struct rs *rs, const struct pollfd *fds, int n);
 
 typedef bool rs_test(const struct rs *rs);
 /* Waits, with the lock, until test() holds; the lock is given up meanwhile. deadline_ms: see
- * rs_deadline(). -EINTR, -EAGAIN at the deadline. */
+ * rs_deadline(). -EINTR, -EAGAIN at the deadline, -EBADF: it has been closed, and is not the caller's. */
 int rs_wait(struct rs *rs, rs_test *test, int64_t deadline_ms);
+/* The same, until something has happened. */
+int rs_sleep(struct rs *rs, int64_t deadline_ms);
 /* For calls that do not sleep and find nothing: takes what the channel tells, every now and then. */
 void rs_look_for_end(struct rs *rs);
 /* ms from now; -1: never */
@@ -313,8 +337,6 @@ int64_t rs_now_us(void);
 
 /* ---- Data (rsocket_send.c, rsocket_recv.c) ---- */
 
-ssize_t rs_sendv(int socket, const struct iovec *iov, size_t n, int flags);
-
 bool rs_readable(const struct rs *rs);
 bool rs_writable(const struct rs *rs);
 
@@ -322,6 +344,7 @@ bool rs_writable(const struct rs *rs);
 
 int ds_create(struct rs *rs);
 void ds_close(struct rs *rs);
+/* The calls of programs, with the lock. */
 int ds_bind(struct rs *rs, const struct sockaddr *addr, socklen_t len);
 int ds_connect(struct rs *rs, const struct sockaddr *addr, socklen_t len);
 ssize_t ds_sendv(struct rs *rs, const struct iovec *iov, size_t n, int flags,

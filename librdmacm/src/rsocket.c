@@ -9,9 +9,31 @@
 
 #include "rs.h"
 
+static struct rs *unused;
+static pthread_mutex_t unused_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct rs *memory_for_one(void)
+{
+	struct rs *rs;
+
+	pthread_mutex_lock(&unused_lock);
+	rs = unused;
+	if (rs)
+		unused = rs->unused;
+	pthread_mutex_unlock(&unused_lock);
+	if (rs)
+		return rs;
+	rs = calloc(1, sizeof(*rs));
+	if (!rs)
+		return NULL;
+	pthread_mutex_init(&rs->lock, NULL);
+	rs->number = -1;
+	return rs;
+}
+
 struct rs *rs_alloc(int domain, int type, const struct rs_options *options)
 {
-	struct rs *rs = calloc(1, sizeof(*rs));
+	struct rs *rs = memory_for_one();
 
 	if (!rs)
 		return NULL;
@@ -19,14 +41,24 @@ struct rs *rs_alloc(int domain, int type, const struct rs_options *options)
 	rs->domain = domain;
 	rs->type = type;
 	rs->options = *options;
-	pthread_mutex_init(&rs->lock, NULL);
 	return rs;
+}
+
+/* Threads that were late, or asleep, may still take its lock, and look at its life. */
+static void give_memory_back(struct rs *rs)
+{
+	pthread_mutex_lock(&rs->lock);
+	memset(&rs->fd, 0, offsetof(struct rs, lock) - offsetof(struct rs, fd));
+	memset(&rs->state, 0, sizeof(*rs) - offsetof(struct rs, state));
+	pthread_mutex_unlock(&rs->lock);
+	pthread_mutex_lock(&unused_lock);
+	rs->unused = unused;
+	unused = rs;
+	pthread_mutex_unlock(&unused_lock);
 }
 
 void rs_free(struct rs *rs)
 {
-	if (rs->fd >= 0)
-		rs_clear(rs->fd);
 	if (rs->ds)
 		ds_close(rs);
 	rs_teardown(rs);
@@ -34,8 +66,7 @@ void rs_free(struct rs *rs)
 		rdma_destroy_id(rs->id);
 	rdma_destroy_event_channel(rs->channel);
 	free(rs->route);
-	pthread_mutex_destroy(&rs->lock);
-	free(rs);
+	give_memory_back(rs);
 }
 
 int rs_new_channel(struct rs *rs)
@@ -133,16 +164,24 @@ static bool control_room(const struct rs *rs)
 }
 
 /* rs_wait(), which signals do not end. */
-static void await(struct rs *rs, rs_test *test, int64_t deadline)
+static int await(struct rs *rs, rs_test *test, int64_t deadline)
 {
-	while (rs_wait(rs, test, deadline) == -EINTR)
-		;
+	int ret;
+
+	do
+		ret = rs_wait(rs, test, deadline);
+	while (ret == -EINTR);
+	return ret;
 }
 
-/* Says that no data follow, or that none are taken either. -ETIMEDOUT: there was no room for that. */
+/*
+ * Says that no data follow, or that none are taken either. -ETIMEDOUT: there was no room for that; -EBADF:
+ * another thread has closed it.
+ */
 static int say_end(struct rs *rs, uint32_t what, int64_t deadline)
 {
-	await(rs, control_room, deadline);
+	if (await(rs, control_room, deadline) == -EBADF)
+		return -EBADF;
 	if (!control_room(rs))
 		return -ETIMEDOUT;
 	if (!rs->broken)
@@ -167,6 +206,8 @@ static int shut_down(struct rs *rs, int how)
 		rs->send_down = true;
 		ret = say_end(rs, rs->recv_down ? RS_DISCONNECT : RS_SHUTDOWN,
 			      rs_deadline(RS_CLOSE_MS));
+		if (ret == -EBADF)
+			return ret;
 		/* The caller can try again. */
 		if (ret)
 			rs->send_down = false;
@@ -177,15 +218,15 @@ static int shut_down(struct rs *rs, int how)
 
 PUBLIC int rshutdown(int socket, int how)
 {
-	struct rs *rs = rs_get(socket);
+	struct rs *rs = rs_hold(socket);
 	int ret;
 
 	if (!rs)
 		return cm_return(-EBADF);
 	if (rs->ds)
-		return cm_return(shutdown(rs->fd, how) ? -errno : 0);
-	pthread_mutex_lock(&rs->lock);
-	ret = shut_down(rs, how);
+		ret = shutdown(rs->fd, how) ? -errno : 0;
+	else
+		ret = shut_down(rs, how);
 	pthread_mutex_unlock(&rs->lock);
 	return cm_return(ret);
 }
@@ -206,26 +247,42 @@ static int64_t close_deadline(const struct rs *rs)
 							      : INT_MAX);
 }
 
+/* Lets the peer know, and take what has been sent. -EBADF: another thread has closed it. */
+static int say_farewell(struct rs *rs)
+{
+	int64_t deadline = close_deadline(rs);
+
+	rs_poll_queue(rs);
+	rs->send_down = rs->recv_down = true;
+	if (!rs->said_disconnect && !rs->heard_disconnect &&
+	    say_end(rs, RS_DISCONNECT, deadline) == -EBADF)
+		return -EBADF;
+	return await(rs, all_sent, deadline);
+}
+
+/* With the lock: from now on it is nobody else's. Those that sleep in it leave. */
+static void take_out(struct rs *rs)
+{
+	rs_clear(rs);
+	__atomic_store_n(&rs->life, rs->life + 1, __ATOMIC_RELEASE);
+	rs_wake(rs);
+	rs->waiters = NULL;
+}
+
 PUBLIC int rclose(int socket)
 {
-	struct rs *rs = rs_get(socket);
-	int64_t deadline;
+	struct rs *rs = rs_hold(socket);
 	int state;
 
 	if (!rs)
 		return cm_return(-EBADF);
-	if (rs->state == RS_CONNECTED) {
-		pthread_mutex_lock(&rs->lock);
-		deadline = close_deadline(rs);
-		rs_poll_queue(rs);
-		rs->send_down = rs->recv_down = true;
-		if (!rs->said_disconnect && !rs->heard_disconnect)
-			(void)say_end(rs, RS_DISCONNECT, deadline);
-		await(rs, all_sent, deadline);
-		rs_wake(rs);
+	if (rs->state == RS_CONNECTED && say_farewell(rs) == -EBADF) {
 		pthread_mutex_unlock(&rs->lock);
+		return cm_return(-EBADF);
 	}
+	take_out(rs);
 	state = cm_hold_cancel();
+	pthread_mutex_unlock(&rs->lock);
 	if (rs->state == RS_CONNECTED)
 		rdma_disconnect(rs->id);
 	rs_free(rs);
@@ -251,24 +308,32 @@ static int give_address(const struct sockaddr *from, int domain, struct sockaddr
 
 PUBLIC int rgetsockname(int socket, struct sockaddr *addr, socklen_t *addrlen)
 {
-	struct rs *rs = rs_get(socket);
+	struct rs *rs = rs_hold(socket);
+	int ret;
 
 	if (!rs)
 		return cm_return(-EBADF);
 	if (rs->ds)
-		return getsockname(rs->fd, addr, addrlen);
-	return cm_return(give_address(rdma_get_local_addr(rs->id), rs->domain, addr, addrlen));
+		ret = getsockname(rs->fd, addr, addrlen) ? -errno : 0;
+	else
+		ret = give_address(rdma_get_local_addr(rs->id), rs->domain, addr, addrlen);
+	pthread_mutex_unlock(&rs->lock);
+	return cm_return(ret);
 }
 
 PUBLIC int rgetpeername(int socket, struct sockaddr *addr, socklen_t *addrlen)
 {
-	struct rs *rs = rs_get(socket);
+	struct rs *rs = rs_hold(socket);
+	int ret;
 
 	if (!rs)
 		return cm_return(-EBADF);
 	if (rs->ds)
-		return getpeername(rs->fd, addr, addrlen);
-	if (rs->state != RS_CONNECTED || rs->broken)
-		return cm_return(-ENOTCONN);
-	return cm_return(give_address(rdma_get_peer_addr(rs->id), rs->domain, addr, addrlen));
+		ret = getpeername(rs->fd, addr, addrlen) ? -errno : 0;
+	else if (rs->state != RS_CONNECTED || rs->broken)
+		ret = -ENOTCONN;
+	else
+		ret = give_address(rdma_get_peer_addr(rs->id), rs->domain, addr, addrlen);
+	pthread_mutex_unlock(&rs->lock);
+	return cm_return(ret);
 }

@@ -182,79 +182,111 @@ static int connect_stream(struct rs *rs, const struct sockaddr *addr)
 
 PUBLIC int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)
 {
-	struct rs *rs = rs_get(socket);
+	struct rs *rs = rs_hold(socket);
 	int ret;
 
 	if (!rs)
 		return cm_return(-EBADF);
 	if (rs->ds)
-		return cm_return(ds_connect(rs, addr, addrlen));
-	if (!cm_addr_len(addr) || addrlen < cm_addr_len(addr))
-		return cm_return(-EINVAL);
-	pthread_mutex_lock(&rs->lock);
-	ret = connect_stream(rs, addr);
+		ret = ds_connect(rs, addr, addrlen);
+	else if (!cm_addr_len(addr) || addrlen < cm_addr_len(addr))
+		ret = -EINVAL;
+	else
+		ret = connect_stream(rs, addr);
 	pthread_mutex_unlock(&rs->lock);
 	return cm_return(ret);
 }
 
 /* ---- The passive side ---- */
 
+static int bind_stream(struct rs *rs, const struct sockaddr *addr, socklen_t addrlen)
+{
+	if (!cm_addr_len(addr) || addrlen < cm_addr_len(addr))
+		return -EINVAL;
+	if (rs->state != RS_NEW || rs->bound)
+		return -EINVAL;
+	if (rdma_bind_addr(rs->id, (struct sockaddr *)addr))
+		return -errno;
+	rs->bound = true;
+	return 0;
+}
+
 PUBLIC int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
 {
-	struct rs *rs = rs_get(socket);
-	int ret, state;
+	int ret = -EBADF, state = cm_hold_cancel();
+	struct rs *rs = rs_hold(socket);
 
-	if (!rs)
-		return cm_return(-EBADF);
-	if (rs->ds)
-		return cm_return(ds_bind(rs, addr, addrlen));
-	if (!cm_addr_len(addr) || addrlen < cm_addr_len(addr))
-		return cm_return(-EINVAL);
-	state = cm_hold_cancel();
-	pthread_mutex_lock(&rs->lock);
-	ret = rs->state != RS_NEW || rs->bound ? -EINVAL : 0;
-	if (!ret && rdma_bind_addr(rs->id, (struct sockaddr *)addr))
-		ret = -errno;
-	if (!ret)
-		rs->bound = true;
-	pthread_mutex_unlock(&rs->lock);
+	if (rs) {
+		ret = rs->ds ? ds_bind(rs, addr, addrlen) : bind_stream(rs, addr, addrlen);
+		pthread_mutex_unlock(&rs->lock);
+	}
 	cm_let_cancel(state);
 	return cm_return(ret);
+}
+
+static int listen_stream(struct rs *rs, int backlog)
+{
+	if (rs->ds)
+		return -EOPNOTSUPP;
+	if (rs->state == RS_LISTENING)
+		return 0;
+	if (rs->state != RS_NEW)
+		return -EINVAL;
+	if (rdma_listen(rs->id, backlog))
+		return -errno;
+	rs->state = RS_LISTENING;
+	rs->bound = true;
+	return 0;
 }
 
 PUBLIC int rlisten(int socket, int backlog)
 {
-	struct rs *rs = rs_get(socket);
-	int ret, state;
+	int ret = -EBADF, state = cm_hold_cancel();
+	struct rs *rs = rs_hold(socket);
 
-	if (!rs)
-		return cm_return(-EBADF);
-	if (rs->ds)
-		return cm_return(-EOPNOTSUPP);
-	state = cm_hold_cancel();
-	pthread_mutex_lock(&rs->lock);
-	ret = rs->state == RS_LISTENING ? 0 : rs->state == RS_NEW ? 1 : -EINVAL;
-	if (ret > 0) {
-		ret = rdma_listen(rs->id, backlog) ? -errno : 0;
-		if (!ret) {
-			rs->state = RS_LISTENING;
-			rs->bound = true;
-		}
+	if (rs) {
+		ret = listen_stream(rs, backlog);
+		pthread_mutex_unlock(&rs->lock);
 	}
-	pthread_mutex_unlock(&rs->lock);
 	cm_let_cancel(state);
 	return cm_return(ret);
 }
 
-/* The rsocket of a request's id, which it takes over. */
-static int accept_id(const struct rs *listener, struct rdma_cm_id *id, const void *data, size_t len)
+/* The private data of a request. */
+struct request_data {
+	uint8_t data[RDMA_MAX_PRIVATE_DATA];
+	size_t len;
+};
+
+/* The next request; -EAGAIN: there is none. */
+static int next_request(struct rs *listener, struct rdma_cm_id **id, struct request_data *said)
 {
-	struct rdma_conn_param param;
-	struct rs_hello hello;
-	struct rs *rs;
+	struct rdma_cm_event *event;
+
+	while (!rdma_get_cm_event(listener->channel, &event)) {
+		bool request = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
+
+		if (request) {
+			*id = event->id;
+			said->len = event->param.conn.private_data_len;
+			if (event->param.conn.private_data)
+				memcpy(said->data, event->param.conn.private_data, said->len);
+			else
+				said->len = 0;
+		}
+		rdma_ack_cm_event(event);
+		if (request)
+			return 0;
+	}
+	return -errno;
+}
+
+/* The rsocket of a request's id, which it takes over, with a channel of its own. */
+static int take_id(const struct rs *listener, struct rdma_cm_id *id, struct rs **out)
+{
+	struct rs *rs = rs_alloc(listener->domain, SOCK_STREAM, &listener->options);
 	int ret;
 
-	rs = rs_alloc(listener->domain, SOCK_STREAM, &listener->options);
 	if (!rs) {
 		rdma_destroy_id(id);
 		return -ENOMEM;
@@ -263,13 +295,27 @@ static int accept_id(const struct rs *listener, struct rdma_cm_id *id, const voi
 	ret = rs_new_channel(rs);
 	if (!ret && rdma_migrate_id(id, rs->channel))
 		ret = -errno;
+	if (ret) {
+		rs_free(rs);
+		return ret;
+	}
+	*out = rs;
+	return 0;
+}
+
+/* Connects it, without the listener's lock. */
+static int accept_one(struct rs *rs, const struct request_data *said)
+{
+	struct rdma_conn_param param;
+	struct rs_hello hello;
+	int ret;
+
+	ret = rs_setup(rs);
 	if (!ret)
-		ret = rs_setup(rs);
-	if (!ret)
-		ret = rs_hear_hello(rs, data, len);
+		ret = rs_hear_hello(rs, said->data, said->len);
 	if (!ret) {
 		make_param(rs, &hello, &param);
-		ret = rdma_accept(id, &param) ? -errno : 0;
+		ret = rdma_accept(rs->id, &param) ? -errno : 0;
 	}
 	if (!ret) {
 		rs->state = RS_CONNECTED;
@@ -284,78 +330,68 @@ static int accept_id(const struct rs *listener, struct rdma_cm_id *id, const voi
 	return rs->fd;
 }
 
-/* The next request; -EAGAIN: there is none. */
-static int next_request(struct rs *rs, struct rdma_cm_id **id, void *data, size_t *len)
+/*
+ * With the lock: waits for a request, and makes an rsocket of it. Several threads may wait here: each request goes to
+ * one of them. state: as cm_hold_cancel() has returned it.
+ */
+static int next_one(struct rs *listener, int64_t deadline, int state, struct rs **out,
+		    struct request_data *said)
 {
-	struct rdma_cm_event *event;
+	struct rdma_cm_id *id = NULL;
+	int ret;
 
-	while (!rdma_get_cm_event(rs->channel, &event)) {
-		bool request = event->event == RDMA_CM_EVENT_CONNECT_REQUEST;
-
-		if (request) {
-			*id = event->id;
-			*len = event->param.conn.private_data_len;
-			if (event->param.conn.private_data)
-				memcpy(data, event->param.conn.private_data, *len);
-			else
-				*len = 0;
+	if (listener->ds)
+		return -EOPNOTSUPP;
+	if (listener->state != RS_LISTENING)
+		return -EINVAL;
+	for (;;) {
+		ret = next_request(listener, &id, said);
+		if (!ret) {
+			ret = take_id(listener, id, out);
+			/* One that has gone is nobody's business. */
+			if (ret != -EINVAL)
+				return ret;
+		} else if (ret == -EAGAIN && !listener->nonblock) {
+			cm_let_cancel(state);
+			ret = rs_sleep(listener, deadline);
+			cm_hold_cancel();
+			if (ret)
+				return ret;
+		} else {
+			return ret;
 		}
-		rdma_ack_cm_event(event);
-		if (request)
-			return 0;
 	}
-	return -errno;
 }
 
-/* 0: look for one. */
-static int wait_request(const struct rs *rs, int64_t deadline)
+static int accept_stream(int socket, int state)
 {
-	struct pollfd fd = {.fd = rs->channel->fd, .events = POLLIN};
-	int64_t left = deadline < 0 ? -1 : deadline - rs_now_us() / 1000;
+	struct rs *listener, *fresh = NULL;
+	struct request_data said;
+	int64_t deadline = -2;
+	int ret;
 
-	if (deadline >= 0 && left <= 0)
-		return -EAGAIN;
-	return poll(&fd, 1, left > INT32_MAX ? INT32_MAX : (int)left) < 0 ? -errno : 0;
+	do {
+		listener = rs_hold(socket);
+		if (!listener)
+			return -EBADF;
+		if (deadline == -2)
+			deadline = rs_deadline(listener->options.recv_timeout);
+		ret = next_one(listener, deadline, state, &fresh, &said);
+		pthread_mutex_unlock(&listener->lock);
+		if (ret)
+			return ret;
+		ret = accept_one(fresh, &said);
+		/* Nor is one that is no peer for us. */
+	} while (ret == -EPROTO || ret == -EINVAL);
+	return ret;
 }
 
 PUBLIC int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 {
-	struct rs *rs = rs_get(socket);
-	uint8_t data[RDMA_MAX_PRIVATE_DATA];
-	struct rdma_cm_id *id = NULL;
-	int64_t deadline;
-	bool found;
-	size_t len = 0;
-	int ret, state;
+	int state = cm_hold_cancel(), ret = accept_stream(socket, state);
 
-	if (!rs)
-		return cm_return(-EBADF);
-	if (rs->ds)
-		return cm_return(-EOPNOTSUPP);
-	if (rs->state != RS_LISTENING)
-		return cm_return(-EINVAL);
-	/* No lock: several threads may wait here, and events go to one each. */
-	deadline = rs_deadline(rs->options.recv_timeout);
-	for (;;) {
-		state = cm_hold_cancel();
-		ret = next_request(rs, &id, data, &len);
-		found = !ret;
-		if (found)
-			ret = accept_id(rs, id, data, len);
-		cm_let_cancel(state);
-		if (found) {
-			if (ret >= 0)
-				break;
-			/* One that is no peer for us, or has gone, is nobody's business. */
-			if (ret == -EPROTO || ret == -EINVAL)
-				ret = 0;
-		} else if (ret == -EAGAIN && !rs->nonblock) {
-			ret = wait_request(rs, deadline);
-		}
-		if (ret)
-			return cm_return(ret);
-	}
-	if (addr && addrlen)
+	if (ret >= 0 && addr && addrlen)
 		rgetpeername(ret, addr, addrlen);
-	return ret;
+	cm_let_cancel(state);
+	return cm_return(ret);
 }

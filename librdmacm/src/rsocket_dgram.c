@@ -88,10 +88,8 @@ int ds_connect(struct rs *rs, const struct sockaddr *addr, socklen_t len)
 		return ret;
 	if (connect(rs->fd, addr, len))
 		return -errno;
-	pthread_mutex_lock(&rs->lock);
 	rs->ds->peer = peer;
 	rs->ds->connected = true;
-	pthread_mutex_unlock(&rs->lock);
 	return 0;
 }
 
@@ -277,13 +275,9 @@ ssize_t ds_sendv(struct rs *rs, const struct iovec *iov, size_t n, int flags,
 		ret = copy_addr(rs, &to, addr, len);
 	if (ret)
 		return ret;
-	pthread_mutex_lock(&rs->lock);
 	if (!addr && !rs->ds->connected)
-		ret = -EDESTADDRREQ;
-	else
-		ret = send_one(rs, iov, n, length, wait, addr ? &to : &rs->ds->peer);
-	pthread_mutex_unlock(&rs->lock);
-	return ret;
+		return -EDESTADDRREQ;
+	return send_one(rs, iov, n, length, wait, addr ? &to : &rs->ds->peer);
 }
 
 /* ---- Receiving ---- */
@@ -409,9 +403,7 @@ ssize_t ds_recvv(struct rs *rs, const struct iovec *iov, size_t n, int flags, st
 	socklen_t from_len;
 	ssize_t ret;
 
-	pthread_mutex_lock(&rs->lock);
 	ret = receive(rs, iov, n, flags, &from, msg_flags);
-	pthread_mutex_unlock(&rs->lock);
 	if (ret < 0 || !addr || !len)
 		return ret;
 	from_len = ds_addr_len(&from);

@@ -33,16 +33,20 @@ int rs_set(int fd, struct rs *rs)
 	pthread_mutex_unlock(&lock);
 	if (!chunk)
 		return -ENOMEM;
+	pthread_mutex_lock(&rs->lock);
+	rs->number = fd;
+	pthread_mutex_unlock(&rs->lock);
 	__atomic_store_n(&chunk[fd % CHUNK], rs, __ATOMIC_RELEASE);
 	return 0;
 }
 
-void rs_clear(int fd)
+void rs_clear(struct rs *rs)
 {
-	struct rs **at = entry(fd);
+	struct rs **at = entry(rs->number);
 
 	if (at)
 		__atomic_store_n(at, NULL, __ATOMIC_RELEASE);
+	rs->number = -1;
 }
 
 struct rs *rs_get(int fd)

@@ -115,6 +115,9 @@ static int map(struct rs *rs, void *buf, size_t len, int prot, off_t *offset)
 	iomr->next = rs->iomrs;
 	rs->iomrs = iomr;
 	ret = remote ? publish(rs, index, iomr) : 0;
+	/* Closed, and with it what was mapped. */
+	if (ret == -EBADF)
+		return ret;
 	if (ret) {
 		struct rs_iomr **at = &rs->iomrs;
 
@@ -131,16 +134,17 @@ static int map(struct rs *rs, void *buf, size_t len, int prot, off_t *offset)
 
 PUBLIC off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset)
 {
-	struct rs *rs = rs_get(socket);
-	int ret, state;
+	int ret, state = cm_hold_cancel();
+	struct rs *rs = rs_hold(socket);
 
-	if (!rs)
+	if (!rs) {
+		cm_let_cancel(state);
 		return cm_return(-EBADF);
+	}
 	if (rs->ds || flags || !len || len > UINT32_MAX || offset < -1 || (prot & ~PROT_WRITE))
-		return cm_return(-EINVAL);
-	state = cm_hold_cancel();
-	pthread_mutex_lock(&rs->lock);
-	ret = map(rs, buf, len, prot, &offset);
+		ret = -EINVAL;
+	else
+		ret = map(rs, buf, len, prot, &offset);
 	pthread_mutex_unlock(&rs->lock);
 	cm_let_cancel(state);
 	return ret ? cm_return(ret) : offset;
@@ -167,13 +171,13 @@ static int unmap(struct rs *rs, const void *buf, size_t len)
 
 PUBLIC int riounmap(int socket, void *buf, size_t len)
 {
-	struct rs *rs = rs_get(socket);
-	int ret, state;
+	int ret, state = cm_hold_cancel();
+	struct rs *rs = rs_hold(socket);
 
-	if (!rs)
+	if (!rs) {
+		cm_let_cancel(state);
 		return cm_return(-EBADF);
-	state = cm_hold_cancel();
-	pthread_mutex_lock(&rs->lock);
+	}
 	ret = unmap(rs, buf, len);
 	pthread_mutex_unlock(&rs->lock);
 	cm_let_cancel(state);

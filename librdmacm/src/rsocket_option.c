@@ -212,19 +212,19 @@ static int set_option(struct rs *rs, int level, int name, const void *optval, so
 
 PUBLIC int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_t optlen)
 {
-	struct rs *rs = rs_get(socket);
-	int ret, state;
+	int ret, state = cm_hold_cancel();
+	struct rs *rs = rs_hold(socket);
 
-	if (!rs)
+	if (!rs) {
+		cm_let_cancel(state);
 		return cm_return(-EBADF);
-	state = cm_hold_cancel();
-	pthread_mutex_lock(&rs->lock);
+	}
 	ret = set_option(rs, level, optname, optval, optlen);
-	pthread_mutex_unlock(&rs->lock);
-	cm_let_cancel(state);
 	/* The descriptor of datagrams has options too. */
 	if (rs->ds && (level == SOL_SOCKET || level == IPPROTO_IP || level == IPPROTO_IPV6))
-		return setsockopt(rs->fd, level, optname, optval, optlen);
+		ret = setsockopt(rs->fd, level, optname, optval, optlen) ? -errno : 0;
+	pthread_mutex_unlock(&rs->lock);
+	cm_let_cancel(state);
 	return cm_return(ret);
 }
 
@@ -334,49 +334,41 @@ static int ask_rdma(const struct rs *rs, int name, void *optval, socklen_t *optl
 	}
 }
 
+static int ask_option(struct rs *rs, int level, int name, void *optval, socklen_t *optlen)
+{
+	if (rs->ds && level != SOL_RDMA)
+		return getsockopt(rs->fd, level, name, optval, optlen) ? -errno : 0;
+	switch (level) {
+	case SOL_SOCKET:
+		return ask_socket(rs, name, optval, optlen);
+	case IPPROTO_TCP:
+		return ask_tcp(rs, name, optval, optlen);
+	case IPPROTO_IPV6:
+		return name == IPV6_V6ONLY ? put_int(optval, optlen, rs->options.v6_only)
+					   : -ENOPROTOOPT;
+	case SOL_RDMA:
+		return ask_rdma(rs, name, optval, optlen);
+	default:
+		return -ENOPROTOOPT;
+	}
+}
+
 PUBLIC int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *optlen)
 {
-	struct rs *rs = rs_get(socket);
+	struct rs *rs = rs_hold(socket);
 	int ret;
 
 	if (!rs)
 		return cm_return(-EBADF);
-	if (rs->ds && level != SOL_RDMA)
-		return getsockopt(rs->fd, level, optname, optval, optlen);
-	pthread_mutex_lock(&rs->lock);
-	switch (level) {
-	case SOL_SOCKET:
-		ret = ask_socket(rs, optname, optval, optlen);
-		break;
-	case IPPROTO_TCP:
-		ret = ask_tcp(rs, optname, optval, optlen);
-		break;
-	case IPPROTO_IPV6:
-		ret = optname == IPV6_V6ONLY ? put_int(optval, optlen, rs->options.v6_only)
-					     : -ENOPROTOOPT;
-		break;
-	case SOL_RDMA:
-		ret = ask_rdma(rs, optname, optval, optlen);
-		break;
-	default:
-		ret = -ENOPROTOOPT;
-		break;
-	}
+	ret = ask_option(rs, level, optname, optval, optlen);
 	pthread_mutex_unlock(&rs->lock);
 	return cm_return(ret);
 }
 
-PUBLIC int rfcntl(int socket, int cmd, ...)
+static int control(struct rs *rs, int cmd, long arg)
 {
-	struct rs *rs = rs_get(socket);
-	va_list args;
-	long arg;
+	int ret;
 
-	if (!rs)
-		return cm_return(-EBADF);
-	va_start(args, cmd);
-	arg = va_arg(args, long);
-	va_end(args);
 	switch (cmd) {
 	case F_GETFL:
 		return O_RDWR | (rs->nonblock ? O_NONBLOCK : 0);
@@ -385,8 +377,26 @@ PUBLIC int rfcntl(int socket, int cmd, ...)
 		return 0;
 	case F_GETFD:
 	case F_SETFD:
-		return fcntl(rs->fd, cmd, arg);
+		ret = fcntl(rs->fd, cmd, arg);
+		return ret < 0 ? -errno : ret;
 	default:
-		return cm_return(-EINVAL);
+		return -EINVAL;
 	}
+}
+
+PUBLIC int rfcntl(int socket, int cmd, ...)
+{
+	struct rs *rs = rs_hold(socket);
+	va_list args;
+	long arg;
+	int ret;
+
+	if (!rs)
+		return cm_return(-EBADF);
+	va_start(args, cmd);
+	arg = va_arg(args, long);
+	va_end(args);
+	ret = control(rs, cmd, arg);
+	pthread_mutex_unlock(&rs->lock);
+	return cm_return(ret);
 }

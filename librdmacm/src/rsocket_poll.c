@@ -10,6 +10,7 @@ enum { FEW = 16 };
 /* What one descriptor of the caller has become in the poll() of this call. */
 struct entry {
 	struct rs *rs;
+	uint32_t life;
 	struct rs_waiter waiter;
 	int first, n; /* in the array of poll() */
 };
@@ -55,6 +56,16 @@ static short rs_events(struct rs *rs, short wanted)
 	return events & (wanted | POLLERR | POLLHUP);
 }
 
+/* Takes its lock. False: it has been closed since the call began. */
+static bool enter(const struct entry *entry)
+{
+	pthread_mutex_lock(&entry->rs->lock);
+	if (entry->rs->life == entry->life)
+		return true;
+	pthread_mutex_unlock(&entry->rs->lock);
+	return false;
+}
+
 /* Looks at the queues. The number of descriptors with something to tell. */
 static int look(struct pollfd *fds, struct entry *entries, nfds_t nfds, bool arm)
 {
@@ -66,7 +77,11 @@ static int look(struct pollfd *fds, struct entry *entries, nfds_t nfds, bool arm
 
 		if (!rs)
 			continue;
-		pthread_mutex_lock(&rs->lock);
+		if (!enter(&entries[i])) {
+			fds[i].revents = POLLNVAL;
+			ready++;
+			continue;
+		}
 		fds[i].revents = rs_events(rs, fds[i].events);
 		if (!fds[i].revents) {
 			if (arm)
@@ -96,9 +111,8 @@ static void join(struct entry *entries, nfds_t nfds, int own)
 	for (i = 0; i < nfds; i++) {
 		struct rs *rs = entries[i].rs;
 
-		if (!rs)
+		if (!rs || !enter(&entries[i]))
 			continue;
-		pthread_mutex_lock(&rs->lock);
 		entries[i].waiter.fd = own;
 		rs_add_waiter(rs, &entries[i].waiter);
 		pthread_mutex_unlock(&rs->lock);
@@ -118,8 +132,7 @@ static nfds_t collect(const struct pollfd *fds, struct entry *entries, nfds_t nf
 		entries[i].n = 0;
 		if (!rs) {
 			all[n++] = (struct pollfd){.fd = fds[i].fd, .events = fds[i].events};
-		} else if (own >= 0) {
-			pthread_mutex_lock(&rs->lock);
+		} else if (own >= 0 && enter(&entries[i])) {
 			entries[i].n = rs_poll_fds(rs, &all[n]);
 			pthread_mutex_unlock(&rs->lock);
 			n += entries[i].n;
@@ -142,8 +155,9 @@ static int leave(struct pollfd *fds, struct entry *entries, nfds_t nfds, const s
 
 		if (!rs) {
 			fds[i].revents = polled ? first->revents : 0;
+		} else if (slept && !enter(&entries[i])) {
+			fds[i].revents = POLLNVAL;
 		} else if (slept) {
-			pthread_mutex_lock(&rs->lock);
 			rs_remove_waiter(rs, &entries[i].waiter);
 			if (polled)
 				rs_advance(rs, first, entries[i].n);
@@ -196,9 +210,8 @@ static void end_call(void *arg)
 	for (i = 0; call->joined && i < call->nfds; i++) {
 		struct rs *rs = call->entries[i].rs;
 
-		if (!rs)
+		if (!rs || !enter(&call->entries[i]))
 			continue;
-		pthread_mutex_lock(&rs->lock);
 		rs_remove_waiter(rs, &call->entries[i].waiter);
 		pthread_mutex_unlock(&rs->lock);
 	}
@@ -255,13 +268,24 @@ static int poll_all(struct call *call, int timeout)
 	}
 }
 
+/* Without its lock. If it has the number after its life was read, that was its life. */
+static struct rs *look_up(int fd, uint32_t *life)
+{
+	struct rs *rs = rs_get(fd);
+
+	if (!rs)
+		return NULL;
+	*life = __atomic_load_n(&rs->life, __ATOMIC_ACQUIRE);
+	return rs_get(fd) == rs ? rs : NULL;
+}
+
 static void run(struct call *call, int timeout)
 {
 	bool some = false;
 	nfds_t i;
 
 	for (i = 0; i < call->nfds; i++) {
-		struct rs *rs = rs_get(call->fds[i].fd);
+		struct rs *rs = look_up(call->fds[i].fd, &call->entries[i].life);
 
 		/* What a listener has to tell, its channel tells. */
 		call->entries[i].rs = rs && rs->state != RS_LISTENING ? rs : NULL;

@@ -100,21 +100,24 @@ static ssize_t receive(struct rs *rs, const struct iovec *iov, size_t n, size_t 
 static ssize_t receive_from(int socket, const struct iovec *iov, size_t n, int flags,
 			    struct sockaddr *addr, socklen_t *addrlen, int *msg_flags)
 {
-	struct rs *rs = rs_get(socket);
 	size_t wanted = 0, i;
+	struct rs *rs;
 	ssize_t ret;
 
-	if (!rs)
-		return -EBADF;
 	for (i = 0; i < n; i++) {
 		if (iov[i].iov_len > SSIZE_MAX - wanted)
 			return -EINVAL;
 		wanted += iov[i].iov_len;
 	}
 	*msg_flags = 0;
-	if (rs->ds)
-		return ds_recvv(rs, iov, n, flags, addr, addrlen, msg_flags);
-	pthread_mutex_lock(&rs->lock);
+	rs = rs_hold(socket);
+	if (!rs)
+		return -EBADF;
+	if (rs->ds) {
+		ret = ds_recvv(rs, iov, n, flags, addr, addrlen, msg_flags);
+		pthread_mutex_unlock(&rs->lock);
+		return ret;
+	}
 	ret = receive(rs, iov, n, wanted, flags);
 	pthread_mutex_unlock(&rs->lock);
 	if (ret >= 0 && addr && addrlen && rgetpeername(socket, addr, addrlen))

@@ -141,24 +141,29 @@ static ssize_t send_all(struct rs *rs, struct source *from, int flags)
 	return from->left < total ? (ssize_t)(total - from->left) : ret;
 }
 
-ssize_t rs_sendv(int socket, const struct iovec *iov, size_t n, int flags)
+static ssize_t send_stream(struct rs *rs, const struct iovec *iov, size_t n, int flags)
 {
 	struct source from = {.iov = iov};
-	struct rs *rs = rs_get(socket);
-	ssize_t ret;
 	size_t i;
 
-	if (!rs)
-		return -EBADF;
-	if (rs->ds)
-		return ds_sendv(rs, iov, n, flags, NULL, 0);
 	for (i = 0; i < n; i++) {
 		if (iov[i].iov_len > (size_t)(SSIZE_MAX - from.left))
 			return -EINVAL;
 		from.left += iov[i].iov_len;
 	}
-	pthread_mutex_lock(&rs->lock);
-	ret = send_all(rs, &from, flags);
+	return send_all(rs, &from, flags);
+}
+
+/* The address is of datagrams alone. */
+static ssize_t send_to(int socket, const struct iovec *iov, size_t n, int flags,
+		       const struct sockaddr *addr, socklen_t len)
+{
+	struct rs *rs = rs_hold(socket);
+	ssize_t ret;
+
+	if (!rs)
+		return -EBADF;
+	ret = rs->ds ? ds_sendv(rs, iov, n, flags, addr, len) : send_stream(rs, iov, n, flags);
 	pthread_mutex_unlock(&rs->lock);
 	return ret;
 }
@@ -167,30 +172,23 @@ PUBLIC ssize_t rsend(int socket, const void *buf, size_t len, int flags)
 {
 	struct iovec iov = {.iov_base = (void *)buf, .iov_len = len};
 
-	return rs_return(rs_sendv(socket, &iov, 1, flags));
+	return rs_return(send_to(socket, &iov, 1, flags, NULL, 0));
 }
 
 PUBLIC ssize_t rsendto(int socket, const void *buf, size_t len, int flags,
 		       const struct sockaddr *addr, socklen_t addrlen)
 {
 	struct iovec iov = {.iov_base = (void *)buf, .iov_len = len};
-	struct rs *rs = rs_get(socket);
 
-	if (rs && rs->ds)
-		return rs_return(ds_sendv(rs, &iov, 1, flags, addr, addrlen));
-	return rs_return(rs_sendv(socket, &iov, 1, flags));
+	return rs_return(send_to(socket, &iov, 1, flags, addr, addrlen));
 }
 
 PUBLIC ssize_t rsendmsg(int socket, const struct msghdr *msg, int flags)
 {
-	struct rs *rs = rs_get(socket);
-
 	if (msg->msg_control && msg->msg_controllen)
 		return rs_return(-EINVAL);
-	if (rs && rs->ds)
-		return rs_return(ds_sendv(rs, msg->msg_iov, msg->msg_iovlen, flags, msg->msg_name,
-					  msg->msg_namelen));
-	return rs_return(rs_sendv(socket, msg->msg_iov, msg->msg_iovlen, flags));
+	return rs_return(send_to(socket, msg->msg_iov, msg->msg_iovlen, flags, msg->msg_name,
+				 msg->msg_namelen));
 }
 
 /* ---- Into mapped memory ---- */
@@ -259,14 +257,16 @@ static ssize_t write_mapped(struct rs *rs, const uint8_t *buf, size_t count, uin
 
 PUBLIC size_t riowrite(int socket, const void *buf, size_t count, off_t offset, int flags)
 {
-	struct rs *rs = rs_get(socket);
+	struct rs *rs = rs_hold(socket);
 	ssize_t ret;
 
-	if (!rs || rs->ds)
-		return (size_t)rs_return(rs ? -EOPNOTSUPP : -EBADF);
-	pthread_mutex_lock(&rs->lock);
-	ret = write_mapped(rs, buf, count, (uint64_t)offset,
-			   !rs->nonblock && !(flags & MSG_DONTWAIT));
+	if (!rs)
+		return (size_t)rs_return(-EBADF);
+	if (rs->ds)
+		ret = -EOPNOTSUPP;
+	else
+		ret = write_mapped(rs, buf, count, (uint64_t)offset,
+				   !rs->nonblock && !(flags & MSG_DONTWAIT));
 	pthread_mutex_unlock(&rs->lock);
 	return (size_t)rs_return(ret);
 }
@@ -278,5 +278,5 @@ PUBLIC ssize_t rwrite(int socket, const void *buf, size_t count)
 
 PUBLIC ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt)
 {
-	return rs_return(iovcnt < 0 ? -EINVAL : rs_sendv(socket, iov, (size_t)iovcnt, 0));
+	return rs_return(iovcnt < 0 ? -EINVAL : send_to(socket, iov, (size_t)iovcnt, 0, NULL, 0));
 }

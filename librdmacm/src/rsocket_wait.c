@@ -42,14 +42,16 @@ static int thread_fd(void)
 
 	if (own && own->pid == getpid()) {
 		/* Of a wake-up that came too late */
-		if (read(own->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
+		if (read(own->fd, &count, sizeof(count)) >= 0 || errno == EAGAIN)
+			return own->fd;
+		/* Has the program closed all that it did not know? */
+		if (errno != EBADF)
 			return -errno;
-		return own->fd;
-	}
-	if (own)
+	} else if (own) {
 		close(own->fd);
-	else
+	} else {
 		own = malloc(sizeof(*own));
+	}
 	if (!own)
 		return -ENOMEM;
 	own->pid = getpid();
@@ -214,8 +216,9 @@ static int sleep_ms(const struct rs *rs, int64_t deadline_ms)
 	return timeout;
 }
 
-static int sleep_once(struct rs *rs, int64_t deadline_ms)
+int rs_sleep(struct rs *rs, int64_t deadline_ms)
 {
+	const volatile uint32_t life = rs->life;
 	/* volatile: the clean-up handler may be reached by a jump. */
 	const volatile int timeout = sleep_ms(rs, deadline_ms);
 	struct sleep sleep = {.rs = rs};
@@ -237,6 +240,8 @@ static int sleep_once(struct rs *rs, int64_t deadline_ms)
 		ret = -errno;
 	pthread_cleanup_pop(0);
 	end_sleep(&sleep);
+	if (rs->life != life)
+		return -EBADF;
 	if (ret < 0)
 		return ret;
 	if (!ret && rs->options.keepalive)
@@ -245,20 +250,24 @@ static int sleep_once(struct rs *rs, int64_t deadline_ms)
 	return 0;
 }
 
-static void spin(struct rs *rs, rs_test *test)
+/* -EBADF: it has been closed meanwhile. */
+static int spin(struct rs *rs, rs_test *test)
 {
-	uint32_t us = rs_config()->polling_us;
+	uint32_t us = rs_config()->polling_us, life = rs->life;
 	int64_t end;
 
 	if (!us || rs->ds || rs->state != RS_CONNECTED)
-		return;
+		return 0;
 	end = rs_now_us() + us;
 	do {
 		if (rs_poll_queue(rs) && test(rs))
-			return;
+			return 0;
 		pthread_mutex_unlock(&rs->lock);
 		pthread_mutex_lock(&rs->lock);
+		if (rs->life != life)
+			return -EBADF;
 	} while (rs_now_us() < end);
+	return 0;
 }
 
 int rs_wait(struct rs *rs, rs_test *test, int64_t deadline_ms)
@@ -267,13 +276,15 @@ int rs_wait(struct rs *rs, rs_test *test, int64_t deadline_ms)
 
 	if (test(rs))
 		return 0;
-	spin(rs, test);
+	ret = spin(rs, test);
+	if (ret)
+		return ret;
 	while (!test(rs)) {
 		rs_arm(rs);
 		if (rs_poll_queue(rs) && test(rs))
 			break;
-		ret = sleep_once(rs, deadline_ms);
-		if (ret && !test(rs))
+		ret = rs_sleep(rs, deadline_ms);
+		if (ret == -EBADF || (ret && !test(rs)))
 			return ret;
 	}
 	return 0;

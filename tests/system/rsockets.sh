@@ -12,6 +12,8 @@ export pair=$tmp/pair
 for kernel in ofed mainline; do
 	ok "rsockets, $kernel" ours timeout 100 "$SOFTHCA" run --kernel "$kernel" --require-traffic -- \
 		env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsockets"
+	ok "rsockets that another thread closes, $kernel" ours timeout 100 "$SOFTHCA" run --kernel "$kernel" -- \
+		env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsocket_closed"
 	ok "rsockets whose peer is killed, $kernel" ours timeout 100 "$SOFTHCA" run --kernel "$kernel" --require-traffic -- \
 		env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsocket_killed"
 	ok "rsockets take RDMA, trap, $kernel" ours timeout 60 "$SOFTHCA" run --kernel "$kernel" --mmio trap --require-traffic -- \
