@@ -85,7 +85,7 @@ own_state() {
 	for room in uverbs rdmacm umad; do
 		! grep -rnE --include='*.[ch]' -- "->$room\\>" softhca | grep -v "^softhca/kernel/$room/" || bad=1
 	done
-	return $bad
+	return "$bad"
 }
 
 outside() {
