@@ -356,7 +356,7 @@ static int server(void)
 	return -1;
 }
 
-static int usage(const char *name)
+static int usage(const char *name, int status)
 {
 	printf("usage: %s\n"
 	       "\t[-s server_address]\n"
@@ -366,19 +366,22 @@ static int usage(const char *name)
 	       "\t[-r retries]\n"
 	       "\t[-t timeout_ms]\n",
 	       name);
-	return 1;
+	return status;
 }
 
 int main(int argc, char **argv)
 {
 	int option, ret;
 
-	while ((option = getopt(argc, argv, "s:b:c:p:r:t:")) != -1) {
+	while ((option = getopt(argc, argv, "hs:b:c:p:r:t:")) != -1) {
 		switch (option) {
+		case 'h':
+			return usage(argv[0], 0);
 		case '?':
-			return usage(argv[0]);
+			return usage(argv[0], 1);
 		case 'p':
-			talk.port = optarg;
+			if (tool_port(talk.name, optarg, &talk.port))
+				return 1;
 			break;
 		case 'r':
 			if (tool_named_number(talk.name, "number of retries", optarg, 0, 1000000,

@@ -119,7 +119,7 @@ static int run(struct talk *talk)
 	return leave(talk);
 }
 
-static int usage(const char *name)
+static int usage(const char *name, int status)
 {
 	printf("usage: %s\n"
 	       "\t-m multicast_address\n"
@@ -128,7 +128,7 @@ static int usage(const char *name)
 	       "\t[-s(ender)]\n"
 	       "\t[-b bind_address]\n" TALK_USAGE_MESSAGES TALK_USAGE_SPACE,
 	       name, RDMA_PS_UDP, RDMA_PS_IPOIB);
-	return 1;
+	return status;
 }
 
 int main(int argc, char **argv)
@@ -145,10 +145,12 @@ int main(int argc, char **argv)
 	};
 	int option, ret;
 
-	while ((option = getopt(argc, argv, "m:M:sb:c:C:S:p:")) != -1) {
+	while ((option = getopt(argc, argv, "hm:M:sb:c:C:S:p:")) != -1) {
 		switch (option) {
+		case 'h':
+			return usage(argv[0], 0);
 		case '?':
-			return usage(argv[0]);
+			return usage(argv[0], 1);
 		case 'm':
 			group = optarg;
 			unmapped = false;
@@ -170,7 +172,7 @@ int main(int argc, char **argv)
 		}
 	}
 	if (!group)
-		return usage(argv[0]);
+		return usage(argv[0], 1);
 	if (unmapped && !talk.bind) {
 		printf("unmapped multicast address requires binding to source address\n");
 		return 1;

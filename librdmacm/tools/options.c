@@ -21,8 +21,7 @@ int talk_option(struct talk *talk, int letter, const char *text)
 		talk->bind = text;
 		return 0;
 	case 'f':
-		tool_format(&talk->hints, text);
-		return 0;
+		return tool_format(&talk->hints, text);
 	case 'c':
 		return tool_named_number(talk->name, "number of connections", text, 1,
 					 MAX_CONNECTIONS, &talk->connections);
@@ -37,7 +36,7 @@ int talk_option(struct talk *talk, int letter, const char *text)
 	}
 }
 
-void talk_space_name(struct talk *talk, const char *text)
+int talk_space_name(struct talk *talk, const char *text)
 {
 	static const struct {
 		const char *name;
@@ -55,10 +54,11 @@ void talk_space_name(struct talk *talk, const char *text)
 		if (spaces[i].qp_type == talk->hints.ai_qp_type &&
 		    !strcasecmp(text, spaces[i].name)) {
 			talk->hints.ai_port_space = spaces[i].space;
-			return;
+			return 0;
 		}
 	}
-	fprintf(stderr, "Warning: unknown port space format\n");
+	fprintf(stderr, "%s: '%s' is no port space\n", talk->name, text);
+	return -1;
 }
 
 int talk_port_space(struct talk *talk, const char *text)

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "stream.h"
+#include "tool.h"
 
 enum { OPEN = 1, CLOSE = 2, WRITE = 3, ANSWER = 0x80, CHUNK = 1 << 20 };
 
@@ -300,7 +301,7 @@ static int server(struct stream *stream)
 	return -1;
 }
 
-static int usage(const char *name)
+static int usage(const char *name, int status)
 {
 	printf("usage 1: %s [options]\n"
 	       "\t     starts the server application\n"
@@ -311,7 +312,7 @@ static int usage(const char *name)
 	       "\t     destination - file name and path\n"
 	       "\t[-p  port_number]\n",
 	       name, name);
-	return 1;
+	return status;
 }
 
 int main(int argc, char **argv)
@@ -323,15 +324,18 @@ int main(int argc, char **argv)
 	stream.fd = -1;
 	stream.blocking = true;
 	stream.port = "7427";
-	while ((option = getopt(argc, argv, "p:")) != -1) {
+	while ((option = getopt(argc, argv, "hp:")) != -1) {
+		if (option == 'h')
+			return usage(argv[0], 0);
 		if (option == '?')
-			return usage(argv[0]);
-		stream.port = optarg;
+			return usage(argv[0], 1);
+		if (tool_port("rcopy", optarg, &stream.port))
+			return 1;
 	}
 	if (optind == argc)
 		return server(&stream) ? 1 : 0;
 	if (argc - optind != 2)
-		return usage(argv[0]);
+		return usage(argv[0], 1);
 	colon = strchr(argv[optind + 1], ':');
 	if (colon)
 		*colon++ = 0;

@@ -83,7 +83,7 @@ int main(int argc, char **argv)
 {
 	static const struct tool_program program = {
 		.name = "rdma_client",
-		.letters = "s:p:",
+		.letters = "hs:p:",
 		.usage = "\t[-s server_address]\n\t[-p port_number]\n",
 		.server = "127.0.0.1",
 		.run = run,

@@ -77,7 +77,7 @@ int main(int argc, char **argv)
 {
 	static const struct tool_program program = {
 		.name = "rdma_server",
-		.letters = "s:p:",
+		.letters = "hs:p:",
 		.usage = "\t[-s server_address]\n\t[-p port_number]\n",
 		.server = "0.0.0.0",
 		.run = run,

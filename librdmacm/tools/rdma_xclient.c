@@ -84,7 +84,7 @@ static int run(const char *server, const char *port, int qp_type)
 int main(int argc, char **argv)
 {
 	static const struct tool_program program = {
-		.letters = "s:p:c:",
+		.letters = "hs:p:c:",
 		.usage = "\t[-s server]\n\t[-p port_number]\n" TOOL_TYPES,
 		.server = "127.0.0.1",
 		.xrc_type = RDMA_XRC_SEND,

@@ -571,7 +571,7 @@ static int run(void)
 	return failed;
 }
 
-static int usage(const char *name)
+static int usage(const char *name, int status)
 {
 	printf("usage: %s [options]         start a server and wait for a client\n"
 	       "       %s [options] <host>  connect to the server at <host>\n\n"
@@ -582,9 +582,10 @@ static int usage(const char *name)
 	       "  -s, --size=<size>     size of message to exchange (default 4096)\n"
 	       "  -n, --iters=<iters>   number of exchanges of each pair of processes\n"
 	       "                        (default 1000)\n"
-	       "  -e, --events          sleep on CQ events (default poll)\n",
+	       "  -e, --events          sleep on CQ events (default poll)\n"
+	       "  -h, --help            print this, and do nothing\n",
 	       name, name, PORT, MAX_PROCESSES);
-	return 1;
+	return status;
 }
 
 /* False: not a number in this range. */
@@ -610,12 +611,13 @@ int main(int argc, char **argv)
 		{"size", required_argument, NULL, 's'},
 		{"iters", required_argument, NULL, 'n'},
 		{"events", no_argument, NULL, 'e'},
+		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},
 	};
 	bool ok = true;
 	int option;
 
-	while (ok && (option = getopt_long(argc, argv, "p:b:c:s:n:e", options, NULL)) != -1) {
+	while (ok && (option = getopt_long(argc, argv, "hp:b:c:s:n:e", options, NULL)) != -1) {
 		switch (option) {
 		case 'p':
 			ok = number(optarg, 1, 65535 - MAX_PROCESSES, &opt.port);
@@ -635,12 +637,14 @@ int main(int argc, char **argv)
 		case 'e':
 			opt.events = true;
 			break;
+		case 'h':
+			return usage(argv[0], 0);
 		default:
 			ok = false;
 		}
 	}
 	if (!ok || argc - optind > 1)
-		return usage(argv[0]);
+		return usage(argv[0], 1);
 	opt.server = argv[optind];
 	return run() ? 1 : 0;
 }

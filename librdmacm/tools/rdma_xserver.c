@@ -77,7 +77,7 @@ static int run(const char *server, const char *port, int qp_type)
 int main(int argc, char **argv)
 {
 	static const struct tool_program program = {
-		.letters = "p:c:",
+		.letters = "hp:c:",
 		.usage = "\t[-p port_number]\n" TOOL_TYPES,
 		.xrc_type = RDMA_XRC_RECV,
 		.run = run,

@@ -108,12 +108,12 @@ static int run(struct stream *stream, const struct figures *test, char *buf)
 	return ret;
 }
 
-static int usage(const char *name)
+static int usage(const char *name, int status)
 {
 	printf("usage: %s\n" STREAM_USAGE "\t[-p port_number]\n" STREAM_USAGE_TESTS
 	       "\t    v|verify - verify data\n",
 	       name);
-	return 1;
+	return status;
 }
 
 int main(int argc, char **argv)
@@ -122,9 +122,11 @@ int main(int argc, char **argv)
 	int option;
 
 	stream.io_maps = true;
-	while ((option = getopt(argc, argv, "s:b:f:B:i:I:C:S:p:T:")) != -1) {
+	while ((option = getopt(argc, argv, "hs:b:f:B:i:I:C:S:p:T:")) != -1) {
+		if (option == 'h')
+			return usage(argv[0], 0);
 		if (option == '?')
-			return usage(argv[0]);
+			return usage(argv[0], 1);
 		if (stream_option(&stream, option, optarg, "abnv"))
 			return 1;
 	}

@@ -400,7 +400,7 @@ free:
 	return ret;
 }
 
-static int usage(void)
+static int usage(int status)
 {
 	printf("rping -s [-vVd] [-S size] [-C count] [-a addr] [-p port] [-P]\n"
 	       "rping -c [-vVd] [-S size] [-C count] [-I addr] -a addr [-p port]\n"
@@ -415,7 +415,7 @@ static int usage(void)
 	       "\t-a addr\t\taddress\n"
 	       "\t-p port\t\tport\n"
 	       "\t-P\t\tpersistent server mode allowing multiple connections\n");
-	return 1;
+	return status;
 }
 
 int main(int argc, char **argv)
@@ -425,7 +425,7 @@ int main(int argc, char **argv)
 	int option;
 	long value;
 
-	while ((option = getopt(argc, argv, "a:I:Pp:C:S:scvVd")) != -1) {
+	while ((option = getopt(argc, argv, "ha:I:Pp:C:S:scvVd")) != -1) {
 		switch (option) {
 		case 'a':
 			p.address = optarg;
@@ -437,7 +437,8 @@ int main(int argc, char **argv)
 			p.persistent = true;
 			break;
 		case 'p':
-			p.port = optarg;
+			if (tool_port("rping", optarg, &p.port))
+				return 1;
 			break;
 		case 'C':
 			if (!tool_number(optarg, 1, INT32_MAX, &p.count)) {
@@ -468,12 +469,14 @@ int main(int argc, char **argv)
 		case 'd':
 			p.debug = true;
 			break;
+		case 'h':
+			return usage(0);
 		default:
-			return usage();
+			return usage(1);
 		}
 	}
 	if (p.server == is_client || (is_client && !p.address))
-		return usage();
+		return usage(1);
 	if (!p.address)
 		p.address = "0.0.0.0";
 	return (p.server ? serve(&p) : client(&p)) ? 1 : 0;

@@ -45,7 +45,7 @@ static int run(struct stream *stream, const struct figures *test, char *buf)
 	return 0;
 }
 
-static int usage(const char *name)
+static int usage(const char *name, int status)
 {
 	printf("usage: %s\n" STREAM_USAGE "\t[-p port_number]\n"
 	       "\t[-k keepalive_time]\n" STREAM_USAGE_TESTS
@@ -54,7 +54,7 @@ static int usage(const char *name)
 	       "\t    r|resolve - use rdma cm to resolve address\n"
 	       "\t    v|verify - verify data\n",
 	       name);
-	return 1;
+	return status;
 }
 
 int main(int argc, char **argv)
@@ -62,9 +62,11 @@ int main(int argc, char **argv)
 	struct stream stream = STREAM_DEFAULTS("rstream", run);
 	int option;
 
-	while ((option = getopt(argc, argv, "s:b:f:B:i:I:C:S:p:k:T:")) != -1) {
+	while ((option = getopt(argc, argv, "hs:b:f:B:i:I:C:S:p:k:T:")) != -1) {
+		if (option == 'h')
+			return usage(argv[0], 0);
 		if (option == '?')
-			return usage(argv[0]);
+			return usage(argv[0], 1);
 		if (stream_option(&stream, option, optarg, "sabfnrv"))
 			return 1;
 	}

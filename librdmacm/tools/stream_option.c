@@ -106,11 +106,9 @@ int stream_option(struct stream *stream, int letter, const char *text, const cha
 		stream->bind = text;
 		return 0;
 	case 'p':
-		stream->port = text;
-		return 0;
+		return tool_port(stream->name, text, &stream->port);
 	case 'f':
-		tool_format(&stream->hints, text);
-		return 0;
+		return tool_format(&stream->hints, text);
 	case 'T':
 		return take_test(stream, text, letters);
 	case 'B':

@@ -64,8 +64,8 @@ int talk_option(struct talk *talk, int letter, const char *text);
 	"\t[-S message_size]\n"
 #define TALK_USAGE_SPACE "\t[-p port_space - %#x for UDP (default), %#x for IPOIB]\n"
 
-/* Takes the name of a port space for ids of the tool's type. Warns of anything else. */
-void talk_space_name(struct talk *talk, const char *text);
+/* Takes the name of a port space for ids of the tool's type. */
+int talk_space_name(struct talk *talk, const char *text);
 
 /* Takes the number of a port space for datagrams. */
 int talk_port_space(struct talk *talk, const char *text);

@@ -52,7 +52,20 @@ int tool_named_number(const char *name, const char *what, const char *text, long
 	return -1;
 }
 
-void tool_format(struct rdma_addrinfo *hints, const char *text)
+int tool_port(const char *name, const char *text, const char **port)
+{
+	char *end;
+
+	errno = 0;
+	if (strtol(text, &end, 10) > 0xffff && !*end) {
+		fprintf(stderr, "%s: '%s' is no port: give a number from 0 to 65535\n", name, text);
+		return -1;
+	}
+	*port = text;
+	return 0;
+}
+
+int tool_format(struct rdma_addrinfo *hints, const char *text)
 {
 	if (!strcasecmp(text, "ip")) {
 		hints->ai_flags |= RAI_NUMERICHOST;
@@ -63,14 +76,16 @@ void tool_format(struct rdma_addrinfo *hints, const char *text)
 		hints->ai_flags |= RAI_NUMERICHOST | RAI_FAMILY;
 		hints->ai_family = AF_IB;
 	} else if (strcasecmp(text, "name") != 0) {
-		fprintf(stderr, "Warning: unknown address format\n");
+		fprintf(stderr, "'%s' is no address format: give name, ip, ipv6 or gid\n", text);
+		return -1;
 	}
+	return 0;
 }
 
-static int usage(const struct tool_program *program, const char *called)
+static int usage(const struct tool_program *program, const char *called, int status)
 {
 	printf("usage: %s\n%s", called, program->usage);
-	return 1;
+	return status;
 }
 
 int tool_main(const struct tool_program *program, int argc, char **argv)
@@ -81,19 +96,22 @@ int tool_main(const struct tool_program *program, int argc, char **argv)
 
 	while ((option = getopt(argc, argv, program->letters)) != -1) {
 		switch (option) {
+		case 'h':
+			return usage(program, argv[0], 0);
 		case 's':
 			server = optarg;
 			break;
 		case 'p':
-			port = optarg;
+			if (tool_port(name, optarg, &port))
+				return 1;
 			break;
 		case 'c':
 			if (*optarg != 'r' && *optarg != 'x')
-				return usage(program, argv[0]);
+				return usage(program, argv[0], 1);
 			qp_type = *optarg == 'x' ? program->xrc_type : IBV_QPT_RC;
 			break;
 		default:
-			return usage(program, argv[0]);
+			return usage(program, argv[0], 1);
 		}
 	}
 	printf("%s: start\n", name);

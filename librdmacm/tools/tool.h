@@ -20,13 +20,17 @@ bool tool_number(const char *text, long least, long most, long *value);
 int tool_named_number(const char *name, const char *what, const char *text, long least, long most,
 		      long *value);
 
-/* Takes what -f says: name, ip, ipv6 or gid. Warns of anything else. */
-void tool_format(struct rdma_addrinfo *hints, const char *text);
+/* Takes a port by its number or by the name of its service, which is looked up later. getaddrinfo() takes the lower 16 bits
+ * of larger numbers: they are refused here. */
+int tool_port(const char *name, const char *text, const char **port);
+
+/* Takes what -f says: name, ip, ipv6 or gid. */
+int tool_format(struct rdma_addrinfo *hints, const char *text);
 
 /* A tool that makes one connection, and prints when it starts and how it ends. */
 struct tool_program {
 	const char *name;    /* in what it prints; NULL: the name it is called by */
-	const char *letters; /* of its options, for getopt(): s, p and c */
+	const char *letters; /* of its options, for getopt(): h, s, p and c */
 	const char *usage;   /* what follows "usage: NAME" */
 	const char *server;  /* without -s */
 	int xrc_type;	     /* the type of its ids for -c x */

@@ -87,7 +87,7 @@ static int server(struct talk *talk)
 	return 0;
 }
 
-static int usage(const char *name)
+static int usage(const char *name, int status)
 {
 	printf("usage: %s\n" TALK_USAGE_ADDRESSES "\t    tcp or ib\n" TALK_USAGE_MESSAGES
 	       "\t[-t type_of_service]\n"
@@ -95,7 +95,7 @@ static int usage(const char *name)
 	       "\t[-m(igrate)]\n"
 	       "\t[-a ack_timeout]\n",
 	       name);
-	return 1;
+	return status;
 }
 
 int main(int argc, char **argv)
@@ -113,15 +113,19 @@ int main(int argc, char **argv)
 	};
 	int option;
 
-	while ((option = getopt(argc, argv, "s:b:f:P:c:C:S:t:p:a:m")) != -1) {
+	while ((option = getopt(argc, argv, "hs:b:f:P:c:C:S:t:p:a:m")) != -1) {
 		switch (option) {
+		case 'h':
+			return usage(argv[0], 0);
 		case '?':
-			return usage(argv[0]);
+			return usage(argv[0], 1);
 		case 'P':
-			talk_space_name(&talk, optarg);
+			if (talk_space_name(&talk, optarg))
+				return usage(argv[0], 1);
 			break;
 		case 'p':
-			talk.port = optarg;
+			if (tool_port(talk.name, optarg, &talk.port))
+				return 1;
 			break;
 		case 'm':
 			migrate_ids = true;

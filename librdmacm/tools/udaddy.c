@@ -57,12 +57,12 @@ static int server(struct talk *talk)
 	return 0;
 }
 
-static int usage(const char *name)
+static int usage(const char *name, int status)
 {
 	printf("usage: %s\n" TALK_USAGE_ADDRESSES "\t    udp or ipoib\n" TALK_USAGE_MESSAGES
 	       "\t[-t type_of_service]\n" TALK_USAGE_SPACE,
 	       name, RDMA_PS_UDP, RDMA_PS_IPOIB);
-	return 1;
+	return status;
 }
 
 int main(int argc, char **argv)
@@ -82,12 +82,15 @@ int main(int argc, char **argv)
 	};
 	int option;
 
-	while ((option = getopt(argc, argv, "s:b:c:C:S:t:p:P:f:")) != -1) {
+	while ((option = getopt(argc, argv, "hs:b:c:C:S:t:p:P:f:")) != -1) {
 		switch (option) {
+		case 'h':
+			return usage(argv[0], 0);
 		case '?':
-			return usage(argv[0]);
+			return usage(argv[0], 1);
 		case 'P':
-			talk_space_name(&talk, optarg);
+			if (talk_space_name(&talk, optarg))
+				return usage(argv[0], 1);
 			break;
 		case 'p':
 			if (talk_port_space(&talk, optarg))

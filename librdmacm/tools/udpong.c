@@ -240,7 +240,7 @@ static int server(struct stream *stream)
 	}
 }
 
-static int usage(const char *name)
+static int usage(const char *name, int status)
 {
 	printf("usage: %s\n"
 	       "\t[-s server_address]\n"
@@ -252,7 +252,7 @@ static int usage(const char *name)
 	       "\t    s|sockets - use standard tcp/ip sockets\n"
 	       "\t    e|echo - server echoes all messages\n",
 	       name);
-	return 1;
+	return status;
 }
 
 int main(int argc, char **argv)
@@ -265,9 +265,11 @@ int main(int argc, char **argv)
 	stream.port = "7174";
 	stream.hints.ai_port_space = RDMA_PS_UDP;
 	stream.hints.ai_qp_type = IBV_QPT_UD;
-	while ((option = getopt(argc, argv, "s:b:B:C:S:p:T:")) != -1) {
+	while ((option = getopt(argc, argv, "hs:b:B:C:S:p:T:")) != -1) {
+		if (option == 'h')
+			return usage(argv[0], 0);
 		if (option == '?')
-			return usage(argv[0]);
+			return usage(argv[0], 1);
 		if (stream_option(&stream, option, optarg, "sabne"))
 			return 1;
 	}

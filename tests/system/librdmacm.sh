@@ -78,7 +78,43 @@ bad_options() {
 		ucmatose -p none|getaddrinfo error
 		ucmatose -b 127.128.0.77|bind address failed: .*
 		mckey -b host1 -m no.such.group.invalid|no.such.group.invalid
+		ucmatose -P foo|'foo' is no port space
+		udaddy -P tcp|'tcp' is no port space
+		ucmatose -f bar|'bar' is no address format
+		rstream -f bar|'bar' is no address format
+		rping -s -p 99999|'99999' is no port
+		ucmatose -p 65536|'65536' is no port
+		cmtime -p 65536|'65536' is no port
+		rdma_server -p 65536|'65536' is no port
+		rdma_xserver -p 65536|'65536' is no port
+		rcopy -p 65536|'65536' is no port
+		udpong -p 65536|'65536' is no port
 		udaddy -s host0 -S 100000|event: RDMA_CM_EVENT\|larger than active mtu
+	END
+}
+
+# Usage on standard output, with status 0; no device is asked for.
+help() {
+	while read -r words; do
+		$ours$words >"$tmp/help.out" 2>"$tmp/help.err" </dev/null || { echo "$words: status $?"; return 1; }
+		grep -q '^usage\|^rping -s' "$tmp/help.out" || { echo "$words says on standard output:"; cat "$tmp/help.out"; return 1; }
+		[ ! -s "$tmp/help.err" ] || { echo "$words says on standard error:"; cat "$tmp/help.err"; return 1; }
+	done <<-END
+		cmtime -h
+		mckey -h
+		rcopy -h
+		rdma_client -h
+		rdma_server -h
+		rdma_xclient -h
+		rdma_xrc_pingpong -h
+		rdma_xrc_pingpong --help
+		rdma_xserver -h
+		riostream -h
+		rping -h
+		rstream -h
+		ucmatose -h
+		udaddy -h
+		udpong -h
 	END
 }
 
@@ -135,6 +171,7 @@ sizes() { # the two ends differ
 	[ $? -eq 1 ] && [ $client -eq 1 ] && grep -q "does the peer have the same -S" "$tmp/server.out"
 }
 
+ok "-h of each tool" help
 for face in ofed mainline; do
 	if ! "$SOFTHCA" start --hosts 2 --kernel "$face" cm >"$tmp/start.out" 2>&1; then
 		ok "$face: an instance" cat "$tmp/start.out"
