@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* What an instance holds, as JSON, for the softhca command and for tests. Changes nothing. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,6 +10,8 @@
 
 #include "softhca/device/memory/fault_rule.h"
 #include "softhca/device/queues/qp.h"
+#include "softhca/host/address.h"
+#include "softhca/wire/address.h"
 #include "faults.h"
 #include "kern.h"
 #include "out.h"
@@ -31,6 +34,26 @@ static void show_traffic(const struct sh_traffic *t, struct out *o)
 	out_int(o, "rcv_constraint", t->rcv_constraint);
 }
 
+/* What rdma_cm takes for this port: its address on the wire, if there is one, and those of the hosts' blocks. */
+static void show_addresses(struct kernel *k, uint32_t index, uint32_t port, struct out *o)
+{
+	unsigned int n = k->hcas[index].unit * k->cfg.device.ports + port;
+	struct in_addr in = sh_host_address(k->hcas[index].host, n);
+	struct in6_addr in6 = sh_host_address6(k->hcas[index].host, n);
+	char text[INET6_ADDRSTRLEN];
+
+	out_begin_array(o, "addresses");
+	if (k->cfg.device.wire.n) {
+		sh_wire_text(text, wire_address(k, index, port));
+		out_text(o, NULL, text);
+	}
+	if (inet_ntop(AF_INET, &in, text, sizeof(text)))
+		out_text(o, NULL, text);
+	if (inet_ntop(AF_INET6, &in6, text, sizeof(text)))
+		out_text(o, NULL, text);
+	out_end_array(o);
+}
+
 static void show_ports(struct kernel *k, uint32_t index, struct out *o)
 {
 	const struct sh_hca *hca = sh_hca(&k->dev, index);
@@ -47,6 +70,7 @@ static void show_ports(struct kernel *k, uint32_t index, struct out *o)
 		out_text(o, "state", port_active(k, index, p + 1) ? "ACTIVE" : "DOWN");
 		out_int(o, "lid", port->lid);
 		out_int(o, "sm_lid", port->sm_lid);
+		show_addresses(k, index, p + 1, o);
 		show_traffic(&traffic[p], o);
 		out_begin_array(o, "pkeys");
 		for (i = 0; i < SH_PKEYS; i++) {

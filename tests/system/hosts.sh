@@ -29,6 +29,16 @@ devices() {
 	[ "$(printf '%s\n' $lids | sort -u | wc -l)" -eq 6 ] && [ "$(printf '%s\n' $guids | sort -u | wc -l)" -eq 6 ] ||
 		{ echo "LIDs$lids, GUIDs$guids"; return 1; }
 }
+# What rdma_cm takes for each port.
+addresses() {
+	"$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq -r '.hosts[].hcas[].ports[].addresses | join(" ")' >"$tmp/addresses"
+	for host in 0 1; do
+		for n in 1 2 3 4; do
+			echo "127.128.$host.$n fd53:4f46:5448:$host::$n"
+		done
+	done | sed 's/:0::/::/' | diff - "$tmp/addresses" || return 1
+	"$SOFTHCA" show "$SOFTHCA_INSTANCE" | grep -q '127\.128\.1\.4'
+}
 ports_apart() {
 	"$SOFTHCA" port "$SOFTHCA_INSTANCE" --host 1 mlx4_0:1 down || return 1
 	on 0 grep -q ACTIVE /sys/class/infiniband/mlx4_0/ports/1/state || { echo "host 0's port went too"; return 1; }
@@ -111,7 +121,7 @@ domains_apart() {
 	jq -e '[.hosts[0,1].hcas[0].xrc_domains[] | [.opens, .inode]] | length == 2 and .[0] == .[1] and .[0][0] == 1' \
 		"$tmp/state" || { jq '.hosts[].hcas[0].xrc_domains' "$tmp/state"; return 1; }
 }
-export -f on become names devices ports_apart across mesh mesh_once mesh_rc mesh_xrc domains_apart
+export -f on become names devices addresses ports_apart across mesh mesh_once mesh_rc mesh_xrc domains_apart
 
 for face in ofed mainline; do
 	three="--kernel $face --hosts 3 --hcas 2"
@@ -122,6 +132,7 @@ for face in ofed mainline; do
 		ok "$tool across, $face" ours within $three -- across $tool
 	done
 	two="--kernel $face --hosts 2"
+	ok "addresses of ports, $face" within $two --hcas 2 --ports 2 -- addresses
 	ok "one file is a domain on each host, $face" ours within $two -- domains_apart
 	ok "a mesh of 2 x 4 ranks, plain RC: 32 QPs, $face" ours within $two -- mesh_rc
 	ok "the same over XRC: 16 QPs, $face" ours within $two -- mesh_xrc
