@@ -22,6 +22,17 @@ without_verbs() {
 	! "$top_srcdir/$1/configure" CPPFLAGS="-nostdinc" >"$dir/missing-$1.out" 2>&1
 }
 
+# In a prefix of its own, beside the librdmacm that the whole tree installed with libibverbs.
+beside() {
+	mkdir -p "$dir/beside" && cd "$dir/beside" &&
+	"$top_srcdir/librdmacm/configure" --prefix="$dir/own" --disable-static PKG_CONFIG_PATH="$prefix/lib/pkgconfig" &&
+	make && make install || return 1
+	for file in "$dir/own"/bin/* "$dir/own"/lib/rsocket/librspreload.so; do
+		env -u LD_LIBRARY_PATH ldd "$file" >"$dir/beside.out" && grep -q "librdmacm.so.1 => $dir/own/lib/" "$dir/beside.out" &&
+			grep -q "libibverbs.so.1 => $prefix/lib/" "$dir/beside.out" || { echo "$file:"; cat "$dir/beside.out"; return 1; }
+	done
+}
+
 program() {
 	cat >"$dir/open.c" <<-'EOF'
 	#include <infiniband/verbs.h>
@@ -48,6 +59,7 @@ program() {
 
 ok "everything builds for a prefix" "$top_srcdir/scripts/build" "$dir/all" --prefix="$prefix" CFLAGS="-g -O2 -Werror"
 ok "make install" make -C "$dir/all" install
+ok "librdmacm alone, in a prefix of its own: its programs load it, and not the one beside libibverbs" beside
 for package in libmlx4 librdmacm; do
 	ok "$package configures, builds and installs alone against an installed libibverbs" alone $package
 	ok "$package alone refuses to configure without libibverbs" without_verbs $package
