@@ -79,7 +79,8 @@ enum {
 	RS_STEP = 8192,	       /* of this a write has: see rs_post_piece() */
 	RS_IOMAP_MAX = 0x7f00, /* what its byte on the wire can say */
 	RS_RESOLVE_MS = 2000,
-	RS_CLOSE_MS = 10000, /* for which rclose() lets a peer take the last message */
+	RS_FIRST_POS = -(1 << 20), /* soon wraps, so that no test is without it */
+	RS_CLOSE_MS = 10000,	   /* for which rclose() lets a peer take the last message */
 };
 
 /* ---- An rsocket ---- */
@@ -158,6 +159,7 @@ struct rs {
 	struct rs_memory send_mem; /* ring, then the sources of control messages */
 	uint8_t *sbuf;
 	uint32_t sbuf_size;
+	uint32_t sbuf_offset; /* where the next write's data go; sbuf_pos wraps elsewhere */
 	uint32_t sbuf_pos, sbuf_done, sbuf_signaled;
 	uint32_t sq_room; /* posts that may be outstanding */
 	uint32_t sq_pos, sq_done, sq_signaled;

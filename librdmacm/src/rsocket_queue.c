@@ -134,6 +134,7 @@ int rs_post_piece(struct rs *rs, uint32_t offset, uint32_t length, int64_t imm, 
 		wrs[n - 1].opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 		wrs[n - 1].imm_data = htobe32((uint32_t)imm);
 	}
+	rs->sbuf_offset = offset == rs->sbuf_size ? 0 : offset;
 	signal_if_due(rs, &wrs[n - 1]);
 	return post(rs, wrs);
 }
@@ -397,6 +398,8 @@ static int get_memories(struct rs *rs)
 		return ret;
 	rs->sbuf = rs->send_mem.at;
 	rs->sbuf_size = rs->options.send_size;
+	rs->sbuf_pos = rs->sbuf_done = rs->sbuf_signaled = RS_FIRST_POS;
+	rs->sbuf_offset = 0;
 	return 0;
 }
 

@@ -49,7 +49,7 @@ static void gather(struct source *from, uint8_t *to, size_t len)
 static int write_piece(struct rs *rs, struct source *from, uint32_t length, int op, uint64_t addr,
 		       uint32_t key)
 {
-	uint32_t offset = rs->sbuf_pos % rs->sbuf_size;
+	uint32_t offset = rs->sbuf_offset;
 	uint8_t small[RS_INLINE_MAX];
 	struct ibv_sge sge;
 	int64_t imm;
