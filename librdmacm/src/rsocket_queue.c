@@ -478,6 +478,7 @@ void rs_teardown(struct rs *rs)
 	}
 	rs->events = 0;
 	rs->cq = NULL;
+	rs->armed = false;
 	if (rs->comp)
 		ibv_destroy_comp_channel(rs->comp);
 	rs->comp = NULL;

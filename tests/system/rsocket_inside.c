@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: what a program cannot see of a stream until it costs data: memory that a write comes from
- * stays as it is until the write is complete, also where the position in the stream wraps.
+ * stays as it is until the write is complete, also where the position in the stream wraps; and a stream
+ * whose first connection was refused sleeps and wakes in its next one.
  */
 #include <stdbool.h>
 
@@ -114,8 +115,95 @@ static void test_ring(void)
 	rdma_free_devices(devices);
 }
 
+/* ---- Another try ---- */
+
+struct refusal {
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *listener;
+};
+
+static void *refuse_one(void *arg)
+{
+	struct refusal *refusal = arg;
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+
+	CHECK(!rdma_get_cm_event(refusal->channel, &event));
+	id = event->id;
+	/* So long that the other side most likely sleeps. */
+	usleep(100000);
+	CHECK(!rdma_reject(id, NULL, 0));
+	CHECK(!rdma_ack_cm_event(event));
+	CHECK(!rdma_destroy_id(id));
+	return NULL;
+}
+
+/* Its rconnect() is refused by somebody who has taken time for it. */
+static int refused(void)
+{
+	struct sockaddr_in addr = {.sin_family = AF_INET};
+	struct refusal refusal;
+	pthread_t thread;
+	int rs;
+
+	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	refusal.channel = rdma_create_event_channel();
+	CHECK(refusal.channel);
+	CHECK(!rdma_create_id(refusal.channel, &refusal.listener, NULL, RDMA_PS_TCP));
+	CHECK(!rdma_bind_addr(refusal.listener, (struct sockaddr *)&addr));
+	addr.sin_port = rdma_get_src_port(refusal.listener);
+	CHECK(!rdma_listen(refusal.listener, 1));
+	CHECK(!pthread_create(&thread, NULL, refuse_one, &refusal));
+	rs = rsocket(AF_INET, SOCK_STREAM, 0);
+	FAILS(rconnect(rs, (struct sockaddr *)&addr, sizeof(addr)), ECONNREFUSED);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(!rdma_destroy_id(refusal.listener));
+	rdma_destroy_event_channel(refusal.channel);
+	return rs;
+}
+
+static void *send_late(void *arg)
+{
+	usleep(100000);
+	CHECK(rsend(*(int *)arg, "late", 4, 0) == 4);
+	return NULL;
+}
+
+static void *connect_again(void *arg)
+{
+	static int rs;
+
+	rs = refused();
+	CHECK(!rconnect(rs, arg, sizeof(struct sockaddr_in)));
+	return &rs;
+}
+
+static void test_again(void)
+{
+	struct sockaddr_in addr;
+	int listening = listener(&addr), ends[2], i;
+	pthread_t thread;
+	void *result;
+	char data[4];
+
+	CHECK(!pthread_create(&thread, NULL, connect_again, &addr));
+	ends[1] = raccept(listening, NULL, NULL);
+	CHECK(ends[1] >= 0);
+	CHECK(!pthread_join(thread, &result));
+	ends[0] = *(int *)result;
+	alarm(LONG_MS / 1000);
+	for (i = 0; i < 2; i++) {
+		CHECK(!pthread_create(&thread, NULL, send_late, &ends[i]));
+		CHECK(rrecv(ends[!i], data, 4, MSG_WAITALL) == 4 && !memcmp(data, "late", 4));
+		CHECK(!pthread_join(thread, NULL));
+	}
+	close_pair(ends);
+	CHECK(!rclose(listening));
+}
+
 static const struct rsocket_test tests[] = {
 	{"ring", test_ring},
+	{"again", test_again},
 };
 
 int main(int argc, char **argv)
