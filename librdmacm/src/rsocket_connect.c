@@ -16,6 +16,18 @@ static void fail(struct rs *rs, int error)
 	rs_teardown(rs);
 }
 
+/* The connection is over, or does not come about. */
+static void end(struct rs *rs, int error)
+{
+	if (rs_is_connecting(rs)) {
+		fail(rs, error);
+	} else if (rs->state == RS_CONNECTED) {
+		/* What arrived before still counts. */
+		rs_poll_queue(rs);
+		rs_break(rs, ECONNRESET);
+	}
+}
+
 static int event_error(enum rdma_cm_event_type event, int status)
 {
 	if (event == RDMA_CM_EVENT_REJECTED)
@@ -91,15 +103,8 @@ static void step(struct rs *rs, enum rdma_cm_event_type event, int status, const
 		ret = -event_error(event, status);
 		break;
 	}
-	if (!ret)
-		return;
-	if (rs_is_connecting(rs)) {
-		fail(rs, -ret);
-	} else if (rs->state == RS_CONNECTED) {
-		/* What arrived before still counts. */
-		rs_poll_queue(rs);
-		rs_break(rs, ECONNRESET);
-	}
+	if (ret)
+		end(rs, -ret);
 }
 
 void rs_progress(struct rs *rs)
@@ -109,6 +114,7 @@ void rs_progress(struct rs *rs)
 	int state = cm_hold_cancel();
 	bool some = false;
 
+	errno = EAGAIN;
 	while (rs->id && !rdma_get_cm_event(rs->channel, &event)) {
 		enum rdma_cm_event_type type = event->event;
 		size_t len = event->param.conn.private_data_len;
@@ -120,6 +126,12 @@ void rs_progress(struct rs *rs)
 			len = 0;
 		rdma_ack_cm_event(event);
 		step(rs, type, status, data, len);
+		some = true;
+		errno = EAGAIN;
+	}
+	/* No event will tell of the end if the device is gone. */
+	if (errno != EAGAIN && errno != EINTR) {
+		end(rs, errno);
 		some = true;
 	}
 	if (some)

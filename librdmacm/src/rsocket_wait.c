@@ -117,8 +117,11 @@ int rs_poll_fds(const struct rs *rs, struct pollfd *fds)
 		return ds_poll_fds(rs, fds);
 	if (rs->state == RS_NEW || rs->state == RS_FAILED)
 		return 0;
+	/* The channel of a device that is gone is readable for ever. */
+	if (rs->state == RS_CONNECTED && rs->broken)
+		return 0;
 	fds[n++] = (struct pollfd){.fd = rs->channel->fd, .events = POLLIN};
-	if (rs->state == RS_CONNECTED && !rs->broken)
+	if (rs->state == RS_CONNECTED)
 		fds[n++] = (struct pollfd){.fd = rs->comp->fd, .events = POLLIN};
 	return n;
 }

@@ -25,6 +25,16 @@ done
 ok "rclose() waits as long as SO_LINGER says" ours timeout 60 "$SOFTHCA" run -- \
 	env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsocket_linger" "$SOFTHCA fault \$SOFTHCA_INSTANCE drop 100%"
 
+# The program's own end is what counts: softhca run says that its instance is gone.
+for what in read write poll poll_nothing connect; do
+	stopped() {
+		timeout 60 "$SOFTHCA" run -- bash -c 'LD_LIBRARY_PATH=$cm:$OURS "$1" "$2" "$3" >&2; echo "status $?" >"$4"' - \
+			"$PROGRAMS/rsocket_stopped" "$what" "$SOFTHCA stop \$SOFTHCA_INSTANCE" "$tmp/status" || true
+		[ "$(cat "$tmp/status")" = "status 0" ]
+	}
+	ok "rsockets whose device is taken away: $what" stopped
+done
+
 # A device copies short writes without holding the receiver up. So long ones go in steps, and the last step tells of all.
 in_steps() {
 	timeout 100 "$SOFTHCA" trace -o "$tmp/lines" -- env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsockets" pieces || return 1

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: when the device is gone, calls of rsockets end, those that sleep too. The arguments are the
+ * name of a test and a command that takes the device away.
+ */
+#include <signal.h>
+
+#include "rsocket_pair.h"
+
+static const char *take_device;
+
+struct sleeper {
+	int rs;
+	ssize_t (*call)(int rs);
+	ssize_t ret;
+	int error;
+};
+
+static void *sleep_in_call(void *arg)
+{
+	struct sleeper *sleeper = arg;
+
+	sleeper->ret = sleeper->call(sleeper->rs);
+	sleeper->error = errno;
+	return NULL;
+}
+
+/* Takes the device away while a call of this rsocket most likely sleeps; what the call returned. */
+static struct sleeper slept(int rs, ssize_t (*call)(int rs))
+{
+	struct sleeper sleeper = {.rs = rs, .call = call};
+	pthread_t thread;
+
+	CHECK(!pthread_create(&thread, NULL, sleep_in_call, &sleeper));
+	usleep(200000);
+	CHECK(!system(take_device));
+	alarm(LONG_MS / 1000);
+	CHECK(!pthread_join(thread, NULL));
+	return sleeper;
+}
+
+static ssize_t read_one(int rs)
+{
+	char data;
+
+	return rrecv(rs, &data, 1, 0);
+}
+
+static ssize_t write_all(int rs)
+{
+	static char data[65536];
+	ssize_t ret;
+
+	do
+		ret = rsend(rs, data, sizeof(data), 0);
+	while (ret > 0);
+	return ret;
+}
+
+static ssize_t poll_input(int rs)
+{
+	struct pollfd fd = {.fd = rs, .events = POLLIN};
+
+	return rpoll(&fd, 1, -1);
+}
+
+static ssize_t poll_nothing(int rs)
+{
+	struct pollfd fd = {.fd = rs};
+
+	return rpoll(&fd, 1, -1);
+}
+
+/* ---- Streams ---- */
+
+static void end_pair(int ends[2])
+{
+	char data = 0;
+
+	CHECK(rsend(ends[0], &data, 1, 0) == -1);
+	CHECK(rrecv(ends[0], &data, 1, 0) == 0);
+	(void)rclose(ends[0]);
+	(void)rclose(ends[1]);
+}
+
+static void test_read(void)
+{
+	struct sleeper sleeper;
+	int ends[2];
+
+	pair(ends);
+	sleeper = slept(ends[0], read_one);
+	CHECK(sleeper.ret == -1 && sleeper.error == ECONNRESET);
+	end_pair(ends);
+}
+
+static void test_write(void)
+{
+	struct sleeper sleeper;
+	int ends[2];
+
+	pair(ends);
+	sleeper = slept(ends[0], write_all);
+	CHECK(sleeper.ret == -1 && (sleeper.error == ECONNRESET || sleeper.error == EPIPE));
+	end_pair(ends);
+}
+
+static void test_poll(void)
+{
+	struct sleeper sleeper;
+	int ends[2];
+
+	pair(ends);
+	sleeper = slept(ends[0], poll_input);
+	CHECK(sleeper.ret == 1);
+	FAILS(read_one(ends[0]), ECONNRESET);
+	CHECK(poll_input(ends[0]) == 1);
+	end_pair(ends);
+}
+
+static void test_poll_nothing(void)
+{
+	struct sleeper sleeper;
+	int ends[2];
+
+	pair(ends);
+	sleeper = slept(ends[0], poll_nothing);
+	CHECK(sleeper.ret == 1);
+	FAILS(read_one(ends[0]), ECONNRESET);
+	end_pair(ends);
+}
+
+static struct sockaddr_in mute;
+
+static ssize_t connect_mute(int rs)
+{
+	return rconnect(rs, (struct sockaddr *)&mute, sizeof(mute));
+}
+
+/* Its peer does not accept. */
+static void test_connect(void)
+{
+	int listening = listener(&mute), rs = rsocket(AF_INET, SOCK_STREAM, 0);
+	struct sleeper sleeper = slept(rs, connect_mute);
+
+	CHECK(sleeper.ret == -1 && sleeper.error);
+	(void)rclose(rs);
+	(void)rclose(listening);
+}
+
+static const struct rsocket_test tests[] = {
+	{"read", test_read},	   {"write", test_write},
+	{"poll", test_poll},	   {"poll_nothing", test_poll_nothing},
+	{"connect", test_connect},
+};
+
+int main(int argc, char **argv)
+{
+	if (argc != 3)
+		return 2;
+	take_device = argv[2];
+	return run_tests(tests, sizeof(tests) / sizeof(tests[0]), argv[1]);
+}
