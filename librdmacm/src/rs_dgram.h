@@ -58,6 +58,7 @@ struct ds_qp {
 	struct ibv_comp_channel *comp;
 	struct ibv_cq *cq;
 	bool armed;
+	bool broken; /* the device has failed, or is gone */
 	unsigned int events;
 	struct rs_memory recv_mem, send_mem;
 	uint32_t mtu, inline_max;

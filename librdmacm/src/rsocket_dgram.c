@@ -131,11 +131,14 @@ void ds_advance(struct rs *rs)
 	int state = cm_hold_cancel();
 
 	for (qp = rs->ds->qps; qp; qp = qp->next) {
-		while (!ibv_get_cq_event(qp->comp, &cq, &context)) {
+		while (!qp->broken && !ibv_get_cq_event(qp->comp, &cq, &context)) {
 			qp->armed = false;
 			ibv_ack_cq_events(qp->cq, 1);
 			some = true;
 		}
+		/* No completion will tell of the end if the device is gone. */
+		if (!qp->broken && errno != EAGAIN && errno != EINTR)
+			qp->broken = some = true;
 	}
 	some |= ds_take_udp(rs);
 	if (!ds_poll(rs) && some)
@@ -153,9 +156,25 @@ static struct ds_qp *ready_qp(const struct rs *rs)
 	return NULL;
 }
 
-static bool readable(const struct rs *rs)
+static bool broken(const struct rs *rs)
+{
+	const struct ds_qp *qp;
+
+	for (qp = rs->ds->qps; qp; qp = qp->next)
+		if (qp->broken)
+			return true;
+	return false;
+}
+
+static bool has_datagram(const struct rs *rs)
 {
 	return rs->ds->first || ready_qp(rs);
+}
+
+/* A call would not sleep. */
+static bool readable(const struct rs *rs)
+{
+	return has_datagram(rs) || broken(rs);
 }
 
 static bool writable(const struct rs *rs)
@@ -163,7 +182,7 @@ static bool writable(const struct rs *rs)
 	const struct ds_qp *qp;
 
 	for (qp = rs->ds->qps; qp; qp = qp->next)
-		if (qp->sq_pos - qp->sq_done == qp->send_slots)
+		if (qp->sq_pos - qp->sq_done == qp->send_slots && !qp->broken)
 			return false;
 	return true;
 }
@@ -171,7 +190,7 @@ static bool writable(const struct rs *rs)
 short ds_events(const struct rs *rs)
 {
 	return (short)((readable(rs) ? POLLIN | POLLRDNORM : 0) |
-		       (writable(rs) ? POLLOUT | POLLWRNORM : 0));
+		       (writable(rs) ? POLLOUT | POLLWRNORM : 0) | (broken(rs) ? POLLERR : 0));
 }
 
 /* ---- Sending ---- */
@@ -252,7 +271,7 @@ static ssize_t send_one(struct rs *rs, const struct iovec *iov, size_t n, size_t
 		if (ret)
 			return ret;
 	}
-	ret = post(peer, iov, n, (uint32_t)length);
+	ret = peer->qp->broken ? -EIO : post(peer, iov, n, (uint32_t)length);
 	return ret ? ret : (ssize_t)length;
 }
 
@@ -390,6 +409,9 @@ static ssize_t receive(struct rs *rs, const struct iovec *iov, size_t n, int fla
 			if (ret)
 				return ret;
 		}
+		/* What arrived before still counts. */
+		if (!has_datagram(rs))
+			return -EIO;
 		ret = take(rs, iov, n, flags, from, msg_flags);
 		if (ret != -EAGAIN)
 			return ret;

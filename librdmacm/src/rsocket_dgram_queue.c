@@ -28,10 +28,14 @@ bool ds_poll_qp(struct ds_qp *qp)
 
 	do {
 		n = ibv_poll_cq(qp->cq, DS_BATCH, wc);
+		if (n < 0 && !qp->broken)
+			qp->broken = some = true;
 		for (i = 0; i < n; i++) {
 			some = true;
-			if (wc[i].status != IBV_WC_SUCCESS)
+			if (wc[i].status != IBV_WC_SUCCESS) {
+				qp->broken = true;
 				continue;
+			}
 			if (!(wc[i].opcode & IBV_WC_RECV)) {
 				qp->sq_done = (uint32_t)wc[i].wr_id;
 				continue;

@@ -148,10 +148,86 @@ static void test_connect(void)
 	(void)rclose(listening);
 }
 
+/* ---- Datagrams ---- */
+
+/* Two that know each other's QPs. */
+static void datagram_pair(int rs[2])
+{
+	struct sockaddr_in addr[2];
+	char data[8];
+	int i;
+
+	for (i = 0; i < 2; i++)
+		rs[i] = bound(SOCK_DGRAM, &addr[i]);
+	CHECK(!rconnect(rs[0], (struct sockaddr *)&addr[1], sizeof(addr[1])));
+	CHECK(!rconnect(rs[1], (struct sockaddr *)&addr[0], sizeof(addr[0])));
+	for (i = 0; i < 40; i++) {
+		CHECK(rsend(rs[i % 2], "ping", 4, 0) == 4);
+		CHECK(wait_for(rs[!(i % 2)], POLLIN) & POLLIN);
+		CHECK(rrecv(rs[!(i % 2)], data, sizeof(data), 0) == 4);
+	}
+}
+
+static void end_datagrams(int rs[2])
+{
+	char data = 0;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		FAILS(rrecv(rs[i], &data, 1, 0), EIO);
+		FAILS(rrecv(rs[i], &data, 1, MSG_DONTWAIT), EIO);
+		FAILS(rsend(rs[i], &data, 1, 0), EIO);
+		CHECK(wait_for(rs[i], POLLIN) & POLLERR);
+		CHECK(!rclose(rs[i]));
+	}
+}
+
+/* Datagrams may be lost: some go after the end. */
+static void test_send_datagrams(void)
+{
+	char data = 0;
+	int rs[2];
+
+	datagram_pair(rs);
+	CHECK(!system(take_device));
+	alarm(LONG_MS / 1000);
+	while (rsend(rs[0], &data, 1, 0) == 1)
+		;
+	CHECK(errno == EIO);
+	end_datagrams(rs);
+}
+
+static void test_read_datagram(void)
+{
+	struct sleeper sleeper;
+	int rs[2];
+
+	datagram_pair(rs);
+	sleeper = slept(rs[0], read_one);
+	CHECK(sleeper.ret == -1 && sleeper.error == EIO);
+	end_datagrams(rs);
+}
+
+static void test_poll_datagram(void)
+{
+	struct sleeper sleeper;
+	int rs[2];
+
+	datagram_pair(rs);
+	sleeper = slept(rs[0], poll_input);
+	CHECK(sleeper.ret == 1);
+	end_datagrams(rs);
+}
+
 static const struct rsocket_test tests[] = {
-	{"read", test_read},	   {"write", test_write},
-	{"poll", test_poll},	   {"poll_nothing", test_poll_nothing},
+	{"read", test_read},
+	{"write", test_write},
+	{"poll", test_poll},
+	{"poll_nothing", test_poll_nothing},
 	{"connect", test_connect},
+	{"send_datagrams", test_send_datagrams},
+	{"read_datagram", test_read_datagram},
+	{"poll_datagram", test_poll_datagram},
 };
 
 int main(int argc, char **argv)
