@@ -12,6 +12,13 @@ void cm_forget_event(struct cm_id *id)
 	id->id.event = NULL;
 }
 
+/* No DISCONNECTED comes after it. */
+static bool ends_connection(enum rdma_cm_event_type event)
+{
+	return event == RDMA_CM_EVENT_DISCONNECTED || event == RDMA_CM_EVENT_REJECTED ||
+	       event == RDMA_CM_EVENT_UNREACHABLE || event == RDMA_CM_EVENT_CONNECT_ERROR;
+}
+
 int cm_complete(struct cm_id *id)
 {
 	struct rdma_cm_event *event;
@@ -24,7 +31,7 @@ int cm_complete(struct cm_id *id)
 	id->id.event = event;
 
 	status = event->status;
-	if (event->event == RDMA_CM_EVENT_DISCONNECTED)
+	if (ends_connection(event->event))
 		id->disconnected = true;
 	if (event->event == RDMA_CM_EVENT_REJECTED)
 		return -ECONNREFUSED;

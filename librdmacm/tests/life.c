@@ -168,6 +168,31 @@ static void synchronous(void **state)
 	assert_int_equal(rdma_destroy_id(id), 0);
 }
 
+/* No DISCONNECTED comes when there was no connection: nobody waits for it. */
+static void nothing_to_disconnect(void **state)
+{
+	static const struct {
+		int event, status;
+	} failures[] = {
+		{RDMA_CM_EVENT_REJECTED, 28},
+		{RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT},
+		{RDMA_CM_EVENT_CONNECT_ERROR, -EINVAL},
+	};
+	struct rdma_conn_param param = {.qp_num = 1};
+	struct rdma_cm_id *id = sync_id();
+	unsigned int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		fake_event(id, 5, failures[i].event, failures[i].status);
+		assert_int_equal(rdma_connect(id, &param), -1);
+		assert_int_equal(rdma_disconnect(id), 0);
+		assert_int_equal((int)id->event->event, failures[i].event);
+	}
+	fake.events_reported = i;
+	assert_int_equal(rdma_destroy_id(id), 0);
+}
+
 static void becomes_asynchronous(void **state)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -292,6 +317,7 @@ int main(void)
 		TEST(waits_for_acknowledgement),
 		TEST(nothing_is_lost_by_cancellation),
 		TEST(synchronous),
+		TEST(nothing_to_disconnect),
 		TEST(becomes_asynchronous),
 		TEST(requests),
 		TEST(names_and_hints),
