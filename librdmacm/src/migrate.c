@@ -40,6 +40,8 @@ PUBLIC int rdma_migrate_id(struct rdma_cm_id *rdma_id, struct rdma_event_channel
 			rdma_destroy_event_channel(own);
 		return cm_return(ret);
 	}
+	if (channel == old)
+		return 0;
 	rdma_id->channel = channel;
 	if (id->sync)
 		rdma_destroy_event_channel(old);

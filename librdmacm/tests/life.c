@@ -193,6 +193,23 @@ static void nothing_to_disconnect(void **state)
 	assert_int_equal(rdma_destroy_id(id), 0);
 }
 
+/* It stays synchronous, and keeps its channel. */
+static void moves_to_its_own_channel(void **state)
+{
+	struct rdma_cm_id *id = sync_id();
+
+	(void)state;
+	assert_int_equal(fake.channels, 1);
+	assert_int_equal(rdma_migrate_id(id, id->channel), 0);
+	assert_int_equal(fake.channels, 1);
+	fake_event(id, 5, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	assert_int_equal(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 1000), 0);
+	assert_int_equal(id->event->event, RDMA_CM_EVENT_ADDR_RESOLVED);
+	fake.events_reported = 1;
+	assert_int_equal(rdma_destroy_id(id), 0);
+	assert_int_equal(fake.channels, 0);
+}
+
 static void becomes_asynchronous(void **state)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -318,6 +335,7 @@ int main(void)
 		TEST(nothing_is_lost_by_cancellation),
 		TEST(synchronous),
 		TEST(nothing_to_disconnect),
+		TEST(moves_to_its_own_channel),
 		TEST(becomes_asynchronous),
 		TEST(requests),
 		TEST(names_and_hints),
