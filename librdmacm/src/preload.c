@@ -355,26 +355,65 @@ PUBLIC ssize_t writev(int fd, const struct iovec *iov, int iovcnt)
 	return pl_take_error(known) ? -1 : IN(rwritev(known->rs, iov, iovcnt));
 }
 
-/* From the file's pages into the ring: no more copies than for data of the program's. */
-static ssize_t send_file(int rs, int in_fd, off64_t *offset, size_t count)
+/* Of a file that cannot be mapped, or does not tell its size: of /proc, for one. */
+static ssize_t copy_file(int rs, int in_fd, off64_t at, size_t count)
 {
-	off64_t at = offset ? *offset : lseek64(in_fd, 0, SEEK_CUR), page;
-	struct stat64 info;
+	uint8_t data[16384];
+	ssize_t got, ret;
+	size_t done = 0;
+
+	while (done < count) {
+		got = pread64(in_fd, data,
+			      count - done < sizeof(data) ? count - done : sizeof(data),
+			      at + (off64_t)done);
+		ret = got > 0 ? IN(rwrite(rs, data, (size_t)got)) : got;
+		if (ret < 0 && !done)
+			return -1;
+		if (ret <= 0)
+			break;
+		done += (size_t)ret;
+		if (ret < got)
+			break;
+	}
+	return (ssize_t)done;
+}
+
+/* From the file's pages into the ring: no more copies than for data of the program's. */
+static ssize_t map_file(int rs, int in_fd, off64_t size, off64_t at, size_t count)
+{
+	off64_t page;
 	ssize_t ret;
 	void *map;
 
-	if (at < 0 || fstat64(in_fd, &info))
-		return -1;
-	if (at >= info.st_size)
+	if (at >= size)
 		return 0;
-	if (count > (uint64_t)(info.st_size - at))
-		count = (size_t)(info.st_size - at);
+	if (count > (uint64_t)(size - at))
+		count = (size_t)(size - at);
 	page = at & ~((off64_t)sysconf(_SC_PAGESIZE) - 1);
 	map = mmap64(NULL, count + (size_t)(at - page), PROT_READ, MAP_SHARED, in_fd, page);
 	if (map == MAP_FAILED)
-		return -1;
+		return copy_file(rs, in_fd, at, count);
 	ret = IN(rwrite(rs, (uint8_t *)map + (at - page), count));
 	munmap(map, count + (size_t)(at - page));
+	return ret;
+}
+
+static ssize_t send_file(int rs, int in_fd, off64_t *offset, size_t count)
+{
+	off64_t at = offset ? *offset : lseek64(in_fd, 0, SEEK_CUR);
+	struct stat64 info;
+	ssize_t ret = -1;
+
+	if (at >= 0 && !fstat64(in_fd, &info)) {
+		if (!count)
+			return 0;
+		ret = S_ISREG(info.st_mode) && info.st_size
+			      ? map_file(rs, in_fd, info.st_size, at, count)
+			      : copy_file(rs, in_fd, at, count);
+	}
+	/* As the system says of pipes and sockets. */
+	if (ret < 0 && errno == ESPIPE)
+		errno = EINVAL;
 	if (ret > 0 && offset)
 		*offset = at + ret;
 	else if (ret > 0)

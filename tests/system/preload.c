@@ -198,7 +198,39 @@ static void large_files(int from, int to)
 	CHECK(sendfile64(from, fileno(file), &at, 4) == 4 && at == 7);
 	CHECK(recv(to, data, 4, MSG_WAITALL) == 4 && !strcmp(data, "four"));
 	CHECK(fcntl64(from, F_GETFL) == O_RDWR);
+	errno = 0;
+	CHECK(sendfile(from, fileno(file), NULL, 0) == 0 && !errno);
 	CHECK(!fclose(file));
+}
+
+/* Files of /proc have no size, and a pipe is no file that the system would send. */
+static void other_files(int from, int to)
+{
+	char sent[64], expected[64];
+	int fd = open("/proc/self/status", O_RDONLY), pipes[2];
+	off_t at = 5;
+	ssize_t n;
+
+	CHECK(fd >= 0 && read(fd, expected, 20) == 20);
+	CHECK(sendfile(from, fd, NULL, 10) == 10 && lseek(fd, 0, SEEK_CUR) == 30);
+	CHECK(recv(to, sent, 10, MSG_WAITALL) == 10);
+	CHECK(pread(fd, expected, 10, 20) == 10 && !memcmp(sent, expected, 10));
+	CHECK(sendfile(from, fd, &at, 10) == 10 && at == 15 && lseek(fd, 0, SEEK_CUR) == 30);
+	CHECK(recv(to, sent, 10, MSG_WAITALL) == 10);
+	CHECK(pread(fd, expected, 10, 5) == 10 && !memcmp(sent, expected, 10));
+	at = 0;
+	while ((n = sendfile(from, fd, &at, 1000)) > 0)
+		while (n > 0) {
+			ssize_t got = recv(to, sent, sizeof(sent), 0);
+
+			CHECK(got > 0);
+			n -= got;
+		}
+	CHECK(n == 0 && at > 30);
+	CHECK(!close(fd));
+	CHECK(!pipe(pipes) && write(pipes[1], "pipe", 4) == 4);
+	CHECK(sendfile(from, pipes[0], NULL, 4) == -1 && errno == EINVAL);
+	CHECK(!close(pipes[0]) && !close(pipes[1]));
 }
 
 static void ended_well(pid_t child)
@@ -286,6 +318,7 @@ static void names(void)
 	waits(fds[1], fds[2]);
 	copies(fds[1], fds[2]);
 	large_files(fds[1], fds[2]);
+	other_files(fds[1], fds[2]);
 	CHECK(!close(fds[1]) && !close(fds[2]) && !close(fds[0]));
 }
 
