@@ -29,6 +29,10 @@
 
 #include "preload.h"
 
+#ifndef CLOSE_RANGE_UNSHARE
+#define CLOSE_RANGE_UNSHARE 2
+#endif
+
 static __thread unsigned int inside;
 /* Of a thread in ppoll() or pselect(): the signals that its sleep inside librdmacm blocks. */
 static __thread const sigset_t *asleep_with;
@@ -125,6 +129,52 @@ PUBLIC int close(int fd)
 	ret = forget(fd);
 	PL_REAL(close)(fd);
 	return ret;
+}
+
+/* Those numbers are taken away, or given to other files: as close() of each. */
+static void forget_range(unsigned int first, unsigned int last)
+{
+	struct pl_socket *known;
+
+	for (; first <= last && first < PL_NUMBERS; first++) {
+		known = pl_find((int)first);
+		if (known && !pl_is_borrowed(known))
+			forget((int)first);
+	}
+}
+
+/* C libraries before 2.34 have neither. */
+int close_range(unsigned int first, unsigned int last, int flags);
+void closefrom(int first);
+
+PUBLIC int close_range(unsigned int first, unsigned int last, int flags)
+{
+	__typeof__(close_range) *real = (__typeof__(real))dlsym(RTLD_NEXT, "close_range");
+
+	if (!real) {
+		errno = ENOSYS;
+		return -1;
+	}
+	/* Of other flags than these the numbers stay, or the call fails. */
+	if (!(flags & ~CLOSE_RANGE_UNSHARE))
+		forget_range(first, last);
+	return real(first, last, flags);
+}
+
+PUBLIC void closefrom(int first)
+{
+	__typeof__(closefrom) *real = (__typeof__(real))dlsym(RTLD_NEXT, "closefrom");
+	long fd;
+
+	if (first < 0)
+		first = 0;
+	forget_range((unsigned int)first, UINT_MAX);
+	if (real) {
+		real(first);
+		return;
+	}
+	for (fd = first; fd < sysconf(_SC_OPEN_MAX); fd++)
+		PL_REAL(close)((int)fd);
 }
 
 PUBLIC int dup(int oldfd)

@@ -10,6 +10,9 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
+/* Rsockets have numbers below. */
+enum { PL_NUMBERS = 1 << 16 };
+
 /* In place of the rsocket of a parent: no call takes it. */
 enum { PL_OF_PARENT = INT_MAX };
 

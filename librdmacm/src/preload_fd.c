@@ -12,9 +12,7 @@
 
 #include "preload.h"
 
-enum { NUMBERS = 1 << 16 };
-
-static struct pl_socket *sockets[NUMBERS];
+static struct pl_socket *sockets[PL_NUMBERS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int end; /* behind the highest number that was ever used */
@@ -58,7 +56,7 @@ bool pl_is_borrowed(const struct pl_socket *socket)
 
 struct pl_socket *pl_find(int fd)
 {
-	if (fd < 0 || fd >= NUMBERS)
+	if (fd < 0 || fd >= PL_NUMBERS)
 		return NULL;
 	return __atomic_load_n(&sockets[fd], __ATOMIC_ACQUIRE);
 }
@@ -72,7 +70,7 @@ int pl_get(int fd)
 
 int pl_share(int fd, struct pl_socket *socket)
 {
-	if (fd >= NUMBERS) {
+	if (fd >= PL_NUMBERS) {
 		errno = EMFILE;
 		return -1;
 	}

@@ -4,6 +4,7 @@
  *
  * preload kinds: prints a word for each kind of socket: rsocket or plain.
  * preload names: the same under other names: with sizes that the compiler does not know, with masks, for large files.
+ * preload ranges: close_range() and closefrom().
  * preload many: several messages with a call, and what ioctl() does to sockets.
  * preload broken, preload broken-ioctl: the peer is killed, and calls in between do not hide that.
  * preload fork: children close what their parent uses, and cannot use it.
@@ -231,6 +232,33 @@ static void other_files(int from, int to)
 	CHECK(!pipe(pipes) && write(pipes[1], "pipe", 4) == 4);
 	CHECK(sendfile(from, pipes[0], NULL, 4) == -1 && errno == EINVAL);
 	CHECK(!close(pipes[0]) && !close(pipes[1]));
+}
+
+static void check_zero(int fd)
+{
+	char data = 1;
+
+	CHECK(read(fd, &data, 1) == 1 && !data);
+}
+
+/* A number that is taken away with others is none of an rsocket's any more. */
+static void ranges(void)
+{
+	int fd, again;
+
+	fd = socket(AF_INET, SOCK_STREAM, 0);
+	CHECK(fd >= 0 && is_rsocket(fd) && dup2(fd, 200) == 200 && dup2(fd, 201) == 201);
+	CHECK(!close_range((unsigned int)fd, (unsigned int)fd, 0));
+	while ((again = open("/dev/zero", O_RDONLY)) != fd)
+		CHECK(again >= 0 && again < fd);
+	check_zero(again);
+	CHECK(!close_range(201, 201, CLOSE_RANGE_CLOEXEC));
+	CHECK(fcntl(201, F_GETFD) == FD_CLOEXEC && fcntl(201, F_GETFL) == O_RDWR);
+	CHECK(fcntl(200, F_GETFL) == O_RDWR);
+	closefrom(200);
+	CHECK(fcntl(200, F_GETFL) == -1 && errno == EBADF);
+	CHECK(fcntl(201, F_GETFL) == -1 && errno == EBADF);
+	CHECK(!close(again));
 }
 
 static void ended_well(pid_t child)
@@ -550,6 +578,8 @@ int main(int argc, char **argv)
 		forks();
 	else if (!strcmp(what, "names"))
 		names();
+	else if (!strcmp(what, "ranges"))
+		ranges();
 	else if (!strcmp(what, "many"))
 		many();
 	else if (!strcmp(what, "broken"))

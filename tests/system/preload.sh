@@ -67,6 +67,7 @@ rm -f "$RS_PRELOAD_CONFIG"
 for order in front behind; do
 	ok "children, $order" under $order client fork
 	ok "the calls under their other names, $order" under $order client names
+	ok "close_range() and closefrom(), $order" under $order client ranges
 	ok "several messages with a call, and ioctl(), $order" under $order client many
 	ok "recvmmsg() of a peer that is killed, $order" under $order client broken
 	ok "FIONREAD of a peer that is killed, $order" under $order client broken-ioctl
