@@ -280,6 +280,8 @@ static int ask_socket(struct rs *rs, int name, void *optval, socklen_t *optlen)
 		return put_int(optval, optlen, rs->type);
 	case SO_DOMAIN:
 		return put_int(optval, optlen, rs->domain);
+	case SO_PROTOCOL:
+		return put_int(optval, optlen, rs->ds ? IPPROTO_UDP : IPPROTO_TCP);
 	case SO_ACCEPTCONN:
 		return put_int(optval, optlen, rs->state == RS_LISTENING);
 	case SO_ERROR:

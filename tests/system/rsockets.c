@@ -543,6 +543,7 @@ static void test_options(void)
 	CHECK(get_int(rs, SOL_SOCKET, SO_SNDBUF) == 1 << 17);
 	CHECK(get_int(rs, SOL_SOCKET, SO_RCVBUF) == 1 << 17);
 	CHECK(get_int(rs, SOL_SOCKET, SO_TYPE) == SOCK_STREAM);
+	CHECK(get_int(rs, SOL_SOCKET, SO_PROTOCOL) == IPPROTO_TCP);
 	CHECK(get_int(rs, SOL_SOCKET, SO_ERROR) == 0);
 	set_int(rs, SOL_SOCKET, SO_SNDBUF, 1 << 16);
 	CHECK(get_int(rs, SOL_SOCKET, SO_SNDBUF) == 1 << 16);
