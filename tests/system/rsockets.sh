@@ -32,7 +32,7 @@ for what in read write poll poll_nothing connect send_datagrams read_datagram po
 			"$PROGRAMS/rsocket_stopped" "$what" "$SOFTHCA stop \$SOFTHCA_INSTANCE" "$tmp/status" || true
 		[ "$(cat "$tmp/status")" = "status 0" ]
 	}
-	ok "rsockets whose device is taken away: $what" stopped
+	ok "rsockets whose device is taken away: $what" ours stopped
 done
 
 # A device copies short writes without holding the receiver up. So long ones go in steps, and the last step tells of all.

@@ -43,11 +43,12 @@ pingpong ibv_uc_pingpong -n 100 -c
 pingpong ibv_ud_pingpong -n 200 -s 1000 -c
 pingpong ibv_srq_pingpong -n 200 -q 4 -c
 
-# The last line has a size and a number of iterations, so the tool has measured something.
+# The last line has a size and a number of iterations, so the tool has measured something. Where an emulated processor does not tell
+# its frequency, the times are infinite.
 perf() {
 	name=$1
 	shift
-	measures='^ *[0-9]\+ \+[0-9]\+ \+[0-9.]\+'
+	measures='^ *[0-9]\+ \+[0-9]\+ \+\([0-9.]\+\|inf\)'
 	both "$name $*" "$theirs /debian/bin/$name -d rxe1 -x $gid -F -u 18 $* -p" "$theirs /debian/bin/$name -d mlx4_0 -x 1 -F -u 18 $* -p"
 }
 perf ib_send_bw -n 50 -s 20000
@@ -60,7 +61,7 @@ perf ib_send_bw -n 50 -s 3000 -r 100 -c UC
 perf ib_write_bw -n 50 -s 3000 -c UC
 
 there softhca show $instance >/tmp/show 2>&1
-grep -q '^ *malformed: 0$' /tmp/show && grep -q '^ *bad_icrc: [0-4]$' /tmp/show
+grep -q '^ *malformed: 0$' /tmp/show && grep -q '^ *bad_icrc: 0$' /tmp/show
 result $? "every packet of theirs was well-formed, with the right ICRC" /tmp/show
 there softhca stop $instance >/tmp/out 2>&1 && link_down >/tmp/out 2>&1
 result $? "softhca stop" /tmp/out

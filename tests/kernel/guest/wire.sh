@@ -30,7 +30,7 @@ both "all operations of RC" "wire_peers all -p" "wire_peers all -p"
 both "WRITEs over UC, with and without immediate data" "wire_peers uc -p" "wire_peers uc -p"
 both "datagrams with and without immediate data" "wire_peers ud -p" "wire_peers ud -p"
 
-# The server listens at no socket that a test could see: a client that comes too early is rejected, and comes again.
+# The server listens at no socket that a test could see: a client that comes too early is rejected, and both begin anew.
 # connects DESCRIPTION "SERVER" "CLIENT -a": both are words; each end is the server once.
 # shellcheck disable=SC2086
 connects() {
@@ -39,13 +39,16 @@ connects() {
 		rxe) client=hca address=$near ;;
 		hca) client=rxe address=$far ;;
 		esac
-		$server $2 >/tmp/server 2>&1 &
-		waits=$!
-		for _ in $(seq 60); do
+		for try in $(seq 10); do
+			$server $2 >/tmp/server 2>&1 &
+			waits=$!
+			usleep $((try * 500000))
 			$client $3 $address >/tmp/client 2>&1
 			client_status=$?
 			grep -q 'REJECTED, error:* 8\|Connection refused\|UNREACHABLE, error: 1$' /tmp/client || break
-			usleep 500000
+			# Too early. With a server that has begun meanwhile, and has taken some of the connections, nobody can go on.
+			killall "${2%% *}" 2>/dev/null
+			wait $waits
 		done
 		wait $waits
 		server_status=$?
