@@ -6,7 +6,7 @@
 TEST_TIMEOUT=${TEST_TIMEOUT:-600}
 . "$srcdir/lib.sh" || exit 1
 
-for program in rdma_server rping ucmatose udaddy mckey rdma_xserver riostream ib_send_bw; do
+for program in rdma_server rping ucmatose udaddy mckey rdma_xserver riostream rstream ib_send_bw; do
 	if [ ! -x /usr/bin/$program ]; then
 		skip "Debian's tools" "install rdmacm-utils and perftest: there is no $program"
 		finish
@@ -14,16 +14,6 @@ for program in rdma_server rping ucmatose udaddy mckey rdma_xserver riostream ib
 done
 
 . "$srcdir/cm_pairs.sh" || exit 1
-
-# perftest's server begins to listen for the test's QP after the hand-shake that lets its client connect. A client that is
-# faster is rejected, and crashes (perftest 4.5); the server then waits for ever. That is to try again, and nothing else is.
-perftest_pair() {
-	for _ in 1 2 3 4 5; do
-		pair "$@" && return 0
-		grep -q "RDMA_CM_EVENT_REJECTED; error: 8" "$tmp/client.out" || return 1
-	done
-	return 1
-}
 
 everything() { # everything FACE WAY
 	for where in "0 127.0.0.1" "0 127.128.0.1" "1 host0"; do
@@ -40,6 +30,44 @@ everything() { # everything FACE WAY
 	ok "$1, $2: riostream" pair 1 "$listens" "riostream -S 64 -I 2 -C 2" "riostream -s host0 -S 64 -I 2 -C 2"
 	ok "$1, $2: mckey" pair 1 joined "stdbuf -oL mckey -m 239.1.2.3 -b 127.128.0.1" "mckey -s -m 239.1.2.3 -b 127.128.1.1"
 	ok "$1, $2: ib_send_bw -R" perftest_pair 1 "$listens" "timeout 15 ib_send_bw -R -n 20" "ib_send_bw -R -n 20 host0"
+}
+
+# Once on each face: what the options of the tools change, they change in every way of MMIO.
+options() { # options FACE
+	ok "$1: rping of a server that serves one after the other" persists
+	ok "$1: ucmatose from its own address, with a type of service" pair 1 "$listens" "ucmatose -b 127.128.0.1 -c 2" \
+		"ucmatose -b 127.128.1.1 -s host0 -t 8 -c 2"
+	ok "$1: ucmatose with a time-out of acknowledgements" acknowledged "$1"
+	ok "$1: udaddy -P ipoib" pair 1 "$listens" "udaddy -P ipoib" "udaddy -P ipoib -s host0"
+	# With -T f it takes no rsockets. With -T a the end of its peer may be an error to it: librdmacm 44 says POLLHUP
+	# together with the last data.
+	for letter in b n r; do
+		ok "$1: rstream -T $letter" says "^custom " pair 1 "$listens" "rstream -S 1000 -C 10 -T v -T $letter" \
+			"rstream -S 1000 -C 10 -T v -T $letter -s host0"
+	done
+}
+
+# Two clients, and a server that is stopped.
+persists() {
+	on 0 rping -s -P -C 5 >"$tmp/server.out" 2>&1 &
+	server=$!
+	soon ready "$listens" || return 1
+	on 1 rping -c -a host0 -C 5 -V >"$tmp/client.out" 2>&1 && on 0 rping -c -a host0 -C 5 -V >>"$tmp/client.out" 2>&1
+	client=$?
+	kill "$(process_on 0)"
+	wait "$server"
+	# As in pair(): one thread of rping may close the channel before the other one has left it.
+	[ "$client" -eq 0 ] || grep -q "rdma_get_cm_event: Bad file descriptor" "$tmp/client.out" || { cat "$tmp/server.out" "$tmp/client.out"; return 1; }
+	soon nothing_left
+}
+
+# The kernel of OFED knows no such option, and the tool says so and goes on.
+acknowledged() { # acknowledged FACE
+	pair 1 "$listens" "ucmatose" "ucmatose -a 14 -s host0" || return 1
+	grep -q "set ack timeout option failed: Function not implemented" "$tmp/client.out"
+	[ $? -eq "$([ "$1" = ofed ]; echo $?)" ] && return 0
+	cat "$tmp/client.out"
+	return 1
 }
 
 refused() {
@@ -75,6 +103,7 @@ for face in mainline ofed; do
 			continue
 		fi
 		everything $face $way
+		[ $way = trap ] || options $face
 		ok "$face, $way: a thread that waits" on 0 "$PROGRAMS/cm_sleep"
 		ok "$face, $way: nobody listens" refused
 		ok "$face, $way: no such host" unknown_host
@@ -84,6 +113,8 @@ for face in mainline ofed; do
 			ok "$face, $way: AF_IB" pair 1 "$listens" "ucmatose -f gid -P ib" "ucmatose -P ib -s host0"
 			ok "$face, $way: mckey whose sender is no full member" pair 1 joined "stdbuf -oL mckey -m 239.1.2.4 -b 127.128.0.1" \
 				"mckey -s -o -m 239.1.2.4 -b 127.128.1.1"
+			ok "$face, $way: mckey with the address of a group of InfiniBand" pair 1 joined \
+				"stdbuf -oL mckey -M ff12:a01b:fe80::1 -b 127.128.0.1" "mckey -s -M ff12:a01b:fe80::1 -b 127.128.1.1"
 			ok "$face, $way: XRC ids" pair 1 "$listens" "rdma_xserver -c x" "rdma_xclient -s host0 -c x"
 		fi
 		"$SOFTHCA" stop cm >/dev/null
