@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
 # Description: memcheck finds no error and no leak that has one of our libraries in its stack: in ibv_rc_pingpong, on either
-# end, polling and with events, and in tools that connect by address, by RC and XRC, and in rsockets. In kick: under valgrind the handler of a trapped store sees stale registers.
+# end, polling and with events, and in tools that connect by address, by RC, XRC and UD, and in rsockets. In kick: under valgrind the handler of a trapped store sees stale registers.
 . "$top_srcdir/tests/full/lib.sh" || exit 1
 
 dir=$top_builddir/full-valgrind
@@ -27,7 +27,7 @@ pingpong() {
 
 # Errors and definite leaks whose stack names a file of ours. libsofthca-shim.so is none of the libraries under test.
 clean() {
-	! awk -v RS='==[0-9]+== *\n' '/libibverbs|libmlx4|librdmacm|ibv_rc_pingpong|mlx4_|ibv_|rdma_|\(rsocket(_[a-z_]+)?\.c:/ && /(Invalid|uninitialised|definitely lost|indirectly lost|Mismatched|overlap)/ { print; found = 1 } END { exit !found }' "$1"
+	! awk -v RS='==[0-9]+== *\n' '/libibverbs|libmlx4|librdmacm|ibv_rc_pingpong|mlx4_|ibv_|rdma_|\((rsocket(_[a-z_]+)?|rping|ucmatose|udaddy|mckey|udpong|connect|figures|options|stream|talk|tool)\.c:/ && /(Invalid|uninitialised|definitely lost|indirectly lost|Mismatched|overlap)/ { print; found = 1 } END { exit !found }' "$1"
 }
 
 for events in "" -e; do
@@ -39,32 +39,42 @@ for events in "" -e; do
 	done
 done
 
-# The same by address. A client that is refused comes too early, and leaves nothing either.
-by_address() {
+# The same by address, with the words of both commands. A client that is refused comes too early, and leaves nothing either.
+# HOW the server ends: itself, after a client that has succeeded; killed, after it; or it is fed by one client after the other.
+by_address() { # by_address HOW NAME SERVER CLIENT ARGUMENT...
 	timeout 300 "$top_builddir/softhca/cli/softhca" run --kernel mainline --mmio kick -- sh -c '
-		top=$1 dir=$2 name=$3 server=$4 client=$5
-		shift 5
+		top=$1 dir=$2 how=$3 name=$4 server=$5 client=$6
+		shift 6
 		export LD_LIBRARY_PATH=$top/librdmacm/.libs:$top/libibverbs/.libs:$top/libmlx4/.libs RDMAV_DRIVERS=mlx4
 		memcheck="valgrind --leak-check=full --show-leak-kinds=definite,indirect"
 		$memcheck --log-file="$dir/$name.server" $top/librdmacm/.libs/$server "$@" &
 		server=$!
-		while ! $memcheck --log-file="$dir/$name.client" $top/librdmacm/.libs/$client "$@"; do
-			kill -0 $server || exit 1
+		while ! $memcheck --log-file="$dir/$name.client" $top/librdmacm/.libs/$client "$@" || [ $how = fed ]; do
+			kill -0 $server || { [ $how = fed ] && break; exit 1; }
 		done
+		[ $how != killed ] || kill $server
 		wait $server
+		status=$?
+		[ $how != killed ] || [ $status -ne 143 ] || status=0
+		exit $status
 	' sh "$top_builddir" "$dir" "$@"
 }
 
-memcheck_of() { # memcheck_of NAME SERVER CLIENT ARGUMENT...
-	ok "$1 under memcheck" by_address "$@"
+memcheck_of() { # memcheck_of HOW NAME SERVER CLIENT ARGUMENT...
+	ok "$2 under memcheck" by_address "$@"
 	for end in server client; do
-		ok "memcheck saw the whole run of the $end of $1" grep -q 'ERROR SUMMARY' "$dir/$1.$end"
-		ok "memcheck finds nothing of ours in the $end of $1" clean "$dir/$1.$end"
+		ok "memcheck saw the whole run of the $end of $2" grep -q 'ERROR SUMMARY' "$dir/$2.$end"
+		ok "memcheck finds nothing of ours in the $end of $2" clean "$dir/$2.$end"
 	done
 }
-memcheck_of rdma_client rdma_server rdma_client
-memcheck_of rdma_xclient_rc rdma_xserver rdma_xclient -c r
-memcheck_of rdma_xclient_xrc rdma_xserver rdma_xclient -c x
+memcheck_of itself rdma_client rdma_server rdma_client
+memcheck_of itself rdma_xclient_rc rdma_xserver rdma_xclient -c r
+memcheck_of itself rdma_xclient_xrc rdma_xserver rdma_xclient -c x
+memcheck_of itself rping "rping -s" "rping -c -a 127.0.0.1" -C 5 -V
+memcheck_of itself ucmatose ucmatose "ucmatose -s 127.0.0.1" -c 2 -C 5 -m
+memcheck_of itself udaddy udaddy "udaddy -s 127.0.0.1" -c 2 -C 5
+memcheck_of fed mckey mckey "mckey -s" -b 127.128.0.1 -m 239.1.2.3 -C 5
+memcheck_of killed udpong "udpong -b 127.0.0.1" "udpong -s 127.0.0.1 -S 100 -C 20"
 
 # Both ends of rsockets are in one process.
 rsockets() { # rsockets CASE
