@@ -189,6 +189,9 @@ int cm_qp_to_init(struct cm_id *id);
 int cm_qp_to_rtr(struct cm_id *id, uint8_t responder_resources);
 int cm_qp_to_rts(struct cm_id *id, uint8_t initiator_depth);
 void cm_qp_to_err(struct cm_id *id);
+/* Programs of before XRC leave the last member out; only an XRC QP has it. */
+void cm_copy_init_attr(const struct cm_id *id, struct ibv_qp_init_attr *to,
+		       const struct ibv_qp_init_attr *from);
 
 /* A CQ with a channel of its own. */
 int cm_create_cq(struct cm_id *id, uint32_t size, struct ibv_comp_channel **channel,

@@ -20,13 +20,12 @@ static int copy(const void *from, size_t len, void **to)
 static int keep_attr(struct cm_id *id, const struct rdma_addrinfo *res, struct ibv_pd *pd,
 		     const struct ibv_qp_init_attr *attr)
 {
-	int ret;
-
 	if (!attr)
 		return 0;
-	ret = copy(attr, sizeof(*attr), (void **)&id->qp_init_attr);
-	if (ret)
-		return ret;
+	id->qp_init_attr = malloc(sizeof(*id->qp_init_attr));
+	if (!id->qp_init_attr)
+		return -ENOMEM;
+	cm_copy_init_attr(id, id->qp_init_attr, attr);
 	id->qp_init_attr->qp_type = (enum ibv_qp_type)res->ai_qp_type;
 	id->listen_pd = pd;
 	return 0;

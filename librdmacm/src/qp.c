@@ -331,6 +331,17 @@ static void destroy(struct cm_id *id)
 	id->qp_in_domain = false;
 }
 
+void cm_copy_init_attr(const struct cm_id *id, struct ibv_qp_init_attr *to,
+		       const struct ibv_qp_init_attr *from)
+{
+	if (cm_is_xrc(id) || from->qp_type == IBV_QPT_XRC) {
+		*to = *from;
+	} else {
+		memset(to, 0, sizeof(*to));
+		memcpy(to, from, offsetof(struct ibv_qp_init_attr, xrc_domain));
+	}
+}
+
 static int create_qp(struct cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *qp_init_attr)
 {
 	struct ibv_qp_init_attr attr;
@@ -345,9 +356,8 @@ static int create_qp(struct cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_att
 	else if (pd->context != id->id.verbs)
 		return -EINVAL;
 
-	/* Programs of before XRC leave the last member out; only an XRC QP has it. */
+	cm_copy_init_attr(id, &attr, qp_init_attr);
 	if (cm_is_xrc(id) || qp_init_attr->qp_type == IBV_QPT_XRC) {
-		attr = *qp_init_attr;
 		if (!cm_is_xrc(id)) {
 			if (id->id.qp_type != IBV_QPT_RC)
 				return -EINVAL;
@@ -356,8 +366,6 @@ static int create_qp(struct cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_att
 		id->id.pd = pd;
 		ret = create_xrc(id, pd, &attr);
 	} else {
-		memset(&attr, 0, sizeof(attr));
-		memcpy(&attr, qp_init_attr, offsetof(struct ibv_qp_init_attr, xrc_domain));
 		id->id.pd = pd;
 		ret = create_plain(id, pd, &attr);
 	}

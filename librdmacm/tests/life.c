@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static struct sockaddr_in to = {.sin_family = AF_INET};
@@ -235,8 +236,11 @@ static void requests(void **state)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct rdma_addrinfo hints = {.ai_flags = RAI_PASSIVE | RAI_NUMERICHOST}, *res;
-	struct ibv_qp_init_attr attr;
+	const size_t before_xrc = offsetof(struct ibv_qp_init_attr, xrc_domain);
+	struct ibv_qp_init_attr *attr;
 	struct rdma_cm_id *id, *other, *got;
+	long page = sysconf(_SC_PAGESIZE);
+	uint8_t *pages;
 
 	(void)state;
 	assert_int_equal(rdma_create_id(channel, &other, NULL, RDMA_PS_TCP), 0);
@@ -250,10 +254,15 @@ static void requests(void **state)
 	assert_int_equal(res->ai_qp_type, IBV_QPT_RC);
 	assert_int_equal(((struct sockaddr_in *)res->ai_src_addr)->sin_port, htons(7471));
 	assert_null(res->ai_dst_addr);
-	memset(&attr, 0, sizeof(attr));
-	attr.cap.max_send_wr = attr.cap.max_recv_wr = 1;
+	/* Programs of before XRC have nothing behind the other members: here, not even memory. */
+	pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(pages != MAP_FAILED);
+	assert_int_equal(mprotect(pages + page, page, PROT_NONE), 0);
+	attr = (void *)(pages + page - before_xrc);
+	attr->cap.max_send_wr = attr->cap.max_recv_wr = 1;
 	fake.next_id = 5;
-	assert_int_equal(rdma_create_ep(&id, res, NULL, &attr), 0);
+	assert_int_equal(rdma_create_ep(&id, res, NULL, attr), 0);
+	assert_int_equal(munmap(pages, 2 * page), 0);
 	rdma_freeaddrinfo(res);
 	assert_int_equal(rdma_listen(id, 0), 0);
 
