@@ -32,6 +32,8 @@ static void read_config(void)
 	options->sq_size = rs_fit_queue(read_value(DIRECTORY "sqsize_default", 384));
 	options->rq_size = rs_fit_queue(read_value(DIRECTORY "rqsize_default", 384));
 	options->inline_size = read_value(DIRECTORY "inline_default", 64);
+	if (options->inline_size > RS_INLINE_MAX)
+		options->inline_size = RS_INLINE_MAX;
 	options->iomap_size = rs_fit_iomap(read_value(DIRECTORY "iomap_size", 0));
 	options->keep_idle = 7200;
 	options->keep_interval = 75;

@@ -3,7 +3,9 @@
  * Description: what a program cannot see of a stream until it costs data: memory that a write comes from
  * stays as it is until the write is complete, also where the position in the stream wraps; and a stream
  * whose first connection was refused sleeps and wakes in its next one.
+ * And what an administrator's file may ask for has its limit.
  */
+#include <dlfcn.h>
 #include <stdbool.h>
 
 #include <rdma/rdma_cma.h>
@@ -201,9 +203,39 @@ static void test_again(void)
 	CHECK(!rclose(listening));
 }
 
+/* ---- Files of an administrator ---- */
+
+static bool large_inline;
+
+/* Comes before the C library's. */
+FILE *fopen(const char *path, const char *mode)
+{
+	FILE *(*next)(const char *path, const char *mode) = dlsym(RTLD_NEXT, "fopen");
+	FILE *file;
+
+	if (!large_inline || strcmp(path, "/etc/rdma/rsocket/inline_default"))
+		return next(path, mode);
+	file = tmpfile();
+	CHECK(file && fputs("4000\n", file) >= 0);
+	rewind(file);
+	return file;
+}
+
+/* More than there is room for, where such data are put together. */
+static void test_inline(void)
+{
+	int rs;
+
+	large_inline = true;
+	rs = rsocket(AF_INET, SOCK_STREAM, 0);
+	CHECK(get_int(rs, SOL_RDMA, RDMA_INLINE) == 1024);
+	CHECK(!rclose(rs));
+}
+
 static const struct rsocket_test tests[] = {
 	{"ring", test_ring},
 	{"again", test_again},
+	{"inline", test_inline},
 };
 
 int main(int argc, char **argv)
