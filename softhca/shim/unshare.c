@@ -102,8 +102,14 @@ EXPORT int close_range(unsigned int first, unsigned int last, int flags)
 {
 	uint64_t mask;
 	bool ended = flags & (int)CLOSE_RANGE_UNSHARE && before(&mask);
-	int ret = (int)syscall(SYS_close_range, first, last, flags);
+	__typeof__(&close_range) next = REAL(close_range);
+	int ret;
 
+	/* A library behind this one may want to know, as librspreload does. */
+	if (next)
+		ret = next(first, last, flags);
+	else
+		ret = (int)syscall(SYS_close_range, first, last, flags);
 	if (ended)
 		after(&mask);
 	return ret;
