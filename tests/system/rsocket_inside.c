@@ -21,7 +21,9 @@ static struct {
 	uint32_t length;
 } posted[POSTED];
 static unsigned int first, behind;
-static struct ibv_qp *sender;
+/* Only to compare with: the queue pair ends before the last poll. */
+static const struct ibv_qp *sender;
+static const struct ibv_cq *sender_cq;
 static uint64_t sent;
 
 static int (*post_send)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
@@ -36,8 +38,10 @@ static int watched_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_se
 		/* Not credits, which have memory of their own. */
 		if (!w->num_sge || w->sg_list->length <= 64)
 			continue;
-		if (!sender)
+		if (!sender) {
 			sender = qp;
+			sender_cq = qp->send_cq;
+		}
 		CHECK(qp == sender);
 		for (i = first; i != behind; i++)
 			CHECK(w->sg_list->addr + w->sg_list->length <= posted[i % POSTED].addr ||
@@ -67,7 +71,7 @@ static int watched_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	int got = poll_cq(cq, n, wc), i;
 
 	for (i = 0; i < got; i++)
-		if (sender && cq == sender->send_cq && !(wc[i].opcode & IBV_WC_RECV))
+		if (cq == sender_cq && !(wc[i].opcode & IBV_WC_RECV))
 			complete(wc[i].wr_id);
 	return got;
 }

@@ -25,10 +25,11 @@ done
 ok "rclose() waits as long as SO_LINGER says" ours timeout 60 "$SOFTHCA" run -- \
 	env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsocket_linger" "$SOFTHCA fault \$SOFTHCA_INSTANCE drop 100%"
 
-# The program's own end is what counts: softhca run says that its instance is gone.
+# The program's own end is what counts: softhca run says that its instance is gone. A device that is gone takes nothing back, so the library
+# keeps what it cannot give back, and AddressSanitizer is not to ask for it.
 for what in read write poll poll_nothing connect send_datagrams read_datagram poll_datagram; do
 	stopped() {
-		timeout 60 "$SOFTHCA" run -- bash -c 'LD_LIBRARY_PATH=$cm:$OURS "$1" "$2" "$3" >&2; echo "status $?" >"$4"' - \
+		ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 timeout 60 "$SOFTHCA" run -- bash -c 'LD_LIBRARY_PATH=$cm:$OURS "$1" "$2" "$3" >&2; echo "status $?" >"$4"' - \
 			"$PROGRAMS/rsocket_stopped" "$what" "$SOFTHCA stop \$SOFTHCA_INSTANCE" "$tmp/status" || true
 		[ "$(cat "$tmp/status")" = "status 0" ]
 	}
