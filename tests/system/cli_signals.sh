@@ -93,6 +93,7 @@ threading.Thread(target=stay).start()
 ctypes.CDLL(None).pthread_exit(None)' >"$tmp/out" &
 	run=$!
 	until_true grep -qs ready "$tmp/out" || return 1
+	until_true pgrep -P "$run" -x python3 >/dev/null || return 1
 	command=$(pgrep -P "$run" -x python3)
 	until_true is_state "$command" Z || return 1
 	kill -STOP "$command"

@@ -176,6 +176,47 @@ else
 		"${cm_our[@]}" SYSFS_PATH="$tmp/sys" "$(cm_tool ucmatose)"
 	ok "no rdma_cm, for an id" said "rdma_create_id: No such file or directory" "${cm_our[@]}" SYSFS_PATH="$tmp/sys" "$(cm_tool rping)" -s
 fi
+# Nobody listens; an address of the block of hosts that no host has; one that is no host's.
+faq "rdma_connect: Connection refused" "${cm_our[@]}" "$(cm_tool rdma_client)" -s 127.0.0.1
+faq "event: RDMA_CM_EVENT_REJECTED, error: 8" "${cm_our[@]}" "$(cm_tool ucmatose)" -s 127.0.0.1
+faq "RDMA_CM_EVENT_UNREACHABLE, error: 1" "${cm_our[@]}" "$(cm_tool udaddy)" -s 127.0.0.1
+faq "RDMA_CM_EVENT_ADDR_ERROR, error: -110" "${cm_our[@]}" "$(cm_tool ucmatose)" -s 127.128.99.1
+faq "rdma_resolve_addr: Connection timed out" "${cm_our[@]}" "$(cm_tool rping)" -c -a 127.128.99.1
+faq "rdma_resolve_addr: No such device" "${cm_our[@]}" "$(cm_tool rping)" -c -a 192.0.2.1
+faq "rdma_create_ep: No such device" "${cm_our[@]}" "$(cm_tool rdma_client)" -s 192.0.2.1
+ok "no answer to a request" printed "RDMA_CM_EVENT_UNREACHABLE, error: -110" '"%s: event: %s, error: %d'
+# A server, and another one at its port.
+second='"$0" "$@" & for _ in $(seq 100); do timeout 1 "$0" "$@" 2>&1 | grep ": Cannot assign" && break; done; kill $!'
+faq "rdma_create_ep: Cannot assign requested address" "${cm_our[@]}" sh -c "$second" "$(cm_tool rdma_server)"
+faq "rdma_bind_addr: Cannot assign requested address" "${cm_our[@]}" sh -c "$second" "$(cm_tool rping)" -s
+faq "bind address failed: Cannot assign requested address" "${cm_our[@]}" sh -c "$second" "$(cm_tool ucmatose)"
+if command -v rping >/dev/null; then
+	faq "cma event RDMA_CM_EVENT_REJECTED, error 8" rping -c -a 127.0.0.1
+	if [ -e /sys/class/infiniband_verbs ]; then
+		ok "the words of gai_strerror(), where there is a device" quoted "rdma_getaddrinfo: Bad value for ai_flags"
+	else
+		ok "the words of gai_strerror() for another error" said "rdma_getaddrinfo: Bad value for ai_flags" rdma_server
+	fi
+else
+	skip "Debian's tools by address" "install rdmacm-utils"
+fi
+if echo '#include <rdma/rdma_cma.h>' | $CC -E - >/dev/null 2>&1; then
+	ok "the header of librdmacm, where there is one" quoted "fatal error: rdma/rdma_cma.h: No such file or directory"
+else
+	# shellcheck disable=SC2086 # words: $CC
+	ok "the header of librdmacm is missing" said "fatal error: rdma/rdma_cma.h: No such file or directory" \
+		sh -c "echo '#include <rdma/rdma_cma.h>' | LC_ALL=C $CC -E -"
+fi
+epoll='import asyncio
+async def serve():
+	await asyncio.start_server(lambda r, w: None, "127.0.0.1", 7000)
+asyncio.run(serve())'
+if command -v python3 >/dev/null; then
+	faq "PermissionError: [Errno 1] Operation not permitted" "${cm_our[@]}" sh -c 'LD_PRELOAD=$1:$LD_PRELOAD exec python3 -c "$2"' - \
+		"$cm/.libs/librspreload.so" "$epoll"
+else
+	skip "epoll of rsockets" "install python3"
+fi
 faq "rdma_getaddrinfo: Name or service not known" "${cm_our[@]}" "$(cm_tool rping)" -c -a nowhere.invalid
 ok "the device is another user's" printed "Failed to open device mlx4_0: Permission denied" '"Failed to open device %s"'
 ok "no XRC" printed "Couldn't open the XRC domain: Function not implemented" '"Couldn'"'"'t open the XRC domain"'
