@@ -166,7 +166,7 @@ build_initramfs() {
 	mkdir -p "$root/bin" "$root/lib" "$root/modules" "$root/proc" "$root/sys" "$root/dev" "$root/tmp" \
 		"$root$sysconfdir/libibverbs.d" || return 1
 	cp "$(command -v busybox)" "$root/bin/busybox" || return 1
-	cp "$built/paths" "$here/guest/tools.sh" "$here/guest/link.sh" "$here/guest/wire.sh" "$here/guest/perftest.sh" \
+	cp "$built/paths" "$here/guest/tools.sh" "$here/guest/result.sh" "$here/guest/link.sh" "$here/guest/wire.sh" "$here/guest/perftest.sh" \
 		"$here/guest/groups.sh" "$root/" && cp "$here/guest/init" "$root/init" || return 1
 	chmod 755 "$root/init" "$root/tools.sh" "$root/wire.sh" "$root/perftest.sh" "$root/groups.sh"
 	echo "driver rxe" >"$root$sysconfdir/libibverbs.d/rxe.driver"

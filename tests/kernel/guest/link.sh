@@ -12,21 +12,11 @@ if [ -s /softhca.missing ]; then
 fi
 # shellcheck source=/dev/null
 . /paths
-number=0 near=10.78.0.1 far=10.78.0.2 near6=fd78::1 far6=fd78::2
+near=10.78.0.1 far=10.78.0.2 near6=fd78::1 far6=fd78::2
 export PATH=$bindir:$PATH LD_LIBRARY_PATH=$LD_LIBRARY_PATH:$libdir
 
-# result STATUS DESCRIPTION FILE...
-result() {
-	status=$1 description=$2
-	shift 2
-	number=$((number + 1))
-	if [ "$status" -eq 0 ]; then
-		echo "ok $number - $description"
-	else
-		tail -n 40 "$@" | sed 's/^/# /'
-		echo "not ok $number - $description"
-	fi
-}
+# shellcheck source=tests/kernel/guest/result.sh
+. /result.sh
 
 mkdir -p /dev/shm
 grep -q ' /dev/shm ' /proc/mounts || mount -t tmpfs tmpfs /dev/shm
@@ -104,4 +94,16 @@ both() {
 			{ [ -z "$measures" ] || grep -q "$measures" /tmp/client; }
 		result $? "$1, server $server" /tmp/server /tmp/client /tmp/statuses
 	done
+}
+
+# intact DESCRIPTION: whatever Soft-RoCE has sent until now.
+intact() {
+	there softhca show "$instance" >/tmp/show 2>&1
+	grep -q '^ *malformed: 0$' /tmp/show && grep -q '^ *bad_icrc: 0$' /tmp/show
+	result $? "$1" /tmp/show
+}
+stopped() {
+	there softhca stop "$instance" >/tmp/out 2>&1 && link_down >/tmp/out 2>&1
+	result $? "$1" /tmp/out
+	echo "1..$number"
 }

@@ -4,20 +4,8 @@
 #
 # Runs our tools in the guest and reports in TAP.
 
-number=0
-
-# result STATUS DESCRIPTION FILE...
-result() {
-	status=$1 description=$2
-	shift 2
-	number=$((number + 1))
-	if [ "$status" -eq 0 ]; then
-		echo "ok $number - $description"
-	else
-		cat "$@" | sed 's/^/# /'
-		echo "not ok $number - $description"
-	fi
-}
+# shellcheck source=tests/kernel/guest/result.sh
+. /result.sh
 
 # has FILE PATTERN...: every pattern is on a line of the file.
 has() {
