@@ -201,13 +201,15 @@ static enum sh_copy leave_run(struct sh_dev *dev, struct sh_hca *hca, const stru
 	uint64_t off = 0;
 	uint32_t i;
 
-	sh_wire_begin_run(dev);
+	if (run->npackets > 1)
+		sh_wire_begin_run(dev);
 	for (i = 0; i < run->npackets; i++) {
 		err = leave_part(dev, hca, run, dlid, i, &off);
 		if (err)
 			break;
 	}
-	sh_wire_end_run(dev);
+	if (run->npackets > 1)
+		sh_wire_end_run(dev);
 	*sent = i;
 	return err;
 }
