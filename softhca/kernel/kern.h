@@ -30,9 +30,8 @@ struct khca {
 	bool fatal;
 	/* It has failed, and a stopped client holds a QP that is not silent yet. */
 	bool loud;
-	uint32_t sm_ports; /* bit N: a subnet manager has said that it is at port N */
-	uint32_t
-		cut_ports; /* bit N: the link of port N is down since the switch has disabled its end */
+	uint32_t sm_ports;  /* bit N: a subnet manager has said that it is at port N */
+	uint32_t cut_ports; /* bit N: the switch has disabled its end of the cable of port N */
 };
 
 struct kernel {

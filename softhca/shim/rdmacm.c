@@ -27,7 +27,6 @@ int shim_cm_open(int flags)
 {
 	struct sh_cm_open req = {.type = SH_MSG_CM_OPEN, .flags = (uint32_t)flags};
 	struct sh_cm_reply reply;
-
 	int fd = shim_fifo_open(flags, &req, sizeof(req), &reply, sizeof(reply), error_of);
 
 	if (fd >= 0)

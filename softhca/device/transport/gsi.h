@@ -47,7 +47,7 @@ _Static_assert(sizeof(struct sh_gsi_record) == 316, "a record");
 _Static_assert(sizeof(struct sh_gsi_record) <= 4096, "a record");
 
 /*
- * Takes QP 1 of a port a datagram of that P_Key? index, if it is not NULL: where the port's table has
+ * Does QP 1 of a port take a datagram with that P_Key? index, if it is not NULL: where the port's table has
  * the key that fits. False: there is none, and the port has counted the datagram.
  */
 bool sh_gsi_let_in(struct sh_hca *at, uint32_t port, uint16_t pkey, uint16_t *index);
