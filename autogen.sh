@@ -11,8 +11,7 @@ for need in autoreconf:autoconf automake:automake libtoolize:libtool; do
 done
 mkdir -p config
 : >config/autogen.unfinished
-for dir in . libmlx4 librdmacm; do
-	mkdir -p "$dir/config"
-	(cd "$dir" && rm -rf autom4te.cache && autoreconf --force --install --no-recursive)
-done
+# Side by side. Unlike jobs of the shell, what xargs starts ends when Ctrl-C is pressed.
+printf '%s\n' . libmlx4 librdmacm | xargs -P 3 -I DIR sh -c \
+	'mkdir -p "DIR/config" && cd DIR && rm -rf autom4te.cache && autoreconf --force --install --no-recursive'
 rm config/autogen.unfinished
