@@ -60,12 +60,20 @@ def blocks(data):
     return packets, lost
 
 
-def vcrc(data):
+def divided(crc):
+    for _ in range(8):
+        crc = crc >> 1 ^ (0xD008 if crc & 1 else 0)
+    return crc
+
+
+# What eight steps make of each byte: captures have megabytes.
+DIVIDED = [divided(byte) for byte in range(256)]
+
+
+def vcrc(data, table=DIVIDED):
     crc = 0xFFFF
     for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0xD008 if crc & 1 else 0)
+        crc = crc >> 8 ^ table[crc & 0xFF ^ byte]
     return ~crc & 0xFFFF
 
 
