@@ -21,6 +21,8 @@ anchors() {
 
 # links DOCUMENT...: below the current directory.
 links() {
+	# Each target is read once.
+	local -A headings=()
 	bad=0
 	found=0
 	for document; do
@@ -28,14 +30,18 @@ links() {
 			case $link in http://* | https://* | mailto:*) continue ;; esac
 			found=$((found + 1))
 			file=${link%%#*}
-			target=$(dirname "$document")/$file
+			target=${document%/*}/$file
 			[ -n "$file" ] || target=$document
 			if ! [ -e "$target" ]; then
 				echo "$document: $link is not there"
 				bad=1
-			elif [ "${link#*#}" != "$link" ] && ! anchors "$target" | grep -qxF -- "${link#*#}"; then
-				echo "$document: $link has no such heading"
-				bad=1
+			elif [ "${link#*#}" != "$link" ]; then
+				[ -n "${headings[$target]:-}" ] || headings[$target]=$'\n'$(anchors "$target")$'\n'
+				case ${headings[$target]} in
+				*$'\n'"${link#*#}"$'\n'*) ;;
+				*)	echo "$document: $link has no such heading"
+					bad=1 ;;
+				esac
 			fi
 		done
 	done
