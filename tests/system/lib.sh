@@ -106,12 +106,14 @@ ucx_settings=()
 locks 81920 || ucx_settings=(UCX_{RNDV,ZCOPY}_THRESH=inf
 	UCX_{RC,UD}_VERBS_{SEG_SIZE=2048,ALLOC=mmap,{RX,TX}_BUFS_GROW=64,RX_QUEUE_LEN=128})
 
-# Repeats a command until it succeeds, for a minute at most, however long one call takes.
+# Repeats a command until it succeeds, for a minute at most, however long one call takes. A try costs processes, so what lasts is
+# looked at less often.
 until_true() {
-	local end=$((SECONDS + 60))
+	local end=$((SECONDS + 60)) tries=0
 	until "$@"; do
 		[ "$SECONDS" -lt "$end" ] || { echo "not true within a minute: $*"; return 1; }
-		sleep 0.01
+		tries=$((tries + 1))
+		if [ "$tries" -lt 10 ]; then sleep 0.01; else sleep 0.1; fi
 	done
 }
 
