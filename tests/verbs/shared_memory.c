@@ -214,7 +214,7 @@ static void writers(void)
 	CHECK_EQ(pthread_create(&up1, NULL, count_up, field + 8), 0);
 	CHECK_EQ(pthread_create(&up2, NULL, count_up, field + 3 * PAGE + 64), 0);
 	CHECK_EQ(pthread_create(&in, NULL, read_in, ends), 0);
-	for (int i = 0; i < 300; i++) {
+	for (int i = 0; i < rounds(300); i++) {
 		struct ibv_mr *mr = reg(field + 100, 3 * PAGE);
 
 		CHECK_EQ(ibv_dereg_mr(mr), 0);
@@ -253,7 +253,7 @@ static void first_touches(void)
 	CHECK(numbers >= 0);
 	for (uint64_t i = 1; i <= FRESH; i++)
 		CHECK_EQ(write(numbers, &i, sizeof(i)), sizeof(i));
-	for (int round = 0; round < ROUNDS; round++) {
+	for (int round = 0; round < rounds(ROUNDS); round++) {
 		uint8_t *mem = pages(FRESH);
 		struct ibv_mr *mr;
 		pthread_t toucher;
@@ -399,7 +399,7 @@ static void writes_numbers(int arg)
 	await(ADDR, 1);
 	side_open(&s, PAGE, 64, 0);
 	qp = connect_to_other(1);
-	for (uint64_t n = 1; n <= TIMES; n++) {
+	for (uint64_t n = 1; n <= (uint64_t)rounds(TIMES); n++) {
 		while (__atomic_load_n(&board->word[GO], __ATOMIC_ACQUIRE) < n)
 			;
 		for (volatile unsigned int i = n % 50 * 1000; i; i--)
@@ -444,7 +444,7 @@ static void written_meanwhile(bool shared)
 	qp = connect_to_other(0);
 	before = hca_counter("regions_shared");
 	revoked = hca_counter("regions_revoked");
-	for (uint64_t n = 1; n <= TIMES; n++) {
+	for (uint64_t n = 1; n <= (uint64_t)rounds(TIMES); n++) {
 		uint64_t seen;
 
 		post(GO, n);
@@ -456,7 +456,7 @@ static void written_meanwhile(bool shared)
 	}
 	join(pid);
 	/* The page never changed its owner, because it is used by one process only. */
-	CHECK_EQ(hca_counter("regions_shared"), before + (shared ? TIMES : 0));
+	CHECK_EQ(hca_counter("regions_shared"), before + (shared ? (uint64_t)rounds(TIMES) : 0));
 	CHECK_EQ(hca_counter("regions_revoked"), revoked);
 	CHECK_EQ(ibv_destroy_qp(qp), 0);
 	CHECK_EQ(ibv_dereg_mr(mr), 0);

@@ -113,10 +113,22 @@ static bool named(int argc, char **argv, const char *name)
 	return argc < 2;
 }
 
+static bool full_tier(void)
+{
+	const char *tier = getenv("TIER");
+
+	return tier && !strcmp(tier, "full");
+}
+
+int rounds(int n)
+{
+	return full_tier() ? n : n / 4;
+}
+
 void repeat(int argc, char **argv, const char *name, void (*fn)(int arg))
 {
-	const char *times = getenv("REPEAT"), *tier = getenv("TIER");
-	int n = times && *times ? atoi(times) : tier && !strcmp(tier, "full") ? 30 : 3;
+	const char *times = getenv("REPEAT");
+	int n = times && *times ? atoi(times) : full_tier() ? 30 : 1;
 
 	if (!named(argc, argv, name))
 		return;

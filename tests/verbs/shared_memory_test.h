@@ -37,11 +37,13 @@ void through(struct ibv_mr *mr, uint8_t *to, size_t len, uint64_t seed);
  */
 void refused(struct ibv_mr *mr, uint8_t *to, size_t len, enum ibv_wc_status status);
 /*
- * Runs fn(0) in processes of its own, one after the other: 3 times, in the full tier 30 times, or
+ * Runs fn(0) in processes of its own, one after the other: once, in the full tier 30 times, or
  * REPEAT times if the environment has that. If the program gets names as arguments, it runs only
  * those.
  */
 void repeat(int argc, char **argv, const char *name, void (*fn)(int arg));
+/* How often to do what may meet something else: so often in the full tier, in the quick one a quarter. */
+int rounds(int n);
 /* Writes the flags of addr's mapping in smaps, and its protection key, to out; "" if there is none. */
 void attributes_of(const void *addr, char *out, size_t len);
 /* Waits until at most this many pages are shared. */
