@@ -37,7 +37,7 @@ foreign_skip() {
 foreign_build() {
 	build=$1
 	shift
-	"$top_srcdir/scripts/build" "$build" --host="$triplet" --prefix=/usr CC="$compiler" CFLAGS="-g -O2 -Werror" \
+	"$top_srcdir/scripts/build" "$build" --disable-static --host="$triplet" --prefix=/usr CC="$compiler" CFLAGS="-g -O2 -Werror" \
 		LDFLAGS="-L$libraries" "$@"
 }
 

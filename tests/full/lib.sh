@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 # shellcheck shell=bash
 #
-# For the scripts of the full tier. Each works in a directory of its own below the build directory, and prints TAP.
+# For the scripts of the full tier. Each works in a directory of its own below the build directory, and prints TAP. They build without
+# archives, which would compile each file of a library twice: the ordinary build has them, for tests/packaging/static.sh.
 # Environment, from make: top_srcdir, top_builddir (absolute), TIER; FULL_JOBS (jobs.sh).
 
 set -u

@@ -57,7 +57,7 @@ program() {
 	"$prefix/bin/softhca" run --kernel ofed -- "$dir/open"
 }
 
-ok "everything builds for a prefix" "$top_srcdir/scripts/build" "$dir/all" --prefix="$prefix" CFLAGS="-g -O2 -Werror"
+ok "everything builds for a prefix" "$top_srcdir/scripts/build" "$dir/all" --disable-static --prefix="$prefix" CFLAGS="-g -O2 -Werror"
 ok "make install" make -C "$dir/all" install
 ok "librdmacm alone, in a prefix of its own: its programs load it, and not the one beside libibverbs" beside
 for package in libmlx4 librdmacm; do

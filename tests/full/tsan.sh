@@ -12,7 +12,7 @@ rm -rf "$dir"
 flags="-g -O1 -fno-omit-frame-pointer -fsanitize=thread"
 # Children of the programs start threads, too.
 export TSAN_OPTIONS="die_after_fork=0:exitcode=66"
-ok "everything compiles with ThreadSanitizer" "$top_srcdir/scripts/build" "$dir" CFLAGS="$flags" LDFLAGS="-fsanitize=thread"
+ok "everything compiles with ThreadSanitizer" "$top_srcdir/scripts/build" "$dir" --disable-static CFLAGS="$flags" LDFLAGS="-fsanitize=thread"
 
 # some DIRECTORY TEST...
 some() {
