@@ -19,7 +19,7 @@ chmod +x "$tree"/scripts/*
 # As automake's: a program's results are in PROGRAM.trs, and the driver adds an ERROR to those that fail.
 cat >"$tree/build/Makefile" <<'END'
 check:
-	@echo $(TIER) >tier
+	@: >tier
 	@for dir in $(DIRS); do $(MAKE) -C tests/$$dir check || exit 1; done
 	@printf ':test-result: FAIL\n' >full-other/tests/inner.trs
 check-packages:
@@ -29,6 +29,7 @@ cat >"$tree/build/tests/one/Makefile" <<'END'
 TESTS = good.sh $(MORE)
 FULL_TESTS = full.sh
 check: check-TESTS
+	@[ -z "$(TESTS)" ] || echo $(TIER) >>../../tier
 check-TESTS: $(TESTS:.sh=.run)
 	@! grep -q ':test-result: [FE]' *.trs
 result = printf ':global-test-result: x\n' >$*.trs; for word in $(1); do echo ":test-result: $$word" >>$*.trs; done
@@ -42,6 +43,14 @@ result = printf ':global-test-result: x\n' >$*.trs; for word in $(1); do echo ":
 	skip) echo 'SKIP: skip.sh 2 - a thing # SKIP install jq' >>$$log; $(call result,PASS SKIP) ;; esac
 END
 sed 's/good.sh/other.sh/; s/good)/other)/' "$tree/build/tests/one/Makefile" >"$tree/build/tests/two/Makefile"
+# The one that builds anew, whatever TESTS is.
+mkdir "$tree/build/tests/full"
+cat >"$tree/build/tests/full/Makefile" <<'END'
+TESTS =
+check:
+	@[ "$(TIER)" != full ] || cp ../../tier before
+check-TESTS:
+END
 # The folders that have tests: those of DIRS.
 folders() {
 	for folder in one two; do
@@ -72,7 +81,7 @@ tests() {
 	[ "$got" -eq "$wanted" ] && [ "$(tail -n 1 "$tmp/out")" = "$last" ] || { echo "status $got:"; cat "$tmp/out"; return 1; }
 }
 has() { grep -q -- "$1" "$tmp/out" || { echo "no $1 in:"; cat "$tmp/out"; return 1; }; }
-tier() { [ "$(tr '\n' ' ' <"$tree/build/tier")" = "$1 " ] || { cat "$tree/build/tier"; return 1; }; }
+tier() { [ "$(sort -u "$tree/build/tier" | tr '\n' ' ')" = "$1 " ] || { cat "$tree/build/tier"; return 1; }; }
 
 dirs="one two" more=
 all_pass() {
@@ -89,9 +98,10 @@ ok "without an argument it is the quick tier" quick
 full() {
 	rm -f "$tmp/installed"
 	tests 0 "6 passed, 0 failed, 0 skipped" full && tier full && has 'tier full, 4 programs' &&
-		[ "$(tr '\n' ' ' <"$tmp/installed")" = "full foreign build/foreign " ]
+		[ "$(tr '\n' ' ' <"$tmp/installed")" = "full foreign build/foreign " ] &&
+		[ "$(cat "$tree/build/tests/full/before")" = "$(printf 'full\nfull')" ]
 }
-ok "the full tier has more programs, and installs other compilers and libraries for other machines" full
+ok "the full tier has more programs, those that build come last, and it installs other compilers and libraries for other machines" full
 by_variable() { TIER=full tests 0 "6 passed, 0 failed, 0 skipped" && tier full; }
 ok "TIER says the same" by_variable
 argument_first() { TIER=quick tests 0 "6 passed, 0 failed, 0 skipped" full && tier full; }
