@@ -17,10 +17,28 @@ is_number='def is_number: type == "number" and . > 0;
 	def is_stats: (.median | is_number) and .min <= .median and .median <= .max and .runs == 1;
 	'
 
-# The quick tier uses only what the machine itself has, so that faults of other software do not
-# count.
-peers=tcp
-[ "${TIER:-}" != full ] || peers="ucx libfabric openmpi tcp"
+# A machine without the peers: the same commands except theirs.
+mkdir "$tmp/bin"
+for dir in /bin /usr/bin; do
+	find "$dir/" -maxdepth 1 ! -type d ! -name 'ucx_*' ! -name 'fi_*' ! -name 'mpi*' -exec ln -sf -t "$tmp/bin" {} +
+done
+without() {
+	PATH=$tmp/bin "$BENCH/messages" --quick --part rate --json "$tmp/json" 2>&1 | tee "$tmp/said"
+	for package in ucx-utils libfabric-bin openmpi-bin; do
+		[ "$(grep -c "Debian package $package$" "$tmp/said")" -eq 1 ] || { echo "no $package"; return 1; }
+	done
+}
+ok "a missing peer is named with its package, once" without
+ok "and is no part of the result" query '.rows[0].ours and (.rows[0].others | keys) == ["TCP"]'
+ok "an unknown part is refused" status 2 "$BENCH/messages" --part latencies
+
+# The quick tier leaves it at that: tests of verbs send all of this, too.
+if [ "${TIER:-}" != full ]; then
+	ok "nothing is left behind" until_true no_instance
+	finish
+fi
+
+peers="ucx libfabric openmpi tcp"
 # Standard error names the peers that are not installed.
 measured() { "$BENCH/messages" --quick --peers "$peers" --json "$tmp/json" >"$tmp/tables"; }
 ok "messages" measured
@@ -43,21 +61,6 @@ ok "its JSON has each number of pairs, ours and what the machine does" query "$i
 	["crowd-1", "crowd-2", "crowd-4", "crowd-8", "crowd-16", "crowd-busy", "compute-5"] and
 	all(.rows[]; .ours | is_stats) and all(.rows[:6][]; .others | .futex, .sched_yield | is_stats)'
 
-# A machine without the peers: the same commands except theirs.
-mkdir "$tmp/bin"
-for dir in /bin /usr/bin; do
-	find "$dir/" -maxdepth 1 ! -type d ! -name 'ucx_*' ! -name 'fi_*' ! -name 'mpi*' -exec ln -sf -t "$tmp/bin" {} +
-done
-without() {
-	PATH=$tmp/bin "$BENCH/messages" --quick --part rate --json "$tmp/json" 2>&1 | tee "$tmp/said"
-	for package in ucx-utils libfabric-bin openmpi-bin; do
-		[ "$(grep -c "Debian package $package$" "$tmp/said")" -eq 1 ] || { echo "no $package"; return 1; }
-	done
-}
-ok "a missing peer is named with its package, once" without
-ok "and is no part of the result" query '.rows[0].ours and (.rows[0].others | keys) == ["TCP"]'
-ok "an unknown part is refused" status 2 "$BENCH/messages" --part latencies
-
 ok "scale" "$BENCH/scale" --points 1,10 --processes 2 --largest 65536 --clients 2 --json "$tmp/json"
 ok "its JSON has each kind at each number" query '[.queue_pairs[] | "\(.type) \(.alive)"] == [("RC", "XRC send",
 	"XRC receive", "RC") as $kind | "\($kind) 1", "\($kind) 10"] and all(.queue_pairs[]; .create_us > 0) and
@@ -78,10 +81,9 @@ ok "wire" "$BENCH/wire" --repeat 1 --iterations 20 --json "$tmp/json"
 ok "its JSON has each test, and what it is held against" query "$is_number"'
 	([.rows[].test] | sort) == ["gso", "lossy", "mmsg", "send", "tcp", "udp", "write"] and all(.rows[]; is_stats) and
 	all(.send_to_udp, .write_to_tcp, .write_to_mmsg, .write_to_gso, .lossy_to_write; is_number)'
-# These take minutes, too long for the quick tier.
-if [ "${TIER:-}" = full ] && ! command -v valgrind >/dev/null; then
+if ! command -v valgrind >/dev/null; then
 	skip "device" "install valgrind"
-elif [ "${TIER:-}" = full ]; then
+else
 	ok "device" "$BENCH/device" --json "$tmp/json"
 	ok "its JSON has where the instructions go" query '(.calls | length) == 10 and all(.calls[];
 		.all > 0 and .libraries > 0 and .libraries <= .all) and (.calls[0].functions | length) > 1'
