@@ -34,8 +34,9 @@ finds() {
 
 named() {
 	bad=0
+	mentions | cut -d: -f1 >"$tmp/mentions"
 	for file in $(sources); do
-		mentions | cut -d: -f1 | grep -qxF -- "${file#softhca/}" && continue
+		grep -qxF -- "${file#softhca/}" "$tmp/mentions" && continue
 		echo "$page does not name $file, which has:"
 		grep -nE "$pattern" "$file" | head -n 3
 		bad=1
