@@ -36,6 +36,7 @@
 #include "memory.h"
 #include "own.h"
 #include "real.h"
+#include "sandbox.h"
 #include "say.h"
 #include "share.h"
 #include "signals.h"
@@ -51,7 +52,8 @@ bool shim_ready;
 static pthread_mutex_t control_lock = PTHREAD_MUTEX_INITIALIZER;
 static TLS bool mine; /* this thread holds control_lock, or is about to */
 static struct {
-	int pid; /* the process that made the connection; 0: no connection */
+	int pid;   /* the process that made the connection; 0: no connection */
+	bool gone; /* nor a daemon */
 	int fd, memfd;
 	struct sh_ident id, mem_id;
 } control = {.fd = -1, .memfd = -1};
@@ -241,9 +243,14 @@ static __attribute__((constructor)) void loaded(void)
 
 /* ---- the connection; control_lock is held ---- */
 
+static bool connected(void)
+{
+	return control.pid == getpid() && sh_ident_holds(control.fd, &control.id);
+}
+
 static void drop_connection(void)
 {
-	if (control.pid == getpid() && sh_ident_holds(control.fd, &control.id))
+	if (connected())
 		sh_close(control.fd);
 	control.fd = -1;
 	control.pid = 0;
@@ -358,6 +365,21 @@ fail:
 	return err;
 }
 
+/* Makes the connection anew if the program has closed it. */
+static int reconnect(void)
+{
+	int err;
+
+	if (connected())
+		return 0;
+	control.pid = 0;
+	err = connect_now();
+	/* Other errors are limits of this process, or of what it may do by now. */
+	control.gone =
+		err == -ENOENT || err == -ECONNREFUSED || err == -ECONNRESET || err == -EPIPE;
+	return err;
+}
+
 /*
  * Announces what this thread is about to sleep for on account of the connection, and with
  * SH_WAITS_NOT that it has woken up. A process without a connection of its own, such as a forked
@@ -398,18 +420,29 @@ void shim_control_hold(void)
 
 int shim_control_get(void)
 {
-	int err = 0;
+	int err;
 
 	/* Not in shim_control_hold(): who calls that otherwise does so only after a request. */
 	shim_handlers_begin();
 	shim_control_hold();
-	if (control.pid != getpid() || !sh_ident_holds(control.fd, &control.id)) {
-		control.pid = 0;
-		err = connect_now();
-	}
+	err = reconnect();
 	if (err)
 		shim_control_put();
 	return err;
+}
+
+void shim_control_reach(void)
+{
+	shim_handlers_begin();
+	shim_control_hold();
+	/* A filter may end the program for socket(). */
+	if (!connected() && !sandboxed())
+		(void)reconnect();
+}
+
+bool shim_control_gone(void)
+{
+	return control.gone && !connected();
 }
 
 int shim_control_to_open(void)
@@ -454,7 +487,7 @@ int shim_request(const void *req, size_t len, void *reply, size_t rlen, int *fds
 		 unsigned int *nfds)
 {
 	/* A caller that must not connect now may have no connection. */
-	if (control.pid != getpid() || !sh_ident_holds(control.fd, &control.id))
+	if (!connected())
 		return -EIO;
 	return shim_request_now(req, len, reply, rlen, fds, nfds);
 }
@@ -472,8 +505,10 @@ int shim_request_now(const void *req, size_t len, void *reply, size_t rlen, int 
 	 * The daemon is gone, as a device is that was pulled out. EMFILE is a limit of this
 	 * process, and the connection is good.
 	 */
-	if (err && err != -EMFILE)
+	if (err && err != -EMFILE) {
 		drop_connection();
+		control.gone = err == -ECONNRESET;
+	}
 	return err == -ECONNRESET ? -EIO : err;
 }
 

@@ -68,6 +68,13 @@ void shim_control_put(void);
  * may happen.
  */
 void shim_control_hold(void);
+/*
+ * The same, making the connection if needed and possible. A program may have closed it, and the
+ * daemon may have ended: shim_control_gone() tells the two apart where a request fails with -EIO.
+ */
+void shim_control_reach(void);
+/* There is no connection, and no daemon. The control connection is held. */
+bool shim_control_gone(void);
 bool shim_control_mine(void); /* this thread has the connection */
 /*
  * The descriptor of device memory, or -1 if it no longer refers to it. The control connection is

@@ -55,8 +55,9 @@ static bool begin(void *addr, size_t len)
 	 * In a signal handler that interrupted a call with the connection the change goes unseen,
 	 * as the C library's own do.
 	 */
-	if (likely(!shim_may_share(at, len)) || !len || shim_control_mine() || shim_control_get())
+	if (likely(!shim_may_share(at, len)) || !len || shim_control_mine())
 		return false;
+	shim_control_reach();
 	if (shim_shares(at, whole(len)))
 		return true;
 	shim_control_put();

@@ -137,6 +137,9 @@ int shim_changed(uint32_t what, uint64_t addr, uint64_t len)
 	struct sh_status status;
 	int err = shim_request(&msg, sizeof(msg), &status, sizeof(status), NULL, NULL);
 
+	/* A daemon that lives and does not hear of it would have the device use the old pages. */
+	if (err == -EIO && !shim_control_gone())
+		err = -ENOTCONN;
 	return err ? err : -status.error;
 }
 
@@ -323,7 +326,7 @@ int shim_make_private(uint64_t low, uint64_t high)
 		return 0;
 	if (shim_control_mine())
 		return -EBUSY;
-	shim_control_hold();
+	shim_control_reach();
 	while (!err && i < regions.count) {
 		struct range r = regions.at[i];
 

@@ -21,10 +21,14 @@ void shim_give_back(const struct sh_action *action);
  * memory they still count as the region's. What is mapped there decides in the end.
  */
 bool shim_share_forget(uint64_t addr, uint64_t len);
+/*
+ * Tells the daemon (enum sh_changed). Returns 0, what the daemon answers, -EIO if there is no daemon
+ * any more, or -ENOTCONN if it cannot be told.
+ */
 int shim_changed(uint32_t what, uint64_t addr, uint64_t len);
 /*
  * Makes all regions that overlap the range private again. Returns 0, -EBUSY if the process is not
- * still, or -ENOMEM.
+ * still, -ENOMEM, or -ENOTCONN if the daemon cannot be told.
  */
 int shim_privatize(uint64_t addr, uint64_t len);
 /*

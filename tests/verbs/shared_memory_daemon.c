@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: a program that closes descriptors which it did not open, softhca's connection among
+ * them, loses nothing of its registered memory. What the device writes after a fork or beside a new
+ * thread is what the program reads, and calls on mappings mean what they say: also where no other
+ * connection can be made.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "shared_memory_test.h"
+
+#define SIZE (8 * PAGE)
+
+enum how { FORK, THREAD, REMAP, GIVE_UP };
+
+static uint8_t *mem;
+static struct ibv_mr *mr;
+
+static void close_sockets(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	const struct dirent *d;
+	unsigned int n = 0;
+	char link[64];
+
+	CHECK(dir);
+	while ((d = readdir(dir)))
+		if (readlinkat(dirfd(dir), d->d_name, link, sizeof(link)) > 7 &&
+		    !memcmp(link, "socket:", 7)) {
+			CHECK_EQ(close(atoi(d->d_name)), 0);
+			n++;
+		}
+	CHECK(n);
+	closedir(dir);
+}
+
+/* Limits descriptors to those that are open. Returns the limit before. */
+static struct rlimit use_up_descriptors(void)
+{
+	struct rlimit was, none;
+
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = was;
+	none.rlim_cur = 0;
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+	CHECK_EQ(open("/dev/null", O_RDONLY), -1);
+	CHECK_EQ(errno, EMFILE);
+	return was;
+}
+
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+static void in_child(uint64_t seed)
+{
+	int status;
+	pid_t pid = fork();
+
+	CHECK(pid >= 0);
+	if (!pid)
+		_exit(differs(mem, SIZE, seed) == -1 ? 0 : 1);
+	CHECK_EQ(waitpid(pid, &status, 0), pid);
+	CHECK_EQ(status, 0);
+}
+
+/* The seed of what is in the memory afterwards; 0: zeroes. */
+static uint64_t change(enum how how, uint64_t seed)
+{
+	uint8_t *more;
+	pthread_t t;
+
+	switch (how) {
+	case FORK:
+		in_child(seed);
+		break;
+	case THREAD:
+		/* It may be refused, as where memory is short. */
+		if (!pthread_create(&t, NULL, nothing, NULL))
+			CHECK_EQ(pthread_join(t, NULL), 0);
+		break;
+	case REMAP:
+		more = mremap(mem, SIZE, 4 * SIZE, MREMAP_MAYMOVE);
+		if (more == MAP_FAILED) {
+			CHECK_EQ(errno, ENOMEM);
+			break;
+		}
+		CHECK_EQ(differs(more, SIZE, seed), -1);
+		for (size_t i = SIZE; i < 4 * SIZE; i++)
+			CHECK_EQ(more[i], 0);
+		CHECK(mremap(more, 4 * SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, mem) == mem);
+		break;
+	case GIVE_UP:
+		if (madvise(mem, SIZE, MADV_DONTNEED)) {
+			CHECK_EQ(errno, ENOMEM);
+			break;
+		}
+		for (size_t i = 0; i < SIZE; i++)
+			CHECK_EQ(mem[i], 0);
+		return 0;
+	}
+	return seed;
+}
+
+static void closed(int arg)
+{
+	enum how how = (enum how)(arg / 2);
+	bool can_connect = arg % 2 == 0;
+	struct rlimit was;
+	uint64_t seed;
+
+	up();
+	/* Of the heap, which becomes private for a child or a thread. */
+	mem = how == FORK || how == THREAD ? aligned_alloc(PAGE, SIZE) : pages(8);
+	CHECK(mem);
+	fill(mem, SIZE, 1);
+	CHECK(shares(mem, SIZE, &mr));
+	through(mr, mem, SIZE, 2);
+	close_sockets();
+	if (!can_connect)
+		was = use_up_descriptors();
+	seed = change(how, 3);
+	if (seed)
+		CHECK_EQ(differs(mem, SIZE, seed), -1);
+	through(mr, mem, SIZE, 4);
+	if (!can_connect)
+		CHECK_EQ(setrlimit(RLIMIT_NOFILE, &was), 0);
+	through(mr, mem, SIZE, 6);
+	in_child(7);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(differs(mem, SIZE, 7), -1);
+	down();
+}
+
+int main(void)
+{
+	static const char *const name[] = {"fork", "thread", "mremap", "MADV_DONTNEED"};
+
+	test_begin();
+	for (int i = 0; i < 8; i++) {
+		printf("# %s%s\n", name[i / 2], i % 2 ? ", no descriptor left" : "");
+		fflush(stdout);
+		join(spawn(closed, i));
+	}
+	return 0;
+}
