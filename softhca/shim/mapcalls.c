@@ -310,7 +310,7 @@ static int renew(void *addr, size_t len)
 	struct mapping m;
 	struct maps maps;
 
-	if (!err)
+	if (!err || err == -EIO)
 		err = maps_open(&maps);
 	if (err)
 		return err;

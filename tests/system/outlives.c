@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * A program that outlives its instance: it registers memory of the heap and a large block, and waits
- * until standard input ends. Then all that it had written must still be there: in the registered
- * memory, around it, and in a child. So must an event that its completion channel had: a program that
- * has seen it by poll() reads it next, and must not sleep there. No further one can come: whoever
- * waits for it is told so, though a child that does nothing has inherited what its parent had open.
- * The program frees everything as it would beside a card that is gone. The exit status is 0 if all
- * of this was so.
+ * A program that outlives its instance: it registers memory of the heap, a large block and mappings,
+ * and waits until standard input ends. Then all that it had written must still be there: in the
+ * registered memory, around it, and in a child. Calls on mappings must mean what they say. An event
+ * that its completion channel had must be there as well: a program that has seen it by poll() reads
+ * it next, and must not sleep there. No further one can come: whoever waits for it is told so, though
+ * a child that does nothing has inherited what its parent had open. The program frees everything as
+ * it would beside a card that is gone. The exit status is 0 if all of this was so.
  */
 #include <errno.h>
 #include <poll.h>
@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
 #define SMALL 64
 #define LARGE (1 << 20)
 #define MANY  1000
+#define PAGE  4096
 
 static unsigned char *piece[MANY], *large;
 
@@ -50,6 +52,50 @@ static size_t lost_in_all(void)
 	for (int i = 0; i < MANY; i++)
 		n += lost(piece[i], SMALL, i);
 	return n;
+}
+
+/* Pages that the program maps itself, and their registrations. */
+static struct mapped {
+	unsigned char *at;
+	size_t len;
+	struct ibv_mr *mr;
+} mapped[] = {{.len = PAGE}, {.len = PAGE}, {.len = 16 * PAGE}};
+
+#define MAPPED (sizeof(mapped) / sizeof(mapped[0]))
+
+static void map(struct ibv_pd *pd)
+{
+	for (size_t i = 0; i < MAPPED; i++) {
+		struct mapped *m = &mapped[i];
+
+		m->at = mmap(NULL, m->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			     0);
+		must(m->at != MAP_FAILED, "map");
+		memset(m->at, 'A' + (int)i, m->len);
+		m->mr = ibv_reg_mr(pd, m->at, m->len, IBV_ACCESS_LOCAL_WRITE);
+		must(!!m->mr, "register a mapping");
+	}
+}
+
+/*
+ * What has been given up is zeroes, each time. What grows has zeroes behind what there was, and is
+ * not the memory of another registration, which may be another program's.
+ */
+static void change_mappings(void)
+{
+	unsigned char *more;
+
+	for (int i = 0; i < 2; i++) {
+		memset(mapped[2].at, 'x', mapped[2].len);
+		must(!madvise(mapped[2].at, 8 * PAGE, MADV_DONTNEED), "give up");
+		must(!lost(mapped[2].at, 8 * PAGE, 0), "zeroes");
+		must(!lost(mapped[2].at + 8 * PAGE, 8 * PAGE, 'x'), "the rest");
+	}
+	more = mremap(mapped[0].at, PAGE, 4 * PAGE, MREMAP_MAYMOVE);
+	must(more != MAP_FAILED, "grow");
+	must(!lost(more, PAGE, 'A') && !lost(more + PAGE, 3 * PAGE, 0), "what has grown");
+	memset(more, 'x', 4 * PAGE);
+	must(!lost(mapped[1].at, PAGE, 'B'), "the memory beside");
 }
 
 /*
@@ -126,6 +172,7 @@ int main(void)
 	for (int i = 0; i < MANY / 10; i++)
 		must(!!(mr[i] = ibv_reg_mr(pd, piece[i * 10], SMALL, IBV_ACCESS_LOCAL_WRITE)),
 		     "register");
+	map(pd);
 	puts("ready");
 	fflush(stdout);
 	while (getchar() != EOF)
@@ -133,6 +180,7 @@ int main(void)
 	n = lost_in_all();
 	if (n)
 		fprintf(stderr, "outlives: %zu bytes of %d are lost\n", n, LARGE + MANY * SMALL);
+	change_mappings();
 	if (!fork())
 		_exit(lost_in_all() != 0);
 	must(wait(&status) > 0 && !status, "the child's memory");
@@ -146,6 +194,8 @@ int main(void)
 	for (int i = 0; i < MANY / 10; i++)
 		ibv_dereg_mr(mr[i]);
 	ibv_dereg_mr(large_mr);
+	for (size_t i = 0; i < MAPPED; i++)
+		ibv_dereg_mr(mapped[i].mr);
 	ibv_destroy_qp(qp);
 	ibv_destroy_cq(cq);
 	ibv_destroy_comp_channel(channel);
