@@ -368,6 +368,19 @@ static bool is_order(int advice)
 	return advice == MADV_NORMAL || advice == MADV_RANDOM || advice == MADV_SEQUENTIAL;
 }
 
+/* The kernel has been given that advice, and has answered with that errno, or 0. */
+static void advised(void *addr, size_t len, int advice, int err)
+{
+	if (!err)
+		marks_advised((uintptr_t)addr, len, advice);
+	else if (err == ENOMEM || err == EAGAIN)
+		marks_maybe_advised((uintptr_t)addr, len, advice);
+	if (is_order(advice) && begin(addr, len)) {
+		shim_share_split((uintptr_t)addr, whole(len));
+		shim_control_put();
+	}
+}
+
 EXPORT int madvise(void *addr, size_t len, int advice)
 {
 	int err = 0, saved;
@@ -414,14 +427,22 @@ EXPORT int madvise(void *addr, size_t len, int advice)
 		RETURN_ERRNO(err == -EINVAL ? err : -ENOMEM);
 	err = REAL(madvise)(addr, len, advice);
 	saved = errno;
-	if (!err)
-		marks_advised((uintptr_t)addr, len, advice);
-	else if (saved == ENOMEM || saved == EAGAIN)
-		marks_maybe_advised((uintptr_t)addr, len, advice);
-	if (is_order(advice) && begin(addr, len)) {
-		shim_share_split((uintptr_t)addr, whole(len));
-		shim_control_put();
-	}
+	advised(addr, len, advice, err ? saved : 0);
 	errno = saved;
 	return err;
 }
+
+/* POSIX_MADV_DONTNEED leaves contents alone: the C library makes no call of it. */
+EXPORT int posix_madvise(void *addr, size_t len, int advice)
+{
+	int err = REAL(posix_madvise)(addr, len, advice), saved = errno;
+
+	if (is_order(advice))
+		advised(addr, len, advice, err);
+	errno = saved;
+	return err;
+}
+
+_Static_assert(POSIX_MADV_NORMAL == MADV_NORMAL && POSIX_MADV_RANDOM == MADV_RANDOM &&
+		       POSIX_MADV_SEQUENTIAL == MADV_SEQUENTIAL,
+	       "for is_order() and the marks");

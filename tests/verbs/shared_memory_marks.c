@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Description: what a program asks of its memory by madvise(), mmap() or mremap() holds for
- * registered memory and its parts as for any memory: before, during and after the registration, and
- * in a child.
+ * Description: what a program asks of its memory by madvise(), posix_madvise(), mmap() or mremap()
+ * holds for registered memory and its parts as for any memory: before, during and after the
+ * registration, and in a child.
  *
  * Each scenario does the same with two buffers, of which one is registered, and compares what the
  * kernel says of them page by page.
@@ -69,12 +69,21 @@ static void map_both(int flags)
 	fill(own, N * PAGE, 1);
 }
 
+static bool by_posix; /* by posix_madvise() where that can be asked for */
+
+static int ask(uint8_t *at, size_t len, int advice)
+{
+	if (by_posix && (advice == POSIX_MADV_NORMAL || advice == POSIX_MADV_RANDOM ||
+			 advice == POSIX_MADV_SEQUENTIAL))
+		return posix_madvise(at, len, advice);
+	return madvise(at, len, advice) ? errno : 0;
+}
+
 static void advise(size_t page, size_t n, int advice)
 {
-	int one = madvise(plain + page * PAGE, n * PAGE, advice), err = one ? errno : 0;
-	int other = madvise(own + page * PAGE, n * PAGE, advice);
+	int err = ask(plain + page * PAGE, n * PAGE, advice);
 
-	CHECK_EQ(other ? errno : 0, err);
+	CHECK_EQ(ask(own + page * PAGE, n * PAGE, advice), err);
 	if (err)
 		printf("# advice %d: error %d here\n", advice, err);
 }
@@ -171,8 +180,11 @@ static void another_at_the_place(int arg)
 
 /* ---- during the registration ---- */
 
-static void meanwhile(int again)
+enum { ONCE, AGAIN, BY_POSIX };
+
+static void meanwhile(int how)
 {
+	by_posix = how == BY_POSIX;
 	up();
 	map_both(0);
 	share();
@@ -182,7 +194,7 @@ static void meanwhile(int again)
 	advise(8, 8, MADV_SEQUENTIAL);
 	advise(12, 2, MADV_NORMAL);
 	compare_in_child();
-	if (again) {
+	if (how == AGAIN) {
 		CHECK_EQ(ibv_dereg_mr(mr), 0);
 		share();
 	}
@@ -193,12 +205,12 @@ static void meanwhile(int again)
 }
 
 /* The C library's realloc() must find two mappings whatever the program asks for. */
-static void stays_apart(int arg)
+static void stays_apart(int posix)
 {
 	static const int advice[] = {MADV_RANDOM, MADV_SEQUENTIAL, MADV_NORMAL};
 	char first[512], second[512];
 
-	(void)arg;
+	by_posix = posix;
 	up();
 	map_both(0);
 	share();
@@ -439,9 +451,11 @@ int main(int argc, char **argv)
 		{"before, no memory reserved", before, MAP_NORESERVE},
 		{"across a hole", across_a_hole, 0},
 		{"another at the place", another_at_the_place, 0},
-		{"meanwhile", meanwhile, 0},
-		{"meanwhile, and again", meanwhile, 1},
+		{"meanwhile", meanwhile, ONCE},
+		{"meanwhile, and again", meanwhile, AGAIN},
+		{"meanwhile, by posix_madvise()", meanwhile, BY_POSIX},
 		{"stays apart", stays_apart, 0},
+		{"stays apart, by posix_madvise()", stays_apart, 1},
 		{"beside a thread", beside_a_thread, 0},
 		{"beside a thread, no memory reserved", beside_a_thread, MAP_NORESERVE},
 		{"moves", moves, 0},
