@@ -210,28 +210,41 @@ int shim_share(const struct sh_action *a)
 	return err;
 }
 
+static struct range leaving;
+
+static void protect(const struct mapping *m)
+{
+	long prot = mapping_prot(m);
+
+	if (prot != (PROT_READ | PROT_WRITE))
+		sh_sys(syscall(SYS_mprotect, m->start, m->end - m->start, prot));
+}
+
+/* Puts device memory back where there was no memory to replace it. */
+static void put_back(const struct mapping *m)
+{
+	shim_map_action(&(struct sh_action){
+		.uaddr = m->start, .len = m->end - m->start, .shm_off = m->off});
+	protect(m);
+	if (m->start == leaving.uaddr)
+		split(leaving.uaddr, leaving.len);
+}
+
 /*
  * Replaces one mapping of device memory by private memory with the same contents and attributes,
  * which forms one mapping with its neighbours.
  */
 static int privatize(const struct mapping *m)
 {
-	uint64_t len = m->end - m->start;
-	long prot = mapping_prot(m);
-
 	if (marks_fresh(m->start, m->end, PROT_READ | PROT_WRITE) ||
-	    sh_poke(m->start, sh_at(&shim_dev, m->off), len)) {
-		shim_map_action(
-			&(struct sh_action){.uaddr = m->start, .len = len, .shm_off = m->off});
+	    sh_poke(m->start, sh_at(&shim_dev, m->off), m->end - m->start)) {
+		put_back(m);
 		return -ENOMEM;
 	}
 	marks_give(m->start, m->end, m->start, MARKS_ALL);
-	if (prot != (PROT_READ | PROT_WRITE))
-		sh_sys(syscall(SYS_mprotect, m->start, len, prot));
+	protect(m);
 	return 0;
 }
-
-static struct range leaving;
 
 static int give_back_blindly(void)
 {

@@ -436,6 +436,50 @@ static void fork_without_memory(int arg)
 	down();
 }
 
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+/* Memory that cannot become private stays what it was: its protection, and two mappings for realloc(). */
+static void thread_without_memory(int arg)
+{
+	char first[512], second[512];
+	struct rlimit limit, before;
+	uint8_t *mem = aligned_alloc(PAGE, N * PAGE);
+	pthread_t t;
+
+	(void)arg;
+	CHECK(mem);
+	up();
+	fill(mem, N * PAGE, 1);
+	CHECK(shares(mem, N * PAGE, &mr));
+	CHECK_EQ(getrlimit(RLIMIT_DATA, &before), 0);
+	limit = before;
+	limit.rlim_cur = PAGE;
+	for (int protected = 0; protected < 2; protected ++) {
+		if (protected)
+			CHECK_EQ(mprotect(mem, PAGE, PROT_READ), 0);
+		CHECK_EQ(setrlimit(RLIMIT_DATA, &limit), 0);
+		CHECK_EQ(pthread_create(&t, NULL, nothing, NULL), EAGAIN);
+		CHECK_EQ(setrlimit(RLIMIT_DATA, &before), 0);
+		CHECK_EQ(differs(mem, N * PAGE, 1), -1);
+		attributes_of(mem, first, sizeof(first));
+		attributes_of(mem + PAGE, second, sizeof(second));
+		CHECK(strcmp(first, second));
+		CHECK_EQ(strstr(first, " wr") != NULL, !protected);
+	}
+	CHECK_EQ(mprotect(mem, PAGE, PROT_READ | PROT_WRITE), 0);
+	through(mr, mem, 8 * PAGE, 1);
+	CHECK_EQ(pthread_create(&t, NULL, nothing, NULL), 0);
+	CHECK_EQ(pthread_join(t, NULL), 0);
+	through(mr, mem, 8 * PAGE, 1);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(differs(mem, 8 * PAGE, 2), -1);
+	free(mem);
+	down();
+}
+
 /*
  * In processes of their own: what one has asked for changes how the shim looks at the next. With an
  * argument, only the scenario of that name.
@@ -463,6 +507,7 @@ int main(int argc, char **argv)
 		{"moves beside a thread", moves_beside_a_thread, 0},
 		{"guards", guards, 0},
 		{"fork without memory", fork_without_memory, 0},
+		{"thread without memory", thread_without_memory, 0},
 	};
 
 	test_begin();
@@ -474,6 +519,9 @@ int main(int argc, char **argv)
 		 * and mremap() moves one mapping only.
 		 */
 		if (SANITIZED && scenario[i].fn == moves_beside_a_thread)
+			continue;
+		/* A sanitizer ends a program that has no memory. */
+		if (SANITIZED && scenario[i].fn == thread_without_memory)
 			continue;
 		printf("# %s\n", scenario[i].name);
 		fflush(stdout);
