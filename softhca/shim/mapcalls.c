@@ -301,7 +301,7 @@ const void *own_source(int i)
 
 /*
  * Makes the shared pages of the range fresh private ones. Other memory that is mapped there by now
- * stays.
+ * stays. What a thread that is stopped in the device (-EBUSY) still stores goes to the old pages.
  */
 static int renew(void *addr, size_t len)
 {
@@ -310,7 +310,7 @@ static int renew(void *addr, size_t len)
 	struct mapping m;
 	struct maps maps;
 
-	if (!err || err == -EIO)
+	if (!err || err == -EIO || err == -EBUSY)
 		err = maps_open(&maps);
 	if (err)
 		return err;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
  * Description: a sender is stopped in the middle of a long message, by a tracer, so that no other process can end its life
- * in the device. Its peer takes the QP and the memory away and uses the memory for something else. When the sender goes on,
- * nothing of the message comes there. The pages that the sender stored to are then given out again.
+ * in the device. Its peer takes the QP and the memory away, or gives up what the memory holds, and uses the memory for
+ * something else. When the sender goes on, nothing of the message comes there. The pages that the sender stored to are then given out again.
  */
 #include <dirent.h>
 #include <signal.h>
@@ -17,7 +17,7 @@
 #define OURS  7
 
 enum word { START, LID, QPN_HERE, QPN_THERE, BASE, RKEY, READY, POSTED, DONE, END, CAUGHT };
-enum { SENDS = 1, MEMORY_FIRST = 2, AGAIN = 4 };
+enum { SENDS = 1, MEMORY_FIRST = 2, AGAIN = 4, GIVE_UP = 8 };
 
 static bool over(const volatile uint8_t *mem)
 {
@@ -131,6 +131,14 @@ static void take_away(struct ibv_qp *qp, struct ibv_mr *mr, int way)
 		CHECK_EQ(ibv_dereg_mr(mr), 0);
 }
 
+/* What the memory held is gone, and so is what the sender still stores. */
+static void give_up(uint8_t *mem)
+{
+	CHECK_EQ(madvise(mem, LEN, MADV_DONTNEED), 0);
+	for (size_t i = 0; i < LEN; i++)
+		CHECK_EQ(mem[i], 0);
+}
+
 /* Sets CAUGHT, unless the sender was between two steps of the message. */
 static void taker(int way)
 {
@@ -171,6 +179,8 @@ static void taker(int way)
 	CHECK_EQ(kill(pid, SIGSTOP), 0);
 	while (!all_stopped(pid))
 		sleep_ms(1);
+	if (way & GIVE_UP)
+		give_up(mem);
 	take_away(qp, mr, way);
 	if (hca_counter("late") > late)
 		post(CAUGHT, 1);
@@ -197,7 +207,7 @@ static void taker(int way)
 
 int main(void)
 {
-	static const int ways[] = {MEMORY_FIRST, SENDS, AGAIN};
+	static const int ways[] = {MEMORY_FIRST, SENDS, AGAIN, GIVE_UP};
 
 	test_begin();
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
