@@ -103,6 +103,15 @@ static void put(uint64_t *words, int i)
 		__atomic_store_n(&words[i], 0, __ATOMIC_RELEASE);
 }
 
+void sh_moves_begin(struct sh_moves *moves)
+{
+	uint32_t pid = (uint32_t)getpid();
+
+	for (int i = 0; i < SH_MOVES; i++)
+		if ((uint32_t)__atomic_load_n(&moves->moving[i], __ATOMIC_SEQ_CST) == pid)
+			put(moves->moving, i);
+}
+
 /* Are all words free? Nearly always nobody exchanges pages. */
 static bool none(const uint64_t *words)
 {

@@ -27,6 +27,11 @@ void sh_reach_by_program(struct sh_moves *moves, struct sh_reach *r, uint32_t pi
  */
 bool sh_reach_try(struct sh_moves *moves, struct sh_reach *r, uint32_t pid);
 void sh_reach_end(struct sh_moves *moves, const struct sh_reach *r);
+/*
+ * Called when this process becomes part of an instance, which it is not while it exchanges pages: a
+ * process that had its number may have been killed in an exchange.
+ */
+void sh_moves_begin(struct sh_moves *moves);
 /* In a forked child: its thread has a number of its own. */
 void sh_moves_forked(void);
 /* This thread does not reach anywhere any more, whatever it had begun. */

@@ -139,6 +139,7 @@ int sh_process_init(struct sh_dev *dev, const char *dir)
 	dev->host = &sh_process;
 	dev->ops = &host_ops;
 	sh_process_prepare();
+	sh_moves_begin(&dev->inst->moves);
 	sh_helper_watch();
 	return 0;
 }

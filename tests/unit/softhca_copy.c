@@ -98,6 +98,22 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* A process with this one's number was killed while it exchanged pages. Nobody waits for it. */
+static void predecessor(void **state)
+{
+	uint8_t buf[16];
+
+	(void)state;
+	memset(buf, 0x98, sizeof(buf));
+	dev.inst->moves.moving[3] = (uint64_t)getpid() << 32 | (uint32_t)getpid();
+	assert_int_equal(sh_process_init(&dev, "/nowhere"), 0);
+	alarm(50);
+	assert_int_equal(copy(OWN, area, 0, buf, sizeof(buf)), SH_COPY_OK);
+	alarm(0);
+	assert_memory_equal(area, buf, sizeof(buf));
+	memset(area, 0x11, sizeof(buf));
+}
+
 /*
  * If a process has executed another program, a page that is missing there is not an error on either
  * side.
@@ -549,12 +565,12 @@ static void undumpable(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whole),	cmocka_unit_test(shared),
-		cmocka_unit_test(stored_once),	cmocka_unit_test(shared_in_part),
-		cmocka_unit_test(lists),	cmocka_unit_test(holes),
-		cmocka_unit_test(gone),		cmocka_unit_test(replaced),
-		cmocka_unit_test(undumpable),	cmocka_unit_test(seals),
-		cmocka_unit_test(seals_shared),
+		cmocka_unit_test(whole),       cmocka_unit_test(shared),
+		cmocka_unit_test(stored_once), cmocka_unit_test(shared_in_part),
+		cmocka_unit_test(lists),       cmocka_unit_test(holes),
+		cmocka_unit_test(gone),	       cmocka_unit_test(predecessor),
+		cmocka_unit_test(replaced),    cmocka_unit_test(undumpable),
+		cmocka_unit_test(seals),       cmocka_unit_test(seals_shared),
 	};
 
 	return cmocka_run_group_tests_name("softhca_copy", tests, setup, teardown);
