@@ -222,18 +222,22 @@ void sh_reach_forget(struct sh_moves *moves)
 
 int sh_move_begin(struct sh_moves *moves)
 {
+	uint64_t until = sh_now() + PATIENCE_NS;
 	uint32_t pid = (uint32_t)getpid();
 	int word = -1;
 
-	/* Other exchanges may have all the words, or a thread reaches into this process. */
-	for (int i = 0; i < PATIENCE_NS / MOMENT_NS; i++) {
+	/*
+	 * Other exchanges may have all the words, or a thread reaches into this process. By the
+	 * clock, because a moment may take long: meanwhile all signals are blocked.
+	 */
+	do {
 		if (word < 0)
 			word = take(moves->moving, (uint64_t)thread_number() << 32 | pid);
 		/* Pairs with sh_reach_begin(). */
 		if (word >= 0 && !any(moves->reaching, pid))
 			return word;
 		a_moment(pid);
-	}
+	} while (sh_now() < until);
 	put(moves->moving, word);
 	return -EBUSY;
 }

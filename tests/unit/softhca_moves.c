@@ -18,7 +18,20 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "softhca/host/moves.h"
+#include "softhca/host/process.h"
+
+/* Looks at the clock, and how much later each of them is. */
+static unsigned int looks;
+static uint64_t later;
+
+static uint64_t clock_of_test(void)
+{
+	return later ? looks++ * later : sh_now();
+}
+
+#define sh_now clock_of_test
+#include "softhca/host/moves.c"
+#undef sh_now
 
 static struct sh_moves *moves;
 
@@ -120,6 +133,20 @@ static void test_living_reacher(void **state)
 	sh_move_end(moves, word);
 }
 
+/* An exchange waits for a tenth of a second, however long each look takes. */
+static void test_bounded(void **state)
+{
+	struct sh_reach r;
+
+	(void)state;
+	sh_reach_begin(moves, &r, (uint32_t)getpid(), 0);
+	later = 30000000;
+	assert_true(sh_move_begin(moves) < 0);
+	later = 0;
+	assert_in_range(looks, 4, 6);
+	sh_reach_end(moves, &r);
+}
+
 /*
  * Who does not wait is told that the process exchanges pages, also if it is stopped meanwhile, and
  * has announced nothing then. Else the exchange is put off.
@@ -189,6 +216,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_dead_reacher, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dead_everywhere, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_living_reacher, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_wait, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_system_call, setup, teardown),
 	};
