@@ -108,6 +108,16 @@ check_PROGRAMS += softhca_umad_segments
 softhca_umad_segments_SOURCES = softhca_umad_segments.c softhca_umad_rig.h
 softhca_umad_segments_CPPFLAGS = $(softhca_kernel_cppflags)
 softhca_umad_segments_LDADD = $(softhca_kernel_libs)
+
+check_PROGRAMS += softhca_umad_served
+softhca_umad_served_SOURCES = softhca_umad_served.c softhca_umad_server.h softhca_umad_rig.h
+softhca_umad_served_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_umad_served_LDADD = $(softhca_kernel_libs)
+
+check_PROGRAMS += softhca_umad_responses
+softhca_umad_responses_SOURCES = softhca_umad_responses.c softhca_umad_server.h softhca_umad_rig.h
+softhca_umad_responses_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_umad_responses_LDADD = $(softhca_kernel_libs)
 check_PROGRAMS += softhca_umad_reassemble
 softhca_umad_reassemble_SOURCES = softhca_umad_reassemble.c softhca_umad_rig.h
 softhca_umad_reassemble_CPPFLAGS = $(softhca_kernel_cppflags)
