@@ -37,8 +37,8 @@ static void ask(struct rig *r)
 	assert_int_equal(put(r, 0, 320), 320);
 }
 
-/* What the program says about the segments that it has, by that method. */
-static void say_by(struct rig *r, uint8_t method, uint8_t type, uint32_t number, uint32_t window)
+/* In r->out, what the program says about the segments that it has, by that method. */
+static void word(struct rig *r, uint8_t method, uint8_t type, uint32_t number, uint32_t window)
 {
 	struct umad_hdr h = {.id = plain, .lid = htobe16(1), .qpn = htobe32(1)};
 	uint8_t *m = mad(r);
@@ -53,6 +53,11 @@ static void say_by(struct rig *r, uint8_t method, uint8_t type, uint32_t number,
 	m[26] = ACTIVE;
 	mad_put32(m, 28, number);
 	mad_put32(m, 32, window);
+}
+
+static void say_by(struct rig *r, uint8_t method, uint8_t type, uint32_t number, uint32_t window)
+{
+	word(r, method, type, number, window);
 	assert_int_equal(put(r, 0, 320), 320);
 }
 
@@ -108,21 +113,88 @@ static void acknowledged(void **state)
 	segment(&r, 2);
 	segment(&r, 3);
 	nothing(&r);
-	/* The same word again, and one about what was never sent. */
-	say(&r, ACK, 9, 20);
-	nothing(&r);
-	say(&r, ACK, 3, UINT32_MAX);
+	say(&r, ACK, 3, INT32_MAX);
 	for (n = 4; n <= segments; n++)
 		segment(&r, n);
 	/* What was sent is not sent again for each acknowledgement. */
 	for (n = 4; n < segments; n++) {
-		say(&r, ACK, n, UINT32_MAX);
+		say(&r, ACK, n, INT32_MAX);
 		nothing(&r);
 	}
-	say(&r, ACK, segments, UINT32_MAX);
+	say(&r, ACK, segments, INT32_MAX);
 	nothing(&r);
 	assert_null(r.t->k.umad->segments);
 	assert_int_equal(r.t->k.umad->segment_bytes, 0);
+	end(&r);
+}
+
+/*
+ * What makes no sense about segments ends the table, and whoever said it reads ABORT with the reason. To
+ * ABORT itself nothing is said.
+ */
+static void senseless(void **state)
+{
+	static const struct {
+		uint8_t version, type, status;
+		uint32_t number, window;
+		uint8_t reason;
+	} cases[] = {
+		{1, 0, 0, 1, 3, 121},	    {1, 5, 0, 1, 3, 121},
+		{1, 255, 0, 1, 3, 121},	    {2, ACK, 0, 1, 3, 125},
+		{2, 1, 0, 1, 3, 125},	    {1, ACK, 1, 1, 3, 124},
+		{1, ACK, 0, 1, 0, 122},	    {1, ACK, 0, 1, UINT32_MAX, 122},
+		{1, ACK, 0, 2, 3, 123},	    {1, ACK, 0, 9, 20, 123},
+		{1, STOP, 0, 1, 0, 124},    {1, STOP, 118, 1, 0, 124},
+		{1, STOP, 1, 1, 0, 0},	    {1, ABORT, 0, 1, 0, 124},
+		{1, ABORT, 117, 1, 0, 124}, {1, ABORT, 128, 1, 0, 124},
+		{1, ABORT, 118, 1, 0, 0},   {1, ABORT, 127, 1, 0, 0},
+	};
+	const uint8_t *m;
+	struct rig r;
+
+	(void)state;
+	up(&r);
+	m = r.in + 64;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		ask(&r);
+		segment(&r, 1);
+		word(&r, GET_TABLE, cases[i].type, cases[i].number, cases[i].window);
+		mad(&r)[24] = cases[i].version;
+		mad(&r)[27] = cases[i].status;
+		/* The second time it is about nothing. */
+		for (int n = 0; n < 2; n++) {
+			assert_int_equal(put(&r, 0, 320), 320);
+			if (cases[i].reason && (!n || cases[i].reason != 123)) {
+				assert_int_equal(get(&r, 0, 320), 320);
+				assert_int_equal(m[3], GET_TABLE | 0x80);
+				assert_int_equal(m[24], 1);
+				assert_int_equal(m[25], ABORT);
+				assert_int_equal(m[26] & 7, ACTIVE);
+				assert_int_equal(m[27], cases[i].reason);
+				assert_int_equal(mad32(m, 28), 0);
+				assert_int_equal(mad32(m, 32), 0);
+			}
+			nothing(&r);
+			assert_null(r.t->k.umad->segments);
+		}
+	}
+	/* An old word does nothing: it says less than an earlier one did. */
+	ask(&r);
+	segment(&r, 1);
+	say(&r, ACK, 1, 4);
+	for (uint32_t n = 2; n <= 4; n++)
+		segment(&r, n);
+	say(&r, ACK, 2, 3);
+	say(&r, ACK, 0, 5);
+	nothing(&r);
+	say(&r, ACK, 2, 5);
+	segment(&r, 5);
+	nothing(&r);
+	/* At a port without administrator and agent nobody says anything. */
+	word(&r, GET_TABLE, 9, 1, 1);
+	((struct umad_hdr *)r.out)->lid = htobe16(3);
+	assert_int_equal(put(&r, 0, 320), 320);
+	nothing(&r);
 	end(&r);
 }
 
@@ -137,7 +209,9 @@ static void given_up(void **state)
 	for (uint8_t type = STOP; type <= ABORT; type++) {
 		ask(&r);
 		segment(&r, 1);
-		say(&r, type, 1, 0);
+		word(&r, GET_TABLE, type, 1, 0);
+		mad(&r)[27] = type == STOP ? 1 : 118;
+		assert_int_equal(put(&r, 0, 320), 320);
 		nothing(&r);
 		assert_null(r.t->k.umad->segments);
 	}
@@ -298,10 +372,10 @@ static void no_progress(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(acknowledged), cmocka_unit_test(given_up),
-		cmocka_unit_test(many),		cmocka_unit_test(short_one),
-		cmocka_unit_test(on_their_way), cmocka_unit_test(asked_anew),
-		cmocka_unit_test(no_progress),
+		cmocka_unit_test(acknowledged), cmocka_unit_test(senseless),
+		cmocka_unit_test(given_up),	cmocka_unit_test(many),
+		cmocka_unit_test(short_one),	cmocka_unit_test(on_their_way),
+		cmocka_unit_test(asked_anew),	cmocka_unit_test(no_progress),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -64,6 +64,8 @@ static void server_says(struct rig *r, uint8_t type, uint8_t flags, uint32_t num
 	m[24] = flags ? 1 : 0;
 	m[25] = type;
 	m[26] = flags;
+	/* STOP has one reason. */
+	m[27] = type == STOP;
 	mad_put32(m, 28, number);
 	mad_put32(m, 32, window);
 	mad_put32(m, 36, 0x1405);
@@ -138,6 +140,113 @@ static void served_by_nobody(void **state)
 	end(&r);
 }
 
+static void all_of_set(struct rig *r)
+{
+	segment_of_set(r, 1);
+	nothing_for(r, 1);
+	server_says(r, ACK, ACTIVE, 1, 3);
+	segment_of_set(r, 2);
+	segment_of_set(r, 3);
+	server_says(r, ACK, ACTIVE, 3, 3);
+	nothing_for(r, 1);
+}
+
+/*
+ * Without a limit nobody waits for an answer, but the client's kernel waits for the acknowledgement: the
+ * request is sent again, the transaction is taken until then, and its end without one is told.
+ */
+static void without_limit(void **state)
+{
+	static uint8_t again[64 + VENDOR_DATA];
+	struct rig r;
+
+	(void)state;
+	up_to_serve(&r, 1);
+	set(&r, 0, 1);
+	for (int i = 0; i < 2; i++) {
+		segment_of_set(&r, 1);
+		request(&r, client, TO_SERVER, VENDOR, 1, METHOD_SET, 0x20);
+		mad(&r)[24] = mad(&r)[25] = mad(&r)[26] = 1;
+		mad_put32(mad(&r), 36, 0x1405);
+		memcpy(again, r.out, sizeof(again));
+		assert_int_equal(umad_write(r.f[0], again, sizeof(again)), -EINVAL);
+		assert_in_range(r.f[0]->sent->due, 1, sh_now() + 2000000000);
+		r.f[0]->sent->due = 1;
+		umad_timer_ready(&r.t->k, 0);
+	}
+	assert_int_equal(get(&r, 0, 320), 64 + 24);
+	assert_int_equal(((const struct umad_hdr *)r.in)->status, ETIMEDOUT);
+	assert_null(r.f[0]->sent);
+	nothing_for(&r, 1);
+	/* It is acknowledged, and nobody waits any more: the answer is lost. */
+	set(&r, 0, 1);
+	all_of_set(&r);
+	assert_null(r.f[0]->sent);
+	server_says(&r, 0, 0, 0, 0);
+	nothing_for(&r, 0);
+	/* An answer before that is read. */
+	set(&r, 0, 1);
+	segment_of_set(&r, 1);
+	server_says(&r, 0, 0, 0, 0);
+	assert_int_equal(get(&r, 0, 320), 320);
+	assert_int_equal(((const struct umad_hdr *)r.in)->status, 0);
+	assert_null(r.f[0]->sent);
+	end(&r);
+}
+
+/* Whom nobody hears, with RMPP at both ends: that is told as well, and soon, whatever the limit is. */
+static void unheard(void **state)
+{
+	struct rig r;
+
+	(void)state;
+	for (uint32_t ms = 0; ms <= 60000; ms += 60000) {
+		begin_hosts(&r, 1, 4);
+		assert_int_equal(reg(&r, 1, 1, VENDOR, 1, 1, 0x1405, 1 << METHOD_SET, &server), 0);
+		assert_int_equal(reg(&r, 0, 1, VENDOR, 1, 1, 0x1405, 0, &client), 0);
+		sh_hca(&r.t->k.dev, 1)->port[0].state = 1;
+		set(&r, ms, 0);
+		assert_non_null(r.f[0]->sent);
+		assert_in_range(r.f[0]->sent->due, 1, sh_now() + 2000000000);
+		r.f[0]->sent->due = 1;
+		umad_timer_ready(&r.t->k, 0);
+		assert_int_equal(get(&r, 0, 320), 64 + 24);
+		assert_int_equal(((const struct umad_hdr *)r.in)->status, ETIMEDOUT);
+		assert_null(r.f[0]->sent);
+		/* Who is heard has the time that it has asked for. */
+		sh_hca(&r.t->k.dev, 1)->port[0].state = 4;
+		set(&r, ms, 0);
+		assert_int_equal(get(&r, 1, sizeof(r.in)), 64 + VENDOR_DATA + LONG);
+		if (ms)
+			assert_true(r.f[0]->sent->due > sh_now() + 50 * UINT64_C(1000000000));
+		else
+			assert_null(r.f[0]->sent);
+		end(&r);
+	}
+}
+
+/* The built-in administrator acknowledges what it gets so, and then nobody waits for its answer. */
+static void to_administrator(void **state)
+{
+	struct rig r;
+	uint32_t id;
+	uint8_t *m;
+
+	(void)state;
+	begin_hosts(&r, 1, 4);
+	assert_int_equal(reg(&r, 0, 1, CLASS_SA, 2, 1, 0, 0, &id), 0);
+	for (uint32_t ms = 0; ms <= 60000; ms += 60000) {
+		m = request(&r, id, 1, CLASS_SA, 2, METHOD_GET_TABLE, 0x11);
+		((struct umad_hdr *)r.out)->timeout_ms = ms;
+		m[24] = m[25] = 1;
+		m[26] = ACTIVE;
+		assert_int_equal(put(&r, 0, 320), 320);
+		assert_int_equal(get(&r, 0, sizeof(r.in)) > 0, ms != 0);
+		assert_null(r.f[0]->sent);
+	}
+	end(&r);
+}
+
 /* Neither has RMPP: what one says about the other's segments comes to it, too, each time. */
 static void served_without(void **state)
 {
@@ -167,17 +276,6 @@ static void served_without(void **state)
 	server_says(&r, 0, 0, 0, 0);
 	nothing_for(&r, 0);
 	end(&r);
-}
-
-static void all_of_set(struct rig *r)
-{
-	segment_of_set(r, 1);
-	nothing_for(r, 1);
-	server_says(r, ACK, ACTIVE, 1, 3);
-	segment_of_set(r, 2);
-	segment_of_set(r, 3);
-	server_says(r, ACK, ACTIVE, 3, 3);
-	nothing_for(r, 1);
 }
 
 /*
@@ -213,9 +311,9 @@ static void asked_anew(void **state)
 	all_of_set(&r);
 	server_says(&r, 0, 0, 0, 0);
 	assert_int_equal(get(&r, 0, 320), 320);
-	/* Nobody ever waited for its answer. */
+	/* Nobody ever waited for its answer: it ends when it is acknowledged. */
 	set(&r, 0, 0);
-	segment_of_set(&r, 1);
+	all_of_set(&r);
 	salt = 150;
 	set(&r, 0, 0);
 	all_of_set(&r);
@@ -319,9 +417,15 @@ static void shorter_than_headers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(served),	  cmocka_unit_test(served_by_nobody),
-		cmocka_unit_test(served_without), cmocka_unit_test(asked_anew),
-		cmocka_unit_test(no_progress),	  cmocka_unit_test(shorter_than_headers),
+		cmocka_unit_test(served),
+		cmocka_unit_test(served_by_nobody),
+		cmocka_unit_test(without_limit),
+		cmocka_unit_test(unheard),
+		cmocka_unit_test(to_administrator),
+		cmocka_unit_test(served_without),
+		cmocka_unit_test(asked_anew),
+		cmocka_unit_test(no_progress),
+		cmocka_unit_test(shorter_than_headers),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

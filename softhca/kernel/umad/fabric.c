@@ -361,7 +361,7 @@ static void answered(struct kernel *k, uint32_t hca, uint32_t port, const struct
 		notice_answered(k, mad);
 	} else if (f->agent[id].rmpp_version && segments_word(mad)) {
 		/* The kernel's RMPP takes what is said to it. */
-		segments_acked(k, w, mad);
+		segments_told(k, &n, w, mad);
 	} else if (in_segments(&f->agent[id], w, mad)) {
 		whole = reassemble(k, &n, w, f->agent[id].hi_tid, mad, &len, &first);
 		if (whole)
@@ -460,17 +460,18 @@ static void asked(struct kernel *k, const struct mad_way *w, const struct mad_no
 		status = smp_answer(k, n, mad);
 	else if (query && mad[AT_CLASS] == CLASS_PERF)
 		status = perf_answer(k, n, mad);
+	came.dlid = fabric_lid_of(k, &from);
 	if (!n->is_switch && segments_word(mad)) {
-		segments_acked(k, w, mad);
-		/* Kernels keep it from agents that leave RMPP to them, and the built-in manager has no more use for it. */
+		/* Kernels keep it from agents that leave RMPP to them, as the built-in manager does. */
 		f = umad_agent_for(k, n->hca, n->port, mad, &id);
+		if (f ? f->agent[id].rmpp_version : sa_is_at(k, n, mad))
+			segments_told(k, n, &came, mad);
 		if (!f || f->agent[id].rmpp_version)
 			return;
 	}
 	if (status < 0 && !n->is_switch) {
 		f = umad_agent_for(k, n->hca, n->port, mad, &id);
 		if (f) {
-			came.dlid = fabric_lid_of(k, &from);
 			give(k, f, id, &came, n, mad, len);
 			return;
 		}
@@ -478,10 +479,13 @@ static void asked(struct kernel *k, const struct mad_way *w, const struct mad_no
 			status = smp_sm_answer(k, n, mad);
 		else if (smp && mad[AT_METHOD] == METHOD_TRAP)
 			status = sm_told(k, n, mad);
-		else if (mad[AT_CLASS] == CLASS_SA && sa_ignores(k, n, mad))
-			return;
-		else if (mad[AT_CLASS] == CLASS_SA)
+		else if (sa_is_at(k, n, mad)) {
+			if (w->whole)
+				umad_acked(k, w->number);
+			if (sa_ignores(mad))
+				return;
 			status = sa_answer(k, w, n, mad, &more, &more_len);
+		}
 	}
 	if (status < 0 && query)
 		status = STATUS_ATTRIBUTE;

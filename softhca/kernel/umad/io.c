@@ -3,7 +3,8 @@
  * Sending. Trusts nothing of what a program writes. What has a time limit is kept until its answer
  * comes. Without an answer it is sent again, as often as the program said; in the end the program reads
  * its header with the error. A response with a time limit has no answer, and always ends so, as it does
- * on a kernel.
+ * on a kernel. What RMPP makes segments of is kept until its receiver has acknowledged it, too, with or
+ * without a limit.
  *
  *	shorter than the header and a MAD's with RMPP		EINVAL
  *	shorter than the header and those of the MAD's class	EINVAL
@@ -97,11 +98,16 @@ static void send(struct umad_file *f, const struct umad_msg *m)
 	fabric_send(f->k, &w, m->mad, m->len);
 }
 
-/* Of RMPP without a time limit, it is one for the acknowledgement. */
-static void wait_for(struct umad_file *f, struct umad_msg *m)
+/* RMPP waits for the acknowledgement first, whatever the limit for the answer, or without one. */
+static uint32_t limit(const struct umad_file *f, const struct umad_msg *m)
 {
-	uint32_t ms = m->hdr.timeout_ms ? m->hdr.timeout_ms : RMPP_MS;
+	uint32_t ms = m->hdr.timeout_ms;
 
+	return by_rmpp(&f->agent[m->hdr.id], m->mad) && (!ms || ms > RMPP_MS) ? RMPP_MS : ms;
+}
+
+static void wait_for(struct umad_file *f, struct umad_msg *m, uint32_t ms)
+{
 	m->due = sh_now() + (uint64_t)ms * 1000000;
 	umad_timer_at(f->k, m->due);
 }
@@ -118,7 +124,7 @@ void umad_acked(struct kernel *k, uint64_t number)
 		return;
 	}
 	m->retries = 0;
-	wait_for(f, m);
+	wait_for(f, m, m->hdr.timeout_ms);
 }
 
 static void give_up(struct umad_file *f, struct umad_msg *m)
@@ -141,7 +147,7 @@ static void again(struct umad_file *f, struct umad_msg *m)
 		return;
 	}
 	m->retries--;
-	wait_for(f, m);
+	wait_for(f, m, limit(f, m));
 	send(f, m);
 }
 
@@ -280,8 +286,8 @@ long umad_write(struct umad_file *f, const uint8_t *what, size_t len)
 	}
 	if (rmpp)
 		whole_message(m->mad, n);
-	/* Without a limit nobody waits for an answer; of a response, RMPP waits until it is acknowledged. */
-	if (!h.timeout_ms && !(rmpp && mad_is_response(m->mad))) {
+	/* Without a limit nobody waits for an answer. RMPP waits until it is acknowledged all the same. */
+	if (!h.timeout_ms && !rmpp) {
 		send(f, m);
 		umad_msg_free(f, m);
 		return (long)len;
@@ -289,7 +295,7 @@ long umad_write(struct umad_file *f, const uint8_t *what, size_t len)
 	m->number = ++f->k->umad->sent_number;
 	m->retries = h.retries;
 	DL_APPEND(f->sent, m);
-	wait_for(f, m);
+	wait_for(f, m, limit(f, m));
 	send(f, m);
 	return (long)len;
 }

@@ -10,8 +10,7 @@
  *
  *	the last segment has come	the message is whole; for KEEP_NS what comes again is acknowledged
  *	GIVE_UP_NS from the first one	ABORT, and what has come is forgotten
- *	a version other than 1, an unknown type, a segment with a status, or with a number that does
- *	not suit its being the first	ABORT
+ *	a segment with a status, or with a number that does not suit its being the first	ABORT
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +28,6 @@
 #define GIVE_UP_NS UINT64_C(40000000000)
 #define KEEP_NS	   UINT64_C(10000000000)
 #define PAYLOAD	   220 /* of a segment, with what its class has before the data */
-
-enum status { TOO_LONG = 118, BAD_NUMBER = 120, BAD_STATUS = 124, BAD_VERSION = 125 };
 
 /* What has come, or is remembered, of a message. */
 struct assembly {
@@ -94,6 +91,12 @@ static void say(struct kernel *k, const struct mad_node *at, const struct mad_wa
 	mad_put32(word, AT_RMPP_NUMBER, number);
 	mad_put32(word, AT_RMPP_LENGTH, window);
 	fabric_send(k, &w, word, MAD_SIZE);
+}
+
+void reassemble_abort(struct kernel *k, const struct mad_node *at, const struct mad_way *came,
+		      const uint8_t *mad, uint8_t status)
+{
+	say(k, at, came, mad, RMPP_ABORT, status, 0, 0);
 }
 
 static void acknowledge(struct kernel *k, struct assembly *a, const struct mad_way *came,
@@ -207,13 +210,11 @@ static uint8_t *message(const struct assembly *a, size_t *len)
 
 static uint8_t bad(const uint8_t *mad)
 {
-	if (mad[AT_RMPP_VERSION] != 1)
-		return BAD_VERSION;
 	if (mad[AT_RMPP_STATUS])
-		return BAD_STATUS;
+		return RMPP_BAD_STATUS;
 	return (mad32(mad, AT_RMPP_NUMBER) == 1) == !!(mad[AT_RMPP_FLAGS] & RMPP_FIRST)
 		       ? 0
-		       : BAD_NUMBER;
+		       : RMPP_BAD_NUMBER;
 }
 
 uint8_t *reassemble(struct kernel *k, const struct mad_node *at, const struct mad_way *w,
@@ -225,7 +226,7 @@ uint8_t *reassemble(struct kernel *k, const struct mad_node *at, const struct ma
 	uint8_t *made;
 
 	if (status) {
-		say(k, at, w, mad, RMPP_ABORT, status, 0, 0);
+		reassemble_abort(k, at, w, mad, status);
 		return NULL;
 	}
 	a = find(k, at, w, hi_tid, mad);
@@ -263,7 +264,7 @@ uint64_t reassemble_due(struct kernel *k, uint64_t now)
 	{
 		if (a->due <= now) {
 			if (!a->whole)
-				say(k, &a->at, &a->way, a->head, RMPP_ABORT, TOO_LONG, 0, 0);
+				reassemble_abort(k, &a->at, &a->way, a->head, RMPP_TOO_LONG);
 			drop(k, a);
 		} else if (!next || a->due < next) {
 			next = a->due;

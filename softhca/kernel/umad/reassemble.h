@@ -15,6 +15,9 @@
  */
 uint8_t *reassemble(struct kernel *k, const struct mad_node *at, const struct mad_way *w,
 		    uint32_t hi_tid, const uint8_t *mad, size_t *len, struct mad_way *first);
+/* ABORT with that status, to who has sent what has come that way. */
+void reassemble_abort(struct kernel *k, const struct mad_node *at, const struct mad_way *came,
+		      const uint8_t *mad, uint8_t status);
 /* Gives up what has been waited for too long. When the next will have been; 0: none waits. */
 uint64_t reassemble_due(struct kernel *k, uint64_t now);
 void reassemble_forget(struct kernel *k);

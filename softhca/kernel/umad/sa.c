@@ -84,11 +84,16 @@ static int change(struct kernel *k, const struct mad_way *w, const struct mad_no
 	}
 }
 
-bool sa_ignores(struct kernel *k, const struct mad_node *n, const uint8_t *mad)
+bool sa_is_at(struct kernel *k, const struct mad_node *n, const uint8_t *mad)
+{
+	return mad[AT_CLASS] == CLASS_SA && smp_is_sm(k, n);
+}
+
+bool sa_ignores(const uint8_t *mad)
 {
 	uint64_t key = mad64(mad, AT_SM_KEY);
 
-	return key && key != 1 && key != UINT64_C(1) << 56 && smp_is_sm(k, n);
+	return key && key != 1 && key != UINT64_C(1) << 56;
 }
 
 int sa_answer(struct kernel *k, const struct mad_way *w, const struct mad_node *n, uint8_t *mad,
@@ -98,8 +103,8 @@ int sa_answer(struct kernel *k, const struct mad_way *w, const struct mad_node *
 	uint8_t method = mad[AT_METHOD];
 	int status;
 
-	if (!smp_is_sm(k, n) || (method != METHOD_GET && method != METHOD_GET_TABLE &&
-				 method != METHOD_SET && method != METHOD_DELETE))
+	if (method != METHOD_GET && method != METHOD_GET_TABLE && method != METHOD_SET &&
+	    method != METHOD_DELETE)
 		return -1;
 	if (mad[AT_CLASS_VERSION] != SA_VERSION)
 		return STATUS_VERSION;

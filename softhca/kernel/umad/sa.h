@@ -24,14 +24,16 @@ enum sa_status {
 	SA_INSUFFICIENT = 6, /* components */
 };
 
+/* Is the administrator at that port, and a MAD that has come there for it? */
+bool sa_is_at(struct kernel *k, const struct mad_node *n, const uint8_t *mad);
 /*
  * Is the key of the subnet manager in a question one that gets no answer? 0 is no key. Who has the right one
  * is trusted: 1, also as programs of OFED's time write it, in their own byte order.
  */
-bool sa_ignores(struct kernel *k, const struct mad_node *n, const uint8_t *mad);
+bool sa_ignores(const uint8_t *mad);
 /*
- * The status of the answer: in place, or if it is a table in *more, of *more_len bytes, which the
- * caller frees. -1: the subnet administrator is not there, or has no such method.
+ * The status of the answer of the administrator: in place, or if it is a table in *more, of *more_len
+ * bytes, which the caller frees. -1: it has no such method.
  */
 int sa_answer(struct kernel *k, const struct mad_way *w, const struct mad_node *n, uint8_t *mad,
 	      uint8_t **more, size_t *more_len);

@@ -19,6 +19,7 @@
 #include "agent.h"
 #include "file.h"
 #include "io.h"
+#include "reassemble.h"
 #include "segments.h"
 
 #define MESSAGES   64	     /* that wait, at most */
@@ -232,7 +233,37 @@ void segments_ask(struct kernel *k, const struct mad_way *w, const uint8_t *mad,
 
 bool segments_word(const uint8_t *mad)
 {
-	return mad_is_rmpp(mad) && mad[AT_RMPP_TYPE] != RMPP_DATA;
+	return mad_is_rmpp(mad) && (mad[AT_RMPP_VERSION] != 1 || mad[AT_RMPP_TYPE] != RMPP_DATA);
+}
+
+/* Numbers have a sign here, as kernels read them. */
+static bool less(uint32_t a, uint32_t b)
+{
+	return (int32_t)a < (int32_t)b;
+}
+
+/* What is wrong with a word, whatever it is about. 0: nothing. */
+static uint8_t wrong(const uint8_t *mad)
+{
+	uint8_t status = mad[AT_RMPP_STATUS];
+
+	if (mad[AT_RMPP_VERSION] != 1)
+		return RMPP_BAD_VERSION;
+	switch (mad[AT_RMPP_TYPE]) {
+	case RMPP_ACK:
+		if (status)
+			return RMPP_BAD_STATUS;
+		return less(mad32(mad, AT_RMPP_LENGTH), mad32(mad, AT_RMPP_NUMBER))
+			       ? RMPP_WINDOW_TOO_SMALL
+			       : 0;
+	case RMPP_STOP:
+		return status == RMPP_NO_RESOURCES ? 0 : RMPP_BAD_STATUS;
+	case RMPP_ABORT:
+		return status >= RMPP_FIRST_ABORT && status <= RMPP_LAST_ABORT ? 0
+									       : RMPP_BAD_STATUS;
+	default:
+		return RMPP_BAD_TYPE;
+	}
 }
 
 /* The receiver wants no more of it, and nobody waits for an answer then. */
@@ -265,26 +296,12 @@ static void proceeds(struct kernel *k, struct segments *s)
 	waits(k, s);
 }
 
-void segments_acked(struct kernel *k, const struct mad_way *w, const uint8_t *mad)
+static void acked(struct kernel *k, struct segments *s, uint32_t number, uint32_t window)
 {
-	uint32_t number = mad32(mad, AT_RMPP_NUMBER), window = mad32(mad, AT_RMPP_LENGTH);
-	struct umad_file *f;
-	struct segments *s;
-
-	if (w->from_switch || w->qpn != 1 || !(s = find(k, w, mad, !mad_is_response(mad))))
+	/* An old one. */
+	if (less(window, s->window) || less(number, s->acked))
 		return;
-	if (s->asker && !asked(k, s, &f)) {
-		drop(k, s);
-		return;
-	}
-	if (mad[AT_RMPP_TYPE] == RMPP_STOP || mad[AT_RMPP_TYPE] == RMPP_ABORT) {
-		stopped(k, s);
-		return;
-	}
-	if (mad[AT_RMPP_TYPE] != RMPP_ACK || number < s->acked || number > s->window)
-		return;
-	if (window > s->window)
-		s->window = window < s->n ? window : s->n;
+	s->window = window;
 	/* Who acknowledges the same again keeps nothing waiting by that. */
 	if (number > s->acked) {
 		s->acked = number;
@@ -292,6 +309,30 @@ void segments_acked(struct kernel *k, const struct mad_way *w, const uint8_t *ma
 	}
 	if (s->acked == s->n || !send(k, s, MORE))
 		drop(k, s);
+}
+
+void segments_told(struct kernel *k, const struct mad_node *at, const struct mad_way *w,
+		   const uint8_t *mad)
+{
+	/* What goes to the QP of a program is not kept here. */
+	struct segments *s = w->qpn == 1 ? find(k, w, mad, !mad_is_response(mad)) : NULL;
+	uint32_t number = mad32(mad, AT_RMPP_NUMBER);
+	uint8_t status = wrong(mad);
+	struct umad_file *f;
+
+	if (s && s->asker && !asked(k, s, &f)) {
+		drop(k, s);
+		s = NULL;
+	}
+	if (s && !status && mad[AT_RMPP_TYPE] == RMPP_ACK &&
+	    (less(s->n, number) || less(s->window, number)))
+		status = RMPP_NUMBER_TOO_BIG;
+	if (s && (status || mad[AT_RMPP_TYPE] != RMPP_ACK))
+		stopped(k, s);
+	else if (s)
+		acked(k, s, number, mad32(mad, AT_RMPP_LENGTH));
+	if (status)
+		reassemble_abort(k, at, w, mad, status);
 }
 
 /* True: it was sent again, or its sender sees to that. */

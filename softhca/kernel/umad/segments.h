@@ -21,10 +21,14 @@ bool segments_again(struct kernel *k, const struct mad_way *w, const uint8_t *ma
  * agent: for the first time, or again.
  */
 void segments_ask(struct kernel *k, const struct mad_way *w, const uint8_t *mad, size_t len);
-/* Says a program something about segments: that they came, or that it wants no more? */
+/* Says a program something about segments, or what is neither that nor a segment? */
 bool segments_word(const uint8_t *mad);
-/* It has said so, by a MAD that went that way. */
-void segments_acked(struct kernel *k, const struct mad_way *w, const uint8_t *mad);
+/*
+ * It has said so, by a MAD that has come to a port that way, for an agent with RMPP; w: with the LID of
+ * its sender in dlid. What makes no sense ends the message, and its sender hears of that.
+ */
+void segments_told(struct kernel *k, const struct mad_node *at, const struct mad_way *w,
+		   const uint8_t *mad);
 /* Sends again what is due. When the next is; 0: none waits. */
 uint64_t segments_due(struct kernel *k, uint64_t now);
 void segments_forget(struct kernel *k);

@@ -129,6 +129,19 @@ enum rmpp_offset {
 	AT_RMPP_LENGTH = 32,
 };
 enum rmpp_type { RMPP_DATA = 1, RMPP_ACK, RMPP_STOP, RMPP_ABORT };
+/* What STOP and ABORT say; those of ABORT go from the first to the last. */
+enum rmpp_status {
+	RMPP_NO_RESOURCES = 1, /* the only one of STOP */
+	RMPP_FIRST_ABORT = 118,
+	RMPP_TOO_LONG = 118,
+	RMPP_BAD_NUMBER = 120,
+	RMPP_BAD_TYPE,
+	RMPP_WINDOW_TOO_SMALL,
+	RMPP_NUMBER_TOO_BIG,
+	RMPP_BAD_STATUS,
+	RMPP_BAD_VERSION,
+	RMPP_LAST_ABORT = 127,
+};
 enum rmpp_flag { RMPP_ACTIVE = 1, RMPP_FIRST = 2, RMPP_LAST = 4, RMPP_FLAGS = 7 };
 #define PERMISSIVE 0xffff
 
