@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "softhca/device/memory/tables.h"
+#include "softhca/device/transport/fault.h"
 #include "softhca/kernel/umad/io.h"
 #include "softhca_umad_rig.h"
 
@@ -115,6 +116,48 @@ static bool reaches(struct rig *r, uint32_t id)
 	m[AT_INITIAL + 2] = 3;
 	assert_int_equal(put(r, 0, 320), 320);
 	return get(r, 0, 320) == 320;
+}
+
+/*
+ * Faults that make packets wait, or send them twice, are not about datagrams: no rule of them chooses, counts
+ * or is used up by one, and none stands before a rule that takes the datagram.
+ */
+static void faults(void **state)
+{
+	static const uint32_t kinds[] = {SH_FAULT_DELAY, SH_FAULT_DUPLICATE, SH_FAULT_REORDER,
+					 SH_FAULT_JITTER, SH_FAULT_LIMIT};
+	struct sh_fault_rule *other, *drop;
+	uint32_t id;
+	struct rig r;
+
+	(void)state;
+	begin(&r, 1);
+	other = &r.t->k.dev.inst->faults.rule[SH_FAULT_KINDS];
+	drop = other + 1;
+	assert_int_equal(reg(&r, 0, 0, 0x81, 1, 0, 0, 0, &id), 0);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct sh_fault_scope scope = {kinds[i], SH_FAULT_ANY, SH_FAULT_ANY, SH_FAULT_ANY};
+
+		memset(other, 0, sizeof(*other) * 2);
+		other->scope = sh_fault_pack(&scope);
+		other->rate = kinds[i] == SH_FAULT_LIMIT || i % 2 ? SH_FAULT_MILLION : 0;
+		other->count = other->rate ? 0 : 5;
+		other->bits = 1;
+		sh_faults_settle(&r.t->k.dev.inst->faults);
+		assert_true(reaches(&r, id));
+		scope.kind = SH_FAULT_DROP;
+		drop->scope = sh_fault_pack(&scope);
+		drop->count = 1;
+		sh_faults_settle(&r.t->k.dev.inst->faults);
+		assert_false(reaches(&r, id));
+		assert_int_equal(drop->done, 1);
+		assert_true(reaches(&r, id));
+		assert_int_equal(drop->done, 1);
+		assert_int_equal(other->done, 0);
+		assert_int_equal(other->drawn, 0);
+		assert_int_equal(other->count, other->rate ? 0 : 5);
+	}
+	end(&r);
 }
 
 static void directed_route(void **state)
@@ -257,9 +300,8 @@ static void partitions(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(global_routes),
-		cmocka_unit_test(directed_route),
-		cmocka_unit_test(wrong_queue_pair),
+		cmocka_unit_test(global_routes),  cmocka_unit_test(faults),
+		cmocka_unit_test(directed_route), cmocka_unit_test(wrong_queue_pair),
 		cmocka_unit_test(partitions),
 	};
 

@@ -43,8 +43,15 @@ static bool parts(const struct sh_fault_scope *s, uint32_t from, uint32_t to)
 	       (is_link(s->from, s->to, from, to) || is_link(s->to, s->from, from, to));
 }
 
+static bool takes_away(uint32_t kind)
+{
+	return kind == SH_FAULT_DROP || kind == SH_FAULT_CORRUPT || kind == SH_FAULT_PARTITION;
+}
+
 static bool concerns(const struct sh_fault_scope *s, const struct sh_way *way)
 {
+	if (way->at_once && !takes_away(s->kind))
+		return false;
 	if (s->qpn != SH_FAULT_ANY && s->qpn != way->src_qpn && s->qpn != way->dst_qpn)
 		return false;
 	if (s->kind == SH_FAULT_PARTITION)

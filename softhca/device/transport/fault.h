@@ -24,6 +24,8 @@ struct sh_way {
 	 * count that name the sender, and partitions.
 	 */
 	bool came;
+	/* It is there at once, and once: no rule is about it that makes packets wait or doubles them. */
+	bool at_once;
 };
 
 /* What a packet meets. */

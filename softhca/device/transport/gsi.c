@@ -88,7 +88,7 @@ static bool faulted(struct sh_dev *dev, struct sh_hca *to, uint32_t port, const 
 		.to = to->host,
 		.src_qpn = SH_GSI_QPN,
 		.dst_qpn = p->dqpn,
-		.bytes = (uint32_t)p->payload.len + SH_FAULT_HEADS,
+		.at_once = true,
 	};
 	struct sh_met met;
 	uint32_t fate;

@@ -210,7 +210,8 @@ static bool faulted(struct kernel *k, const struct mad_way *w, const struct mad_
 	const struct sh_way way = {.from = host_of(k, from),
 				   .to = host_of(k, to),
 				   .src_qpn = w->qpn,
-				   .dst_qpn = w->to_qpn};
+				   .dst_qpn = w->to_qpn,
+				   .at_once = true};
 	struct sh_met met;
 	uint32_t fate;
 
