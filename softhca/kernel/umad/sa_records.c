@@ -30,8 +30,8 @@
 
 #define CAP_MASK_MATCH (UINT32_C(1) << 31) /* of the modifier */
 #define CAP_MASK_BIT   7
-#define AT_CAP_MASK    24 /* in a PortInfoRecord */
-#define TABLE_RECORD   72 /* a RID of 8 octets, a block of a table */
+#define AT_CAP_MASK    (4 + PI_CAPABILITIES) /* in a PortInfoRecord */
+#define TABLE_RECORD   72		     /* a RID of 8 octets, a block of a table */
 #define VL_BLOCKS      4
 #define LFT_BLOCK      64
 #define MFT_BLOCK      32

@@ -97,20 +97,20 @@ static void switch_info(struct kernel *k, uint8_t data[64])
 /* What all ports have. */
 static void port_common(uint8_t data[64], uint32_t local, uint32_t state, uint32_t phys)
 {
-	data[28] = (uint8_t)local;
-	data[29] = data[30] = 3; /* 1X, 4X */
-	data[31] = 2;
-	data[32] = (uint8_t)(7 << 4 | state); /* up to QDR */
-	data[33] = (uint8_t)(phys << 4 | 2);
-	data[35] = 4 << 4 | 7;
-	data[36] = 5 << 4; /* MTU 4096 */
-	data[37] = 4 << 4; /* VL 0 to 7 */
-	data[39] = data[40] = 8;
-	data[41] = 5;
-	data[42] = 7 << 5 | 8;
-	data[43] = 4 << 4;
-	data[52] = 16;
-	data[53] = 8 << 4 | 8;
+	data[PI_LOCAL_PORT] = (uint8_t)local;
+	data[PI_WIDTH] = data[PI_WIDTH_SUPPORTED] = 3; /* 1X, 4X */
+	data[PI_WIDTH_ACTIVE] = 2;
+	data[PI_STATE] = (uint8_t)(7 << 4 | state); /* up to QDR */
+	data[PI_PHYSICAL] = (uint8_t)(phys << 4 | 2);
+	data[PI_SPEED] = 4 << 4 | 7;
+	data[PI_MTU] = 5 << 4;	  /* MTU 4096 */
+	data[PI_VL_CAP] = 4 << 4; /* VL 0 to 7 */
+	data[PI_VL_HIGH_CAP] = data[PI_VL_LOW_CAP] = 8;
+	data[PI_MTU_CAP] = 5;
+	data[PI_VL_STALL] = 7 << 5 | 8;
+	data[PI_VLS] = 4 << 4;
+	data[PI_RESPONSE_TIME] = 16;
+	data[PI_ERRORS] = 8 << 4 | 8;
 }
 
 /* Like all counters of 16 bits, it stops at its maximum. */
@@ -127,16 +127,16 @@ static void ca_port_info(struct kernel *k, const struct mad_node *n, uint32_t lo
 	bool up = fabric_link(k, n->hca, n->port);
 
 	port_common(data, local, up ? 4 : 1, port_physical(k, n->hca, n->port));
-	memcpy(data + 8, p->gid[0], 8);
-	mad_put16(data, 16, p->lid);
-	mad_put16(data, 18, p->sm_lid);
-	mad_put32(data, 20, port_capabilities(k, n->hca, n->port));
-	data[34] = p->lmc & 7;
-	data[36] = (uint8_t)(port_mtu(k) << 4);
-	mad_put16(data, 46, violations(h->traffic[n->port - 1].rcv_constraint));
-	mad_put16(data, 48, violations(h->counters.drops_qkey));
-	data[50] = SH_GIDS;
-	data[51] = 18;
+	memcpy(data + PI_PREFIX, p->gid[0], 8);
+	mad_put16(data, PI_LID, p->lid);
+	mad_put16(data, PI_SM_LID, p->sm_lid);
+	mad_put32(data, PI_CAPABILITIES, port_capabilities(k, n->hca, n->port));
+	data[PI_LMC] = p->lmc & 7;
+	data[PI_MTU] = (uint8_t)(port_mtu(k) << 4);
+	mad_put16(data, PI_PKEY_VIOLATIONS, violations(h->traffic[n->port - 1].rcv_constraint));
+	mad_put16(data, PI_QKEY_VIOLATIONS, violations(h->counters.drops_qkey));
+	data[PI_GUID_CAP] = SH_GIDS;
+	data[PI_REREGISTER] = 18;
 }
 
 static bool has_manager(struct kernel *k, uint32_t lid)
@@ -176,11 +176,11 @@ static void switch_port_info(struct kernel *k, uint32_t number, uint32_t in, uin
 
 	if (!number) {
 		port_common(data, in, 4, PORT_LINK_UP);
-		mad_put64(data, 8, FABRIC_PREFIX);
-		mad_put16(data, 16, k->umad->switch_lid);
-		mad_put16(data, 18, neighbours_sm_lid(k));
-		mad_put32(data, 20, CAP_SWITCH);
-		data[51] = 18;
+		mad_put64(data, PI_PREFIX, FABRIC_PREFIX);
+		mad_put16(data, PI_LID, k->umad->switch_lid);
+		mad_put16(data, PI_SM_LID, neighbours_sm_lid(k));
+		mad_put32(data, PI_CAPABILITIES, CAP_SWITCH);
+		data[PI_REREGISTER] = 18;
 		return;
 	}
 	fabric_end_of(k, number, &hca, &port);
@@ -216,7 +216,7 @@ uint32_t smp_switch_sm_lid(struct kernel *k)
 	uint8_t data[64] = {0};
 
 	(void)smp_port_info(k, &n, 0, data);
-	return mad16(data, 18);
+	return mad16(data, PI_SM_LID);
 }
 
 /* What a manager writes into a port of the switch: the first P_Keys of the port that it is cabled to. */

@@ -25,6 +25,40 @@ enum smp_attribute {
 	SM_INFO = 0x20,
 };
 
+/* PortInfo. Where a field shares an octet, its bits are named. */
+enum port_info_offset {
+	PI_MKEY = 0,
+	PI_PREFIX = 8,
+	PI_LID = 16,
+	PI_SM_LID = 18,
+	PI_CAPABILITIES = 20,
+	PI_DIAGNOSTICS = 24,
+	PI_MKEY_LEASE = 26,
+	PI_LOCAL_PORT = 28,
+	PI_WIDTH = 29, /* that is enabled */
+	PI_WIDTH_SUPPORTED = 30,
+	PI_WIDTH_ACTIVE = 31,
+	PI_STATE = 32,	  /* 0-3; 4-7: the speeds that are supported */
+	PI_PHYSICAL = 33, /* 4-7; 0-3: what the link does when it goes down */
+	PI_LMC = 34,	  /* 0-2; 6-7: how far the M_Key protects */
+	PI_SPEED = 35,	  /* 0-3: those that are enabled; 4-7: the active one */
+	PI_MTU = 36,	  /* 4-7: the neighbour's; 0-3: the SL of the manager */
+	PI_VL_CAP = 37,	  /* 4-7; 0-3: InitType */
+	PI_VL_HIGH_LIMIT = 38,
+	PI_VL_HIGH_CAP = 39,
+	PI_VL_LOW_CAP = 40,
+	PI_MTU_CAP = 41,  /* 0-3; 4-7: InitTypeReply */
+	PI_VL_STALL = 42, /* 5-7; 0-4: the lifetime at the head of a queue */
+	PI_VLS = 43,	  /* 4-7: that are used; 0-3: what is enforced and filtered */
+	PI_MKEY_VIOLATIONS = 44,
+	PI_PKEY_VIOLATIONS = 46,
+	PI_QKEY_VIOLATIONS = 48,
+	PI_GUID_CAP = 50,
+	PI_REREGISTER = 51, /* 7; 0-4: the subnet's timeout */
+	PI_RESPONSE_TIME = 52,
+	PI_ERRORS = 53, /* thresholds: 4-7: of the link, 0-3: of buffers */
+};
+
 /* A Get or Set: the status of the answer, which is in place. -1: not for the node's agent. */
 int smp_answer(struct kernel *k, const struct mad_node *n, uint8_t *mad);
 /* The same of the subnet manager, if it is on that port. */

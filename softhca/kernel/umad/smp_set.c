@@ -16,19 +16,26 @@
 
 /* PortInfo: what is stored, bit by bit. A field of zeroes in the link's own settings changes nothing. */
 static const uint8_t stored[64] = {
-	[0] = 0xff,  [1] = 0xff,  [2] = 0xff,  [3] = 0xff,  [4] = 0xff,	 [5] = 0xff,  [6] = 0xff,
-	[7] = 0xff,  [26] = 0xff, [27] = 0xff, [29] = 0xff, [33] = 0x0f, [34] = 0xc0, [35] = 0x0f,
-	[36] = 0xff, [37] = 0x0f, [38] = 0xff, [42] = 0xff, [43] = 0xff, [51] = 0x1f, [53] = 0xff,
+	[PI_MKEY] = 0xff,	   [PI_MKEY + 1] = 0xff,
+	[PI_MKEY + 2] = 0xff,	   [PI_MKEY + 3] = 0xff,
+	[PI_MKEY + 4] = 0xff,	   [PI_MKEY + 5] = 0xff,
+	[PI_MKEY + 6] = 0xff,	   [PI_MKEY + 7] = 0xff,
+	[PI_MKEY_LEASE] = 0xff,	   [PI_MKEY_LEASE + 1] = 0xff,
+	[PI_WIDTH] = 0xff,	   [PI_PHYSICAL] = 0x0f,
+	[PI_LMC] = 0xc0,	   [PI_SPEED] = 0x0f,
+	[PI_MTU] = 0xff,	   [PI_VL_CAP] = 0x0f,
+	[PI_VL_HIGH_LIMIT] = 0xff, [PI_VL_STALL] = 0xff,
+	[PI_VLS] = 0xff,	   [PI_REREGISTER] = 0x1f,
+	[PI_ERRORS] = 0xff,
 };
-enum { LID = 16, SM_LID = 18, WIDTH = 29, STATE = 32, PHYSICAL = 33, LMC = 34, SPEED = 35 };
-enum { NEIGHBOR_MTU = 36, VLS = 43, REREGISTER = 51 };
 enum { STATE_ACTIVE = 4 };
 enum { LAST_UNICAST = 0xbfff };
 
 /* Nibbles of which 0 means: as it is. */
 static const struct {
 	uint8_t at, mask;
-} kept[] = {{WIDTH, 0xff}, {PHYSICAL, 0x0f}, {SPEED, 0x0f}, {NEIGHBOR_MTU, 0xf0}, {VLS, 0xf0}};
+} kept[] = {
+	{PI_WIDTH, 0xff}, {PI_PHYSICAL, 0x0f}, {PI_SPEED, 0x0f}, {PI_MTU, 0xf0}, {PI_VLS, 0xf0}};
 
 static void store(uint8_t *to, const uint8_t *now, const uint8_t *data)
 {
@@ -37,10 +44,10 @@ static void store(uint8_t *to, const uint8_t *now, const uint8_t *data)
 		if (!(data[kept[i].at] & kept[i].mask))
 			to[kept[i].at] |= now[kept[i].at] & kept[i].mask;
 	/* Everything that the link has. */
-	if (data[WIDTH] == 0xff)
-		to[WIDTH] = now[30];
-	if ((data[SPEED] & 0x0f) == 0x0f)
-		to[SPEED] = (uint8_t)((to[SPEED] & 0xf0) | now[STATE] >> 4);
+	if (data[PI_WIDTH] == 0xff)
+		to[PI_WIDTH] = now[PI_WIDTH_SUPPORTED];
+	if ((data[PI_SPEED] & 0x0f) == 0x0f)
+		to[PI_SPEED] = (uint8_t)((to[PI_SPEED] & 0xf0) | now[PI_STATE] >> 4);
 }
 
 static void overlay(uint8_t data[64], const uint8_t *from)
@@ -59,8 +66,8 @@ void smp_overlay_port_info(struct kernel *k, const struct mad_node *n, uint32_t 
 		return;
 	if (n->is_switch && w->has_switch_port[own]) {
 		overlay(data, w->switch_port[own]);
-		if (!own && mad16(w->switch_port[0], SM_LID))
-			memcpy(data + SM_LID, w->switch_port[0] + SM_LID, 2);
+		if (!own && mad16(w->switch_port[0], PI_SM_LID))
+			memcpy(data + PI_SM_LID, w->switch_port[0] + PI_SM_LID, 2);
 	} else if (!n->is_switch && w->has_port[own]) {
 		overlay(data, w->port[own]);
 	}
@@ -96,7 +103,7 @@ static int change(struct kernel *k, uint32_t hca, uint32_t port, uint32_t what, 
 /* What becomes of a link: PORT_POLLING or PORT_DISABLED; 0: it stays as it is. */
 static uint32_t new_link(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t data[64])
 {
-	uint32_t physical = data[PHYSICAL] >> 4;
+	uint32_t physical = data[PI_PHYSICAL] >> 4;
 
 	/* As Get tells it. */
 	return physical == PORT_LINK_UP && fabric_link(k, hca, port) ? 0 : physical;
@@ -105,7 +112,7 @@ static uint32_t new_link(struct kernel *k, uint32_t hca, uint32_t port, const ui
 /* A link is up and ACTIVE, or down. Of the other states a manager finds none. */
 static bool link_ok(struct kernel *k, uint32_t hca, uint32_t port, const uint8_t data[64])
 {
-	uint32_t physical = new_link(k, hca, port, data), state = data[STATE] & 15;
+	uint32_t physical = new_link(k, hca, port, data), state = data[PI_STATE] & 15;
 
 	return (!state || state == STATE_ACTIVE) && physical <= PORT_DISABLED && physical != 1 &&
 	       (state != STATE_ACTIVE || fabric_link(k, hca, port));
@@ -123,7 +130,7 @@ static int change_link(struct kernel *k, uint32_t hca, uint32_t port, const uint
 static int set_ca_port(struct kernel *k, const struct mad_node *n, uint32_t number,
 		       const uint8_t data[64])
 {
-	uint32_t port = number ? number : n->port, lid = mad16(data, LID), sm_lid, own;
+	uint32_t port = number ? number : n->port, lid = mad16(data, PI_LID), sm_lid, own;
 	struct umad_written *w = sm_write(k);
 	struct mad_node at = *n;
 	const struct sh_port *p;
@@ -138,8 +145,8 @@ static int set_ca_port(struct kernel *k, const struct mad_node *n, uint32_t numb
 	at.port = port;
 	own = fabric_port_of(k, n->hca, port);
 	p = &sh_hca(&k->dev, n->hca)->port[port - 1];
-	sm_lid = mad16(data, SM_LID);
-	if ((uint32_t)(data[LMC] & 7) != p->lmc || !sm_lid || sm_lid > LAST_UNICAST ||
+	sm_lid = mad16(data, PI_SM_LID);
+	if ((uint32_t)(data[PI_LMC] & 7) != p->lmc || !sm_lid || sm_lid > LAST_UNICAST ||
 	    !link_ok(k, n->hca, port, data))
 		return STATUS_VALUE;
 	(void)smp_port_info(k, &at, port, now);
@@ -154,7 +161,7 @@ static int set_ca_port(struct kernel *k, const struct mad_node *n, uint32_t numb
 	store(w->port[own], now, data);
 	w->has_port[own] = true;
 	/* A new SM LID has asked for it. */
-	if (data[REREGISTER] & 0x80 && !new_sm)
+	if (data[PI_REREGISTER] & 0x80 && !new_sm)
 		ROOMS(port_event, k, n->hca, port, PORT_CLIENT_REREGISTER);
 	return 0;
 }
@@ -172,7 +179,7 @@ static int set_switch_port(struct kernel *k, uint32_t number, uint32_t in, const
 	if (!smp_port_info(k, &n, number, now))
 		return STATUS_VALUE;
 	if (!number) {
-		if (mad16(data, LID) != k->umad->switch_lid || data[LMC] & 7)
+		if (mad16(data, PI_LID) != k->umad->switch_lid || data[PI_LMC] & 7)
 			return STATUS_VALUE;
 	} else {
 		fabric_end_of(k, number, &hca, &port);
