@@ -395,7 +395,7 @@ enum sh_port_what {
 };
 struct sh_port_msg {
 	uint32_t type, host, hca, port, what, a, b,
-		reserved; /* hca counted per host; port 1.. ; lid N: a; pkey I V: a, b; sm N: a */
+		reserved; /* hca counted per host; port 1.. ; lid N: a, b not 0: also another's; pkey I V: a, b; sm N: a */
 };			  /* reply: struct sh_status */
 
 #define SH_FAULT_ADDRESS 48

@@ -65,6 +65,7 @@ struct kernel {
 	struct counters *counters;
 	uint32_t fault_seed;  /* for future rules of faults */
 	uint32_t died_inside; /* as of the last orphans_free() */
+	uint32_t switch_lid;  /* 0: there is no switch */
 	uint32_t loud;	      /* HCAs to silence in another try */
 	uint32_t doubted;     /* files of fifo.h that may have been closed */
 	struct fifo_owner *fifo_owners;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "softhca/device/memory/txn.h"
+#include "softhca/device/transport/fabric.h"
 #include "counters.h"
 #include "kern.h"
 #include "ports.h"
@@ -52,11 +53,43 @@ uint8_t port_mtu(const struct kernel *k)
 	return wire->n ? (uint8_t)(__builtin_ctz(wire->mtu) - 7) : 5;
 }
 
-static bool change_lid(struct kernel *k, struct sh_port *p, uint32_t hca, uint32_t port,
-		       uint32_t lid, struct sh_status *st)
+/*
+ * Who else says that it has this LID, as an entry of the table. 0: nobody. What ports say may have been
+ * overwritten, so nothing but this asks them.
+ */
+static uint32_t heir_of(const struct kernel *k, uint32_t lid, uint32_t but)
+{
+	if (lid == k->switch_lid && but != SH_LID_OF_SWITCH)
+		return SH_LID_OF_SWITCH;
+	for (uint32_t hca = 0; hca < k->dev.hcas; hca++)
+		for (uint32_t port = 1; port <= k->cfg.device.ports; port++)
+			if ((hca << 8 | port) + 1 != but &&
+			    sh_hca(&k->dev, hca)->port[port - 1].lid == lid)
+				return (hca << 8 | port) + 1;
+	return 0;
+}
+
+/*
+ * A subnet manager gives LIDs to one port after the other, and may give one that another port has until it
+ * gets its own new one. Messages go to who has got it last. Searches the whole table: what the port says
+ * of its LID may have been overwritten.
+ */
+static void take_lid(struct kernel *k, uint32_t mine, uint32_t lid)
 {
 	uint32_t *table = k->dev.inst->lid_port;
-	uint32_t mine = (hca << 8 | port) + 1, i;
+
+	for (uint32_t i = 1; i < SH_MAX_LIDS; i++)
+		if (table[i] == mine && i != lid)
+			__atomic_store_n(&table[i], heir_of(k, i, mine), __ATOMIC_RELEASE);
+	__atomic_store_n(&table[lid], mine, __ATOMIC_RELEASE);
+}
+
+static bool change_lid(struct kernel *k, struct sh_port *p, uint32_t hca, uint32_t port,
+		       uint32_t lid, bool anyones, struct sh_status *st)
+{
+	const uint32_t *table = k->dev.inst->lid_port;
+	uint32_t mine = (hca << 8 | port) + 1;
+	bool changed;
 
 	if (k->cfg.device.wire.n) {
 		status_say(st, EINVAL,
@@ -64,27 +97,34 @@ static bool change_lid(struct kernel *k, struct sh_port *p, uint32_t hca, uint32
 			   "another one with another address");
 		return false;
 	}
-	if (!lid || lid >= SH_SWITCH_LID) {
+	if (!lid || lid >= (anyones ? SH_MAX_LIDS : SH_SWITCH_LID)) {
 		status_say(st, EINVAL, "LID %u is out of range: choose one of 1 to %d", lid,
 			   SH_SWITCH_LID - 1);
 		return false;
 	}
-	if (table[lid] && table[lid] != mine) {
+	if (table[lid] && table[lid] != mine && !anyones) {
 		status_say(st, EBUSY,
 			   "LID %u belongs to another port: choose a free one (softhca show lists "
 			   "them)",
 			   lid);
 		return false;
 	}
-	if (p->lid == lid && table[lid] == mine)
-		return false;
-	/* Searches the whole table: what the port says of its LID may have been overwritten. */
-	for (i = 0; i < SH_MAX_LIDS; i++)
-		if (table[i] == mine && i != lid)
-			__atomic_store_n(&table[i], 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&table[lid], mine, __ATOMIC_RELEASE);
+	changed = p->lid != lid;
+	if (changed || table[lid] != mine)
+		take_lid(k, mine, lid);
 	p->lid = lid;
-	return true;
+	return changed;
+}
+
+int port_switch_lid(struct kernel *k, uint32_t lid)
+{
+	if (lid == k->switch_lid && sh_lid_is_switch(&k->dev, lid))
+		return 0;
+	if (k->cfg.device.wire.n || !lid || lid >= SH_MAX_LIDS)
+		return -EINVAL;
+	take_lid(k, SH_LID_OF_SWITCH, lid);
+	k->switch_lid = lid;
+	return 0;
 }
 
 /*
@@ -161,7 +201,7 @@ static bool change(struct kernel *k, const struct sh_port_msg *m, uint32_t hca,
 		return true;
 	case SH_PORT_LID:
 		*event = PORT_LID_CHANGE;
-		return change_lid(k, p, hca, m->port, m->a, st);
+		return change_lid(k, p, hca, m->port, m->a, m->b, st);
 	case SH_PORT_PKEY:
 		*event = PORT_PKEY_CHANGE;
 		if (m->a >= SH_PKEYS || m->b > 0xffff) {

@@ -33,6 +33,8 @@ int port_pkeys(struct kernel *k, uint32_t hca, uint32_t port, uint32_t first,
 	       const uint16_t pkey[PORT_PKEYS]);
 /* The active MTU of each port, as verbs number them: the wire may carry less than the instance. */
 uint8_t port_mtu(const struct kernel *k);
+/* A subnet manager gives the switch a LID, which may be a port's until that gets another one. */
+int port_switch_lid(struct kernel *k, uint32_t lid);
 void ports_fail(struct kernel *k); /* each card fails for good */
 void ports_end(struct kernel *k);  /* the instance ends: a fatal event for every open file */
 

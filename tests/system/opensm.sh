@@ -51,10 +51,33 @@ ends() {
 }
 # opensm logs what it cannot do with ERR.
 no_errors() { ! grep ERR "$tmp/log"; }
+# once OPTION...: one sweep of one that knows nothing of earlier LIDs.
 once() {
-	mkdir -p "$tmp/osm-o"
-	tool 0 env OSM_TMP_DIR="$tmp/osm-o" OSM_CACHE_DIR="$tmp/osm-o" opensm -o -f "$tmp/osm-o/log" -D 0x43 >"$tmp/out" 2>&1 &&
+	rm -rf "$tmp/osm-o"
+	mkdir "$tmp/osm-o"
+	tool 0 env OSM_TMP_DIR="$tmp/osm-o" OSM_CACHE_DIR="$tmp/osm-o" opensm -o "$@" -f "$tmp/osm-o/log" -D 0x43 >"$tmp/out" 2>&1 &&
 		grep -q 'SUBNET UP' "$tmp/osm-o/log" && ! grep ERR "$tmp/osm-o/log"
+}
+switch_lid() { echo $(($(sed -n 's/^0x0002c90300200000 \(0x[0-9a-f]*\) .*/\1/p' "$tmp/osm-o/guid2lid"))); }
+lid() { "$SOFTHCA" port "$SOFTHCA_INSTANCE" --host "$1" mlx4_0:1 lid "$2" >/dev/null; }
+# Hosts 0 and 2 have each other's LID, and get them back while the other one still has it.
+reassigns() { lid 0 500 && lid 2 1 && lid 0 3 && once -r; }
+# What opensm has assigned leads where it is to, by datagrams and by messages: its file has the GUID of each port, and its first and last LID.
+leads() {
+	test "$(grep -c ^0x "$tmp/osm-o/guid2lid")" -eq 4 || { cat "$tmp/osm-o/guid2lid"; return 1; }
+	grep ^0x "$tmp/osm-o/guid2lid" | while read -r guid lid _; do
+		has "^PortGuid:\.*$guid\$" tool 0 smpquery nodeinfo $((lid)) </dev/null || exit 1
+	done || return 1
+	for host in 0 1 2; do
+		has "^0x0002c903001000*$((4 * host + 1)) $(printf '0x%04x' "$(tool $host cat /sys/class/infiniband/mlx4_0/ports/1/lid)") " \
+			cat "$tmp/osm-o/guid2lid" || return 1
+	done
+	take_port
+	on 2 timeout 50 ibv_rc_pingpong -p "$port" -n 100 >"$tmp/server" 2>&1 &
+	server=$!
+	until_true listening || return 1
+	on 0 timeout 50 ibv_rc_pingpong -p "$port" -n 100 127.0.0.1 >"$tmp/client" 2>&1 && wait "$server" ||
+		{ cat "$tmp/server" "$tmp/client"; return 1; }
 }
 watching() { grep -q 'async event FD' "$tmp/events"; }
 # A ping-pong between hosts 0 and 2 that has no end of its own. Its ends sleep between the messages, so that they leave others a processor.
@@ -139,6 +162,10 @@ for face in ofed mainline; do
 	ok "ibportstate enable, $face" tool 0 ibportstate 1023 3 enable
 	ports after
 	ok "it is up again, $face" same before after
+	# The switch gets a LID that a host has had.
+	ok "opensm -r, $face" reassigns
+	ok "each LID leads to who has it, $face" leads
+	ok "and ibnetdiscover finds the switch at its own, $face" has "^Switch.* lid $(switch_lid) lmc 0" tool 2 ibnetdiscover
 	# The watcher alone is left.
 	kill "$("$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq '.processes[].pid')"
 	"$SOFTHCA" stop "$SOFTHCA_INSTANCE" >/dev/null

@@ -104,6 +104,11 @@ check_PROGRAMS += softhca_umad_perf
 softhca_umad_perf_SOURCES = softhca_umad_perf.c softhca_umad_rig.h
 softhca_umad_perf_CPPFLAGS = $(softhca_kernel_cppflags)
 softhca_umad_perf_LDADD = $(softhca_kernel_libs)
+check_PROGRAMS += softhca_umad_lids
+softhca_umad_lids_SOURCES = softhca_umad_lids.c softhca_umad_rig.h
+softhca_umad_lids_CPPFLAGS = $(softhca_kernel_cppflags)
+softhca_umad_lids_LDADD = $(softhca_kernel_libs)
+
 check_PROGRAMS += softhca_umad_segments
 softhca_umad_segments_SOURCES = softhca_umad_segments.c softhca_umad_rig.h
 softhca_umad_segments_CPPFLAGS = $(softhca_kernel_cppflags)

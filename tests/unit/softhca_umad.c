@@ -327,7 +327,7 @@ static void sets(void **state)
 	assert_int_equal(data[51], 9);
 	assert_int_equal(data[29], 3);
 	/*
-	 * A LID of another port; a state that no port has; an LMC; a physical state that no port has;
+	 * A LID that is none; a state that no port has; an LMC; a physical state that no port has;
 	 * SM LIDs that are none: nothing changes, also not what comes before it.
 	 */
 	for (int i = 0; i < 6; i++) {
@@ -335,7 +335,7 @@ static void sets(void **state)
 
 		memcpy(bad, data, 64);
 		mad_put64(bad, 0, 78);
-		mad_put16(bad, 16, i ? 45 : 3);
+		mad_put16(bad, 16, i ? 45 : SH_MAX_LIDS);
 		mad_put16(bad, 18, i == 4 ? 0xc000 : i == 5 ? 0 : 5);
 		bad[32] |= i == 1 ? 7 : 0;
 		bad[33] = i == 3 ? (uint8_t)((bad[33] & 15) | 6 << 4) : bad[33];

@@ -41,7 +41,7 @@
 #define SH_MAX_HCAS    256
 #define SH_MAX_PORTS   2
 #define SH_MAX_LIDS    1024 /* unicast LIDs given out: 1 .. SH_MAX_LIDS-1, base LID of each port */
-#define SH_SWITCH_LID  (SH_MAX_LIDS - 1) /* the switch's: ports have those below it */
+#define SH_SWITCH_LID  (SH_MAX_LIDS - 1) /* the switch's at first: ports have those below it */
 
 /*
  * What different processes write is this far apart, because processors fetch a line with its
@@ -400,7 +400,7 @@ struct sh_instance {
 	uint32_t died_inside; /* threads found dead in device code: they may have held locks */
 	struct sh_faults faults;
 	uint32_t lid_port
-		[SH_MAX_LIDS]; /* (hca << 8 | port) + 1 of the port that has the LID; 0 = none */
+		[SH_MAX_LIDS]; /* (hca << 8 | port) + 1 of the port that has the LID; SH_LID_OF_SWITCH; 0 = none */
 	uint64_t evq_spilled[SH_MAX_EVQ / 64]; /* event queues that have spilled records */
 	struct sh_moves moves;
 	struct sh_wire wire;

@@ -130,7 +130,7 @@ static void go_to(struct sh_dev *dev, struct sh_hca *src, const struct sh_packet
 		return;
 	}
 	if (!sh_lid_lookup(dev, p->dlid, &hca, &port)) {
-		if (p->dlid != SH_SWITCH_LID || !sh_gsi_take(dev, NULL, 0, p))
+		if (!sh_lid_is_switch(dev, p->dlid) || !sh_gsi_take(dev, NULL, 0, p))
 			SH_DROPPED(src, lid, p->npackets);
 		return;
 	}

@@ -50,6 +50,13 @@ static inline bool sh_lid_exact(const struct sh_dev *dev, uint32_t lid, uint32_t
 	*port = (entry - 1) & 0xff;
 	return entry;
 }
+/* No port: the number is past those that a card can have. */
+#define SH_LID_OF_SWITCH UINT32_MAX
+static inline bool sh_lid_is_switch(const struct sh_dev *dev, uint32_t lid)
+{
+	return lid < SH_MAX_LIDS &&
+	       __atomic_load_n(&dev->inst->lid_port[lid], __ATOMIC_RELAXED) == SH_LID_OF_SWITCH;
+}
 /* The same for a LID that may have the path bits of a port's LMC set, with *hca and *port checked. */
 bool sh_lid_lookup(const struct sh_dev *dev, uint16_t lid, uint32_t *hca, uint32_t *port);
 /* Are both LIDs of one port? */

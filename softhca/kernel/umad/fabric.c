@@ -58,7 +58,7 @@ uint64_t fabric_switch_guid(void)
 
 uint16_t fabric_lid_of(const struct kernel *k, const struct mad_node *n)
 {
-	return n->is_switch ? (uint16_t)k->umad->switch_lid
+	return n->is_switch ? (uint16_t)k->switch_lid
 			    : (uint16_t)sh_hca(&k->dev, n->hca)->port[n->port - 1].lid;
 }
 
@@ -66,7 +66,7 @@ uint8_t fabric_forward(struct kernel *k, uint32_t lid)
 {
 	uint32_t hca, port;
 
-	if (lid == k->umad->switch_lid)
+	if (sh_lid_is_switch(&k->dev, lid))
 		return 0;
 	if (!lid || lid >= SH_MAX_LIDS || !sh_lid_lookup(&k->dev, (uint16_t)lid, &hca, &port) ||
 	    port > k->cfg.device.ports)
@@ -97,7 +97,7 @@ static bool by_lid(struct kernel *k, uint32_t hca, uint32_t port, uint16_t lid, 
 		return true;
 	if (!fabric_link(k, hca, port))
 		return false;
-	if (lid == k->umad->switch_lid) {
+	if (sh_lid_is_switch(&k->dev, lid)) {
 		*n = (struct mad_node){.is_switch = true, .in = fabric_port_of(k, hca, port)};
 		return true;
 	}
@@ -246,7 +246,7 @@ uint16_t fabric_pkey(struct kernel *k, const struct mad_node *n, const struct ma
 static bool reaches(struct kernel *k, const struct mad_way *w)
 {
 	const struct mad_node to = {.hca = w->hca, .port = w->port};
-	struct mad_node from = {.is_switch = w->dlid == k->umad->switch_lid};
+	struct mad_node from = {.is_switch = w->dlid == k->switch_lid};
 
 	if (!from.is_switch && !sh_lid_lookup(&k->dev, w->dlid, &from.hca, &from.port))
 		return false;

@@ -97,7 +97,7 @@ static void send(struct kernel *k, struct notice *n, uint64_t now)
 	if (!n->report) {
 		const struct sh_port *p = &sh_hca(&k->dev, way.hca)->port[way.port - 1];
 
-		way.slid = (uint16_t)(way.from_switch ? k->umad->switch_lid : p->lid);
+		way.slid = (uint16_t)(way.from_switch ? k->switch_lid : p->lid);
 		way.dlid = (uint16_t)(way.from_switch ? smp_switch_sm_lid(k) : p->sm_lid);
 	}
 	umad_timer_at(k, n->due);
@@ -141,8 +141,8 @@ void notice_link(struct kernel *k, uint32_t hca, uint32_t port)
 	uint8_t n[NOTICE_SIZE];
 
 	k->umad->port_state_change = true;
-	fill(n, URGENT, OF_SWITCH, TRAP_LINK_STATE, k->umad->switch_lid);
-	mad_put16(n, DETAILS, k->umad->switch_lid);
+	fill(n, URGENT, OF_SWITCH, TRAP_LINK_STATE, k->switch_lid);
+	mad_put16(n, DETAILS, k->switch_lid);
 	trap(k, hca, port, n);
 	told(k, fabric_link(k, hca, port) ? TRAP_IN_SERVICE : TRAP_OUT_OF_SERVICE,
 	     sh_hca(&k->dev, hca)->port[port - 1].gid[0]);

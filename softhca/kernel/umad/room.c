@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 
+#include "softhca/device/transport/fabric.h"
 #include "softhca/kernel/fs.h"
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/lists.h"
@@ -30,20 +31,18 @@
 #include "segments.h"
 #include "sm.h"
 
-/* No port has this number, so no message goes to that LID. */
-#define OF_SWITCH UINT32_MAX
-
 static int init(struct kernel *k)
 {
 	k->umad = calloc(1, sizeof(*k->umad));
 	if (!k->umad)
 		return -ENOMEM;
 	k->umad->timer = k->umad->gsi = -1;
-	k->umad->switch_lid = SH_SWITCH_LID;
 	k->umad->off = fabric_ports(k) > UMAD_PORTS;
-	if (!k->umad->off)
-		__atomic_store_n(&k->dev.inst->lid_port[SH_SWITCH_LID], OF_SWITCH,
+	if (!k->umad->off) {
+		k->switch_lid = SH_SWITCH_LID;
+		__atomic_store_n(&k->dev.inst->lid_port[SH_SWITCH_LID], SH_LID_OF_SWITCH,
 				 __ATOMIC_RELEASE);
+	}
 	return umad_timer_init(k);
 }
 

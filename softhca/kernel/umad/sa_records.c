@@ -291,7 +291,7 @@ static void links(struct sa_table *t)
 		mad_put16(there, 0, fabric_lid_of(t->k, &n));
 		there[2] = back[3] = (uint8_t)n.port;
 		there[3] = back[2] = (uint8_t)(i + 1);
-		mad_put16(there, 4, t->k->umad->switch_lid);
+		mad_put16(there, 4, t->k->switch_lid);
 		memcpy(back, there + 4, 2);
 		memcpy(back + 4, there, 2);
 		sa_offer(t, there);

@@ -177,7 +177,7 @@ static void switch_port_info(struct kernel *k, uint32_t number, uint32_t in, uin
 	if (!number) {
 		port_common(data, in, 4, PORT_LINK_UP);
 		mad_put64(data, PI_PREFIX, FABRIC_PREFIX);
-		mad_put16(data, PI_LID, k->umad->switch_lid);
+		mad_put16(data, PI_LID, k->switch_lid);
 		mad_put16(data, PI_SM_LID, neighbours_sm_lid(k));
 		mad_put32(data, PI_CAPABILITIES, CAP_SWITCH);
 		data[PI_REREGISTER] = 18;

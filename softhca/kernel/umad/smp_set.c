@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "softhca/device/transport/fabric.h"
 #include "softhca/kernel/kern.h"
 #include "softhca/kernel/ports.h"
 #include "softhca/kernel/room.h"
@@ -127,6 +128,14 @@ static int change_link(struct kernel *k, uint32_t hca, uint32_t port, const uint
 	return change(k, hca, port, physical == PORT_POLLING ? SH_PORT_UP : SH_PORT_DOWN, 0, 0);
 }
 
+static bool has_lid(const struct kernel *k, uint32_t hca, uint32_t port, uint32_t lid)
+{
+	uint32_t h, p;
+
+	return sh_hca(&k->dev, hca)->port[port - 1].lid == lid &&
+	       sh_lid_exact(&k->dev, lid, &h, &p) && h == hca && p == port;
+}
+
 static int set_ca_port(struct kernel *k, const struct mad_node *n, uint32_t number,
 		       const uint8_t data[64])
 {
@@ -151,7 +160,8 @@ static int set_ca_port(struct kernel *k, const struct mad_node *n, uint32_t numb
 		return STATUS_VALUE;
 	(void)smp_port_info(k, &at, port, now);
 	/* Whether the port can have the LID is asked here. Once it can, nothing refuses the rest. */
-	status = lid == p->lid ? 0 : change(k, n->hca, port, SH_PORT_LID, lid, 0);
+	status =
+		has_lid(k, n->hca, port, lid) ? 0 : change(k, n->hca, port, SH_PORT_LID, lid, true);
 	status = status ? status : change_link(k, n->hca, port, data);
 	new_sm = sm_lid != p->sm_lid;
 	if (!status && new_sm)
@@ -179,7 +189,7 @@ static int set_switch_port(struct kernel *k, uint32_t number, uint32_t in, const
 	if (!smp_port_info(k, &n, number, now))
 		return STATUS_VALUE;
 	if (!number) {
-		if (mad16(data, PI_LID) != k->umad->switch_lid || data[PI_LMC] & 7)
+		if (data[PI_LMC] & 7 || port_switch_lid(k, mad16(data, PI_LID)))
 			return STATUS_VALUE;
 	} else {
 		fabric_end_of(k, number, &hca, &port);

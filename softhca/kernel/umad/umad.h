@@ -60,7 +60,6 @@ struct umad {
 	uint32_t generation, hi_tid;
 	uint64_t sent_number; /* of the last request that was kept */
 	bool off;	      /* the fabric is too large for one switch */
-	uint32_t switch_lid;
 	int timer;
 	int gsi;		 /* FIFO of what programs' QPs send to QP 1; -1: there is none */
 	struct leaving *leavers; /* datagrams to programs' QPs that are not delivered yet */
