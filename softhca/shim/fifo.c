@@ -13,11 +13,11 @@
 #include "fifo.h"
 
 /*
- * By hand here and in take_numbers(): printf() and scanf() of the C library note what is to be undone
+ * Here and in take_numbers() by hand: printf() and scanf() of the C library note what is to be undone
  * if the call is left, also for text in memory. A handler of the application that jumps out of them
  * crashes there.
  */
-static void put_number(char *to, unsigned int n)
+void shim_put_number(char *to, unsigned int n)
 {
 	char digits[16];
 	int len = 0;
@@ -59,7 +59,7 @@ bool shim_fd_path(int fd, char path[PATH_MAX])
 
 	if (fd < 0)
 		return false;
-	put_number(link + strlen(link), (unsigned int)fd);
+	shim_put_number(link + strlen(link), (unsigned int)fd);
 	n = sh_sys(syscall(SYS_readlinkat, AT_FDCWD, link, path, PATH_MAX - 1));
 	if (n < 0)
 		return false;

@@ -32,6 +32,8 @@ static inline bool shim_fifo_writes(const struct shim_fifo *f)
 /* Is the descriptor one of that directory? Whatever process has opened it. */
 bool shim_fifo_of_stat(int fd, const struct stat *st, const char *dir, struct shim_fifo *f);
 
+/* The digits of a number, by no call that may not be made in a handler. */
+void shim_put_number(char *to, unsigned int n);
 /* Where a descriptor leads. False: it cannot be read. */
 bool shim_fd_path(int fd, char path[PATH_MAX]);
 

@@ -6,19 +6,38 @@
 #include "softhca/host/sys.h"
 #include "softhca/protocol.h"
 #include "attach.h"
+#include "compiler.h"
 #include "names.h"
 #include "sandbox.h"
 #include "umad.h"
 
 /* Has this process, or one that it was forked from, opened, written to or controlled one? */
 static bool seen;
+static bool issm_seen;
 
 bool shim_umad_of_stat(int fd, const struct stat *st, struct shim_fifo *file)
 {
 	if (!shim_fifo_of_stat(fd, st, "mads", file))
 		return false;
 	__atomic_store_n(&seen, true, __ATOMIC_RELAXED);
+	if (shim_umad_is_issm(file))
+		__atomic_store_n(&issm_seen, true, __ATOMIC_RELAXED);
 	return true;
+}
+
+bool shim_umad_known(void)
+{
+	return unlikely(__atomic_load_n(&seen, __ATOMIC_RELAXED)) && shim_active();
+}
+
+bool shim_issm_known(void)
+{
+	return __atomic_load_n(&issm_seen, __ATOMIC_RELAXED);
+}
+
+bool shim_umad_is_issm(const struct shim_fifo *file)
+{
+	return file->index >= UMAD_MINORS;
 }
 
 bool shim_umad_to_read(int fd, struct shim_fifo *file)
@@ -48,6 +67,8 @@ static int open_once(unsigned int minor, int flags)
 
 	if (fd >= 0)
 		__atomic_store_n(&seen, true, __ATOMIC_RELAXED);
+	if (fd >= 0 && minor >= UMAD_MINORS)
+		__atomic_store_n(&issm_seen, true, __ATOMIC_RELAXED);
 	return fd;
 }
 

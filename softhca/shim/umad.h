@@ -17,6 +17,10 @@ bool shim_umad_of_fd(int fd, struct shim_fifo *file);
  */
 bool shim_umad_to_read(int fd, struct shim_fifo *file);
 bool shim_umad_of_stat(int fd, const struct stat *st, struct shim_fifo *file);
+/* False without a system call in a process that has nothing to do with umad, or with issm. */
+bool shim_umad_known(void);
+bool shim_issm_known(void);
+bool shim_umad_is_issm(const struct shim_fifo *file);
 int shim_umad_open(unsigned int minor, int flags); /* a descriptor or -errno */
 /* What the calls return, or -errno. A read waits if there is nothing to read. */
 long shim_umad_write(const struct shim_fifo *file, const void *buf, size_t len);
