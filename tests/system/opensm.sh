@@ -69,7 +69,7 @@ leads() {
 		has "^PortGuid:\.*$guid\$" tool 0 smpquery nodeinfo $((lid)) </dev/null || exit 1
 	done || return 1
 	for host in 0 1 2; do
-		has "^0x0002c903001000*$((4 * host + 1)) $(printf '0x%04x' "$(tool $host cat /sys/class/infiniband/mlx4_0/ports/1/lid)") " \
+		has "^0x0002c903001000*$((4 * host + 1)) $(printf '0x%04x' "$(tool "$host" cat /sys/class/infiniband/mlx4_0/ports/1/lid)") " \
 			cat "$tmp/osm-o/guid2lid" || return 1
 	done
 	take_port
