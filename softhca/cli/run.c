@@ -523,7 +523,7 @@ int run_command(int argc, char **argv)
 	if (pid >= 0 && !failed && counted(&opt))
 		status = conclude(&opt, dir, before, status);
 	stats_free(before);
-	if (trace_end(trace) && !status)
+	if (trace_end(trace, pid >= 0 && !failed) && !status)
 		status = EXIT_SELF;
 	/*
 	 * Processes that are left behind still descend from this run and need its record. The

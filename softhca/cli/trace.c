@@ -485,9 +485,10 @@ static int finish(FILE **out, const char *name)
 	return EXIT_SELF;
 }
 
-int trace_end(struct trace *t)
+int trace_end(struct trace *t, bool ran)
 {
 	uint64_t lost;
+	size_t verbs;
 	int status = 0, err;
 
 	if (!t)
@@ -501,6 +502,11 @@ int trace_end(struct trace *t)
 	if (t->summary)
 		print_table(t);
 	lost = trace_lost(t->reader);
+	trace_events(t->reader, &verbs);
+	if (ran && !verbs && !lost)
+		complain("no verb was traced: the command called none, or the loader did not take "
+			 "the library that traces them, as with static and set-uid programs and "
+			 "behind env -i");
 	if (lost)
 		complain("%" PRIu64
 			 " verbs are not in the trace: there was no memory, no descriptor or no "

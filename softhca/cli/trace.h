@@ -20,10 +20,10 @@ struct run_options;
  */
 struct trace *trace_begin(const struct run_options *opt, const char *dir);
 /*
- * The command has ended, or was never run: writes what is left. Frees the trace, which may be NULL.
- * Returns 0, or EXIT_SELF after a message.
+ * The command has ended, or could not be run (ran): writes what is left. Frees the trace, which may
+ * be NULL. Returns 0, or EXIT_SELF after a message.
  */
-int trace_end(struct trace *trace);
+int trace_end(struct trace *trace, bool ran);
 
 /* ---- trace_read.c: what traced programs leave ---- */
 

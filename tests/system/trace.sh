@@ -125,6 +125,13 @@ no_files() {
 }
 ok "a program whose threads have no room for their files" no_files
 
+# A command that cannot be run has said so itself.
+no_verb() {
+	status 0 "$SOFTHCA" trace -- true 2>"$tmp/err" && grep -q '^softhca: no verb was traced: ' "$tmp/err" &&
+		status 127 "$SOFTHCA" trace -- "$tmp/no-such" 2>"$tmp/err" && ! grep -q 'no verb' "$tmp/err" || { cat "$tmp/err"; return 1; }
+}
+ok "a command without verbs" no_verb
+
 # What the command is and does stays as with softhca run.
 passes() {
 	status 7 "$SOFTHCA" trace -o "$tmp/lines" -- sh -c 'exit 7' && [ ! -s "$tmp/lines" ] &&
