@@ -619,6 +619,7 @@ void top_summary(const struct top_look *before, const struct top_look *after, ch
 {
 	const struct making m = {.before = before, .after = after};
 	const char *path = string(after->root, "instance"), *name = strrchr(path, '/');
+	size_t clients = json_array_size(list(after->root, "processes"));
 	char sent[16], data[16], commands[16], text[160];
 	double was[3] = {0}, is[3] = {0};
 
@@ -630,9 +631,9 @@ void top_summary(const struct top_look *before, const struct top_look *after, ch
 					  json_object_get(after->root, "daemon"), "commands")),
 		     commands);
 	snprintf(text, sizeof(text),
-		 "%.20s: %zu processes, %.0f QPs; %s messages/s, %sB/s; %s commands/s",
-		 name ? name + 1 : path, json_array_size(list(after->root, "processes")), is[1],
-		 sent, data, commands);
+		 "%.20s: %zu process%s, %.0f QP%s; %s messages/s, %sB/s; %s commands/s",
+		 name ? name + 1 : path, clients, clients == 1 ? "" : "es", is[1],
+		 is[1] == 1 ? "" : "s", sent, data, commands);
 	snprintf(line, TOP_WIDTH, "%.*s", TOP_WIDTH - 1, text);
 }
 

@@ -248,10 +248,12 @@ bool port_change(struct kernel *k, const struct sh_port_msg *m, bool late, struc
 	if (m->host >= cfg->hosts || m->hca >= cfg->hcas_per_host || !m->port ||
 	    m->port > cfg->ports) {
 		status_say(st, ENODEV,
-			   "there is no port mlx4_%u:%u on host %u: the instance has %u host(s) "
-			   "with %u HCA(s) of %u port(s); hosts "
+			   "there is no port mlx4_%u:%u on host %u: the instance has %u host%s "
+			   "with %u HCA%s of %u port%s; hosts "
 			   "and HCAs are counted from 0, ports from 1",
-			   m->hca, m->port, m->host, cfg->hosts, cfg->hcas_per_host, cfg->ports);
+			   m->hca, m->port, m->host, cfg->hosts, cfg->hosts == 1 ? "" : "s",
+			   cfg->hcas_per_host, cfg->hcas_per_host == 1 ? "" : "s", cfg->ports,
+			   cfg->ports == 1 ? "" : "s");
 		return true;
 	}
 	index = m->host * cfg->hcas_per_host + m->hca;

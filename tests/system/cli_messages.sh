@@ -230,7 +230,7 @@ range() {
 }
 ranges() {
 	"$SOFTHCA" start lab >/dev/null || return 1
-	range 1 1022 lid && range 1 49151 sm && range 0 127 pkey 0x8123 && range 0 65535 "pkey 5"
+	wrong 125 'there is no port mlx4_1:1 on host 0: the instance has 1 host with 1 HCA of 1 port; hosts' port lab mlx4_1:1 up && range 1 1022 lid && range 1 49151 sm && range 0 127 pkey 0x8123 && range 0 65535 "pkey 5"
 	got=$?
 	"$SOFTHCA" stop lab
 	return "$got"

@@ -232,7 +232,7 @@ static void test_width(void **state)
 	}
 	top_summary(&before, &after, line);
 	assert_true(strlen(line) <= 79);
-	assert_memory_equal(line, "lab: 2 processes, 1 QPs;", 24);
+	assert_memory_equal(line, "lab: 2 processes, 1 QP;", 23);
 }
 
 int main(void)
