@@ -89,4 +89,27 @@ pages() {
 	return "$bad"
 }
 ok "man pages that documents name exist" pages
+
+# A reader of these documents goes by names of functions and files. Functions of the system that no source calls stand here.
+others=" forkpty mseal posix_spawn preadv2 splice "
+named() {
+	bad=0
+	found=0
+	find bench examples include libibverbs libmlx4 librdmacm softhca tests -name '*.[ch]' -exec cat {} + |
+		tr -cs 'A-Za-z0-9_' '\n' | sort -u >"$tmp/words"
+	find bench examples include libibverbs libmlx4 librdmacm softhca tests scripts man docs -type f | sed 's,^,/,' >"$tmp/files"
+	for document in docs/architecture.md docs/CONTRIBUTING.md docs/decisions.md docs/shared-memory.md docs/xrc-kernels.md; do
+		for name in $(prose "$document" | grep -oE '`[a-z0-9_]+\(\)`' | tr -d '`()' | sort -u); do
+			found=$((found + 1))
+			grep -qxF "$name" "$tmp/words" || [ "${others#* "$name" }" != "$others" ] || { echo "$document: no function $name()"; bad=1; }
+		done
+		for name in $(prose "$document" | grep -oE '`[a-z0-9_/-]+\.(c|h|sh)`' | tr -d '`' | sort -u); do
+			found=$((found + 1))
+			grep -q "/$name\$" "$tmp/files" || { echo "$document: no file $name"; bad=1; }
+		done
+	done
+	[ "$found" -gt 200 ] || { echo "$found names found"; return 1; }
+	return "$bad"
+}
+ok "functions and files that documents name are there" named
 finish
