@@ -130,6 +130,7 @@ else
 fi
 ok "an HCA that was not used" said "softhca: nothing went over an HCA: no process sent a packet." \
 	"$SOFTHCA" run --require-traffic -- true
+ok "a trace without verbs" said "softhca: no verb was traced: the command called none" "$SOFTHCA" trace -- true
 
 # ---- programs of one's own ----
 
