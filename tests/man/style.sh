@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: scripts/style finds nothing in the tree, with what takes seconds, in the full tier also with what takes half a
-# minute; and each of its checks fails for a fault of its kind in a made-up tree, and for a tool that is missing.
+# Description: scripts/style finds nothing in the tree, with what takes seconds; and each of its checks fails for a fault
+# of its kind in a made-up tree, and for a tool that is missing.
 . "$srcdir/../system/lib.sh" || exit 1
-checks="sparse spelling"
-[ "${TIER:-}" != full ] || checks="format shell $checks"
+# With what the scripts source, shellcheck computes for a minute.
+shellcheck=scripts
+[ "${TIER:-}" != full ] || shellcheck=shell
 unset TIER
 
 for tool in clang-format clang-tidy codespell shellcheck sparse; do
@@ -15,7 +16,7 @@ for tool in clang-format clang-tidy codespell shellcheck sparse; do
 done
 # Whatever version of these tools a distribution has, it is no judge of a release.
 [ -e "$top_srcdir/.git" ] || { skip "the checks of make style" "this is not a git tree"; finish; }
-for check in $checks; do
+for check in format $shellcheck sparse spelling; do
 	ok "$check" timeout 280 "$top_srcdir/scripts/style" "$top_builddir" "$check"
 done
 
@@ -33,7 +34,7 @@ done
 look() { (cd / && "$tree/scripts/style" "$tree/build" "$1"); }
 finds() { status 1 look "$1" >"$tmp/found" 2>&1 && grep -q "$2" "$tmp/found" || { cat "$tmp/found"; return 1; }; }
 
-for check in format shell sparse spelling analyse; do
+for check in format shell scripts sparse spelling analyse; do
 	ok "$check passes what is right" look $check
 	PATH=$tree/bin ok "$check fails without its tool, which it names" finds $check 'is missing. Install it (Debian package'
 done
@@ -43,6 +44,8 @@ ok "format finds a file that is written otherwise" finds format 'good.c:1:.*clan
 # shellcheck disable=SC2016 # for that script
 printf '#!/bin/sh\nrm -r $1\n' >"$tree/scripts/good"
 ok "shell finds a word that is split" finds shell 'scripts/good:2:.*SC2086'
+printf '#!/bin/sh\nlocal=1 read -r x; [ $x == 1 ]\n' >"$tree/scripts/good"
+ok "scripts finds what dash does not know" finds scripts 'scripts/good:2:.*SC3014'
 cat >"$tree/softhca/device/good.c" <<'END'
 #include <linux/types.h>
 __be32 good(__u32 x);
