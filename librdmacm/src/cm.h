@@ -231,8 +231,10 @@ struct cm_multicast {
 	uint32_t handle;
 	union ibv_gid mgid;
 	uint16_t mlid;
+	/* Protected by id->mutex: */
+	bool joining; /* the command has not returned: its thread has the group, too */
 	bool attached;
-	uint32_t events_completed; /* protected by id->mutex, as is next */
+	uint32_t events_completed;
 	struct cm_multicast *next;
 };
 

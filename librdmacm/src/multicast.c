@@ -15,22 +15,52 @@ static void add(struct cm_id *id, struct cm_multicast *group)
 	pthread_mutex_unlock(&id->mutex);
 }
 
-/* Takes a group off the list: this one, or with group NULL that of the address. */
-static struct cm_multicast *take(struct cm_id *id, const struct cm_multicast *group,
-				 const struct sockaddr *addr, size_t len)
+static struct cm_multicast **find(struct cm_id *id, const struct sockaddr *addr, size_t len)
+{
+	struct cm_multicast **at;
+
+	for (at = &id->groups; *at; at = &(*at)->next)
+		if ((*at)->addr_len == len && !memcmp(&(*at)->addr, addr, len))
+			break;
+	return at;
+}
+
+/*
+ * Takes the group of an address off the list. One that is being joined is waited for: its event may
+ * be here before the command has said which number it has, or that it failed.
+ */
+static struct cm_multicast *take(struct cm_id *id, const struct sockaddr *addr, size_t len)
 {
 	struct cm_multicast **at, *found;
 
 	pthread_mutex_lock(&id->mutex);
-	for (at = &id->groups; *at; at = &(*at)->next)
-		if (group ? *at == group
-			  : (*at)->addr_len == len && !memcmp(&(*at)->addr, addr, len))
+	for (;;) {
+		at = find(id, addr, len);
+		found = *at;
+		if (!found || !found->joining)
 			break;
-	found = *at;
+		pthread_cond_wait(&id->cond, &id->mutex);
+	}
 	if (found)
 		*at = found->next;
 	pthread_mutex_unlock(&id->mutex);
 	return found;
+}
+
+/* The command has returned. A group that was not joined leaves the list. */
+static void joined(struct cm_id *id, struct cm_multicast *group, bool is)
+{
+	struct cm_multicast **at;
+
+	pthread_mutex_lock(&id->mutex);
+	group->joining = false;
+	for (at = &id->groups; !is && *at; at = &(*at)->next)
+		if (*at == group) {
+			*at = group->next;
+			break;
+		}
+	pthread_cond_broadcast(&id->cond);
+	pthread_mutex_unlock(&id->mutex);
 }
 
 void cm_multicast_free_all(struct cm_id *id)
@@ -49,7 +79,7 @@ PUBLIC int rdma_join_multicast(struct rdma_cm_id *rdma_id, struct sockaddr *addr
 	struct cm_id *id = to_cm_id(rdma_id);
 	size_t len = cm_addr_len(addr);
 	struct cm_multicast *group;
-	int ret;
+	int ret, state;
 
 	if (!len)
 		return cm_return(-EINVAL);
@@ -60,13 +90,16 @@ PUBLIC int rdma_join_multicast(struct rdma_cm_id *rdma_id, struct sockaddr *addr
 	group->context = context;
 	memcpy(&group->addr, addr, len);
 	group->addr_len = len;
+	group->joining = true;
 
 	cm_forget_event(id);
 	/* First the list: the event may come before the command has returned. */
+	state = cm_hold_cancel();
 	add(id, group);
 	ret = cm_family()->join(id, addr, len, (uintptr_t)group, &group->handle);
+	joined(id, group, !ret);
+	cm_let_cancel(state);
 	if (ret) {
-		take(id, group, NULL, 0);
 		free(group);
 		return cm_return(ret);
 	}
@@ -82,51 +115,83 @@ int cm_multicast_joined(struct cm_multicast *group, const struct ibv_ah_attr *ah
 	if (!group->id->id.qp)
 		return 0;
 	ret = ibv_attach_mcast(group->id->id.qp, &group->mgid, group->mlid);
+	pthread_mutex_lock(&group->id->mutex);
 	group->attached = !ret;
+	pthread_mutex_unlock(&group->id->mutex);
 	return -ret;
 }
 
-static void unlock(void *mutex)
+static void detach(struct cm_id *id, struct cm_multicast *group)
 {
-	pthread_mutex_unlock(mutex);
+	bool attached;
+
+	pthread_mutex_lock(&id->mutex);
+	attached = group->attached;
+	group->attached = false;
+	pthread_mutex_unlock(&id->mutex);
+	if (attached && id->id.qp)
+		ibv_detach_mcast(id->id.qp, &group->mgid, group->mlid);
+}
+
+struct leaving {
+	struct cm_id *id;
+	struct cm_multicast *group;
+};
+
+/* The thread that read the event may have attached the QP after the group was taken. */
+static void stop_waiting(void *arg)
+{
+	const struct leaving *leaving = arg;
+
+	pthread_mutex_unlock(&leaving->id->mutex);
+	detach(leaving->id, leaving->group);
 }
 
 static void await(struct cm_id *id, struct cm_multicast *group, uint32_t reported)
 {
+	struct leaving leaving = {id, group};
+
 	pthread_mutex_lock(&id->mutex);
-	pthread_cleanup_push(unlock, &id->mutex);
+	pthread_cleanup_push(stop_waiting, &leaving);
 	while (group->events_completed < reported)
 		pthread_cond_wait(&id->cond, &id->mutex);
 	pthread_cleanup_pop(1);
 }
 
+/* A thread that is cancelled has not left the group, or has. */
+static int leave(struct cm_id *id, struct cm_multicast *group, uint32_t *reported)
+{
+	struct ucma_abi_destroy_id cmd = {.id = group->handle};
+	struct ucma_abi_destroy_id_resp resp = {0};
+	int ret;
+
+	detach(id, group);
+	ret = CM_COMMAND_RESP(id->id.channel->fd, UCMA_CMD_LEAVE_MCAST, &cmd, &resp);
+	/* The kernel still has it: its events may come. */
+	if (ret)
+		add(id, group);
+	*reported = resp.events_reported;
+	return ret;
+}
+
 PUBLIC int rdma_leave_multicast(struct rdma_cm_id *rdma_id, struct sockaddr *addr)
 {
 	struct cm_id *id = to_cm_id(rdma_id);
-	struct ucma_abi_destroy_id cmd = {0};
-	struct ucma_abi_destroy_id_resp resp = {0};
 	size_t len = cm_addr_len(addr);
 	struct cm_multicast *group;
-	int ret;
+	uint32_t reported = 0;
+	int ret, state;
 
 	if (!len)
 		return cm_return(-EINVAL);
-	group = take(id, NULL, addr, len);
-	if (!group)
-		return cm_return(-EADDRNOTAVAIL);
-	if (group->attached && rdma_id->qp)
-		ibv_detach_mcast(rdma_id->qp, &group->mgid, group->mlid);
-	group->attached = false;
-
-	cmd.id = group->handle;
-	ret = CM_COMMAND_RESP(rdma_id->channel->fd, UCMA_CMD_LEAVE_MCAST, &cmd, &resp);
-	if (ret) {
-		/* The kernel still has it: its events may come. */
-		add(id, group);
+	state = cm_hold_cancel();
+	group = take(id, addr, len);
+	ret = group ? leave(id, group, &reported) : -EADDRNOTAVAIL;
+	cm_let_cancel(state);
+	if (ret)
 		return cm_return(ret);
-	}
 	cm_forget_event(id);
-	await(id, group, resp.events_reported);
+	await(id, group, reported);
 	free(group);
 	return 0;
 }

@@ -4,6 +4,10 @@
  * commands of the kernel's interface, byte for byte, and ask the device for what they should.
  * HAS_IB as commands.h says.
  */
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
 #include "commands.h"
 
 static void qp_of_an_id(void **state)
@@ -327,6 +331,14 @@ static uint64_t group_uid(void)
 	return uid;
 }
 
+/* Of the group: its uid. ah_attr: GID at 0, dlid at 24, is_global at 29. */
+static void joined_event(void)
+{
+	fake_event(group_uid(), 77, RDMA_CM_EVENT_MULTICAST_JOIN, 0, {20, 4, 0xffffff},
+		   {24, 4, RDMA_UDP_QKEY}, {28 + 15, 1, 0x33}, {28 + 24, 2, 0xc001},
+		   {28 + 29, 1, 1});
+}
+
 static void groups(void **state)
 {
 	struct ibv_qp_init_attr a = attr(IBV_QPT_UD);
@@ -341,10 +353,7 @@ static void groups(void **state)
 		assert_int_equal(rdma_join_multicast(id, in4("239.1.2.3", 0), &a), 0);
 		fake_ignore();
 		fake.fail_attach = fails ? ENOMEM : 0;
-		/* Of the group: its uid. ah_attr: GID at 0, dlid at 24, is_global at 29. */
-		fake_event(group_uid(), 77, RDMA_CM_EVENT_MULTICAST_JOIN, 0, {20, 4, 0xffffff},
-			   {24, 4, RDMA_UDP_QKEY}, {28 + 15, 1, 0x33}, {28 + 24, 2, 0xc001},
-			   {28 + 29, 1, 1});
+		joined_event();
 		event = next_event(fails ? RDMA_CM_EVENT_MULTICAST_ERROR
 					 : RDMA_CM_EVENT_MULTICAST_JOIN,
 				   fails ? -ENOMEM : 0);
@@ -368,6 +377,84 @@ static void groups(void **state)
 	assert_int_equal(rdma_join_multicast(id, in4("239.1.2.3", 0), &a), 0);
 	rdma_destroy_qp(id);
 	close_id(3);
+}
+
+static pthread_t leaver;
+
+static void *leave(void *arg)
+{
+	(void)arg;
+	fake.events_reported = 1;
+	assert_int_equal(rdma_leave_multicast(id, in4("239.1.2.3", 0)), 0);
+	return NULL;
+}
+
+static void leaves_meanwhile(void)
+{
+	assert_int_equal(pthread_create(&leaver, NULL, leave, NULL), 0);
+	while (!__atomic_load_n(&fake.left, __ATOMIC_SEQ_CST))
+		sched_yield();
+}
+
+/* One thread has read the event and is attaching the QP. Another one leaves the group: the QP is detached in the end. */
+static void leaving_while_joining(void **state)
+{
+	struct ibv_qp_init_attr a = attr(IBV_QPT_UD);
+	struct rdma_cm_event *event;
+
+	(void)state;
+	open_id(RDMA_PS_UDP);
+	resolve();
+	assert_int_equal(rdma_create_qp(id, NULL, &a), 0);
+	assert_int_equal(rdma_join_multicast(id, in4("239.1.2.3", 0), &a), 0);
+	fake_ignore();
+	joined_event();
+	fake.at_attach = leaves_meanwhile;
+	event = next_event(RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	rdma_ack_cm_event(event);
+	pthread_join(leaver, NULL);
+	fake_expect(EVENT "attach ..33 c001\nLEAVE_MCAST 16 4 id 77\ndetach ..33 c001\n");
+	rdma_destroy_qp(id);
+	close_id(2);
+}
+
+static int has_joined;
+
+static void *read_and_leave(void *arg)
+{
+	take(RDMA_CM_EVENT_MULTICAST_JOIN, 0);
+	__atomic_store_n(&has_joined, 1, __ATOMIC_SEQ_CST);
+	return leave(arg);
+}
+
+static void joins_meanwhile(void)
+{
+	joined_event();
+	assert_int_equal(pthread_create(&leaver, NULL, read_and_leave, NULL), 0);
+	while (!__atomic_load_n(&has_joined, __ATOMIC_SEQ_CST))
+		sched_yield();
+	/* Without this, a call that does not wait would seldom be seen. */
+	usleep(20000);
+}
+
+/* The event is there before the command has returned, and another thread leaves the group at once. It leaves this group. */
+static void leaving_before_the_number(void **state)
+{
+	struct ibv_qp_init_attr a = attr(IBV_QPT_UD);
+
+	(void)state;
+	open_id(RDMA_PS_UDP);
+	resolve();
+	assert_int_equal(rdma_create_qp(id, NULL, &a), 0);
+	fake_ignore();
+	has_joined = 0;
+	fake.at_join = joins_meanwhile;
+	assert_int_equal(rdma_join_multicast(id, in4("239.1.2.3", 0), &a), 0);
+	pthread_join(leaver, NULL);
+	fake_expect(JOIN("239.1.2.3:0") EVENT
+		    "attach ..33 c001\ndetach ..33 c001\nLEAVE_MCAST 16 4 id 77\n");
+	rdma_destroy_qp(id);
+	close_id(2);
 }
 
 static void xrc_sender(void **state)
@@ -440,12 +527,20 @@ static int start_after_that(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(qp_of_an_id),	TEST(qp_with_srq),
-		TEST(connecting),	TEST(connect_without_qp),
-		TEST(failing_response), TEST(rejected),
-		TEST(accepting),	TEST(rejecting),
-		TEST(datagrams),	TEST(groups),
-		TEST(xrc_sender),	TEST(xrc_receiver),
+		TEST(qp_of_an_id),
+		TEST(qp_with_srq),
+		TEST(connecting),
+		TEST(connect_without_qp),
+		TEST(failing_response),
+		TEST(rejected),
+		TEST(accepting),
+		TEST(rejecting),
+		TEST(datagrams),
+		TEST(groups),
+		TEST(leaving_while_joining),
+		TEST(leaving_before_the_number),
+		TEST(xrc_sender),
+		TEST(xrc_receiver),
 	};
 
 	return cmocka_run_group_tests(tests, start_after_that, stop);

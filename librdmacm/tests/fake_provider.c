@@ -137,8 +137,13 @@ static int destroy_qp(struct ibv_qp *qp)
 
 static int attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
+	void (*at_attach)(void) = fake.at_attach;
+
 	(void)qp;
 	fake_note("attach ..%02x %x\n", gid->raw[15], lid);
+	fake.at_attach = NULL;
+	if (at_attach)
+		at_attach();
 	return fake.fail_attach;
 }
 

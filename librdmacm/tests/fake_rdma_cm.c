@@ -378,6 +378,7 @@ static ssize_t rdma_cm_write(const uint8_t *buf, size_t len)
 ssize_t write(int fd, const void *buf, size_t len)
 {
 	enum kind kind = fd >= 0 && fd < MAX_FD ? kinds[fd] : OTHER;
+	void (*at_join)(void);
 	ssize_t ret;
 
 	switch (kind) {
@@ -390,7 +391,16 @@ ssize_t write(int fd, const void *buf, size_t len)
 			fake.cancel_at_event = 0;
 			pthread_cancel(pthread_self());
 		}
+		if (ret > 0 && get(buf, 0, 4) == 17)
+			__atomic_fetch_add(&fake.left, 1, __ATOMIC_SEQ_CST);
+		at_join = fake.at_join;
+		if (ret < 0 || (get(buf, 0, 4) != 16 && get(buf, 0, 4) != 22))
+			at_join = NULL;
+		if (at_join)
+			fake.at_join = NULL;
 		pthread_mutex_unlock(&lock);
+		if (at_join)
+			at_join();
 		return ret;
 	case UVERBS:
 		/* The question whether there is XRC, of OFED's kind: about a domain that does not exist. */

@@ -32,6 +32,10 @@ struct fake_cm {
 	int fail_modify;	  /* the errno of the modification to this state, once */
 	int fail_modify_state;
 	int fail_attach;
+	/* Called once, in the thread that attaches a QP, or whose JOIN_MCAST was carried out. */
+	void (*at_attach)(void);
+	void (*at_join)(void);
+	int left;	       /* LEAVE_MCAST commands that were answered; atomic */
 	uint32_t attr_mask[7]; /* what INIT_QP_ATTR says for each state */
 	int objects;	       /* PDs, CQs, SRQs and QPs that exist */
 	int channels;	       /* open descriptors of the connection manager */
