@@ -71,6 +71,19 @@ static int make_active(struct cm_id *id, const struct rdma_addrinfo *res, struct
 	return 0;
 }
 
+static int make(struct cm_id *id, struct rdma_addrinfo *res, struct ibv_pd *pd,
+		struct ibv_qp_init_attr *attr)
+{
+	if (res->ai_flags & RAI_PASSIVE)
+		return make_passive(id, res, pd, attr);
+	return make_active(id, res, pd, attr);
+}
+
+static void destroy_ep(void *id)
+{
+	rdma_destroy_ep(id);
+}
+
 PUBLIC int rdma_create_ep(struct rdma_cm_id **result, struct rdma_addrinfo *res, struct ibv_pd *pd,
 			  struct ibv_qp_init_attr *qp_init_attr)
 {
@@ -81,10 +94,10 @@ PUBLIC int rdma_create_ep(struct rdma_cm_id **result, struct rdma_addrinfo *res,
 			   &id);
 	if (ret)
 		return cm_return(ret);
-	if (res->ai_flags & RAI_PASSIVE)
-		ret = make_passive(id, res, pd, qp_init_attr);
-	else
-		ret = make_active(id, res, pd, qp_init_attr);
+	/* A thread that is cancelled while it waits leaves nothing behind: nobody else knows the id. */
+	pthread_cleanup_push(destroy_ep, &id->id);
+	ret = make(id, res, pd, qp_init_attr);
+	pthread_cleanup_pop(0);
 	if (ret) {
 		rdma_destroy_ep(&id->id);
 		return cm_return(ret);
@@ -103,22 +116,17 @@ PUBLIC void rdma_destroy_ep(struct rdma_cm_id *id)
 	errno = saved;
 }
 
-PUBLIC int rdma_get_request(struct rdma_cm_id *rdma_id, struct rdma_cm_id **result)
+static int take_request(struct cm_id *listener, struct rdma_cm_event *event,
+			struct rdma_cm_id **result)
 {
-	struct cm_id *listener = to_cm_id(rdma_id), *id;
 	struct ibv_qp_init_attr attr;
-	struct rdma_cm_event *event;
+	struct cm_id *id;
 	int ret;
 
-	if (!listener->sync)
-		return cm_return(-EINVAL);
-	cm_forget_event(listener);
-	if (rdma_get_cm_event(rdma_id->channel, &event))
-		return -1;
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
 		ret = event->status < 0 ? event->status : -event->status;
 		rdma_ack_cm_event(event);
-		return cm_return(ret ? ret : -EINVAL);
+		return ret ? ret : -EINVAL;
 	}
 
 	id = to_cm_id(event->id);
@@ -130,9 +138,27 @@ PUBLIC int rdma_get_request(struct rdma_cm_id *rdma_id, struct rdma_cm_id **resu
 		if (rdma_create_qp(&id->id, listener->listen_pd, &attr)) {
 			ret = -errno;
 			rdma_destroy_ep(&id->id);
-			return cm_return(ret);
+			return ret;
 		}
 	}
 	*result = &id->id;
 	return 0;
+}
+
+PUBLIC int rdma_get_request(struct rdma_cm_id *rdma_id, struct rdma_cm_id **result)
+{
+	struct cm_id *listener = to_cm_id(rdma_id);
+	struct rdma_cm_event *event;
+	int ret, state;
+
+	if (!listener->sync)
+		return cm_return(-EINVAL);
+	cm_forget_event(listener);
+	if (rdma_get_cm_event(rdma_id->channel, &event))
+		return -1;
+	/* A thread that is cancelled now gets the request: nobody else could answer the peer. */
+	state = cm_hold_cancel();
+	ret = take_request(listener, event, result);
+	cm_let_cancel(state);
+	return cm_return(ret);
 }

@@ -50,8 +50,8 @@ static int type_of(enum rdma_port_space ps)
 	return ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB ? IBV_QPT_UD : IBV_QPT_RC;
 }
 
-int cm_id_create(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
-		 int qp_type, struct cm_id **result)
+static int create(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
+		  int qp_type, struct cm_id **result)
 {
 	struct ucma_abi_create_id cmd = {.ps = ps};
 	struct ucma_abi_create_id_resp resp = {0};
@@ -84,6 +84,16 @@ destroy:
 	return ret;
 free:
 	cm_id_free(id);
+	return ret;
+}
+
+int cm_id_create(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
+		 int qp_type, struct cm_id **result)
+{
+	int state = cm_hold_cancel();
+	int ret = create(channel, context, ps, qp_type, result);
+
+	cm_let_cancel(state);
 	return ret;
 }
 

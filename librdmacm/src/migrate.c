@@ -3,48 +3,68 @@
 
 #include "cm.h"
 
-static int migrate(struct cm_id *id, struct rdma_event_channel *channel)
+struct move {
+	struct cm_id *id;
+	struct rdma_event_channel *channel; /* where it goes */
+	bool own;			    /* and only this id uses that */
+};
+
+static int command(const struct move *move, uint32_t *reported)
 {
+	struct cm_id *id = move->id;
 	struct ucma_abi_migrate_id cmd = {.id = id->handle, .fd = id->id.channel->fd};
 	struct ucma_abi_destroy_id_resp resp = {0};
 	int ret;
 
 	/* To the channel where the id goes. */
-	ret = CM_COMMAND_RESP(channel->fd, UCMA_CMD_MIGRATE_ID, &cmd, &resp);
-	if (ret)
-		return ret;
+	ret = CM_COMMAND_RESP(move->channel->fd, UCMA_CMD_MIGRATE_ID, &cmd, &resp);
+	*reported = resp.events_reported;
+	return ret;
+}
 
+/* For the kernel the id has moved, also if the thread is cancelled while it waits. */
+static void finish(void *arg)
+{
+	const struct move *move = arg;
+	struct cm_id *id = move->id;
+	struct rdma_event_channel *old = id->id.channel;
+
+	if (move->channel == old)
+		return;
+	id->id.channel = move->channel;
+	if (id->sync)
+		rdma_destroy_event_channel(old);
+	id->sync = move->own;
+}
+
+static void wait_and_finish(struct move *move, uint32_t reported)
+{
+	pthread_cleanup_push(finish, move);
 	/* The program may still look at id->channel of what it has read. */
-	cm_forget_event(id);
-	cm_id_await(id, resp.events_reported);
-	return 0;
+	cm_forget_event(move->id);
+	cm_id_await(move->id, reported);
+	pthread_cleanup_pop(1);
 }
 
 PUBLIC int rdma_migrate_id(struct rdma_cm_id *rdma_id, struct rdma_event_channel *channel)
 {
-	struct cm_id *id = to_cm_id(rdma_id);
-	struct rdma_event_channel *old = rdma_id->channel, *own = NULL;
-	int ret;
+	struct move move = {.id = to_cm_id(rdma_id), .channel = channel};
+	uint32_t reported = 0;
+	int ret, state;
 
+	if (!channel && move.id->sync)
+		return cm_return(-EINVAL);
+	state = cm_hold_cancel();
 	if (!channel) {
-		if (id->sync)
-			return cm_return(-EINVAL);
-		own = rdma_create_event_channel();
-		if (!own)
-			return -1;
-		channel = own;
+		move.channel = rdma_create_event_channel();
+		move.own = true;
 	}
-	ret = migrate(id, channel);
-	if (ret) {
-		if (own)
-			rdma_destroy_event_channel(own);
+	ret = move.channel ? command(&move, &reported) : -errno;
+	if (ret && move.own && move.channel)
+		rdma_destroy_event_channel(move.channel);
+	cm_let_cancel(state);
+	if (ret)
 		return cm_return(ret);
-	}
-	if (channel == old)
-		return 0;
-	rdma_id->channel = channel;
-	if (id->sync)
-		rdma_destroy_event_channel(old);
-	id->sync = own != NULL;
+	wait_and_finish(&move, reported);
 	return 0;
 }

@@ -384,7 +384,11 @@ static int create_qp(struct cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_att
 PUBLIC int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
 			  struct ibv_qp_init_attr *qp_init_attr)
 {
-	return cm_return(create_qp(to_cm_id(id), pd, qp_init_attr));
+	int state = cm_hold_cancel();
+	int ret = create_qp(to_cm_id(id), pd, qp_init_attr);
+
+	cm_let_cancel(state);
+	return cm_return(ret);
 }
 
 PUBLIC void rdma_destroy_qp(struct rdma_cm_id *id)

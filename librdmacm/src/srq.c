@@ -62,7 +62,11 @@ static int create_srq(struct cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_a
 
 PUBLIC int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-	return cm_return(create_srq(to_cm_id(id), pd, attr));
+	int state = cm_hold_cancel();
+	int ret = create_srq(to_cm_id(id), pd, attr);
+
+	cm_let_cancel(state);
+	return cm_return(ret);
 }
 
 PUBLIC void rdma_destroy_srq(struct rdma_cm_id *rdma_id)

@@ -286,6 +286,90 @@ static void requests(void **state)
 	rdma_destroy_ep(got);
 }
 
+static void destroy_if_any(void *id)
+{
+	if (*(struct rdma_cm_id **)id)
+		rdma_destroy_ep(*(struct rdma_cm_id **)id);
+}
+
+static void *get_request(void *listener)
+{
+	struct rdma_cm_id *got = NULL;
+
+	pthread_cleanup_push(destroy_if_any, &got);
+	rdma_get_request(listener, &got);
+	pthread_testcancel();
+	pthread_cleanup_pop(0);
+	return NULL;
+}
+
+static void *create_ep(void *res)
+{
+	struct rdma_cm_id *made = NULL;
+
+	pthread_cleanup_push(destroy_if_any, &made);
+	rdma_create_ep(&made, res, NULL, NULL);
+	pthread_testcancel();
+	pthread_cleanup_pop(0);
+	return NULL;
+}
+
+static struct rdma_addrinfo *found(int flags)
+{
+	struct rdma_addrinfo hints = {.ai_flags = flags | RAI_NUMERICHOST}, *res;
+
+	assert_int_equal(rdma_getaddrinfo("10.0.0.1", "7471", &hints, &res), 0);
+	return res;
+}
+
+/* A thread that is cancelled when the event is there: */
+static void cancel(void *(*fn)(void *), void *arg)
+{
+	pthread_t thread;
+	void *result;
+
+	fake.cancel_at_event = 1;
+	assert_int_equal(pthread_create(&thread, NULL, fn, arg), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+}
+
+/* Either gets the request, or there is none: nobody else could answer the peer. */
+static void no_request_is_lost_by_cancellation(void **state)
+{
+	struct rdma_addrinfo *res = found(RAI_PASSIVE);
+	struct ibv_qp_init_attr attr = {.cap = {.max_send_wr = 1, .max_recv_wr = 1}};
+	struct rdma_cm_id *id;
+
+	(void)state;
+	fake.next_id = 5;
+	assert_int_equal(rdma_create_ep(&id, res, NULL, &attr), 0);
+	rdma_freeaddrinfo(res);
+	assert_int_equal(rdma_listen(id, 0), 0);
+	fake_event(id, 9, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+	fake_ignore();
+	cancel(get_request, id);
+	assert_non_null(strstr(fake.log, "destroy_qp\n"));
+	assert_non_null(strstr(fake.log, "DESTROY_ID 16 4 id 9\n"));
+	fake.events_reported = 1;
+	rdma_destroy_ep(id);
+}
+
+/* Nobody but the call knows the id that it makes. */
+static void no_id_is_left_by_cancellation(void **state)
+{
+	struct rdma_addrinfo *res = found(0);
+
+	(void)state;
+	fake.next_id = 5;
+	/* Uid 0: the library looks the id up by its number, and passes on nothing but ESTABLISHED. */
+	fake_event(0, 5, RDMA_CM_EVENT_ESTABLISHED, 0);
+	fake_ignore();
+	cancel(create_ep, res);
+	assert_non_null(strstr(fake.log, "DESTROY_ID 16 4 id 5\n"));
+	rdma_freeaddrinfo(res);
+}
+
 static void names_and_hints(void **state)
 {
 	struct rdma_addrinfo hints, *res = NULL;
@@ -347,6 +431,8 @@ int main(void)
 		TEST(moves_to_its_own_channel),
 		TEST(becomes_asynchronous),
 		TEST(requests),
+		TEST(no_request_is_lost_by_cancellation),
+		TEST(no_id_is_left_by_cancellation),
 		TEST(names_and_hints),
 	};
 
