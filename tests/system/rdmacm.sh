@@ -113,6 +113,8 @@ for face in mainline ofed; do
 			ok "$face, $way: AF_IB" pair 1 "$listens" "ucmatose -f gid -P ib" "ucmatose -P ib -s host0"
 			ok "$face, $way: mckey whose sender is no full member" pair 1 joined "stdbuf -oL mckey -m 239.1.2.4 -b 127.128.0.1" \
 				"mckey -s -o -m 239.1.2.4 -b 127.128.1.1"
+			ok "$face, $way: mckey that does not hear itself" pair 1 joined "stdbuf -oL mckey -l -m 239.1.2.5 -b 127.128.0.1" \
+				"mckey -s -l -m 239.1.2.5 -b 127.128.1.1"
 			ok "$face, $way: mckey with the address of a group of InfiniBand" pair 1 joined \
 				"stdbuf -oL mckey -M ff12:a01b:fe80::1 -b 127.128.0.1" "mckey -s -M ff12:a01b:fe80::1 -b 127.128.1.1"
 			ok "$face, $way: XRC ids" pair 1 "$listens" "rdma_xserver -c x" "rdma_xclient -s host0 -c x"

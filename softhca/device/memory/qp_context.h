@@ -141,6 +141,8 @@ struct sh_qp {
 	uint8_t comm_est; /* COMM_EST was raised */
 	/* Requester, on the wire: the engine has been asked to go on with the send queue, and has not looked since. */
 	uint8_t wire_asked;
+	/* UD, set at creation: what the QP sends to a group of its own does not come back to it. */
+	uint8_t block_self_mcast;
 	uint64_t rcv_packets, rcv_data; /* like xmit_packets, xmit_data */
 	uint32_t atomic_head;
 	/* Index of the first receive in rq_cache << 8 | number of receives there. */

@@ -84,6 +84,7 @@ static void fill(struct sh_qp *qp, const struct sh_qp_init *init)
 	qp->srqn = init->srqn;
 	qp->xrcd = init->xrcd;
 	qp->sq_sig_all = !!init->sq_sig_all;
+	qp->block_self_mcast = !!init->block_self_mcast;
 	qp->sq_present = !!init->sq_present;
 	qp->rq_present = !!init->rq_present;
 	qp->log_sq_size = init->log_sq_size;

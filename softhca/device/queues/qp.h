@@ -15,6 +15,7 @@ struct sh_qp_init {
 	uint32_t pdn, send_cqn, recv_cqn, srqn; /* 0 = none */
 	uint32_t xrcd;
 	uint32_t sq_sig_all;
+	uint32_t block_self_mcast; /* datagrams to groups do not come back to it */
 	/* Log2 of the number of WQEs. A queue with *_present 0 has size 0. */
 	uint32_t log_sq_size, sq_shift;
 	uint32_t log_rq_size, rq_shift;

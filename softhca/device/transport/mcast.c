@@ -239,6 +239,12 @@ bool sh_is_to_group(const struct sh_packet *p)
 	       sh_gid_is_group(p->grh.dgid) && p->dlid >= SH_LID_GROUPS;
 }
 
+/* Has the QP sent the datagram itself, and does not want it back? Not for what came over the wire, which may have any sender. */
+static inline bool is_blocked(const struct sh_qp *qp, uint32_t index, const struct sh_packet *p)
+{
+	return qp->block_self_mcast && p->src_hca == index && p->srcqp == qp->qpn;
+}
+
 struct sh_qp *sh_mcast_only(struct sh_dev *dev, const struct sh_packet *p, struct sh_hca **hca)
 {
 	struct mgid m = mgid_of(p->grh.dgid);
@@ -256,16 +262,16 @@ struct sh_qp *sh_mcast_only(struct sh_dev *dev, const struct sh_packet *p, struc
 			continue;
 		*hca = h;
 		only = sh_qp_of(h, qpn);
-		if (!only)
+		if (!only || is_blocked(only, i, p))
 			return NULL;
 	}
 	return only;
 }
 
-/* Delivers the packet to n members of its group at this HCA. Returns n. */
+/* Delivers the packet, which is from the wire or not, to n members of its group at this HCA. Returns n. */
 static uint32_t deliver_to(struct sh_dev *dev, struct sh_hca *hca, uint32_t index,
 			   const uint32_t *qpn, uint32_t n, const struct sh_packet *p,
-			   struct sh_packet *resp)
+			   bool from_wire, struct sh_packet *resp)
 {
 	uint32_t ports = 0;
 
@@ -277,6 +283,8 @@ static uint32_t deliver_to(struct sh_dev *dev, struct sh_hca *hca, uint32_t inde
 			SH_DROPPED(hca, no_qp, 1);
 			continue;
 		}
+		if (!from_wire && is_blocked(qp, index, p))
+			continue;
 		if (!sh_port_active(hca, port)) {
 			SH_DROPPED(hca, port, 1);
 			continue;
@@ -305,7 +313,7 @@ void sh_deliver_mcast(struct sh_dev *dev, const struct sh_packet *p, struct sh_p
 	if (sh_is_to_group(p))
 		for (uint32_t i = 0; i < dev->hcas; i++)
 			n += deliver_to(dev, sh_hca(dev, i), i, qpn,
-					members_at(dev, i, p->grh.dgid, qpn), p, resp);
+					members_at(dev, i, p->grh.dgid, qpn), p, false, resp);
 	/* A wire may lead to members; if it leads to none, no one hears of it, as on any network. */
 	if (!n && src && !(dev->inst->wire.leads && sh_is_to_group(p)))
 		SH_DROPPED(src, mcast, 1);
@@ -332,7 +340,7 @@ uint32_t sh_deliver_group(struct sh_dev *dev, uint32_t ports, const struct sh_pa
 		for (uint32_t k = 0; k < all; k++)
 			if (is_at(dev, i, qpn[k], ports))
 				qpn[here++] = qpn[k];
-		n += deliver_to(dev, sh_hca(dev, i), i, qpn, here, p, &resp);
+		n += deliver_to(dev, sh_hca(dev, i), i, qpn, here, p, true, &resp);
 	}
 	return n;
 }

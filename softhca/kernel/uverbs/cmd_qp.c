@@ -222,6 +222,16 @@ static int find_objects(struct call *c, const struct qp_request *rq, struct kqp 
 	return 0;
 }
 
+int qp_respond(struct call *c, const struct uv_create_qp_resp *resp, bool extended)
+{
+	struct uv_ex_create_qp_resp ex = {.base = *resp};
+
+	if (!extended)
+		return call_respond(c, resp, sizeof(*resp), NULL, 0);
+	ex.response_length = c->core_out < sizeof(ex) ? c->core_out : sizeof(ex);
+	return call_respond(c, &ex, ex.response_length, NULL, 0);
+}
+
 int qp_create_user(struct call *c, const struct qp_request *rq)
 {
 	const struct uv_create_qp *cmd = rq->cmd;
@@ -232,6 +242,7 @@ int qp_create_user(struct call *c, const struct qp_request *rq)
 		.ctx = c->ctx->index,
 		.type = rq->type,
 		.sq_sig_all = cmd->sq_sig_all,
+		.block_self_mcast = rq->block_self_mcast,
 		.user_handle = cmd->user_handle,
 	};
 	struct kqp_handle *h;
@@ -309,7 +320,7 @@ int qp_create_user(struct call *c, const struct qp_request *rq)
 		err = -ENOMEM;
 		goto err_del;
 	}
-	err = call_respond(c, &resp, sizeof(resp), NULL, 0);
+	err = qp_respond(c, &resp, rq->extended);
 	if (err < 0)
 		goto err_hash;
 	hold(qp);

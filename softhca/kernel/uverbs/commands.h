@@ -45,9 +45,13 @@ struct qp_request {
 	const struct uv_create_qp *cmd;
 	uint32_t type;	 /* enum sh_qp_type */
 	bool no_recv_cq; /* and no SRQ */
+	bool block_self_mcast;
+	bool extended; /* so is the response */
 	struct kxrcd *d;
 };
 int qp_create_user(struct call *c, const struct qp_request *rq);
+/* Writes the response of either CREATE_QP. */
+int qp_respond(struct call *c, const struct uv_create_qp_resp *resp, bool extended);
 /* NULL, with *err. */
 struct kqp *qp_create_kernel(struct kxrcd *d, struct kernel *k, uint32_t type, uint32_t sq_sig_all,
 			     int *err);

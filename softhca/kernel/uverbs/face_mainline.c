@@ -16,7 +16,8 @@
 /* ---- target QPs ---- */
 
 /* Makes a handle on a target QP, and responds with it. A failure also ends a QP without handles. */
-static int tgt_handle(struct call *c, struct kqp *qp, struct kxrcd_handle *xh, uint64_t user_handle)
+static int tgt_handle(struct call *c, struct kqp *qp, struct kxrcd_handle *xh, uint64_t user_handle,
+		      bool extended)
 {
 	struct uv_create_qp_resp resp = {.qpn = qp->qpn};
 	struct kqp_handle *h = calloc(1, sizeof(*h));
@@ -36,7 +37,7 @@ static int tgt_handle(struct call *c, struct kqp *qp, struct kxrcd_handle *xh, u
 	if (err < 0)
 		goto err_del;
 	resp.qp_handle = h->u.handle;
-	err = call_respond(c, &resp, sizeof(resp), NULL, 0);
+	err = qp_respond(c, &resp, extended);
 	if (err < 0) {
 		(void)qp_free(h, true, &events);
 		return err;
@@ -53,9 +54,8 @@ err_qp:
 	return err;
 }
 
-static int create_tgt(struct call *c)
+static int create_tgt(struct call *c, const struct uv_create_qp *cmd, bool extended)
 {
-	const struct uv_create_qp *cmd = (const void *)c->in;
 	/* This field carries the handle of the domain. */
 	struct kxrcd_handle *xh = uobj_get(c->ctx, UO_XRCD, cmd->pd_handle);
 	struct kqp *qp;
@@ -66,7 +66,7 @@ static int create_tgt(struct call *c)
 	qp = qp_create_kernel(xh->d, c->k, SH_QPT_XRC_TGT, cmd->sq_sig_all, &err);
 	if (!qp)
 		return err;
-	return tgt_handle(c, qp, xh, cmd->user_handle);
+	return tgt_handle(c, qp, xh, cmd->user_handle, extended);
 }
 
 static int open_qp(struct call *c)
@@ -80,35 +80,81 @@ static int open_qp(struct call *c)
 	qp = qp_find(c->k, c->ctx->hca, cmd->qpn);
 	if (!qp || qp->ctx || qp->d != xh->d)
 		return -EINVAL;
-	return tgt_handle(c, qp, xh, cmd->user_handle);
+	return tgt_handle(c, qp, xh, cmd->user_handle, false);
+}
+
+/* The QP of either CREATE_QP. rq has everything but the type. */
+static int create_qp_of(struct call *c, struct uv_create_qp *cmd, struct qp_request *rq)
+{
+	rq->cmd = cmd;
+	switch (cmd->qp_type) {
+	case UV_QPT_RC:
+		rq->type = SH_QPT_RC;
+		break;
+	case UV_QPT_UC:
+		rq->type = SH_QPT_UC;
+		break;
+	case UV_QPT_UD:
+		rq->type = SH_QPT_UD;
+		break;
+	case UV_QPT_XRC_INI:
+		rq->type = SH_QPT_XRC_INI;
+		rq->no_recv_cq = true;
+		cmd->max_recv_wr = cmd->max_recv_sge = 0;
+		break;
+	case UV_QPT_XRC_TGT:
+		return create_tgt(c, cmd, rq->extended);
+	default:
+		return -EINVAL;
+	}
+	return qp_create_user(c, rq);
 }
 
 static int create_qp(struct call *c)
 {
-	struct uv_create_qp *cmd = (void *)c->in;
-	struct qp_request rq = {.cmd = cmd};
+	struct qp_request rq = {0};
 
-	switch (cmd->qp_type) {
-	case UV_QPT_RC:
-		rq.type = SH_QPT_RC;
-		break;
-	case UV_QPT_UC:
-		rq.type = SH_QPT_UC;
-		break;
-	case UV_QPT_UD:
-		rq.type = SH_QPT_UD;
-		break;
-	case UV_QPT_XRC_INI:
-		rq.type = SH_QPT_XRC_INI;
-		rq.no_recv_cq = true;
-		cmd->max_recv_wr = cmd->max_recv_sge = 0;
-		break;
-	case UV_QPT_XRC_TGT:
-		return create_tgt(c);
-	default:
+	return create_qp_of(c, (void *)c->in, &rq);
+}
+
+/* Fields that the library is too old to write count as zeros. */
+static void ex_fields(const struct call *c, struct uv_ex_create_qp *ex)
+{
+	size_t at = sizeof(struct uv_hdr) + sizeof(struct uv_ex_hdr), len = c->core_in - at;
+
+	memset(ex, 0, sizeof(*ex));
+	memcpy(ex, c->in + at, len < sizeof(*ex) ? len : sizeof(*ex));
+}
+
+/* mlx4 blocks a QP's own datagrams, of UD alone, and knows no other flag and no table of receive queues. */
+static int ex_create_qp(struct call *c)
+{
+	struct uv_ex_create_qp ex;
+	struct uv_create_qp cmd;
+	struct qp_request rq = {.extended = true};
+
+	ex_fields(c, &ex);
+	if (ex.comp_mask || ex.reserved || ex.create_flags & ~(uint32_t)UV_CREATE_BLOCK_SELF_MCAST)
 		return -EINVAL;
-	}
-	return qp_create_user(c, &rq);
+	rq.block_self_mcast = ex.create_flags & UV_CREATE_BLOCK_SELF_MCAST;
+	if (rq.block_self_mcast && ex.qp_type != UV_QPT_UD)
+		return -EINVAL;
+	cmd = (struct uv_create_qp){
+		.user_handle = ex.user_handle,
+		.pd_handle = ex.pd_handle,
+		.send_cq_handle = ex.send_cq_handle,
+		.recv_cq_handle = ex.recv_cq_handle,
+		.srq_handle = ex.srq_handle,
+		.max_send_wr = ex.max_send_wr,
+		.max_recv_wr = ex.max_recv_wr,
+		.max_send_sge = ex.max_send_sge,
+		.max_recv_sge = ex.max_recv_sge,
+		.max_inline_data = ex.max_inline_data,
+		.sq_sig_all = ex.sq_sig_all,
+		.qp_type = ex.qp_type,
+		.is_srq = ex.is_srq,
+	};
+	return create_qp_of(c, &cmd, &rq);
 }
 
 /* ---- SRQs ---- */
@@ -175,6 +221,7 @@ static const struct command commands[] = {
 static const struct command extended[] = {
 	CMD(UV_QUERY_DEVICE, ex_query_device, sizeof(struct uv_ex_query_device),
 	    offsetof(struct uv_ex_query_device_resp, odp_general_caps)),
+	CMD(UV_CREATE_QP, ex_create_qp, UV_EX_CREATE_QP_MIN, sizeof(struct uv_ex_create_qp_resp)),
 };
 
 const struct face face_mainline = {

@@ -269,6 +269,23 @@ struct uv_create_qp_resp {
 		max_inline_data, reserved;
 };
 
+/* The extended CREATE_QP: after both headers, and its response */
+struct uv_ex_create_qp {
+	uint64_t user_handle;
+	uint32_t pd_handle, send_cq_handle, recv_cq_handle, srq_handle;
+	uint32_t max_send_wr, max_recv_wr, max_send_sge, max_recv_sge, max_inline_data;
+	uint8_t sq_sig_all, qp_type, is_srq, reserved;
+	uint32_t comp_mask, create_flags, rwq_ind_tbl_handle, source_qpn;
+};
+#define UV_EX_CREATE_QP_MIN 52 /* up to comp_mask: what each library writes */
+struct uv_ex_create_qp_resp {
+	struct uv_create_qp_resp base;
+	uint32_t comp_mask, response_length;
+};
+enum uv_create_flags {
+	UV_CREATE_BLOCK_SELF_MCAST = 0x2,
+};
+
 struct uv_qp_dest {
 	uint8_t dgid[16];
 	uint32_t flow_label;
@@ -438,6 +455,10 @@ UV_SIZE(uv_create_ah, 64);
 UV_SIZE(uv_create_qp, 64);
 UV_AT(uv_create_qp, qp_type, 61);
 UV_SIZE(uv_create_qp_resp, 32);
+UV_SIZE(uv_ex_create_qp, 64);
+UV_AT(uv_ex_create_qp, qp_type, 45);
+UV_AT(uv_ex_create_qp, create_flags, UV_EX_CREATE_QP_MIN);
+UV_SIZE(uv_ex_create_qp_resp, 40);
 UV_SIZE(uv_qp_dest, 32);
 UV_AT(uv_qp_dest, sgid_index, 24);
 UV_SIZE(uv_query_qp, 24);
