@@ -86,6 +86,7 @@ void server_tick(struct server *s)
 	ROOMS(spill, s->k);
 	pages_rest(s->k);
 	ROOMS(tick, s->k);
+	wire_tick(s->k);
 	counters_tick(s->k);
 	look_at_lease(s);
 }

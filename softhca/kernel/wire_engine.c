@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* See wire_engine.h. */
 #include <errno.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -26,6 +28,60 @@
 	25	    /* how often a message of an instance that ends is sent, until it is answered */
 #define LEAVE_MS 40 /* and how long after the time before */
 
+/* A daemon has one wire. */
+static struct {
+	int fd; /* says that interfaces or addresses have changed; -1: nothing does */
+	unsigned int index[SH_WIRE_MOST]; /* of the interface of each address, 0: it is at none */
+} changes = {.fd = -1};
+
+/* Without such a socket, memberships are those of the interfaces that there were at first. */
+static int watch_changes(void)
+{
+	struct sockaddr_nl to = {.nl_family = AF_NETLINK,
+				 .nl_groups =
+					 RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+
+	if (fd >= 0 && bind(fd, (const struct sockaddr *)&to, sizeof(to)) < 0) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* What has changed is looked up: messages may be lost. */
+static bool has_changed(int fd)
+{
+	char message[8192];
+	bool any = false;
+
+	while (fd >= 0 && (recv(fd, message, sizeof(message), 0) > 0 || errno == ENOBUFS))
+		any = true;
+	return any;
+}
+
+void wire_tick(struct kernel *k)
+{
+	const struct sh_wire_config *cfg = &k->cfg.device.wire;
+	struct wire *w = &k->wire;
+	bool moved = false;
+
+	if (!w->pid || !has_changed(changes.fd))
+		return;
+	for (uint32_t i = 0; i < cfg->n; i++) {
+		unsigned int index = sh_wire_index(cfg->address[i]);
+
+		if (index == changes.index[i])
+			continue;
+		changes.index[i] = index;
+		(void)sh_wire_move(w->fd[i], cfg->address[i]);
+		wire_groups_lost(k, i);
+		moved = true;
+	}
+	if (moved)
+		wire_groups_again(k);
+}
+
 int wire_begin(struct wire *w, struct sh_wire_config *cfg, const char *dir, int ready_fd,
 	       char *text, size_t len)
 {
@@ -44,6 +100,9 @@ int wire_begin(struct wire *w, struct sh_wire_config *cfg, const char *dir, int 
 		return err;
 	}
 	w->pid = err;
+	changes.fd = watch_changes();
+	for (uint32_t i = 0; i < cfg->n; i++)
+		changes.index[i] = sh_wire_index(cfg->address[i]);
 	return 0;
 }
 
@@ -56,6 +115,9 @@ void wire_end(struct wire *w, const struct sh_wire_config *cfg)
 		;
 	if (w->link >= 0)
 		close(w->link);
+	if (changes.fd >= 0)
+		close(changes.fd);
+	changes.fd = -1;
 	sh_wire_close(cfg, w->fd);
 	wire_groups_end(w, cfg);
 	*w = (struct wire){.link = -1};

@@ -37,6 +37,8 @@ void wire_end(struct wire *w, const struct sh_wire_config *cfg);
 
 /* Clients can connect: lets the engine do so. 0 or -errno. */
 int wire_go(struct kernel *k, struct server *s);
+/* Each second: a group is joined anew, where the interface of an address was made again. */
+void wire_tick(struct kernel *k);
 /*
  * The link has something to say. The engine is ready; or management datagrams have come, for the rooms;
  * or the engine has ended, and with it every card of the instance: programs get a fatal event.

@@ -102,21 +102,32 @@ static bool hear(struct kernel *k, const struct wire_group *g, uint32_t number)
 }
 
 /* Whether the engine hears of it or not, the group is left: what it keeps is a socket to which nothing comes. */
+static void leave_slot(struct kernel *k, uint32_t i)
+{
+	struct wire_groups *all = k->wire.groups;
+	const struct sh_wire_slot s = {.slot = i};
+
+	all->dropped += sh_wire_dropped(all->slot[i].fd);
+	sh_wire_close_group(&k->cfg.device.wire, all->slot[i].number, all->slot[i].fd,
+			    all->slot[i].group->mgid);
+	(void)give(k, &s, -1);
+	all->slot[i].group = NULL;
+}
+
 static void leave(struct kernel *k, const struct wire_group *g)
+{
+	for (uint32_t i = 0; i < SH_WIRE_GROUPS; i++)
+		if (k->wire.groups->slot[i].group == g)
+			leave_slot(k, i);
+}
+
+void wire_groups_lost(struct kernel *k, uint32_t number)
 {
 	struct wire_groups *all = k->wire.groups;
 
-	for (uint32_t i = 0; i < SH_WIRE_GROUPS; i++) {
-		const struct sh_wire_slot s = {.slot = i};
-
-		if (all->slot[i].group != g)
-			continue;
-		all->dropped += sh_wire_dropped(all->slot[i].fd);
-		sh_wire_close_group(&k->cfg.device.wire, all->slot[i].number, all->slot[i].fd,
-				    g->mgid);
-		(void)give(k, &s, -1);
-		all->slot[i].group = NULL;
-	}
+	for (uint32_t i = 0; all && i < SH_WIRE_GROUPS; i++)
+		if (all->slot[i].group && all->slot[i].number == number)
+			leave_slot(k, i);
 }
 
 /* Where it is not heard yet. */
@@ -126,6 +137,16 @@ static void hear_all(struct kernel *k, struct wire_group *g)
 	for (uint32_t i = 0; i < k->cfg.device.wire.n; i++)
 		if (!hear(k, g, i))
 			g->unheard = true;
+}
+
+void wire_groups_again(struct kernel *k)
+{
+	struct wire_groups *all = k->wire.groups;
+	struct wire_group *g;
+
+	if (all)
+		DL_FOREACH(all->first, g)
+	hear_all(k, g);
 }
 
 void wire_join(struct kernel *k, const uint8_t mgid[16])

@@ -22,6 +22,10 @@ struct wire;
 void wire_join(struct kernel *k, const uint8_t mgid[16]);
 void wire_part(struct kernel *k, const uint8_t mgid[16]);
 
+/* What was joined at the interface of that address is lost; then: joins what is not heard, wherever it can. */
+void wire_groups_lost(struct kernel *k, uint32_t number);
+void wire_groups_again(struct kernel *k);
+
 /* Adds what sockets of groups have dropped to *dropped. */
 void wire_groups_show(struct kernel *k, struct out *o, uint64_t *dropped);
 void wire_groups_end(struct wire *w, const struct sh_wire_config *cfg);

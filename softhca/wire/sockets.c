@@ -103,7 +103,7 @@ static int filter(int fd, const struct sh_wire_config *wire)
 	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
 }
 
-static unsigned int index_of(struct sh_ip address)
+unsigned int sh_wire_index(struct sh_ip address)
 {
 	char name[IFNAMSIZ];
 
@@ -113,7 +113,7 @@ static unsigned int index_of(struct sh_ip address)
 /* What is sent to groups leaves by the interface that has the address, and is for its link alone. */
 static int set_group_way(int fd, struct sh_ip address)
 {
-	unsigned int index = index_of(address);
+	unsigned int index = sh_wire_index(address);
 	struct ip_mreqn way = {.imr_ifindex = (int)index};
 	int hops = 1;
 
@@ -227,6 +227,11 @@ void sh_wire_close(const struct sh_wire_config *wire, const int fd[SH_WIRE_MOST]
 
 /* ---- groups ---- */
 
+int sh_wire_move(int fd, struct sh_ip address)
+{
+	return set_group_way(fd, address);
+}
+
 /* Joins the group at an interface, or leaves it there. */
 static int membership(int fd, struct sh_ip group, unsigned int index, bool join)
 {
@@ -259,7 +264,7 @@ int sh_wire_open_group(const struct sh_wire_config *wire, uint32_t number, const
 		       uint32_t *ports)
 {
 	struct sh_ip group = sh_wire_group(wire->network, mgid);
-	unsigned int index = index_of(wire->address[number]);
+	unsigned int index = sh_wire_index(wire->address[number]);
 	union sh_wire_at at;
 	socklen_t len = sh_wire_at(&at, group, SH_ROCE_PORT);
 	int fd, size = BUFFER, on = 1, err;
@@ -268,7 +273,7 @@ int sh_wire_open_group(const struct sh_wire_config *wire, uint32_t number, const
 		return -ENODEV;
 	*ports = 0;
 	for (uint32_t i = 0; i < wire->n; i++)
-		if (index_of(wire->address[i]) == index) {
+		if (sh_wire_index(wire->address[i]) == index) {
 			if (i < number)
 				return -EALREADY;
 			*ports |= UINT32_C(1) << i;
@@ -294,8 +299,8 @@ void sh_wire_close_group(const struct sh_wire_config *wire, uint32_t number, int
 			 const uint8_t mgid[16])
 {
 	/* An interface that has gone has no members. */
-	(void)membership(fd, sh_wire_group(wire->network, mgid), index_of(wire->address[number]),
-			 false);
+	(void)membership(fd, sh_wire_group(wire->network, mgid),
+			 sh_wire_index(wire->address[number]), false);
 	close(fd);
 }
 

@@ -16,6 +16,10 @@
  */
 int sh_wire_open(struct sh_wire_config *wire, int fd[SH_WIRE_MOST], char *text, size_t len);
 void sh_wire_close(const struct sh_wire_config *wire, const int fd[SH_WIRE_MOST]);
+/* The index of the interface that has the address now; 0: none has. An interface that is made again has another one. */
+unsigned int sh_wire_index(struct sh_ip address);
+/* The address is at another interface than when its socket was opened: there the socket sends to groups. 0 or -1. */
+int sh_wire_move(int fd, struct sh_ip address);
 
 /*
  * A socket for each group, and each interface that has an address of the wire: what comes to it is for members of that

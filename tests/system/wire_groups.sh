@@ -187,6 +187,15 @@ refused() {
 		asked "yes $from $1" first next && asked "yes $from $1" second next && asked detached first detach "$1" &&
 		asked detached second detach "$1"
 }
+# The interfaces go away with their memberships, and others come with the same addresses. Nobody attaches meanwhile.
+made_again() { # made_again MGID ADDRESS
+	asked attached first attach "$1" && asked attached sender attach "$1" && ip link delete w0 && until_true shows_groups a "1 1" &&
+		cable && until_true shows_groups a "1 0" && until_true shows_groups b "1 0" &&
+		{ ip maddress | grep -qE "inet6? +$2"; } && { at_b ip maddress | grep -qE "inet6? +$2"; } || { ip maddress; return 1; }
+	asked sent sender send "$1" again && asked "again $from $1" first next && ask sender next && asked sent first send "$1" back &&
+		ask sender next && [ "${answer%% *}" = back ] && ask first next && asked detached sender detach "$1" &&
+		asked detached first detach "$1" && until_true shows_groups a "0 0" && until_true shows_groups b "0 0" && left "$2"
+}
 # by_address OWN-ADDRESS SENDERS-ADDRESS GROUP PREFIX: each of rdma_cm's tools gets all ten messages of the other end.
 by_address() {
 	# shellcheck disable=SC2086 # words of a command
@@ -273,6 +282,7 @@ ok "two instances at its ends" starts 10.77.0.1 10.77.0.2 24
 ok "a group of IPv4, over a cable" group ::ffff:239.1.2.3 239.1.2.3
 ok "a group of InfiniBand, over a cable" group ff12:401b:ffff::1 "239[.]"
 mckeys "cable" 10.77.0.1 10.77.0.2 239.1.2.3
+ok "the cable is made again" made_again ::ffff:239.1.2.3 239.1.2.3
 ok "nothing came damaged over a cable" clean
 ok "they end, too" stops
 from=fd77::2
@@ -283,6 +293,7 @@ ok "a group whose scope IPv6 does not send to" group ff01:0:2:c985::1 ff02:0:2:c
 ok "a sender that knows no LID of the group, IPv6" by_gid ff15::77
 ok "a QP that ends before the wire's process has sent, IPv6" early ff15::77
 mckeys "IPv6" fd77::1 fd77::2 ff15::77
+ok "the cable is made again, IPv6" made_again ff15::77 ff15::77
 ok "the last member is killed, IPv6" killed ff15::77 ff15::77
 ok "nothing came damaged, IPv6" clean
 ok "the daemon is killed" orphaned ff15::77 ff15::77
