@@ -183,6 +183,24 @@ static struct ex_query ex_query(void *resp)
 	};
 }
 
+/* A newer library's fields are zeros where it asks for nothing new. */
+static void extended_fields(struct kt *t, struct kctx *ctx)
+{
+	uint64_t buf[38 + 6];
+	struct {
+		struct ex_query q;
+		uint8_t newer[8];
+	} longer = {.q = ex_query(buf)};
+
+	longer.q.hdr.in_words = 2;
+	assert_int_equal(kt_write(t, ctx, &longer, sizeof(longer)), 0);
+	longer.newer[7] = 1;
+	assert_int_equal(kt_write(t, ctx, &longer, sizeof(longer)), EOPNOTSUPP);
+	longer.newer[7] = 0;
+	longer.newer[0] = 1;
+	assert_int_equal(kt_write(t, ctx, &longer, sizeof(longer)), EOPNOTSUPP);
+}
+
 static void extended(void **state)
 {
 	struct uv_ex_query_device_resp *resp;
@@ -203,6 +221,7 @@ static void extended(void **state)
 	assert_int_equal(resp->device_cap_flags_ex, resp->base.device_cap_flags);
 	assert_true(resp->base.device_cap_flags & 1 << 20);
 	assert_int_equal(buf[39], 0);
+	extended_fields(t, ctx);
 
 	q = ex_query(buf);
 	q.core.comp_mask = 1;

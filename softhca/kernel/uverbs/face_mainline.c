@@ -117,6 +117,18 @@ static int create_qp(struct call *c)
 	return create_qp_of(c, (void *)c->in, &rq);
 }
 
+/* Are the fields that only newer libraries have zeros? What the command does not know cannot be left undone. */
+static bool ex_known(const struct call *c, size_t known)
+{
+	if (c->core_in > sizeof(c->in))
+		return false;
+	for (size_t at = sizeof(struct uv_hdr) + sizeof(struct uv_ex_hdr) + known; at < c->core_in;
+	     at++)
+		if (c->in[at])
+			return false;
+	return true;
+}
+
 /* Fields that the library is too old to write count as zeros. */
 static void ex_fields(const struct call *c, struct uv_ex_create_qp *ex)
 {
@@ -133,6 +145,8 @@ static int ex_create_qp(struct call *c)
 	struct uv_create_qp cmd;
 	struct qp_request rq = {.extended = true};
 
+	if (!ex_known(c, sizeof(ex)))
+		return -EOPNOTSUPP;
 	ex_fields(c, &ex);
 	if (ex.comp_mask || ex.reserved || ex.create_flags & ~(uint32_t)UV_CREATE_BLOCK_SELF_MCAST)
 		return -EINVAL;
@@ -198,6 +212,8 @@ static int ex_query_device(struct call *c)
 	struct ex_query_device_drv drv = {
 		.response_length = offsetof(struct ex_query_device_drv, hca_core_clock_offset)};
 
+	if (!ex_known(c, sizeof(*cmd)))
+		return -EOPNOTSUPP;
 	if (cmd->comp_mask || cmd->reserved)
 		return -EINVAL;
 	fill_query_device(c, &resp.base);
