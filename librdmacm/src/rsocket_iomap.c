@@ -39,16 +39,16 @@ void rs_iomap_free(struct rs *rs)
 	}
 }
 
+/* Waiting for room gives the lock away, so it comes before anything is looked up or changed. */
 static bool publishable(const struct rs *rs)
 {
 	return rs->broken || rs->controls - rs->controls_done < RS_CONTROLS;
 }
 
-/* Writes an entry of the peer's table; iomr NULL: empties it. */
+/* Writes an entry of the peer's table, for which there is room; iomr NULL: empties it. */
 static int publish(struct rs *rs, int index, const struct rs_iomr *iomr)
 {
 	struct rs_mapping entry = {0};
-	int ret;
 
 	if (iomr) {
 		entry.offset = iomr->offset;
@@ -62,9 +62,6 @@ static int publish(struct rs *rs, int index, const struct rs_iomr *iomr)
 		entry.buffer.key = bswap_32(entry.buffer.key);
 		entry.buffer.length = bswap_32(entry.buffer.length);
 	}
-	ret = rs_wait(rs, publishable, -1);
-	if (ret)
-		return ret;
 	return rs_post_control(rs, RS_IOMAP, index, &entry, sizeof(entry),
 			       rs->peer_iomap + index * sizeof(entry), rs->peer_key);
 }
@@ -92,6 +89,11 @@ static int map(struct rs *rs, void *buf, size_t len, int prot, off_t *offset)
 	if (rs->state != RS_CONNECTED || rs->broken)
 		return -ENOTCONN;
 	if (remote) {
+		ret = rs_wait(rs, publishable, -1);
+		if (ret)
+			return ret;
+		if (rs->broken)
+			return -ENOTCONN;
 		index = free_index(rs);
 		if (index < 0)
 			return index;
@@ -111,23 +113,14 @@ static int map(struct rs *rs, void *buf, size_t len, int prot, off_t *offset)
 	iomr->len = len;
 	iomr->index = index;
 	iomr->offset = *offset == -1 ? (uintptr_t)buf : (uint64_t)*offset;
-	/* In the list while publish() may give the lock away: the entry is taken. */
-	iomr->next = rs->iomrs;
-	rs->iomrs = iomr;
 	ret = remote ? publish(rs, index, iomr) : 0;
-	/* Closed, and with it what was mapped. */
-	if (ret == -EBADF)
-		return ret;
 	if (ret) {
-		struct rs_iomr **at = &rs->iomrs;
-
-		while (*at != iomr)
-			at = &(*at)->next;
-		*at = iomr->next;
 		ibv_dereg_mr(iomr->mr);
 		free(iomr);
 		return ret;
 	}
+	iomr->next = rs->iomrs;
+	rs->iomrs = iomr;
 	*offset = (off_t)iomr->offset;
 	return 0;
 }
@@ -150,23 +143,43 @@ PUBLIC off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_
 	return ret ? cm_return(ret) : offset;
 }
 
-static int unmap(struct rs *rs, const void *buf, size_t len)
+static struct rs_iomr **find(struct rs *rs, const void *buf, size_t len)
 {
-	struct rs_iomr **at = &rs->iomrs, *iomr;
-	int ret = 0;
+	struct rs_iomr **at = &rs->iomrs;
 
 	while (*at && ((*at)->mr->addr != buf || (*at)->len != len))
 		at = &(*at)->next;
+	return at;
+}
+
+static bool told_or_publishable(const struct rs *rs)
+{
+	return rs->heard_disconnect || publishable(rs);
+}
+
+static int unmap(struct rs *rs, const void *buf, size_t len)
+{
+	struct rs_iomr **at = find(rs, buf, len), *iomr;
+	int ret;
+
+	if (*at && (*at)->index >= 0) {
+		ret = rs_wait(rs, told_or_publishable, -1);
+		if (ret)
+			return ret;
+		/* Another thread may have been quicker. */
+		at = find(rs, buf, len);
+	}
 	iomr = *at;
 	if (!iomr)
 		return -EINVAL;
-	/* The peer may still write until it has heard of it: then its connection breaks. */
 	*at = iomr->next;
+	/* A peer that cannot be told any more cannot write either. One that is told may still write until
+	 * it has heard of it: then its connection breaks. */
 	if (iomr->index >= 0 && !rs->broken && !rs->heard_disconnect)
-		ret = publish(rs, iomr->index, NULL);
+		publish(rs, iomr->index, NULL);
 	ibv_dereg_mr(iomr->mr);
 	free(iomr);
-	return ret;
+	return 0;
 }
 
 PUBLIC int riounmap(int socket, void *buf, size_t len)
