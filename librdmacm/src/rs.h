@@ -140,6 +140,7 @@ struct rs {
 	bool broken;		   /* the QP takes nothing any more */
 	bool said_end;		   /* that we send no more */
 	bool said_disconnect, heard_disconnect;
+	bool event_waits;  /* there was no memory for an event of the channel */
 	int64_t looked_us; /* when rs_look_for_end() last asked */
 	struct rs_waiter *waiters;
 
@@ -331,6 +332,8 @@ typedef bool rs_test(const struct rs *rs);
 int rs_wait(struct rs *rs, rs_test *test, int64_t deadline_ms);
 /* The same, until something has happened. */
 int rs_sleep(struct rs *rs, int64_t deadline_ms);
+/* The ms after which a sleeper looks at it again, whatever its descriptors tell; -1: never. */
+int rs_patience(const struct rs *rs);
 /* For calls that do not sleep and find nothing: takes what the channel tells, every now and then. */
 void rs_look_for_end(struct rs *rs);
 /* ms from now; -1: never */

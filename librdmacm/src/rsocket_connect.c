@@ -114,6 +114,7 @@ void rs_progress(struct rs *rs)
 	int state = cm_hold_cancel();
 	bool some = false;
 
+	rs->event_waits = false;
 	errno = EAGAIN;
 	while (rs->id && !rdma_get_cm_event(rs->channel, &event)) {
 		enum rdma_cm_event_type type = event->event;
@@ -129,8 +130,11 @@ void rs_progress(struct rs *rs)
 		some = true;
 		errno = EAGAIN;
 	}
-	/* No event will tell of the end if the device is gone. */
-	if (errno != EAGAIN && errno != EINTR) {
+	/* What could not be read is there still. */
+	if (errno == ENOMEM) {
+		rs->event_waits = true;
+	} else if (errno != EAGAIN && errno != EINTR) {
+		/* No event will tell of the end if the device is gone. */
 		end(rs, errno);
 		some = true;
 	}

@@ -22,6 +22,7 @@ struct call {
 	nfds_t nfds;
 	bool on_heap; /* all, entries */
 	bool joined;  /* in the lists of the rsockets */
+	int patience; /* rs_patience() of the least patient one */
 	int state;    /* whether the caller's thread can be cancelled: only while it sleeps */
 	int ret;
 };
@@ -120,11 +121,15 @@ static void join(struct entry *entries, nfds_t nfds, int own)
 }
 
 /* Makes the array for poll(); own < 0: of other descriptors alone. */
-static nfds_t collect(const struct pollfd *fds, struct entry *entries, nfds_t nfds,
-		      struct pollfd *all, int own)
+static nfds_t collect(struct call *call, int own)
 {
-	nfds_t i, n = 0;
+	const struct pollfd *fds = call->fds;
+	struct entry *entries = call->entries;
+	struct pollfd *all = call->all;
+	nfds_t nfds = call->nfds, i, n = 0;
+	int patience;
 
+	call->patience = -1;
 	for (i = 0; i < nfds; i++) {
 		struct rs *rs = entries[i].rs;
 
@@ -134,6 +139,9 @@ static nfds_t collect(const struct pollfd *fds, struct entry *entries, nfds_t nf
 			all[n++] = (struct pollfd){.fd = fds[i].fd, .events = fds[i].events};
 		} else if (own >= 0 && enter(&entries[i])) {
 			entries[i].n = rs_poll_fds(rs, &all[n]);
+			patience = rs_patience(rs);
+			if (patience >= 0 && (call->patience < 0 || call->patience > patience))
+				call->patience = patience;
 			pthread_mutex_unlock(&rs->lock);
 			n += entries[i].n;
 		}
@@ -237,7 +245,7 @@ static int poll_all(struct call *call, int timeout)
 		if (ready && alone)
 			return ready;
 		if (ready || !timeout) {
-			n = collect(fds, entries, nfds, all, -1);
+			n = collect(call, -1);
 			ret = n ? sleep_in(call, n, 0) : 0;
 			return ret < 0 ? ret : leave(fds, entries, nfds, all, false, true);
 		}
@@ -253,8 +261,10 @@ static int poll_all(struct call *call, int timeout)
 		join(entries, nfds, own);
 		call->joined = true;
 		ready = look(fds, entries, nfds, true);
-		n = collect(fds, entries, nfds, all, own);
+		n = collect(call, own);
 		left = ready ? 0 : milliseconds_left(deadline);
+		if (call->patience >= 0 && (left < 0 || left > call->patience))
+			left = call->patience;
 		ret = sleep_in(call, n, left);
 		ready = leave(fds, entries, nfds, all, true, ret >= 0);
 		call->joined = false;

@@ -11,8 +11,9 @@
 
 #include "rs.h"
 
-/* How long a program that never sleeps may not hear of its peer's end. */
-enum { LOOK_US = 10000 };
+/* How long a program that never sleeps may not hear of its peer's end, and one that sleeps does not ask again
+ * for an event that there was no memory for. */
+enum { LOOK_US = 10000, AGAIN_MS = 10 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
@@ -120,7 +121,8 @@ int rs_poll_fds(const struct rs *rs, struct pollfd *fds)
 	/* The channel of a device that is gone is readable for ever. */
 	if (rs->state == RS_CONNECTED && rs->broken)
 		return 0;
-	fds[n++] = (struct pollfd){.fd = rs->channel->fd, .events = POLLIN};
+	/* One that cannot be emptied would let nobody sleep. */
+	fds[n++] = (struct pollfd){.fd = rs->event_waits ? -1 : rs->channel->fd, .events = POLLIN};
 	if (rs->state == RS_CONNECTED)
 		fds[n++] = (struct pollfd){.fd = rs->comp->fd, .events = POLLIN};
 	return n;
@@ -131,7 +133,7 @@ static void advance_stream(struct rs *rs, const struct pollfd *fds, int n)
 	if (n > 1 && fds[1].revents && rs->comp)
 		rs_drain(rs);
 	rs_poll_queue(rs);
-	if (n > 0 && fds[0].revents && rs->state != RS_LISTENING)
+	if (n > 0 && (fds[0].revents || rs->event_waits) && rs->state != RS_LISTENING)
 		rs_progress(rs);
 }
 
@@ -198,23 +200,27 @@ static void unlock_cancelled(void *arg)
 	pthread_mutex_unlock(&((struct sleep *)arg)->rs->lock);
 }
 
+int rs_patience(const struct rs *rs)
+{
+	if (rs->event_waits)
+		return AGAIN_MS;
+	if (rs->options.keepalive && !rs->ds && rs->state == RS_CONNECTED)
+		return (int)rs->options.keep_idle * 1000;
+	return -1;
+}
+
 /* How long poll() may take, in milliseconds; -1: for ever, 0: the time is over. */
 static int sleep_ms(const struct rs *rs, int64_t deadline_ms)
 {
-	int timeout = -1;
+	int timeout = rs_patience(rs);
 
 	if (deadline_ms >= 0) {
 		int64_t left = deadline_ms - rs_now_us() / 1000;
 
 		if (left <= 0)
 			return 0;
-		timeout = left > INT32_MAX ? INT32_MAX : (int)left;
-	}
-	if (rs->options.keepalive && !rs->ds && rs->state == RS_CONNECTED) {
-		int idle = (int)rs->options.keep_idle * 1000;
-
-		if (timeout < 0 || timeout > idle)
-			timeout = idle;
+		if (timeout < 0 || timeout > left)
+			timeout = left > INT32_MAX ? INT32_MAX : (int)left;
 	}
 	return timeout;
 }

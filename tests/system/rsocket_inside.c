@@ -2,13 +2,15 @@
 /*
  * Description: what a program cannot see of a stream until it costs data: memory that a write comes from
  * stays as it is until the write is complete, also where the position in the stream wraps; and a stream
- * whose first connection was refused sleeps and wakes in its next one.
+ * whose first connection was refused sleeps and wakes in its next one. A stream lives on when there was no memory
+ * for an event of it.
  * And what an administrator's file may ask for has its limit.
  */
 #include <dlfcn.h>
 #include <stdbool.h>
 
 #include <rdma/rdma_cma.h>
+#include <rdma/rdma_cma_abi.h>
 
 #include "rsocket_pair.h"
 
@@ -207,6 +209,85 @@ static void test_again(void)
 	CHECK(!rclose(listening));
 }
 
+/* ---- No memory for an event ---- */
+
+/* So many commands of this thread that ask for an event fail. */
+static __thread int without_memory;
+
+/* Comes before the C library's, and before softhca's. */
+ssize_t write(int fd, const void *buf, size_t count)
+{
+	static ssize_t (*next)(int fd, const void *buf, size_t count);
+	const struct ucma_abi_cmd_hdr *command = buf;
+
+	if (!next)
+		next = dlsym(RTLD_NEXT, "write");
+	if (without_memory && count == sizeof(struct ucma_abi_get_event) &&
+	    command->cmd == UCMA_CMD_GET_EVENT && command->in == count - sizeof(*command)) {
+		without_memory--;
+		errno = ENOMEM;
+		return -1;
+	}
+	return next(fd, buf, count);
+}
+
+/* The end that has accepted gets an event when the other one has heard of it. Its first sleep reads that. */
+static void receives_late(bool poll)
+{
+	pthread_t thread;
+	char data[4];
+	int ends[2];
+
+	pair(ends);
+	alarm(LONG_MS / 1000);
+	without_memory = 3;
+	CHECK(!pthread_create(&thread, NULL, send_late, &ends[0]));
+	if (poll)
+		CHECK(wait_for(ends[1], POLLIN) == POLLIN);
+	CHECK(rrecv(ends[1], data, 4, MSG_WAITALL) == 4 && !memcmp(data, "late", 4));
+	CHECK(!pthread_join(thread, NULL));
+	/* The event is read when there is memory again. */
+	while (without_memory) {
+		struct pollfd fd = {.fd = ends[1], .events = POLLIN};
+
+		CHECK(rpoll(&fd, 1, 10) == 0);
+	}
+	CHECK(rsend(ends[1], "late", 4, 0) == 4);
+	CHECK(rrecv(ends[0], data, 4, MSG_WAITALL) == 4);
+	close_pair(ends);
+}
+
+static void test_no_memory(void)
+{
+	receives_late(false);
+	receives_late(true);
+}
+
+static void *connect_without_memory(void *arg)
+{
+	without_memory = 3;
+	arg = connect_there(arg);
+	CHECK(!without_memory);
+	return arg;
+}
+
+static void test_no_memory_to_connect(void)
+{
+	struct sockaddr_in addr;
+	int rs = listener(&addr), one;
+	pthread_t thread;
+	void *result;
+
+	alarm(LONG_MS / 1000);
+	CHECK(!pthread_create(&thread, NULL, connect_without_memory, &addr));
+	one = raccept(rs, NULL, NULL);
+	CHECK(one >= 0);
+	CHECK(!pthread_join(thread, &result));
+	CHECK(!rclose((int)(intptr_t)result));
+	CHECK(!rclose(one));
+	CHECK(!rclose(rs));
+}
+
 /* ---- Files of an administrator ---- */
 
 static bool large_inline;
@@ -237,8 +318,8 @@ static void test_inline(void)
 }
 
 static const struct rsocket_test tests[] = {
-	{"ring", test_ring},
-	{"again", test_again},
+	{"ring", test_ring},	       {"again", test_again},
+	{"no_memory", test_no_memory}, {"no_memory_to_connect", test_no_memory_to_connect},
 	{"inline", test_inline},
 };
 
