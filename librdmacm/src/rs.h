@@ -141,6 +141,8 @@ struct rs {
 	enum rs_state state;
 	int error; /* SO_ERROR: told once */
 	bool bound;
+	struct sockaddr_storage
+		local;		   /* if it is bound: its address after a failed rconnect(), too */
 	bool recv_down, send_down; /* no more data comes, or may go */
 	bool recv_shut;		   /* by this program: the peer may not know it, and goes on */
 	bool peer_deaf;

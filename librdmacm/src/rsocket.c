@@ -89,7 +89,7 @@ int rs_new_id(struct rs *rs)
 	if (rs->id)
 		rdma_destroy_id(rs->id);
 	rs->id = NULL;
-	rs->bound = rs->broken = rs->recv_down = rs->send_down = false;
+	rs->broken = rs->recv_down = rs->send_down = false;
 	if (rdma_create_id(rs->channel, &rs->id, rs, RDMA_PS_TCP)) {
 		rs->id = NULL;
 		rs->state = RS_FAILED;
@@ -98,6 +98,13 @@ int rs_new_id(struct rs *rs)
 	/* The oldest kernels do not know the option: then the port is refused. */
 	if (rs->options.reuse)
 		rdma_set_option(rs->id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on));
+	if (rs->options.v6_only)
+		rdma_set_option(rs->id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof(on));
+	/* Another try leaves from where the program has bound it, or not at all. */
+	if (rs->bound && rdma_bind_addr(rs->id, (struct sockaddr *)&rs->local)) {
+		rs->state = RS_FAILED;
+		return -errno;
+	}
 	rs->state = RS_NEW;
 	return 0;
 }

@@ -223,6 +223,8 @@ static int bind_stream(struct rs *rs, const struct sockaddr *addr, socklen_t add
 		return -EINVAL;
 	if (rdma_bind_addr(rs->id, (struct sockaddr *)addr))
 		return -errno;
+	addr = rdma_get_local_addr(rs->id);
+	memcpy(&rs->local, addr, cm_addr_len(addr));
 	rs->bound = true;
 	return 0;
 }

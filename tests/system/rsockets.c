@@ -385,6 +385,54 @@ static void test_connecting(void)
 	CHECK(!rclose(rs));
 }
 
+struct
+try {
+	int rs;
+	struct sockaddr_in to;
+};
+
+static void *connect_one(void *arg)
+{
+	struct try *try = arg;
+
+	CHECK(!rconnect(try->rs, (struct sockaddr *)&try->to, sizeof(try->to)));
+	return NULL;
+}
+
+/* Each try leaves from where the program has bound the rsocket. */
+static void test_bound(void)
+{
+	struct sockaddr_in nobody, own, name;
+	socklen_t len = sizeof(name);
+	pthread_t thread;
+	struct try try;
+	int rs, one;
+
+	CHECK(!rclose(bound(SOCK_STREAM, &nobody)));
+	try.rs = bound(SOCK_STREAM, &own);
+	for (int i = 0; i < 3; i++) {
+		FAILS(rconnect(try.rs, (struct sockaddr *)&nobody, sizeof(nobody)), ECONNREFUSED);
+		CHECK(!rgetsockname(try.rs, (struct sockaddr *)&name, &len));
+		CHECK(name.sin_port == own.sin_port);
+	}
+	rs = listener(&try.to);
+	CHECK(!pthread_create(&thread, NULL, connect_one, &try));
+	one = raccept(rs, (struct sockaddr *)&name, &len);
+	CHECK(one >= 0 && name.sin_port == own.sin_port);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(!rclose(one));
+	CHECK(!rclose(try.rs));
+
+	/* With its end the port is free. */
+	try.rs = bound(SOCK_STREAM, &own);
+	FAILS(rconnect(try.rs, (struct sockaddr *)&nobody, sizeof(nobody)), ECONNREFUSED);
+	CHECK(!rclose(rs));
+	CHECK(!rclose(try.rs));
+	rs = rsocket(AF_INET, SOCK_STREAM, 0);
+	CHECK(!rbind(rs, (struct sockaddr *)&own, sizeof(own)));
+	CHECK(!rclose(rs));
+}
+
 static void test_timeouts(void)
 {
 	struct timeval time = {.tv_usec = 20000};
@@ -813,6 +861,7 @@ static const struct rsocket_test tests[] = {
 	{"ends", test_ends},
 	{"shut_reading", test_shut_reading},
 	{"connecting", test_connecting},
+	{"bound", test_bound},
 	{"timeouts", test_timeouts},
 	{"interruption", test_interruption},
 	{"cancellation", test_cancellation},
