@@ -7,7 +7,10 @@
  * the sender's QP. The receiver answers with its own in a header without data. From then on datagrams
  * go from QP to QP behind struct ds_header. All fields are in network order.
  *
- * rs->lock protects everything. Unlike that of a stream it is held while an address is resolved.
+ * Strangers may send, too, from addresses that nobody can resolve. So an answer asks nobody: it tells the QP of the
+ * port that the datagram came to. Only who sends to an address has it resolved.
+ *
+ * rs->lock protects everything. It is given away while an address is resolved.
  */
 #ifndef RS_DGRAM_H
 #define RS_DGRAM_H
@@ -16,7 +19,17 @@
 
 #include "rs.h"
 
-enum { DS_TAG = 0x55555555, DS_GRH = 40, DS_BATCH = 16, DS_PIECES = 1000 };
+enum {
+	DS_TAG = 0x55555555,
+	DS_GRH = 40,
+	DS_BATCH = 16,
+	DS_PIECES = 1000,
+	DS_HEARD = 64,
+	DS_PORTS = 8,
+	DS_FAILURES = 16,
+	DS_FAILURE_MS =
+		5000, /* for which nobody asks for an address again that could not be resolved */
+};
 
 struct ds_udp_header {
 	uint32_t tag;
@@ -89,12 +102,37 @@ struct ds_datagram {
 	uint8_t data[];
 };
 
+/* The number of the QP of somebody who has sent to us, and to whom we have not. */
+struct ds_heard {
+	union ds_addr addr;
+	uint32_t qpn;
+};
+
+/* An address of this host that datagrams have come to, without a port. */
+struct ds_port {
+	union ds_addr addr;
+	struct ds_qp *qp;
+};
+
+/* An address, without a port, that could not be resolved. */
+struct ds_failure {
+	union ds_addr addr;
+	int error;
+	int64_t until_ms;
+};
+
 struct ds {
 	int events; /* epoll: the UDP socket and the channels of the QPs */
 	bool connected;
 	union ds_addr peer; /* of rconnect() */
 	struct ds_qp *qps;
 	struct ds_peer *peers; /* the last used first */
+	struct ds_heard
+		heard[DS_HEARD]; /* each has its place by its address: the last one there counts */
+	struct ds_port ports[DS_PORTS];
+	unsigned int n_ports;
+	struct ds_failure failures[DS_FAILURES]; /* in turn */
+	unsigned int next_failure;
 	struct ds_datagram *first, **end;
 	size_t waiting; /* bytes in this list */
 };
@@ -131,12 +169,13 @@ static inline uint8_t *ds_slot(const struct ds_qp *qp, uint32_t slot)
 
 /* ---- Peers (rsocket_dgram_peer.c) ---- */
 
-/* The peer of this address, with a QP and an address handle to it. */
+/* The peer of this address, with a QP and an address handle to it. Gives the lock away while it asks for a
+ * new one. -EBADF: it has been closed meanwhile. */
 int ds_get_peer(struct rs *rs, const union ds_addr *addr, struct ds_peer **peer);
 void ds_free_peers(struct rs *rs);
-/* Sends by UDP, with the number of the QP. */
-ssize_t ds_send_udp(struct rs *rs, const struct ds_peer *peer, uint8_t op, const struct iovec *iov,
-		    size_t n);
+/* Sends by UDP from this address of the host, with the number of the QP. */
+ssize_t ds_send_udp(struct rs *rs, const union ds_addr *to, const union ds_addr *source,
+		    const struct ds_qp *qp, uint8_t op, const struct iovec *iov, size_t n);
 /* Takes what has come by UDP. True if there was any. */
 bool ds_take_udp(struct rs *rs);
 

@@ -249,7 +249,7 @@ static int find_peer(struct rs *rs, const struct iovec *iov, size_t n, size_t le
 		ds_take_udp(rs);
 	if ((*peer)->qpn)
 		return 0;
-	*sent = ds_send_udp(rs, *peer, RS_DATA, iov, n);
+	*sent = ds_send_udp(rs, &(*peer)->addr, &(*peer)->source, (*peer)->qp, RS_DATA, iov, n);
 	return 1;
 }
 
@@ -296,7 +296,10 @@ ssize_t ds_sendv(struct rs *rs, const struct iovec *iov, size_t n, int flags,
 		return ret;
 	if (!addr && !rs->ds->connected)
 		return -EDESTADDRREQ;
-	return send_one(rs, iov, n, length, wait, addr ? &to : &rs->ds->peer);
+	/* Of one that is closed meanwhile nothing is left. */
+	if (!addr)
+		to = rs->ds->peer;
+	return send_one(rs, iov, n, length, wait, &to);
 }
 
 /* ---- Receiving ---- */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* How datagram rsockets find each other's QPs: by headers in UDP, which is read whenever the program
- * calls. An address is resolved to a device and a path once. */
+ * calls. The address of one that the program sends to is resolved to a device and a path once. */
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -159,52 +159,145 @@ static void make_header(struct ds_peer *peer)
 	}
 }
 
-static int make_peer(struct rs *rs, struct ds_peer *peer)
+static struct ds_peer *find_peer(struct ds *ds, const union ds_addr *addr)
 {
-	struct ibv_sa_path_rec path;
-	struct rdma_cm_id *id;
-	int ret;
+	struct ds_peer **at = &ds->peers, *peer;
 
-	ret = own_port(rs, &peer->source);
-	if (!ret)
-		ret = resolve(&peer->addr, &peer->source, &id);
-	if (ret)
-		return ret;
-	path = *id->route.path_rec;
-	ret = ds_get_qp(rs, &id, &peer->qp);
+	while (*at && !ds_same_addr(&(*at)->addr, addr))
+		at = &(*at)->next;
+	peer = *at;
+	if (!peer)
+		return NULL;
+	*at = peer->next;
+	peer->next = ds->peers;
+	ds->peers = peer;
+	return peer;
+}
+
+/* ---- What is known of addresses ---- */
+
+static int known_failure(const struct ds *ds, const union ds_addr *addr)
+{
+	union ds_addr host = *addr;
+	int i;
+
+	set_port(&host, 0);
+	for (i = 0; i < DS_FAILURES; i++)
+		if (ds->failures[i].error && ds_same_addr(&ds->failures[i].addr, &host) &&
+		    ds->failures[i].until_ms > rs_now_us() / 1000)
+			return ds->failures[i].error;
+	return 0;
+}
+
+/* What is scarce here says nothing of the address. */
+static void keep_failure(struct ds *ds, const union ds_addr *addr, int error)
+{
+	struct ds_failure *failure = &ds->failures[ds->next_failure % DS_FAILURES];
+
+	if (error == -ENOMEM || error == -EMFILE || error == -ENFILE)
+		return;
+	ds->next_failure++;
+	failure->addr = *addr;
+	set_port(&failure->addr, 0);
+	failure->error = error;
+	failure->until_ms = rs_deadline(DS_FAILURE_MS);
+}
+
+static struct ds_heard *place_of(struct ds *ds, const union ds_addr *addr)
+{
+	uint32_t sum;
+	int i;
+
+	if (addr->sa.sa_family == AF_INET) {
+		sum = be16toh(addr->v4.sin_port) + be32toh(addr->v4.sin_addr.s_addr);
+	} else {
+		sum = be16toh(addr->v6.sin6_port);
+		for (i = 0; i < 16; i++)
+			sum = sum * 31 + addr->v6.sin6_addr.s6_addr[i];
+	}
+	return &ds->heard[sum % DS_HEARD];
+}
+
+/* A peer, or one that may become one, has told the number of its QP. */
+static void hear(struct ds *ds, const union ds_addr *from, uint32_t qpn)
+{
+	struct ds_peer *peer = find_peer(ds, from);
+
+	if (peer)
+		peer->qpn = qpn;
+	else
+		*place_of(ds, from) = (struct ds_heard){.addr = *from, .qpn = qpn};
+}
+
+/* ---- Peers ---- */
+
+/* Takes the id over. */
+static int make_peer(struct rs *rs, struct rdma_cm_id *id, const union ds_addr *addr,
+		     const union ds_addr *source)
+{
+	const struct ds_heard *heard = place_of(rs->ds, addr);
+	struct ibv_sa_path_rec path = *id->route.path_rec;
+	struct ds_peer *peer = calloc(1, sizeof(*peer));
+	int ret = -ENOMEM;
+
+	if (peer) {
+		peer->addr = *addr;
+		peer->source = *source;
+		if (heard->qpn && ds_same_addr(&heard->addr, addr))
+			peer->qpn = heard->qpn;
+		ret = ds_get_qp(rs, &id, &peer->qp);
+	}
 	if (!ret)
 		ret = make_ah(peer, &path);
 	if (id)
 		rdma_destroy_id(id);
+	if (ret) {
+		free(peer);
+		return ret;
+	}
 	make_header(peer);
+	peer->next = rs->ds->peers;
+	rs->ds->peers = peer;
+	return 0;
+}
+
+static int new_peer(struct rs *rs, const union ds_addr *addr)
+{
+	const uint32_t life = rs->life;
+	struct rdma_cm_id *id = NULL;
+	union ds_addr source;
+	int ret;
+
+	ret = own_port(rs, &source);
+	if (ret)
+		return ret;
+	pthread_mutex_unlock(&rs->lock);
+	ret = resolve(addr, &source, &id);
+	pthread_mutex_lock(&rs->lock);
+	if (rs->life == life && !ret && !find_peer(rs->ds, addr))
+		return make_peer(rs, id, addr, &source);
+	if (id)
+		rdma_destroy_id(id);
+	if (rs->life != life)
+		return -EBADF;
+	if (ret)
+		keep_failure(rs->ds, addr, ret);
 	return ret;
 }
 
 int ds_get_peer(struct rs *rs, const union ds_addr *addr, struct ds_peer **result)
 {
-	struct ds_peer **at = &rs->ds->peers, *peer;
 	int ret = 0;
 
-	while (*at && !ds_same_addr(&(*at)->addr, addr))
-		at = &(*at)->next;
-	peer = *at;
-	if (peer) {
-		*at = peer->next;
-	} else {
-		peer = calloc(1, sizeof(*peer));
-		if (!peer)
-			return -ENOMEM;
-		peer->addr = *addr;
-		ret = make_peer(rs, peer);
-	}
-	if (ret) {
-		free(peer);
-		return ret;
-	}
-	peer->next = rs->ds->peers;
-	rs->ds->peers = peer;
-	*result = peer;
-	return 0;
+	*result = find_peer(rs->ds, addr);
+	if (*result)
+		return 0;
+	ret = known_failure(rs->ds, addr);
+	if (!ret)
+		ret = new_peer(rs, addr);
+	if (!ret)
+		*result = find_peer(rs->ds, addr);
+	return ret;
 }
 
 void ds_free_peers(struct rs *rs)
@@ -244,8 +337,8 @@ static void set_source(struct msghdr *msg, const union ds_addr *source)
 	}
 }
 
-ssize_t ds_send_udp(struct rs *rs, const struct ds_peer *peer, uint8_t op, const struct iovec *iov,
-		    size_t n)
+ssize_t ds_send_udp(struct rs *rs, const union ds_addr *to, const union ds_addr *source,
+		    const struct ds_qp *qp, uint8_t op, const struct iovec *iov, size_t n)
 {
 	struct ds_udp_header header = {.tag = htobe32(DS_TAG), .op = op};
 	union {
@@ -254,30 +347,30 @@ ssize_t ds_send_udp(struct rs *rs, const struct ds_peer *peer, uint8_t op, const
 	} control = {.space = {0}};
 	struct iovec all[n + 1];
 	struct msghdr msg = {
-		.msg_name = (void *)&peer->addr,
-		.msg_namelen = ds_addr_len(&peer->addr),
+		.msg_name = (void *)to,
+		.msg_namelen = ds_addr_len(to),
 		.msg_iov = all,
 		.msg_iovlen = n + 1,
 		.msg_control = &control,
 	};
-	union ds_addr to = peer->addr;
+	union ds_addr plain = *to;
 	ssize_t ret;
 
-	ds_unmap(&to);
-	header.qpn = htobe32(peer->qp->id->qp->qp_num);
-	if (to.sa.sa_family == AF_INET) {
+	ds_unmap(&plain);
+	header.qpn = htobe32(qp->id->qp->qp_num);
+	if (plain.sa.sa_family == AF_INET) {
 		header.version = 4;
 		header.length = offsetof(struct ds_udp_header, addr) + sizeof(header.addr.ipv4);
-		header.addr.ipv4 = to.v4.sin_addr.s_addr;
+		header.addr.ipv4 = plain.v4.sin_addr.s_addr;
 	} else {
 		header.version = 6;
 		header.length = sizeof(header);
-		memcpy(header.addr.ipv6, &to.v6.sin6_addr, 16);
+		memcpy(header.addr.ipv6, &plain.v6.sin6_addr, 16);
 	}
 	all[0] = (struct iovec){.iov_base = &header, .iov_len = header.length};
 	if (n)
 		memcpy(&all[1], iov, n * sizeof(*iov));
-	set_source(&msg, &peer->source);
+	set_source(&msg, source);
 	ret = sendmsg(rs->fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 	return ret < 0 ? -errno : ret - header.length;
 }
@@ -297,24 +390,81 @@ static void keep(struct ds *ds, const union ds_addr *from, const uint8_t *data, 
 	ds->waiting += length;
 }
 
+/* Where the sender has sent it to: an address of this host, without a port. False: the header does not tell. */
+static bool sent_to(const struct ds_udp_header *header, union ds_addr *own)
+{
+	memset(own, 0, sizeof(*own));
+	if (header->version == 4 &&
+	    header->length >= offsetof(struct ds_udp_header, addr) + sizeof(header->addr.ipv4)) {
+		own->v4.sin_family = AF_INET;
+		own->v4.sin_addr.s_addr = header->addr.ipv4;
+		return true;
+	}
+	if (header->version != 6 || header->length < sizeof(*header))
+		return false;
+	own->v6.sin6_family = AF_INET6;
+	memcpy(&own->v6.sin6_addr, header->addr.ipv6, 16);
+	return true;
+}
+
+/* The QP of the port that this address of the host belongs to. Nobody else is asked. NULL: there is none. */
+static const struct ds_qp *own_qp(struct rs *rs, union ds_addr *own)
+{
+	struct ds *ds = rs->ds;
+	struct rdma_cm_id *id;
+	struct ds_qp *qp;
+	unsigned int i;
+	int ret;
+
+	for (i = 0; i < ds->n_ports; i++)
+		if (ds_same_addr(&ds->ports[i].addr, own))
+			return ds->ports[i].qp;
+	if (is_any(own) || rdma_create_id(NULL, &id, NULL, RDMA_PS_UDP))
+		return NULL;
+	ret = rdma_bind_addr(id, &own->sa);
+	/* The loopback address belongs to a port, too, but only where it leads to. */
+	if (!ret && !id->verbs)
+		ret = rdma_resolve_addr(id, NULL, &own->sa, RS_RESOLVE_MS);
+	if (!ret)
+		ret = id->verbs ? ds_get_qp(rs, &id, &qp) : -ENODEV;
+	if (id)
+		rdma_destroy_id(id);
+	if (ret)
+		return NULL;
+	if (ds->n_ports < DS_PORTS)
+		ds->ports[ds->n_ports++] = (struct ds_port){.addr = *own, .qp = qp};
+	return qp;
+}
+
+/* Without an answer the datagram still counts; the sender goes on by UDP. */
+static void answer(struct rs *rs, const union ds_addr *from, const struct ds_udp_header *header)
+{
+	const struct ds_qp *qp = NULL;
+	union ds_addr own;
+
+	if (sent_to(header, &own))
+		qp = own_qp(rs, &own);
+	if (!qp)
+		return;
+	ds_map(&own, rs->domain);
+	ds_send_udp(rs, from, &own, qp, RS_CONTROL, NULL, 0);
+}
+
 static void take(struct rs *rs, const union ds_addr *from, const uint8_t *data, size_t length)
 {
 	size_t least = offsetof(struct ds_udp_header, addr);
-	struct ds_udp_header header;
-	struct ds_peer *peer;
+	struct ds_udp_header header = {0};
 
 	if (length < least)
 		return;
-	memcpy(&header, data, least);
+	memcpy(&header, data, length < sizeof(header) ? length : sizeof(header));
 	if (header.tag != htobe32(DS_TAG) || header.length < least || header.length > length)
 		return;
-	/* Without a way back the datagram still counts. */
-	if (!ds_get_peer(rs, from, &peer)) {
-		peer->qpn = be32toh(header.qpn) & 0xffffff;
-		if (header.op == RS_DATA)
-			ds_send_udp(rs, peer, RS_CONTROL, NULL, 0);
-	}
-	if (header.op == RS_DATA && rs->ds->waiting <= rs->options.recv_size)
+	hear(rs->ds, from, be32toh(header.qpn) & 0xffffff);
+	if (header.op != RS_DATA)
+		return;
+	answer(rs, from, &header);
+	if (rs->ds->waiting <= rs->options.recv_size)
 		keep(rs->ds, from, data + header.length, length - header.length);
 }
 

@@ -18,6 +18,8 @@ for kernel in ofed mainline; do
 		env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsocket_killed"
 	ok "mapped memory of rsockets where a call waits, $kernel" ours timeout 100 "$SOFTHCA" run --kernel "$kernel" --require-traffic -- \
 		env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsocket_mapped"
+	ok "datagram rsockets and addresses that nobody can resolve, $kernel" ours timeout 150 "$SOFTHCA" run --kernel "$kernel" -- \
+		env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsocket_strangers"
 	ok "what rsockets do inside, $kernel" ours timeout 100 "$SOFTHCA" run --kernel "$kernel" --require-traffic -- \
 		env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsocket_inside"
 	ok "rsockets take RDMA, trap, $kernel" ours timeout 60 "$SOFTHCA" run --kernel "$kernel" --mmio trap --require-traffic -- \

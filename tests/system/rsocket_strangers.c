@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: datagram rsockets and addresses that nobody can resolve. Strangers who send from such an address hold up
+ * nobody; programs that send there learn it, at once if it was tried just before, and hold up no other thread. It takes
+ * 2 s to find that an address cannot be resolved: what waited for each would not come to its end.
+ */
+#include <rdma/rdma_cma.h>
+
+#include "rsocket_pair.h"
+
+enum { MANY = 50, THREADS = 24 };
+
+static struct sockaddr_in far_away(int n)
+{
+	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_port = htons(7471)};
+
+	addr.sin_addr.s_addr = htonl(0x7f800901 + n); /* 127.128.9.1 */
+	return addr;
+}
+
+/* The first datagram of somebody who says that his QP has the number 9, by UDP. */
+static void send_as(const struct sockaddr_in *from, const struct sockaddr_in *to)
+{
+	static const uint8_t said[] = {0x55, 0x55, 0x55, 0x55, 4, 0, 16, 0,  0,
+				       0,    0,	   9,	 127,  0, 0, 1,	 'x'};
+	int udp = socket(AF_INET, SOCK_DGRAM, 0);
+
+	CHECK(!bind(udp, (const struct sockaddr *)from, sizeof(*from)));
+	CHECK(sendto(udp, said, sizeof(said), 0, (const struct sockaddr *)to, sizeof(*to)) ==
+	      sizeof(said));
+	CHECK(!close(udp));
+}
+
+static void test_strangers(void)
+{
+	struct sockaddr_in addr, from, got;
+	socklen_t len = sizeof(got);
+	char data[8];
+	int rs, i;
+
+	alarm(LONG_MS / 1000);
+	rs = bound(SOCK_DGRAM, &addr);
+	for (i = 0; i < MANY; i++) {
+		from = far_away(i);
+		send_as(&from, &addr);
+		CHECK(rrecvfrom(rs, data, sizeof(data), 0, (struct sockaddr *)&got, &len) == 1);
+		CHECK(data[0] == 'x' && got.sin_addr.s_addr == from.sin_addr.s_addr);
+	}
+	CHECK(!rclose(rs));
+}
+
+struct sender {
+	int rs, n;
+	pthread_t thread;
+};
+
+static void *send_far(void *arg)
+{
+	const struct sender *sender = arg;
+	struct sockaddr_in to = far_away(sender->n);
+
+	CHECK(rsendto(sender->rs, "x", 1, 0, (struct sockaddr *)&to, sizeof(to)) == -1);
+	CHECK(errno == ETIMEDOUT || errno == EHOSTUNREACH || errno == EBADF);
+	return NULL;
+}
+
+static void test_threads(void)
+{
+	struct sender senders[THREADS];
+	struct sockaddr_in addr;
+	int rs, i;
+
+	alarm(LONG_MS / 1000);
+	rs = bound(SOCK_DGRAM, &addr);
+	for (i = 0; i < THREADS; i++) {
+		senders[i] = (struct sender){.rs = rs, .n = i};
+		CHECK(!pthread_create(&senders[i].thread, NULL, send_far, &senders[i]));
+	}
+	for (i = 0; i < THREADS; i++)
+		CHECK(!pthread_join(senders[i].thread, NULL));
+	/* The rsocket is as it was. */
+	CHECK(rsendto(rs, "self", 4, 0, (struct sockaddr *)&addr, sizeof(addr)) == 4);
+	CHECK(wait_for(rs, POLLIN) == POLLIN);
+	CHECK(!rclose(rs));
+}
+
+/* Also when it is closed while they ask. */
+static void test_closed(void)
+{
+	struct sender senders[THREADS];
+	struct sockaddr_in addr;
+	int rs, i;
+
+	alarm(LONG_MS / 1000);
+	rs = bound(SOCK_DGRAM, &addr);
+	for (i = 0; i < THREADS; i++) {
+		senders[i] = (struct sender){.rs = rs, .n = i};
+		CHECK(!pthread_create(&senders[i].thread, NULL, send_far, &senders[i]));
+	}
+	usleep(50000);
+	CHECK(!rclose(rs));
+	for (i = 0; i < THREADS; i++)
+		CHECK(!pthread_join(senders[i].thread, NULL));
+}
+
+static void test_remembered(void)
+{
+	struct sender sender = {.n = 1};
+	struct sockaddr_in addr;
+	int i;
+
+	alarm(LONG_MS / 1000);
+	sender.rs = bound(SOCK_DGRAM, &addr);
+	for (i = 0; i < MANY; i++)
+		send_far(&sender);
+	CHECK(!rclose(sender.rs));
+}
+
+/* ---- One who is no stranger ---- */
+
+static unsigned int posted;
+static int (*post_send)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+
+static int counted_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	posted++;
+	return post_send(qp, wr, bad);
+}
+
+/* The one who only receives tells its QP: then datagrams go there. */
+static void test_one_way(void)
+{
+	struct ibv_context **devices;
+	struct sockaddr_in addr[2];
+	char data[8];
+	int rs[2], n, i;
+
+	devices = rdma_get_devices(&n);
+	CHECK(devices && n > 0);
+	for (i = 0; i < n; i++) {
+		post_send = devices[i]->ops.post_send;
+		devices[i]->ops.post_send = counted_post;
+	}
+	alarm(LONG_MS / 1000);
+	for (i = 0; i < 2; i++)
+		rs[i] = bound(SOCK_DGRAM, &addr[i]);
+	for (i = 0; i < MANY; i++) {
+		CHECK(rsendto(rs[0], "way", 3, 0, (struct sockaddr *)&addr[1], sizeof(addr[1])) ==
+		      3);
+		CHECK(rrecv(rs[1], data, sizeof(data), 0) == 3);
+	}
+	CHECK(posted >= MANY - 2);
+	/* Whose number it has heard gets no datagram by UDP. */
+	posted = 0;
+	CHECK(rsendto(rs[1], "back", 4, 0, (struct sockaddr *)&addr[0], sizeof(addr[0])) == 4);
+	CHECK(posted == 1);
+	CHECK(rrecv(rs[0], data, sizeof(data), 0) == 4);
+	CHECK(!rclose(rs[0]));
+	CHECK(!rclose(rs[1]));
+	rdma_free_devices(devices);
+}
+
+static const struct rsocket_test tests[] = {
+	{"strangers", test_strangers},	 {"threads", test_threads}, {"closed", test_closed},
+	{"remembered", test_remembered}, {"one_way", test_one_way},
+};
+
+int main(int argc, char **argv)
+{
+	return run_tests(tests, sizeof(tests) / sizeof(tests[0]), argc > 1 ? argv[1] : NULL);
+}
