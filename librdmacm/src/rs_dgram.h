@@ -65,6 +65,12 @@ union ds_addr {
 	struct sockaddr_in6 v6;
 };
 
+/*
+ * Positions count datagrams for ever. The number of slots is no power of 2, so the place of a position that wraps
+ * would jump. The first one soon takes more than 32 bits, so that no test is without that.
+ */
+#define DS_FIRST_POS (UINT32_MAX - UINT64_C(99))
+
 /* A QP of one port. Slots of memory, of which each takes a datagram. */
 struct ds_qp {
 	struct rdma_cm_id *id; /* holds device and QP */
@@ -76,11 +82,11 @@ struct ds_qp {
 	struct rs_memory recv_mem, send_mem;
 	uint32_t mtu, inline_max;
 	uint32_t recv_slots, send_slots;
-	uint32_t sq_pos, sq_done, sq_signaled;
+	uint64_t sq_pos, sq_done, sq_signaled;
 	struct {
 		uint32_t slot, length;
 	} * ready; /* arrived, not read */
-	uint32_t ready_head, ready_tail;
+	uint64_t ready_head, ready_tail;
 	struct ds_qp *next;
 };
 

@@ -37,7 +37,7 @@ bool ds_poll_qp(struct ds_qp *qp)
 				continue;
 			}
 			if (!(wc[i].opcode & IBV_WC_RECV)) {
-				qp->sq_done = (uint32_t)wc[i].wr_id;
+				qp->sq_done = wc[i].wr_id;
 				continue;
 			}
 			qp->ready[qp->ready_tail % qp->recv_slots].slot = (uint32_t)wc[i].wr_id;
@@ -131,6 +131,8 @@ static int setup(struct rs *rs, struct ds_qp *qp)
 	qp->mtu = 128U << port.active_mtu;
 	qp->recv_slots = slots(rs->options.recv_size, DS_GRH + qp->mtu, rs->options.rq_size);
 	qp->send_slots = slots(rs->options.send_size, qp->mtu, rs->options.sq_size);
+	qp->sq_pos = qp->sq_done = qp->sq_signaled = DS_FIRST_POS;
+	qp->ready_head = qp->ready_tail = DS_FIRST_POS;
 	qp->ready = calloc(qp->recv_slots, sizeof(*qp->ready));
 	if (!qp->ready)
 		return -ENOMEM;

@@ -169,6 +169,30 @@ static void test_shut_reading(void)
 	rdma_free_devices(devices);
 }
 
+/* ---- Where datagrams wait ---- */
+
+enum { BURST = 24, BURSTS = 20 };
+
+/* More of them than 32 bits can count: a new QP begins a little before that. */
+static void test_datagram_slots(void)
+{
+	struct sockaddr_in addr[2];
+	int rs[2], i, n, got;
+
+	alarm(LONG_MS / 1000);
+	for (i = 0; i < 2; i++)
+		rs[i] = bound(SOCK_DGRAM, &addr[i]);
+	for (i = 0; i < BURSTS; i++) {
+		for (n = 0; n < BURST; n++)
+			CHECK(rsendto(rs[0], &n, sizeof(n), 0, (struct sockaddr *)&addr[1],
+				      sizeof(addr[1])) == sizeof(n));
+		for (n = 0; n < BURST; n++)
+			CHECK(rrecv(rs[1], &got, sizeof(got), 0) == sizeof(got) && got == n);
+	}
+	CHECK(!rclose(rs[0]));
+	CHECK(!rclose(rs[1]));
+}
+
 /* ---- Another try ---- */
 
 struct refusal {
@@ -370,6 +394,7 @@ static const struct rsocket_test tests[] = {
 	{"no_memory", test_no_memory},
 	{"no_memory_to_connect", test_no_memory_to_connect},
 	{"inline", test_inline},
+	{"datagram_slots", test_datagram_slots},
 };
 
 int main(int argc, char **argv)
