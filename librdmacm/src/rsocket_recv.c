@@ -113,6 +113,11 @@ static ssize_t receive_from(int socket, const struct iovec *iov, size_t n, int f
 	rs = rs_hold(socket);
 	if (!rs)
 		return -EBADF;
+	/* There is never an error with its datagram, nor urgent data, of which UDP knows nothing. */
+	if (flags & MSG_ERRQUEUE || (flags & MSG_OOB && !rs->ds)) {
+		pthread_mutex_unlock(&rs->lock);
+		return flags & MSG_ERRQUEUE ? -EAGAIN : -EINVAL;
+	}
 	if (rs->ds) {
 		ret = ds_recvv(rs, iov, n, flags, addr, addrlen, msg_flags);
 		pthread_mutex_unlock(&rs->lock);

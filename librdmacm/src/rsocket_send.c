@@ -167,7 +167,12 @@ static ssize_t send_to(int socket, const struct iovec *iov, size_t n, int flags,
 
 	if (!rs)
 		return -EBADF;
-	ret = rs->ds ? ds_sendv(rs, iov, n, flags, addr, len) : send_stream(rs, iov, n, flags);
+	/* Data would not be urgent. */
+	if (flags & MSG_OOB)
+		ret = -EOPNOTSUPP;
+	else
+		ret = rs->ds ? ds_sendv(rs, iov, n, flags, addr, len)
+			     : send_stream(rs, iov, n, flags);
 	pthread_mutex_unlock(&rs->lock);
 	return ret;
 }

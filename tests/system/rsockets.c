@@ -209,6 +209,16 @@ static void test_flags(void)
 	CHECK(rsendto(ends[1], "q", 1, 0, NULL, 0) == 1);
 	CHECK(rrecvfrom(ends[0], data, 16, 0, (struct sockaddr *)&from, &len) == 1);
 	CHECK(from.sin_family == AF_INET && len == sizeof(from));
+
+	/* There are neither urgent data nor errors: ordinary data are not taken for them. */
+	FAILS(rsend(ends[0], "o", 1, MSG_OOB), EOPNOTSUPP);
+	CHECK(rsend(ends[0], "n", 1, 0) == 1);
+	CHECK(wait_for(ends[1], POLLIN) == POLLIN);
+	FAILS(rrecv(ends[1], data, 1, MSG_OOB), EINVAL);
+	FAILS(rrecv(ends[1], data, 1, MSG_OOB | MSG_DONTWAIT), EINVAL);
+	FAILS(rrecv(ends[1], data, 1, MSG_ERRQUEUE), EAGAIN);
+	FAILS(rrecvmsg(ends[1], &msg, MSG_ERRQUEUE), EAGAIN);
+	CHECK(rrecv(ends[1], data, 16, 0) == 1 && data[0] == 'n');
 	close_pair(ends);
 	FAILS(rrecv(ends[0], data, 1, 0), EBADF);
 }
@@ -804,6 +814,10 @@ static void test_datagrams(void)
 	}
 	FAILS(rsendto(rs[0], data, 4096, 0, (struct sockaddr *)&addr[1], sizeof(addr[1])),
 	      EMSGSIZE);
+
+	FAILS(rsendto(rs[0], data, 1, MSG_OOB, (struct sockaddr *)&addr[1], sizeof(addr[1])),
+	      EOPNOTSUPP);
+	FAILS(rrecv(rs[1], data, 1, MSG_ERRQUEUE), EAGAIN);
 
 	/* A connected one takes its peer's alone. */
 	CHECK(!rconnect(rs[1], (struct sockaddr *)&addr[2], sizeof(addr[2])));
