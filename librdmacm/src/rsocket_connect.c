@@ -254,6 +254,7 @@ static int listen_stream(struct rs *rs, int backlog)
 		return -errno;
 	rs->state = RS_LISTENING;
 	rs->bound = true;
+	rs_wake(rs);
 	return 0;
 }
 

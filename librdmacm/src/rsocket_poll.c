@@ -13,6 +13,7 @@ struct entry {
 	uint32_t life;
 	struct rs_waiter waiter;
 	int first, n; /* in the array of poll() */
+	bool listens; /* what it has to tell, its channel tells */
 };
 
 /* One call. */
@@ -31,6 +32,8 @@ static short stream_events(const struct rs *rs)
 {
 	short events = 0;
 
+	if (rs->state == RS_LISTENING)
+		return 0;
 	if (rs_is_connecting(rs) || rs->state == RS_NEW)
 		return rs->state == RS_NEW ? POLLOUT | POLLHUP : 0;
 	if (rs->state == RS_FAILED)
@@ -84,7 +87,7 @@ static int look(struct pollfd *fds, struct entry *entries, nfds_t nfds, bool arm
 			continue;
 		}
 		fds[i].revents = rs_events(rs, fds[i].events);
-		if (!fds[i].revents) {
+		if (!fds[i].revents && rs->state != RS_LISTENING) {
 			if (arm)
 				rs_arm(rs);
 			if (rs_is_connecting(rs))
@@ -120,7 +123,7 @@ static void join(struct entry *entries, nfds_t nfds, int own)
 	}
 }
 
-/* Makes the array for poll(); own < 0: of other descriptors alone. */
+/* Makes the array for poll(); own < 0: of other descriptors and listeners alone. */
 static nfds_t collect(struct call *call, int own)
 {
 	const struct pollfd *fds = call->fds;
@@ -135,10 +138,18 @@ static nfds_t collect(struct call *call, int own)
 
 		entries[i].first = (int)n;
 		entries[i].n = 0;
+		entries[i].listens = false;
 		if (!rs) {
 			all[n++] = (struct pollfd){.fd = fds[i].fd, .events = fds[i].events};
-		} else if (own >= 0 && enter(&entries[i])) {
-			entries[i].n = rs_poll_fds(rs, &all[n]);
+		} else if (enter(&entries[i])) {
+			entries[i].listens = rs->state == RS_LISTENING;
+			if (entries[i].listens) {
+				all[n] = (struct pollfd){.fd = rs->channel->fd,
+							 .events = fds[i].events};
+				entries[i].n = 1;
+			} else if (own >= 0) {
+				entries[i].n = rs_poll_fds(rs, &all[n]);
+			}
 			patience = rs_patience(rs);
 			if (patience >= 0 && (call->patience < 0 || call->patience > patience))
 				call->patience = patience;
@@ -167,11 +178,13 @@ static int leave(struct pollfd *fds, struct entry *entries, nfds_t nfds, const s
 			fds[i].revents = POLLNVAL;
 		} else if (slept) {
 			rs_remove_waiter(rs, &entries[i].waiter);
-			if (polled)
+			if (polled && !entries[i].listens)
 				rs_advance(rs, first, entries[i].n);
 			fds[i].revents = rs_events(rs, fds[i].events);
 			pthread_mutex_unlock(&rs->lock);
 		}
+		if (rs && entries[i].listens && fds[i].revents != POLLNVAL)
+			fds[i].revents = polled ? first->revents : 0;
 		ready += fds[i].revents != 0;
 	}
 	return ready;
@@ -182,7 +195,7 @@ static bool all_alone(const struct entry *entries, nfds_t nfds)
 	nfds_t i;
 
 	for (i = 0; i < nfds; i++)
-		if (!entries[i].rs)
+		if (!entries[i].rs || entries[i].rs->state == RS_LISTENING)
 			return false;
 	return true;
 }
@@ -295,10 +308,7 @@ static void run(struct call *call, int timeout)
 	nfds_t i;
 
 	for (i = 0; i < call->nfds; i++) {
-		struct rs *rs = look_up(call->fds[i].fd, &call->entries[i].life);
-
-		/* What a listener has to tell, its channel tells. */
-		call->entries[i].rs = rs && rs->state != RS_LISTENING ? rs : NULL;
+		call->entries[i].rs = look_up(call->fds[i].fd, &call->entries[i].life);
 		some |= call->entries[i].rs != NULL;
 	}
 	if (some) {

@@ -130,13 +130,14 @@ static void test_streams(void)
 
 static void test_listener(void)
 {
+	static void *(*const calls[])(void *) = {accepts, accepts, polls, polls_many, selects};
 	struct sockaddr_in addr;
 	pthread_t threads[THREADS];
 	int other;
 
-	for (int again = 0; again < 2; again++) {
+	for (unsigned int i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		closed = listener(&addr);
-		start(threads, accepts);
+		start(threads, calls[i]);
 		CHECK(!rclose(closed));
 		all_leave(threads);
 	}
