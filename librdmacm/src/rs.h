@@ -151,6 +151,7 @@ struct rs {
 	bool said_disconnect, heard_disconnect;
 	bool event_waits;  /* there was no memory for an event of the channel */
 	int64_t looked_us; /* when rs_look_for_end() last asked */
+	int64_t heard_us;  /* with SO_KEEPALIVE: when something last came, or was asked for */
 	struct rs_waiter *waiters;
 
 	struct rdma_event_channel *channel;
@@ -297,7 +298,7 @@ int rs_post_piece(struct rs *rs, uint32_t offset, uint32_t length, int64_t imm, 
 /* The current buffer of the peer is full: takes the next one of the list, if there is one. */
 void rs_next_target(struct rs *rs);
 void rs_break(struct rs *rs, int error);
-/* Lets the device find out whether the peer is still there. */
+/* With SO_KEEPALIVE, if nothing has come for so long: lets the device find out whether the peer is still there. */
 void rs_keep_alive(struct rs *rs);
 
 static inline uint32_t rs_sbuf_free(const struct rs *rs)

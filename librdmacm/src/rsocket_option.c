@@ -96,6 +96,7 @@ static int set_socket(struct rs *rs, int name, const void *optval, socklen_t opt
 		return ret;
 	case SO_KEEPALIVE:
 		options->keepalive = value;
+		rs->heard_us = 0;
 		return 0;
 	case SO_OOBINLINE:
 		options->oob_inline = value;

@@ -86,6 +86,7 @@ static int look(struct pollfd *fds, struct entry *entries, nfds_t nfds, bool arm
 			ready++;
 			continue;
 		}
+		rs_keep_alive(rs);
 		fds[i].revents = rs_events(rs, fds[i].events);
 		if (!fds[i].revents && rs->state != RS_LISTENING) {
 			if (arm)

@@ -217,8 +217,17 @@ void rs_give_credits(struct rs *rs)
 void rs_keep_alive(struct rs *rs)
 {
 	struct ibv_sge none = {0};
+	int64_t now;
 
-	if (rs->state == RS_CONNECTED && !rs->broken && rs->sq_pos - rs->sq_done < rs->sq_room)
+	if (!rs->options.keepalive || rs->ds || rs->state != RS_CONNECTED || rs->broken)
+		return;
+	now = rs_now_us();
+	if (!rs->heard_us)
+		rs->heard_us = now;
+	if (now - rs->heard_us < rs->options.keep_idle * INT64_C(1000000))
+		return;
+	rs->heard_us = now;
+	if (rs->sq_pos - rs->sq_done < rs->sq_room)
 		rs_post_write(rs, &none, 0, -1, rs->peer_targets, rs->peer_key);
 }
 
@@ -326,6 +335,8 @@ bool rs_poll_queue(struct rs *rs)
 	} while (n == BATCH);
 
 	if (some) {
+		if (rs->options.keepalive)
+			rs->heard_us = rs_now_us();
 		drop_unread(rs);
 		rs_give_credits(rs);
 		rs_wake(rs);

@@ -160,6 +160,7 @@ void rs_look_for_end(struct rs *rs)
 	if (now - rs->looked_us < LOOK_US)
 		return;
 	rs->looked_us = now;
+	rs_keep_alive(rs);
 	channel = (struct pollfd){.fd = rs->channel->fd, .events = POLLIN};
 	state = cm_hold_cancel();
 	if (poll(&channel, 1, 0) > 0)
@@ -204,8 +205,13 @@ int rs_patience(const struct rs *rs)
 {
 	if (rs->event_waits)
 		return AGAIN_MS;
-	if (rs->options.keepalive && !rs->ds && rs->state == RS_CONNECTED)
-		return (int)rs->options.keep_idle * 1000;
+	if (rs->options.keepalive && !rs->ds && rs->state == RS_CONNECTED && !rs->broken) {
+		int64_t due = rs->heard_us + rs->options.keep_idle * INT64_C(1000000);
+
+		if (!rs->heard_us)
+			return (int)rs->options.keep_idle * 1000;
+		return due > rs_now_us() ? (int)((due - rs_now_us()) / 1000) + 1 : 1;
+	}
 	return -1;
 }
 
@@ -253,8 +259,7 @@ int rs_sleep(struct rs *rs, int64_t deadline_ms)
 		return -EBADF;
 	if (ret < 0)
 		return ret;
-	if (!ret && rs->options.keepalive)
-		rs_keep_alive(rs);
+	rs_keep_alive(rs);
 	rs_advance(rs, fds, n);
 	return 0;
 }

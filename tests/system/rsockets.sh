@@ -29,6 +29,11 @@ done
 ok "rclose() waits as long as SO_LINGER says" ours timeout 60 "$SOFTHCA" run -- \
 	env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsocket_linger" "$SOFTHCA fault \$SOFTHCA_INSTANCE drop 100%"
 
+for how in read poll select busy tries; do
+	ok "SO_KEEPALIVE tells that the peer is out of reach: $how" ours timeout 100 "$SOFTHCA" run -- \
+		env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsocket_alive" "$how" "$SOFTHCA fault \$SOFTHCA_INSTANCE drop 100%"
+done
+
 # The program's own end is what counts: softhca run says that its instance is gone. A device that is gone takes nothing back, so the library
 # keeps what it cannot give back, and AddressSanitizer is not to ask for it.
 for what in read write poll poll_nothing connect send_datagrams read_datagram poll_datagram; do
