@@ -17,11 +17,9 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -405,62 +403,43 @@ PUBLIC ssize_t writev(int fd, const struct iovec *iov, int iovcnt)
 	return pl_take_error(known) ? -1 : IN(rwritev(known->rs, iov, iovcnt));
 }
 
-/* Of a file that cannot be mapped, or does not tell its size: of /proc, for one. */
+enum { FILE_PIECE = 1 << 16 };
+
+/*
+ * Reads, and does not map: a file may become shorter meanwhile, and to touch a page that it has no more would end
+ * the program. As with the system's call, what could be read has gone then.
+ */
 static ssize_t copy_file(int rs, int in_fd, off64_t at, size_t count)
 {
-	uint8_t data[16384];
-	ssize_t got, ret;
+	uint8_t *data = malloc(FILE_PIECE);
+	ssize_t got, ret = 0;
 	size_t done = 0;
 
+	if (!data) {
+		errno = ENOMEM;
+		return -1;
+	}
 	while (done < count) {
-		got = pread64(in_fd, data,
-			      count - done < sizeof(data) ? count - done : sizeof(data),
+		got = pread64(in_fd, data, count - done < FILE_PIECE ? count - done : FILE_PIECE,
 			      at + (off64_t)done);
 		ret = got > 0 ? IN(rwrite(rs, data, (size_t)got)) : got;
-		if (ret < 0 && !done)
-			return -1;
 		if (ret <= 0)
 			break;
 		done += (size_t)ret;
 		if (ret < got)
 			break;
 	}
-	return (ssize_t)done;
-}
-
-/* From the file's pages into the ring: no more copies than for data of the program's. */
-static ssize_t map_file(int rs, int in_fd, off64_t size, off64_t at, size_t count)
-{
-	off64_t page;
-	ssize_t ret;
-	void *map;
-
-	if (at >= size)
-		return 0;
-	if (count > (uint64_t)(size - at))
-		count = (size_t)(size - at);
-	page = at & ~((off64_t)sysconf(_SC_PAGESIZE) - 1);
-	map = mmap64(NULL, count + (size_t)(at - page), PROT_READ, MAP_SHARED, in_fd, page);
-	if (map == MAP_FAILED)
-		return copy_file(rs, in_fd, at, count);
-	ret = IN(rwrite(rs, (uint8_t *)map + (at - page), count));
-	munmap(map, count + (size_t)(at - page));
-	return ret;
+	free(data);
+	return ret < 0 && !done ? -1 : (ssize_t)done;
 }
 
 static ssize_t send_file(int rs, int in_fd, off64_t *offset, size_t count)
 {
 	off64_t at = offset ? *offset : lseek64(in_fd, 0, SEEK_CUR);
-	struct stat64 info;
 	ssize_t ret = -1;
 
-	if (at >= 0 && !fstat64(in_fd, &info)) {
-		if (!count)
-			return 0;
-		ret = S_ISREG(info.st_mode) && info.st_size
-			      ? map_file(rs, in_fd, info.st_size, at, count)
-			      : copy_file(rs, in_fd, at, count);
-	}
+	if (at >= 0)
+		ret = copy_file(rs, in_fd, at, count);
 	/* As the system says of pipes and sockets. */
 	if (ret < 0 && errno == ESPIPE)
 		errno = EINVAL;

@@ -6,6 +6,7 @@
  * preload names: the same under other names: with sizes that the compiler does not know, with masks, for large files.
  * preload ranges: close_range() and closefrom().
  * preload many: several messages with a call, and what ioctl() does to sockets.
+ * preload cut: a file becomes shorter while it is sent.
  * preload broken, preload broken-ioctl: the peer is killed, and calls in between do not hide that.
  * preload fork: children close what their parent uses, and cannot use it.
  * preload serve: prints its port, has a child serve one connection, and ends.
@@ -232,6 +233,38 @@ static void other_files(int from, int to)
 	CHECK(!pipe(pipes) && write(pipes[1], "pipe", 4) == 4);
 	CHECK(sendfile(from, pipes[0], NULL, 4) == -1 && errno == EINVAL);
 	CHECK(!close(pipes[0]) && !close(pipes[1]));
+}
+
+enum { FILE_SIZE = 8 << 20 };
+
+static void *cut_file(void *arg)
+{
+	static char in[65536];
+	const int *fds = arg;
+
+	usleep(100000);
+	CHECK(!ftruncate(fds[0], 1000));
+	while (recv(fds[1], in, sizeof(in), 0) > 0)
+		;
+	return NULL;
+}
+
+/* A file that becomes shorter while it is sent: far more than the stream has room for waits until somebody reads. */
+static void shorter_file(int from, int to)
+{
+	FILE *file = tmpfile();
+	int fds[2] = {fileno(file), to};
+	off_t at = 0;
+	pthread_t thread;
+	ssize_t n;
+
+	CHECK(file && !ftruncate(fds[0], FILE_SIZE));
+	CHECK(!pthread_create(&thread, NULL, cut_file, fds));
+	n = sendfile(from, fds[0], &at, FILE_SIZE);
+	CHECK(n > 0 && n < FILE_SIZE && at == n);
+	CHECK(!shutdown(from, SHUT_WR));
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(!fclose(file));
 }
 
 static void check_zero(int fd)
@@ -489,6 +522,15 @@ static void many(void)
 	many_datagrams();
 }
 
+static void cut(void)
+{
+	int fds[3];
+
+	connect_pair(fds);
+	shorter_file(fds[1], fds[2]);
+	CHECK(!close(fds[1]) && !close(fds[2]) && !close(fds[0]));
+}
+
 /* The peer is killed when it has sent two bytes. No call in between makes that look like an orderly end. */
 static void broken(bool by_ioctl)
 {
@@ -582,6 +624,8 @@ int main(int argc, char **argv)
 		ranges();
 	else if (!strcmp(what, "many"))
 		many();
+	else if (!strcmp(what, "cut"))
+		cut();
 	else if (!strcmp(what, "broken"))
 		broken(false);
 	else if (!strcmp(what, "broken-ioctl"))
