@@ -28,6 +28,7 @@ cat >"$tmp/under" <<-'END'
 END
 chmod +x "$tmp/under"
 under() { timeout 60 "$SOFTHCA" run -- "$tmp/under" "$@"; }
+under_traffic() { timeout 60 "$SOFTHCA" run --require-traffic -- "$tmp/under" "$@"; }
 
 # kinds WORDS LINE...: what becomes of IPv4's streams and datagrams, and IPv6's, with these lines
 kinds() {
@@ -69,10 +70,12 @@ for order in front behind; do
 	ok "the calls under their other names, $order" under $order client names
 	ok "close_range() and closefrom(), $order" under $order client ranges
 	ok "several messages with a call, and ioctl(), $order" under $order client many
+	ok "sendfile() of a file that becomes shorter, $order" under $order client cut
 	ok "recvmmsg() of a peer that is killed, $order" under $order client broken
 	ok "FIONREAD of a peer that is killed, $order" under $order client broken-ioctl
 	if command -v python3 >/dev/null; then
 		ok "a Python program with time-outs, $order" under $order python3 "$srcdir/preload_echo.py"
+		ok "Python's asyncio with poll(), $order" under_traffic $order python3 "$srcdir/preload_asyncio.py"
 	else
 		skip "a Python program with time-outs, $order" "install python3"
 	fi
