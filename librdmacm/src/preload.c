@@ -27,11 +27,7 @@
 
 #include "preload.h"
 
-#ifndef CLOSE_RANGE_UNSHARE
-#define CLOSE_RANGE_UNSHARE 2
-#endif
-
-static __thread unsigned int inside;
+__thread unsigned int pl_inside;
 /* Of a thread in ppoll() or pselect(): the signals that its sleep inside librdmacm blocks. */
 static __thread const sigset_t *asleep_with;
 
@@ -46,167 +42,6 @@ void *pl_next(void **known, const char *name)
 		__atomic_store_n(known, f, __ATOMIC_RELAXED);
 	}
 	return f;
-}
-
-/* What librdmacm calls by the names of this file is not the program's. */
-#define IN(call)                                                                                   \
-	({                                                                                         \
-		__typeof__(call) ret_;                                                             \
-		inside++;                                                                          \
-		ret_ = (call);                                                                     \
-		inside--;                                                                          \
-		ret_;                                                                              \
-	})
-
-/* ---- Life ---- */
-
-static int add(int rs, int domain, int type, int protocol)
-{
-	struct pl_socket *made = calloc(1, sizeof(*made));
-	int fd, saved;
-
-	if (!made) {
-		rclose(rs);
-		errno = ENOMEM;
-		return -1;
-	}
-	made->rs = rs;
-	made->domain = domain;
-	made->type = type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
-	made->protocol = protocol;
-	fd = pl_add(made);
-	if (fd < 0) {
-		saved = errno;
-		rclose(rs);
-		free(made);
-		errno = saved;
-	}
-	return fd;
-}
-
-PUBLIC int socket(int domain, int type, int protocol)
-{
-	int rs;
-
-	/* The device is the parent's. */
-	if (inside || pl_is_child() || !pl_wanted(domain, type, protocol))
-		return PL_REAL(socket)(domain, type, protocol);
-	rs = IN(rsocket(domain, type, protocol));
-	/* Without a device the program has its socket all the same. */
-	if (rs < 0)
-		return PL_REAL(socket)(domain, type, protocol);
-	pl_set_options(rs);
-	return add(rs, domain, type, protocol);
-}
-
-int pl_close_real(int fd)
-{
-	return PL_REAL(close)(fd);
-}
-
-static int forget(int fd)
-{
-	struct pl_socket *last = pl_remove(fd);
-	int ret = 0;
-
-	if (last) {
-		if (last->rs != PL_OF_PARENT)
-			ret = IN(rclose(last->rs));
-		free(last);
-	}
-	return ret;
-}
-
-PUBLIC int close(int fd)
-{
-	struct pl_socket *known = pl_find(fd);
-	int ret;
-
-	if (!known || pl_is_borrowed(known))
-		return PL_REAL(close)(fd);
-	ret = forget(fd);
-	PL_REAL(close)(fd);
-	return ret;
-}
-
-/* Those numbers are taken away, or given to other files: as close() of each. */
-static void forget_range(unsigned int first, unsigned int last)
-{
-	struct pl_socket *known;
-
-	for (; first <= last && first < PL_NUMBERS; first++) {
-		known = pl_find((int)first);
-		if (known && !pl_is_borrowed(known))
-			forget((int)first);
-	}
-}
-
-/* C libraries before 2.34 have neither. */
-int close_range(unsigned int first, unsigned int last, int flags);
-void closefrom(int first);
-
-PUBLIC int close_range(unsigned int first, unsigned int last, int flags)
-{
-	__typeof__(close_range) *real = (__typeof__(real))dlsym(RTLD_NEXT, "close_range");
-
-	if (!real) {
-		errno = ENOSYS;
-		return -1;
-	}
-	/* Of other flags than these the numbers stay, or the call fails. */
-	if (!(flags & ~CLOSE_RANGE_UNSHARE))
-		forget_range(first, last);
-	return real(first, last, flags);
-}
-
-PUBLIC void closefrom(int first)
-{
-	__typeof__(closefrom) *real = (__typeof__(real))dlsym(RTLD_NEXT, "closefrom");
-	long fd;
-
-	if (first < 0)
-		first = 0;
-	forget_range((unsigned int)first, UINT_MAX);
-	if (real) {
-		real(first);
-		return;
-	}
-	for (fd = first; fd < sysconf(_SC_OPEN_MAX); fd++)
-		PL_REAL(close)((int)fd);
-}
-
-PUBLIC int dup(int oldfd)
-{
-	struct pl_socket *old = pl_find(oldfd);
-	int ret = PL_REAL(dup)(oldfd);
-
-	return ret < 0 || !old || pl_is_borrowed(old) ? ret : pl_share(ret, old);
-}
-
-/* The kernel has made newfd a copy of oldfd. */
-static int copied(int oldfd, int newfd)
-{
-	struct pl_socket *old = pl_find(oldfd), *known = pl_find(newfd);
-
-	if ((old && pl_is_borrowed(old)) || (known && pl_is_borrowed(known)))
-		return newfd;
-	if (known)
-		forget(newfd);
-	return old ? pl_share(newfd, old) : newfd;
-}
-
-PUBLIC int dup2(int oldfd, int newfd)
-{
-	int ret = PL_REAL(dup2)(oldfd, newfd);
-
-	return ret < 0 || oldfd == newfd ? ret : copied(oldfd, newfd);
-}
-
-PUBLIC int dup3(int oldfd, int newfd, int flags)
-{
-	int ret = PL_REAL(dup3)(oldfd, newfd, flags);
-
-	return ret < 0 ? ret : copied(oldfd, newfd);
 }
 
 /* ---- Connections ---- */
@@ -233,7 +68,7 @@ PUBLIC int accept(int fd, struct sockaddr *addr, socklen_t *addrlen)
 	if (!listener)
 		return PL_REAL(accept)(fd, addr, addrlen);
 	rs = IN(raccept(listener->rs, addr, addrlen));
-	return rs < 0 ? rs : add(rs, listener->domain, listener->type, listener->protocol);
+	return rs < 0 ? rs : pl_make(rs, listener->domain, listener->type, listener->protocol);
 }
 
 PUBLIC int accept4(int fd, struct sockaddr *addr, socklen_t *addrlen, int flags)
@@ -251,7 +86,7 @@ PUBLIC int accept4(int fd, struct sockaddr *addr, socklen_t *addrlen, int flags)
 	if (rs < 0)
 		return rs;
 	(void)IN(rfcntl(rs, F_SETFL, flags & SOCK_NONBLOCK ? O_NONBLOCK : 0));
-	return add(rs, listener->domain, listener->type, listener->protocol);
+	return pl_make(rs, listener->domain, listener->type, listener->protocol);
 }
 
 /* The peer cannot be reached by RDMA: makes the number a plain socket's. */
@@ -264,7 +99,7 @@ static int become_plain(int fd, const struct pl_socket *old)
 	plain = PL_REAL(socket)(old->domain, old->type | (flags & O_NONBLOCK), old->protocol);
 	if (plain < 0)
 		return -1;
-	forget(fd);
+	pl_forget(fd);
 	if (PL_REAL(dup2)(plain, fd) < 0) {
 		PL_REAL(close)(plain);
 		return -1;
@@ -521,13 +356,13 @@ static int sleep_inside(struct pollfd *fds, nfds_t nfds, int timeout)
 {
 	struct timespec left = {timeout / 1000, timeout % 1000 * 1000000L};
 	const sigset_t *mask = asleep_with;
-	unsigned int was = inside;
+	unsigned int was = pl_inside;
 	int ret;
 
 	asleep_with = NULL;
-	inside = 0;
+	pl_inside = 0;
 	ret = PL_REAL(ppoll)(fds, nfds, timeout < 0 ? NULL : &left, mask);
-	inside = was;
+	pl_inside = was;
 	asleep_with = mask;
 	return ret;
 }
@@ -543,10 +378,10 @@ static int after_nothing(const sigset_t *mask)
 PUBLIC int poll(struct pollfd *fds, nfds_t nfds, int timeout)
 {
 	/* A look does not sleep: librdmacm may hold locks then, and would not see that a signal came. */
-	if (inside && asleep_with && timeout)
+	if (pl_inside && asleep_with && timeout)
 		return sleep_inside(fds, nfds, timeout);
-	return inside || !has_rsocket(fds, nfds) ? PL_REAL(poll)(fds, nfds, timeout)
-						 : poll_rsockets(fds, nfds, timeout);
+	return pl_inside || !has_rsocket(fds, nfds) ? PL_REAL(poll)(fds, nfds, timeout)
+						    : poll_rsockets(fds, nfds, timeout);
 }
 
 /* Rounded up; -1: for ever, -2: not a time. */
@@ -566,7 +401,7 @@ PUBLIC int ppoll(struct pollfd *fds, nfds_t nfds, const struct timespec *timeout
 {
 	int ms = milliseconds(timeout), ret;
 
-	if (inside || ms == -2 || !has_rsocket(fds, nfds))
+	if (pl_inside || ms == -2 || !has_rsocket(fds, nfds))
 		return PL_REAL(ppoll)(fds, nfds, timeout, mask);
 	asleep_with = mask;
 	ret = poll_rsockets(fds, nfds, ms);
@@ -642,7 +477,7 @@ PUBLIC int select(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfds
 {
 	fd_set *sets[3] = {readfds, writefds, exceptfds};
 
-	return inside || !sets_rsocket(nfds, sets)
+	return pl_inside || !sets_rsocket(nfds, sets)
 		       ? PL_REAL(select)(nfds, readfds, writefds, exceptfds, timeout)
 		       : select_rsockets(nfds, sets, timeout);
 }
@@ -654,7 +489,7 @@ PUBLIC int pselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfd
 	struct timeval left;
 	int ret;
 
-	if (inside || milliseconds(timeout) == -2 || !sets_rsocket(nfds, sets))
+	if (pl_inside || milliseconds(timeout) == -2 || !sets_rsocket(nfds, sets))
 		return PL_REAL(pselect)(nfds, readfds, writefds, exceptfds, timeout, mask);
 	if (timeout)
 		left = (struct timeval){timeout->tv_sec, timeout->tv_nsec / 1000};

@@ -41,6 +41,10 @@ int pl_add(struct pl_socket *socket);
 int pl_share(int fd, struct pl_socket *socket);
 /* Takes the number away. The socket, if this was its last number; else NULL. */
 struct pl_socket *pl_remove(int fd);
+/* A new number for a new rsocket, which is closed if there is none: -1 and errno. */
+int pl_make(int rs, int domain, int type, int protocol);
+/* Takes the number away, and closes its rsocket if this was the last one. */
+int pl_forget(int fd);
 
 /* ---- Which sockets (preload_config.c) ---- */
 
@@ -58,10 +62,19 @@ void pl_set_options(int rs);
 	})
 void *pl_next(void **known, const char *name);
 
+/* Of a thread that librdmacm works for */
+extern __thread unsigned int pl_inside;
+/* What librdmacm calls by the names of this file is not the program's. */
+#define IN(call)                                                                                   \
+	({                                                                                         \
+		__typeof__(call) ret_;                                                             \
+		pl_inside++;                                                                       \
+		ret_ = (call);                                                                     \
+		pl_inside--;                                                                       \
+		ret_;                                                                              \
+	})
+
 /* True, with errno: there is an error for this call. Nobody gets it a second time. */
 bool pl_take_error(struct pl_socket *known);
-
-/* close(), of the library behind */
-int pl_close_real(int fd);
 
 #endif

@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * The numbers that the program has for rsockets. Readers take no lock; the lock protects changes.
+ * The numbers that the program has for rsockets, and the calls that make, copy and take them away. Readers take no lock; the lock protects changes.
  * A child has its parent's numbers, but not the rsockets: what it closes stays open in its parent.
  */
 
+#define _GNU_SOURCE
+/* With it the C library's headers define some of these names, too. */
+#undef _FORTIFY_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <rdma/rsocket.h>
+
 #include "preload.h"
+
+#ifndef CLOSE_RANGE_UNSHARE
+#define CLOSE_RANGE_UNSHARE 2
+#endif
 
 static struct pl_socket *sockets[PL_NUMBERS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -92,7 +103,7 @@ int pl_add(struct pl_socket *socket)
 	pthread_once(&once, watch_forks);
 	socket->pid = getpid();
 	if (pl_share(fd, socket) < 0) {
-		pl_close_real(fd);
+		PL_REAL(close)(fd);
 		return -1;
 	}
 	return fd;
@@ -109,4 +120,150 @@ struct pl_socket *pl_remove(int fd)
 		socket = NULL;
 	pthread_mutex_unlock(&lock);
 	return socket;
+}
+
+/* ---- Life ---- */
+
+int pl_make(int rs, int domain, int type, int protocol)
+{
+	struct pl_socket *made = calloc(1, sizeof(*made));
+	int fd, saved;
+
+	if (!made) {
+		rclose(rs);
+		errno = ENOMEM;
+		return -1;
+	}
+	made->rs = rs;
+	made->domain = domain;
+	made->type = type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC);
+	made->protocol = protocol;
+	fd = pl_add(made);
+	if (fd < 0) {
+		saved = errno;
+		rclose(rs);
+		free(made);
+		errno = saved;
+	}
+	return fd;
+}
+
+PUBLIC int socket(int domain, int type, int protocol)
+{
+	int rs;
+
+	/* The device is the parent's. */
+	if (pl_inside || pl_is_child() || !pl_wanted(domain, type, protocol))
+		return PL_REAL(socket)(domain, type, protocol);
+	rs = IN(rsocket(domain, type, protocol));
+	/* Without a device the program has its socket all the same. */
+	if (rs < 0)
+		return PL_REAL(socket)(domain, type, protocol);
+	pl_set_options(rs);
+	return pl_make(rs, domain, type, protocol);
+}
+
+int pl_forget(int fd)
+{
+	struct pl_socket *last = pl_remove(fd);
+	int ret = 0;
+
+	if (last) {
+		if (last->rs != PL_OF_PARENT)
+			ret = IN(rclose(last->rs));
+		free(last);
+	}
+	return ret;
+}
+
+PUBLIC int close(int fd)
+{
+	struct pl_socket *known = pl_find(fd);
+	int ret;
+
+	if (!known || pl_is_borrowed(known))
+		return PL_REAL(close)(fd);
+	ret = pl_forget(fd);
+	PL_REAL(close)(fd);
+	return ret;
+}
+
+/* Those numbers are taken away, or given to other files: as close() of each. */
+static void forget_range(unsigned int first, unsigned int last)
+{
+	struct pl_socket *known;
+
+	for (; first <= last && first < PL_NUMBERS; first++) {
+		known = pl_find((int)first);
+		if (known && !pl_is_borrowed(known))
+			pl_forget((int)first);
+	}
+}
+
+/* C libraries before 2.34 have neither. */
+int close_range(unsigned int first, unsigned int last, int flags);
+void closefrom(int first);
+
+PUBLIC int close_range(unsigned int first, unsigned int last, int flags)
+{
+	__typeof__(close_range) *real = (__typeof__(real))dlsym(RTLD_NEXT, "close_range");
+
+	if (!real) {
+		errno = ENOSYS;
+		return -1;
+	}
+	/* Of other flags than these the numbers stay, or the call fails. */
+	if (!(flags & ~CLOSE_RANGE_UNSHARE))
+		forget_range(first, last);
+	return real(first, last, flags);
+}
+
+PUBLIC void closefrom(int first)
+{
+	__typeof__(closefrom) *real = (__typeof__(real))dlsym(RTLD_NEXT, "closefrom");
+	long fd;
+
+	if (first < 0)
+		first = 0;
+	forget_range((unsigned int)first, UINT_MAX);
+	if (real) {
+		real(first);
+		return;
+	}
+	for (fd = first; fd < sysconf(_SC_OPEN_MAX); fd++)
+		PL_REAL(close)((int)fd);
+}
+
+PUBLIC int dup(int oldfd)
+{
+	struct pl_socket *old = pl_find(oldfd);
+	int ret = PL_REAL(dup)(oldfd);
+
+	return ret < 0 || !old || pl_is_borrowed(old) ? ret : pl_share(ret, old);
+}
+
+/* The kernel has made newfd a copy of oldfd. */
+static int copied(int oldfd, int newfd)
+{
+	struct pl_socket *old = pl_find(oldfd), *known = pl_find(newfd);
+
+	if ((old && pl_is_borrowed(old)) || (known && pl_is_borrowed(known)))
+		return newfd;
+	if (known)
+		pl_forget(newfd);
+	return old ? pl_share(newfd, old) : newfd;
+}
+
+PUBLIC int dup2(int oldfd, int newfd)
+{
+	int ret = PL_REAL(dup2)(oldfd, newfd);
+
+	return ret < 0 || oldfd == newfd ? ret : copied(oldfd, newfd);
+}
+
+PUBLIC int dup3(int oldfd, int newfd, int flags)
+{
+	int ret = PL_REAL(dup3)(oldfd, newfd, flags);
+
+	return ret < 0 ? ret : copied(oldfd, newfd);
 }
