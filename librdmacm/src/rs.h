@@ -214,7 +214,10 @@ static inline ssize_t rs_return(ssize_t ret)
 /* ---- Numbers (rsocket_fd.c) ---- */
 
 int rs_set(int fd, struct rs *rs);
-void rs_clear(struct rs *rs); /* with its lock */
+void rs_clear(struct rs *rs); /* with its lock; then, when its descriptor is closed: */
+void rs_ended(int fd);
+/* For who takes the number for that of another file: rclose() may be about to close it. */
+void rs_await_end(int fd);
 /* NULL: not an rsocket. It may be closed at any time. */
 struct rs *rs_get(int fd);
 /* The same, with its lock. */

@@ -304,6 +304,7 @@ PUBLIC int rclose(int socket)
 	if (rs->state == RS_CONNECTED)
 		rdma_disconnect(rs->id);
 	rs_free(rs);
+	rs_ended(socket);
 	cm_let_cancel(state);
 	return 0;
 }

@@ -6,6 +6,8 @@
 enum { CHUNK = 1024, CHUNKS = 1024 };
 
 static struct rs **chunks[CHUNKS];
+/* In place of one that has been closed while its descriptor is open still. */
+static struct rs ending;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct rs **entry(int fd)
@@ -45,13 +47,34 @@ void rs_clear(struct rs *rs)
 	struct rs **at = entry(rs->number);
 
 	if (at)
-		__atomic_store_n(at, NULL, __ATOMIC_RELEASE);
+		__atomic_store_n(at, &ending, __ATOMIC_RELEASE);
 	rs->number = -1;
+}
+
+void rs_ended(int fd)
+{
+	struct rs **at = entry(fd), *expected = &ending;
+
+	/* It may be another one's already. */
+	if (at)
+		__atomic_compare_exchange_n(at, &expected, NULL, false, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED);
 }
 
 struct rs *rs_get(int fd)
 {
-	struct rs **at = entry(fd);
+	struct rs **at = entry(fd), *rs = at ? __atomic_load_n(at, __ATOMIC_ACQUIRE) : NULL;
 
-	return at ? __atomic_load_n(at, __ATOMIC_ACQUIRE) : NULL;
+	return rs == &ending ? NULL : rs;
+}
+
+void rs_await_end(int fd)
+{
+	struct rs **at = entry(fd);
+	int ms;
+
+	/* In the child of a process that was about to close it, nobody does. */
+	for (ms = 0; at && __atomic_load_n(at, __ATOMIC_ACQUIRE) == &ending && ms < RS_CLOSE_MS;
+	     ms++)
+		poll(NULL, 0, 1);
 }

@@ -297,6 +297,10 @@ static struct rs *look_up(int fd, uint32_t *life)
 {
 	struct rs *rs = rs_get(fd);
 
+	if (!rs) {
+		rs_await_end(fd);
+		rs = rs_get(fd);
+	}
 	if (!rs)
 		return NULL;
 	*life = __atomic_load_n(&rs->life, __ATOMIC_ACQUIRE);

@@ -3,7 +3,11 @@
  * Description: rclose() of an rsocket in which other threads of the program are: those that sleep there wake and
  * leave, also where its number belongs to another rsocket by then.
  */
+#include <dlfcn.h>
 #include <sched.h>
+#include <stdbool.h>
+
+#include <rdma/rdma_cma.h>
 
 #include "rsocket_pair.h"
 
@@ -246,10 +250,44 @@ static void test_closed_twice(void)
 	}
 }
 
+static pthread_t late;
+static volatile bool is_late;
+
+/* Comes before the library's: rclose() calls it when the number is nobody's any more, but open still. */
+int rdma_disconnect(struct rdma_cm_id *id)
+{
+	int (*next)(struct rdma_cm_id * id) = dlsym(RTLD_NEXT, "rdma_disconnect");
+
+	if (is_late) {
+		is_late = false;
+		CHECK(!pthread_create(&late, NULL, polls, NULL));
+		/* It most likely has looked the number up then. */
+		usleep(50000);
+	}
+	return next(id);
+}
+
+static void test_while_it_ends(void)
+{
+	int ends[2];
+
+	pair(ends);
+	closed = ends[0];
+	is_late = true;
+	CHECK(!rclose(ends[0]));
+	CHECK(!is_late);
+	CHECK(!pthread_join(late, NULL));
+	CHECK(!rclose(ends[1]));
+}
+
 static const struct rsocket_test tests[] = {
-	{"streams", test_streams},	 {"listener", test_listener},
-	{"connecting", test_connecting}, {"datagrams", test_datagrams},
-	{"any_moment", test_any_moment}, {"closed_twice", test_closed_twice},
+	{"streams", test_streams},
+	{"listener", test_listener},
+	{"connecting", test_connecting},
+	{"datagrams", test_datagrams},
+	{"any_moment", test_any_moment},
+	{"closed_twice", test_closed_twice},
+	{"while_it_ends", test_while_it_ends},
 };
 
 int main(int argc, char **argv)
