@@ -11,7 +11,7 @@
  *	4 CREDIT	the lower 16 bits: DATA messages up to this number may be sent. The write may have
  *			put another buffer into the target list
  *	6 IOMAP		the write has changed this entry of the table of mapped memory
- *	7 CONTROL	RS_DISCONNECT, RS_KEEPALIVE, RS_SHUTDOWN; RS_DEAF, which other implementations ignore
+ *	7 CONTROL	RS_DISCONNECT, RS_KEEPALIVE, RS_SHUTDOWN
  *
  * A buffer is filled to its end before the next one of the list is used, so that the receiver
  * publishes the half of its ring that has been read, in turn. DATA takes a credit; the other messages
@@ -64,12 +64,7 @@ struct rs_hello { /* private data; network order */
 _Static_assert(sizeof(struct rs_hello) == 40, "the private data");
 
 enum { RS_DATA = 0, RS_CREDIT = 4, RS_IOMAP = 6, RS_CONTROL = 7, RS_OP_SHIFT = 29 };
-enum {
-	RS_DISCONNECT = 0,
-	RS_KEEPALIVE = 1,
-	RS_SHUTDOWN = 2,
-	RS_DEAF = 3, /* data may come, but are thrown away: they need not be sent */
-};
+enum { RS_DISCONNECT = 0, RS_KEEPALIVE = 1, RS_SHUTDOWN = 2 };
 
 enum {
 	RS_TARGETS = 2,
@@ -144,10 +139,8 @@ struct rs {
 	struct sockaddr_storage
 		local;		   /* if it is bound: its address after a failed rconnect(), too */
 	bool recv_down, send_down; /* no more data comes, or may go */
-	bool recv_shut;		   /* by this program: the peer may not know it, and goes on */
-	bool peer_deaf;
-	bool broken;   /* the QP takes nothing any more */
-	bool said_end; /* that we send no more */
+	bool broken;		   /* the QP takes nothing any more */
+	bool said_end;		   /* that we send no more */
 	bool said_disconnect, heard_disconnect;
 	bool event_waits;  /* there was no memory for an event of the channel */
 	int64_t looked_us; /* when rs_look_for_end() last asked */

@@ -181,8 +181,11 @@ static int await(struct rs *rs, rs_test *test, int64_t deadline)
 	return ret;
 }
 
-/* -ETIMEDOUT: there was no room for that; -EBADF: another thread has closed it. */
-static int say(struct rs *rs, uint32_t what, int64_t deadline)
+/*
+ * Says that no data follow, or that none are taken either. -ETIMEDOUT: there was no room for that; -EBADF:
+ * another thread has closed it.
+ */
+static int say_end(struct rs *rs, uint32_t what, int64_t deadline)
 {
 	if (await(rs, control_room, deadline) == -EBADF)
 		return -EBADF;
@@ -190,16 +193,6 @@ static int say(struct rs *rs, uint32_t what, int64_t deadline)
 		return -ETIMEDOUT;
 	if (!rs->broken)
 		rs_post_control(rs, RS_CONTROL, what, NULL, 0, 0, 0);
-	return 0;
-}
-
-/* Says that no data follow, or that none are taken either. As say(). */
-static int say_end(struct rs *rs, uint32_t what, int64_t deadline)
-{
-	int ret = say(rs, what, deadline);
-
-	if (ret)
-		return ret;
 	rs->said_end = true;
 	if (what == RS_DISCONNECT)
 		rs->said_disconnect = true;
@@ -214,12 +207,8 @@ static int shut_down(struct rs *rs, int how)
 		return -EINVAL;
 	if (rs->state != RS_CONNECTED)
 		return -ENOTCONN;
-	if (how != SHUT_WR && !rs->recv_down) {
-		rs->recv_down = rs->recv_shut = true;
-		/* A peer that cannot be told gets room as long as this program makes calls. */
-		if (how == SHUT_RD && say(rs, RS_DEAF, rs_deadline(RS_CLOSE_MS)) == -EBADF)
-			return -EBADF;
-	}
+	if (how != SHUT_WR)
+		rs->recv_down = true;
 	if (how != SHUT_RD && !rs->send_down) {
 		rs->send_down = true;
 		ret = say_end(rs, rs->recv_down ? RS_DISCONNECT : RS_SHUTDOWN,

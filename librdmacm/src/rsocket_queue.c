@@ -51,7 +51,6 @@ void rs_break(struct rs *rs, int error)
 	if (!rs->recv_down || !rs->send_down)
 		rs->error = error;
 	rs->recv_down = rs->send_down = true;
-	rs->recv_shut = false;
 }
 
 /* ---- Posting ---- */
@@ -182,8 +181,7 @@ void rs_give_credits(struct rs *rs)
 	if (!space && (uint16_t)(rs->rseq + rs->rq_size - rs->rseq_granted) < rs->rq_size / 2)
 		return;
 	/* More than these would take receives that the peer may not have. */
-	if (rs->broken || (rs->recv_down && !rs->recv_shut) ||
-	    rs->controls - rs->controls_done >= CREDITS_AT_ONCE)
+	if (rs->broken || rs->recv_down || rs->controls - rs->controls_done >= CREDITS_AT_ONCE)
 		return;
 	if (post_receives(rs)) {
 		rs_break(rs, ECONNRESET);
@@ -238,14 +236,9 @@ static void take_control(struct rs *rs, uint32_t what)
 	switch (what) {
 	case RS_SHUTDOWN:
 		rs->recv_down = true;
-		rs->recv_shut = false;
 		break;
 	case RS_DISCONNECT:
 		rs->recv_down = rs->send_down = rs->heard_disconnect = true;
-		rs->recv_shut = false;
-		break;
-	case RS_DEAF:
-		rs->peer_deaf = true;
 		break;
 	default:
 		break;
@@ -299,16 +292,6 @@ void rs_next_target(struct rs *rs)
 	rs->target_next = (rs->target_next + 1) % RS_TARGETS;
 }
 
-/* What nobody reads any more makes room for what the peer sends, before that stands still. */
-static void drop_unread(struct rs *rs)
-{
-	if (!rs->recv_shut || rs->rbuf_bytes < rs->rbuf_size / 2)
-		return;
-	rs->rbuf_offset = (rs->rbuf_offset + rs->rbuf_bytes) % rs->rbuf_size;
-	rs->rbuf_free += rs->rbuf_bytes;
-	rs->rbuf_bytes = 0;
-}
-
 bool rs_poll_queue(struct rs *rs)
 {
 	struct ibv_wc wc[BATCH];
@@ -337,7 +320,6 @@ bool rs_poll_queue(struct rs *rs)
 	if (some) {
 		if (rs->options.keepalive)
 			rs->heard_us = rs_now_us();
-		drop_unread(rs);
 		rs_give_credits(rs);
 		rs_wake(rs);
 	}

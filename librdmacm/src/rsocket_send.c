@@ -15,7 +15,7 @@ enum { FIRST_PIECE = 2048 };
 
 bool rs_writable(const struct rs *rs)
 {
-	return rs->send_down || rs->error || rs->peer_deaf || rs_can_send(rs);
+	return rs->send_down || rs->error || rs_can_send(rs);
 }
 
 /* Where a gathered source is read. */
@@ -117,11 +117,11 @@ static ssize_t send_all(struct rs *rs, struct source *from, int flags)
 	if (ret)
 		return ret;
 	while (from->left) {
-		if (!rs_can_send(rs) || rs->peer_deaf)
+		if (!rs_can_send(rs))
 			rs_poll_queue(rs);
-		if ((!wait && !rs_can_send(rs)) || rs->peer_deaf)
+		if (!wait && !rs_can_send(rs))
 			rs_look_for_end(rs);
-		if (!rs_can_send(rs) && !rs->peer_deaf) {
+		if (!rs_can_send(rs)) {
 			if (wait && deadline == -2)
 				deadline = rs_deadline(rs->options.send_timeout);
 			ret = wait ? rs_wait(rs, rs_writable, deadline) : -EAGAIN;
@@ -129,10 +129,6 @@ static ssize_t send_all(struct rs *rs, struct source *from, int flags)
 		/* An error waits for the next call if some bytes went. */
 		if (!ret && (rs->send_down || rs->error))
 			ret = from->left < total ? -EPIPE : check(rs);
-		if (!ret && rs->peer_deaf) {
-			from->left = 0;
-			break;
-		}
 		if (!ret)
 			ret = send_piece(rs, from, from->left < piece ? from->left : piece);
 		if (ret < 0)

@@ -274,44 +274,6 @@ static void test_ends(void)
 	close_pair(ends);
 }
 
-/* Who reads no more does not hold up the one who writes. */
-static void test_shut_reading(void)
-{
-	static char data[65536];
-	struct pollfd fd;
-	int ends[2], i;
-
-	alarm(LONG_MS / 1000);
-	pair(ends);
-	CHECK(rsend(ends[0], "before", 6, 0) == 6);
-	CHECK(wait_for(ends[1], POLLIN) == POLLIN);
-	CHECK(!rshutdown(ends[1], SHUT_RD));
-	/* What was there can be read, then there is an end. */
-	CHECK(rrecv(ends[1], data, sizeof(data), 0) == 6 && !memcmp(data, "before", 6));
-	CHECK(rrecv(ends[1], data, sizeof(data), 0) == 0);
-	/* Far more than there is room for, while the reader makes no call */
-	for (i = 0; i < 100; i++)
-		CHECK(rsend(ends[0], data, sizeof(data), 0) == sizeof(data));
-	fd = (struct pollfd){.fd = ends[0], .events = POLLIN | POLLOUT};
-	CHECK(rpoll(&fd, 1, LONG_MS) == 1 && fd.revents == POLLOUT);
-	/* The other direction goes on, and so does the end. */
-	CHECK(rsend(ends[1], "back", 4, 0) == 4);
-	CHECK(rrecv(ends[0], data, sizeof(data), 0) == 4 && !memcmp(data, "back", 4));
-	CHECK(!rclose(ends[1]));
-	CHECK(rrecv(ends[0], data, sizeof(data), 0) == 0);
-	FAILS(rsend(ends[0], data, 1, 0), EPIPE);
-	CHECK(!rclose(ends[0]));
-
-	/* One that waits for room is told. */
-	pair(ends);
-	while (rsend(ends[0], data, sizeof(data), MSG_DONTWAIT) > 0)
-		;
-	CHECK(errno == EAGAIN);
-	CHECK(!rshutdown(ends[1], SHUT_RD));
-	CHECK(rsend(ends[0], data, sizeof(data), 0) == sizeof(data));
-	close_pair(ends);
-}
-
 /* ---- Connecting, waiting ---- */
 
 static void test_connecting(void)
@@ -873,7 +835,6 @@ static const struct rsocket_test tests[] = {
 	{"pieces", test_pieces},
 	{"flags", test_flags},
 	{"ends", test_ends},
-	{"shut_reading", test_shut_reading},
 	{"connecting", test_connecting},
 	{"bound", test_bound},
 	{"timeouts", test_timeouts},
