@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 #
-# Description: the benchmarks run, with few messages of each kind, and their JSON has every row:
+# Description: the benchmarks run (in the quick tier, message rates), with few messages of each kind, and their JSON has every row:
 # with this project's figures, with those of the installed peers, with tables made from it. No test
 # depends on a measured number.
 # shellcheck source=tests/system/lib.sh
