@@ -149,6 +149,9 @@ EXPORT void *mmap(void *addr, size_t len, int prot, int flags, int fd, off_t off
 {
 	void *ret;
 
+	/* Device memory does not grow. */
+	if (flags & MAP_GROWSDOWN)
+		marks_note();
 	if (flags & MAP_FIXED) {
 		shim_trap_unmapped((uintptr_t)addr, (uintptr_t)addr + len);
 		own_unmapped((uintptr_t)addr, whole(len));

@@ -42,7 +42,7 @@
 /* An exchange gives memory the others again. */
 #define LOST                                                                                       \
 	(MARK_BIT(MARK_DONTDUMP) | MARK_BIT(MARK_WIPEONFORK) | MARK_BIT(MARK_HUGE) |               \
-	 MARK_BIT(MARK_NOHUGE) | MARK_BIT(MARK_MERGE) | SMAPS_KEY)
+	 MARK_BIT(MARK_NOHUGE) | MARK_BIT(MARK_MERGE) | SMAPS_KEY | SMAPS_GROWS)
 
 static struct ranges table[MARKS];
 static atomic_bool used; /* something was ever in the table */

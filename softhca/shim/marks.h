@@ -76,7 +76,8 @@ bool marks_policy(uint64_t addr);
  */
 bool smaps_each(uint64_t start, uint64_t end,
 		bool (*fn)(uint64_t start, uint64_t end, unsigned int marks, void *arg), void *arg);
-/* MARK_BIT(MARKS): a protection key. */
-#define SMAPS_KEY MARK_BIT(MARKS)
+/* Beside the marks: a protection key, and memory that grows downwards when it is touched below. */
+#define SMAPS_KEY   MARK_BIT(MARKS)
+#define SMAPS_GROWS MARK_BIT(MARKS + 1)
 
 #endif

@@ -25,6 +25,8 @@ static bool read_line(const char *line, unsigned int *marks)
 		*marks |= SMAPS_KEY;
 	if (strncmp(line, "VmFlags:", 8))
 		return false;
+	if (strstr(line, " gd"))
+		*marks |= SMAPS_GROWS;
 	for (unsigned int i = 0; i < MARKS; i++)
 		if (strstr(line, flag[i]))
 			*marks |= MARK_BIT(i);

@@ -259,6 +259,38 @@ static void unseen(void)
 	close(fd);
 }
 
+/* A stack that the program has mapped grows when something below it is touched. */
+static void growing_down(int late)
+{
+	size_t room = 1024 * PAGE, n = 4;
+	struct ibv_mr *mr;
+	uint8_t *mem;
+
+	up();
+	/* Nothing else lies near. */
+	mem = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(mem != MAP_FAILED);
+	CHECK_EQ(munmap(mem, room), 0);
+	mem = mmap(mem + room - n * PAGE, n * PAGE, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_GROWSDOWN | MAP_FIXED, -1, 0);
+	CHECK(mem != MAP_FAILED);
+	fill(mem, n * PAGE, 120);
+	mr = reg(mem, n * PAGE);
+	through(mr, mem, n * PAGE, 121);
+	if (late)
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+	/* Registered by now, or registered once. */
+	for (size_t i = 1; i <= 8; i++)
+		mem[-(long)(i * PAGE)] = (uint8_t)i;
+	for (size_t i = 1; i <= 8; i++)
+		CHECK_EQ(mem[-(long)(i * PAGE)], i);
+	CHECK_EQ(differs(mem, n * PAGE, 122), -1);
+	if (!late)
+		CHECK_EQ(ibv_dereg_mr(mr), 0);
+	munmap(mem - 8 * PAGE, (n + 8) * PAGE);
+	down();
+}
+
 static uint8_t *watched;
 static int handled;
 
@@ -394,6 +426,8 @@ int main(void)
 	given_back(board->word[1]);
 	for (int late = 0; late < 2; late++)
 		join(spawn(attributes, late));
+	for (int late = 0; late < 2; late++)
+		join(spawn(growing_down, late));
 	up();
 	forking();
 	unmapping();
