@@ -116,8 +116,10 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 		sh_sys(syscall(SYS_rt_tgsigqueueinfo, getpid(), (int)syscall(SYS_gettid), sig,
 			       info));
 	errno = saved;
-	if (handler)
+	if (handler) {
 		handler(sig, info, context);
+		shim_signals_handled(context);
+	}
 }
 
 static bool has_handler(const struct sigaction *act)

@@ -26,7 +26,7 @@ EXPORT int sigaction(int sig, const struct sigaction *act, struct sigaction *old
 EXPORT int sigprocmask(int how, const sigset_t *set, sigset_t *old);
 EXPORT int pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
 
-static sigset_t without_bus(const sigset_t *set)
+sigset_t shim_signals_without_bus(const sigset_t *set)
 {
 	sigset_t copy = *set;
 
@@ -127,6 +127,17 @@ static bool is_owner(void)
 	return owner == getpid();
 }
 
+void shim_signals_handled(void *context)
+{
+	ucontext_t *uc = context;
+
+	if (!__atomic_load_n(&own, __ATOMIC_ACQUIRE) || sigismember(&uc->uc_sigmask, SIGBUS) != 1)
+		return;
+	sigdelset(&uc->uc_sigmask, SIGBUS);
+	if (is_owner())
+		app_blocks = true;
+}
+
 /* In a child of vfork(): what is not set there yet is as in the parent. */
 static int change_beside(int sig, const struct sigaction *act, struct sigaction *old)
 {
@@ -157,7 +168,7 @@ EXPORT int sigaction(int sig, const struct sigaction *act, struct sigaction *old
 	}
 	if (act) {
 		copy = *act;
-		copy.sa_mask = without_bus(&act->sa_mask);
+		copy.sa_mask = shim_signals_without_bus(&act->sa_mask);
 		act = &copy;
 	}
 	return shim_handlers_change(sig, act, old);
@@ -224,7 +235,7 @@ static int mask_change(int (*real)(int, const sigset_t *, sigset_t *), int how, 
 		blocked &= sigismember(set, SIGBUS) != 1;
 	else
 		blocked = sigismember(set, SIGBUS) == 1;
-	copy = without_bus(set);
+	copy = shim_signals_without_bus(set);
 	set = &copy;
 call:
 	ret = real(how, set, old);

@@ -13,6 +13,12 @@
  */
 int shim_signals_own(void (*handler)(int, siginfo_t *, void *));
 
+/* A handler of the application has ended. It may have given the interrupted code another mask. */
+void shim_signals_handled(void *uc);
+
+/* What the kernel gets of a mask. */
+sigset_t shim_signals_without_bus(const sigset_t *set);
+
 /* For a SIGBUS that is not the trap's: does what the application arranged for it. */
 void shim_signals_chain(int sig, siginfo_t *info, void *uc);
 

@@ -2,14 +2,18 @@
 /*
  * Description: a program uses SIGBUS and signal masks as if softhca did not use them. Its handlers
  * get its own faults. What it sets is what it reads back. Threads that block all signals ring
- * doorbells, and so do handlers that interrupt a doorbell. A child of vfork() changes none of this
- * for its parent.
+ * doorbells, and so do handlers that interrupt a doorbell, or a wait that blocks all other signals.
+ * A child of vfork() changes none of this for its parent.
  */
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/select.h>
 #include <sys/time.h>
+#include <ucontext.h>
 
 #include "verbs_test.h"
 
@@ -126,7 +130,165 @@ static void *deaf(void *arg)
 	return NULL;
 }
 
+/* The attributes of a thread have a mask that it begins with. */
+#if __GLIBC_PREREQ(2, 32)
+static void *begins_deaf(void *arg)
+{
+	sigset_t now;
+
+	(void)arg;
+	one_message(a, b, 6);
+	CHECK_EQ(pthread_sigmask(SIG_BLOCK, NULL, &now), 0);
+	CHECK_EQ(sigismember(&now, SIGTERM), 1);
+	return NULL;
+}
+
+static void deaf_from_the_start(void)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t all;
+
+	sigfillset(&all);
+	CHECK_EQ(pthread_attr_init(&attr), 0);
+	CHECK_EQ(pthread_attr_setsigmask_np(&attr, &all), 0);
+	CHECK_EQ(pthread_create(&thread, &attr, begins_deaf, NULL), 0);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK_EQ(pthread_attr_destroy(&attr), 0);
+}
+#else
+static void deaf_from_the_start(void)
+{
+}
+#endif
+
 /* ---- handlers that post ---- */
+
+static volatile sig_atomic_t handled;
+
+static void on_user(int sig)
+{
+	(void)sig;
+	one_message(a, b, 7);
+	handled++;
+}
+
+/* Waits for a signal in one of the calls that have a mask for the time of the call. */
+static void wait_for(const sigset_t *mask, int how)
+{
+	const struct timespec long_enough = {50, 0};
+	struct epoll_event event;
+	int fd;
+
+	switch (how) {
+	case 0:
+		CHECK_EQ(sigsuspend(mask), -1);
+		break;
+	case 1:
+		CHECK_EQ(ppoll(NULL, 0, &long_enough, mask), -1);
+		break;
+	case 2:
+		CHECK_EQ(pselect(0, NULL, NULL, NULL, &long_enough, mask), -1);
+		break;
+	case 3:
+		fd = epoll_create1(0);
+		CHECK(fd >= 0);
+		CHECK_EQ(epoll_pwait(fd, &event, 1, 50000, mask), -1);
+		close(fd);
+		break;
+	}
+}
+
+/* A program that does all its work in a handler blocks all other signals while it waits. */
+static void handler_of_a_wait(void)
+{
+	struct sigaction act = {.sa_handler = on_user};
+	sigset_t user, all_others;
+
+	CHECK_EQ(sigaction(SIGUSR1, &act, NULL), 0);
+	sigemptyset(&user);
+	sigaddset(&user, SIGUSR1);
+	sigfillset(&all_others);
+	sigdelset(&all_others, SIGUSR1);
+	CHECK_EQ(sigprocmask(SIG_BLOCK, &user, NULL), 0);
+	for (int how = 0; how < 4; how++) {
+		CHECK_EQ(raise(SIGUSR1), 0);
+		CHECK_EQ(handled, how);
+		wait_for(&all_others, how);
+		CHECK_EQ(handled, how + 1);
+		one_message(a, b, 8);
+	}
+	CHECK_EQ(sigprocmask(SIG_UNBLOCK, &user, NULL), 0);
+}
+
+static void on_user_bus(int sig)
+{
+	(void)sig;
+	handled++;
+}
+
+/* What System V and BSD had for masks and actions. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+static void old_calls(void)
+{
+	struct sigaction before, act;
+	int mask;
+
+	handled = 0;
+	CHECK_EQ(sigaction(SIGBUS, NULL, &before), 0);
+	CHECK_EQ(sighold(SIGBUS), 0);
+	one_message(a, b, 10);
+	CHECK(sigset(SIGBUS, SIG_HOLD) == SIG_HOLD);
+	one_message(a, b, 11);
+	CHECK_EQ(sigrelse(SIGBUS), 0);
+	CHECK_EQ(sigignore(SIGBUS), 0);
+	one_message(a, b, 12);
+	CHECK_EQ(raise(SIGBUS), 0);
+	CHECK(sigset(SIGBUS, on_user_bus) == SIG_IGN);
+	one_message(a, b, 13);
+	CHECK_EQ(raise(SIGBUS), 0);
+	CHECK_EQ(handled, 1);
+	mask = sigblock(~0);
+	CHECK_EQ(mask & 1 << (SIGBUS - 1), 0);
+	one_message(a, b, 14);
+	CHECK(sigsetmask(mask) & 1 << (SIGBUS - 1));
+	CHECK_EQ(sigblock(0), mask);
+	/* A handler that sigset() sets is one that may post. */
+	CHECK(sigset(SIGUSR1, on_user) != SIG_ERR);
+	CHECK_EQ(raise(SIGUSR1), 0);
+	CHECK_EQ(handled, 2);
+	CHECK_EQ(sigaction(SIGUSR1, NULL, &act), 0);
+	CHECK(act.sa_handler == on_user);
+	CHECK_EQ(sigset(-1, on_user) == SIG_ERR && errno == EINVAL, true);
+	CHECK_EQ(sighold(1000), -1);
+	CHECK_EQ(errno, EINVAL);
+	CHECK_EQ(sigaction(SIGBUS, &before, NULL), 0);
+}
+#pragma GCC diagnostic pop
+
+static void on_user_all(int sig, siginfo_t *info, void *uc)
+{
+	(void)sig, (void)info;
+	sigfillset(&((ucontext_t *)uc)->uc_sigmask);
+}
+
+/* A handler that changes the mask of the code that it has interrupted. */
+static void handler_that_blocks(void)
+{
+	struct sigaction act = {.sa_sigaction = on_user_all, .sa_flags = SA_SIGINFO};
+	sigset_t before, now;
+
+	CHECK_EQ(sigprocmask(SIG_BLOCK, NULL, &before), 0);
+	CHECK_EQ(sigaction(SIGUSR1, &act, NULL), 0);
+	CHECK_EQ(raise(SIGUSR1), 0);
+	one_message(a, b, 9);
+	CHECK_EQ(sigprocmask(SIG_SETMASK, &before, &now), 0);
+	CHECK_EQ(sigismember(&now, SIGBUS), 1);
+	CHECK_EQ(sigismember(&now, SIGTERM), 1);
+	CHECK_EQ(sigprocmask(SIG_BLOCK, NULL, &now), 0);
+	CHECK_EQ(sigismember(&now, SIGBUS), 0);
+}
 
 #define IN_HANDLER 50
 static volatile sig_atomic_t posted;
@@ -212,6 +374,10 @@ int main(void)
 	CHECK_EQ(pthread_create(&thread, NULL, deaf, NULL), 0);
 	CHECK_EQ(pthread_join(thread, NULL), 0);
 	posting_handler();
+	deaf_from_the_start();
+	handler_of_a_wait();
+	old_calls();
+	handler_that_blocks();
 	for (struct ibv_qp **qp = (struct ibv_qp *[]){a, b, c, d, NULL}; *qp; qp++)
 		CHECK_EQ(ibv_destroy_qp(*qp), 0);
 	side_close(&s);
