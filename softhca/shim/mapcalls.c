@@ -5,9 +5,14 @@
  * costs two comparisons more than without softhca. The C library's own calls do not come here: what
  * it unmaps stays device memory, which no process maps there, until its region ends.
  */
+#include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 
 #include "softhca/host/sys.h"
 #include "softhca/protocol.h"
@@ -29,6 +34,10 @@
 #endif
 #ifndef MREMAP_DONTUNMAP
 #define MREMAP_DONTUNMAP 4
+#endif
+#ifndef PIDFD_SELF_THREAD /* of Linux 6.15 */
+#define PIDFD_SELF_THREAD	-10000
+#define PIDFD_SELF_THREAD_GROUP -20000
 #endif
 #ifndef MADV_GUARD_INSTALL
 #define MADV_GUARD_INSTALL 102
@@ -365,6 +374,19 @@ static int before_guards(void *addr, size_t len)
 	return renew(addr, len);
 }
 
+/*
+ * To the caller this is private memory, which the kernel refuses. In device memory it would map other pages of
+ * that, such as the device's own.
+ */
+EXPORT int remap_file_pages(void *addr, size_t len, int prot, size_t pgoff, int flags)
+{
+	if (begin(addr, len)) {
+		shim_control_put();
+		RETURN_ERRNO(-EINVAL);
+	}
+	return REAL(remap_file_pages)(addr, len, prot, pgoff, flags);
+}
+
 /* Is that advice one that joins or divides mappings of a region, with no other effect on it? */
 static bool is_order(int advice)
 {
@@ -449,3 +471,46 @@ EXPORT int posix_madvise(void *addr, size_t len, int advice)
 _Static_assert(POSIX_MADV_NORMAL == MADV_NORMAL && POSIX_MADV_RANDOM == MADV_RANDOM &&
 		       POSIX_MADV_SEQUENTIAL == MADV_SEQUENTIAL,
 	       "for is_order() and the marks");
+
+/* Is that a descriptor of this process? It may be one of the constants that the kernel has for that. */
+static bool is_this_process(int pidfd)
+{
+	char path[64], text[512];
+	const char *pid;
+	long got;
+	int fd;
+
+	if (pidfd < 0)
+		return pidfd == PIDFD_SELF_THREAD || pidfd == PIDFD_SELF_THREAD_GROUP;
+	snprintf(path, sizeof(path), "/proc/thread-self/fdinfo/%d", pidfd);
+	fd = sh_open_aside(path, O_RDONLY);
+	if (fd < 0)
+		return false;
+	got = sh_read(fd, text, sizeof(text) - 1);
+	sh_close(fd);
+	text[got > 0 ? got : 0] = '\0';
+	pid = strstr(text, "Pid:");
+	return pid && atoi(pid + strlen("Pid:")) == getpid();
+}
+
+/* Of glibc 2.36. */
+ssize_t process_madvise(int pidfd, const struct iovec *iov, size_t n, int advice,
+			unsigned int flags);
+EXPORT ssize_t process_madvise(int pidfd, const struct iovec *iov, size_t n, int advice,
+			       unsigned int flags)
+{
+	ssize_t done = 0;
+
+	if (!REAL(process_madvise))
+		RETURN_ERRNO(-ENOSYS);
+	/* What the kernel refuses with nothing to do it refuses altogether. */
+	if (!shim_shares_any() || !n || n > IOV_MAX || !is_this_process(pidfd) ||
+	    REAL(process_madvise)(pidfd, iov, 0, advice, flags) < 0)
+		return REAL(process_madvise)(pidfd, iov, n, advice, flags);
+	for (size_t i = 0; i < n; i++) {
+		if (madvise(iov[i].iov_base, iov[i].iov_len, advice))
+			return done ? done : -1;
+		done += (ssize_t)iov[i].iov_len;
+	}
+	return done;
+}

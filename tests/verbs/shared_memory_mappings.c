@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -193,6 +194,34 @@ static void doubling(bool threads)
 	munmap(to, 8 * PAGE);
 }
 
+/* Of glibc 2.36, and not there before. */
+ssize_t process_madvise(int pidfd, const struct iovec *iov, size_t n, int advice,
+			unsigned int flags) __attribute__((weak));
+
+/* process_madvise() of the process itself, on a kernel that takes all advice there (Linux 6.13). */
+static void advising_oneself(struct ibv_mr *mr, uint8_t *mem)
+{
+	struct iovec both[] = {{mem, PAGE}, {mem + 4 * PAGE, 2 * PAGE}};
+	int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
+
+	if (self < 0 || !process_madvise || process_madvise(self, both, 0, MADV_DONTNEED, 0)) {
+		printf("# process_madvise() does not take MADV_DONTNEED: that part is left out\n");
+		return;
+	}
+	fill(mem, 8 * PAGE, 83);
+	CHECK_EQ(process_madvise(self, both, 2, MADV_DONTNEED, 0), (long)(3 * PAGE));
+	for (size_t i = 0; i < PAGE; i++)
+		CHECK_EQ(mem[i], 0);
+	for (size_t i = 4 * PAGE; i < 6 * PAGE; i++)
+		CHECK_EQ(mem[i], 0);
+	fill(mem, 8 * PAGE, 84);
+	CHECK_EQ(process_madvise(self, both, 2, 12345, 0), -1);
+	CHECK_EQ(errno, EINVAL);
+	CHECK_EQ(differs(mem, 8 * PAGE, 84), -1);
+	through(mr, mem, 8 * PAGE, 85);
+	close(self);
+}
+
 static void advising(void)
 {
 	uint8_t *mem = pages(8);
@@ -209,8 +238,11 @@ static void advising(void)
 	for (size_t i = 0; i < 2 * PAGE; i++)
 		CHECK_EQ(mem[2 * PAGE + i], 0);
 	through(mr, mem, 8 * PAGE, 81);
-	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(remap_file_pages(mem, PAGE, 0, 1, 0), -1);
+	CHECK_EQ(errno, EINVAL);
 	CHECK_EQ(differs(mem, 8 * PAGE, 82), -1);
+	advising_oneself(mr, mem);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
 	munmap(mem, 8 * PAGE);
 }
 
