@@ -316,7 +316,7 @@ static void test_overwritten(void **state)
 
 static struct sh_met meet(struct tpair *p, uint32_t from, uint32_t to, uint32_t bytes)
 {
-	const struct sh_way way = {from, to, AQPN, BQPN, bytes, false};
+	const struct sh_way way = {from, to, AQPN, BQPN, bytes, false, false};
 	struct sh_met met;
 
 	sh_fate(&p->m->dev, &way, &met);
@@ -606,11 +606,11 @@ static void test_partition(void **state)
 		assert_int_equal(meet(&p, cases[i].b, cases[i].a, 9).fate, fate);
 		assert_int_equal(sh_partitioned(&p.m->dev, cases[i].a, cases[i].b), cases[i].cut);
 		/* What has come over the wire, too. */
-		assert_int_equal(
-			sh_fate(&p.m->dev,
-				&(struct sh_way){cases[i].b, cases[i].a, AQPN, BQPN, 9, true},
-				&met),
-			fate);
+		assert_int_equal(sh_fate(&p.m->dev,
+					 &(struct sh_way){cases[i].b, cases[i].a, AQPN, BQPN, 9,
+							  true, false},
+					 &met),
+				 fate);
 	}
 	tpair_close(&p);
 }
@@ -643,7 +643,7 @@ static void test_far(void **state)
 	assert_int_equal(meet(&p, 0, SH_FAULT_FAR | 1, 9).fate, SH_FAULT_KINDS);
 	assert_int_equal(meet(&p, 0, 1, 9).fate, SH_FAULT_KINDS);
 	for (int named = 0; named < 2; named++) {
-		const struct sh_way came = {SH_FAULT_FAR | 7, 0, ANY, BQPN, 9, true};
+		const struct sh_way came = {SH_FAULT_FAR | 7, 0, ANY, BQPN, 9, true, false};
 
 		set(&p, FIRST,
 		    (struct sh_fault_scope){SH_FAULT_DROP, named ? SH_FAULT_FAR | 7 : ANY, 0, ANY},
