@@ -375,8 +375,8 @@ static int before_guards(void *addr, size_t len)
 }
 
 /*
- * To the caller this is private memory, which the kernel refuses. In device memory it would map other pages of
- * that, such as the device's own.
+ * To the caller this is private memory, which the kernel refuses. In device memory it would map
+ * other pages of that, such as the device's own.
  */
 EXPORT int remap_file_pages(void *addr, size_t len, int prot, size_t pgoff, int flags)
 {
@@ -472,7 +472,7 @@ _Static_assert(POSIX_MADV_NORMAL == MADV_NORMAL && POSIX_MADV_RANDOM == MADV_RAN
 		       POSIX_MADV_SEQUENTIAL == MADV_SEQUENTIAL,
 	       "for is_order() and the marks");
 
-/* Is that a descriptor of this process? It may be one of the constants that the kernel has for that. */
+/* Is that a descriptor of this process, or one of the constants that mean this process? */
 static bool is_this_process(int pidfd)
 {
 	char path[64], text[512];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Other calls by which a program sets signal masks: waits that have a mask of their own, attributes of
- * threads, and the calls of System V and BSD. The C library makes them without sigprocmask() and
- * sigaction(). SIGBUS stays unblocked here, too: the program's handler may ring a doorbell during such a
- * wait (signals.c). Owns nothing.
+ * Other calls by which a program sets signal masks: waits that have a mask of their own, attributes
+ * of threads, and the calls of System V and BSD. In the C library they do not pass through
+ * sigprocmask() and sigaction(). SIGBUS stays unblocked here, too: the program's handler may ring a
+ * doorbell during such a wait (signals.c). Owns nothing.
  */
 #include <poll.h>
 #include <pthread.h>
