@@ -13,6 +13,7 @@
 #include "softhca/host/sys.h"
 #include "attach.h"
 #include "interpose.h"
+#include "signals.h"
 #include "umad.h"
 
 #define OUT   (EPOLLOUT | EPOLLWRNORM)
@@ -180,12 +181,17 @@ static int report(int epfd, struct epoll_event *events, int max, int got, const 
 	return got;
 }
 
+static int outs_of(int epfd, struct out *outs)
+{
+	if (likely(!__atomic_load_n(&outs_seen, __ATOMIC_RELAXED)) || !shim_umad_known())
+		return 0;
+	return find_outs(epfd, outs);
+}
+
 EXPORT int epoll_wait(int epfd, struct epoll_event *events, int max, int timeout)
 {
 	struct out outs[OUTS];
-	int n = unlikely(__atomic_load_n(&outs_seen, __ATOMIC_RELAXED)) && shim_umad_known()
-			? find_outs(epfd, outs)
-			: 0;
+	int n = outs_of(epfd, outs);
 
 	if (any_now(outs, n))
 		timeout = 0;
@@ -196,12 +202,33 @@ EXPORT int epoll_pwait(int epfd, struct epoll_event *events, int max, int timeou
 		       const sigset_t *mask)
 {
 	struct out outs[OUTS];
-	int n = unlikely(__atomic_load_n(&outs_seen, __ATOMIC_RELAXED)) && shim_umad_known()
-			? find_outs(epfd, outs)
-			: 0;
+	sigset_t room;
+	int n = outs_of(epfd, outs), got;
 
 	if (any_now(outs, n))
 		timeout = 0;
-	return report(epfd, events, max, REAL(epoll_pwait)(epfd, events, max, timeout, mask), outs,
-		      n);
+	mask = shim_signals_open_mask(mask, &room);
+	got = REAL(epoll_pwait)(epfd, events, max, timeout, mask);
+	return report(epfd, events, max, got, outs, n);
+}
+
+/* Of glibc 2.35. */
+int epoll_pwait2(int epfd, struct epoll_event *events, int max, const struct timespec *timeout,
+		 const sigset_t *mask);
+EXPORT int epoll_pwait2(int epfd, struct epoll_event *events, int max,
+			const struct timespec *timeout, const sigset_t *mask)
+{
+	const struct timespec none = {0};
+	struct out outs[OUTS];
+	sigset_t room;
+	int n, got;
+
+	if (!REAL(epoll_pwait2))
+		RETURN_ERRNO(-ENOSYS);
+	n = outs_of(epfd, outs);
+	if (any_now(outs, n))
+		timeout = &none;
+	mask = shim_signals_open_mask(mask, &room);
+	got = REAL(epoll_pwait2)(epfd, events, max, timeout, mask);
+	return report(epfd, events, max, got, outs, n);
 }

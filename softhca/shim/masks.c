@@ -3,27 +3,14 @@
  * Other calls by which a program sets signal masks: waits that have a mask of their own, attributes
  * of threads, and the calls of System V and BSD. In the C library they do not pass through
  * sigprocmask() and sigaction(). SIGBUS stays unblocked here, too: the program's handler may ring a
- * doorbell during such a wait (signals.c). Owns nothing.
+ * doorbell during such a wait (signals.c). The waits for descriptors are in ready.c and epoll.c. Owns nothing.
  */
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/epoll.h>
-#include <sys/select.h>
-#include <time.h>
 
 #include "attach.h"
 #include "interpose.h"
 #include "signals.h"
-
-/* The mask that the kernel gets, in room or as it is. */
-static const sigset_t *open_mask(const sigset_t *set, sigset_t *room)
-{
-	if (!set || !shim_active() || sigismember(set, SIGBUS) != 1)
-		return set;
-	*room = shim_signals_without_bus(set);
-	return room;
-}
 
 /* ---- waits ---- */
 
@@ -32,53 +19,7 @@ EXPORT int sigsuspend(const sigset_t *set)
 {
 	sigset_t room;
 
-	return REAL(sigsuspend)(open_mask(set, &room));
-}
-
-EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *set)
-{
-	sigset_t room;
-
-	return REAL(ppoll)(fds, n, timeout, open_mask(set, &room));
-}
-
-/* What ppoll() is with _FORTIFY_SOURCE. */
-int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *set,
-		size_t room);
-EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
-		       const sigset_t *set, size_t size)
-{
-	sigset_t room;
-
-	return REAL(__ppoll_chk)(fds, n, timeout, open_mask(set, &room), size);
-}
-
-EXPORT int pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
-		   const sigset_t *set)
-{
-	sigset_t room;
-
-	return REAL(pselect)(n, in, out, except, timeout, open_mask(set, &room));
-}
-
-EXPORT int epoll_pwait(int fd, struct epoll_event *events, int n, int timeout, const sigset_t *set)
-{
-	sigset_t room;
-
-	return REAL(epoll_pwait)(fd, events, n, timeout, open_mask(set, &room));
-}
-
-/* Of glibc 2.35. */
-int epoll_pwait2(int fd, struct epoll_event *events, int n, const struct timespec *timeout,
-		 const sigset_t *set);
-EXPORT int epoll_pwait2(int fd, struct epoll_event *events, int n, const struct timespec *timeout,
-			const sigset_t *set)
-{
-	sigset_t room;
-
-	if (!REAL(epoll_pwait2))
-		RETURN_ERRNO(-ENOSYS);
-	return REAL(epoll_pwait2)(fd, events, n, timeout, open_mask(set, &room));
+	return REAL(sigsuspend)(shim_signals_open_mask(set, &room));
 }
 
 /* ---- threads ---- */
@@ -89,7 +30,7 @@ EXPORT int pthread_attr_setsigmask_np(pthread_attr_t *attr, const sigset_t *set)
 {
 	sigset_t room;
 
-	return REAL(pthread_attr_setsigmask_np)(attr, open_mask(set, &room));
+	return REAL(pthread_attr_setsigmask_np)(attr, shim_signals_open_mask(set, &room));
 }
 
 /* ---- BSD ---- */

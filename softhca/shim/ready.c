@@ -4,12 +4,14 @@
  * when there is a datagram to read. But a kernel takes what is written to a umad file at any time, and so
  * says that it can be written; an issm file has no poll operation, and so can be read and written at any
  * time. Whatever else there is to wait for is looked at once in that case. epoll.c does the same for epoll.
+ * A mask that a wait has leaves SIGBUS unblocked (masks.c).
  */
 #include <poll.h>
 #include <sys/select.h>
 
 #include "attach.h"
 #include "interpose.h"
+#include "signals.h"
 #include "umad.h"
 
 #define OUT  (POLLOUT | POLLWRNORM)
@@ -57,8 +59,10 @@ static int do_ppoll(struct pollfd *fds, nfds_t nfds, const struct timespec *time
 		    const sigset_t *mask)
 {
 	const struct timespec none = {0};
+	sigset_t room;
 	int n;
 
+	mask = shim_signals_open_mask(mask, &room);
 	if (!shim_umad_known())
 		return REAL(ppoll)(fds, nfds, timeout, mask);
 	n = more(fds, nfds, REAL(ppoll)(fds, nfds, &none, mask));
@@ -155,7 +159,9 @@ EXPORT int pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct 
 {
 	unsigned char ready[n > 0 && n <= MOST ? n : 1];
 	const struct timespec none = {0};
+	sigset_t room;
 
+	mask = shim_signals_open_mask(mask, &room);
 	if (!shim_umad_known() || n > MOST || !find(n, in, out, ready))
 		return REAL(pselect)(n, in, out, except, timeout, mask);
 	return add(REAL(pselect)(n, in, out, except, &none, mask), n, in, out, ready);

@@ -34,6 +34,14 @@ sigset_t shim_signals_without_bus(const sigset_t *set)
 	return copy;
 }
 
+const sigset_t *shim_signals_open_mask(const sigset_t *set, sigset_t *room)
+{
+	if (!set || !shim_active() || sigismember(set, SIGBUS) != 1)
+		return set;
+	*room = shim_signals_without_bus(set);
+	return room;
+}
+
 void shim_signals_init(void)
 {
 	sigset_t bus;

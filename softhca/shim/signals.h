@@ -18,6 +18,8 @@ void shim_signals_handled(void *uc);
 
 /* What the kernel gets of a mask. */
 sigset_t shim_signals_without_bus(const sigset_t *set);
+/* The mask of a call that waits: set, or what the kernel gets of it, in *room. */
+const sigset_t *shim_signals_open_mask(const sigset_t *set, sigset_t *room);
 
 /* For a SIGBUS that is not the trap's: does what the application arranged for it. */
 void shim_signals_chain(int sig, siginfo_t *info, void *uc);
