@@ -344,8 +344,7 @@ static void test_inline(void)
 static const struct rsocket_test tests[] = {
 	{"ring", test_ring},	       {"again", test_again},
 	{"no_memory", test_no_memory}, {"no_memory_to_connect", test_no_memory_to_connect},
-	{"inline", test_inline},
-	{"datagram_slots", test_datagram_slots},
+	{"inline", test_inline},       {"datagram_slots", test_datagram_slots},
 };
 
 int main(int argc, char **argv)
