@@ -102,7 +102,7 @@ long sh_frame_encode(struct sh_frame *f, uint8_t *p, size_t room)
 	if (need > room)
 		return -ENOSPC;
 	at += sh_frame_put_head(f, at);
-	if (f->len)
+	if (f->len && f->payload != at)
 		memmove(at, f->payload, f->len);
 	at += f->len;
 	memset(at, 0, f->bth.pad);

@@ -99,6 +99,13 @@ static void gather(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 		count(dev, sh_outgoing_gather(&way, p, payload));
 }
 
+static unsigned char *room(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid)
+{
+	struct sh_outgoing_way way;
+
+	return find_way(dev, p, dlid, &way) ? sh_outgoing_room(&way, p) : NULL;
+}
+
 static void flush(struct sh_dev *dev)
 {
 	count(dev, sh_outgoing_flush());
@@ -111,8 +118,12 @@ static bool hand_over(struct sh_dev *dev, const struct sh_wire_mad *m)
 	return send(engine.link, m, sizeof(*m), MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)sizeof(*m);
 }
 
-static const struct sh_wire_ops ops = {
-	.send = send_packet, .begin = begin, .gather = gather, .flush = flush, .mad = hand_over};
+static const struct sh_wire_ops ops = {.send = send_packet,
+				       .begin = begin,
+				       .gather = gather,
+				       .flush = flush,
+				       .room = room,
+				       .mad = hand_over};
 
 /* ---- receiving ---- */
 

@@ -93,6 +93,16 @@ static long write_packet(const struct sh_packet *p, const unsigned char *payload
 	return n < 0 ? n : n - (long)sh_roce_head(way.to);
 }
 
+unsigned char *sh_outgoing_room(const struct sh_outgoing_way *way, const struct sh_packet *p)
+{
+	size_t head = sh_roce_before(p, way->ip.to);
+
+	/* Its place is that of others, which have to leave first. */
+	if (out.packets && !goes_along(way))
+		return NULL;
+	return head ? out.bytes + out.used + head : NULL;
+}
+
 struct sh_outgoing_done sh_outgoing_gather(const struct sh_outgoing_way *way,
 					   const struct sh_packet *p, const unsigned char *payload)
 {

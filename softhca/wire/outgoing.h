@@ -41,5 +41,10 @@ void sh_outgoing_begin(void);
 struct sh_outgoing_done sh_outgoing_gather(const struct sh_outgoing_way *way,
 					   const struct sh_packet *p, const unsigned char *payload);
 struct sh_outgoing_done sh_outgoing_flush(void);
+/*
+ * Where the payload of the packet that is gathered next can be put, so that nobody copies it again: up to 4096 bytes. NULL: it goes
+ * elsewhere.
+ */
+unsigned char *sh_outgoing_room(const struct sh_outgoing_way *way, const struct sh_packet *p);
 
 #endif

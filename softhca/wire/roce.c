@@ -76,6 +76,16 @@ long sh_roce_encode(const struct sh_packet *p, const unsigned char *payload,
 	return sh_frame_encode(&f, bytes, SH_ROCE_BYTES);
 }
 
+size_t sh_roce_before(const struct sh_packet *p, struct sh_ip to)
+{
+	int operation = sh_bth_operation(p->op, p->flags), ext;
+
+	if (operation < 0 || p->service > SH_SVC_XRC)
+		return 0;
+	ext = sh_opcode_ext((uint8_t)(sh_bth_service(p->service) | operation));
+	return ext < 0 ? 0 : sh_roce_head(to) + SH_BTH_BYTES + sh_ext_len(ext);
+}
+
 void sh_roce_spoil(unsigned char *bytes, long n, uint32_t payload)
 {
 	bytes[n - SH_ICRC_BYTES - (payload ? 1 + (-payload & 3) : 0)] ^= 1;

@@ -34,10 +34,14 @@ static inline size_t sh_roce_head(struct sh_ip address)
 void sh_roce_set_way(struct sh_frame *f, const struct sh_roce_way *way);
 
 /*
- * Writes the packet with its IP and UDP headers, as a socket sends them with DF. payload: p->payload.len bytes. Returns the length, or -EINVAL: it cannot be a packet.
+ * Writes the packet with its IP and UDP headers, as a socket sends them with DF. payload: p->payload.len bytes, which may be
+ * where they belong already. Returns the length, or -EINVAL: it cannot be a packet.
  */
 long sh_roce_encode(const struct sh_packet *p, const unsigned char *payload,
 		    const struct sh_roce_way *way, unsigned char bytes[SH_ROCE_BYTES]);
+
+/* How many bytes of such a packet to that address are in front of its payload. 0: it cannot be a packet. */
+size_t sh_roce_before(const struct sh_packet *p, struct sh_ip to);
 
 /*
  * A wrong bit behind the ICRC of what sh_roce_encode() wrote: in the payload, or in the ICRC if there is

@@ -94,9 +94,18 @@ static struct sent *next(uint8_t op, uint8_t flags, uint32_t len)
 	return s;
 }
 
+static bool in_place; /* payloads are put where they leave from, as far as there is room */
+static uint32_t placed;
+
 static struct sh_outgoing_done gather(struct ends *e, struct sent *s)
 {
-	return sh_outgoing_gather(&e->way, &s->p, s->payload);
+	unsigned char *room = in_place ? sh_outgoing_room(&e->way, &s->p) : NULL;
+
+	if (!room)
+		return sh_outgoing_gather(&e->way, &s->p, s->payload);
+	placed++;
+	memcpy(room, s->payload, s->p.payload.len);
+	return sh_outgoing_gather(&e->way, &s->p, room);
 }
 
 /* A WRITE of n packets, the last one of which has that length. */
@@ -278,6 +287,19 @@ static void test_mixed(void **state)
 	end(&e);
 }
 
+/* The same packets from where payloads are best put. Only those that find no room there are copied. */
+static void test_in_place(void **state)
+{
+	placed = 0;
+	in_place = true;
+	test_merged(state);
+	assert_int_equal(placed, 16);
+	test_mixed(state);
+	assert_in_range(placed, 16 + 10 + 140, 16 + 10 + 149);
+	test_foreign(state);
+	in_place = false;
+}
+
 /* Two peers, one after the other: none gets what is the other's. */
 static void test_two_ways(void **state)
 {
@@ -374,7 +396,7 @@ int main(void)
 		cmocka_unit_test(test_foreign),	 cmocka_unit_test(test_mixed),
 		cmocka_unit_test(test_two_ways), cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_unsent),	 cmocka_unit_test(test_begin),
-		cmocka_unit_test(test_alone),
+		cmocka_unit_test(test_alone),	 cmocka_unit_test(test_in_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,8 +155,8 @@ enum sh_wire_admitted sh_wire_admit(struct sh_dev *dev, struct sh_hca *hca, stru
 static enum sh_copy leave_part(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *run,
 			       uint16_t dlid, uint32_t i, uint64_t *off)
 {
-	unsigned char buf[MTU_MOST];
-	struct sh_seg from[SH_MAX_SEGS], to = {(uintptr_t)buf, 0};
+	unsigned char buf[MTU_MOST], *at = NULL;
+	struct sh_seg from[SH_MAX_SEGS], to = {0, 0};
 	bool last = i + 1 == run->npackets;
 	struct sh_packet one = *run;
 	enum sh_copy err;
@@ -164,7 +164,7 @@ static enum sh_copy leave_part(struct sh_dev *dev, struct sh_hca *hca, const str
 	to.len = run->payload.len - *off;
 	if (!last && to.len > run->mtu)
 		to.len = run->mtu;
-	if (to.len > sizeof(buf))
+	if (to.len > MTU_MOST)
 		return SH_COPY_SRC;
 	/* The packet before may have had this thread switched out. */
 	sh_rearm();
@@ -180,6 +180,11 @@ static enum sh_copy leave_part(struct sh_dev *dev, struct sh_hca *hca, const str
 	}
 	sh_payload_slice(&run->payload, *off, to.len, &one.payload, from);
 	*off += to.len;
+	if (run->npackets > 1)
+		at = sh_wire_room_in_run(dev, &one, dlid);
+	if (!at)
+		at = buf;
+	to.addr = (uintptr_t)at;
 	if (to.len) {
 		err = dev->ops->copy(dev->host, 0, &to, 1, one.payload.ctx, from, one.payload.nseg,
 				     to.len);
@@ -187,9 +192,9 @@ static enum sh_copy leave_part(struct sh_dev *dev, struct sh_hca *hca, const str
 			return err;
 	}
 	if (run->npackets > 1)
-		sh_wire_leave_in_run(dev, hca, &one, dlid, buf);
+		sh_wire_leave_in_run(dev, hca, &one, dlid, at);
 	else
-		sh_wire_leave(dev, hca, &one, dlid, buf);
+		sh_wire_leave(dev, hca, &one, dlid, at);
 	return SH_COPY_OK;
 }
 

@@ -28,7 +28,7 @@ struct sh_wire_ops {
 	void (*send)(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 		     const unsigned char *payload, enum sh_wire_fate fate);
 	/*
-	 * All three, or NULL: what a run has packets for need not go one by one. gather() is like send(), but
+	 * These three, or NULL: what a run has packets for need not go one by one. gather() is like send(), but
 	 * the packet may wait until the calling thread calls flush(), behind those that the thread gathered before.
 	 * begin() forgets what a thread that was thrown has left: that is lost on the wire.
 	 */
@@ -36,6 +36,11 @@ struct sh_wire_ops {
 	void (*gather)(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 		       const unsigned char *payload);
 	void (*flush)(struct sh_dev *dev);
+	/*
+	 * Where the payload of the packet that the thread gathers next is best put, up to 4096 bytes of it: from there nobody copies
+	 * it. NULL, or returns NULL: anywhere.
+	 */
+	unsigned char *(*room)(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid);
 	/*
 	 * A management datagram has come, of the class of the communication manager. False: it is
 	 * lost. NULL: there is nobody behind QP 1.
@@ -89,6 +94,8 @@ void sh_wire_leave(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packe
  * thread calls before it leaves device code. While a capture or a fault looks at each packet, none waits.
  */
 void sh_wire_begin_run(struct sh_dev *dev);
+/* Where to put its payload. NULL: anywhere. */
+unsigned char *sh_wire_room_in_run(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid);
 void sh_wire_leave_in_run(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *p,
 			  uint16_t dlid, const unsigned char *payload);
 void sh_wire_end_run(struct sh_dev *dev);

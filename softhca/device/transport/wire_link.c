@@ -118,10 +118,20 @@ void sh_wire_begin_run(struct sh_dev *dev)
 		dev->wire->begin(dev);
 }
 
+static bool gathers(const struct sh_dev *dev)
+{
+	return dev->wire->gather && !is_faulty(dev) && !sh_capture_on(dev);
+}
+
+unsigned char *sh_wire_room_in_run(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid)
+{
+	return dev->wire->room && gathers(dev) ? dev->wire->room(dev, p, dlid) : NULL;
+}
+
 void sh_wire_leave_in_run(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *p,
 			  uint16_t dlid, const unsigned char *payload)
 {
-	if (dev->wire->gather && !is_faulty(dev) && !sh_capture_on(dev)) {
+	if (gathers(dev)) {
 		dev->wire->gather(dev, p, dlid, payload);
 		return;
 	}
