@@ -261,6 +261,55 @@ static void test_window(void **state)
 	tpair_close(&p);
 }
 
+static unsigned int runs, gathered;
+
+static void begin_run(struct sh_dev *dev)
+{
+	(void)dev;
+	runs++;
+}
+
+static void gather(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
+		   const unsigned char *payload)
+{
+	gathered++;
+	send_packet(dev, p, dlid, payload, SH_WIRE_WHOLE);
+}
+
+static void flush_run(struct sh_dev *dev)
+{
+	(void)dev;
+}
+
+static const struct sh_wire_ops whole = {.send = send_packet,
+					 .begin = begin_run,
+					 .gather = gather,
+					 .flush = flush_run,
+					 .mad = take_mad};
+
+/* No packet of a message leaves by itself if the window holds all. */
+static void test_one_run(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < 2; i++) {
+		struct tpair p;
+		struct twr wr;
+
+		open_pair(&p, &(struct tpair_opts){.type = SH_QPT_RC});
+		p.m->dev.wire = &whole;
+		tpair_recv(&p, 0, TMEM);
+		wr = tpair_wr(&p, opcodes[i], 10 * TMTU);
+		runs = gathered = 0;
+		tqp_send(&p.a, &wr);
+		assert_int_equal(queue.sent, 10);
+		assert_int_equal(gathered, 10);
+		assert_int_equal(runs, 1);
+		pump(&p);
+		texpect(&p.acq[0], opcodes[i], true, 0);
+		tpair_close(&p);
+	}
+}
+
 /*
  * An ACK of what has not left yet says nothing: it is of another life of these QPs, or a stranger's.
  * Of what has left once it does, also after the requester went back: the answers may have been lost.
@@ -417,6 +466,7 @@ int main(void)
 		cmocka_unit_test(test_atomics),	     cmocka_unit_test(test_window),
 		cmocka_unit_test(test_early_ack),    cmocka_unit_test(test_dead_peer),
 		cmocka_unit_test(test_not_ready),    cmocka_unit_test(test_ends_early),
+		cmocka_unit_test(test_one_run),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

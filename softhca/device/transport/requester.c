@@ -237,6 +237,12 @@ static inline bool is_one_packet(const struct sh_qp *qp, const struct sh_wqe *wq
 	       address_fits(qp, wqe);
 }
 
+/* Does what this thread builds go over the wire, whose other end places it? */
+static bool leaves_now(const struct run *r)
+{
+	return r->dev->wire && sh_wire_leads(r->dev, r->qp->path.dlid);
+}
+
 /*
  * Makes the next packets of the WQE at sq_next one run in r->p, and sets the state as if they were
  * sent. A syndrome, 0 = ok. one: the caller knows by is_one_packet() that it is one packet, which
@@ -279,7 +285,7 @@ SH_INLINE uint8_t build_as(struct run *r, bool one)
 			len = RUN_BYTES;
 			last = false;
 		} else if (!one && n > 1 && left > SH_SHORT && p->op == SH_PKT_WRITE &&
-			   sh_qp_is_reliable(qp)) {
+			   sh_qp_is_reliable(qp) && !leaves_now(r)) {
 			/*
 			 * The last packet travels alone: if the receiver's memory is not device
 			 * memory, this thread copies it pinned (life.h).
