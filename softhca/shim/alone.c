@@ -17,7 +17,7 @@
 #include "alone.h"
 
 #define MOMENT_NS   50000
-#define PATIENCE_NS 2000000000
+#define PATIENCE_NS UINT64_C(2000000000)
 
 #define EXITING 0x4 /* PF_EXITING: the thread is past its last instruction of user code */
 
@@ -82,13 +82,22 @@ static bool others_exit(void)
 bool alone(void)
 {
 	static const struct timespec moment = {.tv_nsec = MOMENT_NS};
+	uint64_t until = 0;
 	struct stat st;
 
-	for (int i = 0; !sh_stat("/proc/self/task", &st); i++) {
+	while (!sh_stat("/proc/self/task", &st)) {
 		/* The links are ., .. and one for each thread. */
 		if (st.st_nlink <= (nlink_t)(3 + sh_process_threads()))
 			return true;
-		if (i == PATIENCE_NS / MOMENT_NS || !others_exit())
+		if (!others_exit())
+			return false;
+		/*
+		 * By the clock, because a moment and a look may take long: the caller may hold the
+		 * control connection.
+		 */
+		if (!until)
+			until = sh_now() + PATIENCE_NS;
+		else if (sh_now() >= until)
 			return false;
 		syscall(SYS_nanosleep, &moment, NULL);
 	}

@@ -50,6 +50,10 @@ check_PROGRAMS += softhca_shim_ranges
 softhca_shim_ranges_SOURCES = softhca_shim_ranges.c
 softhca_shim_ranges_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 softhca_shim_ranges_LDADD = -lcmocka
+check_PROGRAMS += softhca_shim_alone
+softhca_shim_alone_SOURCES = softhca_shim_alone.c
+softhca_shim_alone_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
+softhca_shim_alone_LDADD = $(top_builddir)/softhca/host/libsofthca-host.la $(top_builddir)/softhca/device/libsofthca-device.la -lcmocka
 if TRAP
 check_PROGRAMS += softhca_shim_decode
 softhca_shim_decode_SOURCES = softhca_shim_decode.c ../../softhca/shim/decode.c
