@@ -5,7 +5,6 @@
  * and never over another mapping.
  */
 #include <pthread.h>
-#include <sched.h>
 
 #include "far.h"
 #include "memory.h"
@@ -109,10 +108,10 @@ static bool between(uint64_t off, uint64_t len, uint64_t from, uint64_t to)
  */
 static bool take_growing(void)
 {
-	while (pthread_mutex_trylock(&growing)) {
+	for (unsigned int turn = 0; pthread_mutex_trylock(&growing); turn++) {
 		if (__atomic_load_n(&forking, __ATOMIC_SEQ_CST))
 			return false;
-		sched_yield();
+		sh_give_way(turn);
 	}
 	return true;
 }

@@ -37,6 +37,22 @@ static inline long sh_sys(long result)
 	return result == -1 ? -errno : result;
 }
 
+/*
+ * For each turn of a loop that waits until another thread has gone on. Sleeps from some turn on: to
+ * yield lets no thread of a lower priority run, which the other one may be. Leaves errno alone.
+ */
+static inline void sh_give_way(unsigned int turn)
+{
+	static const struct timespec moment = {.tv_nsec = 50000};
+	int saved = errno;
+
+	if (turn < 100)
+		syscall(SYS_sched_yield);
+	else
+		syscall(SYS_nanosleep, &moment, NULL);
+	errno = saved;
+}
+
 static inline int sh_openat(int dirfd, const char *path, int flags, mode_t mode)
 {
 	return sh_sys(syscall(SYS_openat, dirfd, path, flags, mode));

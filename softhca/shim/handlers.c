@@ -12,7 +12,6 @@
  * sigaction() writes the table and may run in a handler. So there is no lock, and each entry is
  * written before its handler is installed.
  */
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <ucontext.h>
@@ -223,8 +222,8 @@ static void adopt(int sig)
  */
 static void await_adoption(void)
 {
-	while (__atomic_load_n(&adopting, __ATOMIC_ACQUIRE))
-		sched_yield();
+	for (unsigned int turn = 0; __atomic_load_n(&adopting, __ATOMIC_ACQUIRE); turn++)
+		sh_give_way(turn);
 }
 
 int shim_handlers_change(int sig, const struct sigaction *act, struct sigaction *old)
@@ -297,8 +296,9 @@ void shim_handlers_begin(void)
 	 * A request of this thread must not be interrupted by a handler that another thread has yet
 	 * to adopt. In a child of the system call clone() nobody is at it.
 	 */
-	while (unlikely(__atomic_load_n(&adopting, __ATOMIC_ACQUIRE)) && guarding == getpid())
-		sched_yield();
+	for (unsigned int turn = 0;
+	     unlikely(__atomic_load_n(&adopting, __ATOMIC_ACQUIRE)) && guarding == getpid(); turn++)
+		sh_give_way(turn);
 }
 
 void shim_handlers_forked(void)
