@@ -21,6 +21,8 @@
 #define PATIENCE_NS 100000000 /* for what other threads have begun */
 #define LINE_WORDS  8
 
+#define EXITING 0x4 /* PF_EXITING: the thread makes no system call any more */
+
 /* Sleeps for a moment on account of a process: of its exchange, or of copies into it. */
 static void a_moment(uint32_t pid)
 {
@@ -50,22 +52,27 @@ void sh_moves_forked(void)
 
 /*
  * A process that was killed in the middle is dead from then on, but keeps its number until its
- * parent asks for its status. The parent may never do so.
+ * parent asks for its status. The parent may never do so. A thread that the kernel is about to end
+ * counts as well: by then the daemon may know of the end of its process.
  */
 static bool dead(uint32_t number)
 {
-	char path[40], text[512];
+	char path[40], text[512], state;
+	unsigned int flags;
 	struct sh_door *door;
-	const char *state;
+	const char *at;
 	int err;
 
 	if (sh_sys(syscall(SYS_kill, (long)number, 0L)) == -ESRCH)
 		return true;
 	snprintf(path, sizeof(path), "/proc/%u/stat", number);
 	door = sh_pin(); /* it has a descriptor open meanwhile */
-	state = sh_proc_stat(path, text, sizeof(text), &err);
+	at = sh_proc_stat(path, text, sizeof(text), &err);
 	sh_unpin(door);
-	return state ? state[1] == 'Z' || state[1] == 'X' : err == -ESRCH;
+	if (!at)
+		return err == -ESRCH;
+	return sscanf(at, " %c %*d %*d %*d %*d %*d %u", &state, &flags) == 2 &&
+	       (state == 'Z' || state == 'X' || flags & EXITING);
 }
 
 static uint32_t number_in(uint64_t word)
@@ -74,16 +81,16 @@ static uint32_t number_in(uint64_t word)
 }
 
 /*
- * Takes a free word, or one whose thread has ended. -1: all are taken. Threads begin at different
- * cache lines, so that those of two processors seldom write to the same one.
+ * Takes a free one of these words, or one whose thread has ended. -1: all are taken. Threads begin
+ * at different cache lines, so that those of two processors seldom write to the same one.
  */
-static int take(uint64_t *words, uint64_t value)
+static int take(uint64_t *words, unsigned int count, uint64_t value)
 {
-	unsigned int first = number_in(value) * LINE_WORDS;
+	unsigned int first = number_in(value) * LINE_WORDS % SH_MOVES;
 
 	for (int pass = 0; pass < 2; pass++) {
-		for (unsigned int n = 0; n < SH_MOVES; n++) {
-			unsigned int i = (first + n) % SH_MOVES;
+		for (unsigned int n = 0; n < count; n++) {
+			unsigned int i = first + n < count ? first + n : first + n - count;
 			uint64_t old = __atomic_load_n(&words[i], __ATOMIC_SEQ_CST);
 
 			if (old && (!pass || !dead(number_in(old))))
@@ -94,6 +101,25 @@ static int take(uint64_t *words, uint64_t value)
 		}
 	}
 	return -1;
+}
+
+/*
+ * The same for a thread that reaches. If threads that are stopped have all of the words that are in
+ * use, more come into use: before one of those is taken, so that a thread which exchanges pages and
+ * does not look at it is seen by the thread that takes it.
+ */
+static int take_reach(struct sh_moves *moves, uint64_t value)
+{
+	for (;;) {
+		unsigned int count = sh_reaches(moves);
+		int i = take(moves->reaching, count, value);
+		uint32_t more = count - SH_MOVES;
+
+		if (i >= 0 || count == SH_REACHES)
+			return i;
+		__atomic_compare_exchange_n(&moves->more, &more, more + SH_MOVES, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	}
 }
 
 /* Whoever finds the word free finds done what it was taken for: pairs with the loads of any(). */
@@ -112,6 +138,23 @@ void sh_moves_begin(struct sh_moves *moves)
 			put(moves->moving, i);
 }
 
+static void sweep(uint64_t *words, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++) {
+		uint64_t word = __atomic_load_n(&words[i], __ATOMIC_SEQ_CST);
+
+		if (word && dead(number_in(word)))
+			__atomic_compare_exchange_n(&words[i], &word, 0, false, __ATOMIC_SEQ_CST,
+						    __ATOMIC_SEQ_CST);
+	}
+}
+
+void sh_moves_sweep(struct sh_moves *moves)
+{
+	sweep(moves->moving, SH_MOVES);
+	sweep(moves->reaching, sh_reaches(moves));
+}
+
 /* Are all words free? Nearly always nobody exchanges pages. */
 static bool none(const uint64_t *words)
 {
@@ -126,9 +169,9 @@ static bool none(const uint64_t *words)
 }
 
 /* The number of a thread that has such a word for the process; 0: there is none. */
-static uint32_t any(uint64_t *words, uint32_t pid)
+static uint32_t any(uint64_t *words, unsigned int count, uint32_t pid)
 {
-	for (int i = 0; pid && i < SH_MOVES; i++) {
+	for (unsigned int i = 0; pid && i < count; i++) {
 		uint64_t word = __atomic_load_n(&words[i], __ATOMIC_SEQ_CST);
 
 		if (!word || (uint32_t)word != pid)
@@ -163,9 +206,9 @@ void sh_reach_by_program(struct sh_moves *moves, struct sh_reach *r, uint32_t pi
 
 	r->word[1] = -1;
 	for (;;) {
-		r->word[0] = take(moves->reaching, me | pid);
+		r->word[0] = take_reach(moves, me | pid);
 		/* Pairs with sh_move_begin(). */
-		mover = any(moves->moving, pid);
+		mover = any(moves->moving, SH_MOVES, pid);
 		if ((r->word[0] >= 0 && !mover) || (mover && traces(mover)))
 			return;
 		sh_reach_end(moves, r);
@@ -180,12 +223,12 @@ void sh_reach_begin(struct sh_moves *moves, struct sh_reach *r, uint32_t pid, ui
 	if (other == pid)
 		other = 0;
 	for (;;) {
-		r->word[0] = pid ? take(moves->reaching, me | pid) : -1;
-		r->word[1] = other ? take(moves->reaching, me | other) : -1;
+		r->word[0] = pid ? take_reach(moves, me | pid) : -1;
+		r->word[1] = other ? take_reach(moves, me | other) : -1;
 		/* Pairs with sh_move_begin(). */
 		if ((r->word[0] >= 0 || !pid) && (r->word[1] >= 0 || !other) &&
 		    (none(moves->moving) ||
-		     (!any(moves->moving, pid) && !any(moves->moving, other))))
+		     (!any(moves->moving, SH_MOVES, pid) && !any(moves->moving, SH_MOVES, other))))
 			return;
 		sh_reach_end(moves, r);
 		a_moment(other ? other : pid);
@@ -196,10 +239,10 @@ bool sh_reach_try(struct sh_moves *moves, struct sh_reach *r, uint32_t pid)
 {
 	uint64_t me = sh_reach_word(thread_number(), sh_self.word >> SH_OWNER_GENERATION);
 
-	r->word[0] = take(moves->reaching, me | pid);
+	r->word[0] = take_reach(moves, me | pid);
 	r->word[1] = -1;
 	/* Pairs with sh_move_begin(). */
-	if (r->word[0] >= 0 && !any(moves->moving, pid))
+	if (r->word[0] >= 0 && !any(moves->moving, SH_MOVES, pid))
 		return true;
 	sh_reach_end(moves, r);
 	return false;
@@ -215,9 +258,9 @@ void sh_reach_forget(struct sh_moves *moves)
 {
 	uint32_t me = thread_number();
 
-	for (int i = 0; i < SH_MOVES; i++)
+	for (unsigned int i = 0; i < sh_reaches(moves); i++)
 		if (number_in(__atomic_load_n(&moves->reaching[i], __ATOMIC_RELAXED)) == me)
-			put(moves->reaching, i);
+			put(moves->reaching, (int)i);
 }
 
 int sh_move_begin(struct sh_moves *moves)
@@ -232,9 +275,9 @@ int sh_move_begin(struct sh_moves *moves)
 	 */
 	do {
 		if (word < 0)
-			word = take(moves->moving, (uint64_t)thread_number() << 32 | pid);
+			word = take(moves->moving, SH_MOVES, (uint64_t)thread_number() << 32 | pid);
 		/* Pairs with sh_reach_begin(). */
-		if (word >= 0 && !any(moves->reaching, pid))
+		if (word >= 0 && !any(moves->reaching, sh_reaches(moves), pid))
 			return word;
 		a_moment(pid);
 	} while (sh_now() < until);

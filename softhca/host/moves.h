@@ -32,6 +32,11 @@ void sh_reach_end(struct sh_moves *moves, const struct sh_reach *r);
  * process that had its number may have been killed in an exchange.
  */
 void sh_moves_begin(struct sh_moves *moves);
+/*
+ * Takes back the words of threads that have ended. The daemon calls it when a process has ended:
+ * later, other threads of the machine may have the numbers, and the words would count as theirs.
+ */
+void sh_moves_sweep(struct sh_moves *moves);
 /* In a forked child: its thread has a number of its own. */
 void sh_moves_forked(void);
 /* This thread does not reach anywhere any more, whatever it had begun. */

@@ -133,6 +133,12 @@ int sh_process_init(struct sh_dev *dev, const char *dir)
 		return -ENAMETOOLONG;
 	if (strcmp(sh_process.dir, dir))
 		sh_event_reset();
+	/*
+	 * A thread with this one's number may have been ended while it reached: the first of this
+	 * process, when another thread executed this program.
+	 */
+	if (!sh_process.pid)
+		sh_reach_forget(&dev->inst->moves);
 	sh_process.dev = dev;
 	sh_process.pid = getpid();
 	strcpy(sh_process.dir, dir);

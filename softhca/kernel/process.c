@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "softhca/device/memory/exec.h"
+#include "softhca/host/moves.h"
 #include "softhca/host/process.h"
 #include "softhca/host/status.h"
 #include "softhca/host/witness.h"
@@ -227,6 +228,7 @@ void proc_dead(struct kernel *k, struct kproc *p)
 	ROOMS(dead, k, p);
 	/* The process still lives if it is the instance that ends. */
 	sh_proc_gone(&k->dev, p->slot, !proc_lives(k, p));
+	sh_moves_sweep(&k->dev.inst->moves);
 	orphans_free(k);
 	windows_end(k, p);
 	__atomic_store_n(&sh_proc(&k->dev, p->slot)->pid, 0, __ATOMIC_RELEASE);

@@ -2,7 +2,7 @@
 /*
  * Description: a process that exchanges pages and a process that reaches into it wait for each
  * other. Neither waits for a process that was killed in the middle, even while its parent has not
- * asked for its status. The daemon, which waits for nobody, is told. A thread that has reached before makes no system call for it, and a forked
+ * asked for its status, nor for want of a word because many are stopped. The daemon, which waits for nobody, is told. A thread that has reached before makes no system call for it, and a forked
  * child is not taken for its parent.
  */
 #include <linux/seccomp.h>
@@ -184,6 +184,79 @@ static void test_no_wait(void **state)
 	sh_move_end(moves, word);
 }
 
+/* Starts a child that reaches into a process, and is stopped before it has finished. */
+static pid_t stopped_in_the_middle(uint32_t reaches)
+{
+	struct sh_reach r;
+	siginfo_t info;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		sh_moves_forked();
+		sh_reach_begin(moves, &r, reaches, 0);
+		raise(SIGSTOP);
+		_exit(1);
+	}
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WSTOPPED | WEXITED | WNOWAIT), 0);
+	assert_int_equal(info.si_code, CLD_STOPPED);
+	return pid;
+}
+
+/*
+ * However many threads are stopped while they reach, others can reach, and an exchange still waits
+ * for each of them.
+ */
+static void test_stopped_everywhere(void **state)
+{
+	enum { MANY = SH_MOVES + 3 };
+	pid_t pid[MANY], last;
+	struct sh_reach r;
+	int word;
+
+	(void)state;
+	for (int i = 0; i < MANY; i++)
+		pid[i] = stopped_in_the_middle((uint32_t)getppid());
+	sh_reach_by_program(moves, &r, (uint32_t)getpid());
+	assert_true(sh_move_begin(moves) < 0);
+	sh_reach_end(moves, &r);
+	last = stopped_in_the_middle((uint32_t)getpid());
+	assert_true(sh_move_begin(moves) < 0);
+	assert_int_equal(kill(last, SIGKILL), 0);
+	assert_int_equal(waitpid(last, NULL, 0), last);
+	word = sh_move_begin(moves);
+	assert_true(word >= 0);
+	sh_move_end(moves, word);
+	for (int i = 0; i < MANY; i++) {
+		assert_int_equal(kill(pid[i], SIGKILL), 0);
+		assert_int_equal(waitpid(pid[i], NULL, 0), pid[i]);
+	}
+}
+
+/* What killed threads have announced ends with them, before others have their numbers. */
+static void test_sweep(void **state)
+{
+	static const struct sh_moves none;
+	pid_t mover = killed_in_the_middle(0), reacher = killed_in_the_middle(1);
+	pid_t lives = stopped_in_the_middle(1);
+	struct sh_reach r;
+
+	(void)state;
+	sh_moves_sweep(moves);
+	assert_memory_equal(moves->moving, none.moving, sizeof(none.moving));
+	assert_int_equal(any(moves->reaching, sh_reaches(moves), 1), lives);
+	assert_int_equal(kill(lives, SIGKILL), 0);
+	assert_int_equal(waitpid(lives, NULL, 0), lives);
+	assert_int_equal(waitpid(mover, NULL, 0), mover);
+	assert_int_equal(waitpid(reacher, NULL, 0), reacher);
+	sh_moves_sweep(moves);
+	assert_memory_equal(moves, &none, sizeof(none));
+	sh_reach_begin(moves, &r, 1, 0);
+	sh_moves_sweep(moves);
+	assert_int_equal(any(moves->reaching, sh_reaches(moves), 1), getpid());
+	sh_reach_end(moves, &r);
+}
+
 /* Every copy into private memory of another process begins and ends so. */
 static void test_no_system_call(void **state)
 {
@@ -218,6 +291,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_living_reacher, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_wait, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_stopped_everywhere, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_sweep, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_system_call, setup, teardown),
 	};
 

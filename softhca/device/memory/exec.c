@@ -514,8 +514,9 @@ static bool bury(struct sh_dev *dev, struct sh_exec *e)
 static void forget_reach(struct sh_dev *dev, uint32_t tid, uint32_t life)
 {
 	uint64_t *words = dev->inst->moves.reaching;
+	unsigned int n = sh_reaches(&dev->inst->moves);
 
-	for (int i = 0; i < SH_MOVES; i++) {
+	for (unsigned int i = 0; i < n; i++) {
 		uint64_t word = __atomic_load_n(&words[i], __ATOMIC_SEQ_CST);
 
 		if (word & ~(uint64_t)UINT32_MAX &&

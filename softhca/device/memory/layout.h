@@ -353,13 +353,20 @@ struct sh_counters {
  * | process that has the pages), 0 = free. A word whose thread has ended is free, too. Numbers are
  * below 2^22. Bits 54 to 63 of a thread that reaches are from its life (life.h), so that whoever
  * ends that life takes away no word of the next one.
+ *
+ * Threads that are stopped while they reach keep their words. So there are as many as all threads
+ * together can take, of which the first SH_MOVES + more are in use (sh_reaches() in life.h). That
+ * number only grows.
  */
-#define SH_MOVES 64
+#define SH_MOVES   64
+#define SH_REACHES (2 * SH_MAX_EXEC)
 struct sh_moves {
 #define SH_MOVES_NUMBER 0x3fffff
 #define SH_MOVES_LIFE	22
 	uint64_t moving[SH_MOVES];
-	uint64_t reaching[SH_MOVES];
+	uint64_t reaching[SH_REACHES];
+	uint32_t more;
+	uint32_t reserved;
 };
 
 /*

@@ -242,6 +242,14 @@ static inline uint64_t sh_reach_word(uint32_t tid, uint64_t generation)
 	return ((generation << SH_MOVES_LIFE & UINT32_MAX) | tid) << 32;
 }
 
+/* How many words of reaching[] may be taken. */
+static inline unsigned int sh_reaches(const struct sh_moves *moves)
+{
+	uint32_t more = __atomic_load_n(&moves->more, __ATOMIC_SEQ_CST);
+
+	return more < SH_REACHES - SH_MOVES ? SH_MOVES + more : SH_REACHES;
+}
+
 /* The host's extend() (host.h), pinned: it takes a lock of the process. */
 static inline int sh_extend(const struct sh_dev *dev, uint64_t off, uint64_t len)
 {
