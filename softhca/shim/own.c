@@ -83,6 +83,9 @@ void own_mapped(uint64_t addr, uint64_t len)
 {
 	if (!usual_heap || !lock())
 		return;
+	/* The table may still have what the program has unmapped here by a direct system call. */
+	if (!ranges_remove(&table, addr, len))
+		table.count = 0;
 	if (table.count < MOST && ranges_room(&table))
 		ranges_join(&table, (struct range){addr, len, 0});
 	unlock();
