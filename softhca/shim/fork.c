@@ -153,7 +153,8 @@ static void drop(uint64_t start, uint64_t end, uint64_t off, int prot)
 	sh_munmap((void *)(uintptr_t)start, end - start);
 }
 
-static bool is_device_memory(const struct mapping *m)
+/* Device memory in the place of the program's own pages. */
+static bool is_exchanged(const struct mapping *m)
 {
 	return shim_memory_is(m->dev, m->ino) && !sh_memory_is_base(&shim_dev, m->start, m->off) &&
 	       m->off < shim_dev.size && m->end - m->start <= shim_dev.size - m->off;
@@ -194,7 +195,7 @@ static void each(each_fn *fn)
 		return;
 	}
 	while (maps_next(&maps, &m))
-		if (is_device_memory(&m))
+		if (is_exchanged(&m))
 			fn(m.start, m.end, m.off, mapping_prot(&m));
 	maps_close(&maps);
 }

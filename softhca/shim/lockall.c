@@ -31,7 +31,8 @@ static bool future; /* the kernel locks what will be mapped */
 EXPORT int mlockall(int flags);
 EXPORT int munlockall(void);
 
-static bool is_device_memory(const struct mapping *m)
+/* This process's mapping of all of device memory, by which device code reaches it. */
+static bool is_base(const struct mapping *m)
 {
 	return shim_memory_is(m->dev, m->ino) && sh_memory_is_base(&shim_dev, m->start, m->off);
 }
@@ -46,7 +47,7 @@ static uint64_t program_size(void)
 	if (maps_open(&maps))
 		return 0;
 	while (maps_next(&maps, &m))
-		if (!is_device_memory(&m))
+		if (!is_base(&m))
 			sum += m.end - m.start;
 	maps_close(&maps);
 	return sum;
@@ -64,7 +65,7 @@ static void lock_program(bool onfault)
 	if (maps_open(&maps))
 		return;
 	while (maps_next(&maps, &m))
-		if (!is_device_memory(&m))
+		if (!is_base(&m))
 			sh_sys(syscall(SYS_mlock2, m.start, m.end - m.start,
 				       (long)(onfault ? MLOCK_ONFAULT : 0)));
 	maps_close(&maps);
