@@ -2,8 +2,9 @@
 /*
  * Description: a process that exchanges pages and a process that reaches into it wait for each
  * other. Neither waits for a process that was killed in the middle, even while its parent has not
- * asked for its status, nor for want of a word because many are stopped. The daemon, which waits for nobody, is told. A thread that has reached before makes no system call for it, and a forked
- * child is not taken for its parent.
+ * asked for its status, nor because many others are stopped. The daemon, which waits for nobody, is
+ * told. A thread that has reached before makes no system call for it, and a forked child is not
+ * taken for its parent.
  */
 #include <linux/seccomp.h>
 #include <setjmp.h>
