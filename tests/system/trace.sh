@@ -38,8 +38,29 @@ if command -v /usr/bin/ibv_rc_pingpong >/dev/null; then
 		trace -- bash -c 'pingpong /usr/bin/ibv_rc_pingpong -n 50 -e' >/dev/null 2>"$tmp/err" && pair_lines && check packets 100 100
 	}
 	ok "a ping-pong on the system's libibverbs" of_system
+
+	# Its calls of XRC are in front of the context.
+	xsrq() {
+		/usr/bin/ibv_xsrq_pingpong -p "$port" -c 1 -n 50 >"$tmp/server.out" 2>&1 &
+		server=$!
+		until_true timeout 20 /usr/bin/ibv_xsrq_pingpong -p "$port" -n 50 127.0.0.1 >"$tmp/client.out" 2>&1 && wait $server
+	}
+	export -f xsrq until_true
+	xrc_of_system() {
+		take_port
+		export port tmp
+		trace -- bash -c xsrq >"$tmp/out" 2>&1 || { cat "$tmp/out" "$tmp/server.out" "$tmp/client.out"; return 1; }
+		has 'ibv_open_xrcd\(mlx4_0, \{fd [0-9]+, O_CREAT\}\) = xrcd 0x[0-9a-f]+ <' &&
+			has 'ibv_create_srq_ex\(mlx4_0, \{max_wr 1, .*\}, IBV_SRQT_XRC, xrcd 0x[0-9a-f]+, cq [0-9]+\) = srq [0-9]+ <' &&
+			has 'ibv_get_srq_num\(srq [0-9]+\) = 0 0x[0-9a-f]+ <' &&
+			has 'ibv_create_qp_ex\(mlx4_0, \{IBV_QPT_XRC_RECV, .*\) = qp 0x[0-9a-f]+ <' &&
+			has 'ibv_post_send\(qp 0x[0-9a-f]+, \{wr_id 0, IBV_WR_SEND, .*, to srq 0x[0-9a-f]+\}\) = 0 <' &&
+			has 'ibv_close_xrcd\(xrcd 0x[0-9a-f]+\) = 0 <' && whole && check packets && cleared
+	}
+	ok "XRC on the system's libibverbs" xrc_of_system
 else
 	skip "a ping-pong on the system's libibverbs" "install ibverbs-utils"
+	skip "XRC on the system's libibverbs" "install ibverbs-utils"
 fi
 
 # Stores to a doorbell trap, and OFED's kernel.
