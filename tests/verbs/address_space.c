@@ -32,17 +32,6 @@ static bool limit(int which, uint64_t to)
 	return setrlimit(which, &l) == 0;
 }
 
-static uint64_t address_space(void)
-{
-	FILE *f = fopen("/proc/self/statm", "r");
-	unsigned long pages = 0;
-
-	CHECK(f);
-	CHECK_EQ(fscanf(f, "%lu", &pages), 1);
-	fclose(f);
-	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 /* Tells the board whether as much memory can be registered as the tests take: 1, or 2 if not. */
 static void locks(int arg)
 {

@@ -39,20 +39,6 @@ static void close_sockets(void)
 	closedir(dir);
 }
 
-/* Limits descriptors to those that are open. Returns the limit before. */
-static struct rlimit use_up_descriptors(void)
-{
-	struct rlimit was, none;
-
-	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &was), 0);
-	none = was;
-	none.rlim_cur = 0;
-	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-	CHECK_EQ(open("/dev/null", O_RDONLY), -1);
-	CHECK_EQ(errno, EMFILE);
-	return was;
-}
-
 static void *nothing(void *arg)
 {
 	return arg;

@@ -379,17 +379,6 @@ static void guards(int arg)
 
 #define MANY 600
 
-static unsigned long address_space(void)
-{
-	FILE *f = fopen("/proc/self/statm", "r");
-	unsigned long n = 0;
-
-	CHECK(f);
-	CHECK_EQ(fscanf(f, "%lu", &n), 1);
-	fclose(f);
-	return n * PAGE;
-}
-
 /*
  * The shim can note nothing of what it keeps from the child, and afterwards knows what the program
  * keeps from it.

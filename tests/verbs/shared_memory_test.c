@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /* See shared_memory_test.h. */
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #include "shared_memory_test.h"
@@ -96,6 +97,19 @@ void attributes_of(const void *addr, char *out, size_t len)
 			strncat(out, line, len - strlen(out) - 1);
 	}
 	fclose(f);
+}
+
+struct rlimit use_up_descriptors(void)
+{
+	struct rlimit was, none;
+
+	CHECK_EQ(getrlimit(RLIMIT_NOFILE, &was), 0);
+	none = was;
+	none.rlim_cur = 0;
+	CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+	CHECK_EQ(open("/dev/null", O_RDONLY), -1);
+	CHECK_EQ(errno, EMFILE);
+	return was;
 }
 
 void given_back(uint64_t used)

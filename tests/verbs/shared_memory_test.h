@@ -7,6 +7,8 @@
 #ifndef SHARED_MEMORY_TEST_H
 #define SHARED_MEMORY_TEST_H
 
+#include <sys/resource.h>
+
 #include "verbs_test.h"
 
 #define PAGE   4096UL
@@ -46,6 +48,8 @@ void repeat(int argc, char **argv, const char *name, void (*fn)(int arg));
 int rounds(int n);
 /* Writes the flags of addr's mapping in smaps, and its protection key, to out; "" if there is none. */
 void attributes_of(const void *addr, char *out, size_t len);
+/* Limits descriptors to those that are open. Returns the limit before. */
+struct rlimit use_up_descriptors(void);
 /* Waits until at most this many pages are shared. */
 void given_back(uint64_t used);
 

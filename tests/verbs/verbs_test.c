@@ -545,3 +545,14 @@ long differs(const void *buf, size_t len, uint64_t seed)
 			return (long)i;
 	return -1;
 }
+
+uint64_t address_space(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	unsigned long n = 0;
+
+	CHECK(f);
+	CHECK_EQ(fscanf(f, "%lu", &n), 1);
+	fclose(f);
+	return n * (uint64_t)sysconf(_SC_PAGESIZE);
+}

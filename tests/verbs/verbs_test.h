@@ -164,4 +164,7 @@ bool event_pending(struct ibv_context *context);
 void fill(void *buf, size_t len, uint64_t seed);
 long differs(const void *buf, size_t len, uint64_t seed);
 
+/* The bytes of address space that this process has mapped. */
+uint64_t address_space(void);
+
 #endif
