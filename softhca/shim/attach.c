@@ -56,6 +56,7 @@ static struct {
 	bool gone; /* nor a daemon */
 	int fd, memfd;
 	struct sh_ident id, mem_id;
+	struct sh_ident root; /* of the directories in which the connection was made */
 } control = {.fd = -1, .memfd = -1};
 
 /* A mapping holds the lease, so that the program's close() and closefrom() do not give it back. */
@@ -331,6 +332,14 @@ static int attach(const struct sh_hello_reply *hello, int memfd)
 	return sh_process_init(&shim_dev, shim.dir);
 }
 
+static struct sh_ident root(void)
+{
+	struct stat st = {0};
+
+	(void)sh_stat("/", &st);
+	return (struct sh_ident){st.st_dev, st.st_ino};
+}
+
 static int connect_now(void)
 {
 	uint32_t again = shim_dev.inst && !shim_stale ? shim_dev.proc + 1 : 0;
@@ -356,6 +365,7 @@ static int connect_now(void)
 	control.fd = sh_fd_high(fd);
 	sh_ident_take(control.fd, &control.id);
 	control.pid = getpid();
+	control.root = root();
 	__atomic_store_n(&shim_stale, 0, __ATOMIC_RELEASE);
 	return 0;
 fail:
@@ -363,6 +373,19 @@ fail:
 		sh_close(memfd);
 	sh_close(fd);
 	return err;
+}
+
+/*
+ * Does this error mean that there is no daemon? Others are limits of this process, or of what it may
+ * do by now. Below another root the instance's directory is not to be found, though it may exist.
+ */
+static bool says_gone(int err)
+{
+	struct sh_ident now = root();
+
+	if (err == -ENOENT)
+		return now.ino == control.root.ino && now.dev == control.root.dev;
+	return err == -ECONNREFUSED || err == -ECONNRESET || err == -EPIPE;
 }
 
 /* Makes the connection anew if the program has closed it. */
@@ -374,9 +397,7 @@ static int reconnect(void)
 		return 0;
 	control.pid = 0;
 	err = connect_now();
-	/* Other errors are limits of this process, or of what it may do by now. */
-	control.gone =
-		err == -ENOENT || err == -ECONNREFUSED || err == -ECONNRESET || err == -EPIPE;
+	control.gone = says_gone(err);
 	return err;
 }
 

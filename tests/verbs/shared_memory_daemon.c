@@ -3,14 +3,19 @@
  * Description: a program that closes descriptors which it did not open, softhca's connection among
  * them, loses nothing of its registered memory. What the device writes after a fork or beside a new
  * thread is what the program reads, and calls on mappings mean what they say: also where no other
- * connection can be made.
+ * connection can be made, because no descriptor is left or the root directory is another.
  */
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "shared_memory_test.h"
 
@@ -124,6 +129,49 @@ static void closed(int arg)
 	down();
 }
 
+/*
+ * The same below another root, where the instance's directory is not to be found. By system calls
+ * that softhca does not see, since the memory would become private before.
+ */
+static void below_another_root(int arg)
+{
+	char dir[] = "/tmp/shared-memory.XXXXXX", proc[64];
+	int root;
+
+	(void)arg;
+	CHECK(mkdtemp(dir));
+	snprintf(proc, sizeof(proc), "%s/proc", dir);
+	CHECK_EQ(mkdir(proc, 0700), 0);
+	up();
+	mem = pages(8);
+	fill(mem, SIZE, 1);
+	CHECK(shares(mem, SIZE, &mr));
+	through(mr, mem, SIZE, 2);
+	if (syscall(SYS_unshare, CLONE_NEWNS) ||
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("/proc", proc, NULL, MS_BIND | MS_REC, NULL)) {
+		printf("# another root takes root's privileges: that part is left out\n");
+	} else {
+		root = open("/", O_PATH | O_DIRECTORY);
+		CHECK(root >= 0);
+		close_sockets();
+		CHECK_EQ(syscall(SYS_chroot, dir), 0);
+		if (change(GIVE_UP, 3))
+			CHECK_EQ(differs(mem, SIZE, 3), -1);
+		through(mr, mem, SIZE, 4);
+		CHECK_EQ(fchdir(root), 0);
+		CHECK_EQ(syscall(SYS_chroot, "."), 0);
+		close(root);
+		CHECK_EQ(umount2(proc, MNT_DETACH), 0);
+	}
+	through(mr, mem, SIZE, 6);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(differs(mem, SIZE, 7), -1);
+	down();
+	CHECK_EQ(rmdir(proc), 0);
+	CHECK_EQ(rmdir(dir), 0);
+}
+
 int main(void)
 {
 	static const char *const name[] = {"fork", "thread", "mremap", "MADV_DONTNEED"};
@@ -134,5 +182,8 @@ int main(void)
 		fflush(stdout);
 		join(spawn(closed, i));
 	}
+	printf("# another root\n");
+	fflush(stdout);
+	join(spawn(below_another_root, 0));
 	return 0;
 }
