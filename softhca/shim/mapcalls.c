@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 
+#include "softhca/host/far.h"
 #include "softhca/host/sys.h"
 #include "softhca/protocol.h"
 #include "attach.h"
@@ -188,48 +189,81 @@ EXPORT void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off64_t
 	return mmap(addr, len, prot, flags, fd, off);
 }
 
-/* Moves by copying. The old pages end, or are zeroes if the mapping is to stay. */
-static void *move(void *old, size_t old_len, size_t len, bool stays)
+/*
+ * Moves by copying, also to a place that the program wants. The old pages end, or are zeroes if the
+ * mapping is to stay. If they cannot, they remain, and there is no copy.
+ */
+static void *move(void *old, size_t old_len, size_t len, int flags, void *where)
 {
+	const int prot = PROT_READ | PROT_WRITE, kind = MAP_PRIVATE | MAP_ANONYMOUS;
+	bool stays = flags & MREMAP_DONTUNMAP;
 	uint64_t at;
 	int err;
-	void *ret =
-		REAL(mmap)(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *ret = flags & MREMAP_FIXED ? mmap(where, len, prot, kind | MAP_FIXED, -1, 0)
+					 : REAL(mmap)(NULL, len, prot, kind, -1, 0);
 
 	if (ret == MAP_FAILED)
 		return ret;
 	at = (uintptr_t)ret;
 	marks_moved((uintptr_t)old, old_len, at, len, true);
-	err = marks_fresh(at, at + whole(len), PROT_READ | PROT_WRITE);
+	err = marks_fresh(at, at + whole(len), prot);
 	if (!err)
 		err = sh_peek(ret, (uintptr_t)old, old_len < len ? old_len : len);
-	if (!err && stays && madvise(old, old_len, MADV_DONTNEED))
+	if (!err && (stays ? madvise(old, old_len, MADV_DONTNEED) : munmap(old, old_len)))
 		err = -errno;
 	if (err) {
+		own_unmapped(at, whole(len));
 		(void)marks_unmapped(at, len);
 		REAL(munmap)(ret, len);
 		errno = -err;
 		return MAP_FAILED;
 	}
 	marks_give(at, at + whole(len), at, MARKS_ALL);
-	if (!stays)
-		munmap(old, old_len);
 	return ret;
+}
+
+/* Maps private pages behind the old ones, which stay where they are. */
+static void *grow(void *old, size_t old_len, size_t len)
+{
+	uint64_t end = (uintptr_t)old + whole(old_len), more = whole(len) - whole(old_len);
+	int err;
+	void *at = sh_mmap((void *)end, more, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0, &err);
+
+	if (at && (uintptr_t)at != end) /* a kernel that does not know the flag */
+		sh_munmap(at, more);
+	if ((uintptr_t)at != end) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	marks_moved((uintptr_t)old, old_len, (uintptr_t)old, len, false);
+	marks_give(end, end + more, end, MARKS_ALL);
+	return old;
+}
+
+/* The kernel refuses to move memory over itself. */
+static bool overlaps(const void *old, size_t old_len, const void *where, size_t len)
+{
+	return (uintptr_t)where < (uintptr_t)old + whole(old_len) &&
+	       (uintptr_t)old < (uintptr_t)where + whole(len);
 }
 
 /*
  * Device memory that other threads use cannot be made private: does what can be done without that.
  */
-static void *remap_shared(void *old, size_t old_len, size_t len, int flags)
+static void *remap_shared(void *old, size_t old_len, size_t len, int flags, void *where)
 {
-	if (flags == (MREMAP_MAYMOVE | MREMAP_DONTUNMAP) && len == old_len)
-		return move(old, old_len, len, true);
-	if (flags & ~MREMAP_MAYMOVE || (whole(len) > whole(old_len) && !(flags & MREMAP_MAYMOVE))) {
-		errno = ENOMEM;
+	if (flags & ~(MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP) ||
+	    (flags && !(flags & MREMAP_MAYMOVE)) || (flags & MREMAP_DONTUNMAP && len != old_len) ||
+	    (flags & MREMAP_FIXED &&
+	     ((uintptr_t)where % SHIM_PAGE || overlaps(old, old_len, where, len)))) {
+		errno = EINVAL;
 		return MAP_FAILED;
 	}
+	if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP))
+		return move(old, old_len, len, flags, where);
 	if (whole(len) > whole(old_len))
-		return move(old, old_len, len, false);
+		return flags ? move(old, old_len, len, flags, NULL) : grow(old, old_len, len);
 	if (whole(len) < whole(old_len) &&
 	    munmap((char *)old + whole(len), whole(old_len) - whole(len)))
 		return MAP_FAILED;
@@ -245,7 +279,7 @@ EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 {
 	void *where, *ret;
 	va_list ap;
-	bool privatized = false;
+	bool privatized = false, was_own;
 	int err = 0;
 
 	va_start(ap, flags);
@@ -257,6 +291,7 @@ EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 		errno = EINVAL;
 		return MAP_FAILED;
 	}
+	was_own = own_has((uintptr_t)old, whole(old_len));
 	own_unmapped((uintptr_t)old, whole(old_len));
 	if (flags & MREMAP_FIXED)
 		own_unmapped((uintptr_t)where, whole(len));
@@ -266,8 +301,13 @@ EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 		shim_control_put();
 		privatized = true;
 	}
-	if (err == -EBUSY && len && (uintptr_t)old % SHIM_PAGE == 0)
-		return remap_shared(old, old_len, len, flags);
+	if (err == -EBUSY && len && (uintptr_t)old % SHIM_PAGE == 0) {
+		ret = remap_shared(old, old_len, len, flags, where);
+		/* It is device memory still, which beside threads only the application's own can be. */
+		if (was_own && (ret == old || ret == MAP_FAILED))
+			own_mapped((uintptr_t)old, whole(ret == old ? len : old_len));
+		return ret;
+	}
 	if (!err && flags & MREMAP_FIXED && begin(where, len)) {
 		shim_changed(SH_CHANGED_REVOKE, (uintptr_t)where, len);
 		ret = REAL(mremap)(old, old_len, len, flags, where);
@@ -291,7 +331,7 @@ EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 	 */
 	if (ret == MAP_FAILED && errno == EFAULT && privatized &&
 	    (flags & ~MREMAP_DONTUNMAP) == MREMAP_MAYMOVE)
-		ret = move(old, old_len, len, flags & MREMAP_DONTUNMAP);
+		ret = move(old, old_len, len, flags, NULL);
 	return ret;
 }
 

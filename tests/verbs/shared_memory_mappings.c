@@ -222,10 +222,115 @@ static void advising_oneself(struct ibv_mr *mr, uint8_t *mem)
 	close(self);
 }
 
+static void start_and_join(void)
+{
+	pthread_t thread;
+	int end[2];
+
+	CHECK_EQ(pipe(end), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, idles, end), 0);
+	close(end[1]);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	close(end[0]);
+}
+
+/* Beside a thread memory moves where the program wants it, and grows without moving. */
+static void remapping(void)
+{
+	uint8_t *mem = pages(8), *to = pages(12), *area = pages(24);
+	struct ibv_mr *mr, *other, *at_to;
+	unsigned char present;
+	pthread_t thread;
+	int end[2];
+
+	CHECK_EQ(munmap(area + 8 * PAGE, 8 * PAGE), 0);
+	CHECK(shares(mem, 8 * PAGE, &mr));
+	CHECK(shares(area, 8 * PAGE, &other));
+	CHECK(shares(to, 4 * PAGE, &at_to));
+	fill(mem, 8 * PAGE, 120);
+	fill(area, 8 * PAGE, 121);
+	memset(to, 1, 12 * PAGE);
+	CHECK_EQ(pipe(end), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, idles, end), 0);
+
+	CHECK(mremap(mem, 8 * PAGE, 8 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to + 1) == MAP_FAILED);
+	CHECK_EQ(errno, EINVAL);
+	CHECK(mremap(mem, 8 * PAGE, 8 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, mem + 4 * PAGE) ==
+	      MAP_FAILED);
+	CHECK_EQ(errno, EINVAL);
+	CHECK(mremap(mem, 8 * PAGE, 8 * PAGE, MREMAP_FIXED, to) == MAP_FAILED);
+	CHECK_EQ(errno, EINVAL);
+	through(mr, mem, 8 * PAGE, 122);
+	fill(mem, 8 * PAGE, 120);
+	CHECK(mremap(mem, 8 * PAGE, 10 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
+	CHECK_EQ(differs(to, 8 * PAGE, 120), -1);
+	for (size_t i = 8 * PAGE; i < 12 * PAGE; i++)
+		CHECK_EQ(to[i], i < 10 * PAGE ? 0 : 1);
+	CHECK_EQ(mincore(mem, PAGE, &present), -1);
+	CHECK_EQ(errno, ENOMEM);
+	refused(mr, mem, 100, IBV_WC_REM_ACCESS_ERR);
+	through(at_to, to, 4 * PAGE, 123);
+
+	CHECK(mremap(area, 8 * PAGE, 24 * PAGE, 0) == MAP_FAILED);
+	CHECK_EQ(errno, ENOMEM);
+	start_and_join();
+	CHECK(mremap(area, 8 * PAGE, 12 * PAGE, 0) == area);
+	CHECK_EQ(differs(area, 8 * PAGE, 121), -1);
+	for (size_t i = 8 * PAGE; i < 12 * PAGE; i++)
+		CHECK_EQ(area[i], 0);
+	through(other, area, 8 * PAGE, 124);
+	start_and_join();
+	CHECK(mremap(area, 12 * PAGE, 4 * PAGE, 0) == area);
+	through(other, area, 4 * PAGE, 125);
+	start_and_join();
+
+	close(end[1]);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	close(end[0]);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(ibv_dereg_mr(other), 0);
+	CHECK_EQ(ibv_dereg_mr(at_to), 0);
+	munmap(to, 12 * PAGE);
+	munmap(area, 4 * PAGE);
+	munmap(area + 16 * PAGE, 8 * PAGE);
+}
+
+/* What cannot leave its place is not moved. In a process of its own, since it stays for good. */
+static void sealed(int arg)
+{
+	struct ibv_mr *mr;
+	pthread_t thread;
+	uint8_t *mem;
+	int end[2];
+
+	(void)arg;
+	up();
+	mem = pages(8);
+	fill(mem, 8 * PAGE, 130);
+	CHECK(shares(mem, 8 * PAGE, &mr));
+	CHECK_EQ(pipe(end), 0);
+	CHECK_EQ(pthread_create(&thread, NULL, idles, end), 0);
+	if (syscall(462 /* mseal() of Linux 6.10 */, mem, 8 * PAGE, 0UL)) {
+		printf("# no mseal() here: that part is left out\n");
+	} else {
+		CHECK(mremap(mem, 8 * PAGE, 16 * PAGE, MREMAP_MAYMOVE) == MAP_FAILED);
+		CHECK_EQ(errno, EPERM);
+		CHECK_EQ(differs(mem, 8 * PAGE, 130), -1);
+		through(mr, mem, 8 * PAGE, 131);
+	}
+	close(end[1]);
+	CHECK_EQ(pthread_join(thread, NULL), 0);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	down();
+}
+
 static void advising(void)
 {
 	uint8_t *mem = pages(8);
+	struct iovec part = {.iov_base = mem + 5 * PAGE, .iov_len = PAGE};
+	ssize_t (*by_process)(int, const struct iovec *, size_t, int, unsigned int);
 	struct ibv_mr *mr;
+	int pidfd;
 
 	fill(mem, 8 * PAGE, 80);
 	CHECK(shares(mem, 8 * PAGE, &mr));
@@ -460,6 +565,7 @@ int main(void)
 		join(spawn(attributes, late));
 	for (int late = 0; late < 2; late++)
 		join(spawn(growing_down, late));
+	join(spawn(sealed, 0));
 	up();
 	forking();
 	unmapping();
@@ -470,6 +576,7 @@ int main(void)
 	}
 	doubling(false);
 	doubling(true);
+	remapping();
 	advising();
 	unseen();
 	interrupted();
