@@ -446,6 +446,15 @@ static void advised(void *addr, size_t len, int advice, int err)
 	}
 }
 
+/*
+ * Does the kernel refuse to take contents away, because memory is locked? Shared pages keep theirs,
+ * and private ones are to lose them.
+ */
+static bool refuses(void *addr, size_t len)
+{
+	return REAL(madvise)(addr, len, MADV_DONTNEED) && errno == EINVAL;
+}
+
 EXPORT int madvise(void *addr, size_t len, int advice)
 {
 	int err = 0, saved;
@@ -455,7 +464,9 @@ EXPORT int madvise(void *addr, size_t len, int advice)
 	case MADV_DONTNEED_LOCKED:
 	case MADV_FREE:
 		if ((uintptr_t)addr % SHIM_PAGE == 0 && begin(addr, len)) {
-			err = renew(addr, len);
+			err = advice != MADV_DONTNEED_LOCKED && refuses(addr, len)
+				      ? -EINVAL
+				      : renew(addr, len);
 			shim_control_put();
 		}
 		break;

@@ -345,6 +345,15 @@ static void advising(void)
 	through(mr, mem, 8 * PAGE, 81);
 	CHECK_EQ(remap_file_pages(mem, PAGE, 0, 1, 0), -1);
 	CHECK_EQ(errno, EINVAL);
+	/* Locked memory keeps its contents. */
+	CHECK_EQ(mlock(mem + 6 * PAGE, PAGE), 0);
+	CHECK_EQ(madvise(mem + 6 * PAGE, PAGE, MADV_DONTNEED), -1);
+	CHECK_EQ(errno, EINVAL);
+	CHECK_EQ(madvise(mem + 6 * PAGE, PAGE, MADV_FREE), -1);
+	CHECK_EQ(errno, EINVAL);
+	CHECK_EQ(differs(mem, 8 * PAGE, 82), -1);
+	CHECK_EQ(munlock(mem + 6 * PAGE, PAGE), 0);
+	through(mr, mem, 8 * PAGE, 81);
 	CHECK_EQ(differs(mem, 8 * PAGE, 82), -1);
 	advising_oneself(mr, mem);
 	CHECK_EQ(ibv_dereg_mr(mr), 0);
