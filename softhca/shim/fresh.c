@@ -16,6 +16,7 @@
 
 #include "softhca/host/sys.h"
 #include "fresh.h"
+#include "maps.h"
 #include "memory.h"
 #include "sandbox.h"
 #include "still.h"
@@ -55,23 +56,18 @@ static int open_uffd(void)
 /* No page of the range is present, on the swap device, or marked in any other way. */
 static bool untouched(uint64_t addr, uint64_t len)
 {
-	int fd = sh_open_aside("/proc/thread-self/pagemap", O_RDONLY);
+	uint64_t entry[PAGEMAP_MOST];
+	int fd = pagemap_open();
 	bool none = fd >= 0;
-	uint64_t entry[256];
 
 	while (none && len) {
-		size_t want = len / SHIM_PAGE * sizeof(*entry);
-		long got = sh_sys(syscall(SYS_pread64, fd, entry,
-					  want < sizeof(entry) ? want : sizeof(entry),
-					  addr / SHIM_PAGE * sizeof(*entry)));
+		size_t n = pagemap_read(fd, addr, len, entry);
 
-		none = got >= (long)sizeof(*entry);
-		for (size_t i = 0; none && i < (size_t)got / sizeof(*entry); i++)
+		none = n > 0;
+		for (size_t i = 0; none && i < n; i++)
 			none = !(entry[i] & ~SOFT_DIRTY);
-		if (none) {
-			addr += (size_t)got / sizeof(*entry) * SHIM_PAGE;
-			len -= (size_t)got / sizeof(*entry) * SHIM_PAGE;
-		}
+		addr += n * SHIM_PAGE;
+		len -= n * SHIM_PAGE;
 	}
 	if (fd >= 0)
 		sh_close(fd);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
 /*
- * Reads /proc/self/maps line by line. Allocates no memory. A line longer than the buffer loses its
- * end, which is the name.
+ * Reads /proc/self/maps line by line, and the page map. Allocates no memory. A line longer than the
+ * buffer loses its end, which is the name.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -66,4 +66,18 @@ bool maps_next(struct maps *m, struct mapping *out)
 void maps_close(struct maps *m)
 {
 	sh_close(m->fd);
+}
+
+int pagemap_open(void)
+{
+	return sh_open_aside("/proc/thread-self/pagemap", O_RDONLY);
+}
+
+size_t pagemap_read(int fd, uint64_t addr, uint64_t len, uint64_t entry[PAGEMAP_MOST])
+{
+	size_t want = len / SH_FIRST_PAGE < PAGEMAP_MOST ? len / SH_FIRST_PAGE : PAGEMAP_MOST;
+	long got = sh_sys(syscall(SYS_pread64, fd, entry, want * sizeof(*entry),
+				  addr / SH_FIRST_PAGE * sizeof(*entry)));
+
+	return got < 0 ? 0 : (size_t)got / sizeof(*entry);
 }

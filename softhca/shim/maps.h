@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB */
-/* The mappings of this process as /proc/self/maps lists them, read without malloc(). */
+/* The mappings and pages of this process as files in /proc list them, read without malloc(). */
 #ifndef SOFTHCA_SHIM_MAPS_H
 #define SOFTHCA_SHIM_MAPS_H
 
@@ -34,5 +34,14 @@ void maps_close(struct maps *m);
 
 /* Returns the next line of an open file without its newline, cut to the buffer; NULL at the end. */
 char *maps_line(struct maps *m);
+
+/* The page map, a file of one word per page. A descriptor or -errno; sh_close() closes it. */
+#define PAGEMAP_MOST 256
+int pagemap_open(void);
+/*
+ * Reads the entries of the pages of the range from its beginning on, as far as there is room.
+ * Returns how many; 0: they cannot be read.
+ */
+size_t pagemap_read(int fd, uint64_t addr, uint64_t len, uint64_t entry[PAGEMAP_MOST]);
 
 #endif

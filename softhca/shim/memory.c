@@ -83,19 +83,14 @@ static int copy_runs(char *to, uint64_t from, const uint64_t *entry, size_t n)
 
 int shim_copy_pages(char *to, uint64_t from, uint64_t len)
 {
-	int fd = len >= PAGE_MAP_MIN ? sh_open_aside("/proc/thread-self/pagemap", O_RDONLY) : -1,
-	    err = 0;
-	uint64_t entry[256];
+	int fd = len >= PAGE_MAP_MIN ? pagemap_open() : -1, err = 0;
+	uint64_t entry[PAGEMAP_MOST];
 
 	while (fd >= 0 && len && !err) {
-		size_t want = len / SHIM_PAGE * sizeof(*entry), n;
-		long got = sh_sys(syscall(SYS_pread64, fd, entry,
-					  want < sizeof(entry) ? want : sizeof(entry),
-					  from / SHIM_PAGE * sizeof(*entry)));
+		size_t n = pagemap_read(fd, from, len, entry);
 
-		if (got < (long)sizeof(*entry))
+		if (!n)
 			break;
-		n = (size_t)got / sizeof(*entry);
 		err = copy_runs(to, from, entry, n);
 		to += n * SHIM_PAGE;
 		from += n * SHIM_PAGE;
