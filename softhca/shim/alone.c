@@ -6,11 +6,11 @@
  * memory registered in that moment would otherwise stay private for as long as it is registered.
  * Allocates no memory.
  */
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "softhca/host/dirents.h"
 #include "softhca/host/process.h"
 #include "softhca/host/procstat.h"
 #include "softhca/host/sys.h"
@@ -49,34 +49,26 @@ static bool others_exit(void)
 	int self = (int)syscall(SYS_gettid), helper = sh_process_helper_thread();
 	/* The helper may not have stored its number yet. */
 	int unknown = sh_process_threads() && !helper;
-	_Alignas(struct dirent64) char text[1024];
 	static int living; /* the thread that ended the last search: checked first */
+	struct sh_dirents threads;
+	const char *name;
 	bool exiting = true;
-	long got = 0;
-	int fd;
 
 	if (living && living != self && living != helper && !is_exiting(living))
 		return false;
-	fd = sh_open_aside("/proc/self/task", O_RDONLY | O_DIRECTORY);
-	if (fd < 0)
+	if (sh_dirents_open(&threads, "/proc/self/task"))
 		return false;
-	while (exiting && (got = sh_sys(syscall(SYS_getdents64, fd, text, sizeof(text)))) > 0) {
-		const struct dirent64 *d;
+	while (exiting && (name = sh_dirents_next(&threads))) {
+		int tid = atoi(name);
 
-		for (long at = 0; exiting && at < got; at += d->d_reclen) {
-			int tid;
-
-			d = (const struct dirent64 *)(text + at);
-			tid = atoi(d->d_name);
-			if (!tid || tid == self || tid == helper || is_exiting(tid))
-				continue;
-			exiting = unknown-- > 0;
-			if (!exiting)
-				living = tid;
-		}
+		if (!tid || tid == self || tid == helper || is_exiting(tid))
+			continue;
+		exiting = unknown-- > 0;
+		if (!exiting)
+			living = tid;
 	}
-	sh_close(fd);
-	return exiting && got >= 0;
+	sh_close(threads.fd);
+	return exiting && threads.got >= 0;
 }
 
 bool alone(void)

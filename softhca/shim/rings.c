@@ -9,10 +9,10 @@
  *
  * Owns nothing, keeps nothing, allocates no memory.
  */
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "softhca/host/dirents.h"
 #include "softhca/host/sys.h"
 #include "rings.h"
 #include "sandbox.h"
@@ -57,23 +57,17 @@ static bool is_registered(unsigned int number)
 
 int rings_unmapped(void)
 {
-	_Alignas(struct dirent64) char text[1024];
-	int fd = sh_open_aside("/proc/thread-self/fd", O_RDONLY | O_DIRECTORY), found = 0;
-	long got = 0;
+	struct sh_dirents fds;
+	const char *name;
+	int found = 0, err = sh_dirents_open(&fds, "/proc/thread-self/fd");
 
-	if (fd < 0)
-		return fd;
-	while (!found && (got = sh_sys(syscall(SYS_getdents64, fd, text, sizeof(text)))) > 0) {
-		const struct dirent64 *d;
-
-		for (long at = 0; !found && at < got; at += d->d_reclen) {
-			d = (const struct dirent64 *)(text + at);
-			found = d->d_name[0] != '.' && is_ring(fd, d->d_name);
-		}
-	}
-	sh_close(fd);
+	if (err)
+		return err;
+	while (!found && (name = sh_dirents_next(&fds)))
+		found = name[0] != '.' && is_ring(fds.fd, name);
+	sh_close(fds.fd);
 	if (!found && !sandboxed())
 		for (unsigned int i = 0; !found && i < REGISTERED; i++)
 			found = is_registered(i);
-	return got < 0 ? (int)got : found;
+	return fds.got < 0 ? (int)fds.got : found;
 }
