@@ -327,10 +327,7 @@ static void sealed(int arg)
 static void advising(void)
 {
 	uint8_t *mem = pages(8);
-	struct iovec part = {.iov_base = mem + 5 * PAGE, .iov_len = PAGE};
-	ssize_t (*by_process)(int, const struct iovec *, size_t, int, unsigned int);
 	struct ibv_mr *mr;
-	int pidfd;
 
 	fill(mem, 8 * PAGE, 80);
 	CHECK(shares(mem, 8 * PAGE, &mr));
