@@ -91,7 +91,7 @@ pages() {
 ok "man pages that documents name exist" pages
 
 # A reader of these documents goes by names of functions and files. Functions of the system that no source calls stand here.
-others=" forkpty mseal posix_spawn preadv2 splice "
+others=" forkpty mbind mseal posix_spawn preadv2 shmat splice "
 named() {
 	bad=0
 	found=0

@@ -89,7 +89,7 @@ static void test_dead_mover(void **state)
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
-static void test_dead_reacher(void **state)
+static void test_dead_reaching(void **state)
 {
 	pid_t pid = killed_in_the_middle((uint32_t)getpid());
 	int word = sh_move_begin(moves);
@@ -120,7 +120,7 @@ static void test_dead_everywhere(void **state)
  * While a living process reaches, the exchange is put off. It succeeds when the process has
  * finished.
  */
-static void test_living_reacher(void **state)
+static void test_living_reaching(void **state)
 {
 	struct sh_reach r;
 	int word;
@@ -238,7 +238,7 @@ static void test_stopped_everywhere(void **state)
 static void test_sweep(void **state)
 {
 	static const struct sh_moves none;
-	pid_t mover = killed_in_the_middle(0), reacher = killed_in_the_middle(1);
+	pid_t mover = killed_in_the_middle(0), reaching = killed_in_the_middle(1);
 	pid_t lives = stopped_in_the_middle(1);
 	struct sh_reach r;
 
@@ -249,7 +249,7 @@ static void test_sweep(void **state)
 	assert_int_equal(kill(lives, SIGKILL), 0);
 	assert_int_equal(waitpid(lives, NULL, 0), lives);
 	assert_int_equal(waitpid(mover, NULL, 0), mover);
-	assert_int_equal(waitpid(reacher, NULL, 0), reacher);
+	assert_int_equal(waitpid(reaching, NULL, 0), reaching);
 	sh_moves_sweep(moves);
 	assert_memory_equal(moves, &none, sizeof(none));
 	sh_reach_begin(moves, &r, 1, 0);
@@ -287,9 +287,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_dead_mover, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_dead_reacher, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_dead_reaching, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_dead_everywhere, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_living_reacher, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_living_reaching, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bounded, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_wait, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_stopped_everywhere, setup, teardown),
