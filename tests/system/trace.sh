@@ -43,7 +43,7 @@ if command -v /usr/bin/ibv_rc_pingpong >/dev/null; then
 	xsrq() {
 		/usr/bin/ibv_xsrq_pingpong -p "$port" -c 1 -n 50 >"$tmp/server.out" 2>&1 &
 		server=$!
-		until_true timeout 20 /usr/bin/ibv_xsrq_pingpong -p "$port" -n 50 127.0.0.1 >"$tmp/client.out" 2>&1 && wait $server
+		until_true timeout 20 /usr/bin/ibv_xsrq_pingpong -p "$port" -n 50 127.0.0.1 >"$tmp/client.out" 2>&1 && wait "$server"
 	}
 	export -f xsrq until_true
 	xrc_of_system() {

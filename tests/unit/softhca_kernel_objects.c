@@ -5,6 +5,7 @@
  * softhca_kernel_failures.c the commands that fail half-way.
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,8 +20,10 @@
 #include "softhca/device/memory/event.h"
 #include "softhca/device/memory/exec.h"
 #include "softhca/device/memory/tables.h"
+#include "softhca/device/memory/txn.h"
 #include "softhca/device/queues/cq.h"
 #include "softhca/host/process.h"
+#include "softhca/kernel/aside.h"
 #include "softhca/kernel/ports.h"
 #include "softhca/kernel/room.h"
 #include "softhca/kernel/show.h"
@@ -384,6 +387,77 @@ static void events(void **state)
 	kt_stop(t);
 }
 
+static pthread_barrier_t barrier;
+
+/* Acts as a client that is slow to raise an event of its own. */
+static void *hold_queue(void *arg)
+{
+	struct kctx *ctx = arg;
+	struct sh_dev *dev = &ctx->k->dev;
+
+	sh_lock(dev, &sh_evq(dev, ctx->async->index)->lock);
+	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
+	sh_unlock(dev, &sh_evq(dev, ctx->async->index)->lock);
+	sh_exec_release();
+	return NULL;
+}
+
+/* Events of a port wait for the queue's lock, and keep their order: also one that finds it free. */
+static void port_events_held(void **state)
+{
+	static const uint32_t expected[] = {UV_EV_PORT_ERR, UV_EV_PORT_ACTIVE, UV_EV_PORT_ERR};
+	struct kt *t = kt_start(SH_FACE_OFED, 1, 1);
+	struct kctx *ctx = kt_open_raw(t, 0);
+	uint32_t resp[8];
+	struct uv_plain cmd = {.response = (uintptr_t)resp};
+	struct sh_port_msg m = {.type = SH_MSG_PORT, .port = 1};
+	struct uv_async_record rec;
+	struct sh_status st;
+	pthread_t thread;
+	int fd;
+
+	(void)state;
+	assert_int_equal(kt_cmd(t, ctx, UV_GET_CONTEXT, &cmd, sizeof(cmd), 16), 0);
+	fd = t->fds[0];
+	assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+	for (int ends = 0; ends < 2; ends++) {
+		assert_int_equal(pthread_barrier_init(&barrier, NULL, 2), 0);
+		assert_int_equal(pthread_create(&thread, NULL, hold_queue, ctx), 0);
+		pthread_barrier_wait(&barrier);
+		for (int i = 0; i < 3; i++) {
+			m.what = i == 1 ? SH_PORT_UP : SH_PORT_DOWN;
+			/* The last one comes when the lock is free again. */
+			if (i == 2) {
+				pthread_barrier_wait(&barrier);
+				assert_int_equal(pthread_join(thread, NULL), 0);
+			}
+			assert_true(port_change(&t->k, &m, true, &st));
+			assert_int_equal(st.error, 0);
+			assert_int_equal(read(fd, &rec, sizeof(rec)), -1);
+		}
+		pthread_barrier_destroy(&barrier);
+		if (ends)
+			break;
+		aside_sweep(&t->k);
+		for (int i = 0; i < 3; i++) {
+			assert_int_equal(read(fd, &rec, sizeof(rec)), sizeof(rec));
+			assert_int_equal(rec.event_type, expected[i]);
+			assert_int_equal(rec.element, 1);
+		}
+		assert_int_equal(read(fd, &rec, sizeof(rec)), -1);
+		m.what = SH_PORT_UP;
+		assert_true(port_change(&t->k, &m, true, &st));
+		assert_int_equal(read(fd, &rec, sizeof(rec)), sizeof(rec));
+		assert_int_equal(rec.event_type, UV_EV_PORT_ACTIVE);
+	}
+	/* The program ends before it has got them. */
+	close(fd);
+	ctx_release(ctx);
+	aside_sweep(&t->k);
+	kt_stop(t);
+}
+
 static void port_events(void **state)
 {
 	struct kt *t = kt_start(SH_FACE_OFED, 2, 1);
@@ -604,9 +678,9 @@ int main(void)
 		cmocka_unit_test(regions),	  cmocka_unit_test(busy),
 		cmocka_unit_test(limits),	  cmocka_unit_test(sizes),
 		cmocka_unit_test(not_the_opener), cmocka_unit_test(events),
-		cmocka_unit_test(port_events),	  cmocka_unit_test(device_fatal),
-		cmocka_unit_test(scribbled_lid),  cmocka_unit_test(release),
-		cmocka_unit_test(scribbled),
+		cmocka_unit_test(port_events),	  cmocka_unit_test(port_events_held),
+		cmocka_unit_test(device_fatal),	  cmocka_unit_test(scribbled_lid),
+		cmocka_unit_test(release),	  cmocka_unit_test(scribbled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -292,11 +292,6 @@ static void affiliated_again(struct sh_dev *dev, uint64_t a, uint64_t b)
 	sh_affiliated_event(dev, (uint32_t)(a >> 32), (uint32_t)b, (uint32_t)a);
 }
 
-static void async_again(struct sh_dev *dev, uint64_t a, uint64_t b)
-{
-	sh_async_event(dev, (uint32_t)a, b, (uint32_t)(a >> 32));
-}
-
 void sh_comp_event(struct sh_dev *dev, uint32_t hca, uint32_t cqn)
 {
 	sh_comp_event_of(dev, hca, cqn, NULL);
@@ -417,10 +412,7 @@ int sh_async_event(struct sh_dev *dev, uint32_t ctx, uint64_t element, uint32_t 
 
 	if (!ctx || ctx >= SH_MAX_CTX)
 		return -EINVAL;
-	if (raise_one(dev, async_evq_of(dev, ctx), &rec, &nobody, &from))
-		sh_defer(dev, dev->ops->now(dev->host) + RETRY_NS, async_again,
-			 (uint64_t)type << 32 | ctx, element);
-	return 0;
+	return raise_one(dev, async_evq_of(dev, ctx), &rec, &nobody, &from);
 }
 
 /* ---- the daemon's side ---- */

@@ -21,6 +21,8 @@ enum sh_qp_event {
 
 /*
  * Raises an unaffiliated asynchronous event for one context. element: the number of the port, or 0.
+ * -EINPROGRESS, for the daemon alone: a client holds the queue's lock, and the daemon must come back, with
+ * this event before later ones.
  */
 int sh_async_event(struct sh_dev *dev, uint32_t ctx, uint64_t element, uint32_t type);
 

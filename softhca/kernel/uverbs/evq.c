@@ -102,8 +102,61 @@ static bool evq_finish(struct kernel *k, struct aside *a)
 	return true;
 }
 
+struct late_event {
+	struct late_event *next;
+	uint32_t port, type;
+};
+
+/* False: a client holds the lock still, or again. */
+static bool raise_late(struct kernel *k, struct aside *a)
+{
+	struct kevq *e = container_of(a, struct kevq, late_aside);
+	struct late_event *l, *tmp;
+
+	LL_FOREACH_SAFE(e->late, l, tmp)
+	{
+		if (!k->ending &&
+		    sh_async_event(&k->dev, e->ctx->index, l->port, l->type) == -EINPROGRESS)
+			return false;
+		LL_DELETE(e->late, l);
+		free(l);
+	}
+	if (!k->ending)
+		evq_spill(k);
+	return true;
+}
+
+static void forget_late(struct kernel *k, struct kevq *e)
+{
+	struct late_event *l, *tmp;
+
+	aside_take(k, &e->late_aside);
+	LL_FOREACH_SAFE(e->late, l, tmp)
+	{
+		LL_DELETE(e->late, l);
+		free(l);
+	}
+}
+
+void evq_port_event(struct kernel *k, struct kevq *e, uint32_t port, uint32_t type)
+{
+	struct late_event *l;
+
+	if (!e->late && sh_async_event(&k->dev, e->ctx->index, port, type) != -EINPROGRESS)
+		return;
+	/* A kernel, too, drops an event if it has no memory for it. */
+	l = malloc(sizeof(*l));
+	if (!l)
+		return;
+	*l = (struct late_event){.port = port, .type = type};
+	LL_APPEND(e->late, l);
+	if (!e->late_aside.set)
+		aside_until_unlocked(k, &e->late_aside, raise_late);
+}
+
 void evq_free(struct kernel *k, struct kevq *e)
 {
+	forget_late(k, e);
 	sh_event_forget(e->index);
 	fifo_close(&e->fifo);
 	k->uverbs->evq[e->index] = NULL;

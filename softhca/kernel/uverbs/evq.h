@@ -24,10 +24,17 @@ struct kevq {
 	uint32_t refs;		  /* CQs that report here */
 	struct kevq *prev, *next; /* of the context */
 	struct aside aside;	  /* until its place in device memory is free */
+	struct late_event *late;  /* in their order, while a client holds the queue's lock */
+	struct aside late_aside;
 };
 
 int evq_open(struct kctx *ctx, bool async, struct kevq **out, int *client_fd);
 void evq_free(struct kernel *k, struct kevq *e);
+/*
+ * Raises an event of a port for the context of an asynchronous event queue. Such events keep their order: a
+ * program that reads PORT_ERR last takes the port to be down.
+ */
+void evq_port_event(struct kernel *k, struct kevq *e, uint32_t port, uint32_t type);
 void evq_put(struct kernel *k, struct kevq *e); /* one CQ fewer reports here */
 /* inotify says so. It also does when another program has looked into the file (kernel/fifo.c). */
 void evq_client_closed(struct kernel *k, uint32_t index, uint32_t generation);

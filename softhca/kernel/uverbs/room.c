@@ -250,7 +250,7 @@ static void port_event(struct kernel *k, uint32_t hca, uint32_t port, enum port_
 		struct kctx *ctx = ctx_get(k, i);
 
 		if (ctx && ctx->hca == hca && ctx->async)
-			(void)sh_async_event(&k->dev, i, port, type[event]);
+			evq_port_event(k, ctx->async, port, type[event]);
 	}
 	evq_spill(k);
 }
