@@ -187,11 +187,16 @@ refused() {
 		asked "yes $from $1" first next && asked "yes $from $1" second next && asked detached first detach "$1" &&
 		asked detached second detach "$1"
 }
+# Both ends can send: the kernel makes the routes of a new interface a little later.
+routed() {
+	ip -6 route show table local dev w0 | grep -q '^multicast ff00::/8' &&
+		at_b ip -6 route show table local dev w1 | grep -q '^multicast ff00::/8'
+}
 # The interfaces go away with their memberships, and others come with the same addresses. Nobody attaches meanwhile.
 made_again() { # made_again MGID ADDRESS
 	asked attached first attach "$1" && asked attached sender attach "$1" && ip link delete w0 && until_true shows_groups a "1 1" &&
 		cable && until_true shows_groups a "1 0" && until_true shows_groups b "1 0" &&
-		{ ip maddress | grep -qE "inet6? +$2"; } && { at_b ip maddress | grep -qE "inet6? +$2"; } || { ip maddress; return 1; }
+		until_true routed && { ip maddress | grep -qE "inet6? +$2"; } && { at_b ip maddress | grep -qE "inet6? +$2"; } || { ip maddress; return 1; }
 	asked sent sender send "$1" again && asked "again $from $1" first next && ask sender next && asked sent first send "$1" back &&
 		ask sender next && [ "${answer%% *}" = back ] && ask first next && asked detached sender detach "$1" &&
 		asked detached first detach "$1" && until_true shows_groups a "0 0" && until_true shows_groups b "0 0" && left "$2"
@@ -202,7 +207,7 @@ by_address() {
 	timeout 60 "$SOFTHCA" run --instance a -- stdbuf -oL $4mckey -C 10 -S 100 -m "$3" -b "$1" >"$tmp/receiver" 2>&1 &
 	receiver=$!
 	# shellcheck disable=SC2086 # words of a command
-	until_true grep -q 'joined dgid' "$tmp/receiver" && shows_groups a "1 0" &&
+	until_true grep -q 'joined dgid' "$tmp/receiver" && until_true shows_groups a "1 0" &&
 		at_b timeout 60 "$SOFTHCA" run --instance b -- $4mckey -s -C 10 -S 100 -m "$3" -b "$2" >"$tmp/sender" 2>&1 &&
 		wait "$receiver" && grep -q 'receiving data transfers' "$tmp/receiver" && grep -q 'data transfers complete' "$tmp/receiver" &&
 		until_true shows_groups a "0 0" && return 0
