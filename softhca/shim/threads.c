@@ -16,7 +16,10 @@
 #include "interpose.h"
 #include "share.h"
 
-/* Returns 0 or -ENOMEM: pages that stay as they are would be a danger to a child made later. */
+/*
+ * Returns 0 or -ENOMEM: pages that stay as they are would be a danger to a child made later. They do
+ * for want of memory, and where the daemon lives and cannot be told.
+ */
 static int before(uint64_t low, uint64_t high)
 {
 	int err;
@@ -24,7 +27,7 @@ static int before(uint64_t low, uint64_t high)
 	if (!shim_active())
 		return 0;
 	err = shim_make_private(low, high);
-	return err == -ENOMEM ? err : 0;
+	return err == -ENOMEM || err == -ENOTCONN ? -ENOMEM : 0;
 }
 
 /*
