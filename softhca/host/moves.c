@@ -52,8 +52,8 @@ void sh_moves_forked(void)
 
 /*
  * A process that was killed in the middle is dead from then on, but keeps its number until its
- * parent asks for its status. The parent may never do so. A thread that the kernel is about to end
- * counts as well: by then the daemon may know of the end of its process.
+ * parent asks for its status. The parent may never do so. So does a thread in
+ * do_exit(): the daemon can hear of its process's end before the thread is a zombie.
  */
 static bool dead(uint32_t number)
 {

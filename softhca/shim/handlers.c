@@ -116,8 +116,12 @@ static void on_signal(int sig, siginfo_t *info, void *context)
 			       info));
 	errno = saved;
 	if (handler) {
+		bool blocked = sigismember(&((ucontext_t *)context)->uc_sigmask, SIGBUS) == 1;
+
 		handler(sig, info, context);
-		shim_signals_handled(context);
+		/* In the program's handler for SIGBUS that was so before. */
+		if (!blocked)
+			shim_signals_handled(context);
 	}
 }
 

@@ -260,6 +260,11 @@ static void *remap_shared(void *old, size_t old_len, size_t len, int flags, void
 		errno = EINVAL;
 		return MAP_FAILED;
 	}
+	/* More than an address space has. */
+	if (!whole(len)) {
+		errno = EINVAL;
+		return MAP_FAILED;
+	}
 	if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP))
 		return move(old, old_len, len, flags, where);
 	if (whole(len) > whole(old_len))
@@ -291,7 +296,7 @@ EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 		errno = EINVAL;
 		return MAP_FAILED;
 	}
-	was_own = own_has((uintptr_t)old, whole(old_len));
+	was_own = shim_may_share((uintptr_t)old, old_len) && own_has((uintptr_t)old, whole(old_len));
 	own_unmapped((uintptr_t)old, whole(old_len));
 	if (flags & MREMAP_FIXED)
 		own_unmapped((uintptr_t)where, whole(len));
