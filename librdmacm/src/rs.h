@@ -207,7 +207,9 @@ static inline ssize_t rs_return(ssize_t ret)
 /* ---- Numbers (rsocket_fd.c) ---- */
 
 int rs_set(int fd, struct rs *rs);
-void rs_clear(struct rs *rs); /* with its lock; then, when its descriptor is closed: */
+/* The number is nobody's from now on. Called with the rsocket's lock. */
+void rs_clear(struct rs *rs);
+/* Its descriptor is closed: the number may be any file's. */
 void rs_ended(int fd);
 /* For who takes the number for that of another file: rclose() may be about to close it. */
 void rs_await_end(int fd);

@@ -7,10 +7,11 @@
  * the sender's QP. The receiver answers with its own in a header without data. From then on datagrams
  * go from QP to QP behind struct ds_header. All fields are in network order.
  *
- * Strangers may send, too, from addresses that nobody can resolve. So an answer asks nobody: it tells the QP of the
- * port that the datagram came to. Only who sends to an address has it resolved.
+ * Strangers may send, too, from addresses that nobody can resolve. So an answer asks nobody beyond this host: it tells
+ * the QP of the port that the datagram came to. Only who sends to an address has it resolved.
  *
- * rs->lock protects everything. It is given away while an address is resolved.
+ * rs->lock protects everything. It is given away while the address of a new peer is resolved; an own address is looked
+ * up with it.
  */
 #ifndef RS_DGRAM_H
 #define RS_DGRAM_H
@@ -41,7 +42,7 @@ struct ds_udp_header {
 	union {
 		uint32_t ipv4;
 		uint8_t ipv6[16];
-	} addr; /* where the datagram was sent to */
+	} addr; /* where the datagram was sent to; in those of other implementations, the sender's */
 };
 _Static_assert(sizeof(struct ds_udp_header) == 28, "the header in UDP");
 

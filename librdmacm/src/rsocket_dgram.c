@@ -10,6 +10,7 @@
 int ds_create(struct rs *rs)
 {
 	struct epoll_event event = {.events = EPOLLIN};
+	const int on = 1;
 	struct ds *ds;
 
 	if (rs->domain != AF_INET && rs->domain != AF_INET6)
@@ -23,6 +24,10 @@ int ds_create(struct rs *rs)
 	rs->fd = socket(rs->domain, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (rs->fd < 0)
 		return -errno;
+	/* The address that a datagram came to. Without it, what its header says is taken for that. */
+	(void)setsockopt(rs->fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on));
+	if (rs->domain == AF_INET6)
+		(void)setsockopt(rs->fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));
 	ds->events = epoll_create1(EPOLL_CLOEXEC);
 	if (ds->events < 0 || epoll_ctl(ds->events, EPOLL_CTL_ADD, rs->fd, &event))
 		return -errno;

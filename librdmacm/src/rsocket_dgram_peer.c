@@ -189,12 +189,12 @@ static int known_failure(const struct ds *ds, const union ds_addr *addr)
 	return 0;
 }
 
-/* What is scarce here says nothing of the address. */
+/* What is scarce here, or a signal, says nothing of the address. */
 static void keep_failure(struct ds *ds, const union ds_addr *addr, int error)
 {
 	struct ds_failure *failure = &ds->failures[ds->next_failure % DS_FAILURES];
 
-	if (error == -ENOMEM || error == -EMFILE || error == -ENFILE)
+	if (error == -EINTR || error == -ENOMEM || error == -EMFILE || error == -ENFILE)
 		return;
 	ds->next_failure++;
 	failure->addr = *addr;
@@ -390,7 +390,38 @@ static void keep(struct ds *ds, const union ds_addr *from, const uint8_t *data, 
 	ds->waiting += length;
 }
 
-/* Where the sender has sent it to: an address of this host, without a port. False: the header does not tell. */
+/* The address of this host that it came to, without a port. False: the kernel has not told. */
+static bool came_to(struct msghdr *msg, union ds_addr *own)
+{
+	struct in6_pktinfo v6;
+	struct in_pktinfo v4;
+	struct cmsghdr *c;
+
+	memset(own, 0, sizeof(*own));
+	for (c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_PKTINFO) {
+			memcpy(&v6, CMSG_DATA(c), sizeof(v6));
+			own->v6.sin6_family = AF_INET6;
+			own->v6.sin6_addr = v6.ipi6_addr;
+			if (IN6_IS_ADDR_LINKLOCAL(&v6.ipi6_addr))
+				own->v6.sin6_scope_id = v6.ipi6_ifindex;
+			ds_unmap(own);
+			return true;
+		}
+		if (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_PKTINFO) {
+			memcpy(&v4, CMSG_DATA(c), sizeof(v4));
+			own->v4.sin_family = AF_INET;
+			own->v4.sin_addr = v4.ipi_addr;
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * Where it was sent to, as its header says. Ours says so; the header of other implementations has the
+ * sender's address there. False: there is none.
+ */
 static bool sent_to(const struct ds_udp_header *header, union ds_addr *own)
 {
 	memset(own, 0, sizeof(*own));
@@ -437,12 +468,13 @@ static const struct ds_qp *own_qp(struct rs *rs, union ds_addr *own)
 }
 
 /* Without an answer the datagram still counts; the sender goes on by UDP. */
-static void answer(struct rs *rs, const union ds_addr *from, const struct ds_udp_header *header)
+static void answer(struct rs *rs, struct msghdr *msg, const struct ds_udp_header *header)
 {
+	const union ds_addr *from = msg->msg_name;
 	const struct ds_qp *qp = NULL;
 	union ds_addr own;
 
-	if (sent_to(header, &own))
+	if (came_to(msg, &own) || sent_to(header, &own))
 		qp = own_qp(rs, &own);
 	if (!qp)
 		return;
@@ -450,8 +482,10 @@ static void answer(struct rs *rs, const union ds_addr *from, const struct ds_udp
 	ds_send_udp(rs, from, &own, qp, RS_CONTROL, NULL, 0);
 }
 
-static void take(struct rs *rs, const union ds_addr *from, const uint8_t *data, size_t length)
+static void take(struct rs *rs, struct msghdr *msg, size_t length)
 {
+	const union ds_addr *from = msg->msg_name;
+	const uint8_t *data = msg->msg_iov->iov_base;
 	size_t least = offsetof(struct ds_udp_header, addr);
 	struct ds_udp_header header = {0};
 
@@ -463,20 +497,30 @@ static void take(struct rs *rs, const union ds_addr *from, const uint8_t *data, 
 	hear(rs->ds, from, be32toh(header.qpn) & 0xffffff);
 	if (header.op != RS_DATA)
 		return;
-	answer(rs, from, &header);
+	answer(rs, msg, &header);
 	if (rs->ds->waiting <= rs->options.recv_size)
 		keep(rs->ds, from, data + header.length, length - header.length);
 }
 
 bool ds_take_udp(struct rs *rs)
 {
+	char control[CMSG_SPACE(sizeof(struct in6_pktinfo)) +
+		     CMSG_SPACE(sizeof(struct in_pktinfo))];
 	uint8_t *data = NULL;
 	bool some = false;
 	union ds_addr from;
 	ssize_t length;
 
 	for (;;) {
-		socklen_t len = sizeof(from);
+		struct iovec iov;
+		struct msghdr msg = {
+			.msg_name = &from,
+			.msg_namelen = sizeof(from),
+			.msg_iov = &iov,
+			.msg_iovlen = 1,
+			.msg_control = control,
+			.msg_controllen = sizeof(control),
+		};
 
 		/* Most often there is nothing. */
 		length = recv(rs->fd, NULL, 0, MSG_DONTWAIT | MSG_PEEK | MSG_TRUNC);
@@ -486,10 +530,11 @@ bool ds_take_udp(struct rs *rs)
 			data = malloc(UDP_MAX);
 		if (!data)
 			break;
-		length = recvfrom(rs->fd, data, UDP_MAX, MSG_DONTWAIT, &from.sa, &len);
+		iov = (struct iovec){.iov_base = data, .iov_len = UDP_MAX};
+		length = recvmsg(rs->fd, &msg, MSG_DONTWAIT);
 		some = true;
 		if (length >= 0)
-			take(rs, &from, data, (size_t)length);
+			take(rs, &msg, (size_t)length);
 	}
 	free(data);
 	return some;

@@ -49,6 +49,32 @@ static void test_strangers(void)
 	CHECK(!rclose(rs));
 }
 
+/*
+ * One whose header has an address that is not of this host, as those of other implementations have their own. It is
+ * answered with a QP all the same.
+ */
+static void test_foreign_header(void)
+{
+	struct timeval patience = {.tv_sec = LONG_MS / 1000};
+	struct sockaddr_in addr, from = far_away(1);
+	uint8_t said[] = {0x55, 0x55, 0x55, 0x55, 4, 0, 16, 0, 0, 0, 0, 9, 198, 51, 100, 1, 'x'},
+		got[64];
+	int rs, udp = socket(AF_INET, SOCK_DGRAM, 0);
+
+	alarm(LONG_MS / 1000);
+	rs = bound(SOCK_DGRAM, &addr);
+	from.sin_port = 0;
+	CHECK(!bind(udp, (struct sockaddr *)&from, sizeof(from)));
+	CHECK(!setsockopt(udp, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)));
+	CHECK(sendto(udp, said, sizeof(said), 0, (struct sockaddr *)&addr, sizeof(addr)) ==
+	      sizeof(said));
+	CHECK(rrecv(rs, got, sizeof(got), 0) == 1 && got[0] == 'x');
+	CHECK(recv(udp, got, sizeof(got), 0) == 16);
+	CHECK(got[5] == 7 /* RS_CONTROL */ && (got[9] || got[10] || got[11]));
+	CHECK(!close(udp));
+	CHECK(!rclose(rs));
+}
+
 struct sender {
 	int rs, n;
 	pthread_t thread;
@@ -161,8 +187,12 @@ static void test_one_way(void)
 }
 
 static const struct rsocket_test tests[] = {
-	{"strangers", test_strangers},	 {"threads", test_threads}, {"closed", test_closed},
-	{"remembered", test_remembered}, {"one_way", test_one_way},
+	{"foreign_header", test_foreign_header},
+	{"strangers", test_strangers},
+	{"threads", test_threads},
+	{"closed", test_closed},
+	{"remembered", test_remembered},
+	{"one_way", test_one_way},
 };
 
 int main(int argc, char **argv)
