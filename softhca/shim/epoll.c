@@ -53,6 +53,14 @@ static bool fresh_change(uint64_t from, uint64_t to)
 	return false;
 }
 
+static bool is_fresh(uint64_t word)
+{
+	for (int i = 0; i < FRESH; i++)
+		if (__atomic_load_n(&fresh[i], __ATOMIC_RELAXED) == word)
+			return true;
+	return false;
+}
+
 EXPORT int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
 	struct shim_fifo file;
@@ -105,7 +113,7 @@ static bool is_out(int epfd, const char *line, struct out *o)
 	(void)number(data + 5, 16, &o->data);
 	if (!(o->events & OUT) || !shim_umad_to_read(o->fd, &file))
 		return false;
-	o->now = !(o->events & EPOLLET) || fresh_change(fresh_word(epfd, o->fd), 0);
+	o->now = !(o->events & EPOLLET) || is_fresh(fresh_word(epfd, o->fd));
 	return true;
 }
 
@@ -169,8 +177,11 @@ static int report(int epfd, struct epoll_event *events, int max, int got, const 
 
 		while (at < native && events[at].data.u64 != outs[i].data)
 			at++;
+		/* Where there is no room, the next call reports it. */
 		if (at == native && (!outs[i].now || got >= max))
 			continue;
+		if (outs[i].events & EPOLLET)
+			(void)fresh_change(fresh_word(epfd, outs[i].fd), 0);
 		if (at == native) {
 			at = got++;
 			events[at] = (struct epoll_event){.data.u64 = outs[i].data};

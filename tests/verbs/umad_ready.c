@@ -155,7 +155,9 @@ static void expect(int ep, uint32_t events)
 static void by_epoll(int fd, int issm)
 {
 	struct epoll_event e = {.data.u64 = UINT64_C(0x123456789abcdef0)};
-	int ep = epoll_create1(EPOLL_CLOEXEC);
+	struct epoll_event in = {.events = EPOLLIN}, one;
+	int ep = epoll_create1(EPOLL_CLOEXEC), ends[2];
+	char byte;
 	pid_t pid;
 
 	CHECK(ep >= 0);
@@ -191,6 +193,18 @@ static void by_epoll(int fd, int issm)
 	expect(ep, EPOLLIN | EPOLLOUT);
 	expect(ep, 0);
 	answer(fd);
+	/* It waits for a place among what is reported. */
+	CHECK_EQ(pipe(ends), 0);
+	CHECK_EQ(write(ends[1], "x", 1), 1);
+	CHECK_EQ(epoll_ctl(ep, EPOLL_CTL_ADD, ends[0], &in), 0);
+	CHECK_EQ(epoll_ctl(ep, EPOLL_CTL_MOD, fd, &e), 0);
+	CHECK_EQ(epoll_wait(ep, &one, 1, SOON), 1);
+	CHECK_EQ(one.events, EPOLLIN);
+	CHECK_EQ(read(ends[0], &byte, 1), 1);
+	expect(ep, EPOLLOUT);
+	CHECK_EQ(epoll_ctl(ep, EPOLL_CTL_DEL, ends[0], NULL), 0);
+	close(ends[0]);
+	close(ends[1]);
 	/* Once, until it asks again. */
 	e.events = EPOLLIN | EPOLLOUT | EPOLLONESHOT;
 	for (int i = 0; i < 2; i++) {
