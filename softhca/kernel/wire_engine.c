@@ -75,11 +75,14 @@ void wire_tick(struct kernel *k)
 			continue;
 		changes.index[i] = index;
 		(void)sh_wire_move(w->fd[i], cfg->address[i]);
-		wire_groups_lost(k, i);
 		moved = true;
 	}
-	if (moved)
-		wire_groups_again(k);
+	if (!moved)
+		return;
+	/* A group's socket is for all addresses of its interface, and any of them may have come or gone. */
+	for (uint32_t i = 0; i < cfg->n; i++)
+		wire_groups_lost(k, i);
+	wire_groups_again(k);
 }
 
 int wire_begin(struct wire *w, struct sh_wire_config *cfg, const char *dir, int ready_fd,

@@ -144,9 +144,12 @@ void wire_groups_again(struct kernel *k)
 	struct wire_groups *all = k->wire.groups;
 	struct wire_group *g;
 
-	if (all)
-		DL_FOREACH(all->first, g)
-	hear_all(k, g);
+	if (!all)
+		return;
+	DL_FOREACH(all->first, g)
+	{
+		hear_all(k, g);
+	}
 }
 
 void wire_join(struct kernel *k, const uint8_t mgid[16])

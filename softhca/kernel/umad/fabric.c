@@ -246,7 +246,7 @@ uint16_t fabric_pkey(struct kernel *k, const struct mad_node *n, const struct ma
 static bool reaches(struct kernel *k, const struct mad_way *w)
 {
 	const struct mad_node to = {.hca = w->hca, .port = w->port};
-	struct mad_node from = {.is_switch = w->dlid == k->switch_lid};
+	struct mad_node from = {.is_switch = sh_lid_is_switch(&k->dev, w->dlid)};
 
 	if (!from.is_switch && !sh_lid_lookup(&k->dev, w->dlid, &from.hca, &from.port))
 		return false;

@@ -149,7 +149,7 @@ static bool gid_of_lid(struct kernel *k, uint16_t lid, uint8_t gid[16])
 {
 	uint32_t hca, port;
 
-	if (lid == k->switch_lid) {
+	if (sh_lid_is_switch(&k->dev, lid)) {
 		memcpy(gid, sh_hca(&k->dev, 0)->port[0].gid[0], 8);
 		mad_put64(gid, 8, fabric_switch_guid());
 		return true;
