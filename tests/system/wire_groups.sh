@@ -201,6 +201,15 @@ made_again() { # made_again MGID ADDRESS
 		ask sender next && [ "${answer%% *}" = back ] && ask first next && asked detached sender detach "$1" &&
 		asked detached first detach "$1" && until_true shows_groups a "0 0" && until_true shows_groups b "0 0" && left "$2"
 }
+# An interface of two ports goes away, and its addresses come back one by one: the second when the first is heard again.
+one_by_one() { # one_by_one MGID ADDRESS
+	PORT=2 member other a && asked attached first attach "$1" && asked attached other attach "$1" && shows_groups a "1 0" &&
+		ip link delete w0 && until_true shows_groups a "1 1" && cable && until_true joined_here "$2" || { ip maddress; return 1; }
+	ip address add 10.77.0.3/24 dev w0 && until_true shows_groups a "1 0" && until_true routed &&
+		asked sent sender send "$1" again && asked "again $from $1" first next && asked "again $from $1" other next &&
+		nothing_more first && nothing_more other && asked detached first detach "$1" && ends other && until_true shows_groups a "0 0"
+}
+joined_here() { ip maddress show dev w0 | grep -qE "inet6? +$1"; }
 # by_address OWN-ADDRESS SENDERS-ADDRESS GROUP PREFIX: each of rdma_cm's tools gets all ten messages of the other end.
 by_address() {
 	# shellcheck disable=SC2086 # words of a command
@@ -290,6 +299,10 @@ mckeys "cable" 10.77.0.1 10.77.0.2 239.1.2.3
 ok "the cable is made again" made_again ::ffff:239.1.2.3 239.1.2.3
 ok "nothing came damaged over a cable" clean
 ok "they end, too" stops
+two_addresses() { ip address add 10.77.0.3/24 dev w0 && starts 10.77.0.1 10.77.0.2 24 --ports=2 ,10.77.0.3; }
+ok "two ports at one end of the cable" two_addresses
+ok "its addresses come back one by one" one_by_one ::ffff:239.1.2.3 239.1.2.3
+ok "these end" stops
 from=fd77::2
 ok "two instances of IPv6" starts fd77::1 fd77::2 64
 ok "a group of IPv6" group ff15::77 ff15::77
