@@ -355,12 +355,20 @@ static void no_request_is_lost_by_cancellation(void **state)
 	rdma_destroy_ep(id);
 }
 
-/* Nobody but the call knows the id that it makes. */
+/*
+ * Nobody but the call knows the id that it makes. AddressSanitizer takes the stack of frames that a cancelled
+ * thread never left for redzones, and ends the program when the cleanup goes on.
+ */
 static void no_id_is_left_by_cancellation(void **state)
 {
-	struct rdma_addrinfo *res = found(0);
+	struct rdma_addrinfo *res;
 
 	(void)state;
+#ifdef __SANITIZE_ADDRESS__
+	print_message("# left out with AddressSanitizer\n");
+	return;
+#endif
+	res = found(0);
 	fake.next_id = 5;
 	/* Uid 0: the library looks the id up by its number, and passes on nothing but ESTABLISHED. */
 	fake_event(0, 5, RDMA_CM_EVENT_ESTABLISHED, 0);
