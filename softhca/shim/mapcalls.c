@@ -296,7 +296,8 @@ EXPORT void *mremap(void *old, size_t old_len, size_t len, int flags, ...)
 		errno = EINVAL;
 		return MAP_FAILED;
 	}
-	was_own = shim_may_share((uintptr_t)old, old_len) && own_has((uintptr_t)old, whole(old_len));
+	was_own =
+		shim_may_share((uintptr_t)old, old_len) && own_has((uintptr_t)old, whole(old_len));
 	own_unmapped((uintptr_t)old, whole(old_len));
 	if (flags & MREMAP_FIXED)
 		own_unmapped((uintptr_t)where, whole(len));
