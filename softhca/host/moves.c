@@ -21,8 +21,6 @@
 #define PATIENCE_NS 100000000 /* for what other threads have begun */
 #define LINE_WORDS  8
 
-#define EXITING 0x4 /* PF_EXITING: the thread makes no system call any more */
-
 /* Sleeps for a moment on account of a process: of its exchange, or of copies into it. */
 static void a_moment(uint32_t pid)
 {
@@ -52,8 +50,8 @@ void sh_moves_forked(void)
 
 /*
  * A process that was killed in the middle is dead from then on, but keeps its number until its
- * parent asks for its status. The parent may never do so. So does a thread in
- * do_exit(): the daemon can hear of its process's end before the thread is a zombie.
+ * parent asks for its status. The parent may never do so. A thread in do_exit() is dead, too: the
+ * daemon can hear that its process has ended before the thread is a zombie.
  */
 static bool dead(uint32_t number)
 {
@@ -71,8 +69,8 @@ static bool dead(uint32_t number)
 	sh_unpin(door);
 	if (!at)
 		return err == -ESRCH;
-	return sscanf(at, " %c %*d %*d %*d %*d %*d %u", &state, &flags) == 2 &&
-	       (state == 'Z' || state == 'X' || flags & EXITING);
+	return sh_proc_state(at, &state, &flags) &&
+	       (state == 'Z' || state == 'X' || flags & SH_PF_EXITING);
 }
 
 static uint32_t number_in(uint64_t word)

@@ -3,6 +3,7 @@
 #ifndef SOFTHCA_HOST_PROCSTAT_H
 #define SOFTHCA_HOST_PROCSTAT_H
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "sys.h"
@@ -28,6 +29,30 @@ static inline const char *sh_proc_stat(const char *path, char *text, size_t size
 	end = strrchr(text, ')');
 	*err = end ? 0 : -EPROTO;
 	return end ? end + 1 : NULL;
+}
+
+#define SH_PF_EXITING 0x4 /* in do_exit(): the thread is past its last instruction of user code */
+
+/*
+ * The state, and the flags, which are the seventh field, in what sh_proc_stat() returns. False: it is
+ * not that. By hand, since a handler may jump out of the caller, and sscanf() is not left so.
+ */
+static inline bool sh_proc_state(const char *at, char *state, unsigned int *flags)
+{
+	*flags = 0;
+	for (int field = 1; field <= 7; field++) {
+		if (*at++ != ' ')
+			return false;
+		if (field == 1)
+			*state = *at;
+		if (field < 7)
+			at += strcspn(at, " ");
+	}
+	if (*at < '0' || *at > '9')
+		return false;
+	while (*at >= '0' && *at <= '9')
+		*flags = *flags * 10 + (unsigned int)(*at++ - '0');
+	return true;
 }
 
 #endif

@@ -19,8 +19,6 @@
 #define MOMENT_NS   50000
 #define PATIENCE_NS UINT64_C(2000000000)
 
-#define EXITING 0x4 /* PF_EXITING: the thread is past its last instruction of user code */
-
 /*
  * Is the thread in the middle of do_exit(), or a zombie of which a debugger has not heard yet? The
  * first thread does not count: if it ends before the others, it stays a zombie.
@@ -36,7 +34,7 @@ static bool is_exiting(int tid)
 	at = sh_proc_stat(path, text, sizeof(text), &err);
 	if (!at)
 		return err == -ENOENT || err == -ESRCH;
-	return sscanf(at, " %c %*d %*d %*d %*d %*d %u", &state, &flags) == 2 && flags & EXITING &&
+	return sh_proc_state(at, &state, &flags) && flags & SH_PF_EXITING &&
 	       (state != 'Z' || tid != getpid());
 }
 
