@@ -7,8 +7,10 @@
  * A mask that a wait has leaves SIGBUS unblocked (masks.c).
  */
 #include <poll.h>
+#include <stdlib.h>
 #include <sys/select.h>
 
+#include "softhca/host/status.h"
 #include "attach.h"
 #include "interpose.h"
 #include "signals.h"
@@ -118,6 +120,20 @@ static int put_in(fd_set *set, int fd)
 	return !was;
 }
 
+/* Kernels look at no descriptor beyond the process's table, and a set may have no bits for those. */
+static int in_table(int n)
+{
+	struct sh_status_field table = {.name = "FDSize:"};
+	int size;
+
+	if (n <= FD_SETSIZE)
+		return n;
+	if (sh_status_read("/proc/thread-self/status", &table, 1))
+		return FD_SETSIZE;
+	size = atoi(table.value);
+	return size < n ? size : n;
+}
+
 /* Those of n descriptors that are always ready: bits of POLLIN and POLLOUT for each. False: there are none. */
 static bool find(int n, fd_set *in, fd_set *out, unsigned char *ready)
 {
@@ -144,25 +160,49 @@ static int add(int got, int n, fd_set *in, fd_set *out, const unsigned char *rea
 	return got;
 }
 
-EXPORT int select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
+/*
+ * In functions of their own: a program that has no umad file has no more on its stack than without
+ * softhca, and may call select() for any number of descriptors.
+ */
+static __attribute__((noinline)) int do_select(int n, fd_set *in, fd_set *out, fd_set *except,
+					       struct timeval *timeout)
 {
-	unsigned char ready[n > 0 && n <= MOST ? n : 1];
+	int looked = in_table(n);
+	unsigned char ready[looked > 0 && looked <= MOST ? looked : 1];
 	struct timeval none = {0};
 
-	if (!shim_umad_known() || n > MOST || !find(n, in, out, ready))
+	if (looked > MOST || !find(looked, in, out, ready))
 		return REAL(select)(n, in, out, except, timeout);
-	return add(REAL(select)(n, in, out, except, &none), n, in, out, ready);
+	return add(REAL(select)(n, in, out, except, &none), looked, in, out, ready);
+}
+
+static __attribute__((noinline)) int do_pselect(int n, fd_set *in, fd_set *out, fd_set *except,
+						const struct timespec *timeout,
+						const sigset_t *mask)
+{
+	int looked = in_table(n);
+	unsigned char ready[looked > 0 && looked <= MOST ? looked : 1];
+	const struct timespec none = {0};
+
+	if (looked > MOST || !find(looked, in, out, ready))
+		return REAL(pselect)(n, in, out, except, timeout, mask);
+	return add(REAL(pselect)(n, in, out, except, &none, mask), looked, in, out, ready);
+}
+
+EXPORT int select(int n, fd_set *in, fd_set *out, fd_set *except, struct timeval *timeout)
+{
+	if (!shim_umad_known())
+		return REAL(select)(n, in, out, except, timeout);
+	return do_select(n, in, out, except, timeout);
 }
 
 EXPORT int pselect(int n, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
 		   const sigset_t *mask)
 {
-	unsigned char ready[n > 0 && n <= MOST ? n : 1];
-	const struct timespec none = {0};
 	sigset_t room;
 
 	mask = shim_signals_open_mask(mask, &room);
-	if (!shim_umad_known() || n > MOST || !find(n, in, out, ready))
+	if (!shim_umad_known())
 		return REAL(pselect)(n, in, out, except, timeout, mask);
-	return add(REAL(pselect)(n, in, out, except, &none, mask), n, in, out, ready);
+	return do_pselect(n, in, out, except, timeout, mask);
 }

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/select.h>
 
 #include <rdma/ib_user_mad.h>
@@ -91,6 +92,24 @@ static void by_poll(int fd, int issm, int pipe_end)
 	CHECK_EQ(p[3].revents, POLLIN | POLLOUT);
 }
 
+/* A set that ends with its page: kernels look at none of the descriptors behind the process's table. */
+static void by_short_set(int fd)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *mem =
+		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct timeval left = {.tv_sec = 20};
+	fd_set *out;
+
+	CHECK(mem != MAP_FAILED);
+	CHECK_EQ(mprotect(mem + page, page, PROT_NONE), 0);
+	out = (fd_set *)(mem + page - sizeof(*out));
+	FD_SET(fd, out);
+	CHECK_EQ(select(32768, NULL, out, NULL, &left), 1);
+	CHECK(FD_ISSET(fd, out));
+	munmap(mem, 2 * page);
+}
+
 static void by_select(int fd, int issm, int pipe_end)
 {
 	struct timeval left = {.tv_sec = 20};
@@ -115,6 +134,7 @@ static void by_select(int fd, int issm, int pipe_end)
 	FD_SET(issm, &out);
 	CHECK_EQ(select(100, &in, &out, NULL, NULL), 2);
 	CHECK(FD_ISSET(issm, &out) && FD_ISSET(issm, &in));
+	by_short_set(fd);
 }
 
 /* Not of every C library. */
