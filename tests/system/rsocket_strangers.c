@@ -90,20 +90,34 @@ static void *send_far(void *arg)
 	return NULL;
 }
 
-static void test_threads(void)
+static void start(struct sender senders[THREADS], int rs)
 {
-	struct sender senders[THREADS];
-	struct sockaddr_in addr;
-	int rs, i;
+	int i;
 
-	alarm(LONG_MS / 1000);
-	rs = bound(SOCK_DGRAM, &addr);
 	for (i = 0; i < THREADS; i++) {
 		senders[i] = (struct sender){.rs = rs, .n = i};
 		CHECK(!pthread_create(&senders[i].thread, NULL, send_far, &senders[i]));
 	}
+}
+
+static void join_all(struct sender senders[THREADS])
+{
+	int i;
+
 	for (i = 0; i < THREADS; i++)
 		CHECK(!pthread_join(senders[i].thread, NULL));
+}
+
+static void test_threads(void)
+{
+	struct sender senders[THREADS];
+	struct sockaddr_in addr;
+	int rs;
+
+	alarm(LONG_MS / 1000);
+	rs = bound(SOCK_DGRAM, &addr);
+	start(senders, rs);
+	join_all(senders);
 	/* The rsocket is as it was. */
 	CHECK(rsendto(rs, "self", 4, 0, (struct sockaddr *)&addr, sizeof(addr)) == 4);
 	CHECK(wait_for(rs, POLLIN) == POLLIN);
@@ -115,18 +129,14 @@ static void test_closed(void)
 {
 	struct sender senders[THREADS];
 	struct sockaddr_in addr;
-	int rs, i;
+	int rs;
 
 	alarm(LONG_MS / 1000);
 	rs = bound(SOCK_DGRAM, &addr);
-	for (i = 0; i < THREADS; i++) {
-		senders[i] = (struct sender){.rs = rs, .n = i};
-		CHECK(!pthread_create(&senders[i].thread, NULL, send_far, &senders[i]));
-	}
+	start(senders, rs);
 	usleep(50000);
 	CHECK(!rclose(rs));
-	for (i = 0; i < THREADS; i++)
-		CHECK(!pthread_join(senders[i].thread, NULL));
+	join_all(senders);
 }
 
 static void test_remembered(void)

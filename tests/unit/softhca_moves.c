@@ -55,10 +55,10 @@ static int teardown(void **state)
 }
 
 /*
- * Starts a child that exchanges pages, or reaches into a process, and is killed before it has
- * finished. The child stays a zombie.
+ * Starts a child that exchanges pages, or reaches into a process, and gets a signal before it has
+ * finished. A killed one stays a zombie.
  */
-static pid_t killed_in_the_middle(uint32_t reaches)
+static pid_t met_by(int signal, uint32_t reaches)
 {
 	struct sh_reach r;
 	siginfo_t info;
@@ -71,11 +71,22 @@ static pid_t killed_in_the_middle(uint32_t reaches)
 			sh_reach_begin(moves, &r, reaches, 0);
 		else if (sh_move_begin(moves) < 0)
 			_exit(1);
-		raise(SIGKILL);
+		raise(signal);
+		_exit(1);
 	}
-	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
-	assert_int_equal(info.si_code, CLD_KILLED);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WSTOPPED | WEXITED | WNOWAIT), 0);
+	assert_int_equal(info.si_code, signal == SIGSTOP ? CLD_STOPPED : CLD_KILLED);
 	return pid;
+}
+
+static pid_t killed_in_the_middle(uint32_t reaches)
+{
+	return met_by(SIGKILL, reaches);
+}
+
+static pid_t stopped_in_the_middle(uint32_t reaches)
+{
+	return met_by(SIGSTOP, reaches);
 }
 
 static void test_dead_mover(void **state)
@@ -183,25 +194,6 @@ static void test_no_wait(void **state)
 	word = sh_move_begin(moves);
 	assert_true(word >= 0);
 	sh_move_end(moves, word);
-}
-
-/* Starts a child that reaches into a process, and is stopped before it has finished. */
-static pid_t stopped_in_the_middle(uint32_t reaches)
-{
-	struct sh_reach r;
-	siginfo_t info;
-	pid_t pid = fork();
-
-	assert_true(pid >= 0);
-	if (!pid) {
-		sh_moves_forked();
-		sh_reach_begin(moves, &r, reaches, 0);
-		raise(SIGSTOP);
-		_exit(1);
-	}
-	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WSTOPPED | WEXITED | WNOWAIT), 0);
-	assert_int_equal(info.si_code, CLD_STOPPED);
-	return pid;
 }
 
 /*

@@ -278,6 +278,16 @@ static void served_without(void **state)
 	end(&r);
 }
 
+/* The server acknowledges the first segment and gets the second one. Then the request's time is up. */
+static void due_after_one(struct rig *r)
+{
+	segment_of_set(r, 1);
+	server_says(r, ACK, ACTIVE, 1, 2);
+	segment_of_set(r, 2);
+	r->f[0]->sent->due = 1;
+	umad_timer_ready(&r->t->k, 0);
+}
+
 /*
  * A transaction is free again when its request has ended: the server gets the new request from its
  * beginning, also if nobody has acknowledged all of the old one, or not a segment of it.
@@ -290,11 +300,7 @@ static void asked_anew(void **state)
 	up_to_serve(&r, 1);
 	/* By a timeout, after one segment. */
 	set(&r, 60000, 0);
-	segment_of_set(&r, 1);
-	server_says(&r, ACK, ACTIVE, 1, 2);
-	segment_of_set(&r, 2);
-	r.f[0]->sent->due = 1;
-	umad_timer_ready(&r.t->k, 0);
+	due_after_one(&r);
 	assert_int_equal(get(&r, 0, 320), 64 + 24);
 	salt = 50;
 	set(&r, 60000, 0);
@@ -319,11 +325,7 @@ static void asked_anew(void **state)
 	all_of_set(&r);
 	/* What waits is sent again as it is: that is no new request. */
 	set(&r, 60000, 1);
-	segment_of_set(&r, 1);
-	server_says(&r, ACK, ACTIVE, 1, 2);
-	segment_of_set(&r, 2);
-	r.f[0]->sent->due = 1;
-	umad_timer_ready(&r.t->k, 0);
+	due_after_one(&r);
 	segment_of_set(&r, 2);
 	nothing_for(&r, 1);
 	assert_int_equal(r.t->k.umad->nsegments, 1);
@@ -342,11 +344,7 @@ static void no_progress(void **state)
 	(void)state;
 	up_to_serve(&r, 1);
 	set(&r, 60000, 1);
-	segment_of_set(&r, 1);
-	server_says(&r, ACK, ACTIVE, 1, 2);
-	segment_of_set(&r, 2);
-	r.f[0]->sent->due = 1;
-	umad_timer_ready(&r.t->k, 0);
+	due_after_one(&r);
 	segment_of_set(&r, 2);
 	assert_int_equal(r.f[0]->sent->retries, 0);
 	r.f[0]->sent->due = 1;
