@@ -67,8 +67,8 @@ union ds_addr {
 };
 
 /*
- * Positions count datagrams for ever. The number of slots is no power of 2, so the place of a position that wraps
- * would jump. The first one soon takes more than 32 bits, so that no test is without that.
+ * A position counts datagrams and never wraps: the number of slots is no power of 2, so the slot of a position that
+ * wrapped would jump. Positions begin near 2^32, so that every test passes it.
  */
 #define DS_FIRST_POS (UINT32_MAX - UINT64_C(99))
 

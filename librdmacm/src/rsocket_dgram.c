@@ -301,7 +301,7 @@ ssize_t ds_sendv(struct rs *rs, const struct iovec *iov, size_t n, int flags,
 		return ret;
 	if (!addr && !rs->ds->connected)
 		return -EDESTADDRREQ;
-	/* Of one that is closed meanwhile nothing is left. */
+	/* A copy: send_one() may give the lock away, and an rclose() meanwhile frees rs->ds. */
 	if (!addr)
 		to = rs->ds->peer;
 	return send_one(rs, iov, n, length, wait, &to);
