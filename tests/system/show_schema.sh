@@ -20,6 +20,8 @@ schema() { "$python" -B "$srcdir/show_schema.py" "$srcdir/../../docs/softhca-sho
 # start HOST PROCESSES: starts them in the background, until fd 7 is closed. $pid, $last, $qpn
 start() {
 	mkfifo "$tmp/hold$1"
+	# What an earlier one has written is not taken for this one's.
+	rm -f "$tmp/numbers$1"
 	ours "$SOFTHCA" run --instance lab --host "$1" -- "$PROGRAMS/everything" "$tmp/domain$1" "$2" \
 		<"$tmp/hold$1" >"$tmp/numbers$1" 2>"$tmp/err$1" &
 	eval "exec $((7 + $1))>\"\$tmp/hold$1\""
@@ -77,6 +79,7 @@ for face in ofed mainline; do
 	ok "the list of instances, $face" schema valid instances "$tmp/list-$face"
 	ok "the schema of the list refuses other keys, $face" schema strict instances "$tmp/list-$face"
 	# Beside that, something that waits.
+	rm -f "$tmp/rnr"
 	ours "$SOFTHCA" run --instance lab --host 2 -- "$PROGRAMS/waits" rnr >"$tmp/rnr" 2>"$tmp/err" &
 	waits=$!
 	until_true grep -qs peer= "$tmp/rnr" || { cat "$tmp/err"; exit 1; }
