@@ -4,7 +4,6 @@
  * buffer loses its end, which is the name.
  */
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 
@@ -41,21 +40,54 @@ int maps_open(struct maps *m)
 	return m->fd < 0 ? m->fd : 0;
 }
 
+/*
+ * Takes a number and the character that ends it off the text. False: there is no such number. By
+ * hand, because scanf() took a fifth of the time of a registration, in which all lines are read.
+ */
+static bool take_number(const char **at, unsigned int base, char end, uint64_t *value)
+{
+	const char *p = *at;
+	uint64_t v = 0;
+
+	for (;; p++) {
+		unsigned int digit =
+			*p <= '9' ? (unsigned char)(*p - '0') : (unsigned char)(*p - 'a' + 10);
+
+		if (digit >= base)
+			break;
+		v = v * base + digit;
+	}
+	if (p == *at || *p != end)
+		return false;
+	*at = p + 1;
+	*value = v;
+	return true;
+}
+
+static bool take_perms(const char **at, char perms[5])
+{
+	if (strnlen(*at, 5) < 5 || (*at)[4] != ' ')
+		return false;
+	memcpy(perms, *at, 4);
+	perms[4] = '\0';
+	*at += 5;
+	return true;
+}
+
 bool maps_next(struct maps *m, struct mapping *out)
 {
-	unsigned long start, end, off, ino;
-	unsigned int major, minor;
+	uint64_t major, minor;
 	const char *line;
 
 	while ((line = maps_line(m))) {
-		if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu", &start, &end, out->perms, &off,
-			   &major, &minor, &ino) != 7)
+		if (!take_number(&line, 16, '-', &out->start) ||
+		    !take_number(&line, 16, ' ', &out->end) || !take_perms(&line, out->perms) ||
+		    !take_number(&line, 16, ' ', &out->off) ||
+		    !take_number(&line, 16, ':', &major) || !take_number(&line, 16, ' ', &minor) ||
+		    !take_number(&line, 10, ' ', &out->ino))
 			continue;
-		out->start = start;
-		out->end = end;
-		out->off = off;
-		out->dev = makedev(major, minor);
-		out->ino = ino;
+		out->dev = makedev((unsigned int)major, (unsigned int)minor);
+		/* What is left is the name. */
 		out->stack = strstr(line, "[stack") != NULL;
 		out->rings = strstr(line, "[io_uring]") || strstr(line, "/[aio]");
 		return true;
