@@ -5,9 +5,7 @@
 # was lost or damaged stands where a card counts it. The files are there before anything is sent.
 . "$srcdir/lib.sh" || exit 1
 
-for program in ib_send_bw jq; do
-	command -v $program >/dev/null || { skip "counters" "install perftest and jq: there is no $program"; finish; }
-done
+needs "counters" "perftest and jq" ib_send_bw jq
 
 # shellcheck disable=SC2016 # the shell on the host expands it
 counter() { on "$1" sh -c 'cat "/sys/class/infiniband/mlx4_0/$1"' x "ports/$2/counters/$3"; }

@@ -6,12 +6,7 @@
 . "$srcdir/lib.sh" || exit 1
 
 PATH=$PATH:/usr/sbin
-for program in ibacm ib_acme saquery jq; do
-	command -v $program >/dev/null || {
-		skip "Debian's ibacm" "install ibacm, infiniband-diags and jq: there is no $program"
-		finish
-	}
-done
+needs "Debian's ibacm" "ibacm, infiniband-diags and jq" ibacm ib_acme saquery jq
 unshare -m mount -t tmpfs none /run 2>/dev/null || {
 	skip "Debian's ibacm" "run it as root: this user cannot have a /run of its own"
 	finish

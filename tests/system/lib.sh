@@ -72,6 +72,20 @@ skip() {
 	echo "ok $number - $1 # SKIP $2"
 }
 
+# needs WHAT PACKAGES PROGRAM...: skips the whole test where a program is missing. /usr/sbin counts, which an ordinary user may not
+# have in PATH.
+needs() {
+	what=$1 packages=$2
+	shift 2
+	PATH=$PATH:/usr/sbin
+	for program; do
+		command -v "$program" >/dev/null || {
+			skip "$what" "install $packages: there is no $program"
+			finish
+		}
+	done
+}
+
 finish() {
 	echo "1..$number"
 	[ "$failures" -eq 0 ]

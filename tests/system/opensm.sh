@@ -4,27 +4,10 @@
 # Description: Debian's opensm, unmodified, in the foreground: it becomes the subnet's manager, finds what is there, answers
 # tools and UD QPs, and when it ends, however, the built-in manager is there again. What runs meanwhile goes on.
 . "$srcdir/lib.sh" || exit 1
+. "$srcdir/umad_tools.sh" || exit 1
 
-for program in opensm sminfo saquery ibv_asyncwatch ibv_rc_pingpong ibportstate jq; do
-	command -v $program >/dev/null || PATH=$PATH:/usr/sbin command -v $program >/dev/null || {
-		skip "Debian's opensm" "install opensm, infiniband-diags, ibverbs-utils and jq: there is no $program"
-		finish
-	}
-done
-PATH=$PATH:/usr/sbin
+needs "Debian's opensm" "opensm, infiniband-diags, ibverbs-utils and jq" opensm sminfo saquery ibv_asyncwatch ibv_rc_pingpong ibportstate jq
 
-# tool HOST COMMAND...: within a bounded time.
-tool() {
-	where=$1
-	shift
-	on "$where" timeout 50 "$@"
-}
-has() {
-	pattern=$1
-	shift
-	"$@" >"$tmp/out" 2>&1
-	grep -q -- "$pattern" "$tmp/out" || { echo "no \"$pattern\" in:"; cat "$tmp/out"; return 1; }
-}
 same() { cmp "$tmp/$1" "$tmp/$2" || { diff "$tmp/$1" "$tmp/$2"; return 1; }; }
 ports() { "$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq -c '[.hosts[].hcas[].ports[] | {state, lid, sm_lid}]' >"$tmp/$1"; }
 mask() { test "$(tool "$1" cat /sys/class/infiniband/mlx4_0/ports/1/cap_mask)" = "$2"; }

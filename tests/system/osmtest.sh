@@ -6,12 +6,7 @@
 . "$srcdir/lib.sh" || exit 1
 
 PATH=$PATH:/usr/sbin
-for program in osmtest jq; do
-	command -v $program >/dev/null || {
-		skip "Debian's osmtest" "install opensm and jq: there is no $program"
-		finish
-	}
-done
+needs "Debian's osmtest" "opensm and jq" osmtest jq
 
 passes() { grep -q 'TEST ".*" PASS' "$tmp/out"; }
 osmtests() { "$SOFTHCA" show --json "$SOFTHCA_INSTANCE" | jq '.processes[] | select(.command == "osmtest") | .pid'; }

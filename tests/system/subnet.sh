@@ -4,21 +4,10 @@
 # Description: two hosts with two HCAs of two ports each, as Debian's infiniband-diags show them: every attribute of a port by LID and by
 # route, all records, and whose traffic is whose. A second instance of the same user is another subnet.
 . "$srcdir/lib.sh" || exit 1
+. "$srcdir/umad_tools.sh" || exit 1
 
-for program in smpquery perfquery ibnetdiscover saquery dump_fts ibstat ib_send_bw mckey ibsim jq; do
-	command -v $program >/dev/null || PATH=$PATH:/usr/sbin command -v $program >/dev/null || {
-		skip "Debian's infiniband-diags" "install infiniband-diags, ibsim-utils, perftest, rdmacm-utils and jq: there is no $program"
-		finish
-	}
-done
-PATH=$PATH:/usr/sbin
+needs "Debian's infiniband-diags" "infiniband-diags, ibsim-utils, perftest, rdmacm-utils and jq" smpquery perfquery ibnetdiscover saquery dump_fts ibstat ib_send_bw mckey ibsim jq
 
-# tool HOST COMMAND...: within a bounded time.
-tool() {
-	where=$1
-	shift
-	on "$where" timeout 50 "$@"
-}
 # says FILE COMMAND...: the output is that of the file, but for what differs from run to run.
 says() {
 	wanted=$1
@@ -26,12 +15,6 @@ says() {
 	"$@" >"$tmp/out" 2>"$tmp/err" || { echo "status $?"; cat "$tmp/out" "$tmp/err"; return 1; }
 	sed 's/generated on .*/generated/; s/ActCount\.*[0-9]*/ActCount N/; s/[[:space:]]*$//' "$tmp/out" |
 		diff "$srcdir/umad/$wanted.txt" -
-}
-has() {
-	pattern=$1
-	shift
-	"$@" >"$tmp/out" 2>&1
-	grep -q -- "$pattern" "$tmp/out" || { echo "no \"$pattern\" in:"; cat "$tmp/out"; return 1; }
 }
 # The nodes of a host, by /sys: of which HCA and port they are, and their numbers.
 # shellcheck disable=SC2016 # the shell on the host expands it

@@ -4,20 +4,10 @@
 # Description: Debian's infiniband-diags, unmodified, on both kernels: they find the fabric, its
 # ports and links as `softhca port` has made them, and the counters of what perftest has sent.
 . "$srcdir/lib.sh" || exit 1
+. "$srcdir/umad_tools.sh" || exit 1
 
-for program in smpquery perfquery ibnetdiscover saquery ib_send_bw jq; do
-	command -v $program >/dev/null || {
-		skip "Debian's infiniband-diags" "install infiniband-diags, perftest and jq: there is no $program"
-		finish
-	}
-done
+needs "Debian's infiniband-diags" "infiniband-diags, perftest and jq" smpquery perfquery ibnetdiscover saquery ib_send_bw jq
 
-# tool HOST COMMAND...: within a bounded time.
-tool() {
-	where=$1
-	shift
-	on "$where" timeout 50 "$@"
-}
 # says FILE COMMAND...: the output is that of the file, but for what differs from run to run.
 says() {
 	wanted=$1
@@ -27,12 +17,6 @@ says() {
 		s/^\(Pong.*time\) .*/\1 T/; s/^\(rtt\) .*/\1 T/; s/, time [0-9]* ms/, time T/
 		'"s/$(on 1 hostname)\\.[^ ]*/HOST/" "$tmp/out" |
 		diff "$srcdir/umad/$wanted.txt" -
-}
-has() {
-	pattern=$1
-	shift
-	"$@" >"$tmp/out" 2>&1
-	grep -q -- "$pattern" "$tmp/out" || { echo "no \"$pattern\" in:"; cat "$tmp/out"; return 1; }
 }
 counter() { tool 0 perfquery "$@" | sed -n "s/^$name:\.*//p"; }
 records() { tool 0 saquery "$@" >"$tmp/out" 2>&1 && grep -c 'dump:$' "$tmp/out"; }

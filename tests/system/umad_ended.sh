@@ -60,13 +60,7 @@ ok "and where the name is another instance's by now" ended replaced others
 ok "the end of the daemon wakes all" ended killed ""
 ok "other programs get EIO then" ended killed others
 
-for program in opensm jq; do
-	command -v $program >/dev/null || PATH=$PATH:/usr/sbin command -v $program >/dev/null || {
-		skip "Debian's opensm" "install opensm and jq: there is no $program"
-		finish
-	}
-done
-PATH=$PATH:/usr/sbin
+needs "Debian's opensm" "opensm and jq" opensm jq
 sm_pid() { "$SOFTHCA" show --json ended | jq -r '.umad_files | if all(.waiting == 0) then .[] | select(.issm != null) | .pid else empty end'; }
 has_manager() { [ -n "$(sm_pid)" ]; }
 # As master, with nothing outstanding. Whether SIGTERM ends it then is chance, on cards as well: it cancels the thread that reads,

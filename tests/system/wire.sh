@@ -5,43 +5,12 @@
 # unchanged, also over a wire that loses packets. wire_machines.sh has two machines.
 TEST_TIMEOUT=${TEST_TIMEOUT:-600}
 . "$srcdir/lib.sh" || exit 1
+. "$srcdir/wire_pair.sh" || exit 1
 
 if ! command -v jq >/dev/null; then
 	skip "the wire" "install jq"
 	finish
 fi
-
-# Two instances on addresses that no other test has: $net.1 and $net.2.
-two() {
-	for _ in $(seq 50); do
-		net=127.$((1 + RANDOM % 120)).$((RANDOM % 256))
-		"$SOFTHCA" start --wire "$net.1/24" "$@" a >"$tmp/a.out" 2>&1 || continue
-		"$SOFTHCA" start --wire "$net.2/24" "$@" b >"$tmp/b.out" 2>&1 && return 0
-		"$SOFTHCA" stop a
-	done
-	cat "$tmp/a.out" "$tmp/b.out"
-	return 1
-}
-
-# across TOOL [ARGUMENT...]: the server in one instance, the client in the other.
-across() {
-	take_port
-	timeout 120 "$SOFTHCA" run --instance a -- "$@" -p "$port" >"$tmp/server.out" 2>&1 &
-	server=$!
-	until_true listening || { cat "$tmp/server.out"; return 1; }
-	timeout 120 "$SOFTHCA" run --instance b -- "$@" -p "$port" 127.0.0.1 >"$tmp/client.out" 2>&1
-	client=$?
-	wait "$server"
-	server=$?
-	[ "$server" -eq 0 ] && [ "$client" -eq 0 ] && return 0
-	echo "server: status $server"
-	cat "$tmp/server.out"
-	echo "client: status $client"
-	cat "$tmp/client.out"
-	"$SOFTHCA" show a
-	"$SOFTHCA" show b
-	return 1
-}
 
 # XRC: the server serves several clients.
 across_xrc() {
@@ -63,7 +32,6 @@ across_xrc() {
 
 daemon() { cat "$SOFTHCA_DIR/softhca/$1/pid"; }
 # counter INSTANCE PATH: a number that show tells.
-counter() { "$SOFTHCA" show --json "$1" | jq "$2"; }
 
 ok "two instances start on one wire" two
 # Programs choose from this list the address that they tell their peers.

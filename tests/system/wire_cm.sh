@@ -5,65 +5,18 @@
 # are lost or repeated. If one end is killed, the other one hears of it.
 TEST_TIMEOUT=${TEST_TIMEOUT:-600}
 . "$srcdir/lib.sh" || exit 1
+. "$srcdir/wire_pair.sh" || exit 1
 
-for program in rping ucmatose udaddy rdma_server jq; do
-	if ! command -v $program >/dev/null; then
-		skip "connections over the wire" "install rdmacm-utils and jq: there is no $program"
-		finish
-	fi
-done
+needs "connections over the wire" "rdmacm-utils and jq" rping ucmatose udaddy rdma_server jq
 
-# Two instances on addresses that no other test has: $net.1 and $net.2.
-two() {
-	for _ in $(seq 50); do
-		net=127.$((1 + RANDOM % 120)).$((RANDOM % 256))
-		"$SOFTHCA" start --wire "$net.1/24" "$@" a >"$tmp/a.out" 2>&1 || continue
-		"$SOFTHCA" start --wire "$net.2/24" "$@" b >"$tmp/b.out" 2>&1 && return 0
-		"$SOFTHCA" stop a
-	done
-	cat "$tmp/a.out" "$tmp/b.out"
-	return 1
-}
-
-on() { # on INSTANCE COMMAND...
-	instance=$1
-	shift
-	timeout 60 "$SOFTHCA" run --instance "$instance" -- "$@"
-}
-shows() { "$SOFTHCA" show --json "$1" | jq -e "$2" >/dev/null; } # shows INSTANCE CONDITION
-listens='[.connection_channels[].ids[].state] | index("listening")'
 established='[.connection_channels[].ids[].state] | index("established")'
-nothing='.connection_channels == []'
-
-# across 'SERVER' 'CLIENT' [STATUS]: the server in a, the client in b, which ends with that status.
-across() {
-	# shellcheck disable=SC2086 # words of a command
-	on a $1 >"$tmp/server.out" 2>&1 &
-	server=$!
-	until_true shows a "$listens" || { cat "$tmp/server.out"; wait "$server"; return 1; }
-	# shellcheck disable=SC2086
-	on b $2 >"$tmp/client.out" 2>&1
-	client=$?
-	# At its end one thread of rping closes the channel, perhaps before the other one waits for an event again.
-	case "$2 $client $(cat "$tmp/client.out")" in
-	*"rping "*" 255 rdma_get_cm_event: Bad file descriptor") client=0 ;;
-	esac
-	wait "$server"
-	server=$?
-	[ "$server" -eq 0 ] && [ "$client" -eq 0 ] && until_true shows a "$nothing" && until_true shows b "$nothing" && return 0
-	echo "server: status $server"
-	cat "$tmp/server.out"
-	echo "client: status $client"
-	cat "$tmp/client.out"
-	return 1
-}
 
 everything() { # everything NAME PREFIX
-	ok "$1 rping" across "$2rping -s -C 20 -V" "$2rping -c -a $net.1 -C 20 -V"
-	ok "$1 rping, bound to its address" across "$2rping -s -a $net.1 -C 5" "$2rping -c -I $net.2 -a $net.1 -C 5"
-	ok "$1 rdma_client" across "$2rdma_server" "$2rdma_client -s $net.1"
-	ok "$1 ucmatose, five connections" across "$2ucmatose -m -c 5 -C 10 -S 100" "$2ucmatose -m -s $net.1 -c 5 -C 10 -S 100"
-	ok "$1 udaddy" across "$2udaddy -c 2" "$2udaddy -s $net.1 -c 2"
+	ok "$1 rping" by_address "$2rping -s -C 20 -V" "$2rping -c -a $net.1 -C 20 -V"
+	ok "$1 rping, bound to its address" by_address "$2rping -s -a $net.1 -C 5" "$2rping -c -I $net.2 -a $net.1 -C 5"
+	ok "$1 rdma_client" by_address "$2rdma_server" "$2rdma_client -s $net.1"
+	ok "$1 ucmatose, five connections" by_address "$2ucmatose -m -c 5 -C 10 -S 100" "$2ucmatose -m -s $net.1 -c 5 -C 10 -S 100"
+	ok "$1 udaddy" by_address "$2udaddy -c 2" "$2udaddy -s $net.1 -c 2"
 }
 
 # says INSTANCE TEXT COMMAND...: what the command prints has this.
@@ -92,7 +45,7 @@ inside() {
 	on a rping -s -C 5 >"$tmp/server.out" 2>&1 &
 	server=$!
 	until_true shows a "$listens" && on a rping -c -a "$net.1" -C 5
-	wait "$server" && until_true shows a "$nothing"
+	wait "$server" && until_true shows a "$no_channel"
 }
 
 connected() {
@@ -111,7 +64,7 @@ killed() { # killed VICTIM SURVIVOR [LOST]
 	kill -KILL "$("$SOFTHCA" show --json "$1" | jq '.connection_channels[0].pid')"
 	wait "$server" "$client"
 	grep -q DISCONNECT "$tmp/$2.out" || { tail "$tmp/$2.out"; return 1; }
-	until_true shows a "$nothing" && until_true shows b "$nothing"
+	until_true shows a "$no_channel" && until_true shows b "$no_channel"
 }
 
 # Stops the instance of one end, of whose messages half are lost. That instance has to tell the other end: a program
@@ -121,7 +74,7 @@ stopped() { # stopped VICTIM SURVIVOR
 	"$SOFTHCA" fault "$1" seed 1 && "$SOFTHCA" fault "$1" cm-drop 50% && "$SOFTHCA" stop "$1" || return 1
 	wait "$server" "$client"
 	grep -q DISCONNECT "$tmp/$2.out" || { tail "$tmp/$2.out"; return 1; }
-	until_true shows "$2" "$nothing"
+	until_true shows "$2" "$no_channel"
 }
 
 # The data of UD must arrive: only what arranges for it is lost.
@@ -129,11 +82,11 @@ lossy() {
 	for instance in a b; do
 		"$SOFTHCA" fault "$instance" seed 1 && "$SOFTHCA" fault "$instance" cm-drop 25% || return 1
 	done
-	across "udaddy -c 10" "udaddy -s $net.1 -c 10" || return 1
+	by_address "udaddy -c 10" "udaddy -s $net.1 -c 10" || return 1
 	for instance in a b; do
 		"$SOFTHCA" fault "$instance" drop 2% && "$SOFTHCA" fault "$instance" duplicate 20% || return 1
 	done
-	across "ucmatose -m -c 40 -C 2 -S 100" "ucmatose -m -s $net.1 -c 40 -C 2 -S 100" || return 1
+	by_address "ucmatose -m -c 40 -C 2 -S 100" "ucmatose -m -s $net.1 -c 40 -C 2 -S 100" || return 1
 	shows a '.connections.messages_repeated > 0 and .connections.messages_fault > 0' &&
 		shows b '.connections.messages_repeated > 0' || return 1
 	"$SOFTHCA" fault a off && "$SOFTHCA" fault b off
@@ -149,7 +102,7 @@ everything "Debian's" ""
 # shellcheck disable=SC2153 # OURS is of make
 cm=${OURS%%:*}/../../librdmacm/.libs
 everything "our" "env LD_LIBRARY_PATH=$cm:$OURS${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} RDMAV_DRIVERS=mlx4 $cm/"
-ok "XRC by address, four processes at each end" across "env LD_LIBRARY_PATH=$cm:$OURS RDMAV_DRIVERS=mlx4 $cm/rdma_xrc_pingpong -n 50" \
+ok "XRC by address, four processes at each end" by_address "env LD_LIBRARY_PATH=$cm:$OURS RDMAV_DRIVERS=mlx4 $cm/rdma_xrc_pingpong -n 50" \
 	"env LD_LIBRARY_PATH=$cm:$OURS RDMAV_DRIVERS=mlx4 $cm/rdma_xrc_pingpong -n 50 $net.1"
 ok "the own address" inside
 if command -v fi_pingpong >/dev/null; then

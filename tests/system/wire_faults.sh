@@ -5,41 +5,17 @@
 # that link's packets in either direction, and no others. Jitter, reordering, a limit and a partition, between two
 # instances and inside one.
 . "$srcdir/lib.sh" || exit 1
+. "$srcdir/wire_pair.sh" || exit 1
 
 if ! command -v jq >/dev/null; then
 	skip "faults of links" "install jq"
 	finish
 fi
 
-# Two instances on addresses that no other test has: $net.1 and $net.2.
-two() {
-	for _ in $(seq 50); do
-		net=127.$((1 + RANDOM % 120)).$((RANDOM % 256))
-		"$SOFTHCA" start --wire "$net.1/24" a >"$tmp/a.out" 2>&1 || continue
-		"$SOFTHCA" start --wire "$net.2/24" b >"$tmp/b.out" 2>&1 && return 0
-		"$SOFTHCA" stop a
-	done
-	cat "$tmp/a.out" "$tmp/b.out"
-	return 1
-}
-# across [ARGUMENT...]: ibv_rc_pingpong, the server in one instance, the client in the other.
-across() {
-	take_port
-	timeout 120 "$SOFTHCA" run --instance a -- "$TOOLS/ibv_rc_pingpong" -p "$port" "$@" >"$tmp/server.out" 2>&1 &
-	server=$!
-	until_true listening || { cat "$tmp/server.out"; return 1; }
-	timeout 120 "$SOFTHCA" run --instance b -- "$TOOLS/ibv_rc_pingpong" -p "$port" "$@" 127.0.0.1 >"$tmp/client.out" 2>&1
-	client=$?
-	[ "$client" -eq 0 ] || kill "$server" 2>/dev/null
-	wait "$server"
-	server=$?
-	[ "$server" -eq 0 ] && [ "$client" -eq 0 ] && return 0
-	cat "$tmp/server.out" "$tmp/client.out"
-	return 1
-}
+messages() { across "$TOOLS/ibv_rc_pingpong" "$@"; }
 # fails: nothing gets through, and the requests that are made end with their retries.
 fails() {
-	across -n 3 --timeout 8 >"$tmp/failed" 2>&1 && { echo "it went through"; return 1; }
+	messages -n 3 --timeout 8 >"$tmp/failed" 2>&1 && { echo "it went through"; return 1; }
 	grep -qi 'transport retry counter exceeded' "$tmp/failed" || { cat "$tmp/failed"; return 1; }
 }
 # done_by INSTANCE: how many packets its faults have hit.
@@ -49,11 +25,11 @@ unhit() { n=$(done_by "$1") && [ "$n" -eq 0 ] || { "$SOFTHCA" show "$1"; return 
 
 # A fault of instance a, and what becomes of messages between both.
 elsewhere() {
-	"$SOFTHCA" fault a drop 100% --to "$net.9" && "$SOFTHCA" fault a partition on --from "$net.8" && across --verify -n 20 && unhit a &&
+	"$SOFTHCA" fault a drop 100% --to "$net.9" && "$SOFTHCA" fault a partition on --from "$net.8" && messages --verify -n 20 && unhit a &&
 		"$SOFTHCA" fault a off
 }
-lost() { "$SOFTHCA" fault a "$@" && fails && hit a && "$SOFTHCA" fault a off && across --verify -n 20; }
-worse() { "$SOFTHCA" fault a seed 1 && "$SOFTHCA" fault a "$@" && across --verify -n 50 -s 20000 && hit a && "$SOFTHCA" fault a off; }
+lost() { "$SOFTHCA" fault a "$@" && fails && hit a && "$SOFTHCA" fault a off && messages --verify -n 20; }
+worse() { "$SOFTHCA" fault a seed 1 && "$SOFTHCA" fault a "$@" && messages --verify -n 50 -s 20000 && hit a && "$SOFTHCA" fault a off; }
 told() {
 	"$SOFTHCA" fault a rate 1.5mbit 5ms --to "$net.2" && "$SOFTHCA" show --json a | jq -e --arg to "$net.2" '
 		[.faults[] | select(.rate_per_million > 0) | del(.done)] == [{fault: "rate", from: null, to: $to, qp: null, rate_per_million: 1000000, count: 0,

@@ -12,6 +12,7 @@ if [ -z "${OWN_NETWORK:-}" ]; then
 fi
 TEST_TIMEOUT=${TEST_TIMEOUT:-600}
 . "$srcdir/lib.sh" || exit 1
+. "$srcdir/wire_pair.sh" || exit 1
 
 if [ -z "${OWN_NETWORK:-}" ] || ! command -v jq >/dev/null; then
 	skip "a wire of IPv6" "this machine permits no network namespaces or has no IPv6, or there is no ip command (iproute2) or no jq"
@@ -26,33 +27,6 @@ network() {
 }
 start() { "$SOFTHCA" start --wire "$one/64" "$@" a && "$SOFTHCA" start --wire "$two/64" "$@" b; }
 
-on() { # on INSTANCE COMMAND...
-	instance=$1
-	shift
-	timeout 120 "$SOFTHCA" run --instance "$instance" -- "$@"
-}
-counter() { "$SOFTHCA" show --json "$1" | jq "$2"; }
-shows() { "$SOFTHCA" show --json "$1" | jq -e "$2" >/dev/null; }
-
-# across TOOL [ARGUMENT...]: the server in one instance, the client in the other.
-across() {
-	take_port
-	on a "$@" -p "$port" >"$tmp/server.out" 2>&1 &
-	server=$!
-	until_true listening || { cat "$tmp/server.out"; return 1; }
-	on b "$@" -p "$port" 127.0.0.1 >"$tmp/client.out" 2>&1
-	client=$?
-	wait "$server"
-	server=$?
-	[ "$server" -eq 0 ] && [ "$client" -eq 0 ] && return 0
-	echo "server: status $server"
-	cat "$tmp/server.out"
-	echo "client: status $client"
-	cat "$tmp/client.out"
-	"$SOFTHCA" show a
-	"$SOFTHCA" show b
-	return 1
-}
 
 # LID and GID say where a port is; the GUIDs differ.
 ports() {
@@ -87,28 +61,6 @@ ok "our xsrq" ours across "$TOOLS/ibv_xsrq_pingpong" --verify -n 100
 ok "rc, messages of many packets" ours across "$TOOLS/ibv_rc_pingpong" --verify -s 300000 -n 5 -r 4
 ok "rc: every operation, contents, a late receive, a wrong key" ours across "$PROGRAMS/wire_peers" all
 
-# by_address 'SERVER' 'CLIENT': words; the server in a, the client in b.
-by_address() {
-	# shellcheck disable=SC2086
-	on a $1 >"$tmp/server.out" 2>&1 &
-	server=$!
-	until_true shows a '[.connection_channels[].ids[].state] | index("listening")' || { cat "$tmp/server.out"; wait "$server"; return 1; }
-	# shellcheck disable=SC2086
-	on b $2 >"$tmp/client.out" 2>&1
-	client=$?
-	# At its end one thread of rping closes the channel, perhaps before the other one waits for an event again.
-	case "$2 $client $(cat "$tmp/client.out")" in
-	*"rping "*" 255 rdma_get_cm_event: Bad file descriptor") client=0 ;;
-	esac
-	wait "$server"
-	server=$?
-	[ "$server" -eq 0 ] && [ "$client" -eq 0 ] && until_true shows a '.connection_channels == []' && return 0
-	echo "server: status $server"
-	cat "$tmp/server.out"
-	echo "client: status $client"
-	cat "$tmp/client.out"
-	return 1
-}
 connections() { # connections NAME PREFIX
 	ok "$1 rping" by_address "$2rping -s -a :: -C 10 -V" "$2rping -c -a $one -C 10 -V"
 	ok "$1 rping, bound to its address" by_address "$2rping -s -a $one -C 5" "$2rping -c -I $two -a $one -C 5"
