@@ -3,6 +3,8 @@
  * Pages of the client: makes them present when they are registered, and exchanges them for device
  * memory. Knows nothing of their contents.
  */
+#include <sys/resource.h>
+
 #include "softhca/device/memory/dev.h"
 #include "softhca/host/memory.h"
 #include "softhca/host/sys.h"
@@ -64,8 +66,40 @@ static int kind(uint64_t entry)
 	return entry & PM_GUARD ? -1 : entry & (PM_PRESENT | PM_SWAP) ? 1 : 0;
 }
 
+/*
+ * The descriptor by which device memory can be written as a file is, or -1: under a limit of file
+ * sizes the kernel sends SIGXFSZ to who writes behind it.
+ */
+static int writable_fd(void)
+{
+	struct rlimit limit;
+
+	if (sh_sys(syscall(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit)) ||
+	    limit.rlim_cur != RLIM_INFINITY)
+		return -1;
+	return shim_memory_fd();
+}
+
+/*
+ * Copies a run of pages that have contents. As a file, device memory takes half the time that it
+ * takes through a mapping, whose pages the kernel would clear and map first.
+ */
+static int copy_run(int memfd, uint64_t shm_off, uint64_t from, uint64_t len)
+{
+	while (memfd >= 0 && len) {
+		long n = sh_sys(syscall(SYS_pwrite64, memfd, from, len, shm_off));
+
+		if (n <= 0)
+			break;
+		shm_off += (uint64_t)n;
+		from += (uint64_t)n;
+		len -= (uint64_t)n;
+	}
+	return sh_peek(sh_at(&shim_dev, shm_off), from, len);
+}
+
 /* Copies the pages of n entries of the page map, in runs of one kind. */
-static int copy_runs(char *to, uint64_t from, const uint64_t *entry, size_t n)
+static int copy_runs(int memfd, uint64_t shm_off, uint64_t from, const uint64_t *entry, size_t n)
 {
 	int err = 0;
 
@@ -75,30 +109,31 @@ static int copy_runs(char *to, uint64_t from, const uint64_t *entry, size_t n)
 		if (kind(entry[i]) < 0)
 			err = -EFAULT;
 		else if (kind(entry[i]) > 0)
-			err = sh_peek(to + i * SHIM_PAGE, from + i * SHIM_PAGE,
-				      (end - i) * SHIM_PAGE);
+			err = copy_run(memfd, shm_off + i * SHIM_PAGE, from + i * SHIM_PAGE,
+				       (end - i) * SHIM_PAGE);
 	}
 	return err;
 }
 
-int shim_copy_pages(char *to, uint64_t from, uint64_t len)
+int shim_copy_pages(uint64_t shm_off, uint64_t from, uint64_t len)
 {
-	int fd = len >= PAGE_MAP_MIN ? pagemap_open() : -1, err = 0;
+	int fd = len >= PAGE_MAP_MIN ? pagemap_open() : -1, memfd = fd < 0 ? -1 : writable_fd();
 	uint64_t entry[PAGEMAP_MOST];
+	int err = 0;
 
 	while (fd >= 0 && len && !err) {
 		size_t n = pagemap_read(fd, from, len, entry);
 
 		if (!n)
 			break;
-		err = copy_runs(to, from, entry, n);
-		to += n * SHIM_PAGE;
+		err = copy_runs(memfd, shm_off, from, entry, n);
+		shm_off += n * SHIM_PAGE;
 		from += n * SHIM_PAGE;
 		len -= n * SHIM_PAGE;
 	}
 	if (fd >= 0)
 		sh_close(fd);
-	return err ? err : sh_peek(to, from, len);
+	return err ? err : copy_run(memfd, shm_off, from, len);
 }
 
 /* ---- queue pages ---- */

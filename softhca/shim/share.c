@@ -186,7 +186,7 @@ static int map_region(void)
 
 static int share(void *arg)
 {
-	int err = shim_copy_pages(sh_at(&shim_dev, moved.shm_off), moved.uaddr, moved.len);
+	int err = shim_copy_pages(moved.shm_off, moved.uaddr, moved.len);
 
 	(void)arg;
 	return err ? err : map_region();

@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -372,6 +373,37 @@ static void sparse(void)
 	munmap(mem, FRESH * PAGE);
 }
 
+static volatile sig_atomic_t too_large;
+
+static void on_xfsz(int sig)
+{
+	(void)sig;
+	too_large = 1;
+}
+
+/* A limit of file sizes is for the program's files. */
+static void small_files(void)
+{
+	struct rlimit was, small;
+	struct ibv_mr *mr;
+	uint8_t *mem = pages(FRESH);
+
+	fill(mem, FRESH * PAGE, 90);
+	signal(SIGXFSZ, on_xfsz);
+	CHECK_EQ(getrlimit(RLIMIT_FSIZE, &was), 0);
+	small = was;
+	small.rlim_cur = PAGE;
+	CHECK_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+	CHECK(shares(mem, FRESH * PAGE, &mr));
+	CHECK_EQ(differs(mem, FRESH * PAGE, 90), -1);
+	through(mr, mem + 10 * PAGE, 3 * PAGE, 91);
+	CHECK_EQ(ibv_dereg_mr(mr), 0);
+	CHECK_EQ(too_large, 0);
+	CHECK_EQ(setrlimit(RLIMIT_FSIZE, &was), 0);
+	signal(SIGXFSZ, SIG_DFL);
+	munmap(mem, FRESH * PAGE);
+}
+
 /* ---- the device writes meanwhile ---- */
 
 enum { QPN = 10, LID = 12, ADDR = 14, RKEY = 15, WRITTEN = 16, GO = 17, TIMES = 300 };
@@ -566,8 +598,9 @@ static void taken_over(int arg)
 
 /* Each scenario has the time limit of a test: some take long on a busy machine. */
 static void (*const scenario[])(void) = {
-	what_is_shared, overlapping,	  what_is_not,	 neighbours, sparse,	    rings,
-	closing,	device_meanwhile, device_beside, writers,    first_touches, pools,
+	what_is_shared, overlapping,   what_is_not, neighbours,	      sparse,
+	small_files,	rings,	       closing,	    device_meanwhile, device_beside,
+	writers,	first_touches, pools,
 };
 
 int main(void)
