@@ -155,40 +155,43 @@ static void lost(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	sh_retry(dev, hca, qp);
 }
 
-enum acked { ACKED, ACK_LOST_RESPONSE, ACK_STOP };
-
 /*
- * All packets before PSN limit have arrived at the responder. ACK_LOST_RESPONSE: one of them is a
- * READ or an atomic operation whose response has not arrived here.
+ * All packets before PSN limit have arrived at the responder, as resp says. Returns whether resp is
+ * to be looked at further: not if one of them is a READ or an atomic operation whose response has
+ * not arrived here.
  */
-static enum acked acknowledge(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
-			      uint32_t limit, const struct sh_wqe *cache, struct sh_wqe *buf,
-			      bool *have)
+static bool acknowledge(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
+			const struct sh_packet *resp, uint32_t limit, const struct sh_wqe *cache,
+			struct sh_wqe *buf, bool *have)
 {
 	while (sh_psn_diff(limit, qp->una_psn) > 0) {
 		const struct sh_wqe *wqe = oldest(dev, qp, cache, buf, have);
 		uint32_t n;
 
 		if (!wqe)
-			return ACK_STOP;
+			return false;
 		n = sh_wqe_packets(qp, wqe);
 		if (!n && wqe->opcode != MLX4_OPCODE_NOP)
-			return ACKED;
-		if (sh_wqe_is_fetch(wqe))
-			return sh_psn_diff(limit, qp->ack_psn) > 0 ? ACK_LOST_RESPONSE : ACKED;
+			return true;
+		if (sh_wqe_is_fetch(wqe)) {
+			if (sh_psn_diff(limit, qp->ack_psn) <= 0)
+				return true;
+			lost(dev, hca, qp, resp);
+			return false;
+		}
 		if (sh_psn_diff(limit, sh_psn_add(qp->una_psn, n)) < 0) {
 			if (sh_psn_diff(limit, qp->ack_psn) > 0) {
 				qp->ack_psn = limit;
 				sh_progress(qp);
 				pull_next(qp);
 			}
-			return ACKED;
+			return true;
 		}
 		sh_progress(qp);
 		if (sh_complete_wqe(dev, hca, qp, wqe))
-			return ACK_STOP;
+			return false;
 	}
-	return ACKED;
+	return true;
 }
 
 static void rnr_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint32_t code)
@@ -234,15 +237,8 @@ static void take_ack(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 
 	if (sh_psn_diff(limit, qp->ack_psn) < 0 || sh_psn_diff(resp->psn, qp->sent_psn) >= 0)
 		return;
-	switch (acknowledge(dev, hca, qp, limit, cache, buf, &have)) {
-	case ACK_STOP:
+	if (!acknowledge(dev, hca, qp, resp, limit, cache, buf, &have))
 		return;
-	case ACK_LOST_RESPONSE:
-		lost(dev, hca, qp, resp);
-		return;
-	case ACKED:
-		break;
-	}
 	if (!nak)
 		return;
 	if ((resp->syndrome & SH_AETH_KIND) == SH_AETH_RNR)
@@ -302,15 +298,8 @@ static void take_data(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	if (sh_psn_diff(resp->psn, qp->ack_psn) < 0 || sh_psn_diff(resp->psn, qp->sent_psn) >= 0)
 		return;
 	if (resp->psn != qp->ack_psn) {
-		switch (acknowledge(dev, hca, qp, resp->psn, cache, buf, &have)) {
-		case ACK_STOP:
+		if (!acknowledge(dev, hca, qp, resp, resp->psn, cache, buf, &have))
 			return;
-		case ACK_LOST_RESPONSE:
-			lost(dev, hca, qp, resp);
-			return;
-		case ACKED:
-			break;
-		}
 		if (resp->psn != qp->ack_psn)
 			return;
 	}

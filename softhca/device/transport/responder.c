@@ -190,6 +190,25 @@ static void not_placed(struct sh_hca *hca, const struct sh_packet *p, struct sh_
 		SH_DROPPED(hca, memory, p->npackets);
 }
 
+/* Takes a receive for the request. False: there is none, and the request has its answer. */
+static bool take_receive(struct sh_recv *r, struct sh_dev *dev, struct sh_hca *hca,
+			 struct sh_qp *qp, const struct sh_packet *p, struct sh_packet *resp)
+{
+	int err = sh_recv_begin(r, dev, hca, qp, p->srqn);
+
+	if (err) {
+		if (err != -ENODEV)
+			invalid(dev, hca, qp, resp);
+		else
+			SH_DROPPED(hca, no_wqe, p->npackets);
+		return false;
+	}
+	err = sh_recv_take(r, hca, qp);
+	if (err)
+		none_taken(r, dev, hca, qp, resp, err);
+	return !err;
+}
+
 static void respond_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 			 const struct sh_packet *p, struct sh_packet *resp)
 {
@@ -203,23 +222,10 @@ static void respond_send(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *q
 		invalid(dev, hca, qp, resp);
 		return;
 	}
-	if (started) {
+	if (started)
 		sh_recv_resume(&r, dev, hca, qp);
-	} else {
-		err = sh_recv_begin(&r, dev, hca, qp, p->srqn);
-		if (err) {
-			if (err != -ENODEV)
-				invalid(dev, hca, qp, resp);
-			else
-				SH_DROPPED(hca, no_wqe, p->npackets);
-			return;
-		}
-		err = sh_recv_take(&r, hca, qp);
-		if (err) {
-			none_taken(&r, dev, hca, qp, resp, err);
-			return;
-		}
-	}
+	else if (!take_receive(&r, dev, hca, qp, p, resp))
+		return;
 	if (!started && len > SH_SHORT)
 		sh_recv_keep(&r, hca, qp);
 	err = sh_recv_place(&r, dev, hca, qp, done, &p->payload);
@@ -282,19 +288,8 @@ static void respond_write(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *
 		return;
 	}
 	if (notify) {
-		err = sh_recv_begin(&r, dev, hca, qp, p->srqn);
-		if (err) {
-			if (err != -ENODEV)
-				invalid(dev, hca, qp, resp);
-			else
-				SH_DROPPED(hca, no_wqe, p->npackets);
+		if (!take_receive(&r, dev, hca, qp, p, resp))
 			return;
-		}
-		err = sh_recv_take(&r, hca, qp);
-		if (err) {
-			none_taken(&r, dev, hca, qp, resp, err);
-			return;
-		}
 	} else {
 		r = (struct sh_recv){0};
 		sh_qp_txn(&r.txn, dev, qp);
