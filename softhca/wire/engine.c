@@ -38,7 +38,8 @@ static struct {
 	uint32_t groups;	      /* the slots of larger numbers are empty */
 	uint8_t credits[SH_MAX_LIDS]; /* of the peers, for sh_roce_judge() */
 	bool softhca[SH_MAX_LIDS];    /* the peers that are instances */
-	bool merges;		      /* this kernel takes datagrams apart */
+	struct sh_wire_pace pace[SH_MAX_LIDS];
+	bool merges; /* this kernel takes datagrams apart */
 } engine;
 
 /* ---- sending ---- */
@@ -111,6 +112,12 @@ static void flush(struct sh_dev *dev)
 	count(dev, sh_outgoing_flush());
 }
 
+static struct sh_wire_pace *pace_of(struct sh_dev *dev, uint16_t dlid)
+{
+	(void)dev;
+	return dlid < SH_MAX_LIDS ? &engine.pace[dlid] : NULL;
+}
+
 /* To the daemon. While it is busy, some hundreds wait; what comes then is lost, as on any network. */
 static bool hand_over(struct sh_dev *dev, const struct sh_wire_mad *m)
 {
@@ -123,6 +130,7 @@ static const struct sh_wire_ops ops = {.send = send_packet,
 				       .gather = gather,
 				       .flush = flush,
 				       .room = room,
+				       .pace = pace_of,
 				       .mad = hand_over};
 
 /* ---- receiving ---- */

@@ -143,6 +143,8 @@ struct sh_qp {
 	uint8_t wire_asked;
 	/* UD, set at creation: what the QP sends to a group of its own does not come back to it. */
 	uint8_t block_self_mcast;
+	/* Requester, on the wire: packets below this PSN may have been sent more than once (transport/wire_pace.c). */
+	uint32_t wire_again;
 	uint64_t rcv_packets, rcv_data; /* like xmit_packets, xmit_data */
 	uint32_t atomic_head;
 	/* Index of the first receive in rq_cache << 8 | number of receives there. */

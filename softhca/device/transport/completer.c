@@ -11,6 +11,7 @@
 #include "completer.h"
 #include "requester.h"
 #include "timer.h"
+#include "wire.h"
 
 /*
  * The oldest WQE of the send queue: from the cache, or read into buf. NULL: the memory of the queue
@@ -210,6 +211,8 @@ static void rnr_nak(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, ui
 	}
 	SH_COUNT(hca, rnr_retries, 1);
 	qp->retries++;
+	if (dev->wire)
+		sh_wire_pace_again(dev, hca, qp);
 	sh_requester_rewind(qp);
 	qp->rnr_waiting = 1;
 	sh_timer_arm(dev, hca, qp, dev->ops->now(dev->host) + sh_rnr_wait(qp, code));
@@ -237,6 +240,8 @@ static void take_ack(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 
 	if (sh_psn_diff(limit, qp->ack_psn) < 0 || sh_psn_diff(resp->psn, qp->sent_psn) >= 0)
 		return;
+	if (dev->wire && !nak && limit == qp->ack_psn)
+		sh_wire_pace_twice(dev, qp);
 	if (!acknowledge(dev, hca, qp, resp, limit, cache, buf, &have))
 		return;
 	if (!nak)
@@ -295,6 +300,8 @@ static void take_data(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp,
 	bool have = false;
 	uint64_t off, left, full;
 
+	if (dev->wire && resp->psn + 1 == qp->probed)
+		sh_wire_pace_twice(dev, qp);
 	if (sh_psn_diff(resp->psn, qp->ack_psn) < 0 || sh_psn_diff(resp->psn, qp->sent_psn) >= 0)
 		return;
 	if (resp->psn != qp->ack_psn) {

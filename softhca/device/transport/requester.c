@@ -57,9 +57,6 @@ void sh_requester_rewind(struct sh_qp *qp)
 	qp->rd_out = 0;
 }
 
-/* Longer than answers take on most networks. After a needless probe, what is on its way goes once more. */
-#define PROBE_NS UINT64_C(5000000)
-
 static bool reliable(const struct run *r)
 {
 	return sh_qp_is_reliable(r->qp);
@@ -505,17 +502,27 @@ static bool express(struct run *r)
 /*
  * How long the requester waits for an answer. The rules allow up to four times the time-out that the
  * QP was given. The wire takes all of it, because at the other end a program has to get a processor.
- * But it probes early (timer.c), once.
+ * But it probes early (timer.c), once. After a needless probe, what is on its way goes once more.
  */
 static uint64_t patience(const struct run *r)
 {
 	const struct sh_qp *qp = r->qp;
-	uint64_t ns = sh_ack_ns(qp->timeout);
+	uint64_t ns = sh_ack_ns(qp->timeout), probe;
 
 	if (!r->dev->wire)
 		return ns;
 	ns *= 4;
-	return ns < PROBE_NS || qp->probed == qp->ack_psn + 1 ? ns : PROBE_NS;
+	if (qp->probed == qp->ack_psn + 1)
+		return ns;
+	probe = sh_wire_pace(r->dev, qp);
+	return ns < probe ? ns : probe;
+}
+
+static void await_answer(struct run *r, uint64_t now)
+{
+	if (r->dev->wire)
+		sh_wire_pace_begin(r->dev, r->hca, r->qp, now);
+	sh_timer_arm(r->dev, r->hca, r->qp, now + patience(r));
 }
 
 /* The engine stops. Makes sure that a timer wakes it if an answer does not come. */
@@ -527,8 +534,7 @@ static void settle(struct run *r)
 		if (qp->ack_psn == qp->next_psn && qp->sq_una == qp->sq_next)
 			qp->deadline = 0;
 		else if (!qp->deadline && qp->timeout)
-			sh_timer_arm(r->dev, r->hca, qp,
-				     r->dev->ops->now(r->dev->host) + patience(r));
+			await_answer(r, r->dev->ops->now(r->dev->host));
 	}
 	if (qp->state == SH_QPS_SQD && !qp->drained && qp->sq_una == qp->sq_begun) {
 		/* Pinned: a thread that was thrown in between would raise the event again. */
@@ -712,5 +718,7 @@ void sh_response(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t gen,
 		return;
 	}
 	sh_complete(dev, h, qp, resp, NULL);
+	if (dev->wire)
+		sh_wire_pace_end(dev, h, qp);
 	sh_requester_run(dev, h, qp);
 }

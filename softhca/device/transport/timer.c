@@ -9,6 +9,7 @@
 #include "softhca/device/queues/migrate.h"
 #include "requester.h"
 #include "timer.h"
+#include "wire.h"
 
 static const uint16_t rnr_10us[32] = {
 	0,    1,    2,	  3,	4,    6,     8,	    12,	   16,	  24,	 32,
@@ -77,6 +78,15 @@ void sh_timer_arm(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint
 	set(dev, hca, qp);
 }
 
+static void go_back(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	SH_COUNT(hca, retries, 1);
+	qp->retries++;
+	if (dev->wire)
+		sh_wire_pace_again(dev, hca, qp);
+	sh_requester_rewind(qp);
+}
+
 void sh_retry(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	qp->deadline = 0;
@@ -92,9 +102,7 @@ void sh_retry(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	} else {
 		qp->retry_left--;
 	}
-	SH_COUNT(hca, retries, 1);
-	qp->retries++;
-	sh_requester_rewind(qp);
+	go_back(dev, hca, qp);
 }
 
 /*
@@ -108,9 +116,7 @@ static bool probe(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 	if (!dev->wire || qp->probed == qp->ack_psn + 1)
 		return false;
 	qp->probed = qp->ack_psn + 1;
-	SH_COUNT(hca, retries, 1);
-	qp->retries++;
-	sh_requester_rewind(qp);
+	go_back(dev, hca, qp);
 	return true;
 }
 

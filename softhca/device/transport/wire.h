@@ -16,6 +16,15 @@
 #include "fabric.h"
 #include "gsi.h"
 
+/*
+ * How long answers from one port on the wire take. The engine keeps one for each, zeroed at first. Its threads write without
+ * a lock: a time that gets lost costs a packet that is sent twice.
+ */
+struct sh_wire_pace {
+	uint64_t longest, at; /* the longest time of late, in ns, and when it was taken */
+	uint64_t timed, from; /* the packet that is being timed, 0: none is; and when it was sent */
+};
+
 /* What is to become of a packet that is sent. */
 enum sh_wire_fate { SH_WIRE_WHOLE, SH_WIRE_CORRUPT };
 
@@ -41,6 +50,8 @@ struct sh_wire_ops {
 	 * it. NULL, or returns NULL: anywhere.
 	 */
 	unsigned char *(*room)(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid);
+	/* What is known of the time that answers from that LID take. NULL: nothing ever is. */
+	struct sh_wire_pace *(*pace)(struct sh_dev *dev, uint16_t dlid);
 	/*
 	 * A management datagram has come, of the class of the communication manager. False: it is
 	 * lost. NULL: there is nobody behind QP 1.
@@ -130,6 +141,24 @@ void sh_wire_arrive_group(struct sh_dev *dev, uint32_t ports, const struct sh_pa
  */
 #define SH_WIRE_PORTION 64
 bool sh_wire_go_on(struct sh_dev *dev);
+
+/*
+ * How long a requester that is sending waits before it sends its oldest packet once more (timer.c), unless an answer
+ * comes: at least as long as answers of its peer have taken of late, twice. The caller of these holds the requester's lock, in the
+ * engine.
+ */
+uint64_t sh_wire_pace(struct sh_dev *dev, const struct sh_qp *qp);
+/* What has left is to be answered: times the newest packet, if no other one to that peer is timed. */
+void sh_wire_pace_begin(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp, uint64_t now);
+/* Answers have come: takes the time, if they are what it was for. */
+void sh_wire_pace_end(struct sh_dev *dev, struct sh_hca *hca, const struct sh_qp *qp);
+/* The requester goes back. The answer to a packet that was sent twice may be to either, so it says nothing. */
+void sh_wire_pace_again(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp);
+/*
+ * An answer has come that says what others have said. If it is to the packet that was sent ahead of time, nothing had been lost:
+ * the wait was too short.
+ */
+void sh_wire_pace_twice(struct sh_dev *dev, struct sh_qp *qp);
 
 /*
  * The engine has come: it goes on with whatever was left to it before. The calling thread is the one
