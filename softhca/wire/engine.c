@@ -25,6 +25,7 @@
 
 #define BATCH	 16
 #define DATAGRAM 65535
+#define PATIENCE 8192 /* bytes that are executed before the answers to those before leave */
 
 static struct {
 	struct sh_dev dev;
@@ -112,6 +113,14 @@ static void flush(struct sh_dev *dev)
 	count(dev, sh_outgoing_flush());
 }
 
+static struct sh_wire_turn *turn_of(struct sh_dev *dev)
+{
+	static __thread struct sh_wire_turn turn;
+
+	(void)dev;
+	return &turn;
+}
+
 static struct sh_wire_pace *pace_of(struct sh_dev *dev, uint16_t dlid)
 {
 	(void)dev;
@@ -130,6 +139,7 @@ static const struct sh_wire_ops ops = {.send = send_packet,
 				       .gather = gather,
 				       .flush = flush,
 				       .room = room,
+				       .turn = turn_of,
 				       .pace = pace_of,
 				       .mad = hand_over};
 
@@ -170,10 +180,7 @@ static void execute_group(struct sh_dev *dev, const struct group *g, struct sh_i
 	p->grh = (struct sh_grh){.hop_limit = 1};
 	sh_ip_put(from, p->grh.sgid);
 	memcpy(p->grh.dgid, g->is.mgid, 16);
-	if (sh_enter(dev)) {
-		sh_wire_arrive_group(dev, g->is.ports, p);
-		sh_leave(dev);
-	}
+	sh_wire_arrive_group(dev, g->is.ports, p);
 }
 
 /* g: the group that it has come to, or NULL. id: the identification that it has if it is of a merged datagram. */
@@ -218,10 +225,7 @@ static void execute(struct sh_dev *dev, uint32_t number, const struct group *g,
 		return;
 	}
 	p.dlid = (uint16_t)sh_wire_lid(&engine.wire, way.to);
-	if (sh_enter(dev)) {
-		sh_wire_arrive(dev, hca, port, &p);
-		sh_leave(dev);
-	}
+	sh_wire_arrive(dev, hca, port, &p);
 }
 
 union control {
@@ -252,6 +256,7 @@ static void receive(struct sh_dev *dev, uint32_t number, const struct group *g)
 	struct mmsghdr msg[BATCH];
 	struct iovec iov[BATCH];
 	union sh_wire_at from[BATCH];
+	size_t waited = 0;
 	int n;
 
 	memset(msg, 0, sizeof(msg));
@@ -265,10 +270,20 @@ static void receive(struct sh_dev *dev, uint32_t number, const struct group *g)
 						 .msg_controllen = sizeof(control[i])};
 	}
 	n = recvmmsg(g ? g->fd : engine.fd[number], msg, BATCH, MSG_DONTWAIT, NULL);
+	if (n <= 0 || !sh_enter(dev))
+		return;
+	sh_wire_begin_turn(dev);
 	for (int i = 0; i < n; i++) {
 		size_t len = msg[i].msg_len, size = packet_of(&msg[i].msg_hdr, len), at = 0;
 		uint32_t id = 0;
 
+		/* Its sender waits for the answers to what took long. */
+		if (waited > PATIENCE) {
+			sh_wire_end_turn(dev);
+			sh_wire_begin_turn(dev);
+			waited = 0;
+		}
+		waited += len;
 		/* One without a byte is malformed, too. */
 		do {
 			execute(dev, number, g, bytes[i] + at, len - at < size ? len - at : size,
@@ -276,6 +291,8 @@ static void receive(struct sh_dev *dev, uint32_t number, const struct group *g)
 			at += size;
 		} while (at < len);
 	}
+	sh_wire_end_turn(dev);
+	sh_leave(dev);
 }
 
 /* Answers what is left of long READs, a portion for each look at the sockets. False: nothing is. */

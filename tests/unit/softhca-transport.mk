@@ -138,6 +138,11 @@ softhca_transport_wire_pace_SOURCES = softhca_transport_wire_pace.c softhca_wire
 softhca_transport_wire_pace_CPPFLAGS = $(softhca_device_cppflags)
 softhca_transport_wire_pace_LDADD = $(softhca_wire_libs)
 
+check_PROGRAMS += softhca_transport_wire_turns
+softhca_transport_wire_turns_SOURCES = softhca_transport_wire_turns.c softhca_wire_rig.h
+softhca_transport_wire_turns_CPPFLAGS = $(softhca_device_cppflags)
+softhca_transport_wire_turns_LDADD = $(softhca_wire_libs)
+
 check_PROGRAMS += softhca_transport_wire_links
 softhca_transport_wire_links_SOURCES = softhca_transport_wire_links.c softhca_wire_rig.h
 softhca_transport_wire_links_CPPFLAGS = $(softhca_device_cppflags)

@@ -10,6 +10,7 @@
 #include "softhca/device/queues/flush.h"
 #include "doorbell.h"
 #include "requester.h"
+#include "wire.h"
 
 /* The caller holds the requester lock; this function releases it. */
 static inline void serve(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
@@ -226,5 +227,7 @@ static void attention(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t u3)
 
 void sh_attention(struct sh_dev *dev)
 {
+	sh_wire_begin_turn(dev);
 	sh_catch(dev, 0, 0, 0, attention);
+	sh_wire_end_turn(dev);
 }

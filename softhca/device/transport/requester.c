@@ -38,8 +38,12 @@ struct run {
 	bool cached;
 	unsigned int held; /* messages since the lock was last released */
 	struct sh_express express;
-	bool left; /* the wire's engine goes on with this queue */
+	unsigned int unusual; /* RUN_LEFT, RUN_ON_WIRE */
+	uint64_t waited;      /* what had waited in this turn before (wire.h) */
 };
+
+#define RUN_LEFT    1u /* the wire's engine goes on with this queue */
+#define RUN_ON_WIRE 2u /* this is the wire's engine */
 
 /* Commits what was held back. */
 static inline void end_express(struct run *r)
@@ -563,7 +567,8 @@ SH_OUTLINE bool admitted(struct run *r)
 		failed(r, MLX4_SYNDROME_LOC_LEN);
 		return false;
 	default:
-		r->left = !r->dev->wire;
+		if (!r->dev->wire)
+			r->unusual |= RUN_LEFT;
 		return false;
 	}
 }
@@ -572,6 +577,33 @@ SH_OUTLINE bool admitted(struct run *r)
 static inline bool stays(struct run *r)
 {
 	return !sh_wire_leads(r->dev, r->p.dlid) || admitted(r);
+}
+
+/* Does this thread still run the engine? */
+static inline bool ends(struct run *r)
+{
+	if (r->qp->gen == r->gen)
+		settle(r);
+	return r->qp->engine == r->token;
+}
+
+/*
+ * The same. In the wire's engine, what has been sent may wait until the thread's turn ends. Until then the thread keeps the QP: no other
+ * one sends what is to follow before it has left.
+ */
+SH_OUTLINE bool ends_unusually(struct run *r)
+{
+	struct sh_qp *qp = r->qp;
+
+	if (r->unusual & RUN_LEFT)
+		return qp->engine == r->token;
+	if (!ends(r))
+		return false;
+	if (!sh_wire_keep(r->dev, r->hca, qp, r->token, r->waited))
+		return true;
+	sh_program_order();
+	sh_self.engine.qp = NULL;
+	return false;
 }
 
 /*
@@ -592,7 +624,7 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 	r.qp = qp;
 	r.cached = false;
 	r.held = 0;
-	r.left = false;
+	r.unusual = 0;
 	r.express.qp = NULL;
 	if (!++qp->engine_seq)
 		qp->engine_seq = 1;
@@ -605,8 +637,11 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 	sh_self.engine.qp = qp;
 	sh_self.engine.token = r.token;
 	/* Before the token is there: whoever outlives the wire's engine knows its token (wire_watch.c). */
-	if (dev->wire)
+	if (dev->wire) {
 		qp->wire_engine = r.token;
+		r.unusual = RUN_ON_WIRE;
+		r.waited = sh_wire_waits(dev);
+	}
 	sh_program_order();
 	qp->engine = r.token;
 	do {
@@ -629,9 +664,7 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 		}
 	} while (qp->gen == r.gen && qp->again);
 	end_express(&r);
-	if (qp->gen == r.gen && !r.left)
-		settle(&r);
-	if (qp->engine == r.token)
+	if (__builtin_expect(r.unusual, 0) ? ends_unusually(&r) : ends(&r))
 		qp->engine = 0;
 	sh_unlock(dev, &qp->lock);
 }
@@ -696,7 +729,7 @@ void sh_requester_run(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 		sh_unlock(dev, &qp->lock);
 		return;
 	}
-	if (qp->engine) {
+	if (qp->engine && !sh_wire_keeps(dev, qp)) {
 		qp->again = 1;
 		sh_unlock(dev, &qp->lock);
 		return;

@@ -180,7 +180,7 @@ static enum sh_copy leave_part(struct sh_dev *dev, struct sh_hca *hca, const str
 	}
 	sh_payload_slice(&run->payload, *off, to.len, &one.payload, from);
 	*off += to.len;
-	if (run->npackets > 1)
+	if (run->npackets > 1 || sh_wire_in_turn(dev))
 		at = sh_wire_room_in_run(dev, &one, dlid);
 	if (!at)
 		at = buf;
@@ -640,5 +640,7 @@ void sh_wire_begin(struct sh_dev *dev)
 	pthread_mutex_lock(&dev->inst->wire.alive);
 	/* Pairs with sh_wire_admit(): it finds this process, or leaves its request before this look. */
 	__atomic_store_n(&dev->inst->wire.proc, dev->proc, __ATOMIC_SEQ_CST);
+	sh_wire_begin_turn(dev);
 	sh_catch(dev, 0, 0, 0, look_at_all);
+	sh_wire_end_turn(dev);
 }

@@ -50,6 +50,8 @@ struct sh_wire_ops {
 	 * it. NULL, or returns NULL: anywhere.
 	 */
 	unsigned char *(*room)(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid);
+	/* The calling thread's turn, zeroed at first. NULL: threads have no turns. */
+	struct sh_wire_turn *(*turn)(struct sh_dev *dev);
 	/* What is known of the time that answers from that LID take. NULL: nothing ever is. */
 	struct sh_wire_pace *(*pace)(struct sh_dev *dev, uint16_t dlid);
 	/*
@@ -101,7 +103,7 @@ void sh_wire_leave(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packe
 		   const unsigned char *payload);
 
 /*
- * The same for a packet of a run. It may wait for those that follow, until sh_wire_end_run(), which the
+ * The same for a packet of a run. Outside of a turn it may wait for those that follow, until sh_wire_end_run(), which the
  * thread calls before it leaves device code. While a capture or a fault looks at each packet, none waits.
  */
 void sh_wire_begin_run(struct sh_dev *dev);
@@ -110,6 +112,39 @@ unsigned char *sh_wire_room_in_run(struct sh_dev *dev, const struct sh_packet *p
 void sh_wire_leave_in_run(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *p,
 			  uint16_t dlid, const unsigned char *payload);
 void sh_wire_end_run(struct sh_dev *dev);
+
+/*
+ * In a thread's turn, from sh_wire_begin_turn() to sh_wire_end_turn(), all packets wait that may, of whichever QPs, so that those for one
+ * address leave with one system call. What waits leaves before the turn ends, or when it is much. In device
+ * code, outside of sh_catch(), with no lock; a turn within a turn is part of it.
+ *
+ * A QP's packets leave in the order in which they were built, whichever thread builds them: the thread remains the one that runs
+ * that QP's requester until they have left.
+ */
+#define SH_WIRE_KEPT 64
+struct sh_wire_turn {
+	uint32_t depth; /* 0: the thread has no turn */
+	uint32_t n;
+	uint64_t waits; /* how many packets were made to wait, in all turns */
+	struct {
+		struct sh_qp *qp;
+		uint32_t hca, qpn;
+		uint32_t token; /* 0: it has been let go */
+		bool again;	/* and is to be looked at */
+	} kept[SH_WIRE_KEPT];
+};
+void sh_wire_begin_turn(struct sh_dev *dev);
+void sh_wire_end_turn(struct sh_dev *dev);
+bool sh_wire_in_turn(const struct sh_dev *dev);
+uint64_t sh_wire_waits(struct sh_dev *dev);
+/*
+ * This thread has run the QP's engine with that token. If packets wait since there were `waited` of them, it keeps the QP until its turn
+ * ends: true. The caller holds the requester's lock.
+ */
+bool sh_wire_keep(struct sh_dev *dev, const struct sh_hca *hca, struct sh_qp *qp, uint32_t token,
+		  uint64_t waited);
+/* Does this thread keep it? */
+bool sh_wire_keeps(struct sh_dev *dev, const struct sh_qp *qp);
 
 /* What the faults of its link have said about a packet that has come. */
 enum sh_wire_verdict { SH_WIRE_OPEN, SH_WIRE_COMES, SH_WIRE_LOST };

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "capture.h"
+#include "doorbell.h"
 #include "fault.h"
 #include "wire.h"
 
@@ -46,6 +47,16 @@ static bool delay(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
 		free(l);
 	sh_unpin(door);
 	return done;
+}
+
+/* Pinned: what a thread that was thrown would send again, nothing tells from what is new. */
+static void flush(struct sh_dev *dev)
+{
+	struct sh_door *door = sh_pin();
+
+	if (dev->wire->flush)
+		dev->wire->flush(dev);
+	sh_unpin(door);
 }
 
 /* Shows a capture a packet that leaves. fate: as in struct sh_capture_note. */
@@ -101,9 +112,32 @@ static void leave_with_fate(struct sh_dev *dev, struct sh_hca *hca, const struct
 	sh_unpin(door);
 }
 
+static bool gathers(const struct sh_dev *dev)
+{
+	return dev->wire->gather && !is_faulty(dev) && !sh_capture_on(dev);
+}
+
+/* Pinned: a thread that is thrown goes on with its turn, and what waits must be whole. */
+static void wait_in_turn(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
+			 const unsigned char *payload)
+{
+	struct sh_door *door = sh_pin();
+
+	dev->wire->turn(dev)->waits++;
+	dev->wire->gather(dev, p, dlid, payload);
+	sh_unpin(door);
+}
+
 void sh_wire_leave(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *p, uint16_t dlid,
 		   const unsigned char *payload)
 {
+	if (sh_wire_in_turn(dev)) {
+		if (gathers(dev)) {
+			wait_in_turn(dev, p, dlid, payload);
+			return;
+		}
+		flush(dev);
+	}
 	if (is_faulty(dev)) {
 		leave_with_fate(dev, hca, p, dlid, payload);
 		return;
@@ -114,13 +148,8 @@ void sh_wire_leave(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packe
 
 void sh_wire_begin_run(struct sh_dev *dev)
 {
-	if (dev->wire->begin)
+	if (!sh_wire_in_turn(dev) && dev->wire->begin)
 		dev->wire->begin(dev);
-}
-
-static bool gathers(const struct sh_dev *dev)
-{
-	return dev->wire->gather && !is_faulty(dev) && !sh_capture_on(dev);
 }
 
 unsigned char *sh_wire_room_in_run(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid)
@@ -131,18 +160,144 @@ unsigned char *sh_wire_room_in_run(struct sh_dev *dev, const struct sh_packet *p
 void sh_wire_leave_in_run(struct sh_dev *dev, struct sh_hca *hca, const struct sh_packet *p,
 			  uint16_t dlid, const unsigned char *payload)
 {
-	if (gathers(dev)) {
-		dev->wire->gather(dev, p, dlid, payload);
-		return;
+	if (!sh_wire_in_turn(dev)) {
+		if (gathers(dev)) {
+			dev->wire->gather(dev, p, dlid, payload);
+			return;
+		}
+		flush(dev);
 	}
-	sh_wire_end_run(dev);
 	sh_wire_leave(dev, hca, p, dlid, payload);
 }
 
 void sh_wire_end_run(struct sh_dev *dev)
 {
-	if (dev->wire->flush)
-		dev->wire->flush(dev);
+	if (!sh_wire_in_turn(dev))
+		flush(dev);
+}
+
+/* ---- turns ---- */
+
+bool sh_wire_in_turn(const struct sh_dev *dev)
+{
+	return dev->wire->turn && dev->wire->turn((struct sh_dev *)dev)->depth;
+}
+
+void sh_wire_begin_turn(struct sh_dev *dev)
+{
+	struct sh_wire_turn *t = dev->wire && dev->wire->turn ? dev->wire->turn(dev) : NULL;
+
+	if (t && !t->depth++ && dev->wire->begin)
+		dev->wire->begin(dev);
+}
+
+uint64_t sh_wire_waits(struct sh_dev *dev)
+{
+	return dev->wire->turn ? dev->wire->turn(dev)->waits : 0;
+}
+
+bool sh_wire_keep(struct sh_dev *dev, const struct sh_hca *hca, struct sh_qp *qp, uint32_t token,
+		  uint64_t waited)
+{
+	struct sh_wire_turn *t = dev->wire->turn ? dev->wire->turn(dev) : NULL;
+	uint32_t i = 0;
+
+	if (!t || !t->depth)
+		return false;
+	while (i < t->n && t->kept[i].qp != qp)
+		i++;
+	if (i == t->n && t->waits == waited)
+		return false;
+	if (i == SH_WIRE_KEPT) {
+		flush(dev);
+		return false;
+	}
+	t->kept[i].qp = qp;
+	t->kept[i].hca = hca->index;
+	t->kept[i].qpn = qp->qpn;
+	t->kept[i].again = false;
+	t->kept[i].token = token;
+	sh_program_order();
+	if (i == t->n)
+		t->n++;
+	return true;
+}
+
+bool sh_wire_keeps(struct sh_dev *dev, const struct sh_qp *qp)
+{
+	const struct sh_wire_turn *t = dev->wire && dev->wire->turn ? dev->wire->turn(dev) : NULL;
+
+	for (uint32_t i = 0; t && i < t->n; i++)
+		if (t->kept[i].qp == qp)
+			return t->kept[i].token == qp->engine;
+	return false;
+}
+
+/* What came meanwhile for a QP of this turn, other threads have left to this one. */
+static void let_go(struct sh_dev *dev, struct sh_wire_turn *t, uint32_t i)
+{
+	struct sh_qp *qp = t->kept[i].qp;
+	struct sh_door *door;
+
+	sh_lock(dev, &qp->lock);
+	/* Pinned: a thread that is thrown looks at those of which it is written here. */
+	door = sh_pin();
+	if (t->kept[i].token && qp->engine == t->kept[i].token) {
+		qp->engine = 0;
+		t->kept[i].again = qp->again;
+	}
+	t->kept[i].token = 0;
+	sh_unpin(door);
+	sh_unlock(dev, &qp->lock);
+}
+
+/* Without those that are done with. */
+static void tidy(struct sh_wire_turn *t)
+{
+	struct sh_door *door = sh_pin();
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < t->n; i++)
+		if (t->kept[i].token || t->kept[i].again)
+			t->kept[n++] = t->kept[i];
+	t->n = n;
+	sh_unpin(door);
+}
+
+static void end_turn(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t at)
+{
+	struct sh_wire_turn *t = (struct sh_wire_turn *)(uintptr_t)at;
+
+	(void)u1, (void)u2;
+	do {
+		uint32_t n = t->n;
+
+		flush(dev);
+		for (uint32_t i = 0; i < n; i++)
+			let_go(dev, t, i);
+		for (uint32_t i = 0; i < n; i++)
+			if (t->kept[i].again && !t->kept[i].token) {
+				sh_look(dev, t->kept[i].hca, t->kept[i].qpn);
+				if (!t->kept[i].token)
+					t->kept[i].again = false;
+			}
+		tidy(t);
+	} while (t->n);
+	/* What waits is of a QP that was moved to ERR meanwhile, or of a thread that was thrown. */
+	flush(dev);
+}
+
+void sh_wire_end_turn(struct sh_dev *dev)
+{
+	struct sh_wire_turn *t = dev->wire && dev->wire->turn ? dev->wire->turn(dev) : NULL;
+
+	if (!t)
+		return;
+	if (t->depth == 1) {
+		sh_self.again = false;
+		sh_catch(dev, 0, 0, (uintptr_t)t, end_turn);
+	}
+	t->depth--;
 }
 
 static enum sh_wire_verdict judge(struct sh_dev *dev, struct sh_hca *hca, uint32_t port,

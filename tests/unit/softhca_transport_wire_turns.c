@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * Description: what a thread of the wire's engine sends in one turn leaves together, in the order of each QP, and whoever
+ * interrupts it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "softhca_wire_rig.h"
+#include "softhca/device/memory/instance.h"
+#include "softhca/device/queues/modify.h"
+
+/* Two threads of the engine, which this one plays in turn. */
+static struct sh_wire_turn turn[2];
+static unsigned int thread;
+static struct {
+	struct sh_packet p;
+	uint16_t dlid;
+	unsigned char payload[4096];
+} waits[2][64];
+static unsigned int nwaits[2], flushes;
+
+static struct sh_wire_turn *turn_of(struct sh_dev *dev)
+{
+	(void)dev;
+	return &turn[thread];
+}
+
+static void begin(struct sh_dev *dev)
+{
+	(void)dev;
+	nwaits[thread] = 0;
+}
+
+static void flush(struct sh_dev *dev)
+{
+	unsigned int n = nwaits[thread];
+
+	flushes += n > 0;
+	nwaits[thread] = 0;
+	for (unsigned int i = 0; i < n; i++)
+		send_packet(dev, &waits[thread][i].p, waits[thread][i].dlid,
+			    waits[thread][i].payload, SH_WIRE_WHOLE);
+}
+
+static void gather(struct sh_dev *dev, const struct sh_packet *p, uint16_t dlid,
+		   const unsigned char *payload)
+{
+	unsigned int n;
+
+	if (nwaits[thread] == 64)
+		flush(dev);
+	n = nwaits[thread]++;
+	waits[thread][n].p = *p;
+	waits[thread][n].dlid = dlid;
+	memcpy(waits[thread][n].payload, payload, p->payload.len);
+}
+
+static const struct sh_wire_ops turns = {.send = send_packet,
+					 .begin = begin,
+					 .gather = gather,
+					 .flush = flush,
+					 .turn = turn_of,
+					 .mad = take_mad};
+
+static void open_turns(struct tpair *p, uint32_t type)
+{
+	memset(turn, 0, sizeof(turn));
+	memset(nwaits, 0, sizeof(nwaits));
+	thread = flushes = 0;
+	open_pair(p, &(struct tpair_opts){.type = type});
+	p->m->dev.wire = &turns;
+}
+
+static void begin_turn(struct tpair *p)
+{
+	sh_wire_begin_turn(&p->m->dev);
+}
+
+static void end_turn(struct tpair *p)
+{
+	assert_true(sh_enter(&p->m->dev));
+	sh_wire_end_turn(&p->m->dev);
+	sh_leave(&p->m->dev);
+}
+
+static struct twr to_b(struct tpair *p, uint8_t opcode, uint32_t len)
+{
+	struct twr wr = tpair_wr(p, opcode, len);
+
+	wr.dlid = B_FAR;
+	return wr;
+}
+
+/* A chain of short messages; the doorbells of several posts, and what one QP sends in two runs. */
+static void test_together(void **state)
+{
+	static const uint32_t types[] = {SH_QPT_RC, SH_QPT_XRC, SH_QPT_UC, SH_QPT_UD};
+
+	(void)state;
+	for (unsigned int i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		struct mlx4_cqe cqe;
+		struct tpair p;
+		struct twr wr;
+
+		open_turns(&p, types[i]);
+		wr = to_b(&p, MLX4_OPCODE_SEND, 8);
+		for (unsigned int n = 0; n < 20; n++)
+			tpair_recv(&p, 64 * n, 64);
+		begin_turn(&p);
+		for (unsigned int n = 0; n < 10; n++)
+			tqp_post(&p.a, &wr);
+		tqp_ring(&p.a);
+		for (unsigned int n = 10; n < 20; n++)
+			tqp_send(&p.a, &wr);
+		assert_int_equal(queue.sent, 0);
+		end_turn(&p);
+		assert_int_equal(queue.sent, 20);
+		assert_int_equal(flushes, 1);
+		assert_int_equal(tqp_ctx(&p.a)->engine, 0);
+		/* The answers, too. */
+		begin_turn(&p);
+		pump(&p);
+		assert_int_equal(queue.sent, 20);
+		end_turn(&p);
+		if (types[i] == SH_QPT_RC || types[i] == SH_QPT_XRC) {
+			assert_int_equal(flushes, 2);
+			assert_int_equal(queue.sent, 40);
+		}
+		pump(&p);
+		for (unsigned int n = 0; n < 20; n++) {
+			assert_true(tcq_poll(&p.acq[0], &cqe));
+			assert_int_equal(cqe.owner_sr_opcode & 0x1f, MLX4_OPCODE_SEND);
+			assert_true(tcq_poll(&p.bcq[1], &cqe));
+		}
+		assert_int_equal(tqp_ctx(&p.a)->retries, 0);
+		tpair_close(&p);
+	}
+}
+
+/* Both QPs send; a long message leaves when it is much. */
+static void test_several(void **state)
+{
+	struct tpair p;
+	struct twr wr, back;
+
+	(void)state;
+	open_turns(&p, SH_QPT_RC);
+	wr = to_b(&p, MLX4_OPCODE_RDMA_WRITE, 8);
+	back = wr;
+	back.raddr = (uintptr_t)p.amem + 4096;
+	back.rkey = p.akey;
+	back.sge[0].addr = p.bmem + 8192;
+	back.sge[0].key = p.bkey;
+	begin_turn(&p);
+	tqp_send(&p.a, &wr);
+	tqp_send(&p.b, &back);
+	tqp_send(&p.a, &wr);
+	assert_int_equal(queue.sent, 0);
+	end_turn(&p);
+	assert_int_equal(queue.sent, 3);
+	assert_int_equal(flushes, 1);
+	wr = to_b(&p, MLX4_OPCODE_RDMA_WRITE, 64 * TMTU);
+	begin_turn(&p);
+	tqp_send(&p.a, &wr);
+	pump(&p);
+	assert_true(queue.sent > 3 && queue.sent <= 3 + 3 + 64);
+	end_turn(&p);
+	pump(&p);
+	assert_int_equal(tqp_ctx(&p.a)->retries + tqp_ctx(&p.b)->retries, 0);
+	assert_int_equal(tqp_ctx(&p.a)->sq_una, 3);
+	assert_int_equal(tqp_ctx(&p.b)->sq_una, 1);
+	tpair_close(&p);
+}
+
+/* While what one thread has built of a QP waits, the other thread leaves that QP to it. */
+static void test_order(void **state)
+{
+	struct mlx4_cqe cqe;
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	open_turns(&p, SH_QPT_UC);
+	wr = to_b(&p, MLX4_OPCODE_SEND, 3000);
+	for (unsigned int n = 0; n < 4; n++)
+		tpair_recv(&p, 4096 * n, 4096);
+	begin_turn(&p);
+	tqp_send(&p.a, &wr);
+	thread = 1;
+	begin_turn(&p);
+	tqp_send(&p.a, &wr);
+	assert_int_equal(nwaits[1], 0);
+	end_turn(&p);
+	assert_int_equal(queue.sent, 0);
+	thread = 0;
+	tqp_send(&p.a, &wr);
+	assert_int_equal(nwaits[0], 9);
+	end_turn(&p);
+	thread = 1;
+	tqp_send(&p.a, &wr);
+	assert_int_equal(queue.sent, 12);
+	pump(&p);
+	for (unsigned int n = 0; n < 4; n++)
+		assert_true(tcq_poll(&p.bcq[1], &cqe));
+	/* Nothing of the other thread's is left undone when nobody comes again. */
+	thread = 0;
+	begin_turn(&p);
+	tqp_send(&p.a, &wr);
+	thread = 1;
+	tqp_send(&p.a, &wr);
+	thread = 0;
+	end_turn(&p);
+	assert_int_equal(queue.sent, 18);
+	assert_int_equal(tqp_ctx(&p.a)->engine, 0);
+	tpair_close(&p);
+}
+
+/* A QP that is reset, or ends, while its packets wait. */
+static void test_reset(void **state)
+{
+	struct tpair p;
+	struct twr wr;
+
+	(void)state;
+	open_turns(&p, SH_QPT_RC);
+	wr = to_b(&p, MLX4_OPCODE_RDMA_WRITE, 8);
+	begin_turn(&p);
+	tqp_send(&p.a, &wr);
+	assert_int_equal(tqp_to(&p.a, SH_QPS_ERR), 0);
+	assert_int_equal(tqp_ctx(&p.a)->engine, 0);
+	end_turn(&p);
+	assert_int_equal(queue.sent, 1);
+	assert_int_equal(tqp_ctx(&p.a)->engine, 0);
+	pump(&p);
+	tpair_close(&p);
+}
+
+/* The thread is thrown wherever it sends, within its turn: a datagram arrives once, and each message of RC. */
+static void test_thrown_in_turn(void **state)
+{
+	(void)state;
+	for (throw_at = 1; throw_at <= 8; throw_at++)
+		for (unsigned int i = 0; i < 2; i++) {
+			unsigned int took = 0;
+			struct mlx4_cqe cqe;
+			struct tpair p;
+			struct twr wr;
+
+			open_turns(&p, i ? SH_QPT_UD : SH_QPT_RC);
+			wr = to_b(&p, MLX4_OPCODE_SEND, 8);
+			for (unsigned int n = 0; n < 16; n++)
+				tpair_recv(&p, 64 * n, 64);
+			begin_turn(&p);
+			for (unsigned int n = 0; n < 8; n++)
+				tqp_send(&p.a, &wr);
+			end_turn(&p);
+			pump(&p);
+			mock_advance(p.m, 10 * MS);
+			pump(&p);
+			while (tcq_poll(&p.bcq[1], &cqe))
+				took++;
+			assert_int_equal(took, 8);
+			assert_int_equal(tqp_ctx(&p.a)->engine, 0);
+			tpair_close(&p);
+		}
+	throw_at = 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_together),       cmocka_unit_test(test_several),
+		cmocka_unit_test(test_order),	       cmocka_unit_test(test_reset),
+		cmocka_unit_test(test_thrown_in_turn),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
