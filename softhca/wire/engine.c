@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "softhca/device/memory/exec.h"
+#include "softhca/device/transport/doorbell.h"
 #include "softhca/device/transport/wire.h"
 #include "softhca/host/client.h"
 #include "softhca/host/memory.h"
@@ -365,6 +366,23 @@ static bool relay(struct sh_dev *dev)
 	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
+/*
+ * Programs have posted something meanwhile, perhaps because of what this thread has just executed. The helper thread has been woken for
+ * it, but this one is awake, and waits for no processor.
+ */
+static void look_around(struct sh_dev *dev)
+{
+	static uint32_t seen;
+	const struct sh_proc *p = sh_proc(dev, dev->proc);
+	uint32_t now = p ? __atomic_load_n(&p->attention, __ATOMIC_SEQ_CST) : seen;
+
+	if (now == seen || !sh_enter(dev))
+		return;
+	seen = now;
+	sh_attention(dev);
+	sh_leave(dev);
+}
+
 /* Until the daemon has ended, and the programs with it. */
 static void serve(void)
 {
@@ -398,6 +416,7 @@ static void serve(void)
 			if (polled[i].revents)
 				receive(&engine.dev, i, NULL);
 		more = go_on(&engine.dev);
+		look_around(&engine.dev);
 	}
 }
 

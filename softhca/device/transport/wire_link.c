@@ -272,6 +272,8 @@ static void end_turn(struct sh_dev *dev, uint32_t u1, uint32_t u2, uint64_t at)
 	do {
 		uint32_t n = t->n;
 
+		/* A program that waits for a completion is woken first: it can go on while the answer to the other end leaves. */
+		sh_errands(dev);
 		flush(dev);
 		for (uint32_t i = 0; i < n; i++)
 			let_go(dev, t, i);
