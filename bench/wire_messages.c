@@ -6,6 +6,8 @@
  * Usage: wire_messages TEST SIZE ITERATIONS CPU PORT [ADDRESS]. The second process prints a number.
  *	send	RC SENDs to and fro; both processes poll. Half a round trip in microseconds
  *	udp	datagrams of 60 bytes to and fro, which is what a SEND of 8 bytes takes; sleeping. The same
+ *	chain	RC SENDs in lists of 32, up to 64 at a time. Thousands of messages a second
+ *	dgrams	datagrams of 60 bytes, 32 with each system call; the other process acknowledges every 32. The same
  *	write	RC WRITEs, up to 4 at a time. MB/s
  *	tcp	a stream. MB/s
  *	mmsg	datagrams of 4132 bytes, as many as a WRITE has packets, 8 with each system call; the other
@@ -31,6 +33,8 @@
 
 #define PATIENCE 120 /* seconds; a run that takes longer has failed */
 #define DEPTH	 4   /* WRITEs at a time */
+#define CHAIN	 32
+#define RECEIVES 1024
 #define DATAGRAM 60
 #define HEADS	 32   /* in front of the 4096 bytes of a packet */
 #define PACKET	 4132 /* UDP payload of a packet with 4096 bytes */
@@ -128,7 +132,10 @@ static void open_qp(void)
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *ctx = list && list[0] ? ibv_open_device(list[0]) : NULL;
 	struct ibv_qp_init_attr init = {
-		.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1},
+		.cap = {.max_send_wr = 2 * CHAIN,
+			.max_recv_wr = RECEIVES,
+			.max_send_sge = 1,
+			.max_recv_sge = 1},
 		.qp_type = IBV_QPT_RC,
 		.sq_sig_all = 1,
 	};
@@ -141,7 +148,7 @@ static void open_qp(void)
 
 	need(ctx, "open the device");
 	pd = ibv_alloc_pd(ctx);
-	init.send_cq = init.recv_cq = cq = ibv_create_cq(ctx, 64, NULL, NULL, 0);
+	init.send_cq = init.recv_cq = cq = ibv_create_cq(ctx, 2 * RECEIVES, NULL, NULL, 0);
 	need(pd && cq, "make a PD and a CQ");
 	mr = ibv_reg_mr(pd, buf, size, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
 	qp = ibv_create_qp(pd, &init);
@@ -172,7 +179,9 @@ static void open_qp(void)
 			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 				    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
 	     "RTS");
-	receive();
+	/* One has one buffer: what comes is not looked at. */
+	for (int i = 0; i < RECEIVES; i++)
+		receive();
 	put("x", 1);
 	get(&(char){0}, 1);
 }
@@ -210,6 +219,37 @@ static void send_round_trip(void)
 		await_message();
 	post(IBV_WR_SEND);
 	if (measures)
+		await_message();
+}
+
+static void post_chain(int n)
+{
+	struct ibv_sge sge = {(uintptr_t)buf, (uint32_t)size, mr->lkey};
+	struct ibv_send_wr *bad, wr[CHAIN];
+
+	for (int i = 0; i < n; i++)
+		wr[i] = (struct ibv_send_wr){.opcode = IBV_WR_SEND,
+					     .next = i + 1 < n ? &wr[i + 1] : NULL,
+					     .sg_list = &sge,
+					     .num_sge = 1};
+	need(!ibv_post_send(qp, wr, &bad), "ibv_post_send");
+}
+
+static void send_chains(void)
+{
+	for (int posted = 0, done = 0; done < iterations; done += complete_one(false)) {
+		int n = iterations - posted < CHAIN ? iterations - posted : CHAIN;
+
+		if (n && posted - done <= CHAIN) {
+			post_chain(n);
+			posted += n;
+		}
+	}
+}
+
+static void take_chains(void)
+{
+	for (int got = 0; got < iterations; got++)
 		await_message();
 }
 
@@ -293,6 +333,43 @@ static void take_batches(void)
 	}
 }
 
+static void send_datagrams(void)
+{
+	struct mmsghdr msg[CHAIN];
+	struct iovec iov = {buf, DATAGRAM};
+	char ack;
+
+	memset(msg, 0, sizeof(msg));
+	for (int i = 0; i < CHAIN; i++)
+		msg[i].msg_hdr = (struct msghdr){.msg_iov = &iov, .msg_iovlen = 1};
+	for (int sent = 0, acked = 0; sent < iterations; sent += CHAIN) {
+		for (; sent + CHAIN - acked > 2 * CHAIN; acked += CHAIN)
+			need(recv(udp, &ack, 1, 0) == 1, "recv");
+		need(sendmmsg(udp, msg, CHAIN, 0) == CHAIN, "sendmmsg");
+	}
+}
+
+static void take_datagrams(void)
+{
+	static char data[CHAIN][DATAGRAM];
+	struct mmsghdr msg[CHAIN];
+	struct iovec iov[CHAIN];
+	int acked = 0;
+
+	memset(msg, 0, sizeof(msg));
+	for (int i = 0; i < CHAIN; i++) {
+		iov[i] = (struct iovec){data[i], DATAGRAM};
+		msg[i].msg_hdr = (struct msghdr){.msg_iov = &iov[i], .msg_iovlen = 1};
+	}
+	for (int got = 0; got < iterations;) {
+		int n = recvmmsg(udp, msg, CHAIN, MSG_WAITFORONE, NULL);
+
+		need(n > 0, "recvmmsg");
+		for (got += n; got - acked >= CHAIN; acked += CHAIN)
+			need(send(udp, "x", 1, 0) == 1, "send");
+	}
+}
+
 /* n packets, of which the first one has this number: from their places, or to them. */
 static uint32_t place_packets(char *packets, int number, int n, bool leave)
 {
@@ -366,6 +443,10 @@ static void run(const char *test)
 	began = now_us();
 	if (!strcmp(test, "write") && measures)
 		write_all();
+	else if (!strcmp(test, "chain"))
+		(measures ? send_chains : take_chains)();
+	else if (!strcmp(test, "dgrams"))
+		(measures ? send_datagrams : take_datagrams)();
 	else if (!strcmp(test, "mmsg"))
 		(measures ? send_batches : take_batches)();
 	else if (!strcmp(test, "gso") || works)
@@ -377,20 +458,25 @@ static void run(const char *test)
 		put("x", 1);
 	else
 		get(&(char){0}, 1);
-	if (measures)
+	if (!measures)
+		return;
+	if (!strcmp(test, "chain") || !strcmp(test, "dgrams"))
+		printf("%.4f\n", 1000.0 * iterations / (now_us() - began));
+	else
 		printf("%.4f\n", (double)size * iterations / (now_us() - began));
 }
 
 int main(int argc, char **argv)
 {
-	static const char *const tests[] = {"send", "udp", "write", "tcp", "mmsg", "gso", "least"};
+	static const char *const tests[] = {"send", "udp",  "chain", "dgrams", "write",
+					    "tcp",  "mmsg", "gso",   "least"};
 	const unsigned int n = sizeof(tests) / sizeof(tests[0]);
 	unsigned int test = 0;
 
 	while (argc > 1 && test < n && strcmp(argv[1], tests[test]))
 		test++;
 	if (argc < 6 || argc > 7 || test == n) {
-		fputs("Usage: wire_messages send|udp|write|tcp|mmsg|gso|least SIZE "
+		fputs("Usage: wire_messages send|udp|chain|dgrams|write|tcp|mmsg|gso|least SIZE "
 		      "ITERATIONS CPU PORT [ADDRESS]\n",
 		      stderr);
 		return 2;
@@ -403,7 +489,10 @@ int main(int argc, char **argv)
 	alarm(PATIENCE);
 	pin_to(atoi(argv[4]));
 	connect_control(atoi(argv[5]), measures ? argv[6] : NULL);
-	if (!strcmp(argv[1], "send") || !strcmp(argv[1], "write"))
+	/* Whole lists. */
+	if (!strcmp(argv[1], "dgrams"))
+		iterations = (iterations + CHAIN - 1) / CHAIN * CHAIN;
+	if (!strcmp(argv[1], "send") || !strcmp(argv[1], "write") || !strcmp(argv[1], "chain"))
 		open_qp();
 	else
 		open_udp();
