@@ -530,7 +530,7 @@ static void await_answer(struct run *r, uint64_t now)
 }
 
 /* The engine stops. Makes sure that a timer wakes it if an answer does not come. */
-static void settle(struct run *r)
+SH_INLINE void settle(struct run *r)
 {
 	struct sh_qp *qp = r->qp;
 
@@ -579,31 +579,31 @@ static inline bool stays(struct run *r)
 	return !sh_wire_leads(r->dev, r->p.dlid) || admitted(r);
 }
 
-/* Does this thread still run the engine? */
-static inline bool ends(struct run *r)
+SH_OUTLINE void begin_on_wire(struct run *r)
 {
-	if (r->qp->gen == r->gen)
-		settle(r);
-	return r->qp->engine == r->token;
+	r->qp->wire_engine = r->token;
+	r->unusual = RUN_ON_WIRE;
+	r->waited = sh_wire_waits(r->dev);
 }
 
 /*
- * The same. In the wire's engine, what has been sent may wait until the thread's turn ends. Until then the thread keeps the QP: no other
+ * This thread stops to run the engine, unless another one has sent it away. In the wire's engine, what has been sent may wait until the thread's turn ends. Until then the thread keeps the QP: no other
  * one sends what is to follow before it has left.
  */
-SH_OUTLINE bool ends_unusually(struct run *r)
+SH_OUTLINE void end_unusually(struct run *r)
 {
 	struct sh_qp *qp = r->qp;
 
-	if (r->unusual & RUN_LEFT)
-		return qp->engine == r->token;
-	if (!ends(r))
-		return false;
-	if (!sh_wire_keep(r->dev, r->hca, qp, r->token, r->waited))
-		return true;
-	sh_program_order();
-	sh_self.engine.qp = NULL;
-	return false;
+	if (!(r->unusual & RUN_LEFT) && qp->gen == r->gen)
+		settle(r);
+	if (qp->engine != r->token)
+		return;
+	if (r->unusual & RUN_ON_WIRE && sh_wire_keep(r->dev, r->hca, qp, r->token, r->waited)) {
+		sh_program_order();
+		sh_self.engine.qp = NULL;
+		return;
+	}
+	qp->engine = 0;
 }
 
 /*
@@ -637,11 +637,8 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 	sh_self.engine.qp = qp;
 	sh_self.engine.token = r.token;
 	/* Before the token is there: whoever outlives the wire's engine knows its token (wire_watch.c). */
-	if (dev->wire) {
-		qp->wire_engine = r.token;
-		r.unusual = RUN_ON_WIRE;
-		r.waited = sh_wire_waits(dev);
-	}
+	if (__builtin_expect(dev->wire != NULL, 0))
+		begin_on_wire(&r);
 	sh_program_order();
 	qp->engine = r.token;
 	do {
@@ -664,8 +661,14 @@ static __attribute__((noinline)) void run_engine(struct sh_dev *dev, struct sh_h
 		}
 	} while (qp->gen == r.gen && qp->again);
 	end_express(&r);
-	if (__builtin_expect(r.unusual, 0) ? ends_unusually(&r) : ends(&r))
-		qp->engine = 0;
+	if (__builtin_expect(r.unusual, 0)) {
+		end_unusually(&r);
+	} else {
+		if (qp->gen == r.gen)
+			settle(&r);
+		if (qp->engine == r.token)
+			qp->engine = 0;
+	}
 	sh_unlock(dev, &qp->lock);
 }
 
@@ -721,6 +724,17 @@ void sh_requester_thrown(struct sh_dev *dev)
 	sh_unlock(dev, &e.qp->lock);
 }
 
+/* The engine runs, or this thread of the wire's engine keeps the QP. */
+SH_OUTLINE void run_again(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
+{
+	if (sh_wire_keeps(dev, qp)) {
+		run_engine(dev, hca, qp);
+		return;
+	}
+	qp->again = 1;
+	sh_unlock(dev, &qp->lock);
+}
+
 void sh_requester_run(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 {
 	const struct sh_ctx *ctx = sh_ctx(dev, qp->ctx);
@@ -729,12 +743,10 @@ void sh_requester_run(struct sh_dev *dev, struct sh_hca *hca, struct sh_qp *qp)
 		sh_unlock(dev, &qp->lock);
 		return;
 	}
-	if (qp->engine && !sh_wire_keeps(dev, qp)) {
-		qp->again = 1;
-		sh_unlock(dev, &qp->lock);
-		return;
-	}
-	run_engine(dev, hca, qp);
+	if (qp->engine)
+		run_again(dev, hca, qp);
+	else
+		run_engine(dev, hca, qp);
 }
 
 void sh_response(struct sh_dev *dev, uint32_t hca, uint32_t qpn, uint32_t gen,
