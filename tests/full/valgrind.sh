@@ -78,10 +78,13 @@ memcheck_of killed udpong "udpong -b 127.0.0.1" "udpong -s 127.0.0.1 -S 100 -C 2
 
 # Both ends of rsockets are in one process.
 rsockets() { # rsockets CASE
+	local program=rsockets
+
+	[ "$1" != datagrams ] || program=rsocket_datagrams
 	timeout 300 "$top_builddir/softhca/cli/softhca" run --kernel mainline --mmio kick -- \
 		env LD_LIBRARY_PATH="$top_builddir/librdmacm/.libs:$top_builddir/libibverbs/.libs:$top_builddir/libmlx4/.libs" RDMAV_DRIVERS=mlx4 \
 		valgrind --leak-check=full --show-leak-kinds=definite,indirect --log-file="$dir/rsockets-$1.%p" \
-		"$top_builddir/tests/system/rsockets" "$1"
+		"$top_builddir/tests/system/$program" "$1"
 }
 clean_rsockets() {
 	grep -q 'ERROR SUMMARY' "$dir/rsockets-$1".* || return 1
@@ -89,7 +92,7 @@ clean_rsockets() {
 		clean "$log" || return 1
 	done
 }
-ok "the program of rsockets is there" make -C "$top_builddir/tests/system" rsockets
+ok "the programs of rsockets are there" make -C "$top_builddir/tests/system" rsockets rsocket_datagrams
 for case in pieces flags ends iomap datagrams; do
 	ok "rsockets under memcheck: $case" rsockets "$case"
 	ok "memcheck finds nothing of ours: $case" clean_rsockets "$case"

@@ -12,6 +12,10 @@ export pair=$tmp/pair
 for kernel in ofed mainline; do
 	ok "rsockets, $kernel" ours timeout 100 "$SOFTHCA" run --kernel "$kernel" --require-traffic -- \
 		env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsockets"
+	ok "rsockets connect and wait, $kernel" ours timeout 100 "$SOFTHCA" run --kernel "$kernel" --require-traffic -- \
+		env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsocket_waits"
+	ok "datagram rsockets, $kernel" ours timeout 100 "$SOFTHCA" run --kernel "$kernel" --require-traffic -- \
+		env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsocket_datagrams"
 	ok "rsockets that another thread closes, $kernel" ours timeout 100 "$SOFTHCA" run --kernel "$kernel" -- \
 		env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsocket_closed"
 	ok "rsockets whose peer is killed, $kernel" ours timeout 100 "$SOFTHCA" run --kernel "$kernel" --require-traffic -- \

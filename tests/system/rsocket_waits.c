@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/* Description: rsockets connect and wait as sockets do: poll() and select(), addresses, time-outs, signals, cancelled threads. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/select.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <rdma/rsocket.h>
+
+#include "rsocket_pair.h"
+
+static void test_connecting(void)
+{
+	struct sockaddr_in addr, name;
+	socklen_t len = sizeof(name);
+	struct pollfd fds[2];
+	fd_set reads, writes;
+	struct timeval timeout = {0};
+	int pipes[2], rs, other, one;
+	char data;
+
+	FAILS(rsocket(AF_UNIX, SOCK_STREAM, 0), EAFNOSUPPORT);
+	FAILS(rsocket(27 /* AF_IB */, SOCK_STREAM, 0), EAFNOSUPPORT);
+	FAILS(rsocket(AF_INET, SOCK_STREAM, IPPROTO_UDP), EPROTONOSUPPORT);
+	rs = listener(&addr);
+	CHECK(get_int(rs, SOL_SOCKET, SO_ACCEPTCONN) == 1);
+	CHECK(!rfcntl(rs, F_SETFL, O_NONBLOCK));
+	CHECK(rfcntl(rs, F_GETFL) & O_NONBLOCK);
+	FAILS(raccept(rs, NULL, NULL), EAGAIN);
+	other = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	FAILS(rsend(other, "x", 1, 0), ENOTCONN);
+	FAILS(rgetpeername(other, (struct sockaddr *)&name, &len), ENOTCONN);
+	FAILS(raccept(other, NULL, NULL), EINVAL);
+
+	CHECK(!pipe(pipes));
+	fds[0] = (struct pollfd){.fd = rs, .events = POLLIN};
+	fds[1] = (struct pollfd){.fd = pipes[0], .events = POLLIN};
+	CHECK(rpoll(fds, 2, 0) == 0);
+	CHECK(rpoll(fds, 2, 10) == 0);
+	FAILS(rconnect(other, (struct sockaddr *)&addr, sizeof(addr)), EINPROGRESS);
+	do {
+		fds[0] = (struct pollfd){.fd = rs, .events = POLLIN};
+		fds[1] = (struct pollfd){.fd = other, .events = POLLOUT};
+		CHECK(rpoll(fds, 2, LONG_MS) > 0);
+	} while (!(fds[0].revents & POLLIN));
+	one = raccept(rs, (struct sockaddr *)&name, &len);
+	CHECK(one >= 0 && name.sin_family == AF_INET);
+	CHECK(wait_for(other, POLLOUT) == POLLOUT);
+	CHECK(get_int(other, SOL_SOCKET, SO_ERROR) == 0);
+	FAILS(rconnect(other, (struct sockaddr *)&addr, sizeof(addr)), EISCONN);
+	CHECK(!rgetpeername(other, (struct sockaddr *)&name, &len) &&
+	      name.sin_port == addr.sin_port);
+
+	/* rsockets beside other descriptors */
+	fds[0] = (struct pollfd){.fd = one, .events = POLLIN};
+	fds[1] = (struct pollfd){.fd = pipes[0], .events = POLLIN};
+	CHECK(write(pipes[1], "x", 1) == 1);
+	CHECK(rpoll(fds, 2, LONG_MS) == 1 && !fds[0].revents && fds[1].revents == POLLIN);
+	CHECK(rsend(other, "y", 1, 0) == 1);
+	CHECK(wait_for(one, POLLIN) == POLLIN);
+	FD_ZERO(&reads);
+	FD_ZERO(&writes);
+	FD_SET(one, &reads);
+	FD_SET(pipes[0], &reads);
+	FD_SET(other, &reads);
+	FD_SET(other, &writes);
+	CHECK(rselect(FD_SETSIZE, &reads, &writes, NULL, NULL) == 3);
+	CHECK(FD_ISSET(one, &reads) && FD_ISSET(pipes[0], &reads) && !FD_ISSET(other, &reads) &&
+	      FD_ISSET(other, &writes));
+	CHECK(rrecv(one, &data, 1, 0) == 1 && data == 'y');
+	FD_ZERO(&reads);
+	FD_SET(one, &reads);
+	CHECK(rselect(one + 1, &reads, NULL, NULL, &timeout) == 0 && !FD_ISSET(one, &reads));
+	CHECK(!rclose(other));
+	CHECK(!rclose(one));
+	CHECK(!rclose(rs));
+	close(pipes[0]);
+	close(pipes[1]);
+
+	/* Nobody listens there any more. */
+	rs = rsocket(AF_INET, SOCK_STREAM, 0);
+	FAILS(rconnect(rs, (struct sockaddr *)&addr, sizeof(addr)), ECONNREFUSED);
+	FAILS(rconnect(rs, (struct sockaddr *)&addr, sizeof(addr)), ECONNREFUSED);
+	CHECK(!rclose(rs));
+	rs = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	FAILS(rconnect(rs, (struct sockaddr *)&addr, sizeof(addr)), EINPROGRESS);
+	CHECK(wait_for(rs, POLLOUT) & POLLERR);
+	CHECK(get_int(rs, SOL_SOCKET, SO_ERROR) == ECONNREFUSED);
+	CHECK(get_int(rs, SOL_SOCKET, SO_ERROR) == 0);
+	CHECK(!rclose(rs));
+}
+
+struct
+try {
+	int rs;
+	struct sockaddr_in to;
+};
+
+static void *connect_one(void *arg)
+{
+	struct try *try = arg;
+
+	CHECK(!rconnect(try->rs, (struct sockaddr *)&try->to, sizeof(try->to)));
+	return NULL;
+}
+
+/* Each try leaves from where the program has bound the rsocket. */
+static void test_bound(void)
+{
+	struct sockaddr_in nobody, own, name;
+	socklen_t len = sizeof(name);
+	pthread_t thread;
+	struct try try;
+	int rs, one;
+
+	CHECK(!rclose(bound(SOCK_STREAM, &nobody)));
+	try.rs = bound(SOCK_STREAM, &own);
+	for (int i = 0; i < 3; i++) {
+		FAILS(rconnect(try.rs, (struct sockaddr *)&nobody, sizeof(nobody)), ECONNREFUSED);
+		CHECK(!rgetsockname(try.rs, (struct sockaddr *)&name, &len));
+		CHECK(name.sin_port == own.sin_port);
+	}
+	rs = listener(&try.to);
+	CHECK(!pthread_create(&thread, NULL, connect_one, &try));
+	one = raccept(rs, (struct sockaddr *)&name, &len);
+	CHECK(one >= 0 && name.sin_port == own.sin_port);
+	CHECK(!pthread_join(thread, NULL));
+	CHECK(!rclose(one));
+	CHECK(!rclose(try.rs));
+
+	/* With its end the port is free. */
+	try.rs = bound(SOCK_STREAM, &own);
+	FAILS(rconnect(try.rs, (struct sockaddr *)&nobody, sizeof(nobody)), ECONNREFUSED);
+	CHECK(!rclose(rs));
+	CHECK(!rclose(try.rs));
+	rs = rsocket(AF_INET, SOCK_STREAM, 0);
+	CHECK(!rbind(rs, (struct sockaddr *)&own, sizeof(own)));
+	CHECK(!rclose(rs));
+}
+
+static void test_timeouts(void)
+{
+	struct timeval time = {.tv_usec = 20000};
+	char data[4096] = {0};
+	int ends[2];
+
+	pair(ends);
+	CHECK(!rsetsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)));
+	CHECK(!rsetsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time)));
+	FAILS(rrecv(ends[0], data, 1, 0), EAGAIN);
+	while (rsend(ends[0], data, sizeof(data), 0) > 0)
+		;
+	CHECK(errno == EAGAIN);
+	close_pair(ends);
+}
+
+static void interrupt(int signal)
+{
+	(void)signal;
+}
+
+static void *interrupted_reader(void *arg)
+{
+	char data;
+
+	FAILS(rrecv(*(int *)arg, &data, 1, 0), EINTR);
+	__atomic_store_n((int *)arg, -1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+static void *cancelled_reader(void *arg)
+{
+	char data;
+
+	rrecv(*(int *)arg, &data, 1, 0);
+	return NULL;
+}
+
+static void receive_one(int rs)
+{
+	char data;
+
+	rrecv(rs, &data, 1, 0);
+}
+
+static void poll_one(int rs)
+{
+	struct pollfd fd = {.fd = rs, .events = POLLIN};
+
+	rpoll(&fd, 1, -1);
+}
+
+/* More than a call has room for on its stack */
+static void poll_many(int rs)
+{
+	struct pollfd fds[40];
+
+	for (int i = 0; i < 40; i++)
+		fds[i] = (struct pollfd){.fd = rs, .events = POLLIN};
+	rpoll(fds, 40, -1);
+}
+
+static void select_one(int rs)
+{
+	fd_set reads;
+
+	FD_ZERO(&reads);
+	FD_SET(rs, &reads);
+	rselect(rs + 1, &reads, NULL, NULL, NULL);
+}
+
+struct cancelled {
+	int rs;
+	void (*call)(int rs);
+};
+
+/* Slept once before, as threads have, and then is cancelled at the first opportunity. */
+static void *cancelled_at_once(void *arg)
+{
+	const struct cancelled *c = arg;
+	struct pollfd fd = {.fd = c->rs, .events = POLLIN};
+
+	CHECK(rpoll(&fd, 1, 1) == 0);
+	/* Long enough for the call to ask for news of the connection */
+	usleep(20000);
+	pthread_cancel(pthread_self());
+	c->call(c->rs);
+	return NULL;
+}
+
+/* What sleeps in the call when it is cancelled */
+static void *cancelled_asleep(void *arg)
+{
+	const struct cancelled *c = arg;
+
+	c->call(c->rs);
+	return NULL;
+}
+
+/* Whatever a thread was cancelled in, others go on with the rsocket. */
+static void cancel_in(int rs, int peer, const struct sockaddr_in *to)
+{
+	static void (*const calls[])(int rs) = {receive_one, poll_one, poll_many, select_one};
+	unsigned int i, asleep;
+	pthread_t thread;
+	void *result;
+	char data;
+
+	for (i = 0; i < 2 * sizeof(calls) / sizeof(calls[0]); i++) {
+		struct cancelled c = {.rs = rs, .call = calls[i / 2]};
+
+		asleep = i % 2;
+		CHECK(!pthread_create(&thread, NULL, asleep ? cancelled_asleep : cancelled_at_once,
+				      &c));
+		if (asleep) {
+			usleep(20000);
+			CHECK(!pthread_cancel(thread));
+		}
+		CHECK(!pthread_join(thread, &result));
+		CHECK(result == PTHREAD_CANCELED);
+		CHECK(rsendto(peer, "x", 1, 0, (const struct sockaddr *)to, to ? sizeof(*to) : 0) ==
+		      1);
+		CHECK(rrecv(rs, &data, 1, 0) == 1);
+	}
+}
+
+/* ASan takes for used what is on the stack of calls that a cancelled thread never returned from. */
+#if defined(__SANITIZE_ADDRESS__)
+#define CANCELLED_STACK 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define CANCELLED_STACK 1
+#endif
+#endif
+
+static void test_cancellation(void)
+{
+	struct sockaddr_in addr;
+	int ends[2];
+
+#ifdef CANCELLED_STACK
+	return;
+#endif
+	/* A lock that is left behind would never be free. */
+	alarm(LONG_MS / 1000);
+	pair(ends);
+	cancel_in(ends[0], ends[1], NULL);
+	close_pair(ends);
+	ends[0] = bound(SOCK_DGRAM, &addr);
+	ends[1] = rsocket(AF_INET, SOCK_DGRAM, 0);
+	cancel_in(ends[0], ends[1], &addr);
+	close_pair(ends);
+}
+
+static void test_interruption(void)
+{
+	struct sigaction action = {.sa_handler = interrupt};
+	int ends[2], shared;
+	pthread_t thread;
+	char data;
+
+	pair(ends);
+	CHECK(!sigaction(SIGUSR1, &action, NULL));
+	shared = ends[0];
+	CHECK(!pthread_create(&thread, NULL, interrupted_reader, &shared));
+	while (__atomic_load_n(&shared, __ATOMIC_SEQ_CST) >= 0) {
+		CHECK(!pthread_kill(thread, SIGUSR1));
+		usleep(5000);
+	}
+	CHECK(!pthread_join(thread, NULL));
+
+	CHECK(!pthread_create(&thread, NULL, cancelled_reader, &ends[0]));
+	usleep(20000);
+	CHECK(!pthread_cancel(thread));
+	CHECK(!pthread_join(thread, NULL));
+	/* It has left nothing locked. */
+	CHECK(rsend(ends[1], "x", 1, 0) == 1);
+	CHECK(rrecv(ends[0], &data, 1, 0) == 1);
+	close_pair(ends);
+}
+
+static const struct rsocket_test tests[] = {
+	{"connecting", test_connecting},     {"bound", test_bound},
+	{"timeouts", test_timeouts},	     {"interruption", test_interruption},
+	{"cancellation", test_cancellation},
+};
+
+int main(int argc, char **argv)
+{
+	return run_tests(tests, sizeof(tests) / sizeof(tests[0]), argc > 1 ? argv[1] : NULL);
+}
