@@ -16,10 +16,12 @@
  *   8       8     number of the question
  */
 
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -62,10 +64,26 @@ struct acm_message {
 _Static_assert(sizeof(struct acm_element) == 72, "an element of a message");
 _Static_assert(offsetof(struct acm_message, element) == 16, "the head of a message");
 
+static const char socket_path[] = "/var/run/ibacm.sock", port_path[] = "/var/run/ibacm.port";
+
+bool cm_acm_is_there(void)
+{
+	return !access(socket_path, F_OK) || !access(port_path, F_OK);
+}
+
+/*
+ * The system call by itself: librspreload.so makes no rsocket of what a call of the program's does in this library,
+ * but rsockets ask in a thread of their own.
+ */
+static int plain_socket(int family)
+{
+	return (int)syscall(SYS_socket, family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+}
+
 static int connect_to(const struct sockaddr *addr, socklen_t len)
 {
 	struct timeval limit = {.tv_sec = ACM_SECONDS};
-	int fd = socket(addr->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = plain_socket(addr->sa_family);
 
 	if (fd < 0)
 		return -1;
@@ -80,16 +98,17 @@ static int connect_to(const struct sockaddr *addr, socklen_t len)
 
 static int acm_connect(void)
 {
-	struct sockaddr_un local = {.sun_family = AF_UNIX, .sun_path = "/var/run/ibacm.sock"};
+	struct sockaddr_un local = {.sun_family = AF_UNIX};
 	struct sockaddr_in loopback = {.sin_family = AF_INET};
 	unsigned int port = 0;
 	FILE *file;
 	int fd;
 
-	fd = access(local.sun_path, F_OK) ? -1 : connect_to((void *)&local, sizeof(local));
+	memcpy(local.sun_path, socket_path, sizeof(socket_path));
+	fd = access(socket_path, F_OK) ? -1 : connect_to((void *)&local, sizeof(local));
 	if (fd >= 0)
 		return fd;
-	file = fopen("/var/run/ibacm.port", "re");
+	file = fopen(port_path, "re");
 	if (!file)
 		return -1;
 	if (fscanf(file, "%u", &port) != 1 || port > 0xffff)

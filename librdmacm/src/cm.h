@@ -82,6 +82,13 @@ static inline int cm_hold_cancel(void)
 	return state;
 }
 
+/* The same where a call of the program's begins, which is a cancellation point as long as it has done nothing. */
+static inline int cm_begin(void)
+{
+	pthread_testcancel();
+	return cm_hold_cancel();
+}
+
 static inline void cm_let_cancel(int state)
 {
 	pthread_setcancelstate(state, NULL);
@@ -118,7 +125,10 @@ struct cm_id {
 	pthread_mutex_t mutex; /* protects what follows */
 	pthread_cond_t cond;   /* events_completed has changed */
 	uint32_t events_completed;
+	uint32_t events_reported; /* once it is destroyed */
+	bool left_behind; /* by a destroyer that was cancelled: the last acknowledgement frees it */
 	struct cm_multicast *groups;
+	struct cm_multicast *left_groups; /* likewise: they go with the id */
 };
 
 static inline struct cm_id *to_cm_id(struct rdma_cm_id *id)
@@ -243,7 +253,15 @@ int cm_multicast_joined(struct cm_multicast *group, const struct ibv_ah_attr *ah
 /* Frees all groups of an id that is gone from the kernel. */
 void cm_multicast_free_all(struct cm_id *id);
 
+/* ---- Routes (route.c) ---- */
+
+/* Gives the id this path, or, if there is none or the kernel does not take it, lets the kernel look for one. */
+int cm_ask_route(struct cm_id *id, int timeout_ms, const struct ibv_path_data *paths, size_t n);
+
 /* ---- ibacm (acm.c) ---- */
+
+/* If not, cm_acm_paths() asks nobody, and returns at once. */
+bool cm_acm_is_there(void);
 
 /* Asks ibacm for the path between two addresses; src may be NULL. *paths is for free(). Without an
  * answer *n is 0: that is no failure. */

@@ -38,30 +38,36 @@ PUBLIC int rdma_set_option(struct rdma_cm_id *id, int level, int optname, void *
 	return cm_return(set_option(to_cm_id(id), level, optname, optval, optlen));
 }
 
-static int route_of_acm(struct cm_id *id)
+int cm_ask_route(struct cm_id *id, int timeout_ms, const struct ibv_path_data *paths, size_t n)
 {
+	struct ucma_abi_resolve_route cmd = {.id = id->handle, .timeout_ms = timeout_ms};
+
+	if (n && !set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, paths, n * sizeof(*paths)))
+		return 0;
+	return CM_COMMAND(id->id.channel->fd, UCMA_CMD_RESOLVE_ROUTE, &cmd);
+}
+
+/* A thread that is cancelled here has asked, or has not. */
+static int ask_route(struct cm_id *id, int timeout_ms)
+{
+	int state = cm_begin(), ret;
 	struct ibv_path_data *paths;
 	size_t n;
-	int ret;
 
 	cm_acm_paths(&id->id.route.addr.src_addr, &id->id.route.addr.dst_addr, &paths, &n);
-	if (!n)
-		return -ENODATA;
-	ret = set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, paths, n * sizeof(*paths));
+	ret = cm_ask_route(id, timeout_ms, paths, n);
 	free(paths);
+	cm_let_cancel(state);
 	return ret;
 }
 
 PUBLIC int rdma_resolve_route(struct rdma_cm_id *rdma_id, int timeout_ms)
 {
 	struct cm_id *id = to_cm_id(rdma_id);
-	struct ucma_abi_resolve_route cmd = {.id = id->handle, .timeout_ms = timeout_ms};
 	int ret;
 
 	cm_forget_event(id);
-	ret = route_of_acm(id);
-	if (ret)
-		ret = CM_COMMAND(rdma_id->channel->fd, UCMA_CMD_RESOLVE_ROUTE, &cmd);
+	ret = ask_route(id, timeout_ms);
 	if (!ret)
 		ret = cm_complete(id);
 	return cm_return(ret);

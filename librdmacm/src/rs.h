@@ -134,7 +134,8 @@ struct rs {
 	uint32_t life;	      /* counts rclose() */
 	struct rs *unused;    /* the next one, in rs_alloc() */
 	enum rs_state state;
-	int error; /* SO_ERROR: told once */
+	uint32_t questions; /* for routes: the last one alone counts */
+	int error;	    /* SO_ERROR: told once */
 	bool bound;
 	struct sockaddr_storage
 		local;		   /* if it is bound: its address after a failed rconnect(), too */
@@ -242,7 +243,7 @@ uint32_t rs_fit_buffer(uint32_t size);
 uint32_t rs_fit_queue(uint32_t size);
 uint32_t rs_fit_iomap(uint32_t size);
 
-/* ---- Life and connections (rsocket.c, rsocket_connect.c) ---- */
+/* ---- Life and connections (rsocket.c, rsocket_connect.c, rsocket_route.c) ---- */
 
 struct rs *rs_alloc(int domain, int type, const struct rs_options *options);
 /* It has no number any more, or none yet. */
@@ -252,6 +253,10 @@ int rs_new_channel(struct rs *rs);
 int rs_new_id(struct rs *rs);
 /* Reads events and takes the next step of a connection that is being made, or notices its end. */
 void rs_progress(struct rs *rs);
+/* The address is resolved: the event of the route follows, or it has failed. */
+int rs_ask_route(struct rs *rs);
+/* Connecting has failed. */
+void rs_fail(struct rs *rs, int error);
 static inline bool rs_is_connecting(const struct rs *rs)
 {
 	return rs->state >= RS_RESOLVING_ADDR && rs->state <= RS_CONNECTING;

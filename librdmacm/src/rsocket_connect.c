@@ -9,7 +9,7 @@
 
 #include "rs.h"
 
-static void fail(struct rs *rs, int error)
+void rs_fail(struct rs *rs, int error)
 {
 	rs->state = RS_FAILED;
 	rs->error = error;
@@ -20,7 +20,7 @@ static void fail(struct rs *rs, int error)
 static void end(struct rs *rs, int error)
 {
 	if (rs_is_connecting(rs)) {
-		fail(rs, error);
+		rs_fail(rs, error);
 	} else if (rs->state == RS_CONNECTED) {
 		/* What arrived before still counts. */
 		rs_poll_queue(rs);
@@ -50,17 +50,6 @@ static void make_param(const struct rs *rs, struct rs_hello *hello, struct rdma_
 	param->rnr_retry_count = 7;
 }
 
-static int ask_route(struct rs *rs)
-{
-	rs->state = RS_RESOLVING_ROUTE;
-	if (rs->route)
-		return rdma_set_option(rs->id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, rs->route,
-				       rs->route_len)
-			       ? -errno
-			       : 0;
-	return rdma_resolve_route(rs->id, RS_RESOLVE_MS) ? -errno : 0;
-}
-
 static int ask_connection(struct rs *rs)
 {
 	struct rdma_conn_param param;
@@ -82,7 +71,7 @@ static void step(struct rs *rs, enum rdma_cm_event_type event, int status, const
 
 	switch (event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		ret = ask_route(rs);
+		ret = rs_ask_route(rs);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		ret = ask_connection(rs);

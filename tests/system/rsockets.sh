@@ -24,6 +24,8 @@ for kernel in ofed mainline; do
 		env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsocket_mapped"
 	ok "datagram rsockets and addresses that nobody can resolve, $kernel" ours timeout 150 "$SOFTHCA" run --kernel "$kernel" -- \
 		env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsocket_strangers"
+	ok "rsockets where ibacm is slow, $kernel" ours timeout 100 "$SOFTHCA" run --kernel "$kernel" --require-traffic -- \
+		env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsocket_acm"
 	ok "what rsockets do inside, $kernel" ours timeout 100 "$SOFTHCA" run --kernel "$kernel" --require-traffic -- \
 		env LD_LIBRARY_PATH="$cm:$OURS" "$PROGRAMS/rsocket_inside"
 	ok "rsockets take RDMA, trap, $kernel" ours timeout 60 "$SOFTHCA" run --kernel "$kernel" --mmio trap --require-traffic -- \

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
+/*
+ * The route of a stream that connects. ibacm may take seconds for its answer, or give none, and a call
+ * that takes the next step of a connection has the rsocket's lock and may be one that never blocks. So a
+ * thread asks, without the lock. With the answer it gives the kernel the command whose event is the next step.
+ */
+
+#include <signal.h>
+#include <string.h>
+
+#include "rs.h"
+
+enum { STACK = 256 * 1024 };
+
+struct question {
+	struct rs *rs;
+	uint32_t life,
+		number; /* of the rsocket, and of its question: those of another one are not answered */
+	struct sockaddr_storage src, dst;
+};
+
+static void answer(const struct question *question, const struct ibv_path_data *paths, size_t n)
+{
+	struct rs *rs = question->rs;
+	int ret;
+
+	pthread_mutex_lock(&rs->lock);
+	if (rs->life == question->life && rs->questions == question->number &&
+	    rs->state == RS_RESOLVING_ROUTE) {
+		ret = cm_ask_route(to_cm_id(rs->id), RS_RESOLVE_MS, paths, n);
+		if (ret) {
+			rs_fail(rs, -ret);
+			rs_wake(rs);
+		}
+	}
+	pthread_mutex_unlock(&rs->lock);
+}
+
+static void *ask(void *arg)
+{
+	struct question *question = arg;
+	struct ibv_path_data *paths;
+	size_t n;
+
+	cm_acm_paths((struct sockaddr *)&question->src, (struct sockaddr *)&question->dst, &paths,
+		     &n);
+	answer(question, paths, n);
+	free(paths);
+	free(question);
+	return NULL;
+}
+
+/* A thread that takes no signal of the program's. */
+static bool start(struct question *question)
+{
+	sigset_t all, was;
+	pthread_attr_t attr;
+	pthread_t thread;
+	int ret;
+
+	if (pthread_attr_init(&attr))
+		return false;
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	/* Where thread-local variables need more, the usual size. */
+	(void)pthread_attr_setstacksize(&attr, STACK);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &was);
+	ret = pthread_create(&thread, &attr, ask, question);
+	if (ret) {
+		pthread_attr_destroy(&attr);
+		pthread_attr_init(&attr);
+		pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+		ret = pthread_create(&thread, &attr, ask, question);
+	}
+	pthread_sigmask(SIG_SETMASK, &was, NULL);
+	pthread_attr_destroy(&attr);
+	return !ret;
+}
+
+int rs_ask_route(struct rs *rs)
+{
+	const struct sockaddr *src = rdma_get_local_addr(rs->id), *dst = rdma_get_peer_addr(rs->id);
+	struct question *question;
+
+	rs->state = RS_RESOLVING_ROUTE;
+	rs->questions++;
+	if (rs->route)
+		return rdma_set_option(rs->id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, rs->route,
+				       rs->route_len)
+			       ? -errno
+			       : 0;
+	question = cm_acm_is_there() ? calloc(1, sizeof(*question)) : NULL;
+	if (question) {
+		question->rs = rs;
+		question->life = rs->life;
+		question->number = rs->questions;
+		memcpy(&question->src, src, cm_addr_len(src));
+		memcpy(&question->dst, dst, cm_addr_len(dst));
+		if (start(question))
+			return 0;
+		free(question);
+	}
+	return cm_ask_route(to_cm_id(rs->id), RS_RESOLVE_MS, NULL, 0);
+}
