@@ -24,13 +24,15 @@ PUBLIC int rdma_bind_addr(struct rdma_cm_id *rdma_id, struct sockaddr *addr)
 {
 	struct cm_id *id = to_cm_id(rdma_id);
 	size_t len = cm_addr_len(addr);
-	int ret;
+	int ret, state;
 
 	if (!len)
 		return cm_return(-EINVAL);
+	state = cm_begin();
 	ret = cm_family()->bind(id, addr, len);
 	if (!ret)
 		ret = cm_family()->query_addr(id);
+	cm_let_cancel(state);
 	return cm_return(ret);
 }
 
@@ -54,12 +56,13 @@ PUBLIC int rdma_listen(struct rdma_cm_id *rdma_id, int backlog)
 {
 	struct cm_id *id = to_cm_id(rdma_id);
 	struct ucma_abi_listen cmd = {.id = id->handle, .backlog = backlog};
-	int ret;
+	int state = cm_begin(), ret;
 
 	ret = CM_COMMAND(rdma_id->channel->fd, UCMA_CMD_LISTEN, &cmd);
 	/* Without a bind before, the kernel has chosen the port. */
 	if (!ret)
 		ret = cm_family()->query_addr(id);
+	cm_let_cancel(state);
 	return cm_return(ret);
 }
 

@@ -171,6 +171,11 @@ static void ask_for_route(struct rdma_addrinfo *res)
 	res->ai_route_len = n * sizeof(*paths);
 }
 
+static void free_res(void *res)
+{
+	rdma_freeaddrinfo(res);
+}
+
 PUBLIC int rdma_getaddrinfo(const char *node, const char *service,
 			    const struct rdma_addrinfo *hints, struct rdma_addrinfo **result)
 {
@@ -189,7 +194,10 @@ PUBLIC int rdma_getaddrinfo(const char *node, const char *service,
 	res->ai_flags = hints ? hints->ai_flags : 0;
 	set_type(res, hints);
 	if (node || service) {
+		/* Names may take long, and a thread be cancelled meanwhile. */
+		pthread_cleanup_push(free_res, res);
 		ret = look_up(node, service, hints, res);
+		pthread_cleanup_pop(0);
 		if (ret) {
 			rdma_freeaddrinfo(res);
 			return ret;

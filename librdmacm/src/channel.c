@@ -6,7 +6,7 @@
 
 #include "cm.h"
 
-PUBLIC struct rdma_event_channel *rdma_create_event_channel(void)
+static struct rdma_event_channel *create(void)
 {
 	struct rdma_event_channel *channel;
 	int ret = cm_start();
@@ -30,10 +30,23 @@ PUBLIC struct rdma_event_channel *rdma_create_event_channel(void)
 	return channel;
 }
 
+PUBLIC struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	int state = cm_hold_cancel();
+	struct rdma_event_channel *channel = create();
+
+	cm_let_cancel(state);
+	return channel;
+}
+
 PUBLIC void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
+	int state;
+
 	if (!channel)
 		return;
+	state = cm_hold_cancel();
 	close(channel->fd);
 	free(channel);
+	cm_let_cancel(state);
 }

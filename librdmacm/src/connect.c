@@ -98,10 +98,12 @@ static int do_connect(struct cm_id *id, const struct rdma_conn_param *param)
 PUBLIC int rdma_connect(struct rdma_cm_id *rdma_id, struct rdma_conn_param *conn_param)
 {
 	struct cm_id *id = to_cm_id(rdma_id);
-	int ret;
+	int ret, state;
 
 	cm_forget_event(id);
+	state = cm_begin();
 	ret = do_connect(id, conn_param);
+	cm_let_cancel(state);
 	if (!ret)
 		ret = cm_complete(id);
 	return cm_return(ret);
@@ -166,9 +168,10 @@ static int do_accept(struct cm_id *id, const struct rdma_conn_param *param)
 PUBLIC int rdma_accept(struct rdma_cm_id *rdma_id, struct rdma_conn_param *conn_param)
 {
 	struct cm_id *id = to_cm_id(rdma_id);
-	int ret;
+	int state = cm_begin(), ret;
 
 	ret = do_accept(id, conn_param);
+	cm_let_cancel(state);
 	if (!ret && !cm_is_ud(id)) {
 		cm_forget_event(id);
 		ret = cm_complete(id);
@@ -202,11 +205,12 @@ PUBLIC int rdma_disconnect(struct rdma_cm_id *rdma_id)
 {
 	struct cm_id *id = to_cm_id(rdma_id);
 	struct ucma_abi_disconnect cmd = {.id = id->handle};
-	int ret;
+	int state = cm_begin(), ret;
 
 	if (!cm_is_ud(id))
 		cm_qp_to_err(id);
 	ret = CM_COMMAND(rdma_id->channel->fd, UCMA_CMD_DISCONNECT, &cmd);
+	cm_let_cancel(state);
 	/* DISCONNECTED comes once. */
 	if (ret || id->disconnected)
 		return cm_return(ret);

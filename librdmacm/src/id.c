@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR Linux-OpenIB
-/* Ids: how they are made and destroyed, and how a destroyer waits for the events of one. */
+/*
+ * Ids: how they are made and destroyed, and how a destroyer waits for the events of one. If it is cancelled
+ * meanwhile, who acknowledges the last of them frees the id.
+ */
 
 #include <string.h>
 
@@ -33,6 +36,8 @@ int cm_id_alloc(struct rdma_event_channel *channel, void *context, enum rdma_por
 
 void cm_id_free(struct cm_id *id)
 {
+	int state = cm_hold_cancel();
+
 	cm_multicast_free_all(id);
 	cm_device_detach(id);
 	if (id->sync)
@@ -43,6 +48,7 @@ void cm_id_free(struct cm_id *id)
 	free(id->qp_init_attr);
 	free(id->connect);
 	free(id);
+	cm_let_cancel(state);
 }
 
 static int type_of(enum rdma_port_space ps)
@@ -103,6 +109,7 @@ PUBLIC int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id 
 	struct cm_id *made = NULL;
 	int ret;
 
+	pthread_testcancel();
 	ret = cm_id_create(channel, context, ps, 0, &made);
 	if (ret)
 		return cm_return(ret);
@@ -112,10 +119,15 @@ PUBLIC int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id 
 
 void cm_id_complete(struct cm_id *id)
 {
+	bool last;
+
 	pthread_mutex_lock(&id->mutex);
 	id->events_completed++;
+	last = id->left_behind && id->events_completed == id->events_reported;
 	pthread_cond_broadcast(&id->cond);
 	pthread_mutex_unlock(&id->mutex);
+	if (last)
+		cm_id_free(id);
 }
 
 static void unlock(void *mutex)
@@ -132,22 +144,49 @@ void cm_id_await(struct cm_id *id, uint32_t reported)
 	pthread_cleanup_pop(1);
 }
 
-PUBLIC int rdma_destroy_id(struct rdma_cm_id *rdma_id)
+static int destroy(struct cm_id *id)
 {
-	struct cm_id *id = to_cm_id(rdma_id);
 	struct ucma_abi_destroy_id cmd = {.id = id->handle};
 	struct ucma_abi_destroy_id_resp resp = {0};
-	int ret;
+	int state = cm_hold_cancel(), ret;
 
 	/* Before the kernel can give its number to another id. */
 	cm_map_remove(id);
-	ret = CM_COMMAND_RESP(rdma_id->channel->fd, UCMA_CMD_DESTROY_ID, &cmd, &resp);
-	if (ret) {
+	ret = CM_COMMAND_RESP(id->id.channel->fd, UCMA_CMD_DESTROY_ID, &cmd, &resp);
+	if (ret)
 		cm_map_add(id);
+	cm_let_cancel(state);
+	id->events_reported = resp.events_reported;
+	return ret;
+}
+
+/* The thread has been cancelled in cm_id_await(), which has given up the lock. */
+static void leave_behind(void *arg)
+{
+	struct cm_id *id = arg;
+	bool last;
+
+	pthread_mutex_lock(&id->mutex);
+	last = id->events_completed >= id->events_reported;
+	id->left_behind = !last;
+	pthread_mutex_unlock(&id->mutex);
+	if (last)
+		cm_id_free(id);
+}
+
+PUBLIC int rdma_destroy_id(struct rdma_cm_id *rdma_id)
+{
+	struct cm_id *id = to_cm_id(rdma_id);
+	int ret;
+
+	/* Whether or not the thread is cancelled in this call, the id is gone. */
+	ret = destroy(id);
+	if (ret)
 		return cm_return(ret);
-	}
 	cm_forget_event(id);
-	cm_id_await(id, resp.events_reported);
+	pthread_cleanup_push(leave_behind, id);
+	cm_id_await(id, id->events_reported);
+	pthread_cleanup_pop(0);
 	cm_id_free(id);
 	return 0;
 }

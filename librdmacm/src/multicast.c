@@ -63,15 +63,21 @@ static void joined(struct cm_id *id, struct cm_multicast *group, bool is)
 	pthread_mutex_unlock(&id->mutex);
 }
 
-void cm_multicast_free_all(struct cm_id *id)
+static void free_list(struct cm_multicast **list)
 {
 	struct cm_multicast *group, *next;
 
-	for (group = id->groups; group; group = next) {
+	for (group = *list; group; group = next) {
 		next = group->next;
 		free(group);
 	}
-	id->groups = NULL;
+	*list = NULL;
+}
+
+void cm_multicast_free_all(struct cm_id *id)
+{
+	free_list(&id->groups);
+	free_list(&id->left_groups);
 }
 
 PUBLIC int rdma_join_multicast(struct rdma_cm_id *rdma_id, struct sockaddr *addr, void *context)
@@ -142,20 +148,36 @@ struct leaving {
 static void stop_waiting(void *arg)
 {
 	const struct leaving *leaving = arg;
+	int state = cm_hold_cancel();
 
 	pthread_mutex_unlock(&leaving->id->mutex);
 	detach(leaving->id, leaving->group);
+	cm_let_cancel(state);
+}
+
+/* The thread has been cancelled: what has been read of the group's events points to it. */
+static void leave_behind(void *arg)
+{
+	const struct leaving *leaving = arg;
+	struct cm_multicast *group = leaving->group;
+
+	pthread_mutex_lock(&leaving->id->mutex);
+	group->next = leaving->id->left_groups;
+	leaving->id->left_groups = group;
+	pthread_mutex_unlock(&leaving->id->mutex);
 }
 
 static void await(struct cm_id *id, struct cm_multicast *group, uint32_t reported)
 {
 	struct leaving leaving = {id, group};
 
+	pthread_cleanup_push(leave_behind, &leaving);
 	pthread_mutex_lock(&id->mutex);
 	pthread_cleanup_push(stop_waiting, &leaving);
 	while (group->events_completed < reported)
 		pthread_cond_wait(&id->cond, &id->mutex);
 	pthread_cleanup_pop(1);
+	pthread_cleanup_pop(0);
 }
 
 /* A thread that is cancelled has not left the group, or has. */

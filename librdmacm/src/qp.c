@@ -393,6 +393,9 @@ PUBLIC int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd,
 
 PUBLIC void rdma_destroy_qp(struct rdma_cm_id *id)
 {
+	int state = cm_hold_cancel();
+
 	if (id->qp)
 		destroy(to_cm_id(id));
+	cm_let_cancel(state);
 }

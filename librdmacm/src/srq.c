@@ -69,17 +69,23 @@ PUBLIC int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_
 	return cm_return(ret);
 }
 
-PUBLIC void rdma_destroy_srq(struct rdma_cm_id *rdma_id)
+static void destroy_srq(struct cm_id *id)
 {
-	struct cm_id *id = to_cm_id(rdma_id);
-
-	if (!rdma_id->srq || ibv_destroy_srq(rdma_id->srq))
+	if (!id->id.srq || ibv_destroy_srq(id->id.srq))
 		return;
-	rdma_id->srq = NULL;
+	id->id.srq = NULL;
 	if (!id->srq_in_domain)
 		return;
 	id->srq_in_domain = false;
 	id->srq_cq = NULL;
-	cm_destroy_cq(&rdma_id->recv_cq_channel, &rdma_id->recv_cq);
+	cm_destroy_cq(&id->id.recv_cq_channel, &id->id.recv_cq);
 	cm_domain_put(id->dev);
+}
+
+PUBLIC void rdma_destroy_srq(struct rdma_cm_id *id)
+{
+	int state = cm_hold_cancel();
+
+	destroy_srq(to_cm_id(id));
+	cm_let_cancel(state);
 }

@@ -391,6 +391,10 @@ ssize_t write(int fd, const void *buf, size_t len)
 			fake.cancel_at_event = 0;
 			pthread_cancel(pthread_self());
 		}
+		if (ret > 0 && fake.cancel_at == (int)get(buf, 0, 4)) {
+			fake.cancel_at = -1;
+			pthread_cancel(pthread_self());
+		}
 		if (ret > 0 && get(buf, 0, 4) == 17)
 			__atomic_fetch_add(&fake.left, 1, __ATOMIC_SEQ_CST);
 		at_join = fake.at_join;
@@ -566,6 +570,7 @@ void fake_reset(void)
 	fake.pads_zero = 1;
 	fake.next_id = 5;
 	fake.fail_command = -1;
+	fake.cancel_at = -1;
 	memcpy(fake.attr_mask, masks, sizeof(masks));
 	first_event = last_event = 0;
 	fake_provider_reset();

@@ -28,6 +28,7 @@ struct fake_cm {
 	int fail_command; /* this command fails once, with fail_errno; -1: none */
 	int fail_errno;
 	int cancel_at_event;	  /* a thread is cancelled when it has got an event, once */
+	int cancel_at;		  /* likewise after this command; -1: none */
 	uint32_t events_reported; /* the answer of the next destruction, departure or move */
 	int fail_modify;	  /* the errno of the modification to this state, once */
 	int fail_modify_state;

@@ -378,6 +378,110 @@ static void no_id_is_left_by_cancellation(void **state)
 	rdma_freeaddrinfo(res);
 }
 
+static void *destroy_id(void *id)
+{
+	rdma_destroy_id(id);
+	return NULL;
+}
+
+static void *destroy_ep(void *id)
+{
+	pthread_cancel(pthread_self());
+	rdma_destroy_ep(id);
+	pthread_testcancel();
+	return NULL;
+}
+
+/* The event is not acknowledged yet: the id is there until then, with its channel, and no longer. */
+static void no_memory_is_left_by_cancellation(void **state)
+{
+	struct rdma_cm_id *id = sync_id();
+	struct rdma_cm_event *event = an_event(id->channel, id);
+	pthread_t thread;
+	void *result;
+
+	(void)state;
+#ifdef __SANITIZE_ADDRESS__
+	rdma_ack_cm_event(event);
+	rdma_destroy_id(id);
+	print_message("# left out with AddressSanitizer\n");
+	return;
+#endif
+	fake.events_reported = 1;
+	assert_int_equal(pthread_create(&thread, NULL, destroy_id, id), 0);
+	assert_int_equal(pthread_cancel(thread), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_int_equal(fake.channels, 1);
+	assert_ptr_equal(event->id, id);
+	rdma_ack_cm_event(event);
+	assert_int_equal(fake.channels, 0);
+
+	/* With nothing to wait for, all of it goes at once. */
+	id = sync_id();
+	assert_int_equal(pthread_create(&thread, NULL, destroy_ep, id), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_int_equal(fake.channels, 0);
+}
+
+static void *binds(void *id)
+{
+	rdma_bind_addr(id, (struct sockaddr *)&to);
+	pthread_testcancel();
+	return NULL;
+}
+
+static void *listens(void *id)
+{
+	rdma_listen(id, 1);
+	pthread_testcancel();
+	return NULL;
+}
+
+static void *accepts(void *id)
+{
+	rdma_accept(id, NULL);
+	pthread_testcancel();
+	return NULL;
+}
+
+/* A call that has written its first command goes on to its last one, so that the library knows what the kernel does. */
+static void calls_are_whole(void **state)
+{
+	static const struct {
+		void *(*call)(void *id);
+		int first;
+		const char *last;
+	} calls[] = {{binds, 20, "QUERY 16 "}, {listens, 7, "QUERY 16 "}, {accepts, 11, "ACCEPT "}};
+	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_RC,
+					.cap = {.max_send_wr = 1, .max_recv_wr = 1}};
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id;
+	unsigned int i;
+
+	(void)state;
+	fake.next_id = 5;
+	assert_int_equal(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&to), 0);
+	assert_int_equal(rdma_create_qp(id, NULL, &attr), 0);
+	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		pthread_t thread;
+		void *result;
+
+		fake_ignore();
+		fake.cancel_at = calls[i].first;
+		assert_int_equal(pthread_create(&thread, NULL, calls[i].call, id), 0);
+		assert_int_equal(pthread_join(thread, &result), 0);
+		assert_ptr_equal(result, PTHREAD_CANCELED);
+		assert_int_equal(fake.cancel_at, -1);
+		assert_non_null(strstr(fake.log, calls[i].last));
+	}
+	rdma_destroy_qp(id);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(channel);
+}
+
 static void names_and_hints(void **state)
 {
 	struct rdma_addrinfo hints, *res = NULL;
@@ -441,6 +545,8 @@ int main(void)
 		TEST(requests),
 		TEST(no_request_is_lost_by_cancellation),
 		TEST(no_id_is_left_by_cancellation),
+		TEST(no_memory_is_left_by_cancellation),
+		TEST(calls_are_whole),
 		TEST(names_and_hints),
 	};
 
