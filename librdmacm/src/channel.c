@@ -46,6 +46,7 @@ PUBLIC void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 	if (!channel)
 		return;
 	state = cm_hold_cancel();
+	cm_give_up(channel->fd);
 	close(channel->fd);
 	free(channel);
 	cm_let_cancel(state);

@@ -94,6 +94,15 @@ static inline void cm_let_cancel(int state)
 	pthread_setcancelstate(state, NULL);
 }
 
+/* ---- Descriptors that the library has for itself (kept.c) ---- */
+
+/* Returns fd. */
+int cm_keep(int fd);
+/* Before it is closed. */
+void cm_give_up(int fd);
+/* The next one from there on, or -1. */
+int cm_next_kept(int from);
+
 /* ---- Ids (id.c) ---- */
 
 struct cm_multicast;

@@ -140,6 +140,8 @@ static int open_device(struct cm_device *dev)
 	dev->max_responder_resources = depth(attr.max_qp_rd_atom);
 	dev->max_initiator_depth = depth(attr.max_qp_init_rd_atom);
 	dev->verbs = verbs;
+	cm_keep(verbs->cmd_fd);
+	cm_keep(verbs->async_fd);
 	return 0;
 }
 

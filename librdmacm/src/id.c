@@ -21,6 +21,7 @@ int cm_id_alloc(struct rdma_event_channel *channel, void *context, enum rdma_por
 			free(id);
 			return -errno;
 		}
+		cm_keep(channel->fd);
 		id->sync = true;
 	}
 	id->id.channel = channel;

@@ -57,6 +57,8 @@ PUBLIC int rdma_migrate_id(struct rdma_cm_id *rdma_id, struct rdma_event_channel
 	state = cm_hold_cancel();
 	if (!channel) {
 		move.channel = rdma_create_event_channel();
+		if (move.channel)
+			cm_keep(move.channel->fd);
 		move.own = true;
 	}
 	ret = move.channel ? command(&move, &reported) : -errno;

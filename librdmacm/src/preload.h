@@ -46,6 +46,12 @@ int pl_make(int rs, int domain, int type, int protocol);
 /* Takes the number away, and closes its rsocket if this was the last one. */
 int pl_forget(int fd);
 
+/*
+ * The next number from there on that librdmacm has for itself in this process, or -1. To the program it is no open
+ * file: no call of the program's takes it away. A child has a copy of it, with which it does as it likes.
+ */
+int pl_next_kept(int from);
+
 /* ---- Which sockets (preload_config.c) ---- */
 
 bool pl_wanted(int domain, int type, int protocol);

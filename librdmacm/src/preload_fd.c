@@ -17,6 +17,7 @@
 
 #include <rdma/rsocket.h>
 
+#include "kept.h"
 #include "preload.h"
 
 #ifndef CLOSE_RANGE_UNSHARE
@@ -28,6 +29,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int end; /* behind the highest number that was ever used */
 static bool child;
+static pid_t owner; /* of the rsockets: 0 as long as there were none */
 
 static void before_fork(void)
 {
@@ -102,6 +104,7 @@ int pl_add(struct pl_socket *socket)
 		return -1;
 	pthread_once(&once, watch_forks);
 	socket->pid = getpid();
+	__atomic_store_n(&owner, socket->pid, __ATOMIC_RELEASE);
 	if (pl_share(fd, socket) < 0) {
 		PL_REAL(close)(fd);
 		return -1;
@@ -120,6 +123,25 @@ struct pl_socket *pl_remove(int fd)
 		socket = NULL;
 	pthread_mutex_unlock(&lock);
 	return socket;
+}
+
+int pl_next_kept(int from)
+{
+	socklen_t len = sizeof(from);
+	int saved = errno;
+
+	/* What librdmacm closes itself; and a process that never had rsockets, or shares the memory of one that has. */
+	if (pl_inside || !__atomic_load_n(&owner, __ATOMIC_ACQUIRE))
+		return -1;
+	if (IN(rgetsockopt(-1, SOL_RDMA, RS_OPTION_KEPT, &from, &len)))
+		from = -1; /* another librdmacm */
+	errno = saved;
+	return from >= 0 && owner == getpid() ? from : -1;
+}
+
+static bool is_kept(int fd)
+{
+	return fd >= 0 && pl_next_kept(fd) == fd;
 }
 
 /* ---- Life ---- */
@@ -181,6 +203,10 @@ PUBLIC int close(int fd)
 	struct pl_socket *known = pl_find(fd);
 	int ret;
 
+	if (!known && is_kept(fd)) {
+		errno = EBADF;
+		return -1;
+	}
 	if (!known || pl_is_borrowed(known))
 		return PL_REAL(close)(fd);
 	ret = pl_forget(fd);
@@ -204,6 +230,23 @@ static void forget_range(unsigned int first, unsigned int last)
 int close_range(unsigned int first, unsigned int last, int flags);
 void closefrom(int first);
 
+/* Around what librdmacm has for itself. */
+static int close_others(__typeof__(close_range) *real, unsigned int first, unsigned int last,
+			int flags)
+{
+	int kept, ret = 0;
+
+	while (!ret && first <= last && first <= INT_MAX) {
+		kept = pl_next_kept((int)first);
+		if (kept < 0 || (unsigned int)kept > last)
+			return real(first, last, flags);
+		if ((unsigned int)kept > first)
+			ret = real(first, (unsigned int)kept - 1, flags);
+		first = (unsigned int)kept + 1;
+	}
+	return ret;
+}
+
 PUBLIC int close_range(unsigned int first, unsigned int last, int flags)
 {
 	__typeof__(close_range) *real = (__typeof__(real))dlsym(RTLD_NEXT, "close_range");
@@ -213,25 +256,31 @@ PUBLIC int close_range(unsigned int first, unsigned int last, int flags)
 		return -1;
 	}
 	/* Of other flags than these the numbers stay, or the call fails. */
-	if (!(flags & ~CLOSE_RANGE_UNSHARE))
-		forget_range(first, last);
-	return real(first, last, flags);
+	if (first > last || flags & ~CLOSE_RANGE_UNSHARE)
+		return real(first, last, flags);
+	forget_range(first, last);
+	return close_others(real, first, last, flags);
 }
 
 PUBLIC void closefrom(int first)
 {
 	__typeof__(closefrom) *real = (__typeof__(real))dlsym(RTLD_NEXT, "closefrom");
-	long fd;
+	int fd;
 
 	if (first < 0)
 		first = 0;
 	forget_range((unsigned int)first, UINT_MAX);
+	while ((fd = pl_next_kept(first)) >= 0) {
+		for (; first < fd; first++)
+			PL_REAL(close)(first);
+		first = fd + 1;
+	}
 	if (real) {
 		real(first);
 		return;
 	}
-	for (fd = first; fd < sysconf(_SC_OPEN_MAX); fd++)
-		PL_REAL(close)((int)fd);
+	for (; first < sysconf(_SC_OPEN_MAX); first++)
+		PL_REAL(close)(first);
 }
 
 PUBLIC int dup(int oldfd)
@@ -256,14 +305,24 @@ static int copied(int oldfd, int newfd)
 
 PUBLIC int dup2(int oldfd, int newfd)
 {
-	int ret = PL_REAL(dup2)(oldfd, newfd);
+	int ret;
 
+	if (oldfd != newfd && is_kept(newfd)) {
+		errno = EBUSY;
+		return -1;
+	}
+	ret = PL_REAL(dup2)(oldfd, newfd);
 	return ret < 0 || oldfd == newfd ? ret : copied(oldfd, newfd);
 }
 
 PUBLIC int dup3(int oldfd, int newfd, int flags)
 {
-	int ret = PL_REAL(dup3)(oldfd, newfd, flags);
+	int ret;
 
+	if (oldfd != newfd && is_kept(newfd)) {
+		errno = EBUSY;
+		return -1;
+	}
+	ret = PL_REAL(dup3)(oldfd, newfd, flags);
 	return ret < 0 ? ret : copied(oldfd, newfd);
 }

@@ -198,10 +198,12 @@ int cm_create_cq(struct cm_id *id, uint32_t size, struct ibv_comp_channel **chan
 	*channel = ibv_create_comp_channel(id->id.verbs);
 	if (!*channel)
 		return errno ? -errno : -ENOMEM;
+	cm_keep((*channel)->fd);
 	*cq = ibv_create_cq(id->id.verbs, size ? (int)size : 1, &id->id, *channel, 0);
 	if (*cq)
 		return 0;
 	ret = errno ? -errno : -ENOMEM;
+	cm_give_up((*channel)->fd);
 	ibv_destroy_comp_channel(*channel);
 	*channel = NULL;
 	return ret;
@@ -213,7 +215,10 @@ void cm_destroy_cq(struct ibv_comp_channel **channel, struct ibv_cq **cq)
 	if (*cq && ibv_destroy_cq(*cq))
 		return;
 	*cq = NULL;
-	if (*channel && !ibv_destroy_comp_channel(*channel))
+	if (!*channel)
+		return;
+	cm_give_up((*channel)->fd);
+	if (!ibv_destroy_comp_channel(*channel))
 		*channel = NULL;
 }
 

@@ -76,6 +76,7 @@ int rs_new_channel(struct rs *rs)
 	rs->channel = rdma_create_event_channel();
 	if (!rs->channel)
 		return -errno;
+	cm_keep(rs->channel->fd);
 	flags = fcntl(rs->channel->fd, F_GETFL);
 	if (flags < 0 || fcntl(rs->channel->fd, F_SETFL, flags | O_NONBLOCK))
 		return -errno;

@@ -21,14 +21,14 @@ int ds_create(struct rs *rs)
 	ds->end = &ds->first;
 	ds->events = -1;
 	rs->ds = ds;
-	rs->fd = socket(rs->domain, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	rs->fd = cm_keep(socket(rs->domain, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 	if (rs->fd < 0)
 		return -errno;
 	/* The address that a datagram came to. Without it, what its header says is taken for that. */
 	(void)setsockopt(rs->fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on));
 	if (rs->domain == AF_INET6)
 		(void)setsockopt(rs->fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof(on));
-	ds->events = epoll_create1(EPOLL_CLOEXEC);
+	ds->events = cm_keep(epoll_create1(EPOLL_CLOEXEC));
 	if (ds->events < 0 || epoll_ctl(ds->events, EPOLL_CTL_ADD, rs->fd, &event))
 		return -errno;
 	return 0;
@@ -53,8 +53,10 @@ void ds_close(struct rs *rs)
 	ds_free_qps(rs);
 	while (ds->first)
 		drop_first(ds);
+	cm_give_up(ds->events);
 	if (ds->events >= 0)
 		close(ds->events);
+	cm_give_up(rs->fd);
 	if (rs->fd >= 0)
 		close(rs->fd);
 	free(ds);

@@ -56,8 +56,10 @@ static void free_qp(struct ds_qp *qp)
 			ibv_ack_cq_events(qp->cq, qp->events);
 		ibv_destroy_cq(qp->cq);
 	}
-	if (qp->comp)
+	if (qp->comp) {
+		cm_give_up(qp->comp->fd);
 		ibv_destroy_comp_channel(qp->comp);
+	}
 	rs_put_memory(&qp->recv_mem);
 	rs_put_memory(&qp->send_mem);
 	rdma_destroy_id(qp->id);
@@ -94,6 +96,7 @@ static int make_queues(struct rs *rs, struct ds_qp *qp)
 	qp->comp = ibv_create_comp_channel(qp->id->verbs);
 	if (!qp->comp)
 		return errno ? -errno : -ENOMEM;
+	cm_keep(qp->comp->fd);
 	flags = fcntl(qp->comp->fd, F_GETFL);
 	if (flags < 0 || fcntl(qp->comp->fd, F_SETFL, flags | O_NONBLOCK) ||
 	    epoll_ctl(rs->ds->events, EPOLL_CTL_ADD, qp->comp->fd, &event))

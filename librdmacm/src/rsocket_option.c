@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/time.h>
 
+#include "kept.h"
 #include "rs.h"
 
 /* ---- Setting ---- */
@@ -358,9 +359,14 @@ static int ask_option(struct rs *rs, int level, int name, void *optval, socklen_
 
 PUBLIC int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *optlen)
 {
-	struct rs *rs = rs_hold(socket);
+	struct rs *rs;
 	int ret;
 
+	if (level == SOL_RDMA && optname == RS_OPTION_KEPT) {
+		*(int *)optval = cm_next_kept(*(int *)optval);
+		return 0;
+	}
+	rs = rs_hold(socket);
 	if (!rs)
 		return cm_return(-EBADF);
 	ret = ask_option(rs, level, optname, optval, optlen);

@@ -435,6 +435,7 @@ static int make_queues(struct rs *rs)
 	rs->comp = ibv_create_comp_channel(rs->id->verbs);
 	if (!rs->comp)
 		return errno ? -errno : -ENOMEM;
+	cm_keep(rs->comp->fd);
 	flags = fcntl(rs->comp->fd, F_GETFL);
 	if (flags < 0 || fcntl(rs->comp->fd, F_SETFL, flags | O_NONBLOCK))
 		return -errno;
@@ -490,8 +491,10 @@ void rs_teardown(struct rs *rs)
 	rs->events = 0;
 	rs->cq = NULL;
 	rs->armed = false;
-	if (rs->comp)
+	if (rs->comp) {
+		cm_give_up(rs->comp->fd);
 		ibv_destroy_comp_channel(rs->comp);
+	}
 	rs->comp = NULL;
 	rs_iomap_free(rs);
 	rs_put_memory(&rs->send_mem);

@@ -6,6 +6,7 @@
  */
 
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -20,14 +21,31 @@ static pthread_key_t key;
 
 struct thread_fd {
 	int fd;
+	dev_t dev; /* of its file, which is no other eventfd's alone, but no pipe's, socket's or plain file's */
+	ino_t ino;
 	pid_t pid; /* a child must not share it with its parent */
 };
+
+/* A program that closes all that it does not know may have another file under this number: what is there is not ours. */
+static bool is_own(const struct thread_fd *own)
+{
+	struct stat st;
+
+	return !fstat(own->fd, &st) && st.st_dev == own->dev && st.st_ino == own->ino;
+}
+
+static void close_own(const struct thread_fd *own)
+{
+	cm_give_up(own->fd);
+	if (is_own(own))
+		close(own->fd);
+}
 
 static void end_thread(void *arg)
 {
 	struct thread_fd *own = arg;
 
-	close(own->fd);
+	close_own(own);
 	free(own);
 }
 
@@ -39,33 +57,35 @@ static void make_key(void)
 static int thread_fd(void)
 {
 	struct thread_fd *own = pthread_getspecific(key);
+	struct stat st;
 	uint64_t count;
 
 	if (own && own->pid == getpid()) {
 		/* Of a wake-up that came too late */
-		if (read(own->fd, &count, sizeof(count)) >= 0 || errno == EAGAIN)
+		if (is_own(own) && (read(own->fd, &count, sizeof(count)) >= 0 || errno == EAGAIN))
 			return own->fd;
-		/* Has the program closed all that it did not know? */
-		if (errno != EBADF)
-			return -errno;
+		cm_give_up(own->fd);
 	} else if (own) {
-		close(own->fd);
+		close_own(own);
 	} else {
 		own = malloc(sizeof(*own));
 	}
 	if (!own)
 		return -ENOMEM;
 	own->pid = getpid();
-	own->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (own->fd < 0 || pthread_setspecific(key, own)) {
+	own->fd = cm_keep(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+	if (own->fd < 0 || fstat(own->fd, &st) || pthread_setspecific(key, own)) {
 		int ret = own->fd < 0 ? -errno : -ENOMEM;
 
+		cm_give_up(own->fd);
 		if (own->fd >= 0)
 			close(own->fd);
 		pthread_setspecific(key, NULL);
 		free(own);
 		return ret;
 	}
+	own->dev = st.st_dev;
+	own->ino = st.st_ino;
 	return own->fd;
 }
 

@@ -69,6 +69,9 @@ for order in front behind; do
 	ok "children, $order" under $order client fork
 	ok "the calls under their other names, $order" under $order client names
 	ok "close_range() and closefrom(), $order" under $order client ranges
+	for how in range from each; do
+		ok "a program that closes all that it does not know, $how, $order" under $order "$PROGRAMS/preload_close" $how
+	done
 	ok "several messages with a call, and ioctl(), $order" under $order client many
 	ok "sendfile() of a file that becomes shorter, $order" under $order client cut
 	ok "recvmmsg() of a peer that is killed, $order" under $order client broken
